@@ -1,0 +1,125 @@
+package requirements
+
+import (
+	"iter"
+	"slices"
+	"strings"
+)
+
+// Alternatives is a union of sets: the nodes that satisfy at least one of them, as the OR-terms of a node selector.
+// The order of the sets is kept, for it is the order in which a scheduler tries them. The zero value has no set and
+// therefore no node. It is an immutable value, safe for concurrent use.
+type Alternatives struct {
+	sets []Set
+}
+
+// AnyOf is the union of sets. Sets that are impossible or stand there twice are left out.
+func AnyOf(sets ...Set) Alternatives {
+	var out []Set
+	for _, s := range sets {
+		if !s.impossible && !slices.ContainsFunc(out, s.Equal) {
+			out = append(out, s)
+		}
+	}
+	return Alternatives{out}
+}
+
+// All yields the sets in their order.
+func (a Alternatives) All() iter.Seq[Set] { return slices.Values(a.sets) }
+
+// Len is the number of sets.
+func (a Alternatives) Len() int { return len(a.sets) }
+
+// At is the i-th set. It panics if there is none.
+func (a Alternatives) At(i int) Set { return a.sets[i] }
+
+// IsImpossible reports whether no node satisfies any of the sets.
+func (a Alternatives) IsImpossible() bool { return len(a.sets) == 0 }
+
+// Matches reports whether a node with exactly these labels satisfies one of the sets. It allocates nothing.
+func (a Alternatives) Matches(labels map[string]string) bool {
+	for _, s := range a.sets {
+		if s.Matches(labels) {
+			return true
+		}
+	}
+	return false
+}
+
+// Compatible reports whether a node described by node may satisfy one of the sets; see [Set.Compatible].
+func (a Alternatives) Compatible(node Set, open Keys) bool {
+	for _, s := range a.sets {
+		if s.Compatible(node, open) {
+			return true
+		}
+	}
+	return false
+}
+
+// Intersect holds the nodes that satisfy both sides: every set of a with every set of b, in lexical order.
+func (a Alternatives) Intersect(b Alternatives) Alternatives {
+	var out []Set
+	for _, s := range a.sets {
+		for _, t := range b.sets {
+			if s.Overlaps(t) {
+				both, _ := s.Intersect(t) // cannot conflict, they overlap
+				out = append(out, both)
+			}
+		}
+	}
+	return AnyOf(out...)
+}
+
+// Subset reports whether every node of a is a node of b. It is exact also where no single set of b covers a set of a.
+// The cost grows exponentially with the number of sets of b in the worst case; pods have a few.
+func (a Alternatives) Subset(b Alternatives) bool {
+	for _, s := range a.sets {
+		if !covered(s, b.sets) {
+			return false
+		}
+	}
+	return true
+}
+
+// covered takes the first set away from s, which leaves at most one disjoint piece a key, and asks the same of the rest.
+func covered(s Set, by []Set) bool {
+	if s.impossible {
+		return true
+	}
+	if len(by) == 0 {
+		return false
+	}
+	for _, r := range by[0].reqs {
+		outside := Set{reqs: []Requirement{r.Complement()}}
+		if s.Overlaps(outside) {
+			piece, _ := s.Intersect(outside)
+			if !covered(piece, by[1:]) {
+				return false
+			}
+		}
+		inside := Set{reqs: []Requirement{r}}
+		if !s.Overlaps(inside) {
+			return true // nothing of s is left that by[0] could cover
+		}
+		s, _ = s.Intersect(inside)
+	}
+	return true
+}
+
+// Equal reports whether both hold the same sets in the same order.
+func (a Alternatives) Equal(b Alternatives) bool { return slices.EqualFunc(a.sets, b.sets, Set.Equal) }
+
+// String joins the texts of the sets with " or ".
+func (a Alternatives) String() string {
+	if len(a.sets) == 0 {
+		return impossibleText
+	}
+	texts := make([]string, len(a.sets))
+	for i, s := range a.sets {
+		texts[i] = s.String()
+		if s.IsAnything() {
+			texts[i] = "anything"
+		}
+	}
+	return strings.Join(texts, " or ")
+}

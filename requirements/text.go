@@ -1,0 +1,203 @@
+package requirements
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// String is the canonical text, in the grammar of [Parse]: equal requirements print alike. Most read like label
+// selectors ("zone in (a,b)", "!gpu", "cpu>4"); a set that no chain of operators can express prints as a union of
+// several ("(cpu>=2, cpu<=9) | !cpu").
+func (r Requirement) String() string {
+	var b strings.Builder
+	r.write(&b)
+	return b.String()
+}
+
+func (r Requirement) write(b *strings.Builder) {
+	if terms, ok := r.terms(); ok {
+		writeTerms(b, terms)
+		return
+	}
+	if r.words.but {
+		// All words but a few, and a broken row of integers: the complement has finitely many words.
+		b.WriteString("!(")
+		r.Complement().write(b)
+		b.WriteString(")")
+		return
+	}
+	// Each span of integers, the listed values, and absent are alternatives.
+	sep := ""
+	piece := func(p Requirement) {
+		terms, _ := p.terms() // a span, a list and absent can each be expressed
+		b.WriteString(sep)
+		if len(terms) > 1 {
+			b.WriteString("(")
+		}
+		writeTerms(b, terms)
+		if len(terms) > 1 {
+			b.WriteString(")")
+		}
+		sep = " | "
+	}
+	list := Requirement{key: r.key, words: r.words}
+	for _, s := range r.ints {
+		if s.lo == s.hi {
+			list.ints = append(list.ints, s)
+		}
+	}
+	if countSpans(list.ints, listLimit) > listLimit {
+		for _, s := range list.ints {
+			piece(Requirement{key: r.key, ints: []span{s}})
+		}
+		list.ints = nil
+	}
+	if !list.IsImpossible() {
+		piece(list)
+	}
+	for _, s := range r.ints {
+		if s.lo != s.hi {
+			piece(Requirement{key: r.key, ints: []span{s}})
+		}
+	}
+	if r.absent {
+		piece(DoesNotExist(r.key))
+	}
+}
+
+// term is one operator with its values; a chain of them is an intersection.
+type term struct {
+	key    string
+	op     Operator
+	values []string
+}
+
+// terms expresses r as the shortest chain of operators, if there is one. An impossible requirement is the chain
+// "In" of no values, which Parse reads but the Kubernetes API has no form for.
+func (r Requirement) terms() ([]term, bool) {
+	one := func(op Operator, values ...string) []term { return []term{{r.key, op, values}} }
+	if r.words.but {
+		if countSpans(complementSpans(r.ints), listLimit) > listLimit {
+			return nil, false
+		}
+		out, _ := listed(complementSpans(r.ints), r.words.list)
+		switch {
+		case r.absent:
+			return one(OpNotIn, out...), true
+		case len(out) == 0:
+			return one(OpExists), true
+		default:
+			return append(one(OpExists), one(OpNotIn, out...)...), true
+		}
+	}
+	if r.absent {
+		if len(r.ints) == 0 && len(r.words.list) == 0 {
+			return one(OpDoesNotExist), true
+		}
+		return nil, false
+	}
+	if values, ok := r.Values(); ok {
+		return one(OpIn, values...), true
+	}
+	if len(r.words.list) > 0 {
+		return nil, false
+	}
+	lo, hi := r.ints[0].lo, r.ints[len(r.ints)-1].hi
+	holes := intersectSpans(complementSpans(r.ints), []span{{lo, hi}})
+	if countSpans(holes, listLimit) > listLimit {
+		return nil, false
+	}
+	top := []span{{lo, hi}}
+	var out []term
+	if lo > 0 || countAbove(top) {
+		out = append(out, term{r.key, OpGte, []string{strconv.FormatInt(lo, 10)}})
+	}
+	if !countAbove(top) {
+		out = append(out, term{r.key, OpLte, []string{strconv.FormatInt(hi, 10)}})
+	}
+	if missing, _ := listed(holes, nil); len(missing) > 0 {
+		out = append(out, term{r.key, OpNotIn, missing})
+	}
+	return out, true
+}
+
+// countAbove reports whether the row of integers has no upper end.
+func countAbove(s []span) bool { return s[len(s)-1].hi == allInts()[0].hi }
+
+func writeTerms(b *strings.Builder, terms []term) {
+	for i, t := range terms {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		key := quote(t.key)
+		switch t.op {
+		case OpExists:
+			b.WriteString(key)
+		case OpDoesNotExist:
+			b.WriteString("!" + key)
+		case OpIn, OpNotIn:
+			quoted := make([]string, len(t.values))
+			for j, v := range t.values {
+				quoted[j] = quote(v)
+			}
+			fmt.Fprintf(b, "%s %s (%s)", key, strings.ToLower(string(t.op)), strings.Join(quoted, ","))
+		case OpGt:
+			b.WriteString(key + ">" + t.values[0])
+		case OpLt:
+			b.WriteString(key + "<" + t.values[0])
+		case OpGte:
+			b.WriteString(key + ">=" + t.values[0])
+		case OpLte:
+			b.WriteString(key + "<=" + t.values[0])
+		}
+	}
+}
+
+// quote leaves what label keys and values are made of as it is, and quotes all else.
+func quote(s string) string {
+	if s == "" {
+		return `""`
+	}
+	for i := range len(s) {
+		if !isWordByte(s[i]) {
+			return strconv.Quote(s)
+		}
+	}
+	return s
+}
+
+func isWordByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-' || c == '/'
+}
+
+// String is the canonical text of the set: its requirements in the order of their keys, joined by ", ". The set of
+// anything is the empty text; the impossible set is "impossible()".
+func (s Set) String() string {
+	if s.impossible {
+		return impossibleText
+	}
+	var b strings.Builder
+	for i, r := range s.reqs {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		r.write(&b)
+	}
+	return b.String()
+}
+
+const impossibleText = "impossible()"
+
+// MarshalText is [Set.String].
+func (s Set) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText is [Parse]; it replaces the receiver.
+func (s *Set) UnmarshalText(text []byte) error {
+	parsed, err := Parse(string(text))
+	if err != nil {
+		return err
+	}
+	*s = parsed
+	return nil
+}
