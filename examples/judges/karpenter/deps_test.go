@@ -1,0 +1,5 @@
+package karpenter_test
+
+import (
+	_ "github.com/stretchr/testify/require"
+)
