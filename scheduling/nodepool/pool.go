@@ -1,0 +1,137 @@
+package nodepool
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// The label that names the pool of a node. Pods may select by either key; nodes carry both while clusters migrate.
+const (
+	// LabelKey is the key since karpenter.sh/v1beta1.
+	LabelKey = "karpenter.sh/nodepool"
+	// ProvisionerLabelKey is the key of karpenter.sh/v1alpha5.
+	ProvisionerLabelKey = "karpenter.sh/provisioner-name"
+)
+
+// The API versions that [Decode] reads.
+const (
+	V1Alpha5 = "karpenter.sh/v1alpha5"
+	V1Beta1  = "karpenter.sh/v1beta1"
+	V1       = "karpenter.sh/v1"
+)
+
+// NodePool is one pool of nodes that may be bought, whatever API version it was written in.
+//
+// It is a plain struct to be read, not changed: copies share their maps, slices and pointers, and every package of this
+// module relies on them staying as they are. A hook that changes something ([Default]) replaces the field by a new
+// value. The zero value is a pool without a name that allows any node, never gives one back, and has no limits.
+type NodePool struct {
+	// Name identifies the pool; it is the value of the pool label on its nodes.
+	Name string
+	// APIVersion is that of the manifest, one of [V1Alpha5], [V1Beta1] and [V1]; Kind is "Provisioner" or "NodePool".
+	APIVersion, Kind string
+	// Metadata is the metadata of the pool object itself, as read. Labels and annotations of its nodes are not in it.
+	Metadata metav1.ObjectMeta
+
+	// Weight orders pools: a pod goes to the heaviest that can hold it. It is 1 to 100 where the manifest states it and
+	// 0, the lightest, where not.
+	Weight int32
+	// Labels and Annotations are put on every node of the pool.
+	Labels, Annotations map[string]string
+	// Taints are on the node for good; pods must tolerate them. StartupTaints are taken off by some daemon once the
+	// node is ready, and so do not keep pods away.
+	Taints, StartupTaints []corev1.Taint
+
+	// Requirements are those of spec.requirements with deprecated keys renamed, without labels and without the pool
+	// label. See [NodePool.NodeRequirements] for all of them together.
+	Requirements requirements.Set
+	// MinValues is how many different values of a label key the offerings of a node must leave open, 1 to 50. Keys
+	// without such a demand are not in it; nil means none.
+	MinValues map[string]int
+	// Limits bound the sum over the pool's nodes: any resource, and "nodes" for their count. A resource that is not in
+	// it is unbounded; nil means no limits.
+	Limits corev1.ResourceList
+	// Replicas is the fixed number of nodes of a static pool, and nil for a pool that grows with its pods.
+	Replicas *int64
+
+	// Kubelet configures the kubelet of each node; nil leaves everything to the cloud. v1 keeps it at the node class.
+	Kubelet *Kubelet
+	// Disruption says when nodes may be given back.
+	Disruption Disruption
+	// TerminationGracePeriod bounds how long a node may take to drain; nil means no bound.
+	TerminationGracePeriod *time.Duration
+
+	// NodeClass refers to what the cloud needs to know; the zero value means that there is no reference.
+	NodeClass NodeClassRef
+	// Provider is the inline alternative to NodeClass of v1alpha5: an object in JSON that only the cloud understands.
+	Provider json.RawMessage
+}
+
+// NodeClassRef names an object with the cloud's own settings. The zero value refers to nothing.
+type NodeClassRef struct {
+	// Group is the API group without version, for example "karpenter.k8s.aws". It may be empty in older manifests.
+	Group string
+	// Kind is empty in older manifests that rely on the cloud's only kind.
+	Kind string
+	// Name is empty only in the zero value.
+	Name string
+}
+
+// IsZero reports whether r refers to nothing.
+func (r NodeClassRef) IsZero() bool { return r == NodeClassRef{} }
+
+// IsStatic reports whether the pool keeps a fixed number of nodes instead of growing with its pods.
+func (p NodePool) IsStatic() bool { return p.Replicas != nil }
+
+// PoolLabels are the labels that every node of the pool carries: Labels and the name of the pool under both its keys.
+// The map is new.
+func (p NodePool) PoolLabels() map[string]string {
+	labels := make(map[string]string, len(p.Labels)+2)
+	maps.Copy(labels, p.Labels)
+	labels[LabelKey] = p.Name
+	labels[ProvisionerLabelKey] = p.Name
+	return labels
+}
+
+// NodeRequirements is the set of nodes that the pool may buy: its requirements, its labels and the pool label (under
+// [LabelKey] only, as requirements.KubernetesAliases renames the older key). The set of a decoded pool is never
+// impossible; that of a pool put together by hand may be. It costs O(n log n) in their number.
+func (p NodePool) NodeRequirements() requirements.Set {
+	labels := maps.Clone(p.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[LabelKey] = p.Name
+	var b requirements.Builder
+	b.AddSet(p.Requirements).AddSet(requirements.FromLabels(labels))
+	set, err := b.Set()
+	if err != nil {
+		return requirements.Impossible()
+	}
+	return set
+}
+
+// Compare orders pools as scheduling tries them: by weight, heaviest first, then by name, then by kind, so that the
+// order of any list of pools is total. It is meant for slices.SortFunc.
+func Compare(a, b NodePool) int {
+	return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
+}
+
+// Default fills in fields of a pool that its manifest leaves open. It returns a changed copy and never writes into the
+// maps, slices and pointers of its argument.
+type Default func(NodePool) NodePool
+
+// Apply runs the hooks in their order, each on the result of the one before.
+func Apply(p NodePool, hooks ...Default) NodePool {
+	for _, hook := range hooks {
+		p = hook(p)
+	}
+	return p
+}
