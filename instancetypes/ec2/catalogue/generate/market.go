@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue/internal/line"
+)
+
+// market is all that is known of one region.
+type market struct {
+	region     string
+	types      map[string]line.Type
+	placements []placement // newest knowledge last; the first that offers a type decides
+	prices     map[string]string
+	list, date string // letter and date of the price list
+	older      map[string]listed
+}
+
+func (m market) file() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s: zone <letter> <zone id>; then type, zones, on-demand USD/h, spot savings in %% (~ guessed from neighbours)\n", m.region)
+	fmt.Fprintf(&b, "list %s %s\n", m.list, m.date)
+	ids := m.placements[0].ids
+	for _, zone := range sortedKeys(ids) {
+		fmt.Fprintf(&b, "zone %s %s\n", strings.TrimPrefix(zone, m.region), ids[zone])
+	}
+	zones := m.zones()
+	for _, name := range sortedKeys(m.types) {
+		if zones[name] == "" {
+			continue
+		}
+		savings, guessed := m.savings(name)
+		b.WriteString(line.EncodeOffer(line.Offer{Type: name, Zones: zones[name], Price: m.prices[name], Savings: savings, Guessed: guessed}) + "\n")
+	}
+	return b.String()
+}
+
+// zones says where each type is offered, by zone letters in ascending order.
+func (m market) zones() map[string]string {
+	out := map[string]string{}
+	for _, p := range m.placements {
+		here := map[string]string{}
+		for _, zone := range sortedKeys(p.types) {
+			for _, name := range p.types[zone] {
+				here[name] += strings.TrimPrefix(zone, m.region)
+			}
+		}
+		for name, letters := range here {
+			if out[name] == "" {
+				out[name] = letters
+			}
+		}
+	}
+	letters := map[string]string{}
+	for zone, id := range m.placements[0].ids {
+		letters[id] = strings.TrimPrefix(zone, m.region)
+	}
+	for name, l := range m.older {
+		if !m.types[name].Retired || out[name] != "" {
+			continue
+		}
+		var here []string
+		for _, id := range l.zoneIDs {
+			if letters[id] != "" {
+				here = append(here, letters[id])
+			}
+		}
+		slices.Sort(here)
+		out[name] = strings.Join(here, "")
+	}
+	return out
+}
+
+// savings returns the spot savings that the list knows, or the median of the nearest types that it knows: the same
+// family's, else the same category's (first letter), else all of the region's.
+func (m market) savings(name string) (percent int, guessed bool) {
+	if !slices.Contains(m.types[name].UsageClasses, "spot") {
+		return -1, false
+	}
+	if l, ok := m.older[name]; ok && l.savings >= 0 {
+		return l.savings, false
+	}
+	family, _, _ := strings.Cut(name, ".")
+	for _, prefix := range []string{family + ".", name[:1], ""} {
+		var known []int
+		for other, l := range m.older {
+			// Savings of 0 mean that there was no spot capacity: no figure for somebody else's price.
+			if strings.HasPrefix(other, prefix) && l.savings > 0 {
+				known = append(known, l.savings)
+			}
+		}
+		if len(known) > 0 {
+			slices.Sort(known)
+			return known[(len(known)-1)/2], true
+		}
+	}
+	return -1, false
+}

@@ -1,0 +1,200 @@
+package describe
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// answer is the part of DescribeInstanceTypes that planning needs, under the names of the API.
+type answer struct {
+	InstanceType                  string
+	BareMetal                     bool
+	BurstablePerformanceSupported bool
+	Hypervisor                    string
+	NitroEnclavesSupport          string
+	SupportedUsageClasses         []string
+	SupportedVirtualizationTypes  []string
+	ProcessorInfo                 struct {
+		Manufacturer             string
+		SupportedArchitectures   []string
+		SustainedClockSpeedInGhz float64
+	}
+	VCpuInfo    struct{ DefaultVCpus int64 }
+	MemoryInfo  struct{ SizeInMiB int64 }
+	NetworkInfo struct {
+		DefaultNetworkCardIndex      int64
+		MaximumNetworkCards          int64
+		MaximumNetworkInterfaces     int64
+		Ipv4AddressesPerInterface    int64
+		EncryptionInTransitSupported bool
+		EfaInfo                      struct{ MaximumEfaInterfaces int64 }
+		NetworkCards                 []struct {
+			NetworkCardIndex         int64
+			MaximumNetworkInterfaces int64
+		}
+	}
+	EbsInfo struct {
+		EbsOptimizedSupport   string
+		MaximumEbsAttachments int64
+		AttachmentLimitType   string
+		EbsOptimizedInfo      struct{ MaximumBandwidthInMbps int64 }
+	}
+	InstanceStorageInfo struct {
+		TotalSizeInGB int64
+		NvmeSupport   string
+	}
+	GpuInfo struct {
+		Gpus []struct {
+			Name             string
+			Manufacturer     string
+			Count            int64
+			GpuPartitionSize *float64
+			LogicalGpuCount  *int64
+			MemoryInfo       struct{ SizeInMiB int64 }
+		}
+	}
+	NeuronInfo struct {
+		NeuronDevices []struct {
+			Name       string
+			Count      int64
+			CoreInfo   struct{ Count int64 }
+			MemoryInfo struct{ SizeInMiB int64 }
+		}
+	}
+	InferenceAcceleratorInfo struct {
+		Accelerators []struct {
+			Name         string
+			Manufacturer string
+			Count        int64
+			MemoryInfo   struct{ SizeInMiB int64 }
+		}
+	}
+}
+
+// Read reads what `aws ec2 describe-instance-types` prints: an object with a list InstanceTypes. A bare list, and
+// several such answers one after another (pages), are read, too. The result is sorted by name.
+//
+// The error joins every problem found: the answer is used whole or not at all. Fields that planning does not need may
+// be missing or new; those it does need must make sense (see [Description.Validate]). Cost is linear in the input.
+func Read(data []byte) ([]Description, error) {
+	var all []answer
+	dec := json.NewDecoder(bytes.NewReader(data))
+	pages := 0
+	for ; dec.More(); pages++ {
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return nil, fmt.Errorf("describe: %w", syntax(err))
+		}
+		var list []answer
+		var err error
+		if bytes.HasPrefix(raw, []byte("[")) {
+			err = json.Unmarshal(raw, &list)
+		} else {
+			var page struct{ InstanceTypes *[]answer }
+			if err = json.Unmarshal(raw, &page); err == nil && page.InstanceTypes == nil {
+				return nil, errors.New(`describe: no list "InstanceTypes": want the JSON that "aws ec2 describe-instance-types" prints`)
+			}
+			if err == nil {
+				list = *page.InstanceTypes
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("describe: %w", syntax(err))
+		}
+		all = append(all, list...)
+	}
+	if pages == 0 {
+		return nil, errors.New(`describe: empty input: want the JSON that "aws ec2 describe-instance-types" prints`)
+	}
+	return convert(all)
+}
+
+// syntax says where JSON is broken or has another type than the API's.
+func syntax(err error) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%s: want %s, got %s", wrong.Field, wrong.Type, wrong.Value)
+	}
+	if broken, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Errorf("at byte %d: %w", broken.Offset, err)
+	}
+	return err
+}
+
+func convert(all []answer) ([]Description, error) {
+	out := make([]Description, 0, len(all))
+	var errs []error
+	for i, a := range all {
+		d := a.description()
+		if err := d.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("describe: InstanceTypes[%d] (%q): %w", i, a.InstanceType, err))
+		}
+		out = append(out, d)
+	}
+	slices.SortStableFunc(out, func(a, b Description) int { return strings.Compare(a.Name, b.Name) })
+	for i := 1; i < len(out); i++ {
+		if out[i].Name == out[i-1].Name && out[i].Name != "" {
+			errs = append(errs, fmt.Errorf("describe: %q is described twice", out[i].Name))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (a answer) description() Description {
+	d := Description{
+		Name: a.InstanceType, Architectures: a.ProcessorInfo.SupportedArchitectures,
+		Virtualizations: a.SupportedVirtualizationTypes, UsageClasses: a.SupportedUsageClasses,
+		VCPUs: a.VCpuInfo.DefaultVCpus, MemoryMiB: a.MemoryInfo.SizeInMiB,
+		// Some answers pad the maker's name.
+		CPUManufacturer: strings.TrimSpace(a.ProcessorInfo.Manufacturer), ClockMHz: thousandths(a.ProcessorInfo.SustainedClockSpeedInGhz),
+		Hypervisor: a.Hypervisor, BareMetal: a.BareMetal, Burstable: a.BurstablePerformanceSupported,
+		NitroEnclaves: a.NitroEnclavesSupport == "supported",
+		MaxInterfaces: a.NetworkInfo.MaximumNetworkInterfaces, DefaultCardInterfaces: a.NetworkInfo.MaximumNetworkInterfaces,
+		NetworkCards:     max(a.NetworkInfo.MaximumNetworkCards, int64(len(a.NetworkInfo.NetworkCards))),
+		IPv4PerInterface: a.NetworkInfo.Ipv4AddressesPerInterface, EFAInterfaces: a.NetworkInfo.EfaInfo.MaximumEfaInterfaces,
+		EncryptionInTransit: a.NetworkInfo.EncryptionInTransitSupported,
+		EBSAttachments:      a.EbsInfo.MaximumEbsAttachments, SharedAttachments: a.EbsInfo.AttachmentLimitType != "dedicated",
+		LocalStorageGB: a.InstanceStorageInfo.TotalSizeInGB,
+		LocalNVMe:      a.InstanceStorageInfo.NvmeSupport != "" && a.InstanceStorageInfo.NvmeSupport != "unsupported",
+	}
+	if a.EbsInfo.EbsOptimizedSupport == "default" {
+		d.EBSMbps = a.EbsInfo.EbsOptimizedInfo.MaximumBandwidthInMbps
+	}
+	for _, card := range a.NetworkInfo.NetworkCards {
+		if card.NetworkCardIndex == a.NetworkInfo.DefaultNetworkCardIndex {
+			d.DefaultCardInterfaces = card.MaximumNetworkInterfaces
+		}
+	}
+	for _, g := range a.GpuInfo.Gpus {
+		gpu := GPU{Name: g.Name, Manufacturer: g.Manufacturer, Count: g.Count, MemoryMiB: g.MemoryInfo.SizeInMiB, Share: 1000, Logical: g.Count}
+		if g.GpuPartitionSize != nil {
+			gpu.Share = thousandths(*g.GpuPartitionSize)
+		}
+		if g.LogicalGpuCount != nil {
+			gpu.Logical = *g.LogicalGpuCount
+		}
+		d.GPUs = append(d.GPUs, gpu)
+	}
+	for _, n := range a.NeuronInfo.NeuronDevices {
+		d.Neuron = append(d.Neuron, NeuronDevice{Name: n.Name, Count: n.Count, Cores: n.CoreInfo.Count, MemoryMiB: n.MemoryInfo.SizeInMiB})
+	}
+	for _, x := range a.InferenceAcceleratorInfo.Accelerators {
+		d.Accelerators = append(d.Accelerators, Accelerator{Name: x.Name, Manufacturer: x.Manufacturer, Count: x.Count, MemoryMiB: x.MemoryInfo.SizeInMiB})
+	}
+	return d
+}
+
+// thousandths rounds to the nearest thousandth; what no type can have becomes negative, which Validate refuses.
+func thousandths(v float64) int64 {
+	if !(v >= 0 && v <= 1e6) {
+		return -1
+	}
+	return int64(math.Round(v * 1000))
+}
