@@ -1,0 +1,183 @@
+package binpack
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Check reports every rule that a layout breaks, joined, or nil: capacity, labels, tag limits, counts, pool budgets,
+// reservations and MinValues. It reads the problem itself, not what strategies share, so that a mistake there is found
+// here. It costs O(shares x requirements).
+func (in *Instance) Check(l Layout) error {
+	c := &checker{in: in, placed: make([]int, len(in.problem.Items))}
+	if len(l.Nodes) > len(in.problem.Nodes) {
+		c.bad("layout has %d nodes, the problem %d", len(l.Nodes), len(in.problem.Nodes))
+		return errors.Join(c.errs...)
+	}
+	for n, shares := range l.Nodes {
+		node := in.problem.Nodes[n]
+		c.contents(fmt.Sprintf("node %q", node.Name), shares, node.Free, node.Provides, node.Tags, node.Limits)
+	}
+	c.bins(l.Bins)
+	c.budgets(l.Bins)
+	for i, it := range in.problem.Items {
+		if c.placed[i] > it.Count {
+			c.bad("item %q is placed %d times, there are %d", it.Name, c.placed[i], it.Count)
+		}
+	}
+	return errors.Join(c.errs...)
+}
+
+type checker struct {
+	in     *Instance
+	placed []int
+	errs   []error
+}
+
+func (c *checker) bad(format string, args ...any) {
+	c.errs = append(c.errs, fmt.Errorf("binpack: "+format, args...))
+}
+
+func (c *checker) contents(what string, shares []Share, room []int64, labels requirements.Set, tags []string, limits []Limit) {
+	used := make([]int64, len(room))
+	counts := map[string]int{}
+	most := map[string]int{}
+	limit := func(l Limit) {
+		if m, ok := most[l.Tag]; !ok || l.Max < m {
+			most[l.Tag] = l.Max
+		}
+	}
+	for _, t := range tags {
+		counts[t]++
+	}
+	for _, l := range limits {
+		limit(l)
+	}
+	touched := map[string]bool{}
+	for _, s := range shares {
+		if s.Item < 0 || s.Item >= len(c.placed) || s.Count <= 0 {
+			c.bad("%s: share of item %d, %d times", what, s.Item, s.Count)
+			continue
+		}
+		it := c.in.problem.Items[s.Item]
+		c.placed[s.Item] += s.Count
+		for r, size := range it.Size {
+			if size > 0 && int64(s.Count) > (Unlimited-used[r])/size {
+				used[r] = Unlimited
+			} else {
+				used[r] += size * int64(s.Count)
+			}
+		}
+		for _, t := range it.Tags {
+			counts[t] += s.Count
+			touched[t] = true
+		}
+		for _, l := range it.Limits {
+			limit(l)
+			touched[l.Tag] = true
+		}
+		next, ok := c.in.narrowTo(labels, it.Requires)
+		if !ok {
+			c.bad("%s: item %q requires %s, the labels are %s", what, it.Name, it.Requires, labels)
+		}
+		labels = next
+	}
+	for r := range used {
+		if used[r] > max(room[r], 0) {
+			c.bad("%s: %d of %s are used, there are %d", what, used[r], c.in.problem.Resources[r], room[r])
+		}
+	}
+	for t := range touched { // only errors are made here, and they are sorted below
+		if m, ok := most[t]; ok && counts[t] > m {
+			c.bad("%s: tag %q stands there %d times, at most %d are allowed", what, t, counts[t], m)
+		}
+	}
+	slices.SortStableFunc(c.errs, func(a, b error) int { return cmpText(a, b) })
+}
+
+func cmpText(a, b error) int {
+	switch x, y := a.Error(), b.Error(); {
+	case x < y:
+		return -1
+	case x > y:
+		return 1
+	}
+	return 0
+}
+
+func (c *checker) bins(bins []Bin) {
+	p := &c.in.problem
+	f := newFiller(c.in)
+	for i, b := range bins {
+		what := fmt.Sprintf("bin %d", i)
+		if b.Type < 0 || b.Type >= len(p.Types) || b.Offering < 0 || b.Offering >= len(p.Types[b.Type].Offerings) {
+			c.bad("%s: there is no offering %d of type %d", what, b.Offering, b.Type)
+			continue
+		}
+		if len(b.Shares) == 0 {
+			c.bad("%s is empty", what)
+			continue
+		}
+		typ := p.Types[b.Type]
+		labels, err := typ.Provides.Intersect(typ.Offerings[b.Offering].Provides)
+		if err != nil {
+			c.bad("%s: type and offering contradict each other: %w", what, err)
+			continue
+		}
+		before := len(c.errs)
+		c.contents(what, b.Shares, typ.Capacity, labels, typ.Tags, typ.Limits)
+		if len(c.errs) == before && len(p.Pools[typ.Pool].MinValues) > 0 {
+			if open := f.refill(b); !f.showsMinimums(&open, open.used) {
+				c.bad("%s: its alternatives do not show the minimum of values that pool %q asks for", what, p.Pools[typ.Pool].Name)
+			}
+		}
+	}
+}
+
+func (c *checker) budgets(bins []Bin) {
+	p := &c.in.problem
+	left := c.in.reservationCounts()
+	nodes := make([]int, len(p.Pools))
+	price := make([]Price, len(p.Pools))
+	usage := make([][]int64, len(p.Pools))
+	for k := range usage {
+		usage[k] = make([]int64, len(p.Pools[k].Limits))
+	}
+	for _, b := range bins {
+		if b.Type < 0 || b.Type >= len(p.Types) || b.Offering < 0 || b.Offering >= len(p.Types[b.Type].Offerings) {
+			continue // reported already
+		}
+		typ := p.Types[b.Type]
+		nodes[typ.Pool]++
+		price[typ.Pool] += typ.Offerings[b.Offering].Price
+		for i := range usage[typ.Pool] {
+			usage[typ.Pool][i] += typ.Usage[i]
+		}
+		if c.in.reserveOf[b.Type] != nil {
+			if k := c.in.reserveOf[b.Type][b.Offering]; k >= 0 {
+				left[k]--
+			}
+		}
+	}
+	for k, pool := range p.Pools {
+		if pool.MaxNodes >= 0 && nodes[k] > pool.MaxNodes {
+			c.bad("pool %q: %d bins, at most %d are allowed", pool.Name, nodes[k], pool.MaxNodes)
+		}
+		if pool.MaxPrice >= 0 && price[k] > pool.MaxPrice {
+			c.bad("pool %q: %d an hour, at most %d is allowed", pool.Name, price[k], pool.MaxPrice)
+		}
+		for i, l := range pool.Limits {
+			if usage[k][i] > l {
+				c.bad("pool %q: limit %d is %d, %d are used", pool.Name, i, l, usage[k][i])
+			}
+		}
+	}
+	for k, n := range left {
+		if n < 0 {
+			c.bad("reservation %d is used %d times too often", k, -n)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package binpack
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// suits is the mask of the type's offerings that would hold what the bin holds, 0 if none.
+func (f *filler) suits(t int32, b *bin, used []int64) uint64 {
+	in := f.in
+	for r, c := range in.capacityOf(t) {
+		if used[r] > c {
+			return 0
+		}
+	}
+	mask := uint64(1)<<len(in.problem.Types[t].Offerings) - 1
+	for _, v := range b.variants {
+		if mask &= v.masks[t]; mask == 0 {
+			return 0
+		}
+	}
+	if b.open != 0 {
+		mask = in.followers(t, f.states.sets[b.open], mask)
+	}
+	if mask != 0 && t != b.typ && (len(in.typeTags[t].caps) > 0 || len(in.typeTags[t].adds) > 0 || len(in.typeTags[b.typ].adds) > 0) {
+		// What daemons bring differs by type, so the tags are counted anew.
+		tags := addTags(nil, &in.typeTags[t], 1)
+		for _, s := range b.shares {
+			tags = addTags(tags, &in.itemTags[s.Item], s.Count)
+		}
+		if !tagsHold(tags) {
+			return 0
+		}
+	}
+	return mask
+}
+
+// flexible reports whether the bin would still show the values that its pool's MinValues ask for, with k more copies of
+// the item; it lowers k as far as that helps.
+func (f *filler) flexible(b *bin, item int, k *int, v *variant, open int32) bool {
+	size := f.in.problem.Items[item].Size
+	trial := *b
+	trial.open = open
+	if !slices.Contains(b.variants, v) {
+		trial.variants = append(slices.Clip(b.variants), v)
+	}
+	trial.shares = append(slices.Clip(b.shares), Share{item, 1})
+	used := make([]int64, len(size))
+	holds := func(n int) bool {
+		for r := range used {
+			used[r] = b.used[r] + int64(n)*size[r]
+		}
+		return f.showsMinimums(&trial, used)
+	}
+	if holds(*k) {
+		return true
+	}
+	lo, hi := 0, *k // more copies never show more values
+	for hi-lo > 1 {
+		if mid := (lo + hi) / 2; holds(mid) {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	*k = lo
+	return lo > 0
+}
+
+// showsMinimums counts the values among all offerings of the bin's pool that would hold it.
+func (f *filler) showsMinimums(b *bin, used []int64) bool {
+	in := f.in
+	pool := in.problem.Types[b.typ].Pool
+	seen := newMinimums(in.problem.Pools[pool].MinValues)
+	for _, t := range in.tiers[in.tierOfPool[pool]].types {
+		if in.problem.Types[t].Pool != pool {
+			continue
+		}
+		for rest := f.suits(t, b, used); rest != 0; rest &= rest - 1 {
+			if seen.add(in, Choice{int(t), bits.TrailingZeros64(rest)}); seen.met() {
+				return true
+			}
+		}
+	}
+	return seen.met()
+}
+
+// minimums counts distinct values toward MinValues.
+type minimums struct {
+	want []MinValues
+	seen []map[string]bool
+}
+
+func newMinimums(want []MinValues) *minimums {
+	m := &minimums{want: want, seen: make([]map[string]bool, len(want))}
+	for i := range want {
+		m.seen[i] = map[string]bool{}
+	}
+	return m
+}
+
+func (m *minimums) add(in *Instance, c Choice) {
+	typ := &in.problem.Types[c.Type]
+	for i, w := range m.want {
+		r := typ.Offerings[c.Offering].Provides.Get(w.Key)
+		if !typ.Offerings[c.Offering].Provides.Has(w.Key) {
+			if !typ.Provides.Has(w.Key) {
+				continue
+			}
+			r = typ.Provides.Get(w.Key)
+		}
+		values, _ := r.Values()
+		for _, v := range values {
+			m.seen[i][v] = true
+		}
+	}
+}
+
+func (m *minimums) met() bool {
+	for i, w := range m.want {
+		if len(m.seen[i]) < w.Count {
+			return false
+		}
+	}
+	return true
+}
+
+// alternatives lists for each bin of the layout every choice that holds it, cheapest first. Bins that are alike are
+// worked out once.
+func (in *Instance) alternatives(l Layout, most int) [][]Choice {
+	out := make([][]Choice, len(l.Bins))
+	known := map[string][]Choice{}
+	f := newFiller(in)
+	for i, b := range l.Bins {
+		var key strings.Builder
+		fmt.Fprint(&key, in.problem.Types[b.Type].Pool, b.Shares)
+		// Two bins of one content may rest on different offerings of counted reservations; the chosen one leads its list.
+		list, ok := known[key.String()]
+		if !ok {
+			list = in.choicesFor(f, b, most)
+			known[key.String()] = list
+		}
+		chosen := Choice{b.Type, b.Offering}
+		if !slices.Contains(list, chosen) {
+			list = slices.Insert(slices.Clone(list), 0, chosen)
+		}
+		out[i] = list
+	}
+	return out
+}
+
+func (in *Instance) choicesFor(f *filler, b Bin, most int) []Choice {
+	open := f.refill(b)
+	pool := in.problem.Types[b.Type].Pool
+	var all []Choice
+	for _, t := range in.tiers[in.tierOfPool[pool]].types {
+		if in.problem.Types[t].Pool != pool {
+			continue
+		}
+		for rest := f.suits(t, &open, open.used); rest != 0; rest &= rest - 1 {
+			all = append(all, Choice{int(t), bits.TrailingZeros64(rest)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Choice) int {
+		return cmp.Or(cmp.Compare(in.price(a), in.price(b)), cmp.Compare(in.problem.Types[a.Type].Name, in.problem.Types[b.Type].Name),
+			cmp.Compare(a.Type, b.Type), cmp.Compare(a.Offering, b.Offering))
+	})
+	seen := newMinimums(in.problem.Pools[pool].MinValues)
+	n := 0
+	for n < len(all) && (n < most || !seen.met()) {
+		seen.add(in, all[n])
+		n++
+	}
+	return slices.Clip(all[:n])
+}
+
+func (in *Instance) price(c Choice) Price {
+	return in.problem.Types[c.Type].Offerings[c.Offering].Price
+}
+
+// refill is the state that a bin of a layout has, its open keys narrowed by its items in their order.
+func (f *filler) refill(b Bin) bin {
+	in := f.in
+	out := f.openBin(int32(b.Type))
+	labels, _ := in.problem.Types[b.Type].Provides.Intersect(in.problem.Types[b.Type].Offerings[b.Offering].Provides)
+	for _, s := range b.Shares {
+		p := &in.profiles[in.profile[s.Item]]
+		for i := range p.variants {
+			v := &p.variants[i]
+			if v.masks[b.Type]&(1<<b.Offering) == 0 {
+				continue
+			}
+			if v.open != 0 {
+				next, err := labels.Intersect(in.open.sets[v.open])
+				if err != nil {
+					continue
+				}
+				labels = next
+			}
+			out.hold(in, s, v, f.states.narrowOr(in, out.open, v.open))
+			break
+		}
+	}
+	return out
+}
+
+// hold records a share without counting it against anything.
+func (b *bin) hold(in *Instance, s Share, v *variant, open int32) {
+	for r, size := range in.problem.Items[s.Item].Size {
+		b.used[r] += size * int64(s.Count)
+	}
+	b.open = open
+	if !slices.Contains(b.variants, v) {
+		b.variants = append(b.variants, v)
+	}
+	b.shares = append(b.shares, s)
+}
+
+// narrowOr is narrow for states that are known to agree.
+func (o *openStates) narrowOr(in *Instance, state, ask int32) int32 {
+	if ask == 0 {
+		return state
+	}
+	if next := o.narrow(in, state, ask); next >= 0 {
+		return next
+	}
+	return state
+}

@@ -1,0 +1,285 @@
+package binpack
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// FirstFitDecreasing packs the largest items first, each into the first bin that takes it: nodes that exist, then open
+// bins, then a new one of the type that looks cheapest for all that is still to pack. At the end each bin is changed
+// to the cheapest choice that holds its contents.
+//
+// Size is the dominant share: the largest part, over the resources, that one item takes of the largest capacity on
+// offer. It costs O(items x bins + items x types). It is the baseline that other strategies are measured against.
+type FirstFitDecreasing struct{}
+
+// Name is "ffd".
+func (FirstFitDecreasing) Name() string { return "ffd" }
+
+// Pack implements [Strategy].
+func (FirstFitDecreasing) Pack(in *Instance) Layout {
+	f := newFiller(in)
+	d := newDemand(in)
+	for _, item := range in.decreasing() {
+		f.firstFit(f.nodes, item)
+		for k := range in.tiers {
+			if f.want[item] == 0 {
+				break
+			}
+			f.firstFitTier(item, int32(k))
+			for f.want[item] > 0 {
+				if !f.open(item, &in.tiers[k], d) {
+					break
+				}
+			}
+		}
+		d.drop(in, item)
+	}
+	return f.finish()
+}
+
+// decreasing orders the items by dominant share, then size resource by resource, then name.
+func (in *Instance) decreasing() []int {
+	p := &in.problem
+	largest := make([]int64, in.dims)
+	for t := range p.Types {
+		for r, c := range in.capacityOf(int32(t)) {
+			largest[r] = max(largest[r], c)
+		}
+	}
+	for n := range p.Nodes {
+		for r := range largest {
+			largest[r] = max(largest[r], in.free[n*in.dims+r])
+		}
+	}
+	share := make([]float64, len(p.Items))
+	order := make([]int, len(p.Items))
+	for i, it := range p.Items {
+		order[i] = i
+		for r, s := range it.Size {
+			if s > 0 {
+				share[i] = max(share[i], float64(s)/float64(max(largest[r], 1)))
+			}
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(share[b], share[a]), slices.Compare(p.Items[b].Size, p.Items[a].Size),
+			cmp.Compare(p.Items[a].Name, p.Items[b].Name))
+	})
+	return order
+}
+
+func (f *filler) firstFit(bins []bin, item int) {
+	for i := range bins {
+		if f.want[item] == 0 {
+			return
+		}
+		if k, v, mask, open := f.admit(&bins[i], item, f.want[item]); k > 0 {
+			f.place(&bins[i], item, k, v, mask, open)
+		}
+	}
+}
+
+func (f *filler) firstFitTier(item int, tier int32) {
+	for i := range f.bins {
+		if f.want[item] == 0 {
+			return
+		}
+		b := &f.bins[i]
+		if len(f.in.tiers) > 1 && f.in.tierOfPool[f.in.problem.Types[b.typ].Pool] != tier {
+			continue
+		}
+		if k, v, mask, open := f.admit(b, item, f.want[item]); k > 0 {
+			f.place(b, item, k, v, mask, open)
+		}
+	}
+}
+
+// open opens bins for the item, at the type that promises the least cost for what is left. It reports whether it could.
+func (f *filler) open(item int, tr *tier, d *demand) bool {
+	in := f.in
+	size := in.problem.Items[item].Size
+	best, bestMask, bestCost := int32(-1), uint64(0), math.Inf(1)
+	for _, t := range tr.types {
+		if float64(in.minPrice[t]) >= bestCost {
+			break // types come by price, and no plan costs less than one bin
+		}
+		per := fits(in.capacityOf(t), size, f.want[item])
+		if per == 0 {
+			continue
+		}
+		per = room(nil, &in.itemTags[item], per)
+		mask := f.eligible(item, t)
+		if per == 0 || mask == 0 {
+			continue
+		}
+		if mask &= f.affordable(t); mask == 0 {
+			continue
+		}
+		j := in.cheapest(t, mask)
+		price := float64(in.problem.Types[t].Offerings[j].Price)
+		bins := max(1, math.Ceil(float64(f.want[item])/float64(per)), d.bins(in, t))
+		if cost := price * bins; cost < bestCost && f.opens(t, item, mask) {
+			best, bestMask, bestCost = t, mask, cost
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	// The choice holds for as many full bins as the item fills; only the last, partial one is worth thinking anew.
+	for opened := false; ; opened = true {
+		bestMask &= f.affordable(best)
+		if bestMask == 0 {
+			return opened
+		}
+		b := f.newBin(best, bestMask)
+		k, v, mask, open := f.admit(&b, item, f.want[item])
+		if k == 0 {
+			return opened
+		}
+		f.charge(best, int(b.charged), 1)
+		f.place(&b, item, k, v, mask, open)
+		f.bins = append(f.bins, b)
+		if f.want[item] < k || f.want[item] == 0 {
+			return true
+		}
+	}
+}
+
+// eligible is the mask of the type's offerings that suit the item under any variant.
+func (f *filler) eligible(item int, t int32) uint64 {
+	var mask uint64
+	p := &f.in.profiles[f.in.profile[item]]
+	for i := range p.variants {
+		mask |= p.variants[i].masks[t]
+	}
+	return mask
+}
+
+// newBin is an empty bin of the type that may end as any offering of the mask which is not counted; where all are, it
+// holds the cheapest of them.
+func (f *filler) newBin(t int32, mask uint64) bin {
+	in := f.in
+	b := f.openBin(t)
+	free := mask
+	if in.reserveOf[t] != nil {
+		for j, k := range in.reserveOf[t] {
+			if k >= 0 {
+				free &^= 1 << j
+			}
+		}
+	}
+	if free == 0 {
+		free = 1 << in.cheapest(t, mask)
+	}
+	b.mask, b.charged = free, int32(in.cheapest(t, free))
+	return b
+}
+
+// opens reports whether a new bin of the type takes the item, tags of daemons and MinValues considered.
+func (f *filler) opens(t int32, item int, mask uint64) bool {
+	b := f.newBin(t, mask)
+	k, _, _, _ := f.admit(&b, item, 1)
+	return k > 0
+}
+
+// demand is what is still to pack, by profile, so that a type is judged by all that it could hold.
+type demand struct {
+	byProfile [][]float64
+}
+
+func newDemand(in *Instance) *demand {
+	d := &demand{make([][]float64, len(in.profiles))}
+	for i := range d.byProfile {
+		d.byProfile[i] = make([]float64, in.dims)
+	}
+	for i, it := range in.problem.Items {
+		for r, s := range it.Size {
+			d.byProfile[in.profile[i]][r] += float64(s) * float64(it.Count)
+		}
+	}
+	return d
+}
+
+// drop takes an item out, placed or given up.
+func (d *demand) drop(in *Instance, item int) {
+	it := &in.problem.Items[item]
+	for r, s := range it.Size {
+		d.byProfile[in.profile[item]][r] -= float64(s) * float64(it.Count)
+	}
+}
+
+// bins is how many bins of the type all demand that may go there would fill.
+func (d *demand) bins(in *Instance, t int32) float64 {
+	most := 0.0
+	for r, c := range in.capacityOf(t) {
+		sum := 0.0
+		for p, v := range d.byProfile {
+			if in.profiles[p].reaches(t) {
+				sum += v[r]
+			}
+		}
+		if sum > 0 {
+			most = max(most, sum/float64(max(c, 1)))
+		}
+	}
+	return math.Ceil(most - 1e-9)
+}
+
+func (p *profile) reaches(t int32) bool {
+	for i := range p.variants {
+		if p.variants[i].masks[t] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// finish right-sizes every bin and gives the layout.
+func (f *filler) finish() Layout {
+	l := Layout{Nodes: make([][]Share, len(f.nodes))}
+	for n := range f.nodes {
+		l.Nodes[n] = f.nodes[n].shares
+	}
+	for i := range f.bins {
+		b := &f.bins[i]
+		f.charge(b.typ, int(b.charged), -1)
+		t, j := f.cheapestChoice(b)
+		f.charge(t, j, 1)
+		l.Bins = append(l.Bins, Bin{int(t), j, b.shares})
+	}
+	return l
+}
+
+// cheapestChoice is the least dear type and offering of the bin's tier that holds its contents within all budgets.
+func (f *filler) cheapestChoice(b *bin) (int32, int) {
+	in := f.in
+	bestT, bestJ := b.typ, int(b.charged)
+	bestPrice := in.problem.Types[bestT].Offerings[bestJ].Price
+	for _, t := range in.tiers[in.tierOfPool[in.problem.Types[b.typ].Pool]].types {
+		if in.minPrice[t] >= bestPrice {
+			break
+		}
+		mask := f.suits(t, b, b.used)
+		if mask == 0 {
+			continue
+		}
+		if mask &= f.affordable(t); mask == 0 {
+			continue
+		}
+		j := in.cheapest(t, mask)
+		if price := in.problem.Types[t].Offerings[j].Price; price < bestPrice {
+			other := in.problem.Types[t].Pool != in.problem.Types[b.typ].Pool
+			if other && len(in.problem.Pools[in.problem.Types[t].Pool].MinValues) > 0 {
+				moved := *b
+				moved.typ = t
+				if !f.showsMinimums(&moved, b.used) {
+					continue
+				}
+			}
+			bestT, bestJ, bestPrice = t, j, price
+		}
+	}
+	return bestT, bestJ
+}

@@ -1,0 +1,262 @@
+package binpack
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Instance is a [Problem] compiled to integers: labels to bit masks, tags to numbers. It is immutable and safe for
+// concurrent use; strategies read it.
+type Instance struct {
+	problem Problem
+	dims    int
+
+	capacity []int64 // by type, dims each
+	free     []int64 // by node, dims each
+	byPrice  []int32 // types in the order of their cheapest offering, then pool, name and index
+	minPrice []Price // by type; no offering: math.MaxInt64
+
+	profiles []profile // what items require, without duplicates
+	profile  []int32   // by item
+	open     openKeys
+
+	tags       map[string]int32
+	itemTags   []tagProfile
+	typeTags   []tagProfile
+	nodeTags   []tagProfile
+	reserved   map[string]int32 // reservation name to index
+	reserveOf  [][]int32        // by type and offering, -1 = not counted
+	tiers      []tier           // pools by weight, heaviest first
+	tierOfPool []int32
+}
+
+// profile is what one distinct Requires of an item comes to. Alternatives that leave open keys alone are merged into
+// one variant, which is tried first; each other alternative has its own, because it narrows the bin in its own way.
+type profile struct {
+	variants []variant
+}
+
+type variant struct {
+	masks []uint64 // by type: which of its offerings satisfy the alternative
+	nodes []uint64 // bitset over Problem.Nodes
+	open  int32    // index into openKeys.sets, 0 = nothing asked of open keys
+}
+
+// tier is the types of all pools of one weight, in the order of byPrice.
+type tier struct {
+	weight int
+	types  []int32
+}
+
+// maxOfferings is how many offerings one compiled type can have: a bit each.
+const maxOfferings = 64
+
+// Compile checks the problem and translates it. It costs O(distinct requirements x offerings). The error joins
+// everything that is malformed: vectors of a wrong length, negative sizes, duplicate names, indexes out of range.
+func Compile(p Problem) (*Instance, error) {
+	if err := p.validate(); err != nil {
+		return nil, err
+	}
+	in := &Instance{problem: p, dims: len(p.Resources)}
+	in.problem.Types = splitWide(p.Types)
+	in.compileCapacity()
+	in.compileTiers()
+	in.compileTags()
+	in.compileReservations()
+	in.compileProfiles()
+	return in, nil
+}
+
+// Problem is what was compiled. Types with more than 64 offerings have been split into several of the same name, so
+// indexes of types refer to this, not to the argument of [Compile]. It must not be modified.
+func (in *Instance) Problem() *Problem { return &in.problem }
+
+func (p Problem) validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("binpack: "+format, args...)) }
+	vector := func(what string, v []int64) {
+		if len(v) != len(p.Resources) {
+			bad("%s has %d resources, want %d", what, len(v), len(p.Resources))
+		}
+	}
+	limits := func(what string, ls []Limit) {
+		for _, l := range ls {
+			if l.Max < 0 {
+				bad("%s: limit of tag %q is negative", what, l.Tag)
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for i, it := range p.Items {
+		what := fmt.Sprintf("item %q", it.Name)
+		if seen[it.Name] {
+			bad("%s stands there twice", what)
+		}
+		seen[it.Name] = true
+		if it.Count < 0 || it.Count > math.MaxInt32 {
+			bad("%s: count %d is out of range", what, it.Count)
+		}
+		vector(what, it.Size)
+		for r, s := range it.Size {
+			if s < 0 && r < len(p.Resources) {
+				bad("%s (items[%d]): size of %s is negative", what, i, p.Resources[r])
+			}
+		}
+		limits(what, it.Limits)
+	}
+	for i, t := range p.Types {
+		what := fmt.Sprintf("type %q (types[%d])", t.Name, i)
+		vector(what, t.Capacity)
+		if t.Pool < 0 || t.Pool >= len(p.Pools) {
+			bad("%s: pool %d does not exist", what, t.Pool)
+		} else if n := len(p.Pools[t.Pool].Limits); n > 0 && len(t.Usage) != n {
+			bad("%s: usage has %d entries, its pool %q limits %d", what, len(t.Usage), p.Pools[t.Pool].Name, n)
+		}
+		for _, u := range t.Usage {
+			if u < 0 {
+				bad("%s: usage is negative", what)
+			}
+		}
+		for j, o := range t.Offerings {
+			if o.Price < 0 {
+				bad("%s: offerings[%d]: price is negative", what, j)
+			}
+		}
+		limits(what, t.Limits)
+	}
+	nodes := map[string]bool{}
+	for _, n := range p.Nodes {
+		vector(fmt.Sprintf("node %q", n.Name), n.Free)
+		if nodes[n.Name] {
+			bad("node %q stands there twice", n.Name)
+		}
+		nodes[n.Name] = true
+		limits(fmt.Sprintf("node %q", n.Name), n.Limits)
+	}
+	return errors.Join(errs...)
+}
+
+func splitWide(types []Type) []Type {
+	if !slices.ContainsFunc(types, func(t Type) bool { return len(t.Offerings) > maxOfferings }) {
+		return types
+	}
+	var out []Type
+	for _, t := range types {
+		for part := range slices.Chunk(t.Offerings, maxOfferings) {
+			t.Offerings = part
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func (in *Instance) compileCapacity() {
+	p := &in.problem
+	in.capacity = make([]int64, len(p.Types)*in.dims)
+	in.minPrice = make([]Price, len(p.Types))
+	in.byPrice = make([]int32, len(p.Types))
+	for t, typ := range p.Types {
+		copy(in.capacity[t*in.dims:], typ.Capacity)
+		in.byPrice[t] = int32(t)
+		in.minPrice[t] = math.MaxInt64
+		for _, o := range typ.Offerings {
+			in.minPrice[t] = min(in.minPrice[t], o.Price)
+		}
+	}
+	slices.SortFunc(in.byPrice, func(a, b int32) int {
+		x, y := p.Types[a], p.Types[b]
+		return cmp.Or(cmp.Compare(in.minPrice[a], in.minPrice[b]), cmp.Compare(x.Pool, y.Pool),
+			cmp.Compare(x.Name, y.Name), cmp.Compare(a, b))
+	})
+	in.free = make([]int64, len(p.Nodes)*in.dims)
+	for n, node := range p.Nodes {
+		for r, f := range node.Free {
+			in.free[n*in.dims+r] = max(f, 0)
+		}
+	}
+}
+
+func (in *Instance) capacityOf(t int32) []int64 {
+	return in.capacity[int(t)*in.dims : (int(t)+1)*in.dims]
+}
+
+func (in *Instance) compileTiers() {
+	p := &in.problem
+	var weights []int
+	for _, pool := range p.Pools {
+		weights = append(weights, pool.Weight)
+	}
+	slices.SortFunc(weights, func(a, b int) int { return cmp.Compare(b, a) })
+	weights = slices.Compact(weights)
+	in.tiers = make([]tier, len(weights))
+	in.tierOfPool = make([]int32, len(p.Pools))
+	for i, w := range weights {
+		in.tiers[i].weight = w
+		for k, pool := range p.Pools {
+			if pool.Weight == w {
+				in.tierOfPool[k] = int32(i)
+			}
+		}
+	}
+	for _, t := range in.byPrice {
+		if len(p.Types[t].Offerings) > 0 {
+			tr := &in.tiers[in.tierOfPool[p.Types[t].Pool]]
+			tr.types = append(tr.types, t)
+		}
+	}
+}
+
+func (in *Instance) compileReservations() {
+	in.reserved = map[string]int32{}
+	in.reserveOf = make([][]int32, len(in.problem.Types))
+	for t, typ := range in.problem.Types {
+		for j, o := range typ.Offerings {
+			if !o.Counted {
+				continue
+			}
+			if in.reserveOf[t] == nil {
+				in.reserveOf[t] = slices.Repeat([]int32{-1}, len(typ.Offerings))
+			}
+			name := o.Reservation
+			if name == "" { // counted on its own
+				name = fmt.Sprintf("\x00%d/%d", t, j)
+			}
+			if _, ok := in.reserved[name]; !ok {
+				in.reserved[name] = int32(len(in.reserved))
+			}
+			in.reserveOf[t][j] = in.reserved[name]
+		}
+	}
+}
+
+// reservationCounts is a fresh count of what each reservation has left: the least that any of its offerings says.
+func (in *Instance) reservationCounts() []int {
+	left := slices.Repeat([]int{math.MaxInt}, len(in.reserved))
+	for t, typ := range in.problem.Types {
+		for j, k := range in.reserveOf[t] {
+			if k >= 0 {
+				left[k] = min(left[k], typ.Offerings[j].Count)
+			}
+		}
+	}
+	return left
+}
+
+// openKeys holds the keys whose value the items in a bin decide, and the distinct sets that profiles ask of them.
+type openKeys struct {
+	keys requirements.Keys
+	sets []requirements.Set // sets[0] is anything
+}
+
+func (o *openKeys) intern(s requirements.Set) int32 {
+	if i := slices.IndexFunc(o.sets, s.Equal); i >= 0 {
+		return int32(i)
+	}
+	o.sets = append(o.sets, s)
+	return int32(len(o.sets) - 1)
+}

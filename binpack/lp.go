@@ -1,0 +1,171 @@
+package binpack
+
+import "math"
+
+// coverageDuals maximises demand.y subject to row.y <= price for every row and y >= 0: what a unit of each resource is
+// worth when capacity can be bought in any fraction. Rows are many and resources few, so it works on the dual of this,
+// min price.x with rows covering the demand, by a revised simplex whose basis is resources x resources; its multipliers
+// are y. Demand that is not positive needs no cover. The result is only near-exact: callers round it to a certificate.
+func coverageDuals(rows [][]float64, prices, demand []float64) []float64 {
+	y := make([]float64, len(demand))
+	var dims []int
+	for r, d := range demand {
+		if d <= 0 {
+			continue
+		}
+		for _, row := range rows {
+			if row[r] > 0 {
+				dims = append(dims, r)
+				break
+			}
+		}
+	}
+	if len(dims) == 0 {
+		return y
+	}
+	s := newCover(rows, prices, demand, dims)
+	for range 200 + 20*len(dims) {
+		if !s.step() {
+			break
+		}
+	}
+	for i, r := range dims {
+		y[r] = max(0, s.y[i]) / s.scale[i]
+	}
+	return y
+}
+
+// cover is the state of the simplex: columns are types (0..n-1), then surplus, then artificial columns.
+type cover struct {
+	rows    [][]float64 // by type, scaled so that demand is 1 in every dimension
+	prices  []float64
+	scale   []float64
+	m, n    int
+	basis   []int
+	inverse [][]float64 // of the basis, m x m
+	x       []float64
+	y       []float64
+	big     float64 // the price of an artificial column
+}
+
+func newCover(rows [][]float64, prices, demand []float64, dims []int) *cover {
+	s := &cover{prices: prices, m: len(dims), n: len(rows)}
+	s.rows = make([][]float64, len(rows))
+	for _, r := range dims {
+		s.scale = append(s.scale, demand[r])
+	}
+	for i, row := range rows {
+		s.rows[i] = make([]float64, s.m)
+		for k, r := range dims {
+			s.rows[i][k] = row[r] / demand[r]
+		}
+		s.big = max(s.big, prices[i])
+	}
+	s.big = (s.big + 1) * 1e7
+	s.inverse = make([][]float64, s.m)
+	s.x = make([]float64, s.m)
+	s.y = make([]float64, s.m)
+	for i := range s.m {
+		s.inverse[i] = make([]float64, s.m)
+		s.inverse[i][i] = 1
+		s.x[i] = 1
+		s.basis = append(s.basis, s.n+s.m+i)
+	}
+	return s
+}
+
+func (s *cover) price(col int) float64 {
+	switch {
+	case col < s.n:
+		return s.prices[col]
+	case col < s.n+s.m:
+		return 0
+	default:
+		return s.big
+	}
+}
+
+// step does one pivot and reports whether there was one to do. Ties go to the lowest column, so that it always ends the
+// same way.
+func (s *cover) step() bool {
+	for k := range s.m {
+		s.y[k] = 0
+		for i, col := range s.basis {
+			s.y[k] += s.price(col) * s.inverse[i][k]
+		}
+	}
+	enter, gain := -1, 1e-10
+	for col, row := range s.rows {
+		worth := 0.0
+		for k, a := range row {
+			worth += a * s.y[k]
+		}
+		// Relative gain: a dear type is not preferred only because it is large.
+		if g := (worth - s.prices[col]) / max(s.prices[col], 1e-9); g > gain {
+			enter, gain = col, g
+		}
+	}
+	if enter < 0 {
+		for k := range s.m { // a surplus column is minus one unit of cover
+			if -s.y[k] > 1e-9 {
+				enter = s.n + k
+				break
+			}
+		}
+	}
+	if enter < 0 {
+		return false
+	}
+	dir := make([]float64, s.m)
+	for i := range s.m {
+		for k := range s.m {
+			dir[i] += s.inverse[i][k] * s.entry(enter, k)
+		}
+	}
+	leave, ratio := -1, math.Inf(1)
+	for i := range s.m {
+		if dir[i] > 1e-11 {
+			if q := s.x[i] / dir[i]; q < ratio-1e-15 || (q <= ratio && leave >= 0 && s.basis[i] < s.basis[leave]) {
+				leave, ratio = i, q
+			}
+		}
+	}
+	if leave < 0 {
+		return false
+	}
+	s.pivot(enter, leave, dir, ratio)
+	return true
+}
+
+func (s *cover) entry(col, k int) float64 {
+	switch {
+	case col < s.n:
+		return s.rows[col][k]
+	case col == s.n+k:
+		return -1
+	case col == s.n+s.m+k:
+		return 1
+	}
+	return 0
+}
+
+func (s *cover) pivot(enter, leave int, dir []float64, ratio float64) {
+	for i := range s.m {
+		if i != leave {
+			s.x[i] = max(0, s.x[i]-ratio*dir[i])
+		}
+	}
+	s.x[leave] = ratio
+	for k := range s.m {
+		s.inverse[leave][k] /= dir[leave]
+	}
+	for i := range s.m {
+		if i == leave {
+			continue
+		}
+		for k := range s.m {
+			s.inverse[i][k] -= dir[i] * s.inverse[leave][k]
+		}
+	}
+	s.basis[leave] = enter
+}

@@ -1,0 +1,128 @@
+package binpack
+
+// Share is a number of copies of one item in one bin.
+type Share struct {
+	// Item is an index into Problem.Items.
+	Item  int
+	Count int
+}
+
+// Bin is a new bin and what is in it.
+type Bin struct {
+	// Type is an index into [Instance.Problem].Types.
+	Type int
+	// Offering is an index into the type's offerings.
+	Offering int
+	// Shares are in the order of packing, each item once.
+	Shares []Share
+}
+
+// Layout is what a [Strategy] decides: who goes where. What it does not mention stays unplaced.
+type Layout struct {
+	// Nodes holds the shares of each existing node, by position in Problem.Nodes; it may be shorter.
+	Nodes [][]Share
+	Bins  []Bin
+}
+
+// Choice is one way to buy a bin.
+type Choice struct {
+	Type     int
+	Offering int
+}
+
+// Plan is a checked layout with its price and the proof of how good that is.
+type Plan struct {
+	Layout
+	// Cost is the price of all new bins.
+	Cost Price
+	// Bound is a price below which no plan can place the same items; it is never above Cost.
+	Bound Bound
+	// Alternatives holds, for each bin, every choice that would hold the same items, cheapest first, the chosen one
+	// included; it is cut to the longest list asked for by [Options.Alternatives].
+	Alternatives [][]Choice
+	// Left is how many of each item found no place, by position in Problem.Items.
+	Left []int
+	// Strategy names what made the layout.
+	Strategy string
+}
+
+// GapPercent is how far the cost is above the bound, in percent of the bound; 0 when nothing is bought.
+func (p *Plan) GapPercent() float64 {
+	if p.Cost == 0 || p.Bound.Price <= 0 {
+		if p.Cost > 0 {
+			return 100
+		}
+		return 0
+	}
+	return 100 * float64(p.Cost-p.Bound.Price) / float64(p.Bound.Price)
+}
+
+// Strategy decides a layout. It must not modify the instance. It need not be perfect: [Pack] checks what it returns.
+type Strategy interface {
+	// Pack returns a layout, the same for the same instance.
+	Pack(in *Instance) Layout
+	// Name is a short word for reports, such as "ffd".
+	Name() string
+}
+
+// Options are the choices of [Pack] that a problem does not make. nil means defaults.
+type Options struct {
+	// Strategy decides the layout; nil means [FirstFitDecreasing].
+	Strategy Strategy
+	// Alternatives is how many choices each bin lists at most, unless its pool's MinValues need more; 0 means 60, which is
+	// what one EC2 fleet request takes.
+	Alternatives int
+}
+
+// Pack decides a layout by the strategy, checks it, and adds price, bound and alternatives. The error is that of
+// [Compile], or says which rule a strategy broke; the built-in strategies break none.
+func Pack(p Problem, opts *Options) (*Plan, error) {
+	in, err := Compile(p)
+	if err != nil {
+		return nil, err
+	}
+	return in.Pack(opts)
+}
+
+// Pack is [Pack] for a problem that has been compiled.
+func (in *Instance) Pack(opts *Options) (*Plan, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Strategy == nil {
+		o.Strategy = FirstFitDecreasing{}
+	}
+	if o.Alternatives <= 0 {
+		o.Alternatives = 60
+	}
+	layout := o.Strategy.Pack(in)
+	if err := in.Check(layout); err != nil {
+		return nil, err
+	}
+	plan := &Plan{Layout: layout, Strategy: o.Strategy.Name(), Left: in.left(layout)}
+	for _, b := range layout.Bins {
+		plan.Cost += in.problem.Types[b.Type].Offerings[b.Offering].Price
+	}
+	plan.Bound = in.coverageBound(layout)
+	plan.Alternatives = in.alternatives(layout, o.Alternatives)
+	return plan, nil
+}
+
+func (in *Instance) left(l Layout) []int {
+	left := make([]int, len(in.problem.Items))
+	for i, it := range in.problem.Items {
+		left[i] = it.Count
+	}
+	for _, shares := range l.Nodes {
+		for _, s := range shares {
+			left[s.Item] -= s.Count
+		}
+	}
+	for _, b := range l.Bins {
+		for _, s := range b.Shares {
+			left[s.Item] -= s.Count
+		}
+	}
+	return left
+}
