@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ func (m market) file() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s: zone <letter> <zone id>; then type, zones, on-demand USD/h, spot savings in %% (~ guessed from neighbours)\n", m.region)
 	fmt.Fprintf(&b, "list %s %s\n", m.list, m.date)
-	ids := m.placements[0].ids
+	ids := m.zoneIDs()
 	for _, zone := range sortedKeys(ids) {
 		fmt.Fprintf(&b, "zone %s %s\n", strings.TrimPrefix(zone, m.region), ids[zone])
 	}
@@ -35,6 +36,15 @@ func (m market) file() string {
 		b.WriteString(line.EncodeOffer(line.Offer{Type: name, Zones: zones[name], Price: m.prices[name], Savings: savings, Guessed: guessed}) + "\n")
 	}
 	return b.String()
+}
+
+// zoneIDs maps zone names to ids; zones that only newer knowledge has are there, too.
+func (m market) zoneIDs() map[string]string {
+	out := map[string]string{}
+	for _, p := range slices.Backward(m.placements) {
+		maps.Copy(out, p.ids)
+	}
+	return out
 }
 
 // zones says where each type is offered, by zone letters in ascending order.
@@ -54,7 +64,7 @@ func (m market) zones() map[string]string {
 		}
 	}
 	letters := map[string]string{}
-	for zone, id := range m.placements[0].ids {
+	for zone, id := range m.zoneIDs() {
 		letters[id] = strings.TrimPrefix(zone, m.region)
 	}
 	for name, l := range m.older {
