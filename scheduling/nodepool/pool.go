@@ -123,15 +123,3 @@ func (p NodePool) NodeRequirements() requirements.Set {
 func Compare(a, b NodePool) int {
 	return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
 }
-
-// Default fills in fields of a pool that its manifest leaves open. It returns a changed copy and never writes into the
-// maps, slices and pointers of its argument.
-type Default func(NodePool) NodePool
-
-// Apply runs the hooks in their order, each on the result of the one before.
-func Apply(p NodePool, hooks ...Default) NodePool {
-	for _, hook := range hooks {
-		p = hook(p)
-	}
-	return p
-}

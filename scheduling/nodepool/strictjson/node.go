@@ -60,8 +60,12 @@ type Member struct {
 	Value Node
 }
 
-// Get returns the first member with that key, or nil. It costs one pass over the members.
+// Get returns the value of the first member with that key, or nil; that of a nil node is nil too, so that calls chain.
+// It costs one pass over the members.
 func (n *Node) Get(key string) *Node {
+	if n == nil {
+		return nil
+	}
 	for i := range n.Members {
 		if n.Members[i].Key == key {
 			return &n.Members[i].Value

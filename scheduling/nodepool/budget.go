@@ -1,0 +1,87 @@
+package nodepool
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+)
+
+// budgets reads the budgets of v1beta1 and v1; a missing list is one budget of 10%.
+func (d *Disruption) budgets(r *nodespec.Report, path string, list *[]wireBudget, reasons bool) {
+	tenth := Budget{Nodes: 10, Percent: true}
+	if list == nil {
+		d.Budgets = []Budget{tenth}
+		return
+	}
+	const most = 50
+	if len(*list) > most {
+		r.Add(path, "%d budgets: at most %d", len(*list), most)
+		return
+	}
+	for i, w := range *list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		b := tenth
+		if w.Nodes != nil {
+			b.nodes(r, at+".nodes", *w.Nodes)
+		}
+		if w.Reasons != nil && !reasons {
+			r.Add(at+".reasons", "unknown field \"reasons\": budgets have it since karpenter.sh/v1")
+		}
+		for j, reason := range w.Reasons {
+			if r.OneOf(fmt.Sprintf("%s.reasons[%d]", at, j), reason, string(Underutilized), string(Empty), string(Drifted)) {
+				b.Reasons = append(b.Reasons, Reason(reason))
+			}
+		}
+		switch {
+		case w.Schedule != nil && w.Duration == nil:
+			r.Add(at+".duration", "a budget with a schedule needs a duration")
+		case w.Schedule == nil && w.Duration != nil:
+			r.Add(at+".schedule", "a budget with a duration needs a schedule")
+		}
+		if w.Schedule != nil {
+			if _, err := parseSchedule(*w.Schedule); err != nil {
+				r.Add(at+".schedule", "%s", err)
+			}
+			b.Schedule = *w.Schedule
+		}
+		if w.Duration != nil {
+			b.Duration = budgetDuration(r, at+".duration", *w.Duration)
+		}
+		d.Budgets = append(d.Budgets, b)
+	}
+}
+
+func (b *Budget) nodes(r *nodespec.Report, path, text string) {
+	const most = 1 << 31
+	digits, percent := strings.CutSuffix(text, "%")
+	n := 0
+	for _, c := range digits {
+		if c < '0' || c > '9' || n > most {
+			r.Add(path, "%s: want a count such as \"5\" or a share such as \"10%%\"", strictjson.Quote(text))
+			return
+		}
+		n = 10*n + int(c-'0')
+	}
+	switch {
+	case digits == "":
+		r.Add(path, "%s: want a count such as \"5\" or a share such as \"10%%\"", strictjson.Quote(text))
+	case percent && n > 100:
+		r.Add(path, "%s: a share is at most 100%%", strictjson.Quote(text))
+	default:
+		b.Nodes, b.Percent = n, percent
+	}
+}
+
+func budgetDuration(r *nodespec.Report, path, text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil || strings.ContainsAny(text, ".-+uµn") || strings.Contains(text, "ms"):
+		r.Add(path, "%s: want hours and minutes such as 8h or 1h30m", strictjson.Quote(text))
+	case d%time.Minute != 0 || d == 0:
+		r.Add(path, "%s: want whole minutes, at least one: schedules know no seconds", strictjson.Quote(text))
+	}
+	return d
+}

@@ -1,0 +1,176 @@
+package nodepool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+)
+
+// Decode reads a Provisioner or NodePool from JSON. The error joins one [*FieldError] for each problem, or is a
+// [*strictjson.ParseError] where data is not JSON. The reference to a node class may be missing, unlike in a cluster: a
+// plan needs no machine images. The cost is linear in the size of data.
+func Decode(data []byte) (NodePool, error) {
+	n, err := strictjson.Parse(data)
+	if err != nil {
+		return NodePool{}, fmt.Errorf("nodepool: %w", err)
+	}
+	return DecodeNode(&n)
+}
+
+// DecodeNode is [Decode] for a document that has been parsed already, be it from JSON or from YAML.
+func DecodeNode(n *strictjson.Node) (NodePool, error) {
+	var head struct {
+		APIVersion string          `json:"apiVersion"`
+		Kind       string          `json:"kind"`
+		Metadata   json.RawMessage `json:"metadata"`
+		Spec       json.RawMessage `json:"spec"`
+		Status     json.RawMessage `json:"status"`
+	}
+	var d strictjson.Decoder
+	if problems := d.Decode(n, &head); n.Kind != strictjson.Object {
+		return NodePool{}, Errors("", problems)
+	}
+	var name string
+	if meta := n.Get("metadata"); meta != nil && meta.Get("name") != nil {
+		name = meta.Get("name").Text
+	}
+	object := strings.TrimSpace(head.Kind + " " + name)
+	var p NodePool
+	var problems []strictjson.Problem
+	switch {
+	case head.Kind == "Provisioner" && head.APIVersion == V1Alpha5:
+		p, problems = decodeProvisioner(n)
+	case head.Kind == "NodePool" && head.APIVersion == V1Beta1:
+		p, problems = decodeV1Beta1(n)
+	case head.Kind == "NodePool" && head.APIVersion == V1:
+		p, problems = decodeV1(n)
+	default:
+		return NodePool{}, Errors(object, []strictjson.Problem{{Path: "apiVersion", Detail: unsupported(head.APIVersion, head.Kind)}})
+	}
+	if n.Get("spec") == nil {
+		problems = append(problems, strictjson.Problem{Path: "spec", Detail: "the object has no spec"})
+	}
+	if len(problems) > 0 {
+		return NodePool{}, Errors(object, problems)
+	}
+	return p, nil
+}
+
+func unsupported(version, kind string) string {
+	switch kind {
+	case "Provisioner":
+		return fmt.Sprintf("%q has no Provisioner (did you mean %q?)", version, V1Alpha5)
+	case "NodePool":
+		return fmt.Sprintf("%q has no NodePool (did you mean %q or %q?)", version, V1, V1Beta1)
+	}
+	return fmt.Sprintf("%q %q is neither a Provisioner of %s nor a NodePool of %s or %s", version, kind, V1Alpha5, V1Beta1, V1)
+}
+
+// Errors joins problems of one object into an error, one [*FieldError] each, or returns nil if there are none. Fields
+// that are listed twice for the same reason are listed once. It serves the sub-packages of this package.
+func Errors(object string, problems []strictjson.Problem) error {
+	var errs []error
+	seen := map[FieldError]bool{}
+	for _, p := range problems {
+		e := FieldError{Object: object, Path: p.Path, Detail: p.Detail}
+		if !seen[e] {
+			seen[e] = true
+			errs = append(errs, &e)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// The wire form of the parts that more than one version has.
+type (
+	wireTemplateMeta struct {
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
+	}
+	wireBudget struct {
+		Reasons  []string `json:"reasons"`
+		Nodes    *string  `json:"nodes"`
+		Schedule *string  `json:"schedule"`
+		Duration *string  `json:"duration"`
+	}
+	wireClassRef struct {
+		Group      string `json:"group"`
+		Kind       string `json:"kind"`
+		Name       string `json:"name"`
+		APIVersion string `json:"apiVersion"`
+	}
+)
+
+// nodePaths is where a version keeps what its nodes look like.
+type nodePaths struct{ labels, annotations, spec string }
+
+// node checks what a node of the pool looks like and fills in p.
+func (p *NodePool) node(r *nodespec.Report, at nodePaths, reqs []nodespec.Requirement, rules nodespec.Rules) {
+	rules.Pool = true
+	set, minValues := r.Requirements(at.spec+".requirements", reqs, rules)
+	r.Labels(at.labels, p.Labels, set, rules)
+	r.Annotations(at.annotations, p.Annotations)
+	r.Taints(at.spec, p.Taints, p.StartupTaints)
+	p.Requirements, p.MinValues = set, minValues
+}
+
+// meta checks the pool object's own metadata and weight.
+func (p *NodePool) meta(r *nodespec.Report, version, kind string, m metav1.ObjectMeta, weight *int32) {
+	r.Name("metadata.name", m.Name)
+	if m.Namespace != "" {
+		r.Add("metadata.namespace", "%q: a %s belongs to no namespace", m.Namespace, kind)
+	}
+	nodespec.Range(r, "spec.weight", weight, 1, 100)
+	p.APIVersion, p.Kind, p.Name, p.Metadata = version, kind, m.Name, m
+	if weight != nil {
+		p.Weight = *weight
+	}
+}
+
+// limits checks the limits; a list without entries is none.
+func (p *NodePool) limits(r *nodespec.Report, path string, list corev1.ResourceList) {
+	r.Quantities(path, list)
+	if q, ok := list["nodes"]; ok && q.MilliValue()%1000 != 0 {
+		r.Add(path+".nodes", "%s: want a whole number of nodes", q.String())
+	}
+	if len(list) > 0 {
+		p.Limits = list
+	}
+}
+
+func (p *NodePool) classRef(r *nodespec.Report, path string, ref *wireClassRef, withGroup bool) {
+	if ref == nil {
+		return
+	}
+	if ref.Name == "" {
+		r.Add(path+".name", "the reference needs a name")
+	}
+	group := ref.Group
+	if withGroup {
+		for _, field := range []struct{ name, value string }{{"group", group}, {"kind", ref.Kind}} {
+			if field.value == "" {
+				r.Add(path+"."+field.name, "the reference needs a %s since karpenter.sh/v1", field.name)
+			}
+		}
+		if strings.Contains(group, "/") {
+			name, _, _ := strings.Cut(group, "/")
+			r.Add(path+".group", "%q: a group has no version (did you mean %q?)", group, name)
+		}
+		if ref.APIVersion != "" {
+			r.Add(path+".apiVersion", "unknown field \"apiVersion\": since karpenter.sh/v1 it is \"group\", without the version")
+		}
+	} else {
+		if ref.Group != "" {
+			r.Add(path+".group", "unknown field \"group\": before karpenter.sh/v1 it is \"apiVersion\", with the version")
+		}
+		group, _, _ = strings.Cut(ref.APIVersion, "/")
+	}
+	p.NodeClass = NodeClassRef{Group: group, Kind: ref.Kind, Name: ref.Name}
+}

@@ -1,0 +1,47 @@
+package nodepool
+
+import (
+	"slices"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Default fills in fields of a pool that its manifest leaves open. It returns a changed copy and never writes into the
+// maps, slices and pointers of its argument.
+type Default func(NodePool) NodePool
+
+// Apply runs the hooks in their order, each on the result of the one before.
+func Apply(p NodePool, hooks ...Default) NodePool {
+	for _, hook := range hooks {
+		p = hook(p)
+	}
+	return p
+}
+
+// LinuxByDefault asks for nodes that run Linux where neither the requirements nor the labels of a pool speak of the
+// operating system. It is a [Default] for clouds that also sell other systems.
+func LinuxByDefault(p NodePool) NodePool {
+	return RequireByDefault(requirements.In("kubernetes.io/os", "linux"))(p)
+}
+
+// RequireByDefault returns a [Default] that adds each requirement whose key a pool speaks of neither in its
+// requirements nor in its labels. A pool that lists the key in any way, be it Exists, has decided for itself.
+func RequireByDefault(rs ...requirements.Requirement) Default {
+	rs = slices.Clone(rs)
+	return func(p NodePool) NodePool {
+		labelled := requirements.KubernetesAliases().Labels(p.Labels)
+		var b requirements.Builder
+		b.AddSet(p.Requirements)
+		for _, r := range rs {
+			if _, ok := labelled[r.Key()]; !ok && !p.Requirements.Has(r.Key()) {
+				b.Add(r)
+			}
+		}
+		set, err := b.Set()
+		if err != nil { // Two requirements of the hook itself contradict each other.
+			set = requirements.Impossible()
+		}
+		p.Requirements = set
+		return p
+	}
+}

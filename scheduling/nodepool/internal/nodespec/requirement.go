@@ -1,0 +1,243 @@
+package nodespec
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+)
+
+// MaxRequirements is the longest list of requirements that Karpenter's CRDs accept.
+const MaxRequirements = 100
+
+// MaxMinValues is the largest minValues that they accept.
+const MaxMinValues = 50
+
+// Requirement is one element of a list of requirements as manifests have it.
+type Requirement struct {
+	Key       string   `json:"key"`
+	Operator  string   `json:"operator"`
+	Values    []string `json:"values"`
+	MinValues *int     `json:"minValues"`
+}
+
+// Rules are what a kind and its API version demand of labels and requirements.
+type Rules struct {
+	// OldDomains restricts all of kubernetes.io and k8s.io, as Karpenter did before v1.
+	OldDomains bool
+	// Pool forbids the pool label itself, which only Karpenter sets.
+	Pool bool
+	// NoMinValues refuses minValues, which the kind or version does not have.
+	NoMinValues bool
+	// Restricted lets restricted labels pass: what Karpenter itself wrote may have them.
+	Restricted bool
+}
+
+// Requirements checks a list of requirements and intersects it, deprecated keys renamed. Requirements that contradict
+// each other are named with both sides. The set is anything where there is a problem.
+func (r *Report) Requirements(path string, list []Requirement, rules Rules) (requirements.Set, map[string]int) {
+	if len(list) > MaxRequirements {
+		r.Add(path, "%d requirements: at most %d", len(list), MaxRequirements)
+		return requirements.Set{}, nil
+	}
+	aliases := requirements.KubernetesAliases()
+	type entry struct {
+		at  string
+		req requirements.Requirement
+	}
+	var sound []requirements.Requirement
+	var minValues map[string]int
+	first := map[string]entry{}
+	for i, w := range list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		before := len(r.Problems)
+		key := aliases.Key(w.Key)
+		if w.Key == "" {
+			r.Add(at+".key", "the requirement needs a key")
+		} else {
+			r.key(at+".key", w.Key, rules)
+		}
+		req, err := requirements.New(key, requirements.Operator(w.Operator), w.Values...)
+		r.invalid(at, err, w.Key == "")
+		r.values(at, w)
+		r.minValues(at, w, rules)
+		if len(r.Problems) > before {
+			continue
+		}
+		if w.MinValues != nil {
+			if minValues == nil {
+				minValues = map[string]int{}
+			}
+			minValues[key] = max(minValues[key], *w.MinValues)
+		}
+		prior, ok := first[key]
+		if !ok {
+			first[key] = entry{at, req}
+			sound = append(sound, req)
+			continue
+		}
+		both := prior.req.Intersect(req)
+		if both.IsImpossible() {
+			r.Add(at, "%s contradicts %s (%s): no node can satisfy both", req, prior.req, prior.at)
+			continue
+		}
+		first[key] = entry{prior.at, both}
+		sound = append(sound, req)
+	}
+	set, err := requirements.Of(sound...)
+	if err != nil { // cannot be: each step was checked above
+		r.Add(path, "%s", err)
+	}
+	return set, minValues
+}
+
+func (r *Report) invalid(at string, err error, noKey bool) {
+	for _, e := range flatten(err) {
+		var bad *requirements.InvalidError
+		switch {
+		case !errors.As(e, &bad):
+			r.Add(at, "%s", e)
+		case bad.Path == "key" && noKey: // said already
+		default:
+			r.Add(strings.TrimSuffix(at+"."+bad.Path, "."), "%s", bad.Detail)
+		}
+	}
+}
+
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, e := range joined.Unwrap() {
+			all = append(all, flatten(e)...)
+		}
+		return all
+	}
+	return []error{err}
+}
+
+// values checks what Karpenter demands of values beyond the algebra.
+func (r *Report) values(at string, w Requirement) {
+	switch w.Operator {
+	case "Gt", "Lt", "Gte", "Lte":
+		if len(w.Values) == 1 {
+			if n, err := strconv.ParseInt(w.Values[0], 10, 64); err == nil && n < 0 {
+				r.Add(at+".values[0]", "%q: operator %s needs an integer that is not negative", w.Values[0], w.Operator)
+			}
+		}
+	case "In":
+		known := []string{"on-demand", "spot", "reserved"}
+		if w.Key != "karpenter.sh/capacity-type" || len(w.Values) == 0 {
+			return
+		}
+		count := 0
+		for _, v := range known {
+			if slices.Contains(w.Values, v) {
+				count++
+			}
+		}
+		if count == 0 {
+			r.Add(at+".values", "%q: want at least one of %s%s", w.Values, strings.Join(known, ", "), DidYouMean(w.Values[0], known...))
+		} else if w.MinValues != nil && *w.MinValues > count && *w.MinValues <= len(w.Values) {
+			r.Add(at+".minValues", "%d: only %d of the values are capacity types", *w.MinValues, count)
+		}
+	}
+}
+
+func (r *Report) minValues(at string, w Requirement, rules Rules) {
+	switch at += ".minValues"; {
+	case w.MinValues == nil:
+	case rules.NoMinValues:
+		r.Add(at, "unknown field \"minValues\": only pools and claims since karpenter.sh/v1beta1 have it")
+	case *w.MinValues < 1 || *w.MinValues > MaxMinValues:
+		r.Add(at, "%d: want 1 to %d", *w.MinValues, MaxMinValues)
+	case w.Operator == "In" && *w.MinValues > len(w.Values):
+		r.Add(at, "%d: operator In lists only %d values", *w.MinValues, len(w.Values))
+	}
+}
+
+// key checks that a label key may be used by people. The form of the key is checked elsewhere.
+func (r *Report) key(at, key string, rules Rules) {
+	if rules.Pool && (key == "karpenter.sh/nodepool" || key == "karpenter.sh/provisioner-name") {
+		r.Add(at, "%q is set by the pool's own name and must not be listed", key)
+		return
+	}
+	if rules.Restricted {
+		return
+	}
+	key = requirements.KubernetesAliases().Key(key)
+	switch key {
+	case "karpenter.sh/nodepool", "karpenter.sh/capacity-type", "topology.kubernetes.io/zone",
+		"topology.kubernetes.io/region", "node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build",
+		"kubernetes.io/arch", "kubernetes.io/os":
+		return
+	case "kubernetes.io/hostname":
+		r.Add(at, "%q is restricted: it differs from node to node", key)
+		return
+	}
+	domain, _, found := strings.Cut(key, "/")
+	if !found {
+		return
+	}
+	if inDomain(domain, "karpenter.sh") {
+		r.Add(at, "%q is restricted: the domain karpenter.sh is Karpenter's own%s", key,
+			DidYouMean(key, "karpenter.sh/capacity-type", "karpenter.sh/nodepool"))
+	}
+	if !rules.OldDomains {
+		return
+	}
+	for _, free := range []string{"kops.k8s.io", "node.kubernetes.io", "node-restriction.kubernetes.io"} {
+		if inDomain(domain, free) {
+			return
+		}
+	}
+	for _, kept := range []string{"kubernetes.io", "k8s.io"} {
+		if inDomain(domain, kept) {
+			r.Add(at, "%q is restricted: before karpenter.sh/v1 the domain %s is kept for Kubernetes%s", key, kept,
+				DidYouMean(key, "topology.kubernetes.io/zone", "topology.kubernetes.io/region", "kubernetes.io/arch", "kubernetes.io/os",
+					"node.kubernetes.io/instance-type"))
+		}
+	}
+}
+
+func inDomain(domain, parent string) bool {
+	return domain == parent || strings.HasSuffix(domain, "."+parent)
+}
+
+// Labels checks the labels that a pool puts on its nodes, and that none contradicts the requirements.
+func (r *Report) Labels(path string, labels map[string]string, set requirements.Set, rules Rules) {
+	aliases := requirements.KubernetesAliases()
+	for _, key := range sortedKeys(labels) {
+		at := path + strictjson.MapKey(key)
+		before := len(r.Problems)
+		for _, msg := range validation.IsQualifiedName(key) {
+			r.Add(at, "key %s: %s", strictjson.Quote(key), msg)
+		}
+		for _, msg := range validation.IsValidLabelValue(labels[key]) {
+			r.Add(at, "%s: %s", strictjson.Quote(labels[key]), msg)
+		}
+		if len(r.Problems) == before {
+			r.key(at, key, rules)
+		}
+		if req := set.Get(aliases.Key(key)); len(r.Problems) == before && !req.Contains(labels[key]) {
+			r.Add(at, "%q contradicts the requirement %s: no node can have both", labels[key], req)
+		}
+	}
+}
+
+// Annotations checks the keys of annotations.
+func (r *Report) Annotations(path string, annotations map[string]string) {
+	for _, key := range sortedKeys(annotations) {
+		for _, msg := range validation.IsQualifiedName(strings.ToLower(key)) {
+			r.Add(path+strictjson.MapKey(key), "key %s: %s", strictjson.Quote(key), msg)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package nodepool
+
+import (
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+)
+
+// wireProvisioner is karpenter.sh/v1alpha5 as manifests have it.
+type wireProvisioner struct {
+	APIVersion string              `json:"apiVersion"`
+	Kind       string              `json:"kind"`
+	Metadata   metav1.ObjectMeta   `json:"metadata"`
+	Spec       wireProvisionerSpec `json:"spec"`
+	Status     json.RawMessage     `json:"status"`
+}
+
+type wireProvisionerSpec struct {
+	Labels        map[string]string      `json:"labels"`
+	Annotations   map[string]string      `json:"annotations"`
+	Taints        []corev1.Taint         `json:"taints"`
+	StartupTaints []corev1.Taint         `json:"startupTaints"`
+	Requirements  []nodespec.Requirement `json:"requirements"`
+	Limits        struct {
+		Resources corev1.ResourceList `json:"resources"`
+	} `json:"limits"`
+	Weight                 *int32          `json:"weight"`
+	Kubelet                *wireKubelet    `json:"kubeletConfiguration"`
+	TTLSecondsAfterEmpty   *int64          `json:"ttlSecondsAfterEmpty"`
+	TTLSecondsUntilExpired *int64          `json:"ttlSecondsUntilExpired"`
+	Consolidation          *wireSwitch     `json:"consolidation"`
+	Provider               json.RawMessage `json:"provider"`
+	ProviderRef            *wireClassRef   `json:"providerRef"`
+}
+
+type wireSwitch struct {
+	Enabled *bool `json:"enabled"`
+}
+
+func decodeProvisioner(n *strictjson.Node) (NodePool, []strictjson.Problem) {
+	d := strictjson.Decoder{Live: true, Hints: map[string]string{
+		"spec.template":                 "karpenter.sh/v1alpha5 has its fields directly below spec",
+		"spec.disruption":               "karpenter.sh/v1alpha5 has spec.consolidation and spec.ttlSeconds...",
+		"spec.nodeClassRef":             `did you mean "spec.providerRef"?`,
+		"spec.kubelet":                  `did you mean "spec.kubeletConfiguration"?`,
+		"spec.limits.cpu":               `did you mean "spec.limits.resources.cpu"?`,
+		"spec.limits.memory":            `did you mean "spec.limits.resources.memory"?`,
+		"spec.limits.ephemeral-storage": `did you mean "spec.limits.resources.ephemeral-storage"?`,
+	}}
+	var w wireProvisioner
+	r := nodespec.NewReport(d.Decode(n, &w))
+	s := &w.Spec
+	p := NodePool{Labels: s.Labels, Annotations: s.Annotations, Taints: s.Taints, StartupTaints: s.StartupTaints}
+	p.meta(r, w.APIVersion, w.Kind, w.Metadata, s.Weight)
+	p.node(r, nodePaths{labels: "spec.labels", annotations: "spec.annotations", spec: "spec"}, s.Requirements,
+		nodespec.Rules{OldDomains: true, NoMinValues: true})
+	p.limits(r, "spec.limits.resources", s.Limits.Resources)
+	p.Kubelet = s.Kubelet.decode(r, "spec.kubeletConfiguration")
+	p.Disruption = s.disruptionOf(r)
+	p.classRef(r, "spec.providerRef", s.ProviderRef, false)
+	inline := n.Get("spec").Get("provider")
+	switch {
+	case inline == nil || inline.Kind == strictjson.Null:
+	case inline.Kind != strictjson.Object:
+		r.Add("spec.provider", "want an object, got %s", inline.Kind)
+	default:
+		p.Provider = s.Provider
+		if s.ProviderRef != nil {
+			r.Add("spec.provider", "set either provider or providerRef, not both")
+		}
+	}
+	return p, r.Problems
+}
+
+// disruptionOf maps the three switches of v1alpha5 to one policy.
+func (s *wireProvisionerSpec) disruptionOf(r *nodespec.Report) Disruption {
+	var d Disruption
+	consolidate := s.Consolidation != nil && s.Consolidation.Enabled != nil && *s.Consolidation.Enabled
+	empty := seconds(r, "spec.ttlSecondsAfterEmpty", s.TTLSecondsAfterEmpty)
+	switch {
+	case consolidate && s.TTLSecondsAfterEmpty != nil:
+		r.Add("spec.ttlSecondsAfterEmpty", "set either ttlSecondsAfterEmpty or consolidation.enabled, not both")
+	case consolidate:
+		d.Policy, d.ConsolidateAfter = WhenEmptyOrUnderutilized, new(time.Duration)
+	case empty != nil:
+		d.Policy, d.ConsolidateAfter = WhenEmpty, empty
+	}
+	d.ExpireAfter = seconds(r, "spec.ttlSecondsUntilExpired", s.TTLSecondsUntilExpired)
+	return d
+}
+
+func seconds(r *nodespec.Report, path string, n *int64) *time.Duration {
+	const most = int64(1<<63-1) / int64(time.Second)
+	if n == nil {
+		return nil
+	}
+	if *n < 0 || *n > most {
+		r.Add(path, "%d: want 0 to %d seconds", *n, most)
+		return nil
+	}
+	d := time.Duration(*n) * time.Second
+	return &d
+}

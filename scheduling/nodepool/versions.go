@@ -1,0 +1,205 @@
+package nodepool
+
+import (
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+)
+
+// wireV1 is karpenter.sh/v1 as manifests have it.
+type wireV1 struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Metadata   metav1.ObjectMeta `json:"metadata"`
+	Spec       struct {
+		Template struct {
+			Metadata wireTemplateMeta `json:"metadata"`
+			Spec     struct {
+				Taints                 []corev1.Taint         `json:"taints"`
+				StartupTaints          []corev1.Taint         `json:"startupTaints"`
+				Requirements           []nodespec.Requirement `json:"requirements"`
+				NodeClassRef           *wireClassRef          `json:"nodeClassRef"`
+				TerminationGracePeriod string                 `json:"terminationGracePeriod"`
+				ExpireAfter            string                 `json:"expireAfter"`
+			} `json:"spec"`
+		} `json:"template"`
+		Disruption struct {
+			ConsolidateAfter    string        `json:"consolidateAfter"`
+			ConsolidationPolicy string        `json:"consolidationPolicy"`
+			Budgets             *[]wireBudget `json:"budgets"`
+		} `json:"disruption"`
+		Limits   corev1.ResourceList `json:"limits"`
+		Weight   *int32              `json:"weight"`
+		Replicas *int64              `json:"replicas"`
+	} `json:"spec"`
+	Status json.RawMessage `json:"status"`
+}
+
+// wireV1Beta1 is karpenter.sh/v1beta1 as manifests have it.
+type wireV1Beta1 struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Metadata   metav1.ObjectMeta `json:"metadata"`
+	Spec       struct {
+		Template struct {
+			Metadata wireTemplateMeta `json:"metadata"`
+			Spec     struct {
+				Taints        []corev1.Taint         `json:"taints"`
+				StartupTaints []corev1.Taint         `json:"startupTaints"`
+				Requirements  []nodespec.Requirement `json:"requirements"`
+				Resources     struct {
+					Requests corev1.ResourceList `json:"requests"`
+				} `json:"resources"`
+				Kubelet      *wireKubelet  `json:"kubelet"`
+				NodeClassRef *wireClassRef `json:"nodeClassRef"`
+			} `json:"spec"`
+		} `json:"template"`
+		Disruption struct {
+			ConsolidateAfter     string        `json:"consolidateAfter"`
+			ConsolidationPolicy  string        `json:"consolidationPolicy"`
+			UtilizationThreshold *int          `json:"utilizationThreshold"`
+			ExpireAfter          string        `json:"expireAfter"`
+			Budgets              *[]wireBudget `json:"budgets"`
+		} `json:"disruption"`
+		Limits corev1.ResourceList `json:"limits"`
+		Weight *int32              `json:"weight"`
+	} `json:"spec"`
+	Status json.RawMessage `json:"status"`
+}
+
+// month is the age at which nodes expire unless the manifest says otherwise, since v1beta1.
+func month() *time.Duration {
+	d := 720 * time.Hour
+	return &d
+}
+
+func templatePaths() nodePaths {
+	return nodePaths{labels: "spec.template.metadata.labels", annotations: "spec.template.metadata.annotations", spec: "spec.template.spec"}
+}
+
+// movedHints are for those who bring fields of v1alpha5 along.
+func movedHints(version string) map[string]string {
+	hints := map[string]string{
+		"spec.ttlSecondsAfterEmpty":      `use spec.disruption.consolidateAfter, with consolidationPolicy "WhenEmpty"`,
+		"spec.consolidation":             "use spec.disruption.consolidationPolicy",
+		"spec.provider":                  "use spec.template.spec.nodeClassRef",
+		"spec.providerRef":               "use spec.template.spec.nodeClassRef",
+		"spec.labels":                    `did you mean "spec.template.metadata.labels"?`,
+		"spec.annotations":               `did you mean "spec.template.metadata.annotations"?`,
+		"spec.template.labels":           `did you mean "spec.template.metadata.labels"?`,
+		"spec.template.annotations":      `did you mean "spec.template.metadata.annotations"?`,
+		"spec.template.spec.labels":      `did you mean "spec.template.metadata.labels"?`,
+		"spec.ttlSecondsUntilExpired":    "use spec.disruption.expireAfter",
+		"spec.kubeletConfiguration":      "use spec.template.spec.kubelet",
+		"spec.template.spec.providerRef": "use spec.template.spec.nodeClassRef",
+	}
+	if version == V1 {
+		kubelet := "since karpenter.sh/v1 the node class has the kubelet's configuration"
+		hints["spec.ttlSecondsUntilExpired"] = "use spec.template.spec.expireAfter"
+		hints["spec.disruption.expireAfter"] = "since karpenter.sh/v1 it is spec.template.spec.expireAfter"
+		hints["spec.kubeletConfiguration"] = kubelet
+		hints["spec.template.spec.kubelet"] = kubelet
+	} else {
+		hints["spec.template.spec.expireAfter"] = "before karpenter.sh/v1 it is spec.disruption.expireAfter"
+		hints["spec.replicas"] = "static pools exist since karpenter.sh/v1"
+	}
+	return hints
+}
+
+// explain replaces the problem that the limits of v1alpha5 cause in later versions by one that says so.
+func explain(problems []strictjson.Problem) []strictjson.Problem {
+	for i, p := range problems {
+		if p.Path == "spec.limits.resources" {
+			problems[i].Detail = "since karpenter.sh/v1beta1 the resources stand directly below limits"
+		}
+	}
+	return problems
+}
+
+func decodeV1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
+	d := strictjson.Decoder{Live: true, Hints: movedHints(V1)}
+	var w wireV1
+	r := nodespec.NewReport(explain(d.Decode(n, &w)))
+	t := &w.Spec.Template
+	p := NodePool{
+		Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations,
+		Taints: t.Spec.Taints, StartupTaints: t.Spec.StartupTaints, Replicas: w.Spec.Replicas,
+	}
+	p.meta(r, w.APIVersion, w.Kind, w.Metadata, w.Spec.Weight)
+	p.node(r, templatePaths(), t.Spec.Requirements, nodespec.Rules{})
+	p.limits(r, "spec.limits", w.Spec.Limits)
+	p.static(r, w.Spec.Weight)
+	p.TerminationGracePeriod = r.Duration("spec.template.spec.terminationGracePeriod", t.Spec.TerminationGracePeriod, false, nil)
+	p.classRef(r, "spec.template.spec.nodeClassRef", t.Spec.NodeClassRef, true)
+	p.Disruption.ExpireAfter = r.Duration("spec.template.spec.expireAfter", t.Spec.ExpireAfter, true, month())
+	p.Disruption.ConsolidateAfter = r.Duration("spec.disruption.consolidateAfter", w.Spec.Disruption.ConsolidateAfter, true, new(time.Duration))
+	p.Disruption.Policy = WhenEmptyOrUnderutilized
+	if policy := w.Spec.Disruption.ConsolidationPolicy; policy != "" {
+		p.Disruption.Policy = Policy(policy)
+		r.OneOf("spec.disruption.consolidationPolicy", policy, string(WhenEmpty), string(WhenEmptyOrUnderutilized), string(Balanced))
+	}
+	p.Disruption.budgets(r, "spec.disruption.budgets", w.Spec.Disruption.Budgets, true)
+	return p, r.Problems
+}
+
+// static checks what a pool with a fixed number of nodes may not have.
+func (p *NodePool) static(r *nodespec.Report, weight *int32) {
+	if p.Replicas == nil {
+		return
+	}
+	const most = 1 << 31
+	nodespec.Range(r, "spec.replicas", p.Replicas, 0, most)
+	if weight != nil {
+		r.Add("spec.weight", "a pool with replicas has no weight")
+	}
+	_, nodes := p.Limits["nodes"]
+	if len(p.Limits) > 1 || len(p.Limits) == 1 && !nodes {
+		r.Add("spec.limits", "a pool with replicas can limit nothing but nodes")
+	}
+}
+
+func decodeV1Beta1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
+	d := strictjson.Decoder{Live: true, Hints: movedHints(V1Beta1)}
+	var w wireV1Beta1
+	r := nodespec.NewReport(explain(d.Decode(n, &w)))
+	t := &w.Spec.Template
+	p := NodePool{
+		Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations,
+		Taints: t.Spec.Taints, StartupTaints: t.Spec.StartupTaints,
+	}
+	p.meta(r, w.APIVersion, w.Kind, w.Metadata, w.Spec.Weight)
+	p.node(r, templatePaths(), t.Spec.Requirements, nodespec.Rules{OldDomains: true})
+	p.limits(r, "spec.limits", w.Spec.Limits)
+	if len(t.Spec.Resources.Requests) > 0 {
+		r.Add("spec.template.spec.resources", "only a NodeClaim asks for resources, a pool does not")
+	}
+	p.Kubelet = t.Spec.Kubelet.decode(r, "spec.template.spec.kubelet")
+	p.classRef(r, "spec.template.spec.nodeClassRef", t.Spec.NodeClassRef, false)
+	const below = "spec.disruption"
+	nodespec.Range(r, below+".utilizationThreshold", w.Spec.Disruption.UtilizationThreshold, 1, 100)
+	p.Disruption.ExpireAfter = r.Duration(below+".expireAfter", w.Spec.Disruption.ExpireAfter, true, month())
+	after := w.Spec.Disruption.ConsolidateAfter
+	p.Disruption.ConsolidateAfter = r.Duration(below+".consolidateAfter", after, true, new(time.Duration))
+	const underutilized = "WhenUnderutilized"
+	switch policy := w.Spec.Disruption.ConsolidationPolicy; policy {
+	case string(WhenEmpty):
+		p.Disruption.Policy = WhenEmpty
+		if after == "" {
+			r.Add(below+".consolidateAfter", "consolidationPolicy %q needs it", policy)
+		}
+	case "", underutilized:
+		p.Disruption.Policy = WhenEmptyOrUnderutilized
+		if after != "" && after != nodespec.Never {
+			r.Add(below+".consolidateAfter", "before karpenter.sh/v1 it goes with consolidationPolicy %q only", WhenEmpty)
+		}
+	default:
+		r.OneOf(below+".consolidationPolicy", policy, string(WhenEmpty), underutilized)
+	}
+	p.Disruption.budgets(r, below+".budgets", w.Spec.Disruption.Budgets, false)
+	return p, r.Problems
+}
