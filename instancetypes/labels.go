@@ -1,0 +1,36 @@
+package instancetypes
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Label keys of karpenter.sh that planning depends on. Those of kubernetes.io are constants of k8s.io/api/core/v1.
+const (
+	// LabelCapacityType says how a node is paid for: one of the CapacityType constants.
+	LabelCapacityType = "karpenter.sh/capacity-type"
+	// LabelNodePool names the pool that a node belongs to.
+	LabelNodePool = "karpenter.sh/nodepool"
+	// LabelReservationID names the reservation that an offering or a node draws on.
+	LabelReservationID = "karpenter.k8s.aws/capacity-reservation-id"
+	// LabelZoneID is the zone's name that all accounts share.
+	LabelZoneID = "topology.k8s.aws/zone-id"
+)
+
+// Capacity types: values of [LabelCapacityType].
+const (
+	CapacityTypeOnDemand = "on-demand"
+	CapacityTypeSpot     = "spot"
+	CapacityTypeReserved = "reserved"
+)
+
+// WellKnown is the set of keys that a node yet to be bought leaves open, whatever the provider: its pool, zone, region,
+// instance type, architecture, operating system, Windows build and capacity type. Providers add their own.
+func WellKnown() requirements.Keys {
+	return requirements.KeysOf(
+		LabelCapacityType, LabelNodePool,
+		corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
+		corev1.LabelInstanceTypeStable, corev1.LabelArchStable, corev1.LabelOSStable, corev1.LabelWindowsBuild,
+	)
+}
