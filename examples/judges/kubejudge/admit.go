@@ -1,0 +1,161 @@
+package kubejudge
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/pkg/apis/core"
+	corev1conversion "k8s.io/kubernetes/pkg/apis/core/v1"
+	podregistry "k8s.io/kubernetes/pkg/registry/core/pod"
+)
+
+// admission does to a pod what the API server and its admission plugins do between "create" and the scheduler's queue.
+type admission struct {
+	priorities map[string]*schedulingv1.PriorityClass
+	global     *schedulingv1.PriorityClass
+	runtimes   map[string]*nodev1.RuntimeClass
+}
+
+func newAdmission(s *Scenario) *admission {
+	a := &admission{
+		priorities: make(map[string]*schedulingv1.PriorityClass, len(s.PriorityClasses)),
+		runtimes:   make(map[string]*nodev1.RuntimeClass, len(s.RuntimeClasses)),
+	}
+	for _, c := range s.PriorityClasses {
+		a.priorities[c.Name] = c
+		// Of several global defaults the API server takes the one of least value.
+		if c.GlobalDefault && (a.global == nil || c.Value < a.global.Value) {
+			a.global = c
+		}
+	}
+	for _, c := range s.RuntimeClasses {
+		a.runtimes[c.Name] = c
+	}
+	return a
+}
+
+// admit returns a defaulted deep copy. A pod keeps its UID; one without gets its name as UID, for the owner references of
+// its ephemeral claims and kube-scheduler's caches need one.
+func (a *admission) admit(ctx context.Context, in *corev1.Pod) (*corev1.Pod, error) {
+	pod := in.DeepCopy()
+	key := nameOf(pod)
+	pod.Namespace = key.Namespace
+	if pod.UID == "" {
+		pod.UID = types.UID(key.String())
+	}
+	if err := a.runtimeClass(pod); err != nil {
+		return nil, err
+	}
+	if err := a.priority(pod); err != nil {
+		return nil, err
+	}
+	corev1conversion.SetObjectDefaults_Pod(pod)
+	if !hasLabelKeys(pod) {
+		return pod, nil
+	}
+
+	// matchLabelKeys are folded into the selectors by the API server's pod strategy, which speaks the internal type.
+	status := pod.Status
+	internal := &core.Pod{}
+	if err := corev1conversion.Convert_v1_Pod_To_core_Pod(pod, internal, nil); err != nil {
+		return nil, fmt.Errorf("pod %q: %w", key, err)
+	}
+	podregistry.Strategy.PrepareForCreate(ctx, internal)
+	out := &corev1.Pod{}
+	if err := corev1conversion.Convert_core_Pod_To_v1_Pod(internal, out, nil); err != nil {
+		return nil, fmt.Errorf("pod %q: %w", key, err)
+	}
+	out.Status = status
+	return out, nil
+}
+
+func (a *admission) priority(pod *corev1.Pod) error {
+	if pod.Spec.Priority != nil {
+		return nil
+	}
+	value := int32(0)
+	switch name := pod.Spec.PriorityClassName; {
+	case name == "system-cluster-critical":
+		value = 2_000_000_000
+	case name == "system-node-critical":
+		value = 2_000_001_000
+	case name != "":
+		class, ok := a.priorities[name]
+		if !ok {
+			return fmt.Errorf("pod %q: no PriorityClass %q", nameOf(pod), name)
+		}
+		value = class.Value
+	case a.global != nil:
+		value = a.global.Value
+		pod.Spec.PriorityClassName = a.global.Name
+	}
+	pod.Spec.Priority = &value
+	return nil
+}
+
+func (a *admission) runtimeClass(pod *corev1.Pod) error {
+	if pod.Spec.RuntimeClassName == nil {
+		return nil
+	}
+	class, ok := a.runtimes[*pod.Spec.RuntimeClassName]
+	if !ok {
+		return fmt.Errorf("pod %q: no RuntimeClass %q", nameOf(pod), *pod.Spec.RuntimeClassName)
+	}
+	if class.Overhead != nil && pod.Spec.Overhead == nil {
+		pod.Spec.Overhead = class.Overhead.DeepCopy().PodFixed
+	}
+	if class.Scheduling == nil {
+		return nil
+	}
+	if len(class.Scheduling.NodeSelector) > 0 && pod.Spec.NodeSelector == nil {
+		pod.Spec.NodeSelector = map[string]string{}
+	}
+	for _, k := range slices.Sorted(maps.Keys(class.Scheduling.NodeSelector)) {
+		want := class.Scheduling.NodeSelector[k]
+		if have, ok := pod.Spec.NodeSelector[k]; ok && have != want {
+			return fmt.Errorf("pod %q: nodeSelector %q: RuntimeClass %q wants %q, the pod %q", nameOf(pod), k, class.Name, want, have)
+		}
+		pod.Spec.NodeSelector[k] = want
+	}
+	for _, t := range class.Scheduling.Tolerations {
+		if !slices.ContainsFunc(pod.Spec.Tolerations, func(have corev1.Toleration) bool { return have.MatchToleration(&t) }) {
+			pod.Spec.Tolerations = append(pod.Spec.Tolerations, t)
+		}
+	}
+	return nil
+}
+
+// hasLabelKeys reports whether some term has matchLabelKeys or mismatchLabelKeys; most pods have none, and the round trip
+// through the internal type is the dearest step of admission.
+func hasLabelKeys(pod *corev1.Pod) bool {
+	for _, c := range pod.Spec.TopologySpreadConstraints {
+		if len(c.MatchLabelKeys) > 0 {
+			return true
+		}
+	}
+	if pod.Spec.Affinity == nil {
+		return false
+	}
+	var terms []corev1.PodAffinityTerm
+	if a := pod.Spec.Affinity.PodAffinity; a != nil {
+		terms = append(terms, a.RequiredDuringSchedulingIgnoredDuringExecution...)
+		for _, w := range a.PreferredDuringSchedulingIgnoredDuringExecution {
+			terms = append(terms, w.PodAffinityTerm)
+		}
+	}
+	if a := pod.Spec.Affinity.PodAntiAffinity; a != nil {
+		terms = append(terms, a.RequiredDuringSchedulingIgnoredDuringExecution...)
+		for _, w := range a.PreferredDuringSchedulingIgnoredDuringExecution {
+			terms = append(terms, w.PodAffinityTerm)
+		}
+	}
+	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool {
+		return len(t.MatchLabelKeys) > 0 || len(t.MismatchLabelKeys) > 0
+	})
+}

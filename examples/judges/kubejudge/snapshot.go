@@ -1,0 +1,115 @@
+package kubejudge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// snapshot is the cluster as the plugins see it. It differs from kube-scheduler's own in one way: it grows pod by pod,
+// where that one is refreshed from the cache at the start of each cycle.
+type snapshot struct {
+	byName       map[string]*framework.NodeInfo
+	list         []fwk.NodeInfo // by node name
+	affinity     []fwk.NodeInfo // those with a pod that has affinity terms
+	antiAffinity []fwk.NodeInfo // those with a pod that has required anti-affinity terms
+	claims       sets.Set[string]
+}
+
+var _ fwk.SharedLister = (*snapshot)(nil)
+
+func newSnapshot(nodes []*corev1.Node) *snapshot {
+	s := &snapshot{byName: make(map[string]*framework.NodeInfo, len(nodes)), claims: sets.New[string]()}
+	nodes = slices.Clone(nodes)
+	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	images := map[string]*fwk.ImageStateSummary{}
+	for _, n := range nodes {
+		info := framework.NewNodeInfo()
+		info.SetNode(n)
+		for _, image := range n.Status.Images {
+			for _, name := range image.Names {
+				state, ok := images[name]
+				if !ok {
+					state = &fwk.ImageStateSummary{Size: image.SizeBytes}
+					images[name] = state
+				}
+				if info.ImageStates[name] == nil {
+					state.NumNodes++
+				}
+				info.ImageStates[name] = state
+			}
+		}
+		s.byName[n.Name] = info
+		s.list = append(s.list, info)
+	}
+	return s
+}
+
+// add puts a pod, whose spec.nodeName is set, on its node. It reports whether there is such a node.
+func (s *snapshot) add(pod *corev1.Pod) (bool, error) {
+	info, ok := s.byName[pod.Spec.NodeName]
+	if !ok {
+		return false, nil
+	}
+	podInfo, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return true, fmt.Errorf("pod %q: %w", nameOf(pod), err)
+	}
+	hadAffinity, hadAnti := len(info.PodsWithAffinity) > 0, len(info.PodsWithRequiredAntiAffinity) > 0
+	info.AddPodInfo(podInfo)
+	if !hadAffinity && len(info.PodsWithAffinity) > 0 {
+		s.affinity = append(s.affinity, info)
+	}
+	if !hadAnti && len(info.PodsWithRequiredAntiAffinity) > 0 {
+		s.antiAffinity = append(s.antiAffinity, info)
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil {
+			s.claims.Insert(framework.GetNamespacedName(pod.Namespace, v.PersistentVolumeClaim.ClaimName))
+		}
+	}
+	return true, nil
+}
+
+// NodeInfos returns the nodes.
+func (s *snapshot) NodeInfos() fwk.NodeInfoLister { return s }
+
+// StorageInfos tells which claims are in use.
+func (s *snapshot) StorageInfos() fwk.StorageInfoLister { return s }
+
+// PodGroupStates returns a lister without groups, for gangs are not judged.
+func (s *snapshot) PodGroupStates() fwk.PodGroupStateLister { return noPodGroups{} }
+
+// List returns all nodes by name.
+func (s *snapshot) List() ([]fwk.NodeInfo, error) { return s.list, nil }
+
+// HavePodsWithAffinityList returns the nodes with a pod that has affinity terms.
+func (s *snapshot) HavePodsWithAffinityList() ([]fwk.NodeInfo, error) { return s.affinity, nil }
+
+// HavePodsWithRequiredAntiAffinityList returns the nodes with a pod that has required anti-affinity terms.
+func (s *snapshot) HavePodsWithRequiredAntiAffinityList() ([]fwk.NodeInfo, error) {
+	return s.antiAffinity, nil
+}
+
+// Get returns one node.
+func (s *snapshot) Get(name string) (fwk.NodeInfo, error) {
+	if info, ok := s.byName[name]; ok {
+		return info, nil
+	}
+	return nil, fmt.Errorf("kubejudge: no node %q", name)
+}
+
+// IsPVCUsedByPods reports whether a pod on a node uses the claim "namespace/name".
+func (s *snapshot) IsPVCUsedByPods(key string) bool { return s.claims.Has(key) }
+
+type noPodGroups struct{}
+
+// Get knows no group.
+func (noPodGroups) Get(namespace, name string) (fwk.PodGroupState, error) {
+	return nil, fmt.Errorf("kubejudge: no pod group %s/%s", namespace, name)
+}
