@@ -1,0 +1,199 @@
+// Package nodeclaim reads what a controller of nodes has asked a cloud for: the Machine of karpenter.sh/v1alpha5 and the
+// NodeClaim of karpenter.sh/v1beta1 and v1, both as one [NodeClaim].
+//
+// Claims are written by machines, so they are not held to the rules for people (restricted labels pass); but a field
+// that the API version does not have, wrong types and malformed requirements are errors as everywhere.
+package nodeclaim
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+)
+
+// NodeClaim is one node that was asked for, whether or not it exists yet. It is a plain struct to be read, not changed:
+// copies share maps, slices and pointers. The zero value is a claim without a name that has got nothing yet.
+type NodeClaim struct {
+	// Name identifies the claim. Kind is "NodeClaim" or "Machine".
+	Name, APIVersion, Kind string
+	// Metadata is that of the claim: its labels are those of the node, its creation time is when it was asked for, its
+	// deletion time when it was given back.
+	Metadata metav1.ObjectMeta
+	// Pool is the name of its pool, empty for a claim that somebody made by hand.
+	Pool string
+	// Taints and StartupTaints are as in nodepool.NodePool.
+	Taints, StartupTaints []corev1.Taint
+	// Requirements are those of spec.requirements, deprecated keys renamed; MinValues as in nodepool.NodePool.
+	Requirements requirements.Set
+	MinValues    map[string]int
+	// Requests is what the pods that the claim was made for ask of it, daemons included.
+	Requests corev1.ResourceList
+	// NodeClass refers to the cloud's own settings.
+	NodeClass nodepool.NodeClassRef
+	// ExpireAfter is the age at which the node is given back, nil for never. Before v1 the pool has it, and it is nil.
+	ExpireAfter *time.Duration
+	// TerminationGracePeriod bounds how long the node may take to drain; nil means no bound.
+	TerminationGracePeriod *time.Duration
+	// ProviderID, NodeName and ImageID are empty until the machine is launched, or the node has joined.
+	ProviderID, NodeName, ImageID string
+	// Capacity and Allocatable are what the node has, or is expected to have until it has joined.
+	Capacity, Allocatable corev1.ResourceList
+	// Conditions are in the order of the manifest.
+	Conditions []Condition
+	// LastPodEvent is when a pod last came to or left the node; the zero time if that is not known.
+	LastPodEvent time.Time
+}
+
+// Condition is one thing that is known of the claim's progress.
+type Condition struct {
+	// Type names the condition, for example [Registered].
+	Type string `json:"type"`
+	// Status is "True", "False" or "Unknown".
+	Status string `json:"status"`
+	// Reason is one word, Message a sentence.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// Severity is set before karpenter.sh/v1 only.
+	Severity string `json:"severity"`
+	// LastTransitionTime is when Status changed last.
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+	// ObservedGeneration is the generation of the claim that the condition speaks of.
+	ObservedGeneration int64 `json:"observedGeneration"`
+}
+
+// The conditions that planning looks at.
+const (
+	Launched       = "Launched"
+	Registered     = "Registered"
+	Initialized    = "Initialized"
+	Drifted        = "Drifted"
+	Consolidatable = "Consolidatable"
+)
+
+// Condition returns the condition of that type and whether the claim has it.
+func (c NodeClaim) Condition(kind string) (Condition, bool) {
+	for _, condition := range c.Conditions {
+		if condition.Type == kind {
+			return condition, true
+		}
+	}
+	return Condition{}, false
+}
+
+// Is reports whether the condition of that type is there and "True".
+func (c NodeClaim) Is(kind string) bool {
+	condition, ok := c.Condition(kind)
+	return ok && condition.Status == "True"
+}
+
+type wireClaim struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Metadata   metav1.ObjectMeta `json:"metadata"`
+	Spec       struct {
+		Taints        []corev1.Taint         `json:"taints"`
+		StartupTaints []corev1.Taint         `json:"startupTaints"`
+		Requirements  []nodespec.Requirement `json:"requirements"`
+		Resources     struct {
+			Requests corev1.ResourceList `json:"requests"`
+		} `json:"resources"`
+		Kubelet                json.RawMessage `json:"kubelet"`
+		NodeClassRef           *wireRef        `json:"nodeClassRef"`
+		MachineTemplateRef     *wireRef        `json:"machineTemplateRef"`
+		TerminationGracePeriod string          `json:"terminationGracePeriod"`
+		ExpireAfter            string          `json:"expireAfter"`
+	} `json:"spec"`
+	Status struct {
+		NodeName         string              `json:"nodeName"`
+		ProviderID       string              `json:"providerID"`
+		ImageID          string              `json:"imageID"`
+		Capacity         corev1.ResourceList `json:"capacity"`
+		Allocatable      corev1.ResourceList `json:"allocatable"`
+		Conditions       []Condition         `json:"conditions"`
+		LastPodEventTime metav1.Time         `json:"lastPodEventTime"`
+	} `json:"status"`
+}
+
+type wireRef struct {
+	Group      string `json:"group"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	APIVersion string `json:"apiVersion"`
+}
+
+// Decode reads a Machine or NodeClaim from JSON. The error joins one [*nodepool.FieldError] for each problem, or is a
+// [*strictjson.ParseError] where data is not JSON. The cost is linear in the size of data.
+func Decode(data []byte) (NodeClaim, error) {
+	n, err := strictjson.Parse(data)
+	if err != nil {
+		return NodeClaim{}, fmt.Errorf("nodeclaim: %w", err)
+	}
+	return DecodeNode(&n)
+}
+
+// DecodeNode is [Decode] for a document that has been parsed already.
+func DecodeNode(n *strictjson.Node) (NodeClaim, error) {
+	d := strictjson.Decoder{Live: true}
+	var w wireClaim
+	r := nodespec.NewReport(d.Decode(n, &w))
+	machine := w.Kind == "Machine" && w.APIVersion == nodepool.V1Alpha5
+	claim := w.Kind == "NodeClaim" && (w.APIVersion == nodepool.V1Beta1 || w.APIVersion == nodepool.V1)
+	if !machine && !claim {
+		r.Add("apiVersion", "%q %q is neither a Machine of %s nor a NodeClaim of %s or %s",
+			w.APIVersion, w.Kind, nodepool.V1Alpha5, nodepool.V1Beta1, nodepool.V1)
+	}
+	c := NodeClaim{
+		Name: w.Metadata.Name, APIVersion: w.APIVersion, Kind: w.Kind, Metadata: w.Metadata,
+		Taints: w.Spec.Taints, StartupTaints: w.Spec.StartupTaints, Requests: w.Spec.Resources.Requests,
+		ProviderID: w.Status.ProviderID, NodeName: w.Status.NodeName, ImageID: w.Status.ImageID,
+		Capacity: w.Status.Capacity, Allocatable: w.Status.Allocatable,
+		Conditions: w.Status.Conditions, LastPodEvent: w.Status.LastPodEventTime.Time,
+	}
+	c.Pool = cmp.Or(w.Metadata.Labels[nodepool.LabelKey], w.Metadata.Labels[nodepool.ProvisionerLabelKey])
+	if c.Name == "" {
+		r.Add("metadata.name", "the object needs a name")
+	}
+	c.Requirements, c.MinValues = r.Requirements("spec.requirements", w.Spec.Requirements,
+		nodespec.Rules{Restricted: true, NoMinValues: machine})
+	r.Taints("spec", c.Taints, c.StartupTaints)
+	r.Quantities("spec.resources.requests", c.Requests)
+	r.Quantities("status.capacity", c.Capacity)
+	r.Quantities("status.allocatable", c.Allocatable)
+	c.ExpireAfter = r.Duration("spec.expireAfter", w.Spec.ExpireAfter, true, nil)
+	c.TerminationGracePeriod = r.Duration("spec.terminationGracePeriod", w.Spec.TerminationGracePeriod, false, nil)
+	c.NodeClass = w.class(r, machine)
+	object := strings.TrimSpace(w.Kind + " " + c.Name)
+	if err := nodepool.Errors(object, r.Problems); err != nil {
+		return NodeClaim{}, err
+	}
+	return c, nil
+}
+
+// class reads the reference under the name that the version gives it.
+func (w *wireClaim) class(r *nodespec.Report, machine bool) nodepool.NodeClassRef {
+	ref, path, other, wrong := w.Spec.NodeClassRef, "spec.nodeClassRef", w.Spec.MachineTemplateRef, "spec.machineTemplateRef"
+	if machine {
+		ref, path, other, wrong = other, wrong, ref, path
+	}
+	if other != nil {
+		r.Add(wrong, "unknown field: did you mean %q?", path)
+	}
+	if ref == nil {
+		return nodepool.NodeClassRef{}
+	}
+	if ref.Name == "" {
+		r.Add(path+".name", "the reference needs a name")
+	}
+	group, _, _ := strings.Cut(ref.APIVersion, "/")
+	return nodepool.NodeClassRef{Group: cmp.Or(ref.Group, group), Kind: ref.Kind, Name: ref.Name}
+}

@@ -1,0 +1,146 @@
+// Package overlay reads NodeOverlays of karpenter.sh/v1alpha1: corrections to what a cloud says of its instance types, a
+// price or resources that it does not know of.
+package overlay
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+)
+
+// APIVersion is the version that [Decode] reads.
+const APIVersion = "karpenter.sh/v1alpha1"
+
+// NodeOverlay corrects the instance types and offerings that meet its requirements. It is to be read, not changed. The
+// zero value applies to all and changes nothing.
+type NodeOverlay struct {
+	// Name identifies the overlay.
+	Name string
+	// Metadata is that of the object.
+	Metadata metav1.ObjectMeta
+	// Weight orders overlays: of two that set the same thing the heavier holds. It is 1 to 10,000, or 0 if not stated.
+	Weight int32
+	// Requirements an offering must meet; the zero Set means every one.
+	Requirements requirements.Set
+	// Price replaces the price, in the currency of the price list per hour; nil leaves it.
+	Price *float64
+	// Adjustment is added to the price: an amount, or a percentage of it if Percent is set. 0 changes nothing.
+	Adjustment float64
+	Percent    bool
+	// Capacity is what nodes have on top of what the cloud says: extended resources only.
+	Capacity corev1.ResourceList
+}
+
+// Adjust is the price per hour under the overlay of what costs price without it, never below 0.
+func (o NodeOverlay) Adjust(price float64) float64 {
+	switch {
+	case o.Price != nil:
+		return *o.Price
+	case o.Percent:
+		return max(0, price*(1+o.Adjustment/100))
+	default:
+		return max(0, price+o.Adjustment)
+	}
+}
+
+// Compare orders overlays as they are applied: the heaviest first, then by name. It is meant for slices.SortFunc.
+func Compare(a, b NodeOverlay) int {
+	return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Name, b.Name))
+}
+
+type wireOverlay struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Metadata   metav1.ObjectMeta `json:"metadata"`
+	Spec       struct {
+		Requirements    []nodespec.Requirement `json:"requirements"`
+		PriceAdjustment *string                `json:"priceAdjustment"`
+		Price           *string                `json:"price"`
+		Capacity        corev1.ResourceList    `json:"capacity"`
+		Weight          *int32                 `json:"weight"`
+	} `json:"spec"`
+	Status json.RawMessage `json:"status"`
+}
+
+// Decode reads a NodeOverlay from JSON. The error joins one [*nodepool.FieldError] for each problem, or is a
+// [*strictjson.ParseError] where data is not JSON. The cost is linear in the size of data.
+func Decode(data []byte) (NodeOverlay, error) {
+	n, err := strictjson.Parse(data)
+	if err != nil {
+		return NodeOverlay{}, fmt.Errorf("overlay: %w", err)
+	}
+	return DecodeNode(&n)
+}
+
+// DecodeNode is [Decode] for a document that has been parsed already.
+func DecodeNode(n *strictjson.Node) (NodeOverlay, error) {
+	d := strictjson.Decoder{Live: true}
+	var w wireOverlay
+	r := nodespec.NewReport(d.Decode(n, &w))
+	if w.Kind != "NodeOverlay" || w.APIVersion != APIVersion {
+		r.Add("apiVersion", "%q %q is not a NodeOverlay of %s", w.APIVersion, w.Kind, APIVersion)
+	}
+	o := NodeOverlay{Name: w.Metadata.Name, Metadata: w.Metadata, Capacity: w.Spec.Capacity}
+	r.Name("metadata.name", o.Name)
+	const heaviest = 10_000
+	nodespec.Range(r, "spec.weight", w.Spec.Weight, 1, heaviest)
+	if w.Spec.Weight != nil {
+		o.Weight = *w.Spec.Weight
+	}
+	o.Requirements, _ = r.Requirements("spec.requirements", w.Spec.Requirements, nodespec.Rules{NoMinValues: true})
+	r.Quantities("spec.capacity", o.Capacity)
+	for _, name := range []corev1.ResourceName{"cpu", "memory", "ephemeral-storage", "pods"} {
+		if _, ok := o.Capacity[name]; ok {
+			r.Add("spec.capacity"+strictjson.MapKey(string(name)), "an overlay cannot change %s, only extended resources", name)
+		}
+	}
+	if w.Spec.Price != nil {
+		o.price(r, *w.Spec.Price)
+	}
+	if w.Spec.PriceAdjustment != nil {
+		o.adjustment(r, *w.Spec.PriceAdjustment)
+		if w.Spec.Price != nil {
+			r.Add("spec.priceAdjustment", "set either price or priceAdjustment, not both")
+		}
+	}
+	object := strings.TrimSpace(w.Kind + " " + o.Name)
+	if err := nodepool.Errors(object, r.Problems); err != nil {
+		return NodeOverlay{}, err
+	}
+	return o, nil
+}
+
+func (o *NodeOverlay) price(r *nodespec.Report, text string) {
+	price, err := strconv.ParseFloat(text, 64)
+	if err != nil || !regexp.MustCompile(`^\d+(\.\d+)?$`).MatchString(text) {
+		r.Add("spec.price", "%s: want a price per hour such as \"1.25\"", strictjson.Quote(text))
+		return
+	}
+	o.Price = &price
+}
+
+// adjustment reads an amount with its sign, or a percentage with its sign that takes off 100 at most.
+func (o *NodeOverlay) adjustment(r *nodespec.Report, text string) {
+	digits, percent := strings.CutSuffix(text, "%")
+	value, err := strconv.ParseFloat(digits, 64)
+	if err != nil || !regexp.MustCompile(`^[+-](\d+(\.\d+)?|\.\d+)$`).MatchString(digits) {
+		r.Add("spec.priceAdjustment", "%s: want an amount or a percentage with its sign, such as \"-0.10\" or \"+15%%\"", strictjson.Quote(text))
+		return
+	}
+	if percent && value < -100 {
+		r.Add("spec.priceAdjustment", "%s: a price can fall by 100%% at most", strictjson.Quote(text))
+		return
+	}
+	o.Adjustment, o.Percent = value, percent
+}
