@@ -432,25 +432,35 @@ func TestJudgeRunsInTheOrderOfThePlan(t *testing.T) {
 }
 
 func TestJudgeAnyOrderTriesSeveralOrders(t *testing.T) {
-	// The greedy pod may only be bound before the others take the room that it does not need: whoever is first wins, and
-	// laps alone do not help.
+	// With fewer zones than minDomains the owner must find its zone empty; the pod that it counts has no constraint. So
+	// there is one order, and going round does not help whoever starts with the other.
 	s := kubejudge.Scenario{
-		Nodes: []*corev1.Node{node("a1", "a")},
-		Pods:  concat(pods(1, "web"), pods(1, "loner", apart(corev1.LabelTopologyZone, "loner"), near2("web"))),
+		Nodes: []*corev1.Node{node("a1", "a"), node("b1", "b")},
+		Pods: []*corev1.Pod{
+			pod("owner", "web", spread(corev1.LabelTopologyZone, 1, func(c *corev1.TopologySpreadConstraint) { c.MinDomains = ptr.To(int32(3)) })),
+			pod("counted", "web"),
+		},
 	}
-	got, err := kubejudge.JudgeAnyOrder(t.Context(), s, plan("loner-0", "a1", "web-0", "a1"))
+	given := plan("counted", "a1", "owner", "a1")
+	got, err := kubejudge.Judge(t.Context(), s, given)
+	require.NoError(t, err)
+	require.Len(t, got.Refused, 1)
+	assert.Equal(t, key("owner"), got.Refused[0].Pod)
+
+	got, err = kubejudge.JudgeAnyOrder(t.Context(), s, given)
 	require.NoError(t, err)
 	assert.True(t, got.Valid(), got.String())
-	assert.Equal(t, plan("web-0", "a1", "loner-0", "a1"), got.Accepted)
+	assert.Equal(t, plan("owner", "a1", "counted", "a1"), got.Accepted)
 }
 
-// near2 adds affinity to a pod that has anti-affinity already.
-func near2(app string) func(*corev1.Pod) {
-	return func(p *corev1.Pod) {
-		p.Spec.Affinity.PodAffinity = &corev1.PodAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term(corev1.LabelHostname, app)},
-		}
-	}
+func TestJudgeAnyOrderKeepsTheBestOfWhatIsWrong(t *testing.T) {
+	s := kubejudge.Scenario{Nodes: []*corev1.Node{node("a1", "a")}, Pods: concat(pods(1, "big", cpu("4")), pods(3, "web"))}
+	got, err := kubejudge.JudgeAnyOrder(t.Context(), s, plan("big-0", "a1", "web-0", "a1", "web-1", "a1", "web-2", "a1"))
+	require.NoError(t, err)
+	require.Len(t, got.Refused, 1, got.String())
+	assert.Equal(t, key("big-0"), got.Refused[0].Pod)
+	assert.Equal(t, 0, got.Refused[0].Position)
+	assert.InDelta(t, 0.75, got.Share(), 1e-9)
 }
 
 func TestJudgeReportsEveryMistakeOfAPlan(t *testing.T) {

@@ -1,0 +1,85 @@
+package kubejudge_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
+)
+
+// everything is a scenario that touches each kind of object.
+func everything() (kubejudge.Scenario, []kubejudge.Binding) {
+	waits := class("waits", storagev1.VolumeBindingWaitForFirstConsumer)
+	manual := class("manual", storagev1.VolumeBindingWaitForFirstConsumer)
+	s := kubejudge.Scenario{
+		Nodes:          []*corev1.Node{node("a1", "a", label("kind", "kata")), node("b1", "b")},
+		CSINodes:       []*storagev1.CSINode{csiNode("a1", 5)},
+		CSIDrivers:     []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: driver}}},
+		StorageClasses: []*storagev1.StorageClass{waits, manual},
+		PVs:            []*corev1.PersistentVolume{volume("made", "a")},
+		PVCs:           []*corev1.PersistentVolumeClaim{claim("made", "manual"), claim("new", "waits")},
+		Namespaces:     []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "default"}}},
+		RuntimeClasses: []*nodev1.RuntimeClass{{
+			ObjectMeta: metav1.ObjectMeta{Name: "kata"}, Handler: "kata",
+			Overhead:   &nodev1.Overhead{PodFixed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")}},
+			Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"kind": "kata"}},
+		}},
+		Running: []*corev1.Pod{pod("old", "web", on("b1"), spread(corev1.LabelTopologyZone, 1))},
+		Pods: []*corev1.Pod{
+			pod("web", "web", mounts("made", "new"), ephemeralVolume("waits"), spread(corev1.LabelTopologyZone, 1, func(c *corev1.TopologySpreadConstraint) {
+				c.MatchLabelKeys = []string{"app"}
+			})),
+			pod("kata-0", "kata", func(p *corev1.Pod) { p.Spec.RuntimeClassName = ptr.To("kata") }),
+			pod("kata-1", "kata", func(p *corev1.Pod) { p.Spec.RuntimeClassName = ptr.To("kata") }),
+		},
+	}
+	return s, plan("web", "a1", "kata-0", "a1", "kata-1", "b1")
+}
+
+func TestArgumentsAreLeftAlone(t *testing.T) {
+	s, binds := everything()
+	before, beforeBinds := everything()
+	got, err := kubejudge.Judge(t.Context(), s, binds)
+	require.NoError(t, err)
+	require.Len(t, got.Refused, 1, got.String())
+	assert.Equal(t, "NodeAffinity", got.Refused[0].Plugin, "the runtime class selects nodes")
+	_, err = kubejudge.JudgeAnyOrder(t.Context(), s, binds)
+	require.NoError(t, err)
+	_, err = kubejudge.Free(t.Context(), s, nil)
+	require.NoError(t, err)
+	assert.Equal(t, before, s)
+	assert.Equal(t, beforeBinds, binds)
+}
+
+func TestRuntimeClassOverheadCounts(t *testing.T) {
+	s, _ := everything()
+	// 1 CPU and 1.5 of overhead each: the second does not fit beside web on 4 CPUs.
+	got, err := kubejudge.Judge(t.Context(), s, plan("web", "a1", "kata-0", "a1", "kata-1", "a1"))
+	require.NoError(t, err)
+	require.Len(t, got.Refused, 1, got.String())
+	assert.Equal(t, "NodeResourcesFit", got.Refused[0].Plugin)
+}
+
+func TestConcurrentCallsAgree(t *testing.T) {
+	s, binds := everything()
+	want, err := kubejudge.Judge(t.Context(), s, binds)
+	require.NoError(t, err)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			got, err := kubejudge.Judge(t.Context(), s, binds)
+			assert.NoError(t, err)
+			assert.Equal(t, want, got)
+		})
+	}
+	group.Wait()
+}
