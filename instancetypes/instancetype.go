@@ -62,8 +62,8 @@ func (t InstanceType) Allocatable() corev1.ResourceList {
 // Step is how one resource comes from capacity to allocatable, in counts of package resources (milli for cpu, units for
 // the rest): Allocatable = max(0, Capacity - KubeReserved - SystemReserved - EvictionThreshold - Hugepages).
 type Step struct {
-	Resource                                                     corev1.ResourceName
-	Capacity, KubeReserved, SystemReserved, EvictionThreshold    int64
+	Resource                                                           corev1.ResourceName
+	Capacity, KubeReserved, SystemReserved, EvictionThreshold          int64
 	Hugepages /* memory that is set aside as hugepages */, Allocatable int64
 }
 

@@ -1,0 +1,125 @@
+package ec2
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/describe"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Catalogue is what can be bought in a region, from the embedded catalogue and with default settings (AL2023). The error
+// is a [*catalogue.UnknownRegionError] if the catalogue does not have the region. It costs some 20 milliseconds and
+// reads everything anew: keep the result.
+func Catalogue(region string) ([]instancetypes.InstanceType, error) {
+	r, err := catalogue.Load(region)
+	if err != nil {
+		return nil, err
+	}
+	return Types(r, Settings{})
+}
+
+// Types is what a region's offers are for Kubernetes under the given settings, by name. Types that no image of the
+// family runs on are left out (arm64 on Windows, neither amd64 nor arm64). Without a price, or on an image that does not
+// support the type, an offering is unavailable; so are the offerings of retired types, see [instancetypes.Revive].
+// The error joins every fault of the settings.
+func Types(r catalogue.Region, s Settings) ([]instancetypes.InstanceType, error) {
+	c, err := s.compile()
+	if err != nil {
+		return nil, err
+	}
+	l := &labeler{compiled: c, region: r.Name, known: map[[2]string]requirements.Requirement{}, placed: map[placeKey][]requirements.Requirement{}}
+	sellers := map[string][2]requirements.Set{}
+	out := make([]instancetypes.InstanceType, 0, len(r.Offers))
+	for _, o := range r.Offers {
+		arch := architecture(o.Description)
+		if arch == "" || c.windowsBuild != "" && arch != "amd64" || !slices.Contains(o.Virtualizations, "hvm") {
+			continue
+		}
+		capacity := c.capacity(o.Description)
+		out = append(out, instancetypes.InstanceType{
+			Name:         o.Name,
+			Requirements: l.set(o),
+			Offerings:    c.offerings(r.Name, o, sellers),
+			Capacity:     capacity,
+			Overhead:     c.overhead(o.Description, capacity),
+			Retired:      o.Retired,
+		})
+	}
+	return out, nil
+}
+
+// offerings lists zone by zone what the type is sold as. Sellers shares the sets of each zone.
+func (c compiled) offerings(region string, o catalogue.Offer, sellers map[string][2]requirements.Set) []instancetypes.Offering {
+	uses := capacityTypes(o.Description)
+	out := make([]instancetypes.Offering, 0, len(o.Zones)*len(uses))
+	for _, z := range o.Zones {
+		sets, ok := sellers[z.Name]
+		if !ok {
+			sets = [2]requirements.Set{seller(region, z, instancetypes.CapacityTypeOnDemand), seller(region, z, instancetypes.CapacityTypeSpot)}
+			sellers[z.Name] = sets
+		}
+		for _, use := range uses {
+			offering := instancetypes.Offering{Requirements: sets[0], Price: o.OnDemand}
+			if use == instancetypes.CapacityTypeSpot {
+				offering = instancetypes.Offering{Requirements: sets[1], Price: o.Spot}
+			}
+			offering.Available = offering.Price > 0 && !o.Retired && c.boots(o.Description)
+			out = append(out, offering)
+		}
+	}
+	return out
+}
+
+// seller is the requirement set of all offerings of one zone and capacity type.
+func seller(region string, z catalogue.Zone, capacityType string) requirements.Set {
+	rs := []requirements.Requirement{
+		requirements.In(corev1.LabelTopologyRegion, region),
+		requirements.In(corev1.LabelTopologyZone, z.Name),
+		requirements.In(instancetypes.LabelCapacityType, capacityType),
+		// An offering without reservation must not satisfy a pod that names one.
+		requirements.DoesNotExist(instancetypes.LabelReservationID),
+	}
+	if z.ID != "" {
+		rs = append(rs, requirements.In(instancetypes.LabelZoneID, z.ID))
+	}
+	s, _ := requirements.Of(rs...) // each key once
+	return s
+}
+
+// boots says whether images of the family run on the type: AL2023 does not support the first Graviton.
+func (c compiled) boots(d describe.Description) bool {
+	return c.Family != AL2023 || !strings.HasPrefix(d.Name, "a1.")
+}
+
+// WithDescriptions replaces what the embedded catalogue says of instance types by a live answer. Types that the answer
+// does not have are dropped: it is what the account can see. Types that are new to the catalogue are offered in every
+// zone, without price. Facts that DescribeInstanceTypes does not tell (branch interfaces, bandwidth) stay the catalogue's.
+func WithDescriptions(r catalogue.Region, live []describe.Description) catalogue.Region {
+	known := make(map[string]catalogue.Offer, len(r.Offers))
+	for _, o := range r.Offers {
+		known[o.Name] = o
+	}
+	out := r
+	out.Offers = make([]catalogue.Offer, 0, len(live))
+	for _, d := range live {
+		o, ok := known[d.Name]
+		if !ok {
+			o = catalogue.Offer{Zones: r.Zones}
+		}
+		if d.BranchInterfaces == 0 {
+			d.BranchInterfaces = o.BranchInterfaces
+		}
+		if d.NetworkMbps == 0 {
+			d.NetworkMbps = o.NetworkMbps
+		}
+		o.Description, o.Retired = d, false
+		out.Offers = append(out.Offers, o)
+	}
+	slices.SortFunc(out.Offers, func(a, b catalogue.Offer) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
