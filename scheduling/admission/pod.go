@@ -1,0 +1,265 @@
+package admission
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Pod is the pod as it would be stored. It returns its argument if there is nothing to add.
+func (c Cluster) Pod(pod *corev1.Pod) *corev1.Pod {
+	d := draft{pod: pod, out: pod}
+	d.containers(c.limits[pod.Namespace])
+	d.podLevel()
+	d.priority(c)
+	d.runtime(c)
+	d.labelKeys()
+	return d.out
+}
+
+// draft copies what it changes, one level at a time, the first time that it changes it.
+type draft struct {
+	pod, out *corev1.Pod
+}
+
+func (d *draft) spec() *corev1.PodSpec {
+	if d.out == d.pod {
+		shallow := *d.pod
+		d.out = &shallow
+	}
+	return &d.out.Spec
+}
+
+func (d *draft) containers(limits []corev1.LimitRangeItem) {
+	if out, changed := admitted(d.out.Spec.InitContainers, limits, d.out.Spec.HostNetwork); changed {
+		d.spec().InitContainers = out
+	}
+	if out, changed := admitted(d.out.Spec.Containers, limits, d.out.Spec.HostNetwork); changed {
+		d.spec().Containers = out
+	}
+}
+
+func admitted(containers []corev1.Container, limits []corev1.LimitRangeItem, hostNetwork bool) ([]corev1.Container, bool) {
+	out, changed := containers, false
+	edit := func(i int) *corev1.Container {
+		if !changed {
+			out, changed = slices.Clone(containers), true
+		}
+		return &out[i]
+	}
+	for i := range containers {
+		c := containers[i].Resources
+		requests := merged(c.Requests, c.Limits)
+		lim := c.Limits
+		for _, item := range limits {
+			lim = merged(lim, item.Default)
+			requests = merged(requests, item.DefaultRequest)
+		}
+		if len(requests) != len(c.Requests) {
+			edit(i).Resources.Requests = requests
+		}
+		if len(lim) != len(c.Limits) {
+			edit(i).Resources.Limits = lim
+		}
+		if ports, ok := admittedPorts(containers[i].Ports, hostNetwork); ok {
+			edit(i).Ports = ports
+		}
+	}
+	return out, changed
+}
+
+func admittedPorts(ports []corev1.ContainerPort, hostNetwork bool) ([]corev1.ContainerPort, bool) {
+	missing := func(p corev1.ContainerPort) bool {
+		return p.Protocol == "" || hostNetwork && p.HostPort == 0 && p.ContainerPort != 0
+	}
+	if !slices.ContainsFunc(ports, missing) {
+		return nil, false
+	}
+	out := slices.Clone(ports)
+	for i := range out {
+		if out[i].Protocol == "" {
+			out[i].Protocol = corev1.ProtocolTCP
+		}
+		if hostNetwork && out[i].HostPort == 0 {
+			out[i].HostPort = out[i].ContainerPort
+		}
+	}
+	return out, true
+}
+
+// podLevel fills the pod's own requests from its own limits.
+func (d *draft) podLevel() {
+	r := d.out.Spec.Resources
+	if r == nil {
+		return
+	}
+	if requests := merged(r.Requests, r.Limits); len(requests) != len(r.Requests) {
+		filled := *r
+		filled.Requests = requests
+		d.spec().Resources = &filled
+	}
+}
+
+func (d *draft) priority(c Cluster) {
+	if d.out.Spec.Priority != nil {
+		return
+	}
+	name := d.out.Spec.PriorityClassName
+	if value, ok := systemPriorities(name); ok {
+		d.spec().Priority = &value
+		return
+	}
+	class := c.priorities[name]
+	if name == "" {
+		class = c.globalPriority
+	}
+	if class == nil {
+		return
+	}
+	s := d.spec()
+	value := class.Value
+	s.Priority = &value
+	s.PriorityClassName = class.Name
+	if s.PreemptionPolicy == nil {
+		s.PreemptionPolicy = class.PreemptionPolicy
+	}
+}
+
+func (d *draft) runtime(c Cluster) {
+	if d.out.Spec.RuntimeClassName == nil {
+		return
+	}
+	class := c.runtimes[*d.out.Spec.RuntimeClassName]
+	if class == nil {
+		return
+	}
+	if class.Overhead != nil && d.out.Spec.Overhead == nil {
+		d.spec().Overhead = class.Overhead.PodFixed
+	}
+	if class.Scheduling == nil {
+		return
+	}
+	selector := maps.Clone(class.Scheduling.NodeSelector)
+	for k, v := range d.out.Spec.NodeSelector {
+		if selector == nil {
+			selector = map[string]string{}
+		}
+		selector[k] = v // on a conflict the API server refuses the pod; the pod's own word is kept here
+	}
+	if !maps.Equal(selector, d.out.Spec.NodeSelector) {
+		d.spec().NodeSelector = selector
+	}
+	for _, t := range class.Scheduling.Tolerations {
+		if !slices.Contains(d.out.Spec.Tolerations, t) {
+			d.spec().Tolerations = append(slices.Clip(d.out.Spec.Tolerations), t)
+		}
+	}
+}
+
+// labelKeys folds matchLabelKeys and mismatchLabelKeys of pod affinity and of spreads into the selectors, with the
+// values of the pod's own labels.
+func (d *draft) labelKeys() {
+	labels := d.out.Labels
+	if out, changed := foldedSpreads(d.out.Spec.TopologySpreadConstraints, labels); changed {
+		d.spec().TopologySpreadConstraints = out
+	}
+	a := d.out.Spec.Affinity
+	if a == nil || a.PodAffinity == nil && a.PodAntiAffinity == nil {
+		return
+	}
+	filled := *a
+	changed := false
+	if p := a.PodAffinity; p != nil {
+		hard, c1 := foldedTerms(p.RequiredDuringSchedulingIgnoredDuringExecution, labels)
+		soft, c2 := foldedWeighted(p.PreferredDuringSchedulingIgnoredDuringExecution, labels)
+		if c1 || c2 {
+			filled.PodAffinity, changed = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: hard, PreferredDuringSchedulingIgnoredDuringExecution: soft}, true
+		}
+	}
+	if p := a.PodAntiAffinity; p != nil {
+		hard, c1 := foldedTerms(p.RequiredDuringSchedulingIgnoredDuringExecution, labels)
+		soft, c2 := foldedWeighted(p.PreferredDuringSchedulingIgnoredDuringExecution, labels)
+		if c1 || c2 {
+			filled.PodAntiAffinity, changed = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: hard, PreferredDuringSchedulingIgnoredDuringExecution: soft}, true
+		}
+	}
+	if changed {
+		d.spec().Affinity = &filled
+	}
+}
+
+func foldedSpreads(spreads []corev1.TopologySpreadConstraint, labels map[string]string) ([]corev1.TopologySpreadConstraint, bool) {
+	out, changed := spreads, false
+	for i := range spreads {
+		sel, ok := folded(spreads[i].LabelSelector, spreads[i].MatchLabelKeys, nil, labels)
+		if !ok {
+			continue
+		}
+		if !changed {
+			out, changed = slices.Clone(spreads), true
+		}
+		out[i].LabelSelector = sel
+	}
+	return out, changed
+}
+
+func foldedTerms(terms []corev1.PodAffinityTerm, labels map[string]string) ([]corev1.PodAffinityTerm, bool) {
+	out, changed := terms, false
+	for i, t := range terms {
+		sel, ok := folded(t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys, labels)
+		if !ok {
+			continue
+		}
+		if !changed {
+			out, changed = slices.Clone(terms), true
+		}
+		out[i].LabelSelector = sel
+	}
+	return out, changed
+}
+
+func foldedWeighted(terms []corev1.WeightedPodAffinityTerm, labels map[string]string) ([]corev1.WeightedPodAffinityTerm, bool) {
+	out, changed := terms, false
+	for i, w := range terms {
+		sel, ok := folded(w.PodAffinityTerm.LabelSelector, w.PodAffinityTerm.MatchLabelKeys, w.PodAffinityTerm.MismatchLabelKeys, labels)
+		if !ok {
+			continue
+		}
+		if !changed {
+			out, changed = slices.Clone(terms), true
+		}
+		out[i].PodAffinityTerm.LabelSelector = sel
+	}
+	return out, changed
+}
+
+// folded adds an expression for each key that the pod carries, unless the selector has that very expression, as it has
+// when an API server folded it. Without a selector nothing is selected, and keys change nothing.
+func folded(sel *metav1.LabelSelector, match, mismatch []string, labels map[string]string) (*metav1.LabelSelector, bool) {
+	if sel == nil {
+		return sel, false
+	}
+	exprs, changed := slices.Clip(sel.MatchExpressions), false
+	add := func(keys []string, op metav1.LabelSelectorOperator) {
+		for _, key := range keys {
+			value, ok := labels[key]
+			if !ok {
+				continue
+			}
+			there := slices.ContainsFunc(exprs, func(e metav1.LabelSelectorRequirement) bool {
+				return e.Key == key && e.Operator == op && slices.Equal(e.Values, []string{value})
+			})
+			if !there {
+				exprs, changed = append(exprs, metav1.LabelSelectorRequirement{Key: key, Operator: op, Values: []string{value}}), true
+			}
+		}
+	}
+	add(match, metav1.LabelSelectorOpIn)
+	add(mismatch, metav1.LabelSelectorOpNotIn)
+	if !changed {
+		return sel, false
+	}
+	return &metav1.LabelSelector{MatchLabels: sel.MatchLabels, MatchExpressions: exprs}, true
+}
