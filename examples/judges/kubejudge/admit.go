@@ -2,6 +2,7 @@ package kubejudge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,10 +11,60 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
 	"k8s.io/kubernetes/pkg/apis/core"
 	corev1conversion "k8s.io/kubernetes/pkg/apis/core/v1"
 	podregistry "k8s.io/kubernetes/pkg/registry/core/pod"
 )
+
+// Admit returns the scenario as kube-scheduler, or any other reader of a cluster, would see it: pods defaulted and with
+// matchLabelKeys folded into their selectors, claims with their default class, claims of ephemeral volumes added, and what
+// claims and volumes say of each other completed. What [Judge] and [Free] do first by themselves, for other judges.
+//
+// The result shares nothing that is changed with the argument, which is left alone. Errors are those of Judge.
+func Admit(ctx context.Context, s Scenario) (Scenario, error) {
+	if err := s.validate(); err != nil {
+		return Scenario{}, fmt.Errorf("kubejudge: %w", err)
+	}
+	factory := informers.NewSharedInformerFactory(&client{}, 0)
+	volumes, err := newVolumes(factory, &s)
+	if err != nil {
+		return Scenario{}, fmt.Errorf("kubejudge: %w", err)
+	}
+	admission := newAdmission(&s)
+	var errs []error
+	admit := func(pods []*corev1.Pod) []*corev1.Pod {
+		out := make([]*corev1.Pod, 0, len(pods))
+		for _, in := range pods {
+			pod, err := admission.admit(ctx, in)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			errs = append(errs, volumes.addEphemeral(pod))
+			out = append(out, pod)
+		}
+		return out
+	}
+	out := s
+	out.Running, out.Pods = admit(s.Running), admit(s.Pods)
+	if err := errors.Join(errs...); err != nil {
+		return Scenario{}, fmt.Errorf("kubejudge: %w", err)
+	}
+	out.StorageClasses, out.PVs, out.PVCs = nil, nil, nil
+	for _, in := range s.StorageClasses {
+		out.StorageClasses = append(out.StorageClasses, volumes.classes[in.Name])
+	}
+	for _, key := range sortedKeys(volumes.pvs) {
+		obj, _, _ := volumes.pvs.GetByKey(key)
+		out.PVs = append(out.PVs, obj.(*corev1.PersistentVolume))
+	}
+	for _, key := range sortedKeys(volumes.pvcs) {
+		obj, _, _ := volumes.pvcs.GetByKey(key)
+		out.PVCs = append(out.PVCs, obj.(*corev1.PersistentVolumeClaim))
+	}
+	return out, nil
+}
 
 // admission does to a pod what the API server and its admission plugins do between "create" and the scheduler's queue.
 type admission struct {

@@ -1,6 +1,8 @@
 package kubejudge_test
 
 import (
+	"context"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -82,4 +84,43 @@ func TestConcurrentCallsAgree(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+func TestAdmitCompletesWhatUsersLeaveOut(t *testing.T) {
+	s, binds := everything()
+	before, _ := everything()
+	got, err := kubejudge.Admit(t.Context(), s)
+	require.NoError(t, err)
+	assert.Equal(t, before, s)
+
+	web := got.Pods[0]
+	assert.Equal(t, "default", web.Namespace)
+	assert.NotEmpty(t, web.UID)
+	assert.Equal(t, []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"web"}}},
+		web.Spec.TopologySpreadConstraints[0].LabelSelector.MatchExpressions, "matchLabelKeys are in the selector")
+	assert.Equal(t, resource.MustParse("1500m"), got.Pods[1].Spec.Overhead[corev1.ResourceCPU])
+	var claims []string
+	for _, c := range got.PVCs {
+		claims = append(claims, c.Namespace+"/"+c.Name)
+	}
+	assert.Equal(t, []string{"default/made", "default/new", "default/web-scratch"}, claims)
+
+	want, err := kubejudge.Judge(t.Context(), s, binds)
+	require.NoError(t, err)
+	again, err := kubejudge.Judge(t.Context(), got, binds)
+	require.NoError(t, err)
+	assert.Equal(t, want, again, "to admit twice changes nothing")
+}
+
+func ExampleAdmit() {
+	s := kubejudge.Scenario{Pods: pods(1, "web", func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
+	})}
+	admitted, err := kubejudge.Admit(context.Background(), s)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(admitted.Pods[0].Namespace, admitted.Pods[0].Spec.Containers[0].Resources.Requests.Cpu())
+	// Output: default 2
 }

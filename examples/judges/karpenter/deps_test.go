@@ -1,5 +1,0 @@
-package karpenter_test
-
-import (
-	_ "github.com/stretchr/testify/require"
-)
