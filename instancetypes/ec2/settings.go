@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/describe"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
@@ -199,7 +198,7 @@ func parseThreshold(name corev1.ResourceName, text string) (threshold, error) {
 		}
 		return threshold{percent: p, isShare: true}, nil
 	}
-	q, err := resource.ParseQuantity(text)
+	q, err := resources.Parse(text)
 	if err != nil || q.Sign() < 0 {
 		return threshold{}, fmt.Errorf("%q: want a quantity such as 100Mi or a percentage such as 5%%", text)
 	}

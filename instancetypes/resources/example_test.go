@@ -46,3 +46,9 @@ func ExampleSub() {
 	// cpu 1930m
 	// pods 29
 }
+
+func ExampleParse() {
+	_, err := resources.Parse("1e-99999999")
+	fmt.Println(err)
+	// Output: resources: "1e-99999999": want an exponent from -100 to 100
+}

@@ -3,6 +3,7 @@ package resources_test
 import (
 	"math"
 	"math/big"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -51,7 +52,7 @@ func FuzzRounding(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		q, err := resource.ParseQuantity(s)
+		q, err := resources.Parse(s)
 		if err != nil {
 			t.Skip("not a quantity")
 		}
@@ -89,6 +90,18 @@ func clamp(n *big.Int) int64 {
 		return math.MaxInt64
 	}
 	return math.MinInt64
+}
+
+func TestParse(t *testing.T) {
+	for in, want := range map[string]string{"4": "4", "500m": "500m", "8Gi": "8Gi", "1e3": "1e3", "1E": "1E", "8Ei": "8Ei", "-2": "-2", "1e-9": "1n"} {
+		q, err := resources.Parse(in)
+		require.NoError(t, err, in)
+		assert.Equal(t, want, q.String(), in)
+	}
+	for _, in := range []string{"", "four", "1e-99999999", "1e99999999", "1e101", "1e--3", "1Gib", strings.Repeat("9", 65), "NaN", "1e+-3"} {
+		_, err := resources.Parse(in)
+		assert.ErrorContains(t, err, "resources: ", in)
+	}
 }
 
 func TestHumane(t *testing.T) {
