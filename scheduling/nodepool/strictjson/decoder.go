@@ -342,6 +342,9 @@ func fieldOf(v reflect.Value, index []int) reflect.Value {
 }
 
 func (r *run) unknown(m *Member, s *shape) {
+	if len(r.problems) >= MaxProblems { // a hint nobody will read costs as much as one that is read
+		return
+	}
 	hint := r.Hints[r.where(false)]
 	if hint == "" {
 		if near, ok := requirements.Nearest(m.Key, s.names); ok {

@@ -1,0 +1,166 @@
+package manifests
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/overlay"
+)
+
+// builder puts the results together, in the order of the input.
+type builder struct {
+	snapshot    *Snapshot
+	problems    []*Problem
+	others      map[string]int
+	controllers []controller
+	cronJobs    []*batchv1.CronJob
+}
+
+func (b *builder) fail(id identity, path, format string, args ...any) {
+	b.problems = append(b.problems, &Problem{b.snapshot.positions[id], id.String(), path, fmt.Sprintf(format, args...)})
+}
+
+func (b *builder) add(r *result) {
+	b.problems = append(b.problems, r.problems...)
+	for _, kind := range r.others {
+		b.others[kind]++
+	}
+	for _, o := range r.objects {
+		if first, ok := b.snapshot.positions[o.id]; ok {
+			b.problems = append(b.problems, &Problem{o.position, o.id.String(), "metadata.name", "the object is there twice, first at " + first.String()})
+			continue
+		}
+		b.snapshot.positions[o.id] = o.position
+		b.file(o)
+	}
+}
+
+// file puts an object where it belongs.
+func (b *builder) file(o object) {
+	s := b.snapshot
+	switch v := o.value.(type) {
+	case *corev1.Pod:
+		s.Pods = append(s.Pods, v)
+	case *corev1.Node:
+		s.Nodes = append(s.Nodes, v)
+	case *corev1.Namespace:
+		s.Namespaces = append(s.Namespaces, v)
+	case *corev1.LimitRange:
+		s.LimitRanges = append(s.LimitRanges, v)
+	case *corev1.PersistentVolume:
+		s.PersistentVolumes = append(s.PersistentVolumes, v)
+	case *corev1.PersistentVolumeClaim:
+		s.PersistentVolumeClaims = append(s.PersistentVolumeClaims, v)
+	case *corev1.ConfigMap:
+		s.Settings = v.Data
+	case *appsv1.DaemonSet:
+		s.DaemonSets = append(s.DaemonSets, v)
+	case *storagev1.StorageClass:
+		s.StorageClasses = append(s.StorageClasses, v)
+	case *storagev1.CSINode:
+		s.CSINodes = append(s.CSINodes, v)
+	case *storagev1.CSIDriver:
+		s.CSIDrivers = append(s.CSIDrivers, v)
+	case *policyv1.PodDisruptionBudget:
+		s.PodDisruptionBudgets = append(s.PodDisruptionBudgets, v)
+	case *schedulingv1.PriorityClass:
+		s.PriorityClasses = append(s.PriorityClasses, v)
+	case *nodev1.RuntimeClass:
+		s.RuntimeClasses = append(s.RuntimeClasses, v)
+	case nodepool.NodePool:
+		s.NodePools = append(s.NodePools, v)
+	case nodeclaim.NodeClaim:
+		s.NodeClaims = append(s.NodeClaims, v)
+	case overlay.NodeOverlay:
+		s.NodeOverlays = append(s.NodeOverlays, v)
+	case NodeClass:
+		v.Kind, v.Name, v.Position = o.id.kind, o.id.name, o.position
+		s.NodeClasses = append(s.NodeClasses, v)
+	case *batchv1.CronJob:
+		b.cronJobs = append(b.cronJobs, v)
+	default:
+		b.controllers = append(b.controllers, controllerOf(o))
+	}
+}
+
+// finish sorts, expands controllers, and looks at what refers to what.
+func (b *builder) finish(o *Options) {
+	s := b.snapshot
+	sortObjects(s.Pods)
+	sortObjects(s.Nodes)
+	sortObjects(s.Namespaces)
+	sortObjects(s.LimitRanges)
+	sortObjects(s.PersistentVolumes)
+	sortObjects(s.PersistentVolumeClaims)
+	sortObjects(s.DaemonSets)
+	sortObjects(s.StorageClasses)
+	sortObjects(s.CSINodes)
+	sortObjects(s.CSIDrivers)
+	sortObjects(s.PodDisruptionBudgets)
+	sortObjects(s.PriorityClasses)
+	sortObjects(s.RuntimeClasses)
+	slices.SortFunc(s.NodePools, func(a, b nodepool.NodePool) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
+	})
+	slices.SortFunc(s.NodeClaims, func(a, b nodeclaim.NodeClaim) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
+	})
+	slices.SortFunc(s.NodeOverlays, func(a, b overlay.NodeOverlay) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.NodeClasses, func(a, b NodeClass) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	b.expand(cmp.Or(o.MaxPods, MaxPods))
+	b.refer()
+	b.skipped()
+}
+
+func sortObjects[T metav1.Object](list []T) {
+	slices.SortFunc(list, func(a, b T) int {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+}
+
+// skipped notes the kinds that planning does not look at, in one line.
+func (b *builder) skipped() {
+	total := 0
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(b.others)) {
+		total += b.others[kind]
+		parts = append(parts, fmt.Sprintf("%s %d", kind, b.others[kind]))
+	}
+	const most = 12
+	if more := len(parts) - most; more > 0 {
+		parts = append(parts[:most], fmt.Sprintf("and %d more kinds", more))
+	}
+	if total > 0 {
+		objects := "objects"
+		if total == 1 {
+			objects = "object"
+		}
+		b.snapshot.note("skipped %d %s of other kinds: %s", total, objects, strings.Join(parts, ", "))
+	}
+}
+
+func labelSet(m map[string]string) labels.Set { return m }
+
+func labelText(m map[string]string) string {
+	if len(m) == 0 {
+		return "none"
+	}
+	return labels.Set(m).String()
+}

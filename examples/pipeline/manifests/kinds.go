@@ -1,0 +1,383 @@
+package manifests
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests/podcheck"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/overlay"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+)
+
+// visit is one object being read.
+type visit struct {
+	node     *strictjson.Node
+	decoder  *strictjson.Decoder
+	checker  *podcheck.Checker
+	problems []strictjson.Problem
+	decoding int // how many of the problems are from decoding
+}
+
+func (v *visit) decode(into any) {
+	v.problems = append(v.problems, v.decoder.Decode(v.node, into)...)
+	v.decoding = len(v.problems)
+}
+
+// take adds problems that a check found, but not at fields that could not be decoded.
+func (v *visit) take(found []strictjson.Problem) {
+	for _, p := range found {
+		if !slices.ContainsFunc(v.problems[:v.decoding], func(q strictjson.Problem) bool { return below(p.Path, q.Path) || below(q.Path, p.Path) }) {
+			v.problems = append(v.problems, p)
+		}
+	}
+}
+
+func below(path, parent string) bool {
+	rest, ok := strings.CutPrefix(path, parent)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+func (v *visit) add(path, format string, args ...any) {
+	v.take([]strictjson.Problem{{Path: path, Detail: fmt.Sprintf(format, args...)}})
+}
+
+func (v *visit) oneOf(path, word string, allowed ...string) {
+	if slices.Contains(allowed, word) {
+		return
+	}
+	v.add(path, "%s: want one of %s%s", strictjson.Quote(word), strings.Join(allowed, ", "), meant(word, allowed))
+}
+
+// meant is a hint in parentheses at the nearest candidate, or nothing.
+func meant(word string, candidates []string) string {
+	if near, ok := requirements.Nearest(word, candidates); ok {
+		return fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return ""
+}
+
+// kind is how objects of one kind are read.
+type kind struct {
+	versions   []string // API versions, the one in use first
+	old        []string // API versions that clusters had once
+	namespaced bool
+	read       func(*visit) any
+}
+
+func typed[T any](check func(*visit, *T)) func(*visit) any {
+	return func(v *visit) any {
+		object := new(T)
+		v.decode(object)
+		if check != nil {
+			check(v, object)
+		}
+		return object
+	}
+}
+
+// family reads the kinds that have decoders of their own.
+func family[T any](decode func(*strictjson.Node) (T, error)) func(*visit) any {
+	return func(v *visit) any {
+		object, err := decode(v.node)
+		v.failed(err)
+		return object
+	}
+}
+
+// failed takes over the errors of a decoder that is not ours. Those that know their field say so.
+func (v *visit) failed(err error) {
+	if err == nil {
+		return
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			v.failed(e)
+		}
+		return
+	}
+	if f, ok := err.(FieldProblem); ok {
+		path, detail := f.Field()
+		v.add(path, "%s", detail)
+		return
+	}
+	v.add("", "%s", err)
+}
+
+// classKinds are the kinds of node classes that are known without a decoder.
+func classKinds() map[string][]string {
+	return map[string][]string{
+		"AWSNodeTemplate": {"karpenter.k8s.aws/v1alpha1"},
+		"EC2NodeClass":    {"karpenter.k8s.aws/v1", "karpenter.k8s.aws/v1beta1"},
+	}
+}
+
+// kinds are the kinds that planning looks at.
+func kinds(classes map[string]ClassDecoder) map[string]kind {
+	apps := []string{"apps/v1"}
+	oldApps := []string{"apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"}
+	storage, oldStorage := []string{"storage.k8s.io/v1"}, []string{"storage.k8s.io/v1beta1", "storage.k8s.io/v1alpha1"}
+	core := []string{"v1"}
+	all := map[string]kind{
+		"Pod":                   {core, nil, true, typed(checkPod)},
+		"Node":                  {core, nil, false, typed(checkNode)},
+		"Namespace":             {core, nil, false, typed[corev1.Namespace](nil)},
+		"LimitRange":            {core, nil, true, typed(checkLimitRange)},
+		"ReplicationController": {core, nil, true, typed(checkReplicationController)},
+		"PersistentVolume":      {core, nil, false, typed(checkPersistentVolume)},
+		"PersistentVolumeClaim": {core, nil, true, typed(checkClaim)},
+		"ConfigMap":             {core, nil, true, readSettings},
+		"Deployment":            {apps, oldApps, true, typed(checkDeployment)},
+		"ReplicaSet":            {apps, oldApps, true, typed(checkReplicaSet)},
+		"StatefulSet":           {apps, oldApps, true, typed(checkStatefulSet)},
+		"DaemonSet":             {apps, oldApps, true, typed(checkDaemonSet)},
+		"Job":                   {[]string{"batch/v1"}, []string{"batch/v1beta1"}, true, typed(checkJob)},
+		"CronJob":               {[]string{"batch/v1"}, []string{"batch/v1beta1", "batch/v2alpha1"}, true, typed(checkCronJob)},
+		"StorageClass":          {storage, oldStorage, false, typed(checkStorageClass)},
+		"CSINode":               {storage, oldStorage, false, typed[storagev1.CSINode](nil)},
+		"CSIDriver":             {storage, oldStorage, false, typed[storagev1.CSIDriver](nil)},
+		"PodDisruptionBudget":   {[]string{"policy/v1"}, []string{"policy/v1beta1"}, true, typed(checkBudget)},
+		"PriorityClass": {
+			[]string{"scheduling.k8s.io/v1"}, []string{"scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha1"}, false,
+			typed(checkPriorityClass),
+		},
+		"RuntimeClass": {[]string{"node.k8s.io/v1"}, []string{"node.k8s.io/v1beta1", "node.k8s.io/v1alpha1"}, false, typed(checkRuntimeClass)},
+		"Provisioner":  {[]string{nodepool.V1Alpha5}, nil, false, family(nodepool.DecodeNode)},
+		"NodePool":     {[]string{nodepool.V1, nodepool.V1Beta1}, nil, false, family(nodepool.DecodeNode)},
+		"Machine":      {[]string{nodepool.V1Alpha5}, nil, false, family(nodeclaim.DecodeNode)},
+		"NodeClaim":    {[]string{nodepool.V1, nodepool.V1Beta1}, nil, false, family(nodeclaim.DecodeNode)},
+		"NodeOverlay":  {[]string{overlay.APIVersion}, nil, false, family(overlay.DecodeNode)},
+	}
+	known := classKinds()
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		all[name] = kind{known[name], nil, false, readClass(nil)}
+	}
+	for _, name := range slices.Sorted(maps.Keys(classes)) {
+		k := all[name]
+		k.read = readClass(classes[name])
+		all[name] = k
+	}
+	return all
+}
+
+func readClass(decode ClassDecoder) func(*visit) any {
+	return func(v *visit) any {
+		class := NodeClass{Raw: v.node.Raw()}
+		if decode != nil {
+			value, err := decode(class.Raw)
+			class.Value = value
+			v.failed(err)
+		}
+		return class
+	}
+}
+
+// settingsName is the ConfigMap of v1alpha5's controller.
+const settingsName = "karpenter-global-settings"
+
+// readSettings reads the one ConfigMap that planning looks at; any other is of another kind, which nil says.
+func readSettings(v *visit) any {
+	if name := v.node.Get("metadata").Get("name"); name == nil || name.Text != settingsName {
+		return nil
+	}
+	return typed[corev1.ConfigMap](nil)(v)
+}
+
+func checkPod(v *visit, p *corev1.Pod) { v.take(v.checker.Pod("", &p.ObjectMeta, &p.Spec)) }
+
+func checkNode(v *visit, n *corev1.Node) {
+	v.take(v.checker.Labels("metadata.labels", n.Labels))
+	v.take(v.checker.Taints("spec.taints", n.Spec.Taints))
+	v.take(v.checker.Quantities("status.capacity", n.Status.Capacity))
+	v.take(v.checker.Quantities("status.allocatable", n.Status.Allocatable))
+}
+
+// template checks the pods of a controller and that its selector, where it has one, selects them.
+func (v *visit) template(path string, t *corev1.PodTemplateSpec, s *metav1.LabelSelector, replicas *int32) {
+	v.take(v.checker.Pod(path, &t.ObjectMeta, &t.Spec))
+	if replicas != nil && *replicas < 0 {
+		v.add("spec.replicas", "%d: must not be negative", *replicas)
+	}
+	if s == nil {
+		return
+	}
+	faults := v.checker.Selector("spec.selector", s)
+	v.take(faults)
+	if len(faults) > 0 {
+		return
+	}
+	if selector, err := metav1.LabelSelectorAsSelector(s); err == nil && !selector.Matches(labelSet(t.Labels)) {
+		v.add("spec.selector", "it does not select the pods of %s, whose labels are %s", path, labelText(t.Labels))
+	}
+}
+
+func checkDeployment(v *visit, d *appsv1.Deployment) {
+	v.template("spec.template", &d.Spec.Template, d.Spec.Selector, d.Spec.Replicas)
+}
+
+func checkReplicaSet(v *visit, r *appsv1.ReplicaSet) {
+	v.template("spec.template", &r.Spec.Template, r.Spec.Selector, r.Spec.Replicas)
+}
+
+func checkStatefulSet(v *visit, s *appsv1.StatefulSet) {
+	v.template("spec.template", &s.Spec.Template, s.Spec.Selector, s.Spec.Replicas)
+	if o := s.Spec.Ordinals; o != nil && o.Start < 0 {
+		v.add("spec.ordinals.start", "%d: must not be negative", o.Start)
+	}
+}
+
+func checkDaemonSet(v *visit, d *appsv1.DaemonSet) {
+	v.template("spec.template", &d.Spec.Template, d.Spec.Selector, nil)
+}
+
+func checkReplicationController(v *visit, r *corev1.ReplicationController) {
+	if r.Spec.Template == nil {
+		v.add("spec.template", "a ReplicationController needs a template")
+		return
+	}
+	var s *metav1.LabelSelector
+	if r.Spec.Selector != nil {
+		s = &metav1.LabelSelector{MatchLabels: r.Spec.Selector}
+	}
+	v.template("spec.template", r.Spec.Template, s, r.Spec.Replicas)
+}
+
+func checkJob(v *visit, j *batchv1.Job) { v.job("", &j.Spec) }
+
+func checkCronJob(v *visit, c *batchv1.CronJob) { v.job("spec.jobTemplate.", &c.Spec.JobTemplate.Spec) }
+
+func (v *visit) job(prefix string, s *batchv1.JobSpec) {
+	v.template(prefix+"spec.template", &s.Template, nil, nil)
+	for _, f := range []struct {
+		name  string
+		value *int32
+	}{{"parallelism", s.Parallelism}, {"completions", s.Completions}} {
+		if f.value != nil && *f.value < 0 {
+			v.add(prefix+"spec."+f.name, "%d: must not be negative", *f.value)
+		}
+	}
+}
+
+func checkLimitRange(v *visit, l *corev1.LimitRange) {
+	for i, item := range l.Spec.Limits {
+		at := fmt.Sprintf("spec.limits[%d]", i)
+		if item.Type == "" {
+			v.add(at+".type", "want one of Container, Pod, PersistentVolumeClaim")
+		}
+		v.take(v.checker.Quantities(at+".max", item.Max))
+		v.take(v.checker.Quantities(at+".min", item.Min))
+		v.take(v.checker.Quantities(at+".default", item.Default))
+		v.take(v.checker.Quantities(at+".defaultRequest", item.DefaultRequest))
+		for _, name := range slices.Sorted(maps.Keys(item.DefaultRequest)) {
+			request, limit := item.DefaultRequest[name], item.Default[name]
+			if _, ok := item.Default[name]; ok && request.Cmp(limit) > 0 {
+				v.add(at+".defaultRequest"+strictjson.MapKey(string(name)), "the request %s exceeds the limit %s", request.String(), limit.String())
+			}
+		}
+	}
+}
+
+func checkPersistentVolume(v *visit, p *corev1.PersistentVolume) {
+	v.take(v.checker.Labels("metadata.labels", p.Labels))
+	v.take(v.checker.Quantities("spec.capacity", p.Spec.Capacity))
+	if a := p.Spec.NodeAffinity; a != nil && a.Required != nil {
+		_, err := requirements.FromNodeSelector(a.Required)
+		v.selectorFaults("spec.nodeAffinity.required.", err)
+	}
+}
+
+func (v *visit) selectorFaults(prefix string, err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			v.selectorFaults(prefix, e)
+		}
+		return
+	}
+	if bad, ok := err.(*requirements.InvalidError); ok {
+		v.add(prefix+bad.Path, "%s", bad.Detail)
+	}
+}
+
+func checkClaim(v *visit, c *corev1.PersistentVolumeClaim) {
+	v.take(v.checker.Quantities("spec.resources.requests", c.Spec.Resources.Requests))
+}
+
+func checkStorageClass(v *visit, s *storagev1.StorageClass) {
+	if s.Provisioner == "" {
+		v.add("provisioner", "a StorageClass needs a provisioner")
+	}
+	if m := s.VolumeBindingMode; m != nil {
+		v.oneOf("volumeBindingMode", string(*m), string(storagev1.VolumeBindingImmediate), string(storagev1.VolumeBindingWaitForFirstConsumer))
+	}
+	for i, t := range s.AllowedTopologies {
+		for j, e := range t.MatchLabelExpressions {
+			if at := fmt.Sprintf("allowedTopologies[%d].matchLabelExpressions[%d]", i, j); e.Key == "" {
+				v.add(at+".key", "must not be empty")
+			} else if len(e.Values) == 0 {
+				v.add(at+".values", "want at least one value")
+			}
+		}
+	}
+}
+
+func checkBudget(v *visit, b *policyv1.PodDisruptionBudget) {
+	v.take(v.checker.Selector("spec.selector", b.Spec.Selector))
+	if b.Spec.MinAvailable != nil && b.Spec.MaxUnavailable != nil {
+		v.add("spec.maxUnavailable", "set either minAvailable or maxUnavailable, not both")
+	}
+	for _, f := range []struct {
+		path  string
+		value *intstr.IntOrString
+	}{{"spec.minAvailable", b.Spec.MinAvailable}, {"spec.maxUnavailable", b.Spec.MaxUnavailable}} {
+		if f.value == nil {
+			continue
+		}
+		n, err := intstr.GetScaledValueFromIntOrPercent(f.value, 100, true)
+		switch {
+		case err != nil:
+			v.add(f.path, "%s: want a count such as 1 or a share such as \"50%%\"", strictjson.Quote(f.value.String()))
+		case n < 0:
+			v.add(f.path, "%s: must not be negative", f.value.String())
+		case f.value.Type == intstr.String && n > 100:
+			v.add(f.path, "%s: a share is at most 100%%", f.value.String())
+		}
+	}
+	if p := b.Spec.UnhealthyPodEvictionPolicy; p != nil {
+		v.oneOf("spec.unhealthyPodEvictionPolicy", string(*p), string(policyv1.IfHealthyBudget), string(policyv1.AlwaysAllow))
+	}
+}
+
+func checkPriorityClass(v *visit, p *schedulingv1.PriorityClass) {
+	if v.node.Get("value") == nil {
+		v.add("value", "a PriorityClass needs a value")
+	}
+	if p.PreemptionPolicy != nil {
+		v.oneOf("preemptionPolicy", string(*p.PreemptionPolicy), "PreemptLowerPriority", "Never")
+	}
+}
+
+func checkRuntimeClass(v *visit, r *nodev1.RuntimeClass) {
+	if r.Handler == "" {
+		v.add("handler", "a RuntimeClass needs a handler")
+	}
+	if r.Overhead != nil {
+		v.take(v.checker.Quantities("overhead.podFixed", r.Overhead.PodFixed))
+	}
+	if r.Scheduling != nil {
+		v.take(v.checker.Labels("scheduling.nodeSelector", r.Scheduling.NodeSelector))
+	}
+}

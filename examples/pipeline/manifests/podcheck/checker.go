@@ -1,0 +1,203 @@
+// Package podcheck finds what an API server would refuse in a pod, as far as it matters to where the pod can run:
+// resources, labels, affinity, spread, tolerations, ports. A plan for a pod that no cluster accepts is worth nothing, and
+// the reason is better told at its field than guessed from a plan.
+package podcheck
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+)
+
+// Checker checks pods and parts of them. The zero value is ready to use. It remembers which label keys and values are
+// sound, so one Checker for many pods is much faster than many; it is not safe for concurrent use.
+type Checker struct {
+	problems []strictjson.Problem
+	keys     map[string][]string
+	values   map[string][]string
+}
+
+// Pod returns what is wrong with a pod, or with the template of pods when below is its path ("spec.template").
+func (c *Checker) Pod(below string, meta *metav1.ObjectMeta, spec *corev1.PodSpec) []strictjson.Problem {
+	c.problems = nil
+	prefix := ""
+	if below != "" {
+		prefix = below + "."
+	}
+	c.labels(prefix+"metadata.labels", meta.Labels)
+	c.spec(prefix+"spec", spec)
+	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
+		_, err := requirements.FromPod(spec)
+		c.invalid(prefix, err)
+	}
+	return c.problems
+}
+
+// Labels returns what is wrong with a map of labels.
+func (c *Checker) Labels(path string, labels map[string]string) []strictjson.Problem {
+	c.problems = nil
+	c.labels(path, labels)
+	return c.problems
+}
+
+// Selector returns what is wrong with a label selector; nil is sound.
+func (c *Checker) Selector(path string, s *metav1.LabelSelector) []strictjson.Problem {
+	c.problems = nil
+	c.selector(path, s)
+	return c.problems
+}
+
+// Taints returns what is wrong with the taints of a node.
+func (c *Checker) Taints(path string, taints []corev1.Taint) []strictjson.Problem {
+	c.problems = nil
+	for i, t := range taints {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		c.key(at+".key", t.Key)
+		c.value(at+".value", t.Value)
+		c.oneOf(at+".effect", string(t.Effect), "NoSchedule", "PreferNoSchedule", "NoExecute")
+	}
+	return c.problems
+}
+
+// Quantities returns what is wrong with a resource list: negative or absurd amounts.
+func (c *Checker) Quantities(path string, list corev1.ResourceList) []strictjson.Problem {
+	c.problems = nil
+	for _, name := range sortedKeys(list) {
+		c.quantity(path+strictjson.MapKey(string(name)), name, list[name])
+	}
+	return c.problems
+}
+
+func (c *Checker) add(path, format string, args ...any) {
+	c.problems = append(c.problems, strictjson.Problem{Path: path, Detail: fmt.Sprintf(format, args...)})
+}
+
+// invalid takes over the problems that package requirements found.
+func (c *Checker) invalid(prefix string, err error) {
+	if err == nil {
+		return
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			c.invalid(prefix, e)
+		}
+		return
+	}
+	if bad, ok := err.(*requirements.InvalidError); ok {
+		c.add(prefix+bad.Path, "%s", bad.Detail)
+		return
+	}
+	c.add(strings.TrimSuffix(prefix, "."), "%s", err)
+}
+
+func (c *Checker) oneOf(path, word string, allowed ...string) {
+	if slices.Contains(allowed, word) {
+		return
+	}
+	hint := ""
+	if near, ok := requirements.Nearest(word, allowed); ok {
+		hint = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	c.add(path, "%s: want one of %s%s", strictjson.Quote(word), strings.Join(allowed, ", "), hint)
+}
+
+// optional is oneOf where the field may also be missing.
+func optional[T ~string](c *Checker, path string, word *T, allowed ...string) {
+	if word != nil {
+		c.oneOf(path, string(*word), allowed...)
+	}
+}
+
+func (c *Checker) labels(path string, labels map[string]string) {
+	for _, key := range sortedKeys(labels) {
+		at := path + strictjson.MapKey(key)
+		for _, msg := range c.keyFaults(key) {
+			c.add(at, "key %s: %s", strictjson.Quote(key), msg)
+		}
+		c.value(at, labels[key])
+	}
+}
+
+func (c *Checker) key(path, key string) {
+	if key == "" {
+		c.add(path, "must not be empty")
+		return
+	}
+	for _, msg := range c.keyFaults(key) {
+		c.add(path, "%s: %s", strictjson.Quote(key), msg)
+	}
+}
+
+func (c *Checker) value(path, value string) {
+	msgs, ok := c.values[value]
+	if !ok {
+		msgs = validation.IsValidLabelValue(value)
+		c.values = remember(c.values, value, msgs)
+	}
+	for _, msg := range msgs {
+		c.add(path, "%s: %s", strictjson.Quote(value), msg)
+	}
+}
+
+func (c *Checker) keyFaults(key string) []string {
+	msgs, ok := c.keys[key]
+	if !ok {
+		msgs = validation.IsQualifiedName(key)
+		c.keys = remember(c.keys, key, msgs)
+	}
+	return msgs
+}
+
+// remember notes a verdict; a table that outgrows its bound starts anew.
+func remember(table map[string][]string, text string, msgs []string) map[string][]string {
+	const bound = 1 << 16
+	if table == nil || len(table) >= bound {
+		table = map[string][]string{}
+	}
+	table[text] = msgs
+	return table
+}
+
+func sortedKeys[K ~string, V any](m map[K]V) []K {
+	if len(m) == 0 {
+		return nil
+	}
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (c *Checker) selector(path string, s *metav1.LabelSelector) {
+	if s == nil {
+		return
+	}
+	c.labels(path+".matchLabels", s.MatchLabels)
+	for i, e := range s.MatchExpressions {
+		at := fmt.Sprintf("%s.matchExpressions[%d]", path, i)
+		c.key(at+".key", e.Key)
+		c.oneOf(at+".operator", string(e.Operator), "In", "NotIn", "Exists", "DoesNotExist")
+		switch e.Operator {
+		case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn:
+			if len(e.Values) == 0 {
+				c.add(at+".values", "operator %s needs at least one value", e.Operator)
+			}
+		case metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist:
+			if len(e.Values) > 0 {
+				c.add(at+".values", "operator %s takes no values", e.Operator)
+			}
+		}
+		for j, v := range e.Values {
+			c.value(fmt.Sprintf("%s.values[%d]", at, j), v)
+		}
+	}
+}

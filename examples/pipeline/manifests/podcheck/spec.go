@@ -1,0 +1,216 @@
+package podcheck
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+)
+
+func (c *Checker) spec(path string, s *corev1.PodSpec) {
+	if len(s.Containers) == 0 {
+		c.add(path+".containers", "a pod needs at least one container")
+	}
+	ports := map[string]string{}
+	for i := range s.InitContainers {
+		at := fmt.Sprintf("%s.initContainers[%d]", path, i)
+		c.container(at, &s.InitContainers[i], s.HostNetwork, ports)
+		optional(c, at+".restartPolicy", s.InitContainers[i].RestartPolicy, "Always", "OnFailure", "Never")
+	}
+	for i := range s.Containers {
+		c.container(fmt.Sprintf("%s.containers[%d]", path, i), &s.Containers[i], s.HostNetwork, ports)
+	}
+	if s.Resources != nil {
+		c.resources(path+".resources", s.Resources)
+	}
+	for _, name := range sortedKeys(s.Overhead) {
+		c.quantity(path+".overhead"+strictjson.MapKey(string(name)), name, s.Overhead[name])
+	}
+	if s.RestartPolicy != "" {
+		c.oneOf(path+".restartPolicy", string(s.RestartPolicy), "Always", "OnFailure", "Never")
+	}
+	optional(c, path+".preemptionPolicy", s.PreemptionPolicy, "PreemptLowerPriority", "Never")
+	c.tolerations(path+".tolerations", s.Tolerations)
+	c.spreads(path+".topologySpreadConstraints", s.TopologySpreadConstraints)
+	c.labels(path+".nodeSelector", s.NodeSelector)
+	if s.Affinity != nil {
+		if a := s.Affinity.NodeAffinity; a != nil {
+			required := a.RequiredDuringSchedulingIgnoredDuringExecution
+			if required != nil && len(required.NodeSelectorTerms) == 0 {
+				c.add(path+".affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms", "want at least one term")
+			}
+		}
+		if a := s.Affinity.PodAffinity; a != nil {
+			c.podTerms(path+".affinity.podAffinity", a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
+		}
+		if a := s.Affinity.PodAntiAffinity; a != nil {
+			c.podTerms(path+".affinity.podAntiAffinity", a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
+		}
+	}
+	gates := map[string]bool{}
+	for i, g := range s.SchedulingGates {
+		at := fmt.Sprintf("%s.schedulingGates[%d].name", path, i)
+		c.key(at, g.Name)
+		if gates[g.Name] {
+			c.add(at, "%q is there already", g.Name)
+		}
+		gates[g.Name] = true
+	}
+	c.volumes(path+".volumes", s.Volumes)
+}
+
+func (c *Checker) container(path string, k *corev1.Container, hostNetwork bool, ports map[string]string) {
+	c.resources(path+".resources", &k.Resources)
+	for i, p := range k.Ports {
+		at := fmt.Sprintf("%s.ports[%d]", path, i)
+		if p.ContainerPort < 1 || p.ContainerPort > 65535 {
+			c.add(at+".containerPort", "%d: want 1 to 65535", p.ContainerPort)
+		}
+		if p.Protocol != "" {
+			c.oneOf(at+".protocol", string(p.Protocol), "TCP", "UDP", "SCTP")
+		}
+		switch {
+		case p.HostPort == 0:
+			continue
+		case p.HostPort < 0 || p.HostPort > 65535:
+			c.add(at+".hostPort", "%d: want 1 to 65535", p.HostPort)
+		case hostNetwork && p.HostPort != p.ContainerPort:
+			c.add(at+".hostPort", "%d: with hostNetwork it must equal the containerPort, %d", p.HostPort, p.ContainerPort)
+		}
+		if _, err := netip.ParseAddr(p.HostIP); p.HostIP != "" && err != nil {
+			c.add(at+".hostIP", "%s: not an IP address", strictjson.Quote(p.HostIP))
+		}
+		protocol := string(p.Protocol)
+		if protocol == "" {
+			protocol = "TCP"
+		}
+		id := fmt.Sprintf("%s/%s/%d", p.HostIP, protocol, p.HostPort)
+		if prior, ok := ports[id]; ok {
+			c.add(at+".hostPort", "%d/%s is taken by %s already", p.HostPort, protocol, prior)
+			continue
+		}
+		ports[id] = at
+	}
+}
+
+func (c *Checker) tolerations(path string, list []corev1.Toleration) {
+	for i, t := range list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if t.Key != "" {
+			c.key(at+".key", t.Key)
+		} else if t.Operator != corev1.TolerationOpExists {
+			c.add(at+".operator", "%q: a toleration without a key must have the operator Exists", t.Operator)
+		}
+		if t.Operator != "" {
+			c.oneOf(at+".operator", string(t.Operator), "Equal", "Exists", "Lt", "Gt")
+		}
+		if t.Operator == corev1.TolerationOpExists {
+			if t.Value != "" {
+				c.add(at+".value", "%s: the operator Exists takes no value", strictjson.Quote(t.Value))
+			}
+		} else {
+			c.value(at+".value", t.Value)
+		}
+		if t.Effect != "" {
+			c.oneOf(at+".effect", string(t.Effect), "NoSchedule", "PreferNoSchedule", "NoExecute")
+		}
+		if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
+			c.add(at+".effect", "%q: tolerationSeconds goes with NoExecute only", t.Effect)
+		}
+	}
+}
+
+func (c *Checker) spreads(path string, list []corev1.TopologySpreadConstraint) {
+	type id struct {
+		key  string
+		when corev1.UnsatisfiableConstraintAction
+	}
+	first := map[id]int{}
+	for i := range list {
+		s := &list[i]
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if s.MaxSkew <= 0 {
+			c.add(at+".maxSkew", "%d: want 1 or more", s.MaxSkew)
+		}
+		c.key(at+".topologyKey", s.TopologyKey)
+		c.oneOf(at+".whenUnsatisfiable", string(s.WhenUnsatisfiable), "DoNotSchedule", "ScheduleAnyway")
+		if prior, ok := first[id{s.TopologyKey, s.WhenUnsatisfiable}]; ok {
+			c.add(at, "(%s, %s) is constrained already by element %d", s.TopologyKey, s.WhenUnsatisfiable, prior)
+		} else {
+			first[id{s.TopologyKey, s.WhenUnsatisfiable}] = i
+		}
+		if s.MinDomains != nil {
+			if *s.MinDomains <= 0 {
+				c.add(at+".minDomains", "%d: want 1 or more", *s.MinDomains)
+			}
+			if s.WhenUnsatisfiable == corev1.ScheduleAnyway {
+				c.add(at+".minDomains", "it goes with whenUnsatisfiable DoNotSchedule only")
+			}
+		}
+		optional(c, at+".nodeAffinityPolicy", s.NodeAffinityPolicy, "Honor", "Ignore")
+		optional(c, at+".nodeTaintsPolicy", s.NodeTaintsPolicy, "Honor", "Ignore")
+		c.selector(at+".labelSelector", s.LabelSelector)
+		for j, key := range s.MatchLabelKeys {
+			c.key(fmt.Sprintf("%s.matchLabelKeys[%d]", at, j), key)
+			if s.LabelSelector == nil {
+				c.add(fmt.Sprintf("%s.matchLabelKeys[%d]", at, j), "matchLabelKeys needs a labelSelector")
+			}
+		}
+	}
+}
+
+func (c *Checker) podTerms(path string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+	for i := range required {
+		c.podTerm(fmt.Sprintf("%s.requiredDuringSchedulingIgnoredDuringExecution[%d]", path, i), &required[i])
+	}
+	for i := range preferred {
+		at := fmt.Sprintf("%s.preferredDuringSchedulingIgnoredDuringExecution[%d]", path, i)
+		if w := preferred[i].Weight; w < 1 || w > 100 {
+			c.add(at+".weight", "%d: want 1 to 100", w)
+		}
+		c.podTerm(at+".podAffinityTerm", &preferred[i].PodAffinityTerm)
+	}
+}
+
+func (c *Checker) podTerm(path string, t *corev1.PodAffinityTerm) {
+	c.key(path+".topologyKey", t.TopologyKey)
+	c.selector(path+".labelSelector", t.LabelSelector)
+	c.selector(path+".namespaceSelector", t.NamespaceSelector)
+	for i, name := range t.Namespaces {
+		for _, msg := range validation.IsDNS1123Label(name) {
+			c.add(fmt.Sprintf("%s.namespaces[%d]", path, i), "%s: %s", strictjson.Quote(name), msg)
+		}
+	}
+	for _, list := range []struct {
+		name string
+		keys []string
+	}{{".matchLabelKeys", t.MatchLabelKeys}, {".mismatchLabelKeys", t.MismatchLabelKeys}} {
+		for i, key := range list.keys {
+			at := fmt.Sprintf("%s%s[%d]", path, list.name, i)
+			c.key(at, key)
+			if t.LabelSelector == nil {
+				c.add(at, "%s needs a labelSelector", strings.TrimPrefix(list.name, "."))
+			}
+		}
+	}
+}
+
+func (c *Checker) volumes(path string, list []corev1.Volume) {
+	first := map[string]int{}
+	for i := range list {
+		v := &list[i]
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if prior, ok := first[v.Name]; ok && v.Name != "" {
+			c.add(at+".name", "%s is the name of element %d already", strictjson.Quote(v.Name), prior)
+		} else {
+			first[v.Name] = i
+		}
+		if p := v.PersistentVolumeClaim; p != nil && p.ClaimName == "" {
+			c.add(at+".persistentVolumeClaim.claimName", "must not be empty")
+		}
+	}
+}

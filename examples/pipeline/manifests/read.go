@@ -1,0 +1,390 @@
+package manifests
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests/podcheck"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+)
+
+// Options change how manifests are read. nil, and the zero value, are the defaults.
+type Options struct {
+	// Stdin is what the argument "-" reads; without it "-" is an error.
+	Stdin io.Reader
+	// Classes are decoders of node classes by kind, such as "EC2NodeClass". AWSNodeTemplate and EC2NodeClass are also read
+	// without one, as raw JSON; other kinds become known by being listed here.
+	Classes map[string]ClassDecoder
+	// MaxPods is how many pods the input may ask for; 0 means [MaxPods].
+	MaxPods int
+}
+
+// MaxPods is how many pods manifests may ask for unless [Options] say otherwise: several times the largest cluster.
+const MaxPods = 1_000_000
+
+// ClassDecoder reads a node class from JSON. Errors that implement [FieldProblem], alone or joined with errors.Join, are
+// reported at their field.
+type ClassDecoder func(raw json.RawMessage) (any, error)
+
+// FieldProblem is an error that knows the field it is about.
+type FieldProblem interface {
+	error
+	// Field returns the path of the field, such as "spec.amiFamily", and what is wrong there.
+	Field() (path, detail string)
+}
+
+// Read reads files, the *.yaml, *.yml and *.json files of directories (not of those below), and "-", standard input. The
+// error joins one [*Problem] for each mistake, at most a thousand; the snapshot is nil then. Time is linear in the size
+// of the input, on as many cores as Go may use; the result does not depend on their number.
+func Read(args []string, o *Options) (*Snapshot, error) {
+	var stdin io.Reader
+	if o != nil {
+		stdin = o.Stdin
+	}
+	files, problems := load(args, stdin)
+	return read(files, problems, o)
+}
+
+// Parse is [Read] for files that are in memory already.
+func Parse(files []File, o *Options) (*Snapshot, error) { return read(files, nil, o) }
+
+func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	order := map[string]int{}
+	for i, f := range files {
+		order[f.Name] = i
+	}
+	r := reader{kinds: kinds(o.Classes), decoder: &strictjson.Decoder{Live: true}}
+	results := r.all(files)
+	b := builder{
+		snapshot: &Snapshot{positions: map[identity]Position{}},
+		problems: problems,
+		others:   map[string]int{},
+	}
+	for i := range results {
+		b.add(&results[i])
+		results[i] = result{}
+	}
+	b.finish(o)
+	if err := join(b.problems, order); err != nil {
+		return nil, err
+	}
+	return b.snapshot, nil
+}
+
+// object is one object that was read.
+type object struct {
+	id       identity
+	position Position
+	value    any
+}
+
+// result is what came of one chunk.
+type result struct {
+	objects  []object
+	problems []*Problem
+	others   []string // kinds that planning does not look at
+	broken   bool     // the text could not be parsed
+}
+
+// reader is what all chunks are read with; it is shared by the workers and not changed by them.
+type reader struct {
+	kinds   map[string]kind
+	decoder *strictjson.Decoder
+}
+
+// job is one chunk to read; part says that it is an item of a list whose kind is list, and whole is where that stood.
+type job struct {
+	chunk
+	part  bool
+	list  listKind
+	whole int
+}
+
+// listKind is what the items of a list are where they do not say so themselves.
+type listKind struct{ apiVersion, kind string }
+
+// all reads the files, chunk by chunk on several cores, and returns the results in the order of the input.
+func (r *reader) all(files []File) []result {
+	var jobs []job
+	var wholes []chunk
+	for _, f := range files {
+		for _, c := range split(f) {
+			wholes = append(wholes, c)
+			jobs = append(jobs, r.jobs(c, len(wholes)-1)...)
+		}
+	}
+	results := make([]result, len(jobs))
+	r.each(jobs, results)
+	// A large list was cut into its items by the look of its lines. Where an item does not parse, the cut may have been
+	// wrong, so the list is read again as a whole.
+	broken := map[int]bool{}
+	for i, j := range jobs {
+		if j.part && results[i].broken {
+			broken[j.whole] = true
+		}
+	}
+	if len(broken) == 0 {
+		return results
+	}
+	var out []result
+	done := map[int]bool{}
+	w := r.worker()
+	for i, j := range jobs {
+		switch {
+		case !j.part || !broken[j.whole]:
+			out = append(out, results[i])
+		case !done[j.whole]:
+			done[j.whole] = true
+			out = append(out, w.read(job{chunk: wholes[j.whole]}))
+		}
+	}
+	return out
+}
+
+func (r *reader) jobs(c chunk, whole int) []job {
+	head, list := items(c)
+	if len(list) > 0 {
+		n, err := parseYAML(chunk{c.position, head})
+		if kind, ok := listOf(&n); err == nil && ok {
+			jobs := make([]job, len(list))
+			for i := range list {
+				jobs[i] = job{list[i], true, kind, whole}
+			}
+			return jobs
+		}
+	}
+	return []job{{chunk: c, whole: whole}}
+}
+
+// each reads every job once, a stretch of neighbours at a time.
+func (r *reader) each(jobs []job, results []result) {
+	const stretch = 64
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(jobs)/stretch+1) {
+		group.Go(func() {
+			w := r.worker()
+			for {
+				start := int(next.Add(stretch)) - stretch
+				if start >= len(jobs) {
+					return
+				}
+				for i := start; i < min(start+stretch, len(jobs)); i++ {
+					results[i] = w.read(jobs[i])
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+type worker struct {
+	*reader
+	checker *podcheck.Checker
+}
+
+func (r *reader) worker() *worker { return &worker{r, &podcheck.Checker{}} }
+
+func (w *worker) read(j job) result {
+	var res result
+	values, err := parse(j.chunk)
+	if err != nil {
+		res.broken = true
+		p := &Problem{Position: j.position, Detail: err.Error()}
+		p.Position.Line = 0
+		var bad *syntaxError
+		if errors.As(err, &bad) {
+			p.Position.Line = bad.line
+		}
+		res.problems = append(res.problems, p)
+	}
+	for i := range values {
+		n := &values[i]
+		if j.part {
+			if n.Kind != strictjson.Array || len(n.Items) != 1 {
+				res.broken = true
+				return res
+			}
+			w.object(&res, j.position, &n.Items[0], j.list)
+			continue
+		}
+		w.document(&res, j.position, n)
+	}
+	return res
+}
+
+// document reads an object, or the items of a list.
+func (w *worker) document(res *result, at Position, n *strictjson.Node) {
+	kind, isList := listOf(n)
+	if !isList {
+		w.object(res, at, n, listKind{})
+		return
+	}
+	list := n.Get("items")
+	if list.Kind == strictjson.Null {
+		return
+	}
+	if list.Kind != strictjson.Array {
+		at.Line = int(list.Line)
+		res.problems = append(res.problems, &Problem{at, n.Get("kind").Text, "items", fmt.Sprintf("want a list, got %s", list.Kind)})
+		return
+	}
+	for i := range list.Items {
+		w.object(res, at, &list.Items[i], kind)
+	}
+}
+
+// listOf reports whether the value is a list of objects, and what its items are: a PodList holds Pods of its own version.
+func listOf(n *strictjson.Node) (listKind, bool) {
+	name := n.Get("kind")
+	if n.Kind != strictjson.Object || name == nil || name.Kind != strictjson.String {
+		return listKind{}, false
+	}
+	kind, ok := strings.CutSuffix(name.Text, "List")
+	if !ok || n.Get("items") == nil {
+		return listKind{}, false
+	}
+	of := listKind{kind: kind}
+	if v := n.Get("apiVersion"); v != nil && kind != "" {
+		of.apiVersion = v.Text
+	}
+	return of, true
+}
+
+// object reads one object.
+func (w *worker) object(res *result, at Position, n *strictjson.Node, list listKind) {
+	if n.Kind == strictjson.Null {
+		return
+	}
+	at.Line = int(n.Line)
+	fail := func(id identity, path, format string, args ...any) {
+		p := &Problem{at, "", path, fmt.Sprintf(format, args...)}
+		if id.kind != "" {
+			p.Object = id.String()
+		}
+		if path != "" {
+			p.Position.Line = n.At(path)
+		}
+		res.problems = append(res.problems, p)
+	}
+	if n.Kind != strictjson.Object {
+		fail(identity{}, "", "want an object with apiVersion and kind, got %s", n.Kind)
+		return
+	}
+	text := func(key, otherwise string) string {
+		if v := n.Get(key); v != nil && v.Kind == strictjson.String {
+			return v.Text
+		}
+		return otherwise
+	}
+	kindName, version := text("kind", list.kind), text("apiVersion", list.apiVersion)
+	id := identity{kind: kindName}
+	metadata := n.Get("metadata")
+	if v := metadata.Get("name"); v != nil && v.Kind == strictjson.String {
+		id.name = v.Text
+	}
+	if kindName == "" {
+		fail(id, "kind", "the object has no kind; is this a manifest?")
+		return
+	}
+	k, known := w.kinds[kindName]
+	switch {
+	case known && slices.Contains(k.versions, version) || known && k.versions == nil:
+	case version == "" && known:
+		fail(id, "apiVersion", "the object has none (did you mean %q?)", k.versions[0])
+		return
+	case version == "":
+		fail(id, "apiVersion", "the object has none")
+		return
+	case known && (slices.Contains(k.old, version) || group(version) == group(k.versions[0])):
+		fail(id, "apiVersion", "%s has no %s of this version (did you mean %q?)", strictjson.Quote(version), kindName, k.versions[0])
+		return
+	default:
+		if near := w.near(kindName, version); near != "" {
+			fail(id, "kind", "%s: %s has no such kind (did you mean %q?)", strictjson.Quote(kindName), version, near)
+			return
+		}
+		res.others = append(res.others, kindName)
+		return
+	}
+	w.known(res, at, n, k, id)
+}
+
+func group(version string) string {
+	g, _, _ := strings.Cut(version, "/")
+	if !strings.Contains(version, "/") {
+		return ""
+	}
+	return g
+}
+
+// near finds the kind of the same version that a name nobody knows was probably meant to be.
+func (w *worker) near(name, version string) string {
+	var candidates []string
+	for _, other := range slices.Sorted(maps.Keys(w.kinds)) {
+		if slices.Contains(w.kinds[other].versions, version) {
+			candidates = append(candidates, other)
+		}
+	}
+	if hint := meant(name, candidates); hint != "" {
+		return strings.TrimSuffix(strings.TrimPrefix(hint, ` (did you mean "`), `"?)`)
+	}
+	return ""
+}
+
+func (w *worker) known(res *result, at Position, n *strictjson.Node, k kind, id identity) {
+	if k.namespaced {
+		id.namespace = metav1.NamespaceDefault
+		if v := n.Get("metadata").Get("namespace"); v != nil && v.Text != "" {
+			id.namespace = v.Text
+		}
+	}
+	v := visit{node: n, decoder: w.decoder, checker: w.checker}
+	value := k.read(&v)
+	if value == nil {
+		res.others = append(res.others, id.kind)
+		return
+	}
+	switch {
+	case id.name == "" && n.Get("metadata").Get("generateName") != nil:
+		v.add("metadata.name", "the object has only a generateName; it needs a name here")
+	case id.name == "":
+		v.add("metadata.name", "the object needs a name")
+	default:
+		for _, msg := range validation.IsDNS1123Subdomain(id.name) {
+			v.add("metadata.name", "%s: %s", strictjson.Quote(id.name), msg)
+		}
+	}
+	if id.namespace != "" && id.namespace != metav1.NamespaceDefault {
+		for _, msg := range validation.IsDNS1123Label(id.namespace) {
+			v.add("metadata.namespace", "%s: %s", strictjson.Quote(id.namespace), msg)
+		}
+	}
+	for _, p := range v.problems {
+		at := at
+		if at.Line = p.Line; p.Line == 0 {
+			at.Line = n.At(p.Path)
+		}
+		res.problems = append(res.problems, &Problem{at, id.String(), p.Path, p.Detail})
+	}
+	if m, ok := value.(metav1.Object); ok {
+		m.SetNamespace(id.namespace)
+	}
+	if len(v.problems) == 0 || id.name != "" {
+		res.objects = append(res.objects, object{id, at, value})
+	}
+}

@@ -1,0 +1,173 @@
+package manifests
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/overlay"
+)
+
+// Snapshot is what manifests say of a cluster, each list sorted by namespace and name, so that it does not depend on the
+// order of documents and files. Namespaces that are left out are "default". It is to be read, not changed; objects may
+// share parts. The zero value is an empty cluster.
+type Snapshot struct {
+	// Pods are those of Pod manifests: running where spec.nodeName is set, pending where not, finished ones too.
+	Pods []*corev1.Pod
+	// Workloads are controllers with the pods that they still have to create; those that want none are left out.
+	Workloads []Workload
+
+	DaemonSets []*appsv1.DaemonSet
+	Nodes      []*corev1.Node
+	Namespaces []*corev1.Namespace
+
+	PersistentVolumes      []*corev1.PersistentVolume
+	PersistentVolumeClaims []*corev1.PersistentVolumeClaim
+	StorageClasses         []*storagev1.StorageClass
+	CSINodes               []*storagev1.CSINode
+	CSIDrivers             []*storagev1.CSIDriver
+
+	PodDisruptionBudgets []*policyv1.PodDisruptionBudget
+	PriorityClasses      []*schedulingv1.PriorityClass
+	RuntimeClasses       []*nodev1.RuntimeClass
+	LimitRanges          []*corev1.LimitRange
+
+	// NodePools, NodeClaims and NodeOverlays are sorted by name, then kind.
+	NodePools    []nodepool.NodePool
+	NodeClaims   []nodeclaim.NodeClaim
+	NodeOverlays []overlay.NodeOverlay
+	// NodeClasses are the objects with a cloud's own settings.
+	NodeClasses []NodeClass
+	// Settings are the data of the ConfigMap karpenter-global-settings; nil if there is none.
+	Settings map[string]string
+
+	// Notes are remarks for people on what was skipped or is missing but can be done without, in a stable order.
+	Notes []string
+
+	positions map[identity]Position
+}
+
+// NodeClass is an object with a cloud's own settings, such as EC2NodeClass.
+type NodeClass struct {
+	APIVersion, Kind, Name string
+	// Position is where the object stands.
+	Position Position
+	// Raw is the object as JSON.
+	Raw json.RawMessage
+	// Value is what the decoder of [Options.Classes] made of it; nil without one.
+	Value any
+}
+
+type identity struct{ kind, namespace, name string }
+
+// String is "Pod shop/web-0", or "Node n1" for what belongs to no namespace.
+func (i identity) String() string {
+	switch {
+	case i.name == "":
+		return i.kind
+	case i.namespace == "":
+		return i.kind + " " + i.name
+	}
+	return i.kind + " " + i.namespace + "/" + i.name
+}
+
+// Position is where an object stands in the input, false if it is not there. The namespace is "" for kinds without.
+func (s *Snapshot) Position(kind, namespace, name string) (Position, bool) {
+	p, ok := s.positions[identity{kind, namespace, name}]
+	return p, ok
+}
+
+// CountPods is the number of pods that [Snapshot.AllPods] yields.
+func (s *Snapshot) CountPods() int {
+	n := len(s.Pods)
+	for i := range s.Workloads {
+		n += s.Workloads[i].Len()
+	}
+	return n
+}
+
+// AllPods yields the pods of manifests and then those that the workloads still have to create, always in the same order.
+// The created ones are new structs, each sharing everything but its name with its siblings.
+func (s *Snapshot) AllPods() iter.Seq[*corev1.Pod] {
+	return func(yield func(*corev1.Pod) bool) {
+		for _, p := range s.Pods {
+			if !yield(p) {
+				return
+			}
+		}
+		for i := range s.Workloads {
+			for p := range s.Workloads[i].Pods() {
+				if !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Workload is a controller and the pods that it still has to create. All of them are the same but for the name, so that
+// a million of them costs no more than one until somebody asks for each.
+type Workload struct {
+	// Kind, Namespace and Name are those of the controller.
+	Kind, Namespace, Name string
+	// Template is the pod without its name. It is shared by all pods of the workload and not to be changed.
+	Template *corev1.Pod
+
+	first, count int
+	taken        []int // numbers from first on that pods have already, sorted
+}
+
+// Len is how many pods there are.
+func (w *Workload) Len() int { return w.count }
+
+// Numbers yields the number of each pod, ascending. They start at 0, or at the first ordinal of a StatefulSet, and leave
+// out those that pods of the input have.
+func (w *Workload) Numbers() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		taken := w.taken
+		for left, n := w.count, w.first; left > 0; n++ {
+			if len(taken) > 0 && taken[0] == n {
+				taken = taken[1:]
+				continue
+			}
+			left--
+			if !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// PodName is the name of the pod with that number: "<controller>-<number>".
+func (w *Workload) PodName(number int) string { return w.Name + "-" + strconv.Itoa(number) }
+
+// Pods yields the pods by ascending number; each is a new struct that shares all but its name with Template.
+func (w *Workload) Pods() iter.Seq[*corev1.Pod] {
+	return func(yield func(*corev1.Pod) bool) {
+		for n := range w.Numbers() {
+			pod := *w.Template
+			pod.Name = w.PodName(n)
+			if !yield(&pod) {
+				return
+			}
+		}
+	}
+}
+
+// note adds a remark that counts.
+func (s *Snapshot) note(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(s.Notes, text) {
+		s.Notes = append(s.Notes, text)
+	}
+}

@@ -1,0 +1,217 @@
+package manifests
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxBytes bounds the input; a cluster of 100,000 pods exports to some hundred megabytes.
+const maxBytes = 1 << 30
+
+// File is one file of the input.
+type File struct {
+	// Name is what problems call it.
+	Name string
+	// Data is its content, YAML or JSON.
+	Data []byte
+}
+
+// load reads what the arguments name: files, the manifests of a directory (not of those below it, as kubectl does), or
+// standard input for "-". Names come back in the order of the arguments, those of a directory sorted.
+func load(args []string, stdin io.Reader) ([]File, []*Problem) {
+	var sources []File
+	var problems []*Problem
+	left := int64(maxBytes)
+	fail := func(name string, format string, args ...any) {
+		problems = append(problems, &Problem{Position: Position{File: name}, Detail: fmt.Sprintf(format, args...)})
+	}
+	add := func(name string, r io.Reader) {
+		data, err := io.ReadAll(io.LimitReader(r, left+1))
+		switch {
+		case err != nil:
+			fail(name, "%s", reason(err))
+		case int64(len(data)) > left:
+			left = 0
+			fail(name, "the input is larger than %d MiB", maxBytes>>20)
+		default:
+			left -= int64(len(data))
+			sources = append(sources, File{name, data})
+		}
+	}
+	open := func(name string) {
+		f, err := os.Open(name)
+		if err != nil {
+			fail(name, "%s", reason(err))
+			return
+		}
+		defer f.Close()
+		if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() && info.Mode()&(fs.ModeNamedPipe|fs.ModeCharDevice) == 0 {
+			fail(name, "neither a file nor a directory")
+			return
+		}
+		add(name, f)
+	}
+	seen := map[string]bool{}
+	for _, arg := range args {
+		if seen[arg] {
+			fail(arg, "the argument is given twice")
+			continue
+		}
+		seen[arg] = true
+		info, err := os.Stat(arg)
+		switch {
+		case arg == "-" && stdin == nil:
+			fail(arg, "there is no standard input")
+		case arg == "-":
+			add(arg, stdin)
+		case err != nil:
+			fail(arg, "%s", reason(err))
+		case !info.IsDir():
+			open(arg)
+		default:
+			names, err := directory(arg)
+			if err != nil {
+				fail(arg, "%s", reason(err))
+			} else if len(names) == 0 {
+				fail(arg, "the directory holds no *.yaml, *.yml or *.json file")
+			}
+			for _, name := range names {
+				open(name)
+			}
+		}
+	}
+	return sources, problems
+}
+
+func directory(name string) ([]string, error) {
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(e.Name()))) {
+			names = append(names, filepath.Join(name, e.Name()))
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// reason is the error without the operation and path that package os puts before it.
+func reason(err error) string {
+	if pathErr, ok := err.(*fs.PathError); ok {
+		return pathErr.Err.Error()
+	}
+	return err.Error()
+}
+
+// chunk is the text of one document, or of one item of a list.
+type chunk struct {
+	position Position // Line is that of its first line
+	data     []byte
+}
+
+// split cuts a file into documents. A line that starts with --- begins one, a line that starts with ... ends one; in
+// neither YAML nor JSON can such a line be part of a document. Lines of directives stay with the document they precede.
+func split(s File) []chunk {
+	data := bytes.TrimPrefix(s.Data, []byte("\xef\xbb\xbf"))
+	var chunks []chunk
+	start, startLine, line := 0, 1, 1
+	content, directive := false, false // since start
+	cut := func(end int) {
+		if content {
+			chunks = append(chunks, chunk{Position{s.Name, len(chunks) + 1, startLine}, data[start:end]})
+		}
+		content, directive = false, false
+	}
+	for at := 0; at < len(data); {
+		end := len(data)
+		if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
+			end = at + i + 1
+		}
+		text := data[at:end]
+		switch {
+		case marker(text, "---"):
+			if !directive || content {
+				cut(at)
+				start, startLine = at, line
+			}
+			content = len(bytes.TrimSpace(uncomment(text[3:]))) > 0
+		case marker(text, "..."):
+			cut(at)
+			start, startLine = end, line+1
+		case text[0] == '%' && !content:
+			if !directive {
+				start, startLine = at, line
+			}
+			directive = true
+		case len(bytes.TrimSpace(uncomment(text))) > 0:
+			content = true
+		}
+		at = end
+		line++
+	}
+	cut(len(data))
+	return chunks
+}
+
+func marker(line []byte, mark string) bool {
+	return bytes.HasPrefix(line, []byte(mark)) && (len(line) == 3 || bytes.IndexByte([]byte(" \t\r\n"), line[3]) >= 0)
+}
+
+// uncomment is nothing for a line of comment and the line itself otherwise.
+func uncomment(line []byte) []byte {
+	if t := bytes.TrimLeft(line, " \t"); len(t) > 0 && t[0] == '#' {
+		return nil
+	}
+	return line
+}
+
+// items cuts a YAML document that is a list, as exports are, into its items, so that a large export is read in small
+// pieces: "items:" and "- " at the start of lines. The rest of the document comes back as head. It is a guess by lines
+// (a quoted text could continue at the start of a line), so a caller must read the whole where a piece fails.
+func items(c chunk) (head []byte, list []chunk) {
+	const large = 1 << 18
+	if len(c.data) < large {
+		return nil, nil
+	}
+	line, inside := c.position.Line-1, false
+	start := -1
+	cut := func(end int) {
+		if start >= 0 {
+			list[len(list)-1].data = c.data[start:end]
+			start = -1
+		}
+	}
+	for at := 0; at < len(c.data); {
+		end := len(c.data)
+		if i := bytes.IndexByte(c.data[at:], '\n'); i >= 0 {
+			end = at + i + 1
+		}
+		text := c.data[at:end]
+		line++
+		switch {
+		case bytes.HasPrefix(text, []byte("items:")) && len(bytes.TrimSpace(text)) == len("items:"):
+			inside = true
+		case inside && bytes.HasPrefix(text, []byte("- ")):
+			cut(at)
+			start = at
+			list = append(list, chunk{position: Position{c.position.File, c.position.Document, line}})
+		case inside && (text[0] == ' ' || text[0] == '#' || len(bytes.TrimSpace(text)) == 0):
+		default:
+			cut(at)
+			inside = false
+			head = append(head, text...)
+		}
+		at = end
+	}
+	cut(len(c.data))
+	return head, list
+}

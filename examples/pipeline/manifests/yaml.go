@@ -1,0 +1,324 @@
+package manifests
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+)
+
+// aliasValues is how many values aliases may add to a document. Ten nested anchors of ten would else make ten billion.
+const aliasValues = 100_000
+
+// syntaxError is where and why a document cannot be read. Line is relative to the file; 0 where it is not known.
+type syntaxError struct {
+	line   int
+	detail string
+}
+
+func (e *syntaxError) Error() string { return e.detail }
+
+// parse reads the values of one chunk: one of YAML, or any number of JSON, one after the other.
+func parse(c chunk) ([]strictjson.Node, error) {
+	if err := legible(c); err != nil {
+		return nil, err
+	}
+	body, line := c.data, c.position.Line
+	if marker(body, "---") {
+		body = body[3:]
+	}
+	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
+		line += bytes.Count(body[:len(body)-len(trimmed)], []byte("\n"))
+		values, err := parseJSON(trimmed, line)
+		if err == nil {
+			return values, nil
+		}
+		// A brace also starts a flow mapping of YAML. If it is neither, it was most probably meant to be JSON.
+		if n, yamlErr := parseYAML(c); yamlErr == nil {
+			return []strictjson.Node{n}, nil
+		}
+		return values, err
+	}
+	n, err := parseYAML(c)
+	if err != nil {
+		return nil, err
+	}
+	return []strictjson.Node{n}, nil
+}
+
+// legible refuses what is not text.
+func legible(c chunk) error {
+	if i := bytes.IndexByte(c.data, 0); i >= 0 {
+		return &syntaxError{c.position.Line + bytes.Count(c.data[:i], []byte("\n")), "the file holds NUL bytes; it is not text in UTF-8"}
+	}
+	if utf8.Valid(c.data) {
+		return nil
+	}
+	line := c.position.Line
+	for text := range bytes.Lines(c.data) {
+		if !utf8.Valid(text) {
+			break
+		}
+		line++
+	}
+	return &syntaxError{line, "the line holds bytes that are not UTF-8"}
+}
+
+func parseJSON(data []byte, line int) ([]strictjson.Node, error) {
+	var values []strictjson.Node
+	for {
+		n, rest, next, err := strictjson.ParsePrefix(data, line)
+		if err != nil {
+			var bad *strictjson.ParseError
+			if errors.As(err, &bad) {
+				return values, &syntaxError{bad.Line, "not JSON: " + bad.Detail}
+			}
+			return values, err
+		}
+		values = append(values, n)
+		data = bytes.TrimLeft(rest, " \t\r\n")
+		line = next + bytes.Count(rest[:len(rest)-len(data)], []byte("\n"))
+		if len(data) == 0 {
+			return values, nil
+		}
+	}
+}
+
+func parseYAML(c chunk) (n strictjson.Node, err error) {
+	defer func() { // The YAML package is not ours; a panic of it must not end the program.
+		if r := recover(); r != nil {
+			err = &syntaxError{c.position.Line, "unreadable YAML"}
+		}
+	}()
+	var doc yaml.Node
+	if err := yaml.Unmarshal(c.data, &doc); err != nil {
+		return strictjson.Node{}, yamlError(c, err)
+	}
+	v := conversion{offset: c.position.Line - 1, texts: map[string]string{}}
+	if doc.Kind == 0 {
+		return strictjson.Node{Line: int32(c.position.Line)}, nil
+	}
+	err = v.node(&doc, &n, 0)
+	return n, err
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
+
+func yamlError(c chunk, err error) error {
+	m := yamlLine.FindStringSubmatch(err.Error())
+	if m == nil {
+		return &syntaxError{c.position.Line, "not YAML: " + err.Error()}
+	}
+	out := &syntaxError{0, "not YAML: " + m[2]}
+	if line, err := strconv.Atoi(m[1]); err == nil {
+		out.line = c.position.Line - 1 + line
+		for offset := range 2 { // libyaml counts some errors from the line before
+			lines := bytes.SplitN(c.data, []byte("\n"), line+offset+1)
+			if i := line + offset - 1; i >= 0 && i < len(lines) && tabbed(lines[i]) {
+				out.line = c.position.Line + i
+				out.detail += " (YAML is indented with spaces, not with tabs)"
+				break
+			}
+		}
+	}
+	return out
+}
+
+func tabbed(line []byte) bool {
+	return bytes.IndexByte(line[:len(line)-len(bytes.TrimLeft(line, " \t"))], '\t') >= 0
+}
+
+// conversion makes the JSON data model of YAML nodes.
+type conversion struct {
+	offset  int
+	aliased int // values made while below an alias
+	below   int // how many aliases the current value is below
+	texts   map[string]string
+}
+
+func (v *conversion) fail(y *yaml.Node, format string, args ...any) error {
+	return &syntaxError{y.Line + v.offset, fmt.Sprintf(format, args...)}
+}
+
+func (v *conversion) keep(text string) string {
+	const short = 64
+	if len(text) > short {
+		return text
+	}
+	if s, ok := v.texts[text]; ok {
+		return s
+	}
+	v.texts[text] = text
+	return text
+}
+
+func (v *conversion) node(y *yaml.Node, n *strictjson.Node, depth int) error {
+	if depth > strictjson.MaxDepth {
+		return v.fail(y, "nested deeper than %d levels", strictjson.MaxDepth)
+	}
+	if v.below > 0 {
+		if v.aliased++; v.aliased > aliasValues {
+			return v.fail(y, "aliases grow the document by more than %d values", aliasValues)
+		}
+	}
+	n.Line = int32(y.Line + v.offset)
+	switch y.Kind {
+	case yaml.DocumentNode:
+		return v.node(y.Content[0], n, depth)
+	case yaml.AliasNode:
+		line := n.Line
+		v.below++
+		err := v.node(y.Alias, n, depth+1)
+		v.below--
+		n.Line = line
+		return err
+	case yaml.SequenceNode:
+		n.Kind = strictjson.Array
+		n.Items = make([]strictjson.Node, len(y.Content))
+		for i, item := range y.Content {
+			if err := v.node(item, &n.Items[i], depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	case yaml.MappingNode:
+		return v.mapping(y, n, depth)
+	default:
+		return v.scalar(y, n)
+	}
+}
+
+func (v *conversion) mapping(y *yaml.Node, n *strictjson.Node, depth int) error {
+	n.Kind = strictjson.Object
+	n.Members = make([]strictjson.Member, 0, len(y.Content)/2)
+	var merged []*yaml.Node
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		key, value := y.Content[i], y.Content[i+1]
+		if key.Kind == yaml.AliasNode {
+			key = key.Alias
+		}
+		if key.Kind != yaml.ScalarNode {
+			return v.fail(key, "a key must be a word, not a list or an object")
+		}
+		if key.ShortTag() == "!!merge" {
+			merged = append(merged, value)
+			continue
+		}
+		if key.ShortTag() == "!!null" {
+			return v.fail(key, "a key is missing before \":\"")
+		}
+		n.Members = append(n.Members, strictjson.Member{Key: v.keep(key.Value), Line: int32(key.Line + v.offset)})
+		if err := v.node(value, &n.Members[len(n.Members)-1].Value, depth+1); err != nil {
+			return err
+		}
+	}
+	for _, m := range merged {
+		if err := v.merge(m, n, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// merge adds the members of a merge key ("<<: *base") that the object does not have itself.
+func (v *conversion) merge(y *yaml.Node, n *strictjson.Node, depth int) error {
+	var base strictjson.Node
+	if err := v.node(y, &base, depth); err != nil {
+		return err
+	}
+	have := make(map[string]bool, len(n.Members))
+	for _, m := range n.Members {
+		have[m.Key] = true
+	}
+	bases := []strictjson.Node{base}
+	if base.Kind == strictjson.Array {
+		bases = base.Items
+	}
+	for _, b := range bases {
+		if b.Kind != strictjson.Object {
+			return v.fail(y, "a merge key needs an object")
+		}
+		for _, m := range b.Members {
+			if !have[m.Key] {
+				have[m.Key] = true
+				n.Members = append(n.Members, m)
+			}
+		}
+	}
+	return nil
+}
+
+func (v *conversion) scalar(y *yaml.Node, n *strictjson.Node) error {
+	text := y.Value
+	switch tag := y.ShortTag(); tag {
+	case "!!null":
+		n.Kind = strictjson.Null
+	case "!!bool":
+		n.Kind, n.Text = strictjson.Bool, strings.ToLower(text)
+	case "!!int":
+		n.Kind = strictjson.Number
+		n.Text = v.keep(decimal(text))
+	case "!!float":
+		n.Kind = strictjson.Number
+		literal, ok := float(text)
+		if !ok {
+			return v.fail(y, "%s is not a number that JSON can hold", text)
+		}
+		n.Text = v.keep(literal)
+	case "!!str", "!!timestamp", "!!binary":
+		n.Kind, n.Text = strictjson.String, v.keep(text)
+		if y.Style == 0 && tag == "!!str" { // plain, so YAML 1.1 has its say
+			if truth, ok := oldBool(text); ok {
+				n.Kind, n.Text = strictjson.Bool, truth
+			}
+		}
+	default:
+		return v.fail(y, "the tag %q is not supported", tag)
+	}
+	return nil
+}
+
+// oldBool knows the words that kubectl takes for booleans and YAML 1.2 does not.
+func oldBool(text string) (string, bool) {
+	switch text {
+	case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON":
+		return "true", true
+	case "n", "N", "no", "No", "NO", "off", "Off", "OFF":
+		return "false", true
+	}
+	return "", false
+}
+
+// decimal writes an integer of YAML (hexadecimal, octal, with underscores) as JSON does.
+func decimal(text string) string {
+	plain := strings.ReplaceAll(text, "_", "")
+	if i, err := strconv.ParseInt(plain, 0, 64); err == nil {
+		return strconv.FormatInt(i, 10)
+	}
+	if u, err := strconv.ParseUint(plain, 0, 64); err == nil {
+		return strconv.FormatUint(u, 10)
+	}
+	literal, _ := float(text)
+	return literal
+}
+
+func float(text string) (string, bool) {
+	plain := strings.TrimPrefix(strings.ReplaceAll(text, "_", ""), "+")
+	if json.Valid([]byte(plain)) {
+		return plain, true
+	}
+	f, err := strconv.ParseFloat(plain, 64)
+	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+		return "0", false
+	}
+	return strconv.FormatFloat(f, 'g', -1, 64), true
+}
