@@ -151,6 +151,9 @@ func newNode(claim *scheduling.NodeClaim) (NewNode, bool) {
 		}
 	}
 	single(chosen.Requirements)
+	if os := chosen.Requirements.Get(corev1.LabelOSStable); os.Len() > 1 && os.Has(string(corev1.Linux)) {
+		n.labels[corev1.LabelOSStable] = string(corev1.Linux) // a type can run several, a machine runs one
+	}
 	maps.Copy(n.labels, claim.ToNodeClaim().Labels)
 	single(claim.Requirements)
 	single(offering.Requirements)
