@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,13 +29,20 @@ func Naming() requirements.Keys {
 // scheme splits a family into category and generation: m5 is m and 5, u-6tb1 is u and 1, mac-m4 is neither.
 var scheme = regexp.MustCompile(`^([a-z]+)(?:-[0-9]+tb)?([0-9]+).*\.`)
 
-// labeler makes requirement sets and shares equal requirements among types: a catalogue has a thousand types and few
-// different values of each key.
+// labeler makes requirement sets and shares equal parts among types: a catalogue has a thousand types and few different
+// values of each key.
 type labeler struct {
 	compiled
-	region string
-	known  map[[2]string]requirements.Requirement
-	placed map[placeKey][]requirements.Requirement
+	region  string
+	known   map[[2]string]requirements.Requirement
+	placed  map[placeKey]requirements.Set
+	without requirements.Set // the devices of a type that has none
+}
+
+func newLabeler(c compiled, region string) *labeler {
+	l := &labeler{compiled: c, region: region, known: map[[2]string]requirements.Requirement{}, placed: map[placeKey]requirements.Set{}}
+	l.without = l.devices(describe.Description{})
+	return l
 }
 
 // placeKey is what the shared part of a type's requirements depends on.
@@ -56,8 +64,15 @@ func (l *labeler) in(key, value string) requirements.Requirement {
 
 // set is what a node of the type is, and what it can be.
 func (l *labeler) set(o catalogue.Offer) requirements.Set {
-	var b requirements.Builder
 	d := o.Description
+	var b requirements.Builder
+	// Whole sets first: they grow the builder in few steps.
+	b.AddSet(l.place(o))
+	if len(d.GPUs)+len(d.Neuron)+len(d.Accelerators) == 0 {
+		b.AddSet(l.without)
+	} else {
+		b.AddSet(l.devices(d))
+	}
 	value := func(key, v string) { b.Add(l.in(key, v)) }
 	number := func(key string, n int64) { value(key, strconv.FormatInt(n, 10)) }
 	// What a type does not have, its nodes are known not to carry.
@@ -82,13 +97,6 @@ func (l *labeler) set(o catalogue.Offer) requirements.Set {
 	}
 	value(corev1.LabelInstanceTypeStable, d.Name)
 	value(corev1.LabelArchStable, architecture(d))
-	if l.windowsBuild == "" {
-		value(corev1.LabelOSStable, "linux")
-	} else {
-		value(corev1.LabelOSStable, "windows")
-	}
-	optional(corev1.LabelWindowsBuild, l.windowsBuild)
-	value(corev1.LabelTopologyRegion, l.region)
 	optional(label.Category, category)
 	optional(label.Generation, generation)
 	optional(label.Family, family)
@@ -110,20 +118,19 @@ func (l *labeler) set(o catalogue.Offer) requirements.Set {
 	if l.LegacyLabels {
 		number(label.Pods, l.pods(d))
 	}
-	for _, r := range l.devices(d) {
-		b.Add(r)
-	}
-	for _, r := range l.place(o) {
-		b.Add(r)
-	}
 	s, _ := b.Set() // each key is added once
 	return s
 }
 
 // devices are the labels of GPUs and accelerators: of types with exactly one kind.
-func (l *labeler) devices(d describe.Description) []requirements.Requirement {
-	out := make([]requirements.Requirement, 0, 7)
-	put := func(key, v string) { out = append(out, l.in(key, v)) }
+func (l *labeler) devices(d describe.Description) requirements.Set {
+	var b requirements.Builder
+	put := func(key, v string) { b.Add(l.in(key, v)) }
+	none := func(keys ...string) {
+		for _, key := range keys {
+			b.Add(requirements.DoesNotExist(key))
+		}
+	}
 	if len(d.GPUs) == 1 {
 		g := d.GPUs[0]
 		put(label.GPUName, kebab(g.Name))
@@ -131,9 +138,7 @@ func (l *labeler) devices(d describe.Description) []requirements.Requirement {
 		put(label.GPUCount, strconv.FormatInt(g.Count, 10))
 		put(label.GPUMemory, strconv.FormatInt(g.MemoryMiB, 10))
 	} else {
-		for _, key := range []string{label.GPUName, label.GPUManufacturer, label.GPUCount, label.GPUMemory} {
-			out = append(out, requirements.DoesNotExist(key))
-		}
+		none(label.GPUName, label.GPUManufacturer, label.GPUCount, label.GPUMemory)
 	}
 	switch {
 	case len(d.Neuron) > 0:
@@ -146,15 +151,14 @@ func (l *labeler) devices(d describe.Description) []requirements.Requirement {
 		put(label.AcceleratorManufacturer, kebab(a.Manufacturer))
 		put(label.AcceleratorCount, strconv.FormatInt(a.Count, 10))
 	default:
-		for _, key := range []string{label.AcceleratorName, label.AcceleratorManufacturer, label.AcceleratorCount} {
-			out = append(out, requirements.DoesNotExist(key))
-		}
+		none(label.AcceleratorName, label.AcceleratorManufacturer, label.AcceleratorCount)
 	}
-	return out
+	s, _ := b.Set() // each key once
+	return s
 }
 
 // place is where the type can be and how it can be bought; shared by all types of which both are alike.
-func (l *labeler) place(o catalogue.Offer) []requirements.Requirement {
+func (l *labeler) place(o catalogue.Offer) requirements.Set {
 	key := placeKey{count: len(o.Zones), use: strings.Join(capacityTypes(o.Description), ",")}
 	if key.count > 0 {
 		key.zones = &o.Zones[0]
@@ -169,7 +173,8 @@ func (l *labeler) place(o catalogue.Offer) []requirements.Requirement {
 			ids = append(ids, z.ID)
 		}
 	}
-	out := []requirements.Requirement{
+	rs := []requirements.Requirement{
+		requirements.In(corev1.LabelTopologyRegion, l.region),
 		requirements.In(corev1.LabelTopologyZone, names...),
 		requirements.In(instancetypes.LabelCapacityType, capacityTypes(o.Description)...),
 		requirements.In(label.Tenancy, "default", "dedicated"),
@@ -180,17 +185,24 @@ func (l *labeler) place(o catalogue.Offer) []requirements.Requirement {
 		requirements.DoesNotExist(label.PlacementGroupPartition),
 	}
 	if len(ids) == len(names) {
-		out = append(out, requirements.In(instancetypes.LabelZoneID, ids...))
+		rs = append(rs, requirements.In(instancetypes.LabelZoneID, ids...))
 	}
-	l.placed[key] = out
-	return out
+	if l.windowsBuild == "" {
+		rs = append(rs, requirements.In(corev1.LabelOSStable, "linux"), requirements.DoesNotExist(corev1.LabelWindowsBuild))
+	} else {
+		rs = append(rs, requirements.In(corev1.LabelOSStable, "windows"), requirements.In(corev1.LabelWindowsBuild, l.windowsBuild))
+	}
+	// Offered nowhere, or as nothing that a node can be, is impossible, and so is the type then.
+	s, _ := requirements.Of(rs...)
+	l.placed[key] = s
+	return s
 }
 
 // capacityTypes are those of the usage classes that a node can be bought by.
 func capacityTypes(d describe.Description) []string {
 	out := make([]string, 0, 2)
-	for _, use := range d.UsageClasses {
-		if use == instancetypes.CapacityTypeOnDemand || use == instancetypes.CapacityTypeSpot {
+	for _, use := range []string{instancetypes.CapacityTypeOnDemand, instancetypes.CapacityTypeSpot} {
+		if slices.Contains(d.UsageClasses, use) {
 			out = append(out, use)
 		}
 	}

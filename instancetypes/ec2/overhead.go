@@ -1,6 +1,8 @@
 package ec2
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
@@ -8,37 +10,60 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
+// keeper makes overheads; equal lists are shared among types, since few different ones occur.
+type keeper struct {
+	compiled
+	system corev1.ResourceList
+	kube   map[[2]int64]corev1.ResourceList // by milli-cpu and MiB
+	evict  map[[2]int64]corev1.ResourceList // by bytes of memory and disk
+}
+
+func newKeeper(c compiled) *keeper {
+	return &keeper{compiled: c, system: list(c.systemReserved), kube: map[[2]int64]corev1.ResourceList{}, evict: map[[2]int64]corev1.ResourceList{}}
+}
+
 // overhead is what the node keeps from pods, given its capacity.
-func (c compiled) overhead(d describe.Description, capacity corev1.ResourceList) instancetypes.Overhead {
-	kube := map[corev1.ResourceName]int64{
-		corev1.ResourceCPU:              reservedMilliCPU(d.VCPUs * 1000),
-		corev1.ResourceMemory:           c.reservedMemoryMiB(d) << 20,
-		corev1.ResourceEphemeralStorage: 1 << 30,
-	}
-	for name, count := range c.kubeReserved {
-		kube[name] = count
-	}
-	eviction := map[corev1.ResourceName]int64{}
-	for name, standard := range map[corev1.ResourceName]threshold{
-		corev1.ResourceMemory:           {count: 100 << 20},
-		corev1.ResourceEphemeralStorage: {percent: 10, isShare: true},
-	} {
-		whole := resources.Capacity(name, capacity[name])
-		hard, isHard := c.hard[name]
-		soft, isSoft := c.soft[name]
-		isSoft = isSoft && c.SoftEviction && c.softEviction
-		switch {
-		case isHard && isSoft:
-			eviction[name] = max(hard.of(whole), soft.of(whole))
-		case isHard:
-			eviction[name] = hard.of(whole)
-		case isSoft:
-			eviction[name] = soft.of(whole)
-		default:
-			eviction[name] = standard.of(whole)
+func (k *keeper) overhead(d describe.Description, capacity corev1.ResourceList) instancetypes.Overhead {
+	reserved := [2]int64{reservedMilliCPU(d.VCPUs * 1000), k.reservedMemoryMiB(d)}
+	kube, ok := k.kube[reserved]
+	if !ok {
+		counts := map[corev1.ResourceName]int64{
+			corev1.ResourceCPU:              reserved[0],
+			corev1.ResourceMemory:           reserved[1] << 20,
+			corev1.ResourceEphemeralStorage: 1 << 30,
 		}
+		maps.Copy(counts, k.kubeReserved)
+		kube = list(counts)
+		k.kube[reserved] = kube
 	}
-	return instancetypes.Overhead{KubeReserved: list(kube), SystemReserved: list(c.systemReserved), EvictionThreshold: list(eviction)}
+	threatened := [2]int64{
+		k.threshold(corev1.ResourceMemory, capacity, threshold{count: 100 << 20}),
+		k.threshold(corev1.ResourceEphemeralStorage, capacity, threshold{percent: 10, isShare: true}),
+	}
+	evict, ok := k.evict[threatened]
+	if !ok {
+		evict = list(map[corev1.ResourceName]int64{corev1.ResourceMemory: threatened[0], corev1.ResourceEphemeralStorage: threatened[1]})
+		k.evict[threatened] = evict
+	}
+	return instancetypes.Overhead{KubeReserved: kube, SystemReserved: k.system, EvictionThreshold: evict}
+}
+
+// threshold is what the kubelet keeps free of a resource: the greater of the thresholds that are set and count, else the
+// standard one.
+func (c compiled) threshold(name corev1.ResourceName, capacity corev1.ResourceList, standard threshold) int64 {
+	whole := resources.Capacity(name, capacity[name])
+	hard, isHard := c.hard[name]
+	soft, isSoft := c.soft[name]
+	isSoft = isSoft && c.SoftEviction && c.softEviction
+	switch {
+	case isHard && isSoft:
+		return max(hard.of(whole), soft.of(whole))
+	case isHard:
+		return hard.of(whole)
+	case isSoft:
+		return soft.of(whole)
+	}
+	return standard.of(whole)
 }
 
 // reservedMilliCPU is the kubelet's share of the processors, band by band, each rounded down on its own: 6% of the first

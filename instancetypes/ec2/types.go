@@ -24,7 +24,7 @@ func Catalogue(region string) ([]instancetypes.InstanceType, error) {
 }
 
 // Types is what a region's offers are for Kubernetes under the given settings, by name. Types that no image of the
-// family runs on are left out (arm64 on Windows, neither amd64 nor arm64). Without a price, or on an image that does not
+// family runs on are left out (arm64 on Windows, neither amd64 nor arm64), and so are those offered in no zone. Without a price, or on an image that does not
 // support the type, an offering is unavailable; so are the offerings of retired types, see [instancetypes.Revive].
 // The error joins every fault of the settings.
 func Types(r catalogue.Region, s Settings) ([]instancetypes.InstanceType, error) {
@@ -32,12 +32,13 @@ func Types(r catalogue.Region, s Settings) ([]instancetypes.InstanceType, error)
 	if err != nil {
 		return nil, err
 	}
-	l := &labeler{compiled: c, region: r.Name, known: map[[2]string]requirements.Requirement{}, placed: map[placeKey][]requirements.Requirement{}}
+	l, k := newLabeler(c, r.Name), newKeeper(c)
 	sellers := map[string][2]requirements.Set{}
 	out := make([]instancetypes.InstanceType, 0, len(r.Offers))
 	for _, o := range r.Offers {
 		arch := architecture(o.Description)
-		if arch == "" || c.windowsBuild != "" && arch != "amd64" || !slices.Contains(o.Virtualizations, "hvm") {
+		if arch == "" || c.windowsBuild != "" && arch != "amd64" || !slices.Contains(o.Virtualizations, "hvm") ||
+			len(o.Zones) == 0 || len(capacityTypes(o.Description)) == 0 {
 			continue
 		}
 		capacity := c.capacity(o.Description)
@@ -46,7 +47,7 @@ func Types(r catalogue.Region, s Settings) ([]instancetypes.InstanceType, error)
 			Requirements: l.set(o),
 			Offerings:    c.offerings(r.Name, o, sellers),
 			Capacity:     capacity,
-			Overhead:     c.overhead(o.Description, capacity),
+			Overhead:     k.overhead(o.Description, capacity),
 			Retired:      o.Retired,
 		})
 	}

@@ -93,7 +93,7 @@ func clamp(n *big.Int) int64 {
 }
 
 func TestParse(t *testing.T) {
-	for in, want := range map[string]string{"4": "4", "500m": "500m", "8Gi": "8Gi", "1e3": "1e3", "1E": "1E", "8Ei": "8Ei", "-2": "-2", "1e-9": "1n"} {
+	for in, want := range map[string]string{"4": "4", "500m": "500m", "8Gi": "8Gi", "1e3": "1e3", "1E": "1E", "7Ei": "7Ei", "-2": "-2", "1e-9": "1e-9"} {
 		q, err := resources.Parse(in)
 		require.NoError(t, err, in)
 		assert.Equal(t, want, q.String(), in)

@@ -8,11 +8,11 @@ import (
 
 // Ceilings far above anything sold, so that no sum or product of a few facts can leave int64.
 const (
-	maxVCPUs     = 1 << 20
-	maxMemoryMiB = 1 << 40 // 2^60 bytes
+	maxVCPUs     = 1_000_000
+	maxMemoryMiB = 1 << 35 // 2^55 bytes
 	maxCount     = 1 << 20
 	maxMbps      = 1 << 40
-	maxStorageGB = 1 << 30 // 10^18 bytes
+	maxStorageGB = 1 << 24 // 1.7 x 10^16 bytes
 )
 
 // name is how types are called: family, dot, size; the families of the largest carry their memory: "u-6tb1.112xlarge".
