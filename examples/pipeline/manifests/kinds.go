@@ -174,6 +174,22 @@ func kinds(classes map[string]ClassDecoder) map[string]kind {
 	return all
 }
 
+// hints are for fields of pods that are often written where they do not belong.
+func hints() map[string]string {
+	all := map[string]string{}
+	for _, spec := range []string{"spec", "spec.template.spec", "spec.jobTemplate.spec.template.spec"} {
+		for _, field := range []string{"image", "ports", "env", "command", "args"} {
+			all[spec+"."+field] = fmt.Sprintf("did you mean %q?", spec+".containers[]."+field)
+		}
+		for _, resource := range []string{"cpu", "memory"} {
+			for _, at := range []string{".containers.", ".containers.resources."} {
+				all[spec+at+resource] = fmt.Sprintf("did you mean %q?", spec+".containers[].resources.requests."+resource)
+			}
+		}
+	}
+	return all
+}
+
 func readClass(decode ClassDecoder) func(*visit) any {
 	return func(v *visit) any {
 		class := NodeClass{Raw: v.node.Raw()}

@@ -77,6 +77,7 @@ func join(problems []*Problem, order map[string]int) error {
 func compareProblems(a, b *Problem, order map[string]int) int {
 	return cmp.Or(
 		cmp.Compare(order[a.Position.File], order[b.Position.File]),
+		cmp.Compare(a.Position.File, b.Position.File),
 		cmp.Compare(a.Position.Document, b.Position.Document),
 		cmp.Compare(a.Position.Line, b.Position.Line),
 		cmp.Compare(a.Object, b.Object),

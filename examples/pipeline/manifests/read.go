@@ -67,7 +67,7 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 	for i, f := range files {
 		order[f.Name] = i
 	}
-	r := reader{kinds: kinds(o.Classes), decoder: &strictjson.Decoder{Live: true}}
+	r := reader{kinds: kinds(o.Classes), decoder: &strictjson.Decoder{Live: true, Hints: hints()}}
 	results := r.all(files)
 	b := builder{
 		snapshot: &Snapshot{positions: map[identity]Position{}},

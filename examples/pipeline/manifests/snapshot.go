@@ -77,9 +77,18 @@ func (i identity) String() string {
 	case i.name == "":
 		return i.kind
 	case i.namespace == "":
-		return i.kind + " " + i.name
+		return i.kind + " " + short(i.name)
 	}
-	return i.kind + " " + i.namespace + "/" + i.name
+	return i.kind + " " + short(i.namespace) + "/" + short(i.name)
+}
+
+// short cuts names that no object can have.
+func short(name string) string {
+	const most = 253
+	if len(name) > most {
+		return name[:most] + "..."
+	}
+	return name
 }
 
 // Position is where an object stands in the input, false if it is not there. The namespace is "" for kinds without.

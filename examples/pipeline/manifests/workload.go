@@ -110,7 +110,7 @@ func (b *builder) expand(most int) {
 			continue
 		}
 		if w.count > most || total+w.count > most {
-			b.fail(c.id, "spec", "it asks for %d pods and the input for %d altogether, more than the %d that are allowed", w.count, total+w.count, most)
+			b.fail(c.id, c.countField(), "it asks for %d pods and the input for %d altogether, more than the %d that are allowed", w.count, total+w.count, most)
 			return
 		}
 		total += w.count
@@ -120,6 +120,17 @@ func (b *builder) expand(most int) {
 	if total > most {
 		b.problems = append(b.problems, &Problem{Detail: fmt.Sprintf("the input holds %d pods, more than the %d that are allowed", total, most)})
 	}
+}
+
+// countField is the field that says how many pods a controller wants.
+func (c *controller) countField() string {
+	switch c.id.kind {
+	case "Job":
+		return "spec.parallelism"
+	case "CronJob":
+		return "spec.jobTemplate.spec.parallelism"
+	}
+	return "spec.replicas"
 }
 
 // workload counts the pods that a controller still has to create.

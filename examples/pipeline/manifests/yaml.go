@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -99,8 +100,8 @@ func parseYAML(c chunk) (n strictjson.Node, err error) {
 			err = &syntaxError{c.position.Line, "unreadable YAML"}
 		}
 	}()
-	var doc yaml.Node
-	if err := yaml.Unmarshal(c.data, &doc); err != nil {
+	doc, err := oneDocument(c.data)
+	if err != nil {
 		return strictjson.Node{}, yamlError(c, err)
 	}
 	v := conversion{offset: c.position.Line - 1, texts: map[string]string{}}
@@ -111,26 +112,62 @@ func parseYAML(c chunk) (n strictjson.Node, err error) {
 	return n, err
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
-
-func yamlError(c chunk, err error) error {
-	m := yamlLine.FindStringSubmatch(err.Error())
-	if m == nil {
-		return &syntaxError{c.position.Line, "not YAML: " + err.Error()}
-	}
-	out := &syntaxError{0, "not YAML: " + m[2]}
-	if line, err := strconv.Atoi(m[1]); err == nil {
-		out.line = c.position.Line - 1 + line
-		for offset := range 2 { // libyaml counts some errors from the line before
-			lines := bytes.SplitN(c.data, []byte("\n"), line+offset+1)
-			if i := line + offset - 1; i >= 0 && i < len(lines) && tabbed(lines[i]) {
-				out.line = c.position.Line + i
-				out.detail += " (YAML is indented with spaces, not with tabs)"
-				break
-			}
+// oneDocument reads the only document of data; there must be nothing behind it.
+func oneDocument(data []byte) (yaml.Node, error) {
+	var doc, more yaml.Node
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	if err := d.Decode(&doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = nil
 		}
+		return doc, err
+	}
+	if err := d.Decode(&more); err == nil {
+		return doc, errors.New("yaml: there is text behind the end of the object")
+	} else if !errors.Is(err, io.EOF) {
+		return doc, err
+	}
+	return doc, nil
+}
+
+// yamlError says what is wrong and where. The lines that the YAML package tells are those where the surrounding list or
+// object begins, if it tells any; so the line is sought as the first after which the same is wrong already.
+func yamlError(c chunk, err error) error {
+	detail := yamlDetail(err)
+	out := &syntaxError{0, "not YAML: " + detail}
+	const large = 1 << 20
+	if len(c.data) > large {
+		return out
+	}
+	lines := bytes.SplitAfter(c.data, []byte("\n"))
+	ends := make([]int, len(lines))
+	end := 0
+	for i, line := range lines {
+		end += len(line)
+		ends[i] = end
+	}
+	first, _ := slices.BinarySearchFunc(ends[:len(ends)-1], 0, func(end, _ int) int {
+		if _, err := oneDocument(c.data[:end]); err != nil && yamlDetail(err) == detail {
+			return 0
+		}
+		return -1
+	})
+	out.line = c.position.Line + first
+	if tabbed(lines[first]) {
+		out.detail += " (YAML is indented with spaces, not with tabs)"
 	}
 	return out
+}
+
+// yamlDetail is the text of an error without the line.
+func yamlDetail(err error) string {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	if rest, ok := strings.CutPrefix(text, "line "); ok {
+		if _, after, ok := strings.Cut(rest, ": "); ok {
+			return after
+		}
+	}
+	return text
 }
 
 func tabbed(line []byte) bool {

@@ -26,9 +26,7 @@ func (c *Checker) resources(path string, r *corev1.ResourceRequirements) {
 		switch {
 		case ok && request.Cmp(limit) > 0:
 			c.add(at, "the request %s exceeds the limit %s", request.String(), limit.String())
-		case exact(name) && !ok:
-			c.add(at, "%s needs a limit that equals the request", name)
-		case exact(name) && request.Cmp(limit) != 0:
+		case ok && exact(name) && request.Cmp(limit) != 0: // without a limit it is plain what is meant
 			c.add(at, "the request %s differs from the limit %s, which %s does not allow", request.String(), limit.String(), name)
 		}
 	}
@@ -65,7 +63,9 @@ func (c *Checker) resourceName(path string, name corev1.ResourceName) {
 		if len(text) > 63 || strings.ContainsAny(text, " \"\n") {
 			hint = ""
 		}
-		if near, ok := requirements.Nearest(text, known); ok {
+		if text == "gpu" { // nearer to cpu than to what is meant
+			hint = " (did you mean \"nvidia.com/gpu\"?)"
+		} else if near, ok := requirements.Nearest(text, known); ok {
 			hint = fmt.Sprintf(" (did you mean %q?)", near)
 		}
 		c.add(path, "containers have no resource %s%s", strictjson.Quote(text), hint)

@@ -92,7 +92,9 @@ func (r *Report) Quantities(path string, list corev1.ResourceList) {
 		if q.Sign() < 0 {
 			r.Add(at, "%s: must not be negative", q.String())
 		}
-		if hint := DidYouMean(string(name), known...); hint != "" && !slices.Contains(known, string(name)) {
+		if name == "gpu" { // nearer to cpu than to what is meant
+			r.Add(at, "unknown resource (did you mean \"nvidia.com/gpu\"?)")
+		} else if hint := DidYouMean(string(name), known...); hint != "" && !slices.Contains(known, string(name)) {
 			r.Add(at, "unknown resource%s", hint)
 		}
 	}

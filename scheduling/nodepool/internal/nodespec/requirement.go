@@ -160,7 +160,7 @@ func (r *Report) minValues(at string, w Requirement, rules Rules) {
 	case *w.MinValues < 1 || *w.MinValues > MaxMinValues:
 		r.Add(at, "%d: want 1 to %d", *w.MinValues, MaxMinValues)
 	case w.Operator == "In" && *w.MinValues > len(w.Values):
-		r.Add(at, "%d: operator In lists only %d values", *w.MinValues, len(w.Values))
+		r.Add(at, "%d: more than the number of values, which is %d", *w.MinValues, len(w.Values))
 	}
 }
 
