@@ -14,6 +14,7 @@ import (
 // concurrent use; strategies read it.
 type Instance struct {
 	problem Problem
+	origins []Origin
 	dims    int
 
 	capacity []int64 // by type, dims each
@@ -63,7 +64,7 @@ func Compile(p Problem) (*Instance, error) {
 		return nil, err
 	}
 	in := &Instance{problem: p, dims: len(p.Resources)}
-	in.problem.Types = splitWide(p.Types)
+	in.problem.Types, in.origins = splitWide(p.Types)
 	in.compileCapacity()
 	in.compileTiers()
 	in.compileTags()
@@ -141,18 +142,30 @@ func (p Problem) validate() error {
 	return errors.Join(errs...)
 }
 
-func splitWide(types []Type) []Type {
-	if !slices.ContainsFunc(types, func(t Type) bool { return len(t.Offerings) > maxOfferings }) {
-		return types
-	}
+// Origin says which type of the problem that was given to [Compile] a compiled type stands for, and which of its
+// offerings comes first.
+type Origin struct {
+	Type, Offering int
+}
+
+// Origins is by position in the Types of [Instance.Problem]. It must not be modified.
+func (in *Instance) Origins() []Origin { return in.origins }
+
+func splitWide(types []Type) ([]Type, []Origin) {
 	var out []Type
-	for _, t := range types {
+	origins := make([]Origin, 0, len(types))
+	for i, t := range types {
+		if len(t.Offerings) == 0 {
+			out, origins = append(out, t), append(origins, Origin{i, 0})
+		}
+		first := 0
 		for part := range slices.Chunk(t.Offerings, maxOfferings) {
 			t.Offerings = part
-			out = append(out, t)
+			out, origins = append(out, t), append(origins, Origin{i, first})
+			first += len(part)
 		}
 	}
-	return out
+	return out, origins
 }
 
 func (in *Instance) compileCapacity() {

@@ -247,3 +247,22 @@ func (r Requirement) mustShareKey(o Requirement) {
 		panic(fmt.Sprintf("requirements: keys %q and %q differ", r.key, o.key))
 	}
 }
+
+// Any is one value that the label may have, always the same: the least integer, otherwise the first listed word,
+// otherwise the shortest row of the letter x that is not excluded. The second result is false if the label may have no
+// value at all.
+func (r Requirement) Any() (string, bool) {
+	switch {
+	case len(r.ints) > 0:
+		return strconv.FormatInt(r.ints[0].lo, 10), true
+	case !r.words.but && len(r.words.list) > 0:
+		return r.words.list[0], true
+	case !r.words.but:
+		return "", false
+	}
+	for word := "x"; ; word += "x" {
+		if r.words.contains(word) {
+			return word, true
+		}
+	}
+}

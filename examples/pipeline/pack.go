@@ -1,0 +1,138 @@
+package pipeline
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// Packed is a finished plan: where every pod goes, what is bought, and the proof of what it must cost.
+type Packed struct {
+	Problem  *scheduling.Problem
+	Result   *scheduling.Result
+	Instance *binpack.Instance
+	Plan     *binpack.Plan
+	// Rounds is how many times scheduling and packing met.
+	Rounds int
+}
+
+// Pack is the dialogue between scheduling and binpack: scheduling says what to pack, binpack packs, scheduling learns
+// from what found no place, until nothing more can be learnt.
+func Pack(p *scheduling.Problem, opts *binpack.Options) (*Packed, error) {
+	state := p.Start()
+	types := Types(p)
+	for rounds := 1; ; rounds++ {
+		in, err := binpack.Compile(Problem(p, types, state.Round()))
+		if err != nil {
+			return nil, err
+		}
+		plan, err := in.Pack(opts)
+		if err != nil {
+			return nil, err
+		}
+		state = state.Advance(Outcome(in, plan))
+		if state.Done() {
+			return &Packed{Problem: p, Result: state.Result(), Instance: in, Plan: plan, Rounds: rounds}, nil
+		}
+	}
+}
+
+// Types are the shapes of scheduling as the types of binpack. What a node counts against its pool's limits crosses by
+// position.
+func Types(p *scheduling.Problem) []binpack.Type {
+	out := make([]binpack.Type, len(p.Shapes))
+	for i := range p.Shapes {
+		s := &p.Shapes[i]
+		t := binpack.Type{
+			Name: p.InstanceType(i).Name, Pool: s.Pool, Capacity: s.Room, Usage: s.Usage, Provides: s.Labels,
+			Tags: s.Tags, Limits: limits(s.Limits), Offerings: make([]binpack.Offering, len(s.Offerings)),
+		}
+		for j, o := range s.Offerings {
+			t.Offerings[j] = binpack.Offering{Provides: o.Labels, Price: Price(o.Price), Counted: o.Count > 0, Count: o.Count, Reservation: o.Reservation}
+		}
+		out[i] = t
+	}
+	return out
+}
+
+// Problem is a round of scheduling as a problem of binpack.
+func Problem(p *scheduling.Problem, types []binpack.Type, items []scheduling.Item) binpack.Problem {
+	out := binpack.Problem{Types: types}
+	for _, name := range p.Resources {
+		out.Resources = append(out.Resources, string(name))
+	}
+	for _, it := range items {
+		out.Items = append(out.Items, binpack.Item{
+			Name: it.Name, Count: it.Count, Size: it.Requests, Requires: it.Requires, Tags: it.Tags, Limits: limits(it.Limits),
+		})
+	}
+	for i := range p.Pools {
+		out.Pools = append(out.Pools, pool(&p.Pools[i]))
+	}
+	for i := range p.Rooms {
+		r := &p.Rooms[i]
+		out.Nodes = append(out.Nodes, binpack.Node{Name: r.Node.Name, Free: r.Free, Provides: r.Labels, Tags: r.Tags, Limits: limits(r.Limits)})
+	}
+	return out
+}
+
+func pool(r *scheduling.PoolRoom) binpack.Pool {
+	out := binpack.Pool{Name: r.Name, Weight: int(r.Weight), Limits: r.Left, MaxNodes: r.NodesLeft, MaxPrice: -1}
+	for _, key := range slices.Sorted(maps.Keys(r.MinValues)) {
+		out.MinValues = append(out.MinValues, binpack.MinValues{Key: key, Count: r.MinValues[key]})
+	}
+	return out
+}
+
+func limits(in []scheduling.Limit) []binpack.Limit {
+	out := make([]binpack.Limit, len(in))
+	for i, l := range in {
+		out[i] = binpack.Limit{Tag: l.Tag, Max: l.Max}
+	}
+	return out
+}
+
+// Price is dollars as binpack counts them, rounded to the nearest billionth.
+func Price(dollars float64) binpack.Price {
+	return binpack.Price(math.Round(dollars * float64(binpack.PerDollar)))
+}
+
+// Outcome tells scheduling what binpack made of a round. Types that binpack had to split, for they have more offerings
+// than it handles at once, are joined again.
+func Outcome(in *binpack.Instance, plan *binpack.Plan) scheduling.Outcome {
+	origin := in.Origins()
+	out := scheduling.Outcome{Rooms: make([][]scheduling.Share, len(plan.Nodes))}
+	for n, shares := range plan.Nodes {
+		out.Rooms[n] = shared(shares)
+	}
+	for _, b := range plan.Bins {
+		o := origin[b.Type]
+		out.Bins = append(out.Bins, scheduling.OutcomeBin{Shape: o.Type, Offering: o.Offering + b.Offering, Shares: shared(b.Shares)})
+	}
+	return out
+}
+
+func shared(in []binpack.Share) []scheduling.Share {
+	out := make([]scheduling.Share, len(in))
+	for i, s := range in {
+		out[i] = scheduling.Share{Item: s.Item, Count: s.Count}
+	}
+	return out
+}
+
+// Run compiles a snapshot and packs it.
+func Run(s scheduling.Snapshot, opts *scheduling.Options, pack *binpack.Options) (*Packed, error) {
+	p, err := scheduling.Compile(s, opts)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := Pack(p, pack)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	return packed, nil
+}

@@ -1,0 +1,244 @@
+package scheduling
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+)
+
+// sameTemplate reports whether two pods were plainly made from one template: they share the memory of everything that
+// bears on placement. It is a shortcut only; pods that fail it are compared by fingerprint.
+func sameTemplate(a, b *corev1.Pod) bool {
+	x, y := &a.Spec, &b.Spec
+	return a.Namespace == b.Namespace &&
+		sameSlice(x.Containers, y.Containers) && sameSlice(x.InitContainers, y.InitContainers) &&
+		sameSlice(x.Tolerations, y.Tolerations) && sameSlice(x.TopologySpreadConstraints, y.TopologySpreadConstraints) &&
+		sameSlice(x.Volumes, y.Volumes) && x.Affinity == y.Affinity && x.Resources == y.Resources &&
+		x.Priority == y.Priority && x.PriorityClassName == y.PriorityClassName && x.RuntimeClassName == y.RuntimeClassName &&
+		x.HostNetwork == y.HostNetwork && maps.Equal(x.NodeSelector, y.NodeSelector) && maps.Equal(a.Labels, b.Labels) &&
+		len(x.Overhead) == 0 && len(y.Overhead) == 0
+}
+
+func sameSlice[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// fingerprint appends everything of a pod that bears on where it can go, so that pods with equal fingerprints are of
+// one class. Labels count only where a selector may look at them.
+type fingerprint struct {
+	buf    []byte
+	labels labelUse
+}
+
+// labelUse says which labels of pods some selector looks at.
+type labelUse struct {
+	keys map[string]bool
+}
+
+func (f *fingerprint) of(p *corev1.Pod) []byte {
+	f.buf = f.buf[:0]
+	f.text(p.Namespace)
+	f.selected(p.Labels)
+	s := &p.Spec
+	f.containers(s.Containers)
+	f.containers(s.InitContainers)
+	f.list(s.Overhead)
+	if s.Resources != nil {
+		f.list(s.Resources.Requests)
+		f.list(s.Resources.Limits)
+	}
+	f.mapping(s.NodeSelector)
+	f.number(int64(len(s.Tolerations)))
+	for i := range s.Tolerations {
+		t := &s.Tolerations[i]
+		f.text(t.Key)
+		f.text(string(t.Operator))
+		f.text(t.Value)
+		f.text(string(t.Effect))
+	}
+	if s.Affinity != nil {
+		f.json(s.Affinity)
+	}
+	if len(s.TopologySpreadConstraints) > 0 {
+		f.json(s.TopologySpreadConstraints)
+	}
+	f.number(int64(len(s.Volumes)))
+	for i := range s.Volumes {
+		v := &s.Volumes[i]
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			f.text("claim")
+			f.text(v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil:
+			f.text("ephemeral")
+			f.text(p.Name) // its claim is named after the pod
+			f.json(v.Ephemeral)
+		}
+	}
+	if s.Priority != nil {
+		f.number(int64(*s.Priority))
+	}
+	f.text(s.PriorityClassName)
+	if s.RuntimeClassName != nil {
+		f.text(*s.RuntimeClassName)
+	}
+	if s.HostNetwork {
+		f.text("host")
+	}
+	return f.buf
+}
+
+func (f *fingerprint) text(s string) {
+	f.buf = binary.AppendUvarint(f.buf, uint64(len(s)))
+	f.buf = append(f.buf, s...)
+}
+
+func (f *fingerprint) number(n int64) { f.buf = binary.AppendVarint(f.buf, n) }
+
+func (f *fingerprint) containers(cs []corev1.Container) {
+	f.number(int64(len(cs)))
+	for i := range cs {
+		c := &cs[i]
+		f.list(c.Resources.Requests)
+		f.list(c.Resources.Limits)
+		if c.RestartPolicy != nil {
+			f.text(string(*c.RestartPolicy))
+		}
+		for j := range c.Ports {
+			if p := &c.Ports[j]; p.HostPort != 0 || p.ContainerPort != 0 {
+				f.number(int64(p.HostPort))
+				f.number(int64(p.ContainerPort))
+				f.text(p.HostIP)
+				f.text(string(p.Protocol))
+			}
+		}
+		f.text("|")
+	}
+}
+
+func (f *fingerprint) list(l corev1.ResourceList) {
+	f.number(int64(len(l)))
+	switch len(l) {
+	case 0:
+		return
+	case 1:
+		for name, q := range l {
+			f.text(string(name))
+			f.number(resources.Request(name, q))
+		}
+		return
+	}
+	var few [8]corev1.ResourceName
+	names := few[:0]
+	for name := range l {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		f.text(string(name))
+		f.number(resources.Request(name, l[name]))
+	}
+}
+
+func (f *fingerprint) mapping(m map[string]string) {
+	f.number(int64(len(m)))
+	for _, k := range sortedKeys(m) {
+		f.text(k)
+		f.text(m[k])
+	}
+}
+
+func (f *fingerprint) selected(m map[string]string) {
+	if len(f.labels.keys) == 0 {
+		return
+	}
+	for _, k := range sortedKeys(m) {
+		if f.labels.keys[k] {
+			f.text(k)
+			f.text(m[k])
+		}
+	}
+}
+
+func sortedKeys(m map[string]string) []string {
+	if len(m) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(m))
+}
+
+// json is for what few pods have and few fields decide: the shape of affinity and of spreads.
+func (f *fingerprint) json(v any) {
+	text, err := json.Marshal(v)
+	if err != nil { // these types always marshal
+		panic(err)
+	}
+	f.buf = append(f.buf, text...)
+}
+
+// usedLabels collects the label keys that any selector of these pods mentions.
+func usedLabels(pods []*corev1.Pod) labelUse {
+	u := labelUse{map[string]bool{}}
+	var lastAffinity *corev1.Affinity
+	var lastSpreads []corev1.TopologySpreadConstraint
+	for _, p := range pods {
+		if a := p.Spec.Affinity; a != nil && a != lastAffinity {
+			lastAffinity = a
+			u.affinity(a)
+		}
+		if s := p.Spec.TopologySpreadConstraints; len(s) > 0 && !sameSlice(s, lastSpreads) {
+			lastSpreads = s
+			for i := range s {
+				u.selector(s[i].LabelSelector)
+				u.add(s[i].MatchLabelKeys)
+			}
+		}
+	}
+	return u
+}
+
+func (u labelUse) add(keys []string) {
+	for _, k := range keys {
+		u.keys[k] = true
+	}
+}
+
+func (u labelUse) selector(s *metav1.LabelSelector) {
+	if s == nil {
+		return
+	}
+	for k := range s.MatchLabels {
+		u.keys[k] = true
+	}
+	for _, e := range s.MatchExpressions {
+		u.keys[e.Key] = true
+	}
+}
+
+func (u labelUse) affinity(a *corev1.Affinity) {
+	term := func(t *corev1.PodAffinityTerm) {
+		u.selector(t.LabelSelector)
+		u.add(t.MatchLabelKeys)
+		u.add(t.MismatchLabelKeys)
+	}
+	each := func(hard []corev1.PodAffinityTerm, soft []corev1.WeightedPodAffinityTerm) {
+		for i := range hard {
+			term(&hard[i])
+		}
+		for i := range soft {
+			term(&soft[i].PodAffinityTerm)
+		}
+	}
+	if a.PodAffinity != nil {
+		each(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if a.PodAntiAffinity != nil {
+		each(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+}

@@ -1,0 +1,242 @@
+package scheduling
+
+import (
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// Problem is a snapshot compiled to classes, shapes and rooms: what a packer needs, in integers. It is immutable and
+// safe for concurrent use; [Problem.Start] begins the rounds.
+type Problem struct {
+	// Resources names the dimensions of all vectors: every resource that some pod asks for, cpu, memory and pods first.
+	Resources []corev1.ResourceName
+	// Pools are those of the snapshot that can grow, in the order of [nodepool.Compare].
+	Pools []PoolRoom
+	// Shapes are what can be bought: an instance type as one pool offers it, once for each set of daemons that would
+	// run on it.
+	Shapes []Shape
+	// Rooms are the existing nodes that take pods, in the order in which they are to be filled.
+	Rooms []Room
+	// Classes are the pending pods that are ours, grouped, in the order of their first pods.
+	Classes []*Class
+	// Ignored are the pending pods that are not ours, in the order of their names.
+	Ignored []Ignored
+	// Notes are remarks for people, such as nodes that cannot hold their daemons.
+	Notes []string
+
+	snapshot *Snapshot
+	options  Options
+	taints   *taintSets
+	daemons  []*daemon
+	cells    []cell
+	groups   groups
+	aliases  requirements.Aliases
+	// namespaces holds the labels of every namespace that is named anywhere.
+	namespaces map[string]map[string]string
+}
+
+// PoolRoom is a pool and what its limits leave.
+type PoolRoom struct {
+	Pool
+	// Set is the pool's requirements, labels and name.
+	Set requirements.Set
+	// Limited names the resources that the pool limits, and Left says how much may still be bought of each.
+	Limited []corev1.ResourceName
+	Left    []int64
+	// NodesLeft is how many nodes may still be bought; negative means any number.
+	NodesLeft int
+
+	taintSet int
+}
+
+// Shape is an instance type as one pool offers it.
+type Shape struct {
+	// Pool is an index into Problem.Pools, Type one into the pool's types.
+	Pool, Type int
+	// Room is what is left for pods: allocatable less what daemons take, by Problem.Resources. It may be negative.
+	Room []int64
+	// Usage is what a node counts against the pool's limits, by PoolRoom.Limited.
+	Usage []int64
+	// Labels are those of type and pool that some pod asks about.
+	Labels requirements.Set
+	// Tags and Limits are the host ports of daemons.
+	Tags      []string
+	Limits    []Limit
+	Offerings []ShapeOffering
+
+	daemons []int // indexes into Problem.daemons
+}
+
+// ShapeOffering is one way to buy a shape.
+type ShapeOffering struct {
+	// Index is that of the offering in its instance type.
+	Index int
+	// Labels are those of the offering that some pod asks about.
+	Labels requirements.Set
+	// Price is in dollars an hour.
+	Price float64
+	// Count is how many are left, 0 for any number; Reservation names what is counted together.
+	Count       int
+	Reservation string
+}
+
+// Room is an existing node.
+type Room struct {
+	Node *corev1.Node
+	// Free is allocatable less what runs there and what daemons will still take.
+	Free []int64
+	// Labels are all its labels, and its name under the key of matchFields.
+	Labels requirements.Set
+	Tags   []string
+	Limits []Limit
+
+	taintSet int
+	running  []*corev1.Pod
+}
+
+// Limit allows a node at most Max pods with a tag while the pod that brings the limit is there.
+type Limit struct {
+	Tag string
+	Max int
+}
+
+// Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). The error joins an
+// [*InvalidError] for each pod that no API server would have stored.
+func Compile(s Snapshot, opts *Options) (*Problem, error) {
+	p := &Problem{snapshot: &s, taints: newTaintSets()}
+	if opts != nil {
+		p.options = *opts
+	}
+	aliases := requirements.KubernetesAliases()
+	p.aliases = aliases
+	pending, running := p.sortOut()
+	if err := p.compileClasses(pending, aliases); err != nil {
+		return nil, err
+	}
+	if err := p.compileDaemons(aliases); err != nil {
+		return nil, err
+	}
+	p.compileResources()
+	p.compilePools()
+	p.compileRooms(running, aliases)
+	if err := p.compileTopology(); err != nil {
+		return nil, err
+	}
+	for _, c := range p.Classes {
+		c.requests = p.vector(c.Requests)
+		c.tolerate(p.taints)
+		p.collectPreferences(c)
+	}
+	p.compileShapes(p.mentioned())
+	if len(p.groups.all) > 0 {
+		p.compileCells()
+	}
+	return p, nil
+}
+
+// sortOut splits the pods into pending ones that are ours and those that hold room on nodes, and lists the ignored.
+func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1.Pod) {
+	running = map[string][]*corev1.Pod{}
+	for _, pod := range p.snapshot.Pods {
+		switch {
+		case terminal(pod):
+		case pod.Spec.NodeName != "":
+			running[pod.Spec.NodeName] = append(running[pod.Spec.NodeName], pod)
+		case pod.DeletionTimestamp != nil:
+		default:
+			if why := notOurs(pod); why != "" {
+				p.Ignored = append(p.Ignored, Ignored{pod, why})
+				continue
+			}
+			pending = append(pending, pod)
+		}
+	}
+	return pending, running
+}
+
+func (p *Problem) compileClasses(pending []*corev1.Pod, aliases requirements.Aliases) error {
+	var errs []error
+	for _, c := range classify(pending) {
+		if err := c.fill(p.snapshot, aliases); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if optedOut(c.Required) {
+			for _, pod := range c.Pods {
+				p.Ignored = append(p.Ignored, Ignored{pod, "it opted out of every pool by " + nodepool.LabelKey + " DoesNotExist"})
+			}
+			continue
+		}
+		for _, rule := range p.options.Constraints {
+			narrowed, refusal := rule.Narrow(c.Template, c.Required)
+			c.Required = narrowed
+			if refusal != nil {
+				c.Refusal = refusal
+				break
+			}
+		}
+		p.Classes = append(p.Classes, c)
+	}
+	slices.SortStableFunc(p.Ignored, func(a, b Ignored) int { return comparePods(a.Pod, b.Pod) })
+	return errors.Join(errs...)
+}
+
+// Constraint is a rule of the caller's own about where pods may go, in addition to what their manifests say.
+type Constraint interface {
+	// Narrow returns what the node of a pod must satisfy, given what it must satisfy so far: a subset of it. Or it
+	// refuses the pod, with a reason. It is called once a class of pods, with one of them, and must not modify it.
+	Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason)
+}
+
+// compileResources orders the dimensions: the three that every node has, then the others by name.
+func (p *Problem) compileResources() {
+	p.Resources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
+	var others []corev1.ResourceName
+	add := func(list corev1.ResourceList) {
+		for name, q := range list {
+			if q.Sign() != 0 && !slices.Contains(p.Resources, name) && !slices.Contains(others, name) {
+				others = append(others, name)
+			}
+		}
+	}
+	for _, c := range p.Classes {
+		add(c.Requests)
+	}
+	for _, d := range p.daemons {
+		add(d.requests)
+	}
+	slices.Sort(others)
+	p.Resources = append(p.Resources, others...)
+}
+
+// mentioned is every label key that some pod or daemon asks about, or whose values are counted.
+func (p *Problem) mentioned() requirements.Keys {
+	var keys []string
+	see := func(s requirements.Set) {
+		for r := range s.All() {
+			keys = append(keys, r.Key())
+		}
+	}
+	for _, c := range p.Classes {
+		for s := range c.Required.All() {
+			see(s)
+		}
+		for _, pref := range c.Preferred {
+			see(pref.Nodes)
+		}
+	}
+	for _, d := range p.daemons {
+		for s := range d.required.All() {
+			see(s)
+		}
+	}
+	for _, g := range p.groups.all {
+		keys = append(keys, g.key)
+	}
+	return requirements.KeysOf(keys...)
+}

@@ -1,0 +1,441 @@
+package scheduling
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// facts is what earlier rounds found out. It only ever grows, which is why the rounds end.
+type facts struct {
+	// caps says how many pods of a class and stage a domain holds at most, where packing could not place more.
+	caps map[capKey]int
+	// closed are domains that no new node may be in, by key and value: a spread counts them as soon as one is.
+	closed map[closedKey]bool
+}
+
+type capKey struct {
+	class, stage int
+	domain       string
+}
+
+type closedKey struct{ key, value string }
+
+// settler gives pods to domains, one after the other, as kube-scheduler would accept them: a pod goes only where its
+// constraints hold given all pods before it, so the order of settling is an order of binding.
+type settler struct {
+	p      *Problem
+	facts  *facts
+	groups []groupCount
+	parts  []*part
+	picks  []pick // in the order of placing
+}
+
+// groupCount is the state of one group while settling.
+type groupCount struct {
+	counts   map[string]int
+	owners   map[string]int
+	total    int
+	universe []string // values that an eligible node may have
+}
+
+// part is the pods of one class at one stage.
+type part struct {
+	class, stage int
+	want         int
+	st           stage
+	keys         []string
+	domains      []domain
+	placed       []int // by domain; with no keys there is one nameless domain
+	groupsIn     []membership
+	rank         int
+	tags         []string
+	limits       []Limit
+}
+
+// membership is a group that the part is counted in, and the position of its key.
+type membership struct{ group, key int }
+
+// pick is one or more pods placed together.
+type pick struct{ part, domain, count int }
+
+func (p *Problem) newSettler(f *facts) *settler {
+	s := &settler{p: p, facts: f, groups: make([]groupCount, len(p.groups.all))}
+	for i, g := range p.groups.all {
+		gc := &s.groups[i]
+		gc.counts, gc.owners = map[string]int{}, map[string]int{}
+		for v, n := range g.counts {
+			gc.counts[v] = n
+			gc.total += n
+		}
+		for v, n := range g.owners {
+			gc.owners[v] = n
+		}
+		if g.key != corev1.LabelHostname {
+			gc.universe = p.universe(g, f)
+		}
+	}
+	return s
+}
+
+// universe lists the values of the group's key on nodes that exist or may be bought, as far as the group's filter lets
+// them count. It may list more than the plan will have, which only makes spreads stricter.
+func (p *Problem) universe(g *group, f *facts) []string {
+	seen := map[string]bool{}
+	anything := requirements.AnyOf(requirements.Set{})
+	required := anything
+	if g.filter != nil && g.filter.required != nil {
+		required = *g.filter.required
+	}
+	for i := range p.cells {
+		c := &p.cells[i]
+		if !required.Compatible(c.labels, requirements.Keys{}) {
+			continue
+		}
+		if g.filter != nil && g.filter.taints {
+			if _, bad := untolerated(p.taints.sets[c.taints], g.filter.tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute); bad {
+				continue
+			}
+		}
+		combinations(c.labels, anything, []string{g.key}, func(v []string) {
+			if !f.closed[closedKey{g.key, v[0]}] {
+				seen[v[0]] = true
+			}
+		})
+	}
+	for i := range p.Rooms {
+		if v, ok := p.Rooms[i].value(g.key); ok && g.filter.passes(&p.Rooms[i], p.taints.sets[p.Rooms[i].taintSet]) {
+			seen[v] = true
+		}
+	}
+	return sortedTrue(seen)
+}
+
+// addPart prepares the pods of a class at a stage.
+func (s *settler) addPart(class, stageNo, want int) *part {
+	p := s.p
+	c := p.Classes[class]
+	pt := &part{class: class, stage: stageNo, want: want, st: p.stageOf(c, stageNo)}
+	pt.tags, pt.limits = p.within(class, &pt.st)
+	var keys []string
+	use := func(g int) {
+		if !p.onHostname(g) {
+			keys = append(keys, p.groups.all[g].key)
+		}
+	}
+	for _, sp := range pt.st.spreads {
+		use(sp.group)
+	}
+	for _, t := range pt.st.terms {
+		use(t.group)
+	}
+	for _, g := range c.memberOf {
+		use(g)
+	}
+	slices.Sort(keys)
+	pt.keys = slices.Compact(keys)
+	for _, g := range c.memberOf {
+		if !p.onHostname(g) {
+			pt.groupsIn = append(pt.groupsIn, membership{g, slices.Index(pt.keys, p.groups.all[g].key)})
+		}
+	}
+	if len(pt.keys) == 0 {
+		pt.domains = []domain{{}}
+	} else {
+		pt.domains = p.domains(pt.st.required, c.requests, pt.keys, pt.tags, pt.limits)
+		pt.domains = slices.DeleteFunc(pt.domains, func(d domain) bool { return d.room == 0 && s.isClosed(pt.keys, &d) })
+	}
+	pt.placed = make([]int, len(pt.domains))
+	pt.rank = pt.ranking(s)
+	s.parts = append(s.parts, pt)
+	return pt
+}
+
+func (s *settler) isClosed(keys []string, d *domain) bool {
+	for i, k := range keys {
+		if s.facts.closed[closedKey{k, d.values[i]}] {
+			return true
+		}
+	}
+	return false
+}
+
+// ranking orders parts: pods that others depend on, or that depend on themselves, before those that follow; pods that
+// are only counted come last, where they disturb nobody.
+func (pt *part) ranking(s *settler) int {
+	follows, own := false, false
+	for _, sp := range pt.st.spreads {
+		if s.p.onHostname(sp.group) {
+			continue
+		}
+		own = true
+		if !sp.self {
+			return 4
+		}
+	}
+	for _, t := range pt.st.terms {
+		if s.p.onHostname(t.group) {
+			continue
+		}
+		own = true
+		if !t.anti && t.self {
+			return 0
+		}
+		follows = follows || !t.anti
+	}
+	switch {
+	case follows:
+		return 2
+	case own:
+		return 1
+	default:
+		return 3
+	}
+}
+
+// run places all that can be placed, gives up preferences of what cannot, and returns what is left at the last stage,
+// by class.
+func (s *settler) run() map[int]int {
+	left := map[int]int{}
+	for i, c := range s.p.Classes {
+		if c.Refusal == nil {
+			first := 0
+			if s.p.options.IgnorePreferences {
+				first = len(c.soft)
+			}
+			s.addPart(i, first, len(c.Pods))
+		}
+	}
+	for {
+		s.laps()
+		moved := false
+		for _, pt := range slices.Clone(s.parts) {
+			if pt.want == 0 {
+				continue
+			}
+			if pt.stage < len(s.p.Classes[pt.class].soft) {
+				s.addPart(pt.class, pt.stage+1, pt.want)
+				moved = true
+			} else {
+				left[pt.class] += pt.want
+			}
+			pt.want = 0
+		}
+		if !moved {
+			return left
+		}
+	}
+}
+
+// laps goes round the parts until nothing can be placed any more.
+func (s *settler) laps() {
+	order := make([]int, len(s.parts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := s.parts[a], s.parts[b]
+		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(len(x.domains), len(y.domains)), cmp.Compare(x.class, y.class), cmp.Compare(x.stage, y.stage))
+	})
+	for progress := true; progress; {
+		progress = false
+		for _, i := range order {
+			progress = s.place(i) || progress
+		}
+	}
+}
+
+// place gives as many pods of the part to domains as its constraints allow now.
+func (s *settler) place(i int) bool {
+	pt := s.parts[i]
+	if pt.want == 0 || len(pt.domains) == 0 {
+		return false
+	}
+	if len(pt.keys) == 0 {
+		n := min(pt.want, s.capOf(pt, 0)-pt.placed[0])
+		if n <= 0 {
+			return false
+		}
+		s.take(i, 0, n)
+		return true
+	}
+	var quota []int
+	if pt.crossed() {
+		quota = s.quota(pt)
+	}
+	moved := false
+	for pt.want > 0 {
+		d := s.best(pt, quota)
+		if d < 0 && quota != nil {
+			quota = nil
+			continue
+		}
+		if d < 0 {
+			break
+		}
+		s.take(i, d, 1)
+		if quota != nil {
+			quota[d]--
+		}
+		moved = true
+	}
+	return moved
+}
+
+func (s *settler) capOf(pt *part, d int) int {
+	if n, ok := s.facts.caps[capKey{pt.class, pt.stage, pt.domains[d].text()}]; ok {
+		return n
+	}
+	return 1 << 30
+}
+
+// take records pods in a domain.
+func (s *settler) take(i, d, n int) {
+	pt := s.parts[i]
+	pt.want -= n
+	pt.placed[d] += n
+	s.count(pt, d, n)
+	if k := len(s.picks); k > 0 && s.picks[k-1].part == i && s.picks[k-1].domain == d {
+		s.picks[k-1].count += n
+		return
+	}
+	s.picks = append(s.picks, pick{i, d, n})
+}
+
+func (s *settler) count(pt *part, d, n int) {
+	for _, m := range pt.groupsIn {
+		g := &s.groups[m.group]
+		g.counts[pt.domains[d].values[m.key]] += n
+		g.total += n
+	}
+	for _, t := range pt.st.terms {
+		if t.anti && !s.p.onHostname(t.group) {
+			s.groups[t.group].owners[s.valueOf(pt, d, t.group)] += n
+		}
+	}
+}
+
+func (s *settler) valueOf(pt *part, d, group int) string {
+	return pt.domains[d].values[slices.Index(pt.keys, s.p.groups.all[group].key)]
+}
+
+// best is the allowed domain that is cheapest, of equals the one with the fewest pods counted, then with most room on
+// existing nodes; -1 if none is allowed.
+func (s *settler) best(pt *part, quota []int) int {
+	best := -1
+	var bestKey [4]float64
+	for d := range pt.domains {
+		if pt.placed[d] >= s.capOf(pt, d) || quota != nil && quota[d] <= 0 || !s.allowed(pt, d) {
+			continue
+		}
+		dom := &pt.domains[d]
+		free := 0.0
+		if dom.room > pt.placed[d] {
+			free = 1
+		}
+		key := [4]float64{-free, dom.price, s.crowd(pt, d), 0}
+		if free == 1 {
+			key[1] = 0
+		}
+		if quota != nil { // the quota has thought of price and balance; keep the ways open
+			key = [4]float64{float64(-quota[d]), s.crowd(pt, d)}
+		}
+		if best < 0 || slices.Compare(key[:], bestKey[:]) < 0 {
+			best, bestKey = d, key
+		}
+	}
+	return best
+}
+
+// crowd is how many pods are counted in the domain already, over all groups the part is in or spreads by.
+func (s *settler) crowd(pt *part, d int) float64 {
+	sum := 0
+	for _, m := range pt.groupsIn {
+		sum += s.groups[m.group].counts[pt.domains[d].values[m.key]]
+	}
+	for _, sp := range pt.st.spreads {
+		if !sp.self && !s.p.onHostname(sp.group) {
+			sum += s.groups[sp.group].counts[s.valueOf(pt, d, sp.group)]
+		}
+	}
+	return float64(sum)
+}
+
+// allowed reports whether kube-scheduler would let one more pod of the part into the domain now.
+func (s *settler) allowed(pt *part, d int) bool {
+	for _, sp := range pt.st.spreads {
+		if s.p.onHostname(sp.group) {
+			continue
+		}
+		g := &s.groups[sp.group]
+		least := g.least()
+		if len(g.universe) < sp.minDomains {
+			least = 0
+		}
+		self := 0
+		if sp.self {
+			self = 1
+		}
+		if g.counts[s.valueOf(pt, d, sp.group)]+self-least > sp.maxSkew {
+			return false
+		}
+	}
+	for _, t := range pt.st.terms {
+		if s.p.onHostname(t.group) {
+			continue
+		}
+		g := &s.groups[t.group]
+		n := g.counts[s.valueOf(pt, d, t.group)]
+		if t.anti && n > 0 || !t.anti && n == 0 && !(t.self && g.total == 0) {
+			return false
+		}
+	}
+	for _, m := range pt.groupsIn {
+		if s.groups[m.group].owners[pt.domains[d].values[m.key]] > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// least is the smallest count over the values that count.
+func (g *groupCount) least() int {
+	if len(g.universe) == 0 {
+		return 0
+	}
+	least := 1 << 30
+	for _, v := range g.universe {
+		least = min(least, g.counts[v])
+	}
+	return least
+}
+
+// within translates constraints that act within one node into tags and limits.
+func (p *Problem) within(class int, st *stage) (tags []string, limits []Limit) {
+	c := p.Classes[class]
+	tags, limits = portTags(c.ports)
+	for _, g := range c.memberOf {
+		if group := p.groups.all[g]; p.onHostname(g) && group.watched {
+			tags = append(tags, group.tag())
+		}
+	}
+	for _, sp := range st.spreads {
+		if p.onHostname(sp.group) {
+			limits = append(limits, Limit{p.groups.all[sp.group].tag(), sp.maxSkew})
+		}
+	}
+	for _, t := range st.terms {
+		if !p.onHostname(t.group) || !t.anti {
+			continue
+		}
+		most := 0
+		if t.self {
+			most = 1
+		}
+		limits = append(limits, Limit{p.groups.all[t.group].tag(), most})
+	}
+	return tags, limits
+}

@@ -1,0 +1,238 @@
+package scheduling
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// resourceNodes is the limit on the number of nodes of a pool.
+const resourceNodes corev1.ResourceName = "nodes"
+
+func (p *Problem) compilePools() {
+	pools := slices.Clone(p.snapshot.Pools)
+	slices.SortStableFunc(pools, func(a, b Pool) int { return nodepool.Compare(a.NodePool, b.NodePool) })
+	aliases := requirements.KubernetesAliases()
+	for _, pool := range pools {
+		if pool.IsStatic() || pool.Metadata.DeletionTimestamp != nil {
+			continue
+		}
+		set, err := aliases.Set(pool.NodeRequirements())
+		if err != nil {
+			set = requirements.Impossible()
+		}
+		room := PoolRoom{Pool: pool, Set: set, NodesLeft: -1, taintSet: p.taints.intern(pool.Taints)}
+		for _, name := range resources.Names(pool.Limits) {
+			left := resources.Capacity(name, pool.Limits[name])
+			if name == resourceNodes {
+				room.NodesLeft = int(min(left, 1<<31))
+				continue
+			}
+			room.Limited = append(room.Limited, name)
+			room.Left = append(room.Left, left)
+		}
+		for _, n := range p.snapshot.Nodes {
+			if aliases.Labels(n.Labels)[nodepool.LabelKey] == pool.Name {
+				room.take(n)
+			}
+		}
+		p.Pools = append(p.Pools, room)
+	}
+}
+
+// take counts an existing node against the limits.
+func (r *PoolRoom) take(n *corev1.Node) {
+	if r.NodesLeft > 0 {
+		r.NodesLeft--
+	}
+	for i, name := range r.Limited {
+		if q, ok := n.Status.Capacity[name]; ok {
+			r.Left[i] = max(0, r.Left[i]-resources.Request(name, q))
+		}
+	}
+}
+
+// typeTable is what shapes need of one slice of types, worked out once for all pools that share the slice.
+type typeTable struct {
+	allocatable [][]int64 // by type, by Problem.Resources
+	labels      []requirements.Set
+	offerings   [][]requirements.Set
+}
+
+func (p *Problem) tabulate(types []instancetypes.InstanceType, keys requirements.Keys) *typeTable {
+	t := &typeTable{
+		allocatable: make([][]int64, len(types)), labels: make([]requirements.Set, len(types)), offerings: make([][]requirements.Set, len(types)),
+	}
+	at := map[corev1.ResourceName]int{}
+	for i, name := range p.Resources {
+		at[name] = i
+	}
+	flat := make([]int64, len(types)*len(p.Resources))
+	for i := range types {
+		t.allocatable[i] = flat[i*len(p.Resources) : (i+1)*len(p.Resources)]
+		for _, step := range types[i].Breakdown() {
+			if k, ok := at[step.Resource]; ok {
+				t.allocatable[i][k] = step.Allocatable
+			}
+		}
+		t.labels[i] = types[i].Requirements.Restrict(keys)
+		t.offerings[i] = make([]requirements.Set, len(types[i].Offerings))
+		for j, o := range types[i].Offerings {
+			t.offerings[i][j] = o.Requirements.Restrict(keys)
+		}
+	}
+	return t
+}
+
+func (p *Problem) compileShapes(keys requirements.Keys) {
+	tables := map[*instancetypes.InstanceType]*typeTable{}
+	for k := range p.Pools {
+		pool := &p.Pools[k]
+		if len(pool.Types) == 0 || pool.Set.IsImpossible() {
+			continue
+		}
+		table := tables[&pool.Types[0]]
+		if table == nil || len(table.labels) != len(pool.Types) {
+			table = p.tabulate(pool.Types, keys)
+			tables[&pool.Types[0]] = table
+		}
+		p.shapesOf(k, table, keys)
+	}
+}
+
+func (p *Problem) shapesOf(k int, table *typeTable, keys requirements.Keys) {
+	pool := &p.Pools[k]
+	poolLabels := pool.Set.Restrict(keys)
+	always, depends := p.daemonsOf(pool)
+	base, _ := requirements.Of(requirements.In(taintKey, taintValue(pool.taintSet)))
+	poolLabels, _ = poolLabels.Intersect(base) // a key that no pool can constrain
+	for i := range pool.Types {
+		typ := &pool.Types[i]
+		if !typ.Requirements.Overlaps(pool.Set) {
+			continue
+		}
+		labels, err := table.labels[i].Intersect(poolLabels)
+		if err != nil {
+			continue
+		}
+		var usage []int64
+		for _, name := range pool.Limited {
+			usage = append(usage, resources.Capacity(name, typ.Capacity[name]))
+		}
+		first := len(p.Shapes) // shapes of this type, one for each set of daemons
+		for j := range typ.Offerings {
+			o := &typ.Offerings[j]
+			if !o.Available || !o.Requirements.Overlaps(pool.Set) {
+				continue
+			}
+			at := p.shapeFor(first, Shape{Pool: k, Type: i, Usage: usage, Labels: labels},
+				table.allocatable[i], p.running(always, depends, labels, table.offerings[i][j]))
+			at.Offerings = append(at.Offerings, ShapeOffering{
+				Index: j, Labels: table.offerings[i][j], Price: o.Price, Count: o.ReservationCount, Reservation: reservation(o),
+			})
+		}
+	}
+}
+
+func reservation(o *instancetypes.Offering) string {
+	if o.ReservationCount == 0 {
+		return ""
+	}
+	id, _ := o.Requirements.Get(instancetypes.LabelReservationID).Single()
+	return id
+}
+
+// daemonsOf splits the daemons that tolerate the pool into those that run on all of its nodes and those whose node
+// selection depends on the offering.
+func (p *Problem) daemonsOf(pool *PoolRoom) (always, depends []int) {
+	for i, d := range p.daemons {
+		if !d.tolerates(pool.Taints) {
+			continue
+		}
+		if d.required.Len() == 1 && d.required.At(0).IsAnything() {
+			always = append(always, i)
+		} else {
+			depends = append(depends, i)
+		}
+	}
+	return always, depends
+}
+
+// running lists the daemons that would run on a node with these labels.
+func (p *Problem) running(always, depends []int, labels, offering requirements.Set) []int {
+	if len(depends) == 0 {
+		return always
+	}
+	node, err := labels.Intersect(offering)
+	if err != nil {
+		return always
+	}
+	out := always
+	for _, i := range depends {
+		if p.daemons[i].required.Compatible(node, requirements.Keys{}) {
+			out = append(slices.Clip(out), i)
+		}
+	}
+	return out
+}
+
+// shapeFor finds the shape of the type with this set of daemons, or adds it.
+func (p *Problem) shapeFor(first int, proto Shape, allocatable []int64, daemons []int) *Shape {
+	for s := first; s < len(p.Shapes); s++ {
+		if slices.Equal(p.Shapes[s].daemons, daemons) {
+			return &p.Shapes[s]
+		}
+	}
+	proto.daemons = daemons
+	proto.Room = slices.Clone(allocatable)
+	for _, i := range daemons {
+		subtract(proto.Room, p.vector(p.daemons[i].requests))
+		tags, limits := portTags(p.daemons[i].ports)
+		proto.Tags = append(proto.Tags, tags...)
+		proto.Limits = append(proto.Limits, limits...)
+	}
+	p.Shapes = append(p.Shapes, proto)
+	return &p.Shapes[len(p.Shapes)-1]
+}
+
+// InstanceType is the type that the shape is made from.
+func (p *Problem) InstanceType(shape int) *instancetypes.InstanceType {
+	s := &p.Shapes[shape]
+	return &p.Pools[s.Pool].Types[s.Type]
+}
+
+// RealLabels drops the pseudo-labels that shapes, rooms and items carry for the packer's sake.
+func RealLabels(s requirements.Set) requirements.Set {
+	return s.Without(requirements.KeysOf(taintKey, requirements.NodeNameKey))
+}
+
+// NodeLabels is everything that is known of the labels of a node of the shape and offering: those of the pool, the
+// type and the offering together.
+func (p *Problem) NodeLabels(shape, offering int) (requirements.Set, error) {
+	s := &p.Shapes[shape]
+	typ := p.InstanceType(shape)
+	set, err := p.Pools[s.Pool].Set.Intersect(typ.Requirements)
+	if err == nil {
+		set, err = set.Intersect(typ.Offerings[s.Offerings[offering].Index].Requirements)
+	}
+	if err != nil {
+		return set, fmt.Errorf("scheduling: type %s of pool %s: %w", typ.Name, p.Pools[s.Pool].Name, err)
+	}
+	return set, nil
+}
+
+// Daemons names the DaemonSets that run on nodes of the shape, as namespace/name, with what each takes.
+func (p *Problem) Daemons(shape int) (names []string, total corev1.ResourceList) {
+	total = corev1.ResourceList{}
+	for _, i := range p.Shapes[shape].daemons {
+		names = append(names, podName(p.daemons[i].pod))
+		total = resources.Add(total, p.daemons[i].requests)
+	}
+	return names, total
+}

@@ -1,0 +1,53 @@
+package scheduling
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/scheduling/admission"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// Snapshot is everything that bears on where pods can go, at one moment. It is plain data and is only read; pods that
+// share slices or maps of their specs (replicas made from one template) are recognised as alike without being compared.
+// The zero value is an empty cluster.
+type Snapshot struct {
+	// Pods are all pods, in any order: those with a node are running there, the others are pending.
+	Pods []*corev1.Pod
+	// Nodes are the nodes that exist.
+	Nodes []*corev1.Node
+	// Pools are what may be bought.
+	Pools []Pool
+	// DaemonSets run on every node that their pods tolerate and select.
+	DaemonSets []*appsv1.DaemonSet
+	Namespaces []*corev1.Namespace
+	Volumes    Volumes
+	// Admission holds what an API server consults before it stores a pod.
+	Admission admission.Cluster
+}
+
+// Volumes are the objects that decide where pods with volumes can go.
+type Volumes struct {
+	Persistent []*corev1.PersistentVolume
+	Claims     []*corev1.PersistentVolumeClaim
+	Classes    []*storagev1.StorageClass
+	CSINodes   []*storagev1.CSINode
+}
+
+// Pool is a node pool with everything that its cloud can offer it, types that its requirements shut out included: they
+// make refusals explain themselves. Pools may share one slice of types.
+type Pool struct {
+	nodepool.NodePool
+	Types []instancetypes.InstanceType
+}
+
+// Options are the choices of [Compile] that a snapshot does not make. nil means defaults.
+type Options struct {
+	// IgnorePreferences drops every soft constraint from the start. By default they are tried as if they were hard and
+	// given up one at a time.
+	IgnorePreferences bool
+	// Constraints are rules of the caller's own, applied to every class of pods after the built-in ones.
+	Constraints []Constraint
+}
