@@ -193,6 +193,9 @@ func hints() map[string]string {
 func readClass(decode ClassDecoder) func(*visit) any {
 	return func(v *visit) any {
 		class := NodeClass{Raw: v.node.Raw()}
+		if version := v.node.Get("apiVersion"); version != nil {
+			class.APIVersion = version.Text
+		}
 		if decode != nil {
 			value, err := decode(class.Raw)
 			class.Value = value

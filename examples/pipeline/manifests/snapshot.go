@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -120,55 +119,6 @@ func (s *Snapshot) AllPods() iter.Seq[*corev1.Pod] {
 				if !yield(p) {
 					return
 				}
-			}
-		}
-	}
-}
-
-// Workload is a controller and the pods that it still has to create. All of them are the same but for the name, so that
-// a million of them costs no more than one until somebody asks for each.
-type Workload struct {
-	// Kind, Namespace and Name are those of the controller.
-	Kind, Namespace, Name string
-	// Template is the pod without its name. It is shared by all pods of the workload and not to be changed.
-	Template *corev1.Pod
-
-	first, count int
-	taken        []int // numbers from first on that pods have already, sorted
-}
-
-// Len is how many pods there are.
-func (w *Workload) Len() int { return w.count }
-
-// Numbers yields the number of each pod, ascending. They start at 0, or at the first ordinal of a StatefulSet, and leave
-// out those that pods of the input have.
-func (w *Workload) Numbers() iter.Seq[int] {
-	return func(yield func(int) bool) {
-		taken := w.taken
-		for left, n := w.count, w.first; left > 0; n++ {
-			if len(taken) > 0 && taken[0] == n {
-				taken = taken[1:]
-				continue
-			}
-			left--
-			if !yield(n) {
-				return
-			}
-		}
-	}
-}
-
-// PodName is the name of the pod with that number: "<controller>-<number>".
-func (w *Workload) PodName(number int) string { return w.Name + "-" + strconv.Itoa(number) }
-
-// Pods yields the pods by ascending number; each is a new struct that shares all but its name with Template.
-func (w *Workload) Pods() iter.Seq[*corev1.Pod] {
-	return func(yield func(*corev1.Pod) bool) {
-		for n := range w.Numbers() {
-			pod := *w.Template
-			pod.Name = w.PodName(n)
-			if !yield(&pod) {
-				return
 			}
 		}
 	}

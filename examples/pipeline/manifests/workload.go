@@ -1,287 +1,89 @@
 package manifests
 
 import (
-	"cmp"
-	"fmt"
+	"iter"
 	"slices"
 	"strconv"
-	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// controller is an object that creates pods from a template, whatever its kind.
-type controller struct {
-	id         identity
-	apiVersion string
-	meta       *metav1.ObjectMeta
-	template   *corev1.PodTemplateSpec
-	want       int // pods that should be there at the same time
-	first      int // number of the first pod
-	ordinal    bool
-	job        *batchv1.Job
+// Workload is a controller and the pods that it still has to create. All of them are the same but for the name, so that
+// a million of them costs no more than one until somebody asks for each. The exception are the volumes of a StatefulSet:
+// where the input holds the claim of a pod from an earlier life, the pod refers to it; the claims that are yet to be
+// made are written as ephemeral volumes, which say the same of class, size and lifetime before the pod runs.
+type Workload struct {
+	// Kind, Namespace and Name are those of the controller.
+	Kind, Namespace, Name string
+	// Template is the pod without its name. It is shared by all pods of the workload and not to be changed.
+	Template *corev1.Pod
+
+	first, count int
+	taken        []int // numbers from first on that pods have already, sorted
+	// claims are the volumes of a StatefulSet's claim templates, by their place in the template's volumes.
+	claims []claimVolume
+	// present are the claims of the input that its pods would find.
+	present map[string]bool
 }
 
-func replicas(n *int32) int {
-	if n == nil {
-		return 1
-	}
-	return int(*n)
+// claimVolume is a volume whose claim a StatefulSet makes for each pod: "<template>-<pod>".
+type claimVolume struct {
+	volume   int
+	template string
 }
 
-func controllerOf(o object) controller {
-	c := controller{id: o.id, apiVersion: "apps/v1"}
-	switch v := o.value.(type) {
-	case *appsv1.Deployment:
-		c.meta, c.template, c.want = &v.ObjectMeta, &v.Spec.Template, replicas(v.Spec.Replicas)
-	case *appsv1.ReplicaSet:
-		c.meta, c.template, c.want = &v.ObjectMeta, &v.Spec.Template, replicas(v.Spec.Replicas)
-	case *appsv1.StatefulSet:
-		c.meta, c.template, c.want, c.ordinal = &v.ObjectMeta, &v.Spec.Template, replicas(v.Spec.Replicas), true
-		if v.Spec.Ordinals != nil {
-			c.first = int(v.Spec.Ordinals.Start)
-		}
-	case *corev1.ReplicationController:
-		c.apiVersion, c.meta, c.template, c.want = "v1", &v.ObjectMeta, v.Spec.Template, replicas(v.Spec.Replicas)
-	case *batchv1.Job:
-		c.apiVersion, c.meta, c.template, c.job = "batch/v1", &v.ObjectMeta, &v.Spec.Template, v
-	}
-	return c
-}
+// Len is how many pods there are.
+func (w *Workload) Len() int { return w.count }
 
-// tally is what is known of a controller's pods.
-type tally struct{ live, succeeded int }
-
-// expand turns controllers into the pods that they still have to create.
-func (b *builder) expand(most int) {
-	owners := b.ownership()
-	tallies := map[identity]tally{}
-	cronDone := map[identity]bool{} // CronJobs that have a run already
-	for _, p := range b.snapshot.Pods {
-		owner, ok := owners.of(p)
-		if !ok {
-			continue
-		}
-		t := tallies[owner]
-		switch {
-		case p.Status.Phase == corev1.PodSucceeded:
-			t.succeeded++
-		case p.Status.Phase != corev1.PodFailed && p.DeletionTimestamp == nil:
-			t.live++
-		}
-		tallies[owner] = t
-	}
-	for id, t := range tallies {
-		if id.kind == "CronJob" && t.live > 0 {
-			cronDone[id] = true
-		}
-	}
-	controllers := slices.Clone(b.controllers)
-	for _, c := range b.controllers {
-		if c.job == nil || finished(c.job) {
-			continue
-		}
-		if owner := metav1.GetControllerOf(c.meta); owner != nil && owner.Kind == "CronJob" {
-			cronDone[identity{"CronJob", c.id.namespace, owner.Name}] = true
-		}
-	}
-	for _, c := range b.cronJobs {
-		id := identity{"CronJob", c.Namespace, c.Name}
-		if cronDone[id] || c.Spec.Suspend != nil && *c.Spec.Suspend {
-			continue
-		}
-		job := &batchv1.Job{Spec: c.Spec.JobTemplate.Spec}
-		controllers = append(controllers, controller{id: id, apiVersion: "batch/v1", meta: &c.ObjectMeta, template: &job.Spec.Template, job: job})
-	}
-	slices.SortFunc(controllers, func(a, b controller) int {
-		return cmp.Or(cmp.Compare(a.id.namespace, b.id.namespace), cmp.Compare(a.id.name, b.id.name), cmp.Compare(a.id.kind, b.id.kind))
-	})
-	numbers := b.numbers()
-	total := len(b.snapshot.Pods)
-	for _, c := range controllers {
-		if c.template == nil || owners.above(c.id) != c.id {
-			continue
-		}
-		w := c.workload(tallies[c.id], numbers[[2]string{c.id.namespace, c.id.name}])
-		if w.count <= 0 {
-			continue
-		}
-		if w.count > most || total+w.count > most {
-			b.fail(c.id, c.countField(), "it asks for %d pods and the input for %d altogether, more than the %d that are allowed", w.count, total+w.count, most)
-			return
-		}
-		total += w.count
-		w.Template = c.pod(owners.hash[c.id])
-		b.snapshot.Workloads = append(b.snapshot.Workloads, w)
-	}
-	if total > most {
-		b.problems = append(b.problems, &Problem{Detail: fmt.Sprintf("the input holds %d pods, more than the %d that are allowed", total, most)})
-	}
-}
-
-// countField is the field that says how many pods a controller wants.
-func (c *controller) countField() string {
-	switch c.id.kind {
-	case "Job":
-		return "spec.parallelism"
-	case "CronJob":
-		return "spec.jobTemplate.spec.parallelism"
-	}
-	return "spec.replicas"
-}
-
-// workload counts the pods that a controller still has to create.
-func (c *controller) workload(t tally, taken []int) Workload {
-	w := Workload{Kind: c.id.kind, Namespace: c.id.namespace, Name: c.id.name, first: c.first}
-	from, _ := slices.BinarySearch(taken, c.first)
-	w.taken = taken[from:]
-	switch {
-	case c.job != nil:
-		w.count = jobPods(c.job, t.succeeded) - t.live
-	case c.ordinal: // the pods of a StatefulSet have the numbers that they have
-		end, _ := slices.BinarySearch(w.taken, c.first+c.want)
-		w.count = c.want - end
-	default:
-		w.count = c.want - t.live
-	}
-	return w
-}
-
-// jobPods is how many pods a job wants to run at the same time.
-func jobPods(j *batchv1.Job, succeeded int) int {
-	if finished(j) || j.Spec.Suspend != nil && *j.Spec.Suspend {
-		return 0
-	}
-	want := replicas(j.Spec.Parallelism)
-	done := max(int(j.Status.Succeeded), succeeded)
-	switch {
-	case j.Spec.Completions != nil:
-		want = min(want, int(*j.Spec.Completions)-done)
-	case j.Spec.Parallelism == nil: // neither is given: one pod, once
-		want -= done
-	case done > 0: // a work queue with a success behind it starts no more
-		want = 0
-	}
-	return max(want, 0)
-}
-
-func finished(j *batchv1.Job) bool {
-	return slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
-		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
-	})
-}
-
-// pod is what the controller's pods have in common.
-func (c *controller) pod(hash string) *corev1.Pod {
-	p := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: c.template.ObjectMeta, Spec: c.template.Spec}
-	yes := true
-	p.Name, p.GenerateName, p.Namespace = "", "", c.id.namespace
-	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: c.apiVersion, Kind: c.id.kind, Name: c.id.name, UID: c.meta.UID, Controller: &yes}}
-	if _, ok := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" && !ok {
-		with := map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: hash}
-		for k, v := range p.Labels {
-			with[k] = v
-		}
-		p.Labels = with
-	}
-	p.Status = corev1.PodStatus{Phase: corev1.PodPending}
-	return p
-}
-
-// numbers lists which "<name>-<number>" the pods of the input have, by namespace and name.
-func (b *builder) numbers() map[[2]string][]int {
-	wanted := map[[2]string]bool{}
-	for _, c := range b.controllers {
-		wanted[[2]string{c.id.namespace, c.id.name}] = true
-	}
-	for _, c := range b.cronJobs {
-		wanted[[2]string{c.Namespace, c.Name}] = true
-	}
-	numbers := map[[2]string][]int{}
-	for _, p := range b.snapshot.Pods {
-		dash := strings.LastIndexByte(p.Name, '-')
-		if dash < 0 {
-			continue
-		}
-		key := [2]string{p.Namespace, p.Name[:dash]}
-		n, err := strconv.Atoi(p.Name[dash+1:])
-		if err == nil && wanted[key] && strconv.Itoa(n) == p.Name[dash+1:] {
-			numbers[key] = append(numbers[key], n)
-		}
-	}
-	for _, list := range numbers {
-		slices.Sort(list)
-	}
-	return numbers
-}
-
-// ownership knows which controller stands behind which object.
-type ownership struct {
-	present map[identity]bool
-	parent  map[identity]identity // ReplicaSet to Deployment, where both are present
-	hash    map[identity]string   // the pod-template-hash of a Deployment's newest ReplicaSet
-}
-
-func (b *builder) ownership() *ownership {
-	o := &ownership{present: map[identity]bool{}, parent: map[identity]identity{}, hash: map[identity]string{}}
-	for _, c := range b.controllers {
-		o.present[c.id] = true
-	}
-	for _, c := range b.cronJobs {
-		o.present[identity{"CronJob", c.Namespace, c.Name}] = true
-	}
-	newest := map[identity]int{}
-	for _, c := range b.controllers {
-		ref := metav1.GetControllerOf(c.meta)
-		if c.id.kind != "ReplicaSet" || ref == nil {
-			continue
-		}
-		parent := identity{ref.Kind, c.id.namespace, ref.Name}
-		if ref.Kind != "Deployment" || !o.present[parent] {
-			continue
-		}
-		o.parent[c.id] = parent
-		revision, _ := strconv.Atoi(c.meta.Annotations["deployment.kubernetes.io/revision"])
-		if hash := c.meta.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" && (o.hash[parent] == "" || revision > newest[parent]) {
-			o.hash[parent], newest[parent] = hash, revision
-		}
-	}
-	return o
-}
-
-// above is the controller that an object's pods are counted for: its own Deployment if there is one.
-func (o *ownership) above(id identity) identity {
-	if parent, ok := o.parent[id]; ok {
-		return parent
-	}
-	return id
-}
-
-// of is the controller that a pod is counted for, if one is present.
-func (o *ownership) of(p *corev1.Pod) (identity, bool) {
-	ref := metav1.GetControllerOf(p)
-	if ref == nil {
-		return identity{}, false
-	}
-	id := identity{ref.Kind, p.Namespace, ref.Name}
-	if o.present[id] {
-		return o.above(id), true
-	}
-	switch ref.Kind {
-	case "ReplicaSet": // named "<deployment>-<hash>", the hash being on the pod
-		hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
-		if name, ok := strings.CutSuffix(ref.Name, "-"+hash); ok && hash != "" {
-			id = identity{"Deployment", p.Namespace, name}
-		}
-	case "Job": // named "<cronjob>-<minutes since 1970>"
-		if dash := strings.LastIndexByte(ref.Name, '-'); dash > 0 {
-			if _, err := strconv.Atoi(ref.Name[dash+1:]); err == nil {
-				id = identity{"CronJob", p.Namespace, ref.Name[:dash]}
+// Numbers yields the number of each pod, ascending. They start at 0, or at the first ordinal of a StatefulSet, and leave
+// out those that pods of the input have.
+func (w *Workload) Numbers() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		taken := w.taken
+		for left, n := w.count, w.first; left > 0; n++ {
+			if len(taken) > 0 && taken[0] == n {
+				taken = taken[1:]
+				continue
+			}
+			left--
+			if !yield(n) {
+				return
 			}
 		}
 	}
-	return id, o.present[id]
+}
+
+// PodName is the name of the pod with that number: "<controller>-<number>".
+func (w *Workload) PodName(number int) string { return w.Name + "-" + strconv.Itoa(number) }
+
+// Pods yields the pods by ascending number; each is a new struct that shares all but its name with Template.
+func (w *Workload) Pods() iter.Seq[*corev1.Pod] {
+	return func(yield func(*corev1.Pod) bool) {
+		for n := range w.Numbers() {
+			pod := *w.Template
+			pod.Name = w.PodName(n)
+			pod.Spec.Volumes = w.volumes(pod.Name)
+			if !yield(&pod) {
+				return
+			}
+		}
+	}
+}
+
+// volumes are those of the template, with the claims that the pod would find.
+func (w *Workload) volumes(pod string) []corev1.Volume {
+	volumes, copied := w.Template.Spec.Volumes, false
+	for _, c := range w.claims {
+		name := c.template + "-" + pod
+		if !w.present[name] {
+			continue
+		}
+		if !copied {
+			volumes, copied = slices.Clone(volumes), true
+		}
+		volumes[c.volume].VolumeSource = corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+		}
+	}
+	return volumes
 }

@@ -1,0 +1,218 @@
+package manifests_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+)
+
+func parse(t *testing.T, text string) *manifests.Snapshot {
+	t.Helper()
+	s, err := manifests.Parse([]manifests.File{{Name: "x.yaml", Data: []byte(text)}}, nil)
+	require.NoError(t, err)
+	return s
+}
+
+func TestReadDirectoryAndStdin(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	pod := func(name string) string {
+		return `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `"},"spec":{"containers":[{}]}}`
+	}
+	write("b.yaml", pod("b"))
+	write("a.JSON", pod("a"))
+	write("c.yml", pod("c"))
+	write("notes.txt", "not a manifest")
+	write("below/d.yaml", pod("d"))
+	s, err := manifests.Read([]string{"-", dir}, &manifests.Options{Stdin: strings.NewReader(pod("in"))})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"default/a", "default/b", "default/c", "default/in"}, names(s.Pods))
+	at, ok := s.Position("Pod", "default", "b")
+	assert.True(t, ok)
+	assert.Equal(t, filepath.Join(dir, "b.yaml")+":1", at.String())
+	_, ok = s.Position("Pod", "default", "d")
+	assert.False(t, ok)
+}
+
+func TestDuplicateNamesBothFiles(t *testing.T) {
+	pod := []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{}]}\n")
+	_, err := manifests.Parse([]manifests.File{{Name: "a.yaml", Data: pod}, {Name: "b.yaml", Data: append([]byte("\n# again\n"), pod...)}}, nil)
+	assert.EqualError(t, err, "b.yaml:3: Pod default/web: metadata.name: the object is there twice, first at a.yaml:1")
+}
+
+// TestOrderDoesNotMatter reads all valid manifests that can stand together, shuffled and on one core and two.
+func TestOrderDoesNotMatter(t *testing.T) {
+	var documents []string
+	for _, name := range []string{
+		"deployment-live", "deployment-without-replicasets", "statefulset", "jobs", "cronjobs", "storage", "overlay",
+		"provisioner-every-field", "priorities", "replicaset-and-controller", "daemonset", "nodeclaim-live",
+	} {
+		body, _ := wanted(t, "testdata/valid/"+name+".yaml")
+		documents = append(documents, strings.Split(string(body), "\n---\n")...)
+	}
+	want := ""
+	rng := rand.New(rand.NewPCG(1, 2))
+	for round := range 20 {
+		runtime.GOMAXPROCS(1 + round%2)
+		rng.Shuffle(len(documents), func(i, j int) { documents[i], documents[j] = documents[j], documents[i] })
+		s := parse(t, strings.Join(documents, "\n---\n"))
+		for i := range s.NodeClasses {
+			s.NodeClasses[i].Position = manifests.Position{}
+		}
+		got, err := json.Marshal([]any{describe(s), s.Pods, s.Workloads, s.NodePools})
+		require.NoError(t, err)
+		if want == "" {
+			want = string(got)
+		}
+		require.Equal(t, want, string(got))
+	}
+	runtime.GOMAXPROCS(runtime.NumCPU())
+}
+
+// TestLargeList reads an export that is cut into its items, and one whose look misleads the cut.
+func TestLargeList(t *testing.T) {
+	const n = 1000
+	s := parse(t, string(podList(n)))
+	assert.Len(t, s.Pods, n)
+	at, _ := s.Position("Pod", "shop", "web-1")
+	assert.Equal(t, "x.yaml:28", at.String())
+
+	misleading := strings.Replace(string(podList(n)), "  metadata:\n    name: web-7\n", "  metadata:\n    annotations: {note: \"one\n- two\"}\n    name: web-7\n", 1)
+	s = parse(t, misleading)
+	require.Len(t, s.Pods, n)
+	i := slices.IndexFunc(s.Pods, func(p *corev1.Pod) bool { return p.Name == "web-7" })
+	assert.Equal(t, "one - two", s.Pods[i].Annotations["note"])
+
+	anchored := strings.Replace(string(podList(n)), "cpu: 250m", "cpu: &cpu 250m", 1)
+	anchored = strings.Replace(anchored, "cpu: 250m", "cpu: *cpu", 1)
+	require.Len(t, parse(t, anchored).Pods, n)
+
+	wrong := strings.Replace(string(podList(n)), "  spec:\n    containers:", "  spec:\n    container:", 1)
+	_, err := manifests.Parse([]manifests.File{{Name: "x.yaml", Data: []byte(wrong)}}, nil)
+	require.Error(t, err)
+	assert.Contains(t, err.Error(), `x.yaml:12: Pod shop/web-0: spec.container: unknown field "container": did you mean "containers"?`)
+}
+
+func TestWorkloadShares(t *testing.T) {
+	s := parse(t, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop, uid: d-1}
+spec:
+  replicas: 1000000
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main}]}
+`)
+	require.Len(t, s.Workloads, 1)
+	w := s.Workloads[0]
+	assert.Equal(t, 1_000_000, s.CountPods())
+	count := 0
+	for p := range w.Pods() {
+		if count++; count == 1 {
+			assert.Equal(t, "web-0", p.Name)
+			assert.Equal(t, "shop", p.Namespace)
+			assert.Equal(t, "web", p.OwnerReferences[0].Name)
+			assert.Same(t, &w.Template.Spec.Containers[0], &p.Spec.Containers[0])
+		}
+		if count == 10 {
+			break
+		}
+	}
+	assert.Empty(t, w.Template.Name)
+}
+
+// TestNewestReplicaSetNamesTheHash lets the pods to come carry the hash that selectors with matchLabelKeys ask for.
+func TestNewestReplicaSetNamesTheHash(t *testing.T) {
+	body, _ := wanted(t, "testdata/valid/deployment-live.yaml")
+	s := parse(t, string(body))
+	require.Len(t, s.Workloads, 1)
+	assert.Equal(t, map[string]string{"app": "web", "pod-template-hash": "6d4b75cb6d"}, s.Workloads[0].Template.Labels)
+}
+
+func TestStatefulSetVolumes(t *testing.T) {
+	s := parse(t, `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      containers: [{name: main}]
+      volumes: [{name: data, emptyDir: {}}, {name: tmp, emptyDir: {}}]
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 10Gi}}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data-db-1}
+spec: {volumeName: pv-1}
+`)
+	all := pods(s)
+	require.Len(t, all, 2)
+	require.Len(t, all[0].Spec.Volumes, 2)
+	assert.Equal(t, "tmp", all[0].Spec.Volumes[0].Name)
+	require.NotNil(t, all[0].Spec.Volumes[1].Ephemeral)
+	assert.Equal(t, "fast", *all[0].Spec.Volumes[1].Ephemeral.VolumeClaimTemplate.Spec.StorageClassName)
+	require.NotNil(t, all[1].Spec.Volumes[1].PersistentVolumeClaim)
+	assert.Equal(t, "data-db-1", all[1].Spec.Volumes[1].PersistentVolumeClaim.ClaimName)
+	assert.Nil(t, all[1].Spec.Volumes[1].Ephemeral)
+}
+
+func TestMaxPods(t *testing.T) {
+	text := []byte("{apiVersion: v1, kind: ReplicationController, metadata: {name: a}, spec: {replicas: 11, template: {spec: {containers: [{}]}}}}")
+	_, err := manifests.Parse([]manifests.File{{Name: "x.yaml", Data: text}}, &manifests.Options{MaxPods: 10})
+	require.Error(t, err)
+	assert.Contains(t, err.Error(), "asks for 11 pods")
+	_, err = manifests.Parse([]manifests.File{{Name: "x.yaml", Data: text}}, &manifests.Options{MaxPods: 11})
+	require.NoError(t, err)
+}
+
+type fieldError struct{ path, detail string }
+
+func (e *fieldError) Error() string           { return "class: " + e.path + ": " + e.detail }
+func (e *fieldError) Field() (string, string) { return e.path, e.detail }
+
+// TestClassDecoder shows that a decoder's errors are reported at their lines.
+func TestClassDecoder(t *testing.T) {
+	text := "apiVersion: example.com/v1\nkind: TestNodeClass\nmetadata: {name: a}\nspec:\n  size: big\n"
+	files := []manifests.File{{Name: "x.yaml", Data: []byte(text)}}
+	s, err := manifests.Parse(files, nil)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"skipped 1 object of other kinds: TestNodeClass 1"}, s.Notes)
+
+	good := func(raw json.RawMessage) (any, error) { return len(raw), nil }
+	s, err = manifests.Parse(files, &manifests.Options{Classes: map[string]manifests.ClassDecoder{"TestNodeClass": good}})
+	require.NoError(t, err)
+	require.Len(t, s.NodeClasses, 1)
+	assert.JSONEq(t, `{"apiVersion":"example.com/v1","kind":"TestNodeClass","metadata":{"name":"a"},"spec":{"size":"big"}}`, string(s.NodeClasses[0].Raw))
+	assert.Equal(t, len(s.NodeClasses[0].Raw), s.NodeClasses[0].Value)
+	assert.Equal(t, "example.com/v1", s.NodeClasses[0].APIVersion)
+
+	bad := func(json.RawMessage) (any, error) {
+		return nil, errors.Join(&fieldError{"spec.size", "want a number"}, fmt.Errorf("it is too old"))
+	}
+	_, err = manifests.Parse(files, &manifests.Options{Classes: map[string]manifests.ClassDecoder{"TestNodeClass": bad}})
+	assert.EqualError(t, err, "x.yaml:1: TestNodeClass a: it is too old\nx.yaml:5: TestNodeClass a: spec.size: want a number")
+}
