@@ -68,12 +68,29 @@ func (in *Instance) indexLabels(key string) *labelIndex {
 	for n, node := range p.Nodes {
 		x.nodes[n] = x.intern(said(node.Provides))
 	}
-	for _, r := range x.distinct {
-		if _, single := r.Single(); !single && !r.Equal(absent) && !r.IsImpossible() {
-			x.open = true
+	x.open = x.leavesOpen(p.Types)
+	return x
+}
+
+// leavesOpen reports whether some offering, type and offering taken together, has more than one value for the key.
+func (x *labelIndex) leavesOpen(types []Type) bool {
+	absent := requirements.DoesNotExist(x.key)
+	several := make([]bool, len(x.distinct))
+	for i, r := range x.distinct {
+		_, single := r.Single()
+		several[i] = !single && !r.Equal(absent) && !r.IsImpossible()
+	}
+	for t := range types {
+		if x.offerings[t] == nil && len(types[t].Offerings) > 0 && several[x.types[t]] {
+			return true
+		}
+		for _, id := range x.offerings[t] {
+			if several[id] {
+				return true
+			}
 		}
 	}
-	return x
+	return false
 }
 
 func (in *Instance) compileProfiles() {

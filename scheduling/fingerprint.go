@@ -62,11 +62,10 @@ func (f *fingerprint) of(p *corev1.Pod) []byte {
 		f.text(t.Value)
 		f.text(string(t.Effect))
 	}
-	if s.Affinity != nil {
-		f.json(s.Affinity)
-	}
-	if len(s.TopologySpreadConstraints) > 0 {
-		f.json(s.TopologySpreadConstraints)
+	f.affinity(s.Affinity)
+	f.number(int64(len(s.TopologySpreadConstraints)))
+	for i := range s.TopologySpreadConstraints {
+		f.spread(&s.TopologySpreadConstraints[i])
 	}
 	f.number(int64(len(s.Volumes)))
 	for i := range s.Volumes {
@@ -173,13 +172,98 @@ func sortedKeys(m map[string]string) []string {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// json is for what few pods have and few fields decide: the shape of affinity and of spreads.
+// json is for what few pods have.
 func (f *fingerprint) json(v any) {
 	text, err := json.Marshal(v)
 	if err != nil { // these types always marshal
 		panic(err)
 	}
 	f.buf = append(f.buf, text...)
+}
+
+func (f *fingerprint) spread(t *corev1.TopologySpreadConstraint) {
+	f.number(int64(t.MaxSkew))
+	f.text(t.TopologyKey)
+	f.text(string(t.WhenUnsatisfiable))
+	f.selector(t.LabelSelector)
+	f.optional(t.MinDomains)
+	f.policy(t.NodeAffinityPolicy)
+	f.policy(t.NodeTaintsPolicy)
+	f.texts(t.MatchLabelKeys)
+}
+
+func (f *fingerprint) optional(n *int32) {
+	if n == nil {
+		f.text("-")
+		return
+	}
+	f.number(int64(*n))
+}
+
+func (f *fingerprint) policy(p *corev1.NodeInclusionPolicy) {
+	if p == nil {
+		f.text("")
+		return
+	}
+	f.text(string(*p))
+}
+
+func (f *fingerprint) texts(list []string) {
+	f.number(int64(len(list)))
+	for _, s := range list {
+		f.text(s)
+	}
+}
+
+func (f *fingerprint) selector(s *metav1.LabelSelector) {
+	if s == nil {
+		f.number(-1)
+		return
+	}
+	f.mapping(s.MatchLabels)
+	f.number(int64(len(s.MatchExpressions)))
+	for i := range s.MatchExpressions {
+		f.text(s.MatchExpressions[i].Key)
+		f.text(string(s.MatchExpressions[i].Operator))
+		f.texts(s.MatchExpressions[i].Values)
+	}
+}
+
+func (f *fingerprint) affinity(a *corev1.Affinity) {
+	if a == nil {
+		f.text("-")
+		return
+	}
+	if a.NodeAffinity != nil {
+		f.json(a.NodeAffinity)
+	}
+	if a.PodAffinity != nil {
+		f.podTerms(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	f.text("|")
+	if a.PodAntiAffinity != nil {
+		f.podTerms(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+}
+
+func (f *fingerprint) podTerms(hard []corev1.PodAffinityTerm, soft []corev1.WeightedPodAffinityTerm) {
+	term := func(t *corev1.PodAffinityTerm) {
+		f.text(t.TopologyKey)
+		f.selector(t.LabelSelector)
+		f.selector(t.NamespaceSelector)
+		f.texts(t.Namespaces)
+		f.texts(t.MatchLabelKeys)
+		f.texts(t.MismatchLabelKeys)
+	}
+	f.number(int64(len(hard)))
+	for i := range hard {
+		term(&hard[i])
+	}
+	f.number(int64(len(soft)))
+	for i := range soft {
+		f.number(int64(soft[i].Weight))
+		term(&soft[i].PodAffinityTerm)
+	}
 }
 
 // usedLabels collects the label keys that any selector of these pods mentions.
