@@ -231,6 +231,11 @@ func (c *cluster) scheduler(ctx context.Context, opts []scheduling.Options) (*sc
 	var pods []*corev1.Pod
 	var refused []Unplaced
 	for _, pod := range c.pods {
+		if len(pod.Spec.SchedulingGates) > 0 {
+			// Karpenter looks only at pods that kube-scheduler has tried, and it does not try these.
+			refused = append(refused, Unplaced{Pod: nameOf(pod), Err: errors.New("the pod has scheduling gates")})
+			continue
+		}
 		if err := provisioner.Validate(ctx, pod); err != nil {
 			refused = append(refused, Unplaced{Pod: nameOf(pod), Err: err})
 			continue

@@ -1,0 +1,138 @@
+package scenario
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	appsdefaults "k8s.io/kubernetes/pkg/apis/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joinery-sdk/joinery/examples/judges/karpenter"
+	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
+)
+
+// Scenario is a cluster and what is to be provisioned for it. Objects are as a user would write them: not defaulted, with
+// kind and namespace.
+type Scenario struct {
+	// Seed is what Generate drew it from.
+	Seed uint64
+	// Catalogue is what every pool may buy.
+	Catalogue []Type
+
+	NodePools  []*karpv1.NodePool
+	DaemonSets []*appsv1.DaemonSet
+	// Pods are pending; Running have a spec.nodeName.
+	Pods, Running []*corev1.Pod
+	Nodes         []*corev1.Node
+
+	CSINodes        []*storagev1.CSINode
+	CSIDrivers      []*storagev1.CSIDriver
+	StorageClasses  []*storagev1.StorageClass
+	PVs             []*corev1.PersistentVolume
+	PVCs            []*corev1.PersistentVolumeClaim
+	Namespaces      []*corev1.Namespace
+	PriorityClasses []*schedulingv1.PriorityClass
+}
+
+// String names the seed and counts the objects.
+func (s Scenario) String() string {
+	return fmt.Sprintf("seed %d: %d pods, %d pools, %d types, %d nodes with %d running pods, %d daemonsets, %d claims",
+		s.Seed, len(s.Pods), len(s.NodePools), len(s.Catalogue), len(s.Nodes), len(s.Running), len(s.DaemonSets), len(s.PVCs))
+}
+
+// Objects returns all objects but the catalogue, those that others refer to first.
+func (s Scenario) Objects() []client.Object {
+	var all []client.Object
+	collect(&all, s.Namespaces)
+	collect(&all, s.PriorityClasses)
+	collect(&all, s.StorageClasses)
+	collect(&all, s.CSIDrivers)
+	collect(&all, s.PVs)
+	collect(&all, s.PVCs)
+	collect(&all, s.NodePools)
+	collect(&all, s.Nodes)
+	collect(&all, s.CSINodes)
+	collect(&all, s.DaemonSets)
+	collect(&all, s.Running)
+	collect(&all, s.Pods)
+	return all
+}
+
+func collect[T client.Object](all *[]client.Object, list []T) {
+	for _, o := range list {
+		*all = append(*all, o)
+	}
+}
+
+// YAML returns the objects as one file of manifests. The catalogue is apart: CatalogueJSON.
+func (s Scenario) YAML() ([]byte, error) {
+	var out bytes.Buffer
+	for _, o := range s.Objects() {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return nil, fmt.Errorf("scenario: %s %q: %w", o.GetObjectKind().GroupVersionKind().Kind, o.GetName(), err)
+		}
+		out.WriteString("---\n")
+		out.Write(text)
+	}
+	return out.Bytes(), nil
+}
+
+// Cluster returns what kube-scheduler knows before anything is planned, not admitted yet.
+func (s Scenario) Cluster() kubejudge.Scenario {
+	return kubejudge.Scenario{
+		Nodes: s.Nodes, Running: s.Running, Pods: s.Pods, CSINodes: s.CSINodes, CSIDrivers: s.CSIDrivers,
+		StorageClasses: s.StorageClasses, PVs: s.PVs, PVCs: s.PVCs, Namespaces: s.Namespaces, PriorityClasses: s.PriorityClasses,
+	}
+}
+
+// Planned returns the cluster with the nodes that a plan opens, and the whole order of binding: the daemonset pods that
+// their controller makes for old and new nodes, then the plan's. A daemonset pod that an old node has no room for even
+// before anything is planned is left out, for no plan is to blame for it. csi are the attach limits that the plan assumed
+// of its nodes.
+func (s Scenario) Planned(ctx context.Context, nodes []*corev1.Node, csi []*storagev1.CSINode, plan []kubejudge.Binding) (kubejudge.Scenario, []kubejudge.Binding, error) {
+	c := s.Cluster()
+	daemons, first := kubejudge.Daemons(s.DaemonSets, c.Nodes, s.Running)
+	c.Pods = daemons
+	held, err := kubejudge.Judge(ctx, c, first)
+	if err != nil {
+		return kubejudge.Scenario{}, nil, fmt.Errorf("scenario: %w", err)
+	}
+	fresh, second := kubejudge.Daemons(s.DaemonSets, nodes, nil)
+	c.Nodes = slices.Concat(c.Nodes, nodes)
+	c.CSINodes = slices.Concat(c.CSINodes, csi)
+	c.Pods = slices.Concat(daemons, fresh, s.Pods)
+	return c, slices.Concat(held.Accepted, second, plan), nil
+}
+
+// Karpenter returns the same scenario, admitted, as Karpenter reads it.
+func (s Scenario) Karpenter(ctx context.Context) (karpenter.Input, error) {
+	c, err := kubejudge.Admit(ctx, s.Cluster())
+	if err != nil {
+		return karpenter.Input{}, fmt.Errorf("scenario: %w", err)
+	}
+	in := karpenter.Input{
+		Pods: c.Pods, NodePools: s.NodePools, InstanceTypes: map[string][]*cloudprovider.InstanceType{},
+		Nodes: c.Nodes, Running: c.Running, CSINodes: c.CSINodes, StorageClasses: c.StorageClasses,
+		PVs: c.PVs, PVCs: c.PVCs, Namespaces: c.Namespaces, WellKnownLabels: WellKnownLabels(),
+	}
+	for _, d := range s.DaemonSets {
+		d = d.DeepCopy()
+		appsdefaults.SetObjectDefaults_DaemonSet(d) // a port without a protocol is TCP
+		in.DaemonSets = append(in.DaemonSets, d)
+	}
+	types := InstanceTypes(s.Catalogue)
+	for _, p := range s.NodePools {
+		in.InstanceTypes[p.Name] = types
+	}
+	return in, nil
+}
