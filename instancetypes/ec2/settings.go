@@ -104,6 +104,12 @@ func (s Settings) Notes() []string {
 	return out
 }
 
+// Validate says what is wrong with the settings: every fault, joined, with its field.
+func (s Settings) Validate() error {
+	_, err := s.compile()
+	return err
+}
+
 // compiled is Settings in integers.
 type compiled struct {
 	Settings

@@ -94,7 +94,7 @@ func Encode(t Type) string {
 // Decode reads what Encode writes. The words after the name may come in any order.
 func Decode(text string) (Type, error) {
 	name, rest, _ := strings.Cut(text, " ")
-	t := Type{Description: describe.Description{Name: name, NetworkCards: 1, Virtualizations: hvm}}
+	t := Type{Description: describe.Description{Name: name, NetworkCards: 1, Virtualizations: []string{"hvm"}}}
 	interfaces := int64(-1)
 	p := parser{}
 	for rest != "" {
@@ -171,9 +171,6 @@ func Decode(text string) (Type, error) {
 	}
 	return t, nil
 }
-
-// hvm is shared by nearly every type; nobody writes to a description's slices.
-var hvm = []string{"hvm"}
 
 // parser keeps the first error, so that a line can be read without a check at every word.
 type parser struct{ err error }

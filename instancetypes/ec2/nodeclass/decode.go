@@ -1,0 +1,110 @@
+package nodeclass
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// wireObject is a node class before its version is known.
+type wireObject struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Metadata   json.RawMessage `json:"metadata"`
+	Spec       json.RawMessage `json:"spec"`
+	Status     json.RawMessage `json:"status"`
+}
+
+// versions maps "apiVersion kind" to the function that reads the spec.
+func versions() map[string]func(*report, json.RawMessage) NodeClass {
+	return map[string]func(*report, json.RawMessage) NodeClass{
+		"karpenter.k8s.aws/v1alpha1 AWSNodeTemplate": (*report).template,
+		"karpenter.k8s.aws/v1beta1 EC2NodeClass":     (*report).beta,
+		"karpenter.k8s.aws/v1 EC2NodeClass":          (*report).v1,
+	}
+}
+
+// Decode reads an AWSNodeTemplate (karpenter.k8s.aws/v1alpha1) or an EC2NodeClass (v1beta1, v1) from JSON, fills in the
+// defaults of its version and validates it as the version's webhook and schema do. The error joins one [*FieldError] for
+// each fault; the class is then of no use.
+func Decode(raw json.RawMessage) (NodeClass, error) {
+	r := &report{object: "node class"}
+	// The name first, for the faults' sake; what is wrong with it shows below.
+	var head struct {
+		Kind     string
+		Metadata struct{ Name string }
+	}
+	_ = json.Unmarshal(raw, &head)
+	if head.Kind != "" {
+		r.object = head.Kind
+	}
+	if head.Metadata.Name != "" {
+		r.object += " " + head.Metadata.Name
+	}
+	var o wireObject
+	r.strict("", raw, &o)
+	if err := r.err(); err != nil {
+		return NodeClass{}, err
+	}
+	if head.Metadata.Name == "" {
+		r.bad("metadata.name", "missing: want a text")
+	}
+	read, ok := versions()[o.APIVersion+" "+o.Kind]
+	if !ok {
+		hint := ""
+		if near, ok := requirements.Nearest(o.Kind, []string{"AWSNodeTemplate", "EC2NodeClass"}); ok {
+			hint = fmt.Sprintf(" (did you mean %q?)", near)
+		}
+		r.bad("apiVersion", "%q %q: want AWSNodeTemplate of karpenter.k8s.aws/v1alpha1 or EC2NodeClass of karpenter.k8s.aws/v1beta1 or v1%s", o.APIVersion, o.Kind, hint)
+		return NodeClass{}, r.err()
+	}
+	if len(o.Spec) == 0 {
+		o.Spec = json.RawMessage("{}")
+	}
+	c := read(r, o.Spec)
+	c.Kind, c.APIVersion, c.Name = o.Kind, o.APIVersion, head.Metadata.Name
+	c.Status = status(o.Status)
+	if err := r.err(); err != nil {
+		return NodeClass{}, err
+	}
+	return c, nil
+}
+
+// DecodeProvider reads the inline provider of a Provisioner karpenter.sh/v1alpha5, which is an AWSNodeTemplate without
+// user data, image selector and detailed monitoring. Paths of faults start with spec.provider.
+func DecodeProvider(raw json.RawMessage) (NodeClass, error) {
+	r := &report{object: "Provisioner"}
+	var w wireProvider
+	r.strict("spec.provider", raw, &w)
+	c := r.aws("spec.provider", w.template())
+	c.Kind = "Provisioner"
+	if err := r.err(); err != nil {
+		return NodeClass{}, err
+	}
+	return c, nil
+}
+
+// status takes from a live object what planning can use; whatever else a controller writes there is its own business.
+func status(raw json.RawMessage) Status {
+	var w struct {
+		Subnets         []struct{ ID, Zone, ZoneID string }
+		SecurityGroups  []struct{ ID string }
+		AMIs            []struct{ ID string }
+		InstanceProfile string
+	}
+	if len(raw) == 0 || json.Unmarshal(raw, &w) != nil {
+		return Status{}
+	}
+	s := Status{InstanceProfile: w.InstanceProfile}
+	for _, n := range w.Subnets {
+		s.Subnets = append(s.Subnets, Subnet(n))
+	}
+	for _, g := range w.SecurityGroups {
+		s.SecurityGroups = append(s.SecurityGroups, g.ID)
+	}
+	for _, a := range w.AMIs {
+		s.AMIs = append(s.AMIs, a.ID)
+	}
+	return s
+}

@@ -1,0 +1,112 @@
+package nodeclass
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+)
+
+// Kubelet is the kubelet configuration of an EC2NodeClass v1. Nil and empty mean default.
+type Kubelet struct {
+	ClusterDNS                                              []string
+	MaxPods, PodsPerCore                                    *int32
+	KubeReserved, SystemReserved                            corev1.ResourceList
+	EvictionHard, EvictionSoft, EvictionSoftGracePeriod     map[string]string
+	EvictionMaxPodGracePeriod                               *int32
+	ImageGCHighThresholdPercent, ImageGCLowThresholdPercent *int32
+	CPUCFSQuota                                             *bool
+}
+
+func (k Kubelet) settings() ec2.Kubelet {
+	return ec2.Kubelet{MaxPods: k.MaxPods, PodsPerCore: k.PodsPerCore, KubeReserved: k.KubeReserved, SystemReserved: k.SystemReserved,
+		EvictionHard: k.EvictionHard, EvictionSoft: k.EvictionSoft}
+}
+
+// wireKubelet is the block as it is written.
+type wireKubelet struct {
+	ClusterDNS                  []string            `json:"clusterDNS"`
+	MaxPods                     *int32              `json:"maxPods"`
+	PodsPerCore                 *int32              `json:"podsPerCore"`
+	KubeReserved                map[string]quantity `json:"kubeReserved"`
+	SystemReserved              map[string]quantity `json:"systemReserved"`
+	EvictionHard                map[string]string   `json:"evictionHard"`
+	EvictionSoft                map[string]string   `json:"evictionSoft"`
+	EvictionSoftGracePeriod     map[string]string   `json:"evictionSoftGracePeriod"`
+	EvictionMaxPodGracePeriod   *int32              `json:"evictionMaxPodGracePeriod"`
+	ImageGCHighThresholdPercent *int32              `json:"imageGCHighThresholdPercent"`
+	ImageGCLowThresholdPercent  *int32              `json:"imageGCLowThresholdPercent"`
+	CPUCFSQuota                 *bool               `json:"cpuCFSQuota"`
+}
+
+func (w *wireKubelet) kubelet(r *report) *Kubelet {
+	if w == nil {
+		return nil
+	}
+	const at = "spec.kubelet."
+	k := &Kubelet{ClusterDNS: w.ClusterDNS, MaxPods: w.MaxPods, PodsPerCore: w.PodsPerCore,
+		EvictionHard: w.EvictionHard, EvictionSoft: w.EvictionSoft, EvictionSoftGracePeriod: w.EvictionSoftGracePeriod,
+		EvictionMaxPodGracePeriod: w.EvictionMaxPodGracePeriod, ImageGCHighThresholdPercent: w.ImageGCHighThresholdPercent,
+		ImageGCLowThresholdPercent: w.ImageGCLowThresholdPercent, CPUCFSQuota: w.CPUCFSQuota}
+	r.least(at+"maxPods", w.MaxPods, 0)
+	r.least(at+"podsPerCore", w.PodsPerCore, 0)
+	k.KubeReserved = r.reserved(at+"kubeReserved", w.KubeReserved)
+	k.SystemReserved = r.reserved(at+"systemReserved", w.SystemReserved)
+	for _, block := range []struct {
+		name string
+		by   map[string]string
+	}{{"evictionHard", w.EvictionHard}, {"evictionSoft", w.EvictionSoft}, {"evictionSoftGracePeriod", w.EvictionSoftGracePeriod}} {
+		for _, signal := range slices.Sorted(maps.Keys(block.by)) {
+			r.oneOf(fmt.Sprintf("%s%s[%q]", at, block.name, signal), signal, "memory.available", "nodefs.available", "nodefs.inodesFree",
+				"imagefs.available", "imagefs.inodesFree", "pid.available")
+		}
+	}
+	for _, signal := range slices.Sorted(maps.Keys(w.EvictionSoft)) {
+		if _, ok := w.EvictionSoftGracePeriod[signal]; !ok {
+			r.bad(at+"evictionSoft", "%s has no evictionSoftGracePeriod", signal)
+		}
+	}
+	for _, signal := range slices.Sorted(maps.Keys(w.EvictionSoftGracePeriod)) {
+		if _, ok := w.EvictionSoft[signal]; !ok {
+			r.bad(at+"evictionSoftGracePeriod", "%s has no evictionSoft", signal)
+		}
+	}
+	r.percent(at+"imageGCHighThresholdPercent", w.ImageGCHighThresholdPercent)
+	r.percent(at+"imageGCLowThresholdPercent", w.ImageGCLowThresholdPercent)
+	if high, low := w.ImageGCHighThresholdPercent, w.ImageGCLowThresholdPercent; high != nil && low != nil && *high <= *low {
+		r.bad(at+"imageGCHighThresholdPercent", "%d: want more than imageGCLowThresholdPercent, %d", *high, *low)
+	}
+	// The thresholds' own text is checked by the package that computes with them.
+	if err := (ec2.Settings{Kubelet: k.settings()}).Validate(); err != nil {
+		r.bad("spec.kubelet", "%v", err)
+	}
+	return k
+}
+
+func (r *report) reserved(path string, by map[string]quantity) corev1.ResourceList {
+	if by == nil {
+		return nil
+	}
+	out := corev1.ResourceList{}
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		at := fmt.Sprintf("%s[%q]", path, name)
+		r.oneOf(at, name, "cpu", "memory", "ephemeral-storage", "pid")
+		out[corev1.ResourceName(name)] = by[name].Quantity
+	}
+	return out
+}
+
+func (r *report) least(path string, p *int32, low int32) {
+	if p != nil && *p < low {
+		r.bad(path, "%d: want %d or more", *p, low)
+	}
+}
+
+func (r *report) percent(path string, p *int32) {
+	if p != nil && (*p < 0 || *p > 100) {
+		r.bad(path, "%d: want 0 to 100", *p)
+	}
+}
