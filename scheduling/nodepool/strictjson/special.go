@@ -101,7 +101,7 @@ func betterQuantity(text string) (string, bool) {
 		{"cpu", ""}, {"cpus", ""}, {"core", ""}, {"cores", ""}, {"vcpu", ""}, {"milli", "m"}, {"millicores", "m"}, {"", ""},
 	}
 	for _, u := range units {
-		if strings.EqualFold(t[len(number):], u[0]) {
+		if number != "" && strings.EqualFold(t[len(number):], u[0]) {
 			better := number + u[1]
 			_, err := resource.ParseQuantity(better)
 			return better, err == nil && better != text
