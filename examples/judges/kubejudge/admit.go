@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 	corev1conversion "k8s.io/kubernetes/pkg/apis/core/v1"
 	podregistry "k8s.io/kubernetes/pkg/registry/core/pod"
+	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
 )
 
 // Admit returns the scenario as kube-scheduler, or any other reader of a cluster, would see it: pods defaulted and with
@@ -71,12 +73,14 @@ type admission struct {
 	priorities map[string]*schedulingv1.PriorityClass
 	global     *schedulingv1.PriorityClass
 	runtimes   map[string]*nodev1.RuntimeClass
+	limits     map[string][]*corev1.LimitRange // by namespace, each by name
 }
 
 func newAdmission(s *Scenario) *admission {
 	a := &admission{
 		priorities: make(map[string]*schedulingv1.PriorityClass, len(s.PriorityClasses)),
 		runtimes:   make(map[string]*nodev1.RuntimeClass, len(s.RuntimeClasses)),
+		limits:     map[string][]*corev1.LimitRange{},
 	}
 	for _, c := range s.PriorityClasses {
 		a.priorities[c.Name] = c
@@ -87,6 +91,15 @@ func newAdmission(s *Scenario) *admission {
 	}
 	for _, c := range s.RuntimeClasses {
 		a.runtimes[c.Name] = c
+	}
+	for _, in := range s.LimitRanges {
+		l := in.DeepCopy()
+		corev1conversion.SetObjectDefaults_LimitRange(l)
+		ns := nameOf(l).Namespace
+		a.limits[ns] = append(a.limits[ns], l)
+	}
+	for _, list := range a.limits {
+		slices.SortFunc(list, func(a, b *corev1.LimitRange) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return a
 }
@@ -107,15 +120,22 @@ func (a *admission) admit(ctx context.Context, in *corev1.Pod) (*corev1.Pod, err
 		return nil, err
 	}
 	corev1conversion.SetObjectDefaults_Pod(pod)
-	if !hasLabelKeys(pod) {
+	limits := a.limits[pod.Namespace]
+	if !hasLabelKeys(pod) && len(limits) == 0 {
 		return pod, nil
 	}
 
-	// matchLabelKeys are folded into the selectors by the API server's pod strategy, which speaks the internal type.
+	// matchLabelKeys are folded into the selectors by the API server's pod strategy, and limit ranges applied by its
+	// admission plugin; both speak the internal type.
 	status := pod.Status
 	internal := &core.Pod{}
 	if err := corev1conversion.Convert_v1_Pod_To_core_Pod(pod, internal, nil); err != nil {
 		return nil, fmt.Errorf("pod %q: %w", key, err)
+	}
+	for _, l := range limits {
+		if err := limitranger.PodMutateLimitFunc(l, internal); err != nil {
+			return nil, fmt.Errorf("pod %q: LimitRange %q: %w", key, l.Name, err)
+		}
 	}
 	podregistry.Strategy.PrepareForCreate(ctx, internal)
 	out := &corev1.Pod{}

@@ -13,6 +13,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
@@ -68,6 +69,25 @@ func TestRuntimeClassOverheadCounts(t *testing.T) {
 	got, err := kubejudge.Judge(t.Context(), s, plan("web", "a1", "kata-0", "a1", "kata-1", "a1"))
 	require.NoError(t, err)
 	require.Len(t, got.Refused, 1, got.String())
+	assert.Equal(t, "NodeResourcesFit", got.Refused[0].Plugin)
+}
+
+func TestLimitRangesGiveRequests(t *testing.T) {
+	bare := func(p *corev1.Pod) { p.Spec.Containers[0].Resources = corev1.ResourceRequirements{} }
+	three := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}
+	s := kubejudge.Scenario{
+		Nodes: []*corev1.Node{node("a1", "a")},
+		Pods:  append(pods(2, "web", bare), pod("elsewhere", "web", bare, func(p *corev1.Pod) { p.Namespace = "shop" })),
+		LimitRanges: []*corev1.LimitRange{{
+			ObjectMeta: metav1.ObjectMeta{Name: "usual"},
+			Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Default: three}}},
+		}},
+	}
+	binds := append(plan("web-0", "a1"), kubejudge.Binding{Pod: types.NamespacedName{Namespace: "shop", Name: "elsewhere"}, Node: "a1"})
+	got, err := kubejudge.Judge(t.Context(), s, append(binds, plan("web-1", "a1")...))
+	require.NoError(t, err)
+	require.Len(t, got.Refused, 1, got.String())
+	assert.Equal(t, key("web-1"), got.Refused[0].Pod)
 	assert.Equal(t, "NodeResourcesFit", got.Refused[0].Plugin)
 }
 

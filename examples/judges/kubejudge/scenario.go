@@ -39,6 +39,9 @@ type Scenario struct {
 	Namespaces      []*corev1.Namespace
 	PriorityClasses []*schedulingv1.PriorityClass
 	RuntimeClasses  []*nodev1.RuntimeClass
+	// LimitRanges give requests and limits to containers of their namespace that have none. Pods that break them are
+	// judged all the same.
+	LimitRanges []*corev1.LimitRange
 }
 
 // Binding says that a pod goes to a node.

@@ -1,17 +1,24 @@
 package scenario_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/kubernetes/pkg/apis/core"
 	corev1conversion "k8s.io/kubernetes/pkg/apis/core/v1"
 	podregistry "k8s.io/kubernetes/pkg/registry/core/pod"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/joinery-sdk/joinery/examples/judges/karpenter"
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
@@ -143,6 +150,43 @@ func TestDimensionsCanBeLeftOut(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestManifestsReadBack decodes each document strictly into its own type, and asks Karpenter's validation about the pools.
+func TestManifestsReadBack(t *testing.T) {
+	kinds := map[string]func() client.Object{
+		"Namespace": func() client.Object { return &corev1.Namespace{} }, "PriorityClass": func() client.Object { return &schedulingv1.PriorityClass{} },
+		"StorageClass": func() client.Object { return &storagev1.StorageClass{} }, "CSIDriver": func() client.Object { return &storagev1.CSIDriver{} },
+		"PersistentVolume": func() client.Object { return &corev1.PersistentVolume{} }, "PersistentVolumeClaim": func() client.Object { return &corev1.PersistentVolumeClaim{} },
+		"NodePool": func() client.Object { return &karpv1.NodePool{} }, "Node": func() client.Object { return &corev1.Node{} },
+		"CSINode": func() client.Object { return &storagev1.CSINode{} }, "DaemonSet": func() client.Object { return &appsv1.DaemonSet{} },
+		"Pod": func() client.Object { return &corev1.Pod{} },
+	}
+	seen := map[string]bool{}
+	for seed := range uint64(10) {
+		s := scenario.Generate(seed, scenario.Options{Limits: true})
+		text, err := s.YAML()
+		require.NoError(t, err)
+		documents := strings.Split(string(text), "---\n")[1:]
+		require.Len(t, documents, len(s.Objects()))
+		for i, want := range s.Objects() {
+			kind := want.GetObjectKind().GroupVersionKind().Kind
+			require.Contains(t, kinds, kind)
+			seen[kind] = true
+			got := kinds[kind]()
+			require.NoError(t, yaml.UnmarshalStrict([]byte(documents[i]), got))
+			require.True(t, equality.Semantic.DeepEqual(want, got), "%s: %s %s", s, kind, want.GetName())
+		}
+		for _, p := range s.NodePools {
+			assert.NoError(t, p.DeepCopy().RuntimeValidate(t.Context()), s.String())
+		}
+		catalogue, err := scenario.CatalogueJSON(s.Catalogue)
+		require.NoError(t, err)
+		var back []scenario.Type
+		require.NoError(t, json.Unmarshal(catalogue, &back))
+		assert.True(t, equality.Semantic.DeepEqual(s.Catalogue, back))
+	}
+	assert.Len(t, seen, len(kinds))
 }
 
 // judgeKarpenter plans with Karpenter and judges the plan.
