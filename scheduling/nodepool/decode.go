@@ -33,10 +33,11 @@ func DecodeNode(n *strictjson.Node) (NodePool, error) {
 		Spec       json.RawMessage `json:"spec"`
 		Status     json.RawMessage `json:"status"`
 	}
-	var d strictjson.Decoder
-	if problems := d.Decode(n, &head); n.Kind != strictjson.Object {
-		return NodePool{}, Errors("", problems)
+	if n.Kind != strictjson.Object {
+		return NodePool{}, Errors("", []strictjson.Problem{{Detail: fmt.Sprintf("want an object, got %s", n.Kind)}})
 	}
+	var d strictjson.Decoder
+	d.Decode(n, &head) // its problems come up again when the version is known
 	var name string
 	if meta := n.Get("metadata"); meta != nil && meta.Get("name") != nil {
 		name = meta.Get("name").Text

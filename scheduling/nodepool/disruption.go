@@ -2,7 +2,6 @@ package nodepool
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -67,7 +66,7 @@ func (b Budget) Allowed(nodes int) int {
 	if !b.Percent {
 		return b.Nodes
 	}
-	return int(math.Ceil(float64(nodes) * float64(b.Nodes) / 100))
+	return (nodes*b.Nodes + 99) / 100
 }
 
 // Counts reports whether the budget limits disruption for that reason.
