@@ -348,14 +348,17 @@ func decimal(text string) string {
 	return literal
 }
 
+// float writes a floating-point number of YAML as JSON does. One with an exponent is written out, as the Kubernetes
+// project's YAML package does, since a quantity keeps the form in which it was written.
 func float(text string) (string, bool) {
 	plain := strings.TrimPrefix(strings.ReplaceAll(text, "_", ""), "+")
-	if json.Valid([]byte(plain)) {
+	if json.Valid([]byte(plain)) && !strings.ContainsAny(plain, "eE") {
 		return plain, true
 	}
 	f, err := strconv.ParseFloat(plain, 64)
 	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
 		return "0", false
 	}
-	return strconv.FormatFloat(f, 'g', -1, 64), true
+	literal, err := json.Marshal(f)
+	return string(literal), err == nil
 }
