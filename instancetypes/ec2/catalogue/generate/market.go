@@ -17,6 +17,7 @@ type market struct {
 	prices     map[string]string
 	list, date string // letter and date of the price list
 	older      map[string]listed
+	oldZones   map[string][]string // zone ids of types that are gone, by older descriptions' own account
 }
 
 func (m market) file() string {
@@ -67,18 +68,22 @@ func (m market) zones() map[string]string {
 	for zone, id := range m.zoneIDs() {
 		letters[id] = strings.TrimPrefix(zone, m.region)
 	}
-	for name, l := range m.older {
-		if !m.types[name].Retired || out[name] != "" {
+	for name, t := range m.types {
+		if !t.Retired || out[name] != "" {
 			continue
 		}
+		ids := m.older[name].zoneIDs
+		if len(ids) == 0 {
+			ids = m.oldZones[name]
+		}
 		var here []string
-		for _, id := range l.zoneIDs {
+		for _, id := range ids {
 			if letters[id] != "" {
 				here = append(here, letters[id])
 			}
 		}
 		slices.Sort(here)
-		out[name] = strings.Join(here, "")
+		out[name] = strings.Join(slices.Compact(here), "")
 	}
 	return out
 }

@@ -64,7 +64,7 @@ func run(ctx context.Context, out string) error {
 			}
 			described[name] = t
 		}
-		gives := []string{"descriptions and zones", "descriptions and zones of types launched later", "descriptions of retired types", "descriptions of types retired earlier"}[i]
+		gives := []string{"descriptions and zones", "descriptions and zones of types launched later", "descriptions of retired types, and their zones where i has none", "the same of types retired earlier"}[i]
 		wheels = append(wheels, w)
 		sources = append(sources, source{letter, "moto", version, w.hash, w.made.Format("2006-01-02"), gives})
 	}
@@ -108,7 +108,20 @@ func run(ctx context.Context, out string) error {
 	}
 	files := map[string]string{"types.txt": typesFile(described), "sources.txt": sourcesFile(sources)}
 	for _, region := range wheels[0].list(offeringsFolder + "/availability-zone") {
-		market := market{region: region, types: described, older: older[region]}
+		market := market{region: region, types: described, older: older[region], oldZones: map[string][]string{}}
+		for _, w := range slices.Backward(wheels[2:]) {
+			zones, err := offerings(w, "availability-zone-id", region)
+			if err != nil {
+				continue // the region is younger than the source
+			}
+			gone := map[string][]string{}
+			for _, id := range sortedKeys(zones) {
+				for _, name := range zones[id] {
+					gone[name] = append(gone[name], id)
+				}
+			}
+			maps.Copy(market.oldZones, gone)
+		}
 		for _, w := range wheels[:2] {
 			p, err := placements(w, region)
 			if err != nil {
