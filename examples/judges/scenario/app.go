@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -27,9 +28,8 @@ func (a *app) claims() bool {
 
 func (g *generator) drawApps() {
 	for left := g.options.Pods; left > 0; {
-		n := min(left, 1+g.r.IntN(1+g.r.IntN(max(g.options.Pods/5, 4))))
-		left -= n
-		a := app{name: fmt.Sprintf("app-%d", len(g.apps)), namespace: pick(g, "default", "default", "shop", "batch"), replicas: n}
+		n := 1 + g.r.IntN(1+g.r.IntN(max(g.options.Pods/5, 4)))
+		a := app{name: fmt.Sprintf("app-%d", len(g.apps)), namespace: pick(g, "default", "default", "shop", "batch")}
 		a.template = newPod(a.name, map[string]string{"app": a.name, labelTier: pick(g, "front", "middle", "back")})
 		a.template.Namespace = a.namespace
 		g.size(a.template)
@@ -37,8 +37,35 @@ func (g *generator) drawApps() {
 		g.domains(a.template)
 		g.friends(a.template)
 		g.extras(&a)
+		if a.template.Spec.SchedulingGates != nil {
+			n = min(n, 2)
+		}
+		if (a.template.Spec.Affinity != nil && apartByZone(a.template.Spec.Affinity.PodAntiAffinity) || a.shared != "") && g.chance(80) {
+			n = min(n, 4) // a hundred replicas that want a zone each, or one disk, say no more than four do
+		}
+		a.replicas = min(n, left)
+		left -= a.replicas
 		g.apps = append(g.apps, a)
 	}
+}
+
+func apartByZone(a *corev1.PodAntiAffinity) bool {
+	return a != nil && slices.ContainsFunc(a.RequiredDuringSchedulingIgnoredDuringExecution, func(t corev1.PodAffinityTerm) bool {
+		return t.TopologyKey == corev1.LabelTopologyZone
+	})
+}
+
+// teams are the values of the team label that some pool offers, or all three now and then or where none does.
+func (g *generator) teams() []string {
+	byPool := map[string][]string{"arm": {"mobile"}, "batch": {"batch"}, "zonal": {"shop"}, "starting": {"shop", "batch"}}
+	var teams []string
+	for _, p := range g.s.NodePools {
+		teams = append(teams, byPool[p.Name]...)
+	}
+	if len(teams) == 0 || g.chance(10) {
+		return []string{"shop", "batch", "mobile"}
+	}
+	return teams
 }
 
 // pod makes the next replica, with its own claims.
@@ -112,7 +139,7 @@ func (g *generator) where(p *corev1.Pod) {
 		case 1:
 			key, value = karpv1.CapacityTypeLabelKey, pick(g, karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand)
 		case 2:
-			key, value = labelTeam, pick(g, "shop", "batch", "mobile")
+			key, value = labelTeam, pick(g, g.teams()...)
 		case 3:
 			key, value = LabelFamily, pick(g, "c", "m", "r")
 		}
@@ -182,6 +209,9 @@ func (g *generator) domains(p *corev1.Pod) {
 			TopologyKey:       pick(g, corev1.LabelTopologyZone, corev1.LabelTopologyZone, corev1.LabelHostname, karpv1.CapacityTypeLabelKey, labelLane),
 			WhenUnsatisfiable: corev1.DoNotSchedule,
 			LabelSelector:     g.selects(p),
+		}
+		if lanes := slices.ContainsFunc(g.s.NodePools, func(p *karpv1.NodePool) bool { return p.Name == "lanes" }); c.TopologyKey == labelLane && !lanes && g.chance(90) {
+			c.TopologyKey = corev1.LabelTopologyZone
 		}
 		if !g.options.NoPreferences && g.chance(25) {
 			c.WhenUnsatisfiable = corev1.ScheduleAnyway
