@@ -9,8 +9,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
 )
 
-// budgets reads the budgets of v1beta1 and v1; a missing list is one budget of 10%.
-func (d *Disruption) budgets(r *nodespec.Report, path string, list *[]wireBudget, reasons bool) {
+// budgets reads the budgets of v1beta1 and v1; a missing list is one budget of 10%. further are reasons that the version
+// knows besides those of v1.
+func (d *Disruption) budgets(r *nodespec.Report, path string, list *[]wireBudget, further ...string) {
+	reasons := append([]string{string(Underutilized), string(Empty), string(Drifted)}, further...)
 	tenth := Budget{Nodes: 10, Percent: true}
 	if list == nil {
 		d.Budgets = []Budget{tenth}
@@ -27,11 +29,8 @@ func (d *Disruption) budgets(r *nodespec.Report, path string, list *[]wireBudget
 		if w.Nodes != nil {
 			b.nodes(r, at+".nodes", *w.Nodes)
 		}
-		if w.Reasons != nil && !reasons {
-			r.Add(at+".reasons", "unknown field \"reasons\": budgets have it since karpenter.sh/v1")
-		}
 		for j, reason := range w.Reasons {
-			if r.OneOf(fmt.Sprintf("%s.reasons[%d]", at, j), reason, string(Underutilized), string(Empty), string(Drifted)) {
+			if r.OneOf(fmt.Sprintf("%s.reasons[%d]", at, j), reason, reasons...) {
 				b.Reasons = append(b.Reasons, Reason(reason))
 			}
 		}

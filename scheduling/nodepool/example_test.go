@@ -110,3 +110,22 @@ func ExampleKubelet() {
 	fmt.Println(*p.Kubelet.MaxPods, p.Kubelet.PodsPerCore == nil)
 	// Output: 20 true
 }
+
+func ExamplePolicy() {
+	p, _ := nodepool.Decode([]byte(`{"apiVersion": "karpenter.sh/v1beta1", "kind": "NodePool", "metadata": {"name": "a"},
+		"spec": {"disruption": {"consolidationPolicy": "WhenUnderutilized"}}}`))
+	fmt.Println(p.Disruption.Policy)
+	// Output: WhenEmptyOrUnderutilized
+}
+
+func ExampleReason() {
+	b := nodepool.Budget{Reasons: []nodepool.Reason{nodepool.Drifted}}
+	fmt.Println(b.Counts(nodepool.Drifted), b.Counts(nodepool.Empty))
+	// Output: true false
+}
+
+func ExampleDefault() {
+	var linux nodepool.Default = nodepool.LinuxByDefault
+	fmt.Println(linux(nodepool.NodePool{}).Requirements)
+	// Output: kubernetes.io/os in (linux)
+}

@@ -55,8 +55,9 @@ type wireV1Beta1 struct {
 				Resources     struct {
 					Requests corev1.ResourceList `json:"requests"`
 				} `json:"resources"`
-				Kubelet      *wireKubelet  `json:"kubelet"`
-				NodeClassRef *wireClassRef `json:"nodeClassRef"`
+				Kubelet                *wireKubelet  `json:"kubelet"`
+				NodeClassRef           *wireClassRef `json:"nodeClassRef"`
+				TerminationGracePeriod string        `json:"terminationGracePeriod"` // its last releases have it
 			} `json:"spec"`
 		} `json:"template"`
 		Disruption struct {
@@ -143,7 +144,7 @@ func decodeV1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 		p.Disruption.Policy = Policy(policy)
 		r.OneOf("spec.disruption.consolidationPolicy", policy, string(WhenEmpty), string(WhenEmptyOrUnderutilized), string(Balanced))
 	}
-	p.Disruption.budgets(r, "spec.disruption.budgets", w.Spec.Disruption.Budgets, true)
+	p.Disruption.budgets(r, "spec.disruption.budgets", w.Spec.Disruption.Budgets)
 	return p, r.Problems
 }
 
@@ -179,6 +180,7 @@ func decodeV1Beta1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 		r.Add("spec.template.spec.resources", "only a NodeClaim asks for resources, a pool does not")
 	}
 	p.Kubelet = t.Spec.Kubelet.decode(r, "spec.template.spec.kubelet")
+	p.TerminationGracePeriod = r.Duration("spec.template.spec.terminationGracePeriod", t.Spec.TerminationGracePeriod, false, nil)
 	p.classRef(r, "spec.template.spec.nodeClassRef", t.Spec.NodeClassRef, false)
 	const below = "spec.disruption"
 	nodespec.Range(r, below+".utilizationThreshold", w.Spec.Disruption.UtilizationThreshold, 1, 100)
@@ -200,6 +202,6 @@ func decodeV1Beta1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	default:
 		r.OneOf(below+".consolidationPolicy", policy, string(WhenEmpty), underutilized)
 	}
-	p.Disruption.budgets(r, below+".budgets", w.Spec.Disruption.Budgets, false)
+	p.Disruption.budgets(r, below+".budgets", w.Spec.Disruption.Budgets, "Expired")
 	return p, r.Problems
 }

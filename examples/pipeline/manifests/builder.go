@@ -148,11 +148,16 @@ func (b *builder) skipped() {
 		parts = append(parts[:most], fmt.Sprintf("and %d more kinds", more))
 	}
 	if total > 0 {
-		objects := "objects"
-		if total == 1 {
-			objects = "object"
+		b.snapshot.note("skipped %s of other kinds: %s", plural(total, "object", "objects"), strings.Join(parts, ", "))
+	}
+	unselected := 0
+	for _, c := range b.controllers {
+		if c.apiVersion == "apps/v1" && !c.selector {
+			unselected++
 		}
-		b.snapshot.note("skipped %d %s of other kinds: %s", total, objects, strings.Join(parts, ", "))
+	}
+	if unselected > 0 {
+		b.snapshot.note("%s no spec.selector, which a cluster demands", plural(unselected, "controller has", "controllers have"))
 	}
 }
 

@@ -22,6 +22,7 @@ type controller struct {
 	want       int // pods that should be there at the same time
 	first      int // number of the first pod
 	ordinal    bool
+	selector   bool // it says which pods are its own
 	job        *batchv1.Job
 	claims     []corev1.PersistentVolumeClaim // claim templates of a StatefulSet
 }
@@ -37,10 +38,13 @@ func controllerOf(o object) controller {
 	c := controller{id: o.id, apiVersion: "apps/v1"}
 	switch v := o.value.(type) {
 	case *appsv1.Deployment:
+		c.selector = v.Spec.Selector != nil
 		c.meta, c.template, c.want = &v.ObjectMeta, &v.Spec.Template, replicas(v.Spec.Replicas)
 	case *appsv1.ReplicaSet:
+		c.selector = v.Spec.Selector != nil
 		c.meta, c.template, c.want = &v.ObjectMeta, &v.Spec.Template, replicas(v.Spec.Replicas)
 	case *appsv1.StatefulSet:
+		c.selector = v.Spec.Selector != nil
 		c.meta, c.template, c.want, c.ordinal = &v.ObjectMeta, &v.Spec.Template, replicas(v.Spec.Replicas), true
 		c.claims = v.Spec.VolumeClaimTemplates
 		if v.Spec.Ordinals != nil {

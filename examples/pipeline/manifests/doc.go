@@ -19,9 +19,9 @@
 // to create ([Workload]): the wanted number less the live pods that the same manifests hold, so that a live export with
 // both counts nothing twice. A live pod belongs to a controller by its owner reference; where the ReplicaSet or Job
 // between them is missing, by the name and pod-template-hash that controllers give. Pods that finished or are being
-// deleted do not count, except that they keep their name. A ReplicaSet of a Deployment that is there, and a Job of a
-// CronJob, adds nothing of its own. A Job wants the lesser of parallelism and what is missing from completions, a
-// CronJob one run of its job. Suspended and finished ones want nothing.
+// deleted do not count, except that they keep their name. A ReplicaSet whose Deployment is there adds nothing of its own.
+// A Job wants the lesser of parallelism and what is missing from completions; a CronJob wants one run of its job, unless
+// a Job or a pod of such a run is there. Suspended and finished ones want nothing.
 //
 // # Limits
 //

@@ -24,7 +24,11 @@ spec:
 apiVersion: karpenter.sh/v1
 kind: NodePool
 metadata: {name: default}
-spec: {template: {spec: {requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]}}}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]
 ---
 apiVersion: v1
 kind: Service
@@ -93,4 +97,49 @@ func ExampleClassDecoder() {
 	s, err := manifests.Parse([]manifests.File{{Name: "class.yaml", Data: []byte(text)}}, o)
 	fmt.Println(s.NodeClasses[0].Name, s.NodeClasses[0].Value, err)
 	// Output: a big <nil>
+}
+
+func ExampleFile() {
+	a := manifests.File{Name: "a.yaml", Data: []byte("{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")}
+	b := manifests.File{Name: "b.yaml", Data: a.Data}
+	_, err := manifests.Parse([]manifests.File{a, b}, nil)
+	fmt.Println(err)
+	// Output: b.yaml:1: Namespace shop: metadata.name: the object is there twice, first at a.yaml:1
+}
+
+func ExampleOptions() {
+	_, err := manifests.Parse([]manifests.File{{Name: "small.yaml", Data: []byte(small)}}, &manifests.Options{MaxPods: 2})
+	fmt.Println(err)
+	// Output: small.yaml:2: Deployment default/inflate: spec.replicas: it asks for 3 pods and the input for 3 altogether, more than the 2 that are allowed
+}
+
+func ExampleSnapshot() {
+	var empty manifests.Snapshot
+	fmt.Println(empty.CountPods())
+	// Output: 0
+}
+
+func ExamplePosition() {
+	fmt.Println(manifests.Position{File: "a.yaml", Document: 2, Line: 7})
+	fmt.Println(manifests.Position{File: "a.yaml", Document: 2})
+	// Output:
+	// a.yaml:7
+	// a.yaml: document 2
+}
+
+func ExampleNodeClass() {
+	text := "{apiVersion: karpenter.k8s.aws/v1, kind: EC2NodeClass, metadata: {name: a}, spec: {role: nodes}}"
+	s, _ := manifests.Parse([]manifests.File{{Name: "class.yaml", Data: []byte(text)}}, nil)
+	fmt.Println(s.NodeClasses[0].Kind, string(s.NodeClasses[0].Raw))
+	// Output: EC2NodeClass {"apiVersion":"karpenter.k8s.aws/v1","kind":"EC2NodeClass","metadata":{"name":"a"},"spec":{"role":"nodes"}}
+}
+
+// A decoder's error that knows its field is reported on the field's line.
+func ExampleFieldProblem() {
+	refuse := func(json.RawMessage) (any, error) { return nil, &fieldError{"spec.size", "\"big\": want a number"} }
+	o := &manifests.Options{Classes: map[string]manifests.ClassDecoder{"TestNodeClass": refuse}}
+	text := "apiVersion: example.com/v1\nkind: TestNodeClass\nmetadata: {name: a}\nspec:\n  size: big\n"
+	_, err := manifests.Parse([]manifests.File{{Name: "class.yaml", Data: []byte(text)}}, o)
+	fmt.Println(err)
+	// Output: class.yaml:5: TestNodeClass a: spec.size: "big": want a number
 }

@@ -26,6 +26,9 @@ type Options struct {
 	// Classes are decoders of node classes by kind, such as "EC2NodeClass". AWSNodeTemplate and EC2NodeClass are also read
 	// without one, as raw JSON; other kinds become known by being listed here.
 	Classes map[string]ClassDecoder
+	// Replace names files or directories whose objects take the place of those of the same kind, namespace and name, or
+	// are added where there are none.
+	Replace []string
 	// MaxPods is how many pods the input may ask for; 0 means [MaxPods].
 	MaxPods int
 }
@@ -69,6 +72,11 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 	}
 	r := reader{kinds: kinds(o.Classes), decoder: &strictjson.Decoder{Live: true, Hints: hints()}}
 	results := r.all(files)
+	if len(o.Replace) > 0 {
+		var more []*Problem
+		results, more = r.replace(results, o)
+		problems = append(problems, more...)
+	}
 	b := builder{
 		snapshot: &Snapshot{positions: map[identity]Position{}},
 		problems: problems,
@@ -83,6 +91,22 @@ func read(files []File, problems []*Problem, o *Options) (*Snapshot, error) {
 		return nil, err
 	}
 	return b.snapshot, nil
+}
+
+// replace appends what the replacing files hold, and takes out the objects whose place it takes.
+func (r *reader) replace(results []result, o *Options) ([]result, []*Problem) {
+	files, problems := load(o.Replace, o.Stdin)
+	news := r.all(files)
+	replaced := map[identity]bool{}
+	for _, n := range news {
+		for _, obj := range n.objects {
+			replaced[obj.id] = true
+		}
+	}
+	for i := range results {
+		results[i].objects = slices.DeleteFunc(results[i].objects, func(obj object) bool { return replaced[obj.id] })
+	}
+	return append(results, news...), problems
 }
 
 // object is one object that was read.

@@ -67,11 +67,7 @@ func (b *builder) refer() {
 		look(id, below, templates[id], &w.Template.Spec, w.Len())
 	}
 	for _, what := range slices.Sorted(maps.Keys(missing)) {
-		pods := "pods ask"
-		if missing[what] == 1 {
-			pods = "pod asks"
-		}
-		s.note("%d %s for %s", missing[what], pods, what)
+		s.note("%s for %s", plural(missing[what], "pod asks", "pods ask"), what)
 	}
 	b.storage()
 	b.classes()
@@ -89,16 +85,28 @@ func names[T metav1.Object](list []T) map[string]bool {
 // storage notes claims that wait for a class that is not there.
 func (b *builder) storage() {
 	classes := names(b.snapshot.StorageClasses)
+	waiting := map[string]int{}
 	for _, c := range b.snapshot.PersistentVolumeClaims {
 		if name := c.Spec.StorageClassName; name != nil && *name != "" && c.Spec.VolumeName == "" && !classes[*name] {
-			b.snapshot.note("PersistentVolumeClaim %s/%s asks for StorageClass %q, which is not in the input%s",
-				c.Namespace, c.Name, *name, meant(*name, slices.Sorted(maps.Keys(classes))))
+			waiting[*name]++
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(waiting)) {
+		b.snapshot.note("%s for StorageClass %q, which is not in the input%s", plural(waiting[name], "PersistentVolumeClaim asks", "PersistentVolumeClaims ask"),
+			name, meant(name, slices.Sorted(maps.Keys(classes))))
 	}
 }
 
-// classes notes pools whose node class is missing although the input has others of its kind; input without any leaves
-// the cloud's settings at their defaults.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// classes notes pools that name no node class, or one that is missing although the input has others of its kind; input
+// without any leaves the cloud's settings at their defaults. It also notes pools of one name, which only the kinds of two
+// API versions can have.
 func (b *builder) classes() {
 	present := map[string]map[string]bool{}
 	for _, c := range b.snapshot.NodeClasses {
@@ -107,7 +115,13 @@ func (b *builder) classes() {
 		}
 		present[c.Kind][c.Name] = true
 	}
-	for _, p := range b.snapshot.NodePools {
+	for i, p := range b.snapshot.NodePools {
+		if i > 0 && b.snapshot.NodePools[i-1].Name == p.Name {
+			b.snapshot.note("%s %s and %s %s have one name, so their nodes cannot be told apart", b.snapshot.NodePools[i-1].Kind, p.Name, p.Kind, p.Name)
+		}
+		if p.NodeClass.IsZero() && p.Provider == nil {
+			b.snapshot.note("%s %s names no node class, which a cluster demands", p.Kind, p.Name)
+		}
 		kind := p.NodeClass.Kind
 		if kind == "" { // v1alpha5 may leave out the only kind there was
 			kind = "AWSNodeTemplate"

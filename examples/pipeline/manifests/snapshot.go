@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -126,7 +125,5 @@ func (s *Snapshot) AllPods() iter.Seq[*corev1.Pod] {
 
 // note adds a remark that counts.
 func (s *Snapshot) note(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(s.Notes, text) {
-		s.Notes = append(s.Notes, text)
-	}
+	s.Notes = append(s.Notes, fmt.Sprintf(format, args...))
 }

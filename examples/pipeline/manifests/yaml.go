@@ -43,7 +43,11 @@ func parse(c chunk) ([]strictjson.Node, error) {
 		if err == nil {
 			return values, nil
 		}
-		// A brace also starts a flow mapping of YAML. If it is neither, it was most probably meant to be JSON.
+		// A brace also starts a flow mapping of YAML, if a short one. If it is neither, it was probably meant to be JSON.
+		const long = 16 << 20
+		if len(trimmed) > long {
+			return values, err
+		}
 		if n, yamlErr := parseYAML(c); yamlErr == nil {
 			return []strictjson.Node{n}, nil
 		}

@@ -1,6 +1,7 @@
 package strictjson_test
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
@@ -53,4 +54,32 @@ func ExampleParseQuantity() {
 func ExampleQuote() {
 	fmt.Println(strictjson.Quote("a\tb"))
 	// Output: "a\tb"
+}
+
+func ExampleKind() {
+	fmt.Println(strictjson.Number, strictjson.Array)
+	// Output: a number a list
+}
+
+func ExampleMember() {
+	n, _ := strictjson.Parse([]byte("{\n \"a\": 1}"))
+	fmt.Println(n.Members[0].Key, n.Members[0].Line, n.Members[0].Value.Text)
+	// Output: a 2 1
+}
+
+func ExampleParseError() {
+	_, err := strictjson.Parse([]byte("[1,\n2"))
+	var bad *strictjson.ParseError
+	fmt.Println(errors.As(err, &bad), bad.Line)
+	// Output: true 2
+}
+
+func ExampleProblem() {
+	n, _ := strictjson.Parse([]byte(`{"weight": true}`))
+	var pool struct {
+		Weight int `json:"weight"`
+	}
+	var d strictjson.Decoder
+	fmt.Printf("%+v\n", d.Decode(&n, &pool)[0])
+	// Output: {Path:weight Line:1 Detail:want an integer, got a boolean true}
 }
