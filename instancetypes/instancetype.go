@@ -28,13 +28,17 @@ type InstanceType struct {
 type Offering struct {
 	// Requirements say which: zone, zone id, region, capacity type, reservation id.
 	Requirements requirements.Set
-	// Price is in US dollars per hour, finite and not negative.
+	// Price is in US dollars per hour, finite and not negative; List says where it is from, nil = nobody said.
 	Price float64
+	List  *PriceList
 	// Available is false for what exists but can't be had now, or has no known price.
 	Available bool
-	// ReservationCount is how many can be had at this price; 0 = no limit. Offerings with the same [LabelReservationID] share
-	// one count.
+	// ReservationCount is how many can be had at this price; 0 = no limit. Offerings with the same [LabelReservationID]
+	// or the same Commitment share one count.
 	ReservationCount int
+	// Commitment names what was paid for in advance (a reserved instance, a savings plan) and makes the price what it is; empty
+	// = none. It is no label: nodes do not carry it.
+	Commitment string
 }
 
 // Overhead is what the node keeps from pods. Resources that a list does not mention are 0.

@@ -107,6 +107,9 @@ func (v *validator) offerings(offerings []Offering) {
 			continue
 		}
 		key := o.Requirements.String()
+		if o.Commitment != "" {
+			key += " by " + o.Commitment
+		}
 		if j, twice := first[key]; twice {
 			v.bad(at, "the same offering as offerings[%d]: %s", j, key)
 			continue

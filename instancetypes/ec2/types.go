@@ -34,6 +34,7 @@ func Types(r catalogue.Region, s Settings) ([]instancetypes.InstanceType, error)
 	}
 	l, k := newLabeler(c, r.Name), newKeeper(c)
 	sellers := map[string][2]requirements.Set{}
+	lists := priceLists(r)
 	out := make([]instancetypes.InstanceType, 0, len(r.Offers))
 	for _, o := range r.Offers {
 		arch := architecture(o.Description)
@@ -45,7 +46,7 @@ func Types(r catalogue.Region, s Settings) ([]instancetypes.InstanceType, error)
 		out = append(out, instancetypes.InstanceType{
 			Name:         o.Name,
 			Requirements: l.set(o),
-			Offerings:    c.offerings(r.Name, o, sellers),
+			Offerings:    c.offerings(r.Name, o, sellers, lists),
 			Capacity:     capacity,
 			Overhead:     k.overhead(o.Description, capacity),
 			Retired:      o.Retired,
@@ -55,7 +56,7 @@ func Types(r catalogue.Region, s Settings) ([]instancetypes.InstanceType, error)
 }
 
 // offerings lists zone by zone what the type is sold as. Sellers shares the sets of each zone.
-func (c compiled) offerings(region string, o catalogue.Offer, sellers map[string][2]requirements.Set) []instancetypes.Offering {
+func (c compiled) offerings(region string, o catalogue.Offer, sellers map[string][2]requirements.Set, l lists) []instancetypes.Offering {
 	uses := capacityTypes(o.Description)
 	out := make([]instancetypes.Offering, 0, len(o.Zones)*len(uses))
 	for _, z := range o.Zones {
@@ -65,15 +66,32 @@ func (c compiled) offerings(region string, o catalogue.Offer, sellers map[string
 			sellers[z.Name] = sets
 		}
 		for _, use := range uses {
-			offering := instancetypes.Offering{Requirements: sets[0], Price: o.OnDemand}
+			offering := instancetypes.Offering{Requirements: sets[0], Price: o.OnDemand, List: l.onDemand}
 			if use == instancetypes.CapacityTypeSpot {
-				offering = instancetypes.Offering{Requirements: sets[1], Price: o.Spot}
+				offering = instancetypes.Offering{Requirements: sets[1], Price: o.Spot, List: l.spot}
+				if o.Guessed {
+					offering.List = l.guessed
+				}
+			}
+			if offering.Price == 0 {
+				offering.List = nil
 			}
 			offering.Available = offering.Price > 0 && !o.Retired && c.boots(o.Description)
 			out = append(out, offering)
 		}
 	}
 	return out
+}
+
+// lists are the price lists of a region.
+type lists struct{ onDemand, spot, guessed *instancetypes.PriceList }
+
+func priceLists(r catalogue.Region) lists {
+	return lists{
+		onDemand: &instancetypes.PriceList{Name: "EC2 on-demand " + r.Name, Date: r.OnDemandDate},
+		spot:     &instancetypes.PriceList{Name: "EC2 spot " + r.Name + ", on-demand less usual savings", Date: r.SpotDate, Estimated: true},
+		guessed:  &instancetypes.PriceList{Name: "EC2 spot " + r.Name + ", on-demand less the savings of similar types", Date: r.SpotDate, Estimated: true},
+	}
 }
 
 // seller is the requirement set of all offerings of one zone and capacity type.

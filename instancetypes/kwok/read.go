@@ -164,7 +164,7 @@ func (r *reader) offerings(raw json.RawMessage) []instancetypes.Offering {
 	out := make([]instancetypes.Offering, 0, len(list))
 	for i, raw := range list {
 		at := fmt.Sprintf(".offerings[%d]", i)
-		f := r.object(at, raw, "Price", "Available", "Requirements", "ReservationCapacity")
+		f := r.object(at, raw, "Price", "Available", "Requirements", "ReservationCapacity", "Commitment")
 		if f == nil {
 			continue
 		}
@@ -176,6 +176,7 @@ func (r *reader) offerings(raw json.RawMessage) []instancetypes.Offering {
 		}
 		r.value(at+".Available", f["Available"], &o.Available, "true or false")
 		r.value(at+".ReservationCapacity", f["ReservationCapacity"], &o.ReservationCount, "a count")
+		r.value(at+".Commitment", f["Commitment"], &o.Commitment, "a text")
 		if raw := f["Requirements"]; raw != nil {
 			o.Requirements = r.requirements(at+".Requirements", raw)
 		}

@@ -25,7 +25,8 @@ type file struct {
 type offering struct {
 	Price               float64
 	Available           bool
-	ReservationCapacity int `json:",omitempty"`
+	ReservationCapacity int    `json:",omitempty"`
+	Commitment          string `json:",omitempty"`
 	Requirements        []corev1.NodeSelectorRequirement
 }
 
@@ -45,7 +46,7 @@ func Write(types []instancetypes.InstanceType) ([]byte, error) {
 		}
 		f.Offerings = make([]offering, 0, len(t.Offerings))
 		for i, o := range t.Offerings {
-			w := offering{Price: o.Price, Available: o.Available, ReservationCapacity: o.ReservationCount}
+			w := offering{Price: o.Price, Available: o.Available, ReservationCapacity: o.ReservationCount, Commitment: o.Commitment}
 			if w.Requirements, err = expressions(o.Requirements); err != nil {
 				return nil, fmt.Errorf("kwok: %q: offerings[%d]: %w", t.Name, i, err)
 			}

@@ -1,0 +1,68 @@
+package pricing
+
+import (
+	"cmp"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Discount takes a share off every price of the offerings that match. The zero value changes nothing.
+type Discount struct {
+	Match requirements.Set
+	// Percent off: 10 means nine tenths of the price. More than 100 makes things free, less than 0 dearer.
+	Percent float64
+}
+
+// Quotes takes the discount off; see [instancetypes.PriceSource].
+func (d Discount) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
+	if d.Percent == 0 || !q.Matches(d.Match) {
+		return below
+	}
+	return each(below, func(quote instancetypes.Quote) float64 { return quote.Price * (1 - d.Percent/100) })
+}
+
+// Commitment is a reserved instance or a savings plan: so many nodes of what matches cost another price, since they are
+// paid for already; whatever goes beyond costs what it costs. On-demand offerings only. The zero value changes nothing.
+type Commitment struct {
+	// Name tells commitments apart. All offerings that match share the count of one name.
+	Name  string
+	From  instancetypes.PriceList
+	Match requirements.Set
+	// Count is the number of nodes; 0 or less means none.
+	Count int
+	// Price in US dollars per hour of each; 0 for what is paid whether used or not. PercentOff, if it is not 0, is taken
+	// off the price below instead.
+	Price, PercentOff float64
+}
+
+// Quotes adds the counted price; see [instancetypes.PriceSource].
+func (c Commitment) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
+	if c.Count <= 0 || q.Offering.CapacityType() != instancetypes.CapacityTypeOnDemand || !q.Matches(c.Match) {
+		return below
+	}
+	price := c.Price
+	if c.PercentOff != 0 {
+		base, ok := unlimited(below)
+		if !ok {
+			return below
+		}
+		price = base.Price * (1 - c.PercentOff/100)
+	}
+	return ordered(below, instancetypes.Quote{Price: max(0, price), List: &c.From, Count: c.Count, Commitment: cmp.Or(c.Name, "commitment")})
+}
+
+// Override sets the price of what matches, and forgets everything below it. The zero value makes everything free.
+type Override struct {
+	From  instancetypes.PriceList
+	Match requirements.Set
+	Price float64 // US dollars per hour
+}
+
+// Quotes sets the price; see [instancetypes.PriceSource].
+func (o Override) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
+	if !q.Matches(o.Match) {
+		return below
+	}
+	return []instancetypes.Quote{{Price: o.Price, List: &o.From}}
+}
