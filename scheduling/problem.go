@@ -139,6 +139,15 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	return p, nil
 }
 
+// Snapshot is what was compiled; it must not be modified.
+func (p *Problem) Snapshot() Snapshot { return *p.snapshot }
+
+// Options are those that were given to [Compile].
+func (p *Problem) Options() *Options {
+	o := p.options
+	return &o
+}
+
 // sortOut splits the pods into pending ones that are ours and those that hold room on nodes, and lists the ignored.
 func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1.Pod) {
 	running = map[string][]*corev1.Pod{}

@@ -1,6 +1,9 @@
 package scheduling
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Stage is the first test that a pod fails on its way to a node.
 type Stage string
@@ -15,6 +18,11 @@ const (
 	StageLimit       Stage = "limit"       // the pool may not grow that far
 	StageTopology    Stage = "topology"    // other pods stand in the way: spread, affinity, anti-affinity, ports
 )
+
+// Depth is how far a pod came that failed at the stage, from 0.
+func (s Stage) Depth() int {
+	return slices.Index([]Stage{StagePod, StageTaint, StageRequirement, StageResource, StageOffering, StageLimit, StageTopology}, s)
+}
 
 // Reason says why one pool, or none in particular, cannot hold a pod. It is data; [Reason.String] makes the text.
 type Reason struct {

@@ -145,3 +145,27 @@ func (s *State) unplaced(res *Result, pods [][]*corev1.Pod, bound []int) {
 		}
 	}
 }
+
+// Class is the class that a pending pod belongs to, by namespace and name; false for other pods.
+func (p *Problem) Class(namespace, name string) (int, bool) {
+	for i, c := range p.Classes {
+		for _, pod := range c.Pods {
+			if pod.Name == name && pod.Namespace == namespace {
+				return i, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// GivenUp lists the preferences that a placed pod was settled without, in the order of giving them up, and those that
+// it kept.
+func (s *State) GivenUp(pod *corev1.Pod) (gone, kept []Preference) {
+	for i, pods := range s.pods() {
+		if slices.Contains(pods, pod) {
+			soft := s.p.Classes[s.items[i].Class].soft
+			return slices.Clone(soft[:s.parts[i].stage]), slices.Clone(soft[s.parts[i].stage:])
+		}
+	}
+	return nil, nil
+}

@@ -70,9 +70,23 @@ type OutcomeBin struct {
 // maxRounds bounds the dialogue. One or two rounds are usual; every round adds at least one fact.
 const maxRounds = 40
 
-// Start settles for the first time.
+// Start settles for the first time. Where pods are left over, it tries again with the domains closed that only stand in
+// their way, and keeps what places more.
 func (p *Problem) Start() *State {
-	return p.settled(facts{caps: map[capKey]int{}, closed: map[closedKey]bool{}}, 0)
+	f := facts{caps: map[capKey]int{}, closed: map[closedKey]bool{}}
+	st, settler := p.settle(f, 0)
+	if len(st.left) == 0 {
+		return st
+	}
+	closed := p.closable(settler)
+	if len(closed) == 0 {
+		return st
+	}
+	f.closed = closed
+	if other, _ := p.settle(f, 0); sum(other.left) < sum(st.left) {
+		return other
+	}
+	return st
 }
 
 // Done reports whether the last outcome stands: everything was placed, or nothing more can be found out.
@@ -81,7 +95,7 @@ func (s *State) Done() bool { return s.solved }
 // Round is what is to be packed now; it must not be modified.
 func (s *State) Round() []Item { return s.items }
 
-func (p *Problem) settled(f facts, number int) *State {
+func (p *Problem) settle(f facts, number int) (*State, *settler) {
 	st := &State{p: p, facts: f, number: number}
 	settler := p.newSettler(&f)
 	st.left = settler.run()
@@ -94,7 +108,7 @@ func (p *Problem) settled(f facts, number int) *State {
 		}
 	}
 	st.remap()
-	return st
+	return st, settler
 }
 
 // add makes the item of one part and domain.
@@ -184,7 +198,8 @@ func (s *State) Advance(o Outcome) *State {
 		done.solved, done.last = true, o
 		return &done
 	}
-	return s.p.settled(next, s.number+1)
+	again, _ := s.p.settle(next, s.number+1)
+	return again
 }
 
 // elsewhere reports whether pods of the class that found no room may be settled differently: in another domain, with a

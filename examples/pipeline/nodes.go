@@ -9,6 +9,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -30,6 +31,7 @@ type NewNode struct {
 	// DaemonSets are the DaemonSets that will run there too, as namespace/name, and DaemonRequests what they take.
 	DaemonSets     []string
 	DaemonRequests corev1.ResourceList
+	requests       map[*corev1.Pod]corev1.ResourceList
 	// Alternatives would hold the same pods, cheapest first.
 	Alternatives []Alternative
 }
@@ -44,6 +46,12 @@ type Alternative struct {
 // NewNodes lists the nodes to buy: pools by name, within a pool in the order of the plan.
 func (p *Packed) NewNodes() ([]NewNode, error) {
 	out := make([]NewNode, 0, len(p.Result.Bins))
+	requests := map[*corev1.Pod]corev1.ResourceList{}
+	for _, c := range p.Problem.Classes {
+		for _, pod := range c.Pods {
+			requests[pod] = c.Requests
+		}
+	}
 	for _, rb := range p.Result.Bins {
 		bin := p.Plan.Bins[rb.Bin]
 		set, err := p.Problem.NodeLabels(rb.Shape, rb.Offering)
@@ -58,7 +66,7 @@ func (p *Packed) NewNodes() ([]NewNode, error) {
 		typ := p.Problem.InstanceType(rb.Shape)
 		n := NewNode{
 			Pool: &p.Problem.Pools[shape.Pool], InstanceType: typ, PricePerHour: typ.Offerings[shape.Offerings[rb.Offering].Index].Price,
-			Labels: concrete(set), Pods: rb.Pods,
+			Labels: concrete(set), Pods: rb.Pods, requests: requests,
 		}
 		n.Zone, n.CapacityType = n.Labels[corev1.LabelTopologyZone], n.Labels[instancetypes.LabelCapacityType]
 		n.DaemonSets, n.DaemonRequests = p.Problem.Daemons(rb.Shape)
@@ -108,6 +116,15 @@ func concrete(set requirements.Set) map[string]string {
 		out[nodepool.ProvisionerLabelKey] = pool
 	}
 	return out
+}
+
+// Requests is what the pods of the node take together, slots included.
+func (n *NewNode) Requests() corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	for _, pod := range n.Pods {
+		sum = resources.Add(sum, n.requests[pod])
+	}
+	return sum
 }
 
 // Node is the node as it will register, ready, with nothing running: what kube-scheduler would see.

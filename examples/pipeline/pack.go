@@ -18,6 +18,11 @@ type Packed struct {
 	Plan     *binpack.Plan
 	// Rounds is how many times scheduling and packing met.
 	Rounds int
+
+	state   *scheduling.State
+	options *scheduling.Options
+	packing *binpack.Options
+	spent   int // pods planned again in search of fixes
 }
 
 // Pack is the dialogue between scheduling and binpack: scheduling says what to pack, binpack packs, scheduling learns
@@ -36,7 +41,10 @@ func Pack(p *scheduling.Problem, opts *binpack.Options) (*Packed, error) {
 		}
 		state = state.Advance(Outcome(in, plan))
 		if state.Done() {
-			return &Packed{Problem: p, Result: state.Result(), Instance: in, Plan: plan, Rounds: rounds}, nil
+			return &Packed{
+				Problem: p, Result: state.Result(), Instance: in, Plan: plan, Rounds: rounds,
+				state: state, options: p.Options(), packing: opts,
+			}, nil
 		}
 	}
 }

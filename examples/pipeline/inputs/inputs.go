@@ -1,0 +1,173 @@
+// Package inputs is what the example programs have in common: the flags that say what to read, reading it, and the exit
+// codes that scripts rely on.
+package inputs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Exit codes of the example programs.
+const (
+	ExitOK       = 0
+	ExitInternal = 1
+	ExitInput    = 2 // bad usage or input
+	ExitNotAll   = 3 // the answer is "not all"
+	ExitDearer   = 4 // nothing is lost, but it costs more
+)
+
+// ExitError carries the exit code of a program that has said all there is to say.
+type ExitError struct {
+	Code int
+	// Err is printed on stderr; nil prints nothing.
+	Err error
+}
+
+// Error is the text of Err.
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap gives Err.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// Bad is an error of usage or input.
+func Bad(err error) error { return &ExitError{ExitInput, err} }
+
+// End prints what there is to say of err and gives the exit code of a program that ended with it.
+func End(stderr io.Writer, err error) int {
+	var exit *ExitError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &exit):
+		if exit.Err != nil {
+			fmt.Fprintln(stderr, exit.Err)
+		}
+		return exit.Code
+	default:
+		fmt.Fprintln(stderr, err)
+		return ExitInternal
+	}
+}
+
+// Flags say what to read. Register adds them to a program.
+type Flags struct {
+	Files         []string
+	InstanceTypes string
+	Describe      string
+	Region        string
+	Output        string
+	NoTiming      bool
+	// Replace names files whose objects replace those of the same kind and name.
+	Replace []string
+}
+
+// Register adds the common flags.
+func (f *Flags) Register(set *pflag.FlagSet) {
+	set.StringArrayVarP(&f.Files, "filename", "f", nil, "file, directory, or - for standard input, with YAML or JSON manifests (repeatable); without it a built-in sample")
+	set.StringVar(&f.InstanceTypes, "instance-types", "", "catalogue of instance types as JSON, in the shape of Karpenter's KWOK provider")
+	set.StringVar(&f.Describe, "describe-instance-types", "", "what `aws ec2 describe-instance-types` printed")
+	set.StringVar(&f.Region, "region", "us-east-1", "EC2 region of the embedded catalogue")
+	set.StringVarP(&f.Output, "output", "o", "table", "output format: table, wide, json or yaml")
+	set.BoolVar(&f.NoTiming, "no-timing", false, "leave timings out, so that the same input prints the same bytes")
+}
+
+// Formats are the values of --output.
+func Formats() []string { return []string{"table", "wide", "json", "yaml"} }
+
+// Check reports flags that make no sense.
+func (f *Flags) Check() error {
+	for _, o := range Formats() {
+		if f.Output == o {
+			if f.InstanceTypes != "" && f.Describe != "" {
+				return Bad(errors.New("--instance-types and --describe-instance-types exclude each other"))
+			}
+			return nil
+		}
+	}
+	hint := ""
+	if near, ok := requirements.Nearest(f.Output, Formats()); ok {
+		hint = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return Bad(fmt.Errorf("--output %q: want one of table, wide, json, yaml%s", f.Output, hint))
+}
+
+// Market opens the catalogue that the flags name.
+func (f *Flags) Market() (*pipeline.Market, error) {
+	if f.InstanceTypes != "" {
+		data, err := readFile("--instance-types", f.InstanceTypes)
+		if err != nil {
+			return nil, err
+		}
+		m, err := pipeline.KWOKMarket(filepath.Base(f.InstanceTypes), data)
+		if err != nil {
+			return nil, Bad(fmt.Errorf("%s: %w", f.InstanceTypes, err))
+		}
+		return m, nil
+	}
+	if f.Describe != "" {
+		data, err := readFile("--describe-instance-types", f.Describe)
+		if err != nil {
+			return nil, err
+		}
+		m, err := pipeline.DescribedMarket(f.Region, data)
+		if err != nil {
+			return nil, Bad(fmt.Errorf("%s: %w", f.Describe, err))
+		}
+		return m, nil
+	}
+	m, err := pipeline.EC2Market(f.Region)
+	if err != nil {
+		return nil, Bad(fmt.Errorf("--region: %w", err))
+	}
+	return m, nil
+}
+
+// maxCatalogue bounds a catalogue file; EC2's own answer is about 10 MB.
+const maxCatalogue = 256 << 20
+
+func readFile(flag, name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, Bad(fmt.Errorf("%s: %w", flag, err))
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxCatalogue+1))
+	if err != nil {
+		return nil, Bad(fmt.Errorf("%s: %w", flag, err))
+	}
+	if len(data) > maxCatalogue {
+		return nil, Bad(fmt.Errorf("%s: %s is larger than %d MB", flag, name, maxCatalogue>>20))
+	}
+	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), nil
+}
+
+// Manifests reads the files that the flags name, or the sample if they name none.
+func (f *Flags) Manifests(sample string, stdin io.Reader) (*manifests.Snapshot, error) {
+	opts := &manifests.Options{Stdin: stdin, Classes: pipeline.NodeClassDecoders(), Replace: f.Replace}
+	var m *manifests.Snapshot
+	var err error
+	if len(f.Files) == 0 {
+		m, err = manifests.Parse([]manifests.File{{Name: "sample.yaml", Data: []byte(sample)}}, opts)
+	} else {
+		m, err = manifests.Read(f.Files, opts)
+	}
+	if err != nil {
+		return nil, Bad(err)
+	}
+	return m, nil
+}

@@ -1,0 +1,234 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/describe"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+	"github.com/joinery-sdk/joinery/instancetypes/kwok"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// Market is what can be bought, and by which list of prices. It is immutable.
+type Market struct {
+	// List names the price list and Date its day, YYYY-MM-DD; the date is empty where the list does not say.
+	List, Date string
+	// Notes are remarks on the prices.
+	Notes []string
+
+	region *catalogue.Region            // EC2
+	fixed  []instancetypes.InstanceType // anything else
+}
+
+// EC2Market is a region of the embedded EC2 catalogue.
+func EC2Market(region string) (*Market, error) {
+	r, err := catalogue.Load(region)
+	if err != nil {
+		return nil, err
+	}
+	return ec2Market(r), nil
+}
+
+// DescribedMarket is the same with what `aws ec2 describe-instance-types` printed in place of the embedded descriptions.
+func DescribedMarket(region string, answer []byte) (*Market, error) {
+	live, err := describe.Read(answer)
+	if err != nil {
+		return nil, err
+	}
+	r, err := catalogue.Load(region)
+	if err != nil {
+		return nil, err
+	}
+	return ec2Market(ec2.WithDescriptions(r, live)), nil
+}
+
+func ec2Market(r catalogue.Region) *Market {
+	m := &Market{List: "EC2 on-demand " + r.Name, Date: r.OnDemandDate, region: &r}
+	if r.SpotDate != "" {
+		m.Notes = append(m.Notes, "spot prices are estimates of "+r.SpotDate)
+	}
+	return m
+}
+
+// KWOKMarket is a catalogue in the shape of Karpenter's KWOK provider.
+func KWOKMarket(name string, file []byte) (*Market, error) {
+	types, err := kwok.Read(file)
+	if err != nil {
+		return nil, err
+	}
+	return &Market{List: name, fixed: types}, nil
+}
+
+// Len is the number of instance types.
+func (m *Market) Len() int {
+	if m.region != nil {
+		return len(m.region.Offers)
+	}
+	return len(m.fixed)
+}
+
+// Pools gives each pool what it can buy: the types under the settings of its node class and kubelet, and its provider's
+// defaults. Pools with the same settings share one slice of types. The error joins what makes no sense in the settings.
+func (m *Market) Pools(s *manifests.Snapshot) ([]scheduling.Pool, error) {
+	out := make([]scheduling.Pool, 0, len(s.NodePools))
+	tables := map[string][]instancetypes.InstanceType{}
+	for _, pool := range s.NodePools {
+		if m.region == nil {
+			out = append(out, scheduling.Pool{NodePool: nodepool.Apply(pool, nodepool.LinuxByDefault), Types: m.fixed})
+			continue
+		}
+		class, settings, err := m.settings(s, pool)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", pool.Kind, pool.Name, err)
+		}
+		pool = withEC2Defaults(pool, class)
+		key := fmt.Sprintf("%+v", describedSettings(settings))
+		types, ok := tables[key]
+		if !ok {
+			if types, err = ec2.Types(*m.region, settings); err != nil {
+				return nil, fmt.Errorf("%s %s: %w", pool.Kind, pool.Name, err)
+			}
+			tables[key] = types
+		}
+		out = append(out, scheduling.Pool{NodePool: pool, Types: revived(types, pool)})
+	}
+	return out, nil
+}
+
+// settings are those of the node class that the pool refers to, or of its inline provider, then of its kubelet.
+func (m *Market) settings(s *manifests.Snapshot, pool nodepool.NodePool) (*nodeclass.NodeClass, ec2.Settings, error) {
+	var class *nodeclass.NodeClass
+	if pool.Provider != nil {
+		inline, err := nodeclass.DecodeProvider(pool.Provider)
+		if err != nil {
+			return nil, ec2.Settings{}, fmt.Errorf("spec.provider: %w", err)
+		}
+		class = &inline
+	}
+	for _, c := range s.NodeClasses {
+		if decoded, ok := c.Value.(nodeclass.NodeClass); ok && class == nil && c.Name == pool.NodeClass.Name {
+			class = &decoded
+		}
+	}
+	var out ec2.Settings
+	if class != nil {
+		out = class.Settings()
+	}
+	out, err := out.WithGlobal(s.Settings)
+	if err != nil {
+		return nil, out, err
+	}
+	if k := pool.Kubelet; k != nil {
+		out.Kubelet = ec2.Kubelet{
+			MaxPods: k.MaxPods, PodsPerCore: k.PodsPerCore, KubeReserved: k.KubeReserved, SystemReserved: k.SystemReserved,
+			EvictionHard: k.EvictionHard, EvictionSoft: k.EvictionSoft,
+		}
+	}
+	if pool.APIVersion == nodepool.V1Alpha5 {
+		out.SoftEviction, out.LegacyLabels = true, true
+	}
+	return class, out, nil
+}
+
+// describedSettings is a form of the settings that prints by value, to tell whether two pools share their types.
+func describedSettings(s ec2.Settings) any {
+	text, err := json.Marshal(struct {
+		Family   ec2.Family
+		Kubelet  ec2.Kubelet
+		Disks    []ec2.BlockDevice
+		Flags    []bool
+		Numbers  []int64
+		VMMemory string
+	}{
+		s.Family, s.Kubelet, s.BlockDevices, []bool{s.RAID0, s.PrefixDelegation, s.FractionalGPU, s.NoPodENI, s.NoENIDensity, s.SoftEviction, s.LegacyLabels},
+		[]int64{s.ReservedENIs, s.EFAOnly, s.EFAOnlyFirstCard}, fmt.Sprintf("%p", s.VMMemory),
+	})
+	if err != nil { // plain data always marshals
+		panic(err)
+	}
+	return string(text)
+}
+
+// withEC2Defaults adds what the AWS provider assumes, and the zones of the subnets that its controller has found.
+func withEC2Defaults(pool nodepool.NodePool, class *nodeclass.NodeClass) nodepool.NodePool {
+	if pool.APIVersion == nodepool.V1Alpha5 {
+		labels := requirements.KubernetesAliases().Labels(pool.Labels)
+		asked, err := pool.Requirements.Intersect(requirements.FromLabels(labels))
+		if err == nil {
+			added := ec2.ProvisionerDefaults(asked)
+			if set, err := pool.Requirements.Intersect(added); err == nil {
+				pool.Requirements = set
+			}
+		}
+	} else {
+		pool = nodepool.Apply(pool, nodepool.LinuxByDefault)
+	}
+	if class != nil {
+		if zones := class.Zones(); len(zones) > 0 {
+			if set, err := pool.Requirements.Intersect(requirements.MustOf(requirements.In(corev1.LabelTopologyZone, zones...))); err == nil {
+				pool.Requirements = set
+			}
+		}
+	}
+	return pool
+}
+
+// revived makes retired types available to pools that name them.
+func revived(types []instancetypes.InstanceType, pool nodepool.NodePool) []instancetypes.InstanceType {
+	named := slices.ContainsFunc(slices.Collect(ec2.Naming().All()), pool.Requirements.Has)
+	if !named {
+		return types
+	}
+	return instancetypes.Revive(types, pool.Requirements, ec2.Naming())
+}
+
+// Elsewhere is a remark on a value that this market does not have: the region that has it. It is empty where there is
+// none, or where the market is not EC2's.
+func (m *Market) Elsewhere(key, value string) string {
+	if m.region == nil {
+		return ""
+	}
+	switch key {
+	case corev1.LabelInstanceTypeStable:
+		if regions := catalogue.RegionsOf(value); len(regions) > 0 && !slices.Contains(regions, m.region.Name) {
+			return fmt.Sprintf("%s is not offered in %s, but in %s", value, m.region.Name, strings.Join(first(regions, 5), ", "))
+		}
+	case corev1.LabelTopologyZone:
+		for _, region := range catalogue.Regions() {
+			if region != m.region.Name && strings.HasPrefix(value, region) && len(value) == len(region)+1 {
+				return fmt.Sprintf("%s is a zone of region %s; this plan is for %s (--region %s)", value, region, m.region.Name, region)
+			}
+		}
+	}
+	return ""
+}
+
+func first(list []string, n int) []string {
+	if len(list) <= n {
+		return list
+	}
+	return append(slices.Clone(list[:n]), fmt.Sprintf("%d more", len(list)-n))
+}
+
+// NodeClassDecoders reads EC2's node classes, for [manifests.Options].
+func NodeClassDecoders() map[string]manifests.ClassDecoder {
+	decode := func(raw json.RawMessage) (any, error) {
+		class, err := nodeclass.Decode(raw)
+		if err != nil {
+			return nil, err
+		}
+		return class, nil
+	}
+	return map[string]manifests.ClassDecoder{"AWSNodeTemplate": decode, "EC2NodeClass": decode}
+}

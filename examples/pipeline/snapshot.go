@@ -1,0 +1,28 @@
+package pipeline
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/admission"
+)
+
+// Snapshot is what manifests say of a cluster, with what the market offers its pools, as scheduling reads it.
+func Snapshot(m *manifests.Snapshot, market *Market) (scheduling.Snapshot, error) {
+	pools, err := market.Pools(m)
+	if err != nil {
+		return scheduling.Snapshot{}, err
+	}
+	pods := make([]*corev1.Pod, 0, m.CountPods())
+	for p := range m.AllPods() {
+		pods = append(pods, p)
+	}
+	return scheduling.Snapshot{
+		Pods: pods, Nodes: m.Nodes, Pools: pools, DaemonSets: m.DaemonSets, Namespaces: m.Namespaces,
+		Volumes: scheduling.Volumes{
+			Persistent: m.PersistentVolumes, Claims: m.PersistentVolumeClaims, Classes: m.StorageClasses, CSINodes: m.CSINodes,
+		},
+		Admission: admission.NewCluster(m.PriorityClasses, m.RuntimeClasses, m.LimitRanges),
+	}, nil
+}

@@ -1,0 +1,145 @@
+// Package terminal draws what the example programs show to people: aligned tables, bars, colours where they help, and a
+// line of progress when something takes long.
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Style says how to draw. The zero value is plain text for files and pipes.
+type Style struct {
+	// Colour allows escape sequences.
+	Colour bool
+	// Width is the number of columns, 0 if unknown.
+	Width int
+}
+
+// StyleOf is the style for a stream: colours on a terminal, unless the environment says NO_COLOR or TERM=dumb.
+func StyleOf(w io.Writer) Style {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return Style{}
+	}
+	s := Style{Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+		s.Width = width
+	}
+	return s
+}
+
+func (s Style) paint(code, text string) string {
+	if !s.Colour || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// Bold, Dim, Good, Warn and Bad mark text by weight or meaning.
+func (s Style) Bold(text string) string { return s.paint("1", text) }
+
+// Dim is for what is there for completeness.
+func (s Style) Dim(text string) string { return s.paint("2", text) }
+
+// Good is for what is as it should be.
+func (s Style) Good(text string) string { return s.paint("32", text) }
+
+// Warn is for what deserves a look.
+func (s Style) Warn(text string) string { return s.paint("33", text) }
+
+// Bad is for what failed.
+func (s Style) Bad(text string) string { return s.paint("31", text) }
+
+// barWidth is the number of cells of a bar.
+const barWidth = 10
+
+// Bar draws a share from 0 to 1 and its percentage: "########..  81%".
+func (s Style) Bar(share float64) string {
+	share = max(0, min(1, share))
+	full := int(share*barWidth + 0.5)
+	bar := strings.Repeat("#", full) + strings.Repeat(".", barWidth-full)
+	switch {
+	case share >= 0.7:
+		bar = s.Good(bar)
+	case share >= 0.4:
+		bar = s.Warn(bar)
+	default:
+		bar = s.Dim(bar)
+	}
+	return fmt.Sprintf("%s %3.0f%%", bar, share*100)
+}
+
+// Dollars writes a price with as many digits as it takes to tell small ones apart.
+func Dollars(v float64) string {
+	switch {
+	case v >= 1000:
+		return "$" + grouped(fmt.Sprintf("%.0f", v))
+	case v >= 10:
+		return fmt.Sprintf("$%.2f", v)
+	case v >= 0.1 || v == 0:
+		return fmt.Sprintf("$%.3f", v)
+	default:
+		return fmt.Sprintf("$%.4f", v)
+	}
+}
+
+// Count writes a whole number with commas between thousands.
+func Count(n int) string { return grouped(fmt.Sprint(n)) }
+
+func grouped(digits string) string {
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// Duration writes a time for people: "0.8 ms", "1.2 s".
+func Duration(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%.2g ms", float64(d)/float64(time.Millisecond))
+	case d < time.Second:
+		return fmt.Sprintf("%.3g ms", float64(d)/float64(time.Millisecond))
+	default:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+}
+
+// Progress shows a line on a terminal if what is going on takes longer than a second; it is wiped when done is called.
+func Progress(w io.Writer, what string) (done func()) {
+	style := StyleOf(w)
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return func() {}
+	}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		start := time.Now()
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		shown := false
+		for {
+			select {
+			case <-stop:
+				if shown {
+					fmt.Fprint(w, "\r\x1b[K")
+				}
+				return
+			case <-tick.C:
+				shown = true
+				fmt.Fprintf(w, "\r\x1b[K%s", style.Dim(fmt.Sprintf("%s ... %.0f s", what, time.Since(start).Seconds())))
+			}
+		}
+	})
+	return func() {
+		close(stop)
+		wg.Wait()
+	}
+}

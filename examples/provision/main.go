@@ -1,0 +1,198 @@
+// Provision reads manifests and prints which nodes to buy for the pods that have none: what they cost, which pod goes
+// where, and why a pod can't. It needs neither a cluster nor credentials.
+package main
+
+import (
+	"bufio"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+//go:embed sample.yaml
+var sample string
+
+func main() {
+	cmd := command(os.Stdin)
+	os.Exit(inputs.End(os.Stderr, cmd.Execute()))
+}
+
+type options struct {
+	inputs.Flags
+	strategy    string
+	preferences string
+	explain     string
+	diff        string
+}
+
+func command(stdin io.Reader) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "provision [-f FILE]...",
+		Short: "plan the nodes that pending pods need, with prices and reasons",
+		Long: `Provision reads Kubernetes and Karpenter manifests and plans the nodes to buy for pending pods: which types, in which
+zone, at what price, which pod goes where, and for each pod that can't be placed what stops it.`,
+		Example: `  provision                                   # plan the built-in sample
+  provision -f cluster/ -o wide               # a directory of manifests
+  kubectl get pods,nodes,nodepools -A -o yaml | provision -f -
+  provision -f cluster/ --explain shop/web-0  # why this pod goes where it goes
+  provision -f cluster/ --diff new-pool.yaml  # what a change would do`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out := bufio.NewWriter(cmd.OutOrStdout())
+			err := o.run(cmd, out, stdin)
+			if flushed := out.Flush(); err == nil && flushed != nil {
+				err = flushed
+			}
+			return err
+		},
+	}
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return inputs.Bad(fmt.Errorf("%w (see %s --help)", err, c.Name()))
+	})
+	o.Register(cmd.Flags())
+	cmd.Flags().StringVar(&o.strategy, "strategy", "ffd", "how to pack: ffd (first fit decreasing)")
+	cmd.Flags().StringVar(&o.preferences, "preferences", "respect", "soft constraints: respect (as far as possible) or ignore")
+	cmd.Flags().StringVar(&o.explain, "explain", "", "NAMESPACE/POD: say why this pod goes where it goes, or what stops it")
+	cmd.Flags().StringVar(&o.diff, "diff", "", "FILE or directory whose objects replace those of the same kind and name: compare both plans")
+	complete := func(values ...string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return values, cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	_ = cmd.RegisterFlagCompletionFunc("output", complete(inputs.Formats()...))
+	_ = cmd.RegisterFlagCompletionFunc("strategy", complete("ffd"))
+	_ = cmd.RegisterFlagCompletionFunc("preferences", complete("respect", "ignore"))
+	return cmd
+}
+
+func oneOf(flag, value string, allowed ...string) error {
+	for _, a := range allowed {
+		if value == a {
+			return nil
+		}
+	}
+	hint := ""
+	if near, ok := requirements.Nearest(value, allowed); ok {
+		hint = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return inputs.Bad(fmt.Errorf("--%s %q: want one of %q%s", flag, value, allowed, hint))
+}
+
+func (o *options) check() error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	if err := oneOf("strategy", o.strategy, "ffd"); err != nil {
+		return err
+	}
+	return oneOf("preferences", o.preferences, "respect", "ignore")
+}
+
+func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	market, err := o.Market()
+	if err != nil {
+		return err
+	}
+	if o.diff != "" {
+		return o.compare(cmd, out, market, stdin)
+	}
+	done := terminal.Progress(cmd.ErrOrStderr(), "planning")
+	r, packed, err := o.plan(cmd, market, stdin)
+	done()
+	if err != nil {
+		return err
+	}
+	if o.explain != "" {
+		return explainPod(out, terminal.StyleOf(cmd.OutOrStdout()), packed, r, o.explain)
+	}
+	if err := o.print(cmd, out, r); err != nil {
+		return err
+	}
+	if r.Summary.Unschedulable > 0 {
+		return &inputs.ExitError{Code: inputs.ExitNotAll}
+	}
+	return nil
+}
+
+// plan reads the files and packs.
+func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Reader) (*report, *pipeline.Packed, error) {
+	start := time.Now()
+	m, err := o.Manifests(sample, stdin)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, n := range m.Notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
+	}
+	s, err := pipeline.Snapshot(m, market)
+	if err != nil {
+		return nil, nil, inputs.Bad(err)
+	}
+	read := time.Since(start)
+	start = time.Now()
+	p, err := scheduling.Compile(s, &scheduling.Options{IgnorePreferences: o.preferences == "ignore"})
+	if err != nil {
+		return nil, nil, inputs.Bad(err)
+	}
+	compile := time.Since(start)
+	start = time.Now()
+	packed, err := pipeline.Pack(p, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
+	if err != nil {
+		return nil, nil, err
+	}
+	solve := time.Since(start)
+	r, err := newReport(market, packed, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !o.NoTiming {
+		r.addTiming(read, compile, solve)
+	}
+	return r, packed, nil
+}
+
+func (o *options) print(cmd *cobra.Command, out io.Writer, r *report) error {
+	switch o.Output {
+	case "json", "yaml":
+		return encode(out, o.Output, r)
+	default:
+		return r.write(out, terminal.StyleOf(cmd.OutOrStdout()), o.Output == "wide")
+	}
+}
+
+func encode(out io.Writer, format string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	if format == "yaml" {
+		if text, err = yaml.JSONToYAML(text); err != nil {
+			return err
+		}
+	} else {
+		text = append(text, '\n')
+	}
+	_, err = out.Write(text)
+	return err
+}
+
+func duration(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+)
+
+// write draws the report for people. Wide adds what the usual table has no room for.
+func (r *report) write(w io.Writer, style terminal.Style, wide bool) error {
+	s := &r.Summary
+	fmt.Fprintf(w, "%s, %s, %s   %s\n", plural(s.Pods, "pending pod"), plural(s.pools, "pool"), plural(s.types, "type"),
+		style.Dim(strings.TrimSpace(s.Prices.List+dated(s.Prices.Date))))
+	for _, n := range s.Notes {
+		fmt.Fprintln(w, style.Dim("note: "+n))
+	}
+	fmt.Fprintln(w)
+	if err := r.writeNodes(w, style, wide); err != nil {
+		return err
+	}
+	if err := r.writeExisting(w, style); err != nil {
+		return err
+	}
+	r.writeTotals(w, style)
+	r.writeRefusals(w, style)
+	for _, i := range r.Ignored {
+		fmt.Fprintf(w, "%s\n", style.Dim(fmt.Sprintf("%s is not ours to place: %s", i.Pod, i.Why)))
+	}
+	return nil
+}
+
+func dated(date string) string {
+	if date == "" {
+		return ""
+	}
+	return " of " + date
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return terminal.Count(n) + " " + what + "s"
+}
+
+func (r *report) writeNodes(w io.Writer, style terminal.Style, wide bool) error {
+	if len(r.NewNodes) == 0 {
+		return nil
+	}
+	header := []string{"NODE", "POOL", "TYPE", "ZONE", "CAPACITY", ">PRICE/H", "CPU", "MEMORY", ">PODS"}
+	if wide {
+		header = append(header, "OTHER RESOURCES", "DAEMONS", "NEXT CHEAPEST", "HOLDS")
+	}
+	t := terminal.NewTable(style, header...)
+	rows := grouped(r.NewNodes, wide)
+	for _, g := range rows {
+		n := &r.NewNodes[g.first]
+		name := n.Name
+		if g.count > 1 {
+			name = fmt.Sprintf("%s x %d", name, g.count)
+		}
+		row := []string{
+			name, n.NodePool, n.InstanceType, n.Zone, n.CapacityType, terminal.Dollars(n.PricePerHour),
+			style.Bar(n.use["cpu"].share()), style.Bar(n.use["memory"].share()), fmt.Sprintf("%d/%s", len(n.Pods), n.Allocatable["pods"]),
+		}
+		if wide {
+			row = append(row, others(n), strings.Join(n.daemons, ","), nextCheapest(n), workloads(n.Pods))
+		}
+		t.Row(row...)
+	}
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	return nil
+}
+
+// group is a run of nodes that look the same.
+type group struct{ first, count int }
+
+// manyNodes is how many nodes a table shows one by one; of more, those that look alike share a row.
+const manyNodes = 40
+
+func grouped(nodes []newNode, wide bool) []group {
+	var out []group
+	for i := range nodes {
+		if k := len(out) - 1; k >= 0 && len(nodes) > manyNodes && !wide && alike(&nodes[out[k].first], &nodes[i]) {
+			out[k].count++
+			continue
+		}
+		out = append(out, group{i, 1})
+	}
+	return out
+}
+
+func alike(a, b *newNode) bool {
+	return a.NodePool == b.NodePool && a.InstanceType == b.InstanceType && a.Zone == b.Zone && a.CapacityType == b.CapacityType &&
+		len(a.Pods) == len(b.Pods) && a.use["cpu"] == b.use["cpu"] && a.use["memory"] == b.use["memory"]
+}
+
+// others is how full the node is of anything but cpu, memory and pods that its pods ask for.
+func others(n *newNode) string {
+	var parts []string
+	for name, u := range n.use {
+		if u.used > 0 && name != "cpu" && name != "memory" && name != "pods" {
+			parts = append(parts, fmt.Sprintf("%s %.0f%%", name, 100*u.share()))
+		}
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, " ")
+}
+
+func nextCheapest(n *newNode) string {
+	for _, a := range n.Alternatives {
+		if a.InstanceType != n.InstanceType {
+			return fmt.Sprintf("%s %s", a.InstanceType, terminal.Dollars(a.PricePerHour))
+		}
+	}
+	return "-"
+}
+
+// workloads sums pods up by the name before their number.
+func workloads(pods []string) string {
+	count := map[string]int{}
+	var order []string
+	for _, p := range pods {
+		name := strings.TrimPrefix(strings.TrimRight(p, "0123456789"), "default/")
+		name = strings.TrimSuffix(name, "-")
+		if count[name] == 0 {
+			order = append(order, name)
+		}
+		count[name]++
+	}
+	slices.Sort(order)
+	for i, name := range order {
+		if count[name] > 1 {
+			order[i] = fmt.Sprintf("%s x%d", name, count[name])
+		}
+	}
+	return strings.Join(order, ", ")
+}
+
+func (r *report) writeExisting(w io.Writer, style terminal.Style) error {
+	if len(r.ExistingNodes) == 0 {
+		return nil
+	}
+	t := terminal.NewTable(style, "EXISTING NODE", ">NEW PODS", "HOLDS")
+	for _, n := range r.ExistingNodes {
+		t.Row(n.Name, terminal.Count(len(n.Pods)), workloads(n.Pods))
+	}
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	return nil
+}
+
+const hoursPerMonth = 730
+
+func (r *report) writeTotals(w io.Writer, style terminal.Style) {
+	s := &r.Summary
+	var parts []string
+	parts = append(parts, style.Bold(plural(s.NewNodes, "new node")))
+	if s.NewNodes > 0 {
+		parts = append(parts, style.Bold(terminal.Dollars(s.PricePerHour)+"/h"), terminal.Dollars(s.PricePerHour*hoursPerMonth)+"/month",
+			fmt.Sprintf("proven not below %s/h (gap %.1f%%)", terminal.Dollars(s.LowerBoundPerHour), s.GapPercent))
+	}
+	placed := fmt.Sprintf("%s of %s placed", terminal.Count(s.Scheduled), plural(s.Scheduled+s.Unschedulable, "pod"))
+	if s.Unschedulable > 0 {
+		placed = style.Bad(placed)
+	} else {
+		placed = style.Good(placed)
+	}
+	if s.Seconds != nil {
+		placed += style.Dim(" in " + terminal.Duration(duration(s.Seconds.Compile+s.Seconds.Solve)))
+	}
+	fmt.Fprintln(w, strings.Join(append(parts, placed), "   "))
+}
+
+// writeRefusals tells each refusal once for all pods that share it.
+func (r *report) writeRefusals(w io.Writer, style terminal.Style) {
+	for i := 0; i < len(r.Unschedulable); {
+		u := r.Unschedulable[i]
+		j := i + 1
+		for j < len(r.Unschedulable) && sameRefusal(u, r.Unschedulable[j]) {
+			j++
+		}
+		name := u.Pod
+		if j-i > 1 {
+			name = fmt.Sprintf("%s and %d more like it", name, j-i-1)
+		}
+		fmt.Fprintf(w, "\n%s can't be placed: %s\n", style.Bad(name), u.Message)
+		width := 0
+		for _, reason := range u.Reasons {
+			width = max(width, len(reason.NodePool))
+		}
+		if len(u.Reasons) > 1 || u.Reasons[0].Detail != u.Message {
+			for _, reason := range u.Reasons {
+				fmt.Fprintf(w, "  %-*s  %s\n", width, reason.NodePool, reason.Detail)
+			}
+		}
+		if u.Fix != nil {
+			fmt.Fprintf(w, "  %s\n", style.Good(u.Fix.Change+" (verified)"))
+		}
+		i = j
+	}
+}
+
+func sameRefusal(a, b unschedulable) bool {
+	return a.Message == b.Message && slices.EqualFunc(a.Reasons, b.Reasons, func(x, y reasonJSON) bool {
+		return x.NodePool == y.NodePool && x.Detail == y.Detail
+	})
+}

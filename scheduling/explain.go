@@ -1,0 +1,378 @@
+package scheduling
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Explain says why the pods of a class found no place: one reason for each pool, in the order of the pools, naming the
+// first stage that no type of the pool passes, and one for the existing nodes where there are any. It costs a pass over
+// the types of every pool, and nothing until it is called. The state must be done.
+func (s *State) Explain(class int) []Reason {
+	p := s.p
+	c := p.Classes[class]
+	if c.Refusal != nil {
+		return []Reason{*c.Refusal}
+	}
+	var out []Reason
+	for k := range p.Pools {
+		out = append(out, s.explainPool(c, k))
+	}
+	if r, ok := s.explainRooms(c); ok {
+		out = append(out, r)
+	}
+	if len(out) == 0 {
+		out = append(out, Reason{Stage: StagePod, Detail: "there is neither a pool nor a node"})
+	}
+	return out
+}
+
+func (s *State) explainPool(c *Class, k int) Reason {
+	p := s.p
+	pool := &p.Pools[k]
+	if taint, bad := untolerated(pool.Taints, c.Template.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute); bad {
+		return Reason{Pool: pool.Name, Stage: StageTaint, Key: taint.Key, Detail: fmt.Sprintf("taint %s is not tolerated", taintText(taint))}
+	}
+	census := p.census(c, k)
+	switch {
+	case census.offered == 0:
+		return Reason{Pool: pool.Name, Stage: StageOffering, Detail: "no instance type meets the pool's own requirements: " + pool.Set.String()}
+	case census.labelled == 0:
+		return p.explainLabels(c, pool, census)
+	case census.fitting == 0:
+		return p.explainResources(c, pool, census)
+	case census.buyable == 0:
+		return Reason{
+			Pool: pool.Name, Stage: StageOffering, Nearest: &Nearest{Type: census.nearFit, ShutOutBy: "no offering is available"},
+			Detail: fmt.Sprintf("%s hold it, but none is offered as it asks: nearest %s", many(census.fitting, "type"), census.nearFit),
+		}
+	}
+	if limit, ok := s.explainLimit(c, k, census); ok {
+		return limit
+	}
+	return s.explainTopology(c, pool)
+}
+
+// census counts the types of a pool by how far a class comes with them.
+type census struct {
+	offered  int // meet the pool's requirements
+	labelled int // and what the pod asks of labels
+	fitting  int // and have room
+	buyable  int // and can be had
+
+	short   *Nearest // of the labelled ones, the type that lacks least
+	shape   int      // whose shape that is, for its room
+	nearFit string   // a type that fits but can't be had
+	shapes  []int    // buyable
+	outside *Nearest // large enough, but shut out by labels
+	allLack corev1.ResourceName
+}
+
+func (p *Problem) census(c *Class, k int) census {
+	out := census{shape: -1}
+	pool := &p.Pools[k]
+	required := c.required()
+	seen := map[int]bool{}
+	lacking := map[corev1.ResourceName]int{}
+	best := 0.0
+	for i := range p.Shapes {
+		shape := &p.Shapes[i]
+		if shape.Pool != k {
+			continue
+		}
+		typ := p.InstanceType(i)
+		first := !seen[shape.Type]
+		seen[shape.Type] = true
+		if first {
+			out.offered++
+		}
+		labelled, buyable := false, false
+		for _, o := range shape.Offerings {
+			node, err := shape.Labels.Intersect(o.Labels)
+			if err == nil && required.Compatible(node.Without(requirements.KeysOf(taintKey)), requirements.Keys{}) {
+				labelled, buyable = true, true
+				break
+			}
+		}
+		if !labelled {
+			continue
+		}
+		if first {
+			out.labelled++
+		}
+		short, worst := p.shortage(c, shape.Room)
+		if short == nil {
+			out.fitting++
+			out.nearFit = typ.Name
+			if buyable {
+				out.buyable++
+				out.shapes = append(out.shapes, i)
+			}
+			continue
+		}
+		for name := range short {
+			if shape.Room[slices.Index(p.Resources, name)] <= 0 {
+				lacking[name]++
+			}
+		}
+		if out.short == nil || worst < best {
+			out.short, out.shape, best = &Nearest{Type: typ.Name, Short: named(short)}, i, worst
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(lacking)) {
+		if lacking[name] == out.labelled && out.fitting == 0 {
+			out.allLack = name
+		}
+	}
+	if out.fitting == 0 {
+		out.outside = p.outside(c, pool, required)
+	}
+	return out
+}
+
+func named(short map[corev1.ResourceName]int64) map[string]int64 {
+	out := make(map[string]int64, len(short))
+	for name, n := range short {
+		out[string(name)] = n
+	}
+	return out
+}
+
+// required is what the class asks of labels with all preferences given up, without taints.
+func (c *Class) required() requirements.Alternatives { return c.Required }
+
+// shortage is what a room lacks for one pod, and the worst of it as a part of the request; nil if it lacks nothing.
+func (p *Problem) shortage(c *Class, room []int64) (map[corev1.ResourceName]int64, float64) {
+	var short map[corev1.ResourceName]int64
+	worst := 0.0
+	for r, q := range c.requests {
+		if q > 0 && q > room[r] {
+			if short == nil {
+				short = map[corev1.ResourceName]int64{}
+			}
+			short[p.Resources[r]] = q - max(room[r], 0)
+			worst += float64(q-max(room[r], 0)) / float64(q)
+		}
+	}
+	return short, worst
+}
+
+// outside finds the least dear type that is large enough but shut out by what the pool, or else the pod, asks.
+func (p *Problem) outside(c *Class, pool *PoolRoom, required requirements.Alternatives) *Nearest {
+	type find struct {
+		near    Nearest
+		keys    int
+		price   float64
+		offered bool
+	}
+	var best *find
+	for i := range pool.Types {
+		typ := &pool.Types[i]
+		room := make([]int64, len(p.Resources))
+		for _, step := range typ.Breakdown() {
+			if r := slices.Index(p.Resources, step.Resource); r >= 0 {
+				room[r] = step.Allocatable
+			}
+		}
+		if !within(c.requests, room) {
+			continue
+		}
+		f := find{near: Nearest{Type: typ.Name}, price: 1e30}
+		for _, o := range typ.Offerings {
+			if o.Available {
+				f.price, f.offered = min(f.price, o.Price), true
+			}
+		}
+		if !f.offered {
+			continue
+		}
+		var by []string
+		for r := range pool.Set.All() {
+			if typ.Requirements.Has(r.Key()) && !typ.Requirements.Get(r.Key()).Overlaps(r) {
+				by = append(by, r.String())
+			}
+		}
+		if len(by) == 0 {
+			fewest := -1
+			for alt := range required.All() {
+				conflicts := alt.Restrict(p.keysOf(typ.Requirements)).Conflicts(typ.Requirements, requirements.Keys{})
+				if fewest < 0 || len(conflicts) < fewest {
+					fewest, by = len(conflicts), nil
+					for _, e := range conflicts {
+						by = append(by, "the pod's "+e.Left.String())
+					}
+				}
+			}
+		}
+		f.keys, f.near.ShutOutBy = len(by), strings.Join(by, " and ")
+		if best == nil || cmp.Or(cmp.Compare(f.keys, best.keys), cmp.Compare(f.price, best.price), strings.Compare(f.near.Type, best.near.Type)) < 0 {
+			best = &f
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return &best.near
+}
+
+func (p *Problem) keysOf(s requirements.Set) requirements.Keys {
+	var keys []string
+	for r := range s.All() {
+		keys = append(keys, r.Key())
+	}
+	return requirements.KeysOf(keys...)
+}
+
+func (p *Problem) explainResources(c *Class, pool *PoolRoom, n census) Reason {
+	out := Reason{Pool: pool.Name, Stage: StageResource, Nearest: n.short}
+	var text strings.Builder
+	if n.allLack != "" {
+		out.Resource = string(n.allLack)
+		fmt.Fprintf(&text, "%s: all lack %s", many(n.labelled, "type"), n.allLack)
+	} else {
+		names := slices.Sorted(maps.Keys(n.short.Short))
+		out.Resource = names[0]
+		var parts []string
+		for _, name := range names {
+			parts = append(parts, fmt.Sprintf("%s of %s", resources.Humane(corev1.ResourceName(name), n.short.Short[name]), name))
+		}
+		fmt.Fprintf(&text, "%s: none is large enough; nearest %s, short of %s", many(n.labelled, "type"), n.short.Type, strings.Join(parts, " and "))
+		if names, _ := p.Daemons(n.shape); len(names) > 0 {
+			fmt.Fprintf(&text, " after %s", many(len(names), "daemon"))
+		}
+	}
+	if n.outside != nil {
+		out.Nearest = n.outside
+		fmt.Fprintf(&text, "; %s would do, shut out by %s", n.outside.Type, n.outside.ShutOutBy)
+	} else if n.allLack != "" {
+		text.WriteString("; no type of this catalogue has it in that amount")
+	}
+	out.Detail = text.String()
+	return out
+}
+
+// explainLabels finds the key that stands between the pod and the pool.
+func (p *Problem) explainLabels(c *Class, pool *PoolRoom, n census) Reason {
+	out := Reason{Pool: pool.Name, Stage: StageRequirement, Nearest: n.outside}
+	known := p.knownLabels(pool)
+	conflict := p.closest(c.required(), pool, known)
+	if conflict == nil {
+		out.Detail = "no single type has all the labels that it asks: " + c.required().String()
+		return out
+	}
+	out.Key = conflict.Key
+	values, offered := known[conflict.Key]
+	switch {
+	case !offered && !pool.Set.Has(conflict.Key):
+		out.Detail = fmt.Sprintf("it asks %s, a label that nothing in the pool has%s", conflict.Left, nearest(conflict.Key, slices.Sorted(maps.Keys(known))))
+	case pool.Set.Has(conflict.Key) && !conflict.Left.Overlaps(pool.Set.Get(conflict.Key)):
+		out.Detail = fmt.Sprintf("it asks %s, the pool allows %s", conflict.Left, pool.Set.Get(conflict.Key))
+	default:
+		out.Detail = fmt.Sprintf("it asks %s, which no type of the pool offers%s", conflict.Left, p.offeredInstead(conflict.Left, values))
+	}
+	return out
+}
+
+// offeredInstead names the nearest spelling of a value, or the values there are if they are few.
+func (p *Problem) offeredInstead(asked requirements.Requirement, values map[string]bool) string {
+	there := sortedTrue(values)
+	if list, ok := asked.Values(); ok {
+		for _, v := range list {
+			if near, ok := requirements.Nearest(v, there); ok {
+				return fmt.Sprintf(" (did you mean %q?)", near)
+			}
+		}
+	}
+	if len(there) > 0 && len(there) <= 12 {
+		return ": there are " + strings.Join(there, ", ")
+	}
+	return ""
+}
+
+func nearest(word string, candidates []string) string {
+	if near, ok := requirements.Nearest(word, candidates); ok {
+		return fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return ""
+}
+
+// knownLabels is every value that the pool, its types and their offerings have, by key. Keys without listed values are
+// in it with none.
+func (p *Problem) knownLabels(pool *PoolRoom) map[string]map[string]bool {
+	out := map[string]map[string]bool{}
+	see := func(s requirements.Set) {
+		for r := range s.All() {
+			if r.Key() == taintKey || r.IsImpossible() {
+				continue
+			}
+			if out[r.Key()] == nil {
+				out[r.Key()] = map[string]bool{}
+			}
+			values, _ := r.Values()
+			for _, v := range values {
+				out[r.Key()][v] = true
+			}
+		}
+	}
+	see(pool.Set)
+	for i := range pool.Types {
+		if !pool.Types[i].Requirements.Overlaps(pool.Set) {
+			continue
+		}
+		see(pool.Types[i].Requirements)
+		for _, o := range pool.Types[i].Offerings {
+			see(o.Requirements)
+		}
+	}
+	return out
+}
+
+// closest is the first conflict of the alternative that has the fewest, against the pool and all values of its types.
+func (p *Problem) closest(required requirements.Alternatives, pool *PoolRoom, known map[string]map[string]bool) *requirements.ConflictError {
+	var b requirements.Builder
+	var open []string
+	for key, values := range known { // the builder sorts
+		if len(values) == 0 {
+			open = append(open, key)
+			continue
+		}
+		have := requirements.In(key, sortedTrue(values)...)
+		if pool.Set.Has(key) {
+			have = have.Intersect(pool.Set.Get(key))
+		}
+		if have.IsImpossible() {
+			have = pool.Set.Get(key)
+		}
+		b.Add(have)
+	}
+	node, err := b.Set()
+	if err != nil {
+		return nil
+	}
+	var best []*requirements.ConflictError
+	for alt := range required.All() {
+		conflicts := alt.Conflicts(node, requirements.KeysOf(open...))
+		if len(conflicts) > 0 && (best == nil || len(conflicts) < len(best)) {
+			best = conflicts
+		}
+	}
+	if len(best) == 0 {
+		return nil
+	}
+	return best[0]
+}
+
+func many(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
