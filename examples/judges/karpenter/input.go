@@ -22,7 +22,7 @@ type Input struct {
 	DaemonSets    []*appsv1.DaemonSet
 
 	// Nodes are the nodes that run. One with the label karpenter.sh/nodepool counts as that pool's, registered and
-	// initialized.
+	// initialized. One that is being deleted gets no pods.
 	Nodes []*corev1.Node
 	// Running are the pods on them, with spec.nodeName, daemonset pods included.
 	Running []*corev1.Pod

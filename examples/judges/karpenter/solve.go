@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -178,7 +177,9 @@ func newCluster(ctx context.Context, in Input) (*cluster, error) {
 		running[i] = identified(running[i])
 	}
 	nodes := copies(in.Nodes)
-	claims := claimsOf(nodes)
+	for _, n := range nodes {
+		registered(n)
+	}
 	namespaces := copies(in.Namespaces)
 	for _, ns := range namespaces {
 		metav1.SetMetaDataLabel(&ns.ObjectMeta, corev1.LabelMetadataName, ns.Name)
@@ -198,7 +199,6 @@ func newCluster(ctx context.Context, in Input) (*cluster, error) {
 	}
 	addAll(c.store, running)
 	addAll(c.store, nodes)
-	addAll(c.store, claims)
 	addAll(c.store, namespaces)
 	addAll(c.store, pvcs)
 	addAll(c.store, copies(in.PVs))
@@ -207,9 +207,6 @@ func newCluster(ctx context.Context, in Input) (*cluster, error) {
 	c.store.sort()
 
 	c.state = state.NewCluster(c.clock, c.store, provider{})
-	for _, claim := range claims {
-		c.state.UpdateNodeClaim(claim)
-	}
 	for _, n := range nodes {
 		errs = append(errs, c.state.UpdateNode(ctx, n))
 	}
@@ -259,34 +256,19 @@ func (c *cluster) scheduler(ctx context.Context, opts []scheduling.Options) (*sc
 		requirements, nil, opts...), pods, refused, nil
 }
 
-// claimsOf makes the NodeClaims of the nodes that belong to a pool, and marks those nodes as Karpenter does.
-func claimsOf(nodes []*corev1.Node) []*karpv1.NodeClaim {
-	var claims []*karpv1.NodeClaim
-	for _, n := range nodes {
-		if n.Spec.ProviderID == "" {
-			n.Spec.ProviderID = "node:///" + n.Name
-		}
-		if n.Status.Capacity == nil {
-			n.Status.Capacity = n.Status.Allocatable.DeepCopy()
-		}
-		if n.Labels[karpv1.NodePoolLabelKey] == "" {
-			continue
-		}
+// registered completes a node as Karpenter and the kubelet do. No NodeClaims are made: the scheduler looks at a node's
+// claim only for what the node itself does not say yet.
+func registered(n *corev1.Node) {
+	if n.Spec.ProviderID == "" {
+		n.Spec.ProviderID = "node:///" + n.Name
+	}
+	if n.Status.Capacity == nil {
+		n.Status.Capacity = n.Status.Allocatable.DeepCopy()
+	}
+	if n.Labels[karpv1.NodePoolLabelKey] != "" {
 		metav1.SetMetaDataLabel(&n.ObjectMeta, karpv1.NodeRegisteredLabelKey, "true")
 		metav1.SetMetaDataLabel(&n.ObjectMeta, karpv1.NodeInitializedLabelKey, "true")
-		claim := &karpv1.NodeClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: maps.Clone(n.Labels)},
-			Status: karpv1.NodeClaimStatus{
-				NodeName: n.Name, ProviderID: n.Spec.ProviderID,
-				Capacity: n.Status.Capacity.DeepCopy(), Allocatable: n.Status.Allocatable.DeepCopy(),
-			},
-		}
-		for _, condition := range []string{karpv1.ConditionTypeLaunched, karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized} {
-			claim.StatusConditions().SetTrue(condition)
-		}
-		claims = append(claims, claim)
 	}
-	return claims
 }
 
 // identified gives a pod the namespace and the UID that an API server would have given it; Karpenter keys its caches by

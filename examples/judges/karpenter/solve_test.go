@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -173,9 +173,9 @@ func TestPoolsConstrainTheNode(t *testing.T) {
 		p.Spec.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}
 		p.Spec.NodeSelector = map[string]string{"team": "vision"}
 	})), scenario.Cloud(),
+		pool("light"),
 		pool("gpu", tainted, weight(10), only(scenario.LabelFamily, corev1.NodeSelectorOpIn, "g")),
 		pool("heavy", weight(5), only(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, "on-demand"), only(scenario.LabelCPU, corev1.NodeSelectorOpGt, "8"), only(corev1.LabelArchStable, corev1.NodeSelectorOpIn, "amd64")),
-		pool("light"),
 	)
 	got, err := karpenter.Solve(t.Context(), in)
 	require.NoError(t, err)
@@ -206,13 +206,22 @@ func TestExistingNodesAreFilledFirst(t *testing.T) {
 		node("b1", "zone-b", "4", func(n *corev1.Node) { n.Labels[karpv1.NodePoolLabelKey] = "default" }),
 		node("a1", "zone-a", "4"),
 	}
-	in.Running = pods(1, "old", "2", func(p *corev1.Pod) { p.Spec.NodeName = "b1" })
+	in.Running = slices.Concat(
+		pods(1, "old", "2", func(p *corev1.Pod) { p.Spec.NodeName = "b1" }),
+		pods(1, "other", "3", func(p *corev1.Pod) { p.Spec.NodeName = "a1" }),
+	)
 	got, err := karpenter.Solve(t.Context(), in)
 	require.NoError(t, err)
 	require.Len(t, got.Existing, 1)
 	assert.Equal(t, "b1", got.Existing[0].Node)
 	assert.Len(t, got.Existing[0].Pods, 2)
 	assert.Len(t, got.NewNodes, 1)
+
+	in.Nodes[0].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	in.Nodes[0].Finalizers = []string{"karpenter.sh/termination"}
+	got, err = karpenter.Solve(t.Context(), in)
+	require.NoError(t, err)
+	assert.Empty(t, got.Existing, "a node that goes takes nobody in")
 }
 
 func TestLimitsCountTheNodesOfThePool(t *testing.T) {
@@ -272,6 +281,79 @@ func TestVolumesPinTheZone(t *testing.T) {
 	require.Len(t, got.Unplaced, 1)
 	assert.Equal(t, "db-1", got.Unplaced[0].Pod.Name)
 	assert.ErrorContains(t, got.Unplaced[0].Err, "claim")
+
+	// A claim that is bound goes by its volume.
+	in.PVCs[0].Spec.VolumeName = "disk"
+	in.PVCs[0].Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+	in.PVs = []*corev1.PersistentVolume{{
+		ObjectMeta: metav1.ObjectMeta{Name: "disk"},
+		Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"zone-b"}},
+			}}},
+		}}},
+	}}
+	got, err = karpenter.Solve(t.Context(), in)
+	require.NoError(t, err)
+	require.Len(t, got.NewNodes, 1, "%v", got.Unplaced)
+	assert.Equal(t, "zone-b", got.NewNodes[0].Launch.Zone)
+}
+
+func TestSpreadCountsOnlyWhomItSelects(t *testing.T) {
+	in := input(pods(1, "web", "1", func(p *corev1.Pod) {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		}}
+	}), nil)
+	in.Nodes = []*corev1.Node{node("b1", "zone-b", "8"), node("a1", "zone-a", "0")}
+	in.Running = pods(3, "other", "1", func(p *corev1.Pod) { p.Spec.NodeName = "b1" })
+	got, err := karpenter.Solve(t.Context(), in)
+	require.NoError(t, err)
+	assert.Equal(t, 1, got.Placed())
+
+	for _, p := range in.Running {
+		p.Labels["app"] = "web"
+	}
+	got, err = karpenter.Solve(t.Context(), in)
+	require.NoError(t, err)
+	assert.Equal(t, 0, got.Placed())
+}
+
+func TestNamespacesAreSelectedByLabel(t *testing.T) {
+	in := input(pods(1, "web", "1", func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelTopologyZone, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}},
+		}}}}
+	}), scenario.Linear(4), pool("default"))
+	in.Nodes = []*corev1.Node{node("b1", "zone-b", "1")}
+	in.Running = pods(1, "db", "1", func(p *corev1.Pod) { p.Spec.NodeName, p.Namespace = "b1", "shop-1" })
+	in.Namespaces = []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop-1", Labels: map[string]string{"team": "shop"}}}}
+	got, err := karpenter.Solve(t.Context(), in)
+	require.NoError(t, err)
+	require.Len(t, got.NewNodes, 1, "%v", got.Unplaced)
+	assert.Equal(t, "zone-b", got.NewNodes[0].Launch.Zone)
+}
+
+func TestAPoolsOpenLabelIsSettled(t *testing.T) {
+	got, err := karpenter.Solve(t.Context(), input(pods(1, "web", "1"), scenario.Linear(4), pool("default", func(p *karpv1.NodePool) {
+		p.Spec.Template.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{
+			{Key: "example.com/team", Operator: corev1.NodeSelectorOpIn, Values: []string{"shop", "batch"}},
+		}
+	})))
+	require.NoError(t, err)
+	assert.Contains(t, []string{"shop", "batch"}, got.NewNodes[0].Node("new").Labels["example.com/team"])
+}
+
+func TestGatedPodsAreNotLookedAt(t *testing.T) {
+	got, err := karpenter.Solve(t.Context(), input(pods(1, "web", "1", func(p *corev1.Pod) {
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/wait"}}
+	}), scenario.Linear(4), pool("default")))
+	require.NoError(t, err)
+	assert.Empty(t, got.NewNodes)
+	require.Len(t, got.Unplaced, 1)
+	assert.ErrorContains(t, got.Unplaced[0].Err, "scheduling gates")
 }
 
 func TestAntiAffinityOfRunningPodsIsKept(t *testing.T) {
@@ -290,47 +372,6 @@ func TestAntiAffinityOfRunningPodsIsKept(t *testing.T) {
 	assert.NotEqual(t, "zone-b", got.NewNodes[0].Launch.Zone)
 }
 
-func TestInputIsLeftAlone(t *testing.T) {
-	make := func() karpenter.Input {
-		in := input(scenario.Diverse(50, 1), nil, pool("default"))
-		in.Nodes = []*corev1.Node{node("b1", "zone-b", "4", func(n *corev1.Node) { n.Labels[karpv1.NodePoolLabelKey] = "default" })}
-		in.Running = pods(1, "old", "1", func(p *corev1.Pod) { p.Spec.NodeName = "b1" })
-		return in
-	}
-	in, before := make(), make()
-	_, err := karpenter.Solve(t.Context(), in)
-	require.NoError(t, err)
-	assert.Equal(t, before, in)
-}
-
-func TestConcurrentCalls(t *testing.T) {
-	in := input(scenario.Diverse(100, 1), scenario.Linear(50), pool("default"))
-	var group sync.WaitGroup
-	for range 4 {
-		group.Go(func() {
-			got, err := karpenter.Solve(t.Context(), in)
-			assert.NoError(t, err)
-			assert.Equal(t, 100, got.Placed())
-		})
-	}
-	group.Wait()
-}
-
-func TestMistakesAreReported(t *testing.T) {
-	in := input(append(pods(1, "web", "1"), pods(1, "web", "1")...), nil, pool("default"), pool("default"))
-	_, err := karpenter.Solve(t.Context(), in)
-	require.ErrorContains(t, err, `pods[1]: a second pod "default/web-0"`)
-	require.ErrorContains(t, err, `nodePools[1]: a second pool "default"`)
-}
-
-func TestAPoolWithoutTypesOpensNothing(t *testing.T) {
-	all := pods(1, "web", "1")
-	got, err := karpenter.Solve(t.Context(), input(all, nil, pool("default")))
-	require.NoError(t, err)
-	require.Len(t, got.Unplaced, 1)
-	assert.Equal(t, namesOf(all), []types.NamespacedName{got.Unplaced[0].Pod})
-}
-
 func ExampleSolve() {
 	got, err := karpenter.Solve(context.Background(), input(pods(3, "web", "1500m"), scenario.Cloud(), pool("default")))
 	if err != nil {
@@ -344,4 +385,15 @@ func ExampleSolve() {
 	// Output:
 	// default a.8 zone-b spot 3 pods
 	// $0.0986/h
+}
+
+func ExampleNewNode_Node() {
+	got, err := karpenter.Solve(context.Background(), input(pods(1, "web", "1500m"), scenario.Cloud(), pool("default")))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	n := got.NewNodes[0].Node("new-0")
+	fmt.Println(n.Name, n.Labels[corev1.LabelTopologyZone], n.Labels[karpv1.CapacityTypeLabelKey], n.Status.Allocatable.Cpu())
+	// Output: new-0 zone-b spot 1930m
 }

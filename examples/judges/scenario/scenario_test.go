@@ -313,38 +313,3 @@ func TestFamilies(t *testing.T) {
 		})
 	}
 }
-
-func ExampleDiverse() {
-	for _, p := range scenario.Diverse(5, 42) {
-		fmt.Println(p.Name)
-	}
-	// Output:
-	// plain-0
-	// zones-1
-	// hosts-2
-	// near-3
-	// apart-4
-}
-
-func ExampleLinear() {
-	for _, t := range scenario.Linear(2) {
-		fmt.Printf("%s %s CPU, $%.2f, %d offerings\n", t.Name, t.Resources.Cpu(), t.Offerings[0].Price, len(t.Offerings))
-	}
-	// Output:
-	// linear-1 1 CPU, $0.31, 5 offerings
-	// linear-2 2 CPU, $0.63, 5 offerings
-}
-
-func ExampleGenerate() {
-	s := scenario.Generate(1, scenario.Options{Pods: 40})
-	again := scenario.Generate(1, scenario.Options{Pods: 40})
-	fmt.Println(s.String() == again.String(), len(s.Pods))
-	// Output: true 40
-}
-
-func ExampleMinimize() {
-	s := scenario.Generate(1, scenario.Options{Pods: 40})
-	small := scenario.Minimize(s, func(s scenario.Scenario) bool { return len(s.Pods) > 2 })
-	fmt.Println(small)
-	// Output: seed 1: 3 pods, 0 pools, 0 types, 0 nodes with 0 running pods, 0 daemonsets, 0 claims
-}
