@@ -1,0 +1,166 @@
+// Types lists the instance types that can be bought: what they are, what they leave for pods, where they are sold and
+// at what price. It needs neither a cluster nor credentials.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+func main() {
+	os.Exit(inputs.End(os.Stderr, command(os.Stdin).Execute()))
+}
+
+type options struct {
+	inputs.Flags
+	requirements []string
+	family       string
+	sort         string
+	pool         string
+	limit        int
+	buyable      bool
+
+	maxPods, podsPerCore int32
+	reservedENIs         int32
+	disk                 string
+	raid0                bool
+	memoryOverhead       string
+}
+
+func sorts() []string { return []string{"price", "cpu", "memory", "name"} }
+
+func command(stdin io.Reader) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "types [--requirement EXPR]...",
+		Short: "list the instance types that can be bought, with prices and what they leave for pods",
+		Long: `Types lists the instance types that can be bought: labels, capacity, what is left for pods, zones and prices. It knows
+EC2 by heart and reads other catalogues. With -f, the pool and node class of the manifests decide what is listed.`,
+		Example: `  types --requirement 'karpenter.k8s.aws/instance-family in (m5,m6g), kubernetes.io/arch in (arm64)'
+  types --requirement 'karpenter.k8s.aws/instance-gpu-count>0' --sort price --available
+  types --ami-family Bottlerocket --max-pods 110 -o json
+  types -f cluster/ --pool default            # what this pool can buy
+  types --describe-instance-types answer.json # what your account sees`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := cobra.NoArgs(cmd, args); err != nil {
+				return inputs.Bad(err)
+			}
+			return nil
+		},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out := bufio.NewWriter(cmd.OutOrStdout())
+			err := o.run(cmd, out, stdin)
+			if flushed := out.Flush(); err == nil && flushed != nil {
+				err = flushed
+			}
+			return err
+		},
+	}
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return inputs.Bad(fmt.Errorf("%w (see %s --help)", err, c.Name()))
+	})
+	flags := cmd.Flags()
+	o.Register(flags)
+	flags.Lookup("filename").Usage = "file, directory, or - for standard input, with a pool or a node class (repeatable)"
+	flags.Lookup("no-timing").Hidden = true // nothing is timed here; scripts pass it to every program
+	flags.StringArrayVar(&o.requirements, "requirement", nil, "what the types must satisfy, in the algebra's text form (repeatable; all must hold)")
+	flags.StringVar(&o.family, "ami-family", "", "AMI family: AL2, AL2023 (default), Bottlerocket, Ubuntu, Windows2019, Windows2022, Windows2025, Custom")
+	flags.StringVar(&o.sort, "sort", "price", "order: price, cpu, memory or name")
+	flags.StringVar(&o.pool, "pool", "", "the pool of the manifests to list for, if there are several")
+	flags.IntVar(&o.limit, "limit", 0, "list at most so many types; 0 = all")
+	flags.BoolVar(&o.buyable, "available", false, "leave out types without an available offering")
+	flags.Int32Var(&o.maxPods, "max-pods", 0, "kubelet's maxPods")
+	flags.Int32Var(&o.podsPerCore, "pods-per-core", 0, "kubelet's podsPerCore")
+	flags.Int32Var(&o.reservedENIs, "reserved-enis", 0, "network interfaces that are not for pods")
+	flags.StringVar(&o.disk, "disk", "", "size of the root volume, such as 50Gi")
+	flags.BoolVar(&o.raid0, "raid0", false, "join local disks into the ephemeral storage")
+	flags.StringVar(&o.memoryOverhead, "vm-memory-overhead", "", "share of memory that the hypervisor takes (default 0.075)")
+	complete := func(flag string, values ...string) {
+		_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return values, cobra.ShellCompDirectiveNoFileComp
+		})
+	}
+	families := make([]string, 0, len(ec2.Families()))
+	for _, f := range ec2.Families() {
+		families = append(families, string(f))
+	}
+	complete("output", inputs.Formats()...)
+	complete("sort", sorts()...)
+	complete("ami-family", families...)
+	return cmd
+}
+
+func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	market, err := o.Market()
+	if err != nil {
+		return err
+	}
+	ask, err := o.ask()
+	if err != nil {
+		return err
+	}
+	entries, notes, err := o.list(market, ask, stdin)
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", note)
+	}
+	if o.Output == "json" || o.Output == "yaml" {
+		return encode(out, o.Output, entries)
+	}
+	return draw(out, terminal.StyleOf(cmd.OutOrStdout()), entries, o.Output == "wide", market)
+}
+
+func (o *options) check() error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	if o.limit < 0 {
+		return inputs.Bad(fmt.Errorf("--limit %d: want 0 or more", o.limit))
+	}
+	for _, s := range sorts() {
+		if o.sort == s {
+			return nil
+		}
+	}
+	hint := ""
+	if near, ok := requirements.Nearest(o.sort, sorts()); ok {
+		hint = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return inputs.Bad(fmt.Errorf("--sort %q: want one of %s%s", o.sort, strings.Join(sorts(), ", "), hint))
+}
+
+// ask is what all --requirement flags say together.
+func (o *options) ask() (requirements.Set, error) {
+	var all requirements.Set
+	for _, text := range o.requirements {
+		set, err := requirements.Parse(text)
+		if err != nil {
+			return all, inputs.Bad(fmt.Errorf("--requirement: %w", err))
+		}
+		if all, err = all.Intersect(set); err != nil {
+			return all, inputs.Bad(fmt.Errorf("--requirement: %w", err))
+		}
+	}
+	all, err := requirements.KubernetesAliases().Set(all)
+	if err != nil {
+		return all, inputs.Bad(fmt.Errorf("--requirement: %w", err))
+	}
+	return all, nil
+}
