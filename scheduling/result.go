@@ -32,38 +32,32 @@ type Unplaced struct {
 	Pods  []*corev1.Pod
 }
 
-// seat is where one pod of an item sits: a room (bin < 0) or a bin.
+// seat is where one copy of an item sits: a room (bin < 0) or a bin.
 type seat struct{ room, bin int }
+
+// nowhere is the seat of a copy that packing did not place.
+var nowhere = seat{-1, -1}
+
+// chair is a pod's place in the order: the seat, and whether it is one of a bundle.
+type chair struct {
+	seat   seat
+	bundle int
+}
 
 // Result deals the pods out to the seats of the last outcome, and orders their binding. Pods whose constraints would
 // not hold in any order are left out. It may only be called when the state is done.
 func (s *State) Result() *Result {
-	seats := make([][]seat, len(s.items))
-	for r, shares := range s.last.Rooms {
-		for _, sh := range shares {
-			seats[sh.Item] = append(seats[sh.Item], slices.Repeat([]seat{{r, -1}}, sh.Count)...)
-		}
-	}
-	for b, bin := range s.last.Bins {
-		for _, sh := range bin.Shares {
-			seats[sh.Item] = append(seats[sh.Item], slices.Repeat([]seat{{-1, b}}, sh.Count)...)
-		}
-	}
-	pods := s.pods()
+	d := s.deal()
 	res := &Result{Rooms: make([][]*corev1.Pod, len(s.p.Rooms))}
 	byBin := make([][]*corev1.Pod, len(s.last.Bins))
-	bound := make([]int, len(s.items))
-	for _, pk := range s.bindings(seats) {
-		i := pk.part
-		for range pk.count {
-			pod, at := pods[i][bound[i]], seats[i][bound[i]]
-			bound[i]++
-			res.Order = append(res.Order, pod)
-			if at.bin >= 0 {
-				byBin[at.bin] = append(byBin[at.bin], pod)
-			} else {
-				res.Rooms[at.room] = append(res.Rooms[at.room], pod)
-			}
+	bound := map[*corev1.Pod]bool{}
+	for _, st := range s.bindings(d) {
+		bound[st.pod] = true
+		res.Order = append(res.Order, st.pod)
+		if st.at.bin >= 0 {
+			byBin[st.at.bin] = append(byBin[st.at.bin], st.pod)
+		} else {
+			res.Rooms[st.at.room] = append(res.Rooms[st.at.room], st.pod)
 		}
 	}
 	for r := range res.Rooms {
@@ -75,75 +69,189 @@ func (s *State) Result() *Result {
 			res.Bins = append(res.Bins, ResultBin{b, s.last.Bins[b].Shape, s.last.Bins[b].Offering, list})
 		}
 	}
-	s.unplaced(res, pods, bound)
+	for c, class := range s.p.Classes {
+		var list []*corev1.Pod
+		for _, pod := range class.Pods {
+			if !bound[pod] {
+				list = append(list, pod)
+			}
+		}
+		if len(list) > 0 {
+			res.Unplaced = append(res.Unplaced, Unplaced{c, list})
+		}
+	}
 	return res
 }
 
-// bindings is the picks of settling, less what packing did not place.
-func (s *State) bindings(seats [][]seat) []pick {
-	whole := true
-	for i, it := range s.items {
-		whole = whole && len(seats[i]) == it.Count
-	}
-	if whole {
-		return s.picks
-	}
-	return s.rebind(seats)
+// dealt is who sits where, by part and domain: chairs of bundles in the order of the bundles, then chairs of pods on
+// their own; and the pods that take them, in that order.
+type dealt struct {
+	chairs [][][]chair
+	pods   [][][]*corev1.Pod
 }
 
-// rebind finds an order for what was really placed, when that is less than what was settled: the same constraints are
-// tested again, pod by pod, and what can bind in no order is left out.
-func (s *State) rebind(seats [][]seat) []pick {
-	f := facts{caps: map[capKey]int{}, closed: s.facts.closed}
-	settler := s.p.newSettler(&f)
-	left := make([]int, len(s.items))
-	parts := make([]*part, len(s.items))
-	byPart := map[[2]int]*part{}
-	for i, it := range s.items {
-		left[i] = len(seats[i])
-		key := [2]int{it.Class, s.parts[i].stage}
-		if byPart[key] == nil {
-			byPart[key] = settler.addPart(it.Class, s.parts[i].stage, 0)
-		}
-		parts[i] = byPart[key]
+func (s *State) deal() dealt {
+	seats := s.seats()
+	d := dealt{make([][][]chair, len(s.parts)), make([][][]*corev1.Pod, len(s.parts))}
+	for i, pt := range s.parts {
+		d.chairs[i] = make([][]chair, len(pt.domains))
+		d.pods[i] = make([][]*corev1.Pod, len(pt.domains))
 	}
-	var out []pick
-	for progress := true; progress; {
-		progress = false
-		for _, pk := range s.picks {
-			i := pk.part
-			pt := parts[i]
-			d := slices.IndexFunc(pt.domains, func(d domain) bool { return d.text() == s.parts[i].text })
-			if d < 0 {
+	type copyOf struct{ item, copy, bundle int }
+	var bundles, loose []copyOf
+	for i := range s.items {
+		for k := range s.items[i].Count {
+			if b := s.made[i].bundles; len(b) > 0 {
+				bundles = append(bundles, copyOf{i, k, b[k]})
+			} else {
+				loose = append(loose, copyOf{i, k, -1})
+			}
+		}
+	}
+	slices.SortStableFunc(bundles, func(a, b copyOf) int { return a.bundle - b.bundle })
+	for _, c := range slices.Concat(bundles, loose) {
+		for _, sl := range s.made[c.item].slots {
+			for range sl.count {
+				d.chairs[sl.part][sl.domain] = append(d.chairs[sl.part][sl.domain], chair{seats[c.item][c.copy], c.bundle})
+			}
+		}
+	}
+	next := make([]int, len(s.p.Classes))
+	for i, pt := range s.parts {
+		for k := range pt.domains {
+			n := len(d.chairs[i][k])
+			d.pods[i][k] = s.p.Classes[pt.class].Pods[next[pt.class] : next[pt.class]+n]
+			next[pt.class] += n
+		}
+	}
+	return d
+}
+
+// seats are those of every copy of every item.
+func (s *State) seats() [][]seat {
+	seats := make([][]seat, len(s.items))
+	for r, shares := range s.last.Rooms {
+		for _, sh := range shares {
+			seats[sh.Item] = append(seats[sh.Item], slices.Repeat([]seat{{r, -1}}, sh.Count)...)
+		}
+	}
+	for b, bin := range s.last.Bins {
+		for _, sh := range bin.Shares {
+			seats[sh.Item] = append(seats[sh.Item], slices.Repeat([]seat{{-1, b}}, sh.Count)...)
+		}
+	}
+	for i, it := range s.items {
+		seats[i] = append(seats[i], slices.Repeat([]seat{nowhere}, it.Count-len(seats[i]))...)
+	}
+	return seats
+}
+
+// binding is a pod that sits down.
+type binding struct {
+	pod *corev1.Pod
+	at  seat
+}
+
+// bindings is the order of settling. Picks that joined a bundle take a chair there; the others take chairs in order, those
+// that somebody joined later first. Where packing left something out, each pod is tested again, and what can bind in no
+// order is left out.
+func (s *State) bindings(d dealt) []binding {
+	var picks []picked
+	taken := make([][][]bool, len(s.parts))
+	from := make([][]int, len(s.parts))
+	whole := true
+	for i := range s.parts {
+		taken[i] = make([][]bool, len(d.chairs[i]))
+		from[i] = make([]int, len(d.chairs[i]))
+		for k := range d.chairs[i] {
+			taken[i][k] = make([]bool, len(d.chairs[i][k]))
+			for _, c := range d.chairs[i][k] {
+				whole = whole && c.seat != nowhere
+			}
+		}
+	}
+	joined := map[[3]int]int{} // how many pods of a part and domain joined a bundle, rather than being there first
+	for _, pk := range s.picks {
+		if pk.bundle >= 0 {
+			joined[[3]int{pk.part, pk.domain, pk.bundle}] += pk.count
+		}
+	}
+	reserved := func(i, k, at int) bool {
+		c := d.chairs[i][k][at]
+		key := [3]int{i, k, c.bundle}
+		if c.bundle < 0 || joined[key] == 0 {
+			return false
+		}
+		joined[key]--
+		return true
+	}
+	keep := make([][][]bool, len(s.parts)) // chairs of those who join
+	for i := range s.parts {
+		keep[i] = make([][]bool, len(d.chairs[i]))
+		for k := range d.chairs[i] {
+			keep[i][k] = make([]bool, len(d.chairs[i][k]))
+			for at := range d.chairs[i][k] {
+				keep[i][k][at] = reserved(i, k, at)
+			}
+		}
+	}
+	for _, pk := range s.picks {
+		chairs := d.chairs[pk.part][pk.domain]
+		for range pk.count {
+			at := from[pk.part][pk.domain]
+			if pk.bundle >= 0 {
+				at = 0
+			}
+			for at < len(chairs) && (taken[pk.part][pk.domain][at] || keep[pk.part][pk.domain][at] != (pk.bundle >= 0) || pk.bundle >= 0 && chairs[at].bundle != pk.bundle) {
+				at++
+			}
+			if at == len(chairs) {
 				continue
 			}
-			for left[i] > 0 && (len(pt.keys) == 0 || settler.allowed(pt, d)) {
-				left[i]--
-				if len(pt.keys) > 0 {
-					settler.count(pt, d, 1)
-				}
-				out = append(out, pick{part: i, count: 1})
-				progress = true
+			if pk.bundle < 0 {
+				from[pk.part][pk.domain] = at
 			}
+			taken[pk.part][pk.domain][at] = true
+			picks = append(picks, picked{pk.part, pk.domain, at})
 		}
+	}
+	if !whole {
+		picks = s.rebind(d, picks)
+	}
+	out := make([]binding, 0, len(picks))
+	for _, pk := range picks {
+		out = append(out, binding{d.pods[pk.part][pk.domain][pk.chair], d.chairs[pk.part][pk.domain][pk.chair].seat})
 	}
 	return out
 }
 
-func (s *State) unplaced(res *Result, pods [][]*corev1.Pod, bound []int) {
-	byClass := make([][]*corev1.Pod, len(s.p.Classes))
-	dealt := make([]int, len(s.p.Classes))
-	for i, it := range s.items {
-		byClass[it.Class] = append(byClass[it.Class], pods[i][bound[i]:]...)
-		dealt[it.Class] += it.Count
-	}
-	for c, class := range s.p.Classes {
-		list := append(byClass[c], class.Pods[dealt[c]:]...)
-		if len(list) > 0 {
-			sortPods(list)
-			res.Unplaced = append(res.Unplaced, Unplaced{c, list})
+// picked is one pod's turn: the chair it takes.
+type picked struct{ part, domain, chair int }
+
+// rebind finds an order for what was really placed, when that is less than what was settled.
+func (s *State) rebind(d dealt, picks []picked) []picked {
+	f := facts{caps: map[capKey]int{}, closed: s.facts.closed}
+	settler := s.p.newSettler(&f)
+	settler.parts = s.parts
+	var out []picked
+	for progress := true; progress; {
+		progress = false
+		var later []picked
+		for _, pk := range picks {
+			pt := s.parts[pk.part]
+			switch {
+			case d.chairs[pk.part][pk.domain][pk.chair].seat == nowhere:
+			case len(pt.keys) == 0 || settler.allowed(pt, pk.domain):
+				settler.count(pt, pk.domain, 1)
+				out = append(out, pk)
+				progress = true
+			default:
+				later = append(later, pk)
+			}
 		}
+		picks = later
 	}
+	return out
 }
 
 // Class is the class that a pending pod belongs to, by namespace and name; false for other pods.
@@ -161,10 +269,13 @@ func (p *Problem) Class(namespace, name string) (int, bool) {
 // GivenUp lists the preferences that a placed pod was settled without, in the order of giving them up, and those that
 // it kept.
 func (s *State) GivenUp(pod *corev1.Pod) (gone, kept []Preference) {
-	for i, pods := range s.pods() {
-		if slices.Contains(pods, pod) {
-			soft := s.p.Classes[s.items[i].Class].soft
-			return slices.Clone(soft[:s.parts[i].stage]), slices.Clone(soft[s.parts[i].stage:])
+	d := s.deal()
+	for i, pt := range s.parts {
+		for k := range pt.domains {
+			if slices.Contains(d.pods[i][k], pod) {
+				soft := s.p.Classes[pt.class].soft
+				return slices.Clone(soft[:pt.stage]), slices.Clone(soft[pt.stage:])
+			}
 		}
 	}
 	return nil, nil

@@ -2,8 +2,8 @@ package scheduling
 
 import (
 	"fmt"
-
-	corev1 "k8s.io/api/core/v1"
+	"maps"
+	"slices"
 
 	"github.com/joinery-sdk/joinery/requirements"
 )
@@ -16,37 +16,41 @@ type State struct {
 	facts  facts
 	number int
 	items  []Item
-	parts  []itemPart
+	made   []making // of the items, by position
+	parts  []*part
 	left   map[int]int // by class: pods that no domain takes
 	picks  []pick
 	solved bool
 	last   Outcome
 }
 
-// Item is a number of pods of one class that are to be packed alike.
+// Item is a number of things that are to be packed alike: pods of one class, or bundles of pods that must share a node.
 type Item struct {
 	// Name is unique within the round.
 	Name  string
-	Class int
 	Count int
+	// Pods says what one of them is made of.
+	Pods []ItemPods
 	// Requests is what each takes, by Problem.Resources.
 	Requests []int64
 	// Requires is what the labels of the node must satisfy: of shapes and rooms, whose labels include pseudo-labels.
 	Requires requirements.Alternatives
 	Tags     []string
 	Limits   []Limit
-	// Priority is that of the pods: where a limit leaves some out, the higher goes first.
+	// Priority is the least of the pods': where a limit leaves some out, the higher goes first.
 	Priority int32
 }
 
-type itemPart struct {
-	part   int
-	domain int
-	stage  int
-	text   string
+// ItemPods is a number of pods of a class.
+type ItemPods struct{ Class, Count int }
+
+// making is where an item comes from: its slots, and the bundles that are its copies; none for pods on their own.
+type making struct {
+	slots   []slot
+	bundles []int
 }
 
-// Share is a number of pods of one item.
+// Share is a number of copies of one item.
 type Share struct {
 	Item  int
 	Count int
@@ -96,42 +100,89 @@ func (s *State) Done() bool { return s.solved }
 func (s *State) Round() []Item { return s.items }
 
 func (p *Problem) settle(f facts, number int) (*State, *settler) {
-	st := &State{p: p, facts: f, number: number}
 	settler := p.newSettler(&f)
+	st := &State{p: p, facts: f, number: number}
 	st.left = settler.run()
-	st.picks = settler.picks
+	st.picks, st.parts = settler.picks, settler.parts
+	open := f.openDomains()
+	byText := map[string]int{}
+	for b, bd := range settler.bundles {
+		text := bd.text()
+		at, ok := byText[text]
+		if !ok {
+			at = len(st.items)
+			byText[text] = at
+			st.addBundle(bd, open)
+		}
+		st.items[at].Count++
+		st.made[at].bundles = append(st.made[at].bundles, b)
+	}
 	for i, pt := range settler.parts {
 		for d, n := range pt.placed {
-			if n > 0 {
-				st.add(settler, i, d, n)
+			if n -= settler.bundled(i, d); n > 0 {
+				st.addLoose(i, d, n, open)
 			}
 		}
 	}
-	st.remap()
 	return st, settler
 }
 
-// add makes the item of one part and domain.
-func (s *State) add(settler *settler, i, d, n int) {
-	pt := settler.parts[i]
-	c := s.p.Classes[pt.class]
-	required := pt.st.required
-	name := c.Name()
+func (s *State) nameOf(part, domain int) string {
+	pt := s.parts[part]
+	name := s.p.Classes[pt.class].Name()
 	if len(pt.keys) > 0 {
-		required = required.Intersect(requirements.AnyOf(pt.domains[d].pin(pt.keys)))
-		name += " in " + pt.domains[d].text()
+		name += " in " + pt.domains[domain].text()
 	}
 	if pt.stage > 0 {
 		name = fmt.Sprintf("%s without %d preferences", name, pt.stage)
 	}
-	if open := s.facts.openDomains(); !open.IsAnything() {
-		required = required.Intersect(requirements.AnyOf(open))
+	return name
+}
+
+// addLoose makes the item of pods of one part and domain that are on their own.
+func (s *State) addLoose(part, domain, n int, open requirements.Set) {
+	pt := s.parts[part]
+	c := s.p.Classes[pt.class]
+	required := pt.st.required
+	if len(pt.keys) > 0 {
+		required = required.Intersect(requirements.AnyOf(pt.domains[domain].pin(pt.keys)))
 	}
 	s.items = append(s.items, Item{
-		Name: name, Class: pt.class, Count: n, Requests: c.requests, Requires: required,
-		Tags: pt.tags, Limits: pt.limits, Priority: c.priority,
+		Name: s.nameOf(part, domain), Count: n, Pods: []ItemPods{{pt.class, 1}}, Requests: c.requests,
+		Requires: opened(required, open), Tags: pt.tags, Limits: pt.limits, Priority: c.priority,
 	})
-	s.parts = append(s.parts, itemPart{i, d, pt.stage, pt.domains[d].text()})
+	s.made = append(s.made, making{slots: []slot{{part, domain, 1}}})
+}
+
+// opened keeps new nodes out of closed domains.
+func opened(required requirements.Alternatives, open requirements.Set) requirements.Alternatives {
+	if open.IsAnything() {
+		return required
+	}
+	return required.Intersect(requirements.AnyOf(open))
+}
+
+func (s *State) addBundle(b *bundle, open requirements.Set) {
+	it := Item{Requests: b.requests, Requires: opened(b.required, open), Tags: b.tags, Limits: b.limits}
+	for i, sl := range b.slots {
+		class := s.parts[sl.part].class
+		if i > 0 {
+			it.Name += " with "
+		}
+		it.Name += s.nameOf(sl.part, sl.domain)
+		if sl.count > 1 {
+			it.Name += fmt.Sprintf(" x %d", sl.count)
+		}
+		it.Pods = append(it.Pods, ItemPods{class, sl.count})
+		if c := s.p.Classes[class]; i == 0 || c.priority < it.Priority {
+			it.Priority = c.priority
+		}
+	}
+	if b.room >= 0 {
+		it.Name += " on " + s.p.Rooms[b.room].Node.Name
+	}
+	s.items = append(s.items, it)
+	s.made = append(s.made, making{slots: b.slots})
 }
 
 // openDomains keeps new nodes out of domains that are closed.
@@ -151,46 +202,26 @@ func (f *facts) openDomains() requirements.Set {
 	return set
 }
 
-// remap rewrites the picks from parts and domains to items.
-func (s *State) remap() {
-	at := map[[2]int]int{}
-	for i, ip := range s.parts {
-		at[[2]int{ip.part, ip.domain}] = i
-	}
-	for i := range s.picks {
-		s.picks[i] = pick{part: at[[2]int{s.picks[i].part, s.picks[i].domain}], count: s.picks[i].count}
-	}
-}
-
-// Advance takes what became of the round. Where an item could not be placed whole, its domain holds no more than what
-// was placed, and everything is settled again with that knowledge; where all were placed, or no fact is new, the state
-// is done.
+// Advance takes what became of the round. Where pods could not be placed, their domain holds no more than what was
+// placed, and everything is settled again with that knowledge; where all were placed, or nobody has anywhere else to go,
+// the state is done.
 func (s *State) Advance(o Outcome) *State {
-	placed := make([]int, len(s.items))
-	for _, shares := range o.Rooms {
-		for _, sh := range shares {
-			placed[sh.Item] += sh.Count
-		}
-	}
-	for _, b := range o.Bins {
-		for _, sh := range b.Shares {
-			placed[sh.Item] += sh.Count
-		}
-	}
-	next := facts{caps: map[capKey]int{}, closed: s.facts.closed}
-	for k, v := range s.facts.caps {
-		next.caps[k] = v
-	}
+	short := s.shortfall(o)
+	next := facts{caps: maps.Clone(s.facts.caps), closed: s.facts.closed}
 	news := false
-	for i, it := range s.items {
-		if placed[i] >= it.Count {
-			continue
-		}
-		key := capKey{it.Class, s.parts[i].stage, s.parts[i].text}
-		if have, ok := next.caps[key]; !ok || placed[i] < have {
-			next.caps[key] = placed[i]
-			// Only a class that has somewhere else to go makes another round worth it.
-			news = news || s.p.elsewhere(it.Class, s.parts[i])
+	for i, pt := range s.parts {
+		for d, n := range pt.placed {
+			missing := short[[2]int{i, d}]
+			if missing == 0 {
+				continue
+			}
+			key := capKey{pt.class, pt.stage, pt.domains[d].text()}
+			most := n - missing
+			if have, ok := next.caps[key]; !ok || most < have {
+				next.caps[key] = most
+				// Only pods that may be settled differently make another round worth it.
+				news = news || len(pt.keys) > 0 || pt.stage < len(s.p.Classes[pt.class].soft) || len(s.p.Classes[pt.class].memberOf) > 0
+			}
 		}
 	}
 	if !news || s.number+1 >= maxRounds {
@@ -202,20 +233,37 @@ func (s *State) Advance(o Outcome) *State {
 	return again
 }
 
-// elsewhere reports whether pods of the class that found no room may be settled differently: in another domain, with a
-// preference less, or beside pods whose counts depend on them.
-func (p *Problem) elsewhere(class int, at itemPart) bool {
-	return at.text != "" || at.stage < len(p.Classes[class].soft)
+// shortfall is how many pods of each part and domain found no place. Bundles are placed whole or not at all; of one that
+// was not, a quarter is given up, so that what is left of it gets another try.
+func (s *State) shortfall(o Outcome) map[[2]int]int {
+	placed := make([]int, len(s.items))
+	for _, shares := range o.Rooms {
+		for _, sh := range shares {
+			placed[sh.Item] += sh.Count
+		}
+	}
+	for _, b := range o.Bins {
+		for _, sh := range b.Shares {
+			placed[sh.Item] += sh.Count
+		}
+	}
+	short := map[[2]int]int{}
+	for i, it := range s.items {
+		missing := it.Count - placed[i]
+		if missing <= 0 {
+			continue
+		}
+		slots := s.made[i].slots
+		for k, sl := range slots {
+			if len(slots) > 1 && k < len(slots)-1 && !s.follower(sl.part) {
+				continue // the pod that others follow can stay without them
+			}
+			short[[2]int{sl.part, sl.domain}] += missing * max(1, (sl.count+3)/4)
+		}
+	}
+	return short
 }
 
-// pods deals the members of each class out to items, in order.
-func (s *State) pods() [][]*corev1.Pod {
-	next := make([]int, len(s.p.Classes))
-	out := make([][]*corev1.Pod, len(s.items))
-	for i, it := range s.items {
-		all := s.p.Classes[it.Class].Pods
-		out[i] = all[next[it.Class] : next[it.Class]+it.Count]
-		next[it.Class] += it.Count
-	}
-	return out
+func (s *State) follower(part int) bool {
+	return slices.ContainsFunc(s.parts[part].st.terms, func(t term) bool { return !t.anti && s.p.onHostname(t.group) })
 }

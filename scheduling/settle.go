@@ -32,6 +32,9 @@ type settler struct {
 	groups []groupCount
 	parts  []*part
 	picks  []pick // in the order of placing
+
+	bundles []*bundle
+	rooms   map[int][]int64 // what pods that must be in a room have left of it
 }
 
 // groupCount is the state of one group while settling.
@@ -59,8 +62,9 @@ type part struct {
 // membership is a group that the part is counted in, and the position of its key.
 type membership struct{ group, key int }
 
-// pick is one or more pods placed together.
-type pick struct{ part, domain, count int }
+// pick is one or more pods of a part placed in a domain, one after the other; bundle is the bundle that they joined, or
+// -1 where they were placed on their own, even if others have joined them later.
+type pick struct{ part, domain, bundle, count int }
 
 func (p *Problem) newSettler(f *facts) *settler {
 	s := &settler{p: p, facts: f, groups: make([]groupCount, len(p.groups.all))}
@@ -178,6 +182,7 @@ func (pt *part) ranking(s *settler) int {
 	}
 	for _, t := range pt.st.terms {
 		if s.p.onHostname(t.group) {
+			follows = follows || !t.anti && !t.self
 			continue
 		}
 		own = true
@@ -254,12 +259,15 @@ func (s *settler) place(i int) bool {
 	if pt.want == 0 || len(pt.domains) == 0 {
 		return false
 	}
+	if s.follows(pt) {
+		return s.placeNear(i)
+	}
 	if len(pt.keys) == 0 {
 		n := min(pt.want, s.capOf(pt, 0)-pt.placed[0])
 		if n <= 0 {
 			return false
 		}
-		s.take(i, 0, n)
+		s.take(i, 0, n, -1)
 		return true
 	}
 	var quota []int
@@ -276,11 +284,34 @@ func (s *settler) place(i int) bool {
 		if d < 0 {
 			break
 		}
-		s.take(i, d, 1)
+		s.take(i, d, 1, -1)
 		if quota != nil {
 			quota[d]--
 		}
 		moved = true
+	}
+	return moved
+}
+
+// placeNear places pods that must share a node with others, one by one, in the first domain where they find a seat.
+func (s *settler) placeNear(i int) bool {
+	pt := s.parts[i]
+	moved := false
+	for pt.want > 0 {
+		found := false
+		for d := range pt.domains {
+			if pt.placed[d] >= s.capOf(pt, d) || len(pt.keys) > 0 && !s.allowed(pt, d) {
+				continue
+			}
+			if b := s.seatNear(i, d); b >= 0 {
+				s.take(i, d, 1, b)
+				found, moved = true, true
+				break
+			}
+		}
+		if !found {
+			break
+		}
 	}
 	return moved
 }
@@ -293,19 +324,24 @@ func (s *settler) capOf(pt *part, d int) int {
 }
 
 // take records pods in a domain.
-func (s *settler) take(i, d, n int) {
+func (s *settler) take(i, d, n, bundle int) {
 	pt := s.parts[i]
 	pt.want -= n
 	pt.placed[d] += n
 	s.count(pt, d, n)
-	if k := len(s.picks); k > 0 && s.picks[k-1].part == i && s.picks[k-1].domain == d {
-		s.picks[k-1].count += n
+	if k := len(s.picks) - 1; k >= 0 && s.picks[k].part == i && s.picks[k].domain == d && s.picks[k].bundle == bundle {
+		s.picks[k].count += n
 		return
 	}
-	s.picks = append(s.picks, pick{i, d, n})
+	s.picks = append(s.picks, pick{i, d, bundle, n})
 }
 
 func (s *settler) count(pt *part, d, n int) {
+	for _, g := range s.p.Classes[pt.class].memberOf {
+		if s.p.onHostname(g) {
+			s.groups[g].total += n
+		}
+	}
 	for _, m := range pt.groupsIn {
 		g := &s.groups[m.group]
 		g.counts[pt.domains[d].values[m.key]] += n

@@ -1,0 +1,85 @@
+package replay_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
+	"github.com/joinery-sdk/joinery/examples/judges/replay"
+	"github.com/joinery-sdk/joinery/examples/judges/scenario"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+var (
+	scenarios = flag.Int("scenarios", 200, "how many random scenarios to judge")
+	first     = flag.Uint64("seed", 1, "the seed of the first scenario; the others follow")
+	size      = flag.Int("pods", 0, "pods a scenario; 0 draws a size from 5 to 200 for each")
+)
+
+// planned reads the scenario as a user's manifests and plans it.
+func planned(s scenario.Scenario) (scheduling.Snapshot, *pipeline.Packed, error) {
+	text, err := s.YAML()
+	if err != nil {
+		return scheduling.Snapshot{}, nil, err
+	}
+	m, err := manifests.Parse([]manifests.File{{Name: "scenario.yaml", Data: text}}, nil)
+	if err != nil {
+		return scheduling.Snapshot{}, nil, err
+	}
+	types, err := scenario.CatalogueJSON(s.Catalogue)
+	if err != nil {
+		return scheduling.Snapshot{}, nil, err
+	}
+	market, err := pipeline.KWOKMarket("scenario", types)
+	if err != nil {
+		return scheduling.Snapshot{}, nil, err
+	}
+	snapshot, err := pipeline.Snapshot(m, market)
+	if err != nil {
+		return scheduling.Snapshot{}, nil, err
+	}
+	packed, err := pipeline.Run(snapshot, nil, nil)
+	return snapshot, packed, err
+}
+
+// Every plan must be accepted by kube-scheduler, bind by bind, in the plan's own order.
+func TestPlansAreAccepted(t *testing.T) {
+	ctx := context.Background()
+	placed, pending, bad := 0, 0, 0
+	for i := range *scenarios {
+		seed := *first + uint64(i)
+		pods := *size
+		if pods == 0 {
+			pods = 5 + int(seed*37%196)
+		}
+		s := scenario.Generate(seed, scenario.Options{Pods: pods, NoVolumes: *noVolumes, Limits: seed%4 == 0})
+		snapshot, packed, err := planned(s)
+		require.NoError(t, err, s.String())
+		require.NoError(t, packed.Instance.VerifyBound(packed.Plan), s.String())
+		cluster, plan, err := replay.Scenario(snapshot, snapshot.DaemonSets, packed)
+		require.NoError(t, err)
+		cluster.PriorityClasses, cluster.CSIDrivers = s.PriorityClasses, s.CSIDrivers
+		if cluster, err = kubejudge.Admit(ctx, cluster); err != nil {
+			t.Fatal(err)
+		}
+		verdict, err := kubejudge.Judge(ctx, cluster, plan)
+		require.NoError(t, err, s.String())
+		placed, pending = placed+len(packed.Result.Order), pending+len(s.Pods)
+		if !verdict.Valid() {
+			bad++
+			t.Errorf("%s\n%s", s, verdict)
+			if bad > 5 {
+				break
+			}
+		}
+	}
+	fmt.Printf("%d scenarios, %d of %d pods placed\n", *scenarios, placed, pending)
+}
+
+var noVolumes = flag.Bool("no-volumes", false, "leave volumes out")
