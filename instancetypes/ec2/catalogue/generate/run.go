@@ -107,8 +107,9 @@ func run(ctx context.Context, out string) error {
 		described[name] = t
 	}
 	files := map[string]string{"types.txt": typesFile(described), "sources.txt": sourcesFile(sources)}
+	var markets []market
 	for _, region := range wheels[0].list(offeringsFolder + "/availability-zone") {
-		market := market{region: region, types: described, older: older[region], oldZones: map[string][]string{}}
+		m := market{region: region, types: described, older: older[region], oldZones: map[string][]string{}}
 		for _, w := range slices.Backward(wheels[2:]) {
 			zones, err := offerings(w, "availability-zone-id", region)
 			if err != nil {
@@ -120,23 +121,29 @@ func run(ctx context.Context, out string) error {
 					gone[name] = append(gone[name], id)
 				}
 			}
-			maps.Copy(market.oldZones, gone)
+			maps.Copy(m.oldZones, gone)
 		}
 		for _, w := range wheels[:2] {
 			p, err := placements(w, region)
 			if err != nil {
 				return err
 			}
-			market.placements = append(market.placements, p)
+			m.placements = append(m.placements, p)
 		}
-		market.prices, market.list, market.date = prices[region], "p", dates[region]
-		if market.prices == nil {
-			market.prices, market.list, market.date = map[string]string{}, "i", listDate
+		m.prices, m.list, m.date = prices[region], "p", dates[region]
+		if m.prices == nil {
+			m.prices, m.list, m.date = map[string]string{}, "i", listDate
 			for name, l := range older[region] {
-				market.prices[name] = l.price
+				m.prices[name] = l.price
 			}
 		}
-		files["regions/"+region+".txt"] = market.file()
+		files["regions/"+region+".txt"] = m.file()
+		markets = append(markets, m)
+	}
+	slices.SortFunc(markets, func(a, b market) int { return strings.Compare(a.region, b.region) })
+	report := coverage(sources, described, markets, branches)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(out), "CATALOGUE.md"), []byte(report), 0o644); err != nil {
+		return err
 	}
 	return write(out, files)
 }

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue/internal/line"
+)
+
+// coverage writes the report that people read: where the figures come from, and what is missing and why.
+func coverage(sources []source, types map[string]line.Type, markets []market, branches map[string]int64) string {
+	var b strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	say("# The embedded EC2 catalogue\n")
+	say("Written by `go generate` together with the data; do not edit.\n")
+	say("## Sources\n")
+	say("| | package | version | data of | gives |\n|---|---|---|---|---|")
+	for _, s := range sources {
+		say("| %s | %s | %s | %s | %s |", s.letter, s.name, s.version, s.date, s.gives)
+	}
+	say("\nHashes of the packages are in data/sources.txt, that of the data in data/HASH. A line of data/types.txt names its")
+	say("source if it is not a; `branch` is of l and `net` of p everywhere. A region's file names the list of its prices.\n")
+	say("Spot prices are estimates: the on-demand price less the savings that list i knows for the type in the region, or (`~`)")
+	say("less the median savings of its family, else of its category, else of the region. Savings of 0 mean that spot capacity")
+	say("was hardly to be had.\n")
+	say("## Coverage\n")
+	say("| region | zones | types | priced | spot known | spot guessed | retired | prices of |\n|---|--:|--:|--:|--:|--:|--:|---|")
+	for _, m := range markets {
+		c := m.count()
+		say("| %s | %d | %d | %d | %d | %d | %d | %s (%s) |", m.region, len(m.zoneIDs()), c.offered, c.priced, c.known, c.guessed, c.retired, m.date, m.list)
+	}
+	say("\n## What is missing, and why\n")
+	say("| what | types | why |\n|---|---|---|")
+	row := func(what string, names []string, why string) {
+		say("| %s | %s | %s |", what, strings.Join(names, ", "), why)
+	}
+	row("priced in us-east-1, but left out", undescribed(types, markets), "no source describes them: they are gone")
+	row("retired", matching(types, func(t line.Type) bool { return t.Retired }), "described by older sources only; bought only when named")
+	row("without branch interfaces", matching(types, func(t line.Type) bool { _, ok := branches[t.Name]; return !ok && !t.Retired }), "source l does not know them: no vpc.amazonaws.com/pod-eni")
+	row("offered in us-east-1 without a price", unpriced(markets, "us-east-1"), "launched after the price list: unavailable")
+	say("| all regions but us-east-1: types launched after %s | | list i is older than they are: they have zones but no price, and are unavailable |", listDate)
+	say("| mac* | | macOS machines: no Kubernetes node runs on them |")
+	say("| us-gov-*, cn-* | | source a does not tell their zones |")
+	return b.String()
+}
+
+// counts are the figures of one region.
+type counts struct{ offered, priced, known, guessed, retired int }
+
+func (m market) count() counts {
+	var c counts
+	zones := m.zones()
+	for name, t := range m.types {
+		if zones[name] == "" {
+			continue
+		}
+		c.offered++
+		if t.Retired {
+			c.retired++
+		}
+		if m.prices[name] == "" {
+			continue
+		}
+		c.priced++
+		switch savings, guessed := m.savings(name); {
+		case savings < 0:
+		case guessed:
+			c.guessed++
+		default:
+			c.known++
+		}
+	}
+	return c
+}
+
+func matching(types map[string]line.Type, want func(line.Type) bool) []string {
+	var out []string
+	for _, name := range sortedKeys(types) {
+		if want(types[name]) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func undescribed(types map[string]line.Type, markets []market) []string {
+	var out []string
+	for _, m := range markets {
+		if m.region != "us-east-1" {
+			continue
+		}
+		for _, name := range sortedKeys(m.prices) {
+			if _, ok := types[name]; !ok && !strings.HasPrefix(name, "mac") {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+func unpriced(markets []market, region string) []string {
+	i := slices.IndexFunc(markets, func(m market) bool { return m.region == region })
+	if i < 0 {
+		return nil
+	}
+	zones := markets[i].zones()
+	return matching(markets[i].types, func(t line.Type) bool { return zones[t.Name] != "" && markets[i].prices[t.Name] == "" })
+}
