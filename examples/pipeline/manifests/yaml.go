@@ -37,7 +37,7 @@ func parse(c chunk) ([]strictjson.Node, error) {
 	if marker(body, "---") {
 		body = body[3:]
 	}
-	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
+	if trimmed := skip(body); len(trimmed) > 0 && trimmed[0] == '{' {
 		line += bytes.Count(body[:len(body)-len(trimmed)], []byte("\n"))
 		values, err := parseJSON(trimmed, line)
 		if err == nil {
@@ -78,6 +78,17 @@ func legible(c chunk) error {
 	return &syntaxError{line, "the line holds bytes that are not UTF-8"}
 }
 
+// skip leaves out white space and the comments that people write around JSON in a YAML file.
+func skip(data []byte) []byte {
+	for {
+		data = bytes.TrimLeft(data, " \t\r\n")
+		if len(data) == 0 || data[0] != '#' {
+			return data
+		}
+		_, data, _ = bytes.Cut(data, []byte("\n"))
+	}
+}
+
 func parseJSON(data []byte, line int) ([]strictjson.Node, error) {
 	var values []strictjson.Node
 	for {
@@ -90,7 +101,7 @@ func parseJSON(data []byte, line int) ([]strictjson.Node, error) {
 			return values, err
 		}
 		values = append(values, n)
-		data = bytes.TrimLeft(rest, " \t\r\n")
+		data = skip(rest)
 		line = next + bytes.Count(rest[:len(rest)-len(data)], []byte("\n"))
 		if len(data) == 0 {
 			return values, nil
