@@ -58,6 +58,7 @@ func Admit(ctx context.Context, s Scenario) (Scenario, error) {
 		out.StorageClasses = append(out.StorageClasses, volumes.classes[in.Name])
 	}
 	for _, key := range sortedKeys(volumes.pvs) {
+		// The key was listed a moment ago, and these indexers have no other writer.
 		obj, _, _ := volumes.pvs.GetByKey(key)
 		out.PVs = append(out.PVs, obj.(*corev1.PersistentVolume))
 	}

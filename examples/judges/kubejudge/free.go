@@ -41,7 +41,7 @@ func Free(ctx context.Context, s Scenario, pods []types.NamespacedName) (Verdict
 	}
 	pods = slices.Clone(pods)
 	for i := range pods {
-		pods[i] = withNamespace(Binding{Pod: pods[i]}).Pod
+		pods[i] = qualified(pods[i])
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		return int(*c.pods[pods[b]].Spec.Priority) - int(*c.pods[pods[a]].Spec.Priority)
@@ -80,7 +80,7 @@ func checkPods(s *Scenario, pods []types.NamespacedName) error {
 	}
 	var errs []error
 	for i, p := range pods {
-		p = withNamespace(Binding{Pod: p}).Pod
+		p = qualified(p)
 		if !have[p] {
 			errs = append(errs, fmt.Errorf("pods[%d]: no pod %q among the scenario's pods%s", i, p, near(p.String(), podNames(s.Pods))))
 		}

@@ -17,8 +17,8 @@ import (
 //
 // An error means that there is nothing to judge: a binding of a pod that the scenario does not have or has bound already,
 // a node that does not exist, two objects of one name, a missing PriorityClass, or a context that is over. All problems are
-// reported at once. The cost is one PreFilter over all nodes and one Filter on one node for each binding, beside some ten
-// milliseconds for each scenario. It may be called concurrently.
+// reported at once. The cost is one PreFilter over all nodes and one Filter on one node for each binding, beside
+// less than a millisecond for the plugins. It may be called concurrently.
 func Judge(ctx context.Context, s Scenario, plan []Binding) (Verdict, error) {
 	if err := checkPlan(&s, plan); err != nil {
 		return Verdict{}, err
@@ -83,7 +83,7 @@ func lap(ctx context.Context, c *cluster, plan []Binding, order []int) (Verdict,
 	var v Verdict
 	var refused []int
 	for _, i := range order {
-		b := withNamespace(plan[i])
+		b := Binding{Pod: qualified(plan[i].Pod), Node: plan[i].Node}
 		status, err := c.bind(ctx, b.Pod, b.Node)
 		switch {
 		case err != nil:
@@ -119,7 +119,7 @@ func orders(s *Scenario, plan []Binding) [][]int {
 	}
 	strict := slices.Clone(given)
 	slices.SortStableFunc(strict, func(a, b int) int {
-		return constraints(byName[withNamespace(plan[b]).Pod]) - constraints(byName[withNamespace(plan[a]).Pod])
+		return constraints(byName[qualified(plan[b].Pod)]) - constraints(byName[qualified(plan[a].Pod)])
 	})
 	loose := slices.Clone(strict)
 	slices.Reverse(loose)
@@ -145,11 +145,12 @@ func constraints(p *corev1.Pod) int {
 	return n
 }
 
-func withNamespace(b Binding) Binding {
-	if b.Pod.Namespace == "" {
-		b.Pod.Namespace = corev1.NamespaceDefault
+// qualified puts a pod without a namespace into the one that an API server would.
+func qualified(pod types.NamespacedName) types.NamespacedName {
+	if pod.Namespace == "" {
+		pod.Namespace = corev1.NamespaceDefault
 	}
-	return b
+	return pod
 }
 
 func checkPlan(s *Scenario, plan []Binding) error {
@@ -164,7 +165,7 @@ func checkPlan(s *Scenario, plan []Binding) error {
 	bound := make(map[types.NamespacedName]int, len(plan))
 	var errs []error
 	for i, b := range plan {
-		b = withNamespace(b)
+		b.Pod = qualified(b.Pod)
 		if !pods[b.Pod] {
 			errs = append(errs, fmt.Errorf("plan[%d]: no pod %q among the scenario's pods%s", i, b.Pod, near(b.Pod.String(), podNames(s.Pods))))
 		}

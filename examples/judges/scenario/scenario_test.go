@@ -3,6 +3,7 @@ package scenario_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/apis/core"
 	corev1conversion "k8s.io/kubernetes/pkg/apis/core/v1"
 	podregistry "k8s.io/kubernetes/pkg/registry/core/pod"
@@ -244,6 +246,64 @@ func TestBothJudgesReadEveryScenario(t *testing.T) {
 	for plugin := range refused {
 		assert.Contains(t, []string{"PodTopologySpread", "InterPodAffinity", "VolumeBinding", "NodeAffinity", "NodePorts"}, plugin)
 	}
+}
+
+// TestWhatKubeSchedulerPlacesItselfIsValid is the judge judged: whatever kube-scheduler places by its own choice, it must
+// accept again in that order, and every node of it must be one that its filters were asked about.
+func TestWhatKubeSchedulerPlacesItselfIsValid(t *testing.T) {
+	placed, compared := 0, 0
+	for seed := range uint64(20) {
+		s := scenario.Generate(seed, scenario.Options{})
+		in, err := s.Karpenter(t.Context())
+		require.NoError(t, err)
+		result, err := karpenter.Solve(t.Context(), in)
+		require.NoError(t, err)
+		var nodes []*corev1.Node
+		for i, n := range result.NewNodes {
+			nodes = append(nodes, n.Node(fmt.Sprintf("new-%d", i)))
+		}
+		cluster, _, err := s.Planned(t.Context(), nodes, nil, nil)
+		require.NoError(t, err)
+		free, err := kubejudge.Free(t.Context(), cluster, nil)
+		require.NoError(t, err)
+		verdict, err := kubejudge.Judge(t.Context(), cluster, free.Accepted)
+		require.NoError(t, err)
+		assert.True(t, verdict.Valid(), "%s: %s", s, verdict)
+		placed += len(verdict.Accepted)
+
+		// A pod that was bound before is as good as one that runs. Those with volumes would have to be bound to them too.
+		at := map[types.NamespacedName]string{}
+		var rest []kubejudge.Binding
+		for i, b := range free.Accepted {
+			if i < len(free.Accepted)/2 {
+				at[b.Pod] = b.Node
+			} else {
+				rest = append(rest, b)
+			}
+		}
+		later := cluster
+		later.Pods = nil
+		for _, p := range cluster.Pods {
+			node, bound := at[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}]
+			if !bound || len(p.Spec.Volumes) > 0 {
+				later.Pods = append(later.Pods, p)
+				continue
+			}
+			p = p.DeepCopy()
+			p.Spec.NodeName = node
+			later.Running = append(slices.Clone(later.Running), p)
+			delete(at, types.NamespacedName{Namespace: p.Namespace, Name: p.Name})
+		}
+		if len(at) > 0 {
+			continue
+		}
+		compared++
+		verdict, err = kubejudge.Judge(t.Context(), later, rest)
+		require.NoError(t, err)
+		assert.True(t, verdict.Valid(), "%s: %s", s, verdict)
+	}
+	assert.Greater(t, compared, 3)
+	assert.Greater(t, placed, 800)
 }
 
 func TestMinimizeFindsWhatMatters(t *testing.T) {
