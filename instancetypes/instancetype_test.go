@@ -306,3 +306,21 @@ func BenchmarkByPrice(b *testing.B) {
 		instancetypes.ByPrice(types, requirements.Set{})
 	}
 }
+
+func ExampleInstanceType_WorstLaunchPrice() {
+	t := instancetypes.InstanceType{Offerings: []instancetypes.Offering{offer("a", "on-demand", 0.1), offer("a", "spot", 0.04), offer("b", "spot", 0.05)}}
+	fmt.Println(t.WorstLaunchPrice(requirements.Set{}))
+	// Output: 0.05 true
+}
+
+func ExampleFitting() {
+	for _, t := range instancetypes.Fitting([]instancetypes.InstanceType{named("small", 1), {Name: "none"}}, quantities("cpu", "2")) {
+		fmt.Println(t.Name)
+	}
+	// Output: small
+}
+
+func ExampleWellKnown() {
+	fmt.Println(instancetypes.WellKnown().Contains(instancetypes.LabelCapacityType), instancetypes.WellKnown().Contains("example.com/team"))
+	// Output: true false
+}

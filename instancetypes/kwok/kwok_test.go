@@ -185,3 +185,9 @@ func ExampleWrite() {
 	// ]
 	//  <nil>
 }
+
+func ExampleWellKnown() {
+	types, err := kwok.Read([]byte(`[{"name": "c-4x", "requirements": [{"key": "example.com/rack", "operator": "In", "values": ["r1"]}]}]`))
+	fmt.Println(kwok.WellKnown(types).Contains("example.com/rack"), err)
+	// Output: true <nil>
+}

@@ -52,3 +52,20 @@ func ExampleParse() {
 	fmt.Println(err)
 	// Output: resources: "1e-99999999": want an exponent from -100 to 100
 }
+
+func ExampleAdd() {
+	sum := resources.Add(corev1.ResourceList{"cpu": resource.MustParse("1")}, corev1.ResourceList{"cpu": resource.MustParse("500m")})
+	fmt.Println(sum.Cpu())
+	// Output: 1500m
+}
+
+func ExampleMax() {
+	most := resources.Max(corev1.ResourceList{"cpu": resource.MustParse("1")}, corev1.ResourceList{"cpu": resource.MustParse("500m")})
+	fmt.Println(most.Cpu())
+	// Output: 1
+}
+
+func ExampleNames() {
+	fmt.Println(resources.Names(corev1.ResourceList{"pods": resource.MustParse("1"), "cpu": resource.MustParse("1")}))
+	// Output: [cpu pods]
+}

@@ -93,3 +93,29 @@ func BenchmarkLoad(b *testing.B) {
 		require.Greater(b, len(r.Offers), 1300)
 	}
 }
+
+func ExampleTypes() {
+	types, err := catalogue.Types()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(types[0].Name, types[0].VCPUs)
+	// Output: a1.2xlarge 8
+}
+
+func ExampleRegionsOf() {
+	fmt.Println(catalogue.RegionsOf("hpc6a.48xlarge"))
+	// Output: [ap-southeast-1 ap-southeast-2 eu-north-1 us-east-2]
+}
+
+func ExampleRegions() {
+	fmt.Println(catalogue.Regions()[:2])
+	// Output: [af-south-1 ap-east-1]
+}
+
+func ExampleUnknownRegionError() {
+	_, err := catalogue.Load("eu-wset-1")
+	fmt.Println(err)
+	// Output: catalogue: no region "eu-wset-1" (did you mean "eu-west-1"?)
+}
