@@ -110,6 +110,12 @@ func (s *settler) inRoom(r int) []*bundle {
 // inDomain reports whether a node with these labels is in the domain.
 func (s *settler) inDomain(pt *part, d int, labels requirements.Set) bool {
 	for k, key := range pt.keys {
+		if f := s.p.filters[key]; f != nil {
+			if !slices.Contains(f.values(labels, pt.st.required), pt.domains[d].values[k]) {
+				return false
+			}
+			continue
+		}
 		if v, ok := labels.Get(key).Single(); !ok || v != pt.domains[d].values[k] {
 			return false
 		}
@@ -200,7 +206,7 @@ func (s *settler) grow(b *bundle, i, d int) (*bundle, bool) {
 		out.slots = append(out.slots, slot{i, d, 1})
 		out.required = b.required.Intersect(pt.st.required)
 		if len(pt.keys) > 0 {
-			out.required = out.required.Intersect(requirements.AnyOf(pt.domains[d].pin(pt.keys)))
+			out.required = out.required.Intersect(s.p.pin(pt.keys, &pt.domains[d]))
 		}
 	}
 	out.tags = slices.Concat(b.tags, pt.tags)

@@ -1,7 +1,6 @@
 package scheduling
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,7 +12,6 @@ type cell struct {
 	labels requirements.Set
 	rooms  [][]int64 // what shapes leave for pods, none covered by another
 	unit   []float64 // least price of a unit of each resource
-	taints int
 }
 
 // compileCells groups the offerings. It costs O(offerings) texts of labels, which are short, for they mention only what
@@ -33,7 +31,7 @@ func (p *Problem) compileCells() {
 				}
 				id = len(p.cells)
 				byText[key] = id
-				p.cells = append(p.cells, cell{labels: set, unit: slices.Repeat([]float64{1e30}, len(p.Resources)), taints: p.Pools[shape.Pool].taintSet})
+				p.cells = append(p.cells, cell{labels: set, unit: slices.Repeat([]float64{1e30}, len(p.Resources))})
 			}
 			p.cells[id].add(shape.Room, o.Price)
 		}
@@ -123,7 +121,7 @@ func (p *Problem) domains(required requirements.Alternatives, requests []int64, 
 			continue
 		}
 		price := c.price(requests)
-		combinations(c.labels, required, keys, func(values []string) {
+		p.combinations(c.labels, required, keys, func(values []string) {
 			d := at(values)
 			d.price, d.fresh = min(d.price, price), true
 		})
@@ -134,7 +132,7 @@ func (p *Problem) domains(required requirements.Alternatives, requests []int64, 
 		if n == 0 || !required.Compatible(r.Labels, requirements.Keys{}) {
 			continue
 		}
-		combinations(r.Labels, required, keys, func(values []string) { at(values).room += n })
+		p.combinations(r.Labels, required, keys, func(values []string) { at(values).room += n })
 	}
 	slices.SortFunc(out, func(a, b domain) int { return slices.Compare(a.values, b.values) })
 	return out
@@ -153,12 +151,19 @@ func copies(free, requests []int64) int {
 // combinations yields every combination of values that a node with these labels may have for the keys and the pod
 // accepts. A key with infinitely many values takes those that the pod asks for; a node without one of the keys is
 // outside of every domain.
-func combinations(labels requirements.Set, required requirements.Alternatives, keys []string, yield func([]string)) {
+func (p *Problem) combinations(labels requirements.Set, required requirements.Alternatives, keys []string, yield func([]string)) {
 	values := make([]string, len(keys))
 	var walk func(int)
 	walk = func(k int) {
 		if k == len(keys) {
 			yield(values)
+			return
+		}
+		if f := p.filters[keys[k]]; f != nil {
+			for _, v := range f.values(labels, required) {
+				values[k] = v
+				walk(k + 1)
+			}
 			return
 		}
 		r := labels.Get(keys[k])
@@ -177,17 +182,4 @@ func combinations(labels requirements.Set, required requirements.Alternatives, k
 		}
 	}
 	walk(0)
-}
-
-// pin is the requirement of one domain.
-func (d *domain) pin(keys []string) requirements.Set {
-	var b requirements.Builder
-	for i, k := range keys {
-		b.Add(requirements.In(k, d.values[i]))
-	}
-	set, err := b.Set()
-	if err != nil { // the keys are distinct
-		panic(fmt.Sprintf("scheduling: %v", err))
-	}
-	return set
 }

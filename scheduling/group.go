@@ -10,8 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-
-	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // group is a set of pods that some constraint looks at, by namespace and selector, and the label key by whose values
@@ -27,29 +25,6 @@ type group struct {
 	owners  map[string]int // running pods that must not share the value with members, by value
 	members []int          // classes, in order
 	watched bool           // on the hostname key: something limits the members within a node
-}
-
-// nodeFilter says on which nodes a spread counts pods: those its owner could use, as far as its policies honour that.
-type nodeFilter struct {
-	required    *requirements.Alternatives // nil: node affinity is ignored
-	tolerations []corev1.Toleration
-	taints      bool // taints are honoured
-	text        string
-}
-
-func (f *nodeFilter) passes(r *Room, taints []corev1.Taint) bool {
-	if f == nil {
-		return true
-	}
-	if f.required != nil && !f.required.Compatible(r.Labels, requirements.Keys{}) {
-		return false
-	}
-	if f.taints {
-		if _, bad := untolerated(taints, f.tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute); bad {
-			return false
-		}
-	}
-	return true
 }
 
 // selects reports whether a pod with these labels in this namespace is a member.
@@ -95,7 +70,7 @@ func (gs *groups) intern(key string, namespaces map[string]bool, sel *metav1.Lab
 	}
 	filterText := ""
 	if filter != nil {
-		filterText = filter.text
+		filterText = filter.key
 	}
 	text := fmt.Sprintf("%s|%s|%s|%s", key, strings.Join(sortedTrue(namespaces), ","), selectorText(sel, selector), filterText)
 	if id, ok := gs.byText[text]; ok {
@@ -171,6 +146,7 @@ func (s *Snapshot) knownNamespaces() map[string]map[string]string {
 // compileTopology reads what the classes ask about other pods, and counts those that run.
 func (p *Problem) compileTopology() error {
 	p.groups = groups{byText: map[string]int{}}
+	p.filters = map[string]*nodeFilter{}
 	p.namespaces = p.snapshot.knownNamespaces()
 	for _, c := range p.Classes {
 		if err := p.readTopology(c); err != nil {
@@ -241,7 +217,7 @@ func (p *Problem) readTopology(c *Class) error {
 	if len(pod.Spec.TopologySpreadConstraints) > 0 {
 		for i := range pod.Spec.TopologySpreadConstraints {
 			t := &pod.Spec.TopologySpreadConstraints[i]
-			g, err := p.groups.intern(p.aliases.Key(t.TopologyKey), map[string]bool{pod.Namespace: true}, t.LabelSelector, c.filter(t))
+			g, err := p.groups.intern(p.aliases.Key(t.TopologyKey), map[string]bool{pod.Namespace: true}, t.LabelSelector, p.filterOf(c, t))
 			if err != nil {
 				return fmt.Errorf("spec.topologySpreadConstraints[%d].labelSelector: %w", i, err)
 			}
@@ -294,23 +270,6 @@ func (p *Problem) readTopology(c *Class) error {
 	return nil
 }
 
-// filter is the node filter of one of the class's spreads; nil if it passes every node.
-func (c *Class) filter(t *corev1.TopologySpreadConstraint) *nodeFilter {
-	f := &nodeFilter{}
-	if (t.NodeAffinityPolicy == nil || *t.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor) && !(c.asked.Len() == 1 && c.asked.At(0).IsAnything()) {
-		f.required = &c.asked
-		f.text = c.asked.String()
-	}
-	if t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor {
-		f.taints, f.tolerations = true, c.Template.Spec.Tolerations
-		f.text += fmt.Sprintf("|%v", c.Template.Spec.Tolerations)
-	}
-	if f.required == nil && !f.taints {
-		return nil
-	}
-	return f
-}
-
 // owner is a running pod's required anti-affinity term.
 type owner struct {
 	group int
@@ -350,7 +309,7 @@ func (p *Problem) countRunning(inverse []owner) {
 		for r := range p.Rooms {
 			room := &p.Rooms[r]
 			value, ok := room.value(g.key)
-			if !ok || !g.filter.passes(room, p.taints.sets[room.taintSet]) {
+			if !ok || !g.filter.passes(room.Labels) {
 				continue
 			}
 			for _, pod := range room.running {

@@ -35,6 +35,7 @@ type Problem struct {
 	daemons  []*daemon
 	cells    []cell
 	groups   groups
+	filters  map[string]*nodeFilter // by pseudo-key
 	aliases  requirements.Aliases
 	// namespaces holds the labels of every namespace that is named anywhere.
 	namespaces map[string]map[string]string
@@ -246,6 +247,11 @@ func (p *Problem) mentioned() requirements.Keys {
 	}
 	for _, g := range p.groups.all {
 		keys = append(keys, g.key)
+		if g.filter != nil {
+			for s := range g.filter.inside.All() {
+				see(s)
+			}
+		}
 	}
 	return requirements.KeysOf(keys...)
 }

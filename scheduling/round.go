@@ -145,7 +145,7 @@ func (s *State) addLoose(part, domain, n int, open requirements.Set) {
 	c := s.p.Classes[pt.class]
 	required := pt.st.required
 	if len(pt.keys) > 0 {
-		required = required.Intersect(requirements.AnyOf(pt.domains[domain].pin(pt.keys)))
+		required = required.Intersect(s.p.pin(pt.keys, &pt.domains[domain]))
 	}
 	s.items = append(s.items, Item{
 		Name: s.nameOf(part, domain), Count: n, Pods: []ItemPods{{pt.class, 1}}, Requests: c.requests,

@@ -59,8 +59,9 @@ type part struct {
 	limits       []Limit
 }
 
-// membership is a group that the part is counted in, and the position of its key.
-type membership struct{ group, key int }
+// membership is a group that the part is counted in, the position of its key, and that of its filter; -1 where the part
+// is always inside.
+type membership struct{ group, key, filter int }
 
 // pick is one or more pods of a part placed in a domain, one after the other; bundle is the bundle that they joined, or
 // -1 where they were placed on their own, even if others have joined them later.
@@ -90,28 +91,19 @@ func (p *Problem) newSettler(f *facts) *settler {
 func (p *Problem) universe(g *group, f *facts) []string {
 	seen := map[string]bool{}
 	anything := requirements.AnyOf(requirements.Set{})
-	required := anything
-	if g.filter != nil && g.filter.required != nil {
-		required = *g.filter.required
-	}
 	for i := range p.cells {
 		c := &p.cells[i]
-		if !required.Compatible(c.labels, requirements.Keys{}) {
+		if !g.filter.passes(c.labels) {
 			continue
 		}
-		if g.filter != nil && g.filter.taints {
-			if _, bad := untolerated(p.taints.sets[c.taints], g.filter.tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute); bad {
-				continue
-			}
-		}
-		combinations(c.labels, anything, []string{g.key}, func(v []string) {
+		p.combinations(c.labels, anything, []string{g.key}, func(v []string) {
 			if !f.closed[closedKey{g.key, v[0]}] {
 				seen[v[0]] = true
 			}
 		})
 	}
 	for i := range p.Rooms {
-		if v, ok := p.Rooms[i].value(g.key); ok && g.filter.passes(&p.Rooms[i], p.taints.sets[p.Rooms[i].taintSet]) {
+		if v, ok := p.Rooms[i].value(g.key); ok && g.filter.passes(p.Rooms[i].Labels) {
 			seen[v] = true
 		}
 	}
@@ -138,13 +130,24 @@ func (s *settler) addPart(class, stageNo, want int) *part {
 	}
 	for _, g := range c.memberOf {
 		use(g)
+		if f := p.groups.all[g].filter; f != nil && !p.onHostname(g) && f.side(pt.st.required) == "" {
+			keys = append(keys, f.key)
+		}
 	}
 	slices.Sort(keys)
 	pt.keys = slices.Compact(keys)
 	for _, g := range c.memberOf {
-		if !p.onHostname(g) {
-			pt.groupsIn = append(pt.groupsIn, membership{g, slices.Index(pt.keys, p.groups.all[g].key)})
+		group := p.groups.all[g]
+		if p.onHostname(g) {
+			continue
 		}
+		m := membership{g, slices.Index(pt.keys, group.key), -1}
+		if group.filter != nil {
+			if m.filter = slices.Index(pt.keys, group.filter.key); m.filter < 0 && group.filter.side(pt.st.required) == filterOut {
+				continue // its pods never count
+			}
+		}
+		pt.groupsIn = append(pt.groupsIn, m)
 	}
 	if len(pt.keys) == 0 {
 		pt.domains = []domain{{}}
@@ -343,6 +346,9 @@ func (s *settler) count(pt *part, d, n int) {
 		}
 	}
 	for _, m := range pt.groupsIn {
+		if m.filter >= 0 && pt.domains[d].values[m.filter] != filterIn {
+			continue
+		}
 		g := &s.groups[m.group]
 		g.counts[pt.domains[d].values[m.key]] += n
 		g.total += n
