@@ -53,6 +53,9 @@ func parse(c chunk) ([]strictjson.Node, error) {
 		}
 		return values, err
 	}
+	if n, ok := parsePlain(c); ok {
+		return []strictjson.Node{n}, nil
+	}
 	n, err := parseYAML(c)
 	if err != nil {
 		return nil, err
