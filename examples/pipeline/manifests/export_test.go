@@ -8,10 +8,10 @@ func ParsePlain(data []byte) (strictjson.Node, bool) {
 	if legible(c) != nil {
 		return strictjson.Node{}, false
 	}
-	return parsePlain(c)
+	return parsePlain(c, &texts{})
 }
 
 // ParseFull is the YAML package's reading.
 func ParseFull(data []byte) (strictjson.Node, error) {
-	return parseYAML(chunk{Position{"x", 1, 1}, data})
+	return parseYAML(chunk{Position{"x", 1, 1}, data}, &texts{})
 }

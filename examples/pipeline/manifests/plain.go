@@ -17,20 +17,32 @@ type plain struct {
 	number int32 // of the current line
 	indent int   // of the current line, -1 behind the last one
 	text   []byte
-	keep   func([]byte) string
+	texts  *texts
+}
+
+// texts keeps one copy of each short text: keys and words repeat a thousand times in manifests. The zero value is ready
+// to use. It is not safe for concurrent use.
+type texts struct{ known map[string]string }
+
+func (t *texts) keep(text []byte) string {
+	const short, bound = 64, 1 << 16
+	if len(text) > short {
+		return string(text)
+	}
+	if s, ok := t.known[string(text)]; ok {
+		return s
+	}
+	if t.known == nil || len(t.known) >= bound {
+		t.known = map[string]string{}
+	}
+	s := string(text)
+	t.known[s] = s
+	return s
 }
 
 // parsePlain returns the value of a document, and false where it is not plain.
-func parsePlain(c chunk) (strictjson.Node, bool) {
-	texts := map[string]string{}
-	p := plain{data: c.data, number: int32(c.position.Line) - 1, keep: func(text []byte) string {
-		if s, ok := texts[string(text)]; ok {
-			return s
-		}
-		s := string(text)
-		texts[s] = s
-		return s
-	}}
+func parsePlain(c chunk, t *texts) (strictjson.Node, bool) {
+	p := plain{data: c.data, number: int32(c.position.Line) - 1, texts: t}
 	if !p.next() {
 		return strictjson.Node{}, false
 	}
@@ -95,7 +107,7 @@ func (p *plain) object(n *strictjson.Node, depth int) bool {
 		if !ok {
 			return false
 		}
-		n.Members = append(n.Members, strictjson.Member{Key: p.keep(key), Line: p.number})
+		n.Members = append(n.Members, strictjson.Member{Key: p.texts.keep(key), Line: p.number})
 		m := &n.Members[len(n.Members)-1].Value
 		m.Line = p.number
 		if len(value) > 0 {
@@ -185,7 +197,7 @@ func (p *plain) scalar(n *strictjson.Node, text []byte) bool {
 		if bytes.IndexByte(inner, c) != len(inner)-1 || c == '"' && bytes.IndexByte(inner, '\\') >= 0 {
 			return false
 		}
-		n.Kind, n.Text = strictjson.String, p.keep(inner[:len(inner)-1])
+		n.Kind, n.Text = strictjson.String, p.texts.keep(inner[:len(inner)-1])
 		return true
 	case !wordByte(c) || c == '-' || c == '.':
 		return false
@@ -196,7 +208,7 @@ func (p *plain) scalar(n *strictjson.Node, text []byte) bool {
 	if digit(text[0]) {
 		return p.digits(n, text)
 	}
-	n.Kind, n.Text = strictjson.String, p.keep(text)
+	n.Kind, n.Text = strictjson.String, p.texts.keep(text)
 	switch n.Text {
 	case "true", "True", "TRUE", "false", "False", "FALSE":
 		n.Kind, n.Text = strictjson.Bool, strings.ToLower(n.Text)
@@ -226,7 +238,7 @@ func (p *plain) digits(n *strictjson.Node, text []byte) bool {
 			others++ // never is, but for a minus behind an exponent
 		}
 	}
-	n.Kind, n.Text = strictjson.String, p.keep(text)
+	n.Kind, n.Text = strictjson.String, p.texts.keep(text)
 	const safe = 18 // digits that fit into 64 bits
 	switch {
 	case numerals == len(text) && len(text) <= safe && (text[0] != '0' || len(text) == 1),

@@ -182,7 +182,7 @@ func (r *reader) all(files []File) []result {
 func (r *reader) jobs(c chunk, whole int) []job {
 	head, list := items(c)
 	if len(list) > 0 {
-		n, err := parseYAML(chunk{c.position, head})
+		n, err := parseYAML(chunk{c.position, head}, &texts{})
 		if kind, ok := listOf(&n); err == nil && ok {
 			jobs := make([]job, len(list))
 			for i := range list {
@@ -219,13 +219,14 @@ func (r *reader) each(jobs []job, results []result) {
 type worker struct {
 	*reader
 	checker *podcheck.Checker
+	texts   texts
 }
 
-func (r *reader) worker() *worker { return &worker{r, &podcheck.Checker{}} }
+func (r *reader) worker() *worker { return &worker{reader: r, checker: &podcheck.Checker{}} }
 
 func (w *worker) read(j job) result {
 	var res result
-	values, err := parse(j.chunk)
+	values, err := parse(j.chunk, &w.texts)
 	if err != nil {
 		res.broken = true
 		p := &Problem{Position: j.position, Detail: err.Error()}

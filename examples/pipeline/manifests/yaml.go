@@ -29,7 +29,7 @@ type syntaxError struct {
 func (e *syntaxError) Error() string { return e.detail }
 
 // parse reads the values of one chunk: one of YAML, or any number of JSON, one after the other.
-func parse(c chunk) ([]strictjson.Node, error) {
+func parse(c chunk, t *texts) ([]strictjson.Node, error) {
 	if err := legible(c); err != nil {
 		return nil, err
 	}
@@ -48,15 +48,15 @@ func parse(c chunk) ([]strictjson.Node, error) {
 		if len(trimmed) > long {
 			return values, err
 		}
-		if n, yamlErr := parseYAML(c); yamlErr == nil {
+		if n, yamlErr := parseYAML(c, t); yamlErr == nil {
 			return []strictjson.Node{n}, nil
 		}
 		return values, err
 	}
-	if n, ok := parsePlain(c); ok {
+	if n, ok := parsePlain(c, t); ok {
 		return []strictjson.Node{n}, nil
 	}
-	n, err := parseYAML(c)
+	n, err := parseYAML(c, t)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func parseJSON(data []byte, line int) ([]strictjson.Node, error) {
 	}
 }
 
-func parseYAML(c chunk) (n strictjson.Node, err error) {
+func parseYAML(c chunk, t *texts) (n strictjson.Node, err error) {
 	defer func() { // The YAML package is not ours; a panic of it must not end the program.
 		if r := recover(); r != nil {
 			err = &syntaxError{c.position.Line, "unreadable YAML"}
@@ -122,7 +122,7 @@ func parseYAML(c chunk) (n strictjson.Node, err error) {
 	if err != nil {
 		return strictjson.Node{}, yamlError(c, err)
 	}
-	v := conversion{offset: c.position.Line - 1, texts: map[string]string{}}
+	v := conversion{offset: c.position.Line - 1, texts: t}
 	if doc.Kind == 0 {
 		return strictjson.Node{Line: int32(c.position.Line)}, nil
 	}
@@ -197,24 +197,14 @@ type conversion struct {
 	offset  int
 	aliased int // values made while below an alias
 	below   int // how many aliases the current value is below
-	texts   map[string]string
+	texts   *texts
 }
 
 func (v *conversion) fail(y *yaml.Node, format string, args ...any) error {
 	return &syntaxError{y.Line + v.offset, fmt.Sprintf(format, args...)}
 }
 
-func (v *conversion) keep(text string) string {
-	const short = 64
-	if len(text) > short {
-		return text
-	}
-	if s, ok := v.texts[text]; ok {
-		return s
-	}
-	v.texts[text] = text
-	return text
-}
+func (v *conversion) keep(text string) string { return v.texts.keep([]byte(text)) }
 
 func (v *conversion) node(y *yaml.Node, n *strictjson.Node, depth int) error {
 	if depth > strictjson.MaxDepth {
