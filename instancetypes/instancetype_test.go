@@ -57,6 +57,9 @@ func TestAllocatable(t *testing.T) {
 
 	s.Overhead.SystemReserved = quantities("cpu", "3", "memory", "7Ei", "nvidia.com/gpu", "1")
 	assert.Equal(t, map[string]string{"cpu": "0", "memory": "0", "hugepages-2Mi": "1Gi", "pods": "29"}, text(s.Allocatable()), "never below zero, nothing that the type lacks")
+	huge := quantities("memory", "9223372036854775807")
+	s.Overhead = instancetypes.Overhead{KubeReserved: huge, SystemReserved: huge}
+	assert.Equal(t, "0", text(s.Allocatable())["memory"], "sums do not wrap around")
 	assert.Empty(t, instancetypes.InstanceType{}.Allocatable())
 }
 
@@ -87,8 +90,11 @@ func TestPrices(t *testing.T) {
 		assert.Equal(t, c.ok, ok, name)
 		assert.InDelta(t, c.worst, worst, 1e-12, name)
 	}
-	s.Offerings = append(s.Offerings, offer("a", "reserved", 0.00001))
+	s.Offerings = append(s.Offerings, offer("c", "spot", 0.02))
 	worst, _ := s.WorstLaunchPrice(requirements.Set{})
+	assert.InDelta(t, 0.05, worst, 1e-12, "the dearest, not the last")
+	s.Offerings = append(s.Offerings, offer("a", "reserved", 0.00001))
+	worst, _ = s.WorstLaunchPrice(requirements.Set{})
 	assert.InDelta(t, 0.00001, worst, 1e-12, "reserved comes before spot")
 	for i := range s.Offerings {
 		s.Offerings[i].Available = false
@@ -179,7 +185,9 @@ func TestRevive(t *testing.T) {
 	old.Retired, old.Offerings[0].Available = true, false
 	noPrice := named("p2", 0)
 	noPrice.Retired, noPrice.Offerings[0].Available = true, false
-	types := []instancetypes.InstanceType{old, noPrice, named("m5", 1)}
+	gone := named("m4", 1)
+	gone.Offerings[0].Available = false
+	types := []instancetypes.InstanceType{old, noPrice, named("m5", 1), gone}
 	keys := requirements.KeysOf(corev1.LabelInstanceTypeStable, "family")
 	available := func(ask requirements.Set) []string {
 		return names(instancetypes.Compatible(instancetypes.Revive(types, ask, keys), ask, keys))
@@ -188,6 +196,7 @@ func TestRevive(t *testing.T) {
 	assert.Equal(t, []string{"m5"}, available(requirements.MustOf(requirements.NotIn("family", "x"))), "not ruled out is not named")
 	assert.Equal(t, []string{"p3"}, available(requirements.MustOf(requirements.In(corev1.LabelInstanceTypeStable, "p3", "p2"))), "p2 has no price")
 	assert.Equal(t, []string{"p3"}, available(requirements.MustOf(requirements.In("family", "p"))))
+	assert.Empty(t, available(requirements.MustOf(requirements.In(corev1.LabelInstanceTypeStable, "m4"))), "sold out is not retired")
 	assert.False(t, types[0].Offerings[0].Available, "the argument stays as it was")
 }
 

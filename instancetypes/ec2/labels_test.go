@@ -12,6 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/describe"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/label"
 	"github.com/joinery-sdk/joinery/instancetypes/kwok"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -33,6 +34,13 @@ func byName(t *testing.T, s ec2.Settings) map[string]instancetypes.InstanceType 
 // The wanted labels are those of the published reference.
 func TestLabels(t *testing.T) {
 	types := byName(t, ec2.Settings{})
+	west, err := ec2.Catalogue("us-west-2")
+	require.NoError(t, err)
+	for _, it := range west {
+		if it.Name == "dl2q.24xlarge" {
+			types[it.Name] = it
+		}
+	}
 	for name, want := range map[string]string{
 		"m5.large":           "category m, family m5, generation 5, size large, cpu 2, memory 8192, cpu-manufacturer intel, cpu-sustained-clock-speed-mhz 3100, ebs-bandwidth 4750, network-bandwidth 750, hypervisor nitro, encryption-in-transit-supported false, capability-flex false, gpu-name -, local-nvme -, accelerator-name -",
 		"g4dn.xlarge":        "gpu-name t4, gpu-manufacturer nvidia, gpu-count 1, gpu-memory 16384, local-nvme 125, cpu-sustained-clock-speed-mhz 2500, ebs-bandwidth 3500, network-bandwidth 5000, encryption-in-transit-supported true",
@@ -43,6 +51,8 @@ func TestLabels(t *testing.T) {
 		"u7i-12tb.224xlarge": "category u, generation 7",
 		"m5.metal":           "size metal",
 		"inf2.xlarge":        "accelerator-name inferentia2, accelerator-manufacturer aws, accelerator-count 1, gpu-name -",
+		"trn1.32xlarge":      "accelerator-name trainium, accelerator-manufacturer aws, accelerator-count 16",
+		"dl2q.24xlarge":      "accelerator-name qualcomm-ai100, accelerator-manufacturer qualcomm, accelerator-count 8",
 		"g4ad.16xlarge":      "gpu-name radeon-pro-v520, gpu-manufacturer amd, gpu-count 4",
 		"g6f.large":          "gpu-count 0, gpu-name l4",
 		"t2.micro":           "hypervisor xen",
@@ -190,4 +200,29 @@ func ExampleProvisionerDefaults() {
 func ExampleWellKnown() {
 	fmt.Println(ec2.WellKnown().Contains(label.Category), ec2.WellKnown().Contains("example.com/team"))
 	// Output: true false
+}
+
+func TestWithDescriptions(t *testing.T) {
+	r, err := catalogue.Load("us-east-1")
+	require.NoError(t, err)
+	live := []describe.Description{
+		{Name: "zz9.large", Architectures: []string{"arm64"}, Virtualizations: []string{"hvm"}, UsageClasses: []string{"on-demand"}, VCPUs: 2, MemoryMiB: 4096},
+		{Name: "p3.2xlarge", Architectures: []string{"x86_64"}, Virtualizations: []string{"hvm"}, UsageClasses: []string{"on-demand"}, VCPUs: 8, MemoryMiB: 62464},
+		{Name: "m5.large", Architectures: []string{"x86_64"}, Virtualizations: []string{"hvm"}, UsageClasses: []string{"spot"}, VCPUs: 3, MemoryMiB: 4096},
+	}
+	got := ec2.WithDescriptions(r, live)
+	require.Len(t, got.Offers, 3)
+	m5, p3, zz := got.Offers[0], got.Offers[1], got.Offers[2]
+	assert.Equal(t, int64(3), m5.VCPUs, "the answer holds")
+	assert.Equal(t, int64(9), m5.BranchInterfaces, "what it does not tell is the catalogue's")
+	assert.Equal(t, int64(750), m5.NetworkMbps)
+	assert.False(t, p3.Retired, "the account can still buy it")
+	assert.Equal(t, r.Zones, zz.Zones, "new types are offered everywhere")
+	assert.Zero(t, zz.OnDemand)
+	assert.Greater(t, len(r.Offers), 1300, "the argument stays as it was")
+
+	types, err := ec2.Types(got, ec2.Settings{})
+	require.NoError(t, err)
+	_, ok := types[2].LeastPrice(requirements.Set{})
+	assert.False(t, ok, "without a price nothing can be bought")
 }

@@ -59,6 +59,7 @@ func TestPodsAndReservedMemory(t *testing.T) {
 		{"t3.large", ec2.Settings{Family: ec2.Bottlerocket, ReservedENIs: 1}, 24, 519},
 		{"t3.large", ec2.Settings{Family: ec2.Windows2019, ReservedENIs: 1}, 110, 1465},
 		{"t3.large", ec2.Settings{ReservedENIs: 1_000_000}, 0, 640},
+		{"t3.large", ec2.Settings{ReservedENIs: 3}, 0, 640}, // not even those on the host's network
 		{"t3.large", ec2.Settings{NoENIDensity: true}, 110, 640},
 		{"m6idn.32xlarge", ec2.Settings{EFAOnly: 1, EFAOnlyFirstCard: 1}, 345, 4589},
 		{"m5.xlarge", ec2.Settings{Kubelet: ec2.Kubelet{MaxPods: ptr(int32(20)), PodsPerCore: ptr(int32(4))}}, 16, 893},

@@ -57,6 +57,14 @@ func TestRead(t *testing.T) {
 	assert.True(t, kwok.WellKnown(types).Contains("example.com/rack"))
 }
 
+// A type may be anywhere as soon as one of its offerings does not say where it is.
+func TestPlacesNeedEveryOffering(t *testing.T) {
+	types, err := kwok.Read([]byte(`[{"name": "a", "offerings": [
+	  {"Price": 1, "Requirements": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["zone-a"]}]}, {"Price": 2}]}]`))
+	require.NoError(t, err)
+	assert.False(t, types[0].Requirements.Has(corev1.LabelTopologyZone), types[0].Requirements.String())
+}
+
 func TestRoundTrip(t *testing.T) {
 	types, err := kwok.Read([]byte(sample))
 	require.NoError(t, err)

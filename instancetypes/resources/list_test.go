@@ -55,6 +55,8 @@ func TestArithmeticSaturates(t *testing.T) {
 	sum := resources.Add(huge, huge)
 	for _, name := range []corev1.ResourceName{"cpu", "memory"} {
 		assert.Equal(t, int64(math.MaxInt64), resources.Capacity(name, sum[name]), name)
+		got, want := sum[name], resources.Quantity(name, math.MaxInt64)
+		assert.Zero(t, want.Cmp(got), "%s: the quantity itself saturates", name)
 	}
 	low := resources.Sub(resources.Sub(corev1.ResourceList{}, huge), huge)
 	for _, name := range []corev1.ResourceName{"cpu", "memory"} {

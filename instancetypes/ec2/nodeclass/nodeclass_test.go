@@ -88,6 +88,12 @@ func TestV1(t *testing.T) {
 	assert.NoError(t, s.Validate())
 }
 
+func TestCustomMayUseAnyAlias(t *testing.T) {
+	got, err := nodeclass.Decode(file(t, "v1.yaml", "  kubelet:", "  amiFamily: Custom\n  kubelet:"))
+	require.NoError(t, err)
+	assert.Equal(t, ec2.Custom, got.Family)
+}
+
 func TestProvider(t *testing.T) {
 	got, err := nodeclass.DecodeProvider(json.RawMessage(`{"apiVersion": "extensions.karpenter.sh/v1alpha1", "kind": "AWS", "amiFamily": "Bottlerocket",
 	  "subnetSelector": {"a": "b"}, "securityGroupSelector": {"a": "b"}, "instanceProfile": "p"}`))
@@ -173,8 +179,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"grace without soft":    {"v1.yaml", []string{"evictionSoft: {memory.available: 500Mi}", "evictionSoft: {}"}, "has no evictionSoft"},
 		"image thresholds":      {"v1.yaml", []string{"LowThresholdPercent: 80", "LowThresholdPercent: 90"}, "want more than imageGCLowThresholdPercent"},
 		"image threshold":       {"v1.yaml", []string{"HighThresholdPercent: 85", "HighThresholdPercent: 185"}, "want 0 to 100"},
-		"no primary":            {"v1.yaml", []string{"{networkCardIndex: 0, deviceIndex: 0, interfaceType: interface}", "{networkCardIndex: 2, deviceIndex: 0, interfaceType: interface}"}, "want a primary interface"},
-		"interface twice":       {"v1.yaml", []string{"{networkCardIndex: 1, deviceIndex: 1", "{networkCardIndex: 0, deviceIndex: 1"}, "card 0 has device 1 twice"},
+		"no primary":            {"v1.yaml", []string{"{networkCardIndex: 0, deviceIndex: 0, interfaceType: interface}", "{networkCardIndex: 3, deviceIndex: 0, interfaceType: interface}"}, "want a primary interface"},
+		"interface twice":       {"v1.yaml", []string{"{networkCardIndex: 2, deviceIndex: 1", "{networkCardIndex: 0, deviceIndex: 1"}, "card 0 has device 1 twice"},
 		"interface type":        {"v1.yaml", []string{"efa-only}", "efa}"}, "interfaceType"},
 		"tracking":              {"v1.yaml", []string{"udpTimeout: 30", "udpTimeout: 3"}, "want 30 to 60"},
 		"group selector":        {"v1.yaml", []string{"{name: near}", "{name: near, id: pg-1}"}, "want either name or id"},
