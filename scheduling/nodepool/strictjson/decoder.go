@@ -37,8 +37,9 @@ type Decoder struct {
 	// Hints says for the path of an unknown field (without list indexes) what to write instead; it wins over a guess.
 	Hints map[string]string
 
-	shapes sync.Map // reflect.Type -> *shape
-	found  sync.Map // lookup -> string
+	shapes  sync.Map // reflect.Type -> *shape
+	setters sync.Map // reflect.Type -> setter
+	found   sync.Map // lookup -> string
 }
 
 // Decode fills into, a pointer to a struct, from n and returns what does not fit, in the order of the document. Fields
@@ -142,7 +143,7 @@ func (r *run) value(n *Node, v reflect.Value) {
 	if n.Kind == Null && v.Type() != rawType {
 		return
 	}
-	if set := special(v.Type()); set != nil {
+	if set := r.setterOf(v.Type()); set != nil {
 		if err := set(n, v); err != nil {
 			r.report(n.Line, "%s", err)
 		}
@@ -402,7 +403,7 @@ func (r *run) search(name string) string {
 					}
 					t = t.Elem()
 				}
-				if t.Kind() == reflect.Struct && special(t) == nil && n != "status" && !seen[t] {
+				if t.Kind() == reflect.Struct && r.setterOf(t) == nil && n != "status" && !seen[t] {
 					seen[t] = true
 					next = append(next, place{t, path})
 				}

@@ -15,8 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// special returns how types that are not decoded by their structure are set, or nil.
-func special(t reflect.Type) func(*Node, reflect.Value) error {
+// setter sets a value of a type that is not decoded by its structure.
+type setter func(*Node, reflect.Value) error
+
+// setterOf remembers the setters of types, since looking for methods by reflection is slow.
+func (d *Decoder) setterOf(t reflect.Type) setter {
+	if s, ok := d.setters.Load(t); ok {
+		return s.(setter)
+	}
+	s := special(t)
+	d.setters.Store(t, s)
+	return s
+}
+
+// special returns the setter of a type, or nil for those that are decoded by their structure.
+func special(t reflect.Type) setter {
 	switch t {
 	case rawType:
 		return func(n *Node, v reflect.Value) error { v.SetBytes(n.Raw()); return nil }
