@@ -27,6 +27,17 @@ type controller struct {
 	claims     []corev1.PersistentVolumeClaim // claim templates of a StatefulSet
 }
 
+// key is what the names of a controller's pods are made from.
+func (i identity) key() [2]string { return [2]string{i.namespace, i.name} }
+
+// rank puts a StatefulSet before its namesakes, since the numbers of its pods are not for choice.
+func (c *controller) rank() int {
+	if c.ordinal {
+		return 0
+	}
+	return 1
+}
+
 func replicas(n *int32) int {
 	if n == nil {
 		return 1
@@ -103,8 +114,12 @@ func (b *builder) expand(most int) {
 		controllers = append(controllers, controller{id: id, apiVersion: "batch/v1", meta: &c.ObjectMeta, template: &job.Spec.Template, job: job})
 	}
 	slices.SortFunc(controllers, func(a, b controller) int {
-		return cmp.Or(cmp.Compare(a.id.namespace, b.id.namespace), cmp.Compare(a.id.name, b.id.name), cmp.Compare(a.id.kind, b.id.kind))
+		return cmp.Or(cmp.Compare(a.id.namespace, b.id.namespace), cmp.Compare(a.id.name, b.id.name), cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.id.kind, b.id.kind))
 	})
+	namesakes := map[[2]string]int{} // controllers of one name, whose pods must not get the same numbers
+	for _, c := range controllers {
+		namesakes[c.id.key()]++
+	}
 	numbers := b.numbers()
 	claims := map[[2]string]bool{}
 	for _, c := range b.snapshot.PersistentVolumeClaims {
@@ -115,7 +130,7 @@ func (b *builder) expand(most int) {
 		if c.template == nil || owners.above(c.id) != c.id {
 			continue
 		}
-		w := c.workload(tallies[c.id], numbers[[2]string{c.id.namespace, c.id.name}])
+		w := c.workload(tallies[c.id], numbers[c.id.key()])
 		if w.count <= 0 {
 			continue
 		}
@@ -127,6 +142,11 @@ func (b *builder) expand(most int) {
 		w.Template = c.pod(owners.hash[c.id])
 		c.mount(&w, claims)
 		b.snapshot.Workloads = append(b.snapshot.Workloads, w)
+		if namesakes[c.id.key()] > 1 {
+			all := slices.AppendSeq(slices.Clone(numbers[c.id.key()]), w.Numbers())
+			slices.Sort(all)
+			numbers[c.id.key()] = all
+		}
 	}
 	if total > most {
 		b.problems = append(b.problems, &Problem{Detail: fmt.Sprintf("the input holds %d pods, more than the %d that are allowed", total, most)})
@@ -236,7 +256,7 @@ func (c *controller) mount(w *Workload, present map[[2]string]bool) {
 func (b *builder) numbers() map[[2]string][]int {
 	wanted := map[[2]string]bool{}
 	for _, c := range b.controllers {
-		wanted[[2]string{c.id.namespace, c.id.name}] = true
+		wanted[c.id.key()] = true
 	}
 	for _, c := range b.cronJobs {
 		wanted[[2]string{c.Namespace, c.Name}] = true

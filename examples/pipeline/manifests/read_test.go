@@ -216,3 +216,14 @@ func TestClassDecoder(t *testing.T) {
 	_, err = manifests.Parse(files, &manifests.Options{Classes: map[string]manifests.ClassDecoder{"TestNodeClass": bad}})
 	assert.EqualError(t, err, "x.yaml:1: TestNodeClass a: it is too old\nx.yaml:5: TestNodeClass a: spec.size: want a number")
 }
+
+// TestNamesakes keeps apart the pods of controllers of one name; in a cluster only those of the StatefulSet are numbered.
+func TestNamesakes(t *testing.T) {
+	const controller = "---\napiVersion: apps/v1\nkind: %s\nmetadata: {name: web}\nspec: {replicas: 2, selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{}]}}}\n"
+	s := parse(t, fmt.Sprintf(controller+controller+controller, "ReplicaSet", "Deployment", "StatefulSet"))
+	var got []string
+	for _, p := range pods(s) {
+		got = append(got, p.OwnerReferences[0].Kind+" "+p.Name)
+	}
+	assert.Equal(t, []string{"StatefulSet web-0", "StatefulSet web-1", "Deployment web-2", "Deployment web-3", "ReplicaSet web-4", "ReplicaSet web-5"}, got)
+}
