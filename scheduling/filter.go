@@ -44,6 +44,7 @@ func (p *Problem) filterOf(c *Class, t *corev1.TopologySpreadConstraint) *nodeFi
 			inside = inside.Intersect(requirements.AnyOf(requirements.MustOf(allowedTaints(values))))
 		}
 	}
+	inside = inside.Intersect(requirements.AnyOf(p.otherKeys(c, t)))
 	if inside.Len() == 1 && inside.At(0).IsAnything() {
 		return nil
 	}
@@ -65,6 +66,23 @@ func (p *Problem) filterOf(c *Class, t *corev1.TopologySpreadConstraint) *nodeFi
 	f := &nodeFilter{key: key, inside: inside, outside: outside}
 	p.filters[key] = f
 	return f
+}
+
+// otherKeys asks that a node has the keys of all hard spreads of the class: kube-scheduler counts no pods on others. The
+// constraint's own key goes without saying, and every node has a hostname.
+func (p *Problem) otherKeys(c *Class, t *corev1.TopologySpreadConstraint) requirements.Set {
+	var b requirements.Builder
+	for _, other := range c.Template.Spec.TopologySpreadConstraints {
+		key := p.aliases.Key(other.TopologyKey)
+		if other.WhenUnsatisfiable != corev1.ScheduleAnyway && key != p.aliases.Key(t.TopologyKey) && key != corev1.LabelHostname {
+			b.Add(requirements.Exists(key))
+		}
+	}
+	set, err := b.Set()
+	if err != nil { // existing is never a contradiction
+		panic(err)
+	}
+	return set
 }
 
 // side is where a part stands to a filter: always inside, never, or free to be either.

@@ -81,6 +81,15 @@ func (gs *groups) intern(key string, namespaces map[string]bool, sel *metav1.Lab
 	return len(gs.all) - 1, nil
 }
 
+// claim is the group of the pods that share a claim, by zone; no running pod is in it, for its volume is yet to be made.
+func (gs *groups) claim(key string, members []int) int {
+	gs.all = append(gs.all, &group{
+		key: corev1.LabelTopologyZone, namespaces: map[string]bool{}, selector: labels.Nothing(), text: "claim " + key,
+		counts: map[string]int{}, owners: map[string]int{}, members: members,
+	})
+	return len(gs.all) - 1
+}
+
 func selectorText(sel *metav1.LabelSelector, s labels.Selector) string {
 	if sel == nil {
 		return "nothing"
@@ -155,6 +164,7 @@ func (p *Problem) compileTopology() error {
 	}
 	inverse := p.runningAntiAffinity()
 	p.joinMembers()
+	p.joinUnbound()
 	for _, c := range p.Classes {
 		for k := range c.topology.spreads {
 			sp := &c.topology.spreads[k]

@@ -35,6 +35,7 @@ type Problem struct {
 	daemons  []*daemon
 	cells    []cell
 	groups   groups
+	volumes  *volumeIndex
 	filters  map[string]*nodeFilter // by pseudo-key
 	aliases  requirements.Aliases
 	// namespaces holds the labels of every namespace that is named anywhere.
@@ -116,6 +117,7 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	aliases := requirements.KubernetesAliases()
 	p.aliases = aliases
 	pending, running := p.sortOut()
+	p.compileVolumes(running)
 	if err := p.compileClasses(pending, aliases); err != nil {
 		return nil, err
 	}
@@ -182,13 +184,14 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, aliases requirements.Ali
 			}
 			continue
 		}
+		p.readVolumes(c)
 		for _, rule := range p.options.Constraints {
-			narrowed, refusal := rule.Narrow(c.Template, c.Required)
-			c.Required = narrowed
-			if refusal != nil {
-				c.Refusal = refusal
+			if c.Refusal != nil {
 				break
 			}
+			narrowed, refusal := rule.Narrow(c.Template, c.Required)
+			c.Required = narrowed
+			c.Refusal = refusal
 		}
 		p.Classes = append(p.Classes, c)
 	}

@@ -90,6 +90,7 @@ func (p *Problem) room(n *corev1.Node, pods []*corev1.Pod, startup map[string][]
 			r.Free[i] = resources.Capacity(name, q)
 		}
 	}
+	p.attachRoom(&r)
 	present := make([]bool, len(p.daemons))
 	take := func(list corev1.ResourceList, ports []hostPort) {
 		subtract(r.Free, p.vector(list))

@@ -3,6 +3,7 @@ package scheduling
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -76,6 +77,11 @@ func (p *Problem) tabulate(types []instancetypes.InstanceType, keys requirements
 	flat := make([]int64, len(types)*len(p.Resources))
 	for i := range types {
 		t.allocatable[i] = flat[i*len(p.Resources) : (i+1)*len(p.Resources)]
+		for k, name := range p.Resources {
+			if _, limited := types[i].Capacity[name]; !limited && strings.HasPrefix(string(name), string(AttachLimit(""))) {
+				t.allocatable[i][k] = noAttachLimit
+			}
+		}
 		for _, step := range types[i].Breakdown() {
 			if k, ok := at[step.Resource]; ok {
 				t.allocatable[i][k] = step.Allocatable
