@@ -244,7 +244,7 @@ func (w *worker) read(j job) result {
 				res.broken = true
 				return res
 			}
-			w.object(&res, j.position, &n.Items[0], j.list)
+			w.item(&res, j.position, &n.Items[0], j.list)
 			continue
 		}
 		w.document(&res, j.position, n)
@@ -256,7 +256,7 @@ func (w *worker) read(j job) result {
 func (w *worker) document(res *result, at Position, n *strictjson.Node) {
 	kind, isList := listOf(n)
 	if !isList {
-		w.object(res, at, n, listKind{})
+		w.object(res, at, n)
 		return
 	}
 	list := n.Get("items")
@@ -269,8 +269,19 @@ func (w *worker) document(res *result, at Position, n *strictjson.Node) {
 		return
 	}
 	for i := range list.Items {
-		w.object(res, at, &list.Items[i], kind)
+		w.item(res, at, &list.Items[i], kind)
 	}
+}
+
+// item reads an item of a list, which may be a list itself. What a list of a kind says for all of its items is written
+// into those that do not say it themselves.
+func (w *worker) item(res *result, at Position, n *strictjson.Node, list listKind) {
+	if n.Kind == strictjson.Object && list.kind != "" && n.Get("kind") == nil && n.Get("apiVersion") == nil {
+		n.Members = append(n.Members,
+			strictjson.Member{Key: "apiVersion", Line: n.Line, Value: strictjson.Node{Kind: strictjson.String, Line: n.Line, Text: list.apiVersion}},
+			strictjson.Member{Key: "kind", Line: n.Line, Value: strictjson.Node{Kind: strictjson.String, Line: n.Line, Text: list.kind}})
+	}
+	w.document(res, at, n)
 }
 
 // listOf reports whether the value is a list of objects, and what its items are: a PodList holds Pods of its own version.
@@ -291,7 +302,7 @@ func listOf(n *strictjson.Node) (listKind, bool) {
 }
 
 // object reads one object.
-func (w *worker) object(res *result, at Position, n *strictjson.Node, list listKind) {
+func (w *worker) object(res *result, at Position, n *strictjson.Node) {
 	if n.Kind == strictjson.Null {
 		return
 	}
@@ -310,13 +321,13 @@ func (w *worker) object(res *result, at Position, n *strictjson.Node, list listK
 		fail(identity{}, "", "want an object with apiVersion and kind, got %s", n.Kind)
 		return
 	}
-	text := func(key, otherwise string) string {
+	text := func(key string) string {
 		if v := n.Get(key); v != nil && v.Kind == strictjson.String {
 			return v.Text
 		}
-		return otherwise
+		return ""
 	}
-	kindName, version := text("kind", list.kind), text("apiVersion", list.apiVersion)
+	kindName, version := text("kind"), text("apiVersion")
 	id := identity{kind: kindName}
 	metadata := n.Get("metadata")
 	if v := metadata.Get("name"); v != nil && v.Kind == strictjson.String {

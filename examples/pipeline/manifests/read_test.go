@@ -227,3 +227,23 @@ func TestNamesakes(t *testing.T) {
 	}
 	assert.Equal(t, []string{"StatefulSet web-0", "StatefulSet web-1", "Deployment web-2", "Deployment web-3", "ReplicaSet web-4", "ReplicaSet web-5"}, got)
 }
+
+// TestListsOfKinds reads what the API itself answers: items that leave out what their list says, and lists in a list.
+func TestListsOfKinds(t *testing.T) {
+	s := parse(t, `
+apiVersion: v1
+kind: List
+items:
+- apiVersion: karpenter.sh/v1
+  kind: NodePoolList
+  items:
+  - {metadata: {name: a}, spec: {template: {spec: {requirements: []}}}}
+  - {metadata: {name: b}, spec: {template: {spec: {requirements: []}}}}
+- {apiVersion: v1, kind: PodList, items: null}
+- {apiVersion: v1, kind: PodList, items: [{metadata: {name: web}, spec: {containers: [{}]}}]}
+`)
+	require.Len(t, s.NodePools, 2)
+	assert.Equal(t, "b", s.NodePools[1].Name)
+	require.Len(t, s.Pods, 1)
+	assert.Equal(t, "v1 Pod", s.Pods[0].APIVersion+" "+s.Pods[0].Kind)
+}
