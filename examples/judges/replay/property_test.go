@@ -13,7 +13,6 @@ import (
 	"github.com/joinery-sdk/joinery/examples/judges/scenario"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
-	"github.com/joinery-sdk/joinery/scheduling"
 )
 
 var (
@@ -23,29 +22,28 @@ var (
 )
 
 // planned reads the scenario as a user's manifests and plans it.
-func planned(s scenario.Scenario) (scheduling.Snapshot, *pipeline.Packed, error) {
+func planned(s scenario.Scenario) (*pipeline.Packed, error) {
 	text, err := s.YAML()
 	if err != nil {
-		return scheduling.Snapshot{}, nil, err
+		return nil, err
 	}
 	m, err := manifests.Parse([]manifests.File{{Name: "scenario.yaml", Data: text}}, nil)
 	if err != nil {
-		return scheduling.Snapshot{}, nil, err
+		return nil, err
 	}
 	types, err := scenario.CatalogueJSON(s.Catalogue)
 	if err != nil {
-		return scheduling.Snapshot{}, nil, err
+		return nil, err
 	}
 	market, err := pipeline.KWOKMarket("scenario", types)
 	if err != nil {
-		return scheduling.Snapshot{}, nil, err
+		return nil, err
 	}
 	snapshot, err := pipeline.Snapshot(m, market)
 	if err != nil {
-		return scheduling.Snapshot{}, nil, err
+		return nil, err
 	}
-	packed, err := pipeline.Run(snapshot, nil, nil)
-	return snapshot, packed, err
+	return pipeline.Run(snapshot, nil, nil)
 }
 
 // Every plan must be accepted by kube-scheduler, bind by bind, in the plan's own order.
@@ -59,12 +57,13 @@ func TestPlansAreAccepted(t *testing.T) {
 			pods = 5 + int(seed*37%196)
 		}
 		s := scenario.Generate(seed, scenario.Options{Pods: pods, NoVolumes: *noVolumes, Limits: seed%4 == 0})
-		snapshot, packed, err := planned(s)
+		packed, err := planned(s)
 		require.NoError(t, err, s.String())
 		require.NoError(t, packed.Instance.VerifyBound(packed.Plan), s.String())
-		cluster, plan, err := replay.Scenario(snapshot, snapshot.DaemonSets, packed)
+		nodes, plan, err := replay.Plan(packed)
 		require.NoError(t, err)
-		cluster.PriorityClasses, cluster.CSIDrivers = s.PriorityClasses, s.CSIDrivers
+		cluster, plan, err := s.Planned(ctx, nodes, nil, plan)
+		require.NoError(t, err)
 		if cluster, err = kubejudge.Admit(ctx, cluster); err != nil {
 			t.Fatal(err)
 		}

@@ -67,8 +67,9 @@ func TestThinCut(t *testing.T) {
 	}
 	require.Empty(t, packed.Result.Unplaced)
 	require.NoError(t, packed.Instance.VerifyBound(packed.Plan))
-	scenario, plan, err := replay.Scenario(s, nil, packed)
+	nodes, plan, err := replay.Plan(packed)
 	require.NoError(t, err)
+	scenario := kubejudge.Scenario{Nodes: nodes, Pods: s.Pods}
 	require.Len(t, plan, 5000)
 	start := time.Now()
 	verdict, err := kubejudge.Judge(context.Background(), scenario, plan)
