@@ -54,3 +54,10 @@ func ExamplePriceList() {
 	fmt.Println(instancetypes.PriceList{Name: "EC2 spot us-east-1", Date: "2025-05-28", Estimated: true})
 	// Output: EC2 spot us-east-1 of 2025-05-28 (estimated)
 }
+
+func ExamplePriceLists() {
+	t := named("a", 1)
+	t.Offerings[0].List = &instancetypes.PriceList{Name: "EC2 on-demand us-east-1", Date: "2026-07-06"}
+	fmt.Println(instancetypes.PriceLists([]instancetypes.InstanceType{t, t}))
+	// Output: [EC2 on-demand us-east-1 of 2026-07-06]
+}

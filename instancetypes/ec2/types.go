@@ -9,6 +9,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/describe"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/label"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -100,8 +101,10 @@ func seller(region string, z catalogue.Zone, capacityType string) requirements.S
 		requirements.In(corev1.LabelTopologyRegion, region),
 		requirements.In(corev1.LabelTopologyZone, z.Name),
 		requirements.In(instancetypes.LabelCapacityType, capacityType),
-		// An offering without reservation must not satisfy a pod that names one.
+		// An offering without reservation must not satisfy a pod that asks for one.
 		requirements.DoesNotExist(instancetypes.LabelReservationID),
+		requirements.DoesNotExist(label.ReservationType),
+		requirements.DoesNotExist(label.ReservationInterruptible),
 	}
 	if z.ID != "" {
 		rs = append(rs, requirements.In(instancetypes.LabelZoneID, z.ID))
