@@ -88,6 +88,8 @@ func TestOrderDoesNotMatter(t *testing.T) {
 // TestLargeList reads an export that is cut into its items, and one whose look misleads the cut.
 func TestLargeList(t *testing.T) {
 	const n = 1000
+	require.Equal(t, n, manifests.CutItems(podList(n)))
+	require.Zero(t, manifests.CutItems(podList(10)), "small lists are not worth it")
 	s := parse(t, string(podList(n)))
 	assert.Len(t, s.Pods, n)
 	at, _ := s.Position("Pod", "shop", "web-1")
@@ -98,6 +100,14 @@ func TestLargeList(t *testing.T) {
 	require.Len(t, s.Pods, n)
 	i := slices.IndexFunc(s.Pods, func(p *corev1.Pod) bool { return p.Name == "web-7" })
 	assert.Equal(t, "one - two", s.Pods[i].Annotations["note"])
+
+	commented := strings.Replace(string(podList(n)), "- apiVersion: v1\n", "# the first\n\n- apiVersion: v1\n", 1)
+	require.Equal(t, n, manifests.CutItems([]byte(commented)))
+	require.Len(t, parse(t, commented).Pods, n)
+
+	other := strings.Replace(string(podList(n)), "kind: List\n", "kind: Lists\n", 1)
+	require.Zero(t, manifests.CutItems([]byte(other)))
+	require.Empty(t, parse(t, other).Pods)
 
 	anchored := strings.Replace(string(podList(n)), "cpu: 250m", "cpu: &cpu 250m", 1)
 	anchored = strings.Replace(anchored, "cpu: 250m", "cpu: *cpu", 1)
@@ -246,4 +256,29 @@ items:
 	assert.Equal(t, "b", s.NodePools[1].Name)
 	require.Len(t, s.Pods, 1)
 	assert.Equal(t, "v1 Pod", s.Pods[0].APIVersion+" "+s.Pods[0].Kind)
+}
+
+func TestEdgesOfControllers(t *testing.T) {
+	s := parse(t, `
+{apiVersion: batch/v1, kind: Job, metadata: {name: none}, spec: {parallelism: 0, completions: 0, template: {spec: {containers: [{}]}}}}
+---
+{apiVersion: batch/v1, kind: Job, metadata: {name: queue}, spec: {parallelism: 2, template: {spec: {containers: [{}]}}}}
+---
+{apiVersion: batch/v1, kind: Job, metadata: {name: ending}, spec: {parallelism: 2, template: {spec: {containers: [{}]}}}, status: {succeeded: 1}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: zero}, spec: {replicas: 0, template: {spec: {containers: [{}]}}}}
+---
+{apiVersion: example.com/v1, kind: Menu, metadata: {name: m}, items: [{apiVersion: v1, kind: Pod}]}
+---
+{apiVersion: v1, kind: List}
+`)
+	var got []string
+	for _, p := range pods(s) {
+		got = append(got, p.Name)
+	}
+	assert.Equal(t, []string{"queue-0", "queue-1"}, got)
+	assert.Equal(t, []string{
+		"skipped 2 objects of other kinds: List 1, Menu 1",
+		"1 controller has no spec.selector, which a cluster demands",
+	}, s.Notes)
 }

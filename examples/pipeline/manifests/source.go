@@ -200,6 +200,7 @@ func items(c chunk) (head []byte, list []chunk) {
 		switch {
 		case bytes.HasPrefix(text, []byte("items:")) && len(bytes.TrimSpace(text)) == len("items:"):
 			inside = true
+			head = append(head, text...)
 		case inside && bytes.HasPrefix(text, []byte("- ")):
 			cut(at)
 			start = at

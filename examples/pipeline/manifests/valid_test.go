@@ -85,6 +85,9 @@ func TestValid(t *testing.T) {
 			require.NoError(t, err)
 			settle(t, file, body, want, describe(s))
 			assert.Equal(t, s.CountPods(), len(pods(s)))
+			for _, w := range s.Workloads {
+				assert.Positive(t, w.Len())
+			}
 		})
 	}
 }

@@ -36,8 +36,28 @@ func (c *Checker) Pod(below string, meta *metav1.ObjectMeta, spec *corev1.PodSpe
 	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
 		_, err := requirements.FromPod(spec)
 		c.invalid(prefix, err)
+		c.poolOperators(prefix+"spec.affinity.nodeAffinity.", spec.Affinity.NodeAffinity)
 	}
 	return c.problems
+}
+
+// poolOperators refuses the operators that the algebra and pools know, but pods do not.
+func (c *Checker) poolOperators(path string, a *corev1.NodeAffinity) {
+	term := func(at string, t *corev1.NodeSelectorTerm) {
+		for i, e := range t.MatchExpressions {
+			if op := requirements.Operator(e.Operator); op == requirements.OpGte || op == requirements.OpLte {
+				c.add(fmt.Sprintf("%s.matchExpressions[%d].operator", at, i), "%q: pools have it, the node affinity of pods has only Gt and Lt", op)
+			}
+		}
+	}
+	if required := a.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
+		for i := range required.NodeSelectorTerms {
+			term(fmt.Sprintf("%srequiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[%d]", path, i), &required.NodeSelectorTerms[i])
+		}
+	}
+	for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
+		term(fmt.Sprintf("%spreferredDuringSchedulingIgnoredDuringExecution[%d].preference", path, i), &a.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference)
+	}
 }
 
 // Labels returns what is wrong with a map of labels.

@@ -88,3 +88,59 @@ func ExampleChecker() {
 	}
 	// Output: spec.tolerations[0].operator: "Exist": want one of Equal, Exists, Lt, Gt (did you mean "Exists"?)
 }
+
+// TestEdges has what is just allowed, or just not.
+func TestEdges(t *testing.T) {
+	var c podcheck.Checker
+	preferred := func(op corev1.NodeSelectorOperator, weight int32) corev1.PodSpec {
+		return corev1.PodSpec{Containers: []corev1.Container{{}}, Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: weight, Preference: corev1.NodeSelectorTerm{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: op, Values: []string{"1"}}},
+			}}},
+		}}}
+	}
+	podTerm := func(weight int32) corev1.PodSpec {
+		return corev1.PodSpec{Containers: []corev1.Container{{}}, Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: weight, PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: "zone"}}},
+		}}}
+	}
+	port := func(container, host int32, network bool) corev1.PodSpec {
+		return corev1.PodSpec{HostNetwork: network, Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: container, HostPort: host}}}}}
+	}
+	request := func(name corev1.ResourceName, text string) corev1.PodSpec {
+		return corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{name: resource.MustParse(text)}}}}}
+	}
+	spread := func(skew int32, domains *int32) corev1.PodSpec {
+		return corev1.PodSpec{Containers: []corev1.Container{{}}, TopologySpreadConstraints: []corev1.TopologySpreadConstraint{
+			{MaxSkew: skew, TopologyKey: "zone", WhenUnsatisfiable: "DoNotSchedule", MinDomains: domains},
+			{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: "ScheduleAnyway"},
+		}}
+	}
+	tolerate := func(t corev1.Toleration) corev1.PodSpec {
+		return corev1.PodSpec{Containers: []corev1.Container{{}}, Tolerations: []corev1.Toleration{t}}
+	}
+	for i, x := range []struct {
+		spec corev1.PodSpec
+		want int
+	}{
+		{preferred("Gt", 1), 0}, {preferred("Gt", 100), 0}, {preferred("Gt", 101), 1}, {preferred("Gte", 1), 1}, {preferred("Lte", 1), 1},
+		{podTerm(1), 0}, {podTerm(100), 0}, {podTerm(0), 1}, {podTerm(101), 1},
+		{port(1, 1, true), 0}, {port(65535, 65535, false), 0}, {port(65536, 0, false), 1}, {port(1, 65536, false), 1}, {port(1, -1, false), 1}, {port(80, 0, true), 0},
+		{request("cpu", "0"), 0}, {request("memory", "8Pi"), 0}, {request("memory", "9Pi"), 1}, {request("example.com/x", "1"), 0}, {request("kubernetes.io/x", "500m"), 0},
+		{spread(1, ptr[int32](1)), 0}, {spread(0, nil), 1}, {spread(1, ptr[int32](0)), 1},
+		{tolerate(corev1.Toleration{Operator: "Exists"}), 0}, {tolerate(corev1.Toleration{Key: "a"}), 0}, {tolerate(corev1.Toleration{}), 1},
+		{tolerate(corev1.Toleration{Key: "a", Effect: "NoExecute", TolerationSeconds: ptr[int64](0)}), 0},
+		{tolerate(corev1.Toleration{Key: "a", TolerationSeconds: ptr[int64](0)}), 1},
+	} {
+		assert.Len(t, c.Pod("", &metav1.ObjectMeta{}, &x.spec), x.want, "case %d: %v", i, c.Pod("", &metav1.ObjectMeta{}, &x.spec))
+	}
+}
+
+func TestParts(t *testing.T) {
+	var c podcheck.Checker
+	assert.Equal(t, []string{"l.a"}, paths(c.Labels("l", map[string]string{"a": "b c", "d": "e"})))
+	assert.Equal(t, []string{"s.matchExpressions[0].key"}, paths(c.Selector("s", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Operator: "Exists"}}})))
+	assert.Empty(t, c.Selector("s", nil))
+	assert.Equal(t, []string{"t[1].key", "t[1].effect"}, paths(c.Taints("t", []corev1.Taint{{Key: "a", Effect: "NoExecute"}, {Effect: "Never"}})))
+	assert.Equal(t, []string{`q["a/b"]`}, paths(c.Quantities("q", corev1.ResourceList{"a/b": resource.MustParse("-1"), "cpu": resource.MustParse("1")})))
+}
