@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 )
@@ -165,33 +166,23 @@ func (p *Problem) shortage(c *Class, room []int64) (map[corev1.ResourceName]int6
 	return short, worst
 }
 
-// outside finds the least dear type that is large enough but shut out by what the pool, or else the pod, asks.
+// outside finds the type that is large enough and comes closest by labels: first what the pod asks counts, then what the
+// pool asks, then the price.
 func (p *Problem) outside(c *Class, pool *PoolRoom, required requirements.Alternatives) *Nearest {
 	type find struct {
-		near    Nearest
-		keys    int
-		price   float64
-		offered bool
+		near      Nearest
+		pod, pool int // requirements in the way
+		price     float64
 	}
 	var best *find
 	for i := range pool.Types {
 		typ := &pool.Types[i]
-		room := make([]int64, len(p.Resources))
-		for _, step := range typ.Breakdown() {
-			if r := slices.Index(p.Resources, step.Resource); r >= 0 {
-				room[r] = step.Allocatable
-			}
-		}
-		if !within(c.requests, room) {
+		if !p.largeEnough(c, typ) {
 			continue
 		}
-		f := find{near: Nearest{Type: typ.Name}, price: 1e30}
-		for _, o := range typ.Offerings {
-			if o.Available {
-				f.price, f.offered = min(f.price, o.Price), true
-			}
-		}
-		if !f.offered {
+		f := find{near: Nearest{Type: typ.Name}}
+		var ok bool
+		if f.price, ok = typ.LeastPrice(requirements.Set{}); !ok {
 			continue
 		}
 		var by []string
@@ -200,20 +191,14 @@ func (p *Problem) outside(c *Class, pool *PoolRoom, required requirements.Altern
 				by = append(by, r.String())
 			}
 		}
-		if len(by) == 0 {
-			fewest := -1
-			for alt := range required.All() {
-				conflicts := alt.Restrict(p.keysOf(typ.Requirements)).Conflicts(typ.Requirements, requirements.Keys{})
-				if fewest < 0 || len(conflicts) < fewest {
-					fewest, by = len(conflicts), nil
-					for _, e := range conflicts {
-						by = append(by, "the pod's "+e.Left.String())
-					}
-				}
-			}
+		f.pool = len(by)
+		blocked := fewestConflicts(required, typ.Requirements, p.keysOf(typ.Requirements))
+		f.pod = len(blocked)
+		for _, e := range blocked {
+			by = append(by, "the pod's "+e.Left.String())
 		}
-		f.keys, f.near.ShutOutBy = len(by), strings.Join(by, " and ")
-		if best == nil || cmp.Or(cmp.Compare(f.keys, best.keys), cmp.Compare(f.price, best.price), strings.Compare(f.near.Type, best.near.Type)) < 0 {
+		f.near.ShutOutBy = strings.Join(by, " and ")
+		if best == nil || cmp.Or(cmp.Compare(f.pod, best.pod), cmp.Compare(f.pool, best.pool), cmp.Compare(f.price, best.price), strings.Compare(f.near.Type, best.near.Type)) < 0 {
 			best = &f
 		}
 	}
@@ -221,6 +206,33 @@ func (p *Problem) outside(c *Class, pool *PoolRoom, required requirements.Altern
 		return nil
 	}
 	return &best.near
+}
+
+func (p *Problem) largeEnough(c *Class, typ *instancetypes.InstanceType) bool {
+	room := make([]int64, len(p.Resources))
+	for r, name := range p.Resources {
+		if strings.HasPrefix(string(name), string(AttachLimit(""))) {
+			room[r] = noAttachLimit
+		}
+	}
+	for _, step := range typ.Breakdown() {
+		if r := slices.Index(p.Resources, step.Resource); r >= 0 {
+			room[r] = step.Allocatable
+		}
+	}
+	return within(c.requests, room)
+}
+
+// fewestConflicts are those of the alternative that has the fewest on the given keys.
+func fewestConflicts(required requirements.Alternatives, labels requirements.Set, keys requirements.Keys) []*requirements.ConflictError {
+	var best []*requirements.ConflictError
+	first := true
+	for alt := range required.All() {
+		if conflicts := alt.Restrict(keys).Conflicts(labels, requirements.Keys{}); first || len(conflicts) < len(best) {
+			best, first = conflicts, false
+		}
+	}
+	return best
 }
 
 func (p *Problem) keysOf(s requirements.Set) requirements.Keys {
@@ -275,10 +287,43 @@ func (p *Problem) explainLabels(c *Class, pool *PoolRoom, n census) Reason {
 		out.Detail = fmt.Sprintf("it asks %s, a label that nothing in the pool has%s", conflict.Left, nearest(conflict.Key, slices.Sorted(maps.Keys(known))))
 	case pool.Set.Has(conflict.Key) && !conflict.Left.Overlaps(pool.Set.Get(conflict.Key)):
 		out.Detail = fmt.Sprintf("it asks %s, the pool allows %s", conflict.Left, pool.Set.Get(conflict.Key))
+	case n.outside != nil && !strings.Contains(n.outside.ShutOutBy, "the pod's"):
+		out.Detail = fmt.Sprintf("it asks %s; %s would do, shut out by %s", conflict.Left, n.outside.Type, n.outside.ShutOutBy)
 	default:
+		out.Nearest = nil
+		if name, by, lacks := p.shutOut(c, pool); name != "" {
+			out.Detail = fmt.Sprintf("it asks %s; %s is shut out by %s%s", conflict.Left, name, by, lacks)
+			break
+		}
 		out.Detail = fmt.Sprintf("it asks %s, which no type of the pool offers%s", conflict.Left, p.offeredInstead(conflict.Left, values))
 	}
 	return out
+}
+
+// shutOut finds a type that has the labels the pod asks and that the pool shuts out, although it is too small.
+func (p *Problem) shutOut(c *Class, pool *PoolRoom) (name, by, lacks string) {
+	for i := range pool.Types {
+		typ := &pool.Types[i]
+		if len(fewestConflicts(c.required(), typ.Requirements, p.keysOf(typ.Requirements))) > 0 {
+			continue
+		}
+		for r := range pool.Set.All() {
+			if !typ.Requirements.Has(r.Key()) || typ.Requirements.Get(r.Key()).Overlaps(r) {
+				continue
+			}
+			room := make(map[corev1.ResourceName]int64, len(p.Resources))
+			for _, step := range typ.Breakdown() {
+				room[step.Resource] = step.Allocatable
+			}
+			for k, res := range p.Resources {
+				if c.requests[k] > room[res] && !strings.HasPrefix(string(res), string(AttachLimit(""))) {
+					lacks = fmt.Sprintf(", and has not enough %s", res)
+				}
+			}
+			return typ.Name, r.String(), lacks
+		}
+	}
+	return "", "", ""
 }
 
 // offeredInstead names the nearest spelling of a value, or the values there are if they are few.
