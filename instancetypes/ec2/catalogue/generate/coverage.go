@@ -23,7 +23,9 @@ func coverage(sources []source, types map[string]line.Type, markets []market, br
 	say("source if it is not a; `branch` is of l and `net` of p everywhere. A region's file names the list of its prices.\n")
 	say("Spot prices are estimates: the on-demand price less the savings that list i knows for the type in the region, or (`~`)")
 	say("less the median savings of its family, else of its category, else of the region. Savings of 0 mean that spot capacity")
-	say("was hardly to be had.\n")
+	say("was hardly to be had. No estimate assumes more than %d%% (`~`): greater savings are launch offers that do not last. Against", mostSavings)
+	say("the savings of two months later in us-east-1 (870 types), the cap lowers the mean error of the price from 13.4%% to 11.3%%,")
+	say("and the number of prices below 60%% of the truth from 48 to 4.\n")
 	say("## Coverage\n")
 	say("| region | zones | types | priced | spot known | spot guessed | retired | prices of |\n|---|--:|--:|--:|--:|--:|--:|---|")
 	for _, m := range markets {

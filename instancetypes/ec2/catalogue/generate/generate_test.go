@@ -65,8 +65,8 @@ func typed(names ...string) map[string]line.Type {
 }
 
 func TestSavings(t *testing.T) {
-	m := market{types: typed("m5.large", "m5.new", "m6.new", "c9.new", "m7.none"), older: map[string]listed{
-		"m5.large": {savings: 60}, "m5.small": {savings: 70}, "m5.huge": {savings: 50}, "m4.large": {savings: 20}, "m4.rare": {savings: 0}, "m7.none": {savings: -1}, "r5.large": {savings: 10},
+	m := market{types: typed("m5.large", "m5.new", "m6.new", "c9.new", "m7.none", "x1.offer", "x1.new"), older: map[string]listed{
+		"m5.large": {savings: 60}, "m5.small": {savings: 70}, "m5.huge": {savings: 50}, "m4.large": {savings: 20}, "m4.rare": {savings: 0}, "m7.none": {savings: -1}, "r5.large": {savings: 10}, "x1.offer": {savings: 90},
 	}}
 	for name, want := range map[string]struct {
 		percent int
@@ -74,7 +74,8 @@ func TestSavings(t *testing.T) {
 	}{
 		"m5.large": {60, false}, "m5.new": {60, true}, // family's median
 		"m6.new": {50, true}, "m7.none": {50, true}, // category's: 20, 50, 60, 70
-		"c9.new": {50, true}, // the region's: 10, 20, 50, 60, 70
+		"c9.new":   {50, true},                       // the region's: 10, 20, 50, 60, 70, 90
+		"x1.offer": {75, true}, "x1.new": {75, true}, // nobody saves more for long
 	} {
 		percent, guessed := m.savings(name)
 		assert.Equal(t, want.percent, percent, name)

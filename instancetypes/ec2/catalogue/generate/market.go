@@ -88,6 +88,11 @@ func (m market) zones() map[string]string {
 	return out
 }
 
+// mostSavings caps what an estimate assumes. Savings above it do not last: they are launch offers and types that nobody
+// wants. Against the savings of two months later (us-east-1, 870 types) the cap lowers the mean error of the price from
+// 13.4% to 11.3%, and the number of prices below 60% of the truth from 48 to 4.
+const mostSavings = 75
+
 // savings returns the spot savings that the list knows, or the median of the nearest types that it knows: the same
 // family's, else the same category's (first letter), else all of the region's.
 func (m market) savings(name string) (percent int, guessed bool) {
@@ -95,7 +100,7 @@ func (m market) savings(name string) (percent int, guessed bool) {
 		return -1, false
 	}
 	if l, ok := m.older[name]; ok && l.savings >= 0 {
-		return l.savings, false
+		return min(l.savings, mostSavings), l.savings > mostSavings
 	}
 	family, _, _ := strings.Cut(name, ".")
 	for _, prefix := range []string{family + ".", name[:1], ""} {
@@ -108,7 +113,7 @@ func (m market) savings(name string) (percent int, guessed bool) {
 		}
 		if len(known) > 0 {
 			slices.Sort(known)
-			return known[(len(known)-1)/2], true
+			return min(known[(len(known)-1)/2], mostSavings), true
 		}
 	}
 	return -1, false
