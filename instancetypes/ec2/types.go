@@ -91,7 +91,7 @@ func priceLists(r catalogue.Region) lists {
 	return lists{
 		onDemand: &instancetypes.PriceList{Name: "EC2 on-demand " + r.Name, Date: r.OnDemandDate},
 		spot:     &instancetypes.PriceList{Name: "EC2 spot " + r.Name + ", on-demand less usual savings", Date: r.SpotDate, Estimated: true},
-		guessed:  &instancetypes.PriceList{Name: "EC2 spot " + r.Name + ", on-demand less the savings of similar types", Date: r.SpotDate, Estimated: true},
+		guessed:  &instancetypes.PriceList{Name: "EC2 spot " + r.Name + ", on-demand less assumed savings", Date: r.SpotDate, Estimated: true},
 	}
 }
 

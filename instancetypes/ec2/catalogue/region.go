@@ -36,7 +36,8 @@ type Offer struct {
 	// OnDemand is the price in US dollars per hour; 0 = no list has it.
 	OnDemand float64
 	// Spot is an estimate in US dollars per hour: the on-demand price less the savings that were usual; 0 = no figure,
-	// or not sold as spot. Guessed says that the savings are those of the type's neighbours.
+	// or not sold as spot. Guessed says that the savings are assumed: those of the type's neighbours, or its own but no
+	// more than lasts.
 	Spot    float64
 	Guessed bool
 }

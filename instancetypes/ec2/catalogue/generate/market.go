@@ -22,7 +22,7 @@ type market struct {
 
 func (m market) file() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s: zone <letter> <zone id>; then type, zones, on-demand USD/h, spot savings in %% (~ guessed from neighbours)\n", m.region)
+	fmt.Fprintf(&b, "# %s: zone <letter> <zone id>; then type, zones, on-demand USD/h, spot savings in %% (~ assumed)\n", m.region)
 	fmt.Fprintf(&b, "list %s %s\n", m.list, m.date)
 	ids := m.zoneIDs()
 	for _, zone := range sortedKeys(ids) {

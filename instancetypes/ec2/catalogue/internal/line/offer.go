@@ -14,7 +14,7 @@ type Offer struct {
 	Price string
 	// Savings of spot over on-demand in percent; -1 = nobody knows.
 	Savings int
-	// Guessed says that the savings are the median of the type's neighbours, not its own.
+	// Guessed says that the savings are assumed, not the type's own.
 	Guessed bool
 }
 
