@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
 	"github.com/joinery-sdk/joinery/binpack"
@@ -63,6 +65,13 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 		},
 	}
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		var known []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
+		for _, word := range strings.Fields(err.Error()) {
+			if near, ok := requirements.Nearest(word, known); ok && strings.HasPrefix(word, "--") && strings.HasPrefix(err.Error(), "unknown flag") {
+				return inputs.Bad(fmt.Errorf("%w (did you mean %q?)", err, near))
+			}
+		}
 		return inputs.Bad(fmt.Errorf("%w (see %s --help)", err, c.Name()))
 	})
 	o.Register(cmd.Flags())

@@ -197,7 +197,7 @@ func (r *report) writeRefusals(w io.Writer, style terminal.Style) {
 		for _, reason := range u.Reasons {
 			width = max(width, len(reason.NodePool))
 		}
-		if len(u.Reasons) > 1 || u.Reasons[0].Detail != u.Message {
+		if len(u.Reasons) > 1 || !strings.HasSuffix(u.Message, u.Reasons[0].Detail) {
 			for _, reason := range u.Reasons {
 				fmt.Fprintf(w, "  %-*s  %s\n", width, reason.NodePool, reason.Detail)
 			}

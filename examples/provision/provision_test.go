@@ -1,0 +1,150 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const manifestsDir = "../pipeline/manifests/testdata"
+
+// Every malformed input ends with exit 2 or 3 and a line that says where and what, and nothing is planned.
+func TestMalformed(t *testing.T) {
+	paths, err := filepath.Glob(manifestsDir + "/malformed/*")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(paths), 40)
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			start := time.Now()
+			got := run("", "-f", path)
+			assert.Contains(t, []int{2, 3}, got.code, got.stderr)
+			if got.code == 2 {
+				assert.Empty(t, got.stdout)
+				assert.Contains(t, got.stderr, filepath.Base(path))
+			}
+			assert.Less(t, time.Since(start), 20*time.Second)
+		})
+	}
+}
+
+func TestMalformedFlagsAndCatalogues(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	for name, args := range map[string][]string{
+		"no such file":           {"-f", filepath.Join(dir, "none.yaml")},
+		"no such catalogue":      {"--instance-types", filepath.Join(dir, "none.json")},
+		"no such region":         {"--region", "us-east-9"},
+		"no such strategy":       {"--strategy", "magic"},
+		"no such preference":     {"--preferences", "respekt"},
+		"no such output":         {"-o", "xml"},
+		"no such pod":            {"--explain", "shop/wbe-0"},
+		"stray argument":         {"now"},
+		"catalogue is no JSON":   {"--instance-types", file("a.json", "{")},
+		"catalogue is an object": {"--instance-types", file("b.json", "{}")},
+		"negative price":         {"--instance-types", file("c.json", `[{"name":"a","architecture":"amd64","operatingSystems":["linux"],"resources":{"cpu":"1"},"offerings":[{"Price":-1,"Available":true,"Requirements":[]}]}]`)},
+		"unknown field":          {"--instance-types", file("d.json", `[{"name":"a","architecure":"amd64","operatingSystems":["linux"],"resources":{"cpu":"1"},"offerings":[]}]`)},
+		"description is empty":   {"--describe-instance-types", file("e.json", "")},
+		"description is a list":  {"--describe-instance-types", file("f.json", `[1]`)},
+		"both catalogues":        {"--describe-instance-types", "x", "--instance-types", "y"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := run("", args...)
+			assert.Equal(t, 2, got.code, got.stdout)
+			assert.NotEmpty(t, got.stderr)
+			assert.Empty(t, got.stdout)
+		})
+	}
+}
+
+// Valid manifests of every version, live exports among them, are read as they are.
+func TestValid(t *testing.T) {
+	paths, err := filepath.Glob(manifestsDir + "/valid/*")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(paths), 30)
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			got := run("", "-f", path, "-o", "json")
+			assert.Contains(t, []int{0, 3}, got.code, got.stderr)
+			var r report
+			require.NoError(t, json.Unmarshal([]byte(got.stdout), &r))
+			assert.Equal(t, r.Summary.Pods, r.Summary.Scheduled+r.Summary.Unschedulable+r.Summary.Ignored)
+			placed := 0
+			for _, n := range r.NewNodes {
+				placed += len(n.Pods)
+			}
+			for _, n := range r.ExistingNodes {
+				placed += len(n.Pods)
+			}
+			assert.Equal(t, r.Summary.Scheduled, placed)
+			assert.Len(t, r.BindingOrder, placed)
+			assert.Equal(t, r.Summary.Unschedulable > 0, got.code == 3)
+		})
+	}
+}
+
+// The same input gives the same bytes, whatever the order of documents and the number of cores.
+func TestSameInputSameBytes(t *testing.T) {
+	docs := strings.Split(sample, "\n---\n")
+	want := run("", "--no-timing", "-o", "json")
+	require.Contains(t, []int{0, 3}, want.code)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range 20 {
+		old := runtime.GOMAXPROCS(1 + i%2)
+		rng.Shuffle(len(docs), func(a, b int) { docs[a], docs[b] = docs[b], docs[a] })
+		got := run(strings.Join(docs, "\n---\n"), "--no-timing", "-o", "json", "-f", "-")
+		runtime.GOMAXPROCS(old)
+		require.Equal(t, want.stdout, got.stdout, "run %d", i)
+	}
+}
+
+// The keys that scripts rely on are there.
+func TestContract(t *testing.T) {
+	got := run("", "-o", "json")
+	var r map[string]any
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &r))
+	has := func(v any, keys ...string) {
+		t.Helper()
+		m, ok := v.(map[string]any)
+		require.True(t, ok, v)
+		for _, k := range keys {
+			assert.Contains(t, m, k)
+		}
+	}
+	first := func(v any) any {
+		t.Helper()
+		list, ok := v.([]any)
+		require.True(t, ok, v)
+		require.NotEmpty(t, list)
+		return list[0]
+	}
+	has(r, "summary", "newNodes", "existingNodes", "unschedulable", "ignored", "bindingOrder")
+	has(r["summary"], "pods", "scheduled", "unschedulable", "newNodes", "pricePerHour", "lowerBoundPerHour", "gapPercent", "boundKind", "strategy", "prices", "seconds")
+	has(r["summary"].(map[string]any)["seconds"], "read", "compile", "solve")
+	has(first(r["newNodes"]), "name", "provisioner", "nodePool", "instanceType", "zone", "capacityType", "pricePerHour", "labels", "taints",
+		"requests", "daemonSets", "allocatable", "alternatives", "pods")
+	has(first(r["existingNodes"]), "name", "pods")
+	refusal := first(r["unschedulable"])
+	has(refusal, "pod", "message", "reasons", "fix")
+	has(first(refusal.(map[string]any)["reasons"]), "nodePool", "stage", "detail")
+	has(first(r["ignored"]), "pod", "why")
+}
+
+func TestYAMLIsTheSameAnswer(t *testing.T) {
+	got := run("", "-o", "yaml", "--no-timing")
+	require.Equal(t, 3, got.code)
+	require.Contains(t, got.stdout, "bindingOrder:\n")
+	require.Contains(t, got.stdout, fmt.Sprintf("boundKind: %s\n", "coverage-lp"))
+}
