@@ -52,7 +52,12 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
   kubectl get pods,nodes,nodepools -A -o yaml | provision -f -
   provision -f cluster/ --explain shop/web-0  # why this pod goes where it goes
   provision -f cluster/ --diff new-pool.yaml  # what a change would do`,
-		Args:          cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return inputs.Bad(fmt.Errorf("%q: files are named by -f", args[0]))
+			}
+			return nil
+		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
