@@ -29,27 +29,39 @@ func Naming() requirements.Keys {
 // scheme splits a family into category and generation: m5 is m and 5, u-6tb1 is u and 1, mac-m4 is neither.
 var scheme = regexp.MustCompile(`^([a-z]+)(?:-[0-9]+tb)?([0-9]+).*\.`)
 
-// labeler makes requirement sets and shares equal parts among types: a catalogue has a thousand types and few different
-// values of each key.
+// labeler makes requirement sets. A catalogue has a thousand types and few families, so a type's set is the cheap merge
+// of what it shares with its family and the few labels of its own size.
 type labeler struct {
 	compiled
 	region  string
 	known   map[[2]string]requirements.Requirement
 	placed  map[placeKey]requirements.Set
+	shared  map[sharedKey]requirements.Set
 	without requirements.Set // the devices of a type that has none
 }
 
 func newLabeler(c compiled, region string) *labeler {
-	l := &labeler{compiled: c, region: region, known: map[[2]string]requirements.Requirement{}, placed: map[placeKey]requirements.Set{}}
+	l := &labeler{
+		compiled: c, region: region, known: map[[2]string]requirements.Requirement{},
+		placed: map[placeKey]requirements.Set{}, shared: map[sharedKey]requirements.Set{},
+	}
 	l.without = l.devices(describe.Description{})
 	return l
 }
 
-// placeKey is what the shared part of a type's requirements depends on.
+// placeKey is what the requirements of place and payment depend on.
 type placeKey struct {
 	zones *catalogue.Zone // the first: offers in the same zones share one slice
 	count int
 	use   string
+}
+
+// sharedKey is what the requirements that types of a family share depend on.
+type sharedKey struct {
+	place                                  placeKey
+	family, category, generation           string
+	architecture, manufacturer, hypervisor string
+	encrypts, devices                      bool
 }
 
 func (l *labeler) in(key, value string) requirements.Requirement {
@@ -62,63 +74,82 @@ func (l *labeler) in(key, value string) requirements.Requirement {
 	return r
 }
 
+// optional is a requirement of one value, or that nodes are known not to carry the key if there is no value.
+func (l *labeler) optional(key, value string) requirements.Requirement {
+	if value == "" {
+		return requirements.DoesNotExist(key)
+	}
+	return l.in(key, value)
+}
+
+// size is a requirement of a number, or that nodes are known not to carry the key if it is 0.
+func (l *labeler) size(key string, n int64) requirements.Requirement {
+	if n == 0 {
+		return requirements.DoesNotExist(key)
+	}
+	return l.in(key, strconv.FormatInt(n, 10))
+}
+
 // set is what a node of the type is, and what it can be.
 func (l *labeler) set(o catalogue.Offer) requirements.Set {
 	d := o.Description
-	var b requirements.Builder
-	// Whole sets first: they grow the builder in few steps.
-	b.AddSet(l.place(o))
-	if len(d.GPUs)+len(d.Neuron)+len(d.Accelerators) == 0 {
-		b.AddSet(l.without)
-	} else {
-		b.AddSet(l.devices(d))
-	}
-	value := func(key, v string) { b.Add(l.in(key, v)) }
-	number := func(key string, n int64) { value(key, strconv.FormatInt(n, 10)) }
-	// What a type does not have, its nodes are known not to carry.
-	optional := func(key, v string) {
-		if v == "" {
-			b.Add(requirements.DoesNotExist(key))
-		} else {
-			value(key, v)
-		}
-	}
-	size := func(key string, n int64) {
-		if n == 0 {
-			b.Add(requirements.DoesNotExist(key))
-		} else {
-			number(key, n)
-		}
-	}
-	family, after, _ := strings.Cut(d.Name, ".")
-	category, generation := "", ""
-	if m := scheme.FindStringSubmatch(d.Name); m != nil {
-		category, generation = m[1], m[2]
-	}
-	value(corev1.LabelInstanceTypeStable, d.Name)
-	value(corev1.LabelArchStable, architecture(d))
-	optional(label.Category, category)
-	optional(label.Generation, generation)
-	optional(label.Family, family)
-	optional(label.Size, after)
-	number(label.CPU, d.VCPUs)
-	number(label.Memory, d.MemoryMiB)
-	optional(label.CPUManufacturer, strings.ToLower(d.CPUManufacturer))
-	number(label.CPUSustainedClockSpeed, d.ClockMHz)
-	size(label.EBSBandwidth, d.EBSMbps)
-	size(label.NetworkBandwidth, d.NetworkMbps)
+	_, after, _ := strings.Cut(d.Name, ".")
 	nvme := int64(0)
 	if d.LocalNVMe {
 		nvme = d.LocalStorageGB
 	}
-	size(label.LocalNVMe, nvme)
-	value(label.Hypervisor, d.Hypervisor)
-	value(label.EncryptionInTransit, strconv.FormatBool(d.EncryptionInTransit))
-	value(label.CapabilityFlex, strconv.FormatBool(strings.Contains(family, "-flex")))
+	own := make([]requirements.Requirement, 0, 10)
+	own = append(own,
+		// In the order of the keys, so that there is nothing to sort. The name is of one type: nothing to share.
+		l.in(label.CPU, strconv.FormatInt(d.VCPUs, 10)),
+		l.in(label.CPUSustainedClockSpeed, strconv.FormatInt(d.ClockMHz, 10)),
+		l.size(label.EBSBandwidth, d.EBSMbps),
+		l.size(label.LocalNVMe, nvme),
+		l.in(label.Memory, strconv.FormatInt(d.MemoryMiB, 10)),
+		l.size(label.NetworkBandwidth, d.NetworkMbps),
+	)
 	if l.LegacyLabels {
-		number(label.Pods, l.pods(d))
+		own = append(own, l.in(label.Pods, strconv.FormatInt(l.pods(d), 10)))
 	}
-	s, _ := b.Set() // each key is added once
+	own = append(own, l.optional(label.Size, after), requirements.In(corev1.LabelInstanceTypeStable, d.Name))
+	mine, _ := requirements.Of(own...) // each key once
+	s, _ := l.family(o).Intersect(mine)
+	if len(d.GPUs)+len(d.Neuron)+len(d.Accelerators) > 0 {
+		s, _ = s.Intersect(l.devices(d))
+	}
+	return s
+}
+
+// family is what the type shares with others, devices included where it has none.
+func (l *labeler) family(o catalogue.Offer) requirements.Set {
+	d := o.Description
+	at, place := l.place(o)
+	key := sharedKey{
+		place: at, architecture: architecture(d), manufacturer: strings.ToLower(d.CPUManufacturer), hypervisor: d.Hypervisor,
+		encrypts: d.EncryptionInTransit, devices: len(d.GPUs)+len(d.Neuron)+len(d.Accelerators) > 0,
+	}
+	key.family, _, _ = strings.Cut(d.Name, ".")
+	if m := scheme.FindStringSubmatch(d.Name); m != nil {
+		key.category, key.generation = m[1], m[2]
+	}
+	if have, ok := l.shared[key]; ok {
+		return have
+	}
+	var b requirements.Builder
+	b.AddSet(place)
+	if !key.devices {
+		b.AddSet(l.without)
+	}
+	b.Add(l.in(corev1.LabelArchStable, key.architecture))
+	b.Add(l.optional(label.Category, key.category))
+	b.Add(l.optional(label.Generation, key.generation))
+	b.Add(l.optional(label.Family, key.family))
+	b.Add(l.optional(label.CPUManufacturer, key.manufacturer))
+	b.Add(l.in(label.Hypervisor, key.hypervisor))
+	b.Add(l.in(label.EncryptionInTransit, strconv.FormatBool(key.encrypts)))
+	b.Add(l.in(label.CapabilityFlex, strconv.FormatBool(strings.Contains(key.family, "-flex"))))
+	s, _ := b.Set() // each key once
+	l.shared[key] = s
 	return s
 }
 
@@ -158,13 +189,13 @@ func (l *labeler) devices(d describe.Description) requirements.Set {
 }
 
 // place is where the type can be and how it can be bought; shared by all types of which both are alike.
-func (l *labeler) place(o catalogue.Offer) requirements.Set {
+func (l *labeler) place(o catalogue.Offer) (placeKey, requirements.Set) {
 	key := placeKey{count: len(o.Zones), use: strings.Join(capacityTypes(o.Description), ",")}
 	if key.count > 0 {
 		key.zones = &o.Zones[0]
 	}
 	if have, ok := l.placed[key]; ok {
-		return have
+		return key, have
 	}
 	names, ids := make([]string, 0, len(o.Zones)), make([]string, 0, len(o.Zones))
 	for _, z := range o.Zones {
@@ -195,7 +226,7 @@ func (l *labeler) place(o catalogue.Offer) requirements.Set {
 	// Offered nowhere, or as nothing that a node can be, is impossible, and so is the type then.
 	s, _ := requirements.Of(rs...)
 	l.placed[key] = s
-	return s
+	return key, s
 }
 
 // capacityTypes are those of the usage classes that a node can be bought by.
