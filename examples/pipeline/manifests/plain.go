@@ -194,7 +194,7 @@ func (p *plain) scalar(n *strictjson.Node, text []byte) bool {
 		return len(text) == 2 && text[1] == ']'
 	case c == '"' || c == '\'':
 		inner := text[1:]
-		if bytes.IndexByte(inner, c) != len(inner)-1 || c == '"' && bytes.IndexByte(inner, '\\') >= 0 {
+		if len(inner) == 0 || bytes.IndexByte(inner, c) != len(inner)-1 || c == '"' && bytes.IndexByte(inner, '\\') >= 0 {
 			return false
 		}
 		n.Kind, n.Text = strictjson.String, p.texts.keep(inner[:len(inner)-1])

@@ -400,6 +400,8 @@ func (w *worker) known(res *result, at Position, n *strictjson.Node, k kind, id 
 		v.add("metadata.name", "the object has only a generateName; it needs a name here")
 	case id.name == "":
 		v.add("metadata.name", "the object needs a name")
+	case len(id.name) > validation.DNS1123SubdomainMaxLength: // the check of the form would look at every byte
+		v.add("metadata.name", "%s: %s", strictjson.Quote(id.name), validation.MaxLenError(validation.DNS1123SubdomainMaxLength))
 	default:
 		for _, msg := range validation.IsDNS1123Subdomain(id.name) {
 			v.add("metadata.name", "%s: %s", strictjson.Quote(id.name), msg)

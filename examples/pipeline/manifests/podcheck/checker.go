@@ -157,7 +157,10 @@ func (c *Checker) key(path, key string) {
 
 func (c *Checker) value(path, value string) {
 	msgs, ok := c.values[value]
-	if !ok {
+	switch {
+	case len(value) > tooLong:
+		msgs = []string{validation.MaxLenError(validation.LabelValueMaxLength)}
+	case !ok:
 		msgs = validation.IsValidLabelValue(value)
 		c.values = remember(c.values, value, msgs)
 	}
@@ -166,9 +169,15 @@ func (c *Checker) value(path, value string) {
 	}
 }
 
+// tooLong is the length from which a key or value is refused for that alone: a prefix, a slash and a name.
+const tooLong = validation.DNS1123SubdomainMaxLength + 1 + validation.LabelValueMaxLength
+
 func (c *Checker) keyFaults(key string) []string {
 	msgs, ok := c.keys[key]
-	if !ok {
+	switch {
+	case len(key) > tooLong:
+		msgs = []string{validation.MaxLenError(tooLong)}
+	case !ok:
 		msgs = validation.IsQualifiedName(key)
 		c.keys = remember(c.keys, key, msgs)
 	}
