@@ -119,7 +119,8 @@ func (f *filler) open(item int, tr *tier, d *demand) bool {
 		}
 		j := in.cheapest(t, mask)
 		price := float64(in.problem.Types[t].Offerings[j].Price)
-		bins := max(1, math.Ceil(float64(f.want[item])/float64(per)), d.bins(in, t))
+		// Fractions count: the last bin is not full and will be made smaller.
+		bins := max(1, float64(f.want[item])/float64(per), d.bins(in, t))
 		if cost := price * bins; cost < bestCost && f.opens(t, item, mask) {
 			best, bestMask, bestCost = t, mask, cost
 		}
@@ -224,7 +225,7 @@ func (d *demand) bins(in *Instance, t int32) float64 {
 			most = max(most, sum/float64(max(c, 1)))
 		}
 	}
-	return math.Ceil(most - 1e-9)
+	return most
 }
 
 func (p *profile) reaches(t int32) bool {

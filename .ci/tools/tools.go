@@ -1,0 +1,9 @@
+//go:build tools
+
+// Package tools pins the versions of the programs that CI runs.
+package tools
+
+import (
+	_ "github.com/golangci/golangci-lint/v2/cmd/golangci-lint"
+	_ "golang.org/x/exp/cmd/apidiff"
+)

@@ -1,0 +1,51 @@
+# Every module of the repository: the library, the judges (a nested module, for they are heavy), and the tools of CI.
+MODULES := . examples/judges
+GO ?= go
+
+# The race detector needs a C compiler.
+CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null)
+RACE := $(if $(CC_FOUND),-race,)
+
+.PHONY: test test-long lint tidy generate bench deps api api-baseline help
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+test: ## vet and test every module; property suites at a short count
+ifeq ($(RACE),)
+	@echo "no C compiler found: tests run WITHOUT the race detector"
+endif
+	$(GO) vet ./...
+	$(GO) test $(RACE) ./...
+	cd examples/judges && $(GO) vet ./... && $(GO) test ./...
+
+test-long: ## the full counts of the property suites and the judges
+	JOINERY_LONG=1 $(GO) test -timeout 30m ./...
+	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted' -scenarios 2000 -v
+	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted' -scenarios 40 -pods 1500 -v
+
+lint: ## the linters of .golangci.yml, built from the versions in .ci/tools
+	$(GO) -C .ci/tools build -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	.ci/tools/bin/golangci-lint run ./...
+
+tidy: ## fail if go.mod or go.sum of a module is not tidy
+	@set -e; for m in $(MODULES) .ci/tools; do (cd $$m && $(GO) mod tidy -diff); done
+
+generate: ## write the embedded EC2 catalogue anew; needs pip and the module proxy
+	$(GO) generate ./...
+
+bench: ## compile + solve at 1k, 10k and 100k pods; each benchmark asserts what it measures
+	$(GO) test -run xxx -bench . -benchmem ./examples/pipeline ./binpack ./requirements
+
+deps: ## modules and packages that each package of ours pulls in
+	@printf '%-28s %8s %9s\n' package modules packages
+	@for p in $$($(GO) list ./... | grep -v /examples); do \
+	  printf '%-28s %8s %9s\n' $${p#github.com/joinery-sdk/joinery/} \
+	    $$($(GO) list -deps -f '{{with .Module}}{{.Path}}{{end}}' $$p | sort -u | grep -vc '^github.com/joinery-sdk/joinery$$') \
+	    $$($(GO) list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' $$p | wc -l); done
+
+api: ## compare the exported API with the committed baseline; a break must stand in CHANGELOG.md
+	@.ci/api-check
+
+api-baseline: ## take today's exported API as the baseline
+	@.ci/api-check --write
