@@ -282,3 +282,32 @@ func TestEdgesOfControllers(t *testing.T) {
 		"1 controller has no spec.selector, which a cluster demands",
 	}, s.Notes)
 }
+
+// TestEndsOfJobs knows what ends a Job, and that a run of a CronJob is a run however many of its pods are left.
+func TestEndsOfJobs(t *testing.T) {
+	const job = "---\n{apiVersion: batch/v1, kind: Job, metadata: {name: %s}, spec: {template: {spec: {containers: [{}]}}}, status: {conditions: [{type: %s, status: %q}]}}\n"
+	s := parse(t, fmt.Sprintf(job+job+job+job, "failed", "Failed", "True", "complete", "Complete", "True", "not-yet", "Complete", "False", "ending", "FailureTarget", "True")+`
+---
+{apiVersion: batch/v1, kind: CronJob, metadata: {name: cron}, spec: {schedule: "@daily", jobTemplate: {spec: {parallelism: 2, completions: 2, template: {spec: {containers: [{}]}}}}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: cron-29000000-a, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: cron-29000000, uid: j, controller: true}]}
+spec: {containers: [{}]}
+---
+{apiVersion: batch/v1, kind: CronJob, metadata: {name: past}, spec: {schedule: "@daily", jobTemplate: {spec: {template: {spec: {containers: [{}]}}}}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: past-29000000-a, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: past-29000000, uid: j, controller: true}]}
+spec: {containers: [{}]}
+status: {phase: Failed}
+`)
+	var got []string
+	for _, w := range s.Workloads {
+		for p := range w.Pods() {
+			got = append(got, p.Name)
+		}
+	}
+	assert.Equal(t, []string{"ending-0", "not-yet-0", "past-0"}, got)
+}
