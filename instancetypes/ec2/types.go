@@ -119,19 +119,26 @@ func (c compiled) boots(d describe.Description) bool {
 }
 
 // WithDescriptions replaces what the embedded catalogue says of instance types by a live answer. Types that the answer
-// does not have are dropped: it is what the account can see. Types that are new to the catalogue are offered in every
-// zone, without price. Facts that DescribeInstanceTypes does not tell (branch interfaces, bandwidth) stay the catalogue's.
+// does not have are dropped: it is what the account can see. Types that the catalogue does not know in the region are
+// offered in every zone, without price. Facts that DescribeInstanceTypes does not tell (branch interfaces, bandwidth) stay
+// those of the catalogue, of whatever region.
 func WithDescriptions(r catalogue.Region, live []describe.Description) catalogue.Region {
 	known := make(map[string]catalogue.Offer, len(r.Offers))
 	for _, o := range r.Offers {
 		known[o.Name] = o
+	}
+	elsewhere := map[string]describe.Description{}
+	// The embedded data is read by tests; if it were broken, there would be nothing to add from it.
+	types, _ := catalogue.Types()
+	for _, d := range types {
+		elsewhere[d.Name] = d
 	}
 	out := r
 	out.Offers = make([]catalogue.Offer, 0, len(live))
 	for _, d := range live {
 		o, ok := known[d.Name]
 		if !ok {
-			o = catalogue.Offer{Zones: r.Zones}
+			o = catalogue.Offer{Description: elsewhere[d.Name], Zones: r.Zones}
 		}
 		if d.BranchInterfaces == 0 {
 			d.BranchInterfaces = o.BranchInterfaces
