@@ -128,7 +128,8 @@ func flatten(err error) []error {
 func (r *Report) values(at string, w Requirement) {
 	switch w.Operator {
 	case "Gt", "Lt", "Gte", "Lte":
-		if len(w.Values) == 1 {
+		said := slices.ContainsFunc(r.Problems, func(p strictjson.Problem) bool { return p.Path == at+".values[0]" })
+		if len(w.Values) == 1 && !said {
 			if n, err := strconv.ParseInt(w.Values[0], 10, 64); err == nil && n < 0 {
 				r.Add(at+".values[0]", "%q: operator %s needs an integer that is not negative", w.Values[0], w.Operator)
 			}
