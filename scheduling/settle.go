@@ -33,8 +33,9 @@ type settler struct {
 	parts  []*part
 	picks  []pick // in the order of placing
 
-	bundles []*bundle
-	rooms   map[int][]int64 // what pods that must be in a room have left of it
+	followers map[int][]*part // by group, those with affinity to it
+	bundles   []*bundle
+	rooms     map[int][]int64 // what pods that must be in a room have left of it
 }
 
 // groupCount is the state of one group while settling.
@@ -68,7 +69,7 @@ type membership struct{ group, key, filter int }
 type pick struct{ part, domain, bundle, count int }
 
 func (p *Problem) newSettler(f *facts) *settler {
-	s := &settler{p: p, facts: f, groups: make([]groupCount, len(p.groups.all))}
+	s := &settler{p: p, facts: f, followers: map[int][]*part{}, groups: make([]groupCount, len(p.groups.all))}
 	for i, g := range p.groups.all {
 		gc := &s.groups[i]
 		gc.counts, gc.owners = map[string]int{}, map[string]int{}
@@ -111,7 +112,7 @@ func (p *Problem) universe(g *group, f *facts) []string {
 }
 
 // addPart prepares the pods of a class at a stage.
-func (s *settler) addPart(class, stageNo, want int) *part {
+func (s *settler) addPart(class, stageNo, want int) {
 	p := s.p
 	c := p.Classes[class]
 	pt := &part{class: class, stage: stageNo, want: want, st: p.stageOf(c, stageNo)}
@@ -157,8 +158,12 @@ func (s *settler) addPart(class, stageNo, want int) *part {
 	}
 	pt.placed = make([]int, len(pt.domains))
 	pt.rank = pt.ranking(s)
+	for _, t := range pt.st.terms {
+		if !t.anti && !p.onHostname(t.group) {
+			s.followers[t.group] = append(s.followers[t.group], pt)
+		}
+	}
 	s.parts = append(s.parts, pt)
-	return pt
 }
 
 func (s *settler) isClosed(keys []string, d *domain) bool {
@@ -170,38 +175,38 @@ func (s *settler) isClosed(keys []string, d *domain) bool {
 	return false
 }
 
-// ranking orders parts: pods that others depend on, or that depend on themselves, before those that follow; pods that
-// are only counted come last, where they disturb nobody.
+// ranking orders parts: pods that depend on nobody but themselves come first, then those that follow others, and last
+// those that spread by pods they are not among.
 func (pt *part) ranking(s *settler) int {
-	follows, own := false, false
+	rank := 0
 	for _, sp := range pt.st.spreads {
-		if s.p.onHostname(sp.group) {
-			continue
-		}
-		own = true
-		if !sp.self {
-			return 4
+		if !s.p.onHostname(sp.group) && !sp.self {
+			rank = 2
 		}
 	}
 	for _, t := range pt.st.terms {
-		if s.p.onHostname(t.group) {
-			follows = follows || !t.anti && !t.self
-			continue
+		if !t.anti && !t.self {
+			rank = max(rank, 1)
 		}
-		own = true
-		if !t.anti && t.self {
+	}
+	return rank
+}
+
+// constrained reports whether the part asks anything about other pods, rather than only being counted.
+func (pt *part) constrained() bool { return len(pt.st.spreads)+len(pt.st.terms) > 0 }
+
+// compareParts is the order of settling: by rank, then the largest pods first, for they are the hardest to place; of
+// equals, pods that are only counted come last, where they disturb nobody.
+func (s *settler) compareParts(x, y *part) int {
+	a, b := s.p.Classes[x.class], s.p.Classes[y.class]
+	free := func(pt *part) int {
+		if pt.constrained() {
 			return 0
 		}
-		follows = follows || !t.anti
-	}
-	switch {
-	case follows:
-		return 2
-	case own:
 		return 1
-	default:
-		return 3
 	}
+	return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(b.requests[0], a.requests[0]), cmp.Compare(b.requests[1], a.requests[1]),
+		cmp.Compare(free(x), free(y)), cmp.Compare(len(x.domains), len(y.domains)), cmp.Compare(x.class, y.class), cmp.Compare(x.stage, y.stage))
 }
 
 // run places all that can be placed, gives up preferences of what cannot, and returns what is left at the last stage,
@@ -245,8 +250,7 @@ func (s *settler) laps() {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		x, y := s.parts[a], s.parts[b]
-		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(len(x.domains), len(y.domains)), cmp.Compare(x.class, y.class), cmp.Compare(x.stage, y.stage))
+		return s.compareParts(s.parts[a], s.parts[b])
 	})
 	for progress := true; progress; {
 		progress = false
@@ -354,7 +358,8 @@ func (s *settler) count(pt *part, d, n int) {
 		g.total += n
 	}
 	for _, t := range pt.st.terms {
-		if t.anti && !s.p.onHostname(t.group) {
+		// A preference keeps its owner away from others, but nobody away from its owner.
+		if t.anti && t.hard && !s.p.onHostname(t.group) {
 			s.groups[t.group].owners[s.valueOf(pt, d, t.group)] += n
 		}
 	}
@@ -378,18 +383,50 @@ func (s *settler) best(pt *part, quota []int) int {
 		if dom.room > pt.placed[d] {
 			free = 1
 		}
-		key := [4]float64{-free, dom.price, s.crowd(pt, d), 0}
+		key := [4]float64{-float64(s.awaited(pt, d)), -free, dom.price, s.crowd(pt, d)}
 		if free == 1 {
-			key[1] = 0
+			key[2] = 0
 		}
 		if quota != nil { // the quota has thought of price and balance; keep the ways open
-			key = [4]float64{float64(-quota[d]), s.crowd(pt, d)}
+			key = [4]float64{key[0], float64(-quota[d]), s.crowd(pt, d)}
 		}
 		if best < 0 || slices.Compare(key[:], bestKey[:]) < 0 {
 			best, bestKey = d, key
 		}
 	}
 	return best
+}
+
+// awaited is how many parts wait for a pod of this one in the domain: they have affinity to it, and nobody whom they could
+// follow is in any domain of theirs yet.
+func (s *settler) awaited(pt *part, d int) int {
+	n := 0
+	for _, m := range pt.groupsIn {
+		value := pt.domains[d].values[m.key]
+		for _, f := range s.followers[m.group] {
+			if f != pt && s.waits(f, m.group, value) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// waits reports whether a part that follows a group can be at the value, and has no member of the group anywhere it can
+// be.
+func (s *settler) waits(f *part, group int, value string) bool {
+	if f.want == 0 {
+		return false
+	}
+	here := false
+	for d := range f.domains {
+		v := s.valueOf(f, d, group)
+		if s.groups[group].counts[v] > 0 {
+			return false
+		}
+		here = here || v == value
+	}
+	return here
 }
 
 // crowd is how many pods are counted in the domain already, over all groups the part is in or spreads by.
