@@ -44,9 +44,9 @@ func (o *options) list(market *pipeline.Market, ask requirements.Set, stdin io.R
 	asked := ask
 	if len(o.Files) > 0 {
 		// Keys of the pool's own are no property of a type.
-		own := pool.NodePool.NodeRequirements()
+		own := pool.NodeRequirements()
 		if asked, err = ask.Intersect(own.Restrict(keys(pool.Types))); err != nil {
-			return nil, nil, inputs.Bad(fmt.Errorf("--requirement against pool %s: %w", pool.NodePool.Name, err))
+			return nil, nil, inputs.Bad(fmt.Errorf("--requirement against pool %s: %w", pool.Name, err))
 		}
 	}
 	var entries []entry

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -134,10 +135,8 @@ func (o *options) check() error {
 	if o.limit < 0 {
 		return inputs.Bad(fmt.Errorf("--limit %d: want 0 or more", o.limit))
 	}
-	for _, s := range sorts() {
-		if o.sort == s {
-			return nil
-		}
+	if slices.Contains(sorts(), o.sort) {
+		return nil
 	}
 	hint := ""
 	if near, ok := requirements.Nearest(o.sort, sorts()); ok {

@@ -130,8 +130,10 @@ func row(e entry, wide bool) []string {
 		return resources.Humane(name, resources.Capacity(name, left[name]))
 	}
 	arch, _ := e.Requirements.Get(corev1.LabelArchStable).Single()
-	cells := []string{e.Name, arch, text(corev1.ResourceCPU), text(corev1.ResourceMemory), text(corev1.ResourcePods), devices(e), zones(e),
-		price(e, instancetypes.CapacityTypeOnDemand), price(e, instancetypes.CapacityTypeSpot)}
+	cells := []string{
+		e.Name, arch, text(corev1.ResourceCPU), text(corev1.ResourceMemory), text(corev1.ResourcePods), devices(e), zones(e),
+		price(e, instancetypes.CapacityTypeOnDemand), price(e, instancetypes.CapacityTypeSpot),
+	}
 	if !wide {
 		return cells
 	}
@@ -178,17 +180,17 @@ func devices(e entry) string {
 // zones lists the last letters of the zones, if the region is the same: "abcdf".
 func zones(e entry) string {
 	var names []string
-	letters := ""
+	var letters strings.Builder
 	for _, o := range e.Offerings {
 		zone := (instancetypes.PriceQuery{Offering: o}).Zone()
 		if zone == "" || len(names) > 0 && names[len(names)-1] == zone {
 			continue
 		}
 		names = append(names, zone)
-		letters += zone[len(zone)-1:]
+		letters.WriteString(zone[len(zone)-1:])
 	}
 	if region, ok := e.Requirements.Get(corev1.LabelTopologyRegion).Single(); ok && region != "" {
-		return letters
+		return letters.String()
 	}
 	return strings.Join(names, ",")
 }

@@ -125,7 +125,7 @@ func TestManifests(t *testing.T) {
 	assert.True(t, list["p3.2xlarge"].Retired)
 	assert.True(t, list["p3.2xlarge"].Offerings[0].Available, "retired, but named")
 
-	_, stderr, code := call(t, manifest, "-f", "-", "--pool", "defualt")
+	_, stderr, code := call(t, manifest, "-f", "-", "--pool", "defalt")
 	assert.Equal(t, 2, code)
 	assert.Contains(t, stderr, `did you mean "default"?`)
 	_, stderr, code = call(t, manifest+"---\n"+strings.Replace(manifest[:strings.Index(manifest, "---")], "name: default", "name: other", 1), "-f", "-")

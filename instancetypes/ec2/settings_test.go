@@ -16,8 +16,6 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/describe"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 // breakdown returns the steps of a type of us-east-1 under the given settings.
 func breakdown(t *testing.T, name string, s ec2.Settings) map[corev1.ResourceName]instancetypes.Step {
 	t.Helper()
@@ -49,12 +47,12 @@ func TestPodsAndReservedMemory(t *testing.T) {
 		{"m6idn.32xlarge", ec2.Settings{}, 394, 4589},
 		{"m5.xlarge", ec2.Settings{}, 58, 893},
 		// Whoever limits pods gets no memory back, unless the family counts the pods that are allowed.
-		{"t3.large", ec2.Settings{Family: ec2.AL2, Kubelet: ec2.Kubelet{MaxPods: ptr(int32(10))}}, 10, 640},
-		{"t3.large", ec2.Settings{Family: ec2.AL2023, Kubelet: ec2.Kubelet{MaxPods: ptr(int32(10))}}, 10, 640},
-		{"t3.large", ec2.Settings{Family: ec2.Custom, Kubelet: ec2.Kubelet{MaxPods: ptr(int32(10))}}, 10, 640},
-		{"t3.large", ec2.Settings{Family: ec2.Ubuntu, Kubelet: ec2.Kubelet{MaxPods: ptr(int32(10))}}, 10, 640},
-		{"t3.large", ec2.Settings{Family: ec2.Bottlerocket, Kubelet: ec2.Kubelet{MaxPods: ptr(int32(10))}}, 10, 365},
-		{"t3.large", ec2.Settings{Family: ec2.Windows2022, Kubelet: ec2.Kubelet{MaxPods: ptr(int32(10))}}, 10, 365},
+		{"t3.large", ec2.Settings{Family: ec2.AL2, Kubelet: ec2.Kubelet{MaxPods: new(int32(10))}}, 10, 640},
+		{"t3.large", ec2.Settings{Family: ec2.AL2023, Kubelet: ec2.Kubelet{MaxPods: new(int32(10))}}, 10, 640},
+		{"t3.large", ec2.Settings{Family: ec2.Custom, Kubelet: ec2.Kubelet{MaxPods: new(int32(10))}}, 10, 640},
+		{"t3.large", ec2.Settings{Family: ec2.Ubuntu, Kubelet: ec2.Kubelet{MaxPods: new(int32(10))}}, 10, 640},
+		{"t3.large", ec2.Settings{Family: ec2.Bottlerocket, Kubelet: ec2.Kubelet{MaxPods: new(int32(10))}}, 10, 365},
+		{"t3.large", ec2.Settings{Family: ec2.Windows2022, Kubelet: ec2.Kubelet{MaxPods: new(int32(10))}}, 10, 365},
 		{"t3.large", ec2.Settings{ReservedENIs: 1}, 24, 640},
 		{"t3.large", ec2.Settings{Family: ec2.Bottlerocket, ReservedENIs: 1}, 24, 519},
 		{"t3.large", ec2.Settings{Family: ec2.Windows2019, ReservedENIs: 1}, 110, 1465},
@@ -62,10 +60,10 @@ func TestPodsAndReservedMemory(t *testing.T) {
 		{"t3.large", ec2.Settings{ReservedENIs: 3}, 0, 640}, // not even those on the host's network
 		{"t3.large", ec2.Settings{NoENIDensity: true}, 110, 640},
 		{"m6idn.32xlarge", ec2.Settings{EFAOnly: 1, EFAOnlyFirstCard: 1}, 345, 4589},
-		{"m5.xlarge", ec2.Settings{Kubelet: ec2.Kubelet{MaxPods: ptr(int32(20)), PodsPerCore: ptr(int32(4))}}, 16, 893},
-		{"m5.2xlarge", ec2.Settings{Kubelet: ec2.Kubelet{MaxPods: ptr(int32(20)), PodsPerCore: ptr(int32(4))}}, 20, 893},
-		{"m5.xlarge", ec2.Settings{Family: ec2.Bottlerocket, Kubelet: ec2.Kubelet{PodsPerCore: ptr(int32(4))}}, 58, 893},
-		{"m5.xlarge", ec2.Settings{Kubelet: ec2.Kubelet{PodsPerCore: ptr(int32(0))}}, 58, 893},
+		{"m5.xlarge", ec2.Settings{Kubelet: ec2.Kubelet{MaxPods: new(int32(20)), PodsPerCore: new(int32(4))}}, 16, 893},
+		{"m5.2xlarge", ec2.Settings{Kubelet: ec2.Kubelet{MaxPods: new(int32(20)), PodsPerCore: new(int32(4))}}, 20, 893},
+		{"m5.xlarge", ec2.Settings{Family: ec2.Bottlerocket, Kubelet: ec2.Kubelet{PodsPerCore: new(int32(4))}}, 58, 893},
+		{"m5.xlarge", ec2.Settings{Kubelet: ec2.Kubelet{PodsPerCore: new(int32(0))}}, 58, 893},
 		{"m5.large", ec2.Settings{PrefixDelegation: true}, 110, 574},
 		{"m5.16xlarge", ec2.Settings{PrefixDelegation: true}, 250, 8362},
 		{"t3.nano", ec2.Settings{PrefixDelegation: true}, 34, 299},
@@ -206,8 +204,10 @@ func TestDevices(t *testing.T) {
 func TestSettingsRefused(t *testing.T) {
 	bad := ec2.Settings{
 		Family: "AL22", ReservedENIs: -1, BlockDevices: []ec2.BlockDevice{{Bytes: -1}},
-		Kubelet: ec2.Kubelet{MaxPods: ptr(int32(-1)), PodsPerCore: ptr(int32(-1)), KubeReserved: corev1.ResourceList{"cpu": resource.MustParse("-1")},
-			EvictionHard: map[string]string{"memory.available": "101%"}, EvictionSoft: map[string]string{"nodefs.available": "lots"}},
+		Kubelet: ec2.Kubelet{
+			MaxPods: new(int32(-1)), PodsPerCore: new(int32(-1)), KubeReserved: corev1.ResourceList{"cpu": resource.MustParse("-1")},
+			EvictionHard: map[string]string{"memory.available": "101%"}, EvictionSoft: map[string]string{"nodefs.available": "lots"},
+		},
 	}
 	_, err := ec2.Types(catalogue.Region{}, bad)
 	for _, want := range []string{`did you mean "AL2"?`, "reservedENIs", "blockDevices[0]", "maxPods: -1", "podsPerCore: -1", "kubeReserved[cpu]", "evictionHard[memory.available]", "evictionSoft[nodefs.available]"} {
@@ -223,8 +223,10 @@ func TestNotes(t *testing.T) {
 }
 
 func TestWithGlobal(t *testing.T) {
-	s, err := ec2.Settings{}.WithGlobal(map[string]string{"aws.enablePodENI": "false", "aws.enableENILimitedPodDensity": "false",
-		"aws.vmMemoryOverheadPercent": "0.1", "aws.reservedENIs": "1", "aws.clusterName": "x"})
+	s, err := ec2.Settings{}.WithGlobal(map[string]string{
+		"aws.enablePodENI": "false", "aws.enableENILimitedPodDensity": "false",
+		"aws.vmMemoryOverheadPercent": "0.1", "aws.reservedENIs": "1", "aws.clusterName": "x",
+	})
 	require.NoError(t, err)
 	assert.True(t, s.NoPodENI)
 	assert.True(t, s.NoENIDensity)

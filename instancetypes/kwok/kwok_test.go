@@ -94,7 +94,7 @@ func TestReadRefuses(t *testing.T) {
 		"a number":           {"[1]", "[0]: want an object, got 1"},
 		"no name":            {`[{"resources":{}}]`, "name: empty"},
 		"unknown field":      {entry(`,"resource":{}`), `[0].resource: no such field (did you mean "resources"?)`},
-		"unknown in offer":   {offer(`{"Price":1,"Avialable":true}`), `offerings[0].Avialable (a): no such field (did you mean "Available"?)`},
+		"unknown in offer":   {offer(`{"Price":1,"Avaylable":true}`), `offerings[0].Avaylable (a): no such field (did you mean "Available"?)`},
 		"field twice":        {offer(`{"Price":1,"price":2}`), "twice"},
 		"no price":           {offer(`{}`), "offerings[0].Price (a): missing"},
 		"text price":         {offer(`{"Price":"1"}`), `want a finite number of US dollars per hour, got "1"`},
@@ -121,9 +121,9 @@ func TestReadRefuses(t *testing.T) {
 }
 
 func TestReadNamesEveryFault(t *testing.T) {
-	_, err := kwok.Read([]byte(`[{"name":"a","nmae":"b","resources":{"cpu":"x","memory":"y"},"offerings":[{"Price":true}]}]`))
+	_, err := kwok.Read([]byte(`[{"name":"a","nam":"b","resources":{"cpu":"x","memory":"y"},"offerings":[{"Price":true}]}]`))
 	require.Error(t, err)
-	for _, want := range []string{".nmae", "[cpu]", "[memory]", ".Price"} {
+	for _, want := range []string{".nam", "[cpu]", "[memory]", ".Price"} {
 		assert.ErrorContains(t, err, want)
 	}
 }

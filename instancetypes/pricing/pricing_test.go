@@ -16,8 +16,10 @@ import (
 )
 
 func offer(zone, capacityType string, price float64) instancetypes.Offering {
-	return instancetypes.Offering{Price: price, Available: price > 0, List: &instancetypes.PriceList{Name: "ground", Date: "2026-01-01"},
-		Requirements: requirements.MustOf(requirements.In(corev1.LabelTopologyZone, zone), requirements.In(instancetypes.LabelCapacityType, capacityType))}
+	return instancetypes.Offering{
+		Price: price, Available: price > 0, List: &instancetypes.PriceList{Name: "ground", Date: "2026-01-01"},
+		Requirements: requirements.MustOf(requirements.In(corev1.LabelTopologyZone, zone), requirements.In(instancetypes.LabelCapacityType, capacityType)),
+	}
 }
 
 func named(name, family string) instancetypes.InstanceType {

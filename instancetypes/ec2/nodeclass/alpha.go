@@ -42,8 +42,10 @@ type wireProvider struct {
 }
 
 func (w wireProvider) template() wireTemplate {
-	return wireTemplate{AMIFamily: w.AMIFamily, BlockDeviceMappings: w.BlockDeviceMappings, Context: w.Context, InstanceProfile: w.InstanceProfile,
-		LaunchTemplate: w.LaunchTemplate, MetadataOptions: w.MetadataOptions, SecurityGroupSelector: w.SecurityGroupSelector, SubnetSelector: w.SubnetSelector, Tags: w.Tags}
+	return wireTemplate{
+		AMIFamily: w.AMIFamily, BlockDeviceMappings: w.BlockDeviceMappings, Context: w.Context, InstanceProfile: w.InstanceProfile,
+		LaunchTemplate: w.LaunchTemplate, MetadataOptions: w.MetadataOptions, SecurityGroupSelector: w.SecurityGroupSelector, SubnetSelector: w.SubnetSelector, Tags: w.Tags,
+	}
 }
 
 func (r *report) template(raw json.RawMessage) NodeClass {
@@ -53,8 +55,10 @@ func (r *report) template(raw json.RawMessage) NodeClass {
 }
 
 func (r *report) aws(path string, w wireTemplate) NodeClass {
-	c := NodeClass{Family: ec2.AL2, InstanceProfile: value(w.InstanceProfile), LaunchTemplate: value(w.LaunchTemplate), UserData: value(w.UserData),
-		Context: value(w.Context), Tags: w.Tags, DetailedMonitoring: value(w.DetailedMonitoring)}
+	c := NodeClass{
+		Family: ec2.AL2, InstanceProfile: value(w.InstanceProfile), LaunchTemplate: value(w.LaunchTemplate), UserData: value(w.UserData),
+		Context: value(w.Context), Tags: w.Tags, DetailedMonitoring: value(w.DetailedMonitoring),
+	}
 	if w.AMIFamily != nil {
 		c.Family = ec2.Family(*w.AMIFamily)
 		r.oneOf(path+".amiFamily", *w.AMIFamily, string(ec2.AL2), string(ec2.Bottlerocket), string(ec2.Custom), string(ec2.Ubuntu),
@@ -82,9 +86,13 @@ func (r *report) aws(path string, w wireTemplate) NodeClass {
 		name string
 		set  bool
 	}{
-		{"amiFamily", w.AMIFamily != nil}, {"amiSelector", w.AMISelector != nil}, {"blockDeviceMappings", len(w.BlockDeviceMappings) > 0},
-		{"instanceProfile", w.InstanceProfile != nil}, {"metadataOptions", w.MetadataOptions != nil},
-		{"securityGroupSelector", w.SecurityGroupSelector != nil}, {"userData", w.UserData != nil},
+		{"amiFamily", w.AMIFamily != nil},
+		{"amiSelector", w.AMISelector != nil},
+		{"blockDeviceMappings", len(w.BlockDeviceMappings) > 0},
+		{"instanceProfile", w.InstanceProfile != nil},
+		{"metadataOptions", w.MetadataOptions != nil},
+		{"securityGroupSelector", w.SecurityGroupSelector != nil},
+		{"userData", w.UserData != nil},
 	} {
 		if f.set {
 			r.bad(path+"."+f.name, "cannot be set beside launchTemplate, which decides it")

@@ -77,10 +77,12 @@ type wireGroup struct {
 func (r *report) beta(raw json.RawMessage) NodeClass {
 	var w wireBeta
 	r.strict("spec", raw, &w)
-	c := r.common(wireV1{AMIFamily: w.AMIFamily, AMISelectorTerms: w.AMISelectorTerms, AssociatePublicIPAddress: w.AssociatePublicIPAddress,
+	c := r.common(wireV1{
+		AMIFamily: w.AMIFamily, AMISelectorTerms: w.AMISelectorTerms, AssociatePublicIPAddress: w.AssociatePublicIPAddress,
 		BlockDeviceMappings: w.BlockDeviceMappings, Context: w.Context, DetailedMonitoring: w.DetailedMonitoring, InstanceProfile: w.InstanceProfile,
 		InstanceStorePolicy: w.InstanceStorePolicy, MetadataOptions: w.MetadataOptions, Role: w.Role, SecurityGroupSelectorTerms: w.SecurityGroupSelectorTerms,
-		SubnetSelectorTerms: w.SubnetSelectorTerms, Tags: w.Tags, UserData: w.UserData}, 2)
+		SubnetSelectorTerms: w.SubnetSelectorTerms, Tags: w.Tags, UserData: w.UserData,
+	}, 2)
 	c.AMIs = r.terms("spec.amiSelectorTerms", w.AMISelectorTerms, ami(), "id", "name", "owner", "tags")
 	const path = "spec.amiFamily"
 	if w.AMIFamily == nil {
@@ -138,8 +140,10 @@ func (r *report) v1(raw json.RawMessage) NodeClass {
 
 // common reads what both versions have in common; hops is the default that differs.
 func (r *report) common(w wireV1, hops int64) NodeClass {
-	c := NodeClass{Role: value(w.Role), InstanceProfile: value(w.InstanceProfile), UserData: value(w.UserData), Context: value(w.Context), Tags: w.Tags,
-		DetailedMonitoring: value(w.DetailedMonitoring), AssociatePublicIP: w.AssociatePublicIPAddress}
+	c := NodeClass{
+		Role: value(w.Role), InstanceProfile: value(w.InstanceProfile), UserData: value(w.UserData), Context: value(w.Context), Tags: w.Tags,
+		DetailedMonitoring: value(w.DetailedMonitoring), AssociatePublicIP: w.AssociatePublicIPAddress,
+	}
 	c.Subnets = r.terms("spec.subnetSelectorTerms", w.SubnetSelectorTerms, subnet(), "id", "tags")
 	c.SecurityGroups = r.terms("spec.securityGroupSelectorTerms", w.SecurityGroupSelectorTerms, group(), "id", "name", "tags")
 	if len(c.Subnets) == 0 {
@@ -163,8 +167,10 @@ func (r *report) common(w wireV1, hops int64) NodeClass {
 
 // aliases maps the family of an alias to the image family.
 func aliases() map[string]ec2.Family {
-	return map[string]ec2.Family{"al2": ec2.AL2, "al2023": ec2.AL2023, "bottlerocket": ec2.Bottlerocket,
-		"windows2019": ec2.Windows2019, "windows2022": ec2.Windows2022, "windows2025": ec2.Windows2025}
+	return map[string]ec2.Family{
+		"al2": ec2.AL2, "al2023": ec2.AL2023, "bottlerocket": ec2.Bottlerocket,
+		"windows2019": ec2.Windows2019, "windows2022": ec2.Windows2022, "windows2025": ec2.Windows2025,
+	}
 }
 
 // family is the family that is named, or the one of the alias; naming another than the alias's is a fault, but for Custom.

@@ -22,8 +22,10 @@ type Kubelet struct {
 }
 
 func (k Kubelet) settings() ec2.Kubelet {
-	return ec2.Kubelet{MaxPods: k.MaxPods, PodsPerCore: k.PodsPerCore, KubeReserved: k.KubeReserved, SystemReserved: k.SystemReserved,
-		EvictionHard: k.EvictionHard, EvictionSoft: k.EvictionSoft}
+	return ec2.Kubelet{
+		MaxPods: k.MaxPods, PodsPerCore: k.PodsPerCore, KubeReserved: k.KubeReserved, SystemReserved: k.SystemReserved,
+		EvictionHard: k.EvictionHard, EvictionSoft: k.EvictionSoft,
+	}
 }
 
 // wireKubelet is the block as it is written.
@@ -47,10 +49,12 @@ func (w *wireKubelet) kubelet(r *report) *Kubelet {
 		return nil
 	}
 	const at = "spec.kubelet."
-	k := &Kubelet{ClusterDNS: w.ClusterDNS, MaxPods: w.MaxPods, PodsPerCore: w.PodsPerCore,
+	k := &Kubelet{
+		ClusterDNS: w.ClusterDNS, MaxPods: w.MaxPods, PodsPerCore: w.PodsPerCore,
 		EvictionHard: w.EvictionHard, EvictionSoft: w.EvictionSoft, EvictionSoftGracePeriod: w.EvictionSoftGracePeriod,
 		EvictionMaxPodGracePeriod: w.EvictionMaxPodGracePeriod, ImageGCHighThresholdPercent: w.ImageGCHighThresholdPercent,
-		ImageGCLowThresholdPercent: w.ImageGCLowThresholdPercent, CPUCFSQuota: w.CPUCFSQuota}
+		ImageGCLowThresholdPercent: w.ImageGCLowThresholdPercent, CPUCFSQuota: w.CPUCFSQuota,
+	}
 	r.least(at+"maxPods", w.MaxPods, 0)
 	r.least(at+"podsPerCore", w.PodsPerCore, 0)
 	k.KubeReserved = r.reserved(at+"kubeReserved", w.KubeReserved)

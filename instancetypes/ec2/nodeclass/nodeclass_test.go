@@ -32,8 +32,6 @@ func file(t testing.TB, name string, replacements ...string) json.RawMessage {
 	return raw
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func TestTemplate(t *testing.T) {
 	got, err := nodeclass.Decode(file(t, "template.yaml"))
 	require.NoError(t, err)
@@ -45,8 +43,10 @@ func TestTemplate(t *testing.T) {
 		InstanceProfile: "node-profile", UserData: "[settings.kubernetes]", Context: "some-context", DetailedMonitoring: true,
 		Tags:     map[string]string{"team": "blue", "kubernetes": "yes"},
 		Metadata: nodeclass.MetadataOptions{Endpoint: "enabled", IPv6: "enabled", HopLimit: 3, Tokens: "optional"},
-		BlockDevices: []nodeclass.BlockDevice{{Device: "/dev/xvdb", Bytes: 50 << 30, Type: "gp3", IOPS: 4000, Throughput: 200, Encrypted: ptr(true),
-			DeleteOnTermination: ptr(true), KMSKeyID: "alias/disk", Snapshot: "snap-012"}},
+		BlockDevices: []nodeclass.BlockDevice{{
+			Device: "/dev/xvdb", Bytes: 50 << 30, Type: "gp3", IOPS: 4000, Throughput: 200, Encrypted: new(true),
+			DeleteOnTermination: new(true), KMSKeyID: "alias/disk", Snapshot: "snap-012",
+		}},
 	}, got)
 	assert.Equal(t, ec2.Settings{Family: ec2.Bottlerocket, BlockDevices: []ec2.BlockDevice{{Device: "/dev/xvdb", Bytes: 50 << 30}}}, got.Settings())
 }
@@ -58,7 +58,7 @@ func TestBeta(t *testing.T) {
 	assert.Equal(t, []nodeclass.Term{{Names: []string{"my-image"}, Owners: []string{"self"}}, {IDs: []string{"ami-0123"}}}, got.AMIs)
 	assert.Equal(t, "node-role", got.Role)
 	assert.True(t, got.RAID0)
-	assert.Equal(t, ptr(false), got.AssociatePublicIP)
+	assert.Equal(t, new(false), got.AssociatePublicIP)
 	assert.Equal(t, nodeclass.MetadataOptions{Endpoint: "enabled", IPv6: "disabled", HopLimit: 2, Tokens: "optional"}, got.Metadata)
 	assert.Equal(t, []nodeclass.BlockDevice{{Device: "/dev/sda1", Root: true, Bytes: 100e9, Type: "gp3"}}, got.BlockDevices)
 	assert.Equal(t, []string{"us-east-1a", "us-east-1b"}, got.Zones())
@@ -75,14 +75,14 @@ func TestV1(t *testing.T) {
 	assert.Equal(t, &nodeclass.PlacementGroup{Name: "near"}, got.PlacementGroup)
 	assert.Equal(t, &nodeclass.ConnectionTracking{TCPEstablished: 600, UDPStream: 60, UDP: 30}, got.ConnectionTracking)
 	assert.Equal(t, "enabled", got.NestedVirtualization)
-	assert.Equal(t, ptr(int32(2)), got.IPPrefixCount)
+	assert.Equal(t, new(int32(2)), got.IPPrefixCount)
 	assert.Nil(t, got.Zones(), "no status yet")
 
 	s := got.Settings()
 	assert.True(t, s.RAID0)
 	assert.Equal(t, int64(2), s.EFAOnly)
 	assert.Equal(t, int64(1), s.EFAOnlyFirstCard)
-	assert.Equal(t, ptr(int32(40)), s.Kubelet.MaxPods)
+	assert.Equal(t, new(int32(40)), s.Kubelet.MaxPods)
 	assert.Equal(t, int64(200), resources.Request(corev1.ResourceCPU, s.Kubelet.KubeReserved[corev1.ResourceCPU]))
 	assert.Equal(t, "5%", s.Kubelet.EvictionHard["memory.available"])
 	assert.NoError(t, s.Validate())

@@ -27,8 +27,14 @@ func (w wireTerm) given() []string {
 		name string
 		set  bool
 	}{
-		{"alias", w.Alias != nil}, {"id", w.ID != nil}, {"instanceMatchCriteria", w.InstanceMatchCriteria != nil}, {"name", w.Name != nil},
-		{"owner", w.Owner != nil}, {"ownerID", w.OwnerID != nil}, {"ssmParameter", w.SSMParameter != nil}, {"tags", len(w.Tags) > 0},
+		{"alias", w.Alias != nil},
+		{"id", w.ID != nil},
+		{"instanceMatchCriteria", w.InstanceMatchCriteria != nil},
+		{"name", w.Name != nil},
+		{"owner", w.Owner != nil},
+		{"ownerID", w.OwnerID != nil},
+		{"ssmParameter", w.SSMParameter != nil},
+		{"tags", len(w.Tags) > 0},
 	} {
 		if f.set {
 			out = append(out, f.name)
