@@ -60,8 +60,10 @@ func validate(path, key string, op Operator, values []string) error {
 	case OpGt, OpLt, OpGte, OpLte:
 		if len(values) != 1 {
 			at("values", "operator %s needs exactly one integer, got %d values", op, len(values))
-		} else if _, err := strconv.ParseInt(values[0], 10, 64); err != nil {
+		} else if n, err := strconv.ParseInt(values[0], 10, 64); err != nil || values[0][0] == '+' {
 			at("values[0]", "%q: operator %s needs an integer", values[0], op)
+		} else if n < 0 { // the API takes label values only, and none starts with a sign
+			at("values[0]", "%q: operator %s needs an integer that is not negative", values[0], op)
 		}
 	default:
 		names := make([]string, 0, 8)
@@ -164,12 +166,16 @@ func fromFields(path string, exprs []corev1.NodeSelectorRequirement) (Set, error
 	return s, errors.Join(errs...)
 }
 
-// Expressions is r as the API writes it: a chain of requirements that must all hold. The second result is false when
-// no chain denotes r: when it is impossible, or a union such as "absent or 5".
+// Expressions is r as the API writes it: a chain of requirements that must all hold, empty for anything. The second
+// result is false when no chain denotes r: when it is impossible, a union such as "absent or 5", or any integer at all,
+// for the API's bounds are strict and not negative.
 func (r Requirement) Expressions() ([]corev1.NodeSelectorRequirement, bool) {
 	terms, ok := r.terms()
 	if !ok || r.IsImpossible() {
 		return nil, false
+	}
+	if r.IsAnything() {
+		return nil, true // the API has no NotIn without values
 	}
 	out := make([]corev1.NodeSelectorRequirement, 0, len(terms))
 	for _, t := range terms {
@@ -177,6 +183,9 @@ func (r Requirement) Expressions() ([]corev1.NodeSelectorRequirement, bool) {
 		op, values := t.op, slices.Clone(t.values)
 		switch n, _ := strconv.ParseInt(strings.Join(values, ""), 10, 64); op {
 		case OpGte:
+			if n == 0 {
+				return nil, false
+			}
 			op, values = OpGt, []string{strconv.FormatInt(n-1, 10)}
 		case OpLte:
 			op, values = OpLt, []string{strconv.FormatInt(n+1, 10)}

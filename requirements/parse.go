@@ -226,6 +226,9 @@ func (p *parser) list() ([]string, string) {
 		return values, ""
 	}
 	for {
+		if p.skip(); p.rest == "" {
+			return nil, `missing ")"`
+		}
 		v, reason := p.word("a value")
 		if reason != "" {
 			return nil, reason
@@ -245,12 +248,12 @@ func (p *parser) word(what string) (string, string) {
 	if strings.HasPrefix(p.rest, `"`) {
 		quoted, err := strconv.QuotedPrefix(p.rest)
 		if err != nil {
-			return "", "a quote is not closed"
+			return "", "a quoted text is not closed or malformed"
 		}
 		p.rest = p.rest[len(quoted):]
 		s, err := strconv.Unquote(quoted)
 		if err != nil {
-			return "", "a quoted text is malformed"
+			return "", "a quoted text is not closed or malformed"
 		}
 		return s, ""
 	}
