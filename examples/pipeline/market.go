@@ -15,6 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/describe"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 	"github.com/joinery-sdk/joinery/instancetypes/kwok"
+	"github.com/joinery-sdk/joinery/instancetypes/pricing"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -79,31 +80,63 @@ func (m *Market) Len() int {
 }
 
 // Pools gives each pool what it can buy: the types under the settings of its node class and kubelet, and its provider's
-// defaults. Pools with the same settings share one slice of types. The error joins what makes no sense in the settings.
-func (m *Market) Pools(s *manifests.Snapshot) ([]scheduling.Pool, error) {
-	out := make([]scheduling.Pool, 0, len(s.NodePools))
+// defaults, with prices and capacity as overlays correct them. Pools with the same settings share one slice of types. The
+// notes say where settings depart from the AWS provider's; the error joins what makes no sense.
+func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []string, err error) {
+	out = make([]scheduling.Pool, 0, len(s.NodePools))
 	tables := map[string][]instancetypes.InstanceType{}
+	overlays, err := overlaysOf(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	fixed := overlaid(m.fixed, overlays)
 	for _, pool := range s.NodePools {
 		if m.region == nil {
-			out = append(out, scheduling.Pool{NodePool: nodepool.Apply(pool, nodepool.LinuxByDefault), Types: m.fixed})
+			out = append(out, scheduling.Pool{NodePool: nodepool.Apply(pool, nodepool.LinuxByDefault), Types: fixed})
 			continue
 		}
 		class, settings, err := m.settings(s, pool)
 		if err != nil {
-			return nil, fmt.Errorf("%s %s: %w", pool.Kind, pool.Name, err)
+			return nil, nil, fmt.Errorf("%s %s: %w", pool.Kind, pool.Name, err)
+		}
+		for _, n := range settings.Notes() {
+			notes = append(notes, fmt.Sprintf("%s %s: %s", pool.Kind, pool.Name, n))
 		}
 		pool = withEC2Defaults(pool, class)
 		key := fmt.Sprintf("%+v", describedSettings(settings))
 		types, ok := tables[key]
 		if !ok {
 			if types, err = ec2.Types(*m.region, settings); err != nil {
-				return nil, fmt.Errorf("%s %s: %w", pool.Kind, pool.Name, err)
+				return nil, nil, fmt.Errorf("%s %s: %w", pool.Kind, pool.Name, err)
 			}
+			types = overlaid(types, overlays)
 			tables[key] = types
 		}
 		out = append(out, scheduling.Pool{NodePool: pool, Types: revived(types, pool)})
 	}
-	return out, nil
+	return out, notes, nil
+}
+
+// overlaysOf reads the NodeOverlays as a layer of prices; there is none where there are no overlays.
+func overlaysOf(s *manifests.Snapshot) (*pricing.Overlays, error) {
+	if len(s.NodeOverlays) == 0 {
+		return nil, nil //nolint:nilnil // no layer is what no overlays mean
+	}
+	var list []pricing.Overlay
+	for _, o := range s.NodeOverlays {
+		list = append(list, pricing.Overlay{
+			Name: o.Name, Weight: o.Weight, Match: o.Requirements, Price: o.Price, Adjustment: o.Adjustment, Percent: o.Percent, Capacity: o.Capacity,
+		})
+	}
+	overlays, err := pricing.NewOverlays(list...)
+	return &overlays, err
+}
+
+func overlaid(types []instancetypes.InstanceType, overlays *pricing.Overlays) []instancetypes.InstanceType {
+	if overlays == nil {
+		return types
+	}
+	return instancetypes.Reprice(overlays.Extend(types), overlays)
 }
 
 // settings are those of the node class that the pool refers to, or of its inline provider, then of its kubelet.

@@ -8,11 +8,12 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/admission"
 )
 
-// Snapshot is what manifests say of a cluster, with what the market offers its pools, as scheduling reads it.
-func Snapshot(m *manifests.Snapshot, market *Market) (scheduling.Snapshot, error) {
-	pools, err := market.Pools(m)
+// Snapshot is what manifests say of a cluster, with what the market offers its pools, as scheduling reads it; and notes on
+// the settings of the pools.
+func Snapshot(m *manifests.Snapshot, market *Market) (scheduling.Snapshot, []string, error) {
+	pools, notes, err := market.Pools(m)
 	if err != nil {
-		return scheduling.Snapshot{}, err
+		return scheduling.Snapshot{}, nil, err
 	}
 	pods := make([]*corev1.Pod, 0, m.CountPods())
 	for p := range m.AllPods() {
@@ -24,5 +25,5 @@ func Snapshot(m *manifests.Snapshot, market *Market) (scheduling.Snapshot, error
 			Persistent: m.PersistentVolumes, Claims: m.PersistentVolumeClaims, Classes: m.StorageClasses, CSINodes: m.CSINodes,
 		},
 		Admission: admission.NewCluster(m.PriorityClasses, m.RuntimeClasses, m.LimitRanges),
-	}, nil
+	}, notes, nil
 }

@@ -157,9 +157,12 @@ func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Rea
 	for _, n := range m.Notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
 	}
-	s, err := pipeline.Snapshot(m, market)
+	s, notes, err := pipeline.Snapshot(m, market)
 	if err != nil {
 		return nil, nil, inputs.Bad(err)
+	}
+	for _, n := range notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
 	}
 	read := time.Since(start)
 	start = time.Now()

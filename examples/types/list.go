@@ -108,7 +108,7 @@ func (o *options) source(market *pipeline.Market, ask requirements.Set, stdin io
 		}
 		notes = read.Notes
 	}
-	pools, err := market.Pools(s)
+	pools, _, err := market.Pools(s)
 	if err != nil {
 		return scheduling.Pool{}, nil, inputs.Bad(err)
 	}

@@ -39,7 +39,7 @@ func planned(s scenario.Scenario) (*pipeline.Packed, error) {
 	if err != nil {
 		return nil, err
 	}
-	snapshot, err := pipeline.Snapshot(m, market)
+	snapshot, _, err := pipeline.Snapshot(m, market)
 	if err != nil {
 		return nil, err
 	}
