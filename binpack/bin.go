@@ -107,10 +107,13 @@ func (f *filler) admit(b *bin, item, want int) (int, *variant, uint64, int32) {
 				continue
 			}
 		}
-		if pool.minimums && !f.flexible(b, item, &k, v, open) {
-			continue
+		n := k // the next variant starts from k again
+		if pool.minimums {
+			if n = f.flexible(b, item, k, v, open); n == 0 {
+				continue
+			}
 		}
-		return k, v, mask, open
+		return n, v, mask, open
 	}
 	return 0, nil, 0, 0
 }

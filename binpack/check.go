@@ -3,6 +3,8 @@ package binpack
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 
 	"github.com/joinery-sdk/joinery/requirements"
@@ -42,10 +44,12 @@ func (c *checker) bad(format string, args ...any) {
 }
 
 func (c *checker) contents(what string, shares []Share, room []int64, labels requirements.Set, tags []string, limits []Limit) {
+	c.holds(what, shares, labels)
 	used := make([]int64, len(room))
+	over := make([]bool, len(room)) // more than can be counted
 	counts := map[string]int{}
-	most := map[string]int{}
-	limit := func(l Limit) {
+	most, asked := map[string]int{}, map[string]int{} // by anything there, and by the items alone
+	limit := func(most map[string]int, l Limit) {
 		if m, ok := most[l.Tag]; !ok || l.Max < m {
 			most[l.Tag] = l.Max
 		}
@@ -54,7 +58,7 @@ func (c *checker) contents(what string, shares []Share, room []int64, labels req
 		counts[t]++
 	}
 	for _, l := range limits {
-		limit(l)
+		limit(most, l)
 	}
 	touched := map[string]bool{}
 	for _, s := range shares {
@@ -66,7 +70,7 @@ func (c *checker) contents(what string, shares []Share, room []int64, labels req
 		c.placed[s.Item] += s.Count
 		for r, size := range it.Size {
 			if size > 0 && int64(s.Count) > (Unlimited-used[r])/size {
-				used[r] = Unlimited
+				over[r] = true
 			} else {
 				used[r] += size * int64(s.Count)
 			}
@@ -76,36 +80,53 @@ func (c *checker) contents(what string, shares []Share, room []int64, labels req
 			touched[t] = true
 		}
 		for _, l := range it.Limits {
-			limit(l)
-			touched[l.Tag] = true
+			limit(most, l)
+			limit(asked, l)
 		}
-		next, ok := c.in.narrowTo(labels, it.Requires)
-		if !ok {
-			c.bad("%s: item %q requires %s, the labels are %s", what, it.Name, it.Requires, labels)
-		}
-		labels = next
 	}
 	for r := range used {
-		if used[r] > max(room[r], 0) {
+		if over[r] {
+			c.bad("%s: more of %s is used than can be counted", what, c.in.problem.Resources[r])
+		} else if used[r] > max(room[r], 0) {
 			c.bad("%s: %d of %s are used, there are %d", what, used[r], c.in.problem.Resources[r], room[r])
 		}
 	}
-	for t := range touched { // only errors are made here, and they are sorted below
-		if m, ok := most[t]; ok && counts[t] > m {
+	for _, t := range slices.Sorted(maps.Keys(most)) {
+		m, ok := most[t], true
+		if !touched[t] { // what was broken before is not the items' fault; their own limits hold all the same
+			m, ok = asked[t]
+		}
+		if ok && counts[t] > m {
 			c.bad("%s: tag %q stands there %d times, at most %d are allowed", what, t, counts[t], m)
 		}
 	}
-	slices.SortStableFunc(c.errs, func(a, b error) int { return cmpText(a, b) })
 }
 
-func cmpText(a, b error) int {
-	switch x, y := a.Error(), b.Error(); {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
+// holds reports each item whose requirements cannot be met together with those before it.
+func (c *checker) holds(what string, shares []Share, labels requirements.Set) {
+	known := slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return s.Item < 0 || s.Item >= len(c.placed) })
+	labels = c.in.closed(labels)
+	if _, ok := c.in.settle(labels, known); ok && !labels.IsImpossible() {
+		return
 	}
-	return 0
+	var kept []Share
+	for _, s := range known {
+		if _, ok := c.in.settle(labels, append(kept, s)); ok && !labels.IsImpossible() {
+			kept = append(kept, s)
+			continue
+		}
+		it := c.in.problem.Items[s.Item]
+		have, _ := c.in.settle(labels, kept)
+		c.bad("%s: item %q requires %s, the labels are %s", what, it.Name, it.Requires, have)
+	}
+}
+
+// sum does not wrap around: budgets may be as large as integers get.
+func sum[T ~int64](a, b T) T {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 func (c *checker) bins(bins []Bin) {
@@ -130,7 +151,7 @@ func (c *checker) bins(bins []Bin) {
 		before := len(c.errs)
 		c.contents(what, b.Shares, typ.Capacity, labels, typ.Tags, typ.Limits)
 		if len(c.errs) == before && len(p.Pools[typ.Pool].MinValues) > 0 {
-			if open := f.refill(b); !f.showsMinimums(&open, open.used) {
+			if open := f.refill(b); !f.showsMinimums(&open, open.used) && !c.in.showsOtherwise(b, open.used) {
 				c.bad("%s: its alternatives do not show the minimum of values that pool %q asks for", what, p.Pools[typ.Pool].Name)
 			}
 		}
@@ -152,9 +173,9 @@ func (c *checker) budgets(bins []Bin) {
 		}
 		typ := p.Types[b.Type]
 		nodes[typ.Pool]++
-		price[typ.Pool] += typ.Offerings[b.Offering].Price
+		price[typ.Pool] = sum(price[typ.Pool], typ.Offerings[b.Offering].Price)
 		for i := range usage[typ.Pool] {
-			usage[typ.Pool][i] += typ.Usage[i]
+			usage[typ.Pool][i] = sum(usage[typ.Pool][i], typ.Usage[i])
 		}
 		if c.in.reserveOf[b.Type] != nil {
 			if k := c.in.reserveOf[b.Type][b.Offering]; k >= 0 {
@@ -170,7 +191,7 @@ func (c *checker) budgets(bins []Bin) {
 			c.bad("pool %q: %d an hour, at most %d is allowed", pool.Name, price[k], pool.MaxPrice)
 		}
 		for i, l := range pool.Limits {
-			if usage[k][i] > l {
+			if nodes[k] > 0 && usage[k][i] > l { // a limit may be passed before anything is bought
 				c.bad("pool %q: limit %d is %d, %d are used", pool.Name, i, l, usage[k][i])
 			}
 		}

@@ -27,20 +27,16 @@ func (f *filler) suits(t int32, b *bin, used []int64) uint64 {
 	}
 	if mask != 0 && t != b.typ && (len(in.typeTags[t].caps) > 0 || len(in.typeTags[t].adds) > 0 || len(in.typeTags[b.typ].adds) > 0) {
 		// What daemons bring differs by type, so the tags are counted anew.
-		tags := addTags(nil, &in.typeTags[t], 1)
-		for _, s := range b.shares {
-			tags = addTags(tags, &in.itemTags[s.Item], s.Count)
-		}
-		if !tagsHold(tags) {
+		if !in.tagsSuit(t, b.shares) {
 			return 0
 		}
 	}
 	return mask
 }
 
-// flexible reports whether the bin would still show the values that its pool's MinValues ask for, with k more copies of
-// the item; it lowers k as far as that helps.
-func (f *filler) flexible(b *bin, item int, k *int, v *variant, open int32) bool {
+// flexible is how many more copies of the item, at most k, leave the bin showing the values that its pool's MinValues
+// ask for.
+func (f *filler) flexible(b *bin, item, k int, v *variant, open int32) int {
 	size := f.in.problem.Items[item].Size
 	trial := *b
 	trial.open = open
@@ -50,15 +46,16 @@ func (f *filler) flexible(b *bin, item int, k *int, v *variant, open int32) bool
 	trial.shares = append(slices.Clip(b.shares), Share{item, 1})
 	used := make([]int64, len(size))
 	holds := func(n int) bool {
+		trial.shares[len(trial.shares)-1].Count = n
 		for r := range used {
 			used[r] = b.used[r] + int64(n)*size[r]
 		}
 		return f.showsMinimums(&trial, used)
 	}
-	if holds(*k) {
-		return true
+	if holds(k) {
+		return k
 	}
-	lo, hi := 0, *k // more copies never show more values
+	lo, hi := 0, k // more copies never show more values
 	for hi-lo > 1 {
 		if mid := (lo + hi) / 2; holds(mid) {
 			lo = mid
@@ -66,8 +63,7 @@ func (f *filler) flexible(b *bin, item int, k *int, v *variant, open int32) bool
 			hi = mid
 		}
 	}
-	*k = lo
-	return lo > 0
+	return lo
 }
 
 // showsMinimums counts the values among all offerings of the bin's pool that would hold it.
@@ -86,6 +82,41 @@ func (f *filler) showsMinimums(b *bin, used []int64) bool {
 		}
 	}
 	return seen.met()
+}
+
+// showsOtherwise is showsMinimums where another choice may serve the items by other alternatives than the bin does. It
+// settles each choice anew, so it is for what the quick way denies.
+func (in *Instance) showsOtherwise(b Bin, used []int64) bool {
+	pool := in.problem.Types[b.Type].Pool
+	seen := newMinimums(in.problem.Pools[pool].MinValues)
+	for _, c := range in.otherChoices(b, used) {
+		seen.add(in, c)
+	}
+	return seen.met()
+}
+
+// otherChoices is every choice of the bin's pool that holds what it holds, under any alternatives.
+func (in *Instance) otherChoices(b Bin, used []int64) []Choice {
+	pool := in.problem.Types[b.Type].Pool
+	var out []Choice
+	for t, typ := range in.problem.Types {
+		if typ.Pool != pool {
+			continue
+		}
+		if fits(in.capacityOf(int32(t)), used, 1) == 0 || !in.tagsSuit(int32(t), b.Shares) {
+			continue
+		}
+		for j, o := range typ.Offerings {
+			labels, err := typ.Provides.Intersect(o.Provides)
+			if err != nil {
+				continue
+			}
+			if _, ok := in.settle(in.closed(labels), b.Shares); ok {
+				out = append(out, Choice{t, j})
+			}
+		}
+	}
+	return out
 }
 
 // minimums counts distinct values toward MinValues.
@@ -164,11 +195,18 @@ func (in *Instance) choicesFor(f *filler, b Bin, most int) []Choice {
 			all = append(all, Choice{int(t), bits.TrailingZeros64(rest)})
 		}
 	}
+	seen := newMinimums(in.problem.Pools[pool].MinValues)
+	for _, c := range all {
+		seen.add(in, c)
+	}
+	if !seen.met() {
+		all = in.otherChoices(b, open.used)
+	}
 	slices.SortStableFunc(all, func(a, b Choice) int {
 		return cmp.Or(cmp.Compare(in.price(a), in.price(b)), cmp.Compare(in.problem.Types[a.Type].Name, in.problem.Types[b.Type].Name),
 			cmp.Compare(a.Type, b.Type), cmp.Compare(a.Offering, b.Offering))
 	})
-	seen := newMinimums(in.problem.Pools[pool].MinValues)
+	seen = newMinimums(in.problem.Pools[pool].MinValues)
 	n := 0
 	for n < len(all) && (n < most || !seen.met()) {
 		seen.add(in, all[n])
@@ -181,27 +219,20 @@ func (in *Instance) price(c Choice) Price {
 	return in.problem.Types[c.Type].Offerings[c.Offering].Price
 }
 
-// refill is the state that a bin of a layout has, its open keys narrowed by its items in their order.
+// refill is the state that a bin of a layout has, its open keys narrowed by its items.
 func (f *filler) refill(b Bin) bin {
 	in := f.in
 	out := f.openBin(int32(b.Type))
 	labels, _ := in.problem.Types[b.Type].Provides.Intersect(in.problem.Types[b.Type].Offerings[b.Offering].Provides)
+	labels, _ = in.settle(in.closed(labels), b.Shares)
 	for _, s := range b.Shares {
 		p := &in.profiles[in.profile[s.Item]]
 		for i := range p.variants {
 			v := &p.variants[i]
-			if v.masks[b.Type]&(1<<b.Offering) == 0 {
-				continue
+			if v.masks[b.Type]&(1<<b.Offering) != 0 && (v.open == 0 || labels.Subset(in.open.sets[v.open])) {
+				out.hold(in, s, v, f.states.narrowOr(in, out.open, v.open))
+				break
 			}
-			if v.open != 0 {
-				next, err := labels.Intersect(in.open.sets[v.open])
-				if err != nil {
-					continue
-				}
-				labels = next
-			}
-			out.hold(in, s, v, f.states.narrowOr(in, out.open, v.open))
-			break
 		}
 	}
 	return out

@@ -25,6 +25,8 @@ type Instance struct {
 	profiles []profile // what items require, without duplicates
 	profile  []int32   // by item
 	open     openKeys
+	// consistent is what a variant that asks nothing satisfies.
+	consistent variant
 
 	tags       map[string]int32
 	itemTags   []tagProfile
@@ -64,7 +66,7 @@ func Compile(p Problem) (*Instance, error) {
 		return nil, err
 	}
 	in := &Instance{problem: p, dims: len(p.Resources)}
-	in.problem.Types, in.origins = splitWide(p.Types)
+	in.problem.Types, in.origins = splitWide(p)
 	in.compileCapacity()
 	in.compileTiers()
 	in.compileTags()
@@ -115,7 +117,7 @@ func (p Problem) validate() error {
 		vector(what, t.Capacity)
 		if t.Pool < 0 || t.Pool >= len(p.Pools) {
 			bad("%s: pool %d does not exist", what, t.Pool)
-		} else if n := len(p.Pools[t.Pool].Limits); n > 0 && len(t.Usage) != n {
+		} else if n := len(p.Pools[t.Pool].Limits); n > 0 && t.Usage != nil && len(t.Usage) != n {
 			bad("%s: usage has %d entries, its pool %q limits %d", what, len(t.Usage), p.Pools[t.Pool].Name, n)
 		}
 		for _, u := range t.Usage {
@@ -126,6 +128,9 @@ func (p Problem) validate() error {
 		for j, o := range t.Offerings {
 			if o.Price < 0 {
 				bad("%s: offerings[%d]: price is negative", what, j)
+			}
+			if o.Counted && o.Count < 0 {
+				bad("%s: offerings[%d]: count is negative", what, j)
 			}
 		}
 		limits(what, t.Limits)
@@ -151,10 +156,13 @@ type Origin struct {
 // Origins is by position in the Types of [Instance.Problem]. It must not be modified.
 func (in *Instance) Origins() []Origin { return in.origins }
 
-func splitWide(types []Type) ([]Type, []Origin) {
+func splitWide(p Problem) ([]Type, []Origin) {
 	var out []Type
-	origins := make([]Origin, 0, len(types))
-	for i, t := range types {
+	origins := make([]Origin, 0, len(p.Types))
+	for i, t := range p.Types {
+		if t.Usage == nil {
+			t.Usage = make([]int64, len(p.Pools[t.Pool].Limits))
+		}
 		if len(t.Offerings) == 0 {
 			out, origins = append(out, t), append(origins, Origin{i, 0})
 		}

@@ -81,36 +81,98 @@ func (in *Instance) canFollow(typ *Type, o *Offering, s requirements.Set) bool {
 }
 
 // Labels is what is certain of the labels of a bin once it holds these shares: the type's and the offering's, narrowed
-// by what the items ask of open keys. An open key that is still free keeps its set of values.
+// by what the items ask of open keys. An open key that is still free keeps its set of values. Where items have
+// alternatives, each takes the first that leaves room for the others. It is impossible if the bin cannot hold them.
 func (in *Instance) Labels(b Bin) requirements.Set {
 	typ := &in.problem.Types[b.Type]
 	set, err := typ.Provides.Intersect(typ.Offerings[b.Offering].Provides)
 	if err != nil {
 		return requirements.Impossible()
 	}
-	for _, share := range b.Shares {
-		if next, ok := in.narrowTo(set, in.problem.Items[share.Item].Requires); ok {
-			set = next
+	settled, ok := in.settle(in.closed(set), b.Shares)
+	if !ok {
+		return requirements.Impossible()
+	}
+	var silent []string // what closed has added
+	for key := range in.open.keys.All() {
+		if !set.Has(key) {
+			silent = append(silent, key)
 		}
 	}
-	return set
+	return settled.Without(requirements.KeysOf(silent...))
 }
 
-// narrowTo applies the first alternative that a bin with these labels satisfies, those that leave open keys alone first.
-func (in *Instance) narrowTo(set requirements.Set, alts requirements.Alternatives) (requirements.Set, bool) {
-	for alt := range alts.All() {
-		if alt.Restrict(in.open.keys).IsAnything() && alt.Compatible(set, requirements.Keys{}) {
-			return set, true
+// closed says of each open key that the labels do not mention that it is absent: open is a key only where the labels
+// say so.
+func (in *Instance) closed(labels requirements.Set) requirements.Set {
+	if in.open.keys.Len() == 0 || labels.IsImpossible() {
+		return labels
+	}
+	var b requirements.Builder
+	b.AddSet(labels)
+	for key := range in.open.keys.All() {
+		if !labels.Has(key) {
+			b.Add(requirements.DoesNotExist(key))
 		}
 	}
+	out, _ := b.Set() // new keys cannot conflict
+	return out
+}
+
+// settle chooses an alternative for each share, so that a bin with these labels, made by closed, satisfies all of them;
+// the first choice in lexical order, alternatives that leave open keys alone before all others. The cost is linear
+// unless alternatives get in each other's way; then it grows exponentially with the number of shares concerned.
+func (in *Instance) settle(labels requirements.Set, shares []Share) (requirements.Set, bool) {
+	var asked [][]requirements.Set
+	for _, s := range shares {
+		options, free := in.asks(labels, in.problem.Items[s.Item].Requires)
+		switch {
+		case free:
+		case len(options) == 1: // no choice: narrow at once, which spares trying others in vain
+			next, err := labels.Intersect(options[0])
+			if err != nil {
+				return labels, false
+			}
+			labels = next
+		case len(options) == 0:
+			return labels, false
+		default:
+			asked = append(asked, options)
+		}
+	}
+	return narrowInTurn(labels, asked)
+}
+
+// asks is what each alternative that is compatible with the labels says of open keys; free if one says nothing.
+func (in *Instance) asks(labels requirements.Set, alts requirements.Alternatives) (options []requirements.Set, free bool) {
 	for alt := range alts.All() {
-		asked := alt.Restrict(in.open.keys)
-		if asked.IsAnything() || !alt.Compatible(set, requirements.Keys{}) {
+		if !alt.Compatible(labels, requirements.Keys{}) {
 			continue
 		}
-		if next, err := set.Intersect(asked); err == nil {
-			return next, true
+		if in.open.keys.Len() == 0 {
+			return nil, true
+		}
+		open := alt.Restrict(in.open.keys)
+		if open.IsAnything() {
+			return nil, true
+		}
+		options = append(options, open)
+	}
+	return options, false
+}
+
+func narrowInTurn(labels requirements.Set, asked [][]requirements.Set) (requirements.Set, bool) {
+	if len(asked) == 0 {
+		return labels, true
+	}
+	for _, option := range asked[0] {
+		next, err := labels.Intersect(option)
+		if err != nil {
+			continue
+		}
+		if out, ok := narrowInTurn(next, asked[1:]); ok {
+			return out, true
 		}
 	}
-	return set, false
+	return labels, false
 }

@@ -33,7 +33,7 @@ type Choice struct {
 // Plan is a checked layout with its price and the proof of how good that is.
 type Plan struct {
 	Layout
-	// Cost is the price of all new bins.
+	// Cost is the price of all new bins; sums too large to count are the largest Price.
 	Cost Price
 	// Bound is a price below which no plan can place the same items; it is never above Cost.
 	Bound Bound
@@ -102,7 +102,7 @@ func (in *Instance) Pack(opts *Options) (*Plan, error) {
 	}
 	plan := &Plan{Layout: layout, Strategy: o.Strategy.Name(), Left: in.left(layout)}
 	for _, b := range layout.Bins {
-		plan.Cost += in.problem.Types[b.Type].Offerings[b.Offering].Price
+		plan.Cost = sum(plan.Cost, in.problem.Types[b.Type].Offerings[b.Offering].Price)
 	}
 	plan.Bound = in.coverageBound(layout)
 	plan.Alternatives = in.alternatives(layout, o.Alternatives)

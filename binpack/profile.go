@@ -2,6 +2,7 @@ package binpack
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/joinery-sdk/joinery/requirements"
 )
@@ -112,6 +113,7 @@ func (in *Instance) compileProfiles() {
 			open = append(open, key)
 		}
 	}
+	in.consistent = consistent(p)
 	in.open = openKeys{keys: requirements.KeysOf(open...), sets: []requirements.Set{{}}}
 
 	seen := map[string]int32{}
@@ -126,6 +128,24 @@ func (in *Instance) compileProfiles() {
 		}
 		in.profile[i] = id
 	}
+}
+
+// consistent is the offerings and nodes that do not contradict themselves; nothing goes to the others.
+func consistent(p *Problem) variant {
+	v := variant{masks: make([]uint64, len(p.Types)), nodes: make([]uint64, (len(p.Nodes)+63)/64)}
+	for t, typ := range p.Types {
+		for j, o := range typ.Offerings {
+			if typ.Provides.Overlaps(o.Provides) {
+				v.masks[t] |= 1 << j
+			}
+		}
+	}
+	for n, node := range p.Nodes {
+		if !node.Provides.IsImpossible() {
+			v.nodes[n/64] |= 1 << (n % 64)
+		}
+	}
+	return v
 }
 
 func (in *Instance) compileProfile(alts requirements.Alternatives, index map[string]*labelIndex) profile {
@@ -156,13 +176,7 @@ func (in *Instance) compileProfile(alts requirements.Alternatives, index map[str
 
 func (in *Instance) compileVariant(s requirements.Set, index map[string]*labelIndex) variant {
 	p := &in.problem
-	v := variant{masks: make([]uint64, len(p.Types)), nodes: make([]uint64, (len(p.Nodes)+63)/64)}
-	for t, typ := range p.Types {
-		v.masks[t] = 1<<len(typ.Offerings) - 1 // a shift by 64 gives 0, minus 1: all ones
-	}
-	for n := range p.Nodes {
-		v.nodes[n/64] |= 1 << (n % 64)
-	}
+	v := variant{masks: slices.Clone(in.consistent.masks), nodes: slices.Clone(in.consistent.nodes)}
 	for r := range s.All() {
 		x := index[r.Key()]
 		ok := make([]bool, len(x.distinct))

@@ -126,7 +126,8 @@ func addTags(state []tagState, t *tagProfile, k int) []tagState {
 		return &state[len(state)-1]
 	}
 	for _, add := range t.adds {
-		at(add.tag).count += add.n * int32(k)
+		s := at(add.tag)
+		s.count = int32(min(int64(s.count)+int64(add.n)*int64(k), int64(noLimit))) // above every limit there is
 	}
 	for _, c := range t.caps {
 		s := at(c.tag)
@@ -135,10 +136,19 @@ func addTags(state []tagState, t *tagProfile, k int) []tagState {
 	return state
 }
 
-// tagsHold reports whether no tag exceeds its limit.
-func tagsHold(state []tagState) bool {
-	for _, s := range state {
-		if s.count > s.limit {
+// tagsSuit reports whether the shares, on a bin of the type, break none of their own limits and none of the type's.
+func (in *Instance) tagsSuit(t int32, shares []Share) bool {
+	base := addTags(nil, &in.typeTags[t], 1)
+	var added []tagState
+	for _, s := range shares {
+		added = addTags(added, &in.itemTags[s.Item], s.Count)
+	}
+	for _, s := range added {
+		count, limit := lookupTag(base, s.tag)
+		if s.count == 0 { // what the type breaks by itself is not the items' fault
+			limit = noLimit
+		}
+		if int64(count)+int64(s.count) > int64(min(limit, s.limit)) && min(limit, s.limit) != noLimit {
 			return false
 		}
 	}

@@ -1,0 +1,189 @@
+package binpack_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// The dumb judge knows the rules as the documentation states them, shares nothing with the package, and tries every
+// value of every label. It is for small problems.
+
+// nodesOf are all label maps that a bin which provides these labels may end up with.
+func nodesOf(provides requirements.Set) []map[string]string {
+	out := []map[string]string{{}}
+	if provides.IsImpossible() {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(vocabulary())) {
+		r := requirements.DoesNotExist(key) // a key that is not mentioned is absent
+		if provides.Has(key) {
+			r = provides.Get(key)
+		}
+		values := slices.Clone(vocabulary()[key])
+		if v, ok := r.Single(); ok && !slices.Contains(values, v) {
+			values = append(values, v)
+		}
+		var next []map[string]string
+		for _, labels := range out {
+			if r.AllowsAbsent() {
+				next = append(next, labels)
+			}
+			for _, v := range values {
+				if r.Contains(v) {
+					with := maps.Clone(labels)
+					with[key] = v
+					next = append(next, with)
+				}
+			}
+		}
+		out = next
+	}
+	return out
+}
+
+// dumbHolds reports whether a bin of this description may hold the shares.
+func dumbHolds(p *binpack.Problem, room []int64, provides requirements.Set, tags []string, limits []binpack.Limit, shares []binpack.Share) error {
+	used := make([]int64, len(room))
+	count := map[string]int{}
+	for _, t := range tags {
+		count[t]++
+	}
+	var brought []binpack.Limit
+	touched := map[string]bool{}
+	for _, s := range shares {
+		it := p.Items[s.Item]
+		for r := range used {
+			used[r] += int64(s.Count) * it.Size[r]
+		}
+		for _, t := range it.Tags {
+			count[t] += s.Count
+			touched[t] = true
+		}
+		brought = append(brought, it.Limits...)
+	}
+	for r := range used {
+		if used[r] > max(0, room[r]) {
+			return fmt.Errorf("resource %d", r)
+		}
+	}
+	for _, l := range brought {
+		if count[l.Tag] > l.Max {
+			return fmt.Errorf("limit of tag %s", l.Tag)
+		}
+	}
+	for _, l := range limits {
+		if touched[l.Tag] && count[l.Tag] > l.Max { // what is broken without the items is not their fault
+			return fmt.Errorf("limit of tag %s", l.Tag)
+		}
+	}
+	for _, labels := range nodesOf(provides) {
+		if !slices.ContainsFunc(shares, func(s binpack.Share) bool { return !p.Items[s.Item].Requires.Matches(labels) }) {
+			return nil
+		}
+	}
+	return fmt.Errorf("labels")
+}
+
+// dumbChoice reports whether the offering may hold the shares.
+func dumbChoice(p *binpack.Problem, t, j int, shares []binpack.Share) error {
+	typ := p.Types[t]
+	provides, _ := typ.Provides.Intersect(typ.Offerings[j].Provides)
+	return dumbHolds(p, typ.Capacity, provides, typ.Tags, typ.Limits, shares)
+}
+
+// dumbCheck is the first rule that the layout breaks.
+func dumbCheck(p *binpack.Problem, l binpack.Layout) error {
+	placed := make([]int, len(p.Items))
+	for n, shares := range l.Nodes {
+		node := p.Nodes[n]
+		if len(shares) > 0 {
+			if err := dumbHolds(p, node.Free, node.Provides, node.Tags, node.Limits, shares); err != nil {
+				return fmt.Errorf("node %d: %w", n, err)
+			}
+		}
+		for _, s := range shares {
+			placed[s.Item] += s.Count
+		}
+	}
+	nodes, price, usage := make([]int, len(p.Pools)), make([]binpack.Price, len(p.Pools)), make([]int64, len(p.Pools))
+	taken, left := map[string]int{}, map[string]int{}
+	for i, b := range l.Bins {
+		if err := dumbChoice(p, b.Type, b.Offering, b.Shares); err != nil {
+			return fmt.Errorf("bin %d: %w", i, err)
+		}
+		for _, s := range b.Shares {
+			placed[s.Item] += s.Count
+		}
+		typ := p.Types[b.Type]
+		o := typ.Offerings[b.Offering]
+		nodes[typ.Pool]++
+		price[typ.Pool] += o.Price
+		if len(typ.Usage) > 0 {
+			usage[typ.Pool] += typ.Usage[0]
+		}
+		if o.Counted {
+			name, least := fmt.Sprint(b.Type, "/", b.Offering), o.Count
+			if o.Reservation != "" {
+				name = o.Reservation
+				for _, t := range p.Types {
+					for _, other := range t.Offerings {
+						if other.Counted && other.Reservation == name {
+							least = min(least, other.Count)
+						}
+					}
+				}
+			}
+			taken[name]++
+			left[name] = least
+		}
+		for _, m := range p.Pools[typ.Pool].MinValues {
+			if seen := dumbValues(p, typ.Pool, m.Key, b.Shares); len(seen) < m.Count {
+				return fmt.Errorf("bin %d: %d values of %s", i, len(seen), m.Key)
+			}
+		}
+	}
+	for k, pool := range p.Pools {
+		switch {
+		case pool.MaxNodes >= 0 && nodes[k] > pool.MaxNodes:
+			return fmt.Errorf("pool %d: nodes", k)
+		case pool.MaxPrice >= 0 && price[k] > pool.MaxPrice:
+			return fmt.Errorf("pool %d: price", k)
+		case len(pool.Limits) > 0 && nodes[k] > 0 && usage[k] > pool.Limits[0]:
+			return fmt.Errorf("pool %d: limit", k)
+		}
+	}
+	for name, n := range taken {
+		if n > left[name] {
+			return fmt.Errorf("reservation %s", name)
+		}
+	}
+	for i, n := range placed {
+		if n > p.Items[i].Count {
+			return fmt.Errorf("item %d placed too often", i)
+		}
+	}
+	return nil
+}
+
+// dumbValues are the values of the key over all choices of the pool that hold the shares.
+func dumbValues(p *binpack.Problem, pool int, key string, shares []binpack.Share) map[string]bool {
+	seen := map[string]bool{}
+	for t, typ := range p.Types {
+		for j, o := range typ.Offerings {
+			if typ.Pool != pool || dumbChoice(p, t, j, shares) != nil {
+				continue
+			}
+			if all, _ := typ.Provides.Intersect(o.Provides); all.Has(key) {
+				values, _ := all.Get(key).Values()
+				for _, v := range values {
+					seen[v] = true
+				}
+			}
+		}
+	}
+	return seen
+}

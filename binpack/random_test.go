@@ -1,0 +1,141 @@
+package binpack_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// draw turns bytes into small choices: the same bytes give the same problem, and after the last byte every choice is 0.
+type draw struct{ rest []byte }
+
+func (d *draw) below(n int) int {
+	if len(d.rest) == 0 {
+		return 0
+	}
+	b := d.rest[0]
+	d.rest = d.rest[1:]
+	return int(b) % n
+}
+
+func (d *draw) one(texts ...string) string { return texts[d.below(len(texts))] }
+
+func randomBytes(rng *rand.Rand, n int) []byte {
+	out := make([]byte, n)
+	for i := range out {
+		out[i] = byte(rng.UintN(256))
+	}
+	return out
+}
+
+// vocabulary lists the keys and values that random problems speak of; the last value of a key is one that no
+// requirement names.
+func vocabulary() map[string][]string {
+	return map[string][]string{"zone": {"z1", "z2", "z3"}, "team": {"a", "b", "c"}, "type": {"t0", "t1", "t9"}}
+}
+
+// small decodes bytes into a problem of a few items, types, pools and nodes that uses everything a problem can say.
+func small(data []byte) binpack.Problem {
+	d := &draw{data}
+	p := binpack.Problem{Resources: []string{"cpu", "memory"}[:1+d.below(2)]}
+	vector := func(n int) []int64 {
+		v := make([]int64, len(p.Resources))
+		for i := range v {
+			v[i] = int64(d.below(n))
+		}
+		return v
+	}
+	limits := func() []binpack.Limit {
+		if d.below(3) > 0 {
+			return nil
+		}
+		return []binpack.Limit{{Tag: d.one("x", "y"), Max: d.below(3)}}
+	}
+	tags := func() []string { return [][]string{nil, nil, {"x"}, {"y"}, {"x", "y"}, {"x", "x"}}[d.below(6)] }
+	for i := range 1 + d.below(3) {
+		pool := binpack.Pool{Name: fmt.Sprintf("pool-%d", i), Weight: d.below(2), MaxNodes: -1, MaxPrice: -1}
+		switch d.below(8) {
+		case 0:
+			pool.MaxNodes = d.below(3)
+		case 1:
+			pool.MaxPrice = binpack.Price(d.below(25))
+		case 2:
+			pool.Limits = []int64{int64(d.below(9) - 1)}
+		case 3:
+			pool.MinValues = []binpack.MinValues{{Key: d.one("zone", "type", "team"), Count: 1 + d.below(3)}}
+		case 4:
+			pool.Limits, pool.MaxPrice = []int64{binpack.Unlimited}, binpack.Price(d.below(40))
+		}
+		p.Pools = append(p.Pools, pool)
+	}
+	for i := range 1 + d.below(4) {
+		t := binpack.Type{Name: fmt.Sprintf("t%d", i), Pool: d.below(len(p.Pools)), Capacity: vector(12), Tags: tags(), Limits: limits()}
+		if len(p.Pools[t.Pool].Limits) > 0 && d.below(4) > 0 {
+			t.Usage = []int64{int64(d.below(4))}
+		}
+		var b requirements.Builder
+		b.Add(requirements.In("type", t.Name))
+		switch d.below(6) {
+		case 0:
+			b.Add(requirements.In("team", "a", "b"))
+		case 1:
+			b.Add(requirements.Exists("team"))
+		case 2:
+			b.Add(requirements.In("team", "a"))
+		case 3:
+			b.Add(requirements.NotIn("team", "a")) // absent, or any other
+		}
+		t.Provides, _ = b.Set()
+		for range d.below(4) {
+			o := binpack.Offering{Price: binpack.Price(d.below(12))}
+			o.Provides = requirements.MustOf(requirements.In("zone", d.one("z1", "z2")))
+			if d.below(6) == 0 {
+				o.Provides = requirements.MustOf(requirements.In("zone", "z1"), requirements.In("team", "b"))
+			}
+			if d.below(4) == 0 {
+				o.Counted, o.Count, o.Reservation = true, d.below(3), d.one("", "r")
+			}
+			t.Offerings = append(t.Offerings, o)
+		}
+		p.Types = append(p.Types, t)
+	}
+	alternative := func() requirements.Set {
+		var b requirements.Builder
+		for range d.below(3) {
+			switch key := d.one("zone", "team", "team", "type"); d.below(5) {
+			case 0, 1:
+				b.Add(requirements.In(key, vocabulary()[key][d.below(2)]))
+			case 2:
+				b.Add(requirements.NotIn(key, vocabulary()[key][d.below(2)]))
+			case 3:
+				b.Add(requirements.Exists(key))
+			case 4:
+				b.Add(requirements.DoesNotExist(key))
+			}
+		}
+		s, _ := b.Set()
+		return s
+	}
+	for i := range d.below(5) {
+		it := binpack.Item{Name: fmt.Sprintf("item-%d", i), Count: d.below(4), Size: vector(6), Tags: tags(), Limits: limits()}
+		alts := []requirements.Set{alternative()}
+		for d.below(3) == 0 && len(alts) < 3 {
+			alts = append(alts, alternative())
+		}
+		it.Requires = requirements.AnyOf(alts...)
+		p.Items = append(p.Items, it)
+	}
+	for i := range d.below(3) {
+		n := binpack.Node{Name: fmt.Sprintf("node-%d", i), Free: vector(9), Tags: tags(), Limits: limits()}
+		n.Free[0]--
+		labels := map[string]string{"zone": d.one("z1", "z2"), "type": d.one("t0", "t9")}
+		if d.below(2) == 0 {
+			labels["team"] = d.one("a", "b")
+		}
+		n.Provides = requirements.FromLabels(labels)
+		p.Nodes = append(p.Nodes, n)
+	}
+	return p
+}
