@@ -1,0 +1,168 @@
+package admission_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling/admission"
+)
+
+func list(cpu, memory string) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	if cpu != "" {
+		out[corev1.ResourceCPU] = resource.MustParse(cpu)
+	}
+	if memory != "" {
+		out[corev1.ResourceMemory] = resource.MustParse(memory)
+	}
+	return out
+}
+
+func pod(edits ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", Labels: map[string]string{"app": "web", "hash": "1"}}}
+	p.Spec.Containers = []corev1.Container{{Name: "main"}}
+	for _, e := range edits {
+		e(p)
+	}
+	return p
+}
+
+// admitted also sees to what holds for every pod: the argument stays as it was, and a second time changes nothing.
+func admitted(t *testing.T, c admission.Cluster, p *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	before := p.DeepCopy()
+	out := c.Pod(p)
+	require.Equal(t, before, p, "the argument was modified")
+	require.Same(t, out, c.Pod(out), "a second admission changed something")
+	return out
+}
+
+func requests(p *corev1.Pod) corev1.ResourceList { return p.Spec.Containers[0].Resources.Requests }
+
+func TestNothingToAddReturnsTheArgument(t *testing.T) {
+	p := pod()
+	assert.Same(t, p, admission.Cluster{}.Pod(p))
+}
+
+func TestRequestsFromLimits(t *testing.T) {
+	got := admitted(t, admission.Cluster{}, pod(func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: list("2", "1Gi"), Requests: list("1", "")}
+		p.Spec.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: list("3", "")}}}
+		p.Spec.Resources = &corev1.ResourceRequirements{Limits: list("4", "")}
+	}))
+	assert.Equal(t, list("1", "1Gi"), requests(got))
+	assert.Equal(t, list("3", ""), got.Spec.InitContainers[0].Resources.Requests)
+	assert.Equal(t, list("4", ""), got.Spec.Resources.Requests)
+}
+
+func TestLimitRanges(t *testing.T) {
+	limit := func(name string, item corev1.LimitRangeItem) *corev1.LimitRange {
+		item.Type = corev1.LimitTypeContainer
+		return &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{item}}}
+	}
+	cases := map[string]struct {
+		ranges           []*corev1.LimitRange
+		requests, limits corev1.ResourceList
+	}{
+		"default request":              {[]*corev1.LimitRange{limit("a", corev1.LimitRangeItem{DefaultRequest: list("100m", "")})}, list("100m", ""), nil},
+		"default limit is requested":   {[]*corev1.LimitRange{limit("a", corev1.LimitRangeItem{Default: list("1", "")})}, list("1", ""), list("1", "")},
+		"maximum is the default limit": {[]*corev1.LimitRange{limit("a", corev1.LimitRangeItem{Max: list("", "2Gi")})}, list("", "2Gi"), list("", "2Gi")},
+		"minimum is requested last":    {[]*corev1.LimitRange{limit("a", corev1.LimitRangeItem{Min: list("50m", ""), DefaultRequest: list("", "1Gi")})}, list("50m", "1Gi"), nil},
+		"several add up": {[]*corev1.LimitRange{
+			limit("b", corev1.LimitRangeItem{DefaultRequest: list("9", "9Gi")}), limit("a", corev1.LimitRangeItem{DefaultRequest: list("100m", "")}),
+		}, list("100m", "9Gi"), nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := admitted(t, admission.NewCluster(nil, nil, c.ranges), pod())
+			assert.Equal(t, c.requests, requests(got))
+			assert.Equal(t, c.limits, got.Spec.Containers[0].Resources.Limits)
+			other := pod(func(p *corev1.Pod) { p.Namespace = "batch" })
+			assert.Same(t, other, admission.NewCluster(nil, nil, c.ranges).Pod(other), "another namespace")
+		})
+	}
+}
+
+func TestPriority(t *testing.T) {
+	class := func(name string, value int32, global bool) *schedulingv1.PriorityClass {
+		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, GlobalDefault: global}
+	}
+	c := admission.NewCluster([]*schedulingv1.PriorityClass{class("high", 1000, false), class("usual", 10, true), class("lower", 5, true)}, nil, nil)
+	for name, want := range map[string]int32{"high": 1000, "": 5, "system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000} {
+		got := admitted(t, c, pod(func(p *corev1.Pod) { p.Spec.PriorityClassName = name }))
+		require.NotNil(t, got.Spec.Priority, name)
+		assert.Equal(t, want, *got.Spec.Priority, name)
+	}
+	own := int32(7)
+	got := admitted(t, c, pod(func(p *corev1.Pod) { p.Spec.PriorityClassName, p.Spec.Priority = "high", &own }))
+	assert.Equal(t, own, *got.Spec.Priority, "what an API server has set stays")
+	assert.Nil(t, admitted(t, admission.Cluster{}, pod()).Spec.Priority)
+}
+
+func TestRuntimeClass(t *testing.T) {
+	name := "sandbox"
+	c := admission.NewCluster(nil, []*nodev1.RuntimeClass{{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Overhead:   &nodev1.Overhead{PodFixed: list("250m", "64Mi")},
+		Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"runtime": "sandbox"}, Tolerations: []corev1.Toleration{{Key: "sandbox", Operator: corev1.TolerationOpExists}}},
+	}}, nil)
+	got := admitted(t, c, pod(func(p *corev1.Pod) {
+		p.Spec.RuntimeClassName, p.Spec.NodeSelector = &name, map[string]string{"disk": "ssd"}
+	}))
+	assert.Equal(t, list("250m", "64Mi"), got.Spec.Overhead)
+	assert.Equal(t, map[string]string{"disk": "ssd", "runtime": "sandbox"}, got.Spec.NodeSelector)
+	assert.Equal(t, []corev1.Toleration{{Key: "sandbox", Operator: corev1.TolerationOpExists}}, got.Spec.Tolerations)
+}
+
+func TestPorts(t *testing.T) {
+	port := corev1.ContainerPort{ContainerPort: 80}
+	with := func(host bool) *corev1.Pod {
+		return pod(func(p *corev1.Pod) {
+			p.Spec.HostNetwork = host
+			p.Spec.Containers[0].Ports = []corev1.ContainerPort{port}
+		})
+	}
+	assert.Equal(t, corev1.ContainerPort{ContainerPort: 80, Protocol: corev1.ProtocolTCP}, admitted(t, admission.Cluster{}, with(false)).Spec.Containers[0].Ports[0])
+	assert.Equal(t, corev1.ContainerPort{ContainerPort: 80, HostPort: 80, Protocol: corev1.ProtocolTCP}, admitted(t, admission.Cluster{}, with(true)).Spec.Containers[0].Ports[0])
+}
+
+func TestLabelKeysAreFolded(t *testing.T) {
+	selector := func() *metav1.LabelSelector { return &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}} }
+	term := corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: selector(), MatchLabelKeys: []string{"hash", "missing"}, MismatchLabelKeys: []string{"app"}}
+	got := admitted(t, admission.Cluster{}, pod(func(p *corev1.Pod) {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
+			{TopologyKey: "zone", LabelSelector: selector(), MatchLabelKeys: []string{"hash"}}, {TopologyKey: "zone", MatchLabelKeys: []string{"hash"}},
+		}
+		p.Spec.Affinity = &corev1.Affinity{
+			PodAffinity:     &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}},
+			PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 3, PodAffinityTerm: term}}},
+		}
+	}))
+	in := metav1.LabelSelectorRequirement{Key: "hash", Operator: metav1.LabelSelectorOpIn, Values: []string{"1"}}
+	notIn := metav1.LabelSelectorRequirement{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"web"}}
+	assert.Equal(t, []metav1.LabelSelectorRequirement{in}, got.Spec.TopologySpreadConstraints[0].LabelSelector.MatchExpressions)
+	assert.Nil(t, got.Spec.TopologySpreadConstraints[1].LabelSelector, "without a selector nothing is selected")
+	both := []metav1.LabelSelectorRequirement{in, notIn}
+	assert.Equal(t, both, got.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector.MatchExpressions)
+	assert.Equal(t, both, got.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm.LabelSelector.MatchExpressions)
+}
+
+func TestDaemonPod(t *testing.T) {
+	ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "agent"}}
+	ds.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
+	ds.Spec.Template.Spec.HostNetwork = true
+	before := ds.DeepCopy()
+	got := admission.Cluster{}.DaemonPod(ds)
+	assert.Equal(t, before, ds)
+	assert.Equal(t, "system/agent", got.Namespace+"/"+got.Name)
+	assert.Len(t, got.Spec.Tolerations, 7, "six, and one for the network; what is there already is not added again")
+	assert.Len(t, admission.DaemonTolerations(false), 6)
+}
