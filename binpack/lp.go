@@ -1,6 +1,9 @@
 package binpack
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // coverageDuals maximises demand.y subject to row.y <= price for every row and y >= 0: what a unit of each resource is
 // worth when capacity can be bought in any fraction. Rows are many and resources few, so it works on the dual of this,
@@ -37,7 +40,9 @@ func coverageDuals(rows [][]float64, prices, demand []float64) []float64 {
 
 // cover is the state of the simplex: columns are types (0..n-1), then surplus, then artificial columns.
 type cover struct {
-	rows    [][]float64 // by type, scaled so that demand is 1 in every dimension
+	// rows are by type, scaled so that demand is 1 in every dimension and the largest entry of each type is 1; its price
+	// goes with it. Thresholds then mean the same for a problem of one bin and of a billion.
+	rows    [][]float64
 	prices  []float64
 	scale   []float64
 	m, n    int
@@ -45,11 +50,13 @@ type cover struct {
 	inverse [][]float64 // of the basis, m x m
 	x       []float64
 	y       []float64
-	big     float64 // the price of an artificial column
+	// big is the price of each artificial column: more than the resource can be worth, for no type may be worth more
+	// than its price by that resource alone. Nothing larger is needed, and it would cost digits.
+	big []float64
 }
 
 func newCover(rows [][]float64, prices, demand []float64, dims []int) *cover {
-	s := &cover{prices: prices, m: len(dims), n: len(rows)}
+	s := &cover{prices: slices.Clone(prices), m: len(dims), n: len(rows)}
 	s.rows = make([][]float64, len(rows))
 	for _, r := range dims {
 		s.scale = append(s.scale, demand[r])
@@ -59,9 +66,22 @@ func newCover(rows [][]float64, prices, demand []float64, dims []int) *cover {
 		for k, r := range dims {
 			s.rows[i][k] = row[r] / demand[r]
 		}
-		s.big = max(s.big, prices[i])
+		if most := slices.Max(s.rows[i]); most > 0 {
+			for k := range s.m {
+				s.rows[i][k] /= most
+			}
+			s.prices[i] /= most
+		}
 	}
-	s.big = (s.big + 1) * 1e7
+	for k := range s.m {
+		most := math.Inf(1)
+		for i, row := range s.rows {
+			if row[k] > 0 {
+				most = min(most, s.prices[i]/row[k])
+			}
+		}
+		s.big = append(s.big, 2*most+1)
+	}
 	s.inverse = make([][]float64, s.m)
 	s.x = make([]float64, s.m)
 	s.y = make([]float64, s.m)
@@ -81,7 +101,7 @@ func (s *cover) price(col int) float64 {
 	case col < s.n+s.m:
 		return 0
 	default:
-		return s.big
+		return s.big[col-s.n-s.m]
 	}
 }
 

@@ -1,0 +1,136 @@
+package binpack_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/binpack"
+)
+
+// optimum is the least price at which what the layout places can be placed, found by trying everything: each single
+// thing goes to each node, into each bin that is open, or into a new bin of each offering. Rules that need the whole
+// layout are asked at the end. ok is false when the search was given up.
+func optimum(p *binpack.Problem, of binpack.Layout) (best binpack.Price, ok bool) {
+	var things []int
+	count := func(shares []binpack.Share) {
+		for _, s := range shares {
+			things = append(things, slices.Repeat([]int{s.Item}, s.Count)...)
+		}
+	}
+	for _, shares := range of.Nodes {
+		count(shares)
+	}
+	for _, b := range of.Bins {
+		count(b.Shares)
+	}
+	slices.Sort(things)
+	if len(things) > 6 {
+		return 0, false
+	}
+	s := &search{p: p, things: things, best: math.MaxInt64, steps: 200_000}
+	s.layout.Nodes = make([][]binpack.Share, len(p.Nodes))
+	s.place(0, 0)
+	return s.best, s.steps > 0
+}
+
+type search struct {
+	p      *binpack.Problem
+	things []int
+	layout binpack.Layout
+	best   binpack.Price
+	steps  int
+}
+
+func (s *search) place(i int, cost binpack.Price) {
+	s.steps--
+	if s.steps <= 0 || cost >= s.best {
+		return
+	}
+	if i == len(s.things) {
+		if dumbCheck(s.p, s.layout) == nil {
+			s.best = cost
+		}
+		return
+	}
+	share := binpack.Share{Item: s.things[i], Count: 1}
+	for n, node := range s.p.Nodes {
+		old := s.layout.Nodes[n]
+		s.layout.Nodes[n] = append(slices.Clip(old), share)
+		if dumbHolds(s.p, node.Free, node.Provides, node.Tags, node.Limits, s.layout.Nodes[n]) == nil {
+			s.place(i+1, cost)
+		}
+		s.layout.Nodes[n] = old
+	}
+	for b := range s.layout.Bins {
+		bin := &s.layout.Bins[b]
+		old := bin.Shares
+		bin.Shares = append(slices.Clip(old), share)
+		if dumbChoice(s.p, bin.Type, bin.Offering, bin.Shares) == nil {
+			s.place(i+1, cost)
+		}
+		s.layout.Bins[b].Shares = old
+	}
+	for t, typ := range s.p.Types {
+		for j, o := range typ.Offerings {
+			if dumbChoice(s.p, t, j, []binpack.Share{share}) == nil {
+				s.layout.Bins = append(s.layout.Bins, binpack.Bin{Type: t, Offering: j, Shares: []binpack.Share{share}})
+				s.place(i+1, cost+o.Price)
+				s.layout.Bins = s.layout.Bins[:len(s.layout.Bins)-1]
+			}
+		}
+	}
+}
+
+func TestBoundOptimumAndCostStandInOrder(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	searched, optimal, tight := 0, 0, 0
+	for range rounds(600, 20_000) {
+		p := small(randomBytes(rng, 160))
+		in, plan := lawful(t, p)
+		best, ok := optimum(in.Problem(), plan.Layout)
+		if !ok || len(plan.Bins) == 0 {
+			continue
+		}
+		require.LessOrEqual(t, plan.Bound.Price, best, "the bound of %+v", p)
+		require.LessOrEqual(t, best, plan.Cost, "the cost of %+v", p)
+		searched++
+		if best == plan.Cost {
+			optimal++
+		}
+		if best == plan.Bound.Price {
+			tight++
+		}
+	}
+	require.Greater(t, searched, 100)
+	t.Logf("%d searched: cost optimal in %d, bound tight in %d", searched, optimal, tight)
+}
+
+// FuzzPack decodes bytes into a small problem and holds the plan against all laws, the dumb judge and, where it is
+// tiny, the optimum.
+func FuzzPack(f *testing.F) {
+	f.Add([]byte{})                                                           // everything at its least
+	f.Add([]byte("joinery packs bins"))                                       // any text is a problem
+	f.Add(slices.Repeat([]byte{1}, 160))                                      // everything at its second choice
+	f.Add(slices.Repeat([]byte{3, 1, 2}, 60))                                 // minimums and alternatives
+	f.Add([]byte{1, 0, 2, 3, 2, 9, 9, 0, 0, 1, 0, 0, 3, 5, 0, 7, 1, 1, 2, 2}) // a pool with minimums, two dimensions
+	rng := rand.New(rand.NewPCG(7, 8))
+	for range 5 {
+		f.Add(randomBytes(rng, 160))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 400 {
+			return
+		}
+		p := small(data)
+		in, plan := lawful(t, p)
+		require.NoError(t, dumbCheck(in.Problem(), plan.Layout))
+		if best, ok := optimum(in.Problem(), plan.Layout); ok {
+			require.LessOrEqual(t, plan.Bound.Price, best)
+			require.LessOrEqual(t, best, plan.Cost)
+		}
+	})
+}
