@@ -1,0 +1,80 @@
+package inputs_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+)
+
+func TestEnd(t *testing.T) {
+	var out bytes.Buffer
+	assert.Equal(t, inputs.ExitOK, inputs.End(&out, nil))
+	assert.Equal(t, inputs.ExitNotAll, inputs.End(&out, &inputs.ExitError{Code: inputs.ExitNotAll}))
+	assert.Empty(t, out.String(), "the answer has been printed already")
+	assert.Equal(t, inputs.ExitInput, inputs.End(&out, fmt.Errorf("wrapped: %w", inputs.Bad(errors.New("no such file")))))
+	assert.Equal(t, "no such file\n", out.String())
+	out.Reset()
+	assert.Equal(t, inputs.ExitInternal, inputs.End(&out, errors.New("surprise")))
+	assert.Equal(t, "surprise\n", out.String())
+}
+
+func TestFlags(t *testing.T) {
+	var f inputs.Flags
+	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	f.Register(set)
+	require.NoError(t, set.Parse([]string{"-f", "a.yaml", "-f", "b", "-o", "jsn"}))
+	assert.Equal(t, []string{"a.yaml", "b"}, f.Files)
+	assert.ErrorContains(t, f.Check(), `did you mean "json"?`)
+	f.Output = "json"
+	require.NoError(t, f.Check())
+	f.InstanceTypes, f.Describe = "x", "y"
+	require.Error(t, f.Check())
+}
+
+func TestMarkets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "types.json")
+	catalogue := `[{"name":"a.4","architecture":"amd64","operatingSystems":["linux"],"resources":{"cpu":"4","memory":"8Gi","pods":"20"},
+	  "offerings":[{"Price":0.1,"Available":true,"Requirements":[{"key":"topology.kubernetes.io/zone","operator":"In","values":["z"]}]}]}]`
+	require.NoError(t, os.WriteFile(path, []byte("\xef\xbb\xbf"+catalogue), 0o600))
+	m, err := (&inputs.Flags{InstanceTypes: path}).Market()
+	require.NoError(t, err, "a byte order mark is no mistake")
+	assert.Equal(t, 1, m.Len())
+	assert.Equal(t, "types.json", m.List)
+	m, err = (&inputs.Flags{Region: "eu-west-1"}).Market()
+	require.NoError(t, err)
+	assert.Greater(t, m.Len(), 500)
+	assert.NotEmpty(t, m.Date)
+	_, err = (&inputs.Flags{Region: "eu-wset-1"}).Market()
+	assert.Equal(t, inputs.ExitInput, inputs.End(&bytes.Buffer{}, err))
+	_, err = (&inputs.Flags{InstanceTypes: path + "x"}).Market()
+	assert.ErrorContains(t, err, "--instance-types")
+}
+
+func TestManifests(t *testing.T) {
+	const podYAML = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"
+	m, err := (&inputs.Flags{}).Manifests(podYAML, nil)
+	require.NoError(t, err)
+	assert.Len(t, m.Pods, 1, "without -f it is the sample")
+	m, err = (&inputs.Flags{Files: []string{"-"}}).Manifests("", strings.NewReader(podYAML))
+	require.NoError(t, err)
+	assert.Len(t, m.Pods, 1)
+	_, err = (&inputs.Flags{Files: []string{"-"}}).Manifests("", strings.NewReader("kind: Pod"))
+	assert.Equal(t, inputs.ExitInput, inputs.End(&bytes.Buffer{}, err))
+}
+
+func ExampleBad() {
+	fmt.Println(inputs.End(os.Stdout, inputs.Bad(errors.New("--region: no such region"))))
+	// Output:
+	// --region: no such region
+	// 2
+}

@@ -1,0 +1,69 @@
+package terminal_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+)
+
+func TestFilesAndPipesArePlain(t *testing.T) {
+	assert.Equal(t, terminal.Style{}, terminal.StyleOf(&bytes.Buffer{}))
+	file, err := os.CreateTemp(t.TempDir(), "")
+	require.NoError(t, err)
+	assert.Equal(t, terminal.Style{}, terminal.StyleOf(file))
+}
+
+func TestBar(t *testing.T) {
+	for share, want := range map[float64]string{0: "..........   0%", 0.5: "#####.....  50%", 0.94: "#########.  94%", 1: "########## 100%", 7: "########## 100%", -1: "..........   0%"} {
+		assert.Equal(t, want, terminal.Style{}.Bar(share))
+	}
+}
+
+func TestColours(t *testing.T) {
+	assert.Equal(t, "\x1b[32mx\x1b[0m", terminal.Style{Colour: true}.Good("x"))
+	assert.Equal(t, "x", terminal.Style{}.Good("x"))
+	assert.Empty(t, terminal.Style{Colour: true}.Bold(""))
+}
+
+func TestUnits(t *testing.T) {
+	for v, want := range map[float64]string{0: "$0.000", 0.0098: "$0.0098", 0.3456: "$0.346", 12.5: "$12.50", 3030.9: "$3,031", 1234567: "$1,234,567"} {
+		assert.Equal(t, want, terminal.Dollars(v))
+	}
+	assert.Equal(t, "100,000", terminal.Count(100000))
+	assert.Equal(t, "999", terminal.Count(999))
+	for d, want := range map[time.Duration]string{800 * time.Microsecond: "0.8 ms", 28700 * time.Microsecond: "28.7 ms", 1200 * time.Millisecond: "1.2 s"} {
+		assert.Equal(t, want, terminal.Duration(d))
+	}
+}
+
+func TestProgressIsSilentInPipes(t *testing.T) {
+	var out bytes.Buffer
+	done := terminal.Progress(&out, "working")
+	done()
+	assert.Empty(t, out.String())
+}
+
+func ExampleNewTable() {
+	t := terminal.NewTable(terminal.Style{}, "NODE", ">PODS")
+	t.Row("default-0", "9")
+	t.Row("spot-10", "12")
+	if err := t.Write(os.Stdout); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// NODE       PODS
+	// default-0     9
+	// spot-10      12
+}
+
+func ExampleStyle_Bar() {
+	fmt.Println(terminal.Style{}.Bar(0.8))
+	// Output: ########..  80%
+}
