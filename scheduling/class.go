@@ -37,8 +37,7 @@ type Class struct {
 	soft     []Preference
 	asked    requirements.Alternatives // what the pods themselves ask, before volumes and own constraints
 	topology topology
-	memberOf []int    // groups, in order
-	unbound  []string // claims whose volumes are yet to be made
+	memberOf []int // groups, in order
 	ports    []hostPort
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
 // Explain says why the pods of a class found no place: one reason for each pool, in the order of the pools, naming the
@@ -211,8 +212,8 @@ func (p *Problem) outside(c *Class, pool *PoolRoom, required requirements.Altern
 func (p *Problem) largeEnough(c *Class, typ *instancetypes.InstanceType) bool {
 	room := make([]int64, len(p.Resources))
 	for r, name := range p.Resources {
-		if strings.HasPrefix(string(name), string(AttachLimit(""))) {
-			room[r] = noAttachLimit
+		if attachable(name) {
+			room[r] = volume.Unlimited
 		}
 	}
 	for _, step := range typ.Breakdown() {
@@ -316,7 +317,7 @@ func (p *Problem) shutOut(c *Class, pool *PoolRoom) (name, by, lacks string) {
 				room[step.Resource] = step.Allocatable
 			}
 			for k, res := range p.Resources {
-				if c.requests[k] > room[res] && !strings.HasPrefix(string(res), string(AttachLimit(""))) {
+				if c.requests[k] > room[res] && !attachable(res) {
 					lacks = fmt.Sprintf(", and has not enough %s", res)
 				}
 			}

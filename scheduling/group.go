@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
 // group is a set of pods that some constraint looks at, by namespace and selector, and the label key by whose values
@@ -153,7 +155,7 @@ func (s *Snapshot) knownNamespaces() map[string]map[string]string {
 }
 
 // compileTopology reads what the classes ask about other pods, and counts those that run.
-func (p *Problem) compileTopology() error {
+func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	p.groups = groups{byText: map[string]int{}}
 	p.filters = map[string]*nodeFilter{}
 	p.namespaces = p.snapshot.knownNamespaces()
@@ -164,7 +166,7 @@ func (p *Problem) compileTopology() error {
 	}
 	inverse := p.runningAntiAffinity()
 	p.joinMembers()
-	p.joinUnbound()
+	p.joinShared(shared)
 	for _, c := range p.Classes {
 		for k := range c.topology.spreads {
 			sp := &c.topology.spreads[k]
@@ -278,6 +280,18 @@ func (p *Problem) readTopology(c *Class) error {
 		}
 	}
 	return nil
+}
+
+// joinShared keeps pods that share a claim whose volume is yet to be made in one zone: that of the first of them.
+func (p *Problem) joinShared(shared []volume.SharedClaim) {
+	for _, s := range shared {
+		id := p.groups.claim(s.Claim, s.Consumers)
+		for _, i := range s.Consumers {
+			c := p.Classes[i]
+			c.memberOf = append(c.memberOf, id)
+			c.topology.terms = append(c.topology.terms, term{group: id, hard: true, self: true})
+		}
+	}
 }
 
 // owner is a running pod's required anti-affinity term.

@@ -2,12 +2,15 @@ package scheduling
 
 import (
 	"errors"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
 // Problem is a snapshot compiled to classes, shapes and rooms: what a packer needs, in integers. It is immutable and
@@ -35,7 +38,7 @@ type Problem struct {
 	daemons  []*daemon
 	cells    []cell
 	groups   groups
-	volumes  *volumeIndex
+	volumes  *volume.Index
 	filters  map[string]*nodeFilter // by pseudo-key
 	aliases  requirements.Aliases
 	// namespaces holds the labels of every namespace that is named anywhere.
@@ -116,18 +119,20 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	}
 	aliases := requirements.KubernetesAliases()
 	p.aliases = aliases
+	p.volumes = volume.NewIndex(s.Volumes)
 	pending, running := p.sortOut()
-	p.compileVolumes(running)
 	if err := p.compileClasses(pending, aliases); err != nil {
 		return nil, err
 	}
+	shared := p.assignVolumes(running)
+	p.applyConstraints()
 	if err := p.compileDaemons(aliases); err != nil {
 		return nil, err
 	}
 	p.compileResources()
 	p.compilePools()
 	p.compileRooms(running, aliases)
-	if err := p.compileTopology(); err != nil {
+	if err := p.compileTopology(shared); err != nil {
 		return nil, err
 	}
 	for _, c := range p.Classes {
@@ -184,19 +189,59 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, aliases requirements.Ali
 			}
 			continue
 		}
-		p.readVolumes(c)
-		for _, rule := range p.options.Constraints {
-			if c.Refusal != nil {
-				break
-			}
-			narrowed, refusal := rule.Narrow(c.Template, c.Required)
-			c.Required = narrowed
-			c.Refusal = refusal
-		}
 		p.Classes = append(p.Classes, c)
 	}
 	slices.SortStableFunc(p.Ignored, func(a, b Ignored) int { return comparePods(a.Pod, b.Pod) })
 	return errors.Join(errs...)
+}
+
+// assignVolumes narrows the classes to where their volumes are or can be made, counts what they attach, and refuses
+// those whose claims cannot be used. It returns the claims that classes share, by position in Problem.Classes.
+func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.SharedClaim {
+	consumers := make([]volume.Consumer, len(p.Classes))
+	for i, c := range p.Classes {
+		consumers[i] = volume.Consumer{Pod: c.Template, Count: len(c.Pods)}
+	}
+	var users []*corev1.Pod
+	for _, node := range slices.Sorted(maps.Keys(running)) {
+		users = append(users, running[node]...)
+	}
+	needs := p.volumes.Assign(users, consumers)
+	for i, c := range p.Classes {
+		need := &needs[i]
+		switch {
+		case need.Refusal != "":
+			c.Refusal = &Reason{Stage: StagePod, Detail: need.Refusal}
+			continue
+		case c.Required.IsImpossible():
+			c.Refusal = &Reason{Stage: StagePod, Detail: "what it asks of nodes contradicts itself"}
+			continue
+		case !isAnything(need.Where):
+			c.Required = c.Required.Intersect(p.aliases.Alternatives(need.Where))
+		}
+		if len(need.Attached) > 0 {
+			c.Requests = resources.Add(c.Requests, need.Attached)
+		}
+		if c.Required.IsImpossible() {
+			c.Refusal = &Reason{Stage: StagePod, Detail: "its volumes and what it asks of nodes contradict each other"}
+		}
+	}
+	return volume.Shared(consumers, needs)
+}
+
+// isAnything reports whether every node meets the requirements.
+func isAnything(a requirements.Alternatives) bool { return a.Len() == 1 && a.At(0).IsAnything() }
+
+// applyConstraints asks the caller's own rules about every class that is not refused yet.
+func (p *Problem) applyConstraints() {
+	for _, c := range p.Classes {
+		for _, rule := range p.options.Constraints {
+			if c.Refusal != nil {
+				break
+			}
+			c.Required, c.Refusal = rule.Narrow(c.Template, c.Required)
+		}
+	}
 }
 
 // Constraint is a rule of the caller's own about where pods may go, in addition to what their manifests say.

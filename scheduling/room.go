@@ -11,6 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
 // Labels that say how far a node is in its life; karpenter.sh sets them.
@@ -90,7 +91,11 @@ func (p *Problem) room(n *corev1.Node, pods []*corev1.Pod, startup map[string][]
 			r.Free[i] = resources.Capacity(name, q)
 		}
 	}
-	p.attachRoom(&r)
+	for i, name := range p.Resources {
+		if driver, ok := volume.Driver(name); ok {
+			r.Free[i] = p.volumes.AttachRoom(n.Name, driver, pods)
+		}
+	}
 	present := make([]bool, len(p.daemons))
 	take := func(list corev1.ResourceList, ports []hostPort) {
 		subtract(r.Free, p.vector(list))

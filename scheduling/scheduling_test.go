@@ -223,7 +223,9 @@ func TestNodesOnTheirWayOutTakeNothing(t *testing.T) {
 		Pods: []*corev1.Pod{pod("web-0")},
 		Nodes: []*corev1.Node{
 			node("deleted", func(n *corev1.Node) { n.DeletionTimestamp = &now }),
-			node("disrupted", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}} }),
+			node("disrupted", func(n *corev1.Node) {
+				n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}}
+			}),
 		},
 	})
 	assert.Empty(t, p.Rooms)
@@ -304,7 +306,10 @@ func (noSpot) Narrow(p *corev1.Pod, required requirements.Alternatives) (require
 
 func TestAConstraintOfOnesOwn(t *testing.T) {
 	s := scheduling.Snapshot{
-		Pods:  []*corev1.Pod{pod("web-0"), pod("x-0", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "forbidden"}; p.Spec.NodeSelector = map[string]string{"x": "y"} })},
+		Pods: []*corev1.Pod{pod("web-0"), pod("x-0", func(p *corev1.Pod) {
+			p.Labels = map[string]string{"app": "forbidden"}
+			p.Spec.NodeSelector = map[string]string{"x": "y"}
+		})},
 		Pools: []scheduling.Pool{pool("default")},
 	}
 	p, err := scheduling.Compile(s, &scheduling.Options{Constraints: []scheduling.Constraint{noSpot{}}})

@@ -3,7 +3,6 @@ package scheduling
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
 // resourceNodes is the limit on the number of nodes of a pool.
@@ -78,8 +78,8 @@ func (p *Problem) tabulate(types []instancetypes.InstanceType, keys requirements
 	for i := range types {
 		t.allocatable[i] = flat[i*len(p.Resources) : (i+1)*len(p.Resources)]
 		for k, name := range p.Resources {
-			if _, limited := types[i].Capacity[name]; !limited && strings.HasPrefix(string(name), string(AttachLimit(""))) {
-				t.allocatable[i][k] = noAttachLimit
+			if _, limited := types[i].Capacity[name]; !limited && attachable(name) {
+				t.allocatable[i][k] = volume.Unlimited
 			}
 		}
 		for _, step := range types[i].Breakdown() {
@@ -94,6 +94,12 @@ func (p *Problem) tabulate(types []instancetypes.InstanceType, keys requirements
 		}
 	}
 	return t
+}
+
+// attachable reports whether the resource counts volumes, of which a node without a limit takes any number.
+func attachable(name corev1.ResourceName) bool {
+	_, ok := volume.Driver(name)
+	return ok
 }
 
 func (p *Problem) compileShapes(keys requirements.Keys) {
@@ -161,7 +167,7 @@ func (p *Problem) daemonsOf(pool *PoolRoom) (always, depends []int) {
 		if !d.tolerates(pool.Taints) {
 			continue
 		}
-		if d.required.Len() == 1 && d.required.At(0).IsAnything() {
+		if isAnything(d.required) {
 			always = append(always, i)
 		} else {
 			depends = append(depends, i)

@@ -3,11 +3,11 @@ package scheduling
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling/admission"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
 // Snapshot is everything that bears on where pods can go, at one moment. It is plain data and is only read; pods that
@@ -22,18 +22,12 @@ type Snapshot struct {
 	Pools []Pool
 	// DaemonSets run on every node that their pods tolerate and select.
 	DaemonSets []*appsv1.DaemonSet
+	// Namespaces are needed for their labels, where affinity selects by them.
 	Namespaces []*corev1.Namespace
-	Volumes    Volumes
+	// Volumes are what decides where pods with volumes can go.
+	Volumes volume.Objects
 	// Admission holds what an API server consults before it stores a pod.
 	Admission admission.Cluster
-}
-
-// Volumes are the objects that decide where pods with volumes can go.
-type Volumes struct {
-	Persistent []*corev1.PersistentVolume
-	Claims     []*corev1.PersistentVolumeClaim
-	Classes    []*storagev1.StorageClass
-	CSINodes   []*storagev1.CSINode
 }
 
 // Pool is a node pool with everything that its cloud can offer it, types that its requirements shut out included: they

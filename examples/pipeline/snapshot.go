@@ -6,6 +6,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/admission"
+	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
 // Snapshot is what manifests say of a cluster, with what the market offers its pools, as scheduling reads it; and notes on
@@ -21,7 +22,7 @@ func Snapshot(m *manifests.Snapshot, market *Market) (scheduling.Snapshot, []str
 	}
 	return scheduling.Snapshot{
 		Pods: pods, Nodes: m.Nodes, Pools: pools, DaemonSets: m.DaemonSets, Namespaces: m.Namespaces,
-		Volumes: scheduling.Volumes{
+		Volumes: volume.Objects{
 			Persistent: m.PersistentVolumes, Claims: m.PersistentVolumeClaims, Classes: m.StorageClasses, CSINodes: m.CSINodes,
 		},
 		Admission: admission.NewCluster(m.PriorityClasses, m.RuntimeClasses, m.LimitRanges),
