@@ -1,0 +1,207 @@
+package volume
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Consumer is a number of pending pods that use the same claims.
+type Consumer struct {
+	// Pod is one of them. Claims of its ephemeral volumes are named after it.
+	Pod *corev1.Pod
+	// Count is how many there are; 0 counts as 1.
+	Count int
+}
+
+// Need is what the volumes of a consumer ask of its node.
+type Need struct {
+	// Where is what the labels of the node must satisfy; anything goes where there are no volumes.
+	Where requirements.Alternatives
+	// Attached is how many volumes each pod attaches, under the resource of [AttachLimit]; nil for none.
+	Attached corev1.ResourceList
+	// Unbound are the claims, as namespace/name, whose volume is made when the first pod that uses them has a node.
+	Unbound []string
+	// Refusal says why the pods can go nowhere; it is empty if they can, and otherwise the rest says nothing.
+	Refusal string
+}
+
+// assignment is who has got what while consumers are served.
+type assignment struct {
+	*Index
+	taken map[string]string // volumes given to a claim, by name
+	users map[string]int    // pods that use a claim and run, or have been served
+}
+
+// Assign works out the need of every consumer, in their order: the first that fits gets a volume that nobody has, and a
+// claim for one pod only is the first one's. Running are the pods on nodes; they have what they use. It costs O(running +
+// volumes of consumers x volumes that nobody has).
+func (x *Index) Assign(running []*corev1.Pod, consumers []Consumer) []Need {
+	a := &assignment{Index: x, taken: map[string]string{}, users: map[string]int{}}
+	for _, pod := range running {
+		for i := range pod.Spec.Volumes {
+			if name := claimName(pod, &pod.Spec.Volumes[i]); name != "" {
+				a.users[pod.Namespace+"/"+name]++
+			}
+		}
+	}
+	out := make([]Need, len(consumers))
+	for i, c := range consumers {
+		out[i] = a.serve(c)
+	}
+	return out
+}
+
+func anywhere() requirements.Alternatives { return requirements.AnyOf(requirements.Set{}) }
+
+func (a *assignment) serve(c Consumer) Need {
+	out := Need{Where: anywhere()}
+	var seen []string
+	for i := range c.Pod.Spec.Volumes {
+		v := &c.Pod.Spec.Volumes[i]
+		name := claimName(c.Pod, v)
+		if name == "" || slices.Contains(seen, name) { // a claim that a pod names twice is one volume
+			continue
+		}
+		seen = append(seen, name)
+		at, why := a.locate(c, a.claimOf(c.Pod, v, name), name)
+		if why != "" {
+			return Need{Where: anywhere(), Refusal: why}
+		}
+		out.Where = out.Where.Intersect(at.where)
+		if at.driver != "" {
+			limit := AttachLimit(at.driver)
+			out.Attached = resources.Add(out.Attached, corev1.ResourceList{limit: resources.Quantity(limit, 1)})
+		}
+		if at.unbound {
+			out.Unbound = append(out.Unbound, c.Pod.Namespace+"/"+name)
+		}
+	}
+	return out
+}
+
+// location is where a claim can be used, which driver attaches its volume, and whether that is yet to be made.
+type location struct {
+	where   requirements.Alternatives
+	driver  string
+	unbound bool
+}
+
+// locate says where a claim can be used, or why it cannot be used at all.
+func (a *assignment) locate(c Consumer, claim *corev1.PersistentVolumeClaim, name string) (at location, why string) {
+	switch {
+	case claim == nil:
+		return at, fmt.Sprintf("persistent volume claim %q does not exist", name)
+	case claim.DeletionTimestamp != nil:
+		return at, fmt.Sprintf("persistent volume claim %q is being deleted", name)
+	case claim.Status.Phase == corev1.ClaimLost:
+		return at, fmt.Sprintf("persistent volume claim %q has lost its volume", name)
+	}
+	key := claim.Namespace + "/" + claim.Name
+	if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
+		if a.users[key] > 0 || c.Count > 1 {
+			return at, fmt.Sprintf("persistent volume claim %q is ReadWriteOncePod and another pod uses it", name)
+		}
+		a.users[key]++
+	}
+	if claim.Spec.VolumeName == "" {
+		return a.locateUnbound(claim, key)
+	}
+	pv := a.persistent[claim.Spec.VolumeName]
+	if pv == nil {
+		return at, fmt.Sprintf("persistent volume %q of claim %q does not exist", claim.Spec.VolumeName, claim.Name)
+	}
+	return a.locateVolume(pv, claim)
+}
+
+// locateVolume is where a volume that exists can be used: by its node affinity, and by the zone labels of older volumes,
+// which list several zones joined by "__".
+func (a *assignment) locateVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (at location, why string) {
+	at = location{where: anywhere(), driver: a.driver(pv, claim)}
+	if pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil {
+		terms, err := requirements.FromNodeSelector(pv.Spec.NodeAffinity.Required)
+		if err != nil {
+			return at, fmt.Sprintf("persistent volume %q: %v", pv.Name, err)
+		}
+		at.where = terms
+	}
+	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion} {
+		if v, ok := pv.Labels[key]; ok {
+			at.where = at.where.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(key, strings.Split(v, "__")...))))
+		}
+	}
+	return at, ""
+}
+
+func (a *assignment) locateUnbound(claim *corev1.PersistentVolumeClaim, key string) (at location, why string) {
+	class := a.storageClass(claim)
+	switch {
+	case class == nil && claim.Spec.StorageClassName != nil && *claim.Spec.StorageClassName != "":
+		return at, fmt.Sprintf("storage class %q of claim %q does not exist", *claim.Spec.StorageClassName, claim.Name)
+	case class == nil:
+		return at, fmt.Sprintf("claim %q is bound to no volume and there is no default storage class", claim.Name)
+	case class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
+		return at, fmt.Sprintf("claim %q waits for its volume to be made (storage class %q binds at once)", claim.Name, class.Name)
+	}
+	if pv := a.take(claim, class, key); pv != nil {
+		return a.locateVolume(pv, claim)
+	}
+	if class.Provisioner == noProvisioner {
+		return at, fmt.Sprintf("no volume of storage class %q is left for claim %q", class.Name, claim.Name)
+	}
+	return location{where: allowed(class), driver: migrated(class.Provisioner), unbound: true}, ""
+}
+
+// allowed is where a storage class makes volumes. Terms that contradict themselves allow nothing.
+func allowed(class *storagev1.StorageClass) requirements.Alternatives {
+	if len(class.AllowedTopologies) == 0 {
+		return anywhere()
+	}
+	var sets []requirements.Set
+	for _, t := range class.AllowedTopologies {
+		var b requirements.Builder
+		for _, e := range t.MatchLabelExpressions {
+			b.Add(requirements.In(e.Key, e.Values...))
+		}
+		if set, err := b.Set(); err == nil {
+			sets = append(sets, set)
+		}
+	}
+	return requirements.AnyOf(sets...)
+}
+
+// take gives the claim the smallest volume that suits it and is given to no other; nil if there is none.
+func (a *assignment) take(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, key string) *corev1.PersistentVolume {
+	want := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	for _, pv := range a.unclaimed {
+		owner, taken := a.taken[pv.Name]
+		size := pv.Spec.Capacity[corev1.ResourceStorage]
+		if taken && owner != key || pv.Spec.StorageClassName != class.Name || size.Cmp(want) < 0 || !allOf(claim.Spec.AccessModes, pv.Spec.AccessModes) {
+			continue
+		}
+		if claim.Spec.Selector != nil || mode(claim.Spec.VolumeMode) != mode(pv.Spec.VolumeMode) {
+			continue
+		}
+		a.taken[pv.Name] = key
+		return pv
+	}
+	return nil
+}
+
+func mode(m *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
+	if m == nil {
+		return corev1.PersistentVolumeFilesystem
+	}
+	return *m
+}
+
+// allOf reports whether a volume offers every mode that is asked for.
+func allOf(asked, offered []corev1.PersistentVolumeAccessMode) bool {
+	return !slices.ContainsFunc(asked, func(m corev1.PersistentVolumeAccessMode) bool { return !slices.Contains(offered, m) })
+}

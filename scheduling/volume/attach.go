@@ -1,0 +1,58 @@
+package volume
+
+import (
+	"cmp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const attachPrefix = "attachable-volumes-csi-"
+
+// Unlimited is more volumes than any node will ever hold: the room of nodes that have no limit.
+const Unlimited int64 = 1 << 40
+
+// AttachLimit is the resource under which volumes of a CSI driver are counted: one for each volume of a pod. An instance
+// type that has it in its capacity holds no more; without it there is no limit.
+func AttachLimit(driver string) corev1.ResourceName {
+	return corev1.ResourceName(attachPrefix + driver)
+}
+
+// Driver is the CSI driver that a resource counts the volumes of; false for other resources.
+func Driver(name corev1.ResourceName) (string, bool) {
+	return strings.CutPrefix(string(name), attachPrefix)
+}
+
+// AttachRoom is how many more volumes of a driver a node can attach: its limit less the volumes that the pods running
+// there use, each counted once however many pods use it. It is [Unlimited] where the node has no limit for the driver,
+// and negative where more is attached than allowed.
+func (x *Index) AttachRoom(node, driver string, running []*corev1.Pod) int64 {
+	csi := x.nodes[node]
+	if csi == nil {
+		return Unlimited
+	}
+	for _, d := range csi.Spec.Drivers {
+		if d.Name == driver && d.Allocatable != nil && d.Allocatable.Count != nil {
+			return int64(*d.Allocatable.Count) - int64(x.attached(running, driver))
+		}
+	}
+	return Unlimited
+}
+
+// attached counts the volumes of a driver that the pods use, each once.
+func (x *Index) attached(running []*corev1.Pod, driver string) int {
+	seen := map[string]bool{}
+	for _, pod := range running {
+		for i := range pod.Spec.Volumes {
+			name := claimName(pod, &pod.Spec.Volumes[i])
+			claim := x.claims[pod.Namespace+"/"+name]
+			if name == "" || claim == nil {
+				continue
+			}
+			if x.driver(x.persistent[claim.Spec.VolumeName], claim) == driver {
+				seen[cmp.Or(claim.Spec.VolumeName, pod.Namespace+"/"+name)] = true
+			}
+		}
+	}
+	return len(seen)
+}

@@ -1,0 +1,136 @@
+package volume
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+)
+
+// Objects are what decides where pods with volumes can go, in any order. The zero value has none, so that every claim is
+// refused as missing.
+type Objects struct {
+	// Persistent are the persistent volumes, bound or not.
+	Persistent []*corev1.PersistentVolume
+	// Claims are the persistent volume claims of all namespaces.
+	Claims []*corev1.PersistentVolumeClaim
+	// Classes are the storage classes; the annotation storageclass.kubernetes.io/is-default-class makes one the default.
+	Classes []*storagev1.StorageClass
+	// CSINodes say how many volumes of each driver a node takes.
+	CSINodes []*storagev1.CSINode
+}
+
+// Index finds the objects that volumes refer to. It is immutable and safe for concurrent use; the zero value holds
+// nothing.
+type Index struct {
+	claims       map[string]*corev1.PersistentVolumeClaim // by namespace/name
+	persistent   map[string]*corev1.PersistentVolume
+	classes      map[string]*storagev1.StorageClass
+	defaultClass string
+	unclaimed    []*corev1.PersistentVolume // smallest first
+	nodes        map[string]*storagev1.CSINode
+}
+
+// NewIndex indexes the objects by name, and keeps pointers to them. Where several storage classes claim to be the
+// default, the first by name is. It costs O(objects), and sorts the volumes that no claim has.
+func NewIndex(o Objects) *Index {
+	x := &Index{
+		claims:     make(map[string]*corev1.PersistentVolumeClaim, len(o.Claims)),
+		persistent: make(map[string]*corev1.PersistentVolume, len(o.Persistent)),
+		classes:    make(map[string]*storagev1.StorageClass, len(o.Classes)),
+		nodes:      make(map[string]*storagev1.CSINode, len(o.CSINodes)),
+	}
+	for _, c := range o.Claims {
+		x.claims[c.Namespace+"/"+c.Name] = c
+	}
+	for _, pv := range o.Persistent {
+		x.persistent[pv.Name] = pv
+		if pv.Spec.ClaimRef == nil && (pv.Status.Phase == "" || pv.Status.Phase == corev1.VolumeAvailable) && pv.DeletionTimestamp == nil {
+			x.unclaimed = append(x.unclaimed, pv)
+		}
+	}
+	slices.SortFunc(x.unclaimed, func(a, b *corev1.PersistentVolume) int {
+		x, y := a.Spec.Capacity[corev1.ResourceStorage], b.Spec.Capacity[corev1.ResourceStorage]
+		return cmp.Or(x.Cmp(y), strings.Compare(a.Name, b.Name))
+	})
+	for _, c := range o.Classes {
+		x.classes[c.Name] = c
+		if c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" && (x.defaultClass == "" || c.Name < x.defaultClass) {
+			x.defaultClass = c.Name
+		}
+	}
+	for _, n := range o.CSINodes {
+		x.nodes[n.Name] = n
+	}
+	return x
+}
+
+// claimName is the claim behind a volume, empty if there is none; that of an ephemeral volume is named after the pod.
+func claimName(pod *corev1.Pod, v *corev1.Volume) string {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		return v.PersistentVolumeClaim.ClaimName
+	case v.Ephemeral != nil:
+		return pod.Name + "-" + v.Name
+	}
+	return ""
+}
+
+// claimOf is the claim of that name, made up from the template of an ephemeral volume where it does not exist yet; nil
+// if there is none.
+func (x *Index) claimOf(pod *corev1.Pod, v *corev1.Volume, name string) *corev1.PersistentVolumeClaim {
+	claim := x.claims[pod.Namespace+"/"+name]
+	if claim == nil && v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
+		claim = &corev1.PersistentVolumeClaim{Spec: v.Ephemeral.VolumeClaimTemplate.Spec}
+		claim.Namespace, claim.Name = pod.Namespace, name
+	}
+	return claim
+}
+
+// storageClass is the class that a claim names, or the default class; nil if there is neither.
+func (x *Index) storageClass(claim *corev1.PersistentVolumeClaim) *storagev1.StorageClass {
+	name := x.defaultClass
+	if claim.Spec.StorageClassName != nil {
+		name = *claim.Spec.StorageClassName
+	}
+	return x.classes[name]
+}
+
+const (
+	noProvisioner = "kubernetes.io/no-provisioner"
+	ebsDriver     = "ebs.csi.aws.com"
+)
+
+// driver is the CSI driver that attaches a claim's volume; pv is nil where the volume is yet to be made. It is empty
+// where nothing is attached, or nobody counts it.
+func (x *Index) driver(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
+	switch {
+	case pv != nil && pv.Spec.CSI != nil:
+		return pv.Spec.CSI.Driver
+	case pv != nil && pv.Spec.AWSElasticBlockStore != nil:
+		return ebsDriver
+	case pv != nil:
+		return ""
+	}
+	if class := x.storageClass(claim); class != nil {
+		return migrated(class.Provisioner)
+	}
+	return ""
+}
+
+// migrated is the CSI driver that serves a provisioner of the days before CSI.
+func migrated(provisioner string) string {
+	switch provisioner {
+	case "kubernetes.io/aws-ebs":
+		return ebsDriver
+	case "kubernetes.io/gce-pd":
+		return "pd.csi.storage.gke.io"
+	case "kubernetes.io/azure-disk":
+		return "disk.csi.azure.com"
+	case noProvisioner:
+		return ""
+	}
+	return provisioner
+}
