@@ -1,0 +1,72 @@
+package cloudprovider
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Candidate is one offering of one instance type.
+type Candidate struct {
+	// Type is the name of an instance type of the catalogue.
+	Type string
+	// Offering are the requirements of one of its offerings, as the catalogue has them.
+	Offering requirements.Set
+}
+
+// String is "type (offering)".
+func (c Candidate) String() string { return fmt.Sprintf("%s (%s)", c.Type, c.Offering) }
+
+// CandidatesOf finds all available offerings that a claim with these requirements and requests may be given, cheapest
+// first; equal prices by type and offering. Keys of open are labels that nodes may still be given, as in
+// instancetypes.Compatible. A new slice, nil if there is none.
+func CandidatesOf(types []instancetypes.InstanceType, ask requirements.Set, requests corev1.ResourceList, open requirements.Keys) []Candidate {
+	type priced struct {
+		Candidate
+		price float64
+		key   string
+	}
+	var all []priced
+	for _, t := range instancetypes.Compatible(instancetypes.Fitting(types, requests), ask, open) {
+		for _, o := range t.Offerings {
+			if !o.Available || !ask.Compatible(nodeOf(t, o.Requirements), open) {
+				continue
+			}
+			c := Candidate{Type: t.Name, Offering: o.Requirements}
+			all = append(all, priced{c, o.Price, c.String()})
+		}
+	}
+	slices.SortFunc(all, func(a, b priced) int {
+		return cmp.Or(cmp.Compare(a.price, b.price), strings.Compare(a.key, b.key))
+	})
+	// Two offerings may differ by their commitment only, which no cloud is told.
+	seen := map[string]bool{}
+	var candidates []Candidate
+	for _, p := range all {
+		if !seen[p.key] {
+			seen[p.key] = true
+			candidates = append(candidates, p.Candidate)
+		}
+	}
+	return candidates
+}
+
+// nodeOf is what is known of a node that is bought by an offering: the offering decides the keys that it mentions, the type
+// all others. The two never contradict each other in a catalogue that is valid.
+func nodeOf(t instancetypes.InstanceType, offering requirements.Set) requirements.Set {
+	var keys []string
+	for r := range offering.All() {
+		keys = append(keys, r.Key())
+	}
+	node, err := t.Requirements.Without(requirements.KeysOf(keys...)).Intersect(offering)
+	if err != nil {
+		return requirements.Impossible()
+	}
+	return node
+}

@@ -1,0 +1,100 @@
+// Package cloudprovider is the interface to a cloud: it says how nodes are bought and given back, and what everybody who
+// implements it owes to everybody who calls it. It is the only package that describes side effects.
+//
+// A provider implements [Provider], six interfaces of one method each. Callers ask for the ones that they need. What only
+// some clouds can do is in interfaces of its own, found by type assertion: [BatchCreator], [RepairAdviser],
+// [RegistrationHook], and interruption.Source. Package cloudtest checks an implementation against the obligations below,
+// memcloud is an implementation in memory, and examples/newprovider is the smallest one, to copy. What callers make of a
+// provider's answers is in two packages of pure functions: availability remembers what was refused, lifecycle decides which
+// instances belong to nobody.
+//
+// # The life of an instance
+//
+// A caller writes a [NodeClaim] down, with a token that was never used before, and calls Create with it until the answer
+// is known: an [Instance], or an error that says that there is none. The same token leads to the same instance, so a
+// caller that lost the answer, or was restarted, asks again with the same claim. To give an instance back it calls Delete
+// until the answer is [ErrNotFound]. What nobody claims any more is found by List.
+//
+// # Obligations
+//
+// Every implementation keeps all of these; the kit cites them word for word.
+//
+// The catalogue:
+//
+//   - InstanceTypes lists every type, also those of which nothing is available now.
+//   - The catalogue is valid: names are unique, prices are finite and not negative, allocatable never exceeds capacity.
+//   - Every offering names exactly one zone and exactly one capacity type.
+//   - InstanceTypes gives the same answer, in the same order, as long as nothing has changed.
+//   - An offering that was unavailable becomes available again by itself once there is capacity.
+//
+// Create:
+//
+//   - Create launches one of the candidates of the claim and nothing else.
+//   - Create with a token that was used before returns the instance that was made then and makes no second one.
+//   - Concurrent calls of Create with one token make one instance.
+//   - Create with the token of another claim fails with ErrInvalidSpec.
+//   - Create with the token of an instance that was deleted fails with ErrNotFound and makes none.
+//   - Create refuses a claim that is not valid, or that has a candidate which is not in the catalogue, with ErrInvalidSpec.
+//   - Create fails with ErrInsufficientCapacity only if every candidate was refused, and names each of them.
+//   - Create fails with ErrQuota if a quota refused every candidate, and says which quota and what it blocks.
+//   - Create that succeeds on a later candidate reports the ones that were refused before it.
+//   - Create that fails with an error of the closed list has made no instance and has not used up the token.
+//   - The labels of an instance satisfy its claim: its requirements, its labels, the type and the offering.
+//   - The resources of an instance are those that the catalogue promised for its type.
+//
+// Get and List:
+//
+//   - Get returns what Create returned: the same id, type, labels, claim, pool and token.
+//   - Get fails with ErrNotFound for an id that does not exist.
+//   - List returns every instance that Create made and that still exists, each once, however many there are.
+//   - List returns only instances that Create made, and each with its claim, pool and token.
+//   - List that could not read everything fails; a part is never passed off as the whole.
+//
+// Delete:
+//
+//   - Delete ends an instance: in time Get and Delete fail with ErrNotFound, and List leaves it out.
+//   - Delete can be repeated: until the instance is gone it succeeds, and afterwards it fails with ErrNotFound.
+//   - Delete fails with ErrNotFound for an id that does not exist.
+//   - Delete knows every instance that Create has returned, at once.
+//   - Delete touches no other instance.
+//
+// Drift:
+//
+//   - Drifted reports nothing for an instance that was just made and fails with ErrNotFound for an id that does not exist.
+//
+// All methods:
+//
+//   - A call whose context is done fails with the error of the context, and Create then makes no instance.
+//   - Every failure that the cloud reports is one of the closed list of errors, and exactly one.
+//   - All methods may be called concurrently.
+//   - Arguments are left as they are.
+//   - Results belong to the caller, who may change them without any effect on later results.
+//
+// The optional interfaces:
+//
+//   - CreateMany returns one result for each claim, in the order of the claims, and one failure does not spoil the rest.
+//   - RepairPolicies name a condition, a status and a toleration that is not negative, each pair of condition and status once.
+//   - Interruptions delivers every event at least once, again until its cursor is passed back, and then no more.
+//
+// # Consistency
+//
+// Clouds need time to tell all their machines what happened. Get and List may lag behind Create and Delete: for a while
+// they may not know a new instance, or still know an old one. They must not invent instances, and the lag has a bound,
+// which the provider's documentation states; callers wait that long before they believe that something is gone
+// (lifecycle.Timeouts). Two things may never lag: Create must know its tokens, and Delete must know what Create returned.
+// A token is remembered for at least one day after the instance was deleted, longer than anybody retries.
+//
+// # Errors
+//
+// The sentinels are a closed list. A provider returns an [*Error] with one of them as its code, the detail that the code
+// calls for, and the cloud's own error wrapped. [Advise] is the table that says what a caller may do about each code. An
+// error outside of the list means that the outcome is unknown: a lost connection, a context that was cancelled in
+// mid-call. A caller then asks again with the same token. A provider never turns such an error into one of the list.
+//
+// # Retries, time and contexts
+//
+// A provider does not retry for long: a call that cannot be answered within a couple of seconds beyond the cloud's own
+// latency returns [ErrThrottled] or [ErrNotReady], because the caller knows what else could be done meanwhile. A provider
+// does not remember for its callers what was unavailable; it returns refusals as data. It watches its context in every
+// wait, logs nothing, and starts no goroutine that outlives the call.
+package cloudprovider

@@ -1,0 +1,114 @@
+package cloudprovider
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// NodeClaim is what is asked for: one node. It is a plain struct, read-only for whoever gets it; the zero value is not
+// valid, for it has no name, no token and no candidates.
+type NodeClaim struct {
+	// Name identifies the claim for people and in the cloud's own tags. It may be used again after the claim is gone.
+	Name string
+	// Token makes Create idempotent. It is never used for another claim, nor for a second try after the first instance
+	// was deleted.
+	Token string
+	// Pool is the node pool's name, empty for a claim that belongs to none.
+	Pool string
+	// NodeClass names the cloud's own settings; zero = the provider's defaults.
+	NodeClass nodepool.NodeClassRef
+	// Requirements are what the node's labels must satisfy.
+	Requirements requirements.Set
+	// Requests are what the pods need that the claim was made for, daemons included. The candidates were chosen to hold
+	// them; providers need them only for bookkeeping of their own.
+	Requests corev1.ResourceList
+	// Candidates are the offerings that will do, in order of preference; at least one. A cloud that knows more about its
+	// capacity may prefer another of them.
+	Candidates []Candidate
+	// Labels are put on the node in addition to those of its type and offering.
+	Labels map[string]string
+	// Taints are put on the node; StartupTaints as well, until somebody takes them off.
+	Taints, StartupTaints []corev1.Taint
+}
+
+// InvalidError is a fault in a claim. Path leads from the claim to the fault: "candidates[2].type".
+type InvalidError struct {
+	Path   string
+	Detail string
+}
+
+// Error is "cloudprovider: path: detail".
+func (e *InvalidError) Error() string { return "cloudprovider: " + e.Path + ": " + e.Detail }
+
+// Validate checks what can be checked without a cloud. The error joins one [*InvalidError] for each fault.
+func (c NodeClaim) Validate() error {
+	var errs []error
+	fault := func(path, format string, args ...any) {
+		errs = append(errs, &InvalidError{Path: path, Detail: fmt.Sprintf(format, args...)})
+	}
+	if c.Name == "" {
+		fault("name", "required")
+	}
+	if c.Token == "" {
+		fault("token", "required; one that was never used before, and the same for every retry")
+	}
+	if c.Requirements.IsImpossible() {
+		fault("requirements", "no node satisfies them")
+	}
+	if len(c.Candidates) == 0 {
+		fault("candidates", "at least one is required; CandidatesOf finds them in a catalogue")
+	}
+	seen := map[string]int{}
+	for i, cand := range c.Candidates {
+		path := fmt.Sprintf("candidates[%d]", i)
+		if cand.Type == "" {
+			fault(path+".type", "required")
+		}
+		if cand.Offering.IsImpossible() {
+			fault(path+".offering", "no node satisfies it")
+		}
+		key := cand.String()
+		if first, ok := seen[key]; ok {
+			fault(path, "the same as candidates[%d]", first)
+		} else {
+			seen[key] = i
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.Labels)) {
+		value := c.Labels[key]
+		if r := c.Requirements.Get(key); !c.Requirements.IsImpossible() && !r.Contains(value) {
+			fault(fmt.Sprintf("labels[%q]", key), "%q contradicts the requirement %s", value, r)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Equal reports whether both ask for the same: names, tokens, candidates in their order, and all else that a provider
+// acts on. It tells a retry from a token that is used twice.
+func (c NodeClaim) Equal(o NodeClaim) bool {
+	return c.Name == o.Name && c.Token == o.Token && c.Pool == o.Pool && c.NodeClass == o.NodeClass &&
+		c.Requirements.Equal(o.Requirements) &&
+		maps.EqualFunc(c.Requests, o.Requests, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }) &&
+		slices.EqualFunc(c.Candidates, o.Candidates, func(a, b Candidate) bool { return a.Type == b.Type && a.Offering.Equal(b.Offering) }) &&
+		maps.Equal(c.Labels, o.Labels) &&
+		slices.EqualFunc(c.Taints, o.Taints, equalTaints) && slices.EqualFunc(c.StartupTaints, o.StartupTaints, equalTaints)
+}
+
+// Clone shares nothing with c that can be changed.
+func (c NodeClaim) Clone() NodeClaim {
+	c.Requests, c.Labels = c.Requests.DeepCopy(), maps.Clone(c.Labels)
+	c.Candidates, c.Taints, c.StartupTaints = slices.Clone(c.Candidates), slices.Clone(c.Taints), slices.Clone(c.StartupTaints)
+	return c
+}
+
+func equalTaints(a, b corev1.Taint) bool {
+	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
+}
