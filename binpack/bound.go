@@ -144,19 +144,8 @@ func (in *Instance) coverageBound(l Layout) Bound {
 		prices = append(prices, float64(in.minPrice[t]))
 	}
 	value := coverageDuals(rows, prices, demand)
-	// Floating point may leave a type worth slightly more than its price: shrink all values until none is.
-	shrink := 1.0
-	for i, row := range rows {
-		sum := 0.0
-		for r := range row {
-			sum += row[r] * value[r]
-		}
-		if sum > prices[i] {
-			shrink = min(shrink, prices[i]/sum)
-		}
-	}
 	for r := range value {
-		out.Value[r] = max(0, value[r]*shrink*(1-1e-12))
+		out.Value[r] = value[r] * (1 - 1e-12) // rounding may leave a type worth a little more than its price
 	}
 	out.Price = in.proved(net, out.Value)
 	return out

@@ -9,6 +9,7 @@ import (
 // worth when capacity can be bought in any fraction. Rows are many and resources few, so it works on the dual of this,
 // min price.x with rows covering the demand, by a revised simplex whose basis is resources x resources; its multipliers
 // are y. Demand that is not positive needs no cover. The result is only near-exact: callers round it to a certificate.
+// The method is the textbook's (G. B. Dantzig); ties follow R. G. Bland's rule of the least index.
 func coverageDuals(rows [][]float64, prices, demand []float64) []float64 {
 	y := make([]float64, len(demand))
 	var dims []int
@@ -35,13 +36,50 @@ func coverageDuals(rows [][]float64, prices, demand []float64) []float64 {
 	for i, r := range dims {
 		y[r] = max(0, s.y[i]) / s.scale[i]
 	}
-	return y
+	best := shrunk(rows, prices, y)
+	// Where entries differ by more than a float's digits, a single resource may prove more than the simplex has found.
+	for _, r := range dims {
+		alone := make([]float64, len(demand))
+		alone[r] = math.Inf(1)
+		for i, row := range rows {
+			if row[r] > 0 {
+				alone[r] = min(alone[r], prices[i]/row[r])
+			}
+		}
+		if dot(demand, alone) > dot(demand, best) {
+			best = alone
+		}
+	}
+	return best
+}
+
+// shrunk multiplies the values so that no type is worth more than its price.
+func shrunk(rows [][]float64, prices, y []float64) []float64 {
+	factor := 1.0
+	for i, row := range rows {
+		if worth := dot(row, y); worth > prices[i] {
+			factor = min(factor, prices[i]/worth)
+		}
+	}
+	out := slices.Clone(y)
+	for r := range out {
+		out[r] *= factor
+	}
+	return out
+}
+
+func dot(a, b []float64) float64 {
+	sum := 0.0
+	for i := range a {
+		sum += a[i] * b[i]
+	}
+	return sum
 }
 
 // cover is the state of the simplex: columns are types (0..n-1), then surplus, then artificial columns.
 type cover struct {
-	// rows are by type, scaled so that demand is 1 in every dimension and the largest entry of each type is 1; its price
-	// goes with it. Thresholds then mean the same for a problem of one bin and of a billion.
+	// rows are by type, scaled so that the largest entry of each dimension is 1, then of each type; the type's price
+	// goes with it. Thresholds then mean the same for cores and bytes, for one bin and for a billion.
 	rows    [][]float64
 	prices  []float64
 	scale   []float64
@@ -58,13 +96,22 @@ type cover struct {
 func newCover(rows [][]float64, prices, demand []float64, dims []int) *cover {
 	s := &cover{prices: slices.Clone(prices), m: len(dims), n: len(rows)}
 	s.rows = make([][]float64, len(rows))
-	for _, r := range dims {
-		s.scale = append(s.scale, demand[r])
+	s.x = make([]float64, s.m)
+	for k, r := range dims {
+		most := 0.0
+		for _, row := range rows {
+			most = max(most, row[r])
+		}
+		s.scale = append(s.scale, most)
+		s.x[k] = demand[r] / most
+	}
+	for k, most := 0, slices.Max(s.x); k < s.m; k++ { // how often all of it is asked changes no value
+		s.x[k] /= most
 	}
 	for i, row := range rows {
 		s.rows[i] = make([]float64, s.m)
 		for k, r := range dims {
-			s.rows[i][k] = row[r] / demand[r]
+			s.rows[i][k] = row[r] / s.scale[k]
 		}
 		if most := slices.Max(s.rows[i]); most > 0 {
 			for k := range s.m {
@@ -83,12 +130,10 @@ func newCover(rows [][]float64, prices, demand []float64, dims []int) *cover {
 		s.big = append(s.big, 2*most+1)
 	}
 	s.inverse = make([][]float64, s.m)
-	s.x = make([]float64, s.m)
 	s.y = make([]float64, s.m)
 	for i := range s.m {
 		s.inverse[i] = make([]float64, s.m)
 		s.inverse[i][i] = 1
-		s.x[i] = 1
 		s.basis = append(s.basis, s.n+s.m+i)
 	}
 	return s
@@ -127,7 +172,7 @@ func (s *cover) step() bool {
 	}
 	if enter < 0 {
 		for k := range s.m { // a surplus column is minus one unit of cover
-			if -s.y[k] > 1e-9 {
+			if -s.y[k] > 1e-10*s.big[k] {
 				enter = s.n + k
 				break
 			}
@@ -145,7 +190,7 @@ func (s *cover) step() bool {
 	leave, ratio := -1, math.Inf(1)
 	for i := range s.m {
 		if dir[i] > 1e-11 {
-			if q := s.x[i] / dir[i]; q < ratio-1e-15 || (q <= ratio && leave >= 0 && s.basis[i] < s.basis[leave]) {
+			if q := s.x[i] / dir[i]; q < ratio*(1-1e-12) || (q <= ratio && leave >= 0 && s.basis[i] < s.basis[leave]) {
 				leave, ratio = i, q
 			}
 		}

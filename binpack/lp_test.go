@@ -48,6 +48,44 @@ func dual(rows [][]float64, prices, demand, y []float64) (value, excess float64)
 	return value, excess
 }
 
+// unit is the grain of a resource: memory is counted in bytes, cores are not.
+func unit(r int) float64 { return []float64{1, 1 << 30, 1, 1 << 20, 1000}[r] }
+
+// Where one type sells bytes and another tebibytes, digits run out; what comes out must still be a proof, and no worse
+// than that of the best resource by itself.
+func TestCoverageDualsOfIllMatchedTypes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	for range rounds(300, 20_000) {
+		m, n := 1+rng.IntN(4), 1+rng.IntN(20)
+		rows, prices, demand := make([][]float64, n), make([]float64, n), make([]float64, m)
+		for i := range rows {
+			rows[i] = make([]float64, m)
+			for r := range rows[i] {
+				rows[i][r] = float64(rng.Int64N(1<<62) >> rng.IntN(62))
+			}
+			prices[i] = float64(rng.Int64N(1<<62) >> rng.IntN(62))
+		}
+		for r := range demand {
+			demand[r] = float64(rng.Int64N(1<<62) >> rng.IntN(62))
+		}
+		y := binpack.CoverageDuals(rows, prices, demand)
+		got, _ := dual(rows, prices, demand, y)
+		for i, row := range rows {
+			worth, _ := dual(nil, nil, row, y)
+			require.LessOrEqual(t, worth, prices[i]*(1+1e-12))
+		}
+		for r, d := range demand {
+			alone := -1.0
+			for i, row := range rows {
+				if row[r] > 0 && (alone < 0 || prices[i]/row[r] < alone) {
+					alone = prices[i] / row[r]
+				}
+			}
+			require.GreaterOrEqual(t, got*(1+1e-12), alone*d)
+		}
+	}
+}
+
 func TestCoverageDualsAgainstAnotherSolver(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for round := range rounds(300, 5_000) {
@@ -56,17 +94,14 @@ func TestCoverageDualsAgainstAnotherSolver(t *testing.T) {
 		for i := range rows {
 			rows[i] = make([]float64, m)
 			for r := range rows[i] {
-				rows[i][r] = float64(rng.IntN(64))
-				if r > 0 && rng.IntN(3) == 0 {
-					rows[i][r] *= 1 << 30 // memory is counted in bytes, cores are not
-				}
+				rows[i][r] = float64(rng.IntN(64)) * unit(r)
 			}
 			rows[i][0]++ // some cover for the first resource
 			prices[i] = float64(1 + rng.IntN(1_000_000))
 		}
 		for r := range demand {
-			demand[r] = float64(1+rng.IntN(1000)) * float64(1+rng.IntN(1<<20))
-			rows[r%n][r] += 1 // and for every other
+			demand[r] = float64(1+rng.IntN(1000)) * float64(1+rng.IntN(1<<20)) * unit(r)
+			rows[r%n][r] += unit(r) // and for every other
 		}
 		if m > n {
 			continue
@@ -74,7 +109,7 @@ func TestCoverageDualsAgainstAnotherSolver(t *testing.T) {
 		y := binpack.CoverageDuals(rows, prices, demand)
 		got, excess := dual(rows, prices, demand, y)
 		want := covering(t, rows, prices, demand)
-		require.LessOrEqual(t, excess, 1e-6, "round %d: a type is worth more than its price", round)
+		require.LessOrEqual(t, excess, 1e-6, "round %d: a type is worth more than its price: %d types, %d resources, want %.12g got %.12g", round, n, m, covering(t, rows, prices, demand), got)
 		require.InEpsilon(t, want, got, 1e-6, "round %d: %d types, %d resources: want %.12g got %.12g excess %g", round, n, m, want, got, excess)
 		for _, v := range y {
 			require.GreaterOrEqual(t, v, 0.0)
