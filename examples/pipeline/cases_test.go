@@ -1,0 +1,286 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/instancetypes"
+)
+
+// catalogue has one offering a line: type, cpu, zone, capacity type, price. Memory is four GiB a CPU.
+func catalogue(t *testing.T, offers ...string) *pipeline.Market {
+	t.Helper()
+	var names []string
+	cpu, offerings := map[string]string{}, map[string][]string{}
+	for _, o := range offers {
+		f := strings.Fields(o)
+		require.Len(t, f, 5, o)
+		if _, ok := cpu[f[0]]; !ok {
+			names = append(names, f[0])
+		}
+		cpu[f[0]] = f[1]
+		offerings[f[0]] = append(offerings[f[0]], fmt.Sprintf(`{"Price":%s,"Available":true,"Requirements":[
+			{"key":"topology.kubernetes.io/zone","operator":"In","values":[%q]},{"key":"karpenter.sh/capacity-type","operator":"In","values":[%q]}]}`, f[4], f[2], f[3]))
+	}
+	var types []string
+	for _, n := range names {
+		types = append(types, fmt.Sprintf(`{"name":%q,"architecture":"amd64","operatingSystems":["linux"],
+			"resources":{"cpu":%q,"memory":"64Gi","pods":"100"},"offerings":[%s]}`, n, cpu[n], strings.Join(offerings[n], ",")))
+	}
+	m, err := pipeline.KWOKMarket("test", []byte("["+strings.Join(types, ",")+"]"))
+	require.NoError(t, err)
+	return m
+}
+
+// plan reads manifests and packs them.
+func plan(t *testing.T, market *pipeline.Market, text string) *pipeline.Packed {
+	t.Helper()
+	m, err := manifests.Parse([]manifests.File{{Name: "test.yaml", Data: []byte(text)}}, nil)
+	require.NoError(t, err)
+	s, _, err := pipeline.Snapshot(m, market)
+	require.NoError(t, err)
+	packed, err := pipeline.Run(s, nil, nil)
+	require.NoError(t, err)
+	require.NoError(t, packed.Instance.Check(packed.Plan.Layout))
+	require.NoError(t, packed.Instance.VerifyBound(packed.Plan))
+	return packed
+}
+
+const anyPool = `
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec: {template: {spec: {nodeClassRef: {group: g.example.com, kind: C, name: c}, requirements: []}}}
+---
+`
+
+func deployment(name string, replicas int, spec string) string {
+	return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %s}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: %s}}
+  template:
+    metadata: {labels: {app: %s}}
+    spec:
+%s
+---
+`, name, replicas, name, name, indent(spec))
+}
+
+func indent(s string) string {
+	return "      " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n      ")
+}
+
+func container(cpu string) string {
+	return fmt.Sprintf("containers: [{name: main, image: i, resources: {requests: {cpu: %s}}}]\n", cpu)
+}
+
+func spreadBy(app string, keys ...string) string {
+	out := "topologySpreadConstraints:\n"
+	for _, k := range keys {
+		out += fmt.Sprintf("- {maxSkew: 1, topologyKey: %s, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: %s}}}\n", k, app)
+	}
+	return out
+}
+
+const (
+	zoneKey     = corev1.LabelTopologyZone
+	capacityKey = instancetypes.LabelCapacityType
+)
+
+// count is how many pods whose names start with the prefix stand at each value of a label.
+func count(t *testing.T, p *pipeline.Packed, prefix, key string) map[string]int {
+	t.Helper()
+	nodes, err := p.NewNodes()
+	require.NoError(t, err)
+	out := map[string]int{}
+	for _, n := range nodes {
+		for _, pod := range n.Pods {
+			if strings.HasPrefix(pod.Name, prefix) {
+				out[n.Labels[key]]++
+			}
+		}
+	}
+	return out
+}
+
+func TestSpreadOverTwoKeysWithOneCombinationMissing(t *testing.T) {
+	market := catalogue(t, "a.4 4 zone-a on-demand 0.2", "a.4 4 zone-a spot 0.1", "a.4 4 zone-b on-demand 0.2", "a.4 4 zone-b spot 0.1", "a.4 4 zone-c on-demand 0.2")
+	p := plan(t, market, anyPool+deployment("web", 18, spreadBy("web", zoneKey, capacityKey)+container("1")))
+	assert.Empty(t, p.Result.Unplaced)
+	assert.Equal(t, map[string]int{"zone-a": 6, "zone-b": 6, "zone-c": 6}, count(t, p, "web", zoneKey))
+	assert.Equal(t, map[string]int{"on-demand": 9, "spot": 9}, count(t, p, "web", capacityKey))
+}
+
+func TestAZoneThatOnlySmallTypesOffer(t *testing.T) {
+	market := catalogue(t, "small 1 zone-c on-demand 0.01", "a.8 8 zone-a on-demand 0.4", "a.8 8 zone-b on-demand 0.4")
+	text := anyPool + deployment("web", 12, spreadBy("web", zoneKey)+container("2"))
+	assert.Empty(t, plan(t, market, text).Result.Unplaced)
+	// Pods that could go there are kept out, for a node in the zone would make it count.
+	p := plan(t, market, text+deployment("tiny", 5, container("100m")))
+	assert.Empty(t, p.Result.Unplaced)
+	assert.NotContains(t, count(t, p, "tiny", zoneKey), "zone-c")
+}
+
+func TestAZoneThatOnlyATaintedPoolOffers(t *testing.T) {
+	market := catalogue(t, "a.8 8 zone-c on-demand 0.4", "b.8 8 zone-a on-demand 0.4", "b.8 8 zone-b on-demand 0.4")
+	pools := `
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: tainted}
+spec: {template: {spec: {nodeClassRef: {group: g.example.com, kind: C, name: c}, taints: [{key: batch, effect: NoSchedule}], requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [a.8]}]}}}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec: {template: {spec: {nodeClassRef: {group: g.example.com, kind: C, name: c}, requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [b.8]}]}}}
+---
+`
+	assert.Empty(t, plan(t, market, pools+deployment("web", 12, spreadBy("web", zoneKey)+container("2"))).Result.Unplaced)
+}
+
+func affinity(kind, app, key string) string {
+	return fmt.Sprintf("affinity: {%s: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: %s, labelSelector: {matchLabels: {app: %s}}}]}}\n", kind, key, app)
+}
+
+var twoZones = []string{"a.4 4 zone-a on-demand 0.2", "a.4 4 zone-b on-demand 0.2"}
+
+func TestAffinityInEitherOrder(t *testing.T) {
+	for _, names := range [][2]string{{"cache", "web"}, {"web", "cache"}} {
+		p := plan(t, catalogue(t, twoZones...), anyPool+
+			deployment(names[0], 3, affinity("podAffinity", names[1], zoneKey)+container("1"))+
+			deployment(names[1], 2, `nodeSelector: {topology.kubernetes.io/zone: zone-b}`+"\n"+container("1")))
+		assert.Empty(t, p.Result.Unplaced)
+		assert.Equal(t, map[string]int{"zone-b": 3}, count(t, p, names[0], zoneKey))
+	}
+}
+
+// What others can only follow in one zone goes there, though nothing asks it to.
+func TestTargetsGoWhereTheirFollowersCan(t *testing.T) {
+	p := plan(t, catalogue(t, twoZones...), anyPool+deployment("target", 1, container("1"))+
+		deployment("follower", 2, "nodeSelector: {topology.kubernetes.io/zone: zone-b}\n"+affinity("podAffinity", "target", zoneKey)+container("500m")))
+	assert.Empty(t, p.Result.Unplaced)
+	assert.Equal(t, map[string]int{"zone-b": 1}, count(t, p, "target", zoneKey))
+}
+
+func TestAntiAffinityBothWays(t *testing.T) {
+	p := plan(t, catalogue(t, twoZones...), anyPool+deployment("loud", 1, affinity("podAntiAffinity", "quiet", zoneKey)+container("2"))+deployment("quiet", 4, container("1")))
+	assert.Empty(t, p.Result.Unplaced)
+	loud, quiet := count(t, p, "loud", zoneKey), count(t, p, "quiet", zoneKey)
+	for zone := range loud {
+		assert.NotContains(t, quiet, zone)
+	}
+	// By hostname it holds for each node, in both directions.
+	p = plan(t, catalogue(t, twoZones...), anyPool+deployment("loud", 1, affinity("podAntiAffinity", "quiet", corev1.LabelHostname)+container("1"))+deployment("quiet", 3, container("1")))
+	assert.Empty(t, p.Result.Unplaced)
+	require.Len(t, p.Result.Bins, 2)
+}
+
+func TestAGroupThatMustShareANode(t *testing.T) {
+	together := affinity("podAffinity", "web", corev1.LabelHostname)
+	p := plan(t, catalogue(t, "a.4 4 zone-a on-demand 0.2", "a.8 8 zone-a on-demand 0.5"), anyPool+deployment("web", 6, together+container("1")))
+	assert.Empty(t, p.Result.Unplaced)
+	require.Len(t, p.Result.Bins, 1, "two small nodes would be cheaper, and wrong")
+	// A group that outgrows the largest node: as many as fit, and the others are refused.
+	p = plan(t, catalogue(t, "a.8 8 zone-a on-demand 0.5"), anyPool+deployment("web", 10, together+container("1")))
+	require.Len(t, p.Result.Unplaced, 1)
+	assert.Len(t, p.Result.Unplaced[0].Pods, 2)
+	require.Len(t, p.Result.Bins, 1)
+}
+
+func TestFollowersShareTheNodesOfWhatTheyFollow(t *testing.T) {
+	p := plan(t, catalogue(t, "a.4 4 zone-a on-demand 0.2"), anyPool+deployment("main", 2, affinity("podAntiAffinity", "main", corev1.LabelHostname)+container("2"))+
+		deployment("helper", 4, affinity("podAffinity", "main", corev1.LabelHostname)+container("900m")))
+	assert.Empty(t, p.Result.Unplaced)
+	require.Len(t, p.Result.Bins, 2)
+	for _, b := range p.Result.Bins {
+		assert.Len(t, b.Pods, 3)
+	}
+}
+
+func TestHostPortsAreOneANode(t *testing.T) {
+	port := "containers: [{name: main, image: i, ports: [{containerPort: 80, hostPort: 8080}], resources: {requests: {cpu: 100m}}}]"
+	p := plan(t, catalogue(t, "a.4 4 zone-a on-demand 0.2"), anyPool+deployment("web", 3, port))
+	assert.Empty(t, p.Result.Unplaced)
+	assert.Len(t, p.Result.Bins, 3)
+	// Addresses of their own do not meet; the wildcard meets all of them.
+	on := func(ip string) string { return strings.ReplaceAll(port, "hostPort", "hostIP: "+ip+", hostPort") }
+	p = plan(t, catalogue(t, "a.4 4 zone-a on-demand 0.2"), anyPool+deployment("a", 1, on("10.0.0.1"))+deployment("b", 1, on("10.0.0.2"))+deployment("c", 1, on("0.0.0.0")))
+	assert.Len(t, p.Result.Bins, 2)
+}
+
+func TestPreferencesAreKeptWhilePossible(t *testing.T) {
+	prefer := `affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [
+  {weight: 10, preference: {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [zone-b]}]}},
+  {weight: 90, preference: {matchExpressions: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]}]}}]}}
+`
+	offers := []string{"a.4 4 zone-a on-demand 0.2", "a.4 4 zone-a spot 0.1", "a.4 4 zone-b on-demand 0.2"}
+	p := plan(t, catalogue(t, offers...), anyPool+deployment("web", 1, prefer+container("1")))
+	assert.Equal(t, map[string]int{"spot": 1}, count(t, p, "web", capacityKey), "the lighter one was given up, as both together cannot be had")
+	gone, kept := p.GivenUp(p.Result.Order[0])
+	require.Len(t, gone, 1)
+	assert.Equal(t, "topology.kubernetes.io/zone in (zone-b)", gone[0].Text)
+	require.Len(t, kept, 1)
+	p = plan(t, catalogue(t, append(offers, "a.4 4 zone-b spot 0.15")...), anyPool+deployment("web", 1, prefer+container("1")))
+	assert.Equal(t, map[string]int{"zone-b": 1}, count(t, p, "web", zoneKey))
+}
+
+// The plan does not depend on the order of anything that is read.
+func TestTheOrderOfInputDoesNotMatter(t *testing.T) {
+	docs := []string{anyPool, deployment("web", 6, spreadBy("web", zoneKey)+container("1")), deployment("cache", 2, affinity("podAffinity", "web", zoneKey)+container("500m")), deployment("batch", 9, container("300m"))}
+	describe := func(p *pipeline.Packed) string {
+		nodes, err := p.NewNodes()
+		require.NoError(t, err)
+		text := ""
+		for _, n := range nodes {
+			text += n.Name + " " + n.InstanceType.Name + " " + n.Zone
+			for _, pod := range n.Pods {
+				text += " " + pod.Name
+			}
+			text += "\n"
+		}
+		for _, pod := range p.Result.Order {
+			text += pod.Name + " "
+		}
+		return text
+	}
+	want := describe(plan(t, catalogue(t, twoZones...), strings.Join(docs, "")))
+	slices.Reverse(docs)
+	assert.Equal(t, want, describe(plan(t, catalogue(t, twoZones...), strings.Join(docs, ""))))
+}
+
+func TestFixesAreVerified(t *testing.T) {
+	market := catalogue(t, "a.4 4 zone-a on-demand 0.2", "gpu.8 8 zone-a on-demand 2")
+	cases := map[string]struct{ text, want string }{
+		"a taint":   {strings.ReplaceAll(anyPool, "requirements: []", "taints: [{key: batch, effect: NoSchedule}], requirements: []") + deployment("web", 1, container("1")), `would fit if it tolerated batch:NoSchedule of pool "default"`},
+		"too large": {anyPool + deployment("web", 1, container("9")), "would fit if it asked no more than 8 cpu, as gpu.8 has"},
+		"shut out":  {strings.ReplaceAll(anyPool, "requirements: []", "requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [a.4]}]") + deployment("web", 1, container("6")), `would fit if pool "default" allowed node.kubernetes.io/instance-type gpu.8 (as gpu.8 has)`},
+		"a limit":   {strings.ReplaceAll(anyPool, "spec: {template", "spec: {limits: {cpu: 4}, template") + deployment("web", 2, container("3")), `would fit if pool "default" had a limit of 8 cpu`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := plan(t, market, c.text)
+			require.Len(t, p.Result.Unplaced, 1)
+			class := p.Result.Unplaced[0].Class
+			fix, ok := p.Fix(class, p.Explain(class))
+			require.True(t, ok)
+			assert.Contains(t, fix, c.want)
+		})
+	}
+	// Where no single change helps, none is offered.
+	p := plan(t, market, strings.ReplaceAll(anyPool, "requirements: []", "taints: [{key: batch, effect: NoSchedule}], requirements: []")+deployment("web", 1, container("9")))
+	class := p.Result.Unplaced[0].Class
+	_, ok := p.Fix(class, p.Explain(class))
+	assert.False(t, ok)
+}
