@@ -1,0 +1,107 @@
+package memcloud
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// SetCapacity makes a number of machines free of an offering, whatever there was before; negative = no bound. The error
+// says that the catalogue has no such offering.
+func (c *Cloud) SetCapacity(typeName string, offering requirements.Set, free int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, _, err := find(c.types, typeName, offering); err != nil {
+		return fmt.Errorf("memcloud: capacity: %w", err)
+	}
+	if free < 0 {
+		delete(c.pools, poolKey(typeName, offering))
+		return nil
+	}
+	c.pools[poolKey(typeName, offering)] = free
+	return nil
+}
+
+// SetQuota adds a quota, or replaces the one with its name. What runs already counts, and keeps running even if it is
+// beyond the limit.
+func (c *Cloud) SetQuota(quota Quota) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.happen(c.clock.Now())
+	i := slices.IndexFunc(c.quotas, func(q Quota) bool { return q.Name == quota.Name })
+	if i < 0 {
+		i = len(c.quotas)
+		c.quotas, c.used = append(c.quotas, quota), append(c.used, 0)
+	}
+	c.quotas[i], c.used[i] = quota, 0
+	for _, m := range c.machines {
+		if !m.gone {
+			c.used[i] += quota.weight(m.instance.Labels, m.instance.Capacity)
+		}
+	}
+}
+
+// SetImage changes what new machines boot from; those that booted something else have drifted.
+func (c *Cloud) SetImage(image string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.image = image
+}
+
+// Reprice puts layers of prices on the catalogue as it is now. Offerings must stay what they are, so layers that quote
+// more than one price for an offering are better applied by the caller to the answer of InstanceTypes.
+func (c *Cloud) Reprice(layers ...instancetypes.PriceSource) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.types = cloneTypes(instancetypes.Reprice(c.types, layers...))
+}
+
+// Interrupt announces that the cloud takes a machine back after the notice, and does so then, unless the kind is one that
+// nobody needs to act on. The error is cloudprovider.ErrNotFound.
+func (c *Cloud) Interrupt(id string, kind interruption.Kind, notice time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.clock.Now()
+	c.happen(now)
+	m, ok := c.machines[id]
+	if !ok || m.gone {
+		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Op: "interrupt", Subject: id}
+	}
+	c.announce(m, kind, now, now.Add(max(notice, 0)))
+	c.expect(m)
+	c.happen(now)
+	return nil
+}
+
+// Interruptions returns all events that are not confirmed. The cursor is the number of events before the next one.
+func (c *Cloud) Interruptions(ctx context.Context, cursor string) ([]interruption.Event, string, error) {
+	if _, err := c.begin(ctx, "interruptions", cursor); err != nil {
+		return nil, "", err
+	}
+	defer c.mu.Unlock()
+	if cursor != "" {
+		n, err := strconv.Atoi(cursor)
+		if err != nil || n < 0 || n > len(c.events) {
+			return nil, "", &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Op: "interruptions", Subject: cursor, Err: fmt.Errorf("no cursor of this cloud")}
+		}
+		c.confirmed = max(c.confirmed, n)
+	}
+	return slices.Clone(c.events[c.confirmed:]), strconv.Itoa(len(c.events)), nil
+}
+
+// RepairPolicies replaces nodes that have not been ready, or not been heard of, for half an hour.
+func (c *Cloud) RepairPolicies() []cloudprovider.RepairPolicy {
+	return []cloudprovider.RepairPolicy{
+		{Condition: corev1.NodeReady, Status: corev1.ConditionFalse, Toleration: 30 * time.Minute},
+		{Condition: corev1.NodeReady, Status: corev1.ConditionUnknown, Toleration: 30 * time.Minute},
+	}
+}
