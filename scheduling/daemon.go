@@ -8,6 +8,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // daemon is a DaemonSet and the pod that it runs.
@@ -32,10 +33,10 @@ func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
 		}
 		p.daemons = append(p.daemons, &daemon{
 			namespace: ds.Namespace, name: ds.Name, uid: string(ds.UID), pod: pod,
-			requests: effective(pod, false), required: aliases.Alternatives(asked.Required), ports: hostPorts(pod),
+			requests: podclass.Requests(pod, false), required: aliases.Alternatives(asked.Required), ports: hostPorts(pod),
 		})
 	}
-	slices.SortStableFunc(p.daemons, func(a, b *daemon) int { return comparePods(a.pod, b.pod) })
+	slices.SortStableFunc(p.daemons, func(a, b *daemon) int { return podclass.Compare(a.pod, b.pod) })
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
@@ -161,12 +162,12 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 	running = map[string][]*corev1.Pod{}
 	for _, pod := range p.snapshot.Pods {
 		switch {
-		case terminal(pod):
+		case podclass.Ended(pod):
 		case pod.Spec.NodeName != "":
 			running[pod.Spec.NodeName] = append(running[pod.Spec.NodeName], pod)
 		case pod.DeletionTimestamp != nil:
 		default:
-			if why := notOurs(pod); why != "" {
+			if why := podclass.NotOurs(pod); why != "" {
 				p.Ignored = append(p.Ignored, Ignored{pod, why})
 				continue
 			}
@@ -178,7 +179,8 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, aliases requirements.Aliases) error {
 	var errs []error
-	for _, c := range classify(pending) {
+	for _, pods := range podclass.Group(pending) {
+		c := &Class{Pods: pods}
 		if err := c.fill(p.snapshot, aliases); err != nil {
 			errs = append(errs, err)
 			continue
@@ -191,7 +193,7 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, aliases requirements.Ali
 		}
 		p.Classes = append(p.Classes, c)
 	}
-	slices.SortStableFunc(p.Ignored, func(a, b Ignored) int { return comparePods(a.Pod, b.Pod) })
+	slices.SortStableFunc(p.Ignored, func(a, b Ignored) int { return podclass.Compare(a.Pod, b.Pod) })
 	return errors.Join(errs...)
 }
 

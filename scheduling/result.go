@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // Result is the end of the dialogue: which pod goes where, and which goes nowhere.
@@ -61,11 +63,11 @@ func (s *State) Result() *Result {
 		}
 	}
 	for r := range res.Rooms {
-		sortPods(res.Rooms[r])
+		podclass.Sort(res.Rooms[r])
 	}
 	for b, list := range byBin {
 		if len(list) > 0 {
-			sortPods(list)
+			podclass.Sort(list)
 			res.Bins = append(res.Bins, ResultBin{b, s.last.Bins[b].Shape, s.last.Bins[b].Offering, list})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
@@ -106,8 +107,8 @@ func (p *Problem) room(n *corev1.Node, pods []*corev1.Pod, startup map[string][]
 	var last *corev1.Pod
 	var list corev1.ResourceList
 	for _, pod := range pods {
-		if last == nil || !sameTemplate(last, pod) || len(pod.Status.ContainerStatuses) > 0 {
-			list = effective(p.snapshot.Admission.Pod(pod), true)
+		if last == nil || !podclass.SameTemplate(last, pod) || len(pod.Status.ContainerStatuses) > 0 {
+			list = podclass.Requests(p.snapshot.Admission.Pod(pod), true)
 		}
 		last = pod
 		take(list, hostPorts(pod))

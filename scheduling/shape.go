@@ -10,6 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
@@ -243,7 +244,7 @@ func (p *Problem) NodeLabels(shape, offering int) (requirements.Set, error) {
 func (p *Problem) Daemons(shape int) (names []string, total corev1.ResourceList) {
 	total = corev1.ResourceList{}
 	for _, i := range p.Shapes[shape].daemons {
-		names = append(names, podName(p.daemons[i].pod))
+		names = append(names, podclass.Name(p.daemons[i].pod))
 		total = resources.Add(total, p.daemons[i].requests)
 	}
 	return names, total

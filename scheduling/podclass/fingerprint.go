@@ -1,4 +1,4 @@
-package scheduling
+package podclass
 
 import (
 	"encoding/binary"
@@ -12,33 +12,11 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// sameTemplate reports whether two pods were plainly made from one template: they share the memory of everything that
-// bears on placement. It is a shortcut only; pods that fail it are compared by fingerprint.
-func sameTemplate(a, b *corev1.Pod) bool {
-	x, y := &a.Spec, &b.Spec
-	return a.Namespace == b.Namespace &&
-		sameSlice(x.Containers, y.Containers) && sameSlice(x.InitContainers, y.InitContainers) &&
-		sameSlice(x.Tolerations, y.Tolerations) && sameSlice(x.TopologySpreadConstraints, y.TopologySpreadConstraints) &&
-		sameSlice(x.Volumes, y.Volumes) && x.Affinity == y.Affinity && x.Resources == y.Resources &&
-		x.Priority == y.Priority && x.PriorityClassName == y.PriorityClassName && x.RuntimeClassName == y.RuntimeClassName &&
-		x.HostNetwork == y.HostNetwork && maps.Equal(x.NodeSelector, y.NodeSelector) && maps.Equal(a.Labels, b.Labels) &&
-		len(x.Overhead) == 0 && len(y.Overhead) == 0
-}
-
-func sameSlice[T any](a, b []T) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-}
-
 // fingerprint appends everything of a pod that bears on where it can go, so that pods with equal fingerprints are of
 // one class. Labels count only where a selector may look at them.
 type fingerprint struct {
 	buf    []byte
 	labels labelUse
-}
-
-// labelUse says which labels of pods some selector looks at.
-type labelUse struct {
-	keys map[string]bool
 }
 
 func (f *fingerprint) of(p *corev1.Pod) []byte {
@@ -80,12 +58,12 @@ func (f *fingerprint) of(p *corev1.Pod) []byte {
 			f.json(v.Ephemeral)
 		}
 	}
-	if s.Priority != nil {
-		f.number(int64(*s.Priority))
-	}
+	f.optional(s.Priority)
 	f.text(s.PriorityClassName)
-	if s.RuntimeClassName != nil {
+	if s.RuntimeClassName != nil { // the empty name is none
 		f.text(*s.RuntimeClassName)
+	} else {
+		f.text("")
 	}
 	if s.HostNetwork {
 		f.text("host")
@@ -194,9 +172,10 @@ func (f *fingerprint) spread(t *corev1.TopologySpreadConstraint) {
 
 func (f *fingerprint) optional(n *int32) {
 	if n == nil {
-		f.text("-")
+		f.number(0)
 		return
 	}
+	f.number(1)
 	f.number(int64(*n))
 }
 
@@ -263,66 +242,5 @@ func (f *fingerprint) podTerms(hard []corev1.PodAffinityTerm, soft []corev1.Weig
 	for i := range soft {
 		f.number(int64(soft[i].Weight))
 		term(&soft[i].PodAffinityTerm)
-	}
-}
-
-// usedLabels collects the label keys that any selector of these pods mentions.
-func usedLabels(pods []*corev1.Pod) labelUse {
-	u := labelUse{map[string]bool{}}
-	var lastAffinity *corev1.Affinity
-	var lastSpreads []corev1.TopologySpreadConstraint
-	for _, p := range pods {
-		if a := p.Spec.Affinity; a != nil && a != lastAffinity {
-			lastAffinity = a
-			u.affinity(a)
-		}
-		if s := p.Spec.TopologySpreadConstraints; len(s) > 0 && !sameSlice(s, lastSpreads) {
-			lastSpreads = s
-			for i := range s {
-				u.selector(s[i].LabelSelector)
-				u.add(s[i].MatchLabelKeys)
-			}
-		}
-	}
-	return u
-}
-
-func (u labelUse) add(keys []string) {
-	for _, k := range keys {
-		u.keys[k] = true
-	}
-}
-
-func (u labelUse) selector(s *metav1.LabelSelector) {
-	if s == nil {
-		return
-	}
-	for k := range s.MatchLabels {
-		u.keys[k] = true
-	}
-	for _, e := range s.MatchExpressions {
-		u.keys[e.Key] = true
-	}
-}
-
-func (u labelUse) affinity(a *corev1.Affinity) {
-	term := func(t *corev1.PodAffinityTerm) {
-		u.selector(t.LabelSelector)
-		u.add(t.MatchLabelKeys)
-		u.add(t.MismatchLabelKeys)
-	}
-	each := func(hard []corev1.PodAffinityTerm, soft []corev1.WeightedPodAffinityTerm) {
-		for i := range hard {
-			term(&hard[i])
-		}
-		for i := range soft {
-			term(&soft[i].PodAffinityTerm)
-		}
-	}
-	if a.PodAffinity != nil {
-		each(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
-	}
-	if a.PodAntiAffinity != nil {
-		each(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
 }

@@ -1,27 +1,20 @@
-package scheduling
+package podclass
 
 import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Ignored is a pending pod that is not ours to place, and why.
-type Ignored struct {
-	Pod *corev1.Pod
-	Why string
-}
-
-// terminal reports whether the pod has ended and takes nothing any more.
-func terminal(p *corev1.Pod) bool {
+// Ended reports whether the pod has run to its end, well or not, and takes nothing any more.
+func Ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// notOurs says why somebody else, or nobody yet, places the pending pod; the empty text means that we do.
-func notOurs(p *corev1.Pod) string {
+// NotOurs says why somebody else, or nobody yet, places the pending pod: it waits behind a gate, belongs to another
+// scheduler or to a DaemonSet, has a node in prospect, mirrors a static pod, or claims devices. The empty text means that
+// it is to be placed.
+func NotOurs(p *corev1.Pod) string {
 	if gates := p.Spec.SchedulingGates; len(gates) > 0 {
 		return fmt.Sprintf("scheduling gate %q", gates[0].Name)
 	}
@@ -47,15 +40,4 @@ func notOurs(p *corev1.Pod) string {
 		return fmt.Sprintf("resource claim %q: dynamic resource allocation is not understood", claims[0].Name)
 	}
 	return ""
-}
-
-// optedOut says whether the pod refuses every node of a pool, which is how users keep pods away from provisioning.
-func optedOut(required requirements.Alternatives) bool {
-	absent := requirements.DoesNotExist(nodepool.LabelKey)
-	for s := range required.All() {
-		if !s.Get(nodepool.LabelKey).Subset(absent) {
-			return false
-		}
-	}
-	return required.Len() > 0
 }

@@ -1,0 +1,72 @@
+package podclass
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// labelUse says which labels of pods some selector looks at.
+type labelUse struct {
+	keys map[string]bool
+}
+
+// usedLabels collects the label keys that any selector of these pods mentions.
+func usedLabels(pods []*corev1.Pod) labelUse {
+	u := labelUse{map[string]bool{}}
+	var lastAffinity *corev1.Affinity
+	var lastSpreads []corev1.TopologySpreadConstraint
+	for _, p := range pods {
+		if a := p.Spec.Affinity; a != nil && a != lastAffinity {
+			lastAffinity = a
+			u.affinity(a)
+		}
+		if s := p.Spec.TopologySpreadConstraints; len(s) > 0 && !sameSlice(s, lastSpreads) {
+			lastSpreads = s
+			for i := range s {
+				u.selector(s[i].LabelSelector)
+				u.add(s[i].MatchLabelKeys)
+			}
+		}
+	}
+	return u
+}
+
+func (u labelUse) add(keys []string) {
+	for _, k := range keys {
+		u.keys[k] = true
+	}
+}
+
+func (u labelUse) selector(s *metav1.LabelSelector) {
+	if s == nil {
+		return
+	}
+	for k := range s.MatchLabels {
+		u.keys[k] = true
+	}
+	for _, e := range s.MatchExpressions {
+		u.keys[e.Key] = true
+	}
+}
+
+func (u labelUse) affinity(a *corev1.Affinity) {
+	term := func(t *corev1.PodAffinityTerm) {
+		u.selector(t.LabelSelector)
+		u.add(t.MatchLabelKeys)
+		u.add(t.MismatchLabelKeys)
+	}
+	each := func(hard []corev1.PodAffinityTerm, soft []corev1.WeightedPodAffinityTerm) {
+		for i := range hard {
+			term(&hard[i])
+		}
+		for i := range soft {
+			term(&soft[i].PodAffinityTerm)
+		}
+	}
+	if a.PodAffinity != nil {
+		each(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if a.PodAntiAffinity != nil {
+		each(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+}

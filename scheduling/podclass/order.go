@@ -1,0 +1,53 @@
+package podclass
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Name is namespace/name.
+func Name(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
+
+// Compare is the natural order of pods: by namespace, then name, with runs of digits compared as numbers, so that web-2
+// comes before web-10.
+func Compare(a, b *corev1.Pod) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), compareNatural(a.Name, b.Name), strings.Compare(a.Name, b.Name))
+}
+
+func compareNatural(a, b string) int {
+	for a != "" && b != "" {
+		da, db := digits(a), digits(b)
+		if da > 0 && db > 0 {
+			x, y := strings.TrimLeft(a[:da], "0"), strings.TrimLeft(b[:db], "0")
+			if c := cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y)); c != 0 {
+				return c
+			}
+			a, b = a[da:], b[db:]
+			continue
+		}
+		if a[0] != b[0] {
+			return cmp.Compare(a[0], b[0])
+		}
+		a, b = a[1:], b[1:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+func digits(s string) int {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return n
+}
+
+// Sort puts a slice into the order of [Compare], in place; lists that come sorted, as expanded workloads do, cost one
+// pass.
+func Sort(pods []*corev1.Pod) {
+	if !slices.IsSortedFunc(pods, Compare) {
+		slices.SortStableFunc(pods, Compare)
+	}
+}
