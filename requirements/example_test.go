@@ -65,7 +65,7 @@ func ExampleGt() {
 
 func ExampleLt() {
 	fmt.Println(requirements.Lt("cpu", 4))
-	// Output: cpu in (0,1,2,3)
+	// Output: cpu<=3
 }
 
 func ExampleGte() {

@@ -97,7 +97,8 @@ func (r Requirement) terms() ([]term, bool) {
 		}
 		return nil, false
 	}
-	if values, ok := r.Values(); ok {
+	// A row of integers reads better as bounds than as a list: "cpu<=16".
+	if values, ok := r.Values(); ok && !r.isRow() {
 		return one(OpIn, values...), true
 	}
 	if len(r.words.list) > 0 {
@@ -120,6 +121,11 @@ func (r Requirement) terms() ([]term, bool) {
 		out = append(out, term{r.key, OpNotIn, missing})
 	}
 	return out, true
+}
+
+// isRow reports whether r is nothing but one unbroken row of more than three integers.
+func (r Requirement) isRow() bool {
+	return !r.absent && r.words.empty() && len(r.ints) == 1 && r.ints[0].hi-r.ints[0].lo > 2
 }
 
 // countAbove reports whether the row of integers has no upper end.
