@@ -2,6 +2,7 @@ package examples_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,5 +15,5 @@ func TestReadmeProgram(t *testing.T) {
 	require.NoError(t, err)
 	program, err := os.ReadFile("pipeline/example_test.go")
 	require.NoError(t, err)
-	assert.Contains(t, string(readme), "```go\n"+string(program)+"```\n")
+	assert.True(t, strings.Contains(string(readme), "```go\n"+string(program)+"```\n"), "copy pipeline/example_test.go into the README")
 }

@@ -86,10 +86,10 @@ func container(cpu string) string {
 	return fmt.Sprintf("containers: [{name: main, image: i, resources: {requests: {cpu: %s}}}]\n", cpu)
 }
 
-func spreadBy(app string, keys ...string) string {
+func spreadBy(keys ...string) string {
 	out := "topologySpreadConstraints:\n"
 	for _, k := range keys {
-		out += fmt.Sprintf("- {maxSkew: 1, topologyKey: %s, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: %s}}}\n", k, app)
+		out += fmt.Sprintf("- {maxSkew: 1, topologyKey: %s, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}\n", k)
 	}
 	return out
 }
@@ -117,7 +117,7 @@ func count(t *testing.T, p *pipeline.Packed, prefix, key string) map[string]int 
 
 func TestSpreadOverTwoKeysWithOneCombinationMissing(t *testing.T) {
 	market := catalogue(t, "a.4 4 zone-a on-demand 0.2", "a.4 4 zone-a spot 0.1", "a.4 4 zone-b on-demand 0.2", "a.4 4 zone-b spot 0.1", "a.4 4 zone-c on-demand 0.2")
-	p := plan(t, market, anyPool+deployment("web", 18, spreadBy("web", zoneKey, capacityKey)+container("1")))
+	p := plan(t, market, anyPool+deployment("web", 18, spreadBy(zoneKey, capacityKey)+container("1")))
 	assert.Empty(t, p.Result.Unplaced)
 	assert.Equal(t, map[string]int{"zone-a": 6, "zone-b": 6, "zone-c": 6}, count(t, p, "web", zoneKey))
 	assert.Equal(t, map[string]int{"on-demand": 9, "spot": 9}, count(t, p, "web", capacityKey))
@@ -125,7 +125,7 @@ func TestSpreadOverTwoKeysWithOneCombinationMissing(t *testing.T) {
 
 func TestAZoneThatOnlySmallTypesOffer(t *testing.T) {
 	market := catalogue(t, "small 1 zone-c on-demand 0.01", "a.8 8 zone-a on-demand 0.4", "a.8 8 zone-b on-demand 0.4")
-	text := anyPool + deployment("web", 12, spreadBy("web", zoneKey)+container("2"))
+	text := anyPool + deployment("web", 12, spreadBy(zoneKey)+container("2"))
 	assert.Empty(t, plan(t, market, text).Result.Unplaced)
 	// Pods that could go there are kept out, for a node in the zone would make it count.
 	p := plan(t, market, text+deployment("tiny", 5, container("100m")))
@@ -147,7 +147,7 @@ metadata: {name: default}
 spec: {template: {spec: {nodeClassRef: {group: g.example.com, kind: C, name: c}, requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [b.8]}]}}}
 ---
 `
-	assert.Empty(t, plan(t, market, pools+deployment("web", 12, spreadBy("web", zoneKey)+container("2"))).Result.Unplaced)
+	assert.Empty(t, plan(t, market, pools+deployment("web", 12, spreadBy(zoneKey)+container("2"))).Result.Unplaced)
 }
 
 func affinity(kind, app, key string) string {
@@ -238,7 +238,7 @@ func TestPreferencesAreKeptWhilePossible(t *testing.T) {
 
 // The plan does not depend on the order of anything that is read.
 func TestTheOrderOfInputDoesNotMatter(t *testing.T) {
-	docs := []string{anyPool, deployment("web", 6, spreadBy("web", zoneKey)+container("1")), deployment("cache", 2, affinity("podAffinity", "web", zoneKey)+container("500m")), deployment("batch", 9, container("300m"))}
+	docs := []string{anyPool, deployment("web", 6, spreadBy(zoneKey)+container("1")), deployment("cache", 2, affinity("podAffinity", "web", zoneKey)+container("500m")), deployment("batch", 9, container("300m"))}
 	describe := func(p *pipeline.Packed) string {
 		nodes, err := p.NewNodes()
 		require.NoError(t, err)

@@ -20,7 +20,8 @@ func Example() {
 	pool := nodepool.NodePool{Name: "default", Requirements: requirements.MustParse(
 		"karpenter.k8s.aws/instance-family in (c6a,m6a), karpenter.sh/capacity-type=on-demand")}
 	pod := corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("2Gi")}}}}}}
+		Requests: corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("2Gi")},
+	}}}}}
 	s := scheduling.Snapshot{Pools: []scheduling.Pool{{NodePool: pool, Types: types}}}
 	for i := range 6 {
 		pod.ObjectMeta = metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("web-%d", i)}

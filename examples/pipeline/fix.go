@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -87,6 +88,8 @@ func (p *Packed) changes(class int, reasons []scheduling.Reason) []change {
 			if r.Stage == scheduling.StageResource && r.Nearest != nil && r.Nearest.Short != nil && r.Nearest.ShutOutBy == "" {
 				out = append(out, shrink(c, r))
 			}
+		case scheduling.StagePod, scheduling.StageOffering, scheduling.StageTopology:
+			// What other pods, volumes or the cloud stand in the way with is not ours to change.
 		case scheduling.StageLimit:
 			if c, ok := raise(p, pool, r); ok {
 				out = append(out, c)
@@ -243,17 +246,10 @@ func shrink(c *scheduling.Class, r scheduling.Reason) change {
 }
 
 func joined(texts []string) string {
-	switch len(texts) {
-	case 0:
-		return ""
-	case 1:
-		return texts[0]
+	if n := len(texts); n > 1 {
+		return strings.Join(texts[:n-1], ", ") + " and " + texts[n-1]
 	}
-	out := texts[0]
-	for _, t := range texts[1 : len(texts)-1] {
-		out += ", " + t
-	}
-	return out + " and " + texts[len(texts)-1]
+	return strings.Join(texts, "")
 }
 
 // Cost is the price of the nodes that hold pods.

@@ -184,8 +184,10 @@ func describedSettings(s ec2.Settings) any {
 		Numbers  []int64
 		VMMemory string
 	}{
-		s.Family, s.Kubelet, s.BlockDevices, []bool{s.RAID0, s.PrefixDelegation, s.FractionalGPU, s.NoPodENI, s.NoENIDensity, s.SoftEviction, s.LegacyLabels},
-		[]int64{s.ReservedENIs, s.EFAOnly, s.EFAOnlyFirstCard}, fmt.Sprintf("%p", s.VMMemory),
+		s.Family, s.Kubelet, s.BlockDevices,
+		[]bool{s.RAID0, s.PrefixDelegation, s.FractionalGPU, s.NoPodENI, s.NoENIDensity, s.SoftEviction, s.LegacyLabels},
+		[]int64{s.ReservedENIs, s.EFAOnly, s.EFAOnlyFirstCard},
+		fmt.Sprintf("%p", s.VMMemory),
 	})
 	if err != nil { // plain data always marshals
 		panic(err)

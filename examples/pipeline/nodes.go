@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,7 +74,7 @@ func (p *Packed) NewNodes() ([]NewNode, error) {
 		n.Alternatives = p.alternatives(rb.Bin)
 		out = append(out, n)
 	}
-	slices.SortStableFunc(out, func(a, b NewNode) int { return nodepool.Compare(a.Pool.Pool.NodePool, b.Pool.Pool.NodePool) })
+	slices.SortStableFunc(out, func(a, b NewNode) int { return nodepool.Compare(a.Pool.NodePool, b.Pool.NodePool) })
 	count := map[string]int{}
 	for i := range out {
 		pool := out[i].Pool.Name
@@ -130,9 +131,7 @@ func (n *NewNode) Requests() corev1.ResourceList {
 // Node is the node as it will register, ready, with nothing running: what kube-scheduler would see.
 func (n *NewNode) Node() *corev1.Node {
 	labels := map[string]string{corev1.LabelHostname: n.Name}
-	for k, v := range n.Labels {
-		labels[k] = v
-	}
+	maps.Copy(labels, n.Labels)
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: labels, Annotations: n.Pool.Annotations},
 		Spec:       corev1.NodeSpec{Taints: n.Pool.Taints},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,7 +73,7 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		var known []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
-		for _, word := range strings.Fields(err.Error()) {
+		for word := range strings.FieldsSeq(err.Error()) {
 			if near, ok := requirements.Nearest(word, known); ok && strings.HasPrefix(word, "--") && strings.HasPrefix(err.Error(), "unknown flag") {
 				return inputs.Bad(fmt.Errorf("%w (did you mean %q?)", err, near))
 			}
@@ -96,10 +97,8 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 }
 
 func oneOf(flag, value string, allowed ...string) error {
-	for _, a := range allowed {
-		if value == a {
-			return nil
-		}
+	if slices.Contains(allowed, value) {
+		return nil
 	}
 	hint := ""
 	if near, ok := requirements.Nearest(value, allowed); ok {

@@ -55,7 +55,7 @@ func TestMalformedFlagsAndCatalogues(t *testing.T) {
 		"catalogue is no JSON":   {"--instance-types", file("a.json", "{")},
 		"catalogue is an object": {"--instance-types", file("b.json", "{}")},
 		"negative price":         {"--instance-types", file("c.json", `[{"name":"a","architecture":"amd64","operatingSystems":["linux"],"resources":{"cpu":"1"},"offerings":[{"Price":-1,"Available":true,"Requirements":[]}]}]`)},
-		"unknown field":          {"--instance-types", file("d.json", `[{"name":"a","architecure":"amd64","operatingSystems":["linux"],"resources":{"cpu":"1"},"offerings":[]}]`)},
+		"unknown field":          {"--instance-types", file("d.json", `[{"name":"a","architecture":"amd64","os":["linux"],"resources":{"cpu":"1"},"offerings":[]}]`)},
 		"description is empty":   {"--describe-instance-types", file("e.json", "")},
 		"description is a list":  {"--describe-instance-types", file("f.json", `[1]`)},
 		"both catalogues":        {"--describe-instance-types", "x", "--instance-types", "y"},

@@ -96,7 +96,7 @@ func TestScenarios(t *testing.T) {
 				}
 			}
 			args := []string{"--no-timing"}
-			for _, a := range strings.Fields(s.parts["args"]) {
+			for a := range strings.FieldsSeq(s.parts["args"]) {
 				args = append(args, strings.ReplaceAll(a, "$DIR", dir))
 			}
 			got := run("", args...)

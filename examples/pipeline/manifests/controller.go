@@ -3,6 +3,7 @@ package manifests
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -213,9 +214,7 @@ func (c *controller) pod(hash string) *corev1.Pod {
 	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: c.apiVersion, Kind: c.id.kind, Name: c.id.name, UID: c.meta.UID, Controller: &yes}}
 	if _, ok := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" && !ok {
 		with := map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: hash}
-		for k, v := range p.Labels {
-			with[k] = v
-		}
+		maps.Copy(with, p.Labels)
 		p.Labels = with
 	}
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending}

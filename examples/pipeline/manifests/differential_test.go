@@ -22,7 +22,7 @@ func TestSameAsKubernetesYAML(t *testing.T) {
 	compared := 0
 	for _, file := range files {
 		body, _ := wanted(t, file)
-		for _, document := range bytes.Split(body, []byte("\n---\n")) {
+		for document := range bytes.SplitSeq(body, []byte("\n---\n")) {
 			s, err := manifests.Parse([]manifests.File{{Name: "x.yaml", Data: document}}, nil)
 			if err != nil || bytes.Contains(document, []byte("List\n")) || bytes.HasPrefix(document, []byte("{")) {
 				continue // a document that needs its neighbours, a list, or a stream

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -110,7 +111,7 @@ func (v *visit) failed(err error) {
 		}
 		return
 	}
-	if f, ok := err.(FieldProblem); ok {
+	if f, ok := errors.AsType[FieldProblem](err); ok {
 		path, detail := f.Field()
 		v.add(path, "%s", detail)
 		return
@@ -152,7 +153,9 @@ func kinds(classes map[string]ClassDecoder) map[string]kind {
 		"CSIDriver":             {storage, oldStorage, false, typed[storagev1.CSIDriver](nil)},
 		"PodDisruptionBudget":   {[]string{"policy/v1"}, []string{"policy/v1beta1"}, true, typed(checkBudget)},
 		"PriorityClass": {
-			[]string{"scheduling.k8s.io/v1"}, []string{"scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha1"}, false,
+			[]string{"scheduling.k8s.io/v1"},
+			[]string{"scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha1"},
+			false,
 			typed(checkPriorityClass),
 		},
 		"RuntimeClass": {[]string{"node.k8s.io/v1"}, []string{"node.k8s.io/v1beta1", "node.k8s.io/v1alpha1"}, false, typed(checkRuntimeClass)},
@@ -326,7 +329,8 @@ func (v *visit) selectorFaults(prefix string, err error) {
 		}
 		return
 	}
-	if bad, ok := err.(*requirements.InvalidError); ok {
+	bad := &requirements.InvalidError{}
+	if errors.As(err, &bad) {
 		v.add(prefix+bad.Path, "%s", bad.Detail)
 	}
 }

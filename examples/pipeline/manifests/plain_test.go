@@ -85,7 +85,7 @@ func FuzzPlain(f *testing.F) {
 		for _, file := range files {
 			data, err := os.ReadFile(file)
 			require.NoError(f, err)
-			for _, document := range bytes.Split(data, []byte("\n---\n")) {
+			for document := range bytes.SplitSeq(data, []byte("\n---\n")) {
 				f.Add(document)
 			}
 		}

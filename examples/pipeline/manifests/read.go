@@ -231,8 +231,7 @@ func (w *worker) read(j job) result {
 		res.broken = true
 		p := &Problem{Position: j.position, Detail: err.Error()}
 		p.Position.Line = 0
-		var bad *syntaxError
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*syntaxError](err); ok {
 			p.Position.Line = bad.line
 		}
 		res.problems = append(res.problems, p)

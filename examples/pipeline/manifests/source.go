@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -106,7 +107,8 @@ func directory(name string) ([]string, error) {
 
 // reason is the error without the operation and path that package os puts before it.
 func reason(err error) string {
-	if pathErr, ok := err.(*fs.PathError); ok {
+	pathErr := &fs.PathError{}
+	if errors.As(err, &pathErr) {
 		return pathErr.Err.Error()
 	}
 	return err.Error()

@@ -97,8 +97,7 @@ func parseJSON(data []byte, line int) ([]strictjson.Node, error) {
 	for {
 		n, rest, next, err := strictjson.ParsePrefix(data, line)
 		if err != nil {
-			var bad *strictjson.ParseError
-			if errors.As(err, &bad) {
+			if bad, ok := errors.AsType[*strictjson.ParseError](err); ok {
 				return values, &syntaxError{bad.Line, "not JSON: " + bad.Detail}
 			}
 			return values, err

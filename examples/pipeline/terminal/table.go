@@ -9,9 +9,8 @@ import (
 
 // Table collects rows and draws them aligned, without lines, as kubectl does.
 type Table struct {
-	w      table.Writer
-	header []string
-	rows   int
+	w    table.Writer
+	rows int
 }
 
 // NewTable starts a table; a header that starts with ">" is of a column aligned to the right.

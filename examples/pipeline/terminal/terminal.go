@@ -41,7 +41,7 @@ func (s Style) paint(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Bold, Dim, Good, Warn and Bad mark text by weight or meaning.
+// Bold is for headings and totals.
 func (s Style) Bold(text string) string { return s.paint("1", text) }
 
 // Dim is for what is there for completeness.

@@ -4,6 +4,7 @@
 package podcheck
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,7 +111,8 @@ func (c *Checker) invalid(prefix string, err error) {
 		}
 		return
 	}
-	if bad, ok := err.(*requirements.InvalidError); ok {
+	bad := &requirements.InvalidError{}
+	if errors.As(err, &bad) {
 		c.add(prefix+bad.Path, "%s", bad.Detail)
 		return
 	}
