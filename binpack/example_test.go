@@ -1,0 +1,293 @@
+package binpack_test
+
+import (
+	"fmt"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Ten things of three cores, and boxes of four or nine cores.
+func Example() {
+	plan, err := binpack.Pack(binpack.Problem{
+		Resources: []string{"cpu"},
+		Items:     []binpack.Item{{Name: "web", Count: 10, Size: []int64{3}, Requires: requirements.AnyOf(requirements.Set{})}},
+		Pools:     []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}},
+		Types: []binpack.Type{
+			{Name: "small", Capacity: []int64{4}, Offerings: []binpack.Offering{{Price: 4 * binpack.PerDollar}}},
+			{Name: "large", Capacity: []int64{9}, Offerings: []binpack.Offering{{Price: 8 * binpack.PerDollar}}},
+		},
+	}, nil)
+	fmt.Println(err)
+	for _, b := range plan.Bins {
+		fmt.Println([]string{"small", "large"}[b.Type], b.Shares[0].Count)
+	}
+	fmt.Printf("$%.2f, proven not below $%.2f, gap %.1f%%\n", plan.Cost.Dollars(), plan.Bound.Price.Dollars(), plan.GapPercent())
+	// Output:
+	// <nil>
+	// large 3
+	// large 3
+	// large 3
+	// small 1
+	// $28.00, proven not below $26.67, gap 5.0%
+}
+
+// sample is six web servers and a database, two zones, and a node that exists.
+func sample() binpack.Problem {
+	return binpack.Problem{
+		Resources: []string{"cpu", "memory"},
+		Items: []binpack.Item{
+			{Name: "web", Count: 6, Size: []int64{1, 2}, Requires: requirements.AnyOf(requirements.Set{})},
+			{Name: "db", Count: 1, Size: []int64{2, 8}, Requires: requirements.AnyOf(requirements.MustParse("zone=b"))},
+		},
+		Pools: []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}},
+		Types: []binpack.Type{{
+			Name: "medium", Capacity: []int64{4, 16},
+			Offerings: []binpack.Offering{
+				{Provides: requirements.MustParse("zone=a"), Price: 100},
+				{Provides: requirements.MustParse("zone=b"), Price: 120},
+			},
+		}},
+		Nodes: []binpack.Node{{Name: "old", Free: []int64{1, 4}, Provides: requirements.MustParse("zone=a")}},
+	}
+}
+
+func ExamplePack() {
+	plan, err := binpack.Pack(sample(), nil)
+	fmt.Println(err, plan.Cost, plan.Left)
+	fmt.Println("on the node that exists:", plan.Nodes[0])
+	for i, b := range plan.Bins {
+		fmt.Println("bin:", b.Shares, "choices:", plan.Alternatives[i])
+	}
+	// Output:
+	// <nil> 220 [0 0]
+	// on the node that exists: [{0 1}]
+	// bin: [{1 1} {0 2}] choices: [{0 1}]
+	// bin: [{0 3}] choices: [{0 0} {0 1}]
+}
+
+func ExampleCompile() {
+	in, err := binpack.Compile(sample())
+	fmt.Println(in.Problem().Types[0].Name, err)
+	_, err = binpack.Compile(binpack.Problem{Resources: []string{"cpu"}, Items: []binpack.Item{{Name: "web", Count: -1}}})
+	fmt.Println(err)
+	// Output:
+	// medium <nil>
+	// binpack: item "web": count -1 is out of range
+	// binpack: item "web" has 0 resources, want 1
+}
+
+func ExampleInstance() {
+	in, _ := binpack.Compile(sample())
+	plan, _ := in.Pack(&binpack.Options{Alternatives: 1})
+	for _, b := range plan.Bins {
+		fmt.Println(in.Labels(b))
+	}
+	fmt.Println(in.Check(plan.Layout), in.VerifyBound(plan))
+	// Output:
+	// zone in (b)
+	// zone in (a)
+	// <nil> <nil>
+}
+
+func ExampleProblem() {
+	plan, err := binpack.Pack(binpack.Problem{}, nil) // nothing to pack is no error
+	fmt.Println(len(plan.Bins), plan.Cost, err)
+	// Output: 0 0 <nil>
+}
+
+// Two of a kind must not meet: each brings the tag, and a limit of one.
+func ExampleItem() {
+	p := sample()
+	p.Items[0].Tags = []string{"web"}
+	p.Items[0].Limits = []binpack.Limit{{Tag: "web", Max: 1}}
+	plan, _ := binpack.Pack(p, nil)
+	fmt.Println(len(plan.Bins), "bins beside the node")
+	// Output: 5 bins beside the node
+}
+
+// A limit also counts what others bring, here what stands on the type before any item.
+func ExampleLimit() {
+	p := sample()
+	p.Types[0].Tags = []string{"port 80"}
+	p.Items[1].Limits = []binpack.Limit{{Tag: "port 80", Max: 0}}
+	plan, _ := binpack.Pack(p, nil)
+	fmt.Println("left over:", plan.Left)
+	// Output: left over: [0 1]
+}
+
+// A dearer pool of more weight is filled first, as far as its budget goes.
+func ExamplePool() {
+	p := sample()
+	p.Pools = append(p.Pools, binpack.Pool{Name: "preferred", Weight: 10, MaxNodes: 1, MaxPrice: -1})
+	dear := p.Types[0]
+	dear.Pool, dear.Offerings = 1, []binpack.Offering{{Provides: requirements.MustParse("zone=b"), Price: 200}}
+	p.Types = append(p.Types, dear)
+	plan, _ := binpack.Pack(p, nil)
+	for _, b := range plan.Bins {
+		fmt.Println(p.Pools[p.Types[b.Type].Pool].Name)
+	}
+	// Output:
+	// preferred
+	// default
+}
+
+// A bin of this pool keeps two zones to choose from, so the database, which wants one, goes elsewhere.
+func ExampleMinValues() {
+	p := sample()
+	p.Pools[0].MinValues = []binpack.MinValues{{Key: "zone", Count: 2}}
+	plan, _ := binpack.Pack(p, nil)
+	fmt.Println("left over:", plan.Left)
+	// Output: left over: [0 1]
+}
+
+// A label that the type leaves open takes the value that the items in the bin ask for.
+func ExampleType() {
+	p := sample()
+	p.Types[0].Provides = requirements.MustParse("team in (red,blue)")
+	p.Items[0].Requires = requirements.AnyOf(requirements.MustParse("team=red"))
+	p.Items[1].Requires = requirements.AnyOf(requirements.MustParse("team=blue"))
+	in, _ := binpack.Compile(p)
+	plan, _ := in.Pack(nil)
+	for _, b := range plan.Bins {
+		fmt.Println(in.Labels(b))
+	}
+	// Output:
+	// team in (blue), zone in (a)
+	// team in (red), zone in (a)
+	// team in (red), zone in (a)
+}
+
+// One machine is reserved; the second is bought at the usual price.
+func ExampleOffering() {
+	p := sample()
+	p.Types[0].Offerings = append(p.Types[0].Offerings, binpack.Offering{Provides: requirements.MustParse("zone=b"), Price: 0, Counted: true, Count: 1})
+	plan, _ := binpack.Pack(p, nil)
+	fmt.Println(plan.Cost)
+	// Output: 100
+}
+
+func ExampleNode() {
+	p := sample()
+	p.Nodes[0].Free = []int64{6, 12}
+	plan, _ := binpack.Pack(p, nil)
+	fmt.Println(plan.Nodes[0], len(plan.Bins))
+	// Output: [{0 6}] 1
+}
+
+func ExamplePrice() {
+	fmt.Println(binpack.Price(96_000_000).Dollars(), 2*binpack.PerDollar)
+	// Output: 0.096 2000000000
+}
+
+// One by one gives each thing a bin of its own, of the first type and offering. Whatever a strategy returns is checked
+// before anybody sees it.
+type oneByOne struct{}
+
+func (oneByOne) Name() string { return "one by one" }
+
+func (oneByOne) Pack(in *binpack.Instance) binpack.Layout {
+	var l binpack.Layout
+	for i, it := range in.Problem().Items {
+		for range it.Count {
+			l.Bins = append(l.Bins, binpack.Bin{Shares: []binpack.Share{{Item: i, Count: 1}}})
+		}
+	}
+	return l
+}
+
+func ExampleStrategy() {
+	_, err := binpack.Pack(sample(), &binpack.Options{Strategy: oneByOne{}})
+	fmt.Println(err)
+	p := sample()
+	p.Items = p.Items[:1]
+	plan, err := binpack.Pack(p, &binpack.Options{Strategy: oneByOne{}})
+	fmt.Println(plan.Strategy, plan.Cost, err)
+	// Output:
+	// binpack: bin 6: item "db" requires zone in (b), the labels are zone in (a)
+	// one by one 600 <nil>
+}
+
+func ExampleFirstFitDecreasing() {
+	plan, _ := binpack.Pack(sample(), &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
+	fmt.Println(plan.Strategy, plan.Cost)
+	// Output: ffd 220
+}
+
+func ExampleOptions() {
+	plan, _ := binpack.Pack(sample(), &binpack.Options{Alternatives: 1})
+	fmt.Println(plan.Alternatives)
+	// Output: [[{0 1}] [{0 0}]]
+}
+
+func ExampleLayout() {
+	in, _ := binpack.Compile(sample())
+	err := in.Check(binpack.Layout{Bins: []binpack.Bin{{Type: 0, Offering: 0, Shares: []binpack.Share{{Item: 0, Count: 5}}}}})
+	fmt.Println(err)
+	// Output: binpack: bin 0: 5 of cpu are used, there are 4
+}
+
+// The certificate can be checked by hand: at these values no type is worth more than it costs, and what is placed, less
+// what the node has free, is worth the bound.
+func ExampleBound() {
+	in, _ := binpack.Compile(sample())
+	plan, _ := in.Pack(nil)
+	fmt.Printf("%s %d, a core is worth %.2f\n", plan.Bound.Kind, plan.Bound.Price, plan.Bound.Value[0])
+	fmt.Println(in.VerifyBound(plan))
+	forged := *plan
+	forged.Bound.Price = 200
+	fmt.Println(in.VerifyBound(&forged))
+	// Output:
+	// coverage-lp 175, a core is worth 25.00
+	// <nil>
+	// binpack: the certificate proves 175, the bound claims 200
+}
+
+func ExamplePlan() {
+	plan, _ := binpack.Pack(sample(), nil)
+	fmt.Printf("%.1f%% above the bound\n", plan.GapPercent())
+	// Output: 25.7% above the bound
+}
+
+func ExampleOrigin() {
+	p := sample()
+	p.Types[0].Offerings = make([]binpack.Offering, 100) // more than one compiled type can have
+	in, _ := binpack.Compile(p)
+	fmt.Println(in.Origins())
+	// Output: [{0 0} {0 64}]
+}
+
+func ExampleBin() {
+	in, _ := binpack.Compile(sample())
+	b := binpack.Bin{Type: 0, Offering: 1, Shares: []binpack.Share{{Item: 1, Count: 1}, {Item: 0, Count: 2}}}
+	fmt.Println(in.Problem().Types[b.Type].Name, in.Labels(b))
+	// Output: medium zone in (b)
+}
+
+func ExampleShare() {
+	plan, _ := binpack.Pack(sample(), nil)
+	for _, s := range plan.Bins[0].Shares {
+		fmt.Println(sample().Items[s.Item].Name, s.Count)
+	}
+	// Output:
+	// db 1
+	// web 2
+}
+
+func ExampleChoice() {
+	in, _ := binpack.Compile(sample())
+	plan, _ := in.Pack(nil)
+	for _, c := range plan.Alternatives[1] {
+		o := in.Problem().Types[c.Type].Offerings[c.Offering]
+		fmt.Println(o.Provides, o.Price)
+	}
+	// Output:
+	// zone in (a) 100
+	// zone in (b) 120
+}
+
+func ExampleBoundKind() {
+	plan, _ := binpack.Pack(sample(), nil)
+	fmt.Println(plan.Bound.Kind == binpack.CoverageLP)
+	// Output: true
+}

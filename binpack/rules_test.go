@@ -1,0 +1,369 @@
+package binpack_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// unbounded is a pool without limits.
+func unbounded(name string, weight int) binpack.Pool {
+	return binpack.Pool{Name: name, Weight: weight, MaxNodes: -1, MaxPrice: -1}
+}
+
+// boxes is count boxes of size 1 in one dimension, and a type that holds four of them for 10.
+func boxes(count int) binpack.Problem {
+	return binpack.Problem{
+		Resources: []string{"cpu"},
+		Items:     []binpack.Item{{Name: "box", Count: count, Size: []int64{1}, Requires: anywhere()}},
+		Pools:     []binpack.Pool{unbounded("p", 0)},
+		Types:     []binpack.Type{{Name: "four", Capacity: []int64{4}, Offerings: []binpack.Offering{{Price: 10}}}},
+	}
+}
+
+func TestEmptyProblems(t *testing.T) {
+	_, plan := lawful(t, binpack.Problem{})
+	require.Empty(t, plan.Bins)
+	require.Zero(t, plan.GapPercent())
+	require.Equal(t, "ffd", plan.Strategy)
+
+	_, plan = lawful(t, boxes(0))
+	require.Empty(t, plan.Bins)
+	require.Zero(t, plan.Cost)
+
+	p := boxes(3)
+	p.Types = nil
+	_, plan = lawful(t, p)
+	require.Equal(t, []int{3}, plan.Left)
+
+	p = boxes(3)
+	p.Types[0].Offerings = nil // cannot be bought
+	_, plan = lawful(t, p)
+	require.Equal(t, []int{3}, plan.Left)
+
+	p = boxes(3)
+	p.Items[0].Requires = requirements.Alternatives{} // no node suits
+	_, plan = lawful(t, p)
+	require.Equal(t, []int{3}, plan.Left)
+
+	p = boxes(9)
+	p.Resources, p.Items[0].Size, p.Types[0].Capacity = nil, nil, nil // nothing is measured, so one bin holds all
+	_, plan = lawful(t, p)
+	require.Len(t, plan.Bins, 1)
+}
+
+func TestHeavierPoolsFirstWithinTheirLimits(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		limit func(*binpack.Pool)
+		want  int // bins in the heavy pool
+	}{
+		{"without limits", func(*binpack.Pool) {}, 5},
+		{"nodes", func(p *binpack.Pool) { p.MaxNodes = 3 }, 3},
+		{"no nodes", func(p *binpack.Pool) { p.MaxNodes = 0 }, 0},
+		{"price", func(p *binpack.Pool) { p.MaxPrice = 59 }, 2},
+		{"no money", func(p *binpack.Pool) { p.MaxPrice = 0 }, 0},
+		{"a limit", func(p *binpack.Pool) { p.Limits = []int64{19} }, 4},
+		{"a limit that is reached", func(p *binpack.Pool) { p.Limits = []int64{0} }, 0},
+		{"a limit that is passed already", func(p *binpack.Pool) { p.Limits = []int64{-7} }, 0},
+		{"a limit that never runs out", func(p *binpack.Pool) { p.Limits = []int64{binpack.Unlimited} }, 5},
+		{"the least of all", func(p *binpack.Pool) { p.MaxNodes, p.MaxPrice, p.Limits = 3, 40, []int64{19} }, 1},
+	} {
+		p := boxes(20)
+		p.Pools = []binpack.Pool{unbounded("light", 0), unbounded("heavy", 7)}
+		c.limit(&p.Pools[1])
+		p.Types = append(p.Types, binpack.Type{Name: "dear", Pool: 1, Capacity: []int64{4}, Usage: []int64{4}, Offerings: []binpack.Offering{{Price: 25}}})
+		in, plan := lawful(t, p)
+		heavy := 0
+		for _, b := range plan.Bins {
+			heavy += in.Problem().Types[b.Type].Pool
+		}
+		require.Equal(t, c.want, heavy, c.name)
+		require.Len(t, plan.Bins, 5, "%s: the rest goes to the lighter pool", c.name)
+		require.Equal(t, []int{0}, plan.Left)
+	}
+}
+
+func TestAmongPoolsOfOneWeightThePriceDecides(t *testing.T) {
+	p := boxes(8)
+	p.Pools = append(p.Pools, unbounded("q", 0))
+	p.Types = append(p.Types, binpack.Type{Name: "four", Pool: 1, Capacity: []int64{4}, Offerings: []binpack.Offering{{Price: 9}}})
+	_, plan := lawful(t, p)
+	require.Equal(t, binpack.Price(18), plan.Cost)
+}
+
+// A type need not say what it takes of limits that are there.
+func TestUsageOfNothing(t *testing.T) {
+	p := boxes(8)
+	p.Pools[0].Limits = []int64{0}
+	_, plan := lawful(t, p)
+	require.Len(t, plan.Bins, 2)
+}
+
+func TestReservationsAreCountedAndShared(t *testing.T) {
+	p := boxes(20) // five bins
+	p.Types[0].Offerings = []binpack.Offering{
+		{Price: 10},
+		{Price: 1, Counted: true, Count: 3, Reservation: "r"},
+		{Price: 2, Counted: true, Count: 1}, // counted on its own
+	}
+	p.Types = append(p.Types, binpack.Type{Name: "five", Capacity: []int64{5}, Offerings: []binpack.Offering{
+		{Price: 1, Counted: true, Count: 2, Reservation: "r"}, // the least count of those that share holds
+	}})
+	in, plan := lawful(t, p)
+	taken := map[string]int{}
+	for _, b := range plan.Bins {
+		o := in.Problem().Types[b.Type].Offerings[b.Offering]
+		taken[fmt.Sprint(o.Counted, o.Reservation)]++
+	}
+	require.Equal(t, 2, taken["truer"])
+	require.Equal(t, 1, taken["true"])
+	require.Equal(t, []int{0}, plan.Left)
+
+	p.Types[0].Offerings[0] = binpack.Offering{Price: 10, Counted: true} // none is left of it
+	_, plan = lawful(t, p)
+	require.Len(t, plan.Bins, 3, "only what is reserved can be bought")
+	require.Positive(t, plan.Left[0])
+}
+
+func TestMinValuesKeepsChoicesOpen(t *testing.T) {
+	p := boxes(8)
+	p.Types = []binpack.Type{
+		{Name: "small", Capacity: []int64{4}, Provides: requirements.MustParse("type=small"), Offerings: []binpack.Offering{{Price: 10}}},
+		{Name: "other", Capacity: []int64{5}, Provides: requirements.MustParse("type=other"), Offerings: []binpack.Offering{{Price: 14}}},
+		{Name: "large", Capacity: []int64{8}, Provides: requirements.MustParse("type=large"), Offerings: []binpack.Offering{{Price: 15}}},
+	}
+	_, plan := lawful(t, p)
+	require.Equal(t, binpack.Price(15), plan.Cost, "one large bin is cheapest")
+
+	p.Pools[0].MinValues = []binpack.MinValues{{Key: "type", Count: 2}}
+	_, plan = lawful(t, p)
+	require.Len(t, plan.Bins, 2, "only the large one holds more than five")
+	p.Pools[0].MinValues[0].Count = 3
+	in, plan := lawful(t, p)
+	for i := range plan.Bins {
+		require.Len(t, plan.Alternatives[i], 3)
+	}
+	p.Pools[0].MinValues[0].Count = 4
+	_, plan = lawful(t, p)
+	require.Equal(t, []int{8}, plan.Left, "there are not four types")
+
+	p.Pools[0].MinValues[0].Count = 3
+	in, err := binpack.Compile(p)
+	require.NoError(t, err)
+	plan, err = in.Pack(&binpack.Options{Alternatives: 1})
+	require.NoError(t, err)
+	require.Len(t, plan.Alternatives[0], 3, "the list is as long as MinValues need")
+}
+
+// An item whose first alternative shows too few values is packed by its second.
+func TestMinValuesTryTheNextAlternative(t *testing.T) {
+	p := boxes(1)
+	p.Pools[0].MinValues = []binpack.MinValues{{Key: "type", Count: 2}}
+	p.Types = []binpack.Type{
+		{Name: "a", Capacity: []int64{4}, Provides: requirements.MustParse("type=a, team in (red,blue), disk=ssd"), Offerings: []binpack.Offering{{Price: 10}}},
+		{Name: "b", Capacity: []int64{4}, Provides: requirements.MustParse("type=b, team in (red,blue)"), Offerings: []binpack.Offering{{Price: 10}}},
+	}
+	p.Items[0].Requires = requirements.AnyOf(requirements.MustParse("disk=ssd, team=red"), requirements.MustParse("team=blue"))
+	_, plan := lawful(t, p)
+	require.Equal(t, []int{0}, plan.Left)
+	require.Len(t, plan.Alternatives[0], 2)
+}
+
+// A team label that the pool leaves open takes the value that the first item asks for; another value needs another bin.
+func TestOpenKeysSeparateItems(t *testing.T) {
+	p := boxes(0)
+	p.Types[0].Provides = requirements.MustParse("team, zone in (a,b)")
+	for i, text := range []string{"team=red", "team=blue", "team!=red", "team=red, zone=a", "zone=b", "!team", "team in (blue,green)"} {
+		p.Items = append(p.Items, binpack.Item{Name: fmt.Sprint(i), Count: 1, Size: []int64{1}, Requires: requirements.AnyOf(requirements.MustParse(text))})
+	}
+	in, plan := lawful(t, p)
+	require.Equal(t, []int{0, 0, 0, 0, 0, 0, 1, 0}, plan.Left, "the label is always there, so nothing without it is")
+	require.Len(t, plan.Bins, 2)
+	together := map[int]int{}
+	for b, bin := range plan.Bins {
+		for _, s := range bin.Shares {
+			together[s.Item] = b
+		}
+	}
+	require.NotEqual(t, together[1], together[2], "red and blue")
+	var labels []string
+	for _, b := range plan.Bins {
+		labels = append(labels, in.Labels(b).String())
+	}
+	slices.Sort(labels)
+	require.Equal(t, []string{"team in (blue), zone in (b)", "team in (red), zone in (a)"}, labels)
+}
+
+// What one type leaves open is absent on a type that does not mention it.
+func TestAKeyIsOpenOnlyWhereTheTypeSaysSo(t *testing.T) {
+	p := boxes(0)
+	p.Types = append(p.Types, binpack.Type{Name: "open", Capacity: []int64{1}, Provides: requirements.MustParse("team in (x,y)"), Offerings: []binpack.Offering{{Price: 99}}})
+	p.Items = append(p.Items,
+		binpack.Item{Name: "not x", Count: 1, Size: []int64{1}, Requires: requirements.AnyOf(requirements.MustParse("team!=x"))},
+		binpack.Item{Name: "y", Count: 1, Size: []int64{1}, Requires: requirements.AnyOf(requirements.MustParse("team=y"))})
+	in, plan := lawful(t, p)
+	require.Len(t, plan.Bins, 2)
+	bin := binpack.Bin{Shares: []binpack.Share{{Item: 1, Count: 1}}}
+	require.True(t, in.Labels(bin).IsAnything(), "the type says nothing, and neither does the item")
+	bin.Shares = append(bin.Shares, binpack.Share{Item: 2, Count: 1})
+	require.Error(t, in.Check(binpack.Layout{Bins: []binpack.Bin{bin}}))
+	require.True(t, in.Labels(bin).IsImpossible())
+}
+
+// The first alternative of one item would shut out the next; the layout is right, for the second would not.
+func TestAlternativesMakeRoomForEachOther(t *testing.T) {
+	p := boxes(0)
+	p.Types[0].Provides = requirements.MustParse("team in (x,y)")
+	p.Items = append(p.Items,
+		binpack.Item{Name: "either", Count: 1, Size: []int64{1}, Requires: requirements.AnyOf(requirements.MustParse("team=x"), requirements.MustParse("team=y"))},
+		binpack.Item{Name: "only", Count: 1, Size: []int64{1}, Requires: requirements.AnyOf(requirements.MustParse("team=y"))})
+	in, err := binpack.Compile(p)
+	require.NoError(t, err)
+	bin := binpack.Bin{Shares: []binpack.Share{{Item: 1, Count: 1}, {Item: 2, Count: 1}}}
+	require.NoError(t, in.Check(binpack.Layout{Bins: []binpack.Bin{bin}}))
+	require.Equal(t, "team in (y)", in.Labels(bin).String())
+}
+
+func TestTagsAndLimits(t *testing.T) {
+	p := boxes(6)
+	p.Items[0].Tags, p.Items[0].Limits = []string{"box"}, []binpack.Limit{{Tag: "box", Max: 2}}
+	_, plan := lawful(t, p)
+	require.Len(t, plan.Bins, 3, "two a bin")
+
+	p.Items[0].Tags = []string{"box", "box"} // each weighs double
+	_, plan = lawful(t, p)
+	require.Len(t, plan.Bins, 6)
+
+	p.Items[0].Limits[0].Max = 1
+	_, plan = lawful(t, p)
+	require.Equal(t, []int{6}, plan.Left, "not even one is allowed")
+
+	p = boxes(6)
+	p.Types[0].Tags = []string{"daemon"}
+	p.Items[0].Limits = []binpack.Limit{{Tag: "daemon", Max: 0}}
+	_, plan = lawful(t, p)
+	require.Equal(t, []int{6}, plan.Left, "the type has what the item does not stand")
+
+	p = boxes(6)
+	p.Items[0].Tags = []string{"box"}
+	p.Types[0].Limits = []binpack.Limit{{Tag: "box", Max: 3}}
+	_, plan = lawful(t, p)
+	require.Len(t, plan.Bins, 2)
+}
+
+func TestNodesAreFilledFirst(t *testing.T) {
+	p := boxes(7)
+	p.Nodes = []binpack.Node{
+		{Name: "full", Free: []int64{-3}},
+		{Name: "b", Free: []int64{2}},
+		{Name: "tagged", Free: []int64{9}, Tags: []string{"x", "x"}, Limits: []binpack.Limit{{Tag: "x", Max: 1}}}, // broken before, and not by us
+		{Name: "red", Free: []int64{9}, Provides: requirements.MustParse("team=red"), Limits: []binpack.Limit{{Tag: "box", Max: 0}}},
+	}
+	p.Items[0].Tags = []string{"box"}
+	_, plan := lawful(t, p)
+	require.Equal(t, [][]binpack.Share{nil, {{Item: 0, Count: 2}}, {{Item: 0, Count: 5}}, nil}, plan.Nodes)
+	require.Empty(t, plan.Bins)
+	require.Zero(t, plan.Bound.Price)
+	require.Zero(t, plan.GapPercent())
+
+	p.Nodes[1].Provides = requirements.Impossible() // a node that contradicts itself takes nothing
+	_, plan = lawful(t, p)
+	require.Empty(t, plan.Nodes[1])
+}
+
+func TestTypesOfMoreThan64Offerings(t *testing.T) {
+	p := boxes(4)
+	p.Types[0].Offerings = nil
+	for i := range 150 {
+		o := binpack.Offering{Provides: requirements.MustOf(requirements.In("zone", fmt.Sprint("z", i))), Price: binpack.Price(1000 - i)}
+		p.Types[0].Offerings = append(p.Types[0].Offerings, o)
+	}
+	p.Types = append(p.Types, binpack.Type{Name: "none", Capacity: []int64{4}})
+	p.Items = append(p.Items, binpack.Item{Name: "z70", Count: 1, Size: []int64{4}, Requires: requirements.AnyOf(requirements.MustParse("zone=z70"))})
+	in, plan := lawful(t, p)
+	require.Equal(t, []binpack.Origin{{Type: 0, Offering: 0}, {Type: 0, Offering: 64}, {Type: 0, Offering: 128}, {Type: 1, Offering: 0}}, in.Origins())
+	require.Len(t, plan.Bins, 2)
+	require.Equal(t, binpack.Price(1000-149+1000-70), plan.Cost)
+	for _, b := range plan.Bins {
+		o := in.Origins()[b.Type]
+		require.Equal(t, p.Types[o.Type].Offerings[o.Offering+b.Offering], in.Problem().Types[b.Type].Offerings[b.Offering])
+	}
+	require.Len(t, plan.Alternatives[1], 60, "the default is what one fleet request takes")
+}
+
+func TestOfferingsThatContradictTheirType(t *testing.T) {
+	p := boxes(4)
+	p.Types[0].Provides = requirements.MustParse("zone=a")
+	p.Types[0].Offerings = []binpack.Offering{{Provides: requirements.MustParse("zone=b"), Price: 1}, {Provides: requirements.MustParse("zone=a"), Price: 10}}
+	_, plan := lawful(t, p)
+	require.Equal(t, binpack.Price(10), plan.Cost, "what contradicts itself cannot be bought")
+}
+
+// Sizes, counts, prices and tags at the ends of the integers: nothing wraps around, and no rule is broken.
+func TestAbsurdSizes(t *testing.T) {
+	const most = math.MaxInt64
+	p := boxes(3)
+	p.Items[0].Size, p.Types[0].Capacity = []int64{most}, []int64{most}
+	p.Types[0].Offerings[0].Price = most
+	_, plan := packedWithoutSums(t, p)
+	require.Len(t, plan.Bins, 3)
+	require.Equal(t, binpack.Price(most), plan.Cost, "the largest price that can be written")
+
+	p = boxes(2)
+	p.Items[0].Size = []int64{most/2 + 1}
+	p.Types[0].Capacity = []int64{most}
+	_, plan = lawful(t, p)
+	require.Len(t, plan.Bins, 2, "two of them are one more than there is")
+
+	p = boxes(math.MaxInt32)
+	p.Items[0].Size = []int64{0}
+	p.Items[0].Tags = []string{"x", "x"}
+	p.Items = append(p.Items, binpack.Item{Name: "more", Count: math.MaxInt32, Size: []int64{0}, Requires: anywhere(), Tags: []string{"x"}},
+		binpack.Item{Name: "shy", Count: 1, Size: []int64{0}, Requires: anywhere(), Limits: []binpack.Limit{{Tag: "x", Max: 5}}})
+	_, plan = lawful(t, p)
+	require.Equal(t, []int{0, 0, 0}, plan.Left)
+	require.Len(t, plan.Bins, 2, "the shy one keeps to itself")
+
+	p = boxes(2)
+	p.Items[0].Size = []int64{3}
+	p.Types[0].Usage = []int64{most}
+	p.Pools[0].Limits, p.Pools[0].MaxPrice = []int64{most - 1}, most
+	p.Types = append(p.Types, binpack.Type{Name: "light", Capacity: []int64{4}, Usage: []int64{most / 2}, Offerings: []binpack.Offering{{Price: most / 2}}})
+	_, plan = lawful(t, p)
+	require.Equal(t, []int{0}, plan.Left)
+	require.Equal(t, binpack.Price(most-1), plan.Cost)
+
+	p = boxes(math.MaxInt32) // billions of things, and the bound is still that of the division
+	p.Types[0].Capacity = []int64{1 << 20}
+	_, plan = lawful(t, p)
+	require.Len(t, plan.Bins, 2048)
+	require.Equal(t, binpack.Price(20480), plan.Bound.Price)
+}
+
+// packedWithoutSums is lawful for prices whose sum cannot be written.
+func packedWithoutSums(t *testing.T, p binpack.Problem) (*binpack.Instance, *binpack.Plan) {
+	t.Helper()
+	in, err := binpack.Compile(p)
+	require.NoError(t, err)
+	plan, err := in.Pack(nil)
+	require.NoError(t, err)
+	require.NoError(t, in.VerifyBound(plan))
+	return in, plan
+}
+
+func TestGapPercent(t *testing.T) {
+	plan := binpack.Plan{Cost: 30, Bound: binpack.Bound{Price: 24}}
+	require.InDelta(t, 25, plan.GapPercent(), 1e-9)
+	plan.Bound.Price = 0
+	require.InDelta(t, 100, plan.GapPercent(), 1e-9)
+	plan.Cost = 0
+	require.Zero(t, plan.GapPercent())
+	require.InDelta(t, 1.5, binpack.Price(1_500_000_000).Dollars(), 1e-12)
+}
