@@ -46,7 +46,7 @@
 //
 //   - Get returns what Create returned: the same id, type, labels, claim, pool and token.
 //   - Get fails with ErrNotFound for an id that does not exist.
-//   - List returns every instance that Create made and that still exists, each once, however many there are.
+//   - List returns every instance that Create made and that still exists, each once, by ascending id, however many there are.
 //   - List returns only instances that Create made, and each with its claim, pool and token.
 //   - List that could not read everything fails; a part is never passed off as the whole.
 //

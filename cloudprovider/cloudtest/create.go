@@ -1,0 +1,391 @@
+package cloudtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+func createCases() []testCase {
+	return []testCase{
+		{"create-candidate", "Create launches one of the candidates of the claim and nothing else.", createCandidate},
+		{"create-idempotent", "Create with a token that was used before returns the instance that was made then and makes no second one.", createIdempotent},
+		{"create-at-the-same-time", "Concurrent calls of Create with one token make one instance.", createAtTheSameTime},
+		{"create-foreign-token", "Create with the token of another claim fails with ErrInvalidSpec.", createForeignToken},
+		{"create-dead-token", "Create with the token of an instance that was deleted fails with ErrNotFound and makes none.", createDeadToken},
+		{"create-invalid", "Create refuses a claim that is not valid, or that has a candidate which is not in the catalogue, with ErrInvalidSpec.", createInvalid},
+		{"create-no-capacity", "Create fails with ErrInsufficientCapacity only if every candidate was refused, and names each of them.", createNoCapacity},
+		{"create-quota", "Create fails with ErrQuota if a quota refused every candidate, and says which quota and what it blocks.", createQuota},
+		{"create-next-candidate", "Create that succeeds on a later candidate reports the ones that were refused before it.", createNextCandidate},
+		{"create-failed-token", "Create that fails with an error of the closed list has made no instance and has not used up the token.", createFailedToken},
+		{"create-labels", "The labels of an instance satisfy its claim: its requirements, its labels, the type and the offering.", createLabels},
+		{"create-resources", "The resources of an instance are those that the catalogue promised for its type.", createResources},
+	}
+}
+
+func createCandidate(ctx context.Context, p *probe) error {
+	all, err := p.candidates(ctx, 3)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		for _, asked := range [][]cloudprovider.Candidate{all[i : i+1], all[i:]} {
+			claim, err := p.claim(ctx, asked...)
+			if err != nil {
+				return err
+			}
+			launch, err := p.create(ctx, claim)
+			if err != nil {
+				return fmt.Errorf("Create failed: %w", err)
+			}
+			if !isCandidate(claim, launch.Instance) {
+				return fmt.Errorf("the instance is a %s (%s), which was not asked for", launch.Type, launch.Offering)
+			}
+			if launch.Claim != claim.Name || launch.Token != claim.Token || launch.Pool != claim.Pool {
+				return fmt.Errorf("the instance is of the claim %q, token %q, pool %q", launch.Claim, launch.Token, launch.Pool)
+			}
+			if err := p.count(ctx, claim, 1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func isCandidate(claim cloudprovider.NodeClaim, i cloudprovider.Instance) bool {
+	return slices.ContainsFunc(claim.Candidates, func(c cloudprovider.Candidate) bool {
+		return c.Type == i.Type && c.Offering.Equal(i.Offering)
+	})
+}
+
+func createIdempotent(ctx context.Context, p *probe) error {
+	claim, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	for range 3 {
+		again, err := p.create(ctx, claim)
+		if err != nil {
+			return fmt.Errorf("the same claim once more: %w", err)
+		}
+		if again.ID != launch.ID {
+			return fmt.Errorf("the same claim led to %q and then to %q", launch.ID, again.ID)
+		}
+		if err := p.settle(ctx); err != nil {
+			return err
+		}
+	}
+	return p.count(ctx, claim, 1)
+}
+
+func createAtTheSameTime(ctx context.Context, p *probe) error {
+	claim, err := p.claim(ctx)
+	if err != nil {
+		return err
+	}
+	launches, errs := make([]cloudprovider.Launch, 8), make([]error, 8)
+	var group sync.WaitGroup
+	for i := range launches {
+		group.Go(func() { launches[i], errs[i] = p.create(ctx, claim.Clone()) })
+	}
+	group.Wait()
+	id := ""
+	for i, launch := range launches {
+		// A provider may ask a caller to wait for another one.
+		if errs[i] != nil && cloudprovider.Advise(errs[i]).Retry != cloudprovider.RetrySame {
+			return fmt.Errorf("one of the calls failed: %w", errs[i])
+		}
+		if errs[i] == nil && id != "" && launch.ID != id {
+			return fmt.Errorf("two calls led to %q and %q", id, launch.ID)
+		}
+		if errs[i] == nil {
+			id = launch.ID
+		}
+	}
+	if id == "" {
+		return fmt.Errorf("none of the calls succeeded: %w", errs[0])
+	}
+	return p.count(ctx, claim, 1)
+}
+
+func createForeignToken(ctx context.Context, p *probe) error {
+	first, _, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	second, err := p.claim(ctx)
+	if err != nil {
+		return err
+	}
+	second.Token = first.Token
+	_, err = p.create(ctx, second)
+	if err := mustBe("Create with the token of another claim", err, cloudprovider.ErrInvalidSpec); err != nil {
+		return err
+	}
+	return p.count(ctx, first, 1)
+}
+
+func createDeadToken(ctx context.Context, p *probe) error {
+	claim, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.delete(ctx, launch.ID); err != nil {
+		return fmt.Errorf("Delete failed: %w", err)
+	}
+	for _, when := range []string{"right after Delete", "long after Delete"} {
+		_, err = p.create(ctx, claim)
+		if err := mustBe("Create "+when, err, cloudprovider.ErrNotFound); err != nil {
+			return err
+		}
+		if err := p.count(ctx, claim, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func createInvalid(ctx context.Context, p *probe) error {
+	two, err := p.candidates(ctx, 2)
+	if err != nil {
+		return err
+	}
+	for _, spoil := range []struct {
+		what  string
+		spoil func(*cloudprovider.NodeClaim)
+	}{
+		{"a claim without a name", func(c *cloudprovider.NodeClaim) { c.Name = "" }},
+		{"a claim without a token", func(c *cloudprovider.NodeClaim) { c.Token = "" }},
+		{"a claim without candidates", func(c *cloudprovider.NodeClaim) { c.Candidates = nil }},
+		{"an impossible claim", func(c *cloudprovider.NodeClaim) { c.Requirements = requirements.Impossible() }},
+		{"a type that is not in the catalogue", func(c *cloudprovider.NodeClaim) { c.Candidates[0].Type = "cloudtest.no-such-type" }},
+		{"an offering that is not in the catalogue", func(c *cloudprovider.NodeClaim) {
+			c.Candidates[0].Offering = requirements.MustOf(requirements.In("cloudtest.example.com/no-such", "offering"))
+		}},
+		{"a good candidate beside one that is not in the catalogue", func(c *cloudprovider.NodeClaim) {
+			c.Candidates = append(c.Candidates, cloudprovider.Candidate{Type: "cloudtest.no-such-type", Offering: two[0].Offering})
+		}},
+	} {
+		claim, err := p.claim(ctx, two[0])
+		if err != nil {
+			return err
+		}
+		spoil.spoil(&claim)
+		_, err = p.create(ctx, claim)
+		if err := mustBe("Create of "+spoil.what, err, cloudprovider.ErrInvalidSpec); err != nil {
+			return err
+		}
+		if err := p.count(ctx, claim, 0); err != nil {
+			return fmt.Errorf("after Create of %s: %w", spoil.what, err)
+		}
+	}
+	return nil
+}
+
+func createNoCapacity(ctx context.Context, p *probe) error {
+	two, err := p.candidates(ctx, 2)
+	if err != nil {
+		return err
+	}
+	for _, c := range two {
+		restore, err := p.exhaust(ctx, c)
+		if err != nil {
+			return err
+		}
+		defer restore()
+	}
+	claim, err := p.claim(ctx, two...)
+	if err != nil {
+		return err
+	}
+	_, err = p.create(ctx, claim)
+	if err := mustBe("Create without capacity", err, cloudprovider.ErrInsufficientCapacity); err != nil {
+		return err
+	}
+	var detail *cloudprovider.Error
+	if !errors.As(err, &detail) {
+		return fmt.Errorf("the error is no *cloudprovider.Error: %w", err)
+	}
+	for _, c := range two {
+		if !isRefused(detail.Refused, c) {
+			return fmt.Errorf("%s is not among the refused: %w", c, err)
+		}
+	}
+	return nil
+}
+
+func isRefused(refused []cloudprovider.Refusal, c cloudprovider.Candidate) bool {
+	return slices.ContainsFunc(refused, func(r cloudprovider.Refusal) bool { return r.Type == c.Type && r.Offering.Equal(c.Offering) })
+}
+
+func createQuota(ctx context.Context, p *probe) error {
+	if p.h.Block == nil {
+		return &skipped{"Harness.Block"}
+	}
+	claim, err := p.claim(ctx)
+	if err != nil {
+		return err
+	}
+	restore, err := p.h.Block(ctx)
+	if err != nil {
+		return fmt.Errorf("the harness did not set a quota: %w", err)
+	}
+	defer restore()
+	_, err = p.create(ctx, claim)
+	if err := mustBe("Create beyond a quota", err, cloudprovider.ErrQuota); err != nil {
+		return err
+	}
+	var detail *cloudprovider.Error
+	if !errors.As(err, &detail) || len(detail.Quotas) == 0 || detail.Quotas[0].Name == "" {
+		return fmt.Errorf("the error names no quota: %w", err)
+	}
+	types, err := p.types(ctx)
+	if err != nil {
+		return err
+	}
+	want := claim.Candidates[0]
+	t := types[slices.IndexFunc(types, func(t instancetypes.InstanceType) bool { return t.Name == want.Type })]
+	labels, err := cloudprovider.NodeLabels(claim, t, want.Offering)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(detail.Quotas, func(q cloudprovider.Quota) bool { return q.Blocks.Matches(labels) }) {
+		return fmt.Errorf("no quota of the error blocks what was refused: %w", error(detail))
+	}
+	return nil
+}
+
+func createNextCandidate(ctx context.Context, p *probe) error {
+	two, err := p.candidates(ctx, 2)
+	if err != nil {
+		return err
+	}
+	if len(two) < 2 {
+		return &skipped{"two available offerings"}
+	}
+	// Only a cloud that goes by the order of the claim owes a report on the first.
+	for i, order := range [][]cloudprovider.Candidate{{two[0], two[1]}, {two[1], two[0]}} {
+		claim, err := p.claim(ctx, order...)
+		if err != nil {
+			return err
+		}
+		launch, err := p.create(ctx, claim)
+		if err != nil {
+			return fmt.Errorf("Create failed: %w", err)
+		}
+		if launch.Type != two[i].Type || !launch.Offering.Equal(two[i].Offering) {
+			return &skipped{"a cloud that takes the first candidate that is to be had"}
+		}
+	}
+	restore, err := p.exhaust(ctx, two[0])
+	if err != nil {
+		return err
+	}
+	defer restore()
+	claim, err := p.claim(ctx, two...)
+	if err != nil {
+		return err
+	}
+	launch, err := p.create(ctx, claim)
+	if err != nil {
+		return fmt.Errorf("Create failed although %s is to be had: %w", two[1], err)
+	}
+	if !isRefused(launch.Refused, two[0]) || isRefused(launch.Refused, two[1]) {
+		return fmt.Errorf("%s was exhausted and %s launched, but refused are %v", two[0], two[1], launch.Refused)
+	}
+	return nil
+}
+
+func createFailedToken(ctx context.Context, p *probe) error {
+	first, err := p.candidates(ctx, 1)
+	if err != nil {
+		return err
+	}
+	claim, err := p.claim(ctx, first...)
+	if err != nil {
+		return err
+	}
+	restore, err := p.exhaust(ctx, first[0])
+	if err != nil {
+		return err
+	}
+	_, err = p.create(ctx, claim)
+	restore()
+	if err := mustBe("Create without capacity", err, cloudprovider.ErrInsufficientCapacity); err != nil {
+		return err
+	}
+	if err := p.count(ctx, claim, 0); err != nil {
+		return err
+	}
+	if _, err := p.create(ctx, claim); err != nil {
+		return fmt.Errorf("the same claim failed after there was capacity again: %w", err)
+	}
+	return p.count(ctx, claim, 1)
+}
+
+func createLabels(ctx context.Context, p *probe) error {
+	claim, err := p.claim(ctx)
+	if err != nil {
+		return err
+	}
+	const key = "cloudtest.example.com/team"
+	claim.Requirements = requirements.MustOf(requirements.In(key, "a"))
+	launch, err := p.create(ctx, claim)
+	if err != nil {
+		return fmt.Errorf("Create failed: %w", err)
+	}
+	types, err := p.types(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(types, func(t instancetypes.InstanceType) bool { return t.Name == launch.Type })
+	if i < 0 {
+		return fmt.Errorf("the instance is of the type %q, which is not in the catalogue", launch.Type)
+	}
+	want, err := cloudprovider.NodeLabels(claim, types[i], launch.Offering)
+	if err != nil {
+		return err
+	}
+	for _, key := range sortedKeys(want) {
+		if have, ok := launch.Labels[key]; !ok || have != want[key] {
+			return fmt.Errorf("label %q is %q instead of %q", key, have, want[key])
+		}
+	}
+	if !claim.Requirements.Matches(launch.Labels) || !launch.Offering.Matches(launch.Labels) {
+		return fmt.Errorf("the labels %v do not satisfy %q and %q", launch.Labels, claim.Requirements, launch.Offering)
+	}
+	return nil
+}
+
+func createResources(ctx context.Context, p *probe) error {
+	_, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	types, err := p.types(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range types {
+		if t.Name != launch.Type {
+			continue
+		}
+		if want, have := describeList(t.Capacity), describeList(launch.Capacity); want != have {
+			return fmt.Errorf("capacity is %s instead of %s", have, want)
+		}
+		if want, have := describeList(t.Allocatable()), describeList(launch.Allocatable); want != have {
+			return fmt.Errorf("allocatable is %s instead of %s", have, want)
+		}
+		return nil
+	}
+	return fmt.Errorf("the instance is of the type %q, which is not in the catalogue", launch.Type)
+}
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

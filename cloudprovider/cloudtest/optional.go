@@ -1,0 +1,143 @@
+package cloudtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
+)
+
+func optionalCases() []testCase {
+	return []testCase{
+		{"batch", "CreateMany returns one result for each claim, in the order of the claims, and one failure does not spoil the rest.", batch},
+		{"repair", "RepairPolicies name a condition, a status and a toleration that is not negative, each pair of condition and status once.", repair},
+		{"interruptions", "Interruptions delivers every event at least once, again until its cursor is passed back, and then no more.", interruptions},
+	}
+}
+
+func batch(ctx context.Context, p *probe) error {
+	creator, ok := p.h.Provider.(cloudprovider.BatchCreator)
+	if !ok {
+		return &skipped{"cloudprovider.BatchCreator"}
+	}
+	var claims []cloudprovider.NodeClaim
+	for range 3 {
+		claim, err := p.claim(ctx)
+		if err != nil {
+			return err
+		}
+		claims = append(claims, claim)
+	}
+	claims[1].Candidates = nil
+	results := creator.CreateMany(ctx, claims)
+	for _, r := range results {
+		p.note(r.Launch.ID)
+	}
+	if len(results) != len(claims) {
+		return fmt.Errorf("%d results for %d claims", len(results), len(claims))
+	}
+	if err := mustBe("the claim without candidates", results[1].Err, cloudprovider.ErrInvalidSpec); err != nil {
+		return err
+	}
+	for _, i := range []int{0, 2} {
+		if results[i].Err != nil {
+			return fmt.Errorf("claim %d failed beside one that is not valid: %w", i, results[i].Err)
+		}
+		if results[i].Launch.Token != claims[i].Token {
+			return fmt.Errorf("the result of claim %d has the token %q instead of %q", i, results[i].Launch.Token, claims[i].Token)
+		}
+		again, err := p.create(ctx, claims[i])
+		if err != nil || again.ID != results[i].Launch.ID {
+			return fmt.Errorf("Create of claim %d returned %q after CreateMany had made %q, error %w", i, again.ID, results[i].Launch.ID, orNil(err))
+		}
+	}
+	return nil
+}
+
+func repair(_ context.Context, p *probe) error {
+	adviser, ok := p.h.Provider.(cloudprovider.RepairAdviser)
+	if !ok {
+		return &skipped{"cloudprovider.RepairAdviser"}
+	}
+	type pair struct {
+		condition corev1.NodeConditionType
+		status    corev1.ConditionStatus
+	}
+	seen := map[pair]bool{}
+	for i, policy := range adviser.RepairPolicies() {
+		key := pair{policy.Condition, policy.Status}
+		switch {
+		case policy.Condition == "" || policy.Status == "":
+			return fmt.Errorf("policy %d names no condition or no status: %+v", i, policy)
+		case policy.Toleration < 0:
+			return fmt.Errorf("policy %d has a negative toleration: %+v", i, policy)
+		case seen[key]:
+			return fmt.Errorf("policy %d has the condition and status of an earlier one: %+v", i, policy)
+		}
+		seen[key] = true
+	}
+	return nil
+}
+
+func interruptions(ctx context.Context, p *probe) error {
+	source, ok := p.h.Provider.(interruption.Source)
+	if !ok {
+		return &skipped{"interruption.Source"}
+	}
+	if p.h.Interrupt == nil {
+		return &skipped{"Harness.Interrupt"}
+	}
+	_, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	if err := p.h.Interrupt(ctx, launch.ID); err != nil {
+		return fmt.Errorf("the harness did not interrupt: %w", err)
+	}
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	cursor := ""
+	for _, when := range []string{"the first time", "without a confirmation of it"} {
+		events, next, err := source.Interruptions(ctx, "")
+		if err != nil {
+			return fmt.Errorf("Interruptions failed: %w", err)
+		}
+		if err := announces(events, launch.ID); err != nil {
+			return fmt.Errorf("%s: %w", when, err)
+		}
+		cursor = next
+	}
+	for range 2 {
+		events, next, err := source.Interruptions(ctx, cursor)
+		if err != nil {
+			return fmt.Errorf("Interruptions failed: %w", err)
+		}
+		if announces(events, launch.ID) == nil {
+			return errors.New("an event came again after it was confirmed")
+		}
+		cursor = next
+	}
+	return nil
+}
+
+// announces fails unless one of the events is of the instance and says what it must.
+func announces(events []interruption.Event, id string) error {
+	for _, e := range events {
+		if e.Instance != id {
+			continue
+		}
+		if e.ID == "" || e.Kind == "" || e.At.IsZero() {
+			return fmt.Errorf("an event lacks its id, kind or time: %+v", e)
+		}
+		return nil
+	}
+	return fmt.Errorf("no event says that %q is interrupted", id)
+}

@@ -1,0 +1,259 @@
+package cloudtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+)
+
+// nobody is an id that no cloud ever gave away.
+const nobody = "cloudtest-no-such-instance"
+
+func readCases() []testCase {
+	return []testCase{
+		{"get-same", "Get returns what Create returned: the same id, type, labels, claim, pool and token.", getSame},
+		{"get-unknown", "Get fails with ErrNotFound for an id that does not exist.", getUnknown},
+		{"list-all", "List returns every instance that Create made and that still exists, each once, by ascending id, however many there are.", listAll},
+		{"list-owners", "List returns only instances that Create made, and each with its claim, pool and token.", listOwners},
+		{"list-whole", "List that could not read everything fails; a part is never passed off as the whole.", listWhole},
+		{"delete-ends", "Delete ends an instance: in time Get and Delete fail with ErrNotFound, and List leaves it out.", deleteEnds},
+		{"delete-again", "Delete can be repeated: until the instance is gone it succeeds, and afterwards it fails with ErrNotFound.", deleteAgain},
+		{"delete-unknown", "Delete fails with ErrNotFound for an id that does not exist.", deleteUnknown},
+		{"delete-at-once", "Delete knows every instance that Create has returned, at once.", deleteAtOnce},
+		{"delete-only-this", "Delete touches no other instance.", deleteOnlyThis},
+		{"drift-new", "Drifted reports nothing for an instance that was just made and fails with ErrNotFound for an id that does not exist.", driftNew},
+	}
+}
+
+func getSame(ctx context.Context, p *probe) error {
+	_, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	have, err := p.get(ctx, launch.ID)
+	if err != nil {
+		return fmt.Errorf("Get failed: %w", err)
+	}
+	if want, have := describeInstance(launch.Instance), describeInstance(have); want != have {
+		return fmt.Errorf("Get says %s, and Create said %s", have, want)
+	}
+	return nil
+}
+
+func getUnknown(ctx context.Context, p *probe) error {
+	_, err := p.get(ctx, nobody)
+	return mustBe("Get of an unknown id", err, cloudprovider.ErrNotFound)
+}
+
+// many buys as many instances as the harness wants, by id.
+func (p *probe) many(ctx context.Context) (map[string]cloudprovider.NodeClaim, error) {
+	made := map[string]cloudprovider.NodeClaim{}
+	for range p.h.Many {
+		claim, launch, err := p.launch(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if other, ok := made[launch.ID]; ok {
+			return nil, fmt.Errorf("the claims %q and %q both have the instance %q", other.Name, claim.Name, launch.ID)
+		}
+		made[launch.ID] = claim
+	}
+	return made, nil
+}
+
+// complete fails unless the list has each of the instances once, by ascending id.
+func complete(list []cloudprovider.Instance, made map[string]cloudprovider.NodeClaim) error {
+	seen := map[string]bool{}
+	for i, inst := range list {
+		if seen[inst.ID] {
+			return fmt.Errorf("List shows %q twice", inst.ID)
+		}
+		if seen[inst.ID] = true; i > 0 && strings.Compare(list[i-1].ID, inst.ID) > 0 {
+			return fmt.Errorf("List shows %q before %q", list[i-1].ID, inst.ID)
+		}
+	}
+	missing := 0
+	for id := range made {
+		if !seen[id] {
+			missing++
+		}
+	}
+	if missing > 0 {
+		return fmt.Errorf("%d of %d instances are missing from List", missing, len(made))
+	}
+	return nil
+}
+
+func listAll(ctx context.Context, p *probe) error {
+	made, err := p.many(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := p.list(ctx)
+	if err != nil {
+		return err
+	}
+	return complete(list, made)
+}
+
+func listOwners(ctx context.Context, p *probe) error {
+	made, err := p.many(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := p.list(ctx)
+	if err != nil {
+		return err
+	}
+	for _, i := range list {
+		claim, mine := made[i.ID]
+		switch {
+		case i.Token == "" || i.Claim == "":
+			return fmt.Errorf("List shows %q, of the claim %q and the token %q", i.ID, i.Claim, i.Token)
+		case mine && (i.Claim != claim.Name || i.Token != claim.Token || i.Pool != claim.Pool):
+			return fmt.Errorf("List shows %q of claim %q, pool %q, token %q instead of %q, %q, %q",
+				i.ID, i.Claim, i.Pool, i.Token, claim.Name, claim.Pool, claim.Token)
+		case !mine && strings.HasPrefix(i.Token, strings.ToLower(p.h.Prefix)+"-"+p.name):
+			return fmt.Errorf("List shows %q with the token %q, which Create did not return", i.ID, i.Token)
+		}
+	}
+	return nil
+}
+
+func listWhole(ctx context.Context, p *probe) error {
+	made, err := p.many(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	for looks := range 3 * p.h.Many {
+		list, err := p.h.Provider.List(newTripwire(ctx, looks))
+		if err != nil {
+			continue
+		}
+		if err := complete(list, made); err != nil {
+			return fmt.Errorf("the context was cancelled in mid-call, and List succeeded: %w", err)
+		}
+	}
+	return nil
+}
+
+func deleteEnds(ctx context.Context, p *probe) error {
+	_, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.delete(ctx, launch.ID); err != nil {
+		return fmt.Errorf("Delete failed: %w", err)
+	}
+	list, err := p.list(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(list, func(i cloudprovider.Instance) bool { return i.ID == launch.ID }) {
+		return fmt.Errorf("List still shows %q", launch.ID)
+	}
+	_, err = p.get(ctx, launch.ID)
+	if err := mustBe("Get of a deleted instance", err, cloudprovider.ErrNotFound); err != nil {
+		return err
+	}
+	return mustBe("Delete of an instance that is gone", p.delete(ctx, launch.ID), cloudprovider.ErrNotFound)
+}
+
+func deleteAgain(ctx context.Context, p *probe) error {
+	_, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.delete(ctx, launch.ID); err != nil {
+		return fmt.Errorf("Delete failed: %w", err)
+	}
+	gone := false
+	for i := range 4 {
+		switch err := p.delete(ctx, launch.ID); {
+		case err == nil && gone:
+			return errors.New("Delete succeeded after it had said that the instance is gone")
+		case err != nil && !errors.Is(err, cloudprovider.ErrNotFound):
+			return fmt.Errorf("Delete number %d failed: %w", i+2, err)
+		case err != nil:
+			gone = true
+		}
+	}
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	return mustBe("Delete of an instance that is gone", p.delete(ctx, launch.ID), cloudprovider.ErrNotFound)
+}
+
+func deleteUnknown(ctx context.Context, p *probe) error {
+	return mustBe("Delete of an unknown id", p.delete(ctx, nobody), cloudprovider.ErrNotFound)
+}
+
+func deleteAtOnce(ctx context.Context, p *probe) error {
+	for range 3 {
+		_, launch, err := p.launch(ctx)
+		if err != nil {
+			return err
+		}
+		if err := p.delete(ctx, launch.ID); err != nil {
+			return fmt.Errorf("Delete right after Create failed: %w", err)
+		}
+		list, err := p.list(ctx)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(list, func(i cloudprovider.Instance) bool { return i.ID == launch.ID }) {
+			return fmt.Errorf("Delete right after Create had no effect: List shows %q", launch.ID)
+		}
+	}
+	return nil
+}
+
+func deleteOnlyThis(ctx context.Context, p *probe) error {
+	stays, keep, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	_, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.delete(ctx, launch.ID); err != nil {
+		return fmt.Errorf("Delete failed: %w", err)
+	}
+	if err := p.count(ctx, stays, 1); err != nil {
+		return fmt.Errorf("%q was deleted: %w", launch.ID, err)
+	}
+	if _, err := p.get(ctx, keep.ID); err != nil {
+		return fmt.Errorf("%q was deleted, and Get of %q fails: %w", launch.ID, keep.ID, err)
+	}
+	return nil
+}
+
+func driftNew(ctx context.Context, p *probe) error {
+	_, launch, err := p.launch(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	drift, err := p.h.Provider.Drifted(ctx, launch.ID)
+	if err != nil {
+		return fmt.Errorf("Drifted failed: %w", err)
+	}
+	if drift.Reason != "" {
+		return fmt.Errorf("a new instance has drifted: %+v", drift)
+	}
+	_, err = p.h.Provider.Drifted(ctx, nobody)
+	return mustBe("Drifted of an unknown id", err, cloudprovider.ErrNotFound)
+}
