@@ -174,8 +174,7 @@ func ExampleBuilder() {
 
 func ExampleConflictError() {
 	_, err := requirements.Of(requirements.In("zone", "a"), requirements.In("zone", "b"))
-	var conflict *requirements.ConflictError
-	if errors.As(err, &conflict) {
+	if conflict, ok := errors.AsType[*requirements.ConflictError](err); ok {
 		fmt.Println(conflict.Key, "|", conflict.Left, "|", conflict.Right)
 	}
 	// Output: zone | zone in (a) | zone in (b)
@@ -263,8 +262,7 @@ func ExampleInvalidError() {
 	_, err := requirements.FromNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 		{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "cpu", Operator: "Gt", Values: []string{"four"}}}},
 	}})
-	var invalid *requirements.InvalidError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*requirements.InvalidError](err); ok {
 		fmt.Println(invalid.Path)
 		fmt.Println(invalid.Detail)
 	}

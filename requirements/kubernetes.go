@@ -189,6 +189,7 @@ func (r Requirement) Expressions() ([]corev1.NodeSelectorRequirement, bool) {
 			op, values = OpGt, []string{strconv.FormatInt(n-1, 10)}
 		case OpLte:
 			op, values = OpLt, []string{strconv.FormatInt(n+1, 10)}
+		default: // the same in the API
 		}
 		out = append(out, corev1.NodeSelectorRequirement{Key: t.key, Operator: corev1.NodeSelectorOperator(op), Values: values})
 	}

@@ -1,6 +1,7 @@
 package requirements_test
 
 import (
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -37,9 +38,7 @@ func TestNodeAffinityAgreesWithKubernetes(t *testing.T) {
 			want, err := theirs.Match(node)
 			require.NoError(t, err)
 			labels := map[string]string{requirements.NodeNameKey: node.Name}
-			for k, v := range node.Labels {
-				labels[k] = v
-			}
+			maps.Copy(labels, node.Labels)
 			if got := pod.Required.Matches(labels); want != got {
 				require.Failf(t, "not what Kubernetes says", "want %t for %v and %s", want, node.Labels, pod.Required)
 			}
@@ -84,6 +83,7 @@ func randomTerm(rng *rand.Rand) corev1.NodeSelectorTerm {
 			}
 		case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
 			e.Values = []string{strconv.Itoa(rng.IntN(45))}
+		default: // no values
 		}
 		term.MatchExpressions = append(term.MatchExpressions, e)
 	}

@@ -69,8 +69,7 @@ func under(prefix string, err error) error {
 		}
 		return errors.Join(errs...)
 	}
-	var invalid *InvalidError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*InvalidError](err); ok {
 		return &InvalidError{prefix + invalid.Path, invalid.Detail}
 	}
 	return err

@@ -105,6 +105,7 @@ func New(key string, op Operator, values ...string) (Requirement, error) {
 		return Exists(key), nil
 	case OpDoesNotExist:
 		return DoesNotExist(key), nil
+	default: // a bound
 	}
 	n, err := strconv.ParseInt(values[0], 10, 64)
 	if err != nil { // validate has parsed it already
@@ -226,7 +227,7 @@ func (r Requirement) Values() ([]string, bool) {
 }
 
 func listed(ints []span, list []string) ([]string, bool) {
-	if countSpans(ints, listLimit) > listLimit {
+	if tooMany(ints) {
 		return nil, false
 	}
 	out := slices.Clone(list)

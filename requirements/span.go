@@ -107,17 +107,17 @@ func complementSpans(a []span) []span {
 	return append(out, span{next, math.MaxInt64})
 }
 
-// countSpans is the number of integers in a, or limit+1 when there are more than limit.
-func countSpans(a []span, limit int64) int64 {
-	var n int64
+// tooMany reports whether there are more integers in a than are still written out one by one.
+func tooMany(a []span) bool {
+	left := int64(listLimit)
 	for _, s := range a {
 		width := s.hi - s.lo // one less than the count, cannot overflow
-		if width >= limit-n {
-			return limit + 1
+		if width >= left {
+			return true
 		}
-		n += width + 1
+		left -= width + 1
 	}
-	return n
+	return false
 }
 
 // canonicalInt reads the one spelling an integer has here. It allocates nothing.

@@ -47,7 +47,7 @@ func (r Requirement) write(b *strings.Builder) {
 			list.ints = append(list.ints, s)
 		}
 	}
-	if countSpans(list.ints, listLimit) > listLimit {
+	if tooMany(list.ints) {
 		for _, s := range list.ints {
 			piece(Requirement{key: r.key, ints: []span{s}})
 		}
@@ -78,7 +78,7 @@ type term struct {
 func (r Requirement) terms() ([]term, bool) {
 	one := func(op Operator, values ...string) []term { return []term{{r.key, op, values}} }
 	if r.words.but {
-		if countSpans(complementSpans(r.ints), listLimit) > listLimit {
+		if tooMany(complementSpans(r.ints)) {
 			return nil, false
 		}
 		out, _ := listed(complementSpans(r.ints), r.words.list)
@@ -106,7 +106,7 @@ func (r Requirement) terms() ([]term, bool) {
 	}
 	lo, hi := r.ints[0].lo, r.ints[len(r.ints)-1].hi
 	holes := intersectSpans(complementSpans(r.ints), []span{{lo, hi}})
-	if countSpans(holes, listLimit) > listLimit {
+	if tooMany(holes) {
 		return nil, false
 	}
 	top := []span{{lo, hi}}

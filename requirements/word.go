@@ -45,12 +45,7 @@ func (w words) overlaps(v words) bool {
 	if w.but {
 		w, v = v, w
 	}
-	for _, s := range w.list {
-		if v.contains(s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.list, v.contains)
 }
 
 func (w words) subset(v words) bool { return !w.overlaps(v.complement()) }

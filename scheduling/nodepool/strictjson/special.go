@@ -109,9 +109,30 @@ func betterQuantity(text string) (string, bool) {
 	t := strings.ReplaceAll(text, " ", "")
 	number := strings.TrimRight(t, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 	units := [][2]string{
-		{"kb", "k"}, {"mb", "M"}, {"gb", "G"}, {"tb", "T"}, {"kib", "Ki"}, {"mib", "Mi"}, {"gib", "Gi"}, {"tib", "Ti"},
-		{"ki", "Ki"}, {"mi", "Mi"}, {"gi", "Gi"}, {"ti", "Ti"}, {"g", "G"}, {"t", "T"}, {"k", "k"}, {"b", ""},
-		{"cpu", ""}, {"cpus", ""}, {"core", ""}, {"cores", ""}, {"vcpu", ""}, {"milli", "m"}, {"millicores", "m"}, {"", ""},
+		{"kb", "k"},
+		{"mb", "M"},
+		{"gb", "G"},
+		{"tb", "T"},
+		{"kib", "Ki"},
+		{"mib", "Mi"},
+		{"gib", "Gi"},
+		{"tib", "Ti"},
+		{"ki", "Ki"},
+		{"mi", "Mi"},
+		{"gi", "Gi"},
+		{"ti", "Ti"},
+		{"g", "G"},
+		{"t", "T"},
+		{"k", "k"},
+		{"b", ""},
+		{"cpu", ""},
+		{"cpus", ""},
+		{"core", ""},
+		{"cores", ""},
+		{"vcpu", ""},
+		{"milli", "m"},
+		{"millicores", "m"},
+		{"", ""},
 	}
 	for _, u := range units {
 		if number != "" && strings.EqualFold(t[len(number):], u[0]) {
@@ -163,6 +184,7 @@ func setIntOrString(n *Node, v reflect.Value) error {
 		}
 		v.Set(reflect.ValueOf(intstr.FromInt32(int32(i))))
 		return nil
+	default: // refused below
 	}
 	return wrongKind(n, "an integer or a string")
 }
