@@ -84,8 +84,13 @@ func shuffled[T any](rng *rand.Rand, in []T) []T {
 
 func TestPlansDoNotDependOnTheOrderOfTheInput(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
-	for range rounds(20, 300) {
+	for round := range rounds(20, 300) {
 		p := shop(rng, 12)
+		if round%2 == 0 { // names alone tell these apart
+			for i := range p.Items {
+				p.Items[i].Size = []int64{700, 1 << 20}
+			}
+		}
 		want, _ := named(t, p)
 		q := p
 		q.Items, q.Types = shuffled(rng, p.Items), shuffled(rng, p.Types)

@@ -168,12 +168,44 @@ func TestMinValuesTryTheNextAlternative(t *testing.T) {
 	p.Pools[0].MinValues = []binpack.MinValues{{Key: "type", Count: 2}}
 	p.Types = []binpack.Type{
 		{Name: "a", Capacity: []int64{4}, Provides: requirements.MustParse("type=a, team in (red,blue), disk=ssd"), Offerings: []binpack.Offering{{Price: 10}}},
-		{Name: "b", Capacity: []int64{4}, Provides: requirements.MustParse("type=b, team in (red,blue)"), Offerings: []binpack.Offering{{Price: 10}}},
+		{
+			Name: "b", Capacity: []int64{4}, Provides: requirements.MustParse("type=b, team in (red,blue)"),
+			Offerings: []binpack.Offering{{Price: 10, Counted: true}}, // none is left now, but it is a choice
+		},
 	}
 	p.Items[0].Requires = requirements.AnyOf(requirements.MustParse("disk=ssd, team=red"), requirements.MustParse("team=blue"))
 	_, plan := lawful(t, p)
 	require.Equal(t, []int{0}, plan.Left)
 	require.Len(t, plan.Alternatives[0], 2)
+}
+
+// Each choice must hold all copies in the bin, and what its daemons bring beside them.
+func TestMinValuesCountEveryCopy(t *testing.T) {
+	p := boxes(3)
+	p.Pools[0].MinValues = []binpack.MinValues{{Key: "type", Count: 2}}
+	p.Items[0].Tags = []string{"x"}
+	p.Types = []binpack.Type{
+		{Name: "a", Capacity: []int64{4}, Provides: requirements.MustParse("type=a"), Offerings: []binpack.Offering{{Price: 10}}},
+		{Name: "b", Capacity: []int64{4}, Provides: requirements.MustParse("type=b"), Offerings: []binpack.Offering{{Price: 20}}, Limits: []binpack.Limit{{Tag: "x", Max: 1}}},
+	}
+	_, plan := lawful(t, p)
+	require.Len(t, plan.Bins, 3)
+}
+
+// A bin that stands in the budget at its cheapest offering is narrowed to a dearer one only as far as the budget goes.
+func TestNarrowingStaysWithinTheBudget(t *testing.T) {
+	for _, c := range []struct {
+		budget binpack.Price
+		left   int
+	}{{5, 1}, {9, 1}, {10, 0}} {
+		p := boxes(0)
+		p.Pools[0].MaxPrice = c.budget
+		p.Types[0].Offerings = []binpack.Offering{{Provides: requirements.MustParse("zone=a"), Price: 1}, {Provides: requirements.MustParse("zone=b"), Price: 10}}
+		p.Items = append(p.Items, binpack.Item{Name: "large", Count: 1, Size: []int64{3}, Requires: anywhere()},
+			binpack.Item{Name: "small", Count: 1, Size: []int64{1}, Requires: requirements.AnyOf(requirements.MustParse("zone=b"))})
+		_, plan := lawful(t, p)
+		require.Equal(t, []int{0, 0, c.left}, plan.Left, "budget %d", c.budget)
+	}
 }
 
 // A team label that the pool leaves open takes the value that the first item asks for; another value needs another bin.
@@ -229,6 +261,13 @@ func TestAlternativesMakeRoomForEachOther(t *testing.T) {
 	bin := binpack.Bin{Shares: []binpack.Share{{Item: 1, Count: 1}, {Item: 2, Count: 1}}}
 	require.NoError(t, in.Check(binpack.Layout{Bins: []binpack.Bin{bin}}))
 	require.Equal(t, "team in (y)", in.Labels(bin).String())
+
+	p.Types[0].Provides = requirements.MustParse("team in (x,y,z)")
+	p.Items[2].Requires = requirements.AnyOf(requirements.MustParse("team=z"), requirements.MustParse("team=y"))
+	in, err = binpack.Compile(p)
+	require.NoError(t, err)
+	require.NoError(t, in.Check(binpack.Layout{Bins: []binpack.Bin{bin}}))
+	require.Equal(t, "team in (y)", in.Labels(bin).String(), "x would leave nothing for the other")
 }
 
 func TestTagsAndLimits(t *testing.T) {
@@ -250,6 +289,14 @@ func TestTagsAndLimits(t *testing.T) {
 	p.Items[0].Limits = []binpack.Limit{{Tag: "daemon", Max: 0}}
 	_, plan = lawful(t, p)
 	require.Equal(t, []int{6}, plan.Left, "the type has what the item does not stand")
+
+	p = boxes(4)
+	p.Items[0].Limits = []binpack.Limit{{Tag: "daemon", Max: 2}}
+	p.Types[0].Tags, p.Types[0].Limits = []string{"daemon", "daemon"}, []binpack.Limit{{Tag: "daemon", Max: 1}}
+	p.Types = append(p.Types, p.Types[0])
+	_, plan = lawful(t, p)
+	require.Len(t, plan.Bins, 1, "what the type breaks by itself is not the item's fault")
+	require.Len(t, plan.Alternatives[0], 2)
 
 	p = boxes(6)
 	p.Items[0].Tags = []string{"box"}
@@ -330,6 +377,9 @@ func TestAbsurdSizes(t *testing.T) {
 	_, plan = lawful(t, p)
 	require.Equal(t, []int{0, 0, 0}, plan.Left)
 	require.Len(t, plan.Bins, 2, "the shy one keeps to itself")
+	p.Items[1].Count = 0 // twice as many tags as things, and a sum that would be negative
+	_, plan = lawful(t, p)
+	require.Len(t, plan.Bins, 2)
 
 	p = boxes(2)
 	p.Items[0].Size = []int64{3}
