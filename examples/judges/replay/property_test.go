@@ -1,9 +1,10 @@
 package replay_test
 
 import (
-	"context"
 	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,7 +49,7 @@ func planned(s scenario.Scenario) (*pipeline.Packed, error) {
 
 // Every plan must be accepted by kube-scheduler, bind by bind, in the plan's own order.
 func TestPlansAreAccepted(t *testing.T) {
-	ctx := context.Background()
+	ctx := t.Context()
 	placed, pending, bad := 0, 0, 0
 	for i := range *scenarios {
 		seed := *first + uint64(i)
@@ -73,12 +74,30 @@ func TestPlansAreAccepted(t *testing.T) {
 		if !verdict.Valid() {
 			bad++
 			t.Errorf("%s\n%s", s, verdict)
+			keep(t, s)
 			if bad > 5 {
 				break
 			}
 		}
 	}
 	fmt.Printf("%d scenarios, %d of %d pods placed\n", *scenarios, placed, pending)
+}
+
+var dump = flag.String("dump", "", "directory to write scenarios with a refused plan to, as manifests and catalogue")
+
+// keep writes a scenario to where a person can look at it with the provision program.
+func keep(t *testing.T, s scenario.Scenario) {
+	t.Helper()
+	if *dump == "" {
+		return
+	}
+	text, err := s.YAML()
+	require.NoError(t, err)
+	types, err := scenario.CatalogueJSON(s.Catalogue)
+	require.NoError(t, err)
+	base := filepath.Join(*dump, fmt.Sprintf("seed-%d", s.Seed))
+	require.NoError(t, os.WriteFile(base+".yaml", text, 0o600))
+	require.NoError(t, os.WriteFile(base+".json", types, 0o600))
 }
 
 var noVolumes = flag.Bool("no-volumes", false, "leave volumes out")

@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -72,7 +71,7 @@ func TestThinCut(t *testing.T) {
 	scenario := kubejudge.Scenario{Nodes: nodes, Pods: s.Pods}
 	require.Len(t, plan, 5000)
 	start := time.Now()
-	verdict, err := kubejudge.Judge(context.Background(), scenario, plan)
+	verdict, err := kubejudge.Judge(t.Context(), scenario, plan)
 	require.NoError(t, err)
 	t.Logf("judged in %v", time.Since(start))
 	require.True(t, verdict.Valid(), verdict.String())
