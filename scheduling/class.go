@@ -30,12 +30,9 @@ type Class struct {
 
 	requests []int64 // by Problem.Resources
 	priority int32
-	hardOK   []bool // by taint set: the class tolerates its NoSchedule and NoExecute taints
-	softOK   []bool // and its PreferNoSchedule taints too
-	soft     []Preference
+	hardOK   []bool                    // by taint set: the class tolerates its NoSchedule and NoExecute taints
+	softOK   []bool                    // and its PreferNoSchedule taints too
 	asked    requirements.Alternatives // what the pods themselves ask, before volumes and own constraints
-	topology topology
-	memberOf []int // groups, in order
 	ports    []hostPort
 }
 

@@ -26,7 +26,7 @@ func (s *State) Explain(class int) []Reason {
 	}
 	var out []Reason
 	for k := range p.Pools {
-		out = append(out, s.explainPool(c, k))
+		out = append(out, s.explainPool(class, k))
 	}
 	if r, ok := s.explainRooms(c); ok {
 		out = append(out, r)
@@ -37,8 +37,9 @@ func (s *State) Explain(class int) []Reason {
 	return out
 }
 
-func (s *State) explainPool(c *Class, k int) Reason {
+func (s *State) explainPool(class, k int) Reason {
 	p := s.p
+	c := p.Classes[class]
 	pool := &p.Pools[k]
 	if taint, bad := untolerated(pool.Taints, c.Template.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute); bad {
 		return Reason{Pool: pool.Name, Stage: StageTaint, Key: taint.Key, Detail: fmt.Sprintf("taint %s is not tolerated", taintText(taint))}
@@ -60,7 +61,7 @@ func (s *State) explainPool(c *Class, k int) Reason {
 	if limit, ok := s.explainLimit(c, k, census); ok {
 		return limit
 	}
-	return s.explainTopology(c, pool)
+	return s.explainTopology(class, pool)
 }
 
 // census counts the types of a pool by how far a class comes with them.
@@ -221,7 +222,8 @@ func (p *Problem) largeEnough(c *Class, typ *instancetypes.InstanceType) bool {
 			room[r] = step.Allocatable
 		}
 	}
-	return within(c.requests, room)
+	short, _ := p.shortage(c, room)
+	return short == nil
 }
 
 // fewestConflicts are those of the alternative that has the fewest on the given keys.
@@ -329,7 +331,7 @@ func (p *Problem) shutOut(c *Class, pool *PoolRoom) (name, by, lacks string) {
 
 // offeredInstead names the nearest spelling of a value, or the values there are if they are few.
 func (p *Problem) offeredInstead(asked requirements.Requirement, values map[string]bool) string {
-	there := sortedTrue(values)
+	there := slices.Sorted(maps.Keys(values))
 	if list, ok := asked.Values(); ok {
 		for _, v := range list {
 			if near, ok := requirements.Nearest(v, there); ok {
@@ -390,7 +392,7 @@ func (p *Problem) closest(required requirements.Alternatives, pool *PoolRoom, kn
 			open = append(open, key)
 			continue
 		}
-		have := requirements.In(key, sortedTrue(values)...)
+		have := requirements.In(key, slices.Sorted(maps.Keys(values))...)
 		if pool.Set.Has(key) {
 			have = have.Intersect(pool.Set.Get(key))
 		}

@@ -62,35 +62,16 @@ func humane(pool *PoolRoom, name corev1.ResourceName) string {
 }
 
 // explainTopology names the constraints that involve other pods; one of them, or several together, keep it out.
-func (s *State) explainTopology(c *Class, pool *PoolRoom) Reason {
+func (s *State) explainTopology(class int, pool *PoolRoom) Reason {
 	var parts []string
 	key := ""
-	add := func(format string, g *group, args ...any) {
+	for _, o := range s.p.topology.Obstacles(class) {
 		if key == "" {
-			key = g.key
+			key = o.Key
 		}
-		parts = append(parts, fmt.Sprintf(format, args...))
+		parts = append(parts, o.Text)
 	}
-	for _, sp := range c.topology.spreads {
-		if g := s.p.groups.all[sp.group]; sp.hard {
-			add("spread of %s over %s with skew %d", g, g.selector, g.key, sp.maxSkew)
-		}
-	}
-	for _, t := range c.topology.terms {
-		g := s.p.groups.all[t.group]
-		switch {
-		case t.hard && t.anti:
-			add("anti-affinity to %s by %s", g, g.selector, g.key)
-		case t.hard:
-			add("affinity to %s by %s", g, g.selector, g.key)
-		}
-	}
-	for _, id := range c.memberOf {
-		if g := s.p.groups.all[id]; len(g.owners) > 0 {
-			add("running pods that keep away from %s by %s", g, g.selector, g.key)
-		}
-	}
-	for _, p := range c.ports {
+	for _, p := range s.p.Classes[class].ports {
 		parts = append(parts, fmt.Sprintf("host port %d/%s", p.port, p.protocol))
 	}
 	if len(parts) == 0 {

@@ -55,12 +55,12 @@ func portTags(ports []hostPort) (tags []string, limits []Limit) {
 		tags = append(tags, all)
 		if p.ip == anyAddress {
 			tags = append(tags, all+" wildcard")
-			limits = append(limits, Limit{all, 1})
+			limits = append(limits, Limit{Tag: all, Max: 1})
 			continue
 		}
 		own := all + " on " + p.ip
 		tags = append(tags, own)
-		limits = append(limits, Limit{own, 1}, Limit{all + " wildcard", 0})
+		limits = append(limits, Limit{Tag: own, Max: 1}, Limit{Tag: all + " wildcard", Max: 0})
 	}
 	return tags, limits
 }

@@ -2,6 +2,7 @@ package scheduling
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
+	"github.com/joinery-sdk/joinery/scheduling/topology"
 	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
@@ -37,13 +39,9 @@ type Problem struct {
 	options  Options
 	taints   *taintSets
 	daemons  []*daemon
-	cells    []cell
-	groups   groups
 	volumes  *volume.Index
-	filters  map[string]*nodeFilter // by pseudo-key
+	topology *topology.Problem
 	aliases  requirements.Aliases
-	// namespaces holds the labels of every namespace that is named anywhere.
-	namespaces map[string]map[string]string
 }
 
 // PoolRoom is a pool and what its limits leave.
@@ -106,10 +104,7 @@ type Room struct {
 }
 
 // Limit allows a node at most Max pods with a tag while the pod that brings the limit is there.
-type Limit struct {
-	Tag string
-	Max int
-}
+type Limit = topology.Limit
 
 // Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). The error joins an
 // [*InvalidError] for each pod that no API server would have stored.
@@ -133,18 +128,15 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	p.compileResources()
 	p.compilePools()
 	p.compileRooms(running, aliases)
-	if err := p.compileTopology(shared); err != nil {
-		return nil, err
-	}
 	for _, c := range p.Classes {
 		c.requests = p.vector(c.Requests)
 		c.tolerate(p.taints)
-		p.collectPreferences(c)
+	}
+	if err := p.compileTopology(shared); err != nil {
+		return nil, err
 	}
 	p.compileShapes(p.mentioned())
-	if len(p.groups.all) > 0 {
-		p.compileCells()
-	}
+	p.topology = p.topology.WithShapes(p.forTopology)
 	return p, nil
 }
 
@@ -295,13 +287,81 @@ func (p *Problem) mentioned() requirements.Keys {
 			see(s)
 		}
 	}
-	for _, g := range p.groups.all {
-		keys = append(keys, g.key)
-		if g.filter != nil {
-			for s := range g.filter.inside.All() {
-				see(s)
-			}
+	return requirements.KeysOf(keys...).Union(p.topology.Keys())
+}
+
+// compileTopology reads what the classes ask about other pods, and counts those that run.
+func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
+	in := topology.Input{
+		Classes: make([]topology.Class, len(p.Classes)), Nodes: make([]topology.Node, len(p.Rooms)),
+		Namespaces: p.snapshot.knownNamespaces(), Aliases: p.aliases, IgnorePreferences: p.options.IgnorePreferences,
+	}
+	for i, c := range p.Classes {
+		in.Classes[i] = topology.Class{
+			Pod: c.Template, Count: len(c.Pods), Requests: c.requests, Asked: c.asked, Required: c.Required, Preferred: c.Preferred,
+			Tolerated: taintSetsIn(c.hardOK), Untainted: taintSetsIn(c.softOK),
+		}
+		if c.Refusal != nil {
+			in.Classes[i].Count = 0
+		}
+		in.Classes[i].Tags, in.Classes[i].Limits = portTags(c.ports)
+	}
+	for i := range p.Rooms {
+		r := &p.Rooms[i]
+		in.Nodes[i] = topology.Node{Labels: r.Labels, Free: r.Free, Tags: r.Tags, Limits: r.Limits, Running: p.admitted(r.running)}
+	}
+	for _, s := range shared {
+		in.Together = append(in.Together, topology.Together{Name: fmt.Sprintf("pods with claim %s", s.Claim), Classes: s.Consumers})
+	}
+	var err error
+	if p.topology, err = topology.New(in); err != nil {
+		return p.invalid(err)
+	}
+	for i := range p.Rooms {
+		p.Rooms[i].Tags, p.Rooms[i].Limits = p.topology.Within(i)
+	}
+	return nil
+}
+
+// invalid names the pods that an error of package topology is about.
+func (p *Problem) invalid(err error) error {
+	var bad *topology.InvalidError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	var errs []error
+	for _, c := range bad.Classes {
+		errs = append(errs, &InvalidError{Pod: p.Classes[c.Class].Name(), Err: c.Err})
+	}
+	return errors.Join(errs...)
+}
+
+// admitted is running pods as an API server stores them, as far as that bears on other pods: only anti-affinity does.
+func (p *Problem) admitted(pods []*corev1.Pod) []*corev1.Pod {
+	out := pods
+	for i, pod := range pods {
+		if a := pod.Spec.Affinity; a == nil || a.PodAntiAffinity == nil {
+			continue
+		}
+		if &out[0] == &pods[0] {
+			out = slices.Clone(pods)
+		}
+		out[i] = p.snapshot.Admission.Pod(pod)
+	}
+	return out
+}
+
+// forTopology yields the shapes as package topology reads them.
+func (p *Problem) forTopology(yield func(topology.Shape) bool) {
+	var offerings []topology.Offering // reused: it is not kept
+	for i := range p.Shapes {
+		s := &p.Shapes[i]
+		offerings = offerings[:0]
+		for _, o := range s.Offerings {
+			offerings = append(offerings, topology.Offering{Labels: o.Labels, Price: o.Price})
+		}
+		if !yield(topology.Shape{Labels: s.Labels, Room: s.Room, Offerings: offerings}) {
+			return
 		}
 	}
-	return requirements.KeysOf(keys...)
 }

@@ -49,11 +49,10 @@ type chair struct {
 // Result deals the pods out to the seats of the last outcome, and orders their binding. Pods whose constraints would
 // not hold in any order are left out. It may only be called when the state is done.
 func (s *State) Result() *Result {
-	d := s.deal()
 	res := &Result{Rooms: make([][]*corev1.Pod, len(s.p.Rooms))}
 	byBin := make([][]*corev1.Pod, len(s.last.Bins))
 	bound := map[*corev1.Pod]bool{}
-	for _, st := range s.bindings(d) {
+	for _, st := range s.bindings(s.dealing()) {
 		bound[st.pod] = true
 		res.Order = append(res.Order, st.pod)
 		if st.at.bin >= 0 {
@@ -92,18 +91,26 @@ type dealt struct {
 	pods   [][][]*corev1.Pod
 }
 
+// dealing is who sits where, worked out once for a state that is done.
+func (s *State) dealing() dealt {
+	if s.solved {
+		return s.dealt
+	}
+	return s.deal()
+}
+
 func (s *State) deal() dealt {
 	seats := s.seats()
-	d := dealt{make([][][]chair, len(s.parts)), make([][][]*corev1.Pod, len(s.parts))}
-	for i, pt := range s.parts {
-		d.chairs[i] = make([][]chair, len(pt.domains))
-		d.pods[i] = make([][]*corev1.Pod, len(pt.domains))
+	d := dealt{make([][][]chair, len(s.settled.Parts)), make([][][]*corev1.Pod, len(s.settled.Parts))}
+	for i, pt := range s.settled.Parts {
+		d.chairs[i] = make([][]chair, len(pt.Domains))
+		d.pods[i] = make([][]*corev1.Pod, len(pt.Domains))
 	}
 	type copyOf struct{ item, copy, bundle int }
 	var bundles, loose []copyOf
 	for i := range s.items {
 		for k := range s.items[i].Count {
-			if b := s.made[i].bundles; len(b) > 0 {
+			if b := s.settled.Lots[i].Bundles; len(b) > 0 {
 				bundles = append(bundles, copyOf{i, k, b[k]})
 			} else {
 				loose = append(loose, copyOf{i, k, -1})
@@ -112,18 +119,18 @@ func (s *State) deal() dealt {
 	}
 	slices.SortStableFunc(bundles, func(a, b copyOf) int { return a.bundle - b.bundle })
 	for _, c := range slices.Concat(bundles, loose) {
-		for _, sl := range s.made[c.item].slots {
-			for range sl.count {
-				d.chairs[sl.part][sl.domain] = append(d.chairs[sl.part][sl.domain], chair{seats[c.item][c.copy], c.bundle})
+		for _, sl := range s.settled.Lots[c.item].Slots {
+			for range sl.Count {
+				d.chairs[sl.Part][sl.Domain] = append(d.chairs[sl.Part][sl.Domain], chair{seats[c.item][c.copy], c.bundle})
 			}
 		}
 	}
 	next := make([]int, len(s.p.Classes))
-	for i, pt := range s.parts {
-		for k := range pt.domains {
+	for i, pt := range s.settled.Parts {
+		for k := range pt.Domains {
 			n := len(d.chairs[i][k])
-			d.pods[i][k] = s.p.Classes[pt.class].Pods[next[pt.class] : next[pt.class]+n]
-			next[pt.class] += n
+			d.pods[i][k] = s.p.Classes[pt.Class].Pods[next[pt.Class] : next[pt.Class]+n]
+			next[pt.Class] += n
 		}
 	}
 	return d
@@ -159,10 +166,10 @@ type binding struct {
 // order is left out.
 func (s *State) bindings(d dealt) []binding {
 	var picks []picked
-	taken := make([][][]bool, len(s.parts))
-	from := make([][]int, len(s.parts))
+	taken := make([][][]bool, len(s.settled.Parts))
+	from := make([][]int, len(s.settled.Parts))
 	whole := true
-	for i := range s.parts {
+	for i := range s.settled.Parts {
 		taken[i] = make([][]bool, len(d.chairs[i]))
 		from[i] = make([]int, len(d.chairs[i]))
 		for k := range d.chairs[i] {
@@ -173,9 +180,9 @@ func (s *State) bindings(d dealt) []binding {
 		}
 	}
 	joined := map[[3]int]int{} // how many pods of a part and domain joined a bundle, rather than being there first
-	for _, pk := range s.picks {
-		if pk.bundle >= 0 {
-			joined[[3]int{pk.part, pk.domain, pk.bundle}] += pk.count
+	for _, pk := range s.settled.Picks {
+		if pk.Bundle >= 0 {
+			joined[[3]int{pk.Part, pk.Domain, pk.Bundle}] += pk.Count
 		}
 	}
 	reserved := func(i, k, at int) bool {
@@ -187,8 +194,8 @@ func (s *State) bindings(d dealt) []binding {
 		joined[key]--
 		return true
 	}
-	keep := make([][][]bool, len(s.parts)) // chairs of those who join
-	for i := range s.parts {
+	keep := make([][][]bool, len(s.settled.Parts)) // chairs of those who join
+	for i := range s.settled.Parts {
 		keep[i] = make([][]bool, len(d.chairs[i]))
 		for k := range d.chairs[i] {
 			keep[i][k] = make([]bool, len(d.chairs[i][k]))
@@ -197,24 +204,24 @@ func (s *State) bindings(d dealt) []binding {
 			}
 		}
 	}
-	for _, pk := range s.picks {
-		chairs := d.chairs[pk.part][pk.domain]
-		for range pk.count {
-			at := from[pk.part][pk.domain]
-			if pk.bundle >= 0 {
+	for _, pk := range s.settled.Picks {
+		chairs := d.chairs[pk.Part][pk.Domain]
+		for range pk.Count {
+			at := from[pk.Part][pk.Domain]
+			if pk.Bundle >= 0 {
 				at = 0
 			}
-			for at < len(chairs) && (taken[pk.part][pk.domain][at] || keep[pk.part][pk.domain][at] != (pk.bundle >= 0) || pk.bundle >= 0 && chairs[at].bundle != pk.bundle) {
+			for at < len(chairs) && (taken[pk.Part][pk.Domain][at] || keep[pk.Part][pk.Domain][at] != (pk.Bundle >= 0) || pk.Bundle >= 0 && chairs[at].bundle != pk.Bundle) {
 				at++
 			}
 			if at == len(chairs) {
 				continue
 			}
-			if pk.bundle < 0 {
-				from[pk.part][pk.domain] = at
+			if pk.Bundle < 0 {
+				from[pk.Part][pk.Domain] = at
 			}
-			taken[pk.part][pk.domain][at] = true
-			picks = append(picks, picked{pk.part, pk.domain, at})
+			taken[pk.Part][pk.Domain][at] = true
+			picks = append(picks, picked{pk.Part, pk.Domain, at})
 		}
 	}
 	if !whole {
@@ -232,19 +239,15 @@ type picked struct{ part, domain, chair int }
 
 // rebind finds an order for what was really placed, when that is less than what was settled.
 func (s *State) rebind(d dealt, picks []picked) []picked {
-	f := facts{caps: map[capKey]int{}, closed: s.facts.closed}
-	settler := s.p.newSettler(&f)
-	settler.parts = s.parts
+	replay := s.settled.Replay()
 	var out []picked
 	for progress := true; progress; {
 		progress = false
 		var later []picked
 		for _, pk := range picks {
-			pt := s.parts[pk.part]
 			switch {
 			case d.chairs[pk.part][pk.domain][pk.chair].seat == nowhere:
-			case len(pt.keys) == 0 || settler.allowed(pt, pk.domain):
-				settler.count(pt, pk.domain, 1)
+			case replay.Bind(pk.part, pk.domain):
 				out = append(out, pk)
 				progress = true
 			default:
@@ -271,12 +274,12 @@ func (p *Problem) Class(namespace, name string) (int, bool) {
 // GivenUp lists the preferences that a placed pod was settled without, in the order of giving them up, and those that
 // it kept.
 func (s *State) GivenUp(pod *corev1.Pod) (gone, kept []Preference) {
-	d := s.deal()
-	for i, pt := range s.parts {
-		for k := range pt.domains {
+	d := s.dealing()
+	for i, pt := range s.settled.Parts {
+		for k := range pt.Domains {
 			if slices.Contains(d.pods[i][k], pod) {
-				soft := s.p.Classes[pt.class].soft
-				return slices.Clone(soft[:pt.stage]), slices.Clone(soft[pt.stage:])
+				soft := s.p.topology.Preferences(pt.Class)
+				return slices.Clip(soft[:pt.Stage]), soft[pt.Stage:]
 			}
 		}
 	}

@@ -45,3 +45,22 @@ type Options struct {
 	// Constraints are rules of the caller's own, applied to every class of pods after the built-in ones.
 	Constraints []Constraint
 }
+
+// knownNamespaces is every namespace that an object or a pod names, with its labels; each carries its own name as a
+// label, as the API server sees to.
+func (s *Snapshot) knownNamespaces() map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for _, p := range s.Pods {
+		if _, ok := out[p.Namespace]; !ok {
+			out[p.Namespace] = map[string]string{corev1.LabelMetadataName: p.Namespace}
+		}
+	}
+	for _, n := range s.Namespaces {
+		set := map[string]string{corev1.LabelMetadataName: n.Name}
+		for k, v := range n.Labels {
+			set[k] = v
+		}
+		out[n.Name] = set
+	}
+	return out
+}

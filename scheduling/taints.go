@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
+
+	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // taintKey is the pseudo-label under which a node provides its set of taints, so that tolerating is a requirement like
@@ -75,4 +77,22 @@ func ephemeral(t corev1.Taint) bool {
 		return true
 	}
 	return strings.HasPrefix(t.Key, "readiness.k8s.io/")
+}
+
+// taintSetsIn is the requirement of one of the taint sets that are fine: anything if all are, and what no node meets if
+// none is.
+func taintSetsIn(fine []bool) requirements.Set {
+	if !slices.Contains(fine, false) {
+		return requirements.Set{}
+	}
+	var values []string
+	for i, ok := range fine {
+		if ok {
+			values = append(values, taintValue(i))
+		}
+	}
+	if len(values) == 0 {
+		values = []string{"none is tolerated"}
+	}
+	return requirements.MustOf(requirements.In(taintKey, values...))
 }

@@ -1,7 +1,8 @@
-package scheduling
+package topology
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -28,28 +29,20 @@ func (f *nodeFilter) passes(labels requirements.Set) bool {
 }
 
 // filterOf is the node filter of one of the class's spreads; nil if it passes every node.
-func (p *Problem) filterOf(c *Class, t *corev1.TopologySpreadConstraint) *nodeFilter {
+func (r *reader) filterOf(c *class, t *corev1.TopologySpreadConstraint) *nodeFilter {
 	inside := requirements.AnyOf(requirements.Set{})
 	if t.NodeAffinityPolicy == nil || *t.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor {
-		inside = c.asked
+		inside = c.Asked
 	}
-	if t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor {
-		var values []string
-		for i, taints := range p.taints.sets {
-			if _, bad := untolerated(taints, c.Template.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute); !bad {
-				values = append(values, taintValue(i))
-			}
-		}
-		if len(values) < len(p.taints.sets) {
-			inside = inside.Intersect(requirements.AnyOf(requirements.MustOf(allowedTaints(values))))
-		}
+	if t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor && !c.Tolerated.IsAnything() {
+		inside = inside.Intersect(requirements.AnyOf(c.Tolerated))
 	}
-	inside = inside.Intersect(requirements.AnyOf(p.otherKeys(c, t)))
+	inside = inside.Intersect(requirements.AnyOf(r.otherKeys(c, t)))
 	if inside.Len() == 1 && inside.At(0).IsAnything() {
 		return nil
 	}
 	key := fmt.Sprintf("filter(%s)", inside)
-	if f := p.filters[key]; f != nil {
+	if f := r.p.filters[key]; f != nil {
 		return f
 	}
 	outside := requirements.AnyOf(requirements.Set{})
@@ -64,17 +57,17 @@ func (p *Problem) filterOf(c *Class, t *corev1.TopologySpreadConstraint) *nodeFi
 		outside = outside.Intersect(requirements.AnyOf(pieces...))
 	}
 	f := &nodeFilter{key: key, inside: inside, outside: outside}
-	p.filters[key] = f
+	r.p.filters[key] = f
 	return f
 }
 
 // otherKeys asks that a node has the keys of all hard spreads of the class: kube-scheduler counts no pods on others. The
 // constraint's own key goes without saying, and every node has a hostname.
-func (p *Problem) otherKeys(c *Class, t *corev1.TopologySpreadConstraint) requirements.Set {
+func (r *reader) otherKeys(c *class, t *corev1.TopologySpreadConstraint) requirements.Set {
 	var b requirements.Builder
-	for _, other := range c.Template.Spec.TopologySpreadConstraints {
-		key := p.aliases.Key(other.TopologyKey)
-		if other.WhenUnsatisfiable != corev1.ScheduleAnyway && key != p.aliases.Key(t.TopologyKey) && key != corev1.LabelHostname {
+	for _, other := range c.Pod.Spec.TopologySpreadConstraints {
+		key := r.aliases.Key(other.TopologyKey)
+		if other.WhenUnsatisfiable != corev1.ScheduleAnyway && key != r.aliases.Key(t.TopologyKey) && key != corev1.LabelHostname {
 			b.Add(requirements.Exists(key))
 		}
 	}
@@ -109,15 +102,15 @@ func (f *nodeFilter) values(labels requirements.Set, required requirements.Alter
 }
 
 // pin is what the labels of a node in the domain must satisfy.
-func (p *Problem) pin(keys []string, d *domain) requirements.Alternatives {
+func (p *Problem) pin(keys []string, d *Domain) requirements.Alternatives {
 	var b requirements.Builder
 	out := requirements.AnyOf(requirements.Set{})
 	for i, k := range keys {
 		f := p.filters[k]
 		switch {
 		case f == nil:
-			b.Add(requirements.In(k, d.values[i]))
-		case d.values[i] == filterIn:
+			b.Add(requirements.In(k, d.Values[i]))
+		case d.Values[i] == filterIn:
 			out = out.Intersect(f.inside)
 		default:
 			out = out.Intersect(f.outside)
@@ -125,7 +118,23 @@ func (p *Problem) pin(keys []string, d *domain) requirements.Alternatives {
 	}
 	set, err := b.Set()
 	if err != nil { // the keys are distinct
-		panic(fmt.Sprintf("scheduling: %v", err))
+		panic(fmt.Sprintf("topology: %v", err))
 	}
 	return out.Intersect(requirements.AnyOf(set))
+}
+
+// contains reports whether a node with these labels is in a domain of the part.
+func (p *Problem) contains(pt *Part, d int, labels requirements.Set) bool {
+	for k, key := range pt.keys {
+		if f := p.filters[key]; f != nil {
+			if !slices.Contains(f.values(labels, pt.st.required), pt.Domains[d].Values[k]) {
+				return false
+			}
+			continue
+		}
+		if v, ok := labels.Get(key).Single(); !ok || v != pt.Domains[d].Values[k] {
+			return false
+		}
+	}
+	return true
 }

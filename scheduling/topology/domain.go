@@ -1,4 +1,4 @@
-package scheduling
+package topology
 
 import (
 	"slices"
@@ -14,12 +14,12 @@ type cell struct {
 	unit   []float64 // least price of a unit of each resource
 }
 
-// compileCells groups the offerings. It costs O(offerings) texts of labels, which are short, for they mention only what
-// pods ask about.
-func (p *Problem) compileCells() {
+// cellsOf groups the offerings. It costs O(offerings) texts of labels, which are short where they mention only what pods
+// ask about.
+func cellsOf(shapes func(yield func(Shape) bool)) []cell {
+	var out []cell
 	byText := map[string]int{}
-	for s := range p.Shapes {
-		shape := &p.Shapes[s]
+	for shape := range shapes {
 		text := shape.Labels.String()
 		for _, o := range shape.Offerings {
 			key := text + "|" + o.Labels.String()
@@ -29,13 +29,14 @@ func (p *Problem) compileCells() {
 				if err != nil {
 					continue
 				}
-				id = len(p.cells)
+				id = len(out)
 				byText[key] = id
-				p.cells = append(p.cells, cell{labels: set, unit: slices.Repeat([]float64{1e30}, len(p.Resources))})
+				out = append(out, cell{labels: set, unit: slices.Repeat([]float64{1e30}, len(shape.Room))})
 			}
-			p.cells[id].add(shape.Room, o.Price)
+			out[id].add(shape.Room, o.Price)
 		}
 	}
+	return out
 }
 
 func (c *cell) add(room []int64, price float64) {
@@ -63,21 +64,7 @@ func (c *cell) add(room []int64, price float64) {
 
 // holds reports whether some shape of the cell has room for one pod.
 func (c *cell) holds(requests []int64) bool {
-	for _, room := range c.rooms {
-		if within(requests, room) {
-			return true
-		}
-	}
-	return false
-}
-
-func within(requests, room []int64) bool {
-	for r, q := range requests {
-		if q > room[r] && q > 0 {
-			return false
-		}
-	}
-	return true
+	return slices.ContainsFunc(c.rooms, func(room []int64) bool { return fits(requests, room) })
 }
 
 // price estimates what one pod costs in the cell: its dearest resource at the least price.
@@ -91,27 +78,30 @@ func (c *cell) price(requests []int64) float64 {
 	return most
 }
 
-// domain is a combination of values of label keys that pods of a class can be placed in.
-type domain struct {
-	values []string // by the class's keys
-	price  float64
-	room   int // how many pods of the class existing nodes there could hold
-	fresh  bool
+// Domain is a combination of values of label keys that pods of a class can be placed in.
+type Domain struct {
+	// Values are by the keys that matter to the class, in their order; there are none where no key does. A spread's node
+	// filter is a key too, with the values "in" and "out".
+	Values []string
+
+	price float64 // an estimate for one pod, huge where no new node can be there
+	room  int     // how many pods of the class existing nodes there could hold
 }
 
-func (d *domain) text() string { return strings.Join(d.values, "/") }
+// String joins the values.
+func (d Domain) String() string { return strings.Join(d.Values, "/") }
 
 // domains enumerates where one pod with these requirements and requests can be, by the values of keys.
-func (p *Problem) domains(required requirements.Alternatives, requests []int64, keys []string, tags []string, limits []Limit) []domain {
+func (p *Problem) domains(required requirements.Alternatives, requests []int64, keys []string) []Domain {
 	byText := map[string]int{}
-	var out []domain
-	at := func(values []string) *domain {
+	var out []Domain
+	at := func(values []string) *Domain {
 		text := strings.Join(values, "\x00")
 		id, ok := byText[text]
 		if !ok {
 			id = len(out)
 			byText[text] = id
-			out = append(out, domain{values: slices.Clone(values), price: 1e30})
+			out = append(out, Domain{Values: slices.Clone(values), price: 1e30})
 		}
 		return &out[id]
 	}
@@ -123,21 +113,22 @@ func (p *Problem) domains(required requirements.Alternatives, requests []int64, 
 		price := c.price(requests)
 		p.combinations(c.labels, required, keys, func(values []string) {
 			d := at(values)
-			d.price, d.fresh = min(d.price, price), true
+			d.price = min(d.price, price)
 		})
 	}
-	for i := range p.Rooms {
-		r := &p.Rooms[i]
-		n := copies(r.Free, requests)
-		if n == 0 || !required.Compatible(r.Labels, requirements.Keys{}) {
+	for i := range p.nodes {
+		node := &p.nodes[i]
+		n := copies(node.Free, requests)
+		if n == 0 || !required.Compatible(node.Labels, requirements.Keys{}) {
 			continue
 		}
-		p.combinations(r.Labels, required, keys, func(values []string) { at(values).room += n })
+		p.combinations(node.Labels, required, keys, func(values []string) { at(values).room += n })
 	}
-	slices.SortFunc(out, func(a, b domain) int { return slices.Compare(a.values, b.values) })
+	slices.SortFunc(out, func(a, b Domain) int { return slices.Compare(a.Values, b.Values) })
 	return out
 }
 
+// copies is how many pods fit into what is free.
 func copies(free, requests []int64) int {
 	n := 1 << 30
 	for r, q := range requests {
@@ -170,16 +161,44 @@ func (p *Problem) combinations(labels requirements.Set, required requirements.Al
 		if !labels.Has(keys[k]) || r.AllowsAbsent() {
 			return
 		}
+		var list []string
 		for alt := range required.All() {
-			list, finite := r.Intersect(alt.Get(keys[k])).Values()
-			if !finite {
-				continue
+			if some, finite := r.Intersect(alt.Get(keys[k])).Values(); finite {
+				list = append(list, some...)
 			}
-			for _, v := range list {
-				values[k] = v
-				walk(k + 1)
-			}
+		}
+		if required.Len() > 1 { // alternatives may share values
+			slices.Sort(list)
+			list = slices.Compact(list)
+		}
+		for _, v := range list {
+			values[k] = v
+			walk(k + 1)
 		}
 	}
 	walk(0)
+}
+
+// universe lists the values of the group's key on nodes that exist or may be bought, as far as the group's filter lets
+// them count. It may list more than the plan will have, which only makes spreads stricter.
+func (p *Problem) universe(g *group, f Facts) []string {
+	seen := map[string]bool{}
+	anything := requirements.AnyOf(requirements.Set{})
+	for i := range p.cells {
+		c := &p.cells[i]
+		if !g.filter.passes(c.labels) {
+			continue
+		}
+		p.combinations(c.labels, anything, []string{g.key}, func(v []string) {
+			if !f.closed[closedKey{g.key, v[0]}] {
+				seen[v[0]] = true
+			}
+		})
+	}
+	for i := range p.nodes {
+		if v, ok := p.nodes[i].value(g.key); ok && g.filter.passes(p.nodes[i].Labels) {
+			seen[v] = true
+		}
+	}
+	return sortedTrue(seen)
 }

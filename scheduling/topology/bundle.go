@@ -1,0 +1,227 @@
+package topology
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// bundle is pods that must share a node, because one has affinity to another by the hostname: they are packed as one
+// thing. A bundle that is tied to a node is a pod that follows pods which run there.
+type bundle struct {
+	slots    []Slot
+	node     int // -1: any
+	requests []int64
+	required requirements.Alternatives
+	tags     []string
+	limits   []Limit
+}
+
+// seatNear finds where one more pod of the part may sit in the domain: with pods that run, in a bundle that has what it
+// asks for, with a pod that is still on its own, or, if nobody is there yet and it is what it asks for, as the first of
+// its kind. It returns the number of the bundle, a new one if need be, or -1.
+func (s *settler) seatNear(i, d int) int {
+	pt := s.parts[i]
+	if b := s.joinNode(i, d); b >= 0 {
+		return b
+	}
+	for b, bd := range s.bundles {
+		if bd.node < 0 && s.hasTargets(pt, bd) && s.consistent(pt, d, bd) {
+			if grown, ok := s.grow(bd, i, d); ok {
+				s.bundles[b] = grown
+				pt.bundled[d]++
+				return b
+			}
+		}
+	}
+	if b := s.pairUp(i, d); b >= 0 {
+		return b
+	}
+	for _, t := range pt.st.terms {
+		if !t.anti && s.p.groups[t.group].hostname && !(t.self && s.groups[t.group].total == 0) {
+			return -1
+		}
+	}
+	if alone, ok := s.grow(&bundle{node: -1, required: requirements.AnyOf(requirements.Set{})}, i, d); ok {
+		return s.addBundle(alone)
+	}
+	return -1
+}
+
+// joinNode looks for an existing node where pods run that the part asks for.
+func (s *settler) joinNode(i, d int) int {
+	pt := s.parts[i]
+	c := &s.p.classes[pt.Class]
+	for n := range s.p.nodes {
+		node := &s.p.nodes[n]
+		name, _ := node.value(corev1.LabelHostname)
+		alone := slices.ContainsFunc(pt.st.terms, func(t term) bool {
+			return !t.anti && s.p.groups[t.group].hostname && s.p.groups[t.group].counts[name] == 0
+		})
+		if alone || copies(s.freeOn(n), c.Requests) == 0 || !pt.st.required.Compatible(node.Labels, requirements.Keys{}) || !s.p.contains(pt, d, node.Labels) {
+			continue
+		}
+		b, ok := s.grow(&bundle{node: n, required: requirements.AnyOf(requirements.MustOf(requirements.In(corev1.LabelHostname, name)))}, i, d)
+		if !ok || !s.tagsHold(b, node.Tags, node.Limits, s.bundlesOn(n)) {
+			continue
+		}
+		left := s.freeOn(n)
+		for r, q := range c.Requests { // it fits, so nothing overflows
+			left[r] -= q
+		}
+		return s.addBundle(b)
+	}
+	return -1
+}
+
+// addBundle counts the pods of a new bundle as bundled, and numbers it.
+func (s *settler) addBundle(b *bundle) int {
+	for _, sl := range b.slots {
+		s.parts[sl.Part].bundled[sl.Domain] += sl.Count
+	}
+	s.bundles = append(s.bundles, b)
+	return len(s.bundles) - 1
+}
+
+// freeOn is what this settler has not yet given away of a node to pods that must be there.
+func (s *settler) freeOn(n int) []int64 {
+	if s.free[n] == nil {
+		s.free[n] = slices.Clone(s.p.nodes[n].Free)
+	}
+	return s.free[n]
+}
+
+// bundlesOn lists the bundles that are tied to the node.
+func (s *settler) bundlesOn(n int) []*bundle {
+	var out []*bundle
+	for _, b := range s.bundles {
+		if b.node == n {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// hasTargets reports whether the bundle holds a pod for each thing that the part wants near.
+func (s *settler) hasTargets(pt *Part, b *bundle) bool {
+	for _, t := range pt.st.terms {
+		if t.anti || !s.p.groups[t.group].hostname {
+			continue
+		}
+		if !slices.ContainsFunc(b.slots, func(sl Slot) bool {
+			return slices.Contains(s.p.classes[s.parts[sl.Part].Class].memberOf, t.group)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// consistent reports whether a pod in the domain can be on the bundle's node: keys that both know have one value.
+func (s *settler) consistent(pt *Part, d int, b *bundle) bool {
+	for _, sl := range b.slots {
+		other := s.parts[sl.Part]
+		for k, key := range pt.keys {
+			if o := slices.Index(other.keys, key); o >= 0 && other.Domains[sl.Domain].Values[o] != pt.Domains[d].Values[k] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// pairUp makes a bundle of the part's pod and a pod that is on its own so far.
+func (s *settler) pairUp(i, d int) int {
+	pt := s.parts[i]
+	for j, other := range s.parts {
+		if other.follows {
+			continue // its pods are in bundles already
+		}
+		for e := range other.Domains {
+			if other.Placed[e] <= other.bundled[e] {
+				continue
+			}
+			start, ok := s.grow(&bundle{node: -1, required: requirements.AnyOf(requirements.Set{})}, j, e)
+			if !ok || !s.hasTargets(pt, start) || !s.consistent(pt, d, start) {
+				continue
+			}
+			if pair, ok := s.grow(start, i, d); ok {
+				return s.addBundle(pair)
+			}
+		}
+	}
+	return -1
+}
+
+// grow is the bundle with one more pod of the part, if some node could hold it.
+func (s *settler) grow(b *bundle, i, d int) (*bundle, bool) {
+	pt := s.parts[i]
+	c := &s.p.classes[pt.Class]
+	out := &bundle{node: b.node, slots: slices.Clone(b.slots), requests: slices.Clone(c.Requests)}
+	for r, q := range b.requests {
+		if out.requests[r] += q; out.requests[r] < q {
+			return nil, false
+		}
+	}
+	at := slices.IndexFunc(out.slots, func(sl Slot) bool { return sl.Part == i && sl.Domain == d })
+	if at >= 0 {
+		out.slots[at].Count++
+		out.required = b.required
+	} else {
+		out.slots = append(out.slots, Slot{i, d, 1})
+		out.required = b.required.Intersect(pt.st.required)
+		if len(pt.keys) > 0 {
+			out.required = out.required.Intersect(s.p.pin(pt.keys, &pt.Domains[d]))
+		}
+	}
+	out.tags = slices.Concat(b.tags, pt.tags)
+	out.limits = b.limits
+	if at < 0 {
+		out.limits = slices.Concat(b.limits, pt.limits)
+	}
+	if !s.tagsHold(out, nil, nil, nil) {
+		return nil, false
+	}
+	if out.node >= 0 {
+		return out, true
+	}
+	for k := range s.p.cells {
+		cell := &s.p.cells[k]
+		if cell.holds(out.requests) && out.required.Compatible(cell.labels, requirements.Keys{}) {
+			return out, true
+		}
+	}
+	for n := range s.p.nodes {
+		if fits(out.requests, s.p.nodes[n].Free) && out.required.Compatible(s.p.nodes[n].Labels, requirements.Keys{}) {
+			return out, true
+		}
+	}
+	return nil, false
+}
+
+// tagsHold reports whether the bundle, with what else is on its node, keeps all limits.
+func (s *settler) tagsHold(b *bundle, tags []string, limits []Limit, others []*bundle) bool {
+	count := map[string]int{}
+	for _, t := range tags {
+		count[t]++
+	}
+	all := slices.Concat(limits, b.limits)
+	for _, t := range b.tags {
+		count[t]++
+	}
+	for _, o := range others {
+		for _, t := range o.tags {
+			count[t]++
+		}
+		all = append(all, o.limits...)
+	}
+	for _, l := range all {
+		// A limit that is broken without the bundle is not the bundle's doing, unless it adds to it or brings it.
+		if count[l.Tag] > l.Max && (slices.Contains(b.tags, l.Tag) || slices.Contains(b.limits, l)) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,175 @@
+package topology
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Part is the pods of one class that were settled with the same preferences given up.
+type Part struct {
+	// Class is the position in the input, and Stage how many preferences were given up.
+	Class, Stage int
+	// Domains are those that the pods can be in. There is one, without values, where no label matters to the class.
+	Domains []Domain
+	// Placed is how many pods went to each domain.
+	Placed []int
+
+	want     int
+	st       stage
+	keys     []string
+	bundled  []int // of those placed, how many are in bundles
+	groupsIn []membership
+	rank     int
+	tags     []string
+	limits   []Limit
+	follows  bool // has affinity by hostname
+}
+
+// membership is a group that the part is counted in, the position of its key, and that of its filter; -1 where the part
+// is always inside.
+type membership struct{ group, key, filter int }
+
+// Follows reports whether the pods have affinity by hostname, so that they go where others are.
+func (pt *Part) Follows() bool { return pt.follows }
+
+// addPart prepares the pods of a class at a stage.
+func (s *settler) addPart(class, stage, want int) {
+	p := s.p
+	c := &p.classes[class]
+	pt := &Part{Class: class, Stage: stage, want: want, st: c.stage(stage)}
+	pt.tags, pt.limits = p.within(c, &pt.st)
+	pt.keys = p.keysOf(c, &pt.st)
+	for _, g := range c.memberOf {
+		group := p.groups[g]
+		if group.hostname {
+			continue
+		}
+		m := membership{g, slices.Index(pt.keys, group.key), -1}
+		if group.filter != nil {
+			if m.filter = slices.Index(pt.keys, group.filter.key); m.filter < 0 && group.filter.side(pt.st.required) == filterOut {
+				continue // its pods never count
+			}
+		}
+		pt.groupsIn = append(pt.groupsIn, m)
+	}
+	if len(pt.keys) == 0 {
+		pt.Domains = []Domain{{}}
+	} else {
+		pt.Domains = p.domains(pt.st.required, c.Requests, pt.keys)
+		pt.Domains = slices.DeleteFunc(pt.Domains, func(d Domain) bool { return d.room == 0 && s.isClosed(pt.keys, &d) })
+	}
+	pt.Placed, pt.bundled = make([]int, len(pt.Domains)), make([]int, len(pt.Domains))
+	pt.rank = p.rank(&pt.st)
+	for _, t := range pt.st.terms {
+		switch {
+		case t.anti:
+		case p.groups[t.group].hostname:
+			pt.follows = true
+		default:
+			s.followers[t.group] = append(s.followers[t.group], pt)
+		}
+	}
+	s.parts = append(s.parts, pt)
+}
+
+// keysOf lists the keys whose values matter to a class at a stage: of its own constraints, and of groups that count it,
+// with their filters where it may be on either side.
+func (p *Problem) keysOf(c *class, st *stage) []string {
+	var keys []string
+	use := func(g int) {
+		if !p.groups[g].hostname {
+			keys = append(keys, p.groups[g].key)
+		}
+	}
+	for _, sp := range st.spreads {
+		use(sp.group)
+	}
+	for _, t := range st.terms {
+		use(t.group)
+	}
+	for _, id := range c.memberOf {
+		use(id)
+		if g := p.groups[id]; g.filter != nil && !g.hostname && g.filter.side(st.required) == "" {
+			keys = append(keys, g.filter.key)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+func (s *settler) isClosed(keys []string, d *Domain) bool {
+	for i, k := range keys {
+		if s.facts.closed[closedKey{k, d.Values[i]}] {
+			return true
+		}
+	}
+	return false
+}
+
+// rank orders parts: pods that depend on nobody but themselves come first, then those that follow others, and last those
+// that spread by pods they are not among.
+func (p *Problem) rank(st *stage) int {
+	rank := 0
+	for _, sp := range st.spreads {
+		if !p.groups[sp.group].hostname && !sp.self {
+			rank = 2
+		}
+	}
+	for _, t := range st.terms {
+		if !t.anti && !t.self {
+			rank = max(rank, 1)
+		}
+	}
+	return rank
+}
+
+// compareParts is the order of settling: by rank, then the largest pods first, for they are the hardest to place; of
+// equals, pods that are only counted come last, where they disturb nobody.
+func (s *settler) compareParts(x, y *Part) int {
+	size := func(pt *Part, r int) int64 {
+		if requests := s.p.classes[pt.Class].Requests; r < len(requests) {
+			return requests[r]
+		}
+		return 0
+	}
+	free := func(pt *Part) int {
+		if len(pt.st.spreads)+len(pt.st.terms) > 0 {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(size(y, 0), size(x, 0)), cmp.Compare(size(y, 1), size(x, 1)),
+		cmp.Compare(free(x), free(y)), cmp.Compare(len(x.Domains), len(y.Domains)), cmp.Compare(x.Class, y.Class), cmp.Compare(x.Stage, y.Stage))
+}
+
+// within translates constraints that act within one node into tags and limits.
+func (p *Problem) within(c *class, st *stage) (tags []string, limits []Limit) {
+	tags, limits = slices.Clip(c.Tags), slices.Clip(c.Limits)
+	for _, id := range c.memberOf {
+		if g := p.groups[id]; g.hostname && g.watched {
+			tags = append(tags, g.tag())
+		}
+	}
+	for _, sp := range st.spreads {
+		if g := p.groups[sp.group]; g.hostname {
+			limits = append(limits, Limit{g.tag(), sp.maxSkew})
+		}
+	}
+	for _, t := range st.terms {
+		g := p.groups[t.group]
+		if !g.hostname || !t.anti {
+			continue
+		}
+		most := 0
+		if t.self {
+			most = 1
+		}
+		limits = append(limits, Limit{g.tag(), most})
+	}
+	return tags, limits
+}
+
+// valueOf is the domain's value of the group's key.
+func (s *settler) valueOf(pt *Part, d, group int) string {
+	return pt.Domains[d].Values[slices.Index(pt.keys, s.p.groups[group].key)]
+}

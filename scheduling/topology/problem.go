@@ -1,0 +1,241 @@
+package topology
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Input is what there is to settle. The zero value is an empty cluster without pods.
+type Input struct {
+	// Classes are the pending pods. Their order breaks ties.
+	Classes []Class
+	// Nodes are those that exist and may take pods.
+	Nodes []Node
+	// Together are sets of classes whose pods must all be in one zone, such as users of one volume that is yet to be made.
+	Together []Together
+	// Namespaces holds the labels of every namespace, by name, for affinity that selects namespaces.
+	Namespaces map[string]map[string]string
+	// Aliases rename deprecated topology keys.
+	Aliases requirements.Aliases
+	// IgnorePreferences drops soft constraints from the start.
+	IgnorePreferences bool
+}
+
+// Class is a number of pods that are alike.
+type Class struct {
+	// Pod is one of them as an API server stored it: its labels, spreads and pod affinity are read.
+	Pod *corev1.Pod
+	// Count is how many there are to place. Classes of 0 are counted by nobody and hold nothing back.
+	Count int
+	// Requests is what one of them takes, cpu and memory first: the larger are placed earlier.
+	Requests []int64
+	// Asked is what the manifest asks of node labels, which is what the node filter of a spread honours; Required is what
+	// the node must be after all, with volumes and other rules.
+	Asked, Required requirements.Alternatives
+	// Preferred are soft terms of node affinity.
+	Preferred []requirements.Preference
+	// Tolerated is what tolerations leave of nodes, as a requirement of some label that stands for taints. Untainted is
+	// that without nodes whose taints are soft; the same where there are none.
+	Tolerated, Untainted requirements.Set
+	// Tags and Limits are constraints within a node that are known already, such as host ports.
+	Tags   []string
+	Limits []Limit
+}
+
+// Node is an existing node.
+type Node struct {
+	// Labels are all its labels, the hostname among them.
+	Labels requirements.Set
+	// Free is what it has left, in the dimensions of Class.Requests.
+	Free []int64
+	// Tags and Limits are those of what runs there, apart from what constraints between pods add.
+	Tags   []string
+	Limits []Limit
+	// Running are the pods there, as an API server stored them.
+	Running []*corev1.Pod
+}
+
+// Together is a set of classes whose pods must all be in one zone.
+type Together struct {
+	// Name says in words which pods these are.
+	Name string
+	// Classes are indexes into Input.Classes, ascending.
+	Classes []int
+}
+
+// Shape is something that can be bought in several ways.
+type Shape struct {
+	// Labels are those of a node of the shape, however it is bought.
+	Labels requirements.Set
+	// Room is what it has for pods, in the dimensions of Class.Requests.
+	Room []int64
+	// Offerings are the ways to buy it.
+	Offerings []Offering
+}
+
+// Offering is one way to buy a shape.
+type Offering struct {
+	// Labels are those that it adds to the shape's.
+	Labels requirements.Set
+	// Price is in dollars an hour.
+	Price float64
+}
+
+// Limit allows a node at most Max pods with a tag while the pod that brings the limit is there.
+type Limit struct {
+	Tag string
+	Max int
+}
+
+// Problem is what classes ask of each other, what runs, and what can be bought. It is immutable and safe for concurrent
+// use.
+type Problem struct {
+	classes     []class
+	nodes       []Node
+	groups      []*group
+	filters     map[string]*nodeFilter // by pseudo-key
+	cells       []cell
+	ignoresSoft bool
+}
+
+// New reads the constraints of all classes and counts the pods that run. It costs O(classes + selectors x classes that
+// have one of the labels they ask for + selectors x running pods). The error is an [*InvalidError].
+func New(in Input) (*Problem, error) {
+	p := &Problem{classes: make([]class, len(in.Classes)), nodes: slices.Clone(in.Nodes), filters: map[string]*nodeFilter{}, ignoresSoft: in.IgnorePreferences}
+	r := reader{p: p, aliases: in.Aliases, namespaces: in.Namespaces, byText: map[string]int{}}
+	var bad []ClassError
+	for i, c := range in.Classes {
+		p.classes[i].Class = c
+		if err := r.read(&p.classes[i]); err != nil {
+			bad = append(bad, ClassError{i, err})
+		}
+	}
+	if len(bad) > 0 {
+		return nil, &InvalidError{bad}
+	}
+	keepers := r.running()
+	p.join()
+	r.together(in.Together)
+	p.relate()
+	p.countRunning(keepers)
+	for i := range p.classes {
+		p.collectPreferences(&p.classes[i])
+	}
+	return p, nil
+}
+
+// WithShapes is the problem with what can be bought, in place of what was there before. Labels may be restricted to
+// those of [Problem.Keys] and those that classes ask for. Slices of offerings are not kept. It costs one text of labels
+// for each offering.
+func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
+	out := *p
+	out.cells = nil
+	if len(p.groups) > 0 {
+		out.cells = cellsOf(shapes)
+	}
+	return &out
+}
+
+// Keys are the labels by which pods are counted, and those that say which nodes count.
+func (p *Problem) Keys() requirements.Keys {
+	var keys []string
+	for _, g := range p.groups {
+		keys = append(keys, g.key)
+		if g.filter == nil {
+			continue
+		}
+		for s := range g.filter.inside.All() {
+			for r := range s.All() {
+				keys = append(keys, r.Key())
+			}
+		}
+	}
+	return requirements.KeysOf(keys...)
+}
+
+// Within is what an existing node brings to constraints within a node: the tags and limits that it came with, and those
+// of the pods that run there. They must not be modified.
+func (p *Problem) Within(node int) ([]string, []Limit) {
+	return p.nodes[node].Tags, p.nodes[node].Limits
+}
+
+// Obstacle is a hard constraint between a class and other pods.
+type Obstacle struct {
+	// Key is the label by whose values the pods are counted.
+	Key string
+	// Text says it in words.
+	Text string
+}
+
+// Obstacles lists what may keep pods of a class out although nodes suit them: spreads, then terms of affinity, in the
+// order of the manifest, then running pods that keep away from them.
+func (p *Problem) Obstacles(class int) []Obstacle {
+	var out []Obstacle
+	c := &p.classes[class]
+	for _, sp := range c.spreads {
+		if sp.hard {
+			out = append(out, p.groups[sp.group].obstacle("spread of %s over %s with skew %d", sp.maxSkew))
+		}
+	}
+	for _, t := range c.terms {
+		switch {
+		case t.hard && t.anti:
+			out = append(out, p.groups[t.group].obstacle("anti-affinity to %s by %s"))
+		case t.hard:
+			out = append(out, p.groups[t.group].obstacle("affinity to %s by %s"))
+		}
+	}
+	for _, g := range c.memberOf {
+		if len(p.groups[g].owners) > 0 {
+			out = append(out, p.groups[g].obstacle("running pods that keep away from %s by %s"))
+		}
+	}
+	return out
+}
+
+// Interested reports whether pods of the class ask for or count for other pods, so that where they go depends on others.
+func (p *Problem) Interested(class int) bool {
+	c := &p.classes[class]
+	return len(c.spreads)+len(c.terms)+len(c.memberOf) > 0
+}
+
+func fits(requests, room []int64) bool {
+	for r, q := range requests {
+		if q > room[r] && q > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// InvalidError lists the classes whose constraints no API server would have stored.
+type InvalidError struct{ Classes []ClassError }
+
+// ClassError is what is wrong with the constraints of one class, by position in the input.
+type ClassError struct {
+	Class int
+	Err   error
+}
+
+// Error is one line for each class.
+func (e *InvalidError) Error() string {
+	lines := make([]string, len(e.Classes))
+	for i, c := range e.Classes {
+		lines[i] = fmt.Sprintf("topology: class %d: %v", c.Class, c.Err)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives the causes.
+func (e *InvalidError) Unwrap() []error {
+	out := make([]error, len(e.Classes))
+	for i, c := range e.Classes {
+		out[i] = c.Err
+	}
+	return out
+}

@@ -1,0 +1,199 @@
+package topology
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// class is a class of the input and what was read of it.
+type class struct {
+	Class
+	spreads  []spread
+	terms    []term
+	memberOf []int        // groups, in order
+	soft     []Preference // in the order of giving up
+}
+
+// spread is one topology spread constraint of a class.
+type spread struct {
+	group      int
+	key        string
+	maxSkew    int
+	minDomains int
+	self       bool // the class is a member of the group
+	hard       bool
+}
+
+// term is one pod affinity or anti-affinity term of a class.
+type term struct {
+	group  int
+	anti   bool
+	self   bool
+	hard   bool
+	weight int32
+}
+
+// reader turns the constraints of pods into groups, spreads and terms.
+type reader struct {
+	p          *Problem
+	aliases    requirements.Aliases
+	namespaces map[string]map[string]string
+	byText     map[string]int // groups
+}
+
+func (r *reader) read(c *class) error {
+	pod := c.Pod
+	for i := range pod.Spec.TopologySpreadConstraints {
+		t := &pod.Spec.TopologySpreadConstraints[i]
+		g, err := r.intern(t.TopologyKey, map[string]bool{pod.Namespace: true}, t.LabelSelector, r.filterOf(c, t))
+		if err != nil {
+			return fmt.Errorf("spec.topologySpreadConstraints[%d].labelSelector: %w", i, err)
+		}
+		s := spread{group: g, key: r.p.groups[g].key, maxSkew: int(t.MaxSkew), minDomains: 1, hard: t.WhenUnsatisfiable != corev1.ScheduleAnyway}
+		if t.MinDomains != nil {
+			s.minDomains = int(*t.MinDomains)
+		}
+		c.spreads = append(c.spreads, s)
+	}
+	a := pod.Spec.Affinity
+	if a == nil {
+		return nil
+	}
+	if a.PodAffinity != nil {
+		if err := r.terms(c, false, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution); err != nil {
+			return fmt.Errorf("spec.affinity.podAffinity.%w", err)
+		}
+	}
+	if a.PodAntiAffinity != nil {
+		if err := r.terms(c, true, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution); err != nil {
+			return fmt.Errorf("spec.affinity.podAntiAffinity.%w", err)
+		}
+	}
+	return nil
+}
+
+// terms reads the hard and soft terms of affinity or anti-affinity.
+func (r *reader) terms(c *class, anti bool, hard []corev1.PodAffinityTerm, soft []corev1.WeightedPodAffinityTerm) error {
+	for i := range hard {
+		g, err := r.groupOf(c.Pod.Namespace, &hard[i])
+		if err != nil {
+			return fmt.Errorf("requiredDuringSchedulingIgnoredDuringExecution[%d].%w", i, err)
+		}
+		c.terms = append(c.terms, term{group: g, anti: anti, hard: true})
+	}
+	for i := range soft {
+		g, err := r.groupOf(c.Pod.Namespace, &soft[i].PodAffinityTerm)
+		if err != nil {
+			return fmt.Errorf("preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm.%w", i, err)
+		}
+		c.terms = append(c.terms, term{group: g, anti: anti, weight: soft[i].Weight})
+	}
+	return nil
+}
+
+// groupOf is the group that a term of a pod in the namespace looks at.
+func (r *reader) groupOf(own string, t *corev1.PodAffinityTerm) (int, error) {
+	ns, err := r.namespacesOf(own, t)
+	if err != nil {
+		return 0, fmt.Errorf("namespaceSelector: %w", err)
+	}
+	g, err := r.intern(t.TopologyKey, ns, t.LabelSelector, nil)
+	if err != nil {
+		return 0, fmt.Errorf("labelSelector: %w", err)
+	}
+	return g, nil
+}
+
+// intern finds the group, or adds it.
+func (r *reader) intern(key string, namespaces map[string]bool, sel *metav1.LabelSelector, filter *nodeFilter) (int, error) {
+	selector, err := metav1.LabelSelectorAsSelector(sel) // nil selects nothing, empty selects everything
+	if err != nil {
+		return 0, err
+	}
+	key = r.aliases.Key(key)
+	selectorText, filterText := "nothing", ""
+	if sel != nil {
+		selectorText = selector.String()
+	}
+	if filter != nil {
+		filterText = filter.key
+	}
+	text := fmt.Sprintf("%s|%s|%s|%s", key, strings.Join(sortedTrue(namespaces), ","), selectorText, filterText)
+	id, ok := r.byText[text]
+	if !ok {
+		id = len(r.p.groups)
+		r.byText[text] = id
+		r.p.groups = append(r.p.groups, newGroup(key, namespaces, selector, filter, text))
+	}
+	return id, nil
+}
+
+// namespacesOf are the namespaces that an affinity term looks into: those it names and those its selector selects; the
+// pod's own where it does neither.
+func (r *reader) namespacesOf(own string, t *corev1.PodAffinityTerm) (map[string]bool, error) {
+	out := map[string]bool{}
+	for _, n := range t.Namespaces {
+		out[n] = true
+	}
+	if t.NamespaceSelector == nil {
+		if len(t.Namespaces) == 0 {
+			out[own] = true
+		}
+		return out, nil
+	}
+	sel, err := metav1.LabelSelectorAsSelector(t.NamespaceSelector)
+	if err != nil {
+		return nil, err
+	}
+	for name, set := range r.namespaces {
+		if sel.Matches(labels.Set(set)) {
+			out[name] = true
+		}
+	}
+	return out, nil
+}
+
+// keeper is a running pod on a node that keeps members of a group away.
+type keeper struct{ group, node int }
+
+// running adds the groups that running pods keep away from themselves.
+func (r *reader) running() []keeper {
+	var out []keeper
+	for n := range r.p.nodes {
+		for _, pod := range r.p.nodes[n].Running {
+			a := pod.Spec.Affinity
+			if a == nil || a.PodAntiAffinity == nil {
+				continue
+			}
+			for i := range a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+				// It runs, so an API server took it; a selector that does not parse selects nothing.
+				if g, err := r.groupOf(pod.Namespace, &a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i]); err == nil {
+					out = append(out, keeper{g, n})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// together makes a group of each set of classes, by zone, in which every member follows the first; no running pod is in
+// it.
+func (r *reader) together(sets []Together) {
+	for _, s := range sets {
+		g := newGroup(corev1.LabelTopologyZone, map[string]bool{}, labels.Nothing(), nil, "together "+s.Name)
+		g.members, g.what = s.Classes, s.Name
+		id := len(r.p.groups)
+		r.p.groups = append(r.p.groups, g)
+		for _, i := range s.Classes {
+			c := &r.p.classes[i]
+			c.memberOf = append(c.memberOf, id)
+			c.terms = append(c.terms, term{group: id, hard: true, self: true})
+		}
+	}
+}

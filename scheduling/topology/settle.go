@@ -1,0 +1,356 @@
+package topology
+
+import (
+	"slices"
+
+	"github.com/joinery-sdk/joinery/scheduling/topology/quota"
+)
+
+// settler gives pods to domains, one after the other, as kube-scheduler would accept them: a pod goes only where its
+// constraints hold given all pods before it, so the order of settling is an order of binding.
+type settler struct {
+	p      *Problem
+	facts  Facts
+	groups []groupCount
+	parts  []*Part
+	picks  []Pick // in the order of placing
+
+	followers map[int][]*Part // by group, those with affinity to it
+	bundles   []*bundle
+	free      map[int][]int64 // what pods that must be on a node have left of it
+}
+
+func (p *Problem) newSettler(f Facts) *settler {
+	s := &settler{p: p, facts: f, followers: map[int][]*Part{}, groups: make([]groupCount, len(p.groups)), free: map[int][]int64{}}
+	for i, g := range p.groups {
+		gc := &s.groups[i]
+		gc.counts, gc.owners = map[string]int{}, map[string]int{}
+		for v, n := range g.counts {
+			gc.counts[v] = n
+			gc.total += n
+		}
+		for v, n := range g.owners {
+			gc.owners[v] = n
+		}
+		if !g.hostname {
+			gc.universe = p.universe(g, f)
+		}
+	}
+	return s
+}
+
+// run places all that can be placed, gives up preferences of what cannot, and returns what is left at the last stage,
+// by class.
+func (s *settler) run() []int {
+	left := make([]int, len(s.p.classes))
+	for i := range s.p.classes {
+		if c := &s.p.classes[i]; c.Count > 0 {
+			first := 0
+			if s.p.ignoresSoft {
+				first = len(c.soft)
+			}
+			s.addPart(i, first, c.Count)
+		}
+	}
+	for {
+		s.laps()
+		moved := false
+		for _, pt := range slices.Clone(s.parts) {
+			if pt.want == 0 {
+				continue
+			}
+			if pt.Stage < len(s.p.classes[pt.Class].soft) {
+				s.addPart(pt.Class, pt.Stage+1, pt.want)
+				moved = true
+			} else {
+				left[pt.Class] += pt.want
+			}
+			pt.want = 0
+		}
+		if !moved {
+			return left
+		}
+	}
+}
+
+// laps goes round the parts until nothing can be placed any more.
+func (s *settler) laps() {
+	order := make([]int, len(s.parts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return s.compareParts(s.parts[a], s.parts[b])
+	})
+	for progress := true; progress; {
+		progress = false
+		for _, i := range order {
+			progress = s.place(i) || progress
+		}
+	}
+}
+
+// place gives as many pods of the part to domains as its constraints allow now.
+func (s *settler) place(i int) bool {
+	pt := s.parts[i]
+	if pt.want == 0 || len(pt.Domains) == 0 {
+		return false
+	}
+	if pt.follows {
+		return s.placeNear(i)
+	}
+	if len(pt.keys) == 0 {
+		n := min(pt.want, s.capOf(pt, 0)-pt.Placed[0])
+		if n <= 0 {
+			return false
+		}
+		s.take(i, 0, n, -1)
+		return true
+	}
+	shares := s.quota(pt)
+	moved := false
+	for pt.want > 0 {
+		d := s.best(pt, shares)
+		if d < 0 && shares != nil {
+			shares = nil
+			continue
+		}
+		if d < 0 {
+			break
+		}
+		s.take(i, d, 1, -1)
+		if shares != nil {
+			shares[d]--
+		}
+		moved = true
+	}
+	return moved
+}
+
+// quota divides what the part still wants over its domains if it spreads itself over two keys or more at once; nil if
+// not.
+func (s *settler) quota(pt *Part) []int {
+	var keys []int
+	var counts []map[string]int
+	for k, key := range pt.keys {
+		for _, sp := range slices.Backward(pt.st.spreads) {
+			if sp.self && sp.key == key {
+				keys = append(keys, k)
+				counts = append(counts, s.groups[sp.group].counts)
+				break
+			}
+		}
+	}
+	if len(keys) < 2 {
+		return nil
+	}
+	spots := make([]quota.Spot, len(pt.Domains))
+	for d := range pt.Domains {
+		spots[d].Most = s.capOf(pt, d) - pt.Placed[d]
+		for _, k := range keys {
+			spots[d].Values = append(spots[d].Values, pt.Domains[d].Values[k])
+		}
+	}
+	return quota.Divide(pt.want, spots, counts)
+}
+
+// placeNear places pods that must share a node with others, one by one, in the first domain where they find a seat.
+func (s *settler) placeNear(i int) bool {
+	pt := s.parts[i]
+	moved := false
+	for pt.want > 0 {
+		found := false
+		for d := range pt.Domains {
+			if pt.Placed[d] >= s.capOf(pt, d) || len(pt.keys) > 0 && !s.allowed(pt, d) {
+				continue
+			}
+			if b := s.seatNear(i, d); b >= 0 {
+				s.take(i, d, 1, b)
+				found, moved = true, true
+				break
+			}
+		}
+		if !found {
+			break
+		}
+	}
+	return moved
+}
+
+// capOf is how many pods of the part the domain holds at most, as far as is known.
+func (s *settler) capOf(pt *Part, d int) int {
+	if len(s.facts.caps) == 0 {
+		return 1 << 30
+	}
+	if n, ok := s.facts.caps[capKey{pt.Class, pt.Stage, pt.Domains[d].String()}]; ok {
+		return n
+	}
+	return 1 << 30
+}
+
+// take records pods in a domain.
+func (s *settler) take(i, d, n, bundle int) {
+	pt := s.parts[i]
+	pt.want -= n
+	pt.Placed[d] += n
+	s.count(pt, d, n)
+	if k := len(s.picks) - 1; k >= 0 && s.picks[k].Part == i && s.picks[k].Domain == d && s.picks[k].Bundle == bundle {
+		s.picks[k].Count += n
+		return
+	}
+	s.picks = append(s.picks, Pick{i, d, bundle, n})
+}
+
+// best is the allowed domain that is cheapest, of equals the one with the fewest pods counted, then with most room on
+// existing nodes; -1 if none is allowed.
+func (s *settler) best(pt *Part, shares []int) int {
+	best := -1
+	var bestKey [4]float64
+	for d := range pt.Domains {
+		if pt.Placed[d] >= s.capOf(pt, d) || shares != nil && shares[d] <= 0 || !s.allowed(pt, d) {
+			continue
+		}
+		dom := &pt.Domains[d]
+		free := 0.0
+		if dom.room > pt.Placed[d] {
+			free = 1
+		}
+		key := [4]float64{-float64(s.awaited(pt, d)), -free, dom.price, s.crowd(pt, d)}
+		if free == 1 {
+			key[2] = 0
+		}
+		if shares != nil { // the quota has thought of balance; keep the ways open
+			key = [4]float64{key[0], float64(-shares[d]), key[3]}
+		}
+		if best < 0 || slices.Compare(key[:], bestKey[:]) < 0 {
+			best, bestKey = d, key
+		}
+	}
+	return best
+}
+
+// awaited is how many parts wait for a pod of this one in the domain: they have affinity to it, and nobody whom they could
+// follow is in any domain of theirs yet.
+func (s *settler) awaited(pt *Part, d int) int {
+	n := 0
+	for _, m := range pt.groupsIn {
+		value := pt.Domains[d].Values[m.key]
+		for _, f := range s.followers[m.group] {
+			if f != pt && s.waits(f, m.group, value) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// waits reports whether a part that follows a group can be at the value, and has no member of the group anywhere it can
+// be.
+func (s *settler) waits(f *Part, group int, value string) bool {
+	if f.want == 0 {
+		return false
+	}
+	here := false
+	for d := range f.Domains {
+		v := s.valueOf(f, d, group)
+		if s.groups[group].counts[v] > 0 {
+			return false
+		}
+		here = here || v == value
+	}
+	return here
+}
+
+// crowd is how many pods are counted in the domain already, over all groups the part is in or spreads by.
+func (s *settler) crowd(pt *Part, d int) float64 {
+	sum := 0
+	for _, m := range pt.groupsIn {
+		sum += s.groups[m.group].counts[pt.Domains[d].Values[m.key]]
+	}
+	for _, sp := range pt.st.spreads {
+		if !sp.self && !s.p.groups[sp.group].hostname {
+			sum += s.groups[sp.group].counts[s.valueOf(pt, d, sp.group)]
+		}
+	}
+	return float64(sum)
+}
+
+// groupCount is the state of one group while settling.
+type groupCount struct {
+	counts   map[string]int
+	owners   map[string]int
+	total    int
+	universe []string // values that an eligible node may have
+}
+
+// count adds pods of a part in a domain to the groups that they are in, and their anti-affinity to those they keep away.
+func (s *settler) count(pt *Part, d, n int) {
+	for _, g := range s.p.classes[pt.Class].memberOf {
+		if s.p.groups[g].hostname {
+			s.groups[g].total += n
+		}
+	}
+	for _, m := range pt.groupsIn {
+		if m.filter >= 0 && pt.Domains[d].Values[m.filter] != filterIn {
+			continue
+		}
+		g := &s.groups[m.group]
+		g.counts[pt.Domains[d].Values[m.key]] += n
+		g.total += n
+	}
+	for _, t := range pt.st.terms {
+		// A preference keeps its owner away from others, but nobody away from its owner.
+		if t.anti && t.hard && !s.p.groups[t.group].hostname {
+			s.groups[t.group].owners[s.valueOf(pt, d, t.group)] += n
+		}
+	}
+}
+
+// allowed reports whether kube-scheduler would let one more pod of the part into the domain now.
+func (s *settler) allowed(pt *Part, d int) bool {
+	for _, sp := range pt.st.spreads {
+		if s.p.groups[sp.group].hostname {
+			continue
+		}
+		g := &s.groups[sp.group]
+		least := g.least()
+		if len(g.universe) < sp.minDomains {
+			least = 0
+		}
+		self := 0
+		if sp.self {
+			self = 1
+		}
+		if g.counts[s.valueOf(pt, d, sp.group)]+self-least > sp.maxSkew {
+			return false
+		}
+	}
+	for _, t := range pt.st.terms {
+		if s.p.groups[t.group].hostname {
+			continue
+		}
+		g := &s.groups[t.group]
+		n := g.counts[s.valueOf(pt, d, t.group)]
+		if t.anti && n > 0 || !t.anti && n == 0 && !(t.self && g.total == 0) {
+			return false
+		}
+	}
+	for _, m := range pt.groupsIn {
+		if s.groups[m.group].owners[pt.Domains[d].Values[m.key]] > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// least is the smallest count over the values that count.
+func (g *groupCount) least() int {
+	if len(g.universe) == 0 {
+		return 0
+	}
+	least := 1 << 30
+	for _, v := range g.universe {
+		least = min(least, g.counts[v])
+	}
+	return least
+}

@@ -1,0 +1,188 @@
+package topology
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Settlement is where pods go. It is immutable and safe for concurrent use.
+type Settlement struct {
+	// Parts are the pods by class and by how many preferences were given up.
+	Parts []*Part
+	// Lots are what is to be packed: bundles first, then pods on their own.
+	Lots []Lot
+	// Picks is who was placed after whom: bound in this order, kube-scheduler accepts each.
+	Picks []Pick
+	// Left is how many pods of each class no domain takes.
+	Left []int
+
+	p     *Problem
+	facts Facts
+}
+
+// Lot is a number of things that are to be packed alike: pods of one part and domain, or bundles of pods that must share
+// a node.
+type Lot struct {
+	// Count is how many there are.
+	Count int
+	// Slots are what one of them is made of.
+	Slots []Slot
+	// Bundles numbers them where they are bundles, which is what Pick.Bundle refers to; empty for pods on their own.
+	Bundles []int
+	// Node is the existing node that they must be on, -1 for any.
+	Node int
+	// Requests is what each takes.
+	Requests []int64
+	// Required is what the labels of the node must satisfy.
+	Required requirements.Alternatives
+	// Tags and Limits are the constraints within a node.
+	Tags   []string
+	Limits []Limit
+}
+
+// Slot is a number of pods of one part in a domain.
+type Slot struct{ Part, Domain, Count int }
+
+// Pick is one or more pods of a part placed in a domain, one after the other. Bundle is the bundle that they joined, or
+// -1 where they were placed on their own, even if others have joined them later.
+type Pick struct{ Part, Domain, Bundle, Count int }
+
+// Start settles for the first time. Where pods are left over, it tries again with the domains closed that only stand in
+// their way, and keeps what places more.
+func (p *Problem) Start() *Settlement {
+	first, s := p.settle(Facts{})
+	if first.total() == 0 {
+		return first
+	}
+	closed := s.closable()
+	if len(closed) == 0 {
+		return first
+	}
+	if other := p.Settle(Facts{closed: closed}); other.total() < first.total() {
+		return other
+	}
+	return first
+}
+
+// Settle gives every pod to a domain, as far as the facts let it. It costs about O(pods x domains x constraints); pods
+// that nobody asks about or counts cost nothing each.
+func (p *Problem) Settle(f Facts) *Settlement {
+	out, _ := p.settle(f)
+	return out
+}
+
+func (p *Problem) settle(f Facts) (*Settlement, *settler) {
+	s := p.newSettler(f)
+	out := &Settlement{p: p, facts: f}
+	out.Left = s.run()
+	out.Parts, out.Picks = s.parts, s.picks
+	out.Lots = s.lots()
+	return out, s
+}
+
+// total is how many pods are left over.
+func (st *Settlement) total() int {
+	n := 0
+	for _, k := range st.Left {
+		n += k
+	}
+	return n
+}
+
+// lots turns what was placed into lots: bundles that can be exchanged for each other are one.
+func (s *settler) lots() []Lot {
+	var out []Lot
+	open := s.facts.open()
+	keep := func(required requirements.Alternatives) requirements.Alternatives {
+		if open.IsAnything() {
+			return required
+		}
+		return required.Intersect(requirements.AnyOf(open))
+	}
+	at := map[string]int{}
+	for i, b := range s.bundles {
+		text := b.text()
+		k, ok := at[text]
+		if !ok {
+			k = len(out)
+			at[text] = k
+			out = append(out, Lot{Slots: b.slots, Node: b.node, Requests: b.requests, Required: keep(b.required), Tags: b.tags, Limits: b.limits})
+		}
+		out[k].Count++
+		out[k].Bundles = append(out[k].Bundles, i)
+	}
+	for i, pt := range s.parts {
+		for d, n := range pt.Placed {
+			if n -= pt.bundled[d]; n <= 0 {
+				continue
+			}
+			required := pt.st.required
+			if len(pt.keys) > 0 {
+				required = required.Intersect(s.p.pin(pt.keys, &pt.Domains[d]))
+			}
+			out = append(out, Lot{
+				Count: n, Slots: []Slot{{i, d, 1}}, Node: -1, Requests: s.p.classes[pt.Class].Requests,
+				Required: keep(required), Tags: pt.tags, Limits: pt.limits,
+			})
+		}
+	}
+	return out
+}
+
+// text tells bundles apart that cannot be exchanged.
+func (b *bundle) text() string {
+	var out strings.Builder
+	for _, sl := range b.slots {
+		fmt.Fprintf(&out, "%d/%d x%d ", sl.Part, sl.Domain, sl.Count)
+	}
+	fmt.Fprintf(&out, "@%d", b.node)
+	return out.String()
+}
+
+// Learn adds to the facts of the settlement that packing found no place for some pods: missing says how many of a part
+// in a domain (the count of its slots is ignored). It reports whether another settlement can make a difference.
+func (st *Settlement) Learn(missing func(part, domain int) int) (Facts, bool) {
+	next := st.facts.clone()
+	news := false
+	for i, pt := range st.Parts {
+		for d, n := range pt.Placed {
+			gone := missing(i, d)
+			if gone <= 0 {
+				continue
+			}
+			key := capKey{pt.Class, pt.Stage, pt.Domains[d].String()}
+			if have, ok := next.caps[key]; ok && have <= n-gone {
+				continue
+			}
+			next.caps[key] = n - gone
+			// Only pods that may be settled differently make another round worth it.
+			c := &st.p.classes[pt.Class]
+			news = news || len(pt.keys) > 0 || pt.Stage < len(c.soft) || len(c.memberOf) > 0
+		}
+	}
+	return next, news
+}
+
+// Replay tests an order of binding again, when less was placed than was settled.
+type Replay struct {
+	s *settler
+}
+
+// Replay begins with the cluster as it is.
+func (st *Settlement) Replay() *Replay {
+	s := st.p.newSettler(Facts{closed: st.facts.closed})
+	s.parts = st.Parts
+	return &Replay{s}
+}
+
+// Bind binds one pod of a part in a domain if kube-scheduler would let it at this point, and reports whether it did.
+func (r *Replay) Bind(part, domain int) bool {
+	pt := r.s.parts[part]
+	if len(pt.keys) > 0 && !r.s.allowed(pt, domain) {
+		return false
+	}
+	r.s.count(pt, domain, 1)
+	return true
+}
