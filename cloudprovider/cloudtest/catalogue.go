@@ -166,8 +166,7 @@ func describeList(list corev1.ResourceList) string {
 	var b strings.Builder
 	b.WriteString("(")
 	for _, name := range resources.Names(list) {
-		q := list[name]
-		fmt.Fprintf(&b, "%s=%s ", name, q.AsDec())
+		fmt.Fprintf(&b, "%s=%s ", name, resources.Humane(name, resources.Capacity(name, list[name])))
 	}
 	return b.String() + ")"
 }

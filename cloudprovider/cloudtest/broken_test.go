@@ -1,0 +1,547 @@
+package cloudtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/cloudtest"
+	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
+	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// broken is a memcloud of which one method does something else. A nil function leaves the method as it is.
+type broken struct {
+	provider
+	types         func(ctx context.Context, pool nodepool.NodePool) ([]instancetypes.InstanceType, error)
+	create        func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error)
+	get           func(ctx context.Context, id string) (cloudprovider.Instance, error)
+	list          func(ctx context.Context) ([]cloudprovider.Instance, error)
+	delete        func(ctx context.Context, id string) error
+	drifted       func(ctx context.Context, id string) (cloudprovider.Drift, error)
+	createMany    func(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result
+	policies      func() []cloudprovider.RepairPolicy
+	interruptions func(ctx context.Context, cursor string) ([]interruption.Event, string, error)
+}
+
+func (b *broken) InstanceTypes(ctx context.Context, pool nodepool.NodePool) ([]instancetypes.InstanceType, error) {
+	if b.types != nil {
+		return b.types(ctx, pool)
+	}
+	return b.provider.InstanceTypes(ctx, pool)
+}
+
+func (b *broken) Create(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+	if b.create != nil {
+		return b.create(ctx, claim)
+	}
+	return b.provider.Create(ctx, claim)
+}
+
+func (b *broken) Get(ctx context.Context, id string) (cloudprovider.Instance, error) {
+	if b.get != nil {
+		return b.get(ctx, id)
+	}
+	return b.provider.Get(ctx, id)
+}
+
+func (b *broken) List(ctx context.Context) ([]cloudprovider.Instance, error) {
+	if b.list != nil {
+		return b.list(ctx)
+	}
+	return b.provider.List(ctx)
+}
+
+func (b *broken) Delete(ctx context.Context, id string) error {
+	if b.delete != nil {
+		return b.delete(ctx, id)
+	}
+	return b.provider.Delete(ctx, id)
+}
+
+func (b *broken) Drifted(ctx context.Context, id string) (cloudprovider.Drift, error) {
+	if b.drifted != nil {
+		return b.drifted(ctx, id)
+	}
+	return b.provider.Drifted(ctx, id)
+}
+
+func (b *broken) CreateMany(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
+	if b.createMany != nil {
+		return b.createMany(ctx, claims)
+	}
+	return b.provider.CreateMany(ctx, claims)
+}
+
+func (b *broken) RepairPolicies() []cloudprovider.RepairPolicy {
+	if b.policies != nil {
+		return b.policies()
+	}
+	return b.provider.RepairPolicies()
+}
+
+func (b *broken) Interruptions(ctx context.Context, cursor string) ([]interruption.Event, string, error) {
+	if b.interruptions != nil {
+		return b.interruptions(ctx, cursor)
+	}
+	return b.provider.Interruptions(ctx, cursor)
+}
+
+// typesThen changes the answer of InstanceTypes, one at a time.
+func typesThen(c *memcloud.Cloud, change func([]instancetypes.InstanceType) []instancetypes.InstanceType) *broken {
+	var mu sync.Mutex
+	return &broken{provider: c, types: func(ctx context.Context, pool nodepool.NodePool) ([]instancetypes.InstanceType, error) {
+		types, err := c.InstanceTypes(ctx, pool)
+		if err != nil {
+			return nil, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		return change(types), nil
+	}}
+}
+
+// createThen changes the answer of Create.
+func createThen(c *memcloud.Cloud, change func(cloudprovider.Launch, error) (cloudprovider.Launch, error)) *broken {
+	return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+		return change(c.Create(ctx, claim))
+	}}
+}
+
+// claimThen changes the claim before it gets to Create.
+func claimThen(c *memcloud.Cloud, change func(cloudprovider.NodeClaim) cloudprovider.NodeClaim) *broken {
+	return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+		return c.Create(ctx, change(claim))
+	}}
+}
+
+// counter counts from 1, for several callers.
+func counter() func() int {
+	var mu sync.Mutex
+	n := 0
+	return func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		return n
+	}
+}
+
+// detailOf changes the detail of an error.
+func detailOf(err error, change func(*cloudprovider.Error)) error {
+	var detail *cloudprovider.Error
+	if !errors.As(err, &detail) {
+		return err
+	}
+	copied := *detail
+	change(&copied)
+	return &copied
+}
+
+// breakages are providers that are wrong in one way, by the name of the case that must notice.
+var breakages = []struct {
+	is, noticedBy string
+	config        memcloud.Config
+	wrap          func(c *memcloud.Cloud) cloudprovider.Provider
+}{
+	{"hides types that are out of stock", "catalogue-complete", memcloud.Config{Reveal: true}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return typesThen(c, func(types []instancetypes.InstanceType) []instancetypes.InstanceType {
+			return slices.DeleteFunc(types, func(t instancetypes.InstanceType) bool { _, ok := t.LeastPrice(requirements.Set{}); return !ok })
+		})
+	}},
+	{"has no price and says infinity", "catalogue-valid", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return typesThen(c, func(types []instancetypes.InstanceType) []instancetypes.InstanceType {
+			types[1].Offerings[1].Price = math.Inf(1)
+			return types
+		})
+	}},
+	{"promises more than there is", "catalogue-valid", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return typesThen(c, func(types []instancetypes.InstanceType) []instancetypes.InstanceType {
+			q := types[0].Overhead.KubeReserved["cpu"]
+			q.Neg()
+			types[0].Overhead.KubeReserved["cpu"] = q
+			return types
+		})
+	}},
+	{"leaves the zone to the cloud", "catalogue-offerings", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return typesThen(c, func(types []instancetypes.InstanceType) []instancetypes.InstanceType {
+			types[1].Offerings[1].Requirements = requirements.MustParse("karpenter.sh/capacity-type=on-demand, topology.kubernetes.io/zone in (a,b)")
+			return types
+		})
+	}},
+	{"ranges over a map", "catalogue-stable", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		n := counter()
+		return typesThen(c, func(types []instancetypes.InstanceType) []instancetypes.InstanceType {
+			if n()%2 == 0 {
+				slices.Reverse(types)
+			}
+			return types
+		})
+	}},
+	{"never forgets what was out of stock", "catalogue-recovers", memcloud.Config{Reveal: true}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		gone := map[string]bool{}
+		return typesThen(c, func(types []instancetypes.InstanceType) []instancetypes.InstanceType {
+			for i, t := range types {
+				for j, o := range t.Offerings {
+					key := t.Name + o.Requirements.String()
+					gone[key] = gone[key] || !o.Available
+					types[i].Offerings[j].Available = !gone[key]
+				}
+			}
+			return types
+		})
+	}},
+	{"launches its favourite type", "create-candidate", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return claimThen(c, func(claim cloudprovider.NodeClaim) cloudprovider.NodeClaim {
+			claim = claim.Clone()
+			for i := range claim.Candidates {
+				if claim.Candidates[i].Type == "large" {
+					claim.Candidates[i].Type = "small"
+				}
+			}
+			return claim
+		})
+	}},
+	{"ignores the token", "create-idempotent", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		n := counter()
+		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+			if claim.Token != "" {
+				claim.Token += fmt.Sprintf("-%d", n())
+			}
+			return c.Create(ctx, claim)
+		}}
+	}},
+	{"looks for the token before it locks", "create-at-the-same-time", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		var mu sync.Mutex
+		known := map[string]int{}
+		arrived := make(chan struct{})
+		var once sync.Once
+		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+			mu.Lock()
+			n := known[claim.Token]
+			known[claim.Token]++
+			if known[claim.Token] > 1 {
+				once.Do(func() { close(arrived) })
+			}
+			mu.Unlock()
+			if n == 0 && strings.Contains(claim.Token, "same-time") {
+				// The first waits until a second is on its way: both have seen that there is no such token.
+				select {
+				case <-arrived:
+				case <-time.After(5 * time.Second):
+				}
+				claim.Token += "-raced"
+			}
+			return c.Create(ctx, claim)
+		}}
+	}},
+	{"takes a token for the claim", "create-foreign-token", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		var mu sync.Mutex
+		first := map[string]cloudprovider.NodeClaim{}
+		return claimThen(c, func(claim cloudprovider.NodeClaim) cloudprovider.NodeClaim {
+			mu.Lock()
+			defer mu.Unlock()
+			if old, ok := first[claim.Token]; ok {
+				return old
+			}
+			first[claim.Token] = claim.Clone()
+			return claim
+		})
+	}},
+	{"launches a new one for a dead token", "create-dead-token", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+			launch, err := c.Create(ctx, claim)
+			if errors.Is(err, cloudprovider.ErrNotFound) {
+				claim.Token += "-again"
+				return c.Create(ctx, claim)
+			}
+			return launch, err
+		}}
+	}},
+	{"drops candidates that it does not know", "create-invalid", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return claimThen(c, func(claim cloudprovider.NodeClaim) cloudprovider.NodeClaim {
+			known := slices.DeleteFunc(slices.Clone(claim.Candidates), func(x cloudprovider.Candidate) bool { return strings.Contains(x.Type, "no-such") })
+			if len(known) > 0 {
+				claim.Candidates = known
+			}
+			return claim
+		})
+	}},
+	{"names the last refusal only", "create-no-capacity", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return createThen(c, func(l cloudprovider.Launch, err error) (cloudprovider.Launch, error) {
+			return l, detailOf(err, func(e *cloudprovider.Error) { e.Refused = e.Refused[max(0, len(e.Refused)-1):] })
+		})
+	}},
+	{"takes a quota for a lack of capacity", "create-quota", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return createThen(c, func(l cloudprovider.Launch, err error) (cloudprovider.Launch, error) {
+			if errors.Is(err, cloudprovider.ErrQuota) {
+				err = detailOf(err, func(e *cloudprovider.Error) { e.Code = cloudprovider.ErrInsufficientCapacity })
+			}
+			return l, err
+		})
+	}},
+	{"does not say which quota", "create-quota", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return createThen(c, func(l cloudprovider.Launch, err error) (cloudprovider.Launch, error) {
+			return l, detailOf(err, func(e *cloudprovider.Error) { e.Quotas = nil })
+		})
+	}},
+	{"keeps to itself what was refused", "create-next-candidate", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return createThen(c, func(l cloudprovider.Launch, err error) (cloudprovider.Launch, error) { l.Refused = nil; return l, err })
+	}},
+	{"burns the token of a failure", "create-failed-token", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		burnt := map[string]error{}
+		var mu sync.Mutex
+		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if err, ok := burnt[claim.Token]; ok {
+				return cloudprovider.Launch{}, err
+			}
+			launch, err := c.Create(ctx, claim)
+			if errors.Is(err, cloudprovider.ErrInsufficientCapacity) {
+				burnt[claim.Token] = err
+			}
+			return launch, err
+		}}
+	}},
+	{"forgets the claim's labels", "create-labels", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return createThen(c, func(l cloudprovider.Launch, err error) (cloudprovider.Launch, error) {
+			delete(l.Labels, "cloudtest.example.com/team")
+			return l, err
+		})
+	}},
+	{"reports capacity as allocatable", "create-resources", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return createThen(c, func(l cloudprovider.Launch, err error) (cloudprovider.Launch, error) {
+			l.Allocatable = l.Capacity.DeepCopy()
+			return l, err
+		})
+	}},
+	{"does not read its tags", "get-same", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, get: func(ctx context.Context, id string) (cloudprovider.Instance, error) {
+			i, err := c.Get(ctx, id)
+			i.Claim, i.Pool = "", ""
+			return i, err
+		}}
+	}},
+	{"returns nothing for what is not there", "get-unknown", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, get: func(ctx context.Context, id string) (cloudprovider.Instance, error) {
+			i, err := c.Get(ctx, id)
+			if errors.Is(err, cloudprovider.ErrNotFound) {
+				return cloudprovider.Instance{}, nil
+			}
+			return i, err
+		}}
+	}},
+	{"reads the first page only", "list-all", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, list: func(ctx context.Context) ([]cloudprovider.Instance, error) {
+			list, err := c.List(ctx)
+			return list[:min(len(list), 10)], err
+		}}
+	}},
+	{"lists what others made", "list-owners", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, list: func(ctx context.Context) ([]cloudprovider.Instance, error) {
+			list, err := c.List(ctx)
+			return append(list, cloudprovider.Instance{ID: "z-somebody-else", State: cloudprovider.Running}), err
+		}}
+	}},
+	{"returns the pages that it got", "list-whole", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, list: func(ctx context.Context) ([]cloudprovider.Instance, error) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			list, err := c.List(context.WithoutCancel(ctx))
+			for end := 5; end < len(list); end += 5 {
+				if ctx.Err() != nil {
+					return list[:end], nil
+				}
+			}
+			return list, err
+		}}
+	}},
+	{"only says that it deletes", "delete-ends", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, delete: func(ctx context.Context, _ string) error { return ctx.Err() }}
+	}},
+	{"fails to delete what is being deleted", "delete-again", memcloud.Config{Shutdown: time.Minute}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		var mu sync.Mutex
+		asked := map[string]bool{}
+		return &broken{provider: c, delete: func(ctx context.Context, id string) error {
+			mu.Lock()
+			again := asked[id]
+			asked[id] = true
+			mu.Unlock()
+			err := c.Delete(ctx, id)
+			if again && err == nil {
+				return &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Op: "delete", Subject: id, Err: errors.New("wrong state")}
+			}
+			return err
+		}}
+	}},
+	{"is content if there is nothing to delete", "delete-unknown", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, delete: func(ctx context.Context, id string) error {
+			if err := c.Delete(ctx, id); !errors.Is(err, cloudprovider.ErrNotFound) {
+				return err
+			}
+			return nil
+		}}
+	}},
+	{"looks an instance up before it deletes it", "delete-at-once", memcloud.Config{Lag: time.Hour, Seed: 1}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, delete: func(ctx context.Context, id string) error {
+			if _, err := c.Get(ctx, id); err != nil {
+				return err
+			}
+			return c.Delete(ctx, id)
+		}}
+	}},
+	{"deletes by pool", "delete-only-this", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, delete: func(ctx context.Context, id string) error {
+			if err := c.Delete(ctx, id); err != nil {
+				return err
+			}
+			for _, i := range c.Truth() {
+				if err := c.Delete(ctx, i.ID); err != nil {
+					return err
+				}
+			}
+			return nil
+		}}
+	}},
+	{"finds that everything has drifted", "drift-new", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, drifted: func(ctx context.Context, id string) (cloudprovider.Drift, error) {
+			_, err := c.Drifted(ctx, id)
+			return cloudprovider.Drift{Reason: "ImageDrift"}, err
+		}}
+	}},
+	{"does not look at its context", "context-done", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+			return c.Create(context.WithoutCancel(ctx), claim)
+		}}
+	}},
+	{"hands the cloud's errors on", "errors-closed", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, get: func(ctx context.Context, id string) (cloudprovider.Instance, error) {
+			i, err := c.Get(ctx, id)
+			if errors.Is(err, cloudprovider.ErrNotFound) {
+				return i, errors.New("http status 404")
+			}
+			return i, err
+		}}
+	}},
+	{"has several codes in one error", "errors-closed", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return createThen(c, func(l cloudprovider.Launch, err error) (cloudprovider.Launch, error) {
+			if errors.Is(err, cloudprovider.ErrInsufficientCapacity) {
+				err = errors.Join(err, cloudprovider.ErrThrottled)
+			}
+			return l, err
+		})
+	}},
+	{"loses an instance when several are made", "all-at-once", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		var mu sync.Mutex
+		last := cloudprovider.Launch{}
+		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if strings.Contains(claim.Name, "all-at-once") && last.ID != "" {
+				return last, nil
+			}
+			launch, err := c.Create(ctx, claim)
+			last = launch
+			return launch, err
+		}}
+	}},
+	{"sorts the caller's candidates", "arguments", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return claimThen(c, func(claim cloudprovider.NodeClaim) cloudprovider.NodeClaim {
+			slices.SortFunc(claim.Candidates, func(a, b cloudprovider.Candidate) int { return strings.Compare(a.String(), b.String()) })
+			return claim
+		})
+	}},
+	{"shares its cache", "results", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		var mu sync.Mutex
+		var cached []instancetypes.InstanceType
+		return &broken{provider: c, types: func(ctx context.Context, pool nodepool.NodePool) ([]instancetypes.InstanceType, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if cached == nil {
+				var err error
+				if cached, err = c.InstanceTypes(ctx, pool); err != nil {
+					return nil, err
+				}
+			}
+			return cached, ctx.Err()
+		}}
+	}},
+	{"drops the failures of a batch", "batch", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, createMany: func(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
+			return slices.DeleteFunc(c.CreateMany(ctx, claims), func(r cloudprovider.Result) bool { return r.Err != nil })
+		}}
+	}},
+	{"has two minds about repair", "repair", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, policies: func() []cloudprovider.RepairPolicy {
+			return append(c.RepairPolicies(), cloudprovider.RepairPolicy{Condition: "Ready", Status: "False", Toleration: time.Hour})
+		}}
+	}},
+	{"confirms events by reading them", "interruptions", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		var mu sync.Mutex
+		read := ""
+		return &broken{provider: c, interruptions: func(ctx context.Context, _ string) ([]interruption.Event, string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			events, next, err := c.Interruptions(ctx, read)
+			read = next
+			return events, next, err
+		}}
+	}},
+}
+
+// violations are the cases that failed, by name.
+func violations(err error) map[string]*cloudtest.Violation {
+	found := map[string]*cloudtest.Violation{}
+	var walk func(error)
+	walk = func(err error) {
+		if v, ok := err.(*cloudtest.Violation); ok { //nolint:errorlint // the tree is walked by hand
+			found[v.Case] = v
+			return
+		}
+		if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // as above
+			for _, e := range many.Unwrap() {
+				walk(e)
+			}
+		}
+	}
+	walk(err)
+	return found
+}
+
+func TestBrokenProvidersAreNamed(t *testing.T) {
+	obligations := documented(t)
+	noticed := map[string]bool{}
+	for _, b := range breakages {
+		t.Run(strings.ReplaceAll(b.is, " ", "-"), func(t *testing.T) {
+			err := harness(t, b.config, b.wrap).Check(t.Context())
+			require.Error(t, err)
+			found := violations(err)
+			v := found[b.noticedBy]
+			require.NotNil(t, v, "noticed by others: %v", err)
+			assert.Contains(t, obligations, v.Obligation)
+			assert.Contains(t, v.Error(), v.Obligation)
+			assert.LessOrEqual(t, len(found), 12, "one fault, and nearly everything fails: %v", err)
+
+			// The same provider without the fault.
+			right := harness(t, b.config, func(c *memcloud.Cloud) cloudprovider.Provider { return &broken{provider: c} })
+			require.NoError(t, right.Check(t.Context()))
+		})
+		noticed[b.noticedBy] = true
+	}
+	assert.Len(t, noticed, len(obligations), "every obligation has a provider that breaks it")
+}

@@ -1,0 +1,78 @@
+package cloudtest_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/cloudtest"
+	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
+	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+func offering(zone, capacityType string) requirements.Set {
+	return requirements.MustOf(
+		requirements.In(corev1.LabelTopologyZone, zone),
+		requirements.In(instancetypes.LabelCapacityType, capacityType),
+	)
+}
+
+func catalogue() []instancetypes.InstanceType {
+	var types []instancetypes.InstanceType
+	for i, name := range []string{"small", "large"} {
+		cores := int64(2 << i)
+		types = append(types, instancetypes.InstanceType{
+			Name:         name,
+			Requirements: requirements.MustOf(requirements.In(corev1.LabelInstanceTypeStable, name)),
+			Capacity: corev1.ResourceList{
+				corev1.ResourceCPU:    *resource.NewQuantity(cores, resource.DecimalSI),
+				corev1.ResourceMemory: *resource.NewQuantity(cores<<32, resource.BinarySI),
+			},
+			Overhead: instancetypes.Overhead{KubeReserved: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}},
+			Offerings: []instancetypes.Offering{
+				{Requirements: offering("a", "on-demand"), Price: 0.05 * float64(cores), Available: true},
+				{Requirements: offering("b", "on-demand"), Price: 0.06 * float64(cores), Available: true},
+			},
+		})
+	}
+	return types
+}
+
+// provider is a provider with everything optional, as memcloud is.
+type provider interface {
+	cloudprovider.Provider
+	cloudprovider.BatchCreator
+	cloudprovider.RepairAdviser
+	interruption.Source
+}
+
+// harness puts something between the kit and a new memcloud.
+func harness(t *testing.T, config memcloud.Config, wrap func(*memcloud.Cloud) cloudprovider.Provider) cloudtest.Harness {
+	t.Helper()
+	config.Types = catalogue()
+	cloud, err := memcloud.New(config)
+	require.NoError(t, err)
+	return cloudtest.Harness{
+		Provider: wrap(cloud),
+		Prefix:   "test",
+		Settle:   func(context.Context) error { cloud.Settle(); return nil },
+		Exhaust: func(_ context.Context, c cloudprovider.Candidate) (func(), error) {
+			err := cloud.SetCapacity(c.Type, c.Offering, 0)
+			return func() { _ = cloud.SetCapacity(c.Type, c.Offering, -1) }, err
+		},
+		Block: func(context.Context) (func(), error) {
+			cloud.SetQuota(memcloud.Quota{Name: "all nodes", Limit: 0})
+			return func() { cloud.SetQuota(memcloud.Quota{Name: "all nodes", Limit: 1 << 40}) }, nil
+		},
+		Interrupt: func(_ context.Context, id string) error {
+			return cloud.Interrupt(id, interruption.SpotInterrupted, 2*time.Minute)
+		},
+	}
+}

@@ -1,0 +1,28 @@
+// Package newprovider is the smallest provider that keeps all obligations: a cloud that is a file. Copy it to write your own.
+//
+// # Guide
+//
+//  1. Read the documentation of package cloudprovider. Its obligations are all there is to keep.
+//  2. Copy newprovider_test.go first. Run it against your empty provider and let it tell you what to do next:
+//     each failure cites the obligation that is broken.
+//  3. InstanceTypes: turn your cloud's price list into instancetypes.InstanceType. A type that is sold out stays in the
+//     list, with offerings that are not available. Clouds without zones have one, under any name; clouds without spot
+//     machines sell everything "on-demand". Return fresh values: callers may change them.
+//  4. Create: validate the claim, then look for its token, then try the candidates. Send the token along, if your
+//     cloud's API takes one. If it does not, write it into the machine's name or tags in the very call that makes the
+//     machine, hold a lock for each token, and look for machines with that tag first. A tag that is added by a second call
+//     is too late: a crash between the two leaves a machine that nobody owns and a second one that is made by the retry.
+//     Where the cloud's search lags behind its launches, you also need a record of your own, written before the launch.
+//  5. Errors: map what your cloud answers to the closed list, by its codes and not by its texts, and keep the cloud's error
+//     in Error.Err. "None left" names the candidates, "not allowed more" names the quota and what it blocks. Do not map
+//     time-outs and lost connections: they mean that the outcome is unknown, and the caller will ask again.
+//  6. List: read every page or fail. Filter by your tag, so that you never list, and nobody ever deletes, what others made.
+//  7. Delete: return nil as soon as the cloud has taken the order, and ErrNotFound once the machine is gone. Do not
+//     look the machine up before: right after a launch the search may not know it.
+//  8. What your cloud can do beyond that: cloudprovider.BatchCreator, RepairAdviser and RegistrationHook, interruption.Source.
+//  9. Run the test under the race detector. Then run it against the real cloud, with Harness.Settle that waits for as long
+//     as the cloud's readers lag, and Harness.Many greater than a page of its lists.
+//
+// What this provider leaves out on purpose: several processes at once (they would need a lock on the file), and forgetting
+// tokens after their day.
+package newprovider
