@@ -197,11 +197,11 @@ func TestNarrowingStaysWithinTheBudget(t *testing.T) {
 	for _, c := range []struct {
 		budget binpack.Price
 		left   int
-	}{{5, 1}, {9, 1}, {10, 0}} {
+	}{{9, 1}, {10, 1}, {11, 0}} { // two bins for 1 each, and 9 more to move one
 		p := boxes(0)
 		p.Pools[0].MaxPrice = c.budget
 		p.Types[0].Offerings = []binpack.Offering{{Provides: requirements.MustParse("zone=a"), Price: 1}, {Provides: requirements.MustParse("zone=b"), Price: 10}}
-		p.Items = append(p.Items, binpack.Item{Name: "large", Count: 1, Size: []int64{3}, Requires: anywhere()},
+		p.Items = append(p.Items, binpack.Item{Name: "large", Count: 2, Size: []int64{3}, Requires: anywhere()},
 			binpack.Item{Name: "small", Count: 1, Size: []int64{1}, Requires: requirements.AnyOf(requirements.MustParse("zone=b"))})
 		_, plan := lawful(t, p)
 		require.Equal(t, []int{0, 0, c.left}, plan.Left, "budget %d", c.budget)
