@@ -163,13 +163,16 @@ func (p *Problem) combinations(labels requirements.Set, required requirements.Al
 		}
 		var list []string
 		for alt := range required.All() {
-			if some, finite := r.Intersect(alt.Get(keys[k])).Values(); finite {
-				list = append(list, some...)
+			some, finite := r.Intersect(alt.Get(keys[k])).Values()
+			switch {
+			case !finite:
+			case list == nil:
+				list = some
+			default: // alternatives may share values
+				list = slices.Concat(list, some)
+				slices.Sort(list)
+				list = slices.Compact(list)
 			}
-		}
-		if required.Len() > 1 { // alternatives may share values
-			slices.Sort(list)
-			list = slices.Compact(list)
 		}
 		for _, v := range list {
 			values[k] = v

@@ -22,7 +22,8 @@ type Part struct {
 	rank     int
 	tags     []string
 	limits   []Limit
-	follows  bool // has affinity by hostname
+	follows  bool  // has affinity by hostname
+	crossed  []int // positions of the keys that the pods spread themselves over
 }
 
 // membership is a group that the part is counted in, the position of its key, and that of its filter; -1 where the part
@@ -60,6 +61,11 @@ func (s *settler) addPart(class, stage, want int) {
 	}
 	pt.Placed, pt.bundled = make([]int, len(pt.Domains)), make([]int, len(pt.Domains))
 	pt.rank = p.rank(&pt.st)
+	for k, key := range pt.keys {
+		if slices.ContainsFunc(pt.st.spreads, func(sp spread) bool { return sp.self && sp.key == key }) {
+			pt.crossed = append(pt.crossed, k)
+		}
+	}
 	for _, t := range pt.st.terms {
 		switch {
 		case t.anti:

@@ -130,24 +130,21 @@ func (s *settler) place(i int) bool {
 // quota divides what the part still wants over its domains if it spreads itself over two keys or more at once; nil if
 // not.
 func (s *settler) quota(pt *Part) []int {
-	var keys []int
-	var counts []map[string]int
-	for k, key := range pt.keys {
-		for _, sp := range slices.Backward(pt.st.spreads) {
-			if sp.self && sp.key == key {
-				keys = append(keys, k)
-				counts = append(counts, s.groups[sp.group].counts)
-				break
+	if len(pt.crossed) < 2 {
+		return nil
+	}
+	counts := make([]map[string]int, len(pt.crossed))
+	for i, k := range pt.crossed {
+		for _, sp := range pt.st.spreads {
+			if sp.self && sp.key == pt.keys[k] {
+				counts[i] = s.groups[sp.group].counts
 			}
 		}
-	}
-	if len(keys) < 2 {
-		return nil
 	}
 	spots := make([]quota.Spot, len(pt.Domains))
 	for d := range pt.Domains {
 		spots[d].Most = s.capOf(pt, d) - pt.Placed[d]
-		for _, k := range keys {
+		for _, k := range pt.crossed {
 			spots[d].Values = append(spots[d].Values, pt.Domains[d].Values[k])
 		}
 	}
