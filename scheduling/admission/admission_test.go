@@ -135,7 +135,9 @@ func TestPorts(t *testing.T) {
 }
 
 func TestLabelKeysAreFolded(t *testing.T) {
-	selector := func() *metav1.LabelSelector { return &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}} }
+	selector := func() *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	}
 	term := corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: selector(), MatchLabelKeys: []string{"hash", "missing"}, MismatchLabelKeys: []string{"app"}}
 	got := admitted(t, admission.Cluster{}, pod(func(p *corev1.Pod) {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{

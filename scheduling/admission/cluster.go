@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -64,9 +65,7 @@ func merged(a, b corev1.ResourceList) corev1.ResourceList {
 		}
 		if out == nil {
 			out = make(corev1.ResourceList, len(a)+len(b))
-			for n, v := range a {
-				out[n] = v
-			}
+			maps.Copy(out, a)
 		}
 		out[name] = q
 	}
