@@ -107,7 +107,8 @@ type Node struct {
 	Name string
 	// Free is the room left for items, by resource; negative counts as none.
 	Free []int64
-	// Provides are its labels; a key that is not mentioned is absent.
+	// Provides are its labels, one value a key; a key that is not mentioned is absent. Items do not narrow the labels of
+	// a node: nothing of it is open.
 	Provides requirements.Set
 	// Tags and Limits stand for what is there already; a tag may be listed several times.
 	Tags   []string

@@ -285,6 +285,11 @@ func TestTagsAndLimits(t *testing.T) {
 	require.Equal(t, []int{6}, plan.Left, "not even one is allowed")
 
 	p = boxes(6)
+	p.Items[0].Tags, p.Items[0].Limits = []string{"box"}, []binpack.Limit{{Tag: "box", Max: 3}, {Tag: "box", Max: 2}, {Tag: "box", Max: 9}}
+	_, plan = lawful(t, p)
+	require.Len(t, plan.Bins, 3, "the least of several limits holds")
+
+	p = boxes(6)
 	p.Types[0].Tags = []string{"daemon"}
 	p.Items[0].Limits = []binpack.Limit{{Tag: "daemon", Max: 0}}
 	_, plan = lawful(t, p)

@@ -59,6 +59,34 @@ func TestNewReportsEveryFaultWithItsPath(t *testing.T) {
 	}
 }
 
+func TestNewIsTheConstructorOfItsOperator(t *testing.T) {
+	for _, c := range []struct {
+		op     requirements.Operator
+		values []string
+		want   requirements.Requirement
+	}{
+		{requirements.OpIn, []string{"b", "a"}, requirements.In("k", "a", "b")},
+		{requirements.OpNotIn, []string{"7"}, requirements.NotIn("k", "7")},
+		{requirements.OpExists, nil, requirements.Exists("k")},
+		{requirements.OpDoesNotExist, nil, requirements.DoesNotExist("k")},
+		{requirements.OpGt, []string{"007"}, requirements.Gt("k", 7)},
+		{requirements.OpLt, []string{"9223372036854775807"}, requirements.Lt("k", 9223372036854775807)},
+		{requirements.OpGte, []string{"0"}, requirements.Gte("k", 0)},
+		{requirements.OpLte, []string{"12"}, requirements.Lte("k", 12)},
+	} {
+		r, err := requirements.New("k", c.op, c.values...)
+		require.NoError(t, err)
+		require.True(t, r.Equal(c.want), "%s: want %s, got %s", c.op, c.want, r)
+	}
+}
+
+func TestLabelsAreWhatIsCertain(t *testing.T) {
+	s := requirements.MustParse("zone in (a,b), arch=arm64, cpu=8, gpu, !disk, team=x | !team")
+	require.Equal(t, map[string]string{"arch": "arm64", "cpu": "8"}, s.Labels())
+	require.Empty(t, requirements.Set{}.Labels())
+	require.Empty(t, requirements.Impossible().Labels())
+}
+
 func TestInvalidErrorWithoutPath(t *testing.T) {
 	require.EqualError(t, &requirements.InvalidError{Detail: "wrong"}, "wrong")
 	require.EqualError(t, &requirements.InvalidError{Path: "a[1]", Detail: "wrong"}, "a[1]: wrong")

@@ -148,10 +148,6 @@ func writeTerms(b *strings.Builder, terms []term) {
 				quoted[j] = quote(v)
 			}
 			fmt.Fprintf(b, "%s %s (%s)", key, strings.ToLower(string(t.op)), strings.Join(quoted, ","))
-		case OpGt:
-			b.WriteString(key + ">" + t.values[0])
-		case OpLt:
-			b.WriteString(key + "<" + t.values[0])
 		case OpGte:
 			b.WriteString(key + ">=" + t.values[0])
 		case OpLte:
