@@ -49,7 +49,7 @@ func contextDone(ctx context.Context, p *probe) error {
 		{"Drifted", func() error { _, err := provider.Drifted(done, launch.ID); return err }},
 		{"Delete", func() error { return provider.Delete(done, launch.ID) }},
 	} {
-		if err := call.do(); !errors.Is(err, context.Canceled) {
+		if err := p.retry(ctx, call.do); !errors.Is(err, context.Canceled) {
 			return fmt.Errorf("%s with a cancelled context returned the error %w", call.name, orNil(err))
 		}
 	}
@@ -83,7 +83,7 @@ func errorsClosed(ctx context.Context, p *probe) error {
 		{"Drifted of an unknown id", func() error { _, err := provider.Drifted(ctx, nobody); return err }},
 		{"Create of an invalid claim", func() error { _, err := provider.Create(ctx, invalid); return err }},
 	} {
-		if err := oneCode(call.name, call.do()); err != nil {
+		if err := oneCode(call.name, p.retry(ctx, call.do)); err != nil {
 			return err
 		}
 	}

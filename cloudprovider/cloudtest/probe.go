@@ -40,6 +40,12 @@ func patiently[T any](ctx context.Context, p *probe, call func() (T, error)) (T,
 	}
 }
 
+// retry is patiently for calls that return an error only.
+func (p *probe) retry(ctx context.Context, call func() error) error {
+	_, err := patiently(ctx, p, func() (struct{}, error) { return struct{}{}, call() })
+	return err
+}
+
 func (p *probe) settle(ctx context.Context) error {
 	if p.h.Settle == nil {
 		return nil
@@ -129,8 +135,11 @@ func (p *probe) get(ctx context.Context, id string) (cloudprovider.Instance, err
 }
 
 func (p *probe) delete(ctx context.Context, id string) error {
-	_, err := patiently(ctx, p, func() (struct{}, error) { return struct{}{}, p.h.Provider.Delete(ctx, id) })
-	return err
+	return p.retry(ctx, func() error { return p.h.Provider.Delete(ctx, id) })
+}
+
+func (p *probe) drifted(ctx context.Context, id string) (cloudprovider.Drift, error) {
+	return patiently(ctx, p, func() (cloudprovider.Drift, error) { return p.h.Provider.Drifted(ctx, id) })
 }
 
 // list is what List says once the cloud has settled.

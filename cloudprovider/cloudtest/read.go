@@ -247,13 +247,13 @@ func driftNew(ctx context.Context, p *probe) error {
 	if err := p.settle(ctx); err != nil {
 		return err
 	}
-	drift, err := p.h.Provider.Drifted(ctx, launch.ID)
+	drift, err := p.drifted(ctx, launch.ID)
 	if err != nil {
 		return fmt.Errorf("Drifted failed: %w", err)
 	}
 	if drift.Reason != "" {
 		return fmt.Errorf("a new instance has drifted: %+v", drift)
 	}
-	_, err = p.h.Provider.Drifted(ctx, nobody)
+	_, err = p.drifted(ctx, nobody)
 	return mustBe("Drifted of an unknown id", err, cloudprovider.ErrNotFound)
 }
