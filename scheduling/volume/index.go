@@ -42,12 +42,14 @@ func NewIndex(o Objects) *Index {
 		classes:    make(map[string]*storagev1.StorageClass, len(o.Classes)),
 		nodes:      make(map[string]*storagev1.CSINode, len(o.CSINodes)),
 	}
+	wanted := map[string]bool{} // by name of the volume: some claim asks for it
 	for _, c := range o.Claims {
 		x.claims[c.Namespace+"/"+c.Name] = c
+		wanted[c.Spec.VolumeName] = true
 	}
 	for _, pv := range o.Persistent {
 		x.persistent[pv.Name] = pv
-		if pv.Spec.ClaimRef == nil && (pv.Status.Phase == "" || pv.Status.Phase == corev1.VolumeAvailable) && pv.DeletionTimestamp == nil {
+		if pv.Spec.ClaimRef == nil && !wanted[pv.Name] && (pv.Status.Phase == "" || pv.Status.Phase == corev1.VolumeAvailable) && pv.DeletionTimestamp == nil {
 			x.unclaimed = append(x.unclaimed, pv)
 		}
 	}

@@ -1,0 +1,271 @@
+package volume_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling/volume"
+)
+
+func pod(name string, claims ...string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+	for _, c := range claims {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: c, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c},
+		}})
+	}
+	return p
+}
+
+func claim(name string, edits ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+	c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}
+	for _, e := range edits {
+		e(c)
+	}
+	return c
+}
+
+func of(class string) func(*corev1.PersistentVolumeClaim) {
+	return func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = &class }
+}
+
+func boundTo(volume string) func(*corev1.PersistentVolumeClaim) {
+	return func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = volume }
+}
+
+func persistent(name, class, size string, edits ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	pv.Spec.StorageClassName = class
+	pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
+	for _, e := range edits {
+		e(pv)
+	}
+	return pv
+}
+
+func csi(driver string) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) { pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver} }
+}
+
+func in(key string, op corev1.NodeSelectorOperator, values ...string) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) {
+		pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+			{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: op, Values: values}}},
+		}}}
+	}
+}
+
+func zones(list string) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) { pv.Labels = map[string]string{corev1.LabelTopologyZone: list} }
+}
+
+func storage(name, provisioner string, edits ...func(*storagev1.StorageClass)) *storagev1.StorageClass {
+	mode := storagev1.VolumeBindingWaitForFirstConsumer
+	c := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, VolumeBindingMode: &mode}
+	for _, e := range edits {
+		e(c)
+	}
+	return c
+}
+
+func objects() volume.Objects {
+	now := metav1.Now()
+	rwop := func(c *corev1.PersistentVolumeClaim) {
+		c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+	}
+	block := corev1.PersistentVolumeBlock
+	return volume.Objects{
+		Classes: []*storagev1.StorageClass{
+			storage("local", "kubernetes.io/no-provisioner"), storage("fast", "ebs.csi.aws.com"), storage("old", "kubernetes.io/aws-ebs"),
+			storage("at-once", "ebs.csi.aws.com", func(c *storagev1.StorageClass) { c.VolumeBindingMode = nil }),
+			storage("zonal", "ebs.csi.aws.com", func(c *storagev1.StorageClass) {
+				c.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+					{Key: corev1.LabelTopologyZone, Values: []string{"a", "b"}},
+				}}}
+			}),
+		},
+		Persistent: []*corev1.PersistentVolume{
+			persistent("pv-a", "fast", "10Gi", csi("ebs.csi.aws.com"), in(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, "a")),
+			persistent("pv-bc", "", "10Gi", zones("b__c")), persistent("pv-bad", "", "10Gi", in("zone", "within", "a")),
+			persistent("pv-both", "", "10Gi", zones("b__c"), in(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, "a", "b")),
+			persistent("pv-ebs", "", "10Gi", func(pv *corev1.PersistentVolume) {
+				pv.Spec.AWSElasticBlockStore = &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "v"}
+			}),
+			persistent("disk-50", "local", "50Gi", in(corev1.LabelHostname, corev1.NodeSelectorOpIn, "n50")),
+			persistent("disk-20", "local", "20Gi", in(corev1.LabelHostname, corev1.NodeSelectorOpIn, "n20")),
+			persistent("disk-5", "local", "5Gi", in(corev1.LabelHostname, corev1.NodeSelectorOpIn, "n5")),
+			persistent("disk-taken", "local", "12Gi", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = &corev1.ObjectReference{} }),
+			persistent("disk-released", "local", "12Gi", func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }),
+			persistent("disk-block", "local", "12Gi", func(pv *corev1.PersistentVolume) { pv.Spec.VolumeMode = &block }),
+		},
+		Claims: []*corev1.PersistentVolumeClaim{
+			claim("going", func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &now }),
+			claim("lost", func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }),
+			claim("alone", of("fast"), rwop), claim("in-use", of("fast"), rwop), claim("no-pv", boundTo("gone")),
+			claim("bad-pv", boundTo("pv-bad")), claim("no-class", of("slow")), claim("classless", of("")), claim("default"), claim("at-once", of("at-once")),
+			claim("huge", of("local"), func(c *corev1.PersistentVolumeClaim) {
+				c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("99Gi")
+			}),
+			claim("many", of("local"), func(c *corev1.PersistentVolumeClaim) {
+				c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+			}),
+			claim("picky", of("local"), func(c *corev1.PersistentVolumeClaim) { c.Spec.Selector = &metav1.LabelSelector{} }),
+			claim("in-a", boundTo("pv-a")), claim("in-bc", boundTo("pv-bc")), claim("in-b", boundTo("pv-both")), claim("ebs", boundTo("pv-ebs")),
+			claim("local-1", of("local")), claim("local-2", of("local")), claim("local-3", of("local")),
+			claim("fast-1", of("fast")), claim("fast-2", of("fast")), claim("old", of("old")), claim("zonal", of("zonal")),
+		},
+	}
+}
+
+func need(consumers ...volume.Consumer) []volume.Need {
+	return volume.NewIndex(objects()).Assign([]*corev1.Pod{pod("running", "in-use")}, consumers)
+}
+
+func TestRefusals(t *testing.T) {
+	for claim, want := range map[string]string{
+		"missing":   `persistent volume claim "missing" does not exist`,
+		"going":     `persistent volume claim "going" is being deleted`,
+		"lost":      `persistent volume claim "lost" has lost its volume`,
+		"in-use":    `persistent volume claim "in-use" is ReadWriteOncePod and another pod uses it`,
+		"no-pv":     `persistent volume "gone" of claim "no-pv" does not exist`,
+		"bad-pv":    `persistent volume "pv-bad": spec.nodeAffinity`,
+		"no-class":  `storage class "slow" of claim "no-class" does not exist`,
+		"classless": `claim "classless" is bound to no volume and there is no default storage class`,
+		"default":   `claim "default" is bound to no volume and there is no default storage class`,
+		"at-once":   `claim "at-once" waits for its volume to be made (storage class "at-once" binds at once)`,
+		"huge":      `no volume of storage class "local" is left for claim "huge"`,
+		"many":      `no volume of storage class "local" is left for claim "many"`,
+		"picky":     `no volume of storage class "local" is left for claim "picky"`,
+	} {
+		t.Run(claim, func(t *testing.T) {
+			got := need(volume.Consumer{Pod: pod("p", "in-a", claim), Count: 1})[0]
+			if claim == "bad-pv" {
+				assert.Contains(t, got.Refusal, `persistent volume "pv-bad": `)
+				assert.Contains(t, got.Refusal, `"within"`)
+			} else {
+				assert.Equal(t, want, got.Refusal)
+			}
+			assert.Nil(t, got.Attached)
+			assert.Empty(t, got.Unbound)
+		})
+	}
+}
+
+func TestAClaimForOnePodIsTheFirstOnes(t *testing.T) {
+	got := need(volume.Consumer{Pod: pod("first", "alone", "alone"), Count: 1}, volume.Consumer{Pod: pod("second", "alone"), Count: 1})
+	assert.Empty(t, got[0].Refusal, "naming it twice is using it once")
+	assert.NotEmpty(t, got[1].Refusal)
+	assert.NotEmpty(t, need(volume.Consumer{Pod: pod("p", "alone"), Count: 2})[0].Refusal)
+}
+
+func TestNarrowing(t *testing.T) {
+	for name, c := range map[string]struct {
+		claims  []string
+		where   string // what must be met
+		driver  string
+		number  int64
+		unbound []string
+	}{
+		"no volumes":                        {nil, "", "", 0, nil},
+		"node affinity":                     {[]string{"in-a"}, "topology.kubernetes.io/zone in (a)", "ebs.csi.aws.com", 1, nil},
+		"zone labels":                       {[]string{"in-bc"}, "topology.kubernetes.io/zone in (b,c)", "", 0, nil},
+		"both":                              {[]string{"in-b"}, "topology.kubernetes.io/zone in (b)", "", 0, nil},
+		"the old volume source":             {[]string{"ebs"}, "", "ebs.csi.aws.com", 1, nil},
+		"the smallest that is large enough": {[]string{"local-1"}, "kubernetes.io/hostname in (n20)", "", 0, nil},
+		"yet to be made":                    {[]string{"fast-1", "fast-2", "fast-1"}, "", "ebs.csi.aws.com", 2, []string{"shop/fast-1", "shop/fast-2"}},
+		"by a migrated provisioner":         {[]string{"old"}, "", "ebs.csi.aws.com", 1, []string{"shop/old"}},
+		"in allowed zones":                  {[]string{"zonal"}, "topology.kubernetes.io/zone in (a,b)", "ebs.csi.aws.com", 1, []string{"shop/zonal"}},
+		"several":                           {[]string{"in-b", "zonal"}, "topology.kubernetes.io/zone in (b)", "ebs.csi.aws.com", 1, []string{"shop/zonal"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := need(volume.Consumer{Pod: pod("p", c.claims...), Count: 1})[0]
+			assert.Empty(t, got.Refusal)
+			assert.Equal(t, c.unbound, got.Unbound)
+			if c.where == "" {
+				assert.True(t, got.Where.At(0).IsAnything())
+			} else {
+				assert.Equal(t, c.where, got.Where.String())
+			}
+			if c.driver == "" {
+				assert.Nil(t, got.Attached)
+				return
+			}
+			q := got.Attached[volume.AttachLimit(c.driver)]
+			assert.Equal(t, c.number, q.Value())
+			assert.Len(t, got.Attached, 1)
+		})
+	}
+	assert.True(t, need(volume.Consumer{Pod: pod("p", "in-a", "in-bc")})[0].Where.IsImpossible())
+}
+
+func TestStaticVolumesAreGivenOnce(t *testing.T) {
+	got := need(volume.Consumer{Pod: pod("a", "local-1")}, volume.Consumer{Pod: pod("b", "local-2")}, volume.Consumer{Pod: pod("c", "local-3")},
+		volume.Consumer{Pod: pod("d", "local-1")})
+	assert.Equal(t, "kubernetes.io/hostname in (n20)", got[0].Where.String())
+	assert.Equal(t, "kubernetes.io/hostname in (n50)", got[1].Where.String())
+	assert.Equal(t, `no volume of storage class "local" is left for claim "local-3"`, got[2].Refusal)
+	assert.Equal(t, got[0].Where.String(), got[3].Where.String(), "the same claim has the same volume")
+}
+
+func TestTheDefaultClassIsTheFirstByName(t *testing.T) {
+	o := objects()
+	for _, c := range o.Classes {
+		if c.Name == "zonal" || c.Name == "fast" {
+			c.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
+		}
+	}
+	got := volume.NewIndex(o).Assign(nil, []volume.Consumer{{Pod: pod("p", "default")}, {Pod: pod("q", "classless")}})
+	assert.True(t, got[0].Where.At(0).IsAnything(), "fast, not zonal")
+	assert.Equal(t, []string{"shop/default"}, got[0].Unbound)
+	assert.NotEmpty(t, got[1].Refusal, "the empty class asks for no class, not for the default")
+}
+
+func ephemeral(name string) *corev1.Pod {
+	p := pod(name)
+	class := "fast"
+	p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+		VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class}},
+	}}}}
+	return p
+}
+
+func TestShared(t *testing.T) {
+	consumers := []volume.Consumer{
+		{Pod: pod("web", "fast-1", "in-a"), Count: 1}, {Pod: pod("batch", "fast-2", "fast-1"), Count: 1}, {Pod: pod("many", "old"), Count: 3},
+		{Pod: pod("one", "zonal"), Count: 1}, {Pod: ephemeral("each"), Count: 5},
+	}
+	needs := need(consumers...)
+	assert.Equal(t, []string{"shop/each-scratch"}, needs[4].Unbound)
+	assert.Equal(t, []volume.SharedClaim{{Claim: "shop/fast-1", Consumers: []int{0, 1}}, {Claim: "shop/old", Consumers: []int{2}}}, volume.Shared(consumers, needs))
+}
+
+func TestAttachRoom(t *testing.T) {
+	o := objects()
+	five := int32(5)
+	o.CSINodes = []*storagev1.CSINode{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
+		{Name: "ebs.csi.aws.com", Allocatable: &storagev1.VolumeNodeResources{Count: &five}}, {Name: "endless"},
+	}}}}
+	x := volume.NewIndex(o)
+	// Two volumes, one of them used twice, one that is not attached, one that nobody knows.
+	running := []*corev1.Pod{pod("a", "in-a", "ebs"), pod("b", "in-a", "in-bc", "missing")}
+	assert.Equal(t, int64(3), x.AttachRoom("n1", "ebs.csi.aws.com", running))
+	assert.Equal(t, volume.Unlimited, x.AttachRoom("n1", "endless", running))
+	assert.Equal(t, volume.Unlimited, x.AttachRoom("n1", "unknown", running))
+	assert.Equal(t, volume.Unlimited, x.AttachRoom("n2", "ebs.csi.aws.com", running))
+}
+
+func TestAttachLimitNamesItsDriver(t *testing.T) {
+	driver, ok := volume.Driver(volume.AttachLimit("ebs.csi.aws.com"))
+	assert.True(t, ok)
+	assert.Equal(t, "ebs.csi.aws.com", driver)
+	_, ok = volume.Driver(corev1.ResourceCPU)
+	assert.False(t, ok)
+}
