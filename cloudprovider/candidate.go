@@ -24,8 +24,8 @@ type Candidate struct {
 func (c Candidate) String() string { return fmt.Sprintf("%s (%s)", c.Type, c.Offering) }
 
 // CandidatesOf finds all available offerings that a claim with these requirements and requests may be given, cheapest
-// first; equal prices by type and offering. Keys of open are labels that nodes may still be given, as in
-// instancetypes.Compatible. A new slice, nil if there is none.
+// first; equal prices by type and offering. A label that neither type nor offering mentions is absent, unless its key is in
+// open: nodes may still be given it. A new slice, nil if there is none. The cost is O(n log n) in the offerings.
 func CandidatesOf(types []instancetypes.InstanceType, ask requirements.Set, requests corev1.ResourceList, open requirements.Keys) []Candidate {
 	type priced struct {
 		Candidate
@@ -33,7 +33,7 @@ func CandidatesOf(types []instancetypes.InstanceType, ask requirements.Set, requ
 		key   string
 	}
 	var all []priced
-	for _, t := range instancetypes.Compatible(instancetypes.Fitting(types, requests), ask, open) {
+	for _, t := range instancetypes.Fitting(types, requests) {
 		for _, o := range t.Offerings {
 			if !o.Available || !ask.Compatible(nodeOf(t, o.Requirements), open) {
 				continue

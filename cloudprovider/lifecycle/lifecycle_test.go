@@ -1,0 +1,179 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/lifecycle"
+)
+
+func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// at is the time after some seconds.
+func at(seconds int) time.Time { return epoch().Add(time.Duration(seconds) * time.Second) }
+
+func instance(id, token string, created int, state cloudprovider.InstanceState) cloudprovider.Instance {
+	return cloudprovider.Instance{ID: id, Claim: "of-" + token, Token: token, State: state, Created: at(created)}
+}
+
+func TestReview(t *testing.T) {
+	running, terminating := cloudprovider.Running, cloudprovider.Terminating
+	joined := lifecycle.Claim{Name: "a", Token: "t", Created: at(0), Instance: "i-1", Launched: at(5), Registered: at(60)}
+	waiting := lifecycle.Claim{Name: "a", Token: "t", Created: at(0)}
+	launched := lifecycle.Claim{Name: "a", Token: "t", Created: at(0), Instance: "i-1", Launched: at(5)}
+	for _, test := range []struct {
+		name      string
+		claims    []lifecycle.Claim
+		instances []cloudprovider.Instance
+		limits    lifecycle.Timeouts
+		now       int
+		want      string // verdict claim instance
+		next      int    // -1 = never
+	}{
+		{"nothing", nil, nil, lifecycle.Timeouts{}, 0, "", -1},
+		{"all is well", []lifecycle.Claim{joined}, []cloudprovider.Instance{instance("i-1", "t", 3, running)}, lifecycle.Timeouts{}, 9999, "", -1},
+		{"young orphan", nil, []cloudprovider.Instance{instance("i-1", "t", 3, running)}, lifecycle.Timeouts{}, 32, "", 33},
+		{"orphan", nil, []cloudprovider.Instance{instance("i-1", "t", 3, running)}, lifecycle.Timeouts{}, 33, "Orphaned of-t i-1", -1},
+		{"orphan on its way out", nil, []cloudprovider.Instance{instance("i-1", "t", 3, terminating)}, lifecycle.Timeouts{}, 99, "", -1},
+		{"not ours", nil, []cloudprovider.Instance{instance("i-1", "", 3, running)}, lifecycle.Timeouts{}, 99, "", -1},
+		{"same name, other token", []lifecycle.Claim{{Name: "of-old", Token: "new", Created: at(50)}}, []cloudprovider.Instance{instance("i-1", "old", 3, running)}, lifecycle.Timeouts{}, 60, "Orphaned of-old i-1", 350},
+		{"surplus", []lifecycle.Claim{joined}, []cloudprovider.Instance{instance("i-1", "t", 3, running), instance("i-0", "t", 1, running)}, lifecycle.Timeouts{}, 99, "Surplus a i-0", -1},
+		{"surplus, the oldest stays", []lifecycle.Claim{waiting}, []cloudprovider.Instance{instance("i-2", "t", 3, running), instance("i-3", "t", 1, running)}, lifecycle.Timeouts{}, 99, "Surplus a i-2", 900},
+		{"surplus, the one not on its way out stays", []lifecycle.Claim{waiting}, []cloudprovider.Instance{instance("i-2", "t", 3, running), instance("i-3", "t", 1, terminating)}, lifecycle.Timeouts{}, 99, "", 900},
+		{"the known one is not seen yet", []lifecycle.Claim{launched}, []cloudprovider.Instance{instance("i-0", "t", 3, running)}, lifecycle.Timeouts{}, 10, "Surplus a i-0", 65},
+		{"not launched yet", []lifecycle.Claim{waiting}, nil, lifecycle.Timeouts{}, 299, "", 300},
+		{"not launched", []lifecycle.Claim{waiting}, nil, lifecycle.Timeouts{}, 300, "NotLaunched a ", -1},
+		{"the answer was lost, the machine is there", []lifecycle.Claim{waiting}, []cloudprovider.Instance{instance("i-1", "t", 3, running)}, lifecycle.Timeouts{}, 400, "", 900},
+		{"not listed yet", []lifecycle.Claim{launched}, nil, lifecycle.Timeouts{}, 64, "", 65},
+		{"vanished", []lifecycle.Claim{launched}, nil, lifecycle.Timeouts{}, 65, "Vanished a i-1", -1},
+		{"vanished after it joined", []lifecycle.Claim{joined}, nil, lifecycle.Timeouts{}, 65, "Vanished a i-1", -1},
+		{"terminating is not vanished", []lifecycle.Claim{joined}, []cloudprovider.Instance{instance("i-1", "t", 3, terminating)}, lifecycle.Timeouts{}, 999, "", -1},
+		{"not registered", []lifecycle.Claim{launched}, []cloudprovider.Instance{instance("i-1", "t", 3, running)}, lifecycle.Timeouts{}, 900, "NotRegistered a i-1", -1},
+		{"not registered, and never listed", []lifecycle.Claim{launched}, nil, lifecycle.Timeouts{Lag: time.Hour}, 900, "NotRegistered a i-1", 3605},
+		{"not initialized, no limit", []lifecycle.Claim{joined}, []cloudprovider.Instance{instance("i-1", "t", 3, running)}, lifecycle.Timeouts{}, 99999, "", -1},
+		{"not initialized", []lifecycle.Claim{joined}, []cloudprovider.Instance{instance("i-1", "t", 3, running)}, lifecycle.Timeouts{Initialize: time.Minute}, 120, "NotInitialized a i-1", -1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			decisions, next := lifecycle.Review(test.claims, test.instances, test.limits, at(test.now))
+			got := ""
+			for _, d := range decisions {
+				got += fmt.Sprintf("%s %s %s", d.Verdict, d.Claim, d.Instance)
+				assert.NotEmpty(t, d.Detail)
+				assert.False(t, d.Since.After(at(test.now)))
+			}
+			assert.Equal(t, test.want, got)
+			want := time.Time{}
+			if test.next >= 0 {
+				want = at(test.next)
+			}
+			assert.Equal(t, want, next)
+			if !next.IsZero() {
+				later, _ := lifecycle.Review(test.claims, test.instances, test.limits, next)
+				assert.NotEqual(t, decisions, later, "next is when something changes")
+				before, _ := lifecycle.Review(test.claims, test.instances, test.limits, next.Add(-1))
+				assert.Equal(t, decisions, before, "and nothing changes before")
+			}
+		})
+	}
+}
+
+// Whatever the input: an instance of a claim that knows it is never given back for the claim's sake, the order of the
+// input does not matter, and carrying decisions out leads to rest.
+func TestReviewLaws(t *testing.T) {
+	chance := rand.New(rand.NewPCG(1, 2))
+	states := []cloudprovider.InstanceState{cloudprovider.Pending, cloudprovider.Running, cloudprovider.Terminating}
+	for range 2000 {
+		var claims []lifecycle.Claim
+		var instances []cloudprovider.Instance
+		for i := range chance.IntN(8) {
+			instances = append(instances, instance(fmt.Sprintf("i%d", i), fmt.Sprintf("t%d", chance.IntN(6)), chance.IntN(100), states[chance.IntN(3)]))
+		}
+		for i := range chance.IntN(5) {
+			c := lifecycle.Claim{Name: fmt.Sprintf("c%d", i), Token: fmt.Sprintf("t%d", i), Created: at(chance.IntN(100))}
+			if chance.IntN(2) == 0 { // one that it knows: gone, or one of those with its token
+				c.Instance, c.Launched = "gone-"+c.Name, c.Created.Add(time.Second)
+				if j := chance.IntN(8); j < len(instances) && instances[j].Token == c.Token {
+					c.Instance = instances[j].ID
+				}
+			}
+			claims = append(claims, c)
+		}
+		now := at(chance.IntN(1200))
+		decisions, next := lifecycle.Review(claims, instances, lifecycle.Timeouts{}, now)
+		chance.Shuffle(len(claims), func(i, j int) { claims[i], claims[j] = claims[j], claims[i] })
+		chance.Shuffle(len(instances), func(i, j int) { instances[i], instances[j] = instances[j], instances[i] })
+		again, nextAgain := lifecycle.Review(claims, instances, lifecycle.Timeouts{}, now)
+		assert.Equal(t, decisions, again)
+		assert.Equal(t, next, nextAgain)
+
+		claims = slices.DeleteFunc(claims, func(c lifecycle.Claim) bool {
+			return slices.ContainsFunc(decisions, func(d lifecycle.Decision) bool {
+				return d.Claim == c.Name && d.Verdict != lifecycle.Orphaned && d.Verdict != lifecycle.Surplus
+			})
+		})
+		instances = slices.DeleteFunc(instances, func(i cloudprovider.Instance) bool {
+			return slices.ContainsFunc(decisions, func(d lifecycle.Decision) bool { return d.Instance == i.ID })
+		})
+		rest, _ := lifecycle.Review(claims, instances, lifecycle.Timeouts{}, now)
+		for _, d := range rest {
+			// An instance of a claim that was just given up, if that claim knew another one.
+			assert.Equal(t, lifecycle.Orphaned, d.Verdict)
+		}
+	}
+}
+
+func TestBroken(t *testing.T) {
+	policies := []cloudprovider.RepairPolicy{
+		{Condition: corev1.NodeReady, Status: corev1.ConditionFalse, Toleration: time.Minute},
+		{Condition: corev1.NodeReady, Status: corev1.ConditionUnknown, Toleration: 2 * time.Minute},
+	}
+	since := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(at(0))}}
+	_, next, broken := lifecycle.Broken(since, policies, at(119))
+	assert.False(t, broken)
+	assert.True(t, at(120).Equal(next))
+	policy, since2, broken := lifecycle.Broken(since, policies, at(120))
+	assert.True(t, broken)
+	assert.Equal(t, policies[1], policy)
+	assert.True(t, at(120).Equal(since2))
+	since[0].Status = corev1.ConditionTrue
+	_, next, broken = lifecycle.Broken(since, policies, at(9999))
+	assert.False(t, broken)
+	assert.True(t, next.IsZero())
+}
+
+func ExampleReview() {
+	claims := []lifecycle.Claim{
+		{Name: "a", Token: "a-1", Created: at(0), Instance: "i-1", Launched: at(2), Registered: at(40)},
+		{Name: "b", Token: "b-1", Created: at(0)},
+	}
+	instances := []cloudprovider.Instance{instance("i-1", "a-1", 1, cloudprovider.Running), instance("i-9", "old", 1, cloudprovider.Running)}
+	decisions, next := lifecycle.Review(claims, instances, lifecycle.Timeouts{}, at(60))
+	for _, d := range decisions {
+		fmt.Println(d.Verdict, d.Instance+":", d.Detail)
+	}
+	fmt.Println("look again at", next.Format(time.TimeOnly))
+	// Output:
+	// Orphaned i-9: no claim has its token, and it is older than 30s
+	// look again at 00:05:00
+}
+
+func ExampleBroken() {
+	conditions := []corev1.NodeCondition{{Type: "Ready", Status: "False", LastTransitionTime: metav1.NewTime(at(0))}}
+	policies := []cloudprovider.RepairPolicy{{Condition: "Ready", Status: "False", Toleration: 30 * time.Minute}}
+	_, when, broken := lifecycle.Broken(conditions, policies, at(60))
+	fmt.Println(broken, when.UTC().Format(time.TimeOnly))
+	// Output: false 00:30:00
+}
+
+func ExampleTimeouts() {
+	fmt.Println(lifecycle.Timeouts{Orphan: time.Minute}.WithDefaults().Orphan, lifecycle.Timeouts{}.WithDefaults().Orphan)
+	// Output: 1m0s 30s
+}

@@ -1,0 +1,147 @@
+package cloudprovider_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+func spot(zone string) requirements.Set {
+	return requirements.MustOf(requirements.In(corev1.LabelTopologyZone, zone), requirements.In(instancetypes.LabelCapacityType, "spot"))
+}
+
+func validClaim() cloudprovider.NodeClaim {
+	return cloudprovider.NodeClaim{
+		Name: "node-1", Token: "node-1-token", Pool: "general",
+		Requirements: requirements.MustParse("team in (a,b)"),
+		Requests:     corev1.ResourceList{"cpu": resource.MustParse("1")},
+		Candidates:   []cloudprovider.Candidate{{Type: "m.large", Offering: spot("a")}, {Type: "m.large", Offering: spot("b")}},
+		Labels:       map[string]string{"team": "a"},
+		Taints:       []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}},
+	}
+}
+
+func TestValidate(t *testing.T) {
+	require.NoError(t, validClaim().Validate())
+
+	err := cloudprovider.NodeClaim{}.Validate()
+	for _, path := range []string{"name", "token", "candidates"} {
+		require.ErrorContains(t, err, "cloudprovider: "+path+": ")
+	}
+
+	c := validClaim()
+	c.Candidates = append(c.Candidates, c.Candidates[0], cloudprovider.Candidate{Offering: requirements.Impossible()})
+	c.Labels = map[string]string{"team": "c"}
+	err = c.Validate()
+	for _, text := range []string{
+		"candidates[2]: the same as candidates[0]", "candidates[3].type: required", "candidates[3].offering: no node satisfies it",
+		`labels["team"]: "c" contradicts the requirement team in (a,b)`,
+	} {
+		require.ErrorContains(t, err, text)
+	}
+	var invalid *cloudprovider.InvalidError
+	require.ErrorAs(t, err, &invalid)
+	assert.Equal(t, "candidates[2]", invalid.Path)
+
+	c = validClaim()
+	c.Requirements = requirements.Impossible()
+	require.ErrorContains(t, c.Validate(), "requirements: no node satisfies them")
+}
+
+func TestEqualAndClone(t *testing.T) {
+	want := validClaim()
+	clone := want.Clone()
+	require.True(t, want.Equal(clone))
+	clone.Labels["team"] = "b"
+	clone.Candidates[0].Type = "other"
+	clone.Taints[0].Key = "other"
+	clone.Requests["cpu"] = resource.MustParse("2")
+	assert.True(t, want.Equal(validClaim()), "a clone shares nothing")
+
+	// 1000m and 1 are the same request.
+	same := validClaim()
+	same.Requests = corev1.ResourceList{"cpu": resource.MustParse("1000m")}
+	assert.True(t, want.Equal(same))
+
+	for name, change := range map[string]func(*cloudprovider.NodeClaim){
+		"name":         func(c *cloudprovider.NodeClaim) { c.Name = "x" },
+		"token":        func(c *cloudprovider.NodeClaim) { c.Token = "x" },
+		"pool":         func(c *cloudprovider.NodeClaim) { c.Pool = "x" },
+		"node class":   func(c *cloudprovider.NodeClaim) { c.NodeClass.Name = "x" },
+		"requirements": func(c *cloudprovider.NodeClaim) { c.Requirements = requirements.Set{} },
+		"requests":     func(c *cloudprovider.NodeClaim) { c.Requests = nil },
+		"candidates":   func(c *cloudprovider.NodeClaim) { c.Candidates = c.Candidates[:1] },
+		"labels":       func(c *cloudprovider.NodeClaim) { c.Labels = nil },
+		"taints":       func(c *cloudprovider.NodeClaim) { c.Taints = nil },
+		"startup":      func(c *cloudprovider.NodeClaim) { c.StartupTaints = want.Taints },
+	} {
+		c := validClaim()
+		change(&c)
+		assert.False(t, want.Equal(c), name)
+	}
+}
+
+func types() []instancetypes.InstanceType {
+	machine := func(name string, cpu string, offerings ...instancetypes.Offering) instancetypes.InstanceType {
+		return instancetypes.InstanceType{
+			Name: name, Requirements: requirements.MustOf(requirements.In(corev1.LabelInstanceTypeStable, name)),
+			Capacity: corev1.ResourceList{"cpu": resource.MustParse(cpu)}, Offerings: offerings,
+		}
+	}
+	return []instancetypes.InstanceType{
+		machine("b", "4", instancetypes.Offering{Requirements: spot("y"), Price: 2, Available: true}, instancetypes.Offering{Requirements: spot("x"), Price: 1, Available: true}),
+		machine("a", "4", instancetypes.Offering{Requirements: spot("x"), Price: 1, Available: true}, instancetypes.Offering{Requirements: spot("y"), Price: 0.1}),
+		machine("tiny", "1", instancetypes.Offering{Requirements: spot("x"), Price: 0.01, Available: true}),
+	}
+}
+
+func TestCandidatesOf(t *testing.T) {
+	cpu := corev1.ResourceList{"cpu": resource.MustParse("2")}
+	got := cloudprovider.CandidatesOf(types(), requirements.Set{}, cpu, requirements.Keys{})
+	assert.Equal(t, []cloudprovider.Candidate{{Type: "a", Offering: spot("x")}, {Type: "b", Offering: spot("x")}, {Type: "b", Offering: spot("y")}}, got)
+
+	got = cloudprovider.CandidatesOf(types(), requirements.MustParse("topology.kubernetes.io/zone=y"), cpu, requirements.Keys{})
+	assert.Equal(t, []cloudprovider.Candidate{{Type: "b", Offering: spot("y")}}, got)
+
+	// A label that no type has: absent, unless it is left open.
+	team := requirements.MustParse("team=a")
+	assert.Empty(t, cloudprovider.CandidatesOf(types(), team, cpu, requirements.Keys{}))
+	assert.Len(t, cloudprovider.CandidatesOf(types(), team, cpu, requirements.KeysOf("team")), 3)
+
+	// Commitments make two offerings of one: a cloud is told one.
+	twice := types()[2:]
+	twice[0].Offerings = append(twice[0].Offerings, instancetypes.Offering{Requirements: spot("x"), Price: 0.005, Available: true, Commitment: "plan"})
+	assert.Len(t, cloudprovider.CandidatesOf(twice, requirements.Set{}, nil, requirements.Keys{}), 1)
+}
+
+func TestNodeLabels(t *testing.T) {
+	labels, err := cloudprovider.NodeLabels(validClaim(), types()[0], spot("x"))
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{
+		corev1.LabelInstanceTypeStable: "b", corev1.LabelTopologyZone: "x", instancetypes.LabelCapacityType: "spot",
+		instancetypes.LabelNodePool: "general", "team": "a",
+	}, labels)
+
+	claim := validClaim()
+	claim.Requirements = requirements.MustParse("topology.kubernetes.io/zone=y")
+	_, err = cloudprovider.NodeLabels(claim, types()[0], spot("x"))
+	var conflict *requirements.ConflictError
+	require.ErrorAs(t, err, &conflict)
+	assert.Equal(t, corev1.LabelTopologyZone, conflict.Key)
+}
+
+func TestInstanceClone(t *testing.T) {
+	i := cloudprovider.Instance{Labels: map[string]string{"a": "1"}, Capacity: corev1.ResourceList{"cpu": resource.MustParse("1")}}
+	c := i.Clone()
+	c.Labels["a"] = "2"
+	c.Capacity["cpu"] = resource.MustParse("2")
+	assert.Equal(t, "1", i.Labels["a"])
+	assert.Equal(t, resource.MustParse("1"), i.Capacity["cpu"])
+}
