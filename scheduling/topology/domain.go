@@ -81,7 +81,8 @@ func (c *cell) price(requests []int64) float64 {
 // Domain is a combination of values of label keys that pods of a class can be placed in.
 type Domain struct {
 	// Values are by the keys that matter to the class, in their order; there are none where no key does. A spread's node
-	// filter is a key too, with the values "in" and "out".
+	// filter is a key too, with the values "in" and "out". Nodes without a label by which others count the pods have the
+	// value "(none)".
 	Values []string
 
 	price float64 // an estimate for one pod, huge where no new node can be there
@@ -91,8 +92,12 @@ type Domain struct {
 // String joins the values.
 func (d Domain) String() string { return strings.Join(d.Values, "/") }
 
-// domains enumerates where one pod with these requirements and requests can be, by the values of keys.
-func (p *Problem) domains(required requirements.Alternatives, requests []int64, keys []string) []Domain {
+// absent is the value of an optional key on nodes that lack it. It is no valid label value and cannot meet one.
+const absent = "(none)"
+
+// domains enumerates where one pod of the part can be, by the values of its keys.
+func (p *Problem) domains(pt *Part, requests []int64) []Domain {
+	required := pt.st.required
 	byText := map[string]int{}
 	var out []Domain
 	at := func(values []string) *Domain {
@@ -111,7 +116,7 @@ func (p *Problem) domains(required requirements.Alternatives, requests []int64, 
 			continue
 		}
 		price := c.price(requests)
-		p.combinations(c.labels, required, keys, func(values []string) {
+		p.combinations(c.labels, required, pt.keys, pt.optional, func(values []string) {
 			d := at(values)
 			d.price = min(d.price, price)
 		})
@@ -122,7 +127,7 @@ func (p *Problem) domains(required requirements.Alternatives, requests []int64, 
 		if n == 0 || !required.Compatible(node.Labels, requirements.Keys{}) {
 			continue
 		}
-		p.combinations(node.Labels, required, keys, func(values []string) { at(values).room += n })
+		p.combinations(node.Labels, required, pt.keys, pt.optional, func(values []string) { at(values).room += n })
 	}
 	slices.SortFunc(out, func(a, b Domain) int { return slices.Compare(a.Values, b.Values) })
 	return out
@@ -141,8 +146,8 @@ func copies(free, requests []int64) int {
 
 // combinations yields every combination of values that a node with these labels may have for the keys and the pod
 // accepts. A key with infinitely many values takes those that the pod asks for; a node without one of the keys is
-// outside of every domain.
-func (p *Problem) combinations(labels requirements.Set, required requirements.Alternatives, keys []string, yield func([]string)) {
+// outside of every domain, unless the key is optional.
+func (p *Problem) combinations(labels requirements.Set, required requirements.Alternatives, keys []string, optional []bool, yield func([]string)) {
 	values := make([]string, len(keys))
 	var walk func(int)
 	walk = func(k int) {
@@ -158,6 +163,11 @@ func (p *Problem) combinations(labels requirements.Set, required requirements.Al
 			return
 		}
 		r := labels.Get(keys[k])
+		if optional[k] && !labels.Has(keys[k]) {
+			values[k] = absent
+			walk(k + 1)
+			return
+		}
 		if !labels.Has(keys[k]) || r.AllowsAbsent() {
 			return
 		}
@@ -192,7 +202,7 @@ func (p *Problem) universe(g *group, f Facts) []string {
 		if !g.filter.passes(c.labels) {
 			continue
 		}
-		p.combinations(c.labels, anything, []string{g.key}, func(v []string) {
+		p.combinations(c.labels, anything, []string{g.key}, []bool{false}, func(v []string) {
 			if !f.closed[closedKey{g.key, v[0]}] {
 				seen[v[0]] = true
 			}

@@ -108,6 +108,8 @@ func (p *Problem) pin(keys []string, d *Domain) requirements.Alternatives {
 	for i, k := range keys {
 		f := p.filters[k]
 		switch {
+		case f == nil && d.Values[i] == absent:
+			b.Add(requirements.DoesNotExist(k))
 		case f == nil:
 			b.Add(requirements.In(k, d.Values[i]))
 		case d.Values[i] == filterIn:
@@ -128,6 +130,12 @@ func (p *Problem) contains(pt *Part, d int, labels requirements.Set) bool {
 	for k, key := range pt.keys {
 		if f := p.filters[key]; f != nil {
 			if !slices.Contains(f.values(labels, pt.st.required), pt.Domains[d].Values[k]) {
+				return false
+			}
+			continue
+		}
+		if pt.Domains[d].Values[k] == absent {
+			if labels.Has(key) {
 				return false
 			}
 			continue

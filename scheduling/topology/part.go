@@ -17,7 +17,8 @@ type Part struct {
 	want     int
 	st       stage
 	keys     []string
-	bundled  []int // of those placed, how many are in bundles
+	optional []bool // by key: only others look at it, so the pods can be on nodes without it
+	bundled  []int  // of those placed, how many are in bundles
 	groupsIn []membership
 	rank     int
 	tags     []string
@@ -39,7 +40,7 @@ func (s *settler) addPart(class, stage, want int) {
 	c := &p.classes[class]
 	pt := &Part{Class: class, Stage: stage, want: want, st: c.stage(stage)}
 	pt.tags, pt.limits = p.within(c, &pt.st)
-	pt.keys = p.keysOf(c, &pt.st)
+	pt.keys, pt.optional = p.keysOf(c, &pt.st)
 	for _, g := range c.memberOf {
 		group := p.groups[g]
 		if group.hostname {
@@ -56,7 +57,7 @@ func (s *settler) addPart(class, stage, want int) {
 	if len(pt.keys) == 0 {
 		pt.Domains = []Domain{{}}
 	} else {
-		pt.Domains = p.domains(pt.st.required, c.Requests, pt.keys)
+		pt.Domains = p.domains(pt, c.Requests)
 		pt.Domains = slices.DeleteFunc(pt.Domains, func(d Domain) bool { return d.room == 0 && s.isClosed(pt.keys, &d) })
 	}
 	pt.Placed, pt.bundled = make([]int, len(pt.Domains)), make([]int, len(pt.Domains))
@@ -79,9 +80,8 @@ func (s *settler) addPart(class, stage, want int) {
 }
 
 // keysOf lists the keys whose values matter to a class at a stage: of its own constraints, and of groups that count it,
-// with their filters where it may be on either side.
-func (p *Problem) keysOf(c *class, st *stage) []string {
-	var keys []string
+// with their filters where it may be on either side. Keys that only groups look at are optional.
+func (p *Problem) keysOf(c *class, st *stage) (keys []string, optional []bool) {
 	use := func(g int) {
 		if !p.groups[g].hostname {
 			keys = append(keys, p.groups[g].key)
@@ -93,14 +93,19 @@ func (p *Problem) keysOf(c *class, st *stage) []string {
 	for _, t := range st.terms {
 		use(t.group)
 	}
+	own := len(keys)
 	for _, id := range c.memberOf {
 		use(id)
 		if g := p.groups[id]; g.filter != nil && !g.hostname && g.filter.side(st.required) == "" {
 			keys = append(keys, g.filter.key)
 		}
 	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
+	all := slices.Compact(slices.Sorted(slices.Values(keys)))
+	optional = make([]bool, len(all))
+	for i, k := range all {
+		optional[i] = !slices.Contains(keys[:own], k) && p.filters[k] == nil
+	}
+	return all, optional
 }
 
 func (s *settler) isClosed(keys []string, d *Domain) bool {

@@ -291,8 +291,12 @@ func (s *settler) count(pt *Part, d, n int) {
 		if m.filter >= 0 && pt.Domains[d].Values[m.filter] != filterIn {
 			continue
 		}
+		value := pt.Domains[d].Values[m.key]
+		if value == absent {
+			continue
+		}
 		g := &s.groups[m.group]
-		g.counts[pt.Domains[d].Values[m.key]] += n
+		g.counts[value] += n
 		g.total += n
 	}
 	for _, t := range pt.st.terms {
