@@ -13,7 +13,8 @@
 // A caller writes a [NodeClaim] down, with a token that was never used before, and calls Create with it until the answer
 // is known: an [Instance], or an error that says that there is none. The same token leads to the same instance, so a
 // caller that lost the answer, or was restarted, asks again with the same claim. To give an instance back it calls Delete
-// until the answer is [ErrNotFound]. What nobody claims any more is found by List.
+// until the answer is [ErrNotFound]. What nobody claims any more is found by List. A claim is the same one if
+// [NodeClaim.Equal] says so; a provider keeps what it needs to tell, a copy or a hash, beside the token.
 //
 // # Obligations
 //

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -185,7 +186,7 @@ func (e editor) strike(r Record, first time.Duration) bool {
 	if old.Active(e.now) {
 		return false
 	}
-	r.Strikes, r.Since = old.Strikes+1, e.now
+	r.Strikes, r.Since = min(old.Strikes, math.MaxInt32)+1, e.now
 	r.Until = e.now.Add(e.policy.hold(first, r.Strikes))
 	e.byKey[r.key()] = r
 	return true
