@@ -16,12 +16,11 @@
 // many things with a tag while I am here. Pods that must share a node cross as one bundle. Taints cross as a
 // pseudo-label: to tolerate is to accept its value.
 //
-// # Settling
+// # Where the parts are
 //
-// Pods are given to domains one after the other, and only where kube-scheduler's rules hold at that moment, given all pods
-// before; the order of settling is therefore an order of binding. Larger pods come first, then pods that follow others,
-// then pods that spread by others. Within what is allowed, free room on existing nodes comes before the price, the price
-// before balance. A soft constraint is tried as if it were hard and given up when pods are left over; see [Preference].
+// Package podclass says which pods are alike and in what order they come, package volume where their volumes let them go,
+// package admission what an API server makes of them, and package topology gives them to domains. Here they are put
+// together: compiling, rounds, results and explanations.
 //
 // What a node must be is an element of package requirements throughout: nothing here compares labels by itself.
 //

@@ -40,7 +40,7 @@ func (s *settler) seatNear(i, d int) int {
 		return b
 	}
 	for _, t := range pt.st.terms {
-		if !t.anti && s.p.groups[t.group].hostname && !(t.self && s.groups[t.group].total == 0) {
+		if !t.anti && s.p.groups[t.group].hostname && (!t.self || s.groups[t.group].total != 0) {
 			return -1
 		}
 	}

@@ -198,12 +198,6 @@ func (p *Problem) Obstacles(class int) []Obstacle {
 	return out
 }
 
-// Interested reports whether pods of the class ask for or count for other pods, so that where they go depends on others.
-func (p *Problem) Interested(class int) bool {
-	c := &p.classes[class]
-	return len(c.spreads)+len(c.terms)+len(c.memberOf) > 0
-}
-
 func fits(requests, room []int64) bool {
 	for r, q := range requests {
 		if q > room[r] && q > 0 {

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/joinery-sdk/joinery/scheduling/topology/quota"
@@ -29,9 +30,7 @@ func (p *Problem) newSettler(f Facts) *settler {
 			gc.counts[v] = n
 			gc.total += n
 		}
-		for v, n := range g.owners {
-			gc.owners[v] = n
-		}
+		maps.Copy(gc.owners, g.owners)
 		if !g.hostname {
 			gc.universe = p.universe(g, f)
 		}
@@ -332,7 +331,7 @@ func (s *settler) allowed(pt *Part, d int) bool {
 		}
 		g := &s.groups[t.group]
 		n := g.counts[s.valueOf(pt, d, t.group)]
-		if t.anti && n > 0 || !t.anti && n == 0 && !(t.self && g.total == 0) {
+		if t.anti && n > 0 || !t.anti && n == 0 && (!t.self || g.total != 0) {
 			return false
 		}
 	}

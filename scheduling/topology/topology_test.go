@@ -289,6 +289,10 @@ func TestCountsDependOnTheOwnersNodeFilter(t *testing.T) {
 			assert.Contains(t, []string{"in/a", "out/a"}, st.Parts[1].Domains[d].String(), "each is settled on one side of the filter")
 		}
 	}
+	// Pods that fit only on nodes outside of the filter do not count, although their labels would let them inside.
+	large := class("web", 5, takes(3), asks(zone+"=a"))
+	_, st = settle(t, topology.Input{Classes: []topology.Class{owner, large}}, shape(2, "arch=arm", zone+"=a", zone+"=b"), shape(4, "arch=amd", zone+"=a"))
+	assert.Equal(t, []string{`0 in "a": 1`, `0 in "b": 1`, `1 in "out/a": 5`}, placed(st))
 	// Ignoring affinity, all of them count, and zone b has to catch up first.
 	ignore := corev1.NodeInclusionPolicyIgnore
 	all := func(c *corev1.TopologySpreadConstraint) { c.NodeAffinityPolicy = &ignore }

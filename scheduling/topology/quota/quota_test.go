@@ -11,7 +11,8 @@ import (
 
 func ExampleDivide() {
 	spots := []quota.Spot{
-		{Values: []string{"zone-a", "spot"}, Most: 9}, {Values: []string{"zone-a", "on-demand"}, Most: 9},
+		{Values: []string{"zone-a", "spot"}, Most: 9},
+		{Values: []string{"zone-a", "on-demand"}, Most: 9},
 		{Values: []string{"zone-b", "on-demand"}, Most: 9}, // no spot in zone b
 	}
 	fmt.Println(quota.Divide(6, spots, []map[string]int{nil, nil}))
