@@ -146,7 +146,7 @@ func TestMinValuesKeepsChoicesOpen(t *testing.T) {
 	_, plan = lawful(t, p)
 	require.Len(t, plan.Bins, 2, "only the large one holds more than five")
 	p.Pools[0].MinValues[0].Count = 3
-	in, plan := lawful(t, p)
+	_, plan = lawful(t, p)
 	for i := range plan.Bins {
 		require.Len(t, plan.Alternatives[i], 3)
 	}

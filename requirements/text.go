@@ -152,6 +152,7 @@ func writeTerms(b *strings.Builder, terms []term) {
 			b.WriteString(key + ">=" + t.values[0])
 		case OpLte:
 			b.WriteString(key + "<=" + t.values[0])
+		default: // terms writes no strict bounds
 		}
 	}
 }

@@ -51,14 +51,14 @@ func (s *State) explainPool(class, k int) Reason {
 	case census.labelled == 0:
 		return p.explainLabels(c, pool, census)
 	case census.fitting == 0:
-		return p.explainResources(c, pool, census)
+		return p.explainResources(pool, census)
 	case census.buyable == 0:
 		return Reason{
 			Pool: pool.Name, Stage: StageOffering, Nearest: &Nearest{Type: census.nearFit, ShutOutBy: "no offering is available"},
 			Detail: fmt.Sprintf("%s hold it, but none is offered as it asks: nearest %s", many(census.fitting, "type"), census.nearFit),
 		}
 	}
-	if limit, ok := s.explainLimit(c, k, census); ok {
+	if limit, ok := s.explainLimit(k, census); ok {
 		return limit
 	}
 	return s.explainTopology(class, pool)
@@ -246,7 +246,7 @@ func (p *Problem) keysOf(s requirements.Set) requirements.Keys {
 	return requirements.KeysOf(keys...)
 }
 
-func (p *Problem) explainResources(c *Class, pool *PoolRoom, n census) Reason {
+func (p *Problem) explainResources(pool *PoolRoom, n census) Reason {
 	out := Reason{Pool: pool.Name, Stage: StageResource, Nearest: n.short}
 	var text strings.Builder
 	if n.allLack != "" {

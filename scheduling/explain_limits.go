@@ -13,7 +13,7 @@ import (
 
 // explainLimit reports whether the pool's limits leave no room for any type that holds the pod, after what the plan
 // buys.
-func (s *State) explainLimit(c *Class, k int, n census) (Reason, bool) {
+func (s *State) explainLimit(k int, n census) (Reason, bool) {
 	pool := &s.p.Pools[k]
 	left, nodes := slices.Clone(pool.Left), 0
 	for _, b := range s.last.Bins {

@@ -112,15 +112,19 @@ func TestPodsThatAreNotOurs(t *testing.T) {
 		"other scheduler":  {func(p *corev1.Pod) { p.Spec.SchedulerName = "batch" }, `scheduler "batch" places it`},
 		"default, by name": {func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" }, ""},
 		"nominated":        {func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" }, `nominated to node "n", it waits for room there`},
-		"of a DaemonSet": {func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent"}} },
-			`DaemonSet "agent" runs it on every node`},
+		"of a DaemonSet": {
+			func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent"}} },
+			`DaemonSet "agent" runs it on every node`,
+		},
 		"opted out": {func(p *corev1.Pod) {
 			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "karpenter.sh/provisioner-name", Operator: corev1.NodeSelectorOpDoesNotExist}}}},
 			}}}
 		}, "it opted out of every pool by karpenter.sh/nodepool DoesNotExist"},
-		"claims devices": {func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} },
-			`resource claim "gpu": dynamic resource allocation is not understood`},
+		"claims devices": {
+			func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} },
+			`resource claim "gpu": dynamic resource allocation is not understood`,
+		},
 		"finished":    {func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, "-"},
 		"running":     {on("n"), "-"},
 		"terminating": {func(p *corev1.Pod) { now := metav1.Now(); p.DeletionTimestamp = &now }, "-"},

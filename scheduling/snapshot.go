@@ -1,6 +1,8 @@
 package scheduling
 
 import (
+	"maps"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -57,9 +59,7 @@ func (s *Snapshot) knownNamespaces() map[string]map[string]string {
 	}
 	for _, n := range s.Namespaces {
 		set := map[string]string{corev1.LabelMetadataName: n.Name}
-		for k, v := range n.Labels {
-			set[k] = v
-		}
+		maps.Copy(set, n.Labels)
 		out[n.Name] = set
 	}
 	return out

@@ -509,11 +509,11 @@ func violations(err error) map[string]*cloudtest.Violation {
 	found := map[string]*cloudtest.Violation{}
 	var walk func(error)
 	walk = func(err error) {
-		if v, ok := err.(*cloudtest.Violation); ok { //nolint:errorlint // the tree is walked by hand
+		if v, ok := err.(*cloudtest.Violation); ok {
 			found[v.Case] = v
 			return
 		}
-		if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // as above
+		if many, ok := err.(interface{ Unwrap() []error }); ok {
 			for _, e := range many.Unwrap() {
 				walk(e)
 			}

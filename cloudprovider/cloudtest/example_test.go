@@ -33,8 +33,7 @@ func ExampleViolation() {
 		return
 	}
 	err = cloudtest.Harness{Provider: optimist{cloud}, Prefix: "example"}.Check(context.Background())
-	var v *cloudtest.Violation
-	if errors.As(err, &v) {
+	if v, ok := errors.AsType[*cloudtest.Violation](err); ok {
 		fmt.Println(v.Case)
 		fmt.Println(v.Obligation)
 	}
@@ -52,7 +51,7 @@ func ExampleInject() {
 	}
 	p := cloudtest.Inject(cloud, cloudtest.Nth(cloudtest.OpCreate, 1, cloudtest.LoseReply()))
 	for range 2 {
-		launch, err := p.Create(context.Background(), claim("a"))
+		launch, err := p.Create(context.Background(), claim())
 		fmt.Printf("%q unknown=%t\n", launch.ID, cloudprovider.Advise(err).Unknown)
 	}
 	fmt.Println(len(cloud.Truth()), "instance")

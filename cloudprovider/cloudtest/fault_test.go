@@ -22,9 +22,9 @@ func newCloud(t *testing.T) *memcloud.Cloud {
 	return cloud
 }
 
-func claim(name string) cloudprovider.NodeClaim {
+func claim() cloudprovider.NodeClaim {
 	return cloudprovider.NodeClaim{
-		Name: name, Token: name + "-token", Candidates: []cloudprovider.Candidate{{Type: "small", Offering: offering("a", "on-demand")}},
+		Name: "a", Token: "a-token", Candidates: []cloudprovider.Candidate{{Type: "small", Offering: offering("a", "on-demand")}},
 	}
 }
 
@@ -47,11 +47,11 @@ func TestFaults(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			cloud := newCloud(t)
 			p := cloudtest.Inject(cloud, cloudtest.Nth(cloudtest.OpCreate, 1, test.fault))
-			_, err := p.Create(t.Context(), claim("a"))
+			_, err := p.Create(t.Context(), claim())
 			require.ErrorIs(t, err, test.want)
 			assert.Len(t, cloud.Truth(), test.made)
 			// The second call goes right, and leads to the same instance.
-			_, err = p.Create(t.Context(), claim("a"))
+			_, err = p.Create(t.Context(), claim())
 			require.NoError(t, err)
 			assert.Len(t, cloud.Truth(), 1)
 		})
@@ -76,7 +76,7 @@ func TestStaleList(t *testing.T) {
 		return len(all)
 	}
 	assert.Equal(t, 0, list())
-	_, err := p.Create(t.Context(), claim("a"))
+	_, err := p.Create(t.Context(), claim())
 	require.NoError(t, err)
 	assert.Equal(t, 0, list(), "the second answer is the first one again")
 	assert.Equal(t, 1, list())

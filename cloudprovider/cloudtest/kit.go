@@ -41,8 +41,7 @@ func Run(t *testing.T, maker Maker) {
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) {
 			err := c.run(t.Context(), maker(t))
-			var skip *skipped
-			if errors.As(err, &skip) {
+			if skip, ok := errors.AsType[*skipped](err); ok {
 				t.Skip(skip.Error())
 			}
 			if err != nil {

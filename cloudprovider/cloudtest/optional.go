@@ -108,7 +108,7 @@ func interruptions(ctx context.Context, p *probe) error {
 	for _, when := range []string{"the first time", "without a confirmation of it"} {
 		events, next, err := source.Interruptions(ctx, "")
 		if err != nil {
-			return fmt.Errorf("Interruptions failed: %w", err)
+			return fmt.Errorf("the source failed: %w", err)
 		}
 		if err := announces(events, launch.ID); err != nil {
 			return fmt.Errorf("%s: %w", when, err)
@@ -118,7 +118,7 @@ func interruptions(ctx context.Context, p *probe) error {
 	for range 2 {
 		events, next, err := source.Interruptions(ctx, cursor)
 		if err != nil {
-			return fmt.Errorf("Interruptions failed: %w", err)
+			return fmt.Errorf("the source failed: %w", err)
 		}
 		if announces(events, launch.ID) == nil {
 			return errors.New("an event came again after it was confirmed")

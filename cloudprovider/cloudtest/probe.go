@@ -204,9 +204,9 @@ func (p *probe) clean(ctx context.Context) {
 func mustBe(what string, err, code error) error {
 	switch {
 	case err == nil:
-		return fmt.Errorf("%s succeeded instead of failing with %q", what, code)
+		return fmt.Errorf("%s succeeded instead of failing with %q", what, code.Error())
 	case !errors.Is(err, code):
-		return fmt.Errorf("%s failed with another error than %q: %w", what, code, err)
+		return fmt.Errorf("%s failed with another error than %q: %w", what, code.Error(), err)
 	default:
 		return nil
 	}

@@ -30,7 +30,8 @@ func TestRightButUnusual(t *testing.T) {
 		wrap   func(*memcloud.Cloud) cloudprovider.Provider
 	}{
 		{
-			"slow", memcloud.Config{Latency: 20 * time.Second, Boot: 10 * time.Minute, Shutdown: 15 * time.Minute},
+			"slow",
+			memcloud.Config{Latency: 20 * time.Second, Boot: 10 * time.Minute, Shutdown: 15 * time.Minute},
 			func(c *memcloud.Cloud) cloudprovider.Provider {
 				return cloudtest.Inject(c,
 					cloudtest.Every(cloudtest.OpCreate, 3, cloudtest.Throttle()),
@@ -39,11 +40,13 @@ func TestRightButUnusual(t *testing.T) {
 			},
 		},
 		{
-			"eventually consistent", memcloud.Config{Lag: 10 * time.Minute, Shutdown: time.Minute, Seed: 5},
+			"eventually consistent",
+			memcloud.Config{Lag: 10 * time.Minute, Shutdown: time.Minute, Seed: 5},
 			func(c *memcloud.Cloud) cloudprovider.Provider { return c },
 		},
 		{
-			"self-willed", memcloud.Config{Reveal: true},
+			"self-willed",
+			memcloud.Config{Reveal: true},
 			func(c *memcloud.Cloud) cloudprovider.Provider { return selfWilled{c} },
 		},
 	} {

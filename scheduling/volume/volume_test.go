@@ -239,8 +239,11 @@ func ephemeral(name string) *corev1.Pod {
 
 func TestShared(t *testing.T) {
 	consumers := []volume.Consumer{
-		{Pod: pod("web", "fast-1", "in-a"), Count: 1}, {Pod: pod("batch", "fast-2", "fast-1"), Count: 1}, {Pod: pod("many", "old"), Count: 3},
-		{Pod: pod("one", "zonal"), Count: 1}, {Pod: ephemeral("each"), Count: 5},
+		{Pod: pod("web", "fast-1", "in-a"), Count: 1},
+		{Pod: pod("batch", "fast-2", "fast-1"), Count: 1},
+		{Pod: pod("many", "old"), Count: 3},
+		{Pod: pod("one", "zonal"), Count: 1},
+		{Pod: ephemeral("each"), Count: 5},
 	}
 	needs := need(consumers...)
 	assert.Equal(t, []string{"shop/each-scratch"}, needs[4].Unbound)
