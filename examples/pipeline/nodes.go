@@ -33,6 +33,7 @@ type NewNode struct {
 	DaemonSets     []string
 	DaemonRequests corev1.ResourceList
 	requests       map[*corev1.Pod]corev1.ResourceList
+	offering       requirements.Set
 	// Alternatives would hold the same pods, cheapest first.
 	Alternatives []Alternative
 }
@@ -42,6 +43,8 @@ type Alternative struct {
 	InstanceType       string
 	Zone, CapacityType string
 	PricePerHour       float64
+
+	offering requirements.Set
 }
 
 // NewNodes lists the nodes to buy: pools by name, within a pool in the order of the plan.
@@ -68,6 +71,7 @@ func (p *Packed) NewNodes() ([]NewNode, error) {
 		n := NewNode{
 			Pool: &p.Problem.Pools[shape.Pool], InstanceType: typ, PricePerHour: typ.Offerings[shape.Offerings[rb.Offering].Index].Price,
 			Labels: concrete(set), Pods: rb.Pods, requests: requests,
+			offering: typ.Offerings[shape.Offerings[rb.Offering].Index].Requirements,
 		}
 		n.Zone, n.CapacityType = n.Labels[corev1.LabelTopologyZone], n.Labels[instancetypes.LabelCapacityType]
 		n.DaemonSets, n.DaemonRequests = p.Problem.Daemons(rb.Shape)
@@ -97,7 +101,7 @@ func (p *Packed) alternatives(bin int) []Alternative {
 		offering := typ.Offerings[shape.Offerings[o.Offering+c.Offering].Index]
 		zone, _ := offering.Requirements.Get(corev1.LabelTopologyZone).Single()
 		capacity, _ := offering.Requirements.Get(instancetypes.LabelCapacityType).Single()
-		out = append(out, Alternative{typ.Name, zone, capacity, offering.Price})
+		out = append(out, Alternative{typ.Name, zone, capacity, offering.Price, offering.Requirements})
 	}
 	return out
 }

@@ -1,0 +1,70 @@
+package pipeline_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
+)
+
+// A plan is bought from the cloud in memory: what it sells is what was planned, and a claim that is handed in twice buys
+// once.
+func TestAPlanIsBought(t *testing.T) {
+	market := catalogue(t, "a.4 4 zone-a on-demand 0.2", "a.4 4 zone-b on-demand 0.2", "a.8 8 zone-a on-demand 0.5")
+	packed := plan(t, market, anyPool+deployment("web", 6, spreadBy(zoneKey)+container("1")))
+	nodes, err := packed.NewNodes()
+	require.NoError(t, err)
+	require.NotEmpty(t, nodes)
+	cloud, err := memcloud.New(memcloud.Config{Types: nodes[0].Pool.Types})
+	require.NoError(t, err)
+	for i := range nodes {
+		claim := nodes[i].Claim("token of " + nodes[i].Name)
+		require.NoError(t, claim.Validate())
+		for range 2 {
+			launch, err := cloud.Create(t.Context(), claim)
+			require.NoError(t, err)
+			assert.Equal(t, nodes[i].InstanceType.Name, launch.Instance.Type)
+			assert.Equal(t, nodes[i].Zone, launch.Instance.Labels[corev1.LabelTopologyZone])
+		}
+	}
+	instances, err := cloud.List(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, instances, len(nodes))
+}
+
+// Where the planned offering has run out, an alternative that keeps every domain of the plan is bought; where nothing is
+// left, the error says so.
+func TestAlternativesAreBought(t *testing.T) {
+	market := catalogue(t, "a.4 4 zone-a on-demand 0.2", "b.4 4 zone-a on-demand 0.3", "a.4 4 zone-b on-demand 0.2")
+	packed := plan(t, market, anyPool+deployment("web", 1, "nodeSelector: {topology.kubernetes.io/zone: zone-a}\n"+container("3")))
+	nodes, err := packed.NewNodes()
+	require.NoError(t, err)
+	require.Len(t, nodes, 1)
+	var empty []memcloud.Pool
+	for _, typ := range nodes[0].Pool.Types {
+		for _, o := range typ.Offerings {
+			if typ.Name == "a.4" {
+				empty = append(empty, memcloud.Pool{Type: typ.Name, Offering: o.Requirements})
+			}
+		}
+	}
+	cloud, err := memcloud.New(memcloud.Config{Types: nodes[0].Pool.Types, Pools: empty})
+	require.NoError(t, err)
+	launch, err := cloud.Create(t.Context(), nodes[0].Claim("one"))
+	require.NoError(t, err)
+	assert.Equal(t, "b.4", launch.Instance.Type)
+	assert.Equal(t, "zone-a", launch.Instance.Labels[corev1.LabelTopologyZone])
+
+	only := nodes[0]
+	only.Alternatives = nil
+	_, err = cloud.Create(t.Context(), only.Claim("two"))
+	require.ErrorIs(t, err, cloudprovider.ErrInsufficientCapacity)
+	var detail *cloudprovider.Error
+	require.True(t, errors.As(err, &detail))
+	assert.NotEmpty(t, detail.Refused)
+}
