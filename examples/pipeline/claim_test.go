@@ -28,8 +28,8 @@ func TestAPlanIsBought(t *testing.T) {
 		for range 2 {
 			launch, err := cloud.Create(t.Context(), claim)
 			require.NoError(t, err)
-			assert.Equal(t, nodes[i].InstanceType.Name, launch.Instance.Type)
-			assert.Equal(t, nodes[i].Zone, launch.Instance.Labels[corev1.LabelTopologyZone])
+			assert.Equal(t, nodes[i].InstanceType.Name, launch.Type)
+			assert.Equal(t, nodes[i].Zone, launch.Labels[corev1.LabelTopologyZone])
 		}
 	}
 	instances, err := cloud.List(t.Context())
@@ -57,8 +57,8 @@ func TestAlternativesAreBought(t *testing.T) {
 	require.NoError(t, err)
 	launch, err := cloud.Create(t.Context(), nodes[0].Claim("one"))
 	require.NoError(t, err)
-	assert.Equal(t, "b.4", launch.Instance.Type)
-	assert.Equal(t, "zone-a", launch.Instance.Labels[corev1.LabelTopologyZone])
+	assert.Equal(t, "b.4", launch.Type)
+	assert.Equal(t, "zone-a", launch.Labels[corev1.LabelTopologyZone])
 
 	only := nodes[0]
 	only.Alternatives = nil
