@@ -195,7 +195,7 @@ func describeNode(n *pipeline.NewNode) newNode {
 		out.use[string(name)] = utilisation{used, resources.Capacity(name, q)}
 	}
 	for _, a := range n.Alternatives {
-		out.Alternatives = append(out.Alternatives, alternative(a))
+		out.Alternatives = append(out.Alternatives, alternative{a.InstanceType, a.Zone, a.CapacityType, a.PricePerHour})
 	}
 	return out
 }
