@@ -53,23 +53,33 @@ func (s *settler) run() []int {
 	}
 	for {
 		s.laps()
-		moved := false
-		for _, pt := range slices.Clone(s.parts) {
-			if pt.want == 0 {
-				continue
-			}
-			if pt.Stage < len(s.p.classes[pt.Class].soft) {
-				s.addPart(pt.Class, pt.Stage+1, pt.want)
-				moved = true
-			} else {
-				left[pt.Class] += pt.want
-			}
-			pt.want = 0
+		if s.relax() {
+			continue
 		}
-		if !moved {
-			return left
+		for _, pt := range s.parts {
+			left[pt.Class] += pt.want
+		}
+		return left
+	}
+}
+
+// relax gives up one preference of each class that has pods waiting and least depends on others, and reports whether
+// there was any to give up. The others wait for what comes of it: they may get their way after all.
+func (s *settler) relax() bool {
+	least := 3
+	can := func(pt *Part) bool { return pt.want > 0 && pt.Stage < len(s.p.classes[pt.Class].soft) }
+	for _, pt := range s.parts {
+		if can(pt) {
+			least = min(least, pt.rank)
 		}
 	}
+	for _, pt := range slices.Clone(s.parts) {
+		if can(pt) && pt.rank == least {
+			s.addPart(pt.Class, pt.Stage+1, pt.want)
+			pt.want = 0
+		}
+	}
+	return least < 3
 }
 
 // laps goes round the parts until nothing can be placed any more.
