@@ -1,0 +1,65 @@
+package userdata
+
+import (
+	"strings"
+)
+
+// bootstrapScript calls the script that EKS puts into its AL2 and Ubuntu images. All values were checked for characters
+// that mean something to a shell.
+func bootstrapScript(c Cluster, n Node) string {
+	var b strings.Builder
+	b.WriteString("#!/bin/bash\nset -o errexit -o nounset -o pipefail\n")
+	b.WriteString("/etc/eks/bootstrap.sh " + quote(c.Name) + " --apiserver-endpoint " + quote(c.Endpoint))
+	if c.CA != "" {
+		b.WriteString(" --b64-cluster-ca " + quote(c.CA))
+	}
+	if c.IPv6 {
+		b.WriteString(" --ip-family ipv6")
+		if c.ServiceCIDR != "" {
+			b.WriteString(" --service-ipv6-cidr " + quote(c.ServiceCIDR))
+		}
+	}
+	k := n.kubelet()
+	if len(k.ClusterDNS) > 0 {
+		b.WriteString(" --dns-cluster-ip " + quote(k.ClusterDNS[0]))
+	}
+	// Without a figure of ours the script finds the same one as the catalogue: what the interfaces hold.
+	if k.MaxPods != nil || k.PodsPerCore != nil {
+		b.WriteString(" --use-max-pods false")
+	}
+	if extra := flags(n); len(extra) > 0 {
+		b.WriteString(" --kubelet-extra-args " + quote(strings.Join(extra, " ")))
+	}
+	if n.RAID0 {
+		b.WriteString(" --local-disks raid0")
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+// quote makes one word of a shell's command line.
+func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+// powershell calls the script that EKS puts into its Windows images, after the user's own text.
+func powershell(c Cluster, n Node) string {
+	single := func(word string) string { return "'" + strings.ReplaceAll(word, "'", "''") + "'" }
+	var b strings.Builder
+	b.WriteString("<powershell>\n")
+	if own := strings.TrimSpace(strings.ReplaceAll(n.Own, "\r", "")); own != "" {
+		own = strings.TrimSuffix(strings.TrimPrefix(own, "<powershell>"), "</powershell>")
+		b.WriteString(strings.TrimSpace(own) + "\n")
+	}
+	b.WriteString(`$bootstrap = "$env:ProgramFiles\Amazon\EKS\Start-EKSBootstrap.ps1"` + "\n")
+	b.WriteString("& $bootstrap -EKSClusterName " + single(c.Name) + " -APIServerEndpoint " + single(c.Endpoint))
+	if c.CA != "" {
+		b.WriteString(" -Base64ClusterCA " + single(c.CA))
+	}
+	if extra := flags(n); len(extra) > 0 {
+		b.WriteString(" -KubeletExtraArgs " + single(strings.Join(extra, " ")))
+	}
+	if k := n.kubelet(); len(k.ClusterDNS) > 0 {
+		b.WriteString(" -DNSClusterIP " + single(k.ClusterDNS[0]))
+	}
+	b.WriteString("\n</powershell>\n")
+	return b.String()
+}

@@ -1,0 +1,191 @@
+package userdata
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+)
+
+// MaxBytes is the most that EC2 takes, before base64.
+const MaxBytes = 16384
+
+// Cluster is what a node must know of its cluster.
+type Cluster struct {
+	Name string
+	// Endpoint is the address of the API server, with https://.
+	Endpoint string
+	// CA is the certificate authority as the API of EKS tells it: PEM in base64.
+	CA string
+	// ServiceCIDR is required by AL2023.
+	ServiceCIDR string
+	// IPv6 clusters give addresses of that family to pods.
+	IPv6 bool
+}
+
+// Node is what is decided about a node.
+type Node struct {
+	// Labels and Taints are registered with. Labels that a kubelet may not give itself are left out; see [Registrable].
+	Labels map[string]string
+	Taints []corev1.Taint
+	// Kubelet is the node class's configuration; nil = the image's defaults.
+	Kubelet *nodeclass.Kubelet
+	// MaxPods is set where the image would find another figure than the catalogue; nil leaves it to kubelet and image.
+	MaxPods *int32
+	// RAID0 joins local disks into the ephemeral storage.
+	RAID0 bool
+	// Own is the user's own user data, in a format of the family.
+	Own string
+}
+
+// SizeError says that user data is larger than EC2 allows.
+type SizeError struct{ Bytes int }
+
+// Error is the size and the cure.
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("userdata: %d bytes, and EC2 takes at most %d: move scripts into the image, or have a short script fetch them", e.Bytes, MaxBytes)
+}
+
+// Render is the user data for a family, not yet in base64. The error joins what is wrong with cluster and node: labels and
+// taints that no API server would accept, user data that cannot be merged, or a [*SizeError]. Errors never quote user data.
+func Render(family ec2.Family, c Cluster, n Node) (string, error) {
+	if family == ec2.Custom {
+		return sized(n.Own)
+	}
+	if err := errors.Join(c.validate(family), n.validate()); err != nil {
+		return "", err
+	}
+	var text string
+	var err error
+	switch family {
+	case ec2.AL2, ec2.Ubuntu:
+		text, err = archive(n.Own, part{shellType, bootstrapScript(c, n)}, wrapShell)
+	case ec2.AL2023, "":
+		var config string
+		if config, err = nodeConfig(c, n); err == nil {
+			text, err = archive(n.Own, part{nodeConfigType, config}, wrapNodeConfig)
+		}
+	case ec2.Bottlerocket:
+		text, err = settings(c, n)
+	case ec2.Windows2019, ec2.Windows2022, ec2.Windows2025:
+		text = powershell(c, n)
+	default:
+		_, err = ec2.ParseFamily(string(family))
+		if err == nil {
+			err = fmt.Errorf("userdata: no user data for family %q", family)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	return sized(text)
+}
+
+func sized(text string) (string, error) {
+	if len(text) > MaxBytes {
+		return "", &SizeError{Bytes: len(text)}
+	}
+	return text, nil
+}
+
+func (c Cluster) validate(family ec2.Family) error {
+	var errs []error
+	need := func(field, value, why string) {
+		if value == "" {
+			errs = append(errs, fmt.Errorf("userdata: cluster.%s: missing: %s", field, why))
+		}
+	}
+	for _, f := range []struct{ field, value string }{{"name", c.Name}, {"endpoint", c.Endpoint}, {"ca", c.CA}, {"serviceCIDR", c.ServiceCIDR}} {
+		// None of these ever needs a character that a shell, a NodeConfig or TOML would take for its own.
+		if strings.ContainsFunc(f.value, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("'\"`$\\<>", r) }) {
+			errs = append(errs, fmt.Errorf("userdata: cluster.%s: %q: want plain ASCII without spaces, quotes and dollar signs", f.field, f.value))
+		}
+	}
+	need("name", c.Name, "want the name of the EKS cluster")
+	need("endpoint", c.Endpoint, "want the address of the API server")
+	if family == ec2.AL2023 || family == "" {
+		need("ca", c.CA, "AL2023 does not look it up")
+		need("serviceCIDR", c.ServiceCIDR, "AL2023 derives the address of the cluster's DNS from it; eks:DescribeCluster tells it")
+	}
+	return errors.Join(errs...)
+}
+
+func (n Node) validate() error {
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
+		for _, fault := range slices.Concat(validation.IsQualifiedName(key), validation.IsValidLabelValue(n.Labels[key])) {
+			errs = append(errs, fmt.Errorf("userdata: labels[%q]: %q: %s", key, n.Labels[key], fault))
+		}
+	}
+	for i, t := range n.Taints {
+		for _, fault := range slices.Concat(validation.IsQualifiedName(t.Key), validation.IsValidLabelValue(t.Value)) {
+			errs = append(errs, fmt.Errorf("userdata: taints[%d]: %q: %s", i, t.ToString(), fault))
+		}
+		switch t.Effect {
+		case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+		default:
+			errs = append(errs, fmt.Errorf("userdata: taints[%d]: %q: want effect NoSchedule, PreferNoSchedule or NoExecute", i, t.ToString()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Registrable reports whether a kubelet may register with the label. Keys in the domains kubernetes.io and k8s.io are the
+// API server's own (its admission plugin NodeRestriction refuses them), but for those that kubelets have always reported and
+// the two sub-domains that are set aside for nodes.
+func Registrable(key string) bool {
+	domain, _, ok := strings.Cut(key, "/")
+	if !ok {
+		return true
+	}
+	within := func(parent string) bool { return domain == parent || strings.HasSuffix(domain, "."+parent) }
+	if within("node.kubernetes.io") || within("kubelet.kubernetes.io") {
+		return true
+	}
+	if !within("kubernetes.io") && !within("k8s.io") {
+		return true
+	}
+	switch key {
+	case corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelArchStable, corev1.LabelOSStable,
+		corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion, corev1.LabelInstanceType, "beta.kubernetes.io/os", "beta.kubernetes.io/arch":
+		return true
+	}
+	return false
+}
+
+// labels are the registrable ones as k=v, in the order of the keys.
+func (n Node) labels() []string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
+		if Registrable(key) {
+			out = append(out, key+"="+n.Labels[key])
+		}
+	}
+	return out
+}
+
+// taints in a canonical order, so that the order of a claim makes no new launch template.
+func (n Node) taints() []corev1.Taint {
+	out := slices.Clone(n.Taints)
+	slices.SortFunc(out, func(a, b corev1.Taint) int { return strings.Compare(a.ToString(), b.ToString()) })
+	return slices.CompactFunc(out, func(a, b corev1.Taint) bool { return a.ToString() == b.ToString() })
+}
+
+// kubelet is the configuration with MaxPods put in.
+func (n Node) kubelet() nodeclass.Kubelet {
+	var k nodeclass.Kubelet
+	if n.Kubelet != nil {
+		k = *n.Kubelet
+	}
+	if n.MaxPods != nil {
+		k.MaxPods = n.MaxPods
+	}
+	return k
+}
