@@ -298,7 +298,7 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	}
 	for i, c := range p.Classes {
 		in.Classes[i] = topology.Class{
-			Pod: c.Template, Count: len(c.Pods), Requests: c.requests, Asked: c.asked, Required: c.Required, Preferred: c.Preferred,
+			Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Requests: c.requests, Asked: c.asked, Required: c.Required, Preferred: c.Preferred,
 			Tolerated: taintSetsIn(c.hardOK), Untainted: taintSetsIn(c.softOK),
 		}
 		if c.Refusal != nil {

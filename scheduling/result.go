@@ -157,8 +157,9 @@ func (s *State) seats() [][]seat {
 
 // binding is a pod that sits down.
 type binding struct {
-	pod *corev1.Pod
-	at  seat
+	pod   *corev1.Pod
+	at    seat
+	class int
 }
 
 // bindings is the order of settling. Picks that joined a bundle take a chair there; the others take chairs in order, those
@@ -229,7 +230,9 @@ func (s *State) bindings(d dealt) []binding {
 	}
 	out := make([]binding, 0, len(picks))
 	for _, pk := range picks {
-		out = append(out, binding{d.pods[pk.part][pk.domain][pk.chair], d.chairs[pk.part][pk.domain][pk.chair].seat})
+		out = append(out, binding{
+			d.pods[pk.part][pk.domain][pk.chair], d.chairs[pk.part][pk.domain][pk.chair].seat, s.settled.Parts[pk.part].Class,
+		})
 	}
 	return out
 }

@@ -19,6 +19,8 @@ type State struct {
 	solved  bool
 	last    Outcome
 	dealt   dealt // where solved
+
+	attempt attempt
 }
 
 // Preference is a soft constraint of a class; see [topology.Preference] for the order in which they are given up.
@@ -37,8 +39,9 @@ type Item struct {
 	Requires requirements.Alternatives
 	Tags     []string
 	Limits   []Limit
-	// Priority is the least of the pods': where a limit leaves some out, the higher goes first.
-	Priority int32
+	// Priority orders items where not all of them can be placed, the higher first. It follows the priorities of pods, and
+	// what earlier attempts left over goes before its equals; the numbers say nothing else.
+	Priority int
 }
 
 // ItemPods is a number of pods of a class.
@@ -72,6 +75,10 @@ const maxRounds = 40
 // their way, and keeps what places more.
 func (p *Problem) Start() *State { return p.state(p.topology.Start(), 0) }
 
+// Number says which round this is, from 0. A state that is done has the number of the round whose outcome it stands for,
+// which need not be the last: where pods are left over, others are let before them, and that may turn out worse.
+func (s *State) Number() int { return s.number }
+
 // Done reports whether the last outcome stands: everything was placed, or nothing more can be found out.
 func (s *State) Done() bool { return s.solved }
 
@@ -95,8 +102,8 @@ func (p *Problem) state(settled *topology.Settlement, number int) *State {
 			s.writeName(&name, slot)
 			class := settled.Parts[slot.Part].Class
 			it.Pods[k] = ItemPods{class, slot.Count}
-			if c := p.Classes[class]; k == 0 || c.priority < it.Priority {
-				it.Priority = c.priority
+			if rank := p.urgency(settled, class); k == 0 || rank < it.Priority {
+				it.Priority = rank
 			}
 		}
 		if lot.Node >= 0 {
@@ -124,16 +131,23 @@ func (s *State) writeName(to *strings.Builder, slot topology.Slot) {
 
 // Advance takes what became of the round. Where pods could not be placed, their domain holds no more than what was
 // placed, and everything is settled again with that knowledge; where all were placed, or nobody has anywhere else to go,
-// the state is done.
+// the attempt is over. If it left pods over that something could hold, they go before the others in another attempt, a
+// few times; the state that is done stands for the best.
 func (s *State) Advance(o Outcome) *State {
 	facts, news := s.settled.Learn(s.shortfall(o))
-	if news && s.number+1 < maxRounds {
-		return s.p.state(s.p.topology.Settle(facts), s.number+1)
+	if news && s.attempt.rounds+1 < maxRounds {
+		return s.next(facts, attempt{rounds: s.attempt.rounds + 1, tried: s.attempt.tried, best: s.attempt.best})
 	}
 	done := *s
 	done.solved, done.last = true, o
 	done.dealt = done.deal()
-	return &done
+	return done.contest()
+}
+
+func (s *State) next(f topology.Facts, a attempt) *State {
+	out := s.p.state(s.p.topology.Settle(f), s.number+1)
+	out.attempt = a
+	return out
 }
 
 // shortfall is how many pods of each part and domain found no place. Bundles are placed whole or not at all; of one that

@@ -28,9 +28,14 @@ type Packed struct {
 // Pack is the dialogue between scheduling and binpack: scheduling says what to pack, binpack packs, scheduling learns
 // from what found no place, until nothing more can be learnt.
 func Pack(p *scheduling.Problem, opts *binpack.Options) (*Packed, error) {
+	type round struct {
+		in   *binpack.Instance
+		plan *binpack.Plan
+	}
+	var rounds []round
 	state := p.Start()
 	types := Types(p)
-	for rounds := 1; ; rounds++ {
+	for {
 		in, err := binpack.Compile(Problem(p, types, state.Round()))
 		if err != nil {
 			return nil, err
@@ -39,10 +44,12 @@ func Pack(p *scheduling.Problem, opts *binpack.Options) (*Packed, error) {
 		if err != nil {
 			return nil, err
 		}
+		rounds = append(rounds, round{in, plan})
 		state = state.Advance(Outcome(in, plan))
 		if state.Done() {
+			best := rounds[state.Number()]
 			return &Packed{
-				Problem: p, Result: state.Result(), Instance: in, Plan: plan, Rounds: rounds,
+				Problem: p, Result: state.Result(), Instance: best.in, Plan: best.plan, Rounds: len(rounds),
 				state: state, options: p.Options(), packing: opts,
 			}, nil
 		}

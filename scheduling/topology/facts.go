@@ -14,6 +14,11 @@ type Facts struct {
 	caps map[capKey]int
 	// closed are domains that no new node may be in: a spread counts them as soon as one is.
 	closed map[closedKey]bool
+	// first are classes that go before the others, for they were left over otherwise; where there are any, the others go by
+	// priority.
+	first map[int]bool
+	// given says how many preferences a class gives up from the start, for they kept others away.
+	given map[int]int
 }
 
 type capKey struct {
@@ -24,7 +29,8 @@ type capKey struct {
 type closedKey struct{ key, value string }
 
 func (f Facts) clone() Facts {
-	out := Facts{caps: maps.Clone(f.caps), closed: f.closed}
+	out := f
+	out.caps = maps.Clone(f.caps)
 	if out.caps == nil {
 		out.caps = map[capKey]int{}
 	}

@@ -1,9 +1,6 @@
 package topology
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // Part is the pods of one class that were settled with the same preferences given up.
 type Part struct {
@@ -132,25 +129,6 @@ func (p *Problem) rank(st *stage) int {
 		}
 	}
 	return rank
-}
-
-// compareParts is the order of settling: by rank, then the largest pods first, for they are the hardest to place; of
-// equals, pods that are only counted come last, where they disturb nobody.
-func (s *settler) compareParts(x, y *Part) int {
-	size := func(pt *Part, r int) int64 {
-		if requests := s.p.classes[pt.Class].Requests; r < len(requests) {
-			return requests[r]
-		}
-		return 0
-	}
-	free := func(pt *Part) int {
-		if len(pt.st.spreads)+len(pt.st.terms) > 0 {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(size(y, 0), size(x, 0)), cmp.Compare(size(y, 1), size(x, 1)),
-		cmp.Compare(free(x), free(y)), cmp.Compare(len(x.Domains), len(y.Domains)), cmp.Compare(x.Class, y.Class), cmp.Compare(x.Stage, y.Stage))
 }
 
 // within translates constraints that act within one node into tags and limits.

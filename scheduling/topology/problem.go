@@ -32,6 +32,8 @@ type Class struct {
 	Pod *corev1.Pod
 	// Count is how many there are to place. Classes of 0 are counted by nobody and hold nothing back.
 	Count int
+	// Priority decides who goes first where not everybody finds a place.
+	Priority int32
 	// Requests is what one of them takes, cpu and memory first: the larger are placed earlier.
 	Requests []int64
 	// Asked is what the manifest asks of node labels, which is what the node filter of a spread honours; Required is what

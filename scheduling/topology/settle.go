@@ -44,7 +44,7 @@ func (s *settler) run() []int {
 	left := make([]int, len(s.p.classes))
 	for i := range s.p.classes {
 		if c := &s.p.classes[i]; c.Count > 0 {
-			first := 0
+			first := s.facts.given[i]
 			if s.p.ignoresSoft {
 				first = len(c.soft)
 			}

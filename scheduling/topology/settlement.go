@@ -172,7 +172,7 @@ type Replay struct {
 
 // Replay begins with the cluster as it is.
 func (st *Settlement) Replay() *Replay {
-	s := st.p.newSettler(Facts{closed: st.facts.closed})
+	s := st.p.newSettler(Facts{closed: st.facts.closed}) // what can bind depends on nothing else
 	s.parts = st.Parts
 	return &Replay{s}
 }

@@ -1,0 +1,105 @@
+package topology
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Promote makes facts of pods that were left over although something could hold them: that their classes, and those whom
+// they follow, go before the others next time; and where that did not help already, that the preferences of others which
+// may keep them away are given up. What packing found out under the old order is forgotten. It reports whether that is
+// anything new.
+func (st *Settlement) Promote(left []int) (Facts, bool) {
+	next := Facts{closed: st.facts.closed, first: maps.Clone(st.facts.first), given: maps.Clone(st.facts.given)}
+	if next.first == nil {
+		next.first, next.given = map[int]bool{}, map[int]int{}
+	}
+	news := false
+	promote := func(class int) {
+		if !next.first[class] && st.p.classes[class].Count > 0 {
+			next.first[class], news = true, true
+		}
+	}
+	for _, i := range left {
+		if next.first[i] {
+			news = st.p.giveWay(i, next.given) || news
+			continue
+		}
+		promote(i)
+		for _, t := range st.p.classes[i].terms {
+			if t.hard && !t.anti {
+				for _, m := range st.p.groups[t.group].members {
+					promote(m)
+				}
+			}
+		}
+	}
+	return next, news
+}
+
+// giveWay notes that others give up the preferences that look at the class, and reports whether there are any more.
+func (p *Problem) giveWay(class int, given map[int]int) bool {
+	news := false
+	for i := range p.classes {
+		if i == class {
+			continue
+		}
+		for k, soft := range p.classes[i].soft {
+			if k < given[i] {
+				continue
+			}
+			if g, ok := p.classes[i].looksAt(soft); ok && slices.Contains(p.classes[class].memberOf, g) {
+				given[i], news = k+1, true
+			}
+		}
+	}
+	return news
+}
+
+// looksAt is the group that a preference is about.
+func (c *class) looksAt(soft Preference) (int, bool) {
+	switch soft.Kind {
+	case PreferSpread:
+		return c.spreads[soft.index].group, true
+	case PreferPods:
+		return c.terms[soft.index].group, true
+	case PreferNodes, PreferNoTaint:
+	}
+	return 0, false
+}
+
+// compareParts is the order of settling: by rank, then the largest pods first, for they are the hardest to place; of
+// equals, pods that are only counted come last, where they disturb nobody. Where some had to be promoted, they come
+// before all that, and then priorities count.
+func (s *settler) compareParts(x, y *Part) int {
+	size := func(pt *Part, r int) int64 {
+		if requests := s.p.classes[pt.Class].Requests; r < len(requests) {
+			return requests[r]
+		}
+		return 0
+	}
+	free := func(pt *Part) int {
+		if len(pt.st.spreads)+len(pt.st.terms) > 0 {
+			return 0
+		}
+		return 1
+	}
+	urgency := 0
+	if len(s.facts.first) > 0 {
+		urgency = cmp.Or(cmp.Compare(s.p.classes[y.Class].Priority, s.p.classes[x.Class].Priority), s.behind(x)-s.behind(y))
+	}
+	return cmp.Or(urgency, cmp.Compare(x.rank, y.rank), cmp.Compare(size(y, 0), size(x, 0)), cmp.Compare(size(y, 1), size(x, 1)),
+		cmp.Compare(free(x), free(y)), cmp.Compare(len(x.Domains), len(y.Domains)), cmp.Compare(x.Class, y.Class), cmp.Compare(x.Stage, y.Stage))
+}
+
+// behind is 1 for parts that were not promoted.
+func (s *settler) behind(pt *Part) int {
+	if s.facts.first[pt.Class] {
+		return 0
+	}
+	return 1
+}
+
+// Promoted reports whether the pods of a class went before the others.
+func (st *Settlement) Promoted(class int) bool { return st.facts.first[class] }
