@@ -1,0 +1,265 @@
+package ruletest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// constraint is one thing in a pod's manifest that bears on where it goes, in words, and how to take it away. The text
+// identifies it: replicas have the same. Taking away replaces slices and structs and never changes what they hold, for
+// pods share them.
+type constraint struct {
+	text string
+	drop func(*corev1.PodSpec)
+}
+
+// constraintsOf lists the constraints of a pod's manifest.
+func constraintsOf(spec *corev1.PodSpec) []constraint {
+	var out []constraint
+	for _, key := range sortedKeys(spec.NodeSelector) {
+		out = append(out, constraint{fmt.Sprintf("node selector %s=%s", key, spec.NodeSelector[key]), func(s *corev1.PodSpec) {
+			selector := map[string]string{}
+			for k, v := range s.NodeSelector {
+				if k != key {
+					selector[k] = v
+				}
+			}
+			s.NodeSelector = selector
+		}})
+	}
+	if spec.Affinity != nil {
+		out = append(out, nodeConstraints(spec.Affinity.NodeAffinity)...)
+		if a := spec.Affinity.PodAffinity; a != nil {
+			out = append(out, podTerms("pod affinity to", a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution,
+				func(s *corev1.PodSpec) (*[]corev1.PodAffinityTerm, *[]corev1.WeightedPodAffinityTerm) {
+					affinity, a := *s.Affinity, *s.Affinity.PodAffinity
+					affinity.PodAffinity = &a
+					s.Affinity = &affinity
+					return &a.RequiredDuringSchedulingIgnoredDuringExecution, &a.PreferredDuringSchedulingIgnoredDuringExecution
+				})...)
+		}
+		if a := spec.Affinity.PodAntiAffinity; a != nil {
+			out = append(out, podTerms("pod anti-affinity to", a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution,
+				func(s *corev1.PodSpec) (*[]corev1.PodAffinityTerm, *[]corev1.WeightedPodAffinityTerm) {
+					affinity, a := *s.Affinity, *s.Affinity.PodAntiAffinity
+					affinity.PodAntiAffinity = &a
+					s.Affinity = &affinity
+					return &a.RequiredDuringSchedulingIgnoredDuringExecution, &a.PreferredDuringSchedulingIgnoredDuringExecution
+				})...)
+		}
+	}
+	for i, c := range spec.TopologySpreadConstraints {
+		soft := ""
+		if c.WhenUnsatisfiable == corev1.ScheduleAnyway {
+			soft = "preferred "
+		}
+		text := fmt.Sprintf("%stopology spread of %s by %s with skew %d", soft, selectorText(c.LabelSelector), c.TopologyKey, c.MaxSkew)
+		out = append(out, constraint{text, func(s *corev1.PodSpec) { s.TopologySpreadConstraints = without(s.TopologySpreadConstraints, i) }})
+	}
+	for i := range spec.Tolerations {
+		out = append(out, constraint{"toleration of " + tolerationText(&spec.Tolerations[i]), func(s *corev1.PodSpec) { s.Tolerations = without(s.Tolerations, i) }})
+	}
+	for i := range spec.Containers {
+		for k, port := range spec.Containers[i].Ports {
+			if port.HostPort == 0 {
+				continue
+			}
+			out = append(out, constraint{fmt.Sprintf("host port %d", port.HostPort), func(s *corev1.PodSpec) {
+				s.Containers = slices.Clone(s.Containers)
+				s.Containers[i].Ports = without(s.Containers[i].Ports, k)
+			}})
+		}
+	}
+	for i := range spec.Volumes {
+		v := &spec.Volumes[i]
+		if v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
+			out = append(out, constraint{fmt.Sprintf("volume %q", v.Name), func(s *corev1.PodSpec) { s.Volumes = without(s.Volumes, i) }})
+		}
+	}
+	return out
+}
+
+func nodeConstraints(a *corev1.NodeAffinity) []constraint {
+	if a == nil {
+		return nil
+	}
+	var out []constraint
+	change := func(s *corev1.PodSpec, how func(*corev1.NodeAffinity)) {
+		affinity, a := *s.Affinity, *s.Affinity.NodeAffinity
+		how(&a)
+		affinity.NodeAffinity = &a
+		s.Affinity = &affinity
+	}
+	if required := a.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
+		text := ""
+		if alternatives, err := requirements.FromNodeSelector(required); err == nil {
+			text = " " + alternatives.String()
+		}
+		out = append(out, constraint{"required node affinity" + text, func(s *corev1.PodSpec) {
+			change(s, func(a *corev1.NodeAffinity) { a.RequiredDuringSchedulingIgnoredDuringExecution = nil })
+		}})
+	}
+	for i, t := range a.PreferredDuringSchedulingIgnoredDuringExecution {
+		text := ""
+		if alternatives, err := requirements.FromNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{t.Preference}}); err == nil {
+			text = " " + alternatives.String()
+		}
+		out = append(out, constraint{fmt.Sprintf("preferred node affinity%s of weight %d", text, t.Weight), func(s *corev1.PodSpec) {
+			change(s, func(a *corev1.NodeAffinity) {
+				a.PreferredDuringSchedulingIgnoredDuringExecution = without(a.PreferredDuringSchedulingIgnoredDuringExecution, i)
+			})
+		}})
+	}
+	return out
+}
+
+// podTerms are the terms of pod affinity or anti-affinity; lists gives those of a spec, in structs that may be changed.
+func podTerms(what string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm,
+	lists func(*corev1.PodSpec) (*[]corev1.PodAffinityTerm, *[]corev1.WeightedPodAffinityTerm),
+) []constraint {
+	var out []constraint
+	for i := range required {
+		t := &required[i]
+		out = append(out, constraint{fmt.Sprintf("%s %s by %s", what, selectorText(t.LabelSelector), t.TopologyKey), func(s *corev1.PodSpec) {
+			list, _ := lists(s)
+			*list = without(*list, i)
+		}})
+	}
+	for i := range preferred {
+		t := &preferred[i].PodAffinityTerm
+		out = append(out, constraint{fmt.Sprintf("preferred %s %s by %s", what, selectorText(t.LabelSelector), t.TopologyKey), func(s *corev1.PodSpec) {
+			_, list := lists(s)
+			*list = without(*list, i)
+		}})
+	}
+	return out
+}
+
+func without[T any](list []T, i int) []T { return slices.Delete(slices.Clone(list), i, i+1) }
+
+func selectorText(s *metav1.LabelSelector) string {
+	switch {
+	case s == nil:
+		return "nothing"
+	case len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0:
+		return "all pods"
+	}
+	return metav1.FormatLabelSelector(s)
+}
+
+func tolerationText(t *corev1.Toleration) string {
+	text := t.Key
+	if text == "" {
+		text = "every taint"
+	}
+	if t.Operator != corev1.TolerationOpExists && t.Value != "" {
+		text += "=" + t.Value
+	}
+	if t.Effect != "" {
+		text += ":" + string(t.Effect)
+	}
+	return text
+}
+
+func sortedKeys(m map[string]string) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.SortFunc(out, strings.Compare)
+	return out
+}
+
+// requiring adds to what pods require of their nodes.
+func requiring(wanted requirements.Alternatives) func(*corev1.Pod) {
+	var terms []corev1.NodeSelectorTerm
+	for set := range wanted.All() {
+		var term corev1.NodeSelectorTerm
+		expressible := true
+		for r := range set.All() {
+			list, ok := r.Expressions()
+			expressible = expressible && ok
+			if r.Key() == requirements.NodeNameKey {
+				term.MatchFields = append(term.MatchFields, list...)
+			} else {
+				term.MatchExpressions = append(term.MatchExpressions, list...)
+			}
+		}
+		if expressible {
+			terms = append(terms, term)
+		}
+	}
+	return func(pod *corev1.Pod) {
+		affinity := pod.Spec.Affinity.DeepCopy()
+		if affinity == nil {
+			affinity = &corev1.Affinity{}
+		}
+		if affinity.NodeAffinity == nil {
+			affinity.NodeAffinity = &corev1.NodeAffinity{}
+		}
+		have := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+		if have == nil {
+			have = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}
+			affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = have
+		}
+		var both []corev1.NodeSelectorTerm
+		for _, a := range have.NodeSelectorTerms {
+			for _, b := range terms {
+				both = append(both, corev1.NodeSelectorTerm{
+					MatchExpressions: slices.Concat(a.MatchExpressions, b.MatchExpressions), MatchFields: slices.Concat(a.MatchFields, b.MatchFields),
+				})
+			}
+		}
+		have.NodeSelectorTerms = both
+		pod.Spec.Affinity = affinity
+	}
+}
+
+// labelMark marks the pods of a rule, so that they can be told to keep together or apart.
+const labelMark = "ruletest.joinery.example/rule"
+
+// joined makes marked pods require each other, or each other's absence, by a label key, across namespaces.
+func joined(key string, near bool) func(*corev1.Pod) {
+	term := corev1.PodAffinityTerm{
+		TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{labelMark: "kept"}}, NamespaceSelector: &metav1.LabelSelector{},
+	}
+	return func(pod *corev1.Pod) {
+		pod.Labels = with(pod.Labels, labelMark, "kept")
+		affinity := pod.Spec.Affinity.DeepCopy()
+		if affinity == nil {
+			affinity = &corev1.Affinity{}
+		}
+		if near {
+			if affinity.PodAffinity == nil {
+				affinity.PodAffinity = &corev1.PodAffinity{}
+			}
+			list := &affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+			*list = append(*list, term)
+		} else {
+			if affinity.PodAntiAffinity == nil {
+				affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
+			}
+			list := &affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+			*list = append(*list, term)
+		}
+		pod.Spec.Affinity = affinity
+	}
+}
+
+// evenly makes marked pods spread evenly over a label key.
+func evenly(key string) func(*corev1.Pod) {
+	spread := corev1.TopologySpreadConstraint{
+		MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{labelMark: "kept"}},
+	}
+	return func(pod *corev1.Pod) {
+		pod.Labels = with(pod.Labels, labelMark, "kept")
+		pod.Spec.TopologySpreadConstraints = append(slices.Clone(pod.Spec.TopologySpreadConstraints), spread)
+	}
+}

@@ -1,0 +1,211 @@
+package ruletest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NodePool builds a pool that may buy nodes. It is a value: every method returns a new one. The zero value has no name,
+// which planning refuses.
+type NodePool struct {
+	name   string
+	weight int
+	only   []corev1.NodeSelectorRequirement
+	taints []corev1.Taint
+	labels map[string]string
+	limits map[string]string
+	err    error
+}
+
+// Pool is a NodePool (karpenter.sh/v1) that may buy everything.
+func Pool(name string) NodePool { return NodePool{name: name} }
+
+// Only narrows what the pool may buy, in the text form of package requirements:
+// "karpenter.sh/capacity-type=spot, karpenter.k8s.aws/instance-category in (c,m)".
+func (p NodePool) Only(labels string) NodePool {
+	list, err := expressions(labels)
+	if err != nil {
+		p.err = errors.Join(p.err, fmt.Errorf("ruletest: pool %q: %w", p.name, err))
+	}
+	p.only = append(slices.Clone(p.only), list...)
+	return p
+}
+
+// Taint puts a taint on the pool's nodes: "dedicated=batch:NoSchedule".
+func (p NodePool) Taint(taint string) NodePool {
+	p.taints = append(slices.Clone(p.taints), taintOf(taint))
+	return p
+}
+
+// Label puts a label on the pool's nodes.
+func (p NodePool) Label(key, value string) NodePool {
+	p.labels = with(p.labels, key, value)
+	return p
+}
+
+// Weight orders pools: pods go to the heaviest that can hold them, 1 to 100.
+func (p NodePool) Weight(weight int) NodePool {
+	p.weight = weight
+	return p
+}
+
+// Limit bounds what the pool's nodes hold together: Limit("cpu", "100"), Limit("nodes", "3").
+func (p NodePool) Limit(resource, quantity string) NodePool {
+	p.limits = with(p.limits, resource, quantity)
+	return p
+}
+
+func (p NodePool) manifest() (json.RawMessage, bool, error) {
+	if p.err != nil {
+		return nil, false, p.err
+	}
+	type object map[string]any
+	if p.only == nil {
+		p.only = []corev1.NodeSelectorRequirement{}
+	}
+	spec := object{"template": object{
+		"metadata": object{"labels": p.labels},
+		"spec": object{
+			"requirements": p.only, "taints": p.taints,
+			"nodeClassRef": object{"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
+		},
+	}}
+	if p.weight != 0 {
+		spec["weight"] = p.weight
+	}
+	if p.limits != nil {
+		spec["limits"] = p.limits
+	}
+	text, err := json.Marshal(object{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": object{"name": p.name}, "spec": spec})
+	return text, false, err
+}
+
+// Node builds a node that exists. It is a value: every method returns a new one. The zero value has no name, which
+// planning refuses.
+type Node struct {
+	name   string
+	labels map[string]string
+	taints []corev1.Taint
+	room   corev1.ResourceList
+	err    error
+}
+
+// ExistingNode is a ready node, with room for what the list says: names and quantities in turn. Where pods are not in
+// it, there are 110.
+func ExistingNode(name string, allocatable ...string) Node {
+	n := Node{name: name, labels: map[string]string{corev1.LabelHostname: name}}
+	n.room, n.err = quantities(allocatable)
+	if n.err != nil {
+		n.err = fmt.Errorf("ruletest: node %q: %w", name, n.err)
+	}
+	if _, ok := n.room[corev1.ResourcePods]; !ok {
+		pods, _ := quantities([]string{"pods", "110"})
+		maps.Copy(n.room, pods)
+	}
+	return n
+}
+
+// Label gives the node a label.
+func (n Node) Label(key, value string) Node {
+	n.labels = with(n.labels, key, value)
+	return n
+}
+
+// Taint puts a taint on the node: "dedicated=batch:NoSchedule".
+func (n Node) Taint(taint string) Node {
+	n.taints = append(slices.Clone(n.taints), taintOf(taint))
+	return n
+}
+
+func (n Node) manifest() (json.RawMessage, bool, error) {
+	if n.err != nil {
+		return nil, false, n.err
+	}
+	text, err := json.Marshal(&corev1.Node{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: n.labels},
+		Spec:       corev1.NodeSpec{Taints: n.taints},
+		Status: corev1.NodeStatus{
+			Capacity: n.room, Allocatable: n.room,
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	})
+	return text, false, err
+}
+
+// InstanceType builds a type for pools to buy, in place of EC2's. It is a value: every method returns a new one. The zero
+// value has no name, which planning refuses.
+type InstanceType struct {
+	name   string
+	room   corev1.ResourceList
+	labels []corev1.NodeSelectorRequirement
+	arch   string
+	offers []map[string]any
+	err    error
+}
+
+// Type is an amd64 machine with Linux, on which pods can use what the list says: names and quantities in turn. Where pods
+// are not in it, there are 110.
+func Type(name string, allocatable ...string) InstanceType {
+	t := InstanceType{name: name, arch: "amd64"}
+	t.room, t.err = quantities(allocatable)
+	if t.err != nil {
+		t.err = fmt.Errorf("ruletest: type %q: %w", name, t.err)
+	}
+	return t
+}
+
+// Label gives the type a label; "kubernetes.io/arch" is its architecture.
+func (t InstanceType) Label(key, value string) InstanceType {
+	if key == corev1.LabelArchStable {
+		t.arch = value
+		return t
+	}
+	t.labels = append(slices.Clone(t.labels), labelled(key, value))
+	return t
+}
+
+// Offer sells the type in a zone, as "on-demand" or "spot", at a price in dollars an hour.
+func (t InstanceType) Offer(zone, capacityType string, price float64) InstanceType {
+	t.offers = append(slices.Clone(t.offers), map[string]any{
+		"Price": price, "Available": true, "Requirements": []corev1.NodeSelectorRequirement{
+			labelled(corev1.LabelTopologyZone, zone), labelled("karpenter.sh/capacity-type", capacityType),
+		},
+	})
+	return t
+}
+
+func labelled(key, value string) corev1.NodeSelectorRequirement {
+	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
+}
+
+func (t InstanceType) manifest() (json.RawMessage, bool, error) {
+	if t.err != nil {
+		return nil, true, t.err
+	}
+	text, err := json.Marshal(map[string]any{
+		"name": t.name, "architecture": t.arch, "operatingSystems": []string{"linux"}, "resources": t.room, "requirements": t.labels, "offerings": t.offers,
+	})
+	return text, true, err
+}
+
+func taintOf(text string) corev1.Taint {
+	key, value, effect := splitTaint(strings.TrimSpace(text))
+	return corev1.Taint{Key: key, Value: value, Effect: effect}
+}
+
+func with(m map[string]string, key, value string) map[string]string {
+	out := maps.Clone(m)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[key] = value
+	return out
+}

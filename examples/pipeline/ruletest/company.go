@@ -1,0 +1,169 @@
+package ruletest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// company are the placed pods that With names, without the subject itself.
+func (p *Plan) company(patterns string) []member {
+	var out []member
+	for _, m := range slices.Concat(p.running, p.members) {
+		if m.site != nil && matchesPod(patterns, m.name) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// together finds pods that are alone: without With those that are not where most of them are.
+func (p *Plan) together(r *Rule, subjects []member) []Breach {
+	key := topologyKey(r.Together.By)
+	var out []Breach
+	if r.Together.With != "" {
+		others := p.company(r.Together.With)
+		if len(others) == 0 {
+			return []Breach{{Why: fmt.Sprintf("no placed pod is meant by %q", r.Together.With)}}
+		}
+		for _, m := range subjects {
+			if m.site == nil {
+				continue
+			}
+			beside := slices.ContainsFunc(others, func(o member) bool { return o.pod != m.pod && shares(m.site, o.site, key) })
+			if !beside {
+				out = append(out, Breach{m.name, fmt.Sprintf("is on %s; no pod of %s is there by %s: they are on %s", m.site, r.Together.With, r.Together.By, valuesText(others, key))})
+			}
+		}
+		return out
+	}
+	count := counts(slices.Concat(r.choose(p.running), subjects), key)
+	var most string
+	for _, v := range slices.Sorted(maps.Keys(count)) {
+		if len(count[v]) > len(count[most]) {
+			most = v
+		}
+	}
+	for _, m := range subjects {
+		switch value, has := valueOf(m.site, key); {
+		case m.site == nil:
+		case !has:
+			out = append(out, Breach{m.name, fmt.Sprintf("is on %s, which has no label %s", m.site, key)})
+		case value != most:
+			out = append(out, Breach{m.name, fmt.Sprintf("is on %s, but %d of them on %s %s", m.site, len(count[most]), word(key), most)})
+		}
+	}
+	return out
+}
+
+// apart finds pods that are not alone.
+func (p *Plan) apart(r *Rule, subjects []member) []Breach {
+	key := topologyKey(r.Apart.By)
+	var out []Breach
+	if r.Apart.With != "" {
+		others := p.company(r.Apart.With)
+		for _, m := range subjects {
+			if m.site == nil {
+				continue
+			}
+			if i := slices.IndexFunc(others, func(o member) bool { return o.pod != m.pod && shares(m.site, o.site, key) }); i >= 0 {
+				out = append(out, Breach{m.name, fmt.Sprintf("is on %s, and so by %s is %s", m.site, r.Apart.By, others[i].name)})
+			}
+		}
+		return out
+	}
+	most := cmp.Or(r.Apart.Most, 1)
+	count := counts(slices.Concat(r.choose(p.running), subjects), key)
+	for _, value := range slices.Sorted(maps.Keys(count)) {
+		members := count[value]
+		if len(members) <= most {
+			continue
+		}
+		late := members[most]
+		why := fmt.Sprintf("is on %s, and so by %s is %s", late.site, r.Apart.By, members[0].name)
+		if most > 1 || len(members) > 2 {
+			why = fmt.Sprintf("%d of them are on %s %s, at most %d may be", len(members), word(key), value, most)
+		}
+		out = append(out, Breach{late.name, why})
+	}
+	return out
+}
+
+// cost compares the price of the new nodes that the pods are on.
+func (p *Plan) cost(r *Rule, subjects []member) []Breach {
+	sum, texts := p.price(r, subjects)
+	const rounding = 1e-9
+	if sum <= *r.AtMostPerHour+rounding {
+		return nil
+	}
+	n := len(texts)
+	if n > 6 {
+		texts = append(texts[:6], fmt.Sprintf("%d more", n-6))
+	}
+	return []Breach{{Why: fmt.Sprintf("%s for $%.4g/h, want at most $%.4g/h: %s", plural(n, "new node"), sum, *r.AtMostPerHour, strings.Join(texts, ", "))}}
+}
+
+// price adds up the new nodes that the pods are on, in dollars an hour, and lists them.
+func (p *Plan) price(r *Rule, subjects []member) (sum float64, nodes []string) {
+	on := map[*site]bool{}
+	for _, m := range subjects {
+		on[m.site] = true
+	}
+	for _, s := range p.fresh {
+		if on[s] || r.Pods == "" && r.Labels == "" {
+			sum += s.price
+			nodes = append(nodes, fmt.Sprintf("%s %s %s $%.4g", s.name, s.typ, s.capacityType, s.price))
+		}
+	}
+	return sum, nodes
+}
+
+func shares(a, b *site, key string) bool {
+	x, ok := valueOf(a, key)
+	y, has := valueOf(b, key)
+	return ok && has && x == y
+}
+
+// valueOf is the value of a label that a site has.
+func valueOf(s *site, key string) (string, bool) {
+	if s == nil {
+		return "", false
+	}
+	v, ok := s.labels[key]
+	return v, ok
+}
+
+// counts is who is on each value of a key.
+func counts(list []member, key string) map[string][]member {
+	out := map[string][]member{}
+	for _, m := range list {
+		if v, ok := valueOf(m.site, key); ok {
+			out[v] = append(out[v], m)
+		}
+	}
+	return out
+}
+
+// valuesText lists where pods are.
+func valuesText(list []member, key string) string {
+	values := slices.Sorted(maps.Keys(counts(list, key)))
+	if len(values) > 5 {
+		values = append(values[:5], fmt.Sprintf("%d more", len(values)-5))
+	}
+	if len(values) == 0 {
+		return "nodes without the label"
+	}
+	return strings.Join(values, ", ")
+}
+
+// word is how people call a topology key.
+func word(key string) string {
+	for _, short := range []string{"node", "zone"} {
+		if topologyKey(short) == key {
+			return short
+		}
+	}
+	return key
+}

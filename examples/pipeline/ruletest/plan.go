@@ -1,0 +1,296 @@
+package ruletest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// Plan is a finished plan that rules can be checked against. [Scenario.Plan] and [NewPlan] make one. It is not safe for
+// concurrent use.
+type Plan struct {
+	packed  *pipeline.Packed
+	packing *binpack.Options
+	tb      TB
+
+	members []member // pending pods, by name
+	running []member // pods that run, by name
+	fresh   []*site  // the nodes to buy
+	spent   int      // pods planned again in search of what moved a pod
+}
+
+// member is a pod and where it is.
+type member struct {
+	pod   *corev1.Pod
+	name  string
+	site  *site  // nil: nowhere
+	class int    // -1: not ours to place
+	why   string // it is not ours to place
+}
+
+// site is a node that holds pods.
+type site struct {
+	name                          string
+	pool, typ, zone, capacityType string
+	labels                        map[string]string
+	price                         float64
+	bought                        bool
+}
+
+// NewPlan indexes a plan that was made with the given options of packing.
+func NewPlan(packed *pipeline.Packed, packing *binpack.Options) (*Plan, error) {
+	nodes, err := packed.NewNodes()
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{packed: packed, packing: packing}
+	at := map[*corev1.Pod]*site{}
+	for i := range nodes {
+		n := &nodes[i]
+		s := &site{
+			name: n.Name, pool: n.Pool.Name, typ: n.InstanceType.Name, zone: n.Zone, capacityType: n.CapacityType,
+			labels: n.Node().Labels, price: n.PricePerHour, bought: true,
+		}
+		p.fresh = append(p.fresh, s)
+		for _, pod := range n.Pods {
+			at[pod] = s
+		}
+	}
+	existing := map[string]*site{}
+	for i, pods := range packed.Result.Rooms {
+		node := packed.Problem.Rooms[i].Node
+		s := existingSite(node)
+		existing[node.Name] = s
+		for _, pod := range pods {
+			at[pod] = s
+		}
+	}
+	for i, c := range packed.Problem.Classes {
+		for _, pod := range c.Pods {
+			p.members = append(p.members, member{pod: pod, name: nameOf(pod), site: at[pod], class: i})
+		}
+	}
+	for _, i := range packed.Problem.Ignored {
+		p.members = append(p.members, member{pod: i.Pod, name: nameOf(i.Pod), class: -1, why: i.Why})
+	}
+	s := packed.Problem.Snapshot()
+	for _, n := range s.Nodes { // those that take no pods may hold some
+		if existing[n.Name] == nil {
+			existing[n.Name] = existingSite(n)
+		}
+	}
+	for _, pod := range s.Pods {
+		if node := existing[pod.Spec.NodeName]; node != nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			p.running = append(p.running, member{pod: pod, name: nameOf(pod), site: node, class: -1})
+		}
+	}
+	byName := func(a, b member) int { return cmp.Or(strings.Compare(a.name, b.name)) }
+	slices.SortFunc(p.members, byName)
+	slices.SortFunc(p.running, byName)
+	return p, nil
+}
+
+// Packed is the plan itself.
+func (p *Plan) Packed() *pipeline.Packed { return p.packed }
+
+func nameOf(pod *corev1.Pod) string {
+	namespace := pod.Namespace
+	if namespace == "" {
+		namespace = "default"
+	}
+	return namespace + "/" + pod.Name
+}
+
+func existingSite(n *corev1.Node) *site {
+	labels := requirements.KubernetesAliases().Labels(n.Labels)
+	if labels[corev1.LabelHostname] == "" {
+		labels = with(labels, corev1.LabelHostname, n.Name)
+	}
+	return &site{
+		name: n.Name, pool: labels[nodepool.LabelKey], typ: labels[corev1.LabelInstanceTypeStable], zone: labels[corev1.LabelTopologyZone],
+		capacityType: labels[instancetypes.LabelCapacityType], labels: labels,
+	}
+}
+
+// String is the node with what people know it by: "new node default-0 (m5.large, us-east-1a, on-demand, pool default)".
+func (s *site) String() string {
+	kind := "existing node "
+	if s.bought {
+		kind = "new node "
+	}
+	var parts []string
+	for _, v := range []string{s.typ, s.zone, s.capacityType} {
+		if v != "" {
+			parts = append(parts, v)
+		}
+	}
+	if s.pool != "" {
+		parts = append(parts, "pool "+s.pool)
+	}
+	if len(parts) == 0 {
+		return kind + s.name
+	}
+	return fmt.Sprintf("%s%s (%s)", kind, s.name, strings.Join(parts, ", "))
+}
+
+// field is one property of a place, what is wanted of it, the label that carries it, and how a site has it.
+type field struct {
+	name, want, key string
+	have            func(*site) string
+}
+
+func (p *Place) fields() []field {
+	return []field{
+		{"pool", p.Pool, nodepool.LabelKey, func(s *site) string { return s.pool }},
+		{"type", p.InstanceType, corev1.LabelInstanceTypeStable, func(s *site) string { return s.typ }},
+		{"zone", p.Zone, corev1.LabelTopologyZone, func(s *site) string { return s.zone }},
+		{"capacity type", p.CapacityType, instancetypes.LabelCapacityType, func(s *site) string { return s.capacityType }},
+		{"node", p.Node, requirements.NodeNameKey, func(s *site) string { return s.name }},
+	}
+}
+
+// unmet says which properties of the place the site does not have; nothing where it is such a place.
+func (p *Place) unmet(s *site) []string {
+	var out []string
+	for _, f := range p.fields() {
+		if have := f.have(s); f.want != "" && !matches(f.want, have) {
+			out = append(out, fmt.Sprintf("its %s is %s, not %s", f.name, orNone(have), f.want))
+		}
+	}
+	set, _ := requirements.Parse(p.Labels) // validated
+	set, _ = requirements.KubernetesAliases().Set(set)
+	if set.IsImpossible() {
+		return append(out, "no node can have "+p.Labels)
+	}
+	for r := range set.All() {
+		value, has := s.labels[r.Key()]
+		switch {
+		case !has && !r.AllowsAbsent():
+			out = append(out, fmt.Sprintf("it has no label %s, want %s", r.Key(), r))
+		case has && !r.Contains(value):
+			out = append(out, fmt.Sprintf("its %s is %s, want %s", r.Key(), value, r))
+		}
+	}
+	return out
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "not known"
+	}
+	return text
+}
+
+// matches reports whether the text is one of the patterns, which commas separate and in which * stands for any text.
+func matches(patterns, text string) bool {
+	for pattern := range strings.SplitSeq(patterns, ",") {
+		if glob(strings.TrimSpace(pattern), text) {
+			return true
+		}
+	}
+	return false
+}
+
+// glob matches in time linear in the product of both lengths: each star takes as little as it can.
+func glob(pattern, text string) bool {
+	star, mark := -1, 0
+	i, k := 0, 0
+	for k < len(text) {
+		switch {
+		case i < len(pattern) && pattern[i] == '*':
+			star, mark = i, k
+			i++
+		case i < len(pattern) && pattern[i] == text[k]:
+			i++
+			k++
+		case star >= 0:
+			mark++
+			i, k = star+1, mark
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[i:], "*") == ""
+}
+
+// matchesPod is matches for names of pods, whose namespace is "default" if it is left out. No patterns match every pod.
+func matchesPod(patterns, name string) bool {
+	if strings.TrimSpace(patterns) == "" {
+		return true
+	}
+	for pattern := range strings.SplitSeq(patterns, ",") {
+		pattern = strings.TrimSpace(pattern)
+		if !strings.Contains(pattern, "/") {
+			pattern = "default/" + pattern
+		}
+		if glob(pattern, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// choose keeps the members that the rule speaks of.
+func (r *Rule) choose(list []member) []member {
+	selector, _ := labels.Parse(r.Labels) // validated
+	var out []member
+	for _, m := range list {
+		if matchesPod(r.Pods, m.name) && (r.Labels == "" || selector.Matches(labels.Set(m.pod.Labels))) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// alternatives are places as sets of requirements. Patterns become the values that there are.
+func (p *Plan) alternatives(places []Place) requirements.Alternatives {
+	known := p.known()
+	sets := make([]requirements.Set, 0, len(places))
+	for i := range places {
+		var b requirements.Builder
+		set, _ := requirements.Parse(places[i].Labels) // validated
+		set, _ = requirements.KubernetesAliases().Set(set)
+		b.AddSet(set)
+		for _, f := range places[i].fields() {
+			if f.want == "" {
+				continue
+			}
+			var values []string
+			for _, v := range known[f.key] {
+				if matches(f.want, v) {
+					values = append(values, v)
+				}
+			}
+			b.Add(requirements.In(f.key, values...))
+		}
+		set, err := b.Set()
+		if err != nil {
+			set = requirements.Impossible()
+		}
+		sets = append(sets, set)
+	}
+	return requirements.AnyOf(sets...)
+}
+
+// elsewhere are all nodes that are none of the places.
+func (p *Plan) elsewhere(places []Place) requirements.Alternatives {
+	out := requirements.AnyOf(requirements.Set{})
+	for _, set := range slices.Collect(p.alternatives(places).All()) {
+		var sets []requirements.Set
+		for r := range set.All() {
+			sets = append(sets, requirements.MustOf(r.Complement()))
+		}
+		out = out.Intersect(requirements.AnyOf(sets...))
+	}
+	return out
+}

@@ -1,0 +1,271 @@
+package ruletest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// Rule is something that a plan must keep. It speaks of some pending pods and makes one demand of them, or several, all
+// of which must hold. The zero value speaks of all pods and demands nothing, which [Rule.Validate] refuses.
+type Rule struct {
+	// Name is what a broken rule is called by; without one it is called by what it demands.
+	Name string `json:"rule,omitempty"`
+	// Pods names the pods that the rule speaks of, as "namespace/name"; * stands for any text, and commas separate
+	// alternatives. A name without a namespace is in "default". Empty means all pods.
+	Pods string `json:"pods,omitempty"`
+	// Labels narrows Pods by a label selector: "app=web,tier!=cache".
+	Labels string `json:"labels,omitempty"`
+
+	// Placed demands that every pod has a place.
+	Placed bool `json:"placed,omitempty"`
+	// LandsOn demands that every pod has a place, and on a node that is one of these.
+	LandsOn []Place `json:"landsOn,omitempty"`
+	// NeverOn demands that no pod is on a node that is one of these.
+	NeverOn []Place `json:"neverOn,omitempty"`
+	// Together demands that pods share a node, a zone or another label, and Apart that they do not.
+	Together *Company `json:"together,omitempty"`
+	Apart    *Company `json:"apart,omitempty"`
+	// AtMostPerHour demands that the new nodes that these pods are on cost together at most so many US dollars an hour.
+	// Existing nodes cost nothing more.
+	AtMostPerHour *float64 `json:"atMostPerHour,omitempty"`
+	// Refused demands that no pod gets a place, and for this reason.
+	Refused *Refusal `json:"refused,omitempty"`
+
+	// Position is where the rule was read.
+	Position manifests.Position `json:"-"`
+}
+
+// Place describes nodes by any of their properties, all of which must fit. In Pool, InstanceType, Zone, CapacityType and
+// Node, * stands for any text, and commas separate alternatives. The zero value is every node.
+type Place struct {
+	Pool         string `json:"pool,omitempty"`
+	InstanceType string `json:"instanceType,omitempty"`
+	Zone         string `json:"zone,omitempty"`
+	CapacityType string `json:"capacityType,omitempty"`
+	// Node is the name of an existing node.
+	Node string `json:"node,omitempty"`
+	// Labels is a text of package requirements: "kubernetes.io/arch=arm64, karpenter.k8s.aws/instance-cpu>4".
+	Labels string `json:"labels,omitempty"`
+}
+
+// On is the place of all nodes with these labels; see [Place].Labels.
+func On(labels string) Place { return Place{Labels: labels} }
+
+// Company says whom pods are to be with, or without.
+type Company struct {
+	// By is the label key whose value they share; "node" and "zone" stand for kubernetes.io/hostname and
+	// topology.kubernetes.io/zone.
+	By string `json:"by"`
+	// With names other pods, in the form of [Rule].Pods: together, each pod has one of them beside it; apart, none has.
+	// Empty means the pods of the rule among each other. Pods that run already count.
+	With string `json:"with,omitempty"`
+	// Most is how many of the rule's pods may share a value when they are apart without With; 0 means 1.
+	Most int `json:"most,omitempty"`
+}
+
+// Refusal is why pods get no place. All that is said must be true of one reason; the zero value is any reason.
+type Refusal struct {
+	// Stage is where the pool refuses: one of the stages of package scheduling.
+	Stage scheduling.Stage `json:"stage,omitempty"`
+	// Text is a part of the explanation, in upper or lower case.
+	Text string `json:"text,omitempty"`
+	// Pool is the pool whose reason it is.
+	Pool string `json:"pool,omitempty"`
+}
+
+func stages() []string {
+	var out []string
+	for _, s := range []scheduling.Stage{
+		scheduling.StagePod, scheduling.StageTaint, scheduling.StageRequirement, scheduling.StageResource, scheduling.StageOffering,
+		scheduling.StageLimit, scheduling.StageTopology,
+	} {
+		out = append(out, string(s))
+	}
+	return out
+}
+
+// fieldError is what is wrong with a field of a rule.
+type fieldError struct{ path, detail string }
+
+func (e *fieldError) Error() string {
+	if e.path == "" {
+		return e.detail
+	}
+	return e.path + ": " + e.detail
+}
+
+// Validate reports everything that makes no sense in the rule itself; the error joins one for each.
+func (r Rule) Validate() error {
+	var errs []error
+	for _, f := range r.faults() {
+		errs = append(errs, fmt.Errorf("ruletest: %s: %w", r.title(), f))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Rule) faults() []*fieldError {
+	var out []*fieldError
+	add := func(path, format string, args ...any) {
+		out = append(out, &fieldError{path, fmt.Sprintf(format, args...)})
+	}
+	if _, err := labels.Parse(r.Labels); err != nil {
+		add("labels", "%q: %v", r.Labels, err)
+	}
+	for name, places := range map[string][]Place{"landsOn": r.LandsOn, "neverOn": r.NeverOn} {
+		for i, p := range places {
+			at := fmt.Sprintf("%s[%d]", name, i)
+			if p == (Place{}) {
+				add(at, "says nothing; want one of pool, instanceType, zone, capacityType, node, labels")
+			}
+			if _, err := requirements.Parse(p.Labels); err != nil {
+				add(at+".labels", "%v", err)
+			}
+		}
+	}
+	for name, c := range map[string]*Company{"together": r.Together, "apart": r.Apart} {
+		switch {
+		case c == nil:
+		case c.By == "":
+			add(name+".by", "want node, zone or a label key")
+		case c.Most < 0 || c.Most > 0 && (name == "together" || c.With != ""):
+			add(name+".most", "%d: want a number above 0, and only for pods that are apart among each other", c.Most)
+		}
+	}
+	if d := r.AtMostPerHour; d != nil && (!(*d >= 0) || math.IsInf(*d, 0)) {
+		add("atMostPerHour", "%v: want dollars, 0 or more", *d)
+	}
+	if f := r.Refused; f != nil {
+		if f.Stage != "" && !slices.Contains(stages(), string(f.Stage)) {
+			add("refused.stage", "%q: want one of %s%s", f.Stage, strings.Join(stages(), ", "), hint(string(f.Stage), stages()))
+		}
+		if r.Placed || r.LandsOn != nil {
+			add("refused", "pods that are to be placed cannot be refused too")
+		}
+	}
+	if r.demands() == 0 {
+		add("", "the rule demands nothing; want one of placed, landsOn, neverOn, together, apart, atMostPerHour, refused")
+	}
+	slices.SortFunc(out, func(a, b *fieldError) int { return strings.Compare(a.Error(), b.Error()) })
+	return out
+}
+
+func (r *Rule) demands() int {
+	n := 0
+	for _, has := range []bool{r.Placed, len(r.LandsOn) > 0, len(r.NeverOn) > 0, r.Together != nil, r.Apart != nil, r.AtMostPerHour != nil, r.Refused != nil} {
+		if has {
+			n++
+		}
+	}
+	return n
+}
+
+// hint is a spelling that was probably meant.
+func hint(word string, candidates []string) string {
+	if near, ok := requirements.Nearest(word, candidates); ok {
+		return fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return ""
+}
+
+// title is the rule's name, or else what it demands in words.
+func (r *Rule) title() string {
+	if r.Name != "" {
+		return fmt.Sprintf("rule %q", r.Name)
+	}
+	return "rule: " + r.subject() + " " + strings.Join(r.phrases(), ", ")
+}
+
+// subject names the pods.
+func (r *Rule) subject() string {
+	switch {
+	case r.Pods == "" && r.Labels == "":
+		return "all pods"
+	case r.Labels == "":
+		return "pods " + r.Pods
+	case r.Pods == "":
+		return "pods with " + r.Labels
+	}
+	return fmt.Sprintf("pods %s with %s", r.Pods, r.Labels)
+}
+
+func (r *Rule) phrases() []string {
+	var out []string
+	if r.Placed {
+		out = append(out, "are placed")
+	}
+	if len(r.LandsOn) > 0 {
+		out = append(out, "land on "+placesText(r.LandsOn))
+	}
+	if len(r.NeverOn) > 0 {
+		out = append(out, "are never on "+placesText(r.NeverOn))
+	}
+	company := func(word string, c *Company) {
+		if c == nil {
+			return
+		}
+		text := fmt.Sprintf("are %s by %s", word, c.By)
+		if c.With != "" {
+			text += map[string]string{"together": " with ", "apart": " from "}[word] + c.With
+		}
+		if c.Most > 1 {
+			text += fmt.Sprintf(", at most %d", c.Most)
+		}
+		out = append(out, text)
+	}
+	company("together", r.Together)
+	company("apart", r.Apart)
+	if r.AtMostPerHour != nil {
+		out = append(out, fmt.Sprintf("cost at most $%g/h", *r.AtMostPerHour))
+	}
+	if f := r.Refused; f != nil {
+		out = append(out, "are refused"+f.text())
+	}
+	return out
+}
+
+func (f *Refusal) text() string {
+	var parts []string
+	if f.Pool != "" {
+		parts = append(parts, "by pool "+f.Pool)
+	}
+	if f.Stage != "" {
+		parts = append(parts, "for the "+string(f.Stage))
+	}
+	if f.Text != "" {
+		parts = append(parts, fmt.Sprintf("because %q", f.Text))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " " + strings.Join(parts, " ")
+}
+
+func placesText(places []Place) string {
+	var out []string
+	for _, p := range places {
+		out = append(out, p.text())
+	}
+	return strings.Join(out, " or ")
+}
+
+func (p *Place) text() string {
+	var out []string
+	for _, f := range p.fields() {
+		if f.want != "" {
+			out = append(out, f.name+" "+f.want)
+		}
+	}
+	if p.Labels != "" {
+		out = append(out, p.Labels)
+	}
+	return strings.Join(out, " and ")
+}

@@ -1,0 +1,233 @@
+package ruletest_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/pipeline/ruletest"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+)
+
+// recorder is a test that keeps what is reported to it.
+type recorder struct{ text string }
+
+func (r *recorder) Helper()                           {}
+func (r *recorder) Errorf(format string, args ...any) { r.text += fmt.Sprintf(format, args...) + "\n" }
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.text += "fatal: " + fmt.Sprintf(format, args...) + "\n"
+}
+
+func base() ruletest.Scenario {
+	return ruletest.New(
+		ruletest.Type("a.4", "cpu", "4", "memory", "16Gi").Offer("zone-a", "on-demand", 0.2).Offer("zone-b", "on-demand", 0.2).Offer("zone-a", "spot", 0.1),
+		ruletest.Type("arm.4", "cpu", "4", "memory", "16Gi").Label("kubernetes.io/arch", "arm64").Offer("zone-a", "on-demand", 0.15),
+		ruletest.Type("a.16", "cpu", "16", "memory", "64Gi").Offer("zone-a", "on-demand", 0.9),
+		ruletest.Pool("default"),
+	)
+}
+
+// The same rules hold or not whether they come from YAML, from Go structs or from a test's demands.
+func TestYAMLAndGoSayTheSame(t *testing.T) {
+	rules, err := ruletest.ReadFile("testdata/rules.yaml")
+	require.NoError(t, err)
+	two := 2.0
+	want := []ruletest.Rule{
+		{Name: "amd64 only", Pods: "shop/web-*", LandsOn: []ruletest.Place{{Labels: "kubernetes.io/arch=amd64"}}},
+		{Labels: "app=web", NeverOn: []ruletest.Place{{Zone: "zone-b"}, {CapacityType: "on-demand", Pool: "default"}}},
+		{Pods: "shop/web-*", Placed: true, Apart: &ruletest.Company{By: "node"}},
+		{Pods: "shop/web-*", Apart: &ruletest.Company{By: "zone", Most: 3}},
+		{Pods: "shop/web-*", Together: &ruletest.Company{By: "zone", With: "shop/web-0"}},
+		{Pods: "big", Refused: &ruletest.Refusal{Text: "cpu"}},
+		{Pods: "big", Refused: &ruletest.Refusal{Stage: "taint", Pool: "default"}},
+		{AtMostPerHour: &two},
+	}
+	for i := range rules {
+		assert.Equal(t, "testdata/rules.yaml", rules[i].Position.File)
+		assert.Positive(t, rules[i].Position.Line)
+		rules[i].Position = manifests.Position{}
+	}
+	require.Equal(t, want, rules)
+
+	p, err := base().Add(ruletest.Deployment("shop/web", 4).Requests("cpu", "1"), ruletest.Pod("big").Requests("cpu", "99")).Solve()
+	require.NoError(t, err)
+	var holds []bool
+	for _, r := range p.Check(rules...) {
+		holds = append(holds, r.Holds())
+	}
+	assert.Equal(t, []bool{true, true, false, false, false, true, false, true}, holds, "web-0 is alone with itself")
+}
+
+// Every mistake in a file of rules is told with its line, its field and what was probably meant.
+func TestMalformedRules(t *testing.T) {
+	paths, err := filepath.Glob("testdata/malformed/*.yaml")
+	require.NoError(t, err)
+	require.Greater(t, len(paths), 15)
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			first, rest, _ := strings.Cut(string(data), "\n")
+			want := strings.TrimPrefix(first, "# want ")
+			require.NotEqual(t, first, want, "the first line says what is wanted")
+			_, err = ruletest.Parse(manifests.File{Name: "rules.yaml", Data: []byte(rest)})
+			require.Error(t, err)
+			assert.Equal(t, want, strings.ReplaceAll(err.Error(), "\n", " | "))
+		})
+	}
+	_, err = ruletest.Parse(manifests.File{Name: "rules.yaml", Data: []byte("- pods: \"\x00\"")})
+	require.ErrorContains(t, err, "NUL")
+	_, err = ruletest.Parse(manifests.File{Name: "rules.yaml", Data: []byte(strings.Repeat("[", 5000))})
+	require.Error(t, err)
+	_, err = ruletest.ReadFile("testdata/missing.yaml")
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestRulesMadeByHandAreValidated(t *testing.T) {
+	p, err := base().Add(ruletest.Pod("web")).Solve()
+	require.NoError(t, err)
+	got := p.Check(ruletest.Rule{Name: "empty"}, ruletest.Rule{Refused: &ruletest.Refusal{Stage: "tain"}})
+	assert.False(t, got[0].Holds())
+	assert.Equal(t, `rule "empty" makes no sense: ruletest: rule "empty": the rule demands nothing; want one of placed, landsOn, neverOn, together, apart, atMostPerHour, refused`, got[0].String())
+	require.ErrorContains(t, got[1].Invalid, `(did you mean "taint"?)`)
+}
+
+// A scenario, and each thing in it, is a value that its methods leave alone.
+func TestScenariosAreValues(t *testing.T) {
+	web := ruletest.Deployment("shop/web", 2).Requests("cpu", "1")
+	s := base().Add(web)
+	_ = web.On("kubernetes.io/arch=arm64").Requests("cpu", "9").Label("a", "b").Edit(func(spec *corev1.PodSpec) { spec.Containers = nil })
+	_ = s.Add(ruletest.Pool("other")).Manifests("{").Files("missing").Region("nowhere")
+	pool := ruletest.Pool("x").Only("zone").Taint("a:NoSchedule").Limit("cpu", "1").Label("a", "b")
+	_, _, _ = pool.Only("b"), pool.Taint("c:NoSchedule"), pool.Limit("cpu", "2").Label("a", "c")
+	rec := &recorder{}
+	s.Plan(rec).Pods("shop/web-*").LandOn(ruletest.Place{InstanceType: "a.*"}).CostAtMost(0.1)
+	assert.Empty(t, rec.text)
+}
+
+func TestABadScenarioEndsTheTest(t *testing.T) {
+	rec := &recorder{}
+	base().Add(
+		ruletest.Pod("web").Requests("cpu", "lots").On("a in ("), ruletest.Deployment("d", 1).RunningOn("n"),
+		ruletest.Pool("p").Only("a in ("), ruletest.ExistingNode("n", "cpu"), ruletest.Type("t", "cpu", "x"),
+	).Files("testdata/missing.yaml").Manifests("kind: Pod").Plan(rec)
+	for _, part := range []string{"fatal: ", `Pod default/web: cpu "lots"`, `requirements.Parse("a in (")`, "only a Pod can run already", `pool "p"`, `node "n"`, `type "t"`, "missing.yaml", "manifests 1:1"} {
+		assert.Contains(t, rec.text, part)
+	}
+}
+
+func TestPodsThatRunCount(t *testing.T) {
+	node := ruletest.ExistingNode("n1", "cpu", "8", "memory", "32Gi").Label("topology.kubernetes.io/zone", "zone-a").Label("karpenter.sh/nodepool", "default")
+	s := base().Add(node, ruletest.Pod("shop/db").RunningOn("n1"), ruletest.Deployment("shop/web", 2).Requests("cpu", "1"))
+	rec := &recorder{}
+	pods := s.Plan(rec).Pods("shop/web-*")
+	pods.LandOn(ruletest.Place{Node: "n*"}).CostAtMost(0).AreNear("node", "shop/db").AreTogether("zone")
+	require.Empty(t, rec.text)
+	pods.AvoidPods("zone", "shop/db")
+	assert.Contains(t, rec.text, "shop/web-0 and 1 more: is on existing node n1 (zone-a, pool default), and so by zone is shop/db")
+}
+
+func TestTypesOfTheTestsOwn(t *testing.T) {
+	types, err := ec2.Catalogue("us-east-1")
+	require.NoError(t, err)
+	rec := &recorder{}
+	plan := ruletest.Scenario{}.Types(types[:50]...).Add(ruletest.Pool("default"), ruletest.Pod("web").Requests("cpu", "1")).Plan(rec)
+	var names []string
+	for _, typ := range types[:50] {
+		names = append(names, typ.Name)
+	}
+	plan.Pods("web").LandOn(ruletest.Place{InstanceType: strings.Join(names, ",")})
+	assert.Empty(t, rec.text)
+	plan.Pods("web").LandOn(ruletest.Place{InstanceType: "m5.lagre"})
+	assert.Contains(t, rec.text, "there is no type m5.lagre here")
+}
+
+// Checking a broken rule of a large plan ends after a bounded amount of work.
+func TestExplainingIsBounded(t *testing.T) {
+	s := base()
+	for i := range 60 {
+		s = s.Add(ruletest.Pool(fmt.Sprintf("pool-%d", i)).Weight(1+i).Taint("x:NoSchedule").Limit("cpu", "100"))
+	}
+	p, err := s.Add(ruletest.Deployment("web", 20_000).Requests("cpu", "100m")).Solve()
+	require.NoError(t, err)
+	rules := make([]ruletest.Rule, 20)
+	for i := range rules {
+		rules[i] = ruletest.Rule{Pods: "web-*", LandsOn: []ruletest.Place{{InstanceType: "a.16"}}}
+	}
+	res := p.Check(rules...)
+	assert.Len(t, res, 20)
+	assert.False(t, res[19].Holds())
+	assert.Len(t, res[0].Breaches, 20_000)
+	assert.Less(t, len(res[0].String()), 2000)
+}
+
+func TestDemandsNeedATest(t *testing.T) {
+	p, err := base().Solve()
+	require.NoError(t, err)
+	assert.Panics(t, func() { p.Pods("*") })
+}
+
+// The same scenario gives the same words, whatever the order in which things are added.
+func TestWordsDoNotDependOnOrder(t *testing.T) {
+	objects := []ruletest.Object{
+		ruletest.Pool("heavy").Weight(9).Limit("cpu", "4"), ruletest.Pool("tainted").Taint("a:NoSchedule"),
+		ruletest.Deployment("web", 8).Requests("cpu", "1").Spreads("zone", 1), ruletest.Deployment("near", 2).Near("zone", "app=web"),
+	}
+	want := ""
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		r.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
+		rec := &recorder{}
+		p := base().Add(objects...).Plan(rec)
+		p.Pods("*").LandOn(ruletest.Place{Pool: "heavy"}, ruletest.Place{Pool: "tainted"}).CostAtMost(0.1).AreTogether("zone")
+		p.Pods("near-*").AvoidPods("zone", "web-*").AreApart("node")
+		if want == "" {
+			want = rec.text
+		}
+		require.Equal(t, want, rec.text)
+	}
+	require.NotEmpty(t, want)
+}
+
+func FuzzParse(f *testing.F) {
+	for _, pattern := range []string{"testdata/*.yaml", "testdata/malformed/*.yaml"} {
+		paths, err := filepath.Glob(pattern)
+		require.NoError(f, err)
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			require.NoError(f, err)
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		rules, err := ruletest.Parse(manifests.File{Name: "f", Data: data})
+		if err != nil {
+			assert.NotEmpty(t, err.Error())
+			return
+		}
+		for _, r := range rules {
+			require.NoError(t, r.Validate())
+		}
+	})
+}
+
+func FuzzGlob(f *testing.F) {
+	f.Add("shop/web-*", "shop/web-0")
+	f.Add("*a*b*", "xxaxxb")
+	f.Fuzz(func(t *testing.T, pattern, text string) {
+		if strings.ContainsAny(pattern, "?[\\") || strings.Contains(text, "/") || len(pattern)+len(text) > 40 {
+			return // path.Match reads these in another way
+		}
+		want, err := filepath.Match(pattern, text)
+		require.NoError(t, err)
+		require.Equal(t, want, ruletest.Glob(pattern, text))
+	})
+}

@@ -1,0 +1,169 @@
+package ruletest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/kwok"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// Scenario is what a test plans: a cluster, what may be bought for it, and pods. It is a value: every method returns a
+// new one and leaves its receiver alone, so that tests can share a base and add to it. What is wrong with it is said when
+// it is planned, all at once. The zero value is an empty cluster that buys from EC2 in us-east-1.
+type Scenario struct {
+	files       []manifests.File
+	types       []json.RawMessage
+	region      string
+	constraints []scheduling.Constraint
+	ignoreSoft  bool
+	errs        []error
+}
+
+// Object is something that a scenario can hold: a [Workload], a [NodePool], a [Node] or an [InstanceType].
+type Object interface {
+	// manifest is the object as JSON; ours reports an entry of the catalogue, which is no object of a cluster.
+	manifest() (text json.RawMessage, ours bool, err error)
+}
+
+// New is a scenario with the given objects.
+func New(objects ...Object) Scenario { return Scenario{}.Add(objects...) }
+
+// Add puts objects in. With an [InstanceType] among them, pools buy from the types that were added and no longer from EC2.
+func (s Scenario) Add(objects ...Object) Scenario {
+	s.files, s.types, s.errs = slices.Clone(s.files), slices.Clone(s.types), slices.Clone(s.errs)
+	for _, o := range objects {
+		text, ours, err := o.manifest()
+		switch {
+		case err != nil:
+			s.errs = append(s.errs, err)
+		case ours:
+			s.types = append(s.types, text)
+		default:
+			s.files = append(s.files, manifests.File{Name: "object", Data: text})
+		}
+	}
+	return s
+}
+
+// Manifests puts in what a text of YAML or JSON holds, many documents if need be.
+func (s Scenario) Manifests(text string) Scenario {
+	s.files = append(slices.Clone(s.files), manifests.File{Name: "manifests", Data: []byte(text)})
+	return s
+}
+
+// Files puts in what files of YAML or JSON hold.
+func (s Scenario) Files(names ...string) Scenario {
+	s.files, s.errs = slices.Clone(s.files), slices.Clone(s.errs)
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			s.errs = append(s.errs, fmt.Errorf("ruletest: %w", err))
+			continue
+		}
+		s.files = append(s.files, manifests.File{Name: name, Data: data})
+	}
+	return s
+}
+
+// Region is the region of the embedded EC2 catalogue that pools buy from.
+func (s Scenario) Region(name string) Scenario {
+	s.region = name
+	return s
+}
+
+// Types lets pools buy from these types and no longer from EC2. They are carried over as package kwok writes them.
+func (s Scenario) Types(types ...instancetypes.InstanceType) Scenario {
+	s.types, s.errs = slices.Clone(s.types), slices.Clone(s.errs)
+	data, err := kwok.Write(types)
+	var list []json.RawMessage
+	if err == nil {
+		err = json.Unmarshal(data, &list)
+	}
+	if err != nil {
+		s.errs = append(s.errs, fmt.Errorf("ruletest: types: %w", err))
+	}
+	s.types = append(s.types, list...)
+	return s
+}
+
+// Constrain adds constraints of the caller's own to what the pods' manifests say.
+func (s Scenario) Constrain(constraints ...scheduling.Constraint) Scenario {
+	s.constraints = append(slices.Clone(s.constraints), constraints...)
+	return s
+}
+
+// IgnorePreferences plans without soft constraints.
+func (s Scenario) IgnorePreferences() Scenario {
+	s.ignoreSoft = true
+	return s
+}
+
+// Solve plans the scenario. The error joins everything that is wrong with it.
+func (s Scenario) Solve() (*Plan, error) {
+	m, err := manifests.Parse(named(s.files), &manifests.Options{Classes: pipeline.NodeClassDecoders()})
+	if err := errors.Join(append(slices.Clone(s.errs), err)...); err != nil {
+		return nil, err
+	}
+	market, err := s.market()
+	if err != nil {
+		return nil, err
+	}
+	snapshot, _, err := pipeline.Snapshot(m, market)
+	if err != nil {
+		return nil, err
+	}
+	packing := &binpack.Options{}
+	packed, err := pipeline.Run(snapshot, &scheduling.Options{IgnorePreferences: s.ignoreSoft, Constraints: s.constraints}, packing)
+	if err != nil {
+		return nil, err
+	}
+	return NewPlan(packed, packing)
+}
+
+// Plan is [Scenario.Solve] for a test, which it ends where there is no plan.
+func (s Scenario) Plan(tb TB) *Plan {
+	tb.Helper()
+	p, err := s.Solve()
+	if err != nil {
+		tb.Fatalf("ruletest: the scenario cannot be planned:\n%v", err)
+		return nil
+	}
+	p.tb = tb
+	return p
+}
+
+// named numbers the files that came without a name, so that problems tell them apart.
+func named(files []manifests.File) []manifests.File {
+	out := slices.Clone(files)
+	count := map[string]int{}
+	for i, f := range out {
+		if f.Name == "object" || f.Name == "manifests" {
+			count[f.Name]++
+			out[i].Name = fmt.Sprintf("%s %d", f.Name, count[f.Name])
+		}
+	}
+	return out
+}
+
+func (s Scenario) market() (*pipeline.Market, error) {
+	if len(s.types) == 0 {
+		region := s.region
+		if region == "" {
+			region = "us-east-1"
+		}
+		return pipeline.EC2Market(region)
+	}
+	data, err := json.Marshal(s.types)
+	if err != nil {
+		return nil, fmt.Errorf("ruletest: types: %w", err)
+	}
+	return pipeline.KWOKMarket("ruletest", data)
+}
