@@ -226,13 +226,13 @@ func (f *filler) charge(t int32, offering int, sign int64) {
 	}
 }
 
-// cheapest is the offering of the mask with the least price, the first of equals; mask is not 0.
+// cheapest is the offering of the mask with the least objective, the first of equals; mask is not 0.
 func (in *Instance) cheapest(t int32, mask uint64) int {
 	best, price := -1, Price(0)
 	offers := in.problem.Types[t].Offerings
 	for rest := mask; rest != 0; rest &= rest - 1 {
-		if j := bits.TrailingZeros64(rest); best < 0 || offers[j].Price < price {
-			best, price = j, offers[j].Price
+		if j := bits.TrailingZeros64(rest); best < 0 || offers[j].cost() < price {
+			best, price = j, offers[j].cost()
 		}
 	}
 	return best

@@ -5,61 +5,115 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+
+	"github.com/joinery-sdk/joinery/binpack/internal/lp"
+	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
 // BoundKind says which argument proves a [Bound].
 type BoundKind string
 
-// CoverageLP is the bound by resource prices: if no type offers capacity for less than it is worth at these prices, no
-// plan costs less than what its items are worth. It looks at the sums of the resources only.
-const CoverageLP BoundKind = "coverage-lp"
+// The kinds of bounds, weakest first. In all of them something is worth so much that no type can be filled with more
+// worth than its price; then no plan costs less than what its items are worth.
+const (
+	// CoverageLP prices resources: it looks at their sums only.
+	CoverageLP BoundKind = "coverage-lp"
+	// AssignmentLP prices items, each by the types that it can go to; bins are filled with fractions of items.
+	AssignmentLP BoundKind = "assignment-lp"
+	// Configuration prices items, and bins are filled with whole ones.
+	Configuration BoundKind = "configuration"
+)
 
-// Bound is a price below which no plan can place the same items, with the certificate that proves it.
+// Bound is an objective below which no plan can place the same items, with the certificate that proves it. Budgets and
+// weights of pools are not part of the argument, so it also holds for plans that ignore them.
 type Bound struct {
 	Price Price
 	Kind  BoundKind
-	// Value is the certificate: what one unit of each resource is worth, in the unit of [Price]; each number is meant at
-	// its exact binary value. No type may offer capacity for less than it is worth. See [Instance.VerifyBound].
+	// Value is the certificate of [CoverageLP]: what one unit of each resource is worth, in the unit of [Price]; each
+	// number is meant at its exact binary value. No type may offer capacity for less than it is worth. See
+	// [Instance.VerifyBound].
 	Value []float64
+	// Items is the certificate of the other kinds: what one of each item is worth, by position in Problem.Items.
+	Items []Price
 }
 
 // exact is a precision in bits at which sums of products of a certificate do not round; where they would, they round
 // to the safe side.
 const exact = 1024
 
-// VerifyBound checks the certificate of a plan in one pass over types and items, in exact or safely rounded
-// arithmetic: that no type
-// offers capacity for less than it is worth, and that what the placed items are worth, less what the existing nodes
-// have free, is at least the bound.
+// VerifyBound checks the certificate of a plan in one pass over types and items, in exact or safely rounded arithmetic:
+// that no type can be filled with more worth than its price, and that what the placed items are worth, less what
+// existing nodes and counted reservations give away, is at least the bound. For [Configuration] the pass holds a search
+// over the fillings of each type, of limited length.
 func (in *Instance) VerifyBound(plan *Plan) error {
 	b := plan.Bound
-	if b.Kind != CoverageLP {
+	if b.Price > plan.Objective {
+		return fmt.Errorf("binpack: bound %d is above the objective %d", b.Price, plan.Objective)
+	}
+	var proved Price
+	var err error
+	switch b.Kind {
+	case CoverageLP:
+		proved, err = in.verifyCoverage(plan)
+	case AssignmentLP, Configuration:
+		proved, err = in.verifyItems(plan)
+	default:
 		return fmt.Errorf("binpack: unknown kind of bound %q", b.Kind)
 	}
-	if len(b.Value) != in.dims {
-		return fmt.Errorf("binpack: certificate has %d values, want %d", len(b.Value), in.dims)
+	if err != nil {
+		return err
 	}
-	for _, v := range b.Value {
+	if proved < b.Price {
+		return fmt.Errorf("binpack: the certificate proves %d, the bound claims %d", proved, b.Price)
+	}
+	return nil
+}
+
+func (in *Instance) verifyCoverage(plan *Plan) (Price, error) {
+	value := plan.Bound.Value
+	if len(value) != in.dims {
+		return 0, fmt.Errorf("binpack: certificate has %d values, want %d", len(value), in.dims)
+	}
+	for _, v := range value {
 		if !(v >= 0) || math.IsInf(v, 0) {
-			return errors.New("binpack: certificate has a value that is negative or no number")
+			return 0, errors.New("binpack: certificate has a value that is negative or no number")
 		}
 	}
 	for t, typ := range in.problem.Types {
 		if len(typ.Offerings) == 0 {
 			continue
 		}
-		if worth(in.capacityOf(int32(t)), b.Value).Cmp(new(big.Float).SetInt64(int64(in.minPrice[t]))) > 0 {
-			return fmt.Errorf("binpack: type %q is worth more than its price", typ.Name)
+		if worth(in.capacityOf(int32(t)), value).Cmp(new(big.Float).SetInt64(int64(in.minPrice[t]))) > 0 {
+			return 0, fmt.Errorf("binpack: type %q is worth more than its price", typ.Name)
 		}
 	}
-	proved := in.proved(in.netDemand(plan.Layout), b.Value)
-	if proved < b.Price {
-		return fmt.Errorf("binpack: the certificate proves %d, the bound claims %d", proved, b.Price)
+	return in.proved(in.netDemand(plan.Layout), value), nil
+}
+
+func (in *Instance) verifyItems(plan *Plan) (Price, error) {
+	b := &plan.Bound
+	if len(b.Items) != len(in.problem.Items) {
+		return 0, fmt.Errorf("binpack: certificate has %d values, want %d", len(b.Items), len(in.problem.Items))
 	}
-	if b.Price > plan.Cost {
-		return fmt.Errorf("binpack: bound %d is above the cost %d", b.Price, plan.Cost)
+	r, ok := in.relaxed(in.placed(plan.Layout), -1, true)
+	if !ok || r.dearest() > relax.Largest {
+		return 0, errors.New("binpack: the certificate is of a kind that does not suit the problem")
 	}
-	return nil
+	value := make([]int64, len(r.model.Classes))
+	for c, members := range r.members {
+		value[c] = math.MaxInt64
+		for _, i := range members {
+			value[c] = min(value[c], int64(b.Items[i]))
+		}
+	}
+	proved, searched, err := r.model.Verify(value)
+	if err != nil {
+		return 0, fmt.Errorf("binpack: certificate: %w", err)
+	}
+	if searched && b.Kind == AssignmentLP {
+		return 0, errors.New("binpack: certificate: some type can be filled with fractions that are worth more than its price")
+	}
+	return Price(proved), nil
 }
 
 // worth is rounded up, if at all.
@@ -143,10 +197,77 @@ func (in *Instance) coverageBound(l Layout) Bound {
 		rows = append(rows, row)
 		prices = append(prices, float64(in.minPrice[t]))
 	}
-	value := coverageDuals(rows, prices, demand)
+	value := lp.Coverage(rows, prices, demand)
 	for r := range value {
 		out.Value[r] = value[r] * (1 - 1e-12) // rounding may leave a type worth a little more than its price
 	}
 	out.Price = in.proved(net, out.Value)
+	return out
+}
+
+// maxClasses is how many classes column generation handles: its matrix grows with their square.
+const maxClasses = 160
+
+// bound is the best bound that is found for what the layout places, in so many steps.
+func (in *Instance) bound(l Layout, objective Price, steps int) Bound {
+	best := in.coverageBound(l)
+	if best.Price >= objective {
+		return best
+	}
+	r, ok := in.relaxed(in.placed(l), -1, true)
+	if !ok || len(r.model.Kinds) == 0 || r.dearest() > relax.Largest {
+		return best
+	}
+	budget := &relax.Budget{Left: steps}
+	try := func(proof relax.Proof) {
+		if Price(proof.Price) > best.Price {
+			best = in.itemBound(r, proof)
+		}
+	}
+	if len(r.model.Classes) > maxClasses {
+		if len(r.model.Classes)*len(r.model.Kinds) < 2_000_000 {
+			if value := r.model.Assignment(maxClasses/2, float64(best.Price), budget); value != nil {
+				try(r.model.Certify(value, 1))
+			}
+		}
+		return best
+	}
+	m := relax.NewMaster(r.model)
+	m.Price(r.worth(best.Value), budget)
+	for m.Generate(400, budget); budget.Left > 0 && m.Deepen(20_000, budget); {
+		m.Generate(400, budget)
+	}
+	if m.BestPrice > float64(best.Price) {
+		try(r.model.Certify(m.Best, 1))
+	}
+	if m.Value() > float64(best.Price)*1.0005 {
+		proof, _ := r.model.Prove(m.Values(), 100_000, budget)
+		try(proof)
+	}
+	return best
+}
+
+// itemBound is a proof as a certificate.
+func (in *Instance) itemBound(r *relaxation, proof relax.Proof) Bound {
+	out := Bound{Price: Price(proof.Price), Kind: AssignmentLP, Items: make([]Price, len(in.problem.Items))}
+	if proof.Searched {
+		out.Kind = Configuration
+	}
+	for c, members := range r.members {
+		for _, i := range members {
+			out.Items[i] = Price(proof.Value[c])
+		}
+	}
+	return out
+}
+
+// worth is what one of each class is worth at values of resources.
+func (r *relaxation) worth(value []float64) []float64 {
+	out := make([]float64, len(r.model.Classes))
+	for c := range out {
+		for d, s := range r.model.Classes[c].Size {
+			out[c] += float64(s) * value[d]
+		}
+	}
 	return out
 }

@@ -159,7 +159,7 @@ func TestVerifyBoundRefusesWhatProvesNothing(t *testing.T) {
 		{"no end", func(p *binpack.Plan) { p.Bound.Value = []float64{math.Inf(1), 0} }, "negative or no number"},
 		{"another length", func(p *binpack.Plan) { p.Bound.Value = []float64{0} }, "certificate has 1 values, want 2"},
 		{"another kind", func(p *binpack.Plan) { p.Bound.Kind = "oracle" }, `unknown kind of bound "oracle"`},
-		{"a cost below it", func(p *binpack.Plan) { p.Cost = 0 }, "is above the cost 0"},
+		{"a cost below it", func(p *binpack.Plan) { p.Objective = 0 }, "is above the objective 0"},
 	} {
 		broken := *plan
 		c.breaking(&broken)

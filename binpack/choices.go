@@ -215,9 +215,7 @@ func (in *Instance) choicesFor(f *filler, b Bin, most int) []Choice {
 	return slices.Clip(all[:n])
 }
 
-func (in *Instance) price(c Choice) Price {
-	return in.problem.Types[c.Type].Offerings[c.Offering].Price
-}
+func (in *Instance) price(c Choice) Price { return in.objective(int32(c.Type), c.Offering) }
 
 // refill is the state that a bin of a layout has, its open keys narrowed by its items.
 func (f *filler) refill(b Bin) bin {

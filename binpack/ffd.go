@@ -21,7 +21,7 @@ func (FirstFitDecreasing) Name() string { return "ffd" }
 func (FirstFitDecreasing) Pack(in *Instance) Layout {
 	f := newFiller(in)
 	d := newDemand(in)
-	for _, item := range in.decreasing() {
+	for _, item := range in.order {
 		f.firstFit(f.nodes, item)
 		for k := range in.tiers {
 			if f.want[item] == 0 {
@@ -118,7 +118,7 @@ func (f *filler) open(item int, tr *tier, d *demand) bool {
 			continue
 		}
 		j := in.cheapest(t, mask)
-		price := float64(in.problem.Types[t].Offerings[j].Price)
+		price := float64(in.objective(t, j))
 		// Fractions count: the last bin is not full and will be made smaller.
 		bins := max(1, float64(f.want[item])/float64(per), d.bins(in, t))
 		if cost := price * bins; cost < bestCost && f.opens(t, item, mask) {
@@ -257,7 +257,7 @@ func (f *filler) finish() Layout {
 func (f *filler) cheapestChoice(b *bin) (int32, int) {
 	in := f.in
 	bestT, bestJ := b.typ, int(b.charged)
-	bestPrice := in.problem.Types[bestT].Offerings[bestJ].Price
+	bestPrice := in.objective(bestT, bestJ)
 	for _, t := range in.tiers[in.tierOfPool[in.problem.Types[b.typ].Pool]].types {
 		if in.minPrice[t] >= bestPrice {
 			break
@@ -270,7 +270,7 @@ func (f *filler) cheapestChoice(b *bin) (int32, int) {
 			continue
 		}
 		j := in.cheapest(t, mask)
-		if price := in.problem.Types[t].Offerings[j].Price; price < bestPrice {
+		if price := in.objective(t, j); price < bestPrice {
 			other := in.problem.Types[t].Pool != in.problem.Types[b.typ].Pool
 			if other && len(in.problem.Pools[in.problem.Types[t].Pool].MinValues) > 0 {
 				moved := *b

@@ -20,10 +20,11 @@ type Instance struct {
 	capacity []int64 // by type, dims each
 	free     []int64 // by node, dims each
 	byPrice  []int32 // types in the order of their cheapest offering, then pool, name and index
-	minPrice []Price // by type; no offering: math.MaxInt64
+	minPrice []Price // by type, the least objective; no offering: math.MaxInt64
 
 	profiles []profile // what items require, without duplicates
 	profile  []int32   // by item
+	order    []int     // items by decreasing size
 	open     openKeys
 	// consistent is what a variant that asks nothing satisfies.
 	consistent variant
@@ -72,6 +73,7 @@ func Compile(p Problem) (*Instance, error) {
 	in.compileTags()
 	in.compileReservations()
 	in.compileProfiles()
+	in.order = in.decreasing()
 	return in, nil
 }
 
@@ -126,7 +128,7 @@ func (p Problem) validate() error {
 			}
 		}
 		for j, o := range t.Offerings {
-			if o.Price < 0 {
+			if o.Price < 0 || o.Objective < 0 {
 				bad("%s: offerings[%d]: price is negative", what, j)
 			}
 			if o.Counted && o.Count < 0 {
@@ -186,7 +188,7 @@ func (in *Instance) compileCapacity() {
 		in.byPrice[t] = int32(t)
 		in.minPrice[t] = math.MaxInt64
 		for _, o := range typ.Offerings {
-			in.minPrice[t] = min(in.minPrice[t], o.Price)
+			in.minPrice[t] = min(in.minPrice[t], o.cost())
 		}
 	}
 	slices.SortFunc(in.byPrice, func(a, b int32) int {
@@ -200,6 +202,18 @@ func (in *Instance) compileCapacity() {
 			in.free[n*in.dims+r] = max(f, 0)
 		}
 	}
+}
+
+// cost is what the offering adds to the objective.
+func (o *Offering) cost() Price {
+	if o.Objective != 0 {
+		return o.Objective
+	}
+	return o.Price
+}
+
+func (in *Instance) objective(t int32, offering int) Price {
+	return in.problem.Types[t].Offerings[offering].cost()
 }
 
 func (in *Instance) capacityOf(t int32) []int64 {

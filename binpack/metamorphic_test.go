@@ -163,7 +163,7 @@ func TestPlansScaleWithTheirUnits(t *testing.T) {
 		_, after := named(t, sizes)
 		require.Equal(t, before.Layout, after.Layout)
 		require.Equal(t, before.Cost, after.Cost)
-		require.InDelta(t, float64(before.Bound.Price), float64(after.Bound.Price), 1e-9*float64(before.Cost)+1, "a unit proves nothing")
+		require.InDelta(t, float64(before.Bound.Price), float64(after.Bound.Price), 1e-6*float64(before.Cost)+1, "a unit proves nothing")
 
 		prices := p
 		prices.Types = slices.Clone(p.Types)
@@ -176,7 +176,7 @@ func TestPlansScaleWithTheirUnits(t *testing.T) {
 		_, after = named(t, prices)
 		require.Equal(t, before.Layout, after.Layout, "the cheapest stays the cheapest")
 		require.Equal(t, 7*before.Cost, after.Cost)
-		require.InDelta(t, 7*float64(before.Bound.Price), float64(after.Bound.Price), 1e-9*float64(after.Cost)+8)
+		require.InDelta(t, 7*float64(before.Bound.Price), float64(after.Bound.Price), 1e-6*float64(after.Cost)+8)
 	}
 }
 

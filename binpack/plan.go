@@ -35,7 +35,9 @@ type Plan struct {
 	Layout
 	// Cost is the price of all new bins; sums too large to count are the largest Price.
 	Cost Price
-	// Bound is a price below which no plan can place the same items; it is never above Cost.
+	// Objective is the sum of what the offerings count for: Cost, unless some have an [Offering.Objective] of their own.
+	Objective Price
+	// Bound is an objective below which no plan can place the same items; it is never above Objective.
 	Bound Bound
 	// Alternatives holds, for each bin, every choice that would hold the same items, cheapest first, the chosen one
 	// included; it is cut to the longest list asked for by [Options.Alternatives].
@@ -46,15 +48,15 @@ type Plan struct {
 	Strategy string
 }
 
-// GapPercent is how far the cost is above the bound, in percent of the bound; 0 when nothing is bought.
+// GapPercent is how far the objective is above the bound, in percent of the bound; 0 when nothing is bought.
 func (p *Plan) GapPercent() float64 {
-	if p.Cost == 0 || p.Bound.Price <= 0 {
-		if p.Cost > 0 {
+	if p.Objective == 0 || p.Bound.Price <= 0 {
+		if p.Objective > 0 {
 			return 100
 		}
 		return 0
 	}
-	return 100 * float64(p.Cost-p.Bound.Price) / float64(p.Bound.Price)
+	return 100 * float64(p.Objective-p.Bound.Price) / float64(p.Bound.Price)
 }
 
 // Strategy decides a layout. It must not modify the instance. It need not be perfect: [Pack] checks what it returns.
@@ -102,27 +104,34 @@ func (in *Instance) Pack(opts *Options) (*Plan, error) {
 	}
 	plan := &Plan{Layout: layout, Strategy: o.Strategy.Name(), Left: in.left(layout)}
 	for _, b := range layout.Bins {
-		plan.Cost = sum(plan.Cost, in.problem.Types[b.Type].Offerings[b.Offering].Price)
+		o := &in.problem.Types[b.Type].Offerings[b.Offering]
+		plan.Cost, plan.Objective = sum(plan.Cost, o.Price), sum(plan.Objective, o.cost())
 	}
-	plan.Bound = in.coverageBound(layout)
+	plan.Bound = in.bound(layout, plan.Objective, 20_000_000)
 	plan.Alternatives = in.alternatives(layout, o.Alternatives)
 	return plan, nil
 }
 
 func (in *Instance) left(l Layout) []int {
-	left := make([]int, len(in.problem.Items))
+	left := in.placed(l)
 	for i, it := range in.problem.Items {
-		left[i] = it.Count
+		left[i] = it.Count - left[i]
 	}
+	return left
+}
+
+// placed is how many of each item the layout places.
+func (in *Instance) placed(l Layout) []int {
+	placed := make([]int, len(in.problem.Items))
 	for _, shares := range l.Nodes {
 		for _, s := range shares {
-			left[s.Item] -= s.Count
+			placed[s.Item] += s.Count
 		}
 	}
 	for _, b := range l.Bins {
 		for _, s := range b.Shares {
-			left[s.Item] -= s.Count
+			placed[s.Item] += s.Count
 		}
 	}
-	return left
+	return placed
 }

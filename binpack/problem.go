@@ -95,6 +95,10 @@ type Offering struct {
 	// Provides narrows Type.Provides, for example to a zone and a capacity type.
 	Provides requirements.Set
 	Price    Price
+	// Objective is what counts as its cost where plans are compared, in the unit of Price; 0 means Price itself. It is
+	// where a caller folds in what a price list does not say: that a family is slower, that each node needs a licence,
+	// that spot capacity is interrupted. Budgets and [Plan.Cost] stay in money.
+	Objective Price
 	// Counted says that only Count of them are left, as in a reservation; several types may share what is counted by
 	// naming the same Reservation.
 	Counted     bool

@@ -414,11 +414,11 @@ func packedWithoutSums(t *testing.T, p binpack.Problem) (*binpack.Instance, *bin
 }
 
 func TestGapPercent(t *testing.T) {
-	plan := binpack.Plan{Cost: 30, Bound: binpack.Bound{Price: 24}}
+	plan := binpack.Plan{Objective: 30, Bound: binpack.Bound{Price: 24}}
 	require.InDelta(t, 25, plan.GapPercent(), 1e-9)
 	plan.Bound.Price = 0
 	require.InDelta(t, 100, plan.GapPercent(), 1e-9)
-	plan.Cost = 0
+	plan.Objective = 0
 	require.Zero(t, plan.GapPercent())
 	require.InDelta(t, 1.5, binpack.Price(1_500_000_000).Dollars(), 1e-12)
 }

@@ -204,3 +204,174 @@ func (in *Instance) compileVariant(s requirements.Set, index map[string]*labelIn
 	}
 	return v
 }
+
+// openStates numbers what the items of bins have made of the open keys, so that narrowing twice costs one map look-up.
+type openStates struct {
+	sets []requirements.Set // sets[0] is anything
+	next map[[2]int32]int32 // state and what is asked of it to the next state, -1 = impossible
+}
+
+func (o *openStates) narrow(in *Instance, state, ask int32) int32 {
+	key := [2]int32{state, ask}
+	if next, ok := o.next[key]; ok {
+		return next
+	}
+	next := int32(-1)
+	if s, err := o.sets[state].Intersect(in.open.sets[ask]); err == nil {
+		next = -2
+		for i, known := range o.sets {
+			if known.Equal(s) {
+				next = int32(i)
+				break
+			}
+		}
+		if next == -2 {
+			next = int32(len(o.sets))
+			o.sets = append(o.sets, s)
+		}
+	}
+	o.next[key] = next
+	return next
+}
+
+// narrow applies what a variant asks of the open keys to a bin's state, and drops the offerings that cannot follow. The
+// mask is 0 when none can.
+func (f *filler) narrow(t, state int32, v *variant, mask uint64) (int32, uint64) {
+	next := f.states.narrow(f.in, state, v.open)
+	if next < 0 {
+		return state, 0
+	}
+	if next == state {
+		return state, mask
+	}
+	return next, f.in.followers(t, f.states.sets[next], mask)
+}
+
+// followers keeps the offerings of the mask whose open labels can still take values that s allows.
+func (in *Instance) followers(t int32, s requirements.Set, mask uint64) uint64 {
+	typ := &in.problem.Types[t]
+	for rest := mask; rest != 0; rest &= rest - 1 {
+		j := bits.TrailingZeros64(rest)
+		if !in.canFollow(typ, &typ.Offerings[j], s) {
+			mask &^= 1 << j
+		}
+	}
+	return mask
+}
+
+func (in *Instance) canFollow(typ *Type, o *Offering, s requirements.Set) bool {
+	for r := range s.All() {
+		if o.Provides.Has(r.Key()) {
+			r = r.Intersect(o.Provides.Get(r.Key()))
+		}
+		if typ.Provides.Has(r.Key()) {
+			r = r.Intersect(typ.Provides.Get(r.Key()))
+		} else if !o.Provides.Has(r.Key()) {
+			if !r.AllowsAbsent() {
+				return false
+			}
+			continue
+		}
+		if r.IsImpossible() {
+			return false
+		}
+	}
+	return true
+}
+
+// Labels is what is certain of the labels of a bin once it holds these shares: the type's and the offering's, narrowed
+// by what the items ask of open keys. An open key that is still free keeps its set of values. Where items have
+// alternatives, each takes the first that leaves room for the others. It is impossible if the bin cannot hold them.
+func (in *Instance) Labels(b Bin) requirements.Set {
+	typ := &in.problem.Types[b.Type]
+	set, err := typ.Provides.Intersect(typ.Offerings[b.Offering].Provides)
+	if err != nil {
+		return requirements.Impossible()
+	}
+	settled, ok := in.settle(in.closed(set), b.Shares)
+	if !ok {
+		return requirements.Impossible()
+	}
+	var silent []string // what closed has added
+	for key := range in.open.keys.All() {
+		if !set.Has(key) {
+			silent = append(silent, key)
+		}
+	}
+	return settled.Without(requirements.KeysOf(silent...))
+}
+
+// closed says of each open key that the labels do not mention that it is absent: open is a key only where the labels
+// say so.
+func (in *Instance) closed(labels requirements.Set) requirements.Set {
+	if in.open.keys.Len() == 0 || labels.IsImpossible() {
+		return labels
+	}
+	var b requirements.Builder
+	b.AddSet(labels)
+	for key := range in.open.keys.All() {
+		if !labels.Has(key) {
+			b.Add(requirements.DoesNotExist(key))
+		}
+	}
+	out, _ := b.Set() // new keys cannot conflict
+	return out
+}
+
+// settle chooses an alternative for each share, so that a bin with these labels, made by closed, satisfies all of them;
+// the first choice in lexical order, alternatives that leave open keys alone before all others. The cost is linear
+// unless alternatives get in each other's way; then it grows exponentially with the number of shares concerned.
+func (in *Instance) settle(labels requirements.Set, shares []Share) (requirements.Set, bool) {
+	var asked [][]requirements.Set
+	for _, s := range shares {
+		options, free := in.asks(labels, in.problem.Items[s.Item].Requires)
+		switch {
+		case free:
+		case len(options) == 1: // no choice: narrow at once, which spares trying others in vain
+			next, err := labels.Intersect(options[0])
+			if err != nil {
+				return labels, false
+			}
+			labels = next
+		case len(options) == 0:
+			return labels, false
+		default:
+			asked = append(asked, options)
+		}
+	}
+	return narrowInTurn(labels, asked)
+}
+
+// asks is what each alternative that is compatible with the labels says of open keys; free if one says nothing.
+func (in *Instance) asks(labels requirements.Set, alts requirements.Alternatives) (options []requirements.Set, free bool) {
+	for alt := range alts.All() {
+		if !alt.Compatible(labels, requirements.Keys{}) {
+			continue
+		}
+		if in.open.keys.Len() == 0 {
+			return nil, true
+		}
+		open := alt.Restrict(in.open.keys)
+		if open.IsAnything() {
+			return nil, true
+		}
+		options = append(options, open)
+	}
+	return options, false
+}
+
+func narrowInTurn(labels requirements.Set, asked [][]requirements.Set) (requirements.Set, bool) {
+	if len(asked) == 0 {
+		return labels, true
+	}
+	for _, option := range asked[0] {
+		next, err := labels.Intersect(option)
+		if err != nil {
+			continue
+		}
+		if out, ok := narrowInTurn(next, asked[1:]); ok {
+			return out, true
+		}
+	}
+	return labels, false
+}

@@ -1,4 +1,4 @@
-package binpack_test
+package lp_test
 
 import (
 	"math/rand/v2"
@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/optimize/convex/lp"
+	gonumlp "gonum.org/v1/gonum/optimize/convex/lp"
 
-	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/binpack/internal/lp"
 )
 
 // covering is the primal value by another solver: the least price of fractional bins that cover the demand.
@@ -28,7 +28,7 @@ func covering(t *testing.T, rows [][]float64, prices, demand []float64) float64 
 	for r := range ones {
 		ones[r] = 1
 	}
-	value, _, err := lp.Simplex(c, a, ones, 1e-10, nil)
+	value, _, err := gonumlp.Simplex(c, a, ones, 1e-10, nil)
 	require.NoError(t, err)
 	return value
 }
@@ -68,7 +68,7 @@ func TestCoverageDualsOfIllMatchedTypes(t *testing.T) {
 		for r := range demand {
 			demand[r] = float64(rng.Int64N(1<<62) >> rng.IntN(62))
 		}
-		y := binpack.CoverageDuals(rows, prices, demand)
+		y := lp.Coverage(rows, prices, demand)
 		got, _ := dual(rows, prices, demand, y)
 		for i, row := range rows {
 			worth, _ := dual(nil, nil, row, y)
@@ -106,7 +106,7 @@ func TestCoverageDualsAgainstAnotherSolver(t *testing.T) {
 		if m > n {
 			continue
 		}
-		y := binpack.CoverageDuals(rows, prices, demand)
+		y := lp.Coverage(rows, prices, demand)
 		got, excess := dual(rows, prices, demand, y)
 		want := covering(t, rows, prices, demand)
 		require.LessOrEqual(t, excess, 1e-6, "round %d: a type is worth more than its price: %d types, %d resources, want %.12g got %.12g", round, n, m, covering(t, rows, prices, demand), got)
@@ -120,14 +120,14 @@ func TestCoverageDualsAgainstAnotherSolver(t *testing.T) {
 // One resource: the value is that of the cheapest capacity, however many bins the demand takes.
 func TestCoverageDualsOfHugeDemand(t *testing.T) {
 	for _, bins := range []float64{1, 1e3, 1e6, 1e9, 1e12} {
-		y := binpack.CoverageDuals([][]float64{{4}, {9}}, []float64{4, 8}, []float64{9 * bins})
+		y := lp.Coverage([][]float64{{4}, {9}}, []float64{4, 8}, []float64{9 * bins})
 		require.InEpsilon(t, 8.0/9, y[0], 1e-9, "%g bins", bins)
 	}
 }
 
 func TestCoverageDualsWithoutCover(t *testing.T) {
-	require.Equal(t, []float64{0}, binpack.CoverageDuals(nil, nil, []float64{5}), "nothing can be bought")
-	require.Equal(t, []float64{0, 0}, binpack.CoverageDuals([][]float64{{0, 3}}, []float64{1}, []float64{5, 0}), "what is asked is not sold, what is sold is not asked")
-	y := binpack.CoverageDuals([][]float64{{2, 0}, {1, 1}}, []float64{2, 0}, []float64{4, 4})
+	require.Equal(t, []float64{0}, lp.Coverage(nil, nil, []float64{5}), "nothing can be bought")
+	require.Equal(t, []float64{0, 0}, lp.Coverage([][]float64{{0, 3}}, []float64{1}, []float64{5, 0}), "what is asked is not sold, what is sold is not asked")
+	y := lp.Coverage([][]float64{{2, 0}, {1, 1}}, []float64{2, 0}, []float64{4, 4})
 	require.Equal(t, []float64{0, 0}, y, "one type is free")
 }

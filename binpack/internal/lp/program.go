@@ -1,0 +1,410 @@
+package lp
+
+import (
+	"math"
+	"slices"
+)
+
+// Entry is one number of a column that is not zero.
+type Entry struct {
+	Row    int32
+	Amount float64
+}
+
+// Program is min price.x with cover rows sum >= demand and supply rows sum <= supply, x >= 0. It is not safe for
+// concurrent use.
+type Program struct {
+	m      int
+	supply []bool
+	rhs    []float64
+	// big is what it costs not to cover one unit of a row.
+	big    []float64
+	cols   [][]Entry
+	prices []float64
+
+	basis   []int32 // column in each row's place: a real one, or ^row for slack and artificial, or ^(m+row) for surplus
+	where   []int32 // by column, its place in the basis or -1
+	inverse []float64
+	x       []float64
+	y       []float64
+	dir     []float64
+	pivots  int
+	steps   int
+}
+
+// New makes a programme without columns. Each row is covered, at worst, by an artificial column of the price big; a
+// supply row is told by supply[row].
+func New(rhs []float64, supply []bool, big []float64) *Program {
+	m := len(rhs)
+	p := &Program{m: m, supply: supply, rhs: slices.Clone(rhs), big: big}
+	p.inverse = make([]float64, m*m)
+	p.x = make([]float64, m)
+	p.y = make([]float64, m)
+	p.dir = make([]float64, m)
+	p.basis = make([]int32, m)
+	p.restart()
+	return p
+}
+
+func (p *Program) restart() {
+	clear(p.inverse)
+	for i := range p.m {
+		p.basis[i] = ^int32(i)
+		p.inverse[i*p.m+i] = 1
+	}
+	for c := range p.where {
+		p.where[c] = -1
+	}
+	copy(p.x, p.rhs)
+}
+
+// Add appends a column and gives its number. The entries are kept, not copied.
+func (p *Program) Add(price float64, entries []Entry) int {
+	p.cols = append(p.cols, entries)
+	p.prices = append(p.prices, price)
+	p.where = append(p.where, -1)
+	return len(p.cols) - 1
+}
+
+// Columns is how many there are.
+func (p *Program) Columns() int { return len(p.cols) }
+
+// Column is the price and the entries of a column.
+func (p *Program) Column(c int) (float64, []Entry) { return p.prices[c], p.cols[c] }
+
+// Steps counts the numbers touched so far, a measure of work that does not depend on the machine.
+func (p *Program) Steps() int { return p.steps }
+
+// Demand changes the right-hand side of a row; the next Solve starts from the last basis.
+func (p *Program) Demand(row int, rhs float64) { p.rhs[row] = rhs }
+
+// Multipliers are what a unit of each row is worth, by the last solution: not negative for cover rows, not positive for
+// supply rows. They must not be modified.
+func (p *Program) Multipliers() []float64 { return p.y }
+
+// Amount is how much of the column the last solution buys.
+func (p *Program) Amount(c int) float64 {
+	if at := p.where[c]; at >= 0 {
+		return max(0, p.x[at])
+	}
+	return 0
+}
+
+// Uncovered is how much of the row's demand the last solution leaves to its artificial column.
+func (p *Program) Uncovered(row int) float64 {
+	for i, b := range p.basis {
+		if b == ^int32(row) && !p.supply[row] {
+			return max(0, p.x[i])
+		}
+	}
+	return 0
+}
+
+// Value is the cost of the last solution, artificial columns included.
+func (p *Program) Value() float64 {
+	sum := 0.0
+	for i, b := range p.basis {
+		sum += p.price(b) * p.x[i]
+	}
+	return sum
+}
+
+func (p *Program) price(b int32) float64 {
+	switch {
+	case b >= 0:
+		return p.prices[b]
+	case int(^b) < p.m && !p.supply[^b]:
+		return p.big[^b]
+	}
+	return 0
+}
+
+// Solve pivots until no column improves or the limit is reached, and reports whether it got there.
+func (p *Program) Solve(limit int) bool {
+	p.amounts()
+	low := 0.0
+	for _, v := range p.x {
+		low = min(low, v)
+	}
+	if low < 0 && !p.repair(limit) {
+		p.restart()
+	}
+	for i := range p.x {
+		p.x[i] = max(0, p.x[i])
+	}
+	for n := range limit {
+		p.multipliers()
+		enter, ok := p.entering(n > limit/2)
+		if !ok {
+			return true
+		}
+		p.direction(enter)
+		leave := p.leaving()
+		if leave < 0 {
+			return false // only rounding makes it unbounded: prices are not negative
+		}
+		p.pivot(enter, leave)
+	}
+	p.multipliers()
+	return false
+}
+
+func (p *Program) multipliers() {
+	clear(p.y)
+	for i, b := range p.basis {
+		if c := p.price(b); c != 0 {
+			row := p.inverse[i*p.m : (i+1)*p.m]
+			for k, v := range row {
+				p.y[k] += c * v
+			}
+		}
+	}
+	p.steps += p.m * p.m
+}
+
+// entering is the column with the largest gain relative to its price, or, if bland, the first with any.
+func (p *Program) entering(bland bool) (int32, bool) {
+	const tolerance = 1e-9
+	best, most, found := int32(0), tolerance, false
+	for c, entries := range p.cols {
+		p.steps += len(entries)
+		if p.where[c] >= 0 {
+			continue
+		}
+		worth := 0.0
+		for _, e := range entries {
+			worth += e.Amount * p.y[e.Row]
+		}
+		if g := (worth - p.prices[c]) / max(p.prices[c], 1e-9); g > most {
+			best, most, found = int32(c), g, true
+			if bland {
+				return best, true
+			}
+		}
+	}
+	if found {
+		return best, true
+	}
+	for i := range p.m {
+		if p.supply[i] {
+			if p.y[i] > tolerance*p.big[i] && !p.inBasis(^int32(i)) { // the slack pays
+				return ^int32(i), true
+			}
+		} else if p.y[i] < -tolerance*p.big[i] && !p.inBasis(^int32(p.m+i)) {
+			return ^int32(p.m + i), true
+		}
+	}
+	return 0, false
+}
+
+func (p *Program) inBasis(b int32) bool { return slices.Contains(p.basis, b) }
+
+// direction is the basis inverse times the column.
+func (p *Program) direction(b int32) {
+	clear(p.dir)
+	add := func(row int, amount float64) {
+		for i := range p.m {
+			p.dir[i] += amount * p.inverse[i*p.m+row]
+		}
+		p.steps += p.m
+	}
+	switch {
+	case b >= 0:
+		for _, e := range p.cols[b] {
+			add(int(e.Row), e.Amount)
+		}
+	case int(^b) < p.m:
+		add(int(^b), 1)
+	default:
+		add(int(^b)-p.m, -1)
+	}
+}
+
+func (p *Program) leaving() int {
+	leave, ratio := -1, math.Inf(1)
+	for i, d := range p.dir {
+		if d <= 1e-9 {
+			continue
+		}
+		q := p.x[i] / d
+		if q < ratio*(1-1e-12) || leave >= 0 && q <= ratio && p.basis[i] < p.basis[leave] {
+			leave, ratio = i, q
+		}
+	}
+	return leave
+}
+
+func (p *Program) pivot(enter int32, leave int) {
+	m := p.m
+	d := p.dir[leave]
+	ratio := p.x[leave] / d
+	for i := range m {
+		if i != leave {
+			if p.x[i] -= ratio * p.dir[i]; p.x[i] < 0 && p.x[i] > -1e-9 {
+				p.x[i] = 0
+			}
+		}
+	}
+	p.x[leave] = ratio
+	pivot := p.inverse[leave*m : (leave+1)*m]
+	for k := range pivot {
+		pivot[k] /= d
+	}
+	for i := range m {
+		if f := p.dir[i]; i != leave && f != 0 {
+			row := p.inverse[i*m : (i+1)*m]
+			for k, v := range pivot {
+				row[k] -= f * v
+			}
+		}
+	}
+	p.steps += m * m
+	if old := p.basis[leave]; old >= 0 {
+		p.where[old] = -1
+	}
+	if enter >= 0 {
+		p.where[enter] = int32(leave)
+	}
+	p.basis[leave] = enter
+	if p.pivots++; p.pivots%100 == 0 {
+		p.refactor()
+	}
+}
+
+// repair makes x not negative again after demands have changed, by dual pivots: the multipliers stay right.
+func (p *Program) repair(limit int) bool {
+	for range limit {
+		leave, low := -1, -1e-9
+		for i, v := range p.x {
+			if v < low {
+				leave, low = i, v
+			}
+		}
+		if leave < 0 {
+			return true
+		}
+		p.multipliers()
+		row := p.inverse[leave*p.m : (leave+1)*p.m]
+		enter, ratio, found := int32(0), math.Inf(1), false
+		try := func(b int32, alpha, reduced float64) {
+			if alpha < -1e-9 {
+				if q := max(0, reduced) / -alpha; q < ratio {
+					enter, ratio, found = b, q, true
+				}
+			}
+		}
+		for c, entries := range p.cols {
+			if p.where[c] >= 0 {
+				continue
+			}
+			alpha, reduced := 0.0, p.prices[c]
+			for _, e := range entries {
+				alpha += e.Amount * row[e.Row]
+				reduced -= e.Amount * p.y[e.Row]
+			}
+			p.steps += len(entries)
+			try(int32(c), alpha, reduced)
+		}
+		for i := range p.m {
+			if !p.supply[i] {
+				if !p.inBasis(^int32(p.m + i)) {
+					try(^int32(p.m+i), -row[i], p.y[i])
+				}
+			} else if !p.inBasis(^int32(i)) {
+				try(^int32(i), row[i], -p.y[i])
+			}
+		}
+		if !found {
+			return false
+		}
+		p.direction(enter)
+		if math.Abs(p.dir[leave]) < 1e-9 {
+			return false
+		}
+		p.pivot(enter, leave)
+	}
+	return false
+}
+
+// refactor works out the inverse and x anew, for each pivot leaves a little rounding behind.
+func (p *Program) refactor() {
+	m := p.m
+	a := make([]float64, m*m) // a row is an equation, a column a place of the basis
+	for j, b := range p.basis {
+		switch {
+		case b >= 0:
+			for _, e := range p.cols[b] {
+				a[int(e.Row)*m+j] += e.Amount
+			}
+		case int(^b) < m:
+			a[int(^b)*m+j] = 1
+		default:
+			a[(int(^b)-m)*m+j] = -1
+		}
+	}
+	if !invert(a, p.inverse, m) {
+		p.restart()
+		return
+	}
+	p.steps += m * m * m / 4
+	p.amounts()
+}
+
+// amounts works out x anew.
+func (p *Program) amounts() {
+	for i := range p.m {
+		sum := 0.0
+		for k, v := range p.inverse[i*p.m : (i+1)*p.m] {
+			sum += v * p.rhs[k]
+		}
+		p.x[i] = sum
+	}
+	p.steps += p.m * p.m
+}
+
+// invert writes the inverse of a, which it destroys, by Gauss and Jordan with partial pivoting.
+func invert(a, out []float64, m int) bool {
+	clear(out)
+	for i := range m {
+		out[i*m+i] = 1
+	}
+	for c := range m {
+		best := c
+		for i := c + 1; i < m; i++ {
+			if math.Abs(a[i*m+c]) > math.Abs(a[best*m+c]) {
+				best = i
+			}
+		}
+		d := a[best*m+c]
+		if math.Abs(d) < 1e-12 {
+			return false
+		}
+		if best != c {
+			swapRows(a, m, best, c)
+			swapRows(out, m, best, c)
+		}
+		ra, ro := a[c*m:(c+1)*m], out[c*m:(c+1)*m]
+		for k := range m {
+			ra[k] /= d
+			ro[k] /= d
+		}
+		for i := range m {
+			f := a[i*m+c]
+			if i == c || f == 0 {
+				continue
+			}
+			xa, xo := a[i*m:(i+1)*m], out[i*m:(i+1)*m]
+			for k := range m {
+				xa[k] -= f * ra[k]
+				xo[k] -= f * ro[k]
+			}
+		}
+	}
+	return true
+}
+
+func swapRows(a []float64, m, i, j int) {
+	for k := range m {
+		a[i*m+k], a[j*m+k] = a[j*m+k], a[i*m+k]
+	}
+}

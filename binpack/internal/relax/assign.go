@@ -1,0 +1,234 @@
+package relax
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/joinery-sdk/joinery/binpack/internal/lp"
+)
+
+// Assignment is values of the classes by the linear programme that assigns fractions of classes to kinds. Where there
+// are more than most classes, like ones are priced together, and each then by what its own room is worth: any room
+// values give values that prove something. The result is only near-optimal and not yet a proof; see [Model.Certify]. It is
+// nil where the classes as priced prove no more than known.
+func (m *Model) Assignment(most int, known float64, b *Budget) []float64 {
+	coarse := m.cluster(most)
+	n := len(coarse.Classes)
+	rhs := make([]float64, n+len(m.Supply))
+	supply, big := make([]bool, len(rhs)), make([]float64, len(rhs))
+	for i := range coarse.Classes {
+		rhs[i] = float64(coarse.Classes[i].Count)
+		if big[i] = coarse.alone(&coarse.Classes[i]); math.IsInf(big[i], 1) {
+			rhs[i], big[i] = 0, 1
+		}
+	}
+	for k, c := range m.Supply {
+		rhs[n+k], supply[n+k], big[n+k] = float64(c), true, 1
+	}
+	a := &assignment{m: coarse, lp: lp.New(rhs, supply, big), weights: make([][]float64, len(m.Kinds))}
+	value := make([]float64, n)
+	for range 300 {
+		if !a.lp.Solve(20*len(rhs)+100) || b.Left <= 0 {
+			break
+		}
+		for i, y := range a.lp.Multipliers()[:n] {
+			value[i] = max(0, y)
+			if a.best != nil {
+				value[i] = 0.25*value[i] + 0.75*a.best[i]
+			}
+		}
+		if a.price(value, b) {
+			continue
+		}
+		for i, y := range a.lp.Multipliers()[:n] {
+			value[i] = max(0, y)
+		}
+		if !a.price(value, b) {
+			break
+		}
+	}
+	if a.proved <= known*(1+1e-6) {
+		return nil
+	}
+	return a.spread(m)
+}
+
+type assignment struct {
+	m       *Model
+	lp      *lp.Program
+	knap    Knapsack
+	best    []float64
+	proved  float64
+	weights [][]float64 // by kind, those that go with best
+}
+
+// price adds for each kind the fractional filling that is worth more than it costs.
+func (a *assignment) price(value []float64, b *Budget) bool {
+	added := false
+	root := make([]float64, len(a.m.Kinds))
+	weights := make([][]float64, len(a.m.Kinds))
+	theta := 1.0
+	before := a.lp.Steps()
+	for k := range a.m.Kinds {
+		kind := &a.m.Kinds[k]
+		if !a.m.load(&a.knap, k, value) {
+			continue
+		}
+		root[k] = a.knap.Bound()
+		weights[k] = a.knap.perUnit()
+		limit := kind.Price
+		if kind.Supply < 0 {
+			if root[k] > kind.Price {
+				theta = min(theta, kind.Price/root[k])
+			}
+		} else {
+			limit -= min(0, a.lp.Multipliers()[len(a.m.Classes)+int(kind.Supply)])
+		}
+		if root[k] > limit*(1+1e-7) {
+			if entries := a.knap.fractions(); len(entries) > 0 {
+				if kind.Supply >= 0 {
+					entries = append(entries, lp.Entry{Row: int32(len(a.m.Classes)) + kind.Supply, Amount: 1})
+				}
+				a.lp.Add(kind.Price, entries)
+				added = true
+			}
+		}
+	}
+	if p := a.m.proves(value, theta, root); p > a.proved {
+		a.proved, a.best = p, slices.Clone(value)
+		for i := range a.best {
+			a.best[i] *= theta
+		}
+		for k := range weights {
+			for r := range weights[k] {
+				weights[k][r] *= theta
+			}
+		}
+		a.weights = weights
+	}
+	b.Take(a.knap.Steps() + a.lp.Steps() - before)
+	return added
+}
+
+// spread gives each class of the fine model the least that its room is worth in any kind that it can go to.
+func (a *assignment) spread(m *Model) []float64 {
+	out := make([]float64, len(m.Classes))
+	for i := range m.Classes {
+		c := &m.Classes[i]
+		least := math.Inf(1)
+		for k := range m.Kinds {
+			if m.Kinds[k].Supply >= 0 || !has(c.Kinds, k) || fits(m.Kinds[k].Capacity, c.Size, 1) == 0 {
+				continue
+			}
+			worth := 0.0
+			for r, w := range a.weights[k] {
+				worth += w * float64(c.Size[r])
+			}
+			least = min(least, worth)
+		}
+		if !math.IsInf(least, 1) {
+			out[i] = least
+		}
+	}
+	return out
+}
+
+// perUnit is what one unit of each resource of the bin is worth, by the last Bound.
+func (s *Knapsack) perUnit() []float64 {
+	out := make([]float64, len(s.capacity))
+	for k, r := range s.dims {
+		out[r] = s.weight[k] / float64(s.capacity[r])
+	}
+	return out
+}
+
+// fractions is the filling in fractions that the last Bound was made of.
+func (s *Knapsack) fractions() []lp.Entry {
+	var out []lp.Entry
+	for i, b := range s.solver.basis {
+		if b >= 0 && s.solver.x[i] > 1e-12 {
+			out = append(out, lp.Entry{Row: s.cand[b].class, Amount: s.solver.x[i]})
+		}
+	}
+	return out
+}
+
+// cluster joins classes that may go to the same kinds and look alike, until there are at most so many.
+func (m *Model) cluster(most int) *Model {
+	if len(m.Classes) <= most {
+		return m
+	}
+	largest := make([]float64, m.Dims)
+	for k := range m.Kinds {
+		for r, c := range m.Kinds[k].Capacity {
+			largest[r] = max(largest[r], float64(c))
+		}
+	}
+	order := make([]int, len(m.Classes))
+	share := make([][]float64, len(m.Classes))
+	for i := range m.Classes {
+		order[i] = i
+		share[i] = make([]float64, m.Dims)
+		for r, s := range m.Classes[i].Size {
+			share[i][r] = float64(s) / max(largest[r], 1)
+		}
+	}
+	for grain := 2.0; ; grain *= 2 { // coarser and coarser
+		bucket := func(i int) []int64 {
+			out := make([]int64, 0, m.Dims+1)
+			top := 0.0
+			for _, v := range share[i] {
+				top = max(top, v)
+			}
+			for _, v := range share[i] {
+				out = append(out, int64(math.Round(math.Log2(max(v, top/1024, 1e-12))*8/grain)))
+			}
+			return out
+		}
+		keys := make([][]int64, len(m.Classes))
+		for i := range keys {
+			keys[i] = bucket(i)
+		}
+		same := func(a, b int) int {
+			return cmp.Or(slices.Compare(m.Classes[a].Kinds, m.Classes[b].Kinds), slices.Compare(keys[a], keys[b]))
+		}
+		slices.SortFunc(order, func(a, b int) int { return cmp.Or(same(a, b), cmp.Compare(a, b)) })
+		groups := 1
+		for k := 1; k < len(order); k++ {
+			if same(order[k-1], order[k]) != 0 {
+				groups++
+			}
+		}
+		if groups > most && grain < 1<<10 {
+			continue
+		}
+		return m.joined(order, same)
+	}
+}
+
+// joined makes one class of each run of equals: as many things of the average size.
+func (m *Model) joined(order []int, same func(a, b int) int) *Model {
+	out := &Model{Dims: m.Dims, Kinds: m.Kinds, Supply: m.Supply}
+	for first := 0; first < len(order); {
+		end := first + 1
+		for end < len(order) && same(order[first], order[end]) == 0 {
+			end++
+		}
+		c := Class{Size: make([]int64, m.Dims), Kinds: m.Classes[order[first]].Kinds}
+		sum := make([]float64, m.Dims)
+		for _, i := range order[first:end] {
+			c.Count += m.Classes[i].Count
+			c.Most += m.Classes[i].Most
+			for r, s := range m.Classes[i].Size {
+				sum[r] += float64(s) * float64(m.Classes[i].Count)
+			}
+		}
+		for r := range sum {
+			c.Size[r] = int64(sum[r] / float64(max(c.Count, 1)))
+		}
+		out.Classes = append(out.Classes, c)
+		first = end
+	}
+	return out
+}

@@ -1,0 +1,130 @@
+package relax
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+)
+
+// Largest is the largest price that the proofs here handle: whole numbers up to it are exact in floating point.
+const Largest = 1 << 52
+
+// Proof is a bound with the values that prove it.
+type Proof struct {
+	// Value is what one of each class is worth, in whole units of price.
+	Value []int64
+	Price int64
+	// Searched says that some kind's fillings had to be searched, for in fractions they are worth more than the bin.
+	Searched bool
+}
+
+// verifySteps is how many steps a kind's search may take when a proof is checked; a proof takes half of that at most.
+const verifySteps = 200_000
+
+// Prove makes a proof of the values, lowered as little as need be, searching at most steps a kind. missing is a pattern
+// that is worth more than its bin by more than rounding, where the search has met one.
+func (m *Model) Prove(value []float64, steps int, b *Budget) (proof Proof, missing []Column) {
+	var knap Knapsack
+	steps = min(steps, verifySteps/2)
+	over := 0.0
+	for k := range m.Kinds {
+		kind := &m.Kinds[k]
+		if kind.Supply >= 0 || !m.load(&knap, k, value) {
+			continue
+		}
+		root := knap.Bound()
+		for root > kind.Price*(1+over) {
+			target := kind.Price * (1 + over)
+			found, done := knap.Search(target, min(steps, max(b.Left/8, 1)))
+			b.Take(knap.Steps())
+			if found > kind.Price*(1+1e-7) {
+				missing = append(missing, Column{k, knap.Found()})
+			}
+			if done && found <= target {
+				break
+			}
+			next := root/kind.Price - 1
+			if done {
+				next = found/kind.Price - 1
+			} else if kind.Price > 0 {
+				next = min(next, max(2*over, 0.0005))
+			}
+			if kind.Price == 0 {
+				next = math.Inf(1)
+			}
+			over = max(next, over+1e-9)
+			if found/max(kind.Price, 1e-9)-1 > over {
+				over = found/kind.Price - 1
+			}
+		}
+		b.Take(knap.Steps())
+	}
+	return m.Certify(value, 1/(1+over)), missing
+}
+
+// Certify makes a proof of the values times a factor, if they are one.
+func (m *Model) Certify(value []float64, factor float64) Proof {
+	proof := Proof{Value: make([]int64, len(value))}
+	for i, v := range value {
+		if v *= factor * (1 - 1e-9); v > 0 && v < Largest {
+			proof.Value[i] = int64(v)
+		}
+	}
+	var err error
+	if proof.Price, proof.Searched, err = m.Verify(proof.Value); err != nil {
+		return Proof{Value: make([]int64, len(value))} // rounding, or a search that ends otherwise
+	}
+	return proof
+}
+
+func (m *Model) load(knap *Knapsack, k int, value []float64) bool {
+	return knap.Load(m.Kinds[k].Capacity, m.Classes, func(i int) bool { return has(m.Classes[i].Kinds, k) }, value)
+}
+
+// Verify is what the values prove: no bin of an uncounted kind can be filled with more worth than its price, so all bins
+// together cost at least the worth of all things, less what the counted ones may hold beyond theirs. searched says that
+// this took a search and not only fractions.
+func (m *Model) Verify(value []int64) (price int64, searched bool, err error) {
+	var knap Knapsack
+	worth := make([]float64, len(value))
+	sum := new(big.Int)
+	for i, v := range value {
+		if v < 0 || v > Largest {
+			return 0, false, fmt.Errorf("value %d is out of range", v)
+		}
+		worth[i] = float64(v)
+		sum.Add(sum, new(big.Int).Mul(big.NewInt(v), big.NewInt(m.Classes[i].Count)))
+	}
+	premium := make([]int64, len(m.Supply))
+	for k := range m.Kinds {
+		kind := &m.Kinds[k]
+		if !m.load(&knap, k, worth) {
+			continue
+		}
+		most := knap.Bound()
+		if most > kind.Price {
+			target := kind.Price
+			if found, done := knap.Search(target, verifySteps); done {
+				searched = searched || most > max(found, target)
+				most = max(found, target)
+			}
+		}
+		if most <= kind.Price {
+			continue
+		}
+		if kind.Supply < 0 {
+			return 0, searched, fmt.Errorf("kind %d can be filled with a worth of %.0f, its price is %.0f", kind.Label, most, kind.Price)
+		}
+		premium[kind.Supply] = max(premium[kind.Supply], int64(math.Ceil(most-kind.Price)))
+	}
+	for k, p := range premium {
+		sum.Sub(sum, new(big.Int).Mul(big.NewInt(p), big.NewInt(m.Supply[k])))
+	}
+	if sum.Sign() <= 0 {
+		return 0, searched, nil
+	}
+	if !sum.IsInt64() {
+		return math.MaxInt64, searched, nil
+	}
+	return sum.Int64(), searched, nil
+}

@@ -1,0 +1,383 @@
+package relax
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Knapsack looks for the filling of one bin that is worth most. It keeps its memory between calls and is not safe for
+// concurrent use.
+type Knapsack struct {
+	capacity []int64
+	dims     []int // those with room
+	cand     []candidate
+	weight   []float64 // by dimension: what all of the bin's room is worth
+	byRoom   []int     // candidates, those that take most first
+	suffix   []float64 // what candidates of byRoom from here on are worth beyond their room
+	free     []int64
+	count    []int64
+	best     []int64
+	ranked   bool
+	fixed    []int64 // of count, what a search leaves alone
+	bestVal  float64
+	nodes    int
+	steps    int
+	limit    int
+	target   float64
+	order    []int
+	ratio    []float64
+	size     []float64 // by candidate and dimension: the part of the bin
+	solver   fractional
+}
+
+type candidate struct {
+	class int32
+	most  int64
+	value float64
+	size  []int64
+	room  float64 // what its room is worth
+}
+
+// slack is the relative margin that all bounds keep for the rounding of floating-point numbers.
+const slack = 1e-10
+
+// Load sets the bin and what may go in: the classes that are eligible, worth something and there. It reports whether there
+// are any.
+func (s *Knapsack) Load(capacity []int64, classes []Class, eligible func(class int) bool, value []float64) bool {
+	s.capacity = capacity
+	s.cand = s.cand[:0]
+	for i := range classes {
+		c := &classes[i]
+		if value[i] <= 0 || c.Count == 0 || !eligible(i) {
+			continue
+		}
+		if most := fits(capacity, c.Size, min(c.Count, c.Most)); most > 0 {
+			s.cand = append(s.cand, candidate{class: int32(i), most: most, value: value[i], size: c.Size})
+		}
+	}
+	s.dims = s.dims[:0]
+	for r, c := range capacity {
+		if c > 0 {
+			s.dims = append(s.dims, r)
+		}
+	}
+	n, d := len(s.cand), len(s.dims)
+	s.size = slices.Grow(s.size[:0], n*d)[:n*d]
+	for i := range s.cand {
+		for k, r := range s.dims {
+			s.size[i*d+k] = float64(s.cand[i].size[r]) / float64(capacity[r])
+		}
+	}
+	s.steps += 2 * n * d
+	return n > 0
+}
+
+// Steps is how much work was done since it was last asked.
+func (s *Knapsack) Steps() int {
+	n := s.steps
+	s.steps = 0
+	return n
+}
+
+// Bound is what no filling is worth more than, things taken in fractions; rounded up.
+func (s *Knapsack) Bound() float64 {
+	all := 0.0
+	for i := range s.cand {
+		all += s.cand[i].value * float64(s.cand[i].most)
+	}
+	s.weight = s.solver.solve(s.cand, s.size, len(s.dims), s.weight[:0])
+	s.steps += 8 * len(s.cand) * len(s.dims)
+	s.sharpen()
+	sum := 0.0
+	for _, w := range s.weight {
+		sum += w
+	}
+	for i := range s.cand {
+		room := 0.0
+		for k, w := range s.weight {
+			room += w * s.size[i*len(s.dims)+k]
+		}
+		s.cand[i].room = room
+		sum += max(0, s.cand[i].value-room) * float64(s.cand[i].most)
+	}
+	s.ranked = false
+	s.count, s.best, s.fixed = zeros(s.count, len(s.cand)), zeros(s.best, len(s.cand)), zeros(s.fixed, len(s.cand))
+	s.free = append(s.free[:0], s.capacity...)
+	s.bestVal = 0
+	return min(sum, all) * (1 + slack)
+}
+
+// rank orders the candidates for searches, once after each Bound.
+func (s *Knapsack) rank() {
+	if s.ranked {
+		return
+	}
+	s.ranked = true
+	n := len(s.cand)
+	s.byRoom = s.byRoom[:0]
+	for i := range n {
+		s.byRoom = append(s.byRoom, i)
+	}
+	slices.SortFunc(s.byRoom, func(a, b int) int { return cmp.Or(cmp.Compare(s.cand[b].room, s.cand[a].room), cmp.Compare(a, b)) })
+	s.suffix = slices.Grow(s.suffix[:0], n+1)[:n+1]
+	s.suffix[n] = 0
+	for k := n - 1; k >= 0; k-- {
+		c := &s.cand[s.byRoom[k]]
+		s.suffix[k] = s.suffix[k+1] + max(0, c.value-c.room)*float64(c.most)
+	}
+}
+
+func zeros(v []int64, n int) []int64 {
+	v = slices.Grow(v[:0], n)[:n]
+	clear(v)
+	return v
+}
+
+// sharpen lowers the weights where the things run out before the room does: for all dimensions at once, then one by one.
+// Any weights give a bound; each move is the best one in its direction.
+func (s *Knapsack) sharpen() {
+	d := len(s.dims)
+	scarce := false
+	for i := range s.cand {
+		c := &s.cand[i]
+		if c.most < fits(s.capacity, c.size, math.MaxInt64) {
+			scarce = true
+			break
+		}
+	}
+	if !scarce {
+		return
+	}
+	sum := 0.0
+	for _, w := range s.weight {
+		sum += w
+	}
+	theta := s.dantzig(sum, func(i int) (float64, float64) {
+		g := 0.0
+		for k, w := range s.weight {
+			g += w * s.size[i*d+k]
+		}
+		return s.cand[i].value, g
+	})
+	for k := range s.weight {
+		s.weight[k] *= theta
+	}
+	if d == 1 {
+		return
+	}
+	for range 2 {
+		for k := range s.weight {
+			s.weight[k] = s.dantzig(1, func(i int) (float64, float64) {
+				v := s.cand[i].value
+				for j, w := range s.weight {
+					if j != k {
+						v -= w * s.size[i*d+j]
+					}
+				}
+				return v, s.size[i*d+k]
+			})
+		}
+	}
+}
+
+// dantzig is the t >= 0 that makes c*t + sum of most*max(0, v-g*t) least.
+func (s *Knapsack) dantzig(c float64, of func(i int) (v, g float64)) float64 {
+	s.order, s.ratio = s.order[:0], slices.Grow(s.ratio[:0], len(s.cand))[:len(s.cand)]
+	for i := range s.cand {
+		v, g := of(i)
+		if s.ratio[i] = 0; v > 0 && g > 0 {
+			s.ratio[i] = v / g
+			s.order = append(s.order, i)
+		}
+	}
+	slices.SortFunc(s.order, func(a, b int) int { return cmp.Or(cmp.Compare(s.ratio[b], s.ratio[a]), cmp.Compare(a, b)) })
+	for _, i := range s.order {
+		_, g := of(i)
+		if c -= g * float64(s.cand[i].most); c <= 0 {
+			return s.ratio[i]
+		}
+	}
+	return 0
+}
+
+// Search looks through whole fillings for the one that is worth most, in at most limit steps; it stops looking where
+// nothing above the target can be found. After Bound. done reports that it has seen all: then no filling is worth more
+// than the greater of what was found and the target.
+func (s *Knapsack) Search(target float64, limit int) (value float64, done bool) {
+	s.rank()
+	clear(s.count)
+	clear(s.fixed)
+	copy(s.free, s.capacity)
+	s.nodes, s.limit, s.target = 0, limit, target
+	s.descend(0, 0)
+	s.steps += s.nodes * (len(s.dims) + 4)
+	return s.bestVal, s.nodes < s.limit
+}
+
+func (s *Knapsack) descend(k int, value float64) {
+	if value > s.bestVal {
+		s.bestVal = value
+		for i, n := range s.count {
+			s.best[i] = n + s.fixed[i]
+		}
+	}
+	if s.nodes++; s.nodes >= s.limit || k == len(s.cand) {
+		return
+	}
+	room := 0.0
+	for j, r := range s.dims {
+		room += s.weight[j] * (float64(s.free[r]) / float64(s.capacity[r]))
+	}
+	if (value+room+s.suffix[k])*(1+slack) <= max(s.bestVal, s.target) {
+		return
+	}
+	i := s.byRoom[k]
+	c := &s.cand[i]
+	n := fits(s.free, c.size, c.most-s.fixed[i])
+	for r, size := range c.size {
+		s.free[r] -= n * size
+	}
+	for s.count[i] = n; ; s.count[i]-- {
+		s.descend(k+1, value+float64(s.count[i])*c.value)
+		if s.count[i] == 0 || s.nodes >= s.limit {
+			break
+		}
+		for r, size := range c.size {
+			s.free[r] += size
+		}
+	}
+	for r, size := range c.size {
+		s.free[r] += s.count[i] * size
+	}
+	s.count[i] = 0
+}
+
+// Improve takes a little out of the best filling and searches what the room holds best, a few times over.
+func (s *Knapsack) Improve(rounds, limit int) float64 {
+	s.rank()
+	n := len(s.cand)
+	for round := range rounds {
+		copy(s.fixed, s.best)
+		copy(s.free, s.capacity)
+		value, out := 0.0, 0
+		for k := range n { // every so many of those that are in, one thing less
+			i := s.byRoom[k]
+			if s.fixed[i] > 0 && (k+round)%(2+round) == 0 && out < 3+round {
+				s.fixed[i]--
+				out++
+			}
+			value += float64(s.fixed[i]) * s.cand[i].value
+			for r, size := range s.cand[i].size {
+				s.free[r] -= s.fixed[i] * size
+			}
+		}
+		clear(s.count)
+		before := s.bestVal
+		s.nodes, s.limit, s.target = 0, limit, 0
+		s.descend(0, value)
+		s.steps += s.nodes*(len(s.dims)+4) + n
+		if s.bestVal <= before && round > 2 {
+			break
+		}
+	}
+	return s.bestVal
+}
+
+// Found is the best filling of the searches since Bound.
+func (s *Knapsack) Found() Pattern {
+	var p Pattern
+	for i, n := range s.best { // candidates are in the order of classes
+		if n > 0 {
+			p.Class = append(p.Class, s.cand[i].class)
+			p.Count = append(p.Count, int32(n))
+		}
+	}
+	return p
+}
+
+// Round starts from the fractions that Bound was made of, cut down to whole things, and fills up.
+func (s *Knapsack) Round() float64 {
+	n := len(s.cand)
+	clear(s.count)
+	copy(s.free, s.capacity)
+	for i, b := range s.solver.basis {
+		if b < 0 || b >= n {
+			continue
+		}
+		k := fits(s.free, s.cand[b].size, min(s.cand[b].most, int64(s.solver.x[i]+1e-9)))
+		s.count[b] = k
+		for r, size := range s.cand[b].size {
+			s.free[r] -= k * size
+		}
+	}
+	return s.fill(0.5, 8)
+}
+
+// Fill packs greedily what looks most like the room that is left, larger things first by the power bend, and by the
+// power keen those that are worth their room. After Bound.
+func (s *Knapsack) Fill(bend, keen float64) float64 {
+	clear(s.count)
+	copy(s.free, s.capacity)
+	return s.fill(bend, keen)
+}
+
+// fill goes on from count and free.
+func (s *Knapsack) fill(bend, keen float64) float64 {
+	n, d := len(s.cand), len(s.dims)
+	s.ratio = slices.Grow(s.ratio[:0], n)[:n]
+	s.order = s.order[:0]
+	value := 0.0
+	for i := range s.cand {
+		c := &s.cand[i]
+		value += float64(s.count[i]) * c.value
+		norm := 0.0
+		for k := range d {
+			norm += s.size[i*d+k] * s.size[i*d+k]
+		}
+		s.ratio[i] = math.Pow(c.value, bend) / math.Sqrt(max(norm, 1e-300)) * math.Pow(c.value/max(c.room, 1e-300), keen)
+		if s.count[i] < c.most {
+			s.order = append(s.order, i)
+		}
+	}
+	var left [16]float64
+	for len(s.order) > 0 {
+		s.steps += len(s.order) * d
+		for k, r := range s.dims {
+			if k < len(left) {
+				left[k] = float64(s.free[r]) / float64(s.capacity[r])
+			}
+		}
+		best, most := -1, 0.0
+		for at := 0; at < len(s.order); {
+			i := s.order[at]
+			score := 0.0
+			for k := range min(d, len(left)) {
+				score += s.size[i*d+k] * left[k]
+			}
+			if score *= s.ratio[i]; score > most {
+				if s.count[i] == s.cand[i].most || fits(s.free, s.cand[i].size, 1) == 0 {
+					s.order = slices.Delete(s.order, at, at+1)
+					continue
+				}
+				best, most = i, score
+			}
+			at++
+		}
+		if best < 0 {
+			break
+		}
+		c := &s.cand[best]
+		k := max(1, fits(s.free, c.size, c.most-s.count[best])/4)
+		for r, size := range c.size {
+			s.free[r] -= k * size
+		}
+		s.count[best] += k
+		value += float64(k) * c.value
+	}
+	if value > s.bestVal {
+		s.bestVal = value
+		copy(s.best, s.count)
+	}
+	return s.bestVal
+}

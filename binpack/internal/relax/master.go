@@ -1,0 +1,259 @@
+package relax
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/joinery-sdk/joinery/binpack/internal/lp"
+)
+
+// Column is a pattern for a kind.
+type Column struct {
+	Kind int
+	Pattern
+}
+
+// Master buys patterns: the linear programme over those that have been thought of so far.
+type Master struct {
+	m       *Model
+	left    []Class // counts still to cover
+	lp      *lp.Program
+	columns []Column
+	seen    map[string]bool
+	knap    Knapsack
+	root    []float64 // by kind, the bound of the last pricing
+	next    int       // the kind to price next
+	// Best is the values that have proved most so far, and what they prove.
+	Best      []float64
+	BestPrice float64
+	spent     int
+}
+
+// NewMaster is a master programme without patterns. Model counts are the demand.
+func NewMaster(m *Model) *Master {
+	n := len(m.Classes)
+	rhs := make([]float64, n+len(m.Supply))
+	supply := make([]bool, len(rhs))
+	big := make([]float64, len(rhs))
+	for i := range m.Classes {
+		rhs[i] = float64(m.Classes[i].Count)
+		if big[i] = m.alone(&m.Classes[i]) * 1.5; math.IsInf(big[i], 1) {
+			rhs[i], big[i] = 0, 1
+		}
+	}
+	for k, c := range m.Supply {
+		rhs[n+k], supply[n+k], big[n+k] = float64(c), true, 1
+	}
+	return &Master{m: m, left: slices.Clone(m.Classes), lp: lp.New(rhs, supply, big), seen: map[string]bool{}, root: make([]float64, len(m.Kinds))}
+}
+
+// Add takes a pattern in, unless it is there already.
+func (s *Master) Add(c Column) bool {
+	key := binary.AppendVarint(nil, int64(c.Kind))
+	for i, class := range c.Class {
+		key = binary.AppendVarint(binary.AppendVarint(key, int64(class)), int64(c.Count[i]))
+	}
+	if s.seen[string(key)] || len(c.Class) == 0 {
+		return false
+	}
+	s.seen[string(key)] = true
+	entries := make([]lp.Entry, 0, len(c.Class)+1)
+	for i, class := range c.Class {
+		entries = append(entries, lp.Entry{Row: class, Amount: float64(c.Count[i])})
+	}
+	kind := &s.m.Kinds[c.Kind]
+	if kind.Supply >= 0 {
+		entries = append(entries, lp.Entry{Row: int32(len(s.m.Classes)) + kind.Supply, Amount: 1})
+	}
+	s.lp.Add(kind.Price, entries)
+	s.columns = append(s.columns, c)
+	return true
+}
+
+// Columns are the patterns, by the numbers of [Master.Amount].
+func (s *Master) Columns() []Column { return s.columns }
+
+// Amount is how many of the column's bins the last solution buys.
+func (s *Master) Amount(column int) float64 { return s.lp.Amount(column) }
+
+// Solve solves the programme over the patterns that are there.
+func (s *Master) Solve(b *Budget) bool {
+	ok := s.lp.Solve(50 + 10*(len(s.m.Classes)+len(s.m.Supply)))
+	b.Take(s.lp.Steps() - s.spent)
+	s.spent = s.lp.Steps()
+	return ok
+}
+
+// Value is the cost of the last solution.
+func (s *Master) Value() float64 { return s.lp.Value() }
+
+// Values are what one of each class is worth by the last solution.
+func (s *Master) Values() []float64 {
+	out := make([]float64, len(s.m.Classes))
+	for i, y := range s.lp.Multipliers()[:len(out)] {
+		out[i] = max(0, y)
+	}
+	return out
+}
+
+func (s *Master) premium(k *Kind) float64 {
+	if k.Supply < 0 {
+		return 0
+	}
+	return max(0, -s.lp.Multipliers()[len(s.m.Classes)+int(k.Supply)])
+}
+
+// Generate solves and adds patterns in turn, until none is missing, rounds are over or the budget is. Patterns are priced
+// at values between those of the programme and the best that are proved, for the programme's own swing widely at first
+// (P. Wentges, 1997).
+func (s *Master) Generate(rounds int, b *Budget) {
+	const keep = 0.75
+	for range rounds {
+		if !s.Solve(b) || b.Left <= 0 {
+			return
+		}
+		value := s.Values()
+		if s.Best != nil && s.whole() {
+			mixed := make([]float64, len(value))
+			for i := range mixed {
+				mixed[i] = keep*s.Best[i] + (1-keep)*value[i]
+			}
+			if s.Price(mixed, b) {
+				continue
+			}
+		}
+		if !s.Price(value, b) {
+			return
+		}
+	}
+	s.Solve(b)
+}
+
+// Deepen searches, for at most steps a kind, for patterns that Generate has missed.
+func (s *Master) Deepen(steps int, b *Budget) bool {
+	value := s.Values()
+	added := false
+	for k := range s.m.Kinds {
+		kind := &s.m.Kinds[k]
+		limit := (kind.Price + s.premium(kind)) * (1 + 1e-6)
+		if !s.knap.Load(kind.Capacity, s.left, func(i int) bool { return has(s.m.Classes[i].Kinds, k) }, value) || s.knap.Bound() <= limit {
+			continue
+		}
+		if worth, _ := s.knap.Search(limit, steps); worth > limit {
+			added = s.Add(Column{k, s.knap.Found()}) || added
+		}
+		if !b.Take(s.knap.Steps()) {
+			return false
+		}
+	}
+	return added
+}
+
+// whole reports whether nothing of the demand has been fixed yet.
+func (s *Master) whole() bool {
+	for i := range s.left {
+		if s.left[i].Count != s.m.Classes[i].Count {
+			return false // a residual proves nothing of the whole
+		}
+	}
+	return true
+}
+
+// found is a pattern that is worth more than its bin.
+type found struct {
+	column Column
+	ratio  float64
+}
+
+// Price looks for patterns that are worth more than their bins at these values, and takes in the best. It stops once it
+// has enough of them and goes on there the next time; where it has gone round, it notes what bound the values prove.
+func (s *Master) Price(value []float64, b *Budget) bool {
+	const enough = 12
+	var news []found
+	n := len(s.m.Kinds)
+	full := true
+	for range n {
+		k := s.next
+		s.next = (s.next + 1) % n
+		kind := &s.m.Kinds[k]
+		limit := (kind.Price + s.premium(kind)) * (1 + 1e-6)
+		s.root[k] = 0
+		if !s.knap.Load(kind.Capacity, s.left, func(i int) bool { return has(s.m.Classes[i].Kinds, k) }, value) {
+			continue
+		}
+		s.root[k] = s.knap.Bound()
+		if s.root[k] > limit {
+			if worth := s.knap.pattern(limit); worth > limit {
+				news = append(news, found{Column{k, s.knap.Found()}, worth / max(limit, 1e-9)})
+			}
+		}
+		if !b.Take(s.knap.Steps()) || len(news) >= enough {
+			full = false
+			break
+		}
+	}
+	if full {
+		s.note(value)
+	}
+	added := false
+	for i := range news {
+		added = s.Add(news[i].column) || added
+	}
+	return added && b.Left > 0
+}
+
+// pattern tries one way after the other until something above the limit is found.
+func (s *Knapsack) pattern(limit float64) float64 {
+	worth := s.Round()
+	if worth > limit {
+		return s.Improve(2, 60)
+	}
+	for _, way := range [][2]float64{{0.5, 8}, {0, 2}, {1, 30}} {
+		if worth = s.Fill(way[0], way[1]); worth > limit {
+			return worth
+		}
+	}
+	if worth = s.Improve(6, 200); worth > limit {
+		return worth
+	}
+	worth, _ = s.Search(limit, 300)
+	return worth
+}
+
+// note keeps the values if, scaled so that no kind can beat its price, they prove more than those before.
+func (s *Master) note(value []float64) {
+	if !s.whole() {
+		return
+	}
+	theta := 1.0
+	for k := range s.m.Kinds {
+		if kind := &s.m.Kinds[k]; kind.Supply < 0 && s.root[k] > kind.Price {
+			theta = min(theta, kind.Price/s.root[k])
+		}
+	}
+	if p := s.m.proves(value, theta, s.root); p > s.BestPrice {
+		s.BestPrice, s.Best = p, slices.Clone(value)
+		for i := range s.Best {
+			s.Best[i] *= theta
+		}
+	}
+}
+
+// proves is the bound by the values times theta, where root says what no filling of each kind is worth more than.
+func (m *Model) proves(value []float64, theta float64, root []float64) float64 {
+	sum := 0.0
+	for i := range m.Classes {
+		sum += theta * value[i] * float64(m.Classes[i].Count)
+	}
+	premium := make([]float64, len(m.Supply))
+	for k := range m.Kinds {
+		if kind := &m.Kinds[k]; kind.Supply >= 0 {
+			premium[kind.Supply] = max(premium[kind.Supply], theta*root[k]-kind.Price)
+		}
+	}
+	for k, p := range premium {
+		sum -= p * float64(m.Supply[k])
+	}
+	return sum
+}

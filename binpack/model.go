@@ -1,0 +1,264 @@
+package binpack
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/joinery-sdk/joinery/binpack/internal/relax"
+)
+
+// relaxation is an instance as package relax sees it: items of one size and one set of requirements are a class,
+// offerings of one type that cost the same and suit the same are a kind. Tags between items, open keys, budgets of pools
+// and MinValues are left out: without them nothing gets dearer.
+type relaxation struct {
+	model   *relax.Model
+	class   []int32 // by item, -1 where none is to be placed
+	members [][]int // by class
+	kinds   []kind
+}
+
+// kind is a type with those of its offerings that are alike; node is the index of one of the existing nodes of a kind that
+// is paid for, or -1.
+type kind struct {
+	typ  int32
+	mask uint64
+	node int32
+}
+
+// maxRooms is how many different rooms of existing nodes a relaxation takes in.
+const maxRooms = 64
+
+// relaxed is the relaxation for the counts of items, over the types of one tier, or of all if tier is negative. With
+// nodes, their room is for sale at no price; ok is false where there are too many different ones.
+func (in *Instance) relaxed(counts []int, tier int, nodes bool) (r *relaxation, ok bool) {
+	r = &relaxation{model: &relax.Model{Dims: in.dims}, class: make([]int32, len(counts))}
+	r.compileClasses(in, counts)
+	used := r.usedProfiles(in)
+	var list []offer
+	for t := range in.problem.Types {
+		typ := &in.problem.Types[t]
+		if len(typ.Offerings) > 0 && (tier < 0 || int(in.tierOfPool[typ.Pool]) == tier) {
+			list = in.appendOffers(list, int32(t), used)
+		}
+	}
+	for _, n := range in.reservationCounts() {
+		r.model.Supply = append(r.model.Supply, int64(n))
+	}
+	list = undominated(in, list)
+	if nodes {
+		var rooms []offer
+		if rooms, ok = r.roomsForSale(in, used); !ok {
+			return r, false
+		}
+		list = append(list, rooms...)
+	}
+	r.compileKinds(in, list, used)
+	return r, true
+}
+
+// compileClasses goes through the items in an order that does not depend on theirs in the problem.
+func (r *relaxation) compileClasses(in *Instance, counts []int) {
+	known := make(map[string]int32, len(counts))
+	capped := map[string]bool{} // classes with limits on their own tags
+	var key []byte
+	for _, i := range in.order {
+		n := counts[i]
+		r.class[i] = -1
+		if n <= 0 {
+			continue
+		}
+		key = strconv.AppendInt(key[:0], int64(in.profile[i]), 36)
+		for _, s := range in.problem.Items[i].Size {
+			key = strconv.AppendInt(append(key, ' '), s, 36)
+		}
+		k, ok := known[string(key)]
+		if !ok {
+			k = int32(len(r.model.Classes))
+			known[string(key)] = k
+			r.model.Classes = append(r.model.Classes, relax.Class{Size: in.problem.Items[i].Size})
+			r.members = append(r.members, nil)
+		}
+		c := &r.model.Classes[k]
+		c.Count += int64(n)
+		r.class[i] = k
+		r.members[k] = append(r.members[k], int(i))
+		most := room(nil, &in.itemTags[i], math.MaxInt32)
+		if most < math.MaxInt32 { // those with the same tags share what one bin holds
+			for _, t := range in.itemTags[i].adds {
+				key = strconv.AppendInt(append(key, '+'), int64(t.tag), 36)
+			}
+			for _, t := range in.itemTags[i].caps {
+				key = strconv.AppendInt(strconv.AppendInt(append(key, '<'), int64(t.tag), 36), int64(t.n), 36)
+			}
+			if capped[string(key)] {
+				continue
+			}
+			capped[string(key)] = true
+		}
+		c.Most = min(c.Most+int64(most), math.MaxInt32)
+	}
+}
+
+// usedProfiles are the profiles of items that are there, in order.
+func (r *relaxation) usedProfiles(in *Instance) []int32 {
+	var out []int32
+	for _, members := range r.members {
+		out = append(out, in.profile[members[0]])
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// offer is a kind before it gets a number.
+type offer struct {
+	kind
+	capacity []int64
+	price    Price
+	supply   int32
+	suits    []uint64 // bitset over the used profiles
+}
+
+func (in *Instance) appendOffers(list []offer, t int32, used []int32) []offer {
+	first := len(list)
+	typ := &in.problem.Types[t]
+	for j := range typ.Offerings {
+		suits := make([]uint64, (len(used)+63)/64)
+		any := false
+		for k, p := range used {
+			for v := range in.profiles[p].variants {
+				if in.profiles[p].variants[v].masks[t]&(1<<j) != 0 {
+					suits[k/64] |= 1 << (k % 64)
+					any = true
+				}
+			}
+		}
+		if !any {
+			continue
+		}
+		o := offer{kind{t, 1 << j, -1}, in.capacityOf(t), in.objective(t, j), -1, suits}
+		if in.reserveOf[t] != nil {
+			o.supply = in.reserveOf[t][j]
+		}
+		alike := slices.IndexFunc(list[first:], func(x offer) bool {
+			return x.price == o.price && x.supply == o.supply && slices.Equal(x.suits, suits)
+		})
+		if alike >= 0 {
+			list[first+alike].mask |= o.mask
+		} else {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// undominated leaves out what another offer does as well for no more money, in the order of price.
+func undominated(in *Instance, list []offer) []offer {
+	slices.SortStableFunc(list, func(a, b offer) int {
+		return cmp.Or(cmp.Compare(a.price, b.price), slices.Compare(b.capacity, a.capacity), cmp.Compare(in.problem.Types[a.typ].Pool, in.problem.Types[b.typ].Pool),
+			cmp.Compare(in.problem.Types[a.typ].Name, in.problem.Types[b.typ].Name), cmp.Compare(a.typ, b.typ), cmp.Compare(a.mask, b.mask))
+	})
+	var kept []offer
+	for _, o := range list {
+		if !slices.ContainsFunc(kept, func(k offer) bool { return in.dominates(&k, &o) }) {
+			kept = append(kept, o)
+		}
+	}
+	return kept
+}
+
+func (in *Instance) dominates(a, b *offer) bool {
+	if a.price > b.price || a.supply >= 0 && a.supply != b.supply {
+		return false
+	}
+	for r, c := range b.capacity {
+		if a.capacity[r] < c {
+			return false
+		}
+	}
+	for w, s := range b.suits {
+		if s&^a.suits[w] != 0 {
+			return false
+		}
+	}
+	// What a strategy has to mind beyond price and room may forbid a where it allows b.
+	ta, tb := &in.problem.Types[a.typ], &in.problem.Types[b.typ]
+	if ta.Pool != tb.Pool {
+		p := &in.problem.Pools[ta.Pool]
+		if p.MaxNodes >= 0 || p.MaxPrice >= 0 || len(p.Limits) > 0 || len(p.MinValues) > 0 {
+			return false
+		}
+	} else {
+		for i, l := range in.problem.Pools[ta.Pool].Limits {
+			if l != Unlimited && ta.Usage[i] > tb.Usage[i] {
+				return false
+			}
+		}
+	}
+	tags := &in.typeTags[a.typ]
+	return len(tags.adds) == 0 && len(tags.caps) == 0 ||
+		slices.Equal(tags.adds, in.typeTags[b.typ].adds) && slices.Equal(tags.caps, in.typeTags[b.typ].caps)
+}
+
+// roomsForSale are the existing nodes as offers at no price, alike ones together.
+func (r *relaxation) roomsForSale(in *Instance, used []int32) ([]offer, bool) {
+	var out []offer
+	for n := range in.problem.Nodes {
+		suits := make([]uint64, (len(used)+63)/64)
+		any := false
+		for k, p := range used {
+			for v := range in.profiles[p].variants {
+				if in.profiles[p].variants[v].nodes[n/64]&(1<<(n%64)) != 0 {
+					suits[k/64] |= 1 << (k % 64)
+					any = true
+				}
+			}
+		}
+		free := in.free[n*in.dims : (n+1)*in.dims]
+		if !any {
+			continue
+		}
+		alike := slices.IndexFunc(out, func(x offer) bool { return slices.Equal(x.capacity, free) && slices.Equal(x.suits, suits) })
+		if alike >= 0 {
+			r.model.Supply[out[alike].supply]++
+			continue
+		}
+		if len(out) == maxRooms {
+			return nil, false
+		}
+		out = append(out, offer{kind{-1, 0, int32(n)}, free, 0, int32(len(r.model.Supply)), suits})
+		r.model.Supply = append(r.model.Supply, 1)
+	}
+	return out, true
+}
+
+func (r *relaxation) compileKinds(in *Instance, list []offer, used []int32) {
+	words := (len(list) + 63) / 64
+	suits := make([][]uint64, len(used)) // by profile
+	for k := range used {
+		suits[k] = make([]uint64, words)
+	}
+	for i, o := range list {
+		r.model.Kinds = append(r.model.Kinds, relax.Kind{Capacity: o.capacity, Price: float64(o.price), Supply: o.supply, Label: i})
+		r.kinds = append(r.kinds, o.kind)
+		for k := range used {
+			if o.suits[k/64]&(1<<(k%64)) != 0 {
+				suits[k][i/64] |= 1 << (i % 64)
+			}
+		}
+	}
+	for c, members := range r.members {
+		k, _ := slices.BinarySearch(used, in.profile[members[0]])
+		r.model.Classes[c].Kinds = suits[k]
+	}
+}
+
+// dearest is the highest price of the relaxation's kinds.
+func (r *relaxation) dearest() float64 {
+	most := 0.0
+	for i := range r.model.Kinds {
+		most = math.Max(most, r.model.Kinds[i].Price)
+	}
+	return most
+}
