@@ -39,7 +39,7 @@ func (FirstFitDecreasing) Pack(in *Instance) Layout {
 	return f.finish()
 }
 
-// decreasing orders the items by dominant share, then size resource by resource, then name.
+// decreasing orders the items by priority, then dominant share, then size resource by resource, then name.
 func (in *Instance) decreasing() []int {
 	p := &in.problem
 	largest := make([]int64, in.dims)
@@ -64,7 +64,8 @@ func (in *Instance) decreasing() []int {
 		}
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(share[b], share[a]), slices.Compare(p.Items[b].Size, p.Items[a].Size),
+		return cmp.Or(cmp.Compare(p.Items[b].Priority, p.Items[a].Priority), cmp.Compare(share[b], share[a]),
+			slices.Compare(p.Items[b].Size, p.Items[a].Size),
 			cmp.Compare(p.Items[a].Name, p.Items[b].Name))
 	})
 	return order

@@ -40,6 +40,8 @@ type Item struct {
 	Tags []string
 	// Limits hold in the bin while one of them is there.
 	Limits []Limit
+	// Priority decides who goes first where not everything can be placed: the higher.
+	Priority int32
 }
 
 // Limit allows a bin at most Max things with a tag, those that bring the limit included if they carry the tag.

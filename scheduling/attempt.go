@@ -58,45 +58,57 @@ func (s *State) contest() *State {
 	return best
 }
 
-// compareOutcomes says which of two finished attempts is the better one, negative if a is: the one that places more pods
-// of the highest priority in which they differ, then the one that places more of the largest pods. Where a pool has a
-// limit, the number of pods counts before their size.
+// compareOutcomes says which of two finished attempts is the better one, negative if a is. Where pools have limits it is
+// the one that places more pods of the highest priority in which they differ. Otherwise, and then, it is the one that
+// places more of the largest pods in which they differ, by cpu, then memory: the order in which Karpenter takes them.
 func (p *Problem) compareOutcomes(a, b *State) int {
-	limited := slices.ContainsFunc(p.Pools, func(r PoolRoom) bool { return len(r.Limited) > 0 || r.NodesLeft >= 0 })
+	more := func(class int) int { return b.attempt.placed[class] - a.attempt.placed[class] }
 	order := make([]int, len(p.Classes))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(x, y int) int {
-		c, d := p.Classes[x], p.Classes[y]
-		return cmp.Or(cmp.Compare(d.priority, c.priority), slices.Compare(d.requests, c.requests))
-	})
-	for from := 0; from < len(order); {
-		to := from
-		sum, first := 0, 0
-		for ; to < len(order) && p.Classes[order[to]].priority == p.Classes[order[from]].priority; to++ {
-			more := b.attempt.placed[order[to]] - a.attempt.placed[order[to]]
-			sum += more
-			first = cmp.Or(first, more)
+	if slices.ContainsFunc(p.Pools, func(r PoolRoom) bool { return len(r.Limited) > 0 || r.NodesLeft >= 0 }) {
+		slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(p.Classes[y].priority, p.Classes[x].priority) })
+		for from := 0; from < len(order); {
+			sum, to := 0, from
+			for ; to < len(order) && p.Classes[order[to]].priority == p.Classes[order[from]].priority; to++ {
+				sum += more(order[to])
+			}
+			if sum != 0 {
+				return sum
+			}
+			from = to
 		}
-		if limited {
-			first = cmp.Or(sum, first)
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return slices.Compare(p.Classes[y].requests, p.Classes[x].requests) })
+	for _, class := range order {
+		if n := more(class); n != 0 {
+			return n
 		}
-		if first != 0 {
-			return first
-		}
-		from = to
 	}
 	return 0
 }
 
-// urgency is the item priority of a class: by the priorities of pods, those that were promoted before their equals.
-func (p *Problem) urgency(settled *topology.Settlement, class int) int {
-	rank := 2 * int(p.Classes[class].priority)
+// urgency is what items are ordered by: those that were promoted, then the priorities of pods. The first attempt knows no
+// order, for usually everything finds a place.
+func (s *State) urgency(settled *topology.Settlement, class int) int64 {
+	if s.attempt.tried == 0 {
+		return 0
+	}
+	rank := int64(s.p.Classes[class].priority)
 	if settled.Promoted(class) {
-		rank++
+		rank += 1 << 32
 	}
 	return rank
+}
+
+// prioritize gives items numbers that are as small as the order allows.
+func prioritize(items []Item, urgency []int64) {
+	levels := slices.Compact(slices.Sorted(slices.Values(urgency)))
+	for i := range items {
+		at, _ := slices.BinarySearch(levels, urgency[i])
+		items[i].Priority = int32(at)
+	}
 }
 
 // holdable reports whether some node, to buy or there, could hold a pod of the class if there were no others.

@@ -39,9 +39,9 @@ type Item struct {
 	Requires requirements.Alternatives
 	Tags     []string
 	Limits   []Limit
-	// Priority orders items where not all of them can be placed, the higher first. It follows the priorities of pods, and
-	// what earlier attempts left over goes before its equals; the numbers say nothing else.
-	Priority int
+	// Priority orders items where not all of them can be placed, the higher first: what earlier attempts left over, then by
+	// the priorities of pods. The numbers say nothing else.
+	Priority int32
 }
 
 // ItemPods is a number of pods of a class.
@@ -73,7 +73,7 @@ const maxRounds = 40
 
 // Start settles for the first time. Where pods are left over, it tries again with the domains closed that only stand in
 // their way, and keeps what places more.
-func (p *Problem) Start() *State { return p.state(p.topology.Start(), 0) }
+func (p *Problem) Start() *State { return p.state(p.topology.Start(), 0, attempt{}) }
 
 // Number says which round this is, from 0. A state that is done has the number of the round whose outcome it stands for,
 // which need not be the last: where pods are left over, others are let before them, and that may turn out worse.
@@ -86,8 +86,9 @@ func (s *State) Done() bool { return s.solved }
 func (s *State) Round() []Item { return s.items }
 
 // state names what is to be packed, and gives it the priority of its pods.
-func (p *Problem) state(settled *topology.Settlement, number int) *State {
-	s := &State{p: p, settled: settled, number: number, items: make([]Item, len(settled.Lots))}
+func (p *Problem) state(settled *topology.Settlement, number int, a attempt) *State {
+	s := &State{p: p, settled: settled, number: number, items: make([]Item, len(settled.Lots)), attempt: a}
+	urgency := make([]int64, len(settled.Lots))
 	for i := range settled.Lots {
 		lot := &settled.Lots[i]
 		it := Item{
@@ -102,8 +103,8 @@ func (p *Problem) state(settled *topology.Settlement, number int) *State {
 			s.writeName(&name, slot)
 			class := settled.Parts[slot.Part].Class
 			it.Pods[k] = ItemPods{class, slot.Count}
-			if rank := p.urgency(settled, class); k == 0 || rank < it.Priority {
-				it.Priority = rank
+			if u := s.urgency(settled, class); k == 0 || u < urgency[i] {
+				urgency[i] = u
 			}
 		}
 		if lot.Node >= 0 {
@@ -112,6 +113,7 @@ func (p *Problem) state(settled *topology.Settlement, number int) *State {
 		it.Name = name.String()
 		s.items[i] = it
 	}
+	prioritize(s.items, urgency)
 	return s
 }
 
@@ -145,9 +147,7 @@ func (s *State) Advance(o Outcome) *State {
 }
 
 func (s *State) next(f topology.Facts, a attempt) *State {
-	out := s.p.state(s.p.topology.Settle(f), s.number+1)
-	out.attempt = a
-	return out
+	return s.p.state(s.p.topology.Settle(f), s.number+1, a)
 }
 
 // shortfall is how many pods of each part and domain found no place. Bundles are placed whole or not at all; of one that

@@ -82,7 +82,7 @@ func Problem(p *scheduling.Problem, types []binpack.Type, items []scheduling.Ite
 	}
 	for _, it := range items {
 		out.Items = append(out.Items, binpack.Item{
-			Name: it.Name, Count: it.Count, Size: it.Requests, Requires: it.Requires, Tags: it.Tags, Limits: limits(it.Limits),
+			Name: it.Name, Count: it.Count, Size: it.Requests, Requires: it.Requires, Tags: it.Tags, Limits: limits(it.Limits), Priority: it.Priority,
 		})
 	}
 	for i := range p.Pools {

@@ -194,7 +194,8 @@ func (p *Problem) combinations(labels requirements.Set, required requirements.Al
 
 // universe lists the values of the group's key on nodes that exist or may be bought, as far as the group's filter lets
 // them count. It may list more than the plan will have, which only makes spreads stricter.
-func (p *Problem) universe(g *group, f Facts) []string {
+func (p *Problem) universe(id int, f Facts) []string {
+	g := p.groups[id]
 	seen := map[string]bool{}
 	anything := requirements.AnyOf(requirements.Set{})
 	for i := range p.cells {
@@ -203,7 +204,7 @@ func (p *Problem) universe(g *group, f Facts) []string {
 			continue
 		}
 		p.combinations(c.labels, anything, []string{g.key}, []bool{false}, func(v []string) {
-			if !f.closed[closedKey{g.key, v[0]}] {
+			if !f.closed[p.closedKey(id, v[0])] && !f.closed[closedKey{g.key, v[0], ""}] {
 				seen[v[0]] = true
 			}
 		})

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -14,9 +15,8 @@ type Facts struct {
 	caps map[capKey]int
 	// closed are domains that no new node may be in: a spread counts them as soon as one is.
 	closed map[closedKey]bool
-	// first are classes that go before the others, for they were left over otherwise; where there are any, the others go by
-	// priority.
-	first map[int]bool
+	// first are classes that go before the others, for they were left over otherwise, the smallest number before the rest.
+	first map[int]int
 	// given says how many preferences a class gives up from the start, for they kept others away.
 	given map[int]int
 }
@@ -26,7 +26,8 @@ type capKey struct {
 	domain       string
 }
 
-type closedKey struct{ key, value string }
+// closedKey is a value of a label, and the pseudo-key of the filter that nodes there must not pass; empty for all nodes.
+type closedKey struct{ key, value, filter string }
 
 func (f Facts) clone() Facts {
 	out := f
@@ -38,20 +39,25 @@ func (f Facts) clone() Facts {
 }
 
 // open is what keeps a new node out of the domains that are closed.
-func (f Facts) open() requirements.Set {
-	byKey := map[string][]string{}
-	for c := range f.closed {
-		byKey[c.key] = append(byKey[c.key], c.value)
+func (p *Problem) open(closed map[closedKey]bool) requirements.Alternatives {
+	type side struct{ key, filter string }
+	values := map[side][]string{}
+	for c := range closed {
+		values[side{c.key, c.filter}] = append(values[side{c.key, c.filter}], c.value)
 	}
-	var b requirements.Builder
-	for k, values := range byKey { // the builder sorts
-		b.Add(requirements.NotIn(k, values...))
+	sides := slices.SortedFunc(maps.Keys(values), func(a, b side) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.filter, b.filter))
+	})
+	out := requirements.AnyOf(requirements.Set{})
+	for _, sd := range sides {
+		slices.Sort(values[sd])
+		elsewhere := []requirements.Set{requirements.MustOf(requirements.NotIn(sd.key, values[sd]...))}
+		if f := p.filters[sd.filter]; f != nil {
+			elsewhere = slices.AppendSeq(elsewhere, f.outside.All())
+		}
+		out = out.Intersect(requirements.AnyOf(elsewhere...))
 	}
-	set, err := b.Set()
-	if err != nil { // keys are distinct, and NotIn is never impossible
-		panic(err)
-	}
-	return set
+	return out
 }
 
 // closable lists the domains that spreads count although none of their pods can go there, such as a zone in which only
@@ -72,12 +78,12 @@ func (s *settler) closable() map[closedKey]bool {
 	}
 	each(func(pt *Part, sp spread) {
 		for d := range pt.Domains {
-			usable[closedKey{sp.key, s.valueOf(pt, d, sp.group)}] = true
+			usable[s.p.closedKey(sp.group, s.valueOf(pt, d, sp.group))] = true
 		}
 	})
 	each(func(_ *Part, sp spread) {
 		for _, v := range s.groups[sp.group].universe {
-			if k := (closedKey{sp.key, v}); !usable[k] && !s.p.stands(k) {
+			if k := s.p.closedKey(sp.group, v); !usable[k] && !s.p.stands(k) {
 				out[k] = true
 			}
 		}
@@ -88,39 +94,49 @@ func (s *settler) closable() map[closedKey]bool {
 	return out
 }
 
-// stands reports whether a node is in the domain today.
+func (p *Problem) closedKey(group int, value string) closedKey {
+	g := p.groups[group]
+	if g.filter == nil {
+		return closedKey{g.key, value, ""}
+	}
+	return closedKey{g.key, value, g.filter.key}
+}
+
+// stands reports whether a node that counts is in the domain today.
 func (p *Problem) stands(k closedKey) bool {
 	return slices.ContainsFunc(p.nodes, func(n Node) bool {
 		v, ok := n.value(k.key)
-		return ok && v == k.value
+		return ok && v == k.value && p.filters[k.filter].passes(n.Labels)
 	})
 }
 
 // keepNeeded takes out the domains without which some class could go nowhere.
 func (p *Problem) keepNeeded(closed map[closedKey]bool) {
-	byKey := map[string][]string{}
-	for k := range closed {
-		byKey[k.key] = append(byKey[k.key], k.value)
-	}
-	for key, values := range byKey { // keys do not influence each other
-		slices.Sort(values)
-		outside := requirements.AnyOf(requirements.MustOf(requirements.NotIn(key, values...)))
-		for i := range p.classes {
-			c := &p.classes[i]
-			if c.Count == 0 {
-				continue
+	open := p.open(closed)
+	for i := range p.classes {
+		c := &p.classes[i]
+		if c.Count == 0 {
+			continue
+		}
+		required := c.stage(len(c.soft)).required
+		if p.holdable(c, required.Intersect(open)) {
+			continue
+		}
+		for _, k := range slices.SortedFunc(maps.Keys(closed), compareClosed) {
+			there := requirements.AnyOf(requirements.MustOf(requirements.In(k.key, k.value)))
+			if f := p.filters[k.filter]; f != nil {
+				there = there.Intersect(f.inside)
 			}
-			required := c.stage(len(c.soft)).required
-			if p.holdable(c, required.Intersect(outside)) {
-				continue
-			}
-			for _, v := range values {
-				if p.holdable(c, required.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(key, v))))) {
-					delete(closed, closedKey{key, v})
-				}
+			if p.holdable(c, required.Intersect(there)) {
+				delete(closed, k)
 			}
 		}
+		open = p.open(closed)
 	}
+}
+
+func compareClosed(a, b closedKey) int {
+	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.value, b.value), cmp.Compare(a.filter, b.filter))
 }
 
 // holdable reports whether some node, to buy or there, suits the class under these requirements.

@@ -105,10 +105,16 @@ func (p *Problem) keysOf(c *class, st *stage) (keys []string, optional []bool) {
 	return all, optional
 }
 
+// isClosed reports whether no new node may be in the domain, as far as its values tell.
 func (s *settler) isClosed(keys []string, d *Domain) bool {
 	for i, k := range keys {
-		if s.facts.closed[closedKey{k, d.Values[i]}] {
+		if s.facts.closed[closedKey{k, d.Values[i], ""}] {
 			return true
+		}
+		for j, f := range keys {
+			if s.p.filters[f] != nil && d.Values[j] == filterIn && s.facts.closed[closedKey{k, d.Values[i], f}] {
+				return true
+			}
 		}
 	}
 	return false

@@ -13,24 +13,24 @@ import (
 func (st *Settlement) Promote(left []int) (Facts, bool) {
 	next := Facts{closed: st.facts.closed, first: maps.Clone(st.facts.first), given: maps.Clone(st.facts.given)}
 	if next.first == nil {
-		next.first, next.given = map[int]bool{}, map[int]int{}
+		next.first, next.given = map[int]int{}, map[int]int{}
 	}
 	news := false
-	promote := func(class int) {
-		if !next.first[class] && st.p.classes[class].Count > 0 {
-			next.first[class], news = true, true
+	promote := func(class, rank int) {
+		if next.first[class] == 0 && st.p.classes[class].Count > 0 {
+			next.first[class], news = rank, true
 		}
 	}
 	for _, i := range left {
-		if next.first[i] {
+		if next.first[i] > 0 {
 			news = st.p.giveWay(i, next.given) || news
 			continue
 		}
-		promote(i)
+		promote(i, 1)
 		for _, t := range st.p.classes[i].terms {
 			if t.hard && !t.anti {
 				for _, m := range st.p.groups[t.group].members {
-					promote(m)
+					promote(m, 2)
 				}
 			}
 		}
@@ -42,9 +42,6 @@ func (st *Settlement) Promote(left []int) (Facts, bool) {
 func (p *Problem) giveWay(class int, given map[int]int) bool {
 	news := false
 	for i := range p.classes {
-		if i == class {
-			continue
-		}
 		for k, soft := range p.classes[i].soft {
 			if k < given[i] {
 				continue
@@ -71,7 +68,7 @@ func (c *class) looksAt(soft Preference) (int, bool) {
 
 // compareParts is the order of settling: by rank, then the largest pods first, for they are the hardest to place; of
 // equals, pods that are only counted come last, where they disturb nobody. Where some had to be promoted, they come
-// before all that, and then priorities count.
+// before all that, and then the priorities of pods count.
 func (s *settler) compareParts(x, y *Part) int {
 	size := func(pt *Part, r int) int64 {
 		if requests := s.p.classes[pt.Class].Requests; r < len(requests) {
@@ -87,19 +84,19 @@ func (s *settler) compareParts(x, y *Part) int {
 	}
 	urgency := 0
 	if len(s.facts.first) > 0 {
-		urgency = cmp.Or(cmp.Compare(s.p.classes[y.Class].Priority, s.p.classes[x.Class].Priority), s.behind(x)-s.behind(y))
+		urgency = cmp.Or(cmp.Compare(s.turn(x), s.turn(y)), cmp.Compare(s.p.classes[y.Class].Priority, s.p.classes[x.Class].Priority))
 	}
 	return cmp.Or(urgency, cmp.Compare(x.rank, y.rank), cmp.Compare(size(y, 0), size(x, 0)), cmp.Compare(size(y, 1), size(x, 1)),
 		cmp.Compare(free(x), free(y)), cmp.Compare(len(x.Domains), len(y.Domains)), cmp.Compare(x.Class, y.Class), cmp.Compare(x.Stage, y.Stage))
 }
 
-// behind is 1 for parts that were not promoted.
-func (s *settler) behind(pt *Part) int {
-	if s.facts.first[pt.Class] {
-		return 0
+// turn is which parts come first: the smallest numbers do.
+func (s *settler) turn(pt *Part) int {
+	if n := s.facts.first[pt.Class]; n > 0 {
+		return n
 	}
-	return 1
+	return 1 << 30
 }
 
 // Promoted reports whether the pods of a class went before the others.
-func (st *Settlement) Promoted(class int) bool { return st.facts.first[class] }
+func (st *Settlement) Promoted(class int) bool { return st.facts.first[class] > 0 }

@@ -32,7 +32,7 @@ func (p *Problem) newSettler(f Facts) *settler {
 		}
 		maps.Copy(gc.owners, g.owners)
 		if !g.hostname {
-			gc.universe = p.universe(g, f)
+			gc.universe = p.universe(i, f)
 		}
 	}
 	return s
@@ -51,23 +51,23 @@ func (s *settler) run() []int {
 			s.addPart(i, first, c.Count)
 		}
 	}
-	for {
-		s.laps()
-		if s.relax() {
-			continue
+	for _, promoted := range []bool{true, false} {
+		among := func(pt *Part) bool { return !promoted || s.facts.first[pt.Class] > 0 }
+		for more := !promoted || len(s.facts.first) > 0; more; more = s.relax(among) {
+			s.laps(among)
 		}
-		for _, pt := range s.parts {
-			left[pt.Class] += pt.want
-		}
-		return left
 	}
+	for _, pt := range s.parts {
+		left[pt.Class] += pt.want
+	}
+	return left
 }
 
 // relax gives up one preference of each class that has pods waiting and least depends on others, and reports whether
 // there was any to give up. The others wait for what comes of it: they may get their way after all.
-func (s *settler) relax() bool {
+func (s *settler) relax(among func(*Part) bool) bool {
 	least := 3
-	can := func(pt *Part) bool { return pt.want > 0 && pt.Stage < len(s.p.classes[pt.Class].soft) }
+	can := func(pt *Part) bool { return pt.want > 0 && pt.Stage < len(s.p.classes[pt.Class].soft) && among(pt) }
 	for _, pt := range s.parts {
 		if can(pt) {
 			least = min(least, pt.rank)
@@ -83,10 +83,12 @@ func (s *settler) relax() bool {
 }
 
 // laps goes round the parts until nothing can be placed any more.
-func (s *settler) laps() {
-	order := make([]int, len(s.parts))
-	for i := range order {
-		order[i] = i
+func (s *settler) laps(among func(*Part) bool) {
+	order := make([]int, 0, len(s.parts))
+	for i, pt := range s.parts {
+		if pt.want > 0 && among(pt) {
+			order = append(order, i)
+		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		return s.compareParts(s.parts[a], s.parts[b])

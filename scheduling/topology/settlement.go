@@ -94,12 +94,12 @@ func (st *Settlement) total() int {
 // lots turns what was placed into lots: bundles that can be exchanged for each other are one.
 func (s *settler) lots() []Lot {
 	var out []Lot
-	open := s.facts.open()
+	open := s.p.open(s.facts.closed)
 	keep := func(required requirements.Alternatives) requirements.Alternatives {
-		if open.IsAnything() {
+		if len(s.facts.closed) == 0 {
 			return required
 		}
-		return required.Intersect(requirements.AnyOf(open))
+		return required.Intersect(open)
 	}
 	at := map[string]int{}
 	for i, b := range s.bundles {
