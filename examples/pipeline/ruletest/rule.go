@@ -181,7 +181,7 @@ func (r *Rule) title() string {
 	if r.Name != "" {
 		return fmt.Sprintf("rule %q", r.Name)
 	}
-	return "rule: " + r.subject() + " " + strings.Join(r.phrases(), ", ")
+	return strings.TrimSpace("rule: " + r.subject() + " " + strings.Join(r.phrases(), ", "))
 }
 
 // subject names the pods.
