@@ -80,7 +80,7 @@ func (in *Instance) verifyCoverage(plan *Plan) (Price, error) {
 		}
 	}
 	for t, typ := range in.problem.Types {
-		if len(typ.Offerings) == 0 {
+		if len(typ.Offerings) == 0 || in.minPrice[t] >= plan.Bound.Price { // no plan with such a bin costs less
 			continue
 		}
 		if worth(in.capacityOf(int32(t)), value).Cmp(new(big.Float).SetInt64(int64(in.minPrice[t]))) > 0 {
@@ -95,7 +95,7 @@ func (in *Instance) verifyItems(plan *Plan) (Price, error) {
 	if len(b.Items) != len(in.problem.Items) {
 		return 0, fmt.Errorf("binpack: certificate has %d values, want %d", len(b.Items), len(in.problem.Items))
 	}
-	r, ok := in.relaxed(in.placed(plan.Layout), -1, true)
+	r, ok := in.relaxed(in.placed(plan.Layout), -1, true, b.Price) // what costs more by itself needs no check
 	if !ok || r.dearest() > relax.Largest {
 		return 0, errors.New("binpack: the certificate is of a kind that does not suit the problem")
 	}
@@ -174,7 +174,7 @@ func (in *Instance) proved(net []*big.Int, value []float64) Price {
 }
 
 // coverageBound solves the coverage LP for what the layout places, and rounds its duals down to a certificate.
-func (in *Instance) coverageBound(l Layout) Bound {
+func (in *Instance) coverageBound(l Layout, objective Price) Bound {
 	out := Bound{Kind: CoverageLP, Value: make([]float64, in.dims)}
 	if len(l.Bins) == 0 {
 		return out
@@ -187,7 +187,7 @@ func (in *Instance) coverageBound(l Layout) Bound {
 	var rows [][]float64
 	var prices []float64
 	for _, t := range in.byPrice {
-		if len(in.problem.Types[t].Offerings) == 0 {
+		if len(in.problem.Types[t].Offerings) == 0 || in.minPrice[t] >= objective {
 			continue
 		}
 		row := make([]float64, in.dims)
@@ -201,7 +201,7 @@ func (in *Instance) coverageBound(l Layout) Bound {
 	for r := range value {
 		out.Value[r] = value[r] * (1 - 1e-12) // rounding may leave a type worth a little more than its price
 	}
-	out.Price = in.proved(net, out.Value)
+	out.Price = min(in.proved(net, out.Value), objective)
 	return out
 }
 
@@ -209,19 +209,20 @@ func (in *Instance) coverageBound(l Layout) Bound {
 const maxClasses = 160
 
 // bound is the best bound that is found for what the layout places, in so many steps.
-func (in *Instance) bound(l Layout, objective Price, steps int) Bound {
-	best := in.coverageBound(l)
+func (in *Instance) bound(l Layout, objective Price, steps int, hints []hint) Bound {
+	best := in.coverageBound(l, objective)
 	if best.Price >= objective {
 		return best
 	}
-	r, ok := in.relaxed(in.placed(l), -1, true)
+	r, ok := in.relaxed(in.placed(l), -1, true, objective)
 	if !ok || len(r.model.Kinds) == 0 || r.dearest() > relax.Largest {
 		return best
 	}
 	budget := &relax.Budget{Left: steps}
 	try := func(proof relax.Proof) {
-		if Price(proof.Price) > best.Price {
+		if price := min(Price(proof.Price), objective); price > best.Price {
 			best = in.itemBound(r, proof)
+			best.Price = price
 		}
 	}
 	if len(r.model.Classes) > maxClasses {
@@ -232,8 +233,22 @@ func (in *Instance) bound(l Layout, objective Price, steps int) Bound {
 		}
 		return best
 	}
+	for _, h := range hints {
+		if h.proved > float64(best.Price) {
+			try(r.model.Certify(r.byClass(h.values), 1))
+		}
+	}
+	if len(hints) > 0 {
+		for _, h := range hints {
+			if h.value > float64(best.Price)*1.0005 {
+				proof, _ := r.model.Prove(r.byClass(h.values), 100_000, budget)
+				try(proof)
+			}
+		}
+		return best
+	}
 	m := relax.NewMaster(r.model)
-	m.Price(r.worth(best.Value), budget)
+	m.Price(r.model.Coverage(), budget)
 	for m.Generate(400, budget); budget.Left > 0 && m.Deepen(20_000, budget); {
 		m.Generate(400, budget)
 	}
@@ -261,12 +276,12 @@ func (in *Instance) itemBound(r *relaxation, proof relax.Proof) Bound {
 	return out
 }
 
-// worth is what one of each class is worth at values of resources.
-func (r *relaxation) worth(value []float64) []float64 {
-	out := make([]float64, len(r.model.Classes))
-	for c := range out {
-		for d, s := range r.model.Classes[c].Size {
-			out[c] += float64(s) * value[d]
+// byClass is values of items by class.
+func (r *relaxation) byClass(value []float64) []float64 {
+	out := make([]float64, len(r.members))
+	for c, members := range r.members {
+		if value != nil {
+			out[c] = value[members[0]]
 		}
 	}
 	return out

@@ -25,6 +25,7 @@ type Instance struct {
 	profiles []profile // what items require, without duplicates
 	profile  []int32   // by item
 	order    []int     // items by decreasing size
+	rank     []int     // by item, its place in order
 	open     openKeys
 	// consistent is what a variant that asks nothing satisfies.
 	consistent variant
@@ -74,6 +75,10 @@ func Compile(p Problem) (*Instance, error) {
 	in.compileReservations()
 	in.compileProfiles()
 	in.order = in.decreasing()
+	in.rank = make([]int, len(in.order))
+	for k, i := range in.order {
+		in.rank[i] = k
+	}
 	return in, nil
 }
 

@@ -30,17 +30,18 @@ type kind struct {
 // maxRooms is how many different rooms of existing nodes a relaxation takes in.
 const maxRooms = 64
 
-// relaxed is the relaxation for the counts of items, over the types of one tier, or of all if tier is negative. With
-// nodes, their room is for sale at no price; ok is false where there are too many different ones.
-func (in *Instance) relaxed(counts []int, tier int, nodes bool) (r *relaxation, ok bool) {
+// relaxed is the relaxation for the counts of items, over the types of one tier, or of all if tier is negative, as far as
+// they cost less than the ceiling. With nodes, their room is for sale at no price; ok is false where there are too many
+// different ones.
+func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price) (r *relaxation, ok bool) {
 	r = &relaxation{model: &relax.Model{Dims: in.dims}, class: make([]int32, len(counts))}
 	r.compileClasses(in, counts)
 	used := r.usedProfiles(in)
 	var list []offer
 	for t := range in.problem.Types {
 		typ := &in.problem.Types[t]
-		if len(typ.Offerings) > 0 && (tier < 0 || int(in.tierOfPool[typ.Pool]) == tier) {
-			list = in.appendOffers(list, int32(t), used)
+		if len(typ.Offerings) > 0 && in.minPrice[t] < ceiling && (tier < 0 || int(in.tierOfPool[typ.Pool]) == tier) {
+			list = in.appendOffers(list, int32(t), used, ceiling)
 		}
 	}
 	for _, n := range in.reservationCounts() {
@@ -120,10 +121,13 @@ type offer struct {
 	suits    []uint64 // bitset over the used profiles
 }
 
-func (in *Instance) appendOffers(list []offer, t int32, used []int32) []offer {
+func (in *Instance) appendOffers(list []offer, t int32, used []int32, ceiling Price) []offer {
 	first := len(list)
 	typ := &in.problem.Types[t]
 	for j := range typ.Offerings {
+		if in.objective(t, j) >= ceiling {
+			continue
+		}
 		suits := make([]uint64, (len(used)+63)/64)
 		any := false
 		for k, p := range used {

@@ -71,6 +71,8 @@ type Strategy interface {
 type Options struct {
 	// Strategy decides the layout; nil means [FirstFitDecreasing].
 	Strategy Strategy
+	// Effort is how much work the layout, if Strategy is nil, and the bound are worth.
+	Effort Effort
 	// Alternatives is how many choices each bin lists at most, unless its pool's MinValues need more; 0 means 60, which is
 	// what one EC2 fleet request takes.
 	Alternatives int
@@ -98,7 +100,13 @@ func (in *Instance) Pack(opts *Options) (*Plan, error) {
 	if o.Alternatives <= 0 {
 		o.Alternatives = 60
 	}
-	layout := o.Strategy.Pack(in)
+	var layout Layout
+	var hints []hint
+	if c, ok := o.Strategy.(CostAware); ok {
+		layout, hints = c.guided(in)
+	} else {
+		layout = o.Strategy.Pack(in)
+	}
 	if err := in.Check(layout); err != nil {
 		return nil, err
 	}
@@ -107,7 +115,7 @@ func (in *Instance) Pack(opts *Options) (*Plan, error) {
 		o := &in.problem.Types[b.Type].Offerings[b.Offering]
 		plan.Cost, plan.Objective = sum(plan.Cost, o.Price), sum(plan.Objective, o.cost())
 	}
-	plan.Bound = in.bound(layout, plan.Objective, 20_000_000)
+	plan.Bound = in.bound(layout, plan.Objective, o.Effort.steps(in.things()), hints)
 	plan.Alternatives = in.alternatives(layout, o.Alternatives)
 	return plan, nil
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
-	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
@@ -39,6 +38,7 @@ type options struct {
 	preferences string
 	explain     string
 	diff        string
+	assert      string
 }
 
 func command(stdin io.Reader) *cobra.Command {
@@ -52,7 +52,8 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
   provision -f cluster/ -o wide               # a directory of manifests
   kubectl get pods,nodes,nodepools -A -o yaml | provision -f -
   provision -f cluster/ --explain shop/web-0  # why this pod goes where it goes
-  provision -f cluster/ --diff new-pool.yaml  # what a change would do`,
+  provision -f cluster/ --diff new-pool.yaml  # what a change would do
+  provision -f cluster/ --assert rules.yaml   # what must be true of the plan`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return inputs.Bad(fmt.Errorf("%q: files are named by -f", args[0]))
@@ -85,6 +86,7 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 	cmd.Flags().StringVar(&o.preferences, "preferences", "respect", "soft constraints: respect (as far as possible) or ignore")
 	cmd.Flags().StringVar(&o.explain, "explain", "", "NAMESPACE/POD: say why this pod goes where it goes, or what stops it")
 	cmd.Flags().StringVar(&o.diff, "diff", "", "FILE or directory whose objects replace those of the same kind and name: compare both plans")
+	cmd.Flags().StringVar(&o.assert, "assert", "", "FILE of rules that the plan must keep; a broken one names what moved its pods, and the exit code is 3")
 	complete := func(values ...string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return values, cobra.ShellCompDirectiveNoFileComp
@@ -121,6 +123,10 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	if err := o.check(); err != nil {
 		return err
 	}
+	rules, err := o.readRules()
+	if err != nil {
+		return err
+	}
 	market, err := o.Market()
 	if err != nil {
 		return err
@@ -136,6 +142,9 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	}
 	if o.explain != "" {
 		return explainPod(out, terminal.StyleOf(cmd.OutOrStdout()), packed, r, o.explain)
+	}
+	if rules != nil {
+		return o.assertRules(cmd, out, r, packed, rules)
 	}
 	if err := o.print(cmd, out, r); err != nil {
 		return err
@@ -171,7 +180,7 @@ func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Rea
 	}
 	compile := time.Since(start)
 	start = time.Now()
-	packed, err := pipeline.Pack(p, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
+	packed, err := pipeline.Pack(p, o.packing())
 	if err != nil {
 		return nil, nil, err
 	}

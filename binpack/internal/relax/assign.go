@@ -13,7 +13,7 @@ import (
 // values give values that prove something. The result is only near-optimal and not yet a proof; see [Model.Certify]. It is
 // nil where the classes as priced prove no more than known.
 func (m *Model) Assignment(most int, known float64, b *Budget) []float64 {
-	coarse := m.cluster(most)
+	coarse, _ := m.Cluster(most)
 	n := len(coarse.Classes)
 	rhs := make([]float64, n+len(m.Supply))
 	supply, big := make([]bool, len(rhs)), make([]float64, len(rhs))
@@ -154,11 +154,9 @@ func (s *Knapsack) fractions() []lp.Entry {
 	return out
 }
 
-// cluster joins classes that may go to the same kinds and look alike, until there are at most so many.
-func (m *Model) cluster(most int) *Model {
-	if len(m.Classes) <= most {
-		return m
-	}
+// Cluster joins classes that may go to the same kinds and look alike, until there are at most so many: a class of the
+// average size stands for each group. It gives the groups too.
+func (m *Model) Cluster(most int) (*Model, [][]int32) {
 	largest := make([]float64, m.Dims)
 	for k := range m.Kinds {
 		for r, c := range m.Kinds[k].Capacity {
@@ -208,8 +206,9 @@ func (m *Model) cluster(most int) *Model {
 }
 
 // joined makes one class of each run of equals: as many things of the average size.
-func (m *Model) joined(order []int, same func(a, b int) int) *Model {
+func (m *Model) joined(order []int, same func(a, b int) int) (*Model, [][]int32) {
 	out := &Model{Dims: m.Dims, Kinds: m.Kinds, Supply: m.Supply}
+	var groups [][]int32
 	for first := 0; first < len(order); {
 		end := first + 1
 		for end < len(order) && same(order[first], order[end]) == 0 {
@@ -217,7 +216,9 @@ func (m *Model) joined(order []int, same func(a, b int) int) *Model {
 		}
 		c := Class{Size: make([]int64, m.Dims), Kinds: m.Classes[order[first]].Kinds}
 		sum := make([]float64, m.Dims)
+		var group []int32
 		for _, i := range order[first:end] {
+			group = append(group, int32(i))
 			c.Count += m.Classes[i].Count
 			c.Most += m.Classes[i].Most
 			for r, s := range m.Classes[i].Size {
@@ -225,10 +226,10 @@ func (m *Model) joined(order []int, same func(a, b int) int) *Model {
 			}
 		}
 		for r := range sum {
-			c.Size[r] = int64(sum[r] / float64(max(c.Count, 1)))
+			c.Size[r] = int64(math.Ceil(sum[r] / float64(max(c.Count, 1))))
 		}
-		out.Classes = append(out.Classes, c)
+		out.Classes, groups = append(out.Classes, c), append(groups, group)
 		first = end
 	}
-	return out
+	return out, groups
 }

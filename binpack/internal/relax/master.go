@@ -18,6 +18,8 @@ type Column struct {
 type Master struct {
 	m       *Model
 	left    []Class // counts still to cover
+	supply  []int64
+	alone   []float64 // by class, what one of it costs by itself
 	lp      *lp.Program
 	columns []Column
 	seen    map[string]bool
@@ -35,17 +37,21 @@ func NewMaster(m *Model) *Master {
 	n := len(m.Classes)
 	rhs := make([]float64, n+len(m.Supply))
 	supply := make([]bool, len(rhs))
-	big := make([]float64, len(rhs))
+	big, alone := make([]float64, len(rhs)), make([]float64, n)
 	for i := range m.Classes {
 		rhs[i] = float64(m.Classes[i].Count)
-		if big[i] = m.alone(&m.Classes[i]) * 1.5; math.IsInf(big[i], 1) {
+		alone[i] = m.alone(&m.Classes[i])
+		if big[i] = alone[i] * 1.5; math.IsInf(big[i], 1) {
 			rhs[i], big[i] = 0, 1
 		}
 	}
 	for k, c := range m.Supply {
 		rhs[n+k], supply[n+k], big[n+k] = float64(c), true, 1
 	}
-	return &Master{m: m, left: slices.Clone(m.Classes), lp: lp.New(rhs, supply, big), seen: map[string]bool{}, root: make([]float64, len(m.Kinds))}
+	return &Master{
+		m: m, left: slices.Clone(m.Classes), supply: slices.Clone(m.Supply), alone: alone, lp: lp.New(rhs, supply, big),
+		seen: map[string]bool{}, root: make([]float64, len(m.Kinds)),
+	}
 }
 
 // Add takes a pattern in, unless it is there already.

@@ -1,6 +1,10 @@
 package relax
 
-import "math"
+import (
+	"math"
+
+	"github.com/joinery-sdk/joinery/binpack/internal/lp"
+)
 
 // Model is a relaxed problem. It is not modified by anything here.
 type Model struct {
@@ -75,4 +79,60 @@ func (m *Model) alone(c *Class) float64 {
 		}
 	}
 	return least
+}
+
+// Fits reports whether some kind can hold a thing of the class.
+func (m *Model) Fits(class int) bool { return !math.IsInf(m.alone(&m.Classes[class]), 1) }
+
+// Cheapest is the kind of the least price that can hold the filling, counted ones aside.
+func (m *Model) Cheapest(p Pattern) (int, bool) {
+	need := make([]int64, m.Dims)
+	for i, class := range p.Class {
+		for r, s := range m.Classes[class].Size {
+			need[r] += s * int64(p.Count[i])
+		}
+	}
+	for k := range m.Kinds {
+		if m.Kinds[k].Supply >= 0 || fits(m.Kinds[k].Capacity, need, 1) == 0 {
+			continue
+		}
+		ok := true
+		for _, class := range p.Class {
+			ok = ok && has(m.Classes[class].Kinds, k)
+		}
+		if ok {
+			return k, true // kinds are in the order of price
+		}
+	}
+	return 0, false
+}
+
+// Coverage is what one of each class is worth by the prices of resources.
+func (m *Model) Coverage() []float64 {
+	var rows [][]float64
+	var prices []float64
+	for k := range m.Kinds {
+		if m.Kinds[k].Supply >= 0 {
+			continue
+		}
+		row := make([]float64, m.Dims)
+		for r, c := range m.Kinds[k].Capacity {
+			row[r] = float64(max(c, 0))
+		}
+		rows, prices = append(rows, row), append(prices, m.Kinds[k].Price)
+	}
+	demand := make([]float64, m.Dims)
+	for i := range m.Classes {
+		for r, s := range m.Classes[i].Size {
+			demand[r] += float64(s) * float64(m.Classes[i].Count)
+		}
+	}
+	y := lp.Coverage(rows, prices, demand)
+	out := make([]float64, len(m.Classes))
+	for i := range out {
+		for r, s := range m.Classes[i].Size {
+			out[i] += float64(s) * y[r]
+		}
+	}
+	return out
 }

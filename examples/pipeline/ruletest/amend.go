@@ -224,10 +224,11 @@ func requiring(wanted requirements.Alternatives) func(*corev1.Pod) {
 // labelMark marks the pods of a rule, so that they can be told to keep together or apart.
 const labelMark = "ruletest.joinery.example/rule"
 
-// joined makes marked pods require each other, or each other's absence, by a label key, across namespaces.
-func joined(key string, near bool) func(*corev1.Pod) {
+// joined makes pods require those with a mark, or their absence, by a label key, across namespaces. They get the mark
+// "kept" themselves.
+func joined(key string, near bool, mark string) func(*corev1.Pod) {
 	term := corev1.PodAffinityTerm{
-		TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{labelMark: "kept"}}, NamespaceSelector: &metav1.LabelSelector{},
+		TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{labelMark: mark}}, NamespaceSelector: &metav1.LabelSelector{},
 	}
 	return func(pod *corev1.Pod) {
 		pod.Labels = with(pod.Labels, labelMark, "kept")
@@ -252,10 +253,15 @@ func joined(key string, near bool) func(*corev1.Pod) {
 	}
 }
 
-// evenly makes marked pods spread evenly over a label key.
-func evenly(key string) func(*corev1.Pod) {
+// spread makes pods spread evenly over a label key; over nodes, of which there can always be one more, at most so many on
+// each.
+func spread(key string, most int) func(*corev1.Pod) {
+	skew := 1
+	if key == corev1.LabelHostname {
+		skew = most
+	}
 	spread := corev1.TopologySpreadConstraint{
-		MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule,
+		MaxSkew: int32(skew), TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule,
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{labelMark: "kept"}},
 	}
 	return func(pod *corev1.Pod) {

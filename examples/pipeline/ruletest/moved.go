@@ -93,6 +93,11 @@ func (q *inquiry) contradictions() {
 				by = append(by, c.text)
 			}
 		}
+		for _, c := range q.plan.packed.Problem.Options().Constraints {
+			if narrowed, refusal := c.Narrow(m.pod, requirements.AnyOf(requirements.Set{})); refusal == nil && narrowed.Intersect(wanted).IsImpossible() {
+				by = append(by, fmt.Sprintf("a constraint of the caller's own (%T)", c))
+			}
+		}
 		if len(by) == 0 {
 			q.say("what %s requires of its node: %s", m.name, asked)
 		}
@@ -142,7 +147,7 @@ func (q *inquiry) loosen() {
 				continue
 			}
 			seen[c.text] = true
-			q.blame(c.text, func() scheduling.Snapshot { return q.withoutConstraint(c.text) }, nil)
+			q.blame(c.text, q.withoutConstraint(c.text), nil)
 		}
 	}
 	options := q.plan.packed.Problem.Options()
@@ -176,17 +181,29 @@ func (q *inquiry) blame(what string, s func() scheduling.Snapshot, options *sche
 	if after == nil {
 		return
 	}
+	if q.rule.Refused == nil && q.loses(after) { // who has no place breaks no rule
+		return
+	}
 	if len(after.breaches(q.rule)) == 0 {
 		q.say("%s: without it the rule holds%s", what, q.difference(after))
 		return
 	}
-	if q.rule.AtMostPerHour == nil || len(after.packed.Result.Order) < len(q.plan.packed.Result.Order) {
+	if q.rule.AtMostPerHour == nil {
 		return
 	}
 	const least = 0.00005
 	if price, _ := after.price(q.rule, q.rule.choose(after.members)); price < q.cheapest-least {
 		q.cheapest, q.dearest = price, what
 	}
+}
+
+// loses reports whether a pod of the rule that had a place has none in another plan.
+func (q *inquiry) loses(after *Plan) bool {
+	placed := map[string]bool{}
+	for _, m := range after.members {
+		placed[m.name] = m.site != nil
+	}
+	return slices.ContainsFunc(q.subjects, func(m member) bool { return m.site != nil && !placed[m.name] })
 }
 
 // again plans a snapshot; nil where the budget is spent or it cannot be planned.
@@ -223,30 +240,36 @@ func (q *inquiry) difference(after *Plan) string {
 	return fmt.Sprintf(", for $%.4g/h less", -d)
 }
 
-// changed is the snapshot with edited copies of the rule's pods.
-func (q *inquiry) changed(how func(*corev1.Pod)) func() scheduling.Snapshot {
-	return func() scheduling.Snapshot { return q.edited(how) }
-}
-
-func (q *inquiry) edited(how func(*corev1.Pod)) scheduling.Snapshot {
-	s := q.plan.packed.Problem.Snapshot()
-	mine := make(map[*corev1.Pod]bool, len(q.subjects))
-	for _, m := range q.subjects {
-		mine[m.pod] = true
-	}
-	s.Pods = slices.Clone(s.Pods)
-	for i, pod := range s.Pods {
-		if mine[pod] {
-			c := *pod
-			how(&c)
-			s.Pods[i] = &c
+// changed is the snapshot with edited copies of the rule's pods, and of those that it wants them with or without, which
+// are marked.
+func (q *inquiry) changed(how func(*corev1.Pod), marked ...member) func() scheduling.Snapshot {
+	return func() scheduling.Snapshot {
+		mark := func(pod *corev1.Pod) { pod.Labels = with(pod.Labels, labelMark, "company") }
+		mine, company := q.subjects, marked
+		s := q.plan.packed.Problem.Snapshot()
+		pods := map[*corev1.Pod][]func(*corev1.Pod){}
+		for _, m := range mine {
+			pods[m.pod] = append(pods[m.pod], how)
 		}
+		for _, m := range company {
+			pods[m.pod] = append(pods[m.pod], mark)
+		}
+		s.Pods = slices.Clone(s.Pods)
+		for i, pod := range s.Pods {
+			if edits := pods[pod]; edits != nil {
+				c := *pod
+				for _, edit := range edits {
+					edit(&c)
+				}
+				s.Pods[i] = &c
+			}
+		}
+		return s
 	}
-	return s
 }
 
-func (q *inquiry) withoutConstraint(text string) scheduling.Snapshot {
-	return q.edited(func(pod *corev1.Pod) {
+func (q *inquiry) withoutConstraint(text string) func() scheduling.Snapshot {
+	return q.changed(func(pod *corev1.Pod) {
 		for _, c := range slices.Backward(constraintsOf(&pod.Spec)) {
 			if c.text == text {
 				c.drop(&pod.Spec)
@@ -273,14 +296,14 @@ func (q *inquiry) force() {
 		after = q.again(q.changed(requiring(q.plan.alternatives(r.LandsOn))), nil)
 	case len(r.NeverOn) > 0 && q.breaks(func(r *Rule) { r.NeverOn = q.rule.NeverOn }):
 		after = q.again(q.changed(requiring(q.plan.elsewhere(r.NeverOn))), nil)
-	case r.Together != nil && r.Together.With == "" && q.breaks(func(r *Rule) { r.Together = q.rule.Together }):
-		after = q.again(q.changed(joined(topologyKey(r.Together.By), true)), nil)
-	case r.Apart != nil && r.Apart.With == "" && q.breaks(func(r *Rule) { r.Apart = q.rule.Apart }):
-		how := joined(topologyKey(r.Apart.By), false)
-		if r.Apart.Most > 1 {
-			how = evenly(topologyKey(r.Apart.By))
+	case r.Together != nil && q.breaks(func(r *Rule) { r.Together = q.rule.Together }):
+		after = q.again(q.joined(r.Together, true), nil)
+	case r.Apart != nil && q.breaks(func(r *Rule) { r.Apart = q.rule.Apart }):
+		if key := topologyKey(r.Apart.By); r.Apart.Most > 1 {
+			after = q.again(q.changed(spread(key, r.Apart.Most)), nil)
+			break
 		}
-		after = q.again(q.changed(how), nil)
+		after = q.again(q.joined(r.Apart, false), nil)
 	case r.Placed && q.breaks(func(r *Rule) { r.Placed = true }):
 		q.refusals(q.plan)
 		return
@@ -291,13 +314,30 @@ func (q *inquiry) force() {
 		q.say("their size: no single constraint of theirs and no setting of a pool makes them dearer")
 		return
 	default:
-		q.say("no single constraint of these pods or setting of a pool")
+		if r.Refused == nil {
+			q.say("no single constraint of these pods or setting of a pool")
+		}
 		return
 	}
 	if after == nil {
 		return
 	}
 	q.outcome(after)
+}
+
+// joined makes the pods keep to the company, or away from it: of each other, or of the pods that it names.
+func (q *inquiry) joined(c *Company, near bool) func() scheduling.Snapshot {
+	key := topologyKey(c.By)
+	if c.With == "" {
+		return q.changed(joined(key, near, "kept"))
+	}
+	var marked []member
+	for _, m := range slices.Concat(q.plan.running, q.plan.members) {
+		if matchesPod(c.With, m.name) {
+			marked = append(marked, m)
+		}
+	}
+	return q.changed(joined(key, near, "company"), marked...)
 }
 
 // breaks reports whether a part of the rule is broken by itself.
@@ -364,7 +404,7 @@ func (q *inquiry) refusals(plan *Plan) {
 		}
 		for _, r := range telling {
 			if r.Pool == "" {
-				q.say("what refuses them: %s", r.Detail)
+				q.say("%s", r.Detail)
 			} else {
 				q.say("pool %q, which refuses them: %s", r.Pool, r.Detail)
 			}

@@ -176,12 +176,20 @@ func hint(word string, candidates []string) string {
 	return ""
 }
 
-// title is the rule's name, or else what it demands in words.
+// String is the rule's name, or else what it demands in words.
+func (r Rule) String() string {
+	if r.Name != "" {
+		return r.Name
+	}
+	return strings.TrimSpace(r.subject() + " " + strings.Join(r.phrases(), ", "))
+}
+
+// title is the rule as a message starts with it.
 func (r *Rule) title() string {
 	if r.Name != "" {
 		return fmt.Sprintf("rule %q", r.Name)
 	}
-	return "rule: " + r.subject() + " " + strings.Join(r.phrases(), ", ")
+	return "rule: " + r.String()
 }
 
 // subject names the pods.

@@ -1,0 +1,295 @@
+package relax
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// draw is a sequence of numbers that look random and are the same every time (splitmix64, S. Vigna).
+type draw uint64
+
+func (d *draw) next() uint64 {
+	*d += 0x9e3779b97f4a7c15
+	z := uint64(*d)
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+func (d *draw) below(n int) int { return int(d.next() % uint64(n)) }
+
+// unit is from 0 up to 1.
+func (d *draw) unit() float64 { return float64(d.next()>>11) / (1 << 53) }
+
+// Improve takes some bins out, the wasteful ones rather, and packs what was in them anew, over and over; it keeps what is
+// cheaper (ruin and recreate: G. Schrimpf et al., 2000). value is what one of each class is worth. It stops when the
+// budget is used up, or where no bin wastes anything. No bin of a counted kind is touched.
+func (m *Model) Improve(bins []Column, value []float64, floor float64, b *Budget) []Column {
+	s := newImprover(m, bins, value)
+	for b.Left > 0 && len(s.bins) > 0 && s.cost > floor*(1+1e-9) {
+		s.round(b)
+	}
+	return s.bins
+}
+
+type improver struct {
+	m     *Model
+	value []float64
+	bins  []Column
+	waste []float64
+	cost  float64
+	rng   draw
+	knap  Knapsack
+	kinds []int // that may be bought, the best ones by value first
+	at    []int32
+	sub   []Class // the classes in the bins that are out
+	from  []int32 // their numbers in the model
+	worth []float64
+	count []int64
+}
+
+func newImprover(m *Model, bins []Column, value []float64) *improver {
+	s := &improver{m: m, value: value, bins: slices.Clone(bins), at: make([]int32, len(m.Classes))}
+	for _, c := range s.bins {
+		s.waste = append(s.waste, s.loss(c))
+		s.cost += m.Kinds[c.Kind].Price
+	}
+	// By the part of the price that the best fraction of things comes to.
+	ratio := make([]float64, len(m.Kinds))
+	for k := range m.Kinds {
+		if m.Kinds[k].Supply < 0 && m.load(&s.knap, k, value) {
+			ratio[k] = s.knap.Bound() / max(m.Kinds[k].Price, 1e-9)
+			s.kinds = append(s.kinds, k)
+		}
+	}
+	slices.SortStableFunc(s.kinds, func(a, b int) int { return cmp.Compare(ratio[b], ratio[a]) })
+	return s
+}
+
+// loss is by how much the bin costs more than what is in it is worth.
+func (s *improver) loss(c Column) float64 {
+	sum := s.m.Kinds[c.Kind].Price
+	for i, class := range c.Class {
+		sum -= s.value[class] * float64(c.Count[i])
+	}
+	return sum
+}
+
+// round ruins and recreates once.
+func (s *improver) round(b *Budget) {
+	size := min(1+s.rng.below(5), len(s.bins))
+	var out []int
+	for range 3 * size {
+		best := -1
+		for range 3 {
+			if i := s.rng.below(len(s.bins)); !slices.Contains(out, i) && s.m.Kinds[s.bins[i].Kind].Supply < 0 && (best < 0 || s.waste[i] > s.waste[best]) {
+				best = i
+			}
+		}
+		if best >= 0 {
+			if out = append(out, best); len(out) == size {
+				break
+			}
+		}
+	}
+	b.Take(50)
+	if len(out) == 0 {
+		return
+	}
+	old := s.gather(out)
+	for try := range 3 {
+		made, cost := s.recreate(old, b)
+		if made == nil {
+			continue
+		}
+		if cost < old*(1-1e-12) || try == 2 && cost <= old {
+			s.replace(out, made)
+			s.cost += cost - old
+			return
+		}
+	}
+}
+
+// gather makes the classes in the bins a small problem of its own, and gives what the bins cost.
+func (s *improver) gather(out []int) float64 {
+	s.sub, s.from, s.worth = s.sub[:0], s.from[:0], s.worth[:0]
+	cost := 0.0
+	for _, i := range out {
+		cost += s.m.Kinds[s.bins[i].Kind].Price
+		for k, class := range s.bins[i].Class {
+			at := s.at[class] - 1
+			if at < 0 {
+				at = int32(len(s.sub))
+				s.at[class] = at + 1
+				c := s.m.Classes[class]
+				c.Count = 0
+				s.sub, s.from, s.worth = append(s.sub, c), append(s.from, class), append(s.worth, s.value[class])
+			}
+			s.sub[at].Count += int64(s.bins[i].Count[k])
+		}
+	}
+	for _, class := range s.from {
+		s.at[class] = 0
+	}
+	s.count = s.count[:0]
+	for i := range s.sub {
+		s.count = append(s.count, s.sub[i].Count)
+	}
+	return cost
+}
+
+// recreate packs the small problem for at most the limit, or gives nil.
+func (s *improver) recreate(limit float64, b *Budget) ([]Column, float64) {
+	for i := range s.sub {
+		s.sub[i].Count = s.count[i]
+	}
+	noise := 0.02 * s.rng.unit()
+	value := make([]float64, len(s.sub))
+	rest := 0.0
+	for i := range s.sub {
+		rest += s.worth[i] * float64(s.sub[i].Count)
+		value[i] = s.worth[i] * (1 + noise*(s.rng.unit()-0.5))
+	}
+	var made, best []Column
+	cost, bestCost := 0.0, math.Inf(1)
+	for range 64 {
+		if k := s.holdsAll(limit-cost, b); k >= 0 && cost+s.m.Kinds[k].Price < bestCost {
+			bestCost = cost + s.m.Kinds[k].Price
+			best = append(slices.Clone(made), s.all(k))
+			limit = min(limit, bestCost)
+		}
+		if cost+rest >= limit {
+			break
+		}
+		c, ok := s.next(value, b)
+		if !ok || b.Left <= 0 {
+			break
+		}
+		cost += s.m.Kinds[c.Kind].Price
+		for i, at := range c.Class {
+			s.sub[at].Count -= int64(c.Count[i])
+			rest -= s.worth[at] * float64(c.Count[i])
+		}
+		made = append(made, c)
+		if rest <= 0 || cost >= limit {
+			break
+		}
+	}
+	if best == nil {
+		return nil, 0
+	}
+	for i := range best { // back to the numbers of the model
+		for k, at := range best[i].Class {
+			best[i].Class[k] = s.from[at]
+		}
+		sortPattern(&best[i].Pattern)
+	}
+	return best, bestCost
+}
+
+func sortPattern(p *Pattern) {
+	order := make([]int, len(p.Class))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(p.Class[a], p.Class[b]) })
+	q := Pattern{make([]int32, len(order)), make([]int32, len(order))}
+	for i, o := range order {
+		q.Class[i], q.Count[i] = p.Class[o], p.Count[o]
+	}
+	*p = q
+}
+
+// holdsAll is the cheapest kind below the limit that holds everything that is left, or -1.
+func (s *improver) holdsAll(limit float64, b *Budget) int {
+	need := make([]int64, s.m.Dims)
+	for i := range s.sub {
+		c := &s.sub[i]
+		if c.Count > c.Most {
+			return -1
+		}
+		for r, size := range c.Size {
+			need[r] += size * c.Count
+		}
+	}
+	best := -1
+	for k := range s.m.Kinds { // in the order of price
+		kind := &s.m.Kinds[k]
+		if kind.Supply >= 0 || kind.Price >= limit || best >= 0 && kind.Price >= s.m.Kinds[best].Price {
+			continue
+		}
+		if fits(kind.Capacity, need, 1) == 0 {
+			continue
+		}
+		ok := true
+		for i := range s.sub {
+			if s.sub[i].Count > 0 && !has(s.sub[i].Kinds, k) {
+				ok = false
+				break
+			}
+		}
+		if ok {
+			best = k
+		}
+	}
+	b.Take(len(s.m.Kinds) + len(s.sub)*s.m.Dims)
+	return best
+}
+
+func (s *improver) all(k int) Column {
+	c := Column{Kind: k}
+	for i := range s.sub {
+		if s.sub[i].Count > 0 {
+			c.Class, c.Count = append(c.Class, int32(i)), append(c.Count, int32(s.sub[i].Count))
+		}
+	}
+	return c
+}
+
+// next fills bins of a few kinds and takes the one that is worth most for its price.
+func (s *improver) next(value []float64, b *Budget) (Column, bool) {
+	best, most := Column{}, 0.0
+	for range 6 {
+		// The better a kind, the likelier.
+		u := s.rng.unit()
+		k := s.kinds[int(u*u*float64(len(s.kinds)))]
+		if !s.knap.Load(s.m.Kinds[k].Capacity, s.sub, func(i int) bool { return has(s.sub[i].Kinds, k) }, value) {
+			continue
+		}
+		s.knap.Bound()
+		var worth float64
+		switch s.rng.below(4) {
+		case 0:
+			worth, _ = s.knap.Search(0, 150)
+		case 1:
+			s.knap.Fill(0.5, 8)
+			worth = s.knap.Improve(2, 60)
+		default:
+			worth = s.knap.Fill(s.rng.unit(), []float64{1, 4, 16}[s.rng.below(3)])
+		}
+		if ratio := worth / max(s.m.Kinds[k].Price, 1e-9); ratio > most {
+			best, most = Column{k, s.knap.Found()}, ratio
+		}
+		if !b.Take(s.knap.Steps()) {
+			break
+		}
+	}
+	return best, most > 0
+}
+
+func (s *improver) replace(out []int, made []Column) {
+	slices.Sort(out)
+	for len(out) > 0 && len(made) > 0 {
+		s.bins[out[0]], s.waste[out[0]] = made[0], s.loss(made[0])
+		out, made = out[1:], made[1:]
+	}
+	for i := len(out) - 1; i >= 0; i-- {
+		last := len(s.bins) - 1
+		s.bins[out[i]], s.waste[out[i]] = s.bins[last], s.waste[last]
+		s.bins, s.waste = s.bins[:last], s.waste[:last]
+	}
+	for _, c := range made {
+		s.bins, s.waste = append(s.bins, c), append(s.waste, s.loss(c))
+	}
+}

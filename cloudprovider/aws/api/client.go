@@ -1,0 +1,90 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/smithy-go/middleware"
+)
+
+// Config says where AWS is and who calls it.
+type Config struct {
+	// Region is required unless the environment or the shared configuration says it.
+	Region string
+	// Endpoint replaces the addresses of all services, for emulators; empty = AWS.
+	Endpoint string
+	// Credentials sign the calls; nil = the SDK's usual chain: environment, shared files, the instance's role.
+	Credentials aws.CredentialsProvider
+	// HTTPClient makes the connections; nil = the SDK's.
+	HTTPClient *http.Client
+	// Buckets hold the calls back that AWS would throttle; nil = buckets of [Published] sizes. Providers of one account and
+	// region should share them.
+	Buckets *Buckets
+	// Clock is the time; the zero value is the machine's.
+	Clock Clock
+}
+
+// Clients are clients of all services, for one region. They are safe for concurrent use; make them by [Connect].
+type Clients struct {
+	EC2     *ec2.Client
+	SSM     *ssm.Client
+	SQS     *sqs.Client
+	IAM     *iam.Client
+	EKS     *eks.Client
+	Pricing *pricing.Client
+	// Region is the region that the calls go to.
+	Region string
+}
+
+// Connect makes the clients. Nothing is called yet. The error says what is missing of the configuration.
+func Connect(ctx context.Context, c Config) (*Clients, error) {
+	load := []func(*config.LoadOptions) error{
+		// Repeating is ours: the SDK would wait on the machine's clock, and longer than a provider may.
+		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
+	}
+	if c.Region != "" {
+		load = append(load, config.WithRegion(c.Region))
+	}
+	if c.Credentials != nil {
+		load = append(load, config.WithCredentialsProvider(c.Credentials))
+	}
+	if c.Endpoint != "" {
+		load = append(load, config.WithBaseEndpoint(c.Endpoint))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	if err != nil {
+		return nil, fmt.Errorf("aws: configuration: %w", err)
+	}
+	if c.HTTPClient != nil {
+		// Set afterwards: loading refuses a plain client where the environment names certificates of its own.
+		cfg.HTTPClient = c.HTTPClient
+	}
+	if cfg.Region == "" {
+		return nil, errors.New(`aws: no region: want one such as "us-east-1", in the options or in AWS_REGION`)
+	}
+	if c.Buckets == nil {
+		c.Buckets = NewBuckets(nil)
+	}
+	caller := &caller{buckets: c.Buckets, clock: c.Clock, credentials: cfg.Credentials}
+	cfg.APIOptions = append(cfg.APIOptions, func(stack *middleware.Stack) error {
+		return stack.Initialize.Add(caller, middleware.After)
+	})
+	priced := cfg.Copy()
+	if c.Endpoint == "" {
+		priced.Region = PricingRegion(cfg.Region)
+	}
+	return &Clients{
+		EC2: ec2.NewFromConfig(cfg), SSM: ssm.NewFromConfig(cfg), SQS: sqs.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg),
+		EKS: eks.NewFromConfig(cfg), Pricing: pricing.NewFromConfig(priced), Region: cfg.Region,
+	}, nil
+}

@@ -1,0 +1,70 @@
+package api
+
+import (
+	"encoding/base64"
+	"reflect"
+	"regexp"
+	"strings"
+)
+
+// secret matches access keys and their secrets, session tokens, encoded authorization messages, and user data in base64: what
+// AWS may echo in a message. Ids, names and ARNs are short or have other characters in them.
+var secret = regexp.MustCompile(`\b(AKIA|ASIA)[0-9A-Z]{12,}\b|[A-Za-z0-9+/=_]{64,}|(?:[^A-Za-z0-9+/=]|^)[A-Za-z0-9+/]{40}(?:[^A-Za-z0-9+/=]|$)|(?i:(secret|token|password)[=:]\s*)\S+`)
+
+const redacted = "[redacted]"
+
+// Redact takes out of a text of AWS what must not be in an error or a log: anything that looks like a credential or like user
+// data, and every line of the given texts.
+func Redact(text string, private ...string) string {
+	for _, p := range private {
+		if len(p) >= 6 {
+			text = strings.ReplaceAll(text, p, redacted)
+		}
+		for line := range strings.Lines(p) {
+			if line = strings.TrimSpace(line); len(line) >= 6 {
+				text = strings.ReplaceAll(text, line, redacted)
+			}
+		}
+	}
+	return secret.ReplaceAllStringFunc(text, func(match string) string {
+		first, last := "", ""
+		if len(match) == 42 || len(match) == 41 { // the neighbours of a secret key are not part of it
+			if !plain(match[0]) {
+				first = match[:1]
+			}
+			if !plain(match[len(match)-1]) {
+				last = match[len(match)-1:]
+			}
+		}
+		return first + redacted + last
+	})
+}
+
+func plain(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("+/=", c) >= 0
+}
+
+// userData finds the user data in an input of the SDK, as it is and decoded.
+func userData(input any) []string {
+	v := reflect.ValueOf(input)
+	for _, name := range []string{"LaunchTemplateData", "UserData"} {
+		for v.Kind() == reflect.Pointer {
+			v = v.Elem()
+		}
+		if v.Kind() != reflect.Struct {
+			return nil
+		}
+		if field := v.FieldByName(name); field.IsValid() {
+			v = field
+		}
+	}
+	text, ok := v.Interface().(*string)
+	if !ok || text == nil {
+		return nil
+	}
+	out := []string{*text}
+	if plainText, err := base64.StdEncoding.DecodeString(*text); err == nil {
+		out = append(out, string(plainText))
+	}
+	return out
+}

@@ -1,0 +1,252 @@
+package awstest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
+)
+
+// Config is a cloud at its beginning. The zero value is us-east-1 with a dozen instance types, three zones, a cluster called harbour
+// with subnets, security groups and images, no limits of capacity, and published limits of calls.
+type Config struct {
+	Region string // of the embedded catalogue; empty = us-east-1
+	// Types are the instance types that exist; empty = a dozen.
+	Types []string
+	// Cluster is the name of the one EKS cluster, and the value of the tag "cluster" on everything that belongs to it; empty = harbour.
+	Cluster string
+	// Version is the cluster's Kubernetes version; empty = 1.33.
+	Version string
+	// Clock is the time; the zero value is the machine's.
+	Clock api.Clock
+	// Lag is how long new instances, and changes of old ones, do not show when instances are described or terminated.
+	Lag time.Duration
+	// Boot is how long an instance is pending, Shutdown how long it is shutting down, Linger how long it shows afterwards (0 = 1 hour).
+	Boot, Shutdown, Linger time.Duration
+	// Limits throttle; nil = api.Published.
+	Limits func(service, action string, filtered bool) api.Limit
+	// Page is the most that a page holds; 0 = as many as the call asks for.
+	Page int
+}
+
+// Cloud is a running AWS. Make one by [New] and Close it; it is safe for concurrent use.
+type Cloud struct {
+	server  *httptest.Server
+	config  Config
+	region  catalogue.Region
+	buckets *api.Buckets
+
+	mu           sync.Mutex
+	serial       int
+	calls        map[string]int // by "EC2.CreateFleet"
+	throttled    int
+	fault        func(Call) Fault
+	subnets      []*subnet
+	groups       []group
+	images       []image
+	reservations []*reservation
+	placements   []placement
+	parameters   map[string]string
+	capacity     map[pool]int // what is left; a pool that is missing has no end
+	quotas       map[string]int
+	spot         map[pool]float64
+	onDemand     map[string]float64
+	fleetErrors  map[pool]apiError
+	death        *apiError
+	templates    map[string]*template
+	fleets       map[string]*fleet // by client token
+	instances    map[string]*instance
+	profiles     map[string]*profile
+	roles        map[string]bool
+	queues       map[string]*queue
+}
+
+// pool is one offering.
+type pool struct{ typ, zone, capacityType string }
+
+// apiError is an error as AWS answers it.
+type apiError struct{ code, message string }
+
+// Call is one request.
+type Call struct {
+	Service, Action string
+	// N counts the calls of this action, from 1.
+	N int
+}
+
+// Fault is what goes wrong in a call. The zero value is nothing.
+type Fault struct {
+	// Code and Message are answered instead of doing anything.
+	Code, Message string
+	// Lost does what was asked and then breaks the connection; Dropped breaks it at once.
+	Lost, Dropped bool
+}
+
+// New starts a cloud. The error says that the catalogue does not have the region or a type.
+func New(config Config) (*Cloud, error) {
+	config.Region, config.Cluster = cmp.Or(config.Region, "us-east-1"), cmp.Or(config.Cluster, "harbour")
+	config.Version, config.Linger = cmp.Or(config.Version, "1.33"), cmp.Or(config.Linger, time.Hour)
+	if len(config.Types) == 0 {
+		config.Types = []string{
+			"m5.large", "m5.xlarge", "m6g.large", "m6a.large", "c5.large", "c5.xlarge", "c6a.xlarge", "r5.large", "t3.medium", "t3.nano",
+			"g4dn.xlarge", "inf2.xlarge",
+		}
+	}
+	region, err := catalogue.Load(config.Region)
+	if err != nil {
+		return nil, fmt.Errorf("awstest: %w", err)
+	}
+	var errs []error
+	for _, name := range config.Types {
+		if !slices.ContainsFunc(region.Offers, func(o catalogue.Offer) bool { return o.Name == name }) {
+			errs = append(errs, fmt.Errorf("awstest: types: %s has no %q", config.Region, name))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	region.Offers = slices.DeleteFunc(slices.Clone(region.Offers), func(o catalogue.Offer) bool { return !slices.Contains(config.Types, o.Name) })
+	limits := config.Limits
+	if limits == nil {
+		limits = api.Published
+	}
+	c := &Cloud{
+		config: config, region: region, buckets: api.NewBuckets(limits),
+		calls: map[string]int{}, parameters: map[string]string{}, capacity: map[pool]int{}, quotas: map[string]int{},
+		spot: map[pool]float64{}, onDemand: map[string]float64{}, fleetErrors: map[pool]apiError{}, templates: map[string]*template{},
+		fleets: map[string]*fleet{}, instances: map[string]*instance{}, profiles: map[string]*profile{}, roles: map[string]bool{}, queues: map[string]*queue{},
+	}
+	c.furnish()
+	c.server = httptest.NewServer(c)
+	return c, nil
+}
+
+// Close stops the server.
+func (c *Cloud) Close() { c.server.Close() }
+
+// URL is the endpoint of all services.
+func (c *Cloud) URL() string { return c.server.URL }
+
+// Region is the region's name.
+func (c *Cloud) Region() string { return c.region.Name }
+
+// Zones are the names of the region's zones that have subnets.
+func (c *Cloud) Zones() []string {
+	var out []string
+	for _, z := range c.region.Zones[:min(3, len(c.region.Zones))] {
+		out = append(out, z.Name)
+	}
+	return out
+}
+
+func (c *Cloud) now() time.Time { return c.config.Clock.Time() }
+
+// id is the next id of a kind, in the form that AWS gives to its own; they do not ascend.
+func (c *Cloud) id(prefix string) string {
+	c.serial++
+	// An odd factor permutes the numbers of 64 bits, so that no two are alike.
+	n := uint64(c.serial) * 0x9e3779b97f4a7c15
+	return fmt.Sprintf("%s-0%016x", prefix, n)
+}
+
+// Calls counts the calls of an action, such as "EC2.CreateFleet"; with an empty name, those of all actions, and with a service, those of it
+// ("EC2."). Throttled ones count.
+func (c *Cloud) Calls(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	total := 0
+	for _, k := range sortedKeys(c.calls) {
+		if name == "" || k == name || len(k) > len(name) && k[:len(name)] == name && name[len(name)-1] == '.' {
+			total += c.calls[k]
+		}
+	}
+	return total
+}
+
+// CallsByAction are the counts of all actions.
+func (c *Cloud) CallsByAction() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.calls)
+}
+
+// Throttled counts the calls that were refused for being too many.
+func (c *Cloud) Throttled() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.throttled
+}
+
+// SetFault decides for each call what goes wrong with it; nil = nothing. It is called under the cloud's lock and must not call
+// the cloud.
+func (c *Cloud) SetFault(fault func(Call) Fault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fault = fault
+}
+
+// SetCapacity leaves n machines of an offering; a negative n has no end. CapacityType is on-demand or spot.
+func (c *Cloud) SetCapacity(typ, zone, capacityType string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n < 0 {
+		delete(c.capacity, pool{typ, zone, capacityType})
+		return
+	}
+	c.capacity[pool{typ, zone, capacityType}] = n
+}
+
+// SetQuota is the most vCPUs of a capacity type that may run at a time; a negative one has no end.
+func (c *Cloud) SetQuota(capacityType string, vCPUs int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if vCPUs < 0 {
+		delete(c.quotas, capacityType)
+		return
+	}
+	c.quotas[capacityType] = vCPUs
+}
+
+// SetSpotPrice is a spot price in US dollars per hour; by default it is the catalogue's estimate.
+func (c *Cloud) SetSpotPrice(typ, zone string, price float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spot[pool{typ, zone, "spot"}] = price
+}
+
+// SetOnDemandPrice is a price of the price list in US dollars per hour; by default it is the catalogue's.
+func (c *Cloud) SetOnDemandPrice(typ string, price float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onDemand[typ] = price
+}
+
+// RefuseOffering makes fleets fail with a code and a message for an offering; an empty code ends it.
+func (c *Cloud) RefuseOffering(typ, zone, capacityType, code, message string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if code == "" {
+		delete(c.fleetErrors, pool{typ, zone, capacityType})
+		return
+	}
+	c.fleetErrors[pool{typ, zone, capacityType}] = apiError{code, message}
+}
+
+// KillNew makes new instances die at once for a reason, as with a key that may not be used; an empty code ends it.
+func (c *Cloud) KillNew(code, message string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.death = nil
+	if code != "" {
+		c.death = &apiError{code, message}
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,130 @@
+package ruletest_test
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/pipeline/ruletest"
+)
+
+// example is a market of two types, so that the output of examples is short.
+func example() ruletest.Scenario {
+	return ruletest.New(
+		ruletest.Type("m.2", "cpu", "2", "memory", "8Gi").Offer("zone-a", "on-demand", 0.10).Offer("zone-a", "spot", 0.04),
+		ruletest.Type("m.8", "cpu", "8", "memory", "32Gi").Offer("zone-a", "on-demand", 0.40).Offer("zone-b", "on-demand", 0.40),
+		ruletest.Pool("default"),
+	)
+}
+
+// printer prints what a test would be told.
+type printer struct{}
+
+func (printer) Helper()                           {}
+func (printer) Errorf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+func (printer) Fatalf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+
+// In a test, t takes the place of printer{}.
+func Example() {
+	plan := example().Add(ruletest.Deployment("shop/web", 3).Requests("cpu", "500m").Spreads("zone", 1)).Plan(printer{})
+	plan.Pods("shop/web-*").ArePlaced().AreTogether("zone")
+	// Output:
+	// rule: pods shop/web-* are together by zone is broken
+	//   shop/web-2: is on new node default-1 (m.8, zone-b, on-demand, pool default), but 2 of them on zone zone-a
+	//   moved by topology spread of app=web by topology.kubernetes.io/zone with skew 1: without it the rule holds, for $0.4/h less
+}
+
+// Without a test, rules are data.
+func ExamplePlan_Check() {
+	plan, err := example().Add(ruletest.Pod("web").Requests("cpu", "1").On("karpenter.sh/capacity-type=on-demand")).Solve()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	rules, err := ruletest.Parse(manifests.File{Name: "rules.yaml", Data: []byte(`
+- pods: web
+  landsOn: {capacityType: spot}
+- rule: the whole plan is cheap
+  atMostPerHour: 0.10
+`)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, r := range plan.Check(rules...) {
+		fmt.Println(r)
+	}
+	// Output:
+	// rule: pods web land on capacity type spot (rules.yaml:2) is broken
+	//   default/web: is on new node default-0 (m.2, zone-a, on-demand, pool default): its capacity type is on-demand, not spot
+	//   moved by required node affinity karpenter.sh/capacity-type in (on-demand) of default/web, which the rule contradicts
+	// rule "the whole plan is cheap" (rules.yaml:4) holds for 1 pod
+}
+
+func ExampleParse() {
+	_, err := ruletest.Parse(manifests.File{Name: "rules.yaml", Data: []byte("- pods: web\n  landOn: zone-a\n")})
+	fmt.Println(err)
+	// Output: rules.yaml:2: rules[0].landOn: unknown field "landOn": did you mean "landsOn"?
+}
+
+func ExamplePool() {
+	spot := ruletest.Pool("spot").Only("karpenter.sh/capacity-type=spot").Taint("dedicated=batch:NoSchedule").Weight(10).Limit("cpu", "4")
+	plan := example().Add(spot, ruletest.Pod("etl").Requests("cpu", "1").Tolerates("dedicated=batch")).Plan(printer{})
+	plan.Pods("etl").LandOn(ruletest.Place{Pool: "spot"}).CostAtMost(0.04)
+	fmt.Println("kept")
+	// Output: kept
+}
+
+func ExampleExistingNode() {
+	node := ruletest.ExistingNode("ip-10-0-0-1", "cpu", "4", "memory", "16Gi").Label("topology.kubernetes.io/zone", "zone-a")
+	plan := example().Add(node, ruletest.Pod("db").RunningOn("ip-10-0-0-1"), ruletest.Pod("web").Requests("cpu", "1")).Plan(printer{})
+	plan.Pods("web").LandOn(ruletest.Place{Node: "ip-*"}).AreNear("node", "db").CostAtMost(0)
+	fmt.Println("kept")
+	// Output: kept
+}
+
+func ExampleDaemonSet() {
+	agent := ruletest.DaemonSet("kube-system/agent").Requests("cpu", "1500m")
+	plan := example().Add(agent, ruletest.Pod("web").Requests("cpu", "1")).Plan(printer{})
+	plan.Pods("web").LandOn(ruletest.Place{InstanceType: "m.8"})
+	fmt.Println("kept: the small type has no room beside the agent")
+	// Output: kept: the small type has no room beside the agent
+}
+
+func ExampleWorkload_Edit() {
+	web := ruletest.Deployment("web", 2).Edit(func(s *corev1.PodSpec) {
+		s.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
+	})
+	example().Add(web).Plan(printer{}).Pods("web-*").AreApart("node")
+	fmt.Println("kept: a host port is there once a node")
+	// Output: kept: a host port is there once a node
+}
+
+func ExampleScenario_Manifests() {
+	plan := example().Manifests(`
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec: {containers: [{name: main, image: web, resources: {requests: {cpu: 16}}}]}
+`).Plan(printer{})
+	plan.Pods("web").AreRefused(ruletest.Refusal{Stage: "resource", Text: "m.8, short of 8 of cpu"})
+	fmt.Println("kept")
+	// Output: kept
+}
+
+func ExampleRule() {
+	limit := 0.01
+	fmt.Println(ruletest.Rule{Pods: "web", AtMostPerHour: &limit}.Validate())
+	fmt.Println(ruletest.Rule{Pods: "web"}.Validate())
+	// Output:
+	// <nil>
+	// ruletest: rule: pods web: the rule demands nothing; want one of placed, landsOn, neverOn, together, apart, atMostPerHour, refused
+}
+
+func ExampleOn() {
+	plan := example().Add(ruletest.Pod("web").Requests("cpu", "1")).Plan(printer{})
+	plan.Pods("web").LandOn(ruletest.On("kubernetes.io/arch=amd64, karpenter.sh/capacity-type in (spot)"))
+	fmt.Println("kept")
+	// Output: kept
+}
