@@ -153,12 +153,19 @@ func (p *Problem) shapesOf(k int, table *typeTable, keys requirements.Keys) {
 	}
 }
 
+// reservation names what a counted offering is counted with: the reservation that it draws on, or what was paid for in
+// advance, whichever types and zones that covers.
 func reservation(o *instancetypes.Offering) string {
 	if o.ReservationCount == 0 {
 		return ""
 	}
-	id, _ := o.Requirements.Get(instancetypes.LabelReservationID).Single()
-	return id
+	if id, ok := o.Requirements.Get(instancetypes.LabelReservationID).Single(); ok {
+		return id
+	}
+	if o.Commitment != "" {
+		return "commitment " + o.Commitment
+	}
+	return ""
 }
 
 // daemonsOf splits the daemons that tolerate the pool into those that run on all of its nodes and those whose node

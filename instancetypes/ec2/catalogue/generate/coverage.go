@@ -62,6 +62,16 @@ capacity and allocatable of every resource, are equal, but for
 | vpc.amazonaws.com/pod-eni | 56: all c9g, c9gd and hpc7g, i4i.large, and the newer metal sizes of c8, m8 and r8 | the provider's limits table is older than source l and does not have them; a later table of the provider agrees with l |
 | vpc.amazonaws.com/PrivateIPv4Address | 27, Windows only | the same table; here it comes from the description |
 | arm64 on Windows | 396 | the provider lists them as types that no node can be; here they are left out |
+
+## Compared with another collection
+
+The test TestFactsAgree compares size, architecture, interfaces, GPUs, zones and the us-east-1 price with a collection of
+2026-07-20 that others made from other copies of AWS's figures (1,373 types). They differ in
+
+| what | types | why |
+|---|---|---|
+| price in us-east-1 | g7.2xlarge, g7.4xlarge, g7.8xlarge, g7.12xlarge, g7.24xlarge, g7.48xlarge | launched between our list (2026-07-06) and theirs: no price here, so they are unavailable |
+| types that are not here | mac* | macOS machines |
 `
 
 // counts are the figures of one region.
