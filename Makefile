@@ -6,7 +6,7 @@ GO ?= go
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race,)
 
-.PHONY: test test-long lint tidy generate bench deps api api-baseline help
+.PHONY: versus test test-long lint tidy generate bench deps api api-baseline help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -36,6 +36,9 @@ generate: ## write the embedded EC2 catalogue anew; needs pip and the module pro
 
 bench: ## compile + solve at 1k, 10k and 100k pods; each benchmark asserts what it measures
 	$(GO) test -run xxx -bench . -benchmem ./examples/pipeline ./binpack ./requirements
+
+versus: ## plan the same pods with Karpenter and with Joinery, 1k to 20k of them, and write examples/judges/VERSUS.md
+	cd examples/judges && $(GO) run ./versus -o VERSUS.md
 
 deps: ## modules and packages that each package of ours pulls in
 	@printf '%-28s %8s %9s\n' package modules packages

@@ -38,10 +38,15 @@ func (c *caller) HandleInitialize(ctx context.Context, in middleware.InitializeI
 	resources, filtered := weigh(in.Parameters)
 	var none middleware.InitializeOutput
 	waited := time.Duration(0)
+	// Once an answer was lost, no later failure says that nothing was done.
+	var lost error
 	for try := 1; ; try++ {
 		wait := c.buckets.Take(c.clock.Time(), service, action, filtered, resources)
 		for ; wait > 0; wait = c.buckets.Take(c.clock.Time(), service, action, filtered, resources) {
 			if waited += wait; waited > patience {
+				if lost != nil {
+					return none, middleware.Metadata{}, lost
+				}
 				return none, middleware.Metadata{}, &cloudprovider.Error{
 					Code: cloudprovider.ErrThrottled, RetryAfter: wait,
 					Err: fmt.Errorf("%s is held back: the account's bucket of calls is empty", permission(service, action)),
@@ -56,16 +61,17 @@ func (c *caller) HandleInitialize(ctx context.Context, in middleware.InitializeI
 			return out, metadata, nil
 		}
 		err = c.explain(ctx, service, action, in.Parameters, err)
-		if ctx.Err() != nil || try == tries {
+		again := errors.Is(err, cloudprovider.ErrThrottled)
+		switch {
+		case lost != nil:
+			err = lost
+		case cloudprovider.Advise(err).Unknown:
+			lost, again = err, true // once: what is broken for longer is for the caller to decide
+		}
+		if ctx.Err() != nil || try == tries || !again {
 			return none, metadata, err
 		}
 		nap := firstNap << (try - 1)
-		switch advice := cloudprovider.Advise(err); {
-		case errors.Is(err, cloudprovider.ErrThrottled):
-		case advice.Unknown && try == 1: // once: what is broken for longer is for the caller to decide
-		default:
-			return none, metadata, err
-		}
 		if waited += nap; waited > patience {
 			return none, metadata, err
 		}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/examples/judges/karpenter"
+	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
+	"github.com/joinery-sdk/joinery/examples/judges/replay"
+	"github.com/joinery-sdk/joinery/examples/judges/scenario"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+const seed = 42
+
+// row is one family at one size.
+type row struct {
+	family       string
+	pods, runs   int
+	ours, theirs side
+	strategy     string
+}
+
+// side is one planner's answer. Of several runs the time is the median and the rest is of the last.
+type side struct {
+	placed, nodes int
+	price         float64 // dollars an hour
+	// accepted is how many of the placed pods kube-scheduler accepts; -1 where it was not asked.
+	accepted int
+	time     time.Duration // compile and solve
+	gaveUp   bool          // it took longer than the patience there is
+}
+
+// input is what both planners read.
+type input struct {
+	pods     []*corev1.Pod
+	snapshot scheduling.Snapshot
+	theirs   karpenter.Input
+}
+
+func newInput(ctx context.Context, f family, n int) (*input, error) {
+	types, err := f.catalogue()
+	if err != nil {
+		return nil, err
+	}
+	pool := &karpv1.NodePool{
+		TypeMeta: metav1.TypeMeta{APIVersion: "karpenter.sh/v1", Kind: "NodePool"}, ObjectMeta: metav1.ObjectMeta{Name: "default"},
+		Spec: karpv1.NodePoolSpec{Template: karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{
+			NodeClassRef: &karpv1.NodeClassReference{Group: "cloud.example.com", Kind: "NodeClass", Name: "default"},
+			Requirements: []karpv1.NodeSelectorRequirementWithMinValues{},
+		}}},
+	}
+	s := scenario.Scenario{Seed: seed, Catalogue: types, NodePools: []*karpv1.NodePool{pool}}
+	text, err := s.YAML()
+	if err != nil {
+		return nil, err
+	}
+	m, err := manifests.Parse([]manifests.File{{Name: "pool.yaml", Data: text}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	file, err := scenario.CatalogueJSON(types)
+	if err != nil {
+		return nil, err
+	}
+	market, err := pipeline.KWOKMarket(f.name, file)
+	if err != nil {
+		return nil, err
+	}
+	in := &input{pods: f.pods(n, seed)}
+	if in.snapshot, _, err = pipeline.Snapshot(m, market); err != nil {
+		return nil, err
+	}
+	in.snapshot.Pods = in.pods
+	s.Pods = in.pods
+	if in.theirs, err = s.Karpenter(ctx); err != nil {
+		return nil, err
+	}
+	in.theirs.Workers = 2
+	for _, t := range types {
+		for _, r := range t.Requirements {
+			if !slices.Contains(in.theirs.WellKnownLabels, r.Key) {
+				in.theirs.WellKnownLabels = append(in.theirs.WellKnownLabels, r.Key)
+			}
+		}
+	}
+	return in, nil
+}
+
+// compare plans with both, in turns, and has the last plans judged.
+func compare(ctx context.Context, f family, n, runs int, packing *binpack.Options, judged int, patience time.Duration) (row, error) {
+	out := row{family: f.name, pods: n, runs: runs}
+	in, err := newInput(ctx, f, n)
+	if err != nil {
+		return out, err
+	}
+	var mine, theirs []time.Duration
+	var packed *pipeline.Packed
+	var result karpenter.Result
+	for range runs {
+		p, d, err := in.ours(packing)
+		if err != nil {
+			return out, err
+		}
+		packed, mine = p, append(mine, d)
+		if out.theirs.gaveUp {
+			continue
+		}
+		runtime.GC()
+		limited, cancel := context.WithTimeout(ctx, patience)
+		r, err := karpenter.Solve(limited, in.theirs)
+		cancel()
+		switch {
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			out.theirs = side{gaveUp: true, accepted: -1, time: patience}
+		case err != nil:
+			return out, err
+		default:
+			result, theirs = r, append(theirs, r.Compile+r.Solve)
+		}
+	}
+	out.strategy = packed.Plan.Strategy
+	nodes, plan, err := replay.Plan(packed)
+	if err != nil {
+		return out, err
+	}
+	out.ours = side{placed: len(plan), nodes: len(nodes), price: packed.Cost().Dollars(), accepted: -1, time: median(mine)}
+	if n <= judged {
+		verdict, err := kubejudge.Judge(ctx, kubejudge.Scenario{Nodes: nodes, Pods: in.pods}, plan)
+		if err != nil {
+			return out, err
+		}
+		out.ours.accepted = len(verdict.Accepted)
+	}
+	if out.theirs.gaveUp {
+		return out, nil
+	}
+	nodes, plan = karpenterPlan(result)
+	out.theirs = side{placed: result.Placed(), nodes: len(nodes), price: result.PricePerHour(), accepted: -1, time: median(theirs)}
+	if n <= judged {
+		verdict, err := kubejudge.JudgeAnyOrder(ctx, kubejudge.Scenario{Nodes: nodes, Pods: in.theirs.Pods}, plan)
+		if err != nil {
+			return out, err
+		}
+		out.theirs.accepted = len(verdict.Accepted)
+	}
+	return out, nil
+}
+
+// ours plans with Joinery and says how long compile and solve took together.
+func (in *input) ours(packing *binpack.Options) (*pipeline.Packed, time.Duration, error) {
+	runtime.GC()
+	start := time.Now()
+	packed, err := pipeline.Run(in.snapshot, nil, packing)
+	return packed, time.Since(start), err
+}
+
+// point is how long Joinery took for a number of pods.
+type point struct {
+	pods, placed int
+	time         time.Duration
+}
+
+func measure(ctx context.Context, f family, n, runs int, packing *binpack.Options) (point, error) {
+	in, err := newInput(ctx, f, n)
+	if err != nil {
+		return point{}, err
+	}
+	var times []time.Duration
+	var packed *pipeline.Packed
+	for range runs {
+		p, d, err := in.ours(packing)
+		if err != nil {
+			return point{}, err
+		}
+		packed, times = p, append(times, d)
+	}
+	return point{n, len(packed.Result.Order), median(times)}, nil
+}
+
+// karpenterPlan is Karpenter's plan as nodes and bindings.
+func karpenterPlan(r karpenter.Result) ([]*corev1.Node, []kubejudge.Binding) {
+	var nodes []*corev1.Node
+	var plan []kubejudge.Binding
+	for i, n := range r.NewNodes {
+		name := fmt.Sprintf("karpenter-%d", i)
+		nodes = append(nodes, n.Node(name))
+		for _, p := range n.Pods {
+			plan = append(plan, kubejudge.Binding{Pod: p, Node: name})
+		}
+	}
+	return nodes, plan
+}

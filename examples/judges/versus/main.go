@@ -1,0 +1,140 @@
+// Versus plans the same pods with Karpenter and with Joinery in one process, lets kube-scheduler judge both plans, and
+// writes a table: pods placed, nodes, price, pods accepted, seconds over compile and solve.
+//
+// Both read the same objects and the same catalogue from memory. What is timed is everything from there to the plan,
+// nothing is kept from run to run but what Karpenter caches inside its instance types; runs alternate and the median
+// counts. Karpenter gets two workers, Joinery needs one.
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joinery-sdk/joinery/binpack"
+)
+
+func main() {
+	if err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "versus:", err)
+		os.Exit(1)
+	}
+}
+
+// run is the program.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	set := flag.NewFlagSet("versus", flag.ContinueOnError)
+	set.SetOutput(stderr)
+	sizes := set.String("sizes", "1000,5000,20000", "numbers of pods")
+	names := set.String("families", "", "families to run, of "+strings.Join(familyNames(), ", ")+"; empty means all")
+	runs := set.Int("runs", 5, "runs of up to 5,000 pods; larger ones run less often")
+	growth := set.String("growth", "5000,50000", "two numbers of diverse pods between which Joinery's growth is measured; empty leaves it out")
+	strategy := set.String("strategy", "ffd", "Joinery's strategy: ffd or cost")
+	effort := set.String("effort", "", "Joinery's effort for layout and bound: fast, default or best; empty is its default")
+	judged := set.Int("judge", 5000, "the most pods that kube-scheduler judges, for it takes the square of their number")
+	patience := set.Duration("patience", 15*time.Minute, "how long Karpenter may take for one plan; it is left out of a size where it takes longer")
+	out := set.String("o", "", "file to write the table to; empty is standard output")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	numbers, err := ints(*sizes)
+	if err != nil {
+		return fmt.Errorf("-sizes: %w", err)
+	}
+	chosen, err := familiesNamed(*names)
+	if err != nil {
+		return fmt.Errorf("-families: %w", err)
+	}
+	packing, err := packingOf(*strategy, *effort)
+	if err != nil {
+		return err
+	}
+	var ends []int
+	if *growth != "" {
+		if ends, err = ints(*growth); err != nil || len(ends) != 2 {
+			return fmt.Errorf("-growth %q: want two numbers", *growth)
+		}
+	}
+	if *runs < 1 {
+		return fmt.Errorf("-runs %d: want 1 or more", *runs)
+	}
+	var rows []row
+	for _, f := range chosen {
+		for _, n := range numbers {
+			r, err := compare(ctx, f, n, runsOf(*runs, n), packing, *judged, *patience)
+			if err != nil {
+				return fmt.Errorf("%s, %d pods: %w", f.name, n, err)
+			}
+			fmt.Fprintln(stderr, r.line())
+			rows = append(rows, r)
+		}
+	}
+	var grown []point
+	for _, n := range ends {
+		p, err := measure(ctx, families()[0], n, *runs, packing)
+		if err != nil {
+			return err
+		}
+		grown = append(grown, p)
+	}
+	text := document(rows, grown, time.Now())
+	if *out == "" {
+		_, err = io.WriteString(stdout, text)
+		return err
+	}
+	return os.WriteFile(*out, []byte(text), 0o644)
+}
+
+// runsOf is how often a size runs: large ones less often, for they vary less and take longer.
+func runsOf(most, pods int) int {
+	switch {
+	case pods > 10_000:
+		return min(most, 1)
+	case pods > 5000:
+		return min(most, 3)
+	}
+	return most
+}
+
+// packingOf are the options of binpack by the names that people know.
+func packingOf(strategy, effort string) (*binpack.Options, error) {
+	efforts := []binpack.Effort{"", binpack.EffortFast, binpack.EffortDefault, binpack.EffortBest}
+	if !slices.Contains(efforts, binpack.Effort(effort)) {
+		return nil, fmt.Errorf("-effort %q: want one of fast, default, best", effort)
+	}
+	out := &binpack.Options{Effort: binpack.Effort(effort)}
+	switch strategy {
+	case "ffd":
+		out.Strategy = binpack.FirstFitDecreasing{}
+	case "cost":
+		out.Strategy = binpack.CostAware{Effort: out.Effort}
+	default:
+		return nil, fmt.Errorf("-strategy %q: want ffd or cost", strategy)
+	}
+	return out, nil
+}
+
+func ints(list string) ([]int, error) {
+	var out []int
+	for word := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(word))
+		if err != nil || n < 1 || n > 1_000_000 {
+			return nil, fmt.Errorf("%q: want numbers from 1 to 1,000,000", word)
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// median of an odd or even number of durations; the later of the two in the middle.
+func median(list []time.Duration) time.Duration {
+	sorted := slices.SortedFunc(slices.Values(list), cmp.Compare[time.Duration])
+	return sorted[len(sorted)/2]
+}

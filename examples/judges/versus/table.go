@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// perSecond is how many pods were placed a second.
+func (s *side) perSecond() float64 { return float64(s.placed) / s.time.Seconds() }
+
+// ratio is how many times as many pods a second we place.
+func (r *row) ratio() float64 { return r.ours.perSecond() / r.theirs.perSecond() }
+
+// line is the row for somebody who waits.
+func (r *row) line() string {
+	text := fmt.Sprintf("%-12s %6d pods: ours %d placed, %d nodes, $%.2f/h, %s", r.family, r.pods, r.ours.placed, r.ours.nodes, r.ours.price, seconds(r.ours.time))
+	if r.theirs.gaveUp {
+		return text + fmt.Sprintf("; Karpenter took longer than %v", r.theirs.time)
+	}
+	return text + fmt.Sprintf("; Karpenter %d, %d, $%.2f/h, %s; %.0f times", r.theirs.placed, r.theirs.nodes, r.theirs.price, seconds(r.theirs.time), r.ratio())
+}
+
+// document is the whole of VERSUS.md.
+func document(rows []row, grown []point, now time.Time) string {
+	var b strings.Builder
+	b.WriteString("# Versus Karpenter\n\n")
+	fmt.Fprintf(&b, "Written by `make versus` on %s: Karpenter %s, kube-scheduler %s, %s, %d cores, %s.\n\n",
+		now.UTC().Format(time.DateOnly), version("sigs.k8s.io/karpenter"), version("k8s.io/kubernetes"), runtime.Version(), runtime.NumCPU(), runtime.GOARCH)
+	if len(rows) > 0 {
+		fmt.Fprintf(&b, `Both planners get the same pods (seed %d), one pool that may buy everything, and the same catalogue, as objects in memory, in
+one process. Time is compile and solve together, the median of the runs, which alternate; Karpenter has 2 workers. Price is
+that of the cheapest offering of each node. Accepted says how many of the placed pods kube-scheduler's own plugins let on
+to their planned nodes: ours in the plan's own order, Karpenter's, which has none, in the best of seven orders, lap after
+lap. Larger plans are not judged (a dash), for judging takes the square of their size. Our strategy was %q.
+
+`, seed, rows[0].strategy)
+	}
+	for _, f := range families() {
+		var own []row
+		for _, r := range rows {
+			if r.family == f.name {
+				own = append(own, r)
+			}
+		}
+		if len(own) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "## %s\n\nPods: %s.\n\n", f.name, f.what)
+		b.WriteString("| pods | runs | | placed | accepted | nodes | USD/h | seconds | pods/s | speed | price |\n")
+		b.WriteString("| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+		for _, r := range own {
+			speed, price := "", ""
+			if !r.theirs.gaveUp {
+				speed, price = fmt.Sprintf("%.0fx", r.ratio()), fmt.Sprintf("%+.1f%%", 100*(r.ours.price/r.theirs.price-1))
+			}
+			fmt.Fprintf(&b, "| %d | %d | Joinery | %s | %s | %s |\n", r.pods, r.runs, r.ours.cells(), speed, price)
+			if r.theirs.gaveUp {
+				fmt.Fprintf(&b, "| | | Karpenter | over %v | | | | | | | |\n", r.theirs.time)
+			} else {
+				fmt.Fprintf(&b, "| | | Karpenter | %s | | |\n", r.theirs.cells())
+			}
+		}
+		b.WriteString("\n")
+	}
+	if len(grown) == 2 {
+		fmt.Fprintf(&b, "## Growth\n\nJoinery alone, %s pods: %d of %d placed in %s, %d of %d in %s: %.1f times the time for %.0f times the pods.\n",
+			families()[0].name, grown[0].placed, grown[0].pods, seconds(grown[0].time), grown[1].placed, grown[1].pods, seconds(grown[1].time),
+			grown[1].time.Seconds()/grown[0].time.Seconds(), float64(grown[1].pods)/float64(grown[0].pods))
+	}
+	return b.String()
+}
+
+func (s *side) cells() string {
+	accepted := "-"
+	if s.accepted >= 0 {
+		accepted = fmt.Sprint(s.accepted)
+	}
+	return fmt.Sprintf("%d | %s | %d | %.2f | %s | %.0f", s.placed, accepted, s.nodes, s.price, seconds(s.time), s.perSecond())
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }
+
+// version is that of a module in this build.
+func version(path string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	for _, m := range info.Deps {
+		if m.Path == path {
+			return m.Version
+		}
+	}
+	return "(unknown)"
+}
