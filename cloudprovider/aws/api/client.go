@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 )
 
@@ -51,6 +52,7 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 	load := []func(*config.LoadOptions) error{
 		// Repeating is ours: the SDK would wait on the machine's clock, and longer than a provider may.
 		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
+		config.WithLogger(logging.Nop{}),
 	}
 	if c.Region != "" {
 		load = append(load, config.WithRegion(c.Region))

@@ -37,6 +37,15 @@ func (c *Cloud) describeInstanceTypes(r request) (any, *apiError) {
 			list = append(list, o.Description)
 		}
 	}
+	list = slices.DeleteFunc(list, func(d describe.Description) bool {
+		for _, f := range r.params.list("Filter") {
+			have := map[string][]string{"supported-virtualization-type": d.Virtualizations, "processor-info.supported-architecture": d.Architectures}[f.str("Name")]
+			if !slices.ContainsFunc(f.strs("Value"), func(v string) bool { return slices.Contains(have, v) }) {
+				return true
+			}
+		}
+		return false
+	})
 	list, next := page(c, r, list, 100)
 	return append(next, items("instanceTypeSet", list, instanceType)), nil
 }

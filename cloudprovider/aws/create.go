@@ -1,0 +1,250 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+)
+
+// Create launches one instance. Calls that are made at the same time for claims of the same shape are one fleet.
+func (p *Provider) Create(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+	if err := ctx.Err(); err != nil {
+		return cloudprovider.Launch{}, err
+	}
+	claim = claim.Clone()
+	return p.creates.Do(ctx, shapeOf(claim), claim)
+}
+
+// CreateMany launches an instance for each claim, claims of the same shape by one fleet.
+func (p *Provider) CreateMany(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
+	own := make([]cloudprovider.NodeClaim, len(claims))
+	for i, c := range claims {
+		own[i] = c.Clone()
+	}
+	return p.createAll(ctx, own)
+}
+
+// createAll finds out for each claim what its token has led to, and launches the ones that have led to nothing.
+func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
+	results := make([]cloudprovider.Result, len(claims))
+	fail := func(i int, err error) {
+		results[i] = cloudprovider.Result{Err: api.Outcome("create", claims[i].Name, err)}
+	}
+	todo := make([]int, len(claims))
+	for i := range claims {
+		todo[i] = i
+	}
+	err := p.past(ctx)
+	if p.options.DryRun {
+		err = dry()
+	}
+	for len(todo) > 0 {
+		var later []int
+		fresh := map[string][]int{}
+		var shapes []string
+		for _, i := range todo {
+			c := claims[i]
+			if err := ctx.Err(); err != nil {
+				fail(i, err)
+				continue
+			}
+			if err := c.Validate(); err != nil {
+				fail(i, invalid(err))
+				continue
+			}
+			if err != nil {
+				fail(i, err)
+				continue
+			}
+			shape := shapeOf(c)
+			e, isNew := p.memory.begin(c.Token, c.Name, shape)
+			switch {
+			case isNew:
+				if fresh[shape] == nil {
+					shapes = append(shapes, shape)
+				}
+				fresh[shape] = append(fresh[shape], i)
+			case e.name != c.Name || e.shape != shape:
+				fail(i, invalid(fmt.Errorf("token %q is of the claim %q, or the claim was changed", c.Token, e.name)))
+			case e.state == dead:
+				err := fmt.Errorf("token %q led to %q, which is gone", c.Token, e.instance.ID)
+				if e.why != "" {
+					err = fmt.Errorf("%w: %s", err, e.why)
+				}
+				fail(i, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: err})
+			case e.state == live:
+				launch, err := p.again(ctx, e)
+				results[i] = cloudprovider.Result{Launch: launch, Err: api.Outcome("create", c.Name, err)}
+			default:
+				later = append(later, i)
+			}
+		}
+		for _, shape := range shapes {
+			group := make([]cloudprovider.NodeClaim, len(fresh[shape]))
+			for k, i := range fresh[shape] {
+				group[k] = claims[i]
+			}
+			for k, r := range p.launch(ctx, shape, group) {
+				i := fresh[shape][k]
+				results[i] = cloudprovider.Result{Launch: r.Launch, Err: api.Outcome("create", claims[i].Name, r.Err)}
+			}
+		}
+		todo = nil
+		for _, i := range later {
+			if err := p.await(ctx, claims[i].Token); err != nil {
+				fail(i, err)
+				continue
+			}
+			todo = append(todo, i)
+		}
+	}
+	return results
+}
+
+// await waits until somebody else's call for the token has ended, or finds out what became of a fleet whose answer was lost.
+func (p *Provider) await(ctx context.Context, token string) error {
+	p.memory.mu.Lock()
+	e, ok := p.memory.byToken[token]
+	if !ok || e.state == live || e.state == dead {
+		p.memory.mu.Unlock()
+		return nil
+	}
+	done, batch := e.done, e.batch
+	waiting := e.state == asking
+	p.memory.mu.Unlock()
+	if waiting {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-done:
+			return nil
+		}
+	}
+	return p.reopen(ctx, batch)
+}
+
+// again answers for a token that has led to an instance. What was not looked at for a while is looked at: EC2 may have taken it away.
+func (p *Provider) again(ctx context.Context, e entry) (cloudprovider.Launch, error) {
+	if p.clock.Time().Sub(e.checked) > p.options.Lag {
+		if _, err := p.Get(ctx, e.instance.ID); err != nil {
+			return cloudprovider.Launch{}, err
+		}
+	}
+	instance, ok := p.memory.instance(e.token)
+	if !ok {
+		return cloudprovider.Launch{}, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: fmt.Errorf("%q is gone", e.instance.ID)}
+	}
+	return cloudprovider.Launch{Instance: instance}, nil
+}
+
+// dry is the answer to whoever wants to change something.
+func dry() error {
+	return &cloudprovider.Error{Code: cloudprovider.ErrUnsupported, Err: errors.New("this provider only says what it would do: see DryRun")}
+}
+
+// past reads what an earlier process has left, once enough time has passed for it to show.
+func (p *Provider) past(ctx context.Context) error {
+	p.memory.mu.Lock()
+	read := p.memory.read || p.options.NoHistory
+	p.memory.mu.Unlock()
+	if read {
+		return nil
+	}
+	if wait := p.started.Add(p.options.Lag).Sub(p.clock.Time()); wait > 0 {
+		return &cloudprovider.Error{
+			Code: cloudprovider.ErrNotReady, RetryAfter: wait,
+			Err: errors.New("an earlier process may have launched what does not show yet"),
+		}
+	}
+	p.history.Lock()
+	defer p.history.Unlock()
+	_, err := p.List(ctx)
+	return err
+}
+
+// launch makes the fleets for claims of one shape, which nobody has asked for before, and settles their tokens.
+func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
+	results := make([]cloudprovider.Result, len(claims))
+	rest := make([]int, len(claims))
+	for i := range claims {
+		rest[i] = i
+	}
+	give := func(err error) []cloudprovider.Result {
+		for _, i := range rest {
+			results[i].Err = err
+			p.memory.settle(claims[i].Token, nil, nil, time.Time{})
+		}
+		return results
+	}
+	s, err := p.shelf(ctx, claims[0].NodeClass.Name)
+	if err != nil {
+		return give(err)
+	}
+	offers, err := s.check(claims[0])
+	if err != nil {
+		return give(err)
+	}
+	var ledger refusals
+	var usable []offer
+	for _, o := range offers {
+		switch {
+		case o.image == "":
+			ledger.refuse(o, "no image of the node class boots on it")
+		case !o.available:
+			ledger.refuse(o, "not on offer")
+		default:
+			usable = append(usable, o)
+		}
+	}
+	for _, a := range attempts(usable) {
+		ready, err := p.prepare(s, claims[0], a)
+		if err != nil {
+			return give(err)
+		}
+		for len(rest) > 0 {
+			chunk := rest[:min(len(rest), p.options.Window.Most)]
+			group := make([]cloudprovider.NodeClaim, len(chunk))
+			for k, i := range chunk {
+				group[k] = claims[i]
+			}
+			answer := p.fleet(ctx, s, shape, group, ready, &ledger)
+			if answer.err != nil && answer.open == nil {
+				return give(answer.err)
+			}
+			if answer.open != nil { // what was asked for these is not known, and nothing was asked for the others
+				for _, i := range chunk[:len(answer.open.claims)] {
+					results[i].Err = answer.err
+					p.memory.settle(claims[i].Token, nil, answer.open, time.Time{})
+				}
+				rest = rest[len(answer.open.claims):]
+				return give(unknown(answer.err))
+			}
+			for k, instance := range answer.instances {
+				i := chunk[k]
+				results[i].Launch = cloudprovider.Launch{Instance: instance.Clone(), Refused: slices.Clone(ledger.refused), Quotas: slices.Clone(ledger.quotas)}
+				p.memory.settle(claims[i].Token, &instance, nil, p.clock.Time())
+			}
+			rest = rest[len(answer.instances):]
+			if len(answer.instances) == 0 {
+				break
+			}
+		}
+	}
+	if len(rest) == 0 {
+		return results
+	}
+	return give(ledger.err(offers))
+}
+
+// unknown is an error outside of the closed list, whatever it came from.
+func unknown(err error) error {
+	if cloudprovider.Advise(err).Unknown {
+		return err
+	}
+	return fmt.Errorf("aws: the outcome is not known yet: %s", err)
+}

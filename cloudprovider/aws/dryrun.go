@@ -1,0 +1,129 @@
+package aws
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/launch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/record"
+)
+
+// Request is a request that would be sent.
+type Request struct {
+	// Service and Action name the call, as in EC2 and CreateFleet.
+	Service, Action string
+	// Input is the SDK's input.
+	Input any
+}
+
+// JSON is the input as the command line of AWS takes it (--cli-input-json): fields that are not set are left out.
+func (r Request) JSON() ([]byte, error) {
+	text, err := json.Marshal(r.Input)
+	if err != nil {
+		return nil, fmt.Errorf("aws: %w", err)
+	}
+	var tree any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&tree); err != nil {
+		return nil, fmt.Errorf("aws: %w", err)
+	}
+	out, err := json.MarshalIndent(prune(tree), "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("aws: %w", err)
+	}
+	return out, nil
+}
+
+// prune takes out nulls, empty texts and what is empty without them.
+func prune(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for key, inner := range v {
+			if kept := prune(inner); kept != nil {
+				out[key] = kept
+			}
+		}
+		if len(out) == 0 {
+			return nil
+		}
+		return out
+	case []any:
+		var out []any
+		for _, inner := range v {
+			if kept := prune(inner); kept != nil {
+				out = append(out, kept)
+			}
+		}
+		if len(out) == 0 {
+			return nil
+		}
+		return out
+	case string:
+		if v == "" {
+			return nil
+		}
+	}
+	return v
+}
+
+// DryRun says what Create would send for the claims if nothing is refused: the launch templates that it needs, each once, and one fleet for each
+// shape of claims. It asks AWS for what node classes select, and changes nothing. Client tokens, which are new in each run, begin with
+// "dry-run".
+func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim) ([]Request, error) {
+	groups := map[string][]cloudprovider.NodeClaim{}
+	var shapes []string
+	for _, c := range claims {
+		if err := c.Validate(); err != nil {
+			return nil, api.Outcome("dry run", c.Name, invalid(err))
+		}
+		shape := shapeOf(c)
+		if groups[shape] == nil {
+			shapes = append(shapes, shape)
+		}
+		groups[shape] = append(groups[shape], c)
+	}
+	var templates, fleets []Request
+	seen := map[string]bool{}
+	for n, shape := range shapes {
+		group := groups[shape]
+		c := group[0]
+		s, err := p.shelf(ctx, c.NodeClass.Name)
+		if err != nil {
+			return nil, api.Outcome("dry run", c.Name, err)
+		}
+		offers, err := s.check(c)
+		if err != nil {
+			return nil, api.Outcome("dry run", c.Name, err)
+		}
+		ready, err := p.prepare(s, c, attempts(offers)[0])
+		if err != nil {
+			return nil, api.Outcome("dry run", c.Name, err)
+		}
+		for _, t := range ready.templates {
+			if name := aws.ToString(t.LaunchTemplateName); !seen[name] {
+				seen[name] = true
+				templates = append(templates, Request{api.EC2, "CreateLaunchTemplate", t})
+			}
+		}
+		rec := record.Batch{ID: fmt.Sprintf("dry-run-%d", n+1), Pool: c.Pool, NodeClass: c.NodeClass.Name, Requirements: c.Requirements.String(), Labels: c.Labels, Shape: shape, ClassHash: classHash(s.class), Created: p.clock.Time().Unix()}
+		for _, c := range group {
+			rec.Claims = append(rec.Claims, record.Claim{Name: c.Name, Token: c.Token})
+		}
+		own, err := rec.Tags()
+		if err != nil {
+			return nil, api.Outcome("dry run", c.Name, err)
+		}
+		fleets = append(fleets, Request{api.EC2, "CreateFleet", launch.Request(launch.Fleet{
+			Token: rec.ID, CapacityType: ready.kind, Block: ready.block, Target: len(group), Context: s.class.Context, Configs: ready.configs, Tags: p.tags(s, c), InstanceTags: own,
+		})})
+	}
+	return append(templates, fleets...), nil
+}

@@ -1,0 +1,399 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/launch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/record"
+)
+
+// refusals collects what could not be had.
+type refusals struct {
+	refused []cloudprovider.Refusal
+	quotas  []cloudprovider.Quota
+	blocked error // what is neither a lack of capacity nor a quota
+}
+
+func (r *refusals) refuse(o offer, detail string) {
+	if !slices.ContainsFunc(r.refused, func(have cloudprovider.Refusal) bool {
+		return have.Type == o.cand.Type && have.Offering.Equal(o.cand.Offering)
+	}) {
+		r.refused = append(r.refused, cloudprovider.Refusal{Type: o.cand.Type, Offering: o.cand.Offering, Detail: detail})
+	}
+}
+
+// note sorts one error of a fleet under an offer.
+func (r *refusals) note(o offer, code, message string) {
+	switch api.CodeOf(code) {
+	case cloudprovider.ErrQuota:
+		q := quotaOf(o)
+		if !slices.ContainsFunc(r.quotas, func(have cloudprovider.Quota) bool { return have.Name == q.Name }) {
+			r.quotas = append(r.quotas, q)
+		}
+	case cloudprovider.ErrInsufficientCapacity:
+		r.refuse(o, describeFailure(code, message))
+	default:
+		failed := api.CodeOf(code)
+		if failed == nil {
+			failed = cloudprovider.ErrInsufficientCapacity // it said that nothing was launched
+		}
+		if r.blocked == nil {
+			r.blocked = &cloudprovider.Error{Code: failed, Err: fmt.Errorf("%s", describeFailure(code, message))}
+		}
+		if failed == cloudprovider.ErrInsufficientCapacity || code == "AuthFailure.ServiceLinkedRoleCreationNotPermitted" {
+			r.refuse(o, describeFailure(code, message))
+		}
+	}
+}
+
+func describeFailure(code, message string) string {
+	text := code + ": " + api.Redact(message)
+	if cure := api.Cure(code, message, "ec2:CreateFleet"); cure != "" {
+		text += ": " + cure
+	}
+	return text
+}
+
+// err is why nothing was launched. Everything that was not refused by name was refused with the fleet.
+func (r *refusals) err(offers []offer) error {
+	if r.blocked != nil && !slices.ContainsFunc(r.refused, func(f cloudprovider.Refusal) bool { return !strings.HasPrefix(f.Detail, "AuthFailure") }) && len(r.quotas) == 0 {
+		return r.blocked
+	}
+	if len(r.refused) == 0 && len(r.quotas) > 0 {
+		return &cloudprovider.Error{Code: cloudprovider.ErrQuota, Quotas: r.quotas, Err: fmt.Errorf("%s", lineOf(offers))}
+	}
+	for _, o := range offers {
+		if !slices.ContainsFunc(r.quotas, func(q cloudprovider.Quota) bool { return q.Name == quotaOf(o).Name }) {
+			r.refuse(o, "the fleet launched none")
+		}
+	}
+	return &cloudprovider.Error{Code: cloudprovider.ErrInsufficientCapacity, Refused: r.refused, Quotas: r.quotas, Err: fmt.Errorf("%s", lineOf(offers))}
+}
+
+func lineOf(offers []offer) string {
+	var names []string
+	for _, o := range offers {
+		names = append(names, o.t.Name)
+	}
+	return launch.Line(names)
+}
+
+// fleetAnswer is what one fleet led to: instances for the first of the claims, or an error. If open is set, the outcome is not known.
+type fleetAnswer struct {
+	instances []cloudprovider.Instance
+	open      *pending
+	err       error
+}
+
+// fleet asks for machines for all claims at once.
+func (p *Provider) fleet(ctx context.Context, s *shelf, shape string, claims []cloudprovider.NodeClaim, ready prepared, ledger *refusals) fleetAnswer {
+	rec := record.Batch{
+		ID: fmt.Sprintf("%s-%d", p.nonce, p.serial.Add(1)), Pool: claims[0].Pool, NodeClass: claims[0].NodeClass.Name, Requirements: claims[0].Requirements.String(),
+		Labels: claims[0].Labels, Shape: shape, ClassHash: classHash(s.class), Created: p.clock.Time().Unix(),
+	}
+	for _, c := range claims {
+		rec.Claims = append(rec.Claims, record.Claim{Name: c.Name, Token: c.Token})
+	}
+	tags := p.tags(s, claims[0])
+	own, err := rec.Tags()
+	if err != nil {
+		return fleetAnswer{err: invalid(err)}
+	}
+	if len(claims) == 1 {
+		own[tagClaim] = short(claims[0].Name)
+	}
+	// The seal will need room, too: some 12 characters for a machine's id.
+	if room := mostTags - len(tags) - (12*len(claims)+255)/256; len(own) > room {
+		if len(claims) == 1 {
+			return fleetAnswer{err: invalid(fmt.Errorf("name, token, labels and requirements of the claim take %d tags of EC2, and there is room for %d", len(own), room))}
+		}
+		return p.fleet(ctx, s, shape, claims[:(len(claims)+1)/2], ready, ledger) // the caller asks for the others afterwards
+	}
+	var giveBack []func(int64)
+	used := map[string]int64{}
+	subnets := map[string]bool{}
+	for _, o := range ready.offers {
+		if !subnets[o.subnet] {
+			subnets[o.subnet] = true
+			back := p.finder.Addresses().Take(o.subnet, ready.perNode*int64(len(claims)))
+			giveBack = append(giveBack, func(int64) { back((int64(len(claims)) - used[o.subnet]) * ready.perNode) })
+		}
+	}
+	defer func() {
+		for _, back := range giveBack {
+			back(0)
+		}
+	}()
+	b := &pending{turn: make(chan struct{}, 1), rec: rec, offers: ready.offers, claims: claims}
+	b.turn <- struct{}{}
+	b.input = launch.Request(launch.Fleet{
+		Token: rec.ID, CapacityType: ready.kind, Block: ready.block, Target: len(claims), Context: s.class.Context, Configs: ready.configs, Tags: tags, InstanceTags: own,
+	})
+	out, err := p.ask(ctx, b, ready)
+	if err != nil {
+		if cloudprovider.Advise(err).Unknown && !b.sent.IsZero() {
+			return fleetAnswer{open: b, err: err}
+		}
+		p.reconsider(err)
+		return fleetAnswer{err: err}
+	}
+	p.failures(b, out, ledger)
+	instances, err := p.seal(ctx, b, launched(out))
+	if err != nil {
+		return fleetAnswer{open: b, err: unknown(err)}
+	}
+	for _, m := range launched(out) {
+		used[m.subnet]++
+	}
+	return fleetAnswer{instances: instances}
+}
+
+// The room in EC2's tags, and the tag that names a claim for people.
+const (
+	mostTags = 50
+	tagClaim = "karpenter.sh/nodeclaim"
+)
+
+func short(text string) string { return text[:min(len(text), 256)] }
+
+// ask makes the templates and calls CreateFleet; a template that has vanished in between is made again, once.
+func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.CreateFleetOutput, error) {
+	for again := false; ; again = true {
+		var names []string
+		var releases []func()
+		release := func() {
+			for _, r := range releases {
+				r()
+			}
+		}
+		for _, t := range ready.templates {
+			r, err := p.templates.hold(ctx, t)
+			if err != nil {
+				release()
+				return nil, err
+			}
+			releases, names = append(releases, r), append(names, aws.ToString(t.LaunchTemplateName))
+		}
+		if err := ctx.Err(); err != nil {
+			release()
+			return nil, err
+		}
+		b.sent = p.clock.Time()
+		out, err := p.clients.EC2.CreateFleet(ctx, b.input)
+		release()
+		if err == nil {
+			return out, nil
+		}
+		if !cloudprovider.Advise(err).Unknown && strings.HasPrefix(api.Reason(err), "InvalidLaunchTemplate") && !again {
+			p.templates.lost(names)
+			b.sent = time.Time{}
+			continue
+		}
+		if cloudprovider.Advise(err).Unknown && ctx.Err() == nil {
+			return nil, fmt.Errorf("aws: the answer to ec2:CreateFleet was lost: %w", err)
+		}
+		return nil, err
+	}
+}
+
+// reconsider forgets what was found for node classes if EC2 says that it is gone.
+func (p *Provider) reconsider(err error) {
+	switch reason := api.Reason(err); {
+	case strings.HasPrefix(reason, "InvalidSubnet"), strings.HasPrefix(reason, "InvalidGroup"), strings.HasPrefix(reason, "InvalidSecurityGroup"),
+		strings.HasPrefix(reason, "InvalidAMIID"), strings.HasPrefix(reason, "InvalidPlacementGroup"), strings.HasPrefix(reason, "InvalidCapacityReservation"):
+		p.finder.Forget()
+		p.shelves.Forget()
+	case strings.Contains(err.Error(), "iamInstanceProfile") || strings.Contains(err.Error(), "Instance Profile"):
+		p.profiles.Forget()
+		p.shelves.Forget()
+	}
+}
+
+// machine is what a fleet launched.
+type machine struct{ id, typ, zone, subnet, template string }
+
+func launched(out *sdk.CreateFleetOutput) []machine {
+	var list []machine
+	for _, set := range out.Instances {
+		m := machine{typ: string(set.InstanceType), zone: aws.ToString(set.AvailabilityZone), subnet: aws.ToString(set.SubnetId)}
+		if l := set.LaunchTemplateAndOverrides; l != nil && l.Overrides != nil {
+			if m.zone == "" {
+				m.zone = aws.ToString(l.Overrides.AvailabilityZone)
+			}
+			if m.subnet == "" {
+				m.subnet = aws.ToString(l.Overrides.SubnetId)
+			}
+			if m.typ == "" {
+				m.typ = string(l.Overrides.InstanceType)
+			}
+		}
+		if l := set.LaunchTemplateAndOverrides; l != nil && l.LaunchTemplateSpecification != nil {
+			m.template = aws.ToString(l.LaunchTemplateSpecification.LaunchTemplateName)
+		}
+		for _, id := range set.InstanceIds {
+			m.id = id
+			list = append(list, m)
+		}
+	}
+	slices.SortFunc(list, func(a, b machine) int { return strings.Compare(a.id, b.id) })
+	return list
+}
+
+// failures reads the fleet's errors.
+func (p *Provider) failures(b *pending, out *sdk.CreateFleetOutput, ledger *refusals) {
+	for _, f := range out.Errors {
+		code, message := aws.ToString(f.ErrorCode), aws.ToString(f.ErrorMessage)
+		var typ, zone, subnet, template string
+		if l := f.LaunchTemplateAndOverrides; l != nil && l.Overrides != nil {
+			typ, zone, subnet = string(l.Overrides.InstanceType), aws.ToString(l.Overrides.AvailabilityZone), aws.ToString(l.Overrides.SubnetId)
+		}
+		if l := f.LaunchTemplateAndOverrides; l != nil && l.LaunchTemplateSpecification != nil {
+			template = aws.ToString(l.LaunchTemplateSpecification.LaunchTemplateName)
+		}
+		hit := false
+		for _, o := range b.offers {
+			if o.t.Name == typ && (o.zone == zone || zone == "" && o.subnet == subnet) && (template == "" || o.reservation.ID == "" || o.templateName == template) {
+				ledger.note(o, code, message)
+				hit = true
+			}
+		}
+		if !hit { // an error of the whole fleet
+			for _, o := range b.offers {
+				ledger.note(o, code, message)
+			}
+		}
+		if code == "InsufficientFreeAddressesInSubnet" && subnet != "" {
+			p.finder.Addresses().Exhausted(subnet, 3*time.Minute)
+		}
+	}
+}
+
+// seal writes down which machine is whose and makes instances of them, for the first of the batch's claims.
+func (p *Provider) seal(ctx context.Context, b *pending, machines []machine) ([]cloudprovider.Instance, error) {
+	if len(machines) > len(b.claims) { // EC2 may launch more than it was asked for: what belongs to nobody goes back at once
+		for _, m := range machines[len(b.claims):] {
+			_, err := p.clients.EC2.TerminateInstances(ctx, &sdk.TerminateInstancesInput{InstanceIds: []string{m.id}})
+			if err != nil {
+				return nil, err
+			}
+		}
+		machines = machines[:len(b.claims)]
+	}
+	b.ids = nil
+	for _, m := range machines {
+		b.ids = append(b.ids, m.id)
+	}
+	if len(b.claims) > 1 && len(machines) > 0 {
+		if err := p.writeSeal(ctx, b.ids); err != nil {
+			return nil, err
+		}
+	}
+	instances := make([]cloudprovider.Instance, 0, len(machines))
+	for i, m := range machines {
+		instance, err := p.born(b, b.claims[i], m)
+		if err != nil {
+			return nil, err
+		}
+		instances = append(instances, instance)
+	}
+	return instances, nil
+}
+
+func (p *Provider) writeSeal(ctx context.Context, ids []string) error {
+	tags, err := record.Assign(ids).Tags()
+	if err != nil {
+		return err
+	}
+	var list []types.Tag
+	for _, k := range sortedKeys(tags) {
+		list = append(list, types.Tag{Key: aws.String(k), Value: aws.String(tags[k])})
+	}
+	_, err = p.clients.EC2.CreateTags(ctx, &sdk.CreateTagsInput{Resources: ids, Tags: list})
+	return err
+}
+
+// born is a machine as the caller sees it.
+func (p *Provider) born(b *pending, c cloudprovider.NodeClaim, m machine) (cloudprovider.Instance, error) {
+	i := slices.IndexFunc(b.offers, func(o offer) bool {
+		return o.t.Name == m.typ && o.zone == m.zone && (m.template == "" || o.reservation.ID == "" || o.templateName == m.template)
+	})
+	if i < 0 {
+		return cloudprovider.Instance{}, fmt.Errorf("aws: the fleet launched %q in %q, which was not asked for", m.typ, m.zone)
+	}
+	o := b.offers[i]
+	labels, err := cloudprovider.NodeLabels(c, o.t, o.cand.Offering)
+	if err != nil {
+		return cloudprovider.Instance{}, err
+	}
+	return cloudprovider.Instance{
+		ID: providerID(m.zone, m.id), Claim: c.Name, Pool: c.Pool, Token: c.Token, Type: m.typ, Offering: o.cand.Offering, Labels: labels,
+		Capacity: o.t.Capacity.DeepCopy(), Allocatable: o.t.Allocatable(), ImageID: o.image, State: cloudprovider.Pending, Created: b.rec.CreatedAt(),
+	}, nil
+}
+
+// reopen finds out what became of a fleet whose answer was lost: the same request with the same client token has the same answer.
+func (p *Provider) reopen(ctx context.Context, b *pending) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-b.turn:
+	}
+	defer func() { b.turn <- struct{}{} }()
+	if !p.memory.isOpen(b.rec.ID) {
+		return nil
+	}
+	out, err := p.clients.EC2.CreateFleet(ctx, b.input)
+	if err != nil {
+		if cloudprovider.Advise(err).Unknown {
+			return err
+		}
+		// EC2 refuses now. Whether it had launched before, only reading tells, and only after a while.
+		return p.lookup(ctx, b, err)
+	}
+	return p.conclude(ctx, b, launched(out))
+}
+
+// lookup finds the machines of a batch by its tag, once enough time has passed for them to show.
+func (p *Provider) lookup(ctx context.Context, b *pending, why error) error {
+	if p.clock.Time().Sub(b.sent) <= p.options.Lag {
+		return fmt.Errorf("aws: the outcome shows within %s: %s", p.options.Lag, why)
+	}
+	list, err := p.read(ctx, []types.Filter{{Name: aws.String("tag:" + record.KeyBatch), Values: []string{b.rec.ID}}})
+	if err != nil {
+		return unknown(err)
+	}
+	var machines []machine
+	for _, i := range list {
+		machines = append(machines, machine{id: aws.ToString(i.InstanceId), typ: string(i.InstanceType), zone: aws.ToString(i.Placement.AvailabilityZone), subnet: aws.ToString(i.SubnetId)})
+	}
+	slices.SortFunc(machines, func(a, b machine) int { return strings.Compare(a.id, b.id) })
+	return p.conclude(ctx, b, machines)
+}
+
+// conclude settles all tokens of a batch.
+func (p *Provider) conclude(ctx context.Context, b *pending, machines []machine) error {
+	instances, err := p.seal(ctx, b, machines)
+	if err != nil {
+		return unknown(err)
+	}
+	now := p.clock.Time()
+	for i, c := range b.claims {
+		if i < len(instances) {
+			p.memory.settle(c.Token, &instances[i], nil, now)
+		} else {
+			p.memory.settle(c.Token, nil, nil, now)
+		}
+	}
+	p.memory.close(b)
+	return nil
+}

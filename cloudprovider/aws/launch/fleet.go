@@ -1,0 +1,97 @@
+package launch
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+)
+
+// MostTypes is how many instance types a fleet names at most. More make the answer slow and hardly ever help.
+const MostTypes = 60
+
+// Fleet is a request for machines that are alike.
+type Fleet struct {
+	// Token makes the request idempotent.
+	Token string
+	// CapacityType is on-demand, spot or reserved; Block says that the reservations are capacity blocks.
+	CapacityType string
+	Block        bool
+	Target       int
+	// Context is passed through to EC2; empty = none.
+	Context string
+	Configs []Config
+	// Tags are put on the fleet, the machines, their disks and interfaces; InstanceTags on the machines in addition.
+	Tags, InstanceTags map[string]string
+}
+
+// Config is one launch template and what may be launched from it.
+type Config struct {
+	Template  string
+	Overrides []Override
+}
+
+// Override is one offering.
+type Override struct {
+	Type, Subnet, Zone string
+	// Price is the offering's price as it was planned with; strategies that go by an order of the caller's read it as priority.
+	Price float64
+}
+
+// Request is the request to EC2.
+func Request(f Fleet) *sdk.CreateFleetInput {
+	in := &sdk.CreateFleetInput{
+		Type: types.FleetTypeInstant, ClientToken: aws.String(f.Token),
+		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{
+			TotalTargetCapacity: aws.Int32(int32(f.Target)), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand,
+		},
+	}
+	switch {
+	case f.CapacityType == instancetypes.CapacityTypeSpot:
+		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
+		in.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: types.SpotAllocationStrategyPriceCapacityOptimized}
+	case f.Block:
+		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeCapacityBlock
+	default:
+		in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice}
+	}
+	if f.Context != "" {
+		in.Context = aws.String(f.Context)
+	}
+	for _, c := range f.Configs {
+		config := types.FleetLaunchTemplateConfigRequest{
+			// Templates never change: their first version is the only one.
+			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(c.Template), Version: aws.String("1")},
+		}
+		for _, o := range c.Overrides {
+			config.Overrides = append(config.Overrides, types.FleetLaunchTemplateOverridesRequest{
+				InstanceType: types.InstanceType(o.Type), SubnetId: aws.String(o.Subnet), AvailabilityZone: aws.String(o.Zone), Priority: aws.Float64(o.Price),
+			})
+		}
+		in.LaunchTemplateConfigs = append(in.LaunchTemplateConfigs, config)
+	}
+	all := maps.Clone(f.Tags)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, f.InstanceTags)
+	in.TagSpecifications = []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tagList(all)}}
+	if len(f.Tags) > 0 {
+		for _, kind := range []types.ResourceType{types.ResourceTypeVolume, types.ResourceTypeNetworkInterface, types.ResourceTypeFleet} {
+			in.TagSpecifications = append(in.TagSpecifications, types.TagSpecification{ResourceType: kind, Tags: tagList(f.Tags)})
+		}
+	}
+	return in
+}
+
+func tagList(tags map[string]string) []types.Tag {
+	out := make([]types.Tag, 0, len(tags))
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		out = append(out, types.Tag{Key: aws.String(key), Value: aws.String(tags[key])})
+	}
+	return out
+}

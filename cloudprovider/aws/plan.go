@@ -1,0 +1,304 @@
+package aws
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/discovery"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/launch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/userdata"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/label"
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// shapeOf is a hash of everything of a claim but its name and token: claims of one shape are launched together.
+func shapeOf(c cloudprovider.NodeClaim) string {
+	var b strings.Builder
+	line := func(parts ...string) { fmt.Fprintf(&b, "%q\n", parts) }
+	line("pool", c.Pool, c.NodeClass.Group, c.NodeClass.Kind, c.NodeClass.Name, c.Requirements.String())
+	for _, name := range resources.Names(c.Requests) {
+		line("request", string(name), strconv.FormatInt(resources.Request(name, c.Requests[name]), 10))
+	}
+	for _, cand := range c.Candidates {
+		line("candidate", cand.String())
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.Labels)) {
+		line("label", key, c.Labels[key])
+	}
+	for _, t := range c.Taints {
+		line("taint", t.Key, t.Value, string(t.Effect))
+	}
+	for _, t := range c.StartupTaints {
+		line("startup", t.Key, t.Value, string(t.Effect))
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	return hex.EncodeToString(sum[:8])
+}
+
+// offer is a candidate that was found in the catalogue.
+type offer struct {
+	cand         cloudprovider.Candidate
+	t            instancetypes.InstanceType
+	price        float64
+	zone, kind   string
+	reservation  ec2.Reservation
+	image        string
+	available    bool
+	subnet       string
+	templateName string
+}
+
+// attempt is one fleet's worth of offers: of one capacity type, and of at most so many types as a fleet takes.
+type attempt struct {
+	kind   string
+	block  bool
+	offers []offer
+}
+
+// check finds the candidates of a claim; the error joins everything that makes it invalid.
+func (s *shelf) check(c cloudprovider.NodeClaim) ([]offer, error) {
+	var errs []error
+	out := make([]offer, 0, len(c.Candidates))
+	for i, cand := range c.Candidates {
+		fault := func(format string, args ...any) {
+			errs = append(errs, fmt.Errorf("candidates[%d]: %w", i, fmt.Errorf(format, args...)))
+		}
+		t, ok := s.find(cand.Type)
+		if !ok {
+			fault("no type %q in the catalogue of node class %q", cand.Type, s.class.Name)
+			continue
+		}
+		j := slices.IndexFunc(t.Offerings, func(o instancetypes.Offering) bool { return o.Requirements.Equal(cand.Offering) })
+		if j < 0 {
+			fault("%q has no offering %q", cand.Type, cand.Offering)
+			continue
+		}
+		if _, err := cloudprovider.NodeLabels(c, t, cand.Offering); err != nil {
+			fault("%w", err)
+			continue
+		}
+		o := offer{cand: cand, t: t, price: t.Offerings[j].Price, zone: zoneOf(t.Offerings[j]), kind: t.Offerings[j].CapacityType(), available: t.Offerings[j].Available}
+		if id, ok := cand.Offering.Get(instancetypes.LabelReservationID).Single(); ok {
+			k := slices.IndexFunc(s.reserved, func(r ec2.Reservation) bool { return r.ID == id })
+			if k < 0 {
+				fault("no reservation %q", id)
+				continue
+			}
+			o.reservation = s.reserved[k]
+		}
+		if image, ok := discovery.ImageFor(s.images, t.Requirements); ok {
+			o.image = image.ID
+		}
+		out = append(out, o)
+	}
+	if len(errs) > 0 {
+		return nil, invalid(errors.Join(errs...))
+	}
+	return out, nil
+}
+
+// attempts orders offers into fleets. Capacity types come in the order in which the claim first names them; but spot offers that cost
+// more than on-demand come after it. Within a fleet the order is by price.
+func attempts(offers []offer) []attempt {
+	rank := map[string]int{}
+	least := map[string]float64{}
+	for _, o := range offers {
+		if _, ok := rank[o.kind]; !ok {
+			rank[o.kind] = 2 * len(rank)
+			least[o.kind] = o.price
+		}
+		least[o.kind] = min(least[o.kind], o.price)
+	}
+	onDemand, both := least[instancetypes.CapacityTypeOnDemand]
+	at := func(o offer) int {
+		if o.kind == instancetypes.CapacityTypeSpot && both && o.price > onDemand {
+			return max(rank[o.kind], rank[instancetypes.CapacityTypeOnDemand]+1)
+		}
+		return rank[o.kind]
+	}
+	sorted := slices.Clone(offers)
+	slices.SortStableFunc(sorted, func(a, b offer) int {
+		return cmp.Or(cmp.Compare(at(a), at(b)), boolCompare(a.reservation.Block, b.reservation.Block), cmp.Compare(a.price, b.price), strings.Compare(a.cand.String(), b.cand.String()))
+	})
+	var out []attempt
+	types := map[string]bool{}
+	for i, o := range sorted {
+		if i == 0 || at(sorted[i-1]) != at(o) || sorted[i-1].reservation.Block != o.reservation.Block || len(types) == launch.MostTypes && !types[o.t.Name] {
+			out = append(out, attempt{kind: o.kind, block: o.reservation.Block})
+			clear(types)
+		}
+		types[o.t.Name] = true
+		last := &out[len(out)-1]
+		last.offers = append(last.offers, o)
+	}
+	return out
+}
+
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// prepared is an attempt with its templates.
+type prepared struct {
+	attempt
+	templates []*sdk.CreateLaunchTemplateInput // in the order of the names' first use
+	configs   []launch.Config
+	perNode   int64 // addresses that a node takes at least
+}
+
+// prepare writes the templates of an attempt and chooses subnets.
+func (p *Provider) prepare(s *shelf, c cloudprovider.NodeClaim, a attempt) (prepared, error) {
+	out := prepared{attempt: a}
+	out.offers = slices.Clone(a.offers)
+	best := p.finder.Addresses().Best(s.subnets)
+	at := map[string]int{}
+	for i := range out.offers {
+		o := &out.offers[i]
+		o.subnet = best[o.zone].ID
+		in, err := p.template(s, c, *o)
+		if err != nil {
+			return prepared{}, err
+		}
+		o.templateName = aws.ToString(in.LaunchTemplateName)
+		k, ok := at[o.templateName]
+		if !ok {
+			k = len(out.configs)
+			at[o.templateName] = k
+			out.templates = append(out.templates, in)
+			out.configs = append(out.configs, launch.Config{Template: o.templateName})
+		}
+		out.configs[k].Overrides = append(out.configs[k].Overrides, launch.Override{Type: o.t.Name, Subnet: o.subnet, Zone: o.zone, Price: o.price})
+		pods := resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods])
+		if out.perNode == 0 || pods+1 < out.perNode {
+			out.perNode = pods + 1
+		}
+	}
+	return out, nil
+}
+
+// template is the launch template of an offer.
+func (p *Provider) template(s *shelf, c cloudprovider.NodeClaim, o offer) (*sdk.CreateLaunchTemplateInput, error) {
+	node := userdata.Node{
+		Labels: nodeLabels(c, o.kind), Taints: slices.Concat(c.Taints, c.StartupTaints), Kubelet: s.class.Kubelet, RAID0: s.class.RAID0, Own: s.class.UserData,
+	}
+	if explicitPods(s.settings) {
+		pods := int32(resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods]))
+		node.MaxPods = &pods
+	}
+	text, err := userdata.Render(s.class.Family, userdata.Cluster{
+		Name: s.cluster.Name, Endpoint: s.cluster.Endpoint, CA: s.cluster.CA, ServiceCIDR: s.cluster.ServiceCIDR, IPv6: s.cluster.IPv6,
+	}, node)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	spec := launch.Spec{
+		Cluster: p.options.Cluster, Class: s.class, Image: o.image, UserData: text, Profile: s.profile, IPv6: s.cluster.IPv6,
+		Reservation: o.reservation.ID, Block: o.reservation.Block, PlacementGroup: s.placed.ID, Spot: o.kind == instancetypes.CapacityTypeSpot, Tags: p.tags(s, c),
+	}
+	for _, g := range s.groups {
+		spec.Groups = append(spec.Groups, g.ID)
+	}
+	if q, ok := c.Requests[ec2.ResourceEFA]; ok && !q.IsZero() {
+		spec.EFA = resources.Capacity(ec2.ResourceEFA, o.t.Capacity[ec2.ResourceEFA])
+	}
+	spec.Tenancy, _ = c.Requirements.Get(label.Tenancy).Single()
+	if text, ok := c.Requirements.Get(label.PlacementGroupPartition).Single(); ok {
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || n < 1 || n > int64(s.placed.Partitions) {
+			return nil, invalid(fmt.Errorf("requirements: %s %q: placement group %q has partitions 1 to %d", label.PlacementGroupPartition, text, s.placed.Name, s.placed.Partitions))
+		}
+		spec.Partition = int32(n)
+	}
+	in, err := launch.Template(spec)
+	if err != nil {
+		return nil, fmt.Errorf("aws: %w", err)
+	}
+	return in, nil
+}
+
+// explicitPods says whether nodes must be told how many pods they take. Otherwise kubelet and image find the catalogue's figure by
+// themselves, and machines of all sizes share a template.
+func explicitPods(s ec2.Settings) bool {
+	return s.ReservedENIs > 0 || s.PrefixDelegation || s.NoENIDensity || s.EFAOnly > 0
+}
+
+// nodeLabels are those that a node registers with: what the claim fixes, and how it is paid for. What type and offering fix is left to
+// the caller, or each type would need a template of its own.
+func nodeLabels(c cloudprovider.NodeClaim, capacityType string) map[string]string {
+	out := map[string]string{instancetypes.LabelCapacityType: capacityType}
+	known := ec2.WellKnown()
+	for r := range c.Requirements.All() {
+		if v, ok := r.Single(); ok && !known.Contains(r.Key()) {
+			out[r.Key()] = v
+		}
+	}
+	maps.Copy(out, c.Labels)
+	if c.Pool != "" {
+		out[nodepool.LabelKey] = c.Pool
+	}
+	return out
+}
+
+// tags are those that all machines of a claim's shape carry, readable for people and policies.
+func (p *Provider) tags(s *shelf, c cloudprovider.NodeClaim) map[string]string {
+	out := maps.Clone(p.options.Tags)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, s.class.Tags)
+	out["kubernetes.io/cluster/"+p.options.Cluster] = "owned"
+	out[launch.ClusterTag] = p.options.Cluster
+	if c.Pool != "" {
+		out[nodepool.LabelKey] = c.Pool
+	}
+	if s.class.Name != "" {
+		out[label.NodeClass] = s.class.Name
+	}
+	return out
+}
+
+// quotaOf is the quota that EC2 counts an offer towards: vCPUs by classes of families, apart for spot.
+func quotaOf(o offer) cloudprovider.Quota {
+	category, _ := o.t.Requirements.Get(label.Category).Single()
+	family, _ := o.t.Requirements.Get(label.Family).Single()
+	standard := []string{"a", "c", "d", "h", "i", "m", "r", "t", "z"}
+	class, name := []string{category}, strings.ToUpper(category)
+	switch {
+	case slices.Contains(standard, category):
+		class, name = standard, "Standard (A, C, D, H, I, M, R, T, Z)"
+	case category == "g" || category == "vt":
+		class, name = []string{"g", "vt"}, "G and VT"
+	case category == "":
+		return cloudprovider.Quota{Name: family + " " + o.kind + " vCPUs", Blocks: requirements.MustOf(requirements.In(corev1.LabelInstanceTypeStable, o.t.Name), requirements.In(instancetypes.LabelCapacityType, o.kind))}
+	}
+	text := "Running On-Demand " + name + " instances"
+	if o.kind == instancetypes.CapacityTypeSpot {
+		text = "All " + name + " Spot Instance Requests"
+	}
+	return cloudprovider.Quota{
+		Name: text, Blocks: requirements.MustOf(requirements.In(label.Category, class...), requirements.In(instancetypes.LabelCapacityType, o.kind)),
+	}
+}

@@ -1,0 +1,176 @@
+package aws
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/batch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/discovery"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/queue"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// Provider buys EC2 instances. It implements cloudprovider.Provider, BatchCreator, RepairAdviser and interruption.Source. Make one by
+// [New]; it is safe for concurrent use. Only one provider at a time may launch for a cluster.
+type Provider struct {
+	options Options
+	clients *api.Clients
+	clock   api.Clock
+	finder  *discovery.Finder
+	started time.Time
+	nonce   string
+	serial  atomic.Int64
+
+	base     *discovery.Cache[catalogue.Region]
+	prices   *discovery.Cache[[]instancetypes.PriceSource]
+	shelves  *discovery.Cache[*shelf]
+	profiles *discovery.Cache[string]
+	notes    notes
+
+	memory    *memory
+	templates *templates
+	creates   *batch.Caller[cloudprovider.NodeClaim, cloudprovider.Launch]
+	deletes   *batch.Caller[string, string]
+	reads     *batch.Caller[string, *found]
+	events    *queue.Queue
+
+	history sync.Mutex // held while the past is being read
+}
+
+// New makes a provider. It calls AWS only to find the queue. The error joins every fault of the options.
+func New(ctx context.Context, options Options) (*Provider, error) {
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	clients, err := api.Connect(ctx, api.Config{
+		Region: options.Region, Endpoint: options.Endpoint, Credentials: options.Credentials, HTTPClient: options.HTTPClient,
+		Buckets: options.Buckets, Clock: options.Clock,
+	})
+	if err != nil {
+		return nil, err
+	}
+	clock := options.Clock
+	p := &Provider{
+		options: options, clients: clients, clock: clock, finder: discovery.NewFinder(clients, clock, discovery.TTL{}), started: clock.Time(),
+		nonce:    cmp.Or(options.Nonce, rand.Text()),
+		base:     discovery.NewCache[catalogue.Region](clock, 12*time.Hour),
+		prices:   discovery.NewCache[[]instancetypes.PriceSource](clock, priceTTL),
+		shelves:  discovery.NewCache[*shelf](clock, time.Minute),
+		profiles: discovery.NewCache[string](clock, 15*time.Minute),
+		memory:   newMemory(),
+	}
+	p.templates = newTemplates(p)
+	p.creates = batch.NewCaller(clock, options.Window, func(ctx context.Context, _ string, claims []cloudprovider.NodeClaim) []batch.Result[cloudprovider.Launch] {
+		out := make([]batch.Result[cloudprovider.Launch], len(claims))
+		for i, r := range p.createAll(ctx, claims) {
+			out[i] = batch.Result[cloudprovider.Launch]{Value: r.Launch, Err: r.Err}
+		}
+		return out
+	})
+	wide := options.Window
+	wide.Most = 500
+	p.deletes = batch.NewCaller(clock, wide, p.terminate)
+	p.reads = batch.NewCaller(clock, wide, p.describe)
+	if options.Queue != "" {
+		if p.events, err = queue.Open(ctx, clients, clock, options.Queue, p.nonce); err != nil {
+			return nil, api.Outcome("new", options.Queue, err)
+		}
+	}
+	return p, nil
+}
+
+// Clients are the provider's clients of AWS, for programs that need more of it.
+func (p *Provider) Clients() *api.Clients { return p.clients }
+
+// InstanceTypes lists what nodes of the pool's class could be of, in the zones of the class's subnets.
+func (p *Provider) InstanceTypes(ctx context.Context, pool nodepool.NodePool) ([]instancetypes.InstanceType, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s, err := p.shelf(ctx, pool.NodeClass.Name)
+	if err != nil {
+		return nil, api.Outcome("types", pool.Name, err)
+	}
+	return cloneTypes(s.types), nil
+}
+
+// RepairPolicies replace nodes that have not been ready, or not been heard of, for half an hour, whose accelerators have failed for ten
+// minutes, or whose node monitoring agent reports a broken part for half an hour.
+func (p *Provider) RepairPolicies() []cloudprovider.RepairPolicy {
+	half := 30 * time.Minute
+	list := []cloudprovider.RepairPolicy{
+		{Condition: corev1.NodeReady, Status: corev1.ConditionFalse, Toleration: half},
+		{Condition: corev1.NodeReady, Status: corev1.ConditionUnknown, Toleration: half},
+		{Condition: "AcceleratedHardwareReady", Status: corev1.ConditionFalse, Toleration: 10 * time.Minute},
+	}
+	for _, part := range []corev1.NodeConditionType{"StorageReady", "NetworkingReady", "KernelReady", "ContainerRuntimeReady"} {
+		list = append(list, cloudprovider.RepairPolicy{Condition: part, Status: corev1.ConditionFalse, Toleration: half})
+	}
+	return list
+}
+
+// Notes are what people should know about the last answers: prices that could not be refreshed, security groups that are unwise together. Each
+// once, in ascending order.
+func (p *Provider) Notes() []string { return p.notes.list() }
+
+// notes are sentences by what they are about, so that the newest replaces the older one and good news takes it away.
+type notes struct {
+	mu sync.Mutex
+	by map[string]string
+}
+
+func (n *notes) set(about, text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.by == nil {
+		n.by = map[string]string{}
+	}
+	if text == "" {
+		delete(n.by, about)
+		return
+	}
+	n.by[about] = text
+}
+
+func (n *notes) list() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var out []string
+	for _, text := range n.by {
+		out = append(out, text)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// cloneTypes shares nothing that can be changed.
+func cloneTypes(types []instancetypes.InstanceType) []instancetypes.InstanceType {
+	out := slices.Clone(types)
+	for i := range out {
+		t := &out[i]
+		t.Offerings = slices.Clone(t.Offerings)
+		for j := range t.Offerings {
+			if list := t.Offerings[j].List; list != nil {
+				copied := *list
+				t.Offerings[j].List = &copied
+			}
+		}
+		t.Capacity = t.Capacity.DeepCopy()
+		t.Overhead.KubeReserved = t.Overhead.KubeReserved.DeepCopy()
+		t.Overhead.SystemReserved = t.Overhead.SystemReserved.DeepCopy()
+		t.Overhead.EvictionThreshold = t.Overhead.EvictionThreshold.DeepCopy()
+	}
+	return out
+}

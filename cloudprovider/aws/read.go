@@ -1,0 +1,447 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/batch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/launch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/record"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// found is an instance as EC2 describes it, with what its tags remember.
+type found struct {
+	raw      types.Instance
+	instance cloudprovider.Instance
+	shape    string
+	hash     string // of the class's static fields when it was launched
+}
+
+// Get reads the instance, together with others that are asked for at the same time. A machine that has ended is not found, and the error
+// says what it died of.
+func (p *Provider) Get(ctx context.Context, id string) (cloudprovider.Instance, error) {
+	f, err := p.get(ctx, id)
+	if err != nil {
+		return cloudprovider.Instance{}, api.Outcome("get", id, err)
+	}
+	return f.instance.Clone(), nil
+}
+
+func (p *Provider) get(ctx context.Context, id string) (*found, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	bare := bareID(id)
+	if bare == "" {
+		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New("want an id such as aws:///us-east-1a/i-0123456789abcdef0")}
+	}
+	f, err := p.reads.Do(ctx, "", bare)
+	if err != nil {
+		return nil, err
+	}
+	if f == nil {
+		if e, ok := p.memory.of(bare); ok && e.state == live && p.clock.Time().Sub(e.checked) <= p.options.Lag {
+			// Launched a moment ago: EC2's readers do not know it yet.
+			return &found{instance: e.instance, shape: e.shape}, nil
+		}
+		p.memory.bury(bare, "", p.clock.Time())
+		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound}
+	}
+	if why, ended := death(f.raw); ended {
+		p.memory.bury(bare, why, p.clock.Time())
+		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New(why)}
+	}
+	if f.instance.ID != id {
+		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: fmt.Errorf("the instance is %q", f.instance.ID)}
+	}
+	return f, nil
+}
+
+// death says what an instance died of.
+func death(i types.Instance) (string, bool) {
+	if i.State == nil || i.State.Name != types.InstanceStateNameTerminated {
+		return "", false
+	}
+	text := "terminated"
+	if r := i.StateReason; r != nil {
+		code, message := aws.ToString(r.Code), api.Redact(aws.ToString(r.Message))
+		text += ": " + code
+		if message != "" && message != code {
+			text += ": " + strings.TrimPrefix(message, code+": ")
+		}
+		switch {
+		case strings.Contains(code, "KMS") || strings.Contains(message, "KMS"):
+			text += ": " + api.KMSCure
+		case strings.HasPrefix(code, "Client.VolumeLimitExceeded"):
+			text += ": raise the account's quota of EBS storage"
+		case strings.HasPrefix(code, "Client.InternalError"):
+			text += ": the root disk could not be used; if it is encrypted, " + api.KMSCure
+		case strings.HasPrefix(code, "Server.InsufficientInstanceCapacity"):
+			text += ": EC2 had no machine for it after all"
+		}
+	}
+	return text, true
+}
+
+// describe reads instances by their ids. Those that EC2 does not show, or that are not the cluster's, are nil.
+func (p *Provider) describe(ctx context.Context, _ string, ids []string) []batch.Result[*found] {
+	out := make([]batch.Result[*found], len(ids))
+	unique := slices.Compact(slices.Sorted(slices.Values(ids)))
+	byID := map[string]*found{}
+	for chunk := range slices.Chunk(unique, 200) { // the most values that a filter takes
+		// A filter, for naming an id that does not show yet would fail the whole call.
+		list, err := p.read(ctx, []types.Filter{{Name: aws.String("instance-id"), Values: chunk}})
+		if err != nil {
+			for i := range out {
+				out[i].Err = err
+			}
+			return out
+		}
+		for _, raw := range list {
+			f, err := p.recall(ctx, raw, nil)
+			if err != nil {
+				for i, id := range ids {
+					if id == aws.ToString(raw.InstanceId) {
+						out[i].Err = err
+					}
+				}
+				continue
+			}
+			byID[aws.ToString(raw.InstanceId)] = f
+		}
+	}
+	for i, id := range ids {
+		out[i].Value = byID[id]
+	}
+	return out
+}
+
+// read reads instances of the cluster by filters, by id.
+func (p *Provider) read(ctx context.Context, filters []types.Filter) ([]types.Instance, error) {
+	var list []types.Instance
+	pages := sdk.NewDescribeInstancesPaginator(p.clients.EC2, &sdk.DescribeInstancesInput{
+		Filters: append([]types.Filter{{Name: aws.String("tag:" + launch.ClusterTag), Values: []string{p.options.Cluster}}}, filters...), MaxResults: aws.Int32(1000),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page.Reservations {
+			list = append(list, r.Instances...)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list, func(a, b types.Instance) int {
+		return strings.Compare(aws.ToString(a.InstanceId), aws.ToString(b.InstanceId))
+	})
+	return list, nil
+}
+
+func tagsOf(i types.Instance) map[string]string {
+	out := make(map[string]string, len(i.Tags))
+	for _, t := range i.Tags {
+		out[aws.ToString(t.Key)] = aws.ToString(t.Value)
+	}
+	return out
+}
+
+// recall makes an instance of what EC2 says and what memory or tags remember; nil if it is nobody's yet, or not ours. Seal is given where the
+// machine's own tags do not have it.
+func (p *Provider) recall(ctx context.Context, raw types.Instance, seal record.Seal) (*found, error) {
+	bare := aws.ToString(raw.InstanceId)
+	tags := tagsOf(raw)
+	rec, ours, err := record.Read(tags)
+	if !ours {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("aws: instance %q: %w", bare, err)
+	}
+	f := &found{raw: raw, shape: rec.Shape, hash: rec.ClassHash}
+	if e, ok := p.memory.of(bare); ok && e.state == live {
+		f.instance = e.instance
+		f.instance.State = stateOf(raw)
+		return f, nil
+	}
+	if p.memory.isOpen(rec.ID) {
+		return nil, nil
+	}
+	at := 0
+	if len(rec.Claims) > 1 {
+		if seal == nil {
+			var sealed bool
+			if seal, sealed, err = record.ReadSeal(tags); err != nil {
+				return nil, fmt.Errorf("aws: instance %q: %w", bare, err)
+			} else if !sealed {
+				return nil, nil
+			}
+		}
+		if at = slices.Index(seal, bare); at < 0 || at >= len(rec.Claims) {
+			return nil, nil
+		}
+	}
+	claim := cloudprovider.NodeClaim{Name: rec.Claims[at].Name, Token: rec.Claims[at].Token, Pool: rec.Pool, Labels: rec.Labels}
+	if claim.Requirements, err = requirements.Parse(rec.Requirements); err != nil {
+		return nil, fmt.Errorf("aws: instance %q: %w", bare, err)
+	}
+	f.instance = cloudprovider.Instance{
+		ID: providerID(aws.ToString(raw.Placement.AvailabilityZone), bare), Claim: claim.Name, Pool: claim.Pool, Token: claim.Token,
+		Type: string(raw.InstanceType), ImageID: aws.ToString(raw.ImageId), State: stateOf(raw), Created: rec.CreatedAt(), Labels: maps.Clone(rec.Labels),
+	}
+	if err := p.complete(ctx, f, claim, rec.NodeClass); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// complete adds what the catalogue knows of the instance's type. A class or a type that is gone leaves the instance without it.
+func (p *Provider) complete(ctx context.Context, f *found, claim cloudprovider.NodeClaim, class string) error {
+	s, err := p.shelf(ctx, class)
+	if err != nil {
+		if cloudprovider.Advise(err).Unknown || errors.Is(err, cloudprovider.ErrThrottled) {
+			return err
+		}
+		return nil
+	}
+	t, ok := s.find(f.instance.Type)
+	if !ok {
+		return nil
+	}
+	f.instance.Capacity, f.instance.Allocatable = t.Capacity.DeepCopy(), t.Allocatable()
+	kind := instancetypes.CapacityTypeOnDemand
+	reservation := ""
+	switch {
+	case f.raw.InstanceLifecycle == types.InstanceLifecycleTypeSpot:
+		kind = instancetypes.CapacityTypeSpot
+	case f.raw.CapacityReservationId != nil:
+		kind, reservation = instancetypes.CapacityTypeReserved, aws.ToString(f.raw.CapacityReservationId)
+	}
+	for _, o := range t.Offerings {
+		id, _ := o.Requirements.Get(instancetypes.LabelReservationID).Single()
+		if zoneOf(o) != aws.ToString(f.raw.Placement.AvailabilityZone) || o.CapacityType() != kind || id != reservation {
+			continue
+		}
+		f.instance.Offering = o.Requirements
+		if labels, err := cloudprovider.NodeLabels(claim, t, o.Requirements); err == nil {
+			f.instance.Labels = labels
+		}
+		return nil
+	}
+	return nil
+}
+
+// stateOf is how far an instance is. One that is stopped still exists, and nobody ends it unless it is shown.
+func stateOf(i types.Instance) cloudprovider.InstanceState {
+	if i.State == nil {
+		return cloudprovider.Pending
+	}
+	switch i.State.Name {
+	case types.InstanceStateNamePending:
+		return cloudprovider.Pending
+	case types.InstanceStateNameShuttingDown, types.InstanceStateNameTerminated:
+		return cloudprovider.Terminating
+	default:
+		return cloudprovider.Running
+	}
+}
+
+// List reads all instances of the cluster that a provider made, page by page. Machines whose launch nobody has answered for yet are left
+// out; they show, with their claims, within the lag.
+func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	now := p.clock.Time()
+	// What was launched before the reading and does not show in it any more has ended.
+	lived := p.memory.lived(now.Add(-p.options.Lag))
+	for _, b := range p.memory.opens() {
+		if now.Sub(b.sent) > p.options.Lag {
+			if err := p.settleByReading(ctx, b); err != nil {
+				return nil, api.Outcome("list", p.options.Cluster, err)
+			}
+		}
+	}
+	raws, err := p.read(ctx, nil)
+	if err != nil {
+		return nil, api.Outcome("list", p.options.Cluster, err)
+	}
+	seals, err := p.sealOld(ctx, raws, now)
+	if err != nil {
+		return nil, api.Outcome("list", p.options.Cluster, err)
+	}
+	var list []cloudprovider.Instance
+	for _, raw := range raws {
+		f, err := p.recall(ctx, raw, seals[tagsOf(raw)[record.KeyBatch]])
+		if err != nil {
+			return nil, api.Outcome("list", p.options.Cluster, err)
+		}
+		delete(lived, aws.ToString(raw.InstanceId))
+		why, ended := death(raw)
+		if f != nil {
+			p.memory.learn(f.instance.Token, f.instance.Claim, f.shape, f.instance, now)
+		}
+		if ended {
+			p.memory.bury(aws.ToString(raw.InstanceId), why, now)
+			continue
+		}
+		if f != nil {
+			list = append(list, f.instance.Clone())
+		}
+	}
+	for bare := range lived {
+		p.memory.bury(bare, "it shows no more", now)
+	}
+	if !now.Before(p.started.Add(p.options.Lag)) {
+		p.memory.mu.Lock()
+		p.memory.read = true
+		p.memory.mu.Unlock()
+	}
+	slices.SortFunc(list, func(a, b cloudprovider.Instance) int { return strings.Compare(a.ID, b.ID) })
+	return list, nil
+}
+
+// settleByReading ends an open question without asking for machines again.
+func (p *Provider) settleByReading(ctx context.Context, b *pending) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-b.turn:
+	}
+	defer func() { b.turn <- struct{}{} }()
+	if !p.memory.isOpen(b.rec.ID) {
+		return nil
+	}
+	return p.lookup(ctx, b, errors.New("nobody has asked again"))
+}
+
+// sealOld gives the machines of batches that an earlier process launched and did not seal to their claims, once all of them must show.
+func (p *Provider) sealOld(ctx context.Context, raws []types.Instance, now time.Time) (map[string]record.Seal, error) {
+	ids := map[string][]string{}
+	var batches []string
+	for _, raw := range raws {
+		tags := tagsOf(raw)
+		rec, ours, err := record.Read(tags)
+		if err != nil || !ours || len(rec.Claims) < 2 || now.Sub(rec.CreatedAt()) <= p.options.Lag || p.memory.isOpen(rec.ID) {
+			continue
+		}
+		if _, known := p.memory.of(aws.ToString(raw.InstanceId)); known {
+			continue
+		}
+		if _, sealed, _ := record.ReadSeal(tags); sealed {
+			continue
+		}
+		if ids[rec.ID] == nil {
+			batches = append(batches, rec.ID)
+		}
+		ids[rec.ID] = append(ids[rec.ID], aws.ToString(raw.InstanceId))
+	}
+	slices.Sort(batches)
+	seals := map[string]record.Seal{}
+	for _, b := range batches {
+		if err := p.writeSeal(ctx, ids[b]); err != nil {
+			return nil, err
+		}
+		seals[b] = record.Assign(ids[b])
+	}
+	return seals, nil
+}
+
+// Delete ends an instance, together with others that are ended at the same time. Only instances that a provider made for the cluster are
+// touched.
+func (p *Provider) Delete(ctx context.Context, id string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if p.options.DryRun {
+		return api.Outcome("delete", id, dry())
+	}
+	return api.Outcome("delete", id, p.delete(ctx, id))
+}
+
+func (p *Provider) delete(ctx context.Context, id string) error {
+	bare := bareID(id)
+	if bare == "" {
+		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New("want an id such as aws:///us-east-1a/i-0123456789abcdef0")}
+	}
+	e, known := p.memory.of(bare)
+	if known && e.instance.ID != id {
+		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: fmt.Errorf("the instance is %q", e.instance.ID)}
+	}
+	if !known {
+		f, err := p.get(ctx, id)
+		if err != nil {
+			return err
+		}
+		p.memory.learn(f.instance.Token, f.instance.Claim, f.shape, f.instance, p.clock.Time())
+	}
+	before, err := p.deletes.Do(ctx, "", bare)
+	now := p.clock.Time()
+	switch {
+	case api.Reason(err) == "InvalidInstanceID.NotFound" && known && e.state == live && now.Sub(e.checked) <= p.options.Lag:
+		return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, RetryAfter: time.Second, Err: errors.New("EC2 does not know the new instance everywhere yet")}
+	case api.Reason(err) == "InvalidInstanceID.NotFound":
+		p.memory.bury(bare, "", now)
+		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound}
+	case err != nil:
+		return err
+	}
+	p.memory.bury(bare, "it was deleted", now)
+	if before == string(types.InstanceStateNameTerminated) {
+		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound}
+	}
+	return nil
+}
+
+// terminate ends instances and returns the states in which they were. One unknown id fails a whole call: then each is asked for alone.
+func (p *Provider) terminate(ctx context.Context, _ string, ids []string) []batch.Result[string] {
+	out := make([]batch.Result[string], len(ids))
+	unique := slices.Compact(slices.Sorted(slices.Values(ids)))
+	before := map[string]string{}
+	failed := map[string]error{}
+	ask := func(list []string) error {
+		answer, err := p.clients.EC2.TerminateInstances(ctx, &sdk.TerminateInstancesInput{InstanceIds: list})
+		if err != nil {
+			return err
+		}
+		for _, c := range answer.TerminatingInstances {
+			if c.PreviousState != nil {
+				before[aws.ToString(c.InstanceId)] = string(c.PreviousState.Name)
+			}
+		}
+		return nil
+	}
+	err := ask(unique)
+	for _, id := range unique {
+		switch {
+		case err == nil:
+		case len(unique) > 1 && strings.HasPrefix(api.Reason(err), "InvalidInstanceID"):
+			if one := ask([]string{id}); one != nil {
+				failed[id] = one
+			}
+		default:
+			failed[id] = err
+		}
+	}
+	for i, id := range ids {
+		out[i] = batch.Result[string]{Value: before[id], Err: failed[id]}
+	}
+	return out
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

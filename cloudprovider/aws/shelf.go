@@ -1,0 +1,245 @@
+package aws
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/discovery"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/market"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/profile"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+)
+
+// priceTTL is how old prices may be: those of the price list change seldom, those of spot a few times a day.
+const priceTTL = time.Hour
+
+// shelf is what a node class leads to: what can be bought, and what machines are launched with. It is shared and never changed.
+type shelf struct {
+	class    nodeclass.NodeClass
+	settings ec2.Settings
+	cluster  discovery.Cluster
+	subnets  []discovery.Subnet
+	groups   []discovery.Group
+	images   []discovery.Image
+	placed   discovery.Placement
+	reserved []ec2.Reservation
+	profile  string
+	types    []instancetypes.InstanceType
+	byName   map[string]int
+}
+
+func (s *shelf) find(name string) (instancetypes.InstanceType, bool) {
+	i, ok := s.byName[name]
+	if !ok {
+		return instancetypes.InstanceType{}, false
+	}
+	return s.types[i], true
+}
+
+// shelf resolves a node class. What is missing is told all at once.
+func (p *Provider) shelf(ctx context.Context, name string) (*shelf, error) {
+	class, err := p.options.Classes.NodeClass(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(class)
+	if err != nil {
+		return nil, fmt.Errorf("aws: %w", err)
+	}
+	return p.shelves.Get(ctx, string(text), func(ctx context.Context) (*shelf, error) { return p.resolve(ctx, class) })
+}
+
+func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass) (*shelf, error) {
+	s := &shelf{class: class, byName: map[string]int{}}
+	var err error
+	if s.settings, err = p.options.settings(class); err != nil {
+		return nil, invalid(err)
+	}
+	if class.LaunchTemplate != "" {
+		return nil, invalid(fmt.Errorf("node class %q: launchTemplate: templates of others are not supported: say in the class what they say", class.Name))
+	}
+	if s.subnets, err = p.finder.Subnets(ctx, class.Subnets); err != nil {
+		return nil, err
+	}
+	if s.groups, err = p.finder.Groups(ctx, class.SecurityGroups); err != nil {
+		return nil, err
+	}
+	var missing []error
+	if len(s.subnets) == 0 {
+		missing = append(missing, fmt.Errorf("node class %q: no subnet matches its selector", class.Name))
+	}
+	if len(s.groups) == 0 {
+		missing = append(missing, fmt.Errorf("node class %q: no security group matches its selector", class.Name))
+	}
+	p.notes.set("groups "+class.Name, discovery.GroupWarning(s.groups))
+	if s.cluster, err = p.cluster(ctx); err != nil {
+		return nil, err
+	}
+	if s.images, err = p.finder.Images(ctx, class, s.cluster.Version); err != nil {
+		return nil, err
+	}
+	if len(s.images) == 0 {
+		missing = append(missing, fmt.Errorf("node class %q: no image matches its selector", class.Name))
+	}
+	if len(missing) > 0 {
+		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: errors.Join(missing...)}
+	}
+	if class.PlacementGroup != nil {
+		if s.placed, err = p.finder.PlacementGroup(ctx, *class.PlacementGroup); err != nil {
+			return nil, err
+		}
+	}
+	if s.reserved, err = p.finder.Reservations(ctx, class.CapacityReservations); err != nil {
+		return nil, err
+	}
+	if s.profile, err = p.profile(ctx, class); err != nil {
+		return nil, err
+	}
+	return s, p.fill(ctx, s)
+}
+
+func invalid(err error) error {
+	return &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Err: err}
+}
+
+// cluster is what the options know, or what EKS says.
+func (p *Provider) cluster(ctx context.Context) (discovery.Cluster, error) {
+	if p.options.Known != nil {
+		return *p.options.Known, nil
+	}
+	return p.finder.Cluster(ctx, p.options.Cluster)
+}
+
+// profile is the name of the instance profile: the class's own, that of its role, or the options'.
+func (p *Provider) profile(ctx context.Context, class nodeclass.NodeClass) (string, error) {
+	switch {
+	case class.InstanceProfile != "":
+		return class.InstanceProfile, nil
+	case class.Role != "" && p.options.DryRun:
+		return profile.Name(p.clients.Region, p.options.Cluster, class.Role), nil
+	case class.Role != "":
+		return p.profiles.Get(ctx, class.Role, func(ctx context.Context) (string, error) {
+			return profile.Ensure(ctx, p.clients, p.options.Cluster, class.Role)
+		})
+	default:
+		return p.options.InstanceProfile, nil
+	}
+}
+
+// fill puts the types on the shelf: of the class's zones, images and reservations, at today's prices.
+func (p *Provider) fill(ctx context.Context, s *shelf) error {
+	region, err := p.region(ctx)
+	if err != nil {
+		return err
+	}
+	types, err := ec2.Types(market.Within(region, zones(s.subnets)), s.settings)
+	if err != nil {
+		return invalid(err)
+	}
+	layers, err := p.layers(ctx)
+	if err != nil {
+		return err
+	}
+	types = instancetypes.Reprice(types, layers...)
+	for i, t := range types {
+		if _, ok := discovery.ImageFor(s.images, t.Requirements); !ok {
+			types[i].Offerings = slices.Clone(t.Offerings)
+			for j := range types[i].Offerings {
+				types[i].Offerings[j].Available = false
+			}
+		}
+	}
+	var usable []ec2.Reservation
+	for _, r := range s.reserved {
+		if slices.ContainsFunc(types, func(t instancetypes.InstanceType) bool {
+			return t.Name == r.InstanceType && slices.ContainsFunc(t.Offerings, func(o instancetypes.Offering) bool { return zoneOf(o) == r.Zone })
+		}) {
+			usable = append(usable, r)
+		}
+	}
+	if s.types, err = ec2.Reserve(types, usable...); err != nil {
+		return invalid(err)
+	}
+	for i, t := range s.types {
+		s.byName[t.Name] = i
+	}
+	return nil
+}
+
+// zoneOf is the zone of an offering.
+func zoneOf(o instancetypes.Offering) string {
+	zone, _ := o.Requirements.Get(corev1.LabelTopologyZone).Single()
+	return zone
+}
+
+// region is the embedded catalogue with what EC2 says today. Where EC2 does not answer, the catalogue alone is used, and a note says so.
+func (p *Provider) region(ctx context.Context) (catalogue.Region, error) {
+	return p.base.Get(ctx, p.clients.Region, func(ctx context.Context) (catalogue.Region, error) {
+		embedded, err := catalogue.Load(p.clients.Region)
+		if err != nil {
+			return catalogue.Region{}, invalid(err)
+		}
+		if p.options.StaticTypes {
+			return embedded, nil
+		}
+		return market.Region(ctx, p.clients, embedded)
+	})
+}
+
+// layers are today's prices over those of the catalogue. A list that cannot be read leaves the older prices, and a note says so.
+func (p *Provider) layers(ctx context.Context) ([]instancetypes.PriceSource, error) {
+	if p.options.StaticPrices {
+		return nil, nil
+	}
+	return p.prices.Get(ctx, p.clients.Region, func(ctx context.Context) ([]instancetypes.PriceSource, error) {
+		var layers []instancetypes.PriceSource
+		list, err := market.OnDemand(ctx, p.clients)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		p.notes.set("list", note("the price list could not be read, prices are those of the embedded catalogue", err))
+		if err == nil {
+			layers = append(layers, list)
+		}
+		history, err := market.Spot(ctx, p.clients, p.clock.Time())
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		p.notes.set("spot", note("spot prices could not be read, they are estimated", err))
+		if err == nil && history.Complete {
+			layers = append(layers, history)
+		}
+		return layers, nil
+	})
+}
+
+func note(text string, err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s: %v", text, err)
+}
+
+// classHash is a hash of what a node class says of machines itself, without what it selects and what others found.
+func classHash(c nodeclass.NodeClass) string {
+	c.AMIs, c.Subnets, c.SecurityGroups, c.CapacityReservations, c.PlacementGroup = nil, nil, nil, nil, nil
+	c.Status, c.Kind, c.APIVersion, c.Name = nodeclass.Status{}, "", "", ""
+	text, err := json.Marshal(c)
+	if err != nil {
+		return "" // a class that cannot be written cannot be compared
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
