@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/lp"
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
@@ -22,6 +23,8 @@ const (
 	AssignmentLP BoundKind = "assignment-lp"
 	// Configuration prices items, and bins are filled with whole ones.
 	Configuration BoundKind = "configuration"
+	// Exhaustive looks through all sets of bins that cost less than the bound: none of them holds everything.
+	Exhaustive BoundKind = "exhaustive"
 )
 
 // Bound is an objective below which no plan can place the same items, with the certificate that proves it. Budgets and
@@ -33,7 +36,8 @@ type Bound struct {
 	// number is meant at its exact binary value. No type may offer capacity for less than it is worth. See
 	// [Instance.VerifyBound].
 	Value []float64
-	// Items is the certificate of the other kinds: what one of each item is worth, by position in Problem.Items.
+	// Items is the certificate of the other kinds: what one of each item is worth, by position in Problem.Items. For
+	// Exhaustive it is one more measure, beside the resources, by which sets of bins are found too small.
 	Items []Price
 }
 
@@ -44,7 +48,7 @@ const exact = 1024
 // VerifyBound checks the certificate of a plan in one pass over types and items, in exact or safely rounded arithmetic:
 // that no type can be filled with more worth than its price, and that what the placed items are worth, less what
 // existing nodes and counted reservations give away, is at least the bound. For [Configuration] the pass holds a search
-// over the fillings of each type, of limited length.
+// over the fillings of each type, of limited length; for [Exhaustive] the search through sets of bins is done again.
 func (in *Instance) VerifyBound(plan *Plan) error {
 	b := plan.Bound
 	if b.Price > plan.Objective {
@@ -55,7 +59,7 @@ func (in *Instance) VerifyBound(plan *Plan) error {
 	switch b.Kind {
 	case CoverageLP:
 		proved, err = in.verifyCoverage(plan)
-	case AssignmentLP, Configuration:
+	case AssignmentLP, Configuration, Exhaustive:
 		proved, err = in.verifyItems(plan)
 	default:
 		return fmt.Errorf("binpack: unknown kind of bound %q", b.Kind)
@@ -106,6 +110,9 @@ func (in *Instance) verifyItems(plan *Plan) (Price, error) {
 			value[c] = min(value[c], int64(b.Items[i]))
 		}
 	}
+	if b.Kind == Exhaustive {
+		return in.verifySets(r, value, b.Price)
+	}
 	proved, searched, err := r.model.Verify(value)
 	if err != nil {
 		return 0, fmt.Errorf("binpack: certificate: %w", err)
@@ -115,6 +122,26 @@ func (in *Instance) verifyItems(plan *Plan) (Price, error) {
 	}
 	return Price(proved), nil
 }
+
+// verifySets searches again, without trying to pack.
+func (in *Instance) verifySets(r *relaxation, value []int64, claim Price) (Price, error) {
+	if len(r.model.Supply) > 0 {
+		return 0, errors.New("binpack: the certificate is of a kind that does not suit the problem")
+	}
+	measure := make([]float64, len(value))
+	for i, v := range value {
+		if v < 0 || v > relax.Largest {
+			return 0, fmt.Errorf("binpack: certificate: value %d is out of range", v)
+		}
+		measure[i] = float64(v)
+	}
+	s := relax.NewSearch(r.model, measure, &relax.Budget{Left: verifySteps})
+	s.Thorough = true
+	return Price(math.Ceil(s.Below(float64(claim), true))), nil
+}
+
+// verifySteps is how long a search through sets of bins may take when it is checked, more than it is ever given to find.
+const verifySteps = 4_000_000_000
 
 // worth is rounded up, if at all.
 func worth(v []int64, value []float64) *big.Float {
@@ -231,6 +258,17 @@ func (in *Instance) bound(l Layout, objective Price, steps int, hints []hint) Bo
 				try(r.model.Certify(value, 1))
 			}
 		}
+		return best
+	}
+	for _, h := range hints {
+		if least := min(h.least, objective); least > best.Price && slices.Equal(h.counts, in.placed(l)) {
+			best = Bound{Price: least, Kind: Exhaustive, Items: make([]Price, len(h.values))}
+			for i, v := range h.values {
+				best.Items[i] = Price(v)
+			}
+		}
+	}
+	if best.Price >= objective {
 		return best
 	}
 	for _, h := range hints {

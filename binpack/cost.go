@@ -30,6 +30,17 @@ func (e Effort) steps(things int) int {
 	return n
 }
 
+// searched is up to how many things all sets of bins are looked through.
+func (e Effort) searched() int {
+	switch e {
+	case EffortFast:
+		return 30
+	case EffortBest:
+		return 300
+	}
+	return 110
+}
+
 // CostAware looks for the layout of the least objective. It solves the linear programme over fillings of bins for what a
 // class of items is worth and which fillings pay, buys whole bins of them, packs the most wasteful bins anew as long as
 // its steps last, and puts the outcome into practice under all rules. What the rules forbid is planned again; what is
@@ -52,13 +63,13 @@ func (c CostAware) Pack(in *Instance) Layout {
 func (c CostAware) guided(in *Instance) (Layout, []hint) {
 	best := FirstFitDecreasing{}.Pack(in)
 	bestCost := in.objectiveOf(best)
-	steps := c.Effort.steps(in.things())
 	var hints []hint
 	for _, valued := range []bool{false, true} {
 		if valued && len(in.problem.Nodes) == 0 {
 			break
 		}
-		p := &planner{in: in, f: newFiller(in), budget: &relax.Budget{Left: steps}, ceiling: bestCost}
+		p := &planner{in: in, f: newFiller(in), effort: c.Effort, ceiling: bestCost}
+		p.budget = &relax.Budget{Left: c.Effort.steps(in.things())}
 		l := p.pack(valued)
 		if cost := in.objectiveOf(l); in.compare(l, cost, best, bestCost) < 0 {
 			best, bestCost = l, cost
@@ -103,21 +114,24 @@ func (in *Instance) compare(a Layout, costA Price, b Layout, costB Price) int {
 	return 0
 }
 
-// hint is what values of items a solution of the linear programme has come to.
+// hint is what a solution of the relaxation has come to.
 type hint struct {
-	values []float64 // by item
+	values []float64 // of items
 	proved float64   // what they prove for sure, if positive
 	value  float64   // what they would prove if no filling has been missed
+	// least is what bins cost at least by a search through all sets of them, for these counts of items; 0 = no search.
+	least  Price
+	counts []int
 }
 
 // planner makes one layout.
 type planner struct {
 	in      *Instance
 	f       *filler
+	effort  Effort
 	budget  *relax.Budget
 	ceiling Price // what is known to suffice
 	hints   []hint
-	values  []float64 // of items, where the plan is made for averages
 }
 
 func (p *planner) pack(valued bool) Layout {
@@ -132,12 +146,7 @@ func (p *planner) pack(valued bool) Layout {
 		p.tier(k)
 	}
 	p.placeRest()
-	best := f.finish()
-	bestCost := in.objectiveOf(best)
-	if l := p.polish(best); in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
-		best = l
-	}
-	return best
+	return f.finish()
 }
 
 // placeRest places what is left by first fit.
@@ -193,103 +202,78 @@ func (r *relaxation) reachable() int64 {
 
 // plan solves the relaxation and puts it into practice. It gives the number of bins that were opened.
 func (p *planner) plan(r *relaxation, first bool) int {
-	model, groups := r.model, [][]int32(nil)
-	if len(model.Classes) > maxClasses {
-		model, groups = r.model.Cluster(maxClasses / 2)
+	const fewClasses = 48 // above, column generation costs more than it brings
+	model := r.model
+	if len(model.Classes) > fewClasses {
+		columns := model.Greedy(p.budget)
+		value := model.Coverage()
+		p.budget.Left = max(p.budget.Left, p.effort.steps(p.in.things())/4)
+		columns = model.Improve(columns, value, 0, p.budget)
+		if first {
+			columns = p.search(r, columns, value)
+		}
+		return p.realise(r, columns)
 	}
 	m := relax.NewMaster(model)
-	half := &relax.Budget{Left: p.budget.Left / 2}
-	p.budget.Left -= half.Left
-	m.Price(model.Coverage(), half)
-	for m.Generate(400, half); half.Left > 0 && m.Deepen(2000, half); {
-		m.Generate(400, half)
+	part := &relax.Budget{Left: p.budget.Left / 3}
+	p.budget.Left -= part.Left
+	m.Price(model.Coverage(), part)
+	for m.Generate(400, part); part.Left > 0 && m.Deepen(20_000, part); {
+		m.Generate(400, part)
 	}
-	value, whole := m.Values(), m.Value()
-	half.Left = max(half.Left, 200_000) // a dive needs some, and comes to an end
-	columns := flat(m.Dive(half))
-	p.budget.Left += max(half.Left, 0)
-	if groups != nil {
-		if p.values == nil {
-			p.values = r.spread(value, groups)
-		}
-		return p.realise(r, columns, groups)
-	}
+	value := m.Values()
 	if first {
-		p.hints = append(p.hints, hint{r.byItem(m.Best), m.BestPrice, m.BestPrice}, hint{r.byItem(value), 0, whole})
+		p.hints = append(p.hints, hint{values: r.byItem(m.Best), proved: m.BestPrice}, hint{values: r.byItem(value), value: m.Value()})
+	}
+	part.Left = max(part.Left, p.budget.Left/3) // a dive needs some, and comes to an end
+	before := part.Left
+	columns := flat(m.Dive(part))
+	p.budget.Left -= min(before-part.Left, p.budget.Left/2)
+	if other := model.Greedy(&relax.Budget{}); model.Uncovered(columns) || model.Cost(other) < model.Cost(columns) {
+		columns = other
 	}
 	columns = model.Improve(columns, value, m.BestPrice, p.budget)
-	return p.realise(r, columns, nil)
+	if first {
+		columns = p.search(r, columns, value)
+	}
+	return p.realise(r, columns)
 }
 
-// spread is values of groups of classes by item, by what its room is worth in the average of its group.
-func (r *relaxation) spread(value []float64, groups [][]int32) []float64 {
-	room := r.model.Coverage()
-	of := make([]float64, len(room))
-	for g, classes := range groups {
-		sum, n := 0.0, 0.0
-		for _, c := range classes {
-			sum += room[c] * float64(r.model.Classes[c].Count)
-			n += float64(r.model.Classes[c].Count)
-		}
-		for _, c := range classes {
-			if sum > 0 {
-				of[c] = value[g] * room[c] * n / sum
+// search looks through all sets of bins that cost less than the columns, where there are few things.
+func (p *planner) search(r *relaxation, columns []relax.Column, value []float64) []relax.Column {
+	const steps, thresholds = 8, 8
+	if things := p.in.things(); things > p.effort.searched() || len(r.model.Supply) > 0 || r.model.Uncovered(columns) {
+		return columns
+	}
+	whole := make([]float64, len(value))
+	for i, v := range value {
+		whole[i] = math.Floor(v)
+	}
+	cost := r.model.Cost(columns)
+	s := relax.NewSearch(r.model, whole, &relax.Budget{Left: p.effort.steps(50) * steps})
+	least := min(s.Root(), cost)
+	for _, thorough := range []bool{false, true} {
+		s.Thorough = thorough
+		sure := true
+		for from, k := least, 1; k <= thresholds && from < cost && s.Budget.Left > 0; k++ {
+			limit := from + (cost-from)*float64(k)/thresholds
+			low := s.Below(limit, false)
+			if s.Found != nil && s.Cost < cost {
+				columns, cost = s.Found, s.Cost
+			}
+			if sure {
+				least = max(least, min(low, cost))
+			}
+			if sure = sure && low >= min(limit, cost); !sure && thorough || limit >= cost {
+				break
 			}
 		}
-	}
-	return r.byItem(of)
-}
-
-// polish packs the most wasteful bins of the layout anew, where the plan was made for averages only.
-func (p *planner) polish(l Layout) Layout {
-	in, f := p.in, p.f
-	if p.values == nil || len(in.tiers) > 1 || p.budget.Left <= 0 {
-		return l
-	}
-	for i := range f.bins {
-		f.charge(int32(l.Bins[i].Type), l.Bins[i].Offering, -1)
-		for _, s := range f.bins[i].shares {
-			f.want[s.Item] += s.Count
+		if least >= cost {
+			break
 		}
 	}
-	f.bins = nil
-	r, ok := in.relaxed(f.want, -1, false, math.MaxInt64)
-	if !ok {
-		return l
-	}
-	value := make([]float64, len(r.model.Classes))
-	for c, members := range r.members {
-		value[c] = p.values[members[0]]
-	}
-	var columns []relax.Column
-	for _, b := range l.Bins {
-		if c, ok := r.column(in, b); ok {
-			columns = append(columns, c)
-		}
-	}
-	p.realise(r, r.model.Improve(columns, value, 0, p.budget), nil)
-	p.placeRest()
-	return f.finish()
-}
-
-// column is the bin as the relaxation sees it, of the cheapest kind that holds it.
-func (r *relaxation) column(in *Instance, b Bin) (relax.Column, bool) {
-	counts := map[int32]int32{}
-	var c relax.Column
-	for _, s := range b.Shares {
-		class := r.class[s.Item]
-		if counts[class] == 0 {
-			c.Class = append(c.Class, class)
-		}
-		counts[class] += int32(s.Count)
-	}
-	slices.Sort(c.Class)
-	for _, class := range c.Class {
-		c.Count = append(c.Count, counts[class])
-	}
-	var ok bool
-	c.Kind, ok = r.model.Cheapest(c.Pattern)
-	return c, ok
+	p.hints = append(p.hints, hint{values: r.byItem(whole), least: Price(math.Ceil(least * (1 - 1e-12))), counts: slices.Clone(p.f.want)})
+	return columns
 }
 
 func flat(batches []relax.Batch) []relax.Column {
@@ -316,11 +300,10 @@ func (r *relaxation) byItem(value []float64) []float64 {
 	return out
 }
 
-// realise opens a bin for each column and puts in what the rules allow. groups are the classes behind each class of the
-// columns, nil where they are the same.
-func (p *planner) realise(r *relaxation, columns []relax.Column, groups [][]int32) int {
+// realise opens a bin for each column and puts in what the rules allow. It gives the number of bins that were opened.
+func (p *planner) realise(r *relaxation, columns []relax.Column) int {
 	in, f := p.in, p.f
-	queues := r.queues(in, groups)
+	queues := r.queues()
 	opened := 0
 	for _, c := range columns {
 		kind := r.kinds[c.Kind]
@@ -333,9 +316,6 @@ func (p *planner) realise(r *relaxation, columns []relax.Column, groups [][]int3
 		for k, class := range c.Class {
 			p.take(&b, &queues[class], int(c.Count[k]))
 		}
-		if groups != nil {
-			p.topUp(&b, queues)
-		}
 		if len(b.shares) == 0 {
 			f.charge(kind.typ, int(b.charged), -1)
 			continue
@@ -347,88 +327,37 @@ func (p *planner) realise(r *relaxation, columns []relax.Column, groups [][]int3
 	return opened
 }
 
-// queue is the items behind a class of columns, the largest first.
-type queue struct {
-	items []int
-	turn  bool // take from the other end next, so that what is taken is of average size
-	mixed bool
-}
+// queue is the items of a class that are still to be placed.
+type queue struct{ items []int }
 
-func (r *relaxation) queues(in *Instance, groups [][]int32) []queue {
-	if groups == nil {
-		out := make([]queue, len(r.members))
-		for c, members := range r.members {
-			out[c].items = slices.Clone(members)
-		}
-		return out
-	}
-	out := make([]queue, len(groups))
-	for g, classes := range groups {
-		for _, c := range classes {
-			out[g].items = append(out[g].items, r.members[c]...)
-		}
-		out[g].mixed = true
-		slices.SortFunc(out[g].items, func(a, b int) int { return in.rank[a] - in.rank[b] })
+func (r *relaxation) queues() []queue {
+	out := make([]queue, len(r.members))
+	for c, members := range r.members {
+		out[c].items = slices.Clone(members)
 	}
 	return out
 }
 
-// take puts n things of the queue into the bin, or as many as it admits.
+// take puts n things of the queue into the bin, or as many as it admits. Items that have limits of their own give way to
+// the next.
 func (p *planner) take(b *bin, q *queue, n int) int {
-	taken, missed := 0, 0
 	const patience = 64 // items that do not go in before it is given up
-	for lo, hi := 0, len(q.items)-1; n > taken && lo <= hi && missed < patience; {
-		at := lo
-		if q.mixed && q.turn {
-			at = hi
-		}
+	taken, missed := 0, 0
+	for at := 0; at < len(q.items) && taken < n && missed < patience; {
 		item := q.items[at]
-		want := min(n-taken, p.f.want[item])
-		if q.mixed {
-			want = min(want, max(1, n/4))
-		}
-		if want > 0 {
-			if k, v, mask, open := p.f.admit(b, item, want); k > 0 {
-				p.f.place(b, item, k, v, mask, open)
-				taken += k
-				q.turn = !q.turn
-				if p.f.want[item] > 0 && k == want {
-					continue
-				}
-			} else {
-				missed++
-				q.turn = !q.turn
-			}
-		}
-		if at == lo {
-			lo++
+		if k, v, mask, open := p.f.admit(b, item, min(n-taken, p.f.want[item])); k > 0 {
+			p.f.place(b, item, k, v, mask, open)
+			taken += k
 		} else {
-			hi--
+			missed++
+		}
+		if p.f.want[item] == 0 {
+			q.items = slices.Delete(q.items, at, at+1)
+		} else {
+			at++
 		}
 	}
-	q.items = slices.DeleteFunc(q.items, func(item int) bool { return p.f.want[item] == 0 })
 	return taken
-}
-
-// topUp fills what averages have left of the bin, with large things first.
-func (p *planner) topUp(b *bin, queues []queue) {
-	for g := range queues {
-		q := &queues[g]
-		for tries, at := 0, 0; at < len(q.items) && tries < 4; at++ {
-			item := q.items[at]
-			if fits(b.free, p.in.problem.Items[item].Size, 1) == 0 {
-				if at == 0 { // the smallest may do
-					at = max(at, len(q.items)-3)
-				}
-				continue
-			}
-			tries++
-			if k, v, mask, open := p.f.admit(b, item, p.f.want[item]); k > 0 {
-				p.f.place(b, item, k, v, mask, open)
-			}
-		}
-		q.items = slices.DeleteFunc(q.items, func(item int) bool { return p.f.want[item] == 0 })
-	}
 }
 
 // fillNodesByValue fills existing nodes with what is worth most by the prices of resources.
@@ -437,7 +366,7 @@ func (p *planner) fillNodesByValue() {
 	r, _ := in.relaxed(f.want, -1, false, math.MaxInt64)
 	value := r.model.Coverage()
 	var knap relax.Knapsack
-	queues := r.queues(in, nil)
+	queues := r.queues()
 	for n := range f.nodes {
 		eligible := func(c int) bool {
 			for _, v := range in.profiles[in.profile[r.members[c][0]]].variants {

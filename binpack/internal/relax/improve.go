@@ -55,10 +55,18 @@ func newImprover(m *Model, bins []Column, value []float64) *improver {
 		s.waste = append(s.waste, s.loss(c))
 		s.cost += m.Kinds[c.Kind].Price
 	}
-	// By the part of the price that the best fraction of things comes to.
+	// By the part of the price that the best fraction of things comes to; some classes stand for all.
 	ratio := make([]float64, len(m.Kinds))
+	stride := 1 + len(m.Classes)/200
+	some := &Model{Dims: m.Dims, Kinds: m.Kinds}
+	var worth []float64
+	for i := 0; i < len(m.Classes); i += stride {
+		c := m.Classes[i]
+		c.Count *= int64(stride)
+		some.Classes, worth = append(some.Classes, c), append(worth, value[i])
+	}
 	for k := range m.Kinds {
-		if m.Kinds[k].Supply < 0 && m.load(&s.knap, k, value) {
+		if m.Kinds[k].Supply < 0 && some.load(&s.knap, k, worth) {
 			ratio[k] = s.knap.Bound() / max(m.Kinds[k].Price, 1e-9)
 			s.kinds = append(s.kinds, k)
 		}
@@ -80,6 +88,7 @@ func (s *improver) loss(c Column) float64 {
 func (s *improver) round(b *Budget) {
 	size := min(1+s.rng.below(5), len(s.bins))
 	var out []int
+	classes := 0
 	for range 3 * size {
 		best := -1
 		for range 3 {
@@ -88,6 +97,9 @@ func (s *improver) round(b *Budget) {
 			}
 		}
 		if best >= 0 {
+			if classes += len(s.bins[best].Class); classes > 250 && len(out) > 1 {
+				break
+			}
 			if out = append(out, best); len(out) == size {
 				break
 			}

@@ -27,6 +27,8 @@ type Knapsack struct {
 	target   float64
 	order    []int
 	ratio    []float64
+	parts    []float64 // the sizes of the candidates in order
+	left     []float64 // by dimension, the part of the bin that is free
 	size     []float64 // by candidate and dimension: the part of the bin
 	solver   fractional
 }
@@ -324,60 +326,96 @@ func (s *Knapsack) Fill(bend, keen float64) float64 {
 
 // fill goes on from count and free.
 func (s *Knapsack) fill(bend, keen float64) float64 {
-	n, d := len(s.cand), len(s.dims)
-	s.ratio = slices.Grow(s.ratio[:0], n)[:n]
-	s.order = s.order[:0]
+	d := len(s.dims)
+	s.order, s.ratio, s.parts = s.order[:0], s.ratio[:0], s.parts[:0]
 	value := 0.0
 	for i := range s.cand {
 		c := &s.cand[i]
 		value += float64(s.count[i]) * c.value
+		if s.count[i] == c.most {
+			continue
+		}
 		norm := 0.0
-		for k := range d {
-			norm += s.size[i*d+k] * s.size[i*d+k]
+		for _, size := range s.size[i*d : (i+1)*d] {
+			norm += size * size
 		}
-		s.ratio[i] = math.Pow(c.value, bend) / math.Sqrt(max(norm, 1e-300)) * math.Pow(c.value/max(c.room, 1e-300), keen)
-		if s.count[i] < c.most {
-			s.order = append(s.order, i)
+		ratio := 1 / math.Sqrt(max(norm, 1e-300))
+		if bend != 0 {
+			ratio *= math.Pow(c.value, bend)
 		}
+		if keen != 0 {
+			ratio *= math.Pow(c.value/max(c.room, 1e-300), keen)
+		}
+		s.order, s.ratio = append(s.order, i), append(s.ratio, ratio)
+		s.parts = append(s.parts, s.size[i*d:(i+1)*d]...)
 	}
-	var left [16]float64
-	for len(s.order) > 0 {
-		s.steps += len(s.order) * d
-		for k, r := range s.dims {
-			if k < len(left) {
-				left[k] = float64(s.free[r]) / float64(s.capacity[r])
-			}
-		}
-		best, most := -1, 0.0
-		for at := 0; at < len(s.order); {
-			i := s.order[at]
-			score := 0.0
-			for k := range min(d, len(left)) {
-				score += s.size[i*d+k] * left[k]
-			}
-			if score *= s.ratio[i]; score > most {
-				if s.count[i] == s.cand[i].most || fits(s.free, s.cand[i].size, 1) == 0 {
-					s.order = slices.Delete(s.order, at, at+1)
-					continue
-				}
-				best, most = i, score
-			}
-			at++
-		}
-		if best < 0 {
+	for {
+		s.steps += len(s.order)*d/2 + d
+		at := s.fittest(d)
+		if at < 0 {
 			break
 		}
-		c := &s.cand[best]
-		k := max(1, fits(s.free, c.size, c.most-s.count[best])/4)
+		i := s.order[at]
+		c := &s.cand[i]
+		k := fits(s.free, c.size, c.most-s.count[i])
+		if k == 0 { // rounding let it through
+			s.drop(at, d)
+			continue
+		}
+		k = max(1, k/4)
 		for r, size := range c.size {
 			s.free[r] -= k * size
 		}
-		s.count[best] += k
 		value += float64(k) * c.value
+		if s.count[i] += k; s.count[i] == c.most {
+			s.drop(at, d)
+		}
 	}
 	if value > s.bestVal {
 		s.bestVal = value
 		copy(s.best, s.count)
 	}
 	return s.bestVal
+}
+
+// drop takes the candidate at the place out of order, ratio and parts.
+func (s *Knapsack) drop(at, d int) {
+	last := len(s.order) - 1
+	s.order[at], s.ratio[at] = s.order[last], s.ratio[last]
+	copy(s.parts[at*d:(at+1)*d], s.parts[last*d:])
+	s.order, s.ratio, s.parts = s.order[:last], s.ratio[:last], s.parts[:last*d]
+}
+
+// fittest is the place of the candidate that the free room looks most like, or -1. It drops those that no longer go in.
+// This is the innermost loop of all packing.
+func (s *Knapsack) fittest(d int) int {
+	s.left = slices.Grow(s.left[:0], d)[:d]
+	left := s.left
+	for k, r := range s.dims {
+		left[k] = float64(s.free[r]) / float64(s.capacity[r]) * (1 + 1e-12)
+	}
+	best, most := -1, 0.0
+	for at := 0; at < len(s.order); {
+		score, goes := 0.0, true
+		part := s.parts[at*d : at*d+d]
+		if d == 3 {
+			a, b, c := part[0], part[1], part[2]
+			goes = a <= left[0] && b <= left[1] && c <= left[2]
+			score = a*left[0] + b*left[1] + c*left[2]
+		} else {
+			for k, size := range part {
+				goes = goes && size <= left[k]
+				score += size * left[k]
+			}
+		}
+		if !goes {
+			s.drop(at, d)
+			continue
+		}
+		if score *= s.ratio[at]; score > most {
+			best, most = at, score
+		}
+		at++
+	}
+	return best
 }

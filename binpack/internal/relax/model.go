@@ -84,29 +84,6 @@ func (m *Model) alone(c *Class) float64 {
 // Fits reports whether some kind can hold a thing of the class.
 func (m *Model) Fits(class int) bool { return !math.IsInf(m.alone(&m.Classes[class]), 1) }
 
-// Cheapest is the kind of the least price that can hold the filling, counted ones aside.
-func (m *Model) Cheapest(p Pattern) (int, bool) {
-	need := make([]int64, m.Dims)
-	for i, class := range p.Class {
-		for r, s := range m.Classes[class].Size {
-			need[r] += s * int64(p.Count[i])
-		}
-	}
-	for k := range m.Kinds {
-		if m.Kinds[k].Supply >= 0 || fits(m.Kinds[k].Capacity, need, 1) == 0 {
-			continue
-		}
-		ok := true
-		for _, class := range p.Class {
-			ok = ok && has(m.Classes[class].Kinds, k)
-		}
-		if ok {
-			return k, true // kinds are in the order of price
-		}
-	}
-	return 0, false
-}
-
 // Coverage is what one of each class is worth by the prices of resources.
 func (m *Model) Coverage() []float64 {
 	var rows [][]float64
@@ -135,4 +112,29 @@ func (m *Model) Coverage() []float64 {
 		}
 	}
 	return out
+}
+
+// Cost is the price of all columns together.
+func (m *Model) Cost(columns []Column) float64 {
+	sum := 0.0
+	for _, c := range columns {
+		sum += m.Kinds[c.Kind].Price
+	}
+	return sum
+}
+
+// Uncovered reports whether the columns leave out something that some kind can hold.
+func (m *Model) Uncovered(columns []Column) bool {
+	placed := make([]int64, len(m.Classes))
+	for _, c := range columns {
+		for i, class := range c.Class {
+			placed[class] += int64(c.Count[i])
+		}
+	}
+	for i := range m.Classes {
+		if placed[i] < m.Classes[i].Count && m.Fits(i) {
+			return true
+		}
+	}
+	return false
 }

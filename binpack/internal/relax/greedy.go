@@ -1,0 +1,189 @@
+package relax
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Greedy fills bin after bin with what is worth most for its price, from a sample of what is left in which the large
+// things come first. Values are those of resources, found anew as the mix of what is left changes. A filling is
+// repeated while plenty is left of all that is in it. What no uncounted kind can hold stays out.
+func (m *Model) Greedy(b *Budget) []Column {
+	g := &greedy{m: m, left: make([]int64, len(m.Classes))}
+	for i := range m.Classes {
+		if m.fitsUncounted(i) {
+			g.left[i] = m.Classes[i].Count
+		}
+	}
+	var out []Column
+	for g.refresh() {
+		budget := &Budget{Left: max(b.Left, 1_000_000)} // it must come to an end
+		for at := g.worth; g.worth > 0.9*at; {
+			c, ok := g.next(budget)
+			if !ok {
+				break
+			}
+			for range g.copies(c.Pattern) {
+				out = append(out, c)
+				for i, class := range c.Class {
+					g.left[class] -= int64(c.Count[i])
+					g.worth -= g.value[class] * float64(c.Count[i])
+				}
+			}
+		}
+		b.Left -= max(b.Left, 1_000_000) - budget.Left
+	}
+	return out
+}
+
+func (m *Model) fitsUncounted(class int) bool {
+	for k := range m.Kinds {
+		if m.Kinds[k].Supply < 0 && has(m.Classes[class].Kinds, k) && fits(m.Kinds[k].Capacity, m.Classes[class].Size, 1) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+type greedy struct {
+	m      *Model
+	left   []int64
+	value  []float64
+	worth  float64 // of all that is left
+	order  []int32 // classes that are left, the most valuable first
+	kinds  []int   // the best ones first
+	good   int     // how many of them are nearly as good as the best
+	rng    draw
+	knap   Knapsack
+	sub    []Class
+	from   []int32
+	worths []float64
+	inSub  []bool
+}
+
+// refresh prices what is left and reports whether there is any.
+func (g *greedy) refresh() bool {
+	rest := &Model{Dims: g.m.Dims, Kinds: g.m.Kinds, Classes: slices.Clone(g.m.Classes), Supply: g.m.Supply}
+	first := g.order == nil
+	g.order = slices.DeleteFunc(g.order, func(i int32) bool { return g.left[i] == 0 })
+	for i := range rest.Classes {
+		rest.Classes[i].Count = g.left[i]
+		if g.left[i] > 0 && first {
+			g.order = append(g.order, int32(i))
+		}
+	}
+	if len(g.order) == 0 {
+		return false
+	}
+	g.value = rest.Coverage()
+	g.worth = 0
+	for i, n := range g.left {
+		g.value[i] = max(g.value[i], 1e-6)
+		g.worth += g.value[i] * float64(n)
+	}
+	if first {
+		slices.SortFunc(g.order, func(a, b int32) int { return cmp.Or(cmp.Compare(g.value[b], g.value[a]), cmp.Compare(a, b)) })
+		g.inSub = make([]bool, len(g.left))
+	}
+	ratio := make([]float64, len(g.m.Kinds))
+	g.kinds = g.kinds[:0]
+	g.sub, g.from, g.worths = g.sub[:0], g.from[:0], g.worths[:0]
+	for k := 0; k < len(g.order); k += 1 + len(g.order)/100 {
+		c := g.m.Classes[g.order[k]]
+		c.Count = 1 << 20 // the mix matters, not how much there is
+		g.sub, g.worths = append(g.sub, c), append(g.worths, g.value[g.order[k]])
+	}
+	sample := g.worths
+	for k := range g.m.Kinds {
+		if g.m.Kinds[k].Supply >= 0 || !g.knap.Load(g.m.Kinds[k].Capacity, g.sub, func(i int) bool { return has(g.sub[i].Kinds, k) }, sample) {
+			continue
+		}
+		ratio[k] = min(g.knap.Bound(), g.worth) / max(g.m.Kinds[k].Price, 1e-9)
+		g.kinds = append(g.kinds, k)
+	}
+	slices.SortStableFunc(g.kinds, func(a, b int) int { return cmp.Compare(ratio[b], ratio[a]) })
+	// Those nearly as good as the best are tried; a bad one costs more than any filling makes up for.
+	good := 0
+	for good < len(g.kinds) && (good < 4 || ratio[g.kinds[good]] > 0.985*ratio[g.kinds[0]]) {
+		good++
+	}
+	g.good = good
+	return good > 0
+}
+
+// sample makes a small problem of things that are worth so much together: the large ones, and others by chance.
+func (g *greedy) sample(worth float64) []float64 {
+	g.sub, g.from, g.worths = g.sub[:0], g.from[:0], g.worths[:0]
+	sum := 0.0
+	add := func(i int32) {
+		if g.inSub[i] || g.left[i] == 0 {
+			return
+		}
+		g.inSub[i] = true
+		c := g.m.Classes[i]
+		c.Count = g.left[i]
+		g.sub, g.from, g.worths = append(g.sub, c), append(g.from, i), append(g.worths, g.value[i])
+		sum += g.value[i] * float64(min(c.Count, c.Most))
+	}
+	const choice = 150
+	for k := 0; k < len(g.order) && sum < worth/3; k++ {
+		add(g.order[k])
+	}
+	for tries := 0; (sum < worth || len(g.sub) < choice) && tries < 2*len(g.order); tries++ {
+		add(g.order[g.rng.below(len(g.order))])
+	}
+	for _, i := range g.from {
+		g.inSub[i] = false
+	}
+	return g.worths
+}
+
+// next is the best filling of a few kinds.
+func (g *greedy) next(b *Budget) (Column, bool) {
+	best, most := Column{}, 0.0
+	for try := range 5 {
+		k := g.kinds[g.rng.below(g.good)]
+		if try == 0 {
+			k = g.kinds[0]
+		}
+		kind := &g.m.Kinds[k]
+		value := g.sample(3 * kind.Price)
+		if !g.knap.Load(kind.Capacity, g.sub, func(i int) bool { return has(g.sub[i].Kinds, k) }, value) {
+			continue
+		}
+		g.knap.Bound()
+		worth := g.knap.Fill(0.5, 1)
+		if b.Take(g.knap.Steps()) {
+			worth = g.knap.Improve(2, 100)
+			b.Take(g.knap.Steps())
+		}
+		if ratio := worth / max(kind.Price, 1e-9); ratio > most {
+			p := g.knap.Found()
+			for i, at := range p.Class {
+				p.Class[i] = g.from[at]
+			}
+			sortPattern(&p)
+			best, most = Column{k, p}, ratio
+		}
+	}
+	if most > 0 {
+		return best, true
+	}
+	for _, i := range g.order { // the sample had nothing for these kinds
+		for _, k := range g.kinds {
+			if g.left[i] > 0 && has(g.m.Classes[i].Kinds, k) && fits(g.m.Kinds[k].Capacity, g.m.Classes[i].Size, 1) > 0 {
+				return Column{k, Pattern{[]int32{i}, []int32{1}}}, true
+			}
+		}
+	}
+	return Column{}, false
+}
+
+// copies is how often the filling may be repeated without using up a quarter of any class in it.
+func (g *greedy) copies(p Pattern) int64 {
+	n := int64(1 << 30)
+	for i, class := range p.Class {
+		n = min(n, g.left[class]/(4*int64(p.Count[i])))
+	}
+	return max(n, 1)
+}
