@@ -18,9 +18,10 @@ const (
 	EffortBest    Effort = "best"
 )
 
-// steps is what the effort allows for so many things to pack.
+// steps is what the effort allows for so many things to pack: some milliseconds for a hundred of them, a few tenths of a
+// second for thousands.
 func (e Effort) steps(things int) int {
-	n := min(max(things, 50), 3000) * 8_000
+	n := min(max(things, 50)*8_000*min(max(things/100, 1), 3), 24_000_000)
 	switch e {
 	case EffortFast:
 		return n / 8
@@ -379,7 +380,7 @@ func (p *planner) fillNodesByValue() {
 		if !knap.Load(in.free[n*in.dims:(n+1)*in.dims], r.model.Classes, eligible, value) {
 			continue
 		}
-		knap.Bound()
+		knap.Bound(math.Inf(1))
 		knap.Fill(0.5, 1)
 		knap.Improve(3, 100)
 		pattern := knap.Found()

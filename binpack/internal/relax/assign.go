@@ -75,7 +75,7 @@ func (a *assignment) price(value []float64, b *Budget) bool {
 		if !a.m.load(&a.knap, k, value) {
 			continue
 		}
-		root[k] = a.knap.Bound()
+		root[k] = a.knap.Bound(kind.Price)
 		weights[k] = a.knap.perUnit()
 		limit := kind.Price
 		if kind.Supply < 0 {

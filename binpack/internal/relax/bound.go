@@ -32,7 +32,7 @@ func (m *Model) Prove(value []float64, steps int, b *Budget) (proof Proof, missi
 		if kind.Supply >= 0 || !m.load(&knap, k, value) {
 			continue
 		}
-		root := knap.Bound()
+		root := knap.Bound(kind.Price)
 		for root > kind.Price*(1+over) {
 			target := kind.Price * (1 + over)
 			found, done := knap.Search(target, min(steps, max(b.Left/8, 1)))
@@ -101,7 +101,7 @@ func (m *Model) Verify(value []int64) (price int64, searched bool, err error) {
 		if !m.load(&knap, k, worth) {
 			continue
 		}
-		most := knap.Bound()
+		most := knap.Bound(kind.Price)
 		if most > kind.Price {
 			target := kind.Price
 			if found, done := knap.Search(target, verifySteps); done {

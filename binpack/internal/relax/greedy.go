@@ -2,6 +2,7 @@ package relax
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -98,7 +99,7 @@ func (g *greedy) refresh() bool {
 		if g.m.Kinds[k].Supply >= 0 || !g.knap.Load(g.m.Kinds[k].Capacity, g.sub, func(i int) bool { return has(g.sub[i].Kinds, k) }, sample) {
 			continue
 		}
-		ratio[k] = min(g.knap.Bound(), g.worth) / max(g.m.Kinds[k].Price, 1e-9)
+		ratio[k] = min(g.knap.Bound(g.worth), g.worth) / max(g.m.Kinds[k].Price, 1e-9)
 		g.kinds = append(g.kinds, k)
 	}
 	slices.SortStableFunc(g.kinds, func(a, b int) int { return cmp.Compare(ratio[b], ratio[a]) })
@@ -151,7 +152,7 @@ func (g *greedy) next(b *Budget) (Column, bool) {
 		if !g.knap.Load(kind.Capacity, g.sub, func(i int) bool { return has(g.sub[i].Kinds, k) }, value) {
 			continue
 		}
-		g.knap.Bound()
+		g.knap.Bound(math.Inf(1))
 		worth := g.knap.Fill(0.5, 1)
 		if b.Take(g.knap.Steps()) {
 			worth = g.knap.Improve(2, 100)

@@ -67,7 +67,7 @@ func newImprover(m *Model, bins []Column, value []float64) *improver {
 	}
 	for k := range m.Kinds {
 		if m.Kinds[k].Supply < 0 && some.load(&s.knap, k, worth) {
-			ratio[k] = s.knap.Bound() / max(m.Kinds[k].Price, 1e-9)
+			ratio[k] = s.knap.Bound(0) / max(m.Kinds[k].Price, 1e-9)
 			s.kinds = append(s.kinds, k)
 		}
 	}
@@ -269,7 +269,7 @@ func (s *improver) next(value []float64, b *Budget) (Column, bool) {
 		if !s.knap.Load(s.m.Kinds[k].Capacity, s.sub, func(i int) bool { return has(s.sub[i].Kinds, k) }, value) {
 			continue
 		}
-		s.knap.Bound()
+		s.knap.Bound(math.Inf(1))
 		var worth float64
 		switch s.rng.below(4) {
 		case 0:

@@ -82,26 +82,19 @@ func (s *Knapsack) Steps() int {
 	return n
 }
 
-// Bound is what no filling is worth more than, things taken in fractions; rounded up.
-func (s *Knapsack) Bound() float64 {
+// Bound is what no filling is worth more than, things taken in fractions; rounded up. It is made no sharper than enough.
+func (s *Knapsack) Bound(enough float64) float64 {
 	all := 0.0
 	for i := range s.cand {
 		all += s.cand[i].value * float64(s.cand[i].most)
 	}
 	s.weight = s.solver.solve(s.cand, s.size, len(s.dims), s.weight[:0])
 	s.steps += 8 * len(s.cand) * len(s.dims)
-	s.sharpen()
-	sum := 0.0
-	for _, w := range s.weight {
-		sum += w
-	}
-	for i := range s.cand {
-		room := 0.0
-		for k, w := range s.weight {
-			room += w * s.size[i*len(s.dims)+k]
-		}
-		s.cand[i].room = room
-		sum += max(0, s.cand[i].value-room) * float64(s.cand[i].most)
+	sum := s.weigh()
+	if sum*(1+slack) > enough && s.scarce() {
+		s.sharpen()
+		s.steps += 8 * len(s.cand) * (len(s.dims) + 4)
+		sum = s.weigh()
 	}
 	s.ranked = false
 	s.count, s.best, s.fixed = zeros(s.count, len(s.cand)), zeros(s.best, len(s.cand)), zeros(s.fixed, len(s.cand))
@@ -136,21 +129,42 @@ func zeros(v []int64, n int) []int64 {
 	return v
 }
 
+// weigh is the bound by the weights, and sets what the room of each candidate is worth.
+func (s *Knapsack) weigh() float64 {
+	d := len(s.dims)
+	sum := 0.0
+	for _, w := range s.weight {
+		sum += w
+	}
+	for i := range s.cand {
+		room := 0.0
+		for k, w := range s.weight {
+			room += w * s.size[i*d+k]
+		}
+		c := &s.cand[i]
+		c.room = room
+		if c.value > room {
+			sum += (c.value - room) * float64(c.most)
+		}
+	}
+	return sum
+}
+
+// scarce reports whether some thing runs out before the room does.
+func (s *Knapsack) scarce() bool {
+	for i := range s.cand {
+		c := &s.cand[i]
+		if c.most < fits(s.capacity, c.size, math.MaxInt64) {
+			return true
+		}
+	}
+	return false
+}
+
 // sharpen lowers the weights where the things run out before the room does: for all dimensions at once, then one by one.
 // Any weights give a bound; each move is the best one in its direction.
 func (s *Knapsack) sharpen() {
 	d := len(s.dims)
-	scarce := false
-	for i := range s.cand {
-		c := &s.cand[i]
-		if c.most < fits(s.capacity, c.size, math.MaxInt64) {
-			scarce = true
-			break
-		}
-	}
-	if !scarce {
-		return
-	}
 	sum := 0.0
 	for _, w := range s.weight {
 		sum += w

@@ -143,7 +143,7 @@ func (s *Master) Deepen(steps int, b *Budget) bool {
 	for k := range s.m.Kinds {
 		kind := &s.m.Kinds[k]
 		limit := (kind.Price + s.premium(kind)) * (1 + 1e-6)
-		if !s.knap.Load(kind.Capacity, s.left, func(i int) bool { return has(s.m.Classes[i].Kinds, k) }, value) || s.knap.Bound() <= limit {
+		if !s.knap.Load(kind.Capacity, s.left, func(i int) bool { return has(s.m.Classes[i].Kinds, k) }, value) || s.knap.Bound(limit) <= limit {
 			continue
 		}
 		if worth, _ := s.knap.Search(limit, steps); worth > limit {
@@ -188,7 +188,7 @@ func (s *Master) Price(value []float64, b *Budget) bool {
 		if !s.knap.Load(kind.Capacity, s.left, func(i int) bool { return has(s.m.Classes[i].Kinds, k) }, value) {
 			continue
 		}
-		s.root[k] = s.knap.Bound()
+		s.root[k] = s.knap.Bound(min(limit, kind.Price))
 		if s.root[k] > limit {
 			if worth := s.knap.pattern(limit); worth > limit {
 				news = append(news, found{Column{k, s.knap.Found()}, worth / max(limit, 1e-9)})

@@ -2,6 +2,7 @@ package relax
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -57,7 +58,7 @@ func (p *packer) pack(set []int, b *Budget) []Column {
 			if !p.knap.Load(p.m.Kinds[k].Capacity, p.left, func(i int) bool { return has(p.m.Classes[i].Kinds, k) }, p.value) {
 				continue
 			}
-			p.knap.Bound()
+			p.knap.Bound(math.Inf(1))
 			p.knap.Fill(way[0], 0)
 			if b.Take(p.knap.Steps()) && len(p.kinds) > 1 {
 				p.knap.Improve(1, 60)
