@@ -1,0 +1,102 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// apartPods are replicas of one deployment that keep apart by node.
+func apartPods(n int) []*corev1.Pod {
+	out := make([]*corev1.Pod, 0, n)
+	labels := map[string]string{"app": "apart"}
+	for i := range n {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("apart-%d", i), Labels: labels}}
+		p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("512Mi"),
+		}}}}
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
+			}},
+		}}
+		out = append(out, p)
+	}
+	return out
+}
+
+// planEdge plans and fails unless all pods are placed, on the wanted number of new nodes where it is not negative.
+func planEdge(b *testing.B, s scheduling.Snapshot, pods, nodes int) {
+	b.Helper()
+	b.ReportAllocs()
+	for b.Loop() {
+		packed, err := pipeline.Run(s, nil, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if n := len(packed.Result.Order); n != pods {
+			b.Fatalf("%d of %d pods placed", n, pods)
+		}
+		if n := len(packed.Result.Bins); nodes >= 0 && n != nodes {
+			b.Fatalf("%d new nodes, want %d", n, nodes)
+		}
+	}
+	b.ReportMetric(float64(pods)*float64(b.N)/b.Elapsed().Seconds(), "pods/s")
+}
+
+// Replicas that keep apart need a node each. Ten times as many must not take a hundred times as long.
+func BenchmarkSelfAntiAffinity(b *testing.B) {
+	for _, n := range []int{500, 5000} {
+		b.Run(fmt.Sprintf("pods=%d", n), func(b *testing.B) { planEdge(b, snapshot(b, apartPods(n)), n, n) })
+	}
+}
+
+// Many pools of the same types, which differ by weight and taint.
+func BenchmarkManyPools(b *testing.B) {
+	for _, count := range []int{1, 63} {
+		b.Run(fmt.Sprintf("pools=%d", count), func(b *testing.B) {
+			s := snapshot(b, deployments(2000, 80, true))
+			first := s.Pools[0]
+			s.Pools = nil
+			for i := range count {
+				pool := first
+				pool.Name = fmt.Sprintf("pool-%02d", i)
+				pool.Weight = int32(1 + i)
+				if i%2 == 1 {
+					pool.Taints = []corev1.Taint{{Key: "team", Value: fmt.Sprintf("team-%d", i), Effect: corev1.TaintEffectNoSchedule}}
+				}
+				s.Pools = append(s.Pools, pool)
+			}
+			planEdge(b, s, 2000, -1)
+		})
+	}
+}
+
+// Existing nodes with room: most pods fit on what is there.
+func BenchmarkExistingNodes(b *testing.B) {
+	for _, count := range []int{100, 1000} {
+		b.Run(fmt.Sprintf("nodes=%d", count), func(b *testing.B) {
+			s := snapshot(b, deployments(3000, 60, true))
+			s.Pools[0].NodePool = nodepool.NodePool{Name: "default", Requirements: requirements.MustParse("karpenter.sh/capacity-type=on-demand, kubernetes.io/arch=amd64")}
+			room := corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi"), "pods": resource.MustParse("58")}
+			for i := range count {
+				name := fmt.Sprintf("n-%d", i)
+				s.Nodes = append(s.Nodes, &corev1.Node{
+					ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+						corev1.LabelHostname: name, corev1.LabelTopologyZone: fmt.Sprintf("us-east-1%c", 'a'+i%3), corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux",
+					}},
+					Status: corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+				})
+			}
+			planEdge(b, s, 3000, -1)
+		})
+	}
+}
