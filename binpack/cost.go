@@ -23,6 +23,7 @@ const (
 func (e Effort) steps(things int) int {
 	n := min(max(things, 50)*8_000*min(max(things/100, 1), 3), 24_000_000)
 	switch e {
+	case EffortDefault:
 	case EffortFast:
 		return n / 8
 	case EffortBest:
@@ -34,6 +35,7 @@ func (e Effort) steps(things int) int {
 // searched is up to how many things all sets of bins are looked through.
 func (e Effort) searched() int {
 	switch e {
+	case EffortDefault:
 	case EffortFast:
 		return 30
 	case EffortBest:

@@ -84,7 +84,7 @@ func (r *relaxation) compileClasses(in *Instance, counts []int) {
 		c := &r.model.Classes[k]
 		c.Count += int64(n)
 		r.class[i] = k
-		r.members[k] = append(r.members[k], int(i))
+		r.members[k] = append(r.members[k], i)
 		most := room(nil, &in.itemTags[i], math.MaxInt32)
 		if most < math.MaxInt32 { // those with the same tags share what one bin holds
 			for _, t := range in.itemTags[i].adds {

@@ -246,5 +246,5 @@ func unknown(err error) error {
 	if cloudprovider.Advise(err).Unknown {
 		return err
 	}
-	return fmt.Errorf("aws: the outcome is not known yet: %s", err)
+	return fmt.Errorf("aws: the outcome is not known yet: %s", err) //nolint:errorlint // what it came from must not be taken for its code
 }

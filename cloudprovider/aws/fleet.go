@@ -35,7 +35,7 @@ func (r *refusals) refuse(o offer, detail string) {
 // note sorts one error of a fleet under an offer.
 func (r *refusals) note(o offer, code, message string) {
 	switch api.CodeOf(code) {
-	case cloudprovider.ErrQuota:
+	case cloudprovider.ErrQuota: //nolint:errorlint // CodeOf gives a sentinel as it is
 		q := quotaOf(o)
 		if !slices.ContainsFunc(r.quotas, func(have cloudprovider.Quota) bool { return have.Name == q.Name }) {
 			r.quotas = append(r.quotas, q)
@@ -50,7 +50,7 @@ func (r *refusals) note(o offer, code, message string) {
 		if r.blocked == nil {
 			r.blocked = &cloudprovider.Error{Code: failed, Err: fmt.Errorf("%s", describeFailure(code, message))}
 		}
-		if failed == cloudprovider.ErrInsufficientCapacity || code == "AuthFailure.ServiceLinkedRoleCreationNotPermitted" {
+		if failed == cloudprovider.ErrInsufficientCapacity || code == "AuthFailure.ServiceLinkedRoleCreationNotPermitted" { //nolint:errorlint // as above
 			r.refuse(o, describeFailure(code, message))
 		}
 	}
@@ -366,7 +366,7 @@ func (p *Provider) reopen(ctx context.Context, b *pending) error {
 // lookup finds the machines of a batch by its tag, once enough time has passed for them to show.
 func (p *Provider) lookup(ctx context.Context, b *pending, why error) error {
 	if p.clock.Time().Sub(b.sent) <= p.options.Lag {
-		return fmt.Errorf("aws: the outcome shows within %s: %s", p.options.Lag, why)
+		return fmt.Errorf("aws: the outcome shows within %s: %s", p.options.Lag, why) //nolint:errorlint // the outcome is unknown, whatever it came from
 	}
 	list, err := p.read(ctx, []types.Filter{{Name: aws.String("tag:" + record.KeyBatch), Values: []string{b.rec.ID}}})
 	if err != nil {

@@ -296,9 +296,9 @@ func (s *improver) replace(out []int, made []Column) {
 		s.bins[out[0]], s.waste[out[0]] = made[0], s.loss(made[0])
 		out, made = out[1:], made[1:]
 	}
-	for i := len(out) - 1; i >= 0; i-- {
+	for _, o := range slices.Backward(out) {
 		last := len(s.bins) - 1
-		s.bins[out[i]], s.waste[out[i]] = s.bins[last], s.waste[last]
+		s.bins[o], s.waste[o] = s.bins[last], s.waste[last]
 		s.bins, s.waste = s.bins[:last], s.waste[:last]
 	}
 	for _, c := range made {

@@ -58,7 +58,7 @@ func userData(input any) []string {
 			v = field
 		}
 	}
-	text, ok := v.Interface().(*string)
+	text, ok := reflect.TypeAssert[*string](v)
 	if !ok || text == nil {
 		return nil
 	}

@@ -77,7 +77,7 @@ func (c *Cloud) getQueueURL(r request) (any, *apiError) {
 }
 
 func (c *Cloud) sendMessage(r request) (any, *apiError) {
-	var in struct{ QueueUrl, MessageBody string }
+	var in struct{ QueueUrl, MessageBody string } //nolint:revive // as the protocol spells it
 	q, failure := c.queue(r, &in, func() string { return in.QueueUrl })
 	if failure != nil {
 		return nil, failure
@@ -99,7 +99,7 @@ func sum(text string) string {
 
 func (c *Cloud) receiveMessage(r request) (any, *apiError) {
 	var in struct {
-		QueueUrl            string
+		QueueUrl            string //nolint:revive // as the protocol spells it
 		MaxNumberOfMessages int
 		VisibilityTimeout   *int
 	}
@@ -128,8 +128,8 @@ func (c *Cloud) receiveMessage(r request) (any, *apiError) {
 
 func (c *Cloud) deleteMessages(r request) (any, *apiError) {
 	var in struct {
-		QueueUrl string
-		Entries  []struct{ Id, ReceiptHandle string }
+		QueueUrl string                               //nolint:revive // as the protocol spells it
+		Entries  []struct{ Id, ReceiptHandle string } //nolint:revive // as the protocol spells it
 	}
 	q, failure := c.queue(r, &in, func() string { return in.QueueUrl })
 	if failure != nil {

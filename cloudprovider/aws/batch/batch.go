@@ -66,7 +66,7 @@ func (c *Caller[I, O]) Do(ctx context.Context, key string, in I) (O, error) {
 	}
 }
 
-func (c *Caller[I, O]) once(ctx context.Context, key string, in I) (value O, err error, again bool) { //nolint:staticcheck // the error belongs to the value
+func (c *Caller[I, O]) once(ctx context.Context, key string, in I) (value O, err error, again bool) {
 	if err := ctx.Err(); err != nil {
 		return value, err, false
 	}

@@ -59,12 +59,3 @@ func key(parts ...any) string {
 	}
 	return b.String()
 }
-
-// tagMap turns tags into a map.
-func tagMap(tags []types.Tag) map[string]string {
-	out := make(map[string]string, len(tags))
-	for _, t := range tags {
-		out[aws.ToString(t.Key)] = aws.ToString(t.Value)
-	}
-	return out
-}

@@ -114,8 +114,14 @@ func OnDemand(ctx context.Context, clients *api.Clients) (pricing.List, error) {
 	for _, kind := range [][2]string{{"Shared", "Compute Instance"}, {"Dedicated", "Compute Instance (bare metal)"}} {
 		var filters []pricetypes.Filter
 		for _, f := range [][2]string{
-			{"regionCode", clients.Region}, {"serviceCode", "AmazonEC2"}, {"preInstalledSw", "NA"}, {"operatingSystem", "Linux"},
-			{"capacitystatus", "Used"}, {"marketoption", "OnDemand"}, {"tenancy", kind[0]}, {"productFamily", kind[1]},
+			{"regionCode", clients.Region},
+			{"serviceCode", "AmazonEC2"},
+			{"preInstalledSw", "NA"},
+			{"operatingSystem", "Linux"},
+			{"capacitystatus", "Used"},
+			{"marketoption", "OnDemand"},
+			{"tenancy", kind[0]},
+			{"productFamily", kind[1]},
 		} {
 			filters = append(filters, pricetypes.Filter{Type: pricetypes.FilterTypeTermMatch, Field: aws.String(f[0]), Value: aws.String(f[1])})
 		}

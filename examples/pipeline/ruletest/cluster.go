@@ -62,7 +62,7 @@ func (p NodePool) Limit(resource, quantity string) NodePool {
 	return p
 }
 
-func (p NodePool) manifest() (json.RawMessage, bool, error) {
+func (p NodePool) manifest() (json.RawMessage, bool, error) { //nolint:unparam // an object of a kind with several answers
 	if p.err != nil {
 		return nil, false, p.err
 	}
@@ -124,7 +124,7 @@ func (n Node) Taint(taint string) Node {
 	return n
 }
 
-func (n Node) manifest() (json.RawMessage, bool, error) {
+func (n Node) manifest() (json.RawMessage, bool, error) { //nolint:unparam // an object of a kind with several answers
 	if n.err != nil {
 		return nil, false, n.err
 	}
@@ -186,7 +186,7 @@ func labelled(key, value string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
 }
 
-func (t InstanceType) manifest() (json.RawMessage, bool, error) {
+func (t InstanceType) manifest() (json.RawMessage, bool, error) { //nolint:unparam // an object of a kind with several answers
 	if t.err != nil {
 		return nil, true, t.err
 	}

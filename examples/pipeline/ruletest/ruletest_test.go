@@ -22,6 +22,7 @@ type recorder struct{ text string }
 
 func (r *recorder) Helper()                           {}
 func (r *recorder) Errorf(format string, args ...any) { r.text += fmt.Sprintf(format, args...) + "\n" }
+
 func (r *recorder) Fatalf(format string, args ...any) {
 	r.text += "fatal: " + fmt.Sprintf(format, args...) + "\n"
 }

@@ -192,7 +192,7 @@ func (w *Workload) own() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": w.name}}
 }
 
-func (w Workload) manifest() (json.RawMessage, bool, error) {
+func (w Workload) manifest() (json.RawMessage, bool, error) { //nolint:unparam // an object of a kind with several answers
 	if w.err != nil {
 		return nil, false, w.err
 	}
