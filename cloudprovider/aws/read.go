@@ -48,12 +48,13 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 	if bare == "" {
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New("want an id such as aws:///us-east-1a/i-0123456789abcdef0")}
 	}
+	asked := p.clock.Time()
 	f, err := p.reads.Do(ctx, "", bare)
 	if err != nil {
 		return nil, err
 	}
 	if f == nil {
-		if e, ok := p.memory.of(bare); ok && e.state == live && p.clock.Time().Sub(e.checked) <= p.options.Lag {
+		if e, ok := p.memory.of(bare); ok && e.state == live && asked.Sub(e.checked) <= p.options.Lag {
 			// Launched a moment ago: EC2's readers do not know it yet.
 			return &found{instance: e.instance, shape: e.shape}, nil
 		}
@@ -390,10 +391,11 @@ func (p *Provider) delete(ctx context.Context, id string) error {
 		}
 		p.memory.learn(f.instance.Token, f.instance.Claim, f.shape, f.instance, p.clock.Time())
 	}
+	asked := p.clock.Time()
 	before, err := p.deletes.Do(ctx, "", bare)
 	now := p.clock.Time()
 	switch {
-	case api.Reason(err) == "InvalidInstanceID.NotFound" && known && e.state == live && now.Sub(e.checked) <= p.options.Lag:
+	case api.Reason(err) == "InvalidInstanceID.NotFound" && known && e.state == live && asked.Sub(e.checked) <= p.options.Lag:
 		return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, RetryAfter: time.Second, Err: errors.New("EC2 does not know the new instance everywhere yet")}
 	case api.Reason(err) == "InvalidInstanceID.NotFound":
 		p.memory.bury(bare, "", now)
