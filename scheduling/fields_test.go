@@ -56,14 +56,24 @@ func readFields(t *testing.T) map[string]*section {
 func TestFieldsOfPodsAreListed(t *testing.T) {
 	sections := readFields(t)
 	for _, v := range []any{
-		corev1.PodSpec{}, corev1.Affinity{}, corev1.NodeAffinity{}, corev1.NodeSelector{}, corev1.NodeSelectorTerm{}, corev1.NodeSelectorRequirement{},
-		corev1.PreferredSchedulingTerm{}, corev1.PodAffinity{}, corev1.PodAntiAffinity{}, corev1.PodAffinityTerm{}, corev1.WeightedPodAffinityTerm{},
-		corev1.TopologySpreadConstraint{}, corev1.Toleration{},
+		corev1.PodSpec{},
+		corev1.Affinity{},
+		corev1.NodeAffinity{},
+		corev1.NodeSelector{},
+		corev1.NodeSelectorTerm{},
+		corev1.NodeSelectorRequirement{},
+		corev1.PreferredSchedulingTerm{},
+		corev1.PodAffinity{},
+		corev1.PodAntiAffinity{},
+		corev1.PodAffinityTerm{},
+		corev1.WeightedPodAffinityTerm{},
+		corev1.TopologySpreadConstraint{},
+		corev1.Toleration{},
 	} {
 		typ := reflect.TypeOf(v)
 		var want []string
-		for i := range typ.NumField() {
-			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+		for field := range typ.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			want = append(want, name)
 		}
 		if at := sections[typ.Name()]; assert.NotNil(t, at, typ.Name()) {

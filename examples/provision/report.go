@@ -186,7 +186,7 @@ func describeNode(n *pipeline.NewNode) newNode {
 	allocatable := n.InstanceType.Allocatable()
 	out := newNode{
 		Name: n.Name, Provisioner: n.Pool.Name, NodePool: n.Pool.Name, InstanceType: n.InstanceType.Name, Zone: n.Zone,
-		CapacityType: n.CapacityType, PricePerHour: n.PricePerHour, Labels: n.Labels, Taints: slices.Concat([]corev1.Taint{}, n.Pool.Taints),
+		CapacityType: n.CapacityType, PricePerHour: n.PricePerHour, Labels: n.Labels, Taints: append([]corev1.Taint{}, n.Pool.Taints...),
 		Requests: quantities(requests), DaemonSets: quantities(n.DaemonRequests), Allocatable: quantities(allocatable),
 		Alternatives: []alternative{}, Pods: podNames(n.Pods), use: map[string]utilisation{}, daemons: n.DaemonSets,
 	}
