@@ -50,12 +50,7 @@ type Alternative struct {
 // NewNodes lists the nodes to buy: pools by name, within a pool in the order of the plan.
 func (p *Packed) NewNodes() ([]NewNode, error) {
 	out := make([]NewNode, 0, len(p.Result.Bins))
-	requests := map[*corev1.Pod]corev1.ResourceList{}
-	for _, c := range p.Problem.Classes {
-		for _, pod := range c.Pods {
-			requests[pod] = c.Requests
-		}
-	}
+	requests := p.requests()
 	for _, rb := range p.Result.Bins {
 		bin := p.Plan.Bins[rb.Bin]
 		set, err := p.Problem.NodeLabels(rb.Shape, rb.Offering)
@@ -86,6 +81,17 @@ func (p *Packed) NewNodes() ([]NewNode, error) {
 		count[pool]++
 	}
 	return out, nil
+}
+
+// requests is what each pending pod takes.
+func (p *Packed) requests() map[*corev1.Pod]corev1.ResourceList {
+	out := map[*corev1.Pod]corev1.ResourceList{}
+	for _, c := range p.Problem.Classes {
+		for _, pod := range c.Pods {
+			out[pod] = c.Requests
+		}
+	}
+	return out
 }
 
 func (p *Packed) alternatives(bin int) []Alternative {

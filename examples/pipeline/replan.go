@@ -1,0 +1,377 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/availability"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// Buyer carries plans out: it asks a provider for the nodes of a plan, and plans again without what the provider refused,
+// until every pod that can be placed has a node. The zero value lacks a provider and a planner; make one with both.
+type Buyer struct {
+	// Provider is asked for all nodes of a plan at once if it is a [cloudprovider.BatchCreator], else one by one.
+	Provider cloudprovider.Creator
+	// Plan plans a snapshot; it should be what made the first plan.
+	Plan func(scheduling.Snapshot) (*Packed, error)
+	// Now is the time, for what was refused comes back some time; Wait waits before a call that failed by chance is made
+	// again, and returns early with the error of a context that ends.
+	Now  func() time.Time
+	Wait func(context.Context, time.Duration) error
+	// Token gives the token of a claim, which must never have been used before; it is called once for each claim. The name
+	// is that of the node, which may have been that of a claim that was refused.
+	Token func(node string) string
+	// Written is called with every claim before the provider hears of it, so that a caller that is stopped between the two
+	// can ask again; its error stops the purchase. Nil = nobody writes.
+	Written func(cloudprovider.NodeClaim) error
+	// Dearer is by how much more than planned a node may cost before planning again is preferred to the alternatives of the
+	// plan: 0.1 = 10%. With 0, only alternatives at the planned price are in a claim.
+	Dearer float64
+	// Ledger is what is known to be unavailable at the beginning.
+	Ledger availability.Ledger
+}
+
+// Purchase is what a [Buyer] has done.
+type Purchase struct {
+	// Nodes are those bought, in order.
+	Nodes []Bought
+	// Last is the last plan. The nodes bought before it are existing nodes there, and it buys nothing more, unless the
+	// purchase ended early.
+	Last *Packed
+	// First is the first plan: with everything available, so its bound is one of the whole purchase.
+	First *Packed
+	// Plans is how often was planned.
+	Plans int
+	// Refused is what the provider refused and until when that counts, in the order in which it was learnt.
+	Refused []availability.Record
+	// Ledger is what is known in the end.
+	Ledger availability.Ledger
+}
+
+// Bought is a node that was launched. Its pods are those of the last plan; type, zone and price are those of the
+// instance, which may be an alternative of the plan.
+type Bought struct {
+	NewNode
+	Claim  cloudprovider.NodeClaim
+	Launch cloudprovider.Launch
+
+	kept bool // the pods stay, whatever else is planned
+}
+
+// Buy plans the snapshot, buys, and plans again without what was refused, as often as it takes: a plan that has nothing
+// more to buy ends it. Nodes that were bought are existing nodes to the plans that follow, and their pods may still move
+// between them, for nothing runs there yet. The snapshot must not have nodes or pods that the provider's answers would
+// collide with: nodes are named by their pool and a number that no node of the snapshot has.
+//
+// The error is the provider's that planning again does not mend, or the context's; what was bought until then is in the
+// purchase, which is never nil.
+func (b *Buyer) Buy(ctx context.Context, s scheduling.Snapshot) (*Purchase, error) {
+	out := &Purchase{Ledger: b.Ledger}
+	names := map[string]bool{}
+	for _, n := range s.Nodes {
+		names[n.Name] = true
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		packed, err := b.plan(s, out)
+		if err != nil {
+			return out, err
+		}
+		if out.First == nil {
+			out.First = packed
+		}
+		out.Last = packed
+		out.seat(packed)
+		planned, err := packed.NewNodes()
+		if err != nil || len(planned) == 0 {
+			return out, err
+		}
+		claims := make([]cloudprovider.NodeClaim, len(planned))
+		for i := range planned {
+			n := &planned[i]
+			n.Name = free(names, n.Pool.Name)
+			claims[i] = n.Claim(b.Token(n.Name))
+			claims[i].Candidates = claims[i].Candidates[:1+b.near(n)]
+		}
+		bought := len(out.Nodes)
+		err = b.launch(ctx, s, out, planned, claims)
+		for i := range planned { // names of nodes that were not bought are free again
+			delete(names, planned[i].Name)
+		}
+		for i := range out.Nodes[bought:] {
+			names[out.Nodes[bought+i].Name] = true
+		}
+		if err != nil {
+			return out, err
+		}
+	}
+}
+
+// near is how many of the node's alternatives cost little enough more.
+func (b *Buyer) near(n *NewNode) int {
+	k := slices.IndexFunc(n.Alternatives, func(a Alternative) bool { return a.PricePerHour > n.PricePerHour*(1+b.Dearer) })
+	if k < 0 {
+		return len(n.Alternatives)
+	}
+	return k
+}
+
+func free(taken map[string]bool, pool string) string {
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("%s-%d", pool, i)
+		if !taken[name] {
+			taken[name] = true
+			return name
+		}
+	}
+}
+
+// plan plans what the cluster is now. Pods of the nodes bought may move between them; but where that would take nodes
+// that are not needed if they stay, they stay.
+func (b *Buyer) plan(s scheduling.Snapshot, out *Purchase) (*Packed, error) {
+	moving, err := b.Plan(b.now(s, out, false))
+	out.Plans++
+	if err != nil || len(moving.Result.Bins) == 0 || len(out.Nodes) == 0 {
+		return moving, err
+	}
+	staying, err := b.Plan(b.now(s, out, true))
+	if err != nil {
+		return nil, err
+	}
+	if len(staying.Result.Unplaced) > len(moving.Result.Unplaced) || staying.Cost() >= moving.Cost() {
+		return moving, nil
+	}
+	for i := range out.Nodes {
+		out.Nodes[i].kept = true
+	}
+	return staying, nil
+}
+
+// now is the snapshot with what was bought and without what is withheld.
+func (b *Buyer) now(s scheduling.Snapshot, out *Purchase, stay bool) scheduling.Snapshot {
+	s.Nodes = slices.Clone(s.Nodes)
+	home := map[types.NamespacedName]string{} // by name, for a planned pod may be a copy with defaults
+	for i := range out.Nodes {
+		n := &out.Nodes[i]
+		s.Nodes = append(s.Nodes, n.Node())
+		for _, p := range n.Pods {
+			if stay || n.kept {
+				home[nameOf(p)] = n.Name
+			}
+		}
+	}
+	if len(home) > 0 {
+		pods := slices.Clone(s.Pods)
+		for i, p := range pods {
+			if name, ok := home[nameOf(p)]; ok {
+				bound := *p // replicas go on sharing what they share
+				bound.Spec.NodeName = name
+				pods[i] = &bound
+			}
+		}
+		s.Pods = pods
+	}
+	now := b.Now()
+	if len(out.Ledger.Active(now)) > 0 {
+		s.Pools = slices.Clone(s.Pools)
+		withheld := map[*instancetypes.InstanceType][]instancetypes.InstanceType{} // pools that share types go on sharing them
+		for i := range s.Pools {
+			all := s.Pools[i].Types
+			if len(all) == 0 {
+				continue
+			}
+			if withheld[&all[0]] == nil {
+				withheld[&all[0]] = out.Ledger.Apply(all, now)
+			}
+			s.Pools[i].Types = withheld[&all[0]]
+		}
+	}
+	return s
+}
+
+func nameOf(p *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: cmp.Or(p.Namespace, corev1.NamespaceDefault), Name: p.Name}
+}
+
+// seat gives the nodes bought the pods that a plan has for them.
+func (out *Purchase) seat(packed *Packed) {
+	at := map[string]int{}
+	for i, r := range packed.Problem.Rooms {
+		at[r.Node.Name] = i
+	}
+	for i := range out.Nodes {
+		n := &out.Nodes[i]
+		room, ok := at[n.Name]
+		if !ok {
+			continue
+		}
+		if !n.kept {
+			n.Pods = nil
+		}
+		n.Pods = slices.Concat(n.Pods, packed.Result.Rooms[room])
+		n.requests = packed.requests()
+	}
+}
+
+// launch asks for the claims and learns from the answers.
+func (b *Buyer) launch(ctx context.Context, s scheduling.Snapshot, out *Purchase, planned []NewNode, claims []cloudprovider.NodeClaim) error {
+	var failed error
+	learnt := len(out.Refused)
+	bought := len(out.Nodes)
+	settle := func(i int, r cloudprovider.Result) {
+		now := b.Now()
+		if r.Err != nil {
+			out.Ledger = out.Ledger.Learn(r.Err, now)
+			if cloudprovider.Advise(r.Err).Retry != cloudprovider.RetryElsewhere {
+				failed = errors.Join(failed, fmt.Errorf("pipeline: node %s: %w", claims[i].Name, r.Err))
+			}
+		} else {
+			out.Ledger = out.Ledger.Launched(r.Launch, now)
+			n := Bought{NewNode: planned[i], Claim: claims[i], Launch: r.Launch}
+			n.become(s, r.Launch)
+			out.Nodes = append(out.Nodes, n)
+		}
+		out.remember(now)
+	}
+	if _, ok := b.Provider.(cloudprovider.BatchCreator); ok {
+		if err := b.write(claims); err != nil {
+			return err
+		}
+		for i, r := range cloudprovider.CreateAll(ctx, b.Provider, claims) {
+			settle(i, b.again(ctx, claims[i], r))
+		}
+	} else {
+		for i, c := range claims {
+			if c.Candidates = out.open(c.Candidates, s, planned[i].Pool.Name, b.Now()); len(c.Candidates) == 0 {
+				continue // refused to a node before it
+			}
+			claims[i] = c
+			if err := b.write(claims[i : i+1]); err != nil {
+				return err
+			}
+			launch, err := b.Provider.Create(ctx, c)
+			settle(i, b.again(ctx, c, cloudprovider.Result{Launch: launch, Err: err}))
+			if failed != nil {
+				break
+			}
+		}
+	}
+	if failed == nil && len(out.Nodes) == bought && len(out.Refused) == learnt {
+		return errors.New("pipeline: the provider refused every node without saying what is unavailable")
+	}
+	return failed
+}
+
+func (b *Buyer) write(claims []cloudprovider.NodeClaim) error {
+	if b.Written == nil {
+		return nil
+	}
+	for _, c := range claims {
+		if err := b.Written(c); err != nil {
+			return fmt.Errorf("pipeline: claim %s is not written down: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// open are the candidates that nothing withholds.
+func (out *Purchase) open(candidates []cloudprovider.Candidate, s scheduling.Snapshot, pool string, now time.Time) []cloudprovider.Candidate {
+	active := out.Ledger.Active(now)
+	if len(active) == 0 {
+		return candidates
+	}
+	var left []cloudprovider.Candidate
+	for _, c := range candidates {
+		t, o := typeOf(s, pool, c.Type), instancetypes.Offering{Requirements: c.Offering}
+		if t == nil || !slices.ContainsFunc(active, func(r availability.Record) bool { return r.Covers(*t, o) }) {
+			left = append(left, c)
+		}
+	}
+	return left
+}
+
+// typeOf is the type as a pool has it.
+func typeOf(s scheduling.Snapshot, pool, name string) *instancetypes.InstanceType {
+	for i := range s.Pools {
+		if s.Pools[i].Name != pool {
+			continue
+		}
+		for k := range s.Pools[i].Types {
+			if t := &s.Pools[i].Types[k]; t.Name == name {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+// tries is how often a call that failed by chance is made before it counts as failed.
+const tries = 8
+
+// again repeats a call that failed by chance, or whose answer was lost, with the same token, after waits that double.
+func (b *Buyer) again(ctx context.Context, claim cloudprovider.NodeClaim, r cloudprovider.Result) cloudprovider.Result {
+	wait := time.Second
+	for range tries {
+		advice := cloudprovider.Advise(r.Err)
+		if r.Err == nil || advice.Retry != cloudprovider.RetrySame && !advice.Unknown {
+			break
+		}
+		var detail *cloudprovider.Error
+		if errors.As(r.Err, &detail) {
+			wait = max(wait, detail.RetryAfter)
+		}
+		if err := b.Wait(ctx, wait); err != nil {
+			return cloudprovider.Result{Err: errors.Join(r.Err, err)}
+		}
+		r.Launch, r.Err = b.Provider.Create(ctx, claim)
+		wait *= 2
+	}
+	return r
+}
+
+// remember adds what the ledger has learnt to what was refused: a record once, with its latest end.
+func (out *Purchase) remember(now time.Time) {
+	for _, r := range out.Ledger.Active(now) {
+		i := slices.IndexFunc(out.Refused, func(o availability.Record) bool {
+			return o.Scope == r.Scope && o.Name == r.Name && o.Where.Equal(r.Where)
+		})
+		if i < 0 {
+			out.Refused = append(out.Refused, r)
+		} else {
+			out.Refused[i] = r
+		}
+	}
+}
+
+// become makes the planned node the one that was launched, which may be one of its alternatives.
+func (n *Bought) become(s scheduling.Snapshot, launch cloudprovider.Launch) {
+	n.offering = launch.Offering
+	if t := typeOf(s, n.Pool.Name, launch.Type); t != nil {
+		n.InstanceType = t
+		for _, o := range t.Offerings {
+			if o.Requirements.Equal(launch.Offering) {
+				n.PricePerHour = o.Price
+			}
+		}
+	}
+	labels := maps.Clone(n.Labels)
+	maps.Copy(labels, launch.Labels)
+	n.Labels = labels
+	n.Zone, n.CapacityType = labels[corev1.LabelTopologyZone], labels[instancetypes.LabelCapacityType]
+	n.Alternatives = slices.DeleteFunc(slices.Clone(n.Alternatives), func(a Alternative) bool {
+		return a.InstanceType == launch.Type && a.offering.Equal(launch.Offering)
+	})
+}
