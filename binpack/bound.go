@@ -67,7 +67,7 @@ func (in *Instance) VerifyBound(plan *Plan) error {
 	if err != nil {
 		return err
 	}
-	if proved < b.Price {
+	if proved = in.roundUp(proved); proved < b.Price {
 		return fmt.Errorf("binpack: the certificate proves %d, the bound claims %d", proved, b.Price)
 	}
 	return nil
@@ -228,7 +228,7 @@ func (in *Instance) coverageBound(l Layout, objective Price) Bound {
 	for r := range value {
 		out.Value[r] = value[r] * (1 - 1e-12) // rounding may leave a type worth a little more than its price
 	}
-	out.Price = min(in.proved(net, out.Value), objective)
+	out.Price = min(in.roundUp(in.proved(net, out.Value)), objective)
 	return out
 }
 
@@ -242,12 +242,15 @@ func (in *Instance) bound(l Layout, objective Price, steps int, hints []hint) Bo
 		return best
 	}
 	r, ok := in.relaxed(in.placed(l), -1, true, objective)
-	if !ok || len(r.model.Kinds) == 0 || r.dearest() > relax.Largest {
+	if !ok || r.dearest() > relax.Largest {
 		return best
+	}
+	if bound, ok := in.stranded(r, objective); ok {
+		return bound
 	}
 	budget := &relax.Budget{Left: steps}
 	try := func(proof relax.Proof) {
-		if price := min(Price(proof.Price), objective); price > best.Price {
+		if price := min(in.roundUp(Price(proof.Price)), objective); price > best.Price {
 			best = in.itemBound(r, proof)
 			best.Price = price
 		}
@@ -261,7 +264,7 @@ func (in *Instance) bound(l Layout, objective Price, steps int, hints []hint) Bo
 		return best
 	}
 	for _, h := range hints {
-		if least := min(h.least, objective); least > best.Price && slices.Equal(h.counts, in.placed(l)) {
+		if least := min(in.roundUp(h.least), objective); least > best.Price && slices.Equal(h.counts, in.placed(l)) {
 			best = Bound{Price: least, Kind: Exhaustive, Items: make([]Price, len(h.values))}
 			for i, v := range h.values {
 				best.Items[i] = Price(v)
@@ -298,6 +301,21 @@ func (in *Instance) bound(l Layout, objective Price, steps int, hints []hint) Bo
 		try(proof)
 	}
 	return best
+}
+
+// stranded looks for an item that no bin below the objective can hold: then no plan is below it.
+func (in *Instance) stranded(r *relaxation, objective Price) (Bound, bool) {
+	for c := range r.model.Classes {
+		if r.model.Fits(c) {
+			continue
+		}
+		b := Bound{Price: objective, Kind: AssignmentLP, Items: make([]Price, len(in.problem.Items))}
+		for _, i := range r.members[c] {
+			b.Items[i] = objective
+		}
+		return b, objective <= relax.Largest
+	}
+	return Bound{}, false
 }
 
 // itemBound is a proof as a certificate.

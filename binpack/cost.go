@@ -1,6 +1,7 @@
 package binpack
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -21,7 +22,10 @@ const (
 // steps is what the effort allows for so many things to pack: some milliseconds for a hundred of them, a few tenths of a
 // second for thousands.
 func (e Effort) steps(things int) int {
-	n := min(max(things, 50)*8_000*min(max(things/100, 1), 3), 24_000_000)
+	n := max(things, 50) * 8_000
+	if things > 110 {
+		n = min(12_000_000+24_000*things, 90_000_000)
+	}
 	switch e {
 	case EffortDefault:
 	case EffortFast:
@@ -47,8 +51,8 @@ func (e Effort) searched() int {
 // CostAware looks for the layout of the least objective. It solves the linear programme over fillings of bins for what a
 // class of items is worth and which fillings pay, buys whole bins of them, packs the most wasteful bins anew as long as
 // its steps last, and puts the outcome into practice under all rules. What the rules forbid is planned again; what is
-// left then is placed by first fit. The result is compared with that of [FirstFitDecreasing]: it never places less, and
-// never costs more where it places the same.
+// left then is placed by first fit. The result is compared with that of [FirstFitDecreasing]: it never places less, of all
+// items and of those of any priority or above, and never costs more where it places the same.
 type CostAware struct {
 	Effort Effort
 }
@@ -99,22 +103,24 @@ func (in *Instance) objectiveOf(l Layout) Price {
 	return cost
 }
 
-// compare is negative if a is the better layout: it places more, or the same for less.
+// compare is negative if a is the better layout: from the highest priority down it places nowhere fewer, all told, and
+// somewhere more, or the same for less.
 func (in *Instance) compare(a Layout, costA Price, b Layout, costB Price) int {
 	placedA, placedB := in.placed(a), in.placed(b)
-	more := 0
-	for i := range placedA {
+	more, most, least := 0, 0, 0
+	for k, i := range in.order {
 		more += placedA[i] - placedB[i]
+		if k+1 == len(in.order) || in.problem.Items[in.order[k+1]].Priority != in.problem.Items[i].Priority {
+			most, least = max(most, more), min(least, more)
+		}
 	}
 	switch {
-	case more != 0:
-		return -more
-	case costA < costB:
-		return -1
-	case costA > costB:
+	case least < 0:
 		return 1
+	case most > 0:
+		return -1
 	}
-	return 0
+	return cmp.Compare(costA, costB)
 }
 
 // hint is what a solution of the relaxation has come to.
@@ -205,9 +211,10 @@ func (r *relaxation) reachable() int64 {
 
 // plan solves the relaxation and puts it into practice. It gives the number of bins that were opened.
 func (p *planner) plan(r *relaxation, first bool) int {
-	const fewClasses = 48 // above, column generation costs more than it brings
+	const fewClasses, fewThings = 48, 8 // above, column generation costs more than it brings
 	model := r.model
-	if len(model.Classes) > fewClasses {
+	if n := len(model.Classes); n > fewClasses && (n > maxClasses || model.PerBin() > fewThings) {
+		p.budget.Left /= 2 // larger bins make each step take longer
 		columns := model.Greedy(p.budget)
 		value := model.Coverage()
 		p.budget.Left = max(p.budget.Left, p.effort.steps(p.in.things())/4)
@@ -218,7 +225,7 @@ func (p *planner) plan(r *relaxation, first bool) int {
 		return p.realise(r, columns)
 	}
 	m := relax.NewMaster(model)
-	part := &relax.Budget{Left: p.budget.Left / 3}
+	part := &relax.Budget{Left: p.budget.Left / 2}
 	p.budget.Left -= part.Left
 	m.Price(model.Coverage(), part)
 	for m.Generate(400, part); part.Left > 0 && m.Deepen(20_000, part); {
@@ -228,18 +235,33 @@ func (p *planner) plan(r *relaxation, first bool) int {
 	if first {
 		p.hints = append(p.hints, hint{values: r.byItem(m.Best), proved: m.BestPrice}, hint{values: r.byItem(value), value: m.Value()})
 	}
-	part.Left = max(part.Left, p.budget.Left/3) // a dive needs some, and comes to an end
-	before := part.Left
-	columns := flat(m.Dive(part))
-	p.budget.Left -= min(before-part.Left, p.budget.Left/2)
-	if other := model.Greedy(&relax.Budget{}); model.Uncovered(columns) || model.Cost(other) < model.Cost(columns) {
-		columns = other
-	}
-	columns = model.Improve(columns, value, m.BestPrice, p.budget)
+	columns := p.dive(r, m, value)
 	if first {
 		columns = p.search(r, columns, value)
 	}
 	return p.realise(r, columns)
+}
+
+// dive makes whole bins of the fractions in several ways and improves the cheapest.
+func (p *planner) dive(r *relaxation, m *relax.Master, value []float64) []relax.Column {
+	const most = 4
+	model := r.model
+	floor := float64(p.in.roundUp(Price(m.BestPrice)))
+	best := model.Greedy(&relax.Budget{})
+	for variation := range most {
+		before := p.budget.Left * 2 / 3
+		part := &relax.Budget{Left: before} // a dive comes to an end, if a poor one, without any
+		columns := flat(m.Dive(variation, part))
+		spent := min(before-part.Left, before)
+		p.budget.Left -= spent
+		if !model.Uncovered(columns) && (model.Uncovered(best) || model.Cost(columns) < model.Cost(best)) {
+			best = columns
+		}
+		if model.Cost(best) <= floor || p.budget.Left < 2*spent {
+			break
+		}
+	}
+	return model.Improve(best, value, floor, p.budget)
 }
 
 // search looks through all sets of bins that cost less than the columns, where there are few things.

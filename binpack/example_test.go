@@ -29,7 +29,7 @@ func Example() {
 	// large 3
 	// large 3
 	// small 1
-	// $28.00, proven not below $26.67, gap 5.0%
+	// $28.00, proven not below $28.00, gap 0.0%
 }
 
 // sample is six web servers and a database, two zones, and a node that exists.
@@ -238,15 +238,15 @@ func ExampleBound() {
 	forged.Bound.Price = 200
 	fmt.Println(in.VerifyBound(&forged))
 	// Output:
-	// coverage-lp 175, a core is worth 25.00
+	// coverage-lp 180, a core is worth 25.00
 	// <nil>
-	// binpack: the certificate proves 175, the bound claims 200
+	// binpack: the certificate proves 180, the bound claims 200
 }
 
 func ExamplePlan() {
 	plan, _ := binpack.Pack(sample(), nil)
 	fmt.Printf("%.1f%% above the bound\n", plan.GapPercent())
-	// Output: 25.7% above the bound
+	// Output: 22.2% above the bound
 }
 
 func ExampleOrigin() {

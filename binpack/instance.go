@@ -20,6 +20,7 @@ type Instance struct {
 	capacity []int64 // by type, dims each
 	free     []int64 // by node, dims each
 	byPrice  []int32 // types in the order of their cheapest offering, then pool, name and index
+	grain    Price   // what every objective is a multiple of
 	minPrice []Price // by type, the least objective; no offering: math.MaxInt64
 
 	profiles []profile // what items require, without duplicates
@@ -194,6 +195,12 @@ func (in *Instance) compileCapacity() {
 		in.minPrice[t] = math.MaxInt64
 		for _, o := range typ.Offerings {
 			in.minPrice[t] = min(in.minPrice[t], o.cost())
+			for a, b := in.grain, o.cost(); ; a, b = b, a%b { // the greatest common divisor, after Euclid
+				if b == 0 {
+					in.grain = a
+					break
+				}
+			}
 		}
 	}
 	slices.SortFunc(in.byPrice, func(a, b int32) int {
@@ -215,6 +222,14 @@ func (o *Offering) cost() Price {
 		return o.Objective
 	}
 	return o.Price
+}
+
+// roundUp is the least total of objectives that is not below the price.
+func (in *Instance) roundUp(p Price) Price {
+	if in.grain <= 1 || p > math.MaxInt64-in.grain {
+		return p
+	}
+	return (p + in.grain - 1) / in.grain * in.grain
 }
 
 func (in *Instance) objective(t int32, offering int) Price {

@@ -69,13 +69,16 @@ type Strategy interface {
 
 // Options are the choices of [Pack] that a problem does not make. nil means defaults.
 type Options struct {
-	// Strategy decides the layout; nil means [FirstFitDecreasing].
+	// Strategy decides the layout; nil means [CostAware] of the Effort.
 	Strategy Strategy
 	// Effort is how much work the layout, if Strategy is nil, and the bound are worth.
 	Effort Effort
 	// Alternatives is how many choices each bin lists at most, unless its pool's MinValues need more; 0 means 60, which is
 	// what one EC2 fleet request takes.
 	Alternatives int
+	// Draft leaves out what only a plan that stands needs: no alternatives but the chosen one, and the bound is 0. It is for
+	// callers that pack several times until they are content.
+	Draft bool
 }
 
 // Pack decides a layout by the strategy, checks it, and adds price, bound and alternatives. The error is that of
@@ -95,7 +98,7 @@ func (in *Instance) Pack(opts *Options) (*Plan, error) {
 		o = *opts
 	}
 	if o.Strategy == nil {
-		o.Strategy = FirstFitDecreasing{}
+		o.Strategy = CostAware{Effort: o.Effort}
 	}
 	if o.Alternatives <= 0 {
 		o.Alternatives = 60
@@ -114,6 +117,14 @@ func (in *Instance) Pack(opts *Options) (*Plan, error) {
 	for _, b := range layout.Bins {
 		o := &in.problem.Types[b.Type].Offerings[b.Offering]
 		plan.Cost, plan.Objective = sum(plan.Cost, o.Price), sum(plan.Objective, o.cost())
+	}
+	if o.Draft {
+		plan.Bound = Bound{Kind: CoverageLP, Value: make([]float64, in.dims)}
+		plan.Alternatives = make([][]Choice, len(layout.Bins))
+		for i, b := range layout.Bins {
+			plan.Alternatives[i] = []Choice{{b.Type, b.Offering}}
+		}
+		return plan, nil
 	}
 	plan.Bound = in.bound(layout, plan.Objective, o.Effort.steps(in.things()), hints)
 	plan.Alternatives = in.alternatives(layout, o.Alternatives)

@@ -125,6 +125,7 @@ func small(data []byte) binpack.Problem {
 			alts = append(alts, alternative())
 		}
 		it.Requires = requirements.AnyOf(alts...)
+		it.Priority = int32(d.below(5) / 3)
 		p.Items = append(p.Items, it)
 	}
 	for i := range d.below(3) {

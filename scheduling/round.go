@@ -146,6 +146,15 @@ func (s *State) Advance(o Outcome) *State {
 	return done.contest()
 }
 
+// With is a state that is done, for another outcome of the same round. That outcome must place everything that the one
+// before placed: it stands without being learnt from.
+func (s *State) With(o Outcome) *State {
+	other := *s
+	other.last = o
+	other.dealt = other.deal()
+	return &other
+}
+
 func (s *State) next(f topology.Facts, a attempt) *State {
 	return s.p.state(s.p.topology.Settle(f), s.number+1, a)
 }

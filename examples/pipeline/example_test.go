@@ -36,5 +36,5 @@ func Example() {
 	// Output:
 	// default-0 c6a.2xlarge us-east-1a $0.3060: 5 pods
 	// default-1 c6a.large us-east-1a $0.0765: 1 pods
-	// $0.3825 an hour, proven not below $0.3672
+	// $0.3825 an hour, proven not below $0.3825
 }

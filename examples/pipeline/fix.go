@@ -29,42 +29,47 @@ const fixBudget = 200_000
 // only after the whole snapshot was planned again with it: the class is placed, and no pod that had a place lost it.
 func (p *Packed) Fix(class int, reasons []scheduling.Reason) (string, bool) {
 	s := p.Problem.Snapshot()
+	_, draft := packings(p.packing)
 	for _, c := range p.changes(class, reasons) {
 		if p.spent += len(s.Pods) + 1; p.spent > fixBudget {
 			return "", false
 		}
-		after, err := Run(c.apply(s), p.options, p.packing)
-		if err != nil {
+		after, err := Run(c.apply(s), p.options, &draft)
+		if err != nil || !p.helps(class, after) {
 			continue
 		}
-		if price, ok := p.helps(class, after); ok {
-			return c.text + price, true
+		if after, err = Run(c.apply(s), p.options, p.packing); err == nil && p.helps(class, after) {
+			return c.text + p.dearer(after), true
 		}
 	}
 	return "", false
 }
 
-// helps reports whether the later plan places all pods of the class and everything that was placed before, and what it
-// adds to the price.
-func (p *Packed) helps(class int, after *Packed) (string, bool) {
+// dearer is what the later plan adds to the price, in words.
+func (p *Packed) dearer(after *Packed) string {
+	if more := after.Cost() - p.Cost(); more > 0 {
+		return fmt.Sprintf(", for $%.4g/h more", more.Dollars())
+	}
+	return ""
+}
+
+// helps reports whether the later plan places all pods of the class and everything that was placed before.
+func (p *Packed) helps(class int, after *Packed) bool {
 	placed := make(map[string]bool, len(after.Result.Order))
 	for _, pod := range after.Result.Order {
 		placed[pod.Namespace+"/"+pod.Name] = true
 	}
 	for _, pod := range p.Result.Order {
 		if !placed[pod.Namespace+"/"+pod.Name] {
-			return "", false
+			return false
 		}
 	}
 	for _, pod := range p.Problem.Classes[class].Pods {
 		if !placed[pod.Namespace+"/"+pod.Name] {
-			return "", false
+			return false
 		}
 	}
-	if more := after.Cost() - p.Cost(); more > 0 {
-		return fmt.Sprintf(", for $%.4g/h more", more.Dollars()), true
-	}
-	return "", true
+	return true
 }
 
 func (p *Packed) changes(class int, reasons []scheduling.Reason) []change {
@@ -183,7 +188,8 @@ func raise(p *Packed, pool *scheduling.PoolRoom, r scheduling.Reason) (change, b
 			return editPool(s, pool, func(pool *scheduling.Pool) { pool.Limits = limits })
 		}
 	}
-	free, err := Run(with(unlimited)(p.Problem.Snapshot()), p.options, p.packing)
+	_, draft := packings(p.packing)
+	free, err := Run(with(unlimited)(p.Problem.Snapshot()), p.options, &draft)
 	if err != nil {
 		return change{}, false
 	}

@@ -26,13 +26,16 @@ type Packed struct {
 }
 
 // Pack is the dialogue between scheduling and binpack: scheduling says what to pack, binpack packs, scheduling learns
-// from what found no place, until nothing more can be learnt.
+// from what found no place, until nothing more can be learnt. While they talk, first fit packs, for it is quick and finds
+// out as well what fits; the round that stands is packed once more by the strategy of the options, with bound and
+// alternatives. Other strategies than those of binpack pack every round.
 func Pack(p *scheduling.Problem, opts *binpack.Options) (*Packed, error) {
 	type round struct {
 		in   *binpack.Instance
 		plan *binpack.Plan
 	}
 	var rounds []round
+	final, draft := packings(opts)
 	state := p.Start()
 	types := Types(p)
 	for {
@@ -40,20 +43,73 @@ func Pack(p *scheduling.Problem, opts *binpack.Options) (*Packed, error) {
 		if err != nil {
 			return nil, err
 		}
-		plan, err := in.Pack(opts)
+		plan, err := in.Pack(&draft)
 		if err != nil {
 			return nil, err
 		}
 		rounds = append(rounds, round{in, plan})
-		state = state.Advance(Outcome(in, plan))
-		if state.Done() {
-			best := rounds[state.Number()]
-			return &Packed{
-				Problem: p, Result: state.Result(), Instance: best.in, Plan: best.plan, Rounds: len(rounds),
-				state: state, options: p.Options(), packing: opts,
-			}, nil
+		if state = state.Advance(Outcome(in, plan)); state.Done() {
+			break
 		}
 	}
+	best := rounds[state.Number()]
+	out := &Packed{
+		Problem: p, Result: state.Result(), Instance: best.in, Plan: best.plan, Rounds: len(rounds),
+		state: state, options: p.Options(), packing: opts,
+	}
+	if final.Draft {
+		return out, nil
+	}
+	return out, out.finish(final)
+}
+
+// packings are the options by which the round that stands is packed, and those before.
+func packings(opts *binpack.Options) (final, draft binpack.Options) {
+	if opts != nil {
+		final = *opts
+	}
+	if final.Strategy == nil {
+		final.Strategy = binpack.CostAware{Effort: final.Effort}
+	}
+	draft = final
+	if _, ok := final.Strategy.(binpack.CostAware); ok {
+		draft.Strategy = binpack.FirstFitDecreasing{}
+	}
+	draft.Draft = true
+	return final, draft
+}
+
+// finish packs the round that stands by the final strategy, and keeps what comes of it if every pod that has a place has
+// one then, too. Otherwise the draft stands, with its bound.
+func (p *Packed) finish(opts binpack.Options) error {
+	plan, err := p.Instance.Pack(&opts)
+	if err != nil {
+		return err
+	}
+	if plan.Strategy != p.Plan.Strategy {
+		state := p.state.With(Outcome(p.Instance, plan))
+		result := state.Result()
+		if coversAll(plan.Left, p.Plan.Left) && len(result.Order) >= len(p.Result.Order) {
+			p.Plan, p.Result, p.state = plan, result, state
+			return nil
+		}
+		opts.Strategy = binpack.FirstFitDecreasing{}
+		if plan, err = p.Instance.Pack(&opts); err != nil {
+			return err
+		}
+	}
+	p.Plan = plan
+	return nil
+}
+
+// coversAll reports whether a leaves nothing over that b places.
+func coversAll(a, b []int) bool {
+	for i := range a {
+		if a[i] > b[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // Types are the shapes of scheduling as the types of binpack. What a node counts against its pool's limits crosses by

@@ -52,7 +52,11 @@ func (o *options) readRules() ([]ruletest.Rule, error) {
 
 // packing is how plans are packed, the first one and those that explain a broken rule.
 func (o *options) packing() *binpack.Options {
-	return &binpack.Options{Strategy: binpack.FirstFitDecreasing{}}
+	out := &binpack.Options{Effort: binpack.Effort(o.effort)}
+	if o.strategy == (binpack.FirstFitDecreasing{}).Name() {
+		out.Strategy = binpack.FirstFitDecreasing{}
+	}
+	return out
 }
 
 // asserted is a report with what became of the rules.

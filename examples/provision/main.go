@@ -35,6 +35,7 @@ func main() {
 type options struct {
 	inputs.Flags
 	strategy    string
+	effort      string
 	preferences string
 	explain     string
 	diff        string
@@ -82,7 +83,8 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 		return inputs.Bad(fmt.Errorf("%w (see %s --help)", err, c.Name()))
 	})
 	o.Register(cmd.Flags())
-	cmd.Flags().StringVar(&o.strategy, "strategy", "ffd", "how to pack: ffd (first fit decreasing)")
+	cmd.Flags().StringVar(&o.strategy, "strategy", "cost", "how to pack: cost (least price, with proof) or ffd (first fit decreasing)")
+	cmd.Flags().StringVar(&o.effort, "effort", "default", "how much work a low price and a close bound are worth: fast, default or best")
 	cmd.Flags().StringVar(&o.preferences, "preferences", "respect", "soft constraints: respect (as far as possible) or ignore")
 	cmd.Flags().StringVar(&o.explain, "explain", "", "NAMESPACE/POD: say why this pod goes where it goes, or what stops it")
 	cmd.Flags().StringVar(&o.diff, "diff", "", "FILE or directory whose objects replace those of the same kind and name: compare both plans")
@@ -93,7 +95,8 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 		}
 	}
 	_ = cmd.RegisterFlagCompletionFunc("output", complete(inputs.Formats()...))
-	_ = cmd.RegisterFlagCompletionFunc("strategy", complete("ffd"))
+	_ = cmd.RegisterFlagCompletionFunc("strategy", complete("cost", "ffd"))
+	_ = cmd.RegisterFlagCompletionFunc("effort", complete("fast", "default", "best"))
 	_ = cmd.RegisterFlagCompletionFunc("preferences", complete("respect", "ignore"))
 	return cmd
 }
@@ -113,7 +116,10 @@ func (o *options) check() error {
 	if err := o.Check(); err != nil {
 		return err
 	}
-	if err := oneOf("strategy", o.strategy, "ffd"); err != nil {
+	if err := oneOf("strategy", o.strategy, "cost", "ffd"); err != nil {
+		return err
+	}
+	if err := oneOf("effort", o.effort, "fast", "default", "best"); err != nil {
 		return err
 	}
 	return oneOf("preferences", o.preferences, "respect", "ignore")

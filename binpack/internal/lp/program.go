@@ -78,6 +78,9 @@ func (p *Program) Steps() int { return p.steps }
 // Demand changes the right-hand side of a row; the next Solve starts from the last basis.
 func (p *Program) Demand(row int, rhs float64) { p.rhs[row] = rhs }
 
+// Reprice changes what a column costs; the next Solve starts from the last basis.
+func (p *Program) Reprice(c int, price float64) { p.prices[c] = price }
+
 // Multipliers are what a unit of each row is worth, by the last solution: not negative for cover rows, not positive for
 // supply rows. They must not be modified.
 func (p *Program) Multipliers() []float64 { return p.y }

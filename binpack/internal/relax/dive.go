@@ -9,9 +9,11 @@ type Batch struct {
 }
 
 // Dive turns the programme's fractions into whole bins: it fixes what is bought whole, or else the largest fraction,
-// solves again for what is left, and goes on until nothing is. What no kind can hold stays out. The programme is spent then.
-func (s *Master) Dive(b *Budget) []Batch {
+// solves again for what is left, and goes on until nothing is. What no kind can hold stays out. Another variation takes another
+// of the fractions that are nearly the largest. The programme is as before then, with the patterns that were met on the way.
+func (s *Master) Dive(variation int, b *Budget) []Batch {
 	var out []Batch
+	rng := draw(variation)
 	for !s.covered() {
 		s.Solve(b)
 		n := len(out)
@@ -30,6 +32,9 @@ func (s *Master) Dive(b *Budget) []Batch {
 			if best < 0 {
 				break
 			}
+			if variation > 0 {
+				best = s.nearly(most, &rng)
+			}
 			if out = s.fix(out, best, 1); len(out) == n {
 				break
 			}
@@ -37,13 +42,56 @@ func (s *Master) Dive(b *Budget) []Batch {
 		for i := range s.left {
 			s.lp.Demand(i, float64(s.left[i].Count))
 		}
-		for range 4 {
+		s.Solve(b)
+		s.ban()
+		for range 6 {
 			if s.Solve(b); b.Left <= 0 || !s.Price(s.Values(), b) {
 				break
 			}
 		}
 	}
+	s.reset()
 	return out
+}
+
+// nearly is a column of which nearly as much is bought as of the one that most is bought of.
+func (s *Master) nearly(most float64, rng *draw) int {
+	var out []int
+	for c := range s.columns {
+		if s.lp.Amount(c) >= 0.75*most {
+			out = append(out, c)
+		}
+	}
+	return out[rng.below(len(out))]
+}
+
+// reset asks for everything again.
+func (s *Master) reset() {
+	copy(s.left, s.m.Classes)
+	copy(s.supply, s.m.Supply)
+	for i := range s.left {
+		if !math.IsInf(s.alone[i], 1) {
+			s.lp.Demand(i, float64(s.left[i].Count))
+		}
+	}
+	for k, n := range s.supply {
+		s.lp.Demand(len(s.left)+k, float64(n))
+	}
+	for c := range s.columns {
+		s.lp.Reprice(c, s.m.Kinds[s.columns[c].Kind].Price)
+	}
+}
+
+// ban makes patterns that hold more than what is left too dear: bought in fractions they look better than they are.
+func (s *Master) ban() {
+	for c := range s.columns {
+		for k, class := range s.columns[c].Class {
+			if int64(s.columns[c].Count[k]) > s.left[class].Count {
+				s.lp.Reprice(c, max(s.m.Kinds[s.columns[c].Kind].Price, 1)*1000)
+				break
+			}
+		}
+	}
 }
 
 func (s *Master) covered() bool {

@@ -27,7 +27,7 @@ func (d *draw) unit() float64 { return float64(d.next()>>11) / (1 << 53) }
 // budget is used up, or where no bin wastes anything. No bin of a counted kind is touched.
 func (m *Model) Improve(bins []Column, value []float64, floor float64, b *Budget) []Column {
 	s := newImprover(m, bins, value)
-	for b.Left > 0 && len(s.bins) > 0 && s.cost > floor*(1+1e-9) {
+	for b.Left > 0 && len(s.bins) > 0 && len(s.kinds) > 0 && s.cost > floor*(1+1e-9) {
 		s.round(b)
 	}
 	return s.bins
@@ -36,6 +36,7 @@ func (m *Model) Improve(bins []Column, value []float64, floor float64, b *Budget
 type improver struct {
 	m     *Model
 	value []float64
+	room  []float64 // what classes are worth by resources alone
 	bins  []Column
 	waste []float64
 	cost  float64
@@ -50,7 +51,7 @@ type improver struct {
 }
 
 func newImprover(m *Model, bins []Column, value []float64) *improver {
-	s := &improver{m: m, value: value, bins: slices.Clone(bins), at: make([]int32, len(m.Classes))}
+	s := &improver{m: m, value: value, room: m.Coverage(), bins: slices.Clone(bins), at: make([]int32, len(m.Classes))}
 	for _, c := range s.bins {
 		s.waste = append(s.waste, s.loss(c))
 		s.cost += m.Kinds[c.Kind].Price
@@ -91,7 +92,11 @@ func (s *improver) round(b *Budget) {
 	classes := 0
 	for range 3 * size {
 		best := -1
-		for range 3 {
+		picks := 3
+		if len(out) > 0 && s.rng.below(2) == 0 {
+			picks = 1 // others serve to exchange things with
+		}
+		for range picks {
 			if i := s.rng.below(len(s.bins)); !slices.Contains(out, i) && s.m.Kinds[s.bins[i].Kind].Supply < 0 && (best < 0 || s.waste[i] > s.waste[best]) {
 				best = i
 			}
@@ -110,12 +115,22 @@ func (s *improver) round(b *Budget) {
 		return
 	}
 	old := s.gather(out)
-	for try := range 3 {
+	uneven := 0.0
+	for _, i := range out {
+		uneven += s.waste[i] * s.waste[i]
+	}
+	for range 3 {
 		made, cost := s.recreate(old, b)
 		if made == nil {
 			continue
 		}
-		if cost < old*(1-1e-12) || try == 2 && cost <= old {
+		// At the same cost, waste that gathers in one bin is better than waste in many.
+		now := 0.0
+		for _, c := range made {
+			w := s.loss(c)
+			now += w * w
+		}
+		if cost < old*(1-1e-12) || cost <= old && now >= uneven {
 			s.replace(out, made)
 			s.cost += cost - old
 			return
@@ -156,22 +171,29 @@ func (s *improver) recreate(limit float64, b *Budget) ([]Column, float64) {
 	for i := range s.sub {
 		s.sub[i].Count = s.count[i]
 	}
-	noise := 0.02 * s.rng.unit()
+	noise, byRoom := 0.0, s.rng.below(2) == 0
+	if s.rng.below(2) == 0 {
+		noise = 0.02 * s.rng.unit()
+	}
 	value := make([]float64, len(s.sub))
 	rest := 0.0
 	for i := range s.sub {
 		rest += s.worth[i] * float64(s.sub[i].Count)
-		value[i] = s.worth[i] * (1 + noise*(s.rng.unit()-0.5))
+		value[i] = s.worth[i]
+		if byRoom {
+			value[i] = s.room[s.from[i]]
+		}
+		value[i] *= 1 + noise*(s.rng.unit()-0.5)
 	}
 	var made, best []Column
 	cost, bestCost := 0.0, math.Inf(1)
 	for range 64 {
-		if k := s.holdsAll(limit-cost, b); k >= 0 && cost+s.m.Kinds[k].Price < bestCost {
+		if k := s.holdsAll(limit*(1+1e-12)-cost, b); k >= 0 && cost+s.m.Kinds[k].Price < bestCost {
 			bestCost = cost + s.m.Kinds[k].Price
 			best = append(slices.Clone(made), s.all(k))
 			limit = min(limit, bestCost)
 		}
-		if cost+rest >= limit {
+		if cost+rest > limit*(1+1e-9) {
 			break
 		}
 		c, ok := s.next(value, b)
@@ -228,7 +250,7 @@ func (s *improver) holdsAll(limit float64, b *Budget) int {
 	best := -1
 	for k := range s.m.Kinds { // in the order of price
 		kind := &s.m.Kinds[k]
-		if kind.Supply >= 0 || kind.Price >= limit || best >= 0 && kind.Price >= s.m.Kinds[best].Price {
+		if kind.Supply >= 0 || kind.Price > limit || best >= 0 && kind.Price >= s.m.Kinds[best].Price {
 			continue
 		}
 		if fits(kind.Capacity, need, 1) == 0 {

@@ -86,7 +86,7 @@ func (s *Master) Amount(column int) float64 { return s.lp.Amount(column) }
 // Solve solves the programme over the patterns that are there.
 func (s *Master) Solve(b *Budget) bool {
 	ok := s.lp.Solve(50 + 10*(len(s.m.Classes)+len(s.m.Supply)))
-	b.Take(s.lp.Steps() - s.spent)
+	b.Take((s.lp.Steps() - s.spent) / 4) // plain sums are quick
 	s.spent = s.lp.Steps()
 	return ok
 }

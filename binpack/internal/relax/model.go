@@ -138,3 +138,27 @@ func (m *Model) Uncovered(columns []Column) bool {
 	}
 	return false
 }
+
+// PerBin is about how many things of average size the largest kind holds.
+func (m *Model) PerBin() float64 {
+	largest := make([]float64, m.Dims)
+	for k := range m.Kinds {
+		for r, c := range m.Kinds[k].Capacity {
+			largest[r] = max(largest[r], float64(c))
+		}
+	}
+	need, things := make([]float64, m.Dims), 0.0
+	for i := range m.Classes {
+		things += float64(m.Classes[i].Count)
+		for r, s := range m.Classes[i].Size {
+			need[r] += float64(s) * float64(m.Classes[i].Count)
+		}
+	}
+	bins := 0.0
+	for r := range need {
+		if largest[r] > 0 {
+			bins = max(bins, need[r]/largest[r])
+		}
+	}
+	return things / max(bins, 1e-9)
+}

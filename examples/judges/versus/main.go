@@ -36,7 +36,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	names := set.String("families", "", "families to run, of "+strings.Join(familyNames(), ", ")+"; empty means all")
 	runs := set.Int("runs", 5, "runs of up to 5,000 pods; larger ones run less often")
 	growth := set.String("growth", "5000,50000", "two numbers of diverse pods between which Joinery's growth is measured; empty leaves it out")
-	strategy := set.String("strategy", "ffd", "Joinery's strategy: ffd or cost")
+	strategy := set.String("strategy", "cost", "Joinery's strategy: ffd or cost")
 	effort := set.String("effort", "", "Joinery's effort for layout and bound: fast, default or best; empty is its default")
 	judged := set.Int("judge", 5000, "the most pods that kube-scheduler judges, for it takes the square of their number")
 	patience := set.Duration("patience", 15*time.Minute, "how long Karpenter may take for one plan; it is left out of a size where it takes longer")

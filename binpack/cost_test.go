@@ -1,0 +1,151 @@
+package binpack_test
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/binpack"
+)
+
+// costAware packs by price and holds the plan against all laws, and against first-fit decreasing.
+func costAware(t *testing.T, p binpack.Problem, effort binpack.Effort) (*binpack.Instance, *binpack.Plan) {
+	t.Helper()
+	in, plan := lawfulBy(t, p, &binpack.Options{Effort: effort})
+	require.Equal(t, "cost", plan.Strategy)
+	base, err := in.Pack(&binpack.Options{Strategy: binpack.FirstFitDecreasing{}, Draft: true})
+	require.NoError(t, err)
+	fewer, same := 0, true
+	byPriority := slices.Clone(p.Items)
+	slices.SortFunc(byPriority, func(a, b binpack.Item) int { return cmp.Compare(b.Priority, a.Priority) })
+	at := map[string]int{}
+	for i, it := range p.Items {
+		at[it.Name] = i
+	}
+	for k, it := range byPriority {
+		fewer += plan.Left[at[it.Name]] - base.Left[at[it.Name]]
+		if k+1 == len(byPriority) || byPriority[k+1].Priority != it.Priority {
+			require.LessOrEqual(t, fewer, 0, "never fewer placed of priority %d and above", it.Priority)
+			same = same && fewer == 0
+		}
+	}
+	if same {
+		require.LessOrEqual(t, plan.Objective, base.Objective, "never dearer")
+	}
+	return in, plan
+}
+
+func TestCostAwareAgainstTheDumbJudge(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 32))
+	for range rounds(1_000, 40_000) {
+		p := small(randomBytes(rng, 160))
+		in, plan := costAware(t, p, binpack.EffortFast)
+		require.NoError(t, dumbCheck(in.Problem(), plan.Layout), "the plan %+v of %+v", plan.Layout, p)
+	}
+}
+
+func TestCostAwareBoundOptimumAndCostStandInOrder(t *testing.T) {
+	rng := rand.New(rand.NewPCG(33, 34))
+	searched, optimal, kinds := 0, 0, map[binpack.BoundKind]int{}
+	for range rounds(500, 20_000) {
+		p := small(randomBytes(rng, 160))
+		in, plan := costAware(t, p, binpack.EffortFast)
+		best, ok := optimum(in.Problem(), plan.Layout)
+		if !ok || len(plan.Bins) == 0 {
+			continue
+		}
+		require.LessOrEqual(t, plan.Bound.Price, best, "the bound %+v of %+v", plan.Bound, p)
+		require.LessOrEqual(t, best, plan.Objective, "the cost of %+v", p)
+		searched++
+		kinds[plan.Bound.Kind]++
+		if best == plan.Objective {
+			optimal++
+		}
+	}
+	require.Greater(t, searched, 80)
+	t.Logf("%d searched: optimal in %d, bounds %v", searched, optimal, kinds)
+}
+
+func TestCostAwareSameBytesOnAnyNumberOfCores(t *testing.T) {
+	rng := rand.New(rand.NewPCG(35, 36))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for range 3 {
+		p := shop(rng, 30)
+		var want *binpack.Plan
+		for _, cores := range []int{1, 2} {
+			runtime.GOMAXPROCS(cores)
+			_, plan := costAware(t, p, binpack.EffortFast)
+			if want == nil {
+				want = plan
+			}
+			require.Equal(t, want, plan)
+		}
+	}
+}
+
+func TestCostAwareDoesNotDependOnTheOrderOfTheInput(t *testing.T) {
+	rng := rand.New(rand.NewPCG(37, 38))
+	for range rounds(6, 100) {
+		p := shop(rng, 12)
+		_, before := costAware(t, p, binpack.EffortFast)
+		q := p
+		q.Items, q.Types = shuffled(rng, p.Items), shuffled(rng, p.Types)
+		_, after := costAware(t, q, binpack.EffortFast)
+		require.Equal(t, before.Cost, after.Cost)
+		require.Equal(t, before.Bound.Price, after.Bound.Price)
+		require.Len(t, after.Bins, len(before.Bins))
+	}
+}
+
+func TestCostAwareLeavesItsArgumentAlone(t *testing.T) {
+	seed := func() binpack.Problem { return shop(rand.New(rand.NewPCG(39, 40)), 20) }
+	p := seed()
+	costAware(t, p, binpack.EffortFast)
+	require.Equal(t, seed(), p)
+}
+
+func FuzzCostAware(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte("cheapest plan, with proof"))
+	rng := rand.New(rand.NewPCG(41, 42))
+	for range 5 {
+		f.Add(randomBytes(rng, 160))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 400 {
+			return
+		}
+		in, plan := costAware(t, small(data), binpack.EffortFast)
+		require.NoError(t, dumbCheck(in.Problem(), plan.Layout))
+		if best, ok := optimum(in.Problem(), plan.Layout); ok {
+			require.LessOrEqual(t, plan.Bound.Price, best)
+			require.LessOrEqual(t, best, plan.Objective)
+		}
+	})
+}
+
+// Every bound is at or below the proven optimum, and at least 65 of the 80 instances are solved to it.
+func TestCostAwareOnOrlib(t *testing.T) {
+	instances := readOrlib(t)
+	require.Len(t, instances, 80)
+	solved := 0
+	for _, o := range instances {
+		_, plan := costAware(t, o.problem(), "")
+		for _, left := range plan.Left {
+			require.Zero(t, left, o.name)
+		}
+		require.GreaterOrEqual(t, len(plan.Bins), o.optimum, o.name)
+		require.LessOrEqual(t, plan.Bound.Price, binpack.Price(o.optimum)*binpack.PerDollar, o.name)
+		if len(plan.Bins) == o.optimum {
+			solved++
+		} else {
+			t.Logf("%s: %d bins, optimum %d", o.name, len(plan.Bins), o.optimum)
+		}
+	}
+	t.Logf("%d of %d solved to the optimum", solved, len(instances))
+	require.GreaterOrEqual(t, solved, 65)
+}
