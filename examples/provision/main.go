@@ -40,6 +40,8 @@ type options struct {
 	explain     string
 	diff        string
 	assert      string
+	rehearsal   string
+	now         string
 }
 
 func command(stdin io.Reader) *cobra.Command {
@@ -54,7 +56,8 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
   kubectl get pods,nodes,nodepools -A -o yaml | provision -f -
   provision -f cluster/ --explain shop/web-0  # why this pod goes where it goes
   provision -f cluster/ --diff new-pool.yaml  # what a change would do
-  provision -f cluster/ --assert rules.yaml   # what must be true of the plan`,
+  provision -f cluster/ --assert rules.yaml   # what must be true of the plan
+  provision -f cluster/ --rehearse scarce.yaml # what would be bought if the cloud ran out`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return inputs.Bad(fmt.Errorf("%q: files are named by -f", args[0]))
@@ -89,6 +92,8 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 	cmd.Flags().StringVar(&o.explain, "explain", "", "NAMESPACE/POD: say why this pod goes where it goes, or what stops it")
 	cmd.Flags().StringVar(&o.diff, "diff", "", "FILE or directory whose objects replace those of the same kind and name: compare both plans")
 	cmd.Flags().StringVar(&o.assert, "assert", "", "FILE of rules that the plan must keep; a broken one names what moved its pods, and the exit code is 3")
+	cmd.Flags().StringVar(&o.rehearsal, "rehearse", "", "FILE with capacity and quotas: buy the plan from a cloud in memory that has no more, and plan again around what it refuses")
+	cmd.Flags().StringVar(&o.now, "now", "", "the time at which --rehearse begins, as 2026-01-31T12:00:00Z; the present if empty")
 	complete := func(values ...string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return values, cobra.ShellCompDirectiveNoFileComp
@@ -137,6 +142,9 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	if err != nil {
 		return err
 	}
+	if o.rehearsal != "" {
+		return o.rehearse(cmd, out, market, stdin)
+	}
 	if o.diff != "" {
 		return o.compare(cmd, out, market, stdin)
 	}
@@ -163,34 +171,14 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 
 // plan reads the files and packs.
 func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Reader) (*report, *pipeline.Packed, error) {
-	start := time.Now()
-	m, err := o.Manifests(sample, stdin)
+	s, read, err := o.snapshot(cmd, market, stdin)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, n := range m.Notes {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
-	}
-	s, notes, err := pipeline.Snapshot(m, market)
-	if err != nil {
-		return nil, nil, inputs.Bad(err)
-	}
-	for _, n := range notes {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
-	}
-	read := time.Since(start)
-	start = time.Now()
-	p, err := scheduling.Compile(s, &scheduling.Options{IgnorePreferences: o.preferences == "ignore"})
-	if err != nil {
-		return nil, nil, inputs.Bad(err)
-	}
-	compile := time.Since(start)
-	start = time.Now()
-	packed, err := pipeline.Pack(p, o.packing())
+	packed, compile, solve, err := o.pack(s)
 	if err != nil {
 		return nil, nil, err
 	}
-	solve := time.Since(start)
 	r, err := newReport(market, packed, true)
 	if err != nil {
 		return nil, nil, err
@@ -199,6 +187,39 @@ func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Rea
 		r.addTiming(read, compile, solve)
 	}
 	return r, packed, nil
+}
+
+// snapshot reads the files.
+func (o *options) snapshot(cmd *cobra.Command, market *pipeline.Market, stdin io.Reader) (scheduling.Snapshot, time.Duration, error) {
+	start := time.Now()
+	m, err := o.Manifests(sample, stdin)
+	if err != nil {
+		return scheduling.Snapshot{}, 0, err
+	}
+	for _, n := range m.Notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
+	}
+	s, notes, err := pipeline.Snapshot(m, market)
+	if err != nil {
+		return scheduling.Snapshot{}, 0, inputs.Bad(err)
+	}
+	for _, n := range notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
+	}
+	return s, time.Since(start), nil
+}
+
+// pack plans a snapshot.
+func (o *options) pack(s scheduling.Snapshot) (packed *pipeline.Packed, compile, solve time.Duration, err error) {
+	start := time.Now()
+	p, err := scheduling.Compile(s, &scheduling.Options{IgnorePreferences: o.preferences == "ignore"})
+	if err != nil {
+		return nil, 0, 0, inputs.Bad(err)
+	}
+	compile = time.Since(start)
+	start = time.Now()
+	packed, err = pipeline.Pack(p, o.packing())
+	return packed, compile, time.Since(start), err
 }
 
 func (o *options) print(cmd *cobra.Command, out io.Writer, r *report) error {

@@ -21,6 +21,8 @@ type report struct {
 	Unschedulable []unschedulable `json:"unschedulable"`
 	Ignored       []ignored       `json:"ignored"`
 	BindingOrder  []string        `json:"bindingOrder"`
+	// Refused is what a cloud refused when the plan was bought.
+	Refused []refusalJSON `json:"refused,omitempty"`
 }
 
 type summary struct {
@@ -35,6 +37,7 @@ type summary struct {
 	BoundKind          string   `json:"boundKind"`
 	Strategy           string   `json:"strategy"`
 	Rounds             int      `json:"rounds"`
+	Plans              int      `json:"plans,omitempty"` // how often was planned, when it was bought
 	Prices             prices   `json:"prices"`
 	Notes              []string `json:"notes,omitempty"`
 	Seconds            *seconds `json:"seconds,omitempty"`

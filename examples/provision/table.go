@@ -25,6 +25,9 @@ func (r *report) write(w io.Writer, style terminal.Style, wide bool) error {
 		return err
 	}
 	r.writeTotals(w, style)
+	if err := r.writeRefused(w, style); err != nil {
+		return err
+	}
 	r.writeRefusals(w, style)
 	for _, i := range r.Ignored {
 		fmt.Fprintf(w, "%s\n", style.Dim(fmt.Sprintf("%s is not ours to place: %s", i.Pod, i.Why)))

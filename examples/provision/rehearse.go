@@ -1,0 +1,271 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+)
+
+// rehearsal is the file of --rehearse: what the cloud in memory has. What no entry matches is there without end.
+type rehearsal struct {
+	// Capacity bounds how many machines there are of each offering that matches; of several entries the last one counts.
+	Capacity []struct {
+		Match string `json:"match"`
+		Free  *int   `json:"free"`
+	} `json:"capacity"`
+	// Quotas bound what the nodes that match use together.
+	Quotas []struct {
+		Name     string             `json:"name"`
+		Match    string             `json:"match"`
+		Resource string             `json:"resource"`
+		Limit    *resource.Quantity `json:"limit"`
+	} `json:"quotas"`
+}
+
+// readRehearsal reads the file; every fault is told with its field.
+func readRehearsal(name string) (*rehearsal, []requirements.Set, []memcloud.Quota, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, nil, nil, inputs.Bad(fmt.Errorf("--rehearse: %w", err))
+	}
+	text, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, nil, nil, inputs.Bad(fmt.Errorf("%s: %w", name, err))
+	}
+	root, err := strictjson.Parse(text)
+	if err != nil {
+		return nil, nil, nil, inputs.Bad(fmt.Errorf("%s: %w", name, err))
+	}
+	var out rehearsal
+	var faults []error
+	fail := func(path, format string, args ...any) {
+		faults = append(faults, fmt.Errorf("%s: %s: %s", name, path, fmt.Sprintf(format, args...)))
+	}
+	for _, p := range (&strictjson.Decoder{}).Decode(&root, &out) {
+		fail(p.Path, "%s", p.Detail)
+	}
+	if len(faults) > 0 {
+		return nil, nil, nil, inputs.Bad(errors.Join(faults...))
+	}
+	if len(out.Capacity)+len(out.Quotas) == 0 {
+		fail("capacity", "the file bounds nothing; want entries of capacity {match, free} or quotas {name, match, resource, limit}")
+	}
+	match := func(path, text string) requirements.Set {
+		set, err := requirements.Parse(text)
+		if err != nil {
+			fail(path, "%v", err)
+		}
+		return set
+	}
+	var matches []requirements.Set
+	for i, c := range out.Capacity {
+		at := fmt.Sprintf("capacity[%d]", i)
+		matches = append(matches, match(at+".match", c.Match))
+		if c.Free == nil || *c.Free < 0 {
+			fail(at+".free", "want the number of machines that are left, 0 or more")
+		}
+	}
+	var quotas []memcloud.Quota
+	for i, q := range out.Quotas {
+		at := fmt.Sprintf("quotas[%d]", i)
+		quota := memcloud.Quota{Name: q.Name, Covers: match(at+".match", q.Match), Resource: corev1.ResourceName(q.Resource)}
+		if q.Name == "" {
+			fail(at+".name", "want a name; refusals are told by it")
+		}
+		switch {
+		case q.Limit == nil || q.Limit.Sign() < 0:
+			fail(at+".limit", "want a quantity, such as 64")
+		case q.Resource == "":
+			quota.Limit = q.Limit.Value()
+		default:
+			quota.Limit = resources.Capacity(quota.Resource, *q.Limit)
+		}
+		quotas = append(quotas, quota)
+	}
+	if len(faults) > 0 {
+		return nil, nil, nil, inputs.Bad(errors.Join(faults...))
+	}
+	return &out, matches, quotas, nil
+}
+
+// rehearse plans and buys from a cloud in memory that has what the file says, planning again around what it refuses.
+func (o *options) rehearse(cmd *cobra.Command, out io.Writer, market *pipeline.Market, stdin io.Reader) error {
+	if o.explain != "" || o.diff != "" || o.assert != "" {
+		return inputs.Bad(errors.New("--rehearse buys one whole plan: leave out --explain, --diff and --assert"))
+	}
+	file, matches, quotas, err := readRehearsal(o.rehearsal)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	if o.now != "" {
+		if now, err = time.Parse(time.RFC3339, o.now); err != nil {
+			return inputs.Bad(fmt.Errorf("--now %q: want a time such as 2026-01-31T12:00:00Z", o.now))
+		}
+	}
+	s, read, err := o.snapshot(cmd, market, stdin)
+	if err != nil {
+		return err
+	}
+	cloud, err := memcloud.New(memcloud.Config{
+		Types: pipeline.Offered(s), Quotas: quotas, Clock: memcloud.NewClock(now), Pools: file.pools(pipeline.Offered(s), matches),
+	})
+	if err != nil {
+		return err
+	}
+	var compile, solve time.Duration
+	tokens := 0
+	buyer := pipeline.Buyer{
+		Provider: cloud,
+		Plan: func(s scheduling.Snapshot) (*pipeline.Packed, error) {
+			packed, compiled, solved, err := o.pack(s)
+			compile, solve = compile+compiled, solve+solved
+			return packed, err
+		},
+		Now: cloud.Clock().Now,
+		Wait: func(_ context.Context, d time.Duration) error {
+			cloud.Clock().Advance(d)
+			return nil
+		},
+		Token: func(node string) string { tokens++; return fmt.Sprintf("%s-%d", node, tokens) },
+	}
+	done := terminal.Progress(cmd.ErrOrStderr(), "buying")
+	bought, err := buyer.Buy(cmd.Context(), s)
+	done()
+	if err != nil {
+		return err
+	}
+	r, err := newPurchaseReport(market, bought)
+	if err != nil {
+		return err
+	}
+	if !o.NoTiming {
+		r.addTiming(read, compile, solve)
+	}
+	if err := o.print(cmd, out, r); err != nil {
+		return err
+	}
+	if r.Summary.Unschedulable > 0 {
+		return &inputs.ExitError{Code: inputs.ExitNotAll}
+	}
+	return nil
+}
+
+// pools are the offerings that an entry matches, with what is left of each.
+func (f *rehearsal) pools(types []instancetypes.InstanceType, matches []requirements.Set) []memcloud.Pool {
+	var out []memcloud.Pool
+	for _, t := range types {
+		for _, offering := range t.Offerings {
+			node, err := t.Requirements.Intersect(offering.Requirements)
+			if err != nil {
+				continue
+			}
+			for i := len(matches) - 1; i >= 0; i-- {
+				if matches[i].Compatible(node, requirements.Keys{}) {
+					out = append(out, memcloud.Pool{Type: t.Name, Offering: offering.Requirements, Free: *f.Capacity[i].Free})
+					break
+				}
+			}
+		}
+	}
+	return out
+}
+
+// refusalJSON is what a cloud refused, and until when nobody asks for it again.
+type refusalJSON struct {
+	Scope  string `json:"scope"`
+	Name   string `json:"name,omitempty"`
+	Where  string `json:"where"`
+	Until  string `json:"until"`
+	Detail string `json:"detail,omitempty"`
+	place  string
+}
+
+// place is an offering in a few words, where it is one of a zone and a capacity type.
+func place(where requirements.Set) string {
+	var words []string
+	for _, key := range []string{corev1.LabelTopologyZone, instancetypes.LabelCapacityType} {
+		if v, ok := where.Get(key).Single(); ok {
+			words = append(words, v)
+		}
+	}
+	if len(words) == 0 {
+		return where.String()
+	}
+	return strings.Join(words, " ")
+}
+
+// newPurchaseReport describes what was bought: the nodes as they were launched with the pods of the last plan, the bound
+// of the first, and what was refused on the way.
+func newPurchaseReport(market *pipeline.Market, bought *pipeline.Purchase) (*report, error) {
+	r, err := newReport(market, bought.Last, true)
+	if err != nil {
+		return nil, err
+	}
+	ours := map[string]bool{}
+	paid := 0.0
+	nodes := make([]newNode, 0, len(bought.Nodes))
+	for i := range bought.Nodes {
+		n := &bought.Nodes[i]
+		ours[n.Name] = true
+		paid += n.PricePerHour
+		nodes = append(nodes, describeNode(&n.NewNode))
+	}
+	slices.SortStableFunc(nodes, func(a, b newNode) int {
+		return cmp.Or(cmp.Compare(a.NodePool, b.NodePool), cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
+	})
+	r.NewNodes = nodes
+	r.ExistingNodes = slices.DeleteFunc(r.ExistingNodes, func(n existingNode) bool { return ours[n.Name] })
+	first := bought.First.Plan
+	s := &r.Summary
+	s.NewNodes, s.PricePerHour = len(nodes), rounded(paid, 6)
+	s.LowerBoundPerHour, s.BoundKind, s.Plans = first.Bound.Price.Dollars(), string(first.Bound.Kind), bought.Plans
+	s.GapPercent = 0
+	if s.LowerBoundPerHour > 0 {
+		s.GapPercent = rounded(100*(paid-s.LowerBoundPerHour)/s.LowerBoundPerHour, 2)
+	}
+	for _, ref := range bought.Refused {
+		r.Refused = append(r.Refused, refusalJSON{
+			place: place(ref.Where), Scope: string(ref.Scope), Name: ref.Name, Where: ref.Where.String(), Until: ref.Until.UTC().Format(time.RFC3339), Detail: ref.Detail,
+		})
+	}
+	return r, nil
+}
+
+// writeRefused lists what the cloud refused.
+func (r *report) writeRefused(w io.Writer, style terminal.Style) error {
+	if r.Summary.Plans == 0 {
+		return nil
+	}
+	if len(r.Refused) == 0 {
+		fmt.Fprintln(w, style.Dim("bought as planned, nothing was refused"))
+		return nil
+	}
+	fmt.Fprintf(w, "\nplanned %s, for the cloud refused what it is not asked for again until then\n", plural(r.Summary.Plans, "time"))
+	t := terminal.NewTable(style, "REFUSED", "NAME", "WHERE", "UNTIL", "WHY")
+	for _, ref := range r.Refused {
+		t.Row(strings.ToLower(ref.Scope), ref.Name, ref.place, ref.Until, style.Dim(ref.Detail))
+	}
+	return t.Write(w)
+}
