@@ -6,12 +6,26 @@ GO ?= go
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race,)
 
-.PHONY: versus test test-long lint tidy generate bench deps api api-baseline help
+.PHONY: versus moto test test-long lint tidy generate bench deps api api-baseline help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-test: ## vet and test every module; property suites at a short count
+# moto emulates AWS and was written by others: an independent judge of what cloudprovider/aws asks for.
+MOTO_VERSION := 5.2.1
+PYTHON ?= $(shell command -v python3 2>/dev/null || command -v python 2>/dev/null)
+LOUDLY = printf '\n*** %s ***\n\n'
+
+moto: ## install moto, which the tests of cloudprovider/aws run against, into .cache/moto
+ifeq ($(PYTHON),)
+	@$(LOUDLY) 'NO PYTHON FOUND: THE TESTS OF cloudprovider/aws AGAINST moto ARE SKIPPED'
+else
+	@grep -qsx '$(MOTO_VERSION)' .cache/moto/installed || { rm -rf .cache/moto && mkdir -p .cache && $(PYTHON) -m venv .cache/moto \
+	  && .cache/moto/bin/pip install -q --disable-pip-version-check 'moto[server]==$(MOTO_VERSION)' && echo '$(MOTO_VERSION)' > .cache/moto/installed; } \
+	  || { $(LOUDLY) 'moto COULD NOT BE INSTALLED: THE TESTS OF cloudprovider/aws AGAINST IT ARE SKIPPED'; test -z "$$CI"; }
+endif
+
+test: moto ## vet and test every module; property suites at a short count
 ifeq ($(RACE),)
 	@echo "no C compiler found: tests run WITHOUT the race detector"
 endif
@@ -19,7 +33,7 @@ endif
 	$(GO) test $(RACE) ./...
 	cd examples/judges && $(GO) vet ./... && $(GO) test ./...
 
-test-long: ## the full counts of the property suites and the judges
+test-long: moto ## the full counts of the property suites and the judges
 	JOINERY_LONG=1 $(GO) test -timeout 30m ./...
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted' -scenarios 2000 -v
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted' -scenarios 40 -pods 1500 -v

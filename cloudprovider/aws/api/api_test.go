@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/stretchr/testify/assert"
@@ -272,4 +275,29 @@ func ExampleConnect() {
 	out, err := clients.EC2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{})
 	fmt.Println(len(out.Subnets), err)
 	// Output: 6 <nil>
+}
+
+// keeper answers every request and keeps its body.
+type keeper struct{ body io.ReadCloser }
+
+func (k *keeper) RoundTrip(r *http.Request) (*http.Response, error) {
+	k.body = r.Body
+	if _, err := io.ReadAll(r.Body); err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("<DescribeRegionsResponse/>")), Request: r}, nil
+}
+
+// The HTTP client looks for more of a body that was sent; if it finds an error there, it closes the connection that the answer is read from.
+func TestClosedBodiesAreAtTheirEnd(t *testing.T) {
+	k := &keeper{}
+	clients, err := api.Connect(t.Context(), api.Config{
+		Region: "us-east-1", HTTPClient: &http.Client{Transport: k}, Credentials: credentials.NewStaticCredentialsProvider("AKIAEXAMPLE", "secret", ""),
+	})
+	require.NoError(t, err)
+	_, err = clients.EC2.DescribeRegions(t.Context(), &ec2.DescribeRegionsInput{})
+	require.NoError(t, err)
+	n, err := io.Copy(io.Discard, k.body)
+	require.NoError(t, err)
+	assert.Zero(t, n)
 }

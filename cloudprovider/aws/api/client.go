@@ -79,6 +79,9 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 	}
 	caller := &caller{buckets: c.Buckets, clock: c.Clock, credentials: cfg.Credentials}
 	cfg.APIOptions = append(cfg.APIOptions, func(stack *middleware.Stack) error {
+		if err := stack.Build.Add(plainBody{}, middleware.Before); err != nil {
+			return err
+		}
 		return stack.Initialize.Add(caller, middleware.After)
 	})
 	priced := cfg.Copy()

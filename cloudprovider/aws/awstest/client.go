@@ -22,8 +22,7 @@ func (c *Cloud) API() api.Config {
 	return api.Config{
 		Region: c.region.Name, Endpoint: c.URL(), Clock: c.config.Clock, Buckets: api.NewBuckets(c.config.Limits),
 		Credentials: credentials.NewStaticCredentialsProvider(AccessKeyID, SecretAccessKey, ""),
-		// A connection for each call: nothing that breaks one call is left to the next.
-		HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+		HTTPClient:  &http.Client{Transport: &http.Transport{}},
 	}
 }
 
