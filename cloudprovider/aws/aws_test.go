@@ -109,6 +109,7 @@ func clouds() map[string]awstest.Config {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for name, config := range clouds() {
 		t.Run(name, func(t *testing.T) {
 			cloudtest.Run(t, func(t *testing.T) cloudtest.Harness {
@@ -121,6 +122,7 @@ func TestConformance(t *testing.T) {
 
 // A provider that may have a past waits before it buys, and passes as well.
 func TestConformanceWithAPast(t *testing.T) {
+	t.Parallel()
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Harness {
 		f := newFixture(t, awstest.Config{Lag: 10 * time.Second})
 		p := f.provider(t, func(o *aws.Options) { o.NoHistory = false })
@@ -130,6 +132,7 @@ func TestConformanceWithAPast(t *testing.T) {
 }
 
 func TestConformanceOnOneCloud(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, awstest.Config{})
 	require.NoError(t, f.harness(f.provider(t)).Check(t.Context()))
 }

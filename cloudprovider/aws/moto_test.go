@@ -132,7 +132,9 @@ func motoOptions(t testing.TB) (aws.Options, *api.Clients) {
 
 // The kit, as far as an emulator without shortages allows it.
 func TestMotoConformance(t *testing.T) {
+	t.Parallel()
 	options, _ := motoOptions(t)
+	options.StaticTypes = true // reading a thousand types takes moto a quarter of a minute
 	p, err := aws.New(t.Context(), options)
 	require.NoError(t, err)
 	require.NoError(t, cloudtest.Harness{Provider: p, Many: 5}.Check(t.Context()))
@@ -140,6 +142,7 @@ func TestMotoConformance(t *testing.T) {
 
 // What the provider made is read by the emulator's own means, not by ours.
 func TestMotoEverydayCalls(t *testing.T) {
+	t.Parallel()
 	options, c := motoOptions(t)
 	options.Known = nil // EKS tells
 	p, err := aws.New(t.Context(), options)
@@ -200,6 +203,7 @@ func TestMotoEverydayCalls(t *testing.T) {
 		assert.Equal(t, 3, n)
 	})
 	t.Run("another provider knows whose they are", func(t *testing.T) {
+		options.StaticTypes = true
 		other, err := aws.New(ctx, options)
 		require.NoError(t, err)
 		list, err := other.List(ctx)
@@ -225,15 +229,19 @@ func TestMotoEverydayCalls(t *testing.T) {
 			"detail": map[string]string{"instance-id": made["b"], "instance-action": "terminate"},
 		})
 		require.NoError(t, err)
-		for _, body := range []string{string(event), "no JSON", `{"version":"0","id":"e-2","source":"aws.s3","detail-type":"Object Created","time":"2026-01-01T00:00:00Z"}`} {
+		send := func(body string) {
 			_, err = c.SQS.SendMessage(ctx, &sqssdk.SendMessageInput{QueueUrl: url.QueueUrl, MessageBody: sdk.String(body)})
 			require.NoError(t, err)
+		}
+		for _, body := range []string{string(event), "no JSON", `{"version":"0","id":"e-2","source":"aws.s3","detail-type":"Object Created","time":"2026-01-01T00:00:00Z"}`} {
+			send(body)
 		}
 		events, cursor, err := p.Interruptions(ctx, "")
 		require.NoError(t, err)
 		require.Len(t, events, 1)
 		assert.Equal(t, interruption.SpotInterrupted, events[0].Kind)
 		assert.True(t, strings.HasSuffix(events[0].Instance, made["b"]))
+		send("what the reading needs not wait for")
 		_, _, err = p.Interruptions(ctx, cursor)
 		require.NoError(t, err)
 		left, err := c.SQS.GetQueueAttributes(ctx, &sqssdk.GetQueueAttributesInput{QueueUrl: url.QueueUrl, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameAll}})
