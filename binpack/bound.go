@@ -136,7 +136,6 @@ func (in *Instance) verifySets(r *relaxation, value []int64, claim Price) (Price
 		measure[i] = float64(v)
 	}
 	s := relax.NewSearch(r.model, measure, &relax.Budget{Left: verifySteps})
-	s.Thorough = true
 	return Price(math.Ceil(s.Below(float64(claim), true))), nil
 }
 
@@ -263,42 +262,40 @@ func (in *Instance) bound(l Layout, objective Price, steps int, hints []hint) Bo
 		}
 		return best
 	}
+	known := false
 	for _, h := range hints {
-		if least := min(in.roundUp(h.least), objective); least > best.Price && slices.Equal(h.counts, in.placed(l)) {
-			best = Bound{Price: least, Kind: Exhaustive, Items: make([]Price, len(h.values))}
-			for i, v := range h.values {
-				best.Items[i] = Price(v)
-			}
+		if !slices.Equal(h.counts, in.placed(l)) {
+			continue
+		}
+		known = true
+		if price := min(in.roundUp(h.bound.Price), objective); price > best.Price {
+			best = h.bound
+			best.Price = price
 		}
 	}
-	if best.Price >= objective {
-		return best
-	}
-	for _, h := range hints {
-		if h.proved > float64(best.Price) {
-			try(r.model.Certify(r.byClass(h.values), 1))
-		}
-	}
-	if len(hints) > 0 {
-		for _, h := range hints {
-			if h.value > float64(best.Price)*1.0005 {
-				proof, _ := r.model.Prove(r.byClass(h.values), 100_000, budget)
-				try(proof)
-			}
-		}
+	if known {
 		return best
 	}
 	m := relax.NewMaster(r.model)
+	m.Solve(budget)
 	m.Price(r.model.Coverage(), budget)
 	for m.Generate(400, budget); budget.Left > 0 && m.Deepen(20_000, budget); {
 		m.Generate(400, budget)
 	}
-	if m.BestPrice > float64(best.Price) {
-		try(r.model.Certify(m.Best, 1))
+	try(in.prove(r, m, budget))
+	return best
+}
+
+// prove makes the best proof of what column generation has found.
+func (in *Instance) prove(r *relaxation, m *relax.Master, budget *relax.Budget) relax.Proof {
+	var best relax.Proof
+	if m.BestPrice > 0 {
+		best = r.model.Certify(m.Best, 1)
 	}
 	if m.Value() > float64(best.Price)*1.0005 {
-		proof, _ := r.model.Prove(m.Values(), 100_000, budget)
-		try(proof)
+		if proof, _ := r.model.Prove(m.Values(), 100_000, budget); proof.Price > best.Price {
+			best = proof
+		}
 	}
 	return best
 }
@@ -327,17 +324,6 @@ func (in *Instance) itemBound(r *relaxation, proof relax.Proof) Bound {
 	for c, members := range r.members {
 		for _, i := range members {
 			out.Items[i] = Price(proof.Value[c])
-		}
-	}
-	return out
-}
-
-// byClass is values of items by class.
-func (r *relaxation) byClass(value []float64) []float64 {
-	out := make([]float64, len(r.members))
-	for c, members := range r.members {
-		if value != nil {
-			out[c] = value[members[0]]
 		}
 	}
 	return out

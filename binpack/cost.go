@@ -48,6 +48,22 @@ func (e Effort) searched() int {
 	return 110
 }
 
+// search is how many steps such a search may take: few things are worth a proof.
+func (e Effort) search(things int) int {
+	n := 4_000_000
+	if things <= 50 {
+		n = 25_000_000
+	}
+	switch e {
+	case EffortDefault:
+	case EffortFast:
+		return n / 8
+	case EffortBest:
+		return n * 10
+	}
+	return n
+}
+
 // CostAware looks for the layout of the least objective. It solves the linear programme over fillings of bins for what a
 // class of items is worth and which fillings pay, buys whole bins of them, packs the most wasteful bins anew as long as
 // its steps last, and puts the outcome into practice under all rules. What the rules forbid is planned again; what is
@@ -123,13 +139,9 @@ func (in *Instance) compare(a Layout, costA Price, b Layout, costB Price) int {
 	return cmp.Compare(costA, costB)
 }
 
-// hint is what a solution of the relaxation has come to.
+// hint is a bound that was proved on the way, for these counts of items.
 type hint struct {
-	values []float64 // of items
-	proved float64   // what they prove for sure, if positive
-	value  float64   // what they would prove if no filling has been missed
-	// least is what bins cost at least by a search through all sets of them, for these counts of items; 0 = no search.
-	least  Price
+	bound  Bound
 	counts []int
 }
 
@@ -213,7 +225,8 @@ func (r *relaxation) reachable() int64 {
 func (p *planner) plan(r *relaxation, first bool) int {
 	const fewClasses, fewThings = 48, 8 // above, column generation costs more than it brings
 	model := r.model
-	if n := len(model.Classes); n > fewClasses && (n > maxClasses || model.PerBin() > fewThings) {
+	few := p.in.things() <= p.effort.searched()
+	if n := len(model.Classes); n > fewClasses && !few && (n > maxClasses || model.PerBin() > fewThings) {
 		p.budget.Left /= 2 // larger bins make each step take longer
 		columns := model.Greedy(p.budget)
 		value := model.Coverage()
@@ -233,7 +246,10 @@ func (p *planner) plan(r *relaxation, first bool) int {
 	}
 	value := m.Values()
 	if first {
-		p.hints = append(p.hints, hint{values: r.byItem(m.Best), proved: m.BestPrice}, hint{values: r.byItem(value), value: m.Value()})
+		proof := p.in.prove(r, m, &relax.Budget{Left: p.effort.steps(p.in.things())})
+		if proof.Price > 0 {
+			p.learn(p.in.itemBound(r, proof))
+		}
 	}
 	columns := p.dive(r, m, value)
 	if first {
@@ -266,19 +282,23 @@ func (p *planner) dive(r *relaxation, m *relax.Master, value []float64) []relax.
 
 // search looks through all sets of bins that cost less than the columns, where there are few things.
 func (p *planner) search(r *relaxation, columns []relax.Column, value []float64) []relax.Column {
-	const steps, thresholds = 8, 8
-	if things := p.in.things(); things > p.effort.searched() || len(r.model.Supply) > 0 || r.model.Uncovered(columns) {
+	const thresholds, levels = 8, 5
+	things := p.in.things()
+	if things > p.effort.searched() || len(r.model.Supply) > 0 || r.model.Uncovered(columns) {
 		return columns
 	}
+	if len(p.hints) > 0 && float64(p.in.roundUp(p.hints[0].bound.Price)) >= r.model.Cost(columns)*(1-1e-12) {
+		return columns // optimal already
+	}
+	columns = r.model.Exchange(columns, 0, 200, &relax.Budget{Left: p.effort.search(things)})
 	whole := make([]float64, len(value))
 	for i, v := range value {
 		whole[i] = math.Floor(v)
 	}
 	cost := r.model.Cost(columns)
-	s := relax.NewSearch(r.model, whole, &relax.Budget{Left: p.effort.steps(50) * steps})
+	s := relax.NewSearch(r.model, whole, &relax.Budget{Left: p.effort.search(things)})
 	least := min(s.Root(), cost)
-	for _, thorough := range []bool{false, true} {
-		s.Thorough = thorough
+	for s.Level = 0; s.Level < levels && least < cost && s.Budget.Left > 0; s.Level++ {
 		sure := true
 		for from, k := least, 1; k <= thresholds && from < cost && s.Budget.Left > 0; k++ {
 			limit := from + (cost-from)*float64(k)/thresholds
@@ -289,15 +309,16 @@ func (p *planner) search(r *relaxation, columns []relax.Column, value []float64)
 			if sure {
 				least = max(least, min(low, cost))
 			}
-			if sure = sure && low >= min(limit, cost); !sure && thorough || limit >= cost {
-				break
-			}
-		}
-		if least >= cost {
-			break
+			sure = sure && low >= min(limit, cost)
 		}
 	}
-	p.hints = append(p.hints, hint{values: r.byItem(whole), least: Price(math.Ceil(least * (1 - 1e-12))), counts: slices.Clone(p.f.want)})
+	b := Bound{Price: Price(math.Ceil(least * (1 - 1e-12))), Kind: Exhaustive, Items: make([]Price, len(p.in.problem.Items))}
+	for c, members := range r.members {
+		for _, i := range members {
+			b.Items[i] = Price(whole[c])
+		}
+	}
+	p.learn(b)
 	return columns
 }
 
@@ -311,18 +332,9 @@ func flat(batches []relax.Batch) []relax.Column {
 	return out
 }
 
-// byItem is values of classes by item, nil if there are none.
-func (r *relaxation) byItem(value []float64) []float64 {
-	if value == nil {
-		return nil
-	}
-	out := make([]float64, len(r.class))
-	for c, members := range r.members {
-		for _, i := range members {
-			out[i] = value[c]
-		}
-	}
-	return out
+// learn keeps a bound for the things that are to be placed.
+func (p *planner) learn(b Bound) {
+	p.hints = append(p.hints, hint{b, slices.Clone(p.f.want)})
 }
 
 // realise opens a bin for each column and puts in what the rules allow. It gives the number of bins that were opened.

@@ -25,7 +25,7 @@ type Workload struct {
 
 // Workloads are those that need no outside data.
 func Workloads() []Workload {
-	return []Workload{{"mix", drawMix}, {"bimodal", drawBimodal}, {"distinct", drawDistinct}, {"second mix", drawSecondMix}}
+	return []Workload{{"mix", drawMix}, {"bimodal", drawBimodal}, {"distinct", drawDistinct}, {"thousand", drawThousand}, {"second mix", drawSecondMix}}
 }
 
 // Alibaba reads the pods without a GPU of the public trace's table; workloads draw from them with replacement.
@@ -122,6 +122,16 @@ func drawDistinct(n int, rng *rand.Rand) []Shape {
 		cpu := min(max(math.Exp(math.Log(500)+1.1*rng.NormFloat64()), 20), 16000)
 		mib := min(max(cpu*math.Exp(math.Log(3.5)+0.7*rng.NormFloat64())*1.024, 32), 60000)
 		out[i] = Shape{int64(cpu), int64(mib)}
+	}
+	return out
+}
+
+// drawThousand draws from a thousand shapes, which it draws first.
+func drawThousand(n int, rng *rand.Rand) []Shape {
+	shapes := drawDistinct(1000, rng)
+	out := make([]Shape, n)
+	for i := range out {
+		out[i] = shapes[rng.IntN(len(shapes))]
 	}
 	return out
 }

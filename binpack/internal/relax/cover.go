@@ -2,6 +2,7 @@ package relax
 
 import (
 	"cmp"
+	"encoding/binary"
 	"math"
 	"slices"
 )
@@ -26,13 +27,14 @@ type Search struct {
 	Budget   *Budget
 	limit    float64 // sets that cost as much are not looked at
 	lowest   float64 // the cost of the cheapest set that could be neither packed nor refuted
-	stopped  bool
 	chosen   []int
 	rest     [][]float64 // by depth and measure
 	packer   packer
 	prove    bool
-	// Thorough refutes sets of bins at more length.
-	Thorough bool
+	settled  map[string]int // by set: the least level at which it is worth another try
+	key      []byte
+	// Level is how much each set is worth, from 0; each level tries four times as much as the one before.
+	Level int
 	// Found is the cheapest packing so far.
 	Found []Column
 	Cost  float64
@@ -40,7 +42,7 @@ type Search struct {
 
 // NewSearch prepares a search that measures things by resources and by the value given, besides.
 func NewSearch(m *Model, value []float64, b *Budget) *Search {
-	s := &Search{m: m, Budget: b, Cost: math.Inf(1)}
+	s := &Search{m: m, Budget: b, Cost: math.Inf(1), settled: map[string]int{}}
 	for k := range m.Kinds {
 		if !math.IsInf(m.Kinds[k].Price, 1) && m.Kinds[k].Price > 0 {
 			s.kinds = append(s.kinds, k)
@@ -130,7 +132,7 @@ func (s *Search) Root() float64 {
 // have: the limit if it has refuted all, the price of the packing if it has found one, which is then in Found, or less
 // where the budget ran out or a set could not be settled. With prove, it does not try to pack but only to refute.
 func (s *Search) Below(limit float64, prove bool) float64 {
-	s.limit, s.lowest, s.stopped, s.prove = limit, limit, false, prove
+	s.limit, s.lowest, s.prove = limit, limit, prove
 	s.rest = s.rest[:0]
 	rest := make([]float64, len(s.measures))
 	for i := range s.measures {
@@ -185,31 +187,45 @@ func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
 
 // settle packs or refutes the chosen set. It reports whether there is no use in adding bins to it.
 func (s *Search) settle(cost float64) bool {
-	if !s.prove {
-		if columns := s.packer.pack(s.chosen, s.Budget); columns != nil {
-			s.Found, s.Cost = columns, cost
-			s.limit = cost
+	if s.prove {
+		if _, refuted := s.packer.refute(s.chosen, refuteNodes, s.Budget); !refuted {
+			s.lowest = min(s.lowest, cost)
+			s.limit = s.lowest
+		}
+		return false
+	}
+	s.key = s.key[:0]
+	for _, k := range s.chosen {
+		s.key = binary.AppendUvarint(s.key, uint64(k))
+	}
+	state := s.settled[string(s.key)]
+	if state == refutedForGood {
+		return false
+	}
+	if state <= s.Level {
+		nodes, proposals := refuteNodes>>(9-3*min(s.Level, 3)), 1000<<(2*min(s.Level, 4))
+		columns, refuted := s.packer.refute(s.chosen, nodes, s.Budget)
+		if refuted {
+			s.settled[string(s.key)] = refutedForGood
+			return false
+		}
+		if columns == nil {
+			columns = s.packer.pack(s.chosen, proposals, s.Budget)
+		}
+		if columns != nil {
+			s.Found, s.Cost, s.limit = columns, cost, cost
 			s.lowest = min(s.lowest, cost)
 			return true
 		}
+		s.settled[string(s.key)] = s.Level + 1
 	}
-	s.packer.most = refuteNodes
-	if s.Thorough {
-		s.packer.most *= 40
-	}
-	columns, refuted := s.packer.refute(s.chosen, s.Budget)
-	switch {
-	case columns != nil:
-		if !s.prove {
-			s.Found, s.Cost, s.limit = columns, cost, cost
-		}
-		s.lowest = min(s.lowest, cost)
-		return true
-	case !refuted:
-		s.lowest = min(s.lowest, cost)
-		if s.prove {
-			s.limit = s.lowest
-		}
-	}
+	s.lowest = min(s.lowest, cost)
 	return false
 }
+
+const (
+	// refuteNodes is how many steps a proof that a set of bins does not suffice may take.
+	refuteNodes = 400_000
+	// refutedForGood stands in place of the level at which a set is to be tried next.
+	refutedForGood = 1 << 20
+)
