@@ -141,7 +141,7 @@ func (p *Provider) fleet(ctx context.Context, s *shelf, shape string, claims []c
 	})
 	out, err := p.ask(ctx, b, ready)
 	if err != nil {
-		if cloudprovider.Advise(err).Unknown && !b.sent.IsZero() {
+		if cloudprovider.Advise(err).Unknown && !p.memory.sentAt(b).IsZero() {
 			return fleetAnswer{open: b, err: err}
 		}
 		p.reconsider(err)
@@ -188,7 +188,7 @@ func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.Cr
 			release()
 			return nil, err
 		}
-		b.sent = p.clock.Time()
+		p.memory.stamp(b, p.clock.Time())
 		out, err := p.clients.EC2.CreateFleet(ctx, b.input)
 		release()
 		if err == nil {
@@ -196,7 +196,7 @@ func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.Cr
 		}
 		if !cloudprovider.Advise(err).Unknown && strings.HasPrefix(api.Reason(err), "InvalidLaunchTemplate") && !again {
 			p.templates.lost(names)
-			b.sent = time.Time{}
+			p.memory.stamp(b, time.Time{})
 			continue
 		}
 		if cloudprovider.Advise(err).Unknown && ctx.Err() == nil {
@@ -352,11 +352,14 @@ func (p *Provider) reopen(ctx context.Context, b *pending) error {
 	if !p.memory.isOpen(b.rec.ID) {
 		return nil
 	}
+	before := p.memory.sentAt(b)
+	p.memory.stamp(b, p.clock.Time()) // it may launch only now
 	out, err := p.clients.EC2.CreateFleet(ctx, b.input)
 	if err != nil {
 		if cloudprovider.Advise(err).Unknown {
 			return err
 		}
+		p.memory.stamp(b, before)
 		// EC2 refuses now. Whether it had launched before, only reading tells, and only after a while.
 		return p.lookup(ctx, b, err)
 	}
@@ -365,7 +368,7 @@ func (p *Provider) reopen(ctx context.Context, b *pending) error {
 
 // lookup finds the machines of a batch by its tag, once enough time has passed for them to show.
 func (p *Provider) lookup(ctx context.Context, b *pending, why error) error {
-	if p.clock.Time().Sub(b.sent) <= p.options.Lag {
+	if p.clock.Time().Sub(p.memory.sentAt(b)) <= p.options.Lag {
 		return fmt.Errorf("aws: the outcome shows within %s: %s", p.options.Lag, why) //nolint:errorlint // the outcome is unknown, whatever it came from
 	}
 	list, err := p.read(ctx, []types.Filter{{Name: aws.String("tag:" + record.KeyBatch), Values: []string{b.rec.ID}}})

@@ -56,8 +56,8 @@ type pending struct {
 	rec    record.Batch
 	input  *ec2.CreateFleetInput
 	offers []offer
-	sent   time.Time
-	ids    []string // of machines that are known and not recorded
+	sent   time.Time // when it was last asked for; guarded by the memory's lock
+	ids    []string  // of machines that are known and not recorded
 	claims []cloudprovider.NodeClaim
 }
 
@@ -186,6 +186,19 @@ func (m *memory) isOpen(id string) bool {
 	defer m.mu.Unlock()
 	_, ok := m.open[id]
 	return ok
+}
+
+// stamp notes when a fleet was asked for, and sentAt tells: zero = never.
+func (m *memory) stamp(batch *pending, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	batch.sent = at
+}
+
+func (m *memory) sentAt(batch *pending) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return batch.sent
 }
 
 // opens are the open questions.

@@ -175,12 +175,18 @@ func (p *Provider) prepare(s *shelf, c cloudprovider.NodeClaim, a attempt) (prep
 	out.offers = slices.Clone(a.offers)
 	best := p.finder.Addresses().Best(s.subnets)
 	at := map[string]int{}
+	made := map[alike]*sdk.CreateLaunchTemplateInput{}
 	for i := range out.offers {
 		o := &out.offers[i]
 		o.subnet = best[o.zone].ID
-		in, err := p.template(s, c, *o)
-		if err != nil {
-			return prepared{}, err
+		same := s.alike(*o)
+		in, ok := made[same]
+		if !ok {
+			var err error
+			if in, err = p.template(s, c, *o); err != nil {
+				return prepared{}, err
+			}
+			made[same] = in
 		}
 		o.templateName = aws.ToString(in.LaunchTemplateName)
 		k, ok := at[o.templateName]
@@ -197,6 +203,20 @@ func (p *Provider) prepare(s *shelf, c cloudprovider.NodeClaim, a attempt) (prep
 		}
 	}
 	return out, nil
+}
+
+// alike is what decides on an offer's template, besides the claim and its class.
+type alike struct {
+	image, kind, reservation string
+	pods, efa                int64
+}
+
+func (s *shelf) alike(o offer) alike {
+	a := alike{image: o.image, kind: o.kind, reservation: o.reservation.ID, efa: resources.Capacity(ec2.ResourceEFA, o.t.Capacity[ec2.ResourceEFA])}
+	if explicitPods(s.settings) {
+		a.pods = resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods])
+	}
+	return a
 }
 
 // template is the launch template of an offer.

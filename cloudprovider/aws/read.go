@@ -272,7 +272,7 @@ func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
 	// What was launched before the reading and does not show in it any more has ended.
 	lived := p.memory.lived(now.Add(-p.options.Lag))
 	for _, b := range p.memory.opens() {
-		if now.Sub(b.sent) > p.options.Lag {
+		if now.Sub(p.memory.sentAt(b)) > p.options.Lag {
 			if err := p.settleByReading(ctx, b); err != nil {
 				return nil, api.Outcome("list", p.options.Cluster, err)
 			}

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
@@ -42,6 +43,7 @@ type Cloud struct {
 	config  Config
 	region  catalogue.Region
 	buckets *api.Buckets
+	busy    atomic.Int64 // requests that are being answered
 
 	mu           sync.Mutex
 	serial       int
@@ -183,6 +185,9 @@ func (c *Cloud) Throttled() int {
 	defer c.mu.Unlock()
 	return c.throttled
 }
+
+// Busy counts the requests that are being answered: callers that gave up may have left some behind.
+func (c *Cloud) Busy() int { return int(c.busy.Load()) }
 
 // SetFault decides for each call what goes wrong with it; nil = nothing. It is called under the cloud's lock and must not call
 // the cloud.

@@ -11,6 +11,8 @@ import (
 
 // ServeHTTP answers one request of any service.
 func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.busy.Add(1)
+	defer c.busy.Add(-1)
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		http.Error(w, "no body", http.StatusBadRequest)

@@ -1,0 +1,280 @@
+package aws_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// launches is how many the fault run makes.
+func launches() int {
+	if os.Getenv("JOINERY_LONG") != "" {
+		return 10_000
+	}
+	return 200
+}
+
+// looks is a context that ends when it has been looked at so often: a cancellation in the middle of a call.
+type looks struct {
+	context.Context
+	left atomic.Int64
+	end  context.CancelFunc
+}
+
+func afterLooks(ctx context.Context, n int64) *looks {
+	inner, end := context.WithCancel(ctx)
+	l := &looks{Context: inner, end: end}
+	l.left.Store(n)
+	return l
+}
+
+func (l *looks) look() {
+	if l.left.Add(-1) < 0 {
+		l.end()
+	}
+}
+func (l *looks) Done() <-chan struct{} { l.look(); return l.Context.Done() }
+func (l *looks) Err() error            { l.look(); return l.Context.Err() }
+
+// mishaps go wrong in a few of a hundred calls of each action; which, depends only on the seed and the count of the call.
+func mishaps(seed uint64) func(awstest.Call) awstest.Fault {
+	return func(c awstest.Call) awstest.Fault {
+		h := fnv.New64a()
+		_, _ = fmt.Fprintf(h, "%d %s %d", seed, c.Action, c.N)
+		switch r := rand.New(rand.NewPCG(seed, h.Sum64())).IntN(100); {
+		case r < 4:
+			return awstest.Fault{Lost: true}
+		case r < 6:
+			return awstest.Fault{Dropped: true}
+		case r < 11:
+			return awstest.Fault{Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
+		case r < 13:
+			return awstest.Fault{Code: "InternalError", Message: "An internal error has occurred"}
+		default:
+			return awstest.Fault{}
+		}
+	}
+}
+
+// outcome is what the caller of a claim knows in the end.
+type outcome struct {
+	id      string // of the instance, if there was one
+	deleted bool
+	tries   int
+}
+
+// world is a fault run: a cloud in trouble, and callers that keep their promises.
+type world struct {
+	*fixture
+	t        *testing.T
+	mu       sync.Mutex
+	provider *aws.Provider
+	outcomes map[string]*outcome // by token
+	restarts int
+}
+
+// restart replaces the provider by one that remembers nothing. Nobody may be calling.
+func (w *world) restart(ctx context.Context) {
+	for deadline := time.Now().Add(10 * time.Second); w.cloud.Busy() > 0 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond) // requests of callers that gave up are still on their way
+	}
+	w.t.Helper()
+	o := w.options()
+	o.NoHistory, o.Queue = false, ""
+	p, err := aws.New(ctx, o)
+	require.NoError(w.t, err)
+	w.provider = p
+	w.restarts++
+	w.clock.Advance(31 * time.Second)
+}
+
+// create asks until the answer is known; false = the world stopped before.
+func (w *world) create(ctx context.Context, claim cloudprovider.NodeClaim, rng *rand.Rand) bool {
+	out := w.outcomes[claim.Token]
+	for out.tries++; ; out.tries++ {
+		call := ctx
+		if rng.IntN(10) == 0 {
+			call = afterLooks(ctx, rng.Int64N(60))
+		}
+		launch, err := w.provider.Create(call, claim)
+		if ctx.Err() != nil && err != nil {
+			return false
+		}
+		if err == nil {
+			out.id = launch.ID
+			return true
+		}
+		if advice := cloudprovider.Advise(err); advice.Retry != cloudprovider.RetrySame {
+			require.True(w.t, errors.Is(err, cloudprovider.ErrInsufficientCapacity) || errors.Is(err, cloudprovider.ErrQuota), "claim %q: %v", claim.Name, err)
+			return true
+		}
+		w.clock.Advance(4 * time.Second)
+		if !assert.Less(w.t, out.tries, 3000, "claim %q: no answer in the end: %v", claim.Name, err) {
+			return true
+		}
+	}
+}
+
+// delete asks until the instance is gone.
+func (w *world) delete(ctx context.Context, id string) bool {
+	for range 3000 {
+		err := w.provider.Delete(ctx, id)
+		switch {
+		case errors.Is(err, cloudprovider.ErrNotFound):
+			return true
+		case ctx.Err() != nil:
+			return false
+		case err != nil && cloudprovider.Advise(err).Retry == cloudprovider.RetryNever:
+			w.t.Errorf("delete %q: %v", id, err)
+			return true
+		}
+		w.clock.Advance(5 * time.Second)
+	}
+	w.t.Errorf("delete %q never ended", id)
+	return true
+}
+
+// No instance without a claim, no claim with two instances, no launch template left: whatever goes wrong with the calls, whenever callers give
+// up, and however often the provider starts anew without any memory.
+func TestFaultRun(t *testing.T) {
+	t.Parallel()
+	const seed, workers = 7, 8
+	ctx := t.Context()
+	w := &world{
+		fixture: newFixture(t, awstest.Config{Lag: 10 * time.Second, Boot: 20 * time.Second, Shutdown: 20 * time.Second, Page: 200}),
+		t:       t, outcomes: map[string]*outcome{},
+	}
+	w.restart(ctx)
+	types, err := w.provider.InstanceTypes(ctx, pool())
+	require.NoError(t, err)
+	ask := requirements.MustOf(requirements.In("karpenter.k8s.aws/instance-category", "m", "c"))
+	all := cloudprovider.CandidatesOf(types, ask, nil, requirements.Keys{})
+	require.Greater(t, len(all), 20)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var shapes [][]cloudprovider.Candidate
+	for range 5 {
+		shape := slices.Clone(all)
+		rng.Shuffle(len(shape), func(i, j int) { shape[i], shape[j] = shape[j], shape[i] })
+		shapes = append(shapes, shape[:12])
+	}
+	// Some offerings run out, so that fleets fall through, are filled in part, or find nothing.
+	for i, c := range all {
+		if i%2 == 0 {
+			w.cloud.SetCapacity(c.Type, single(c, "topology.kubernetes.io/zone"), single(c, "karpenter.sh/capacity-type"), i%9)
+		}
+	}
+	shapes[0] = shapes[0][:4]
+	for _, c := range shapes[0] {
+		w.cloud.SetCapacity(c.Type, single(c, "topology.kubernetes.io/zone"), single(c, "karpenter.sh/capacity-type"), 2)
+	}
+	w.cloud.SetFault(mishaps(seed))
+	total := launches()
+	var claims []cloudprovider.NodeClaim
+	for i := range total {
+		name := fmt.Sprintf("claim-%d", i)
+		claims = append(claims, cloudprovider.NodeClaim{Name: name, Token: name + "-token", Pool: "web", Candidates: shapes[rng.IntN(len(shapes))]})
+		w.outcomes[name+"-token"] = &outcome{}
+	}
+	most := 0
+	for todo := claims; len(todo) > 0; {
+		// A life of the provider: workers take claims until it is stopped in the middle of whatever they do.
+		life, stop := context.WithCancel(ctx)
+		take := make(chan cloudprovider.NodeClaim)
+		var undone []cloudprovider.NodeClaim
+		var group sync.WaitGroup
+		for n := range workers {
+			group.Go(func() {
+				own := rand.New(rand.NewPCG(seed, uint64(w.restarts*100+n)))
+				for claim := range take {
+					done := w.create(life, claim, own)
+					if out := w.outcomes[claim.Token]; done && out.id != "" && own.IntN(100) < 60 {
+						out.deleted = true // from now on it has to go
+						done = w.delete(life, out.id)
+					}
+					if !done {
+						w.mu.Lock()
+						undone = append(undone, claim)
+						w.mu.Unlock()
+					}
+				}
+			})
+		}
+		chunk := todo[:min(len(todo), 60+rng.IntN(120))]
+		for i, claim := range chunk {
+			if len(todo) > 60 && i == len(chunk)-workers/2 {
+				pause := time.Duration(rng.IntN(3)) * time.Millisecond
+				go func() { time.Sleep(pause); stop() }()
+			}
+			take <- claim
+		}
+		close(take)
+		group.Wait()
+		stop()
+		most = max(most, len(w.cloud.Templates()))
+		todo = slices.Concat(undone, todo[len(chunk):])
+		w.restart(ctx)
+		// Those whose deletion was cut off are deleted by the next life.
+		for _, claim := range undone {
+			if out := w.outcomes[claim.Token]; out.deleted {
+				require.True(t, w.delete(ctx, out.id))
+				todo = slices.DeleteFunc(todo, func(c cloudprovider.NodeClaim) bool { return c.Token == claim.Token })
+			}
+		}
+	}
+
+	w.cloud.SetFault(nil)
+	w.clock.Advance(time.Minute)
+	listed, err := w.provider.List(ctx)
+	require.NoError(t, err)
+	byToken := map[string][]string{}
+	for _, i := range listed {
+		if i.State != cloudprovider.Terminating {
+			byToken[i.Token] = append(byToken[i.Token], i.ID)
+		}
+	}
+	have, refused, deleted := 0, 0, 0
+	for _, claim := range claims {
+		switch out := w.outcomes[claim.Token]; {
+		case out.id == "":
+			refused++
+			assert.Empty(t, byToken[claim.Token], "claim %q was refused", claim.Name)
+		case out.deleted:
+			deleted++
+			assert.Empty(t, byToken[claim.Token], "the instance of claim %q was deleted", claim.Name)
+		default:
+			have++
+			assert.Equal(t, []string{out.id}, byToken[claim.Token], "claim %q", claim.Name)
+		}
+	}
+	truth := w.cloud.Truth()
+	assert.Len(t, truth, have, "machines that run, whatever anybody lists")
+	t.Logf("%d launches in %d lives of the provider: %d stay, %d deleted, %d refused; %d calls to EC2, at most %d templates",
+		total, w.restarts, have, deleted, refused, w.cloud.Calls("EC2."), most)
+	assert.Greater(t, have, total/10)
+	assert.Greater(t, refused, 0)
+	assert.LessOrEqual(t, most, 8, "two capacity types, two images")
+
+	for _, i := range listed {
+		require.NoError(t, w.provider.Delete(ctx, i.ID))
+	}
+	_, err = w.provider.CollectTemplates(ctx, 0)
+	require.NoError(t, err)
+	assert.Empty(t, w.cloud.Templates())
+	assert.Empty(t, w.cloud.Truth())
+}
