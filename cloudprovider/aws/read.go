@@ -102,6 +102,7 @@ func (p *Provider) describe(ctx context.Context, _ string, ids []string) []batch
 	out := make([]batch.Result[*found], len(ids))
 	unique := slices.Compact(slices.Sorted(slices.Values(ids)))
 	byID := map[string]*found{}
+	known := newRecords()
 	for chunk := range slices.Chunk(unique, 200) { // the most values that a filter takes
 		// A filter, for naming an id that does not show yet would fail the whole call.
 		list, err := p.read(ctx, []types.Filter{{Name: aws.String("instance-id"), Values: chunk}})
@@ -112,7 +113,7 @@ func (p *Provider) describe(ctx context.Context, _ string, ids []string) []batch
 			return out
 		}
 		for _, raw := range list {
-			f, err := p.recall(ctx, raw, nil)
+			f, err := p.recall(ctx, raw, nil, known)
 			if err != nil {
 				for i, id := range ids {
 					if id == aws.ToString(raw.InstanceId) {
@@ -164,10 +165,10 @@ func tagsOf(i types.Instance) map[string]string {
 
 // recall makes an instance of what EC2 says and what memory or tags remember; nil if it is nobody's yet, or not ours. Seal is given where the
 // machine's own tags do not have it.
-func (p *Provider) recall(ctx context.Context, raw types.Instance, seal record.Seal) (*found, error) {
+func (p *Provider) recall(ctx context.Context, raw types.Instance, seal record.Seal, records *records) (*found, error) {
 	bare := aws.ToString(raw.InstanceId)
 	tags := tagsOf(raw)
-	rec, ours, err := record.Read(tags)
+	rec, ours, err := records.batch(tags)
 	if !ours {
 		return nil, nil
 	}
@@ -187,7 +188,7 @@ func (p *Provider) recall(ctx context.Context, raw types.Instance, seal record.S
 	if len(rec.Claims) > 1 {
 		if seal == nil {
 			var sealed bool
-			if seal, sealed, err = record.ReadSeal(tags); err != nil {
+			if seal, sealed, err = records.seal(tags); err != nil {
 				return nil, fmt.Errorf("aws: instance %q: %w", bare, err)
 			} else if !sealed {
 				return nil, nil
@@ -282,13 +283,14 @@ func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
 	if err != nil {
 		return nil, api.Outcome("list", p.options.Cluster, err)
 	}
-	seals, err := p.sealOld(ctx, raws, now)
+	known := newRecords()
+	seals, err := p.sealOld(ctx, raws, known, now)
 	if err != nil {
 		return nil, api.Outcome("list", p.options.Cluster, err)
 	}
 	var list []cloudprovider.Instance
 	for _, raw := range raws {
-		f, err := p.recall(ctx, raw, seals[tagsOf(raw)[record.KeyBatch]])
+		f, err := p.recall(ctx, raw, seals[tagsOf(raw)[record.KeyBatch]], known)
 		if err != nil {
 			return nil, api.Outcome("list", p.options.Cluster, err)
 		}
@@ -332,19 +334,19 @@ func (p *Provider) settleByReading(ctx context.Context, b *pending) error {
 }
 
 // sealOld gives the machines of batches that an earlier process launched and did not seal to their claims, once all of them must show.
-func (p *Provider) sealOld(ctx context.Context, raws []types.Instance, now time.Time) (map[string]record.Seal, error) {
+func (p *Provider) sealOld(ctx context.Context, raws []types.Instance, records *records, now time.Time) (map[string]record.Seal, error) {
 	ids := map[string][]string{}
 	var batches []string
 	for _, raw := range raws {
 		tags := tagsOf(raw)
-		rec, ours, err := record.Read(tags)
+		rec, ours, err := records.batch(tags)
 		if err != nil || !ours || len(rec.Claims) < 2 || now.Sub(rec.CreatedAt()) <= p.options.Lag || p.memory.isOpen(rec.ID) {
 			continue
 		}
 		if _, known := p.memory.of(aws.ToString(raw.InstanceId)); known {
 			continue
 		}
-		if _, sealed, _ := record.ReadSeal(tags); sealed {
+		if _, sealed, _ := records.seal(tags); sealed {
 			continue
 		}
 		if ids[rec.ID] == nil {

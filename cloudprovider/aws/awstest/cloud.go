@@ -47,6 +47,7 @@ type Cloud struct {
 
 	mu           sync.Mutex
 	serial       int
+	swept        time.Time
 	calls        map[string]int // by "EC2.CreateFleet"
 	throttled    int
 	fault        func(Call) Fault

@@ -97,9 +97,10 @@ func (c *Cloud) seen(i *instance) bool { return !c.now().Before(i.launched.Add(c
 // sweep forgets what nobody can see any more.
 func (c *Cloud) sweep() {
 	now := c.now()
-	if c.serial%64 != 0 && len(c.instances) < 2000 {
+	if now.Sub(c.swept) < c.config.Linger/4 {
 		return
 	}
+	c.swept = now
 	for id, i := range c.instances {
 		if !i.ended.IsZero() && now.Sub(i.ended) > c.config.Shutdown+c.config.Linger+c.config.Lag {
 			delete(c.instances, id)
