@@ -1,0 +1,117 @@
+// Package budget counts how many nodes of each pool may still be given back at one moment: the budgets of the pools less
+// what is on its way out already.
+package budget
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// Usage is how many nodes a pool has that count, and how many of them are on their way out or not ready.
+type Usage struct {
+	Nodes, Leaving int
+}
+
+// Unlimited is what a pool without an active budget allows.
+const Unlimited = math.MaxInt32
+
+// Ledger says how many more nodes of each pool may go, by reason. It is immutable and safe for concurrent use; the zero
+// value knows no pool and allows nothing.
+type Ledger struct {
+	lines []line
+}
+
+type line struct {
+	pool  string
+	left  map[nodepool.Reason]int
+	taken int
+	texts map[nodepool.Reason]string
+}
+
+// Reasons are those that budgets tell apart.
+func Reasons() []nodepool.Reason {
+	return []nodepool.Reason{nodepool.Underutilized, nodepool.Empty, nodepool.Drifted}
+}
+
+// New reads the budgets of the pools at the given moment: of those that are active and count for a reason, the smallest
+// decides; shares round up. Usage is by name of the pool, and a pool that is not in it has no nodes. A schedule that cannot
+// be read makes its budget allow nothing, as in the reference; no decoded pool has one.
+func New(pools []nodepool.NodePool, usage map[string]Usage, now time.Time) Ledger {
+	var out Ledger
+	for _, p := range pools {
+		u := usage[p.Name]
+		l := line{pool: p.Name, left: map[nodepool.Reason]int{}, texts: map[nodepool.Reason]string{}}
+		for _, r := range Reasons() {
+			least, text := Unlimited, ""
+			for i, b := range p.Disruption.Budgets {
+				if !b.Counts(r) {
+					continue
+				}
+				active, err := b.Active(now)
+				allowed := b.Allowed(u.Nodes)
+				if err != nil {
+					active, allowed = true, 0
+				}
+				if active && allowed < least {
+					least, text = allowed, fmt.Sprintf("budgets[%d] of pool %s allows %s of %d nodes at once", i, p.Name, allowance(b, allowed), u.Nodes)
+				}
+			}
+			if least != Unlimited {
+				least = max(0, least-u.Leaving)
+				if u.Leaving > 0 {
+					text += fmt.Sprintf(", and %d are on their way out or not ready", u.Leaving)
+				}
+			}
+			l.left[r], l.texts[r] = least, text
+		}
+		out.lines = append(out.lines, l)
+	}
+	return out
+}
+
+func allowance(b nodepool.Budget, n int) string {
+	if b.Percent {
+		return fmt.Sprintf("%d%% (%d)", b.Nodes, n)
+	}
+	return fmt.Sprint(n)
+}
+
+// Left is how many more nodes of the pool may go for the reason.
+func (l Ledger) Left(pool string, r nodepool.Reason) int {
+	for i := range l.lines {
+		if l.lines[i].pool == pool {
+			return max(0, l.lines[i].left[r]-l.lines[i].taken)
+		}
+	}
+	return 0
+}
+
+// Why says which budget decides for the pool and reason; it is empty where none does.
+func (l Ledger) Why(pool string, r nodepool.Reason) string {
+	for i := range l.lines {
+		if l.lines[i].pool == pool {
+			text := l.lines[i].texts[r]
+			if n := l.lines[i].taken; n > 0 && text != "" {
+				text += fmt.Sprintf("; this plan takes %d", n)
+			}
+			return text
+		}
+	}
+	return ""
+}
+
+// Take is the ledger after n nodes of the pool have been given back, for whatever reason: every node on its way out counts
+// against all budgets.
+func (l Ledger) Take(pool string, n int) Ledger {
+	out := Ledger{slices.Clone(l.lines)}
+	for i := range out.lines {
+		if out.lines[i].pool == pool {
+			out.lines[i].taken += n
+		}
+	}
+	return out
+}

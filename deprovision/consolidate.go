@@ -1,0 +1,333 @@
+package deprovision
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// consolidation goes through the candidates in passes until one finds nothing. Every pass starts from the state as if it had
+// just been read, so that a plan for the cluster that the last one leaves finds nothing either.
+func (p *planner) consolidation() {
+	if p.o.Search == SearchKarpenter {
+		p.passes(p.referencePass)
+		return
+	}
+	if len(p.nodes) <= comparable {
+		other := p.fork()
+		other.passes(other.referencePass)
+		p.passes(p.pass)
+		if other.out.PricePerHourAfter < p.out.PricePerHourAfter-tiny {
+			other.passes(other.pass)
+			questions, avoided := p.out.Questions, p.out.Avoided
+			*p = *other
+			p.out.Questions, p.out.Avoided = p.out.Questions+questions, p.out.Avoided+avoided
+		}
+		return
+	}
+	p.passes(p.pass)
+}
+
+const (
+	// comparable is up to how many nodes the reference's search is run as well, so that the plan is never worse than its.
+	comparable = 150
+	// tiny is below any price difference that matters, in dollars an hour.
+	tiny = 1e-9
+	// window is how many nodes are repacked together at most. More nodes at once find little more, and cost more to ask.
+	window = 16
+	// pieces is how many nodes one may be split into.
+	pieces = 4
+)
+
+func (p *planner) passes(pass func()) {
+	for n := 0; p.o.Passes == 0 || n < p.o.Passes; n++ {
+		if s, ok := p.sim.(Settler); ok {
+			p.sim = s.Settled()
+		}
+		before := len(p.out.Commands)
+		pass()
+		if p.ended || len(p.out.Commands) == before {
+			return
+		}
+	}
+}
+
+// fork is a copy of the planner that can go another way.
+func (p *planner) fork() *planner {
+	out := *p
+	out.nodes = make(map[string]*member, len(p.nodes))
+	for name, m := range p.nodes {
+		c := *m
+		out.nodes[name] = &c
+	}
+	out.order = slices.Clone(p.order)
+	out.out.Commands = slices.Clone(p.out.Commands)
+	out.refused = make(map[string]Verdict, len(p.refused))
+	for k, v := range p.refused {
+		out.refused[k] = v
+	}
+	out.seen = map[string]bool{}
+	for k := range p.seen {
+		out.seen[k] = true
+	}
+	return &out
+}
+
+// candidates are the nodes that consolidation may take, in the order of the ranker; the others get their verdicts.
+func (p *planner) candidates() []*member {
+	var out []*member
+	for _, m := range p.members() {
+		if !p.block(m, eligibility.Consolidation) {
+			out = append(out, m)
+		}
+	}
+	return p.ranked(out)
+}
+
+func reason(m *member) nodepool.Reason {
+	if len(m.Pods) == 0 {
+		return nodepool.Empty
+	}
+	return nodepool.Underutilized
+}
+
+// pass deletes what fits elsewhere, node by node, and then repacks what is left in sets: those first that cost most beyond
+// what their pods are worth.
+func (p *planner) pass() {
+	for _, m := range p.candidates() {
+		if p.ended {
+			return
+		}
+		if p.overBudget(m, eligibility.Consolidation, reason(m)) {
+			continue
+		}
+		p.seen[m.Name] = true
+		set := []*member{m}
+		if a, _, ok := p.try(set, 0); ok {
+			p.commit(eligibility.Consolidation, set, a, "its pods fit on other nodes")
+		}
+	}
+	p.repack()
+	if p.ended || len(p.nodes) == 0 {
+		return
+	}
+	p.prefixes()
+}
+
+// repack takes the candidates in sets. Where a set does not pay, its halves are tried, down to single nodes.
+func (p *planner) repack() {
+	type rated struct {
+		m     *member
+		share float64 // of its price that its pods would cost at least on new nodes
+	}
+	var list []rated
+	for _, m := range p.candidates() {
+		worth, _ := p.bound(question([]*member{m}))
+		list = append(list, rated{m, worth / max(m.PricePerHour, tiny)})
+	}
+	slices.SortStableFunc(list, func(a, b rated) int { return cmp.Compare(a.share, b.share) })
+	for i := 0; i < len(list) && !p.ended; {
+		ledger := p.ledger
+		var set []*member
+		for i < len(list) && len(set) < window {
+			if len(set) > 0 && list[i].share >= 1 {
+				break // it cannot save by itself, so it is looked at by itself
+			}
+			m, share := list[i].m, list[i].share
+			i++
+			if p.nodes[m.Name] == nil {
+				continue
+			}
+			if ledger.Left(m.Pool, reason(m)) < 1 {
+				p.overBudgetAt(ledger.Why(m.Pool, reason(m)), m)
+				continue
+			}
+			ledger = ledger.Take(m.Pool, 1)
+			set = append(set, m)
+			if share >= 1 {
+				break
+			}
+		}
+		if len(set) > 0 {
+			p.split(set)
+		}
+	}
+}
+
+func (p *planner) overBudgetAt(why string, m *member) {
+	p.refuse(Verdict{Node: m.Name, Outcome: OverBudget, Method: eligibility.Consolidation, Detail: why, Disruption: m.Disruption, PricePerHour: m.PricePerHour})
+}
+
+func (p *planner) split(set []*member) {
+	if p.ended {
+		return
+	}
+	if len(set) == 1 {
+		p.single(set[0])
+		return
+	}
+	if a, used, ok := p.try(set, len(set)); ok {
+		p.commit(eligibility.Consolidation, used, a, fmt.Sprintf("%d nodes do the work of %d", len(a.NewNodes), len(used)))
+		return
+	}
+	p.split(set[:len(set)/2])
+	p.split(set[len(set)/2:])
+}
+
+// single tries to replace one node by one, then by several smaller ones.
+func (p *planner) single(m *member) {
+	set := []*member{m}
+	p.seen[m.Name] = true
+	if a, _, ok := p.try(set, 1); ok {
+		p.commit(eligibility.Consolidation, set, a, "a cheaper node holds its pods")
+		return
+	}
+	if len(m.Pods) < 2 {
+		return
+	}
+	if worth, _ := p.bound(question(set)); worth > 0.9*m.PricePerHour {
+		return
+	}
+	if a, _, ok := p.try(set, min(pieces, len(m.Pods))); ok {
+		p.commit(eligibility.Consolidation, set, a, "smaller nodes hold its pods for less")
+	}
+}
+
+// try asks what giving back the set would bring, with at most so many new nodes, and reports whether it is allowed and worth
+// it. The set comes back without nodes that turned out to be bought again.
+func (p *planner) try(set []*member, most int) (Answer, []*member, bool) {
+	q := question(set)
+	q.MaxNodes = most
+	total := price(set)
+	if most > 0 {
+		q.MaxPrice = total - max(p.o.MinSavings, 0)
+		if q.MaxPrice <= 0 || !p.spotRules(set, &q) {
+			q.MaxNodes, q.MaxPrice = 0, 0
+		}
+	}
+	_, least := p.bound(q)
+	if q.MaxNodes == 0 && least > 0 || q.MaxNodes > 0 && least >= q.MaxPrice {
+		p.out.Avoided++
+		return Answer{}, set, false
+	}
+	a := p.ask(q)
+	if !a.OK() {
+		return a, set, false
+	}
+	if again := boughtAgain(set, a.NewNodes); again >= 0 {
+		if len(set) == 1 {
+			return a, set, false
+		}
+		return p.try(slices.Delete(slices.Clone(set), again, again+1), most-1)
+	}
+	if !p.flexible(set, &a) {
+		return a, set, false
+	}
+	move := p.move(set, &a)
+	j := p.o.Policy.Judge(move)
+	if move.SavingsPerHour < p.o.MinSavings {
+		j = Judgement{Score: move.SavingsPerHour, Threshold: p.o.MinSavings, Why: fmt.Sprintf("it would save $%.4f an hour, and the minimum is $%.4f", move.SavingsPerHour, p.o.MinSavings)}
+	}
+	if move.SavingsPerHour <= tiny {
+		return a, set, false
+	}
+	if !j.OK {
+		if len(set) == 1 {
+			p.refuse(Verdict{
+				Node: set[0].Name, Outcome: Outranked, Method: eligibility.Consolidation, Detail: j.Why, Disruption: set[0].Disruption,
+				PricePerHour: set[0].PricePerHour, BestPricePerHour: a.PricePerHour, Judgement: j,
+			})
+		}
+		return a, set, false
+	}
+	return a, set, true
+}
+
+// spotRules narrows what may be bought in place of the set, and reports whether anything may: spot nodes are replaced by
+// spot nodes only where the caller asked for it.
+func (p *planner) spotRules(set []*member, q *Question) bool {
+	if p.o.SpotToSpot || slices.ContainsFunc(set, func(m *member) bool { return m.CapacityType != "spot" }) {
+		return true
+	}
+	q.CapacityTypes = []string{"on-demand", "reserved"}
+	return true
+}
+
+// flexible asks that one spot node replaced by another leaves enough types to choose from.
+func (p *planner) flexible(set []*member, a *Answer) bool {
+	if len(set) > 1 || set[0].CapacityType != "spot" {
+		return true
+	}
+	for _, n := range a.NewNodes {
+		types := map[string]bool{n.InstanceType: true}
+		for _, alt := range n.Alternatives {
+			types[alt.InstanceType] = true
+		}
+		if n.CapacityType == "spot" && len(types) < p.o.SpotFlexibility {
+			p.refuse(Verdict{
+				Node: set[0].Name, Outcome: NoSaving, Method: eligibility.Consolidation, Disruption: set[0].Disruption, PricePerHour: set[0].PricePerHour,
+				Detail: fmt.Sprintf("only %d types of spot capacity would be cheaper, and %d are wanted so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility), BestPricePerHour: a.PricePerHour,
+			})
+			return false
+		}
+	}
+	return true
+}
+
+// boughtAgain is the position of a node of the set that the new nodes would only buy once more; -1 if there is none. Of
+// several the one with most to evict is named.
+func boughtAgain(set []*member, bought []NewNode) int {
+	at := -1
+	for i, m := range set {
+		same := slices.ContainsFunc(bought, func(n NewNode) bool {
+			return n.InstanceType == m.InstanceType && n.Pool == m.Pool && n.CapacityType == m.CapacityType && n.PricePerHour >= m.PricePerHour
+		})
+		if same && (at < 0 || m.Disruption > set[at].Disruption) {
+			at = i
+		}
+	}
+	return at
+}
+
+// move describes the change to policies.
+func (p *planner) move(set []*member, a *Answer) Move {
+	total := price(set)
+	m := Move{NewNodes: a.NewNodes, SavingsPerHour: total - a.PricePerHour, Evictions: len(a.Placements)}
+	for _, x := range set {
+		m.Nodes = append(m.Nodes, x.Candidate)
+		m.Disruption += x.Disruption
+		at := slices.IndexFunc(m.Pools, func(t PoolTotals) bool { return t.Name == x.Pool })
+		if at < 0 {
+			at = len(m.Pools)
+			m.Pools = append(m.Pools, p.totals(x.Pool))
+		}
+		if total > 0 {
+			m.Pools[at].SavingsPerHour += m.SavingsPerHour * x.PricePerHour / total
+		}
+		m.Pools[at].MoveDisruption += x.Disruption
+	}
+	slices.SortFunc(m.Pools, func(a, b PoolTotals) int { return strings.Compare(a.Name, b.Name) })
+	return m
+}
+
+func (p *planner) totals(pool string) PoolTotals {
+	t := PoolTotals{Name: pool}
+	if np := p.pools[pool]; np != nil {
+		t.Balanced = np.Disruption.Policy == nodepool.Balanced
+	}
+	if p.sums == nil || p.sumsAt != len(p.out.Commands) {
+		p.sums, p.sumsAt = map[string]PoolTotals{}, len(p.out.Commands)
+		for _, m := range p.members() {
+			s := p.sums[m.Pool]
+			s.PricePerHour += m.PricePerHour
+			s.Disruption += m.Disruption
+			p.sums[m.Pool] = s
+		}
+	}
+	t.PricePerHour, t.Disruption = p.sums[pool].PricePerHour, p.sums[pool].Disruption
+	return t
+}

@@ -1,0 +1,8 @@
+// Package deprovision decides which nodes to give back: those that are empty, too old, no longer what would be bought, or
+// dearer than what their pods need. It is a function of a snapshot, a moment and a [Simulator] that says where pods would
+// go; it changes nothing itself.
+//
+// [Plan] gives commands in an order in which each is still right after those before it, and one [Verdict] for every node
+// that says why it stays. What is eligible is decided by package eligibility, what pods allow by package eviction, what
+// pools allow by package budget, drift by package drift, and how a chosen node is emptied by package drain.
+package deprovision

@@ -1,0 +1,152 @@
+// Package drain plans how a node is emptied: which pods may be evicted now, which have to wait and for what, and what
+// force would do at the end.
+package drain
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
+)
+
+// Tier is when a pod's turn comes.
+type Tier int
+
+// The tiers, in the order of their turns. Pods of the two system priority classes are critical: others may need them while
+// they end.
+const (
+	Ordinary Tier = iota
+	OrdinaryDaemon
+	Critical
+	CriticalDaemon
+)
+
+// String is the tier in words.
+func (t Tier) String() string {
+	return [...]string{"ordinary", "daemon", "critical", "critical daemon"}[t]
+}
+
+// Step is one pod of a drain. Tiers go one after the other: pods wait until those of earlier tiers are gone.
+type Step struct {
+	Pod  *corev1.Pod
+	Tier Tier
+	// Wait says what the pod waits for; it is empty where it can be evicted now.
+	Wait string
+	// Never is set where waiting does not help: only force moves the pod.
+	Never bool
+}
+
+// Plan is how one node is emptied from a given moment on.
+type Plan struct {
+	// Steps are the pods that a drain evicts, tiers first, then the cheapest to evict, then by name.
+	Steps []Step
+	// Stay are the pods that no drain evicts: finished, terminating, a kubelet's own, or tolerating that the node goes.
+	Stay []*corev1.Pod
+	// Forced are the pods to delete now, for their time is up: with Grace, which is at least a second.
+	Forced []Forced
+}
+
+// Forced is a pod that is deleted without asking anybody.
+type Forced struct {
+	Pod   *corev1.Pod
+	Grace time.Duration
+}
+
+// Now are the pods that can be evicted at once, in order.
+func (p Plan) Now() []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, s := range p.Steps {
+		if s.Wait == "" {
+			out = append(out, s.Pod)
+		}
+	}
+	return out
+}
+
+// Of plans the drain of a node whose pods are given. Every eviction takes one from what its budget allows, so two pods of
+// one budget do not go at the same time where only one may.
+//
+// Deadline is when the node goes whatever runs there, the zero time for never. A pod is forced when what is left until then
+// is less than it wants to end in peace, so that it has that time: the deadline bounds the node, not the pod.
+func Of(pods []*corev1.Pod, budgets eviction.Budgets, now, deadline time.Time) Plan {
+	var out Plan
+	for _, p := range pods {
+		if !eviction.Evictable(p) {
+			out.Stay = append(out.Stay, p)
+			continue
+		}
+		out.Steps = append(out.Steps, Step{Pod: p, Tier: tierOf(p)})
+	}
+	slices.SortStableFunc(out.Steps, func(a, b Step) int {
+		return cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(eviction.Cost(a.Pod), eviction.Cost(b.Pod)),
+			cmp.Compare(eviction.Name(a.Pod), eviction.Name(b.Pod)))
+	})
+	out.wait(budgets, now)
+	if !deadline.IsZero() {
+		out.force(now, deadline)
+	}
+	return out
+}
+
+func (p *Plan) wait(budgets eviction.Budgets, now time.Time) {
+	taken := map[string]int{}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Tier != p.Steps[0].Tier {
+			s.Wait = "pods of tier " + p.Steps[0].Tier.String() + " go first"
+			continue
+		}
+		if why := eviction.Protected(s.Pod, now); why != "" {
+			s.Wait, s.Never = "annotation "+why, true
+			continue
+		}
+		if refusal := budgets.Check(s.Pod); refusal.Text != "" {
+			s.Wait, s.Never = refusal.Text, refusal.Always
+			continue
+		}
+		if budgets.Free(s.Pod) {
+			continue
+		}
+		for _, name := range budgets.Of(s.Pod) {
+			if taken[name] >= budgets.Allowed(name) {
+				s.Wait = "PodDisruptionBudget " + name + " allows no more at the same time"
+			}
+		}
+		if s.Wait == "" {
+			for _, name := range budgets.Of(s.Pod) {
+				taken[name]++
+			}
+		}
+	}
+}
+
+func (p *Plan) force(now, deadline time.Time) {
+	for _, s := range p.Steps {
+		grace := 30 * time.Second // what an API server fills in
+		if g := s.Pod.Spec.TerminationGracePeriodSeconds; g != nil {
+			grace = time.Duration(*g) * time.Second
+		}
+		if left := deadline.Sub(now); left < grace {
+			p.Forced = append(p.Forced, Forced{s.Pod, max(time.Second, left)})
+		}
+	}
+}
+
+// tierOf goes by the names of the two system classes, as the reference does: a class of the user's own is not critical
+// however high.
+func tierOf(p *corev1.Pod) Tier {
+	critical := p.Spec.PriorityClassName == "system-cluster-critical" || p.Spec.PriorityClassName == "system-node-critical"
+	daemon := eviction.Daemon(p)
+	switch {
+	case critical && daemon:
+		return CriticalDaemon
+	case critical:
+		return Critical
+	case daemon:
+		return OrdinaryDaemon
+	}
+	return Ordinary
+}

@@ -1,0 +1,129 @@
+// Package drift says in which ways a node is no longer what its pool would buy now.
+package drift
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// Subject is a node and what it is compared with. The zero value has not drifted.
+type Subject struct {
+	// Labels and Annotations are those of the node or of its claim.
+	Labels, Annotations map[string]string
+	// Age is how old it is.
+	Age time.Duration
+	// Pool is the pool that bought it; nil compares nothing with a pool.
+	Pool *nodepool.NodePool
+	// Types are all that the pool's cloud has; nil asks nothing.
+	Types []instancetypes.InstanceType
+	// Image is what it was started from, and Images what would be started now; an empty Image or no Images ask nothing.
+	Image  string
+	Images []string
+}
+
+// VoluntaryDisruption is the annotation by which somebody has a node replaced: its value is "drifted".
+const VoluntaryDisruption = "karpenter.sh/voluntary-disruption"
+
+// hashes are the annotations by which pool and node are compared, and the version of the hash, newest first.
+func hashes() [][2]string {
+	return [][2]string{
+		{"karpenter.sh/nodepool-hash", "karpenter.sh/nodepool-hash-version"},
+		{"karpenter.sh/provisioner-hash", "karpenter.sh/provisioner-hash-version"},
+	}
+}
+
+// Reasons lists the ways in which the node has drifted, in the order in which the reference looks for them; nothing means
+// that it has not. The cost is one look at each offering of the node's type.
+//
+// Hashes are compared only where node and pool both have them, of the same version: a pool that was hashed anew by another
+// version says nothing about its nodes. A type counts as gone when the node is older than an hour, as new offerings take a
+// while to be listed.
+func Reasons(s Subject) []string {
+	var out []string
+	if s.Annotations[VoluntaryDisruption] == "drifted" {
+		out = append(out, "annotation "+VoluntaryDisruption+"=drifted")
+	}
+	if s.Pool == nil {
+		return out
+	}
+	for _, h := range hashes() {
+		mine, ok := s.Annotations[h[0]]
+		theirs, has := s.Pool.Metadata.Annotations[h[0]]
+		if ok && has && mine != theirs && s.Annotations[h[1]] == s.Pool.Metadata.Annotations[h[1]] {
+			out = append(out, fmt.Sprintf("the settings of pool %s have changed (hash %s, now %s)", s.Pool.Name, mine, theirs))
+		}
+	}
+	out = append(out, requirementsDrifted(s)...)
+	if s.Types != nil && s.Age > time.Hour {
+		if why := typeGone(s); why != "" {
+			out = append(out, why)
+		}
+	}
+	if s.Image != "" && len(s.Images) > 0 && !slices.Contains(s.Images, s.Image) {
+		out = append(out, fmt.Sprintf("image %s is none of those that would be started now", s.Image))
+	}
+	return out
+}
+
+// requirementsDrifted compares the labels with what the pool asks of its nodes; a label that is missing counts as absent.
+func requirementsDrifted(s Subject) []string {
+	aliases := requirements.KubernetesAliases()
+	labels := aliases.Labels(s.Labels)
+	node := requirements.FromLabels(labels)
+	asked, err := aliases.Set(s.Pool.Requirements)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for r := range asked.All() {
+		// Keys that only a provider sets may be missing on nodes that an older version of it bought.
+		if _, known := labels[r.Key()]; !known && !r.AllowsAbsent() && !requirements.KeysOf(corev1.LabelTopologyZone,
+			corev1.LabelArchStable, corev1.LabelInstanceTypeStable, instancetypes.LabelCapacityType).Contains(r.Key()) && instancetypes.WellKnown().Contains(r.Key()) {
+			continue
+		}
+		if !r.Overlaps(node.Get(r.Key())) || (!node.Has(r.Key()) && !r.AllowsAbsent()) {
+			out = append(out, fmt.Sprintf("pool %s asks %s, the node has %s", s.Pool.Name, r, value(labels, r.Key())))
+		}
+	}
+	return out
+}
+
+func value(labels map[string]string, key string) string {
+	if v, ok := labels[key]; ok {
+		return fmt.Sprintf("%q", v)
+	}
+	return "no such label"
+}
+
+// typeGone looks for an offering, available or not, that the node could be.
+func typeGone(s Subject) string {
+	labels := requirements.KubernetesAliases().Labels(s.Labels)
+	name := labels[corev1.LabelInstanceTypeStable]
+	if name == "" {
+		return ""
+	}
+	for i := range s.Types {
+		if s.Types[i].Name != name {
+			continue
+		}
+		for _, o := range s.Types[i].Offerings {
+			zone, capacity := o.Requirements.Get(corev1.LabelTopologyZone), o.CapacityType()
+			want := labels[instancetypes.LabelCapacityType]
+			if z, ok := labels[corev1.LabelTopologyZone]; ok && !zone.Contains(z) {
+				continue
+			}
+			if want == "" || capacity == want || want == "reserved" && capacity == "on-demand" {
+				return ""
+			}
+		}
+		return fmt.Sprintf("type %s is no longer offered in zone %s as %s", name, labels[corev1.LabelTopologyZone], labels[instancetypes.LabelCapacityType])
+	}
+	return fmt.Sprintf("type %s does not exist any more", name)
+}

@@ -1,0 +1,198 @@
+package eligibility
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// Method is a way to find nodes to give back.
+type Method string
+
+// The methods, in the order in which they are tried.
+const (
+	Interruption  Method = "interruption" // the cloud takes the machine anyway
+	Expiration    Method = "expiration"
+	Drift         Method = "drift"
+	Emptiness     Method = "emptiness"
+	Consolidation Method = "consolidation"
+)
+
+// Kind says what stands in the way.
+type Kind string
+
+// What can stand in the way of giving a node back.
+const (
+	NotOurs        Kind = "not-ours"        // no pool of ours bought it
+	Leaving        Kind = "leaving"         // it is on its way out already
+	Uninitialized  Kind = "uninitialized"   // it has not been ready for pods yet
+	Nominated      Kind = "nominated"       // pending pods are about to go there
+	MinimumAge     Kind = "minimum-age"     // it is younger than the caller's minimum
+	DoNotDisrupt   Kind = "do-not-disrupt"  // an annotation of node or pool
+	SwitchedOff    Kind = "switched-off"    // the pool does not want it by this method
+	TooEarly       Kind = "too-early"       // consolidateAfter has not passed
+	StaticPool     Kind = "static-pool"     // the pool keeps a fixed number of nodes
+	UnknownPrice   Kind = "unknown-price"   // the market does not know what it costs
+	PodProtected   Kind = "pod-protected"   // an annotation of a pod
+	PodUnowned     Kind = "pod-unowned"     // nobody would make a pod again
+	PodBudget      Kind = "pod-budget"      // a PodDisruptionBudget
+	PodUnplaceable Kind = "pod-unplaceable" // a pod that is not ours to place
+)
+
+// Blocker is one thing that stands in the way. Where several do, all are listed.
+type Blocker struct {
+	Kind Kind
+	// Pod is namespace/name where a pod is what stands in the way.
+	Pod string
+	// Text says it in words, without naming node or pod.
+	Text string
+}
+
+// String is one line for people.
+func (b Blocker) String() string {
+	if b.Pod != "" {
+		return b.Pod + ": " + b.Text
+	}
+	return b.Text
+}
+
+// Rules are choices of the caller. The zero value decides as the reference does.
+type Rules struct {
+	// MinimumAge keeps nodes that are younger from all but interruption and expiration.
+	MinimumAge time.Duration
+	// KeepUnowned protects pods that nobody would make again. Without it they are protected on nodes of
+	// karpenter.sh/v1alpha5 pools only, as in the versions of that API.
+	KeepUnowned bool
+	// Placeable says why a pod could not be placed elsewhere by us, empty if it can; nil asks nothing.
+	Placeable func(*corev1.Pod) string
+}
+
+const doNotConsolidate = "karpenter.sh/do-not-consolidate"
+
+// Blockers lists what stands in the way of giving the node back by the method, in a fixed order: what the node is, then
+// annotations, then the pool's settings, then pods in their order. Nothing means that it is a candidate. Whether the node
+// is empty, expired or drifted is not asked here.
+//
+// Expiration of v1 pools and interruption spare nobody: the node goes in any case, and only those that are not ours or on
+// their way are left out. A node with a terminationGracePeriod may drift away under pods that protect themselves, for the
+// period bounds how long they can.
+func Blockers(n *Node, m Method, budgets eviction.Budgets, now time.Time, r Rules) []Blocker {
+	var out []Blocker
+	add := func(k Kind, format string, args ...any) {
+		out = append(out, Blocker{Kind: k, Text: fmt.Sprintf(format, args...)})
+	}
+	if n.Pool == nil {
+		add(NotOurs, "no pool of ours bought it")
+		return out
+	}
+	if n.Leaving() {
+		add(Leaving, "it is on its way out already")
+		return out
+	}
+	if m == Interruption || m == Expiration && n.Pool.APIVersion == nodepool.V1 {
+		return out
+	}
+	if !n.Initialized() {
+		add(Uninitialized, "it has not been ready for pods yet")
+	}
+	if n.Nominated {
+		add(Nominated, "pending pods are about to go there")
+	}
+	if age := now.Sub(n.Created()); m != Expiration && age < r.MinimumAge {
+		add(MinimumAge, "it is %s old, and the minimum is %s", age.Round(time.Second), r.MinimumAge)
+	}
+	annotations(n, m, add)
+	switches(n, m, now, add)
+	forced := m == Drift && n.gracePeriod() != nil
+	for _, p := range n.Pods {
+		if b, ok := podBlocker(n, p, budgets, now, r, forced); ok {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// GracePeriod bounds how long the node may take to drain: the claim's own setting, else the pool's; nil for no bound.
+func (n *Node) gracePeriod() *time.Duration {
+	if n.Claim.TerminationGracePeriod != nil {
+		return n.Claim.TerminationGracePeriod
+	}
+	return n.Pool.TerminationGracePeriod
+}
+
+func annotations(n *Node, m Method, add func(Kind, string, ...any)) {
+	for _, from := range []struct {
+		what string
+		set  map[string]string
+	}{{"", n.Node.Annotations}, {" of pool " + n.Pool.Name, n.Pool.Annotations}} {
+		if from.set[eviction.DoNotDisrupt] == "true" {
+			add(DoNotDisrupt, "annotation %s=true%s", eviction.DoNotDisrupt, from.what)
+			return
+		}
+		if from.set[doNotConsolidate] == "true" && (m == Consolidation || m == Emptiness) {
+			add(DoNotDisrupt, "annotation %s=true%s", doNotConsolidate, from.what)
+			return
+		}
+	}
+}
+
+// switches are the settings of the pool.
+func switches(n *Node, m Method, now time.Time, add func(Kind, string, ...any)) {
+	d := n.Pool.Disruption
+	switch m {
+	case Consolidation, Emptiness:
+		switch {
+		case d.Policy == "" && n.Pool.APIVersion == nodepool.V1Alpha5:
+			add(SwitchedOff, "pool %s has neither consolidation nor ttlSecondsAfterEmpty", n.Pool.Name)
+		case d.Policy == "" || d.ConsolidateAfter == nil:
+			add(SwitchedOff, "pool %s never consolidates", n.Pool.Name)
+		case m == Consolidation && d.Policy == nodepool.WhenEmpty:
+			add(SwitchedOff, "pool %s gives back only empty nodes", n.Pool.Name)
+		default:
+			if why := n.consolidatable(now); why != "" {
+				add(TooEarly, "%s", why)
+			}
+		}
+		if n.Pool.IsStatic() {
+			add(StaticPool, "pool %s keeps %d nodes whatever runs on them", n.Pool.Name, *n.Pool.Replicas)
+		}
+		if m == Consolidation && !n.Priced {
+			add(UnknownPrice, "nobody offers %s, so what it costs is not known", described(n))
+		}
+	case Interruption, Expiration, Drift:
+	}
+}
+
+func described(n *Node) string {
+	if n.InstanceType == "" {
+		return "its instance type, which no label names,"
+	}
+	return fmt.Sprintf("type %s in zone %s as %s", n.InstanceType, n.Zone, n.CapacityType)
+}
+
+func podBlocker(n *Node, p *corev1.Pod, budgets eviction.Budgets, now time.Time, r Rules, forced bool) (Blocker, bool) {
+	name := eviction.Name(p)
+	if why := eviction.Protected(p, now); why != "" && !forced && p.DeletionTimestamp == nil {
+		return Blocker{PodProtected, name, "annotation " + why}, true
+	}
+	if eviction.Reschedulable(p) {
+		if eviction.Unowned(p) && (r.KeepUnowned || n.Pool.APIVersion == nodepool.V1Alpha5) {
+			return Blocker{PodUnowned, name, "no controller would make it again"}, true
+		}
+		if r.Placeable != nil {
+			if why := r.Placeable(p); why != "" {
+				return Blocker{PodUnplaceable, name, why}, true
+			}
+		}
+	}
+	if eviction.Evictable(p) && !forced {
+		if refusal := budgets.Check(p); refusal.Text != "" {
+			return Blocker{PodBudget, name, refusal.Text}, true
+		}
+	}
+	return Blocker{}, false
+}

@@ -1,0 +1,84 @@
+package deprovision
+
+import corev1 "k8s.io/api/core/v1"
+
+// Simulator says what would become of a cluster if nodes were given back. It stands for one state of the cluster and never
+// changes; [Answer.After] gives the next. Plans ask it many times, so that a question should cost what it changes, not the
+// cluster.
+type Simulator interface {
+	// Simulate answers the question, the same every time.
+	Simulate(Question) Answer
+}
+
+// Bounder is implemented by simulators that know without trying what cannot be had. Plans then ask only where something can
+// come of it.
+type Bounder interface {
+	// Bound returns two prices in dollars an hour below which nothing can hold the pods: worth, if all of them needed new
+	// nodes, and least, if all the room that other nodes have left could be used, however scattered it is.
+	Bound(Question) (worth, least float64)
+}
+
+// Settler is implemented by simulators whose answers may depend on the order in which nodes came and went. Settled is the
+// same state as if it had just been read, so that a plan that ends with it has the same ending when it is made again.
+type Settler interface {
+	Settled() Simulator
+}
+
+// Question asks what would become of pods if nodes went.
+type Question struct {
+	// Remove are the names of the nodes that go.
+	Remove []string
+	// Pods are those that then need a place; whatever else runs on the nodes goes with them.
+	Pods []*corev1.Pod
+	// MaxNodes is how many nodes may be bought for them, 0 for none.
+	MaxNodes int
+	// MaxPrice is what these must cost less than together, in dollars an hour; 0 asks nothing.
+	MaxPrice float64
+	// CapacityTypes are those that may be bought; nil is all.
+	CapacityTypes []string
+	// Avoid are nodes that take no pods although they stay: they are to go next.
+	Avoid []string
+	// Explain asks for [Answer.Why].
+	Explain bool
+}
+
+// Answer is what would become of them. The zero value says that nothing has to move.
+type Answer struct {
+	// Placements say where each pod goes, in an order in which each can be bound.
+	Placements []Placement
+	// NewNodes are to be bought, PricePerHour is what they cost together.
+	NewNodes     []NewNode
+	PricePerHour float64
+	// Left are pods that find no place; then the rest says nothing, and Why says what stands in the way of the
+	// first, where the question asked to explain.
+	Left []*corev1.Pod
+	Why  string
+	// After is the cluster with the answer carried out; nil where Left is not empty.
+	After func() Simulator
+}
+
+// OK reports whether every pod finds a place.
+func (a *Answer) OK() bool { return len(a.Left) == 0 }
+
+// Placement is a pod and the node that it goes to.
+type Placement struct {
+	Pod  *corev1.Pod
+	Node string
+}
+
+// NewNode is a node to buy.
+type NewNode struct {
+	// Name is one that no node has; the pods of later commands may be placed there.
+	Name, Pool, InstanceType, Zone, CapacityType string
+	PricePerHour                                 float64
+	Labels                                       map[string]string
+	Pods                                         []*corev1.Pod
+	// Alternatives would hold the same pods in the same place and still save money, cheapest first.
+	Alternatives []Alternative
+}
+
+// Alternative is another type for a node to buy.
+type Alternative struct {
+	InstanceType string
+	PricePerHour float64
+}

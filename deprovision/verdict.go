@@ -1,0 +1,99 @@
+package deprovision
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+)
+
+// refuse notes why a node stays, unless something nearer to a command is known: what the policy said counts for more than
+// what a budget says, and that more than a blocker of an earlier method.
+func (p *planner) refuse(v Verdict) {
+	if old, ok := p.refused[v.Node]; ok && weight(old.Outcome) > weight(v.Outcome) {
+		return
+	}
+	p.refused[v.Node] = v
+}
+
+func weight(o Outcome) int {
+	switch o {
+	case Chosen:
+		return 6
+	case Outranked:
+		return 4
+	case OverBudget:
+		return 3
+	case NoSaving, WouldNotFit:
+		return 2
+	case Blocked:
+		return 1
+	case NotAsked:
+		return 0
+	}
+	return 0
+}
+
+func chosenDetail(c *Command) string {
+	if len(c.NewNodes) == 0 {
+		return string(c.Method) + ": " + c.Why
+	}
+	var names []string
+	for _, n := range c.NewNodes {
+		names = append(names, n.InstanceType)
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("%s: %s; %d nodes are bought (%s)", c.Method, c.Why, len(names), strings.Join(slices.Compact(names), ", "))
+}
+
+// verdicts says of every node of the cluster why it stays or goes.
+func (p *planner) verdicts() {
+	for i := range p.cluster.Nodes {
+		name := p.cluster.Nodes[i].Name()
+		v, ok := p.refused[name]
+		m := p.nodes[name]
+		switch {
+		case !ok && m != nil && (p.o.Methods == nil || slices.Contains(p.o.Methods, eligibility.Consolidation)):
+			v = p.explain(m)
+		case !ok && m != nil:
+			v = Verdict{Node: name, Outcome: NotAsked, Detail: "none of the methods asked for applies", Disruption: m.Disruption, PricePerHour: m.PricePerHour}
+		}
+		p.out.Verdicts = append(p.out.Verdicts, v)
+	}
+	slices.SortFunc(p.out.Verdicts, func(a, b Verdict) int { return strings.Compare(a.Node, b.Node) })
+}
+
+// explain says why a candidate for which nothing was found stays.
+func (p *planner) explain(m *member) Verdict {
+	v := Verdict{Node: m.Name, Method: eligibility.Consolidation, Disruption: m.Disruption, PricePerHour: m.PricePerHour}
+	if p.ended {
+		v.Outcome, v.Detail = NotAsked, "the search ended before its turn"
+		return v
+	}
+	q := question([]*member{m})
+	_, v.BoundPerHour = p.bound(q)
+	if v.BoundPerHour >= m.PricePerHour {
+		v.Outcome = NoSaving
+		v.Detail = fmt.Sprintf("it costs $%.4f an hour, and nothing that holds its pods can cost less than $%.4f", m.PricePerHour, v.BoundPerHour)
+		return v
+	}
+	q.MaxNodes, q.Explain = 1, true
+	p.spotRules([]*member{m}, &q)
+	a := p.sim.Simulate(q)
+	p.out.Questions++
+	switch {
+	case !a.OK():
+		v.Outcome, v.Detail = WouldNotFit, a.Why
+		if q.CapacityTypes != nil {
+			v.Detail += "; spot nodes are not replaced by spot nodes unless that is asked for"
+		}
+	case len(a.NewNodes) == 0:
+		v.Outcome, v.Detail = NoSaving, "its pods would fit on other nodes, but giving it back saves nothing"
+	default:
+		n := a.NewNodes[0]
+		v.Outcome, v.BestPricePerHour = NoSaving, a.PricePerHour
+		v.Detail = fmt.Sprintf("it costs $%.4f an hour, and the cheapest that would hold its pods is %s in %s at $%.4f", m.PricePerHour, n.InstanceType, n.Zone, n.PricePerHour)
+	}
+	return v
+}

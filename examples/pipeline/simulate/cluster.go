@@ -1,0 +1,143 @@
+package simulate
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/drift"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
+)
+
+func alternatives(s requirements.Set) requirements.Alternatives { return requirements.AnyOf(s) }
+
+// Cluster is what manifests say of nodes that may be given back, with the prices of the snapshot's market, at a moment.
+// Nominated are names of nodes that pending pods are about to go to.
+func Cluster(m *manifests.Snapshot, s scheduling.Snapshot, nominated []string, now time.Time) deprovision.Cluster {
+	out := deprovision.Cluster{PodDisruptionBudgets: m.PodDisruptionBudgets, Now: now}
+	pools := map[string]*scheduling.Pool{}
+	for i := range s.Pools {
+		pools[s.Pools[i].Name] = &s.Pools[i]
+		out.Pools = append(out.Pools, s.Pools[i].NodePool)
+	}
+	pods := map[string][]*corev1.Pod{}
+	for _, p := range s.Pods {
+		if p.Spec.NodeName != "" {
+			pods[p.Spec.NodeName] = append(pods[p.Spec.NodeName], p)
+		}
+	}
+	claims := map[string]*nodeclaim.NodeClaim{}
+	for i := range m.NodeClaims {
+		if c := &m.NodeClaims[i]; c.NodeName != "" {
+			claims[c.NodeName] = c
+		}
+	}
+	waits := map[string]bool{}
+	for _, n := range nominated {
+		waits[n] = true
+	}
+	prices := newPrices(s.Pools)
+	aliases := requirements.KubernetesAliases()
+	for _, n := range s.Nodes {
+		labels := aliases.Labels(n.Labels)
+		node := eligibility.Node{
+			Node: n, Pods: pods[n.Name], Nominated: waits[n.Name], InstanceType: labels[corev1.LabelInstanceTypeStable],
+			Zone: labels[corev1.LabelTopologyZone], CapacityType: labels[instancetypes.LabelCapacityType],
+		}
+		pool := pools[labels[nodepool.LabelKey]]
+		subject := drift.Subject{Labels: n.Labels, Annotations: n.Annotations}
+		if c := claims[n.Name]; c != nil {
+			node.Claim = claimOf(c)
+			if drifted, ok := c.Condition(nodeclaim.Drifted); ok && drifted.Status == "True" {
+				node.Drifted = append(node.Drifted, "its claim says so: "+drifted.Reason)
+				node.DriftedSince = drifted.LastTransitionTime.Time
+			}
+			subject.Annotations = merged(n.Annotations, c.Metadata.Annotations)
+		}
+		if pool != nil {
+			node.Pool = &pool.NodePool
+			node.PricePerHour, node.Priced = prices.of(pool, &node)
+			subject.Pool, subject.Types, subject.Age = &pool.NodePool, pool.Types, now.Sub(node.Created())
+			node.Drifted = append(node.Drifted, drift.Reasons(subject)...)
+		}
+		out.Nodes = append(out.Nodes, node)
+	}
+	return out
+}
+
+func merged(a, b map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range a {
+		out[k] = v
+	}
+	for k, v := range b {
+		out[k] = v
+	}
+	return out
+}
+
+func claimOf(c *nodeclaim.NodeClaim) eligibility.Claim {
+	out := eligibility.Claim{
+		Created: c.Metadata.CreationTimestamp.Time, LastPodEvent: c.LastPodEvent, Deleting: c.Metadata.DeletionTimestamp != nil,
+		ExpireAfter: c.ExpireAfter, TerminationGracePeriod: c.TerminationGracePeriod,
+	}
+	if i, ok := c.Condition(nodeclaim.Initialized); ok && i.Status == "True" {
+		out.Initialized = i.LastTransitionTime.Time
+	}
+	if i, ok := c.Condition(nodeclaim.Consolidatable); ok {
+		yes := i.Status == "True"
+		out.Consolidatable = &yes
+	}
+	return out
+}
+
+// prices finds what a node costs now by its type, zone and capacity type.
+type prices struct {
+	byType map[*instancetypes.InstanceType]map[string]int // by pool's types: name to position
+}
+
+func newPrices(pools []scheduling.Pool) prices {
+	out := prices{map[*instancetypes.InstanceType]map[string]int{}}
+	for _, p := range pools {
+		if len(p.Types) == 0 || out.byType[&p.Types[0]] != nil {
+			continue
+		}
+		names := make(map[string]int, len(p.Types))
+		for i := range p.Types {
+			names[p.Types[i].Name] = i
+		}
+		out.byType[&p.Types[0]] = names
+	}
+	return out
+}
+
+func (x prices) of(pool *scheduling.Pool, n *eligibility.Node) (float64, bool) {
+	if len(pool.Types) == 0 {
+		return 0, false
+	}
+	i, ok := x.byType[&pool.Types[0]][n.InstanceType]
+	if !ok {
+		return 0, false
+	}
+	best, found := 0.0, false
+	reserved := n.Node.Labels[instancetypes.LabelReservationID]
+	for _, o := range pool.Types[i].Offerings {
+		if !o.Requirements.Get(corev1.LabelTopologyZone).Contains(n.Zone) || n.CapacityType != "" && o.CapacityType() != n.CapacityType || o.Commitment != "" {
+			continue
+		}
+		if id, ok := o.Requirements.Get(instancetypes.LabelReservationID).Single(); ok && id != reserved {
+			continue
+		}
+		if !found || o.Price < best {
+			best, found = o.Price, true
+		}
+	}
+	return best, found
+}

@@ -1,0 +1,326 @@
+package whatif
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
+)
+
+// Question asks what would become of pods if nodes went.
+type Question struct {
+	// Remove are the names of the nodes that go. Pods that run there and are not among Pods go with them.
+	Remove []string
+	// Pods need a place elsewhere.
+	Pods []*corev1.Pod
+	// MaxNodes is how many nodes may be bought; 0 buys none.
+	MaxNodes int
+	// MaxPrice is what they must cost less than together, in dollars an hour; 0 asks nothing.
+	MaxPrice float64
+	// CapacityTypes are those that may be bought; nil is all.
+	CapacityTypes []string
+	// Buyer decides what to buy where one node will not do, or where several may be cheaper; nil buys one at most.
+	Buyer Buyer
+	// Avoid are nodes that take no pods although they stay, such as those that are to go next.
+	Avoid []string
+	// Explain has [Answer.Why] filled in, which costs a look at every node.
+	Explain bool
+}
+
+// Answer is what would become of them.
+type Answer struct {
+	// Placements are in an order in which each can be bound: one by one kube-scheduler's filters take them, with the removed
+	// nodes gone and the bought ones there.
+	Placements []Placement
+	// Bought are the new nodes.
+	Bought []Bought
+	// Price is what these cost together, in dollars an hour.
+	Price float64
+	// Left are pods that found no place, and Why says for the first of them what stands in the way, where the question asked
+	// to explain.
+	Left []*corev1.Pod
+	Why  string
+
+	from *Cluster
+	ops  []op
+}
+
+// Placement is a pod and the node that it goes to.
+type Placement struct {
+	Pod  *corev1.Pod
+	Node string
+}
+
+// Bought is a node to buy.
+type Bought struct {
+	// Name is one that no node has: that of the pool and a number.
+	Name string
+	// Shape is an index into Problem.Shapes, Offering one into its offerings.
+	Shape, Offering    int
+	Type               string
+	Zone, CapacityType string
+	Price              float64
+	// Labels are those that the node will carry.
+	Labels map[string]string
+	Pods   []*corev1.Pod
+	// Alternatives would hold the same pods in the same zone and capacity type and are cheaper than the question's limit
+	// leaves, cheapest first.
+	Alternatives []Alternative
+}
+
+// Alternative is another type for a node to buy.
+type Alternative struct {
+	Shape, Offering int
+	Type            string
+	Price           float64
+}
+
+// OK reports whether every pod found a place.
+func (a *Answer) OK() bool { return len(a.Left) == 0 }
+
+// After is the cluster with the answer carried out. It costs nothing until it is asked.
+func (a *Answer) After() *Cluster { return &Cluster{a.from.e, a.from, a.from.depth + 1, a.ops} }
+
+// Problem is what can be bought and the classes of the pods, as package scheduling sees them. Its rooms do not know of the
+// pods that run.
+func (c *Cluster) Problem() *scheduling.Problem { return c.e.problem }
+
+// Refuses says why a pod could not be placed by us wherever it went, empty if it can; a pod that the cluster does not have
+// is refused.
+func (c *Cluster) Refuses(p *corev1.Pod) string {
+	i, ok := c.e.podAt[p]
+	if !ok {
+		return "it is not in the snapshot"
+	}
+	return c.e.classes[c.e.pods[i].class].refusal
+}
+
+// Needs is what the pods take together, by Problem.Resources.
+func (c *Cluster) Needs(pods []*corev1.Pod) []int64 {
+	sum := make([]int64, c.e.dims)
+	for _, p := range pods {
+		if i, ok := c.e.podAt[p]; ok {
+			for d, q := range c.e.classes[c.e.pods[i].class].need {
+				sum[d] += q
+			}
+		}
+	}
+	return sum
+}
+
+// Ask answers the question. It costs O(pods that move x nodes looked at for them + offerings), where blocks of nodes that
+// are too full are passed over, and nothing for pods that stay.
+func (c *Cluster) Ask(q Question) Answer {
+	e := c.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c.settle()
+	e.journal = e.journal[:0]
+	a := Answer{from: c}
+	moving, why := e.moving(q.Pods)
+	if why != "" {
+		return Answer{from: c, Left: q.Pods, Why: why}
+	}
+	var gone []int32
+	for _, name := range q.Remove {
+		i, ok := e.nodeAt[name]
+		if !ok || !e.nodes[i].alive {
+			e.rollback(0)
+			return Answer{from: c, Left: q.Pods, Why: fmt.Sprintf("there is no node %q", name)}
+		}
+		gone = append(gone, i)
+		e.do(op{kind: opRemove, node: i})
+	}
+	for _, name := range q.Avoid {
+		if i, ok := e.nodeAt[name]; ok && e.nodes[i].target {
+			e.nodes[i].target = false
+			defer func() { e.nodes[i].target = true }()
+		}
+	}
+	left := e.settlePods(moving, 0, len(e.nodes))
+	b := buying{e: e, q: &q, moving: moving}
+	if len(left) > 0 && q.MaxNodes > 0 {
+		left = b.buy(left)
+	}
+	if len(left) > 0 {
+		if q.Explain {
+			a.Why = e.why(left[0])
+		}
+		for _, p := range left {
+			a.Left = append(a.Left, e.pods[p].object)
+		}
+		e.rollback(0)
+		return a
+	}
+	b.report(&a)
+	for _, i := range gone {
+		e.do(op{kind: opCredit, node: i})
+	}
+	a.ops = slices.Clone(e.journal)
+	e.rollback(0)
+	return a
+}
+
+// Reserve is the cluster with pending pods where kube-scheduler may put them now, so that nobody else takes that room, and
+// the nodes they are on. Pods that find no place are left out.
+func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
+	e := c.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c.settle()
+	e.journal = e.journal[:0]
+	var movable []*corev1.Pod
+	for _, p := range pods {
+		if i, ok := e.podAt[p]; ok && e.classes[e.pods[i].class].movable {
+			movable = append(movable, p)
+		}
+	}
+	moving, _ := e.moving(movable)
+	e.settlePods(moving, 0, len(e.nodes))
+	a := Answer{from: c, ops: slices.Clone(e.journal)}
+	for _, o := range a.ops {
+		a.Placements = append(a.Placements, Placement{e.pods[o.pod].object, e.nodes[o.node].name})
+	}
+	e.rollback(0)
+	return a.After(), a.Placements
+}
+
+// moving are the pods in the order in which they are placed: large ones first, those of a class together.
+func (e *engine) moving(pods []*corev1.Pod) ([]int32, string) {
+	out := make([]int32, 0, len(pods))
+	for _, p := range pods {
+		i, ok := e.podAt[p]
+		if !ok {
+			return nil, fmt.Sprintf("pod %s is not in the snapshot", podclass.Name(p))
+		}
+		if c := &e.classes[e.pods[i].class]; !c.movable {
+			return nil, fmt.Sprintf("%s: %s", podclass.Name(p), c.refusal)
+		}
+		out = append(out, i)
+	}
+	size := func(i int32) float64 {
+		need := e.classes[e.pods[i].class].need
+		return float64(need[0])/1000 + float64(need[1])/(4<<30)
+	}
+	slices.SortStableFunc(out, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(size(b), size(a)), cmp.Compare(e.pods[a].class, e.pods[b].class), cmp.Compare(a, b))
+	})
+	return out, ""
+}
+
+// settlePods puts each pod on the first node from lo to hi that takes it, goes round for those that wait for others, and
+// returns those that found no place.
+func (e *engine) settlePods(pods []int32, lo, hi int) []int32 {
+	left := pods
+	for {
+		next := e.lap(left, lo, hi)
+		again := false
+		if len(next) < len(left) {
+			for _, p := range next {
+				c := &e.classes[e.pods[p].class]
+				again = again || len(c.affinity)+len(c.spreads) > 0
+			}
+		}
+		left = next
+		if !again {
+			return left
+		}
+	}
+}
+
+func (e *engine) lap(pods []int32, lo, hi int) []int32 {
+	var left []int32
+	last, from := int32(-1), lo
+	for _, p := range pods {
+		id := e.pods[p].class
+		c := &e.classes[id]
+		if id != last || len(c.affinity)+len(c.spreads) > 0 {
+			last, from = id, lo
+		}
+		at := e.find(c, from, hi)
+		from = at
+		if at == hi {
+			left = append(left, p)
+			continue
+		}
+		e.do(op{kind: opPlace, pod: p, node: int32(at), old: e.pods[p].node})
+	}
+	return left
+}
+
+// find is the first node in the range that takes a pod of the class; hi if none does.
+func (e *engine) find(c *class, from, hi int) int {
+	for at := from; at < hi; at++ {
+		if at%blockSize == 0 {
+			if b := at / blockSize * e.dims; !fits(c.need, e.blocks[b:b+e.dims]) {
+				at += blockSize - 1
+				continue
+			}
+		}
+		n := &e.nodes[at]
+		if n.alive && n.target && e.accepts(c, n) {
+			return at
+		}
+	}
+	return hi
+}
+
+// why says what keeps a pod from every node that there is now.
+func (e *engine) why(p int32) string {
+	c := &e.classes[e.pods[p].class]
+	unsuited, full, apart, all := 0, 0, 0, 0
+	best, short := -1.0, ""
+	for i := range e.nodes {
+		n := &e.nodes[i]
+		if !n.alive || !n.target {
+			continue
+		}
+		all++
+		switch {
+		case !e.suits(c, n.static):
+			unsuited++
+		case !fits(c.need, n.free):
+			full++
+			share, text := e.short(c, n)
+			if best < 0 || share < best {
+				best, short = share, text
+			}
+		default:
+			apart++
+		}
+	}
+	var parts []string
+	if full > 0 {
+		parts = append(parts, fmt.Sprintf("%d have no room (the nearest, %s)", full, short))
+	}
+	if unsuited > 0 {
+		parts = append(parts, fmt.Sprintf("%d do not suit it by labels or taints", unsuited))
+	}
+	if apart > 0 {
+		parts = append(parts, fmt.Sprintf("%d are shut out by ports or by constraints between pods", apart))
+	}
+	if len(parts) == 0 {
+		parts = []string{"there are none"}
+	}
+	return fmt.Sprintf("%s: of %d other nodes, %s", podclass.Name(e.pods[p].object), all, strings.Join(parts, "; "))
+}
+
+// short says what a node lacks most for a pod of the class, and how much of the need that is.
+func (e *engine) short(c *class, n *node) (float64, string) {
+	worst, at := 0.0, 0
+	for d, q := range c.need {
+		if q > n.free[d] && q > 0 {
+			if share := float64(q-n.free[d]) / float64(q); share > worst {
+				worst, at = share, d
+			}
+		}
+	}
+	name := e.problem.Resources[at]
+	return worst, fmt.Sprintf("%s, lacks %s %s", n.name, name, resources.Humane(name, c.need[at]-max(0, n.free[at])))
+}

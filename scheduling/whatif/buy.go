@@ -1,0 +1,374 @@
+package whatif
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// Buyer decides which nodes to buy for pods that found no room: a packer.
+type Buyer interface {
+	// Buy returns what to buy and who goes there; what it does not place stays without a place. Constraints between pods are
+	// told to it as far as zones and counts by node can, and are checked when the pods are placed.
+	Buy(o Order) []Purchase
+}
+
+// Order is what to buy for.
+type Order struct {
+	Problem *scheduling.Problem
+	Lots    []Lot
+	// MaxNodes and MaxPrice are those of the question.
+	MaxNodes      int
+	MaxPrice      float64
+	CapacityTypes []string
+}
+
+// Lot is a number of pods of one class that are to be placed alike.
+type Lot struct {
+	// Class is an index into Problem.Classes.
+	Class, Count int
+	// Pin is what their nodes must be besides what the class asks, such as a zone.
+	Pin requirements.Set
+	// PerNode bounds how many share a node; 0 asks nothing.
+	PerNode int
+}
+
+// Purchase is a node to buy and how many pods of each lot go there, by position in Order.Lots.
+type Purchase struct {
+	Shape, Offering int
+	Pods            []LotShare
+}
+
+// LotShare is a number of pods of one lot.
+type LotShare struct{ Lot, Count int }
+
+type buying struct {
+	e      *engine
+	q      *Question
+	moving []int32
+	bought []int32 // nodes
+}
+
+// tries is how many offers are looked at closely for one node that is to hold all pods.
+const tries = 8
+
+// buy opens nodes and places the pods, and returns those that have no place still. What is left is all that was given where
+// nothing could be bought.
+func (b *buying) buy(left []int32) []int32 {
+	e := b.e
+	mark := len(e.journal)
+	one, ok := b.one(left)
+	if b.q.Buyer == nil || b.q.MaxNodes < 2 && ok {
+		if ok {
+			return nil
+		}
+		return left
+	}
+	limit := b.q.MaxPrice
+	var single []op
+	if ok {
+		single = slices.Clone(e.journal[mark:])
+		limit = one
+	}
+	e.rollback(mark)
+	b.bought = nil
+	rest, price := b.several(left, limit)
+	switch {
+	case len(rest) == 0 && (!ok || price < one):
+		return nil
+	case ok:
+		e.rollback(mark)
+		b.bought = nil
+		for _, o := range single {
+			e.do(o)
+			if o.kind == opAdd {
+				b.bought = append(b.bought, int32(len(e.nodes)-1))
+			}
+		}
+		return nil
+	}
+	e.rollback(mark)
+	b.bought = nil
+	return left
+}
+
+// allowedOffer reports whether the offer may be bought under the question and the limits of its pool.
+func (b *buying) allowedOffer(o *offer, limit float64) bool {
+	if limit > 0 && o.price >= limit {
+		return false
+	}
+	if b.q.CapacityTypes != nil && !slices.Contains(b.q.CapacityTypes, o.capacity) {
+		return false
+	}
+	left := b.e.left[o.pool]
+	if left[len(left)-1] < 1 {
+		return false
+	}
+	for i, u := range b.e.problem.Shapes[o.shape].Usage {
+		if u > left[i] {
+			return false
+		}
+	}
+	if o.reservationCount > 0 && b.e.reserved(o.reservation) >= o.reservationCount {
+		return false
+	}
+	return true
+}
+
+// reserved is how many nodes that were bought stand on a reservation.
+func (e *engine) reserved(id string) int {
+	n := 0
+	for i := range e.nodes {
+		if o := e.nodes[i].bought; o != nil && e.nodes[i].alive && o.reservation == id {
+			n++
+		}
+	}
+	return n
+}
+
+// one buys the cheapest node that holds all the pods.
+func (b *buying) one(left []int32) (float64, bool) {
+	e := b.e
+	sum := make([]int64, e.dims)
+	var classes []int32
+	for _, p := range left {
+		id := e.pods[p].class
+		if len(classes) == 0 || classes[len(classes)-1] != id {
+			classes = append(classes, id)
+		}
+		for d, q := range e.classes[id].need {
+			sum[d] += q
+		}
+	}
+	mark := len(e.journal)
+	tried := 0
+	for i := range e.offers {
+		o := &e.offers[i]
+		if !fits(sum, o.room) || !b.allowedOffer(o, b.q.MaxPrice) {
+			continue
+		}
+		if slices.ContainsFunc(classes, func(id int32) bool { return !e.buys(&e.classes[id], o) }) {
+			continue
+		}
+		if b.open(o, classes) && len(e.settlePods(left, len(e.nodes)-1, len(e.nodes))) == 0 && b.valued(o) {
+			return o.price, true
+		}
+		e.rollback(mark)
+		b.bought = nil
+		if tried++; tried == tries {
+			break
+		}
+	}
+	return 0, false
+}
+
+// several buys what the buyer says.
+func (b *buying) several(left []int32, limit float64) ([]int32, float64) {
+	e := b.e
+	order, members := b.order(left, limit)
+	price := 0.0
+	taken := make([]int, len(order.Lots))
+	purchases := b.q.Buyer.Buy(order)
+	if len(purchases) > b.q.MaxNodes {
+		return left, 0
+	}
+	first := len(e.nodes)
+	var waiting []int32
+	for _, p := range purchases {
+		o := e.offerOf(p.Shape, p.Offering)
+		var classes, pods []int32
+		for _, s := range p.Pods {
+			pods = append(pods, members[s.Lot][taken[s.Lot]:taken[s.Lot]+s.Count]...)
+			taken[s.Lot] += s.Count
+			classes = append(classes, e.pods[members[s.Lot][0]].class)
+		}
+		if o == nil || !b.allowedOffer(o, limit) || !b.open(o, classes) {
+			return left, 0
+		}
+		price += o.price
+		waiting = append(waiting, e.settlePods(pods, len(e.nodes)-1, len(e.nodes))...)
+	}
+	for l := range members {
+		waiting = append(waiting, members[l][taken[l]:]...)
+	}
+	if len(waiting) > 0 { // other new nodes may take them, or old ones now
+		waiting = e.settlePods(waiting, first, len(e.nodes))
+		waiting = e.settlePods(waiting, 0, first)
+	}
+	if len(waiting) > 0 || limit > 0 && price >= limit {
+		return left, 0
+	}
+	for _, n := range b.bought {
+		if !b.valued(e.nodes[n].bought) {
+			return left, 0
+		}
+	}
+	return nil, price
+}
+
+func (e *engine) offerOf(shape, offering int) *offer {
+	for i := range e.offers {
+		if e.offers[i].shape == shape && e.offers[i].index == offering {
+			return &e.offers[i]
+		}
+	}
+	return nil
+}
+
+// open adds a node of the offer that can have pods of the classes; false if its labels cannot suit all of them.
+func (b *buying) open(o *offer, classes []int32) bool {
+	e := b.e
+	set := e.labels(o)
+	if set.IsImpossible() {
+		return false
+	}
+	for _, id := range classes {
+		narrowed, ok := narrow(set, e.classes[id].required)
+		if !ok {
+			return false
+		}
+		set = narrowed
+	}
+	pool := &e.problem.Pools[o.pool]
+	n := &node{name: e.freshName(pool.Name), alive: true, target: true, pool: o.pool, usage: e.problem.Shapes[o.shape].Usage, bought: o, free: o.room}
+	n.labels = map[string]string{corev1.LabelHostname: n.name}
+	for r := range scheduling.RealLabels(set).All() {
+		if v, ok := r.Any(); ok && !r.AllowsAbsent() {
+			n.labels[r.Key()] = v
+		}
+	}
+	n.labels[corev1.LabelHostname] = n.name
+	n.labels[nodepool.ProvisionerLabelKey] = pool.Name
+	labels := e.aliases.Labels(n.labels)
+	labels[requirements.NodeNameKey] = n.name
+	names, _ := e.problem.Daemons(o.shape)
+	for _, name := range names {
+		n.ports = append(n.ports, e.daemons[name]...)
+	}
+	e.describe(n, labels, pool.Taints)
+	e.do(op{kind: opAdd, added: n})
+	b.bought = append(b.bought, int32(len(e.nodes)-1))
+	return true
+}
+
+// narrow is the part of the set that the first alternative that suits it leaves.
+func narrow(set requirements.Set, asked requirements.Alternatives) (requirements.Set, bool) {
+	for a := range asked.All() {
+		if !a.Compatible(set, requirements.Keys{}) {
+			continue
+		}
+		var b requirements.Builder
+		b.AddSet(set)
+		for r := range a.All() {
+			if set.Has(r.Key()) {
+				b.Add(r)
+			}
+		}
+		if out, err := b.Set(); err == nil {
+			return out, true
+		}
+	}
+	return set, false
+}
+
+func (e *engine) freshName(pool string) string {
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("%s-%d", pool, i)
+		if _, taken := e.nodeAt[name]; !taken {
+			return name
+		}
+	}
+}
+
+// valued reports whether the pool's minValues hold for a node: enough different values among what would do as well.
+func (b *buying) valued(o *offer) bool {
+	pool := &b.e.problem.Pools[o.pool]
+	for _, key := range slices.Sorted(maps.Keys(pool.MinValues)) {
+		seen := map[string]bool{}
+		for i := range b.e.offers {
+			x := &b.e.offers[i]
+			if x.pool != o.pool || !fits(o.room, x.room) || !b.allowedOffer(x, b.q.MaxPrice) {
+				continue
+			}
+			if values, ok := b.e.labels(x).Get(key).Values(); ok {
+				for _, v := range values {
+					seen[v] = true
+				}
+			}
+		}
+		if len(seen) < pool.MinValues[key] {
+			return false
+		}
+	}
+	return true
+}
+
+// report writes down what was done.
+func (b *buying) report(a *Answer) {
+	e := b.e
+	at := map[int32]int{}
+	for _, n := range b.bought {
+		x := &e.nodes[n]
+		at[n] = len(a.Bought)
+		a.Bought = append(a.Bought, Bought{
+			Name: x.name, Shape: x.bought.shape, Offering: x.bought.index, Type: x.bought.typ, Zone: x.bought.zone,
+			CapacityType: x.bought.capacity, Price: x.bought.price, Labels: maps.Clone(x.labels),
+		})
+		a.Price += x.bought.price
+	}
+	for _, o := range e.journal {
+		if o.kind != opPlace {
+			continue
+		}
+		p := e.pods[o.pod].object
+		a.Placements = append(a.Placements, Placement{p, e.nodes[o.node].name})
+		if i, ok := at[o.node]; ok {
+			a.Bought[i].Pods = append(a.Bought[i].Pods, p)
+		}
+	}
+	for i, n := range b.bought {
+		b.alternatives(&a.Bought[i], &e.nodes[n], a.Price)
+	}
+}
+
+// mostAlternatives is what one request to a cloud takes.
+const mostAlternatives = 60
+
+func (b *buying) alternatives(out *Bought, n *node, total float64) {
+	e := b.e
+	var classes []int32
+	used := make([]int64, e.dims)
+	for _, p := range n.pods {
+		c := e.pods[p].class
+		classes = append(classes, c)
+		for d, q := range e.classes[c].need {
+			used[d] += q
+		}
+	}
+	slices.Sort(classes)
+	classes = slices.Compact(classes)
+	limit := 0.0
+	if b.q.MaxPrice > 0 {
+		limit = b.q.MaxPrice - (total - n.bought.price)
+	}
+	for i := range e.offers {
+		o := &e.offers[i]
+		if o == n.bought || o.pool != n.pool || o.zone != n.bought.zone || o.capacity != n.bought.capacity || o.reservationCount > 0 ||
+			!fits(used, o.room) || limit > 0 && o.price >= limit {
+			continue
+		}
+		if slices.ContainsFunc(classes, func(c int32) bool { return !e.buys(&e.classes[c], o) }) {
+			continue
+		}
+		out.Alternatives = append(out.Alternatives, Alternative{o.shape, o.index, o.typ, o.price})
+		if len(out.Alternatives) == mostAlternatives {
+			return
+		}
+	}
+}

@@ -1,0 +1,401 @@
+package whatif
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
+)
+
+// Options are the choices of [Compile] that a snapshot does not make. nil means defaults.
+type Options struct {
+	// Constraints are rules of the caller's own, as in [scheduling.Options].
+	Constraints []scheduling.Constraint
+}
+
+// Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). Pods that are pending are not asked
+// about; see [Cluster.Reserve]. The error is that of [scheduling.Compile].
+func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	e := &engine{
+		aliases: requirements.KubernetesAliases(), podAt: map[*corev1.Pod]int32{}, nodeAt: map[string]int32{},
+		keyAt: map[string]int32{}, staticAt: map[string]int32{}, daemons: map[string][]port{},
+	}
+	known := make(map[string]bool, len(s.Nodes))
+	for _, n := range s.Nodes {
+		known[n.Name] = true
+	}
+	var live []*corev1.Pod
+	for _, p := range s.Pods {
+		if podclass.Ended(p) || p.Spec.NodeName != "" && !known[p.Spec.NodeName] || p.Spec.NodeName == "" && p.DeletionTimestamp != nil {
+			continue
+		}
+		live = append(live, p)
+	}
+	groups := podclass.Group(live)
+	if err := e.compileClasses(s, groups, o); err != nil {
+		return nil, err
+	}
+	e.compileOffers()
+	e.compileNodes(&s)
+	for i := range e.groups {
+		values := len(e.values[e.groups[i].key])
+		e.groups[i].counts, e.groups[i].owners = newTable(values), newTable(values)
+	}
+	for i := range e.universes {
+		e.universes[i].nodes = newTable(len(e.values[e.universes[i].key]))
+	}
+	for i := range e.nodes {
+		for _, p := range e.nodes[i].pods {
+			e.count(p, &e.nodes[i], 1)
+		}
+		e.domain(&e.nodes[i], 1)
+	}
+	e.sharpen()
+	c := &Cluster{e: e}
+	e.at = c
+	return c, nil
+}
+
+// representative is a pod as if it were pending, without what it asks of other pods: package scheduling then says what its
+// class asks of nodes.
+func representative(p *corev1.Pod) *corev1.Pod {
+	r := *p
+	r.DeletionTimestamp = nil
+	r.Status = corev1.PodStatus{}
+	r.Spec.NodeName = ""
+	r.Spec.TopologySpreadConstraints = nil
+	if a := r.Spec.Affinity; a != nil {
+		r.Spec.Affinity = &corev1.Affinity{NodeAffinity: a.NodeAffinity}
+	}
+	return &r
+}
+
+func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o Options) error {
+	e.classes = make([]class, len(groups))
+	e.classByRep = map[*corev1.Pod]int32{}
+	classAt := e.classByRep
+	in := s
+	in.Pods = nil
+	for i, pods := range groups {
+		c := &e.classes[i]
+		r := representative(pods[0])
+		if c.refusal = podclass.NotOurs(r); c.refusal == "" {
+			classAt[r] = int32(i)
+			in.Pods = append(in.Pods, r)
+		}
+		for _, p := range pods {
+			if p.Spec.NodeName != "" && isDaemon(p) {
+				in.Pods = append(in.Pods, p)
+			}
+			e.podAt[p] = int32(len(e.pods))
+			e.pods = append(e.pods, pod{object: p, class: int32(i), node: -1, leaving: p.DeletionTimestamp != nil})
+		}
+	}
+	var err error
+	if e.problem, err = scheduling.Compile(in, &scheduling.Options{IgnorePreferences: true, Constraints: o.Constraints}); err != nil {
+		return err
+	}
+	e.dims = len(e.problem.Resources)
+	for _, c := range e.problem.Classes {
+		for _, r := range c.Pods {
+			k := &e.classes[classAt[r]]
+			k.required, k.need, k.movable = c.Required, e.vector(c.Requests), true
+			if c.Refusal != nil {
+				k.refusal, k.movable = c.Refusal.Detail, false
+			}
+		}
+	}
+	for _, i := range e.problem.Ignored {
+		e.classes[classAt[i.Pod]].refusal = i.Why
+	}
+	reader := topologyReader{e: e, namespaces: namespaces(&s), groups: map[string]int32{}, universes: map[string]int32{}}
+	for i, pods := range groups {
+		c := &e.classes[i]
+		c.template = s.Admission.Pod(pods[0])
+		if c.need == nil {
+			c.need = e.vector(podclass.Requests(c.template, true))
+		}
+		c.ports = portsOf(&c.template.Spec)
+		t, err := reader.read(c.template, !c.movable)
+		if err != nil && c.movable {
+			return &scheduling.InvalidError{Pod: podclass.Name(pods[0]), Err: err}
+		}
+		c.topology = t
+	}
+	reader.join()
+	e.mention()
+	for _, d := range s.DaemonSets {
+		e.daemons[d.Namespace+"/"+d.Name] = portsOf(&s.Admission.DaemonPod(d).Spec)
+	}
+	return nil
+}
+
+func isDaemon(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" })
+}
+
+func namespaces(s *scheduling.Snapshot) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for _, p := range s.Pods {
+		if out[p.Namespace] == nil {
+			out[p.Namespace] = map[string]string{corev1.LabelMetadataName: p.Namespace}
+		}
+	}
+	for _, n := range s.Namespaces {
+		set := map[string]string{corev1.LabelMetadataName: n.Name}
+		for k, v := range n.Labels {
+			set[k] = v
+		}
+		out[n.Name] = set
+	}
+	return out
+}
+
+// mention collects the label keys that some class asks about.
+func (e *engine) mention() {
+	var keys []string
+	see := func(a requirements.Alternatives) {
+		for set := range a.All() {
+			for r := range set.All() {
+				keys = append(keys, r.Key())
+			}
+		}
+	}
+	for i := range e.classes {
+		if e.classes[i].movable {
+			see(e.classes[i].required)
+		}
+	}
+	for i := range e.universes {
+		see(e.universes[i].asked)
+	}
+	slices.Sort(keys)
+	e.mentioned = requirements.KeysOf(slices.Compact(keys)...)
+}
+
+func (e *engine) vector(list corev1.ResourceList) []int64 {
+	out := make([]int64, e.dims)
+	for i, name := range e.problem.Resources {
+		if q, ok := list[name]; ok {
+			out[i] = resources.Request(name, q)
+		}
+	}
+	return out
+}
+
+// staticOf numbers the node's labels and taints, as far as they matter.
+func (e *engine) staticOf(labels map[string]string, taints []corev1.Taint) int32 {
+	var text strings.Builder
+	for k := range e.mentioned.All() {
+		if v, ok := labels[k]; ok {
+			fmt.Fprintf(&text, "%s=%s,", k, v)
+		}
+	}
+	for _, t := range taints {
+		fmt.Fprintf(&text, "|%s=%s:%s", t.Key, t.Value, t.Effect)
+	}
+	id, ok := e.staticAt[text.String()]
+	if !ok {
+		id = int32(len(e.statics))
+		e.staticAt[text.String()] = id
+		e.statics = append(e.statics, static{requirements.FromLabels(labels).Restrict(e.mentioned), taints})
+	}
+	return id
+}
+
+// place fills in what a node's labels and taints mean.
+func (e *engine) describe(n *node, labels map[string]string, taints []corev1.Taint) {
+	n.static = e.staticOf(labels, taints)
+	n.values = make([]int32, len(e.keys))
+	for k, key := range e.keys {
+		n.values[k] = -1
+		if v, ok := labels[key]; ok {
+			n.values[k] = e.valueOf(int32(k), v)
+		}
+	}
+}
+
+func (e *engine) compileNodes(s *scheduling.Snapshot) {
+	free := map[string][]int64{}
+	for i := range e.problem.Rooms {
+		free[e.problem.Rooms[i].Node.Name] = e.problem.Rooms[i].Free
+	}
+	pools := map[string]int32{}
+	for i := range e.problem.Pools {
+		pools[e.problem.Pools[i].Name] = int32(i)
+		p := &e.problem.Pools[i]
+		left := slices.Clone(p.Left)
+		nodes := int64(p.NodesLeft)
+		if p.NodesLeft < 0 {
+			nodes = math.MaxInt32
+		}
+		e.left = append(e.left, append(left, nodes))
+	}
+	for _, n := range s.Nodes {
+		labels := e.aliases.Labels(n.Labels)
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		if _, ok := labels[corev1.LabelHostname]; !ok {
+			labels[corev1.LabelHostname] = n.Name
+		}
+		labels[requirements.NodeNameKey] = n.Name
+		x := node{name: n.Name, object: n, alive: true, pool: -1, labels: labels}
+		if f, ok := free[n.Name]; ok {
+			x.free, x.target = slices.Clone(f), !starting(n)
+		} else {
+			x.free = make([]int64, e.dims)
+		}
+		if p, ok := pools[labels[nodepool.LabelKey]]; ok {
+			x.pool = p
+			for _, name := range e.problem.Pools[p].Limited {
+				x.usage = append(x.usage, resources.Request(name, n.Status.Capacity[name]))
+			}
+		}
+		taints := slices.Clone(n.Spec.Taints)
+		if n.Spec.Unschedulable {
+			taints = append(taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+		}
+		e.describe(&x, labels, taints)
+		e.nodes = append(e.nodes, x)
+	}
+	byName := make(map[string]*node, len(e.nodes))
+	for i := range e.nodes {
+		byName[e.nodes[i].name] = &e.nodes[i]
+	}
+	for i := range e.pods {
+		p := &e.pods[i]
+		n := byName[p.object.Spec.NodeName]
+		if n == nil {
+			continue
+		}
+		n.pods = append(n.pods, int32(i))
+		n.ports = append(n.ports, e.classes[p.class].ports...)
+		if isDaemon(p.object) && len(free[n.name]) > 0 {
+			continue // package scheduling has charged it
+		}
+		used := e.classes[p.class].need
+		if len(p.object.Status.ContainerStatuses) > 0 {
+			used = e.vector(podclass.Requests(s.Admission.Pod(p.object), true))
+			for d, q := range e.classes[p.class].need { // volumes, which status does not know
+				if used[d] == 0 {
+					used[d] = q
+				}
+			}
+		}
+		for d, q := range used {
+			n.free[d] -= q
+		}
+	}
+	slices.SortFunc(e.nodes, func(a, b node) int {
+		return cmp.Or(cmp.Compare(e.room(&a), e.room(&b)), strings.Compare(a.name, b.name))
+	})
+	for i := range e.nodes {
+		e.nodeAt[e.nodes[i].name] = int32(i)
+		for _, p := range e.nodes[i].pods {
+			e.pods[p].node = int32(i)
+		}
+	}
+}
+
+// room is how large what a node has free is, cpu and memory alike.
+func (e *engine) room(n *node) float64 {
+	return math.Max(0, float64(n.free[0])/1000) + math.Max(0, float64(n.free[1])/(4<<30))
+}
+
+func starting(n *corev1.Node) bool {
+	return n.Labels["karpenter.sh/registered"] == "true" && n.Labels["karpenter.sh/initialized"] != "true"
+}
+
+// offer is one way to buy a node.
+type offer struct {
+	at               int // its own position
+	shape, index     int
+	price            float64
+	room             []int64
+	sig              int32
+	labels           requirements.Set
+	pool             int32
+	typ              string
+	zone, capacity   string
+	reservation      string
+	reservationCount int
+}
+
+// compileOffers lists what can be bought, cheapest first.
+func (e *engine) compileOffers() {
+	sigs := map[string]int32{}
+	for i := range e.problem.Shapes {
+		s := &e.problem.Shapes[i]
+		t := e.problem.InstanceType(i)
+		for j, so := range s.Offerings {
+			labels, err := s.Labels.Intersect(so.Labels)
+			if err != nil {
+				continue
+			}
+			reqs := t.Offerings[so.Index].Requirements
+			zone, _ := reqs.Get(corev1.LabelTopologyZone).Single()
+			capacity, _ := reqs.Get(instancetypes.LabelCapacityType).Single()
+			text := fmt.Sprintf("%d %s", s.Pool, labels)
+			sig, ok := sigs[text]
+			if !ok {
+				sig = int32(len(sigs))
+				sigs[text] = sig
+			}
+			e.offers = append(e.offers, offer{
+				shape: i, index: j, price: so.Price, room: s.Room, sig: sig, labels: labels, pool: int32(s.Pool), typ: t.Name,
+				zone: zone, capacity: capacity, reservation: so.Reservation, reservationCount: so.Count,
+			})
+		}
+	}
+	e.offerSigs = int32(len(sigs))
+	slices.SortStableFunc(e.offers, func(a, b offer) int {
+		return cmp.Or(cmp.Compare(e.problem.Pools[b.pool].Weight, e.problem.Pools[a.pool].Weight), cmp.Compare(a.price, b.price),
+			strings.Compare(a.typ, b.typ), strings.Compare(a.zone, b.zone), cmp.Compare(a.shape, b.shape), cmp.Compare(a.index, b.index))
+	})
+	for i := range e.offers {
+		e.offers[i].at = i
+	}
+	e.full = make([]*requirements.Set, len(e.offers))
+}
+
+// buys reports whether a node bought by the offer suits the class, by labels and taints.
+func (e *engine) buys(c *class, o *offer) bool {
+	if c.buys == nil {
+		c.buys = make([]int8, e.offerSigs)
+	}
+	if c.buys[o.sig] == 0 {
+		c.buys[o.sig] = 2
+		if c.required.Compatible(o.labels, requirements.Keys{}) && tolerates(c.template.Spec.Tolerations, e.problem.Pools[o.pool].Taints) {
+			c.buys[o.sig] = 1
+		}
+	}
+	return c.buys[o.sig] == 1
+}
+
+// labels are all those that a node bought by the offer can have.
+func (e *engine) labels(o *offer) requirements.Set {
+	if e.full[o.at] == nil {
+		set, err := e.problem.NodeLabels(o.shape, o.index)
+		if err != nil {
+			set = requirements.Impossible()
+		}
+		e.full[o.at] = &set
+	}
+	return *e.full[o.at]
+}

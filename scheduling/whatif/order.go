@@ -1,0 +1,140 @@
+package whatif
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// order puts pods into lots: those of a class that some constraint counts by zone get a zone each, balanced over those that
+// exist now; those that keep apart on a node say so.
+func (b *buying) order(left []int32, limit float64) (Order, [][]int32) {
+	e := b.e
+	o := Order{Problem: e.problem, MaxNodes: b.q.MaxNodes, MaxPrice: limit, CapacityTypes: b.q.CapacityTypes}
+	classOf := e.problemClasses()
+	var members [][]int32
+	add := func(id int32, pods []int32, pin requirements.Set) {
+		if len(pods) > 0 {
+			o.Lots = append(o.Lots, Lot{classOf[id], len(pods), pin, e.perNode(&e.classes[id])})
+			members = append(members, pods)
+		}
+	}
+	for start := 0; start < len(left); {
+		id := e.pods[left[start]].class
+		end := start
+		for end < len(left) && e.pods[left[end]].class == id {
+			end++
+		}
+		pods := left[start:end]
+		start = end
+		key, group, ok := e.domainKey(&e.classes[id])
+		if !ok {
+			add(id, pods, requirements.Set{})
+			continue
+		}
+		for value, part := range e.deal(&e.classes[id], group, key, pods) {
+			add(id, part, requirements.MustOf(requirements.In(e.keys[key], value)))
+		}
+	}
+	return o, members
+}
+
+// problemClasses maps classes to those of the problem.
+func (e *engine) problemClasses() map[int32]int {
+	out := map[int32]int{}
+	for i, c := range e.problem.Classes {
+		for _, r := range c.Pods {
+			out[e.classByRep[r]] = i
+		}
+	}
+	return out
+}
+
+// perNode is how many pods of the class a new node takes by its constraints on the hostname; 0 if any number.
+func (e *engine) perNode(c *class) int {
+	most := 0
+	for _, g := range c.anti {
+		if e.keys[e.groups[g].key] == corev1.LabelHostname && slices.Contains(c.memberOf, g) {
+			most = 1
+		}
+	}
+	for _, s := range c.spreads {
+		if e.keys[e.groups[s.group].key] == corev1.LabelHostname && s.self == 1 && (most == 0 || int(s.maxSkew) < most) {
+			most = int(s.maxSkew)
+		}
+	}
+	return most
+}
+
+// domainKey is the key other than the hostname by which the class is spread or drawn together first.
+func (e *engine) domainKey(c *class) (key, group int32, ok bool) {
+	for _, s := range c.spreads {
+		if g := &e.groups[s.group]; e.keys[g.key] != corev1.LabelHostname {
+			return g.key, s.group, true
+		}
+	}
+	for _, id := range c.affinity {
+		if g := &e.groups[id]; e.keys[g.key] != corev1.LabelHostname {
+			return g.key, id, true
+		}
+	}
+	return 0, 0, false
+}
+
+// deal gives each pod a value of the key: the one with the fewest members for a spread, one that has members for affinity.
+func (e *engine) deal(c *class, group, key int32, pods []int32) func(func(string, []int32) bool) {
+	var values []string
+	for i := range e.offers {
+		o := &e.offers[i]
+		if !e.buys(c, o) {
+			continue
+		}
+		if e.keys[key] == corev1.LabelTopologyZone && o.zone != "" {
+			if !slices.Contains(values, o.zone) {
+				values = append(values, o.zone)
+			}
+			continue
+		}
+		if list, ok := e.labels(o).Get(e.keys[key]).Values(); ok {
+			for _, v := range list {
+				if !slices.Contains(values, v) {
+					values = append(values, v)
+				}
+			}
+		}
+	}
+	slices.Sort(values)
+	g := &e.groups[group]
+	counts := make([]int32, len(values))
+	for i, v := range values {
+		if id, ok := e.values[key][v]; ok {
+			counts[i] = g.counts.get(id)
+		}
+	}
+	parts := make([][]int32, len(values))
+	for _, p := range pods {
+		best := -1
+		for i := range values {
+			switch {
+			case best < 0:
+				best = i
+			case g.universe >= 0 && counts[i] < counts[best], g.universe < 0 && counts[i] > counts[best]:
+				best = i
+			}
+		}
+		if best < 0 {
+			break
+		}
+		counts[best]++
+		parts[best] = append(parts[best], p)
+	}
+	return func(yield func(string, []int32) bool) {
+		for i, v := range values {
+			if !yield(v, parts[i]) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package whatif
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Settled is this version as if it had just been read: nodes that went are forgotten, and the others are filled in the order
+// that their free room gives now. It costs a copy of what is counted.
+func (c *Cluster) Settled() *Cluster {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	c.settle()
+	old := c.e
+	e := &engine{
+		problem: old.problem, aliases: old.aliases, dims: old.dims, classByRep: old.classByRep, podAt: old.podAt,
+		classes: slices.Clone(old.classes), pods: slices.Clone(old.pods), nodeAt: map[string]int32{}, keys: old.keys, keyAt: old.keyAt,
+		statics: slices.Clone(old.statics), staticAt: maps.Clone(old.staticAt), offers: old.offers, full: slices.Clone(old.full), offerSigs: old.offerSigs,
+		mentioned: old.mentioned, daemons: old.daemons, groups: slices.Clone(old.groups), universes: slices.Clone(old.universes),
+	}
+	for _, v := range old.values {
+		e.values = append(e.values, maps.Clone(v))
+	}
+	for _, l := range old.left {
+		e.left = append(e.left, slices.Clone(l))
+	}
+	for i := range e.classes {
+		e.classes[i].suits, e.classes[i].buys = slices.Clone(e.classes[i].suits), slices.Clone(e.classes[i].buys)
+	}
+	for i := range e.groups {
+		g := &e.groups[i]
+		g.counts, g.owners = g.counts.clone(), g.owners.clone()
+	}
+	for i := range e.universes {
+		u := &e.universes[i]
+		u.nodes, u.pass = u.nodes.clone(), slices.Clone(u.pass)
+	}
+	for i := range old.nodes {
+		if n := old.nodes[i]; n.alive {
+			n.free, n.pods, n.ports = slices.Clone(n.free), slices.Clone(n.pods), slices.Clone(n.ports)
+			e.nodes = append(e.nodes, n)
+		}
+	}
+	slices.SortFunc(e.nodes, func(a, b node) int {
+		return cmp.Or(cmp.Compare(e.room(&a), e.room(&b)), strings.Compare(a.name, b.name))
+	})
+	for i := range e.nodes {
+		e.nodeAt[e.nodes[i].name] = int32(i)
+		for _, p := range e.nodes[i].pods {
+			e.pods[p].node = int32(i)
+		}
+	}
+	e.sharpen()
+	out := &Cluster{e: e}
+	e.at = out
+	return out
+}
+
+func (t table) clone() table {
+	return table{slices.Clone(t.dense), maps.Clone(t.sparse)}
+}
+
+// Room is what nodes have free, in all; what is below zero counts as none.
+func (c *Cluster) Room(nodes []string) []int64 {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	c.settle()
+	sum := make([]int64, c.e.dims)
+	for _, name := range nodes {
+		if i, ok := c.e.nodeAt[name]; ok && c.e.nodes[i].alive && c.e.nodes[i].target {
+			for d, f := range c.e.nodes[i].free {
+				sum[d] += max(0, f)
+			}
+		}
+	}
+	return sum
+}
