@@ -20,7 +20,7 @@ func (p *planner) consolidation() {
 	if len(p.nodes) <= comparable {
 		other := p.fork()
 		other.passes(other.referencePass)
-		p.passes(p.pass)
+		p.thorough()
 		if other.out.PricePerHourAfter < p.out.PricePerHourAfter-tiny {
 			other.passes(other.pass)
 			questions, avoided := p.out.Questions, p.out.Avoided
@@ -29,7 +29,7 @@ func (p *planner) consolidation() {
 		}
 		return
 	}
-	p.passes(p.pass)
+	p.thorough()
 }
 
 const (
@@ -39,9 +39,18 @@ const (
 	tiny = 1e-9
 	// window is how many nodes are repacked together at most. More nodes at once find little more, and cost more to ask.
 	window = 16
+	// promising is the share of the price of a set above which the bound must not be for the set to be repacked: what can save
+	// less than that is left to single nodes.
+	promising = 0.95
 	// pieces is how many nodes one may be split into.
 	pieces = 4
 )
+
+// thorough is the search for nodes and sets of nodes of any make-up.
+func (p *planner) thorough() {
+	p.once()
+	p.passes(p.pass)
+}
 
 func (p *planner) passes(pass func()) {
 	for n := 0; p.o.Passes == 0 || n < p.o.Passes; n++ {
@@ -98,7 +107,17 @@ func reason(m *member) nodepool.Reason {
 // pass deletes what fits elsewhere, node by node, and then repacks what is left in sets: those first that cost most beyond
 // what their pods are worth.
 func (p *planner) pass() {
-	for _, m := range p.candidates() {
+	p.deletions(p.candidates())
+	p.repack(p.candidates())
+	if p.ended || len(p.nodes) == 0 {
+		return
+	}
+	p.prefixes()
+}
+
+// deletions gives back nodes whose pods fit on others.
+func (p *planner) deletions(list []*member) {
+	for _, m := range list {
 		if p.ended {
 			return
 		}
@@ -111,21 +130,57 @@ func (p *planner) pass() {
 			p.commit(eligibility.Consolidation, set, a, "its pods fit on other nodes")
 		}
 	}
-	p.repack()
-	if p.ended || len(p.nodes) == 0 {
+}
+
+// keepable is the share of its price from which on the pods of a node make it worth keeping, for the purpose of guessing which
+// nodes will stay.
+const keepable = 0.85
+
+// once makes the first pass in a way that moves pods only once as far as it can: it guesses which nodes will go in the end, by
+// deleting on a copy and by what the pods that are left would be worth on new nodes, closes these to pods that move, and
+// then gives them back.
+func (p *planner) once() {
+	closer, ok := p.sim.(Closer)
+	if !ok {
 		return
 	}
-	p.prefixes()
+	guess := p.fork()
+	guess.o.MaxQuestions = 0
+	guess.deletions(guess.candidates())
+	p.out.Questions, p.out.Avoided = guess.out.Questions, guess.out.Avoided
+	if len(guess.out.Commands) == len(p.out.Commands) {
+		return // nearly done: what is left is for the passes
+	}
+	goes := map[string]bool{}
+	for _, m := range p.candidates() {
+		goes[m.Name] = guess.nodes[m.Name] == nil
+	}
+	for _, m := range guess.candidates() {
+		if worth, _ := guess.bound(question([]*member{m})); worth > 0 && worth < keepable*m.PricePerHour {
+			goes[m.Name] = true
+		}
+	}
+	var names []string
+	var list []*member
+	for _, m := range p.candidates() {
+		if goes[m.Name] {
+			names, list = append(names, m.Name), append(list, m)
+		}
+	}
+	p.sim = closer.Close(names)
+	p.deletions(list)
+	list = slices.DeleteFunc(list, func(m *member) bool { return p.nodes[m.Name] == nil })
+	p.repack(p.ranked(list))
 }
 
 // repack takes the candidates in sets. Where a set does not pay, its halves are tried, down to single nodes.
-func (p *planner) repack() {
+func (p *planner) repack(candidates []*member) {
 	type rated struct {
 		m     *member
 		share float64 // of its price that its pods would cost at least on new nodes
 	}
 	var list []rated
-	for _, m := range p.candidates() {
+	for _, m := range candidates {
 		worth, _ := p.bound(question([]*member{m}))
 		list = append(list, rated{m, worth / max(m.PricePerHour, tiny)})
 	}
@@ -134,7 +189,7 @@ func (p *planner) repack() {
 		ledger := p.ledger
 		var set []*member
 		for i < len(list) && len(set) < window {
-			if len(set) > 0 && list[i].share >= 1 {
+			if len(set) > 0 && list[i].share >= promising {
 				break // it cannot save by itself, so it is looked at by itself
 			}
 			m, share := list[i].m, list[i].share
@@ -148,7 +203,7 @@ func (p *planner) repack() {
 			}
 			ledger = ledger.Take(m.Pool, 1)
 			set = append(set, m)
-			if share >= 1 {
+			if share >= promising {
 				break
 			}
 		}
@@ -210,7 +265,7 @@ func (p *planner) try(set []*member, most int) (Answer, []*member, bool) {
 		}
 	}
 	_, least := p.bound(q)
-	if q.MaxNodes == 0 && least > 0 || q.MaxNodes > 0 && least >= q.MaxPrice {
+	if q.MaxNodes == 0 && least > 0 || q.MaxNodes > 0 && least >= q.MaxPrice || len(set) > 1 && most > 1 && least > promising*total {
 		p.out.Avoided++
 		return Answer{}, set, false
 	}

@@ -24,6 +24,12 @@ type Settler interface {
 	Settled() Simulator
 }
 
+// Closer is implemented by simulators that can keep pods off nodes which are to go next, so that no pod moves twice. Close is
+// the same state with these nodes closed to pods that move, and all others open.
+type Closer interface {
+	Close(nodes []string) Simulator
+}
+
 // Question asks what would become of pods if nodes went.
 type Question struct {
 	// Remove are the names of the nodes that go.
@@ -36,8 +42,6 @@ type Question struct {
 	MaxPrice float64
 	// CapacityTypes are those that may be bought; nil is all.
 	CapacityTypes []string
-	// Avoid are nodes that take no pods although they stay: they are to go next.
-	Avoid []string
 	// Explain asks for [Answer.Why].
 	Explain bool
 }

@@ -189,7 +189,8 @@ func podBlocker(n *Node, p *corev1.Pod, budgets eviction.Budgets, now time.Time,
 			}
 		}
 	}
-	if eviction.Evictable(p) && !forced {
+	// A pod that tolerates that its node goes is not evicted, but dies with it: its budget is asked all the same.
+	if (eviction.Evictable(p) || eviction.Reschedulable(p) && p.DeletionTimestamp == nil) && !forced {
 		if refusal := budgets.Check(p); refusal.Text != "" {
 			return Blocker{PodBudget, name, refusal.Text}, true
 		}

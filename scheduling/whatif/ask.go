@@ -27,8 +27,6 @@ type Question struct {
 	CapacityTypes []string
 	// Buyer decides what to buy where one node will not do, or where several may be cheaper; nil buys one at most.
 	Buyer Buyer
-	// Avoid are nodes that take no pods although they stay, such as those that are to go next.
-	Avoid []string
 	// Explain has [Answer.Why] filled in, which costs a look at every node.
 	Explain bool
 }
@@ -137,16 +135,13 @@ func (c *Cluster) Ask(q Question) Answer {
 		gone = append(gone, i)
 		e.do(op{kind: opRemove, node: i})
 	}
-	for _, name := range q.Avoid {
-		if i, ok := e.nodeAt[name]; ok && e.nodes[i].target {
-			e.nodes[i].target = false
-			defer func() { e.nodes[i].target = true }()
-		}
-	}
 	left := e.settlePods(moving, 0, len(e.nodes))
 	b := buying{e: e, q: &q, moving: moving}
 	if len(left) > 0 && q.MaxNodes > 0 {
 		left = b.buy(left)
+		if len(left) == 0 && e.spread(moving) {
+			left = b.again(len(gone))
+		}
 	}
 	if len(left) > 0 {
 		if q.Explain {
@@ -264,7 +259,7 @@ func (e *engine) find(c *class, from, hi int) int {
 			}
 		}
 		n := &e.nodes[at]
-		if n.alive && n.target && e.accepts(c, n) {
+		if n.open() && e.accepts(c, n) {
 			return at
 		}
 	}
@@ -278,7 +273,7 @@ func (e *engine) why(p int32) string {
 	best, short := -1.0, ""
 	for i := range e.nodes {
 		n := &e.nodes[i]
-		if !n.alive || !n.target {
+		if !n.open() {
 			continue
 		}
 		all++

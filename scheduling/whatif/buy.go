@@ -180,7 +180,9 @@ func (b *buying) several(left []int32, limit float64) ([]int32, float64) {
 	}
 	first := len(e.nodes)
 	var waiting []int32
-	for _, p := range purchases {
+	meant := make([][]int32, len(purchases))
+	for k, p := range purchases { // all nodes first: an empty zone counts as soon as it has a node
+
 		o := e.offerOf(p.Shape, p.Offering)
 		var classes, pods []int32
 		for _, s := range p.Pods {
@@ -192,7 +194,10 @@ func (b *buying) several(left []int32, limit float64) ([]int32, float64) {
 			return left, 0
 		}
 		price += o.price
-		waiting = append(waiting, e.settlePods(pods, len(e.nodes)-1, len(e.nodes))...)
+		meant[k] = pods
+	}
+	for k, pods := range meant {
+		waiting = append(waiting, e.settlePods(pods, first+k, first+k+1)...)
 	}
 	for l := range members {
 		waiting = append(waiting, members[l][taken[l]:]...)
@@ -307,6 +312,47 @@ func (b *buying) valued(o *offer) bool {
 		}
 	}
 	return true
+}
+
+// spread reports whether some of the pods are spread over domains, so that it matters which of these exist.
+func (e *engine) spread(pods []int32) bool {
+	return slices.ContainsFunc(pods, func(p int32) bool { return len(e.classes[e.pods[p].class].spreads) > 0 })
+}
+
+// again goes over what was done after the removals with all new nodes there from the start: a zone that only a new node has
+// counts for spreads before any pod is bound. Pods keep their places as far as they can, in whatever order that takes.
+func (b *buying) again(mark int) []int32 {
+	e := b.e
+	done := slices.Clone(e.journal[mark:])
+	e.rollback(mark)
+	var left []op
+	for _, o := range done {
+		if o.kind == opAdd {
+			e.do(o)
+		} else {
+			left = append(left, o)
+		}
+	}
+	for {
+		var next []op
+		for _, o := range left {
+			if n := &e.nodes[o.node]; e.accepts(&e.classes[e.pods[o.pod].class], n) {
+				e.do(o)
+			} else {
+				next = append(next, o)
+			}
+		}
+		if len(next) == 0 || len(next) == len(left) {
+			left = next
+			break
+		}
+		left = next
+	}
+	pods := make([]int32, len(left))
+	for i, o := range left {
+		pods[i] = o.pod
+	}
+	return e.settlePods(pods, 0, len(e.nodes))
 }
 
 // report writes down what was done.

@@ -69,11 +69,36 @@ func (c *Cluster) Free() []int64 {
 	c.settle()
 	sum := make([]int64, c.e.dims)
 	for i := range c.e.nodes {
-		if n := &c.e.nodes[i]; n.alive && n.target {
+		if n := &c.e.nodes[i]; n.open() {
 			for d, f := range n.free {
 				sum[d] += max(0, f)
 			}
 		}
 	}
 	return sum
+}
+
+// Close is this version with these nodes closed: they stay, but take no pods, for they are to go next. Nodes that were closed
+// before are open again.
+func (c *Cluster) Close(nodes []string) *Cluster {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	c.settle()
+	e := c.e
+	shut := map[int32]bool{}
+	for _, name := range nodes {
+		if i, ok := e.nodeAt[name]; ok {
+			shut[i] = true
+		}
+	}
+	out := &Cluster{e: e, parent: c, depth: c.depth + 1}
+	for i := range e.nodes {
+		switch n := &e.nodes[i]; {
+		case shut[int32(i)] && !n.closed:
+			out.ops = append(out.ops, op{kind: opClose, node: int32(i)})
+		case n.closed && !shut[int32(i)]:
+			out.ops = append(out.ops, op{kind: opOpen, node: int32(i)})
+		}
+	}
+	return out
 }

@@ -69,6 +69,7 @@ type node struct {
 	object *corev1.Node
 	alive  bool
 	target bool // takes pods
+	closed bool // takes none for now: it is to go next
 	static int32
 	values []int32 // by key, -1 for none
 	free   []int64
@@ -79,6 +80,9 @@ type node struct {
 	bought *offer
 	labels map[string]string
 }
+
+// open reports whether the node takes pods.
+func (n *node) open() bool { return n.alive && n.target && !n.closed }
 
 func (n *node) value(key int32) int32 { return n.values[key] }
 
@@ -95,6 +99,8 @@ const (
 	opAdd                  // a node comes
 	opPlace                // a pod goes to a node
 	opCredit               // a node that went no longer counts against its pool's limits
+	opClose                // a node takes no pods from now on
+	opOpen                 // it does again
 )
 
 type op struct {
@@ -162,6 +168,8 @@ func (e *engine) apply(o op) {
 		e.count(o.pod, n, 1)
 	case opCredit:
 		e.charge(&e.nodes[o.node], -1)
+	case opClose, opOpen:
+		e.nodes[o.node].closed = o.kind == opClose
 	}
 }
 
@@ -194,6 +202,9 @@ func (e *engine) undo(o op) {
 		e.raise(int(o.node), n.free)
 	case opCredit:
 		e.charge(&e.nodes[o.node], 1)
+	case opClose, opOpen:
+		e.nodes[o.node].closed = o.kind == opOpen
+		e.raise(int(o.node), e.nodes[o.node].free)
 	}
 }
 
@@ -235,7 +246,7 @@ func (e *engine) sharpen() {
 		e.blocks[i] = -1 << 62
 	}
 	for i := range e.nodes {
-		if e.nodes[i].alive && e.nodes[i].target {
+		if e.nodes[i].open() {
 			e.raise(i, e.nodes[i].free)
 		}
 	}

@@ -34,8 +34,12 @@ func (b *buying) order(left []int32, limit float64) (Order, [][]int32) {
 			add(id, pods, requirements.Set{})
 			continue
 		}
-		for value, part := range e.deal(&e.classes[id], group, key, pods) {
-			add(id, part, requirements.MustOf(requirements.In(e.keys[key], value)))
+		values, parts := e.deal(&e.classes[id], group, key, pods)
+		if len(values) == 0 { // nothing that can be bought has the label
+			add(id, pods, requirements.Set{})
+		}
+		for i, value := range values {
+			add(id, parts[i], requirements.MustOf(requirements.In(e.keys[key], value)))
 		}
 	}
 	return o, members
@@ -84,8 +88,7 @@ func (e *engine) domainKey(c *class) (key, group int32, ok bool) {
 }
 
 // deal gives each pod a value of the key: the one with the fewest members for a spread, one that has members for affinity.
-func (e *engine) deal(c *class, group, key int32, pods []int32) func(func(string, []int32) bool) {
-	var values []string
+func (e *engine) deal(c *class, group, key int32, pods []int32) (values []string, parts [][]int32) {
 	for i := range e.offers {
 		o := &e.offers[i]
 		if !e.buys(c, o) {
@@ -113,7 +116,10 @@ func (e *engine) deal(c *class, group, key int32, pods []int32) func(func(string
 			counts[i] = g.counts.get(id)
 		}
 	}
-	parts := make([][]int32, len(values))
+	if len(values) == 0 {
+		return nil, nil
+	}
+	parts = make([][]int32, len(values))
 	for _, p := range pods {
 		best := -1
 		for i := range values {
@@ -124,17 +130,8 @@ func (e *engine) deal(c *class, group, key int32, pods []int32) func(func(string
 				best = i
 			}
 		}
-		if best < 0 {
-			break
-		}
 		counts[best]++
 		parts[best] = append(parts[best], p)
 	}
-	return func(yield func(string, []int32) bool) {
-		for i, v := range values {
-			if !yield(v, parts[i]) {
-				return
-			}
-		}
-	}
+	return values, parts
 }

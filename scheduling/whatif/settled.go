@@ -40,6 +40,7 @@ func (c *Cluster) Settled() *Cluster {
 	for i := range old.nodes {
 		if n := old.nodes[i]; n.alive {
 			n.free, n.pods, n.ports = slices.Clone(n.free), slices.Clone(n.pods), slices.Clone(n.ports)
+			n.closed = false
 			e.nodes = append(e.nodes, n)
 		}
 	}
@@ -69,7 +70,7 @@ func (c *Cluster) Room(nodes []string) []int64 {
 	c.settle()
 	sum := make([]int64, c.e.dims)
 	for _, name := range nodes {
-		if i, ok := c.e.nodeAt[name]; ok && c.e.nodes[i].alive && c.e.nodes[i].target {
+		if i, ok := c.e.nodeAt[name]; ok && c.e.nodes[i].open() {
 			for d, f := range c.e.nodes[i].free {
 				sum[d] += max(0, f)
 			}

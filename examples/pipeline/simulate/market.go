@@ -143,6 +143,15 @@ func (m *market) worth(need []int64) float64 {
 
 // Buy packs the lots at least cost.
 func (m *market) Buy(o whatif.Order) []whatif.Purchase {
+	need := make([]int64, len(m.problem.Resources))
+	for _, l := range o.Lots {
+		for d, q := range m.items[l.Class].Requests {
+			need[d] += q * int64(l.Count)
+		}
+	}
+	if o.MaxPrice > 0 && m.worth(need) >= o.MaxPrice {
+		return nil
+	}
 	p := binpack.Problem{Pools: m.pools}
 	for _, r := range m.problem.Resources {
 		p.Resources = append(p.Resources, string(r))

@@ -52,9 +52,14 @@ func (s *Simulator) Placeable(p *corev1.Pod) string { return s.at.Refuses(p) }
 // Settled is the same cluster with its nodes in the order in which they would have been read.
 func (s *Simulator) Settled() deprovision.Simulator { return at(s.at.Settled(), s.market) }
 
+// Close is the same cluster with nodes closed to pods that move.
+func (s *Simulator) Close(nodes []string) deprovision.Simulator {
+	return at(s.at.Close(nodes), s.market)
+}
+
 // Simulate answers the question.
 func (s *Simulator) Simulate(q deprovision.Question) deprovision.Answer {
-	ask := whatif.Question{Remove: q.Remove, Pods: q.Pods, MaxNodes: q.MaxNodes, MaxPrice: q.MaxPrice, CapacityTypes: q.CapacityTypes, Avoid: q.Avoid, Explain: q.Explain}
+	ask := whatif.Question{Remove: q.Remove, Pods: q.Pods, MaxNodes: q.MaxNodes, MaxPrice: q.MaxPrice, CapacityTypes: q.CapacityTypes, Explain: q.Explain}
 	if q.MaxNodes > 1 {
 		ask.Buyer = s.market
 	}

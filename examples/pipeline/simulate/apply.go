@@ -1,0 +1,79 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
+)
+
+// Node is a node that a command buys as it will register, ready and initialized, with nothing running.
+func Node(s scheduling.Snapshot, n *deprovision.NewNode, now time.Time) (*corev1.Node, error) {
+	for i := range s.Pools {
+		pool := &s.Pools[i]
+		if pool.Name != n.Pool {
+			continue
+		}
+		for k := range pool.Types {
+			t := &pool.Types[k]
+			if t.Name != n.InstanceType {
+				continue
+			}
+			node := &corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: map[string]string{}, Annotations: pool.Annotations, CreationTimestamp: metav1.NewTime(now)},
+				Spec:       corev1.NodeSpec{Taints: pool.Taints},
+				Status: corev1.NodeStatus{
+					Capacity: t.Capacity, Allocatable: t.Allocatable(),
+					Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+				},
+			}
+			for k, v := range n.Labels {
+				node.Labels[k] = v
+			}
+			node.Labels["karpenter.sh/registered"], node.Labels["karpenter.sh/initialized"] = "true", "true"
+			return node, nil
+		}
+	}
+	return nil, fmt.Errorf("simulate: pool %q has no type %q", n.Pool, n.InstanceType)
+}
+
+// Apply is the snapshot with a command carried out: its nodes gone with all that does not move, the new ones there, and the
+// pods where they were placed. Daemons of new nodes are left to their controller.
+func Apply(s scheduling.Snapshot, c *deprovision.Command, now time.Time) (scheduling.Snapshot, error) {
+	gone := map[string]bool{}
+	for _, n := range c.Nodes {
+		gone[n.Name] = true
+	}
+	to := make(map[string]string, len(c.Placements)) // a pod that moved before is another object
+	for _, p := range c.Placements {
+		to[podclass.Name(p.Pod)] = p.Node
+	}
+	out := s
+	out.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n *corev1.Node) bool { return gone[n.Name] })
+	for i := range c.NewNodes {
+		n, err := Node(s, &c.NewNodes[i], now)
+		if err != nil {
+			return s, err
+		}
+		out.Nodes = append(out.Nodes, n)
+	}
+	out.Pods = make([]*corev1.Pod, 0, len(s.Pods))
+	for _, p := range s.Pods {
+		node, moves := to[podclass.Name(p)]
+		switch {
+		case moves: // in place of the pod its controller makes another like it
+			q := *p
+			q.Spec.NodeName, q.DeletionTimestamp = node, nil
+			out.Pods = append(out.Pods, &q)
+		case !gone[p.Spec.NodeName]:
+			out.Pods = append(out.Pods, p)
+		}
+	}
+	return out, nil
+}
