@@ -17,7 +17,7 @@ func (p *planner) consolidation() {
 		p.passes(p.referencePass)
 		return
 	}
-	if len(p.nodes) <= comparable {
+	if len(p.nodes) <= comparable && p.o.MaxQuestions == 0 {
 		other := p.fork()
 		other.passes(other.referencePass)
 		p.thorough()

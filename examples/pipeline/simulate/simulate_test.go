@@ -3,8 +3,8 @@ package simulate_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/deprovision"
@@ -12,40 +12,53 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
 )
 
-func run(t testing.TB, o fragment.Options, opts *deprovision.Options) deprovision.Result {
-	c, err := fragment.Generate(o)
-	require.NoError(t, err)
-	start := time.Now()
+func plan(t testing.TB, c *fragment.Cluster, opts *deprovision.Options) deprovision.Result {
+	t.Helper()
 	sim, nominated, err := simulate.New(c.Snapshot)
 	require.NoError(t, err)
-	compiled := time.Since(start)
-	r := deprovision.Plan(simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, opts)
-	fmt.Printf("%d nodes %d pods: compile %v plan %v: $%.2f -> $%.2f (%.1f%%), %d commands, %d evictions, %.2f evictions/$, %d questions, %d avoided\n",
-		len(c.Snapshot.Nodes), len(c.Snapshot.Pods), compiled, time.Since(start)-compiled, r.PricePerHour, r.PricePerHourAfter,
-		100*(1-r.PricePerHourAfter/r.PricePerHour), len(r.Commands), r.Evictions, float64(r.Evictions)/(r.PricePerHour-r.PricePerHourAfter), r.Questions, r.Avoided)
-	return r
+	return deprovision.Plan(simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, opts)
 }
 
-func TestTry(t *testing.T) {
-	for _, n := range []int{50, 1000} {
-		for _, c := range []bool{false, true} {
-			o := fragment.Options{Nodes: n, Constrained: c}
-			run(t, o, nil)
-			if n < 1000 {
-				run(t, o, &deprovision.Options{Search: deprovision.SearchKarpenter})
-			}
-		}
+func percent(r deprovision.Result) float64 { return 100 * (1 - r.PricePerHourAfter/r.PricePerHour) }
+
+// The same cluster in whatever order it is read has the same plan.
+func TestOrderDoesNotMatter(t *testing.T) {
+	c, err := fragment.Generate(fragment.Options{Nodes: 20, Constrained: true})
+	require.NoError(t, err)
+	want := describe(plan(t, c, nil))
+	require.NotEmpty(t, want)
+	n, p := c.Snapshot.Nodes, c.Snapshot.Pods
+	for i := range len(n) / 2 {
+		n[i], n[len(n)-1-i] = n[len(n)-1-i], n[i]
 	}
+	for i := range len(p) / 2 {
+		p[i], p[len(p)-1-i] = p[len(p)-1-i], p[i]
+	}
+	assert.Equal(t, want, describe(plan(t, c, nil)))
 }
 
-func TestLook(t *testing.T) {
-	r := run(t, fragment.Options{Nodes: 50}, nil)
+func describe(r deprovision.Result) []string {
+	var out []string
 	for _, c := range r.Commands {
-		fmt.Print(c.Method, " ", c.Kind, " -", len(c.Nodes), " +", len(c.NewNodes), " pods ", len(c.Placements), fmt.Sprintf(" saves %.3f ", c.SavingsPerHour), c.Why, "\n")
+		text := fmt.Sprintf("%s %s %.4f", c.Method, c.Kind, c.SavingsPerHour)
+		for _, n := range c.Nodes {
+			text += " " + n.Name
+		}
+		for _, p := range c.Placements {
+			text += " " + p.Pod.Name + ">" + p.Node
+		}
+		out = append(out, text)
 	}
+	return out
 }
 
-func TestBig(t *testing.T) {
-	run(t, fragment.Options{Nodes: 1000}, nil)
-	run(t, fragment.Options{Nodes: 300, Constrained: true}, nil)
+// The search for sets of any make-up is never worse than the reference's.
+func TestNeverLessThanTheReference(t *testing.T) {
+	for seed := range uint64(8) {
+		c, err := fragment.Generate(fragment.Options{Nodes: 15 + int(seed)*5, Seed: seed, Constrained: seed%2 == 0})
+		require.NoError(t, err)
+		ours, theirs := plan(t, c, nil), plan(t, c, &deprovision.Options{Search: deprovision.SearchKarpenter})
+		assert.LessOrEqual(t, ours.PricePerHourAfter, theirs.PricePerHourAfter+1e-9, "seed %d", seed)
+		t.Logf("seed %d: %.1f%% with %d evictions, reference's search %.1f%% with %d", seed, percent(ours), ours.Evictions, percent(theirs), theirs.Evictions)
+	}
 }

@@ -1,0 +1,111 @@
+package drain_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision/drain"
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
+)
+
+func now() time.Time { return time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC) }
+
+func pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "web"}}}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+func daemon(p *corev1.Pod) {
+	yes := true
+	p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: &yes}}
+	p.Labels = nil
+}
+
+func critical(p *corev1.Pod) { p.Spec.PriorityClassName, p.Labels = "system-cluster-critical", nil }
+
+func grace(seconds int64) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
+}
+
+func budgets(allowed int32) eviction.Budgets {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	b.Status.DisruptionsAllowed = allowed
+	return eviction.NewBudgets([]*policyv1.PodDisruptionBudget{b})
+}
+
+func names(pods []*corev1.Pod) []string {
+	var out []string
+	for _, p := range pods {
+		out = append(out, p.Name)
+	}
+	return out
+}
+
+func TestTiersGoOneAfterTheOther(t *testing.T) {
+	pods := []*corev1.Pod{pod("cd", critical, daemon), pod("c", critical), pod("d", daemon), pod("b"), pod("a")}
+	pods[0].Spec.PriorityClassName = "system-node-critical"
+	p := drain.Of(pods, eviction.Budgets{}, now(), time.Time{})
+	var order []string
+	for _, s := range p.Steps {
+		order = append(order, s.Pod.Name+" "+s.Tier.String())
+	}
+	assert.Equal(t, []string{"a ordinary", "b ordinary", "d daemon", "c critical", "cd critical daemon"}, order)
+	assert.Equal(t, []string{"a", "b"}, names(p.Now()))
+	assert.Equal(t, "pods of tier ordinary go first", p.Steps[2].Wait)
+	left := drain.Of(pods[:3], eviction.Budgets{}, now(), time.Time{})
+	assert.Equal(t, []string{"d"}, names(left.Now()))
+}
+
+func TestBudgetsAreTakenOneByOne(t *testing.T) {
+	pods := []*corev1.Pod{pod("a"), pod("b"), pod("c")}
+	p := drain.Of(pods, budgets(2), now(), time.Time{})
+	assert.Equal(t, []string{"a", "b"}, names(p.Now()))
+	assert.Equal(t, "PodDisruptionBudget shop/web allows no more at the same time", p.Steps[2].Wait)
+	assert.Empty(t, drain.Of(pods, budgets(0), now(), time.Time{}).Now())
+}
+
+func TestProtectedWaitForForce(t *testing.T) {
+	p := pod("a", grace(600))
+	p.Annotations = map[string]string{eviction.DoNotDisrupt: "true"}
+	quiet := drain.Of([]*corev1.Pod{p}, eviction.Budgets{}, now(), time.Time{})
+	require.Len(t, quiet.Steps, 1)
+	assert.True(t, quiet.Steps[0].Never)
+	assert.Empty(t, quiet.Forced)
+	assert.Empty(t, drain.Of([]*corev1.Pod{p}, eviction.Budgets{}, now(), now().Add(11*time.Minute)).Forced, "it still has time")
+	forced := drain.Of([]*corev1.Pod{p}, eviction.Budgets{}, now(), now().Add(9*time.Minute)).Forced
+	assert.Equal(t, []drain.Forced{{Pod: p, Grace: 9 * time.Minute}}, forced)
+	late := drain.Of([]*corev1.Pod{p}, eviction.Budgets{}, now(), now().Add(-time.Hour)).Forced
+	assert.Equal(t, time.Second, late[0].Grace, "at least a second")
+}
+
+func TestWhoStays(t *testing.T) {
+	tolerant := pod("t")
+	tolerant.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	done := pod("done")
+	done.Status.Phase = corev1.PodSucceeded
+	p := drain.Of([]*corev1.Pod{tolerant, done, pod("a")}, eviction.Budgets{}, now(), time.Time{})
+	assert.Equal(t, []string{"t", "done"}, names(p.Stay))
+	assert.Equal(t, []string{"a"}, names(p.Now()))
+}
+
+func ExampleOf() {
+	p := drain.Of([]*corev1.Pod{pod("web-1"), pod("web-0"), pod("log", daemon)}, budgets(1), now(), time.Time{})
+	for _, s := range p.Steps {
+		fmt.Printf("%s: %q\n", s.Pod.Name, s.Wait)
+	}
+	// Output:
+	// web-0: ""
+	// web-1: "PodDisruptionBudget shop/web allows no more at the same time"
+	// log: "pods of tier ordinary go first"
+}

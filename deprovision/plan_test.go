@@ -1,0 +1,329 @@
+package deprovision_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+func now() time.Time { return time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC) }
+
+// toy is a simulator in which every pod has size 1, a node of type tN has room for N and costs N cents an hour, spot half
+// of it.
+type toy struct {
+	free map[string]int
+	spot bool // spot is for sale
+	next int
+}
+
+func (s toy) Simulate(q deprovision.Question) deprovision.Answer {
+	free := maps.Clone(s.free)
+	for _, n := range q.Remove {
+		delete(free, n)
+	}
+	var a deprovision.Answer
+	next := s.next
+	left := slices.Clone(q.Pods)
+	for _, name := range slices.Sorted(maps.Keys(free)) {
+		for free[name] > 0 && len(left) > 0 {
+			a.Placements = append(a.Placements, deprovision.Placement{Pod: left[0], Node: name})
+			free[name]--
+			left = left[1:]
+		}
+	}
+	if len(left) > 0 && q.MaxNodes > 0 {
+		n := deprovision.NewNode{Name: fmt.Sprintf("new-%d", next), Pool: "default", InstanceType: fmt.Sprintf("t%d", len(left)), Zone: "z", CapacityType: "on-demand", PricePerHour: float64(len(left)) / 100}
+		if s.spot && (q.CapacityTypes == nil || slices.Contains(q.CapacityTypes, "spot")) {
+			n.CapacityType, n.PricePerHour = "spot", n.PricePerHour/2
+		}
+		if q.MaxPrice == 0 || n.PricePerHour < q.MaxPrice {
+			for _, p := range left {
+				a.Placements = append(a.Placements, deprovision.Placement{Pod: p, Node: n.Name})
+			}
+			n.Pods, left = left, nil
+			a.NewNodes, a.PricePerHour = []deprovision.NewNode{n}, n.PricePerHour
+			free[n.Name] = 0
+			next++
+		}
+	}
+	if len(left) > 0 {
+		return deprovision.Answer{Left: left, Why: fmt.Sprintf("%s: no room anywhere", left[0].Name)}
+	}
+	a.After = func() deprovision.Simulator { return toy{free, s.spot, next} }
+	return a
+}
+
+// world makes a cluster of nodes given as "name size pods".
+type world struct {
+	deprovision.Cluster
+	toy
+}
+
+func newWorld(nodes ...string) *world {
+	zero := time.Duration(0)
+	pool := nodepool.NodePool{Name: "default", APIVersion: nodepool.V1, Disruption: nodepool.Disruption{Policy: nodepool.WhenEmptyOrUnderutilized, ConsolidateAfter: &zero}}
+	w := &world{deprovision.Cluster{Pools: []nodepool.NodePool{pool}, Now: now()}, toy{free: map[string]int{}}}
+	for _, text := range nodes {
+		var name string
+		var size, pods int
+		if _, err := fmt.Sscan(text, &name, &size, &pods); err != nil {
+			panic(err)
+		}
+		n := eligibility.Node{
+			Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now().Add(-time.Hour))}}, Pool: &w.Pools[0],
+			InstanceType: fmt.Sprintf("t%d", size), Zone: "z", CapacityType: "on-demand", PricePerHour: float64(size) / 100, Priced: true,
+		}
+		for i := range pods {
+			yes := true
+			n.Pods = append(n.Pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("%s-%d", name, i), Labels: map[string]string{"on": name},
+				OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "r", Controller: &yes}}}})
+		}
+		w.Nodes = append(w.Nodes, n)
+		w.free[name] = size - pods
+	}
+	return w
+}
+
+func (w *world) node(name string) *eligibility.Node {
+	return &w.Nodes[slices.IndexFunc(w.Nodes, func(n eligibility.Node) bool { return n.Name() == name })]
+}
+
+func (w *world) plan(o deprovision.Options) deprovision.Result {
+	return deprovision.Plan(w.Cluster, w.toy, &o)
+}
+
+func commands(r deprovision.Result) []string {
+	var out []string
+	for _, c := range r.Commands {
+		text := fmt.Sprintf("%s %s", c.Method, c.Kind)
+		for _, n := range c.Nodes {
+			text += " -" + n.Name
+		}
+		for _, n := range c.NewNodes {
+			text += " +" + n.InstanceType
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func verdict(t *testing.T, r deprovision.Result, node string) deprovision.Verdict {
+	t.Helper()
+	at := slices.IndexFunc(r.Verdicts, func(v deprovision.Verdict) bool { return v.Node == node })
+	require.GreaterOrEqual(t, at, 0, node)
+	return r.Verdicts[at]
+}
+
+func TestEveryMethod(t *testing.T) {
+	hour := time.Hour
+	for name, c := range map[string]struct {
+		world *world
+		set   func(*world)
+		o     deprovision.Options
+		want  []string
+	}{
+		"empty nodes go together":        {world: newWorld("a 4 0", "b 4 0", "c 4 4"), want: []string{"emptiness delete -a -b"}},
+		"what fits elsewhere is deleted": {world: newWorld("a 4 1", "b 4 3"), want: []string{"consolidation delete -a"}},
+		"what is too large is replaced":  {world: newWorld("a 8 3"), want: []string{"consolidation replace -a +t3"}},
+		"several are replaced by one": {world: newWorld("a 4 3", "b 4 3", "c 4 3"),
+			want: []string{"consolidation replace -a -b -c +t9"}, o: deprovision.Options{Policy: atLeast(0.025)}},
+		"what is right stays": {world: newWorld("a 4 4", "b 4 4")},
+		"expired nodes are replaced, whatever it costs": {world: newWorld("a 2 2"), set: func(w *world) { w.Pools[0].Disruption.ExpireAfter = &hour },
+			want: []string{"expiration replace -a +t2"}},
+		"not before their time": {world: newWorld("a 2 2"), set: func(w *world) { w.Pools[0].Disruption.ExpireAfter = &hour; w.Now = w.Now.Add(-time.Second) }},
+		"drifted nodes are replaced": {world: newWorld("a 2 2"), set: func(w *world) { w.node("a").Drifted = []string{"by hand"} },
+			want: []string{"drift replace -a +t2"}},
+		"empty ones drift first": {world: newWorld("a 2 2", "b 2 0"), set: func(w *world) { w.node("a").Drifted = []string{"x"}; w.node("b").Drifted = []string{"x"} },
+			want: []string{"drift delete -b", "drift replace -a +t2"}},
+		"interrupted nodes go first": {world: newWorld("a 2 2", "b 2 0"), set: func(w *world) {
+			w.Interruptions = []deprovision.Interruption{{Node: "a", Deadline: now().Add(time.Hour)}}
+		}, want: []string{"interruption delete -a"}},
+		"only methods that were asked for": {world: newWorld("a 4 0", "b 4 1", "c 4 1"), o: deprovision.Options{Methods: []eligibility.Method{eligibility.Emptiness}},
+			want: []string{"emptiness delete -a"}},
+		"spot is not replaced by spot": {world: newWorld("a 8 3"), set: func(w *world) { w.spot = true; w.node("a").CapacityType = "spot"; w.node("a").PricePerHour = 0.02 }},
+		"unless it is asked for": {world: newWorld("a 8 3"), set: func(w *world) { w.spot = true; w.node("a").CapacityType = "spot"; w.node("a").PricePerHour = 0.02 },
+			o: deprovision.Options{SpotToSpot: true, SpotFlexibility: 1}, want: []string{"consolidation replace -a +t3"}},
+		"nor with too few types to choose from": {world: newWorld("a 8 3"), set: func(w *world) { w.spot = true; w.node("a").CapacityType = "spot"; w.node("a").PricePerHour = 0.02 },
+			o: deprovision.Options{SpotToSpot: true}},
+		"on-demand is replaced by spot": {world: newWorld("a 3 3"), set: func(w *world) { w.spot = true }, want: []string{"consolidation replace -a +t3"}},
+		"savings have a minimum":        {world: newWorld("a 8 3"), o: deprovision.Options{MinSavings: 0.06}},
+		"the reference's search":        {world: newWorld("a 4 1", "b 4 3"), o: deprovision.Options{Search: deprovision.SearchKarpenter}, want: []string{"consolidation delete -a"}},
+	} {
+		if c.set != nil {
+			c.set(c.world)
+		}
+		assert.Equal(t, c.want, commands(c.world.plan(c.o)), name)
+	}
+}
+
+// atLeast is a policy of a user's own.
+type atLeast float64
+
+func (p atLeast) Judge(m deprovision.Move) deprovision.Judgement {
+	if m.SavingsPerHour >= float64(p) {
+		return deprovision.Judgement{OK: true, Score: m.SavingsPerHour, Threshold: float64(p)}
+	}
+	return deprovision.Judgement{Score: m.SavingsPerHour, Threshold: float64(p), Why: "too little"}
+}
+
+// byName is a ranker of a user's own: the last by name goes first.
+type byName struct{}
+
+func (byName) Rank(c deprovision.Candidate) float64 { return float64(c.Name[0]) }
+
+func TestOwnRankerAndPolicy(t *testing.T) {
+	w := newWorld("a 4 2", "b 4 2")
+	assert.Equal(t, []string{"consolidation delete -b"}, commands(w.plan(deprovision.Options{Ranker: byName{}})))
+	assert.Equal(t, []string{"consolidation delete -a"}, commands(w.plan(deprovision.Options{})), "of equals the first by name")
+	r := w.plan(deprovision.Options{Policy: atLeast(1)})
+	assert.Empty(t, r.Commands)
+	v := verdict(t, r, "a")
+	assert.Equal(t, deprovision.Outranked, v.Outcome)
+	assert.Equal(t, "too little", v.Detail)
+	assert.InDelta(t, 1, v.Judgement.Threshold, 1e-12)
+}
+
+func TestEveryVerdict(t *testing.T) {
+	w := newWorld("blocked 4 1", "chosen 4 1", "full 3 3", "alien 3 1")
+	w.node("blocked").Pods[0].Annotations = map[string]string{eviction.DoNotDisrupt: "true"}
+	w.node("alien").Pool = nil
+	r := w.plan(deprovision.Options{})
+	assert.Equal(t, []string{"consolidation delete -chosen", "consolidation delete -full"}, commands(r))
+	v := verdict(t, r, "blocked")
+	assert.Equal(t, deprovision.Blocked, v.Outcome)
+	assert.Equal(t, "shop/blocked-0: annotation karpenter.sh/do-not-disrupt=true", v.By[0].String())
+	assert.Equal(t, eligibility.NotOurs, verdict(t, r, "alien").By[0].Kind)
+	assert.Equal(t, "consolidation: its pods fit on other nodes", verdict(t, r, "chosen").Detail)
+	assert.InDelta(t, 0.14, r.PricePerHour, 1e-9)
+	assert.InDelta(t, 0.07, r.PricePerHourAfter, 1e-9)
+	assert.Equal(t, 4, r.Evictions)
+
+	full := newWorld("a 3 3", "b 3 3").plan(deprovision.Options{})
+	v = verdict(t, full, "a")
+	assert.Equal(t, deprovision.NoSaving, v.Outcome)
+	assert.Equal(t, "it costs $0.0300 an hour, and the cheapest that would hold its pods is t3 in z at $0.0300", v.Detail)
+	assert.InDelta(t, 0.03, v.BestPricePerHour, 1e-9)
+
+	w = newWorld("a 4 1", "b 4 1", "c 4 1")
+	w.Pools[0].Disruption.Budgets = []nodepool.Budget{{Nodes: 1}}
+	r = w.plan(deprovision.Options{})
+	assert.Len(t, r.Commands, 1)
+	assert.Equal(t, deprovision.OverBudget, verdict(t, r, "b").Outcome)
+	assert.Equal(t, "budgets[0] of pool default allows 1 of 3 nodes at once; this plan takes 1", verdict(t, r, "b").Detail)
+
+	r = newWorld("a 4 0").plan(deprovision.Options{Methods: []eligibility.Method{eligibility.Drift}})
+	assert.Equal(t, deprovision.NotAsked, verdict(t, r, "a").Outcome)
+
+	w = newWorld("a 4 2")
+	w.node("a").Drifted = []string{"by hand"}
+	w.Nodes[0].PricePerHour = 0.01
+	r = deprovision.Plan(w.Cluster, nowhere{}, nil)
+	assert.Equal(t, deprovision.WouldNotFit, verdict(t, r, "a").Outcome)
+	assert.Equal(t, "by hand, but no room", verdict(t, r, "a").Detail)
+}
+
+// nowhere has no room at all.
+type nowhere struct{}
+
+func (nowhere) Simulate(q deprovision.Question) deprovision.Answer {
+	return deprovision.Answer{Left: q.Pods, Why: "no room"}
+}
+
+func TestBudgetsOfPods(t *testing.T) {
+	w := newWorld("a 4 1", "b 4 3")
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}
+	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"on": "a"}}
+	w.PodDisruptionBudgets = []*policyv1.PodDisruptionBudget{b}
+	r := w.plan(deprovision.Options{})
+	assert.Equal(t, []string{"consolidation delete -b"}, commands(r), "the other one goes instead")
+	assert.Equal(t, "shop/a-0: PodDisruptionBudget shop/db allows 0 disruptions", verdict(t, r, "a").By[0].String())
+}
+
+func TestInterruptionsInAHurry(t *testing.T) {
+	w := newWorld("a 2 2", "b 2 2", "c 2 2")
+	w.Interruptions = []deprovision.Interruption{{Node: "c", Force: true, Deadline: now().Add(time.Hour)}, {Node: "b", Deadline: now().Add(time.Hour)}, {Node: "a"}}
+	r := w.plan(deprovision.Options{})
+	require.Len(t, r.Commands, 3)
+	assert.Equal(t, "a", r.Commands[0].Nodes[0].Name, "the soonest first")
+	assert.True(t, r.Commands[0].AtOnce)
+	assert.False(t, r.Commands[1].AtOnce && r.Commands[1].Nodes[0].Name == "b", "there is time to buy first")
+	assert.True(t, r.Commands[2].AtOnce != r.Commands[1].AtOnce, "a machine that does not answer is not waited for")
+}
+
+func TestCursorGoesOn(t *testing.T) {
+	w := newWorld("a 4 4", "b 4 4", "c 4 4", "d 4 1", "e 4 1")
+	o := deprovision.Options{MaxQuestions: 2}
+	r := w.plan(o)
+	require.NotEmpty(t, r.Cursor.Seen)
+	first := slices.Clone(r.Cursor.Seen)
+	o.Cursor = r.Cursor
+	r = w.plan(o)
+	assert.NotEqual(t, first, r.Cursor.Seen, "others have their turn")
+	o.MaxQuestions = 0
+	assert.Empty(t, w.plan(o).Cursor.Seen)
+}
+
+func TestPlanIsQuietAfterwards(t *testing.T) {
+	w := newWorld("a 8 3", "b 4 1", "c 4 4", "d 16 2")
+	r := w.plan(deprovision.Options{})
+	require.NotEmpty(t, r.Commands)
+	for i := range r.Commands {
+		assert.Positive(t, r.Commands[i].SavingsPerHour)
+		assert.Len(t, r.Commands[i].Pods(), len(r.Commands[i].Placements))
+	}
+	assert.NotNil(t, r.After)
+}
+
+func ExamplePlan() {
+	w := newWorld("node-a 4 1", "node-b 4 3")
+	r := deprovision.Plan(w.Cluster, w.toy, nil)
+	for _, c := range r.Commands {
+		fmt.Printf("%s %s: saves $%.2f an hour, %d pods move\n", c.Kind, c.Nodes[0].Name, c.SavingsPerHour, len(c.Pods()))
+	}
+	for _, v := range r.Verdicts {
+		fmt.Printf("%s: %s\n", v.Node, v.Outcome)
+	}
+	// Output:
+	// delete node-a: saves $0.04 an hour, 1 pods move
+	// node-a: chosen
+	// node-b: no-saving
+}
+
+func ExamplePriceRanker() {
+	fmt.Println(deprovision.PriceRanker{}.Rank(deprovision.Candidate{PricePerHour: 0.4, Disruption: 4}))
+	// Output: 0.1
+}
+
+func ExampleAnySaving() {
+	fmt.Println(deprovision.AnySaving{}.Judge(deprovision.Move{SavingsPerHour: 0.01}).OK)
+	// Output: true
+}
+
+// A policy of a user's own: at least a cent an hour.
+func ExamplePolicy() {
+	var p deprovision.Policy = atLeast(0.01)
+	w := newWorld("a 4 1", "b 4 3")
+	fmt.Println(len(deprovision.Plan(w.Cluster, w.toy, &deprovision.Options{Policy: p}).Commands))
+	// Output: 1
+}
+
+// A ranker of a user's own: the last by name first.
+func ExampleRanker() {
+	var r deprovision.Ranker = byName{}
+	w := newWorld("a 4 2", "b 4 2")
+	fmt.Println(deprovision.Plan(w.Cluster, w.toy, &deprovision.Options{Ranker: r}).Commands[0].Nodes[0].Name)
+	// Output: b
+}

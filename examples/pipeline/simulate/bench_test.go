@@ -1,0 +1,49 @@
+package simulate_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
+)
+
+// bench compiles and plans, and asserts that at least so many percent of the price are saved.
+func bench(b *testing.B, o fragment.Options, opts *deprovision.Options, atLeast float64) {
+	c, err := fragment.Generate(o)
+	require.NoError(b, err)
+	var r deprovision.Result
+	b.ReportAllocs()
+	for b.Loop() {
+		sim, nominated, err := simulate.New(c.Snapshot)
+		require.NoError(b, err)
+		r = deprovision.Plan(simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, opts)
+	}
+	require.GreaterOrEqual(b, percent(r), atLeast)
+	require.Len(b, r.Verdicts, o.Nodes)
+	b.ReportMetric(percent(r), "%saved")
+	b.ReportMetric(float64(r.Evictions), "evictions")
+	b.ReportMetric(float64(r.Evictions)/(r.PricePerHour-r.PricePerHourAfter), "evictions/$")
+	b.ReportMetric(float64(len(r.Commands)), "commands")
+	b.ReportMetric(float64(r.Questions), "questions")
+	b.ReportMetric(float64(r.Avoided), "avoided")
+}
+
+// To the fixed point.
+func Benchmark50Nodes(b *testing.B)   { bench(b, fragment.Options{Nodes: 50}, nil, 60) }
+func Benchmark1000Nodes(b *testing.B) { bench(b, fragment.Options{Nodes: 1000}, nil, 60) }
+
+// One full pass.
+func BenchmarkPass1000Nodes(b *testing.B) {
+	bench(b, fragment.Options{Nodes: 1000}, &deprovision.Options{Passes: 1}, 60)
+}
+
+func BenchmarkPass5000Nodes(b *testing.B) {
+	bench(b, fragment.Options{Nodes: 5000, PodsPerNode: 20}, &deprovision.Options{Passes: 1}, 60)
+}
+
+func BenchmarkPass5000NodesConstrained(b *testing.B) {
+	bench(b, fragment.Options{Nodes: 5000, PodsPerNode: 20, Constrained: true}, &deprovision.Options{Passes: 1}, 50)
+}

@@ -1,0 +1,207 @@
+package whatif_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/whatif"
+)
+
+func list(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory), corev1.ResourcePods: resource.MustParse("20")}
+}
+
+func node(name, zone, cpu string) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone, corev1.LabelHostname: name, nodepool.LabelKey: "default"}}}
+	n.Status.Allocatable, n.Status.Capacity = list(cpu, "64Gi"), list(cpu, "64Gi")
+	return n
+}
+
+func pod(name, at, cpu string, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "web"}}}
+	p.Spec.NodeName = at
+	p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+func web() *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+}
+
+func spread(key string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: web()}}
+	}
+}
+
+func apart(p *corev1.Pod) {
+	p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: web()}}}}
+}
+
+func near(p *corev1.Pod) {
+	p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelTopologyZone, LabelSelector: web()}}}}
+}
+
+func hostPort(p *corev1.Pod) {
+	p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
+}
+
+func labelled(app string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Labels = map[string]string{"app": app} }
+}
+
+// market sells nodes of 2, 4 and 8 CPUs at 2, 4 and 8 cents in two zones.
+func market() scheduling.Pool {
+	var types []instancetypes.InstanceType
+	for _, n := range []int{2, 4, 8} {
+		t := instancetypes.InstanceType{Name: fmt.Sprintf("m.%d", n), Capacity: list(fmt.Sprint(n), "64Gi"), Requirements: requirements.MustOf(
+			requirements.In(corev1.LabelInstanceTypeStable, fmt.Sprintf("m.%d", n)), requirements.In(corev1.LabelTopologyZone, "z1", "z2"), requirements.In(instancetypes.LabelCapacityType, "on-demand"))}
+		for _, z := range []string{"z1", "z2"} {
+			t.Offerings = append(t.Offerings, instancetypes.Offering{Price: float64(n) / 100, Available: true, Requirements: requirements.MustOf(
+				requirements.In(corev1.LabelTopologyZone, z), requirements.In(instancetypes.LabelCapacityType, "on-demand"))})
+		}
+		types = append(types, t)
+	}
+	return scheduling.Pool{NodePool: nodepool.NodePool{Name: "default", APIVersion: nodepool.V1}, Types: types}
+}
+
+func compile(t testing.TB, nodes []*corev1.Node, pods ...*corev1.Pod) *whatif.Cluster {
+	c, err := whatif.Compile(scheduling.Snapshot{Nodes: nodes, Pods: pods, Pools: []scheduling.Pool{market()}}, nil)
+	require.NoError(t, err)
+	return c
+}
+
+func places(a whatif.Answer) []string {
+	var out []string
+	for _, p := range a.Placements {
+		out = append(out, p.Pod.Name+">"+p.Node)
+	}
+	return out
+}
+
+func TestRules(t *testing.T) {
+	three := []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4"), node("c", "z2", "4")}
+	blocked := slices.Clone(three)
+	blocked[1] = node("b", "z1", "4")
+	blocked[1].Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}
+	for name, c := range map[string]struct {
+		nodes []*corev1.Node
+		pods  []*corev1.Pod // the first runs on a, which goes
+		want  []string
+	}{
+		"the fullest node that has room": {three, []*corev1.Pod{pod("p", "a", "1"), pod("q", "c", "2")}, []string{"p>c"}},
+		"no room":                        {three, []*corev1.Pod{pod("p", "a", "3"), pod("q", "b", "2"), pod("r", "c", "2")}, nil},
+		"taints":                         {blocked, []*corev1.Pod{pod("p", "a", "1")}, []string{"p>c"}},
+		"a selector":                     {three, []*corev1.Pod{pod("p", "a", "1", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "z1"} }), pod("q", "c", "2")}, []string{"p>b"}},
+		"a port":                         {three, []*corev1.Pod{pod("p", "a", "1", hostPort), pod("q", "c", "1", hostPort)}, []string{"p>b"}},
+		"apart":                          {three, []*corev1.Pod{pod("p", "a", "1", apart), pod("q", "c", "1")}, []string{"p>b"}},
+		"others keep away":               {three, []*corev1.Pod{pod("p", "a", "1"), pod("q", "c", "1", apart, labelled("other"))}, []string{"p>b"}},
+		"near those of its kind":         {three, []*corev1.Pod{pod("p", "a", "1", near), pod("q", "b", "1")}, []string{"p>b"}},
+		"near itself":                    {three, []*corev1.Pod{pod("p", "a", "1", near)}, []string{"p>b"}},
+		"near nobody":                    {three, []*corev1.Pod{pod("p", "a", "1", near, labelled("other"))}, nil},
+		"spread":                         {three, []*corev1.Pod{pod("p", "a", "1", spread(corev1.LabelTopologyZone)), pod("q", "b", "1")}, []string{"p>c"}},
+		"spread over nodes":              {three, []*corev1.Pod{pod("p", "a", "1", spread(corev1.LabelHostname)), pod("q", "b", "1")}, []string{"p>c"}},
+		"a zone that goes is no domain":  {three[:2], []*corev1.Pod{pod("p", "a", "1", spread(corev1.LabelTopologyZone)), pod("q", "b", "1")}, []string{"p>b"}},
+	} {
+		q := whatif.Question{Remove: []string{"a"}, Pods: c.pods[:1], Explain: true}
+		cluster := compile(t, c.nodes, c.pods...)
+		a := cluster.Ask(q)
+		assert.Equal(t, c.want, places(a), "%s: %s", name, a.Why)
+		assert.Equal(t, c.want != nil, a.OK(), name)
+		assert.Equal(t, a.OK(), a.Why == "", name)
+		assert.Equal(t, places(a), places(cluster.Ask(q)), "%s: the same question has the same answer", name)
+	}
+}
+
+func TestBuysTheCheapestThatHoldsAll(t *testing.T) {
+	pods := []*corev1.Pod{pod("p", "a", "2"), pod("q", "a", "1")}
+	c := compile(t, []*corev1.Node{node("a", "z1", "8")}, pods...)
+	a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: pods, MaxNodes: 1, MaxPrice: 0.08})
+	require.True(t, a.OK())
+	require.Len(t, a.Bought, 1)
+	assert.Equal(t, "m.4", a.Bought[0].Type)
+	assert.Equal(t, "default-0", a.Bought[0].Name)
+	assert.InDelta(t, 0.04, a.Price, 1e-9)
+	assert.Empty(t, a.Bought[0].Alternatives, "m.8 costs no less than what is given back")
+	assert.Equal(t, "z1", a.Bought[0].Labels[corev1.LabelTopologyZone])
+	dear := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: pods, MaxNodes: 1, MaxPrice: 0.04})
+	assert.False(t, dear.OK(), "less than, not as much as")
+}
+
+func TestVersions(t *testing.T) {
+	p, q := pod("p", "a", "1"), pod("q", "b", "1")
+	first := compile(t, []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4"), node("c", "z2", "4")}, p, q)
+	one := first.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}})
+	second := one.After()
+	two := second.Ask(whatif.Question{Remove: []string{"b"}, Pods: []*corev1.Pod{q, p}})
+	assert.Equal(t, []string{"p>c", "q>c"}, slices.Sorted(slices.Values(places(two))))
+	third := two.After()
+	assert.Equal(t, 1, third.Size())
+	assert.Equal(t, 3, first.Size(), "an old version is as it was")
+	assert.Equal(t, places(one), places(first.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}})))
+	assert.Equal(t, places(two), places(second.Ask(whatif.Question{Remove: []string{"b"}, Pods: []*corev1.Pod{q, p}})))
+	assert.Equal(t, int64(2000), third.Settled().Free()[0])
+	assert.Equal(t, int64(2000), third.Free()[0])
+	assert.Equal(t, int64(10000), first.Free()[0])
+}
+
+func TestClosedNodesTakeNoPods(t *testing.T) {
+	p := pod("p", "a", "1")
+	c := compile(t, []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4"), node("c", "z1", "4")}, p)
+	q := whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}}
+	shut := c.Close([]string{"b"})
+	assert.Equal(t, []string{"p>c"}, places(shut.Ask(q)))
+	none := shut.Close([]string{"b", "c"})
+	a := none.Ask(q)
+	assert.False(t, a.OK())
+	assert.Equal(t, []string{"p>c"}, places(none.Close([]string{"b"}).Ask(q)))
+	assert.Equal(t, []string{"p>b"}, places(none.Settled().Ask(q)))
+	assert.Equal(t, []string{"p>b"}, places(c.Ask(q)))
+}
+
+func TestPendingPodsKeepTheirRoom(t *testing.T) {
+	p, waits := pod("p", "a", "2"), pod("w", "", "3")
+	c := compile(t, []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4")}, p, waits)
+	reserved, at := c.Reserve([]*corev1.Pod{waits})
+	require.Len(t, at, 1)
+	assert.Equal(t, "b", at[0].Node)
+	a := reserved.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}})
+	assert.False(t, a.OK())
+}
+
+func TestRefuses(t *testing.T) {
+	p := pod("p", "a", "1", func(p *corev1.Pod) { p.Spec.SchedulerName = "other" })
+	c := compile(t, []*corev1.Node{node("a", "z1", "4")}, p)
+	assert.Equal(t, `scheduler "other" places it`, c.Refuses(p))
+	assert.Equal(t, "it is not in the snapshot", c.Refuses(pod("x", "", "1")))
+}
+
+func ExampleCluster_Ask() {
+	p := pod("web-0", "a", "3")
+	c, _ := whatif.Compile(scheduling.Snapshot{
+		Nodes: []*corev1.Node{node("a", "z1", "8"), node("b", "z1", "2")}, Pods: []*corev1.Pod{p}, Pools: []scheduling.Pool{market()},
+	}, nil)
+	a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}, Explain: true})
+	fmt.Println(a.Why)
+	a = c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}, MaxNodes: 1, MaxPrice: 0.08})
+	for _, n := range a.Bought {
+		fmt.Printf("%s %s $%.2f\n", n.Name, n.Type, n.Price)
+	}
+	// Output:
+	// shop/web-0: of 1 other nodes, 1 have no room (the nearest, b, lacks cpu 1)
+	// default-0 m.4 $0.04
+}
