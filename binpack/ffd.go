@@ -8,7 +8,8 @@ import (
 
 // FirstFitDecreasing packs the largest items first, each into the first bin that takes it: nodes that exist, then open
 // bins, then a new one of the type that looks cheapest for all that is still to pack. At the end each bin is changed
-// to the cheapest choice that holds its contents.
+// to the cheapest choice that holds its contents. Where the budgets of pools leave something over, it packs once more with
+// each new bin chosen for how much it places.
 //
 // Size is the dominant share: the largest part, over the resources, that one item takes of the largest capacity on
 // offer. It costs O(items x bins + items x types). It is the baseline that other strategies are measured against.
@@ -36,7 +37,7 @@ func (FirstFitDecreasing) Pack(in *Instance) Layout {
 		}
 		d.drop(in, item)
 	}
-	return f.finish()
+	return scarce(in, f).finish()
 }
 
 // decreasing orders the items by priority, then dominant share, then size resource by resource, then name.

@@ -422,3 +422,23 @@ func TestGapPercent(t *testing.T) {
 	require.Zero(t, plan.GapPercent())
 	require.InDelta(t, 1.5, binpack.Price(1_500_000_000).Dollars(), 1e-12)
 }
+
+// The cheapest node for the first item is not one that the second can share; where only one node may be bought, the one
+// that holds both is.
+func TestScarceNodesAreThoseThatHoldMost(t *testing.T) {
+	p := boxes(1)
+	p.Types[0].Provides = requirements.FromLabels(map[string]string{"family": "a"})
+	p.Types = append(p.Types, binpack.Type{Name: "m", Capacity: []int64{4}, Provides: requirements.FromLabels(map[string]string{"family": "m"}), Offerings: []binpack.Offering{{Price: 12}}})
+	p.Items[0].Size = []int64{3}
+	p.Items = append(p.Items, binpack.Item{Name: "choosy", Count: 1, Size: []int64{1}, Requires: requirements.AnyOf(requirements.MustOf(requirements.In("family", "m")))})
+	p.Pools[0].MaxNodes = 1
+	_, plan := lawful(t, p)
+	require.Equal(t, []int{0, 0}, plan.Left)
+	p.Pools[0].MaxNodes = -1
+	_, plan = lawful(t, p)
+	require.Equal(t, []int{0, 0}, plan.Left)
+	p.Pools[0].MaxNodes = 1
+	p.Items[1].Size = []int64{2} // they do not fit together: the larger one stays
+	_, plan = lawful(t, p)
+	require.Equal(t, []int{0, 1}, plan.Left)
+}

@@ -13,13 +13,14 @@ import (
 type attempt struct {
 	rounds int    // of this attempt so far
 	tried  int    // attempts before this one
+	varied int    // number of the variant
 	best   *State // of those; nil for none
 	placed []int  // pods by class, once the state is done
 	number int    // all of them
 }
 
 // maxAttempts bounds the search, the less the more pods there are: each attempt costs as much as the first.
-func (p *Problem) maxAttempts() int { return min(8, 1+12_000/max(1, p.pending())) }
+func (p *Problem) maxAttempts() int { return min(40, 1+12_000/max(1, p.pending())) }
 
 func (p *Problem) pending() int {
 	n := 0
@@ -44,16 +45,24 @@ func (s *State) contest() *State {
 	if best == nil || s.p.compareOutcomes(s, best) < 0 {
 		best = s
 	}
-	if s.attempt.tried+1 < s.p.maxAttempts() {
+	if tried := s.attempt.tried + 1; tried < s.p.maxAttempts() {
 		var left []int
 		for i, c := range s.p.Classes {
 			if s.attempt.placed[i] < len(c.Pods) && s.p.holdable(c) {
 				left = append(left, i)
 			}
 		}
-		if facts, ok := s.settled.Promote(left); ok {
-			return s.next(facts, attempt{tried: s.attempt.tried + 1, best: best})
+		if len(left) == 0 {
+			return best
 		}
+		next := attempt{tried: tried, varied: s.attempt.varied, best: best}
+		if s.attempt.varied == 0 {
+			if facts, ok := s.settled.Promote(left); ok {
+				return s.next(facts, next)
+			}
+		}
+		next.varied++
+		return s.next(best.settled.Vary(next.varied), next)
 	}
 	return best
 }

@@ -174,6 +174,21 @@ func TestTargetsGoWhereTheirFollowersCan(t *testing.T) {
 	assert.Equal(t, map[string]int{"zone-b": 1}, count(t, p, "target", zoneKey))
 }
 
+// What pods follow must be where the last of a chain can be, although each link could be elsewhere and cheaper.
+func TestTheWholeChainGoesWhereItsLastLinkCan(t *testing.T) {
+	near := func(app string) string {
+		return fmt.Sprintf("affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: %s, labelSelector: {matchLabels: {app: %s}}}]}}\n", zoneKey, app)
+	}
+	market := catalogue(t, "a.8 8 zone-a on-demand 0.1", "a.8 8 zone-b on-demand 0.2", "a.8 8 zone-c on-demand 0.3")
+	packed := plan(t, market, anyPool+deployment("root", 2, container("2"))+deployment("stem", 2, near("root")+container("1"))+
+		deployment("leaf", 2, "nodeSelector: {topology.kubernetes.io/zone: zone-c}\n"+near("stem")+container("500m")))
+	require.Empty(t, packed.Result.Unplaced)
+	require.Positive(t, count(t, packed, "root", zoneKey)["zone-c"])
+	require.Positive(t, count(t, packed, "stem", zoneKey)["zone-c"])
+	require.Equal(t, map[string]int{"zone-c": 2}, count(t, packed, "leaf", zoneKey))
+}
+
+
 func TestAntiAffinityBothWays(t *testing.T) {
 	p := plan(t, catalogue(t, twoZones...), anyPool+deployment("loud", 1, affinity("podAntiAffinity", "quiet", zoneKey)+container("2"))+deployment("quiet", 4, container("1")))
 	assert.Empty(t, p.Result.Unplaced)

@@ -19,6 +19,8 @@ type Facts struct {
 	first map[int]int
 	// given says how many preferences a class gives up from the start, for they kept others away.
 	given map[int]int
+	// variant numbers other choices where there is one, of who goes first and where to; 0 are the usual ones.
+	variant int
 }
 
 type capKey struct {

@@ -86,7 +86,11 @@ func (s *settler) compareParts(x, y *Part) int {
 	if len(s.facts.first) > 0 {
 		urgency = cmp.Or(cmp.Compare(s.turn(x), s.turn(y)), cmp.Compare(s.p.classes[y.Class].Priority, s.p.classes[x.Class].Priority))
 	}
-	return cmp.Or(urgency, cmp.Compare(x.rank, y.rank), cmp.Compare(size(y, 0), size(x, 0)), cmp.Compare(size(y, 1), size(x, 1)),
+	rank := cmp.Compare(x.rank, y.rank)
+	if s.facts.bySize() {
+		rank = 0
+	}
+	return cmp.Or(urgency, cmp.Compare(s.facts.shuffled(x.Class), s.facts.shuffled(y.Class)), rank, cmp.Compare(size(y, 0), size(x, 0)), cmp.Compare(size(y, 1), size(x, 1)),
 		cmp.Compare(free(x), free(y)), cmp.Compare(len(x.Domains), len(y.Domains)), cmp.Compare(x.Class, y.Class), cmp.Compare(x.Stage, y.Stage))
 }
 

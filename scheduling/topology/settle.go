@@ -213,7 +213,7 @@ func (s *settler) take(i, d, n, bundle int) {
 // existing nodes; -1 if none is allowed.
 func (s *settler) best(pt *Part, shares []int) int {
 	best := -1
-	var bestKey [4]float64
+	var bestKey [5]float64
 	for d := range pt.Domains {
 		if pt.Placed[d] >= s.capOf(pt, d) || shares != nil && shares[d] <= 0 || !s.allowed(pt, d) {
 			continue
@@ -223,12 +223,13 @@ func (s *settler) best(pt *Part, shares []int) int {
 		if dom.room > pt.Placed[d] {
 			free = 1
 		}
-		key := [4]float64{-float64(s.awaited(pt, d)), -free, dom.price, s.crowd(pt, d)}
+		crowd := s.crowd(pt, d)
+		key := [5]float64{s.facts.leaning(pt.Class, d, crowd), -float64(s.awaited(pt, d)), -free, dom.price, crowd}
 		if free == 1 {
-			key[2] = 0
+			key[3] = 0
 		}
 		if shares != nil { // the quota has thought of balance; keep the ways open
-			key = [4]float64{key[0], float64(-shares[d]), key[3]}
+			key = [5]float64{key[1], float64(-shares[d]), crowd}
 		}
 		if best < 0 || slices.Compare(key[:], bestKey[:]) < 0 {
 			best, bestKey = d, key
