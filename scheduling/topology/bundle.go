@@ -143,8 +143,11 @@ func (s *settler) pairUp(i, d int) int {
 			if other.Placed[e] <= other.bundled[e] {
 				continue
 			}
+			if alone := (&bundle{slots: []Slot{{j, e, 1}}}); !s.hasTargets(pt, alone) || !s.consistent(pt, d, alone) {
+				continue
+			}
 			start, ok := s.grow(&bundle{node: -1, required: requirements.AnyOf(requirements.Set{})}, j, e)
-			if !ok || !s.hasTargets(pt, start) || !s.consistent(pt, d, start) {
+			if !ok {
 				continue
 			}
 			if pair, ok := s.grow(start, i, d); ok {

@@ -192,27 +192,38 @@ func (p *Problem) combinations(labels requirements.Set, required requirements.Al
 	walk(0)
 }
 
-// universe lists the values of the group's key on nodes that exist or may be bought, as far as the group's filter lets
-// them count. It may list more than the plan will have, which only makes spreads stricter.
-func (p *Problem) universe(id int, f Facts) []string {
+// universe is the values of a group's key on nodes that may be bought, and on nodes that exist, as far as the group's
+// filter lets them count.
+type universe struct{ offered, standing []string }
+
+func (p *Problem) universeOf(id int) universe {
 	g := p.groups[id]
-	seen := map[string]bool{}
+	offered, standing := map[string]bool{}, map[string]bool{}
 	anything := requirements.AnyOf(requirements.Set{})
 	for i := range p.cells {
 		c := &p.cells[i]
-		if !g.filter.passes(c.labels) {
-			continue
+		if g.filter.passes(c.labels) {
+			p.combinations(c.labels, anything, []string{g.key}, []bool{false}, func(v []string) { offered[v[0]] = true })
 		}
-		p.combinations(c.labels, anything, []string{g.key}, []bool{false}, func(v []string) {
-			if !f.closed[p.closedKey(id, v[0])] && !f.closed[closedKey{g.key, v[0], ""}] {
-				seen[v[0]] = true
-			}
-		})
 	}
 	for i := range p.nodes {
 		if v, ok := p.nodes[i].value(g.key); ok && g.filter.passes(p.nodes[i].Labels) {
-			seen[v] = true
+			standing[v] = true
 		}
 	}
-	return sortedTrue(seen)
+	return universe{sortedTrue(offered), sortedTrue(standing)}
+}
+
+// universe lists the values that the group's spreads count, those that are closed to new nodes left out. It may list more
+// than the plan will have, which only makes spreads stricter.
+func (p *Problem) universe(id int, f Facts) []string {
+	g := p.groups[id]
+	u := p.memo.universe(id, func() universe { return p.universeOf(id) })
+	if len(f.closed) == 0 && len(u.standing) == 0 {
+		return u.offered
+	}
+	open := slices.DeleteFunc(slices.Clone(u.offered), func(v string) bool {
+		return f.closed[p.closedKey(id, v)] || f.closed[closedKey{g.key, v, ""}]
+	})
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(open, u.standing))))
 }

@@ -33,9 +33,29 @@ func (pt *Part) Follows() bool { return pt.follows }
 
 // addPart prepares the pods of a class at a stage.
 func (s *settler) addPart(class, stage, want int) {
-	p := s.p
+	pt := s.p.part(class, stage)
+	pt.want = want
+	if len(pt.keys) > 0 && len(s.facts.closed) > 0 {
+		pt.Domains = slices.DeleteFunc(slices.Clone(pt.Domains), func(d Domain) bool { return d.room == 0 && s.isClosed(pt.keys, &d) })
+	}
+	pt.Placed, pt.bundled = make([]int, len(pt.Domains)), make([]int, len(pt.Domains))
+	for _, t := range pt.st.terms {
+		if !t.anti && !s.p.groups[t.group].hostname {
+			s.followers[t.group] = append(s.followers[t.group], &pt)
+		}
+	}
+	s.parts = append(s.parts, &pt)
+}
+
+// part is what is known of the pods of a class at a stage before anybody is placed. It is worked out once, for every
+// settlement asks again; its slices are shared.
+func (p *Problem) part(class, stage int) Part {
+	return p.memo.part([2]int{class, stage}, func() Part { return p.newPart(class, stage) })
+}
+
+func (p *Problem) newPart(class, stage int) Part {
 	c := &p.classes[class]
-	pt := &Part{Class: class, Stage: stage, want: want, st: c.stage(stage)}
+	pt := Part{Class: class, Stage: stage, st: c.stage(stage)}
 	pt.tags, pt.limits = p.within(c, &pt.st)
 	pt.keys, pt.optional = p.keysOf(c, &pt.st)
 	for _, g := range c.memberOf {
@@ -54,26 +74,16 @@ func (s *settler) addPart(class, stage, want int) {
 	if len(pt.keys) == 0 {
 		pt.Domains = []Domain{{}}
 	} else {
-		pt.Domains = p.domains(pt, c.Requests)
-		pt.Domains = slices.DeleteFunc(pt.Domains, func(d Domain) bool { return d.room == 0 && s.isClosed(pt.keys, &d) })
+		pt.Domains = p.domains(&pt, c.Requests)
 	}
-	pt.Placed, pt.bundled = make([]int, len(pt.Domains)), make([]int, len(pt.Domains))
 	pt.rank = p.rank(&pt.st)
 	for k, key := range pt.keys {
 		if slices.ContainsFunc(pt.st.spreads, func(sp spread) bool { return sp.self && sp.key == key }) {
 			pt.crossed = append(pt.crossed, k)
 		}
 	}
-	for _, t := range pt.st.terms {
-		switch {
-		case t.anti:
-		case p.groups[t.group].hostname:
-			pt.follows = true
-		default:
-			s.followers[t.group] = append(s.followers[t.group], pt)
-		}
-	}
-	s.parts = append(s.parts, pt)
+	pt.follows = slices.ContainsFunc(pt.st.terms, func(t term) bool { return !t.anti && p.groups[t.group].hostname })
+	return pt
 }
 
 // keysOf lists the keys whose values matter to a class at a stage: of its own constraints, and of groups that count it,

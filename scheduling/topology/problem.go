@@ -103,12 +103,13 @@ type Problem struct {
 	filters     map[string]*nodeFilter // by pseudo-key
 	cells       []cell
 	ignoresSoft bool
+	memo        *memo
 }
 
 // New reads the constraints of all classes and counts the pods that run. It costs O(classes + selectors x classes that
 // have one of the labels they ask for + selectors x running pods). The error is an [*InvalidError].
 func New(in Input) (*Problem, error) {
-	p := &Problem{classes: make([]class, len(in.Classes)), nodes: slices.Clone(in.Nodes), filters: map[string]*nodeFilter{}, ignoresSoft: in.IgnorePreferences}
+	p := &Problem{classes: make([]class, len(in.Classes)), nodes: slices.Clone(in.Nodes), filters: map[string]*nodeFilter{}, ignoresSoft: in.IgnorePreferences, memo: newMemo()}
 	r := reader{p: p, aliases: in.Aliases, namespaces: in.Namespaces, byText: map[string]int{}}
 	var bad []ClassError
 	for i, c := range in.Classes {
@@ -136,7 +137,7 @@ func New(in Input) (*Problem, error) {
 // for each offering.
 func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 	out := *p
-	out.cells = nil
+	out.cells, out.memo = nil, newMemo()
 	if len(p.groups) > 0 {
 		out.cells = cellsOf(shapes)
 	}
