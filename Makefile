@@ -6,7 +6,7 @@ GO ?= go
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race,)
 
-.PHONY: versus moto test test-long lint tidy generate bench deps api api-baseline help
+.PHONY: versus moto test test-long lint tidy generate bench bench-price deps api api-baseline help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -53,6 +53,10 @@ bench: ## compile + solve at 1k, 10k and 100k pods; each benchmark asserts what 
 
 versus: ## plan the same pods with Karpenter and with Joinery, 1k to 20k of them, and write examples/judges/VERSUS.md
 	cd examples/judges && $(GO) run ./versus -o VERSUS.md
+
+bench-price: ## cost, proven gap, time and memory of price-aware plans, into binpack/BENCHMARKS.md
+	$(GO) build -o .ci/tools/bin/report ./examples/pricebench/report
+	.ci/tools/bin/report -o binpack/BENCHMARKS.md
 
 deps: ## modules and packages that each package of ours pulls in
 	@printf '%-28s %8s %9s\n' package modules packages

@@ -231,11 +231,7 @@ func (p *planner) plan(r *relaxation, first bool) int {
 		columns := model.Greedy(p.budget)
 		value := model.Coverage()
 		p.budget.Left = max(p.budget.Left, p.effort.steps(p.in.things())/4)
-		columns = model.Improve(columns, value, 0, p.budget)
-		if first {
-			columns = p.search(r, columns, value)
-		}
-		return p.realise(r, columns)
+		return p.realise(r, model.Improve(columns, value, 0, p.budget))
 	}
 	m := relax.NewMaster(model)
 	part := &relax.Budget{Left: p.budget.Left / 2}
@@ -251,11 +247,7 @@ func (p *planner) plan(r *relaxation, first bool) int {
 			p.learn(p.in.itemBound(r, proof))
 		}
 	}
-	columns := p.dive(r, m, value)
-	if first {
-		columns = p.search(r, columns, value)
-	}
-	return p.realise(r, columns)
+	return p.realise(r, p.search(r, p.dive(r, m, value), value, first))
 }
 
 // dive makes whole bins of the fractions in several ways and improves the cheapest.
@@ -281,13 +273,13 @@ func (p *planner) dive(r *relaxation, m *relax.Master, value []float64) []relax.
 }
 
 // search looks through all sets of bins that cost less than the columns, where there are few things.
-func (p *planner) search(r *relaxation, columns []relax.Column, value []float64) []relax.Column {
+func (p *planner) search(r *relaxation, columns []relax.Column, value []float64, first bool) []relax.Column {
 	const thresholds, levels = 8, 5
 	things := p.in.things()
 	if things > p.effort.searched() || len(r.model.Supply) > 0 || r.model.Uncovered(columns) {
 		return columns
 	}
-	if len(p.hints) > 0 && float64(p.in.roundUp(p.hints[0].bound.Price)) >= r.model.Cost(columns)*(1-1e-12) {
+	if first && len(p.hints) > 0 && float64(p.in.roundUp(p.hints[0].bound.Price)) >= r.model.Cost(columns)*(1-1e-12) {
 		return columns // optimal already
 	}
 	columns = r.model.Exchange(columns, 0, 200, &relax.Budget{Left: p.effort.search(things)})
@@ -311,6 +303,9 @@ func (p *planner) search(r *relaxation, columns []relax.Column, value []float64)
 			}
 			sure = sure && low >= min(limit, cost)
 		}
+	}
+	if !first {
+		return columns // what it proves does not hold for everything
 	}
 	b := Bound{Price: Price(math.Ceil(least * (1 - 1e-12))), Kind: Exhaustive, Items: make([]Price, len(p.in.problem.Items))}
 	for c, members := range r.members {

@@ -19,7 +19,7 @@ func (m *Model) Assignment(most int, known float64, b *Budget) []float64 {
 	supply, big := make([]bool, len(rhs)), make([]float64, len(rhs))
 	for i := range coarse.Classes {
 		rhs[i] = float64(coarse.Classes[i].Count)
-		if big[i] = coarse.alone(&coarse.Classes[i]); math.IsInf(big[i], 1) {
+		if big[i] = coarse.penalty(&coarse.Classes[i]); math.IsInf(big[i], 1) {
 			rhs[i], big[i] = 0, 1
 		}
 	}

@@ -41,7 +41,7 @@ func NewMaster(m *Model) *Master {
 	for i := range m.Classes {
 		rhs[i] = float64(m.Classes[i].Count)
 		alone[i] = m.alone(&m.Classes[i])
-		if big[i] = alone[i] * 1.5; math.IsInf(big[i], 1) {
+		if big[i] = m.penalty(&m.Classes[i]); math.IsInf(big[i], 1) {
 			rhs[i], big[i] = 0, 1
 		}
 	}

@@ -81,6 +81,28 @@ func (m *Model) alone(c *Class) float64 {
 	return least
 }
 
+// penalty is more than one thing of the class is worth: what a bin for itself costs that never runs out, and half as much
+// again. It is infinite where no kind holds it.
+func (m *Model) penalty(c *Class) float64 {
+	least, dearest := math.Inf(1), 0.0
+	counted := false
+	for k := range m.Kinds {
+		kind := &m.Kinds[k]
+		dearest = max(dearest, kind.Price)
+		if kind.Price < least && has(c.Kinds, k) && fits(kind.Capacity, c.Size, 1) > 0 {
+			if kind.Supply >= 0 {
+				counted = true
+			} else {
+				least = kind.Price
+			}
+		}
+	}
+	if math.IsInf(least, 1) && counted {
+		least = 2*dearest + 1
+	}
+	return 1.5 * least
+}
+
 // Fits reports whether some kind can hold a thing of the class.
 func (m *Model) Fits(class int) bool { return !math.IsInf(m.alone(&m.Classes[class]), 1) }
 
