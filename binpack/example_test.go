@@ -232,21 +232,21 @@ func ExampleLayout() {
 func ExampleBound() {
 	in, _ := binpack.Compile(sample())
 	plan, _ := in.Pack(nil)
-	fmt.Printf("%s %d, a core is worth %.2f\n", plan.Bound.Kind, plan.Bound.Price, plan.Bound.Value[0])
+	fmt.Printf("%s %d, a database is worth %d\n", plan.Bound.Kind, plan.Bound.Price, plan.Bound.Items[1])
 	fmt.Println(in.VerifyBound(plan))
 	forged := *plan
-	forged.Bound.Price = 200
+	forged.Bound.Price = 220
 	fmt.Println(in.VerifyBound(&forged))
 	// Output:
-	// coverage-lp 180, a core is worth 25.00
+	// configuration 200, a database is worth 69
 	// <nil>
-	// binpack: the certificate proves 180, the bound claims 200
+	// binpack: the certificate proves 200, the bound claims 220
 }
 
 func ExamplePlan() {
 	plan, _ := binpack.Pack(sample(), nil)
 	fmt.Printf("%.1f%% above the bound\n", plan.GapPercent())
-	// Output: 22.2% above the bound
+	// Output: 10.0% above the bound
 }
 
 func ExampleOrigin() {
@@ -288,6 +288,6 @@ func ExampleChoice() {
 
 func ExampleBoundKind() {
 	plan, _ := binpack.Pack(sample(), nil)
-	fmt.Println(plan.Bound.Kind == binpack.CoverageLP)
+	fmt.Println(plan.Bound.Kind == binpack.Configuration)
 	// Output: true
 }
