@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/launch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/profile"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/record"
 )
 
@@ -74,9 +76,9 @@ func prune(v any) any {
 	return v
 }
 
-// DryRun says what Create would send for the claims if nothing is refused: the launch templates that it needs, each once, and one fleet for each
-// shape of claims. It asks AWS for what node classes select, and changes nothing. Client tokens, which are new in each run, begin with
-// "dry-run".
+// DryRun says what Create would send for the claims if nothing is refused: instance profiles that do not exist yet, the launch templates, each once,
+// and one fleet for each shape of claims. A fleet of several claims is followed by ec2:CreateTags, which says which machine is whose once the ids are
+// known. It asks AWS for what node classes select, and changes nothing. Client tokens, which are new in each run, begin with "dry-run".
 func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim) ([]Request, error) {
 	groups := map[string][]cloudprovider.NodeClaim{}
 	var shapes []string
@@ -90,7 +92,7 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 		}
 		groups[shape] = append(groups[shape], c)
 	}
-	var templates, fleets []Request
+	var profiles, templates, fleets []Request
 	seen := map[string]bool{}
 	for n, shape := range shapes {
 		group := groups[shape]
@@ -102,6 +104,16 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 		offers, err := s.check(c)
 		if err != nil {
 			return nil, api.Outcome("dry run", c.Name, err)
+		}
+		if role := s.class.Role; role != "" && s.class.InstanceProfile == "" && !seen["role "+role] {
+			seen["role "+role] = true
+			create, add, err := profile.Missing(ctx, p.clients, p.options.Cluster, role)
+			if err != nil {
+				return nil, api.Outcome("dry run", c.Name, err)
+			}
+			if create != nil {
+				profiles = append(profiles, Request{api.IAM, "CreateInstanceProfile", create}, Request{api.IAM, "AddRoleToInstanceProfile", add})
+			}
 		}
 		ready, err := p.prepare(s, c, attempts(offers)[0])
 		if err != nil {
@@ -125,5 +137,5 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 			Token: rec.ID, CapacityType: ready.kind, Block: ready.block, Target: len(group), Context: s.class.Context, Configs: ready.configs, Tags: p.tags(s, c), InstanceTags: own,
 		})})
 	}
-	return append(templates, fleets...), nil
+	return slices.Concat(profiles, templates, fleets), nil
 }

@@ -44,6 +44,7 @@ type Provider struct {
 	deletes   *batch.Caller[string, string]
 	reads     *batch.Caller[string, *found]
 	events    *queue.Queue
+	own       own
 
 	history sync.Mutex // held while the past is being read
 }

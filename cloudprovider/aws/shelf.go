@@ -131,7 +131,11 @@ func (p *Provider) profile(ctx context.Context, class nodeclass.NodeClass) (stri
 		return profile.Name(p.clients.Region, p.options.Cluster, class.Role), nil
 	case class.Role != "":
 		return p.profiles.Get(ctx, class.Role, func(ctx context.Context) (string, error) {
-			return profile.Ensure(ctx, p.clients, p.options.Cluster, class.Role)
+			name, made, err := profile.Ensure(ctx, p.clients, p.options.Cluster, class.Role)
+			if made {
+				p.madeProfile(name)
+			}
+			return name, err
 		})
 	default:
 		return p.options.InstanceProfile, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/launch"
 )
@@ -26,6 +27,7 @@ type templates struct {
 type use struct {
 	turn    chan struct{} // holds one token: whoever takes it makes the template
 	exists  bool
+	made    bool // by this provider, or perhaps so
 	holders int
 	last    time.Time
 }
@@ -59,20 +61,26 @@ func (t *templates) hold(ctx context.Context, in *ec2.CreateLaunchTemplateInput)
 	}
 	defer func() { u.turn <- struct{}{} }()
 	t.mu.Lock()
-	exists := u.exists
+	exists, mine := u.exists, u.made
+	u.made = u.made || !u.exists
 	t.mu.Unlock()
 	if exists {
 		return release, nil
 	}
 	copied := *in // the SDK adds a client token to what it is given
 	// One that exists has the same content, for its name is a hash of it.
-	if _, err := t.p.clients.EC2.CreateLaunchTemplate(ctx, &copied); err != nil && api.Reason(err) != "InvalidLaunchTemplateName.AlreadyExistsException" {
+	_, err = t.p.clients.EC2.CreateLaunchTemplate(ctx, &copied)
+	found := api.Reason(err) == "InvalidLaunchTemplateName.AlreadyExistsException"
+	t.mu.Lock()
+	if err != nil && !cloudprovider.Advise(err).Unknown {
+		u.made = mine // it was refused, or somebody else has made it
+	}
+	u.exists = err == nil || found
+	t.mu.Unlock()
+	if err != nil && !found {
 		release()
 		return nil, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	u.exists = true
 	return release, nil
 }
 

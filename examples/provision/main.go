@@ -42,6 +42,7 @@ type options struct {
 	assert      string
 	rehearsal   string
 	now         string
+	buy         launchFlags
 }
 
 func command(stdin io.Reader) *cobra.Command {
@@ -57,7 +58,9 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
   provision -f cluster/ --explain shop/web-0  # why this pod goes where it goes
   provision -f cluster/ --diff new-pool.yaml  # what a change would do
   provision -f cluster/ --assert rules.yaml   # what must be true of the plan
-  provision -f cluster/ --rehearse scarce.yaml # what would be bought if the cloud ran out`,
+  provision -f cluster/ --rehearse scarce.yaml # what would be bought if the cloud ran out
+  provision -f cluster/ --cluster prod --dry-run # the requests that would buy the plan
+  provision -f cluster/ --cluster prod --launch  # buy it; asks first`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return inputs.Bad(fmt.Errorf("%q: files are named by -f", args[0]))
@@ -94,6 +97,7 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 	cmd.Flags().StringVar(&o.assert, "assert", "", "FILE of rules that the plan must keep; a broken one names what moved its pods, and the exit code is 3")
 	cmd.Flags().StringVar(&o.rehearsal, "rehearse", "", "FILE with capacity and quotas: buy the plan from a cloud in memory that has no more, and plan again around what it refuses")
 	cmd.Flags().StringVar(&o.now, "now", "", "the time at which --rehearse begins, as 2026-01-31T12:00:00Z; the present if empty")
+	o.registerLaunch(cmd)
 	complete := func(values ...string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return values, cobra.ShellCompDirectiveNoFileComp
@@ -124,6 +128,9 @@ func (o *options) check() error {
 	if err := oneOf("strategy", o.strategy, "cost", "ffd"); err != nil {
 		return err
 	}
+	if err := o.checkLaunch(); err != nil {
+		return err
+	}
 	if err := oneOf("effort", o.effort, "fast", "default", "best"); err != nil {
 		return err
 	}
@@ -141,6 +148,9 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	market, err := o.Market()
 	if err != nil {
 		return err
+	}
+	if o.buy.launch || o.buy.dryRun {
+		return o.shop(cmd, out, market, stdin)
 	}
 	if o.rehearsal != "" {
 		return o.rehearse(cmd, out, market, stdin)

@@ -27,41 +27,85 @@ func Name(region, cluster, role string) string {
 	return cluster + "_" + hex.EncodeToString(sum[:8])
 }
 
-// Ensure finds or makes the profile of a role and returns its name. Doing it twice is doing it once.
-func Ensure(ctx context.Context, clients *api.Clients, cluster, role string) (string, error) {
-	name := Name(clients.Region, cluster, role)
+// Ensure finds or makes the profile of a role and returns its name, and whether it was made. Doing it twice is doing it once.
+func Ensure(ctx context.Context, clients *api.Clients, cluster, role string) (name string, made bool, err error) {
+	name = Name(clients.Region, cluster, role)
 	var missing *types.NoSuchEntityException
 	out, err := clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	if errors.As(err, &missing) {
 		var exists *types.EntityAlreadyExistsException
-		_, err = clients.IAM.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{
-			InstanceProfileName: aws.String(name), Path: aws.String(Path(clients.Region, cluster)),
-			Tags: []types.Tag{{Key: aws.String("kubernetes.io/cluster/" + cluster), Value: aws.String("owned")}},
-		})
-		if err != nil && !errors.As(err, &exists) {
-			return "", err
+		made = true
+		_, err = clients.IAM.CreateInstanceProfile(ctx, create(clients.Region, cluster, name))
+		switch {
+		case errors.As(err, &exists):
+			made = false
+		case err != nil:
+			return name, made, err
 		}
 		out, err = clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	}
 	if err != nil {
-		return "", err
+		return name, made, err
 	}
-	base := role[strings.LastIndex(role, "/")+1:] // a role may be named with its path, a profile takes the bare name
+	base := bare(role)
 	for _, r := range out.InstanceProfile.Roles {
 		if aws.ToString(r.RoleName) == base {
-			return name, nil
+			return name, made, nil
 		}
 		if _, err := clients.IAM.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: r.RoleName}); err != nil {
-			return "", err
+			return name, made, err
 		}
 	}
 	if _, err := clients.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String(base)}); err != nil {
 		if errors.As(err, &missing) {
-			return "", &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("the role %q of the node class does not exist", role)}
+			err = &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("the role %q of the node class does not exist", role)}
 		}
-		return "", err
+		return name, made, err
 	}
-	return name, nil
+	return name, made, nil
+}
+
+// create is the request for a profile.
+func create(region, cluster, name string) *iam.CreateInstanceProfileInput {
+	return &iam.CreateInstanceProfileInput{
+		InstanceProfileName: aws.String(name), Path: aws.String(Path(region, cluster)),
+		Tags: []types.Tag{{Key: aws.String("kubernetes.io/cluster/" + cluster), Value: aws.String("owned")}},
+	}
+}
+
+// bare is a role without its path, as a profile takes it.
+func bare(role string) string { return role[strings.LastIndex(role, "/")+1:] }
+
+// Missing are the requests that [Ensure] would send to make the profile of a role; nil, nil if there is one. Nothing is changed.
+func Missing(ctx context.Context, clients *api.Clients, cluster, role string) (*iam.CreateInstanceProfileInput, *iam.AddRoleToInstanceProfileInput, error) {
+	name := Name(clients.Region, cluster, role)
+	var missing *types.NoSuchEntityException
+	_, err := clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
+	if !errors.As(err, &missing) {
+		return nil, nil, err
+	}
+	return create(clients.Region, cluster, name), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String(bare(role))}, nil
+}
+
+// Delete deletes a profile with what is in it; one that does not exist is deleted already.
+func Delete(ctx context.Context, clients *api.Clients, name string) error {
+	var missing *types.NoSuchEntityException
+	out, err := clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
+	if errors.As(err, &missing) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range out.InstanceProfile.Roles {
+		if _, err := clients.IAM.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: r.RoleName}); err != nil && !errors.As(err, &missing) {
+			return err
+		}
+	}
+	if _, err = clients.IAM.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: aws.String(name)}); errors.As(err, &missing) {
+		return nil
+	}
+	return err
 }
 
 // Collect deletes the cluster's profiles that are older than age and whose name keep does not hold, and returns their names. A profile
@@ -79,12 +123,7 @@ func Collect(ctx context.Context, clients *api.Clients, cluster string, keep fun
 			if keep(name) || now.Sub(aws.ToTime(p.CreateDate)) < age {
 				continue
 			}
-			for _, r := range p.Roles {
-				if _, err := clients.IAM.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: p.InstanceProfileName, RoleName: r.RoleName}); err != nil {
-					return deleted, err
-				}
-			}
-			if _, err := clients.IAM.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: p.InstanceProfileName}); err != nil {
+			if err := Delete(ctx, clients, name); err != nil {
 				return deleted, err
 			}
 			deleted = append(deleted, name)

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+)
+
+// TestMain is the program itself where a test starts this binary as one.
+func TestMain(m *testing.M) {
+	if os.Getenv("BE_PROVISION") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+const shopping = `
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: web}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+      - {key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]}
+      - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+      - {key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}
+---
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: default}
+spec:
+  amiSelectorTerms: [{alias: al2023@latest}]
+  role: node
+  subnetSelectorTerms: [{tags: {cluster: harbour}}]
+  securityGroupSelectorTerms: [{tags: {cluster: harbour}}]
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 9
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: web, resources: {requests: {cpu: "1", memory: 1Gi}}}]
+`
+
+// shop is a cloud on loopback, and the flags to buy there.
+func shop(t *testing.T) (*awstest.Cloud, []string) {
+	t.Helper()
+	cloud, err := awstest.New(awstest.Config{})
+	require.NoError(t, err)
+	t.Cleanup(cloud.Close)
+	t.Setenv("AWS_ACCESS_KEY_ID", awstest.AccessKeyID)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", awstest.SecretAccessKey)
+	file := filepath.Join(t.TempDir(), "cluster.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(shopping), 0o600))
+	return cloud, []string{"-f", file, "--cluster", "harbour", "--endpoint", cloud.URL(), "--lag", "300ms", "--no-timing"}
+}
+
+func runContext(ctx context.Context, stdin string, args ...string) result {
+	var out, errs bytes.Buffer
+	cmd := command(strings.NewReader(stdin))
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&errs)
+	code := inputs.End(&errs, cmd.ExecuteContext(ctx))
+	return result{out.String(), errs.String(), code}
+}
+
+// nothing is left of a purchase.
+func nothing(t *testing.T, cloud *awstest.Cloud) {
+	t.Helper()
+	assert.Empty(t, cloud.Truth())
+	assert.Empty(t, cloud.Templates())
+	assert.Empty(t, cloud.Profiles())
+}
+
+type bill struct {
+	Summary struct {
+		NewNodes, Plans, Unschedulable int
+		PricePerHour                   float64
+	}
+	NewNodes []struct{ Name, InstanceType, Zone string }
+	Launched []struct{ Name, Instance, Image string }
+	Refused  []struct{ Name string }
+}
+
+func TestLaunchBuysThePlan(t *testing.T) {
+	cloud, args := shop(t)
+	got := runContext(t.Context(), "y\n", append(args, "--launch", "-o", "json")...)
+	require.Zero(t, got.code, got.stderr)
+	assert.Contains(t, got.stderr, "[y/N]")
+	assert.Contains(t, got.stderr, `cluster "harbour", us-east-1`)
+	var b bill
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &b))
+	truth := cloud.Truth()
+	require.Len(t, truth, b.Summary.NewNodes)
+	require.Len(t, b.Launched, len(truth))
+	types := map[string]string{}
+	for _, m := range truth {
+		types["aws:///"+m.Zone+"/"+m.ID] = m.Type
+		assert.Equal(t, "web", m.Tags["karpenter.sh/nodepool"])
+	}
+	for i, l := range b.Launched {
+		assert.Equal(t, b.NewNodes[i].InstanceType, types[l.Instance])
+	}
+	assert.Empty(t, cloud.Templates(), "machines do not need them")
+	assert.Len(t, cloud.Profiles(), 1, "machines need it")
+}
+
+func TestLaunchAsksFirst(t *testing.T) {
+	for _, answer := range []string{"n\n", "\n", "", "maybe\n"} {
+		cloud, args := shop(t)
+		got := runContext(t.Context(), answer, append(args, "--launch")...)
+		assert.Equal(t, inputs.ExitNotAll, got.code)
+		assert.Contains(t, got.stderr, "nothing was bought")
+		assert.Empty(t, got.stdout)
+		assert.Zero(t, cloud.Calls("EC2.CreateFleet"))
+		nothing(t, cloud)
+	}
+}
+
+// What EC2 has none of is planned around, and what that costs is asked for again.
+func TestLaunchSurvivesRefusals(t *testing.T) {
+	cloud, args := shop(t)
+	first := runContext(t.Context(), "", append(args, "--dry-run", "-o", "json")...)
+	require.Zero(t, first.code, first.stderr)
+	cheap := []string{"m5.large", "m5.xlarge", "m6g.large", "m6a.large", "c5.large", "c5.xlarge", "c6a.xlarge"}
+	for _, typ := range cheap {
+		for _, zone := range cloud.Zones() {
+			cloud.SetCapacity(typ, zone, "on-demand", 0)
+		}
+	}
+	got := runContext(t.Context(), strings.Repeat("yes\n", 9), append(args, "--launch", "-o", "json")...)
+	require.Zero(t, got.code, got.stderr)
+	assert.Contains(t, got.stderr, "EC2 refused a part")
+	var b bill
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &b))
+	assert.Greater(t, b.Summary.Plans, 1)
+	assert.NotEmpty(t, b.Refused)
+	require.NotEmpty(t, cloud.Truth())
+	for _, m := range cloud.Truth() {
+		assert.Equal(t, "r5.large", m.Type)
+	}
+	assert.Len(t, cloud.Truth(), b.Summary.NewNodes)
+
+	again, args := shop(t)
+	for _, typ := range cheap {
+		for _, zone := range again.Zones() {
+			again.SetCapacity(typ, zone, "on-demand", 0)
+		}
+	}
+	got = runContext(t.Context(), "y\nn\n", append(args, "--launch")...)
+	assert.Equal(t, inputs.ExitNotAll, got.code, got.stderr)
+	nothing(t, again)
+}
+
+func TestDryRunChangesNothing(t *testing.T) {
+	cloud, args := shop(t)
+	got := runContext(t.Context(), "", append(args, "--dry-run")...)
+	require.Zero(t, got.code, got.stderr)
+	var shown struct {
+		Requests []struct {
+			Service, Action string
+			Input           map[string]any
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &shown))
+	var actions []string
+	for _, r := range shown.Requests {
+		actions = append(actions, r.Service+"."+r.Action)
+	}
+	require.Equal(t, []string{"IAM.CreateInstanceProfile", "IAM.AddRoleToInstanceProfile", "EC2.CreateLaunchTemplate", "EC2.CreateFleet"}, actions)
+	fleet := shown.Requests[len(shown.Requests)-1].Input
+	assert.Equal(t, "instant", fleet["Type"])
+	for action, n := range cloud.CallsByAction() {
+		_, name, _ := strings.Cut(action, ".")
+		assert.True(t, strings.HasPrefix(name, "Describe") || strings.HasPrefix(name, "Get"), "%s was called %d times", action, n)
+	}
+	nothing(t, cloud)
+
+	again := runContext(t.Context(), "", append(args, "--dry-run")...)
+	assert.Equal(t, strip(got.stdout), strip(again.stdout), "but for the time in the records")
+}
+
+// strip takes the records out, which hold the time of the fleet.
+func strip(text string) string {
+	var kept []string
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if !strings.Contains(line, `"Value"`) || i == 0 || !strings.Contains(lines[i-1], "joinery/claims-") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+// Whenever it is interrupted: nothing is left.
+func TestLaunchInterrupted(t *testing.T) {
+	calls := 0
+	cloud, args := shop(t)
+	require.Zero(t, runContext(t.Context(), "y\n", append(args, "--launch")...).code)
+	calls = cloud.Calls("")
+	require.Greater(t, calls, 8)
+	for n := 1; n <= calls; n++ {
+		cloud, args := shop(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		seen := 0
+		cloud.SetFault(func(awstest.Call) awstest.Fault {
+			if seen++; seen == n {
+				cancel()
+			}
+			return awstest.Fault{}
+		})
+		got := runContext(ctx, "y\n", append(args, "--launch")...)
+		cancel()
+		if got.code == 0 { // too late
+			assert.Greater(t, n, calls-3)
+			assert.NotEmpty(t, cloud.Truth())
+			continue
+		}
+		assert.Equal(t, inputs.ExitInternal, got.code, got.stderr)
+		assert.Contains(t, got.stderr, "interrupted; everything was given back", "call %d", n)
+		nothing(t, cloud)
+	}
+}
+
+// The same with the real signal, in the middle of the fleet, whose answer never comes.
+func TestLaunchControlC(t *testing.T) {
+	cloud, args := shop(t)
+	program := exec.CommandContext(t.Context(), os.Args[0], append(args, "--launch", "--yes")...)
+	program.Env = append(os.Environ(), "BE_PROVISION=1")
+	var errs bytes.Buffer
+	program.Stderr = &errs
+	cloud.SetFault(func(c awstest.Call) awstest.Fault {
+		if c.Action != "CreateFleet" || c.N > 1 {
+			return awstest.Fault{}
+		}
+		assert.NoError(t, program.Process.Signal(os.Interrupt))
+		time.Sleep(100 * time.Millisecond)
+		return awstest.Fault{Lost: true}
+	})
+	require.Error(t, program.Run())
+	assert.Equal(t, inputs.ExitInternal, program.ProcessState.ExitCode(), errs.String())
+	assert.Contains(t, errs.String(), "given back: aws:///")
+	nothing(t, cloud)
+}
+
+func TestLaunchNamesWhatIsMissing(t *testing.T) {
+	_, args := shop(t)
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no cluster":           {[]string{"--launch"}, "want --cluster"},
+		"how, but not whether": {[]string{"--endpoint", "http://127.0.0.1:1"}, "add --launch"},
+		"asked on stdin":       {[]string{"-f", "-", "--launch", "--cluster", "harbour"}, "add --yes"},
+		"two things at once":   {append([]string{"--launch", "--diff", "x"}, args...), "leave out"},
+		"a catalogue of files": {append([]string{"--launch", "--instance-types", "x"}, args...), "leave out --instance-types"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := runContext(t.Context(), "", test.args...)
+			assert.Equal(t, inputs.ExitInput, got.code)
+			assert.Contains(t, got.stderr, test.want)
+		})
+	}
+	text := strings.Replace(shopping, "name: default}\nspec:\n  ami", "name: other}\nspec:\n  ami", 1)
+	file := filepath.Join(t.TempDir(), "cluster.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	got := runContext(t.Context(), "", append([]string{"-f", file}, args[2:]...)...)
+	assert.Equal(t, inputs.ExitInput, got.code, got.stderr)
+}

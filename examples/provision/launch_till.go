@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/launch"
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// till is the provider with somebody beside it who counts the money, and who knows what has to be given back.
+type till struct {
+	*aws.Provider
+	in    *bufio.Reader
+	out   io.Writer
+	yes   bool
+	where string // for people
+
+	prices map[string]float64 // by type and offering
+	tokens []string           // of every claim that the provider has heard of
+	shown  bool
+	spent  float64 // dollars an hour
+	agreed float64
+}
+
+// errDeclined is the answer no.
+var errDeclined = errors.New("nothing was bought: the answer was not yes")
+
+// write notes a claim before the provider hears of it.
+func (t *till) write(c cloudprovider.NodeClaim) error {
+	t.tokens = append(t.tokens, c.Token)
+	return nil
+}
+
+func (t *till) price(typ string, offering fmt.Stringer) float64 {
+	return t.prices[typ+" "+offering.String()]
+}
+
+// CreateMany asks before it buys, and again if what EC2 refused makes it dearer than what was agreed to.
+func (t *till) CreateMany(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
+	results := make([]cloudprovider.Result, len(claims))
+	cost := t.spent
+	for _, c := range claims {
+		cost += t.price(c.Candidates[0].Type, c.Candidates[0].Offering)
+	}
+	if err := t.ask(ctx, len(claims), cost); err != nil {
+		for i := range results {
+			results[i].Err = err
+		}
+		return results
+	}
+	for i, r := range t.Provider.CreateMany(ctx, claims) {
+		if r.Err == nil {
+			t.spent += t.price(r.Launch.Type, r.Launch.Offering)
+		}
+		results[i] = r
+	}
+	return results
+}
+
+// Create is for the calls that failed by chance: they were agreed to.
+func (t *till) Create(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+	launch, err := t.Provider.Create(ctx, claim)
+	if err == nil {
+		t.spent += t.price(launch.Type, launch.Offering)
+	}
+	return launch, err
+}
+
+// ask wants a yes for a price per hour, unless one was given for as much.
+func (t *till) ask(ctx context.Context, nodes int, cost float64) error {
+	if t.yes || t.agreed > 0 && cost <= t.agreed*(1+dearer) {
+		return nil
+	}
+	if t.agreed > 0 {
+		fmt.Fprintf(t.out, "\nEC2 refused a part; around it the plan costs $%.4f/h in all instead of $%.4f/h.", cost, t.agreed)
+	}
+	fmt.Fprintf(t.out, "\nBuy %s for $%.4f/h ($%.0f/month), in %s? [y/N] ", plural(nodes, "node"), cost-t.spent, (cost-t.spent)*730, t.where)
+	type answer struct {
+		text string
+		err  error
+	}
+	got := make(chan answer, 1)
+	go func() { // a reader cannot be interrupted; the program ends without it
+		text, err := t.in.ReadString('\n')
+		got <- answer{text, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case a := <-got:
+		if text := strings.ToLower(strings.TrimSpace(a.text)); text != "y" && text != "yes" {
+			// As an outcome that no retry mends.
+			return &cloudprovider.Error{Code: cloudprovider.ErrUnauthorized, Err: errDeclined}
+		}
+	}
+	t.agreed = cost
+	return nil
+}
+
+// giveBack takes back all that was bought and made, whatever ended the purchase, and returns the error to end with.
+func (t *till) giveBack(ctx context.Context, why error) error {
+	var exit *inputs.ExitError
+	if errors.As(why, &exit) { // bought, with something to say
+		return why
+	}
+	const patience = 5 * time.Minute
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if ctx.Err() != nil {
+		why = errors.New("interrupted")
+		fmt.Fprintln(t.out, "\ninterrupted: giving back what was bought ...")
+	}
+	ended, err := t.Withdraw(after, t.tokens)
+	for try := 0; err != nil && after.Err() == nil && cloudprovider.Advise(err).Retry == cloudprovider.RetrySame && try < 20; try++ {
+		time.Sleep(500 * time.Millisecond)
+		var more []string
+		more, err = t.Withdraw(after, t.tokens)
+		ended = append(ended, more...)
+	}
+	slices.Sort(ended)
+	for _, id := range slices.Compact(ended) {
+		fmt.Fprintln(t.out, "given back:", id)
+	}
+	if err != nil {
+		return fmt.Errorf("%w; and not everything could be given back, look for machines whose tag %q is the cluster: %w", why, launch.ClusterTag, err)
+	}
+	if errors.Is(why, errDeclined) {
+		return &inputs.ExitError{Code: inputs.ExitNotAll, Err: errDeclined}
+	}
+	return fmt.Errorf("%w; everything was given back", why)
+}
+
+// launchClasses are the node classes of the manifests as the provider finds them. A pool with a kubelet or a provider block of its own gets a class of
+// its own; the snapshot that is returned refers to it.
+func launchClasses(m *manifests.Snapshot, s scheduling.Snapshot) (aws.FixedClasses, scheduling.Snapshot, error) {
+	byName := map[string]nodeclass.NodeClass{}
+	var classes aws.FixedClasses
+	for _, c := range m.NodeClasses {
+		if decoded, ok := c.Value.(nodeclass.NodeClass); ok {
+			byName[c.Name] = decoded
+			classes = append(classes, decoded)
+		}
+	}
+	s.Pools = slices.Clone(s.Pools)
+	for i := range s.Pools {
+		pool := &s.Pools[i].NodePool
+		class, ok := byName[pool.NodeClass.Name]
+		if pool.Provider != nil {
+			inline, err := nodeclass.DecodeProvider(pool.Provider)
+			if err != nil {
+				return nil, s, fmt.Errorf("%s %s: spec.provider: %w", pool.Kind, pool.Name, err)
+			}
+			class, ok = inline, true
+		}
+		if !ok {
+			return nil, s, fmt.Errorf("%s %s: node class %q is not among the manifests: --launch needs to know what machines it means", pool.Kind, pool.Name, pool.NodeClass.Name)
+		}
+		if pool.Provider == nil && pool.Kubelet == nil {
+			continue
+		}
+		if k := pool.Kubelet; k != nil {
+			class.Kubelet = &nodeclass.Kubelet{
+				ClusterDNS: k.ClusterDNS, MaxPods: k.MaxPods, PodsPerCore: k.PodsPerCore, KubeReserved: k.KubeReserved, SystemReserved: k.SystemReserved,
+				EvictionHard: k.EvictionHard, EvictionSoft: k.EvictionSoft, EvictionMaxPodGracePeriod: k.EvictionMaxPodGracePeriod,
+				ImageGCHighThresholdPercent: k.ImageGCHighThresholdPercent, ImageGCLowThresholdPercent: k.ImageGCLowThresholdPercent, CPUCFSQuota: k.CPUCFSQuota,
+			}
+			for signal, d := range k.EvictionSoftGracePeriod {
+				if class.Kubelet.EvictionSoftGracePeriod == nil {
+					class.Kubelet.EvictionSoftGracePeriod = map[string]string{}
+				}
+				class.Kubelet.EvictionSoftGracePeriod[signal] = d.String()
+			}
+		}
+		class.Name = strings.Trim(class.Name+"."+pool.Name, ".")
+		pool.NodeClass.Name = class.Name
+		classes = append(classes, class)
+	}
+	return classes, s, nil
+}
