@@ -3,6 +3,7 @@ package deprovision
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -57,6 +58,7 @@ func (p *planner) passes(pass func()) {
 		if s, ok := p.sim.(Settler); ok {
 			p.sim = s.Settled()
 		}
+		p.recount()
 		before := len(p.out.Commands)
 		pass()
 		if p.ended || len(p.out.Commands) == before {
@@ -74,6 +76,7 @@ func (p *planner) fork() *planner {
 		out.nodes[name] = &c
 	}
 	out.order = slices.Clone(p.order)
+	out.sums = maps.Clone(p.sums)
 	out.out.Commands = slices.Clone(p.out.Commands)
 	out.refused = make(map[string]Verdict, len(p.refused))
 	for k, v := range p.refused {
@@ -373,15 +376,6 @@ func (p *planner) totals(pool string) PoolTotals {
 	t := PoolTotals{Name: pool}
 	if np := p.pools[pool]; np != nil {
 		t.Balanced = np.Disruption.Policy == nodepool.Balanced
-	}
-	if p.sums == nil || p.sumsAt != len(p.out.Commands) {
-		p.sums, p.sumsAt = map[string]PoolTotals{}, len(p.out.Commands)
-		for _, m := range p.members() {
-			s := p.sums[m.Pool]
-			s.PricePerHour += m.PricePerHour
-			s.Disruption += m.Disruption
-			p.sums[m.Pool] = s
-		}
 	}
 	t.PricePerHour, t.Disruption = p.sums[pool].PricePerHour, p.sums[pool].Disruption
 	return t

@@ -2,6 +2,7 @@ package deprovision
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -30,8 +31,7 @@ type planner struct {
 	seen    map[string]bool
 	asked   int // questions, for MaxQuestions
 	ended   bool
-	sums    map[string]PoolTotals // by pool, at the state after sumsAt commands
-	sumsAt  int
+	sums    map[string]PoolTotals // by pool
 }
 
 // member is a node of the state that the plan has reached.
@@ -43,7 +43,7 @@ type member struct {
 
 func newPlanner(c Cluster, sim Simulator, o Options) *planner {
 	p := &planner{
-		cluster: c, o: o, pdbs: eviction.NewBudgets(c.PodDisruptionBudgets), sim: sim, nodes: map[string]*member{},
+		cluster: c, o: o, pdbs: eviction.NewBudgets(c.PodDisruptionBudgets), sim: sim, nodes: map[string]*member{}, sums: map[string]PoolTotals{},
 		pools: map[string]*nodepool.NodePool{}, refused: map[string]Verdict{}, seen: map[string]bool{},
 	}
 	for i := range c.Pools {
@@ -54,6 +54,7 @@ func newPlanner(c Cluster, sim Simulator, o Options) *planner {
 		n := &c.Nodes[i]
 		p.nodes[n.Name()] = &member{Candidate: candidate(n, c.Now), node: n, pool: n.Pool}
 		p.order = append(p.order, n.Name())
+		p.count(p.nodes[n.Name()], 1)
 		if n.Priced {
 			p.out.PricePerHour += n.PricePerHour
 		}
@@ -151,9 +152,12 @@ func (p *planner) commit(method eligibility.Method, set []*member, a Answer, why
 		c.Disruption += m.Disruption
 		p.ledger = p.ledger.Take(m.Pool, 1)
 		p.refused[m.Name] = Verdict{Node: m.Name, Outcome: Chosen, Method: method, Detail: chosenDetail(&c), Disruption: m.Disruption, PricePerHour: m.PricePerHour}
+		p.count(m, -1)
 		delete(p.nodes, m.Name)
+		if at, ok := slices.BinarySearch(p.order, m.Name); ok {
+			p.order = slices.Delete(p.order, at, at+1)
+		}
 	}
-	p.order = slices.DeleteFunc(p.order, func(n string) bool { return p.nodes[n] == nil })
 	for _, n := range a.NewNodes {
 		m := &member{pool: p.pools[n.Pool], Candidate: Candidate{
 			Name: n.Name, Pool: n.Pool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType, PricePerHour: n.PricePerHour,
@@ -163,15 +167,17 @@ func (p *planner) commit(method eligibility.Method, set []*member, a Answer, why
 			m.RemainingLife = *m.pool.Disruption.ExpireAfter
 		}
 		p.nodes[n.Name] = m
+		p.count(m, 1)
 		at, _ := slices.BinarySearch(p.order, n.Name)
 		p.order = slices.Insert(p.order, at, n.Name)
 	}
-	changed := map[*member]bool{}
+	changed, touched := map[*member]bool{}, map[string]*member{}
 	for _, pl := range a.Placements {
 		if m := p.nodes[pl.Node]; m != nil {
 			if !changed[m] {
+				p.count(m, -1)
 				m.Pods = slices.Clip(m.Pods)
-				changed[m] = true
+				changed[m], touched[m.Name] = true, m
 			}
 			m.Pods = append(m.Pods, pl.Pod)
 		}
@@ -181,6 +187,9 @@ func (p *planner) commit(method eligibility.Method, set []*member, a Answer, why
 			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 		})
 		m.Disruption = eviction.Disruption(m.Pods)
+	}
+	for _, name := range slices.Sorted(maps.Keys(touched)) { // in order, as sums of fractions depend on it
+		p.count(touched[name], 1)
 	}
 	p.out.PricePerHourAfter -= c.SavingsPerHour
 	p.out.Evictions += len(a.Placements)
@@ -198,4 +207,20 @@ func (p *planner) members() []*member {
 		out = append(out, p.nodes[name])
 	}
 	return out
+}
+
+// count adds a node to the sums of its pool, or takes it off.
+func (p *planner) count(m *member, sign float64) {
+	s := p.sums[m.Pool]
+	s.PricePerHour += sign * m.PricePerHour
+	s.Disruption += sign * m.Disruption
+	p.sums[m.Pool] = s
+}
+
+// recount computes the sums of all pools anew, so that they do not depend on how the state was reached.
+func (p *planner) recount() {
+	p.sums = map[string]PoolTotals{}
+	for _, m := range p.members() {
+		p.count(m, 1)
+	}
 }

@@ -27,7 +27,12 @@ type Order struct {
 	MaxNodes      int
 	MaxPrice      float64
 	CapacityTypes []string
+
+	suits func(lot, shape, offering int) bool
 }
+
+// Suits reports whether a node bought that way suits the pods of a lot, by labels and taints.
+func (o *Order) Suits(lot, shape, offering int) bool { return o.suits(lot, shape, offering) }
 
 // Lot is a number of pods of one class that are to be placed alike.
 type Lot struct {
@@ -218,10 +223,8 @@ func (b *buying) several(left []int32, limit float64) ([]int32, float64) {
 }
 
 func (e *engine) offerOf(shape, offering int) *offer {
-	for i := range e.offers {
-		if e.offers[i].shape == shape && e.offers[i].index == offering {
-			return &e.offers[i]
-		}
+	if i, ok := e.offerAt[[2]int{shape, offering}]; ok {
+		return &e.offers[i]
 	}
 	return nil
 }
@@ -241,7 +244,8 @@ func (b *buying) open(o *offer, classes []int32) bool {
 		set = narrowed
 	}
 	pool := &e.problem.Pools[o.pool]
-	n := &node{name: e.freshName(pool.Name), alive: true, target: true, pool: o.pool, usage: e.problem.Shapes[o.shape].Usage, bought: o, free: o.room}
+	n := &node{name: e.freshName(o.pool), alive: true, target: true, pool: o.pool, usage: e.problem.Shapes[o.shape].Usage, bought: o, free: o.room}
+	n.number = e.names[o.pool]
 	n.labels = map[string]string{corev1.LabelHostname: n.name}
 	for r := range scheduling.RealLabels(set).All() {
 		if v, ok := r.Any(); ok && !r.AllowsAbsent() {
@@ -282,10 +286,11 @@ func narrow(set requirements.Set, asked requirements.Alternatives) (requirements
 	return set, false
 }
 
-func (e *engine) freshName(pool string) string {
-	for i := 0; ; i++ {
-		name := fmt.Sprintf("%s-%d", pool, i)
-		if _, taken := e.nodeAt[name]; !taken {
+// freshName is the pool's name and the lowest number that no node has or had.
+func (e *engine) freshName(pool int32) string {
+	for ; ; e.names[pool]++ {
+		name := fmt.Sprintf("%s-%d", e.problem.Pools[pool].Name, e.names[pool])
+		if !e.taken[name] {
 			return name
 		}
 	}

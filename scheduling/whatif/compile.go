@@ -33,7 +33,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	}
 	e := &engine{
 		aliases: requirements.KubernetesAliases(), podAt: map[*corev1.Pod]int32{}, nodeAt: map[string]int32{},
-		keyAt: map[string]int32{}, staticAt: map[string]int32{}, daemons: map[string][]port{},
+		keyAt: map[string]int32{}, staticAt: map[string]int32{}, daemons: map[string][]port{}, offerAt: map[[2]int]int{}, taken: map[string]bool{},
 	}
 	known := make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {
@@ -64,6 +64,11 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 			e.count(p, &e.nodes[i], 1)
 		}
 		e.domain(&e.nodes[i], 1)
+	}
+	e.flatten()
+	e.total = make([]int64, e.dims)
+	for i := range e.nodes {
+		e.tally(&e.nodes[i], 1)
 	}
 	e.sharpen()
 	c := &Cluster{e: e}
@@ -307,6 +312,7 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 	})
 	for i := range e.nodes {
 		e.nodeAt[e.nodes[i].name] = int32(i)
+		e.taken[e.nodes[i].name] = true
 		for _, p := range e.nodes[i].pods {
 			e.pods[p].node = int32(i)
 		}
@@ -370,7 +376,9 @@ func (e *engine) compileOffers() {
 	})
 	for i := range e.offers {
 		e.offers[i].at = i
+		e.offerAt[[2]int{e.offers[i].shape, e.offers[i].index}] = i
 	}
+	e.names = make([]int, len(e.problem.Pools))
 	e.full = make([]*requirements.Set, len(e.offers))
 }
 

@@ -38,8 +38,12 @@ type engine struct {
 	offers     []offer
 	offerSigs  int32
 	full       []*requirements.Set // by offer, once asked: all labels of its nodes
+	total      []int64             // what open nodes have free, below zero counting as none
 	left       [][]int64           // by pool: what its limits leave, then the number of nodes
 	journal    []op
+	offerAt    map[[2]int]int  // by shape and offering
+	taken      map[string]bool // names of nodes, those that went included
+	names      []int           // by pool: no number below is free
 	daemons    map[string][]port
 }
 
@@ -78,6 +82,7 @@ type node struct {
 	pool   int32  // index into Problem.Pools, -1 for none
 	usage  []int64
 	bought *offer
+	number int // in its name, where it was bought
 	labels map[string]string
 }
 
@@ -110,7 +115,7 @@ type op struct {
 	added     *node // of opAdd
 }
 
-const blockSize = 32
+const blockSize = 16
 
 func (e *engine) key(name string) int32 {
 	name = e.aliases.Key(name)
@@ -143,6 +148,7 @@ func (e *engine) apply(o op) {
 	switch o.kind {
 	case opRemove:
 		n := &e.nodes[o.node]
+		e.tally(n, -1)
 		n.alive = false
 		for _, p := range n.pods {
 			e.count(p, n, -1)
@@ -153,15 +159,19 @@ func (e *engine) apply(o op) {
 		n := &e.nodes[len(e.nodes)-1]
 		n.free, n.ports, n.pods = slices.Clone(n.free), slices.Clone(n.ports), nil
 		e.nodeAt[n.name] = int32(len(e.nodes) - 1)
+		e.taken[n.name] = true
 		e.raise(len(e.nodes)-1, n.free)
+		e.tally(n, 1)
 		e.domain(n, 1)
 		e.charge(n, 1)
 	case opPlace:
 		n, p := &e.nodes[o.node], &e.pods[o.pod]
 		c := &e.classes[p.class]
+		e.tally(n, -1)
 		for i, need := range c.need {
 			n.free[i] -= need
 		}
+		e.tally(n, 1)
 		n.ports = append(n.ports, c.ports...)
 		n.pods = append(n.pods, o.pod)
 		p.node = o.node
@@ -169,7 +179,9 @@ func (e *engine) apply(o op) {
 	case opCredit:
 		e.charge(&e.nodes[o.node], -1)
 	case opClose, opOpen:
+		e.tally(&e.nodes[o.node], -1)
 		e.nodes[o.node].closed = o.kind == opClose
+		e.tally(&e.nodes[o.node], 1)
 	}
 }
 
@@ -178,6 +190,7 @@ func (e *engine) undo(o op) {
 	case opRemove:
 		n := &e.nodes[o.node]
 		n.alive = true
+		e.tally(n, 1)
 		for _, p := range n.pods {
 			e.count(p, n, 1)
 		}
@@ -185,17 +198,22 @@ func (e *engine) undo(o op) {
 	case opAdd:
 		last := len(e.nodes) - 1
 		n := &e.nodes[last]
+		e.tally(n, -1)
 		e.charge(n, -1)
 		e.domain(n, -1)
 		delete(e.nodeAt, n.name)
+		delete(e.taken, n.name)
+		e.names[n.pool] = min(e.names[n.pool], n.number)
 		e.nodes = e.nodes[:last]
 	case opPlace:
 		n, p := &e.nodes[o.node], &e.pods[o.pod]
 		c := &e.classes[p.class]
 		e.count(o.pod, n, -1)
+		e.tally(n, -1)
 		for i, need := range c.need {
 			n.free[i] += need
 		}
+		e.tally(n, 1)
 		n.ports = n.ports[:len(n.ports)-len(c.ports)]
 		n.pods = n.pods[:len(n.pods)-1]
 		p.node = o.old
@@ -203,7 +221,9 @@ func (e *engine) undo(o op) {
 	case opCredit:
 		e.charge(&e.nodes[o.node], 1)
 	case opClose, opOpen:
+		e.tally(&e.nodes[o.node], -1)
 		e.nodes[o.node].closed = o.kind == opOpen
+		e.tally(&e.nodes[o.node], 1)
 		e.raise(int(o.node), e.nodes[o.node].free)
 	}
 }
@@ -237,6 +257,15 @@ func (e *engine) raise(at int, free []int64) {
 	}
 	for i, f := range free {
 		e.blocks[b+i] = max(e.blocks[b+i], f)
+	}
+}
+
+// tally adds what the node has free to the total, or takes it off; a node that takes no pods counts for nothing.
+func (e *engine) tally(n *node, sign int64) {
+	if n.open() {
+		for i, f := range n.free {
+			e.total[i] += sign * max(0, f)
+		}
 	}
 }
 
@@ -299,4 +328,14 @@ func (e *engine) accepts(c *class, n *node) bool {
 		}
 	}
 	return e.allowed(c, n)
+}
+
+// flatten puts the free room of all nodes side by side in memory, for that is what is looked at most.
+func (e *engine) flatten() {
+	flat := make([]int64, 0, len(e.nodes)*e.dims)
+	for i := range e.nodes {
+		at := len(flat)
+		flat = append(flat, e.nodes[i].free...)
+		e.nodes[i].free = flat[at:len(flat):len(flat)]
+	}
 }

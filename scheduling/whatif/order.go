@@ -42,6 +42,14 @@ func (b *buying) order(left []int32, limit float64) (Order, [][]int32) {
 			add(id, parts[i], requirements.MustOf(requirements.In(e.keys[key], value)))
 		}
 	}
+	lots, ids := o.Lots, make([]int32, len(members))
+	for i := range members {
+		ids[i] = e.pods[members[i][0]].class
+	}
+	o.suits = func(lot, shape, offering int) bool {
+		x := e.offerOf(shape, offering)
+		return x != nil && e.buys(&e.classes[ids[lot]], x) && (lots[lot].Pin.IsAnything() || lots[lot].Pin.Overlaps(e.labels(x)))
+	}
 	return o, members
 }
 

@@ -17,7 +17,8 @@ func (c *Cluster) Settled() *Cluster {
 	e := &engine{
 		problem: old.problem, aliases: old.aliases, dims: old.dims, classByRep: old.classByRep, podAt: old.podAt,
 		classes: slices.Clone(old.classes), pods: slices.Clone(old.pods), nodeAt: map[string]int32{}, keys: old.keys, keyAt: old.keyAt,
-		statics: slices.Clone(old.statics), staticAt: maps.Clone(old.staticAt), offers: old.offers, full: slices.Clone(old.full), offerSigs: old.offerSigs,
+		statics: slices.Clone(old.statics), staticAt: maps.Clone(old.staticAt), offers: old.offers, full: slices.Clone(old.full),
+		offerAt: old.offerAt, taken: maps.Clone(old.taken), names: make([]int, len(old.names)), offerSigs: old.offerSigs,
 		mentioned: old.mentioned, daemons: old.daemons, groups: slices.Clone(old.groups), universes: slices.Clone(old.universes),
 	}
 	for _, v := range old.values {
@@ -52,6 +53,11 @@ func (c *Cluster) Settled() *Cluster {
 		for _, p := range e.nodes[i].pods {
 			e.pods[p].node = int32(i)
 		}
+	}
+	e.flatten()
+	e.total = make([]int64, e.dims)
+	for i := range e.nodes {
+		e.tally(&e.nodes[i], 1)
 	}
 	e.sharpen()
 	out := &Cluster{e: e}

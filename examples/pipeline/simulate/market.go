@@ -23,11 +23,12 @@ type market struct {
 	front   []binpack.Type
 	origin  []int // by type of the front: its shape
 	offers  [][]int
+	large   bool         // too many pods for thorough packing
 	units   [][2]float64 // prices of a milli-CPU and a byte that no offer undercuts
 }
 
-func newMarket(p *scheduling.Problem) *market {
-	m := &market{problem: p, items: make([]scheduling.Item, len(p.Classes))}
+func newMarket(p *scheduling.Problem, pods int) *market {
+	m := &market{problem: p, large: pods > small, items: make([]scheduling.Item, len(p.Classes))}
 	for _, it := range p.Start().Round() {
 		if len(it.Pods) == 1 {
 			m.items[it.Pods[0].Class] = it
@@ -141,7 +142,15 @@ func (m *market) worth(need []int64) float64 {
 	return best * (1 - 1e-9) // sums of many numbers are not exact
 }
 
-// Buy packs the lots at least cost.
+// close is how far the quick packing may be above what is allowed for the thorough one to be tried, and small up to how many
+// pods the cluster has for that.
+const (
+	near  = 1.04
+	small = 4_000
+)
+
+// Buy packs the lots at little cost: quickly first, and with binpack where that may find something cheaper and the cluster is
+// not so large that there are many such questions.
 func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 	need := make([]int64, len(m.problem.Resources))
 	for _, l := range o.Lots {
@@ -152,6 +161,30 @@ func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 	if o.MaxPrice > 0 && m.worth(need) >= o.MaxPrice {
 		return nil
 	}
+	limit := o.MaxPrice
+	o.MaxPrice *= near
+	quick, price := m.quick(&o)
+	o.MaxPrice = limit
+	if limit > 0 && (quick == nil || price >= limit) {
+		if m.large || quick == nil {
+			return nil
+		}
+		quick = nil
+	}
+	if m.large {
+		return quick
+	}
+	if quick != nil {
+		o.MaxPrice = price
+	}
+	if thorough := m.pack(&o); thorough != nil {
+		return thorough
+	}
+	return quick
+}
+
+// pack packs the lots with binpack, and returns nothing where that costs as much as is allowed.
+func (m *market) pack(o *whatif.Order) []whatif.Purchase {
 	p := binpack.Problem{Pools: m.pools}
 	for _, r := range m.problem.Resources {
 		p.Resources = append(p.Resources, string(r))
@@ -199,6 +232,15 @@ func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 		return nil // sizes below zero: nothing can be bought for such pods
 	}
 	layout := binpack.CostAware{Effort: binpack.EffortFast}.Pack(in)
+	if o.MaxPrice > 0 {
+		cost := 0.0
+		for _, b := range layout.Bins {
+			cost += in.Problem().Types[b.Type].Offerings[b.Offering].Price.Dollars()
+		}
+		if cost >= o.MaxPrice {
+			return nil
+		}
+	}
 	back := in.Origins()
 	var out []whatif.Purchase
 	for _, b := range layout.Bins {

@@ -1,8 +1,6 @@
 package simulate
 
 import (
-	"sync"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision"
@@ -15,7 +13,6 @@ import (
 type Simulator struct {
 	at     *whatif.Cluster
 	market *market
-	free   func() []int64
 }
 
 // New compiles a snapshot. Pending pods keep the room that they would take now; the nodes they would take it on are
@@ -39,11 +36,11 @@ func New(s scheduling.Snapshot) (*Simulator, []string, error) {
 			nominated = append(nominated, p.Node)
 		}
 	}
-	return at(c, newMarket(c.Problem())), nominated, nil
+	return at(c, newMarket(c.Problem(), len(s.Pods))), nominated, nil
 }
 
 func at(c *whatif.Cluster, m *market) *Simulator {
-	return &Simulator{at: c, market: m, free: sync.OnceValue(c.Free)}
+	return &Simulator{at: c, market: m}
 }
 
 // Placeable says why a pod could not be placed by us wherever it went, empty if it can.
@@ -90,7 +87,7 @@ func (s *Simulator) Simulate(q deprovision.Question) deprovision.Answer {
 func (s *Simulator) Bound(q deprovision.Question) (worth, least float64) {
 	need := s.at.Needs(q.Pods)
 	worth = s.market.worth(need)
-	free := s.free()
+	free := s.at.Free()
 	own := s.at.Room(q.Remove)
 	for d := range need {
 		need[d] -= max(0, free[d]-own[d])

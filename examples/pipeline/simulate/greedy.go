@@ -1,0 +1,114 @@
+package simulate
+
+import (
+	"math"
+
+	"github.com/joinery-sdk/joinery/scheduling/whatif"
+)
+
+// quick fills one node after the other: each time the offering of which the pods that fit, in the order of their lots, are
+// worth most for its price. It takes a fraction of the time of packing by columns and is a few percent dearer. It returns
+// nothing where some pod fits nowhere, or where it would cost as much as is allowed.
+func (m *market) quick(o *whatif.Order) ([]whatif.Purchase, float64) {
+	left := make([]int, len(o.Lots))
+	worth := make([]float64, len(o.Lots))
+	pods := 0
+	for l := range o.Lots {
+		left[l] = o.Lots[l].Count
+		pods += left[l]
+		worth[l] = m.worth(m.items[o.Lots[l].Class].Requests)
+	}
+	choices := m.choices(o)
+	var out []whatif.Purchase
+	total := 0.0
+	take, best := make([]int, len(left)), make([]int, len(left))
+	for pods > 0 {
+		found, value := -1, 0.0
+		for c := range choices {
+			if got := m.fill(o, &choices[c], left, worth, take); got > value*(1+1e-9) {
+				found, value = c, got
+				copy(best, take)
+			}
+		}
+		if found < 0 {
+			return nil, 0
+		}
+		x := &choices[found]
+		total += x.price
+		if o.MaxPrice > 0 && total >= o.MaxPrice || len(out) == o.MaxNodes {
+			return nil, 0
+		}
+		p := whatif.Purchase{Shape: x.shape, Offering: x.offering}
+		for l, n := range best {
+			if n > 0 {
+				p.Pods = append(p.Pods, whatif.LotShare{Lot: l, Count: n})
+				left[l] -= n
+				pods -= n
+			}
+		}
+		out = append(out, p)
+	}
+	return out, total
+}
+
+// choice is an offering, and which lots suit it.
+type choice struct {
+	shape, offering int // the offering's index in its type
+	price           float64
+	room            []int64
+	suits           []bool
+}
+
+func (m *market) choices(o *whatif.Order) []choice {
+	var out []choice
+	for t := range m.front {
+		x := &m.front[t]
+		shape := m.origin[t]
+		for j, off := range x.Offerings {
+			at := m.offers[t][j]
+			if off.Counted || o.MaxPrice > 0 && off.Price.Dollars() >= o.MaxPrice || !m.sold(shape, at, o.CapacityTypes) {
+				continue
+			}
+			c := choice{shape: shape, offering: m.problem.Shapes[shape].Offerings[at].Index, price: off.Price.Dollars(), room: x.Capacity, suits: make([]bool, len(o.Lots))}
+			any := false
+			for l := range o.Lots {
+				c.suits[l] = o.Suits(l, c.shape, at)
+				any = any || c.suits[l]
+			}
+			if any {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// fill puts as many pods as fit into the choice, lot by lot, and returns what they are worth for its price.
+func (m *market) fill(o *whatif.Order, c *choice, left []int, worth []float64, take []int) float64 {
+	var used [8]int64
+	rest := append(used[:0], c.room...)
+	sum := 0.0
+	for l, n := range left {
+		take[l] = 0
+		if n == 0 || !c.suits[l] {
+			continue
+		}
+		if per := o.Lots[l].PerNode; per > 0 {
+			n = min(n, per)
+		}
+		for d, q := range m.items[o.Lots[l].Class].Requests {
+			if q > 0 {
+				n = int(min(int64(n), max(0, rest[d])/q))
+			}
+		}
+		if n <= 0 {
+			continue
+		}
+		for d, q := range m.items[o.Lots[l].Class].Requests {
+			rest[d] -= q * int64(n)
+		}
+		take[l] = n
+		sum += worth[l] * float64(n)
+	}
+	return sum / math.Max(c.price, 1e-9)
+}
