@@ -229,7 +229,7 @@ func (p *planner) split(set []*member) {
 		return
 	}
 	if a, used, ok := p.try(set, len(set)); ok {
-		p.commit(eligibility.Consolidation, used, a, fmt.Sprintf("%d nodes do the work of %d", len(a.NewNodes), len(used)))
+		p.commit(eligibility.Consolidation, used, a, together(&a, used))
 		return
 	}
 	p.split(set[:len(set)/2])

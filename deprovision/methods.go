@@ -64,6 +64,11 @@ func (p *planner) interruptions() {
 	slices.SortStableFunc(list, func(a, b Interruption) int {
 		return cmp.Or(a.Deadline.Compare(b.Deadline), strings.Compare(a.Node, b.Node))
 	})
+	var names []string
+	for _, i := range list {
+		names = append(names, i.Node)
+	}
+	defer p.closed(names)()
 	for _, i := range list {
 		m := p.nodes[i.Node]
 		if m == nil || p.block(m, eligibility.Interruption) {
@@ -92,6 +97,11 @@ func (p *planner) expiration() {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b due) int { return a.at.Compare(b.at) })
+	var names []string
+	for _, d := range list {
+		names = append(names, d.m.Name)
+	}
+	defer p.closed(names)()
 	for _, d := range list {
 		if !p.block(d.m, eligibility.Expiration) {
 			p.must(eligibility.Expiration, d.m, fmt.Sprintf("it was to live until %s", d.at.UTC().Format(time.RFC3339)))
@@ -110,11 +120,30 @@ func (p *planner) drift() {
 	slices.SortStableFunc(list, func(a, b *member) int {
 		return cmp.Or(cmp.Compare(min(1, len(a.Pods)), min(1, len(b.Pods))), a.node.DriftedSince.Compare(b.node.DriftedSince))
 	})
+	var names []string
+	for _, m := range list {
+		names = append(names, m.Name)
+	}
+	defer p.closed(names)()
 	for _, m := range list {
 		if p.block(m, eligibility.Drift) || p.overBudget(m, eligibility.Drift, nodepool.Drifted) {
 			continue
 		}
 		p.must(eligibility.Drift, m, strings.Join(m.node.Drifted, "; "))
+	}
+}
+
+// closed keeps pods off nodes that are to go next, until the function that it returns is called.
+func (p *planner) closed(names []string) (open func()) {
+	closer, ok := p.sim.(Closer)
+	if !ok || len(names) < 2 {
+		return func() {}
+	}
+	p.sim = closer.Close(names)
+	return func() {
+		if closer, ok := p.sim.(Closer); ok {
+			p.sim = closer.Close(nil)
+		}
 	}
 }
 

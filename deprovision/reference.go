@@ -72,6 +72,17 @@ func (p *planner) prefixes() bool {
 	if len(set) == 0 {
 		return false
 	}
-	p.commit(eligibility.Consolidation, set, best, fmt.Sprintf("other nodes and %d new ones do the work of %d", len(best.NewNodes), len(set)))
+	p.commit(eligibility.Consolidation, set, best, together(&best, set))
 	return true
+}
+
+// together says in words what takes the place of several nodes.
+func together(a *Answer, set []*member) string {
+	switch len(a.NewNodes) {
+	case 0:
+		return "their pods fit on other nodes"
+	case 1:
+		return fmt.Sprintf("one new node does the work of %d", len(set))
+	}
+	return fmt.Sprintf("%d new nodes do the work of %d", len(a.NewNodes), len(set))
 }

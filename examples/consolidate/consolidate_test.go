@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const at = "--now=2026-01-15T12:00:00Z"
+
+func run(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := command(strings.NewReader(stdin))
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&errs)
+	code = inputs.End(&errs, cmd.Execute())
+	return out.String(), errs.String(), code
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), got, name)
+}
+
+func TestSample(t *testing.T) {
+	for name, args := range map[string][]string{
+		"sample.txt":      nil,
+		"wide.txt":        {"-o", "wide"},
+		"sample.json":     {"-o", "json"},
+		"karpenter.txt":   {"--search", "karpenter"},
+		"balanced.txt":    {"--policy", "balanced"},
+		"payback.txt":     {"--policy", "payback"},
+		"emptiness.txt":   {"--method", "emptiness"},
+		"minimum.txt":     {"--min-savings", "0.5", "--method", "consolidation"},
+		"interrupted.txt": {"--interrupted", "node-a=2026-01-15T12:30:00Z", "--interrupted", "node-d", "--method", "interruption"},
+		"expired.txt":     {"--now=2026-02-15T12:00:00Z", "--method", "expiration"},
+	} {
+		out, _, code := run(t, "", append([]string{at, "--no-timing"}, args...)...)
+		assert.Equal(t, inputs.ExitOK, code, name)
+		golden(t, name, out)
+		again, _, _ := run(t, "", append([]string{at, "--no-timing"}, args...)...)
+		assert.Equal(t, out, again, "the same bytes every time")
+	}
+}
+
+func TestJSONHasTheFixedKeys(t *testing.T) {
+	out, _, _ := run(t, "", at, "-o", "json")
+	var r map[string]any
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	summary := r["summary"].(map[string]any)
+	for _, key := range []string{"nodes", "pricePerHour", "pricePerHourAfter", "evictions"} {
+		assert.Contains(t, summary, key)
+	}
+	for _, key := range []string{"read", "compile", "rank", "plan"} {
+		assert.Contains(t, summary["seconds"], key)
+	}
+	for _, c := range r["commands"].([]any) {
+		for _, key := range []string{"method", "kind", "nodes", "replacements", "placements", "savingsPerHour", "disruptionCost", "pods"} {
+			assert.Contains(t, c, key)
+		}
+	}
+	verdicts := r["verdicts"].([]any)
+	assert.Len(t, verdicts, 8, "one for every node")
+	for _, v := range verdicts {
+		for _, key := range []string{"node", "verdict", "detail", "disruptionCost", "by"} {
+			assert.Contains(t, v, key)
+		}
+		assert.Contains(t, []string{"blocked", "would-not-fit", "no-saving", "outranked", "budget", "chosen"}, v.(map[string]any)["verdict"])
+	}
+}
+
+func TestBadUsage(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--policy", "balancd"}, `--policy "balancd": want one of ["karpenter" "balanced" "payback"] (did you mean "balanced"?)`},
+		{[]string{"--method", "drfit"}, `did you mean "drift"?`},
+		{[]string{"--search", "x", "--policy", "y"}, `--search "x"`},
+		{[]string{"--now", "noon"}, `--now "noon": want a time such as`},
+		{[]string{"--min-savings", "-1"}, "at least 0"},
+		{[]string{"--interrupted", "node-z"}, "there is no such node"},
+		{[]string{"--interrupted", "node-a=soon"}, "want NODE=TIME"},
+		{[]string{"--serch", "all"}, `did you mean "--search"?`},
+		{[]string{"cluster.yaml"}, "files are named by -f"},
+	} {
+		out, errs, code := run(t, "", c.args...)
+		assert.Equal(t, inputs.ExitInput, code, c.args)
+		assert.Contains(t, errs, c.want)
+		assert.Empty(t, out)
+	}
+}
+
+func TestNothingToDo(t *testing.T) {
+	out, errs, code := run(t, "apiVersion: v1\nkind: Node\nmetadata: {name: node-x}\n", at, "-f", "-", "--no-timing")
+	assert.Equal(t, inputs.ExitOK, code, errs)
+	assert.Contains(t, out, "nothing to give back")
+	assert.Contains(t, out, "no pool of ours bought it")
+}

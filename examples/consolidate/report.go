@@ -1,0 +1,169 @@
+package main
+
+import (
+	"math"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+)
+
+type nodeObject = *corev1.Node
+
+// report is the answer as scripts read it; its keys are an interface.
+type report struct {
+	Summary  summary   `json:"summary"`
+	Commands []change  `json:"commands"`
+	Verdicts []verdict `json:"verdicts"`
+
+	market *pipeline.Market
+	pools  int
+	now    time.Time
+}
+
+type summary struct {
+	Nodes              int      `json:"nodes"`
+	NodesAfter         int      `json:"nodesAfter"`
+	PricePerHour       float64  `json:"pricePerHour"`
+	PricePerHourAfter  float64  `json:"pricePerHourAfter"`
+	Evictions          int      `json:"evictions"`
+	EvictionsPerDollar float64  `json:"evictionsPerDollar,omitempty"`
+	Questions          int      `json:"questions"`
+	Avoided            int      `json:"avoided"`
+	Prices             prices   `json:"prices"`
+	Seconds            *seconds `json:"seconds,omitempty"`
+}
+
+type prices struct {
+	List string `json:"list"`
+	Date string `json:"date,omitempty"`
+}
+
+type seconds struct {
+	Read    float64 `json:"read"`
+	Compile float64 `json:"compile"`
+	Rank    float64 `json:"rank"`
+	Plan    float64 `json:"plan"`
+}
+
+type change struct {
+	Method         string            `json:"method"`
+	Kind           string            `json:"kind"`
+	Nodes          []string          `json:"nodes"`
+	Replacements   []replacement     `json:"replacements"`
+	Placements     map[string]string `json:"placements"`
+	SavingsPerHour float64           `json:"savingsPerHour"`
+	DisruptionCost float64           `json:"disruptionCost"`
+	Pods           []string          `json:"pods"`
+	AtOnce         bool              `json:"atOnce,omitempty"`
+	Why            string            `json:"why"`
+}
+
+type replacement struct {
+	Name         string        `json:"name"`
+	Provisioner  string        `json:"provisioner"`
+	NodePool     string        `json:"nodePool"`
+	InstanceType string        `json:"instanceType"`
+	Zone         string        `json:"zone"`
+	CapacityType string        `json:"capacityType"`
+	PricePerHour float64       `json:"pricePerHour"`
+	Pods         []string      `json:"pods"`
+	Alternatives []alternative `json:"alternatives"`
+}
+
+type alternative struct {
+	InstanceType string  `json:"instanceType"`
+	PricePerHour float64 `json:"pricePerHour"`
+}
+
+type verdict struct {
+	Node           string   `json:"node"`
+	Verdict        string   `json:"verdict"`
+	Method         string   `json:"method,omitempty"`
+	Detail         string   `json:"detail"`
+	DisruptionCost float64  `json:"disruptionCost"`
+	PricePerHour   float64  `json:"pricePerHour"`
+	BestPrice      float64  `json:"bestPricePerHour,omitempty"`
+	BoundPrice     float64  `json:"boundPerHour,omitempty"`
+	Score          float64  `json:"score,omitempty"`
+	Threshold      float64  `json:"threshold,omitempty"`
+	By             []string `json:"by"`
+}
+
+func podName(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
+
+// exact cuts the noise of adding floating-point prices.
+func exact(v float64) float64 { return math.Round(v*1e9) / 1e9 }
+
+func newReport(market *pipeline.Market, c deprovision.Cluster, r deprovision.Result, now time.Time) *report {
+	out := &report{
+		Summary: summary{
+			Nodes: len(c.Nodes), NodesAfter: len(c.Nodes), PricePerHour: exact(r.PricePerHour), PricePerHourAfter: exact(r.PricePerHourAfter),
+			Evictions: r.Evictions, Questions: r.Questions, Avoided: r.Avoided, Prices: prices{market.List, market.Date},
+		},
+		Commands: []change{}, Verdicts: []verdict{}, market: market, pools: len(c.Pools), now: now,
+	}
+	if saved := r.PricePerHour - r.PricePerHourAfter; saved > 1e-9 {
+		out.Summary.EvictionsPerDollar = math.Round(float64(r.Evictions)/saved*100) / 100
+	}
+	for i := range r.Commands {
+		cmd := describe(&r.Commands[i])
+		out.Summary.NodesAfter += len(cmd.Replacements) - len(cmd.Nodes)
+		out.Commands = append(out.Commands, cmd)
+	}
+	for _, v := range r.Verdicts {
+		out.Verdicts = append(out.Verdicts, judge(v))
+	}
+	return out
+}
+
+func describe(c *deprovision.Command) change {
+	out := change{
+		Method: string(c.Method), Kind: string(c.Kind), Replacements: []replacement{}, Placements: map[string]string{},
+		SavingsPerHour: exact(c.SavingsPerHour), DisruptionCost: exact(c.Disruption), Pods: []string{}, AtOnce: c.AtOnce, Why: c.Why,
+	}
+	for _, n := range c.Nodes {
+		out.Nodes = append(out.Nodes, n.Name)
+	}
+	fresh := map[string]bool{}
+	for _, n := range c.NewNodes {
+		fresh[n.Name] = true
+		x := replacement{
+			Name: n.Name, Provisioner: n.Pool, NodePool: n.Pool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType,
+			PricePerHour: n.PricePerHour, Pods: []string{}, Alternatives: []alternative{},
+		}
+		for _, p := range n.Pods {
+			x.Pods = append(x.Pods, podName(p))
+		}
+		for _, a := range n.Alternatives {
+			x.Alternatives = append(x.Alternatives, alternative{a.InstanceType, a.PricePerHour})
+		}
+		out.Replacements = append(out.Replacements, x)
+	}
+	for _, p := range c.Placements {
+		out.Pods = append(out.Pods, podName(p.Pod))
+		if !fresh[p.Node] {
+			out.Placements[podName(p.Pod)] = p.Node
+		}
+	}
+	return out
+}
+
+func judge(v deprovision.Verdict) verdict {
+	out := verdict{
+		Node: v.Node, Verdict: string(v.Outcome), Method: string(v.Method), Detail: v.Detail, DisruptionCost: exact(v.Disruption),
+		PricePerHour: v.PricePerHour, BestPrice: exact(v.BestPricePerHour), BoundPrice: exact(v.BoundPerHour), By: []string{},
+	}
+	if v.Outcome == deprovision.NotAsked { // nothing was found, for nothing was looked for
+		out.Verdict = string(deprovision.NoSaving)
+	}
+	if !math.IsInf(v.Judgement.Score, 0) {
+		out.Score, out.Threshold = exact(v.Judgement.Score), exact(v.Judgement.Threshold)
+	}
+	for _, b := range v.By {
+		out.By = append(out.By, b.String())
+	}
+	return out
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+)
+
+// hoursPerMonth is what clouds reckon with.
+const hoursPerMonth = 730
+
+// write prints the plan for people: the commands, what they come to, and who stays and why.
+func (r *report) write(w io.Writer, s terminal.Style, wide bool) error {
+	dated := r.Summary.Prices.List
+	if r.Summary.Prices.Date != "" {
+		dated += " of " + r.Summary.Prices.Date
+	}
+	fmt.Fprintf(w, "%s, %s, %s types   %s   at %s\n\n", plural(r.Summary.Nodes, "node"), plural(r.pools, "pool"), terminal.Count(r.market.Len()),
+		dated, r.now.UTC().Format("2006-01-02 15:04"))
+	if len(r.Commands) > 0 {
+		if err := r.commands(w, s); err != nil {
+			return err
+		}
+		if wide {
+			r.moves(w, s)
+		}
+	}
+	r.total(w, s)
+	return r.verdicts(w, s)
+}
+
+func (r *report) commands(w io.Writer, s terminal.Style) error {
+	t := terminal.NewTable(s, ">#", "METHOD", "GIVE BACK", "BUY", ">SAVES/H", ">PODS", ">COST", "WHY")
+	for i, c := range r.Commands {
+		for k := range max(len(c.Nodes), len(c.Replacements)) {
+			row := make([]string, 8)
+			if k < len(c.Nodes) {
+				row[2] = c.Nodes[k]
+			}
+			if k < len(c.Replacements) {
+				x := c.Replacements[k]
+				row[3] = fmt.Sprintf("%s %s %s %s", x.InstanceType, x.Zone, x.CapacityType, terminal.Dollars(x.PricePerHour))
+			}
+			if k == 0 {
+				row[0], row[1], row[5], row[6] = fmt.Sprint(i+1), c.Method, fmt.Sprint(len(c.Pods)), fmt.Sprintf("%.1f", c.DisruptionCost)
+				row[4] = terminal.Dollars(c.SavingsPerHour)
+				if c.SavingsPerHour < 0 {
+					row[4] = "-" + terminal.Dollars(-c.SavingsPerHour)
+				}
+				row[7] = c.Why
+				if c.AtOnce {
+					row[7] += "; at once, without waiting for new nodes"
+				}
+				if len(c.Replacements) == 0 {
+					row[3] = s.Dim("nothing")
+				}
+			}
+			t.Row(row...)
+		}
+	}
+	return t.Write(w)
+}
+
+// moves lists where every pod goes.
+func (r *report) moves(w io.Writer, s terminal.Style) {
+	fmt.Fprintln(w)
+	for i, c := range r.Commands {
+		to := map[string][]string{}
+		for pod, node := range c.Placements {
+			to[node] = append(to[node], pod)
+		}
+		for _, x := range c.Replacements {
+			to[x.Name+" (new)"] = x.Pods
+		}
+		for _, node := range slices.Sorted(maps.Keys(to)) {
+			slices.Sort(to[node])
+			fmt.Fprintf(w, "%d  %s <- %s\n", i+1, s.Bold(node), strings.Join(to[node], ", "))
+		}
+	}
+}
+
+func (r *report) total(w io.Writer, s terminal.Style) {
+	x := r.Summary
+	took := ""
+	if t := x.Seconds; t != nil {
+		took = " in " + terminal.Duration(time.Duration((t.Compile+t.Rank+t.Plan)*float64(time.Second)))
+	}
+	if len(r.Commands) == 0 {
+		fmt.Fprintf(w, "%s: %s cost %s/h, and no change is worth it%s\n", s.Bold("nothing to give back"), plural(x.Nodes, "node"), terminal.Dollars(x.PricePerHour), took)
+		return
+	}
+	saved := x.PricePerHour - x.PricePerHourAfter
+	change := fmt.Sprintf("%.1f%% less, %s a month", 100*saved/max(x.PricePerHour, 1e-9), terminal.Dollars(saved*hoursPerMonth))
+	if saved < 0 {
+		change = fmt.Sprintf("%s an hour more", terminal.Dollars(-saved))
+	}
+	fmt.Fprintf(w, "\n%d -> %s  %s/h -> %s/h  (%s)  %s move%s%s\n", x.Nodes, s.Bold(plural(x.NodesAfter, "node")), terminal.Dollars(x.PricePerHour),
+		s.Bold(terminal.Dollars(x.PricePerHourAfter)), s.Good(change), plural(x.Evictions, "pod"), third(x.Evictions), took)
+}
+
+func third(n int) string {
+	if n == 1 {
+		return "s"
+	}
+	return ""
+}
+
+// order is that in which verdicts are shown: what people can do something about first.
+func order() []string {
+	return []string{"blocked", "budget", "outranked", "would-not-fit", "no-saving"}
+}
+
+func (r *report) verdicts(w io.Writer, s terminal.Style) error {
+	var stay []verdict
+	for _, v := range r.Verdicts {
+		if v.Verdict != "chosen" {
+			stay = append(stay, v)
+		}
+	}
+	if len(stay) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(stay, func(a, b verdict) int {
+		return cmp.Or(cmp.Compare(slices.Index(order(), a.Verdict), slices.Index(order(), b.Verdict)), strings.Compare(a.Node, b.Node))
+	})
+	fmt.Fprintln(w)
+	t := terminal.NewTable(s, "STAYS", ">PRICE/H", ">COST", "VERDICT", "WHY")
+	for _, v := range stay {
+		why := []string{v.Detail}
+		if len(v.By) > 0 {
+			why = v.By
+		}
+		price := "?"
+		if v.PricePerHour > 0 {
+			price = terminal.Dollars(v.PricePerHour)
+		}
+		word := s.Dim(v.Verdict)
+		if v.Verdict == "blocked" || v.Verdict == "budget" {
+			word = s.Warn(v.Verdict)
+		}
+		for i, text := range why {
+			if i == 0 {
+				t.Row(v.Node, price, fmt.Sprintf("%.1f", v.DisruptionCost), word, text)
+			} else {
+				t.Row("", "", "", "", text)
+			}
+		}
+	}
+	return t.Write(w)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return terminal.Count(n) + " " + what + "s"
+}
