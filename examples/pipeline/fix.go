@@ -34,11 +34,11 @@ func (p *Packed) Fix(class int, reasons []scheduling.Reason) (string, bool) {
 		if p.spent += len(s.Pods) + 1; p.spent > fixBudget {
 			return "", false
 		}
-		after, err := Run(c.apply(s), p.options, &draft)
+		after, err := runFor(c.apply(s), p.options, &draft, p.beyond)
 		if err != nil || !p.helps(class, after) {
 			continue
 		}
-		if after, err = Run(c.apply(s), p.options, p.packing); err == nil && p.helps(class, after) {
+		if after, err = runFor(c.apply(s), p.options, p.packing, p.beyond); err == nil && p.helps(class, after) {
 			return c.text + p.dearer(after), true
 		}
 	}
@@ -189,7 +189,7 @@ func raise(p *Packed, pool *scheduling.PoolRoom, r scheduling.Reason) (change, b
 		}
 	}
 	_, draft := packings(p.packing)
-	free, err := Run(with(unlimited)(p.Problem.Snapshot()), p.options, &draft)
+	free, err := runFor(with(unlimited)(p.Problem.Snapshot()), p.options, &draft, p.beyond)
 	if err != nil {
 		return change{}, false
 	}

@@ -22,6 +22,7 @@ type Packed struct {
 	state   *scheduling.State
 	options *scheduling.Options
 	packing *binpack.Options
+	beyond  *Objective
 	spent   int // pods planned again in search of fixes
 }
 
@@ -30,6 +31,11 @@ type Packed struct {
 // out as well what fits; the round that stands is packed once more by the strategy of the options, with bound and
 // alternatives. Other strategies than those of binpack pack every round.
 func Pack(p *scheduling.Problem, opts *binpack.Options) (*Packed, error) {
+	return PackFor(p, opts, nil)
+}
+
+// PackFor is Pack with an objective beyond the price. It counts costs by it; [Objective.Narrow] is for before.
+func PackFor(p *scheduling.Problem, opts *binpack.Options, beyond *Objective) (*Packed, error) {
 	type round struct {
 		in   *binpack.Instance
 		plan *binpack.Plan
@@ -37,7 +43,7 @@ func Pack(p *scheduling.Problem, opts *binpack.Options) (*Packed, error) {
 	var rounds []round
 	final, draft := packings(opts)
 	state := p.Start()
-	types := Types(p)
+	types := typesFor(p, beyond)
 	for {
 		in, err := binpack.Compile(Problem(p, types, state.Round()))
 		if err != nil {
@@ -55,7 +61,7 @@ func Pack(p *scheduling.Problem, opts *binpack.Options) (*Packed, error) {
 	best := rounds[state.Number()]
 	out := &Packed{
 		Problem: p, Result: state.Result(), Instance: best.in, Plan: best.plan, Rounds: len(rounds),
-		state: state, options: p.Options(), packing: opts,
+		state: state, options: p.Options(), packing: opts, beyond: beyond,
 	}
 	if final.Draft {
 		return out, nil
@@ -114,7 +120,9 @@ func coversAll(a, b []int) bool {
 
 // Types are the shapes of scheduling as the types of binpack. What a node counts against its pool's limits crosses by
 // position.
-func Types(p *scheduling.Problem) []binpack.Type {
+func Types(p *scheduling.Problem) []binpack.Type { return typesFor(p, nil) }
+
+func typesFor(p *scheduling.Problem, beyond *Objective) []binpack.Type {
 	out := make([]binpack.Type, len(p.Shapes))
 	for i := range p.Shapes {
 		s := &p.Shapes[i]
@@ -123,7 +131,7 @@ func Types(p *scheduling.Problem) []binpack.Type {
 			Tags: s.Tags, Limits: limits(s.Limits), Offerings: make([]binpack.Offering, len(s.Offerings)),
 		}
 		for j, o := range s.Offerings {
-			t.Offerings[j] = binpack.Offering{Provides: o.Labels, Price: Price(o.Price), Counted: o.Count > 0, Count: o.Count, Reservation: o.Reservation}
+			t.Offerings[j] = binpack.Offering{Provides: o.Labels, Price: Price(o.Price), Objective: beyond.counts(p, i, j), Counted: o.Count > 0, Count: o.Count, Reservation: o.Reservation}
 		}
 		out[i] = t
 	}
@@ -197,11 +205,15 @@ func shared(in []binpack.Share) []scheduling.Share {
 
 // Run compiles a snapshot and packs it.
 func Run(s scheduling.Snapshot, opts *scheduling.Options, pack *binpack.Options) (*Packed, error) {
+	return runFor(s, opts, pack, nil)
+}
+
+func runFor(s scheduling.Snapshot, opts *scheduling.Options, pack *binpack.Options, beyond *Objective) (*Packed, error) {
 	p, err := scheduling.Compile(s, opts)
 	if err != nil {
 		return nil, err
 	}
-	packed, err := Pack(p, pack)
+	packed, err := PackFor(p, pack, beyond)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}

@@ -36,6 +36,11 @@ type options struct {
 	inputs.Flags
 	strategy    string
 	effort      string
+	factors     []string
+	perNode     float64
+	interrupted float64
+	mostCPU     int64
+	mostNodes   int64
 	preferences string
 	explain     string
 	diff        string
@@ -91,6 +96,11 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 	o.Register(cmd.Flags())
 	cmd.Flags().StringVar(&o.strategy, "strategy", "cost", "how to pack: cost (least price, with proof) or ffd (first fit decreasing)")
 	cmd.Flags().StringVar(&o.effort, "effort", "default", "how much work a low price and a close bound are worth: fast, default or best")
+	cmd.Flags().StringArrayVar(&o.factors, "factor", nil, "'REQUIREMENTS: NUMBER': count what matches so many times its price, for example 'karpenter.k8s.aws/instance-generation<6: 1.3' (repeatable, the first that matches)")
+	cmd.Flags().Float64Var(&o.perNode, "per-node", 0, "dollars an hour that each node counts for besides, such as a licence")
+	cmd.Flags().Float64Var(&o.interrupted, "interruption", 0, "part of its price that spot capacity counts for besides, such as 0.2")
+	cmd.Flags().Int64Var(&o.mostCPU, "max-node-cpu", 0, "most vCPUs of a node; 0 means any number")
+	cmd.Flags().Int64Var(&o.mostNodes, "max-nodes", 0, "most nodes of each pool, those that exist included; 0 means any number")
 	cmd.Flags().StringVar(&o.preferences, "preferences", "respect", "soft constraints: respect (as far as possible) or ignore")
 	cmd.Flags().StringVar(&o.explain, "explain", "", "NAMESPACE/POD: say why this pod goes where it goes, or what stops it")
 	cmd.Flags().StringVar(&o.diff, "diff", "", "FILE or directory whose objects replace those of the same kind and name: compare both plans")
@@ -132,6 +142,9 @@ func (o *options) check() error {
 		return err
 	}
 	if err := oneOf("effort", o.effort, "fast", "default", "best"); err != nil {
+		return err
+	}
+	if _, err := o.objective(); err != nil {
 		return err
 	}
 	return oneOf("preferences", o.preferences, "respect", "ignore")
@@ -196,6 +209,11 @@ func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Rea
 	if !o.NoTiming {
 		r.addTiming(read, compile, solve)
 	}
+	if o.Output == "wide" {
+		if err := o.addCurve(r, s); err != nil {
+			return nil, nil, err
+		}
+	}
 	return r, packed, nil
 }
 
@@ -222,13 +240,17 @@ func (o *options) snapshot(cmd *cobra.Command, market *pipeline.Market, stdin io
 // pack plans a snapshot.
 func (o *options) pack(s scheduling.Snapshot) (packed *pipeline.Packed, compile, solve time.Duration, err error) {
 	start := time.Now()
-	p, err := scheduling.Compile(s, &scheduling.Options{IgnorePreferences: o.preferences == "ignore"})
+	beyond, err := o.objective()
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	p, err := scheduling.Compile(beyond.Narrow(s), o.scheduling())
 	if err != nil {
 		return nil, 0, 0, inputs.Bad(err)
 	}
 	compile = time.Since(start)
 	start = time.Now()
-	packed, err = pipeline.Pack(p, o.packing())
+	packed, err = pipeline.PackFor(p, o.packing(), beyond)
 	return packed, compile, time.Since(start), err
 }
 

@@ -23,6 +23,8 @@ type report struct {
 	BindingOrder  []string        `json:"bindingOrder"`
 	// Refused is what a cloud refused when the plan was bought.
 	Refused []refusalJSON `json:"refused,omitempty"`
+	// curve is for the wide table only.
+	curve []curvePoint
 }
 
 type summary struct {
@@ -32,6 +34,7 @@ type summary struct {
 	Ignored            int      `json:"ignored"`
 	NewNodes           int      `json:"newNodes"`
 	PricePerHour       float64  `json:"pricePerHour"`
+	ObjectivePerHour   float64  `json:"objectivePerHour,omitempty"`
 	LowerBoundPerHour  float64  `json:"lowerBoundPerHour"`
 	GapPercent         float64  `json:"gapPercent"`
 	BoundKind          string   `json:"boundKind"`
@@ -166,6 +169,9 @@ func newReport(market *pipeline.Market, packed *pipeline.Packed, fixes bool) (*r
 		BoundKind: string(plan.Bound.Kind), Strategy: plan.Strategy, Rounds: packed.Rounds,
 		Prices: prices{market.List, market.Date}, Notes: slices.Concat(p.Notes, market.Notes),
 		pools: len(p.Pools), types: market.Len(), room: len(p.Rooms),
+	}
+	if plan.Objective != plan.Cost {
+		r.Summary.ObjectivePerHour = plan.Objective.Dollars()
 	}
 	r.Summary.Pods = r.Summary.Scheduled + r.Summary.Unschedulable + r.Summary.Ignored
 	return r, nil

@@ -25,6 +25,11 @@ func (r *report) write(w io.Writer, style terminal.Style, wide bool) error {
 		return err
 	}
 	r.writeTotals(w, style)
+	if wide {
+		if err := r.writeCurve(w, style); err != nil {
+			return err
+		}
+	}
 	if err := r.writeRefused(w, style); err != nil {
 		return err
 	}
@@ -168,7 +173,11 @@ func (r *report) writeTotals(w io.Writer, style terminal.Style) {
 	var parts []string
 	parts = append(parts, style.Bold(plural(s.NewNodes, "new node")))
 	if s.NewNodes > 0 {
-		parts = append(parts, style.Bold(terminal.Dollars(s.PricePerHour)+"/h"), terminal.Dollars(s.PricePerHour*hoursPerMonth)+"/month",
+		parts = append(parts, style.Bold(terminal.Dollars(s.PricePerHour)+"/h"), terminal.Dollars(s.PricePerHour*hoursPerMonth)+"/month")
+		if s.ObjectivePerHour > 0 {
+			parts = append(parts, fmt.Sprintf("counted as %s/h", terminal.Dollars(s.ObjectivePerHour)))
+		}
+		parts = append(parts,
 			fmt.Sprintf("proven not below %s/h (gap %.1f%%)", terminal.Dollars(s.LowerBoundPerHour), s.GapPercent))
 	}
 	placed := fmt.Sprintf("%s of %s placed", terminal.Count(s.Scheduled), plural(s.Scheduled+s.Unschedulable, "pod"))

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// objective is what the flags say beyond the price.
+func (o *options) objective() (*pipeline.Objective, error) {
+	out := &pipeline.Objective{PerNode: o.perNode, Interruption: o.interrupted, MostCPU: o.mostCPU, MostNodes: o.mostNodes}
+	bad := func(flag string, value any, want string) error {
+		return inputs.Bad(fmt.Errorf("--%s %v: want %s", flag, value, want))
+	}
+	switch {
+	case !(o.perNode >= 0) || o.perNode > 1e6:
+		return nil, bad("per-node", o.perNode, "dollars an hour, not negative")
+	case !(o.interrupted >= 0) || o.interrupted > 1e6:
+		return nil, bad("interruption", o.interrupted, "a part of the price, not negative")
+	case o.mostCPU < 0:
+		return nil, bad("max-node-cpu", o.mostCPU, "a number of vCPUs")
+	case o.mostNodes < 0:
+		return nil, bad("max-nodes", o.mostNodes, "a number of nodes")
+	}
+	for _, text := range o.factors {
+		at := strings.LastIndexByte(text, ':')
+		if at < 0 {
+			return nil, bad("factor", strconv.Quote(text), `"REQUIREMENTS: NUMBER"`)
+		}
+		match, err := requirements.Parse(strings.TrimSpace(text[:at]))
+		if err != nil {
+			return nil, inputs.Bad(fmt.Errorf("--factor %q: %w", text, err))
+		}
+		times, err := strconv.ParseFloat(strings.TrimSpace(text[at+1:]), 64)
+		if err != nil || !(times > 0) || times > 1e6 {
+			return nil, bad("factor", strconv.Quote(text), "a positive number after the colon")
+		}
+		out.Factors = append(out.Factors, pipeline.Factor{Match: match, Times: times})
+	}
+	return out, nil
+}
+
+func (o *options) scheduling() *scheduling.Options {
+	return &scheduling.Options{IgnorePreferences: o.preferences == "ignore"}
+}
+
+// curvePoint is what the same pods cost on nodes of at most so many vCPUs.
+type curvePoint struct {
+	mostCPU       int64
+	nodes, placed int
+	price         float64
+}
+
+// addCurve plans the same pods again for nodes of several sizes at most, the largest last.
+func (o *options) addCurve(r *report, s scheduling.Snapshot) error {
+	given, err := o.objective()
+	if err != nil {
+		return err
+	}
+	beyond := *given
+	largest := int64(0)
+	for i := range s.Pools {
+		for _, t := range s.Pools[i].Types {
+			largest = max(largest, t.Capacity.Cpu().Value())
+		}
+	}
+	if beyond.MostCPU > 0 {
+		largest = min(largest, beyond.MostCPU)
+	}
+	packing := o.packing()
+	for most := int64(2); ; most *= 2 {
+		beyond.MostCPU = min(most, largest)
+		p, err := scheduling.Compile(beyond.Narrow(s), o.scheduling())
+		if err != nil {
+			return err
+		}
+		packed, err := pipeline.PackFor(p, packing, &beyond)
+		if err != nil {
+			return err
+		}
+		r.curve = append(r.curve, curvePoint{beyond.MostCPU, len(packed.Result.Bins), len(packed.Result.Order), packed.Cost().Dollars()})
+		if most >= largest {
+			return nil
+		}
+	}
+}
+
+// writeCurve prints cost against node size. Rows that say what the row before says are left out.
+func (r *report) writeCurve(w io.Writer, style terminal.Style) error {
+	if r.Summary.NewNodes == 0 || len(r.curve) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	t := terminal.NewTable(style, ">NODES OF AT MOST", ">NEW NODES", ">PRICE/H", ">AGAINST THE PLAN", ">PODS PLACED")
+	for i, p := range r.curve {
+		if i > 0 && p.nodes == r.curve[i-1].nodes && p.price == r.curve[i-1].price && p.placed == r.curve[i-1].placed {
+			continue
+		}
+		against := "-"
+		if p.placed == r.Summary.Scheduled && r.Summary.PricePerHour > 0 {
+			against = fmt.Sprintf("%+.1f%%", 100*(p.price/r.Summary.PricePerHour-1))
+		}
+		t.Row(fmt.Sprintf("%d vCPU", p.mostCPU), terminal.Count(p.nodes), terminal.Dollars(p.price), against, terminal.Count(p.placed))
+	}
+	return t.Write(w)
+}
