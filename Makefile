@@ -54,9 +54,10 @@ bench: ## compile + solve at 1k, 10k and 100k pods; each benchmark asserts what 
 versus: ## plan the same pods with Karpenter and with Joinery, 1k to 20k of them, and write examples/judges/VERSUS.md
 	cd examples/judges && $(GO) run ./versus -o VERSUS.md
 
-bench-price: ## cost, proven gap, time and memory of price-aware plans, into binpack/BENCHMARKS.md
+bench-price: ## cost, proven gap, time and memory of price-aware plans, into binpack/BENCHMARKS.md, and Karpenter's beside them, into examples/judges/PRICE.md
 	$(GO) build -o .ci/tools/bin/report ./examples/pricebench/report
 	.ci/tools/bin/report -o binpack/BENCHMARKS.md
+	cd examples/judges && $(GO) run ./price -o PRICE.md
 
 deps: ## modules and packages that each package of ours pulls in
 	@printf '%-28s %8s %9s\n' package modules packages

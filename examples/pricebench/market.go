@@ -29,34 +29,51 @@ func daemons() []int64 { return []int64{300, 512, 3} }
 // Types are the types of the region as bins of milli-CPU, MiB and pods, daemons deducted; at most maxCPU vCPUs, 0 for
 // any.
 func Types(maxCPU int64) ([]binpack.Type, error) {
-	all, err := ec2.Catalogue(Region)
+	all, err := Catalogue(maxCPU)
 	if err != nil {
 		return nil, err
 	}
-	ask := requirements.MustParse(Ask)
-	var out []binpack.Type
-	for _, t := range instancetypes.Compatible(all, ask, requirements.Keys{}) {
-		if maxCPU > 0 && t.Capacity.Cpu().Value() > maxCPU || metal(t) {
-			continue
-		}
+	out := make([]binpack.Type, 0, len(all))
+	for _, t := range all {
 		free := t.Allocatable()
 		b := binpack.Type{Name: t.Name, Capacity: []int64{free.Cpu().MilliValue(), free.Memory().Value() >> 20, free.Pods().Value()}}
 		for r, d := range daemons() {
 			b.Capacity[r] -= d
 		}
+		for _, o := range t.Offerings {
+			zone := requirements.MustOf(o.Requirements.Get(corev1.LabelTopologyZone))
+			b.Offerings = append(b.Offerings, binpack.Offering{Provides: zone, Price: binpack.Price(o.Price*float64(binpack.PerDollar) + 0.5)})
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// Catalogue is the types of the region that suit, of at most maxCPU vCPUs, 0 for any, with an offering in each of the first
+// zones.
+func Catalogue(maxCPU int64) ([]instancetypes.InstanceType, error) {
+	all, err := ec2.Catalogue(Region)
+	if err != nil {
+		return nil, err
+	}
+	ask := requirements.MustParse(Ask)
+	var out []instancetypes.InstanceType
+	for _, t := range instancetypes.Compatible(all, ask, requirements.Keys{}) {
+		if maxCPU > 0 && t.Capacity.Cpu().Value() > maxCPU || metal(t) {
+			continue
+		}
 		offers := slices.Clone(t.Offerings)
 		slices.SortStableFunc(offers, func(x, y instancetypes.Offering) int {
 			return cmp.Compare(x.Requirements.String(), y.Requirements.String())
 		})
+		t.Offerings = nil
 		for _, o := range offers {
-			if !o.Available || !o.Requirements.Overlaps(ask) || o.CapacityType() != instancetypes.CapacityTypeOnDemand || len(b.Offerings) == Zones {
-				continue
+			if o.Available && o.Requirements.Overlaps(ask) && o.CapacityType() == instancetypes.CapacityTypeOnDemand && len(t.Offerings) < Zones {
+				t.Offerings = append(t.Offerings, o)
 			}
-			zone := requirements.MustOf(o.Requirements.Get(corev1.LabelTopologyZone))
-			b.Offerings = append(b.Offerings, binpack.Offering{Provides: zone, Price: binpack.Price(o.Price*float64(binpack.PerDollar) + 0.5)})
 		}
-		if len(b.Offerings) > 0 {
-			out = append(out, b)
+		if len(t.Offerings) > 0 {
+			out = append(out, t)
 		}
 	}
 	if len(out) == 0 {

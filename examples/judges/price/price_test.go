@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Never dearer than Karpenter for the same pods, and far cheaper where every size may be bought. JOINERY_LONG=1 asks it of
+// more pods.
+func TestNeverDearer(t *testing.T) {
+	sizes := []int{50, 300}
+	if os.Getenv("JOINERY_LONG") == "1" {
+		sizes = append(sizes, 1000, 5000)
+	}
+	for _, name := range []string{"second mix", "mix", "bimodal", "distinct"} {
+		w, ok := workload(name)
+		require.True(t, ok)
+		for _, n := range sizes {
+			for _, maxCPU := range []int64{0, 64, 16} {
+				r, err := compare(t.Context(), w, n, maxCPU, 300)
+				require.NoError(t, err)
+				t.Log(r.line())
+				require.Equal(t, r.pods, r.ours.placed)
+				require.GreaterOrEqual(t, r.ours.placed, r.theirs.placed)
+				if r.ours.accepted >= 0 {
+					require.Equal(t, r.ours.placed, r.ours.accepted)
+				}
+				if r.counts() {
+					require.LessOrEqual(t, r.ours.price, r.theirs.price*(1+1e-9), r.line())
+				}
+				switch {
+				case name != "second mix" || maxCPU > 0:
+				case n == 1000:
+					require.LessOrEqual(t, r.ours.price, 0.60*r.theirs.price, "at least 40%% below")
+				case n == 5000:
+					require.LessOrEqual(t, r.ours.price, 0.72*r.theirs.price, "at least 28%% below")
+				}
+			}
+		}
+	}
+}
