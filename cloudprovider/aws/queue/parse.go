@@ -100,7 +100,7 @@ func (m envelope) ofHealth() ([]interruption.Event, error) {
 	var deadline time.Time
 	for _, layout := range []string{time.RFC1123, time.RFC3339} {
 		if at, err := time.Parse(layout, d.Start); err == nil {
-			deadline = at
+			deadline = at.UTC()
 		}
 	}
 	var events []interruption.Event

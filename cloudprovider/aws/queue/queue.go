@@ -173,3 +173,42 @@ func (q *Queue) remove(ctx context.Context, list []types.Message) error {
 	}
 	return nil
 }
+
+// Message is one message of the queue as somebody sees it who only looks.
+type Message struct {
+	// ID is SQS's, Body the text.
+	ID, Body string
+	// Events are what it announces, of instances by their bare ids; none if it is of no interest.
+	Events []interruption.Event
+	// Err says that the message is malformed.
+	Err error
+}
+
+// Peek reads up to n messages and leaves them in the queue: for a while other readers do not see them, then they do again. It
+// returns less once a reading finds nothing new.
+func (q *Queue) Peek(ctx context.Context, n int) ([]Message, error) {
+	var list []Message
+	seen := map[string]bool{}
+	for len(list) < n {
+		out, err := q.clients.SQS.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl: aws.String(q.url), MaxNumberOfMessages: most, WaitTimeSeconds: 1, VisibilityTimeout: 30,
+		})
+		if err != nil {
+			return nil, err
+		}
+		fresh := 0
+		for _, m := range out.Messages {
+			if id := aws.ToString(m.MessageId); !seen[id] {
+				seen[id] = true
+				fresh++
+				read := Message{ID: id, Body: aws.ToString(m.Body)}
+				read.Events, read.Err = Parse(read.Body)
+				list = append(list, read)
+			}
+		}
+		if fresh == 0 {
+			break
+		}
+	}
+	return list[:min(len(list), n)], nil
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output; commit only what you understand")
+
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+func run(t *testing.T, stdin string, args ...string) result {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := command(strings.NewReader(stdin))
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&errs)
+	code := inputs.End(&errs, cmd.ExecuteContext(t.Context()))
+	return result{out.String(), errs.String(), code}
+}
+
+func TestSample(t *testing.T) {
+	for _, format := range []string{"table", "json", "yaml"} {
+		got := run(t, "", "--no-timing", "-o", format)
+		require.Zero(t, got.code, got.stderr)
+		path := filepath.Join("testdata", "sample."+format)
+		if *update {
+			require.NoError(t, os.WriteFile(path, []byte(got.stdout), 0o600))
+		}
+		want, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, string(want), got.stdout)
+		assert.Equal(t, got, run(t, "", "--no-timing", "-o", format))
+	}
+}
+
+// From a queue the answer is the same as from the file, and the messages stay.
+func TestQueue(t *testing.T) {
+	cloud, err := awstest.New(awstest.Config{})
+	require.NoError(t, err)
+	t.Cleanup(cloud.Close)
+	t.Setenv("AWS_ACCESS_KEY_ID", awstest.AccessKeyID)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", awstest.SecretAccessKey)
+	for line := range strings.Lines(sampleMessages) {
+		cloud.Send(line)
+	}
+	before := cloud.Queued()
+	got := run(t, "", "--no-timing", "-o", "json", "--queue", "harbour", "--endpoint", cloud.URL())
+	require.Zero(t, got.code, got.stderr)
+	assert.Equal(t, before, cloud.Queued())
+	var fromQueue, fromFile report
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &fromQueue))
+	require.NoError(t, json.Unmarshal([]byte(run(t, "", "--no-timing", "-o", "json").stdout), &fromFile))
+	require.Len(t, fromQueue.Problems, 1)
+	fromQueue.Problems, fromFile.Problems = nil, nil // they name the messages
+	assert.Equal(t, fromFile, fromQueue)
+
+	got = run(t, "", "--queue", "none", "--endpoint", cloud.URL())
+	assert.Equal(t, inputs.ExitInternal, got.code)
+	assert.Contains(t, got.stderr, `"none"`)
+}
+
+// Pods of daemons stay with their node, and what has no place is said, with exit 3.
+func TestNoPlace(t *testing.T) {
+	text := strings.Replace(sample, "values: [m5, m6a, c6a]", "values: [none]", 1)
+	file := filepath.Join(t.TempDir(), "cluster.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	got := run(t, "", "--no-timing", "-f", file)
+	assert.Equal(t, inputs.ExitNotAll, got.code, got.stderr)
+	assert.Contains(t, got.stdout, "no place for shop/search-0")
+	assert.NotContains(t, got.stdout, "agent-a")
+}
+
+func TestMalformedFlags(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"two sources":   {[]string{"--queue", "a", "--messages", "b"}, "exclude each other"},
+		"no queue":      {[]string{"--endpoint", "http://127.0.0.1:1"}, "add --queue"},
+		"no such file":  {[]string{"--messages", "none.jsonl"}, "none.jsonl"},
+		"nothing":       {[]string{"--most", "0"}, "want 1 or more"},
+		"unknown flag":  {[]string{"--kueue", "a"}, "--kueue"},
+		"stray":         {[]string{"now"}, "now"},
+		"no such input": {[]string{"-f", "none.yaml"}, "none.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, "", test.args...)
+			assert.Equal(t, inputs.ExitInput, got.code)
+			assert.Contains(t, got.stderr, test.want)
+			assert.Empty(t, got.stdout)
+		})
+	}
+}
+
+// Many events about one node drain it once.
+func TestEventsAboutOneNode(t *testing.T) {
+	line := strings.SplitN(sampleMessages, "\n", 2)[0]
+	file := filepath.Join(t.TempDir(), "events.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Repeat(line+"\n", 40)), 0o600))
+	got := run(t, "", "--no-timing", "-o", "json", "--messages", file)
+	require.Zero(t, got.code, got.stderr)
+	var r report
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &r))
+	assert.Equal(t, 40, r.Summary.Events)
+	assert.Equal(t, 1, r.Summary.Drained)
+	pods := 0
+	for _, n := range r.Replacements {
+		pods += len(n.Pods)
+	}
+	for _, n := range r.Existing {
+		pods += len(n.Pods)
+	}
+	assert.Equal(t, 2, pods)
+}

@@ -1,0 +1,186 @@
+// Interruption reads what EC2 announces about machines that it takes back, and prints which nodes would be drained and what would be bought
+// for their pods. It changes nothing, neither in the cluster nor in the queue. Without a queue it reads messages from a file,
+// or a built-in sample, and then needs neither a cluster nor credentials.
+package main
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/queue"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+)
+
+//go:embed sample.yaml
+var sample string
+
+//go:embed sample-messages.jsonl
+var sampleMessages string
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := inputs.End(os.Stderr, command(os.Stdin).ExecuteContext(ctx))
+	stop()
+	os.Exit(code)
+}
+
+type options struct {
+	inputs.Flags
+	queue, endpoint, messages string
+	most                      int
+}
+
+func command(stdin io.Reader) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "interruption [-f FILE]... [--queue NAME | --messages FILE]",
+		Short: "say which nodes EC2 takes back, and what would be bought for their pods",
+		Long: `Interruption reads the SQS queue that EventBridge writes EC2's announcements to: spot warnings, rebalance recommendations,
+changes of state, scheduled changes and the end of capacity reservations. For each it says which node is meant and what to do
+about it, and plans the nodes that the pods of drained ones need. Messages stay in the queue.`,
+		Example: `  interruption                                              # the built-in sample
+  kubectl get pods,nodes,nodepools,ec2nodeclasses -A -o yaml | interruption -f - --queue prod
+  interruption -f cluster/ --messages events.jsonl -o json  # one message a line`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := cobra.NoArgs(cmd, args); err != nil {
+				return inputs.Bad(err)
+			}
+			return nil
+		},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out := bufio.NewWriter(cmd.OutOrStdout())
+			err := o.run(cmd, out, stdin)
+			if flushed := out.Flush(); err == nil && flushed != nil {
+				err = flushed
+			}
+			return err
+		},
+	}
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return inputs.Bad(fmt.Errorf("%w (see %s --help)", err, c.Name()))
+	})
+	o.Register(cmd.Flags())
+	cmd.Flags().StringVar(&o.queue, "queue", "", "name of the SQS queue, read with the credentials of the environment")
+	cmd.Flags().StringVar(&o.endpoint, "endpoint", "", "address of an emulator of AWS instead of AWS itself")
+	cmd.Flags().StringVar(&o.messages, "messages", "", "FILE with messages as the queue has them, one a line, instead of a queue")
+	cmd.Flags().IntVar(&o.most, "most", 1000, "the most messages that are read")
+	return cmd
+}
+
+func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
+	switch {
+	case o.queue != "" && o.messages != "":
+		return inputs.Bad(errors.New("--queue and --messages exclude each other"))
+	case o.endpoint != "" && o.queue == "":
+		return inputs.Bad(errors.New("--endpoint says where the queue is: add --queue"))
+	case o.most < 1:
+		return inputs.Bad(fmt.Errorf("--most %d: want 1 or more", o.most))
+	}
+	if err := o.Check(); err != nil {
+		return err
+	}
+	market, err := o.Market()
+	if err != nil {
+		return err
+	}
+	m, err := o.Manifests(sample, stdin)
+	if err != nil {
+		return err
+	}
+	s, notes, err := pipeline.Snapshot(m, market)
+	if err != nil {
+		return inputs.Bad(err)
+	}
+	for _, n := range append(m.Notes, notes...) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
+	}
+	messages, err := o.read(cmd.Context())
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	r, err := review(s, messages)
+	if err != nil {
+		return err
+	}
+	if !o.NoTiming {
+		r.Summary.Seconds = map[string]float64{"plan": time.Since(start).Seconds()}
+	}
+	switch o.Output {
+	case "json", "yaml":
+		text, err := json.MarshalIndent(r, "", "  ")
+		if err != nil {
+			return err
+		}
+		if text = append(text, '\n'); o.Output == "yaml" {
+			if text, err = yaml.JSONToYAML(text); err != nil {
+				return err
+			}
+		}
+		_, err = out.Write(text)
+		if err != nil {
+			return err
+		}
+	default:
+		if err := r.write(out, terminal.StyleOf(cmd.OutOrStdout())); err != nil {
+			return err
+		}
+	}
+	if len(r.Unschedulable) > 0 {
+		return &inputs.ExitError{Code: inputs.ExitNotAll}
+	}
+	return nil
+}
+
+// read gets the messages from the queue, the file or the sample.
+func (o *options) read(ctx context.Context) ([]queue.Message, error) {
+	if o.queue != "" {
+		clients, err := api.Connect(ctx, api.Config{Region: o.Region, Endpoint: o.endpoint})
+		if err != nil {
+			return nil, err
+		}
+		q, err := queue.Open(ctx, clients, api.Clock{}, o.queue, "peek")
+		if err != nil {
+			return nil, api.Outcome("interruption", o.queue, err)
+		}
+		list, err := q.Peek(ctx, o.most)
+		return list, api.Outcome("interruption", o.queue, err)
+	}
+	text := sampleMessages
+	if o.messages != "" {
+		data, err := os.ReadFile(o.messages)
+		if err != nil {
+			return nil, inputs.Bad(fmt.Errorf("--messages: %w", err))
+		}
+		text = string(data)
+	}
+	var list []queue.Message
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		m := queue.Message{ID: fmt.Sprintf("line %d", len(list)+1), Body: line}
+		m.Events, m.Err = queue.Parse(line)
+		if list = append(list, m); len(list) == o.most {
+			break
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/availability"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/queue"
+	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// report is what is printed.
+type report struct {
+	Summary struct {
+		Messages  int                `json:"messages"`
+		Events    int                `json:"events"`
+		Malformed int                `json:"malformed"`
+		Foreign   int                `json:"foreign"`
+		Drained   int                `json:"drainedNodes"`
+		NewNodes  int                `json:"newNodes"`
+		Price     float64            `json:"pricePerHour"`
+		Seconds   map[string]float64 `json:"seconds,omitempty"`
+	} `json:"summary"`
+	Events        []event       `json:"events"`
+	Replacements  []replacement `json:"replacements"`
+	Existing      []existing    `json:"existingNodes"`
+	Unschedulable []string      `json:"unschedulable"`
+	Problems      []string      `json:"problems"`
+}
+
+// event is one announcement about a node of the cluster.
+type event struct {
+	Node         string   `json:"node"`
+	Instance     string   `json:"instance"`
+	Kind         string   `json:"kind"`
+	At           string   `json:"at"`
+	Deadline     string   `json:"deadline,omitempty"`
+	Response     string   `json:"response"`
+	Unavailable  string   `json:"unavailable,omitempty"`
+	Pods         []string `json:"pods"`
+	pods         []*corev1.Pod
+	refused      *cloudprovider.Refusal
+	announcement time.Time
+}
+
+// replacement is a node that would be bought.
+type replacement struct {
+	Name         string   `json:"name"`
+	NodePool     string   `json:"nodePool"`
+	InstanceType string   `json:"instanceType"`
+	Zone         string   `json:"zone"`
+	CapacityType string   `json:"capacityType"`
+	PricePerHour float64  `json:"pricePerHour"`
+	Pods         []string `json:"pods"`
+}
+
+// existing is a node that has room for some of the pods.
+type existing struct {
+	Name string   `json:"name"`
+	Pods []string `json:"pods"`
+}
+
+// leaving are the nodes that are drained.
+func (r *report) leaving() map[string]bool {
+	gone := map[string]bool{}
+	for _, e := range r.Events {
+		if e.Response != string(interruption.Ignore) {
+			gone[e.Node] = true
+		}
+	}
+	return gone
+}
+
+// review matches messages with nodes and plans what the pods of those that leave need.
+func review(s scheduling.Snapshot, messages []queue.Message) (*report, error) {
+	r := &report{Events: []event{}, Replacements: []replacement{}, Existing: []existing{}, Unschedulable: []string{}, Problems: []string{}}
+	r.Summary.Messages = len(messages)
+	nodes := map[string]*corev1.Node{}
+	for _, n := range s.Nodes {
+		id := n.Spec.ProviderID
+		nodes[id[strings.LastIndex(id, "/")+1:]] = n
+	}
+	for _, m := range messages {
+		if m.Err != nil {
+			r.Summary.Malformed++
+			r.Problems = append(r.Problems, fmt.Sprintf("message %q: %v", m.ID, m.Err))
+		}
+		for _, e := range m.Events {
+			n, ok := nodes[e.Instance]
+			if !ok || e.Instance == "" {
+				r.Summary.Foreign++
+				continue
+			}
+			r.Events = append(r.Events, describe(s, n, e))
+		}
+	}
+	slices.SortStableFunc(r.Events, func(a, b event) int {
+		return cmp.Or(a.announcement.Compare(b.announcement), strings.Compare(a.Node, b.Node), strings.Compare(a.Kind, b.Kind))
+	})
+	r.Summary.Events = len(r.Events)
+	return r, r.replace(s)
+}
+
+// describe says what an event means for its node.
+func describe(s scheduling.Snapshot, n *corev1.Node, e interruption.Event) event {
+	out := event{
+		Node: n.Name, Instance: e.Instance, Kind: string(e.Kind), At: e.At.UTC().Format(time.RFC3339), Response: string(e.Kind.Respond()), Pods: []string{},
+		announcement: e.At,
+	}
+	if !e.Deadline.IsZero() {
+		out.Deadline = e.Deadline.UTC().Format(time.RFC3339)
+	}
+	if e.Kind.Refuses() {
+		if refused, ok := offeringOf(s, n); ok {
+			refused.Detail = "taken back from " + n.Name
+			out.refused, out.Unavailable = &refused, fmt.Sprintf("%s %s %s", refused.Type, n.Labels[corev1.LabelTopologyZone], n.Labels[instancetypes.LabelCapacityType])
+		}
+	}
+	if out.Response == string(interruption.Ignore) {
+		return out
+	}
+	for _, p := range s.Pods {
+		if p.Spec.NodeName == n.Name && moves(p) {
+			out.pods = append(out.pods, p)
+			out.Pods = append(out.Pods, p.Namespace+"/"+p.Name)
+		}
+	}
+	slices.Sort(out.Pods)
+	return out
+}
+
+// moves says whether somebody makes the pod again elsewhere: not those of daemons, of the node itself, or at their end.
+func moves(p *corev1.Pod) bool {
+	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return false
+	}
+	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return false
+	}
+	return !slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" })
+}
+
+// offeringOf finds what a node was bought as.
+func offeringOf(s scheduling.Snapshot, n *corev1.Node) (cloudprovider.Refusal, bool) {
+	want := requirements.FromLabels(map[string]string{
+		corev1.LabelTopologyZone: n.Labels[corev1.LabelTopologyZone], instancetypes.LabelCapacityType: n.Labels[instancetypes.LabelCapacityType],
+	})
+	for _, pool := range s.Pools {
+		for _, t := range pool.Types {
+			if t.Name != n.Labels[corev1.LabelInstanceTypeStable] {
+				continue
+			}
+			for _, offering := range t.Offerings {
+				if offering.Requirements.Overlaps(want) {
+					return cloudprovider.Refusal{Type: t.Name, Offering: offering.Requirements}, true
+				}
+			}
+		}
+	}
+	return cloudprovider.Refusal{}, false
+}
+
+// replace plans the cluster without the nodes that leave, and without the offerings that were taken back.
+func (r *report) replace(s scheduling.Snapshot) error {
+	gone := r.leaving()
+	r.Summary.Drained = len(gone)
+	var ledger availability.Ledger
+	var now time.Time
+	displaced := map[*corev1.Pod]bool{}
+	for _, e := range r.Events {
+		if e.announcement.After(now) {
+			now = e.announcement
+		}
+		for _, p := range e.pods {
+			displaced[p] = true
+		}
+	}
+	for _, e := range r.Events {
+		if e.refused != nil {
+			ledger = ledger.Refuse(now, *e.refused)
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	pods := s.Pods[:0:0]
+	for _, p := range s.Pods {
+		switch {
+		case displaced[p]:
+			again := p.DeepCopy()
+			again.Spec.NodeName, again.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
+			pods = append(pods, again)
+		case p.Spec.NodeName != "" && !gone[p.Spec.NodeName]:
+			pods = append(pods, p)
+		}
+	}
+	s.Pods = pods
+	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n *corev1.Node) bool { return gone[n.Name] })
+	s.Pools = slices.Clone(s.Pools)
+	for i := range s.Pools {
+		s.Pools[i].Types = ledger.Apply(s.Pools[i].Types, now)
+	}
+	packed, err := pipeline.Run(s, nil, nil)
+	if err != nil {
+		return err
+	}
+	planned, err := packed.NewNodes()
+	if err != nil {
+		return err
+	}
+	for i := range planned {
+		n := &planned[i]
+		r.Replacements = append(r.Replacements, replacement{
+			Name: n.Name, NodePool: n.Pool.Name, InstanceType: n.InstanceType.Name, Zone: n.Zone, CapacityType: n.CapacityType,
+			PricePerHour: n.PricePerHour, Pods: names(n.Pods),
+		})
+		r.Summary.Price += n.PricePerHour
+	}
+	r.Summary.Price = math.Round(r.Summary.Price*1e6) / 1e6
+	r.Summary.NewNodes = len(planned)
+	for i, room := range packed.Problem.Rooms {
+		if moved := names(packed.Result.Rooms[i]); len(moved) > 0 {
+			r.Existing = append(r.Existing, existing{room.Node.Name, moved})
+		}
+	}
+	for _, u := range packed.Result.Unplaced {
+		r.Unschedulable = append(r.Unschedulable, names(u.Pods)...)
+	}
+	slices.Sort(r.Unschedulable)
+	return nil
+}
+
+func names(pods []*corev1.Pod) []string {
+	out := make([]string, 0, len(pods))
+	for _, p := range pods {
+		out = append(out, p.Namespace+"/"+p.Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// write prints the report for people.
+func (r *report) write(w io.Writer, style terminal.Style) error {
+	fmt.Fprintf(w, "%d message(s): %d about nodes of the cluster, %d about other machines, %d malformed\n",
+		r.Summary.Messages, r.Summary.Events, r.Summary.Foreign, r.Summary.Malformed)
+	for _, p := range r.Problems {
+		fmt.Fprintln(w, style.Warn(p))
+	}
+	if len(r.Events) > 0 {
+		fmt.Fprintln(w)
+		t := terminal.NewTable(style, "NODE", "INSTANCE", "WHAT", "ANNOUNCED", "DEADLINE", "DO", ">PODS", "NOT TO BE HAD")
+		for _, e := range r.Events {
+			t.Row(e.Node, e.Instance, e.Kind, e.At, e.Deadline, strings.ToLower(e.Response), fmt.Sprint(len(e.Pods)), style.Dim(e.Unavailable))
+		}
+		if err := t.Write(w); err != nil {
+			return err
+		}
+	}
+	if len(r.Replacements) > 0 {
+		fmt.Fprintln(w)
+		t := terminal.NewTable(style, "REPLACEMENT", "POOL", "TYPE", "ZONE", "CAPACITY", ">PRICE/H", "PODS")
+		for _, n := range r.Replacements {
+			t.Row(n.Name, n.NodePool, n.InstanceType, n.Zone, n.CapacityType, terminal.Dollars(n.PricePerHour), strings.Join(n.Pods, " "))
+		}
+		if err := t.Write(w); err != nil {
+			return err
+		}
+	}
+	if len(r.Existing) > 0 {
+		fmt.Fprintln(w)
+		t := terminal.NewTable(style, "HAS ROOM", "PODS")
+		for _, n := range r.Existing {
+			t.Row(n.Name, strings.Join(n.Pods, " "))
+		}
+		if err := t.Write(w); err != nil {
+			return err
+		}
+	}
+	for _, p := range r.Unschedulable {
+		fmt.Fprintln(w, style.Bad("no place for "+p))
+	}
+	fmt.Fprintf(w, "\n%d node(s) drained, %d bought in their place   %s\n", r.Summary.Drained, r.Summary.NewNodes, terminal.Dollars(r.Summary.Price)+"/h")
+	return nil
+}
