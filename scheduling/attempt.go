@@ -67,7 +67,21 @@ func (s *State) contest() *State {
 	return best
 }
 
-// compareOutcomes says which of two finished attempts is the better one, negative if a is. Where pools have limits it is
+// scarce reports whether pods compete for room that cannot be bought: pools have limits, or what one of the attempts left
+// over fits on existing nodes only.
+func (p *Problem) scarce(attempts ...*State) bool {
+	if slices.ContainsFunc(p.Pools, func(r PoolRoom) bool { return len(r.Limited) > 0 || r.NodesLeft >= 0 }) {
+		return true
+	}
+	for i, c := range p.Classes {
+		if slices.ContainsFunc(attempts, func(s *State) bool { return s.attempt.placed[i] < len(c.Pods) }) && !p.buyable(c) && p.roomy(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// compareOutcomes says which of two finished attempts is the better one, negative if a is. Where room is scarce it is
 // the one that places more pods of the highest priority in which they differ. Otherwise, and then, it is the one that
 // places more of the largest pods in which they differ, by cpu, then memory: the order in which Karpenter takes them.
 func (p *Problem) compareOutcomes(a, b *State) int {
@@ -76,7 +90,7 @@ func (p *Problem) compareOutcomes(a, b *State) int {
 	for i := range order {
 		order[i] = i
 	}
-	if slices.ContainsFunc(p.Pools, func(r PoolRoom) bool { return len(r.Limited) > 0 || r.NodesLeft >= 0 }) {
+	if p.scarce(a, b) {
 		slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(p.Classes[y].priority, p.Classes[x].priority) })
 		for from := 0; from < len(order); {
 			sum, to := 0, from
@@ -121,18 +135,14 @@ func prioritize(items []Item, urgency []int64) {
 }
 
 // holdable reports whether some node, to buy or there, could hold a pod of the class if there were no others.
-func (p *Problem) holdable(c *Class) bool {
-	if c.Refusal != nil {
-		return false
-	}
+func (p *Problem) holdable(c *Class) bool { return c.Refusal == nil && (p.buyable(c) || p.roomy(c)) }
+
+// buyable reports whether some node to buy could hold a pod of the class.
+func (p *Problem) buyable(c *Class) bool {
 	required := c.required().Intersect(requirements.AnyOf(taintSetsIn(c.hardOK)))
-	suits := func(room []int64) bool {
-		short, _ := p.shortage(c, room)
-		return short == nil
-	}
 	for i := range p.Shapes {
 		shape := &p.Shapes[i]
-		if !suits(shape.Room) || !required.Compatible(shape.Labels, requirements.Keys{}) {
+		if short, _ := p.shortage(c, shape.Room); short != nil || !required.Compatible(shape.Labels, requirements.Keys{}) {
 			continue
 		}
 		for _, o := range shape.Offerings {
@@ -141,7 +151,14 @@ func (p *Problem) holdable(c *Class) bool {
 			}
 		}
 	}
+	return false
+}
+
+// roomy reports whether some existing node has room for a pod of the class.
+func (p *Problem) roomy(c *Class) bool {
+	required := c.required().Intersect(requirements.AnyOf(taintSetsIn(c.hardOK)))
 	return slices.ContainsFunc(p.Rooms, func(r Room) bool {
-		return suits(r.Free) && required.Compatible(r.Labels, requirements.Keys{})
+		short, _ := p.shortage(c, r.Free)
+		return short == nil && required.Compatible(r.Labels, requirements.Keys{})
 	})
 }

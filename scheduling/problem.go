@@ -37,6 +37,7 @@ type Problem struct {
 
 	snapshot *Snapshot
 	options  Options
+	moved    map[string]int // pods planned elsewhere, by the node that is being removed
 	taints   *taintSets
 	daemons  []*daemon
 	volumes  *volume.Index
@@ -149,12 +150,25 @@ func (p *Problem) Options() *Options {
 	return &o
 }
 
-// sortOut splits the pods into pending ones that are ours and those that hold room on nodes, and lists the ignored.
+// sortOut splits the pods into pending ones that are ours and those that hold room on nodes, and lists the ignored. Pods
+// of a node that is being removed are pending, but for those that nobody makes anew elsewhere.
 func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1.Pod) {
 	running = map[string][]*corev1.Pod{}
+	goes := map[string]bool{}
+	for _, n := range p.snapshot.Nodes {
+		goes[n.Name] = leaving(n)
+	}
+	p.moved = map[string]int{}
 	for _, pod := range p.snapshot.Pods {
 		switch {
 		case podclass.Ended(pod):
+		case goes[pod.Spec.NodeName]:
+			next := *pod // replicas go on sharing what they share
+			next.Spec.NodeName, next.DeletionTimestamp = "", nil
+			if podclass.Moves(pod) && podclass.NotOurs(&next) == "" {
+				p.moved[pod.Spec.NodeName]++
+				pending = append(pending, &next)
+			}
 		case pod.Spec.NodeName != "":
 			running[pod.Spec.NodeName] = append(running[pod.Spec.NodeName], pod)
 		case pod.DeletionTimestamp != nil:

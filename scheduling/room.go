@@ -43,7 +43,11 @@ func (p *Problem) compileRooms(running map[string][]*corev1.Pod, aliases require
 	for _, n := range p.snapshot.Nodes {
 		known[n.Name] = true
 		if leaving(n) {
-			p.Notes = append(p.Notes, fmt.Sprintf("node %s is being removed and takes no pods", n.Name))
+			note := fmt.Sprintf("node %s is being removed and takes no pods", n.Name)
+			if k := p.moved[n.Name]; k > 0 {
+				note += fmt.Sprintf("; %d of its own are planned elsewhere", k)
+			}
+			p.Notes = append(p.Notes, note)
 			continue
 		}
 		p.Rooms = append(p.Rooms, p.room(n, running[n.Name], startup, aliases))

@@ -174,6 +174,84 @@ func TestTargetsGoWhereTheirFollowersCan(t *testing.T) {
 	assert.Equal(t, map[string]int{"zone-b": 1}, count(t, p, "target", zoneKey))
 }
 
+// A node on its way out takes nothing, and what runs there is planned elsewhere, but for what stays with the node.
+func TestPodsOfANodeThatIsBeingRemovedArePlannedElsewhere(t *testing.T) {
+	node := func(meta, taints string) string {
+		return fmt.Sprintf(`
+apiVersion: v1
+kind: Node
+metadata: {name: old, labels: {kubernetes.io/hostname: old}%s}
+spec: {%s}
+status: {allocatable: {cpu: 16, memory: 64Gi, pods: 100}}
+---
+`, meta, taints)
+	}
+	pod := func(name, meta, phase string) string {
+		return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: %s%s}
+spec: {nodeName: old, containers: [{name: main, image: i, resources: {requests: {cpu: 1}}}]}
+status: {phase: %s}
+---
+`, name, meta, phase)
+	}
+	owner := func(kind string) string {
+		return fmt.Sprintf(", ownerReferences: [{apiVersion: apps/v1, kind: %s, name: o, uid: u, controller: true}]", kind)
+	}
+	gone := `, deletionTimestamp: "2026-01-01T00:00:00Z"`
+	pods := pod("web", "", "Running") + pod("agent", owner("DaemonSet"), "Running") + pod("static", owner("Node"), "Running") +
+		pod("leaving", gone, "Running") + pod("db-0", owner("StatefulSet")+gone, "Running") + pod("done", "", "Succeeded")
+	market := catalogue(t, "a.8 8 zone-a on-demand 0.1")
+	for _, removed := range []string{node(gone, ""), node("", "taints: [{key: karpenter.sh/disrupted, effect: NoSchedule}]")} {
+		packed := plan(t, market, anyPool+removed+pods)
+		nodes, err := packed.NewNodes()
+		require.NoError(t, err)
+		require.Len(t, nodes, 1)
+		var names []string
+		for _, p := range nodes[0].Pods {
+			names = append(names, p.Name)
+		}
+		require.Equal(t, []string{"db-0", "web"}, names)
+		require.Contains(t, packed.Problem.Notes, "node old is being removed and takes no pods; 2 of its own are planned elsewhere")
+	}
+	require.Empty(t, plan(t, market, anyPool+node("", "")+pods).Result.Order, "a node that stays keeps its pods")
+}
+
+// A preference to keep away from pods that are pending too is kept whoever is placed first, and even where the cheapest
+// place for both is the same.
+func TestPreferencesAboutPendingPodsAreKept(t *testing.T) {
+	market := catalogue(t, "a.8 8 zone-a on-demand 0.1", "a.8 8 zone-b on-demand 0.2")
+	for _, cpus := range [][2]string{{"1", "2"}, {"2", "1"}} {
+		packed := plan(t, market, anyPool+deployment("quiet", 1, fmt.Sprintf("affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: "+
+			"[{weight: 1, podAffinityTerm: {topologyKey: %s, labelSelector: {matchLabels: {app: loud}}}}]}}\n", zoneKey)+container(cpus[0]))+
+			deployment("loud", 1, spreadBy(zoneKey)+container(cpus[1])))
+		require.Empty(t, packed.Result.Unplaced)
+		require.Len(t, packed.Result.Bins, 2)
+		require.NotEqual(t, count(t, packed, "quiet", zoneKey), count(t, packed, "loud", zoneKey))
+	}
+}
+
+// Where nothing can be bought, the room that is there goes to the pods of the highest priority.
+func TestPriorityDecidesWhoGetsTheRoomThatIsLeft(t *testing.T) {
+	classes := ""
+	for name, value := range map[string]int{"low": 1, "high": 2} {
+		classes += fmt.Sprintf("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: %s}\nvalue: %d\n---\n", name, value)
+	}
+	packed := plan(t, catalogue(t), classes+`
+apiVersion: v1
+kind: Node
+metadata: {name: only, labels: {kubernetes.io/hostname: only}}
+status: {allocatable: {cpu: 4, memory: 64Gi, pods: 100}}
+---
+`+deployment("big", 2, "priorityClassName: low\n"+container("2"))+deployment("small", 3, "priorityClassName: high\n"+container("1")))
+	var names []string
+	for _, p := range packed.Result.Rooms[0] {
+		names = append(names, p.Name)
+	}
+	require.Equal(t, []string{"small-0", "small-1", "small-2"}, names)
+}
+
 // What pods follow must be where the last of a chain can be, although each link could be elsewhere and cheaper.
 func TestTheWholeChainGoesWhereItsLastLinkCan(t *testing.T) {
 	near := func(app string) string {
@@ -187,7 +265,6 @@ func TestTheWholeChainGoesWhereItsLastLinkCan(t *testing.T) {
 	require.Positive(t, count(t, packed, "stem", zoneKey)["zone-c"])
 	require.Equal(t, map[string]int{"zone-c": 2}, count(t, packed, "leaf", zoneKey))
 }
-
 
 func TestAntiAffinityBothWays(t *testing.T) {
 	p := plan(t, catalogue(t, twoZones...), anyPool+deployment("loud", 1, affinity("podAntiAffinity", "quiet", zoneKey)+container("2"))+deployment("quiet", 4, container("1")))

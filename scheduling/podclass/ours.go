@@ -11,6 +11,25 @@ func Ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
+// Moves reports whether a pod that has to leave its node comes back elsewhere: pods of DaemonSets and static pods stay
+// with their node, and of pods that are on their way out only those of a StatefulSet, which keep their names, are made
+// anew for certain.
+func Moves(p *corev1.Pod) bool {
+	sticky := false
+	for _, o := range p.OwnerReferences {
+		switch o.Kind {
+		case "DaemonSet", "Node":
+			return false
+		case "StatefulSet":
+			sticky = true
+		}
+	}
+	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return false
+	}
+	return p.DeletionTimestamp == nil || sticky
+}
+
 // NotOurs says why somebody else, or nobody yet, places the pending pod: it waits behind a gate, belongs to another
 // scheduler or to a DaemonSet, has a node in prospect, mirrors a static pod, or claims devices. The empty text means that
 // it is to be placed.

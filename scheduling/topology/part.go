@@ -130,8 +130,8 @@ func (s *settler) isClosed(keys []string, d *Domain) bool {
 	return false
 }
 
-// rank orders parts: pods that depend on nobody but themselves come first, then those that follow others, and last those
-// that spread by pods they are not among.
+// rank orders parts: pods that depend on nobody but themselves come first, then those that follow others or would rather
+// keep away from them, and last those that spread by pods they are not among.
 func (p *Problem) rank(st *stage) int {
 	rank := 0
 	for _, sp := range st.spreads {
@@ -140,7 +140,7 @@ func (p *Problem) rank(st *stage) int {
 		}
 	}
 	for _, t := range st.terms {
-		if !t.anti && !t.self {
+		if !t.self && (!t.anti || !t.hard) {
 			rank = max(rank, 1)
 		}
 	}

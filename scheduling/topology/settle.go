@@ -25,7 +25,7 @@ func (p *Problem) newSettler(f Facts) *settler {
 	s := &settler{p: p, facts: f, followers: map[int][]*Part{}, groups: make([]groupCount, len(p.groups)), free: map[int][]int64{}}
 	for i, g := range p.groups {
 		gc := &s.groups[i]
-		gc.counts, gc.owners = map[string]int{}, map[string]int{}
+		gc.counts, gc.owners, gc.wary = map[string]int{}, map[string]int{}, map[string]int{}
 		for v, n := range g.counts {
 			gc.counts[v] = n
 			gc.total += n
@@ -209,11 +209,12 @@ func (s *settler) take(i, d, n, bundle int) {
 	s.picks = append(s.picks, Pick{i, d, bundle, n})
 }
 
-// best is the allowed domain that is cheapest, of equals the one with the fewest pods counted, then with most room on
-// existing nodes; -1 if none is allowed.
+// best is the allowed domain where the pod serves others best: somebody waits for it there, and nobody would rather have
+// it elsewhere. Of equals it is one with room on existing nodes, then the cheapest, then the one with the fewest pods
+// counted; -1 if none is allowed.
 func (s *settler) best(pt *Part, shares []int) int {
 	best := -1
-	var bestKey [5]float64
+	var bestKey [6]float64
 	for d := range pt.Domains {
 		if pt.Placed[d] >= s.capOf(pt, d) || shares != nil && shares[d] <= 0 || !s.allowed(pt, d) {
 			continue
@@ -224,12 +225,12 @@ func (s *settler) best(pt *Part, shares []int) int {
 			free = 1
 		}
 		crowd := s.crowd(pt, d)
-		key := [5]float64{s.facts.leaning(pt.Class, d, crowd), -float64(s.awaited(pt, d)), -free, dom.price, crowd}
+		key := [6]float64{s.facts.leaning(pt.Class, d, crowd), -float64(s.awaited(pt, d)), float64(s.unwelcome(pt, d)), -free, dom.price, crowd}
 		if free == 1 {
-			key[3] = 0
+			key[4] = 0
 		}
 		if shares != nil { // the quota has thought of balance; keep the ways open
-			key = [5]float64{key[1], float64(-shares[d]), crowd}
+			key = [6]float64{key[1], float64(-shares[d]), crowd}
 		}
 		if best < 0 || slices.Compare(key[:], bestKey[:]) < 0 {
 			best, bestKey = d, key
@@ -249,6 +250,15 @@ func (s *settler) awaited(pt *Part, d int) int {
 				n++
 			}
 		}
+	}
+	return n
+}
+
+// unwelcome is how many pods in the domain would rather have no pod of the part there.
+func (s *settler) unwelcome(pt *Part, d int) int {
+	n := 0
+	for _, m := range pt.groupsIn {
+		n += s.groups[m.group].wary[pt.Domains[d].Values[m.key]]
 	}
 	return n
 }
@@ -288,6 +298,7 @@ func (s *settler) crowd(pt *Part, d int) float64 {
 type groupCount struct {
 	counts   map[string]int
 	owners   map[string]int
+	wary     map[string]int // pods that would rather not share the value with members
 	total    int
 	universe []string // values that an eligible node may have
 }
@@ -312,10 +323,15 @@ func (s *settler) count(pt *Part, d, n int) {
 		g.total += n
 	}
 	for _, t := range pt.st.terms {
-		// A preference keeps its owner away from others, but nobody away from its owner.
-		if t.anti && t.hard && !s.p.groups[t.group].hostname {
-			s.groups[t.group].owners[s.valueOf(pt, d, t.group)] += n
+		if !t.anti || s.p.groups[t.group].hostname {
+			continue
 		}
+		// A preference keeps its owner away from others, but nobody away from its owner who has nowhere better to go.
+		to := s.groups[t.group].wary
+		if t.hard {
+			to = s.groups[t.group].owners
+		}
+		to[s.valueOf(pt, d, t.group)] += n
 	}
 }
 
