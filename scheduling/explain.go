@@ -280,6 +280,9 @@ func (p *Problem) explainLabels(c *Class, pool *PoolRoom, n census) Reason {
 	known := p.knownLabels(pool)
 	conflict := p.closest(c.required(), pool, known)
 	if conflict == nil {
+		if gone, ok := p.explainGone(c, pool); ok {
+			return gone
+		}
 		out.Detail = "no single type has all the labels that it asks: " + c.required().String()
 		return out
 	}
@@ -301,6 +304,51 @@ func (p *Problem) explainLabels(c *Class, pool *PoolRoom, n census) Reason {
 		out.Detail = fmt.Sprintf("it asks %s, which no type of the pool offers%s", conflict.Left, p.offeredInstead(conflict.Left, values))
 	}
 	return out
+}
+
+// explainGone finds what the pod asks among the offerings that are not available now.
+func (p *Problem) explainGone(c *Class, pool *PoolRoom) (Reason, bool) {
+	required := c.required().Intersect(requirements.AnyOf(pool.Set))
+	name, count, key := "", 0, ""
+	var example requirements.Set
+	for i := range pool.Types {
+		typ := &pool.Types[i]
+		found := false
+		for _, o := range typ.Offerings {
+			node, err := typ.Requirements.Intersect(o.Requirements)
+			if err != nil || o.Available {
+				continue
+			}
+			if node, err = node.Intersect(pool.Set); err != nil || !required.Compatible(node, requirements.Keys{}) {
+				continue
+			}
+			if found = true; name == "" {
+				name, example = typ.Name, o.Requirements
+			}
+		}
+		if found {
+			count++
+		}
+	}
+	if count == 0 {
+		return Reason{}, false
+	}
+	for alt := range c.required().All() {
+		for r := range alt.All() {
+			if key == "" && example.Has(r.Key()) {
+				key = r.Key()
+			}
+		}
+	}
+	others := ""
+	if count > 1 {
+		others = fmt.Sprintf(", like %s", many(count-1, "other type"))
+	}
+	where := example.Restrict(requirements.KeysOf(corev1.LabelTopologyZone, instancetypes.LabelCapacityType))
+	return Reason{
+		Pool: pool.Name, Stage: StageOffering, Key: key, Nearest: &Nearest{Type: name, ShutOutBy: "not available now"},
+		Detail: fmt.Sprintf("what it asks is not available now: %s has it as %s%s", name, where, others),
+	}, true
 }
 
 // shutOut finds a type that has the labels the pod asks and that the pool shuts out, although it is too small.

@@ -351,28 +351,3 @@ func TestTheOrderOfInputDoesNotMatter(t *testing.T) {
 	slices.Reverse(docs)
 	assert.Equal(t, want, describe(plan(t, catalogue(t, twoZones...), strings.Join(docs, ""))))
 }
-
-func TestFixesAreVerified(t *testing.T) {
-	market := catalogue(t, "a.4 4 zone-a on-demand 0.2", "gpu.8 8 zone-a on-demand 2")
-	cases := map[string]struct{ text, want string }{
-		"a taint":   {strings.ReplaceAll(anyPool, "requirements: []", "taints: [{key: batch, effect: NoSchedule}], requirements: []") + deployment("web", 1, container("1")), `would fit if it tolerated batch:NoSchedule of pool "default"`},
-		"too large": {anyPool + deployment("web", 1, container("9")), "would fit if it asked no more than 8 cpu, as gpu.8 has"},
-		"shut out":  {strings.ReplaceAll(anyPool, "requirements: []", "requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [a.4]}]") + deployment("web", 1, container("6")), `would fit if pool "default" allowed node.kubernetes.io/instance-type gpu.8 (as gpu.8 has)`},
-		"a limit":   {strings.ReplaceAll(anyPool, "spec: {template", "spec: {limits: {cpu: 4}, template") + deployment("web", 2, container("3")), `would fit if pool "default" had a limit of 8 cpu`},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			p := plan(t, market, c.text)
-			require.Len(t, p.Result.Unplaced, 1)
-			class := p.Result.Unplaced[0].Class
-			fix, ok := p.Fix(class, p.Explain(class))
-			require.True(t, ok)
-			assert.Contains(t, fix, c.want)
-		})
-	}
-	// Where no single change helps, none is offered.
-	p := plan(t, market, strings.ReplaceAll(anyPool, "requirements: []", "taints: [{key: batch, effect: NoSchedule}], requirements: []")+deployment("web", 1, container("9")))
-	class := p.Result.Unplaced[0].Class
-	_, ok := p.Fix(class, p.Explain(class))
-	assert.False(t, ok)
-}

@@ -75,7 +75,9 @@ func (p *Packed) helps(class int, after *Packed) bool {
 func (p *Packed) changes(class int, reasons []scheduling.Reason) []change {
 	var out []change
 	c := p.Problem.Classes[class]
+	crowded := false
 	for _, r := range reasons {
+		crowded = crowded || r.Stage == scheduling.StageTopology
 		k := slices.IndexFunc(p.Problem.Pools, func(room scheduling.PoolRoom) bool { return room.Name == r.Pool })
 		if k < 0 {
 			continue
@@ -91,15 +93,25 @@ func (p *Packed) changes(class int, reasons []scheduling.Reason) []change {
 				}
 			}
 			if r.Stage == scheduling.StageResource && r.Nearest != nil && r.Nearest.Short != nil && r.Nearest.ShutOutBy == "" {
-				out = append(out, shrink(c, r))
+				if w, ok := shrink(c, r); ok {
+					out = append(out, w)
+				}
 			}
-		case scheduling.StagePod, scheduling.StageOffering, scheduling.StageTopology:
-			// What other pods, volumes or the cloud stand in the way with is not ours to change.
+			if r.Stage == scheduling.StageRequirement {
+				out = append(out, suit(c, pool, r.Key)...)
+			}
+		case scheduling.StageOffering:
+			out = append(out, suit(c, pool, r.Key)...)
+		case scheduling.StagePod, scheduling.StageTopology:
+			// What volumes stand in the way with is not ours to change; other pods are seen to below.
 		case scheduling.StageLimit:
 			if c, ok := raise(p, pool, r); ok {
 				out = append(out, c)
 			}
 		}
+	}
+	if crowded {
+		out = append(out, p.relaxations(class)...)
 	}
 	return out
 }
@@ -219,14 +231,17 @@ func left(pool *scheduling.PoolRoom, name corev1.ResourceName) int64 {
 	return pool.Left[slices.Index(pool.Limited, name)]
 }
 
-// shrink lowers the requests to what the nearest type has.
-func shrink(c *scheduling.Class, r scheduling.Reason) change {
+// shrink lowers the requests to what the nearest type has, unless that is nothing at all.
+func shrink(c *scheduling.Class, r scheduling.Reason) (change, bool) {
 	var texts []string
 	lower := corev1.ResourceList{}
 	for _, key := range slices.Sorted(maps.Keys(r.Nearest.Short)) {
 		name := corev1.ResourceName(key)
 		q := c.Requests[name]
 		most := resources.Request(name, q) - r.Nearest.Short[key]
+		if most <= 0 {
+			return change{}, false
+		}
 		lower[name] = resources.Quantity(name, most)
 		texts = append(texts, fmt.Sprintf("%s %s", resources.Humane(name, most), name))
 	}
@@ -248,7 +263,7 @@ func shrink(c *scheduling.Class, r scheduling.Reason) change {
 				}
 			})
 		},
-	}
+	}, true
 }
 
 func joined(texts []string) string {

@@ -176,7 +176,7 @@ type Obstacle struct {
 }
 
 // Obstacles lists what may keep pods of a class out although nodes suit them: spreads, then terms of affinity, in the
-// order of the manifest, then running pods that keep away from them.
+// order of the manifest, then others that keep away from them.
 func (p *Problem) Obstacles(class int) []Obstacle {
 	var out []Obstacle
 	c := &p.classes[class]
@@ -194,11 +194,24 @@ func (p *Problem) Obstacles(class int) []Obstacle {
 		}
 	}
 	for _, g := range c.memberOf {
-		if len(p.groups[g].owners) > 0 {
+		switch {
+		case len(p.groups[g].owners) > 0:
 			out = append(out, p.groups[g].obstacle("running pods that keep away from %s by %s"))
+		case p.keptAwayFrom(class, g):
+			out = append(out, p.groups[g].obstacle("other pods that keep away from %s by %s"))
 		}
 	}
 	return out
+}
+
+// keptAwayFrom reports whether pods of another class must not be where members of the group are.
+func (p *Problem) keptAwayFrom(class, group int) bool {
+	for i := range p.classes {
+		if i != class && slices.ContainsFunc(p.classes[i].terms, func(t term) bool { return t.hard && t.anti && t.group == group }) {
+			return true
+		}
+	}
+	return false
 }
 
 func fits(requests, room []int64) bool {

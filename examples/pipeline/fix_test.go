@@ -1,0 +1,92 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Each kind of refusal that one change can mend: the fix is offered, and whoever does what it says sees the pod placed.
+func TestFixesAreVerified(t *testing.T) {
+	market := catalogue(t, "a.4 4 zone-a on-demand 0.2", "gpu.8 8 zone-a on-demand 2")
+	pool := func(spec, template string) string {
+		return strings.NewReplacer("spec: {template", "spec: {"+spec+"template", "requirements: []", template).Replace(anyPool)
+	}
+	term := func(app string) string {
+		return fmt.Sprintf("{topologyKey: %s, labelSelector: {matchLabels: {app: %s}}}", zoneKey, app)
+	}
+	affinity := func(kind, app string, hard bool) string {
+		if hard {
+			return fmt.Sprintf("affinity: {%s: {requiredDuringSchedulingIgnoredDuringExecution: [%s]}}\n", kind, term(app))
+		}
+		return fmt.Sprintf("affinity: {%s: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, podAffinityTerm: %s}]}}\n", kind, term(app))
+	}
+	apart := "minDomains: 2, "
+	spread := func(extra, when string) string {
+		return fmt.Sprintf("topologySpreadConstraints: [{maxSkew: 1, %stopologyKey: %s, whenUnsatisfiable: %s, labelSelector: {matchLabels: {app: web}}}]\n", extra, zoneKey, when)
+	}
+	loud := deployment("loud", 1, container("1"))
+	cases := map[string]struct{ text, want, mended string }{
+		"a taint": {
+			pool("", "taints: [{key: batch, effect: NoSchedule}], requirements: []") + deployment("web", 1, container("1")),
+			`would fit if it tolerated batch:NoSchedule of pool "default"`,
+			pool("", "taints: [{key: batch, effect: NoSchedule}], requirements: []") + deployment("web", 1, "tolerations: [{key: batch, effect: NoSchedule}]\n"+container("1")),
+		},
+		"too large": {
+			anyPool + deployment("web", 1, container("9")), "would fit if it asked no more than 8 cpu, as gpu.8 has",
+			anyPool + deployment("web", 1, container("8")),
+		},
+		"shut out": {
+			pool("", "requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [a.4]}]") + deployment("web", 1, container("6")),
+			`would fit if pool "default" allowed node.kubernetes.io/instance-type gpu.8 (as gpu.8 has)`,
+			pool("", "requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [a.4, gpu.8]}]") + deployment("web", 1, container("6")),
+		},
+		"a label of nobody": {
+			anyPool + deployment("web", 1, "nodeSelector: {disk: fast}\n"+container("1")), `would fit if pool "default" had the label disk=fast`,
+			strings.Replace(anyPool, "{template: {", "{template: {metadata: {labels: {disk: fast}}, ", 1) + deployment("web", 1, "nodeSelector: {disk: fast}\n"+container("1")),
+		},
+		"a zone of nobody": {
+			anyPool + deployment("web", 1, "nodeSelector: {topology.kubernetes.io/zone: zone-z}\n"+container("1")), "would fit if it did not ask for topology.kubernetes.io/zone",
+			anyPool + deployment("web", 1, container("1")),
+		},
+		"a limit": {
+			pool("limits: {cpu: 4}, ", "requirements: []") + deployment("web", 2, container("3")), `would fit if pool "default" had a limit of 8 cpu`,
+			pool("limits: {cpu: 8}, ", "requirements: []") + deployment("web", 2, container("3")),
+		},
+		"a spread": {
+			anyPool + deployment("web", 3, spread(apart, "DoNotSchedule")+container("1")), "would fit if its spread over " + zoneKey + " were ScheduleAnyway",
+			anyPool + deployment("web", 3, spread("", "ScheduleAnyway")+container("1")),
+		},
+		"anti-affinity": {
+			anyPool + deployment("web", 2, affinity("podAntiAffinity", "web", true)+container("1")), "would fit if its anti-affinity by " + zoneKey + " were preferred",
+			anyPool + deployment("web", 2, affinity("podAntiAffinity", "web", false)+container("1")),
+		},
+		"affinity": {
+			anyPool + deployment("web", 1, affinity("podAffinity", "cache", true)+container("1")), "would fit if its affinity to app=cache by " + zoneKey + " were preferred",
+			anyPool + deployment("web", 1, affinity("podAffinity", "cache", false)+container("1")),
+		},
+		"anti-affinity of others": {
+			anyPool + loud + deployment("quiet", 1, affinity("podAntiAffinity", "loud", true)+container("2")), "would fit if",
+			anyPool + loud + deployment("quiet", 1, affinity("podAntiAffinity", "loud", false)+container("2")),
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := plan(t, market, c.text)
+			require.Len(t, p.Result.Unplaced, 1)
+			class := p.Result.Unplaced[0].Class
+			fix, ok := p.Fix(class, p.Explain(class))
+			require.True(t, ok)
+			assert.Contains(t, fix, c.want)
+			assert.Empty(t, plan(t, market, c.mended).Result.Unplaced, "whoever does what the fix says sees the pods placed")
+		})
+	}
+	// Where no single change helps, none is offered.
+	p := plan(t, market, pool("", "taints: [{key: batch, effect: NoSchedule}], requirements: []")+deployment("web", 1, container("9")))
+	class := p.Result.Unplaced[0].Class
+	_, ok := p.Fix(class, p.Explain(class))
+	assert.False(t, ok)
+}
