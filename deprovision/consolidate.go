@@ -49,7 +49,14 @@ const (
 
 // thorough is the search for nodes and sets of nodes of any make-up.
 func (p *planner) thorough() {
+	before := len(p.out.Commands)
 	p.once()
+	if p.o.Passes == 1 && len(p.out.Commands) > before {
+		if c, ok := p.sim.(Closer); ok { // that was the pass
+			p.sim = c.Close(nil)
+		}
+		return
+	}
 	p.passes(p.pass)
 }
 

@@ -88,8 +88,13 @@ func (p *planner) explain(m *member) Verdict {
 		if q.CapacityTypes != nil {
 			v.Detail += "; spot nodes are not replaced by spot nodes unless that is asked for"
 		}
+	case len(a.NewNodes) == 0 && p.o.Passes > 0 && m.PricePerHour > tiny:
+		v.Outcome, v.Detail = NotAsked, fmt.Sprintf("its pods fit on other nodes, which another pass may use to save $%.4f an hour", m.PricePerHour)
 	case len(a.NewNodes) == 0:
 		v.Outcome, v.Detail = NoSaving, "its pods would fit on other nodes, but giving it back saves nothing"
+	case a.PricePerHour < m.PricePerHour-tiny && p.o.Passes > 0:
+		v.Outcome, v.BestPricePerHour = NotAsked, a.PricePerHour
+		v.Detail = fmt.Sprintf("another pass may save $%.4f an hour here", m.PricePerHour-a.PricePerHour)
 	default:
 		n := a.NewNodes[0]
 		v.Outcome, v.BestPricePerHour = NoSaving, a.PricePerHour

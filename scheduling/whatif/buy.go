@@ -237,6 +237,9 @@ func (b *buying) open(o *offer, classes []int32) bool {
 		return false
 	}
 	for _, id := range classes {
+		if r := e.classes[id].required; r.Len() == 1 && r.At(0).IsAnything() {
+			continue
+		}
 		narrowed, ok := narrow(set, e.classes[id].required)
 		if !ok {
 			return false

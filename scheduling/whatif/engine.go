@@ -27,6 +27,7 @@ type engine struct {
 	nodes      []node
 	nodeAt     map[string]int32
 	blocks     []int64 // by block of nodes and dimension: no node of it has more free
+	rows       []int64 // the same by row of blocks
 	keys       []string
 	keyAt      map[string]int32
 	values     []map[string]int32 // by key
@@ -115,7 +116,11 @@ type op struct {
 	added     *node // of opAdd
 }
 
-const blockSize = 16
+// Nodes are passed over in blocks, and blocks in rows of them, that have no node with room enough.
+const (
+	blockSize = 16
+	rowSize   = blockSize * 16
+)
 
 func (e *engine) key(name string) int32 {
 	name = e.aliases.Key(name)
@@ -251,13 +256,18 @@ func (e *engine) charge(n *node, sign int64) {
 
 // raise makes sure that a block's bound is not below what a node of it has.
 func (e *engine) raise(at int, free []int64) {
-	b := at / blockSize * e.dims
-	for len(e.blocks) < b+e.dims {
-		e.blocks = append(e.blocks, -1<<62)
+	e.blocks = raised(e.blocks, at/blockSize*e.dims, free)
+	e.rows = raised(e.rows, at/rowSize*e.dims, free)
+}
+
+func raised(bounds []int64, at int, free []int64) []int64 {
+	for len(bounds) < at+len(free) {
+		bounds = append(bounds, -1<<62)
 	}
 	for i, f := range free {
-		e.blocks[b+i] = max(e.blocks[b+i], f)
+		bounds[at+i] = max(bounds[at+i], f)
 	}
+	return bounds
 }
 
 // tally adds what the node has free to the total, or takes it off; a node that takes no pods counts for nothing.
@@ -273,6 +283,9 @@ func (e *engine) tally(n *node, sign int64) {
 func (e *engine) sharpen() {
 	for i := range e.blocks {
 		e.blocks[i] = -1 << 62
+	}
+	for i := range e.rows {
+		e.rows[i] = -1 << 62
 	}
 	for i := range e.nodes {
 		if e.nodes[i].open() {
@@ -316,7 +329,10 @@ func fits(need, free []int64) bool {
 }
 
 // accepts reports whether the node takes one more pod of the class.
-func (e *engine) accepts(c *class, n *node) bool {
+func (e *engine) accepts(c *class, n *node) bool { return e.holds(c, n) && e.allowed(c, n) }
+
+// holds reports whether the node has room for one more pod of the class, and suits it.
+func (e *engine) holds(c *class, n *node) bool {
 	if !fits(c.need, n.free) || !e.suits(c, n.static) {
 		return false
 	}
@@ -327,7 +343,7 @@ func (e *engine) accepts(c *class, n *node) bool {
 			}
 		}
 	}
-	return e.allowed(c, n)
+	return true
 }
 
 // flatten puts the free room of all nodes side by side in memory, for that is what is looked at most.

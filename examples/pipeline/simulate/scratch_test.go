@@ -1,0 +1,44 @@
+package simulate_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
+)
+
+// scratch is what the pods of a cluster would cost if all were packed anew on new nodes.
+func scratch(t *testing.T, c *fragment.Cluster) float64 {
+	t.Helper()
+	s := c.Snapshot
+	s.Nodes, s.Pods = nil, nil
+	for _, p := range c.Snapshot.Pods {
+		q := *p
+		q.Spec.NodeName, q.Status = "", corev1.PodStatus{}
+		s.Pods = append(s.Pods, &q)
+	}
+	packed, err := pipeline.Run(s, nil, &binpack.Options{Strategy: binpack.CostAware{}})
+	require.NoError(t, err)
+	require.Empty(t, packed.Result.Unplaced)
+	return packed.Plan.Cost.Dollars()
+}
+
+// On fragmented clusters the plan saves at least nine tenths of what packing everything anew would.
+func TestNearlyAsGoodAsFromScratch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("packs clusters from scratch")
+	}
+	for seed := range uint64(6) {
+		c, err := fragment.Generate(fragment.Options{Nodes: 20 + 20*int(seed%3), Seed: 100 + seed, Constrained: seed >= 3})
+		require.NoError(t, err)
+		r, best := plan(t, c, nil), scratch(t, c)
+		share := (r.PricePerHour - r.PricePerHourAfter) / (r.PricePerHour - best)
+		t.Logf("%d nodes at $%.2f: plan $%.2f with %d evictions of %d pods, from scratch $%.2f: %.1f%% of its saving", len(c.Snapshot.Nodes), r.PricePerHour, r.PricePerHourAfter, r.Evictions, len(c.Snapshot.Pods), best, 100*share)
+		assert.GreaterOrEqual(t, share, 0.9, "seed %d", seed)
+	}
+}
