@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+)
+
+// event is a deployment that is made, scaled or, with 0 replicas, taken away.
+type event struct {
+	At       time.Time `json:"at"`
+	App      string    `json:"app"`
+	Replicas int       `json:"replicas"`
+	// CPU and Memory are what each pod asks for; they may be left out where the deployment is known.
+	CPU    string `json:"cpu,omitempty"`
+	Memory string `json:"memory,omitempty"`
+}
+
+// start is when generated days begin.
+func start() time.Time { return time.Date(2026, 1, 15, 0, 0, 0, 0, time.UTC) }
+
+// generate makes a day: services that follow the sun, and batch jobs that come and go.
+func generate(seed uint64, apps int) []event {
+	r := rand.New(rand.NewPCG(seed, 0x646179))
+	cpus, memories := []string{"250m", "500m", "1", "2"}, []string{"512Mi", "1Gi", "2Gi", "4Gi", "8Gi"}
+	var out []event
+	for a := range apps {
+		name := fmt.Sprintf("app-%d", a)
+		cpu, memory := cpus[r.IntN(len(cpus))], memories[r.IntN(len(memories))]
+		if a%4 == 3 { // batch: a few runs, of an hour or two
+			for range 2 + r.IntN(4) {
+				at := start().Add(time.Duration(r.IntN(22*60)) * time.Minute)
+				out = append(out, event{at, name, 5 + r.IntN(30), cpu, memory}, event{at.Add(time.Duration(30+r.IntN(90)) * time.Minute), name, 0, cpu, memory})
+			}
+			continue
+		}
+		base, swing, peak := 2+r.IntN(4), 4+r.IntN(20), 10+4*r.Float64()
+		last := -1
+		for m := 0; m < 24*60; m += 10 {
+			sun := math.Max(0, math.Cos((float64(m)/60-peak)/24*2*math.Pi))
+			n := base + int(float64(swing)*sun+r.Float64())
+			if n != last {
+				out = append(out, event{start().Add(time.Duration(m) * time.Minute), name, n, cpu, memory})
+				last = n
+			}
+		}
+	}
+	order(out)
+	return out
+}
+
+func order(list []event) {
+	slices.SortStableFunc(list, func(a, b event) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.App, b.App)) })
+}
+
+// read reads a recorded day: one event as JSON on each line. All that is wrong with it is said at once.
+func read(name string, in io.Reader) ([]event, error) {
+	var out []event
+	var errs []error
+	known := map[string]bool{}
+	s := bufio.NewScanner(in)
+	for line := 1; s.Scan(); line++ {
+		text := strings.TrimSpace(s.Text())
+		if text == "" || strings.HasPrefix(text, "#") {
+			continue
+		}
+		bad := func(format string, args ...any) {
+			errs = append(errs, fmt.Errorf("%s:%d: %s", name, line, fmt.Sprintf(format, args...)))
+		}
+		var e event
+		d := json.NewDecoder(strings.NewReader(text))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&e); err != nil {
+			bad("%v", err)
+			continue
+		}
+		switch {
+		case e.App == "":
+			bad("app: required")
+		case e.At.IsZero():
+			bad("at: required, such as 2026-01-15T08:00:00Z")
+		case e.Replicas < 0 || e.Replicas > 10_000:
+			bad("replicas: %d: want 0 to 10000", e.Replicas)
+		case !known[e.App] && (e.CPU == "" || e.Memory == ""):
+			bad("cpu, memory: required where app %q is first named", e.App)
+		}
+		for field, q := range map[string]string{"cpu": e.CPU, "memory": e.Memory} {
+			if q == "" {
+				continue
+			}
+			if _, err := resources.Parse(q); err != nil {
+				bad("%s: %v", field, err)
+			}
+		}
+		known[e.App] = true
+		out = append(out, e)
+	}
+	if err := errors.Join(append(errs, s.Err())...); err != nil {
+		return nil, err
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: no events", name)
+	}
+	order(out)
+	return out, nil
+}

@@ -1,0 +1,183 @@
+// Replay runs one day of a cluster, recorded or generated, over virtual time on a cloud in memory: once for each way to give
+// nodes back. It prints what each costs, how many pods it evicts for each dollar that it saves, and how long pods wait, and
+// draws the day.
+package main
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/deprovision/policy"
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+)
+
+//go:embed pool.yaml
+var pool string
+
+func main() { os.Exit(inputs.End(os.Stderr, command().Execute())) }
+
+type options struct {
+	trace, pool, svg, output string
+	seed                     uint64
+	apps                     int
+}
+
+func command() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "replay [--trace FILE]",
+		Short: "run a day under several consolidation policies and compare them",
+		Long: `Replay runs one day of a cluster over virtual time on a cloud in memory, once for each policy, and prints cost,
+evictions, evictions per dollar saved and how long pods wait. The day is generated, or read from a file with one JSON
+object on each line: {"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 12, "cpu": "500m", "memory": "1Gi"}.`,
+		Example: `  replay                          # a generated day
+  replay --svg day.svg            # and a drawing of it
+  replay --trace yesterday.jsonl --pool pool.yaml`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out := bufio.NewWriter(cmd.OutOrStdout())
+			return errors.Join(o.run(cmd, out), out.Flush())
+		},
+	}
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return inputs.Bad(fmt.Errorf("%w (see %s --help)", err, c.Name()))
+	})
+	f := cmd.Flags()
+	f.StringVar(&o.trace, "trace", "", "FILE with a recorded day; without it one is generated")
+	f.StringVar(&o.pool, "pool", "", "FILE with the manifest of the node pool; without it a built-in one")
+	f.StringVar(&o.svg, "svg", "", "FILE to draw the day to")
+	f.StringVarP(&o.output, "output", "o", "table", "table or json")
+	f.Uint64Var(&o.seed, "seed", 1, "what the generated day is drawn from")
+	f.IntVar(&o.apps, "apps", 24, "how many deployments the generated day has")
+	return cmd
+}
+
+// regimes are those that are compared; the first gives back only what it must. Payback reckons five cents for an eviction,
+// and that nobody knows what the load is like in two hours.
+func regimes() []regime {
+	forced := []eligibility.Method{eligibility.Interruption, eligibility.Expiration}
+	return []regime{
+		{"none", deprovision.Options{Methods: forced}},
+		{"empty", deprovision.Options{Methods: append(forced, eligibility.Emptiness)}},
+		{"karpenter", deprovision.Options{}},
+		{"balanced", deprovision.Options{Policy: policy.Balanced{}}},
+		{"payback", deprovision.Options{Policy: policy.Payback{CostPerDisruption: 0.05, Horizon: 2 * time.Hour}}},
+	}
+}
+
+func (o *options) run(cmd *cobra.Command, out io.Writer) error {
+	if o.output != "table" && o.output != "json" {
+		return inputs.Bad(fmt.Errorf("--output %q: want one of [\"table\" \"json\"]", o.output))
+	}
+	if o.apps < 1 || o.apps > 1000 {
+		return inputs.Bad(fmt.Errorf("--apps %d: want 1 to 1000", o.apps))
+	}
+	manifest := pool
+	if o.pool != "" {
+		data, err := os.ReadFile(o.pool)
+		if err != nil {
+			return inputs.Bad(fmt.Errorf("--pool: %w", err))
+		}
+		manifest = string(data)
+	}
+	events := generate(o.seed, o.apps)
+	if o.trace != "" {
+		file, err := os.Open(o.trace)
+		if err != nil {
+			return inputs.Bad(fmt.Errorf("--trace: %w", err))
+		}
+		defer file.Close()
+		if events, err = read(o.trace, file); err != nil {
+			return inputs.Bad(err)
+		}
+	}
+	list, err := play(cmd.Context(), manifest, o.seed, events)
+	if err != nil {
+		return err
+	}
+	if o.svg != "" {
+		file, err := os.Create(o.svg)
+		if err != nil {
+			return inputs.Bad(fmt.Errorf("--svg: %w", err))
+		}
+		if err := errors.Join(draw(file, list), file.Close()); err != nil {
+			return err
+		}
+	}
+	if o.output == "json" {
+		return printJSON(out, list)
+	}
+	return print(out, terminal.StyleOf(cmd.OutOrStdout()), events, list)
+}
+
+// play runs the day under every regime.
+func play(ctx context.Context, manifest string, seed uint64, events []event) ([]outcome, error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	var list []outcome
+	for _, r := range regimes() {
+		w, err := newWorld(manifest, r.name, seed, events[0].At)
+		if err != nil {
+			return nil, inputs.Bad(err)
+		}
+		o, err := w.run(ctx, events, r)
+		if err != nil {
+			return nil, fmt.Errorf("replay: %s: %w", r.name, err)
+		}
+		list = append(list, o)
+	}
+	return list, nil
+}
+
+func print(out io.Writer, s terminal.Style, events []event, list []outcome) error {
+	fmt.Fprintf(out, "%s events from %s to %s, %s pods arrive\n\n", terminal.Count(len(events)), events[0].At.UTC().Format("2006-01-02 15:04"),
+		events[len(events)-1].At.UTC().Format("2006-01-02 15:04"), terminal.Count(list[0].arrivals))
+	t := terminal.NewTable(s, "POLICY", ">COST", ">SAVED", ">EVICTIONS", ">PER $ SAVED", ">LAUNCHES", ">TAKEN BY THE CLOUD", ">WAIT PER POD")
+	for _, o := range list {
+		saved := list[0].cost - o.cost
+		share, per := "", ""
+		if saved > 0.005 {
+			share, per = fmt.Sprintf("%.1f%%", 100*saved/list[0].cost), fmt.Sprintf("%.2f", float64(o.evictions)/saved)
+		}
+		t.Row(o.regime, terminal.Dollars(o.cost), share, terminal.Count(o.evictions), per, terminal.Count(o.launches), terminal.Count(o.interrupted), terminal.Duration(o.perArrival()))
+	}
+	return t.Write(out)
+}
+
+func printJSON(out io.Writer, list []outcome) error {
+	type row struct {
+		Policy             string  `json:"policy"`
+		Cost               float64 `json:"cost"`
+		Evictions          int     `json:"evictions"`
+		EvictionsPerDollar float64 `json:"evictionsPerDollarSaved,omitempty"`
+		Launches           int     `json:"launches"`
+		Interrupted        int     `json:"interrupted"`
+		WaitSecondsPerPod  float64 `json:"waitSecondsPerPod"`
+	}
+	var rows []row
+	for _, o := range list {
+		r := row{Policy: o.regime, Cost: o.cost, Evictions: o.evictions, Launches: o.launches, Interrupted: o.interrupted, WaitSecondsPerPod: o.perArrival().Seconds()}
+		if saved := list[0].cost - o.cost; saved > 0.005 {
+			r.EvictionsPerDollar = float64(o.evictions) / saved
+		}
+		rows = append(rows, r)
+	}
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(rows)
+}
