@@ -252,6 +252,45 @@ status: {allocatable: {cpu: 4, memory: 64Gi, pods: 100}}
 	require.Equal(t, []string{"small-0", "small-1", "small-2"}, names)
 }
 
+// A ratio divides pods over a label's values as exactly as whole pods can be, with those that run already, and whatever
+// the prices say.
+func TestRatiosDivideTheWhole(t *testing.T) {
+	market := catalogue(t, "a.8 8 zone-a on-demand 1", "a.8 8 zone-a spot 0.1")
+	web := func(n int, text string) string {
+		return strings.Replace(deployment("web", n, container("1")), "labels: {app: web}}", fmt.Sprintf("labels: {app: web}, annotations: {joinery-sdk.dev/ratio: %q}}", text), 1)
+	}
+	packed := plan(t, market, anyPool+web(10, "karpenter.sh/capacity-type: on-demand=2, spot=3"))
+	require.Equal(t, map[string]int{"on-demand": 4, "spot": 6}, count(t, packed, "web", capacityKey))
+	packed = plan(t, market, anyPool+web(4, "web; karpenter.sh/capacity-type: on-demand=1, spot=2"))
+	require.Equal(t, map[string]int{"on-demand": 1, "spot": 3}, count(t, packed, "web", capacityKey))
+
+	running := `
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {kubernetes.io/hostname: n1, karpenter.sh/capacity-type: spot}}
+status: {allocatable: {cpu: 2, memory: 64Gi, pods: 2}}
+---
+`
+	for i := range 2 {
+		running += fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: old-%d, annotations: {joinery-sdk.dev/ratio: "karpenter.sh/capacity-type: on-demand=1, spot=1"}}
+spec: {nodeName: n1, containers: [{name: main, image: i, resources: {requests: {cpu: 1}}}]}
+status: {phase: Running}
+---
+`, i)
+	}
+	packed = plan(t, market, anyPool+running+web(4, "karpenter.sh/capacity-type: on-demand=1, spot=1"))
+	require.Equal(t, map[string]int{"on-demand": 3, "spot": 1}, count(t, packed, "web", capacityKey), "two of six run on spot")
+
+	// A share that cannot be bought is not made up by the others.
+	packed = plan(t, catalogue(t, "a.8 8 zone-a spot 0.1"), anyPool+web(4, "karpenter.sh/capacity-type: on-demand=1, spot=1"))
+	require.Equal(t, map[string]int{"spot": 2}, count(t, packed, "web", capacityKey))
+	require.Len(t, packed.Result.Unplaced, 1)
+	require.Contains(t, packed.Explain(packed.Result.Unplaced[0].Class)[0].Detail, "ratio karpenter.sh/capacity-type: on-demand=1, spot=1")
+}
+
 // What pods follow must be where the last of a chain can be, although each link could be elsewhere and cheaper.
 func TestTheWholeChainGoesWhereItsLastLinkCan(t *testing.T) {
 	near := func(app string) string {

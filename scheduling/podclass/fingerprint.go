@@ -12,6 +12,9 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
+// ratioAnnotation is the one annotation that bears on placement; see topology.RatioAnnotation.
+const ratioAnnotation = "joinery-sdk.dev/ratio"
+
 // fingerprint appends everything of a pod that bears on where it can go, so that pods with equal fingerprints are of
 // one class. Labels count only where a selector may look at them.
 type fingerprint struct {
@@ -23,6 +26,7 @@ func (f *fingerprint) of(p *corev1.Pod) []byte {
 	f.buf = f.buf[:0]
 	f.text(p.Namespace)
 	f.selected(p.Labels)
+	f.text(p.Annotations[ratioAnnotation])
 	s := &p.Spec
 	f.containers(s.Containers)
 	f.containers(s.InitContainers)

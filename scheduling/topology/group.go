@@ -24,6 +24,11 @@ type group struct {
 	owners  map[string]int // running pods that must not share the value with members, by value
 	members []int          // classes, in order
 	watched bool           // on the hostname key: something limits the members within a node
+
+	// Of a ratio: its shares by value, the annotation that members have, and how many of them each value may have.
+	shares     map[string]int
+	annotation string
+	most       map[string]int
 }
 
 // selects reports whether a pod with these labels in this namespace is a member.

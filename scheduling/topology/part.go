@@ -100,6 +100,9 @@ func (p *Problem) keysOf(c *class, st *stage) (keys []string, optional []bool) {
 	for _, t := range st.terms {
 		use(t.group)
 	}
+	for _, r := range st.ratios {
+		use(r.group)
+	}
 	own := len(keys)
 	for _, id := range c.memberOf {
 		use(id)

@@ -76,11 +76,12 @@ type stage struct {
 	required requirements.Alternatives // with preferred nodes and taints
 	spreads  []spread
 	terms    []term
+	ratios   []ratio
 }
 
 // stage works out the class with its first n preferences given up.
 func (c *class) stage(n int) stage {
-	out := stage{required: c.Required}
+	out := stage{required: c.Required, ratios: c.ratios}
 	narrow := func(s requirements.Set) {
 		if !s.IsAnything() {
 			out.required = out.required.Intersect(requirements.AnyOf(s))

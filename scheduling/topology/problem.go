@@ -123,6 +123,7 @@ func New(in Input) (*Problem, error) {
 	}
 	keepers := r.running()
 	p.join()
+	p.divide()
 	r.together(in.Together)
 	p.relate()
 	p.countRunning(keepers)
@@ -184,6 +185,10 @@ func (p *Problem) Obstacles(class int) []Obstacle {
 		if sp.hard {
 			out = append(out, p.groups[sp.group].obstacle("spread of %s over %s with skew %d", sp.maxSkew))
 		}
+	}
+	for _, r := range c.ratios {
+		g := p.groups[r.group]
+		out = append(out, Obstacle{g.key, "ratio " + g.annotation})
 	}
 	for _, t := range c.terms {
 		switch {

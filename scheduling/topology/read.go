@@ -16,6 +16,7 @@ type class struct {
 	Class
 	spreads  []spread
 	terms    []term
+	ratios   []ratio
 	memberOf []int        // groups, in order
 	soft     []Preference // in the order of giving up
 }
@@ -60,6 +61,9 @@ func (r *reader) read(c *class) error {
 			s.minDomains = int(*t.MinDomains)
 		}
 		c.spreads = append(c.spreads, s)
+	}
+	if err := r.ratio(c); err != nil {
+		return err
 	}
 	a := pod.Spec.Affinity
 	if a == nil {

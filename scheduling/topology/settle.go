@@ -364,6 +364,12 @@ func (s *settler) allowed(pt *Part, d int) bool {
 			return false
 		}
 	}
+	for _, r := range pt.st.ratios {
+		value := s.valueOf(pt, d, r.group)
+		if s.groups[r.group].counts[value] >= s.p.groups[r.group].most[value] {
+			return false
+		}
+	}
 	for _, m := range pt.groupsIn {
 		if s.groups[m.group].owners[pt.Domains[d].Values[m.key]] > 0 {
 			return false

@@ -19,21 +19,19 @@ import (
 )
 
 var (
-	compare  = flag.Bool("karpenter", false, "compare the pods placed with Karpenter's; there are scenarios in which we still leave out some that it places")
+	against  = flag.Int("karpenter", 40, "number of scenarios in which the pods placed are compared with Karpenter's")
 	minimize = flag.Bool("minimize", false, "make scenarios in which we place less than Karpenter as small as possible before they are written to -dump")
 )
 
 // A pod that Karpenter places must be placed by us too, unless kube-scheduler refuses that very pod in Karpenter's plan.
-// Where limits make pods compete it is the number that counts. This does not hold yet in every scenario, so the comparison
-// runs on demand only.
+// Where limits make pods compete it is the number that counts, of the highest priority first. Of pods that exclude each
+// other, such as two apps that keep apart by zone, each planner takes some; where we take as many as hold of Karpenter's,
+// the test tells and goes on.
 func TestNeverFewerThanKarpenter(t *testing.T) {
-	if !*compare {
-		t.Skip("run with -karpenter")
-	}
 	ctx := t.Context()
 	var sum comparison
 	bad, exchanged := 0, 0
-	for i := range *scenarios {
+	for i := range *against {
 		seed := *first + uint64(i)
 		pods := *size
 		if pods == 0 {
@@ -51,7 +49,11 @@ func TestNeverFewerThanKarpenter(t *testing.T) {
 		if c.exchanged() {
 			exchanged++
 		}
-		t.Errorf("%s: we placed %d, Karpenter %d (%d refused by kube-scheduler); missing %v", s, c.ours, c.theirs, c.refused, c.missing)
+		tell := t.Errorf
+		if c.exchanged() && !limits {
+			tell = t.Logf
+		}
+		tell("%s: we placed %d, Karpenter %d (%d refused by kube-scheduler); missing %v", s, c.ours, c.theirs, c.refused, c.missing)
 		if *minimize {
 			s = scenario.Minimize(s, func(smaller scenario.Scenario) bool {
 				c, err := compared(ctx, smaller)
