@@ -269,7 +269,11 @@ func (p *planner) dive(r *relaxation, m *relax.Master, value []float64) []relax.
 			break
 		}
 	}
-	return model.Improve(best, value, floor, p.budget)
+	best = model.Improve(best, value, floor, p.budget)
+	if n := p.in.things(); n <= 2000 && len(model.Kinds) <= 2 && !model.Uncovered(best) {
+		best = model.Tighten(best, floor, 3_000*n, &relax.Budget{Left: p.effort.steps(n)})
+	}
+	return best
 }
 
 // search looks through all sets of bins that cost less than the columns, where there are few things.

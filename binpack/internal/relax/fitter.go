@@ -26,6 +26,39 @@ type fitter struct {
 	rng      draw
 }
 
+// Tighten tries to do without the cheapest bin, over and over, as long as the cost stays above the floor: what is in it goes to
+// the others, and things are exchanged until all fit again. It is for many like bins, where there is nothing else to gain.
+func (m *Model) Tighten(bins []Column, floor float64, proposals int, b *Budget) []Column {
+	var f fitter
+	for len(bins) > 1 && b.Left > 0 {
+		least := 0
+		for i, c := range bins {
+			if m.Kinds[c.Kind].Supply >= 0 {
+				return bins
+			}
+			if m.Kinds[c.Kind].Price < m.Kinds[bins[least].Kind].Price {
+				least = i
+			}
+		}
+		if m.Cost(bins)-m.Kinds[bins[least].Kind].Price < floor*(1-1e-9) {
+			return bins
+		}
+		fewer := slices.Delete(slices.Clone(bins), least, least+1)
+		kinds := make([]int, len(fewer))
+		for i, c := range fewer {
+			kinds[i] = c.Kind
+		}
+		f.load(m, kinds, fewer)
+		fits := f.run(proposals)
+		b.Take(f.proposed * 4)
+		if !fits {
+			return bins
+		}
+		bins = f.columns()
+	}
+	return bins
+}
+
 // load takes the things over from the columns as far as they go; the rest goes where most room is. Columns are by bin.
 func (f *fitter) load(m *Model, kinds []int, columns []Column) {
 	f.m, f.kinds, f.bins, f.rng = m, kinds, len(kinds), draw(len(kinds))
@@ -137,7 +170,7 @@ func (f *fitter) run(proposals int) bool {
 	if f.bins < 2 {
 		return f.total <= 0
 	}
-	warm := max(f.total, 1e-3) / 20
+	warm := max(f.total, 1e-3) / 2000
 	for n := range proposals {
 		f.proposed = n + 1
 		if f.total <= 1e-13 {
