@@ -50,9 +50,9 @@ func (e Effort) searched() int {
 
 // search is how many steps such a search may take: few things are worth a proof.
 func (e Effort) search(things int) int {
-	n := 4_000_000
+	n := 10_000_000
 	if things <= 50 {
-		n = 25_000_000
+		n = 20_000_000
 	}
 	switch e {
 	case EffortDefault:
@@ -233,6 +233,13 @@ func (p *planner) plan(r *relaxation, first bool) int {
 		p.budget.Left = max(p.budget.Left, p.effort.steps(p.in.things())/4)
 		return p.realise(r, model.Improve(columns, value, 0, p.budget))
 	}
+	var quick []relax.Column
+	if few { // often there is no need for more
+		var done bool
+		if quick, done = p.search(r, model.Greedy(&relax.Budget{}), model.Coverage(), first, p.effort.search(p.in.things())/10); done {
+			return p.realise(r, quick)
+		}
+	}
 	m := relax.NewMaster(model)
 	part := &relax.Budget{Left: p.budget.Left / 2}
 	p.budget.Left -= part.Left
@@ -240,14 +247,27 @@ func (p *planner) plan(r *relaxation, first bool) int {
 	for m.Generate(400, part); part.Left > 0 && m.Deepen(20_000, part); {
 		m.Generate(400, part)
 	}
-	value := m.Values()
 	if first {
 		proof := p.in.prove(r, m, &relax.Budget{Left: p.effort.steps(p.in.things())})
 		if proof.Price > 0 {
 			p.learn(p.in.itemBound(r, proof))
 		}
 	}
-	return p.realise(r, p.search(r, p.dive(r, m, value), value, first))
+	value := m.Values()
+	columns := p.dive(r, m, value)
+	if few {
+		columns = cheaper(model, columns, quick)
+		columns, _ = p.search(r, columns, value, first, p.effort.search(p.in.things()))
+	}
+	return p.realise(r, columns)
+}
+
+// cheaper is the less dear of two packings.
+func cheaper(m *relax.Model, a, b []relax.Column) []relax.Column {
+	if m.Uncovered(a) || !m.Uncovered(b) && m.Cost(b) < m.Cost(a) {
+		return b
+	}
+	return a
 }
 
 // dive makes whole bins of the fractions in several ways and improves the cheapest.
@@ -276,23 +296,23 @@ func (p *planner) dive(r *relaxation, m *relax.Master, value []float64) []relax.
 	return best
 }
 
-// search looks through all sets of bins that cost less than the columns, where there are few things.
-func (p *planner) search(r *relaxation, columns []relax.Column, value []float64, first bool) []relax.Column {
+// search looks through all sets of bins that cost less than the columns, where there are few things. done says that there is
+// nothing better.
+func (p *planner) search(r *relaxation, columns []relax.Column, value []float64, first bool, steps int) (better []relax.Column, done bool) {
 	const thresholds, levels = 8, 5
-	things := p.in.things()
-	if things > p.effort.searched() || len(r.model.Supply) > 0 || r.model.Uncovered(columns) {
-		return columns
+	if len(r.model.Supply) > 0 || r.model.Uncovered(columns) {
+		return columns, false
 	}
 	if first && len(p.hints) > 0 && float64(p.in.roundUp(p.hints[0].bound.Price)) >= r.model.Cost(columns)*(1-1e-12) {
-		return columns // optimal already
+		return columns, true
 	}
-	columns = r.model.Exchange(columns, 0, 200, &relax.Budget{Left: p.effort.search(things)})
+	columns = r.model.Exchange(columns, 0, 20+steps/40_000, &relax.Budget{Left: steps})
 	whole := make([]float64, len(value))
 	for i, v := range value {
 		whole[i] = math.Floor(v)
 	}
 	cost := r.model.Cost(columns)
-	s := relax.NewSearch(r.model, whole, &relax.Budget{Left: p.effort.search(things)})
+	s := relax.NewSearch(r.model, whole, &relax.Budget{Left: steps})
 	least := min(s.Root(), cost)
 	for s.Level = 0; s.Level < levels && least < cost && s.Budget.Left > 0; s.Level++ {
 		sure := true
@@ -309,7 +329,7 @@ func (p *planner) search(r *relaxation, columns []relax.Column, value []float64,
 		}
 	}
 	if !first {
-		return columns // what it proves does not hold for everything
+		return columns, least >= cost // what it proves does not hold for everything
 	}
 	b := Bound{Price: Price(math.Ceil(least * (1 - 1e-12))), Kind: Exhaustive, Items: make([]Price, len(p.in.problem.Items))}
 	for c, members := range r.members {
@@ -318,7 +338,7 @@ func (p *planner) search(r *relaxation, columns []relax.Column, value []float64,
 		}
 	}
 	p.learn(b)
-	return columns
+	return columns, least >= cost
 }
 
 func flat(batches []relax.Batch) []relax.Column {

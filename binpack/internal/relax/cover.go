@@ -73,8 +73,8 @@ func NewSearch(m *Model, value []float64, b *Budget) *Search {
 			if !m.load(&knap, k, value) {
 				continue
 			}
-			x.room[k] = knap.Bound(0)
-			if found, done := knap.Search(0, 400); done {
+			x.room[k] = knap.Bound(math.Inf(1))
+			if found, done := knap.Search(0, 200); done {
 				x.room[k] = min(x.room[k], found*(1+slack))
 			}
 		}

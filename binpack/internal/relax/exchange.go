@@ -36,6 +36,7 @@ type exchange struct {
 	trial   []int64
 	rng     draw
 	steps   int
+	any     bool // every class may go into every kind
 }
 
 // packing is who is where. Bins may be empty.
@@ -89,6 +90,12 @@ func newExchange(m *Model, bins []Column) *exchange {
 		x.refit(b)
 	}
 	x.best.copyFrom(&x.now)
+	x.any = true
+	for i := range m.Classes {
+		for _, k := range x.kinds {
+			x.any = x.any && has(m.Classes[i].Kinds, k)
+		}
+	}
 	return x
 }
 
@@ -167,6 +174,9 @@ func (x *exchange) refit(b int32) {
 }
 
 func (x *exchange) suitsAll(b, kind int32) bool {
+	if x.any {
+		return true
+	}
 	for thing, at := range x.now.bin {
 		if at == b && !has(x.m.Classes[x.class[thing]].Kinds, x.kinds[kind]) {
 			return false
