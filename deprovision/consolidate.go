@@ -43,6 +43,8 @@ const (
 	// promising is the share of the price of a set above which the bound must not be for the set to be repacked: what can save
 	// less than that is left to single nodes.
 	promising = 0.95
+	// splittable is the share of a price below which the bound must be for several smaller nodes to be tried.
+	splittable = 0.9
 	// pieces is how many nodes one may be split into.
 	pieces = 4
 )
@@ -247,18 +249,19 @@ func (p *planner) split(set []*member) {
 func (p *planner) single(m *member) {
 	set := []*member{m}
 	p.seen[m.Name] = true
-	if a, _, ok := p.try(set, 1); ok {
-		p.commit(eligibility.Consolidation, set, a, "a cheaper node holds its pods")
-		return
+	one, _, found := p.try(set, 1)
+	limit := m.PricePerHour
+	if found {
+		limit = one.PricePerHour
 	}
-	if len(m.Pods) < 2 {
-		return
+	if worth, _ := p.bound(question(set)); len(m.Pods) > 1 && worth < splittable*limit && !(found && len(one.NewNodes) == 0) {
+		if a, _, ok := p.try(set, min(pieces, len(m.Pods))); ok && (!found || a.PricePerHour < one.PricePerHour-tiny) {
+			p.commit(eligibility.Consolidation, set, a, "smaller nodes hold its pods for less")
+			return
+		}
 	}
-	if worth, _ := p.bound(question(set)); worth > 0.9*m.PricePerHour {
-		return
-	}
-	if a, _, ok := p.try(set, min(pieces, len(m.Pods))); ok {
-		p.commit(eligibility.Consolidation, set, a, "smaller nodes hold its pods for less")
+	if found {
+		p.commit(eligibility.Consolidation, set, one, "a cheaper node holds its pods")
 	}
 }
 
