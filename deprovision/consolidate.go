@@ -42,7 +42,9 @@ const (
 	window = 16
 	// promising is the share of the price of a set above which the bound must not be for the set to be repacked: what can save
 	// less than that is left to single nodes.
-	promising = 0.95
+	promising = 0.9
+	// repaying is the share of its price that repacking a set must save; for less, too many pods would move.
+	repaying = 0.05
 	// splittable is the share of a price below which the bound must be for several smaller nodes to be tried.
 	splittable = 0.9
 	// pieces is how many nodes one may be split into.
@@ -52,6 +54,7 @@ const (
 // thorough is the search for nodes and sets of nodes of any make-up.
 func (p *planner) thorough() {
 	before := len(p.out.Commands)
+	start := p.fork()
 	p.once()
 	if p.o.Passes == 1 && len(p.out.Commands) > before {
 		if c, ok := p.sim.(Closer); ok { // that was the pass
@@ -60,6 +63,9 @@ func (p *planner) thorough() {
 		return
 	}
 	p.passes(p.pass)
+	if p.o.Passes == 0 && p.o.MaxQuestions == 0 {
+		p.tidy(start, before)
+	}
 }
 
 func (p *planner) passes(pass func()) {
@@ -300,7 +306,7 @@ func (p *planner) try(set []*member, most int) (Answer, []*member, bool) {
 	if move.SavingsPerHour < p.o.MinSavings {
 		j = Judgement{Score: move.SavingsPerHour, Threshold: p.o.MinSavings, Why: fmt.Sprintf("it would save $%.4f an hour, and the minimum is $%.4f", move.SavingsPerHour, p.o.MinSavings)}
 	}
-	if move.SavingsPerHour <= tiny {
+	if move.SavingsPerHour <= tiny || most > 1 && move.SavingsPerHour < repaying*total {
 		return a, set, false
 	}
 	if !j.OK {

@@ -80,9 +80,18 @@ func (p *planner) prefixes() bool {
 func together(a *Answer, set []*member) string {
 	switch len(a.NewNodes) {
 	case 0:
+		if len(set) == 1 {
+			return "its pods fit on other nodes"
+		}
 		return "their pods fit on other nodes"
 	case 1:
+		if len(set) == 1 {
+			return "a cheaper node holds its pods"
+		}
 		return fmt.Sprintf("one new node does the work of %d", len(set))
+	}
+	if len(set) == 1 {
+		return "smaller nodes hold its pods for less"
 	}
 	return fmt.Sprintf("%d new nodes do the work of %d", len(a.NewNodes), len(set))
 }

@@ -37,7 +37,7 @@ func Benchmark1000Nodes(b *testing.B) { bench(b, fragment.Options{Nodes: 1000}, 
 
 // One full pass.
 func BenchmarkPass1000Nodes(b *testing.B) {
-	bench(b, fragment.Options{Nodes: 1000}, &deprovision.Options{Passes: 1}, 60)
+	bench(b, fragment.Options{Nodes: 1000}, &deprovision.Options{Passes: 1}, 55)
 }
 
 func BenchmarkPass5000Nodes(b *testing.B) {
