@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // costAware packs by price and holds the plan against all laws, and against first-fit decreasing.
@@ -70,6 +71,46 @@ func TestCostAwareBoundOptimumAndCostStandInOrder(t *testing.T) {
 	t.Logf("%d searched: optimal in %d, bounds %v", searched, optimal, kinds)
 }
 
+// plain takes out of a problem what a relaxation leaves out: then nothing but size, labels that are settled and price counts.
+func plain(p binpack.Problem) binpack.Problem {
+	p.Nodes = nil
+	p.Pools, p.Types, p.Items = slices.Clone(p.Pools), slices.Clone(p.Types), slices.Clone(p.Items)
+	for i := range p.Pools {
+		p.Pools[i] = binpack.Pool{Name: p.Pools[i].Name, MaxNodes: -1, MaxPrice: -1}
+	}
+	for i := range p.Types {
+		t := &p.Types[i]
+		t.Tags, t.Limits, t.Usage, t.Offerings = nil, nil, nil, slices.Clone(t.Offerings)
+		t.Provides = requirements.MustOf(requirements.In("type", t.Name), requirements.In("team", "a"))
+		for j := range t.Offerings {
+			o := &t.Offerings[j]
+			o.Counted, o.Count, o.Reservation = false, 0, ""
+			o.Provides = requirements.MustOf(o.Provides.Get("zone"))
+		}
+	}
+	for i := range p.Items {
+		p.Items[i].Tags, p.Items[i].Limits = nil, nil
+	}
+	return p
+}
+
+// Where nothing but size, labels and price counts, tiny problems are solved as brute force solves them, and proved.
+func TestCostAwareEqualsBruteForceOnTinyProblems(t *testing.T) {
+	rng := rand.New(rand.NewPCG(43, 44))
+	searched := 0
+	for range rounds(1_000, 40_000) {
+		p := plain(small(randomBytes(rng, 160)))
+		in, plan := costAware(t, p, "")
+		best, ok := optimum(in.Problem(), plan.Layout)
+		if !ok || len(plan.Bins) == 0 {
+			continue
+		}
+		searched++
+		require.Equal(t, best, plan.Objective, "%+v", p)
+	}
+	require.Greater(t, searched, 200)
+}
+
 func TestCostAwareSameBytesOnAnyNumberOfCores(t *testing.T) {
 	rng := rand.New(rand.NewPCG(35, 36))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
@@ -119,7 +160,11 @@ func FuzzCostAware(f *testing.F) {
 		if len(data) > 400 {
 			return
 		}
-		in, plan := costAware(t, small(data), binpack.EffortFast)
+		in, plan := costAware(t, plain(small(data)), "")
+		if best, ok := optimum(in.Problem(), plan.Layout); ok {
+			require.Equal(t, best, plan.Objective, "brute force")
+		}
+		in, plan = costAware(t, small(data), binpack.EffortFast)
 		require.NoError(t, dumbCheck(in.Problem(), plan.Layout))
 		if best, ok := optimum(in.Problem(), plan.Layout); ok {
 			require.LessOrEqual(t, plan.Bound.Price, best)
