@@ -46,8 +46,9 @@ type Bound struct {
 const exact = 1024
 
 // VerifyBound checks the certificate of a plan in one pass over types and items, in exact or safely rounded arithmetic:
-// that no type can be filled with more worth than its price, and that what the placed items are worth, less what
-// existing nodes and counted reservations give away, is at least the bound. For [Configuration] the pass holds a search
+// that no type that costs less than the bound can be filled with more worth than its price, and that what the placed items
+// are worth, less what existing nodes and counted reservations give away, rounded up to a sum that prices can come to, is at
+// least the bound. For [Configuration] the pass holds a search
 // over the fillings of each type, of limited length; for [Exhaustive] the search through sets of bins is done again.
 func (in *Instance) VerifyBound(plan *Plan) error {
 	b := plan.Bound

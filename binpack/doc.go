@@ -24,23 +24,45 @@
 // # Strategies
 //
 // A [Strategy] decides the [Layout], and [Instance.Check] reads it by the rules above, whoever made it: a plan that
-// breaks one is an error, never a result. [FirstFitDecreasing] is the built-in strategy, after the classic of that name
-// (D. S. Johnson, 1973), for several resources by dominant share (A. Ghodsi et al., 2011). Each bin is changed to the
-// cheapest choice that holds its contents at the end.
+// breaks one is an error, never a result.
+//
+// [FirstFitDecreasing] is the classic of that name (D. S. Johnson, 1973), for several resources by dominant share
+// (A. Ghodsi et al., 2011); each bin is changed to the cheapest choice that holds its contents at the end.
+//
+// [CostAware], the default, plans on a relaxation: classes of equal items, kinds of bins that none undercuts, which class
+// may go where. What it does there depends on how many things there are, because no one way was the best for all sizes:
+//
+//   - up to about a hundred things: it goes through the sets of bins that cost less than what is known, cheap ones first, as
+//     far as no measure (each resource, the number of things, their worth) shows them to be too small; few are left. Each is
+//     packed, by filling and then by exchanges (simulated annealing), or refuted, bin by bin (R. E. Korf, 2002). Where all are
+//     refuted, the plan is the cheapest there is, and the search is the proof;
+//   - more things of few classes: the linear programme over fillings of bins (P. C. Gilmore and R. E. Gomory, 1961) by column
+//     generation, with the values of the best proof mixed in against their swinging (P. Wentges, 1997), then dives that make
+//     whole bins of fractions, then ruin and recreate of the bins that cost more than their contents are worth
+//     (G. Schrimpf et al., 2000);
+//   - many classes: a greedy filling by the worth of resources from a sample of what is left, then ruin and recreate.
+//
+// The outcome is put into practice under all rules; what they forbid is planned again, and first fit places the rest. The
+// result never places less than first fit, and is never dearer where it places the same. [Effort] says how much work that is
+// worth, in steps, so that the answer does not depend on the machine.
+//
+// A price alone prefers old families: a core of them costs less and does less. [Offering.Objective] is where a caller says
+// how much less it is worth.
 //
 // # Bounds
 //
-// Every [Plan] carries a [Bound]: a price that no plan which places the same items can go below, with a certificate
-// that [Instance.VerifyBound] checks in one pass. [CoverageLP] is linear programming duality: let y say what a unit of
+// Every [Plan] carries a [Bound]: an objective that no plan which places the same items can go below, with a certificate
+// that [Instance.VerifyBound] checks. The simplest is [CoverageLP], linear programming duality: let y say what a unit of
 // each resource is worth, such that no type offers more worth than its price. Then every bin is worth at most its price,
 // and all bins together hold what is placed less what existing nodes have free, so no plan costs less than the worth of
-// that. Any such y is a proof, the best one is the dual solution of the linear programme that buys capacity in
-// fractions. The bound does not see labels, limits or how things fit together, so it may be far below; it is never above.
+// that. The other kinds let items have worth, with fillings in fractions or whole (A. A. Farley, 1990), or look through all
+// sets of bins; see [BoundKind]. All of them are rounded up to a sum that prices can come to. No bound sees limits between
+// items, budgets or weights, so it may be below; it is never above.
 //
 // # Cost, determinism, concurrency
 //
-// [Compile] compares each distinct requirement with each distinct label once; packing then costs O(items x (bins +
-// types)), however many copies an item has. Everything is a function of the problem: no clock, no randomness, no map
+// [Compile] compares each distinct requirement with each distinct label once; first fit then costs O(items x (bins +
+// types)), however many copies an item has. BENCHMARKS.md has costs, gaps, seconds and memory of the default. Everything is a function of the problem: no clock, no randomness, no map
 // order, no goroutines. Ties fall to names and then to the order of the input. Instances are immutable and serve any
 // number of callers at once.
 package binpack

@@ -2,6 +2,7 @@ package relax
 
 import (
 	"cmp"
+	"encoding/binary"
 	"math"
 	"slices"
 )
@@ -86,4 +87,211 @@ func (p *packer) pack(set []int, proposals int, b *Budget) []Column {
 func (p *packer) refute(set []int, most int, b *Budget) (columns []Column, refuted bool) {
 	p.prepare(set)
 	return p.completer.run(p.m, set, p.order, most, b)
+}
+
+// completer looks through all ways to pack everything into a given set of bins, bin by bin (bin completion: R. E. Korf,
+// 2002). What stays free in all bins together is known beforehand, so a filling that leaves more free than that, of any
+// resource, is none. Of the packings that differ in nothing that matters it looks at one: the first in the order of the
+// numbers of things, so each bin is full but for what no longer goes in, and equal bins stand in falling order.
+type completer struct {
+	m     *Model
+	kinds []int   // the smallest first
+	order []int32 // classes, the largest first
+	left  []int64 // by place in order
+	slack []int64 // by dimension: what may still stay free
+	fill  [][]int64
+	rest  [][]int64 // by bin: what is left from a place in order on, by place and dimension
+	used  [][]int64
+	known map[string]bool // states that lead nowhere
+	nodes int
+	most  int
+}
+
+func (c *completer) run(m *Model, kinds []int, order []int32, most int, b *Budget) (columns []Column, refuted bool) {
+	d := m.Dims
+	c.m, c.order, c.nodes, c.most = m, order, 0, most
+	c.kinds = slices.Clone(kinds)
+	slices.SortStableFunc(c.kinds, func(a, b int) int { return cmp.Or(cmp.Compare(m.Kinds[a].Price, m.Kinds[b].Price), cmp.Compare(a, b)) })
+	c.left, c.slack = c.left[:0], append(c.slack[:0], make([]int64, d)...)
+	for _, class := range order {
+		c.left = append(c.left, m.Classes[class].Count)
+		for r, s := range m.Classes[class].Size {
+			c.slack[r] -= s * m.Classes[class].Count
+		}
+	}
+	for _, k := range kinds {
+		for r, room := range m.Kinds[k].Capacity {
+			c.slack[r] += room
+		}
+	}
+	for _, s := range c.slack {
+		if s < 0 {
+			return nil, true
+		}
+	}
+	c.known = map[string]bool{}
+	grow := func(v [][]int64, n int) [][]int64 {
+		for len(v) < len(kinds) {
+			v = append(v, nil)
+		}
+		for i := range kinds {
+			v[i] = append(v[i][:0], make([]int64, n)...)
+		}
+		return v
+	}
+	c.fill, c.rest, c.used = grow(c.fill, len(order)), grow(c.rest, (len(order)+1)*d), grow(c.used, d)
+	found := c.bin(0)
+	b.Take(c.nodes * (d + 2))
+	if !found {
+		return nil, c.nodes < c.most
+	}
+	for i, k := range c.kinds {
+		col := Column{Kind: k}
+		for class := range m.Classes {
+			at := slices.Index(order, int32(class))
+			if n := c.fill[i][at]; n > 0 {
+				col.Class, col.Count = append(col.Class, int32(class)), append(col.Count, int32(n))
+			}
+		}
+		if len(col.Class) > 0 {
+			columns = append(columns, col)
+		}
+	}
+	return columns, false
+}
+
+// bin fills the bin and those after it.
+func (c *completer) bin(at int) bool {
+	d := c.m.Dims
+	if at == len(c.kinds) {
+		return !slices.ContainsFunc(c.left, func(n int64) bool { return n > 0 })
+	}
+	var key []byte
+	if at > 0 {
+		key = binary.AppendUvarint(nil, uint64(at))
+		for _, n := range c.left {
+			key = binary.AppendUvarint(key, uint64(n))
+		}
+		if c.kinds[at] == c.kinds[at-1] { // how full the bin may be depends on the one before
+			for _, n := range c.fill[at-1] {
+				key = binary.AppendUvarint(key, uint64(n))
+			}
+		}
+		if c.known[string(key)] {
+			return false
+		}
+	}
+	rest := c.rest[at]
+	kind := &c.m.Kinds[c.kinds[at]]
+	clear(rest[len(c.order)*d:])
+	for i := len(c.order) - 1; i >= 0; i-- {
+		class := &c.m.Classes[c.order[i]]
+		n := min(c.left[i], class.Most)
+		if !has(class.Kinds, c.kinds[at]) {
+			n = 0
+		}
+		for r, s := range class.Size {
+			rest[i*d+r] = rest[(i+1)*d+r] + n*s
+		}
+	}
+	clear(c.used[at])
+	clear(c.fill[at])
+	if c.class(at, 0, kind, at > 0 && c.kinds[at] == c.kinds[at-1]) {
+		return true
+	}
+	if key != nil && c.nodes < c.most && len(c.known) < 1<<16 {
+		c.known[string(key)] = true
+	}
+	return false
+}
+
+// class decides how many things of the class at the place of the order go into the bin. bound says that the fillings so
+// far are those of the equal bin before, which this one must not exceed.
+func (c *completer) class(at, i int, kind *Kind, bound bool) bool {
+	if c.nodes++; c.nodes >= c.most {
+		return false
+	}
+	d := c.m.Dims
+	used, rest := c.used[at], c.rest[at]
+	for r, u := range used {
+		if u+rest[i*d+r] < kind.Capacity[r]-c.slack[r] {
+			return false
+		}
+	}
+	if i == len(c.order) {
+		return c.next(at, kind)
+	}
+	class := &c.m.Classes[c.order[i]]
+	n := int64(0)
+	if c.left[i] > 0 && has(class.Kinds, c.kinds[at]) {
+		n = min(c.left[i], class.Most)
+		for r, s := range class.Size {
+			if s > 0 {
+				n = min(n, (kind.Capacity[r]-used[r])/s)
+			}
+		}
+	}
+	if bound {
+		n = min(n, c.fill[at-1][i])
+	}
+	for ; n >= 0; n-- {
+		c.move(at, i, n)
+		if c.class(at, i+1, kind, bound && n == c.fill[at-1][i]) {
+			return true
+		}
+		c.move(at, i, -n)
+		if c.nodes >= c.most {
+			return false
+		}
+	}
+	return false
+}
+
+func (c *completer) move(at, i int, n int64) {
+	c.left[i] -= n
+	c.fill[at][i] += n
+	for r, s := range c.m.Classes[c.order[i]].Size {
+		c.used[at][r] += n * s
+	}
+}
+
+// next goes on to the next bin, if this one is full.
+func (c *completer) next(at int, kind *Kind) bool {
+	used := c.used[at]
+	for i, n := range c.left { // a thing that still goes in would make the filling a later one in the order
+		class := &c.m.Classes[c.order[i]]
+		if n > 0 && c.fill[at][i] < class.Most && has(class.Kinds, c.kinds[at]) {
+			goes := true
+			for r, s := range class.Size {
+				goes = goes && used[r]+s <= kind.Capacity[r]
+			}
+			if goes && (at == 0 || c.kinds[at] != c.kinds[at-1] || c.below(at, i)) {
+				return false
+			}
+		}
+	}
+	for r, u := range used {
+		c.slack[r] -= kind.Capacity[r] - u
+	}
+	if c.bin(at + 1) {
+		return true
+	}
+	for r, u := range used {
+		c.slack[r] += kind.Capacity[r] - u
+	}
+	return false
+}
+
+// below reports whether one more thing of the class at the place leaves the filling below that of the equal bin before.
+func (c *completer) below(at, i int) bool {
+	for k := range c.order {
+		n := c.fill[at][k]
+		if k == i {
+			n++
+		}
+		if before := c.fill[at-1][k]; n != before {
+			return n < before
+		}
+	}
+	return true
 }
