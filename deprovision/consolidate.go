@@ -94,13 +94,9 @@ func (p *planner) fork() *planner {
 	out.sums = maps.Clone(p.sums)
 	out.out.Commands = slices.Clone(p.out.Commands)
 	out.refused = make(map[string]Verdict, len(p.refused))
-	for k, v := range p.refused {
-		out.refused[k] = v
-	}
+	maps.Copy(out.refused, p.refused)
 	out.seen = map[string]bool{}
-	for k := range p.seen {
-		out.seen[k] = true
-	}
+	maps.Copy(out.seen, p.seen)
 	return &out
 }
 
@@ -260,7 +256,7 @@ func (p *planner) single(m *member) {
 	if found {
 		limit = one.PricePerHour
 	}
-	if worth, _ := p.bound(question(set)); len(m.Pods) > 1 && worth < splittable*limit && !(found && len(one.NewNodes) == 0) {
+	if worth, _ := p.bound(question(set)); len(m.Pods) > 1 && worth < splittable*limit && (!found || len(one.NewNodes) > 0) {
 		if a, _, ok := p.try(set, min(pieces, len(m.Pods))); ok && (!found || a.PricePerHour < one.PricePerHour-tiny) {
 			p.commit(eligibility.Consolidation, set, a, "smaller nodes hold its pods for less")
 			return
@@ -279,7 +275,8 @@ func (p *planner) try(set []*member, most int) (Answer, []*member, bool) {
 	total := price(set)
 	if most > 0 {
 		q.MaxPrice = total - max(p.o.MinSavings, 0)
-		if q.MaxPrice <= 0 || !p.spotRules(set, &q) {
+		p.spotRules(set, &q)
+		if q.MaxPrice <= 0 {
 			q.MaxNodes, q.MaxPrice = 0, 0
 		}
 	}
@@ -321,14 +318,12 @@ func (p *planner) try(set []*member, most int) (Answer, []*member, bool) {
 	return a, set, true
 }
 
-// spotRules narrows what may be bought in place of the set, and reports whether anything may: spot nodes are replaced by
-// spot nodes only where the caller asked for it.
-func (p *planner) spotRules(set []*member, q *Question) bool {
-	if p.o.SpotToSpot || slices.ContainsFunc(set, func(m *member) bool { return m.CapacityType != "spot" }) {
-		return true
+// spotRules narrows what may be bought in place of the set: spot nodes are replaced by spot nodes only where the caller asked
+// for it.
+func (p *planner) spotRules(set []*member, q *Question) {
+	if !p.o.SpotToSpot && !slices.ContainsFunc(set, func(m *member) bool { return m.CapacityType != "spot" }) {
+		q.CapacityTypes = []string{"on-demand", "reserved"}
 	}
-	q.CapacityTypes = []string{"on-demand", "reserved"}
-	return true
 }
 
 // flexible asks that one spot node replaced by another leaves enough types to choose from.

@@ -88,8 +88,10 @@ func newWorld(nodes ...string) *world {
 		}
 		for i := range pods {
 			yes := true
-			n.Pods = append(n.Pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("%s-%d", name, i), Labels: map[string]string{"on": name},
-				OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "r", Controller: &yes}}}})
+			n.Pods = append(n.Pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: fmt.Sprintf("%s-%d", name, i), Labels: map[string]string{"on": name},
+				OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "r", Controller: &yes}},
+			}})
 		}
 		w.Nodes = append(w.Nodes, n)
 		w.free[name] = size - pods
@@ -138,26 +140,40 @@ func TestEveryMethod(t *testing.T) {
 		"empty nodes go together":        {world: newWorld("a 4 0", "b 4 0", "c 4 4"), want: []string{"emptiness delete -a -b"}},
 		"what fits elsewhere is deleted": {world: newWorld("a 4 1", "b 4 3"), want: []string{"consolidation delete -a"}},
 		"what is too large is replaced":  {world: newWorld("a 8 3"), want: []string{"consolidation replace -a +t3"}},
-		"several are replaced by one": {world: newWorld("a 4 3", "b 4 3", "c 4 3"),
-			want: []string{"consolidation replace -a -b -c +t9"}, o: deprovision.Options{Policy: atLeast(0.025)}},
+		"several are replaced by one": {
+			world: newWorld("a 4 3", "b 4 3", "c 4 3"),
+			want:  []string{"consolidation replace -a -b -c +t9"}, o: deprovision.Options{Policy: atLeast(0.025)},
+		},
 		"what is right stays": {world: newWorld("a 4 4", "b 4 4")},
-		"expired nodes are replaced, whatever it costs": {world: newWorld("a 2 2"), set: func(w *world) { w.Pools[0].Disruption.ExpireAfter = &hour },
-			want: []string{"expiration replace -a +t2"}},
+		"expired nodes are replaced, whatever it costs": {
+			world: newWorld("a 2 2"), set: func(w *world) { w.Pools[0].Disruption.ExpireAfter = &hour },
+			want: []string{"expiration replace -a +t2"},
+		},
 		"not before their time": {world: newWorld("a 2 2"), set: func(w *world) { w.Pools[0].Disruption.ExpireAfter = &hour; w.Now = w.Now.Add(-time.Second) }},
-		"drifted nodes are replaced": {world: newWorld("a 2 2"), set: func(w *world) { w.node("a").Drifted = []string{"by hand"} },
-			want: []string{"drift replace -a +t2"}},
-		"empty ones drift first": {world: newWorld("a 2 2", "b 2 0"), set: func(w *world) { w.node("a").Drifted = []string{"x"}; w.node("b").Drifted = []string{"x"} },
-			want: []string{"drift delete -b", "drift replace -a +t2"}},
+		"drifted nodes are replaced": {
+			world: newWorld("a 2 2"), set: func(w *world) { w.node("a").Drifted = []string{"by hand"} },
+			want: []string{"drift replace -a +t2"},
+		},
+		"empty ones drift first": {
+			world: newWorld("a 2 2", "b 2 0"), set: func(w *world) { w.node("a").Drifted = []string{"x"}; w.node("b").Drifted = []string{"x"} },
+			want: []string{"drift delete -b", "drift replace -a +t2"},
+		},
 		"interrupted nodes go first": {world: newWorld("a 2 2", "b 2 0"), set: func(w *world) {
 			w.Interruptions = []deprovision.Interruption{{Node: "a", Deadline: now().Add(time.Hour)}}
 		}, want: []string{"interruption delete -a"}},
-		"only methods that were asked for": {world: newWorld("a 4 0", "b 4 1", "c 4 1"), o: deprovision.Options{Methods: []eligibility.Method{eligibility.Emptiness}},
-			want: []string{"emptiness delete -a"}},
+		"only methods that were asked for": {
+			world: newWorld("a 4 0", "b 4 1", "c 4 1"), o: deprovision.Options{Methods: []eligibility.Method{eligibility.Emptiness}},
+			want: []string{"emptiness delete -a"},
+		},
 		"spot is not replaced by spot": {world: newWorld("a 8 3"), set: func(w *world) { w.spot = true; w.node("a").CapacityType = "spot"; w.node("a").PricePerHour = 0.02 }},
-		"unless it is asked for": {world: newWorld("a 8 3"), set: func(w *world) { w.spot = true; w.node("a").CapacityType = "spot"; w.node("a").PricePerHour = 0.02 },
-			o: deprovision.Options{SpotToSpot: true, SpotFlexibility: 1}, want: []string{"consolidation replace -a +t3"}},
-		"nor with too few types to choose from": {world: newWorld("a 8 3"), set: func(w *world) { w.spot = true; w.node("a").CapacityType = "spot"; w.node("a").PricePerHour = 0.02 },
-			o: deprovision.Options{SpotToSpot: true}},
+		"unless it is asked for": {
+			world: newWorld("a 8 3"), set: func(w *world) { w.spot = true; w.node("a").CapacityType = "spot"; w.node("a").PricePerHour = 0.02 },
+			o: deprovision.Options{SpotToSpot: true, SpotFlexibility: 1}, want: []string{"consolidation replace -a +t3"},
+		},
+		"nor with too few types to choose from": {
+			world: newWorld("a 8 3"), set: func(w *world) { w.spot = true; w.node("a").CapacityType = "spot"; w.node("a").PricePerHour = 0.02 },
+			o: deprovision.Options{SpotToSpot: true},
+		},
 		"on-demand is replaced by spot": {world: newWorld("a 3 3"), set: func(w *world) { w.spot = true }, want: []string{"consolidation replace -a +t3"}},
 		"savings have a minimum":        {world: newWorld("a 8 3"), o: deprovision.Options{MinSavings: 0.06}},
 		"the reference's search":        {world: newWorld("a 4 1", "b 4 3"), o: deprovision.Options{Search: deprovision.SearchKarpenter}, want: []string{"consolidation delete -a"}},

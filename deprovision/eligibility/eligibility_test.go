@@ -33,8 +33,10 @@ func node(change ...func(*eligibility.Node)) *eligibility.Node {
 
 func pod(change ...func(*corev1.Pod)) *corev1.Pod {
 	yes := true
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", Labels: map[string]string{"app": "web"},
-		OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: &yes}}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web-0", Labels: map[string]string{"app": "web"},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: &yes}},
+	}}
 	for _, c := range change {
 		c(p)
 	}

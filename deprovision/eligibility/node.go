@@ -1,6 +1,7 @@
 package eligibility
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,12 +66,7 @@ func (n *Node) Reschedulable() []*corev1.Pod {
 
 // Empty reports whether nothing has to move if the node goes.
 func (n *Node) Empty() bool {
-	for _, p := range n.Pods {
-		if eviction.Reschedulable(p) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(n.Pods, eviction.Reschedulable)
 }
 
 // Leaving reports whether the node is on its way out already.
@@ -78,12 +74,9 @@ func (n *Node) Leaving() bool {
 	if n.Node.DeletionTimestamp != nil || n.Claim.Deleting {
 		return true
 	}
-	for _, t := range n.Node.Spec.Taints {
-		if t.Key == "karpenter.sh/disrupted" || t.Key == "karpenter.sh/disruption" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.Node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == "karpenter.sh/disrupted" || t.Key == "karpenter.sh/disruption"
+	})
 }
 
 // Ready reports whether the node says that it works; one without that condition is taken to.

@@ -317,7 +317,7 @@ func (w *world) launch(ctx context.Context, node *corev1.Node, c cloudprovider.C
 		return err
 	}
 	w.out.launches++
-	w.nodes[node.Name] = &machine{node: node, id: launch.Instance.ID, price: price, ready: now.Add(boot), touched: now}
+	w.nodes[node.Name] = &machine{node: node, id: launch.ID, price: price, ready: now.Add(boot), touched: now}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package whatif
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -163,9 +164,7 @@ func namespaces(s *scheduling.Snapshot) map[string]map[string]string {
 	}
 	for _, n := range s.Namespaces {
 		set := map[string]string{corev1.LabelMetadataName: n.Name}
-		for k, v := range n.Labels {
-			set[k] = v
-		}
+		maps.Copy(set, n.Labels)
 		out[n.Name] = set
 	}
 	return out

@@ -53,7 +53,6 @@ type class struct {
 	topology
 	template *corev1.Pod
 	need     []int64
-	weight   float64 // for ordering: its largest share of a usual node
 	required requirements.Alternatives
 	refusal  string
 	ports    []port
@@ -337,10 +336,8 @@ func (e *engine) holds(c *class, n *node) bool {
 		return false
 	}
 	for _, p := range c.ports {
-		for _, q := range n.ports {
-			if p.conflicts(q) {
-				return false
-			}
+		if slices.ContainsFunc(n.ports, p.conflicts) {
+			return false
 		}
 	}
 	return true

@@ -104,10 +104,11 @@ func (r *topologyReader) selection(own string, sel *metav1.LabelSelector, t *cor
 
 func (r *topologyReader) group(key string, who []selected, universe int32) int32 {
 	k := r.e.key(key)
-	text := fmt.Sprintf("%d|%d", k, universe)
+	texts := []string{fmt.Sprintf("%d|%d", k, universe)}
 	for i := range who {
-		text += "|" + who[i].text
+		texts = append(texts, who[i].text)
 	}
+	text := strings.Join(texts, "|")
 	if id, ok := r.groups[text]; ok {
 		return id
 	}

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -33,9 +34,7 @@ func Node(s scheduling.Snapshot, n *deprovision.NewNode, now time.Time) (*corev1
 					Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 				},
 			}
-			for k, v := range n.Labels {
-				node.Labels[k] = v
-			}
+			maps.Copy(node.Labels, n.Labels)
 			node.Labels["karpenter.sh/registered"], node.Labels["karpenter.sh/initialized"] = "true", "true"
 			return node, nil
 		}

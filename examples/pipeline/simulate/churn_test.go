@@ -75,8 +75,10 @@ func (x *told) node(t *testing.T, name, typ, capacity string, pods int, cpu, mem
 	x.s.Nodes = append(x.s.Nodes, node)
 	yes := true
 	for i := range pods {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("%s-%d", name, i),
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name, UID: "1", Controller: &yes}}}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: fmt.Sprintf("%s-%d", name, i),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name, UID: "1", Controller: &yes}},
+		}}
 		p.Spec.NodeName = name
 		p.Status.Phase = corev1.PodRunning
 		p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,12 +75,8 @@ func Cluster(m *manifests.Snapshot, s scheduling.Snapshot, nominated []string, n
 
 func merged(a, b map[string]string) map[string]string {
 	out := map[string]string{}
-	for k, v := range a {
-		out[k] = v
-	}
-	for k, v := range b {
-		out[k] = v
-	}
+	maps.Copy(out, a)
+	maps.Copy(out, b)
 	return out
 }
 
