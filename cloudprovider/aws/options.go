@@ -47,6 +47,9 @@ type Options struct {
 	// StaticTypes and StaticPrices take the embedded catalogue as it is, instead of asking EC2 and the price list.
 	StaticTypes, StaticPrices bool
 
+	// Learned is what an earlier provider has learned; see [Provider.Learned].
+	Learned map[string]int64
+
 	// Lag is how far EC2's readers may be behind. A provider that has just started waits so long before it buys anything, for an
 	// earlier process may have launched what does not show yet. 0 = 1 minute.
 	Lag time.Duration

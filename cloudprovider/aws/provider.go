@@ -21,8 +21,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Provider buys EC2 instances. It implements cloudprovider.Provider, BatchCreator, RepairAdviser and interruption.Source. Make one by
-// [New]; it is safe for concurrent use. Only one provider at a time may launch for a cluster.
+// Provider buys EC2 instances. It implements cloudprovider.Provider, BatchCreator, RepairAdviser, RegistrationHook and
+// interruption.Source. Make one by [New]; it is safe for concurrent use. Only one provider at a time may launch for a cluster.
 type Provider struct {
 	options Options
 	clients *api.Clients
@@ -39,6 +39,7 @@ type Provider struct {
 	notes    notes
 
 	memory    *memory
+	learned   *learned
 	templates *templates
 	creates   *batch.Caller[cloudprovider.NodeClaim, cloudprovider.Launch]
 	deletes   *batch.Caller[string, string]
@@ -71,6 +72,7 @@ func New(ctx context.Context, options Options) (*Provider, error) {
 		shelves:  discovery.NewCache[*shelf](clock, time.Minute),
 		profiles: discovery.NewCache[string](clock, 15*time.Minute),
 		memory:   newMemory(),
+		learned:  newLearned(options.Learned),
 	}
 	p.templates = newTemplates(p)
 	p.creates = batch.NewCaller(clock, options.Window, func(ctx context.Context, _ string, claims []cloudprovider.NodeClaim) []batch.Result[cloudprovider.Launch] {

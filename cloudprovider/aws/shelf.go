@@ -67,6 +67,7 @@ func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass) (*she
 	if s.settings, err = p.options.settings(class); err != nil {
 		return nil, invalid(err)
 	}
+	s.settings.VMMemory = ec2.LearnedVMMemory(p.learned.all(), s.settings.VMMemory)
 	if class.LaunchTemplate != "" {
 		return nil, invalid(fmt.Errorf("node class %q: launchTemplate: templates of others are not supported: say in the class what they say", class.Name))
 	}

@@ -1,0 +1,70 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+)
+
+// learned is the memory that nodes have reported, in MiB by instance type: what hypervisor and firmware keep for themselves is published nowhere.
+type learned struct {
+	mu  sync.Mutex
+	mib map[string]int64
+}
+
+func newLearned(before map[string]int64) *learned {
+	l := &learned{mib: map[string]int64{}}
+	maps.Copy(l.mib, before)
+	return l
+}
+
+// note keeps the least that was seen, and says whether that is news.
+func (l *learned) note(typ string, mib int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if old, ok := l.mib[typ]; ok && old <= mib {
+		return false
+	}
+	l.mib[typ] = mib
+	return true
+}
+
+func (l *learned) all() map[string]int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.mib)
+}
+
+// Registered learns from a node that has joined how much memory machines of its type have: the catalogue only estimates that until then. It
+// implements cloudprovider.RegistrationHook.
+func (p *Provider) Registered(ctx context.Context, id string, node *corev1.Node) error {
+	if node == nil {
+		return api.Outcome("registered", id, invalid(fmt.Errorf("no node")))
+	}
+	if have := node.Spec.ProviderID; have != id {
+		return api.Outcome("registered", id, invalid(fmt.Errorf("node %q is of the instance %q", node.Name, have)))
+	}
+	f, err := p.get(ctx, id)
+	if err != nil {
+		return api.Outcome("registered", id, err)
+	}
+	q, ok := node.Status.Capacity[corev1.ResourceMemory]
+	if !ok || q.Sign() <= 0 {
+		return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Op: "registered", Subject: id, Err: fmt.Errorf("node %q does not report its memory yet", node.Name)}
+	}
+	if p.learned.note(f.instance.Type, resources.Capacity(corev1.ResourceMemory, q)>>20) {
+		p.shelves.Forget()
+	}
+	return nil
+}
+
+// Learned is the memory in MiB that nodes have reported, the least for each instance type. A new map: keep it and hand it to the next provider
+// in its options, so that a restart forgets nothing.
+func (p *Provider) Learned() map[string]int64 { return p.learned.all() }
