@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +20,9 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/label"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // priceTTL is how old prices may be: those of the price list change seldom, those of spot a few times a day.
@@ -153,6 +156,9 @@ func (p *Provider) fill(ctx context.Context, s *shelf) error {
 	if err != nil {
 		return invalid(err)
 	}
+	if types, err = placed(types, s.placed); err != nil {
+		return err
+	}
 	layers, err := p.layers(ctx)
 	if err != nil {
 		return err
@@ -181,6 +187,32 @@ func (p *Provider) fill(ctx context.Context, s *shelf) error {
 		s.byName[t.Name] = i
 	}
 	return nil
+}
+
+// placed lets claims ask for the placement group that all machines of the class are in, and for one of its partitions.
+func placed(types []instancetypes.InstanceType, group discovery.Placement) ([]instancetypes.InstanceType, error) {
+	if group.ID == "" {
+		return types, nil
+	}
+	in := []requirements.Requirement{requirements.In(label.PlacementGroupID, group.ID)}
+	if group.Partitions > 0 {
+		var all []string
+		for n := range group.Partitions {
+			all = append(all, strconv.Itoa(int(n)+1))
+		}
+		in = append(in, requirements.In(label.PlacementGroupPartition, all...))
+	}
+	set, err := requirements.Of(in...)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	out := slices.Clone(types)
+	for i := range out {
+		if out[i].Requirements, err = out[i].Requirements.Without(requirements.KeysOf(label.PlacementGroupID, label.PlacementGroupPartition)).Intersect(set); err != nil {
+			return nil, invalid(err)
+		}
+	}
+	return out, nil
 }
 
 // zoneOf is the zone of an offering.

@@ -3,6 +3,7 @@ package awstest
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 // fleet is what a client token led to.
 type fleet struct {
 	request string
+	fields  map[string]string
 	answer  []el
 	made    time.Time
 }
@@ -107,7 +109,7 @@ func (c *Cloud) createFleet(r request) (any, *apiError) {
 		return []el{ch.elements(), e("lifecycle", lifecycle), e("errorCode", refused[ch].code), e("errorMessage", refused[ch].message)}
 	}))
 	if token != "" {
-		c.fleets[token] = &fleet{request: b.String(), answer: answer, made: c.now()}
+		c.fleets[token] = &fleet{request: b.String(), fields: fields, answer: answer, made: c.now()}
 	}
 	return answer, nil
 }
@@ -270,4 +272,15 @@ func (c *Cloud) vCPUs(capacityType string) int {
 		}
 	}
 	return total
+}
+
+// Fleets are the parameters of the fleets that were asked for with a client token, such as "SpotOptions.AllocationStrategy", by the token.
+func (c *Cloud) Fleets() map[string]map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[string]map[string]string{}
+	for token, f := range c.fleets {
+		out[token] = maps.Clone(f.fields)
+	}
+	return out
 }
