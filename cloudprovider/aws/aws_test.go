@@ -18,6 +18,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -140,4 +141,11 @@ func TestConformanceOnOneCloud(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, awstest.Config{})
 	require.NoError(t, f.harness(f.provider(t)).Check(t.Context()))
+}
+
+// exampleContext is the context of Examples, which have no test to take it from.
+func exampleContext() context.Context { return context.Background() } //nolint:forbidigo // see above
+
+func candidatesFor(types []instancetypes.InstanceType, match string) []cloudprovider.Candidate {
+	return cloudprovider.CandidatesOf(types, requirements.MustParse(match), nil, requirements.Keys{})
 }

@@ -1,2 +1,79 @@
-// Package aws buys nodes from EC2. It implements the interfaces of package cloudprovider on the AWS SDK for Go v2.
+// Package aws buys nodes from EC2. It implements the interfaces of package cloudprovider on the AWS SDK for Go v2, and passes the
+// conformance kit of package cloudtest against two AWS on loopback: package awstest, and moto, which others wrote.
+//
+// # What it promises
+//
+// One token leads to one machine at most, whatever gets lost in between. Calls of Create that are made at the same time for claims of one shape are one
+// fleet, whose client token makes it safe to ask again. What a machine is for stands in its tags (package record), so that a provider that
+// starts anew finds everything: it waits for [Options].Lag before it buys, until what an earlier one launched must show. Only one provider at
+// a time may launch for a cluster. EC2 shows a machine for about an hour after its end; a provider that was started later than that does not
+// know its token any more, so callers must not use a token again after they have heard that its machine is gone.
+//
+// Readers of EC2 lag behind; [Options].Lag is the bound that the provider trusts. Calls are held back by token buckets of the sizes that AWS
+// publishes (package api), repeated for two seconds at most, and then fail with ErrThrottled.
+//
+// No error and no note contains a credential or user data. What the credentials must be allowed to do is in IAM.md beside this file.
+//
+// # Features
+//
+// What the provider of Karpenter for AWS does, and the test that shows it here. "other" means that another package of this
+// module does it, and "no" that nothing does.
+//
+//	feature                                                | there | test, or where
+//	subnets by tag, id, name, wildcard, list               | yes   | TestSubnets
+//	subnet with most free addresses, launches in flight    | yes   | TestAddresses
+//	security groups by tag, id, name                       | yes   | TestGroups
+//	warning: two groups with the cluster's tag             | yes   | TestGroupsThatAreUnwiseTogether
+//	images by alias, SSM, of each family and variant       | yes   | TestImagesOfFamilies TestAlias TestParameterPaths
+//	images by id, name, owner, tag; newest per requirement | yes   | TestImagesBySelector TestImageTagsOfTheOlderVersion
+//	version, endpoint and CIDR of the cluster from EKS     | yes   | TestCluster
+//	user data: AL2, Ubuntu in MIME, merged                 | yes   | TestShellIsReadBack TestGolden TestGoldenRequests
+//	user data: AL2023 NodeConfig, merged                   | yes   | TestNodeConfigIsReadBack TestGoldenRequests
+//	user data: Bottlerocket TOML, merged, unknown kept     | yes   | TestSettingsAreReadBack TestGoldenRequests
+//	user data: Windows 2019, 2022, 2025                    | yes   | TestWindows TestGoldenRequests
+//	user data: Custom, verbatim                            | yes   | TestCustomIsVerbatim
+//	labels, taints, kubelet settings in user data          | yes   | TestGolden TestRegistrable
+//	user data that is too large is refused beforehand      | yes   | TestSize TestUserDataTooLarge
+//	disks: gp3, iops, throughput, KMS, snapshot, defaults  | yes   | TestGoldenRequests TestDefaultDisks TestSizesAreRoundedUp
+//	metadata options, monitoring, nested virtualization    | yes   | TestGoldenRequests
+//	IPv6, public address, prefixes, connection tracking    | yes   | TestGoldenRequests
+//	EFA interfaces, declared interfaces                    | yes   | TestGoldenRequests
+//	pod ENI, ENI density, reserved interfaces              | other | instancetypes/ec2: TestDevices TestPodsAndReservedMemory
+//	RAID0 of local disks                                   | yes   | TestGolden
+//	tenancy                                                | yes   | TestGoldenRequests
+//	Nitro enclaves for a sandbox resource                  | no    | no family of images offers it yet
+//	capacity reservations and blocks                       | yes   | TestCapacity TestGoldenRequests TestReservationDrift
+//	nodes given back before the end of a capacity block    | no    | EC2's warning on the queue drains them
+//	placement groups and partitions                        | yes   | TestGoldenRequests
+//	launch templates named by content, few, reused         | yes   | TestTemplatesAreNamedByTheirContent TestTemplatesAreFewAndComeBack
+//	launch templates cleaned up, not under a launch        | yes   | TestCollectTemplates
+//	launch templates of others                             | no    | a node class that names one is refused
+//	instance profile, or one made for a role               | yes   | TestEnsure TestEnsureMends TestCollect
+//	tags of machines, disks, interfaces, fleets            | yes   | TestGoldenRequests TestMotoEverydayCalls
+//	machines linked to claims by tags, also in batches     | yes   | TestRoundTrip TestHundredClaimsFit TestRestart
+//	the node's name as a tag once it has joined            | no    | the record names the claim
+//	instant fleets, strategies by capacity type, 60 types  | yes   | TestGoldenRequests TestRequestIsAFunction
+//	spot, then on-demand; not spot that is dearer          | yes   | TestCapacityTypesInTurn
+//	price overlays                                         | other | instancetypes/pricing
+//	minValues                                              | other | binpack counts offerings
+//	batches of create, describe and terminate              | yes   | TestManyAreOne TestThousandCreatesAtOnce
+//	limits of calls, as published                          | yes   | TestOwnBucketsSpareTheAccount TestPublished TestThousandCreatesAtOnce
+//	each fleet error by its code, refusals per offering    | yes   | TestFailuresHaveACure TestConformance
+//	what was refused is remembered, longer each time       | other | cloudprovider/availability: TestBackOffGrows
+//	failures with cause and cure                           | yes   | TestCauseAndCure TestFailuresHaveACure TestDeath
+//	machines that die at once say why                      | yes   | TestDeath
+//	prices from the price list and spot history            | yes   | TestOnDemand TestSpot TestPricesFallBack
+//	types and zones from EC2 over the catalogue            | yes   | TestRegion TestWithin
+//	memory learned from nodes, kept over restarts          | yes   | TestLearnedMemory
+//	drift: static fields, image, groups, subnet, reserved  | yes   | TestDrift TestReservationDrift
+//	garbage collection of machines without claims          | other | cloudprovider/lifecycle: TestReview
+//	interruption queue, all kinds, malformed, foreign      | yes   | TestParse TestReadAndConfirm TestMotoEverydayCalls
+//	polling of instance status checks                      | no    | EC2's events on the queue only
+//	repair policies                                        | yes   | TestConformance
+//	zonal shift                                            | no    | leave the zone's subnets out
+//	requests shown beforehand                              | yes   | TestDryRunChangesNothing
+//	dry-run calls that check permissions                   | no    | IAM.md has the policy, and failures name the action
+//	nothing lost or left by faults and restarts            | yes   | TestFaultRun TestWithdraw TestLaunchInterrupted
+//	memory that has an end                                 | yes   | TestHeapStaysLevel
+//	no credential or user data in errors                   | yes   | TestNothingPrivateInErrors TestSecretsStaySecret
 package aws

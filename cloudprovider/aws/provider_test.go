@@ -48,6 +48,10 @@ func TestDrift(t *testing.T) {
 		"tags selected": {func(_ *fixture, c *nodeclass.NodeClass) { c.Subnets = byTag("Name", "private-*") }, ""},
 		"static field":  {func(_ *fixture, c *nodeclass.NodeClass) { c.DetailedMonitoring = true }, aws.NodeClassDrift},
 		"user data":     {func(_ *fixture, c *nodeclass.NodeClass) { c.UserData = "#!/bin/sh\ntrue\n" }, aws.NodeClassDrift},
+		"placement group": {func(f *fixture, c *nodeclass.NodeClass) {
+			f.cloud.AddPlacementGroup("pg-1", "racks", "cluster", 0)
+			c.PlacementGroup = &nodeclass.PlacementGroup{Name: "racks"}
+		}, aws.NodeClassDrift},
 		"new image": {func(f *fixture, _ *nodeclass.NodeClass) {
 			f.cloud.AddImage("ami-next", "next", "x86_64", time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), time.Time{}, nil)
 			f.cloud.SetParameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id", "ami-next")

@@ -271,7 +271,7 @@ func note(text string, err error) string {
 
 // classHash is a hash of what a node class says of machines itself, without what it selects and what others found.
 func classHash(c nodeclass.NodeClass) string {
-	c.AMIs, c.Subnets, c.SecurityGroups, c.CapacityReservations, c.PlacementGroup = nil, nil, nil, nil, nil
+	c.AMIs, c.Subnets, c.SecurityGroups, c.CapacityReservations = nil, nil, nil, nil
 	c.Status, c.Kind, c.APIVersion, c.Name = nodeclass.Status{}, "", "", ""
 	text, err := json.Marshal(c)
 	if err != nil {
