@@ -30,8 +30,11 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// clusters is how many clusters are drawn; the environment can ask for more.
-func clusters(t *testing.T, usual int) int {
+// clusters is how many clusters are drawn: the full count where the environment asks for long tests, or for a number.
+func clusters(t *testing.T, usual, full int) int {
+	if os.Getenv("JOINERY_LONG") == "1" {
+		return full
+	}
 	if n, err := strconv.Atoi(os.Getenv("JOINERY_CLUSTERS")); err == nil {
 		return n
 	}
@@ -302,7 +305,7 @@ func respects(w *world, s scheduling.Snapshot, c *deprovision.Command) error {
 
 func TestCommandsAreAccepted(t *testing.T) {
 	commands, evictions := 0, 0
-	for seed := range uint64(clusters(t, 100)) {
+	for seed := range uint64(clusters(t, 40, 1000)) {
 		w, err := draw(t.Context(), seed, true)
 		require.NoError(t, err, "seed %d", seed)
 		o := &deprovision.Options{SpotToSpot: seed%2 == 0, SpotFlexibility: 3}
@@ -346,7 +349,7 @@ func TestCommandsAreAccepted(t *testing.T) {
 
 func TestConsolidatedStaysQuiet(t *testing.T) {
 	policies := []deprovision.Policy{deprovision.AnySaving{}, policy.Balanced{}, policy.Payback{}}
-	for seed := range uint64(clusters(t, 60)) {
+	for seed := range uint64(clusters(t, 20, 500)) {
 		w, err := draw(t.Context(), seed, false)
 		require.NoError(t, err, "seed %d", seed)
 		for _, pol := range policies {
