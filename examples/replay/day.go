@@ -94,12 +94,15 @@ func read(name string, in io.Reader) ([]event, error) {
 		case !known[e.App] && (e.CPU == "" || e.Memory == ""):
 			bad("cpu, memory: required where app %q is first named", e.App)
 		}
-		for field, q := range map[string]string{"cpu": e.CPU, "memory": e.Memory} {
+		for _, x := range [][2]string{{"cpu", e.CPU}, {"memory", e.Memory}} {
+			field, q := x[0], x[1]
 			if q == "" {
 				continue
 			}
-			if _, err := resources.Parse(q); err != nil {
+			if v, err := resources.Parse(q); err != nil {
 				bad("%s: %v", field, err)
+			} else if v.Sign() < 0 {
+				bad("%s: %q: less than nothing", field, q)
 			}
 		}
 		known[e.App] = true
@@ -112,5 +115,11 @@ func read(name string, in io.Reader) ([]event, error) {
 		return nil, fmt.Errorf("%s: no events", name)
 	}
 	order(out)
+	if span := out[len(out)-1].At.Sub(out[0].At); span > longest {
+		return nil, fmt.Errorf("%s: it spans %s, at most %s can be replayed", name, span, longest)
+	}
 	return out, nil
 }
+
+// longest is the longest time that is replayed.
+const longest = 31 * 24 * time.Hour

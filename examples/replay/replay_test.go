@@ -82,9 +82,31 @@ func TestBadDays(t *testing.T) {
 	}
 	_, err = read("day", strings.NewReader(""))
 	assert.EqualError(t, err, "day: no events")
+	_, err = read("day", strings.NewReader(`{"at": "2026-01-15T08:00:00Z", "app": "a", "replicas": 1, "cpu": "-1", "memory": "1Gi"}`))
+	assert.ErrorContains(t, err, "less than nothing")
+	_, err = read("day", strings.NewReader(`{"at": "2026-01-15T08:00:00Z", "app": "a", "replicas": 1, "cpu": "1", "memory": "1Gi"}
+{"at": "9026-01-15T08:00:00Z", "app": "a", "replicas": 0}`))
+	assert.ErrorContains(t, err, "at most 744h0m0s can be replayed")
 	for _, args := range [][]string{{"--trace", "nowhere"}, {"--apps", "0"}, {"-o", "xml"}, {"--pool", "nowhere"}, {"--sed", "1"}} {
 		_, errs, code := run(t, args...)
 		assert.Equal(t, inputs.ExitInput, code, args)
 		assert.NotEmpty(t, errs)
 	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(`{"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 3, "cpu": "1", "memory": "1Gi"}`)
+	f.Add("# nothing\n\n")
+	f.Add(`{"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 1e9}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		list, err := read("day", strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		assert.NotEmpty(t, list)
+		for i, e := range list {
+			assert.NotEmpty(t, e.App)
+			assert.True(t, i == 0 || !e.At.Before(list[i-1].At))
+		}
+	})
 }
