@@ -13,7 +13,7 @@ import (
 type attempt struct {
 	rounds int    // of this attempt so far
 	tried  int    // attempts before this one
-	varied int    // number of the variant
+	varied int    // number of the variant; 1 is that of fewer domains
 	best   *State // of those; nil for none
 	placed []int  // pods by class, once the state is done
 	number int    // all of them
@@ -61,7 +61,12 @@ func (s *State) contest() *State {
 				return s.next(facts, next)
 			}
 		}
-		next.varied++
+		if next.varied++; next.varied == 1 {
+			if facts, ok := best.settled.Confine(left); ok {
+				return s.next(facts, next)
+			}
+			next.varied++
+		}
 		return s.next(best.settled.Vary(next.varied), next)
 	}
 	return best

@@ -39,8 +39,8 @@ type Item struct {
 	Requires requirements.Alternatives
 	Tags     []string
 	Limits   []Limit
-	// Priority orders items where not all of them can be placed, the higher first: what earlier attempts left over, then by
-	// the priorities of pods. The numbers say nothing else.
+	// Priority orders items where not all of them can be placed, the higher first: what must be on one node, what earlier
+	// attempts left over, then by the priorities of pods. The numbers say nothing else.
 	Priority int32
 }
 
@@ -107,7 +107,8 @@ func (p *Problem) state(settled *topology.Settlement, number int, a attempt) *St
 				urgency[i] = u
 			}
 		}
-		if lot.Node >= 0 {
+		if lot.Node >= 0 { // it has one place to go, which others can do without
+			urgency[i] += 1 << 40
 			name.WriteString(" on " + p.Rooms[lot.Node].Node.Name)
 		}
 		it.Name = name.String()

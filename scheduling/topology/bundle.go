@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,17 +51,18 @@ func (s *settler) seatNear(i, d int) int {
 	return -1
 }
 
-// joinNode looks for an existing node where pods run that the part asks for.
+// joinNode looks for an existing node where pods run that the part asks for, the one with most room first: pods that
+// have a choice of nodes will want some of it.
 func (s *settler) joinNode(i, d int) int {
 	pt := s.parts[i]
 	c := &s.p.classes[pt.Class]
-	for n := range s.p.nodes {
+	for _, n := range s.roomiest(pt.Class, c.Requests) {
 		node := &s.p.nodes[n]
 		name, _ := node.value(corev1.LabelHostname)
 		alone := slices.ContainsFunc(pt.st.terms, func(t term) bool {
 			return !t.anti && s.p.groups[t.group].hostname && s.p.groups[t.group].counts[name] == 0
 		})
-		if alone || copies(s.freeOn(n), c.Requests) == 0 || !pt.st.required.Compatible(node.Labels, requirements.Keys{}) || !s.p.contains(pt, d, node.Labels) {
+		if alone || !pt.st.required.Compatible(node.Labels, requirements.Keys{}) || !s.p.contains(pt, d, node.Labels) {
 			continue
 		}
 		b, ok := s.grow(&bundle{node: n, required: requirements.AnyOf(requirements.MustOf(requirements.In(corev1.LabelHostname, name)))}, i, d)
@@ -74,6 +76,26 @@ func (s *settler) joinNode(i, d int) int {
 		return s.addBundle(b)
 	}
 	return -1
+}
+
+// roomiest are the nodes that have room for a pod, those that hold most of its kind first; in variants in some other
+// order.
+func (s *settler) roomiest(class int, requests []int64) []int {
+	type held struct{ node, copies int }
+	var list []held
+	for n := range s.p.nodes {
+		if k := copies(s.freeOn(n), requests); k > 0 {
+			list = append(list, held{n, k})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b held) int {
+		return cmp.Or(cmp.Compare(s.facts.leaning(class, a.node, 0), s.facts.leaning(class, b.node, 0)), cmp.Compare(b.copies, a.copies))
+	})
+	out := make([]int, len(list))
+	for i, h := range list {
+		out[i] = h.node
+	}
+	return out
 }
 
 // addBundle counts the pods of a new bundle as bundled, and numbers it.
@@ -135,7 +157,8 @@ func (s *settler) consistent(pt *Part, d int, b *bundle) bool {
 // pairUp makes a bundle of the part's pod and a pod that is on its own so far.
 func (s *settler) pairUp(i, d int) int {
 	pt := s.parts[i]
-	for j, other := range s.parts {
+	for _, j := range s.pairs(pt.Class) {
+		other := s.parts[j]
 		if other.follows {
 			continue // its pods are in bundles already
 		}
@@ -156,6 +179,21 @@ func (s *settler) pairUp(i, d int) int {
 		}
 	}
 	return -1
+}
+
+// pairs are the parts in the order in which pods of the class look for company: in variants those come first that lean
+// their way.
+func (s *settler) pairs(class int) []int {
+	out := make([]int, len(s.parts))
+	for j := range s.parts {
+		out[j] = j
+	}
+	if s.facts.variant > 0 {
+		slices.SortStableFunc(out, func(a, b int) int {
+			return cmp.Compare(s.facts.leaning(class, s.parts[a].Class, 0), s.facts.leaning(class, s.parts[b].Class, 0))
+		})
+	}
+	return out
 }
 
 // grow is the bundle with one more pod of the part, if some node could hold it.

@@ -1,5 +1,10 @@
 package topology
 
+import (
+	"maps"
+	"slices"
+)
+
 // Choices that are right for most pods leave some over now and then: a target of affinity went where its followers cannot
 // go, a group chose the smallest zone, of pods that exclude each other the wrong one came first. There is no order that is
 // right for all, so where pods are left over, others are tried: a variant is a number from which the order and the
@@ -11,6 +16,57 @@ func (st *Settlement) Vary(variant int) Facts {
 	out := Facts{closed: st.facts.closed, variant: variant}
 	if variant%2 == 0 {
 		out.first, out.given = st.facts.first, st.facts.given
+	}
+	return out
+}
+
+// Confine is the facts for settling with the domains closed where none of the pods are that the spreads of these
+// classes count: a spread looks at fewer domains then, which all hold some, and lets more pods in. It reports whether
+// that is any domain.
+func (st *Settlement) Confine(left []int) (Facts, bool) {
+	closed := maps.Clone(st.facts.closed)
+	if closed == nil {
+		closed = map[closedKey]bool{}
+	}
+	before := len(closed)
+	for _, pt := range st.Parts {
+		if !slices.Contains(left, pt.Class) {
+			continue
+		}
+		for _, sp := range pt.st.spreads {
+			g := st.p.groups[sp.group]
+			if g.hostname || !sp.hard {
+				continue
+			}
+			held := st.held(sp.group)
+			for _, v := range st.p.universe(sp.group, st.facts) {
+				if k := st.p.closedKey(sp.group, v); len(held) > 0 && !held[v] && !st.p.stands(k) {
+					closed[k] = true
+				}
+			}
+		}
+	}
+	if len(closed) == before {
+		return Facts{}, false
+	}
+	st.p.keepNeeded(closed)
+	return Facts{closed: closed, first: st.facts.first, given: st.facts.given}, len(closed) > before
+}
+
+// held are the values where pods that the group counts were placed.
+func (st *Settlement) held(group int) map[string]bool {
+	out := map[string]bool{}
+	for _, pt := range st.Parts {
+		for _, m := range pt.groupsIn {
+			if m.group != group {
+				continue
+			}
+			for d, n := range pt.Placed {
+				if n > 0 {
+					out[pt.Domains[d].Values[m.key]] = true
+				}
+			}
+		}
 	}
 	return out
 }
