@@ -125,8 +125,8 @@ func TestFeatureTableNamesRealTests(t *testing.T) {
 			continue
 		}
 		rows++
-		switch there := strings.TrimSpace(cells[1]); {
-		case there == "yes":
+		switch there := strings.TrimSpace(cells[1]); there {
+		case "yes":
 			assert.Regexp(t, `(Test|Fuzz|Example)[A-Z]`, cells[2], line)
 		default:
 			assert.Contains(t, []string{"no", "other"}, there, line)

@@ -23,10 +23,10 @@ type result struct {
 	code           int
 }
 
-func run(t *testing.T, stdin string, args ...string) result {
+func run(t *testing.T, args ...string) result {
 	t.Helper()
 	var out, errs bytes.Buffer
-	cmd := command(strings.NewReader(stdin))
+	cmd := command(strings.NewReader(""))
 	cmd.SetArgs(args)
 	cmd.SetOut(&out)
 	cmd.SetErr(&errs)
@@ -36,7 +36,7 @@ func run(t *testing.T, stdin string, args ...string) result {
 
 func TestSample(t *testing.T) {
 	for _, format := range []string{"table", "json", "yaml"} {
-		got := run(t, "", "--no-timing", "-o", format)
+		got := run(t, "--no-timing", "-o", format)
 		require.Zero(t, got.code, got.stderr)
 		path := filepath.Join("testdata", "sample."+format)
 		if *update {
@@ -45,7 +45,7 @@ func TestSample(t *testing.T) {
 		want, err := os.ReadFile(path)
 		require.NoError(t, err)
 		assert.Equal(t, string(want), got.stdout)
-		assert.Equal(t, got, run(t, "", "--no-timing", "-o", format))
+		assert.Equal(t, got, run(t, "--no-timing", "-o", format))
 	}
 }
 
@@ -60,17 +60,17 @@ func TestQueue(t *testing.T) {
 		cloud.Send(line)
 	}
 	before := cloud.Queued()
-	got := run(t, "", "--no-timing", "-o", "json", "--queue", "harbour", "--endpoint", cloud.URL())
+	got := run(t, "--no-timing", "-o", "json", "--queue", "harbour", "--endpoint", cloud.URL())
 	require.Zero(t, got.code, got.stderr)
 	assert.Equal(t, before, cloud.Queued())
 	var fromQueue, fromFile report
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &fromQueue))
-	require.NoError(t, json.Unmarshal([]byte(run(t, "", "--no-timing", "-o", "json").stdout), &fromFile))
+	require.NoError(t, json.Unmarshal([]byte(run(t, "--no-timing", "-o", "json").stdout), &fromFile))
 	require.Len(t, fromQueue.Problems, 1)
 	fromQueue.Problems, fromFile.Problems = nil, nil // they name the messages
 	assert.Equal(t, fromFile, fromQueue)
 
-	got = run(t, "", "--queue", "none", "--endpoint", cloud.URL())
+	got = run(t, "--queue", "none", "--endpoint", cloud.URL())
 	assert.Equal(t, inputs.ExitInternal, got.code)
 	assert.Contains(t, got.stderr, `"none"`)
 }
@@ -80,7 +80,7 @@ func TestNoPlace(t *testing.T) {
 	text := strings.Replace(sample, "values: [m5, m6a, c6a]", "values: [none]", 1)
 	file := filepath.Join(t.TempDir(), "cluster.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	got := run(t, "", "--no-timing", "-f", file)
+	got := run(t, "--no-timing", "-f", file)
 	assert.Equal(t, inputs.ExitNotAll, got.code, got.stderr)
 	assert.Contains(t, got.stdout, "no place for shop/search-0")
 	assert.NotContains(t, got.stdout, "agent-a")
@@ -100,7 +100,7 @@ func TestMalformedFlags(t *testing.T) {
 		"no such input": {[]string{"-f", "none.yaml"}, "none.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := run(t, "", test.args...)
+			got := run(t, test.args...)
 			assert.Equal(t, inputs.ExitInput, got.code)
 			assert.Contains(t, got.stderr, test.want)
 			assert.Empty(t, got.stdout)
@@ -110,10 +110,10 @@ func TestMalformedFlags(t *testing.T) {
 
 // Many events about one node drain it once.
 func TestEventsAboutOneNode(t *testing.T) {
-	line := strings.SplitN(sampleMessages, "\n", 2)[0]
+	line, _, _ := strings.Cut(sampleMessages, "\n")
 	file := filepath.Join(t.TempDir(), "events.jsonl")
 	require.NoError(t, os.WriteFile(file, []byte(strings.Repeat(line+"\n", 40)), 0o600))
-	got := run(t, "", "--no-timing", "-o", "json", "--messages", file)
+	got := run(t, "--no-timing", "-o", "json", "--messages", file)
 	require.Zero(t, got.code, got.stderr)
 	var r report
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &r))

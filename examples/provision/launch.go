@@ -48,7 +48,7 @@ func (o *options) registerLaunch(cmd *cobra.Command) {
 	// A launch that is interrupted has something left to do.
 	cmd.PreRun = func(cmd *cobra.Command, _ []string) {
 		if o.buy.launch {
-			ctx, _ := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM) //nolint:govet // until the program ends
+			ctx, _ := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM) // until the program ends
 			cmd.SetContext(ctx)
 		}
 	}

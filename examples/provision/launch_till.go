@@ -111,8 +111,7 @@ func (t *till) ask(ctx context.Context, nodes int, cost float64) error {
 
 // giveBack takes back all that was bought and made, whatever ended the purchase, and returns the error to end with.
 func (t *till) giveBack(ctx context.Context, why error) error {
-	var exit *inputs.ExitError
-	if errors.As(why, &exit) { // bought, with something to say
+	if _, said := errors.AsType[*inputs.ExitError](why); said { // bought, with something to say
 		return why
 	}
 	const patience = 5 * time.Minute

@@ -15,11 +15,10 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 )
 
-func connect(t *testing.T, config awstest.Config) (*awstest.Cloud, *api.Clients) {
+func connect(t *testing.T) (*awstest.Cloud, *api.Clients) {
 	t.Helper()
 	clock := awstest.NewClock()
-	config.Clock = clock.API()
-	cloud, err := awstest.New(config)
+	cloud, err := awstest.New(awstest.Config{Clock: clock.API()})
 	require.NoError(t, err)
 	t.Cleanup(cloud.Close)
 	clients, err := api.Connect(t.Context(), cloud.API())
@@ -42,8 +41,8 @@ func fleet(token string, target int32, spot bool, overrides ...types.FleetLaunch
 	return in
 }
 
-func override(typ, subnet string) types.FleetLaunchTemplateOverridesRequest {
-	return types.FleetLaunchTemplateOverridesRequest{InstanceType: types.InstanceType(typ), SubnetId: aws.String(subnet)}
+func override(typ string) types.FleetLaunchTemplateOverridesRequest {
+	return types.FleetLaunchTemplateOverridesRequest{InstanceType: types.InstanceType(typ), SubnetId: aws.String("subnet-00")}
 }
 
 func template(t *testing.T, clients *api.Clients) {
@@ -56,10 +55,10 @@ func template(t *testing.T, clients *api.Clients) {
 
 // The cheapest pool first, the next once it has run out, and the reason why.
 func TestFleetsFallThrough(t *testing.T) {
-	cloud, clients := connect(t, awstest.Config{})
+	cloud, clients := connect(t)
 	template(t, clients)
 	cloud.SetCapacity("c5.large", "us-east-1a", "on-demand", 2)
-	out, err := clients.EC2.CreateFleet(t.Context(), fleet("a", 5, false, override("m5.large", "subnet-00"), override("c5.large", "subnet-00")))
+	out, err := clients.EC2.CreateFleet(t.Context(), fleet("a", 5, false, override("m5.large"), override("c5.large")))
 	require.NoError(t, err)
 	got := map[types.InstanceType]int{}
 	for _, i := range out.Instances {
@@ -68,45 +67,45 @@ func TestFleetsFallThrough(t *testing.T) {
 	assert.Equal(t, map[types.InstanceType]int{"c5.large": 2, "m5.large": 3}, got)
 	require.Len(t, out.Errors, 1)
 	assert.Equal(t, "InsufficientInstanceCapacity", aws.ToString(out.Errors[0].ErrorCode))
-	again, err := clients.EC2.CreateFleet(t.Context(), fleet("a", 5, false, override("m5.large", "subnet-00"), override("c5.large", "subnet-00")))
+	again, err := clients.EC2.CreateFleet(t.Context(), fleet("a", 5, false, override("m5.large"), override("c5.large")))
 	require.NoError(t, err)
 	assert.Equal(t, out.FleetId, again.FleetId, "the same token, the same fleet")
 	assert.Len(t, cloud.Truth(), 5)
-	_, err = clients.EC2.CreateFleet(t.Context(), fleet("a", 6, false, override("m5.large", "subnet-00")))
+	_, err = clients.EC2.CreateFleet(t.Context(), fleet("a", 6, false, override("m5.large")))
 	assert.Equal(t, "IdempotentParameterMismatch", api.Reason(err))
 }
 
 // Price-capacity-optimized prefers pools that are deep to one that is cheaper and nearly empty.
 func TestSpotStrategy(t *testing.T) {
-	cloud, clients := connect(t, awstest.Config{})
+	cloud, clients := connect(t)
 	template(t, clients)
 	cloud.SetSpotPrice("m5.large", "us-east-1a", 0.01)
 	cloud.SetSpotPrice("m6a.large", "us-east-1a", 0.02)
 	cloud.SetCapacity("m5.large", "us-east-1a", "spot", 3)
-	out, err := clients.EC2.CreateFleet(t.Context(), fleet("a", 1, true, override("m5.large", "subnet-00"), override("m6a.large", "subnet-00")))
+	out, err := clients.EC2.CreateFleet(t.Context(), fleet("a", 1, true, override("m5.large"), override("m6a.large")))
 	require.NoError(t, err)
 	assert.Equal(t, types.InstanceType("m6a.large"), out.Instances[0].InstanceType)
 }
 
 func TestQuotasAndAddresses(t *testing.T) {
-	cloud, clients := connect(t, awstest.Config{})
+	cloud, clients := connect(t)
 	template(t, clients)
 	cloud.SetQuota("on-demand", 4)
-	out, err := clients.EC2.CreateFleet(t.Context(), fleet("a", 3, false, override("m5.large", "subnet-00")))
+	out, err := clients.EC2.CreateFleet(t.Context(), fleet("a", 3, false, override("m5.large")))
 	require.NoError(t, err)
 	require.Len(t, out.Errors, 1)
 	assert.Equal(t, "VcpuLimitExceeded", aws.ToString(out.Errors[0].ErrorCode))
 	assert.Len(t, cloud.Truth(), 2)
 	cloud.SetQuota("on-demand", -1)
 	cloud.SetFreeAddresses("subnet-00", 0)
-	out, err = clients.EC2.CreateFleet(t.Context(), fleet("b", 1, false, override("m5.large", "subnet-00")))
+	out, err = clients.EC2.CreateFleet(t.Context(), fleet("b", 1, false, override("m5.large")))
 	require.NoError(t, err)
 	assert.Equal(t, "InsufficientFreeAddressesInSubnet", aws.ToString(out.Errors[0].ErrorCode))
 }
 
 // What the cloud does not know it refuses; it does not pretend.
 func TestUnknownThingsAreRefused(t *testing.T) {
-	_, clients := connect(t, awstest.Config{})
+	_, clients := connect(t)
 	_, err := clients.EC2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{})
 	assert.Equal(t, "InvalidAction", api.Reason(err))
 	_, err = clients.EC2.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{Filters: []types.Filter{{Name: aws.String("colour"), Values: []string{"red"}}}})

@@ -79,9 +79,8 @@ func bare(role string) string { return role[strings.LastIndex(role, "/")+1:] }
 // Missing are the requests that [Ensure] would send to make the profile of a role; nil, nil if there is one. Nothing is changed.
 func Missing(ctx context.Context, clients *api.Clients, cluster, role string) (*iam.CreateInstanceProfileInput, *iam.AddRoleToInstanceProfileInput, error) {
 	name := Name(clients.Region, cluster, role)
-	var missing *types.NoSuchEntityException
 	_, err := clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
-	if !errors.As(err, &missing) {
+	if _, missing := errors.AsType[*types.NoSuchEntityException](err); !missing {
 		return nil, nil, err
 	}
 	return create(clients.Region, cluster, name), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String(bare(role))}, nil

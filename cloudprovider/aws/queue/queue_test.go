@@ -47,7 +47,8 @@ func TestParse(t *testing.T) {
 			[]interruption.Event{
 				{ID: "e-1/i-1", Instance: "i-1", Kind: interruption.MaintenanceScheduled, At: at, Deadline: time.Date(2026, 2, 7, 4, 0, 0, 0, time.UTC)},
 				{ID: "e-1/i-2", Instance: "i-2", Kind: interruption.MaintenanceScheduled, At: at, Deadline: time.Date(2026, 2, 7, 4, 0, 0, 0, time.UTC)},
-			}, "",
+			},
+			"",
 		},
 		"health of others": {head + `"source":"aws.health","detail-type":"AWS Health Event","detail":{"service":"RDS","eventTypeCategory":"scheduledChange"}}`, nil, ""},
 		"health issue":     {head + `"source":"aws.health","detail-type":"AWS Health Event","detail":{"service":"EC2","eventTypeCategory":"issue"}}`, nil, ""},
