@@ -32,22 +32,19 @@ func Plan(c Cluster, sim Simulator, opts *Options) Result {
 		o.LaunchTime = 2 * time.Minute
 	}
 	p := newPlanner(c, sim, o)
-	all := []eligibility.Method{eligibility.Interruption, eligibility.Expiration, eligibility.Drift, eligibility.Emptiness, eligibility.Consolidation}
-	for _, m := range all {
-		if o.Methods != nil && !slices.Contains(o.Methods, m) {
-			continue
+	// What consolidation buys may be where an expired or drifted node's pods fit at last; so the methods take turns.
+	for {
+		before := len(p.out.Commands)
+		for _, m := range []eligibility.Method{eligibility.Interruption, eligibility.Expiration, eligibility.Drift, eligibility.Emptiness} {
+			p.by(m)
 		}
-		switch m {
-		case eligibility.Interruption:
-			p.interruptions()
-		case eligibility.Expiration:
-			p.expiration()
-		case eligibility.Drift:
-			p.drift()
-		case eligibility.Emptiness:
-			p.emptiness()
-		case eligibility.Consolidation:
-			p.consolidation()
+		if before > 0 && len(p.out.Commands) == before {
+			break
+		}
+		forced := len(p.out.Commands)
+		p.by(eligibility.Consolidation)
+		if p.ended || o.Passes > 0 || len(p.out.Commands) == forced {
+			break
 		}
 	}
 	p.verdicts()
@@ -56,6 +53,25 @@ func Plan(c Cluster, sim Simulator, opts *Options) Result {
 	}
 	p.out.After = p.sim
 	return p.out
+}
+
+// by looks for nodes by one method, if it was asked for.
+func (p *planner) by(m eligibility.Method) {
+	if p.o.Methods != nil && !slices.Contains(p.o.Methods, m) {
+		return
+	}
+	switch m {
+	case eligibility.Interruption:
+		p.interruptions()
+	case eligibility.Expiration:
+		p.expiration()
+	case eligibility.Drift:
+		p.drift()
+	case eligibility.Emptiness:
+		p.emptiness()
+	case eligibility.Consolidation:
+		p.consolidation()
+	}
 }
 
 // interruptions replaces what the cloud takes, soonest first. Budgets and pods have no say in it.

@@ -266,6 +266,9 @@ func (e *engine) find(c *class, from, hi int) (at, again int) {
 				continue
 			}
 		}
+		if at < len(e.opened) && (!e.opened[at] || !fits(c.need, e.flat[at*e.dims:(at+1)*e.dims])) {
+			continue
+		}
 		n := &e.nodes[at]
 		if !n.open() || !e.holds(c, n) {
 			continue

@@ -51,6 +51,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	if err := e.compileClasses(s, groups, o); err != nil {
 		return nil, err
 	}
+	e.problemClass = e.problemClasses()
 	e.compileOffers()
 	e.compileNodes(&s)
 	for i := range e.groups {

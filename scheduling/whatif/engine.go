@@ -15,37 +15,40 @@ import (
 // engine is the cluster in integers, standing at one version of it. Everything that changes is changed by operations that
 // can be undone, so that any version can be had back; see [Cluster].
 type engine struct {
-	mu         sync.Mutex
-	at         *Cluster
-	problem    *scheduling.Problem
-	aliases    requirements.Aliases
-	dims       int
-	classes    []class
-	pods       []pod
-	podAt      map[*corev1.Pod]int32
-	classByRep map[*corev1.Pod]int32 // by the pod that stands for the class in the problem
-	nodes      []node
-	nodeAt     map[string]int32
-	blocks     []int64 // by block of nodes and dimension: no node of it has more free
-	rows       []int64 // the same by row of blocks
-	keys       []string
-	keyAt      map[string]int32
-	values     []map[string]int32 // by key
-	groups     []group
-	universes  []universe
-	mentioned  requirements.Keys
-	statics    []static
-	staticAt   map[string]int32
-	offers     []offer
-	offerSigs  int32
-	full       []*requirements.Set // by offer, once asked: all labels of its nodes
-	total      []int64             // what open nodes have free, below zero counting as none
-	left       [][]int64           // by pool: what its limits leave, then the number of nodes
-	journal    []op
-	offerAt    map[[2]int]int  // by shape and offering
-	taken      map[string]bool // names of nodes, those that went included
-	names      []int           // by pool: no number below is free
-	daemons    map[string][]port
+	mu           sync.Mutex
+	at           *Cluster
+	problem      *scheduling.Problem
+	aliases      requirements.Aliases
+	dims         int
+	classes      []class
+	pods         []pod
+	podAt        map[*corev1.Pod]int32
+	classByRep   map[*corev1.Pod]int32 // by the pod that stands for the class in the problem
+	nodes        []node
+	nodeAt       map[string]int32
+	blocks       []int64 // by block of nodes and dimension: no node of it has more free
+	rows         []int64 // the same by row of blocks
+	keys         []string
+	keyAt        map[string]int32
+	values       []map[string]int32 // by key
+	groups       []group
+	universes    []universe
+	mentioned    requirements.Keys
+	statics      []static
+	staticAt     map[string]int32
+	offers       []offer
+	offerSigs    int32
+	full         []*requirements.Set // by offer, once asked: all labels of its nodes
+	total        []int64             // what open nodes have free, below zero counting as none
+	left         [][]int64           // by pool: what its limits leave, then the number of nodes
+	journal      []op
+	flat         []int64         // free room of the nodes that were there from the start, side by side
+	opened       []bool          // by the same nodes: they take pods
+	problemClass map[int32]int   // by class: its position in the problem
+	offerAt      map[[2]int]int  // by shape and offering
+	taken        map[string]bool // names of nodes, those that went included
+	names        []int           // by pool: no number below is free
+	daemons      map[string][]port
 }
 
 // class is a set of pods that are alike.
@@ -154,6 +157,7 @@ func (e *engine) apply(o op) {
 		n := &e.nodes[o.node]
 		e.tally(n, -1)
 		n.alive = false
+		e.mark(o.node)
 		for _, p := range n.pods {
 			e.count(p, n, -1)
 		}
@@ -186,6 +190,7 @@ func (e *engine) apply(o op) {
 		e.tally(&e.nodes[o.node], -1)
 		e.nodes[o.node].closed = o.kind == opClose
 		e.tally(&e.nodes[o.node], 1)
+		e.mark(o.node)
 	}
 }
 
@@ -195,6 +200,7 @@ func (e *engine) undo(o op) {
 		n := &e.nodes[o.node]
 		n.alive = true
 		e.tally(n, 1)
+		e.mark(o.node)
 		for _, p := range n.pods {
 			e.count(p, n, 1)
 		}
@@ -228,6 +234,7 @@ func (e *engine) undo(o op) {
 		e.tally(&e.nodes[o.node], -1)
 		e.nodes[o.node].closed = o.kind == opOpen
 		e.tally(&e.nodes[o.node], 1)
+		e.mark(o.node)
 		e.raise(int(o.node), e.nodes[o.node].free)
 	}
 }
@@ -350,5 +357,16 @@ func (e *engine) flatten() {
 		at := len(flat)
 		flat = append(flat, e.nodes[i].free...)
 		e.nodes[i].free = flat[at:len(flat):len(flat)]
+	}
+	e.flat, e.opened = flat, make([]bool, len(e.nodes))
+	for i := range e.nodes {
+		e.mark(int32(i))
+	}
+}
+
+// mark notes whether a node takes pods, where that is looked up first.
+func (e *engine) mark(at int32) {
+	if int(at) < len(e.opened) {
+		e.opened[at] = e.nodes[at].open()
 	}
 }

@@ -13,7 +13,7 @@ import (
 func (b *buying) order(left []int32, limit float64) (Order, [][]int32) {
 	e := b.e
 	o := Order{Problem: e.problem, MaxNodes: b.q.MaxNodes, MaxPrice: limit, CapacityTypes: b.q.CapacityTypes}
-	classOf := e.problemClasses()
+	classOf := e.problemClass
 	var members [][]int32
 	add := func(id int32, pods []int32, pin requirements.Set) {
 		if len(pods) > 0 {

@@ -18,7 +18,7 @@ func (c *Cluster) Settled() *Cluster {
 		problem: old.problem, aliases: old.aliases, dims: old.dims, classByRep: old.classByRep, podAt: old.podAt,
 		classes: slices.Clone(old.classes), pods: slices.Clone(old.pods), nodeAt: map[string]int32{}, keys: old.keys, keyAt: old.keyAt,
 		statics: slices.Clone(old.statics), staticAt: maps.Clone(old.staticAt), offers: old.offers, full: slices.Clone(old.full),
-		offerAt: old.offerAt, taken: maps.Clone(old.taken), names: make([]int, len(old.names)), offerSigs: old.offerSigs,
+		offerAt: old.offerAt, problemClass: old.problemClass, taken: maps.Clone(old.taken), names: make([]int, len(old.names)), offerSigs: old.offerSigs,
 		mentioned: old.mentioned, daemons: old.daemons, groups: slices.Clone(old.groups), universes: slices.Clone(old.universes),
 	}
 	for _, v := range old.values {
