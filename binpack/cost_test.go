@@ -177,6 +177,9 @@ func FuzzCostAware(f *testing.F) {
 func TestCostAwareOnOrlib(t *testing.T) {
 	instances := readOrlib(t)
 	require.Len(t, instances, 80)
+	if raced {
+		instances = instances[:4]
+	}
 	solved := 0
 	for _, o := range instances {
 		_, plan := costAware(t, o.problem(), "")
@@ -192,5 +195,5 @@ func TestCostAwareOnOrlib(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d solved to the optimum", solved, len(instances))
-	require.GreaterOrEqual(t, solved, 75)
+	require.GreaterOrEqual(t, solved, len(instances)*75/80)
 }

@@ -253,7 +253,7 @@ func TestSameBytesOnAnyNumberOfCores(t *testing.T) {
 		want := ""
 		for _, cores := range []int{1, 2} {
 			runtime.GOMAXPROCS(cores)
-			for range 10 {
+			for range rounds(10, 10) {
 				text, plan := named(t, p)
 				text += fmt.Sprintf("%+v", *plan)
 				want = cmp.Or(want, text)

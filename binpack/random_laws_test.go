@@ -15,8 +15,11 @@ import (
 func long() bool { return os.Getenv("JOINERY_LONG") == "1" }
 
 func rounds(short, full int) int {
-	if long() {
+	switch {
+	case long():
 		return full
+	case raced:
+		return max(1, short/10)
 	}
 	return short
 }

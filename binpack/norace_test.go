@@ -1,0 +1,5 @@
+//go:build !race
+
+package binpack_test
+
+const raced = false
