@@ -90,7 +90,8 @@
 // The sentinels are a closed list. A provider returns an [*Error] with one of them as its code, the detail that the code
 // calls for, and the cloud's own error wrapped. [Advise] is the table that says what a caller may do about each code. An
 // error outside of the list means that the outcome is unknown: a lost connection, a context that was cancelled in
-// mid-call. A caller then asks again with the same token. A provider never turns such an error into one of the list.
+// mid-call. A caller then asks again with the same token. A provider never turns such an error into one of the list: of a
+// context that is done, errors.Is finds context.Canceled or context.DeadlineExceeded and no code.
 //
 // # Retries, time and contexts
 //

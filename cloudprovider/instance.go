@@ -54,8 +54,10 @@ func (i Instance) Clone() Instance {
 }
 
 // NodeLabels are the labels of a node that is bought by a candidate for a claim: those that the type, the offering and the
-// requirements of the claim fix, its own labels, and its pool's. The error is a conflict between them, or an
-// [*InvalidError] for a label that contradicts.
+// requirements of the claim fix, its own labels, and its pool's. A requirement that leaves several values open, of a key that
+// neither type nor offering has, gives no label, and the result then does not satisfy the claim: a provider chooses a value
+// ([requirements.Requirement.Any]) or refuses the claim with [ErrInvalidSpec]. The error joins a
+// [*requirements.ConflictError] for each key on which they contradict each other, which is [ErrInvalidSpec] to a caller.
 func NodeLabels(claim NodeClaim, t instancetypes.InstanceType, offering requirements.Set) (map[string]string, error) {
 	var b requirements.Builder
 	b.AddSet(nodeOf(t, offering)).AddSet(claim.Requirements)

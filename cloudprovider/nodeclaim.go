@@ -23,7 +23,8 @@ type NodeClaim struct {
 	Token string
 	// Pool is the node pool's name, empty for a claim that belongs to none.
 	Pool string
-	// NodeClass names the cloud's own settings; zero = the provider's defaults.
+	// NodeClass names the cloud's own settings; zero = the provider's defaults. One that the provider does not know is
+	// ErrInvalidSpec, one that is still being worked out ErrNotReady.
 	NodeClass nodepool.NodeClassRef
 	// Requirements are what the node's labels must satisfy.
 	Requirements requirements.Set

@@ -21,7 +21,8 @@ type Provider interface {
 // Catalogue says what can be bought.
 type Catalogue interface {
 	// InstanceTypes lists the types that nodes of the pool could be of, whether or not they are available now. The zero
-	// pool stands for no pool in particular. The pool's requirements need not be applied; its node class must be.
+	// pool stands for no pool in particular. The pool's requirements need not be applied; its node class must be. The slice,
+	// its offerings and its resource lists are the caller's: a provider that keeps a catalogue copies it for each answer.
 	InstanceTypes(ctx context.Context, pool nodepool.NodePool) ([]instancetypes.InstanceType, error)
 }
 
@@ -29,6 +30,12 @@ type Catalogue interface {
 type Creator interface {
 	// Create launches one instance for the claim, or returns the one that the claim's token has already led to. It returns
 	// as soon as the instance has an id; whether it has booted is for Get to say.
+	//
+	// What is tested comes in this order: the context, NodeClaim.Validate, the token (that of another claim is
+	// ErrInvalidSpec, that of an instance for which Delete has succeeded is ErrNotFound, also while it is still Terminating,
+	// any other that was used gives its instance), the catalogue, quota, capacity. So asking again succeeds even if the
+	// type has left the catalogue since. Where some candidates were refused for lack of capacity and others by a quota, the
+	// code is ErrInsufficientCapacity; Error.Refused names the former, Error.Quotas what blocked the others.
 	Create(ctx context.Context, claim NodeClaim) (Launch, error)
 }
 

@@ -16,7 +16,7 @@ type InstanceType struct {
 	Requirements requirements.Set
 	// Offerings in the order of the catalogue.
 	Offerings []Offering
-	// Capacity is the whole machine as a kubelet reports it.
+	// Capacity is the whole machine as a kubelet reports it: cpu, memory and pods at least.
 	Capacity corev1.ResourceList
 	// Overhead is what of Capacity is not for pods.
 	Overhead Overhead
@@ -26,7 +26,8 @@ type InstanceType struct {
 
 // Offering is one way to buy an instance type.
 type Offering struct {
-	// Requirements say which: zone, zone id, region, capacity type, reservation id.
+	// Requirements say which: zone, zone id, region, capacity type, reservation id. The zone
+	// (topology.kubernetes.io/zone) and [LabelCapacityType] have exactly one value each.
 	Requirements requirements.Set
 	// Price is in US dollars per hour, finite and not negative; List says where it is from, nil = nobody said.
 	Price float64

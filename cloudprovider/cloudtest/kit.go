@@ -21,7 +21,9 @@ type Harness struct {
 	Prefix string
 	// Many is how many machines the case of long lists buys: more than fit a page of the cloud's. 0 = 12.
 	Many int
-	// Settle waits until the cloud's readers have caught up with everything that was done. nil = they always have.
+	// Settle waits until everything that was asked for has happened and every reader knows it: instances that were deleted
+	// are gone, not merely Terminating. nil = Delete ends an instance at once and readers never lag. A cloud whose machines
+	// take time to stop needs it.
 	Settle func(ctx context.Context) error
 	// Exhaust leaves no machine of an offering.
 	Exhaust func(ctx context.Context, offering cloudprovider.Candidate) (restore func(), err error)
@@ -51,7 +53,9 @@ func Run(t *testing.T, maker Maker) {
 	}
 }
 
-// Check runs all cases that a provider alone allows, and returns their violations joined, each a [*Violation].
+// Check runs all cases that a provider alone allows, and returns their violations joined, each a [*Violation]. It takes
+// for granted that Delete ends an instance at once and that readers never lag; for any other cloud use [Harness.Check] with
+// a Settle.
 func Check(ctx context.Context, provider cloudprovider.Provider) error {
 	return Harness{Provider: provider}.Check(ctx)
 }

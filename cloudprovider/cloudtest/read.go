@@ -160,7 +160,7 @@ func deleteEnds(ctx context.Context, p *probe) error {
 		return err
 	}
 	if slices.ContainsFunc(list, func(i cloudprovider.Instance) bool { return i.ID == launch.ID }) {
-		return fmt.Errorf("List still shows %q", launch.ID)
+		return fmt.Errorf("List still shows %q (if it is on its way out, Harness.Settle must wait for its end)", launch.ID)
 	}
 	_, err = p.get(ctx, launch.ID)
 	if err := mustBe("Get of a deleted instance", err, cloudprovider.ErrNotFound); err != nil {
