@@ -41,6 +41,10 @@ test-long: moto ## the full counts of the property suites and the judges
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted' -scenarios 2000 -v
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted' -scenarios 40 -pods 1500 -v
 
+test-full: moto ## what takes hours: the fault runs and the cycles of cloudprovider/aws, and the random clusters of deprovision, at full counts
+	JOINERY_FULL=1 JOINERY_LONG=1 $(GO) test -timeout 180m ./cloudprovider/aws
+	cd examples/judges && JOINERY_LONG=1 $(GO) test -timeout 180m ./deprovision
+
 lint: ## the linters of .golangci.yml, built from the versions in .ci/tools
 	$(GO) -C .ci/tools build -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	.ci/tools/bin/golangci-lint run ./...

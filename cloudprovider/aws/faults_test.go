@@ -24,7 +24,7 @@ import (
 
 // launches is how many the fault run makes.
 func launches() int {
-	if os.Getenv("JOINERY_LONG") != "" {
+	if os.Getenv("JOINERY_FULL") != "" {
 		return 10_000
 	}
 	return 200

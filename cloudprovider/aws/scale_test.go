@@ -69,7 +69,7 @@ func TestThousandCreatesAtOnce(t *testing.T) {
 // What a provider remembers has an end.
 func TestHeapStaysLevel(t *testing.T) {
 	cycles := 4_000
-	if os.Getenv("JOINERY_LONG") != "" {
+	if os.Getenv("JOINERY_FULL") != "" {
 		cycles = 100_000
 	}
 	const each = 100
