@@ -6,7 +6,7 @@ GO ?= go
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race,)
 
-.PHONY: versus moto test test-long lint tidy generate bench bench-price deps api api-baseline help
+.PHONY: versus moto test test-long test-full lint tidy generate bench bench-price deps api api-baseline help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
