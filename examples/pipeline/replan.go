@@ -329,8 +329,7 @@ func (b *Buyer) again(ctx context.Context, claim cloudprovider.NodeClaim, r clou
 		if r.Err == nil || advice.Retry != cloudprovider.RetrySame && !advice.Unknown {
 			break
 		}
-		var detail *cloudprovider.Error
-		if errors.As(r.Err, &detail) {
+		if detail, ok := errors.AsType[*cloudprovider.Error](r.Err); ok {
 			wait = max(wait, detail.RetryAfter)
 		}
 		if err := b.Wait(ctx, wait); err != nil {

@@ -248,15 +248,19 @@ func TestLaunchControlC(t *testing.T) {
 	program.Env = append(os.Environ(), "BE_PROVISION=1")
 	var errs bytes.Buffer
 	program.Stderr = &errs
+	started := make(chan struct{})
 	cloud.SetFault(func(c awstest.Call) awstest.Fault {
 		if c.Action != "CreateFleet" || c.N > 1 {
 			return awstest.Fault{}
 		}
+		<-started
 		assert.NoError(t, program.Process.Signal(os.Interrupt))
 		time.Sleep(100 * time.Millisecond)
 		return awstest.Fault{Lost: true}
 	})
-	require.Error(t, program.Run())
+	require.NoError(t, program.Start())
+	close(started)
+	require.Error(t, program.Wait())
 	assert.Equal(t, inputs.ExitInternal, program.ProcessState.ExitCode(), errs.String())
 	assert.Contains(t, errs.String(), "given back: aws:///")
 	nothing(t, cloud)

@@ -181,8 +181,8 @@ func (f *rehearsal) pools(types []instancetypes.InstanceType, matches []requirem
 			if err != nil {
 				continue
 			}
-			for i := len(matches) - 1; i >= 0; i-- {
-				if matches[i].Compatible(node, requirements.Keys{}) {
+			for i, match := range slices.Backward(matches) {
+				if match.Compatible(node, requirements.Keys{}) {
 					out = append(out, memcloud.Pool{Type: t.Name, Offering: offering.Requirements, Free: *f.Capacity[i].Free})
 					break
 				}

@@ -184,8 +184,8 @@ func (c *completer) bin(at int) bool {
 	rest := c.rest[at]
 	kind := &c.m.Kinds[c.kinds[at]]
 	clear(rest[len(c.order)*d:])
-	for i := len(c.order) - 1; i >= 0; i-- {
-		class := &c.m.Classes[c.order[i]]
+	for i, v := range slices.Backward(c.order) {
+		class := &c.m.Classes[v]
 		n := min(c.left[i], class.Most)
 		if !has(class.Kinds, c.kinds[at]) {
 			n = 0
