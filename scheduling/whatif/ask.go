@@ -238,8 +238,10 @@ func (e *engine) lap(pods []int32, lo, hi int) []int32 {
 		if id != last {
 			last, from = id, lo
 		}
-		at, again := e.find(c, from, hi)
-		from = again
+		at := e.find(c, from, hi)
+		if len(c.affinity)+len(c.spreads) == 0 {
+			from = at // the nodes before it take no more of them
+		}
 		if at == hi {
 			left = append(left, p)
 			continue
@@ -247,46 +249,6 @@ func (e *engine) lap(pods []int32, lo, hi int) []int32 {
 		e.do(op{kind: opPlace, pod: p, node: int32(at), old: e.pods[p].node})
 	}
 	return left
-}
-
-// find is the first node in the range that takes a pod of the class; hi if none does. Again is where to look for the next
-// pod of the class: nodes before it are full or do not suit, while those that other pods keep it from now may be open then.
-func (e *engine) find(c *class, from, hi int) (at, again int) {
-	again = -1
-	for at = from; at < hi; at++ {
-		if at%rowSize == 0 {
-			if b := at / rowSize * e.dims; !fits(c.need, e.rows[b:b+e.dims]) {
-				at += rowSize - 1
-				continue
-			}
-		}
-		if at%blockSize == 0 {
-			if b := at / blockSize * e.dims; !fits(c.need, e.blocks[b:b+e.dims]) {
-				at += blockSize - 1
-				continue
-			}
-		}
-		if at < len(e.opened) && (!e.opened[at] || !fits(c.need, e.flat[at*e.dims:(at+1)*e.dims])) {
-			continue
-		}
-		n := &e.nodes[at]
-		if !n.open() || !e.holds(c, n) {
-			continue
-		}
-		if e.allowed(c, n) {
-			if again < 0 {
-				again = at
-			}
-			return at, again
-		}
-		if again < 0 && len(c.affinity)+len(c.spreads) > 0 {
-			again = at
-		}
-	}
-	if again < 0 {
-		again = hi
-	}
-	return hi, again
 }
 
 // why says what keeps a pod from every node that there is now.

@@ -264,6 +264,7 @@ func (b *buying) open(o *offer, classes []int32) bool {
 		n.ports = append(n.ports, e.daemons[name]...)
 	}
 	e.describe(n, labels, pool.Taints)
+	n.shelf = e.shelfOf(n)
 	e.do(op{kind: opAdd, added: n})
 	b.bought = append(b.bought, int32(len(e.nodes)-1))
 	return true

@@ -36,7 +36,6 @@ func (c *Cluster) settle() {
 		}
 		e.at = v
 	}
-	e.sharpen()
 }
 
 // leave goes back to the version before.

@@ -34,7 +34,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	}
 	e := &engine{
 		aliases: requirements.KubernetesAliases(), podAt: map[*corev1.Pod]int32{}, nodeAt: map[string]int32{},
-		keyAt: map[string]int32{}, staticAt: map[string]int32{}, daemons: map[string][]port{}, offerAt: map[[2]int]int{}, taken: map[string]bool{},
+		keyAt: map[string]int32{}, staticAt: map[string]int32{}, daemons: map[string][]port{}, offerAt: map[[2]int]int{}, shelfAt: map[string]int32{}, pins: map[pinKey]*pin{}, taken: map[string]bool{},
 	}
 	known := make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {
@@ -67,12 +67,13 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 		}
 		e.domain(&e.nodes[i], 1)
 	}
-	e.flatten()
 	e.total = make([]int64, e.dims)
 	for i := range e.nodes {
 		e.tally(&e.nodes[i], 1)
 	}
-	e.sharpen()
+	e.refine()
+	e.measure()
+	e.stock()
 	c := &Cluster{e: e}
 	e.at = c
 	return c, nil

@@ -26,8 +26,10 @@ type engine struct {
 	classByRep   map[*corev1.Pod]int32 // by the pod that stands for the class in the problem
 	nodes        []node
 	nodeAt       map[string]int32
-	blocks       []int64 // by block of nodes and dimension: no node of it has more free
-	rows         []int64 // the same by row of blocks
+	shelves      []shelf
+	shelfAt      map[string]int32
+	blends       []blend
+	fine         []bool // by key: it has so many values that nodes are not shelved by it
 	keys         []string
 	keyAt        map[string]int32
 	values       []map[string]int32 // by key
@@ -42,12 +44,11 @@ type engine struct {
 	total        []int64             // what open nodes have free, below zero counting as none
 	left         [][]int64           // by pool: what its limits leave, then the number of nodes
 	journal      []op
-	flat         []int64         // free room of the nodes that were there from the start, side by side
-	opened       []bool          // by the same nodes: they take pods
 	problemClass map[int32]int   // by class: its position in the problem
 	offerAt      map[[2]int]int  // by shape and offering
 	taken        map[string]bool // names of nodes, those that went included
-	names        []int           // by pool: no number below is free
+	pins         map[pinKey]*pin
+	names        []int // by pool: no number below is free
 	daemons      map[string][]port
 }
 
@@ -56,12 +57,14 @@ type class struct {
 	topology
 	template *corev1.Pod
 	need     []int64
+	probe    []int64 // need, and what it takes of each blend
 	required requirements.Alternatives
 	refusal  string
 	ports    []port
 	suits    []int8 // by static group: 0 unknown, 1 yes, 2 no
 	buys     []int8 // by signature of offers, likewise
 	movable  bool
+	fine     bool // some constraint on it is about a key of many values
 }
 
 type pod struct {
@@ -87,6 +90,8 @@ type node struct {
 	bought *offer
 	number int // in its name, where it was bought
 	labels map[string]string
+	shelf  int32
+	place  int32 // on its shelf
 }
 
 // open reports whether the node takes pods.
@@ -117,12 +122,6 @@ type op struct {
 	old       int32 // of opPlace: where the pod was
 	added     *node // of opAdd
 }
-
-// Nodes are passed over in blocks, and blocks in rows of them, that have no node with room enough.
-const (
-	blockSize = 16
-	rowSize   = blockSize * 16
-)
 
 func (e *engine) key(name string) int32 {
 	name = e.aliases.Key(name)
@@ -157,7 +156,7 @@ func (e *engine) apply(o op) {
 		n := &e.nodes[o.node]
 		e.tally(n, -1)
 		n.alive = false
-		e.mark(o.node)
+		e.refresh(o.node)
 		for _, p := range n.pods {
 			e.count(p, n, -1)
 		}
@@ -168,7 +167,7 @@ func (e *engine) apply(o op) {
 		n.free, n.ports, n.pods = slices.Clone(n.free), slices.Clone(n.ports), nil
 		e.nodeAt[n.name] = int32(len(e.nodes) - 1)
 		e.taken[n.name] = true
-		e.raise(len(e.nodes)-1, n.free)
+		e.shelve(int32(len(e.nodes) - 1))
 		e.tally(n, 1)
 		e.domain(n, 1)
 		e.charge(n, 1)
@@ -183,6 +182,7 @@ func (e *engine) apply(o op) {
 		n.ports = append(n.ports, c.ports...)
 		n.pods = append(n.pods, o.pod)
 		p.node = o.node
+		e.refresh(o.node)
 		e.count(o.pod, n, 1)
 	case opCredit:
 		e.charge(&e.nodes[o.node], -1)
@@ -190,7 +190,7 @@ func (e *engine) apply(o op) {
 		e.tally(&e.nodes[o.node], -1)
 		e.nodes[o.node].closed = o.kind == opClose
 		e.tally(&e.nodes[o.node], 1)
-		e.mark(o.node)
+		e.refresh(o.node)
 	}
 }
 
@@ -200,7 +200,7 @@ func (e *engine) undo(o op) {
 		n := &e.nodes[o.node]
 		n.alive = true
 		e.tally(n, 1)
-		e.mark(o.node)
+		e.refresh(o.node)
 		for _, p := range n.pods {
 			e.count(p, n, 1)
 		}
@@ -214,6 +214,7 @@ func (e *engine) undo(o op) {
 		delete(e.nodeAt, n.name)
 		delete(e.taken, n.name)
 		e.names[n.pool] = min(e.names[n.pool], n.number)
+		e.unshelve(int32(last))
 		e.nodes = e.nodes[:last]
 	case opPlace:
 		n, p := &e.nodes[o.node], &e.pods[o.pod]
@@ -227,15 +228,14 @@ func (e *engine) undo(o op) {
 		n.ports = n.ports[:len(n.ports)-len(c.ports)]
 		n.pods = n.pods[:len(n.pods)-1]
 		p.node = o.old
-		e.raise(int(o.node), n.free)
+		e.refresh(o.node)
 	case opCredit:
 		e.charge(&e.nodes[o.node], 1)
 	case opClose, opOpen:
 		e.tally(&e.nodes[o.node], -1)
 		e.nodes[o.node].closed = o.kind == opOpen
 		e.tally(&e.nodes[o.node], 1)
-		e.mark(o.node)
-		e.raise(int(o.node), e.nodes[o.node].free)
+		e.refresh(o.node)
 	}
 }
 
@@ -260,42 +260,11 @@ func (e *engine) charge(n *node, sign int64) {
 	left[len(left)-1] -= sign
 }
 
-// raise makes sure that a block's bound is not below what a node of it has.
-func (e *engine) raise(at int, free []int64) {
-	e.blocks = raised(e.blocks, at/blockSize*e.dims, free)
-	e.rows = raised(e.rows, at/rowSize*e.dims, free)
-}
-
-func raised(bounds []int64, at int, free []int64) []int64 {
-	for len(bounds) < at+len(free) {
-		bounds = append(bounds, -1<<62)
-	}
-	for i, f := range free {
-		bounds[at+i] = max(bounds[at+i], f)
-	}
-	return bounds
-}
-
 // tally adds what the node has free to the total, or takes it off; a node that takes no pods counts for nothing.
 func (e *engine) tally(n *node, sign int64) {
 	if n.open() {
 		for i, f := range n.free {
 			e.total[i] += sign * max(0, f)
-		}
-	}
-}
-
-// sharpen computes the bounds of all blocks anew.
-func (e *engine) sharpen() {
-	for i := range e.blocks {
-		e.blocks[i] = -1 << 62
-	}
-	for i := range e.rows {
-		e.rows[i] = -1 << 62
-	}
-	for i := range e.nodes {
-		if e.nodes[i].open() {
-			e.raise(i, e.nodes[i].free)
 		}
 	}
 }
@@ -335,7 +304,7 @@ func fits(need, free []int64) bool {
 }
 
 // accepts reports whether the node takes one more pod of the class.
-func (e *engine) accepts(c *class, n *node) bool { return e.holds(c, n) && e.allowed(c, n) }
+func (e *engine) accepts(c *class, n *node) bool { return e.holds(c, n) && e.allowed(c, n.values, nil) }
 
 // holds reports whether the node has room for one more pod of the class, and suits it.
 func (e *engine) holds(c *class, n *node) bool {
@@ -348,25 +317,4 @@ func (e *engine) holds(c *class, n *node) bool {
 		}
 	}
 	return true
-}
-
-// flatten puts the free room of all nodes side by side in memory, for that is what is looked at most.
-func (e *engine) flatten() {
-	flat := make([]int64, 0, len(e.nodes)*e.dims)
-	for i := range e.nodes {
-		at := len(flat)
-		flat = append(flat, e.nodes[i].free...)
-		e.nodes[i].free = flat[at:len(flat):len(flat)]
-	}
-	e.flat, e.opened = flat, make([]bool, len(e.nodes))
-	for i := range e.nodes {
-		e.mark(int32(i))
-	}
-}
-
-// mark notes whether a node takes pods, where that is looked up first.
-func (e *engine) mark(at int32) {
-	if int(at) < len(e.opened) {
-		e.opened[at] = e.nodes[at].open()
-	}
 }

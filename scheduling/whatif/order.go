@@ -15,10 +15,11 @@ func (b *buying) order(left []int32, limit float64) (Order, [][]int32) {
 	o := Order{Problem: e.problem, MaxNodes: b.q.MaxNodes, MaxPrice: limit, CapacityTypes: b.q.CapacityTypes}
 	classOf := e.problemClass
 	var members [][]int32
-	add := func(id int32, pods []int32, pin requirements.Set) {
+	var pins []*pin
+	add := func(id int32, pods []int32, p *pin) {
 		if len(pods) > 0 {
-			o.Lots = append(o.Lots, Lot{classOf[id], len(pods), pin, e.perNode(&e.classes[id])})
-			members = append(members, pods)
+			o.Lots = append(o.Lots, Lot{classOf[id], len(pods), p.set, e.perNode(&e.classes[id])})
+			members, pins = append(members, pods), append(pins, p)
 		}
 	}
 	for start := 0; start < len(left); {
@@ -31,26 +32,62 @@ func (b *buying) order(left []int32, limit float64) (Order, [][]int32) {
 		start = end
 		key, group, ok := e.domainKey(&e.classes[id])
 		if !ok {
-			add(id, pods, requirements.Set{})
+			add(id, pods, &pin{})
 			continue
 		}
 		values, parts := e.deal(&e.classes[id], group, key, pods)
 		if len(values) == 0 { // nothing that can be bought has the label
-			add(id, pods, requirements.Set{})
+			add(id, pods, &pin{})
 		}
 		for i, value := range values {
-			add(id, parts[i], requirements.MustOf(requirements.In(e.keys[key], value)))
+			add(id, parts[i], e.pin(key, value))
 		}
 	}
-	lots, ids := o.Lots, make([]int32, len(members))
+	ids := make([]int32, len(members))
 	for i := range members {
 		ids[i] = e.pods[members[i][0]].class
 	}
+	var last *offer // lots are asked about one offer after the other
 	o.suits = func(lot, shape, offering int) bool {
-		x := e.offerOf(shape, offering)
-		return x != nil && e.buys(&e.classes[ids[lot]], x) && (lots[lot].Pin.IsAnything() || lots[lot].Pin.Overlaps(e.labels(x)))
+		if last == nil || last.shape != shape || last.index != offering {
+			last = e.offerOf(shape, offering)
+		}
+		return last != nil && e.buys(&e.classes[ids[lot]], last) && e.pinned(pins[lot], last)
 	}
 	return o, members
+}
+
+// pin is a value of a label that the nodes of a lot must have; the zero value asks nothing.
+type pin struct {
+	set    requirements.Set
+	offers []int8 // by offer: 0 unknown, 1 it can have the value, 2 not
+}
+
+type pinKey struct {
+	key   int32
+	value string
+}
+
+func (e *engine) pin(key int32, value string) *pin {
+	k := pinKey{key, value}
+	if e.pins[k] == nil {
+		e.pins[k] = &pin{requirements.MustOf(requirements.In(e.keys[key], value)), make([]int8, len(e.offers))}
+	}
+	return e.pins[k]
+}
+
+// pinned reports whether a node bought by the offer can have what the pin asks.
+func (e *engine) pinned(p *pin, o *offer) bool {
+	if p.offers == nil {
+		return true
+	}
+	if p.offers[o.at] == 0 {
+		p.offers[o.at] = 2
+		if p.set.Overlaps(e.labels(o)) {
+			p.offers[o.at] = 1
+		}
+	}
+	return p.offers[o.at] == 1
 }
 
 // problemClasses maps classes to those of the problem.

@@ -19,7 +19,7 @@ func (c *Cluster) Settled() *Cluster {
 		classes: slices.Clone(old.classes), pods: slices.Clone(old.pods), nodeAt: map[string]int32{}, keys: old.keys, keyAt: old.keyAt,
 		statics: slices.Clone(old.statics), staticAt: maps.Clone(old.staticAt), offers: old.offers, full: slices.Clone(old.full),
 		offerAt: old.offerAt, problemClass: old.problemClass, taken: maps.Clone(old.taken), names: make([]int, len(old.names)), offerSigs: old.offerSigs,
-		mentioned: old.mentioned, daemons: old.daemons, groups: slices.Clone(old.groups), universes: slices.Clone(old.universes),
+		mentioned: old.mentioned, shelfAt: maps.Clone(old.shelfAt), blends: old.blends, pins: map[pinKey]*pin{}, fine: old.fine, daemons: old.daemons, groups: slices.Clone(old.groups), universes: slices.Clone(old.universes),
 	}
 	for _, v := range old.values {
 		e.values = append(e.values, maps.Clone(v))
@@ -38,6 +38,9 @@ func (c *Cluster) Settled() *Cluster {
 		u := &e.universes[i]
 		u.nodes, u.pass = u.nodes.clone(), slices.Clone(u.pass)
 	}
+	for _, s := range old.shelves {
+		e.shelves = append(e.shelves, shelf{mixed: s.mixed, static: s.static, values: s.values})
+	}
 	for i := range old.nodes {
 		if n := old.nodes[i]; n.alive {
 			n.free, n.pods, n.ports = slices.Clone(n.free), slices.Clone(n.pods), slices.Clone(n.ports)
@@ -54,12 +57,11 @@ func (c *Cluster) Settled() *Cluster {
 			e.pods[p].node = int32(i)
 		}
 	}
-	e.flatten()
 	e.total = make([]int64, e.dims)
 	for i := range e.nodes {
 		e.tally(&e.nodes[i], 1)
 	}
-	e.sharpen()
+	e.stock()
 	out := &Cluster{e: e}
 	e.at = out
 	return out

@@ -316,37 +316,44 @@ func (e *engine) domain(n *node, sign int32) {
 	}
 }
 
-// allowed reports whether the constraints between pods let a pod of the class onto the node.
-func (e *engine) allowed(c *class, n *node) bool {
+// allowed reports whether the constraints between pods let a pod of the class onto a node with these values of the keys.
+// Constraints on the keys that are left out are not asked; what is said no to is refused whatever these say.
+func (e *engine) allowed(c *class, values []int32, without []bool) bool {
 	for _, id := range c.anti {
 		g := &e.groups[id]
-		if v := n.value(g.key); v >= 0 && g.counts.get(v) > 0 {
+		if v := values[g.key]; v >= 0 && (without == nil || !without[g.key]) && g.counts.get(v) > 0 {
 			return false
 		}
 	}
 	for _, id := range c.memberOf {
 		g := &e.groups[id]
-		if v := n.value(g.key); v >= 0 && g.owners.get(v) > 0 {
+		if v := values[g.key]; v >= 0 && (without == nil || !without[g.key]) && g.owners.get(v) > 0 {
 			return false
 		}
 	}
 	met, anywhere := true, int32(0)
 	for _, id := range c.affinity {
 		g := &e.groups[id]
-		v := n.value(g.key)
+		anywhere += g.total
+		if without != nil && without[g.key] {
+			continue
+		}
+		v := values[g.key]
 		if v < 0 {
 			return false
 		}
 		met = met && g.counts.get(v) > 0
-		anywhere += g.total
 	}
 	if !met && (anywhere > 0 || !c.selfish) {
 		return false
 	}
 	for _, s := range c.spreads {
 		g := &e.groups[s.group]
+		if without != nil && without[g.key] {
+			continue
+		}
 		u := &e.universes[g.universe]
-		v := n.value(g.key)
+		v := values[g.key]
 		if v < 0 {
 			return false
 		}

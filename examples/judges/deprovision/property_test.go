@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -17,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
@@ -76,7 +81,8 @@ func draw(ctx context.Context, seed uint64, careful bool) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	packed, err := pipeline.Run(snapshot, nil, nil)
+	// A quick plan is a good start here: what it leaves to save is what the searches are for.
+	packed, err := pipeline.Run(snapshot, nil, &binpack.Options{Strategy: binpack.CostAware{Effort: binpack.EffortFast}})
 	if err != nil {
 		return nil, err
 	}
@@ -303,11 +309,66 @@ func respects(w *world, s scheduling.Snapshot, c *deprovision.Command) error {
 	return nil
 }
 
+// tally is what was seen over many clusters.
+type tally struct {
+	clusters, commands, evictions int
+	methods                       map[string]int
+}
+
+func (a *tally) add(b tally) {
+	a.clusters += b.clusters
+	a.commands += b.commands
+	a.evictions += b.evictions
+	for m, n := range b.methods {
+		if a.methods == nil {
+			a.methods = map[string]int{}
+		}
+		a.methods[m] += n
+	}
+}
+
+func few(n int) string {
+	if n < 2 {
+		return strconv.Itoa(n)
+	}
+	return "several"
+}
+
+func (a *tally) see(c *deprovision.Command) {
+	a.add(tally{commands: 1, evictions: len(c.Placements), methods: map[string]int{fmt.Sprintf("%s %s %s to %s", c.Method, c.Kind, few(len(c.Nodes)), few(len(c.NewNodes))): 1}})
+}
+
+// each draws clusters on all cores. What went wrong is reported in the order of the seeds; JOINERY_FROM is the first of them.
+func each(t *testing.T, count int, check func(ctx context.Context, seed uint64) (tally, error)) tally {
+	first, _ := strconv.ParseUint(os.Getenv("JOINERY_FROM"), 10, 64)
+	sums, errs := make([]tally, count), make([]error, count)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(count); i = next.Add(1) - 1 {
+				sums[i], errs[i] = check(t.Context(), first+uint64(i))
+				sums[i].clusters = 1
+			}
+		})
+	}
+	wg.Wait()
+	var all tally
+	for i := range count {
+		all.add(sums[i])
+		assert.NoError(t, errs[i], "seed %d", first+uint64(i))
+	}
+	t.Logf("%d clusters, %d commands, %d evictions; by kind: %v", all.clusters, all.commands, all.evictions, all.methods)
+	require.Positive(t, all.commands)
+	return all
+}
+
 func TestCommandsAreAccepted(t *testing.T) {
-	commands, evictions := 0, 0
-	for seed := range uint64(clusters(t, 40, 1000)) {
-		w, err := draw(t.Context(), seed, true)
-		require.NoError(t, err, "seed %d", seed)
+	each(t, clusters(t, 40, 1000), func(ctx context.Context, seed uint64) (seen tally, err error) {
+		w, err := draw(ctx, seed, true)
+		if err != nil {
+			return seen, err
+		}
 		o := &deprovision.Options{SpotToSpot: seed%2 == 0, SpotFlexibility: 3}
 		switch seed % 4 {
 		case 1:
@@ -316,19 +377,23 @@ func TestCommandsAreAccepted(t *testing.T) {
 			o.Search = deprovision.SearchKarpenter
 		}
 		r, c, err := plan(w, w.snapshot, o)
-		require.NoError(t, err, "seed %d", seed)
+		if err != nil {
+			return seen, err
+		}
 		s := w.snapshot
 		taken := map[string]int{}
 		for i := range r.Commands {
 			cmd := &r.Commands[i]
-			require.NoError(t, respects(w, s, cmd), "seed %d command %d", seed, i)
-			s, err = w.judge(t.Context(), s, cmd)
-			require.NoError(t, err, "seed %d command %d: %s", seed, i, brief(cmd))
+			if err := respects(w, s, cmd); err != nil {
+				return seen, fmt.Errorf("command %d: %w", i, err)
+			}
+			if s, err = w.judge(ctx, s, cmd); err != nil {
+				return seen, fmt.Errorf("command %d, %s: %w", i, brief(cmd), err)
+			}
 			for _, n := range cmd.Nodes {
 				taken[n.Pool]++
 			}
-			commands++
-			evictions += len(cmd.Placements)
+			seen.see(cmd)
 		}
 		for _, p := range w.snapshot.Pools {
 			nodes := 0
@@ -338,34 +403,46 @@ func TestCommandsAreAccepted(t *testing.T) {
 				}
 			}
 			for _, b := range p.Disruption.Budgets {
-				require.LessOrEqual(t, taken[p.Name], b.Allowed(nodes), "seed %d pool %s", seed, p.Name)
+				if taken[p.Name] > b.Allowed(nodes) {
+					return seen, fmt.Errorf("pool %s loses %d of %d nodes, and its budgets allow %d", p.Name, taken[p.Name], nodes, b.Allowed(nodes))
+				}
 			}
 		}
-		require.Len(t, r.Verdicts, len(w.snapshot.Nodes), "seed %d", seed)
-	}
-	t.Logf("%d commands with %d evictions accepted", commands, evictions)
-	require.Positive(t, commands)
+		if len(r.Verdicts) != len(w.snapshot.Nodes) {
+			return seen, fmt.Errorf("%d verdicts for %d nodes", len(r.Verdicts), len(w.snapshot.Nodes))
+		}
+		return seen, nil
+	})
 }
 
 func TestConsolidatedStaysQuiet(t *testing.T) {
 	policies := []deprovision.Policy{deprovision.AnySaving{}, policy.Balanced{}, policy.Payback{}}
-	for seed := range uint64(clusters(t, 20, 500)) {
-		w, err := draw(t.Context(), seed, false)
-		require.NoError(t, err, "seed %d", seed)
+	each(t, clusters(t, 20, 500), func(ctx context.Context, seed uint64) (seen tally, err error) {
+		w, err := draw(ctx, seed, false)
+		if err != nil {
+			return seen, err
+		}
 		for _, pol := range policies {
 			r, _, err := plan(w, w.snapshot, &deprovision.Options{Policy: pol})
-			require.NoError(t, err)
+			if err != nil {
+				return seen, err
+			}
 			s := w.snapshot
 			for i := range r.Commands {
-				s, err = w.judge(t.Context(), s, &r.Commands[i])
-				require.NoError(t, err, "seed %d", seed)
+				seen.see(&r.Commands[i])
+				if s, err = w.judge(ctx, s, &r.Commands[i]); err != nil {
+					return seen, fmt.Errorf("policy %T, command %d, %s: %w", pol, i, brief(&r.Commands[i]), err)
+				}
 			}
 			again, _, err := plan(w, s, &deprovision.Options{Policy: pol})
-			require.NoError(t, err)
+			if err != nil {
+				return seen, err
+			}
 			if len(again.Commands) > 0 {
 				c := again.Commands[0]
-				t.Errorf("seed %d policy %T after %d commands: %s %s %d -> %d nodes, saves %f (%s)", seed, pol, len(r.Commands), c.Method, c.Kind, len(c.Nodes), len(c.NewNodes), c.SavingsPerHour, c.Why)
+				return seen, fmt.Errorf("policy %T is not quiet after %d commands: %s saves %f (%s)", pol, len(r.Commands), brief(&c), c.SavingsPerHour, c.Why)
 			}
 		}
-	}
+		return seen, nil
+	})
 }
