@@ -243,16 +243,33 @@ func (p *profile) reaches(t int32) bool {
 func (f *filler) finish() Layout {
 	l := Layout{Nodes: make([][]Share, len(f.nodes))}
 	for n := range f.nodes {
-		l.Nodes[n] = f.nodes[n].shares
+		l.Nodes[n] = joined(f.nodes[n].shares)
 	}
 	for i := range f.bins {
 		b := &f.bins[i]
+		b.shares = joined(b.shares)
 		f.charge(b.typ, int(b.charged), -1)
 		t, j := f.cheapestChoice(b)
 		f.charge(t, j, 1)
 		l.Bins = append(l.Bins, Bin{int(t), j, b.shares})
 	}
 	return l
+}
+
+// joined adds the shares of one item up, which has come in turns: a budget or a variant may admit some copies now and
+// others once something else is settled.
+func joined(shares []Share) []Share {
+	at := make(map[int]int, len(shares))
+	out := shares[:0]
+	for _, s := range shares {
+		if k, ok := at[s.Item]; ok {
+			out[k].Count += s.Count
+			continue
+		}
+		at[s.Item] = len(out)
+		out = append(out, s)
+	}
+	return out
 }
 
 // cheapestChoice is the least dear type and offering of the bin's tier that holds its contents within all budgets.
