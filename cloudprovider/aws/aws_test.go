@@ -13,6 +13,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/cloudprovider/cloudtest"
 	"github.com/joinery-sdk/joinery/instancetypes"
@@ -63,6 +64,17 @@ func (f *fixture) options() aws.Options {
 		Credentials: reach.Credentials, HTTPClient: reach.HTTPClient, Buckets: reach.Buckets, Clock: f.clock.API(), Lag: 30 * time.Second,
 		NoHistory: true, Nonce: fmt.Sprintf("n%d", f.nonce),
 	}
+}
+
+// patient is the fixture's clock, but sleeping takes a moment, so that others join a batch.
+func (f *fixture) patient() api.Clock {
+	c := f.clock.API()
+	sleep := c.Sleep
+	c.Sleep = func(ctx context.Context, d time.Duration) error {
+		time.Sleep(200 * time.Microsecond)
+		return sleep(ctx, d)
+	}
+	return c
 }
 
 func (f *fixture) provider(t testing.TB, change ...func(*aws.Options)) *aws.Provider {

@@ -147,12 +147,9 @@ func dry() error {
 	return &cloudprovider.Error{Code: cloudprovider.ErrUnsupported, Err: errors.New("this provider only says what it would do: see DryRun")}
 }
 
-// past reads what an earlier process has left, once enough time has passed for it to show.
+// past reads what an earlier process has left, once enough time has passed for it to show. Whoever comes first reads, for everybody who waits.
 func (p *Provider) past(ctx context.Context) error {
-	p.memory.mu.Lock()
-	read := p.memory.read || p.options.NoHistory
-	p.memory.mu.Unlock()
-	if read {
+	if p.options.NoHistory || p.memory.knowsPast() {
 		return nil
 	}
 	if wait := p.started.Add(p.options.Lag).Sub(p.clock.Time()); wait > 0 {
@@ -161,8 +158,15 @@ func (p *Provider) past(ctx context.Context) error {
 			Err: errors.New("an earlier process may have launched what does not show yet"),
 		}
 	}
-	p.history.Lock()
-	defer p.history.Unlock()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.history:
+	}
+	defer func() { p.history <- struct{}{} }()
+	if p.memory.knowsPast() {
+		return nil
+	}
 	_, err := p.List(ctx)
 	return err
 }
@@ -202,7 +206,7 @@ func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovi
 		}
 	}
 	for _, a := range attempts(usable) {
-		ready, err := p.prepare(s, claims[0], a)
+		ready, err := p.prepare(s, shape, claims[0], a)
 		if err != nil {
 			return give(err)
 		}

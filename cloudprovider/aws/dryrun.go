@@ -115,7 +115,9 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 				profiles = append(profiles, Request{api.IAM, "CreateInstanceProfile", create}, Request{api.IAM, "AddRoleToInstanceProfile", add})
 			}
 		}
-		ready, err := p.prepare(s, c, attempts(offers)[0])
+		fresh := *s
+		fresh.drafts = &drafts{} // callers may do with their requests what they like
+		ready, err := p.prepare(&fresh, shape, c, attempts(offers)[0])
 		if err != nil {
 			return nil, api.Outcome("dry run", c.Name, err)
 		}

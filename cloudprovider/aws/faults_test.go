@@ -24,10 +24,10 @@ import (
 
 // launches is how many the fault run makes.
 func launches() int {
-	if os.Getenv("JOINERY_FULL") != "" {
+	if os.Getenv("JOINERY_LONG") != "" {
 		return 10_000
 	}
-	return 200
+	return 300
 }
 
 // looks is a context that ends when it has been looked at so often: a cancellation in the middle of a call.
@@ -79,6 +79,9 @@ type outcome struct {
 	tries   int
 }
 
+// faultSeed decides what goes wrong in the fault run.
+const faultSeed = 7
+
 // world is a fault run: a cloud in trouble, and callers that keep their promises.
 type world struct {
 	*fixture
@@ -87,6 +90,8 @@ type world struct {
 	provider *aws.Provider
 	outcomes map[string]*outcome // by token
 	restarts int
+
+	have, refused, deleted int // what the harvests counted
 }
 
 // restart replaces the provider by one that remembers nothing. Nobody may be calling.
@@ -96,7 +101,7 @@ func (w *world) restart(ctx context.Context) {
 	}
 	w.t.Helper()
 	o := w.options()
-	o.NoHistory, o.Queue = false, ""
+	o.NoHistory, o.Queue, o.Clock = false, "", w.patient()
 	p, err := aws.New(ctx, o)
 	require.NoError(w.t, err)
 	w.provider = p
@@ -150,11 +155,52 @@ func (w *world) delete(ctx context.Context, id string) bool {
 	return true
 }
 
+// harvest looks at everything while nothing goes wrong: each claim that is not open has what its caller was told, each open one has one instance at
+// most, and nothing else runs. Then it ends what was looked at, and lets so much time pass that EC2 knows nothing of it any more, nor the
+// client tokens that it was launched with.
+func (w *world) harvest(ctx context.Context, done, open []cloudprovider.NodeClaim) {
+	w.cloud.SetFault(nil)
+	w.clock.Advance(time.Minute)
+	listed, err := w.provider.List(ctx)
+	require.NoError(w.t, err)
+	truth := len(w.cloud.Truth())
+	byToken := map[string][]string{}
+	for _, i := range listed {
+		if i.State != cloudprovider.Terminating {
+			byToken[i.Token] = append(byToken[i.Token], i.ID)
+		}
+	}
+	running := 0
+	for _, claim := range open {
+		assert.LessOrEqual(w.t, len(byToken[claim.Token]), 1, "claim %q is asked for again", claim.Name)
+		running += len(byToken[claim.Token])
+	}
+	for _, claim := range done {
+		switch out := w.outcomes[claim.Token]; {
+		case out.id == "":
+			w.refused++
+			assert.Empty(w.t, byToken[claim.Token], "claim %q was refused", claim.Name)
+		case out.deleted:
+			w.deleted++
+			assert.Empty(w.t, byToken[claim.Token], "the instance of claim %q was deleted", claim.Name)
+		default:
+			w.have++
+			running++
+			assert.Equal(w.t, []string{out.id}, byToken[claim.Token], "claim %q", claim.Name)
+			require.NoError(w.t, w.provider.Delete(ctx, out.id))
+		}
+		delete(w.outcomes, claim.Token)
+	}
+	assert.Equal(w.t, running, truth, "machines that run, whatever anybody lists")
+	w.clock.Advance(2 * time.Hour)
+	w.cloud.SetFault(mishaps(faultSeed))
+}
+
 // No instance without a claim, no claim with two instances, no launch template left: whatever goes wrong with the calls, whenever callers give
 // up, and however often the provider starts anew without any memory.
 func TestFaultRun(t *testing.T) {
 	t.Parallel()
-	const seed, workers = 7, 8
+	const workers, between = 24, 1000
 	ctx := t.Context()
 	w := &world{
 		fixture: newFixture(t, awstest.Config{Lag: 10 * time.Second, Boot: 20 * time.Second, Shutdown: 20 * time.Second, Page: 200}),
@@ -166,7 +212,7 @@ func TestFaultRun(t *testing.T) {
 	ask := requirements.MustOf(requirements.In("karpenter.k8s.aws/instance-category", "m", "c"))
 	all := cloudprovider.CandidatesOf(types, ask, nil, requirements.Keys{})
 	require.Greater(t, len(all), 20)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := rand.New(rand.NewPCG(faultSeed, 0))
 	var shapes [][]cloudprovider.Candidate
 	for range 5 {
 		shape := slices.Clone(all)
@@ -183,7 +229,7 @@ func TestFaultRun(t *testing.T) {
 	for _, c := range shapes[0] {
 		w.cloud.SetCapacity(c.Type, single(c, "topology.kubernetes.io/zone"), single(c, "karpenter.sh/capacity-type"), 2)
 	}
-	w.cloud.SetFault(mishaps(seed))
+	w.cloud.SetFault(mishaps(faultSeed))
 	total := launches()
 	var claims []cloudprovider.NodeClaim
 	for i := range total {
@@ -192,6 +238,7 @@ func TestFaultRun(t *testing.T) {
 		w.outcomes[name+"-token"] = &outcome{}
 	}
 	most := 0
+	var done []cloudprovider.NodeClaim // since the last harvest
 	for todo := claims; len(todo) > 0; {
 		// A life of the provider: workers take claims until it is stopped in the middle of whatever they do.
 		life, stop := context.WithCancel(ctx)
@@ -200,24 +247,26 @@ func TestFaultRun(t *testing.T) {
 		var group sync.WaitGroup
 		for n := range workers {
 			group.Go(func() {
-				own := rand.New(rand.NewPCG(seed, uint64(w.restarts*100+n)))
+				own := rand.New(rand.NewPCG(faultSeed, uint64(w.restarts*100+n)))
 				for claim := range take {
-					done := w.create(life, claim, own)
-					if out := w.outcomes[claim.Token]; done && out.id != "" && own.IntN(100) < 60 {
+					known := w.create(life, claim, own)
+					if out := w.outcomes[claim.Token]; known && out.id != "" && own.IntN(100) < 60 {
 						out.deleted = true // from now on it has to go
-						done = w.delete(life, out.id)
+						known = w.delete(life, out.id)
 					}
-					if !done {
-						w.mu.Lock()
+					w.mu.Lock()
+					if known {
+						done = append(done, claim)
+					} else {
 						undone = append(undone, claim)
-						w.mu.Unlock()
 					}
+					w.mu.Unlock()
 				}
 			})
 		}
-		chunk := todo[:min(len(todo), 60+rng.IntN(120))]
+		chunk := todo[:min(len(todo), 100+rng.IntN(200))]
 		for i, claim := range chunk {
-			if len(todo) > 60 && i == len(chunk)-workers/2 {
+			if len(todo) > 100 && i == len(chunk)-workers/2 {
 				pause := time.Duration(rng.IntN(3)) * time.Millisecond
 				go func() { time.Sleep(pause); stop() }()
 			}
@@ -234,45 +283,23 @@ func TestFaultRun(t *testing.T) {
 			if out := w.outcomes[claim.Token]; out.deleted {
 				require.True(t, w.delete(ctx, out.id))
 				todo = slices.DeleteFunc(todo, func(c cloudprovider.NodeClaim) bool { return c.Token == claim.Token })
+				done = append(done, claim)
 			}
 		}
+		if len(done) >= between || len(todo) == 0 {
+			w.harvest(ctx, done, todo)
+			done = nil
+		}
 	}
 
-	w.cloud.SetFault(nil)
-	w.clock.Advance(time.Minute)
-	listed, err := w.provider.List(ctx)
-	require.NoError(t, err)
-	byToken := map[string][]string{}
-	for _, i := range listed {
-		if i.State != cloudprovider.Terminating {
-			byToken[i.Token] = append(byToken[i.Token], i.ID)
-		}
-	}
-	have, refused, deleted := 0, 0, 0
-	for _, claim := range claims {
-		switch out := w.outcomes[claim.Token]; {
-		case out.id == "":
-			refused++
-			assert.Empty(t, byToken[claim.Token], "claim %q was refused", claim.Name)
-		case out.deleted:
-			deleted++
-			assert.Empty(t, byToken[claim.Token], "the instance of claim %q was deleted", claim.Name)
-		default:
-			have++
-			assert.Equal(t, []string{out.id}, byToken[claim.Token], "claim %q", claim.Name)
-		}
-	}
-	truth := w.cloud.Truth()
-	assert.Len(t, truth, have, "machines that run, whatever anybody lists")
 	t.Logf("%d launches in %d lives of the provider: %d stay, %d deleted, %d refused; %d calls to EC2, at most %d templates",
-		total, w.restarts, have, deleted, refused, w.cloud.Calls("EC2."), most)
-	assert.Greater(t, have, total/10)
-	assert.Greater(t, refused, 0)
+		total, w.restarts, w.have, w.deleted, w.refused, w.cloud.Calls("EC2."), most)
+	assert.Equal(t, total, w.have+w.deleted+w.refused, "every claim was looked at")
+	assert.Greater(t, w.have, total/10)
+	assert.Greater(t, w.refused, 0)
 	assert.LessOrEqual(t, most, 8, "two capacity types, two images")
 
-	for _, i := range listed {
-		require.NoError(t, w.provider.Delete(ctx, i.ID))
-	}
+	w.cloud.SetFault(nil)
 	_, err = w.provider.CollectTemplates(ctx, 0)
 	require.NoError(t, err)
 	assert.Empty(t, w.cloud.Templates())

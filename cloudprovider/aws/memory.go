@@ -65,6 +65,19 @@ func newMemory() *memory {
 	return &memory{byToken: map[string]*entry{}, byID: map[string]*entry{}, open: map[string]*pending{}}
 }
 
+// readPast notes that all of the past is known, and knowsPast tells.
+func (m *memory) readPast() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.read = true
+}
+
+func (m *memory) knowsPast() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.read
+}
+
 // begin looks a token up. A new one is being asked for from now on: the caller must end it by settle.
 func (m *memory) begin(token, name, shape string) (e entry, fresh bool) {
 	m.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -54,6 +55,7 @@ func shapeOf(c cloudprovider.NodeClaim) string {
 // offer is a candidate that was found in the catalogue.
 type offer struct {
 	cand         cloudprovider.Candidate
+	text         string // the candidate's, which breaks ties
 	t            instancetypes.InstanceType
 	price        float64
 	zone, kind   string
@@ -93,7 +95,7 @@ func (s *shelf) check(c cloudprovider.NodeClaim) ([]offer, error) {
 			fault("%w", err)
 			continue
 		}
-		o := offer{cand: cand, t: t, price: t.Offerings[j].Price, zone: zoneOf(t.Offerings[j]), kind: t.Offerings[j].CapacityType(), available: t.Offerings[j].Available}
+		o := offer{cand: cand, text: cand.String(), t: t, price: t.Offerings[j].Price, zone: zoneOf(t.Offerings[j]), kind: t.Offerings[j].CapacityType(), available: t.Offerings[j].Available}
 		if id, ok := cand.Offering.Get(instancetypes.LabelReservationID).Single(); ok {
 			k := slices.IndexFunc(s.reserved, func(r ec2.Reservation) bool { return r.ID == id })
 			if k < 0 {
@@ -134,7 +136,7 @@ func attempts(offers []offer) []attempt {
 	}
 	sorted := slices.Clone(offers)
 	slices.SortStableFunc(sorted, func(a, b offer) int {
-		return cmp.Or(cmp.Compare(at(a), at(b)), boolCompare(a.reservation.Block, b.reservation.Block), cmp.Compare(a.price, b.price), strings.Compare(a.cand.String(), b.cand.String()))
+		return cmp.Or(cmp.Compare(at(a), at(b)), boolCompare(a.reservation.Block, b.reservation.Block), cmp.Compare(a.price, b.price), strings.Compare(a.text, b.text))
 	})
 	var out []attempt
 	types := map[string]bool{}
@@ -169,24 +171,18 @@ type prepared struct {
 	perNode   int64 // addresses that a node takes at least
 }
 
-// prepare writes the templates of an attempt and chooses subnets.
-func (p *Provider) prepare(s *shelf, c cloudprovider.NodeClaim, a attempt) (prepared, error) {
+// prepare writes the templates of an attempt, for a claim and its shape, and chooses subnets.
+func (p *Provider) prepare(s *shelf, shape string, c cloudprovider.NodeClaim, a attempt) (prepared, error) {
 	out := prepared{attempt: a}
 	out.offers = slices.Clone(a.offers)
 	best := p.finder.Addresses().Best(s.subnets)
 	at := map[string]int{}
-	made := map[alike]*sdk.CreateLaunchTemplateInput{}
 	for i := range out.offers {
 		o := &out.offers[i]
 		o.subnet = best[o.zone].ID
-		same := s.alike(*o)
-		in, ok := made[same]
-		if !ok {
-			var err error
-			if in, err = p.template(s, c, *o); err != nil {
-				return prepared{}, err
-			}
-			made[same] = in
+		in, err := s.written(shape, s.alike(*o), func() (*sdk.CreateLaunchTemplateInput, error) { return p.template(s, c, *o) })
+		if err != nil {
+			return prepared{}, err
 		}
 		o.templateName = aws.ToString(in.LaunchTemplateName)
 		k, ok := at[o.templateName]
@@ -217,6 +213,35 @@ func (s *shelf) alike(o offer) alike {
 		a.pods = resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods])
 	}
 	return a
+}
+
+// drafts are the launch templates that were written for a shelf: the claims of a shape share them. They are not changed.
+type drafts struct {
+	mu  sync.Mutex
+	all map[draft]*sdk.CreateLaunchTemplateInput
+}
+
+type draft struct {
+	shape string
+	alike alike
+}
+
+// written is a template of the shelf; the first who needs it writes it.
+func (s *shelf) written(shape string, of alike, write func() (*sdk.CreateLaunchTemplateInput, error)) (*sdk.CreateLaunchTemplateInput, error) {
+	s.drafts.mu.Lock()
+	defer s.drafts.mu.Unlock()
+	if in, ok := s.drafts.all[draft{shape, of}]; ok {
+		return in, nil
+	}
+	in, err := write()
+	if err != nil {
+		return nil, err
+	}
+	if s.drafts.all == nil {
+		s.drafts.all = map[draft]*sdk.CreateLaunchTemplateInput{}
+	}
+	s.drafts.all[draft{shape, of}] = in
+	return in, nil
 }
 
 // template is the launch template of an offer.

@@ -47,7 +47,7 @@ type Provider struct {
 	events    *queue.Queue
 	own       own
 
-	history sync.Mutex // held while the past is being read
+	history chan struct{} // holds one token: whoever takes it reads the past
 }
 
 // New makes a provider. It calls AWS only to find the queue. The error joins every fault of the options.
@@ -73,7 +73,9 @@ func New(ctx context.Context, options Options) (*Provider, error) {
 		profiles: discovery.NewCache[string](clock, 15*time.Minute),
 		memory:   newMemory(),
 		learned:  newLearned(options.Learned),
+		history:  make(chan struct{}, 1),
 	}
+	p.history <- struct{}{}
 	p.templates = newTemplates(p)
 	p.creates = batch.NewCaller(clock, options.Window, func(ctx context.Context, _ string, claims []cloudprovider.NodeClaim) []batch.Result[cloudprovider.Launch] {
 		out := make([]batch.Result[cloudprovider.Launch], len(claims))

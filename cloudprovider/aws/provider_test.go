@@ -129,6 +129,38 @@ func TestDeath(t *testing.T) {
 	}
 }
 
+// What EC2 takes away is learned from a list, too, with the reason, also when lists have long stopped to read what has ended.
+func TestListLearnsWhy(t *testing.T) {
+	f := newFixture(t, awstest.Config{Page: 3})
+	p := f.provider(t)
+	var claims []cloudprovider.NodeClaim
+	var ids []string
+	for i := range 5 {
+		claims = append(claims, f.ask(t, p, fmt.Sprintf("web-%d", i), onDemand))
+	}
+	for _, r := range p.CreateMany(t.Context(), claims) {
+		require.NoError(t, r.Err)
+		ids = append(ids, r.Launch.ID)
+	}
+	f.clock.Advance(time.Minute)
+	list, err := p.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 5)
+	f.cloud.End(ids[1][strings.LastIndex(ids[1], "/")+1:], "Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Instance terminated due to spot price")
+	f.clock.Advance(time.Minute)
+	before := f.cloud.Calls("EC2.DescribeInstances")
+	list, err = p.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 4)
+	assert.Equal(t, before+3, f.cloud.Calls("EC2.DescribeInstances"), "two pages, and the missing one")
+	_, err = p.Create(t.Context(), claims[1])
+	require.ErrorIs(t, err, cloudprovider.ErrNotFound)
+	require.ErrorContains(t, err, "Server.SpotInstanceTermination")
+	_, err = p.List(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, before+5, f.cloud.Calls("EC2.DescribeInstances"), "what is known to have ended is not read any more")
+}
+
 // Each failure of a fleet has a code of the closed list, and says what a person can do.
 func TestFailuresHaveACure(t *testing.T) {
 	for _, test := range []struct {

@@ -103,27 +103,24 @@ func (p *Provider) describe(ctx context.Context, _ string, ids []string) []batch
 	unique := slices.Compact(slices.Sorted(slices.Values(ids)))
 	byID := map[string]*found{}
 	known := newRecords()
-	for chunk := range slices.Chunk(unique, 200) { // the most values that a filter takes
-		// A filter, for naming an id that does not show yet would fail the whole call.
-		list, err := p.read(ctx, []types.Filter{{Name: aws.String("instance-id"), Values: chunk}})
+	list, err := p.readByID(ctx, unique)
+	if err != nil {
+		for i := range out {
+			out[i].Err = err
+		}
+		return out
+	}
+	for _, raw := range list {
+		f, err := p.recall(ctx, raw, nil, known)
 		if err != nil {
-			for i := range out {
-				out[i].Err = err
-			}
-			return out
-		}
-		for _, raw := range list {
-			f, err := p.recall(ctx, raw, nil, known)
-			if err != nil {
-				for i, id := range ids {
-					if id == aws.ToString(raw.InstanceId) {
-						out[i].Err = err
-					}
+			for i, id := range ids {
+				if id == aws.ToString(raw.InstanceId) {
+					out[i].Err = err
 				}
-				continue
 			}
-			byID[aws.ToString(raw.InstanceId)] = f
+			continue
 		}
+		byID[aws.ToString(raw.InstanceId)] = f
 	}
 	for i, id := range ids {
 		out[i].Value = byID[id]
@@ -152,6 +149,20 @@ func (p *Provider) read(ctx context.Context, filters []types.Filter) ([]types.In
 	slices.SortFunc(list, func(a, b types.Instance) int {
 		return strings.Compare(aws.ToString(a.InstanceId), aws.ToString(b.InstanceId))
 	})
+	return list, nil
+}
+
+// readByID reads those of the instances that EC2 shows.
+func (p *Provider) readByID(ctx context.Context, ids []string) ([]types.Instance, error) {
+	var list []types.Instance
+	for chunk := range slices.Chunk(ids, 200) { // the most values that a filter takes
+		// A filter, for naming an id that does not show yet would fail the whole call.
+		some, err := p.read(ctx, []types.Filter{{Name: aws.String("instance-id"), Values: chunk}})
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, some...)
+	}
 	return list, nil
 }
 
@@ -264,35 +275,61 @@ func stateOf(i types.Instance) cloudprovider.InstanceState {
 }
 
 // List reads all instances of the cluster that a provider made, page by page. Machines whose launch nobody has answered for yet are left
-// out; they show, with their claims, within the lag.
+// out; they show, with their claims, within the lag. What has ended is read once, by the first List that sees all of the past, and afterwards
+// only to learn why a machine is missing.
 func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	list, err := p.list(ctx)
+	if err != nil {
+		return nil, api.Outcome("list", p.options.Cluster, err)
+	}
+	return list, nil
+}
+
+func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 	now := p.clock.Time()
 	// What was launched before the reading and does not show in it any more has ended.
 	lived := p.memory.lived(now.Add(-p.options.Lag))
 	for _, b := range p.memory.opens() {
 		if now.Sub(p.memory.sentAt(b)) > p.options.Lag {
 			if err := p.settleByReading(ctx, b); err != nil {
-				return nil, api.Outcome("list", p.options.Cluster, err)
+				return nil, err
 			}
 		}
 	}
-	raws, err := p.read(ctx, nil)
+	var filters []types.Filter
+	if p.memory.knowsPast() {
+		filters = []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{
+			string(types.InstanceStateNamePending), string(types.InstanceStateNameRunning), string(types.InstanceStateNameShuttingDown),
+			string(types.InstanceStateNameStopping), string(types.InstanceStateNameStopped),
+		}}}
+	}
+	raws, err := p.read(ctx, filters)
 	if err != nil {
-		return nil, api.Outcome("list", p.options.Cluster, err)
+		return nil, err
+	}
+	for _, raw := range raws {
+		delete(lived, aws.ToString(raw.InstanceId))
+	}
+	if filters != nil {
+		missing, err := p.readByID(ctx, sortedKeys(lived))
+		if err != nil {
+			return nil, err
+		}
+		raws = append(raws, missing...)
 	}
 	known := newRecords()
 	seals, err := p.sealOld(ctx, raws, known, now)
 	if err != nil {
-		return nil, api.Outcome("list", p.options.Cluster, err)
+		return nil, err
 	}
 	var list []cloudprovider.Instance
 	for _, raw := range raws {
 		f, err := p.recall(ctx, raw, seals[tagsOf(raw)[record.KeyBatch]], known)
 		if err != nil {
-			return nil, api.Outcome("list", p.options.Cluster, err)
+			return nil, err
 		}
 		delete(lived, aws.ToString(raw.InstanceId))
 		why, ended := death(raw)
@@ -307,13 +344,11 @@ func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
 			list = append(list, f.instance.Clone())
 		}
 	}
-	for bare := range lived {
+	for _, bare := range sortedKeys(lived) {
 		p.memory.bury(bare, "it shows no more", now)
 	}
 	if !now.Before(p.started.Add(p.options.Lag)) {
-		p.memory.mu.Lock()
-		p.memory.read = true
-		p.memory.mu.Unlock()
+		p.memory.readPast()
 	}
 	slices.SortFunc(list, func(a, b cloudprovider.Instance) int { return strings.Compare(a.ID, b.ID) })
 	return list, nil

@@ -1,7 +1,6 @@
 package aws_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -66,20 +65,68 @@ func TestThousandCreatesAtOnce(t *testing.T) {
 	t.Logf("%d calls to EC2 for %d creates: %v", cloud.Calls("EC2."), creates, cloud.CallsByAction())
 }
 
+// A provider that starts anew among five thousand machines reads them once, however many ask, page by page, and then answers for all of their tokens.
+func TestRestartAmongMany(t *testing.T) {
+	const askers = 200
+	nodes := 1500
+	if os.Getenv("JOINERY_LONG") != "" {
+		nodes = 5000
+	}
+	f := newFixture(t, awstest.Config{Lag: 10 * time.Second})
+	for _, subnet := range []string{"subnet-00", "subnet-10", "subnet-20"} {
+		f.cloud.SetFreeAddresses(subnet, 1_000_000)
+	}
+	p := f.provider(t)
+	types, err := p.InstanceTypes(t.Context(), pool())
+	require.NoError(t, err)
+	candidates := cloudprovider.CandidatesOf(types, requirements.MustOf(requirements.In("karpenter.sh/capacity-type", "spot")), nil, requirements.Keys{})
+	rng := rand.New(rand.NewPCG(5, 6))
+	var claims []cloudprovider.NodeClaim
+	for i := range nodes {
+		claims = append(claims, cloudprovider.NodeClaim{Name: fmt.Sprintf("web-%d", i), Token: token(rng), Pool: "web", Candidates: candidates[i%10 : i%10+8]})
+	}
+	ids := map[string]string{}
+	for chunk := range slices.Chunk(claims, 500) {
+		for i, r := range p.CreateMany(t.Context(), chunk) {
+			require.NoError(t, r.Err)
+			ids[chunk[i].Token] = r.Launch.ID
+		}
+		f.clock.Advance(10 * time.Second)
+	}
+	f.clock.Advance(time.Hour)
+	next := f.provider(t, func(o *aws.Options) { o.NoHistory, o.Clock = false, f.patient() })
+	f.clock.Advance(31 * time.Second)
+	before, fleets := f.cloud.Calls("EC2.DescribeInstances"), f.cloud.Calls("EC2.CreateFleet")
+	start := time.Now()
+	var group sync.WaitGroup
+	for i := range askers {
+		claim := claims[i*nodes/askers]
+		group.Go(func() {
+			launch, err := next.Create(t.Context(), claim)
+			assert.NoError(t, err)
+			assert.Equal(t, ids[claim.Token], launch.ID)
+		})
+	}
+	group.Wait()
+	t.Logf("%d nodes known again after %s and %d calls", nodes, time.Since(start).Round(time.Millisecond), f.cloud.Calls("EC2.DescribeInstances")-before)
+	assert.LessOrEqual(t, f.cloud.Calls("EC2.DescribeInstances")-before, nodes/1000+1)
+	for i, r := range next.CreateMany(t.Context(), claims) {
+		require.NoError(t, r.Err)
+		require.Equal(t, ids[claims[i].Token], r.Launch.ID)
+	}
+	assert.Equal(t, fleets, f.cloud.Calls("EC2.CreateFleet"))
+	assert.Len(t, f.cloud.Truth(), nodes)
+}
+
 // What a provider remembers has an end.
 func TestHeapStaysLevel(t *testing.T) {
 	cycles := 4_000
-	if os.Getenv("JOINERY_FULL") != "" {
+	if os.Getenv("JOINERY_LONG") != "" {
 		cycles = 100_000
 	}
 	const each = 100
 	f := newFixture(t, awstest.Config{})
-	patient := f.clock.API()
-	patient.Sleep = func(ctx context.Context, d time.Duration) error {
-		time.Sleep(200 * time.Microsecond) // so that others join a batch
-		return f.clock.API().Sleep(ctx, d)
-	}
-	p := f.provider(t, func(o *aws.Options) { o.Clock = patient })
+	p := f.provider(t, func(o *aws.Options) { o.Clock = f.patient() })
 	types, err := p.InstanceTypes(t.Context(), pool())
 	require.NoError(t, err)
 	candidates := cloudprovider.CandidatesOf(types, requirements.MustOf(requirements.In("karpenter.sh/capacity-type", "spot")), nil, requirements.Keys{})[:6]

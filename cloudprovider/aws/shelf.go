@@ -28,7 +28,8 @@ import (
 // priceTTL is how old prices may be: those of the price list change seldom, those of spot a few times a day.
 const priceTTL = time.Hour
 
-// shelf is what a node class leads to: what can be bought, and what machines are launched with. It is shared and never changed.
+// shelf is what a node class leads to: what can be bought, and what machines are launched with. It is shared and never changed, but
+// for its drafts.
 type shelf struct {
 	class    nodeclass.NodeClass
 	settings ec2.Settings
@@ -41,6 +42,7 @@ type shelf struct {
 	profile  string
 	types    []instancetypes.InstanceType
 	byName   map[string]int
+	drafts   *drafts
 }
 
 func (s *shelf) find(name string) (instancetypes.InstanceType, bool) {
@@ -65,7 +67,7 @@ func (p *Provider) shelf(ctx context.Context, name string) (*shelf, error) {
 }
 
 func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass) (*shelf, error) {
-	s := &shelf{class: class, byName: map[string]int{}}
+	s := &shelf{class: class, byName: map[string]int{}, drafts: &drafts{}}
 	var err error
 	if s.settings, err = p.options.settings(class); err != nil {
 		return nil, invalid(err)
