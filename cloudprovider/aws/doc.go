@@ -74,6 +74,8 @@
 //	requests shown beforehand                              | yes   | TestDryRunChangesNothing
 //	dry-run calls that check permissions                   | no    | IAM.md has the policy, and failures name the action
 //	nothing lost or left by faults and restarts            | yes   | TestFaultRun TestWithdraw TestLaunchInterrupted
+//	no second machine once EC2 has forgotten client tokens | yes   | TestForgottenTokens TestTokenOfTheDead
+//	one reading of the past after a restart, page by page  | yes   | TestRestartAmongMany TestListLearnsWhy
 //	memory that has an end                                 | yes   | TestHeapStaysLevel
 //	no credential or user data in errors                   | yes   | TestNothingPrivateInErrors TestSecretsStaySecret
 package aws

@@ -2,6 +2,7 @@ package aws
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -341,7 +342,9 @@ func (p *Provider) born(b *pending, c cloudprovider.NodeClaim, m machine) (cloud
 	}, nil
 }
 
-// reopen finds out what became of a fleet whose answer was lost: the same request with the same client token has the same answer.
+// reopen finds out what became of a fleet whose answer was lost: the same request with the same client token has the same answer. But EC2
+// knows client tokens for a while only, and would launch once more after that. So it is asked again within the lag; later, all that was launched
+// must show, and reading tells.
 func (p *Provider) reopen(ctx context.Context, b *pending) error {
 	select {
 	case <-ctx.Done():
@@ -351,6 +354,9 @@ func (p *Provider) reopen(ctx context.Context, b *pending) error {
 	defer func() { b.turn <- struct{}{} }()
 	if !p.memory.isOpen(b.rec.ID) {
 		return nil
+	}
+	if p.clock.Time().Sub(p.memory.firstSent(b)) > p.options.Lag {
+		return p.lookup(ctx, b, errors.New("too late to ask again"))
 	}
 	before := p.memory.sentAt(b)
 	p.memory.stamp(b, p.clock.Time()) // it may launch only now

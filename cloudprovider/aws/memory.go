@@ -56,9 +56,10 @@ type pending struct {
 	rec    record.Batch
 	input  *ec2.CreateFleetInput
 	offers []offer
-	sent   time.Time // when it was last asked for; guarded by the memory's lock
-	ids    []string  // of machines that are known and not recorded
-	claims []cloudprovider.NodeClaim
+	// When it was first and last asked for; guarded by the memory's lock.
+	first, sent time.Time
+	ids         []string // of machines that are known and not recorded
+	claims      []cloudprovider.NodeClaim
 }
 
 func newMemory() *memory {
@@ -206,6 +207,15 @@ func (m *memory) stamp(batch *pending, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	batch.sent = at
+	if at.IsZero() || batch.first.IsZero() {
+		batch.first = at
+	}
+}
+
+func (m *memory) firstSent(batch *pending) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return batch.first
 }
 
 func (m *memory) sentAt(batch *pending) time.Time {

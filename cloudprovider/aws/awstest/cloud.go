@@ -31,6 +31,9 @@ type Config struct {
 	Lag time.Duration
 	// Boot is how long an instance is pending, Shutdown how long it is shutting down, Linger how long it shows afterwards (0 = 1 hour).
 	Boot, Shutdown, Linger time.Duration
+	// Tokens is how long a fleet's client token is known: afterwards the same request launches once more. AWS publishes no figure for
+	// CreateFleet. 0 = 1 hour.
+	Tokens time.Duration
 	// Limits throttle; nil = api.Published.
 	Limits func(service, action string, filtered bool) api.Limit
 	// Page is the most that a page holds; 0 = as many as the call asks for.
@@ -96,6 +99,7 @@ type Fault struct {
 func New(config Config) (*Cloud, error) {
 	config.Region, config.Cluster = cmp.Or(config.Region, "us-east-1"), cmp.Or(config.Cluster, "harbour")
 	config.Version, config.Linger = cmp.Or(config.Version, "1.33"), cmp.Or(config.Linger, time.Hour)
+	config.Tokens = cmp.Or(config.Tokens, time.Hour)
 	if len(config.Types) == 0 {
 		config.Types = []string{
 			"m5.large", "m5.xlarge", "m6g.large", "m6a.large", "c5.large", "c5.xlarge", "c6a.xlarge", "r5.large", "t3.medium", "t3.nano",

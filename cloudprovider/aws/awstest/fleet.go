@@ -43,7 +43,7 @@ func (c *Cloud) createFleet(r request) (any, *apiError) {
 		b.WriteString(k + "=" + fields[k] + "\n")
 	}
 	token := p.str("ClientToken")
-	if old, ok := c.fleets[token]; ok && token != "" {
+	if old, ok := c.fleets[token]; ok && token != "" && c.now().Sub(old.made) < c.config.Tokens {
 		if old.request != b.String() {
 			return nil, &apiError{"IdempotentParameterMismatch", "The request uses the same client token as a previous, but non-identical request."}
 		}

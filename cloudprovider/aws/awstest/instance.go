@@ -107,7 +107,7 @@ func (c *Cloud) sweep() {
 		}
 	}
 	for token, f := range c.fleets {
-		if now.Sub(f.made) > 24*time.Hour {
+		if now.Sub(f.made) >= c.config.Tokens {
 			delete(c.fleets, token)
 		}
 	}

@@ -1,0 +1,98 @@
+package aws_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
+)
+
+// EC2 does not know client tokens for ever. Whoever asks again after that, of the same provider or of one that has started since, gets what the first
+// asking led to, for it stands in the tags of the machines.
+func TestForgottenTokens(t *testing.T) {
+	lost := func(c awstest.Call) awstest.Fault { return awstest.Fault{Lost: c.Action == "CreateFleet"} }
+	dropped := func(c awstest.Call) awstest.Fault { return awstest.Fault{Dropped: c.Action == "CreateFleet"} }
+	for name, test := range map[string]struct {
+		fault   func(awstest.Call) awstest.Fault
+		restart bool
+		claims  int
+		before  int // machines that run before anybody asks again
+	}{
+		"answer lost":                         {lost, false, 1, 1},
+		"answer lost, restart":                {lost, true, 1, 1},
+		"answer to many lost":                 {lost, false, 7, 7},
+		"answer to many lost, restart":        {lost, true, 7, 7},
+		"request never arrived":               {dropped, false, 1, 0},
+		"request never arrived, restart":      {dropped, true, 1, 0},
+		"all is well":                         {nil, false, 3, 3},
+		"all is well, restart":                {nil, true, 3, 3},
+		"request of many never arrived":       {dropped, false, 3, 0},
+		"request of many and restart, thrice": {dropped, true, 3, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, awstest.Config{Lag: 10 * time.Second, Tokens: time.Hour})
+			p := f.provider(t)
+			f.clock.Advance(31 * time.Second)
+			claims := make([]cloudprovider.NodeClaim, test.claims)
+			for i := range claims {
+				claims[i] = f.ask(t, p, string(rune('a'+i)), onDemand)
+			}
+			f.cloud.SetFault(test.fault)
+			for _, r := range p.CreateMany(t.Context(), claims) {
+				if test.fault == nil {
+					require.NoError(t, r.Err)
+				} else {
+					require.True(t, cloudprovider.Advise(r.Err).Unknown, "%v", r.Err)
+				}
+			}
+			f.cloud.SetFault(nil)
+			require.Len(t, f.cloud.Truth(), test.before)
+			first := map[string]bool{}
+			for _, m := range f.cloud.Truth() {
+				first[m.ID] = true
+			}
+			f.clock.Advance(90 * time.Minute)
+			if test.restart {
+				p = f.provider(t, func(o *aws.Options) { o.NoHistory = false })
+				f.clock.Advance(31 * time.Second)
+			}
+			ids := map[string]bool{}
+			for range 2 {
+				for _, r := range p.CreateMany(t.Context(), claims) {
+					require.NoError(t, r.Err)
+					ids[r.Launch.ID] = true
+				}
+			}
+			assert.Len(t, ids, test.claims, "each claim has a machine of its own, the same each time")
+			truth := f.cloud.Truth()
+			require.Len(t, truth, test.claims, "and there are no others")
+			if test.before > 0 {
+				for _, m := range truth {
+					assert.True(t, first[m.ID], "%s was launched by the first asking", m.ID)
+				}
+			}
+		})
+	}
+}
+
+// A token whose machine has ended leads to no other one while it is remembered, whatever EC2 has forgotten; and never to two at a time.
+func TestTokenOfTheDead(t *testing.T) {
+	f := newFixture(t, awstest.Config{Tokens: time.Minute})
+	p := f.provider(t)
+	claim := f.ask(t, p, "a", onDemand)
+	launch, err := p.Create(t.Context(), claim)
+	require.NoError(t, err)
+	f.clock.Advance(time.Minute)
+	require.NoError(t, p.Delete(t.Context(), launch.ID))
+	for range 23 {
+		f.clock.Advance(time.Hour)
+		_, err = p.Create(t.Context(), claim)
+		require.ErrorIs(t, err, cloudprovider.ErrNotFound)
+		require.Empty(t, f.cloud.Truth())
+	}
+}
