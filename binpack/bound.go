@@ -129,15 +129,12 @@ func (in *Instance) verifySets(r *relaxation, value []int64, claim Price) (Price
 	if len(r.model.Supply) > 0 {
 		return 0, errors.New("binpack: the certificate is of a kind that does not suit the problem")
 	}
-	measure := make([]float64, len(value))
-	for i, v := range value {
+	for _, v := range value {
 		if v < 0 || v > relax.Largest {
 			return 0, fmt.Errorf("binpack: certificate: value %d is out of range", v)
 		}
-		measure[i] = float64(v)
 	}
-	s := relax.NewSearch(r.model, measure, &relax.Budget{Left: verifySteps})
-	return Price(math.Ceil(s.Below(float64(claim), true))), nil
+	return Price(r.model.Refuted(value, int64(claim), verifySteps)), nil
 }
 
 // verifySteps is how long a search through sets of bins may take when it is checked, more than it is ever given to find.

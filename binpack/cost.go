@@ -52,7 +52,23 @@ func (e Effort) searched() int {
 func (e Effort) search(things int) int {
 	n := 10_000_000
 	if things <= 50 {
-		n = 20_000_000
+		n = 60_000_000
+	}
+	switch e {
+	case EffortDefault:
+	case EffortFast:
+		return n / 8
+	case EffortBest:
+		return n * 10
+	}
+	return n
+}
+
+// residual is how many steps a search through what bins leave may take.
+func (e Effort) residual(things int) int {
+	n := 2_000_000
+	if things <= 50 {
+		n = 100_000_000
 	}
 	switch e {
 	case EffortDefault:
@@ -247,17 +263,21 @@ func (p *planner) plan(r *relaxation, first bool) int {
 	for m.Generate(400, part); part.Left > 0 && m.Deepen(20_000, part); {
 		m.Generate(400, part)
 	}
-	if first {
-		proof := p.in.prove(r, m, &relax.Budget{Left: p.effort.steps(p.in.things())})
-		if proof.Price > 0 {
-			p.learn(p.in.itemBound(r, proof))
-		}
+	var proof relax.Proof
+	if first || few {
+		proof = p.in.prove(r, m, &relax.Budget{Left: p.effort.steps(p.in.things())})
+	}
+	if first && proof.Price > 0 {
+		p.learn(p.in.itemBound(r, proof))
 	}
 	value := m.Values()
 	columns := p.dive(r, m, value)
 	if few {
+		var done bool
 		columns = cheaper(model, columns, quick)
-		columns, _ = p.search(r, columns, value, first, p.effort.search(p.in.things()))
+		if columns, done = p.shortest(r, columns, proof, first); !done {
+			columns, _ = p.search(r, columns, value, first, p.effort.search(p.in.things()))
+		}
 	}
 	return p.realise(r, columns)
 }
@@ -296,6 +316,32 @@ func (p *planner) dive(r *relaxation, m *relax.Master, value []float64) []relax.
 	return best
 }
 
+// shortest looks for something cheaper than the columns by what is left after each bin, where there are few things of few
+// classes. done says that there is nothing better.
+func (p *planner) shortest(r *relaxation, columns []relax.Column, proof relax.Proof, first bool) (better []relax.Column, done bool) {
+	if len(r.model.Supply) > 0 || r.model.Uncovered(columns) || proof.Price == 0 {
+		return columns, false
+	}
+	cost := int64(r.model.Cost(columns))
+	if int64(p.in.roundUp(Price(proof.Price))) >= cost {
+		return columns, true
+	}
+	s := relax.NewResidual(r.model, proof.Value, &relax.Budget{Left: p.effort.residual(p.in.things())})
+	if s == nil {
+		return columns, false
+	}
+	least, found := s.Below(cost)
+	if found != nil {
+		columns, cost = found, least
+	}
+	if first {
+		b := p.in.itemBound(r, proof)
+		b.Price, b.Kind = Price(least), Exhaustive
+		p.learn(b)
+	}
+	return columns, least >= cost
+}
+
 // search looks through all sets of bins that cost less than the columns, where there are few things. done says that there is
 // nothing better.
 func (p *planner) search(r *relaxation, columns []relax.Column, value []float64, first bool, steps int) (better []relax.Column, done bool) {
@@ -303,8 +349,10 @@ func (p *planner) search(r *relaxation, columns []relax.Column, value []float64,
 	if len(r.model.Supply) > 0 || r.model.Uncovered(columns) {
 		return columns, false
 	}
-	if first && len(p.hints) > 0 && float64(p.in.roundUp(p.hints[0].bound.Price)) >= r.model.Cost(columns)*(1-1e-12) {
-		return columns, true
+	for _, h := range p.hints {
+		if first && float64(p.in.roundUp(h.bound.Price)) >= r.model.Cost(columns)*(1-1e-12) {
+			return columns, true
+		}
 	}
 	columns = r.model.Exchange(columns, 0, 20+steps/40_000, &relax.Budget{Left: steps})
 	whole := make([]float64, len(value))

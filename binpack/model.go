@@ -47,16 +47,29 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price) (
 	for _, n := range in.reservationCounts() {
 		r.model.Supply = append(r.model.Supply, int64(n))
 	}
+	r.cut(list)
 	list = undominated(in, list)
 	if nodes {
 		var rooms []offer
 		if rooms, ok = r.roomsForSale(in, used); !ok {
 			return r, false
 		}
+		r.cut(rooms)
 		list = append(list, rooms...)
 	}
 	r.compileKinds(in, list, used)
 	return r, true
+}
+
+// cut leaves of each room what things can fill.
+func (r *relaxation) cut(list []offer) {
+	rooms := make([][]int64, len(list))
+	for i := range list {
+		rooms[i] = list[i].capacity
+	}
+	for i, room := range r.model.Reached(rooms) {
+		list[i].capacity = room
+	}
 }
 
 // compileClasses goes through the items in an order that does not depend on theirs in the problem.

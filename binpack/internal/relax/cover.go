@@ -203,7 +203,7 @@ func (s *Search) settle(cost float64) bool {
 		return false
 	}
 	if state <= s.Level {
-		nodes, proposals := refuteNodes>>(9-3*min(s.Level, 3)), 1000<<(2*min(s.Level, 4))
+		nodes, proposals := refuteNodes>>max(0, 12-3*s.Level), 1000<<(2*min(s.Level, 4))
 		columns, refuted := s.packer.refute(s.chosen, nodes, s.Budget)
 		if refuted {
 			s.settled[string(s.key)] = refutedForGood
@@ -225,7 +225,32 @@ func (s *Search) settle(cost float64) bool {
 
 const (
 	// refuteNodes is how many steps a proof that a set of bins does not suffice may take.
-	refuteNodes = 400_000
+	refuteNodes = 4_000_000
 	// refutedForGood stands in place of the level at which a set is to be tried next.
 	refutedForGood = 1 << 20
 )
+
+// Refuted is a price that no packing goes below, the claim if that is one: it looks for cheaper ones in both ways in turn,
+// each for longer and longer. The values are those that the search that has found the claim went by.
+func (m *Model) Refuted(value []int64, claim int64, steps int) int64 {
+	measure := make([]float64, len(value))
+	for i, v := range value {
+		measure[i] = float64(v)
+	}
+	_, _, err := m.Verify(value)
+	least := int64(0)
+	for part := min(steps, 50_000_000); least < claim && steps > 0; part = min(8*part, steps) {
+		b := &Budget{Left: part}
+		least = max(least, int64(math.Ceil(NewSearch(m, measure, b).Below(float64(claim), true))))
+		steps -= part - b.Left
+		if err == nil && least < claim { // no bin is worth more than its price
+			b = &Budget{Left: part}
+			if s := NewResidual(m, value, b); s != nil {
+				low, _ := s.Below(claim)
+				least = max(least, low)
+			}
+			steps -= part - b.Left
+		}
+	}
+	return min(least, claim)
+}

@@ -94,17 +94,19 @@ func (p *packer) refute(set []int, most int, b *Budget) (columns []Column, refut
 // resource, is none. Of the packings that differ in nothing that matters it looks at one: the first in the order of the
 // numbers of things, so each bin is full but for what no longer goes in, and equal bins stand in falling order.
 type completer struct {
-	m     *Model
-	kinds []int   // the smallest first
-	order []int32 // classes, the largest first
-	left  []int64 // by place in order
-	slack []int64 // by dimension: what may still stay free
-	fill  [][]int64
-	rest  [][]int64 // by bin: what is left from a place in order on, by place and dimension
-	used  [][]int64
-	known map[string]bool // states that lead nowhere
-	nodes int
-	most  int
+	m       *Model
+	kinds   []int   // the smallest first
+	order   []int32 // classes, the largest first
+	left    []int64 // by place in order
+	slack   []int64 // by dimension: what may still stay free
+	fill    [][]int64
+	rest    [][]int64 // by bin: what is left from a place in order on, by place and dimension
+	used    [][]int64
+	known   map[string]bool // states that lead nowhere
+	covered [][]int32       // by place in order
+	free    []int64
+	nodes   int
+	most    int
 }
 
 func (c *completer) run(m *Model, kinds []int, order []int32, most int, b *Budget) (columns []Column, refuted bool) {
@@ -130,6 +132,7 @@ func (c *completer) run(m *Model, kinds []int, order []int32, most int, b *Budge
 		}
 	}
 	c.known = map[string]bool{}
+	c.cover()
 	grow := func(v [][]int64, n int) [][]int64 {
 		for len(v) < len(kinds) {
 			v = append(v, nil)
@@ -255,19 +258,17 @@ func (c *completer) move(at, i int, n int64) {
 	}
 }
 
-// next goes on to the next bin, if this one is full.
+// next goes on to the next bin, if this one is full: nothing that is left goes in, neither besides what is in it nor in
+// place of one or two smaller things, which could then go where it goes (the dominance of S. Martello and P. Toth, 1990).
 func (c *completer) next(at int, kind *Kind) bool {
 	used := c.used[at]
-	for i, n := range c.left { // a thing that still goes in would make the filling a later one in the order
-		class := &c.m.Classes[c.order[i]]
-		if n > 0 && c.fill[at][i] < class.Most && has(class.Kinds, c.kinds[at]) {
-			goes := true
-			for r, s := range class.Size {
-				goes = goes && used[r]+s <= kind.Capacity[r]
-			}
-			if goes && (at == 0 || c.kinds[at] != c.kinds[at-1] || c.below(at, i)) {
-				return false
-			}
+	for j, n := range c.left {
+		class := &c.m.Classes[c.order[j]]
+		if n == 0 || c.fill[at][j] >= class.Most || !has(class.Kinds, c.kinds[at]) {
+			continue
+		}
+		if c.goes(used, class.Size, kind) || c.replaces(at, j, kind) {
+			return false
 		}
 	}
 	for r, u := range used {
@@ -282,16 +283,71 @@ func (c *completer) next(at int, kind *Kind) bool {
 	return false
 }
 
-// below reports whether one more thing of the class at the place leaves the filling below that of the equal bin before.
-func (c *completer) below(at, i int) bool {
-	for k := range c.order {
-		n := c.fill[at][k]
-		if k == i {
-			n++
-		}
-		if before := c.fill[at-1][k]; n != before {
-			return n < before
+func (c *completer) goes(used, size []int64, kind *Kind) bool {
+	for r, s := range size {
+		if used[r]+s > kind.Capacity[r] {
+			return false
 		}
 	}
 	return true
+}
+
+// replaces reports whether a thing of the class at place j goes in for one or two that it covers.
+func (c *completer) replaces(at, j int, kind *Kind) bool {
+	d := c.m.Dims
+	fill, free := c.fill[at], c.free
+	size := c.m.Classes[c.order[j]].Size
+	for r, u := range c.used[at] {
+		free[r] = kind.Capacity[r] - u - size[r]
+	}
+	covered := c.covered[j]
+	for a, x := range covered {
+		if fill[x] == 0 {
+			continue
+		}
+		one := c.m.Classes[c.order[x]].Size
+		goes := true
+		for r := range d {
+			goes = goes && free[r]+one[r] >= 0
+		}
+		if goes {
+			return true
+		}
+		for _, y := range covered[a:] {
+			if fill[y] == 0 || x == y && fill[x] < 2 {
+				continue
+			}
+			two := c.m.Classes[c.order[y]].Size
+			goes := true
+			for r := range d {
+				sum := one[r] + two[r]
+				goes = goes && sum <= size[r] && free[r]+sum >= 0
+			}
+			if goes {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// cover lists for each class those that go wherever one of it goes.
+func (c *completer) cover() {
+	c.covered = make([][]int32, len(c.order))
+	for j, big := range c.order {
+		for i := j + 1; i < len(c.order); i++ {
+			x, y := &c.m.Classes[c.order[i]], &c.m.Classes[big]
+			ok := x.Most >= x.Count
+			for r, s := range x.Size {
+				ok = ok && s <= y.Size[r]
+			}
+			for w, set := range y.Kinds {
+				ok = ok && set&^x.Kinds[w] == 0
+			}
+			if ok {
+				c.covered[j] = append(c.covered[j], int32(i))
+			}
+		}
+	}
+	c.free = make([]int64, c.m.Dims)
 }
