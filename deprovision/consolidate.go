@@ -15,27 +15,13 @@ import (
 // just been read, so that a plan for the cluster that the last one leaves finds nothing either.
 func (p *planner) consolidation() {
 	if p.o.Search == SearchKarpenter {
-		p.passes(p.referencePass)
-		return
-	}
-	if len(p.nodes) <= comparable && p.o.MaxQuestions == 0 {
-		other := p.fork()
-		other.passes(other.referencePass)
-		p.thorough()
-		if other.out.PricePerHourAfter < p.out.PricePerHourAfter-tiny {
-			other.passes(other.pass)
-			questions, avoided := p.out.Questions, p.out.Avoided
-			*p = *other
-			p.out.Questions, p.out.Avoided = p.out.Questions+questions, p.out.Avoided+avoided
-		}
+		p.reference()
 		return
 	}
 	p.thorough()
 }
 
 const (
-	// comparable is up to how many nodes the reference's search is run as well, so that the plan is never worse than its.
-	comparable = 150
 	// tiny is below any price difference that matters, in dollars an hour.
 	tiny = 1e-9
 	// window is how many nodes are repacked together at most. More nodes at once find little more, and cost more to ask.
@@ -70,16 +56,21 @@ func (p *planner) thorough() {
 
 func (p *planner) passes(pass func()) {
 	for n := 0; p.o.Passes == 0 || n < p.o.Passes; n++ {
-		if s, ok := p.sim.(Settler); ok {
-			p.sim = s.Settled()
-		}
-		p.recount()
+		p.settle()
 		before := len(p.out.Commands)
 		pass()
 		if p.ended || len(p.out.Commands) == before {
 			return
 		}
 	}
+}
+
+// settle has the state put in order as if it had just been read.
+func (p *planner) settle() {
+	if s, ok := p.sim.(Settler); ok {
+		p.sim = s.Settled()
+	}
+	p.recount()
 }
 
 // fork is a copy of the planner that can go another way.

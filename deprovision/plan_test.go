@@ -268,6 +268,31 @@ func TestBudgetsOfPods(t *testing.T) {
 	assert.Equal(t, "shop/a-0: PodDisruptionBudget shop/db allows 0 disruptions", verdict(t, r, "a").By[0].String())
 }
 
+// fickle replaces a, and would give its replacement back at once.
+type fickle struct {
+	daemon *corev1.Pod
+	done   bool
+}
+
+func (f fickle) Simulate(q deprovision.Question) deprovision.Answer {
+	a := deprovision.Answer{After: func() deprovision.Simulator { return fickle{f.daemon, true} }}
+	if q.Remove[0] == "a" {
+		a.PricePerHour = 0.01
+		a.NewNodes = []deprovision.NewNode{{Name: "new", Pool: "default", InstanceType: "t1", PricePerHour: 0.01, Daemons: []*corev1.Pod{f.daemon}}}
+	}
+	return a
+}
+
+// Daemons of nodes that the plan buys are asked like those of others.
+func TestDaemonsOfNewNodes(t *testing.T) {
+	yes := true
+	daemon := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "agent", OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent", Controller: &yes}}}}
+	w := newWorld("a 4 1")
+	assert.Equal(t, []string{"consolidation replace -a +t1", "consolidation delete -new"}, commands(deprovision.Plan(w.Cluster, fickle{daemon: daemon}, nil)))
+	daemon.Annotations = map[string]string{eviction.DoNotDisrupt: "true"}
+	assert.Equal(t, []string{"consolidation replace -a +t1"}, commands(deprovision.Plan(w.Cluster, fickle{daemon: daemon}, nil)))
+}
+
 func TestInterruptionsInAHurry(t *testing.T) {
 	w := newWorld("a 2 2", "b 2 2", "c 2 2")
 	w.Interruptions = []deprovision.Interruption{{Node: "c", Force: true, Deadline: now().Add(time.Hour)}, {Node: "b", Deadline: now().Add(time.Hour)}, {Node: "a"}}

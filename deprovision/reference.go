@@ -7,12 +7,38 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 )
 
-// referencePass is one round of the reference's search: the first method that finds something ends it.
-func (p *planner) referencePass() {
-	if p.prefixes() {
-		return
+// reference is the reference's search: round after round the first that is found, sets before single nodes. It asks about no
+// single node again until all others have been asked, for the reference's way to start over in each round asks mostly what
+// was just answered; it ends when nothing is found for any.
+func (p *planner) reference() {
+	p.settle()
+	asked, changed := map[string]bool{}, 0
+	for n := 0; p.o.Passes == 0 || n < p.o.Passes; n++ {
+		found := p.prefixes() || p.singles(asked)
+		switch {
+		case p.ended:
+			return
+		case found:
+			changed++
+			if changed%stale == 0 {
+				p.settle()
+			}
+			continue
+		case changed == 0:
+			return
+		}
+		p.settle()
+		clear(asked)
+		changed = 0
 	}
-	// One candidate of each pool in turn.
+}
+
+// stale is after how many commands the reference's search has the state put in order.
+const stale = 16
+
+// singles gives back the first node that was not asked about and that one other at most can replace: one candidate of each
+// pool in turn.
+func (p *planner) singles(asked map[string]bool) bool {
 	byPool := map[string][]*member{}
 	var pools []string
 	for _, m := range p.candidates() {
@@ -22,25 +48,26 @@ func (p *planner) referencePass() {
 		byPool[m.Pool] = append(byPool[m.Pool], m)
 	}
 	slices.Sort(pools)
-	for k, found := 0, true; found; k++ {
-		found = false
+	for k, more := 0, true; more; k++ {
+		more = false
 		for _, pool := range pools {
 			if k >= len(byPool[pool]) || p.ended {
 				continue
 			}
-			found = true
+			more = true
 			m := byPool[pool][k]
-			if p.overBudget(m, eligibility.Consolidation, reason(m)) {
+			if asked[m.Name] || p.overBudget(m, eligibility.Consolidation, reason(m)) {
 				continue
 			}
-			p.seen[m.Name] = true
+			p.seen[m.Name], asked[m.Name] = true, true
 			set := []*member{m}
 			if a, _, ok := p.try(set, 1); ok {
 				p.commit(eligibility.Consolidation, set, a, "a cheaper node, or other nodes, hold its pods")
-				return
+				return true
 			}
 		}
 	}
+	return false
 }
 
 // mostPrefix is the longest prefix that the reference tries.

@@ -77,6 +77,9 @@ type NewNode struct {
 	PricePerHour                                 float64
 	Labels                                       map[string]string
 	Pods                                         []*corev1.Pod
+	// Daemons are pods that will run there besides, as DaemonSets make them: where the plan goes on to give this node back,
+	// they are asked like those of other nodes.
+	Daemons []*corev1.Pod
 	// Alternatives would hold the same pods in the same place and still save money, cheapest first.
 	Alternatives []Alternative
 }

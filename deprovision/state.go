@@ -39,6 +39,10 @@ type member struct {
 	Candidate
 	node *eligibility.Node // nil for nodes that the plan buys
 	pool *nodepool.NodePool
+	// daemons run on nodes that the plan buys; those of other nodes are among the pods of node.
+	daemons []*corev1.Pod
+	// blocked remembers what stands in the way, by method, for what stands on the node now.
+	blocked map[eligibility.Method][]eligibility.Blocker
 }
 
 func newPlanner(c Cluster, sim Simulator, o Options) *planner {
@@ -91,13 +95,26 @@ func candidate(n *eligibility.Node, now time.Time) Candidate {
 	return c
 }
 
-// blockers are those of the node for the method; nodes that the plan buys have only those of their pool and pods.
+// blockers are those of the node for the method.
 func (p *planner) blockers(m *member, method eligibility.Method) []eligibility.Blocker {
+	by, ok := m.blocked[method]
+	if !ok {
+		by = p.findBlockers(m, method)
+		if m.blocked == nil {
+			m.blocked = map[eligibility.Method][]eligibility.Blocker{}
+		}
+		m.blocked[method] = by
+	}
+	return by
+}
+
+// findBlockers looks for them; nodes that the plan buys have only those of their pool and pods.
+func (p *planner) findBlockers(m *member, method eligibility.Method) []eligibility.Blocker {
 	if m.node != nil {
 		return eligibility.Blockers(m.node, method, p.pdbs, p.cluster.Now, p.o.Rules)
 	}
 	n := eligibility.Node{
-		Node: &corev1.Node{}, Pool: m.pool, Pods: m.Pods, InstanceType: m.InstanceType, Zone: m.Zone,
+		Node: &corev1.Node{}, Pool: m.pool, Pods: slices.Concat(m.Pods, m.daemons), InstanceType: m.InstanceType, Zone: m.Zone,
 		CapacityType: m.CapacityType, PricePerHour: m.PricePerHour, Priced: true,
 		Claim: eligibility.Claim{Created: p.cluster.Now, LastPodEvent: p.cluster.Now},
 	}
@@ -159,7 +176,7 @@ func (p *planner) commit(method eligibility.Method, set []*member, a Answer, why
 		}
 	}
 	for _, n := range a.NewNodes {
-		m := &member{pool: p.pools[n.Pool], Candidate: Candidate{
+		m := &member{pool: p.pools[n.Pool], daemons: n.Daemons, Candidate: Candidate{
 			Name: n.Name, Pool: n.Pool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType, PricePerHour: n.PricePerHour,
 			Lifetime: 1, RemainingLife: math.MaxInt64,
 		}}
@@ -177,6 +194,9 @@ func (p *planner) commit(method eligibility.Method, set []*member, a Answer, why
 			if !changed[m] {
 				p.count(m, -1)
 				m.Pods = slices.Clip(m.Pods)
+				if m.node == nil {
+					m.blocked = nil // not cleared, for a copy of the planner may share it
+				}
 				changed[m], touched[m.Name] = true, m
 			}
 			m.Pods = append(m.Pods, pl.Pod)

@@ -54,7 +54,7 @@ func (p *planner) verdicts() {
 		v, ok := p.refused[name]
 		m := p.nodes[name]
 		switch {
-		case !ok && m != nil && (p.o.Methods == nil || slices.Contains(p.o.Methods, eligibility.Consolidation)):
+		case !ok && m != nil && p.asksFor(eligibility.Consolidation):
 			v = p.explain(m)
 		case !ok && m != nil:
 			v = Verdict{Node: name, Outcome: NotAsked, Detail: "none of the methods asked for applies", Disruption: m.Disruption, PricePerHour: m.PricePerHour}

@@ -67,6 +67,8 @@ type Bought struct {
 	// Labels are those that the node will carry.
 	Labels map[string]string
 	Pods   []*corev1.Pod
+	// Daemons are pods as DaemonSets will run them there, named after these. They are shared and only to be read.
+	Daemons []*corev1.Pod
 	// Alternatives would hold the same pods in the same zone and capacity type and are cheaper than the question's limit
 	// leaves, cheapest first.
 	Alternatives []Alternative

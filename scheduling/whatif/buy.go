@@ -261,7 +261,9 @@ func (b *buying) open(o *offer, classes []int32) bool {
 	labels[requirements.NodeNameKey] = n.name
 	names, _ := e.problem.Daemons(o.shape)
 	for _, name := range names {
-		n.ports = append(n.ports, e.daemons[name]...)
+		if d := e.daemons[name]; d != nil {
+			n.ports = append(n.ports, portsOf(&d.Spec)...)
+		}
 	}
 	e.describe(n, labels, pool.Taints)
 	n.shelf = e.shelfOf(n)
@@ -375,6 +377,12 @@ func (b *buying) report(a *Answer) {
 			Name: x.name, Shape: x.bought.shape, Offering: x.bought.index, Type: x.bought.typ, Zone: x.bought.zone,
 			CapacityType: x.bought.capacity, Price: x.bought.price, Labels: maps.Clone(x.labels),
 		})
+		names, _ := e.problem.Daemons(x.bought.shape)
+		for _, name := range names {
+			if d := e.daemons[name]; d != nil {
+				a.Bought[at[n]].Daemons = append(a.Bought[at[n]].Daemons, d)
+			}
+		}
 		a.Price += x.bought.price
 	}
 	for _, o := range e.journal {

@@ -34,7 +34,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	}
 	e := &engine{
 		aliases: requirements.KubernetesAliases(), podAt: map[*corev1.Pod]int32{}, nodeAt: map[string]int32{},
-		keyAt: map[string]int32{}, staticAt: map[string]int32{}, daemons: map[string][]port{}, offerAt: map[[2]int]int{}, shelfAt: map[string]int32{}, pins: map[pinKey]*pin{}, taken: map[string]bool{},
+		keyAt: map[string]int32{}, staticAt: map[string]int32{}, daemons: map[string]*corev1.Pod{}, offerAt: map[[2]int]int{}, shelfAt: map[string]int32{}, pins: map[pinKey]*pin{}, taken: map[string]bool{},
 	}
 	known := make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {
@@ -148,7 +148,9 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 	reader.join()
 	e.mention()
 	for _, d := range s.DaemonSets {
-		e.daemons[d.Namespace+"/"+d.Name] = portsOf(&s.Admission.DaemonPod(d).Spec)
+		p, yes := s.Admission.DaemonPod(d), true
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: d.UID, Controller: &yes}}
+		e.daemons[d.Namespace+"/"+d.Name] = p
 	}
 	return nil
 }

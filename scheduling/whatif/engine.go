@@ -48,8 +48,8 @@ type engine struct {
 	offerAt      map[[2]int]int  // by shape and offering
 	taken        map[string]bool // names of nodes, those that went included
 	pins         map[pinKey]*pin
-	names        []int // by pool: no number below is free
-	daemons      map[string][]port
+	names        []int                  // by pool: no number below is free
+	daemons      map[string]*corev1.Pod // by namespace/name of the DaemonSet
 }
 
 // class is a set of pods that are alike.

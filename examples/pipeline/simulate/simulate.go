@@ -71,7 +71,7 @@ func (s *Simulator) Simulate(q deprovision.Question) deprovision.Answer {
 	for _, b := range a.Bought {
 		n := deprovision.NewNode{
 			Name: b.Name, Pool: s.at.Problem().Pools[s.at.Problem().Shapes[b.Shape].Pool].Name, InstanceType: b.Type, Zone: b.Zone,
-			CapacityType: b.CapacityType, PricePerHour: b.Price, Labels: b.Labels, Pods: b.Pods,
+			CapacityType: b.CapacityType, PricePerHour: b.Price, Labels: b.Labels, Pods: b.Pods, Daemons: b.Daemons,
 		}
 		for _, alt := range b.Alternatives {
 			n.Alternatives = append(n.Alternatives, deprovision.Alternative{InstanceType: alt.Type, PricePerHour: alt.Price})
