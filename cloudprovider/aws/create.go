@@ -9,6 +9,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/memory"
 )
 
 // Create launches one instance. Calls that are made at the same time for claims of the same shape are one fleet.
@@ -62,22 +63,22 @@ func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeCla
 				continue
 			}
 			shape := shapeOf(c)
-			e, isNew := p.memory.begin(c.Token, c.Name, shape)
+			e, isNew := p.memory.Begin(c.Token, c.Name, shape)
 			switch {
 			case isNew:
 				if fresh[shape] == nil {
 					shapes = append(shapes, shape)
 				}
 				fresh[shape] = append(fresh[shape], i)
-			case e.name != c.Name || e.shape != shape:
-				fail(i, invalid(fmt.Errorf("token %q is of the claim %q, or the claim was changed", c.Token, e.name)))
-			case e.state == dead:
-				err := fmt.Errorf("token %q led to %q, which is gone", c.Token, e.instance.ID)
-				if e.why != "" {
-					err = fmt.Errorf("%w: %s", err, e.why)
+			case e.Name != c.Name || e.Shape != shape:
+				fail(i, invalid(fmt.Errorf("token %q is of the claim %q, or the claim was changed", c.Token, e.Name)))
+			case e.State == memory.Dead:
+				err := fmt.Errorf("token %q led to %q, which is gone", c.Token, e.Instance.ID)
+				if e.Why != "" {
+					err = fmt.Errorf("%w: %s", err, e.Why)
 				}
 				fail(i, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: err})
-			case e.state == live:
+			case e.State == memory.Live:
 				launch, err := p.again(ctx, e)
 				results[i] = cloudprovider.Result{Launch: launch, Err: api.Outcome("create", c.Name, err)}
 			default:
@@ -108,36 +109,31 @@ func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeCla
 
 // await waits until somebody else's call for the token has ended, or finds out what became of a fleet whose answer was lost.
 func (p *Provider) await(ctx context.Context, token string) error {
-	p.memory.mu.Lock()
-	e, ok := p.memory.byToken[token]
-	if !ok || e.state == live || e.state == dead {
-		p.memory.mu.Unlock()
-		return nil
-	}
-	done, batch := e.done, e.batch
-	waiting := e.state == asking
-	p.memory.mu.Unlock()
-	if waiting {
+	asking, open := p.memory.Await(token)
+	if asking != nil {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-done:
+		case <-asking:
 			return nil
 		}
 	}
-	return p.reopen(ctx, batch)
+	if b, ok := open.(*pending); ok {
+		return p.reopen(ctx, b)
+	}
+	return nil
 }
 
 // again answers for a token that has led to an instance. What was not looked at for a while is looked at: EC2 may have taken it away.
-func (p *Provider) again(ctx context.Context, e entry) (cloudprovider.Launch, error) {
-	if p.clock.Time().Sub(e.checked) > p.options.Lag {
-		if _, err := p.Get(ctx, e.instance.ID); err != nil {
+func (p *Provider) again(ctx context.Context, e memory.Entry) (cloudprovider.Launch, error) {
+	if p.clock.Time().Sub(e.Checked) > p.options.Lag {
+		if _, err := p.Get(ctx, e.Instance.ID); err != nil {
 			return cloudprovider.Launch{}, err
 		}
 	}
-	instance, ok := p.memory.instance(e.token)
+	instance, ok := p.memory.Instance(e.Token)
 	if !ok {
-		return cloudprovider.Launch{}, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: fmt.Errorf("%q is gone", e.instance.ID)}
+		return cloudprovider.Launch{}, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: fmt.Errorf("%q is gone", e.Instance.ID)}
 	}
 	return cloudprovider.Launch{Instance: instance}, nil
 }
@@ -149,7 +145,7 @@ func dry() error {
 
 // past reads what an earlier process has left, once enough time has passed for it to show. Whoever comes first reads, for everybody who waits.
 func (p *Provider) past(ctx context.Context) error {
-	if p.options.NoHistory || p.memory.knowsPast() {
+	if p.options.NoHistory || p.memory.KnowsPast() {
 		return nil
 	}
 	if wait := p.started.Add(p.options.Lag).Sub(p.clock.Time()); wait > 0 {
@@ -164,7 +160,7 @@ func (p *Provider) past(ctx context.Context) error {
 	case <-p.history:
 	}
 	defer func() { p.history <- struct{}{} }()
-	if p.memory.knowsPast() {
+	if p.memory.KnowsPast() {
 		return nil
 	}
 	_, err := p.List(ctx)
@@ -181,7 +177,7 @@ func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovi
 	give := func(err error) []cloudprovider.Result {
 		for _, i := range rest {
 			results[i].Err = err
-			p.memory.settle(claims[i].Token, nil, nil, time.Time{})
+			p.memory.Settle(claims[i].Token, nil, nil, time.Time{})
 		}
 		return results
 	}
@@ -223,7 +219,7 @@ func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovi
 			if answer.open != nil { // what was asked for these is not known, and nothing was asked for the others
 				for _, i := range chunk[:len(answer.open.claims)] {
 					results[i].Err = answer.err
-					p.memory.settle(claims[i].Token, nil, answer.open, time.Time{})
+					p.memory.Settle(claims[i].Token, nil, answer.open, time.Time{})
 				}
 				rest = rest[len(answer.open.claims):]
 				return give(unknown(answer.err))
@@ -231,7 +227,7 @@ func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovi
 			for k, instance := range answer.instances {
 				i := chunk[k]
 				results[i].Launch = cloudprovider.Launch{Instance: instance.Clone(), Refused: slices.Clone(ledger.refused), Quotas: slices.Clone(ledger.quotas)}
-				p.memory.settle(claims[i].Token, &instance, nil, p.clock.Time())
+				p.memory.Settle(claims[i].Token, &instance, nil, p.clock.Time())
 			}
 			rest = rest[len(answer.instances):]
 			if len(answer.instances) == 0 {

@@ -105,8 +105,8 @@ func (p *Provider) owns(ctx context.Context, ids []string) (map[string]string, e
 	out := map[string]string{}
 	var unknown []string
 	for _, bare := range ids {
-		if e, ok := p.memory.of(bare); ok {
-			out[bare] = e.instance.ID
+		if e, ok := p.memory.Of(bare); ok {
+			out[bare] = e.Instance.ID
 		} else {
 			unknown = append(unknown, bare)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,6 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/launch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/memory"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/record"
 )
 
@@ -89,6 +91,43 @@ func lineOf(offers []offer) string {
 	return launch.Line(names)
 }
 
+// pending is a fleet whose outcome is not known, or not recorded.
+type pending struct {
+	turn   chan struct{} // holds one token: whoever takes it finds out
+	rec    record.Batch
+	input  *sdk.CreateFleetInput
+	offers []offer
+	claims []cloudprovider.NodeClaim
+
+	mu          sync.Mutex
+	first, sent time.Time // when it was first and last asked for
+}
+
+// ID is the batch's.
+func (b *pending) ID() string { return b.rec.ID }
+
+// stamp notes when the fleet was asked for; the zero time = it was not, after all.
+func (b *pending) stamp(at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sent = at
+	if at.IsZero() || b.first.IsZero() {
+		b.first = at
+	}
+}
+
+func (b *pending) firstSent() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.first
+}
+
+func (b *pending) sentAt() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sent
+}
+
 // fleetAnswer is what one fleet led to: instances for the first of the claims, or an error. If open is set, the outcome is not known.
 type fleetAnswer struct {
 	instances []cloudprovider.Instance
@@ -142,7 +181,7 @@ func (p *Provider) fleet(ctx context.Context, s *shelf, shape string, claims []c
 	})
 	out, err := p.ask(ctx, b, ready)
 	if err != nil {
-		if cloudprovider.Advise(err).Unknown && !p.memory.sentAt(b).IsZero() {
+		if cloudprovider.Advise(err).Unknown && !b.sentAt().IsZero() {
 			return fleetAnswer{open: b, err: err}
 		}
 		p.reconsider(err)
@@ -189,7 +228,7 @@ func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.Cr
 			release()
 			return nil, err
 		}
-		p.memory.stamp(b, p.clock.Time())
+		b.stamp(p.clock.Time())
 		out, err := p.clients.EC2.CreateFleet(ctx, b.input)
 		release()
 		if err == nil {
@@ -197,7 +236,7 @@ func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.Cr
 		}
 		if !cloudprovider.Advise(err).Unknown && strings.HasPrefix(api.Reason(err), "InvalidLaunchTemplate") && !again {
 			p.templates.lost(names)
-			p.memory.stamp(b, time.Time{})
+			b.stamp(time.Time{})
 			continue
 		}
 		if cloudprovider.Advise(err).Unknown && ctx.Err() == nil {
@@ -290,12 +329,12 @@ func (p *Provider) seal(ctx context.Context, b *pending, machines []machine) ([]
 		}
 		machines = machines[:len(b.claims)]
 	}
-	b.ids = nil
-	for _, m := range machines {
-		b.ids = append(b.ids, m.id)
+	ids := make([]string, len(machines))
+	for i, m := range machines {
+		ids[i] = m.id
 	}
 	if len(b.claims) > 1 && len(machines) > 0 {
-		if err := p.writeSeal(ctx, b.ids); err != nil {
+		if err := p.writeSeal(ctx, ids); err != nil {
 			return nil, err
 		}
 	}
@@ -337,7 +376,7 @@ func (p *Provider) born(b *pending, c cloudprovider.NodeClaim, m machine) (cloud
 		return cloudprovider.Instance{}, err
 	}
 	return cloudprovider.Instance{
-		ID: providerID(m.zone, m.id), Claim: c.Name, Pool: c.Pool, Token: c.Token, Type: m.typ, Offering: o.cand.Offering, Labels: labels,
+		ID: memory.ProviderID(m.zone, m.id), Claim: c.Name, Pool: c.Pool, Token: c.Token, Type: m.typ, Offering: o.cand.Offering, Labels: labels,
 		Capacity: o.t.Capacity.DeepCopy(), Allocatable: o.t.Allocatable(), ImageID: o.image, State: cloudprovider.Pending, Created: b.rec.CreatedAt(),
 	}, nil
 }
@@ -352,20 +391,20 @@ func (p *Provider) reopen(ctx context.Context, b *pending) error {
 	case <-b.turn:
 	}
 	defer func() { b.turn <- struct{}{} }()
-	if !p.memory.isOpen(b.rec.ID) {
+	if !p.memory.IsOpen(b.rec.ID) {
 		return nil
 	}
-	if p.clock.Time().Sub(p.memory.firstSent(b)) > p.options.Lag {
+	if p.clock.Time().Sub(b.firstSent()) > p.options.Lag {
 		return p.lookup(ctx, b, errors.New("too late to ask again"))
 	}
-	before := p.memory.sentAt(b)
-	p.memory.stamp(b, p.clock.Time()) // it may launch only now
+	before := b.sentAt()
+	b.stamp(p.clock.Time()) // it may launch only now
 	out, err := p.clients.EC2.CreateFleet(ctx, b.input)
 	if err != nil {
 		if cloudprovider.Advise(err).Unknown {
 			return err
 		}
-		p.memory.stamp(b, before)
+		b.stamp(before)
 		// EC2 refuses now. Whether it had launched before, only reading tells, and only after a while.
 		return p.lookup(ctx, b, err)
 	}
@@ -374,7 +413,7 @@ func (p *Provider) reopen(ctx context.Context, b *pending) error {
 
 // lookup finds the machines of a batch by its tag, once enough time has passed for them to show.
 func (p *Provider) lookup(ctx context.Context, b *pending, why error) error {
-	if p.clock.Time().Sub(p.memory.sentAt(b)) <= p.options.Lag {
+	if p.clock.Time().Sub(b.sentAt()) <= p.options.Lag {
 		return fmt.Errorf("aws: the outcome shows within %s: %s", p.options.Lag, why) //nolint:errorlint // the outcome is unknown, whatever it came from
 	}
 	list, err := p.read(ctx, []types.Filter{{Name: aws.String("tag:" + record.KeyBatch), Values: []string{b.rec.ID}}})
@@ -398,11 +437,11 @@ func (p *Provider) conclude(ctx context.Context, b *pending, machines []machine)
 	now := p.clock.Time()
 	for i, c := range b.claims {
 		if i < len(instances) {
-			p.memory.settle(c.Token, &instances[i], nil, now)
+			p.memory.Settle(c.Token, &instances[i], nil, now)
 		} else {
-			p.memory.settle(c.Token, nil, nil, now)
+			p.memory.Settle(c.Token, nil, nil, now)
 		}
 	}
-	p.memory.close(b)
+	p.memory.Close(b)
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/batch"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/launch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/memory"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/record"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -44,7 +45,7 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	bare := bareID(id)
+	bare := memory.Bare(id)
 	if bare == "" {
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New("want an id such as aws:///us-east-1a/i-0123456789abcdef0")}
 	}
@@ -54,15 +55,15 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 		return nil, err
 	}
 	if f == nil {
-		if e, ok := p.memory.of(bare); ok && e.state == live && asked.Sub(e.checked) <= p.options.Lag {
+		if e, ok := p.memory.Of(bare); ok && e.State == memory.Live && asked.Sub(e.Checked) <= p.options.Lag {
 			// Launched a moment ago: EC2's readers do not know it yet.
-			return &found{instance: e.instance, shape: e.shape}, nil
+			return &found{instance: e.Instance, shape: e.Shape}, nil
 		}
-		p.memory.bury(bare, "", p.clock.Time())
+		p.memory.Bury(bare, "", p.clock.Time())
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound}
 	}
 	if why, ended := death(f.raw); ended {
-		p.memory.bury(bare, why, p.clock.Time())
+		p.memory.Bury(bare, why, p.clock.Time())
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New(why)}
 	}
 	if f.instance.ID != id {
@@ -102,7 +103,7 @@ func (p *Provider) describe(ctx context.Context, _ string, ids []string) []batch
 	out := make([]batch.Result[*found], len(ids))
 	unique := slices.Compact(slices.Sorted(slices.Values(ids)))
 	byID := map[string]*found{}
-	known := newRecords()
+	known := record.NewReader()
 	list, err := p.readByID(ctx, unique)
 	if err != nil {
 		for i := range out {
@@ -176,10 +177,10 @@ func tagsOf(i types.Instance) map[string]string {
 
 // recall makes an instance of what EC2 says and what memory or tags remember; nil if it is nobody's yet, or not ours. Seal is given where the
 // machine's own tags do not have it.
-func (p *Provider) recall(ctx context.Context, raw types.Instance, seal record.Seal, records *records) (*found, error) {
+func (p *Provider) recall(ctx context.Context, raw types.Instance, seal record.Seal, records *record.Reader) (*found, error) {
 	bare := aws.ToString(raw.InstanceId)
 	tags := tagsOf(raw)
-	rec, ours, err := records.batch(tags)
+	rec, ours, err := records.Batch(tags)
 	if !ours {
 		return nil, nil
 	}
@@ -187,19 +188,19 @@ func (p *Provider) recall(ctx context.Context, raw types.Instance, seal record.S
 		return nil, fmt.Errorf("aws: instance %q: %w", bare, err)
 	}
 	f := &found{raw: raw, shape: rec.Shape, hash: rec.ClassHash}
-	if e, ok := p.memory.of(bare); ok && e.state == live {
-		f.instance = e.instance
+	if e, ok := p.memory.Of(bare); ok && e.State == memory.Live {
+		f.instance = e.Instance
 		f.instance.State = stateOf(raw)
 		return f, nil
 	}
-	if p.memory.isOpen(rec.ID) {
+	if p.memory.IsOpen(rec.ID) {
 		return nil, nil
 	}
 	at := 0
 	if len(rec.Claims) > 1 {
 		if seal == nil {
 			var sealed bool
-			if seal, sealed, err = records.seal(tags); err != nil {
+			if seal, sealed, err = records.Seal(tags); err != nil {
 				return nil, fmt.Errorf("aws: instance %q: %w", bare, err)
 			} else if !sealed {
 				return nil, nil
@@ -214,7 +215,7 @@ func (p *Provider) recall(ctx context.Context, raw types.Instance, seal record.S
 		return nil, fmt.Errorf("aws: instance %q: %w", bare, err)
 	}
 	f.instance = cloudprovider.Instance{
-		ID: providerID(aws.ToString(raw.Placement.AvailabilityZone), bare), Claim: claim.Name, Pool: claim.Pool, Token: claim.Token,
+		ID: memory.ProviderID(aws.ToString(raw.Placement.AvailabilityZone), bare), Claim: claim.Name, Pool: claim.Pool, Token: claim.Token,
 		Type: string(raw.InstanceType), ImageID: aws.ToString(raw.ImageId), State: stateOf(raw), Created: rec.CreatedAt(), Labels: maps.Clone(rec.Labels),
 	}
 	if err := p.complete(ctx, f, claim, rec.NodeClass); err != nil {
@@ -291,16 +292,20 @@ func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
 func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 	now := p.clock.Time()
 	// What was launched before the reading and does not show in it any more has ended.
-	lived := p.memory.lived(now.Add(-p.options.Lag))
-	for _, b := range p.memory.opens() {
-		if now.Sub(p.memory.sentAt(b)) > p.options.Lag {
+	lived := p.memory.Lived(now.Add(-p.options.Lag))
+	for _, open := range p.memory.Opens() {
+		b, ok := open.(*pending)
+		if !ok {
+			continue // only fleets are asked for
+		}
+		if now.Sub(b.sentAt()) > p.options.Lag {
 			if err := p.settleByReading(ctx, b); err != nil {
 				return nil, err
 			}
 		}
 	}
 	var filters []types.Filter
-	if p.memory.knowsPast() {
+	if p.memory.KnowsPast() {
 		filters = []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{
 			string(types.InstanceStateNamePending), string(types.InstanceStateNameRunning), string(types.InstanceStateNameShuttingDown),
 			string(types.InstanceStateNameStopping), string(types.InstanceStateNameStopped),
@@ -320,7 +325,7 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 		}
 		raws = append(raws, missing...)
 	}
-	known := newRecords()
+	known := record.NewReader()
 	seals, err := p.sealOld(ctx, raws, known, now)
 	if err != nil {
 		return nil, err
@@ -334,10 +339,10 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 		delete(lived, aws.ToString(raw.InstanceId))
 		why, ended := death(raw)
 		if f != nil {
-			p.memory.learn(f.instance.Token, f.instance.Claim, f.shape, f.instance, now)
+			p.memory.Learn(f.instance.Token, f.instance.Claim, f.shape, f.instance, now)
 		}
 		if ended {
-			p.memory.bury(aws.ToString(raw.InstanceId), why, now)
+			p.memory.Bury(aws.ToString(raw.InstanceId), why, now)
 			continue
 		}
 		if f != nil {
@@ -345,10 +350,10 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 		}
 	}
 	for _, bare := range sortedKeys(lived) {
-		p.memory.bury(bare, "it shows no more", now)
+		p.memory.Bury(bare, "it shows no more", now)
 	}
 	if !now.Before(p.started.Add(p.options.Lag)) {
-		p.memory.readPast()
+		p.memory.ReadPast()
 	}
 	slices.SortFunc(list, func(a, b cloudprovider.Instance) int { return strings.Compare(a.ID, b.ID) })
 	return list, nil
@@ -362,26 +367,26 @@ func (p *Provider) settleByReading(ctx context.Context, b *pending) error {
 	case <-b.turn:
 	}
 	defer func() { b.turn <- struct{}{} }()
-	if !p.memory.isOpen(b.rec.ID) {
+	if !p.memory.IsOpen(b.rec.ID) {
 		return nil
 	}
 	return p.lookup(ctx, b, errors.New("nobody has asked again"))
 }
 
 // sealOld gives the machines of batches that an earlier process launched and did not seal to their claims, once all of them must show.
-func (p *Provider) sealOld(ctx context.Context, raws []types.Instance, records *records, now time.Time) (map[string]record.Seal, error) {
+func (p *Provider) sealOld(ctx context.Context, raws []types.Instance, records *record.Reader, now time.Time) (map[string]record.Seal, error) {
 	ids := map[string][]string{}
 	var batches []string
 	for _, raw := range raws {
 		tags := tagsOf(raw)
-		rec, ours, err := records.batch(tags)
-		if err != nil || !ours || len(rec.Claims) < 2 || now.Sub(rec.CreatedAt()) <= p.options.Lag || p.memory.isOpen(rec.ID) {
+		rec, ours, err := records.Batch(tags)
+		if err != nil || !ours || len(rec.Claims) < 2 || now.Sub(rec.CreatedAt()) <= p.options.Lag || p.memory.IsOpen(rec.ID) {
 			continue
 		}
-		if _, known := p.memory.of(aws.ToString(raw.InstanceId)); known {
+		if _, known := p.memory.Of(aws.ToString(raw.InstanceId)); known {
 			continue
 		}
-		if _, sealed, _ := records.seal(tags); sealed {
+		if _, sealed, _ := records.Seal(tags); sealed {
 			continue
 		}
 		if ids[rec.ID] == nil {
@@ -398,89 +403,6 @@ func (p *Provider) sealOld(ctx context.Context, raws []types.Instance, records *
 		seals[b] = record.Assign(ids[b])
 	}
 	return seals, nil
-}
-
-// Delete ends an instance, together with others that are ended at the same time. Only instances that a provider made for the cluster are
-// touched.
-func (p *Provider) Delete(ctx context.Context, id string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if p.options.DryRun {
-		return api.Outcome("delete", id, dry())
-	}
-	return api.Outcome("delete", id, p.delete(ctx, id))
-}
-
-func (p *Provider) delete(ctx context.Context, id string) error {
-	bare := bareID(id)
-	if bare == "" {
-		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New("want an id such as aws:///us-east-1a/i-0123456789abcdef0")}
-	}
-	e, known := p.memory.of(bare)
-	if known && e.instance.ID != id {
-		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: fmt.Errorf("the instance is %q", e.instance.ID)}
-	}
-	if !known {
-		f, err := p.get(ctx, id)
-		if err != nil {
-			return err
-		}
-		p.memory.learn(f.instance.Token, f.instance.Claim, f.shape, f.instance, p.clock.Time())
-	}
-	asked := p.clock.Time()
-	before, err := p.deletes.Do(ctx, "", bare)
-	now := p.clock.Time()
-	switch {
-	case api.Reason(err) == "InvalidInstanceID.NotFound" && known && e.state == live && asked.Sub(e.checked) <= p.options.Lag:
-		return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, RetryAfter: time.Second, Err: errors.New("EC2 does not know the new instance everywhere yet")}
-	case api.Reason(err) == "InvalidInstanceID.NotFound":
-		p.memory.bury(bare, "", now)
-		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound}
-	case err != nil:
-		return err
-	}
-	p.memory.bury(bare, "it was deleted", now)
-	if before == string(types.InstanceStateNameTerminated) {
-		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound}
-	}
-	return nil
-}
-
-// terminate ends instances and returns the states in which they were. One unknown id fails a whole call: then each is asked for alone.
-func (p *Provider) terminate(ctx context.Context, _ string, ids []string) []batch.Result[string] {
-	out := make([]batch.Result[string], len(ids))
-	unique := slices.Compact(slices.Sorted(slices.Values(ids)))
-	before := map[string]string{}
-	failed := map[string]error{}
-	ask := func(list []string) error {
-		answer, err := p.clients.EC2.TerminateInstances(ctx, &sdk.TerminateInstancesInput{InstanceIds: list})
-		if err != nil {
-			return err
-		}
-		for _, c := range answer.TerminatingInstances {
-			if c.PreviousState != nil {
-				before[aws.ToString(c.InstanceId)] = string(c.PreviousState.Name)
-			}
-		}
-		return nil
-	}
-	err := ask(unique)
-	for _, id := range unique {
-		switch {
-		case err == nil:
-		case len(unique) > 1 && strings.HasPrefix(api.Reason(err), "InvalidInstanceID"):
-			if one := ask([]string{id}); one != nil {
-				failed[id] = one
-			}
-		default:
-			failed[id] = err
-		}
-	}
-	for i, id := range ids {
-		out[i] = batch.Result[string]{Value: before[id], Err: failed[id]}
-	}
-	return out
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,205 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/batch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/memory"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/profile"
+)
+
+// Delete ends an instance, together with others that are ended at the same time. Only instances that a provider made for the cluster are
+// touched.
+func (p *Provider) Delete(ctx context.Context, id string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if p.options.DryRun {
+		return api.Outcome("delete", id, dry())
+	}
+	return api.Outcome("delete", id, p.delete(ctx, id))
+}
+
+func (p *Provider) delete(ctx context.Context, id string) error {
+	bare := memory.Bare(id)
+	if bare == "" {
+		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New("want an id such as aws:///us-east-1a/i-0123456789abcdef0")}
+	}
+	e, known := p.memory.Of(bare)
+	if known && e.Instance.ID != id {
+		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: fmt.Errorf("the instance is %q", e.Instance.ID)}
+	}
+	if !known {
+		f, err := p.get(ctx, id)
+		if err != nil {
+			return err
+		}
+		p.memory.Learn(f.instance.Token, f.instance.Claim, f.shape, f.instance, p.clock.Time())
+	}
+	asked := p.clock.Time()
+	before, err := p.deletes.Do(ctx, "", bare)
+	now := p.clock.Time()
+	switch {
+	case api.Reason(err) == "InvalidInstanceID.NotFound" && known && e.State == memory.Live && asked.Sub(e.Checked) <= p.options.Lag:
+		return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, RetryAfter: time.Second, Err: errors.New("EC2 does not know the new instance everywhere yet")}
+	case api.Reason(err) == "InvalidInstanceID.NotFound":
+		p.memory.Bury(bare, "", now)
+		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound}
+	case err != nil:
+		return err
+	}
+	p.memory.Bury(bare, "it was deleted", now)
+	if before == string(types.InstanceStateNameTerminated) {
+		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound}
+	}
+	return nil
+}
+
+// terminate ends instances and returns the states in which they were. One unknown id fails a whole call: then each is asked for alone.
+func (p *Provider) terminate(ctx context.Context, _ string, ids []string) []batch.Result[string] {
+	out := make([]batch.Result[string], len(ids))
+	unique := slices.Compact(slices.Sorted(slices.Values(ids)))
+	before := map[string]string{}
+	failed := map[string]error{}
+	ask := func(list []string) error {
+		answer, err := p.clients.EC2.TerminateInstances(ctx, &sdk.TerminateInstancesInput{InstanceIds: list})
+		if err != nil {
+			return err
+		}
+		for _, c := range answer.TerminatingInstances {
+			if c.PreviousState != nil {
+				before[aws.ToString(c.InstanceId)] = string(c.PreviousState.Name)
+			}
+		}
+		return nil
+	}
+	err := ask(unique)
+	for _, id := range unique {
+		switch {
+		case err == nil:
+		case len(unique) > 1 && strings.HasPrefix(api.Reason(err), "InvalidInstanceID"):
+			if one := ask([]string{id}); one != nil {
+				failed[id] = one
+			}
+		default:
+			failed[id] = err
+		}
+	}
+	for i, id := range ids {
+		out[i] = batch.Result[string]{Value: before[id], Err: failed[id]}
+	}
+	return out
+}
+
+// own is what this provider has made besides instances and launch templates.
+type own struct {
+	mu       sync.Mutex
+	profiles []string
+}
+
+func (p *Provider) madeProfile(name string) {
+	p.own.mu.Lock()
+	defer p.own.mu.Unlock()
+	if !slices.Contains(p.own.profiles, name) {
+		p.own.profiles = append(p.own.profiles, name)
+	}
+}
+
+// Withdraw takes back what came of the claims with these tokens, and the launch templates and instance profiles that this provider has made:
+// for callers that were interrupted and want nothing of it to stay. Where an answer of EC2 was lost it waits until what was launched must show. No
+// other call may be under way, and the provider is of no more use afterwards. It returns the instances that it ended, and can be repeated
+// until it succeeds.
+func (p *Provider) Withdraw(ctx context.Context, tokens []string) ([]string, error) {
+	var ended []string
+	for _, open := range p.memory.Opens() {
+		b, ok := open.(*pending)
+		if !ok {
+			continue // only fleets are asked for
+		}
+		ours := slices.ContainsFunc(b.claims, func(c cloudprovider.NodeClaim) bool { return slices.Contains(tokens, c.Token) })
+		if !ours {
+			continue
+		}
+		wait := b.sentAt().Add(p.options.Lag + time.Millisecond).Sub(p.clock.Time())
+		if err := p.clock.Wait(ctx, wait); err != nil {
+			return ended, err
+		}
+		if err := p.settleByReading(ctx, b); err != nil {
+			return ended, api.Outcome("withdraw", p.options.Cluster, err)
+		}
+	}
+	for _, token := range tokens {
+		i, ok := p.memory.Instance(token)
+		if !ok {
+			continue
+		}
+		if err := p.deletePatiently(ctx, i.ID); err != nil {
+			return ended, err
+		}
+		ended = append(ended, i.ID)
+	}
+	if err := p.ReleaseTemplates(ctx); err != nil {
+		return ended, err
+	}
+	p.own.mu.Lock()
+	profiles := slices.Clone(p.own.profiles)
+	p.own.mu.Unlock()
+	for _, name := range profiles {
+		if err := profile.Delete(ctx, p.clients, name); err != nil {
+			return ended, api.Outcome("withdraw", name, err)
+		}
+	}
+	return ended, nil
+}
+
+// deletePatiently deletes an instance that EC2 may not know everywhere yet.
+func (p *Provider) deletePatiently(ctx context.Context, id string) error {
+	for deadline := p.clock.Time().Add(p.options.Lag + time.Minute); ; {
+		err := p.Delete(ctx, id)
+		switch {
+		case err == nil || errors.Is(err, cloudprovider.ErrNotFound):
+			return nil
+		case cloudprovider.Advise(err).Retry != cloudprovider.RetrySame || p.clock.Time().After(deadline):
+			return err
+		}
+		if err := p.clock.Wait(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// ReleaseTemplates deletes the launch templates that this provider has made and no launch is using. Machines do not need their template, and
+// the next launch makes it again.
+func (p *Provider) ReleaseTemplates(ctx context.Context) error {
+	for _, name := range p.templates.mine() {
+		if _, err := p.templates.collect(ctx, name, 0); err != nil {
+			return api.Outcome("release", name, err)
+		}
+	}
+	return nil
+}
+
+// mine are the names of the templates that this provider made, in ascending order.
+func (t *templates) mine() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var names []string
+	for _, name := range sortedKeys(t.used) {
+		if t.used[name].made {
+			names = append(names, name)
+		}
+	}
+	return names
+}

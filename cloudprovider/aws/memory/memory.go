@@ -1,0 +1,240 @@
+// Package memory is what a provider remembers of tokens and instances: what was asked for under which token, and what came of it.
+package memory
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+)
+
+// remembered is for how long the token of a deleted instance is known; nobody retries for longer.
+const remembered = 24 * time.Hour
+
+// Memory knows tokens and instances of this process, and of earlier ones once their tags were read.
+type Memory struct {
+	mu      sync.Mutex
+	byToken map[string]*Entry
+	byID    map[string]*Entry // by the bare id
+	open    map[string]Question
+	dead    []grave // in the order of their ends
+	read    bool    // the past is known
+}
+
+// Entry is what became of a token. It is a copy.
+type Entry struct {
+	Token, Name, Shape string
+	State              State
+	done               chan struct{} // closed when asking ends
+	question           Question      // of open entries
+	Instance           cloudprovider.Instance
+	Checked            time.Time
+	Why                string // what a dead one died of
+	bare               string
+}
+
+type grave struct {
+	token, bare string
+	at          time.Time
+}
+
+// State is how far a token has come.
+type State int
+
+// The states.
+const (
+	Asking State = iota // a call is under way
+	Open                // a fleet was asked for, and its answer was lost or could not be recorded
+	Live                // an instance is known
+	Dead                // it has ended
+)
+
+// Question is a fleet whose outcome is not known, or not recorded.
+type Question interface {
+	// ID tells questions apart.
+	ID() string
+}
+
+// New knows nothing.
+func New() *Memory {
+	return &Memory{byToken: map[string]*Entry{}, byID: map[string]*Entry{}, open: map[string]Question{}}
+}
+
+// ReadPast notes that all of the past is known.
+func (m *Memory) ReadPast() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.read = true
+}
+
+// KnowsPast says whether all of the past is known.
+func (m *Memory) KnowsPast() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.read
+}
+
+// Begin looks a token up. A new one is being asked for from now on: the caller must end it by Settle.
+func (m *Memory) Begin(token, name, shape string) (e Entry, fresh bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, ok := m.byToken[token]; ok {
+		return *known, false
+	}
+	made := &Entry{Token: token, Name: name, Shape: shape, State: Asking, done: make(chan struct{})}
+	m.byToken[token] = made
+	return *made, true
+}
+
+// Settle ends the asking: the token has an instance, or an open question, or it is as if it had never been used.
+func (m *Memory) Settle(token string, instance *cloudprovider.Instance, batch Question, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.byToken[token]
+	if !ok {
+		return
+	}
+	if e.State == Asking {
+		close(e.done)
+	}
+	switch {
+	case instance != nil:
+		m.bear(e, *instance, now)
+	case batch != nil:
+		e.State, e.question = Open, batch
+		m.open[batch.ID()] = batch
+	default:
+		delete(m.byToken, token)
+	}
+}
+
+func (m *Memory) bear(e *Entry, instance cloudprovider.Instance, now time.Time) {
+	e.State, e.Instance, e.bare, e.Checked, e.question = Live, instance.Clone(), Bare(instance.ID), now, nil
+	m.byID[e.bare] = e
+}
+
+// Close ends an open question.
+func (m *Memory) Close(batch Question) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.open, batch.ID())
+}
+
+// Learn notes an instance that an earlier process made.
+func (m *Memory) Learn(token, name, shape string, instance cloudprovider.Instance, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.byToken[token]; ok {
+		return
+	}
+	e := &Entry{Token: token, Name: name, Shape: shape}
+	m.byToken[token] = e
+	m.bear(e, instance, now)
+}
+
+// Bury notes that an instance has ended, and forgets those that have ended long ago.
+func (m *Memory) Bury(bare, why string, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.byID[bare]
+	if ok && e.State == Live {
+		// What is left is small: it is kept for a day.
+		e.State, e.Instance, e.Why = Dead, cloudprovider.Instance{ID: e.Instance.ID}, why
+		m.dead = append(m.dead, grave{e.Token, bare, now})
+	}
+	n := 0
+	for ; n < len(m.dead) && now.Sub(m.dead[n].at) >= remembered; n++ {
+		delete(m.byToken, m.dead[n].token)
+		delete(m.byID, m.dead[n].bare)
+	}
+	if n > 0 {
+		m.dead = append([]grave(nil), m.dead[n:]...)
+	}
+}
+
+// Of is what is known of an instance.
+func (m *Memory) Of(bare string) (Entry, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.byID[bare]
+	if !ok {
+		return Entry{}, false
+	}
+	copied := *e
+	copied.Instance = e.Instance.Clone()
+	return copied, true
+}
+
+// Instance of a token, cloned.
+func (m *Memory) Instance(token string) (cloudprovider.Instance, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.byToken[token]
+	if !ok || e.State != Live {
+		return cloudprovider.Instance{}, false
+	}
+	return e.Instance.Clone(), true
+}
+
+// Lived are the bare ids of the instances that were launched before a time.
+func (m *Memory) Lived(before time.Time) map[string]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := map[string]bool{}
+	for bare, e := range m.byID {
+		if e.State == Live && e.Instance.Created.Before(before) && e.Checked.Before(before) {
+			out[bare] = true
+		}
+	}
+	return out
+}
+
+// IsOpen says whether the outcome of a batch is still open here.
+func (m *Memory) IsOpen(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.open[id]
+	return ok
+}
+
+// Opens are the open questions, by id.
+func (m *Memory) Opens() []Question {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := make([]Question, 0, len(m.open))
+	for _, b := range m.open {
+		out = append(out, b)
+	}
+	slices.SortFunc(out, func(a, b Question) int { return strings.Compare(a.ID(), b.ID()) })
+	return out
+}
+
+// Await returns what there is to wait for under a token: a channel that is closed when somebody's asking ends, or an open question; neither if the
+// token is settled.
+func (m *Memory) Await(token string) (asking <-chan struct{}, open Question) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.byToken[token]
+	switch {
+	case ok && e.State == Asking:
+		return e.done, nil
+	case ok && e.State == Open:
+		return nil, e.question
+	default:
+		return nil, nil
+	}
+}
+
+// ProviderID is the id that a kubelet reports.
+func ProviderID(zone, bare string) string { return "aws:///" + zone + "/" + bare }
+
+// Bare is EC2's own id of an instance; empty if an id is of neither form.
+func Bare(id string) string {
+	bare := id[strings.LastIndex(id, "/")+1:]
+	if !strings.HasPrefix(bare, "i-") || strings.Contains(id, "/") && !strings.HasPrefix(id, "aws:///") {
+		return ""
+	}
+	return bare
+}
