@@ -103,6 +103,13 @@ func (p *Provider) terminate(ctx context.Context, _ string, ids []string) []batc
 	return out
 }
 
+// giveBack ends machines that belong to nobody. What fails shows in the next list.
+func (p *Provider) giveBack(ctx context.Context, ids []string) {
+	for chunk := range slices.Chunk(ids, 500) {
+		p.terminate(ctx, "", chunk)
+	}
+}
+
 // own is what this provider has made besides instances and launch templates.
 type own struct {
 	mu       sync.Mutex

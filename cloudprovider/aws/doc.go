@@ -56,6 +56,7 @@
 //	spot, then on-demand; not spot that is dearer          | yes   | TestCapacityTypesInTurn
 //	price overlays                                         | other | instancetypes/pricing
 //	minValues                                              | other | binpack counts offerings
+//	machines beyond what was asked for are given back      | yes   | TestSurplusIsGivenBack
 //	batches of create, describe and terminate              | yes   | TestManyAreOne TestThousandCreatesAtOnce
 //	limits of calls, as published                          | yes   | TestOwnBucketsSpareTheAccount TestPublished TestThousandCreatesAtOnce
 //	each fleet error by its code, refusals per offering    | yes   | TestFailuresHaveACure TestConformance

@@ -320,15 +320,14 @@ func (p *Provider) failures(b *pending, out *sdk.CreateFleetOutput, ledger *refu
 
 // seal writes down which machine is whose and makes instances of them, for the first of the batch's claims.
 func (p *Provider) seal(ctx context.Context, b *pending, machines []machine) ([]cloudprovider.Instance, error) {
-	if len(machines) > len(b.claims) { // EC2 may launch more than it was asked for: what belongs to nobody goes back at once
-		for _, m := range machines[len(b.claims):] {
-			_, err := p.clients.EC2.TerminateInstances(ctx, &sdk.TerminateInstancesInput{InstanceIds: []string{m.id}})
-			if err != nil {
-				return nil, err
-			}
-		}
-		machines = machines[:len(b.claims)]
+	// EC2 may launch more than it was asked for. What belongs to nobody goes back, now or, where EC2 does not know it everywhere yet, by a list.
+	most := min(len(machines), len(b.claims))
+	var surplus []string
+	for _, m := range machines[most:] {
+		surplus = append(surplus, m.id)
 	}
+	p.giveBack(ctx, surplus)
+	machines = machines[:most]
 	ids := make([]string, len(machines))
 	for i, m := range machines {
 		ids[i] = m.id

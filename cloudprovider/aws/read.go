@@ -326,13 +326,16 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 		raws = append(raws, missing...)
 	}
 	known := record.NewReader()
-	seals, err := p.sealOld(ctx, raws, known, now)
-	if err != nil {
+	strays := p.sort(raws, known, now)
+	if err := p.settle(ctx, strays, raws); err != nil {
 		return nil, err
 	}
 	var list []cloudprovider.Instance
 	for _, raw := range raws {
-		f, err := p.recall(ctx, raw, seals[tagsOf(raw)[record.KeyBatch]], known)
+		if strays.surplus[aws.ToString(raw.InstanceId)] {
+			continue
+		}
+		f, err := p.recall(ctx, raw, strays.seals[tagsOf(raw)[record.KeyBatch]], known)
 		if err != nil {
 			return nil, err
 		}
@@ -373,36 +376,75 @@ func (p *Provider) settleByReading(ctx context.Context, b *pending) error {
 	return p.lookup(ctx, b, errors.New("nobody has asked again"))
 }
 
-// sealOld gives the machines of batches that an earlier process launched and did not seal to their claims, once all of them must show.
-func (p *Provider) sealOld(ctx context.Context, raws []types.Instance, records *record.Reader, now time.Time) (map[string]record.Seal, error) {
-	ids := map[string][]string{}
-	var batches []string
+// strays are machines of fleets that were concluded, and that memory does not know: those that an earlier process launched, and those that EC2
+// launched beyond what was asked for.
+type strays struct {
+	seals   map[string]record.Seal // of batches that an earlier process launched and did not seal to their claims
+	surplus map[string]bool        // machines that belong to nobody
+}
+
+// sort looks for strays, once all machines of their batches must show.
+func (p *Provider) sort(raws []types.Instance, records *record.Reader, now time.Time) strays {
+	out := strays{map[string]record.Seal{}, map[string]bool{}}
+	unsealed := map[string][]string{}
+	claims := map[string]int{}
 	for _, raw := range raws {
-		tags := tagsOf(raw)
+		bare, tags := aws.ToString(raw.InstanceId), tagsOf(raw)
 		rec, ours, err := records.Batch(tags)
-		if err != nil || !ours || len(rec.Claims) < 2 || now.Sub(rec.CreatedAt()) <= p.options.Lag || p.memory.IsOpen(rec.ID) {
+		if err != nil || !ours || now.Sub(rec.CreatedAt()) <= p.options.Lag || p.memory.IsOpen(rec.ID) {
 			continue
 		}
-		if _, known := p.memory.Of(aws.ToString(raw.InstanceId)); known {
+		if _, known := p.memory.Of(bare); known {
 			continue
 		}
-		if _, sealed, _ := records.Seal(tags); sealed {
-			continue
+		seal, sealed, err := records.Seal(tags)
+		if err != nil {
+			continue // recall says so
 		}
-		if ids[rec.ID] == nil {
-			batches = append(batches, rec.ID)
+		tokens := make([]string, len(rec.Claims))
+		for i, c := range rec.Claims {
+			tokens[i] = c.Token
 		}
-		ids[rec.ID] = append(ids[rec.ID], aws.ToString(raw.InstanceId))
+		at := slices.Index(seal, bare)
+		switch {
+		case sealed && at >= 0 && at < len(tokens):
+		case sealed, p.memory.Knows(tokens...):
+			// Nobody is told of a machine before its batch is sealed; and this one is not among the sealed.
+			out.surplus[bare] = true
+		default:
+			unsealed[rec.ID], claims[rec.ID] = append(unsealed[rec.ID], bare), len(tokens)
+		}
 	}
-	slices.Sort(batches)
-	seals := map[string]record.Seal{}
-	for _, b := range batches {
-		if err := p.writeSeal(ctx, ids[b]); err != nil {
-			return nil, err
+	for _, id := range sortedKeys(unsealed) {
+		seal := record.Assign(unsealed[id])
+		for _, bare := range seal[min(len(seal), claims[id]):] {
+			out.surplus[bare] = true
 		}
-		seals[b] = record.Assign(ids[b])
+		if claims[id] > 1 {
+			out.seals[id] = seal[:min(len(seal), claims[id])]
+		}
 	}
-	return seals, nil
+	return out
+}
+
+// settle writes down whose the strays are, and ends those that belong to nobody. What cannot be ended now is a stray again in the next list.
+func (p *Provider) settle(ctx context.Context, s strays, raws []types.Instance) error {
+	if p.options.DryRun {
+		return nil
+	}
+	for _, id := range sortedKeys(s.seals) {
+		if err := p.writeSeal(ctx, s.seals[id]); err != nil {
+			return err
+		}
+	}
+	var ended []string
+	for _, raw := range raws {
+		if bare := aws.ToString(raw.InstanceId); s.surplus[bare] && stateOf(raw) != cloudprovider.Terminating {
+			ended = append(ended, bare)
+		}
+	}
+	p.giveBack(ctx, ended)
+	return ctx.Err()
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

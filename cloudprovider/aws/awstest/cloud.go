@@ -66,6 +66,7 @@ type Cloud struct {
 	onDemand     map[string]float64
 	fleetErrors  map[pool]apiError
 	death        *apiError
+	surplus      int
 	templates    map[string]*template
 	fleets       map[string]*fleet // by client token
 	instances    map[string]*instance
@@ -257,6 +258,13 @@ func (c *Cloud) KillNew(code, message string) {
 	if code != "" {
 		c.death = &apiError{code, message}
 	}
+}
+
+// SetSurplus makes fleets launch so many machines more than they are asked for.
+func (c *Cloud) SetSurplus(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.surplus = max(n, 0)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

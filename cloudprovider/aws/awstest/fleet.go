@@ -80,7 +80,7 @@ func (c *Cloud) createFleet(r request) (any, *apiError) {
 	c.order(choices, kind, p)
 	id := c.id("fleet")
 	refused := map[*choice]*apiError{}
-	for range target {
+	for range target + c.surplus {
 		if !c.fulfil(choices, refused, kind, id, token, tags) {
 			break
 		}

@@ -178,6 +178,16 @@ func (m *Memory) Instance(token string) (cloudprovider.Instance, bool) {
 	return e.Instance.Clone(), true
 }
 
+// Knows says whether one of the tokens has led to an instance, be it dead since.
+func (m *Memory) Knows(tokens ...string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(tokens, func(token string) bool {
+		e, ok := m.byToken[token]
+		return ok && (e.State == Live || e.State == Dead)
+	})
+}
+
 // Lived are the bare ids of the instances that were launched before a time.
 func (m *Memory) Lived(before time.Time) map[string]bool {
 	m.mu.Lock()
