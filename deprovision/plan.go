@@ -147,6 +147,8 @@ type Verdict struct {
 	// BestPricePerHour is the price of the cheapest replacement that was found, and BoundPerHour one below which nothing can
 	// hold its pods; 0 where neither was looked for.
 	BestPricePerHour, BoundPerHour float64
+	// Notes are what could not be told about the node, such as whether it has drifted.
+	Notes []string
 	// Judgement is what the policy said of the best move; the zero value where it was not asked.
 	Judgement Judgement
 }

@@ -59,6 +59,7 @@ func (p *planner) verdicts() {
 		case !ok && m != nil:
 			v = Verdict{Node: name, Outcome: NotAsked, Detail: "none of the methods asked for applies", Disruption: m.Disruption, PricePerHour: m.PricePerHour}
 		}
+		v.Notes = p.cluster.Nodes[i].Undecided
 		p.out.Verdicts = append(p.out.Verdicts, v)
 	}
 	slices.SortFunc(p.out.Verdicts, func(a, b Verdict) int { return strings.Compare(a.Node, b.Node) })

@@ -42,8 +42,9 @@ func hashes() [][2]string {
 // Reasons lists the ways in which the node has drifted, in the order in which the reference looks for them; nothing means
 // that it has not. The cost is one look at each offering of the node's type.
 //
-// Hashes are compared only where node and pool both have them, of the same version: a pool that was hashed anew by another
-// version says nothing about its nodes. A type counts as gone when the node is older than an hour, as new offerings take a
+// Hashes are compared only where they are of the same version: a pool that was hashed anew by another version says nothing about
+// its nodes. A pool without the annotation, as in a manifest that was never applied, is hashed here ([Hash]). What could not
+// be compared is told by [Unknown]. A type counts as gone when the node is older than an hour, as new offerings take a
 // while to be listed.
 func Reasons(s Subject) []string {
 	var out []string
@@ -54,10 +55,8 @@ func Reasons(s Subject) []string {
 		return out
 	}
 	for _, h := range hashes() {
-		mine, ok := s.Annotations[h[0]]
-		theirs, has := s.Pool.Metadata.Annotations[h[0]]
-		if ok && has && mine != theirs && s.Annotations[h[1]] == s.Pool.Metadata.Annotations[h[1]] {
-			out = append(out, fmt.Sprintf("the settings of pool %s have changed (hash %s, now %s)", s.Pool.Name, mine, theirs))
+		if mine, theirs := nodeHash(s, h), poolHash(s, h); mine.value != "" && theirs.value != "" && mine.version == theirs.version && mine != theirs {
+			out = append(out, fmt.Sprintf("the settings of pool %s have changed (hash %s, now %s)", s.Pool.Name, mine.value, theirs.value))
 		}
 	}
 	out = append(out, requirementsDrifted(s)...)
@@ -70,6 +69,44 @@ func Reasons(s Subject) []string {
 		out = append(out, fmt.Sprintf("image %s is none of those that would be started now", s.Image))
 	}
 	return out
+}
+
+// Unknown lists what could not be compared, and why: hashes of different versions. It is no drift.
+func Unknown(s Subject) []string {
+	if s.Pool == nil {
+		return nil
+	}
+	var out []string
+	for _, h := range hashes() {
+		mine, theirs := nodeHash(s, h), poolHash(s, h)
+		switch {
+		case mine.value == "":
+		case theirs.value == "":
+			out = append(out, fmt.Sprintf("whether the settings of pool %s have changed is not known: it has no annotation %s", s.Pool.Name, h[0]))
+		case mine.version != theirs.version:
+			out = append(out, fmt.Sprintf("whether the settings of pool %s have changed is not known: the hash of the node is of version %q, that of the pool of %q", s.Pool.Name, mine.version, theirs.version))
+		}
+	}
+	return out
+}
+
+// hashed is a hash and its version; no value where there is none.
+type hashed struct{ value, version string }
+
+func nodeHash(s Subject, annotation [2]string) hashed {
+	return hashed{s.Annotations[annotation[0]], s.Annotations[annotation[1]]}
+}
+
+func poolHash(s Subject, annotation [2]string) hashed {
+	if value, ok := s.Pool.Metadata.Annotations[annotation[0]]; ok {
+		return hashed{value, s.Pool.Metadata.Annotations[annotation[1]]}
+	}
+	if annotation == hashes()[0] {
+		if value, ok := Hash(s.Pool); ok {
+			return hashed{value, HashVersion}
+		}
+	}
+	return hashed{}
 }
 
 // requirementsDrifted compares the labels with what the pool asks of its nodes; a label that is missing counts as absent.

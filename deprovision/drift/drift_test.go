@@ -69,6 +69,54 @@ func TestReasons(t *testing.T) {
 	}
 }
 
+func TestHashIsComputedWhereThePoolHasNone(t *testing.T) {
+	month := 720 * time.Hour
+	pool := nodepool.NodePool{
+		Name: "default", APIVersion: nodepool.V1, Labels: map[string]string{"team": "shop", "tier": "web"}, NodeClass: nodepool.NodeClassRef{Group: "g", Kind: "K", Name: "n"},
+		Taints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}, {Key: "b", Value: "1", Effect: corev1.TaintEffectNoExecute}}, Disruption: nodepool.Disruption{ExpireAfter: &month},
+	}
+	bought, ok := drift.Hash(&pool)
+	assert.True(t, ok)
+	s := drift.Subject{Labels: map[string]string{}, Pool: &pool, Annotations: map[string]string{"karpenter.sh/nodepool-hash": bought, "karpenter.sh/nodepool-hash-version": drift.HashVersion}}
+	assert.Empty(t, drift.Reasons(s))
+
+	same := pool
+	same.Taints = []corev1.Taint{pool.Taints[1], pool.Taints[0]}
+	same.Requirements = requirements.MustParse("other in (x)")
+	again, _ := drift.Hash(&same)
+	assert.Equal(t, bought, again, "neither the order of lists nor requirements matter")
+
+	changed := pool
+	changed.Labels = map[string]string{"team": "shop", "tier": "db"}
+	s.Pool = &changed
+	now, _ := drift.Hash(&changed)
+	assert.Equal(t, []string{"the settings of pool default have changed (hash " + bought + ", now " + now + ")"}, drift.Reasons(s))
+	assert.Empty(t, drift.Unknown(s))
+
+	s.Annotations["karpenter.sh/nodepool-hash-version"] = "v2"
+	assert.Empty(t, drift.Reasons(s))
+	assert.Equal(t, []string{`whether the settings of pool default have changed is not known: the hash of the node is of version "v2", that of the pool of "v3"`}, drift.Unknown(s))
+
+	changed.APIVersion = nodepool.V1Beta1
+	assert.Equal(t, []string{"whether the settings of pool default have changed is not known: it has no annotation karpenter.sh/nodepool-hash"}, drift.Unknown(s))
+	since := metav1.NewTime(time.Unix(1, 0))
+	changed.APIVersion, changed.Taints = nodepool.V1, []corev1.Taint{{Key: "a", TimeAdded: &since}}
+	_, ok = drift.Hash(&changed)
+	assert.False(t, ok)
+	assert.Empty(t, drift.Unknown(drift.Subject{}))
+}
+
+func ExampleHash() {
+	fmt.Println(drift.Hash(&nodepool.NodePool{APIVersion: nodepool.V1, NodeClass: nodepool.NodeClassRef{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default"}}))
+	// Output: 17369979337536258260 true
+}
+
+func ExampleUnknown() {
+	pool := nodepool.NodePool{Name: "default", APIVersion: nodepool.V1Beta1}
+	fmt.Println(drift.Unknown(drift.Subject{Annotations: map[string]string{"karpenter.sh/nodepool-hash": "7"}, Pool: &pool}))
+	// Output: [whether the settings of pool default have changed is not known: it has no annotation karpenter.sh/nodepool-hash]
+}
+
 func ExampleReasons() {
 	pool := nodepool.NodePool{Name: "default", Requirements: requirements.MustParse("team in (batch)")}
 	fmt.Println(drift.Reasons(drift.Subject{Labels: map[string]string{"team": "shop"}, Pool: &pool}))

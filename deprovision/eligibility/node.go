@@ -31,6 +31,8 @@ type Node struct {
 	// the zero time where nobody said.
 	Drifted      []string
 	DriftedSince time.Time
+	// Undecided is what could not be told about its drift, and why; it is only passed on.
+	Undecided []string
 }
 
 // Claim is what a Machine or NodeClaim says beyond its node. The zero value says nothing.

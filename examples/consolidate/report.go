@@ -90,6 +90,7 @@ type verdict struct {
 	Score          float64  `json:"score,omitempty"`
 	Threshold      float64  `json:"threshold,omitempty"`
 	By             []string `json:"by"`
+	Notes          []string `json:"notes,omitempty"`
 }
 
 func podName(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
@@ -154,7 +155,7 @@ func describe(c *deprovision.Command) change {
 func judge(v deprovision.Verdict) verdict {
 	out := verdict{
 		Node: v.Node, Verdict: string(v.Outcome), Method: string(v.Method), Detail: v.Detail, DisruptionCost: exact(v.Disruption),
-		PricePerHour: v.PricePerHour, BestPrice: exact(v.BestPricePerHour), BoundPrice: exact(v.BoundPerHour), By: []string{},
+		PricePerHour: v.PricePerHour, BestPrice: exact(v.BestPricePerHour), BoundPrice: exact(v.BoundPerHour), By: []string{}, Notes: v.Notes,
 	}
 	if v.Outcome == deprovision.NotAsked { // nothing was found, for nothing was looked for
 		out.Verdict = string(deprovision.NoSaving)

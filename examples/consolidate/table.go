@@ -136,6 +136,7 @@ func (r *report) verdicts(w io.Writer, s terminal.Style) error {
 		if len(v.By) > 0 {
 			why = v.By
 		}
+		why = slices.Concat(why, v.Notes)
 		price := "?"
 		if v.PricePerHour > 0 {
 			price = terminal.Dollars(v.PricePerHour)

@@ -2,15 +2,18 @@ package simulate
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/drift"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -20,7 +23,8 @@ import (
 func alternatives(s requirements.Set) requirements.Alternatives { return requirements.AnyOf(s) }
 
 // Cluster is what manifests say of nodes that may be given back, with the prices of the snapshot's market, at a moment.
-// Nominated are names of nodes that pending pods are about to go to.
+// Nominated are names of nodes that pending pods are about to go to. Nodes are compared with their pools as package drift does,
+// and the image of a node's claim with those in the status of the node class; what a cloud itself says is added by [Drifted].
 func Cluster(m *manifests.Snapshot, s scheduling.Snapshot, nominated []string, now time.Time) deprovision.Cluster {
 	out := deprovision.Cluster{PodDisruptionBudgets: m.PodDisruptionBudgets, Now: now}
 	pools := map[string]*scheduling.Pool{}
@@ -44,6 +48,12 @@ func Cluster(m *manifests.Snapshot, s scheduling.Snapshot, nominated []string, n
 	for _, n := range nominated {
 		waits[n] = true
 	}
+	images := map[string][]string{} // by node class
+	for _, c := range m.NodeClasses {
+		if decoded, ok := c.Value.(nodeclass.NodeClass); ok {
+			images[c.Name] = decoded.Status.AMIs
+		}
+	}
 	prices := newPrices(s.Pools)
 	aliases := requirements.KubernetesAliases()
 	for _, n := range s.Nodes {
@@ -60,17 +70,41 @@ func Cluster(m *manifests.Snapshot, s scheduling.Snapshot, nominated []string, n
 				node.Drifted = append(node.Drifted, "its claim says so: "+drifted.Reason)
 				node.DriftedSince = drifted.LastTransitionTime.Time
 			}
-			subject.Annotations = merged(n.Annotations, c.Metadata.Annotations)
+			subject.Annotations, subject.Image = merged(n.Annotations, c.Metadata.Annotations), c.ImageID
 		}
 		if pool != nil {
 			node.Pool = &pool.NodePool
 			node.PricePerHour, node.Priced = prices.of(pool, &node)
 			subject.Pool, subject.Types, subject.Age = &pool.NodePool, pool.Types, now.Sub(node.Created())
+			subject.Images = images[pool.NodeClass.Name]
 			node.Drifted = append(node.Drifted, drift.Reasons(subject)...)
+			node.Undecided = drift.Unknown(subject)
 		}
 		out.Nodes = append(out.Nodes, node)
 	}
 	return out
+}
+
+// Drifted is the cluster with what a cloud says of its machines, by name of the node: the reasons of
+// cloudprovider.Provider.Drifted come after those that were known. Since is when they were seen.
+func Drifted(c deprovision.Cluster, reports map[string]cloudprovider.Drift, since time.Time) deprovision.Cluster {
+	c.Nodes = slices.Clone(c.Nodes)
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		d := reports[n.Name()]
+		if d.Reason == "" {
+			continue
+		}
+		why := d.Reason
+		if d.Detail != "" {
+			why += ": " + d.Detail
+		}
+		n.Drifted = append(slices.Clip(n.Drifted), why)
+		if n.DriftedSince.IsZero() {
+			n.DriftedSince = since
+		}
+	}
+	return c
 }
 
 func merged(a, b map[string]string) map[string]string {

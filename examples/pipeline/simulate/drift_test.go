@@ -1,0 +1,114 @@
+package simulate_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/drift"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
+)
+
+const driftPool = `apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: default}
+spec:
+  role: node
+  amiSelectorTerms: [{alias: al2023@latest}]
+  subnetSelectorTerms: [{tags: {cluster: shop}}]
+  securityGroupSelectorTerms: [{tags: {cluster: shop}}]
+status:
+  amis:
+  - {id: ami-22222222222222222, name: new, requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec:
+  template:
+    metadata: {labels: {team: shop}}
+    spec:
+      expireAfter: Never
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+      - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: Never, budgets: [{nodes: "100%%"}]}
+---
+apiVersion: v1
+kind: Node
+metadata:
+  name: node-a
+  creationTimestamp: "2026-01-13T12:00:00Z"
+  labels: {karpenter.sh/nodepool: default, team: shop, node.kubernetes.io/instance-type: m5.large, topology.kubernetes.io/zone: us-east-1a, karpenter.sh/capacity-type: on-demand, kubernetes.io/arch: amd64, kubernetes.io/os: linux, kubernetes.io/hostname: node-a}
+spec: {providerID: "aws:///us-east-1a/i-1"}
+status: {allocatable: {cpu: 1900m, memory: 7Gi, pods: "29"}, capacity: {cpu: "2", memory: 8Gi, pods: "29"}}
+---
+apiVersion: karpenter.sh/v1
+kind: NodeClaim
+metadata: {name: default-a, labels: {karpenter.sh/nodepool: default}, annotations: {karpenter.sh/nodepool-hash: "%s", karpenter.sh/nodepool-hash-version: %s}}
+spec:
+  nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+  requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]
+status: {nodeName: node-a, imageID: %s, providerID: "aws:///us-east-1a/i-1"}
+`
+
+// drifted reads the manifests with these of the claim, and has the node given back by drift where it has drifted.
+func drifted(t *testing.T, hash, version, image string) (deprovision.Cluster, *simulate.Simulator) {
+	t.Helper()
+	text := fmt.Sprintf(driftPool, hash, version, image)
+	m, err := manifests.Parse([]manifests.File{{Name: "all.yaml", Data: []byte(text)}}, &manifests.Options{Classes: pipeline.NodeClassDecoders()})
+	require.NoError(t, err)
+	market, err := pipeline.EC2Market("us-east-1")
+	require.NoError(t, err)
+	s, _, err := pipeline.Snapshot(m, market)
+	require.NoError(t, err)
+	sim, nominated, err := simulate.New(s)
+	require.NoError(t, err)
+	return simulate.Cluster(m, s, nominated, fragment.Now()), sim
+}
+
+func TestDriftFromManifests(t *testing.T) {
+	c, _ := drifted(t, "1", "v3", "ami-22222222222222222")
+	now, ok := drift.Hash(&c.Pools[0])
+	require.True(t, ok)
+	for name, x := range map[string]struct {
+		hash, version, image string
+		want, notes          []string
+	}{
+		"as bought":       {now, "v3", "ami-22222222222222222", nil, nil},
+		"an older image":  {now, "v3", "ami-11111111111111111", []string{"image ami-11111111111111111 is none of those that would be started now"}, nil},
+		"older settings":  {"1", "v3", "ami-22222222222222222", []string{"the settings of pool default have changed (hash 1, now " + now + ")"}, nil},
+		"an older hasher": {"1", "v2", "ami-22222222222222222", nil, []string{`whether the settings of pool default have changed is not known: the hash of the node is of version "v2", that of the pool of "v3"`}},
+	} {
+		c, sim := drifted(t, x.hash, x.version, x.image)
+		assert.Equal(t, x.want, c.Nodes[0].Drifted, name)
+		r := deprovision.Plan(c, sim, nil)
+		assert.Equal(t, len(x.want), len(r.Commands), name)
+		assert.Equal(t, x.notes, r.Verdicts[0].Notes, name)
+		if len(r.Commands) > 0 {
+			assert.Equal(t, eligibility.Drift, r.Commands[0].Method, name)
+			assert.Equal(t, x.want[0], r.Commands[0].Why, name)
+		}
+	}
+}
+
+// What a cloud says of its machines is a reason of drift like any other.
+func TestDriftFromTheCloud(t *testing.T) {
+	c, sim := drifted(t, "1", "v2", "ami-22222222222222222")
+	since := time.Date(2026, 1, 14, 0, 0, 0, 0, time.UTC)
+	told := simulate.Drifted(c, map[string]cloudprovider.Drift{"node-a": {Reason: "SubnetDrift", Detail: "subnet subnet-1 is not selected any more"}, "other": {Reason: "AMIDrift"}}, since)
+	assert.Empty(t, c.Nodes[0].Drifted, "the argument is left alone")
+	assert.Equal(t, []string{"SubnetDrift: subnet subnet-1 is not selected any more"}, told.Nodes[0].Drifted)
+	assert.Equal(t, since, told.Nodes[0].DriftedSince)
+	assert.Empty(t, deprovision.Plan(c, sim, nil).Commands)
+	assert.Len(t, deprovision.Plan(told, sim, nil).Commands, 1)
+}
