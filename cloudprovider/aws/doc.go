@@ -41,7 +41,7 @@
 //	pod ENI, ENI density, reserved interfaces              | other | instancetypes/ec2: TestDevices TestPodsAndReservedMemory
 //	RAID0 of local disks                                   | yes   | TestGolden
 //	tenancy                                                | yes   | TestGoldenRequests
-//	Nitro enclaves for a sandbox resource                  | no    | no family of images offers it yet
+//	Nitro enclaves for pods that request one               | yes   | TestGoldenRequests TestEnclaves
 //	capacity reservations and blocks                       | yes   | TestCapacity TestGoldenRequests TestReservationDrift
 //	nodes given back before the end of a capacity block    | no    | EC2's warning on the queue drains them
 //	placement groups and partitions                        | yes   | TestGoldenRequests

@@ -370,13 +370,14 @@ func (p *Provider) born(b *pending, c cloudprovider.NodeClaim, m machine) (cloud
 		return cloudprovider.Instance{}, fmt.Errorf("aws: the fleet launched %q in %q, which was not asked for", m.typ, m.zone)
 	}
 	o := b.offers[i]
+	t := bought(o.t, wantsEnclave(c.Requests))
 	labels, err := cloudprovider.NodeLabels(c, o.t, o.cand.Offering)
 	if err != nil {
 		return cloudprovider.Instance{}, err
 	}
 	return cloudprovider.Instance{
 		ID: memory.ProviderID(m.zone, m.id), Claim: c.Name, Pool: c.Pool, Token: c.Token, Type: m.typ, Offering: o.cand.Offering, Labels: labels,
-		Capacity: o.t.Capacity.DeepCopy(), Allocatable: o.t.Allocatable(), ImageID: o.image, State: cloudprovider.Pending, Created: b.rec.CreatedAt(),
+		Capacity: t.Capacity.DeepCopy(), Allocatable: t.Allocatable(), ImageID: o.image, State: cloudprovider.Pending, Created: b.rec.CreatedAt(),
 	}, nil
 }
 

@@ -88,6 +88,9 @@ func goldens() []bought {
 		{name: "efa", class: func(*nodeclass.NodeClass) {}, match: "node.kubernetes.io/instance-type in (p4d.24xlarge), karpenter.sh/capacity-type in (on-demand)", claim: func(c *cloudprovider.NodeClaim) {
 			c.Requests = corev1.ResourceList{ec2.ResourceEFA: resource.MustParse("1")}
 		}},
+		{name: "enclave", class: func(*nodeclass.NodeClass) {}, match: "node.kubernetes.io/instance-type in (m6a.xlarge), karpenter.sh/capacity-type in (on-demand)", claim: func(c *cloudprovider.NodeClaim) {
+			c.Requests = corev1.ResourceList{"eks.amazonaws.com/nitro-sandbox": resource.MustParse("1")}
+		}},
 		{name: "reserved", class: func(c *nodeclass.NodeClass) { c.CapacityReservations = byTag("kind", "open") }, match: "karpenter.sh/capacity-type in (reserved)"},
 		{name: "block", class: func(c *nodeclass.NodeClass) { c.CapacityReservations = byTag("kind", "block") }, match: "karpenter.sh/capacity-type in (reserved)"},
 		{name: "placement", class: func(c *nodeclass.NodeClass) { c.PlacementGroup = &nodeclass.PlacementGroup{Name: "racks"} }, claim: func(c *cloudprovider.NodeClaim) {
@@ -116,7 +119,7 @@ var recordTag = regexp.MustCompile(`(?m)^(TagSpecification\.\d+\.Tag\.\d+)\.Key=
 func TestGoldenRequests(t *testing.T) {
 	for _, g := range goldens() {
 		t.Run(g.name, func(t *testing.T) {
-			f := newFixture(t, awstest.Config{Types: []string{"m5.large", "m6a.large", "m6g.large", "p4d.24xlarge"}})
+			f := newFixture(t, awstest.Config{Types: []string{"m5.large", "m6a.large", "m6g.large", "m6a.xlarge", "p4d.24xlarge"}})
 			f.cloud.AddProfile("own-profile", "node")
 			f.cloud.AddReservation("cr-1", "m5.large", "us-east-1a", 2, false, map[string]string{"kind": "open"})
 			f.cloud.AddReservation("cr-2", "p4d.24xlarge", "us-east-1a", 2, true, map[string]string{"kind": "block"})

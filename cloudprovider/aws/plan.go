@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/discovery"
@@ -22,6 +23,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/userdata"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/label"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -96,6 +98,10 @@ func (s *shelf) check(c cloudprovider.NodeClaim) ([]offer, error) {
 			continue
 		}
 		o := offer{cand: cand, text: cand.String(), t: t, price: t.Offerings[j].Price, zone: zoneOf(t.Offerings[j]), kind: t.Offerings[j].CapacityType(), available: t.Offerings[j].Available}
+		if wantsEnclave(c.Requests) && !offersEnclave(t.Capacity) {
+			fault("%q has no Nitro enclaves, which the claim requests: leave it out of the candidates", cand.Type)
+			continue
+		}
 		if id, ok := cand.Offering.Get(instancetypes.LabelReservationID).Single(); ok {
 			k := slices.IndexFunc(s.reserved, func(r ec2.Reservation) bool { return r.ID == id })
 			if k < 0 {
@@ -269,6 +275,7 @@ func (p *Provider) template(s *shelf, c cloudprovider.NodeClaim, o offer) (*sdk.
 	if q, ok := c.Requests[ec2.ResourceEFA]; ok && !q.IsZero() {
 		spec.EFA = resources.Capacity(ec2.ResourceEFA, o.t.Capacity[ec2.ResourceEFA])
 	}
+	spec.Enclave = wantsEnclave(c.Requests)
 	spec.Tenancy, _ = c.Requirements.Get(label.Tenancy).Single()
 	if text, ok := c.Requirements.Get(label.PlacementGroupPartition).Single(); ok {
 		n, err := strconv.ParseInt(text, 10, 32)
@@ -323,6 +330,51 @@ func (p *Provider) tags(s *shelf, c cloudprovider.NodeClaim) map[string]string {
 		out[label.NodeClass] = s.class.Name
 	}
 	return out
+}
+
+// enclaveResources are the resources by which pods ask for Nitro enclaves: EKS's own, and the one of the device plugin that AWS publishes. A
+// machine has one of each if it was launched for pods that ask, and its type can have them.
+func enclaveResources() []corev1.ResourceName {
+	return []corev1.ResourceName{"eks.amazonaws.com/nitro-sandbox", "aws.ec2.nitro/nitro_enclaves"}
+}
+
+func wantsEnclave(requests corev1.ResourceList) bool {
+	return slices.ContainsFunc(enclaveResources(), func(name corev1.ResourceName) bool { q := requests[name]; return q.Sign() > 0 })
+}
+
+func offersEnclave(capacity corev1.ResourceList) bool {
+	_, ok := capacity[enclaveResources()[0]]
+	return ok
+}
+
+// withEnclaves lets pods ask for enclaves on the types that can have them. New types; the old ones stay as they are.
+func withEnclaves(list []instancetypes.InstanceType, offers []catalogue.Offer) []instancetypes.InstanceType {
+	able := map[string]bool{}
+	for _, o := range offers {
+		able[o.Name] = o.NitroEnclaves
+	}
+	out := slices.Clone(list)
+	for i := range out {
+		if able[out[i].Name] {
+			out[i].Capacity = out[i].Capacity.DeepCopy()
+			for _, name := range enclaveResources() {
+				out[i].Capacity[name] = *resource.NewQuantity(1, resource.DecimalSI)
+			}
+		}
+	}
+	return out
+}
+
+// bought is a type as a machine of it was launched: without enclaves unless it was launched with them.
+func bought(t instancetypes.InstanceType, enclave bool) instancetypes.InstanceType {
+	if enclave || !offersEnclave(t.Capacity) {
+		return t
+	}
+	t.Capacity = t.Capacity.DeepCopy()
+	for _, name := range enclaveResources() {
+		delete(t.Capacity, name)
+	}
+	return t
 }
 
 // quotaOf is the quota that EC2 counts an offer towards: vCPUs by classes of families, apart for spot.

@@ -237,6 +237,7 @@ func (p *Provider) complete(ctx context.Context, f *found, claim cloudprovider.N
 	if !ok {
 		return nil
 	}
+	t = bought(t, f.raw.EnclaveOptions != nil && aws.ToBool(f.raw.EnclaveOptions.Enabled))
 	f.instance.Capacity, f.instance.Allocatable = t.Capacity.DeepCopy(), t.Allocatable()
 	kind := instancetypes.CapacityTypeOnDemand
 	reservation := ""

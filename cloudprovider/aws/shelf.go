@@ -158,6 +158,7 @@ func (p *Provider) fill(ctx context.Context, s *shelf) error {
 	if err != nil {
 		return invalid(err)
 	}
+	types = withEnclaves(types, region.Offers)
 	if types, err = placed(types, s.placed); err != nil {
 		return err
 	}

@@ -230,6 +230,9 @@ func (c *Cloud) take(ch *choice, kind string) (reserved string, failure *apiErro
 	if !slices.ContainsFunc(o.Zones, func(z catalogue.Zone) bool { return z.Name == ch.zone }) {
 		return "", &apiError{"Unsupported", fmt.Sprintf("Your requested instance type (%s) is not supported in your requested Availability Zone (%s).", ch.typ, ch.zone)}
 	}
+	if ch.template.data.str("EnclaveOptions", "Enabled") == "true" && !o.NitroEnclaves {
+		return "", &apiError{"UnsupportedOperation", fmt.Sprintf("Nitro Enclaves are not supported on the instance type %s.", ch.typ)}
+	}
 	if kind == "spot" && !slices.Contains(o.UsageClasses, "spot") {
 		return "", &apiError{"UnfulfillableCapacity", "Unable to fulfill capacity due to your request configuration."}
 	}

@@ -183,6 +183,9 @@ func (c *Cloud) elements(i *instance, at time.Time) []el {
 	if i.capacityType == "spot" {
 		out = append(out, e("instanceLifecycle", "spot"))
 	}
+	if i.template.data.str("EnclaveOptions", "Enabled") == "true" {
+		out = append(out, e("enclaveOptions", e("enabled", true)))
+	}
 	if i.reserved != "" {
 		out = append(out, e("capacityReservationId", i.reserved))
 	}

@@ -51,6 +51,7 @@ func TestTemplatesAreNamedByTheirContent(t *testing.T) {
 		"group":      func(s *launch.Spec) { s.PlacementGroup = "pg-1" },
 		"partition":  func(s *launch.Spec) { s.PlacementGroup, s.Partition = "pg-1", 2 },
 		"tenancy":    func(s *launch.Spec) { s.Tenancy = "dedicated" },
+		"enclave":    func(s *launch.Spec) { s.Enclave = true },
 		"spot":       func(s *launch.Spec) { s.Spot = true },
 		"cluster":    func(s *launch.Spec) { s.Cluster = "other" },
 		"disk":       func(s *launch.Spec) { s.Class.BlockDevices = []nodeclass.BlockDevice{{Bytes: 1}} },

@@ -37,6 +37,8 @@ type Spec struct {
 	// PlacementGroup is the id of a placement group, Partition one of its partitions, from 1; 0 = EC2's choice.
 	PlacementGroup string
 	Partition      int32
+	// Enclave lets pods run Nitro enclaves beside the node's own system.
+	Enclave bool
 	// Tenancy is default or dedicated; empty = default.
 	Tenancy string
 	Spot    bool
@@ -79,6 +81,9 @@ func Template(s Spec) (*sdk.CreateLaunchTemplateInput, error) {
 	}
 	if s.Class.NestedVirtualization != "" {
 		data.CpuOptions = &types.LaunchTemplateCpuOptionsRequest{NestedVirtualization: types.NestedVirtualizationSpecification(s.Class.NestedVirtualization)}
+	}
+	if s.Enclave {
+		data.EnclaveOptions = &types.LaunchTemplateEnclaveOptionsRequest{Enabled: aws.Bool(true)}
 	}
 	if s.Reservation != "" {
 		data.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
