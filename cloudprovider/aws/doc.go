@@ -51,7 +51,7 @@
 //	instance profile, or one made for a role               | yes   | TestEnsure TestEnsureMends TestCollect
 //	tags of machines, disks, interfaces, fleets            | yes   | TestGoldenRequests TestMotoEverydayCalls
 //	machines linked to claims by tags, also in batches     | yes   | TestRoundTrip TestHundredClaimsFit TestRestart
-//	the node's name as a tag once it has joined            | no    | the record names the claim
+//	names of node and claim as tags once it has joined     | yes   | TestNamesAsTags
 //	instant fleets, strategies by capacity type, 60 types  | yes   | TestGoldenRequests TestRequestIsAFunction
 //	spot, then on-demand; not spot that is dearer          | yes   | TestCapacityTypesInTurn
 //	price overlays                                         | other | instancetypes/pricing

@@ -152,8 +152,8 @@ func (p *Provider) fleet(ctx context.Context, s *shelf, shape string, claims []c
 	if len(claims) == 1 {
 		own[tagClaim] = short(claims[0].Name)
 	}
-	// The seal will need room, too: some 12 characters for a machine's id.
-	if room := mostTags - len(tags) - (12*len(claims)+255)/256; len(own) > room {
+	// The seal will need room, too, some 12 characters for a machine's id; and the names of node and claim.
+	if room := mostTags - 2 - len(tags) - (12*len(claims)+255)/256; len(own) > room {
 		if len(claims) == 1 {
 			return fleetAnswer{err: invalid(fmt.Errorf("name, token, labels and requirements of the claim take %d tags of EC2, and there is room for %d", len(own), room))}
 		}

@@ -2,10 +2,15 @@ package aws
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
@@ -42,8 +47,9 @@ func (l *learned) all() map[string]int64 {
 	return maps.Clone(l.mib)
 }
 
-// Registered learns from a node that has joined how much memory machines of its type have: the catalogue only estimates that until then. It
-// implements cloudprovider.RegistrationHook.
+// Registered learns from a node that has joined how much memory machines of its type have: the catalogue only estimates that until then. And it
+// names the machine after its node, and after its claim if it was launched together with others, by tags that people see; a name that the node class or
+// somebody else gave it stays. It implements cloudprovider.RegistrationHook.
 func (p *Provider) Registered(ctx context.Context, id string, node *corev1.Node) error {
 	if node == nil {
 		return api.Outcome("registered", id, invalid(fmt.Errorf("no node")))
@@ -62,7 +68,29 @@ func (p *Provider) Registered(ctx context.Context, id string, node *corev1.Node)
 	if p.learned.note(f.instance.Type, resources.Capacity(corev1.ResourceMemory, q)>>20) {
 		p.shelves.Forget()
 	}
-	return nil
+	return api.Outcome("registered", id, p.name(ctx, f, node.Name))
+}
+
+// name puts those tags on a machine that it does not have yet.
+func (p *Provider) name(ctx context.Context, f *found, node string) error {
+	if p.options.DryRun {
+		return nil
+	}
+	if f.raw.InstanceId == nil {
+		return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, RetryAfter: time.Second, Err: errors.New("EC2 does not show the new instance everywhere yet")}
+	}
+	have := tagsOf(f.raw)
+	var tags []types.Tag
+	for _, tag := range []struct{ key, value string }{{"Name", short(node)}, {tagClaim, short(f.instance.Claim)}} {
+		if have[tag.key] == "" && tag.value != "" {
+			tags = append(tags, types.Tag{Key: aws.String(tag.key), Value: aws.String(tag.value)})
+		}
+	}
+	if len(tags) == 0 {
+		return nil
+	}
+	_, err := p.clients.EC2.CreateTags(ctx, &sdk.CreateTagsInput{Resources: []string{aws.ToString(f.raw.InstanceId)}, Tags: tags})
+	return err
 }
 
 // Learned is the memory in MiB that nodes have reported, the least for each instance type. A new map: keep it and hand it to the next provider
