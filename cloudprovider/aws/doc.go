@@ -43,7 +43,7 @@
 //	tenancy                                                | yes   | TestGoldenRequests
 //	Nitro enclaves for pods that request one               | yes   | TestGoldenRequests TestEnclaves
 //	capacity reservations and blocks                       | yes   | TestCapacity TestGoldenRequests TestReservationDrift
-//	nodes given back before the end of a capacity block    | no    | EC2's warning on the queue drains them
+//	nodes given back before the end of a capacity block    | yes   | TestEndOfABlock
 //	placement groups and partitions                        | yes   | TestGoldenRequests
 //	launch templates named by content, few, reused         | yes   | TestTemplatesAreNamedByTheirContent TestTemplatesAreFewAndComeBack
 //	launch templates cleaned up, not under a launch        | yes   | TestCollectTemplates
@@ -69,7 +69,7 @@
 //	drift: static fields, image, groups, subnet, reserved  | yes   | TestDrift TestReservationDrift
 //	garbage collection of machines without claims          | other | cloudprovider/lifecycle: TestReview
 //	interruption queue, all kinds, malformed, foreign      | yes   | TestParse TestReadAndConfirm TestMotoEverydayCalls
-//	polling of instance status checks                      | no    | EC2's events on the queue only
+//	polling of status checks and scheduled events          | yes   | TestStatusChecks TestWatch
 //	repair policies                                        | yes   | TestConformance
 //	zonal shift                                            | no    | leave the zone's subnets out
 //	requests shown beforehand                              | yes   | TestDryRunChangesNothing

@@ -1,11 +1,14 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -14,6 +17,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/discovery"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/record"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 )
 
@@ -85,19 +89,89 @@ func (s *shelf) drift(f *found) cloudprovider.Drift {
 	return cloudprovider.Drift{}
 }
 
-// Interruptions reads the queue of the options. Messages about instances that are not the cluster's are taken out of the queue.
+// Interruptions reads the queue of the options, and with [Options].StatusChecks what EC2 says of the machines itself. Messages about instances that are
+// not the cluster's are taken out of the queue.
 func (p *Provider) Interruptions(ctx context.Context, cursor string) ([]interruption.Event, string, error) {
-	if p.events == nil {
-		return nil, "", &cloudprovider.Error{Code: cloudprovider.ErrUnsupported, Op: "interruptions", Err: errors.New("the provider was given no queue")}
+	fail := func(err error) ([]interruption.Event, string, error) {
+		return nil, "", api.Outcome("interruptions", cmp.Or(p.options.Queue, p.options.Cluster), err)
 	}
-	events, next, dropped, err := p.events.Read(ctx, cursor, p.owns)
+	switch {
+	case p.watch == nil && p.events == nil:
+		return fail(&cloudprovider.Error{Code: cloudprovider.ErrUnsupported, Err: errors.New("the provider was given no queue, and is not to ask for status checks")})
+	case p.watch == nil:
+		events, next, err := p.messages(ctx, cursor, true)
+		if err != nil {
+			return fail(err)
+		}
+		return events, next, nil
+	}
+	// The cursor is the queue's and the watch's.
+	first, second, ok := strings.Cut(cursor, "+")
+	serial, err := strconv.Atoi(second)
+	if cursor != "" && (!ok || err != nil || serial < 0 || !strings.Contains(first, "-")) {
+		return fail(invalid(fmt.Errorf("%q is no cursor of interruptions", cursor)))
+	}
+	if !strings.HasPrefix(first, p.nonce+"-") {
+		serial = 0 // of an earlier provider: what it was told comes again
+	}
+	if !p.memory.KnowsPast() { // or machines of an earlier process would be nobody's
+		if _, err := p.list(ctx); err != nil {
+			return fail(err)
+		}
+	}
+	found, serial, err := p.watch.Look(ctx, serial, machines{p})
 	if err != nil {
-		return nil, "", api.Outcome("interruptions", p.options.Queue, err)
+		return fail(err)
+	}
+	next := p.nonce + "-0"
+	if p.events != nil {
+		messages, after, err := p.messages(ctx, first, len(found) == 0)
+		if err != nil {
+			return fail(err)
+		}
+		found, next = append(found, messages...), after
+		slices.SortStableFunc(found, func(a, b interruption.Event) int { return a.At.Compare(b.At) })
+	} else if len(found) == 0 {
+		if err := p.clock.Wait(ctx, 10*time.Second); err != nil {
+			return fail(err)
+		}
+	}
+	return found, next + "+" + strconv.Itoa(serial), nil
+}
+
+// messages reads the queue.
+func (p *Provider) messages(ctx context.Context, cursor string, wait bool) ([]interruption.Event, string, error) {
+	read := p.events.Check
+	if wait {
+		read = p.events.Read
+	}
+	events, next, dropped, err := read(ctx, cursor, p.owns)
+	if err != nil {
+		return nil, "", err
 	}
 	if dropped > 0 {
 		p.notes.set("queue", fmt.Sprintf("the last reading of queue %q dropped %d message(s) that are malformed, or of no machine of ours", p.options.Queue, dropped))
 	}
 	return events, next, nil
+}
+
+// machines are what the watch is about.
+type machines struct{ p *Provider }
+
+// Owns is the provider's.
+func (m machines) Owns(ctx context.Context, ids []string) (map[string]string, error) {
+	return m.p.owns(ctx, ids)
+}
+
+// Reserved are those that memory knows.
+func (m machines) Reserved() map[string]string {
+	out := map[string]string{}
+	for _, i := range m.p.memory.Living() {
+		if id, ok := i.Offering.Get(instancetypes.LabelReservationID).Single(); ok {
+			out[i.ID] = id
+		}
+	}
+	return out
 }
 
 // owns finds the provider ids of instances that are the cluster's own, by memory, or else by reading.

@@ -57,7 +57,7 @@ func allowed(t *testing.T) []string {
 
 var (
 	call     = regexp.MustCompile(`clients\.(EC2|SSM|SQS|IAM|EKS|Pricing)\.([A-Z]\w+)\(`)
-	paginate = regexp.MustCompile(`New(\w+)Paginator\((?:p\.|f\.)?clients\.(EC2|SSM|SQS|IAM|EKS|Pricing),`)
+	paginate = regexp.MustCompile(`New(\w+)Paginator\((?:p\.|f\.|w\.)?clients\.(EC2|SSM|SQS|IAM|EKS|Pricing),`)
 )
 
 // called are the actions that the code calls.

@@ -21,6 +21,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/discovery"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/memory"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/queue"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/status"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
@@ -53,6 +54,7 @@ type Provider struct {
 	deletes   *batch.Caller[string, string]
 	reads     *batch.Caller[string, *found]
 	events    *queue.Queue
+	watch     *status.Watch
 	own       own
 
 	history chan struct{} // holds one token: whoever takes it reads the past
@@ -96,6 +98,9 @@ func New(ctx context.Context, options Options) (*Provider, error) {
 	wide.Most = 500
 	p.deletes = batch.NewCaller(clock, wide, p.terminate)
 	p.reads = batch.NewCaller(clock, wide, p.describe)
+	if options.StatusChecks {
+		p.watch = status.New(clients, clock)
+	}
 	if options.Queue != "" {
 		if p.events, err = queue.Open(ctx, clients, clock, options.Queue, p.nonce); err != nil {
 			return nil, api.Outcome("new", options.Queue, err)
@@ -203,8 +208,12 @@ type Options struct {
 
 	// Endpoints of a cluster that is not EKS, or that the caller may not describe; nil = eks:DescribeCluster tells.
 	Known *discovery.Cluster
-	// Queue is the name of the SQS queue that EC2's events go to; empty = the provider knows of no interruptions.
+	// Queue is the name of the SQS queue that EC2's events go to; empty = the provider knows of no interruptions but those of
+	// StatusChecks.
 	Queue string
+	// StatusChecks says that Interruptions also asks EC2, once a minute, for status checks that fail, scheduled events and the end of capacity blocks.
+	// It needs ec2:DescribeInstanceStatus.
+	StatusChecks bool
 	// InstanceProfile is for node classes that name neither profile nor role, as AWSNodeTemplates may.
 	InstanceProfile string
 	// Tags are put on everything that is launched; those of node classes override them.

@@ -19,6 +19,98 @@ type instance struct {
 	tagged                                                        time.Time
 	oldTags                                                       map[string]string
 	reason                                                        apiError
+	failing                                                       map[string]time.Time // checks, instance or system, since when
+	events                                                        []scheduled
+}
+
+// scheduled is something that EC2 is going to do.
+type scheduled struct {
+	id, code, description string
+	notBefore             time.Time
+}
+
+// FailCheck makes a status check of a machine fail from now on: the instance's or the system's. Mend ends all failures.
+func (c *Cloud) FailCheck(id, check string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i, ok := c.instances[id]; ok {
+		if i.failing == nil {
+			i.failing = map[string]time.Time{}
+		}
+		i.failing[check] = c.now()
+	}
+}
+
+// Mend lets the status checks of a machine pass again.
+func (c *Cloud) Mend(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i, ok := c.instances[id]; ok {
+		i.failing = nil
+	}
+}
+
+// Schedule announces an event for a machine, such as instance-retirement. The description of one that is over begins with [Completed].
+func (c *Cloud) Schedule(id, code, description string, notBefore time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i, ok := c.instances[id]; ok {
+		i.events = append(i.events, scheduled{c.id("instance-event"), code, description, notBefore})
+	}
+}
+
+func (c *Cloud) describeStatus(r request) (any, *apiError) {
+	summary := func(i *instance, check string) string {
+		if _, ok := i.failing[check]; ok {
+			return "impaired"
+		}
+		return "ok"
+	}
+	at := c.now().Add(-c.config.Lag)
+	var list []*instance
+	for _, id := range sortedKeys(c.instances) {
+		i := c.instances[id]
+		if _, state := c.state(i, at); state != "running" || !c.seen(i) {
+			continue
+		}
+		pass := true
+		for _, f := range r.params.list("Filter") {
+			var have []string
+			switch f.str("Name") {
+			case "instance-status.status":
+				have = []string{summary(i, "instance")}
+			case "system-status.status":
+				have = []string{summary(i, "system")}
+			case "event.code":
+				for _, e := range i.events {
+					have = append(have, e.code)
+				}
+			default:
+				return nil, &apiError{"InvalidParameterValue", fmt.Sprintf("The filter '%s' is invalid", f.str("Name"))}
+			}
+			pass = pass && slices.ContainsFunc(have, func(h string) bool { return slices.Contains(f.strs("Value"), h) })
+		}
+		if pass {
+			list = append(list, i)
+		}
+	}
+	list, next := page(c, r, list, 1000)
+	return append(next, items("instanceStatusSet", list, func(i *instance) []el {
+		of := func(check string) []el {
+			out := []el{e("status", summary(i, check))}
+			if since, ok := i.failing[check]; ok {
+				out = append(out, e("details", e("item", e("name", "reachability"), e("status", "failed"), e("impairedSince", since))))
+			}
+			return out
+		}
+		return []el{
+			e("instanceId", i.id), e("availabilityZone", i.zone), e("instanceState", e("code", 16), e("name", "running")),
+			e("instanceStatus", of("instance")), e("systemStatus", of("system")),
+			items("eventsSet", i.events, func(s scheduled) []el {
+				return []el{e("instanceEventId", s.id), e("code", s.code), e("description", s.description), e("notBefore", s.notBefore)}
+			}),
+		}
+	})), nil
 }
 
 // launch makes an instance of what was taken.

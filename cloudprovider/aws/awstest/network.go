@@ -29,6 +29,7 @@ type reservation struct {
 	id, typ, zone, owner, criteria string
 	free, total                    int
 	block                          bool
+	end                            time.Time
 	tags                           map[string]string
 }
 
@@ -143,6 +144,17 @@ func (c *Cloud) AddReservation(id, typ, zone string, count int, block bool, tags
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reservations = append(c.reservations, &reservation{id: id, typ: typ, zone: zone, owner: account, criteria: "targeted", free: count, total: count, block: block, tags: tags})
+}
+
+// SetReservationEnd is when a reservation ends.
+func (c *Cloud) SetReservationEnd(id string, end time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, v := range c.reservations {
+		if v.id == id {
+			v.end = end
+		}
+	}
 }
 
 // AddPlacementGroup adds a placement group of a strategy: cluster, partition or spread.
@@ -260,14 +272,17 @@ func (c *Cloud) describeReservations(r request) (any, *apiError) {
 	}
 	list, next := page(c, r, list, 1000)
 	return append(next, items("capacityReservationSet", list, func(v *reservation) []el {
-		kind := "default"
+		kind, end := "default", []el(nil)
+		if !v.end.IsZero() {
+			end = []el{e("endDate", v.end), e("endDateType", "limited")}
+		}
 		if v.block {
 			kind = "capacity-block"
 		}
-		return []el{
+		return append(end,
 			e("capacityReservationId", v.id), e("instanceType", v.typ), e("availabilityZone", v.zone), e("ownerId", v.owner), e("state", "active"),
 			e("availableInstanceCount", v.free), e("totalInstanceCount", v.total), e("reservationType", kind), e("instanceMatchCriteria", v.criteria), tagSet(v.tags),
-		}
+		)
 	})), nil
 }
 

@@ -126,6 +126,7 @@ func (c *Cloud) actions() map[string]func(request) (any, *apiError) {
 		"EC2.DeleteLaunchTemplate":          c.deleteTemplate,
 		"EC2.CreateFleet":                   c.createFleet,
 		"EC2.DescribeInstances":             c.describeInstances,
+		"EC2.DescribeInstanceStatus":        c.describeStatus,
 		"EC2.TerminateInstances":            c.terminateInstances,
 		"EC2.CreateTags":                    c.createTags,
 		"SSM.GetParameters":                 c.getParameters,

@@ -188,6 +188,20 @@ func (m *Memory) Knows(tokens ...string) bool {
 	})
 }
 
+// Living are the instances that have not ended, cloned, by id.
+func (m *Memory) Living() []cloudprovider.Instance {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []cloudprovider.Instance
+	for _, e := range m.byID {
+		if e.State == Live {
+			out = append(out, e.Instance.Clone())
+		}
+	}
+	slices.SortFunc(out, func(a, b cloudprovider.Instance) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
+
 // Lived are the bare ids of the instances that were launched before a time.
 func (m *Memory) Lived(before time.Time) map[string]bool {
 	m.mu.Lock()

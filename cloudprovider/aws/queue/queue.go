@@ -59,13 +59,22 @@ func Open(ctx context.Context, clients *api.Clients, clock api.Clock, name, nonc
 
 // Read returns all events that are not confirmed, and a cursor that confirms them. Owns finds the provider ids of the instances that
 // are the caller's own. Messages that are malformed, of other instances, or of no interest are deleted at once, and counted.
+// It waits up to ten seconds for a message if there is nothing to return.
 func (q *Queue) Read(ctx context.Context, cursor string, owns func(ctx context.Context, ids []string) (map[string]string, error)) (events []interruption.Event, next string, dropped int, err error) {
+	return q.read(ctx, cursor, longest, owns)
+}
+
+// Check is like Read, and does not wait.
+func (q *Queue) Check(ctx context.Context, cursor string, owns func(ctx context.Context, ids []string) (map[string]string, error)) (events []interruption.Event, next string, dropped int, err error) {
+	return q.read(ctx, cursor, 0, owns)
+}
+
+func (q *Queue) read(ctx context.Context, cursor string, wait int32, owns func(ctx context.Context, ids []string) (map[string]string, error)) (events []interruption.Event, next string, dropped int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.confirm(ctx, cursor); err != nil {
 		return nil, "", 0, err
 	}
-	wait := int32(longest)
 	if len(q.held) > 0 {
 		wait = 0
 	}
