@@ -47,7 +47,7 @@
 //	placement groups and partitions                        | yes   | TestGoldenRequests
 //	launch templates named by content, few, reused         | yes   | TestTemplatesAreNamedByTheirContent TestTemplatesAreFewAndComeBack
 //	launch templates cleaned up, not under a launch        | yes   | TestCollectTemplates
-//	launch templates of others                             | no    | a node class that names one is refused
+//	launch templates of others                             | yes   | TestForeignTemplate
 //	instance profile, or one made for a role               | yes   | TestEnsure TestEnsureMends TestCollect
 //	tags of machines, disks, interfaces, fleets            | yes   | TestGoldenRequests TestMotoEverydayCalls
 //	machines linked to claims by tags, also in batches     | yes   | TestRoundTrip TestHundredClaimsFit TestRestart
@@ -73,7 +73,7 @@
 //	repair policies                                        | yes   | TestConformance
 //	zonal shift                                            | no    | leave the zone's subnets out
 //	requests shown beforehand                              | yes   | TestDryRunChangesNothing
-//	dry-run calls that check permissions                   | no    | IAM.md has the policy, and failures name the action
+//	dry-run calls that check permissions                   | yes   | TestPermitted
 //	nothing lost or left by faults and restarts            | yes   | TestFaultRun TestWithdraw TestLaunchInterrupted
 //	no second machine once EC2 has forgotten client tokens | yes   | TestForgottenTokens TestTokenOfTheDead
 //	one reading of the past after a restart, page by page  | yes   | TestRestartAmongMany TestListLearnsWhy

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -127,7 +128,7 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 				templates = append(templates, Request{api.EC2, "CreateLaunchTemplate", t})
 			}
 		}
-		rec := record.Batch{ID: fmt.Sprintf("dry-run-%d", n+1), Pool: c.Pool, NodeClass: c.NodeClass.Name, Requirements: c.Requirements.String(), Labels: c.Labels, Shape: shape, ClassHash: classHash(s.class), Created: p.clock.Time().Unix()}
+		rec := record.Batch{ID: fmt.Sprintf("dry-run-%d", n+1), Pool: c.Pool, NodeClass: c.NodeClass.Name, Requirements: c.Requirements.String(), Labels: c.Labels, Shape: shape, ClassHash: s.hash(), Created: p.clock.Time().Unix()}
 		for _, c := range group {
 			rec.Claims = append(rec.Claims, record.Claim{Name: c.Name, Token: c.Token})
 		}
@@ -140,4 +141,51 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 		})})
 	}
 	return slices.Concat(profiles, templates, fleets), nil
+}
+
+// Permitted asks EC2 whether the caller may launch for a claim, by dry runs of ec2:CreateLaunchTemplate, ec2:RunInstances (with the right to pass the
+// role to machines, and to tag them) and ec2:CreateFleet. Nothing is changed. The error joins everything that is refused, each with the IAM action to
+// allow; nil means that all would be allowed. What is needed to read is needed here, too. Rights to end and to tag machines that run are not asked for:
+// EC2 tells these only of machines that exist.
+func (p *Provider) Permitted(ctx context.Context, claim cloudprovider.NodeClaim) error {
+	if err := claim.Validate(); err != nil {
+		return api.Outcome("permitted", claim.Name, invalid(err))
+	}
+	s, err := p.shelf(ctx, claim.NodeClass.Name)
+	if err != nil {
+		return api.Outcome("permitted", claim.Name, err)
+	}
+	offers, err := s.check(claim)
+	if err != nil {
+		return api.Outcome("permitted", claim.Name, err)
+	}
+	usable := slices.DeleteFunc(slices.Clone(offers), func(o offer) bool { return o.image == "" })
+	if len(usable) == 0 {
+		return api.Outcome("permitted", claim.Name, invalid(errors.New("no image of the node class boots on any of the candidates")))
+	}
+	ready, err := p.prepare(s, shapeOf(claim), claim, attempts(usable)[0])
+	if err != nil {
+		return api.Outcome("permitted", claim.Name, err)
+	}
+	var errs []error
+	ask := func(err error, fine ...string) {
+		if reason := api.Reason(err); err != nil && reason != api.DryRunOperation && !slices.Contains(fine, reason) {
+			errs = append(errs, api.Outcome("permitted", claim.Name, err))
+		}
+	}
+	for _, t := range ready.templates {
+		in := *t
+		in.DryRun = aws.Bool(true)
+		_, err := p.clients.EC2.CreateLaunchTemplate(ctx, &in)
+		ask(err, "InvalidLaunchTemplateName.AlreadyExistsException")
+	}
+	_, err = p.clients.EC2.RunInstances(ctx, launch.Alone(p.tags(s, claim), ready.offers[0].t.Name, ready.offers[0].subnet, s.foreign.Name, ready.templates))
+	ask(err)
+	fleet := launch.Request(launch.Fleet{
+		Token: "dry-run", CapacityType: ready.kind, Block: ready.block, Target: 1, Context: s.class.Context, Configs: ready.configs, Tags: p.tags(s, claim),
+	})
+	fleet.DryRun = aws.Bool(true)
+	_, err = p.clients.EC2.CreateFleet(ctx, fleet)
+	ask(err, "InvalidLaunchTemplateName.NotFoundException") // the templates do not exist yet, which EC2 finds after it has found the caller allowed
+	return errors.Join(errs...)
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/status"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 )
 
 // Machines have enclaves if their claim requests one, also after a restart; and types that cannot have them are refused beforehand.
@@ -182,4 +184,93 @@ func TestEndOfABlock(t *testing.T) {
 	assert.Equal(t, interruption.ReservationInterrupted, events[0].Kind)
 	assert.Equal(t, end.Add(-30*time.Minute), events[0].Deadline)
 	assert.Equal(t, interruption.Drain, events[0].Kind.Respond())
+}
+
+// A class may name a launch template that somebody else made: it is launched from as it is, chooses the types by its image, drifts with each new
+// version, and is never deleted.
+func TestForeignTemplate(t *testing.T) {
+	f := newFixture(t, awstest.Config{})
+	c := &classes{nodeclass.NodeClass{Kind: "AWSNodeTemplate", APIVersion: "karpenter.k8s.aws/v1alpha1", Name: "default", Family: ec2.AL2, LaunchTemplate: "ours", Subnets: byTag("cluster", "harbour")}}
+	p := f.provider(t, func(o *aws.Options) { o.Classes = c })
+	_, err := p.InstanceTypes(t.Context(), pool())
+	require.ErrorIs(t, err, cloudprovider.ErrNotReady)
+	require.ErrorContains(t, err, "ours")
+	f.cloud.AddTemplate("ours", map[string]string{"InstanceType": "m5.large"})
+	_, err = p.InstanceTypes(t.Context(), pool())
+	require.ErrorIs(t, err, cloudprovider.ErrNotReady)
+	require.ErrorContains(t, err, "names no image")
+	fields := map[string]string{"ImageId": "ami-oldx8664", "SecurityGroupId.1": "sg-2", "UserData": "", "MetadataOptions.HttpTokens": "optional"}
+	f.cloud.AddTemplate("ours", fields)
+	f.clock.Advance(10 * time.Minute)
+	claim := f.ask(t, p, "a", "karpenter.sh/capacity-type in (on-demand), node.kubernetes.io/instance-type in (m5.large, m6g.large)")
+	launch, err := p.Create(t.Context(), claim)
+	require.NoError(t, err)
+	assert.Equal(t, "m5.large", launch.Type, "the image is not for arm64")
+	machine := f.cloud.Truth()[0]
+	assert.Equal(t, "ami-oldx8664", machine.Image)
+	assert.Equal(t, "ami-oldx8664", launch.ImageID)
+	assert.Zero(t, f.cloud.Calls("EC2.CreateLaunchTemplate"))
+	drift, err := p.Drifted(t.Context(), launch.ID)
+	require.NoError(t, err)
+	assert.Empty(t, drift.Reason, drift.Detail)
+
+	requests, err := p.DryRun(t.Context(), []cloudprovider.NodeClaim{claim})
+	require.NoError(t, err)
+	require.Len(t, requests, 1)
+	assert.Equal(t, "CreateFleet", requests[0].Action)
+
+	fields["MetadataOptions.HttpTokens"] = "required"
+	f.cloud.AddTemplate("ours", fields)
+	f.clock.Advance(10 * time.Minute)
+	drift, err = p.Drifted(t.Context(), launch.ID)
+	require.NoError(t, err)
+	assert.Equal(t, aws.NodeClassDrift, drift.Reason)
+	require.Contains(t, drift.Detail, "ours")
+	f.cloud.AddTemplate("ours", fields) // behind the provider's back
+	claim = f.ask(t, p, "b", onDemand)
+	f.cloud.RemoveTemplate("ours")
+	_, err = p.Create(t.Context(), claim)
+	require.ErrorIs(t, err, cloudprovider.ErrNotReady)
+	f.cloud.AddTemplate("ours", fields)
+	_, err = p.Create(t.Context(), claim)
+	require.NoError(t, err)
+	_, err = p.Withdraw(t.Context(), []string{"a-token", "b-token"})
+	require.NoError(t, err)
+	_, err = p.CollectTemplates(t.Context(), 0)
+	require.NoError(t, err)
+	require.Empty(t, f.cloud.Truth())
+	assert.Len(t, f.cloud.Templates(), 1, "it is somebody else's")
+}
+
+// Dry runs tell beforehand what the caller may not do, all at once, and change nothing.
+func TestPermitted(t *testing.T) {
+	f := newFixture(t, awstest.Config{})
+	p := f.provider(t)
+	claim := f.ask(t, p, "a", onDemand)
+	require.NoError(t, p.Permitted(t.Context(), claim))
+	f.cloud.SetFault(func(c awstest.Call) awstest.Fault {
+		switch c.Action {
+		case "RunInstances":
+			return awstest.Fault{Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation. User: me is not authorized to perform: iam:PassRole on resource: node"}
+		case "CreateLaunchTemplate", "CreateFleet":
+			return awstest.Fault{Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation."}
+		default:
+			return awstest.Fault{}
+		}
+	})
+	err := p.Permitted(t.Context(), claim)
+	require.ErrorIs(t, err, cloudprovider.ErrUnauthorized)
+	for _, want := range []string{"allow iam:PassRole", "allow ec2:CreateLaunchTemplate", "allow ec2:CreateFleet"} {
+		require.ErrorContains(t, err, want)
+	}
+	f.cloud.SetFault(nil)
+	assert.Empty(t, f.cloud.Truth())
+	assert.Empty(t, f.cloud.Templates())
+	_, err = p.Create(t.Context(), claim)
+	require.NoError(t, err)
+	require.NoError(t, p.Permitted(t.Context(), claim), "also where the templates exist")
+	_, err = f.provider(t, func(o *aws.Options) { o.DryRun = true }).InstanceTypes(t.Context(), pool())
+	require.NoError(t, err)
+	claim.Candidates = nil
+	require.ErrorIs(t, p.Permitted(t.Context(), claim), cloudprovider.ErrInvalidSpec)
 }

@@ -139,7 +139,7 @@ type fleetAnswer struct {
 func (p *Provider) fleet(ctx context.Context, s *shelf, shape string, claims []cloudprovider.NodeClaim, ready prepared, ledger *refusals) fleetAnswer {
 	rec := record.Batch{
 		ID: fmt.Sprintf("%s-%d", p.nonce, p.serial.Add(1)), Pool: claims[0].Pool, NodeClass: claims[0].NodeClass.Name, Requirements: claims[0].Requirements.String(),
-		Labels: claims[0].Labels, Shape: shape, ClassHash: classHash(s.class), Created: p.clock.Time().Unix(),
+		Labels: claims[0].Labels, Shape: shape, ClassHash: s.hash(), Created: p.clock.Time().Unix(),
 	}
 	for _, c := range claims {
 		rec.Claims = append(rec.Claims, record.Claim{Name: c.Name, Token: c.Token})
@@ -249,7 +249,7 @@ func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.Cr
 // reconsider forgets what was found for node classes if EC2 says that it is gone.
 func (p *Provider) reconsider(err error) {
 	switch reason := api.Reason(err); {
-	case strings.HasPrefix(reason, "InvalidSubnet"), strings.HasPrefix(reason, "InvalidGroup"), strings.HasPrefix(reason, "InvalidSecurityGroup"),
+	case strings.HasPrefix(reason, "InvalidLaunchTemplate"), strings.HasPrefix(reason, "InvalidSubnet"), strings.HasPrefix(reason, "InvalidGroup"), strings.HasPrefix(reason, "InvalidSecurityGroup"),
 		strings.HasPrefix(reason, "InvalidAMIID"), strings.HasPrefix(reason, "InvalidPlacementGroup"), strings.HasPrefix(reason, "InvalidCapacityReservation"):
 		p.finder.Forget()
 		p.shelves.Forget()

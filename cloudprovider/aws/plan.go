@@ -186,6 +186,14 @@ func (p *Provider) prepare(s *shelf, shape string, c cloudprovider.NodeClaim, a 
 	for i := range out.offers {
 		o := &out.offers[i]
 		o.subnet = best[o.zone].ID
+		if s.foreign.Name != "" {
+			o.templateName = s.foreign.Name
+			if len(out.configs) == 0 {
+				out.configs = []launch.Config{{Template: s.foreign.Name, Version: s.foreign.Version}}
+			}
+			out.add(0, *o)
+			continue
+		}
 		in, err := s.written(shape, s.alike(*o), func() (*sdk.CreateLaunchTemplateInput, error) { return p.template(s, c, *o) })
 		if err != nil {
 			return prepared{}, err
@@ -198,13 +206,18 @@ func (p *Provider) prepare(s *shelf, shape string, c cloudprovider.NodeClaim, a 
 			out.templates = append(out.templates, in)
 			out.configs = append(out.configs, launch.Config{Template: o.templateName})
 		}
-		out.configs[k].Overrides = append(out.configs[k].Overrides, launch.Override{Type: o.t.Name, Subnet: o.subnet, Zone: o.zone, Price: o.price})
-		pods := resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods])
-		if out.perNode == 0 || pods+1 < out.perNode {
-			out.perNode = pods + 1
-		}
+		out.add(k, *o)
 	}
 	return out, nil
+}
+
+// add offers what is on offer by the k-th template.
+func (p *prepared) add(k int, o offer) {
+	p.configs[k].Overrides = append(p.configs[k].Overrides, launch.Override{Type: o.t.Name, Subnet: o.subnet, Zone: o.zone, Price: o.price})
+	pods := resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods])
+	if p.perNode == 0 || pods+1 < p.perNode {
+		p.perNode = pods + 1
+	}
 }
 
 // alike is what decides on an offer's template, besides the claim and its class.

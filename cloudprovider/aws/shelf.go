@@ -40,6 +40,7 @@ type shelf struct {
 	placed   discovery.Placement
 	reserved []ec2.Reservation
 	profile  string
+	foreign  discovery.Template // somebody else's launch template, by which machines are launched; usually none
 	types    []instancetypes.InstanceType
 	byName   map[string]int
 	drafts   *drafts
@@ -73,20 +74,26 @@ func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass) (*she
 		return nil, invalid(err)
 	}
 	s.settings.VMMemory = ec2.LearnedVMMemory(p.learned.all(), s.settings.VMMemory)
-	if class.LaunchTemplate != "" {
-		return nil, invalid(fmt.Errorf("node class %q: launchTemplate: templates of others are not supported: say in the class what they say", class.Name))
-	}
 	if s.subnets, err = p.finder.Subnets(ctx, class.Subnets); err != nil {
 		return nil, err
 	}
-	if s.groups, err = p.finder.Groups(ctx, class.SecurityGroups); err != nil {
+	if class.LaunchTemplate != "" {
+		// It decides on everything but type and subnet; what is known of it serves to choose types, and to find drift.
+		if s.foreign, err = p.finder.Template(ctx, class.LaunchTemplate); err != nil {
+			return nil, err
+		}
+		class.AMIs = []nodeclass.Term{{IDs: []string{s.foreign.Image}}}
+		for _, id := range s.foreign.Groups {
+			s.groups = append(s.groups, discovery.Group{ID: id})
+		}
+	} else if s.groups, err = p.finder.Groups(ctx, class.SecurityGroups); err != nil {
 		return nil, err
 	}
 	var missing []error
 	if len(s.subnets) == 0 {
 		missing = append(missing, fmt.Errorf("node class %q: no subnet matches its selector", class.Name))
 	}
-	if len(s.groups) == 0 {
+	if len(s.groups) == 0 && s.foreign.Name == "" {
 		missing = append(missing, fmt.Errorf("node class %q: no security group matches its selector", class.Name))
 	}
 	p.notes.set("groups "+class.Name, discovery.GroupWarning(s.groups))
@@ -158,7 +165,9 @@ func (p *Provider) fill(ctx context.Context, s *shelf) error {
 	if err != nil {
 		return invalid(err)
 	}
-	types = withEnclaves(types, region.Offers)
+	if s.foreign.Name == "" {
+		types = withEnclaves(types, region.Offers)
+	}
 	if types, err = placed(types, s.placed); err != nil {
 		return err
 	}
@@ -270,6 +279,14 @@ func note(text string, err error) string {
 		return ""
 	}
 	return fmt.Sprintf("%s: %v", text, err)
+}
+
+// hash changes with everything that decides on machines besides what the class selects.
+func (s *shelf) hash() string {
+	if s.foreign.Name != "" {
+		return classHash(s.class) + "-" + s.foreign.Version
+	}
+	return classHash(s.class)
 }
 
 // classHash is a hash of what a node class says of machines itself, without what it selects and what others found.

@@ -12,6 +12,9 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 )
 
+// DryRunOperation is EC2's code for a call that was a dry run, and would have been allowed.
+const DryRunOperation = "DryRunOperation"
+
 // CodeOf finds what one of AWS's error codes means, or nil for the ones that leave the outcome unknown. Codes of EC2 Fleet's
 // per-instance errors are among them.
 func CodeOf(code string) error {
@@ -34,7 +37,7 @@ func CodeOf(code string) error {
 		"InsufficientCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity", "InsufficientVolumeCapacity", "SpotMaxPriceTooLow",
 		"InsufficientAddressCapacity", "NoAvailableSpotCapacity":
 		return cloudprovider.ErrInsufficientCapacity
-	case "InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound", "InvalidSubnetID.NotFound", "InvalidSubnet",
+	case "InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateId.VersionNotFound", "InvalidSubnetID.NotFound", "InvalidSubnet",
 		"InvalidGroup.NotFound", "InvalidSecurityGroupID.NotFound", "InvalidAMIID.NotFound", "InvalidAMIID.Unavailable", "ParameterNotFound",
 		"NoSuchEntity", "NoSuchEntityException", "ResourceNotFoundException", "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist",
 		"InvalidPlacementGroup.Unknown", "InvalidCapacityReservationId.NotFound", "InvalidSnapshot.NotFound", "ConcurrentModification", "EntityTemporarilyUnmodifiable",
@@ -43,6 +46,8 @@ func CodeOf(code string) error {
 	case "InternalError", "InternalFailure", "InternalServerError", "ServiceUnavailable", "Unavailable", "ServiceUnavailableException", "RequestExpired",
 		"RequestTimeout", "RequestTimeoutException", "":
 		return nil
+	case DryRunOperation: // the answer to what was not to be done
+		return cloudprovider.ErrUnsupported
 	case "UnsupportedOperation", "UnknownOperationException", "InvalidAction", "NotImplemented", "UnknownOperation":
 		return cloudprovider.ErrUnsupported
 	}

@@ -120,7 +120,7 @@ func (ch *choice) elements() el {
 		overrides.kids = append(overrides.kids, e("imageId", ch.image))
 	}
 	return e("launchTemplateAndOverrides",
-		e("launchTemplateSpecification", e("launchTemplateId", ch.template.id), e("launchTemplateName", ch.template.name), e("version", 1)), overrides)
+		e("launchTemplateSpecification", e("launchTemplateId", ch.template.id), e("launchTemplateName", ch.template.name), e("version", ch.template.version)), overrides)
 }
 
 // choices reads the overrides; whatever is wrong with one spoils the request.
@@ -132,6 +132,9 @@ func (c *Cloud) choices(p *params, kind string) ([]*choice, *apiError) {
 		t, ok := c.templates[name]
 		if !ok {
 			return nil, &apiError{"InvalidLaunchTemplateName.NotFoundException", fmt.Sprintf("The specified launch template, with template name %s, does not exist.", name)}
+		}
+		if v := config.str("LaunchTemplateSpecification", "Version"); v != strconv.Itoa(t.version) && v != "$Latest" {
+			return nil, &apiError{"InvalidLaunchTemplateId.VersionNotFound", fmt.Sprintf("Could not find the version %q of the launch template %s.", v, name)}
 		}
 		if profile := t.data.str("IamInstanceProfile", "Name"); profile != "" && c.profiles[profile] == nil {
 			return nil, &apiError{"InvalidParameterValue", fmt.Sprintf("Value (%s) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", profile)}

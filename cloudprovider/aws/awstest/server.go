@@ -103,6 +103,9 @@ func (c *Cloud) handle(r request) (any, *apiError, Fault) {
 			return nil, &apiError{"RequestLimitExceeded", "Request limit exceeded."}, fault
 		}
 	}
+	if r.params != nil && r.params.str("DryRun") == "true" {
+		return nil, c.dryRun(r), fault
+	}
 	do, ok := c.actions()[name]
 	if !ok {
 		return nil, &apiError{"InvalidAction", fmt.Sprintf("The action %s is not valid for this web service.", name)}, fault
@@ -111,37 +114,48 @@ func (c *Cloud) handle(r request) (any, *apiError, Fault) {
 	return answer, failure, fault
 }
 
+// dryRun is the answer to a call that the caller may make, but does not want to.
+func (c *Cloud) dryRun(r request) *apiError {
+	for _, config := range r.params.list("LaunchTemplateConfigs") {
+		if name := config.str("LaunchTemplateSpecification", "LaunchTemplateName"); c.templates[name] == nil {
+			return &apiError{"InvalidLaunchTemplateName.NotFoundException", fmt.Sprintf("The specified launch template, with template name %s, does not exist.", name)}
+		}
+	}
+	return &apiError{"DryRunOperation", "Request would have succeeded, but DryRun flag is set."}
+}
+
 func (c *Cloud) actions() map[string]func(request) (any, *apiError) {
 	return map[string]func(request) (any, *apiError){
-		"EC2.DescribeSubnets":               c.describeSubnets,
-		"EC2.DescribeSecurityGroups":        c.describeSecurityGroups,
-		"EC2.DescribeImages":                c.describeImages,
-		"EC2.DescribeInstanceTypes":         c.describeInstanceTypes,
-		"EC2.DescribeInstanceTypeOfferings": c.describeOfferings,
-		"EC2.DescribeSpotPriceHistory":      c.describeSpotPrices,
-		"EC2.DescribeCapacityReservations":  c.describeReservations,
-		"EC2.DescribePlacementGroups":       c.describePlacementGroups,
-		"EC2.CreateLaunchTemplate":          c.createTemplate,
-		"EC2.DescribeLaunchTemplates":       c.describeTemplates,
-		"EC2.DeleteLaunchTemplate":          c.deleteTemplate,
-		"EC2.CreateFleet":                   c.createFleet,
-		"EC2.DescribeInstances":             c.describeInstances,
-		"EC2.DescribeInstanceStatus":        c.describeStatus,
-		"EC2.TerminateInstances":            c.terminateInstances,
-		"EC2.CreateTags":                    c.createTags,
-		"SSM.GetParameters":                 c.getParameters,
-		"EKS.DescribeCluster":               c.describeCluster,
-		"Pricing.GetProducts":               c.getProducts,
-		"SQS.GetQueueUrl":                   c.getQueueURL,
-		"SQS.SendMessage":                   c.sendMessage,
-		"SQS.ReceiveMessage":                c.receiveMessage,
-		"SQS.DeleteMessageBatch":            c.deleteMessages,
-		"IAM.GetInstanceProfile":            c.getProfile,
-		"IAM.CreateInstanceProfile":         c.createProfile,
-		"IAM.AddRoleToInstanceProfile":      c.addRole,
-		"IAM.RemoveRoleFromInstanceProfile": c.removeRole,
-		"IAM.DeleteInstanceProfile":         c.deleteProfile,
-		"IAM.ListInstanceProfiles":          c.listProfiles,
+		"EC2.DescribeSubnets":                c.describeSubnets,
+		"EC2.DescribeSecurityGroups":         c.describeSecurityGroups,
+		"EC2.DescribeImages":                 c.describeImages,
+		"EC2.DescribeInstanceTypes":          c.describeInstanceTypes,
+		"EC2.DescribeInstanceTypeOfferings":  c.describeOfferings,
+		"EC2.DescribeSpotPriceHistory":       c.describeSpotPrices,
+		"EC2.DescribeCapacityReservations":   c.describeReservations,
+		"EC2.DescribePlacementGroups":        c.describePlacementGroups,
+		"EC2.CreateLaunchTemplate":           c.createTemplate,
+		"EC2.DescribeLaunchTemplates":        c.describeTemplates,
+		"EC2.DescribeLaunchTemplateVersions": c.describeTemplateVersions,
+		"EC2.DeleteLaunchTemplate":           c.deleteTemplate,
+		"EC2.CreateFleet":                    c.createFleet,
+		"EC2.DescribeInstances":              c.describeInstances,
+		"EC2.DescribeInstanceStatus":         c.describeStatus,
+		"EC2.TerminateInstances":             c.terminateInstances,
+		"EC2.CreateTags":                     c.createTags,
+		"SSM.GetParameters":                  c.getParameters,
+		"EKS.DescribeCluster":                c.describeCluster,
+		"Pricing.GetProducts":                c.getProducts,
+		"SQS.GetQueueUrl":                    c.getQueueURL,
+		"SQS.SendMessage":                    c.sendMessage,
+		"SQS.ReceiveMessage":                 c.receiveMessage,
+		"SQS.DeleteMessageBatch":             c.deleteMessages,
+		"IAM.GetInstanceProfile":             c.getProfile,
+		"IAM.CreateInstanceProfile":          c.createProfile,
+		"IAM.AddRoleToInstanceProfile":       c.addRole,
+		"IAM.RemoveRoleFromInstanceProfile":  c.removeRole,
+		"IAM.DeleteInstanceProfile":          c.deleteProfile,
+		"IAM.ListInstanceProfiles":           c.listProfiles,
 	}
 }
 
@@ -194,6 +208,8 @@ func statusOf(code string) int {
 		return http.StatusServiceUnavailable
 	case "UnauthorizedOperation", "AccessDenied", "AccessDeniedException":
 		return http.StatusForbidden
+	case "DryRunOperation":
+		return http.StatusPreconditionFailed
 	case "NoSuchEntity", "ResourceNotFoundException":
 		return http.StatusNotFound
 	default:

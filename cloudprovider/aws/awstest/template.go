@@ -3,6 +3,7 @@ package awstest
 import (
 	"encoding/base64"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ type template struct {
 	created         time.Time
 	tags            map[string]string
 	data            *params
+	version         int
 }
 
 var templateName = regexp.MustCompile(`^[a-zA-Z0-9().\-/_]{3,128}$`)
@@ -38,7 +40,7 @@ func (c *Cloud) createTemplate(r request) (any, *apiError) {
 		}
 		return []el{e("launchTemplate", old.elements())}, nil
 	}
-	t := &template{id: c.id("lt"), name: name, token: p.str("ClientToken"), created: c.now(), tags: map[string]string{}, data: data}
+	t := &template{id: c.id("lt"), name: name, token: p.str("ClientToken"), created: c.now(), tags: map[string]string{}, data: data, version: 1}
 	for _, s := range p.list("TagSpecification") {
 		if s.str("ResourceType") == "launch-template" {
 			t.tags = s.tags("Tag")
@@ -51,7 +53,7 @@ func (c *Cloud) createTemplate(r request) (any, *apiError) {
 func (t *template) elements() []el {
 	return []el{
 		e("launchTemplateId", t.id), e("launchTemplateName", t.name), e("createTime", t.created),
-		e("defaultVersionNumber", 1), e("latestVersionNumber", 1), tagSet(t.tags),
+		e("defaultVersionNumber", 1), e("latestVersionNumber", t.version), tagSet(t.tags),
 	}
 }
 
@@ -74,6 +76,43 @@ func (c *Cloud) describeTemplates(r request) (any, *apiError) {
 	}
 	list, next := page(c, r, list, 200)
 	return append(next, items("launchTemplates", list, (*template).elements)), nil
+}
+
+// AddTemplate adds a launch template that somebody else made, or a new version of it; fields are like those of [Template].
+func (c *Cloud) AddTemplate(name string, fields map[string]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	form := url.Values{}
+	for k, v := range fields {
+		form.Set(k, v)
+	}
+	if c.templates[name] == nil {
+		c.templates[name] = &template{id: c.id("lt"), name: name, created: c.now(), tags: map[string]string{}}
+	}
+	c.templates[name].data = parseParams(form)
+	c.templates[name].version++
+}
+
+func (c *Cloud) describeTemplateVersions(r request) (any, *apiError) {
+	name := r.params.str("LaunchTemplateName")
+	t, ok := c.templates[name]
+	if !ok {
+		return nil, &apiError{"InvalidLaunchTemplateName.NotFoundException", "The specified launch template, with template name " + name + ", does not exist."}
+	}
+	if v := r.params.strs("LaunchTemplateVersion"); !slices.Equal(v, []string{"$Latest"}) {
+		return nil, &apiError{"InvalidParameterValue", "only the latest version is known here"}
+	}
+	ids := func(at *params) el { return texts("securityGroupIdSet", at.strs("SecurityGroupId")) }
+	data := e("launchTemplateData", ids(t.data))
+	if image := t.data.str("ImageId"); image != "" {
+		data.kids = append(data.kids, e("imageId", image))
+	}
+	data.kids = append(data.kids, items("networkInterfaceSet", t.data.list("NetworkInterface"), func(n *params) []el {
+		return []el{e("deviceIndex", n.num("DeviceIndex")), texts("groupSet", n.strs("SecurityGroupId"))}
+	}))
+	return []el{items("launchTemplateVersionSet", []*template{t}, func(t *template) []el {
+		return []el{e("launchTemplateId", t.id), e("launchTemplateName", t.name), e("versionNumber", t.version), e("defaultVersion", t.version == 1), data}
+	})}, nil
 }
 
 func (c *Cloud) deleteTemplate(r request) (any, *apiError) {

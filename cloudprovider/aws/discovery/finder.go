@@ -12,7 +12,7 @@ import (
 type TTL struct {
 	// Network is for subnets and security groups. 0 = 1 minute.
 	Network time.Duration
-	// Images is for images and parameters. 0 = 5 minutes.
+	// Images is for images, parameters and launch templates of others. 0 = 5 minutes.
 	Images time.Duration
 	// Cluster is for the cluster's version and endpoint. 0 = 5 minutes.
 	Cluster time.Duration
@@ -31,6 +31,7 @@ type Finder struct {
 	clusters     *Cache[Cluster]
 	reservations *Cache[[]instances.Reservation]
 	placements   *Cache[Placement]
+	templates    *Cache[Template]
 }
 
 // NewFinder asks through the clients.
@@ -42,6 +43,7 @@ func NewFinder(clients *api.Clients, clock api.Clock, ttl TTL) *Finder {
 		subnets: NewCache[[]Subnet](clock, network), groups: NewCache[[]Group](clock, network), images: NewCache[[]Image](clock, images),
 		clusters:     NewCache[Cluster](clock, cmp.Or(ttl.Cluster, 5*time.Minute)),
 		reservations: NewCache[[]instances.Reservation](clock, capacity), placements: NewCache[Placement](clock, capacity),
+		templates: NewCache[Template](clock, images),
 	}
 }
 
@@ -55,4 +57,5 @@ func (f *Finder) Forget() {
 	f.images.Forget()
 	f.reservations.Forget()
 	f.placements.Forget()
+	f.templates.Forget()
 }

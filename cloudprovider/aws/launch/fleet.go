@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -31,7 +32,9 @@ type Fleet struct {
 
 // Config is one launch template and what may be launched from it.
 type Config struct {
-	Template  string
+	Template string
+	// Version is a version of the template. Templates of [Template] never change, and their first version is the only one; empty = 1.
+	Version   string
 	Overrides []Override
 }
 
@@ -64,8 +67,7 @@ func Request(f Fleet) *sdk.CreateFleetInput {
 	}
 	for _, c := range f.Configs {
 		config := types.FleetLaunchTemplateConfigRequest{
-			// Templates never change: their first version is the only one.
-			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(c.Template), Version: aws.String("1")},
+			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(c.Template), Version: aws.String(cmp.Or(c.Version, "1"))},
 		}
 		for _, o := range c.Overrides {
 			config.Overrides = append(config.Overrides, types.FleetLaunchTemplateOverridesRequest{

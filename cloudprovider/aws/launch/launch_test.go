@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -122,6 +123,16 @@ func ExampleRequest() {
 	})
 	fmt.Println(in.Type, *in.TargetCapacitySpecification.TotalTargetCapacity, in.SpotOptions.AllocationStrategy)
 	// Output: instant 3 price-capacity-optimized
+}
+
+func ExampleAlone() {
+	template, err := launch.Template(launch.Spec{Cluster: "harbour", Image: "ami-1", Groups: []string{"sg-1"}, Profile: "nodes", Class: nodeclass.NodeClass{Family: ec2.AL2023}})
+	if err != nil {
+		panic(err)
+	}
+	in := launch.Alone(map[string]string{"team": "shop"}, "m5.large", "subnet-1", "", []*sdk.CreateLaunchTemplateInput{template})
+	fmt.Println(*in.DryRun, *in.ImageId, in.InstanceType, in.SecurityGroupIds, *in.IamInstanceProfile.Name)
+	// Output: true ami-1 m5.large [sg-1] nodes
 }
 
 func ExampleLine() {

@@ -1,0 +1,36 @@
+package launch
+
+import (
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+// Alone is a dry run of one machine of a type in a subnet: from a launch template by its name, or else with what the first of the templates would give
+// it. EC2 checks the same permissions for the machines of a fleet, which it launches in the caller's name.
+func Alone(tags map[string]string, typ, subnet, template string, templates []*sdk.CreateLaunchTemplateInput) *sdk.RunInstancesInput {
+	in := &sdk.RunInstancesInput{
+		DryRun: aws.Bool(true), MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: types.InstanceType(typ), SubnetId: aws.String(subnet),
+		TagSpecifications: []types.TagSpecification{
+			{ResourceType: types.ResourceTypeInstance, Tags: tagList(tags)}, {ResourceType: types.ResourceTypeVolume, Tags: tagList(tags)},
+			{ResourceType: types.ResourceTypeNetworkInterface, Tags: tagList(tags)},
+		},
+	}
+	if template != "" {
+		in.LaunchTemplate = &types.LaunchTemplateSpecification{LaunchTemplateName: aws.String(template), Version: aws.String("$Latest")}
+		return in
+	}
+	if len(templates) == 0 {
+		return in
+	}
+	data := templates[0].LaunchTemplateData
+	in.ImageId, in.UserData = data.ImageId, data.UserData
+	if data.IamInstanceProfile != nil {
+		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Name: data.IamInstanceProfile.Name}
+	}
+	in.SecurityGroupIds = append(in.SecurityGroupIds, data.SecurityGroupIds...)
+	if len(in.SecurityGroupIds) == 0 && len(data.NetworkInterfaces) > 0 {
+		in.SecurityGroupIds = append(in.SecurityGroupIds, data.NetworkInterfaces[0].Groups...)
+	}
+	return in
+}
