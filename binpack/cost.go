@@ -36,50 +36,6 @@ func (e Effort) steps(things int) int {
 	return n
 }
 
-// searched is up to how many things all sets of bins are looked through.
-func (e Effort) searched() int {
-	switch e {
-	case EffortDefault:
-	case EffortFast:
-		return 30
-	case EffortBest:
-		return 300
-	}
-	return 110
-}
-
-// search is how many steps such a search may take: few things are worth a proof.
-func (e Effort) search(things int) int {
-	n := 10_000_000
-	if things <= 50 {
-		n = 60_000_000
-	}
-	switch e {
-	case EffortDefault:
-	case EffortFast:
-		return n / 8
-	case EffortBest:
-		return n * 10
-	}
-	return n
-}
-
-// residual is how many steps a search through what bins leave may take.
-func (e Effort) residual(things int) int {
-	n := 2_000_000
-	if things <= 50 {
-		n = 100_000_000
-	}
-	switch e {
-	case EffortDefault:
-	case EffortFast:
-		return n / 8
-	case EffortBest:
-		return n * 10
-	}
-	return n
-}
-
 // CostAware looks for the layout of the least objective. It solves the linear programme over fillings of bins for what a
 // class of items is worth and which fillings pay, buys whole bins of them, packs the most wasteful bins anew as long as
 // its steps last, and puts the outcome into practice under all rules. What the rules forbid is planned again; what is
@@ -249,37 +205,30 @@ func (p *planner) plan(r *relaxation, first bool) int {
 		p.budget.Left = max(p.budget.Left, p.effort.steps(p.in.things())/4)
 		return p.realise(r, model.Improve(columns, value, 0, p.budget))
 	}
-	var quick []relax.Column
-	if few { // often there is no need for more
-		var done bool
-		if quick, done = p.search(r, model.Greedy(&relax.Budget{}), model.Coverage(), first, p.effort.search(p.in.things())/10); done {
-			return p.realise(r, quick)
-		}
+	if few {
+		return p.realise(r, p.planFew(r, first))
 	}
-	m := relax.NewMaster(model)
+	m, _ := p.generate(r, first)
+	return p.realise(r, p.dive(r, m, m.Values()))
+}
+
+// generate solves the programme over fillings and proves what it can of that.
+func (p *planner) generate(r *relaxation, first bool) (*relax.Master, relax.Proof) {
+	m := relax.NewMaster(r.model)
 	part := &relax.Budget{Left: p.budget.Left / 2}
 	p.budget.Left -= part.Left
-	m.Price(model.Coverage(), part)
+	m.Price(r.model.Coverage(), part)
 	for m.Generate(400, part); part.Left > 0 && m.Deepen(20_000, part); {
 		m.Generate(400, part)
 	}
-	var proof relax.Proof
-	if first || few {
-		proof = p.in.prove(r, m, &relax.Budget{Left: p.effort.steps(p.in.things())})
+	if !first { // what it proves does not hold for everything
+		return m, relax.Proof{}
 	}
-	if first && proof.Price > 0 {
+	proof := p.in.prove(r, m, &relax.Budget{Left: max(p.effort.steps(p.in.things()), part.Left)})
+	if proof.Price > 0 {
 		p.learn(p.in.itemBound(r, proof))
 	}
-	value := m.Values()
-	columns := p.dive(r, m, value)
-	if few {
-		var done bool
-		columns = cheaper(model, columns, quick)
-		if columns, done = p.shortest(r, columns, proof, first); !done {
-			columns, _ = p.search(r, columns, value, first, p.effort.search(p.in.things()))
-		}
-	}
-	return p.realise(r, columns)
+	return m, proof
 }
 
 // cheaper is the less dear of two packings.
@@ -314,79 +263,6 @@ func (p *planner) dive(r *relaxation, m *relax.Master, value []float64) []relax.
 		best = model.Tighten(best, floor, 3_000*n, &relax.Budget{Left: p.effort.steps(n)})
 	}
 	return best
-}
-
-// shortest looks for something cheaper than the columns by what is left after each bin, where there are few things of few
-// classes. done says that there is nothing better.
-func (p *planner) shortest(r *relaxation, columns []relax.Column, proof relax.Proof, first bool) (better []relax.Column, done bool) {
-	if len(r.model.Supply) > 0 || r.model.Uncovered(columns) || proof.Price == 0 {
-		return columns, false
-	}
-	cost := int64(r.model.Cost(columns))
-	if int64(p.in.roundUp(Price(proof.Price))) >= cost {
-		return columns, true
-	}
-	s := relax.NewResidual(r.model, proof.Value, &relax.Budget{Left: p.effort.residual(p.in.things())})
-	if s == nil {
-		return columns, false
-	}
-	least, found := s.Below(cost)
-	if found != nil {
-		columns, cost = found, least
-	}
-	if first {
-		b := p.in.itemBound(r, proof)
-		b.Price, b.Kind = Price(least), Exhaustive
-		p.learn(b)
-	}
-	return columns, least >= cost
-}
-
-// search looks through all sets of bins that cost less than the columns, where there are few things. done says that there is
-// nothing better.
-func (p *planner) search(r *relaxation, columns []relax.Column, value []float64, first bool, steps int) (better []relax.Column, done bool) {
-	const thresholds, levels = 8, 5
-	if len(r.model.Supply) > 0 || r.model.Uncovered(columns) {
-		return columns, false
-	}
-	for _, h := range p.hints {
-		if first && float64(p.in.roundUp(h.bound.Price)) >= r.model.Cost(columns)*(1-1e-12) {
-			return columns, true
-		}
-	}
-	columns = r.model.Exchange(columns, 0, 20+steps/40_000, &relax.Budget{Left: steps})
-	whole := make([]float64, len(value))
-	for i, v := range value {
-		whole[i] = math.Floor(v)
-	}
-	cost := r.model.Cost(columns)
-	s := relax.NewSearch(r.model, whole, &relax.Budget{Left: steps})
-	least := min(s.Root(), cost)
-	for s.Level = 0; s.Level < levels && least < cost && s.Budget.Left > 0; s.Level++ {
-		sure := true
-		for from, k := least, 1; k <= thresholds && from < cost && s.Budget.Left > 0; k++ {
-			limit := from + (cost-from)*float64(k)/thresholds
-			low := s.Below(limit, false)
-			if s.Found != nil && s.Cost < cost {
-				columns, cost = s.Found, s.Cost
-			}
-			if sure {
-				least = max(least, min(low, cost))
-			}
-			sure = sure && low >= min(limit, cost)
-		}
-	}
-	if !first {
-		return columns, least >= cost // what it proves does not hold for everything
-	}
-	b := Bound{Price: Price(math.Ceil(least * (1 - 1e-12))), Kind: Exhaustive, Items: make([]Price, len(p.in.problem.Items))}
-	for c, members := range r.members {
-		for _, i := range members {
-			b.Items[i] = Price(whole[c])
-		}
-	}
-	p.learn(b)
-	return columns, least >= cost
 }
 
 func flat(batches []relax.Batch) []relax.Column {

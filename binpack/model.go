@@ -172,14 +172,25 @@ func (in *Instance) appendOffers(list []offer, t int32, used []int32, ceiling Pr
 
 // undominated leaves out what another offer does as well for no more money, in the order of price.
 func undominated(in *Instance, list []offer) []offer {
-	slices.SortStableFunc(list, func(a, b offer) int {
+	order := make([]int32, len(list)) // offers are large
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(x, y int32) int {
+		a, b := &list[x], &list[y]
 		return cmp.Or(cmp.Compare(a.price, b.price), slices.Compare(b.capacity, a.capacity), cmp.Compare(in.problem.Types[a.typ].Pool, in.problem.Types[b.typ].Pool),
-			cmp.Compare(in.problem.Types[a.typ].Name, in.problem.Types[b.typ].Name), cmp.Compare(a.typ, b.typ), cmp.Compare(a.mask, b.mask))
+			cmp.Compare(in.problem.Types[a.typ].Name, in.problem.Types[b.typ].Name), cmp.Compare(a.typ, b.typ), cmp.Compare(a.mask, b.mask), cmp.Compare(x, y))
 	})
 	var kept []offer
-	for _, o := range list {
-		if !slices.ContainsFunc(kept, func(k offer) bool { return in.dominates(&k, &o) }) {
-			kept = append(kept, o)
+	for _, i := range order {
+		dominated := false
+		for k := range kept {
+			if dominated = in.dominates(&kept[k], &list[i]); dominated {
+				break
+			}
+		}
+		if !dominated {
+			kept = append(kept, list[i])
 		}
 	}
 	return kept

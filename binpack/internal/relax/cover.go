@@ -8,7 +8,7 @@ import (
 )
 
 // cells is how finely amounts are told apart when the cost of covering them is tabled.
-const cells = 400
+const cells = 2000
 
 // measure is one way to compare what is asked with what bins hold: a resource, or the values of things. Any bins that
 // hold everything hold enough by every measure.
@@ -31,6 +31,8 @@ type Search struct {
 	rest     [][]float64 // by depth and measure
 	packer   packer
 	prove    bool
+	gather   bool // only list the sets
+	roomiest []roomySet
 	settled  map[string]int // by set: the least level at which it is worth another try
 	key      []byte
 	// Level is how much each set is worth, from 0; each level tries four times as much as the one before.
@@ -81,6 +83,11 @@ func NewSearch(m *Model, value []float64, b *Budget) *Search {
 		b.Take(knap.Steps())
 		s.add(x)
 	}
+	// The sharpest first; what is far from it would only take time.
+	slices.SortStableFunc(s.measures, func(a, b measure) int { return cmp.Compare(b.cost[cells], a.cost[cells]) })
+	for n := len(s.measures); n > 1 && s.measures[n-1].cost[cells] < 0.4*s.measures[0].cost[cells]; n = len(s.measures) {
+		s.measures = s.measures[:n-1]
+	}
 	s.packer.m = m
 	return s
 }
@@ -93,28 +100,42 @@ func (s *Search) add(x measure) {
 	}
 	x.cost = make([]float64, cells+1)
 	per := x.demand / cells
-	for q := 1; q <= cells; q++ {
-		x.cost[q] = math.Inf(1)
-		for _, k := range s.kinds {
-			if x.room[k] <= 0 {
-				continue
-			}
-			left := max(0, q-int(math.Ceil(x.room[k]/per)))
-			x.cost[q] = min(x.cost[q], s.m.Kinds[k].Price+x.cost[left])
+	type offer struct {
+		steps int
+		price float64
+	}
+	var offers []offer
+	most := 0
+	for _, k := range slices.Backward(s.kinds) { // from the cheap to the dear: those that hold more than all before
+		if steps := int(math.Ceil(x.room[k] / per)); steps > most {
+			most = steps
+			offers = append(offers, offer{min(steps, cells), s.m.Kinds[k].Price})
 		}
 	}
-	s.Budget.Take(cells * len(s.kinds))
+	for q := 1; q <= cells; q++ {
+		least := math.Inf(1)
+		for _, o := range offers {
+			least = min(least, o.price+x.cost[max(0, q-o.steps)])
+		}
+		x.cost[q] = least
+	}
+	s.Budget.Take(cells * len(offers))
 	s.measures = append(s.measures, x)
+}
+
+// least is what covering the rest costs at least by this measure.
+func (x *measure) least(rest float64) float64 {
+	if rest <= 0 {
+		return 0
+	}
+	return x.cost[min(cells, int(rest/x.demand*cells))]
 }
 
 // least is what covering the rest costs at least.
 func (s *Search) least(rest []float64) float64 {
 	most := 0.0
 	for i := range s.measures {
-		x := &s.measures[i]
-		if rest[i] > 0 {
-			most = max(most, x.cost[min(cells, int(rest[i]/x.demand*cells))])
-		}
+		most = max(most, s.measures[i].least(rest[i]))
 	}
 	return most
 }
@@ -133,6 +154,11 @@ func (s *Search) Root() float64 {
 // where the budget ran out or a set could not be settled. With prove, it does not try to pack but only to refute.
 func (s *Search) Below(limit float64, prove bool) float64 {
 	s.limit, s.lowest, s.prove = limit, limit, prove
+	s.sweep()
+	return min(s.lowest, s.limit)
+}
+
+func (s *Search) sweep() {
 	s.rest = s.rest[:0]
 	rest := make([]float64, len(s.measures))
 	for i := range s.measures {
@@ -140,7 +166,39 @@ func (s *Search) Below(limit float64, prove bool) float64 {
 	}
 	s.chosen = s.chosen[:0]
 	s.descend(0, 0, rest, 0)
-	return min(s.lowest, s.limit)
+}
+
+// roomySet is a set of bins that may hold everything.
+type roomySet struct {
+	kinds []int
+	cost  float64
+	spare float64 // the part by which it holds more than all, in the measure in which that is least
+}
+
+// Try packs the sets below the limit that have most room to spare: where it is successful, the packing is in Found. It
+// looks at so many of them, and proves nothing.
+func (s *Search) Try(limit float64, sets, nodes int) bool {
+	before := s.Budget.Left
+	s.Budget.Left = before / 4
+	s.gather, s.limit, s.roomiest = true, limit, s.roomiest[:0]
+	s.sweep()
+	s.gather = false
+	s.Budget.Left += before - before/4
+	slices.SortStableFunc(s.roomiest, func(a, b roomySet) int { return cmp.Or(cmp.Compare(b.spare, a.spare), cmp.Compare(a.cost, b.cost)) })
+	for _, set := range s.roomiest[:min(sets, len(s.roomiest))] {
+		columns, refuted := s.packer.refute(set.kinds, nodes, s.Budget)
+		if columns == nil && !refuted {
+			columns = s.packer.pack(set.kinds, nodes, s.Budget)
+		}
+		if columns != nil {
+			s.Found, s.Cost = columns, set.cost
+			return true
+		}
+		if s.Budget.Left <= 0 {
+			return false
+		}
+	}
+	return false
 }
 
 func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
@@ -151,28 +209,43 @@ func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
 	for _, v := range rest {
 		covered = covered && v <= 0
 	}
+	if covered && s.gather {
+		spare := math.Inf(1)
+		for i, v := range rest {
+			spare = min(spare, -v/s.measures[i].demand)
+		}
+		s.roomiest = append(s.roomiest, roomySet{slices.Clone(s.chosen), cost, spare})
+		return
+	}
 	if covered && len(s.chosen) > 0 {
-		if s.settle(cost) {
+		if s.settle(cost, rest) {
 			return
 		}
 	}
 	next := s.rest[depth]
+	for from < len(s.kinds) && cost+s.m.Kinds[s.kinds[from]].Price >= s.limit { // the dear ones stand first
+		from++
+	}
 	for at := from; at < len(s.kinds); at++ {
 		k := s.kinds[at]
 		price := cost + s.m.Kinds[k].Price
 		if price >= s.limit {
 			continue
 		}
-		useful := false
+		useful, low := covered, price
 		for i := range rest {
-			next[i] = rest[i] - s.measures[i].room[k]
-			useful = useful || rest[i] > 0 && s.measures[i].room[k] > 0 || covered
+			x := &s.measures[i]
+			next[i] = rest[i] - x.room[k]
+			useful = useful || rest[i] > 0 && x.room[k] > 0
+			if low = max(low, price+x.least(next[i])); low >= s.limit {
+				s.Budget.Take(4 * (i + 1))
+				break
+			}
 		}
-		low := price + s.least(next)
 		if low >= s.limit || !useful {
 			continue
 		}
-		if !s.Budget.Take(8) {
+		if !s.Budget.Take(8 * len(s.measures)) {
 			s.lowest = min(s.lowest, low)
 			continue
 		}
@@ -186,7 +259,7 @@ func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
 }
 
 // settle packs or refutes the chosen set. It reports whether there is no use in adding bins to it.
-func (s *Search) settle(cost float64) bool {
+func (s *Search) settle(cost float64, rest []float64) bool {
 	if s.prove {
 		if _, refuted := s.packer.refute(s.chosen, refuteNodes, s.Budget); !refuted {
 			s.lowest = min(s.lowest, cost)
@@ -209,7 +282,7 @@ func (s *Search) settle(cost float64) bool {
 			s.settled[string(s.key)] = refutedForGood
 			return false
 		}
-		if columns == nil {
+		if columns == nil && s.roomy(rest) {
 			columns = s.packer.pack(s.chosen, proposals, s.Budget)
 		}
 		if columns != nil {
@@ -221,6 +294,17 @@ func (s *Search) settle(cost float64) bool {
 	}
 	s.lowest = min(s.lowest, cost)
 	return false
+}
+
+// roomy reports whether the bins have so much room to spare that packing them is worth a try at this level.
+func (s *Search) roomy(rest []float64) bool {
+	spare := 0.01 / float64(int(1)<<(2*min(s.Level, 4)))
+	for i, v := range rest {
+		if -v < spare*s.measures[i].demand {
+			return s.Level >= 3
+		}
+	}
+	return true
 }
 
 const (

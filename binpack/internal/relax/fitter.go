@@ -50,7 +50,7 @@ func (m *Model) Tighten(bins []Column, floor float64, proposals int, b *Budget) 
 		}
 		f.load(m, kinds, fewer)
 		fits := f.run(proposals)
-		b.Take(f.proposed * 4)
+		b.Take(f.proposed * 16)
 		if !fits {
 			return bins
 		}

@@ -76,7 +76,7 @@ func (p *packer) pack(set []int, proposals int, b *Budget) []Column {
 	}
 	p.fitter.load(p.m, p.kinds, best)
 	fits := p.fitter.run(proposals)
-	b.Take(p.fitter.proposed * 4)
+	b.Take(p.fitter.proposed * 16)
 	if !fits {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (c *completer) run(m *Model, kinds []int, order []int32, most int, b *Budge
 	}
 	c.fill, c.rest, c.used = grow(c.fill, len(order)), grow(c.rest, (len(order)+1)*d), grow(c.used, d)
 	found := c.bin(0)
-	b.Take(c.nodes * (d + 2))
+	b.Take(c.nodes*4*(d+1) + len(kinds)*(len(order)+4)*(d+1))
 	if !found {
 		return nil, c.nodes < c.most
 	}

@@ -162,10 +162,12 @@ func (s *Residual) shortest(start uint64) (length int64, done bool) {
 		if q.spent > s.spent[q.state] {
 			continue
 		}
-		if q.state == 0 || s.budget.Left <= 0 || len(s.spent) > mostRests {
+		if q.state == 0 || len(s.spent) > mostRests {
 			return q.spent, q.state == 0
 		}
-		s.expand(q)
+		if s.expand(q); s.budget.Left <= 0 {
+			return q.spent, false
+		}
 	}
 	return s.limit, true
 }
@@ -212,9 +214,7 @@ func (s *Residual) expand(q rest) {
 func (s *Residual) fill(q rest, n, first, at int, cost int64) {
 	k := s.kinds[n]
 	b := &s.bounds[k]
-	s.budget.Left -= s.m.Dims + 2
-	if at == len(s.order) {
-		s.leaf(q, n, cost)
+	if !s.budget.Take(2*s.m.Dims + 8) {
 		return
 	}
 	room := 0.0

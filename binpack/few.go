@@ -1,0 +1,160 @@
+package binpack
+
+import (
+	"math"
+
+	"github.com/joinery-sdk/joinery/binpack/internal/relax"
+)
+
+// searched is up to how many things all sets of bins are looked through.
+func (e Effort) searched() int {
+	switch e {
+	case EffortDefault:
+	case EffortFast:
+		return 30
+	case EffortBest:
+		return 300
+	}
+	return 110
+}
+
+// search is how many steps such a search may take: few things are worth a proof, more of them some milliseconds.
+func (e Effort) search(things int) int {
+	n := 1_500_000
+	if things <= 50 {
+		n = 150_000_000
+	}
+	switch e {
+	case EffortDefault:
+	case EffortFast:
+		return n / 8
+	case EffortBest:
+		return n * 10
+	}
+	return n
+}
+
+// enough is by what part a plan may be above its bound to be left at that: more than a few things are worth some
+// milliseconds, not the last percent.
+func (e Effort) enough(things int) float64 {
+	if things <= 50 || e == EffortBest {
+		return 0
+	}
+	return 0.01
+}
+
+// planFew packs few things, in ways that also show, often, that there is nothing cheaper.
+func (p *planner) planFew(r *relaxation, first bool) []relax.Column {
+	const (
+		quick         = 1_000_000
+		coarse, kinds = 8, 16 // of fewer things a bin and fewer sorts, fillings are so few that column generation is exact
+	)
+	model := r.model
+	columns := model.Greedy(&relax.Budget{})
+	things, steps := p.in.things(), p.effort.search(p.in.things())
+	large := things < coarse*len(columns) && len(model.Classes) <= kinds
+	most := min(steps, quick)
+	switch {
+	case large:
+		most /= 4
+	case things > 50:
+		most = 2 * steps
+	}
+	columns, done := p.search(r, columns, model.Coverage(), first, most)
+	if done || things > 50 && !large {
+		return columns
+	}
+	p.budget.Left = max(p.budget.Left, steps/20)
+	m, proof := p.generate(r, first)
+	columns = cheaper(model, columns, p.dive(r, m, m.Values()))
+	ways := []func() ([]relax.Column, bool){
+		func() ([]relax.Column, bool) { return p.search(r, columns, m.Values(), first, steps) },
+		func() ([]relax.Column, bool) { return p.shortest(r, columns, proof) },
+	}
+	if large {
+		ways[0], ways[1] = ways[1], ways[0]
+	}
+	for _, way := range ways {
+		if columns, done = way(); done || things > 50 {
+			break
+		}
+	}
+	return columns
+}
+
+// shortest looks for something cheaper than the columns by what is left after each bin, where there are few things of few
+// classes. done says that there is nothing better.
+func (p *planner) shortest(r *relaxation, columns []relax.Column, proof relax.Proof) (better []relax.Column, done bool) {
+	if len(r.model.Supply) > 0 || r.model.Uncovered(columns) || proof.Price == 0 {
+		return columns, false
+	}
+	cost := int64(r.model.Cost(columns))
+	if enough := 1 + p.effort.enough(p.in.things()); float64(p.in.roundUp(Price(proof.Price)))*enough >= float64(cost) {
+		return columns, true
+	}
+	s := relax.NewResidual(r.model, proof.Value, &relax.Budget{Left: 2 * p.effort.search(p.in.things())})
+	if s == nil {
+		return columns, false
+	}
+	least, found := s.Below(cost)
+	if found != nil {
+		columns, cost = found, least
+	}
+	b := p.in.itemBound(r, proof)
+	b.Price, b.Kind = Price(least), Exhaustive
+	p.learn(b)
+	return columns, least >= cost
+}
+
+// search looks through all sets of bins that cost less than the columns, where there are few things. done says that there is
+// nothing better.
+func (p *planner) search(r *relaxation, columns []relax.Column, value []float64, first bool, steps int) (better []relax.Column, done bool) {
+	const thresholds, levels = 8, 5
+	enough := 1 + p.effort.enough(p.in.things())
+	if len(r.model.Supply) > 0 || r.model.Uncovered(columns) {
+		return columns, false
+	}
+	for _, h := range p.hints {
+		if first && float64(p.in.roundUp(h.bound.Price))*enough >= r.model.Cost(columns)*(1-1e-12) {
+			return columns, true
+		}
+	}
+	columns = r.model.Exchange(columns, 0, 20+steps/40_000, &relax.Budget{Left: steps})
+	whole := make([]float64, len(value))
+	for i, v := range value {
+		whole[i] = math.Floor(v)
+	}
+	cost := r.model.Cost(columns)
+	s := relax.NewSearch(r.model, whole, &relax.Budget{Left: steps})
+	least := min(s.Root(), cost)
+	for part := 0.01; enough > 1 && least*(1+part) < cost; part += 0.01 { // good ones first, the proof then
+		if s.Try(least*(1+part), 10, 1000) {
+			columns, cost = s.Found, s.Cost
+		}
+	}
+	for s.Level = 0; s.Level < levels && least*enough < cost && s.Budget.Left > 0; s.Level++ {
+		sure := true
+		for from, k := least, 1; k <= thresholds && from < cost && least*enough < cost && s.Budget.Left > 0; k++ {
+			limit := from + (cost-from)*float64(k)/thresholds
+			low := s.Below(limit, false)
+			if s.Found != nil && s.Cost < cost {
+				columns, cost = s.Found, s.Cost
+			}
+			if sure {
+				least = max(least, min(low, cost))
+			}
+			sure = sure && low >= min(limit, cost)
+		}
+	}
+	if !first {
+		return columns, least*enough >= cost // what it proves does not hold for everything
+	}
+	b := Bound{Price: Price(math.Ceil(least * (1 - 1e-12))), Kind: Exhaustive, Items: make([]Price, len(p.in.problem.Items))}
+	for c, members := range r.members {
+		for _, i := range members {
+			b.Items[i] = Price(whole[c])
+		}
+	}
+	p.learn(b)
+	return columns, least*enough >= cost
+}
