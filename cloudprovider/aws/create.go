@@ -195,6 +195,8 @@ func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovi
 		switch {
 		case o.image == "":
 			ledger.refuse(o, "no image of the node class boots on it")
+		case slices.Contains(s.away, o.zone):
+			ledger.refuse(o, "the zone is shifted away")
 		case !o.available:
 			ledger.refuse(o, "not on offer")
 		default:

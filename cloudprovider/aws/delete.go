@@ -37,6 +37,9 @@ func (p *Provider) delete(ctx context.Context, id string) error {
 	if bare == "" {
 		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New("want an id such as aws:///us-east-1a/i-0123456789abcdef0")}
 	}
+	if err := p.left(ctx, id); err != nil {
+		return err
+	}
 	e, known := p.memory.Of(bare)
 	if known && e.Instance.ID != id {
 		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: fmt.Errorf("the instance is %q", e.Instance.ID)}

@@ -71,7 +71,7 @@
 //	interruption queue, all kinds, malformed, foreign      | yes   | TestParse TestReadAndConfirm TestMotoEverydayCalls
 //	polling of status checks and scheduled events          | yes   | TestStatusChecks TestWatch
 //	repair policies                                        | yes   | TestConformance
-//	zonal shift                                            | no    | leave the zone's subnets out
+//	zonal shift                                            | yes   | TestZonalShift
 //	requests shown beforehand                              | yes   | TestDryRunChangesNothing
 //	dry-run calls that check permissions                   | yes   | TestPermitted
 //	nothing lost or left by faults and restarts            | yes   | TestFaultRun TestWithdraw TestLaunchInterrupted

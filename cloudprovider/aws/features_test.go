@@ -1,6 +1,7 @@
 package aws_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -273,4 +274,73 @@ func TestPermitted(t *testing.T) {
 	require.NoError(t, err)
 	claim.Candidates = nil
 	require.ErrorIs(t, p.Permitted(t.Context(), claim), cloudprovider.ErrInvalidSpec)
+}
+
+// A zone that traffic was shifted away from is left alone: nothing is launched there, and its machines are neither read, tagged nor ended, but known.
+func TestZonalShift(t *testing.T) {
+	f := newFixture(t, awstest.Config{})
+	p := f.provider(t, func(o *aws.Options) { o.ZonalShift = true })
+	in := func(zone string) string { return onDemand + ", topology.kubernetes.io/zone in (" + zone + ")" }
+	stays, goes := f.ask(t, p, "stays", in("us-east-1a")), f.ask(t, p, "goes", in("us-east-1b"))
+	first, err := p.Create(t.Context(), stays)
+	require.NoError(t, err)
+	second, err := p.Create(t.Context(), goes)
+	require.NoError(t, err)
+	f.clock.Advance(2 * time.Minute)
+	_, err = p.List(t.Context())
+	require.NoError(t, err)
+
+	f.cloud.ShiftAway("us-east-1a")
+	f.clock.Advance(time.Minute)
+	types, err := p.InstanceTypes(t.Context(), pool())
+	require.NoError(t, err)
+	for _, it := range types {
+		for _, o := range it.Offerings {
+			zone, _ := o.Requirements.Get(corev1.LabelTopologyZone).Single()
+			if zone == "us-east-1a" {
+				assert.False(t, o.Available, it.Name)
+			}
+		}
+	}
+	wanted := stays.Clone()
+	wanted.Name, wanted.Token = "more", "more-token"
+	_, err = p.Create(t.Context(), wanted)
+	require.ErrorIs(t, err, cloudprovider.ErrInsufficientCapacity)
+	known, _ := errors.AsType[*cloudprovider.Error](err)
+	require.NotEmpty(t, known.Refused)
+	assert.Equal(t, "the zone is shifted away", known.Refused[0].Detail)
+
+	calls := f.cloud.CallsByAction()
+	got, err := p.Get(t.Context(), first.ID)
+	require.NoError(t, err)
+	assert.Equal(t, first.ID, got.ID)
+	require.ErrorIs(t, p.Delete(t.Context(), first.ID), cloudprovider.ErrNotReady)
+	assert.Equal(t, calls["EC2.DescribeInstances"], f.cloud.Calls("EC2.DescribeInstances"))
+	assert.Equal(t, calls["EC2.TerminateInstances"], f.cloud.Calls("EC2.TerminateInstances"))
+	f.cloud.End(ec2ID(first.ID), "Server.ZoneDown", "Server.ZoneDown: nobody can tell")
+	list, err := p.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 2, "what nobody can read has not vanished")
+	require.NoError(t, p.Delete(t.Context(), second.ID))
+
+	f.cloud.ShiftAway()
+	f.clock.Advance(2 * time.Minute)
+	list, err = p.List(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, list)
+	require.ErrorIs(t, p.Delete(t.Context(), first.ID), cloudprovider.ErrNotFound)
+
+	// Where ARC cannot be read, all zones are used, and a note says so.
+	f.cloud.SetFault(func(c awstest.Call) awstest.Fault {
+		if c.Action == "GetManagedResource" {
+			return awstest.Fault{Code: "AccessDeniedException", Message: "no"}
+		}
+		return awstest.Fault{}
+	})
+	f.clock.Advance(2 * time.Minute)
+	wanted.Name, wanted.Token = "late", "late-token"
+	_, err = p.Create(t.Context(), wanted)
+	require.NoError(t, err)
+	require.Len(t, p.Notes(), 1)
+	assert.Contains(t, p.Notes()[0], "allow arc-zonal-shift:GetManagedResource")
 }

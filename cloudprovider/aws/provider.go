@@ -211,6 +211,9 @@ type Options struct {
 	// Queue is the name of the SQS queue that EC2's events go to; empty = the provider knows of no interruptions but those of
 	// StatusChecks.
 	Queue string
+	// ZonalShift says that zones which the cluster's traffic was shifted away from are left alone: nothing is launched there, and EC2 is not asked to read,
+	// tag or end machines in them until the shift has ended. It needs arc-zonal-shift:GetManagedResource.
+	ZonalShift bool
 	// StatusChecks says that Interruptions also asks EC2, once a minute, for status checks that fail, scheduled events and the end of capacity blocks.
 	// It needs ec2:DescribeInstanceStatus.
 	StatusChecks bool

@@ -49,6 +49,9 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 	if bare == "" {
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New("want an id such as aws:///us-east-1a/i-0123456789abcdef0")}
 	}
+	if e, ok := p.memory.Of(bare); ok && e.State == memory.Live && e.Instance.ID == id && p.left(ctx, id) != nil {
+		return &found{instance: e.Instance, shape: e.Shape}, ctx.Err()
+	}
 	asked := p.clock.Time()
 	f, err := p.reads.Do(ctx, "", bare)
 	if err != nil {
@@ -306,11 +309,29 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 		}
 	}
 	var filters []types.Filter
+	var rest []cloudprovider.Instance // in zones that are left alone: what is remembered of them
 	if p.memory.KnowsPast() {
+		away, err := p.away(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range p.memory.Living() {
+			if slices.Contains(away, memory.Zone(i.ID)) {
+				rest = append(rest, i)
+				delete(lived, memory.Bare(i.ID))
+			}
+		}
 		filters = []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{
 			string(types.InstanceStateNamePending), string(types.InstanceStateNameRunning), string(types.InstanceStateNameShuttingDown),
 			string(types.InstanceStateNameStopping), string(types.InstanceStateNameStopped),
 		}}}
+		if len(away) > 0 {
+			others, err := p.others(ctx, away)
+			if err != nil {
+				return nil, err
+			}
+			filters = append(filters, types.Filter{Name: aws.String("availability-zone"), Values: others})
+		}
 	}
 	raws, err := p.read(ctx, filters)
 	if err != nil {
@@ -359,8 +380,24 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 	if !now.Before(p.started.Add(p.options.Lag)) {
 		p.memory.ReadPast()
 	}
+	list = append(list, rest...)
 	slices.SortFunc(list, func(a, b cloudprovider.Instance) int { return strings.Compare(a.ID, b.ID) })
 	return list, nil
+}
+
+// others are the region's zones that are not left alone.
+func (p *Provider) others(ctx context.Context, away []string) ([]string, error) {
+	region, err := p.region(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := []string{"none"} // a filter needs a value
+	for _, z := range region.Zones {
+		if !slices.Contains(away, z.Name) {
+			out = append(out, z.Name)
+		}
+	}
+	return out, nil
 }
 
 // settleByReading ends an open question without asking for machines again.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/discovery"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/market"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/memory"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/profile"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
@@ -40,6 +42,7 @@ type shelf struct {
 	placed   discovery.Placement
 	reserved []ec2.Reservation
 	profile  string
+	away     []string           // zones that are left alone
 	foreign  discovery.Template // somebody else's launch template, by which machines are launched; usually none
 	types    []instancetypes.InstanceType
 	byName   map[string]int
@@ -64,11 +67,59 @@ func (p *Provider) shelf(ctx context.Context, name string) (*shelf, error) {
 	if err != nil {
 		return nil, fmt.Errorf("aws: %w", err)
 	}
-	return p.shelves.Get(ctx, string(text), func(ctx context.Context) (*shelf, error) { return p.resolve(ctx, class) })
+	away, err := p.away(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.shelves.Get(ctx, string(text)+strings.Join(away, " "), func(ctx context.Context) (*shelf, error) { return p.resolve(ctx, class, away) })
 }
 
-func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass) (*shelf, error) {
-	s := &shelf{class: class, byName: map[string]int{}, drafts: &drafts{}}
+// away are the names of the zones that are to be left alone.
+func (p *Provider) away(ctx context.Context) ([]string, error) {
+	if !p.options.ZonalShift {
+		return nil, nil
+	}
+	cluster, err := p.cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shifted, err := p.finder.Shifted(ctx, cluster.ARN)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	p.notes.set("shifts", note("zonal shifts could not be read, all zones are used", err))
+	if len(shifted) == 0 {
+		return nil, nil
+	}
+	region, err := p.region(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, z := range region.Zones {
+		if slices.Contains(shifted, z.Name) || slices.Contains(shifted, z.ID) {
+			names = append(names, z.Name)
+		}
+	}
+	return names, nil
+}
+
+// left fails for a machine in a zone that is to be left alone.
+func (p *Provider) left(ctx context.Context, id string) error {
+	away, err := p.away(ctx)
+	if err != nil {
+		return err
+	}
+	if zone := memory.Zone(id); slices.Contains(away, zone) {
+		return &cloudprovider.Error{
+			Code: cloudprovider.ErrNotReady, RetryAfter: 30 * time.Second, Err: fmt.Errorf("zone %q is shifted away: its machines are left alone until the shift has ended", zone),
+		}
+	}
+	return nil
+}
+
+func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, away []string) (*shelf, error) {
+	s := &shelf{class: class, away: away, byName: map[string]int{}, drafts: &drafts{}}
 	var err error
 	if s.settings, err = p.options.settings(class); err != nil {
 		return nil, invalid(err)
@@ -197,6 +248,14 @@ func (p *Provider) fill(ctx context.Context, s *shelf) error {
 	}
 	for i, t := range s.types {
 		s.byName[t.Name] = i
+		if len(s.away) > 0 {
+			s.types[i].Offerings = slices.Clone(t.Offerings)
+			for j, o := range t.Offerings {
+				if slices.Contains(s.away, zoneOf(o)) {
+					s.types[i].Offerings[j].Available = false
+				}
+			}
+		}
 	}
 	return nil
 }

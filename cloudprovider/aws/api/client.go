@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -43,6 +44,7 @@ type Clients struct {
 	IAM     *iam.Client
 	EKS     *eks.Client
 	Pricing *pricing.Client
+	ARC     *arczonalshift.Client
 	// Region is the region that the calls go to.
 	Region string
 }
@@ -90,6 +92,6 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 	}
 	return &Clients{
 		EC2: ec2.NewFromConfig(cfg), SSM: ssm.NewFromConfig(cfg), SQS: sqs.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg),
-		EKS: eks.NewFromConfig(cfg), Pricing: pricing.NewFromConfig(priced), Region: cfg.Region,
+		EKS: eks.NewFromConfig(cfg), Pricing: pricing.NewFromConfig(priced), ARC: arczonalshift.NewFromConfig(cfg), Region: cfg.Region,
 	}, nil
 }

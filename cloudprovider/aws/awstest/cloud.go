@@ -67,6 +67,7 @@ type Cloud struct {
 	fleetErrors  map[pool]apiError
 	death        *apiError
 	surplus      int
+	shifted      map[string]bool // by the zone's id
 	templates    map[string]*template
 	fleets       map[string]*fleet // by client token
 	instances    map[string]*instance
@@ -257,6 +258,16 @@ func (c *Cloud) KillNew(code, message string) {
 	c.death = nil
 	if code != "" {
 		c.death = &apiError{code, message}
+	}
+}
+
+// ShiftAway shifts the cluster's traffic away from zones, by their names; without any, all shifts end.
+func (c *Cloud) ShiftAway(zones ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shifted = map[string]bool{}
+	for _, z := range c.region.Zones {
+		c.shifted[z.ID] = slices.Contains(zones, z.Name)
 	}
 }
 

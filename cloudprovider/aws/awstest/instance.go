@@ -233,7 +233,7 @@ func (c *Cloud) describeInstances(r request) (any, *apiError) {
 	at := c.now().Add(-c.config.Lag)
 	list, failure := selected(r, all, func(i *instance) (map[string]string, map[string]string) {
 		_, state := c.state(i, at)
-		return c.shownTags(i), map[string]string{"instance-state-name": state, "instance-id": i.id, "client-token": i.token}
+		return c.shownTags(i), map[string]string{"instance-state-name": state, "instance-id": i.id, "availability-zone": i.zone, "client-token": i.token}
 	})
 	if failure != nil {
 		return nil, failure

@@ -29,6 +29,9 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/clusters/"):
 		req.protocol, req.service, req.action = jsonProtocol, "EKS", "DescribeCluster"
 		req.name = strings.TrimPrefix(r.URL.Path, "/clusters/")
+	case r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/managedresources/"):
+		req.protocol, req.service, req.action = jsonProtocol, "ARC Zonal Shift", "GetManagedResource"
+		req.name = strings.TrimPrefix(r.URL.Path, "/managedresources/")
 	default:
 		form, err := url.ParseQuery(string(body))
 		if err != nil {
@@ -144,6 +147,7 @@ func (c *Cloud) actions() map[string]func(request) (any, *apiError) {
 		"EC2.TerminateInstances":             c.terminateInstances,
 		"EC2.CreateTags":                     c.createTags,
 		"SSM.GetParameters":                  c.getParameters,
+		"ARC Zonal Shift.GetManagedResource": c.managedResource,
 		"EKS.DescribeCluster":                c.describeCluster,
 		"Pricing.GetProducts":                c.getProducts,
 		"SQS.GetQueueUrl":                    c.getQueueURL,
@@ -165,7 +169,7 @@ func (r request) write(w http.ResponseWriter, answer any, failure *apiError) {
 		if r.service == "SQS" {
 			kind = "application/x-amz-json-1.0"
 		}
-		if r.service == "EKS" {
+		if r.service == "EKS" || r.service == "ARC Zonal Shift" {
 			kind = "application/json"
 		}
 		if failure != nil {

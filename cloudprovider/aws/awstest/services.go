@@ -35,10 +35,29 @@ func (c *Cloud) describeCluster(r request) (any, *apiError) {
 		return nil, &apiError{"ResourceNotFoundException", "No cluster found for name: " + r.name + "."}
 	}
 	return map[string]any{"cluster": map[string]any{
-		"name": r.name, "version": c.config.Version, "status": "ACTIVE", "endpoint": "https://" + r.name + ".eks.example.com",
+		"name": r.name, "arn": c.arn(), "version": c.config.Version, "status": "ACTIVE", "endpoint": "https://" + r.name + ".eks.example.com",
 		"certificateAuthority":    map[string]string{"data": "Y2VydGlmaWNhdGU="},
 		"kubernetesNetworkConfig": map[string]string{"serviceIpv4Cidr": "10.100.0.0/16", "ipFamily": "ipv4"},
 	}}, nil
+}
+
+// managedResource is what ARC says of the cluster once its traffic was shifted.
+func (c *Cloud) managedResource(r request) (any, *apiError) {
+	if r.name != c.arn() || c.shifted == nil {
+		return nil, &apiError{"ResourceNotFoundException", "The requested resource doesn't exist."}
+	}
+	weights := map[string]float64{}
+	for zone, away := range c.shifted {
+		weights[zone] = 1
+		if away {
+			weights[zone] = 0
+		}
+	}
+	return map[string]any{"arn": r.name, "name": c.config.Cluster, "appliedWeights": weights, "zonalShifts": []any{}}, nil
+}
+
+func (c *Cloud) arn() string {
+	return "arn:aws:eks:" + c.region.Name + ":" + account + ":cluster/" + c.config.Cluster
 }
 
 type queue struct {

@@ -13,6 +13,8 @@ import (
 // Cluster is what EKS says of a cluster.
 type Cluster struct {
 	Name, Endpoint string
+	// ARN is needed for zonal shifts only.
+	ARN string
 	// CA is the certificate authority in base64, Version the minor version as "1.33".
 	CA, Version string
 	ServiceCIDR string
@@ -29,7 +31,7 @@ func (f *Finder) Cluster(ctx context.Context, name string) (Cluster, error) {
 		if out.Cluster == nil {
 			return Cluster{}, fmt.Errorf("aws: eks:DescribeCluster said nothing about %q", name)
 		}
-		c := Cluster{Name: name, Endpoint: aws.ToString(out.Cluster.Endpoint), Version: aws.ToString(out.Cluster.Version)}
+		c := Cluster{Name: name, ARN: aws.ToString(out.Cluster.Arn), Endpoint: aws.ToString(out.Cluster.Endpoint), Version: aws.ToString(out.Cluster.Version)}
 		if out.Cluster.CertificateAuthority != nil {
 			c.CA = aws.ToString(out.Cluster.CertificateAuthority.Data)
 		}

@@ -16,6 +16,8 @@ type TTL struct {
 	Images time.Duration
 	// Cluster is for the cluster's version and endpoint. 0 = 5 minutes.
 	Cluster time.Duration
+	// Shifts is for zones that traffic was shifted away from. 0 = 30 seconds.
+	Shifts time.Duration
 	// Capacity is for capacity reservations and placement groups. 0 = 1 minute.
 	Capacity time.Duration
 }
@@ -32,6 +34,7 @@ type Finder struct {
 	reservations *Cache[[]instances.Reservation]
 	placements   *Cache[Placement]
 	templates    *Cache[Template]
+	shifts       *Cache[[]string]
 }
 
 // NewFinder asks through the clients.
@@ -43,7 +46,7 @@ func NewFinder(clients *api.Clients, clock api.Clock, ttl TTL) *Finder {
 		subnets: NewCache[[]Subnet](clock, network), groups: NewCache[[]Group](clock, network), images: NewCache[[]Image](clock, images),
 		clusters:     NewCache[Cluster](clock, cmp.Or(ttl.Cluster, 5*time.Minute)),
 		reservations: NewCache[[]instances.Reservation](clock, capacity), placements: NewCache[Placement](clock, capacity),
-		templates: NewCache[Template](clock, images),
+		templates: NewCache[Template](clock, images), shifts: NewCache[[]string](clock, cmp.Or(ttl.Shifts, 30*time.Second)),
 	}
 }
 

@@ -254,6 +254,16 @@ func (m *Memory) Await(token string) (asking <-chan struct{}, open Question) {
 // ProviderID is the id that a kubelet reports.
 func ProviderID(zone, bare string) string { return "aws:///" + zone + "/" + bare }
 
+// Zone is the zone in an id that a kubelet reports; empty if there is none.
+func Zone(id string) string {
+	rest, ok := strings.CutPrefix(id, "aws:///")
+	zone, _, found := strings.Cut(rest, "/")
+	if !ok || !found {
+		return ""
+	}
+	return zone
+}
+
 // Bare is EC2's own id of an instance; empty if an id is of neither form.
 func Bare(id string) string {
 	bare := id[strings.LastIndex(id, "/")+1:]

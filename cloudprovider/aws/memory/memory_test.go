@@ -119,6 +119,9 @@ func TestIDs(t *testing.T) {
 	} {
 		assert.Equal(t, want, memory.Bare(id), id)
 	}
+	for id, want := range map[string]string{"aws:///us-east-1a/i-0123": "us-east-1a", "i-0123": "", "": "", "aws:///us-east-1a": "", "gce:///a/b": ""} {
+		assert.Equal(t, want, memory.Zone(id), id)
+	}
 }
 
 func ExampleMemory() {
