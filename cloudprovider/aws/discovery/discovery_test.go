@@ -251,9 +251,45 @@ func TestCluster(t *testing.T) {
 	_, f, _ := finder(t, awstest.Config{})
 	got, err := f.Cluster(t.Context(), "harbour")
 	require.NoError(t, err)
-	assert.Equal(t, discovery.Cluster{Name: "harbour", Endpoint: "https://harbour.eks.example.com", CA: "Y2VydGlmaWNhdGU=", Version: "1.33", ServiceCIDR: "10.100.0.0/16"}, got)
+	assert.Equal(t, discovery.Cluster{Name: "harbour", ARN: "arn:aws:eks:us-east-1:111122223333:cluster/harbour", Endpoint: "https://harbour.eks.example.com", CA: "Y2VydGlmaWNhdGU=", Version: "1.33", ServiceCIDR: "10.100.0.0/16"}, got)
 	_, err = f.Cluster(t.Context(), "quay")
 	require.ErrorIs(t, err, cloudprovider.ErrNotReady)
+}
+
+// A template of somebody else is read at its latest version, with the groups of all of its interfaces.
+func TestTemplate(t *testing.T) {
+	cloud, f, clock := finder(t, awstest.Config{})
+	_, err := f.Template(t.Context(), "ours")
+	require.ErrorIs(t, err, cloudprovider.ErrNotReady)
+	cloud.AddTemplate("ours", map[string]string{"ImageId": "ami-1", "SecurityGroupId.1": "sg-2"})
+	got, err := f.Template(t.Context(), "ours")
+	require.NoError(t, err)
+	assert.Equal(t, discovery.Template{Name: "ours", Version: "1", Image: "ami-1", Groups: []string{"sg-2"}}, got)
+	cloud.AddTemplate("ours", map[string]string{
+		"ImageId": "ami-2", "NetworkInterface.1.SecurityGroupId.1": "sg-3", "NetworkInterface.2.SecurityGroupId.1": "sg-1", "NetworkInterface.2.SecurityGroupId.2": "sg-3",
+	})
+	clock.Advance(time.Hour)
+	got, err = f.Template(t.Context(), "ours")
+	require.NoError(t, err)
+	assert.Equal(t, discovery.Template{Name: "ours", Version: "2", Image: "ami-2", Groups: []string{"sg-1", "sg-3"}}, got)
+}
+
+func TestShifted(t *testing.T) {
+	cloud, f, clock := finder(t, awstest.Config{})
+	arn := "arn:aws:eks:us-east-1:111122223333:cluster/harbour"
+	got, err := f.Shifted(t.Context(), arn)
+	require.NoError(t, err)
+	assert.Empty(t, got, "zonal shift is not enabled")
+	cloud.ShiftAway("us-east-1a", "us-east-1b")
+	got, err = f.Shifted(t.Context(), arn)
+	require.NoError(t, err)
+	assert.Empty(t, got, "an answer holds for half a minute")
+	clock.Advance(30 * time.Second)
+	got, err = f.Shifted(t.Context(), arn)
+	require.NoError(t, err)
+	assert.Len(t, got, 2)
+	_, err = f.Shifted(t.Context(), "")
+	require.ErrorContains(t, err, "ARN")
 }
 
 func TestCapacity(t *testing.T) {
