@@ -108,7 +108,11 @@ func (c *Cloud) describeTemplateVersions(r request) (any, *apiError) {
 		data.kids = append(data.kids, e("imageId", image))
 	}
 	data.kids = append(data.kids, items("networkInterfaceSet", t.data.list("NetworkInterface"), func(n *params) []el {
-		return []el{e("deviceIndex", n.num("DeviceIndex")), texts("groupSet", n.strs("SecurityGroupId"))}
+		groups := e("groupSet")
+		for _, id := range n.strs("SecurityGroupId") {
+			groups.kids = append(groups.kids, e("groupId", id))
+		}
+		return []el{e("deviceIndex", n.num("DeviceIndex")), groups}
 	}))
 	return []el{items("launchTemplateVersionSet", []*template{t}, func(t *template) []el {
 		return []el{e("launchTemplateId", t.id), e("launchTemplateName", t.name), e("versionNumber", t.version), e("defaultVersion", t.version == 1), data}
