@@ -54,7 +54,7 @@
 //	names of node and claim as tags once it has joined     | yes   | TestNamesAsTags
 //	instant fleets, strategies by capacity type, 60 types  | yes   | TestGoldenRequests TestRequestIsAFunction
 //	spot, then on-demand; not spot that is dearer          | yes   | TestCapacityTypesInTurn
-//	price overlays                                         | other | instancetypes/pricing
+//	price overlays, and fleets that go by their order      | yes   | TestAdjust TestLaunchFollowsOverlays; instancetypes/pricing
 //	minValues                                              | other | binpack counts offerings
 //	machines beyond what was asked for are given back      | yes   | TestSurplusIsGivenBack
 //	batches of create, describe and terminate              | yes   | TestManyAreOne TestThousandCreatesAtOnce

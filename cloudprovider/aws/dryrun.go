@@ -137,7 +137,7 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 			return nil, api.Outcome("dry run", c.Name, err)
 		}
 		fleets = append(fleets, Request{api.EC2, "CreateFleet", launch.Request(launch.Fleet{
-			Token: rec.ID, CapacityType: ready.kind, Block: ready.block, Target: len(group), Context: s.class.Context, Configs: ready.configs, Tags: p.tags(s, c), InstanceTags: own,
+			Token: rec.ID, CapacityType: ready.kind, Block: ready.block, Target: len(group), Context: s.class.Context, Prioritized: s.ordered, Configs: ready.configs, Tags: p.tags(s, c), InstanceTags: own,
 		})})
 	}
 	return slices.Concat(profiles, templates, fleets), nil
@@ -182,7 +182,7 @@ func (p *Provider) Permitted(ctx context.Context, claim cloudprovider.NodeClaim)
 	_, err = p.clients.EC2.RunInstances(ctx, launch.Alone(p.tags(s, claim), ready.offers[0].t.Name, ready.offers[0].subnet, s.foreign.Name, ready.templates))
 	ask(err)
 	fleet := launch.Request(launch.Fleet{
-		Token: "dry-run", CapacityType: ready.kind, Block: ready.block, Target: 1, Context: s.class.Context, Configs: ready.configs, Tags: p.tags(s, claim),
+		Token: "dry-run", CapacityType: ready.kind, Block: ready.block, Target: 1, Context: s.class.Context, Prioritized: s.ordered, Configs: ready.configs, Tags: p.tags(s, claim),
 	})
 	fleet.DryRun = aws.Bool(true)
 	_, err = p.clients.EC2.CreateFleet(ctx, fleet)

@@ -17,6 +17,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/status"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 )
@@ -343,4 +344,34 @@ func TestZonalShift(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, p.Notes(), 1)
 	assert.Contains(t, p.Notes()[0], "allow arc-zonal-shift:GetManagedResource")
+}
+
+// Prices that the caller knows better hold for the choice of types, and fleets go by them.
+func TestAdjust(t *testing.T) {
+	for kind, strategy := range map[string]string{"on-demand": "prioritized", "spot": "capacity-optimized-prioritized"} {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t, func(o *aws.Options) {
+			o.Adjust = func(types []instancetypes.InstanceType) []instancetypes.InstanceType {
+				return instancetypes.Reprice(types, cheap("r5.large"))
+			}
+		})
+		claim := f.ask(t, p, "a", "karpenter.sh/capacity-type in ("+kind+"), node.kubernetes.io/instance-type in (m5.large, r5.large)")
+		assert.Equal(t, "r5.large", claim.Candidates[0].Type)
+		launch, err := p.Create(t.Context(), claim)
+		require.NoError(t, err)
+		assert.Equal(t, "r5.large", launch.Type)
+		for _, fields := range f.cloud.Fleets() {
+			assert.Equal(t, strategy, fields[map[string]string{"on-demand": "OnDemandOptions", "spot": "SpotOptions"}[kind]+".AllocationStrategy"])
+		}
+	}
+}
+
+// cheap makes a type cost next to nothing.
+type cheap string
+
+func (c cheap) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
+	if q.Type.Name == string(c) {
+		return []instancetypes.Quote{{Price: 0.001}}
+	}
+	return below
 }

@@ -177,7 +177,7 @@ func (p *Provider) fleet(ctx context.Context, s *shelf, shape string, claims []c
 	b := &pending{turn: make(chan struct{}, 1), rec: rec, offers: ready.offers, claims: claims}
 	b.turn <- struct{}{}
 	b.input = launch.Request(launch.Fleet{
-		Token: rec.ID, CapacityType: ready.kind, Block: ready.block, Target: len(claims), Context: s.class.Context, Configs: ready.configs, Tags: tags, InstanceTags: own,
+		Token: rec.ID, CapacityType: ready.kind, Block: ready.block, Target: len(claims), Context: s.class.Context, Prioritized: s.ordered, Configs: ready.configs, Tags: tags, InstanceTags: own,
 	})
 	out, err := p.ask(ctx, b, ready)
 	if err != nil {

@@ -227,6 +227,9 @@ type Options struct {
 	// StaticTypes and StaticPrices take the embedded catalogue as it is, instead of asking EC2 and the price list.
 	StaticTypes, StaticPrices bool
 
+	// Adjust corrects types and prices, as NodeOverlays do; nil = nothing. It is a function of its argument, which it leaves as it is, and keeps the types and
+	// their offerings. Fleets of types whose prices it has changed go by the order of these prices, not by EC2's.
+	Adjust func([]instancetypes.InstanceType) []instancetypes.InstanceType
 	// Learned is what an earlier provider has learned; see [Provider.Learned].
 	Learned map[string]int64
 

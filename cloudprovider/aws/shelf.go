@@ -43,6 +43,7 @@ type shelf struct {
 	reserved []ec2.Reservation
 	profile  string
 	away     []string           // zones that are left alone
+	ordered  bool               // prices were adjusted: fleets go by their order
 	foreign  discovery.Template // somebody else's launch template, by which machines are launched; usually none
 	types    []instancetypes.InstanceType
 	byName   map[string]int
@@ -246,6 +247,11 @@ func (p *Provider) fill(ctx context.Context, s *shelf) error {
 	if s.types, err = ec2.Reserve(types, usable...); err != nil {
 		return invalid(err)
 	}
+	if p.options.Adjust != nil {
+		before := s.types
+		s.types = p.options.Adjust(cloneTypes(before))
+		s.ordered = !samePrices(before, s.types)
+	}
 	for i, t := range s.types {
 		s.byName[t.Name] = i
 		if len(s.away) > 0 {
@@ -258,6 +264,13 @@ func (p *Provider) fill(ctx context.Context, s *shelf) error {
 		}
 	}
 	return nil
+}
+
+// samePrices compares what offerings cost.
+func samePrices(a, b []instancetypes.InstanceType) bool {
+	return slices.EqualFunc(a, b, func(a, b instancetypes.InstanceType) bool {
+		return a.Name == b.Name && slices.EqualFunc(a.Offerings, b.Offerings, func(a, b instancetypes.Offering) bool { return a.Price == b.Price })
+	})
 }
 
 // placed lets claims ask for the placement group that all machines of the class are in, and for one of its partitions.

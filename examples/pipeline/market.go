@@ -132,6 +132,18 @@ func overlaysOf(s *manifests.Snapshot) (*pricing.Overlays, error) {
 	return &overlays, err
 }
 
+// Correction is what the NodeOverlays of the manifests do to types: prices and resources as their users know them; nil where there are none. The error
+// joins overlays that contradict each other.
+func Correction(s *manifests.Snapshot) (func([]instancetypes.InstanceType) []instancetypes.InstanceType, error) {
+	overlays, err := overlaysOf(s)
+	if err != nil || overlays == nil {
+		return nil, err
+	}
+	return func(types []instancetypes.InstanceType) []instancetypes.InstanceType {
+		return overlaid(types, overlays)
+	}, nil
+}
+
 func overlaid(types []instancetypes.InstanceType, overlays *pricing.Overlays) []instancetypes.InstanceType {
 	if overlays == nil {
 		return types

@@ -87,8 +87,9 @@ func (o *options) shop(cmd *cobra.Command, out io.Writer, market *pipeline.Marke
 	for _, n := range slices.Concat(m.Notes, notes) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
 	}
-	if len(m.NodeOverlays) > 0 {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note: NodeOverlays are left out: what is bought costs what EC2 says")
+	adjust, err := pipeline.Correction(m)
+	if err != nil {
+		return inputs.Bad(err)
 	}
 	classes, s, err := launchClasses(m, s)
 	if err != nil {
@@ -96,7 +97,7 @@ func (o *options) shop(cmd *cobra.Command, out io.Writer, market *pipeline.Marke
 	}
 	provider, err := aws.New(ctx, aws.Options{
 		Cluster: o.buy.cluster, Classes: classes, Region: o.Region, Endpoint: o.buy.endpoint, InstanceProfile: o.buy.profile, Global: m.Settings,
-		DryRun: o.buy.dryRun, NoHistory: true, Lag: o.buy.lag, // the tokens are new: nobody has ever launched with them
+		Adjust: adjust, DryRun: o.buy.dryRun, NoHistory: true, Lag: o.buy.lag, // the tokens are new: nobody has ever launched with them
 	})
 	if err != nil {
 		return err

@@ -124,6 +124,34 @@ func TestLaunchBuysThePlan(t *testing.T) {
 	assert.Len(t, cloud.Profiles(), 1, "machines need it")
 }
 
+// NodeOverlays correct what is planned, what is bought first, and what the bill says.
+func TestLaunchFollowsOverlays(t *testing.T) {
+	cloud, args := shop(t)
+	overlay := filepath.Join(t.TempDir(), "overlay.yaml")
+	require.NoError(t, os.WriteFile(overlay, []byte(`
+apiVersion: karpenter.sh/v1alpha1
+kind: NodeOverlay
+metadata: {name: agreement}
+spec:
+  requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [r5.large]}]
+  price: "0.01"
+`), 0o600))
+	got := runContext(t.Context(), "y\n", append(args, "-f", overlay, "--launch", "-o", "json")...)
+	require.Zero(t, got.code, got.stderr)
+	assert.NotContains(t, got.stderr, "left out")
+	var b bill
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &b))
+	truth := cloud.Truth()
+	require.NotEmpty(t, truth)
+	for _, m := range truth {
+		assert.Equal(t, "r5.large", m.Type)
+	}
+	assert.InDelta(t, 0.01*float64(len(truth)), b.Summary.PricePerHour, 1e-9)
+	for _, fields := range cloud.Fleets() {
+		assert.Equal(t, "prioritized", fields["OnDemandOptions.AllocationStrategy"])
+	}
+}
+
 func TestLaunchAsksFirst(t *testing.T) {
 	for _, answer := range []string{"n\n", "\n", "", "maybe\n"} {
 		cloud, args := shop(t)

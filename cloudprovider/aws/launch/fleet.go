@@ -23,6 +23,8 @@ type Fleet struct {
 	CapacityType string
 	Block        bool
 	Target       int
+	// Prioritized says that the prices of the overrides are the caller's own: the cheapest of them come first, as far as capacity allows.
+	Prioritized bool
 	// Context is passed through to EC2; empty = none.
 	Context string
 	Configs []Config
@@ -61,6 +63,12 @@ func Request(f Fleet) *sdk.CreateFleetInput {
 		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeCapacityBlock
 	default:
 		in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice}
+	}
+	if f.Prioritized && in.SpotOptions != nil {
+		in.SpotOptions.AllocationStrategy = types.SpotAllocationStrategyCapacityOptimizedPrioritized
+	}
+	if f.Prioritized && in.OnDemandOptions != nil {
+		in.OnDemandOptions.AllocationStrategy = types.FleetOnDemandAllocationStrategyPrioritized
 	}
 	if f.Context != "" {
 		in.Context = aws.String(f.Context)
