@@ -100,7 +100,7 @@ func (in *Instance) verifyItems(plan *Plan) (Price, error) {
 	if len(b.Items) != len(in.problem.Items) {
 		return 0, fmt.Errorf("binpack: certificate has %d values, want %d", len(b.Items), len(in.problem.Items))
 	}
-	r, ok := in.relaxed(in.placed(plan.Layout), -1, true, b.Price) // what costs more by itself needs no check
+	r, ok := in.relaxed(in.placed(plan.Layout), -1, true, b.Price, math.MaxInt) // what costs more by itself needs no check
 	if !ok || r.dearest() > relax.Largest {
 		return 0, errors.New("binpack: the certificate is of a kind that does not suit the problem")
 	}
@@ -238,7 +238,7 @@ func (in *Instance) bound(l Layout, objective Price, steps int, hints []hint) Bo
 	if best.Price >= objective {
 		return best
 	}
-	r, ok := in.relaxed(in.placed(l), -1, true, objective)
+	r, ok := in.relaxed(in.placed(l), -1, true, objective, math.MaxInt)
 	if !ok || r.dearest() > relax.Largest {
 		return best
 	}
@@ -252,6 +252,12 @@ func (in *Instance) bound(l Layout, objective Price, steps int, hints []hint) Bo
 			best.Price = price
 		}
 	}
+	if len(r.apart) > 0 { // what keeps things apart is no resource of the coverage bound
+		try(r.model.Certify(r.model.Coverage(), 1))
+	}
+	if steps == 0 {
+		return best
+	}
 	if len(r.model.Classes) > maxClasses {
 		if len(r.model.Classes)*len(r.model.Kinds) < 2_000_000 {
 			if value := r.model.Assignment(maxClasses/2, float64(best.Price), budget); value != nil {
@@ -261,8 +267,13 @@ func (in *Instance) bound(l Layout, objective Price, steps int, hints []hint) Bo
 		return best
 	}
 	known := false
+	var start []pattern
 	for _, h := range hints {
 		if !slices.Equal(h.counts, in.placed(l)) {
+			continue
+		}
+		if h.patterns != nil {
+			start = h.patterns
 			continue
 		}
 		known = true
@@ -275,6 +286,7 @@ func (in *Instance) bound(l Layout, objective Price, steps int, hints []hint) Bo
 		return best
 	}
 	m := relax.NewMaster(r.model)
+	r.addTo(m, start)
 	m.Solve(budget)
 	m.Price(r.model.Coverage(), budget)
 	for m.Generate(400, budget); budget.Left > 0 && m.Deepen(20_000, budget); {
@@ -309,6 +321,19 @@ func (in *Instance) prove(r *relaxation, m *relax.Master, budget *relax.Budget) 
 		m.Generate(20, budget)
 	}
 	return best
+}
+
+// addTo gives the master programme the patterns whose kind it has.
+func (r *relaxation) addTo(m *relax.Master, patterns []pattern) {
+	number := make(map[kind]int, len(r.kinds))
+	for k, v := range r.kinds {
+		number[v] = k
+	}
+	for _, c := range patterns {
+		if k, ok := number[c.kind]; ok {
+			m.Add(relax.Column{Kind: k, Pattern: c.Pattern})
+		}
+	}
 }
 
 // stranded looks for an item that no bin below the objective can hold: then no plan is below it.

@@ -12,7 +12,8 @@ import (
 // fast or busy the machine is. The empty Effort is EffortDefault.
 type Effort string
 
-// The efforts, in rising order: each allows some ten times the steps of the one before.
+// The efforts, in rising order: each allows some ten times the steps of the one before. Fast does not search at all among
+// more than a thousand things: it is first fit then, with the bound of resources, within milliseconds.
 const (
 	EffortFast    Effort = "fast"
 	EffortDefault Effort = "default"
@@ -29,6 +30,9 @@ func (e Effort) steps(things int) int {
 	switch e {
 	case EffortDefault:
 	case EffortFast:
+		if things > 1000 {
+			return 0
+		}
 		return n / 8
 	case EffortBest:
 		return n * 10
@@ -58,6 +62,9 @@ func (c CostAware) Pack(in *Instance) Layout {
 func (c CostAware) guided(in *Instance) (Layout, []hint) {
 	best := FirstFitDecreasing{}.Pack(in)
 	bestCost := in.objectiveOf(best)
+	if c.Effort.steps(in.things()) == 0 {
+		return best, nil
+	}
 	var hints []hint
 	for _, valued := range []bool{false, true} {
 		if valued && len(in.problem.Nodes) == 0 {
@@ -111,10 +118,18 @@ func (in *Instance) compare(a Layout, costA Price, b Layout, costB Price) int {
 	return cmp.Compare(costA, costB)
 }
 
-// hint is a bound that was proved on the way, for these counts of items.
+// hint is what a plan has learnt on the way about these counts of items: a bound that was proved or, where the plan did
+// not look at all kinds, the patterns that it bought, which prove nothing yet.
 type hint struct {
-	bound  Bound
-	counts []int
+	bound    Bound
+	patterns []pattern
+	counts   []int
+}
+
+// pattern is a filling of a kind by class; classes are the same wherever counts are.
+type pattern struct {
+	kind
+	relax.Pattern
 }
 
 // planner makes one layout.
@@ -167,7 +182,11 @@ func (p *planner) tier(k int) {
 		if len(p.in.tiers) == 1 && round == 0 {
 			ceiling = sum(p.ceiling, 1)
 		}
-		r, ok := p.in.relaxed(p.f.want, k, false, ceiling)
+		most := manyOffers
+		if p.in.things() <= p.effort.searched() {
+			most = math.MaxInt // the search among few looks at all
+		}
+		r, ok := p.in.relaxed(p.f.want, k, false, ceiling, most)
 		if !ok || len(r.model.Kinds) == 0 || r.dearest() > relax.Largest {
 			return
 		}
@@ -217,11 +236,20 @@ func (p *planner) generate(r *relaxation, first bool) (*relax.Master, relax.Proo
 	m := relax.NewMaster(r.model)
 	part := &relax.Budget{Left: p.budget.Left / 2}
 	p.budget.Left -= part.Left
+	if len(r.model.Kinds) > 60 && p.in.things() > p.effort.searched() { // from so many, values start off far from their end
+		for _, c := range r.model.Greedy(&relax.Budget{Left: part.Left / 8}) {
+			m.Add(c)
+		}
+	}
 	m.Price(r.model.Coverage(), part)
 	for m.Generate(400, part); part.Left > 0 && m.Deepen(20_000, part); {
 		m.Generate(400, part)
 	}
 	if !first { // what it proves does not hold for everything
+		return m, relax.Proof{}
+	}
+	if r.sparse {
+		p.suggest(r, m.Columns())
 		return m, relax.Proof{}
 	}
 	proof := p.in.prove(r, m, &relax.Budget{Left: max(p.effort.steps(p.in.things()), part.Left)})
@@ -275,9 +303,18 @@ func flat(batches []relax.Batch) []relax.Column {
 	return out
 }
 
+// suggest keeps the patterns for the bound to start from.
+func (p *planner) suggest(r *relaxation, columns []relax.Column) {
+	h := hint{counts: slices.Clone(p.f.want)}
+	for _, c := range columns {
+		h.patterns = append(h.patterns, pattern{r.kinds[c.Kind], c.Pattern})
+	}
+	p.hints = append(p.hints, h)
+}
+
 // learn keeps a bound for the things that are to be placed.
 func (p *planner) learn(b Bound) {
-	p.hints = append(p.hints, hint{b, slices.Clone(p.f.want)})
+	p.hints = append(p.hints, hint{bound: b, counts: slices.Clone(p.f.want)})
 }
 
 // realise opens a bin for each column and puts in what the rules allow. It gives the number of bins that were opened.
@@ -343,7 +380,7 @@ func (p *planner) take(b *bin, q *queue, n int) int {
 // fillNodesByValue fills existing nodes with what is worth most by the prices of resources.
 func (p *planner) fillNodesByValue() {
 	in, f := p.in, p.f
-	r, _ := in.relaxed(f.want, -1, false, math.MaxInt64)
+	r, _ := in.relaxed(f.want, -1, false, math.MaxInt64, math.MaxInt)
 	value := r.model.Coverage()
 	var knap relax.Knapsack
 	queues := r.queues()
@@ -356,7 +393,7 @@ func (p *planner) fillNodesByValue() {
 			}
 			return false
 		}
-		if !knap.Load(in.free[n*in.dims:(n+1)*in.dims], r.model.Classes, eligible, value) {
+		if !knap.Load(r.roomOf(in, n), r.model.Classes, eligible, value) {
 			continue
 		}
 		knap.Bound(math.Inf(1))

@@ -10,13 +10,15 @@ import (
 )
 
 // relaxation is an instance as package relax sees it: items of one size and one set of requirements are a class,
-// offerings of one type that cost the same and suit the same are a kind. Tags between items, open keys, budgets of pools
+// offerings of one type that cost the same and suit the same are a kind. Tags between items that keep few of them apart, open keys, budgets of pools
 // and MinValues are left out: without them nothing gets dearer.
 type relaxation struct {
 	model   *relax.Model
+	apart   []apart // tags that are resources of the model, after those of the problem
 	class   []int32 // by item, -1 where none is to be placed
 	members [][]int // by class
 	kinds   []kind
+	sparse  bool // kinds are left out, so what it proves does not hold for all
 }
 
 // kind is a type with those of its offerings that are alike; node is the index of one of the existing nodes of a kind that
@@ -31,17 +33,18 @@ type kind struct {
 const maxRooms = 64
 
 // relaxed is the relaxation for the counts of items, over the types of one tier, or of all if tier is negative, as far as
-// they cost less than the ceiling. With nodes, their room is for sale at no price; ok is false where there are too many
-// different ones.
-func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price) (r *relaxation, ok bool) {
-	r = &relaxation{model: &relax.Model{Dims: in.dims}, class: make([]int32, len(counts))}
+// they cost less than the ceiling; where there are more than most of them, over a selection. With nodes, their room is for
+// sale at no price; ok is false where there are too many different ones.
+func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, most int) (r *relaxation, ok bool) {
+	r = &relaxation{model: &relax.Model{}, class: make([]int32, len(counts)), apart: in.apartTags(counts)}
+	r.model.Dims = in.dims + len(r.apart)
 	r.compileClasses(in, counts)
 	used := r.usedProfiles(in)
 	var list []offer
 	for t := range in.problem.Types {
 		typ := &in.problem.Types[t]
 		if len(typ.Offerings) > 0 && in.minPrice[t] < ceiling && (tier < 0 || int(in.tierOfPool[typ.Pool]) == tier) {
-			list = in.appendOffers(list, int32(t), used, ceiling)
+			list = r.appendOffers(in, list, int32(t), used, ceiling)
 		}
 	}
 	for _, n := range in.reservationCounts() {
@@ -49,6 +52,11 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price) (
 	}
 	r.cut(list)
 	list = undominated(in, list)
+	if len(list) > most {
+		before := len(list)
+		list = sparse(list, in.dims)
+		r.sparse = len(list) < before
+	}
 	if nodes {
 		var rooms []offer
 		if rooms, ok = r.roomsForSale(in, used); !ok {
@@ -84,14 +92,23 @@ func (r *relaxation) compileClasses(in *Instance, counts []int) {
 			continue
 		}
 		key = strconv.AppendInt(key[:0], int64(in.profile[i]), 36)
-		for _, s := range in.problem.Items[i].Size {
+		size := in.problem.Items[i].Size
+		for _, s := range size {
 			key = strconv.AppendInt(append(key, ' '), s, 36)
+		}
+		if len(r.apart) > 0 {
+			size = slices.Clone(size)
+			for _, a := range r.apart {
+				n := a.takes(&in.itemTags[i])
+				size = append(size, n)
+				key = strconv.AppendInt(append(key, '#'), n, 36)
+			}
 		}
 		k, ok := known[string(key)]
 		if !ok {
 			k = int32(len(r.model.Classes))
 			known[string(key)] = k
-			r.model.Classes = append(r.model.Classes, relax.Class{Size: in.problem.Items[i].Size})
+			r.model.Classes = append(r.model.Classes, relax.Class{Size: size})
 			r.members = append(r.members, nil)
 		}
 		c := &r.model.Classes[k]
@@ -134,9 +151,10 @@ type offer struct {
 	suits    []uint64 // bitset over the used profiles
 }
 
-func (in *Instance) appendOffers(list []offer, t int32, used []int32, ceiling Price) []offer {
+func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, used []int32, ceiling Price) []offer {
 	first := len(list)
 	typ := &in.problem.Types[t]
+	room := withRooms(in.capacityOf(t), r.apart, &in.typeTags[t])
 	for j := range typ.Offerings {
 		if in.objective(t, j) >= ceiling {
 			continue
@@ -154,7 +172,7 @@ func (in *Instance) appendOffers(list []offer, t int32, used []int32, ceiling Pr
 		if !any {
 			continue
 		}
-		o := offer{kind{t, 1 << j, -1}, in.capacityOf(t), in.objective(t, j), -1, suits}
+		o := offer{kind{t, 1 << j, -1}, room, in.objective(t, j), -1, suits}
 		if in.reserveOf[t] != nil {
 			o.supply = in.reserveOf[t][j]
 		}
@@ -194,6 +212,41 @@ func undominated(in *Instance, list []offer) []offer {
 		}
 	}
 	return kept
+}
+
+const (
+	// manyOffers is how many kinds a plan looks at closely.
+	manyOffers = 150
+	// alikePrice is by how much a kind may cost more than a smaller one which it then stands for, if it has as much of every
+	// resource for its price, but for so little.
+	alikePrice, alikeRoom = 1.4, 0.98
+)
+
+// sparse leaves out what another offer does as well for little more money. A plan over the others
+// is nearly as good, its search much shorter, and in the end each bin becomes the cheapest that holds its contents.
+func sparse(list []offer, dims int) []offer {
+	var kept []offer
+	for _, o := range slices.Backward(list) {
+		if o.supply < 0 && slices.ContainsFunc(kept, func(k offer) bool { return k.standsFor(&o, dims) }) {
+			continue
+		}
+		kept = append(kept, o)
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+func (o *offer) standsFor(smaller *offer, dims int) bool {
+	dearer := float64(o.price) / max(float64(smaller.price), 1)
+	if o.supply >= 0 || dearer > alikePrice || !slices.Equal(o.suits, smaller.suits) {
+		return false
+	}
+	for r, c := range smaller.capacity {
+		if o.capacity[r] < c || r < dims && float64(o.capacity[r]) < alikeRoom*dearer*float64(c) {
+			return false
+		}
+	}
+	return true
 }
 
 func (in *Instance) dominates(a, b *offer) bool {
@@ -243,10 +296,10 @@ func (r *relaxation) roomsForSale(in *Instance, used []int32) ([]offer, bool) {
 				}
 			}
 		}
-		free := in.free[n*in.dims : (n+1)*in.dims]
 		if !any {
 			continue
 		}
+		free := r.roomOf(in, n)
 		alike := slices.IndexFunc(out, func(x offer) bool { return slices.Equal(x.capacity, free) && slices.Equal(x.suits, suits) })
 		if alike >= 0 {
 			r.model.Supply[out[alike].supply]++
@@ -259,6 +312,11 @@ func (r *relaxation) roomsForSale(in *Instance, used []int32) ([]offer, bool) {
 		r.model.Supply = append(r.model.Supply, 1)
 	}
 	return out, true
+}
+
+// roomOf is what an existing node has free in the model.
+func (r *relaxation) roomOf(in *Instance, node int) []int64 {
+	return withRooms(in.free[node*in.dims:(node+1)*in.dims], r.apart, &in.nodeTags[node])
 }
 
 func (r *relaxation) compileKinds(in *Instance, list []offer, used []int32) {

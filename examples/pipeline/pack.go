@@ -92,7 +92,7 @@ func (p *Packed) finish(opts binpack.Options) error {
 	if err != nil {
 		return err
 	}
-	if plan.Strategy != p.Plan.Strategy {
+	if plan.Strategy != p.Plan.Strategy && !sameLayout(plan, p.Plan) {
 		state := p.state.With(Outcome(p.Instance, plan))
 		result := state.Result()
 		if coversAll(plan.Left, p.Plan.Left) && len(result.Order) >= len(p.Result.Order) {
@@ -106,6 +106,14 @@ func (p *Packed) finish(opts binpack.Options) error {
 	}
 	p.Plan = plan
 	return nil
+}
+
+// sameLayout reports whether the plans put the same things into the same bins, in the same order.
+func sameLayout(a, b *binpack.Plan) bool {
+	sameBin := func(x, y binpack.Bin) bool {
+		return x.Type == y.Type && x.Offering == y.Offering && slices.Equal(x.Shares, y.Shares)
+	}
+	return slices.EqualFunc(a.Bins, b.Bins, sameBin) && slices.EqualFunc(a.Nodes, b.Nodes, slices.Equal)
 }
 
 // coversAll reports whether a leaves nothing over that b places.

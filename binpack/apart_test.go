@@ -1,0 +1,82 @@
+package binpack_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// ladder is a cloud of types from 1 to n cores with twice as much memory in GiB at prices in proportion, less what the
+// system keeps for itself of each.
+func ladder(n int) []binpack.Type {
+	var out []binpack.Type
+	for k := 1; k <= n; k++ {
+		out = append(out, binpack.Type{
+			Name: fmt.Sprintf("ladder-%03d", k), Capacity: []int64{int64(k)*1000 - 100, int64(k) * 2048},
+			Offerings: []binpack.Offering{{Provides: requirements.MustParse("zone=z1"), Price: binpack.Price(k) * 300_000_000}},
+		})
+	}
+	return out
+}
+
+// separate is items of several sizes of which no two may share a bin.
+func separate(counts ...int) []binpack.Item {
+	var out []binpack.Item
+	for i, n := range counts {
+		out = append(out, binpack.Item{
+			Name: fmt.Sprintf("apart-%d", i), Count: n, Size: []int64{int64(i+1) * 250, 100}, Requires: anywhere(),
+			Tags: []string{"app"}, Limits: []binpack.Limit{{Tag: "app", Max: 1}},
+		})
+	}
+	return out
+}
+
+func TestTheBoundCountsBinsThatThingsApartCallFor(t *testing.T) {
+	types := []binpack.Type{
+		{Name: "small", Capacity: []int64{2000, 4000}, Offerings: []binpack.Offering{{Price: 100}}},
+		{Name: "large", Capacity: []int64{64_000, 128_000}, Offerings: []binpack.Offering{{Price: 2000}}},
+	}
+	p := binpack.Problem{Resources: []string{"cpu", "memory"}, Pools: []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}}, Types: types, Items: separate(20, 20, 20)}
+	_, plan := lawfulBy(t, p, nil)
+	require.Equal(t, binpack.Price(60*100), plan.Cost)
+	require.Equal(t, plan.Cost, plan.Bound.Price, "60 things that stand apart are 60 bins")
+
+	// A daemon that bears the tag takes the place of one; a type that is closed to it is no longer an answer.
+	p.Types[0].Tags = []string{"app"}
+	_, plan = lawfulBy(t, p, nil)
+	require.Equal(t, binpack.Price(60*2000), plan.Cost)
+	require.Equal(t, plan.Cost, plan.Bound.Price)
+
+	// So it does on an existing node, and a free one saves one bin.
+	p.Types[0].Tags = nil
+	p.Nodes = []binpack.Node{{Name: "taken", Free: []int64{8000, 8000}, Tags: []string{"app"}}, {Name: "free", Free: []int64{8000, 8000}}}
+	_, plan = lawfulBy(t, p, nil)
+	require.Equal(t, binpack.Price(59*100), plan.Cost)
+	require.Equal(t, plan.Cost, plan.Bound.Price)
+}
+
+func TestThingsApartAreJoinedByOthersWhereManyTypesAreForSale(t *testing.T) {
+	p := binpack.Problem{Resources: []string{"cpu", "memory"}, Pools: []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}}, Types: ladder(400)}
+	p.Items = separate(60, 60, 60)
+	for i := range 30 {
+		p.Items = append(p.Items, binpack.Item{
+			Name: fmt.Sprintf("filler-%02d", i), Count: 20, Size: []int64{int64(i%5+1) * 200, int64(i%6+1) * 350}, Requires: anywhere(),
+		})
+	}
+	_, first := lawfulBy(t, p, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
+	_, plan := lawfulBy(t, p, nil)
+	require.Less(t, float64(plan.Cost), 0.9*float64(first.Cost), "first fit leaves things that stand apart alone")
+	require.Less(t, plan.GapPercent(), 4.0)
+}
+
+func TestFastDoesNotSearchAmongThousands(t *testing.T) {
+	p := binpack.Problem{Resources: []string{"cpu", "memory"}, Pools: []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}}, Types: ladder(20), Items: separate(400, 400, 400)}
+	_, first := lawfulBy(t, p, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
+	_, plan := lawfulBy(t, p, &binpack.Options{Effort: binpack.EffortFast})
+	require.Equal(t, first.Layout, plan.Layout)
+	require.Positive(t, plan.Bound.Price)
+}
