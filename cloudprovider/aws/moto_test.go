@@ -2,6 +2,7 @@ package aws_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -26,6 +27,8 @@ import (
 	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
@@ -33,6 +36,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/discovery"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/launch"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/profile"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/status"
 	"github.com/joinery-sdk/joinery/cloudprovider/cloudtest"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
@@ -249,6 +253,51 @@ func TestMotoEverydayCalls(t *testing.T) {
 		assert.Equal(t, "0", left.Attributes["ApproximateNumberOfMessages"])
 		assert.Equal(t, "0", left.Attributes["ApproximateNumberOfMessagesNotVisible"])
 	})
+	t.Run("names of nodes", func(t *testing.T) {
+		list, err := p.List(ctx)
+		require.NoError(t, err)
+		for _, i := range list {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + i.Claim}, Spec: corev1.NodeSpec{ProviderID: i.ID}, Status: corev1.NodeStatus{Capacity: i.Capacity}}
+			require.NoError(t, p.Registered(ctx, i.ID, node))
+		}
+		out, err := c.EC2.DescribeTags(ctx, &ec2sdk.DescribeTagsInput{Filters: []ec2types.Filter{{Name: sdk.String("key"), Values: []string{"Name"}}, {Name: sdk.String("resource-type"), Values: []string{"instance"}}}})
+		require.NoError(t, err)
+		have := map[string]string{}
+		for _, tag := range out.Tags {
+			have[strings.TrimPrefix(sdk.ToString(tag.Value), "node-")] = sdk.ToString(tag.ResourceId)
+		}
+		assert.Equal(t, made, have)
+	})
+	t.Run("a launch template of somebody else", func(t *testing.T) {
+		shelf, err := c.EC2.DescribeInstances(ctx, &ec2sdk.DescribeInstancesInput{InstanceIds: []string{made["a"]}})
+		require.NoError(t, err)
+		image := shelf.Reservations[0].Instances[0].ImageId
+		_, err = c.EC2.CreateLaunchTemplate(ctx, &ec2sdk.CreateLaunchTemplateInput{LaunchTemplateName: sdk.String("ours"), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{}})
+		require.NoError(t, err)
+		_, err = c.EC2.CreateLaunchTemplateVersion(ctx, &ec2sdk.CreateLaunchTemplateVersionInput{LaunchTemplateName: sdk.String("ours"), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{ImageId: image, KeyName: sdk.String("ours")}})
+		require.NoError(t, err)
+		other := options
+		other.Classes = aws.FixedClasses{{Name: "ours", Family: "AL2", LaunchTemplate: "ours", Subnets: class().Subnets}}
+		p, err := aws.New(ctx, other)
+		require.NoError(t, err)
+		foreign := claims[0].Clone()
+		foreign.Name, foreign.Token = "foreign", "foreign-token"
+		got, err := p.Create(ctx, foreign)
+		require.NoError(t, err)
+		assert.Equal(t, sdk.ToString(image), got.ImageID)
+		_, err = p.Withdraw(ctx, []string{"foreign-token"})
+		require.NoError(t, err)
+		out, err := c.EC2.DescribeLaunchTemplateVersions(ctx, &ec2sdk.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: sdk.String("ours")})
+		require.NoError(t, err)
+		require.Len(t, out.LaunchTemplateVersions, 2)
+		_, err = c.EC2.DeleteLaunchTemplate(ctx, &ec2sdk.DeleteLaunchTemplateInput{LaunchTemplateName: sdk.String("ours")})
+		require.NoError(t, err)
+	})
+	t.Run("status checks", func(t *testing.T) {
+		events, _, err := status.New(c, api.Clock{}).Look(ctx, 0, nobody{})
+		require.NoError(t, err)
+		assert.Empty(t, events, "machines of an emulator are in good health")
+	})
 	t.Run("terminate", func(t *testing.T) {
 		list, err := p.List(ctx)
 		require.NoError(t, err)
@@ -268,3 +317,9 @@ func TestMotoEverydayCalls(t *testing.T) {
 		assert.Empty(t, out.LaunchTemplates)
 	})
 }
+
+// nobody owns no machines.
+type nobody struct{}
+
+func (nobody) Owns(context.Context, []string) (map[string]string, error) { return nil, nil }
+func (nobody) Reserved() map[string]string                               { return nil }
