@@ -26,14 +26,15 @@ const seed = 42
 
 // row is one family at one size.
 type row struct {
-	family       string
-	pods, runs   int
-	ours, theirs side
-	strategy     string
+	family     string
+	pods, runs int
+	ours       []side // by effort
+	theirs     side
 }
 
 // side is one planner's answer. Of several runs the time is the median and the rest is of the last.
 type side struct {
+	effort        binpack.Effort
 	placed, nodes int
 	price         float64 // dollars an hour
 	// accepted is how many of the placed pods kube-scheduler accepts; -1 where it was not asked.
@@ -99,21 +100,23 @@ func newInput(ctx context.Context, f family, n int) (*input, error) {
 }
 
 // compare plans with both, in turns, and has the last plans judged.
-func compare(ctx context.Context, f family, n, runs int, packing *binpack.Options, judged int, patience time.Duration) (row, error) {
+func compare(ctx context.Context, f family, n, runs int, efforts []binpack.Effort, judged int, patience time.Duration) (row, error) {
 	out := row{family: f.name, pods: n, runs: runs}
 	in, err := newInput(ctx, f, n)
 	if err != nil {
 		return out, err
 	}
-	var mine, theirs []time.Duration
-	var packed *pipeline.Packed
+	mine, theirs := make([][]time.Duration, len(efforts)), []time.Duration(nil)
+	packed := make([]*pipeline.Packed, len(efforts))
 	var result karpenter.Result
 	for range runs {
-		p, d, err := in.ours(packing)
-		if err != nil {
-			return out, err
+		for i, e := range efforts {
+			p, d, err := in.ours(e)
+			if err != nil {
+				return out, err
+			}
+			packed[i], mine[i] = p, append(mine[i], d)
 		}
-		packed, mine = p, append(mine, d)
 		if out.theirs.gaveUp {
 			continue
 		}
@@ -130,49 +133,68 @@ func compare(ctx context.Context, f family, n, runs int, packing *binpack.Option
 			result, theirs = r, append(theirs, r.Compile+r.Solve)
 		}
 	}
-	out.strategy = packed.Plan.Strategy
+	for i, e := range efforts {
+		s, err := in.judgeOurs(ctx, packed[i], judged)
+		if err != nil {
+			return out, err
+		}
+		s.effort, s.time = e, median(mine[i])
+		out.ours = append(out.ours, s)
+	}
+	if !out.theirs.gaveUp {
+		if out.theirs, err = in.judgeTheirs(ctx, result, judged); err != nil {
+			return out, err
+		}
+		out.theirs.time = median(theirs)
+	}
+	return out, nil
+}
+
+func (in *input) judgeOurs(ctx context.Context, packed *pipeline.Packed, judged int) (side, error) {
 	nodes, plan, err := replay.Plan(packed)
 	if err != nil {
-		return out, err
+		return side{}, err
 	}
-	out.ours = side{placed: len(plan), nodes: len(nodes), price: packed.Cost().Dollars(), accepted: -1, time: median(mine)}
-	if n <= judged {
+	out := side{placed: len(plan), nodes: len(nodes), price: packed.Cost().Dollars(), accepted: -1}
+	if len(in.pods) <= judged {
 		verdict, err := kubejudge.Judge(ctx, kubejudge.Scenario{Nodes: nodes, Pods: in.pods}, plan)
 		if err != nil {
-			return out, err
+			return side{}, err
 		}
-		out.ours.accepted = len(verdict.Accepted)
+		out.accepted = len(verdict.Accepted)
 	}
-	if out.theirs.gaveUp {
-		return out, nil
-	}
-	nodes, plan = karpenterPlan(result)
-	out.theirs = side{placed: result.Placed(), nodes: len(nodes), price: result.PricePerHour(), accepted: -1, time: median(theirs)}
-	if n <= judged {
+	return out, nil
+}
+
+func (in *input) judgeTheirs(ctx context.Context, result karpenter.Result, judged int) (side, error) {
+	nodes, plan := karpenterPlan(result)
+	out := side{placed: result.Placed(), nodes: len(nodes), price: result.PricePerHour(), accepted: -1}
+	if len(in.pods) <= judged {
 		verdict, err := kubejudge.JudgeAnyOrder(ctx, kubejudge.Scenario{Nodes: nodes, Pods: in.theirs.Pods}, plan)
 		if err != nil {
-			return out, err
+			return side{}, err
 		}
-		out.theirs.accepted = len(verdict.Accepted)
+		out.accepted = len(verdict.Accepted)
 	}
 	return out, nil
 }
 
 // ours plans with Joinery and says how long compile and solve took together.
-func (in *input) ours(packing *binpack.Options) (*pipeline.Packed, time.Duration, error) {
+func (in *input) ours(effort binpack.Effort) (*pipeline.Packed, time.Duration, error) {
 	runtime.GC()
 	start := time.Now()
-	packed, err := pipeline.Run(in.snapshot, nil, packing)
+	packed, err := pipeline.Run(in.snapshot, nil, &binpack.Options{Effort: effort})
 	return packed, time.Since(start), err
 }
 
 // point is how long Joinery took for a number of pods.
 type point struct {
+	effort       binpack.Effort
 	pods, placed int
 	time         time.Duration
 }
 
-func measure(ctx context.Context, f family, n, runs int, packing *binpack.Options) (point, error) {
+func measure(ctx context.Context, f family, n, runs int, effort binpack.Effort) (point, error) {
 	in, err := newInput(ctx, f, n)
 	if err != nil {
 		return point{}, err
@@ -180,13 +202,13 @@ func measure(ctx context.Context, f family, n, runs int, packing *binpack.Option
 	var times []time.Duration
 	var packed *pipeline.Packed
 	for range runs {
-		p, d, err := in.ours(packing)
+		p, d, err := in.ours(effort)
 		if err != nil {
 			return point{}, err
 		}
 		packed, times = p, append(times, d)
 	}
-	return point{n, len(packed.Result.Order), median(times)}, nil
+	return point{effort, n, len(packed.Result.Order), median(times)}, nil
 }
 
 // karpenterPlan is Karpenter's plan as nodes and bindings.

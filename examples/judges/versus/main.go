@@ -36,8 +36,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	names := set.String("families", "", "families to run, of "+strings.Join(familyNames(), ", ")+"; empty means all")
 	runs := set.Int("runs", 5, "runs of up to 5,000 pods; larger ones run less often")
 	growth := set.String("growth", "5000,50000", "two numbers of diverse pods between which Joinery's growth is measured; empty leaves it out")
-	strategy := set.String("strategy", "cost", "Joinery's strategy: ffd or cost")
-	effort := set.String("effort", "", "Joinery's effort for layout and bound: fast, default or best; empty is its default")
+	effort := set.String("effort", "fast,default", "Joinery's efforts, of fast, default and best; each has a row")
 	judged := set.Int("judge", 5000, "the most pods that kube-scheduler judges, for it takes the square of their number")
 	patience := set.Duration("patience", 15*time.Minute, "how long Karpenter may take for one plan; it is left out of a size where it takes longer")
 	out := set.String("o", "", "file to write the table to; empty is standard output")
@@ -52,7 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("-families: %w", err)
 	}
-	packing, err := packingOf(*strategy, *effort)
+	efforts, err := effortsNamed(*effort)
 	if err != nil {
 		return err
 	}
@@ -68,7 +67,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var rows []row
 	for _, f := range chosen {
 		for _, n := range numbers {
-			r, err := compare(ctx, f, n, runsOf(*runs, n), packing, *judged, *patience)
+			r, err := compare(ctx, f, n, runsOf(*runs, n), efforts, *judged, *patience)
 			if err != nil {
 				return fmt.Errorf("%s, %d pods: %w", f.name, n, err)
 			}
@@ -77,12 +76,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 	}
 	var grown []point
-	for _, n := range ends {
-		p, err := measure(ctx, families()[0], n, *runs, packing)
-		if err != nil {
-			return err
+	for _, e := range efforts {
+		for _, n := range ends {
+			p, err := measure(ctx, families()[0], n, *runs, e)
+			if err != nil {
+				return err
+			}
+			grown = append(grown, p)
 		}
-		grown = append(grown, p)
 	}
 	text := document(rows, grown, time.Now())
 	if *out == "" {
@@ -103,20 +104,14 @@ func runsOf(most, pods int) int {
 	return most
 }
 
-// packingOf are the options of binpack by the names that people know.
-func packingOf(strategy, effort string) (*binpack.Options, error) {
-	efforts := []binpack.Effort{"", binpack.EffortFast, binpack.EffortDefault, binpack.EffortBest}
-	if !slices.Contains(efforts, binpack.Effort(effort)) {
-		return nil, fmt.Errorf("-effort %q: want one of fast, default, best", effort)
-	}
-	out := &binpack.Options{Effort: binpack.Effort(effort)}
-	switch strategy {
-	case "ffd":
-		out.Strategy = binpack.FirstFitDecreasing{}
-	case "cost":
-		out.Strategy = binpack.CostAware{Effort: out.Effort}
-	default:
-		return nil, fmt.Errorf("-strategy %q: want ffd or cost", strategy)
+func effortsNamed(list string) ([]binpack.Effort, error) {
+	var out []binpack.Effort
+	for word := range strings.SplitSeq(list, ",") {
+		e := binpack.Effort(strings.TrimSpace(word))
+		if !slices.Contains([]binpack.Effort{binpack.EffortFast, binpack.EffortDefault, binpack.EffortBest}, e) {
+			return nil, fmt.Errorf("-effort %q: want fast, default or best", word)
+		}
+		out = append(out, e)
 	}
 	return out, nil
 }

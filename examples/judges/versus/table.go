@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 )
@@ -11,16 +12,26 @@ import (
 // perSecond is how many pods were placed a second.
 func (s *side) perSecond() float64 { return float64(s.placed) / s.time.Seconds() }
 
-// ratio is how many times as many pods a second we place.
-func (r *row) ratio() float64 { return r.ours.perSecond() / r.theirs.perSecond() }
+// against is how many times as many pods a second we place, and by how much less we pay.
+func (s *side) against(theirs *side) (speed, price string) {
+	if theirs.gaveUp {
+		return "", ""
+	}
+	return fmt.Sprintf("%.0fx", s.perSecond()/theirs.perSecond()), fmt.Sprintf("%+.1f%%", 100*(s.price/theirs.price-1))
+}
 
 // line is the row for somebody who waits.
 func (r *row) line() string {
-	text := fmt.Sprintf("%-12s %6d pods: ours %d placed, %d nodes, $%.2f/h, %s", r.family, r.pods, r.ours.placed, r.ours.nodes, r.ours.price, seconds(r.ours.time))
-	if r.theirs.gaveUp {
-		return text + fmt.Sprintf("; Karpenter took longer than %v", r.theirs.time)
+	text := fmt.Sprintf("%-12s %6d pods:", r.family, r.pods)
+	for i := range r.ours {
+		s := &r.ours[i]
+		speed, price := s.against(&r.theirs)
+		text += fmt.Sprintf(" %s %d placed, %d nodes, $%.2f/h, %s %s %s;", s.effort, s.placed, s.nodes, s.price, seconds(s.time), speed, price)
 	}
-	return text + fmt.Sprintf("; Karpenter %d, %d, $%.2f/h, %s; %.0f times", r.theirs.placed, r.theirs.nodes, r.theirs.price, seconds(r.theirs.time), r.ratio())
+	if r.theirs.gaveUp {
+		return text + fmt.Sprintf(" Karpenter took longer than %v", r.theirs.time)
+	}
+	return text + fmt.Sprintf(" Karpenter %d, %d, $%.2f/h, %s", r.theirs.placed, r.theirs.nodes, r.theirs.price, seconds(r.theirs.time))
 }
 
 // document is the whole of VERSUS.md.
@@ -34,9 +45,10 @@ func document(rows []row, grown []point, now time.Time) string {
 one process. Time is compile and solve together, the median of the runs, which alternate; Karpenter has 2 workers. Price is
 that of the cheapest offering of each node. Accepted says how many of the placed pods kube-scheduler's own plugins let on
 to their planned nodes: ours in the plan's own order, Karpenter's, which has none, in the best of seven orders, lap after
-lap. Larger plans are not judged (a dash), for judging takes the square of their size. Our strategy was %q.
+lap. Larger plans are not judged (a dash), for judging takes the square of their size. Ours has a row
+for each effort: fast is first fit among more than a thousand pods, default looks for the cheapest plan.
 
-`, seed, rows[0].strategy)
+`, seed)
 	}
 	for _, f := range families() {
 		var own []row
@@ -52,11 +64,15 @@ lap. Larger plans are not judged (a dash), for judging takes the square of their
 		b.WriteString("| pods | runs | | placed | accepted | nodes | USD/h | seconds | pods/s | speed | price |\n")
 		b.WriteString("| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 		for _, r := range own {
-			speed, price := "", ""
-			if !r.theirs.gaveUp {
-				speed, price = fmt.Sprintf("%.0fx", r.ratio()), fmt.Sprintf("%+.1f%%", 100*(r.ours.price/r.theirs.price-1))
+			for i := range r.ours {
+				s := &r.ours[i]
+				speed, price := s.against(&r.theirs)
+				pods, runs := "", ""
+				if i == 0 {
+					pods, runs = fmt.Sprint(r.pods), fmt.Sprint(r.runs)
+				}
+				fmt.Fprintf(&b, "| %s | %s | Joinery, %s | %s | %s | %s |\n", pods, runs, s.effort, s.cells(), speed, price)
 			}
-			fmt.Fprintf(&b, "| %d | %d | Joinery | %s | %s | %s |\n", r.pods, r.runs, r.ours.cells(), speed, price)
 			if r.theirs.gaveUp {
 				fmt.Fprintf(&b, "| | | Karpenter | over %v | | | | | | | |\n", r.theirs.time)
 			} else {
@@ -65,10 +81,14 @@ lap. Larger plans are not judged (a dash), for judging takes the square of their
 		}
 		b.WriteString("\n")
 	}
-	if len(grown) == 2 {
-		fmt.Fprintf(&b, "## Growth\n\nJoinery alone, %s pods: %d of %d placed in %s, %d of %d in %s: %.1f times the time for %.0f times the pods.\n",
-			families()[0].name, grown[0].placed, grown[0].pods, seconds(grown[0].time), grown[1].placed, grown[1].pods, seconds(grown[1].time),
-			grown[1].time.Seconds()/grown[0].time.Seconds(), float64(grown[1].pods)/float64(grown[0].pods))
+	if len(grown) > 0 {
+		fmt.Fprintf(&b, "## Growth\n\nJoinery alone, %s pods.\n\n", families()[0].name)
+	}
+	for pair := range slices.Chunk(grown, 2) {
+		small, large := pair[0], pair[1]
+		fmt.Fprintf(&b, "- %s: %d of %d placed in %s, %d of %d in %s: %.1f times the time for %.0f times the pods.\n", small.effort,
+			small.placed, small.pods, seconds(small.time), large.placed, large.pods, seconds(large.time),
+			large.time.Seconds()/small.time.Seconds(), float64(large.pods)/float64(small.pods))
 	}
 	return b.String()
 }
