@@ -7,6 +7,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
@@ -33,7 +34,7 @@ type Class struct {
 	hardOK   []bool                    // by taint set: the class tolerates its NoSchedule and NoExecute taints
 	softOK   []bool                    // and its PreferNoSchedule taints too
 	asked    requirements.Alternatives // what the pods themselves ask, before volumes and own constraints
-	ports    []hostPort
+	ports    []hostport.Port
 }
 
 // Name is namespace and name of the first pod; it identifies the class.
@@ -57,7 +58,7 @@ func (c *Class) fill(s *Snapshot, aliases requirements.Aliases) error {
 	if c.Template.Spec.Priority != nil {
 		c.priority = *c.Template.Spec.Priority
 	}
-	c.ports = hostPorts(c.Template)
+	c.ports = hostport.Of(c.Template)
 	for _, name := range resources.Names(c.Requests) {
 		if q := c.Requests[name]; q.Sign() < 0 {
 			return &InvalidError{Pod: podclass.Name(c.Pods[0]), Err: errors.New("request of " + string(name) + " is negative")}

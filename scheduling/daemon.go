@@ -8,6 +8,8 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
@@ -18,7 +20,7 @@ type daemon struct {
 	pod             *corev1.Pod
 	requests        corev1.ResourceList
 	required        requirements.Alternatives
-	ports           []hostPort
+	ports           []hostport.Port
 }
 
 func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
@@ -33,7 +35,7 @@ func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
 		}
 		p.daemons = append(p.daemons, &daemon{
 			namespace: ds.Namespace, name: ds.Name, uid: string(ds.UID), pod: pod,
-			requests: podclass.Requests(pod, false), required: aliases.Alternatives(asked.Required), ports: hostPorts(pod),
+			requests: podclass.Requests(pod, false), required: aliases.Alternatives(asked.Required), ports: hostport.Of(pod),
 		})
 	}
 	slices.SortStableFunc(p.daemons, func(a, b *daemon) int { return podclass.Compare(a.pod, b.pod) })
@@ -41,8 +43,8 @@ func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
 }
 
 // tolerates reports whether the daemon runs on nodes with these taints; soft ones keep no daemon away.
-func (d *daemon) tolerates(taints []corev1.Taint) bool {
-	_, found := untolerated(taints, d.pod.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
+func (d *daemon) tolerates(list []corev1.Taint) bool {
+	_, found := taints.Untolerated(list, d.pod.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
 	return !found
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
@@ -41,8 +42,8 @@ func (s *State) explainPool(class, k int) Reason {
 	p := s.p
 	c := p.Classes[class]
 	pool := &p.Pools[k]
-	if taint, bad := untolerated(pool.Taints, c.Template.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute); bad {
-		return Reason{Pool: pool.Name, Stage: StageTaint, Key: taint.Key, Detail: fmt.Sprintf("taint %s is not tolerated", taintText(taint))}
+	if taint, bad := taints.Untolerated(pool.Taints, c.Template.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute); bad {
+		return Reason{Pool: pool.Name, Stage: StageTaint, Key: taint.Key, Detail: fmt.Sprintf("taint %s is not tolerated", taints.Text(taint))}
 	}
 	census := p.census(c, k)
 	switch {
@@ -100,7 +101,7 @@ func (p *Problem) census(c *Class, k int) census {
 		labelled, buyable := false, false
 		for _, o := range shape.Offerings {
 			node, err := shape.Labels.Intersect(o.Labels)
-			if err == nil && required.Compatible(node.Without(requirements.KeysOf(taintKey)), requirements.Keys{}) {
+			if err == nil && required.Compatible(node.Without(requirements.KeysOf(taints.Key)), requirements.Keys{}) {
 				labelled, buyable = true, true
 				break
 			}
@@ -406,7 +407,7 @@ func (p *Problem) knownLabels(pool *PoolRoom) map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	see := func(s requirements.Set) {
 		for r := range s.All() {
-			if r.Key() == taintKey || r.IsImpossible() {
+			if r.Key() == taints.Key || r.IsImpossible() {
 				continue
 			}
 			if out[r.Key()] == nil {

@@ -72,7 +72,7 @@ func (s *State) explainTopology(class int, pool *PoolRoom) Reason {
 		parts = append(parts, o.Text)
 	}
 	for _, p := range s.p.Classes[class].ports {
-		parts = append(parts, fmt.Sprintf("host port %d/%s", p.port, p.protocol))
+		parts = append(parts, fmt.Sprintf("host port %d/%s", p.Number, p.Protocol))
 	}
 	if len(parts) == 0 {
 		return Reason{Pool: pool.Name, Stage: StageTopology, Detail: "nothing speaks against the pool alone; another pool's limit or a count of values decides"}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/topology"
@@ -38,7 +40,7 @@ type Problem struct {
 	snapshot *Snapshot
 	options  Options
 	moved    map[string]int // pods planned elsewhere, by the node that is being removed
-	taints   *taintSets
+	taints   *taints.Sets
 	daemons  []*daemon
 	volumes  *volume.Index
 	topology *topology.Problem
@@ -110,7 +112,7 @@ type Limit = topology.Limit
 // Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). The error joins an
 // [*InvalidError] for each pod that no API server would have stored.
 func Compile(s Snapshot, opts *Options) (*Problem, error) {
-	p := &Problem{snapshot: &s, taints: newTaintSets()}
+	p := &Problem{snapshot: &s, taints: taints.New()}
 	if opts != nil {
 		p.options = *opts
 	}
@@ -131,7 +133,7 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	p.compileRooms(running, aliases)
 	for _, c := range p.Classes {
 		c.requests = p.vector(c.Requests)
-		c.tolerate(p.taints)
+		c.hardOK, c.softOK = p.taints.Tolerated(c.Template.Spec.Tolerations)
 	}
 	if err := p.compileTopology(shared); err != nil {
 		return nil, err
@@ -313,12 +315,12 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	for i, c := range p.Classes {
 		in.Classes[i] = topology.Class{
 			Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Requests: c.requests, Asked: c.asked, Required: c.Required, Preferred: c.Preferred,
-			Tolerated: taintSetsIn(c.hardOK), Untainted: taintSetsIn(c.softOK),
+			Tolerated: taints.In(c.hardOK), Untainted: taints.In(c.softOK),
 		}
 		if c.Refusal != nil {
 			in.Classes[i].Count = 0
 		}
-		in.Classes[i].Tags, in.Classes[i].Limits = portTags(c.ports)
+		in.Classes[i].Tags, in.Classes[i].Limits = hostport.Tags(c.ports)
 	}
 	for i := range p.Rooms {
 		r := &p.Rooms[i]

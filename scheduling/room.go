@@ -10,6 +10,8 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/volume"
@@ -83,9 +85,9 @@ func (p *Problem) room(n *corev1.Node, pods []*corev1.Pod, startup map[string][]
 		labels[corev1.LabelHostname] = n.Name
 	}
 	labels[requirements.NodeNameKey] = n.Name
-	taints := lastingTaints(n, startup[labels[nodepool.LabelKey]])
-	r := Room{Node: n, running: pods, taintSet: p.taints.intern(taints)}
-	labels[taintKey] = taintValue(r.taintSet)
+	lasting := lastingTaints(n, startup[labels[nodepool.LabelKey]])
+	r := Room{Node: n, running: pods, taintSet: p.taints.Intern(lasting)}
+	labels[taints.Key] = taints.Value(r.taintSet)
 	r.Labels = requirements.FromLabels(labels)
 
 	r.Free = make([]int64, len(p.Resources))
@@ -102,9 +104,9 @@ func (p *Problem) room(n *corev1.Node, pods []*corev1.Pod, startup map[string][]
 		}
 	}
 	present := make([]bool, len(p.daemons))
-	take := func(list corev1.ResourceList, ports []hostPort) {
+	take := func(list corev1.ResourceList, ports []hostport.Port) {
 		subtract(r.Free, p.vector(list))
-		tags, limits := portTags(ports)
+		tags, limits := hostport.Tags(ports)
 		r.Tags = append(r.Tags, tags...)
 		r.Limits = append(r.Limits, limits...)
 	}
@@ -115,13 +117,13 @@ func (p *Problem) room(n *corev1.Node, pods []*corev1.Pod, startup map[string][]
 			list = podclass.Requests(p.snapshot.Admission.Pod(pod), true)
 		}
 		last = pod
-		take(list, hostPorts(pod))
+		take(list, hostport.Of(pod))
 		for i, d := range p.daemons {
 			present[i] = present[i] || d.owns(pod)
 		}
 	}
 	for i, d := range p.daemons {
-		if !present[i] && d.tolerates(taints) && d.required.Compatible(r.Labels, requirements.Keys{}) {
+		if !present[i] && d.tolerates(lasting) && d.required.Compatible(r.Labels, requirements.Keys{}) {
 			take(d.requests, d.ports)
 			if short := slices.IndexFunc(r.Free, func(f int64) bool { return f < 0 }); short >= 0 {
 				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s/%s: short of %s", n.Name, d.namespace, d.name, p.Resources[short]))
@@ -135,7 +137,7 @@ func (p *Problem) room(n *corev1.Node, pods []*corev1.Pod, startup map[string][]
 func lastingTaints(n *corev1.Node, startup []corev1.Taint) []corev1.Taint {
 	var out []corev1.Taint
 	for _, t := range n.Spec.Taints {
-		if initializing(n) && (ephemeral(t) || slices.ContainsFunc(startup, func(s corev1.Taint) bool { return s.MatchTaint(&t) })) {
+		if initializing(n) && (taints.Ephemeral(t) || slices.ContainsFunc(startup, func(s corev1.Taint) bool { return s.MatchTaint(&t) })) {
 			continue
 		}
 		out = append(out, t)

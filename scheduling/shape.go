@@ -9,6 +9,8 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/volume"
@@ -29,7 +31,7 @@ func (p *Problem) compilePools() {
 		if err != nil {
 			set = requirements.Impossible()
 		}
-		room := PoolRoom{Pool: pool, Set: set, NodesLeft: -1, taintSet: p.taints.intern(pool.Taints)}
+		room := PoolRoom{Pool: pool, Set: set, NodesLeft: -1, taintSet: p.taints.Intern(pool.Taints)}
 		for _, name := range resources.Names(pool.Limits) {
 			left := resources.Capacity(name, pool.Limits[name])
 			if name == resourceNodes {
@@ -123,7 +125,7 @@ func (p *Problem) shapesOf(k int, table *typeTable, keys requirements.Keys) {
 	pool := &p.Pools[k]
 	poolLabels := pool.Set.Restrict(keys)
 	always, depends := p.daemonsOf(pool)
-	base, _ := requirements.Of(requirements.In(taintKey, taintValue(pool.taintSet)))
+	base, _ := requirements.Of(requirements.In(taints.Key, taints.Value(pool.taintSet)))
 	poolLabels, _ = poolLabels.Intersect(base) // a key that no pool can constrain
 	for i := range pool.Types {
 		typ := &pool.Types[i]
@@ -213,7 +215,7 @@ func (p *Problem) shapeFor(first int, proto Shape, allocatable []int64, daemons 
 	proto.Room = slices.Clone(allocatable)
 	for _, i := range daemons {
 		subtract(proto.Room, p.vector(p.daemons[i].requests))
-		tags, limits := portTags(p.daemons[i].ports)
+		tags, limits := hostport.Tags(p.daemons[i].ports)
 		proto.Tags = append(proto.Tags, tags...)
 		proto.Limits = append(proto.Limits, limits...)
 	}
@@ -229,7 +231,7 @@ func (p *Problem) InstanceType(shape int) *instancetypes.InstanceType {
 
 // RealLabels drops the pseudo-labels that shapes, rooms and items carry for the packer's sake.
 func RealLabels(s requirements.Set) requirements.Set {
-	return s.Without(requirements.KeysOf(taintKey, requirements.NodeNameKey))
+	return s.Without(requirements.KeysOf(taints.Key, requirements.NodeNameKey))
 }
 
 // NodeLabels is everything that is known of the labels of a node of the shape and offering: those of the pool, the
