@@ -15,6 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/launch"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
@@ -60,7 +61,10 @@ func (t *till) CreateMany(ctx context.Context, claims []cloudprovider.NodeClaim)
 		}
 		return results
 	}
-	for i, r := range t.Provider.CreateMany(ctx, claims) {
+	done := terminal.Progress(t.out, "EC2 is launching "+plural(len(claims), "node"))
+	launches := t.Provider.CreateMany(ctx, claims)
+	done()
+	for i, r := range launches {
 		if r.Err == nil {
 			t.spent += t.price(r.Launch.Type, r.Launch.Offering)
 		}
@@ -121,6 +125,7 @@ func (t *till) giveBack(ctx context.Context, why error) error {
 		why = errors.New("interrupted")
 		fmt.Fprintln(t.out, "\ninterrupted: giving back what was bought ...")
 	}
+	done := terminal.Progress(t.out, "waiting for what EC2 may have launched to show, and ending it")
 	ended, err := t.Withdraw(after, t.tokens)
 	for try := 0; err != nil && after.Err() == nil && cloudprovider.Advise(err).Retry == cloudprovider.RetrySame && try < 20; try++ {
 		time.Sleep(500 * time.Millisecond)
@@ -128,6 +133,7 @@ func (t *till) giveBack(ctx context.Context, why error) error {
 		more, err = t.Withdraw(after, t.tokens)
 		ended = append(ended, more...)
 	}
+	done()
 	slices.Sort(ended)
 	for _, id := range slices.Compact(ended) {
 		fmt.Fprintln(t.out, "given back:", id)
