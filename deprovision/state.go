@@ -32,6 +32,8 @@ type planner struct {
 	asked   int // questions, for MaxQuestions
 	ended   bool
 	sums    map[string]PoolTotals // by pool
+	begun   *planner              // as it was before the first consolidation, after so many commands
+	first   int
 }
 
 // member is a node of the state that the plan has reached.

@@ -6,9 +6,6 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 )
 
-// dearer is how much of the price before a tidied plan may cost more than the one it came from.
-const dearer = 0.006
-
 // tidy makes the plan again, knowing how it ended: nodes that it bought and gave back are not bought, for the commands that
 // did so become one, and pods keep off all nodes that go. What comes of it is taken if it saves as much with fewer evictions.
 // Start is the planner as it was before the commands from first on.

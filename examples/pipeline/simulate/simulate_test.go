@@ -58,7 +58,7 @@ func describe(r deprovision.Result) []string {
 // No cluster is planned worse than by the reference's search, whatever its size, its constraints, its pool's budgets, the policy,
 // and how many passes there are.
 func TestNeverLessThanTheReference(t *testing.T) {
-	count := uint64(40)
+	count := uint64(20)
 	if testing.Short() {
 		count = 10
 	}
