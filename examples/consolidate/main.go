@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
 	"github.com/joinery-sdk/joinery/deprovision"
@@ -25,7 +23,6 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
-	"github.com/joinery-sdk/joinery/requirements"
 )
 
 //go:embed sample.yaml
@@ -59,7 +56,7 @@ func searches() []string {
 
 func command(stdin io.Reader) *cobra.Command {
 	var o options
-	cmd := &cobra.Command{
+	cmd := inputs.Command(&cobra.Command{
 		Use:   "consolidate [-f FILE]...",
 		Short: "plan which nodes to give back, with savings and reasons",
 		Long: `Consolidate reads Kubernetes and Karpenter manifests of a running cluster and plans which nodes to give back: empty ones,
@@ -71,30 +68,7 @@ in which they are to be carried out; every node has a verdict that says why it g
   consolidate -f cluster/ --policy balanced     # only what is worth its disruption
   consolidate -f cluster/ --search karpenter    # what the reference's search would find
   consolidate -f cluster/ --interrupted ip-10-0-0-7=2026-01-15T12:02:00Z`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return inputs.Bad(fmt.Errorf("%q: files are named by -f", args[0]))
-			}
-			return nil
-		},
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			out := bufio.NewWriter(cmd.OutOrStdout())
-			err := o.run(cmd, out, stdin)
-			return errors.Join(err, out.Flush())
-		},
-	}
-	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		var known []string
-		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
-		for word := range strings.FieldsSeq(err.Error()) {
-			if near, ok := requirements.Nearest(word, known); ok && strings.HasPrefix(word, "--") && strings.HasPrefix(err.Error(), "unknown flag") {
-				return inputs.Bad(fmt.Errorf("%w (did you mean %q?)", err, near))
-			}
-		}
-		return inputs.Bad(fmt.Errorf("%w (see %s --help)", err, c.Name()))
-	})
+	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
 	o.Register(cmd.Flags())
 	f := cmd.Flags()
 	f.StringArrayVar(&o.methods, "method", nil, "only this method: "+strings.Join(methods(), ", ")+" (repeatable)")
@@ -104,35 +78,19 @@ in which they are to be carried out; every node has a verdict that says why it g
 	f.StringVar(&o.now, "now", "", "the moment to plan for, such as 2026-01-15T12:00:00Z; the current time by default")
 	f.BoolVar(&o.spotToSpot, "spot-to-spot", false, "let cheaper spot nodes replace spot nodes")
 	f.StringArrayVar(&o.interrupted, "interrupted", nil, "NODE[=TIME]: the cloud takes this node back, at that time (repeatable)")
-	complete := func(values ...string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return values, cobra.ShellCompDirectiveNoFileComp
-		}
-	}
-	_ = cmd.RegisterFlagCompletionFunc("output", complete(inputs.Formats()...))
-	_ = cmd.RegisterFlagCompletionFunc("method", complete(methods()...))
-	_ = cmd.RegisterFlagCompletionFunc("policy", complete(policies()...))
-	_ = cmd.RegisterFlagCompletionFunc("search", complete(searches()...))
+	inputs.Complete(cmd, "output", inputs.Formats()...)
+	inputs.Complete(cmd, "method", methods()...)
+	inputs.Complete(cmd, "policy", policies()...)
+	inputs.Complete(cmd, "search", searches()...)
 	return cmd
-}
-
-func oneOf(flag, value string, allowed []string) error {
-	if slices.Contains(allowed, value) {
-		return nil
-	}
-	hint := ""
-	if near, ok := requirements.Nearest(value, allowed); ok {
-		hint = fmt.Sprintf(" (did you mean %q?)", near)
-	}
-	return fmt.Errorf("--%s %q: want one of %q%s", flag, value, allowed, hint)
 }
 
 // settings are the flags as package deprovision takes them. All that is wrong with them is said at once.
 func (o *options) settings() (deprovision.Options, []deprovision.Interruption, time.Time, error) {
 	var out deprovision.Options
-	errs := []error{oneOf("policy", o.policy, policies()), oneOf("search", o.search, searches())}
+	errs := []error{inputs.OneOf("policy", o.policy, policies()...), inputs.OneOf("search", o.search, searches()...)}
 	for _, m := range o.methods {
-		errs = append(errs, oneOf("method", m, methods()))
+		errs = append(errs, inputs.OneOf("method", m, methods()...))
 		out.Methods = append(out.Methods, eligibility.Method(m))
 	}
 	if o.minSavings < 0 {

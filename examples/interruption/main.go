@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -47,7 +46,7 @@ type options struct {
 
 func command(stdin io.Reader) *cobra.Command {
 	var o options
-	cmd := &cobra.Command{
+	cmd := inputs.Command(&cobra.Command{
 		Use:   "interruption [-f FILE]... [--queue NAME | --messages FILE]",
 		Short: "say which nodes EC2 takes back, and what would be bought for their pods",
 		Long: `Interruption reads the SQS queue that EventBridge writes EC2's announcements to: spot warnings, rebalance recommendations,
@@ -56,26 +55,7 @@ about it, and plans the nodes that the pods of drained ones need. Messages stay 
 		Example: `  interruption                                              # the built-in sample
   kubectl get pods,nodes,nodepools,ec2nodeclasses -A -o yaml | interruption -f - --queue prod
   interruption -f cluster/ --messages events.jsonl -o json  # one message a line`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := cobra.NoArgs(cmd, args); err != nil {
-				return inputs.Bad(err)
-			}
-			return nil
-		},
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			out := bufio.NewWriter(cmd.OutOrStdout())
-			err := o.run(cmd, out, stdin)
-			if flushed := out.Flush(); err == nil && flushed != nil {
-				err = flushed
-			}
-			return err
-		},
-	}
-	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return inputs.Bad(fmt.Errorf("%w (see %s --help)", err, c.Name()))
-	})
+	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
 	o.Register(cmd.Flags())
 	cmd.Flags().StringVar(&o.queue, "queue", "", "name of the SQS queue, read with the credentials of the environment")
 	cmd.Flags().StringVar(&o.endpoint, "endpoint", "", "address of an emulator of AWS instead of AWS itself")

@@ -3,24 +3,19 @@
 package main
 
 import (
-	"bufio"
 	_ "embed"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
-	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
@@ -52,7 +47,7 @@ type options struct {
 
 func command(stdin io.Reader) *cobra.Command {
 	var o options
-	cmd := &cobra.Command{
+	cmd := inputs.Command(&cobra.Command{
 		Use:   "provision [-f FILE]...",
 		Short: "plan the nodes that pending pods need, with prices and reasons",
 		Long: `Provision reads Kubernetes and Karpenter manifests and plans the nodes to buy for pending pods: which types, in which
@@ -66,33 +61,7 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
   provision -f cluster/ --rehearse scarce.yaml # what would be bought if the cloud ran out
   provision -f cluster/ --cluster prod --dry-run # the requests that would buy the plan
   provision -f cluster/ --cluster prod --launch  # buy it; asks first`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return inputs.Bad(fmt.Errorf("%q: files are named by -f", args[0]))
-			}
-			return nil
-		},
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			out := bufio.NewWriter(cmd.OutOrStdout())
-			err := o.run(cmd, out, stdin)
-			if flushed := out.Flush(); err == nil && flushed != nil {
-				err = flushed
-			}
-			return err
-		},
-	}
-	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		var known []string
-		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
-		for word := range strings.FieldsSeq(err.Error()) {
-			if near, ok := requirements.Nearest(word, known); ok && strings.HasPrefix(word, "--") && strings.HasPrefix(err.Error(), "unknown flag") {
-				return inputs.Bad(fmt.Errorf("%w (did you mean %q?)", err, near))
-			}
-		}
-		return inputs.Bad(fmt.Errorf("%w (see %s --help)", err, c.Name()))
-	})
+	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
 	o.Register(cmd.Flags())
 	cmd.Flags().StringVar(&o.strategy, "strategy", "cost", "how to pack: cost (least price, with proof) or ffd (first fit decreasing)")
 	cmd.Flags().StringVar(&o.effort, "effort", "default", "how much work a low price and a close bound are worth: fast, default or best")
@@ -108,46 +77,30 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 	cmd.Flags().StringVar(&o.rehearsal, "rehearse", "", "FILE with capacity and quotas: buy the plan from a cloud in memory that has no more, and plan again around what it refuses")
 	cmd.Flags().StringVar(&o.now, "now", "", "the time at which --rehearse begins, as 2026-01-31T12:00:00Z; the present if empty")
 	o.registerLaunch(cmd)
-	complete := func(values ...string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return values, cobra.ShellCompDirectiveNoFileComp
-		}
-	}
-	_ = cmd.RegisterFlagCompletionFunc("output", complete(inputs.Formats()...))
-	_ = cmd.RegisterFlagCompletionFunc("strategy", complete("cost", "ffd"))
-	_ = cmd.RegisterFlagCompletionFunc("effort", complete("fast", "default", "best"))
-	_ = cmd.RegisterFlagCompletionFunc("preferences", complete("respect", "ignore"))
+	inputs.Complete(cmd, "output", inputs.Formats()...)
+	inputs.Complete(cmd, "strategy", "cost", "ffd")
+	inputs.Complete(cmd, "effort", "fast", "default", "best")
+	inputs.Complete(cmd, "preferences", "respect", "ignore")
 	return cmd
-}
-
-func oneOf(flag, value string, allowed ...string) error {
-	if slices.Contains(allowed, value) {
-		return nil
-	}
-	hint := ""
-	if near, ok := requirements.Nearest(value, allowed); ok {
-		hint = fmt.Sprintf(" (did you mean %q?)", near)
-	}
-	return inputs.Bad(fmt.Errorf("--%s %q: want one of %q%s", flag, value, allowed, hint))
 }
 
 func (o *options) check() error {
 	if err := o.Check(); err != nil {
 		return err
 	}
-	if err := oneOf("strategy", o.strategy, "cost", "ffd"); err != nil {
+	if err := inputs.OneOf("strategy", o.strategy, "cost", "ffd"); err != nil {
 		return err
 	}
 	if err := o.checkLaunch(); err != nil {
 		return err
 	}
-	if err := oneOf("effort", o.effort, "fast", "default", "best"); err != nil {
+	if err := inputs.OneOf("effort", o.effort, "fast", "default", "best"); err != nil {
 		return err
 	}
 	if _, err := o.objective(); err != nil {
 		return err
 	}
-	return oneOf("preferences", o.preferences, "respect", "ignore")
+	return inputs.OneOf("preferences", o.preferences, "respect", "ignore")
 }
 
 func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -36,7 +35,7 @@ type options struct {
 
 func command() *cobra.Command {
 	var o options
-	cmd := &cobra.Command{
+	cmd := inputs.Command(&cobra.Command{
 		Use:   "replay [--trace FILE]",
 		Short: "run a day under several consolidation policies and compare them",
 		Long: `Replay runs one day of a cluster over virtual time on a cloud in memory, once for each policy, and prints cost,
@@ -45,17 +44,7 @@ object on each line: {"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 12
 		Example: `  replay                          # a generated day
   replay --svg day.svg            # and a drawing of it
   replay --trace yesterday.jsonl --pool pool.yaml`,
-		Args:          cobra.NoArgs,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			out := bufio.NewWriter(cmd.OutOrStdout())
-			return errors.Join(o.run(cmd, out), out.Flush())
-		},
-	}
-	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return inputs.Bad(fmt.Errorf("%w (see %s --help)", err, c.Name()))
-	})
+	}, o.run)
 	f := cmd.Flags()
 	f.StringVar(&o.trace, "trace", "", "FILE with a recorded day; without it one is generated")
 	f.StringVar(&o.pool, "pool", "", "FILE with the manifest of the node pool; without it a built-in one")
@@ -80,8 +69,8 @@ func regimes() []regime {
 }
 
 func (o *options) run(cmd *cobra.Command, out io.Writer) error {
-	if o.output != "table" && o.output != "json" {
-		return inputs.Bad(fmt.Errorf("--output %q: want one of [\"table\" \"json\"]", o.output))
+	if err := inputs.OneOf("output", o.output, "table", "json"); err != nil {
+		return err
 	}
 	if o.apps < 1 || o.apps > 1000 {
 		return inputs.Bad(fmt.Errorf("--apps %d: want 1 to 1000", o.apps))

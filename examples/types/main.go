@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -42,7 +41,7 @@ func sorts() []string { return []string{"price", "cpu", "memory", "name"} }
 
 func command(stdin io.Reader) *cobra.Command {
 	var o options
-	cmd := &cobra.Command{
+	cmd := inputs.Command(&cobra.Command{
 		Use:   "types [--requirement EXPR]...",
 		Short: "list the instance types that can be bought, with prices and what they leave for pods",
 		Long: `Types lists the instance types that can be bought: labels, capacity, what is left for pods, zones and prices. It knows
@@ -52,26 +51,7 @@ EC2 by heart and reads other catalogues. With -f, the pool and node class of the
   types --ami-family Bottlerocket --max-pods 110 -o json
   types -f cluster/ --pool default            # what this pool can buy
   types --describe-instance-types answer.json # what your account sees`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := cobra.NoArgs(cmd, args); err != nil {
-				return inputs.Bad(err)
-			}
-			return nil
-		},
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			out := bufio.NewWriter(cmd.OutOrStdout())
-			err := o.run(cmd, out, stdin)
-			if flushed := out.Flush(); err == nil && flushed != nil {
-				err = flushed
-			}
-			return err
-		},
-	}
-	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return inputs.Bad(fmt.Errorf("%w (see %s --help)", err, c.Name()))
-	})
+	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
 	flags := cmd.Flags()
 	o.Register(flags)
 	flags.Lookup("filename").Usage = "file, directory, or - for standard input, with a pool or a node class (repeatable)"
@@ -88,18 +68,13 @@ EC2 by heart and reads other catalogues. With -f, the pool and node class of the
 	flags.StringVar(&o.disk, "disk", "", "size of the root volume, such as 50Gi")
 	flags.BoolVar(&o.raid0, "raid0", false, "join local disks into the ephemeral storage")
 	flags.StringVar(&o.memoryOverhead, "vm-memory-overhead", "", "share of memory that the hypervisor takes (default 0.075)")
-	complete := func(flag string, values ...string) {
-		_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return values, cobra.ShellCompDirectiveNoFileComp
-		})
-	}
 	families := make([]string, 0, len(ec2.Families()))
 	for _, f := range ec2.Families() {
 		families = append(families, string(f))
 	}
-	complete("output", inputs.Formats()...)
-	complete("sort", sorts()...)
-	complete("ami-family", families...)
+	inputs.Complete(cmd, "output", inputs.Formats()...)
+	inputs.Complete(cmd, "sort", sorts()...)
+	inputs.Complete(cmd, "ami-family", families...)
 	return cmd
 }
 

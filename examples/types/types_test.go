@@ -201,7 +201,7 @@ func TestBadUsage(t *testing.T) {
 		"--disk \"huge\"":             {"--disk", "huge"},
 		"aws.vmMemoryOverheadPercent": {"--vm-memory-overhead", "2"},
 		"want one of table":           {"-o", "xml"},
-		`unknown command "extra"`:     {"extra"},
+		`"extra": files are named by -f`:     {"extra"},
 	} {
 		stdout, stderr, code := call(t, "", args...)
 		assert.Equal(t, 2, code, "%s: %s", args, stderr)

@@ -1,0 +1,56 @@
+package inputs_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+)
+
+func TestCommand(t *testing.T) {
+	failure := errors.New("no room")
+	for _, c := range []struct {
+		args      []string
+		files     bool
+		err, text string
+		code      int
+	}{
+		{nil, false, "no room", "half an answer\n", inputs.ExitInternal},
+		{[]string{"pods.yaml"}, true, `"pods.yaml": files are named by -f`, "", inputs.ExitInput},
+		{[]string{"pods.yaml"}, false, `"pods.yaml": everything is said by flags (see plan --help)`, "", inputs.ExitInput},
+		{[]string{"--seeed=1"}, false, `unknown flag: --seeed (did you mean "--seed"?)`, "", inputs.ExitInput},
+		{[]string{"--seed=x"}, false, `see plan --help`, "", inputs.ExitInput},
+	} {
+		cmd := inputs.Command(&cobra.Command{Use: "plan"}, func(_ *cobra.Command, out io.Writer) error {
+			_, _ = io.WriteString(out, "half an answer\n")
+			return failure
+		})
+		cmd.Flags().Int("seed", 0, "")
+		if c.files {
+			cmd.Flags().StringArrayP("filename", "f", nil, "")
+		}
+		inputs.Complete(cmd, "seed", "1", "2")
+		var out, errs bytes.Buffer
+		cmd.SetArgs(c.args)
+		cmd.SetOut(&out)
+		if c.args == nil {
+			cmd.SetArgs([]string{})
+		}
+		err := cmd.Execute()
+		assert.ErrorContains(t, err, c.err)
+		assert.Equal(t, c.code, inputs.End(&errs, err))
+		assert.Equal(t, c.text, out.String())
+	}
+}
+
+func TestOneOf(t *testing.T) {
+	assert.NoError(t, inputs.OneOf("sort", "price", "price", "name"))
+	err := inputs.OneOf("sort", "prise", "price", "name")
+	assert.EqualError(t, err, `--sort "prise": want one of ["price" "name"] (did you mean "price"?)`)
+	assert.Equal(t, inputs.ExitInput, inputs.End(io.Discard, err))
+}
