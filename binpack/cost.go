@@ -252,7 +252,7 @@ func (p *planner) generate(r *relaxation, first bool) (*relax.Master, relax.Proo
 		p.suggest(r, m.Columns())
 		return m, relax.Proof{}
 	}
-	proof := p.in.prove(r, m, &relax.Budget{Left: max(p.effort.steps(p.in.things()), part.Left)})
+	proof := p.in.prove(r, m, &relax.Budget{Left: max(p.effort.steps(p.in.things()), p.budget.Left)})
 	if proof.Price > 0 {
 		p.learn(p.in.itemBound(r, proof))
 	}

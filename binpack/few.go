@@ -22,7 +22,7 @@ func (e Effort) searched() int {
 func (e Effort) search(things int) int {
 	n := 1_500_000
 	if things <= 50 {
-		n = 150_000_000
+		n = 100_000_000
 	}
 	switch e {
 	case EffortDefault:
@@ -43,12 +43,12 @@ func (e Effort) enough(things int) float64 {
 	return 0.01
 }
 
+// quick is how many steps are tried in one go where there may be no need for more.
+const quick = 1_000_000
+
 // planFew packs few things, in ways that also show, often, that there is nothing cheaper.
 func (p *planner) planFew(r *relaxation, first bool) []relax.Column {
-	const (
-		quick         = 1_000_000
-		coarse, kinds = 8, 16 // of fewer things a bin and fewer sorts, fillings are so few that column generation is exact
-	)
+	const coarse, kinds = 8, 16 // of fewer things a bin and fewer sorts, fillings are so few that column generation is exact
 	model := r.model
 	columns := model.Greedy(&relax.Budget{})
 	things, steps := p.in.things(), p.effort.search(p.in.things())
@@ -64,18 +64,23 @@ func (p *planner) planFew(r *relaxation, first bool) []relax.Column {
 	if done || things > 50 && !large {
 		return columns
 	}
-	p.budget.Left = max(p.budget.Left, steps/20)
+	p.budget.Left = max(p.budget.Left, steps/10)
 	m, proof := p.generate(r, first)
 	columns = cheaper(model, columns, p.dive(r, m, m.Values()))
-	ways := []func() ([]relax.Column, bool){
-		func() ([]relax.Column, bool) { return p.search(r, columns, m.Values(), first, steps) },
-		func() ([]relax.Column, bool) { return p.shortest(r, columns, proof) },
+	search := func(steps int) func() ([]relax.Column, bool) {
+		return func() ([]relax.Column, bool) { return p.search(r, columns, m.Values(), first, steps) }
 	}
-	if large {
-		ways[0], ways[1] = ways[1], ways[0]
+	shortest := func() ([]relax.Column, bool) { return p.shortest(r, columns, proof, 2*steps) }
+	ways := []func() ([]relax.Column, bool){search(steps), shortest}
+	switch {
+	case things > 50:
+		columns, _ = p.shortest(r, columns, proof, steps)
+		return columns
+	case large:
+		ways = []func() ([]relax.Column, bool){search(steps / 10), shortest, search(steps)}
 	}
 	for _, way := range ways {
-		if columns, done = way(); done || things > 50 {
+		if columns, done = way(); done {
 			break
 		}
 	}
@@ -84,7 +89,7 @@ func (p *planner) planFew(r *relaxation, first bool) []relax.Column {
 
 // shortest looks for something cheaper than the columns by what is left after each bin, where there are few things of few
 // classes. done says that there is nothing better.
-func (p *planner) shortest(r *relaxation, columns []relax.Column, proof relax.Proof) (better []relax.Column, done bool) {
+func (p *planner) shortest(r *relaxation, columns []relax.Column, proof relax.Proof, steps int) (better []relax.Column, done bool) {
 	if len(r.model.Supply) > 0 || r.model.Uncovered(columns) || proof.Price == 0 {
 		return columns, false
 	}
@@ -92,7 +97,7 @@ func (p *planner) shortest(r *relaxation, columns []relax.Column, proof relax.Pr
 	if enough := 1 + p.effort.enough(p.in.things()); float64(p.in.roundUp(Price(proof.Price)))*enough >= float64(cost) {
 		return columns, true
 	}
-	s := relax.NewResidual(r.model, proof.Value, &relax.Budget{Left: 2 * p.effort.search(p.in.things())})
+	s := relax.NewResidual(r.model, proof.Value, &relax.Budget{Left: steps})
 	if s == nil {
 		return columns, false
 	}
@@ -127,14 +132,20 @@ func (p *planner) search(r *relaxation, columns []relax.Column, value []float64,
 	cost := r.model.Cost(columns)
 	s := relax.NewSearch(r.model, whole, &relax.Budget{Left: steps})
 	least := min(s.Root(), cost)
+	good := func() bool { // the proof may still be near
+		if s.Budget.Left > steps-quick {
+			return least >= cost
+		}
+		return least*enough >= cost
+	}
 	for part := 0.01; enough > 1 && least*(1+part) < cost; part += 0.01 { // good ones first, the proof then
 		if s.Try(least*(1+part), 10, 1000) {
 			columns, cost = s.Found, s.Cost
 		}
 	}
-	for s.Level = 0; s.Level < levels && least*enough < cost && s.Budget.Left > 0; s.Level++ {
+	for s.Level = 0; s.Level < levels && !good() && s.Budget.Left > 0; s.Level++ {
 		sure := true
-		for from, k := least, 1; k <= thresholds && from < cost && least*enough < cost && s.Budget.Left > 0; k++ {
+		for from, k := least, 1; k <= thresholds && from < cost && !good() && s.Budget.Left > 0; k++ {
 			limit := from + (cost-from)*float64(k)/thresholds
 			low := s.Below(limit, false)
 			if s.Found != nil && s.Cost < cost {

@@ -66,6 +66,7 @@ func NewSearch(m *Model, value []float64, b *Budget) *Search {
 		ones[i] = 1
 	}
 	var knap Knapsack
+	deep := min(max(b.Left/5000, 200), 100_000)
 	for _, value := range [][]float64{m.Coverage(), ones, value} {
 		x := measure{room: make([]float64, len(m.Kinds))}
 		for i := range m.Classes {
@@ -76,7 +77,7 @@ func NewSearch(m *Model, value []float64, b *Budget) *Search {
 				continue
 			}
 			x.room[k] = knap.Bound(math.Inf(1))
-			if found, done := knap.Search(0, 200); done {
+			if found, done := knap.Search(0, deep); done {
 				x.room[k] = min(x.room[k], found*(1+slack))
 			}
 		}

@@ -94,19 +94,20 @@ func (p *packer) refute(set []int, most int, b *Budget) (columns []Column, refut
 // resource, is none. Of the packings that differ in nothing that matters it looks at one: the first in the order of the
 // numbers of things, so each bin is full but for what no longer goes in, and equal bins stand in falling order.
 type completer struct {
-	m       *Model
-	kinds   []int   // the smallest first
-	order   []int32 // classes, the largest first
-	left    []int64 // by place in order
-	slack   []int64 // by dimension: what may still stay free
-	fill    [][]int64
-	rest    [][]int64 // by bin: what is left from a place in order on, by place and dimension
-	used    [][]int64
-	known   map[string]bool // states that lead nowhere
-	covered [][]int32       // by place in order
-	free    []int64
-	nodes   int
-	most    int
+	m      *Model
+	kinds  []int   // the smallest first
+	order  []int32 // classes, the largest first
+	left   []int64 // by place in order
+	slack  []int64 // by dimension: what may still stay free
+	fill   [][]int64
+	rest   [][]int64 // by bin: what is left from a place in order on, by place and dimension
+	used   [][]int64
+	known  map[string]bool // states that lead nowhere
+	covers []bool          // by two places in order: the first goes in for the second
+	inside []int32         // places of what is in the bin
+	short  []int64         // by dimension: what the room lacks for one more
+	nodes  int
+	most   int
 }
 
 func (c *completer) run(m *Model, kinds []int, order []int32, most int, b *Budget) (columns []Column, refuted bool) {
@@ -263,11 +264,18 @@ func (c *completer) move(at, i int, n int64) {
 func (c *completer) next(at int, kind *Kind) bool {
 	used := c.used[at]
 	for j, n := range c.left {
-		class := &c.m.Classes[c.order[j]]
-		if n == 0 || c.fill[at][j] >= class.Most || !has(class.Kinds, c.kinds[at]) {
-			continue
+		if n > 0 && c.may(at, j) && c.goes(used, c.m.Classes[c.order[j]].Size, kind) {
+			return false
 		}
-		if c.goes(used, class.Size, kind) || c.replaces(at, j, kind) {
+	}
+	c.inside = c.inside[:0]
+	for i, n := range c.fill[at] {
+		if n > 0 {
+			c.inside = append(c.inside, int32(i))
+		}
+	}
+	for j, n := range c.left {
+		if n > 0 && c.may(at, j) && c.replaces(at, j, kind) {
 			return false
 		}
 	}
@@ -292,36 +300,48 @@ func (c *completer) goes(used, size []int64, kind *Kind) bool {
 	return true
 }
 
+// may reports whether one more of the class at the place is allowed in the bin, room aside.
+func (c *completer) may(at, j int) bool {
+	class := &c.m.Classes[c.order[j]]
+	return c.fill[at][j] < class.Most && has(class.Kinds, c.kinds[at])
+}
+
 // replaces reports whether a thing of the class at place j goes in for one or two that it covers.
 func (c *completer) replaces(at, j int, kind *Kind) bool {
-	d := c.m.Dims
-	fill, free := c.fill[at], c.free
 	size := c.m.Classes[c.order[j]].Size
 	for r, u := range c.used[at] {
-		free[r] = kind.Capacity[r] - u - size[r]
+		c.short[r] = u + size[r] - kind.Capacity[r]
 	}
-	covered := c.covered[j]
-	for a, x := range covered {
-		if fill[x] == 0 {
+	covers := c.covers[j*len(c.order) : (j+1)*len(c.order)]
+	first, _ := slices.BinarySearch(c.inside, int32(j))
+	inside := c.inside[first:] // what stands before is larger
+	steps := len(inside)
+	defer func() { c.nodes += steps / 16 }()
+	for a, x := range inside {
+		if !covers[x] {
 			continue
 		}
 		one := c.m.Classes[c.order[x]].Size
-		goes := true
-		for r := range d {
-			goes = goes && free[r]+one[r] >= 0
+		enough := true
+		for r, s := range one {
+			enough = enough && s >= c.short[r]
 		}
-		if goes {
+		if enough {
 			return true
 		}
-		for _, y := range covered[a:] {
-			if fill[y] == 0 || x == y && fill[x] < 2 {
+		steps += len(inside) - a
+		for _, y := range inside[a:] {
+			if !covers[y] || x == y && c.fill[at][x] < 2 {
 				continue
 			}
 			two := c.m.Classes[c.order[y]].Size
 			goes := true
-			for r := range d {
-				sum := one[r] + two[r]
-				goes = goes && sum <= size[r] && free[r]+sum >= 0
+			for r, s := range two {
+				sum := one[r] + s
+				if sum > size[r] || sum < c.short[r] {
+					goes = false
+					break
+				}
 			}
 			if goes {
 				return true
@@ -331,11 +351,12 @@ func (c *completer) replaces(at, j int, kind *Kind) bool {
 	return false
 }
 
-// cover lists for each class those that go wherever one of it goes.
+// cover finds for each class those of which one goes wherever one of it goes.
 func (c *completer) cover() {
-	c.covered = make([][]int32, len(c.order))
+	n := len(c.order)
+	c.covers = append(c.covers[:0], make([]bool, n*n)...)
 	for j, big := range c.order {
-		for i := j + 1; i < len(c.order); i++ {
+		for i := j + 1; i < n; i++ {
 			x, y := &c.m.Classes[c.order[i]], &c.m.Classes[big]
 			ok := x.Most >= x.Count
 			for r, s := range x.Size {
@@ -344,10 +365,8 @@ func (c *completer) cover() {
 			for w, set := range y.Kinds {
 				ok = ok && set&^x.Kinds[w] == 0
 			}
-			if ok {
-				c.covered[j] = append(c.covered[j], int32(i))
-			}
+			c.covers[j*n+i] = ok
 		}
 	}
-	c.free = make([]int64, c.m.Dims)
+	c.short = append(c.short[:0], make([]int64, c.m.Dims)...)
 }

@@ -74,7 +74,7 @@ func NewResidual(m *Model, value []int64, b *Budget) *Residual {
 			size[i] = max(size[i], float64(v)/max(largest[r], 1))
 		}
 	}
-	if states > 1e15 {
+	if states > 1e8 { // a search would drown in them
 		return nil
 	}
 	slices.SortStableFunc(s.order, func(a, b int32) int { return cmp.Compare(size[b], size[a]) })
