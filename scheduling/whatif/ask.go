@@ -241,7 +241,7 @@ func (e *engine) lap(pods []int32, lo, hi int) []int32 {
 			last, from = id, lo
 		}
 		at := e.find(c, from, hi)
-		if len(c.affinity)+len(c.spreads) == 0 {
+		if len(c.affinity)+len(c.spreads) == 0 && c.soft == nil {
 			from = at // the nodes before it take no more of them
 		}
 		if at == hi {

@@ -144,6 +144,9 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 			return &scheduling.InvalidError{Pod: podclass.Name(pods[0]), Err: err}
 		}
 		c.topology = t
+		if c.movable {
+			c.soft = reader.soft(c.template)
+		}
 	}
 	reader.join()
 	e.mention()
@@ -187,6 +190,11 @@ func (e *engine) mention() {
 	for i := range e.classes {
 		if e.classes[i].movable {
 			see(e.classes[i].required)
+			if s := e.classes[i].soft; s != nil {
+				for _, w := range s.nodes {
+					see(requirements.AnyOf(w.term))
+				}
+			}
 		}
 	}
 	for i := range e.universes {

@@ -7,5 +7,6 @@
 // kube-scheduler filters, so that an answer can be carried out in the order of its placements. Nothing about a domain has
 // to be settled beforehand, for every node here has all its labels.
 //
-// Soft constraints are not asked: they did not keep the pods off the nodes where they run.
+// Soft constraints (preferred affinities, spreads with ScheduleAnyway) keep no pod from a node. Of nodes that take a pod, the
+// one is chosen that meets most of them by weight, and of equals the fullest; for what is to be bought they are not asked.
 package whatif

@@ -64,7 +64,8 @@ type class struct {
 	suits    []int8 // by static group: 0 unknown, 1 yes, 2 no
 	buys     []int8 // by signature of offers, likewise
 	movable  bool
-	fine     bool // some constraint on it is about a key of many values
+	soft     *soft // what it would rather have; nil if nothing
+	fine     bool  // some constraint on it is about a key of many values
 }
 
 type pod struct {

@@ -30,6 +30,13 @@ func (c *Cluster) Settled() *Cluster {
 	for i := range e.classes {
 		e.classes[i].suits, e.classes[i].buys = slices.Clone(e.classes[i].suits), slices.Clone(e.classes[i].buys)
 	}
+	for i := range e.classes {
+		if s := e.classes[i].soft; s != nil {
+			own := *s
+			own.met = slices.Clone(s.met)
+			e.classes[i].soft = &own
+		}
+	}
 	for i := range e.groups {
 		g := &e.groups[i]
 		g.counts, g.owners = g.counts.clone(), g.owners.clone()

@@ -113,6 +113,14 @@ func (e *engine) refine() {
 		for _, s := range c.spreads {
 			see(s.group)
 		}
+		if c.soft != nil {
+			for _, d := range c.soft.pods {
+				c.soft.fine = c.soft.fine || e.fine[e.groups[d.group].key]
+			}
+			for _, s := range c.soft.spread {
+				c.soft.fine = c.soft.fine || e.fine[e.groups[s.group].key]
+			}
+		}
 	}
 }
 
@@ -202,8 +210,12 @@ func bound(of, bounds []int64, group, m, width int32, was, now int64) {
 // width is how many measures there are of a node's room.
 func (e *engine) width() int { return e.dims + len(e.blends) }
 
-// find is the first node from lo to hi that takes a pod of the class; hi if none does.
+// find is the first node from lo to hi that takes a pod of the class; hi if none does. A class that would rather have some
+// nodes than others gets one of these instead.
 func (e *engine) find(c *class, lo, hi int) int {
+	if c.soft != nil && hi-lo > 1 {
+		return e.prefer(c, lo, hi)
+	}
 	if hi-lo < blockSize {
 		for at := lo; at < hi; at++ {
 			if n := &e.nodes[at]; n.open() && e.accepts(c, n) {

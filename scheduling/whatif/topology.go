@@ -158,24 +158,32 @@ func (r *topologyReader) read(pod *corev1.Pod, antiOnly bool) (topology, error) 
 		if t.WhenUnsatisfiable == corev1.ScheduleAnyway {
 			continue
 		}
-		who, err := r.selection(pod.Namespace, t.LabelSelector, nil)
+		s, err := r.spread(pod, t)
 		if err != nil {
 			return out, err
-		}
-		u, err := r.universe(pod, t)
-		if err != nil {
-			return out, err
-		}
-		s := spread{group: r.group(t.TopologyKey, []selected{who}, u), maxSkew: t.MaxSkew, minDomains: 1}
-		if t.MinDomains != nil {
-			s.minDomains = *t.MinDomains
-		}
-		if who.matches(pod.Namespace, pod.Labels) {
-			s.self = 1
 		}
 		out.spreads = append(out.spreads, s)
 	}
 	return out, nil
+}
+
+func (r *topologyReader) spread(pod *corev1.Pod, t *corev1.TopologySpreadConstraint) (spread, error) {
+	who, err := r.selection(pod.Namespace, t.LabelSelector, nil)
+	if err != nil {
+		return spread{}, err
+	}
+	u, err := r.universe(pod, t)
+	if err != nil {
+		return spread{}, err
+	}
+	s := spread{group: r.group(t.TopologyKey, []selected{who}, u), maxSkew: t.MaxSkew, minDomains: 1}
+	if t.MinDomains != nil {
+		s.minDomains = *t.MinDomains
+	}
+	if who.matches(pod.Namespace, pod.Labels) {
+		s.self = 1
+	}
+	return s, nil
 }
 
 // universe finds where a spread counts: on nodes that its owner's node affinity and tolerations allow, as far as its
@@ -347,23 +355,25 @@ func (e *engine) allowed(c *class, values []int32, without []bool) bool {
 	if !met && (anywhere > 0 || !c.selfish) {
 		return false
 	}
-	for _, s := range c.spreads {
-		g := &e.groups[s.group]
-		if without != nil && without[g.key] {
-			continue
-		}
-		u := &e.universes[g.universe]
-		v := values[g.key]
-		if v < 0 {
-			return false
-		}
-		least := int32(0)
-		if u.live >= s.minDomains {
-			least = g.counts.least(&u.nodes, u.live)
-		}
-		if g.counts.get(v)+s.self-least > s.maxSkew {
+	for i := range c.spreads {
+		if s := &c.spreads[i]; (without == nil || !without[e.groups[s.group].key]) && !e.even(s, values) {
 			return false
 		}
 	}
 	return true
+}
+
+// even reports whether one more pod on a node with these values of the keys keeps to the skew.
+func (e *engine) even(s *spread, values []int32) bool {
+	g := &e.groups[s.group]
+	u := &e.universes[g.universe]
+	v := values[g.key]
+	if v < 0 {
+		return false
+	}
+	least := int32(0)
+	if u.live >= s.minDomains {
+		least = g.counts.least(&u.nodes, u.live)
+	}
+	return g.counts.get(v)+s.self-least <= s.maxSkew
 }

@@ -93,6 +93,59 @@ func places(a whatif.Answer) []string {
 	return out
 }
 
+// What pods would rather have decides between nodes that take them, and keeps them from none.
+func TestPreferences(t *testing.T) {
+	term := func(key string) []corev1.WeightedPodAffinityTerm {
+		return []corev1.WeightedPodAffinityTerm{{Weight: 10, PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: key, LabelSelector: web()}}}
+	}
+	zone := func(weight int32, zone string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			if p.Spec.Affinity == nil {
+				p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
+			}
+			n := p.Spec.Affinity.NodeAffinity
+			n.PreferredDuringSchedulingIgnoredDuringExecution = append(n.PreferredDuringSchedulingIgnoredDuringExecution, corev1.PreferredSchedulingTerm{Weight: weight, Preference: corev1.NodeSelectorTerm{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}},
+			}})
+		}
+	}
+	nodes := []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4"), node("c", "z1", "5"), node("d", "z2", "6")} // b is the fullest
+	for name, x := range map[string]struct {
+		pods []*corev1.Pod
+		want string
+	}{
+		"nothing":                  {[]*corev1.Pod{pod("p", "a", "1"), pod("q", "b", "1")}, "p>b"},
+		"a zone":                   {[]*corev1.Pod{pod("p", "a", "1", zone(1, "z2")), pod("q", "b", "1")}, "p>d"},
+		"the heavier of two":       {[]*corev1.Pod{pod("p", "a", "1", zone(1, "z2"), zone(5, "z1")), pod("q", "b", "1")}, "p>b"},
+		"a zone that is full":      {[]*corev1.Pod{pod("p", "a", "2", zone(9, "z2")), pod("q", "d", "5", labelled("other")), pod("r", "b", "1")}, "p>b"},
+		"a zone that there is not": {[]*corev1.Pod{pod("p", "a", "1", zone(9, "z9")), pod("q", "b", "1")}, "p>b"},
+		"away from its like": {[]*corev1.Pod{pod("p", "a", "1", func(p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: term(corev1.LabelHostname)}}
+		}), pod("q", "b", "1")}, "p>c"},
+		"away from the zone": {[]*corev1.Pod{pod("p", "a", "1", func(p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: term(corev1.LabelTopologyZone)}}
+		}), pod("q", "b", "1")}, "p>d"},
+		"near its like": {[]*corev1.Pod{pod("p", "a", "1", func(p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: term(corev1.LabelHostname)}}
+		}), pod("q", "d", "1"), pod("r", "b", "1", labelled("other"))}, "p>d"},
+		"spread if it can be":         {[]*corev1.Pod{pod("p", "a", "1", anyway(corev1.LabelTopologyZone)), pod("q", "b", "1")}, "p>d"},
+		"and if it can not, anywhere": {[]*corev1.Pod{pod("p", "a", "3", anyway(corev1.LabelTopologyZone)), pod("q", "b", "1"), pod("r", "d", "5", labelled("other"))}, "p>b"},
+	} {
+		c := compile(t, nodes, x.pods...)
+		a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: x.pods[:1]})
+		assert.Equal(t, []string{x.want}, places(a), name)
+		a = c.Settled().Ask(whatif.Question{Remove: []string{"a"}, Pods: x.pods[:1]})
+		assert.Equal(t, []string{x.want}, places(a), "%s, settled", name)
+	}
+}
+
+func anyway(key string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		spread(key)(p)
+		p.Spec.TopologySpreadConstraints[0].WhenUnsatisfiable = corev1.ScheduleAnyway
+	}
+}
+
 func TestRules(t *testing.T) {
 	three := []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4"), node("c", "z2", "4")}
 	blocked := slices.Clone(three)
