@@ -1,6 +1,9 @@
 package topology
 
-import "slices"
+import (
+	"slices"
+	"sync"
+)
 
 // Part is the pods of one class that were settled with the same preferences given up.
 type Part struct {
@@ -180,4 +183,35 @@ func (p *Problem) within(c *class, st *stage) (tags []string, limits []Limit) {
 // valueOf is the domain's value of the group's key.
 func (s *settler) valueOf(pt *Part, d, group int) string {
 	return pt.Domains[d].Values[slices.Index(pt.keys, s.p.groups[group].key)]
+}
+
+// memo remembers what every settlement of a problem would work out again: it follows from the problem alone. It is safe
+// for concurrent use.
+type memo struct {
+	mu        sync.Mutex
+	parts     map[[2]int]Part
+	universes map[int]universe
+}
+
+func newMemo() *memo { return &memo{parts: map[[2]int]Part{}, universes: map[int]universe{}} }
+
+func (m *memo) part(key [2]int, make func() Part) Part { return remembered(m, m.parts, key, make) }
+
+func (m *memo) universe(group int, make func() universe) universe {
+	return remembered(m, m.universes, group, make)
+}
+
+// remembered makes what is not there yet. Two callers at once may both make it; it is the same.
+func remembered[K comparable, V any](m *memo, of map[K]V, key K, make func() V) V {
+	m.mu.Lock()
+	v, ok := of[key]
+	m.mu.Unlock()
+	if ok {
+		return v
+	}
+	v = make()
+	m.mu.Lock()
+	of[key] = v
+	m.mu.Unlock()
+	return v
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/topology/quota"
 )
 
 // class is a class of the input and what was read of it.
@@ -199,5 +200,71 @@ func (r *reader) together(sets []Together) {
 			c.memberOf = append(c.memberOf, id)
 			c.terms = append(c.terms, term{group: id, hard: true, self: true})
 		}
+	}
+}
+
+// RatioAnnotation is the annotation of pods that are to be divided over the values of a node label by fixed shares, such
+// as "karpenter.sh/capacity-type: on-demand=2, spot=3". All pods of a namespace with the same text are divided together,
+// those that run already included, as exactly as whole pods can be; a name and a semicolon in front keep apart what would
+// have the same text: "web; karpenter.sh/capacity-type: on-demand=1, spot=1". It is a hard constraint on the plan, of
+// which kube-scheduler knows nothing.
+const RatioAnnotation = "joinery-sdk.dev/ratio"
+
+// ratio is how many pods of a group go to each value at most.
+type ratio struct{ group int }
+
+// ratio reads the annotation of a class.
+func (r *reader) ratio(c *class) error {
+	text, ok := c.Pod.Annotations[RatioAnnotation]
+	if !ok {
+		return nil
+	}
+	key, shares, err := quota.ParseShares(text)
+	if err != nil {
+		return fmt.Errorf("metadata.annotations[%s]: %w", RatioAnnotation, err)
+	}
+	id := fmt.Sprintf("ratio %s|%s", c.Pod.Namespace, text)
+	g, ok := r.byText[id]
+	if !ok {
+		g = len(r.p.groups)
+		r.byText[id] = g
+		group := newGroup(r.aliases.Key(key), map[string]bool{c.Pod.Namespace: true}, labels.Nothing(), nil, id)
+		group.shares, group.annotation = shares, text
+		group.what = "pods of ratio " + text
+		r.p.groups = append(r.p.groups, group)
+	}
+	c.ratios = append(c.ratios, ratio{g})
+	return nil
+}
+
+// divide finds the members of each ratio, and how many of them each value may have: its share, the pods left over by
+// rounding down going to the largest remainders, of equals to the first value.
+func (p *Problem) divide() {
+	for i := range p.classes {
+		c := &p.classes[i]
+		for _, r := range c.ratios {
+			p.groups[r.group].members = append(p.groups[r.group].members, i)
+			c.memberOf = append(c.memberOf, r.group)
+		}
+	}
+	for _, g := range p.groups {
+		if g.shares == nil {
+			continue
+		}
+		total := 0
+		for _, i := range g.members {
+			total += p.classes[i].Count
+		}
+		for i := range p.nodes {
+			for _, pod := range p.nodes[i].Running {
+				if pod.DeletionTimestamp == nil && g.namespaces[pod.Namespace] && pod.Annotations[RatioAnnotation] == g.annotation {
+					total++
+					if value, ok := p.nodes[i].value(g.key); ok {
+						g.counts[value]++
+					}
+				}
+			}
+		}
+		g.most = quota.Apportion(total, g.shares)
 	}
 }
