@@ -1,18 +1,36 @@
 // Package aws buys nodes from EC2. It implements the interfaces of package cloudprovider on the AWS SDK for Go v2, and passes the
 // conformance kit of package cloudtest against two AWS on loopback: package awstest, and moto, which others wrote.
 //
-// # What it promises
+// # Asking twice is safe
 //
-// One token leads to one machine at most, whatever gets lost in between. Calls of Create that are made at the same time for claims of one shape are one
-// fleet, whose client token makes it safe to ask again. What a machine is for stands in its tags (package record), so that a provider that
-// starts anew finds everything: it waits for [Options].Lag before it buys, until what an earlier one launched must show. Only one provider at
-// a time may launch for a cluster. EC2 shows a machine for about an hour after its end; a provider that was started later than that does not
-// know its token any more, so callers must not use a token again after they have heard that its machine is gone.
+// One token leads to one machine at most, whatever gets lost in between: call Create with the same claim until the answer is a launch or an error of the
+// closed list. Calls that are made at the same time for claims of one shape are one fleet. What a fleet was asked for under which tokens stands in the
+// tags of its machines (package record), and which machine is whose is written there before anybody is told (the seal of a batch). So:
 //
-// Readers of EC2 lag behind; [Options].Lag is the bound that the provider trusts. Calls are held back by token buckets of the sizes that AWS
-// publishes (package api), repeated for two seconds at most, and then fail with ErrThrottled.
+//   - The answer was lost: within [Options].Lag the same request is sent again, with the same client token, which EC2 answers as before. Later the tags are
+//     read instead, for EC2 forgets client tokens and would launch once more.
+//   - The caller was restarted: a new provider waits for the lag, until everything that an earlier one launched must show, and reads it all once, page
+//     by page, before it buys. Until then Create fails with ErrNotReady and says for how long. [Options].NoHistory leaves that out.
+//   - The machine is gone: Create fails with ErrNotFound and says what it died of, for a day. EC2 shows a machine for about an hour after its end; a provider
+//     that was started later than that does not know its token, so callers must not use a token again after they have heard that its machine is gone.
+//   - EC2 launched more than was asked for: what belongs to nobody is ended, if need be by the next List.
 //
-// No error and no note contains a credential or user data. What the credentials must be allowed to do is in IAM.md beside this file.
+// Delete can be repeated until it fails with ErrNotFound. [Provider.Withdraw] takes back all that came of some tokens, for callers that were interrupted.
+// Only one provider at a time may launch for a cluster.
+//
+// # Retries and limits
+//
+// Calls are held back by token buckets of the sizes that AWS publishes (package api), so that EC2 need not throttle them; providers of one account and
+// region should share their buckets. A call that is throttled all the same is repeated, as is one whose answer was lost, once; all that for two seconds at
+// most. Then Create fails with ErrThrottled, or with an error outside of the closed list where the outcome is unknown: ask again. A fleet that EC2 had nothing
+// for is not repeated: the refusals are in the error, and planning around them is the caller's (package availability, pipeline.Buyer in the examples).
+//
+// Readers of EC2 lag behind its writers. [Options].Lag is the bound that the provider trusts, a minute by default.
+//
+// # Failures
+//
+// Errors name the call as an IAM action, EC2's code and words, and a cure as far as one is known. No error and no note contains a credential or user
+// data, also where AWS repeats what it was sent. What the credentials must be allowed to do is in IAM.md beside this file; [Provider.Permitted] asks beforehand.
 //
 // # Features
 //

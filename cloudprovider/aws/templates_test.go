@@ -189,6 +189,38 @@ func ExampleNew() {
 	// <nil>
 }
 
+// A caller that lost the answer asks again with the same claim, and gets the same machine.
+func ExampleProvider_Create() {
+	clock := awstest.NewClock()
+	cloud, err := awstest.New(awstest.Config{Clock: clock.API()})
+	if err != nil {
+		panic(err)
+	}
+	defer cloud.Close()
+	reach, ctx := cloud.API(), exampleContext()
+	p, err := aws.New(ctx, aws.Options{
+		Cluster: "harbour", Classes: aws.FixedClasses{class()}, Region: reach.Region, Endpoint: reach.Endpoint, Credentials: reach.Credentials,
+		HTTPClient: reach.HTTPClient, Buckets: reach.Buckets, Clock: reach.Clock, NoHistory: true,
+	})
+	if err != nil {
+		panic(err)
+	}
+	types, err := p.InstanceTypes(ctx, pool())
+	if err != nil {
+		panic(err)
+	}
+	claim := cloudprovider.NodeClaim{Name: "web-1", Token: "0b5e", Pool: "web", Candidates: candidatesFor(types, "karpenter.sh/capacity-type in (on-demand)")[:3]}
+	cloud.SetFault(func(c awstest.Call) awstest.Fault { return awstest.Fault{Lost: c.Action == "CreateFleet"} })
+	_, err = p.Create(ctx, claim)
+	fmt.Println("known:", !cloudprovider.Advise(err).Unknown, "running:", len(cloud.Truth()))
+	cloud.SetFault(nil)
+	launch, err := p.Create(ctx, claim)
+	fmt.Println(launch.Claim, launch.Type, err, "running:", len(cloud.Truth()))
+	// Output:
+	// known: false running: 1
+	// web-1 t3.nano <nil> running: 1
+}
+
 func ExampleProvider_DryRun() {
 	cloud, err := awstest.New(awstest.Config{})
 	if err != nil {
