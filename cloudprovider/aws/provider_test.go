@@ -302,13 +302,15 @@ func TestLearnedMemory(t *testing.T) {
 // Whatever fails, and wherever AWS repeats what it was sent: no key and no user data is in an error or a note.
 func TestSecretsStaySecret(t *testing.T) {
 	const private = "export DATABASE_PASSWORD=correct-horse-battery"
-	for _, action := range []string{"DescribeSubnets", "GetParameters", "DescribeCluster", "CreateLaunchTemplate", "CreateFleet", "CreateInstanceProfile", "DescribeSpotPriceHistory", "GetProducts", "DescribeInstances", "TerminateInstances"} {
+	for _, action := range []string{"DescribeSubnets", "GetParameters", "DescribeCluster", "CreateLaunchTemplate", "CreateFleet", "CreateInstanceProfile", "DescribeSpotPriceHistory", "GetProducts", "DescribeInstances", "TerminateInstances", "RunInstances", "CreateTags", "DescribeInstanceStatus", "GetManagedResource"} {
 		for _, code := range []string{"UnauthorizedOperation", "InvalidParameterValue", "InternalError", "RequestLimitExceeded"} {
 			t.Run(action+" "+code, func(t *testing.T) {
 				f := newFixture(t, awstest.Config{})
 				c := class()
 				c.UserData = "#!/bin/sh\n" + private + "\n"
-				p := f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{c} })
+				p := f.provider(t, func(o *aws.Options) {
+					o.Classes, o.StatusChecks, o.ZonalShift, o.Queue = aws.FixedClasses{c}, true, true, ""
+				})
 				f.cloud.SetFault(func(call awstest.Call) awstest.Fault {
 					if call.Action != action {
 						return awstest.Fault{}
@@ -327,7 +329,16 @@ func TestSecretsStaySecret(t *testing.T) {
 				types, err := p.InstanceTypes(t.Context(), pool())
 				note(err)
 				if candidates := cloudprovider.CandidatesOf(types, requirements.Set{}, nil, requirements.Keys{}); len(candidates) > 0 {
-					launch, err := p.Create(t.Context(), cloudprovider.NodeClaim{Name: "a", Token: "t", Candidates: candidates[:1]})
+					claim := cloudprovider.NodeClaim{Name: "a", Token: "t", Candidates: candidates[:1]}
+					for err = range allOf(p.Permitted(t.Context(), claim)) {
+						note(err)
+						texts = append(texts, fmt.Sprint(err))
+					}
+					launch, err := p.Create(t.Context(), claim)
+					note(err)
+					note(p.Registered(t.Context(), launch.ID, &corev1.Node{Spec: corev1.NodeSpec{ProviderID: launch.ID}, Status: corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("7800000Ki")}}}))
+					_, _, err = p.Interruptions(t.Context(), "")
+					texts = append(texts, fmt.Sprint(err))
 					note(err)
 					texts = append(texts, fmt.Sprint(err))
 					_, err = p.Get(t.Context(), launch.ID)
@@ -345,6 +356,19 @@ func TestSecretsStaySecret(t *testing.T) {
 			})
 		}
 	}
+}
+
+// allOf are the errors that one joins, or the one.
+func allOf(err error) map[error]bool {
+	out := map[error]bool{}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // exactly what errors.Join made
+		for _, e := range joined.Unwrap() {
+			out[e] = true
+		}
+	} else if err != nil {
+		out[err] = true
+	}
+	return out
 }
 
 // Options that make no sense are told all at once.
