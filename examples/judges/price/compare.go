@@ -29,6 +29,7 @@ type row struct {
 	workload     string
 	maxCPU       int64
 	pods         int
+	seed         uint64
 	bound        float64
 	ours, theirs side
 }
@@ -47,6 +48,9 @@ func (r *row) counts() bool {
 	return r.ours.placed == r.theirs.placed && whole(r.ours) && whole(r.theirs)
 }
 
+// saving is ours against theirs in percent, negative where ours is cheaper.
+func (r *row) saving() float64 { return 100 * (r.ours.price/r.theirs.price - 1) }
+
 func (r *row) line() string {
 	limit := "any"
 	if r.maxCPU > 0 {
@@ -63,7 +67,7 @@ func (r *row) line() string {
 		}
 		return fmt.Sprintf("| %s | %s | %d | %s | %d | %.3f | %s | %s | %.2f |", head, name, s.placed, accepted, s.nodes, s.price, over, price, s.seconds)
 	}
-	saving := fmt.Sprintf("%+.1f%%", 100*(r.ours.price/r.theirs.price-1))
+	saving := fmt.Sprintf("%+.1f%%", r.saving())
 	if !r.counts() {
 		saving = "(" + saving + ")"
 	}
@@ -115,9 +119,9 @@ func catalogue(maxCPU int64) ([]scenario.Type, func(pricebench.Shape) bool, erro
 	return out, fits, json.Unmarshal(data, &out)
 }
 
-// compare plans with both and has both plans judged.
-func compare(ctx context.Context, w pricebench.Workload, n int, maxCPU int64, judged int) (row, error) {
-	out := row{workload: w.Name, maxCPU: maxCPU, pods: n}
+// compare plans the pods that the seed draws with both and has both plans judged, up to so many pods.
+func compare(ctx context.Context, w pricebench.Workload, n int, maxCPU int64, seed uint64, judged int) (row, error) {
+	out := row{workload: w.Name, maxCPU: maxCPU, pods: n, seed: seed}
 	list, fits, err := catalogue(maxCPU)
 	if err != nil {
 		return out, err
@@ -150,7 +154,7 @@ func compare(ctx context.Context, w pricebench.Workload, n int, maxCPU int64, ju
 	if err != nil {
 		return out, err
 	}
-	pods := podsOf(w.Draw(n, rand.New(rand.NewPCG(1, uint64(n)))), fits)
+	pods := podsOf(w.Draw(n, rand.New(rand.NewPCG(seed, uint64(n)))), fits)
 	snapshot.Pods, s.Pods = pods, pods
 	out.pods = len(pods)
 	theirs, err := s.Karpenter(ctx)

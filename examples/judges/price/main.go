@@ -3,12 +3,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,42 +35,95 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	sizes := set.String("sizes", "100,1000,5000", "numbers of pods")
 	only := set.String("only", "second mix,mix,bimodal,distinct", "workloads, separated by commas")
 	limits := set.String("limits", "0,64,16", "most vCPUs of a node; 0 is any number")
+	draws := set.Int("draws", 10, "how many draws of the second mix are compared at 1,000 and 5,000 pods, open catalogue")
 	judged := set.Int("judge", 5000, "the most pods that kube-scheduler judges")
-	out := set.String("o", "", "file to write the table to; empty is standard output")
+	most := set.Duration("for", 6*time.Minute, "no row is begun after so long")
+	out := set.String("o", "", "file to write the table to, again after each row; empty is standard output, at the end")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
-	numbers, err := ints(*sizes)
+	todo, err := plan(*only, *limits, *sizes, *draws)
 	if err != nil {
-		return fmt.Errorf("-sizes: %w", err)
+		return err
 	}
-	most, err := ints(*limits)
-	if err != nil {
-		return fmt.Errorf("-limits: %w", err)
-	}
-	var rows []row
-	for _, name := range strings.Split(*only, ",") {
-		w, ok := workload(strings.TrimSpace(name))
-		if !ok {
-			return fmt.Errorf("-only: there is no workload %q", name)
+	begun := time.Now()
+	var done []row
+	left := 0
+	for _, c := range todo {
+		if time.Since(begun) > *most {
+			left++
+			continue
 		}
-		for _, maxCPU := range most {
-			for _, n := range numbers {
-				r, err := compare(ctx, w, n, int64(maxCPU), *judged)
-				if err != nil {
-					return fmt.Errorf("%s, %d pods: %w", w.Name, n, err)
-				}
-				fmt.Fprintln(stderr, r.line())
-				rows = append(rows, r)
+		r, err := compare(ctx, c.workload, c.pods, c.maxCPU, c.seed, *judged)
+		if err != nil {
+			return fmt.Errorf("%s, %d pods: %w", c.workload.Name, c.pods, err)
+		}
+		fmt.Fprintln(stderr, r.line())
+		done = append(done, r)
+		if *out != "" {
+			if err := os.WriteFile(*out, []byte(document(done, len(todo)-len(done), begun)), 0o644); err != nil {
+				return err
 			}
 		}
 	}
-	text := document(rows, time.Now())
+	if left > 0 {
+		fmt.Fprintf(stderr, "%d comparisons were left out after %s\n", left, *most)
+	}
 	if *out == "" {
-		_, err := io.WriteString(stdout, text)
+		_, err := io.WriteString(stdout, document(done, left, begun))
 		return err
 	}
-	return os.WriteFile(*out, []byte(text), 0o644)
+	return nil
+}
+
+// comparison is one that is to be made.
+type comparison struct {
+	workload pricebench.Workload
+	maxCPU   int64
+	pods     int
+	seed     uint64
+}
+
+// plan puts the draws first, then the rows of the table, those that take Karpenter long last.
+func plan(only, limits, sizes string, draws int) ([]comparison, error) {
+	numbers, err := ints(sizes)
+	if err != nil {
+		return nil, fmt.Errorf("-sizes: %w", err)
+	}
+	most, err := ints(limits)
+	if err != nil {
+		return nil, fmt.Errorf("-limits: %w", err)
+	}
+	var out []comparison
+	for _, name := range strings.Split(only, ",") {
+		w, ok := workload(strings.TrimSpace(name))
+		if !ok {
+			return nil, fmt.Errorf("-only: there is no workload %q", name)
+		}
+		for _, maxCPU := range most {
+			for _, n := range numbers {
+				out = append(out, comparison{w, int64(maxCPU), n, 1})
+			}
+		}
+		if w.Name == "second mix" {
+			for _, n := range []int{1000, 5000} {
+				for seed := 2; seed <= draws; seed++ {
+					out = append(out, comparison{w, 0, n, uint64(seed)})
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b comparison) int { return cmp.Compare(a.work(), b.work()) })
+	return out, nil
+}
+
+// work grows with the time that Karpenter takes: pods times the nodes that it opens for them.
+func (c comparison) work() int {
+	nodes := 1
+	if c.maxCPU > 0 {
+		nodes += int(400 / c.maxCPU)
+	}
+	return c.pods * c.pods * nodes
 }
 
 func workload(name string) (pricebench.Workload, bool) {
@@ -91,28 +147,90 @@ func ints(list string) ([]int, error) {
 	return out, nil
 }
 
-func document(rows []row, now time.Time) string {
+// document is the tables of what has been compared.
+func document(rows []row, left int, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# What Karpenter pays for the same pods
 
 Written by `+"`make bench-price`"+` on %s: Karpenter v1.14.1 and Joinery at default effort, the pods and types of
-examples/pricebench (seed 1), without daemons. Price is that of the cheapest offering of each node. Accepted says how many of the placed pods
+examples/pricebench, without daemons. Price is that of the cheapest offering of each node. Accepted says how many of the placed pods
 kube-scheduler's own plugins let on to their planned nodes; larger plans are not judged (a dash). Bound is proved for what
 Joinery places. A row counts where both place the same number of pods and both plans are accepted whole.
+`, now.Format(time.DateOnly))
+	if left > 0 {
+		fmt.Fprintf(&b, "\n%d comparisons, those that take Karpenter longest, were left out for the sake of time; -for allows for more.\n", left)
+	}
+	drawn := map[int][]row{}
+	var table []row
+	for _, r := range rows {
+		if r.seed == 1 {
+			table = append(table, r)
+		}
+		if r.workload == "second mix" && r.maxCPU == 0 && r.pods >= 1000 && r.counts() {
+			drawn[r.pods] = append(drawn[r.pods], r)
+		}
+	}
+	writeDraws(&b, drawn)
+	order := []string{"second mix", "mix", "bimodal", "distinct"}
+	slices.SortStableFunc(table, func(a, b row) int {
+		return cmp.Or(slices.Index(order, a.workload)-slices.Index(order, b.workload), cmp.Compare(limitOrder(a), limitOrder(b)), cmp.Compare(a.pods, b.pods))
+	})
+	b.WriteString(`
+## All workloads, the first draw
 
 | workload | vCPU | pods | | placed | accepted | nodes | USD/h | over bound | price | seconds |
 | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-`, now.Format(time.DateOnly))
+`)
 	counted, dearer := 0, 0
-	for i := range rows {
-		fmt.Fprintln(&b, rows[i].line())
-		if rows[i].counts() {
+	for i := range table {
+		fmt.Fprintln(&b, table[i].line())
+		if table[i].counts() {
 			counted++
-			if rows[i].ours.price > rows[i].theirs.price*(1+1e-9) {
+			if table[i].ours.price > table[i].theirs.price*(1+1e-9) {
 				dearer++
 			}
 		}
 	}
-	fmt.Fprintf(&b, "\n%d rows, %d count, ours is dearer in %d.\n", len(rows), counted, dearer)
+	fmt.Fprintf(&b, "\n%d rows, %d count, ours is dearer in %d.\n", len(table), counted, dearer)
 	return b.String()
+}
+
+// limitOrder puts any size first, then the large ones.
+func limitOrder(r row) int64 {
+	if r.maxCPU == 0 {
+		return math.MinInt64
+	}
+	return -r.maxCPU
+}
+
+// writeDraws writes how much the saving varies with the draw.
+func writeDraws(b *strings.Builder, drawn map[int][]row) {
+	b.WriteString(`
+## The second mix, open catalogue, draw by draw
+
+What is saved at 1,000 pods depends on the draw: Karpenter buys two nodes then, and of which type the second is decides how far its
+price is above the bound, below which no plan can go. Ours stays close to the bound in all.
+
+| pods | draw | bound | Karpenter | over bound | Joinery | over bound | price |
+| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+`)
+	var sizes []int
+	for n := range drawn {
+		sizes = append(sizes, n)
+	}
+	slices.Sort(sizes)
+	for _, n := range sizes {
+		rows := drawn[n]
+		slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.seed, b.seed) })
+		ours, theirs, least, most := 0.0, 0.0, math.Inf(1), math.Inf(-1)
+		for _, r := range rows {
+			fmt.Fprintf(b, "| %d | %d | %.3f | %.3f | %+.1f%% | %.3f | %+.1f%% | %+.1f%% |\n", n, r.seed, r.bound,
+				r.theirs.price, 100*(r.theirs.price/r.bound-1), r.ours.price, 100*(r.ours.price/r.bound-1), r.saving())
+			ours, theirs = ours+r.ours.price, theirs+r.theirs.price
+			least, most = min(least, r.saving()), max(most, r.saving())
+		}
+		if len(rows) > 1 {
+			fmt.Fprintf(b, "| %d | all %d | | %.3f | | %.3f | | %+.1f%% (from %+.1f%% to %+.1f%%) |\n", n, len(rows), theirs, ours, 100*(ours/theirs-1), least, most)
+		}
+	}
 }

@@ -19,7 +19,7 @@ func TestNeverDearer(t *testing.T) {
 		require.True(t, ok)
 		for _, n := range sizes {
 			for _, maxCPU := range []int64{0, 64, 16} {
-				r, err := compare(t.Context(), w, n, maxCPU, 300)
+				r, err := compare(t.Context(), w, n, maxCPU, 1, 300)
 				require.NoError(t, err)
 				t.Log(r.line())
 				require.Equal(t, r.pods, r.ours.placed)
