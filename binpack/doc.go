@@ -30,7 +30,9 @@
 // (A. Ghodsi et al., 2011); each bin is changed to the cheapest choice that holds its contents at the end.
 //
 // [CostAware], the default, plans on a relaxation: classes of equal items, kinds of bins that none undercuts, which class
-// may go where. What it does there depends on how many things there are, because no one way was the best for all sizes:
+// may go where. Tags that keep many things apart count as one more resource there, of which a bin has as much as their limit;
+// of more than 150 kinds a plan looks at a selection, and the bins that it makes become the cheapest that hold their contents
+// among all. What it does there depends on how many things there are, because no one way was the best for all sizes:
 //
 //   - up to about a hundred things: it goes through the sets of bins that cost less than what is known, cheap ones first, as
 //     far as no measure (each resource, the number of things, their worth) shows them to be too small; few are left. Each is
@@ -56,8 +58,8 @@
 // each resource is worth, such that no type offers more worth than its price. Then every bin is worth at most its price,
 // and all bins together hold what is placed less what existing nodes have free, so no plan costs less than the worth of
 // that. The other kinds let items have worth, with fillings in fractions or whole (A. A. Farley, 1990), or look through all
-// sets of bins; see [BoundKind]. All of them are rounded up to a sum that prices can come to. No bound sees limits between
-// items, budgets or weights, so it may be below; it is never above.
+// sets of bins; see [BoundKind]. All of them are rounded up to a sum that prices can come to. No bound sees budgets,
+// weights or limits between items (but for tags that keep many of them apart), so it may be below; it is never above.
 //
 // # Cost, determinism, concurrency
 //
