@@ -33,12 +33,7 @@ func TestNeverFewerThanKarpenter(t *testing.T) {
 	bad, exchanged := 0, 0
 	for i := range *against {
 		seed := *first + uint64(i)
-		pods := *size
-		if pods == 0 {
-			pods = 5 + int(seed*37%196)
-		}
-		limits := seed%4 == 0
-		s := scenario.Generate(seed, scenario.Options{Pods: pods, NoVolumes: *noVolumes, Limits: limits})
+		limits, s := seed%4 == 0, drawn(seed)
 		c, err := compared(ctx, s)
 		require.NoError(t, err, s.String())
 		sum.ours, sum.theirs, sum.refused = sum.ours+c.ours, sum.theirs+c.theirs, sum.refused+c.refused

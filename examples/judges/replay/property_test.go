@@ -1,10 +1,14 @@
 package replay_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,38 +53,81 @@ func planned(s scenario.Scenario) (*pipeline.Packed, error) {
 
 // Every plan must be accepted by kube-scheduler, bind by bind, in the plan's own order.
 func TestPlansAreAccepted(t *testing.T) {
-	ctx := t.Context()
-	placed, pending, bad := 0, 0, 0
-	for i := range *scenarios {
-		seed := *first + uint64(i)
-		pods := *size
-		if pods == 0 {
-			pods = 5 + int(seed*37%196)
-		}
-		s := scenario.Generate(seed, scenario.Options{Pods: pods, NoVolumes: *noVolumes, Limits: seed%4 == 0})
-		packed, err := planned(s)
-		require.NoError(t, err, s.String())
-		require.NoError(t, packed.Instance.VerifyBound(packed.Plan), s.String())
-		nodes, plan, err := replay.Plan(packed)
-		require.NoError(t, err)
-		cluster, plan, err := s.Planned(ctx, nodes, nil, plan)
-		require.NoError(t, err)
-		if cluster, err = kubejudge.Admit(ctx, cluster); err != nil {
-			t.Fatal(err)
-		}
-		verdict, err := kubejudge.Judge(ctx, cluster, plan)
-		require.NoError(t, err, s.String())
-		placed, pending = placed+len(packed.Result.Order), pending+len(s.Pods)
-		if !verdict.Valid() {
-			bad++
-			t.Errorf("%s\n%s", s, verdict)
-			keep(t, s)
-			if bad > 5 {
-				break
+	verdicts := make([]outcome, *scenarios)
+	var next, bad atomic.Int64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(verdicts) || bad.Load() > 5 {
+					return
+				}
+				verdicts[i] = judge(t.Context(), drawn(*first+uint64(i)))
+				if verdicts[i].refused() {
+					bad.Add(1)
+				}
 			}
+		})
+	}
+	wg.Wait()
+	placed, pending := 0, 0
+	for i := range verdicts {
+		v := &verdicts[i]
+		placed, pending = placed+v.placed, pending+len(v.scenario.Pods)
+		if v.refused() {
+			t.Errorf("%s\n%v\n%s", v.scenario, v.err, v.verdict)
+			keep(t, v.scenario)
 		}
 	}
-	fmt.Printf("%d scenarios, %d of %d pods placed\n", *scenarios, placed, pending)
+	fmt.Printf("%d scenarios, %d of %d pods placed\n", len(verdicts), placed, pending)
+}
+
+// drawn is the scenario of the seed.
+func drawn(seed uint64) scenario.Scenario {
+	pods := *size
+	if pods == 0 {
+		pods = 5 + int(seed*37%196)
+	}
+	return scenario.Generate(seed, scenario.Options{Pods: pods, NoVolumes: *noVolumes, Limits: seed%4 == 0})
+}
+
+// outcome is what became of one scenario.
+type outcome struct {
+	scenario scenario.Scenario
+	verdict  kubejudge.Verdict
+	placed   int
+	err      error
+}
+
+func (o *outcome) refused() bool { return o.err != nil || !o.verdict.Valid() }
+
+// judge plans the scenario, checks the bound and replays the plan.
+func judge(ctx context.Context, s scenario.Scenario) (out outcome) {
+	out.scenario = s
+	packed, err := planned(s)
+	if err != nil {
+		out.err = err
+		return out
+	}
+	out.placed = len(packed.Result.Order)
+	if out.err = packed.Instance.VerifyBound(packed.Plan); out.err != nil {
+		return out
+	}
+	nodes, plan, err := replay.Plan(packed)
+	if err != nil {
+		out.err = err
+		return out
+	}
+	cluster, plan, err := s.Planned(ctx, nodes, nil, plan)
+	if err != nil {
+		out.err = err
+		return out
+	}
+	if cluster, out.err = kubejudge.Admit(ctx, cluster); out.err == nil {
+		out.verdict, out.err = kubejudge.Judge(ctx, cluster, plan)
+	}
+	return out
 }
 
 var dump = flag.String("dump", "", "directory to write scenarios with a refused plan to, as manifests and catalogue")
