@@ -361,7 +361,7 @@ func TestSecretsStaySecret(t *testing.T) {
 // allOf are the errors that one joins, or the one.
 func allOf(err error) map[error]bool {
 	out := map[error]bool{}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // exactly what errors.Join made
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // exactly what errors.Join makes
 		for _, e := range joined.Unwrap() {
 			out[e] = true
 		}

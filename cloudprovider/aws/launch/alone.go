@@ -12,7 +12,8 @@ func Alone(tags map[string]string, typ, subnet, template string, templates []*sd
 	in := &sdk.RunInstancesInput{
 		DryRun: aws.Bool(true), MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: types.InstanceType(typ), SubnetId: aws.String(subnet),
 		TagSpecifications: []types.TagSpecification{
-			{ResourceType: types.ResourceTypeInstance, Tags: tagList(tags)}, {ResourceType: types.ResourceTypeVolume, Tags: tagList(tags)},
+			{ResourceType: types.ResourceTypeInstance, Tags: tagList(tags)},
+			{ResourceType: types.ResourceTypeVolume, Tags: tagList(tags)},
 			{ResourceType: types.ResourceTypeNetworkInterface, Tags: tagList(tags)},
 		},
 	}

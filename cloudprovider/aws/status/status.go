@@ -24,8 +24,9 @@ const (
 	Every = time.Minute
 	// Impaired is how long a check must have failed: shorter failures mend themselves.
 	Impaired = 2 * time.Minute
-	// BlockNotice is how long before the end of a capacity block its machines are announced. EC2 begins to end them BlockEnding before it.
+	// BlockNotice is how long before the end of a capacity block its machines are announced.
 	BlockNotice = 40 * time.Minute
+	// BlockEnding is how long before the end of a capacity block EC2 begins to end its machines.
 	BlockEnding = 30 * time.Minute
 )
 
