@@ -158,7 +158,7 @@ func switches(n *Node, m Method, now time.Time, add func(Kind, string, ...any)) 
 			}
 		}
 		if n.Pool.IsStatic() {
-			add(StaticPool, "pool %s keeps %d nodes whatever runs on them", n.Pool.Name, *n.Pool.Replicas)
+			add(StaticPool, "pool %s keeps a fixed number of nodes (%d), whatever runs on them", n.Pool.Name, *n.Pool.Replicas)
 		}
 		if m == Consolidation && !n.Priced {
 			add(UnknownPrice, "nobody offers %s, so what it costs is not known", described(n))

@@ -62,6 +62,30 @@ func TestSample(t *testing.T) {
 	}
 }
 
+// One node for every blocker, every verdict and every way to go.
+func TestEverything(t *testing.T) {
+	args := []string{at, "--no-timing", "-f", filepath.Join("testdata", "everything.yaml")}
+	out, _, code := run(t, "", args...)
+	assert.Equal(t, inputs.ExitOK, code)
+	golden(t, "everything.txt", out)
+	out, _, _ = run(t, "", append(args, "-o", "json")...)
+	golden(t, "everything.json", out)
+	var r report
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	seen := map[string]bool{}
+	for _, v := range r.Verdicts {
+		seen[v.Verdict] = true
+	}
+	assert.Len(t, seen, 6, "every verdict")
+	seen = map[string]bool{}
+	for _, c := range r.Commands {
+		seen[c.Method], seen[c.Kind] = true, true
+	}
+	for _, want := range []string{"drift", "emptiness", "consolidation", "delete", "replace"} {
+		assert.Contains(t, seen, want)
+	}
+}
+
 func TestJSONHasTheFixedKeys(t *testing.T) {
 	out, _, _ := run(t, "", at, "-o", "json")
 	var r map[string]any

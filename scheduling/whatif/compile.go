@@ -47,7 +47,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 		}
 		live = append(live, p)
 	}
-	groups := podclass.Group(live)
+	groups := apart(podclass.Group(live))
 	if err := e.compileClasses(s, groups, o); err != nil {
 		return nil, err
 	}
@@ -77,6 +77,29 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	c := &Cluster{e: e}
 	e.at = c
 	return c, nil
+}
+
+// apart splits groups by whether their pods are ours to place: pods that ask the same need not be placed by the same scheduler.
+func apart(groups [][]*corev1.Pod) [][]*corev1.Pod {
+	out := make([][]*corev1.Pod, 0, len(groups))
+	for _, pods := range groups {
+		var reasons []string
+		first := len(out)
+		for _, p := range pods {
+			asked := p
+			if p.Status.NominatedNodeName != "" {
+				asked = representative(p)
+			}
+			why := podclass.NotOurs(asked)
+			at := slices.Index(reasons, why)
+			if at < 0 {
+				at = len(reasons)
+				reasons, out = append(reasons, why), append(out, nil)
+			}
+			out[first+at] = append(out[first+at], p)
+		}
+	}
+	return out
 }
 
 // representative is a pod as if it were pending, without what it asks of other pods: package scheduling then says what its

@@ -93,6 +93,16 @@ func places(a whatif.Answer) []string {
 	return out
 }
 
+// Pods that ask the same are not all placed by the same scheduler.
+func TestOtherSchedulersPods(t *testing.T) {
+	mine, other := pod("p", "a", "1"), pod("q", "a", "1", func(p *corev1.Pod) { p.Spec.SchedulerName = "batch" })
+	c := compile(t, []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4")}, mine, other)
+	assert.Empty(t, c.Refuses(mine))
+	assert.Equal(t, `scheduler "batch" places it`, c.Refuses(other))
+	a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{mine, other}})
+	assert.False(t, a.OK())
+}
+
 // What pods would rather have decides between nodes that take them, and keeps them from none.
 func TestPreferences(t *testing.T) {
 	term := func(key string) []corev1.WeightedPodAffinityTerm {
