@@ -6,14 +6,22 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output; commit only what you understand")
@@ -73,6 +81,49 @@ func TestQueue(t *testing.T) {
 	got = run(t, "--queue", "none", "--endpoint", cloud.URL())
 	assert.Equal(t, inputs.ExitInternal, got.code)
 	assert.Contains(t, got.stderr, `"none"`)
+}
+
+// Status checks that fail are found without a queue, for the nodes of the cluster only, and their pods are planned for.
+func TestStatusChecks(t *testing.T) {
+	cloud, err := awstest.New(awstest.Config{})
+	require.NoError(t, err)
+	t.Cleanup(cloud.Close)
+	t.Setenv("AWS_ACCESS_KEY_ID", awstest.AccessKeyID)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", awstest.SecretAccessKey)
+	mine := []nodeclass.Term{{Tags: []nodeclass.Tag{{Key: "cluster", Values: []string{"harbour"}}}}}
+	reach := cloud.API()
+	p, err := aws.New(t.Context(), aws.Options{
+		Cluster: "harbour", Region: reach.Region, Endpoint: reach.Endpoint, Credentials: reach.Credentials, NoHistory: true,
+		Classes: aws.FixedClasses{{Name: "default", Family: ec2.AL2023, Role: "node", AMIs: []nodeclass.Term{{Alias: "al2023@latest"}}, Subnets: mine, SecurityGroups: mine}},
+	})
+	require.NoError(t, err)
+	sold, err := p.InstanceTypes(t.Context(), nodepool.NodePool{})
+	require.NoError(t, err)
+	for _, name := range []string{"a", "b"} {
+		_, err = p.Create(t.Context(), cloudprovider.NodeClaim{Name: name, Token: name, Candidates: cloudprovider.CandidatesOf(sold, requirements.Set{}, nil, requirements.Keys{})[:1]})
+		require.NoError(t, err)
+	}
+	machines := cloud.Truth()
+	require.Len(t, machines, 2)
+	for _, m := range machines { // the second is nobody's
+		cloud.Schedule(m.ID, "instance-retirement", "The instance is running on degraded hardware", time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
+	}
+	first := regexp.MustCompile(`i-[0-9a-f]+`).FindString(sample)
+	require.NotEmpty(t, first)
+	file := filepath.Join(t.TempDir(), "cluster.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(sample, first, machines[0].ID)), 0o600))
+	got := run(t, "--no-timing", "-o", "json", "-f", file, "--status-checks", "--endpoint", cloud.URL())
+	require.Zero(t, got.code, got.stderr)
+	var r report
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &r))
+	require.Len(t, r.Events, 1)
+	assert.Equal(t, "MaintenanceScheduled", r.Events[0].Kind)
+	assert.Equal(t, "Drain", r.Events[0].Response)
+	assert.Contains(t, r.Events[0].Instance, machines[0].ID)
+	cloud.SetFault(func(awstest.Call) awstest.Fault { return awstest.Fault{Code: "UnauthorizedOperation", Message: "no"} })
+	got = run(t, "-f", file, "--status-checks", "--endpoint", cloud.URL())
+	assert.Equal(t, inputs.ExitInternal, got.code)
+	assert.Contains(t, got.stderr, "allow ec2:DescribeInstanceStatus")
 }
 
 // Pods of daemons stay with their node, and what has no place is said, with exit 3.

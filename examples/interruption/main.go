@@ -12,17 +12,23 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/queue"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/status"
+	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/scheduling"
 )
 
 //go:embed sample.yaml
@@ -41,6 +47,7 @@ func main() {
 type options struct {
 	inputs.Flags
 	queue, endpoint, messages string
+	checks                    bool
 	most                      int
 }
 
@@ -51,13 +58,15 @@ func command(stdin io.Reader) *cobra.Command {
 		Short: "say which nodes EC2 takes back, and what would be bought for their pods",
 		Long: `Interruption reads the SQS queue that EventBridge writes EC2's announcements to: spot warnings, rebalance recommendations,
 changes of state, scheduled changes and the end of capacity reservations. For each it says which node is meant and what to do
-about it, and plans the nodes that the pods of drained ones need. Messages stay in the queue.`,
+about it, and plans the nodes that the pods of drained ones need. Messages stay in the queue. With --status-checks EC2 is asked, too: for
+status checks that fail, scheduled events, and capacity blocks that end.`,
 		Example: `  interruption                                              # the built-in sample
   kubectl get pods,nodes,nodepools,ec2nodeclasses -A -o yaml | interruption -f - --queue prod
   interruption -f cluster/ --messages events.jsonl -o json  # one message a line`,
 	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
 	o.Register(cmd.Flags())
 	cmd.Flags().StringVar(&o.queue, "queue", "", "name of the SQS queue, read with the credentials of the environment")
+	cmd.Flags().BoolVar(&o.checks, "status-checks", false, "ask EC2 for failing status checks, scheduled events and ending capacity blocks of the nodes")
 	cmd.Flags().StringVar(&o.endpoint, "endpoint", "", "address of an emulator of AWS instead of AWS itself")
 	cmd.Flags().StringVar(&o.messages, "messages", "", "FILE with messages as the queue has them, one a line, instead of a queue")
 	cmd.Flags().IntVar(&o.most, "most", 1000, "the most messages that are read")
@@ -68,8 +77,8 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	switch {
 	case o.queue != "" && o.messages != "":
 		return inputs.Bad(errors.New("--queue and --messages exclude each other"))
-	case o.endpoint != "" && o.queue == "":
-		return inputs.Bad(errors.New("--endpoint says where the queue is: add --queue"))
+	case o.endpoint != "" && o.queue == "" && !o.checks:
+		return inputs.Bad(errors.New("--endpoint says where AWS is: add --queue or --status-checks"))
 	case o.most < 1:
 		return inputs.Bad(fmt.Errorf("--most %d: want 1 or more", o.most))
 	}
@@ -91,7 +100,7 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	for _, n := range append(m.Notes, notes...) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
 	}
-	messages, err := o.read(cmd.Context())
+	messages, err := o.read(cmd.Context(), s)
 	if err != nil {
 		return err
 	}
@@ -129,19 +138,33 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	return nil
 }
 
-// read gets the messages from the queue, the file or the sample.
-func (o *options) read(ctx context.Context) ([]queue.Message, error) {
-	if o.queue != "" {
+// read gets the messages from the queue and from EC2, or from the file or the sample.
+func (o *options) read(ctx context.Context, s scheduling.Snapshot) ([]queue.Message, error) {
+	if o.queue != "" || o.checks {
 		clients, err := api.Connect(ctx, api.Config{Region: o.Region, Endpoint: o.endpoint})
 		if err != nil {
 			return nil, err
 		}
-		q, err := queue.Open(ctx, clients, api.Clock{}, o.queue, "peek")
-		if err != nil {
-			return nil, api.Outcome("interruption", o.queue, err)
+		var list []queue.Message
+		if o.queue != "" {
+			q, err := queue.Open(ctx, clients, api.Clock{}, o.queue, "peek")
+			if err != nil {
+				return nil, api.Outcome("interruption", o.queue, err)
+			}
+			if list, err = q.Peek(ctx, o.most); err != nil {
+				return nil, api.Outcome("interruption", o.queue, err)
+			}
 		}
-		list, err := q.Peek(ctx, o.most)
-		return list, api.Outcome("interruption", o.queue, err)
+		if o.checks {
+			events, _, err := status.New(clients, api.Clock{}).Look(ctx, 0, nodes(s.Nodes))
+			if err != nil {
+				return nil, api.Outcome("interruption", "status checks", err)
+			}
+			for _, e := range events {
+				list = append(list, queue.Message{ID: e.ID, Events: []interruption.Event{e}})
+			}
+		}
+		return list, nil
 	}
 	text := sampleMessages
 	if o.messages != "" {
@@ -163,4 +186,33 @@ func (o *options) read(ctx context.Context) ([]queue.Message, error) {
 		}
 	}
 	return list, nil
+}
+
+// nodes are the cluster's, as status.Fleet, under EC2's own ids as messages of the queue have them.
+type nodes []*corev1.Node
+
+// Owns are those that are nodes.
+func (n nodes) Owns(_ context.Context, ids []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, node := range n {
+		if id := bare(node); slices.Contains(ids, id) {
+			out[id] = id
+		}
+	}
+	return out, nil
+}
+
+// Reserved are those whose label names a reservation.
+func (n nodes) Reserved() map[string]string {
+	out := map[string]string{}
+	for _, node := range n {
+		if id := node.Labels[instancetypes.LabelReservationID]; id != "" {
+			out[bare(node)] = id
+		}
+	}
+	return out
+}
+
+func bare(n *corev1.Node) string {
+	return n.Spec.ProviderID[strings.LastIndex(n.Spec.ProviderID, "/")+1:]
 }
