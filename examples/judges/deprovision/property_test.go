@@ -23,6 +23,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
@@ -56,6 +57,8 @@ type world struct {
 	manifests *manifests.Snapshot
 	snapshot  scheduling.Snapshot
 	scenario  scenario.Scenario
+	// interrupted is what the cloud takes back.
+	interrupted []deprovision.Interruption
 }
 
 // draw provisions a random scenario, binds what kube-scheduler accepts, and lets a part of the pods end.
@@ -152,7 +155,7 @@ func draw(ctx context.Context, seed uint64, careful bool) (*world, error) {
 			m.PodDisruptionBudgets = append(m.PodDisruptionBudgets, b)
 		}
 	}
-	return &world{m, snapshot, s}, nil
+	return &world{manifests: m, snapshot: snapshot, scenario: s}, nil
 }
 
 // bindVolumes gives every claim that a running pod uses a volume in the zone where the pod runs.
@@ -212,6 +215,7 @@ func plan(w *world, s scheduling.Snapshot, o *deprovision.Options) (deprovision.
 	}
 	o.Rules.Placeable = sim.Placeable
 	c := simulate.Cluster(w.manifests, s, nominated, now())
+	c.Interruptions = w.interrupted
 	return deprovision.Plan(c, sim, o), c, nil
 }
 
@@ -369,6 +373,16 @@ func TestCommandsAreAccepted(t *testing.T) {
 		if err != nil {
 			return seen, err
 		}
+		r1 := rand.New(rand.NewPCG(seed, 5))
+		half := 30 * time.Minute
+		switch seed % 5 {
+		case 3:
+			for _, n := range w.snapshot.Nodes[:min(2, len(w.snapshot.Nodes))] {
+				w.interrupted = append(w.interrupted, deprovision.Interruption{Node: n.Name, Deadline: now().Add(time.Duration(r1.IntN(60)) * time.Minute)})
+			}
+		case 4: // all of a pool's nodes are older
+			w.snapshot.Pools[r1.IntN(len(w.snapshot.Pools))].Disruption.ExpireAfter = &half
+		}
 		o := &deprovision.Options{SpotToSpot: seed%2 == 0, SpotFlexibility: 3}
 		switch seed % 4 {
 		case 1:
@@ -384,14 +398,17 @@ func TestCommandsAreAccepted(t *testing.T) {
 		taken := map[string]int{}
 		for i := range r.Commands {
 			cmd := &r.Commands[i]
-			if err := respects(w, s, cmd); err != nil {
+			voluntary := cmd.Method != eligibility.Interruption && cmd.Method != eligibility.Expiration
+			if err := respects(w, s, cmd); err != nil && voluntary {
 				return seen, fmt.Errorf("command %d: %w", i, err)
 			}
 			if s, err = w.judge(ctx, s, cmd); err != nil {
 				return seen, fmt.Errorf("command %d, %s: %w", i, brief(cmd), err)
 			}
 			for _, n := range cmd.Nodes {
-				taken[n.Pool]++
+				if voluntary {
+					taken[n.Pool]++
+				}
 			}
 			seen.see(cmd)
 		}
