@@ -92,7 +92,7 @@ func every(day time.Duration) time.Duration {
 			return step
 		}
 	}
-	return 24 * time.Hour * time.Duration(1+day/(8*24*time.Hour))
+	return 24 * time.Hour * (1 + day/(8*24*time.Hour))
 }
 
 // nice is the next round number.

@@ -120,7 +120,7 @@ func (e *engine) prefer(c *class, lo, hi int) int {
 	best, most := int32(hi), int32(0)
 	for i := range e.shelves {
 		s := &e.shelves[i]
-		if len(s.nodes) == 0 || s.nodes[len(s.nodes)-1] < int32(lo) || !s.mixed && !(e.suits(c, s.static) && e.allowed(c, s.values, e.fine)) {
+		if len(s.nodes) == 0 || s.nodes[len(s.nodes)-1] < int32(lo) || !s.mixed && (!e.suits(c, s.static) || !e.allowed(c, s.values, e.fine)) {
 			continue
 		}
 		from := int32(lo)

@@ -137,7 +137,7 @@ func TestPreferences(t *testing.T) {
 		}), pod("q", "b", "1")}, "p>d"},
 		"near its like": {[]*corev1.Pod{pod("p", "a", "1", func(p *corev1.Pod) {
 			p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: term(corev1.LabelHostname)}}
-		}), pod("q", "d", "1"), pod("r", "b", "1", labelled("other"))}, "p>d"},
+		}), pod("q", "d", "1"), pod("r", "b", "1", labelled("db"))}, "p>d"},
 		"spread if it can be":         {[]*corev1.Pod{pod("p", "a", "1", anyway(corev1.LabelTopologyZone)), pod("q", "b", "1")}, "p>d"},
 		"and if it can not, anywhere": {[]*corev1.Pod{pod("p", "a", "3", anyway(corev1.LabelTopologyZone)), pod("q", "b", "1"), pod("r", "d", "5", labelled("other"))}, "p>b"},
 	} {
