@@ -130,7 +130,7 @@ func (p *planner) search(r *relaxation, columns []relax.Column, value []float64,
 		whole[i] = math.Floor(v)
 	}
 	cost := r.model.Cost(columns)
-	s := relax.NewSearch(r.model, whole, &relax.Budget{Left: steps})
+	s := relax.NewSearch(r.model, whole, min(max(steps/5000, 200), relax.Deepest), &relax.Budget{Left: steps})
 	least := min(s.Root(), cost)
 	good := func() bool { // the proof may still be near
 		if s.Budget.Left > steps-quick {

@@ -42,8 +42,9 @@ type Search struct {
 	Cost  float64
 }
 
-// NewSearch prepares a search that measures things by resources and by the value given, besides.
-func NewSearch(m *Model, value []float64, b *Budget) *Search {
+// NewSearch prepares a search that measures things by resources and by the value given, besides; deep is how many steps finding
+// the most value that a kind holds may take.
+func NewSearch(m *Model, value []float64, deep int, b *Budget) *Search {
 	s := &Search{m: m, Budget: b, Cost: math.Inf(1), settled: map[string]int{}}
 	for k := range m.Kinds {
 		if !math.IsInf(m.Kinds[k].Price, 1) && m.Kinds[k].Price > 0 {
@@ -66,7 +67,6 @@ func NewSearch(m *Model, value []float64, b *Budget) *Search {
 		ones[i] = 1
 	}
 	var knap Knapsack
-	deep := min(max(b.Left/5000, 200), 100_000)
 	for _, value := range [][]float64{m.Coverage(), ones, value} {
 		x := measure{room: make([]float64, len(m.Kinds))}
 		for i := range m.Classes {
@@ -309,6 +309,8 @@ func (s *Search) roomy(rest []float64) bool {
 }
 
 const (
+	// Deepest is the most steps that finding what a kind holds may take in a search: a proof is checked with so many.
+	Deepest = 100_000
 	// refuteNodes is how many steps a proof that a set of bins does not suffice may take.
 	refuteNodes = 4_000_000
 	// refutedForGood stands in place of the level at which a set is to be tried next.
@@ -324,10 +326,13 @@ func (m *Model) Refuted(value []int64, claim int64, steps int) int64 {
 	}
 	_, _, err := m.Verify(value)
 	least := int64(0)
-	for part := min(steps, 50_000_000); least < claim && steps > 0; part = min(8*part, steps) {
+	sets := NewSearch(m, measure, Deepest, &Budget{Left: steps})
+	for part, over := min(steps, 50_000_000), false; least < claim && steps > 0 && !over; part = min(8*part, steps) {
 		b := &Budget{Left: part}
-		least = max(least, int64(math.Ceil(NewSearch(m, measure, b).Below(float64(claim), true))))
+		sets.Budget = b
+		least = max(least, int64(math.Ceil(sets.Below(float64(claim), true))))
 		steps -= part - b.Left
+		over = b.Left > 0                // more steps would change nothing
 		if err == nil && least < claim { // no bin is worth more than its price
 			b = &Budget{Left: part}
 			if s := NewResidual(m, value, b); s != nil {
@@ -335,6 +340,7 @@ func (m *Model) Refuted(value []int64, claim int64, steps int) int64 {
 				least = max(least, low)
 			}
 			steps -= part - b.Left
+			over = over && b.Left > 0
 		}
 	}
 	return min(least, claim)

@@ -1,0 +1,275 @@
+package relax_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/binpack/internal/relax"
+)
+
+const trials = 400
+
+// each calls f with random tiny models and their optima.
+func each(t *testing.T, seed uint64, f func(m *relax.Model, best float64)) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for range trials {
+		if m := tiny(rng); len(m.Classes) > 0 {
+			f(m, optimum(m))
+		}
+	}
+}
+
+func values(rng *rand.Rand, n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = float64(rng.IntN(30))
+	}
+	return out
+}
+
+func plenty() *relax.Budget { return &relax.Budget{Left: math.MaxInt / 2} }
+
+func TestKnapsackIsThatOfBruteForce(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	loose := 0
+	each(t, 3, func(m *relax.Model, _ float64) {
+		value := values(rng, len(m.Classes))
+		for k := range m.Kinds {
+			most := 0.0
+			patterns(m, func(count []int64, _ float64) {
+				if !fitsIn(m, k, count, m.Classes) {
+					return
+				}
+				worth := 0.0
+				for i, n := range count {
+					worth += value[i] * float64(n)
+				}
+				most = max(most, worth)
+			})
+			var knap relax.Knapsack
+			if !knap.Load(m.Kinds[k].Capacity, m.Classes, func(i int) bool { return m.Classes[i].Kinds[0]&(1<<k) != 0 }, value) {
+				require.Zero(t, most)
+				continue
+			}
+			bound := knap.Bound(0)
+			require.GreaterOrEqual(t, bound, most)
+			if bound > most+1e-6 {
+				loose++
+			}
+			require.LessOrEqual(t, knap.Fill(0.5, 1), most+1e-9, "a filling that fits")
+			require.LessOrEqual(t, knap.Improve(3, 50), most+1e-9)
+			found, done := knap.Search(0, 1_000_000)
+			require.True(t, done)
+			require.InDelta(t, most, found, 1e-9)
+		}
+	})
+	require.Greater(t, loose, trials/10, "some bounds are no more than that")
+}
+
+// The programme is solved if its values are feasible for its dual, over all fillings there are, and worth what it costs.
+func TestMasterSolvesTheProgrammeOverAllFillings(t *testing.T) {
+	below := 0
+	each(t, 5, func(m *relax.Model, best float64) {
+		s := relax.NewMaster(m)
+		b := plenty()
+		s.Price(m.Coverage(), b)
+		for s.Generate(400, b); s.Deepen(1_000_000, b); {
+			s.Generate(400, b)
+		}
+		value := s.Values()
+		sum := 0.0
+		for i, v := range value {
+			sum += v * float64(m.Classes[i].Count)
+		}
+		require.InDelta(t, s.Value(), sum, 1e-6*best)
+		patterns(m, func(count []int64, price float64) {
+			worth := 0.0
+			for i, n := range count {
+				worth += value[i] * float64(n)
+			}
+			require.LessOrEqual(t, worth, price*(1+1e-5), "filling %v", count)
+		})
+		require.LessOrEqual(t, s.Value(), best*(1+1e-6))
+		if s.Value() < best*(1-1e-6) {
+			below++
+		}
+		var columns []relax.Column
+		for _, batch := range s.Dive(0, b) {
+			for range batch.Copies {
+				columns = append(columns, batch.Column)
+			}
+		}
+		require.GreaterOrEqual(t, lawful(t, m, columns), best*(1-1e-9))
+	})
+	require.Greater(t, below, trials/20, "fractions are cheaper in some")
+}
+
+// scaled has prices that leave room for whole values.
+func scaled(m *relax.Model) *relax.Model {
+	out := *m
+	out.Kinds = slices.Clone(m.Kinds)
+	for k := range out.Kinds {
+		out.Kinds[k].Price *= 1e6
+	}
+	return &out
+}
+
+func TestProofsAreNeverAboveTheOptimum(t *testing.T) {
+	tight := 0
+	each(t, 7, func(m *relax.Model, best float64) {
+		m, best = scaled(m), best*1e6
+		s := relax.NewMaster(m)
+		b := plenty()
+		s.Price(m.Coverage(), b)
+		s.Generate(400, b)
+		proof, _ := m.Prove(s.Values(), 10_000, b)
+		require.LessOrEqual(t, float64(proof.Price), best)
+		again, _, err := m.Verify(proof.Value)
+		require.NoError(t, err)
+		require.Equal(t, proof.Price, again)
+		if float64(proof.Price) > best*(1-1e-6) {
+			tight++
+		}
+		if value := m.Assignment(100, 0, b); value != nil {
+			require.LessOrEqual(t, float64(m.Certify(value, 1).Price), best)
+		}
+		if proof.Price > 0 { // too much worth is found out
+			for i := range proof.Value {
+				proof.Value[i] *= 2
+			}
+			if price, _, err := m.Verify(proof.Value); err == nil {
+				require.LessOrEqual(t, float64(price), best)
+			}
+		}
+	})
+	require.Greater(t, tight, trials/5)
+}
+
+func TestWaysToPackAreLawful(t *testing.T) {
+	optimal := 0
+	each(t, 9, func(m *relax.Model, best float64) {
+		columns := m.Greedy(plenty())
+		require.GreaterOrEqual(t, lawful(t, m, columns), best)
+		value := m.Coverage()
+		require.GreaterOrEqual(t, lawful(t, m, m.Improve(columns, value, best, &relax.Budget{Left: 200_000})), best)
+		require.GreaterOrEqual(t, lawful(t, m, m.Tighten(columns, best, 500, plenty())), best)
+		if lawful(t, m, m.Exchange(columns, best, 300, plenty())) <= best {
+			optimal++
+		}
+	})
+	require.Greater(t, optimal, trials*8/10, "exchanges find the optimum of most tiny problems")
+}
+
+// The search through sets of bins packs one if and only if it can be packed, so with enough steps it ends at the optimum.
+func TestSearchEndsAtTheOptimum(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 3))
+	each(t, 11, func(m *relax.Model, best float64) {
+		s := relax.NewSearch(m, values(rng, len(m.Classes)), 1000, plenty())
+		require.LessOrEqual(t, s.Root(), best)
+		require.Equal(t, best, s.Below(best+1, false))
+		require.Equal(t, best, lawful(t, m, s.Found))
+		require.Equal(t, best, s.Cost)
+
+		s = relax.NewSearch(m, values(rng, len(m.Classes)), 1000, plenty())
+		require.Equal(t, best, s.Below(best, true), "nothing is cheaper")
+		require.Equal(t, best, s.Below(best+5, true), "what can be packed is not refuted")
+
+		s = relax.NewSearch(m, values(rng, len(m.Classes)), 1000, plenty())
+		if s.Try(best*1.5+1, 1000, 1000) {
+			require.GreaterOrEqual(t, lawful(t, m, s.Found), best)
+		}
+		require.False(t, s.Try(best, 1000, 1000))
+
+		s = relax.NewSearch(m, values(rng, len(m.Classes)), 1000, &relax.Budget{Left: 1 + rng.IntN(3000)})
+		require.LessOrEqual(t, s.Below(best+1, false), best, "what has not been looked at is not proved")
+	})
+}
+
+func TestShortestPathIsTheOptimum(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	longer := 0
+	each(t, 13, func(m *relax.Model, best float64) {
+		m, best = scaled(m), best*1e6
+		s := relax.NewMaster(m)
+		b := plenty()
+		s.Price(m.Coverage(), b)
+		s.Generate(400, b)
+		proof, _ := m.Prove(s.Values(), 10_000, b)
+		if float64(proof.Price) < best*(1-1e-6) {
+			longer++
+		}
+		low, found := relax.NewResidual(m, proof.Value, plenty()).Below(int64(best) + 1)
+		require.EqualValues(t, best, low)
+		require.Equal(t, best, lawful(t, m, found))
+		low, found = relax.NewResidual(m, proof.Value, plenty()).Below(int64(best))
+		require.EqualValues(t, best, low)
+		require.Empty(t, found)
+		low, _ = relax.NewResidual(m, proof.Value, &relax.Budget{Left: 1 + rng.IntN(300)}).Below(int64(best) + 1)
+		require.LessOrEqual(t, float64(low), best)
+
+		require.EqualValues(t, best, m.Refuted(proof.Value, int64(best), 100_000_000))
+		require.LessOrEqual(t, float64(m.Refuted(proof.Value, int64(best*1.1)+1, 100_000_000)), best, "no claim above the optimum stands")
+	})
+	require.Greater(t, longer, trials/20)
+}
+
+func TestManyRestsAreLeftAlone(t *testing.T) {
+	m := &relax.Model{Dims: 1, Kinds: []relax.Kind{{Capacity: []int64{100}, Price: 10, Supply: -1}}}
+	for i := range 30 {
+		m.Classes = append(m.Classes, relax.Class{Size: []int64{int64(i + 1)}, Count: 1, Most: 1, Kinds: []uint64{1}})
+	}
+	require.Nil(t, relax.NewResidual(m, make([]int64, 30), plenty()))
+}
+
+// A room is cut to the greatest sum that some things come to.
+func TestReachedRoomsAreSums(t *testing.T) {
+	cut := 0
+	each(t, 15, func(m *relax.Model, best float64) {
+		var rooms [][]int64
+		for _, k := range m.Kinds {
+			rooms = append(rooms, k.Capacity)
+		}
+		before := slices.Clone(rooms[0])
+		reached := m.Reached(rooms)
+		require.Equal(t, before, rooms[0], "the argument stays as it is")
+		for r := range m.Dims {
+			sums := map[int64]bool{0: true}
+			for i := range m.Classes {
+				for range min(m.Classes[i].Count, m.Classes[i].Most) {
+					next := map[int64]bool{}
+					for s := range sums {
+						next[s], next[s+m.Classes[i].Size[r]] = true, true
+					}
+					sums = next
+				}
+			}
+			for k := range rooms {
+				want := int64(0)
+				for s := range sums {
+					if s <= rooms[k][r] {
+						want = max(want, s)
+					}
+				}
+				if len(sums) == 1 { // nothing takes any: the room stays
+					want = rooms[k][r]
+				}
+				require.Equal(t, want, reached[k][r], "rooms of %v for sums %v", rooms[k][r], sums)
+				if want < rooms[k][r] {
+					cut++
+				}
+			}
+		}
+		same := *m
+		same.Kinds = slices.Clone(m.Kinds)
+		for k := range same.Kinds {
+			same.Kinds[k].Capacity = reached[k]
+		}
+		require.Equal(t, best, optimum(&same))
+	})
+	require.Greater(t, cut, trials)
+}
