@@ -1,0 +1,28 @@
+package pricebench_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/examples/pricebench"
+)
+
+// What do a hundred usual pods cost on types of at most 16 vCPU, and what at least?
+func ExampleWorkload() {
+	types, err := pricebench.Types(16)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mix := pricebench.Workloads()[0]
+	shapes := mix.Draw(100, rand.New(rand.NewPCG(1, 100)))
+	problem, kept := pricebench.Problem(shapes, types)
+	plan, err := binpack.Pack(problem, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%s: %d pods, %d nodes, gap below 1%%: %v\n", mix.Name, kept, len(plan.Bins), plan.GapPercent() < 1)
+	// Output: mix: 100 pods, 4 nodes, gap below 1%: true
+}
