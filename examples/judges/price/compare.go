@@ -5,21 +5,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/joinery-sdk/joinery/examples/judges/karpenter"
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
 	"github.com/joinery-sdk/joinery/examples/judges/replay"
 	"github.com/joinery-sdk/joinery/examples/judges/scenario"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
-	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pricebench"
 	"github.com/joinery-sdk/joinery/instancetypes/kwok"
 )
@@ -126,48 +123,11 @@ func compare(ctx context.Context, w pricebench.Workload, n int, maxCPU int64, se
 	if err != nil {
 		return out, err
 	}
-	pool := &karpv1.NodePool{
-		TypeMeta: metav1.TypeMeta{APIVersion: "karpenter.sh/v1", Kind: "NodePool"}, ObjectMeta: metav1.ObjectMeta{Name: "default"},
-		Spec: karpv1.NodePoolSpec{Template: karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{
-			NodeClassRef: &karpv1.NodeClassReference{Group: "cloud.example.com", Kind: "NodeClass", Name: "default"},
-			Requirements: []karpv1.NodeSelectorRequirementWithMinValues{},
-		}}},
-	}
-	s := scenario.Scenario{Seed: 1, Catalogue: list, NodePools: []*karpv1.NodePool{pool}}
-	text, err := s.YAML()
-	if err != nil {
-		return out, err
-	}
-	m, err := manifests.Parse([]manifests.File{{Name: "pool.yaml", Data: text}}, nil)
-	if err != nil {
-		return out, err
-	}
-	file, err := scenario.CatalogueJSON(list)
-	if err != nil {
-		return out, err
-	}
-	market, err := pipeline.KWOKMarket(w.Name, file)
-	if err != nil {
-		return out, err
-	}
-	snapshot, _, err := pipeline.Snapshot(m, market)
-	if err != nil {
-		return out, err
-	}
 	pods := podsOf(w.Draw(n, rand.New(rand.NewPCG(seed, uint64(n)))), fits)
-	snapshot.Pods, s.Pods = pods, pods
 	out.pods = len(pods)
-	theirs, err := s.Karpenter(ctx)
+	snapshot, theirs, err := replay.Both(ctx, list, pods)
 	if err != nil {
 		return out, err
-	}
-	theirs.Workers = 2
-	for _, t := range list {
-		for _, r := range t.Requirements {
-			if !slices.Contains(theirs.WellKnownLabels, r.Key) {
-				theirs.WellKnownLabels = append(theirs.WellKnownLabels, r.Key)
-			}
-		}
 	}
 	start := time.Now()
 	packed, err := pipeline.Run(snapshot, nil, nil)
@@ -192,14 +152,7 @@ func compare(ctx context.Context, w pricebench.Workload, n int, maxCPU int64, se
 	if err != nil {
 		return out, err
 	}
-	nodes, plan = nil, nil
-	for i, node := range result.NewNodes {
-		name := fmt.Sprintf("karpenter-%d", i)
-		nodes = append(nodes, node.Node(name))
-		for _, p := range node.Pods {
-			plan = append(plan, kubejudge.Binding{Pod: p, Node: name})
-		}
-	}
+	nodes, plan = replay.KarpenterPlan(result)
 	out.theirs = side{result.Placed(), len(nodes), result.PricePerHour(), -1, (result.Compile + result.Solve).Seconds()}
 	if n <= judged {
 		verdict, err := kubejudge.JudgeAnyOrder(ctx, kubejudge.Scenario{Nodes: nodes, Pods: theirs.Pods}, plan)

@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joinery-sdk/joinery/examples/judges/karpenter"
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
+	"github.com/joinery-sdk/joinery/examples/judges/replay"
 	"github.com/joinery-sdk/joinery/examples/judges/scenario"
 )
 
@@ -107,7 +107,7 @@ func compared(ctx context.Context, s scenario.Scenario) (comparison, error) {
 	for _, p := range packed.Result.Order {
 		placed[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}] = true
 	}
-	nodes, plan := karpenterPlan(result)
+	nodes, plan := replay.KarpenterPlan(result)
 	cluster, order, err := s.Planned(ctx, nodes, nil, plan)
 	if err != nil {
 		return out, err
@@ -162,22 +162,4 @@ func priorities(s scenario.Scenario) map[types.NamespacedName]int32 {
 // appOf is the namespace and name of the app that a pod of a scenario is a replica of.
 func appOf(pod types.NamespacedName) string {
 	return pod.Namespace + "/" + pod.Name[:strings.LastIndex(pod.Name, "-")]
-}
-
-func karpenterPlan(r karpenter.Result) ([]*corev1.Node, []kubejudge.Binding) {
-	var nodes []*corev1.Node
-	var plan []kubejudge.Binding
-	for i, n := range r.NewNodes {
-		name := fmt.Sprintf("karpenter-%d", i)
-		nodes = append(nodes, n.Node(name))
-		for _, p := range n.Pods {
-			plan = append(plan, kubejudge.Binding{Pod: p, Node: name})
-		}
-	}
-	for _, n := range r.Existing {
-		for _, p := range n.Pods {
-			plan = append(plan, kubejudge.Binding{Pod: p, Node: n.Node})
-		}
-	}
-	return nodes, plan
 }

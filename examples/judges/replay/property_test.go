@@ -17,7 +17,6 @@ import (
 	"github.com/joinery-sdk/joinery/examples/judges/replay"
 	"github.com/joinery-sdk/joinery/examples/judges/scenario"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
-	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 )
 
 var (
@@ -28,23 +27,7 @@ var (
 
 // planned reads the scenario as a user's manifests and plans it.
 func planned(s scenario.Scenario) (*pipeline.Packed, error) {
-	text, err := s.YAML()
-	if err != nil {
-		return nil, err
-	}
-	m, err := manifests.Parse([]manifests.File{{Name: "scenario.yaml", Data: text}}, nil)
-	if err != nil {
-		return nil, err
-	}
-	types, err := scenario.CatalogueJSON(s.Catalogue)
-	if err != nil {
-		return nil, err
-	}
-	market, err := pipeline.KWOKMarket("scenario", types)
-	if err != nil {
-		return nil, err
-	}
-	snapshot, _, err := pipeline.Snapshot(m, market)
+	snapshot, err := replay.Snapshot(s)
 	if err != nil {
 		return nil, err
 	}

@@ -3,22 +3,16 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/judges/karpenter"
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
 	"github.com/joinery-sdk/joinery/examples/judges/replay"
-	"github.com/joinery-sdk/joinery/examples/judges/scenario"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
-	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
@@ -55,48 +49,9 @@ func newInput(ctx context.Context, f family, n int) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool := &karpv1.NodePool{
-		TypeMeta: metav1.TypeMeta{APIVersion: "karpenter.sh/v1", Kind: "NodePool"}, ObjectMeta: metav1.ObjectMeta{Name: "default"},
-		Spec: karpv1.NodePoolSpec{Template: karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{
-			NodeClassRef: &karpv1.NodeClassReference{Group: "cloud.example.com", Kind: "NodeClass", Name: "default"},
-			Requirements: []karpv1.NodeSelectorRequirementWithMinValues{},
-		}}},
-	}
-	s := scenario.Scenario{Seed: seed, Catalogue: types, NodePools: []*karpv1.NodePool{pool}}
-	text, err := s.YAML()
-	if err != nil {
-		return nil, err
-	}
-	m, err := manifests.Parse([]manifests.File{{Name: "pool.yaml", Data: text}}, nil)
-	if err != nil {
-		return nil, err
-	}
-	file, err := scenario.CatalogueJSON(types)
-	if err != nil {
-		return nil, err
-	}
-	market, err := pipeline.KWOKMarket(f.name, file)
-	if err != nil {
-		return nil, err
-	}
 	in := &input{pods: f.pods(n, seed)}
-	if in.snapshot, _, err = pipeline.Snapshot(m, market); err != nil {
-		return nil, err
-	}
-	in.snapshot.Pods = in.pods
-	s.Pods = in.pods
-	if in.theirs, err = s.Karpenter(ctx); err != nil {
-		return nil, err
-	}
-	in.theirs.Workers = 2
-	for _, t := range types {
-		for _, r := range t.Requirements {
-			if !slices.Contains(in.theirs.WellKnownLabels, r.Key) {
-				in.theirs.WellKnownLabels = append(in.theirs.WellKnownLabels, r.Key)
-			}
-		}
-	}
-	return in, nil
+	in.snapshot, in.theirs, err = replay.Both(ctx, types, in.pods)
+	return in, err
 }
 
 // compare plans with both, in turns, and has the last plans judged.
@@ -167,7 +122,7 @@ func (in *input) judgeOurs(ctx context.Context, packed *pipeline.Packed, judged 
 }
 
 func (in *input) judgeTheirs(ctx context.Context, result karpenter.Result, judged int) (side, error) {
-	nodes, plan := karpenterPlan(result)
+	nodes, plan := replay.KarpenterPlan(result)
 	out := side{placed: result.Placed(), nodes: len(nodes), price: result.PricePerHour(), accepted: -1}
 	if len(in.pods) <= judged {
 		verdict, err := kubejudge.JudgeAnyOrder(ctx, kubejudge.Scenario{Nodes: nodes, Pods: in.theirs.Pods}, plan)
@@ -209,18 +164,4 @@ func measure(ctx context.Context, f family, n, runs int, effort binpack.Effort) 
 		packed, times = p, append(times, d)
 	}
 	return point{effort, n, len(packed.Result.Order), median(times)}, nil
-}
-
-// karpenterPlan is Karpenter's plan as nodes and bindings.
-func karpenterPlan(r karpenter.Result) ([]*corev1.Node, []kubejudge.Binding) {
-	var nodes []*corev1.Node
-	var plan []kubejudge.Binding
-	for i, n := range r.NewNodes {
-		name := fmt.Sprintf("karpenter-%d", i)
-		nodes = append(nodes, n.Node(name))
-		for _, p := range n.Pods {
-			plan = append(plan, kubejudge.Binding{Pod: p, Node: name})
-		}
-	}
-	return nodes, plan
 }
