@@ -23,7 +23,8 @@ const (
 	AssignmentLP BoundKind = "assignment-lp"
 	// Configuration prices items, and bins are filled with whole ones.
 	Configuration BoundKind = "configuration"
-	// Exhaustive looks through all sets of bins that cost less than the bound: none of them holds everything.
+	// Exhaustive looks through all sets of bins that cost less than the bound, or through all that one bin after the other may leave:
+	// nothing cheaper holds everything.
 	Exhaustive BoundKind = "exhaustive"
 )
 
@@ -49,7 +50,7 @@ const exact = 1024
 // that no type that costs less than the bound can be filled with more worth than its price, and that what the placed items
 // are worth, less what existing nodes and counted reservations give away, rounded up to a sum that prices can come to, is at
 // least the bound. For [Configuration] the pass holds a search
-// over the fillings of each type, of limited length; for [Exhaustive] the search through sets of bins is done again.
+// over the fillings of each type, of limited length; for [Exhaustive] the search is done again.
 func (in *Instance) VerifyBound(plan *Plan) error {
 	b := plan.Bound
 	if b.Price > plan.Objective {

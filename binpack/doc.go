@@ -34,10 +34,13 @@
 // of more than 150 kinds a plan looks at a selection, and the bins that it makes become the cheapest that hold their contents
 // among all. What it does there depends on how many things there are, because no one way was the best for all sizes:
 //
-//   - up to about a hundred things: it goes through the sets of bins that cost less than what is known, cheap ones first, as
-//     far as no measure (each resource, the number of things, their worth) shows them to be too small; few are left. Each is
-//     packed, by filling and then by exchanges (simulated annealing), or refuted, bin by bin (R. E. Korf, 2002). Where all are
-//     refuted, the plan is the cheapest there is, and the search is the proof;
+//   - up to about a hundred things: it goes through the sets of bins that cost less than what is known, as far as no measure (each
+//     resource, the number of things, their worth) shows them to be too small, the roomiest first to find a plan, then the cheap ones
+//     for the proof; few are left. Each is packed, by filling and then by exchanges (simulated annealing), or refuted, bin by bin
+//     (R. E. Korf, 2002; S. Martello and P. Toth, 1990). Where bins hold few things of few classes, the plan is a shortest path: what
+//     is left to be packed is a node, a bin is an arc as long as it costs more than its contents are worth by the linear programme.
+//     Where all that is cheaper is refuted, the plan is the cheapest there is, and the search is the proof; above fifty things
+//     it is content with one percent, for the sake of milliseconds. Rooms count as far as sums of things can fill them;
 //   - more things of few classes: the linear programme over fillings of bins (P. C. Gilmore and R. E. Gomory, 1961) by column
 //     generation, with the values of the best proof mixed in against their swinging (P. Wentges, 1997), then dives that make
 //     whole bins of fractions, then ruin and recreate of the bins that cost more than their contents are worth

@@ -6,7 +6,8 @@
 // way to fill one bin, the master programme buys patterns, its multipliers say what one more thing of each class is
 // worth, and a knapsack for each kind looks for a pattern that is worth more than its bin. Values that no kind can beat
 // prove a bound (A. A. Farley, 1990); where the knapsack is relaxed to fractions, this is the bound of assigning fractions
-// of classes to kinds, where it is searched, the stronger one over whole patterns.
+// of classes to kinds, where it is searched, the stronger one over whole patterns. For few things, [Search] and [Residual] look
+// through everything that is cheaper than a packing.
 package relax
 
 import (
