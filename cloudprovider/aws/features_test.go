@@ -140,7 +140,9 @@ func TestStatusChecks(t *testing.T) {
 			have, _ = told(t, p, cursor)
 			require.Empty(t, have, "it lasts, and is confirmed")
 			// The cursor of an earlier provider confirms nothing.
-			have, _ = told(t, f.provider(t, watched), cursor)
+			other := f.provider(t, watched)
+			_, _ = told(t, other, cursor)
+			have, _ = told(t, other, cursor)
 			assert.Equal(t, interruption.InstanceImpaired, have[ids[0]])
 			f.cloud.Mend(ec2ID(ids[0]))
 			f.clock.Advance(2 * time.Minute)
