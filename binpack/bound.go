@@ -239,6 +239,13 @@ func (in *Instance) bound(l Layout, objective Price, steps int, hints []hint) Bo
 	if best.Price >= objective {
 		return best
 	}
+	for _, h := range hints { // often all is known
+		if in.roundUp(h.bound.Price) >= objective && slices.Equal(h.counts, in.placed(l)) {
+			best = h.bound
+			best.Price = objective
+			return best
+		}
+	}
 	r, ok := in.relaxed(in.placed(l), -1, true, objective, math.MaxInt)
 	if !ok || r.dearest() > relax.Largest {
 		return best
