@@ -268,6 +268,16 @@ func TestBudgetsOfPods(t *testing.T) {
 	assert.Equal(t, "shop/a-0: PodDisruptionBudget shop/db allows 0 disruptions", verdict(t, r, "a").By[0].String())
 }
 
+// A pod that had to go with its node is protected again where it went.
+func TestProtectedPodsMoveOnlyWhereTheyMust(t *testing.T) {
+	w := newWorld("a 2 1", "b 4 1", "c 8 2")
+	w.node("a").Pods[0].Annotations = map[string]string{eviction.DoNotDisrupt: "true"}
+	w.Interruptions = []deprovision.Interruption{{Node: "a", Deadline: now().Add(time.Hour)}}
+	r := w.plan(deprovision.Options{})
+	assert.Equal(t, []string{"interruption delete -a", "consolidation delete -c"}, commands(r))
+	assert.Equal(t, "shop/a-0: annotation karpenter.sh/do-not-disrupt=true", verdict(t, r, "b").By[0].String())
+}
+
 // fickle replaces a, and would give its replacement back at once.
 type fickle struct {
 	daemon *corev1.Pod

@@ -43,6 +43,8 @@ type member struct {
 	pool *nodepool.NodePool
 	// daemons run on nodes that the plan buys; those of other nodes are among the pods of node.
 	daemons []*corev1.Pod
+	// arrived are pods that the plan has put there: some had to go where they were whatever protects them, and stay here now.
+	arrived []*corev1.Pod
 	// blocked remembers what stands in the way, by method, for what stands on the node now.
 	blocked map[eligibility.Method][]eligibility.Blocker
 }
@@ -113,7 +115,9 @@ func (p *planner) blockers(m *member, method eligibility.Method) []eligibility.B
 // findBlockers looks for them; nodes that the plan buys have only those of their pool and pods.
 func (p *planner) findBlockers(m *member, method eligibility.Method) []eligibility.Blocker {
 	if m.node != nil {
-		return eligibility.Blockers(m.node, method, p.pdbs, p.cluster.Now, p.o.Rules)
+		n := *m.node
+		n.Pods = slices.Concat(n.Pods, m.arrived)
+		return eligibility.Blockers(&n, method, p.pdbs, p.cluster.Now, p.o.Rules)
 	}
 	n := eligibility.Node{
 		Node: &corev1.Node{}, Pool: m.pool, Pods: slices.Concat(m.Pods, m.daemons), InstanceType: m.InstanceType, Zone: m.Zone,
@@ -196,12 +200,11 @@ func (p *planner) commit(method eligibility.Method, set []*member, a Answer, why
 			if !changed[m] {
 				p.count(m, -1)
 				m.Pods = slices.Clip(m.Pods)
-				if m.node == nil {
-					m.blocked = nil // not cleared, for a copy of the planner may share it
-				}
+				m.blocked = nil // not cleared, for a copy of the planner may share it
+				m.arrived = slices.Clip(m.arrived)
 				changed[m], touched[m.Name] = true, m
 			}
-			m.Pods = append(m.Pods, pl.Pod)
+			m.Pods, m.arrived = append(m.Pods, pl.Pod), append(m.arrived, pl.Pod)
 		}
 	}
 	for m := range changed {
