@@ -44,7 +44,10 @@ func randomTemplate(r *rand.Rand) map[string]any {
 		name  string
 		value any
 	}{
-		{meta, "labels", words()}, {meta, "annotations", words()}, {spec, "taints", taints("t")}, {spec, "startupTaints", taints("s")},
+		{meta, "labels", words()},
+		{meta, "annotations", words()},
+		{spec, "taints", taints("t")},
+		{spec, "startupTaints", taints("s")},
 		{spec, "terminationGracePeriod", []string{"30s", "5m", "24h"}[r.IntN(3)]},
 	} {
 		if r.IntN(2) == 0 {

@@ -19,7 +19,9 @@ func TestToleratingIsARequirement(t *testing.T) {
 	require.Equal(t, "gpu=yes:NoSchedule", taints.Text(gpu))
 	require.Equal(t, "batch:PreferNoSchedule", taints.Text(batch))
 
-	node := func(id int) requirements.Set { return requirements.FromLabels(map[string]string{taints.Key: taints.Value(id)}) }
+	node := func(id int) requirements.Set {
+		return requirements.FromLabels(map[string]string{taints.Key: taints.Value(id)})
+	}
 	accepts := func(fine []bool, id int) bool { return taints.In(fine).Compatible(node(id), requirements.Keys{}) }
 	hard, _ := sets.Tolerated(nil)
 	require.True(t, accepts(hard, none))
