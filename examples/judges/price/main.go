@@ -95,7 +95,7 @@ func plan(only, limits, sizes string, draws int) ([]comparison, error) {
 		return nil, fmt.Errorf("-limits: %w", err)
 	}
 	var out []comparison
-	for _, name := range strings.Split(only, ",") {
+	for name := range strings.SplitSeq(only, ",") {
 		w, ok := workload(strings.TrimSpace(name))
 		if !ok {
 			return nil, fmt.Errorf("-only: there is no workload %q", name)

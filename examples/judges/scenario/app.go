@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -107,9 +108,7 @@ func (g *generator) size(p *corev1.Pod) {
 	}
 	if g.chance(6) {
 		one := corev1.ResourceList{ResourceGPU: quantity("1")}
-		for name, q := range main.Resources.Requests {
-			one[name] = q
-		}
+		maps.Copy(one, main.Resources.Requests)
 		main.Resources = corev1.ResourceRequirements{Requests: one, Limits: corev1.ResourceList{ResourceGPU: quantity("1")}}
 		p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: taintGPU, Operator: corev1.TolerationOpExists})
 	}

@@ -22,16 +22,17 @@ func (s *side) against(theirs *side) (speed, price string) {
 
 // line is the row for somebody who waits.
 func (r *row) line() string {
-	text := fmt.Sprintf("%-12s %6d pods:", r.family, r.pods)
+	var text strings.Builder
+	fmt.Fprintf(&text, "%-12s %6d pods:", r.family, r.pods)
 	for i := range r.ours {
 		s := &r.ours[i]
 		speed, price := s.against(&r.theirs)
-		text += fmt.Sprintf(" %s %d placed, %d nodes, $%.2f/h, %s %s %s;", s.effort, s.placed, s.nodes, s.price, seconds(s.time), speed, price)
+		fmt.Fprintf(&text, " %s %d placed, %d nodes, $%.2f/h, %s %s %s;", s.effort, s.placed, s.nodes, s.price, seconds(s.time), speed, price)
 	}
 	if r.theirs.gaveUp {
-		return text + fmt.Sprintf(" Karpenter took longer than %v", r.theirs.time)
+		return text.String() + fmt.Sprintf(" Karpenter took longer than %v", r.theirs.time)
 	}
-	return text + fmt.Sprintf(" Karpenter %d, %d, $%.2f/h, %s", r.theirs.placed, r.theirs.nodes, r.theirs.price, seconds(r.theirs.time))
+	return text.String() + fmt.Sprintf(" Karpenter %d, %d, $%.2f/h, %s", r.theirs.placed, r.theirs.nodes, r.theirs.price, seconds(r.theirs.time))
 }
 
 // document is the whole of VERSUS.md.
