@@ -144,6 +144,9 @@ func (c *Cluster) Ask(q Question) Answer {
 		if len(left) == 0 && e.spread(moving) {
 			left = b.again(len(gone))
 		}
+		if len(left) == 0 && !b.drop() {
+			left = moving
+		}
 	}
 	if len(left) > 0 {
 		if q.Explain {

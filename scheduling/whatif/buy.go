@@ -366,6 +366,29 @@ func (b *buying) again(mark int) []int32 {
 	return e.settlePods(pods, 0, len(e.nodes))
 }
 
+// drop gives up the new nodes that no pod went to in the end: others came that suited better, or an order in which they were
+// not needed. It reports whether that is possible: with fewer domains no spread gets stricter but one that asks for so many.
+func (b *buying) drop() bool {
+	e := b.e
+	empty := func(n int32) bool { return len(e.nodes[n].pods) == 0 }
+	if !slices.ContainsFunc(b.bought, empty) {
+		return true
+	}
+	for _, p := range b.moving {
+		if slices.ContainsFunc(e.classes[e.pods[p].class].spreads, func(s spread) bool { return s.minDomains > 1 }) {
+			return false
+		}
+	}
+	for _, n := range b.bought {
+		if empty(n) {
+			e.do(op{kind: opRemove, node: n})
+			e.do(op{kind: opCredit, node: n})
+		}
+	}
+	b.bought = slices.DeleteFunc(b.bought, empty)
+	return true
+}
+
 // report writes down what was done.
 func (b *buying) report(a *Answer) {
 	e := b.e

@@ -432,6 +432,22 @@ func TestCommandsAreAccepted(t *testing.T) {
 	})
 }
 
+// Of this cluster a plan once bought a node that no pod went to, after they had been placed again in another order.
+func TestNoNodeIsBoughtForNobody(t *testing.T) {
+	w, err := draw(t.Context(), 218, false)
+	require.NoError(t, err)
+	r, _, err := plan(w, w.snapshot, &deprovision.Options{Policy: policy.Balanced{}})
+	require.NoError(t, err)
+	bought := 0
+	for i := range r.Commands {
+		for _, n := range r.Commands[i].NewNodes {
+			assert.NotEmpty(t, n.Pods, "%s: %s", brief(&r.Commands[i]), n.Name)
+			bought++
+		}
+	}
+	assert.Positive(t, bought)
+}
+
 func TestConsolidatedStaysQuiet(t *testing.T) {
 	policies := []deprovision.Policy{deprovision.AnySaving{}, policy.Balanced{}, policy.Payback{}}
 	each(t, clusters(t, 20, 500), func(ctx context.Context, seed uint64) (seen tally, err error) {
