@@ -261,7 +261,7 @@ func (in *Instance) bound(l Layout, objective Price, steps int, hints []hint) Bo
 		}
 	}
 	if len(r.apart) > 0 { // what keeps things apart is no resource of the coverage bound
-		try(r.model.Certify(r.model.Coverage(), 1))
+		try(r.model.CertifyCoverage())
 	}
 	if steps == 0 {
 		return best

@@ -3,7 +3,6 @@ package binpack
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -14,14 +13,17 @@ import (
 // reservations and MinValues. It reads the problem itself, not what strategies share, so that a mistake there is found
 // here. It costs O(shares x requirements).
 func (in *Instance) Check(l Layout) error {
-	c := &checker{in: in, placed: make([]int, len(in.problem.Items))}
+	c := &checker{
+		in: in, placed: make([]int, len(in.problem.Items)), labels: map[[2]int]requirements.Set{},
+		counts: map[string]int{}, most: map[string]int{}, asked: map[string]int{}, touched: map[string]bool{},
+	}
 	if len(l.Nodes) > len(in.problem.Nodes) {
 		c.bad("layout has %d nodes, the problem %d", len(l.Nodes), len(in.problem.Nodes))
 		return errors.Join(c.errs...)
 	}
 	for n, shares := range l.Nodes {
-		node := in.problem.Nodes[n]
-		c.contents(fmt.Sprintf("node %q", node.Name), shares, node.Free, node.Provides, node.Tags, node.Limits)
+		node := &in.problem.Nodes[n]
+		c.contents(place{node.Name, -1}, shares, node.Free, node.Provides, node.Tags, node.Limits)
 	}
 	c.bins(l.Bins)
 	c.budgets(l.Bins)
@@ -37,36 +39,56 @@ type checker struct {
 	in     *Instance
 	placed []int
 	errs   []error
+	labels map[[2]int]requirements.Set // of offerings, by type and offering
+
+	// Of the place that is looked at: how often each tag is there, what anything there allows, what items alone allow, and
+	// which tags items add.
+	counts, most, asked map[string]int
+	touched             map[string]bool
 }
 
 func (c *checker) bad(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf("binpack: "+format, args...))
 }
 
-func (c *checker) contents(what string, shares []Share, room []int64, labels requirements.Set, tags []string, limits []Limit) {
+// place is a node by its name, its bin being negative, or a bin by its number; its text is for errors.
+type place struct {
+	node string
+	bin  int
+}
+
+func (p place) String() string {
+	if p.bin < 0 {
+		return fmt.Sprintf("node %q", p.node)
+	}
+	return fmt.Sprintf("bin %d", p.bin)
+}
+
+func (c *checker) contents(what place, shares []Share, room []int64, labels requirements.Set, tags []string, limits []Limit) {
 	c.holds(what, shares, labels)
 	used := make([]int64, len(room))
 	over := make([]bool, len(room)) // more than can be counted
-	counts := map[string]int{}
-	most, asked := map[string]int{}, map[string]int{} // by anything there, and by the items alone
+	clear(c.counts)
+	clear(c.most)
+	clear(c.asked)
+	clear(c.touched)
 	limit := func(most map[string]int, l Limit) {
 		if m, ok := most[l.Tag]; !ok || l.Max < m {
 			most[l.Tag] = l.Max
 		}
 	}
 	for _, t := range tags {
-		counts[t]++
+		c.counts[t]++
 	}
 	for _, l := range limits {
-		limit(most, l)
+		limit(c.most, l)
 	}
-	touched := map[string]bool{}
 	for _, s := range shares {
 		if s.Item < 0 || s.Item >= len(c.placed) || s.Count <= 0 {
 			c.bad("%s: share of item %d, %d times", what, s.Item, s.Count)
 			continue
 		}
-		it := c.in.problem.Items[s.Item]
+		it := &c.in.problem.Items[s.Item]
 		c.placed[s.Item] += s.Count
 		for r, size := range it.Size {
 			if size > 0 && int64(s.Count) > (Unlimited-used[r])/size {
@@ -76,12 +98,12 @@ func (c *checker) contents(what string, shares []Share, room []int64, labels req
 			}
 		}
 		for _, t := range it.Tags {
-			counts[t] += s.Count
-			touched[t] = true
+			c.counts[t] += s.Count
+			c.touched[t] = true
 		}
 		for _, l := range it.Limits {
-			limit(most, l)
-			limit(asked, l)
+			limit(c.most, l)
+			limit(c.asked, l)
 		}
 	}
 	for r := range used {
@@ -91,19 +113,28 @@ func (c *checker) contents(what string, shares []Share, room []int64, labels req
 			c.bad("%s: %d of %s are used, there are %d", what, used[r], c.in.problem.Resources[r], room[r])
 		}
 	}
-	for _, t := range slices.Sorted(maps.Keys(most)) {
-		m, ok := most[t], true
-		if !touched[t] { // what was broken before is not the items' fault; their own limits hold all the same
-			m, ok = asked[t]
+	var broken []string
+	for t, m := range c.most {
+		ok := true
+		if !c.touched[t] { // what was broken before is not the items' fault; their own limits hold all the same
+			m, ok = c.asked[t]
 		}
-		if ok && counts[t] > m {
-			c.bad("%s: tag %q stands there %d times, at most %d are allowed", what, t, counts[t], m)
+		if ok && c.counts[t] > m {
+			broken = append(broken, t)
 		}
+	}
+	slices.Sort(broken)
+	for _, t := range broken {
+		m := c.most[t]
+		if !c.touched[t] {
+			m = c.asked[t]
+		}
+		c.bad("%s: tag %q stands there %d times, at most %d are allowed", what, t, c.counts[t], m)
 	}
 }
 
 // holds reports each item whose requirements cannot be met together with those before it.
-func (c *checker) holds(what string, shares []Share, labels requirements.Set) {
+func (c *checker) holds(what place, shares []Share, labels requirements.Set) {
 	known := slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return s.Item < 0 || s.Item >= len(c.placed) })
 	labels = c.in.closed(labels)
 	if _, ok := c.in.settle(labels, known); ok && !labels.IsImpossible() {
@@ -133,7 +164,7 @@ func (c *checker) bins(bins []Bin) {
 	p := &c.in.problem
 	f := newFiller(c.in)
 	for i, b := range bins {
-		what := fmt.Sprintf("bin %d", i)
+		what := place{bin: i}
 		if b.Type < 0 || b.Type >= len(p.Types) || b.Offering < 0 || b.Offering >= len(p.Types[b.Type].Offerings) {
 			c.bad("%s: there is no offering %d of type %d", what, b.Offering, b.Type)
 			continue
@@ -142,11 +173,15 @@ func (c *checker) bins(bins []Bin) {
 			c.bad("%s is empty", what)
 			continue
 		}
-		typ := p.Types[b.Type]
-		labels, err := typ.Provides.Intersect(typ.Offerings[b.Offering].Provides)
-		if err != nil {
-			c.bad("%s: type and offering contradict each other: %w", what, err)
-			continue
+		typ := &p.Types[b.Type]
+		labels, known := c.labels[[2]int{b.Type, b.Offering}]
+		if !known {
+			var err error
+			if labels, err = typ.Provides.Intersect(typ.Offerings[b.Offering].Provides); err != nil {
+				c.bad("%s: type and offering contradict each other: %w", what, err)
+				continue
+			}
+			c.labels[[2]int{b.Type, b.Offering}] = labels
 		}
 		before := len(c.errs)
 		c.contents(what, b.Shares, typ.Capacity, labels, typ.Tags, typ.Limits)

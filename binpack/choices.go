@@ -2,10 +2,11 @@ package binpack
 
 import (
 	"cmp"
-	"fmt"
+	"encoding/binary"
 	"math/bits"
 	"slices"
-	"strings"
+
+	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // suits is the mask of the type's offerings that would hold what the bin holds, 0 if none.
@@ -163,16 +164,19 @@ func (m *minimums) met() bool {
 // worked out once.
 func (in *Instance) alternatives(l Layout, most int) [][]Choice {
 	out := make([][]Choice, len(l.Bins))
-	known := map[string][]Choice{}
-	f := newFiller(in)
+	known := make(map[string][]Choice, len(l.Bins))
+	r := ranking{in: in, f: newFiller(in), most: most, byPool: make([][]Choice, len(in.problem.Pools)), masks: make([]uint64, len(in.problem.Types)), asked: make([]int, len(in.problem.Types))}
+	var key []byte
 	for i, b := range l.Bins {
-		var key strings.Builder
-		fmt.Fprint(&key, in.problem.Types[b.Type].Pool, b.Shares)
+		key = binary.AppendUvarint(key[:0], uint64(in.problem.Types[b.Type].Pool))
+		for _, s := range b.Shares {
+			key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(s.Item)), uint64(s.Count))
+		}
 		// Two bins of one content may rest on different offerings of counted reservations; the chosen one leads its list.
-		list, ok := known[key.String()]
+		list, ok := known[string(key)]
 		if !ok {
-			list = in.choicesFor(f, b, most)
-			known[key.String()] = list
+			list = r.choicesFor(b)
+			known[string(key)] = list
 		}
 		chosen := Choice{b.Type, b.Offering}
 		if !slices.Contains(list, chosen) {
@@ -183,36 +187,73 @@ func (in *Instance) alternatives(l Layout, most int) [][]Choice {
 	return out
 }
 
-func (in *Instance) choicesFor(f *filler, b Bin, most int) []Choice {
-	open := f.refill(b)
+// ranking finds choices for bins, cheapest first. All choices of a pool are brought into order once, so that a bin's first
+// few are found without looking at the rest.
+type ranking struct {
+	in     *Instance
+	f      *filler
+	most   int
+	byPool [][]Choice
+	bins   int      // asked so far
+	masks  []uint64 // by type, what suits the bin
+	asked  []int    // by type, the number of the bin for which the mask stands
+	found  []Choice // reused
+}
+
+func (r *ranking) choicesFor(b Bin) []Choice {
+	in := r.in
+	open := r.f.refill(b)
+	r.bins++
 	pool := in.problem.Types[b.Type].Pool
-	var all []Choice
-	for _, t := range in.tiers[in.tierOfPool[pool]].types {
-		if in.problem.Types[t].Pool != pool {
-			continue
-		}
-		for rest := f.suits(t, &open, open.used); rest != 0; rest &= rest - 1 {
-			all = append(all, Choice{int(t), bits.TrailingZeros64(rest)})
-		}
-	}
 	seen := newMinimums(in.problem.Pools[pool].MinValues)
-	for _, c := range all {
-		seen.add(in, c)
+	all := r.found[:0]
+	for _, c := range r.ofPool(pool) {
+		if len(all) >= r.most && seen.met() {
+			break
+		}
+		if r.asked[c.Type] != r.bins {
+			r.asked[c.Type], r.masks[c.Type] = r.bins, r.f.suits(int32(c.Type), &open, open.used)
+		}
+		if r.masks[c.Type]&(1<<c.Offering) != 0 {
+			all = append(all, c)
+			seen.add(in, c)
+		}
 	}
-	if !seen.met() {
-		all = in.otherChoices(b, open.used)
+	r.found = all
+	if seen.met() {
+		return slices.Clone(all)
 	}
-	slices.SortStableFunc(all, func(a, b Choice) int {
-		return cmp.Or(cmp.Compare(in.price(a), in.price(b)), cmp.Compare(in.problem.Types[a.Type].Name, in.problem.Types[b.Type].Name),
-			cmp.Compare(a.Type, b.Type), cmp.Compare(a.Offering, b.Offering))
-	})
+	all = in.otherChoices(b, open.used)
+	slices.SortFunc(all, in.compareChoices)
 	seen = newMinimums(in.problem.Pools[pool].MinValues)
 	n := 0
-	for n < len(all) && (n < most || !seen.met()) {
+	for n < len(all) && (n < r.most || !seen.met()) {
 		seen.add(in, all[n])
 		n++
 	}
 	return slices.Clip(all[:n])
+}
+
+// ofPool is every choice of the pool in order.
+func (r *ranking) ofPool(pool int) []Choice {
+	if r.byPool[pool] == nil {
+		in := r.in
+		for _, t := range in.tiers[in.tierOfPool[pool]].types {
+			if typ := &in.problem.Types[t]; typ.Pool == pool {
+				for j := range typ.Offerings {
+					r.byPool[pool] = append(r.byPool[pool], Choice{int(t), j})
+				}
+			}
+		}
+		slices.SortFunc(r.byPool[pool], in.compareChoices)
+	}
+	return r.byPool[pool]
+}
+
+// compareChoices is the order of alternatives: by price, then the names of types.
+func (in *Instance) compareChoices(a, b Choice) int {
+	return cmp.Or(cmp.Compare(in.price(a), in.price(b)), cmp.Compare(in.problem.Types[a.Type].Name, in.problem.Types[b.Type].Name),
+		cmp.Compare(a.Type, b.Type), cmp.Compare(a.Offering, b.Offering))
 }
 
 func (in *Instance) price(c Choice) Price { return in.objective(int32(c.Type), c.Offering) }
@@ -221,8 +262,11 @@ func (in *Instance) price(c Choice) Price { return in.objective(int32(c.Type), c
 func (f *filler) refill(b Bin) bin {
 	in := f.in
 	out := f.openBin(int32(b.Type))
-	labels, _ := in.problem.Types[b.Type].Provides.Intersect(in.problem.Types[b.Type].Offerings[b.Offering].Provides)
-	labels, _ = in.settle(in.closed(labels), b.Shares)
+	var labels requirements.Set
+	if in.open.keys.Len() > 0 { // or no variant asks
+		labels, _ = in.problem.Types[b.Type].Provides.Intersect(in.problem.Types[b.Type].Offerings[b.Offering].Provides)
+		labels, _ = in.settle(in.closed(labels), b.Shares)
+	}
 	for _, s := range b.Shares {
 		p := &in.profiles[in.profile[s.Item]]
 		for i := range p.variants {

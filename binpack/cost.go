@@ -54,13 +54,12 @@ func (CostAware) Name() string { return "cost" }
 
 // Pack implements [Strategy].
 func (c CostAware) Pack(in *Instance) Layout {
-	l, _ := c.guided(in)
+	l, _ := c.guided(in, FirstFitDecreasing{}.Pack(in))
 	return l
 }
 
-// guided is Pack, and what it has learnt about values.
-func (c CostAware) guided(in *Instance) (Layout, []hint) {
-	best := FirstFitDecreasing{}.Pack(in)
+// guided is Pack where first fit has packed already, and what it has learnt about values.
+func (c CostAware) guided(in *Instance, best Layout) (Layout, []hint) {
 	bestCost := in.objectiveOf(best)
 	if c.Effort.steps(in.things()) == 0 {
 		return best, nil

@@ -200,15 +200,22 @@ func undominated(in *Instance, list []offer) []offer {
 			cmp.Compare(in.problem.Types[a.typ].Name, in.problem.Types[b.typ].Name), cmp.Compare(a.typ, b.typ), cmp.Compare(a.mask, b.mask), cmp.Compare(x, y))
 	})
 	var kept []offer
+	var rooms [][2]int64 // of those kept, the first two capacities: most are seen to be too small at a glance
+	first := func(o *offer) [2]int64 {
+		if len(o.capacity) == 0 {
+			return [2]int64{}
+		}
+		return [2]int64{o.capacity[0], o.capacity[min(1, len(o.capacity)-1)]}
+	}
 	for _, i := range order {
-		dominated := false
-		for k := range kept {
-			if dominated = in.dominates(&kept[k], &list[i]); dominated {
+		dominated, room := false, first(&list[i])
+		for k, r := range rooms {
+			if dominated = r[0] >= room[0] && r[1] >= room[1] && in.dominates(&kept[k], &list[i]); dominated {
 				break
 			}
 		}
 		if !dominated {
-			kept = append(kept, list[i])
+			kept, rooms = append(kept, list[i]), append(rooms, room)
 		}
 	}
 	return kept

@@ -1,5 +1,7 @@
 package binpack
 
+import "sync"
+
 // Share is a number of copies of one item in one bin.
 type Share struct {
 	// Item is an index into Problem.Items.
@@ -79,6 +81,9 @@ type Options struct {
 	// Draft leaves out what only a plan that stands needs: no alternatives but the chosen one, and the bound is 0. It is for
 	// callers that pack several times until they are content.
 	Draft bool
+	// First is a plan that [FirstFitDecreasing] made of the same instance, such as a draft. [CostAware] starts from first
+	// fit and need not pack it again then. Plans of other strategies are passed over.
+	First *Plan
 }
 
 // Pack decides a layout by the strategy, checks it, and adds price, bound and alternatives. The error is that of
@@ -103,14 +108,8 @@ func (in *Instance) Pack(opts *Options) (*Plan, error) {
 	if o.Alternatives <= 0 {
 		o.Alternatives = 60
 	}
-	var layout Layout
-	var hints []hint
-	if c, ok := o.Strategy.(CostAware); ok {
-		layout, hints = c.guided(in)
-	} else {
-		layout = o.Strategy.Pack(in)
-	}
-	if err := in.Check(layout); err != nil {
+	layout, hints, err := in.layOut(&o)
+	if err != nil {
 		return nil, err
 	}
 	plan := &Plan{Layout: layout, Strategy: o.Strategy.Name(), Left: in.left(layout)}
@@ -121,14 +120,32 @@ func (in *Instance) Pack(opts *Options) (*Plan, error) {
 	if o.Draft {
 		plan.Bound = Bound{Kind: CoverageLP, Value: make([]float64, in.dims)}
 		plan.Alternatives = make([][]Choice, len(layout.Bins))
+		chosen := make([]Choice, len(layout.Bins))
 		for i, b := range layout.Bins {
-			plan.Alternatives[i] = []Choice{{b.Type, b.Offering}}
+			chosen[i] = Choice{b.Type, b.Offering}
+			plan.Alternatives[i] = chosen[i : i+1 : i+1]
 		}
 		return plan, nil
 	}
+	// Neither depends on the other.
+	var other sync.WaitGroup
+	other.Go(func() { plan.Alternatives = in.alternatives(layout, o.Alternatives) })
 	plan.Bound = in.bound(layout, plan.Objective, o.Effort.steps(in.things()), hints)
-	plan.Alternatives = in.alternatives(layout, o.Alternatives)
+	other.Wait()
 	return plan, nil
+}
+
+// layOut is the checked layout of the strategy, and what that has learnt about values.
+func (in *Instance) layOut(o *Options) (layout Layout, hints []hint, err error) {
+	switch c, ok := o.Strategy.(CostAware); {
+	case !ok:
+		layout = o.Strategy.Pack(in)
+	case o.First != nil && o.First.Strategy == FirstFitDecreasing{}.Name():
+		layout, hints = c.guided(in, o.First.Layout)
+	default:
+		layout, hints = c.guided(in, FirstFitDecreasing{}.Pack(in))
+	}
+	return layout, hints, in.Check(layout)
 }
 
 func (in *Instance) left(l Layout) []int {

@@ -88,6 +88,7 @@ func packings(opts *binpack.Options) (final, draft binpack.Options) {
 // finish packs the round that stands by the final strategy, and keeps what comes of it if every pod that has a place has
 // one then, too. Otherwise the draft stands, with its bound.
 func (p *Packed) finish(opts binpack.Options) error {
+	opts.First = p.Plan
 	plan, err := p.Instance.Pack(&opts)
 	if err != nil {
 		return err

@@ -64,14 +64,34 @@ func (m *Model) Prove(value []float64, steps int, b *Budget) (proof Proof, missi
 
 // Certify makes a proof of the values times a factor, if they are one.
 func (m *Model) Certify(value []float64, factor float64) Proof {
+	return m.certify(value, factor, func(int) bool { return false })
+}
+
+// rounded is by how much the values of a proof are lowered, so that rounding raises none.
+const rounded = 1e-9
+
+// CertifyCoverage is Certify for what Coverage says. The values follow from prices of resources, so a kind whose whole
+// room is not worth more than its price needs no filling to be looked for.
+func (m *Model) CertifyCoverage() Proof {
+	y := m.prices()
+	return m.certify(m.valued(y), 1, func(k int) bool {
+		worth := 0.0
+		for r, c := range m.Kinds[k].Capacity {
+			worth += float64(max(c, 0)) * y[r]
+		}
+		return worth <= m.Kinds[k].Price*(1+rounded/10) // sums of a few products round by far less
+	})
+}
+
+func (m *Model) certify(value []float64, factor float64, sure func(kind int) bool) Proof {
 	proof := Proof{Value: make([]int64, len(value))}
 	for i, v := range value {
-		if v *= factor * (1 - 1e-9); v > 0 && v < Largest {
+		if v *= factor * (1 - rounded); v > 0 && v < Largest {
 			proof.Value[i] = int64(v)
 		}
 	}
 	var err error
-	if proof.Price, proof.Searched, err = m.Verify(proof.Value); err != nil {
+	if proof.Price, proof.Searched, err = m.verify(proof.Value, sure); err != nil {
 		return Proof{Value: make([]int64, len(value))} // rounding, or a search that ends otherwise
 	}
 	return proof
@@ -85,6 +105,11 @@ func (m *Model) load(knap *Knapsack, k int, value []float64) bool {
 // together cost at least the worth of all things, less what the counted ones may hold beyond theirs. searched says that
 // this took a search and not only fractions.
 func (m *Model) Verify(value []int64) (price int64, searched bool, err error) {
+	return m.verify(value, func(int) bool { return false })
+}
+
+// verify is Verify where some kinds are sure to be worth no more than their price, whatever fills them.
+func (m *Model) verify(value []int64, sure func(kind int) bool) (price int64, searched bool, err error) {
 	var knap Knapsack
 	worth := make([]float64, len(value))
 	sum := new(big.Int)
@@ -98,7 +123,7 @@ func (m *Model) Verify(value []int64) (price int64, searched bool, err error) {
 	premium := make([]int64, len(m.Supply))
 	for k := range m.Kinds {
 		kind := &m.Kinds[k]
-		if !m.load(&knap, k, worth) {
+		if sure(k) || !m.load(&knap, k, worth) {
 			continue
 		}
 		most := knap.Bound(kind.Price)

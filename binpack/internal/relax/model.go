@@ -117,7 +117,10 @@ func (m *Model) penalty(c *Class) float64 {
 func (m *Model) Fits(class int) bool { return !math.IsInf(m.alone(&m.Classes[class]), 1) }
 
 // Coverage is what one of each class is worth by the prices of resources.
-func (m *Model) Coverage() []float64 {
+func (m *Model) Coverage() []float64 { return m.valued(m.prices()) }
+
+// prices is what a unit of each dimension is worth, so that no uncounted kind offers its whole room for less.
+func (m *Model) prices() []float64 {
 	var rows [][]float64
 	var prices []float64
 	for k := range m.Kinds {
@@ -136,7 +139,11 @@ func (m *Model) Coverage() []float64 {
 			demand[r] += float64(s) * float64(m.Classes[i].Count)
 		}
 	}
-	y := lp.Coverage(rows, prices, demand)
+	return lp.Coverage(rows, prices, demand)
+}
+
+// valued is what one of each class is worth if a unit of each dimension is worth so much.
+func (m *Model) valued(y []float64) []float64 {
 	out := make([]float64, len(m.Classes))
 	for i := range out {
 		for r, s := range m.Classes[i].Size {

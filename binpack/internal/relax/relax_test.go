@@ -273,3 +273,22 @@ func TestReachedRoomsAreSums(t *testing.T) {
 	})
 	require.Greater(t, cut, trials)
 }
+
+// The prices of resources prove the same whether or not it is looked at how kinds can be filled.
+func TestCoverageProvesItself(t *testing.T) {
+	proved := 0
+	each(t, 41, func(m *relax.Model, best float64) {
+		want, got := m.Certify(m.Coverage(), 1), m.CertifyCoverage()
+		require.Equal(t, want.Value, got.Value)
+		require.GreaterOrEqual(t, want.Price, got.Price)
+		require.InDelta(t, want.Price, got.Price, 1e-6*float64(want.Price)+1)
+		require.LessOrEqual(t, float64(got.Price), best+1e-6)
+		price, _, err := m.Verify(got.Value)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, price, got.Price)
+		if got.Price > 0 {
+			proved++
+		}
+	})
+	require.Greater(t, proved, trials/4)
+}
