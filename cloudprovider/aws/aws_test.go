@@ -49,7 +49,7 @@ type fixture struct {
 func newFixture(t testing.TB, config awstest.Config) *fixture {
 	t.Helper()
 	clock := awstest.NewClock()
-	config.Clock = clock.API()
+	config.Clock, config.Hold = clock.API(), clock.Hold
 	cloud, err := awstest.New(config)
 	require.NoError(t, err)
 	t.Cleanup(cloud.Close)

@@ -231,6 +231,7 @@ func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.Cr
 		b.stamp(p.clock.Time())
 		out, err := p.clients.EC2.CreateFleet(ctx, b.input)
 		release()
+		b.stamp(p.clock.Time()) // a call can take long: it may have launched only now
 		if err == nil {
 			return out, nil
 		}
@@ -398,8 +399,12 @@ func (p *Provider) reopen(ctx context.Context, b *pending) error {
 		return p.lookup(ctx, b, errors.New("too late to ask again"))
 	}
 	before := b.sentAt()
-	b.stamp(p.clock.Time()) // it may launch only now
+	b.stamp(p.clock.Time())
 	out, err := p.clients.EC2.CreateFleet(ctx, b.input)
+	after := p.clock.Time() // it may have launched only now
+	if err == nil || cloudprovider.Advise(err).Unknown {
+		b.stamp(after)
+	}
 	if err != nil {
 		if cloudprovider.Advise(err).Unknown {
 			return err

@@ -1,6 +1,7 @@
 package aws_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -95,4 +96,62 @@ func TestTokenOfTheDead(t *testing.T) {
 		require.ErrorIs(t, err, cloudprovider.ErrNotFound)
 		require.Empty(t, f.cloud.Truth())
 	}
+}
+
+// A call to EC2 may take long, and launch only at its end: until all that it may have launched must show, nobody takes it for nothing, be the
+// answer lost, or given and the writing down of whose the machines are not.
+func TestSlowFleet(t *testing.T) {
+	for name, fails := range map[string]string{"answer lost": "CreateFleet", "seal lost": "CreateTags"} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, awstest.Config{Lag: 25 * time.Second})
+			p := f.provider(t)
+			claims := []cloudprovider.NodeClaim{f.ask(t, p, "a", onDemand), f.ask(t, p, "b", onDemand)}
+			f.cloud.SetFault(func(c awstest.Call) awstest.Fault {
+				if c.Action == "CreateFleet" {
+					f.clock.Advance(20 * time.Second)
+				}
+				return awstest.Fault{Lost: c.Action == fails}
+			})
+			for _, r := range p.CreateMany(t.Context(), claims) {
+				require.True(t, cloudprovider.Advise(r.Err).Unknown, "%v", r.Err)
+			}
+			f.cloud.SetFault(nil)
+			f.clock.Advance(11 * time.Second)
+			for _, r := range p.CreateMany(t.Context(), claims) {
+				require.True(t, cloudprovider.Advise(r.Err).Unknown, "%v", r.Err)
+			}
+			f.clock.Advance(20 * time.Second)
+			for _, r := range p.CreateMany(t.Context(), claims) {
+				require.NoError(t, r.Err)
+			}
+			require.Len(t, f.cloud.Truth(), 2)
+		})
+	}
+}
+
+// A request whose caller gave up is still on its way: the time stands still until it has been done, however long that takes.
+func TestTimeDoesNotOutrunRequests(t *testing.T) {
+	f := newFixture(t, awstest.Config{})
+	p := f.provider(t)
+	claim := f.ask(t, p, "a", onDemand)
+	ctx, cancel := context.WithCancel(t.Context())
+	var launched time.Time
+	left := make(chan struct{})
+	f.cloud.SetFault(func(c awstest.Call) awstest.Fault {
+		if c.Action == "CreateFleet" {
+			cancel()
+			<-left
+			launched = f.clock.Now()
+		}
+		return awstest.Fault{}
+	})
+	before := f.clock.Now()
+	_, err := p.Create(ctx, claim)
+	require.Error(t, err)
+	require.Positive(t, f.cloud.Busy())
+	time.AfterFunc(20*time.Millisecond, func() { close(left) })
+	f.clock.Advance(time.Hour)
+	f.cloud.SetFault(nil)
+	assert.Less(t, launched.Sub(before), time.Hour)
+	require.Len(t, f.cloud.Truth(), 1)
 }

@@ -1,3 +1,11 @@
+// Package awstest is a small AWS on loopback, for tests of what calls AWS: it speaks the protocols of EC2, SSM, SQS, IAM, EKS and
+// the price list over HTTP, so that the real SDK talks to it, and has what matters when machines are bought and what
+// emulators lack: capacity and quotas that run out in the middle of a fleet, allocation by price and by capacity, idempotency by
+// client tokens, paging, readers that lag behind, throttling by token buckets of AWS's published sizes, spot prices, and faults
+// on demand: replies that get lost, errors of any code, machines that die at once.
+//
+// It checks what it is asked and refuses what EC2 refuses, but it is no complete EC2: actions and parameters that the provider does not
+// use are answered with an error. Time is an argument ([Config.Clock]).
 package awstest
 
 import (
@@ -27,6 +35,9 @@ type Config struct {
 	Version string
 	// Clock is the time; the zero value is the machine's.
 	Clock api.Clock
+	// Hold is called when a caller gives up and its request may still be on its way; what it returns, when that request has been done or lost. A
+	// clock that stands still in between does not outrun it, as no real one does. Nil = nobody is told. See [Clock.Hold].
+	Hold func() (release func())
 	// Lag is how long new instances, and changes of old ones, do not show when instances are described or terminated.
 	Lag time.Duration
 	// Boot is how long an instance is pending, Shutdown how long it is shutting down, Linger how long it shows afterwards (0 = 1 hour).
@@ -42,11 +53,12 @@ type Config struct {
 
 // Cloud is a running AWS. Make one by [New] and Close it; it is safe for concurrent use.
 type Cloud struct {
-	server  *httptest.Server
-	config  Config
-	region  catalogue.Region
-	buckets *api.Buckets
-	busy    atomic.Int64 // requests that are being answered
+	server      *httptest.Server
+	config      Config
+	region      catalogue.Region
+	buckets     *api.Buckets
+	busy        atomic.Int64 // requests that are being answered
+	connections *connections
 
 	mu           sync.Mutex
 	serial       int
@@ -133,7 +145,14 @@ func New(config Config) (*Cloud, error) {
 		fleets: map[string]*fleet{}, instances: map[string]*instance{}, profiles: map[string]*profile{}, roles: map[string]bool{}, queues: map[string]*queue{},
 	}
 	c.furnish()
-	c.server = httptest.NewServer(c)
+	hold := config.Hold
+	if hold == nil {
+		hold = func() func() { return func() {} }
+	}
+	c.connections = newConnections(hold)
+	c.server = httptest.NewUnstartedServer(c)
+	c.server.Config.ConnState = c.connections.state
+	c.server.Start()
 	return c, nil
 }
 
@@ -193,8 +212,8 @@ func (c *Cloud) Throttled() int {
 	return c.throttled
 }
 
-// Busy counts the requests that are being answered: callers that gave up may have left some behind.
-func (c *Cloud) Busy() int { return int(c.busy.Load()) }
+// Busy counts the requests that are being answered or on their way: callers that gave up may have left some behind.
+func (c *Cloud) Busy() int { return int(c.busy.Load()) + c.connections.open() }
 
 // SetFault decides for each call what goes wrong with it; nil = nothing. It is called under the cloud's lock and must not call
 // the cloud.
