@@ -89,18 +89,20 @@ func (p *Problem) scarce(attempts ...*State) bool {
 
 // compareOutcomes says which of two finished attempts is the better one, negative if a is. Where room is scarce it is
 // the one that places more pods of the highest priority in which they differ. Otherwise, and then, it is the one that
-// places more of the largest pods in which they differ, by cpu, then memory: the order in which Karpenter takes them.
+// places more of the largest pods in which they differ, by cpu, then memory: the order in which Karpenter takes them. Of
+// pods alike in that, the number counts.
 func (p *Problem) compareOutcomes(a, b *State) int {
 	more := func(class int) int { return b.attempt.placed[class] - a.attempt.placed[class] }
 	order := make([]int, len(p.Classes))
 	for i := range order {
 		order[i] = i
 	}
-	if p.scarce(a, b) {
-		slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(p.Classes[y].priority, p.Classes[x].priority) })
+	// first is the difference in the first level of the order in which there is any; pods of one level are as good as each other.
+	first := func(compare func(x, y *Class) int) int {
+		slices.SortStableFunc(order, func(x, y int) int { return compare(p.Classes[x], p.Classes[y]) })
 		for from := 0; from < len(order); {
 			sum, to := 0, from
-			for ; to < len(order) && p.Classes[order[to]].priority == p.Classes[order[from]].priority; to++ {
+			for ; to < len(order) && compare(p.Classes[order[from]], p.Classes[order[to]]) == 0; to++ {
 				sum += more(order[to])
 			}
 			if sum != 0 {
@@ -108,14 +110,14 @@ func (p *Problem) compareOutcomes(a, b *State) int {
 			}
 			from = to
 		}
+		return 0
 	}
-	slices.SortStableFunc(order, func(x, y int) int { return slices.Compare(p.Classes[y].requests, p.Classes[x].requests) })
-	for _, class := range order {
-		if n := more(class); n != 0 {
+	if p.scarce(a, b) {
+		if n := first(func(x, y *Class) int { return cmp.Compare(y.priority, x.priority) }); n != 0 {
 			return n
 		}
 	}
-	return 0
+	return first(func(x, y *Class) int { return slices.Compare(y.requests, x.requests) })
 }
 
 // urgency is what items are ordered by: those that were promoted, then the priorities of pods. The first attempt knows no
