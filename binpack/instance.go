@@ -90,67 +90,71 @@ func (in *Instance) Problem() *Problem { return &in.problem }
 func (p Problem) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("binpack: "+format, args...)) }
-	vector := func(what string, v []int64) {
+	vector := func(what func() string, v []int64) {
 		if len(v) != len(p.Resources) {
-			bad("%s has %d resources, want %d", what, len(v), len(p.Resources))
+			bad("%s has %d resources, want %d", what(), len(v), len(p.Resources))
 		}
 	}
-	limits := func(what string, ls []Limit) {
+	limits := func(what func() string, ls []Limit) {
 		for _, l := range ls {
 			if l.Max < 0 {
-				bad("%s: limit of tag %q is negative", what, l.Tag)
+				bad("%s: limit of tag %q is negative", what(), l.Tag)
 			}
 		}
 	}
-	seen := map[string]bool{}
-	for i, it := range p.Items {
-		what := fmt.Sprintf("item %q", it.Name)
+	seen := make(map[string]bool, len(p.Items))
+	for i := range p.Items {
+		it := &p.Items[i]
+		what := func() string { return fmt.Sprintf("item %q", it.Name) }
 		if seen[it.Name] {
-			bad("%s stands there twice", what)
+			bad("%s stands there twice", what())
 		}
 		seen[it.Name] = true
 		if it.Count < 0 || it.Count > math.MaxInt32 {
-			bad("%s: count %d is out of range", what, it.Count)
+			bad("%s: count %d is out of range", what(), it.Count)
 		}
 		vector(what, it.Size)
 		for r, s := range it.Size {
 			if s < 0 && r < len(p.Resources) {
-				bad("%s (items[%d]): size of %s is negative", what, i, p.Resources[r])
+				bad("%s (items[%d]): size of %s is negative", what(), i, p.Resources[r])
 			}
 		}
 		limits(what, it.Limits)
 	}
-	for i, t := range p.Types {
-		what := fmt.Sprintf("type %q (types[%d])", t.Name, i)
+	for i := range p.Types {
+		t := &p.Types[i]
+		what := func() string { return fmt.Sprintf("type %q (types[%d])", t.Name, i) }
 		vector(what, t.Capacity)
 		if t.Pool < 0 || t.Pool >= len(p.Pools) {
-			bad("%s: pool %d does not exist", what, t.Pool)
+			bad("%s: pool %d does not exist", what(), t.Pool)
 		} else if n := len(p.Pools[t.Pool].Limits); n > 0 && t.Usage != nil && len(t.Usage) != n {
-			bad("%s: usage has %d entries, its pool %q limits %d", what, len(t.Usage), p.Pools[t.Pool].Name, n)
+			bad("%s: usage has %d entries, its pool %q limits %d", what(), len(t.Usage), p.Pools[t.Pool].Name, n)
 		}
 		for _, u := range t.Usage {
 			if u < 0 {
-				bad("%s: usage is negative", what)
+				bad("%s: usage is negative", what())
 			}
 		}
 		for j, o := range t.Offerings {
 			if o.Price < 0 || o.Objective < 0 {
-				bad("%s: offerings[%d]: price is negative", what, j)
+				bad("%s: offerings[%d]: price is negative", what(), j)
 			}
 			if o.Counted && o.Count < 0 {
-				bad("%s: offerings[%d]: count is negative", what, j)
+				bad("%s: offerings[%d]: count is negative", what(), j)
 			}
 		}
 		limits(what, t.Limits)
 	}
-	nodes := map[string]bool{}
-	for _, n := range p.Nodes {
-		vector(fmt.Sprintf("node %q", n.Name), n.Free)
+	nodes := make(map[string]bool, len(p.Nodes))
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		what := func() string { return fmt.Sprintf("node %q", n.Name) }
+		vector(what, n.Free)
 		if nodes[n.Name] {
 			bad("node %q stands there twice", n.Name)
 		}
 		nodes[n.Name] = true
-		limits(fmt.Sprintf("node %q", n.Name), n.Limits)
+		limits(what, n.Limits)
 	}
 	return errors.Join(errs...)
 }

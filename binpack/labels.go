@@ -96,9 +96,23 @@ func (x *labelIndex) leavesOpen(types []Type) bool {
 
 func (in *Instance) compileProfiles() {
 	p := &in.problem
+	seen := make(map[string]int32, 64)
+	var distinct []requirements.Alternatives
+	in.profile = make([]int32, len(p.Items))
+	var key []byte
+	for i := range p.Items {
+		key = p.Items[i].Requires.AppendKey(key[:0])
+		id, ok := seen[string(key)]
+		if !ok {
+			id = int32(len(distinct))
+			seen[string(key)] = id
+			distinct = append(distinct, p.Items[i].Requires)
+		}
+		in.profile[i] = id
+	}
 	var mentioned []string
-	for _, it := range p.Items {
-		for s := range it.Requires.All() {
+	for _, alts := range distinct {
+		for s := range alts.All() {
 			for r := range s.All() {
 				mentioned = append(mentioned, r.Key())
 			}
@@ -115,18 +129,9 @@ func (in *Instance) compileProfiles() {
 	}
 	in.consistent = consistent(p)
 	in.open = openKeys{keys: requirements.KeysOf(open...), sets: []requirements.Set{{}}}
-
-	seen := map[string]int32{}
-	in.profile = make([]int32, len(p.Items))
-	for i, it := range p.Items {
-		text := it.Requires.String()
-		id, ok := seen[text]
-		if !ok {
-			id = int32(len(in.profiles))
-			seen[text] = id
-			in.profiles = append(in.profiles, in.compileProfile(it.Requires, index))
-		}
-		in.profile[i] = id
+	in.profiles = make([]profile, len(distinct))
+	for i, alts := range distinct {
+		in.profiles[i] = in.compileProfile(alts, index)
 	}
 }
 

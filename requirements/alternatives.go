@@ -1,6 +1,7 @@
 package requirements
 
 import (
+	"encoding/binary"
 	"iter"
 	"slices"
 	"strings"
@@ -58,6 +59,15 @@ func (a Alternatives) Compatible(node Set, open Keys) bool {
 
 // Intersect holds the nodes that satisfy both sides: every set of a with every set of b, in lexical order.
 func (a Alternatives) Intersect(b Alternatives) Alternatives {
+	switch {
+	case len(b.sets) == 1 && b.sets[0].IsAnything():
+		return a
+	case len(a.sets) == 1 && a.sets[0].IsAnything():
+		return b
+	case len(a.sets) == 1 && len(b.sets) == 1 && a.sets[0].Overlaps(b.sets[0]):
+		both, _ := a.sets[0].Intersect(b.sets[0])
+		return Alternatives{[]Set{both}}
+	}
 	var out []Set
 	for _, s := range a.sets {
 		for _, t := range b.sets {
@@ -108,6 +118,15 @@ func covered(s Set, by []Set) bool {
 
 // Equal reports whether both hold the same sets in the same order.
 func (a Alternatives) Equal(b Alternatives) bool { return slices.EqualFunc(a.sets, b.sets, Set.Equal) }
+
+// AppendKey appends bytes that equal alternatives have in common and others do not; see [Set.AppendKey].
+func (a Alternatives) AppendKey(to []byte) []byte {
+	to = binary.AppendUvarint(to, uint64(len(a.sets)))
+	for i := range a.sets {
+		to = a.sets[i].AppendKey(to)
+	}
+	return to
+}
 
 // String joins the texts of the sets with " or ".
 func (a Alternatives) String() string {

@@ -1,6 +1,7 @@
 package requirements
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -266,4 +267,26 @@ func (r Requirement) Any() (string, bool) {
 			return word, true
 		}
 	}
+}
+
+// appendKey appends the representation, each part after its length.
+func (r *Requirement) appendKey(to []byte) []byte {
+	text := func(s string) { to = append(binary.AppendUvarint(to, uint64(len(s))), s...) }
+	text(r.key)
+	flags := byte(0)
+	if r.absent {
+		flags |= 1
+	}
+	if r.words.but {
+		flags |= 2
+	}
+	to = binary.AppendUvarint(append(to, flags), uint64(len(r.ints)))
+	for _, s := range r.ints {
+		to = binary.AppendUvarint(binary.AppendUvarint(to, uint64(s.lo)), uint64(s.hi))
+	}
+	to = binary.AppendUvarint(to, uint64(len(r.words.list)))
+	for _, w := range r.words.list {
+		text(w)
+	}
+	return to
 }

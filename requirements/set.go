@@ -1,6 +1,7 @@
 package requirements
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -173,7 +174,23 @@ func (s Set) find(key string) (int, bool) {
 
 // Equal reports whether both denote the same nodes.
 func (s Set) Equal(o Set) bool {
+	if len(s.reqs) > 0 && len(s.reqs) == len(o.reqs) && &s.reqs[0] == &o.reqs[0] {
+		return true // one is a copy of the other
+	}
 	return s.impossible == o.impossible && slices.EqualFunc(s.reqs, o.reqs, Requirement.Equal)
+}
+
+// AppendKey appends bytes that equal sets have in common and others do not, for maps that look sets up. They are quicker to
+// make than the text and mean nothing else.
+func (s Set) AppendKey(to []byte) []byte {
+	if s.impossible {
+		return append(to, 0)
+	}
+	to = binary.AppendUvarint(to, uint64(len(s.reqs))+1)
+	for i := range s.reqs {
+		to = s.reqs[i].appendKey(to)
+	}
+	return to
 }
 
 // Intersect is the set of nodes that satisfy both. The error holds a [*ConflictError] for each key on which the two

@@ -1,6 +1,7 @@
 package requirements_test
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"testing"
@@ -133,6 +134,7 @@ func TestEveryPairOfSets(t *testing.T) {
 			mustHold(t, inside(a.nodes, b.nodes), a.real.Subset(b.real), "subset", a.real, b.real)
 			mustHold(t, slices.Equal(a.nodes, b.nodes), a.real.Equal(b.real), "equal", a.real, b.real)
 			mustHold(t, slices.Equal(a.nodes, b.nodes), a.real.String() == b.real.String(), "equal texts", a.real, b.real)
+			mustHold(t, slices.Equal(a.nodes, b.nodes), bytes.Equal(a.real.AppendKey(nil), b.real.AppendKey(nil)), "equal keys", a.real, b.real)
 
 			both, err := a.real.Intersect(b.real)
 			mustHold(t, meet, err == nil, "an intersection that is impossible is an error", a.real, b.real)
@@ -298,6 +300,15 @@ func TestAlternativesKeepOrderAndDropRepeats(t *testing.T) {
 	require.True(t, got.Compatible(a, requirements.Keys{}))
 	require.False(t, got.Compatible(requirements.MustParse("x=c"), requirements.Keys{}))
 	require.Equal(t, "impossible()", requirements.AnyOf().String())
+	distinct := map[string]bool{}
+	for _, alts := range []requirements.Alternatives{
+		{}, got, requirements.AnyOf(a), requirements.AnyOf(b), requirements.AnyOf(a, b), requirements.AnyOf(requirements.Set{}),
+		requirements.AnyOf(requirements.Set{}, a), requirements.AnyOf(requirements.MustParse("x in (a,b)")), requirements.AnyOf(requirements.MustParse("x=a,y=b")),
+	} {
+		distinct[string(alts.AppendKey(nil))] = true
+		require.Equal(t, alts.AppendKey(nil), alts.Intersect(requirements.AnyOf(requirements.Set{})).AppendKey(nil))
+	}
+	require.Len(t, distinct, 9)
 	require.Equal(t, "anything or x in (a)", requirements.AnyOf(requirements.Set{}, a).String())
 	require.True(t, requirements.Alternatives{}.IsImpossible())
 	require.False(t, requirements.Alternatives{}.Matches(nil))
