@@ -38,7 +38,7 @@ func (a Aliases) Key(k string) string {
 // Set renames the aliases in s. Where both the old and the new key are constrained, they intersect; the error is that
 // of [Set.Intersect].
 func (a Aliases) Set(s Set) (Set, error) {
-	if s.impossible || !slices.ContainsFunc(s.reqs, func(r Requirement) bool { return a.Key(r.key) != r.key }) {
+	if !a.renames(s) {
 		return s, nil
 	}
 	var b Builder
@@ -49,8 +49,15 @@ func (a Aliases) Set(s Set) (Set, error) {
 	return b.Set()
 }
 
+func (a Aliases) renames(s Set) bool {
+	return !s.impossible && slices.ContainsFunc(s.reqs, func(r Requirement) bool { return a.Key(r.key) != r.key })
+}
+
 // Alternatives renames the aliases in each set; sets that become impossible by it are left out.
 func (a Aliases) Alternatives(alts Alternatives) Alternatives {
+	if !slices.ContainsFunc(alts.sets, a.renames) {
+		return alts
+	}
 	out := make([]Set, 0, len(alts.sets))
 	for _, s := range alts.sets {
 		renamed, _ := a.Set(s) // an impossible set is dropped by AnyOf

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/topology"
 )
 
@@ -147,7 +146,7 @@ func (p *Problem) holdable(c *Class) bool { return c.Refusal == nil && (p.buyabl
 
 // buyable reports whether some node to buy could hold a pod of the class.
 func (p *Problem) buyable(c *Class) bool {
-	required := c.required().Intersect(requirements.AnyOf(taints.In(c.hardOK)))
+	required := c.required().Intersect(requirements.AnyOf(c.tolerated))
 	for i := range p.Shapes {
 		shape := &p.Shapes[i]
 		if short, _ := p.shortage(c, shape.Room); short != nil || !required.Compatible(shape.Labels, requirements.Keys{}) {
@@ -164,7 +163,7 @@ func (p *Problem) buyable(c *Class) bool {
 
 // roomy reports whether some existing node has room for a pod of the class.
 func (p *Problem) roomy(c *Class) bool {
-	required := c.required().Intersect(requirements.AnyOf(taints.In(c.hardOK)))
+	required := c.required().Intersect(requirements.AnyOf(c.tolerated))
 	return slices.ContainsFunc(p.Rooms, func(r Room) bool {
 		short, _ := p.shortage(c, r.Free)
 		return short == nil && required.Compatible(r.Labels, requirements.Keys{})

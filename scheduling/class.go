@@ -2,12 +2,13 @@ package scheduling
 
 import (
 	"errors"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
@@ -31,19 +32,40 @@ type Class struct {
 
 	requests []int64 // by Problem.Resources
 	priority int32
-	hardOK   []bool                    // by taint set: the class tolerates its NoSchedule and NoExecute taints
-	softOK   []bool                    // and its PreferNoSchedule taints too
 	asked    requirements.Alternatives // what the pods themselves ask, before volumes and own constraints
 	ports    []hostport.Port
+	tolerance
+}
+
+// tolerance is what the tolerations of pods come to.
+type tolerance struct {
+	hardOK    []bool           // by taint set: the class tolerates its NoSchedule and NoExecute taints
+	tolerated requirements.Set // the same as a requirement
+	untainted requirements.Set // and without taints that are soft
+}
+
+// tolerate works out what the classes tolerate; those that come next to each other often share their tolerations.
+func (p *Problem) tolerate() {
+	var last []corev1.Toleration
+	for i, c := range p.Classes {
+		list := c.Template.Spec.Tolerations
+		if i > 0 && len(list) == len(last) && (len(list) == 0 || &list[0] == &last[0]) {
+			c.tolerance = p.Classes[i-1].tolerance
+			continue
+		}
+		hard, soft := p.taints.Tolerated(list)
+		c.tolerance = tolerance{hard, taints.In(hard), taints.In(soft)}
+		last = list
+	}
 }
 
 // Name is namespace and name of the first pod; it identifies the class.
 func (c *Class) Name() string { return podclass.Name(c.Pods[0]) }
 
 // fill works out what the class asks, from its first pod.
-func (c *Class) fill(s *Snapshot, aliases requirements.Aliases) error {
+func (c *Class) fill(s *Snapshot, aliases requirements.Aliases, totals *podclass.Totals) error {
 	c.Template = s.Admission.Pod(c.Pods[0])
-	c.Requests = podclass.Requests(c.Template, false)
+	c.Requests = totals.Requests(c.Template)
 	asked, err := requirements.FromPod(&c.Template.Spec)
 	if err != nil {
 		return &InvalidError{Pod: podclass.Name(c.Pods[0]), Err: err}
@@ -59,10 +81,14 @@ func (c *Class) fill(s *Snapshot, aliases requirements.Aliases) error {
 		c.priority = *c.Template.Spec.Priority
 	}
 	c.ports = hostport.Of(c.Template)
-	for _, name := range resources.Names(c.Requests) {
-		if q := c.Requests[name]; q.Sign() < 0 {
-			return &InvalidError{Pod: podclass.Name(c.Pods[0]), Err: errors.New("request of " + string(name) + " is negative")}
+	var negative []corev1.ResourceName
+	for name, q := range c.Requests {
+		if q.Sign() < 0 {
+			negative = append(negative, name)
 		}
+	}
+	if len(negative) > 0 {
+		return &InvalidError{Pod: podclass.Name(c.Pods[0]), Err: errors.New("request of " + string(slices.Min(negative)) + " is negative")}
 	}
 	return nil
 }

@@ -64,12 +64,17 @@ func (d *daemon) owns(pod *corev1.Pod) bool {
 // vector is a resource list by Problem.Resources, rounded up.
 func (p *Problem) vector(list corev1.ResourceList) []int64 {
 	out := make([]int64, len(p.Resources))
+	p.count(list, out)
+	return out
+}
+
+// count is vector into a slice of zeros.
+func (p *Problem) count(list corev1.ResourceList, out []int64) {
 	for i, name := range p.Resources {
 		if q, ok := list[name]; ok {
 			out[i] = resources.Request(name, q)
 		}
 	}
-	return out
 }
 
 // subtract takes b from a, saturating at both ends.

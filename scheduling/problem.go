@@ -131,10 +131,12 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	p.compileResources()
 	p.compilePools()
 	p.compileRooms(running, aliases)
+	flat := make([]int64, len(p.Classes)*len(p.Resources))
 	for _, c := range p.Classes {
-		c.requests = p.vector(c.Requests)
-		c.hardOK, c.softOK = p.taints.Tolerated(c.Template.Spec.Tolerations)
+		c.requests, flat = flat[:len(p.Resources):len(p.Resources)], flat[len(p.Resources):]
+		p.count(c.Requests, c.requests)
 	}
+	p.tolerate()
 	if err := p.compileTopology(shared); err != nil {
 		return nil, err
 	}
@@ -187,9 +189,10 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, aliases requirements.Aliases) error {
 	var errs []error
+	var totals podclass.Totals
 	for _, pods := range podclass.Group(pending) {
 		c := &Class{Pods: pods}
-		if err := c.fill(p.snapshot, aliases); err != nil {
+		if err := c.fill(p.snapshot, aliases, &totals); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -315,7 +318,7 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	for i, c := range p.Classes {
 		in.Classes[i] = topology.Class{
 			Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Requests: c.requests, Asked: c.asked, Required: c.Required, Preferred: c.Preferred,
-			Tolerated: taints.In(c.hardOK), Untainted: taints.In(c.softOK),
+			Tolerated: c.tolerated, Untainted: c.untainted,
 		}
 		if c.Refusal != nil {
 			in.Classes[i].Count = 0

@@ -3,7 +3,6 @@ package podclass
 import (
 	"encoding/binary"
 	"encoding/json"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +19,7 @@ const ratioAnnotation = "joinery-sdk.dev/ratio"
 type fingerprint struct {
 	buf    []byte
 	labels labelUse
+	keys   []string // reused
 }
 
 func (f *fingerprint) of(p *corev1.Pod) []byte {
@@ -129,29 +129,30 @@ func (f *fingerprint) list(l corev1.ResourceList) {
 
 func (f *fingerprint) mapping(m map[string]string) {
 	f.number(int64(len(m)))
-	for _, k := range sortedKeys(m) {
-		f.text(k)
-		f.text(m[k])
+	f.keys = f.keys[:0]
+	for k := range m {
+		f.keys = append(f.keys, k)
 	}
+	f.sorted(m)
 }
 
 func (f *fingerprint) selected(m map[string]string) {
-	if len(f.labels.keys) == 0 {
-		return
-	}
-	for _, k := range sortedKeys(m) {
+	f.keys = f.keys[:0]
+	for k := range m {
 		if f.labels.keys[k] {
-			f.text(k)
-			f.text(m[k])
+			f.keys = append(f.keys, k)
 		}
 	}
+	f.sorted(m)
 }
 
-func sortedKeys(m map[string]string) []string {
-	if len(m) == 0 {
-		return nil
+// sorted appends the entries with the keys that were collected.
+func (f *fingerprint) sorted(m map[string]string) {
+	slices.Sort(f.keys)
+	for _, k := range f.keys {
+		f.text(k)
+		f.text(m[k])
 	}
-	return slices.Sorted(maps.Keys(m))
 }
 
 // json is for what few pods have.
