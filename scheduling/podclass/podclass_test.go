@@ -2,9 +2,12 @@ package podclass_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,5 +58,84 @@ func TestNaturalOrder(t *testing.T) {
 	for _, names := range [][2]string{{"web-2", "web-10"}, {"web-09", "web-10"}, {"a", "b"}, {"web", "web-0"}, {"web-01", "web-1"}} {
 		assert.Negative(t, podclass.Compare(pod(names[0], "1"), pod(names[1], "1")), names)
 		assert.Positive(t, podclass.Compare(pod(names[1], "1"), pod(names[0], "1")), names)
+	}
+}
+
+// Many pods are shared out among the cores; the classes are those that one core finds.
+func TestGroupsDoNotDependOnCores(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var pods []*corev1.Pod
+	for i := range 5000 {
+		p := pod(fmt.Sprintf("p-%d", i), fmt.Sprintf("%dm", 1+rng.IntN(400)))
+		if i > 0 && rng.IntN(3) == 0 {
+			p.Spec = pods[i-1].Spec // a replica
+		}
+		pods = append(pods, p)
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	want := podclass.Group(pods)
+	require.Greater(t, len(want), 300)
+	runtime.GOMAXPROCS(4)
+	got := podclass.Group(pods)
+	require.Len(t, got, len(want))
+	for i := range want {
+		require.Equal(t, len(want[i]), len(got[i]))
+		for k := range want[i] {
+			require.Same(t, want[i][k], got[i][k])
+		}
+	}
+}
+
+func ExampleTotals() {
+	var totals podclass.Totals
+	for _, p := range []*corev1.Pod{pod("a", "500m"), pod("b", "0.5")} {
+		list := totals.Requests(p)
+		fmt.Println(list.Cpu(), list.Pods())
+	}
+	// Output:
+	// 500m 1
+	// 500m 1
+}
+
+// What is remembered of one pod is right for the next, however alike they look once rounded.
+func TestTotalsAreRequests(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	with := func(change func(*corev1.Pod)) *corev1.Pod {
+		p := pod("a", "100m")
+		change(p)
+		return p
+	}
+	extra := func(cpu string) []corev1.Container { return pod("x", cpu).Spec.Containers }
+	pods := []*corev1.Pod{
+		pod("a", "1m"), pod("a", "100u"), pod("a", "1"), pod("a", "1000m"), pod("a", "1k"), pod("a", "-1"), pod("a", "1n"), pod("a", "9e18"),
+		with(func(*corev1.Pod) {}),
+		with(func(p *corev1.Pod) { p.Spec.InitContainers = extra("2") }),
+		with(func(p *corev1.Pod) {
+			p.Spec.InitContainers = extra("2")
+			p.Spec.InitContainers[0].RestartPolicy = &always
+		}),
+		with(func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, extra("2")...) }),
+		with(func(p *corev1.Pod) { p.Spec.Overhead = corev1.ResourceList{"cpu": resource.MustParse("2")} }),
+		with(func(p *corev1.Pod) {
+			p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}}
+		}),
+		with(func(p *corev1.Pod) {
+			p.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("2")}}
+		}),
+		with(func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["memory"] = resource.MustParse("1Gi") }),
+		with(func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests["memory"] = resource.MustParse("1073741824")
+		}),
+	}
+	var totals podclass.Totals
+	for range 2 {
+		for i, p := range pods {
+			want, got := podclass.Requests(p, false), totals.Requests(p)
+			require.Equal(t, len(want), len(got))
+			for name, q := range want {
+				have := got[name]
+				assert.Equal(t, q.String(), have.String(), "pod %d, %s", i, name)
+			}
+		}
 	}
 }

@@ -14,23 +14,25 @@ type cell struct {
 	unit   []float64 // least price of a unit of each resource
 }
 
-// cellsOf groups the offerings. It costs O(offerings) texts of labels, which are short where they mention only what pods
+// cellsOf groups the offerings. It costs a look-up by labels for each, which are few where they are only those that pods
 // ask about.
 func cellsOf(shapes func(yield func(Shape) bool)) []cell {
 	var out []cell
-	byText := map[string]int{}
+	byLabels := map[string]int{}
+	var key []byte
 	for shape := range shapes {
-		text := shape.Labels.String()
+		key = shape.Labels.AppendKey(key[:0])
+		base := len(key)
 		for _, o := range shape.Offerings {
-			key := text + "|" + o.Labels.String()
-			id, ok := byText[key]
+			key = o.Labels.AppendKey(key[:base])
+			id, ok := byLabels[string(key)]
 			if !ok {
 				set, err := shape.Labels.Intersect(o.Labels)
 				if err != nil {
 					continue
 				}
 				id = len(out)
-				byText[key] = id
+				byLabels[string(key)] = id
 				out = append(out, cell{labels: set, unit: slices.Repeat([]float64{1e30}, len(shape.Room))})
 			}
 			out[id].add(shape.Room, o.Price)

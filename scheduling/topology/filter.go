@@ -30,14 +30,16 @@ func (f *nodeFilter) passes(labels requirements.Set) bool {
 
 // filterOf is the node filter of one of the class's spreads; nil if it passes every node.
 func (r *reader) filterOf(c *class, t *corev1.TopologySpreadConstraint) *nodeFilter {
-	inside := requirements.AnyOf(requirements.Set{})
-	if t.NodeAffinityPolicy == nil || *t.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor {
-		inside = c.Asked
+	inside := c.Asked
+	if t.NodeAffinityPolicy != nil && *t.NodeAffinityPolicy != corev1.NodeInclusionPolicyHonor {
+		inside = requirements.AnyOf(requirements.Set{})
 	}
 	if t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor && !c.Tolerated.IsAnything() {
 		inside = inside.Intersect(requirements.AnyOf(c.Tolerated))
 	}
-	inside = inside.Intersect(requirements.AnyOf(r.otherKeys(c, t)))
+	if others := r.otherKeys(c, t); !others.IsAnything() {
+		inside = inside.Intersect(requirements.AnyOf(others))
+	}
 	if inside.Len() == 1 && inside.At(0).IsAnything() {
 		return nil
 	}

@@ -137,7 +137,7 @@ type Problem struct {
 // have one of the labels they ask for + selectors x running pods). The error is an [*InvalidError].
 func New(in Input) (*Problem, error) {
 	p := &Problem{classes: make([]class, len(in.Classes)), nodes: slices.Clone(in.Nodes), filters: map[string]*nodeFilter{}, ignoresSoft: in.IgnorePreferences, memo: newMemo()}
-	r := reader{p: p, aliases: in.Aliases, namespaces: in.Namespaces, byText: map[string]int{}}
+	r := reader{p: p, aliases: in.Aliases, namespaces: in.Namespaces, byText: map[string]int{}, byRaw: map[string]int{}}
 	var bad []ClassError
 	for i, c := range in.Classes {
 		p.classes[i].Class = c

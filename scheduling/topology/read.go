@@ -1,7 +1,9 @@
 package topology
 
 import (
+	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,13 +49,16 @@ type reader struct {
 	aliases    requirements.Aliases
 	namespaces map[string]map[string]string
 	byText     map[string]int // groups
+	byRaw      map[string]int // the same, before selectors are parsed
+	raw        []byte         // reused
+	keys       []string       // reused
 }
 
 func (r *reader) read(c *class) error {
 	pod := c.Pod
 	for i := range pod.Spec.TopologySpreadConstraints {
 		t := &pod.Spec.TopologySpreadConstraints[i]
-		g, err := r.intern(t.TopologyKey, map[string]bool{pod.Namespace: true}, t.LabelSelector, r.filterOf(c, t))
+		g, err := r.intern(t.TopologyKey, []string{pod.Namespace}, t.LabelSelector, r.filterOf(c, t))
 		if err != nil {
 			return fmt.Errorf("spec.topologySpreadConstraints[%d].labelSelector: %w", i, err)
 		}
@@ -115,8 +120,25 @@ func (r *reader) groupOf(own string, t *corev1.PodAffinityTerm) (int, error) {
 	return g, nil
 }
 
-// intern finds the group, or adds it.
-func (r *reader) intern(key string, namespaces map[string]bool, sel *metav1.LabelSelector, filter *nodeFilter) (int, error) {
+// intern finds the group, or adds it. Namespaces are in order.
+func (r *reader) intern(key string, namespaces []string, sel *metav1.LabelSelector, filter *nodeFilter) (int, error) {
+	r.raw = r.raw[:0]
+	r.text(key)
+	r.number(len(namespaces))
+	for _, n := range namespaces {
+		r.text(n)
+	}
+	if filter == nil {
+		r.number(0)
+	} else {
+		r.number(1)
+		r.text(filter.key)
+	}
+	r.selector(sel)
+	id, ok := r.byRaw[string(r.raw)]
+	if ok {
+		return id, nil
+	}
 	selector, err := metav1.LabelSelectorAsSelector(sel) // nil selects nothing, empty selects everything
 	if err != nil {
 		return 0, err
@@ -129,39 +151,71 @@ func (r *reader) intern(key string, namespaces map[string]bool, sel *metav1.Labe
 	if filter != nil {
 		filterText = filter.key
 	}
-	text := fmt.Sprintf("%s|%s|%s|%s", key, strings.Join(sortedTrue(namespaces), ","), selectorText, filterText)
-	id, ok := r.byText[text]
-	if !ok {
+	text := fmt.Sprintf("%s|%s|%s|%s", key, strings.Join(namespaces, ","), selectorText, filterText)
+	if id, ok = r.byText[text]; !ok {
 		id = len(r.p.groups)
 		r.byText[text] = id
-		r.p.groups = append(r.p.groups, newGroup(key, namespaces, selector, filter, text))
+		in := make(map[string]bool, len(namespaces))
+		for _, n := range namespaces {
+			in[n] = true
+		}
+		r.p.groups = append(r.p.groups, newGroup(key, in, selector, filter, text))
 	}
+	r.byRaw[string(r.raw)] = id
 	return id, nil
 }
 
-// namespacesOf are the namespaces that an affinity term looks into: those it names and those its selector selects; the
-// pod's own where it does neither.
-func (r *reader) namespacesOf(own string, t *corev1.PodAffinityTerm) (map[string]bool, error) {
-	out := map[string]bool{}
-	for _, n := range t.Namespaces {
-		out[n] = true
+func (r *reader) text(s string) { r.raw = append(binary.AppendUvarint(r.raw, uint64(len(s))), s...) }
+
+func (r *reader) number(n int) { r.raw = binary.AppendVarint(r.raw, int64(n)) }
+
+// selector appends the selector as it is written.
+func (r *reader) selector(s *metav1.LabelSelector) {
+	if s == nil {
+		r.number(-1)
+		return
 	}
-	if t.NamespaceSelector == nil {
-		if len(t.Namespaces) == 0 {
-			out[own] = true
+	r.keys = r.keys[:0]
+	for k := range s.MatchLabels {
+		r.keys = append(r.keys, k)
+	}
+	slices.Sort(r.keys)
+	r.number(len(r.keys))
+	for _, k := range r.keys {
+		r.text(k)
+		r.text(s.MatchLabels[k])
+	}
+	for i := range s.MatchExpressions {
+		e := &s.MatchExpressions[i]
+		r.text(e.Key)
+		r.text(string(e.Operator))
+		r.number(len(e.Values))
+		for _, v := range e.Values {
+			r.text(v)
 		}
-		return out, nil
 	}
-	sel, err := metav1.LabelSelectorAsSelector(t.NamespaceSelector)
-	if err != nil {
-		return nil, err
+}
+
+// namespacesOf are the namespaces that an affinity term looks into, in order: those it names and those its selector
+// selects; the pod's own where it does neither.
+func (r *reader) namespacesOf(own string, t *corev1.PodAffinityTerm) ([]string, error) {
+	if t.NamespaceSelector == nil && len(t.Namespaces) == 0 {
+		return []string{own}, nil
 	}
-	for name, set := range r.namespaces {
-		if sel.Matches(labels.Set(set)) {
-			out[name] = true
+	out := slices.Clone(t.Namespaces)
+	if t.NamespaceSelector != nil {
+		sel, err := metav1.LabelSelectorAsSelector(t.NamespaceSelector)
+		if err != nil {
+			return nil, err
+		}
+		for name, set := range r.namespaces {
+			if sel.Matches(labels.Set(set)) {
+				out = append(out, name)
+			}
 		}
 	}
-	return out, nil
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 // keeper is a running pod on a node that keeps members of a group away.
