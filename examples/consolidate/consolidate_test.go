@@ -51,6 +51,7 @@ func TestSample(t *testing.T) {
 		"payback.txt":     {"--policy", "payback"},
 		"emptiness.txt":   {"--method", "emptiness"},
 		"minimum.txt":     {"--min-savings", "0.5", "--method", "consolidation"},
+		"young.txt":       {"--min-age", "200h", "--interrupted", "node-a"},
 		"interrupted.txt": {"--interrupted", "node-a=2026-01-15T12:30:00Z", "--interrupted", "node-d", "--method", "interruption"},
 		"expired.txt":     {"--now=2026-02-15T12:00:00Z", "--method", "expiration"},
 	} {
@@ -122,6 +123,7 @@ func TestBadUsage(t *testing.T) {
 		{[]string{"--search", "x", "--policy", "y"}, `--search "x"`},
 		{[]string{"--now", "noon"}, `--now "noon": want a time such as`},
 		{[]string{"--min-savings", "-1"}, "at least 0"},
+		{[]string{"--min-age", "-1h"}, "--min-age -1h0m0s: want a duration such as 1h, at least 0"},
 		{[]string{"--interrupted", "node-z"}, "there is no such node"},
 		{[]string{"--interrupted", "node-a=soon"}, "want NODE=TIME"},
 		{[]string{"--serch", "all"}, `did you mean "--search"?`},

@@ -39,6 +39,7 @@ type options struct {
 	policy      string
 	search      string
 	minSavings  float64
+	minAge      time.Duration
 	now         string
 	spotToSpot  bool
 	interrupted []string
@@ -75,6 +76,7 @@ in which they are to be carried out; every node has a verdict that says why it g
 	f.StringVar(&o.policy, "policy", "karpenter", "what is worth it: karpenter (any saving, unless a pool asks for Balanced), balanced or payback")
 	f.StringVar(&o.search, "search", "all", "how consolidation looks: all, or karpenter for the reference's search")
 	f.Float64Var(&o.minSavings, "min-savings", 0, "what a consolidation must save at least, in dollars an hour")
+	f.DurationVar(&o.minAge, "min-age", 0, "how old a node must be to be given back, such as 1h; interruption and expiration do not wait for that")
 	f.StringVar(&o.now, "now", "", "the moment to plan for, such as 2026-01-15T12:00:00Z; the current time by default")
 	f.BoolVar(&o.spotToSpot, "spot-to-spot", false, "let cheaper spot nodes replace spot nodes")
 	f.StringArrayVar(&o.interrupted, "interrupted", nil, "NODE[=TIME]: the cloud takes this node back, at that time (repeatable)")
@@ -95,6 +97,9 @@ func (o *options) settings() (deprovision.Options, []deprovision.Interruption, t
 	}
 	if o.minSavings < 0 {
 		errs = append(errs, fmt.Errorf("--min-savings %v: want dollars an hour, at least 0", o.minSavings))
+	}
+	if o.minAge < 0 {
+		errs = append(errs, fmt.Errorf("--min-age %v: want a duration such as 1h, at least 0", o.minAge))
 	}
 	now := time.Now()
 	if o.now != "" {
@@ -123,6 +128,7 @@ func (o *options) settings() (deprovision.Options, []deprovision.Interruption, t
 	case "payback":
 		out.Policy = policy.Payback{}
 	}
+	out.Rules.MinimumAge = o.minAge
 	out.Search, out.MinSavings, out.SpotToSpot = deprovision.Search(o.search), o.minSavings, o.spotToSpot
 	if err := errors.Join(errs...); err != nil {
 		return out, nil, now, inputs.Bad(err)
