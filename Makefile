@@ -6,7 +6,7 @@ GO ?= go
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race,)
 
-.PHONY: versus moto test test-long test-full lint tidy generate bench bench-price deps api api-baseline help
+.PHONY: versus moto test test-long lint tidy generate bench bench-price deps api api-baseline help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -41,9 +41,7 @@ test-long: moto ## the full counts of the property suites and the judges
 	JOINERY_LONG=1 $(GO) test $(RACE) -timeout 60m -run '^TestFaultRun$$' ./cloudprovider/aws
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted' -scenarios 2000 -v
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted' -scenarios 40 -pods 1500 -v
-
-test-full: ## what takes hours: the random clusters of deprovision, at full counts
-	cd examples/judges && JOINERY_LONG=1 $(GO) test -timeout 180m ./deprovision
+	cd examples/judges && JOINERY_LONG=1 $(GO) test -timeout 60m ./deprovision
 
 lint: ## the linters of .golangci.yml, built from the versions in .ci/tools
 	$(GO) -C .ci/tools build -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -13,11 +13,14 @@ import (
 type attempt struct {
 	rounds int    // of this attempt so far
 	tried  int    // attempts before this one
-	varied int    // number of the variant; 1 is that of fewer domains
+	varied int    // number of the variant
 	best   *State // of those; nil for none
 	placed []int  // pods by class, once the state is done
 	number int    // all of them
 }
+
+// confined is the variant of fewer domains.
+const confined = 1
 
 // maxAttempts bounds the search, the less the more pods there are: each attempt costs as much as the first.
 func (p *Problem) maxAttempts() int { return min(40, 1+12_000/max(1, p.pending())) }
@@ -42,7 +45,8 @@ func (s *State) contest() *State {
 		return s
 	}
 	best := s.attempt.best
-	if best == nil || s.p.compareOutcomes(s, best) < 0 {
+	// Domains are not closed for a few pods at the price of many.
+	if best == nil || s.p.compareOutcomes(s, best) < 0 && (s.attempt.varied != confined || s.attempt.number >= best.attempt.number) {
 		best = s
 	}
 	if tried := s.attempt.tried + 1; tried < s.p.maxAttempts() {
@@ -61,7 +65,7 @@ func (s *State) contest() *State {
 				return s.next(facts, next)
 			}
 		}
-		if next.varied++; next.varied == 1 {
+		if next.varied++; next.varied == confined {
 			if facts, ok := best.settled.Confine(left); ok {
 				return s.next(facts, next)
 			}
