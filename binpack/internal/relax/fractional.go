@@ -1,11 +1,15 @@
 package relax
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // fractional solves the knapsack in fractions, max value.n with the parts of each dimension at most 1, by the simplex
 // method on as many rows as there are dimensions. It gives what each dimension is worth.
 type fractional struct {
 	inverse, x, y, dir []float64
+	perValue           []float64 // by candidate and dimension: the part of the bin that a unit of value takes
 	basis              []int
 }
 
@@ -19,6 +23,13 @@ func (f *fractional) solve(cand []candidate, size []float64, d int, out []float6
 		return v
 	}
 	f.inverse, f.x, f.y, f.dir = grow(f.inverse, d*d), grow(f.x, d), grow(f.y, d), grow(f.dir, d)
+	f.perValue = slices.Grow(f.perValue[:0], len(size))[:len(size)]
+	for i := range cand {
+		per := 1 / cand[i].value
+		for k, v := range size[i*d : i*d+d] {
+			f.perValue[i*d+k] = v * per
+		}
+	}
 	f.basis = f.basis[:0]
 	for i := range d {
 		f.inverse[i*d+i], f.x[i] = 1, 1
@@ -33,7 +44,7 @@ func (f *fractional) solve(cand []candidate, size []float64, d int, out []float6
 				}
 			}
 		}
-		enter := f.entering(cand, size, d)
+		enter := f.entering(len(cand), d)
 		if enter == math.MinInt {
 			break
 		}
@@ -67,15 +78,27 @@ func (f *fractional) solve(cand []candidate, size []float64, d int, out []float6
 	return out
 }
 
-func (f *fractional) entering(cand []candidate, size []float64, d int) int {
-	best, most := math.MinInt, 1e-11
-	for i := range cand {
-		room := 0.0
-		for k := range d {
-			room += size[i*d+k] * f.y[k]
+// entering is the candidate whose room costs the least part of its value, or the slack of a dimension, if that pays.
+func (f *fractional) entering(n, d int) int {
+	best, least := math.MinInt, 1-1e-11
+	if d == 3 { // cpu, memory and pods
+		y0, y1, y2 := f.y[0], f.y[1], f.y[2]
+		part := f.perValue[:3*n]
+		for i := 0; len(part) >= 3; i++ {
+			if room := part[0]*y0 + part[1]*y1 + part[2]*y2; room < least {
+				best, least = i, room
+			}
+			part = part[3:]
 		}
-		if g := (cand[i].value - room) / cand[i].value; g > most {
-			best, most = i, g
+	} else {
+		for i := range n {
+			room := 0.0
+			for k, v := range f.perValue[i*d : i*d+d] {
+				room += v * f.y[k]
+			}
+			if room < least {
+				best, least = i, room
+			}
 		}
 	}
 	if best != math.MinInt {

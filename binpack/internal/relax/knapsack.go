@@ -30,6 +30,8 @@ type Knapsack struct {
 	parts    []float64 // the sizes of the candidates in order
 	left     []float64 // by dimension, the part of the bin that is free
 	size     []float64 // by candidate and dimension: the part of the bin
+	unit     []float64 // by dimension: the part of the bin that one unit is
+	worth    []float64 // by dimension: what one unit of the bin's room is worth
 	solver   fractional
 }
 
@@ -66,9 +68,14 @@ func (s *Knapsack) Load(capacity []int64, classes []Class, eligible func(class i
 	}
 	n, d := len(s.cand), len(s.dims)
 	s.size = slices.Grow(s.size[:0], n*d)[:n*d]
+	s.unit = s.unit[:0]
+	for _, r := range s.dims {
+		s.unit = append(s.unit, 1/float64(capacity[r]))
+	}
 	for i := range s.cand {
+		size := s.cand[i].size
 		for k, r := range s.dims {
-			s.size[i*d+k] = float64(s.cand[i].size[r]) / float64(capacity[r])
+			s.size[i*d+k] = float64(size[r]) * s.unit[k]
 		}
 	}
 	s.steps += 2 * n * d
@@ -109,6 +116,10 @@ func (s *Knapsack) rank() {
 		return
 	}
 	s.ranked = true
+	s.worth = s.worth[:0]
+	for k, w := range s.weight {
+		s.worth = append(s.worth, w*s.unit[k])
+	}
 	n := len(s.cand)
 	s.byRoom = s.byRoom[:0]
 	for i := range n {
@@ -154,7 +165,7 @@ func (s *Knapsack) weigh() float64 {
 func (s *Knapsack) scarce() bool {
 	for i := range s.cand {
 		c := &s.cand[i]
-		if c.most < fits(s.capacity, c.size, math.MaxInt64) {
+		if fits(s.capacity, c.size, c.most+1) > c.most {
 			return true
 		}
 	}
@@ -238,24 +249,27 @@ func (s *Knapsack) descend(k int, value float64) {
 			s.best[i] = n + s.fixed[i]
 		}
 	}
-	if s.nodes++; s.nodes >= s.limit || k == len(s.cand) {
-		return
-	}
+	least := max(s.bestVal, s.target)
 	room := 0.0
 	for j, r := range s.dims {
-		room += s.weight[j] * (float64(s.free[r]) / float64(s.capacity[r]))
+		room += s.worth[j] * float64(s.free[r])
 	}
-	if (value+room+s.suffix[k])*(1+slack) <= max(s.bestVal, s.target) {
-		return
+	var i int
+	var c *candidate
+	var n int64
+	for ; n == 0; k++ { // what does not go in any more is passed over
+		if s.nodes++; s.nodes >= s.limit || k == len(s.cand) || (value+room+s.suffix[k])*(1+slack) <= least {
+			return
+		}
+		i = s.byRoom[k]
+		c = &s.cand[i]
+		n = fits(s.free, c.size, c.most-s.fixed[i])
 	}
-	i := s.byRoom[k]
-	c := &s.cand[i]
-	n := fits(s.free, c.size, c.most-s.fixed[i])
 	for r, size := range c.size {
 		s.free[r] -= n * size
 	}
 	for s.count[i] = n; ; s.count[i]-- {
-		s.descend(k+1, value+float64(s.count[i])*c.value)
+		s.descend(k, value+float64(s.count[i])*c.value)
 		if s.count[i] == 0 || s.nodes >= s.limit {
 			break
 		}
@@ -406,7 +420,7 @@ func (s *Knapsack) fittest(d int) int {
 	s.left = slices.Grow(s.left[:0], d)[:d]
 	left := s.left
 	for k, r := range s.dims {
-		left[k] = float64(s.free[r]) / float64(s.capacity[r]) * (1 + 1e-12)
+		left[k] = float64(s.free[r]) * s.unit[k] * (1 + 1e-12)
 	}
 	best, most := -1, 0.0
 	for at := 0; at < len(s.order); {

@@ -12,6 +12,7 @@ package relax
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/lp"
 )
@@ -61,11 +62,13 @@ func has(set []uint64, i int) bool { return set[i/64]&(1<<(i%64)) != 0 }
 // fits is how many things of the size go into the room, at most want.
 func fits(free, size []int64, want int64) int64 {
 	for r, s := range size {
-		if s > 0 {
-			if free[r] < s {
-				return 0
+		if s > free[r] && s > 0 {
+			return 0
+		}
+		if want > 1 {
+			if high, low := bits.Mul64(uint64(s), uint64(want)); high != 0 || low > uint64(free[r]) {
+				want = free[r] / s
 			}
-			want = min(want, free[r]/s)
 		}
 	}
 	return want
