@@ -124,7 +124,11 @@ func (p *planner) search(r *relaxation, columns []relax.Column, value []float64,
 			return columns, true
 		}
 	}
-	columns = r.model.Exchange(columns, 0, 20+steps/40_000, &relax.Budget{Left: steps})
+	if p.in.things() > 50 {
+		columns = r.model.Improve(columns, value, 0, &relax.Budget{Left: 500_000})
+	} else {
+		columns = r.model.Exchange(columns, 0, 20+steps/40_000, &relax.Budget{Left: steps})
+	}
 	whole := make([]float64, len(value))
 	for i, v := range value {
 		whole[i] = math.Floor(v)

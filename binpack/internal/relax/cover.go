@@ -45,6 +45,7 @@ type Search struct {
 // NewSearch prepares a search that measures things by resources and by the value given, besides; deep is how many steps finding
 // the most value that a kind holds may take.
 func NewSearch(m *Model, value []float64, deep int, b *Budget) *Search {
+	const patience = 4 // searches without an end in a row before none is tried any more: those of larger bins take longer
 	s := &Search{m: m, Budget: b, Cost: math.Inf(1), settled: map[string]int{}}
 	for k := range m.Kinds {
 		if !math.IsInf(m.Kinds[k].Price, 1) && m.Kinds[k].Price > 0 {
@@ -72,13 +73,20 @@ func NewSearch(m *Model, value []float64, deep int, b *Budget) *Search {
 		for i := range m.Classes {
 			x.demand += value[i] * float64(m.Classes[i].Count)
 		}
-		for k := range m.Kinds {
+		missed := 0
+		for _, k := range slices.Backward(s.kinds) { // from the small to the large
 			if !m.load(&knap, k, value) {
 				continue
 			}
 			x.room[k] = knap.Bound(math.Inf(1))
+			if missed == patience {
+				continue
+			}
 			if found, done := knap.Search(0, deep); done {
 				x.room[k] = min(x.room[k], found*(1+slack))
+				missed = 0
+			} else {
+				missed++
 			}
 		}
 		b.Take(knap.Steps())

@@ -68,7 +68,7 @@ func newImprover(m *Model, bins []Column, value []float64) *improver {
 	}
 	for k := range m.Kinds {
 		if m.Kinds[k].Supply < 0 && some.load(&s.knap, k, worth) {
-			ratio[k] = s.knap.Bound(0) / max(m.Kinds[k].Price, 1e-9)
+			ratio[k] = s.knap.Bound(math.Inf(1)) / max(m.Kinds[k].Price, 1e-9)
 			s.kinds = append(s.kinds, k)
 		}
 	}
