@@ -48,10 +48,11 @@ type improver struct {
 	from  []int32 // their numbers in the model
 	worth []float64
 	count []int64
+	need  []int64
 }
 
 func newImprover(m *Model, bins []Column, value []float64) *improver {
-	s := &improver{m: m, value: value, room: m.Coverage(), bins: slices.Clone(bins), at: make([]int32, len(m.Classes))}
+	s := &improver{m: m, value: value, room: m.Coverage(), bins: slices.Clone(bins), at: make([]int32, len(m.Classes)), need: make([]int64, m.Dims)}
 	for _, c := range s.bins {
 		s.waste = append(s.waste, s.loss(c))
 		s.cost += m.Kinds[c.Kind].Price
@@ -302,14 +303,43 @@ func (s *improver) next(value []float64, b *Budget) (Column, bool) {
 		default:
 			worth = s.knap.Fill(s.rng.unit(), []float64{1, 4, 16}[s.rng.below(3)])
 		}
-		if ratio := worth / max(s.m.Kinds[k].Price, 1e-9); ratio > most {
-			best, most = Column{k, s.knap.Found()}, ratio
+		if worth > most*s.m.Kinds[k].Price*0.8 {
+			p := s.knap.Found()
+			k = s.smallest(k, p)
+			if ratio := worth / max(s.m.Kinds[k].Price, 1e-9); ratio > most {
+				best, most = Column{k, p}, ratio
+			}
 		}
 		if !b.Take(s.knap.Steps()) {
 			break
 		}
 	}
 	return best, most > 0
+}
+
+// smallest is the cheapest kind that holds the pattern of the small problem, if none below the one it was made for does.
+func (s *improver) smallest(k int, p Pattern) int {
+	clear(s.need)
+	for i, at := range p.Class {
+		for r, size := range s.sub[at].Size {
+			s.need[r] += size * int64(p.Count[i])
+		}
+	}
+	price := s.m.Kinds[k].Price
+	for n := range s.m.Kinds {
+		kind := &s.m.Kinds[n]
+		if kind.Supply >= 0 || kind.Price >= price || fits(kind.Capacity, s.need, 1) == 0 {
+			continue
+		}
+		ok := true
+		for _, at := range p.Class {
+			ok = ok && has(s.sub[at].Kinds, n)
+		}
+		if ok {
+			k, price = n, kind.Price
+		}
+	}
+	return k
 }
 
 func (s *improver) replace(out []int, made []Column) {
