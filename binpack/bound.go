@@ -310,6 +310,7 @@ func (in *Instance) prove(r *relaxation, m *relax.Master, budget *relax.Budget) 
 	if m.BestPrice > 0 {
 		best = r.model.Certify(m.Best, 1)
 	}
+	m.Solve(budget) // the patterns that came last when steps ran out
 	// What the proof finds worth more than its bin has been missed by column generation, which goes on with it.
 	for range 8 {
 		if m.Value() <= float64(best.Price)*1.0005 || budget.Left <= 0 {

@@ -1,6 +1,7 @@
 package binpack
 
 import (
+
 	"math"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
@@ -55,14 +56,16 @@ func (p *planner) planFew(r *relaxation, first bool) []relax.Column {
 	large := things < coarse*len(columns) && len(model.Classes) <= kinds
 	most := min(steps, quick)
 	switch {
+	case things > 50:
+		most = steps
 	case large:
 		most /= 4
-	case things > 50:
-		most = 2 * steps
 	}
-	columns, done := p.search(r, columns, model.Coverage(), first, most)
-	if done || things > 50 && !large {
-		return columns
+	var done bool
+	if things <= 50 || !large {
+		if columns, done = p.search(r, columns, model.Coverage(), first, most); done || things > 50 {
+			return columns
+		}
 	}
 	p.budget.Left = max(p.budget.Left, steps/10)
 	m, proof := p.generate(r, first)
@@ -74,7 +77,9 @@ func (p *planner) planFew(r *relaxation, first bool) []relax.Column {
 	ways := []func() ([]relax.Column, bool){search(steps), shortest}
 	switch {
 	case things > 50:
-		columns, _ = p.shortest(r, columns, proof, steps)
+		if columns, done = p.search(r, columns, m.Values(), first, steps/2); !done {
+			columns, _ = p.shortest(r, columns, proof, steps/2)
+		}
 		return columns
 	case large:
 		ways = []func() ([]relax.Column, bool){search(steps / 10), shortest, search(steps)}
@@ -115,6 +120,7 @@ func (p *planner) shortest(r *relaxation, columns []relax.Column, proof relax.Pr
 // nothing better.
 func (p *planner) search(r *relaxation, columns []relax.Column, value []float64, first bool, steps int) (better []relax.Column, done bool) {
 	const thresholds, levels = 8, 5
+	const far = 1.045 // a plan so far above its bound is worth some more time
 	enough := 1 + p.effort.enough(p.in.things())
 	if len(r.model.Supply) > 0 || r.model.Uncovered(columns) {
 		return columns, false
@@ -124,8 +130,9 @@ func (p *planner) search(r *relaxation, columns []relax.Column, value []float64,
 			return columns, true
 		}
 	}
-	if p.in.things() > 50 {
-		columns = r.model.Improve(columns, value, 0, &relax.Budget{Left: 500_000})
+	many := p.in.things() > 50
+	if many {
+		columns = r.model.Pair(0, columns, value, 0, steps/8)
 	} else {
 		columns = r.model.Exchange(columns, 0, 20+steps/40_000, &relax.Budget{Left: steps})
 	}
@@ -142,24 +149,28 @@ func (p *planner) search(r *relaxation, columns []relax.Column, value []float64,
 		}
 		return least*enough >= cost
 	}
-	for part := 0.01; enough > 1 && least*(1+part) < cost; part += 0.01 { // good ones first, the proof then
-		if s.Try(least*(1+part), 10, 1000) {
-			columns, cost = s.Found, s.Cost
+	sweep := func() {
+		for s.Level = 0; s.Level < levels && !good() && s.Budget.Left > 0; s.Level++ {
+			sure := true
+			for from, k := least, 1; k <= thresholds && from < cost && !good() && s.Budget.Left > 0; k++ {
+				limit := from + (cost-from)*float64(k)/thresholds
+				low := s.Below(limit, false)
+				if s.Found != nil && s.Cost < cost {
+					columns, cost = s.Found, s.Cost
+				}
+				if sure {
+					least = max(least, min(low, cost))
+				}
+				sure = sure && low >= min(limit, cost)
+			}
 		}
 	}
-	for s.Level = 0; s.Level < levels && !good() && s.Budget.Left > 0; s.Level++ {
-		sure := true
-		for from, k := least, 1; k <= thresholds && from < cost && !good() && s.Budget.Left > 0; k++ {
-			limit := from + (cost-from)*float64(k)/thresholds
-			low := s.Below(limit, false)
-			if s.Found != nil && s.Cost < cost {
-				columns, cost = s.Found, s.Cost
-			}
-			if sure {
-				least = max(least, min(low, cost))
-			}
-			sure = sure && low >= min(limit, cost)
-		}
+	sweep()
+	if many && least*far < cost {
+		columns = r.model.Pair(1, columns, value, least, steps/2)
+		cost = r.model.Cost(columns)
+		s.Budget.Left = steps
+		sweep()
 	}
 	if !first {
 		return columns, least*enough >= cost // what it proves does not hold for everything

@@ -31,8 +31,6 @@ type Search struct {
 	rest     [][]float64 // by depth and measure
 	packer   packer
 	prove    bool
-	gather   bool // only list the sets
-	roomiest []roomySet
 	settled  map[string]int // by set: the least level at which it is worth another try
 	key      []byte
 	// Level is how much each set is worth, from 0; each level tries four times as much as the one before.
@@ -163,11 +161,6 @@ func (s *Search) Root() float64 {
 // where the budget ran out or a set could not be settled. With prove, it does not try to pack but only to refute.
 func (s *Search) Below(limit float64, prove bool) float64 {
 	s.limit, s.lowest, s.prove = limit, limit, prove
-	s.sweep()
-	return min(s.lowest, s.limit)
-}
-
-func (s *Search) sweep() {
 	s.rest = s.rest[:0]
 	rest := make([]float64, len(s.measures))
 	for i := range s.measures {
@@ -175,39 +168,7 @@ func (s *Search) sweep() {
 	}
 	s.chosen = s.chosen[:0]
 	s.descend(0, 0, rest, 0)
-}
-
-// roomySet is a set of bins that may hold everything.
-type roomySet struct {
-	kinds []int
-	cost  float64
-	spare float64 // the part by which it holds more than all, in the measure in which that is least
-}
-
-// Try packs the sets below the limit that have most room to spare: where it is successful, the packing is in Found. It
-// looks at so many of them, and proves nothing.
-func (s *Search) Try(limit float64, sets, nodes int) bool {
-	before := s.Budget.Left
-	s.Budget.Left = before / 4
-	s.gather, s.limit, s.roomiest = true, limit, s.roomiest[:0]
-	s.sweep()
-	s.gather = false
-	s.Budget.Left += before - before/4
-	slices.SortStableFunc(s.roomiest, func(a, b roomySet) int { return cmp.Or(cmp.Compare(b.spare, a.spare), cmp.Compare(a.cost, b.cost)) })
-	for _, set := range s.roomiest[:min(sets, len(s.roomiest))] {
-		columns, refuted := s.packer.refute(set.kinds, nodes, s.Budget)
-		if columns == nil && !refuted {
-			columns = s.packer.pack(set.kinds, nodes, s.Budget)
-		}
-		if columns != nil {
-			s.Found, s.Cost = columns, set.cost
-			return true
-		}
-		if s.Budget.Left <= 0 {
-			return false
-		}
-	}
-	return false
+	return min(s.lowest, s.limit)
 }
 
 func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
@@ -217,14 +178,6 @@ func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
 	covered := true
 	for _, v := range rest {
 		covered = covered && v <= 0
-	}
-	if covered && s.gather {
-		spare := math.Inf(1)
-		for i, v := range rest {
-			spare = min(spare, -v/s.measures[i].demand)
-		}
-		s.roomiest = append(s.roomiest, roomySet{slices.Clone(s.chosen), cost, spare})
-		return
 	}
 	if covered && len(s.chosen) > 0 {
 		if s.settle(cost, rest) {

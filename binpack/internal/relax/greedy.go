@@ -89,7 +89,7 @@ func (g *greedy) refresh() bool {
 	ratio := make([]float64, len(g.m.Kinds))
 	g.kinds = g.kinds[:0]
 	g.sub, g.from, g.worths = g.sub[:0], g.from[:0], g.worths[:0]
-	for k := 0; k < len(g.order); k += 1 + len(g.order)/100 {
+	for k := 0; k < len(g.order); k += 1 + len(g.order)/40 {
 		c := g.m.Classes[g.order[k]]
 		c.Count = 1 << 20 // the mix matters, not how much there is
 		g.sub, g.worths = append(g.sub, c), append(g.worths, g.value[g.order[k]])

@@ -26,7 +26,12 @@ func (d *draw) unit() float64 { return float64(d.next()>>11) / (1 << 53) }
 // cheaper (ruin and recreate: G. Schrimpf et al., 2000). value is what one of each class is worth. It stops when the
 // budget is used up, or where no bin wastes anything. No bin of a counted kind is touched.
 func (m *Model) Improve(bins []Column, value []float64, floor float64, b *Budget) []Column {
+	return m.improve(0, bins, value, floor, b)
+}
+
+func (m *Model) improve(variation int, bins []Column, value []float64, floor float64, b *Budget) []Column {
 	s := newImprover(m, bins, value)
+	s.rng = draw(variation)
 	for b.Left > 0 && len(s.bins) > 0 && len(s.kinds) > 0 && s.cost > floor*(1+1e-9) {
 		s.round(b)
 	}

@@ -130,10 +130,10 @@ func (s *Master) Generate(rounds int, b *Budget) {
 			}
 		}
 		if !s.Price(value, b) {
-			return
+			break
 		}
 	}
-	s.Solve(b)
+	s.Solve(b) // the last patterns count, though the budget is used up
 }
 
 // Deepen searches, for at most steps a kind, for patterns that Generate has missed.

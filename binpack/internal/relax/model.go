@@ -85,13 +85,21 @@ func (b *Budget) Take(n int) bool {
 
 // alone is the least price at which one thing of the class can have a bin for itself, or infinity.
 func (m *Model) alone(c *Class) float64 {
-	least := math.Inf(1)
+	if k := m.cheapest(c); k >= 0 {
+		return m.Kinds[k].Price
+	}
+	return math.Inf(1)
+}
+
+// cheapest is the first of the kinds that hold a thing of the class for the least price, or -1.
+func (m *Model) cheapest(c *Class) int {
+	best := -1
 	for k := range m.Kinds {
-		if m.Kinds[k].Price < least && has(c.Kinds, k) && fits(m.Kinds[k].Capacity, c.Size, 1) > 0 {
-			least = m.Kinds[k].Price
+		if (best < 0 || m.Kinds[k].Price < m.Kinds[best].Price) && has(c.Kinds, k) && fits(m.Kinds[k].Capacity, c.Size, 1) > 0 {
+			best = k
 		}
 	}
-	return least
+	return best
 }
 
 // penalty is more than one thing of the class is worth: what a bin for itself costs that never runs out, and half as much
