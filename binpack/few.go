@@ -1,7 +1,6 @@
 package binpack
 
 import (
-
 	"math"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
