@@ -12,32 +12,60 @@ import (
 // fast or busy the machine is. The empty Effort is EffortDefault.
 type Effort string
 
-// The efforts, in rising order: each allows some ten times the steps of the one before. Fast does not search at all among
-// more than a thousand things: it is first fit then, with the bound of resources, within milliseconds.
+// The efforts, in rising order: Default allows some ten times the steps of Fast, and Best ten times those. Fast searches
+// only where that takes milliseconds, among up to a hundred things or so and among things of few sorts; elsewhere it is first
+// fit with the bound of resources.
 const (
 	EffortFast    Effort = "fast"
 	EffortDefault Effort = "default"
 	EffortBest    Effort = "best"
 )
 
-// steps is what the effort allows for so many things to pack: some milliseconds for a hundred of them, a few tenths of a
-// second for thousands.
-func (e Effort) steps(things int) int {
+const (
+	// handful is how many things are searched whatever they are, and fewSorts how many sizes and requirements all the more
+	// of them may have in an effort that must be quick.
+	handful, fewSorts = 110, 24
+)
+
+// steps is what the effort allows for the items: some milliseconds for a hundred things, a few tenths of a second for
+// thousands, by default.
+func (in *Instance) steps(e Effort) int {
+	things := in.things()
 	n := max(things, 50) * 8_000
-	if things > 110 {
+	if things > handful {
 		n = min(12_000_000+24_000*things, 90_000_000)
 	}
 	switch e {
 	case EffortDefault:
 	case EffortFast:
-		if things > 1000 {
-			return 0
+		switch {
+		case things <= handful:
+			return n / 8
+		case in.sorts() <= fewSorts:
+			return min(2_000*things, 400_000)
 		}
-		return n / 8
+		return 0
 	case EffortBest:
 		return n * 10
 	}
 	return n
+}
+
+// sorts is how many sizes and requirements the items have together, or one more than few.
+func (in *Instance) sorts() int {
+	var kinds []int
+	for i := range in.problem.Items {
+		known := slices.ContainsFunc(kinds, func(k int) bool {
+			return in.profile[k] == in.profile[i] && slices.Equal(in.problem.Items[k].Size, in.problem.Items[i].Size)
+		})
+		if known || in.problem.Items[i].Count == 0 {
+			continue
+		}
+		if kinds = append(kinds, i); len(kinds) > fewSorts {
+			break
+		}
+	}
+	return len(kinds)
 }
 
 // CostAware looks for the layout of the least objective. It solves the linear programme over fillings of bins for what a
@@ -61,7 +89,7 @@ func (c CostAware) Pack(in *Instance) Layout {
 // guided is Pack where first fit has packed already, and what it has learnt about values.
 func (c CostAware) guided(in *Instance, best Layout) (Layout, []hint) {
 	bestCost := in.objectiveOf(best)
-	if c.Effort.steps(in.things()) == 0 {
+	if in.steps(c.Effort) == 0 {
 		return best, nil
 	}
 	var hints []hint
@@ -70,7 +98,7 @@ func (c CostAware) guided(in *Instance, best Layout) (Layout, []hint) {
 			break
 		}
 		p := &planner{in: in, f: newFiller(in), effort: c.Effort, ceiling: bestCost}
-		p.budget = &relax.Budget{Left: c.Effort.steps(in.things())}
+		p.budget = &relax.Budget{Left: in.steps(c.Effort)}
 		l := p.pack(valued)
 		if cost := in.objectiveOf(l); in.compare(l, cost, best, bestCost) < 0 {
 			best, bestCost = l, cost
@@ -220,7 +248,7 @@ func (p *planner) plan(r *relaxation, first bool) int {
 		p.budget.Left /= 2 // larger bins make each step take longer
 		columns := model.Greedy(p.budget)
 		value := model.Coverage()
-		p.budget.Left = max(p.budget.Left, p.effort.steps(p.in.things())/4)
+		p.budget.Left = max(p.budget.Left, p.in.steps(p.effort)/4)
 		return p.realise(r, model.Improve(columns, value, 0, p.budget))
 	}
 	if few {
@@ -251,7 +279,7 @@ func (p *planner) generate(r *relaxation, first bool) (*relax.Master, relax.Proo
 		p.suggest(r, m.Columns())
 		return m, relax.Proof{}
 	}
-	proof := p.in.prove(r, m, &relax.Budget{Left: max(p.effort.steps(p.in.things()), p.budget.Left)})
+	proof := p.in.prove(r, m, &relax.Budget{Left: max(p.in.steps(p.effort), p.budget.Left)})
 	if proof.Price > 0 {
 		p.learn(p.in.itemBound(r, proof))
 	}
@@ -286,8 +314,8 @@ func (p *planner) dive(r *relaxation, m *relax.Master, value []float64) []relax.
 		}
 	}
 	best = model.Improve(best, value, floor, p.budget)
-	if n := p.in.things(); n <= 2000 && len(model.Kinds) <= 2 && !model.Uncovered(best) {
-		best = model.Tighten(best, floor, 3_000*n, &relax.Budget{Left: p.effort.steps(n)})
+	if n := p.in.things(); p.effort != EffortFast && n <= 2000 && len(model.Kinds) <= 2 && !model.Uncovered(best) {
+		best = model.Tighten(best, floor, 3_000*n, &relax.Budget{Left: p.in.steps(p.effort)})
 	}
 	return best
 }

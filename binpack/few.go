@@ -27,7 +27,7 @@ func (e Effort) search(things int) int {
 	switch e {
 	case EffortDefault:
 	case EffortFast:
-		return n / 8
+		return n / 100
 	case EffortBest:
 		return n * 10
 	}

@@ -63,3 +63,37 @@ func TestAlternativesComeInOrder(t *testing.T) {
 	}
 	require.Positive(t, longer)
 }
+
+// Fast is first fit where a search would take long, never dearer than first fit elsewhere, and often cheaper there.
+func TestFastSearchesWhereThatTakesLittle(t *testing.T) {
+	rng := rand.New(rand.NewPCG(35, 36))
+	for _, c := range []struct {
+		classes, things int
+		searched        bool
+	}{{60, 2000, false}, {8, 150, true}, {8, 5000, true}} {
+		cheaper := 0
+		for range 4 {
+			p := shop(rng, c.classes)
+			p.Nodes = nil
+			for i := range p.Items {
+				p.Items[i].Count = c.things / c.classes
+			}
+			in, err := binpack.Compile(p)
+			require.NoError(t, err)
+			first, err := in.Pack(&binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
+			require.NoError(t, err)
+			fast, err := in.Pack(&binpack.Options{Effort: binpack.EffortFast})
+			require.NoError(t, err)
+			require.Equal(t, first.Left, fast.Left)
+			require.LessOrEqual(t, fast.Cost, first.Cost)
+			if fast.Cost < first.Cost {
+				cheaper++
+			}
+		}
+		if c.searched {
+			require.Positive(t, cheaper, c)
+		} else {
+			require.Zero(t, cheaper, c)
+		}
+	}
+}

@@ -130,7 +130,7 @@ func (in *Instance) Pack(opts *Options) (*Plan, error) {
 	// Neither depends on the other.
 	var other sync.WaitGroup
 	other.Go(func() { plan.Alternatives = in.alternatives(layout, o.Alternatives) })
-	plan.Bound = in.bound(layout, plan.Objective, o.Effort.steps(in.things()), hints)
+	plan.Bound = in.bound(layout, plan.Objective, in.steps(o.Effort), hints)
 	other.Wait()
 	return plan, nil
 }

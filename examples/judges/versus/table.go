@@ -47,7 +47,7 @@ one process. Time is compile and solve together, the median of the runs, which a
 that of the cheapest offering of each node. Accepted says how many of the placed pods kube-scheduler's own plugins let on
 to their planned nodes: ours in the plan's own order, Karpenter's, which has none, in the best of seven orders, lap after
 lap. Larger plans are not judged (a dash), for judging takes the square of their size. Ours has a row
-for each effort: fast is first fit among more than a thousand pods, default looks for the cheapest plan.
+for each effort: fast is first fit, and searches where that takes milliseconds; default looks for the cheapest plan.
 
 `, seed)
 	}
