@@ -1,0 +1,347 @@
+package deprovision_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+)
+
+// A plan is a list of commands: what to buy first, which pods go where, and what to give back then.
+func ExampleCommand() {
+	w := newWorld("node-a 8 3")
+	for _, c := range deprovision.Plan(w.Cluster, w.toy, nil).Commands {
+		for _, n := range c.NewNodes {
+			fmt.Printf("buy %s: %s in %s for $%.2f an hour\n", n.Name, n.InstanceType, n.Zone, n.PricePerHour)
+		}
+		for _, p := range c.Placements {
+			fmt.Println("move", p.Pod.Name, "to", p.Node)
+		}
+		for _, n := range c.Nodes {
+			fmt.Printf("give back %s, which saves $%.2f an hour (%s)\n", n.Name, c.SavingsPerHour, c.Method)
+		}
+	}
+	// Output:
+	// buy new-0: t3 in z for $0.03 an hour
+	// move node-a-0 to new-0
+	// move node-a-1 to new-0
+	// move node-a-2 to new-0
+	// give back node-a, which saves $0.05 an hour (consolidation)
+}
+
+// Every node has a verdict, also those that stay: why, and what would have to be different.
+func ExampleVerdict() {
+	w := newWorld("full 3 3", "half 4 2", "spare 4 2")
+	w.node("half").Pods[0].Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
+	for _, v := range deprovision.Plan(w.Cluster, w.toy, nil).Verdicts {
+		fmt.Printf("%s (%s): %s\n", v.Node, v.Outcome, v.Detail)
+		for _, b := range v.By {
+			fmt.Println("  blocked by", b.Kind, "of", b.Pod)
+		}
+	}
+	// Output:
+	// full (no-saving): it costs $0.0300 an hour, and the cheapest that would hold its pods is t3 in z at $0.0300
+	// half (blocked): shop/half-0: annotation karpenter.sh/do-not-disrupt=true
+	//   blocked by pod-protected of shop/half-0
+	// spare (chosen): consolidation: its pods fit on other nodes
+}
+
+// firstFit is a simulator of a user's own in a dozen lines: pods all have one size, nodes a number of free seats, and
+// nothing can be bought.
+type firstFit map[string]int
+
+func (seats firstFit) Simulate(q deprovision.Question) deprovision.Answer {
+	after := firstFit{}
+	for node, free := range seats {
+		if !slices.Contains(q.Remove, node) {
+			after[node] = free
+		}
+	}
+	var a deprovision.Answer
+	for _, pod := range q.Pods {
+		node := after.first()
+		if node == "" {
+			return deprovision.Answer{Left: []*corev1.Pod{pod}, Why: "all seats are taken"}
+		}
+		after[node]--
+		a.Placements = append(a.Placements, deprovision.Placement{Pod: pod, Node: node})
+	}
+	a.After = func() deprovision.Simulator { return after }
+	return a
+}
+
+// first is the first node by name that has a seat.
+func (seats firstFit) first() string {
+	for _, node := range slices.Sorted(maps.Keys(seats)) {
+		if seats[node] > 0 {
+			return node
+		}
+	}
+	return ""
+}
+
+// Plan knows nothing about where pods fit; a simulator does. It gets questions and gives answers, and never changes: what
+// would be afterwards is another simulator.
+func ExampleSimulator() {
+	var sim deprovision.Simulator = firstFit{"node-a": 3, "node-b": 1}
+	w := newWorld("node-a 4 1", "node-b 4 3")
+	pods := w.node("node-a").Pods
+
+	answer := sim.Simulate(deprovision.Question{Remove: []string{"node-a"}, Pods: pods})
+	fmt.Println("fits:", answer.OK(), "- on", answer.Placements[0].Node)
+
+	again := answer.After().Simulate(deprovision.Question{Remove: []string{"node-b"}, Pods: pods})
+	fmt.Println("fits:", again.OK(), "-", again.Why)
+
+	for _, c := range deprovision.Plan(w.Cluster, sim, nil).Commands {
+		fmt.Println(c.Kind, c.Nodes[0].Name)
+	}
+	// Output:
+	// fits: true - on node-b
+	// fits: false - all seats are taken
+	// delete node-a
+}
+
+// An answer says where every pod goes, in an order in which they can be bound, or who is left and why. It is only a plan:
+// After gives the cluster with it carried out, and the simulator that was asked stays as it was.
+func ExampleAnswer() {
+	w := newWorld("node-a 4 1", "node-b 4 3")
+	a := w.Simulate(deprovision.Question{Remove: []string{"node-a"}, Pods: w.node("node-a").Pods})
+	var first deprovision.Placement = a.Placements[0]
+	fmt.Println(first.Pod.Name, "goes to", first.Node)
+
+	next := deprovision.Question{Remove: []string{"node-b"}, Pods: w.node("node-b").Pods}
+	instead, besides := w.Simulate(next), a.After().Simulate(next)
+	fmt.Println("node-b can go instead:", instead.OK())
+	fmt.Println("and besides:", besides.OK())
+	// Output:
+	// node-a-0 goes to node-b
+	// node-b can go instead: true
+	// and besides: false
+}
+
+// A question says which nodes go, who needs a place then, and what may be bought for less than what.
+func ExampleQuestion() {
+	w := newWorld("node-a 8 3", "node-b 4 3")
+	q := deprovision.Question{Remove: []string{"node-a"}, Pods: w.node("node-a").Pods, MaxNodes: 1, MaxPrice: 0.08}
+	a := w.Simulate(q)
+	for _, p := range a.Placements {
+		fmt.Println(p.Pod.Name, "goes to", p.Node)
+	}
+	for _, n := range a.NewNodes {
+		fmt.Printf("%s is a new %s for $%.2f an hour\n", n.Name, n.InstanceType, n.PricePerHour)
+	}
+	q.MaxPrice = 0.01
+	fmt.Println(w.Simulate(q).Why)
+	// Output:
+	// node-a-0 goes to node-b
+	// node-a-1 goes to new-0
+	// node-a-2 goes to new-0
+	// new-0 is a new t2 for $0.02 an hour
+	// node-a-1: no room anywhere
+}
+
+// fleet buys from two families, and says so: whoever launches the node can fall back on the dearer one.
+type fleet struct{}
+
+func (fleet) Simulate(q deprovision.Question) deprovision.Answer {
+	n := deprovision.NewNode{
+		Name: "new-1", Pool: "default", InstanceType: "m.large", Zone: "zone-a", CapacityType: "on-demand", PricePerHour: 0.05, Pods: q.Pods,
+		Alternatives: []deprovision.Alternative{{InstanceType: "m.large", PricePerHour: 0.05}, {InstanceType: "r.large", PricePerHour: 0.07}},
+	}
+	if n.PricePerHour >= q.MaxPrice {
+		return deprovision.Answer{Left: q.Pods}
+	}
+	return deprovision.Answer{NewNodes: []deprovision.NewNode{n}, PricePerHour: n.PricePerHour, After: func() deprovision.Simulator { return fleet{} }}
+}
+
+// An alternative is what to launch where the first choice is sold out: it holds the same pods and still saves money.
+func ExampleAlternative() {
+	soldOut := []string{"m.large"}
+	choices := []deprovision.Alternative{{InstanceType: "m.large", PricePerHour: 0.05}, {InstanceType: "r.large", PricePerHour: 0.07}}
+	at := slices.IndexFunc(choices, func(a deprovision.Alternative) bool { return !slices.Contains(soldOut, a.InstanceType) })
+	fmt.Printf("launch %s for $%.2f an hour\n", choices[at].InstanceType, choices[at].PricePerHour)
+	// Output: launch r.large for $0.07 an hour
+}
+
+// A new node lists what else would hold the same pods, for when the cloud has no more of the cheapest type.
+func ExampleNewNode() {
+	w := newWorld("node-a 8 3")
+	n := deprovision.Plan(w.Cluster, fleet{}, nil).Commands[0].NewNodes[0]
+	fmt.Println(n.Name, "in", n.Zone, "for", len(n.Pods), "pods")
+	for _, a := range n.Alternatives {
+		fmt.Printf("%s at $%.2f an hour\n", a.InstanceType, a.PricePerHour)
+	}
+	// Output:
+	// new-1 in zone-a for 3 pods
+	// m.large at $0.05 an hour
+	// r.large at $0.07 an hour
+}
+
+// frugal is the toy with what it knows without trying: a pod costs a cent an hour on whatever is bought, and nothing where
+// there is room.
+type frugal struct{ toy }
+
+func (s frugal) Bound(q deprovision.Question) (worth, least float64) {
+	room := 0
+	for node, free := range s.free {
+		if !slices.Contains(q.Remove, node) {
+			room += free
+		}
+	}
+	return float64(len(q.Pods)) / 100, float64(max(0, len(q.Pods)-room)) / 100
+}
+
+// Full nodes need not be tried: a simulator with bounds saves the questions, and the plan is the same.
+func ExampleBounder() {
+	w := newWorld("a 4 4", "b 4 4", "c 4 4", "d 4 4")
+	var bounded deprovision.Bounder = frugal{w.toy}
+	worth, least := bounded.Bound(deprovision.Question{Remove: []string{"a"}, Pods: w.node("a").Pods})
+	fmt.Printf("worth $%.2f, at least $%.2f\n", worth, least)
+
+	for _, sim := range []deprovision.Simulator{w.toy, frugal{w.toy}} {
+		r := deprovision.Plan(w.Cluster, sim, nil)
+		fmt.Println(len(r.Commands), "commands:", r.Questions, "questions,", r.Avoided, "avoided")
+	}
+	// Output:
+	// worth $0.04, at least $0.04
+	// 0 commands: 78 questions, 0 avoided
+	// 0 commands: 0 questions, 46 avoided
+}
+
+// shutter is the toy with nodes that can be closed: pods that move do not go there.
+type shutter struct {
+	toy
+	closed []string
+}
+
+func (s shutter) Close(nodes []string) deprovision.Simulator { return shutter{s.toy, nodes} }
+
+func (s shutter) Simulate(q deprovision.Question) deprovision.Answer {
+	open := s.toy
+	open.free = maps.Clone(s.free)
+	for _, n := range s.closed {
+		open.free[n] = 0
+	}
+	return open.Simulate(q)
+}
+
+// Nodes that are to go next can be closed, so that no pod lands there only to move again.
+func ExampleCloser() {
+	w := newWorld("a 4 1", "b 4 1", "c 8 4")
+	var sim deprovision.Closer = shutter{toy: w.toy}
+	q := deprovision.Question{Remove: []string{"a"}, Pods: w.node("a").Pods}
+	fmt.Println("open:", shutter{toy: w.toy}.Simulate(q).Placements[0].Node)
+	fmt.Println("with b closed:", sim.Close([]string{"b"}).Simulate(q).Placements[0].Node)
+	// Output:
+	// open: b
+	// with b closed: c
+}
+
+// warm fills the node that it filled last, as long as it has seats: its answers depend on what came before.
+type warm struct {
+	seats firstFit
+	last  string
+}
+
+func (s warm) Simulate(q deprovision.Question) deprovision.Answer {
+	node := s.last
+	if s.seats[node] == 0 {
+		node = s.seats.first()
+	}
+	after := warm{maps.Clone(s.seats), node}
+	after.seats[node]--
+	return deprovision.Answer{Placements: []deprovision.Placement{{Pod: q.Pods[0], Node: node}}, After: func() deprovision.Simulator { return after }}
+}
+
+func (s warm) Settled() deprovision.Simulator { return warm{seats: s.seats} }
+
+// A simulator that remembers has to be able to forget: a plan ends with the cluster as it would be read afterwards, so that
+// planning again from there finds nothing to do.
+func ExampleSettler() {
+	sim := warm{seats: firstFit{"node-a": 2, "node-b": 2}, last: "node-b"}
+	var settler deprovision.Settler = sim
+	q := deprovision.Question{Pods: []*corev1.Pod{{}}}
+	fmt.Println("as it went:", sim.Simulate(q).Placements[0].Node)
+	fmt.Println("as it would be read:", settler.Settled().Simulate(q).Placements[0].Node)
+	// Output:
+	// as it went: node-b
+	// as it would be read: node-a
+}
+
+// perEviction wants a cent an hour for each pod that moves.
+type perEviction struct{}
+
+func (perEviction) Judge(m deprovision.Move) deprovision.Judgement {
+	j := deprovision.Judgement{Score: m.SavingsPerHour, Threshold: 0.01 * float64(m.Evictions)}
+	if j.OK = j.Score >= j.Threshold; !j.OK {
+		j.Why = fmt.Sprintf("%d evictions for $%.2f an hour", m.Evictions, m.SavingsPerHour)
+	}
+	return j
+}
+
+// A judgement carries the figures that were compared, so that people can see how near it was.
+func ExampleJudgement() {
+	j := perEviction{}.Judge(deprovision.Move{SavingsPerHour: 0.03, Evictions: 5})
+	fmt.Printf("%t: %.2f is below %.2f: %s\n", j.OK, j.Score, j.Threshold, j.Why)
+	// Output: false: 0.03 is below 0.05: 5 evictions for $0.03 an hour
+}
+
+// A move tells a policy what its pools stand for, so that a saving can be judged by the size of the pool.
+func ExamplePoolTotals() {
+	m := deprovision.Move{SavingsPerHour: 0.5, Pools: []deprovision.PoolTotals{
+		{Name: "batch", PricePerHour: 40, SavingsPerHour: 0.2, Disruption: 300, MoveDisruption: 6},
+		{Name: "default", PricePerHour: 2, SavingsPerHour: 0.3, Disruption: 20, MoveDisruption: 1},
+	}}
+	for _, p := range m.Pools {
+		fmt.Printf("%s: saves %.1f%% for %.1f%% of the disruption\n", p.Name, 100*p.SavingsPerHour/p.PricePerHour, 100*p.MoveDisruption/p.Disruption)
+	}
+	// Output:
+	// batch: saves 0.5% for 2.0% of the disruption
+	// default: saves 15.0% for 5.0% of the disruption
+}
+
+// A search that has to end early gives a cursor; with it the next one starts with the nodes that had no turn.
+func ExampleCursor() {
+	w := newWorld("a 4 4", "b 4 4", "c 4 4", "d 4 1", "e 4 1")
+	opts := &deprovision.Options{MaxQuestions: 2}
+	opts.Cursor = deprovision.Plan(w.Cluster, w.toy, opts).Cursor
+	fmt.Println("looked at", opts.Cursor.Seen)
+	fmt.Println("then at", deprovision.Plan(w.Cluster, w.toy, opts).Cursor.Seen)
+	// Output:
+	// looked at [d e]
+	// then at [a b d e]
+}
+
+// Both searches end at the same price here; SearchAll first fills the seats that other nodes have free, so that fewer pods move.
+func ExampleSearch() {
+	for _, search := range []deprovision.Search{deprovision.SearchKarpenter, deprovision.SearchAll} {
+		w := newWorld("a 8 5", "b 8 5", "c 8 5")
+		r := deprovision.Plan(w.Cluster, w.toy, &deprovision.Options{Search: search})
+		fmt.Printf("%s: from $%.2f to $%.2f an hour, %d pods move\n", search, r.PricePerHour, r.PricePerHourAfter, r.Evictions)
+	}
+	// Output:
+	// karpenter: from $0.24 to $0.15 an hour, 15 pods move
+	// all: from $0.24 to $0.15 an hour, 12 pods move
+}
+
+// What the cloud takes back goes first, whatever it costs; where it leaves no time, nobody waits for the new node.
+func ExampleInterruption() {
+	w := newWorld("spot-a 2 2", "spot-b 2 2")
+	w.Interruptions = []deprovision.Interruption{
+		{Node: "spot-a", Deadline: now().Add(30 * time.Second), Why: "spot interruption warning"},
+		{Node: "spot-b", Deadline: now().Add(24 * time.Hour), Why: "scheduled maintenance"},
+	}
+	opts := &deprovision.Options{Methods: []eligibility.Method{eligibility.Interruption}}
+	for _, c := range deprovision.Plan(w.Cluster, w.toy, opts).Commands {
+		fmt.Printf("%s %s, at once: %t: %s\n", c.Kind, c.Nodes[0].Name, c.AtOnce, c.Why)
+	}
+	// Output:
+	// replace spot-a, at once: true: spot interruption warning
+	// replace spot-b, at once: false: scheduled maintenance
+}
