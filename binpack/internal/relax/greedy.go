@@ -9,7 +9,38 @@ import (
 // Greedy fills bin after bin with what is worth most for its price, from a sample of what is left in which the large
 // things come first. Values are those of resources, found anew as the mix of what is left changes. A filling is
 // repeated while plenty is left of all that is in it. What no uncounted kind can hold stays out.
+// Where that makes very many bins, two halves of the things are packed side by side.
 func (m *Model) Greedy(b *Budget) []Column {
+	const many = 200 // bins
+	things := int64(0)
+	for i := range m.Classes {
+		things += m.Classes[i].Count
+	}
+	if float64(things) < many*m.PerBin() {
+		return m.greedy(b)
+	}
+	var half [2]Model
+	for k := range half {
+		half[k] = *m
+		half[k].Classes = slices.Clone(m.Classes)
+	}
+	odd := 0
+	for i, c := range m.Classes {
+		half[odd].Classes[i].Count, half[1-odd].Classes[i].Count = c.Count-c.Count/2, c.Count/2
+		odd ^= int(c.Count % 2)
+	}
+	var done [2]chan []Column
+	part := [2]Budget{{b.Left / 2}, {b.Left / 2}}
+	for k := range half {
+		done[k] = make(chan []Column, 1)
+		go func() { done[k] <- half[k].greedy(&part[k]) }()
+	}
+	out := append(<-done[0], <-done[1]...)
+	b.Left = part[0].Left + part[1].Left
+	return out
+}
+
+func (m *Model) greedy(b *Budget) []Column {
 	g := &greedy{m: m, left: make([]int64, len(m.Classes))}
 	for i := range m.Classes {
 		if m.fitsUncounted(i) {

@@ -3,6 +3,7 @@ package relax_test
 import (
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -221,6 +222,31 @@ func TestManyRestsAreLeftAlone(t *testing.T) {
 		m.Classes = append(m.Classes, relax.Class{Size: []int64{int64(i + 1)}, Count: 1, Most: 1, Kinds: []uint64{1}})
 	}
 	require.Nil(t, relax.NewResidual(m, make([]int64, 30), plenty()))
+}
+
+// Many bins are made and improved in halves side by side: nothing is lost, and the cores do not matter.
+func TestManyBinsInHalves(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	rng := rand.New(rand.NewPCG(5, 6))
+	m := &relax.Model{Dims: 2, Kinds: []relax.Kind{
+		{Capacity: []int64{100, 120}, Price: 10, Supply: -1}, {Capacity: []int64{220, 180}, Price: 19, Supply: -1},
+	}}
+	for range 40 {
+		size := []int64{5 + rng.Int64N(40), 5 + rng.Int64N(40)}
+		m.Classes = append(m.Classes, relax.Class{Size: size, Count: 51 + rng.Int64N(50), Most: math.MaxInt32, Kinds: []uint64{3}})
+	}
+	var greedy, better [2][]relax.Column
+	for k := range 2 {
+		runtime.GOMAXPROCS(k + 1)
+		greedy[k] = m.Greedy(&relax.Budget{Left: 2_000_000})
+		better[k] = m.Improve(greedy[k], m.Coverage(), 0, &relax.Budget{Left: 2_000_000})
+		require.Less(t, lawful(t, m, better[k]), lawful(t, m, greedy[k]))
+	}
+	require.Greater(t, len(better[0]), 400)
+	require.Equal(t, greedy[0], greedy[1])
+	require.Equal(t, better[0], better[1])
+	floor := m.Cost(better[0])
+	require.Equal(t, better[0], m.Improve(better[0], m.Coverage(), floor, &relax.Budget{Left: 2_000_000}), "there is nothing to gain")
 }
 
 // A room is cut to the greatest sum that some things come to.
