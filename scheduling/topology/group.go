@@ -17,7 +17,7 @@ type group struct {
 	namespaces map[string]bool
 	selector   labels.Selector
 	filter     *nodeFilter // nil where pods count on every node that has the key
-	text       string      // identifies the group
+	tag        string      // identifies the group; members on the hostname key are counted within a node by it
 	what       string      // says in words whom it selects
 
 	counts  map[string]int // running pods, by value of the key
@@ -35,9 +35,6 @@ type group struct {
 func (g *group) selects(namespace string, set map[string]string) bool {
 	return g.namespaces[namespace] && g.selector.Matches(labels.Set(set))
 }
-
-// tag is the name under which members of a group on the hostname key are counted within a node.
-func (g *group) tag() string { return "pods " + g.text }
 
 // obstacle puts whom the group selects and its key into a format, and what else there is.
 func (g *group) obstacle(format string, args ...any) Obstacle {
@@ -121,7 +118,7 @@ func (p *Problem) countRunning(keepers []keeper) {
 				if pod.DeletionTimestamp == nil && g.selects(pod.Namespace, pod.Labels) {
 					g.counts[value]++
 					if g.hostname {
-						node.Tags = append(node.Tags, g.tag())
+						node.Tags = append(node.Tags, g.tag)
 					}
 				}
 			}
@@ -136,7 +133,7 @@ func (p *Problem) countRunning(keepers []keeper) {
 		g.owners[value]++
 		g.watched = true
 		if g.hostname {
-			node.Limits = append(node.Limits, Limit{g.tag(), 0})
+			node.Limits = append(node.Limits, Limit{g.tag, 0})
 		}
 	}
 }
@@ -150,7 +147,7 @@ func newGroup(key string, namespaces map[string]bool, selector labels.Selector, 
 		what = "all pods"
 	}
 	return &group{
-		key: key, hostname: key == corev1.LabelHostname, namespaces: namespaces, selector: selector, filter: filter, text: text, what: what,
+		key: key, hostname: key == corev1.LabelHostname, namespaces: namespaces, selector: selector, filter: filter, tag: "pods " + text, what: what,
 		counts: map[string]int{}, owners: map[string]int{},
 	}
 }

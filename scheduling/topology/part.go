@@ -1,8 +1,11 @@
 package topology
 
 import (
+	"encoding/binary"
 	"slices"
 	"sync"
+
+	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // Part is the pods of one class that were settled with the same preferences given up.
@@ -25,6 +28,16 @@ type Part struct {
 	limits   []Limit
 	follows  bool  // has affinity by hostname
 	crossed  []int // positions of the keys that the pods spread themselves over
+	shared   *domainSet
+
+	// Positions of the keys of spreads, terms and ratios, -1 for hostnames.
+	spreadAt, termAt, ratioAt []int
+}
+
+// domainSet is domains that several parts have in common: those of equal pods that the same keys matter to.
+type domainSet struct {
+	list   []Domain
+	pinned []requirements.Alternatives // by domain, what its nodes must satisfy; impossible until it is asked for
 }
 
 // membership is a group that the part is counted in, the position of its key, and that of its filter; -1 where the part
@@ -36,12 +49,14 @@ func (pt *Part) Follows() bool { return pt.follows }
 
 // addPart prepares the pods of a class at a stage.
 func (s *settler) addPart(class, stage, want int) {
-	pt := s.p.part(class, stage)
+	pt := *s.p.part(class, stage)
 	pt.want = want
 	if len(pt.keys) > 0 && len(s.facts.closed) > 0 {
 		pt.Domains = slices.DeleteFunc(slices.Clone(pt.Domains), func(d Domain) bool { return d.room == 0 && s.isClosed(pt.keys, &d) })
 	}
-	pt.Placed, pt.bundled = make([]int, len(pt.Domains)), make([]int, len(pt.Domains))
+	n := len(pt.Domains)
+	counts := make([]int, 2*n)
+	pt.Placed, pt.bundled = counts[:n:n], counts[n:]
 	for _, t := range pt.st.terms {
 		if !t.anti && !s.p.groups[t.group].hostname {
 			s.followers[t.group] = append(s.followers[t.group], &pt)
@@ -52,13 +67,13 @@ func (s *settler) addPart(class, stage, want int) {
 
 // part is what is known of the pods of a class at a stage before anybody is placed. It is worked out once, for every
 // settlement asks again; its slices are shared.
-func (p *Problem) part(class, stage int) Part {
-	return p.memo.part([2]int{class, stage}, func() Part { return p.newPart(class, stage) })
+func (p *Problem) part(class, stage int) *Part {
+	return p.memo.part([2]int{class, stage}, func() *Part { return p.newPart(class, stage) })
 }
 
-func (p *Problem) newPart(class, stage int) Part {
+func (p *Problem) newPart(class, stage int) *Part {
 	c := &p.classes[class]
-	pt := Part{Class: class, Stage: stage, st: c.stage(stage)}
+	pt := &Part{Class: class, Stage: stage, st: c.stage(stage)}
 	pt.tags, pt.limits = p.within(c, &pt.st)
 	pt.keys, pt.optional = p.keysOf(c, &pt.st)
 	for _, g := range c.memberOf {
@@ -77,8 +92,13 @@ func (p *Problem) newPart(class, stage int) Part {
 	if len(pt.keys) == 0 {
 		pt.Domains = []Domain{{}}
 	} else {
-		pt.Domains = p.domains(&pt, c.Requests)
+		pt.shared = p.memo.domains(pt, c.Requests, func() *domainSet {
+			list := p.domains(pt, c.Requests)
+			return &domainSet{list, make([]requirements.Alternatives, len(list))}
+		})
+		pt.Domains = pt.shared.list
 	}
+	p.locate(pt)
 	pt.rank = p.rank(&pt.st)
 	for k, key := range pt.keys {
 		if slices.ContainsFunc(pt.st.spreads, func(sp spread) bool { return sp.self && sp.key == key }) {
@@ -87,6 +107,38 @@ func (p *Problem) newPart(class, stage int) Part {
 	}
 	pt.follows = slices.ContainsFunc(pt.st.terms, func(t term) bool { return !t.anti && p.groups[t.group].hostname })
 	return pt
+}
+
+// locate finds the keys of the part's constraints.
+func (p *Problem) locate(pt *Part) {
+	all := make([]int, 0, len(pt.st.spreads)+len(pt.st.terms)+len(pt.st.ratios))
+	at := func(group int) {
+		all = append(all, slices.Index(pt.keys, p.groups[group].key))
+	}
+	for _, sp := range pt.st.spreads {
+		at(sp.group)
+	}
+	for _, t := range pt.st.terms {
+		at(t.group)
+	}
+	for _, r := range pt.st.ratios {
+		at(r.group)
+	}
+	a, b := len(pt.st.spreads), len(pt.st.spreads)+len(pt.st.terms)
+	pt.spreadAt, pt.termAt, pt.ratioAt = all[:a], all[a:b], all[b:]
+}
+
+// required is what the labels of a node in the domain must satisfy to hold a pod of the part.
+func (s *settler) required(pt *Part, d int) requirements.Alternatives {
+	if len(pt.keys) == 0 {
+		return pt.st.required
+	}
+	if len(pt.Domains) != len(pt.shared.list) { // some are closed
+		return pt.st.required.Intersect(s.p.pin(pt.keys, &pt.Domains[d]))
+	}
+	return s.p.memo.pinned(pt.shared, d, func() requirements.Alternatives {
+		return pt.st.required.Intersect(s.p.pin(pt.keys, &pt.Domains[d]))
+	})
 }
 
 // keysOf lists the keys whose values matter to a class at a stage: of its own constraints, and of groups that count it,
@@ -158,12 +210,12 @@ func (p *Problem) within(c *class, st *stage) (tags []string, limits []Limit) {
 	tags, limits = slices.Clip(c.Tags), slices.Clip(c.Limits)
 	for _, id := range c.memberOf {
 		if g := p.groups[id]; g.hostname && g.watched {
-			tags = append(tags, g.tag())
+			tags = append(tags, g.tag)
 		}
 	}
 	for _, sp := range st.spreads {
 		if g := p.groups[sp.group]; g.hostname {
-			limits = append(limits, Limit{g.tag(), sp.maxSkew})
+			limits = append(limits, Limit{g.tag, sp.maxSkew})
 		}
 	}
 	for _, t := range st.terms {
@@ -175,7 +227,7 @@ func (p *Problem) within(c *class, st *stage) (tags []string, limits []Limit) {
 		if t.self {
 			most = 1
 		}
-		limits = append(limits, Limit{g.tag(), most})
+		limits = append(limits, Limit{g.tag, most})
 	}
 	return tags, limits
 }
@@ -189,16 +241,49 @@ func (s *settler) valueOf(pt *Part, d, group int) string {
 // for concurrent use.
 type memo struct {
 	mu        sync.Mutex
-	parts     map[[2]int]Part
+	parts     map[[2]int]*Part
 	universes map[int]universe
+	sets      map[string]*domainSet
 }
 
-func newMemo() *memo { return &memo{parts: map[[2]int]Part{}, universes: map[int]universe{}} }
+func newMemo() *memo {
+	return &memo{parts: map[[2]int]*Part{}, universes: map[int]universe{}, sets: map[string]*domainSet{}}
+}
 
-func (m *memo) part(key [2]int, make func() Part) Part { return remembered(m, m.parts, key, make) }
+func (m *memo) part(key [2]int, make func() *Part) *Part { return remembered(m, m.parts, key, make) }
 
 func (m *memo) universe(group int, make func() universe) universe {
 	return remembered(m, m.universes, group, make)
+}
+
+// domains are those of a part with these requests.
+func (m *memo) domains(pt *Part, requests []int64, make func() *domainSet) *domainSet {
+	var few [256]byte
+	key := pt.st.required.AppendKey(few[:0])
+	key = binary.AppendUvarint(key, uint64(len(pt.keys)))
+	for i, k := range pt.keys {
+		key = append(binary.AppendUvarint(key, uint64(len(k))), k...)
+		flag := byte(0)
+		if pt.optional[i] {
+			flag = 1
+		}
+		key = append(key, flag)
+	}
+	for _, q := range requests {
+		key = binary.AppendVarint(key, q)
+	}
+	return remembered(m, m.sets, string(key), make)
+}
+
+// pinned is what the nodes of one domain must satisfy. The requirement is impossible before it is worked out, and if it is
+// impossible it is worked out again.
+func (m *memo) pinned(set *domainSet, d int, make func() requirements.Alternatives) requirements.Alternatives {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if set.pinned[d].IsImpossible() {
+		set.pinned[d] = make()
+	}
+	return set.pinned[d]
 }
 
 // remembered makes what is not there yet. Two callers at once may both make it; it is the same.

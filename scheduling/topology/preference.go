@@ -98,6 +98,10 @@ func (c *class) stage(n int) stage {
 		}
 	}
 	narrow(tolerated)
+	if n == 0 { // nothing is given up
+		out.spreads, out.terms = c.spreads, c.terms
+		return out
+	}
 	kept := func(kind PreferenceKind, index int) bool {
 		return slices.ContainsFunc(c.soft[n:], func(s Preference) bool { return s.Kind == kind && s.index == index })
 	}

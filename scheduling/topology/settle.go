@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -90,8 +91,8 @@ func (s *settler) laps(among func(*Part) bool) {
 			order = append(order, i)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return s.compareParts(s.parts[a], s.parts[b])
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(s.compareParts(s.parts[a], s.parts[b]), cmp.Compare(a, b))
 	})
 	for progress := true; progress; {
 		progress = false
@@ -270,8 +271,9 @@ func (s *settler) waits(f *Part, group int, value string) bool {
 		return false
 	}
 	here := false
+	at := slices.Index(f.keys, s.p.groups[group].key)
 	for d := range f.Domains {
-		v := s.valueOf(f, d, group)
+		v := f.Domains[d].Values[at]
 		if s.groups[group].counts[v] > 0 {
 			return false
 		}
@@ -286,9 +288,9 @@ func (s *settler) crowd(pt *Part, d int) float64 {
 	for _, m := range pt.groupsIn {
 		sum += s.groups[m.group].counts[pt.Domains[d].Values[m.key]]
 	}
-	for _, sp := range pt.st.spreads {
-		if !sp.self && !s.p.groups[sp.group].hostname {
-			sum += s.groups[sp.group].counts[s.valueOf(pt, d, sp.group)]
+	for i := range pt.st.spreads {
+		if sp := &pt.st.spreads[i]; !sp.self && !s.p.groups[sp.group].hostname {
+			sum += s.groups[sp.group].counts[pt.Domains[d].Values[pt.spreadAt[i]]]
 		}
 	}
 	return float64(sum)
@@ -322,7 +324,8 @@ func (s *settler) count(pt *Part, d, n int) {
 		g.counts[value] += n
 		g.total += n
 	}
-	for _, t := range pt.st.terms {
+	for i := range pt.st.terms {
+		t := &pt.st.terms[i]
 		if !t.anti || s.p.groups[t.group].hostname {
 			continue
 		}
@@ -331,13 +334,15 @@ func (s *settler) count(pt *Part, d, n int) {
 		if t.hard {
 			to = s.groups[t.group].owners
 		}
-		to[s.valueOf(pt, d, t.group)] += n
+		to[pt.Domains[d].Values[pt.termAt[i]]] += n
 	}
 }
 
 // allowed reports whether kube-scheduler would let one more pod of the part into the domain now.
 func (s *settler) allowed(pt *Part, d int) bool {
-	for _, sp := range pt.st.spreads {
+	values := pt.Domains[d].Values
+	for i := range pt.st.spreads {
+		sp := &pt.st.spreads[i]
 		if s.p.groups[sp.group].hostname {
 			continue
 		}
@@ -350,28 +355,29 @@ func (s *settler) allowed(pt *Part, d int) bool {
 		if sp.self {
 			self = 1
 		}
-		if g.counts[s.valueOf(pt, d, sp.group)]+self-least > sp.maxSkew {
+		if g.counts[values[pt.spreadAt[i]]]+self-least > sp.maxSkew {
 			return false
 		}
 	}
-	for _, t := range pt.st.terms {
+	for i := range pt.st.terms {
+		t := &pt.st.terms[i]
 		if s.p.groups[t.group].hostname {
 			continue
 		}
 		g := &s.groups[t.group]
-		n := g.counts[s.valueOf(pt, d, t.group)]
+		n := g.counts[values[pt.termAt[i]]]
 		if t.anti && n > 0 || !t.anti && n == 0 && (!t.self || g.total != 0) {
 			return false
 		}
 	}
-	for _, r := range pt.st.ratios {
-		value := s.valueOf(pt, d, r.group)
+	for i, r := range pt.st.ratios {
+		value := values[pt.ratioAt[i]]
 		if s.groups[r.group].counts[value] >= s.p.groups[r.group].most[value] {
 			return false
 		}
 	}
 	for _, m := range pt.groupsIn {
-		if s.groups[m.group].owners[pt.Domains[d].Values[m.key]] > 0 {
+		if s.groups[m.group].owners[values[m.key]] > 0 {
 			return false
 		}
 	}

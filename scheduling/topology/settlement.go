@@ -118,13 +118,9 @@ func (s *settler) lots() []Lot {
 			if n -= pt.bundled[d]; n <= 0 {
 				continue
 			}
-			required := pt.st.required
-			if len(pt.keys) > 0 {
-				required = required.Intersect(s.p.pin(pt.keys, &pt.Domains[d]))
-			}
 			out = append(out, Lot{
 				Count: n, Slots: []Slot{{i, d, 1}}, Node: -1, Requests: s.p.classes[pt.Class].Requests,
-				Required: keep(required), Tags: pt.tags, Limits: pt.limits,
+				Required: keep(s.required(pt, d)), Tags: pt.tags, Limits: pt.limits,
 			})
 		}
 	}
