@@ -37,7 +37,8 @@ func (p *Problem) pending() int {
 // left over go first, or the best state so far.
 func (s *State) contest() *State {
 	s.attempt.placed = make([]int, len(s.p.Classes))
-	for _, b := range s.bindings(s.dealt) {
+	s.bound = s.bindings(s.dealt)
+	for _, b := range s.bound {
 		s.attempt.placed[b.class]++
 		s.attempt.number++
 	}

@@ -51,8 +51,13 @@ type chair struct {
 func (s *State) Result() *Result {
 	res := &Result{Rooms: make([][]*corev1.Pod, len(s.p.Rooms))}
 	byBin := make([][]*corev1.Pod, len(s.last.Bins))
-	bound := map[*corev1.Pod]bool{}
-	for _, st := range s.bindings(s.dealing()) {
+	bound := make(map[*corev1.Pod]bool, s.p.pending())
+	bindings := s.bound
+	if bindings == nil {
+		bindings = s.bindings(s.dealing())
+	}
+	res.Order = make([]*corev1.Pod, 0, len(bindings))
+	for _, st := range bindings {
 		bound[st.pod] = true
 		res.Order = append(res.Order, st.pod)
 		if st.at.bin >= 0 {
@@ -102,26 +107,42 @@ func (s *State) dealing() dealt {
 func (s *State) deal() dealt {
 	seats := s.seats()
 	d := dealt{make([][][]chair, len(s.settled.Parts)), make([][][]*corev1.Pod, len(s.settled.Parts))}
+	placed := 0
+	for _, pt := range s.settled.Parts {
+		for _, n := range pt.Placed {
+			placed += n
+		}
+	}
+	flat := make([]chair, placed)
 	for i, pt := range s.settled.Parts {
 		d.chairs[i] = make([][]chair, len(pt.Domains))
 		d.pods[i] = make([][]*corev1.Pod, len(pt.Domains))
+		for k, n := range pt.Placed {
+			d.chairs[i][k], flat = flat[:0:n], flat[n:]
+		}
 	}
 	type copyOf struct{ item, copy, bundle int }
-	var bundles, loose []copyOf
+	var bundles []copyOf
 	for i := range s.items {
-		for k := range s.items[i].Count {
-			if b := s.settled.Lots[i].Bundles; len(b) > 0 {
-				bundles = append(bundles, copyOf{i, k, b[k]})
-			} else {
-				loose = append(loose, copyOf{i, k, -1})
-			}
+		for k, b := range s.settled.Lots[i].Bundles {
+			bundles = append(bundles, copyOf{i, k, b})
 		}
 	}
 	slices.SortStableFunc(bundles, func(a, b copyOf) int { return a.bundle - b.bundle })
-	for _, c := range slices.Concat(bundles, loose) {
+	sit := func(c copyOf) {
 		for _, sl := range s.settled.Lots[c.item].Slots {
 			for range sl.Count {
 				d.chairs[sl.Part][sl.Domain] = append(d.chairs[sl.Part][sl.Domain], chair{seats[c.item][c.copy], c.bundle})
+			}
+		}
+	}
+	for _, c := range bundles {
+		sit(c)
+	}
+	for i := range s.items {
+		if len(s.settled.Lots[i].Bundles) == 0 {
+			for k := range s.items[i].Count {
+				sit(copyOf{i, k, -1})
 			}
 		}
 	}
@@ -139,18 +160,31 @@ func (s *State) deal() dealt {
 // seats are those of every copy of every item.
 func (s *State) seats() [][]seat {
 	seats := make([][]seat, len(s.items))
-	for r, shares := range s.last.Rooms {
+	count := 0
+	for i := range s.items {
+		count += s.items[i].Count
+	}
+	flat := make([]seat, count)
+	for i := range s.items {
+		seats[i], flat = flat[:0:s.items[i].Count], flat[s.items[i].Count:]
+	}
+	sit := func(shares []Share, at seat) {
 		for _, sh := range shares {
-			seats[sh.Item] = append(seats[sh.Item], slices.Repeat([]seat{{r, -1}}, sh.Count)...)
+			for range sh.Count {
+				seats[sh.Item] = append(seats[sh.Item], at)
+			}
 		}
 	}
-	for b, bin := range s.last.Bins {
-		for _, sh := range bin.Shares {
-			seats[sh.Item] = append(seats[sh.Item], slices.Repeat([]seat{{-1, b}}, sh.Count)...)
-		}
+	for r, shares := range s.last.Rooms {
+		sit(shares, seat{r, -1})
 	}
-	for i, it := range s.items {
-		seats[i] = append(seats[i], slices.Repeat([]seat{nowhere}, it.Count-len(seats[i]))...)
+	for b := range s.last.Bins {
+		sit(s.last.Bins[b].Shares, seat{-1, b})
+	}
+	for i := range s.items {
+		for len(seats[i]) < s.items[i].Count {
+			seats[i] = append(seats[i], nowhere)
+		}
 	}
 	return seats
 }
@@ -166,42 +200,37 @@ type binding struct {
 // that somebody joined later first. Where packing left something out, each pod is tested again, and what can bind in no
 // order is left out.
 func (s *State) bindings(d dealt) []binding {
-	var picks []picked
-	taken := make([][][]bool, len(s.settled.Parts))
-	from := make([][]int, len(s.settled.Parts))
-	whole := true
-	for i := range s.settled.Parts {
-		taken[i] = make([][]bool, len(d.chairs[i]))
-		from[i] = make([]int, len(d.chairs[i]))
+	chairs := 0
+	for i := range d.chairs {
 		for k := range d.chairs[i] {
-			taken[i][k] = make([]bool, len(d.chairs[i][k]))
-			for _, c := range d.chairs[i][k] {
-				whole = whole && c.seat != nowhere
-			}
+			chairs += len(d.chairs[i][k])
 		}
 	}
+	picks := make([]picked, 0, chairs)
+	marks := make([]bool, 2*chairs)
+	taken := make([][][]bool, len(s.settled.Parts))
+	keep := make([][][]bool, len(s.settled.Parts)) // chairs of those who join
+	from := make([][]int, len(s.settled.Parts))
 	joined := map[[3]int]int{} // how many pods of a part and domain joined a bundle, rather than being there first
 	for _, pk := range s.settled.Picks {
 		if pk.Bundle >= 0 {
 			joined[[3]int{pk.Part, pk.Domain, pk.Bundle}] += pk.Count
 		}
 	}
-	reserved := func(i, k, at int) bool {
-		c := d.chairs[i][k][at]
-		key := [3]int{i, k, c.bundle}
-		if c.bundle < 0 || joined[key] == 0 {
-			return false
-		}
-		joined[key]--
-		return true
-	}
-	keep := make([][][]bool, len(s.settled.Parts)) // chairs of those who join
+	whole := true
 	for i := range s.settled.Parts {
-		keep[i] = make([][]bool, len(d.chairs[i]))
-		for k := range d.chairs[i] {
-			keep[i][k] = make([]bool, len(d.chairs[i][k]))
-			for at := range d.chairs[i][k] {
-				keep[i][k][at] = reserved(i, k, at)
+		rows := make([][]bool, 2*len(d.chairs[i]))
+		taken[i], keep[i] = rows[:len(d.chairs[i])], rows[len(d.chairs[i]):]
+		from[i] = make([]int, len(d.chairs[i]))
+		for k, list := range d.chairs[i] {
+			n := len(list)
+			taken[i][k], keep[i][k], marks = marks[:n:n], marks[n:2*n:2*n], marks[2*n:]
+			for at, c := range list {
+				whole = whole && c.seat != nowhere
+				if key := [3]int{i, k, c.bundle}; c.bundle >= 0 && joined[key] > 0 {
+					joined[key]--
+					keep[i][k][at] = true
+				}
 			}
 		}
 	}

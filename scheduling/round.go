@@ -18,7 +18,8 @@ type State struct {
 	items   []Item // one for each lot
 	solved  bool
 	last    Outcome
-	dealt   dealt // where solved
+	dealt   dealt     // where solved
+	bound   []binding // of what is dealt, where it is known
 
 	attempt attempt
 }
@@ -151,7 +152,7 @@ func (s *State) Advance(o Outcome) *State {
 // before placed: it stands without being learnt from.
 func (s *State) With(o Outcome) *State {
 	other := *s
-	other.last = o
+	other.last, other.bound = o, nil
 	other.dealt = other.deal()
 	return &other
 }

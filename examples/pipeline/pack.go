@@ -153,7 +153,9 @@ func Problem(p *scheduling.Problem, types []binpack.Type, items []scheduling.Ite
 	for _, name := range p.Resources {
 		out.Resources = append(out.Resources, string(name))
 	}
-	for _, it := range items {
+	out.Items = make([]binpack.Item, 0, len(items))
+	for i := range items {
+		it := &items[i]
 		out.Items = append(out.Items, binpack.Item{
 			Name: it.Name, Count: it.Count, Size: it.Requests, Requires: it.Requires, Tags: it.Tags, Limits: limits(it.Limits), Priority: it.Priority,
 		})

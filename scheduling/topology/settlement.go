@@ -93,7 +93,16 @@ func (st *Settlement) total() int {
 
 // lots turns what was placed into lots: bundles that can be exchanged for each other are one.
 func (s *settler) lots() []Lot {
-	var out []Lot
+	most := len(s.bundles)
+	for _, pt := range s.parts {
+		for d, n := range pt.Placed {
+			if n > pt.bundled[d] {
+				most++
+			}
+		}
+	}
+	out := make([]Lot, 0, most)
+	slots := make([]Slot, 0, most) // of pods on their own
 	open := s.p.open(s.facts.closed)
 	keep := func(required requirements.Alternatives) requirements.Alternatives {
 		if len(s.facts.closed) == 0 {
@@ -118,8 +127,9 @@ func (s *settler) lots() []Lot {
 			if n -= pt.bundled[d]; n <= 0 {
 				continue
 			}
+			slots = append(slots, Slot{i, d, 1})
 			out = append(out, Lot{
-				Count: n, Slots: []Slot{{i, d, 1}}, Node: -1, Requests: s.p.classes[pt.Class].Requests,
+				Count: n, Slots: slots[len(slots)-1 : len(slots) : len(slots)], Node: -1, Requests: s.p.classes[pt.Class].Requests,
 				Required: keep(s.required(pt, d)), Tags: pt.tags, Limits: pt.limits,
 			})
 		}
