@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"math/bits"
 	"slices"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/lp"
@@ -153,29 +154,37 @@ func worth(v []int64, value []float64) *big.Float {
 	return sum
 }
 
+// wide is a sum of products that are not negative. It has room for as many of them as memory has.
+type wide struct{ hi, lo uint64 }
+
+func (w *wide) add(a, b uint64) {
+	hi, lo := bits.Mul64(a, b)
+	var carry uint64
+	w.lo, carry = bits.Add64(w.lo, lo, 0)
+	w.hi, _ = bits.Add64(w.hi, hi, carry)
+}
+
+func (w *wide) number() *big.Int {
+	n := new(big.Int).SetUint64(w.hi)
+	return n.Lsh(n, 64).Add(n, new(big.Int).SetUint64(w.lo))
+}
+
 // netDemand is the sum of all placed items less what existing nodes have free, by resource; it may be negative.
 func (in *Instance) netDemand(l Layout) []*big.Int {
-	net := make([]*big.Int, in.dims)
-	for r := range net {
-		net[r] = new(big.Int)
-	}
-	add := func(shares []Share) {
-		for _, s := range shares {
-			for r, size := range in.problem.Items[s.Item].Size {
-				net[r].Add(net[r], new(big.Int).Mul(big.NewInt(size), big.NewInt(int64(s.Count))))
-			}
+	asked, free := make([]wide, in.dims), make([]wide, in.dims)
+	for i, n := range in.placed(l) {
+		for r, size := range in.problem.Items[i].Size {
+			asked[r].add(uint64(size), uint64(n))
 		}
-	}
-	for _, shares := range l.Nodes {
-		add(shares)
-	}
-	for _, b := range l.Bins {
-		add(b.Shares)
 	}
 	for n := range in.problem.Nodes {
-		for r := range net {
-			net[r].Sub(net[r], big.NewInt(in.free[n*in.dims+r]))
+		for r := range free {
+			free[r].add(uint64(in.free[n*in.dims+r]), 1)
 		}
+	}
+	net := make([]*big.Int, in.dims)
+	for r := range net {
+		net[r] = new(big.Int).Sub(asked[r].number(), free[r].number())
 	}
 	return net
 }

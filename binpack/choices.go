@@ -238,14 +238,28 @@ func (r *ranking) choicesFor(b Bin) []Choice {
 func (r *ranking) ofPool(pool int) []Choice {
 	if r.byPool[pool] == nil {
 		in := r.in
+		type priced struct {
+			Choice
+			price Price
+		}
+		var list []priced
 		for _, t := range in.tiers[in.tierOfPool[pool]].types {
 			if typ := &in.problem.Types[t]; typ.Pool == pool {
 				for j := range typ.Offerings {
-					r.byPool[pool] = append(r.byPool[pool], Choice{int(t), j})
+					list = append(list, priced{Choice{int(t), j}, typ.Offerings[j].cost()})
 				}
 			}
 		}
-		slices.SortFunc(r.byPool[pool], in.compareChoices)
+		slices.SortFunc(list, func(a, b priced) int {
+			if c := cmp.Compare(a.price, b.price); c != 0 {
+				return c
+			}
+			return in.compareChoices(a.Choice, b.Choice)
+		})
+		r.byPool[pool] = make([]Choice, len(list))
+		for i := range list {
+			r.byPool[pool][i] = list[i].Choice
+		}
 	}
 	return r.byPool[pool]
 }

@@ -2,7 +2,9 @@ package scheduling
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -78,7 +80,7 @@ func (p *Problem) tabulate(types []instancetypes.InstanceType, keys requirements
 		at[name] = i
 	}
 	flat := make([]int64, len(types)*len(p.Resources))
-	for i := range types {
+	inParts(len(types), parts(len(types)), func(_, i int) {
 		t.allocatable[i] = flat[i*len(p.Resources) : (i+1)*len(p.Resources)]
 		for k, name := range p.Resources {
 			if _, limited := types[i].Capacity[name]; !limited && attachable(name) {
@@ -95,8 +97,28 @@ func (p *Problem) tabulate(types []instancetypes.InstanceType, keys requirements
 		for j, o := range types[i].Offerings {
 			t.offerings[i][j] = o.Requirements.Restrict(keys)
 		}
-	}
+	})
 	return t
+}
+
+// parts is how many parts work is shared out in, where there is enough of it.
+func parts(n int) int {
+	const alone = 100
+	return min(runtime.GOMAXPROCS(0), 1+n/alone)
+}
+
+// inParts calls f for every number below n, with the number of the part that it is in: one after the other within a part,
+// parts side by side.
+func inParts(n, count int, f func(part, i int)) {
+	var all sync.WaitGroup
+	for part := range count {
+		all.Go(func() {
+			for i := part * n / count; i < (part+1)*n/count; i++ {
+				f(part, i)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // attachable reports whether the resource counts volumes, of which a node without a limit takes any number.
@@ -127,32 +149,37 @@ func (p *Problem) shapesOf(k int, table *typeTable, keys requirements.Keys) {
 	always, depends := p.daemonsOf(pool)
 	base, _ := requirements.Of(requirements.In(taints.Key, taints.Value(pool.taintSet)))
 	poolLabels, _ = poolLabels.Intersect(base) // a key that no pool can constrain
-	for i := range pool.Types {
+	lists := make([][]Shape, parts(len(pool.Types)))
+	inParts(len(pool.Types), len(lists), func(part, i int) {
 		typ := &pool.Types[i]
 		if !typ.Requirements.Overlaps(pool.Set) {
-			continue
+			return
 		}
 		labels, err := table.labels[i].Intersect(poolLabels)
 		if err != nil {
-			continue
+			return
 		}
 		var usage []int64
 		for _, name := range pool.Limited {
 			usage = append(usage, resources.Capacity(name, typ.Capacity[name]))
 		}
-		first := len(p.Shapes) // shapes of this type, one for each set of daemons
+		own := lists[part]
+		first := len(own) // shapes of this type, one for each set of daemons
 		for j := range typ.Offerings {
 			o := &typ.Offerings[j]
 			if !o.Available || !o.Requirements.Overlaps(pool.Set) {
 				continue
 			}
-			at := p.shapeFor(first, Shape{Pool: k, Type: i, Usage: usage, Labels: labels},
+			var at *Shape
+			own, at = p.shapeFor(own, first, Shape{Pool: k, Type: i, Usage: usage, Labels: labels},
 				table.allocatable[i], p.running(always, depends, labels, table.offerings[i][j]))
 			at.Offerings = append(at.Offerings, ShapeOffering{
 				Index: j, Labels: table.offerings[i][j], Price: o.Price, Count: o.ReservationCount, Reservation: reservation(o),
 			})
 		}
-	}
+		lists[part] = own
+	})
+	p.Shapes = slices.Concat(append([][]Shape{p.Shapes}, lists...)...)
 }
 
 // reservation names what a counted offering is counted with: the reservation that it draws on, or what was paid for in
@@ -204,11 +231,11 @@ func (p *Problem) running(always, depends []int, labels, offering requirements.S
 	return out
 }
 
-// shapeFor finds the shape of the type with this set of daemons, or adds it.
-func (p *Problem) shapeFor(first int, proto Shape, allocatable []int64, daemons []int) *Shape {
-	for s := first; s < len(p.Shapes); s++ {
-		if slices.Equal(p.Shapes[s].daemons, daemons) {
-			return &p.Shapes[s]
+// shapeFor finds the shape of the type with this set of daemons, or adds it to the list.
+func (p *Problem) shapeFor(list []Shape, first int, proto Shape, allocatable []int64, daemons []int) ([]Shape, *Shape) {
+	for s := first; s < len(list); s++ {
+		if slices.Equal(list[s].daemons, daemons) {
+			return list, &list[s]
 		}
 	}
 	proto.daemons = daemons
@@ -219,8 +246,8 @@ func (p *Problem) shapeFor(first int, proto Shape, allocatable []int64, daemons 
 		proto.Tags = append(proto.Tags, tags...)
 		proto.Limits = append(proto.Limits, limits...)
 	}
-	p.Shapes = append(p.Shapes, proto)
-	return &p.Shapes[len(p.Shapes)-1]
+	list = append(list, proto)
+	return list, &list[len(list)-1]
 }
 
 // InstanceType is the type that the shape is made from.

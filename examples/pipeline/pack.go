@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -60,10 +61,11 @@ func PackFor(p *scheduling.Problem, opts *binpack.Options, beyond *Objective) (*
 	}
 	best := rounds[state.Number()]
 	out := &Packed{
-		Problem: p, Result: state.Result(), Instance: best.in, Plan: best.plan, Rounds: len(rounds),
+		Problem: p, Instance: best.in, Plan: best.plan, Rounds: len(rounds),
 		state: state, options: p.Options(), packing: opts, beyond: beyond,
 	}
 	if final.Draft {
+		out.Result = state.Result()
 		return out, nil
 	}
 	return out, out.finish(final)
@@ -88,8 +90,11 @@ func packings(opts *binpack.Options) (final, draft binpack.Options) {
 // finish packs the round that stands by the final strategy, and keeps what comes of it if every pod that has a place has
 // one then, too. Otherwise the draft stands, with its bound.
 func (p *Packed) finish(opts binpack.Options) error {
+	var dealing sync.WaitGroup // beside the packing, for usually the draft's bins stand
+	dealing.Go(func() { p.Result = p.state.Result() })
 	opts.First = p.Plan
 	plan, err := p.Instance.Pack(&opts)
+	dealing.Wait()
 	if err != nil {
 		return err
 	}
