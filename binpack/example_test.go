@@ -214,6 +214,42 @@ func ExampleFirstFitDecreasing() {
 	// Output: ffd 220
 }
 
+// CostAware finds what first fit misses: two kinds of things that fill a box together.
+func ExampleCostAware() {
+	p := binpack.Problem{
+		Resources: []string{"cpu"},
+		Items: []binpack.Item{
+			{Name: "large", Count: 4, Size: []int64{5}, Requires: requirements.AnyOf(requirements.Set{})},
+			{Name: "medium", Count: 4, Size: []int64{4}, Requires: requirements.AnyOf(requirements.Set{})},
+			{Name: "small", Count: 8, Size: []int64{3}, Requires: requirements.AnyOf(requirements.Set{})},
+		},
+		Pools: []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}},
+		Types: []binpack.Type{
+			{Name: "ten", Capacity: []int64{10}, Offerings: []binpack.Offering{{Price: 100}}},
+			{Name: "eight", Capacity: []int64{8}, Offerings: []binpack.Offering{{Price: 84}}},
+		},
+	}
+	for _, s := range []binpack.Strategy{binpack.FirstFitDecreasing{}, binpack.CostAware{}} {
+		plan, err := binpack.Pack(p, &binpack.Options{Strategy: s})
+		fmt.Println(s.Name(), len(plan.Bins), "bins for", plan.Cost, err)
+	}
+	// Output:
+	// ffd 7 bins for 652 <nil>
+	// cost 6 bins for 600 <nil>
+}
+
+// An effort is an amount of work, counted in steps and not in seconds: the same effort gives the same plan on any machine.
+func ExampleEffort() {
+	for _, e := range []binpack.Effort{binpack.EffortFast, binpack.EffortDefault, binpack.EffortBest} {
+		plan, err := binpack.Pack(sample(), &binpack.Options{Effort: e})
+		fmt.Println(e, plan.Cost, plan.Bound.Price, err)
+	}
+	// Output:
+	// fast 220 200 <nil>
+	// default 220 200 <nil>
+	// best 220 200 <nil>
+}
+
 func ExampleOptions() {
 	plan, _ := binpack.Pack(sample(), &binpack.Options{Alternatives: 1})
 	fmt.Println(plan.Alternatives)

@@ -1,0 +1,301 @@
+package scheduling_test
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// A bundle is made of pods of several classes; a single thing of one.
+func ExampleItemPods() {
+	item := scheduling.Item{Name: "pair", Count: 2, Pods: []scheduling.ItemPods{{Class: 0, Count: 1}, {Class: 3, Count: 2}}}
+	pods := 0
+	for _, part := range item.Pods {
+		pods += item.Count * part.Count
+	}
+	fmt.Println(item.Count, "bundles of", pods, "pods in all")
+	// Output: 2 bundles of 6 pods in all
+}
+
+// A class is pods that are alike in everything that bears on placement. An image does not, a node selector does.
+func ExampleClass() {
+	p, err := scheduling.Compile(scheduling.Snapshot{
+		Pods: []*corev1.Pod{
+			pod("web-0"),
+			pod("web-1", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }),
+			pod("arm-0", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelArchStable: "arm64"} }),
+		},
+		Pools: []scheduling.Pool{pool("default")},
+	}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, c := range p.Classes {
+		fmt.Printf("%s: %d pods of %s cpu, where %q\n", c.Name(), len(c.Pods), c.Requests.Cpu(), c.Required)
+	}
+	// Output:
+	// shop/arm-0: 1 pods of 1 cpu, where "kubernetes.io/arch in (arm64)"
+	// shop/web-0: 2 pods of 1 cpu, where "anything"
+}
+
+// Pods that another scheduler places are left alone, and listed, so that nobody wonders where they went.
+func ExampleIgnored() {
+	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{
+		pod("batch-0", func(p *corev1.Pod) { p.Spec.SchedulerName = "batch" }),
+		pod("gated-0", func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/quota"}} }),
+	}}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, i := range p.Ignored {
+		fmt.Println(i.Pod.Name, "-", i.Why)
+	}
+	// Output:
+	// batch-0 - scheduler "batch" places it
+	// gated-0 - scheduling gate "example.com/quota"
+}
+
+// Manifests that have not been through an API server may be wrong; all that are come out at once.
+func ExampleInvalidError() {
+	require := func(operator corev1.NodeSelectorOperator) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: operator, Values: []string{"ssd"}}}}},
+			}}}
+		}
+	}
+	_, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("db-0", require("in")), pod("web-0", require("Equals"))}}, nil)
+	var invalid *scheduling.InvalidError
+	fmt.Println(errors.As(err, &invalid), invalid.Pod)
+	fmt.Println(err)
+	// Output:
+	// true shop/db-0
+	// scheduling: pod shop/db-0: spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator: "in": want one of In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte, Lte (did you mean "In"?)
+	// scheduling: pod shop/web-0: spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator: "Equals": want one of In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte, Lte
+}
+
+// A database follows the web servers onto their node: what must share a node is packed as one item, with the pods that it is
+// made of.
+func ExampleItem() {
+	db := pod("db-0", func(p *corev1.Pod) {
+		p.Labels = map[string]string{"app": "db"}
+		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+		}}}
+	})
+	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0"), db}, Pools: []scheduling.Pool{pool("default")}}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, item := range p.Start().Round() {
+		fmt.Println(item.Count, "x", item.Requests, "of", p.Resources)
+		for _, part := range item.Pods {
+			fmt.Println("  with", part.Count, "of", p.Classes[part.Class].Name())
+		}
+	}
+	// Output:
+	// 1 x [2000 2147483648 2] of [cpu memory pods]
+	//   with 1 of shop/web-0
+	//   with 1 of shop/db-0
+}
+
+// A host port is taken once a node: the item brings a tag, and a limit on others that have it.
+func ExampleLimit() {
+	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("proxy-0", func(p *corev1.Pod) {
+		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
+	})}, Pools: []scheduling.Pool{pool("default")}}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	item := p.Start().Round()[0]
+	fmt.Println("tags:", item.Tags)
+	for _, l := range item.Limits {
+		fmt.Println("at most", l.Max, "pod with", l.Tag)
+	}
+	// Output:
+	// tags: [port TCP/80 port TCP/80 wildcard]
+	// at most 1 pod with port TCP/80
+}
+
+// The nearest miss says what would have to change: a larger type, or less to ask for.
+func ExampleNearest() {
+	giant := pod("giant-0", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("12", "64Gi") })
+	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{giant}, Pools: []scheduling.Pool{pool("default")}}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, reason := range p.Start().Advance(scheduling.Outcome{}).Explain(0) {
+		near := reason.Nearest
+		fmt.Printf("%s lacks %d of %s\n", near.Type, near.Short[reason.Resource], reason.Resource)
+	}
+	// Output: large lacks 4000 of cpu
+}
+
+// What a pool may still buy is its limits less the nodes that it has.
+func ExamplePoolRoom() {
+	limited := pool("default", func(p *nodepool.NodePool) {
+		p.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10")}
+	})
+	owned := node("node-a", func(n *corev1.Node) { n.Labels[nodepool.LabelKey] = "default" })
+	p, err := scheduling.Compile(scheduling.Snapshot{Nodes: []*corev1.Node{owned}, Pools: []scheduling.Pool{limited}}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, room := range p.Pools {
+		fmt.Println(room.Name, "may buy", room.Left, "more of", room.Limited, "- any number of nodes:", room.NodesLeft < 0)
+	}
+	// Output: default may buy [6000] more of [cpu] - any number of nodes: true
+}
+
+// Nobody sells zone-c, so the preference for it is given up; the one for small types is kept.
+func ExamplePreference() {
+	picky := pod("web-0", func(p *corev1.Pod) {
+		prefer := func(weight int32, key, value string) corev1.PreferredSchedulingTerm {
+			return corev1.PreferredSchedulingTerm{Weight: weight, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}},
+			}}}
+		}
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
+			prefer(10, corev1.LabelTopologyZone, "zone-c"), prefer(50, corev1.LabelInstanceTypeStable, "small"),
+		}}}
+	})
+	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{picky}, Pools: []scheduling.Pool{pool("default")}}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	state := p.Start()
+	for !state.Done() {
+		state = state.Advance(onePerNode(p, state.Round()))
+	}
+	gone, kept := state.GivenUp(picky)
+	for _, g := range gone {
+		fmt.Println("given up:", g.Kind, g.Weight, g.Text)
+	}
+	for _, k := range kept {
+		fmt.Println("kept:", k.Kind, k.Weight, k.Text)
+	}
+	// Output:
+	// given up: preferred node affinity 10 topology.kubernetes.io/zone in (zone-c)
+	// kept: preferred node affinity 50 node.kubernetes.io/instance-type in (small)
+}
+
+// onePerNode is a packer of a user's own, if a wasteful one: every thing gets the first shape and offering that suit it.
+func onePerNode(p *scheduling.Problem, items []scheduling.Item) scheduling.Outcome {
+	var out scheduling.Outcome
+	for i, item := range items {
+		for s, shape := range p.Shapes {
+			o := suiting(shape, item)
+			if o < 0 {
+				continue
+			}
+			for range item.Count {
+				out.Bins = append(out.Bins, scheduling.OutcomeBin{Shape: s, Offering: o, Shares: []scheduling.Share{{Item: i, Count: 1}}})
+			}
+			break
+		}
+	}
+	return out
+}
+
+// suiting is the first offering of the shape that holds one of the items, or -1.
+func suiting(shape scheduling.Shape, item scheduling.Item) int {
+	for r, n := range item.Requests {
+		if n > shape.Room[r] {
+			return -1
+		}
+	}
+	for i, o := range shape.Offerings {
+		labels, err := shape.Labels.Intersect(o.Labels)
+		if err == nil && !item.Requires.Intersect(requirements.AnyOf(labels)).IsImpossible() {
+			return i
+		}
+	}
+	return -1
+}
+
+// A shape is a type as a pool offers it; its offerings are the ways to buy it, each with a price.
+func ExampleShapeOffering() {
+	p, err := scheduling.Compile(scheduling.Snapshot{
+		Pods:  []*corev1.Pod{pod("web-0", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "zone-a"} })},
+		Pools: []scheduling.Pool{pool("default")},
+	}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, o := range p.Shapes[0].Offerings {
+		fmt.Printf("%s: offering %d at $%.2f an hour, %s\n", p.InstanceType(0).Name, o.Index, o.Price, o.Labels)
+	}
+	// Output:
+	// small: offering 0 at $0.10 an hour, topology.kubernetes.io/zone in (zone-a)
+	// small: offering 1 at $0.10 an hour, topology.kubernetes.io/zone in (zone-b)
+	// small: offering 2 at $0.03 an hour, topology.kubernetes.io/zone in (zone-a)
+}
+
+// A room is an existing node with what it has left: here four cores, one of which a running pod has.
+func ExampleRoom() {
+	p, err := scheduling.Compile(scheduling.Snapshot{
+		Nodes: []*corev1.Node{node("node-a")},
+		Pods:  []*corev1.Pod{pod("web-0", on("node-a")), pod("web-1")},
+	}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, room := range p.Rooms {
+		fmt.Println(room.Node.Name, "has", room.Free, "free of", p.Resources)
+	}
+	// Output: node-a has [3000 16106127360 19] free of [cpu memory pods]
+}
+
+// A bin of the result is a node to buy with its pods.
+func ExampleResultBin() {
+	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0"), pod("web-1")}, Pools: []scheduling.Pool{pool("default")}}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	state := p.Start()
+	for !state.Done() {
+		state = state.Advance(onePerNode(p, state.Round()))
+	}
+	for _, b := range state.Result().Bins {
+		price := p.Shapes[b.Shape].Offerings[b.Offering].Price
+		fmt.Printf("buy %s at $%.2f for %s\n", p.InstanceType(b.Shape).Name, price, b.Pods[0].Name)
+	}
+	// Output:
+	// buy small at $0.10 for web-0
+	// buy small at $0.10 for web-1
+}
+
+// What finds no place comes by class, and the state explains each: "cannot place" is a result, not an error.
+func ExampleUnplaced() {
+	giant := pod("giant-0", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("16", "1Gi") })
+	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0"), giant}, Pools: []scheduling.Pool{pool("default")}}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	state := p.Start()
+	for !state.Done() {
+		state = state.Advance(onePerNode(p, state.Round()))
+	}
+	for _, u := range state.Result().Unplaced {
+		fmt.Println("no place for", u.Pods[0].Name, "-", state.Explain(u.Class)[0].Detail)
+	}
+	// Output: no place for giant-0 - 2 types: none is large enough; nearest large, short of 8 of cpu
+}

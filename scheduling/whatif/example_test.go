@@ -1,0 +1,195 @@
+package whatif_test
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/whatif"
+)
+
+// A cluster compiled once answers many questions, and what an answer makes of it is a cluster too.
+func ExampleCompile() {
+	a, b := pod("web-0", "node-a", "3"), pod("web-1", "node-b", "3")
+	c, err := whatif.Compile(scheduling.Snapshot{
+		Nodes: []*corev1.Node{node("node-a", "z1", "8"), node("node-b", "z1", "8"), node("node-c", "z2", "4")},
+		Pods:  []*corev1.Pod{a, b}, Pools: []scheduling.Pool{market()},
+	}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	first := c.Ask(whatif.Question{Remove: []string{"node-c"}})
+	fmt.Println("without node-c:", first.OK())
+	then := first.After()
+	second := then.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{a}})
+	fmt.Println("and without node-a:", second.OK(), "on", second.Placements[0].Node)
+	third := second.After().Ask(whatif.Question{Remove: []string{"node-b"}, Pods: []*corev1.Pod{a, b}})
+	fmt.Println("and without node-b:", third.OK())
+	// Output:
+	// without node-c: true
+	// and without node-a: true on node-b
+	// and without node-b: false
+}
+
+// An answer lists who goes where and what has to be bought, with what else would do.
+func ExampleAnswer() {
+	a, b := pod("web-0", "node-a", "2"), pod("web-1", "node-a", "3")
+	c, err := whatif.Compile(scheduling.Snapshot{
+		Nodes: []*corev1.Node{node("node-a", "z1", "16"), node("node-b", "z1", "2")}, Pods: []*corev1.Pod{a, b}, Pools: []scheduling.Pool{market()},
+	}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	answer := c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{a, b}, MaxNodes: 1, MaxPrice: 0.16})
+	for _, p := range answer.Placements {
+		var placement whatif.Placement = p
+		fmt.Println(placement.Pod.Name, "to", placement.Node)
+	}
+	for _, n := range answer.Bought {
+		fmt.Printf("%s: %s in %s, $%.2f an hour\n", n.Name, n.Type, n.Zone, n.Price)
+		for _, other := range n.Alternatives {
+			var alternative whatif.Alternative = other
+			fmt.Printf("  %s would do, $%.2f\n", alternative.Type, alternative.Price)
+		}
+	}
+	// Output:
+	// web-0 to node-b
+	// web-1 to default-0
+	// default-0: m.4 in z1, $0.04 an hour
+	//   m.8 would do, $0.08
+}
+
+// offZone keeps an app off a zone.
+type offZone struct{ app, zone string }
+
+func (o offZone) Narrow(p *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
+	if p.Labels["app"] != o.app {
+		return required, nil
+	}
+	elsewhere := requirements.MustOf(requirements.NotIn(corev1.LabelTopologyZone, o.zone))
+	return required.Intersect(requirements.AnyOf(elsewhere)), nil
+}
+
+// Rules of one's own hold here as they do when pods are placed for the first time.
+func ExampleOptions() {
+	p := pod("web-0", "node-a", "1")
+	s := scheduling.Snapshot{Nodes: []*corev1.Node{node("node-a", "z1", "4"), node("node-b", "z2", "4"), node("node-c", "z1", "4")}, Pods: []*corev1.Pod{p}}
+	for _, opts := range []*whatif.Options{nil, {Constraints: []scheduling.Constraint{offZone{"web", "z2"}}}} {
+		c, err := whatif.Compile(s, opts)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{p}}).Placements[0].Node)
+	}
+	// Output:
+	// node-b
+	// node-c
+}
+
+// onePodANode is a buyer of a user's own: each pod gets the cheapest node that suits it, all to itself.
+type onePodANode struct{}
+
+func (onePodANode) Buy(o whatif.Order) []whatif.Purchase {
+	var out []whatif.Purchase
+	for l, lot := range o.Lots {
+		best, price := whatif.Purchase{}, 0.0
+		for s, shape := range o.Problem.Shapes {
+			for i, offering := range shape.Offerings {
+				if o.Suits(l, s, i) && holds(shape, o.Problem.Classes[lot.Class]) && (price == 0 || offering.Price < price) {
+					best, price = whatif.Purchase{Shape: s, Offering: i, Pods: []whatif.LotShare{{Lot: l, Count: 1}}}, offering.Price
+				}
+			}
+		}
+		for range lot.Count {
+			if price > 0 && len(out) < o.MaxNodes {
+				out = append(out, best)
+			}
+		}
+	}
+	return out
+}
+
+// holds looks at CPU alone, the first resource.
+func holds(shape scheduling.Shape, class *scheduling.Class) bool {
+	return class.Requests.Cpu().MilliValue() <= shape.Room[0]
+}
+
+// Without a buyer one node is bought at most. With one, it gets the pods in lots that are alike and answers with purchases;
+// what it says is checked when the pods are placed.
+func ExampleBuyer() {
+	pods := []*corev1.Pod{pod("web-0", "node-a", "3"), pod("web-1", "node-a", "3"), pod("web-2", "node-a", "3")}
+	c, err := whatif.Compile(scheduling.Snapshot{Nodes: []*corev1.Node{node("node-a", "z1", "16")}, Pods: pods, Pools: []scheduling.Pool{market()}}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, buyer := range []whatif.Buyer{nil, onePodANode{}} {
+		a := c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: pods, MaxNodes: 5, Buyer: buyer})
+		fmt.Println(a.OK(), len(a.Bought), "nodes")
+	}
+	// Output:
+	// false 0 nodes
+	// true 3 nodes
+}
+
+// decided is a buyer that has made up its mind.
+type decided []whatif.Purchase
+
+func (d decided) Buy(whatif.Order) []whatif.Purchase { return d }
+
+// A purchase is a node to buy, by its place in the problem, and how many pods of each lot go there.
+func ExamplePurchase() {
+	pods := []*corev1.Pod{pod("web-0", "node-a", "3"), pod("web-1", "node-a", "3"), pod("web-2", "node-a", "3")}
+	c, err := whatif.Compile(scheduling.Snapshot{Nodes: []*corev1.Node{node("node-a", "z1", "16")}, Pods: pods, Pools: []scheduling.Pool{market()}}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	medium := slices.IndexFunc(c.Problem().Shapes, func(s scheduling.Shape) bool { return s.Room[0] == 4000 })
+	large := slices.IndexFunc(c.Problem().Shapes, func(s scheduling.Shape) bool { return s.Room[0] == 8000 })
+	buyer := decided{
+		{Shape: large, Pods: []whatif.LotShare{{Lot: 0, Count: 2}}},
+		{Shape: medium, Pods: []whatif.LotShare{{Lot: 0, Count: 1}}},
+	}
+	for _, n := range c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: pods, MaxNodes: 2, Buyer: buyer}).Bought {
+		fmt.Println(n.Type, "for", len(n.Pods), "pods")
+	}
+	// Output:
+	// m.8 for 2 pods
+	// m.4 for 1 pods
+}
+
+// told notes what it is asked, and buys nothing.
+type told struct{ orders *[]whatif.Order }
+
+func (t told) Buy(o whatif.Order) []whatif.Purchase {
+	*t.orders = append(*t.orders, o)
+	return nil
+}
+
+// An order has a lot for pods that are to be placed alike, with how many may share a node.
+func ExampleOrder() {
+	pods := []*corev1.Pod{pod("web-0", "node-a", "3", apart), pod("web-1", "node-a", "3", apart), pod("db-0", "node-a", "1", labelled("db"))}
+	c, err := whatif.Compile(scheduling.Snapshot{Nodes: []*corev1.Node{node("node-a", "z1", "16")}, Pods: pods, Pools: []scheduling.Pool{market()}}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var orders []whatif.Order
+	c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: pods, MaxNodes: 3, MaxPrice: 0.12, Buyer: told{&orders}})
+	fmt.Printf("at most %d nodes for less than $%.2f\n", orders[0].MaxNodes, orders[0].MaxPrice)
+	for _, lot := range orders[0].Lots {
+		var l whatif.Lot = lot
+		fmt.Println(l.Count, "of", orders[0].Problem.Classes[l.Class].Name(), "- to a node:", l.PerNode)
+	}
+	// Output:
+	// at most 3 nodes for less than $0.12
+	// 2 of shop/web-0 - to a node: 1
+	// 1 of shop/db-0 - to a node: 0
+}
