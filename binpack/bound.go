@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/joinery-sdk/joinery/binpack/internal/few"
 	"github.com/joinery-sdk/joinery/binpack/internal/lp"
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
@@ -136,7 +137,7 @@ func (in *Instance) verifySets(r *relaxation, value []int64, claim Price) (Price
 			return 0, fmt.Errorf("binpack: certificate: value %d is out of range", v)
 		}
 	}
-	return Price(r.model.Refuted(value, int64(claim), verifySteps)), nil
+	return Price(few.Refuted(r.model, value, int64(claim), verifySteps)), nil
 }
 
 // verifySteps is how long a search through sets of bins may take when it is checked, more than it is ever given to find.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/joinery-sdk/joinery/binpack/internal/few"
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
@@ -243,15 +244,15 @@ func (r *relaxation) reachable() int64 {
 func (p *planner) plan(r *relaxation, first bool) int {
 	const fewClasses, fewThings = 48, 8 // above, column generation costs more than it brings
 	model := r.model
-	few := p.in.things() <= p.effort.searched()
-	if n := len(model.Classes); n > fewClasses && !few && (n > maxClasses || model.PerBin() > fewThings) {
+	search := p.in.things() <= p.effort.searched()
+	if n := len(model.Classes); n > fewClasses && !search && (n > maxClasses || model.PerBin() > fewThings) {
 		p.budget.Left /= 2 // larger bins make each step take longer
 		columns := model.Greedy(p.budget)
 		value := model.Coverage()
 		p.budget.Left = max(p.budget.Left, p.in.steps(p.effort)/4)
 		return p.realise(r, model.Improve(columns, value, 0, p.budget))
 	}
-	if few {
+	if search {
 		return p.realise(r, p.planFew(r, first))
 	}
 	m, _ := p.generate(r, first)
@@ -315,7 +316,7 @@ func (p *planner) dive(r *relaxation, m *relax.Master, value []float64) []relax.
 	}
 	best = model.Improve(best, value, floor, p.budget)
 	if n := p.in.things(); p.effort != EffortFast && n <= 2000 && len(model.Kinds) <= 2 && !model.Uncovered(best) {
-		best = model.Tighten(best, floor, 3_000*n, &relax.Budget{Left: p.in.steps(p.effort)})
+		best = few.Tighten(model, best, floor, 3_000*n, &relax.Budget{Left: p.in.steps(p.effort)})
 	}
 	return best
 }

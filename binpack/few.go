@@ -3,6 +3,7 @@ package binpack
 import (
 	"math"
 
+	"github.com/joinery-sdk/joinery/binpack/internal/few"
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
@@ -101,7 +102,7 @@ func (p *planner) shortest(r *relaxation, columns []relax.Column, proof relax.Pr
 	if enough := 1 + p.effort.enough(p.in.things()); float64(p.in.roundUp(Price(proof.Price)))*enough >= float64(cost) {
 		return columns, true
 	}
-	s := relax.NewResidual(r.model, proof.Value, &relax.Budget{Left: steps})
+	s := few.NewResidual(r.model, proof.Value, &relax.Budget{Left: steps})
 	if s == nil {
 		return columns, false
 	}
@@ -133,14 +134,14 @@ func (p *planner) search(r *relaxation, columns []relax.Column, value []float64,
 	if many {
 		columns = r.model.Pair(0, columns, value, 0, steps/8)
 	} else {
-		columns = r.model.Exchange(columns, 0, 20+steps/40_000, &relax.Budget{Left: steps})
+		columns = few.Exchange(r.model, columns, 0, 20+steps/40_000, &relax.Budget{Left: steps})
 	}
 	whole := make([]float64, len(value))
 	for i, v := range value {
 		whole[i] = math.Floor(v)
 	}
 	cost := r.model.Cost(columns)
-	s := relax.NewSearch(r.model, whole, min(max(steps/5000, 200), relax.Deepest), &relax.Budget{Left: steps})
+	s := few.NewSearch(r.model, whole, min(max(steps/5000, 200), few.Deepest), &relax.Budget{Left: steps})
 	least := min(s.Root(), cost)
 	good := func() bool { // the proof may still be near
 		if s.Budget.Left > steps-quick {

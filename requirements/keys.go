@@ -2,6 +2,7 @@ package requirements
 
 import (
 	"iter"
+	"maps"
 	"slices"
 )
 
@@ -32,3 +33,78 @@ func (k Keys) Len() int { return len(k.sorted) }
 
 // Union holds the keys of both.
 func (k Keys) Union(o Keys) Keys { return Keys{mergeLists(k.sorted, o.sorted)} }
+
+// Aliases maps deprecated label keys to the keys in use today. The zero value maps nothing. It is an immutable value:
+// which aliases hold is an argument, never a global.
+type Aliases struct {
+	to map[string]string // never written after construction
+}
+
+// NewAliases copies the given map from old key to new key.
+func NewAliases(oldToNew map[string]string) Aliases { return Aliases{maps.Clone(oldToNew)} }
+
+// KubernetesAliases are the deprecated keys that clusters still carry: the beta keys of architecture, operating system,
+// instance type, zone and region, and Karpenter's older name for a node's pool.
+func KubernetesAliases() Aliases {
+	return Aliases{map[string]string{
+		"beta.kubernetes.io/arch":                  "kubernetes.io/arch",
+		"beta.kubernetes.io/os":                    "kubernetes.io/os",
+		"beta.kubernetes.io/instance-type":         "node.kubernetes.io/instance-type",
+		"failure-domain.beta.kubernetes.io/zone":   "topology.kubernetes.io/zone",
+		"failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+		"karpenter.sh/provisioner-name":            "karpenter.sh/nodepool",
+	}}
+}
+
+// Key is the key in use for k, which is k itself unless it is an alias.
+func (a Aliases) Key(k string) string {
+	if to, ok := a.to[k]; ok {
+		return to
+	}
+	return k
+}
+
+// Set renames the aliases in s. Where both the old and the new key are constrained, they intersect; the error is that
+// of [Set.Intersect].
+func (a Aliases) Set(s Set) (Set, error) {
+	if !a.renames(s) {
+		return s, nil
+	}
+	var b Builder
+	for _, r := range s.reqs {
+		r.key = a.Key(r.key)
+		b.Add(r)
+	}
+	return b.Set()
+}
+
+func (a Aliases) renames(s Set) bool {
+	return !s.impossible && slices.ContainsFunc(s.reqs, func(r Requirement) bool { return a.Key(r.key) != r.key })
+}
+
+// Alternatives renames the aliases in each set; sets that become impossible by it are left out.
+func (a Aliases) Alternatives(alts Alternatives) Alternatives {
+	if !slices.ContainsFunc(alts.sets, a.renames) {
+		return alts
+	}
+	out := make([]Set, 0, len(alts.sets))
+	for _, s := range alts.sets {
+		renamed, _ := a.Set(s) // an impossible set is dropped by AnyOf
+		out = append(out, renamed)
+	}
+	return AnyOf(out...)
+}
+
+// Labels is a copy of labels in which each alias is joined by the key in use, unless that key is there already. The
+// alias itself stays, since selectors may name either.
+func (a Aliases) Labels(labels map[string]string) map[string]string {
+	out := maps.Clone(labels)
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		if to, ok := a.to[k]; ok {
+			if _, both := out[to]; !both {
+				out[to] = labels[k]
+			}
+		}
+	}
+	return out
+}

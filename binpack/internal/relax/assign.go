@@ -72,11 +72,11 @@ func (a *assignment) price(value []float64, b *Budget) bool {
 	before := a.lp.Steps()
 	for k := range a.m.Kinds {
 		kind := &a.m.Kinds[k]
-		if !a.m.load(&a.knap, k, value) {
+		if !a.m.Load(&a.knap, k, value) {
 			continue
 		}
 		root[k] = a.knap.Bound(kind.Price)
-		weights[k] = a.knap.perUnit()
+		weights[k] = a.knap.PerUnit()
 		limit := kind.Price
 		if kind.Supply < 0 {
 			if root[k] > kind.Price {
@@ -118,7 +118,7 @@ func (a *assignment) spread(m *Model) []float64 {
 		c := &m.Classes[i]
 		least := math.Inf(1)
 		for k := range m.Kinds {
-			if m.Kinds[k].Supply >= 0 || !has(c.Kinds, k) || fits(m.Kinds[k].Capacity, c.Size, 1) == 0 {
+			if m.Kinds[k].Supply >= 0 || !has(c.Kinds, k) || Copies(m.Kinds[k].Capacity, c.Size, 1) == 0 {
 				continue
 			}
 			worth := 0.0
@@ -134,8 +134,8 @@ func (a *assignment) spread(m *Model) []float64 {
 	return out
 }
 
-// perUnit is what one unit of each resource of the bin is worth, by the last Bound.
-func (s *Knapsack) perUnit() []float64 {
+// PerUnit is what one unit of each resource of the bin is worth, by the last Bound.
+func (s *Knapsack) PerUnit() []float64 {
 	out := make([]float64, len(s.capacity))
 	for k, r := range s.dims {
 		out[r] = s.weight[k] / float64(s.capacity[r])

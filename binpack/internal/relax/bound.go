@@ -29,7 +29,7 @@ func (m *Model) Prove(value []float64, steps int, b *Budget) (proof Proof, missi
 	over := 0.0
 	for k := range m.Kinds {
 		kind := &m.Kinds[k]
-		if kind.Supply >= 0 || !m.load(&knap, k, value) {
+		if kind.Supply >= 0 || !m.Load(&knap, k, value) {
 			continue
 		}
 		root := knap.Bound(kind.Price)
@@ -97,7 +97,8 @@ func (m *Model) certify(value []float64, factor float64, sure func(kind int) boo
 	return proof
 }
 
-func (m *Model) load(knap *Knapsack, k int, value []float64) bool {
+// Load sets the knapsack to the bin of a kind; it reports whether anything goes in.
+func (m *Model) Load(knap *Knapsack, k int, value []float64) bool {
 	return knap.Load(m.Kinds[k].Capacity, m.Classes, func(i int) bool { return has(m.Classes[i].Kinds, k) }, value)
 }
 
@@ -123,7 +124,7 @@ func (m *Model) verify(value []int64, sure func(kind int) bool) (price int64, se
 	premium := make([]int64, len(m.Supply))
 	for k := range m.Kinds {
 		kind := &m.Kinds[k]
-		if sure(k) || !m.load(&knap, k, worth) {
+		if sure(k) || !m.Load(&knap, k, worth) {
 			continue
 		}
 		most := knap.Bound(kind.Price)

@@ -78,7 +78,7 @@ func (f *fractional) solve(cand []candidate, size []float64, d int, out []float6
 	return out
 }
 
-// entering is the candidate whose room costs the least part of its value, or the slack of a dimension, if that pays.
+// entering is the candidate whose room costs the least part of its value, or the Slack of a dimension, if that pays.
 func (f *fractional) entering(n, d int) int {
 	best, least := math.MinInt, 1-1e-11
 	if d == 3 { // cpu, memory and pods

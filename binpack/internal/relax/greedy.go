@@ -70,7 +70,7 @@ func (m *Model) greedy(b *Budget) []Column {
 
 func (m *Model) fitsUncounted(class int) bool {
 	for k := range m.Kinds {
-		if m.Kinds[k].Supply < 0 && has(m.Classes[class].Kinds, k) && fits(m.Kinds[k].Capacity, m.Classes[class].Size, 1) > 0 {
+		if m.Kinds[k].Supply < 0 && has(m.Classes[class].Kinds, k) && Copies(m.Kinds[k].Capacity, m.Classes[class].Size, 1) > 0 {
 			return true
 		}
 	}
@@ -85,7 +85,7 @@ type greedy struct {
 	order  []int32 // classes that are left, the most valuable first
 	kinds  []int   // the best ones first
 	good   int     // how many of them are nearly as good as the best
-	rng    draw
+	rng    Draw
 	knap   Knapsack
 	sub    []Class
 	from   []int32
@@ -162,7 +162,7 @@ func (g *greedy) sample(worth float64) []float64 {
 		add(g.order[k])
 	}
 	for tries := 0; (sum < worth || len(g.sub) < choice) && tries < 2*len(g.order); tries++ {
-		add(g.order[g.rng.below(len(g.order))])
+		add(g.order[g.rng.Below(len(g.order))])
 	}
 	for _, i := range g.from {
 		g.inSub[i] = false
@@ -174,7 +174,7 @@ func (g *greedy) sample(worth float64) []float64 {
 func (g *greedy) next(b *Budget) (Column, bool) {
 	best, most := Column{}, 0.0
 	for try := range 5 {
-		k := g.kinds[g.rng.below(g.good)]
+		k := g.kinds[g.rng.Below(g.good)]
 		if try == 0 {
 			k = g.kinds[0]
 		}
@@ -194,7 +194,7 @@ func (g *greedy) next(b *Budget) (Column, bool) {
 			for i, at := range p.Class {
 				p.Class[i] = g.from[at]
 			}
-			sortPattern(&p)
+			p.Sort()
 			best, most = Column{k, p}, ratio
 		}
 	}
@@ -203,7 +203,7 @@ func (g *greedy) next(b *Budget) (Column, bool) {
 	}
 	for _, i := range g.order { // the sample had nothing for these kinds
 		for _, k := range g.kinds {
-			if g.left[i] > 0 && has(g.m.Classes[i].Kinds, k) && fits(g.m.Kinds[k].Capacity, g.m.Classes[i].Size, 1) > 0 {
+			if g.left[i] > 0 && has(g.m.Classes[i].Kinds, k) && Copies(g.m.Kinds[k].Capacity, g.m.Classes[i].Size, 1) > 0 {
 				return Column{k, Pattern{[]int32{i}, []int32{1}}}, true
 			}
 		}

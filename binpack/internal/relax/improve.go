@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// draw is a sequence of numbers that look random and are the same every time (splitmix64, S. Vigna).
-type draw uint64
+// Draw is a sequence of numbers that look random and are the same every time (splitmix64, S. Vigna).
+type Draw uint64
 
-func (d *draw) next() uint64 {
+func (d *Draw) next() uint64 {
 	*d += 0x9e3779b97f4a7c15
 	z := uint64(*d)
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -17,10 +17,11 @@ func (d *draw) next() uint64 {
 	return z ^ z>>31
 }
 
-func (d *draw) below(n int) int { return int(d.next() % uint64(n)) }
+// Below is one of 0 to n-1.
+func (d *Draw) Below(n int) int { return int(d.next() % uint64(n)) }
 
-// unit is from 0 up to 1.
-func (d *draw) unit() float64 { return float64(d.next()>>11) / (1 << 53) }
+// Unit is from 0 up to 1.
+func (d *Draw) Unit() float64 { return float64(d.next()>>11) / (1 << 53) }
 
 // Improve takes some bins out, the wasteful ones rather, and packs what was in them anew, over and over; it keeps what is
 // cheaper (ruin and recreate: G. Schrimpf et al., 2000). value is what one of each class is worth. It stops when the
@@ -57,7 +58,7 @@ func (m *Model) Improve(bins []Column, value []float64, floor float64, b *Budget
 
 func (m *Model) improve(variation int, bins []Column, value []float64, floor float64, b *Budget) []Column {
 	s := newImprover(m, bins, value)
-	s.rng = draw(variation)
+	s.rng = Draw(variation)
 	for b.Left > 0 && len(s.bins) > 0 && len(s.kinds) > 0 && s.cost > floor*(1+1e-9) {
 		s.round(b)
 	}
@@ -71,7 +72,7 @@ type improver struct {
 	bins  []Column
 	waste []float64
 	cost  float64
-	rng   draw
+	rng   Draw
 	knap  Knapsack
 	kinds []int // that may be bought, the best ones by value first
 	at    []int32
@@ -99,7 +100,7 @@ func newImprover(m *Model, bins []Column, value []float64) *improver {
 		some.Classes, worth = append(some.Classes, c), append(worth, value[i])
 	}
 	for k := range m.Kinds {
-		if m.Kinds[k].Supply < 0 && some.load(&s.knap, k, worth) {
+		if m.Kinds[k].Supply < 0 && some.Load(&s.knap, k, worth) {
 			ratio[k] = s.knap.Bound(math.Inf(1)) / max(m.Kinds[k].Price, 1e-9)
 			s.kinds = append(s.kinds, k)
 		}
@@ -119,17 +120,17 @@ func (s *improver) loss(c Column) float64 {
 
 // round ruins and recreates once.
 func (s *improver) round(b *Budget) {
-	size := min(1+s.rng.below(5), len(s.bins))
+	size := min(1+s.rng.Below(5), len(s.bins))
 	var out []int
 	classes := 0
 	for range 3 * size {
 		best := -1
 		picks := 3
-		if len(out) > 0 && s.rng.below(2) == 0 {
+		if len(out) > 0 && s.rng.Below(2) == 0 {
 			picks = 1 // others serve to exchange things with
 		}
 		for range picks {
-			if i := s.rng.below(len(s.bins)); !slices.Contains(out, i) && s.m.Kinds[s.bins[i].Kind].Supply < 0 && (best < 0 || s.waste[i] > s.waste[best]) {
+			if i := s.rng.Below(len(s.bins)); !slices.Contains(out, i) && s.m.Kinds[s.bins[i].Kind].Supply < 0 && (best < 0 || s.waste[i] > s.waste[best]) {
 				best = i
 			}
 		}
@@ -203,9 +204,9 @@ func (s *improver) recreate(limit float64, b *Budget) ([]Column, float64) {
 	for i := range s.sub {
 		s.sub[i].Count = s.count[i]
 	}
-	noise, byRoom := 0.0, s.rng.below(2) == 0
-	if s.rng.below(2) == 0 {
-		noise = 0.02 * s.rng.unit()
+	noise, byRoom := 0.0, s.rng.Below(2) == 0
+	if s.rng.Below(2) == 0 {
+		noise = 0.02 * s.rng.Unit()
 	}
 	value := make([]float64, len(s.sub))
 	rest := 0.0
@@ -215,7 +216,7 @@ func (s *improver) recreate(limit float64, b *Budget) ([]Column, float64) {
 		if byRoom {
 			value[i] = s.room[s.from[i]]
 		}
-		value[i] *= 1 + noise*(s.rng.unit()-0.5)
+		value[i] *= 1 + noise*(s.rng.Unit()-0.5)
 	}
 	var made, best []Column
 	cost, bestCost := 0.0, math.Inf(1)
@@ -249,12 +250,13 @@ func (s *improver) recreate(limit float64, b *Budget) ([]Column, float64) {
 		for k, at := range best[i].Class {
 			best[i].Class[k] = s.from[at]
 		}
-		sortPattern(&best[i].Pattern)
+		best[i].Pattern.Sort()
 	}
 	return best, bestCost
 }
 
-func sortPattern(p *Pattern) {
+// Sort puts the classes in order.
+func (p *Pattern) Sort() {
 	order := make([]int, len(p.Class))
 	for i := range order {
 		order[i] = i
@@ -285,7 +287,7 @@ func (s *improver) holdsAll(limit float64, b *Budget) int {
 		if kind.Supply >= 0 || kind.Price > limit || best >= 0 && kind.Price >= s.m.Kinds[best].Price {
 			continue
 		}
-		if fits(kind.Capacity, need, 1) == 0 {
+		if Copies(kind.Capacity, need, 1) == 0 {
 			continue
 		}
 		ok := true
@@ -318,21 +320,21 @@ func (s *improver) next(value []float64, b *Budget) (Column, bool) {
 	best, most := Column{}, 0.0
 	for range 6 {
 		// The better a kind, the likelier.
-		u := s.rng.unit()
+		u := s.rng.Unit()
 		k := s.kinds[int(u*u*float64(len(s.kinds)))]
 		if !s.knap.Load(s.m.Kinds[k].Capacity, s.sub, func(i int) bool { return has(s.sub[i].Kinds, k) }, value) {
 			continue
 		}
 		s.knap.Bound(math.Inf(1))
 		var worth float64
-		switch s.rng.below(4) {
+		switch s.rng.Below(4) {
 		case 0:
 			worth, _ = s.knap.Search(0, 150)
 		case 1:
 			s.knap.Fill(0.5, 8)
 			worth = s.knap.Improve(2, 60)
 		default:
-			worth = s.knap.Fill(s.rng.unit(), []float64{1, 4, 16}[s.rng.below(3)])
+			worth = s.knap.Fill(s.rng.Unit(), []float64{1, 4, 16}[s.rng.Below(3)])
 		}
 		if worth > most*s.m.Kinds[k].Price*0.8 {
 			p := s.knap.Found()
@@ -359,7 +361,7 @@ func (s *improver) smallest(k int, p Pattern) int {
 	price := s.m.Kinds[k].Price
 	for n := range s.m.Kinds {
 		kind := &s.m.Kinds[n]
-		if kind.Supply >= 0 || kind.Price >= price || fits(kind.Capacity, s.need, 1) == 0 {
+		if kind.Supply >= 0 || kind.Price >= price || Copies(kind.Capacity, s.need, 1) == 0 {
 			continue
 		}
 		ok := true

@@ -43,8 +43,8 @@ type candidate struct {
 	room  float64 // what its room is worth
 }
 
-// slack is the relative margin that all bounds keep for the rounding of floating-point numbers.
-const slack = 1e-10
+// Slack is the relative margin that all bounds keep for the rounding of floating-point numbers.
+const Slack = 1e-10
 
 // Load sets the bin and what may go in: the classes that are eligible, worth something and there. It reports whether there
 // are any.
@@ -56,7 +56,7 @@ func (s *Knapsack) Load(capacity []int64, classes []Class, eligible func(class i
 		if value[i] <= 0 || c.Count == 0 || !eligible(i) {
 			continue
 		}
-		if most := fits(capacity, c.Size, min(c.Count, c.Most)); most > 0 {
+		if most := Copies(capacity, c.Size, min(c.Count, c.Most)); most > 0 {
 			s.cand = append(s.cand, candidate{class: int32(i), most: most, value: value[i], size: c.Size})
 		}
 	}
@@ -98,7 +98,7 @@ func (s *Knapsack) Bound(enough float64) float64 {
 	s.weight = s.solver.solve(s.cand, s.size, len(s.dims), s.weight[:0])
 	s.steps += 8 * len(s.cand) * len(s.dims)
 	sum := s.weigh()
-	if sum*(1+slack) > enough && s.scarce() {
+	if sum*(1+Slack) > enough && s.scarce() {
 		s.sharpen()
 		s.steps += 8 * len(s.cand) * (len(s.dims) + 4)
 		sum = s.weigh()
@@ -107,7 +107,7 @@ func (s *Knapsack) Bound(enough float64) float64 {
 	s.count, s.best, s.fixed = zeros(s.count, len(s.cand)), zeros(s.best, len(s.cand)), zeros(s.fixed, len(s.cand))
 	s.free = append(s.free[:0], s.capacity...)
 	s.bestVal = 0
-	return min(sum, all) * (1 + slack)
+	return min(sum, all) * (1 + Slack)
 }
 
 // rank orders the candidates for searches, once after each Bound.
@@ -165,7 +165,7 @@ func (s *Knapsack) weigh() float64 {
 func (s *Knapsack) scarce() bool {
 	for i := range s.cand {
 		c := &s.cand[i]
-		if fits(s.capacity, c.size, c.most+1) > c.most {
+		if Copies(s.capacity, c.size, c.most+1) > c.most {
 			return true
 		}
 	}
@@ -258,12 +258,12 @@ func (s *Knapsack) descend(k int, value float64) {
 	var c *candidate
 	var n int64
 	for ; n == 0; k++ { // what does not go in any more is passed over
-		if s.nodes++; s.nodes >= s.limit || k == len(s.cand) || (value+room+s.suffix[k])*(1+slack) <= least {
+		if s.nodes++; s.nodes >= s.limit || k == len(s.cand) || (value+room+s.suffix[k])*(1+Slack) <= least {
 			return
 		}
 		i = s.byRoom[k]
 		c = &s.cand[i]
-		n = fits(s.free, c.size, c.most-s.fixed[i])
+		n = Copies(s.free, c.size, c.most-s.fixed[i])
 	}
 	for r, size := range c.size {
 		s.free[r] -= n * size
@@ -335,7 +335,7 @@ func (s *Knapsack) Round() float64 {
 		if b < 0 || b >= n {
 			continue
 		}
-		k := fits(s.free, s.cand[b].size, min(s.cand[b].most, int64(s.solver.x[i]+1e-9)))
+		k := Copies(s.free, s.cand[b].size, min(s.cand[b].most, int64(s.solver.x[i]+1e-9)))
 		s.count[b] = k
 		for r, size := range s.cand[b].size {
 			s.free[r] -= k * size
@@ -385,7 +385,7 @@ func (s *Knapsack) fill(bend, keen float64) float64 {
 		}
 		i := s.order[at]
 		c := &s.cand[i]
-		k := fits(s.free, c.size, c.most-s.count[i])
+		k := Copies(s.free, c.size, c.most-s.count[i])
 		if k == 0 { // rounding let it through
 			s.drop(at, d)
 			continue

@@ -275,7 +275,7 @@ type Batch struct {
 // of the fractions that are nearly the largest. The programme is as before then, with the patterns that were met on the way.
 func (s *Master) Dive(variation int, b *Budget) []Batch {
 	var out []Batch
-	rng := draw(variation)
+	rng := Draw(variation)
 	for !s.covered() {
 		s.Solve(b)
 		n := len(out)
@@ -317,14 +317,14 @@ func (s *Master) Dive(variation int, b *Budget) []Batch {
 }
 
 // nearly is a column of which nearly as much is bought as of the one that most is bought of.
-func (s *Master) nearly(most float64, rng *draw) int {
+func (s *Master) nearly(most float64, rng *Draw) int {
 	var out []int
 	for c := range s.columns {
 		if s.lp.Amount(c) >= 0.75*most {
 			out = append(out, c)
 		}
 	}
-	return out[rng.below(len(out))]
+	return out[rng.Below(len(out))]
 }
 
 // reset asks for everything again.

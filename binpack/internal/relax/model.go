@@ -6,8 +6,7 @@
 // way to fill one bin, the master programme buys patterns, its multipliers say what one more thing of each class is
 // worth, and a knapsack for each kind looks for a pattern that is worth more than its bin. Values that no kind can beat
 // prove a bound (A. A. Farley, 1990); where the knapsack is relaxed to fractions, this is the bound of assigning fractions
-// of classes to kinds, where it is searched, the stronger one over whole patterns. For few things, [Search] and [Residual] look
-// through everything that is cheaper than a packing.
+// of classes to kinds, where it is searched, the stronger one over whole patterns.
 package relax
 
 import (
@@ -57,10 +56,13 @@ func (p Pattern) Copy() Pattern {
 	return Pattern{append([]int32(nil), p.Class...), append([]int32(nil), p.Count...)}
 }
 
+// May reports whether the class may go into the kind, sizes aside.
+func (c *Class) May(kind int) bool { return has(c.Kinds, kind) }
+
 func has(set []uint64, i int) bool { return set[i/64]&(1<<(i%64)) != 0 }
 
-// fits is how many things of the size go into the room, at most want.
-func fits(free, size []int64, want int64) int64 {
+// Copies is how many things of the size go into the room, at most want.
+func Copies(free, size []int64, want int64) int64 {
 	for r, s := range size {
 		if s > free[r] && s > 0 {
 			return 0
@@ -95,7 +97,7 @@ func (m *Model) alone(c *Class) float64 {
 func (m *Model) cheapest(c *Class) int {
 	best := -1
 	for k := range m.Kinds {
-		if (best < 0 || m.Kinds[k].Price < m.Kinds[best].Price) && has(c.Kinds, k) && fits(m.Kinds[k].Capacity, c.Size, 1) > 0 {
+		if (best < 0 || m.Kinds[k].Price < m.Kinds[best].Price) && has(c.Kinds, k) && Copies(m.Kinds[k].Capacity, c.Size, 1) > 0 {
 			best = k
 		}
 	}
@@ -110,7 +112,7 @@ func (m *Model) penalty(c *Class) float64 {
 	for k := range m.Kinds {
 		kind := &m.Kinds[k]
 		dearest = max(dearest, kind.Price)
-		if kind.Price < least && has(c.Kinds, k) && fits(kind.Capacity, c.Size, 1) > 0 {
+		if kind.Price < least && has(c.Kinds, k) && Copies(kind.Capacity, c.Size, 1) > 0 {
 			if kind.Supply >= 0 {
 				counted = true
 			} else {

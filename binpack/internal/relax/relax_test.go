@@ -9,41 +9,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joinery-sdk/joinery/binpack/internal/brute"
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
-
-const trials = 400
-
-// each calls f with random tiny models and their optima.
-func each(t *testing.T, seed uint64, f func(m *relax.Model, best float64)) {
-	t.Helper()
-	rng := rand.New(rand.NewPCG(seed, 1))
-	for range trials {
-		if m := tiny(rng); len(m.Classes) > 0 {
-			f(m, optimum(m))
-		}
-	}
-}
-
-func values(rng *rand.Rand, n int) []float64 {
-	out := make([]float64, n)
-	for i := range out {
-		out[i] = float64(rng.IntN(30))
-	}
-	return out
-}
-
-func plenty() *relax.Budget { return &relax.Budget{Left: math.MaxInt / 2} }
 
 func TestKnapsackIsThatOfBruteForce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	loose := 0
-	each(t, 3, func(m *relax.Model, _ float64) {
-		value := values(rng, len(m.Classes))
+	brute.Each(t, 3, func(m *relax.Model, _ float64) {
+		value := brute.Values(rng, len(m.Classes))
 		for k := range m.Kinds {
 			most := 0.0
-			patterns(m, func(count []int64, _ float64) {
-				if !fitsIn(m, k, count, m.Classes) {
+			brute.Patterns(m, func(count []int64, _ float64) {
+				if !brute.FitsIn(m, k, count, m.Classes) {
 					return
 				}
 				worth := 0.0
@@ -69,15 +47,15 @@ func TestKnapsackIsThatOfBruteForce(t *testing.T) {
 			require.InDelta(t, most, found, 1e-9)
 		}
 	})
-	require.Greater(t, loose, trials/10, "some bounds are no more than that")
+	require.Greater(t, loose, brute.Trials/10, "some bounds are no more than that")
 }
 
 // The programme is solved if its values are feasible for its dual, over all fillings there are, and worth what it costs.
 func TestMasterSolvesTheProgrammeOverAllFillings(t *testing.T) {
 	below := 0
-	each(t, 5, func(m *relax.Model, best float64) {
+	brute.Each(t, 5, func(m *relax.Model, best float64) {
 		s := relax.NewMaster(m)
-		b := plenty()
+		b := brute.Plenty()
 		s.Price(m.Coverage(), b)
 		for s.Generate(400, b); s.Deepen(1_000_000, b); {
 			s.Generate(400, b)
@@ -88,7 +66,7 @@ func TestMasterSolvesTheProgrammeOverAllFillings(t *testing.T) {
 			sum += v * float64(m.Classes[i].Count)
 		}
 		require.InDelta(t, s.Value(), sum, 1e-6*best)
-		patterns(m, func(count []int64, price float64) {
+		brute.Patterns(m, func(count []int64, price float64) {
 			worth := 0.0
 			for i, n := range count {
 				worth += value[i] * float64(n)
@@ -105,27 +83,17 @@ func TestMasterSolvesTheProgrammeOverAllFillings(t *testing.T) {
 				columns = append(columns, batch.Column)
 			}
 		}
-		require.GreaterOrEqual(t, lawful(t, m, columns), best*(1-1e-9))
+		require.GreaterOrEqual(t, brute.Lawful(t, m, columns), best*(1-1e-9))
 	})
-	require.Greater(t, below, trials/20, "fractions are cheaper in some")
-}
-
-// scaled has prices that leave room for whole values.
-func scaled(m *relax.Model) *relax.Model {
-	out := *m
-	out.Kinds = slices.Clone(m.Kinds)
-	for k := range out.Kinds {
-		out.Kinds[k].Price *= 1e6
-	}
-	return &out
+	require.Greater(t, below, brute.Trials/20, "fractions are cheaper in some")
 }
 
 func TestProofsAreNeverAboveTheOptimum(t *testing.T) {
 	tight := 0
-	each(t, 7, func(m *relax.Model, best float64) {
-		m, best = scaled(m), best*1e6
+	brute.Each(t, 7, func(m *relax.Model, best float64) {
+		m, best = brute.Scaled(m), best*1e6
 		s := relax.NewMaster(m)
-		b := plenty()
+		b := brute.Plenty()
 		s.Price(m.Coverage(), b)
 		s.Generate(400, b)
 		proof, _ := m.Prove(s.Values(), 10_000, b)
@@ -148,80 +116,19 @@ func TestProofsAreNeverAboveTheOptimum(t *testing.T) {
 			}
 		}
 	})
-	require.Greater(t, tight, trials/5)
+	require.Greater(t, tight, brute.Trials/5)
 }
 
 func TestWaysToPackAreLawful(t *testing.T) {
-	optimal := 0
-	each(t, 9, func(m *relax.Model, best float64) {
-		columns := m.Greedy(plenty())
-		require.GreaterOrEqual(t, lawful(t, m, columns), best)
+	brute.Each(t, 9, func(m *relax.Model, best float64) {
+		columns := m.Greedy(brute.Plenty())
+		require.GreaterOrEqual(t, brute.Lawful(t, m, columns), best)
 		value := m.Coverage()
-		require.GreaterOrEqual(t, lawful(t, m, m.Improve(columns, value, best, &relax.Budget{Left: 200_000})), best)
-		require.GreaterOrEqual(t, lawful(t, m, m.Tighten(columns, best, 500, plenty())), best)
+		require.GreaterOrEqual(t, brute.Lawful(t, m, m.Improve(columns, value, best, &relax.Budget{Left: 200_000})), best)
 		pair := m.Pair(0, columns, value, best, 50_000)
-		require.GreaterOrEqual(t, lawful(t, m, pair), best)
+		require.GreaterOrEqual(t, brute.Lawful(t, m, pair), best)
 		require.LessOrEqual(t, m.Cost(pair), m.Cost(columns))
-		if lawful(t, m, m.Exchange(columns, best, 300, plenty())) <= best {
-			optimal++
-		}
 	})
-	require.Greater(t, optimal, trials*8/10, "exchanges find the optimum of most tiny problems")
-}
-
-// The search through sets of bins packs one if and only if it can be packed, so with enough steps it ends at the optimum.
-func TestSearchEndsAtTheOptimum(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 3))
-	each(t, 11, func(m *relax.Model, best float64) {
-		s := relax.NewSearch(m, values(rng, len(m.Classes)), 1000, plenty())
-		require.LessOrEqual(t, s.Root(), best)
-		require.Equal(t, best, s.Below(best+1, false))
-		require.Equal(t, best, lawful(t, m, s.Found))
-		require.Equal(t, best, s.Cost)
-
-		s = relax.NewSearch(m, values(rng, len(m.Classes)), 1000, plenty())
-		require.Equal(t, best, s.Below(best, true), "nothing is cheaper")
-		require.Equal(t, best, s.Below(best+5, true), "what can be packed is not refuted")
-
-		s = relax.NewSearch(m, values(rng, len(m.Classes)), 1000, &relax.Budget{Left: 1 + rng.IntN(3000)})
-		require.LessOrEqual(t, s.Below(best+1, false), best, "what has not been looked at is not proved")
-	})
-}
-
-func TestShortestPathIsTheOptimum(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	longer := 0
-	each(t, 13, func(m *relax.Model, best float64) {
-		m, best = scaled(m), best*1e6
-		s := relax.NewMaster(m)
-		b := plenty()
-		s.Price(m.Coverage(), b)
-		s.Generate(400, b)
-		proof, _ := m.Prove(s.Values(), 10_000, b)
-		if float64(proof.Price) < best*(1-1e-6) {
-			longer++
-		}
-		low, found := relax.NewResidual(m, proof.Value, plenty()).Below(int64(best) + 1)
-		require.EqualValues(t, best, low)
-		require.Equal(t, best, lawful(t, m, found))
-		low, found = relax.NewResidual(m, proof.Value, plenty()).Below(int64(best))
-		require.EqualValues(t, best, low)
-		require.Empty(t, found)
-		low, _ = relax.NewResidual(m, proof.Value, &relax.Budget{Left: 1 + rng.IntN(300)}).Below(int64(best) + 1)
-		require.LessOrEqual(t, float64(low), best)
-
-		require.EqualValues(t, best, m.Refuted(proof.Value, int64(best), 100_000_000))
-		require.LessOrEqual(t, float64(m.Refuted(proof.Value, int64(best*1.1)+1, 100_000_000)), best, "no claim above the optimum stands")
-	})
-	require.Greater(t, longer, trials/20)
-}
-
-func TestManyRestsAreLeftAlone(t *testing.T) {
-	m := &relax.Model{Dims: 1, Kinds: []relax.Kind{{Capacity: []int64{100}, Price: 10, Supply: -1}}}
-	for i := range 30 {
-		m.Classes = append(m.Classes, relax.Class{Size: []int64{int64(i + 1)}, Count: 1, Most: 1, Kinds: []uint64{1}})
-	}
-	require.Nil(t, relax.NewResidual(m, make([]int64, 30), plenty()))
 }
 
 // Many bins are made and improved in halves side by side: nothing is lost, and the cores do not matter.
@@ -240,7 +147,7 @@ func TestManyBinsInHalves(t *testing.T) {
 		runtime.GOMAXPROCS(k + 1)
 		greedy[k] = m.Greedy(&relax.Budget{Left: 2_000_000})
 		better[k] = m.Improve(greedy[k], m.Coverage(), 0, &relax.Budget{Left: 2_000_000})
-		require.Less(t, lawful(t, m, better[k]), lawful(t, m, greedy[k]))
+		require.Less(t, brute.Lawful(t, m, better[k]), brute.Lawful(t, m, greedy[k]))
 	}
 	require.Greater(t, len(better[0]), 400)
 	require.Equal(t, greedy[0], greedy[1])
@@ -252,7 +159,7 @@ func TestManyBinsInHalves(t *testing.T) {
 // A room is cut to the greatest sum that some things come to.
 func TestReachedRoomsAreSums(t *testing.T) {
 	cut := 0
-	each(t, 15, func(m *relax.Model, best float64) {
+	brute.Each(t, 15, func(m *relax.Model, best float64) {
 		var rooms [][]int64
 		for _, k := range m.Kinds {
 			rooms = append(rooms, k.Capacity)
@@ -292,15 +199,15 @@ func TestReachedRoomsAreSums(t *testing.T) {
 		for k := range same.Kinds {
 			same.Kinds[k].Capacity = reached[k]
 		}
-		require.Equal(t, best, optimum(&same))
+		require.Equal(t, best, brute.Optimum(&same))
 	})
-	require.Greater(t, cut, trials)
+	require.Greater(t, cut, brute.Trials)
 }
 
 // The prices of resources prove the same whether or not it is looked at how kinds can be filled.
 func TestCoverageProvesItself(t *testing.T) {
 	proved := 0
-	each(t, 41, func(m *relax.Model, best float64) {
+	brute.Each(t, 41, func(m *relax.Model, best float64) {
 		want, got := m.Certify(m.Coverage(), 1), m.CertifyCoverage()
 		require.Equal(t, want.Value, got.Value)
 		require.GreaterOrEqual(t, want.Price, got.Price)
@@ -313,5 +220,5 @@ func TestCoverageProvesItself(t *testing.T) {
 			proved++
 		}
 	})
-	require.Greater(t, proved, trials/4)
+	require.Greater(t, proved, brute.Trials/4)
 }

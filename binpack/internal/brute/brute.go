@@ -1,8 +1,10 @@
-package relax_test
+// Package brute solves tiny models by trying everything, for tests to compare with.
+package brute
 
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,14 +45,15 @@ func tiny(rng *rand.Rand) *relax.Model {
 // holds reports whether some kind of the set holds so many of each class.
 func holds(m *relax.Model, kinds uint64, count []int64, classes []relax.Class) bool {
 	for k := range m.Kinds {
-		if kinds&(1<<k) != 0 && fitsIn(m, k, count, classes) {
+		if kinds&(1<<k) != 0 && FitsIn(m, k, count, classes) {
 			return true
 		}
 	}
 	return false
 }
 
-func fitsIn(m *relax.Model, k int, count []int64, classes []relax.Class) bool {
+// FitsIn reports whether the kind holds so many of each class.
+func FitsIn(m *relax.Model, k int, count []int64, classes []relax.Class) bool {
 	for i, n := range count {
 		if n > 0 && (classes[i].Kinds[0]&(1<<k) == 0 || n > classes[i].Most) {
 			return false
@@ -72,15 +75,15 @@ func fitsIn(m *relax.Model, k int, count []int64, classes []relax.Class) bool {
 func cheapest(m *relax.Model, count []int64) float64 {
 	least := math.Inf(1)
 	for k := range m.Kinds {
-		if fitsIn(m, k, count, m.Classes) {
+		if FitsIn(m, k, count, m.Classes) {
 			least = min(least, m.Kinds[k].Price)
 		}
 	}
 	return least
 }
 
-// optimum tries every way to put the things together: each goes to a bin that is there, or to a new one.
-func optimum(m *relax.Model) float64 {
+// Optimum tries every way to put the things together: each goes to a bin that is there, or to a new one.
+func Optimum(m *relax.Model) float64 {
 	var things []int
 	for i := range m.Classes {
 		for range m.Classes[i].Count {
@@ -113,8 +116,8 @@ func optimum(m *relax.Model) float64 {
 	return best
 }
 
-// patterns calls f with every filling that some kind holds, and the least price of one.
-func patterns(m *relax.Model, f func(count []int64, price float64)) {
+// Patterns calls f with every filling that some kind holds, and the least price of one.
+func Patterns(m *relax.Model, f func(count []int64, price float64)) {
 	count := make([]int64, len(m.Classes))
 	var fill func(i int)
 	fill = func(i int) {
@@ -133,8 +136,8 @@ func patterns(m *relax.Model, f func(count []int64, price float64)) {
 	fill(0)
 }
 
-// lawful checks that the columns hold everything, each within its kind, and gives what they cost.
-func lawful(t *testing.T, m *relax.Model, columns []relax.Column) float64 {
+// Lawful checks that the columns hold everything, each within its kind, and gives what they cost.
+func Lawful(t *testing.T, m *relax.Model, columns []relax.Column) float64 {
 	t.Helper()
 	placed := make([]int64, len(m.Classes))
 	for _, c := range columns {
@@ -143,10 +146,46 @@ func lawful(t *testing.T, m *relax.Model, columns []relax.Column) float64 {
 			count[class] += int64(c.Count[i])
 			placed[class] += int64(c.Count[i])
 		}
-		require.True(t, fitsIn(m, c.Kind, count, m.Classes), "%v in %+v", c, m.Kinds[c.Kind])
+		require.True(t, FitsIn(m, c.Kind, count, m.Classes), "%v in %+v", c, m.Kinds[c.Kind])
 	}
 	for i := range m.Classes {
 		require.Equal(t, m.Classes[i].Count, placed[i], "class %d", i)
 	}
 	return m.Cost(columns)
+}
+
+// Trials is how many models Each makes.
+const Trials = 400
+
+// Each calls f with random tiny models and their optima.
+func Each(t *testing.T, seed uint64, f func(m *relax.Model, best float64)) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for range Trials {
+		if m := tiny(rng); len(m.Classes) > 0 {
+			f(m, Optimum(m))
+		}
+	}
+}
+
+// Values are n random ones.
+func Values(rng *rand.Rand, n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = float64(rng.IntN(30))
+	}
+	return out
+}
+
+// Plenty is a budget that does not run out.
+func Plenty() *relax.Budget { return &relax.Budget{Left: math.MaxInt / 2} }
+
+// Scaled is the model with prices that leave room for whole values.
+func Scaled(m *relax.Model) *relax.Model {
+	out := *m
+	out.Kinds = slices.Clone(m.Kinds)
+	for k := range out.Kinds {
+		out.Kinds[k].Price *= 1e6
+	}
+	return &out
 }

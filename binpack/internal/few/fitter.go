@@ -1,14 +1,16 @@
-package relax
+package few
 
 import (
 	"math"
 	"slices"
+
+	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
 // fitter packs things into a given set of bins by moving and exchanging single ones, so that less and less stands out
 // (simulated annealing: S. Kirkpatrick et al., 1983). It is good where the room is just enough, and proves nothing.
 type fitter struct {
-	m     *Model
+	m     *relax.Model
 	class []int32   // by thing
 	size  []float64 // by thing and dimension, in parts of what all bins hold
 	kinds []int
@@ -23,12 +25,12 @@ type fitter struct {
 	total float64
 	// proposed is how many moves the last run has thought of.
 	proposed int
-	rng      draw
+	rng      relax.Draw
 }
 
 // Tighten tries to do without the cheapest bin, over and over, as long as the cost stays above the floor: what is in it goes to
 // the others, and things are exchanged until all fit again. It is for many like bins, where there is nothing else to gain.
-func (m *Model) Tighten(bins []Column, floor float64, proposals int, b *Budget) []Column {
+func Tighten(m *relax.Model, bins []relax.Column, floor float64, proposals int, b *relax.Budget) []relax.Column {
 	var f fitter
 	for len(bins) > 1 && b.Left > 0 {
 		least := 0
@@ -60,8 +62,8 @@ func (m *Model) Tighten(bins []Column, floor float64, proposals int, b *Budget) 
 }
 
 // load takes the things over from the columns as far as they go; the rest goes where most room is. Columns are by bin.
-func (f *fitter) load(m *Model, kinds []int, columns []Column) {
-	f.m, f.kinds, f.bins, f.rng = m, kinds, len(kinds), draw(len(kinds))
+func (f *fitter) load(m *relax.Model, kinds []int, columns []relax.Column) {
+	f.m, f.kinds, f.bins, f.rng = m, kinds, len(kinds), relax.Draw(len(kinds))
 	d := m.Dims
 	all := make([]float64, d)
 	for _, k := range kinds {
@@ -77,14 +79,14 @@ func (f *fitter) load(m *Model, kinds []int, columns []Column) {
 		}
 		f.held[b] = f.held[b][:0]
 		for i := range m.Classes {
-			if !has(m.Classes[i].Kinds, k) && f.may == nil {
+			if !m.Classes[i].May(k) && f.may == nil {
 				f.may = make([][]bool, len(m.Classes))
 			}
 		}
 	}
 	for i := range f.may {
 		for _, k := range kinds {
-			f.may[i] = append(f.may[i], has(m.Classes[i].Kinds, k))
+			f.may[i] = append(f.may[i], m.Classes[i].May(k))
 		}
 	}
 	f.class, f.size, f.place, f.bin = f.class[:0], f.size[:0], f.place[:0], f.bin[:0]
@@ -178,24 +180,24 @@ func (f *fitter) run(proposals int) bool {
 		}
 		heat := warm * (1 - float64(n)/float64(proposals))
 		heat *= heat / warm
-		a := f.rng.below(f.bins)
+		a := f.rng.Below(f.bins)
 		for try := 0; try < 3 && f.over[a] == 0; try++ {
-			a = f.rng.below(f.bins)
+			a = f.rng.Below(f.bins)
 		}
-		b := f.rng.below(f.bins - 1)
+		b := f.rng.Below(f.bins - 1)
 		if b >= a {
 			b++
 		}
 		if len(f.held[a]) == 0 {
 			continue
 		}
-		x := f.held[a][f.rng.below(len(f.held[a]))]
+		x := f.held[a][f.rng.Below(len(f.held[a]))]
 		if !f.allowed(x, b) {
 			continue
 		}
 		var y int32 = -1
-		if len(f.held[b]) > 0 && f.rng.below(4) > 0 {
-			if y = f.held[b][f.rng.below(len(f.held[b]))]; !f.allowed(y, a) || f.class[x] == f.class[y] {
+		if len(f.held[b]) > 0 && f.rng.Below(4) > 0 {
+			if y = f.held[b][f.rng.Below(len(f.held[b]))]; !f.allowed(y, a) || f.class[x] == f.class[y] {
 				continue
 			}
 		}
@@ -205,7 +207,7 @@ func (f *fitter) run(proposals int) bool {
 		}
 		overA, overB := f.excess(a, other, f.vector(x)), f.excess(b, f.vector(x), other)
 		change := overA + overB - f.over[a] - f.over[b]
-		if change > 0 && change >= -heat*math.Log(f.rng.unit()+1e-300) {
+		if change > 0 && change >= -heat*math.Log(f.rng.Unit()+1e-300) {
 			continue
 		}
 		f.over[a], f.over[b] = overA, overB
@@ -238,7 +240,7 @@ func (f *fitter) fits() bool {
 		clear(used)
 		for class, n := range f.counts(b) {
 			c := &f.m.Classes[class]
-			if n > c.Most || n > 0 && !has(c.Kinds, k) {
+			if n > c.Most || n > 0 && !c.May(k) {
 				return false
 			}
 			for r, s := range c.Size {
@@ -264,10 +266,10 @@ func (f *fitter) counts(b int) []int64 {
 }
 
 // columns is the packing.
-func (f *fitter) columns() []Column {
-	var out []Column
+func (f *fitter) columns() []relax.Column {
+	var out []relax.Column
 	for b, k := range f.kinds {
-		c := Column{Kind: k}
+		c := relax.Column{Kind: k}
 		for class, n := range f.counts(b) {
 			if n > 0 {
 				c.Class, c.Count = append(c.Class, int32(class)), append(c.Count, int32(n))

@@ -1,16 +1,18 @@
-package relax
+package few
 
 import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
 // Exchange improves a packing of few things one by one: it takes some out of their bins, puts each back where that costs
 // least, and now and then accepts what is a little dearer, less and less so (ruin and recreate, G. Schrimpf et al., 2000;
 // J. Christiaens and G. Vanden Berghe, 2020). A bin is always of the cheapest kind that holds it. It stops at the floor, or
 // after so many rounds, or when the budget is used up. Bins of counted kinds are not touched.
-func (m *Model) Exchange(bins []Column, floor float64, rounds int, b *Budget) []Column {
+func Exchange(m *relax.Model, bins []relax.Column, floor float64, rounds int, b *relax.Budget) []relax.Column {
 	x := newExchange(m, bins)
 	if len(x.class) == 0 || len(x.kinds) == 0 {
 		return bins
@@ -21,20 +23,20 @@ func (m *Model) Exchange(bins []Column, floor float64, rounds int, b *Budget) []
 
 // exchange is the search. The state of a bin is the sum of what is in it.
 type exchange struct {
-	m       *Model
+	m       *relax.Model
 	kinds   []int     // uncounted, by price
 	room    []int64   // by kind and dimension
 	price   []float64 // by kind
 	class   []int32   // by thing
 	size    []float64 // by thing: its part of the largest bin, for orders
-	counted []Column
+	counted []relax.Column
 	now     packing
 	best    packing
 	saved   packing
 	out     []int32 // things without a bin
 	key     []float64
 	trial   []int64
-	rng     draw
+	rng     relax.Draw
 	steps   int
 	any     bool // every class may go into every kind
 }
@@ -53,7 +55,7 @@ func (p *packing) copyFrom(q *packing) {
 	p.kind, p.held, p.cost = append(p.kind[:0], q.kind...), append(p.held[:0], q.held...), q.cost
 }
 
-func newExchange(m *Model, bins []Column) *exchange {
+func newExchange(m *relax.Model, bins []relax.Column) *exchange {
 	x := &exchange{m: m, trial: make([]int64, m.Dims)}
 	largest := make([]float64, m.Dims)
 	for k := range m.Kinds {
@@ -93,7 +95,7 @@ func newExchange(m *Model, bins []Column) *exchange {
 	x.any = true
 	for i := range m.Classes {
 		for _, k := range x.kinds {
-			x.any = x.any && has(m.Classes[i].Kinds, k)
+			x.any = x.any && m.Classes[i].May(k)
 		}
 	}
 	return x
@@ -111,7 +113,7 @@ func (x *exchange) fitting(used []int64, from int32, class int32) int32 {
 				break
 			}
 		}
-		if ok && has(x.m.Classes[class].Kinds, x.kinds[k]) {
+		if ok && x.m.Classes[class].May(x.kinds[k]) {
 			return k
 		}
 	}
@@ -178,7 +180,7 @@ func (x *exchange) suitsAll(b, kind int32) bool {
 		return true
 	}
 	for thing, at := range x.now.bin {
-		if at == b && !has(x.m.Classes[x.class[thing]].Kinds, x.kinds[kind]) {
+		if at == b && !x.m.Classes[x.class[thing]].May(x.kinds[kind]) {
 			return false
 		}
 	}
@@ -188,7 +190,7 @@ func (x *exchange) suitsAll(b, kind int32) bool {
 // heat is how much dearer, in parts of the cost, a packing may be to be gone on with at first.
 const heat = 0.02
 
-func (x *exchange) run(floor float64, rounds int, b *Budget) {
+func (x *exchange) run(floor float64, rounds int, b *relax.Budget) {
 	for round := range rounds {
 		if x.best.cost <= floor*(1+1e-9) {
 			return
@@ -198,7 +200,7 @@ func (x *exchange) run(floor float64, rounds int, b *Budget) {
 		x.steps = 0
 		ok := x.recreate()
 		left := 1 - float64(round)/float64(rounds)
-		warm := x.best.cost * heat * left * left * -math.Log(x.rng.unit()+1e-12) / float64(1+len(x.best.kind))
+		warm := x.best.cost * heat * left * left * -math.Log(x.rng.Unit()+1e-12) / float64(1+len(x.best.kind))
 		switch {
 		case !ok || x.now.cost > x.saved.cost+warm:
 			x.now, x.saved = x.saved, x.now
@@ -216,8 +218,8 @@ func (x *exchange) ruin() {
 	x.out = x.out[:0]
 	p := &x.now
 	n := len(x.class)
-	for range x.rng.below(3) {
-		b := p.bin[x.rng.below(n)]
+	for range x.rng.Below(3) {
+		b := p.bin[x.rng.Below(n)]
 		if b < 0 || len(x.out) > 0 && int(p.held[b]) > 40 {
 			continue
 		}
@@ -227,8 +229,8 @@ func (x *exchange) ruin() {
 			}
 		}
 	}
-	for range 1 + x.rng.below(min(n, 8)) {
-		if thing := x.rng.below(n); p.bin[thing] >= 0 {
+	for range 1 + x.rng.Below(min(n, 8)) {
+		if thing := x.rng.Below(n); p.bin[thing] >= 0 {
 			x.take(int32(thing))
 		}
 	}
@@ -241,14 +243,14 @@ func (x *exchange) ruin() {
 
 // recreate puts each thing where that costs least, the large ones first or in some other order.
 func (x *exchange) recreate() bool {
-	noise := []float64{0, 0.3, 1, 30}[x.rng.below(4)]
+	noise := []float64{0, 0.3, 1, 30}[x.rng.Below(4)]
 	x.key = slices.Grow(x.key[:0], len(x.class))[:len(x.class)]
 	for _, thing := range x.out {
-		x.key[thing] = x.size[thing] * (1 + noise*x.rng.unit())
+		x.key[thing] = x.size[thing] * (1 + noise*x.rng.Unit())
 	}
 	slices.SortFunc(x.out, func(a, b int32) int { return cmp.Or(cmp.Compare(x.key[b], x.key[a]), cmp.Compare(a, b)) })
-	tight := []float64{0, 0.1, 0.4, 1}[x.rng.below(4)]
-	blink := x.rng.below(3) == 0
+	tight := []float64{0, 0.1, 0.4, 1}[x.rng.Below(4)]
+	blink := x.rng.Below(3) == 0
 	for _, thing := range x.out {
 		if !x.insert(thing, tight, blink) {
 			return false
@@ -274,7 +276,7 @@ func (x *exchange) insert(thing int32, tight float64, blink bool) bool {
 			}
 			empty = b
 		} else {
-			if blink && x.rng.below(12) == 0 {
+			if blink && x.rng.Below(12) == 0 {
 				continue
 			}
 			from, before = p.kind[b], x.price[p.kind[b]]
@@ -329,7 +331,7 @@ func (x *exchange) allows(b, class int32) bool {
 }
 
 // columns is the best packing.
-func (x *exchange) columns() []Column {
+func (x *exchange) columns() []relax.Column {
 	count := make([]map[int32]int32, len(x.best.kind))
 	for thing, b := range x.best.bin {
 		if count[b] == nil {
@@ -337,12 +339,12 @@ func (x *exchange) columns() []Column {
 		}
 		count[b][x.class[thing]]++
 	}
-	var out []Column
+	var out []relax.Column
 	for b, kind := range x.best.kind {
 		if kind < 0 {
 			continue
 		}
-		c := Column{Kind: x.kinds[kind]}
+		c := relax.Column{Kind: x.kinds[kind]}
 		for class := range x.m.Classes {
 			if n := count[b][int32(class)]; n > 0 {
 				c.Class, c.Count = append(c.Class, int32(class)), append(c.Count, n)

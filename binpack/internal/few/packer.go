@@ -1,19 +1,21 @@
-package relax
+package few
 
 import (
 	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
+
+	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
 // packer packs everything into a given set of bins, or shows that this cannot be done.
 type packer struct {
-	m     *Model
+	m     *relax.Model
 	value []float64 // a thing's size, all dimensions together
 	order []int32   // classes, the largest first
-	left  []Class
-	knap  Knapsack
+	left  []relax.Class
+	knap  relax.Knapsack
 
 	kinds []int
 
@@ -44,15 +46,15 @@ func (p *packer) prepare(set []int) {
 }
 
 // pack tries two greedy ways, and then to make the better one fit by exchanges.
-func (p *packer) pack(set []int, proposals int, b *Budget) []Column {
-	var best []Column
+func (p *packer) pack(set []int, proposals int, b *relax.Budget) []relax.Column {
+	var best []relax.Column
 	least := math.Inf(1)
 	for _, bend := range [...]float64{0.5, 1} {
 		p.prepare(set)
-		var out []Column
+		var out []relax.Column
 		for _, k := range p.kinds {
-			c := Column{Kind: k}
-			if p.knap.Load(p.m.Kinds[k].Capacity, p.left, func(i int) bool { return has(p.m.Classes[i].Kinds, k) }, p.value) {
+			c := relax.Column{Kind: k}
+			if p.knap.Load(p.m.Kinds[k].Capacity, p.left, func(i int) bool { return p.m.Classes[i].May(k) }, p.value) {
 				p.knap.Bound(math.Inf(1))
 				p.knap.Fill(bend, 0)
 				c.Pattern = p.knap.Found()
@@ -68,7 +70,7 @@ func (p *packer) pack(set []int, proposals int, b *Budget) []Column {
 			over += p.value[i] * float64(p.left[i].Count)
 		}
 		if over == 0 {
-			return slices.DeleteFunc(out, func(c Column) bool { return len(c.Class) == 0 })
+			return slices.DeleteFunc(out, func(c relax.Column) bool { return len(c.Class) == 0 })
 		}
 		if over < least {
 			best, least = out, over
@@ -84,7 +86,7 @@ func (p *packer) pack(set []int, proposals int, b *Budget) []Column {
 }
 
 // refute looks through all packings, by so many steps. It gives one if it meets one; refuted means that there is none.
-func (p *packer) refute(set []int, most int, b *Budget) (columns []Column, refuted bool) {
+func (p *packer) refute(set []int, most int, b *relax.Budget) (columns []relax.Column, refuted bool) {
 	p.prepare(set)
 	return p.completer.run(p.m, set, p.order, most, b)
 }
@@ -94,7 +96,7 @@ func (p *packer) refute(set []int, most int, b *Budget) (columns []Column, refut
 // resource, is none. Of the packings that differ in nothing that matters it looks at one: the first in the order of the
 // numbers of things, so each bin is full but for what no longer goes in, and equal bins stand in falling order.
 type completer struct {
-	m      *Model
+	m      *relax.Model
 	kinds  []int   // the smallest first
 	order  []int32 // classes, the largest first
 	left   []int64 // by place in order
@@ -110,7 +112,7 @@ type completer struct {
 	most   int
 }
 
-func (c *completer) run(m *Model, kinds []int, order []int32, most int, b *Budget) (columns []Column, refuted bool) {
+func (c *completer) run(m *relax.Model, kinds []int, order []int32, most int, b *relax.Budget) (columns []relax.Column, refuted bool) {
 	d := m.Dims
 	c.m, c.order, c.nodes, c.most = m, order, 0, most
 	c.kinds = slices.Clone(kinds)
@@ -150,7 +152,7 @@ func (c *completer) run(m *Model, kinds []int, order []int32, most int, b *Budge
 		return nil, c.nodes < c.most
 	}
 	for i, k := range c.kinds {
-		col := Column{Kind: k}
+		col := relax.Column{Kind: k}
 		for class := range m.Classes {
 			at := slices.Index(order, int32(class))
 			if n := c.fill[i][at]; n > 0 {
@@ -191,7 +193,7 @@ func (c *completer) bin(at int) bool {
 	for i, v := range slices.Backward(c.order) {
 		class := &c.m.Classes[v]
 		n := min(c.left[i], class.Most)
-		if !has(class.Kinds, c.kinds[at]) {
+		if !class.May(c.kinds[at]) {
 			n = 0
 		}
 		for r, s := range class.Size {
@@ -211,7 +213,7 @@ func (c *completer) bin(at int) bool {
 
 // class decides how many things of the class at the place of the order go into the bin. bound says that the fillings so
 // far are those of the equal bin before, which this one must not exceed.
-func (c *completer) class(at, i int, kind *Kind, bound bool) bool {
+func (c *completer) class(at, i int, kind *relax.Kind, bound bool) bool {
 	if c.nodes++; c.nodes >= c.most {
 		return false
 	}
@@ -227,7 +229,7 @@ func (c *completer) class(at, i int, kind *Kind, bound bool) bool {
 	}
 	class := &c.m.Classes[c.order[i]]
 	n := int64(0)
-	if c.left[i] > 0 && has(class.Kinds, c.kinds[at]) {
+	if c.left[i] > 0 && class.May(c.kinds[at]) {
 		n = min(c.left[i], class.Most)
 		for r, s := range class.Size {
 			if s > 0 {
@@ -261,7 +263,7 @@ func (c *completer) move(at, i int, n int64) {
 
 // next goes on to the next bin, if this one is full: nothing that is left goes in, neither besides what is in it nor in
 // place of one or two smaller things, which could then go where it goes (the dominance of S. Martello and P. Toth, 1990).
-func (c *completer) next(at int, kind *Kind) bool {
+func (c *completer) next(at int, kind *relax.Kind) bool {
 	used := c.used[at]
 	for j, n := range c.left {
 		if n > 0 && c.may(at, j) && c.goes(used, c.m.Classes[c.order[j]].Size, kind) {
@@ -291,7 +293,7 @@ func (c *completer) next(at int, kind *Kind) bool {
 	return false
 }
 
-func (c *completer) goes(used, size []int64, kind *Kind) bool {
+func (c *completer) goes(used, size []int64, kind *relax.Kind) bool {
 	for r, s := range size {
 		if used[r]+s > kind.Capacity[r] {
 			return false
@@ -303,11 +305,11 @@ func (c *completer) goes(used, size []int64, kind *Kind) bool {
 // may reports whether one more of the class at the place is allowed in the bin, room aside.
 func (c *completer) may(at, j int) bool {
 	class := &c.m.Classes[c.order[j]]
-	return c.fill[at][j] < class.Most && has(class.Kinds, c.kinds[at])
+	return c.fill[at][j] < class.Most && class.May(c.kinds[at])
 }
 
 // replaces reports whether a thing of the class at place j goes in for one or two that it covers.
-func (c *completer) replaces(at, j int, kind *Kind) bool {
+func (c *completer) replaces(at, j int, kind *relax.Kind) bool {
 	size := c.m.Classes[c.order[j]].Size
 	for r, u := range c.used[at] {
 		c.short[r] = u + size[r] - kind.Capacity[r]

@@ -1,10 +1,12 @@
-package relax
+package few
 
 import (
 	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
+
+	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
 // cells is how finely amounts are told apart when the cost of covering them is tabled.
@@ -21,10 +23,10 @@ type measure struct {
 // Search enumerates sets of bins from the cheap to the dear and looks for the first that holds everything; for few bins
 // this is exact. The model must have no counted kinds.
 type Search struct {
-	m        *Model
+	m        *relax.Model
 	kinds    []int // the largest first
 	measures []measure
-	Budget   *Budget
+	Budget   *relax.Budget
 	limit    float64 // sets that cost as much are not looked at
 	lowest   float64 // the cost of the cheapest set that could be neither packed nor refuted
 	chosen   []int
@@ -36,13 +38,13 @@ type Search struct {
 	// Level is how much each set is worth, from 0; each level tries four times as much as the one before.
 	Level int
 	// Found is the cheapest packing so far.
-	Found []Column
+	Found []relax.Column
 	Cost  float64
 }
 
 // NewSearch prepares a search that measures things by resources and by the value given, besides; deep is how many steps finding
 // the most value that a kind holds may take.
-func NewSearch(m *Model, value []float64, deep int, b *Budget) *Search {
+func NewSearch(m *relax.Model, value []float64, deep int, b *relax.Budget) *Search {
 	const patience = 4 // searches without an end in a row before none is tried any more: those of larger bins take longer
 	s := &Search{m: m, Budget: b, Cost: math.Inf(1), settled: map[string]int{}}
 	for k := range m.Kinds {
@@ -57,7 +59,7 @@ func NewSearch(m *Model, value []float64, deep int, b *Budget) *Search {
 			x.demand += float64(m.Classes[i].Size[r]) * float64(m.Classes[i].Count)
 		}
 		for k := range m.Kinds {
-			x.room[k] = float64(m.Kinds[k].Capacity[r]) * (1 + slack)
+			x.room[k] = float64(m.Kinds[k].Capacity[r]) * (1 + relax.Slack)
 		}
 		s.add(x)
 	}
@@ -65,7 +67,7 @@ func NewSearch(m *Model, value []float64, deep int, b *Budget) *Search {
 	for i := range ones {
 		ones[i] = 1
 	}
-	var knap Knapsack
+	var knap relax.Knapsack
 	for _, value := range [][]float64{m.Coverage(), ones, value} {
 		x := measure{room: make([]float64, len(m.Kinds))}
 		for i := range m.Classes {
@@ -73,7 +75,7 @@ func NewSearch(m *Model, value []float64, deep int, b *Budget) *Search {
 		}
 		missed := 0
 		for _, k := range slices.Backward(s.kinds) { // from the small to the large
-			if !m.load(&knap, k, value) {
+			if !m.Load(&knap, k, value) {
 				continue
 			}
 			x.room[k] = knap.Bound(math.Inf(1))
@@ -81,7 +83,7 @@ func NewSearch(m *Model, value []float64, deep int, b *Budget) *Search {
 				continue
 			}
 			if found, done := knap.Search(0, deep); done {
-				x.room[k] = min(x.room[k], found*(1+slack))
+				x.room[k] = min(x.room[k], found*(1+relax.Slack))
 				missed = 0
 			} else {
 				missed++
@@ -101,7 +103,7 @@ func NewSearch(m *Model, value []float64, deep int, b *Budget) *Search {
 
 // add tables what it costs to cover amounts of the measure, at least.
 func (s *Search) add(x measure) {
-	x.demand *= 1 - slack
+	x.demand *= 1 - relax.Slack
 	if x.demand <= 0 {
 		return
 	}
@@ -280,22 +282,22 @@ const (
 
 // Refuted is a price that no packing goes below, the claim if that is one: it looks for cheaper ones in both ways in turn,
 // each for longer and longer. The values are those that the search that has found the claim went by.
-func (m *Model) Refuted(value []int64, claim int64, steps int) int64 {
+func Refuted(m *relax.Model, value []int64, claim int64, steps int) int64 {
 	measure := make([]float64, len(value))
 	for i, v := range value {
 		measure[i] = float64(v)
 	}
 	_, _, err := m.Verify(value)
 	least := int64(0)
-	sets := NewSearch(m, measure, Deepest, &Budget{Left: steps})
+	sets := NewSearch(m, measure, Deepest, &relax.Budget{Left: steps})
 	for part, over := min(steps, 50_000_000), false; least < claim && steps > 0 && !over; part = min(8*part, steps) {
-		b := &Budget{Left: part}
+		b := &relax.Budget{Left: part}
 		sets.Budget = b
 		least = max(least, int64(math.Ceil(sets.Below(float64(claim), true))))
 		steps -= part - b.Left
 		over = b.Left > 0                // more steps would change nothing
 		if err == nil && least < claim { // no bin is worth more than its price
-			b = &Budget{Left: part}
+			b = &relax.Budget{Left: part}
 			if s := NewResidual(m, value, b); s != nil {
 				low, _ := s.Below(claim)
 				least = max(least, low)

@@ -1,9 +1,11 @@
-package relax
+package few
 
 import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
 // Residual looks for the cheapest packing as a shortest path: from all things, bin by bin, to none. A bin costs its price less
@@ -12,7 +14,7 @@ import (
 // bins it looks at those that hold one of the largest class that is left, that nothing left goes into as well, and that
 // no cheaper kind could be. The model must have no counted kinds.
 type Residual struct {
-	m      *Model
+	m      *relax.Model
 	value  []int64
 	order  []int32  // classes, the largest first
 	radix  []uint64 // by place in order
@@ -21,7 +23,7 @@ type Residual struct {
 	spent  map[uint64]int64
 	from   map[uint64]step
 	queue  []rest
-	budget *Budget
+	budget *relax.Budget
 	limit  int64
 
 	count   []int64 // of the bin, by place
@@ -55,7 +57,7 @@ type rest struct {
 const mostRests = 1 << 19
 
 // NewResidual is nil where there are too many different rests.
-func NewResidual(m *Model, value []int64, b *Budget) *Residual {
+func NewResidual(m *relax.Model, value []int64, b *relax.Budget) *Residual {
 	s := &Residual{m: m, value: value, budget: b, spent: map[uint64]int64{}, from: map[uint64]step{}}
 	states := 1.0
 	largest := make([]float64, m.Dims)
@@ -83,7 +85,7 @@ func NewResidual(m *Model, value []int64, b *Budget) *Residual {
 		s.radix = append(s.radix, n)
 		n *= uint64(m.Classes[i].Count + 1)
 	}
-	var knap Knapsack
+	var knap relax.Knapsack
 	worth := make([]float64, len(value))
 	for i, v := range value {
 		worth[i] = float64(v)
@@ -93,19 +95,17 @@ func NewResidual(m *Model, value []int64, b *Budget) *Residual {
 		b := &s.bounds[k]
 		b.weight, b.over = make([]float64, m.Dims), make([]int64, len(s.order))
 		b.least = int64(m.Kinds[k].Price)
-		if m.load(&knap, k, worth) {
+		if m.Load(&knap, k, worth) {
 			b.least -= int64(min(m.Kinds[k].Price, knap.Bound(0)+1))
-			for j, r := range knap.dims {
-				b.weight[r] = knap.weight[j] / float64(m.Kinds[k].Capacity[r])
-			}
+			b.weight = knap.PerUnit()
 		}
 		for at, i := range s.order {
 			room := 0.0
 			for r, v := range m.Classes[i].Size {
 				room += b.weight[r] * float64(v)
 			}
-			if has(m.Classes[i].Kinds, k) {
-				b.over[at] = int64(math.Ceil(max(0, float64(value[i])-room*(1-slack))))
+			if m.Classes[i].May(k) {
+				b.over[at] = int64(math.Ceil(max(0, float64(value[i])-room*(1-relax.Slack))))
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func NewResidual(m *Model, value []int64, b *Budget) *Residual {
 
 // Below is the least cost of a packing under the limit, with the packing, or the limit where there is none. Less than that
 // and no packing is what is sure when the budget is used up.
-func (s *Residual) Below(limit int64) (int64, []Column) {
+func (s *Residual) Below(limit int64) (int64, []relax.Column) {
 	base := int64(0)
 	start := uint64(0)
 	for at, i := range s.order {
@@ -197,7 +197,7 @@ func (s *Residual) expand(q rest) {
 	for n, k := range s.kinds {
 		kind := &s.m.Kinds[k]
 		b := &s.bounds[k]
-		if b.least >= s.limit-q.spent || !has(largest.Kinds, k) || fits(kind.Capacity, largest.Size, 1) == 0 {
+		if b.least >= s.limit-q.spent || !largest.May(k) || relax.Copies(kind.Capacity, largest.Size, 1) == 0 {
 			continue
 		}
 		for at := len(s.order) - 1; at >= first; at-- {
@@ -227,7 +227,7 @@ func (s *Residual) fill(q rest, n, first, at int, cost int64) {
 			room = v
 		}
 	}
-	if cost-min(s.all[at], int64(room*(1+slack))+1) >= s.limit-q.spent {
+	if cost-min(s.all[at], int64(room*(1+relax.Slack))+1) >= s.limit-q.spent {
 		return
 	}
 	for at > first && at < len(s.order) && s.left[at] == 0 {
@@ -239,8 +239,8 @@ func (s *Residual) fill(q rest, n, first, at int, cost int64) {
 	}
 	c := &s.m.Classes[s.order[at]]
 	most := int64(0)
-	if has(c.Kinds, k) {
-		most = fits(s.free, c.Size, min(s.left[at], c.Most))
+	if c.May(k) {
+		most = relax.Copies(s.free, c.Size, min(s.left[at], c.Most))
 	}
 	least := int64(0)
 	if at == first {
@@ -270,7 +270,7 @@ func (s *Residual) leaf(q rest, n int, cost int64) {
 	k := s.kinds[n]
 	for at, i := range s.order {
 		c := &s.m.Classes[i]
-		if s.count[at] < min(s.left[at], c.Most) && has(c.Kinds, k) && fits(s.free, c.Size, 1) > 0 {
+		if s.count[at] < min(s.left[at], c.Most) && c.May(k) && relax.Copies(s.free, c.Size, 1) > 0 {
 			return
 		}
 	}
@@ -298,7 +298,7 @@ func (s *Residual) holds(cheaper, k int) bool {
 		}
 	}
 	for at, x := range s.count {
-		if x > 0 && !has(s.m.Classes[s.order[at]].Kinds, cheaper) {
+		if x > 0 && !s.m.Classes[s.order[at]].May(cheaper) {
 			return false
 		}
 	}
@@ -306,18 +306,18 @@ func (s *Residual) holds(cheaper, k int) bool {
 }
 
 // columns is the path from the start to nothing left.
-func (s *Residual) columns(start uint64) []Column {
-	var out []Column
+func (s *Residual) columns(start uint64) []relax.Column {
+	var out []relax.Column
 	for state := uint64(0); state != start; {
 		f := s.from[state]
-		c := Column{Kind: f.kind}
+		c := relax.Column{Kind: f.kind}
 		for at, i := range s.order {
 			size := uint64(s.m.Classes[i].Count + 1)
 			if n := f.before/s.radix[at]%size - state/s.radix[at]%size; n > 0 {
 				c.Class, c.Count = append(c.Class, i), append(c.Count, int32(n))
 			}
 		}
-		sortPattern(&c.Pattern)
+		c.Pattern.Sort()
 		out = append(out, c)
 		state = f.before
 	}
