@@ -43,9 +43,10 @@ test-long: moto ## the full counts of the property suites and the judges
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted' -scenarios 40 -pods 1500 -v
 	cd examples/judges && JOINERY_LONG=1 $(GO) test -timeout 60m ./deprovision
 
-lint: ## the linters of .golangci.yml, built from the versions in .ci/tools
+lint: ## the linters of .golangci.yml over both modules, built from the versions in .ci/tools
 	$(GO) -C .ci/tools build -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	.ci/tools/bin/golangci-lint run ./...
+	cd examples/judges && ../../.ci/tools/bin/golangci-lint run ./...
 
 tidy: ## fail if go.mod or go.sum of a module is not tidy
 	@set -e; for m in $(MODULES) .ci/tools; do (cd $$m && $(GO) mod tidy -diff); done

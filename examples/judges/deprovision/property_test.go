@@ -37,7 +37,7 @@ import (
 )
 
 // clusters is how many clusters are drawn: the full count where the environment asks for long tests, or for a number.
-func clusters(t *testing.T, usual, full int) int {
+func clusters(usual, full int) int {
 	if os.Getenv("JOINERY_LONG") == "1" {
 		return full
 	}
@@ -343,7 +343,7 @@ func (a *tally) see(c *deprovision.Command) {
 }
 
 // each draws clusters on all cores. What went wrong is reported in the order of the seeds; JOINERY_FROM is the first of them.
-func each(t *testing.T, count int, check func(ctx context.Context, seed uint64) (tally, error)) tally {
+func each(t *testing.T, count int, check func(ctx context.Context, seed uint64) (tally, error)) {
 	first, _ := strconv.ParseUint(os.Getenv("JOINERY_FROM"), 10, 64)
 	sums, errs := make([]tally, count), make([]error, count)
 	var next atomic.Int64
@@ -364,11 +364,10 @@ func each(t *testing.T, count int, check func(ctx context.Context, seed uint64) 
 	}
 	t.Logf("%d clusters, %d commands, %d evictions; by kind: %v", all.clusters, all.commands, all.evictions, all.methods)
 	require.Positive(t, all.commands)
-	return all
 }
 
 func TestCommandsAreAccepted(t *testing.T) {
-	each(t, clusters(t, 40, 1000), func(ctx context.Context, seed uint64) (seen tally, err error) {
+	each(t, clusters(40, 1000), func(ctx context.Context, seed uint64) (seen tally, err error) {
 		w, err := draw(ctx, seed, true)
 		if err != nil {
 			return seen, err
@@ -450,7 +449,7 @@ func TestNoNodeIsBoughtForNobody(t *testing.T) {
 
 func TestConsolidatedStaysQuiet(t *testing.T) {
 	policies := []deprovision.Policy{deprovision.AnySaving{}, policy.Balanced{}, policy.Payback{}}
-	each(t, clusters(t, 20, 500), func(ctx context.Context, seed uint64) (seen tally, err error) {
+	each(t, clusters(20, 500), func(ctx context.Context, seed uint64) (seen tally, err error) {
 		w, err := draw(ctx, seed, false)
 		if err != nil {
 			return seen, err

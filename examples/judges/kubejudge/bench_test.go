@@ -22,9 +22,9 @@ func mixed(n int) (kubejudge.Scenario, []kubejudge.Binding) {
 	}
 	s.Pods = concat(
 		pods(n/5, "plain"),
-		pods(n/5, "zonal", spread(corev1.LabelTopologyZone, 1)),
-		pods(n/5, "wide", spread(corev1.LabelHostname, 1)),
-		pods(n/5, "near", near(corev1.LabelTopologyZone, "near")),
+		pods(n/5, "zonal", spread(corev1.LabelTopologyZone)),
+		pods(n/5, "wide", spread(corev1.LabelHostname)),
+		pods(n/5, "near", near("near")),
 		pods(n/5, "apart", apart(corev1.LabelHostname, "apart")),
 	)
 	var binds []kubejudge.Binding

@@ -81,10 +81,10 @@ func selector(key, value string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{key: value} }
 }
 
-func spread(key string, skew int32, change ...func(*corev1.TopologySpreadConstraint)) func(*corev1.Pod) {
+func spread(key string, change ...func(*corev1.TopologySpreadConstraint)) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		c := corev1.TopologySpreadConstraint{
-			MaxSkew: skew, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule,
+			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule,
 			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": p.Labels["app"]}},
 		}
 		for _, f := range change {
@@ -98,10 +98,10 @@ func term(key, app string) corev1.PodAffinityTerm {
 	return corev1.PodAffinityTerm{TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}
 }
 
-func near(key, app string) func(*corev1.Pod) {
+func near(app string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term(key, app)},
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term(corev1.LabelTopologyZone, app)},
 		}}
 	}
 }
@@ -161,8 +161,8 @@ func claim(name, class string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// volume is a CSI volume that can be reached from a zone; its class is "manual".
-func volume(name, zone string) *corev1.PersistentVolume {
+// volume is a CSI volume that can be reached from zone a; its class is "manual".
+func volume(name string) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeSpec{
@@ -174,7 +174,7 @@ func volume(name, zone string) *corev1.PersistentVolume {
 			},
 			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
-					Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
+					Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"a"},
 				}}}},
 			}},
 		},

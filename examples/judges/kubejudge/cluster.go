@@ -143,7 +143,7 @@ func (c *cluster) fill(ctx context.Context, s *Scenario, factory informers.Share
 			continue
 		}
 		if pod := admit(in); pod != nil {
-			_, err := c.snapshot.add(pod)
+			err := c.snapshot.add(pod)
 			add(err)
 		}
 	}
@@ -232,7 +232,7 @@ func (c *cluster) commit(ctx context.Context, state fwk.CycleState, pod *corev1.
 		c.framework.RunReservePluginsUnreserve(ctx, state, assumed, node)
 		return status, nil
 	}
-	if _, err := c.snapshot.add(assumed); err != nil {
+	if err := c.snapshot.add(assumed); err != nil {
 		return nil, fmt.Errorf("kubejudge: %w", err)
 	}
 	delete(c.pods, nameOf(pod))

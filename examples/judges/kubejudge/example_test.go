@@ -12,7 +12,7 @@ import (
 func ExampleJudge() {
 	s := kubejudge.Scenario{
 		Nodes: []*corev1.Node{node("a1", "zone-a"), node("b1", "zone-b")},
-		Pods:  pods(3, "web", spread(corev1.LabelTopologyZone, 1)),
+		Pods:  pods(3, "web", spread(corev1.LabelTopologyZone)),
 	}
 	verdict, err := kubejudge.Judge(context.Background(), s, plan("web-0", "a1", "web-1", "a1", "web-2", "b1"))
 	if err != nil {
@@ -30,7 +30,7 @@ func ExampleJudge() {
 func ExampleJudgeAnyOrder() {
 	s := kubejudge.Scenario{
 		Nodes: []*corev1.Node{node("a1", "zone-a"), node("b1", "zone-b")},
-		Pods:  pods(3, "web", spread(corev1.LabelTopologyZone, 1)),
+		Pods:  pods(3, "web", spread(corev1.LabelTopologyZone)),
 	}
 	verdict, err := kubejudge.JudgeAnyOrder(context.Background(), s, plan("web-0", "a1", "web-1", "a1", "web-2", "b1"))
 	if err != nil {

@@ -58,7 +58,7 @@ func TestFreeGoesRoundAgain(t *testing.T) {
 	// web waits for db, which comes later.
 	s := kubejudge.Scenario{
 		Nodes: []*corev1.Node{node("a1", "a"), node("b1", "b")},
-		Pods:  concat(pods(2, "web", near(corev1.LabelTopologyZone, "db")), pods(1, "db", selector(corev1.LabelTopologyZone, "b"))),
+		Pods:  concat(pods(2, "web", near("db")), pods(1, "db", selector(corev1.LabelTopologyZone, "b"))),
 	}
 	got, err := kubejudge.Free(t.Context(), s, nil)
 	require.NoError(t, err)

@@ -34,7 +34,7 @@ func TestJudgeByPlugin(t *testing.T) {
 
 	bound := claim("bound", "manual")
 	bound.Spec.VolumeName = "in-a"
-	labelled := volume("labelled", "a")
+	labelled := volume("labelled")
 	labelled.Spec.NodeAffinity = nil
 	labelled.Labels = map[string]string{corev1.LabelTopologyZone: "a"}
 	byLabel := claim("by-label", "manual")
@@ -65,7 +65,7 @@ func TestJudgeByPlugin(t *testing.T) {
 	}{
 		{
 			name:     "accepted",
-			scenario: kubejudge.Scenario{Nodes: nodes, Pods: pods(8, "web", spread(corev1.LabelTopologyZone, 1))},
+			scenario: kubejudge.Scenario{Nodes: nodes, Pods: pods(8, "web", spread(corev1.LabelTopologyZone))},
 			plan:     plan("web-0", "a1", "web-1", "b1", "web-2", "a1", "web-3", "b1", "web-4", "a2", "web-5", "b2", "web-6", "b2", "web-7", "a2"),
 		},
 		{
@@ -165,7 +165,7 @@ func TestJudgeByPlugin(t *testing.T) {
 		},
 		{
 			name:     "zone spread",
-			scenario: kubejudge.Scenario{Nodes: nodes, Pods: pods(3, "web", spread(corev1.LabelTopologyZone, 1))},
+			scenario: kubejudge.Scenario{Nodes: nodes, Pods: pods(3, "web", spread(corev1.LabelTopologyZone))},
 			plan:     plan("web-0", "a1", "web-1", "a2", "web-2", "b1"),
 			refused:  "web-1", plugin: "PodTopologySpread", message: "topology spread constraints",
 		},
@@ -173,7 +173,7 @@ func TestJudgeByPlugin(t *testing.T) {
 			name: "zone spread that counts running pods",
 			scenario: kubejudge.Scenario{
 				Nodes: nodes, Running: []*corev1.Pod{pod("old", "web", on("a1"))},
-				Pods: pods(2, "web", spread(corev1.LabelTopologyZone, 1)),
+				Pods: pods(2, "web", spread(corev1.LabelTopologyZone)),
 			},
 			plan:    plan("web-0", "a2", "web-1", "b1"),
 			refused: "web-0", plugin: "PodTopologySpread", message: "topology spread constraints",
@@ -182,13 +182,13 @@ func TestJudgeByPlugin(t *testing.T) {
 			name: "zone spread that does not count the finished",
 			scenario: kubejudge.Scenario{
 				Nodes: nodes, Running: []*corev1.Pod{pod("old", "web", on("a1"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })},
-				Pods: pods(2, "web", spread(corev1.LabelTopologyZone, 1)),
+				Pods: pods(2, "web", spread(corev1.LabelTopologyZone)),
 			},
 			plan: plan("web-0", "a2", "web-1", "b1"),
 		},
 		{
 			name: "minDomains above the zones there are",
-			scenario: kubejudge.Scenario{Nodes: nodes, Pods: pods(3, "web", spread(corev1.LabelTopologyZone, 1, func(c *corev1.TopologySpreadConstraint) {
+			scenario: kubejudge.Scenario{Nodes: nodes, Pods: pods(3, "web", spread(corev1.LabelTopologyZone, func(c *corev1.TopologySpreadConstraint) {
 				c.MinDomains = ptr.To(int32(3))
 			}))},
 			plan:    plan("web-0", "a1", "web-1", "b1", "web-2", "a2"),
@@ -201,7 +201,7 @@ func TestJudgeByPlugin(t *testing.T) {
 				Running: []*corev1.Pod{pod("v1", "web", on("b1"), func(p *corev1.Pod) {
 					p.Labels["version"] = "1"
 				})},
-				Pods: pods(2, "web", func(p *corev1.Pod) { p.Labels["version"] = "2" }, spread(corev1.LabelTopologyZone, 1, func(c *corev1.TopologySpreadConstraint) {
+				Pods: pods(2, "web", func(p *corev1.Pod) { p.Labels["version"] = "2" }, spread(corev1.LabelTopologyZone, func(c *corev1.TopologySpreadConstraint) {
 					c.MatchLabelKeys = []string{"version"}
 				})),
 			},
@@ -210,13 +210,13 @@ func TestJudgeByPlugin(t *testing.T) {
 		},
 		{
 			name:     "affinity",
-			scenario: kubejudge.Scenario{Nodes: nodes, Pods: concat(pods(1, "db"), pods(2, "web", near(corev1.LabelTopologyZone, "db")))},
+			scenario: kubejudge.Scenario{Nodes: nodes, Pods: concat(pods(1, "db"), pods(2, "web", near("db")))},
 			plan:     plan("db-0", "a1", "web-0", "a2", "web-1", "b1"),
 			refused:  "web-1", plugin: "InterPodAffinity", message: "pod affinity rules",
 		},
 		{
 			name:     "self affinity: the first may go anywhere",
-			scenario: kubejudge.Scenario{Nodes: nodes, Pods: pods(3, "web", near(corev1.LabelTopologyZone, "web"))},
+			scenario: kubejudge.Scenario{Nodes: nodes, Pods: pods(3, "web", near("web"))},
 			plan:     plan("web-0", "b1", "web-1", "a1", "web-2", "b2"),
 			refused:  "web-1", plugin: "InterPodAffinity", message: "pod affinity rules",
 		},
@@ -224,7 +224,7 @@ func TestJudgeByPlugin(t *testing.T) {
 			name: "affinity by matchLabelKeys",
 			scenario: kubejudge.Scenario{Nodes: nodes, Pods: []*corev1.Pod{
 				pod("db-1", "db", func(p *corev1.Pod) { p.Labels["version"] = "1" }),
-				pod("web-2", "web", func(p *corev1.Pod) { p.Labels["version"] = "2" }, near(corev1.LabelTopologyZone, "db"), func(p *corev1.Pod) {
+				pod("web-2", "web", func(p *corev1.Pod) { p.Labels["version"] = "2" }, near("db"), func(p *corev1.Pod) {
 					p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].MatchLabelKeys = []string{"version"}
 				}),
 			}},
@@ -255,7 +255,7 @@ func TestJudgeByPlugin(t *testing.T) {
 					pod("db", "db", on("a1"), func(p *corev1.Pod) { p.Namespace = "shop" }),
 					pod("other", "db", on("b1"), func(p *corev1.Pod) { p.Namespace = "else" }),
 				},
-				Pods: pods(2, "web", near(corev1.LabelTopologyZone, "db"), func(p *corev1.Pod) {
+				Pods: pods(2, "web", near("db"), func(p *corev1.Pod) {
 					p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
 				}),
 			},
@@ -265,7 +265,7 @@ func TestJudgeByPlugin(t *testing.T) {
 		{
 			name: "bound volume in another zone",
 			scenario: kubejudge.Scenario{
-				Nodes: nodes, PVs: []*corev1.PersistentVolume{volume("in-a", "a")}, PVCs: []*corev1.PersistentVolumeClaim{bound},
+				Nodes: nodes, PVs: []*corev1.PersistentVolume{volume("in-a")}, PVCs: []*corev1.PersistentVolumeClaim{bound},
 				StorageClasses: []*storagev1.StorageClass{manual}, Pods: pods(2, "db", mounts("bound")),
 			},
 			plan:    plan("db-0", "a1", "db-1", "b1"),
@@ -292,7 +292,7 @@ func TestJudgeByPlugin(t *testing.T) {
 		{
 			name: "a volume that somebody made can be taken once",
 			scenario: kubejudge.Scenario{
-				Nodes: nodes, PVs: []*corev1.PersistentVolume{volume("in-a", "a")}, StorageClasses: []*storagev1.StorageClass{manual},
+				Nodes: nodes, PVs: []*corev1.PersistentVolume{volume("in-a")}, StorageClasses: []*storagev1.StorageClass{manual},
 				PVCs: []*corev1.PersistentVolumeClaim{claim("one", "manual"), claim("two", "manual")},
 				Pods: []*corev1.Pod{pod("db-0", "db", mounts("one")), pod("db-1", "db", mounts("two"))},
 			},
@@ -406,7 +406,7 @@ func TestJudgeByPlugin(t *testing.T) {
 func TestJudgeRunsInTheOrderOfThePlan(t *testing.T) {
 	s := kubejudge.Scenario{
 		Nodes: []*corev1.Node{node("a1", "a"), node("b1", "b")},
-		Pods:  pods(4, "web", spread(corev1.LabelTopologyZone, 1)),
+		Pods:  pods(4, "web", spread(corev1.LabelTopologyZone)),
 	}
 	good := plan("web-0", "a1", "web-1", "b1", "web-2", "a1", "web-3", "b1")
 	got, err := kubejudge.Judge(t.Context(), s, good)
@@ -437,7 +437,7 @@ func TestJudgeAnyOrderTriesSeveralOrders(t *testing.T) {
 	s := kubejudge.Scenario{
 		Nodes: []*corev1.Node{node("a1", "a"), node("b1", "b")},
 		Pods: []*corev1.Pod{
-			pod("owner", "web", spread(corev1.LabelTopologyZone, 1, func(c *corev1.TopologySpreadConstraint) { c.MinDomains = ptr.To(int32(3)) })),
+			pod("owner", "web", spread(corev1.LabelTopologyZone, func(c *corev1.TopologySpreadConstraint) { c.MinDomains = ptr.To(int32(3)) })),
 			pod("counted", "web"),
 		},
 	}

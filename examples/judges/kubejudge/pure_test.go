@@ -28,7 +28,7 @@ func everything() (kubejudge.Scenario, []kubejudge.Binding) {
 		CSINodes:       []*storagev1.CSINode{csiNode("a1", 5)},
 		CSIDrivers:     []*storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: driver}}},
 		StorageClasses: []*storagev1.StorageClass{waits, manual},
-		PVs:            []*corev1.PersistentVolume{volume("made", "a")},
+		PVs:            []*corev1.PersistentVolume{volume("made")},
 		PVCs:           []*corev1.PersistentVolumeClaim{claim("made", "manual"), claim("new", "waits")},
 		Namespaces:     []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "default"}}},
 		RuntimeClasses: []*nodev1.RuntimeClass{{
@@ -36,9 +36,9 @@ func everything() (kubejudge.Scenario, []kubejudge.Binding) {
 			Overhead:   &nodev1.Overhead{PodFixed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")}},
 			Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"kind": "kata"}},
 		}},
-		Running: []*corev1.Pod{pod("old", "web", on("b1"), spread(corev1.LabelTopologyZone, 1))},
+		Running: []*corev1.Pod{pod("old", "web", on("b1"), spread(corev1.LabelTopologyZone))},
 		Pods: []*corev1.Pod{
-			pod("web", "web", mounts("made", "new"), ephemeralVolume("waits"), spread(corev1.LabelTopologyZone, 1, func(c *corev1.TopologySpreadConstraint) {
+			pod("web", "web", mounts("made", "new"), ephemeralVolume("waits"), spread(corev1.LabelTopologyZone, func(c *corev1.TopologySpreadConstraint) {
 				c.MatchLabelKeys = []string{"app"}
 			})),
 			pod("kata-0", "kata", func(p *corev1.Pod) { p.Spec.RuntimeClassName = ptr.To("kata") }),

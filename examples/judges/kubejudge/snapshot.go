@@ -50,15 +50,15 @@ func newSnapshot(nodes []*corev1.Node) *snapshot {
 	return s
 }
 
-// add puts a pod, whose spec.nodeName is set, on its node. It reports whether there is such a node.
-func (s *snapshot) add(pod *corev1.Pod) (bool, error) {
+// add puts a pod, whose spec.nodeName is set, on its node; where there is no such node, nowhere.
+func (s *snapshot) add(pod *corev1.Pod) error {
 	info, ok := s.byName[pod.Spec.NodeName]
 	if !ok {
-		return false, nil
+		return nil
 	}
 	podInfo, err := framework.NewPodInfo(pod)
 	if err != nil {
-		return true, fmt.Errorf("pod %q: %w", nameOf(pod), err)
+		return fmt.Errorf("pod %q: %w", nameOf(pod), err)
 	}
 	hadAffinity, hadAnti := len(info.PodsWithAffinity) > 0, len(info.PodsWithRequiredAntiAffinity) > 0
 	info.AddPodInfo(podInfo)
@@ -73,7 +73,7 @@ func (s *snapshot) add(pod *corev1.Pod) (bool, error) {
 			s.claims.Insert(framework.GetNamespacedName(pod.Namespace, v.PersistentVolumeClaim.ClaimName))
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // NodeInfos returns the nodes.
