@@ -46,8 +46,7 @@ func (s *State) contest() *State {
 		return s
 	}
 	best := s.attempt.best
-	// Domains are not closed for a few pods at the price of many.
-	if best == nil || s.p.compareOutcomes(s, best) < 0 && (s.attempt.varied != confined || s.attempt.number >= best.attempt.number) {
+	if best == nil || s.betters(best) {
 		best = s
 	}
 	if tried := s.attempt.tried + 1; tried < s.p.maxAttempts() {
@@ -75,6 +74,12 @@ func (s *State) contest() *State {
 		return s.next(best.settled.Vary(next.varied), next)
 	}
 	return best
+}
+
+// betters reports whether a finished attempt is better than the best so far. Unless room is scarce, large pods are not placed at the price
+// of more small ones, for which there is room, too.
+func (s *State) betters(best *State) bool {
+	return s.p.compareOutcomes(s, best) < 0 && (s.attempt.number >= best.attempt.number || s.attempt.varied != confined && s.p.scarce(s, best))
 }
 
 // scarce reports whether pods compete for room that cannot be bought: pools have limits, or what one of the attempts left

@@ -181,6 +181,51 @@ func (s *settler) pairUp(i, d int) int {
 	return -1
 }
 
+// awaitedNear is how many parts that were left over before wait for a pod of this one in the domain, to share its node, and have nobody
+// else whom they could join.
+func (s *settler) awaitedNear(i, d int) int {
+	if len(s.facts.first) == 0 {
+		return 0
+	}
+	n := 0
+	for k, f := range s.parts {
+		if k == i || f.want == 0 || !f.follows || s.facts.first[f.Class] == 0 || !s.mayPair(k, i, d) {
+			continue
+		}
+		others := false
+		for j, other := range s.parts {
+			for e := range other.Domains {
+				others = others || j != k && other.Placed[e] > other.bundled[e] && s.mayPair(k, j, e)
+			}
+		}
+		if !others {
+			n++
+		}
+	}
+	return n
+}
+
+// mayPair reports whether a pod of part k, which follows others, could go where a pod of part j in a domain is.
+func (s *settler) mayPair(k, j, e int) bool {
+	pt, alone := s.parts[k], &bundle{slots: []Slot{{j, e, 1}}}
+	if !s.hasTargets(pt, alone) {
+		return false
+	}
+	start, ok := s.grow(&bundle{node: -1, required: requirements.AnyOf(requirements.Set{})}, j, e)
+	if !ok {
+		return false
+	}
+	for d := range pt.Domains {
+		if pt.Placed[d] >= s.capOf(pt, d) || len(pt.keys) > 0 && !s.allowed(pt, d) || !s.consistent(pt, d, alone) {
+			continue
+		}
+		if _, ok := s.grow(start, k, d); ok {
+			return true
+		}
+	}
+	return false
+}
+
 // pairs are the parts in the order in which pods of the class look for company: in variants those come first that lean
 // their way.
 func (s *settler) pairs(class int) []int {

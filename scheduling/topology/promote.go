@@ -8,7 +8,7 @@ import (
 
 // Promote makes facts of pods that were left over although something could hold them: that their classes, and those whom
 // they follow, go before the others next time; and where that did not help already, that the preferences of others which
-// may keep them away are given up. What packing found out under the old order is forgotten. It reports whether that is
+// may keep them away are given up, and those which may keep whom they follow from where they can be, one at a time. What packing found out under the old order is forgotten. It reports whether that is
 // anything new.
 func (st *Settlement) Promote(left []int) (Facts, bool) {
 	next := Facts{closed: st.facts.closed, first: maps.Clone(st.facts.first), given: maps.Clone(st.facts.given)}
@@ -24,6 +24,7 @@ func (st *Settlement) Promote(left []int) (Facts, bool) {
 	for _, i := range left {
 		if next.first[i] > 0 {
 			news = st.p.giveWay(i, next.given) || news
+			news = st.p.come(i, next.given) || news
 			continue
 		}
 		promote(i, 1)
@@ -48,6 +49,23 @@ func (p *Problem) giveWay(class int, given map[int]int) bool {
 			}
 			if g, ok := p.classes[i].looksAt(soft); ok && slices.Contains(p.classes[class].memberOf, g) {
 				given[i], news = k+1, true
+			}
+		}
+	}
+	return news
+}
+
+// come notes that each of those whom the class follows gives up one more preference, and reports whether there was any.
+func (p *Problem) come(class int, given map[int]int) bool {
+	news := false
+	for _, t := range p.classes[class].terms {
+		if !t.hard || t.anti {
+			continue
+		}
+		for _, m := range p.groups[t.group].members {
+			if m != class && p.classes[m].Count > 0 && given[m] < len(p.classes[m].soft) {
+				given[m]++
+				news = true
 			}
 		}
 	}

@@ -122,7 +122,7 @@ func (s *settler) place(i int) bool {
 	shares := s.quota(pt)
 	moved := false
 	for pt.want > 0 {
-		d := s.best(pt, shares)
+		d := s.best(i, shares)
 		if d < 0 && shares != nil {
 			shares = nil
 			continue
@@ -213,8 +213,8 @@ func (s *settler) take(i, d, n, bundle int) {
 // best is the allowed domain where the pod serves others best: somebody waits for it there, and nobody would rather have
 // it elsewhere. Of equals it is one with room on existing nodes, then the cheapest, then the one with the fewest pods
 // counted; -1 if none is allowed.
-func (s *settler) best(pt *Part, shares []int) int {
-	best := -1
+func (s *settler) best(i int, shares []int) int {
+	pt, best := s.parts[i], -1
 	var bestKey [6]float64
 	for d := range pt.Domains {
 		if pt.Placed[d] >= s.capOf(pt, d) || shares != nil && shares[d] <= 0 || !s.allowed(pt, d) {
@@ -226,7 +226,7 @@ func (s *settler) best(pt *Part, shares []int) int {
 			free = 1
 		}
 		crowd := s.crowd(pt, d)
-		key := [6]float64{s.facts.leaning(pt.Class, d, crowd), -float64(s.awaited(pt, d)), float64(s.unwelcome(pt, d)), -free, dom.price, crowd}
+		key := [6]float64{s.facts.leaning(pt.Class, d, crowd), -float64(s.awaited(pt, d) + s.awaitedNear(i, d)), float64(s.unwelcome(pt, d)), -free, dom.price, crowd}
 		if free == 1 {
 			key[4] = 0
 		}
