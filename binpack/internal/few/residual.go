@@ -317,7 +317,7 @@ func (s *Residual) columns(start uint64) []relax.Column {
 				c.Class, c.Count = append(c.Class, i), append(c.Count, int32(n))
 			}
 		}
-		c.Pattern.Sort()
+		c.Sort()
 		out = append(out, c)
 		state = f.before
 	}

@@ -250,7 +250,7 @@ func (s *improver) recreate(limit float64, b *Budget) ([]Column, float64) {
 		for k, at := range best[i].Class {
 			best[i].Class[k] = s.from[at]
 		}
-		best[i].Pattern.Sort()
+		best[i].Sort()
 	}
 	return best, bestCost
 }
