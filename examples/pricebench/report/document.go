@@ -76,13 +76,13 @@ func figures() []published {
 	}
 }
 
-func document(rows []measured, or *solved, effort string, now time.Time) string {
+func document(rows []measured, or *solved, effort string, seed uint64, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# What plans cost
 
 Written by `+"`make bench-price`"+` on %s: %s, %d cores, %s, effort %q.
 
-Pods are those of examples/pricebench (seed 1), types the on-demand c, m and r types of us-east-1 from the fifth generation
+Pods are those of examples/pricebench (seed %d), types the on-demand c, m and r types of us-east-1 from the fifth generation
 on, amd64, no metal, of any size or of at most 64 or 16 vCPU; a DaemonSet is deducted. Pods that fit no type are left out.
 Bound is proved, and the certificate was checked (Instance.VerifyBound). Gap is how far the cost is above the bound: the
 plan may be nearer to the optimum than that, never further. Two stars mark a gap above the target. "FFD" is the cost against
@@ -91,7 +91,7 @@ runs in one process of its own; MB is the most memory that the process had, the 
 
 | workload | vCPU | pods | shapes | nodes | USD/h | bound | kind | gap | target | FFD | seconds | MB |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |
-`, now.Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), runtime.GOARCH, effort)
+`, now.Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), runtime.GOARCH, effort, seed)
 	missed, slowest, largest := 0, 0.0, 0.0
 	for i := range rows {
 		m := &rows[i]

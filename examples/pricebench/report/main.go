@@ -27,6 +27,7 @@ type request struct {
 	Workload string
 	MaxCPU   int64 // 0 is any
 	Pods     int
+	Seed     uint64
 	Effort   string
 	Data     string
 }
@@ -51,6 +52,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	effort := set.String("effort", "default", "fast, default or best")
 	only := set.String("only", "", "workloads to measure, separated by commas; empty means all")
 	most := set.Int("most", 100_000, "the most pods")
+	seed := set.Uint64("seed", 1, "which draw of the pods to measure")
 	row := set.String("row", "", "measure this one row, given as JSON, and print it as JSON (used by the program itself)")
 	if err := set.Parse(args); err != nil {
 		return err
@@ -76,7 +78,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 				if n > *most {
 					continue
 				}
-				m, err := inProcess(request{w.Name, maxCPU, n, *effort, *data}, stderr)
+				m, err := inProcess(request{w.Name, maxCPU, n, *seed, *effort, *data}, stderr)
 				if err != nil {
 					return err
 				}
@@ -85,7 +87,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 			}
 		}
 	}
-	text := document(rows, orLibrary(*data, *effort), *effort, time.Now())
+	text := document(rows, orLibrary(*data, *effort), *effort, *seed, time.Now())
 	if *out == "" {
 		_, err := io.WriteString(stdout, text)
 		return err

@@ -45,7 +45,7 @@ func measure(r request) (measured, error) {
 	if err != nil {
 		return m, err
 	}
-	p, kept := pricebench.Problem(all[i].Draw(r.Pods, rand.New(rand.NewPCG(1, uint64(r.Pods)))), types)
+	p, kept := pricebench.Problem(all[i].Draw(r.Pods, rand.New(rand.NewPCG(r.Seed, uint64(r.Pods)))), types)
 	m.Kept, m.Shapes = kept, len(p.Items)
 	var plan *binpack.Plan
 	var in *binpack.Instance
