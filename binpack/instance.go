@@ -296,10 +296,10 @@ func (in *Instance) compileReservations() {
 // reservationCounts is a fresh count of what each reservation has left: the least that any of its offerings says.
 func (in *Instance) reservationCounts() []int {
 	left := slices.Repeat([]int{math.MaxInt}, len(in.reserved))
-	for t, typ := range in.problem.Types {
-		for j, k := range in.reserveOf[t] {
+	for t, list := range in.reserveOf {
+		for j, k := range list {
 			if k >= 0 {
-				left[k] = min(left[k], typ.Offerings[j].Count)
+				left[k] = min(left[k], in.problem.Types[t].Offerings[j].Count)
 			}
 		}
 	}

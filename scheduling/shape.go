@@ -179,7 +179,9 @@ func (p *Problem) shapesOf(k int, table *typeTable, keys requirements.Keys) {
 		}
 		lists[part] = own
 	})
-	p.Shapes = slices.Concat(append([][]Shape{p.Shapes}, lists...)...)
+	for _, list := range lists {
+		p.Shapes = append(p.Shapes, list...)
+	}
 }
 
 // reservation names what a counted offering is counted with: the reservation that it draws on, or what was paid for in
