@@ -9,14 +9,15 @@ import (
 // Greedy fills bin after bin with what is worth most for its price, from a sample of what is left in which the large
 // things come first. Values are those of resources, found anew as the mix of what is left changes. A filling is
 // repeated while plenty is left of all that is in it. What no uncounted kind can hold stays out.
-// Where that makes very many bins, two halves of the things are packed side by side.
+// Where that makes very many bins, two halves of the things are packed side by side; things of fewer classes are packed as
+// one, for they are done quickly and miss what the other half has.
 func (m *Model) Greedy(b *Budget) []Column {
-	const many = 200 // bins
+	const many, few = 200, 160 // bins, classes
 	things := int64(0)
 	for i := range m.Classes {
 		things += m.Classes[i].Count
 	}
-	if float64(things) < many*m.PerBin() {
+	if len(m.Classes) <= few || float64(things) < many*m.PerBin() {
 		return m.greedy(b)
 	}
 	var half [2]Model
