@@ -117,3 +117,31 @@ func ExampleNew() {
 	fmt.Println(launch.ID, launch.Type, err)
 	// Output: file://m-00000001 box <nil>
 }
+
+// Whoever edits the state plays the cloud: here it runs out of one offering, and says so as data.
+func ExampleProvider_Edit() {
+	folder, err := os.MkdirTemp("", "newprovider")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	p, err := newprovider.New(folder, catalogue())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	candidates := cloudprovider.CandidatesOf(catalogue(), requirements.Set{}, nil, requirements.Keys{})[:1]
+	err = p.Edit(ctx, func(s *newprovider.State) error {
+		s.SoldOut = append(s.SoldOut, candidates[0].String())
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = p.Create(ctx, cloudprovider.NodeClaim{Name: "node-1", Token: "node-1-token", Candidates: candidates})
+	fmt.Println(errors.Is(err, cloudprovider.ErrInsufficientCapacity))
+	// Output: true
+}

@@ -26,3 +26,16 @@ func ExampleWorkload() {
 	fmt.Printf("%s: %d pods, %d nodes, gap below 1%%: %v\n", mix.Name, kept, len(plan.Bins), plan.GapPercent() < 1)
 	// Output: mix: 100 pods, 4 nodes, gap below 1%: true
 }
+
+// Shapes are what pods ask for; a workload of one's own is a list of them.
+func ExampleShape() {
+	types, err := pricebench.Types(16)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	web, giant := pricebench.Shape{MilliCPU: 500, MiB: 1024}, pricebench.Shape{MilliCPU: 96_000, MiB: 1024}
+	problem, kept := pricebench.Problem([]pricebench.Shape{web, giant, web}, types)
+	fmt.Println(kept, "of 3 fit a type,", problem.Items[0].Count, "of them alike")
+	// Output: 2 of 3 fit a type, 2 of them alike
+}

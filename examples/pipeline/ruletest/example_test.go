@@ -2,6 +2,7 @@ package ruletest_test
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -127,4 +128,70 @@ func ExampleOn() {
 	plan.Pods("web").LandOn(ruletest.On("kubernetes.io/arch=amd64, karpenter.sh/capacity-type in (spot)"))
 	fmt.Println("kept")
 	// Output: kept
+}
+
+// Types of a test's own keep it short and its prices fixed: what EC2 charges tomorrow does not matter to the rule.
+func ExampleInstanceType() {
+	var small ruletest.InstanceType = ruletest.Type("s.1", "cpu", "1", "memory", "2Gi").
+		Label("example.com/disk", "ssd").
+		Offer("zone-a", "on-demand", 0.02)
+	plan := ruletest.New(small, ruletest.Pool("default"), ruletest.Pod("db").On("example.com/disk=ssd")).Plan(printer{})
+	plan.Pods("db").LandOn(ruletest.Place{InstanceType: "s.1"}).CostAtMost(0.02)
+	fmt.Println("kept")
+	// Output: kept
+}
+
+// What scenarios of a team have in common is a list of objects; each test adds to it.
+func ExampleObject() {
+	base := []ruletest.Object{
+		ruletest.Type("m.4", "cpu", "4", "memory", "16Gi").Offer("zone-a", "on-demand", 0.20),
+		ruletest.Pool("default"),
+		ruletest.DaemonSet("kube-system/agent").Requests("cpu", "500m"),
+	}
+	plan := ruletest.New(base...).Add(ruletest.Deployment("web", 3).Requests("cpu", "1")).Plan(printer{})
+	plan.Pods("web-*").AreTogether("node").CostAtMost(0.20)
+	fmt.Println("kept")
+	// Output: kept
+}
+
+// A result names every pod that breaks the rule and why; what moved it is found by planning again.
+func ExampleResult() {
+	plan, err := example().Add(ruletest.Deployment("web", 2).Requests("cpu", "1").Apart("node")).Solve()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	rule := ruletest.Rule{Pods: "web-*", Together: &ruletest.Company{By: "node"}}
+	var result ruletest.Result = plan.Check(rule)[0]
+	fmt.Println(result.Holds(), "for", result.Pods, "pods")
+	blame := func(b ruletest.Breach) string { return b.Pod + ": " + b.Why }
+	for _, b := range result.Breaches {
+		fmt.Println(blame(b))
+	}
+	fmt.Println("moved by", result.MovedBy)
+	// Output:
+	// false for 2 pods
+	// default/web-1: is on new node default-1 (m.2, zone-a, spot, pool default), but 1 of them on node default-0
+	// moved by [pod anti-affinity to app=web by kubernetes.io/hostname: without it the rule holds, for $0.04/h less]
+}
+
+// notes collects what a test would be told: any test framework can report rules, by three methods.
+type notes struct{ lines []string }
+
+func (n *notes) Helper() {}
+
+func (n *notes) Errorf(format string, args ...any) {
+	n.lines = append(n.lines, strings.SplitN(fmt.Sprintf(format, args...), "\n", 2)[0])
+}
+
+func (n *notes) Fatalf(format string, args ...any) { n.Errorf(format, args...) }
+
+// What is reported to need not be a test of go test.
+func ExampleTB() {
+	var n notes
+	var tb ruletest.TB = &n
+	plan := example().Add(ruletest.Pod("web").Requests("cpu", "1")).Plan(tb)
+	plan.Pods("web").ArePlaced().LandOn(ruletest.Place{Zone: "zone-b"})
+	fmt.Println(n.lines)
+	// Output: [rule: pods web land on zone zone-b is broken]
 }

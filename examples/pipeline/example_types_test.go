@@ -1,0 +1,153 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// shelf sells two types in one zone, in the shape of Karpenter's KWOK provider.
+const shelf = `[
+  {"name": "a.4", "architecture": "amd64", "operatingSystems": ["linux"], "resources": {"cpu": "4", "memory": "16Gi", "pods": "50"},
+   "offerings": [{"Price": 0.2, "Available": true, "Requirements": [
+     {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["zone-a"]},
+     {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}]}]},
+  {"name": "b.4", "architecture": "amd64", "operatingSystems": ["linux"], "resources": {"cpu": "4", "memory": "32Gi", "pods": "50"},
+   "offerings": [{"Price": 0.3, "Available": true, "Requirements": [
+     {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["zone-a"]},
+     {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}]}]}
+]`
+
+// shop is a pool that buys anything, and three pods of which one fills a machine of the shelf.
+const shop = `
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: registry.example.com/web, resources: {requests: {cpu: "3"}}}]
+`
+
+// shopping is the pods of the shop, and what they can buy off the shelf.
+func shopping() (scheduling.Snapshot, error) {
+	market, err := pipeline.KWOKMarket("shelf.json", []byte(shelf))
+	if err != nil {
+		return scheduling.Snapshot{}, err
+	}
+	m, err := manifests.Parse([]manifests.File{{Name: "shop.yaml", Data: []byte(shop)}}, nil)
+	if err != nil {
+		return scheduling.Snapshot{}, err
+	}
+	s, _, err := pipeline.Snapshot(m, market)
+	return s, err
+}
+
+// What can be bought is a region of the embedded EC2 catalogue, or a file; either way it says of which list its prices are.
+func ExampleMarket() {
+	for _, open := range []func() (*pipeline.Market, error){
+		func() (*pipeline.Market, error) { return pipeline.EC2Market("us-east-1") },
+		func() (*pipeline.Market, error) { return pipeline.KWOKMarket("shelf.json", []byte(shelf)) },
+	} {
+		market, err := open()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%s: more than two types: %t, prices of a known day: %t\n", market.List, market.Len() > 2, market.Date != "")
+	}
+	// Output:
+	// EC2 on-demand us-east-1: more than two types: true, prices of a known day: true
+	// shelf.json: more than two types: false, prices of a known day: false
+}
+
+// A node to buy, in the words of Kubernetes, and what else would hold its pods.
+func ExampleNewNode() {
+	s, err := shopping()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	packed, err := pipeline.Run(s, nil, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	nodes, err := packed.NewNodes()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	n := nodes[0]
+	fmt.Println(n.Name, n.InstanceType.Name, n.Zone, "for", n.Pods[0].Name)
+	var others []pipeline.Alternative = n.Alternatives
+	for _, a := range others {
+		fmt.Printf("%s in %s: $%.2f an hour\n", a.InstanceType, a.Zone, a.PricePerHour)
+	}
+	claim := n.Claim("token-1")
+	fmt.Println(claim.Name, "may be any of", len(claim.Candidates))
+	// Output:
+	// default-0 a.4 zone-a for web-0
+	// b.4 in zone-a: $0.30 an hour
+	// default-0 may be any of 2
+}
+
+// The cloud has one machine left of the type that the plan wants three of. What it refuses is planned around: in the end every
+// pod has a node, and the purchase says what that took.
+func ExampleBuyer() {
+	s, err := shopping()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cloud, err := memcloud.New(memcloud.Config{Types: pipeline.Offered(s), Pools: []memcloud.Pool{{
+		Type: "a.4", Offering: requirements.MustParse("topology.kubernetes.io/zone=zone-a, karpenter.sh/capacity-type=on-demand"), Free: 1,
+	}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	tokens := 0
+	b := pipeline.Buyer{
+		Provider: cloud,
+		Plan:     func(s scheduling.Snapshot) (*pipeline.Packed, error) { return pipeline.Run(s, nil, nil) },
+		Now:      cloud.Clock().Now,
+		Wait:     func(ctx context.Context, d time.Duration) error { cloud.Clock().Advance(d); return ctx.Err() },
+		Token:    func(node string) string { tokens++; return fmt.Sprintf("%s-%d", node, tokens) },
+	}
+	var purchase *pipeline.Purchase
+	purchase, err = b.Buy(context.Background(), s)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	line := func(n pipeline.Bought) string {
+		return fmt.Sprintf("%s is a %s for %d pod, $%.2f an hour", n.Launch.ID, n.Launch.Type, len(n.Pods), n.PricePerHour)
+	}
+	for _, n := range purchase.Nodes {
+		fmt.Println(line(n))
+	}
+	fmt.Println(purchase.Plans, "plans,", len(purchase.Refused), "refusal,", len(purchase.Last.Result.Unplaced), "unplaced")
+	// Output:
+	// memcloud://i-00000001 is a a.4 for 1 pod, $0.20 an hour
+	// memcloud://i-00000002 is a b.4 for 1 pod, $0.30 an hour
+	// memcloud://i-00000003 is a b.4 for 1 pod, $0.30 an hour
+	// 3 plans, 1 refusal, 0 unplaced
+}
