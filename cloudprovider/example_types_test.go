@@ -378,3 +378,17 @@ func ExampleRepairAdviser() {
 	// DiskHealthy=False for more than 10m0s: replace the node
 	// Ready=Unknown for more than 30m0s: replace the node
 }
+
+// A caller's loop turns on the kind of retry: again, elsewhere, or a person.
+func ExampleRetry() {
+	next := map[cloudprovider.Retry]string{
+		cloudprovider.RetryNever: "tell somebody", cloudprovider.RetrySame: "ask again later", cloudprovider.RetryElsewhere: "plan without it",
+	}
+	for _, code := range []error{cloudprovider.ErrUnauthorized, cloudprovider.ErrThrottled, cloudprovider.ErrQuota} {
+		fmt.Printf("%s: %s\n", code, next[cloudprovider.Advise(code).Retry])
+	}
+	// Output:
+	// unauthorized: tell somebody
+	// throttled: ask again later
+	// quota exceeded: plan without it
+}

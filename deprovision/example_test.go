@@ -7,9 +7,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // A plan is a list of commands: what to buy first, which pods go where, and what to give back then.
@@ -344,4 +346,45 @@ func ExampleInterruption() {
 	// Output:
 	// replace spot-a, at once: true: spot interruption warning
 	// replace spot-b, at once: false: scheduled maintenance
+}
+
+// A cluster is plain data: nodes with their pods and what they cost, pools, budgets, and the moment for which to plan.
+func ExampleCluster() {
+	quiet := 5 * time.Minute
+	pool := nodepool.NodePool{Name: "default", APIVersion: nodepool.V1, Disruption: nodepool.Disruption{Policy: nodepool.WhenEmpty, ConsolidateAfter: &quiet}}
+	created := metav1.NewTime(now().Add(-24 * time.Hour))
+	c := deprovision.Cluster{
+		Nodes: []eligibility.Node{{
+			Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "idle", CreationTimestamp: created}}, Pool: &pool,
+			InstanceType: "m.large", Zone: "zone-a", CapacityType: "on-demand", PricePerHour: 0.1, Priced: true,
+		}},
+		Pools: []nodepool.NodePool{pool},
+		Now:   now(),
+	}
+	r := deprovision.Plan(c, firstFit{}, nil)
+	fmt.Printf("%s: %s, from $%.2f to $%.2f an hour\n", r.Verdicts[0].Node, r.Verdicts[0].Detail, r.PricePerHour, r.PricePerHourAfter)
+	// Output: idle: emptiness: nothing runs there that would have to move, from $0.10 to $0.00 an hour
+}
+
+// A command deletes nodes, or replaces them by others that have to be there first.
+func ExampleKind() {
+	w := newWorld("node-a 4 1", "node-b 4 3", "node-c 8 7")
+	steps := map[deprovision.Kind]string{deprovision.Delete: "drain, give back", deprovision.Replace: "buy, wait, drain, give back"}
+	for _, c := range deprovision.Plan(w.Cluster, w.toy, nil).Commands {
+		fmt.Println(c.Nodes[0].Name+":", steps[c.Kind])
+	}
+	// Output:
+	// node-a: drain, give back
+	// node-c: buy, wait, drain, give back
+}
+
+// Outcomes can be counted: how many nodes stay, and for which reason.
+func ExampleOutcome() {
+	w := newWorld("full-1 3 3", "full-2 3 3", "spare 4 1", "half 4 2")
+	count := map[deprovision.Outcome]int{}
+	for _, v := range deprovision.Plan(w.Cluster, w.toy, nil).Verdicts {
+		count[v.Outcome]++
+	}
+	fmt.Println(count[deprovision.Chosen], "chosen,", count[deprovision.NoSaving], "without a saving,", count[deprovision.Blocked], "blocked")
+	// Output: 2 chosen, 2 without a saving, 0 blocked
 }

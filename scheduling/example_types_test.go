@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -298,4 +299,47 @@ func ExampleUnplaced() {
 		fmt.Println("no place for", u.Pods[0].Name, "-", state.Explain(u.Class)[0].Detail)
 	}
 	// Output: no place for giant-0 - 2 types: none is large enough; nearest large, short of 8 of cpu
+}
+
+// A shape is what is left of a type once a pool's daemons run on it: here an agent takes half a core of each node.
+func ExampleShape() {
+	agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "agent"}}
+	agent.Spec.Template.Spec.Containers = []corev1.Container{{Name: "agent", Resources: corev1.ResourceRequirements{Requests: list("500m", "1Gi")}}}
+	p, err := scheduling.Compile(scheduling.Snapshot{
+		Pods: []*corev1.Pod{pod("web-0")}, Pools: []scheduling.Pool{pool("default")}, DaemonSets: []*appsv1.DaemonSet{agent},
+	}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for i, shape := range p.Shapes {
+		names, _ := p.Daemons(i)
+		fmt.Println(p.InstanceType(i).Name, "has", shape.Room[0], "of", p.Resources[0], "beside", names)
+	}
+	// Output:
+	// small has 1500 of cpu beside [system/agent]
+	// large has 7500 of cpu beside [system/agent]
+}
+
+// A result says where every pod goes, on nodes that exist and on those to buy, and in which order to bind them.
+func ExampleResult() {
+	p, err := scheduling.Compile(scheduling.Snapshot{
+		Pods: []*corev1.Pod{pod("web-0"), pod("web-1")}, Nodes: []*corev1.Node{node("node-a")}, Pools: []scheduling.Pool{pool("default")},
+	}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	state := p.Start().Advance(scheduling.Outcome{
+		Rooms: [][]scheduling.Share{{{Item: 0, Count: 1}}},
+		Bins:  []scheduling.OutcomeBin{{Shape: 0, Offering: 0, Shares: []scheduling.Share{{Item: 0, Count: 1}}}},
+	})
+	result := state.Result()
+	fmt.Println(p.Rooms[0].Node.Name, "takes", result.Rooms[0][0].Name)
+	fmt.Println("a new", p.InstanceType(result.Bins[0].Shape).Name, "takes", result.Bins[0].Pods[0].Name)
+	fmt.Println("bind", result.Order[0].Name, "first")
+	// Output:
+	// node-a takes web-0
+	// a new small takes web-1
+	// bind web-0 first
 }

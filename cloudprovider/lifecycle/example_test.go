@@ -18,3 +18,21 @@ func ExampleDecision() {
 	}
 	// Output: NotRegistered: give back claim a with i-1 (since 00:10:00): no node has joined within 10m0s
 }
+
+// Verdicts tell machines that nobody claims from claims that came to nothing: the former are deleted, the latter made anew.
+func ExampleVerdict() {
+	claims := []lifecycle.Claim{{Name: "a", Token: "a-1", Created: at(0)}} // Create never succeeded
+	instances := []cloudprovider.Instance{instance("i-9", "forgotten", 1, cloudprovider.Running)}
+	decisions, _ := lifecycle.Review(claims, instances, lifecycle.Timeouts{}, at(3600))
+	for _, d := range decisions {
+		switch d.Verdict {
+		case lifecycle.Orphaned, lifecycle.Surplus:
+			fmt.Println("delete", d.Instance)
+		default:
+			fmt.Println("make claim", d.Claim, "anew:", d.Verdict)
+		}
+	}
+	// Output:
+	// delete i-9
+	// make claim a anew: NotLaunched
+}

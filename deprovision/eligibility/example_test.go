@@ -2,6 +2,7 @@ package eligibility_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,4 +63,17 @@ func ExampleBlocker() {
 	// Output:
 	// nominated (pod ""): pending pods are about to go there
 	// pod-protected (pod "shop/web-0"): annotation karpenter.sh/do-not-disrupt=true
+}
+
+// Kinds are for programs: what passes by itself is told from what somebody has to change.
+func ExampleKind() {
+	passes := []eligibility.Kind{eligibility.TooEarly, eligibility.MinimumAge, eligibility.Nominated, eligibility.Uninitialized}
+	n := node(with(pod(protected)))
+	n.Nominated = true
+	for _, b := range eligibility.Blockers(n, eligibility.Drift, eviction.Budgets{}, now(), eligibility.Rules{}) {
+		fmt.Println(b.Kind, "- passes by itself:", slices.Contains(passes, b.Kind))
+	}
+	// Output:
+	// nominated - passes by itself: true
+	// pod-protected - passes by itself: false
 }

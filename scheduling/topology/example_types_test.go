@@ -262,3 +262,29 @@ func ExampleTogether() {
 	fmt.Println(placed(p.WithShapes(slices.Values([]topology.Shape{inZones(4, "zone-a", "zone-b", "zone-c")})).Start()))
 	// Output: [0 in "zone-b": 1 1 in "zone-b": 2]
 }
+
+// A part is pods of one class with the same preferences given up; its domains are combinations of the labels that matter to
+// them, here tier and zone, and in between whether nodes pass the node filters of the two spreads.
+func ExamplePart() {
+	p, err := topology.New(topology.Input{Classes: []topology.Class{class("web", 2, spread(zone, "web"), spread(tier, "web"))}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	shapes := []topology.Shape{shape(4, tier+"=fast", zone+"=zone-a", zone+"=zone-b"), shape(4, tier+"=slow", zone+"=zone-a", zone+"=zone-b")}
+	st := p.WithShapes(slices.Values(shapes)).Start()
+	placedIn := func(part *topology.Part) (out []topology.Domain) {
+		for d, n := range part.Placed {
+			if n > 0 {
+				out = append(out, part.Domains[d])
+			}
+		}
+		return out
+	}
+	for _, d := range placedIn(st.Parts[0]) {
+		fmt.Println(d.Values)
+	}
+	// Output:
+	// [fast in in zone-a]
+	// [slow in in zone-b]
+}

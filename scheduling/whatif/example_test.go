@@ -193,3 +193,21 @@ func ExampleOrder() {
 	// 2 of shop/web-0 - to a node: 1
 	// 1 of shop/db-0 - to a node: 0
 }
+
+// A node to buy has a name that no node has, so that later questions can be about it, and the pods that go there.
+func ExampleBought() {
+	p := pod("web-0", "node-a", "3")
+	c, err := whatif.Compile(scheduling.Snapshot{Nodes: []*corev1.Node{node("node-a", "z2", "16")}, Pods: []*corev1.Pod{p}, Pools: []scheduling.Pool{market()}}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	a := c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{p}, MaxNodes: 1})
+	n := a.Bought[0]
+	fmt.Println(n.Name, n.Type, n.CapacityType, n.Pods[0].Name)
+	again := a.After().Ask(whatif.Question{Remove: []string{n.Name}, Pods: n.Pods})
+	fmt.Println("and without it:", again.OK())
+	// Output:
+	// default-0 m.4 on-demand web-0
+	// and without it: false
+}

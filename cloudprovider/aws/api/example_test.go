@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 )
 
 // A clock of one's own makes waits free and times certain: tests of an hour of retries take no time.
@@ -18,4 +19,25 @@ func ExampleClock() {
 	err := clock.Wait(context.Background(), time.Hour)
 	fmt.Println(clock.Time().Format(time.TimeOnly), err)
 	// Output: 13:00:00 <nil>
+}
+
+// Everything that decides where calls go is in one place: an emulator in this process takes AWS's.
+func ExampleConfig() {
+	cloud, err := awstest.New(awstest.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer cloud.Close()
+	reach := cloud.API()
+	clients, err := api.Connect(context.Background(), api.Config{
+		Region: "eu-west-1", Endpoint: reach.Endpoint, Credentials: reach.Credentials, HTTPClient: reach.HTTPClient,
+		Buckets: api.NewBuckets(api.Published), // to be shared by providers of one account and region
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(clients.Region)
+	// Output: eu-west-1
 }

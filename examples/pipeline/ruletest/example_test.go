@@ -195,3 +195,16 @@ func ExampleTB() {
 	fmt.Println(n.lines)
 	// Output: [rule: pods web land on zone zone-b is broken]
 }
+
+// Demands on pods chain, and a name of one's own starts what is reported.
+func ExamplePods() {
+	plan := example().Add(
+		ruletest.Deployment("shop/web", 2).Requests("cpu", "1").Spreads("zone", 1),
+		ruletest.Pod("shop/cache").Requests("cpu", "1").Near("zone", "app=web"),
+	).Plan(printer{})
+	var webs ruletest.Pods = plan.Pods("shop/web-*")
+	webs.ArePlaced().AreSpread("zone", 1)
+	plan.Pods("shop/*").Labelled("app=cache").Called("the cache is beside a server").AreNear("zone", "shop/web-*")
+	fmt.Println("kept")
+	// Output: kept
+}
