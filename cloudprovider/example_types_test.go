@@ -296,8 +296,7 @@ func ExampleDeleter() {
 // A claim is checked before anything is bought, and all its faults come out at once, each with its path.
 func ExampleInvalidError() {
 	err := cloudprovider.NodeClaim{Name: "node-1", Candidates: []cloudprovider.Candidate{{}}}.Validate()
-	var first *cloudprovider.InvalidError
-	if errors.As(err, &first) {
+	if first, ok := errors.AsType[*cloudprovider.InvalidError](err); ok {
 		fmt.Println(first.Path)
 	}
 	fmt.Println(err)

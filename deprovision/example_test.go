@@ -114,8 +114,10 @@ func ExampleSimulator() {
 func ExampleAnswer() {
 	w := newWorld("node-a 4 1", "node-b 4 3")
 	a := w.Simulate(deprovision.Question{Remove: []string{"node-a"}, Pods: w.node("node-a").Pods})
-	var first deprovision.Placement = a.Placements[0]
-	fmt.Println(first.Pod.Name, "goes to", first.Node)
+	line := func(p deprovision.Placement) string { return p.Pod.Name + " goes to " + p.Node }
+	for _, p := range a.Placements {
+		fmt.Println(line(p))
+	}
 
 	next := deprovision.Question{Remove: []string{"node-b"}, Pods: w.node("node-b").Pods}
 	instead, besides := w.Simulate(next), a.After().Simulate(next)

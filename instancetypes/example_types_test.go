@@ -11,8 +11,7 @@ import (
 // A catalogue that cannot be planned with is refused with a path to each fault.
 func ExampleInvalidError() {
 	err := instancetypes.Validate([]instancetypes.InstanceType{named("a", 0.1), named("a", 0.2)})
-	var invalid *instancetypes.InvalidError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*instancetypes.InvalidError](err); ok {
 		fmt.Printf("%s of %s: %s\n", invalid.Path, invalid.Type, invalid.Detail)
 	}
 	// Output: [1].name of a: "a" is the name of [0], too
@@ -22,8 +21,7 @@ func ExampleInvalidError() {
 func ExampleMinValuesError() {
 	types := []instancetypes.InstanceType{named("a1", 1), named("a2", 1), named("b1", 2)}
 	_, err := instancetypes.MinValues(types, requirements.Set{}, map[string]int{"family": 3})
-	var few *instancetypes.MinValuesError
-	if errors.As(err, &few) {
+	if few, ok := errors.AsType[*instancetypes.MinValuesError](err); ok {
 		fmt.Println(few.Key, "lacks", few.Want-few.Have)
 	}
 	// Output: family lacks 1

@@ -23,8 +23,7 @@ func ExampleQuota() {
 	}
 	for _, name := range []string{"node-1", "node-2"} {
 		launch, err := cloud.Create(context.Background(), ask(name, "m.large", "spot", "a"))
-		var refused *cloudprovider.Error
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*cloudprovider.Error](err); ok {
 			fmt.Println(name, "is refused:", refused.Quotas[0])
 			continue
 		}

@@ -97,9 +97,11 @@ func ExampleNewNode() {
 	}
 	n := nodes[0]
 	fmt.Println(n.Name, n.InstanceType.Name, n.Zone, "for", n.Pods[0].Name)
-	var others []pipeline.Alternative = n.Alternatives
-	for _, a := range others {
-		fmt.Printf("%s in %s: $%.2f an hour\n", a.InstanceType, a.Zone, a.PricePerHour)
+	line := func(a pipeline.Alternative) string {
+		return fmt.Sprintf("%s in %s: $%.2f an hour", a.InstanceType, a.Zone, a.PricePerHour)
+	}
+	for _, a := range n.Alternatives {
+		fmt.Println(line(a))
 	}
 	claim := n.Claim("token-1")
 	fmt.Println(claim.Name, "may be any of", len(claim.Candidates))
@@ -132,19 +134,19 @@ func ExampleBuyer() {
 		Wait:     func(ctx context.Context, d time.Duration) error { cloud.Clock().Advance(d); return ctx.Err() },
 		Token:    func(node string) string { tokens++; return fmt.Sprintf("%s-%d", node, tokens) },
 	}
-	var purchase *pipeline.Purchase
-	purchase, err = b.Buy(context.Background(), s)
+	purchase, err := b.Buy(context.Background(), s)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+	unplaced := func(p *pipeline.Purchase) int { return len(p.Last.Result.Unplaced) }
 	line := func(n pipeline.Bought) string {
 		return fmt.Sprintf("%s is a %s for %d pod, $%.2f an hour", n.Launch.ID, n.Launch.Type, len(n.Pods), n.PricePerHour)
 	}
 	for _, n := range purchase.Nodes {
 		fmt.Println(line(n))
 	}
-	fmt.Println(purchase.Plans, "plans,", len(purchase.Refused), "refusal,", len(purchase.Last.Result.Unplaced), "unplaced")
+	fmt.Println(purchase.Plans, "plans,", len(purchase.Refused), "refusal,", unplaced(purchase), "unplaced")
 	// Output:
 	// memcloud://i-00000001 is a a.4 for 1 pod, $0.20 an hour
 	// memcloud://i-00000002 is a b.4 for 1 pod, $0.30 an hour

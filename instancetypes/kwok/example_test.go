@@ -10,8 +10,7 @@ import (
 // Faults of a file come with their path and the type's name, all at once.
 func ExampleFieldError() {
 	_, err := kwok.Read([]byte(`[{"name": "c-4x", "architecture": "amd64", "resources": {"cpu": "four", "memory": "lots"}}]`))
-	var fault *kwok.FieldError
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*kwok.FieldError](err); ok {
 		fmt.Println(fault.Path, "of", fault.Type)
 	}
 	fmt.Println(err)

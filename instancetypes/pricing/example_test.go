@@ -10,8 +10,7 @@ import (
 // Two overlays of one weight that correct the same price are a mistake of whoever wrote them, and the error names both.
 func ExampleConflictError() {
 	_, err := pricing.NewOverlays(overlay("egress", 1, in("family", "m"), 0.2), overlay("licence", 1, in("family", "m", "c"), 0.3))
-	var conflict *pricing.ConflictError
-	if errors.As(err, &conflict) {
+	if conflict, ok := errors.AsType[*pricing.ConflictError](err); ok {
 		fmt.Println("give a weight to", conflict.First, "or", conflict.Second)
 	}
 	// Output: give a weight to egress or licence

@@ -37,11 +37,10 @@ func ExampleInvalidError() {
 		t.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Is"}}}
 	}))
 	_, err := topology.New(topology.Input{Classes: []topology.Class{class("db", 1), wrong}})
-	var invalid *topology.InvalidError
-	if errors.As(err, &invalid) {
-		for _, c := range invalid.Classes {
-			var one topology.ClassError = c
-			fmt.Printf("class %d: %s\n", one.Class, one.Err)
+	if invalid, ok := errors.AsType[*topology.InvalidError](err); ok {
+		line := func(e topology.ClassError) string { return fmt.Sprintf("class %d: %s", e.Class, e.Err) }
+		for _, e := range invalid.Classes {
+			fmt.Println(line(e))
 		}
 	}
 	// Output: class 1: spec.topologySpreadConstraints[0].labelSelector: "Is" is not a valid label selector operator
@@ -126,12 +125,11 @@ func ExamplePreference() {
 		return
 	}
 	for _, pref := range p.Preferences(0) {
-		var kind topology.PreferenceKind = pref.Kind
-		fmt.Printf("%s, weight %d: %s\n", kind, pref.Weight, pref.Text)
+		fmt.Printf("%s, weight %d: %s (a spread: %t)\n", pref.Kind, pref.Weight, pref.Text, pref.Kind == topology.PreferSpread)
 	}
 	// Output:
-	// ScheduleAnyway spread, weight 0: spread over topology.kubernetes.io/zone with skew 1
-	// preferred node affinity, weight 10: disk in (ssd)
+	// ScheduleAnyway spread, weight 0: spread over topology.kubernetes.io/zone with skew 1 (a spread: true)
+	// preferred node affinity, weight 10: disk in (ssd) (a spread: false)
 }
 
 // A server that shares its node with no other server, and a cache that wants to be beside it: the limit keeps servers apart,

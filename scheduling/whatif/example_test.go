@@ -46,15 +46,15 @@ func ExampleAnswer() {
 		return
 	}
 	answer := c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{a, b}, MaxNodes: 1, MaxPrice: 0.16})
+	place := func(p whatif.Placement) string { return p.Pod.Name + " to " + p.Node }
+	price := func(a whatif.Alternative) string { return fmt.Sprintf("%s would do, $%.2f", a.Type, a.Price) }
 	for _, p := range answer.Placements {
-		var placement whatif.Placement = p
-		fmt.Println(placement.Pod.Name, "to", placement.Node)
+		fmt.Println(place(p))
 	}
 	for _, n := range answer.Bought {
 		fmt.Printf("%s: %s in %s, $%.2f an hour\n", n.Name, n.Type, n.Zone, n.Price)
-		for _, other := range n.Alternatives {
-			var alternative whatif.Alternative = other
-			fmt.Printf("  %s would do, $%.2f\n", alternative.Type, alternative.Price)
+		for _, a := range n.Alternatives {
+			fmt.Println(" ", price(a))
 		}
 	}
 	// Output:
@@ -184,9 +184,9 @@ func ExampleOrder() {
 	var orders []whatif.Order
 	c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: pods, MaxNodes: 3, MaxPrice: 0.12, Buyer: told{&orders}})
 	fmt.Printf("at most %d nodes for less than $%.2f\n", orders[0].MaxNodes, orders[0].MaxPrice)
-	for _, lot := range orders[0].Lots {
-		var l whatif.Lot = lot
-		fmt.Println(l.Count, "of", orders[0].Problem.Classes[l.Class].Name(), "- to a node:", l.PerNode)
+	name := func(l whatif.Lot) string { return orders[0].Problem.Classes[l.Class].Name() }
+	for _, l := range orders[0].Lots {
+		fmt.Println(l.Count, "of", name(l), "- to a node:", l.PerNode)
 	}
 	// Output:
 	// at most 3 nodes for less than $0.12

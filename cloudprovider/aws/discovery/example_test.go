@@ -91,19 +91,17 @@ func ExampleAddresses() {
 		return
 	}
 	addresses := finder.Addresses()
-	show := func() {
-		var best discovery.Subnet = addresses.Best(subnets)["us-east-1a"]
-		fmt.Println(best.ID, addresses.Left(best.ID))
-	}
+	left := func(s discovery.Subnet) string { return fmt.Sprintf("%s has %d", s.ID, addresses.Left(s.ID)) }
+	show := func() { fmt.Println(left(addresses.Best(subnets)["us-east-1a"])) }
 	show()
 	giveBack := addresses.Take("subnet-00", 3900)
 	show()
 	giveBack(3900) // nothing came of the launch
 	show()
 	// Output:
-	// subnet-00 4000
-	// subnet-01 250
-	// subnet-00 4000
+	// subnet-00 has 4000
+	// subnet-01 has 250
+	// subnet-00 has 4000
 }
 
 // A family of images stands for several: one for each kind of machine. Which one a type boots from is decided by what it is.

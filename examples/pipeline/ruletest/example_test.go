@@ -132,7 +132,7 @@ func ExampleOn() {
 
 // Types of a test's own keep it short and its prices fixed: what EC2 charges tomorrow does not matter to the rule.
 func ExampleInstanceType() {
-	var small ruletest.InstanceType = ruletest.Type("s.1", "cpu", "1", "memory", "2Gi").
+	small := ruletest.Type("s.1", "cpu", "1", "memory", "2Gi").
 		Label("example.com/disk", "ssd").
 		Offer("zone-a", "on-demand", 0.02)
 	plan := ruletest.New(small, ruletest.Pool("default"), ruletest.Pod("db").On("example.com/disk=ssd")).Plan(printer{})
@@ -162,7 +162,7 @@ func ExampleResult() {
 		return
 	}
 	rule := ruletest.Rule{Pods: "web-*", Together: &ruletest.Company{By: "node"}}
-	var result ruletest.Result = plan.Check(rule)[0]
+	result := plan.Check(rule)[0]
 	fmt.Println(result.Holds(), "for", result.Pods, "pods")
 	blame := func(b ruletest.Breach) string { return b.Pod + ": " + b.Why }
 	for _, b := range result.Breaches {
@@ -202,7 +202,7 @@ func ExamplePods() {
 		ruletest.Deployment("shop/web", 2).Requests("cpu", "1").Spreads("zone", 1),
 		ruletest.Pod("shop/cache").Requests("cpu", "1").Near("zone", "app=web"),
 	).Plan(printer{})
-	var webs ruletest.Pods = plan.Pods("shop/web-*")
+	webs := plan.Pods("shop/web-*")
 	webs.ArePlaced().AreSpread("zone", 1)
 	plan.Pods("shop/*").Labelled("app=cache").Called("the cache is beside a server").AreNear("zone", "shop/web-*")
 	fmt.Println("kept")

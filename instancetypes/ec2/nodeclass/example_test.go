@@ -67,8 +67,7 @@ func ExampleTag() {
 // Faults are found all at once, each with its object and path.
 func ExampleFieldError() {
 	_, err := decoded("  metadataOptions: {httpTokens: always}\n  rolle: nodes\n")
-	var fault *nodeclass.FieldError
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*nodeclass.FieldError](err); ok {
 		fmt.Println(fault.Object, "at", fault.Path)
 	}
 	fmt.Println(err)
@@ -121,9 +120,11 @@ func ExampleNetworkInterface() {
 		fmt.Println(err)
 		return
 	}
-	var group nodeclass.PlacementGroup = *c.PlacementGroup
-	var tracking nodeclass.ConnectionTracking = *c.ConnectionTracking
-	fmt.Println("in group", group.Name, "- idle connections end after", tracking.TCPEstablished, "seconds")
+	together := func(g nodeclass.PlacementGroup) string { return "in group " + g.Name }
+	idle := func(t nodeclass.ConnectionTracking) string {
+		return fmt.Sprintf("idle connections end after %d seconds", t.TCPEstablished)
+	}
+	fmt.Println(together(*c.PlacementGroup), "-", idle(*c.ConnectionTracking))
 	for _, n := range c.NetworkInterfaces {
 		fmt.Printf("card %d, device %d: %s\n", n.Card, n.Device, n.Type)
 	}
