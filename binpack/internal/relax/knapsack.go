@@ -30,8 +30,6 @@ type Knapsack struct {
 	parts    []float64 // the sizes of the candidates in order
 	left     []float64 // by dimension, the part of the bin that is free
 	size     []float64 // by candidate and dimension: the part of the bin
-	unit     []float64 // by dimension: the part of the bin that one unit is
-	worth    []float64 // by dimension: what one unit of the bin's room is worth
 	solver   fractional
 }
 
@@ -68,14 +66,10 @@ func (s *Knapsack) Load(capacity []int64, classes []Class, eligible func(class i
 	}
 	n, d := len(s.cand), len(s.dims)
 	s.size = slices.Grow(s.size[:0], n*d)[:n*d]
-	s.unit = s.unit[:0]
-	for _, r := range s.dims {
-		s.unit = append(s.unit, 1/float64(capacity[r]))
-	}
 	for i := range s.cand {
 		size := s.cand[i].size
 		for k, r := range s.dims {
-			s.size[i*d+k] = float64(size[r]) * s.unit[k]
+			s.size[i*d+k] = float64(size[r]) / float64(capacity[r]) // the same in any unit of the resource
 		}
 	}
 	s.steps += 2 * n * d
@@ -116,10 +110,6 @@ func (s *Knapsack) rank() {
 		return
 	}
 	s.ranked = true
-	s.worth = s.worth[:0]
-	for k, w := range s.weight {
-		s.worth = append(s.worth, w*s.unit[k])
-	}
 	n := len(s.cand)
 	s.byRoom = s.byRoom[:0]
 	for i := range n {
@@ -252,7 +242,7 @@ func (s *Knapsack) descend(k int, value float64) {
 	least := max(s.bestVal, s.target)
 	room := 0.0
 	for j, r := range s.dims {
-		room += s.worth[j] * float64(s.free[r])
+		room += s.weight[j] * (float64(s.free[r]) / float64(s.capacity[r]))
 	}
 	var i int
 	var c *candidate
@@ -420,7 +410,7 @@ func (s *Knapsack) fittest(d int) int {
 	s.left = slices.Grow(s.left[:0], d)[:d]
 	left := s.left
 	for k, r := range s.dims {
-		left[k] = float64(s.free[r]) * s.unit[k] * (1 + 1e-12)
+		left[k] = float64(s.free[r]) / float64(s.capacity[r]) * (1 + 1e-12)
 	}
 	best, most := -1, 0.0
 	for at := 0; at < len(s.order); {
