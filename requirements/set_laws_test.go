@@ -302,7 +302,8 @@ func TestAlternativesKeepOrderAndDropRepeats(t *testing.T) {
 	require.Equal(t, "impossible()", requirements.AnyOf().String())
 	distinct := map[string]bool{}
 	for _, alts := range []requirements.Alternatives{
-		{}, got, requirements.AnyOf(a), requirements.AnyOf(b), requirements.AnyOf(a, b), requirements.AnyOf(requirements.Set{}),
+		{},
+		got, requirements.AnyOf(a), requirements.AnyOf(b), requirements.AnyOf(a, b), requirements.AnyOf(requirements.Set{}),
 		requirements.AnyOf(requirements.Set{}, a), requirements.AnyOf(requirements.MustParse("x in (a,b)")), requirements.AnyOf(requirements.MustParse("x=a,y=b")),
 	} {
 		distinct[string(alts.AppendKey(nil))] = true
