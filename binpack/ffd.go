@@ -345,16 +345,20 @@ func (f *filler) starved() bool {
 	})
 }
 
-// fullest is a new bin, empty, of the type that places the most for its share of the budgets, once it has taken the item.
+// fullest is a new bin, empty, of the type that places the most for its share of the budgets, once it has taken the item: the most of the
+// item's priority, and of those alike the most of all.
 func (f *filler) fullest(item int, tr *tier) (bin, bool) {
 	in := f.in
-	best, bestMask, bestWorth := int32(-1), uint64(0), 0.0
+	best, bestMask, bestWorth := int32(-1), uint64(0), [2]float64{}
 	for _, t := range tr.types {
 		mask := f.eligible(item, t) & f.affordable(t)
 		if mask == 0 || fits(in.capacityOf(t), in.problem.Items[item].Size, 1) == 0 || !f.opens(t, item, mask) {
 			continue
 		}
-		if worth := float64(f.try(t, mask, item)) / f.shareOfBudget(t); worth > bestWorth*(1+1e-9) {
+		level, all := f.try(t, mask, item)
+		share := f.shareOfBudget(t)
+		worth := [2]float64{float64(level) / share, float64(all) / share}
+		if worth[0] > bestWorth[0]*(1+1e-9) || worth[0] >= bestWorth[0]*(1-1e-9) && worth[1] > bestWorth[1]*(1+1e-9) {
 			best, bestMask, bestWorth = t, mask, worth
 		}
 	}
@@ -366,8 +370,8 @@ func (f *filler) fullest(item int, tr *tier) (bin, bool) {
 	return b, true
 }
 
-// try is how many copies a new bin of the type would take, the item first.
-func (f *filler) try(t int32, mask uint64, item int) int {
+// try is how many copies a new bin of the type would take, the item first: of the item's priority, and in all.
+func (f *filler) try(t int32, mask uint64, item int) (level, all int) {
 	want, left := slices.Clone(f.want), slices.Clone(f.left)
 	pools := slices.Clone(f.pools)
 	for i := range pools {
@@ -376,12 +380,15 @@ func (f *filler) try(t int32, mask uint64, item int) int {
 	b := f.newBin(t, mask)
 	f.charge(t, int(b.charged), 1)
 	f.fill(&b, item)
-	n := 0
+	items := f.in.problem.Items
 	for i := range want {
-		n += want[i] - f.want[i]
+		n := want[i] - f.want[i]
+		if all += n; items[i].Priority == items[item].Priority {
+			level += n
+		}
 	}
 	f.want, f.left, f.pools = want, left, pools
-	return n
+	return level, all
 }
 
 // fill puts the item into the bin, then all others that still want a place, in order.

@@ -442,3 +442,22 @@ func TestScarceNodesAreThoseThatHoldMost(t *testing.T) {
 	_, plan = lawful(t, p)
 	require.Equal(t, []int{0, 1}, plan.Left)
 }
+
+// Two small nodes would hold more in all, but fewer of what goes first.
+func TestScarceNodesAreThoseThatHoldMostOfWhatGoesFirst(t *testing.T) {
+	p := boxes(3)
+	p.Pools[0].Limits = []int64{16}
+	p.Types = []binpack.Type{
+		{Name: "large", Capacity: []int64{15}, Usage: []int64{16}, Offerings: []binpack.Offering{{Price: 20}}},
+		{Name: "small", Capacity: []int64{7}, Usage: []int64{8}, Offerings: []binpack.Offering{{Price: 8}}},
+	}
+	p.Items[0].Size, p.Items[0].Priority = []int64{5}, 1
+	p.Items = append(p.Items, binpack.Item{
+		Name: "port", Count: 4, Size: []int64{1}, Requires: anywhere(), Tags: []string{"port"}, Limits: []binpack.Limit{{Tag: "port", Max: 1}},
+	})
+	_, plan := lawful(t, p)
+	require.Equal(t, []int{0, 4}, plan.Left)
+	p.Items[0].Priority = 0
+	_, plan = lawful(t, p)
+	require.Equal(t, []int{1, 2}, plan.Left)
+}
