@@ -46,7 +46,7 @@ func (s *State) contest() *State {
 		return s
 	}
 	best := s.attempt.best
-	if best == nil || s.betters(best) {
+	if best == nil || s.beats(best) {
 		best = s
 	}
 	if tried := s.attempt.tried + 1; tried < s.p.maxAttempts() {
@@ -76,9 +76,9 @@ func (s *State) contest() *State {
 	return best
 }
 
-// betters reports whether a finished attempt is better than the best so far. Unless room is scarce, large pods are not placed at the price
+// beats reports whether a finished attempt is better than the best so far. Unless room is scarce, large pods are not placed at the price
 // of more small ones, for which there is room, too.
-func (s *State) betters(best *State) bool {
+func (s *State) beats(best *State) bool {
 	return s.p.compareOutcomes(s, best) < 0 && (s.attempt.number >= best.attempt.number || s.attempt.varied != confined && s.p.scarce(s, best))
 }
 
