@@ -120,7 +120,7 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	p.aliases = aliases
 	p.volumes = volume.NewIndex(s.Volumes)
 	pending, running := p.sortOut()
-	if err := p.compileClasses(pending, aliases); err != nil {
+	if err := p.compileClasses(pending, running, aliases); err != nil {
 		return nil, err
 	}
 	shared := p.assignVolumes(running)
@@ -187,10 +187,11 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 	return pending, running
 }
 
-func (p *Problem) compileClasses(pending []*corev1.Pod, aliases requirements.Aliases) error {
+func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod, aliases requirements.Aliases) error {
+	others := slices.Concat(slices.Collect(maps.Values(running))...) // in any order: only what they ask of others counts
 	var errs []error
 	var totals podclass.Totals
-	for _, pods := range podclass.Group(pending) {
+	for _, pods := range podclass.GroupAmong(pending, others) {
 		c := &Class{Pods: pods}
 		if err := c.fill(p.snapshot, aliases, &totals); err != nil {
 			errs = append(errs, err)

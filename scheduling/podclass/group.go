@@ -17,8 +17,14 @@ const alone = 1000
 // [Compare], and the classes in the order of their first pods, whatever the order of the pods. It costs a comparison of
 // pointers for pods that come next to a replica of theirs and share its memory, and a text of the whole pod for others.
 // Many pods are shared out among the cores; what comes out is the same on any number of them.
-func Group(pods []*corev1.Pod) [][]*corev1.Pod {
+func Group(pods []*corev1.Pod) [][]*corev1.Pod { return GroupAmong(pods, nil) }
+
+// GroupAmong is [Group] where others run already: their required anti-affinity may keep some replicas away and let
+// others in, so pods that differ in a label which it looks at are not alike. Pods without anti-affinity cost next to
+// nothing.
+func GroupAmong(pods, running []*corev1.Pod) [][]*corev1.Pod {
 	used := usedLabels(pods)
+	used.keptBy(running)
 	parts := make([]grouping, 1)
 	if len(pods) > alone {
 		parts = make([]grouping, min(runtime.GOMAXPROCS(0), 1+len(pods)/alone))

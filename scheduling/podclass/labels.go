@@ -31,6 +31,21 @@ func usedLabels(pods []*corev1.Pod) labelUse {
 	return u
 }
 
+// keptBy adds the label keys by which running pods choose whom they keep away.
+func (u labelUse) keptBy(running []*corev1.Pod) {
+	var last *corev1.Affinity
+	for _, p := range running {
+		a := p.Spec.Affinity
+		if a == nil || a == last || a.PodAntiAffinity == nil {
+			continue
+		}
+		last = a
+		for i := range a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+			u.term(&a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i])
+		}
+	}
+}
+
 func (u labelUse) add(keys []string) {
 	for _, k := range keys {
 		u.keys[k] = true
@@ -49,18 +64,19 @@ func (u labelUse) selector(s *metav1.LabelSelector) {
 	}
 }
 
+func (u labelUse) term(t *corev1.PodAffinityTerm) {
+	u.selector(t.LabelSelector)
+	u.add(t.MatchLabelKeys)
+	u.add(t.MismatchLabelKeys)
+}
+
 func (u labelUse) affinity(a *corev1.Affinity) {
-	term := func(t *corev1.PodAffinityTerm) {
-		u.selector(t.LabelSelector)
-		u.add(t.MatchLabelKeys)
-		u.add(t.MismatchLabelKeys)
-	}
 	each := func(hard []corev1.PodAffinityTerm, soft []corev1.WeightedPodAffinityTerm) {
 		for i := range hard {
-			term(&hard[i])
+			u.term(&hard[i])
 		}
 		for i := range soft {
-			term(&soft[i].PodAffinityTerm)
+			u.term(&soft[i].PodAffinityTerm)
 		}
 	}
 	if a.PodAffinity != nil {

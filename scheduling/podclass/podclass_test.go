@@ -35,6 +35,29 @@ func ExampleGroup() {
 	// shop/web-9 shop/web-10 take 1 each
 }
 
+func ExampleGroupAmong() {
+	web := func(name, version string) *corev1.Pod {
+		p := pod(name, "1")
+		p.Labels = map[string]string{"app": "web", "version": version}
+		return p
+	}
+	pods := []*corev1.Pod{web("web-0", "1"), web("web-1", "2")}
+	fmt.Println(len(podclass.Group(pods)), "class where nobody looks at versions")
+
+	// A pod that runs already keeps the replicas of one version away from its zone.
+	running := web("old", "1")
+	running.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			LabelSelector:  &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			MatchLabelKeys: []string{"version"}, TopologyKey: corev1.LabelTopologyZone,
+		}},
+	}}
+	fmt.Println(len(podclass.GroupAmong(pods, []*corev1.Pod{running})), "classes where it keeps one version away")
+	// Output:
+	// 1 class where nobody looks at versions
+	// 2 classes where it keeps one version away
+}
+
 // Replicas that share the memory of an ephemeral volume have claims of their own nevertheless.
 func TestPodsWithEphemeralVolumesAreNeverTheSame(t *testing.T) {
 	a, b := pod("a", "1"), pod("b", "1")

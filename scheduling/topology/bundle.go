@@ -29,8 +29,8 @@ func (s *settler) seatNear(i, d int) int {
 		return b
 	}
 	for b, bd := range s.bundles {
-		if bd.node < 0 && s.hasTargets(pt, bd) && s.consistent(pt, d, bd) {
-			if grown, ok := s.grow(bd, i, d); ok {
+		if s.hasTargets(pt, bd) && s.consistent(pt, d, bd) {
+			if grown, ok := s.join(bd, i, d); ok {
 				s.bundles[b] = grown
 				pt.bundled[d]++
 				return b
@@ -60,7 +60,7 @@ func (s *settler) joinNode(i, d int) int {
 		node := &s.p.nodes[n]
 		name, _ := node.value(corev1.LabelHostname)
 		alone := slices.ContainsFunc(pt.st.terms, func(t term) bool {
-			return !t.anti && s.p.groups[t.group].hostname && s.p.groups[t.group].counts[name] == 0
+			return !t.anti && s.p.groups[t.group].hostname && !s.runs(t.group, n)
 		})
 		if alone || !pt.st.required.Compatible(node.Labels, requirements.Keys{}) || !s.p.contains(pt, d, node.Labels) {
 			continue
@@ -76,6 +76,32 @@ func (s *settler) joinNode(i, d int) int {
 		return s.addBundle(b)
 	}
 	return -1
+}
+
+// join is the bundle with one more pod of the part. On an existing node there must be room, beside what else is tied to it.
+func (s *settler) join(b *bundle, i, d int) (*bundle, bool) {
+	grown, ok := s.grow(b, i, d)
+	if !ok || b.node < 0 {
+		return grown, ok
+	}
+	pt, node := s.parts[i], &s.p.nodes[b.node]
+	requests := s.p.classes[pt.Class].Requests
+	others := slices.DeleteFunc(s.bundlesOn(b.node), func(o *bundle) bool { return o == b })
+	if !fits(requests, s.freeOn(b.node)) || !pt.st.required.Compatible(node.Labels, requirements.Keys{}) || !s.p.contains(pt, d, node.Labels) ||
+		!s.tagsHold(grown, node.Tags, node.Limits, others) {
+		return nil, false
+	}
+	left := s.freeOn(b.node)
+	for r, q := range requests { // it fits, so nothing overflows
+		left[r] -= q
+	}
+	return grown, true
+}
+
+// runs reports whether a member of a group by the hostname runs on the node.
+func (s *settler) runs(group, n int) bool {
+	name, _ := s.p.nodes[n].value(corev1.LabelHostname)
+	return s.p.groups[group].counts[name] > 0
 }
 
 // roomiest are the nodes that have room for a pod, those that hold most of its kind first; in variants in some other
@@ -126,10 +152,10 @@ func (s *settler) bundlesOn(n int) []*bundle {
 	return out
 }
 
-// hasTargets reports whether the bundle holds a pod for each thing that the part wants near.
+// hasTargets reports whether the bundle holds a pod for each thing that the part wants near, or its node does.
 func (s *settler) hasTargets(pt *Part, b *bundle) bool {
 	for _, t := range pt.st.terms {
-		if t.anti || !s.p.groups[t.group].hostname {
+		if t.anti || !s.p.groups[t.group].hostname || b.node >= 0 && s.runs(t.group, b.node) {
 			continue
 		}
 		if !slices.ContainsFunc(b.slots, func(sl Slot) bool {
@@ -166,7 +192,7 @@ func (s *settler) pairUp(i, d int) int {
 			if other.Placed[e] <= other.bundled[e] {
 				continue
 			}
-			if alone := (&bundle{slots: []Slot{{j, e, 1}}}); !s.hasTargets(pt, alone) || !s.consistent(pt, d, alone) {
+			if alone := (&bundle{node: -1, slots: []Slot{{j, e, 1}}}); !s.hasTargets(pt, alone) || !s.consistent(pt, d, alone) {
 				continue
 			}
 			start, ok := s.grow(&bundle{node: -1, required: requirements.AnyOf(requirements.Set{})}, j, e)
@@ -207,7 +233,7 @@ func (s *settler) awaitedNear(i, d int) int {
 
 // mayPair reports whether a pod of part k, which follows others, could go where a pod of part j in a domain is.
 func (s *settler) mayPair(k, j, e int) bool {
-	pt, alone := s.parts[k], &bundle{slots: []Slot{{j, e, 1}}}
+	pt, alone := s.parts[k], &bundle{node: -1, slots: []Slot{{j, e, 1}}}
 	if !s.hasTargets(pt, alone) {
 		return false
 	}

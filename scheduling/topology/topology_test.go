@@ -273,6 +273,17 @@ func TestBundles(t *testing.T) {
 		assert.Equal(t, host+" in (n2)", st.Lots[0].Required.String())
 		assert.Equal(t, []int{1}, st.Left)
 	})
+	t.Run("pods that follow one which follows pods that run", func(t *testing.T) {
+		node := topology.Node{Labels: requirements.FromLabels(map[string]string{host: "n1"}), Free: []int64{3, 3}, Running: []*corev1.Pod{class("db", 1).Pod}}
+		_, st := settle(t, topology.Input{
+			Nodes: []topology.Node{node}, Classes: []topology.Class{class("web", 1, near(host, "db")), class("log", 3, near(host, "web"))},
+		})
+		require.Len(t, st.Lots, 1)
+		assert.Equal(t, 0, st.Lots[0].Node)
+		assert.Equal(t, []topology.Slot{{Part: 0, Domain: 0, Count: 1}, {Part: 1, Domain: 0, Count: 2}}, st.Lots[0].Slots, "as many as there is room for")
+		assert.Equal(t, []int64{3, 3}, st.Lots[0].Requests)
+		assert.Equal(t, []int{0, 1}, st.Left)
+	})
 }
 
 // A spread counts pods only on nodes that its owner could use. Others of the same app may be on such a node or not.
