@@ -135,7 +135,9 @@ func (c *completer) run(m *relax.Model, kinds []int, order []int32, most int, b 
 		}
 	}
 	c.known = map[string]bool{}
-	c.cover()
+	if c.covers == nil { // the order is the same for all sets
+		c.cover()
+	}
 	grow := func(v [][]int64, n int) [][]int64 {
 		for len(v) < len(kinds) {
 			v = append(v, nil)
@@ -356,7 +358,7 @@ func (c *completer) replaces(at, j int, kind *relax.Kind) bool {
 // cover finds for each class those of which one goes wherever one of it goes.
 func (c *completer) cover() {
 	n := len(c.order)
-	c.covers = append(c.covers[:0], make([]bool, n*n)...)
+	c.covers = make([]bool, n*n)
 	for j, big := range c.order {
 		for i := j + 1; i < n; i++ {
 			x, y := &c.m.Classes[c.order[i]], &c.m.Classes[big]
@@ -370,5 +372,5 @@ func (c *completer) cover() {
 			c.covers[j*n+i] = ok
 		}
 	}
-	c.short = append(c.short[:0], make([]int64, c.m.Dims)...)
+	c.short = make([]int64, c.m.Dims)
 }

@@ -67,8 +67,12 @@ func NewSearch(m *relax.Model, value []float64, deep int, b *relax.Budget) *Sear
 	for i := range ones {
 		ones[i] = 1
 	}
+	values := [][]float64{ones, value}
+	if coverage := m.Coverage(); !slices.EqualFunc(coverage, value, func(a, b float64) bool { return math.Abs(a-b) <= 1 }) {
+		values = append(values, coverage)
+	}
 	var knap relax.Knapsack
-	for _, value := range [][]float64{m.Coverage(), ones, value} {
+	for _, value := range values {
 		x := measure{room: make([]float64, len(m.Kinds))}
 		for i := range m.Classes {
 			x.demand += value[i] * float64(m.Classes[i].Count)

@@ -63,7 +63,7 @@ func scaled(rows [][]float64, prices, demand []float64, dims []int) (*Program, [
 	for k, most := 0, slices.Max(rhs); k < m; k++ { // how often all of it is asked changes no value
 		rhs[k] /= most
 	}
-	columns := make([][]Entry, len(rows))
+	columns, entries := make([][]Entry, len(rows)), make([]Entry, 0, len(rows)*m)
 	costs := slices.Clone(prices)
 	for i, row := range rows {
 		most := 0.0
@@ -74,12 +74,14 @@ func scaled(rows [][]float64, prices, demand []float64, dims []int) (*Program, [
 			continue
 		}
 		costs[i] /= most
+		from := len(entries)
 		for k, r := range dims {
 			if a := row[r] / scale[k] / most; a > 0 {
-				columns[i] = append(columns[i], Entry{int32(k), a})
+				entries = append(entries, Entry{int32(k), a})
 				big[k] = min(big[k], costs[i]/a)
 			}
 		}
+		columns[i] = entries[from:len(entries):len(entries)]
 	}
 	// The price of an artificial column: more than the resource can be worth, for no type may be worth more than its price
 	// by that resource alone. Nothing larger is needed, and it would cost digits.

@@ -108,7 +108,8 @@ func (g *greedy) refresh() bool {
 	if len(g.order) == 0 {
 		return false
 	}
-	g.value = rest.Coverage()
+	y := rest.prices()
+	g.value = rest.valued(y)
 	g.worth = 0
 	for i, n := range g.left {
 		g.value[i] = max(g.value[i], 1e-6)
@@ -118,30 +119,62 @@ func (g *greedy) refresh() bool {
 		slices.SortFunc(g.order, func(a, b int32) int { return cmp.Or(cmp.Compare(g.value[b], g.value[a]), cmp.Compare(a, b)) })
 		g.inSub = make([]bool, len(g.left))
 	}
+	g.rank(y)
+	return g.good > 0
+}
+
+// rank orders the kinds by the part of their price that a filling with the mix of what is left comes to. Whole room is
+// worth more than any filling, so a kind whose room would not do is not looked at more closely.
+func (g *greedy) rank(y []float64) {
+	const near, some = 0.985, 4 // how good the kinds are that are tried, and how many of them at least
 	ratio := make([]float64, len(g.m.Kinds))
 	g.kinds = g.kinds[:0]
+	for k := range g.m.Kinds {
+		if g.m.Kinds[k].Supply >= 0 {
+			continue
+		}
+		room := 0.0
+		for r, c := range g.m.Kinds[k].Capacity {
+			room += float64(max(c, 0)) * y[r]
+		}
+		ratio[k] = min(room*(1+1e-6), g.worth) / max(g.m.Kinds[k].Price, 1e-9)
+		g.kinds = append(g.kinds, k)
+	}
+	better := func(a, b int) int { return cmp.Or(cmp.Compare(ratio[b], ratio[a]), cmp.Compare(a, b)) }
+	slices.SortFunc(g.kinds, better)
 	g.sub, g.from, g.worths = g.sub[:0], g.from[:0], g.worths[:0]
 	for k := 0; k < len(g.order); k += 1 + len(g.order)/40 {
 		c := g.m.Classes[g.order[k]]
 		c.Count = 1 << 20 // the mix matters, not how much there is
 		g.sub, g.worths = append(g.sub, c), append(g.worths, g.value[g.order[k]])
 	}
-	sample := g.worths
-	for k := range g.m.Kinds {
-		if g.m.Kinds[k].Supply >= 0 || !g.knap.Load(g.m.Kinds[k].Capacity, g.sub, func(i int) bool { return has(g.sub[i].Kinds, k) }, sample) {
+	seen := 0
+	var best [some]float64 // the highest ratios so far, in order
+	for _, k := range g.kinds {
+		if ratio[k] < min(near*best[0], best[some-1]) {
+			break
+		}
+		seen++
+		kind := &g.m.Kinds[k]
+		if !g.knap.Load(kind.Capacity, g.sub, func(i int) bool { return has(g.sub[i].Kinds, k) }, g.worths) {
+			ratio[k] = -1
 			continue
 		}
-		ratio[k] = min(g.knap.Bound(g.worth), g.worth) / max(g.m.Kinds[k].Price, 1e-9)
-		g.kinds = append(g.kinds, k)
+		ratio[k] = min(g.knap.Bound(g.worth), g.worth) / max(kind.Price, 1e-9)
+		for i, v := range best {
+			if ratio[k] > v {
+				copy(best[i+1:], best[i:])
+				best[i] = ratio[k]
+				break
+			}
+		}
 	}
-	slices.SortStableFunc(g.kinds, func(a, b int) int { return cmp.Compare(ratio[b], ratio[a]) })
+	slices.SortFunc(g.kinds[:seen], better)
 	// Those nearly as good as the best are tried; a bad one costs more than any filling makes up for.
-	good := 0
-	for good < len(g.kinds) && (good < 4 || ratio[g.kinds[good]] > 0.985*ratio[g.kinds[0]]) {
-		good++
+	g.good = 0
+	for g.good < seen && ratio[g.kinds[g.good]] >= 0 && (g.good < some || ratio[g.kinds[g.good]] > near*ratio[g.kinds[0]]) {
+		g.good++
 	}
-	g.good = good
-	return good > 0
 }
 
 // sample makes a small problem of things that are worth so much together: the large ones, and others by chance.

@@ -134,17 +134,16 @@ func (m *Model) Coverage() []float64 { return m.valued(m.prices()) }
 
 // prices is what a unit of each dimension is worth, so that no uncounted kind offers its whole room for less.
 func (m *Model) prices() []float64 {
-	var rows [][]float64
-	var prices []float64
+	n := len(m.Kinds)
+	rows, prices, room := make([][]float64, 0, n), make([]float64, 0, n), make([]float64, 0, n*m.Dims)
 	for k := range m.Kinds {
 		if m.Kinds[k].Supply >= 0 {
 			continue
 		}
-		row := make([]float64, m.Dims)
-		for r, c := range m.Kinds[k].Capacity {
-			row[r] = float64(max(c, 0))
+		for _, c := range m.Kinds[k].Capacity {
+			room = append(room, float64(max(c, 0)))
 		}
-		rows, prices = append(rows, row), append(prices, m.Kinds[k].Price)
+		rows, prices = append(rows, room[len(room)-m.Dims:]), append(prices, m.Kinds[k].Price)
 	}
 	demand := make([]float64, m.Dims)
 	for i := range m.Classes {
