@@ -30,6 +30,7 @@ type Knapsack struct {
 	parts    []float64 // the sizes of the candidates in order
 	left     []float64 // by dimension, the part of the bin that is free
 	size     []float64 // by candidate and dimension: the part of the bin
+	whole    []int64   // by candidate and resource: the size
 	solver   fractional
 }
 
@@ -37,7 +38,6 @@ type candidate struct {
 	class int32
 	most  int64
 	value float64
-	size  []int64
 	room  float64 // what its room is worth
 }
 
@@ -48,14 +48,15 @@ const Slack = 1e-10
 // are any.
 func (s *Knapsack) Load(capacity []int64, classes []Class, eligible func(class int) bool, value []float64) bool {
 	s.capacity = capacity
-	s.cand = s.cand[:0]
+	s.cand, s.whole = s.cand[:0], s.whole[:0]
 	for i := range classes {
 		c := &classes[i]
 		if value[i] <= 0 || c.Count == 0 || !eligible(i) {
 			continue
 		}
 		if most := Copies(capacity, c.Size, min(c.Count, c.Most)); most > 0 {
-			s.cand = append(s.cand, candidate{class: int32(i), most: most, value: value[i], size: c.Size})
+			s.cand = append(s.cand, candidate{class: int32(i), most: most, value: value[i]})
+			s.whole = append(s.whole, c.Size...)
 		}
 	}
 	s.dims = s.dims[:0]
@@ -67,7 +68,7 @@ func (s *Knapsack) Load(capacity []int64, classes []Class, eligible func(class i
 	n, d := len(s.cand), len(s.dims)
 	s.size = slices.Grow(s.size[:0], n*d)[:n*d]
 	for i := range s.cand {
-		size := s.cand[i].size
+		size := s.wholeOf(i)
 		for k, r := range s.dims {
 			s.size[i*d+k] = float64(size[r]) / float64(capacity[r]) // the same in any unit of the resource
 		}
@@ -75,6 +76,9 @@ func (s *Knapsack) Load(capacity []int64, classes []Class, eligible func(class i
 	s.steps += 2 * n * d
 	return n > 0
 }
+
+// wholeOf is the size of a candidate.
+func (s *Knapsack) wholeOf(i int) []int64 { return s.whole[i*len(s.capacity) : (i+1)*len(s.capacity)] }
 
 // Steps is how much work was done since it was last asked.
 func (s *Knapsack) Steps() int {
@@ -154,8 +158,8 @@ func (s *Knapsack) weigh() float64 {
 // scarce reports whether some thing runs out before the room does.
 func (s *Knapsack) scarce() bool {
 	for i := range s.cand {
-		c := &s.cand[i]
-		if Copies(s.capacity, c.size, c.most+1) > c.most {
+		most := s.cand[i].most
+		if Copies(s.capacity, s.wholeOf(i), most+1) > most {
 			return true
 		}
 	}
@@ -246,16 +250,17 @@ func (s *Knapsack) descend(k int, value float64) {
 	}
 	var i int
 	var c *candidate
+	var whole []int64
 	var n int64
 	for ; n == 0; k++ { // what does not go in any more is passed over
 		if s.nodes++; s.nodes >= s.limit || k == len(s.cand) || (value+room+s.suffix[k])*(1+Slack) <= least {
 			return
 		}
 		i = s.byRoom[k]
-		c = &s.cand[i]
-		n = Copies(s.free, c.size, c.most-s.fixed[i])
+		c, whole = &s.cand[i], s.wholeOf(i)
+		n = Copies(s.free, whole, c.most-s.fixed[i])
 	}
-	for r, size := range c.size {
+	for r, size := range whole {
 		s.free[r] -= n * size
 	}
 	for s.count[i] = n; ; s.count[i]-- {
@@ -263,11 +268,11 @@ func (s *Knapsack) descend(k int, value float64) {
 		if s.count[i] == 0 || s.nodes >= s.limit {
 			break
 		}
-		for r, size := range c.size {
+		for r, size := range whole {
 			s.free[r] += size
 		}
 	}
-	for r, size := range c.size {
+	for r, size := range whole {
 		s.free[r] += s.count[i] * size
 	}
 	s.count[i] = 0
@@ -288,7 +293,7 @@ func (s *Knapsack) Improve(rounds, limit int) float64 {
 				out++
 			}
 			value += float64(s.fixed[i]) * s.cand[i].value
-			for r, size := range s.cand[i].size {
+			for r, size := range s.wholeOf(i) {
 				s.free[r] -= s.fixed[i] * size
 			}
 		}
@@ -325,9 +330,9 @@ func (s *Knapsack) Round() float64 {
 		if b < 0 || b >= n {
 			continue
 		}
-		k := Copies(s.free, s.cand[b].size, min(s.cand[b].most, int64(s.solver.x[i]+1e-9)))
+		k := Copies(s.free, s.wholeOf(b), min(s.cand[b].most, int64(s.solver.x[i]+1e-9)))
 		s.count[b] = k
-		for r, size := range s.cand[b].size {
+		for r, size := range s.wholeOf(b) {
 			s.free[r] -= k * size
 		}
 	}
@@ -374,14 +379,14 @@ func (s *Knapsack) fill(bend, keen float64) float64 {
 			break
 		}
 		i := s.order[at]
-		c := &s.cand[i]
-		k := Copies(s.free, c.size, c.most-s.count[i])
+		c, whole := &s.cand[i], s.wholeOf(i)
+		k := Copies(s.free, whole, c.most-s.count[i])
 		if k == 0 { // rounding let it through
 			s.drop(at, d)
 			continue
 		}
 		k = max(1, k/4)
-		for r, size := range c.size {
+		for r, size := range whole {
 			s.free[r] -= k * size
 		}
 		value += float64(k) * c.value
