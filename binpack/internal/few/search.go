@@ -16,6 +16,7 @@ const cells = 2000
 // hold everything hold enough by every measure.
 type measure struct {
 	demand float64
+	per    float64 // cells of cost for a unit of demand
 	room   []float64 // by kind, what one bin holds at most
 	cost   []float64 // by cells of demand, the least price of bins that hold so much
 }
@@ -26,6 +27,7 @@ type Search struct {
 	m        *relax.Model
 	kinds    []int // the largest first
 	measures []measure
+	rooms    []float64 // by kind and measure
 	Budget   *relax.Budget
 	limit    float64 // sets that cost as much are not looked at
 	lowest   float64 // the cost of the cheapest set that could be neither packed nor refuted
@@ -101,6 +103,11 @@ func NewSearch(m *relax.Model, value []float64, deep int, b *relax.Budget) *Sear
 	for n := len(s.measures); n > 1 && s.measures[n-1].cost[cells] < 0.4*s.measures[0].cost[cells]; n = len(s.measures) {
 		s.measures = s.measures[:n-1]
 	}
+	for k := range m.Kinds {
+		for i := range s.measures {
+			s.rooms = append(s.rooms, s.measures[i].room[k])
+		}
+	}
 	s.packer.m = m
 	return s
 }
@@ -113,6 +120,7 @@ func (s *Search) add(x measure) {
 	}
 	x.cost = make([]float64, cells+1)
 	per := x.demand / cells
+	x.per = cells / x.demand
 	type offer struct {
 		steps int
 		price float64
@@ -141,7 +149,7 @@ func (x *measure) least(rest float64) float64 {
 	if rest <= 0 {
 		return 0
 	}
-	return x.cost[min(cells, int(rest/x.demand*cells))]
+	return x.cost[min(cells, int(rest*x.per))]
 }
 
 // least is what covering the rest costs at least.
@@ -190,7 +198,7 @@ func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
 			return
 		}
 	}
-	next := s.rest[depth]
+	next := s.rest[depth][:len(rest)]
 	for from < len(s.kinds) && cost+s.m.Kinds[s.kinds[from]].Price >= s.limit { // the dear ones stand first
 		from++
 	}
@@ -201,13 +209,15 @@ func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
 			continue
 		}
 		useful, low := covered, price
-		for i := range rest {
-			x := &s.measures[i]
-			next[i] = rest[i] - x.room[k]
-			useful = useful || rest[i] > 0 && x.room[k] > 0
-			if low = max(low, price+x.least(next[i])); low >= s.limit {
-				s.Budget.Take(4 * (i + 1))
-				break
+		rooms := s.rooms[k*len(rest):][:len(rest)]
+		for i, rest := range rest {
+			next[i] = rest - rooms[i]
+			useful = useful || rest > 0 && rooms[i] > 0
+			if with := price + s.measures[i].least(next[i]); with > low {
+				if low = with; low >= s.limit {
+					s.Budget.Take(4 * (i + 1))
+					break
+				}
 			}
 		}
 		if low >= s.limit || !useful {
@@ -221,7 +231,7 @@ func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
 		s.descend(at, price, next, depth+1)
 		s.chosen = s.chosen[:len(s.chosen)-1]
 		if len(s.rest) > depth {
-			next = s.rest[depth]
+			next = s.rest[depth][:len(rest)]
 		}
 	}
 }
