@@ -2,6 +2,7 @@ package binpack
 
 import (
 	"math"
+	"sync"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/few"
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
@@ -51,8 +52,11 @@ const quick = 1_000_000
 func (p *planner) planFew(r *relaxation, first bool) []relax.Column {
 	const coarse, kinds = 8, 16 // of fewer things a bin and fewer sorts, fillings are so few that column generation is exact
 	model := r.model
-	columns := model.Greedy(&relax.Budget{})
 	things, steps := p.in.things(), p.effort.search(p.in.things())
+	var columns []relax.Column // of many kinds of things, the search makes them itself
+	if things <= 50 || len(model.Classes) <= kinds {
+		columns = model.Greedy(&relax.Budget{})
+	}
 	large := things < coarse*len(columns) && len(model.Classes) <= kinds
 	most := min(steps, quick)
 	switch {
@@ -116,32 +120,41 @@ func (p *planner) shortest(r *relaxation, columns []relax.Column, proof relax.Pr
 	return columns, least >= cost
 }
 
-// search looks through all sets of bins that cost less than the columns, where there are few things. done says that there is
+// search looks through all sets of bins that cost less than the columns, where there are few things; without columns it
+// makes some first. done says that there is
 // nothing better.
 func (p *planner) search(r *relaxation, columns []relax.Column, value []float64, first bool, steps int) (better []relax.Column, done bool) {
 	const thresholds, levels = 8, 5
 	const far = 1.045 // a plan so far above its bound is worth some more time
 	enough := 1 + p.effort.enough(p.in.things())
-	if len(r.model.Supply) > 0 || r.model.Uncovered(columns) {
+	if len(r.model.Supply) > 0 || columns != nil && r.model.Uncovered(columns) {
 		return columns, false
 	}
 	for _, h := range p.hints {
-		if first && float64(p.in.roundUp(h.bound.Price))*enough >= r.model.Cost(columns)*(1-1e-12) {
+		if first && columns != nil && float64(p.in.roundUp(h.bound.Price))*enough >= r.model.Cost(columns)*(1-1e-12) {
 			return columns, true
 		}
 	}
+	whole := make([]float64, len(value))
+	for i, v := range value {
+		whole[i] = math.Floor(v)
+	}
+	var s *few.Search
+	var side sync.WaitGroup
+	side.Go(func() {
+		s = few.NewSearch(r.model, whole, min(max(steps/5000, 200), few.Deepest), &relax.Budget{Left: steps})
+	})
 	many := p.in.things() > 50
 	if many {
 		columns = r.model.Pair(0, columns, value, 0, steps/8)
 	} else {
 		columns = few.Exchange(r.model, columns, 0, 20+steps/40_000, &relax.Budget{Left: steps})
 	}
-	whole := make([]float64, len(value))
-	for i, v := range value {
-		whole[i] = math.Floor(v)
+	side.Wait()
+	if r.model.Uncovered(columns) {
+		return columns, false
 	}
 	cost := r.model.Cost(columns)
-	s := few.NewSearch(r.model, whole, min(max(steps/5000, 200), few.Deepest), &relax.Budget{Left: steps})
 	least := min(s.Root(), cost)
 	good := func() bool { // the proof may still be near
 		if s.Budget.Left > steps-quick {

@@ -16,7 +16,7 @@ const cells = 2000
 // hold everything hold enough by every measure.
 type measure struct {
 	demand float64
-	per    float64 // cells of cost for a unit of demand
+	per    float64   // cells of cost for a unit of demand
 	room   []float64 // by kind, what one bin holds at most
 	cost   []float64 // by cells of demand, the least price of bins that hold so much
 }

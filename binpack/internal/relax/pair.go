@@ -2,18 +2,25 @@ package relax
 
 // Pair improves a packing, and one of its own, each in so many steps: among all kinds, and among those that are small against
 // the whole, for large bins leave little choice in how much is bought, and small ones are a little dearer for what they
-// hold. It gives the cheaper packing. The two run side by side. Another variation goes other ways.
+// hold. It gives the cheaper packing. The two run side by side. Another variation goes other ways. Without bins, the first
+// is a greedy packing as well.
 func (m *Model) Pair(variation int, bins []Column, value []float64, floor float64, steps int) []Column {
 	run := func(m *Model, bins []Column) []Column {
 		return m.improve(variation, bins, value, floor, &Budget{Left: steps})
 	}
+	begun := func() []Column {
+		if bins == nil {
+			return m.Greedy(&Budget{})
+		}
+		return bins
+	}
 	small, kinds := m.small(value)
 	if small == nil {
-		return run(m, bins)
+		return run(m, begun())
 	}
 	second := make(chan []Column, 1)
 	go func() { second <- run(small, small.Greedy(&Budget{})) }()
-	best := run(m, bins)
+	best := run(m, begun())
 	other := <-second
 	for i := range other {
 		other[i].Kind = kinds[other[i].Kind]
