@@ -45,8 +45,12 @@ func (e Effort) enough(things int) float64 {
 	return 0.01
 }
 
-// quick is how many steps are tried in one go where there may be no need for more.
-const quick = 1_000_000
+const (
+	// quick is how many steps are tried in one go where there may be no need for more.
+	quick = 1_000_000
+	// hopeful is how many steps are taken, where there is enough, to see whether all will soon be known.
+	hopeful = 300_000
+)
 
 // planFew packs few things, in ways that also show, often, that there is nothing cheaper.
 func (p *planner) planFew(r *relaxation, first bool) []relax.Column {
@@ -146,7 +150,7 @@ func (p *planner) search(r *relaxation, columns []relax.Column, value []float64,
 	})
 	many := p.in.things() > 50
 	if many {
-		columns = r.model.Pair(0, columns, value, 0, steps/8)
+		columns = r.model.Pair(0, columns, value, 0, steps/16)
 	} else {
 		columns = few.Exchange(r.model, columns, 0, 20+steps/40_000, &relax.Budget{Left: steps})
 	}
@@ -157,7 +161,7 @@ func (p *planner) search(r *relaxation, columns []relax.Column, value []float64,
 	cost := r.model.Cost(columns)
 	least := min(s.Root(), cost)
 	good := func() bool { // the proof may still be near
-		if s.Budget.Left > steps-quick {
+		if s.Budget.Left > steps-hopeful {
 			return least >= cost
 		}
 		return least*enough >= cost
