@@ -295,12 +295,25 @@ func cheaper(m *relax.Model, a, b []relax.Column) []relax.Column {
 	return a
 }
 
-// dive makes whole bins of the fractions in several ways and improves the cheapest.
+// dive makes whole bins of the fractions and improves them.
 func (p *planner) dive(r *relaxation, m *relax.Master, value []float64) []relax.Column {
-	const most = 4
 	model := r.model
-	floor := float64(p.in.roundUp(Price(m.BestPrice)))
-	best := model.Greedy(&relax.Budget{})
+	best := p.whole(model, m, model.Greedy(&relax.Budget{}))
+	floor := p.floor(m)
+	best = model.Improve(best, value, floor, p.budget)
+	if n := p.in.things(); p.effort != EffortFast && n <= 2000 && len(model.Kinds) <= 2 && !model.Uncovered(best) {
+		best = few.Tighten(model, best, floor, 3_000*n, &relax.Budget{Left: p.in.steps(p.effort)})
+	}
+	return best
+}
+
+// floor is what no packing is cheaper than by what was generated.
+func (p *planner) floor(m *relax.Master) float64 { return float64(p.in.roundUp(Price(m.BestPrice))) }
+
+// whole makes whole bins of the fractions in several ways and gives the cheapest packing, if that is none below best.
+func (p *planner) whole(model *relax.Model, m *relax.Master, best []relax.Column) []relax.Column {
+	const most = 4
+	floor := p.floor(m)
 	for variation := range most {
 		before := p.budget.Left * 2 / 3
 		part := &relax.Budget{Left: before} // a dive comes to an end, if a poor one, without any
@@ -313,10 +326,6 @@ func (p *planner) dive(r *relaxation, m *relax.Master, value []float64) []relax.
 		if model.Cost(best) <= floor || p.budget.Left < 2*spent {
 			break
 		}
-	}
-	best = model.Improve(best, value, floor, p.budget)
-	if n := p.in.things(); p.effort != EffortFast && n <= 2000 && len(model.Kinds) <= 2 && !model.Uncovered(best) {
-		best = few.Tighten(model, best, floor, 3_000*n, &relax.Budget{Left: p.in.steps(p.effort)})
 	}
 	return best
 }

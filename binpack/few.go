@@ -52,50 +52,67 @@ const (
 	hopeful = 300_000
 )
 
+const coarse, kinds = 8, 16 // of fewer things a bin and fewer sorts, fillings are so few that column generation is exact
+
 // planFew packs few things, in ways that also show, often, that there is nothing cheaper.
 func (p *planner) planFew(r *relaxation, first bool) []relax.Column {
-	const coarse, kinds = 8, 16 // of fewer things a bin and fewer sorts, fillings are so few that column generation is exact
+	if p.in.things() > 50 {
+		return p.planDozens(r, first)
+	}
 	model := r.model
+	columns := model.Greedy(&relax.Budget{})
 	things, steps := p.in.things(), p.effort.search(p.in.things())
-	var columns []relax.Column // of many kinds of things, the search makes them itself
-	if things <= 50 || len(model.Classes) <= kinds {
-		columns = model.Greedy(&relax.Budget{})
-	}
 	large := things < coarse*len(columns) && len(model.Classes) <= kinds
-	most := min(steps, quick)
-	switch {
-	case things > 50:
-		most = steps
-	case large:
-		most /= 4
-	}
 	var done bool
-	if things <= 50 || !large {
-		if columns, done = p.search(r, columns, model.Coverage(), first, most); done || things > 50 {
+	if !large {
+		if columns, done = p.search(r, columns, model.Coverage(), first, min(steps, quick)); done {
 			return columns
 		}
 	}
 	p.budget.Left = max(p.budget.Left, steps/10)
 	m, proof := p.generate(r, first)
-	columns = cheaper(model, columns, p.dive(r, m, m.Values()))
+	value := m.Values() // those of all things, not of what a dive has left
+	columns = cheaper(model, columns, p.dive(r, m, value))
 	search := func(steps int) func() ([]relax.Column, bool) {
-		return func() ([]relax.Column, bool) { return p.search(r, columns, m.Values(), first, steps) }
+		return func() ([]relax.Column, bool) { return p.search(r, columns, value, first, steps) }
 	}
 	shortest := func() ([]relax.Column, bool) { return p.shortest(r, columns, proof, 2*steps) }
 	ways := []func() ([]relax.Column, bool){search(steps), shortest}
-	switch {
-	case things > 50:
-		if columns, done = p.search(r, columns, m.Values(), first, steps/2); !done {
-			columns, _ = p.shortest(r, columns, proof, steps/2)
-		}
-		return columns
-	case large:
+	if large {
 		ways = []func() ([]relax.Column, bool){search(steps / 10), shortest, search(steps)}
 	}
 	for _, way := range ways {
 		if columns, done = way(); done {
 			break
 		}
+	}
+	return columns
+}
+
+// planDozens packs more things than those, in less time: of each thing or of all together there is less to be had.
+func (p *planner) planDozens(r *relaxation, first bool) []relax.Column {
+	model, steps := r.model, p.effort.search(p.in.things())
+	if len(model.Classes) > kinds {
+		columns, _ := p.search(r, nil, model.Coverage(), first, steps)
+		return columns
+	}
+	columns := model.Greedy(&relax.Budget{})
+	if p.in.things() >= coarse*len(columns) {
+		columns, _ = p.search(r, columns, model.Coverage(), first, steps)
+		return columns
+	}
+	p.budget.Left = max(p.budget.Left, steps/10)
+	m, proof := p.generate(r, first)
+	value := m.Values()
+	if len(model.Kinds) <= 2 {
+		columns = cheaper(model, columns, p.dive(r, m, value))
+	} else {
+		columns = p.whole(model, m, columns)
+		columns = model.Pair(0, columns, value, p.floor(m), steps/8)
+	}
+	columns, done := p.search(r, columns, value, first, steps/2)
+	if !done {
+		columns, _ = p.shortest(r, columns, proof, steps/2)
 	}
 	return columns
 }
@@ -185,6 +202,9 @@ func (p *planner) search(r *relaxation, columns []relax.Column, value []float64,
 	sweep()
 	if many && least*far < cost {
 		columns = r.model.Pair(1, columns, value, least, steps/2)
+		if least*far < r.model.Cost(columns) {
+			columns = few.Exchange(r.model, columns, least, 200, &relax.Budget{Left: steps / 2})
+		}
 		cost = r.model.Cost(columns)
 		s.Budget.Left = steps
 		sweep()
