@@ -310,12 +310,15 @@ func (in *Instance) bound(l Layout, objective Price, steps int, hints []hint) Bo
 	for m.Generate(400, budget); budget.Left > 0 && m.Deepen(20_000, budget); {
 		m.Generate(400, budget)
 	}
-	try(in.prove(r, m, budget))
+	try(in.prove(r, m, sharp, budget))
 	return best
 }
 
-// prove makes the best proof of what column generation has found.
-func (in *Instance) prove(r *relaxation, m *relax.Master, budget *relax.Budget) relax.Proof {
+// sharp is by what part a proof may be below what it could become, where that is to be known well.
+const sharp = 0.0005
+
+// prove makes the best proof of what column generation has found, or one that is so near to it.
+func (in *Instance) prove(r *relaxation, m *relax.Master, near float64, budget *relax.Budget) relax.Proof {
 	var best relax.Proof
 	if m.BestPrice > 0 {
 		best = r.model.Certify(m.Best, 1)
@@ -323,7 +326,7 @@ func (in *Instance) prove(r *relaxation, m *relax.Master, budget *relax.Budget) 
 	m.Solve(budget) // the patterns that came last when steps ran out
 	// What the proof finds worth more than its bin has been missed by column generation, which goes on with it.
 	for range 8 {
-		if m.Value() <= float64(best.Price)*1.0005 || budget.Left <= 0 {
+		if m.Value() <= float64(best.Price)*(1+near) || budget.Left <= 0 {
 			break
 		}
 		proof, missing := r.model.Prove(m.Values(), 100_000, budget)

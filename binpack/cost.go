@@ -280,7 +280,11 @@ func (p *planner) generate(r *relaxation, first bool) (*relax.Master, relax.Proo
 		p.suggest(r, m.Columns())
 		return m, relax.Proof{}
 	}
-	proof := p.in.prove(r, m, &relax.Budget{Left: max(p.in.steps(p.effort), p.budget.Left)})
+	near := sharp
+	if n := p.in.things(); n <= p.effort.searched() {
+		near = max(near, p.effort.enough(n)/2)
+	}
+	proof := p.in.prove(r, m, near, &relax.Budget{Left: max(p.in.steps(p.effort), p.budget.Left)})
 	if proof.Price > 0 {
 		p.learn(p.in.itemBound(r, proof))
 	}
