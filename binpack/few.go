@@ -101,7 +101,7 @@ func (p *planner) planDozens(r *relaxation, first bool) []relax.Column {
 		columns, _ = p.search(r, columns, model.Coverage(), first, steps)
 		return columns
 	}
-	p.budget.Left = max(p.budget.Left, steps/10)
+	p.budget.Left = steps / 2
 	m, proof := p.generate(r, first)
 	value := m.Values()
 	if len(model.Kinds) <= 2 {
