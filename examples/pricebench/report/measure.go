@@ -50,7 +50,7 @@ func measure(r request) (measured, error) {
 	var plan *binpack.Plan
 	var in *binpack.Instance
 	var times []float64
-	for total := 0.0; len(times) < 5 && (len(times) == 0 || total < 0.5); total += times[len(times)-1] {
+	for total := 0.0; len(times) < 25 && (len(times) == 0 || total < 0.5); total += times[len(times)-1] {
 		start := time.Now()
 		if in, err = binpack.Compile(p); err != nil {
 			return m, err
