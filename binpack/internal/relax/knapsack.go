@@ -13,6 +13,7 @@ type Knapsack struct {
 	dims     []int // those with room
 	cand     []candidate
 	weight   []float64 // by dimension: what all of the bin's room is worth
+	unit     []float64 // by resource: what a unit of the bin's room is worth
 	byRoom   []int     // candidates, those that take most first
 	suffix   []float64 // what candidates of byRoom from here on are worth beyond their room
 	free     []int64
@@ -114,6 +115,11 @@ func (s *Knapsack) rank() {
 		return
 	}
 	s.ranked = true
+	s.unit = slices.Grow(s.unit[:0], len(s.capacity))[:len(s.capacity)]
+	clear(s.unit)
+	for k, r := range s.dims {
+		s.unit[r] = s.weight[k] / float64(s.capacity[r])
+	}
 	n := len(s.cand)
 	s.byRoom = s.byRoom[:0]
 	for i := range n {
@@ -245,8 +251,8 @@ func (s *Knapsack) descend(k int, value float64) {
 	}
 	least := max(s.bestVal, s.target)
 	room := 0.0
-	for j, r := range s.dims {
-		room += s.weight[j] * (float64(s.free[r]) / float64(s.capacity[r]))
+	for r, free := range s.free {
+		room += s.unit[r] * float64(free)
 	}
 	var i int
 	var c *candidate
