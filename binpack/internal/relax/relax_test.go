@@ -128,6 +128,9 @@ func TestWaysToPackAreLawful(t *testing.T) {
 		pair := m.Pair(0, columns, value, best, 50_000)
 		require.GreaterOrEqual(t, brute.Lawful(t, m, pair), best)
 		require.LessOrEqual(t, m.Cost(pair), m.Cost(columns))
+		begun := m.Pair(0, nil, value, best, 50_000) // makes its own first
+		require.GreaterOrEqual(t, brute.Lawful(t, m, begun), best)
+		require.LessOrEqual(t, m.Cost(begun), m.Cost(columns))
 	})
 }
 

@@ -86,8 +86,8 @@ Pods are those of examples/pricebench (seed %d), types the on-demand c, m and r 
 on, amd64, no metal, of any size or of at most 64 or 16 vCPU; a DaemonSet is deducted. Pods that fit no type are left out.
 Bound is proved, and the certificate was checked (Instance.VerifyBound). Gap is how far the cost is above the bound: the
 plan may be nearer to the optimum than that, never further. Two stars mark a gap above the target. "FFD" is the cost against
-first fit decreasing with right-sizing. Seconds are compile and solve with the proof, the median of up to five
-runs in one process of its own; MB is the most memory that the process had, the catalogue included.
+first fit decreasing with right-sizing. Seconds are compile and solve with the proof, the median of as many runs as take half a
+second together, at least one and at most 25, in one process; MB is the most memory that it had, the catalogue included.
 
 | workload | vCPU | pods | shapes | nodes | USD/h | bound | kind | gap | target | FFD | seconds | MB |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |
