@@ -310,22 +310,23 @@ func (in *Instance) bound(l Layout, objective Price, steps int, hints []hint) Bo
 	for m.Generate(400, budget); budget.Left > 0 && m.Deepen(20_000, budget); {
 		m.Generate(400, budget)
 	}
-	try(in.prove(r, m, sharp, budget))
+	try(in.prove(r, m, sharp, patient, budget))
 	return best
 }
 
-// sharp is by what part a proof may be below what it could become, where that is to be known well.
-const sharp = 0.0005
+// sharp is by what part a proof may be below what it could become, where that is to be known well, and patient in how many
+// rounds it is sought.
+const sharp, patient = 0.0005, 8
 
-// prove makes the best proof of what column generation has found, or one that is so near to it.
-func (in *Instance) prove(r *relaxation, m *relax.Master, near float64, budget *relax.Budget) relax.Proof {
+// prove makes the best proof of what column generation has found, or one that is so near to it, in at most so many rounds.
+func (in *Instance) prove(r *relaxation, m *relax.Master, near float64, rounds int, budget *relax.Budget) relax.Proof {
 	var best relax.Proof
 	if m.BestPrice > 0 {
 		best = r.model.Certify(m.Best, 1)
 	}
 	m.Solve(budget) // the patterns that came last when steps ran out
 	// What the proof finds worth more than its bin has been missed by column generation, which goes on with it.
-	for range 8 {
+	for range rounds {
 		if m.Value() <= float64(best.Price)*(1+near) || budget.Left <= 0 {
 			break
 		}

@@ -255,12 +255,13 @@ func (p *planner) plan(r *relaxation, first bool) int {
 	if search {
 		return p.realise(r, p.planFew(r, first))
 	}
-	m, _ := p.generate(r, first)
+	m := p.generate(r)
+	p.prove(r, m, first)
 	return p.realise(r, p.dive(r, m, m.Values()))
 }
 
-// generate solves the programme over fillings and proves what it can of that.
-func (p *planner) generate(r *relaxation, first bool) (*relax.Master, relax.Proof) {
+// generate solves the programme over fillings.
+func (p *planner) generate(r *relaxation) *relax.Master {
 	m := relax.NewMaster(r.model)
 	part := &relax.Budget{Left: p.budget.Left / 2}
 	p.budget.Left -= part.Left
@@ -273,22 +274,27 @@ func (p *planner) generate(r *relaxation, first bool) (*relax.Master, relax.Proo
 	for m.Generate(400, part); part.Left > 0 && m.Deepen(20_000, part); {
 		m.Generate(400, part)
 	}
+	return m
+}
+
+// prove proves what it can of what was generated.
+func (p *planner) prove(r *relaxation, m *relax.Master, first bool) relax.Proof {
 	if !first { // what it proves does not hold for everything
-		return m, relax.Proof{}
+		return relax.Proof{}
 	}
 	if r.sparse {
 		p.suggest(r, m.Columns())
-		return m, relax.Proof{}
+		return relax.Proof{}
 	}
-	near := sharp
-	if n := p.in.things(); n <= p.effort.searched() {
-		near = max(near, p.effort.enough(n)/2)
+	near, rounds := sharp, patient
+	if enough := p.effort.enough(p.in.things()); enough > 0 && p.in.things() <= p.effort.searched() {
+		near, rounds = enough/2, patient/4
 	}
-	proof := p.in.prove(r, m, near, &relax.Budget{Left: max(p.in.steps(p.effort), p.budget.Left)})
+	proof := p.in.prove(r, m, near, rounds, &relax.Budget{Left: max(p.in.steps(p.effort), p.budget.Left)})
 	if proof.Price > 0 {
 		p.learn(p.in.itemBound(r, proof))
 	}
-	return m, proof
+	return proof
 }
 
 // cheaper is the less dear of two packings.
@@ -353,8 +359,11 @@ func (p *planner) suggest(r *relaxation, columns []relax.Column) {
 	p.hints = append(p.hints, h)
 }
 
-// learn keeps a bound for the things that are to be placed.
+// learn keeps a bound for the things that are to be placed, if it is one.
 func (p *planner) learn(b Bound) {
+	if b.Price == 0 {
+		return
+	}
 	p.hints = append(p.hints, hint{bound: b, counts: slices.Clone(p.f.want)})
 }
 

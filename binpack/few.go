@@ -70,13 +70,18 @@ func (p *planner) planFew(r *relaxation, first bool) []relax.Column {
 		}
 	}
 	p.budget.Left = max(p.budget.Left, steps/10)
-	m, proof := p.generate(r, first)
+	m := p.generate(r)
+	proof := p.prove(r, m, first)
 	value := m.Values() // those of all things, not of what a dive has left
 	columns = cheaper(model, columns, p.dive(r, m, value))
 	search := func(steps int) func() ([]relax.Column, bool) {
 		return func() ([]relax.Column, bool) { return p.search(r, columns, value, first, steps) }
 	}
-	shortest := func() ([]relax.Column, bool) { return p.shortest(r, columns, proof, 2*steps) }
+	shortest := func() ([]relax.Column, bool) {
+		better, known, done := p.shortest(r, columns, proof, 2*steps)
+		p.learn(known)
+		return better, done
+	}
 	ways := []func() ([]relax.Column, bool){search(steps), shortest}
 	if large {
 		ways = []func() ([]relax.Column, bool){search(steps / 10), shortest, search(steps)}
@@ -102,43 +107,52 @@ func (p *planner) planDozens(r *relaxation, first bool) []relax.Column {
 		return columns
 	}
 	p.budget.Left = steps / 2
-	m, proof := p.generate(r, first)
-	value := m.Values()
+	m := p.generate(r)
+	value, floor := m.Values(), p.floor(m)
+	var proof relax.Proof
 	if len(model.Kinds) <= 2 {
+		proof = p.prove(r, m, first)
 		columns = cheaper(model, columns, p.dive(r, m, value))
 	} else {
-		columns = p.whole(model, m, columns)
-		columns = model.Pair(0, columns, value, p.floor(m), steps/8)
+		var side sync.WaitGroup
+		var other []relax.Column
+		side.Go(func() { other = model.Pair(0, columns, value, floor, steps/16) })
+		proof = p.prove(r, m, first)
+		whole := p.whole(model, m, columns)
+		side.Wait()
+		columns = model.Pair(1, cheaper(model, other, whole), value, p.floor(m), steps/16)
 	}
-	columns, done := p.search(r, columns, value, first, steps/2)
-	if !done {
-		columns, _ = p.shortest(r, columns, proof, steps/2)
-	}
-	return columns
+	var side sync.WaitGroup
+	var other []relax.Column
+	var known Bound
+	side.Go(func() { other, known, _ = p.shortest(r, columns, proof, steps/2) })
+	better, _ := p.search(r, columns, value, first, steps/2)
+	side.Wait()
+	p.learn(known)
+	return cheaper(model, better, other)
 }
 
 // shortest looks for something cheaper than the columns by what is left after each bin, where there are few things of few
-// classes. done says that there is nothing better.
-func (p *planner) shortest(r *relaxation, columns []relax.Column, proof relax.Proof, steps int) (better []relax.Column, done bool) {
+// classes. known is what that proves, done says that there is nothing better.
+func (p *planner) shortest(r *relaxation, columns []relax.Column, proof relax.Proof, steps int) (better []relax.Column, known Bound, done bool) {
 	if len(r.model.Supply) > 0 || r.model.Uncovered(columns) || proof.Price == 0 {
-		return columns, false
+		return columns, Bound{}, false
 	}
 	cost := int64(r.model.Cost(columns))
 	if enough := 1 + p.effort.enough(p.in.things()); float64(p.in.roundUp(Price(proof.Price)))*enough >= float64(cost) {
-		return columns, true
+		return columns, Bound{}, true
 	}
 	s := few.NewResidual(r.model, proof.Value, &relax.Budget{Left: steps})
 	if s == nil {
-		return columns, false
+		return columns, Bound{}, false
 	}
 	least, found := s.Below(cost)
 	if found != nil {
 		columns, cost = found, least
 	}
-	b := p.in.itemBound(r, proof)
-	b.Price, b.Kind = Price(least), Exhaustive
-	p.learn(b)
-	return columns, least >= cost
+	known = p.in.itemBound(r, proof)
+	known.Price, known.Kind = Price(least), Exhaustive
+	return columns, known, least >= cost
 }
 
 // search looks through all sets of bins that cost less than the columns, where there are few things; without columns it

@@ -208,7 +208,7 @@ func (in *Instance) compileCapacity() {
 		}
 	}
 	slices.SortFunc(in.byPrice, func(a, b int32) int {
-		x, y := p.Types[a], p.Types[b]
+		x, y := &p.Types[a], &p.Types[b]
 		return cmp.Or(cmp.Compare(in.minPrice[a], in.minPrice[b]), cmp.Compare(x.Pool, y.Pool),
 			cmp.Compare(x.Name, y.Name), cmp.Compare(a, b))
 	})

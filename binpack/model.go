@@ -41,10 +41,10 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, m
 	r.compileClasses(in, counts)
 	used := r.usedProfiles(in)
 	var list []offer
-	for t := range in.problem.Types {
+	for _, t := range in.byPrice { // so that little is left to be sorted
 		typ := &in.problem.Types[t]
 		if len(typ.Offerings) > 0 && in.minPrice[t] < ceiling && (tier < 0 || int(in.tierOfPool[typ.Pool]) == tier) {
-			list = r.appendOffers(in, list, int32(t), used, ceiling)
+			list = r.appendOffers(in, list, t, used, ceiling)
 		}
 	}
 	for _, n := range in.reservationCounts() {
@@ -196,7 +196,10 @@ func undominated(in *Instance, list []offer) []offer {
 	}
 	slices.SortFunc(order, func(x, y int32) int {
 		a, b := &list[x], &list[y]
-		return cmp.Or(cmp.Compare(a.price, b.price), slices.Compare(b.capacity, a.capacity), cmp.Compare(in.problem.Types[a.typ].Pool, in.problem.Types[b.typ].Pool),
+		if c := cmp.Compare(a.price, b.price); c != 0 {
+			return c
+		}
+		return cmp.Or(slices.Compare(b.capacity, a.capacity), cmp.Compare(in.problem.Types[a.typ].Pool, in.problem.Types[b.typ].Pool),
 			cmp.Compare(in.problem.Types[a.typ].Name, in.problem.Types[b.typ].Name), cmp.Compare(a.typ, b.typ), cmp.Compare(a.mask, b.mask), cmp.Compare(x, y))
 	})
 	var kept []offer

@@ -3,7 +3,6 @@ package relax
 import (
 	"math"
 	"math/bits"
-	"slices"
 )
 
 // Reached is the rooms cut down to what sums of things can come to, resource by resource: whatever is packed, the rest stays
@@ -14,9 +13,10 @@ func (m *Model) Reached(rooms [][]int64) [][]int64 {
 	if len(m.Classes) > mostClasses {
 		return rooms
 	}
-	out := make([][]int64, len(rooms))
+	out, flat := make([][]int64, len(rooms)), make([]int64, 0, len(rooms)*m.Dims)
 	for k := range rooms {
-		out[k] = slices.Clone(rooms[k])
+		flat = append(flat, rooms[k]...)
+		out[k] = flat[len(flat)-len(rooms[k]):]
 	}
 	for r := range m.Dims {
 		unit, room, all := int64(0), int64(0), int64(0)
