@@ -102,6 +102,31 @@ func TestClassesAreWhatBearsOnPlacement(t *testing.T) {
 	assert.Equal(t, []string{"[big-0]", "[picky-0]", "[tolerant-0]", "[web-1 web-2 web-3 web-10]"}, got)
 }
 
+// A pod that runs keeps one version of an app out of its zone; replicas of the other version may go there.
+func TestRunningPodsMayTellReplicasApart(t *testing.T) {
+	version := func(v string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Labels["version"] = v } }
+	apart := func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				LabelSelector:  &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+				MatchLabelKeys: []string{"version"}, TopologyKey: corev1.LabelTopologyZone,
+			}},
+		}}
+	}
+	pods := []*corev1.Pod{pod("web-0", version("1")), pod("web-1", version("2"))}
+	assert.Len(t, compile(t, scheduling.Snapshot{Pods: pods}).Classes, 1, "nobody looks at the version")
+	pods = append(pods, pod("old", version("2"), apart, on("n1")))
+	p := compile(t, scheduling.Snapshot{Pods: pods, Nodes: []*corev1.Node{node("n1")}})
+	require.Len(t, p.Classes, 2)
+
+	// There is one node, and only version 1 may go there.
+	var items []string
+	for _, it := range p.Start().Round() {
+		items = append(items, it.Name)
+	}
+	assert.Equal(t, []string{"shop/web-0"}, items)
+}
+
 func TestPodsThatAreNotOurs(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(*corev1.Pod)
