@@ -308,19 +308,31 @@ func (f *filler) cheapestChoice(b *bin) (int32, int) {
 const maxScarce = 20_000_000
 
 // scarce packs again where budgets left something over. The cheapest bin for the next item is then the wrong measure:
-// each new bin is the one that places the most for what it takes of the budgets, all items still to place considered. The
-// layout with more of the items of the highest priority in which they differ stands.
+// each new bin is the one that places the most for what it takes of the budgets, all items still to place considered, or
+// the most of what goes first: neither is right for all. The layout with more of the items of the highest priority in which
+// they differ stands.
 func scarce(in *Instance, first *filler) *filler {
 	if !first.starved() || len(in.problem.Types)*len(in.problem.Items)*(1+len(first.bins)) > maxScarce {
 		return first
 	}
+	best := first
+	for _, level := range []bool{true, false} {
+		if f := thrifty(in, level); f.placesMore(best) {
+			best = f
+		}
+	}
+	return best
+}
+
+// thrifty packs so that each new bin is the one that places the most for its share of the budgets.
+func thrifty(in *Instance, level bool) *filler {
 	f := newFiller(in)
 	for _, item := range in.order {
 		f.firstFit(f.nodes, item)
 		for k := range in.tiers {
 			f.firstFitTier(item, int32(k))
 			for f.want[item] > 0 {
-				b, ok := f.fullest(item, &in.tiers[k])
+				b, ok := f.fullest(item, &in.tiers[k], level)
 				if !ok {
 					break
 				}
@@ -329,10 +341,7 @@ func scarce(in *Instance, first *filler) *filler {
 			}
 		}
 	}
-	if f.placesMore(first) {
-		return f
-	}
-	return first
+	return f
 }
 
 // starved reports whether something is left over while a pool has a budget that bins take from.
@@ -345,9 +354,9 @@ func (f *filler) starved() bool {
 	})
 }
 
-// fullest is a new bin, empty, of the type that places the most for its share of the budgets, once it has taken the item: the most of the
-// item's priority, and of those alike the most of all.
-func (f *filler) fullest(item int, tr *tier) (bin, bool) {
+// fullest is a new bin, empty, of the type that places the most for its share of the budgets, once it has taken the item: the
+// most of all, or by level the most of the item's priority, and of those alike the most of all.
+func (f *filler) fullest(item int, tr *tier, byLevel bool) (bin, bool) {
 	in := f.in
 	best, bestMask, bestWorth := int32(-1), uint64(0), [2]float64{}
 	for _, t := range tr.types {
@@ -356,6 +365,9 @@ func (f *filler) fullest(item int, tr *tier) (bin, bool) {
 			continue
 		}
 		level, all := f.try(t, mask, item)
+		if !byLevel {
+			level = all
+		}
 		share := f.shareOfBudget(t)
 		worth := [2]float64{float64(level) / share, float64(all) / share}
 		if worth[0] > bestWorth[0]*(1+1e-9) || worth[0] >= bestWorth[0]*(1-1e-9) && worth[1] > bestWorth[1]*(1+1e-9) {

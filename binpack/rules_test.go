@@ -461,3 +461,17 @@ func TestScarceNodesAreThoseThatHoldMostOfWhatGoesFirst(t *testing.T) {
 	_, plan = lawful(t, p)
 	require.Equal(t, []int{1, 2}, plan.Left)
 }
+
+// Of the small type, half of the budget is enough for the box that goes first, but the whole of it holds few of the others.
+func TestScarceNodesAreThoseThatHoldMostOfAllTheSame(t *testing.T) {
+	p := boxes(1)
+	p.Pools[0].Limits = []int64{16}
+	p.Types = []binpack.Type{
+		{Name: "large", Capacity: []int64{16}, Usage: []int64{16}, Offerings: []binpack.Offering{{Price: 20}}},
+		{Name: "small", Capacity: []int64{4}, Usage: []int64{8}, Offerings: []binpack.Offering{{Price: 1}}},
+	}
+	p.Items[0].Size, p.Items[0].Priority = []int64{4}, 1
+	p.Items = append(p.Items, binpack.Item{Name: "crumb", Count: 12, Size: []int64{1}, Requires: anywhere()})
+	_, plan := lawful(t, p)
+	require.Equal(t, []int{0, 0}, plan.Left)
+}
