@@ -116,11 +116,11 @@ func (p *planner) planDozens(r *relaxation, first bool) []relax.Column {
 	} else {
 		var side sync.WaitGroup
 		var other []relax.Column
-		side.Go(func() { other = model.Pair(0, columns, value, floor, steps/16) })
+		side.Go(func() { other = model.Pair(0, columns, value, floor, steps/32) })
 		proof = p.prove(r, m, first)
 		whole := p.whole(model, m, columns)
 		side.Wait()
-		columns = model.Pair(1, cheaper(model, other, whole), value, p.floor(m), steps/16)
+		columns = model.Pair(1, cheaper(model, other, whole), value, p.floor(m), steps/32)
 	}
 	var side sync.WaitGroup
 	var other []relax.Column
