@@ -277,8 +277,13 @@ func (p *planner) generate(r *relaxation) *relax.Master {
 	return m
 }
 
-// prove proves what it can of what was generated.
+// prove proves what it can of what was generated, and knows it from then on.
 func (p *planner) prove(r *relaxation, m *relax.Master, first bool) relax.Proof {
+	return p.proveNear(r, m, first, sharp, patient, max(p.in.steps(p.effort), p.budget.Left))
+}
+
+// proveNear is prove as near as that, in at most so many rounds and steps.
+func (p *planner) proveNear(r *relaxation, m *relax.Master, first bool, near float64, rounds, steps int) relax.Proof {
 	if !first { // what it proves does not hold for everything
 		return relax.Proof{}
 	}
@@ -286,11 +291,7 @@ func (p *planner) prove(r *relaxation, m *relax.Master, first bool) relax.Proof 
 		p.suggest(r, m.Columns())
 		return relax.Proof{}
 	}
-	near, rounds := sharp, patient
-	if enough := p.effort.enough(p.in.things()); enough > 0 && p.in.things() <= p.effort.searched() {
-		near, rounds = enough/2, patient/4
-	}
-	proof := p.in.prove(r, m, near, rounds, &relax.Budget{Left: max(p.in.steps(p.effort), p.budget.Left)})
+	proof := p.in.prove(r, m, near, rounds, &relax.Budget{Left: steps})
 	if proof.Price > 0 {
 		p.learn(p.in.itemBound(r, proof))
 	}
@@ -359,11 +360,8 @@ func (p *planner) suggest(r *relaxation, columns []relax.Column) {
 	p.hints = append(p.hints, h)
 }
 
-// learn keeps a bound for the things that are to be placed, if it is one.
+// learn keeps a bound for the things that are to be placed.
 func (p *planner) learn(b Bound) {
-	if b.Price == 0 {
-		return
-	}
 	p.hints = append(p.hints, hint{bound: b, counts: slices.Clone(p.f.want)})
 }
 

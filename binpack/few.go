@@ -22,7 +22,7 @@ func (e Effort) searched() int {
 
 // search is how many steps such a search may take: few things are worth a proof, more of them some milliseconds.
 func (e Effort) search(things int) int {
-	n := 1_500_000
+	n := 1_000_000
 	if things <= 50 {
 		n = 100_000_000
 	}
@@ -49,10 +49,11 @@ const (
 	// quick is how many steps are tried in one go where there may be no need for more.
 	quick = 1_000_000
 	// hopeful is how many steps are taken, where there is enough, to see whether all will soon be known.
-	hopeful = 300_000
+	hopeful = 200_000
 )
 
-const coarse, kinds = 8, 16 // of fewer things a bin and fewer sorts, fillings are so few that column generation is exact
+// Of fewer things a bin than coarse, and of no more sorts than fewKinds, fillings are so few that column generation is exact.
+const coarse, fewKinds = 8, 16
 
 // planFew packs few things, in ways that also show, often, that there is nothing cheaper.
 func (p *planner) planFew(r *relaxation, first bool) []relax.Column {
@@ -62,7 +63,7 @@ func (p *planner) planFew(r *relaxation, first bool) []relax.Column {
 	model := r.model
 	columns := model.Greedy(&relax.Budget{})
 	things, steps := p.in.things(), p.effort.search(p.in.things())
-	large := things < coarse*len(columns) && len(model.Classes) <= kinds
+	large := things < coarse*len(columns) && len(model.Classes) <= fewKinds
 	var done bool
 	if !large {
 		if columns, done = p.search(r, columns, model.Coverage(), first, min(steps, quick)); done {
@@ -77,11 +78,7 @@ func (p *planner) planFew(r *relaxation, first bool) []relax.Column {
 	search := func(steps int) func() ([]relax.Column, bool) {
 		return func() ([]relax.Column, bool) { return p.search(r, columns, value, first, steps) }
 	}
-	shortest := func() ([]relax.Column, bool) {
-		better, known, done := p.shortest(r, columns, proof, 2*steps)
-		p.learn(known)
-		return better, done
-	}
+	shortest := func() ([]relax.Column, bool) { return p.shortest(r, columns, proof, 2*steps) }
 	ways := []func() ([]relax.Column, bool){search(steps), shortest}
 	if large {
 		ways = []func() ([]relax.Column, bool){search(steps / 10), shortest, search(steps)}
@@ -96,8 +93,9 @@ func (p *planner) planFew(r *relaxation, first bool) []relax.Column {
 
 // planDozens packs more things than those, in less time: of each thing or of all together there is less to be had.
 func (p *planner) planDozens(r *relaxation, first bool) []relax.Column {
+	const rounds, far = 2, 3 // for a first proof, and how many times as far as is enough the plan may be above that
 	model, steps := r.model, p.effort.search(p.in.things())
-	if len(model.Classes) > kinds {
+	if len(model.Classes) > fewKinds {
 		columns, _ := p.search(r, nil, model.Coverage(), first, steps)
 		return columns
 	}
@@ -109,55 +107,55 @@ func (p *planner) planDozens(r *relaxation, first bool) []relax.Column {
 	p.budget.Left = steps / 2
 	m := p.generate(r)
 	value, floor := m.Values(), p.floor(m)
-	var proof relax.Proof
 	if len(model.Kinds) <= 2 {
-		proof = p.prove(r, m, first)
+		p.prove(r, m, first)
 		columns = cheaper(model, columns, p.dive(r, m, value))
 	} else {
 		var side sync.WaitGroup
 		var other []relax.Column
 		side.Go(func() { other = model.Pair(0, columns, value, floor, steps/32) })
-		proof = p.prove(r, m, first)
+		p.proveNear(r, m, first, p.effort.enough(p.in.things())/2, rounds, p.budget.Left)
 		whole := p.whole(model, m, columns)
 		side.Wait()
 		columns = model.Pair(1, cheaper(model, other, whole), value, p.floor(m), steps/32)
 	}
-	var side sync.WaitGroup
-	var other []relax.Column
-	var known Bound
-	side.Go(func() { other, known, _ = p.shortest(r, columns, proof, steps/2) })
-	better, _ := p.search(r, columns, value, first, steps/2)
-	side.Wait()
-	p.learn(known)
-	return cheaper(model, better, other)
+	columns, _ = p.search(r, columns, value, first, steps/4)
+	known := Price(0)
+	for _, h := range p.hints {
+		known = max(known, h.bound.Price)
+	}
+	if float64(known)*(1+far*p.effort.enough(p.in.things())) < model.Cost(columns) {
+		p.prove(r, m, first)
+	}
+	return columns
 }
 
 // shortest looks for something cheaper than the columns by what is left after each bin, where there are few things of few
-// classes. known is what that proves, done says that there is nothing better.
-func (p *planner) shortest(r *relaxation, columns []relax.Column, proof relax.Proof, steps int) (better []relax.Column, known Bound, done bool) {
+// classes. done says that there is nothing better.
+func (p *planner) shortest(r *relaxation, columns []relax.Column, proof relax.Proof, steps int) (better []relax.Column, done bool) {
 	if len(r.model.Supply) > 0 || r.model.Uncovered(columns) || proof.Price == 0 {
-		return columns, Bound{}, false
+		return columns, false
 	}
 	cost := int64(r.model.Cost(columns))
 	if enough := 1 + p.effort.enough(p.in.things()); float64(p.in.roundUp(Price(proof.Price)))*enough >= float64(cost) {
-		return columns, Bound{}, true
+		return columns, true
 	}
 	s := few.NewResidual(r.model, proof.Value, &relax.Budget{Left: steps})
 	if s == nil {
-		return columns, Bound{}, false
+		return columns, false
 	}
 	least, found := s.Below(cost)
 	if found != nil {
 		columns, cost = found, least
 	}
-	known = p.in.itemBound(r, proof)
-	known.Price, known.Kind = Price(least), Exhaustive
-	return columns, known, least >= cost
+	b := p.in.itemBound(r, proof)
+	b.Price, b.Kind = Price(least), Exhaustive
+	p.learn(b)
+	return columns, least >= cost
 }
 
 // search looks through all sets of bins that cost less than the columns, where there are few things; without columns it
-// makes some first. done says that there is
-// nothing better.
+// makes some first. done says that there is nothing better.
 func (p *planner) search(r *relaxation, columns []relax.Column, value []float64, first bool, steps int) (better []relax.Column, done bool) {
 	const thresholds, levels = 8, 5
 	const far = 1.045 // a plan so far above its bound is worth some more time

@@ -16,6 +16,7 @@ type Knapsack struct {
 	unit     []float64 // by resource: what a unit of the bin's room is worth
 	byRoom   []int     // candidates, those that take most first
 	suffix   []float64 // what candidates of byRoom from here on are worth beyond their room
+	dense    []float64 // by place in byRoom and resource: the most that a unit is worth to candidates from there on
 	free     []int64
 	count    []int64
 	best     []int64
@@ -132,6 +133,28 @@ func (s *Knapsack) rank() {
 		c := &s.cand[s.byRoom[k]]
 		s.suffix[k] = s.suffix[k+1] + max(0, c.value-c.room)*float64(c.most)
 	}
+	s.dense = s.dense[:0]
+}
+
+// look makes a search see, besides what all room is worth, what the room of one resource may come to: that takes longer, and
+// is for long searches.
+func (s *Knapsack) look(limit int) {
+	const long = 1000
+	if s.rank(); limit < long {
+		s.dense = s.dense[:0]
+	}
+	n, d := len(s.cand), len(s.capacity)
+	if limit < long || len(s.dense) > 0 {
+		return
+	}
+	s.dense = slices.Grow(s.dense, (n+1)*d)[:(n+1)*d]
+	clear(s.dense[n*d:])
+	for k := n - 1; k >= 0; k-- {
+		i := s.byRoom[k]
+		for r, size := range s.wholeOf(i) {
+			s.dense[k*d+r] = max(s.dense[(k+1)*d+r], s.cand[i].value/float64(size)) // infinite where none is taken
+		}
+	}
 }
 
 func zeros(v []int64, n int) []int64 {
@@ -232,7 +255,7 @@ func (s *Knapsack) dantzig(c float64, of func(i int) (v, g float64)) float64 {
 // nothing above the target can be found. After Bound. done reports that it has seen all: then no filling is worth more
 // than the greater of what was found and the target.
 func (s *Knapsack) Search(target float64, limit int) (value float64, done bool) {
-	s.rank()
+	s.look(limit)
 	clear(s.count)
 	clear(s.fixed)
 	copy(s.free, s.capacity)
@@ -259,7 +282,18 @@ func (s *Knapsack) descend(k int, value float64) {
 	var whole []int64
 	var n int64
 	for ; n == 0; k++ { // what does not go in any more is passed over
-		if s.nodes++; s.nodes >= s.limit || k == len(s.cand) || (value+room+s.suffix[k])*(1+Slack) <= least {
+		if s.nodes++; s.nodes >= s.limit || k == len(s.cand) {
+			return
+		}
+		most := room + s.suffix[k]
+		if len(s.dense) > 0 {
+			for r, w := range s.dense[k*len(s.free) : (k+1)*len(s.free)] {
+				if v := w * float64(s.free[r]); v < most { // no number where nothing is free and none is taken
+					most = v
+				}
+			}
+		}
+		if (value+most)*(1+Slack) <= least {
 			return
 		}
 		i = s.byRoom[k]
@@ -286,7 +320,7 @@ func (s *Knapsack) descend(k int, value float64) {
 
 // Improve takes a little out of the best filling and searches what the room holds best, a few times over.
 func (s *Knapsack) Improve(rounds, limit int) float64 {
-	s.rank()
+	s.look(limit)
 	n := len(s.cand)
 	for round := range rounds {
 		copy(s.fixed, s.best)
