@@ -2,6 +2,7 @@ package binpack_test
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -196,4 +197,33 @@ func TestCostAwareOnOrlib(t *testing.T) {
 	}
 	t.Logf("%d of %d solved to the optimum", solved, len(instances))
 	require.GreaterOrEqual(t, solved, len(instances)*75/80)
+}
+
+// What is reserved is a part of the plan for dozens of things too, not only of first fit's.
+func TestDozensOfThingsAndReservations(t *testing.T) {
+	p := binpack.Problem{
+		Resources: []string{"cpu", "memory"}, Pools: []binpack.Pool{unbounded("p", 0)},
+		Types: []binpack.Type{
+			{Name: "cpu", Capacity: []int64{90, 60}, Offerings: []binpack.Offering{{Price: 50}, {Price: 5, Counted: true, Count: 3}}},
+			{Name: "memory", Capacity: []int64{50, 120}, Offerings: []binpack.Offering{{Price: 48}, {Price: 5, Counted: true, Count: 2}}},
+			{Name: "small", Capacity: []int64{30, 30}, Offerings: []binpack.Offering{{Price: 21}}},
+		},
+	}
+	for i := range int64(40) { // most bins hold few of either kind well
+		p.Items = append(p.Items,
+			binpack.Item{Name: fmt.Sprint("c", i), Count: 1, Size: []int64{11 + i%23, 3 + i%7}, Requires: requirements.AnyOf(requirements.Set{})},
+			binpack.Item{Name: fmt.Sprint("m", i), Count: 1, Size: []int64{4 + i%5, 13 + i%29}, Requires: requirements.AnyOf(requirements.Set{})})
+	}
+	in, plan := costAware(t, p, "")
+	taken := map[string]int{}
+	for _, b := range plan.Bins {
+		if in.Problem().Types[b.Type].Offerings[b.Offering].Counted {
+			taken[in.Problem().Types[b.Type].Name]++
+		}
+	}
+	require.Equal(t, map[string]int{"cpu": 3, "memory": 2}, taken)
+	first, err := in.Pack(&binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
+	require.NoError(t, err)
+	require.Less(t, plan.Objective, first.Objective)
+	t.Logf("%d, first fit %d, bound %d (%s)", plan.Objective, first.Objective, plan.Bound.Price, plan.Bound.Kind)
 }

@@ -95,6 +95,11 @@ func (p *planner) planFew(r *relaxation, first bool) []relax.Column {
 func (p *planner) planDozens(r *relaxation, first bool) []relax.Column {
 	const rounds, far = 2, 3 // for a first proof, and how many times as far as is enough the plan may be above that
 	model, steps := r.model, p.effort.search(p.in.things())
+	if len(model.Supply) > 0 { // no search among sets knows how often a kind may be bought
+		m := p.generate(r)
+		p.prove(r, m, first)
+		return p.dive(r, m, m.Values())
+	}
 	if len(model.Classes) > fewKinds {
 		columns, _ := p.search(r, nil, model.Coverage(), first, steps)
 		return columns
