@@ -48,7 +48,7 @@ func (e Effort) enough(things int) float64 {
 const (
 	// quick is how many steps are tried in one go where there may be no need for more.
 	quick = 1_000_000
-	// hopeful is how many steps are taken, where there is enough, to see whether all will soon be known.
+	// hopeful is how many steps are taken in the hope of a proof that nothing is cheaper, where what is there is near enough.
 	hopeful = 200_000
 )
 
@@ -91,7 +91,7 @@ func (p *planner) planFew(r *relaxation, first bool) []relax.Column {
 	return columns
 }
 
-// planDozens packs more things than those, in less time: of each thing or of all together there is less to be had.
+// planDozens packs more things than those in less time: a plan that is near enough to its bound stands.
 func (p *planner) planDozens(r *relaxation, first bool) []relax.Column {
 	const rounds, far = 2, 3 // for a first proof, and how many times as far as is enough the plan may be above that
 	model, steps := r.model, p.effort.search(p.in.things())
