@@ -167,6 +167,7 @@ type planner struct {
 	effort  Effort
 	budget  *relax.Budget
 	ceiling Price // what is known to suffice
+	counts  []int // what is to be placed of the items, as far as some bin may hold it
 	hints   []hint
 }
 
@@ -215,6 +216,10 @@ func (p *planner) tier(k int) {
 			most = math.MaxInt // the search among few looks at all
 		}
 		r, ok := p.in.relaxed(p.f.want, k, false, ceiling, most)
+		p.counts = r.fitting(p.f.want)
+		if !slices.Equal(p.counts, p.f.want) { // what fits nowhere would count as something to be bought for
+			r, ok = p.in.relaxed(p.counts, k, false, ceiling, most)
+		}
 		if !ok || len(r.model.Kinds) == 0 || r.dearest() > relax.Largest {
 			return
 		}
@@ -227,6 +232,19 @@ func (p *planner) tier(k int) {
 			return
 		}
 	}
+}
+
+// fitting is the counts without the items that no kind can hold.
+func (r *relaxation) fitting(counts []int) []int {
+	out := slices.Clone(counts)
+	for c, members := range r.members {
+		if !r.model.Fits(c) {
+			for _, i := range members {
+				out[i] = 0
+			}
+		}
+	}
+	return out
 }
 
 // reachable is how many things some kind can hold.
@@ -309,8 +327,8 @@ func cheaper(m *relax.Model, a, b []relax.Column) []relax.Column {
 // dive makes whole bins of the fractions and improves them.
 func (p *planner) dive(r *relaxation, m *relax.Master, value []float64) []relax.Column {
 	model := r.model
+	floor := p.floor(m) // of all things, not of what a dive has left
 	best := p.whole(model, m, model.Greedy(&relax.Budget{}))
-	floor := p.floor(m)
 	best = model.Improve(best, value, floor, p.budget)
 	if n := p.in.things(); p.effort != EffortFast && n <= 2000 && len(model.Kinds) <= 2 && !model.Uncovered(best) {
 		best = few.Tighten(model, best, floor, 3_000*n, &relax.Budget{Left: p.in.steps(p.effort)})
@@ -353,7 +371,7 @@ func flat(batches []relax.Batch) []relax.Column {
 
 // suggest keeps the patterns for the bound to start from.
 func (p *planner) suggest(r *relaxation, columns []relax.Column) {
-	h := hint{counts: slices.Clone(p.f.want)}
+	h := hint{counts: slices.Clone(p.counts)}
 	for _, c := range columns {
 		h.patterns = append(h.patterns, pattern{r.kinds[c.Kind], c.Pattern})
 	}
@@ -362,7 +380,7 @@ func (p *planner) suggest(r *relaxation, columns []relax.Column) {
 
 // learn keeps a bound for the things that are to be placed.
 func (p *planner) learn(b Bound) {
-	p.hints = append(p.hints, hint{bound: b, counts: slices.Clone(p.f.want)})
+	p.hints = append(p.hints, hint{bound: b, counts: slices.Clone(p.counts)})
 }
 
 // realise opens a bin for each column and puts in what the rules allow. It gives the number of bins that were opened.

@@ -227,3 +227,22 @@ func TestDozensOfThingsAndReservations(t *testing.T) {
 	require.Less(t, plan.Objective, first.Objective)
 	t.Logf("%d, first fit %d, bound %d (%s)", plan.Objective, first.Objective, plan.Bound.Price, plan.Bound.Kind)
 }
+
+// What no bin can hold is not paid for in the plan of the others.
+func TestWhatFitsNowhereDoesNotSwayThePlan(t *testing.T) {
+	p := binpack.Problem{
+		Resources: []string{"cpu"}, Pools: []binpack.Pool{unbounded("p", 0)},
+		Types: []binpack.Type{
+			{Name: "seven", Capacity: []int64{7}, Offerings: []binpack.Offering{{Price: 10}}},
+			{Name: "three", Capacity: []int64{3}, Offerings: []binpack.Offering{{Price: 6}}},
+		},
+		Items: []binpack.Item{
+			{Name: "ones", Count: 4, Size: []int64{1}, Requires: requirements.AnyOf(requirements.Set{})},
+			{Name: "fives", Count: 3, Size: []int64{5}, Requires: requirements.AnyOf(requirements.MustParse("zone in (nowhere)"))},
+		},
+	}
+	_, plan := costAware(t, p, "")
+	require.Equal(t, []int{0, 3}, plan.Left)
+	require.Equal(t, binpack.Price(10), plan.Objective, "one of seven for the four, not two of three")
+	require.Equal(t, binpack.Price(10), plan.Bound.Price)
+}

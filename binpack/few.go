@@ -120,9 +120,10 @@ func (p *planner) planDozens(r *relaxation, first bool) []relax.Column {
 		var other []relax.Column
 		side.Go(func() { other = model.Pair(0, columns, value, floor, steps/32) })
 		p.proveNear(r, m, first, p.effort.enough(p.in.things())/2, rounds, p.budget.Left)
+		floor = p.floor(m)
 		whole := p.whole(model, m, columns)
 		side.Wait()
-		columns = model.Pair(1, cheaper(model, other, whole), value, p.floor(m), steps/32)
+		columns = model.Pair(1, cheaper(model, other, whole), value, floor, steps/32)
 	}
 	columns, _ = p.search(r, columns, value, first, steps/4)
 	known := Price(0)

@@ -312,14 +312,21 @@ func (r *relaxation) roomsForSale(in *Instance, used []int32) ([]offer, bool) {
 		free := r.roomOf(in, n)
 		alike := slices.IndexFunc(out, func(x offer) bool { return slices.Equal(x.capacity, free) && slices.Equal(x.suits, suits) })
 		if alike >= 0 {
-			r.model.Supply[out[alike].supply]++
+			out[alike].supply++
 			continue
 		}
 		if len(out) == maxRooms {
 			return nil, false
 		}
-		out = append(out, offer{kind{-1, 0, int32(n)}, free, 0, int32(len(r.model.Supply)), suits})
-		r.model.Supply = append(r.model.Supply, 1)
+		out = append(out, offer{kind{-1, 0, int32(n)}, free, 0, 1, suits})
+	}
+	slices.SortFunc(out, func(a, b offer) int { // what is proved does not depend on the order of the nodes
+		return cmp.Or(slices.Compare(a.capacity, b.capacity), slices.Compare(a.suits, b.suits))
+	})
+	for i := range out {
+		count := out[i].supply
+		out[i].supply = int32(len(r.model.Supply))
+		r.model.Supply = append(r.model.Supply, int64(count))
 	}
 	return out, true
 }
