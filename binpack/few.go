@@ -111,16 +111,17 @@ func (p *planner) planDozens(r *relaxation, first bool) []relax.Column {
 	}
 	p.budget.Left = steps / 2
 	m := p.generate(r)
-	value, floor := m.Values(), p.floor(m)
+	value := m.Values()
 	if len(model.Kinds) <= 2 {
 		p.prove(r, m, first)
 		columns = cheaper(model, columns, p.dive(r, m, value))
 	} else {
 		var side sync.WaitGroup
 		var other []relax.Column
-		side.Go(func() { other = model.Pair(0, columns, value, floor, steps/32) })
+		early := p.floor(m) // a variable of its own: what is proved beside it must not sway it
+		side.Go(func() { other = model.Pair(0, columns, value, early, steps/32) })
 		p.proveNear(r, m, first, p.effort.enough(p.in.things())/2, rounds, p.budget.Left)
-		floor = p.floor(m)
+		floor := p.floor(m)
 		whole := p.whole(model, m, columns)
 		side.Wait()
 		columns = model.Pair(1, cheaper(model, other, whole), value, floor, steps/32)
