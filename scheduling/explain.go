@@ -195,10 +195,17 @@ func (p *Problem) outside(c *Class, pool *PoolRoom, required requirements.Altern
 			}
 		}
 		f.pool = len(by)
-		blocked := fewestConflicts(required, typ.Requirements, p.keysOf(typ.Requirements))
+		node, err := pool.Set.Without(p.keysOf(typ.Requirements)).Intersect(typ.Requirements)
+		if err != nil {
+			continue
+		}
+		blocked := fewestConflicts(required, node, p.keysOf(node))
 		f.pod = len(blocked)
 		for _, e := range blocked {
 			by = append(by, "the pod's "+e.Left.String())
+		}
+		if len(by) == 0 { // it is their combination, such as a zone that has it only as spot
+			by = []string{"its offerings, none of which has all the labels"}
 		}
 		f.near.ShutOutBy = strings.Join(by, " and ")
 		if best == nil || cmp.Or(cmp.Compare(f.pod, best.pod), cmp.Compare(f.pool, best.pool), cmp.Compare(f.price, best.price), strings.Compare(f.near.Type, best.near.Type)) < 0 {
