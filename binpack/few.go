@@ -64,11 +64,13 @@ func (p *planner) planFew(r *relaxation, first bool) []relax.Column {
 	columns := model.Greedy(&relax.Budget{})
 	things, steps := p.in.things(), p.effort.search(p.in.things())
 	large := things < coarse*len(columns) && len(model.Classes) <= fewKinds
-	var done bool
-	if !large {
-		if columns, done = p.search(r, columns, model.Coverage(), first, min(steps, quick)); done {
-			return columns
-		}
+	most := min(steps, quick)
+	if large { // not for long: column generation may do better
+		most /= 4
+	}
+	columns, done := p.search(r, columns, model.Coverage(), first, most)
+	if done {
+		return columns
 	}
 	p.budget.Left = max(p.budget.Left, steps/10)
 	m := p.generate(r)
