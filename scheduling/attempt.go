@@ -2,6 +2,7 @@ package scheduling
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/joinery-sdk/joinery/requirements"
@@ -14,9 +15,17 @@ type attempt struct {
 	rounds int    // of this attempt so far
 	tried  int    // attempts before this one
 	varied int    // number of the variant
+	kin    int    // kinds of pods that the best attempt left over and that went first since
+	solo   int    // attempts in which one kind went first
 	best   *State // of those; nil for none
 	placed []int  // pods by class, once the state is done
 	number int    // all of them
+}
+
+// again is the attempt with one more round.
+func (a attempt) again() attempt {
+	a.rounds++
+	return a
 }
 
 // confined is the variant of fewer domains.
@@ -50,19 +59,24 @@ func (s *State) contest() *State {
 		best = s
 	}
 	if tried := s.attempt.tried + 1; tried < s.p.maxAttempts() {
-		var left []int
-		for i, c := range s.p.Classes {
-			if s.attempt.placed[i] < len(c.Pods) && s.p.holdable(c) {
-				left = append(left, i)
-			}
-		}
+		left := s.left()
 		if len(left) == 0 {
 			return best
 		}
-		next := attempt{tried: tried, varied: s.attempt.varied, best: best}
-		if s.attempt.varied == 0 {
+		next := attempt{tried: tried, varied: s.attempt.varied, kin: s.attempt.kin, solo: s.attempt.solo, best: best}
+		if s.attempt.varied == 0 && s.attempt.solo == 0 {
 			if facts, ok := s.settled.Promote(left); ok {
 				return s.next(facts, next)
+			}
+		}
+		if best == s {
+			next.kin = 0
+		}
+		if s.attempt.varied == 0 && next.solo < s.p.maxAttempts()/3 {
+			if kin := s.p.topology.Kin(best.left()); next.kin < len(kin) {
+				next.kin++
+				next.solo++
+				return s.next(best.settled.Favour(kin[next.kin-1]), next)
 			}
 		}
 		if next.varied++; next.varied == confined {
@@ -76,10 +90,61 @@ func (s *State) contest() *State {
 	return best
 }
 
-// beats reports whether a finished attempt is better than the best so far. Unless room is scarce, large pods are not placed at the price
-// of more small ones, for which there is room, too.
+// left are the classes of which something is left over that some node could hold.
+func (s *State) left() []int {
+	var out []int
+	for i, c := range s.p.Classes {
+		if s.attempt.placed[i] < len(c.Pods) && s.p.holdable(c) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// worth is how many pods must come for one that goes, if they are no larger.
+const worth = 8
+
+// beats reports whether a finished attempt is better than the best so far. Of pods that exclude each other some have to
+// stay out, and each attempt has its own: one that places others instead is better if they are as many and larger, or
+// very many more. For a rule of numbers alone would leave out the large for two small ones, and one of sizes alone a whole
+// deployment for a single pod. Of random scenarios this rule leaves out a pod that Karpenter places in the fewest, and
+// places fewer pods in none. Where room is scarce, priorities decide, then sizes.
 func (s *State) beats(best *State) bool {
-	return s.p.compareOutcomes(s, best) < 0 && (s.attempt.number >= best.attempt.number || s.attempt.varied != confined && s.p.scarce(s, best))
+	if s.p.scarce(s, best) {
+		return s.p.compareOutcomes(s, best) < 0 && (s.attempt.number >= best.attempt.number || s.attempt.varied != confined)
+	}
+	more := map[int]int{}
+	for i, group := range s.p.alike() {
+		more[group] += s.attempt.placed[i] - best.attempt.placed[i]
+	}
+	come, gone := 0, 0
+	for _, n := range more {
+		come, gone = come+max(n, 0), gone-min(n, 0)
+	}
+	return gone == 0 && come > 0 || gone > 0 && come >= worth*gone || come >= gone && s.p.compareOutcomes(s, best) < 0
+}
+
+// alike numbers classes so that those which can stand for each other, of one size and in the same relations to other
+// pods, have the same number.
+func (p *Problem) alike() []int {
+	all := make([]int, len(p.Classes))
+	for i := range all {
+		all[i] = i
+	}
+	number := make([]int, len(p.Classes))
+	next := 0
+	for _, kin := range p.topology.Kin(all) {
+		bySize := map[string]int{}
+		for _, i := range kin {
+			size := fmt.Sprint(p.Classes[i].requests)
+			if _, ok := bySize[size]; !ok {
+				bySize[size] = next
+				next++
+			}
+			number[i] = bySize[size]
+		}
+	}
+	return number
 }
 
 // scarce reports whether pods compete for room that cannot be bought: pools have limits, or what one of the attempts left

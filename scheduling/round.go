@@ -140,7 +140,7 @@ func (s *State) writeName(to *strings.Builder, slot topology.Slot) {
 func (s *State) Advance(o Outcome) *State {
 	facts, news := s.settled.Learn(s.shortfall(o))
 	if news && s.attempt.rounds+1 < maxRounds {
-		return s.next(facts, attempt{rounds: s.attempt.rounds + 1, tried: s.attempt.tried, varied: s.attempt.varied, best: s.attempt.best})
+		return s.next(facts, s.attempt.again())
 	}
 	done := *s
 	done.solved, done.last = true, o

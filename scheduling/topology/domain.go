@@ -7,6 +7,9 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
+// unsold is the price of what cannot be bought.
+const unsold = 1e30
+
 // cell is all offerings that no pod of the problem can tell apart by labels: one set of labels, and the sizes to be had.
 type cell struct {
 	labels requirements.Set
@@ -33,7 +36,7 @@ func cellsOf(shapes func(yield func(Shape) bool)) []cell {
 				}
 				id = len(out)
 				byLabels[string(key)] = id
-				out = append(out, cell{labels: set, unit: slices.Repeat([]float64{1e30}, len(shape.Room))})
+				out = append(out, cell{labels: set, unit: slices.Repeat([]float64{unsold}, len(shape.Room))})
 			}
 			out[id].add(shape.Room, o.Price)
 		}
@@ -87,7 +90,7 @@ type Domain struct {
 	// value "(none)".
 	Values []string
 
-	price float64 // an estimate for one pod, huge where no new node can be there
+	price float64 // an estimate for one pod, unsold where no new node can be there
 	room  int     // how many pods of the class existing nodes there could hold
 }
 
@@ -108,7 +111,7 @@ func (p *Problem) domains(pt *Part, requests []int64) []Domain {
 		if !ok {
 			id = len(out)
 			byText[text] = id
-			out = append(out, Domain{Values: slices.Clone(values), price: 1e30})
+			out = append(out, Domain{Values: slices.Clone(values), price: unsold})
 		}
 		return &out[id]
 	}

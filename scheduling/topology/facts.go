@@ -62,11 +62,11 @@ func (p *Problem) open(closed map[closedKey]bool) requirements.Alternatives {
 	return out
 }
 
-// closable lists the domains that spreads count although none of their pods can go there, such as a zone in which only
+// closable lists the domains that spreads of these parts count although none of their pods can go there, such as a zone in which only
 // small types or a tainted pool offer anything. kube-scheduler counts such a domain as soon as a node stands in it, and
 // then lets the others have no more than the skew; so if no node of the plan stands there, more pods can be placed.
 // Domains with a node today, and those that some class cannot do without, must stay open.
-func (s *settler) closable() map[closedKey]bool {
+func (s *settler) closable(of func(*Part) bool) map[closedKey]bool {
 	out := map[closedKey]bool{}
 	usable := map[closedKey]bool{}
 	each := func(see func(pt *Part, sp spread)) {
@@ -83,7 +83,10 @@ func (s *settler) closable() map[closedKey]bool {
 			usable[s.p.closedKey(sp.group, s.valueOf(pt, d, sp.group))] = true
 		}
 	})
-	each(func(_ *Part, sp spread) {
+	each(func(pt *Part, sp spread) {
+		if !of(pt) {
+			return
+		}
 		for _, v := range s.groups[sp.group].universe {
 			if k := s.p.closedKey(sp.group, v); !usable[k] && !s.p.stands(k) {
 				out[k] = true

@@ -2,8 +2,10 @@ package topology
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Promote makes facts of pods that were left over although something could hold them: that their classes, and those whom
@@ -37,6 +39,63 @@ func (st *Settlement) Promote(left []int) (Facts, bool) {
 		}
 	}
 	return next, news
+}
+
+// Kin groups classes by what they ask of other pods and who counts them, for where one stays out for the sake of others,
+// those that are alike in this do, too. Those of the most pods come first.
+func (p *Problem) Kin(classes []int) [][]int {
+	at := map[string]int{}
+	var out [][]int
+	for _, i := range classes {
+		c := &p.classes[i]
+		var key strings.Builder
+		fmt.Fprint(&key, c.memberOf)
+		for _, t := range c.terms {
+			fmt.Fprint(&key, " ", t.group, t.anti, t.hard)
+		}
+		for _, sp := range c.spreads {
+			fmt.Fprint(&key, " ", sp.group, sp.hard)
+		}
+		k, ok := at[key.String()]
+		if !ok {
+			k = len(out)
+			at[key.String()] = k
+			out = append(out, nil)
+		}
+		out[k] = append(out[k], i)
+	}
+	pods := func(kin []int) int {
+		n := 0
+		for _, i := range kin {
+			n += p.classes[i].Count
+		}
+		return n
+	}
+	slices.SortStableFunc(out, func(a, b []int) int { return pods(b) - pods(a) })
+	return out
+}
+
+// Favour is the facts for settling with these classes, and whom they follow, before all others. What packing found out
+// under the old order is forgotten.
+func (st *Settlement) Favour(kin []int) Facts {
+	const ahead = 2
+	first := make(map[int]int, len(st.facts.first)+len(kin))
+	for i, turn := range st.facts.first {
+		first[i] = turn + ahead
+	}
+	for _, i := range kin {
+		for _, t := range st.p.classes[i].terms {
+			if t.hard && !t.anti {
+				for _, m := range st.p.groups[t.group].members {
+					first[m] = 2
+				}
+			}
+		}
+	}
+	for _, i := range kin {
+		first[i] = 1
+	}
+	return Facts{closed: st.facts.closed, first: first, given: st.facts.given}
 }
 
 // giveWay notes that others give up the preferences that look at the class, and reports whether there are any more.

@@ -188,13 +188,17 @@ func (s *settler) placeNear(i int) bool {
 
 // capOf is how many pods of the part the domain holds at most, as far as is known.
 func (s *settler) capOf(pt *Part, d int) int {
+	most := 1 << 30
+	if dom := &pt.Domains[d]; dom.price >= unsold {
+		most = dom.room
+	}
 	if len(s.facts.caps) == 0 {
-		return 1 << 30
+		return most
 	}
 	if n, ok := s.facts.caps[capKey{pt.Class, pt.Stage, pt.Domains[d].String()}]; ok {
-		return n
+		return min(n, most)
 	}
-	return 1 << 30
+	return most
 }
 
 // take records pods in a domain.

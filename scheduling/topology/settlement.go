@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/joinery-sdk/joinery/requirements"
@@ -50,20 +51,23 @@ type Slot struct{ Part, Domain, Count int }
 type Pick struct{ Part, Domain, Bundle, Count int }
 
 // Start settles for the first time. Where pods are left over, it tries again with the domains closed that only stand in
-// their way, and keeps what places more.
+// their way, then with all that only stand in somebody's way, and keeps what places most.
 func (p *Problem) Start() *Settlement {
-	first, s := p.settle(Facts{})
-	if first.total() == 0 {
-		return first
+	best, s := p.settle(Facts{})
+	left := best.Left
+	inTheirWay := s.closable(func(pt *Part) bool { return left[pt.Class] > 0 })
+	for _, closed := range []map[closedKey]bool{inTheirWay, s.closable(func(*Part) bool { return true })} {
+		if best.total() == 0 {
+			break
+		}
+		if len(closed) == 0 || maps.Equal(closed, best.facts.closed) {
+			continue
+		}
+		if other := p.Settle(Facts{closed: closed}); other.total() < best.total() {
+			best = other
+		}
 	}
-	closed := s.closable()
-	if len(closed) == 0 {
-		return first
-	}
-	if other := p.Settle(Facts{closed: closed}); other.total() < first.total() {
-		return other
-	}
-	return first
+	return best
 }
 
 // Settle gives every pod to a domain, as far as the facts let it. It costs about O(pods x domains x constraints); pods

@@ -13,7 +13,9 @@ type Spot struct {
 // Divide gives each spot a number of pods, want in all or as many as the spots take, so that the counts of every key's
 // values come out as even as the spots allow. Counts is what is there already: one map for each key, from value to
 // number. It adds pods one by one where the sums of squares grow least, then moves single pods while that makes them
-// smaller. Of equal choices the first spot wins. It costs O(want x spots) to add, and O(spots squared) a move.
+// smaller; of equal choices the first spot wins. That is the best there is for one key, and nearly always for more; for
+// two keys the best is worked out as well, and taken where it is better. It costs O(want x spots) to add, and O(spots
+// squared) a move.
 func Divide(want int, spots []Spot, counts []map[string]int) []int {
 	d := divider{spots: spots, given: make([]int, len(spots)), sums: make([][]*int, len(spots))}
 	byKey := make([]map[string]*int, len(counts))
@@ -38,7 +40,32 @@ func Divide(want int, spots []Spot, counts []map[string]int) []int {
 			break
 		}
 	}
+	if len(counts) != 2 || len(spots) == 0 {
+		return d.given
+	}
+	if exact := dividePair(want, spots, counts); unevenness(exact, spots, counts) < unevenness(d.given, spots, counts) {
+		return exact
+	}
 	return d.given
+}
+
+// unevenness is the sum over the keys of the squares of their values' counts.
+func unevenness(given []int, spots []Spot, counts []map[string]int) int {
+	sum := 0
+	for k := range counts {
+		have := map[string]int{}
+		for i, n := range given {
+			v := spots[i].Values[k]
+			if _, ok := have[v]; !ok {
+				have[v] = counts[k][v]
+			}
+			have[v] += n
+		}
+		for _, n := range have {
+			sum += n * n
+		}
+	}
+	return sum
 }
 
 // divider is the state of dividing: what each spot has, and for each spot the sums of its values, shared by all spots
