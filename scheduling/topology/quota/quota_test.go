@@ -36,8 +36,12 @@ func TestDivideKeepsToWhatSpotsTake(t *testing.T) {
 // but a pod in each of three combinations is perfectly even.
 func TestDivideLooksFurtherThanOneMove(t *testing.T) {
 	spots := []quota.Spot{
-		{Values: []string{"on-demand", "zone-b"}, Most: 9}, {Values: []string{"on-demand", "zone-c"}, Most: 9}, {Values: []string{"spot", "zone-c"}, Most: 9},
-		{Values: []string{"on-demand", "zone-a"}, Most: 9}, {Values: []string{"spot", "zone-a"}, Most: 0}, {Values: []string{"spot", "zone-b"}, Most: 9},
+		{Values: []string{"on-demand", "zone-b"}, Most: 9},
+		{Values: []string{"on-demand", "zone-c"}, Most: 9},
+		{Values: []string{"spot", "zone-c"}, Most: 9},
+		{Values: []string{"on-demand", "zone-a"}, Most: 9},
+		{Values: []string{"spot", "zone-a"}, Most: 0},
+		{Values: []string{"spot", "zone-b"}, Most: 9},
 	}
 	counts := []map[string]int{{"spot": 2, "on-demand": 1}, {"zone-c": 2, "zone-a": 1}}
 	assert.Equal(t, []int{1, 0, 0, 1, 0, 1}, quota.Divide(3, spots, counts))
