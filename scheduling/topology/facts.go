@@ -62,9 +62,9 @@ func (p *Problem) open(closed map[closedKey]bool) requirements.Alternatives {
 	return out
 }
 
-// closable lists the domains that spreads of these parts count although none of their pods can go there, such as a zone in which only
-// small types or a tainted pool offer anything. kube-scheduler counts such a domain as soon as a node stands in it, and
-// then lets the others have no more than the skew; so if no node of the plan stands there, more pods can be placed.
+// closable lists the domains that spreads of these parts count although none of their pods can go there, such as a zone in
+// which only small types or a tainted pool offer anything. kube-scheduler counts such a domain as soon as a node stands in
+// it, and then lets the others have no more than the skew; so if no node of the plan stands there, more pods can be placed.
 // Domains with a node today, and those that some class cannot do without, must stay open.
 func (s *settler) closable(of func(*Part) bool) map[closedKey]bool {
 	out := map[closedKey]bool{}

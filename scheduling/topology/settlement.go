@@ -55,11 +55,12 @@ type Pick struct{ Part, Domain, Bundle, Count int }
 func (p *Problem) Start() *Settlement {
 	best, s := p.settle(Facts{})
 	left := best.Left
-	inTheirWay := s.closable(func(pt *Part) bool { return left[pt.Class] > 0 })
-	for _, closed := range []map[closedKey]bool{inTheirWay, s.closable(func(*Part) bool { return true })} {
+	theirs, anybodys := func(pt *Part) bool { return left[pt.Class] > 0 }, func(*Part) bool { return true }
+	for _, whose := range []func(*Part) bool{theirs, anybodys} {
 		if best.total() == 0 {
 			break
 		}
+		closed := s.closable(whose)
 		if len(closed) == 0 || maps.Equal(closed, best.facts.closed) {
 			continue
 		}

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -50,8 +51,8 @@ func (p *pair) add() bool {
 		rows[u] = u
 	}
 	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(p.have[0][a], p.have[0][b]) })
-	least := slices.Min(append([]int{1 << 30}, p.have[1]...))
-	best, from, to := 1<<31, -1, -1
+	least := slices.Min(p.have[1])
+	best, from, to := math.MaxInt, -1, -1
 	var ways []int
 	for _, u := range rows {
 		if p.have[0][u]+least >= best {

@@ -82,14 +82,14 @@ func TestDivideOverTwoKeysIsTheBest(t *testing.T) {
 			}
 			return n
 		}
-		most, least := 0, 0
+		most, least := -1, 0
 		given := make([]int, len(spots))
 		var try func(int)
 		try = func(i int) {
 			if n := total(given); n > want {
 				return
 			} else if i == len(spots) {
-				if u := uneven(given); n > most || n == most && u < least || n == 0 {
+				if u := uneven(given); n > most || n == most && u < least {
 					most, least = n, u
 				}
 				return
