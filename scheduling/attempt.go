@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/topology"
 )
 
@@ -20,6 +23,10 @@ type attempt struct {
 	best   *State // of those; nil for none
 	placed []int  // pods by class, once the state is done
 	number int    // all of them
+	// references are whom a planner places that takes one pod at a time, the most telling first; none where nobody is left
+	// over or they are not asked. followed is how many of the ways of following them are done with.
+	references []*topology.Reference
+	followed   int
 }
 
 // again is the attempt with one more round.
@@ -54,6 +61,9 @@ func (s *State) contest() *State {
 	if s.attempt.number == s.p.pending() {
 		return s
 	}
+	if s.attempt.tried == 0 && s.p.maxAttempts() > 1 && len(s.left()) > 0 && !s.p.options.MostPods && !s.p.limited() {
+		s.attempt.references = []*topology.Reference{s.p.reference(s.settled, false), s.p.reference(s.settled, true)}
+	}
 	best := s.attempt.best
 	if best == nil || s.beats(best) {
 		best = s
@@ -63,7 +73,14 @@ func (s *State) contest() *State {
 		if len(left) == 0 {
 			return best
 		}
-		next := attempt{tried: tried, varied: s.attempt.varied, kin: s.attempt.kin, solo: s.attempt.solo, best: best}
+		next := attempt{
+			tried: tried, varied: s.attempt.varied, kin: s.attempt.kin, solo: s.attempt.solo, best: best,
+			references: s.attempt.references,
+		}
+		facts, followed, ok := s.follow(best)
+		if next.followed = followed; ok {
+			return s.next(facts, next)
+		}
 		if s.attempt.varied == 0 && s.attempt.solo == 0 {
 			if facts, ok := s.settled.Promote(left); ok {
 				return s.next(facts, next)
@@ -90,26 +107,137 @@ func (s *State) contest() *State {
 	return best
 }
 
-// left are the classes of which something is left over that some node could hold.
+// follow is the next attempt that follows a reference, as long as one of its pods is owed a place: its seats first, with
+// several closings, then as many pods of each class as it places, wherever. It says how many ways are done with then, and
+// whether there was one more.
+func (s *State) follow(best *State) (topology.Facts, int, bool) {
+	const ways = 4
+	for way := s.attempt.followed; way < ways*len(s.attempt.references); way++ {
+		r := s.attempt.references[way/ways]
+		if way%ways == 0 && best.owes(r.Placed) == 0 {
+			way += ways - 1
+			continue
+		}
+		if closings := topology.Closings(way % ways); closings <= topology.CloseNone {
+			return r.Seats(closings), way + 1, true
+		}
+		return r.Numbers(), way + 1, true
+	}
+	return topology.Facts{}, ways * len(s.attempt.references), false
+}
+
+// Reference is how many pods of each class a planner places that takes one pod at a time and the larger first, as Karpenter
+// does: who has a right to a place where pods exclude each other. It costs far more than a plan where pods are many.
+func (p *Problem) Reference() []int { return p.reference(p.topology.Start(), false).Placed }
+
+func (p *Problem) reference(settled *topology.Settlement, last bool) *topology.Reference {
+	return settled.Reference(p.queue(), p.softTaints(), last)
+}
+
+// queue is the classes of all pods in the order in which Karpenter takes them: the larger first, by cpu, then memory, then
+// the older, then by UID.
+func (p *Problem) queue() []int {
+	type turn struct {
+		class int
+		pod   *corev1.Pod
+		id    string
+	}
+	var queue []turn
+	for i, c := range p.Classes {
+		for _, pod := range c.Pods {
+			if c.Refusal == nil {
+				queue = append(queue, turn{i, pod, cmp.Or(string(pod.UID), podclass.Name(pod))})
+			}
+		}
+	}
+	slices.SortStableFunc(queue, func(a, b turn) int {
+		x, y := p.Classes[a.class].requests, p.Classes[b.class].requests
+		return cmp.Or(cmp.Compare(y[0], x[0]), cmp.Compare(y[1], x[1]), a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time), cmp.Compare(a.id, b.id))
+	})
+	order := make([]int, len(queue))
+	for i, t := range queue {
+		order[i] = t.class
+	}
+	return order
+}
+
+// softTaints reports whether the nodes of some pool have taints that pods should rather avoid.
+func (p *Problem) softTaints() bool {
+	return slices.ContainsFunc(p.Pools, func(r PoolRoom) bool {
+		return slices.ContainsFunc(r.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule })
+	})
+}
+
+// left are the classes of which something is left over that some node could hold; as long as some of them are owed a
+// place, those are.
 func (s *State) left() []int {
+	owed := s.owed()
 	var out []int
 	for i, c := range s.p.Classes {
-		if s.attempt.placed[i] < len(c.Pods) && s.p.holdable(c) {
+		most := len(c.Pods)
+		if owed != nil {
+			most = owed[i]
+		}
+		if s.attempt.placed[i] < most && s.p.holdable(c) {
 			out = append(out, i)
 		}
 	}
 	return out
 }
 
+// owed is how many pods of each class should have a place where some of them have none: those of the references that hold,
+// then all of them; nil where they are owed nothing.
+func (s *State) owed() []int {
+	for _, due := range s.dues() {
+		if s.owes(due) > 0 {
+			return due
+		}
+	}
+	return nil
+}
+
+// dues are the pods, by class, that should not be left out, the surest first.
+func (s *State) dues() [][]int {
+	var out [][]int
+	for _, r := range s.attempt.references {
+		out = append(out, r.Holding)
+	}
+	for _, r := range s.attempt.references {
+		out = append(out, r.Placed)
+	}
+	return out
+}
+
+// owes is how many of these pods, counted by class, have no place.
+func (s *State) owes(pods []int) int {
+	n := 0
+	for i, due := range pods {
+		n += max(0, due-s.attempt.placed[i])
+	}
+	return n
+}
+
 // worth is how many pods must come for one that goes, if they are no larger.
 const worth = 8
 
-// beats reports whether a finished attempt is better than the best so far. Of pods that exclude each other some have to
-// stay out, and each attempt has its own: one that places others instead is better if they are as many and larger, or
-// very many more. For a rule of numbers alone would leave out the large for two small ones, and one of sizes alone a whole
-// deployment for a single pod. Of random scenarios this rule leaves out a pod that Karpenter places in the fewest, and
-// places fewer pods in none. Where room is scarce, priorities decide, then sizes.
+// beats reports whether a finished attempt is better than the best so far. It is if it leaves out fewer of those whom a
+// reference has a right place for, then of all whom it places: nobody should lose a place that Karpenter would give him.
+// For the others, of pods that exclude each other some have to stay out, and each attempt has its own: one that places
+// others instead is better if they are as many and larger, or very many more. For a rule of numbers alone would leave out
+// the large for two small ones, and one of sizes alone a whole deployment for a single pod. Where room is scarce,
+// priorities decide, then sizes; and before all else they do for the room of existing nodes, as in kube-scheduler's queue.
 func (s *State) beats(best *State) bool {
+	if dues := s.dues(); dues != nil {
+		onlyRoom := func(class int) bool { return !s.p.buyable(s.p.Classes[class]) }
+		if n := s.p.compareInOrder(s, best, onlyRoom, byPriority); n != 0 {
+			return n < 0
+		}
+		for _, due := range dues {
+			if n := cmp.Compare(s.owes(due), best.owes(due)); n != 0 {
+				return n < 0
+			}
+		}
+	}
 	if s.p.scarce(s, best) {
 		return s.p.compareOutcomes(s, best) < 0 && (s.attempt.number >= best.attempt.number || s.attempt.varied != confined)
 	}
@@ -147,10 +275,15 @@ func (p *Problem) alike() []int {
 	return number
 }
 
+// limited reports whether some pool has limits.
+func (p *Problem) limited() bool {
+	return slices.ContainsFunc(p.Pools, func(r PoolRoom) bool { return len(r.Limited) > 0 || r.NodesLeft >= 0 })
+}
+
 // scarce reports whether pods compete for room that cannot be bought: pools have limits, or what one of the attempts left
 // over fits on existing nodes only.
 func (p *Problem) scarce(attempts ...*State) bool {
-	if slices.ContainsFunc(p.Pools, func(r PoolRoom) bool { return len(r.Limited) > 0 || r.NodesLeft >= 0 }) {
+	if p.limited() {
 		return true
 	}
 	for i, c := range p.Classes {
@@ -166,32 +299,38 @@ func (p *Problem) scarce(attempts ...*State) bool {
 // places more of the largest pods in which they differ, by cpu, then memory: the order in which Karpenter takes them. Of
 // pods alike in that, the number counts.
 func (p *Problem) compareOutcomes(a, b *State) int {
-	more := func(class int) int { return b.attempt.placed[class] - a.attempt.placed[class] }
-	order := make([]int, len(p.Classes))
-	for i := range order {
-		order[i] = i
-	}
-	// first is the difference in the first level of the order in which there is any; pods of one level are as good as each other.
-	first := func(compare func(x, y *Class) int) int {
-		slices.SortStableFunc(order, func(x, y int) int { return compare(p.Classes[x], p.Classes[y]) })
-		for from := 0; from < len(order); {
-			sum, to := 0, from
-			for ; to < len(order) && compare(p.Classes[order[from]], p.Classes[order[to]]) == 0; to++ {
-				sum += more(order[to])
-			}
-			if sum != 0 {
-				return sum
-			}
-			from = to
-		}
-		return 0
-	}
+	all := func(int) bool { return true }
 	if p.scarce(a, b) {
-		if n := first(func(x, y *Class) int { return cmp.Compare(y.priority, x.priority) }); n != 0 {
+		if n := p.compareInOrder(a, b, all, byPriority); n != 0 {
 			return n
 		}
 	}
-	return first(func(x, y *Class) int { return slices.Compare(y.requests, x.requests) })
+	return p.compareInOrder(a, b, all, func(x, y *Class) int { return slices.Compare(y.requests, x.requests) })
+}
+
+func byPriority(x, y *Class) int { return cmp.Compare(y.priority, x.priority) }
+
+// compareInOrder says which of two finished attempts places more pods of the first level of an order in which they differ,
+// negative if a does; pods of one level are as good as each other.
+func (p *Problem) compareInOrder(a, b *State, among func(class int) bool, compare func(x, y *Class) int) int {
+	var order []int
+	for i := range p.Classes {
+		if a.attempt.placed[i] != b.attempt.placed[i] && among(i) {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return compare(p.Classes[x], p.Classes[y]) })
+	for from := 0; from < len(order); {
+		sum, to := 0, from
+		for ; to < len(order) && compare(p.Classes[order[from]], p.Classes[order[to]]) == 0; to++ {
+			sum += b.attempt.placed[order[to]] - a.attempt.placed[order[to]]
+		}
+		if sum != 0 {
+			return sum
+		}
+		from = to
+	}
+	return 0
 }
 
 // urgency is what items are ordered by: those that were promoted, then the priorities of pods. The first attempt knows no

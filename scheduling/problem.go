@@ -374,13 +374,21 @@ func (p *Problem) admitted(pods []*corev1.Pod) []*corev1.Pod {
 // forTopology yields the shapes as package topology reads them.
 func (p *Problem) forTopology(yield func(topology.Shape) bool) {
 	var offerings []topology.Offering // reused: it is not kept
+	turn := make([]int, len(p.Pools)) // of equal weight the last name first
+	for i := range p.Pools {
+		for k := range p.Pools {
+			if p.Pools[k].Weight > p.Pools[i].Weight || p.Pools[k].Weight == p.Pools[i].Weight && k > i {
+				turn[i]++
+			}
+		}
+	}
 	for i := range p.Shapes {
 		s := &p.Shapes[i]
 		offerings = offerings[:0]
 		for _, o := range s.Offerings {
 			offerings = append(offerings, topology.Offering{Labels: o.Labels, Price: o.Price})
 		}
-		if !yield(topology.Shape{Labels: s.Labels, Room: s.Room, Offerings: offerings}) {
+		if !yield(topology.Shape{Pool: turn[s.Pool], Labels: s.Labels, Room: s.Room, Offerings: offerings}) {
 			return
 		}
 	}

@@ -72,6 +72,10 @@ type Options struct {
 	// IgnorePreferences drops every soft constraint from the start. By default they are tried as if they were hard and
 	// given up one at a time.
 	IgnorePreferences bool
+	// MostPods says what counts where pods exclude each other, so that some have to stay out: about as many pods as can be,
+	// even if one stays out that Karpenter would place. By default nobody loses a place that Karpenter would give him, where
+	// pools have no limits.
+	MostPods bool
 	// Constraints are rules of the caller's own, applied to every class of pods after the built-in ones.
 	Constraints []Constraint
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/scheduling"
 )
 
 // catalogue has one offering a line: type, cpu, zone, capacity type, price. Memory is four GiB a CPU.
@@ -40,14 +41,20 @@ func catalogue(t *testing.T, offers ...string) *pipeline.Market {
 	return m
 }
 
-// plan reads manifests and packs them.
-func plan(t *testing.T, market *pipeline.Market, text string) *pipeline.Packed {
+// read makes a snapshot of manifests.
+func read(t *testing.T, market *pipeline.Market, text string) scheduling.Snapshot {
 	t.Helper()
 	m, err := manifests.Parse([]manifests.File{{Name: "test.yaml", Data: []byte(text)}}, nil)
 	require.NoError(t, err)
 	s, _, err := pipeline.Snapshot(m, market)
 	require.NoError(t, err)
-	packed, err := pipeline.Run(s, nil, nil)
+	return s
+}
+
+// plan reads manifests and packs them.
+func plan(t *testing.T, market *pipeline.Market, text string) *pipeline.Packed {
+	t.Helper()
+	packed, err := pipeline.Run(read(t, market, text), nil, nil)
 	require.NoError(t, err)
 	require.NoError(t, packed.Instance.Check(packed.Plan.Layout))
 	require.NoError(t, packed.Instance.VerifyBound(packed.Plan))

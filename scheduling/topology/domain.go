@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/topology/internal/greedy"
 )
 
 // unsold is the price of what cannot be bought.
@@ -15,6 +16,7 @@ type cell struct {
 	labels requirements.Set
 	rooms  [][]int64 // what shapes leave for pods, none covered by another
 	unit   []float64 // least price of a unit of each resource
+	sizes  []greedy.Size
 }
 
 // cellsOf groups the offerings. It costs a look-up by labels for each, which are few where they are only those that pods
@@ -45,6 +47,7 @@ func cellsOf(shapes func(yield func(Shape) bool)) []cell {
 }
 
 func (c *cell) add(room []int64, price float64) {
+	c.sizes = append(c.sizes, greedy.Size{Room: room, Price: price})
 	for r, v := range room {
 		if v > 0 {
 			c.unit[r] = min(c.unit[r], price/float64(v))

@@ -286,3 +286,23 @@ func ExamplePart() {
 	// [fast in in zone-a]
 	// [slow in in zone-b]
 }
+
+// A pod that keeps a zone to itself goes first, for it is the largest, and may be in any zone: nobody else has a right to a
+// place.
+func ExampleReference() {
+	loud := class("loud", 1, takes(2), away(zone, "web"))
+	p, err := topology.New(topology.Input{Classes: []topology.Class{loud, class("web", 3, asks(zone+"=zone-a"))}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p = p.WithShapes(slices.Values([]topology.Shape{{Room: []int64{4, 4}, Offerings: []topology.Offering{
+		{Labels: requirements.MustParse(zone + "=zone-a"), Price: 1}, {Labels: requirements.MustParse(zone + "=zone-b"), Price: 1},
+	}}}))
+	r := p.Start().Reference([]int{0, 1, 1, 1}, false, false)
+	fmt.Println(r.Placed, r.Holding)
+	fmt.Println("left over where it has its seats:", p.Settle(r.Seats(topology.CloseNone)).Left)
+	// Output:
+	// [1 0] [1 0]
+	// left over where it has its seats: [0 3]
+}

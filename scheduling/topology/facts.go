@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/topology/internal/greedy"
 )
 
 // Facts is what earlier settlements and their packing found out. They only ever grow, which is why the rounds end. The
@@ -19,6 +20,10 @@ type Facts struct {
 	first map[int]int
 	// given says how many preferences a class gives up from the start, for they kept others away.
 	given map[int]int
+	// seats are those that pods take before all others, and ahead is how many pods of each class go before all others,
+	// wherever they find a place; nil for none.
+	seats *greedy.Plan
+	ahead []int
 	// variant numbers other choices where there is one, of who goes first and where to; 0 are the usual ones.
 	variant int
 }
@@ -164,7 +169,7 @@ func (p *Problem) holdable(c *class, required requirements.Alternatives) bool {
 // Vary is the facts for settling with other choices; the variant is 1 or more. What packing found out under the old
 // choices is forgotten, and every other variant forgets who was promoted.
 func (st *Settlement) Vary(variant int) Facts {
-	out := Facts{closed: st.facts.closed, variant: variant}
+	out := Facts{closed: st.facts.closed, ahead: st.facts.ahead, seats: st.facts.seats, variant: variant}
 	if variant%2 == 0 {
 		out.first, out.given = st.facts.first, st.facts.given
 	}
@@ -201,7 +206,7 @@ func (st *Settlement) Confine(left []int) (Facts, bool) {
 		return Facts{}, false
 	}
 	st.p.keepNeeded(closed)
-	return Facts{closed: closed, first: st.facts.first, given: st.facts.given}, len(closed) > before
+	return Facts{closed: closed, first: st.facts.first, given: st.facts.given, ahead: st.facts.ahead, seats: st.facts.seats}, len(closed) > before
 }
 
 // held are the values where pods that the group counts were placed.

@@ -47,10 +47,13 @@ type membership struct{ group, key, filter int }
 // Follows reports whether the pods have affinity by hostname, so that they go where others are.
 func (pt *Part) Follows() bool { return pt.follows }
 
-// addPart prepares the pods of a class at a stage.
-func (s *settler) addPart(class, stage, want int) {
+// partOf is the number of the part of a class at a stage, which is prepared when it is first asked for.
+func (s *settler) partOf(class, stage int) int {
+	key := [2]int{class, stage}
+	if at, ok := s.partAt[key]; ok {
+		return at
+	}
 	pt := *s.p.part(class, stage)
-	pt.want = want
 	if len(pt.keys) > 0 && len(s.facts.closed) > 0 {
 		pt.Domains = slices.DeleteFunc(slices.Clone(pt.Domains), func(d Domain) bool { return d.room == 0 && s.isClosed(pt.keys, &d) })
 	}
@@ -63,6 +66,8 @@ func (s *settler) addPart(class, stage, want int) {
 		}
 	}
 	s.parts = append(s.parts, &pt)
+	s.partAt[key] = len(s.parts) - 1
+	return len(s.parts) - 1
 }
 
 // part is what is known of the pods of a class at a stage before anybody is placed. It is worked out once, for every

@@ -99,6 +99,8 @@ type Together struct {
 
 // Shape is something that can be bought in several ways.
 type Shape struct {
+	// Pool numbers those who offer it, in the order in which they are asked.
+	Pool int
 	// Labels are those of a node of the shape, however it is bought.
 	Labels requirements.Set
 	// Room is what it has for pods, in the dimensions of Class.Requests.
@@ -129,6 +131,7 @@ type Problem struct {
 	groups      []*group
 	filters     map[string]*nodeFilter // by pseudo-key
 	cells       []cell
+	shapes      func(yield func(Shape) bool)
 	ignoresSoft bool
 	memo        *memo
 }
@@ -165,7 +168,7 @@ func New(in Input) (*Problem, error) {
 // for each offering.
 func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 	out := *p
-	out.cells, out.memo = nil, newMemo()
+	out.cells, out.shapes, out.memo = nil, shapes, newMemo()
 	if len(p.groups) > 0 {
 		out.cells = cellsOf(shapes)
 	}

@@ -6,6 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/topology/internal/greedy"
 )
 
 // Promote makes facts of pods that were left over although something could hold them: that their classes, and those whom
@@ -13,7 +16,7 @@ import (
 // may keep them away are given up, and those which may keep whom they follow from where they can be, one at a time. What packing found out under the old order is forgotten. It reports whether that is
 // anything new.
 func (st *Settlement) Promote(left []int) (Facts, bool) {
-	next := Facts{closed: st.facts.closed, first: maps.Clone(st.facts.first), given: maps.Clone(st.facts.given)}
+	next := Facts{closed: st.facts.closed, first: maps.Clone(st.facts.first), given: maps.Clone(st.facts.given), ahead: st.facts.ahead, seats: st.facts.seats}
 	if next.first == nil {
 		next.first, next.given = map[int]int{}, map[int]int{}
 	}
@@ -95,7 +98,154 @@ func (st *Settlement) Favour(kin []int) Facts {
 	for _, i := range kin {
 		first[i] = 1
 	}
-	return Facts{closed: st.facts.closed, first: first, given: st.facts.given}
+	return Facts{closed: st.facts.closed, first: first, given: st.facts.given, ahead: st.facts.ahead, seats: st.facts.seats}
+}
+
+// Reference is the plan of a planner that takes one pod at a time, as Karpenter does. It says who has a right to a place
+// where pods exclude each other: whom it places, and kube-scheduler accepts there, nobody else should keep out. The zero
+// value places nobody; a reference is immutable.
+type Reference struct {
+	// Placed is how many pods of each class it places.
+	Placed []int
+	// Holding is how many of them kube-scheduler accepts where the plan wants them.
+	Holding []int
+
+	plan   greedy.Plan
+	unused map[closedKey]bool // domains where it has no node, which no spread counts
+	closed map[closedKey]bool
+}
+
+// Reference makes the plan of a planner that takes one pod at a time, given by their classes, in this order. softTaints
+// says that the nodes of some pool have taints that pods should rather avoid; last, that of domains which are as good as
+// each other it takes the last, not the first. Karpenter takes any.
+func (st *Settlement) Reference(order []int, softTaints, last bool) *Reference {
+	in := st.p.greedy(softTaints)
+	in.Last = last
+	r := &Reference{Placed: make([]int, len(st.p.classes)), plan: in.Place(order), closed: st.facts.closed}
+	r.unused = st.p.unused(r.plan.Bought)
+	for _, seat := range r.plan.Seats {
+		r.Placed[seat.Class]++
+	}
+	most := -1
+	for _, seats := range st.p.ordersOf(r.plan.Seats) {
+		tried := greedy.Plan{Seats: seats, Bought: r.plan.Bought}
+		s := st.p.newSettler(Facts{closed: r.unused})
+		s.follow(&tried)
+		held, n := s.placed(), 0
+		for _, k := range held {
+			n += k
+		}
+		if n > most {
+			most, r.Holding, r.plan = n, held, tried
+		}
+		if n == len(seats) {
+			break
+		}
+	}
+	return r
+}
+
+// ordersOf are some orders in which a plan may be bound: as it came about and backwards, node by node, those who ask most
+// of others first and last, and a few that follow from nothing.
+func (p *Problem) ordersOf(seats []greedy.Seat) [][]greedy.Seat {
+	sorted := func(compare func(a, b greedy.Seat) int) []greedy.Seat {
+		return slices.SortedStableFunc(slices.Values(seats), compare)
+	}
+	asks := func(s greedy.Seat) int { return len(p.classes[s.Class].spreads) + len(p.classes[s.Class].terms) }
+	backwards := slices.Clone(seats)
+	slices.Reverse(backwards)
+	out := [][]greedy.Seat{
+		seats, backwards,
+		sorted(func(a, b greedy.Seat) int { return cmp.Compare(a.Node, b.Node) }),
+		sorted(func(a, b greedy.Seat) int { return cmp.Compare(asks(b), asks(a)) }),
+		sorted(func(a, b greedy.Seat) int { return cmp.Compare(asks(a), asks(b)) }),
+	}
+	for salt := range uint64(4) {
+		out = append(out, sorted(func(a, b greedy.Seat) int {
+			return cmp.Compare(mix(salt<<32|uint64(a.Class)), mix(salt<<32|uint64(b.Class)))
+		}))
+	}
+	return out
+}
+
+// unused are the domains of spreads where no node stands and none of these would.
+func (p *Problem) unused(bought []requirements.Set) map[closedKey]bool {
+	out := map[closedKey]bool{}
+	for i := range p.classes {
+		for _, sp := range p.classes[i].spreads {
+			g := p.groups[sp.group]
+			if g.hostname {
+				continue
+			}
+			for _, v := range p.universe(sp.group, Facts{}) {
+				k := p.closedKey(sp.group, v)
+				out[k] = out[k] || !p.stands(k) && !slices.ContainsFunc(bought, func(labels requirements.Set) bool {
+					return labels.Has(g.key) && labels.Get(g.key).Contains(v) && g.filter.passes(labels)
+				})
+			}
+		}
+	}
+	maps.DeleteFunc(out, func(_ closedKey, unused bool) bool { return !unused })
+	return out
+}
+
+// Closings says which domains are closed to new nodes while the seats of a reference are taken.
+type Closings int
+
+const (
+	// CloseUnused closes those where the reference has no node: all who hold in its plan get their seats.
+	CloseUnused Closings = iota
+	// CloseNeeded closes those that were closed before, so that others have more room.
+	CloseNeeded
+	// CloseNone closes none.
+	CloseNone
+)
+
+// Seats is the facts for settling with the pods of the reference first, where it wants them.
+func (r *Reference) Seats(closings Closings) Facts {
+	closed := map[Closings]map[closedKey]bool{CloseUnused: r.unused, CloseNeeded: r.closed}[closings]
+	return Facts{closed: closed, seats: &r.plan}
+}
+
+// Numbers is the facts for settling with as many pods of each class first as the reference places, wherever that is.
+func (r *Reference) Numbers() Facts { return Facts{closed: r.closed, ahead: r.Placed} }
+
+// greedy is the problem as a planner reads it that takes one pod at a time.
+func (p *Problem) greedy(softTaints bool) *greedy.Problem {
+	out := &greedy.Problem{Classes: make([]greedy.Class, len(p.classes)), Groups: make([]greedy.Group, len(p.groups)), Nodes: make([]greedy.Node, len(p.nodes))}
+	for i, g := range p.groups {
+		out.Groups[i] = greedy.Group{Key: g.key, Within: g.hostname, Tag: g.tag, Running: g.counts, Owners: g.owners, Passes: g.filter.passes, Kept: len(g.owners) > 0}
+		if !g.hostname {
+			out.Groups[i].Values = p.universe(i, Facts{})
+		}
+	}
+	for i := range p.classes {
+		c := &p.classes[i]
+		out.Classes[i] = greedy.Class{Requests: c.Requests, Groups: c.memberOf, Stages: p.inTurn(c, softTaints)}
+		for _, t := range c.terms {
+			out.Groups[t.group].Kept = out.Groups[t.group].Kept || t.anti && t.hard
+		}
+	}
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		out.Nodes[i] = greedy.Node{Labels: n.Labels, Free: n.Free, Tags: n.Tags, Limits: asGreedy(n.Limits)}
+	}
+	var pools [][]Shape
+	for s := range p.shapes {
+		s.Offerings = slices.Clone(s.Offerings)
+		for len(pools) <= s.Pool {
+			pools = append(pools, nil)
+		}
+		pools[s.Pool] = append(pools[s.Pool], s)
+	}
+	for _, shapes := range pools {
+		var cells []greedy.Cell
+		for _, c := range cellsOf(slices.Values(shapes)) {
+			cells = append(cells, greedy.Cell{Labels: c.labels, Rooms: c.rooms, Sizes: c.sizes})
+		}
+		out.Pools = append(out.Pools, cells)
+	}
+	return out
 }
 
 // giveWay notes that others give up the preferences that look at the class, and reports whether there are any more.

@@ -15,7 +15,8 @@ type settler struct {
 	facts  Facts
 	groups []groupCount
 	parts  []*Part
-	picks  []Pick // in the order of placing
+	partAt map[[2]int]int // by class and stage
+	picks  []Pick         // in the order of placing
 
 	followers map[int][]*Part // by group, those with affinity to it
 	bundles   []*bundle
@@ -23,7 +24,7 @@ type settler struct {
 }
 
 func (p *Problem) newSettler(f Facts) *settler {
-	s := &settler{p: p, facts: f, followers: map[int][]*Part{}, groups: make([]groupCount, len(p.groups)), free: map[int][]int64{}}
+	s := &settler{p: p, facts: f, followers: map[int][]*Part{}, partAt: map[[2]int]int{}, groups: make([]groupCount, len(p.groups)), free: map[int][]int64{}}
 	for i, g := range p.groups {
 		gc := &s.groups[i]
 		gc.counts, gc.owners, gc.wary = map[string]int{}, map[string]int{}, map[string]int{}
@@ -43,15 +44,23 @@ func (p *Problem) newSettler(f Facts) *settler {
 // by class.
 func (s *settler) run() []int {
 	left := make([]int, len(s.p.classes))
-	for i := range s.p.classes {
-		if c := &s.p.classes[i]; c.Count > 0 {
-			first := s.facts.given[i]
-			if s.p.ignoresSoft {
-				first = len(c.soft)
-			}
-			s.addPart(i, first, c.Count)
-		}
+	anybody := func(*Part) bool { return true }
+	if s.facts.seats != nil {
+		s.follow(s.facts.seats)
 	}
+	settled := s.placed()
+	if s.facts.ahead != nil {
+		s.await(s.facts.ahead)
+		for more := true; more; more = s.relax(anybody) {
+			s.laps(anybody)
+		}
+		settled = s.facts.ahead
+	}
+	rest := make([]int, len(settled))
+	for i, n := range settled {
+		rest[i] = s.p.classes[i].Count - n
+	}
+	s.await(rest)
 	for _, promoted := range []bool{true, false} {
 		among := func(pt *Part) bool { return !promoted || s.facts.first[pt.Class] > 0 }
 		for more := !promoted || len(s.facts.first) > 0; more; more = s.relax(among) {
@@ -62,6 +71,29 @@ func (s *settler) run() []int {
 		left[pt.Class] += pt.want
 	}
 	return left
+}
+
+// await lets more pods of each class wait for a place, with no more preferences given up than it has to.
+func (s *settler) await(more []int) {
+	for i, n := range more {
+		if n <= 0 {
+			continue
+		}
+		first := s.facts.given[i]
+		if s.p.ignoresSoft {
+			first = len(s.p.classes[i].soft)
+		}
+		s.parts[s.partOf(i, first)].want += n
+	}
+}
+
+// placed is how many pods of each class have a place.
+func (s *settler) placed() []int {
+	out := make([]int, len(s.p.classes))
+	for _, pick := range s.picks {
+		out[s.parts[pick.Part].Class] += pick.Count
+	}
+	return out
 }
 
 // relax gives up one preference of each class that has pods waiting and least depends on others, and reports whether
@@ -76,8 +108,9 @@ func (s *settler) relax(among func(*Part) bool) bool {
 	}
 	for _, pt := range slices.Clone(s.parts) {
 		if can(pt) && pt.rank == least {
-			s.addPart(pt.Class, pt.Stage+1, pt.want)
+			want := pt.want
 			pt.want = 0
+			s.parts[s.partOf(pt.Class, pt.Stage+1)].want += want
 		}
 	}
 	return least < 3

@@ -18,7 +18,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
 	"github.com/joinery-sdk/joinery/examples/judges/replay"
 	"github.com/joinery-sdk/joinery/examples/judges/scenario"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
+	"github.com/joinery-sdk/joinery/scheduling"
 )
 
 var (
@@ -27,13 +27,13 @@ var (
 )
 
 // A pod that Karpenter places must be placed by us too, unless kube-scheduler refuses that very pod in Karpenter's plan.
-// Where limits make pods compete it is the number that counts, of the highest priority first. Of pods that exclude each
-// other, such as two apps that keep apart by zone, each planner takes some. Where we take more than hold of Karpenter's, or
-// as many and larger ones, and neither planner finds room for the missing one beside ours, the test tells and goes on.
+// Where limits make pods compete it is the number that counts, of the highest priority first. Karpenter's plan is another
+// one each time, for it ranges over maps: where a pod is missing that it does not place in each of a few more runs, the test
+// tells and goes on.
 func TestNeverFewerThanKarpenter(t *testing.T) {
 	ctx := t.Context()
 	var sum comparison
-	bad, exchanged := 0, 0
+	bad, chance := 0, 0
 	for i := range *against {
 		seed := *first + uint64(i)
 		limits, s := seed%4 == 0, drawn(seed)
@@ -43,23 +43,20 @@ func TestNeverFewerThanKarpenter(t *testing.T) {
 		if !c.lost(limits) {
 			continue
 		}
-		bad++
-		tell, why := t.Errorf, ""
-		if !limits && c.exchanged() {
-			if why, err = c.unexcused(ctx, s); why == "" {
-				tell = t.Logf
-				exchanged++
-			}
-			require.NoError(t, err, s.String())
-		}
 		always, err := c.everyTime(ctx, s)
 		require.NoError(t, err, s.String())
-		tell("%s: we placed %d, Karpenter %d (%d refused by kube-scheduler); missing %v, in each of three runs of Karpenter's %v%s", s, c.ours, c.theirs, c.refused, c.missing, always, why)
+		tell := t.Errorf
+		if len(always) == 0 && !limits {
+			tell = t.Logf
+			chance++
+		} else {
+			bad++
+		}
+		tell("%s: we placed %d, Karpenter %d (%d refused by kube-scheduler); missing %v, in each of six runs of Karpenter's %v", s, c.ours, c.theirs, c.refused, c.missing, always)
 		if *minimize {
-			fewer := !c.exchanged()
 			s = scenario.Minimize(s, func(smaller scenario.Scenario) bool {
 				c, err := compared(ctx, smaller)
-				return err == nil && c.lost(limits) && (!fewer || !c.exchanged())
+				return err == nil && c.lost(limits)
 			})
 			c, err = compared(ctx, s)
 			require.NoError(t, err)
@@ -67,7 +64,43 @@ func TestNeverFewerThanKarpenter(t *testing.T) {
 		}
 		keep(t, s)
 	}
-	fmt.Printf("ours %d, Karpenter's %d of which kube-scheduler refuses %d, bad scenarios %d, in %d of which we place more, or as many and larger ones\n", sum.ours, sum.theirs, sum.refused, bad, exchanged)
+	fmt.Printf("ours %d, Karpenter's %d of which kube-scheduler refuses %d; scenarios with a pod missing %d, and by chance %d\n", sum.ours, sum.theirs, sum.refused, bad, chance)
+}
+
+// How well the reference that decides who has a right to a place foretells what Karpenter places. It need not be exact: what
+// it misses is placed beside it nearly always. What it gets wrong is chance, mostly.
+func TestReferenceIsLikeKarpenter(t *testing.T) {
+	theirs, missed, more := 0, 0, 0
+	for i := range *against {
+		seed := *first + uint64(i)
+		if seed%4 == 0 {
+			continue // with limits
+		}
+		s := drawn(seed)
+		in, err := s.Karpenter(t.Context())
+		require.NoError(t, err, s.String())
+		result, err := karpenter.Solve(t.Context(), in)
+		require.NoError(t, err, s.String())
+		_, plan := replay.KarpenterPlan(result)
+		snapshot, err := replay.Snapshot(s)
+		require.NoError(t, err, s.String())
+		problem, err := scheduling.Compile(snapshot, nil)
+		require.NoError(t, err, s.String())
+		differs := map[string]int{}
+		for k, n := range problem.Reference() {
+			differs[appOf(nameOf(problem.Classes[k].Pods[0]))] += n
+		}
+		for _, b := range plan {
+			differs[appOf(b.Pod)]--
+		}
+		theirs += len(plan)
+		for _, n := range differs {
+			missed, more = missed-min(n, 0), more+max(n, 0)
+		}
+	}
+	fmt.Printf("of %d pods that Karpenter places the reference misses %d, and places %d more\n", theirs, missed, more)
+	require.Less(t, missed, theirs/50)
+	require.Less(t, more, theirs/50)
 }
 
 // Of the pods that Karpenter places, those that kube-scheduler accepts are a set of which it is known that all of them
@@ -102,9 +135,10 @@ func TestKarpentersPodsAlone(t *testing.T) {
 // preference at the price of three; or a pod that another has to be beside went where that one cannot be, or onto a node
 // where others run, so that it was not looked for there; or limits left no more because a new node was the best for what
 // goes first; or a pod that keeps a whole zone to itself shut out two dozen; or all that was left over went first together,
-// where one of them had to stay out for the others.
+// where one of them had to stay out for the others; or of pods that exclude each other we took others than Karpenter, by
+// their number or size; or its plan has pods in another domain than where we look for a place first.
 func TestNoFewerAgain(t *testing.T) {
-	for _, seed := range []uint64{327, 427, 447, 737, 989, 284, 1001, 1368, 1407, 1428, 1878, 1985} {
+	for _, seed := range []uint64{121, 284, 370, 427, 447, 677, 737, 783, 989, 1001, 1006, 1149, 1255, 1368, 1407, 1428, 1509, 1862, 1878, 1917, 1985} {
 		s := drawn(seed)
 		c, err := compared(t.Context(), s)
 		require.NoError(t, err, s.String())
@@ -136,10 +170,6 @@ func (c *comparison) lost(limits bool) bool {
 	return false
 }
 
-// exchanged reports whether we place at least as many pods as hold of Karpenter's, but others: of pods that exclude each
-// other, each chose some.
-func (c *comparison) exchanged() bool { return c.ours >= c.theirs-c.refused }
-
 func compared(ctx context.Context, s scenario.Scenario) (comparison, error) {
 	var out comparison
 	packed, err := planned(s)
@@ -156,7 +186,7 @@ func compared(ctx context.Context, s scenario.Scenario) (comparison, error) {
 	}
 	out.ours, out.theirs, out.refused = len(placed), len(held)+refused, refused
 	out.placed, out.held = placed, held
-	out.missing = missing(placed, held)
+	out.missing = short(byApp(placed), byApp(held))
 	out.more = map[int32]int{}
 	priority := priorities(s)
 	for pod := range held {
@@ -168,19 +198,21 @@ func compared(ctx context.Context, s scenario.Scenario) (comparison, error) {
 	return out, nil
 }
 
-// missing is how many pods of each app are held and not placed. Replicas of one app are exchangeable: which of them stay
-// out is chance, so the apps' numbers are compared.
-func missing(placed, held map[types.NamespacedName]bool) []string {
-	more := map[string]int{}
-	for pod := range held {
-		more[appOf(pod)]++
+// byApp counts pods by app. Replicas of one app are exchangeable: which of them stay out is chance, so the apps' numbers
+// are compared.
+func byApp(pods map[types.NamespacedName]bool) map[string]int {
+	out := map[string]int{}
+	for pod := range pods {
+		out[appOf(pod)]++
 	}
-	for pod := range placed {
-		more[appOf(pod)]--
-	}
+	return out
+}
+
+// short is how many pods of each app there should be and are not.
+func short(are, should map[string]int) []string {
 	var out []string
-	for _, app := range slices.Sorted(maps.Keys(more)) {
-		if n := more[app]; n > 0 {
+	for _, app := range slices.Sorted(maps.Keys(should)) {
+		if n := should[app] - are[app]; n > 0 {
 			out = append(out, fmt.Sprintf("%d of %s", n, app))
 		}
 	}
@@ -189,83 +221,24 @@ func missing(placed, held map[types.NamespacedName]bool) []string {
 
 // everyTime is what is missing against Karpenter's plan each time, for it varies from run to run.
 func (c *comparison) everyTime(ctx context.Context, s scenario.Scenario) ([]string, error) {
-	always := slices.Clone(c.missing)
-	for range 2 {
+	least := byApp(c.held)
+	for range 5 {
 		held, _, err := karpenters(ctx, s)
 		if err != nil {
 			return nil, err
 		}
-		now := missing(c.placed, held)
-		always = slices.DeleteFunc(always, func(m string) bool { return !slices.Contains(now, m) })
-	}
-	return always, nil
-}
-
-// unexcused says what speaks against a choice between pods that exclude each other: we take no more than Karpenter and
-// smaller ones, or a missing pod has room beside all of ours, as we or Karpenter find when asked for those alone.
-func (c *comparison) unexcused(ctx context.Context, s scenario.Scenario) (string, error) {
-	if c.ours == len(c.held) {
-		sizes, err := sizesOf(s)
-		if err != nil {
-			return "", err
-		}
-		if larger(sizes, c.held, c.placed) {
-			return "; Karpenter's are larger", nil
+		now := byApp(held)
+		for app, n := range least {
+			least[app] = min(n, now[app])
 		}
 	}
-	for _, p := range s.Pods {
-		name := nameOf(p)
-		if !c.held[name] || c.placed[name] || !slices.ContainsFunc(c.missing, func(m string) bool { return strings.HasSuffix(m, " of "+appOf(name)) }) {
-			continue
-		}
-		both := only(s, func(pod types.NamespacedName) bool { return pod == name || c.placed[pod] })
-		packed, err := planned(both)
-		if err != nil {
-			return "", err
-		}
-		held, _, err := karpenters(ctx, both)
-		if err != nil {
-			return "", err
-		}
-		if len(packed.Result.Order) == len(both.Pods) || len(held) == len(both.Pods) {
-			return "; " + name.String() + " has room beside ours", nil
-		}
-	}
-	return "", nil
+	return short(byApp(c.placed), least), nil
 }
 
 // only is the scenario with some of its pending pods.
 func only(s scenario.Scenario, keep func(types.NamespacedName) bool) scenario.Scenario {
 	s.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(p *corev1.Pod) bool { return !keep(nameOf(p)) })
 	return s
-}
-
-// sizesOf is what the scenario's pods request: milli of cpu, then bytes of memory.
-func sizesOf(s scenario.Scenario) (map[types.NamespacedName][2]int64, error) {
-	snapshot, err := replay.Snapshot(s)
-	if err != nil {
-		return nil, err
-	}
-	out := map[types.NamespacedName][2]int64{}
-	for _, p := range s.Pods {
-		r := podclass.Requests(snapshot.Admission.Pod(p), false)
-		out[nameOf(p)] = [2]int64{r.Cpu().MilliValue(), r.Memory().Value()}
-	}
-	return out, nil
-}
-
-// larger reports whether a has more pods than b of the largest size in which they differ.
-func larger(sizes map[types.NamespacedName][2]int64, a, b map[types.NamespacedName]bool) bool {
-	more := map[[2]int64]int{}
-	for pod := range a {
-		more[sizes[pod]]++
-	}
-	for pod := range b {
-		more[sizes[pod]]--
-	}
-	order := slices.SortedFunc(maps.Keys(more), func(x, y [2]int64) int { return slices.Compare(y[:], x[:]) })
-	at := slices.IndexFunc(order, func(size [2]int64) bool { return more[size] != 0 })
-	return at >= 0 && more[order[at]] > 0
 }
 
 // karpenters are the pods that Karpenter places and kube-scheduler accepts there, and how many it refuses.

@@ -1,0 +1,124 @@
+package greedy_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/topology/internal/greedy"
+)
+
+const zone = "topology.kubernetes.io/zone"
+
+// market is one pool that buys nodes for four pods in zones a and b, a being cheaper.
+func market(classes []greedy.Class, groups ...greedy.Group) *greedy.Problem {
+	cell := func(labels string, price float64) greedy.Cell {
+		return greedy.Cell{Labels: requirements.MustParse(labels), Rooms: [][]int64{{4}}, Sizes: []greedy.Size{{Room: []int64{4}, Price: price}}}
+	}
+	for i := range groups {
+		groups[i].Passes = func(requirements.Set) bool { return true }
+	}
+	return &greedy.Problem{Classes: classes, Groups: groups, Pools: [][]greedy.Cell{{cell(zone+"=a", 1), cell(zone+"=b", 2)}}}
+}
+
+func anywhere() requirements.Alternatives { return requirements.AnyOf(requirements.Set{}) }
+
+func in(text string) requirements.Alternatives {
+	return requirements.AnyOf(requirements.MustParse(text))
+}
+
+// class is pods that take one unit each.
+func class(st greedy.Stage, groups ...int) greedy.Class {
+	if st.Required.IsImpossible() {
+		st.Required = anywhere()
+	}
+	if st.Asked.IsImpossible() {
+		st.Asked = anywhere()
+	}
+	return greedy.Class{Requests: []int64{1}, Groups: groups, Stages: []greedy.Stage{st}}
+}
+
+// placed counts the seats of each class.
+func placed(p *greedy.Problem, order ...int) []int {
+	out := make([]int, len(p.Classes))
+	for _, s := range p.Place(order).Seats {
+		out[s.Class]++
+	}
+	return out
+}
+
+// A pod that keeps others away counts in every zone that its node may be in: it shuts them out of all, unless it asks for
+// one. The other way round, one of them on a node that may be anywhere shuts it out.
+func TestWhoComesFirstCountsEverywhere(t *testing.T) {
+	web := greedy.Group{Key: zone, Values: []string{"a", "b"}, Kept: true}
+	loud := greedy.Stage{Terms: []greedy.Term{{Group: 0, Anti: true, Hard: true}}}
+	require.Equal(t, []int{1, 0}, placed(market([]greedy.Class{class(loud), class(greedy.Stage{}, 0)}, web), 0, 1, 1, 1))
+	require.Equal(t, []int{0, 3}, placed(market([]greedy.Class{class(loud), class(greedy.Stage{}, 0)}, web), 1, 0, 1, 1))
+	loud.Required, loud.Asked = in(zone+"=a"), in(zone+"=a")
+	require.Equal(t, []int{1, 3}, placed(market([]greedy.Class{class(loud), class(greedy.Stage{}, 0)}, web), 0, 1, 1, 1))
+}
+
+// A spread takes the emptiest of its values, so nodes are in both zones; what is sold in one only decides nothing, and a
+// pod whose emptiest zone has nothing for it stays out.
+func TestSpreadTakesTheEmptiest(t *testing.T) {
+	group := greedy.Group{Key: zone, Values: []string{"a", "b"}}
+	even := greedy.Stage{Spreads: []greedy.Spread{{Group: 0, MaxSkew: 1, MinDomains: 1, Self: true}}}
+	p := market([]greedy.Class{class(even, 0)}, group)
+	plan := p.Place([]int{0, 0, 0, 0})
+	require.Equal(t, []greedy.Seat{{0, 0}, {0, 1}, {0, 0}, {0, 1}}, plan.Seats)
+	require.True(t, requirements.MustParse(zone+"=a").Equal(plan.Bought[0]))
+	require.True(t, requirements.MustParse(zone+"=b").Equal(plan.Bought[1]))
+	p.Last = true
+	require.True(t, requirements.MustParse(zone+"=b").Equal(p.Place([]int{0}).Bought[0]))
+	p.Last = false
+	p.Pools[0][1].Rooms = [][]int64{{0}}
+	require.Equal(t, []int{1}, placed(p, 0, 0, 0, 0))
+}
+
+// Existing nodes come first, then the node to buy with the fewest pods, then another one of the first pool that can.
+func TestWhereTheNextPodGoes(t *testing.T) {
+	p := market([]greedy.Class{class(greedy.Stage{}), class(greedy.Stage{Required: in("team=shop")})})
+	p.Nodes = []greedy.Node{{Labels: requirements.MustParse(zone + "=b"), Free: []int64{1}}}
+	p.Pools = append(p.Pools, []greedy.Cell{{Labels: requirements.MustParse("team=shop"), Rooms: [][]int64{{2}}}})
+	plan := p.Place([]int{0, 0, 0, 1, 0, 1, 1, 1})
+	require.Equal(t, []greedy.Seat{{0, 0}, {0, 1}, {0, 1}, {1, 2}, {0, 2}, {1, 3}, {1, 3}}, plan.Seats[:7])
+	require.Equal(t, greedy.Seat{Class: 1, Node: 4}, plan.Seats[7], "both of that pool are full")
+}
+
+// Preferences are given up for a place; a spread whose nodes are others then counts anew, as if nobody had been placed.
+func TestGivingUpCountsAnew(t *testing.T) {
+	group := greedy.Group{Key: zone, Values: []string{"a", "b"}, Running: map[string]int{"b": 1}}
+	picky := class(greedy.Stage{
+		Required: in(zone + "=a"), Spreads: []greedy.Spread{{Group: 0, MaxSkew: 1, MinDomains: 1, Self: true}},
+	}, 0)
+	p := market([]greedy.Class{picky}, group)
+	require.Equal(t, []int{2}, placed(p, 0, 0, 0, 0), "two in a, one in b")
+	again := p.Classes[0].Stages[0]
+	again.Anew = 1
+	p.Classes[0].Stages = append(p.Classes[0].Stages, again)
+	require.Equal(t, []int{4}, placed(p, 0, 0, 0, 0), "and two more")
+}
+
+// A pod that follows another waits a lap for it; the first of its own kind need not.
+func TestFollowers(t *testing.T) {
+	group := greedy.Group{Key: zone, Values: []string{"a", "b"}}
+	follower := greedy.Stage{Terms: []greedy.Term{{Group: 0, Hard: true}}}
+	target := greedy.Stage{Required: in(zone + "=b")}
+	p := market([]greedy.Class{class(follower), class(target, 0)}, group)
+	plan := p.Place([]int{0, 1})
+	require.Equal(t, []greedy.Seat{{1, 0}, {0, 0}}, plan.Seats)
+	require.Equal(t, []int{0, 0}, placed(p, 0))
+	follower.Terms[0].Self = true
+	require.Equal(t, []int{2, 0}, placed(market([]greedy.Class{class(follower, 0), class(target)}, group), 0, 0))
+}
+
+// Within a node tags and limits hold, those of hard constraints for everybody who comes later, too.
+func TestWithinANode(t *testing.T) {
+	alone := greedy.Stage{Tags: []string{"web"}, Limits: []greedy.Limit{{Tag: "web", Max: 1}}}
+	p := market([]greedy.Class{class(alone), class(greedy.Stage{Tags: []string{"web"}})})
+	p.Nodes = []greedy.Node{{Labels: requirements.MustParse(zone + "=b"), Free: []int64{9}}}
+	require.Equal(t, []greedy.Seat{{0, 0}, {1, 0}, {0, 1}}, p.Place([]int{0, 1, 0}).Seats, "a soft one binds its owner only")
+	p.Classes[0].Stages[0].Keeps = p.Classes[0].Stages[0].Limits
+	require.Equal(t, []greedy.Seat{{0, 0}, {1, 1}, {0, 2}}, p.Place([]int{0, 1, 0}).Seats)
+}

@@ -1,0 +1,106 @@
+// Package greedy places pods as Karpenter does: one at a time, the largest first, each on the first node that takes it,
+// and nothing is taken back. Its plan is nobody's to buy. It says which pods such a planner has room for, and so who goes
+// first where pods exclude each other.
+//
+// The rules are those of Karpenter v1.14 as far as they decide who is placed: existing nodes come before nodes to buy, those
+// with fewer pods before fuller ones, and both before another node of the first pool that can hold the pod. A node to buy is
+// no more decided than its pods need: a spread settles its domain, affinity and anti-affinity narrow it, and a pod that
+// keeps others away counts in every domain that its node may still be in. Pods that find no place are tried again as long
+// as anybody else finds one. Prices and limits do not matter.
+package greedy
+
+import "github.com/joinery-sdk/joinery/requirements"
+
+// Problem is what there is to place, and where. It is not modified.
+type Problem struct {
+	Classes []Class
+	Groups  []Group
+	// Nodes are those that exist, in the order in which they are tried.
+	Nodes []Node
+	// Pools are what each pool can buy, in the order in which they are tried.
+	Pools [][]Cell
+	// Last says that of values which are as good as each other the last is taken, not the first. Karpenter takes any.
+	Last bool
+}
+
+// Class is pods that are alike.
+type Class struct {
+	Requests []int64
+	// Stages are what the pods ask, then the same with one preference after another given up.
+	Stages []Stage
+	// Groups are those that count the pods.
+	Groups []int
+}
+
+// Stage is what pods ask with some preferences given up.
+type Stage struct {
+	Required requirements.Alternatives
+	// Asked is Required without what volumes and preferences add: it says over which values a spread looks.
+	Asked   requirements.Alternatives
+	Spreads []Spread
+	Terms   []Term
+	// Anew numbers what the nodes are whose pods a spread counts, as far as giving up has changed it: for each number a spread
+	// begins to count anew when it is first asked, for Karpenter takes it for another one then.
+	Anew int
+	// Tags and Limits act within one node: the pods go only where it has no more things with a tag. Keeps are the limits that
+	// hold for those who come later, too.
+	Tags   []string
+	Limits []Limit
+	Keeps  []Limit
+}
+
+// Spread asks that a domain has no more pods of a group than the emptiest has, and the skew.
+type Spread struct {
+	Group, MaxSkew, MinDomains int
+	Self                       bool // the pods are in the group
+}
+
+// Term is affinity to a group, or anti-affinity.
+type Term struct {
+	Group            int
+	Anti, Hard, Self bool
+}
+
+// Limit allows a node at most Max things with a tag.
+type Limit struct {
+	Tag string
+	Max int
+}
+
+// Group is pods that are counted by the values of a label.
+type Group struct {
+	Key string
+	// Within says that the label is the hostname. Its members on a node are counted by the tag.
+	Within bool
+	Tag    string
+	// Kept says that some pods must keep away from the group.
+	Kept bool
+	// Running are its pods that run, and Owners those that keep away from it, by value.
+	Running, Owners map[string]int
+	// Values are those that an eligible node may have.
+	Values []string
+	// Passes says whether pods on a node with these labels count.
+	Passes func(labels requirements.Set) bool
+}
+
+// Node is an existing node.
+type Node struct {
+	Labels requirements.Set
+	Free   []int64
+	Tags   []string
+	Limits []Limit
+}
+
+// Cell is what can be bought under one set of labels: the room of each size that no other covers.
+type Cell struct {
+	Labels requirements.Set
+	Rooms  [][]int64
+	// Sizes are all that is for sale; the cheapest that holds a node's pods says what the node is after all.
+	Sizes []Size
+}
+
+// Size is the room and the price of an offering.
+type Size struct {
+	Room  []int64
+	Price float64
+}
