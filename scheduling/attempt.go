@@ -228,8 +228,7 @@ const worth = 8
 // priorities decide, then sizes; and before all else they do for the room of existing nodes, as in kube-scheduler's queue.
 func (s *State) beats(best *State) bool {
 	if dues := s.dues(); dues != nil {
-		onlyRoom := func(class int) bool { return !s.p.buyable(s.p.Classes[class]) }
-		if n := s.p.compareInOrder(s, best, onlyRoom, byPriority); n != 0 {
+		if n := s.p.compareUrgency(s, best); n != 0 {
 			return n < 0
 		}
 		for _, due := range dues {
@@ -299,13 +298,31 @@ func (p *Problem) scarce(attempts ...*State) bool {
 // places more of the largest pods in which they differ, by cpu, then memory: the order in which Karpenter takes them. Of
 // pods alike in that, the number counts.
 func (p *Problem) compareOutcomes(a, b *State) int {
-	all := func(int) bool { return true }
+	differs := func(class int) bool { return a.attempt.placed[class] != b.attempt.placed[class] }
 	if p.scarce(a, b) {
-		if n := p.compareInOrder(a, b, all, byPriority); n != 0 {
+		if n := p.compareInOrder(a, b, differs, byPriority); n != 0 {
 			return n
 		}
 	}
-	return p.compareInOrder(a, b, all, func(x, y *Class) int { return slices.Compare(y.requests, x.requests) })
+	return p.compareInOrder(a, b, differs, func(x, y *Class) int { return slices.Compare(y.requests, x.requests) })
+}
+
+// compareUrgency says which of two finished attempts places more pods of the highest priority among those that only fit
+// on existing nodes, negative if a does; neither if those in which they differ are all of one priority.
+func (p *Problem) compareUrgency(a, b *State) int {
+	priorities := map[int32]bool{}
+	onlyRoom := func(class int) bool {
+		return a.attempt.placed[class] != b.attempt.placed[class] && !p.buyable(p.Classes[class])
+	}
+	for i, c := range p.Classes {
+		if onlyRoom(i) {
+			priorities[c.priority] = true
+		}
+	}
+	if len(priorities) < 2 {
+		return 0
+	}
+	return p.compareInOrder(a, b, onlyRoom, byPriority)
 }
 
 func byPriority(x, y *Class) int { return cmp.Compare(y.priority, x.priority) }
@@ -315,7 +332,7 @@ func byPriority(x, y *Class) int { return cmp.Compare(y.priority, x.priority) }
 func (p *Problem) compareInOrder(a, b *State, among func(class int) bool, compare func(x, y *Class) int) int {
 	var order []int
 	for i := range p.Classes {
-		if a.attempt.placed[i] != b.attempt.placed[i] && among(i) {
+		if among(i) {
 			order = append(order, i)
 		}
 	}

@@ -239,24 +239,27 @@ func TestPreferencesAboutPendingPodsAreKept(t *testing.T) {
 	}
 }
 
-// Where nothing can be bought, the room that is there goes to the pods of the highest priority.
+// Where nothing can be bought, the room that is there goes to the pods of the highest priority, and among equals to the
+// larger ones, as Karpenter gives it.
 func TestPriorityDecidesWhoGetsTheRoomThatIsLeft(t *testing.T) {
 	classes := ""
 	for name, value := range map[string]int{"low": 1, "high": 2} {
 		classes += fmt.Sprintf("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: %s}\nvalue: %d\n---\n", name, value)
 	}
-	packed := plan(t, catalogue(t), classes+`
+	for small, want := range map[string][]string{"high": {"small-0", "small-1", "small-2"}, "low": {"big-0", "big-1"}} {
+		packed := plan(t, catalogue(t), classes+`
 apiVersion: v1
 kind: Node
 metadata: {name: only, labels: {kubernetes.io/hostname: only}}
 status: {allocatable: {cpu: 4, memory: 64Gi, pods: 100}}
 ---
-`+deployment("big", 2, "priorityClassName: low\n"+container("2"))+deployment("small", 3, "priorityClassName: high\n"+container("1")))
-	var names []string
-	for _, p := range packed.Result.Rooms[0] {
-		names = append(names, p.Name)
+`+deployment("big", 2, "priorityClassName: low\n"+container("2"))+deployment("small", 3, "priorityClassName: "+small+"\n"+container("1")))
+		var names []string
+		for _, p := range packed.Result.Rooms[0] {
+			names = append(names, p.Name)
+		}
+		require.Equal(t, want, names)
 	}
-	require.Equal(t, []string{"small-0", "small-1", "small-2"}, names)
 }
 
 // A ratio divides pods over a label's values as exactly as whole pods can be, with those that run already, and whatever
