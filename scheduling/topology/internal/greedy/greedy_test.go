@@ -74,6 +74,10 @@ func TestSpreadTakesTheEmptiest(t *testing.T) {
 	p.Last = false
 	p.Pools[0][1].Rooms = [][]int64{{0}}
 	require.Equal(t, []int{1}, placed(p, 0, 0, 0, 0))
+	even.Spreads[0].MaxSkew, even.Spreads[0].MinDomains = 2, 3
+	busy := market([]greedy.Class{class(even, 0)}, greedy.Group{Key: zone, Values: []string{"a", "b"}, Running: map[string]int{"a": 1}})
+	require.True(t, requirements.MustParse(zone+"=b").Equal(busy.Place([]int{0}).Bought[0]), "the emptier one, though both are allowed")
+	require.Equal(t, []int{3}, placed(busy, 0, 0, 0, 0, 0), "a third zone that nobody has counts as empty")
 }
 
 // Existing nodes come first, then the node to buy with the fewest pods, then another one of the first pool that can.
