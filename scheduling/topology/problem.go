@@ -19,6 +19,11 @@
 // Constraints by hostname act within one node and are left to the packer: they become tags and limits. Pods that must
 // share a node, because one has affinity to another by hostname, become one bundle.
 //
+// # Who has a right to a place
+//
+// Of pods that exclude each other some stay out. [Settlement.Reference] says whom a planner places that takes one pod at a
+// time, as Karpenter does, and how many of them hold; [Reference.Seats] settles with those first.
+//
 // # Domains that are better left alone
 //
 // kube-scheduler counts a domain as soon as an eligible node stands in it. Where that alone keeps pods out, the domain is

@@ -78,15 +78,66 @@ func TestReferenceClosesWhereItHasNoNode(t *testing.T) {
 	require.Equal(t, []int{0}, p.Settle(r.Numbers()).Left)
 }
 
-// Preferences are kept as far as the seats let.
-func TestReferenceKeepsPreferences(t *testing.T) {
-	soft := func(c *corev1.TopologySpreadConstraint) { c.WhenUnsatisfiable = corev1.ScheduleAnyway }
-	web := class("web", 2, spread(zone, "web", soft))
-	web.Preferred = []requirements.Preference{{Weight: 1, Nodes: requirements.MustParse(zone + "=a")}}
-	p, st := settle(t, topology.Input{Classes: []topology.Class{web}, Nodes: []topology.Node{node("one", "a", 2)}})
-	out := p.Settle(st.Reference(times(0, 2), false, false).Seats(topology.CloseUnused))
-	require.Equal(t, []int{0}, out.Left)
-	for _, pt := range out.Parts {
-		require.True(t, pt.Stage == 0 || pt.Placed[0] == 0, "one zone is all there is, so nothing is given up")
+// A pod with a volume in zone a comes last, when the spread looks full: Karpenter counts anew for it once it tolerates soft
+// taints, or goes by another term of its node affinity. kube-scheduler accepts that only if it is bound first.
+func TestReferenceFindsAnOrder(t *testing.T) {
+	in := func(zones string) requirements.Set { return requirements.MustParse(zone + " in (" + zones + ")") }
+	for _, terms := range []requirements.Alternatives{requirements.AnyOf(requirements.Set{}), requirements.AnyOf(in("nowhere"), in("a,b"))} {
+		web := class("web", 1, spread(zone, "web"))
+		web.Asked, web.Required = terms, terms.Intersect(requirements.AnyOf(in("a")))
+		_, st := settle(t, topology.Input{
+			Classes: []topology.Class{class("web", 3, takes(2), asks(zone+"=a")), web}, Nodes: []topology.Node{node("other", "b", 0)},
+		}, inZones(8, "a", "b"))
+		r := st.Reference([]int{0, 0, 0, 1}, terms.Len() == 1, false)
+		require.Equal(t, []int{3, 1}, r.Placed)
+		require.Equal(t, []int{3, 1}, r.Holding)
+		if terms.Len() == 1 {
+			require.Equal(t, []int{3, 0}, st.Reference([]int{0, 0, 0, 1}, false, false).Placed)
+		}
 	}
+}
+
+// Of preferred zones only the heaviest counts, until it is given up; and they are given up before the spread.
+func TestReferenceGivesUpInKarpentersOrder(t *testing.T) {
+	soft := func(c *corev1.TopologySpreadConstraint) { c.WhenUnsatisfiable = corev1.ScheduleAnyway }
+	peer := class("peer", 1, spread(zone, "web")) // so that zones matter
+	for _, c := range []struct {
+		zones  []string
+		spread bool
+		want   map[string]int
+	}{
+		{[]string{"b"}, false, map[string]int{"b": 2}},
+		{[]string{"nowhere", "b"}, false, map[string]int{"b": 2}},
+		{[]string{"nowhere"}, true, map[string]int{"a": 1, "b": 1}},
+		{[]string{"b"}, true, map[string]int{"a": 1, "b": 1}},
+	} {
+		web := class("web", 2)
+		if c.spread {
+			web = class("web", 2, spread(zone, "web", soft))
+		}
+		for i, z := range c.zones {
+			web.Preferred = append(web.Preferred, requirements.Preference{Weight: int32(2 - i), Nodes: requirements.MustParse(zone + "=" + z)})
+		}
+		p, st := settle(t, topology.Input{Classes: []topology.Class{web, peer}}, inZones(4, "a", "b"))
+		got := map[string]int{}
+		for _, pt := range p.Settle(st.Reference(times(0, 2), false, false).Seats(topology.CloseUnused)).Parts {
+			for d, n := range pt.Placed {
+				if n > 0 && pt.Class == 0 {
+					got[pt.Domains[d].String()] += n
+				}
+			}
+		}
+		require.Equal(t, c.want, got, "%v", c.zones)
+	}
+}
+
+// A second term of node affinity is tried where the first leads nowhere, before any preference is given up.
+func TestReferenceTriesEveryTerm(t *testing.T) {
+	web := class("web", 2, spread(zone, "web", func(c *corev1.TopologySpreadConstraint) { c.MaxSkew = 2 }))
+	web.Asked = requirements.AnyOf(requirements.MustParse(zone+"=a"), requirements.MustParse(zone+"=b"))
+	web.Required = web.Asked
+	web.Preferred = []requirements.Preference{{Weight: 1, Nodes: requirements.MustParse(zone + "=b")}}
+	p, st := settle(t, topology.Input{Classes: []topology.Class{web}}, inZones(4, "a", "b"))
+	out := p.Settle(st.Reference(times(0, 2), false, false).Seats(topology.CloseUnused))
+	require.Equal(t, []string{`0 in "b": 2`}, placed(out))
 }
