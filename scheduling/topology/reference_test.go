@@ -10,13 +10,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/topology"
 )
 
-func times(class, n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = class
-	}
-	return out
-}
+// first is the order of n pods of the first class.
+func first(n int) []int { return make([]int, n) }
 
 // node is an existing node of a name in a zone.
 func node(name, in string, free int64) topology.Node {
@@ -43,7 +38,7 @@ func TestReferenceTakesItsSeats(t *testing.T) {
 	}
 	require.Equal(t, map[int]int{0: 2, 1: 2}, on)
 	p, st = settle(t, topology.Input{Classes: []topology.Class{class("web", 3)}, Nodes: []topology.Node{node("one", "a", 2)}}, inZones(4, "a"))
-	out = p.Settle(st.Reference(times(0, 3), false, false).Seats(topology.CloseUnused))
+	out = p.Settle(st.Reference(first(3), false, false).Seats(topology.CloseUnused))
 	require.Equal(t, []int{2, 1}, []int{out.Lots[0].Count, out.Lots[1].Count}, "two on the node, one on a new one")
 	require.Equal(t, []int{0, -1}, []int{out.Lots[0].Node, out.Lots[1].Node})
 }
@@ -58,7 +53,7 @@ func TestReferenceHoldsAsFarAsKubeSchedulerLets(t *testing.T) {
 	_, st := settle(t, topology.Input{
 		Classes: []topology.Class{class("web", 4, asks(zone+"=a"), spread(zone, "web", everywhere))}, Nodes: []topology.Node{node("other", "b", 0)},
 	}, inZones(4, "a", "b"))
-	r := st.Reference(times(0, 4), false, false)
+	r := st.Reference(first(4), false, false)
 	require.Equal(t, []int{4}, r.Placed)
 	require.Equal(t, []int{1}, r.Holding)
 }
@@ -71,7 +66,7 @@ func TestReferenceClosesWhereItHasNoNode(t *testing.T) {
 		c.Required = c.Asked
 	}
 	p, st := settle(t, topology.Input{Classes: []topology.Class{class("web", 4, terms, spread(zone, "web"))}}, inZones(4, "a", "b", "c"))
-	r := st.Reference(times(0, 4), false, false)
+	r := st.Reference(first(4), false, false)
 	require.Equal(t, []int{4}, r.Holding)
 	require.Equal(t, []string{`0 in "a": 2`, `0 in "c": 2`}, placed(p.Settle(r.Seats(topology.CloseUnused))))
 	require.Equal(t, []int{0}, p.Settle(r.Seats(topology.CloseNone)).Left, "others go elsewhere")
@@ -120,7 +115,7 @@ func TestReferenceGivesUpInKarpentersOrder(t *testing.T) {
 		}
 		p, st := settle(t, topology.Input{Classes: []topology.Class{web, peer}}, inZones(4, "a", "b"))
 		got := map[string]int{}
-		for _, pt := range p.Settle(st.Reference(times(0, 2), false, false).Seats(topology.CloseUnused)).Parts {
+		for _, pt := range p.Settle(st.Reference(first(2), false, false).Seats(topology.CloseUnused)).Parts {
 			for d, n := range pt.Placed {
 				if n > 0 && pt.Class == 0 {
 					got[pt.Domains[d].String()] += n
@@ -138,6 +133,6 @@ func TestReferenceTriesEveryTerm(t *testing.T) {
 	web.Required = web.Asked
 	web.Preferred = []requirements.Preference{{Weight: 1, Nodes: requirements.MustParse(zone + "=b")}}
 	p, st := settle(t, topology.Input{Classes: []topology.Class{web}}, inZones(4, "a", "b"))
-	out := p.Settle(st.Reference(times(0, 2), false, false).Seats(topology.CloseUnused))
+	out := p.Settle(st.Reference(first(2), false, false).Seats(topology.CloseUnused))
 	require.Equal(t, []string{`0 in "b": 2`}, placed(out))
 }
