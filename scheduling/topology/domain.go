@@ -16,12 +16,12 @@ type cell struct {
 	labels requirements.Set
 	rooms  [][]int64 // what shapes leave for pods, none covered by another
 	unit   []float64 // least price of a unit of each resource
-	sizes  []greedy.Size
+	sizes  []greedy.Size // all that is for sale, where that is asked for
 }
 
-// cellsOf groups the offerings. It costs a look-up by labels for each, which are few where they are only those that pods
-// ask about.
-func cellsOf(shapes func(yield func(Shape) bool)) []cell {
+// cellsOf groups the offerings, and lists those of each cell where sizes are wanted. It costs a look-up by labels for each,
+// which are few where they are only those that pods ask about.
+func cellsOf(shapes func(yield func(Shape) bool), sizes bool) []cell {
 	var out []cell
 	byLabels := map[string]int{}
 	var key []byte
@@ -41,13 +41,15 @@ func cellsOf(shapes func(yield func(Shape) bool)) []cell {
 				out = append(out, cell{labels: set, unit: slices.Repeat([]float64{unsold}, len(shape.Room))})
 			}
 			out[id].add(shape.Room, o.Price)
+			if sizes {
+				out[id].sizes = append(out[id].sizes, greedy.Size{Room: shape.Room, Price: o.Price})
+			}
 		}
 	}
 	return out
 }
 
 func (c *cell) add(room []int64, price float64) {
-	c.sizes = append(c.sizes, greedy.Size{Room: room, Price: price})
 	for r, v := range room {
 		if v > 0 {
 			c.unit[r] = min(c.unit[r], price/float64(v))

@@ -175,7 +175,7 @@ func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 	out := *p
 	out.cells, out.shapes, out.memo = nil, shapes, newMemo()
 	if len(p.groups) > 0 {
-		out.cells = cellsOf(shapes)
+		out.cells = cellsOf(shapes, false)
 	}
 	return &out
 }

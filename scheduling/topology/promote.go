@@ -240,7 +240,7 @@ func (p *Problem) greedy(softTaints bool) *greedy.Problem {
 	}
 	for _, shapes := range pools {
 		var cells []greedy.Cell
-		for _, c := range cellsOf(slices.Values(shapes)) {
+		for _, c := range cellsOf(slices.Values(shapes), true) {
 			cells = append(cells, greedy.Cell{Labels: c.labels, Rooms: c.rooms, Sizes: c.sizes})
 		}
 		out.Pools = append(out.Pools, cells)

@@ -28,8 +28,9 @@ var (
 
 // A pod that Karpenter places must be placed by us too, unless kube-scheduler refuses that very pod in Karpenter's plan.
 // Where limits make pods compete it is the number that counts, of the highest priority first. Karpenter's plan is another
-// one each time, for it ranges over maps: where a pod is missing that it does not place in each of a few more runs, the test
-// tells and goes on.
+// one each time, for it ranges over maps, and of pods that exclude each other it takes now these, now those. So where one is
+// missing it is asked a few times more: one of its plans must have nobody whom we leave out, and no pod may be in all of
+// them that we leave out.
 func TestNeverFewerThanKarpenter(t *testing.T) {
 	ctx := t.Context()
 	var sum comparison
@@ -43,16 +44,16 @@ func TestNeverFewerThanKarpenter(t *testing.T) {
 		if !c.lost(limits) {
 			continue
 		}
-		always, err := c.everyTime(ctx, s)
+		always, covered, err := c.again(ctx, s)
 		require.NoError(t, err, s.String())
 		tell := t.Errorf
-		if len(always) == 0 && !limits {
+		if len(always) == 0 && covered > 0 && !limits {
 			tell = t.Logf
 			chance++
 		} else {
 			bad++
 		}
-		tell("%s: we placed %d, Karpenter %d (%d refused by kube-scheduler); missing %v, in each of six runs of Karpenter's %v", s, c.ours, c.theirs, c.refused, c.missing, always)
+		tell("%s: we placed %d, Karpenter %d (%d refused by kube-scheduler); missing %v; in %d more runs of Karpenter's nothing in %d, in all of them %v", s, c.ours, c.theirs, c.refused, c.missing, moreRuns, covered, always)
 		if *minimize {
 			s = scenario.Minimize(s, func(smaller scenario.Scenario) bool {
 				c, err := compared(ctx, smaller)
@@ -219,20 +220,25 @@ func short(are, should map[string]int) []string {
 	return out
 }
 
-// everyTime is what is missing against Karpenter's plan each time, for it varies from run to run.
-func (c *comparison) everyTime(ctx context.Context, s scenario.Scenario) ([]string, error) {
-	least := byApp(c.held)
-	for range 5 {
+const moreRuns = 9
+
+// again is what is missing against every one of more plans of Karpenter's, and against how many of them nothing is.
+func (c *comparison) again(ctx context.Context, s scenario.Scenario) (always []string, covered int, err error) {
+	placed, least := byApp(c.placed), byApp(c.held)
+	for range moreRuns {
 		held, _, err := karpenters(ctx, s)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		now := byApp(held)
 		for app, n := range least {
 			least[app] = min(n, now[app])
 		}
+		if len(short(placed, now)) == 0 {
+			covered++
+		}
 	}
-	return short(byApp(c.placed), least), nil
+	return short(placed, least), covered, nil
 }
 
 // only is the scenario with some of its pending pods.
