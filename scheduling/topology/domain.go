@@ -14,8 +14,8 @@ const unsold = 1e30
 // cell is all offerings that no pod of the problem can tell apart by labels: one set of labels, and the sizes to be had.
 type cell struct {
 	labels requirements.Set
-	rooms  [][]int64 // what shapes leave for pods, none covered by another
-	unit   []float64 // least price of a unit of each resource
+	rooms  [][]int64     // what shapes leave for pods, none covered by another
+	unit   []float64     // least price of a unit of each resource
 	sizes  []greedy.Size // all that is for sale, where that is asked for
 }
 
