@@ -168,25 +168,57 @@ func (p *Problem) ordersOf(seats []greedy.Seat) [][]greedy.Seat {
 	return out
 }
 
-// unused are the domains of spreads where no node stands and none of these would.
+// unused are the domains of spreads where no node stands and none of these would; without a filter where none is at all.
 func (p *Problem) unused(bought []requirements.Set) map[closedKey]bool {
+	used := map[closedKey]bool{}
+	isUsed := func(k closedKey) bool {
+		if _, known := used[k]; !known {
+			used[k] = p.stands(k) || slices.ContainsFunc(bought, func(labels requirements.Set) bool {
+				return labels.Has(k.key) && labels.Get(k.key).Contains(k.value) && p.filters[k.filter].passes(labels)
+			})
+		}
+		return used[k]
+	}
 	out := map[closedKey]bool{}
 	for i := range p.classes {
 		for _, sp := range p.classes[i].spreads {
-			g := p.groups[sp.group]
-			if g.hostname {
+			if p.groups[sp.group].hostname {
 				continue
 			}
 			for _, v := range p.universe(sp.group, Facts{}) {
 				k := p.closedKey(sp.group, v)
-				out[k] = out[k] || !p.stands(k) && !slices.ContainsFunc(bought, func(labels requirements.Set) bool {
-					return labels.Has(g.key) && labels.Get(g.key).Contains(v) && g.filter.passes(labels)
-				})
+				if all := (closedKey{k.key, k.value, ""}); !isUsed(all) {
+					out[all] = true
+				} else if !isUsed(k) {
+					out[k] = true
+				}
 			}
 		}
 	}
-	maps.DeleteFunc(out, func(_ closedKey, unused bool) bool { return !unused })
-	return out
+	return p.fewest(out)
+}
+
+// fewest leaves out closings by such filters as would make what nodes must satisfy too long: each is one alternative more
+// for every one there is.
+func (p *Problem) fewest(closed map[closedKey]bool) map[closedKey]bool {
+	const most = 32
+	type side struct{ key, filter string }
+	alternatives := map[side]int{}
+	for k := range closed {
+		if f := p.filters[k.filter]; f != nil {
+			alternatives[side{k.key, k.filter}] = 1 + f.outside.Len()
+		}
+	}
+	sides := slices.SortedFunc(maps.Keys(alternatives), func(a, b side) int {
+		return cmp.Or(cmp.Compare(alternatives[a], alternatives[b]), cmp.Compare(a.key, b.key), cmp.Compare(a.filter, b.filter))
+	})
+	product := 1
+	for _, sd := range sides {
+		if product *= alternatives[sd]; product > most {
+			maps.DeleteFunc(closed, func(k closedKey, _ bool) bool { return k.key == sd.key && k.filter == sd.filter })
+		}
+	}
+	return closed
 }
 
 // Closings says which domains are closed to new nodes while the seats of a reference are taken.
