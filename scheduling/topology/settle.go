@@ -252,7 +252,7 @@ func (s *settler) take(i, d, n, bundle int) {
 // counted; -1 if none is allowed.
 func (s *settler) best(i int, shares []int) int {
 	pt, best := s.parts[i], -1
-	var bestKey [6]float64
+	var bestKey [7]float64
 	for d := range pt.Domains {
 		if pt.Placed[d] >= s.capOf(pt, d) || shares != nil && shares[d] <= 0 || !s.allowed(pt, d) {
 			continue
@@ -263,12 +263,14 @@ func (s *settler) best(i int, shares []int) int {
 			free = 1
 		}
 		crowd := s.crowd(pt, d)
-		key := [6]float64{s.facts.leaning(pt.Class, d, crowd), -float64(s.awaited(pt, d) + s.awaitedNear(i, d)), float64(s.unwelcome(pt, d)), -free, dom.price, crowd}
+		key := [7]float64{
+			s.facts.leaning(pt.Class, d, crowd), -float64(s.awaited(pt, d) + s.awaitedNear(i, d)), float64(s.unwelcome(pt, d)), float64(s.hinders(pt, d)), -free, dom.price, crowd,
+		}
 		if free == 1 {
-			key[4] = 0
+			key[5] = 0
 		}
 		if shares != nil { // the quota has thought of balance; keep the ways open
-			key = [6]float64{key[1], float64(-shares[d]), crowd}
+			key = [7]float64{key[1], float64(-shares[d]), crowd}
 		}
 		if best < 0 || slices.Compare(key[:], bestKey[:]) < 0 {
 			best, bestKey = d, key
@@ -285,6 +287,31 @@ func (s *settler) awaited(pt *Part, d int) int {
 		value := pt.Domains[d].Values[m.key]
 		for _, f := range s.followers[m.group] {
 			if f != pt && s.waits(f, m.group, value) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// hinders is how many parts that were left over before spread over a group that the part is in, and can be in the domain
+// themselves: a pod elsewhere lets one more of them in, a pod here one less.
+func (s *settler) hinders(pt *Part, d int) int {
+	if len(s.facts.first) == 0 {
+		return 0
+	}
+	n := 0
+	for _, f := range s.parts {
+		if f.Class == pt.Class || f.want == 0 || s.facts.first[f.Class] == 0 {
+			continue
+		}
+		for _, sp := range f.st.spreads {
+			at := slices.IndexFunc(pt.groupsIn, func(m membership) bool { return m.group == sp.group })
+			if at < 0 {
+				continue
+			}
+			here := pt.Domains[d].Values[pt.groupsIn[at].key]
+			if slices.ContainsFunc(f.Domains, func(o Domain) bool { return o.Values[slices.Index(f.keys, sp.key)] == here }) {
 				n++
 			}
 		}
