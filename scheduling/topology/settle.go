@@ -295,9 +295,10 @@ func (s *settler) awaited(pt *Part, d int) int {
 }
 
 // hinders is how many parts that were left over before spread over a group that the part is in, and can be in the domain
-// themselves: a pod elsewhere lets one more of them in, a pod here one less.
+// themselves: a pod elsewhere lets one more of them in, a pod here one less. Only where the reference leads, for where pools
+// have limits it costs room.
 func (s *settler) hinders(pt *Part, d int) int {
-	if len(s.facts.first) == 0 {
+	if len(s.facts.first) == 0 || s.facts.ahead == nil && s.facts.seats == nil {
 		return 0
 	}
 	n := 0
