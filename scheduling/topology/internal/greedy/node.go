@@ -1,29 +1,18 @@
 package greedy
 
-import (
-	"slices"
-
-	"github.com/joinery-sdk/joinery/requirements"
-)
-
 // node is an existing node, or one to buy that is not decided yet.
 type node struct {
 	number int
-	set    requirements.Set // what its pods ask
-	all    []*Cell          // that it could be at first
-	cells  []*Cell          // that it can still be
+	form   *form
 	used   []int64
 	tags   map[string]int
 	limits map[string]int
 	pods   int
-	never  map[[2]int]bool // classes and stages that it will not take any more
+	never  []uint64 // the stages whose pods it will not take any more, by number
 }
 
-func newNode(number int, set requirements.Set, cells []*Cell, dimensions int) *node {
-	return &node{
-		number: number, set: set, all: cells, cells: cells, used: make([]int64, dimensions),
-		tags: map[string]int{}, limits: map[string]int{}, never: map[[2]int]bool{},
-	}
+func newNode(number int, f *form, dimensions int) *node {
+	return &node{number: number, form: f, used: make([]int64, dimensions), tags: map[string]int{}, limits: map[string]int{}}
 }
 
 // bind adds what acts within the node.
@@ -38,7 +27,8 @@ func (n *node) bind(tags []string, limits []Limit) {
 	}
 }
 
-// admits reports whether one more pod with the tags and limits of the stage may be on the node.
+// admits reports whether one more pod with the tags and limits of the stage may be on the node. If not, then never: tags
+// only grow.
 func (n *node) admits(st *Stage) bool {
 	for _, l := range st.Limits {
 		if n.tags[l.Tag]+times(st.Tags, l.Tag) > l.Max {
@@ -63,48 +53,14 @@ func times(list []string, of string) int {
 	return n
 }
 
-// open are the cells that meet the requirements and have the room.
-func open(cells []*Cell, set requirements.Set, used []int64) []*Cell {
-	var out []*Cell
-	for _, c := range cells {
-		if c.holds(used) && set.Compatible(c.Labels, requirements.Keys{}) {
-			out = append(out, c)
-		}
+// close notes that the node takes no more pods of a stage.
+func (n *node) close(stage int) {
+	for len(n.never) <= stage/64 {
+		n.never = append(n.never, 0)
 	}
-	return out
+	n.never[stage/64] |= 1 << (stage % 64)
 }
 
-// holds reports whether some size of the cell has the room.
-func (c *Cell) holds(used []int64) bool {
-	return slices.ContainsFunc(c.Rooms, func(room []int64) bool { return fits(used, room) })
-}
-
-func fits(used, room []int64) bool {
-	for r, q := range used {
-		if q > room[r] && q > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// values are those that a label may have on a node of one of the cells, in order, as far as the requirements let it.
-func values(key string, set requirements.Set, cells []*Cell) []string {
-	var out []string
-	asked := set.Get(key)
-	for _, c := range cells {
-		if !c.Labels.Has(key) {
-			continue
-		}
-		some, finite := asked.Intersect(c.Labels.Get(key)).Values()
-		if !finite {
-			continue
-		}
-		for _, v := range some {
-			if at, ok := slices.BinarySearch(out, v); !ok {
-				out = slices.Insert(out, at, v)
-			}
-		}
-	}
-	return out
+func (n *node) isClosed(stage int) bool {
+	return stage/64 < len(n.never) && n.never[stage/64]>>(stage%64)&1 != 0
 }

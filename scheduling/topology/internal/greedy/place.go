@@ -1,7 +1,6 @@
 package greedy
 
 import (
-	"maps"
 	"math"
 	"slices"
 
@@ -21,37 +20,67 @@ type Plan struct {
 // planner is a plan as it grows.
 type planner struct {
 	p      *Problem
+	stages [][]stage          // by class
+	asks   []requirements.Set // what stages require
+	labels []label
 	groups []count
+	pools  []*form
 	nodes  []*node // existing ones, in their order
 	bought []*node // the emptiest first, of equals the one that was so first
 	seats  []Seat
+	used   []int64 // what a node would have in use with one pod more
+	tries  int
 }
 
 // count is where the pods of a group are.
 type count struct {
-	sure     []map[string]int // on nodes whose value is decided, as seen by spreads of each number; nil where none has asked yet
-	possible map[string]int   // on nodes that may have the value
-	owners   map[string]int   // pods that keep away from the group, on nodes that may have the value
-	total    int              // within one node
+	label    int     // the number of its label, -1 where it counts within one node
+	values   []int   // those that an eligible node may have
+	sure     []tally // on nodes whose value is decided, as seen by spreads of each number; nil where none has asked yet
+	possible tally   // on nodes that may have the value
+	owners   tally   // pods that keep away from the group, on nodes that may have the value
+	total    int     // within one node
+	version  int     // changes with the counts
 }
 
-// Place places pods, given by their classes in the order in which they are taken. It costs O(laps x pods x nodes) tests;
-// most are a look-up, for a node that has no room for a class once does not get any.
-func (p *Problem) Place(order []int) Plan {
+func (p *Problem) newPlanner() *planner {
 	s := &planner{p: p, groups: make([]count, len(p.Groups))}
+	s.stages, s.asks = p.stages()
+	at := map[string]int{}
 	for i := range p.Groups {
-		g := &p.Groups[i]
-		s.groups[i] = count{sure: []map[string]int{counted(g.Running)}, possible: counted(g.Running), owners: counted(g.Owners)}
+		g, c := &p.Groups[i], &s.groups[i]
 		for _, n := range g.Running {
-			s.groups[i].total += n
+			c.total += n
 		}
+		if c.label = -1; g.Within {
+			continue
+		}
+		k, ok := at[g.Key]
+		if !ok {
+			k = len(s.labels)
+			at[g.Key], s.labels = k, append(s.labels, label{name: g.Key, number: map[string]int{}})
+		}
+		l := &s.labels[k]
+		c.label, c.values = k, l.all(g.Values)
+		c.sure, c.possible, c.owners = []tally{l.tally(g.Running)}, l.tally(g.Running), l.tally(g.Owners)
+	}
+	for _, cells := range p.Pools {
+		s.pools = append(s.pools, (&market{cells: cells, forms: map[string]*form{}}).form(requirements.Set{}))
 	}
 	for i := range p.Nodes {
 		old := &p.Nodes[i]
-		n := newNode(i, old.Labels, []*Cell{{Labels: old.Labels, Rooms: [][]int64{old.Free}}}, len(old.Free))
+		itself := &market{cells: []Cell{{Labels: old.Labels, Rooms: [][]int64{old.Free}}}, forms: map[string]*form{}}
+		n := newNode(i, itself.form(old.Labels), len(old.Free))
 		n.bind(old.Tags, old.Limits)
 		s.nodes = append(s.nodes, n)
 	}
+	return s
+}
+
+// Place places pods, given by their classes in the order in which they are taken. It costs O(laps x pods x nodes) tests;
+// most are a look-up, for what a node of a form cannot take no other node of it can.
+func (p *Problem) Place(order []int) Plan {
+	s := p.newPlanner()
 	for queue := order; len(queue) > 0; {
 		var again []int
 		for _, class := range queue {
@@ -67,21 +96,13 @@ func (p *Problem) Place(order []int) Plan {
 	return s.plan()
 }
 
-// counted is a copy to count on with.
-func counted(of map[string]int) map[string]int {
-	if of == nil {
-		return map[string]int{}
-	}
-	return maps.Clone(of)
-}
-
 // plan says what came of it.
 func (s *planner) plan() Plan {
 	out := Plan{Seats: s.seats, Bought: make([]requirements.Set, len(s.bought))}
 	for _, n := range s.bought {
 		least := math.Inf(1)
-		for _, c := range n.cells {
-			both, err := n.set.Intersect(c.Labels)
+		for _, c := range n.form.cells {
+			both, err := n.form.set.Intersect(c.Labels)
 			if err != nil {
 				continue
 			}
@@ -97,25 +118,23 @@ func (s *planner) plan() Plan {
 
 // place finds a place for one pod, giving up its preferences one by one.
 func (s *planner) place(class int) bool {
-	for stage := range s.p.Classes[class].Stages {
+	for i := range s.stages[class] {
+		st := &s.stages[class][i]
+		s.tries++
 		for _, n := range s.nodes {
-			if s.add(n, class, stage) {
+			if s.add(n, class, st) {
 				return true
 			}
 		}
 		for i, n := range s.bought {
-			if s.add(n, class, stage) {
+			if s.add(n, class, st) {
 				s.fuller(i)
 				return true
 			}
 		}
-		for _, cells := range s.p.Pools {
-			all := make([]*Cell, len(cells))
-			for i := range cells {
-				all[i] = &cells[i]
-			}
-			n := newNode(len(s.nodes)+len(s.bought), requirements.Set{}, all, len(s.p.Classes[class].Requests))
-			if s.add(n, class, stage) {
+		for _, anything := range s.pools {
+			n := newNode(len(s.nodes)+len(s.bought), anything, len(s.p.Classes[class].Requests))
+			if s.add(n, class, st) {
 				at, _ := slices.BinarySearchFunc(s.bought, n.pods+1, func(n *node, pods int) int { return n.pods - pods })
 				s.bought = slices.Insert(s.bought, at, n)
 				return true
@@ -135,36 +154,36 @@ func (s *planner) fuller(i int) {
 }
 
 // add puts a pod on a node, if it can be there.
-func (s *planner) add(n *node, class, stage int) bool {
-	key := [2]int{class, stage}
-	if n.never[key] {
+func (s *planner) add(n *node, class int, st *stage) bool {
+	if n.isClosed(st.number) {
+		return false
+	}
+	if !n.admits(st.Stage) {
+		n.close(st.number)
 		return false
 	}
 	c := &s.p.Classes[class]
-	st := &c.Stages[stage]
-	if !n.admits(st) {
-		return false
-	}
-	used := slices.Clone(c.Requests)
+	s.used = append(s.used[:0], c.Requests...)
 	for r, q := range n.used {
-		used[r] += q
+		s.used[r] += q
 	}
 	never := true
-	for asked := range st.Required.All() {
-		set, err := n.set.Intersect(asked)
-		if err != nil {
+	for _, asked := range st.asks {
+		base := s.ask(n.form, asked)
+		if base.shut == s.tries {
+			never = false
 			continue
 		}
-		cells := open(n.cells, set, used)
-		if len(cells) == 0 {
+		if !base.holds(s.used) {
 			continue
 		}
 		never = false // where others are may change
-		where := narrowing{n: n, st: st, last: s.p.Last, base: set, set: set, cells: cells, used: used}
+		where := narrowing{n: n, st: st, base: base, form: base}
 		if !s.settle(&where, c) {
 			continue
 		}
-		n.set, n.cells, n.used = where.set, where.cells, used
+		n.form = where.form
+		copy(n.used, s.used)
 		n.bind(st.Tags, st.Keeps)
 		n.pods++
 		s.seats = append(s.seats, Seat{class, n.number})
@@ -172,7 +191,18 @@ func (s *planner) add(n *node, class, stage int) bool {
 		return true
 	}
 	if never {
-		n.never[key] = true
+		n.close(st.number)
 	}
 	return false
+}
+
+// ask is the form with one thing more that pods ask, which has this number.
+func (s *planner) ask(f *form, number int) *form {
+	if f.asked == nil {
+		f.asked = make([]*form, len(s.asks))
+	}
+	if f.asked[number] == nil {
+		f.asked[number] = f.with(s.asks[number])
+	}
+	return f.asked[number]
 }

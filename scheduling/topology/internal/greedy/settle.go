@@ -3,51 +3,46 @@ package greedy
 import (
 	"math"
 	"slices"
-
-	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // narrowing is what a node would be with one more pod.
 type narrowing struct {
-	n     *node
-	st    *Stage
-	last  bool             // of values that are as good the last is taken
-	base  requirements.Set // with what the pod asks of the node itself: each constraint looks at this
-	set   requirements.Set // with what its constraints between pods ask so far
-	cells []*Cell          // that it could still be; none where it cannot be
-	used  []int64
+	n    *node
+	st   *stage
+	base *form // with what the pod asks of the node itself: each constraint looks at this
+	form *form // with what its constraints between pods ask so far
+	full bool  // another node of the form might have the room that this one lacks
 }
 
-// to lets a label have these values only.
-func (w *narrowing) to(key string, list []string) {
-	if len(list) == 0 {
-		w.cells = nil
-		return
-	}
-	both, err := w.set.Intersect(requirements.MustOf(requirements.In(key, list...)))
-	if err != nil {
-		w.cells = nil
-		return
-	}
-	w.set, w.cells = both, open(w.cells, both, w.used)
+// to lets the label of a group have these values only.
+func (s *planner) to(w *narrowing, group int, list []int) {
+	k := s.groups[group].label
+	w.form = w.form.to(k, &s.labels[k], list)
 }
 
-// one is the first of several values, all as good, that the node can have, or the last.
-func (w *narrowing) one(key string, of []string) []string {
-	of = slices.Clone(of)
-	if w.last {
-		slices.Reverse(of)
-	}
-	for i, v := range of {
-		if both, err := w.set.Intersect(requirements.MustOf(requirements.In(key, v))); err == nil && len(open(w.cells, both, w.used)) > 0 {
-			return of[i : i+1]
+// one is the first of several values, all as good, that the node can have, or the last; none if it can have none.
+func (s *planner) one(w *narrowing, group int, of []int) []int {
+	k := s.groups[group].label
+	for i := range of {
+		at := i
+		if s.p.Last {
+			at = len(of) - 1 - i
 		}
+		there := w.form.to(k, &s.labels[k], of[at:at+1])
+		if there.holds(s.used) {
+			return of[at : at+1]
+		}
+		w.full = w.full || len(there.cells) > 0
 	}
 	return nil
 }
 
-// values are those that the label may have, as far as requirements of node and pod say. What is for sale plays no part.
-func (w *narrowing) values(key string) []string { return values(key, w.base, w.n.all) }
+// values are those that the label of a group may have, as far as requirements of node and pod say. What is for sale plays
+// no part.
+func (s *planner) values(w *narrowing, group int) []int {
+	k := s.groups[group].label
+	return w.base.valuesOf(k, &s.labels[k])
+}
 
 // settle narrows a node to where constraints between pods let one more be, and reports whether that is anywhere.
 func (s *planner) settle(w *narrowing, c *Class) bool {
@@ -56,150 +51,152 @@ func (s *planner) settle(w *narrowing, c *Class) bool {
 			return false
 		}
 	}
-	for _, sp := range w.st.Spreads {
-		if g := &s.p.Groups[sp.Group]; !g.Within {
-			w.to(g.Key, w.one(g.Key, s.emptiest(sp, w)))
+	for i, sp := range w.st.Spreads {
+		if !s.p.Groups[sp.Group].Within {
+			s.to(w, sp.Group, s.one(w, sp.Group, s.emptiest(w, i)))
 		}
 	}
 	for _, t := range w.st.Terms {
-		switch g := &s.p.Groups[t.Group]; {
-		case g.Within:
+		switch {
+		case s.p.Groups[t.Group].Within:
 		case t.Anti:
-			w.to(g.Key, without(w.allowed(g.Key), s.groups[t.Group].possible))
+			s.to(w, t.Group, without(s.allowed(w, t.Group), s.groups[t.Group].possible))
 		default:
-			w.to(g.Key, s.near(t, w))
+			s.to(w, t.Group, s.near(w, t))
 		}
 	}
 	for _, id := range c.Groups {
 		if g := &s.p.Groups[id]; !g.Within && g.Kept {
-			if here := w.values(g.Key); len(here) > 0 {
-				w.to(g.Key, without(here, s.groups[id].owners))
+			if here := s.values(w, id); len(here) > 0 {
+				s.to(w, id, without(here, s.groups[id].owners))
 			}
 		}
 	}
-	return len(w.cells) > 0
+	if len(w.form.cells) == 0 && !w.full {
+		w.base.shut = s.tries
+	}
+	return w.form.holds(s.used)
 }
 
 // allowed are the values that the pods themselves allow.
-func (w *narrowing) allowed(key string) []string {
-	return slices.DeleteFunc(w.values(key), func(v string) bool { return !w.st.allows(key, v) })
+func (s *planner) allowed(w *narrowing, group int) []int {
+	return slices.DeleteFunc(slices.Clone(s.values(w, group)), func(v int) bool { return !s.allows(w, group, v) })
 }
 
-// allows reports whether the pods ask for nothing else than the value.
-func (st *Stage) allows(key, value string) bool {
-	for set := range st.Asked.All() {
-		if set.Get(key).Contains(value) {
-			return true
-		}
-	}
-	return false
+func (s *planner) allows(w *narrowing, group, value int) bool {
+	k := s.groups[group].label
+	return w.st.allows(k, &s.labels[k], value)
 }
 
 // near are the values where pods of the group are. Where there are none that the pod could join, and it is one of them, it
-// is the first: anywhere, and its node may be in another domain as well.
-func (s *planner) near(t Term, w *narrowing) []string {
-	g, counts := &s.p.Groups[t.Group], s.groups[t.Group].sure[0]
-	here := w.allowed(g.Key)
-	if near := slices.DeleteFunc(slices.Clone(here), func(v string) bool { return counts[v] == 0 }); len(near) > 0 {
+// is the first: anywhere, and its node may be in one other domain as well.
+func (s *planner) near(w *narrowing, t Term) []int {
+	g := &s.groups[t.Group]
+	here := s.allowed(w, t.Group)
+	if near := slices.DeleteFunc(slices.Clone(here), func(v int) bool { return g.sure[0].at(v) == 0 }); len(near) > 0 {
 		return near
 	}
-	if !t.Self || slices.ContainsFunc(g.Values, func(v string) bool { return counts[v] > 0 && w.st.allows(g.Key, v) }) {
+	if !t.Self || slices.ContainsFunc(g.values, func(v int) bool { return g.sure[0].at(v) > 0 && s.allows(w, t.Group, v) }) {
 		return nil
 	}
-	first := slices.Clone(w.one(g.Key, here))
-	for _, v := range g.Values {
-		if len(first) == 1 && v != first[0] && w.st.allows(g.Key, v) {
-			first = append(first, v)
-		}
+	first := slices.Clone(s.one(w, t.Group, here))
+	other := slices.IndexFunc(g.values, func(v int) bool { return len(first) > 0 && v != first[0] && s.allows(w, t.Group, v) })
+	if other >= 0 {
+		first = append(first, g.values[other])
 	}
 	return first
 }
 
 // emptiest are the values with the fewest pods that a spread allows.
-func (s *planner) emptiest(sp Spread, w *narrowing) []string {
-	g, counts := &s.p.Groups[sp.Group], s.seen(sp.Group, w.st.Anew)
-	least, eligible := math.MaxInt, 0
-	for _, v := range g.Values {
-		if w.st.allows(g.Key, v) {
-			eligible++
-			least = min(least, counts[v])
-		}
-	}
-	if eligible < max(1, sp.MinDomains) {
-		least = 0
-	}
-	self := 0
+func (s *planner) emptiest(w *narrowing, spread int) []int {
+	sp := &w.st.Spreads[spread]
+	counts := s.seen(sp.Group, w.st.Anew)
+	most := s.least(w, spread, counts) + sp.MaxSkew
 	if sp.Self {
-		self = 1
+		most--
 	}
-	var best []string
-	for _, v := range w.allowed(g.Key) {
-		switch {
-		case counts[v]+self-least > sp.MaxSkew:
-		case best == nil || counts[v] < counts[best[0]]:
-			best = []string{v}
-		case counts[v] == counts[best[0]]:
-			best = append(best, v)
+	var best []int
+	for _, v := range s.values(w, sp.Group) {
+		n := counts.at(v)
+		if n > most || len(best) > 0 && n > counts.at(best[0]) || !s.allows(w, sp.Group, v) {
+			continue
 		}
+		if len(best) > 0 && n < counts.at(best[0]) {
+			best = best[:0]
+		}
+		best = append(best, v)
 	}
 	return best
 }
 
+// least is the fewest pods over the values that a spread looks at.
+func (s *planner) least(w *narrowing, spread int, counts tally) int {
+	sp, known := &w.st.Spreads[spread], &w.st.least[spread]
+	g := &s.groups[sp.Group]
+	if known.version != g.version {
+		known.version, known.pods = g.version, math.MaxInt
+		eligible := 0
+		for _, v := range g.values {
+			if s.allows(w, sp.Group, v) {
+				eligible++
+				known.pods = min(known.pods, counts.at(v))
+			}
+		}
+		if eligible < max(1, sp.MinDomains) {
+			known.pods = 0
+		}
+	}
+	return known.pods
+}
+
 // seen are the counts of a group as spreads of the number see them.
-func (s *planner) seen(group, number int) map[string]int {
+func (s *planner) seen(group, number int) tally {
 	c := &s.groups[group]
 	for len(c.sure) <= number {
 		c.sure = append(c.sure, nil)
 	}
 	if c.sure[number] == nil {
-		c.sure[number] = counted(s.p.Groups[group].Running)
+		c.sure[number] = s.labels[c.label].tally(s.p.Groups[group].Running)
 	}
 	return c.sure[number]
 }
 
-func without(list []string, counts map[string]int) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(v string) bool { return counts[v] > 0 })
+func without(list []int, counts tally) []int {
+	return slices.DeleteFunc(slices.Clone(list), func(v int) bool { return counts.at(v) > 0 })
 }
 
 // record counts a pod on its node: for those that look for it where the node surely is, for those that keep away from it
 // wherever the node may be.
-func (s *planner) record(n *node, c *Class, st *Stage) {
+func (s *planner) record(n *node, c *Class, st *stage) {
 	for _, id := range c.Groups {
-		g, at := &s.p.Groups[id], &s.groups[id]
-		if g.Within {
+		at := &s.groups[id]
+		if at.label < 0 {
 			at.total++
 			continue
 		}
-		if !n.passes(g) {
+		if !n.form.counts(id, &s.p.Groups[id], n.used) {
 			continue
 		}
-		here := values(g.Key, n.set, n.all)
+		here := n.form.valuesOf(at.label, &s.labels[at.label])
 		if len(here) == 1 {
-			for _, counts := range at.sure {
-				if counts != nil {
-					counts[here[0]]++
+			at.version++
+			for i := range at.sure {
+				if at.sure[i] != nil {
+					at.sure[i].add(here[0], 1)
 				}
 			}
 		}
-		if len(here) == 1 || n.set.Has(g.Key) {
+		if len(here) == 1 || n.form.set.Has(s.labels[at.label].name) {
 			for _, v := range here {
-				at.possible[v]++
+				at.possible.add(v, 1)
 			}
 		}
 	}
 	for _, t := range st.Terms {
-		if g := &s.p.Groups[t.Group]; t.Anti && t.Hard && !g.Within {
-			for _, v := range values(g.Key, n.set, n.all) {
-				s.groups[t.Group].owners[v]++
+		if at := &s.groups[t.Group]; t.Anti && t.Hard && at.label >= 0 {
+			for _, v := range n.form.valuesOf(at.label, &s.labels[at.label]) {
+				at.owners.add(v, 1)
 			}
 		}
 	}
-}
-
-// passes reports whether the group counts pods on the node, as far as it is decided.
-func (n *node) passes(g *Group) bool {
-	return slices.ContainsFunc(n.cells, func(c *Cell) bool {
-		both, err := c.Labels.Intersect(n.set)
-		return err == nil && g.Passes(both)
-	})
 }

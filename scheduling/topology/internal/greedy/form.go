@@ -1,0 +1,145 @@
+package greedy
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// market is what a node could be at first; an existing one is what it is.
+type market struct {
+	cells []Cell
+	forms map[string]*form // by what is asked
+}
+
+// form is what a node can still be as far as labels say, whatever room it has: what its pods ask, and the cells that meet
+// that. Nodes are many and forms few, so what follows from a form is worked out once.
+type form struct {
+	market *market
+	set    requirements.Set
+	cells  []*Cell
+	// values are those that a label may have, in order, by the number of the label; nil until they are asked for.
+	values [][]int
+	// asked are the forms with one thing more that pods ask, by its number, and narrowed those where a label has some of its
+	// values only; nil until they are asked for.
+	asked    []*form
+	narrowed map[string]*form
+	// passes says on which of the cells a group counts its pods, by group; nil until it is asked for.
+	passes [][]bool
+	// shut is the number of the last try that failed here, whichever node it was.
+	shut int
+}
+
+// form is the one with these requirements.
+func (m *market) form(set requirements.Set) *form {
+	key := string(set.AppendKey(nil))
+	if f, ok := m.forms[key]; ok {
+		return f
+	}
+	f := &form{market: m, set: set, narrowed: map[string]*form{}}
+	for i := range m.cells {
+		if set.Compatible(m.cells[i].Labels, requirements.Keys{}) {
+			f.cells = append(f.cells, &m.cells[i])
+		}
+	}
+	m.forms[key] = f
+	return f
+}
+
+// nowhere is the form of a node that cannot be.
+func (m *market) nowhere() *form { return m.form(requirements.Impossible()) }
+
+// with is the form that meets these requirements as well, nowhere if that cannot be.
+func (f *form) with(more requirements.Set) *form {
+	both, err := f.set.Intersect(more)
+	if err != nil {
+		return f.market.nowhere()
+	}
+	return f.market.form(both)
+}
+
+// to is the form where the label of a number has these of its values only.
+func (f *form) to(number int, l *label, list []int) *form {
+	if len(list) == 0 {
+		return f.market.nowhere()
+	}
+	var few [64]byte
+	key := binary.AppendUvarint(few[:0], uint64(number))
+	for _, v := range list {
+		key = binary.AppendUvarint(key, uint64(v))
+	}
+	if next, ok := f.narrowed[string(key)]; ok {
+		return next
+	}
+	values := make([]string, len(list))
+	for i, v := range list {
+		values[i] = l.values[v]
+	}
+	next := f.with(requirements.MustOf(requirements.In(l.name, values...)))
+	f.narrowed[string(key)] = next
+	return next
+}
+
+// valuesOf are those that the label of a number may have on a node of the form, in order, as far as the requirements let
+// it. Which cells meet all of them plays no part.
+func (f *form) valuesOf(number int, l *label) []int {
+	for len(f.values) <= number {
+		f.values = append(f.values, nil)
+	}
+	if f.values[number] != nil {
+		return f.values[number]
+	}
+	asked, all := f.set.Get(l.name), []string{}
+	for i := range f.market.cells {
+		labels := f.market.cells[i].Labels
+		if !labels.Has(l.name) {
+			continue
+		}
+		if some, finite := asked.Intersect(labels.Get(l.name)).Values(); finite {
+			all = append(all, some...)
+		}
+	}
+	slices.Sort(all)
+	f.values[number] = l.all(slices.Compact(all))
+	return f.values[number]
+}
+
+// counts reports whether a group counts pods on a node of the form that has so much in use, as far as it is decided.
+func (f *form) counts(number int, g *Group, used []int64) bool {
+	for len(f.passes) <= number {
+		f.passes = append(f.passes, nil)
+	}
+	if f.passes[number] == nil {
+		f.passes[number] = make([]bool, len(f.cells))
+		for i, c := range f.cells {
+			both, err := c.Labels.Intersect(f.set)
+			f.passes[number][i] = err == nil && g.Passes(both)
+		}
+	}
+	for i, c := range f.cells {
+		if f.passes[number][i] && c.holds(used) {
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether a node of the form can have so much in use.
+func (f *form) holds(used []int64) bool {
+	return slices.ContainsFunc(f.cells, func(c *Cell) bool { return c.holds(used) })
+}
+
+// holds reports whether some size of the cell has the room.
+func (c *Cell) holds(used []int64) bool {
+	return slices.ContainsFunc(c.Rooms, func(room []int64) bool { return fits(used, room) })
+}
+
+func fits(used, room []int64) bool {
+	for r, q := range used {
+		if q > room[r] && q > 0 {
+			return false
+		}
+	}
+	return true
+}
