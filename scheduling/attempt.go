@@ -24,9 +24,11 @@ type attempt struct {
 	placed []int  // pods by class, once the state is done
 	number int    // all of them
 	// references are whom a planner places that takes one pod at a time, the most telling first; none where nobody is left
-	// over or they are not asked. followed is how many of the ways of following them are done with.
+	// over or they are not asked. followed is how many of the ways of following them are done with, and led how many
+	// attempts that took.
 	references []*topology.Reference
 	followed   int
+	led        int
 }
 
 // again is the attempt with one more round.
@@ -39,7 +41,7 @@ func (a attempt) again() attempt {
 const confined = 1
 
 // maxAttempts bounds the search, the less the more pods there are: each attempt costs as much as the first.
-func (p *Problem) maxAttempts() int { return min(40, 1+12_000/max(1, p.pending())) }
+func (p *Problem) maxAttempts() int { return min(40, 1+30_000/max(1, p.pending())) }
 
 func (p *Problem) pending() int {
 	n := 0
@@ -68,17 +70,18 @@ func (s *State) contest() *State {
 	if best == nil || s.beats(best) {
 		best = s
 	}
-	if tried := s.attempt.tried + 1; tried < s.p.maxAttempts() {
+	if tried := s.attempt.tried + 1; tried < s.p.maxAttempts()+s.attempt.led {
 		left := s.left()
 		if len(left) == 0 {
 			return best
 		}
 		next := attempt{
 			tried: tried, varied: s.attempt.varied, kin: s.attempt.kin, solo: s.attempt.solo, best: best,
-			references: s.attempt.references,
+			references: s.attempt.references, led: s.attempt.led,
 		}
 		facts, followed, ok := s.follow(best)
 		if next.followed = followed; ok {
+			next.led++
 			return s.next(facts, next)
 		}
 		if s.attempt.varied == 0 && s.attempt.solo == 0 {
@@ -112,16 +115,16 @@ func (s *State) contest() *State {
 // whether there was one more.
 func (s *State) follow(best *State) (topology.Facts, int, bool) {
 	const ways = 4
-	for way := s.attempt.followed; way < ways*len(s.attempt.references); way++ {
+	for way := s.attempt.followed; way < ways*len(s.attempt.references); way += ways {
 		r := s.attempt.references[way/ways]
-		if way%ways == 0 && best.owes(r.Placed) == 0 {
-			way += ways - 1
-			continue
-		}
-		if closings := topology.Closings(way % ways); closings <= topology.CloseNone {
+		closings := topology.Closings(way % ways)
+		switch {
+		case way%ways == 0 && best.owes(r.Placed) == 0: // on to the next reference
+		case closings <= topology.CloseNone:
 			return r.Seats(closings), way + 1, true
+		default:
+			return r.Numbers(), way + 1, true
 		}
-		return r.Numbers(), way + 1, true
 	}
 	return topology.Facts{}, ways * len(s.attempt.references), false
 }

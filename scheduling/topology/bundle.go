@@ -29,13 +29,9 @@ func (s *settler) seatNear(i, d int) int {
 	if b := s.joinNode(i, d); b >= 0 {
 		return b
 	}
-	for b, bd := range s.bundles {
-		if s.hasTargets(pt, bd) && s.consistent(pt, d, bd) {
-			if grown, ok := s.join(bd, i, d); ok {
-				s.bundles[b] = grown
-				pt.bundled[d]++
-				return b
-			}
+	for b := range s.bundles {
+		if s.joinBundle(i, d, b) {
+			return b
 		}
 	}
 	if b := s.pairUp(i, d); b >= 0 {
@@ -70,6 +66,37 @@ func (s *settler) joinNode(i, d int) int {
 		}
 	}
 	return -1
+}
+
+// joinBundle puts one more pod of the part into a bundle that has what it asks for, and reports whether it could. Bundles
+// only grow, so one that could not take it is not asked again.
+func (s *settler) joinBundle(i, d, b int) bool {
+	pt, bd := s.parts[i], s.bundles[b]
+	refused := &pt.refused[d]
+	if refused.has(b) || !s.hasTargets(pt, bd) {
+		return false
+	}
+	if s.consistent(pt, d, bd) {
+		if grown, ok := s.join(bd, i, d); ok {
+			s.bundles[b] = grown
+			pt.bundled[d]++
+			return true
+		}
+	}
+	refused.add(b)
+	return false
+}
+
+// numbers is a set of numbers that are not negative, such as those of bundles.
+type numbers []uint64
+
+func (n numbers) has(i int) bool { return i/64 < len(n) && n[i/64]>>(i%64)&1 != 0 }
+
+func (n *numbers) add(i int) {
+	for len(*n) <= i/64 {
+		*n = append(*n, 0)
+	}
+	(*n)[i/64] |= 1 << (i % 64)
 }
 
 // join is the bundle with one more pod of the part. On an existing node there must be room, beside what else is tied to it.
@@ -124,7 +151,11 @@ func (s *settler) addBundle(b *bundle) int {
 		s.parts[sl.Part].bundled[sl.Domain] += sl.Count
 	}
 	s.bundles = append(s.bundles, b)
-	return len(s.bundles) - 1
+	number := len(s.bundles) - 1
+	if b.node >= 0 {
+		s.on[b.node] = append(s.on[b.node], number)
+	}
+	return number
 }
 
 // freeOn is what this settler has not yet given away of a node to pods that must be there.
@@ -137,11 +168,9 @@ func (s *settler) freeOn(n int) []int64 {
 
 // bundlesOn lists the bundles that are tied to the node.
 func (s *settler) bundlesOn(n int) []*bundle {
-	var out []*bundle
-	for _, b := range s.bundles {
-		if b.node == n {
-			out = append(out, b)
-		}
+	out := make([]*bundle, 0, len(s.on[n]))
+	for _, b := range s.on[n] {
+		out = append(out, s.bundles[b])
 	}
 	return out
 }
@@ -186,19 +215,31 @@ func (s *settler) pairUp(i, d int) int {
 			if other.Placed[e] <= other.bundled[e] {
 				continue
 			}
-			if alone := (&bundle{node: -1, slots: []Slot{{j, e, 1}}}); !s.hasTargets(pt, alone) || !s.consistent(pt, d, alone) {
-				continue
-			}
-			start, ok := s.grow(&bundle{node: -1, required: requirements.AnyOf(requirements.Set{})}, j, e)
-			if !ok {
-				continue
-			}
-			if pair, ok := s.grow(start, i, d); ok {
-				return s.addBundle(pair)
+			if both := s.couple(i, d, j, e); both != nil {
+				return s.addBundle(both)
 			}
 		}
 	}
 	return -1
+}
+
+// couple is a pod of part i, which follows others, beside one of part j; nil if no node can hold the two. It is worked out
+// once for all such pods.
+func (s *settler) couple(i, d, j, e int) *bundle {
+	key := [4]int{i, d, j, e}
+	if known, ok := s.couples[key]; ok {
+		return known
+	}
+	var both *bundle
+	if alone := (&bundle{node: -1, slots: []Slot{{j, e, 1}}}); s.hasTargets(s.parts[i], alone) && s.consistent(s.parts[i], d, alone) {
+		if start, ok := s.grow(&bundle{node: -1, required: requirements.AnyOf(requirements.Set{})}, j, e); ok {
+			if grown, ok := s.grow(start, i, d); ok {
+				both = grown
+			}
+		}
+	}
+	s.couples[key] = both
+	return both
 }
 
 // awaitedNear is how many parts that were left over before wait for a pod of this one in the domain, to share its node, and have nobody
@@ -227,19 +268,9 @@ func (s *settler) awaitedNear(i, d int) int {
 
 // mayPair reports whether a pod of part k, which follows others, could go where a pod of part j in a domain is.
 func (s *settler) mayPair(k, j, e int) bool {
-	pt, alone := s.parts[k], &bundle{node: -1, slots: []Slot{{j, e, 1}}}
-	if !s.hasTargets(pt, alone) {
-		return false
-	}
-	start, ok := s.grow(&bundle{node: -1, required: requirements.AnyOf(requirements.Set{})}, j, e)
-	if !ok {
-		return false
-	}
+	pt := s.parts[k]
 	for d := range pt.Domains {
-		if pt.Placed[d] >= s.capOf(pt, d) || len(pt.keys) > 0 && !s.allowed(pt, d) || !s.consistent(pt, d, alone) {
-			continue
-		}
-		if _, ok := s.grow(start, k, d); ok {
+		if pt.Placed[d] < s.capOf(pt, d) && (len(pt.keys) == 0 || s.allowed(pt, d)) && s.couple(k, d, j, e) != nil {
 			return true
 		}
 	}
@@ -394,13 +425,8 @@ func (s *settler) seat(plan *greedy.Plan, seat greedy.Seat) bool {
 func (s *settler) tie(i, d, n int) int {
 	pt := s.parts[i]
 	if pt.follows {
-		for b, bd := range s.bundles {
-			if bd.node != n || !s.hasTargets(pt, bd) || !s.consistent(pt, d, bd) {
-				continue
-			}
-			if grown, ok := s.join(bd, i, d); ok {
-				s.bundles[b] = grown
-				pt.bundled[d]++
+		for _, b := range s.on[n] {
+			if s.joinBundle(i, d, b) {
 				return b
 			}
 		}

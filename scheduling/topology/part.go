@@ -20,8 +20,9 @@ type Part struct {
 	want     int
 	st       stage
 	keys     []string
-	optional []bool // by key: only others look at it, so the pods can be on nodes without it
-	bundled  []int  // of those placed, how many are in bundles
+	optional []bool    // by key: only others look at it, so the pods can be on nodes without it
+	bundled  []int     // of those placed, how many are in bundles
+	refused  []numbers // by domain, the bundles that cannot take one
 	groupsIn []membership
 	rank     int
 	tags     []string
@@ -60,6 +61,9 @@ func (s *settler) partOf(class, stage int) int {
 	n := len(pt.Domains)
 	counts := make([]int, 2*n)
 	pt.Placed, pt.bundled = counts[:n:n], counts[n:]
+	if pt.follows {
+		pt.refused = make([]numbers, n)
+	}
 	for _, t := range pt.st.terms {
 		if !t.anti && !s.p.groups[t.group].hostname {
 			s.followers[t.group] = append(s.followers[t.group], &pt)

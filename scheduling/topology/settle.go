@@ -20,11 +20,16 @@ type settler struct {
 
 	followers map[int][]*Part // by group, those with affinity to it
 	bundles   []*bundle
-	free      map[int][]int64 // what pods that must be on a node have left of it
+	on        map[int][]int      // by existing node, the numbers of the bundles that are tied to it
+	couples   map[[4]int]*bundle // two that share a node, by the part and domain of each; nil for those that cannot
+	free      map[int][]int64    // what pods that must be on a node have left of it
 }
 
 func (p *Problem) newSettler(f Facts) *settler {
-	s := &settler{p: p, facts: f, followers: map[int][]*Part{}, partAt: map[[2]int]int{}, groups: make([]groupCount, len(p.groups)), free: map[int][]int64{}}
+	s := &settler{
+		p: p, facts: f, groups: make([]groupCount, len(p.groups)), partAt: map[[2]int]int{}, followers: map[int][]*Part{},
+		on: map[int][]int{}, couples: map[[4]int]*bundle{}, free: map[int][]int64{},
+	}
 	for i, g := range p.groups {
 		gc := &s.groups[i]
 		gc.counts, gc.owners, gc.wary = map[string]int{}, map[string]int{}, map[string]int{}
