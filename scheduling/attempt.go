@@ -24,11 +24,12 @@ type attempt struct {
 	placed []int  // pods by class, once the state is done
 	number int    // all of them
 	// references are whom a planner places that takes one pod at a time, the most telling first; none where nobody is left
-	// over or they are not asked. followed is how many of the ways of following them are done with, and led how many
-	// attempts that took.
+	// over or they are not asked. followed is how many of the ways of following them are done with.
 	references []*topology.Reference
 	followed   int
-	led        int
+	// granted is how many attempts there may be beyond the usual number: those that follow a reference, and those after one
+	// that placed more than any before it. most is how many that was.
+	granted, most int
 }
 
 // again is the attempt with one more round.
@@ -66,22 +67,25 @@ func (s *State) contest() *State {
 	if s.attempt.tried == 0 && s.p.maxAttempts() > 1 && len(s.left()) > 0 && !s.p.options.MostPods && !s.p.limited() {
 		s.attempt.references = []*topology.Reference{s.p.reference(s.settled, false), s.p.reference(s.settled, true)}
 	}
+	if s.attempt.tried > 0 && s.attempt.number > s.attempt.most {
+		s.attempt.granted++
+	}
 	best := s.attempt.best
 	if best == nil || s.beats(best) {
 		best = s
 	}
-	if tried := s.attempt.tried + 1; tried < s.p.maxAttempts()+s.attempt.led {
+	if tried := s.attempt.tried + 1; tried < s.p.maxAttempts()+s.attempt.granted {
 		left := s.left()
 		if len(left) == 0 {
 			return best
 		}
 		next := attempt{
 			tried: tried, varied: s.attempt.varied, kin: s.attempt.kin, solo: s.attempt.solo, best: best,
-			references: s.attempt.references, led: s.attempt.led,
+			references: s.attempt.references, granted: s.attempt.granted, most: max(s.attempt.most, s.attempt.number),
 		}
 		facts, followed, ok := s.follow(best)
 		if next.followed = followed; ok {
-			next.led++
+			next.granted++
 			return s.next(facts, next)
 		}
 		if s.attempt.varied == 0 && s.attempt.solo == 0 {
