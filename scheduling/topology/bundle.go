@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/topology/internal/greedy"
 )
 
 // bundle is pods that must share a node, because one has affinity to another by the hostname: they are packed as one
@@ -361,85 +360,6 @@ func (s *settler) tagsHold(b *bundle, tags []string, limits []Limit, others []*b
 		}
 	}
 	return true
-}
-
-// follow gives pods the seats of a plan, in its order, as far as kube-scheduler would have it; those that it would not
-// have yet are tried again after the others.
-func (s *settler) follow(plan *greedy.Plan) {
-	for seats := plan.Seats; len(seats) > 0; {
-		var again []greedy.Seat
-		for _, seat := range seats {
-			if !s.seat(plan, seat) {
-				again = append(again, seat)
-			}
-		}
-		if len(again) == len(seats) {
-			return
-		}
-		seats = again
-	}
-}
-
-// seat gives one pod its seat, with as few preferences given up as that takes. On a node to buy only the domain counts,
-// unless it follows others.
-func (s *settler) seat(plan *greedy.Plan, seat greedy.Seat) bool {
-	for stage := range len(s.p.classes[seat.Class].soft) + 1 {
-		i := s.partOf(seat.Class, stage)
-		pt := s.parts[i]
-		there := make([]int, len(pt.Domains))
-		for d := range pt.Domains {
-			var in bool
-			if old := len(s.p.nodes); seat.Node < old {
-				labels := s.p.nodes[seat.Node].Labels
-				in = pt.st.required.Compatible(labels, requirements.Keys{}) && s.p.contains(pt, d, labels)
-			} else {
-				in = s.required(pt, d).Compatible(plan.Bought[seat.Node-old], requirements.Keys{})
-			}
-			if in {
-				there[d] = 1
-			}
-		}
-		for d := s.best(i, there); d >= 0; d = s.best(i, there) {
-			there[d] = 0
-			bundle := -1
-			switch {
-			case seat.Node < len(s.p.nodes):
-				if bundle = s.tie(i, d, seat.Node); bundle < 0 {
-					continue
-				}
-			case pt.follows:
-				if bundle = s.seatNear(i, d); bundle < 0 {
-					continue
-				}
-			}
-			pt.want++
-			s.take(i, d, 1, bundle)
-			return true
-		}
-	}
-	return false
-}
-
-// tie puts one pod of the part on an existing node, beside those that it follows, and returns its bundle, -1 if it cannot
-// be there.
-func (s *settler) tie(i, d, n int) int {
-	pt := s.parts[i]
-	if pt.follows {
-		for _, b := range s.on[n] {
-			if s.joinBundle(i, d, b) {
-				return b
-			}
-		}
-	}
-	for _, t := range pt.st.terms {
-		if !t.anti && s.p.groups[t.group].hostname && !s.runs(t.group, n) && (!t.self || s.groups[t.group].total != 0) {
-			return -1
-		}
-	}
-	if !fits(s.p.classes[pt.Class].Requests, s.freeOn(n)) {
-		return -1
-	}
-	return s.begin(i, d, n)
 }
 
 // begin ties a bundle of one pod of the part to an existing node that has room for it, and returns its number, -1 if the

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/topology/internal/greedy"
 )
 
 // PreferenceKind says what sort of soft constraint a [Preference] is.
@@ -123,82 +122,4 @@ func (c *class) kept(soft []Preference) (spreads []spread, terms []term) {
 		}
 	}
 	return spreads, terms
-}
-
-// inTurn is what the pods of the class ask in the order in which Karpenter gives up: of several required terms of node
-// affinity the first holds, of preferred ones the heaviest; first go the alternatives, then preferred affinity,
-// anti-affinity and node affinity, each the heaviest first, then spreads. Where the nodes of some pool have soft taints,
-// pods tolerate none until the end.
-func (p *Problem) inTurn(c *class, softTaints bool) []greedy.Stage {
-	left := slices.DeleteFunc(slices.Clone(c.soft), func(s Preference) bool { return s.Kind == PreferNoTaint })
-	slices.SortStableFunc(left, func(a, b Preference) int {
-		return cmp.Or(cmp.Compare(c.turnOf(a), c.turnOf(b)), cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.index, b.index))
-	})
-	if p.ignoresSoft {
-		left = nil
-	}
-	var out []greedy.Stage
-	for term := range c.Asked.Len() {
-		asked := requirements.AnyOf(c.Asked.At(term))
-		for k := range len(left) + 1 {
-			out = append(out, p.turn(c, asked, left[k:], !softTaints))
-			out[len(out)-1].Anew = term
-			if term < c.Asked.Len()-1 {
-				break
-			}
-		}
-	}
-	if softTaints && len(out) > 0 {
-		last := c.Asked.Len() - 1
-		out = append(out, p.turn(c, requirements.AnyOf(c.Asked.At(last)), nil, true))
-		out[len(out)-1].Anew = last + 1
-	}
-	return out
-}
-
-// turnOf is when Karpenter gives up a preference.
-func (c *class) turnOf(s Preference) int {
-	switch {
-	case s.Kind == PreferPods && !c.terms[s.index].anti:
-		return 0
-	case s.Kind == PreferPods:
-		return 1
-	case s.Kind == PreferNodes:
-		return 2
-	}
-	return 3
-}
-
-// turn is what the pods ask of nodes and of each other with some preferences left.
-func (p *Problem) turn(c *class, asked requirements.Alternatives, soft []Preference, tolerant bool) greedy.Stage {
-	tolerated := c.Untainted
-	if tolerant {
-		tolerated = c.Tolerated
-	}
-	st := stage{required: c.Required.Intersect(asked).Intersect(requirements.AnyOf(tolerated))}
-	if k := slices.IndexFunc(soft, func(s Preference) bool { return s.Kind == PreferNodes }); k >= 0 {
-		st.required = st.required.Intersect(requirements.AnyOf(c.Preferred[soft[k].index].Nodes))
-	}
-	st.spreads, st.terms = c.kept(soft)
-	out := greedy.Stage{Required: st.required, Asked: asked}
-	var limits []Limit
-	out.Tags, limits = p.within(c, &st)
-	out.Limits = asGreedy(limits)
-	_, limits = p.within(c, &stage{terms: slices.DeleteFunc(slices.Clone(c.terms), func(t term) bool { return !t.hard })})
-	out.Keeps = asGreedy(limits)
-	for _, sp := range st.spreads {
-		out.Spreads = append(out.Spreads, greedy.Spread{Group: sp.group, MaxSkew: sp.maxSkew, MinDomains: sp.minDomains, Self: sp.self})
-	}
-	for _, t := range st.terms {
-		out.Terms = append(out.Terms, greedy.Term{Group: t.group, Anti: t.anti, Hard: t.hard, Self: t.self})
-	}
-	return out
-}
-
-func asGreedy(limits []Limit) []greedy.Limit {
-	out := make([]greedy.Limit, len(limits))
-	for i, l := range limits {
-		out[i] = greedy.Limit(l)
-	}
-	return out
 }

@@ -136,3 +136,21 @@ func TestReferenceTriesEveryTerm(t *testing.T) {
 	out := p.Settle(st.Reference(first(2), false, false).Seats(topology.CloseUnused))
 	require.Equal(t, []string{`0 in "b": 2`}, placed(out))
 }
+
+// Three pods can be in zone a or b. Two more, which count them too and spread over both zones, can be in a only. In the first
+// try the three take the room that a node in a has, in the next they make way.
+func TestOthersMakeWayForThoseWhoWereLeftOver(t *testing.T) {
+	everywhere := func(c *corev1.TopologySpreadConstraint) {
+		ignore := corev1.NodeInclusionPolicyIgnore
+		c.NodeAffinityPolicy = &ignore
+	}
+	p, st := settle(t, topology.Input{Classes: []topology.Class{
+		class("web", 3, takes(2)), class("web", 2, asks(zone+"=a"), spread(zone, "web", everywhere)),
+	}, Nodes: []topology.Node{node("one", "a", 6), node("two", "b", 0)}}, inZones(8, "a", "b"))
+	r := st.Reference([]int{1, 1, 0, 0, 0}, false, false)
+	out := p.Settle(r.Numbers())
+	require.Equal(t, []int{0, 2}, out.Left)
+	facts, news := out.Promote([]int{1})
+	require.True(t, news)
+	require.Equal(t, []int{0, 0}, p.Settle(facts).Left)
+}

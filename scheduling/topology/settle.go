@@ -269,7 +269,8 @@ func (s *settler) best(i int, shares []int) int {
 		}
 		crowd := s.crowd(pt, d)
 		key := [7]float64{
-			s.facts.leaning(pt.Class, d, crowd), -float64(s.awaited(pt, d) + s.awaitedNear(i, d)), float64(s.unwelcome(pt, d)), float64(s.hinders(pt, d)), -free, dom.price, crowd,
+			s.facts.leaning(pt.Class, d, crowd), -float64(s.awaited(pt, d) + s.awaitedNear(i, d)),
+			float64(s.unwelcome(pt, d)), float64(s.hinders(pt, d)), -free, dom.price, crowd,
 		}
 		if free == 1 {
 			key[5] = 0

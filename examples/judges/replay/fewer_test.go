@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/joinery-sdk/joinery/examples/judges/karpenter"
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
@@ -37,7 +38,8 @@ func TestNeverFewerThanKarpenter(t *testing.T) {
 	bad, chance := 0, 0
 	for i := range *against {
 		seed := *first + uint64(i)
-		limits, s := seed%4 == 0, drawn(seed)
+		s := drawn(seed)
+		limits := limited(s)
 		c, err := compared(ctx, s)
 		require.NoError(t, err, s.String())
 		sum.ours, sum.theirs, sum.refused = sum.ours+c.ours, sum.theirs+c.theirs, sum.refused+c.refused
@@ -73,10 +75,10 @@ func TestReferenceIsLikeKarpenter(t *testing.T) {
 	theirs, missed, more := 0, 0, 0
 	for i := range *against {
 		seed := *first + uint64(i)
-		if seed%4 == 0 {
-			continue // with limits
-		}
 		s := drawn(seed)
+		if limited(s) {
+			continue
+		}
 		in, err := s.Karpenter(t.Context())
 		require.NoError(t, err, s.String())
 		result, err := karpenter.Solve(t.Context(), in)
@@ -120,7 +122,7 @@ func TestKarpentersPodsAlone(t *testing.T) {
 		if n := len(packed.Result.Order); n < len(s.Pods) {
 			short++
 			tell := t.Errorf
-			if seed%4 == 0 {
+			if limited(s) {
 				tell = t.Logf
 			}
 			tell("%s: we place %d", s, n)
@@ -136,14 +138,14 @@ func TestKarpentersPodsAlone(t *testing.T) {
 // where others run, so that it was not looked for there; or limits left no more because a new node was the best for what
 // goes first; or a pod that keeps a whole zone to itself shut out two dozen; or all that was left over went first together,
 // where one of them had to stay out for the others; or of pods that exclude each other we took others than Karpenter, by
-// their number or size; or its plan has pods in another domain than where we look for a place first; or pods that others spread by were where those
-// have to be.
+// their number or size; or its plan has pods in another domain than where we look for a place first; or pods that others
+// spread by were where those have to be.
 func TestNoFewerAgain(t *testing.T) {
 	for _, seed := range []uint64{121, 284, 370, 427, 447, 677, 737, 783, 989, 1001, 1006, 1149, 1255, 1368, 1407, 1428, 1509, 1540, 1862, 1878, 1917, 1985} {
 		s := drawn(seed)
 		c, err := compared(t.Context(), s)
 		require.NoError(t, err, s.String())
-		if limits := seed%4 == 0; c.lost(limits) {
+		if limits := limited(s); c.lost(limits) {
 			isChance, what, err := c.byChance(t.Context(), s)
 			require.NoError(t, err, s.String())
 			assert.True(t, isChance && !limits, what)
@@ -246,6 +248,11 @@ func (c *comparison) byChance(ctx context.Context, s scenario.Scenario) (bool, s
 	always := short(placed, least)
 	return covered > 0 && len(always) == 0, fmt.Sprintf("%s: we placed %d, Karpenter %d (%d refused by kube-scheduler); missing %v; of %d more plans of Karpenter's nobody in %d, in all of them %v",
 		s, c.ours, c.theirs, c.refused, c.missing, moreRuns, covered, always), nil
+}
+
+// limited reports whether some pool has limits, so that pods compete for what it may buy.
+func limited(s scenario.Scenario) bool {
+	return slices.ContainsFunc(s.NodePools, func(p *karpv1.NodePool) bool { return len(p.Spec.Limits) > 0 })
 }
 
 // only is the scenario with some of its pending pods.

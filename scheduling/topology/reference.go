@@ -2,104 +2,12 @@ package topology
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/topology/internal/greedy"
 )
-
-// Promote makes facts of pods that were left over although something could hold them: that their classes, and those whom
-// they follow, go before the others next time; and where that did not help already, that the preferences of others which
-// may keep them away are given up, and those which may keep whom they follow from where they can be, one at a time. What packing found out under the old order is forgotten. It reports whether that is
-// anything new.
-func (st *Settlement) Promote(left []int) (Facts, bool) {
-	next := Facts{closed: st.facts.closed, first: maps.Clone(st.facts.first), given: maps.Clone(st.facts.given), ahead: st.facts.ahead, seats: st.facts.seats}
-	if next.first == nil {
-		next.first, next.given = map[int]int{}, map[int]int{}
-	}
-	news := false
-	promote := func(class, rank int) {
-		if next.first[class] == 0 && st.p.classes[class].Count > 0 {
-			next.first[class], news = rank, true
-		}
-	}
-	for _, i := range left {
-		if next.first[i] > 0 {
-			news = st.p.giveWay(i, next.given) || news
-			news = st.p.come(i, next.given) || news
-			continue
-		}
-		promote(i, 1)
-		for _, t := range st.p.classes[i].terms {
-			if t.hard && !t.anti {
-				for _, m := range st.p.groups[t.group].members {
-					promote(m, 2)
-				}
-			}
-		}
-	}
-	return next, news
-}
-
-// Kin groups classes by what they ask of other pods and who counts them, for where one stays out for the sake of others,
-// those that are alike in this do, too. Those of the most pods come first.
-func (p *Problem) Kin(classes []int) [][]int {
-	at := map[string]int{}
-	var out [][]int
-	for _, i := range classes {
-		c := &p.classes[i]
-		var key strings.Builder
-		fmt.Fprint(&key, c.memberOf)
-		for _, t := range c.terms {
-			fmt.Fprint(&key, " ", t.group, t.anti, t.hard)
-		}
-		for _, sp := range c.spreads {
-			fmt.Fprint(&key, " ", sp.group, sp.hard)
-		}
-		k, ok := at[key.String()]
-		if !ok {
-			k = len(out)
-			at[key.String()] = k
-			out = append(out, nil)
-		}
-		out[k] = append(out[k], i)
-	}
-	pods := func(kin []int) int {
-		n := 0
-		for _, i := range kin {
-			n += p.classes[i].Count
-		}
-		return n
-	}
-	slices.SortStableFunc(out, func(a, b []int) int { return pods(b) - pods(a) })
-	return out
-}
-
-// Favour is the facts for settling with these classes, and whom they follow, before all others. What packing found out
-// under the old order is forgotten.
-func (st *Settlement) Favour(kin []int) Facts {
-	const ahead = 2
-	first := make(map[int]int, len(st.facts.first)+len(kin))
-	for i, turn := range st.facts.first {
-		first[i] = turn + ahead
-	}
-	for _, i := range kin {
-		for _, t := range st.p.classes[i].terms {
-			if t.hard && !t.anti {
-				for _, m := range st.p.groups[t.group].members {
-					first[m] = 2
-				}
-			}
-		}
-	}
-	for _, i := range kin {
-		first[i] = 1
-	}
-	return Facts{closed: st.facts.closed, first: first, given: st.facts.given, ahead: st.facts.ahead, seats: st.facts.seats}
-}
 
 // Reference is the plan of a planner that takes one pod at a time, as Karpenter does. It says who has a right to a place
 // where pods exclude each other: whom it places, and kube-scheduler accepts there, nobody else should keep out. The zero
@@ -235,8 +143,15 @@ const (
 
 // Seats is the facts for settling with the pods of the reference first, where it wants them.
 func (r *Reference) Seats(closings Closings) Facts {
-	closed := map[Closings]map[closedKey]bool{CloseUnused: r.unused, CloseNeeded: r.closed}[closings]
-	return Facts{closed: closed, seats: &r.plan}
+	out := Facts{seats: &r.plan}
+	switch closings {
+	case CloseUnused:
+		out.closed = r.unused
+	case CloseNeeded:
+		out.closed = r.closed
+	case CloseNone:
+	}
+	return out
 }
 
 // Numbers is the facts for settling with as many pods of each class first as the reference places, wherever that is.
@@ -244,9 +159,13 @@ func (r *Reference) Numbers() Facts { return Facts{closed: r.closed, ahead: r.Pl
 
 // greedy is the problem as a planner reads it that takes one pod at a time.
 func (p *Problem) greedy(softTaints bool) *greedy.Problem {
-	out := &greedy.Problem{Classes: make([]greedy.Class, len(p.classes)), Groups: make([]greedy.Group, len(p.groups)), Nodes: make([]greedy.Node, len(p.nodes))}
+	out := &greedy.Problem{
+		Classes: make([]greedy.Class, len(p.classes)), Groups: make([]greedy.Group, len(p.groups)), Nodes: make([]greedy.Node, len(p.nodes)),
+	}
 	for i, g := range p.groups {
-		out.Groups[i] = greedy.Group{Key: g.key, Within: g.hostname, Tag: g.tag, Running: g.counts, Owners: g.owners, Passes: g.filter.passes, Kept: len(g.owners) > 0}
+		out.Groups[i] = greedy.Group{
+			Key: g.key, Within: g.hostname, Tag: g.tag, Running: g.counts, Owners: g.owners, Passes: g.filter.passes, Kept: len(g.owners) > 0,
+		}
 		if !g.hostname {
 			out.Groups[i].Values = p.universe(i, Facts{})
 		}
@@ -280,86 +199,159 @@ func (p *Problem) greedy(softTaints bool) *greedy.Problem {
 	return out
 }
 
-// giveWay notes that others give up the preferences that look at the class, and reports whether there are any more.
-func (p *Problem) giveWay(class int, given map[int]int) bool {
-	news := false
-	for i := range p.classes {
-		for k, soft := range p.classes[i].soft {
-			if k < given[i] {
-				continue
-			}
-			if g, ok := p.classes[i].looksAt(soft); ok && slices.Contains(p.classes[class].memberOf, g) {
-				given[i], news = k+1, true
-			}
-		}
+// inTurn is what the pods of the class ask in the order in which Karpenter gives up: of several required terms of node
+// affinity the first holds, of preferred ones the heaviest; first go the alternatives, then preferred affinity,
+// anti-affinity and node affinity, each the heaviest first, then spreads. Where the nodes of some pool have soft taints,
+// pods tolerate none until the end.
+func (p *Problem) inTurn(c *class, softTaints bool) []greedy.Stage {
+	left := slices.DeleteFunc(slices.Clone(c.soft), func(s Preference) bool { return s.Kind == PreferNoTaint })
+	slices.SortStableFunc(left, func(a, b Preference) int {
+		return cmp.Or(cmp.Compare(c.turnOf(a), c.turnOf(b)), cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.index, b.index))
+	})
+	if p.ignoresSoft {
+		left = nil
 	}
-	return news
-}
-
-// come notes that each of those whom the class follows gives up one more preference, and reports whether there was any.
-func (p *Problem) come(class int, given map[int]int) bool {
-	news := false
-	for _, t := range p.classes[class].terms {
-		if !t.hard || t.anti {
-			continue
-		}
-		for _, m := range p.groups[t.group].members {
-			if m != class && p.classes[m].Count > 0 && given[m] < len(p.classes[m].soft) {
-				given[m]++
-				news = true
+	var out []greedy.Stage
+	for term := range c.Asked.Len() {
+		asked := requirements.AnyOf(c.Asked.At(term))
+		for k := range len(left) + 1 {
+			out = append(out, p.turn(c, asked, left[k:], !softTaints))
+			out[len(out)-1].Anew = term
+			if term < c.Asked.Len()-1 {
+				break
 			}
 		}
 	}
-	return news
-}
-
-// looksAt is the group that a preference is about.
-func (c *class) looksAt(soft Preference) (int, bool) {
-	switch soft.Kind {
-	case PreferSpread:
-		return c.spreads[soft.index].group, true
-	case PreferPods:
-		return c.terms[soft.index].group, true
-	case PreferNodes, PreferNoTaint:
+	if softTaints && len(out) > 0 {
+		last := c.Asked.Len() - 1
+		out = append(out, p.turn(c, requirements.AnyOf(c.Asked.At(last)), nil, true))
+		out[len(out)-1].Anew = last + 1
 	}
-	return 0, false
+	return out
 }
 
-// compareParts is the order of settling: by rank, then the largest pods first, for they are the hardest to place; of
-// equals, pods that are only counted come last, where they disturb nobody. Where some had to be promoted, they come
-// before all that, and then the priorities of pods count.
-func (s *settler) compareParts(x, y *Part) int {
-	size := func(pt *Part, r int) int64 {
-		if requests := s.p.classes[pt.Class].Requests; r < len(requests) {
-			return requests[r]
-		}
+// turnOf is when Karpenter gives up a preference.
+func (c *class) turnOf(s Preference) int {
+	switch {
+	case s.Kind == PreferPods && !c.terms[s.index].anti:
 		return 0
-	}
-	free := func(pt *Part) int {
-		if len(pt.st.spreads)+len(pt.st.terms) > 0 {
-			return 0
-		}
+	case s.Kind == PreferPods:
 		return 1
+	case s.Kind == PreferNodes:
+		return 2
 	}
-	urgency := 0
-	if len(s.facts.first) > 0 {
-		urgency = cmp.Or(cmp.Compare(s.turn(x), s.turn(y)), cmp.Compare(s.p.classes[y.Class].Priority, s.p.classes[x.Class].Priority))
-	}
-	rank := cmp.Compare(x.rank, y.rank)
-	if s.facts.bySize() {
-		rank = 0
-	}
-	return cmp.Or(urgency, cmp.Compare(s.facts.shuffled(x.Class), s.facts.shuffled(y.Class)), rank, cmp.Compare(size(y, 0), size(x, 0)), cmp.Compare(size(y, 1), size(x, 1)),
-		cmp.Compare(free(x), free(y)), cmp.Compare(len(x.Domains), len(y.Domains)), cmp.Compare(x.Class, y.Class), cmp.Compare(x.Stage, y.Stage))
+	return 3
 }
 
-// turn is which parts come first: the smallest numbers do.
-func (s *settler) turn(pt *Part) int {
-	if n := s.facts.first[pt.Class]; n > 0 {
-		return n
+// turn is what the pods ask of nodes and of each other with some preferences left.
+func (p *Problem) turn(c *class, asked requirements.Alternatives, soft []Preference, tolerant bool) greedy.Stage {
+	tolerated := c.Untainted
+	if tolerant {
+		tolerated = c.Tolerated
 	}
-	return 1 << 30
+	st := stage{required: c.Required.Intersect(asked).Intersect(requirements.AnyOf(tolerated))}
+	if k := slices.IndexFunc(soft, func(s Preference) bool { return s.Kind == PreferNodes }); k >= 0 {
+		st.required = st.required.Intersect(requirements.AnyOf(c.Preferred[soft[k].index].Nodes))
+	}
+	st.spreads, st.terms = c.kept(soft)
+	out := greedy.Stage{Required: st.required, Asked: asked}
+	var limits []Limit
+	out.Tags, limits = p.within(c, &st)
+	out.Limits = asGreedy(limits)
+	_, limits = p.within(c, &stage{terms: slices.DeleteFunc(slices.Clone(c.terms), func(t term) bool { return !t.hard })})
+	out.Keeps = asGreedy(limits)
+	for _, sp := range st.spreads {
+		out.Spreads = append(out.Spreads, greedy.Spread{Group: sp.group, MaxSkew: sp.maxSkew, MinDomains: sp.minDomains, Self: sp.self})
+	}
+	for _, t := range st.terms {
+		out.Terms = append(out.Terms, greedy.Term{Group: t.group, Anti: t.anti, Hard: t.hard, Self: t.self})
+	}
+	return out
 }
 
-// Promoted reports whether the pods of a class went before the others.
-func (st *Settlement) Promoted(class int) bool { return st.facts.first[class] > 0 }
+func asGreedy(limits []Limit) []greedy.Limit {
+	out := make([]greedy.Limit, len(limits))
+	for i, l := range limits {
+		out[i] = greedy.Limit(l)
+	}
+	return out
+}
+
+// follow gives pods the seats of a plan, in its order, as far as kube-scheduler would have it; those that it would not
+// have yet are tried again after the others.
+func (s *settler) follow(plan *greedy.Plan) {
+	for seats := plan.Seats; len(seats) > 0; {
+		var again []greedy.Seat
+		for _, seat := range seats {
+			if !s.seat(plan, seat) {
+				again = append(again, seat)
+			}
+		}
+		if len(again) == len(seats) {
+			return
+		}
+		seats = again
+	}
+}
+
+// seat gives one pod its seat, with as few preferences given up as that takes. On a node to buy only the domain counts,
+// unless it follows others.
+func (s *settler) seat(plan *greedy.Plan, seat greedy.Seat) bool {
+	for stage := range len(s.p.classes[seat.Class].soft) + 1 {
+		i := s.partOf(seat.Class, stage)
+		pt := s.parts[i]
+		there := make([]int, len(pt.Domains))
+		for d := range pt.Domains {
+			var in bool
+			if old := len(s.p.nodes); seat.Node < old {
+				labels := s.p.nodes[seat.Node].Labels
+				in = pt.st.required.Compatible(labels, requirements.Keys{}) && s.p.contains(pt, d, labels)
+			} else {
+				in = s.required(pt, d).Compatible(plan.Bought[seat.Node-old], requirements.Keys{})
+			}
+			if in {
+				there[d] = 1
+			}
+		}
+		for d := s.best(i, there); d >= 0; d = s.best(i, there) {
+			there[d] = 0
+			bundle := -1
+			switch {
+			case seat.Node < len(s.p.nodes):
+				if bundle = s.tie(i, d, seat.Node); bundle < 0 {
+					continue
+				}
+			case pt.follows:
+				if bundle = s.seatNear(i, d); bundle < 0 {
+					continue
+				}
+			}
+			pt.want++
+			s.take(i, d, 1, bundle)
+			return true
+		}
+	}
+	return false
+}
+
+// tie puts one pod of the part on an existing node, beside those that it follows, and returns its bundle, -1 if it cannot
+// be there.
+func (s *settler) tie(i, d, n int) int {
+	pt := s.parts[i]
+	if pt.follows {
+		for _, b := range s.on[n] {
+			if s.joinBundle(i, d, b) {
+				return b
+			}
+		}
+	}
+	for _, t := range pt.st.terms {
+		if !t.anti && s.p.groups[t.group].hostname && !s.runs(t.group, n) && (!t.self || s.groups[t.group].total != 0) {
+			return -1
+		}
+	}
+	if !fits(s.p.classes[pt.Class].Requests, s.freeOn(n)) {
+		return -1
+	}
+	return s.begin(i, d, n)
+}
