@@ -65,7 +65,7 @@ func (s *State) contest() *State {
 		return s
 	}
 	if s.attempt.tried == 0 && s.p.maxAttempts() > 1 && len(s.left()) > 0 && !s.p.options.MostPods && !s.p.limited() {
-		s.attempt.references = []*topology.Reference{s.p.reference(s.settled, false), s.p.reference(s.settled, true)}
+		s.attempt.references = s.p.references(s.settled)
 	}
 	if s.attempt.tried > 0 && s.attempt.number > s.attempt.most {
 		s.attempt.granted++
@@ -135,10 +135,20 @@ func (s *State) follow(best *State) (topology.Facts, int, bool) {
 
 // Reference is how many pods of each class a planner places that takes one pod at a time and the larger first, as Karpenter
 // does: who has a right to a place where pods exclude each other. It costs far more than a plan where pods are many.
-func (p *Problem) Reference() []int { return p.reference(p.topology.Start(), false).Placed }
+func (p *Problem) Reference() []int { return p.reference(p.topology.Start(), 0).Placed }
 
-func (p *Problem) reference(settled *topology.Settlement, last bool) *topology.Reference {
-	return settled.Reference(p.queue(), p.softTaints(), last)
+// references are the plans of several such planners, for of what is as good as each other Karpenter takes now this, now that:
+// four where pods are few, down to two.
+func (p *Problem) references(settled *topology.Settlement) []*topology.Reference {
+	var out []*topology.Reference
+	for ties := range 2 + min(2, 3_000/p.pending()) {
+		out = append(out, p.reference(settled, ties))
+	}
+	return out
+}
+
+func (p *Problem) reference(settled *topology.Settlement, ties int) *topology.Reference {
+	return settled.Reference(p.queue(), p.softTaints(), ties)
 }
 
 // queue is the classes of all pods in the order in which Karpenter takes them: the larger first, by cpu, then memory, then
@@ -224,6 +234,16 @@ func (s *State) owes(pods []int) int {
 	return n
 }
 
+// debts are how many pods have no place that the references have a right place for, and that they place at all. Where they
+// contradict each other the number decides.
+func (s *State) debts() (held, placed int) {
+	for _, r := range s.attempt.references {
+		held += s.owes(r.Holding)
+		placed += s.owes(r.Placed)
+	}
+	return held, placed
+}
+
 // worth is how many pods must come for one that goes, if they are no larger.
 const worth = 8
 
@@ -234,14 +254,11 @@ const worth = 8
 // the large for two small ones, and one of sizes alone a whole deployment for a single pod. Where room is scarce,
 // priorities decide, then sizes; and before all else they do for the room of existing nodes, as in kube-scheduler's queue.
 func (s *State) beats(best *State) bool {
-	if dues := s.dues(); dues != nil {
-		if n := s.p.compareUrgency(s, best); n != 0 {
+	if len(s.attempt.references) > 0 {
+		held, placed := s.debts()
+		bestHeld, bestPlaced := best.debts()
+		if n := cmp.Or(s.p.compareUrgency(s, best), cmp.Compare(held, bestHeld), cmp.Compare(placed, bestPlaced)); n != 0 {
 			return n < 0
-		}
-		for _, due := range dues {
-			if n := cmp.Compare(s.owes(due), best.owes(due)); n != 0 {
-				return n < 0
-			}
 		}
 	}
 	if s.p.scarce(s, best) {

@@ -24,11 +24,12 @@ type Reference struct {
 }
 
 // Reference makes the plan of a planner that takes one pod at a time, given by their classes, in this order. softTaints
-// says that the nodes of some pool have taints that pods should rather avoid; last, that of domains which are as good as
-// each other it takes the last, not the first. Karpenter takes any.
-func (st *Settlement) Reference(order []int, softTaints, last bool) *Reference {
+// says that the nodes of some pool have taints that pods should rather avoid. Of domains that are as good as each other
+// Karpenter takes any; ties says which: the first (0), the last (1), or with larger numbers now this one, now that, always
+// in the same way.
+func (st *Settlement) Reference(order []int, softTaints bool, ties int) *Reference {
 	in := st.p.greedy(softTaints)
-	in.Last = last
+	in.Ties = ties
 	r := &Reference{Placed: make([]int, len(st.p.classes)), plan: in.Place(order), closed: st.facts.closed}
 	r.unused = st.p.unused(r.plan.Bought)
 	for _, seat := range r.plan.Seats {

@@ -69,9 +69,9 @@ func TestSpreadTakesTheEmptiest(t *testing.T) {
 	require.Equal(t, []greedy.Seat{{0, 0}, {0, 1}, {0, 0}, {0, 1}}, plan.Seats)
 	require.True(t, requirements.MustParse(zone+"=a").Equal(plan.Bought[0]))
 	require.True(t, requirements.MustParse(zone+"=b").Equal(plan.Bought[1]))
-	p.Last = true
+	p.Ties = 1
 	require.True(t, requirements.MustParse(zone+"=b").Equal(p.Place([]int{0}).Bought[0]))
-	p.Last = false
+	p.Ties = 0
 	p.Pools[0][1].Rooms = [][]int64{{0}}
 	require.Equal(t, []int{1}, placed(p, 0, 0, 0, 0))
 	even.Spreads[0].MaxSkew, even.Spreads[0].MinDomains = 2, 3

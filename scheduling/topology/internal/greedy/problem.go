@@ -19,8 +19,9 @@ type Problem struct {
 	Nodes []Node
 	// Pools are what each pool can buy, in the order in which they are tried.
 	Pools [][]Cell
-	// Last says that of values which are as good as each other the last is taken, not the first. Karpenter takes any.
-	Last bool
+	// Ties says which of several values that are as good as each other is taken, for Karpenter takes any: the first one (0), the
+	// last one (1), or with larger numbers now this one, now that, always in the same way.
+	Ties int
 }
 
 // Class is pods that are alike.

@@ -20,14 +20,10 @@ func (s *planner) to(w *narrowing, group int, list []int) {
 	w.form = w.form.to(k, &s.labels[k], list)
 }
 
-// one is the first of several values, all as good, that the node can have, or the last; none if it can have none.
+// one is one of several values, all as good, that the node can have; none if it can have none.
 func (s *planner) one(w *narrowing, group int, of []int) []int {
 	k := s.groups[group].label
-	for i := range of {
-		at := i
-		if s.p.Last {
-			at = len(of) - 1 - i
-		}
+	for _, at := range s.turns(len(of)) {
 		there := w.form.to(k, &s.labels[k], of[at:at+1])
 		if there.holds(s.used) {
 			return of[at : at+1]
@@ -35,6 +31,21 @@ func (s *planner) one(w *narrowing, group int, of []int) []int {
 		w.full = w.full || len(there.cells) > 0
 	}
 	return nil
+}
+
+// turns are the positions of n values that are as good, in the order in which they are tried.
+func (s *planner) turns(n int) []int {
+	if s.p.Ties > 1 {
+		return s.random.Perm(n)
+	}
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	if s.p.Ties == 1 {
+		slices.Reverse(out)
+	}
+	return out
 }
 
 // values are those that the label of a group may have, as far as requirements of node and pod say. What is for sale plays
@@ -89,7 +100,8 @@ func (s *planner) allows(w *narrowing, group, value int) bool {
 }
 
 // near are the values where pods of the group are. Where there are none that the pod could join, and it is one of them, it
-// is the first: anywhere, and its node may be in one other domain as well.
+// is the first: anywhere, and its node may be in one other domain as well. Karpenter takes any; here it is one that most of
+// those can follow to who want to.
 func (s *planner) near(w *narrowing, t Term) []int {
 	g := &s.groups[t.Group]
 	here := s.allowed(w, t.Group)
@@ -98,6 +110,9 @@ func (s *planner) near(w *narrowing, t Term) []int {
 	}
 	if !t.Self || slices.ContainsFunc(g.values, func(v int) bool { return g.sure[0].at(v) > 0 && s.allows(w, t.Group, v) }) {
 		return nil
+	}
+	if s.p.Ties == 0 {
+		slices.SortStableFunc(here, func(a, b int) int { return g.followers.at(b) - g.followers.at(a) })
 	}
 	first := slices.Clone(s.one(w, t.Group, here))
 	other := slices.IndexFunc(g.values, func(v int) bool { return len(first) > 0 && v != first[0] && s.allows(w, t.Group, v) })
