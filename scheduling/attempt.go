@@ -137,8 +137,8 @@ func (s *State) follow(best *State) (topology.Facts, int, bool) {
 // does: who has a right to a place where pods exclude each other. It costs far more than a plan where pods are many.
 func (p *Problem) Reference() []int { return p.reference(p.topology.Start(), 0).Placed }
 
-// references are the plans of several such planners, for of what is as good as each other Karpenter takes now this, now that:
-// four where pods are few, down to two.
+// references are the plans of several such planners, for of what is as good as each other Karpenter takes now this, now
+// that: four where pods are few, two where they are many.
 func (p *Problem) references(settled *topology.Settlement) []*topology.Reference {
 	var out []*topology.Reference
 	for ties := range 2 + min(2, 3_000/p.pending()) {
@@ -169,7 +169,8 @@ func (p *Problem) queue() []int {
 	}
 	slices.SortStableFunc(queue, func(a, b turn) int {
 		x, y := p.Classes[a.class].requests, p.Classes[b.class].requests
-		return cmp.Or(cmp.Compare(y[0], x[0]), cmp.Compare(y[1], x[1]), a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(y[0], x[0]), cmp.Compare(y[1], x[1]),
+			a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time), cmp.Compare(a.id, b.id))
 	})
 	order := make([]int, len(queue))
 	for i, t := range queue {

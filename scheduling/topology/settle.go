@@ -286,29 +286,13 @@ func (s *settler) best(i int, shares []int) int {
 }
 
 // awaited is how many parts wait for a pod of this one in the domain: they have affinity to it, and nobody whom they could
-// follow is in any domain of theirs yet. Those who wait for these there count as well.
+// follow is in any domain of theirs yet.
 func (s *settler) awaited(pt *Part, d int) int {
 	n := 0
 	for _, m := range pt.groupsIn {
 		value := pt.Domains[d].Values[m.key]
 		for _, f := range s.followers[m.group] {
 			if f != pt && s.waits(f, m.group, value) {
-				n += 1 + s.behind(f, pt, pt.keys[m.key], value)
-			}
-		}
-	}
-	return n
-}
-
-// behind is how many parts wait for a pod of part f, which itself waits for one of another, at the value of a label.
-func (s *settler) behind(f, other *Part, key, value string) int {
-	n := 0
-	for _, m := range f.groupsIn {
-		if f.keys[m.key] != key {
-			continue
-		}
-		for _, h := range s.followers[m.group] {
-			if h != f && h != other && s.waits(h, m.group, value) {
 				n++
 			}
 		}

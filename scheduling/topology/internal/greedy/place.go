@@ -42,9 +42,7 @@ type count struct {
 	possible tally   // on nodes that may have the value
 	owners   tally   // pods that keep away from the group, on nodes that may have the value
 	total    int     // within one node
-	// followers are the pods that want to be near the group, by the values that they could be at.
-	followers tally
-	version   int // changes with the counts
+	version  int     // changes with the counts
 }
 
 func (p *Problem) newPlanner() *planner {
@@ -85,7 +83,6 @@ func (p *Problem) newPlanner() *planner {
 // most are a look-up, for what a node of a form cannot take no other node of it can.
 func (p *Problem) Place(order []int) Plan {
 	s := p.newPlanner()
-	s.follow(order)
 	for queue := order; len(queue) > 0; {
 		var again []int
 		for _, class := range queue {
@@ -99,43 +96,6 @@ func (p *Problem) Place(order []int) Plan {
 		queue = again
 	}
 	return s.plan()
-}
-
-// follow counts who wants to be near each group, and where they could be on a node to buy.
-func (s *planner) follow(order []int) {
-	pods := make([]int, len(s.p.Classes))
-	for _, class := range order {
-		pods[class]++
-	}
-	for i, n := range pods {
-		if n == 0 || len(s.stages[i]) == 0 {
-			continue
-		}
-		for _, t := range s.stages[i][0].Terms {
-			c := &s.groups[t.Group]
-			if t.Anti || c.label < 0 {
-				continue
-			}
-			for _, v := range c.values {
-				if s.buyable(i, c.label, v) {
-					c.followers.add(v, n)
-				}
-			}
-		}
-	}
-}
-
-// buyable reports whether a node to buy with a value of a label could hold a pod that gives up nothing.
-func (s *planner) buyable(class, number, value int) bool {
-	for _, anything := range s.pools {
-		for _, asked := range s.stages[class][0].asks {
-			there := s.ask(anything, asked).to(number, &s.labels[number], []int{value})
-			if there.holds(s.p.Classes[class].Requests) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // plan says what came of it.

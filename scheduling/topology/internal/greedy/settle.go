@@ -100,8 +100,7 @@ func (s *planner) allows(w *narrowing, group, value int) bool {
 }
 
 // near are the values where pods of the group are. Where there are none that the pod could join, and it is one of them, it
-// is the first: anywhere, and its node may be in one other domain as well. Karpenter takes any; here it is one that most of
-// those can follow to who want to.
+// is the first: anywhere, and its node may be in one other domain as well.
 func (s *planner) near(w *narrowing, t Term) []int {
 	g := &s.groups[t.Group]
 	here := s.allowed(w, t.Group)
@@ -110,9 +109,6 @@ func (s *planner) near(w *narrowing, t Term) []int {
 	}
 	if !t.Self || slices.ContainsFunc(g.values, func(v int) bool { return g.sure[0].at(v) > 0 && s.allows(w, t.Group, v) }) {
 		return nil
-	}
-	if s.p.Ties == 0 {
-		slices.SortStableFunc(here, func(a, b int) int { return g.followers.at(b) - g.followers.at(a) })
 	}
 	first := slices.Clone(s.one(w, t.Group, here))
 	other := slices.IndexFunc(g.values, func(v int) bool { return len(first) > 0 && v != first[0] && s.allows(w, t.Group, v) })
