@@ -9,8 +9,9 @@ import (
 
 // market is what a node could be at first; an existing one is what it is.
 type market struct {
-	cells []Cell
-	forms map[string]*form // by what is asked
+	exists bool
+	cells  []Cell
+	forms  map[string]*form // by what is asked
 }
 
 // form is what a node can still be as far as labels say, whatever room it has: what its pods ask, and the cells that meet
@@ -22,8 +23,8 @@ type form struct {
 	// values are those that a label may have, in order, by the number of the label; nil until they are asked for.
 	values [][]int
 	// asked are the forms with one thing more that pods ask, by its number, and narrowed those where a label has some of its
-	// values only; nil until they are asked for.
-	asked    []*form
+	// values only, as far as anybody asked.
+	asked    map[int]*form
 	narrowed map[string]*form
 	// passes says on which of the cells a group counts its pods, by group; nil until it is asked for.
 	passes [][]bool
@@ -37,7 +38,7 @@ func (m *market) form(set requirements.Set) *form {
 	if f, ok := m.forms[key]; ok {
 		return f
 	}
-	f := &form{market: m, set: set, narrowed: map[string]*form{}}
+	f := &form{market: m, set: set, asked: map[int]*form{}, narrowed: map[string]*form{}}
 	for i := range m.cells {
 		if set.Compatible(m.cells[i].Labels, requirements.Keys{}) {
 			f.cells = append(f.cells, &m.cells[i])
@@ -57,6 +58,18 @@ func (f *form) with(more requirements.Set) *form {
 		return f.market.nowhere()
 	}
 	return f.market.form(both)
+}
+
+// ask is the form with one thing more that pods ask, which has this number. Those of pods that ask nothing else, and so do not
+// come back to an existing node that cannot hold them, are not kept there: nodes times pods may be very many.
+func (f *form) ask(number int, more requirements.Set, only bool) *form {
+	next, known := f.asked[number]
+	if !known {
+		if next = f.with(more); !f.market.exists || !only || len(next.cells) > 0 {
+			f.asked[number] = next
+		}
+	}
+	return next
 }
 
 // to is the form where the label of a number has these of its values only.

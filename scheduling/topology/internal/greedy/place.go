@@ -71,7 +71,7 @@ func (p *Problem) newPlanner() *planner {
 	}
 	for i := range p.Nodes {
 		old := &p.Nodes[i]
-		itself := &market{cells: []Cell{{Labels: old.Labels, Rooms: [][]int64{old.Free}}}, forms: map[string]*form{}}
+		itself := &market{exists: true, cells: []Cell{{Labels: old.Labels, Rooms: [][]int64{old.Free}}}, forms: map[string]*form{}}
 		n := newNode(i, itself.form(old.Labels), len(old.Free))
 		n.bind(old.Tags, old.Limits)
 		s.nodes = append(s.nodes, n)
@@ -171,7 +171,7 @@ func (s *planner) add(n *node, class int, st *stage) bool {
 	}
 	never := true
 	for _, asked := range st.asks {
-		base := s.ask(n.form, asked)
+		base := n.form.ask(asked, s.asks[asked], len(st.asks) == 1)
 		if base.shut == s.tries {
 			never = false
 			continue
@@ -196,15 +196,4 @@ func (s *planner) add(n *node, class int, st *stage) bool {
 		n.close(st.number)
 	}
 	return false
-}
-
-// ask is the form with one thing more that pods ask, which has this number.
-func (s *planner) ask(f *form, number int) *form {
-	if f.asked == nil {
-		f.asked = make([]*form, len(s.asks))
-	}
-	if f.asked[number] == nil {
-		f.asked[number] = f.with(s.asks[number])
-	}
-	return f.asked[number]
 }
