@@ -100,3 +100,56 @@ func BenchmarkExistingNodes(b *testing.B) {
 		})
 	}
 }
+
+// teams are n pods, a hundred for each team: four that keep to themselves by zone, where there are three, forty-eight spread
+// over zones, and as many that want to be beside those on a node.
+func teams(n int) []*corev1.Pod {
+	out := make([]*corev1.Pod, 0, n)
+	for i := range n {
+		team, replica := i/100, i%100
+		app, cpu := "loud", "2"
+		switch {
+		case replica >= 52:
+			app, cpu = "guest", "100m"
+		case replica >= 4:
+			app, cpu = "web", "250m"
+		}
+		labels := func(app string) map[string]string { return map[string]string{"app": fmt.Sprintf("%s-%d", app, team)} }
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("%s-%d-%d", app, team, replica), Labels: labels(app)}}
+		p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("512Mi")},
+		}}}
+		term := func(key, app string) []corev1.PodAffinityTerm {
+			return []corev1.PodAffinityTerm{{TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: labels(app)}}}
+		}
+		switch app {
+		case "loud":
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: term(corev1.LabelTopologyZone, "loud"),
+			}}
+		case "web":
+			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+				MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: labels("web")},
+			}}
+		case "guest":
+			p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: term(corev1.LabelHostname, "web"),
+			}}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// One pod of each team stays out, so others are tried in its place and a planner that takes one pod at a time is asked. Ten
+// times as many pods must not take a hundred times as long.
+func BenchmarkLeftOver(b *testing.B) {
+	for _, n := range []int{500, 5000} {
+		b.Run(fmt.Sprintf("pods=%d", n), func(b *testing.B) {
+			s := snapshot(b, teams(n))
+			s.Pools[0].Requirements = requirements.MustParse("topology.kubernetes.io/zone in (us-east-1a,us-east-1b,us-east-1c), kubernetes.io/arch=amd64")
+			planEdge(b, s, n-n/100, -1)
+		})
+	}
+}

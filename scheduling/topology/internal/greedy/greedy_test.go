@@ -71,6 +71,13 @@ func TestSpreadTakesTheEmptiest(t *testing.T) {
 	require.True(t, requirements.MustParse(zone+"=b").Equal(plan.Bought[1]))
 	p.Ties = 1
 	require.True(t, requirements.MustParse(zone+"=b").Equal(p.Place([]int{0}).Bought[0]))
+	zones := map[string]bool{}
+	for p.Ties = 2; p.Ties < 12; p.Ties++ {
+		some := p.Place([]int{0}).Bought[0]
+		require.True(t, some.Equal(p.Place([]int{0}).Bought[0]), "always the same way")
+		zones[some.String()] = true
+	}
+	require.Len(t, zones, 2, "now this one, now that")
 	p.Ties = 0
 	p.Pools[0][1].Rooms = [][]int64{{0}}
 	require.Equal(t, []int{1}, placed(p, 0, 0, 0, 0))
