@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -30,8 +32,7 @@ var (
 // A pod that Karpenter places must be placed by us too, unless kube-scheduler refuses that very pod in Karpenter's plan.
 // Where limits make pods compete it is the number that counts, of the highest priority first. Karpenter's plan is another
 // one each time, for it ranges over maps, and of pods that exclude each other it takes now these, now those. So where one is
-// missing it is asked a few times more: one of its plans must have nobody whom we leave out, and no pod may be in all of
-// them that we leave out.
+// missing it is asked again: one of its plans must have nobody whom we leave out.
 func TestNeverFewerThanKarpenter(t *testing.T) {
 	ctx := t.Context()
 	var sum comparison
@@ -67,6 +68,49 @@ func TestNeverFewerThanKarpenter(t *testing.T) {
 		keep(t, s)
 	}
 	fmt.Printf("ours %d, Karpenter's %d of which kube-scheduler refuses %d; scenarios with a pod missing %d, and by chance %d\n", sum.ours, sum.theirs, sum.refused, bad, chance)
+}
+
+// Why one plan of Karpenter's is not enough to judge by: they contradict each other. Its largest pod may be in zone a or b, and
+// it takes now this, now that. Two others keep away from that pod, one in each zone, so one of them always stays out. Whoever
+// plans this, some plan of Karpenter's has a pod that he leaves out.
+func TestKarpenterContradictsItself(t *testing.T) {
+	random := drawn(1)
+	pool := random.NodePools[0].DeepCopy()
+	pool.Spec.Template.Spec.Requirements, pool.Spec.Template.Spec.Taints, pool.Spec.Template.Spec.StartupTaints = nil, nil, nil
+	s := scenario.Scenario{Catalogue: random.Catalogue, Namespaces: random.Namespaces, NodePools: []*karpv1.NodePool{pool}}
+	pod := func(app, cpu string, zones ...string) *corev1.Pod {
+		p := &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}}
+		p.Namespace, p.Name, p.Labels = metav1.NamespaceDefault, app+"-0", map[string]string{"app": app}
+		p.Spec.Containers = []corev1.Container{{Name: "main", Image: "registry.example.com/app", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
+		}}}
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: zones},
+			}}},
+		}}}
+		s.Pods = append(s.Pods, p)
+		return p
+	}
+	itself := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "large"}}
+	pod("large", "2", "zone-a", "zone-b").Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
+		{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: itself},
+	}
+	for _, p := range []*corev1.Pod{pod("left", "1", "zone-a"), pod("right", "1", "zone-b")} {
+		p.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelTopologyZone, LabelSelector: itself}},
+		}
+	}
+	plans := map[string]bool{}
+	for range moreRuns {
+		held, _, err := karpenters(t.Context(), s)
+		require.NoError(t, err)
+		plans[fmt.Sprint(slices.Sorted(maps.Keys(byApp(held))))] = true
+	}
+	require.Equal(t, map[string]bool{"[default/large default/left]": true, "[default/large default/right]": true}, plans)
+	packed, err := planned(s)
+	require.NoError(t, err)
+	require.Len(t, packed.Result.Order, 2)
 }
 
 // How well the reference that decides who has a right to a place foretells what Karpenter places. It need not be exact: what
@@ -158,9 +202,8 @@ type comparison struct {
 	ours, theirs, refused int
 	missing               []string
 	// more is by how many pods of a priority we place more than hold of Karpenter's.
-	more map[int32]int
-	// placed are the pods that we place, held those that hold of Karpenter's.
-	placed, held map[types.NamespacedName]bool
+	more   map[int32]int
+	placed map[types.NamespacedName]bool // by us
 }
 
 // lost reports whether Karpenter did better. Where limits make pods compete, the highest priority decides in which the
@@ -192,7 +235,7 @@ func compared(ctx context.Context, s scenario.Scenario) (comparison, error) {
 		placed[nameOf(p)] = true
 	}
 	out.ours, out.theirs, out.refused = len(placed), len(held)+refused, refused
-	out.placed, out.held = placed, held
+	out.placed = placed
 	out.missing = short(byApp(placed), byApp(held))
 	out.more = map[int32]int{}
 	priority := priorities(s)
@@ -226,28 +269,23 @@ func short(are, should map[string]int) []string {
 	return out
 }
 
-const moreRuns = 9
+const moreRuns = 50
 
-// byChance compares what we place with more plans of Karpenter's: whether in one of them nobody is missing, and nobody in
-// all of them. It says what came of it.
+// byChance makes more plans of Karpenter's until there is one that has nobody whom we leave out, and reports whether there
+// was. It says what came of it.
 func (c *comparison) byChance(ctx context.Context, s scenario.Scenario) (bool, string, error) {
-	placed, least, covered := byApp(c.placed), byApp(c.held), 0
-	for range moreRuns {
+	placed := byApp(c.placed)
+	what := fmt.Sprintf("%s: we placed %d, Karpenter %d (%d refused by kube-scheduler); missing %v", s, c.ours, c.theirs, c.refused, c.missing)
+	for run := range moreRuns {
 		held, _, err := karpenters(ctx, s)
 		if err != nil {
 			return false, "", err
 		}
-		now := byApp(held)
-		for app, n := range least {
-			least[app] = min(n, now[app])
-		}
-		if len(short(placed, now)) == 0 {
-			covered++
+		if len(short(placed, byApp(held))) == 0 {
+			return true, fmt.Sprintf("%s; nobody in another plan of Karpenter's, the next but %d", what, run), nil
 		}
 	}
-	always := short(placed, least)
-	return covered > 0 && len(always) == 0, fmt.Sprintf("%s: we placed %d, Karpenter %d (%d refused by kube-scheduler); missing %v; of %d more plans of Karpenter's nobody in %d, in all of them %v",
-		s, c.ours, c.theirs, c.refused, c.missing, moreRuns, covered, always), nil
+	return false, fmt.Sprintf("%s; some in each of %d more plans of Karpenter's", what, moreRuns), nil
 }
 
 // limited reports whether some pool has limits, so that pods compete for what it may buy.
