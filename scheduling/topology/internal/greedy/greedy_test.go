@@ -124,6 +124,22 @@ func TestFollowers(t *testing.T) {
 	require.Equal(t, []int{2, 0}, placed(market([]greedy.Class{class(follower, 0), class(target)}, group), 0, 0))
 }
 
+// The node of the first of a kind may be in two zones, so who keeps away from it can be in neither; or it is in one.
+func TestTheFirstOfItsKindMayBeAnywhere(t *testing.T) {
+	group := greedy.Group{Key: zone, Values: []string{"a", "b"}, Kept: true}
+	kind := greedy.Stage{Terms: []greedy.Term{{Group: 0, Hard: true, Self: true}}}
+	shy := greedy.Stage{Terms: []greedy.Term{{Group: 0, Anti: true, Hard: true}}}
+	p := market([]greedy.Class{class(kind, 0), class(shy)}, group)
+	require.Equal(t, []int{1, 0}, placed(p, 0, 1))
+	p.Ties = 1
+	require.Equal(t, []int{1, 1}, placed(p, 0, 1))
+	seen := map[int]bool{}
+	for p.Ties = 2; p.Ties < 22; p.Ties++ {
+		seen[placed(p, 0, 1)[1]] = true
+	}
+	require.Len(t, seen, 2, "now this, now that")
+}
+
 // Within a node tags and limits hold, those of hard constraints for everybody who comes later, too.
 func TestWithinANode(t *testing.T) {
 	alone := greedy.Stage{Tags: []string{"web"}, Limits: []greedy.Limit{{Tag: "web", Max: 1}}}

@@ -20,7 +20,8 @@ type Problem struct {
 	// Pools are what each pool can buy, in the order in which they are tried.
 	Pools [][]Cell
 	// Ties says which of several values that are as good as each other is taken, for Karpenter takes any: the first one (0), the
-	// last one (1), or with larger numbers now this one, now that, always in the same way.
+	// last one (1), or with larger numbers now this one, now that, always in the same way. The node of the first of a
+	// kind may be in a second domain as well (0), is in no other (1), or now so, now so.
 	Ties int
 }
 

@@ -111,11 +111,27 @@ func (s *planner) near(w *narrowing, t Term) []int {
 		return nil
 	}
 	first := slices.Clone(s.one(w, t.Group, here))
-	other := slices.IndexFunc(g.values, func(v int) bool { return len(first) > 0 && v != first[0] && s.allows(w, t.Group, v) })
-	if other >= 0 {
-		first = append(first, g.values[other])
+	if other := s.other(slices.DeleteFunc(slices.Clone(g.values), func(v int) bool { return !s.allows(w, t.Group, v) }), first); other >= 0 {
+		first = append(first, other)
 	}
 	return first
+}
+
+// other is a second value for the node of the first of its kind, drawn from all that the pod allows: it may be the same one
+// again, so that there is none, -1.
+func (s *planner) other(of, first []int) int {
+	if len(first) == 0 || s.p.Ties == 1 {
+		return -1
+	}
+	for _, at := range s.turns(len(of)) {
+		if of[at] != first[0] {
+			return of[at]
+		}
+		if s.p.Ties > 1 {
+			break
+		}
+	}
+	return -1
 }
 
 // emptiest are the values with the fewest pods that a spread allows.
