@@ -244,6 +244,30 @@ func (c *class) turnOf(s Preference) int {
 	return 3
 }
 
+// prefer adds what is preferred of nodes as Karpenter does: where that contradicts what is required of a label, the node must
+// not have the label. kube-scheduler refuses the pod there, but its like takes others' place until then.
+func prefer(required requirements.Alternatives, preferred requirements.Set) requirements.Alternatives {
+	var out []requirements.Set
+	for set := range required.All() {
+		var both []requirements.Requirement
+		for r := range set.All() {
+			if preferred.Has(r.Key()) {
+				if r = r.Intersect(preferred.Get(r.Key())); r.IsImpossible() {
+					r = requirements.DoesNotExist(r.Key())
+				}
+			}
+			both = append(both, r)
+		}
+		for r := range preferred.All() {
+			if !set.Has(r.Key()) {
+				both = append(both, r)
+			}
+		}
+		out = append(out, requirements.MustOf(both...))
+	}
+	return requirements.AnyOf(out...)
+}
+
 // turn is what the pods ask of nodes and of each other with some preferences left.
 func (p *Problem) turn(c *class, asked requirements.Alternatives, soft []Preference, tolerant bool) greedy.Stage {
 	tolerated := c.Untainted
@@ -252,7 +276,7 @@ func (p *Problem) turn(c *class, asked requirements.Alternatives, soft []Prefere
 	}
 	st := stage{required: c.Required.Intersect(asked).Intersect(requirements.AnyOf(tolerated))}
 	if k := slices.IndexFunc(soft, func(s Preference) bool { return s.Kind == PreferNodes }); k >= 0 {
-		st.required = st.required.Intersect(requirements.AnyOf(c.Preferred[soft[k].index].Nodes))
+		st.required = prefer(st.required, c.Preferred[soft[k].index].Nodes)
 	}
 	st.spreads, st.terms = c.kept(soft)
 	out := greedy.Stage{Required: st.required, Asked: asked}

@@ -126,6 +126,19 @@ func TestReferenceGivesUpInKarpentersOrder(t *testing.T) {
 	}
 }
 
+// A team is required and none is preferred: Karpenter places such pods on nodes without one, where kube-scheduler refuses
+// them.
+func TestReferencePrefersAgainstWhatIsRequired(t *testing.T) {
+	web := class("web", 2)
+	web.Asked = requirements.AnyOf(requirements.MustOf(requirements.Exists("team")))
+	web.Required = web.Asked
+	web.Preferred = []requirements.Preference{{Weight: 1, Nodes: requirements.MustOf(requirements.DoesNotExist("team"))}}
+	_, st := settle(t, topology.Input{Classes: []topology.Class{web}}, inZones(4, "a"))
+	r := st.Reference(first(2), false, 0)
+	require.Equal(t, []int{2}, r.Placed)
+	require.Equal(t, []int{0}, r.Holding)
+}
+
 // A second term of node affinity is tried where the first leads nowhere, before any preference is given up.
 func TestReferenceTriesEveryTerm(t *testing.T) {
 	web := class("web", 2, spread(zone, "web", func(c *corev1.TopologySpreadConstraint) { c.MaxSkew = 2 }))
