@@ -23,7 +23,7 @@ type attempt struct {
 	best   *State // of those; nil for none
 	placed []int  // pods by class, once the state is done
 	number int    // all of them
-	// references are whom a planner places that takes one pod at a time, the most telling first; none where nobody is left
+	// references are whom planners place that take one pod at a time; none where nobody is left
 	// over or they are not asked. followed is how many of the ways of following them are done with.
 	references []*topology.Reference
 	followed   int
@@ -134,7 +134,7 @@ func (s *State) follow(best *State) (topology.Facts, int, bool) {
 }
 
 // Reference is how many pods of each class a planner places that takes one pod at a time and the larger first, as Karpenter
-// does: who has a right to a place where pods exclude each other. It costs far more than a plan where pods are many.
+// does: who has a right to a place where pods exclude each other. It costs about as much as a plan.
 func (p *Problem) Reference() []int { return p.reference(p.topology.Start(), 0).Placed }
 
 // references are the plans of several such planners, for of what is as good as each other Karpenter takes now this, now

@@ -241,8 +241,8 @@ func (s *settler) couple(i, d, j, e int) *bundle {
 	return both
 }
 
-// awaitedNear is how many parts that were left over before wait for a pod of this one in the domain, to share its node, and have nobody
-// else whom they could join.
+// awaitedNear is how many parts that were left over before wait for a pod of this one in the domain, to share its node, and
+// have nobody else whom they could join.
 func (s *settler) awaitedNear(i, d int) int {
 	if len(s.facts.first) == 0 {
 		return 0
