@@ -64,8 +64,8 @@ func (s *State) contest() *State {
 	if s.attempt.number == s.p.pending() {
 		return s
 	}
-	if s.attempt.tried == 0 && s.p.maxAttempts() > 1 && len(s.left()) > 0 && !s.p.options.MostPods && !s.p.limited() {
-		s.attempt.references = s.p.references(s.settled)
+	if s.attempt.tried == 0 && !s.p.limited() {
+		s.ask(s)
 	}
 	if s.attempt.tried > 0 && s.attempt.number > s.attempt.most {
 		s.attempt.granted++
@@ -74,7 +74,11 @@ func (s *State) contest() *State {
 	if best == nil || s.beats(best) {
 		best = s
 	}
-	if tried := s.attempt.tried + 1; tried < s.p.maxAttempts()+s.attempt.granted {
+	tried := s.attempt.tried + 1
+	if tried >= s.p.maxAttempts()+s.attempt.granted && s.attempt.references == nil {
+		s.ask(best)
+	}
+	if tried < s.p.maxAttempts()+s.attempt.granted {
 		left := s.left()
 		if len(left) == 0 {
 			return best
@@ -114,20 +118,44 @@ func (s *State) contest() *State {
 	return best
 }
 
+// ask asks the references, if somebody is left over whom they may speak for, and lets the search begin anew. It does so after
+// the first attempt; where limits make pods compete for what can be bought, after the last one, for then it is the number
+// that counts, and who else came in is none the worse for it.
+func (s *State) ask(best *State) {
+	if s.p.maxAttempts() <= 1 || len(s.left()) == 0 || s.p.options.MostPods {
+		return
+	}
+	s.attempt.references = s.p.references(best.settled)
+	if s.attempt.tried > 0 {
+		s.attempt.granted += 1 + s.p.maxAttempts()/2
+		s.attempt.varied, s.attempt.solo, s.attempt.kin = 0, 0, 0
+	}
+}
+
 // follow is the next attempt that follows a reference, as long as one of its pods is owed a place: its seats first, with
-// several closings, then as many pods of each class as it places, wherever. It says how many ways are done with then, and
-// whether there was one more.
+// several closings, then as many pods of each class as it places, wherever, and where there are limits its very nodes. It
+// says how many ways are done with then, and whether there was one more.
 func (s *State) follow(best *State) (topology.Facts, int, bool) {
-	const ways = 4
-	for way := s.attempt.followed; way < ways*len(s.attempt.references); way += ways {
+	const ways = 5
+	for way := s.attempt.followed; way < ways*len(s.attempt.references); way++ {
 		r := s.attempt.references[way/ways]
-		closings := topology.Closings(way % ways)
-		switch {
-		case way%ways == 0 && best.owes(r.Placed) == 0: // on to the next reference
-		case closings <= topology.CloseNone:
-			return r.Seats(closings), way + 1, true
-		default:
+		switch way % ways {
+		case 0:
+			if best.owes(r.Placed) == 0 {
+				way += ways - 1 // on to the next reference
+				continue
+			}
+			return r.Seats(topology.CloseUnused), way + 1, true
+		case 1:
+			return r.Seats(topology.CloseNeeded), way + 1, true
+		case 2:
+			return r.Seats(topology.CloseNone), way + 1, true
+		case 3:
 			return r.Numbers(), way + 1, true
+		default:
+			if s.p.limited() {
+				return r.Nodes(), way + 1, true
+			}
 		}
 	}
 	return topology.Facts{}, ways * len(s.attempt.references), false
@@ -148,7 +176,7 @@ func (p *Problem) references(settled *topology.Settlement) []*topology.Reference
 }
 
 func (p *Problem) reference(settled *topology.Settlement, ties int) *topology.Reference {
-	return settled.Reference(p.queue(), p.softTaints(), ties)
+	return settled.Reference(topology.Queue{Classes: p.queue(), SoftTaints: p.softTaints(), Left: p.remaining(), Ties: ties})
 }
 
 // queue is the classes of all pods in the order in which Karpenter takes them: the larger first, by cpu, then memory, then
@@ -179,6 +207,18 @@ func (p *Problem) queue() []int {
 	return order
 }
 
+// remaining is what the limits of each pool leave, in the order in which Karpenter tries the pools: of resources, then of nodes.
+func (p *Problem) remaining() [][]int64 {
+	out := make([][]int64, len(p.Pools))
+	for i, turn := range p.turns() {
+		r := &p.Pools[i]
+		if out[turn] = r.Left; r.NodesLeft >= 0 {
+			out[turn] = append(slices.Clip(r.Left), int64(r.NodesLeft))
+		}
+	}
+	return out
+}
+
 // softTaints reports whether the nodes of some pool have taints that pods should rather avoid.
 func (p *Problem) softTaints() bool {
 	return slices.ContainsFunc(p.Pools, func(r PoolRoom) bool {
@@ -204,8 +244,11 @@ func (s *State) left() []int {
 }
 
 // owed is how many pods of each class should have a place where some of them have none: those of the references that hold,
-// then all of them; nil where they are owed nothing.
+// then all of them; nil where they are owed nothing. Where pods compete for limits nobody is.
 func (s *State) owed() []int {
+	if s.p.limited() {
+		return nil
+	}
 	for _, due := range s.dues() {
 		if s.owes(due) > 0 {
 			return due
@@ -249,13 +292,14 @@ func (s *State) debts() (held, placed int) {
 const worth = 8
 
 // beats reports whether a finished attempt is better than the best so far. It is if it leaves out fewer of those whom a
-// reference has a right place for, then of all whom it places: nobody should lose a place that Karpenter would give him.
+// reference has a right place for, then of all whom it places: nobody should lose a place that Karpenter would give him, as
+// long as he does not compete for limits.
 // For the others, of pods that exclude each other some have to stay out, and each attempt has its own: one that places
 // others instead is better if they are as many and larger, or very many more. For a rule of numbers alone would leave out
 // the large for two small ones, and one of sizes alone a whole deployment for a single pod. Where room is scarce,
 // priorities decide, then sizes; and before all else they do for the room of existing nodes, as in kube-scheduler's queue.
 func (s *State) beats(best *State) bool {
-	if len(s.attempt.references) > 0 {
+	if len(s.attempt.references) > 0 && !s.p.limited() {
 		held, placed := s.debts()
 		bestHeld, bestPlaced := best.debts()
 		if n := cmp.Or(s.p.compareUrgency(s, best), cmp.Compare(held, bestHeld), cmp.Compare(placed, bestPlaced)); n != 0 {

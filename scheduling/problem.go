@@ -374,22 +374,33 @@ func (p *Problem) admitted(pods []*corev1.Pod) []*corev1.Pod {
 // forTopology yields the shapes as package topology reads them.
 func (p *Problem) forTopology(yield func(topology.Shape) bool) {
 	var offerings []topology.Offering // reused: it is not kept
-	turn := make([]int, len(p.Pools)) // of equal weight the last name first
-	for i := range p.Pools {
-		for k := range p.Pools {
-			if p.Pools[k].Weight > p.Pools[i].Weight || p.Pools[k].Weight == p.Pools[i].Weight && k > i {
-				turn[i]++
-			}
-		}
-	}
+	turn := p.turns()
 	for i := range p.Shapes {
 		s := &p.Shapes[i]
 		offerings = offerings[:0]
 		for _, o := range s.Offerings {
 			offerings = append(offerings, topology.Offering{Labels: o.Labels, Price: o.Price})
 		}
-		if !yield(topology.Shape{Pool: turn[s.Pool], Labels: s.Labels, Room: s.Room, Offerings: offerings}) {
+		usage := s.Usage
+		if p.Pools[s.Pool].NodesLeft >= 0 {
+			usage = append(slices.Clip(usage), 1)
+		}
+		if !yield(topology.Shape{Pool: turn[s.Pool], Labels: s.Labels, Room: s.Room, Usage: usage, Offerings: offerings}) {
 			return
 		}
 	}
+}
+
+// turns are the numbers of the pools in the order in which Karpenter tries them: by weight, of equal ones the last name
+// first.
+func (p *Problem) turns() []int {
+	out := make([]int, len(p.Pools))
+	for i := range p.Pools {
+		for k := range p.Pools {
+			if p.Pools[k].Weight > p.Pools[i].Weight || p.Pools[k].Weight == p.Pools[i].Weight && k > i {
+				out[i]++
+			}
+		}
+	}
+	return out
 }

@@ -108,6 +108,9 @@ func (p *Problem) state(settled *topology.Settlement, number int, a attempt) *St
 				urgency[i] = u
 			}
 		}
+		if lot.Node < 0 && len(lot.Bundles) > 0 && len(lot.Slots) == 1 && lot.Slots[0].Count == 1 {
+			name.WriteString(" by itself") // others of its kind may stand there, too, in no bundle
+		}
 		if lot.Node >= 0 { // it has one place to go, which others can do without
 			urgency[i] += 1 << 40
 			name.WriteString(" on " + p.Rooms[lot.Node].Node.Name)

@@ -24,7 +24,6 @@ type bundle struct {
 // asks for, with a pod that is still on its own, or, if nobody is there yet and it is what it asks for, as the first of
 // its kind. It returns the number of the bundle, a new one if need be, or -1.
 func (s *settler) seatNear(i, d int) int {
-	pt := s.parts[i]
 	if b := s.joinNode(i, d); b >= 0 {
 		return b
 	}
@@ -36,7 +35,12 @@ func (s *settler) seatNear(i, d int) int {
 	if b := s.pairUp(i, d); b >= 0 {
 		return b
 	}
-	for _, t := range pt.st.terms {
+	return s.alone(i, d)
+}
+
+// alone makes a bundle of one pod of the part, which others may join; -1 if it follows others that are there already.
+func (s *settler) alone(i, d int) int {
+	for _, t := range s.parts[i].st.terms {
 		if !t.anti && s.p.groups[t.group].hostname && (!t.self || s.groups[t.group].total != 0) {
 			return -1
 		}
@@ -323,8 +327,9 @@ func (s *settler) grow(b *bundle, i, d int) (*bundle, bool) {
 	if out.node >= 0 {
 		return out, true
 	}
-	for k := range s.p.cells {
-		cell := &s.p.cells[k]
+	cells := s.p.forBundles()
+	for k := range cells {
+		cell := &cells[k]
 		if cell.holds(out.requests) && out.required.Compatible(cell.labels, requirements.Keys{}) {
 			return out, true
 		}

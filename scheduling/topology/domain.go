@@ -42,11 +42,20 @@ func cellsOf(shapes func(yield func(Shape) bool), sizes bool) []cell {
 			}
 			out[id].add(shape.Room, o.Price)
 			if sizes {
-				out[id].sizes = append(out[id].sizes, greedy.Size{Room: shape.Room, Price: o.Price})
+				out[id].sizes = append(out[id].sizes, greedy.Size{Room: shape.Room, Price: o.Price, Usage: shape.Usage})
 			}
 		}
 	}
 	return out
+}
+
+// forBundles are the cells where pods may share a node. Where no pod asks about others they are only made for this.
+func (p *Problem) forBundles() []cell {
+	if len(p.groups) > 0 || p.shapes == nil {
+		return p.cells
+	}
+	p.memo.once.Do(func() { p.memo.cells = cellsOf(p.shapes, false) })
+	return p.memo.cells
 }
 
 func (c *cell) add(room []int64, price float64) {
@@ -55,21 +64,7 @@ func (c *cell) add(room []int64, price float64) {
 			c.unit[r] = min(c.unit[r], price/float64(v))
 		}
 	}
-	covers := func(a, b []int64) bool {
-		for r := range a {
-			if a[r] < b[r] {
-				return false
-			}
-		}
-		return true
-	}
-	for _, have := range c.rooms {
-		if covers(have, room) {
-			return
-		}
-	}
-	c.rooms = slices.DeleteFunc(c.rooms, func(have []int64) bool { return covers(room, have) })
-	c.rooms = append(c.rooms, room)
+	c.rooms = greedy.Widen(c.rooms, room)
 }
 
 // holds reports whether some shape of the cell has room for one pod.

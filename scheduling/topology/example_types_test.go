@@ -299,7 +299,7 @@ func ExampleReference() {
 	p = p.WithShapes(slices.Values([]topology.Shape{{Room: []int64{4, 4}, Offerings: []topology.Offering{
 		{Labels: requirements.MustParse(zone + "=zone-a"), Price: 1}, {Labels: requirements.MustParse(zone + "=zone-b"), Price: 1},
 	}}}))
-	r := p.Start().Reference([]int{0, 1, 1, 1}, false, 0)
+	r := p.Start().Reference(topology.Queue{Classes: []int{0, 1, 1, 1}})
 	fmt.Println(r.Placed, r.Holding)
 	fmt.Println("left over where it has its seats:", p.Settle(r.Seats(topology.CloseNone)).Left)
 	// Output:

@@ -26,6 +26,8 @@ type Facts struct {
 	// wherever they find a place; nil for none.
 	seats *greedy.Plan
 	ahead []int
+	// together says that pods whose seats are on one node to buy share a node.
+	together bool
 	// variant numbers other choices where there is one, of who goes first and where to; 0 are the usual ones.
 	variant int
 }
@@ -275,7 +277,10 @@ func (st *Settlement) Promote(left []int) (Facts, bool) {
 	next := st.facts.unpacked()
 	next.first, next.given = maps.Clone(next.first), maps.Clone(next.given)
 	if next.first == nil {
-		next.first, next.given = map[int]int{}, map[int]int{}
+		next.first = map[int]int{}
+	}
+	if next.given == nil {
+		next.given = map[int]int{}
 	}
 	news := false
 	promote := func(class, rank int) {

@@ -61,7 +61,7 @@ func (s *settler) partOf(class, stage int) int {
 	n := len(pt.Domains)
 	counts := make([]int, 2*n)
 	pt.Placed, pt.bundled = counts[:n:n], counts[n:]
-	if pt.follows {
+	if pt.follows || s.facts.together {
 		pt.refused = make([]numbers, n)
 	}
 	for _, t := range pt.st.terms {
@@ -253,6 +253,8 @@ type memo struct {
 	parts     map[[2]int]*Part
 	universes map[int]universe
 	sets      map[string]*domainSet
+	once      sync.Once
+	cells     []cell
 }
 
 func newMemo() *memo {

@@ -110,6 +110,9 @@ type Shape struct {
 	Labels requirements.Set
 	// Room is what it has for pods, in the dimensions of Class.Requests.
 	Room []int64
+	// Usage is what a node of it takes of what the limits of its pool leave, in the dimensions of Queue.Left; none where there
+	// are no limits.
+	Usage []int64
 	// Offerings are the ways to buy it.
 	Offerings []Offering
 }

@@ -21,37 +21,77 @@ type Reference struct {
 	plan   greedy.Plan
 	unused map[closedKey]bool // domains where it has no node, which no spread counts
 	closed map[closedKey]bool
+	given  map[int]int // preferences that would keep out some who hold
 }
 
-// Reference makes the plan of a planner that takes one pod at a time, given by their classes, in this order. softTaints
-// says that the nodes of some pool have taints that pods should rather avoid. Of domains that are as good as each other
-// Karpenter takes any; ties says which: the first (0), the last (1), or with larger numbers now this one, now that, always
-// in the same way.
-func (st *Settlement) Reference(order []int, softTaints bool, ties int) *Reference {
-	in := st.p.greedy(softTaints)
-	in.Ties = ties
-	r := &Reference{Placed: make([]int, len(st.p.classes)), plan: in.Place(order), closed: st.facts.closed}
+// Queue is the pods as a planner takes them that takes one at a time, and what else it goes by.
+type Queue struct {
+	// Classes are the pods in their order, each given by its class.
+	Classes []int
+	// SoftTaints says that the nodes of some pool have taints that pods should rather avoid.
+	SoftTaints bool
+	// Left is what the limits of each pool leave, by Shape.Pool; none, or shorter, where there are no limits.
+	Left [][]int64
+	// Ties says which of several domains that are as good as each other is taken, for Karpenter takes any: the first (0), the
+	// last (1), or with larger numbers now this one, now that, always in the same way.
+	Ties int
+}
+
+// Reference makes the plan of a planner that takes one pod at a time. It costs about as much as to settle for each of up to
+// ten orders of binding, and [greedy.Problem.Place].
+func (st *Settlement) Reference(q Queue) *Reference {
+	in := st.p.greedy(&q)
+	r := &Reference{Placed: make([]int, len(st.p.classes)), plan: in.Place(q.Classes), closed: st.facts.closed}
 	r.unused = st.p.unused(r.plan.Bought)
 	for _, seat := range r.plan.Seats {
 		r.Placed[seat.Class]++
 	}
-	most := -1
-	for _, seats := range st.p.ordersOf(r.plan.Seats) {
-		tried := greedy.Plan{Seats: seats, Bought: r.plan.Bought}
-		s := st.p.newSettler(Facts{closed: r.unused})
-		s.follow(&tried)
-		held, n := s.placed(), 0
-		for _, k := range held {
-			n += k
-		}
-		if n > most {
-			most, r.Holding, r.plan = n, held, tried
-		}
-		if n == len(seats) {
-			break
-		}
+	r.hold(st.p, nil)
+	if given := st.p.inTheWay(r.Placed, r.Holding); len(given) > 0 {
+		r.hold(st.p, given)
 	}
 	return r
+}
+
+// hold finds the order of binding in which most of the plan is accepted, with so many preferences of each class given up from
+// the start, if that is more than before.
+func (r *Reference) hold(p *Problem, given map[int]int) {
+	seats := r.plan.Seats
+	for _, order := range p.ordersOf(seats) {
+		tried := greedy.Plan{Seats: order, Bought: r.plan.Bought}
+		s := p.newSettler(Facts{closed: r.unused, given: given})
+		s.follow(&tried)
+		held := s.placed()
+		if r.Holding == nil || sum(held) > sum(r.Holding) {
+			r.Holding, r.plan, r.given = held, tried, given
+		}
+		if sum(held) == len(seats) {
+			return
+		}
+	}
+}
+
+// inTheWay are the preferences, by class as Facts.given has them, that may keep pods out that a plan places and that do not
+// hold: a preference that is met is kept from then on, while in Karpenter's plan it binds only the pod that has it.
+func (p *Problem) inTheWay(placed, held []int) map[int]int {
+	given := map[int]int{}
+	for i, n := range placed {
+		if held[i] < n {
+			p.giveWay(i, given)
+			if own := len(p.classes[i].soft); own > given[i] {
+				given[i] = own
+			}
+		}
+	}
+	return given
+}
+
+func sum(list []int) int {
+	n := 0
+	for _, k := range list {
+		n += k
+	}
+	return n
 }
 
 // ordersOf are some orders in which a plan may be bound: as it came about and backwards, node by node, those who ask most
@@ -144,7 +184,7 @@ const (
 
 // Seats is the facts for settling with the pods of the reference first, where it wants them.
 func (r *Reference) Seats(closings Closings) Facts {
-	out := Facts{seats: &r.plan}
+	out := Facts{seats: &r.plan, given: r.given}
 	switch closings {
 	case CloseUnused:
 		out.closed = r.unused
@@ -155,12 +195,21 @@ func (r *Reference) Seats(closings Closings) Facts {
 	return out
 }
 
+// Nodes is the facts for settling with the pods of the reference first, those together that share a node to buy. That node
+// is known to be within limits.
+func (r *Reference) Nodes() Facts {
+	out := r.Seats(CloseUnused)
+	out.together = true
+	return out
+}
+
 // Numbers is the facts for settling with as many pods of each class first as the reference places, wherever that is.
 func (r *Reference) Numbers() Facts { return Facts{closed: r.closed, ahead: r.Placed} }
 
 // greedy is the problem as a planner reads it that takes one pod at a time.
-func (p *Problem) greedy(softTaints bool) *greedy.Problem {
+func (p *Problem) greedy(q *Queue) *greedy.Problem {
 	out := &greedy.Problem{
+		Ties:    q.Ties,
 		Classes: make([]greedy.Class, len(p.classes)), Groups: make([]greedy.Group, len(p.groups)), Nodes: make([]greedy.Node, len(p.nodes)),
 	}
 	for i, g := range p.groups {
@@ -173,7 +222,7 @@ func (p *Problem) greedy(softTaints bool) *greedy.Problem {
 	}
 	for i := range p.classes {
 		c := &p.classes[i]
-		out.Classes[i] = greedy.Class{Requests: c.Requests, Groups: c.memberOf, Stages: p.inTurn(c, softTaints)}
+		out.Classes[i] = greedy.Class{Requests: c.Requests, Groups: c.memberOf, Stages: p.inTurn(c, q.SoftTaints)}
 		for _, t := range c.terms {
 			out.Groups[t.group].Kept = out.Groups[t.group].Kept || t.anti && t.hard
 		}
@@ -190,12 +239,15 @@ func (p *Problem) greedy(softTaints bool) *greedy.Problem {
 		}
 		pools[s.Pool] = append(pools[s.Pool], s)
 	}
-	for _, shapes := range pools {
-		var cells []greedy.Cell
+	for i, shapes := range pools {
+		var pool greedy.Pool
 		for _, c := range cellsOf(slices.Values(shapes), true) {
-			cells = append(cells, greedy.Cell{Labels: c.labels, Rooms: c.rooms, Sizes: c.sizes})
+			pool.Cells = append(pool.Cells, greedy.Cell{Labels: c.labels, Sizes: c.sizes})
 		}
-		out.Pools = append(out.Pools, cells)
+		if i < len(q.Left) {
+			pool.Left = q.Left[i]
+		}
+		out.Pools = append(out.Pools, pool)
 	}
 	return out
 }
@@ -322,7 +374,7 @@ func (s *settler) follow(plan *greedy.Plan) {
 // seat gives one pod its seat, with as few preferences given up as that takes. On a node to buy only the domain counts,
 // unless it follows others.
 func (s *settler) seat(plan *greedy.Plan, seat greedy.Seat) bool {
-	for stage := range len(s.p.classes[seat.Class].soft) + 1 {
+	for stage := s.facts.given[seat.Class]; stage <= len(s.p.classes[seat.Class].soft); stage++ {
 		i := s.partOf(seat.Class, stage)
 		pt := s.parts[i]
 		there := make([]int, len(pt.Domains))
@@ -346,7 +398,10 @@ func (s *settler) seat(plan *greedy.Plan, seat greedy.Seat) bool {
 				if bundle = s.tie(i, d, seat.Node); bundle < 0 {
 					continue
 				}
-			case pt.follows:
+			case s.facts.together:
+				bundle = s.seatTogether(i, d, seat.Node)
+			}
+			if bundle < 0 && pt.follows {
 				if bundle = s.seatNear(i, d); bundle < 0 {
 					continue
 				}
@@ -379,4 +434,20 @@ func (s *settler) tie(i, d, n int) int {
 		return -1
 	}
 	return s.begin(i, d, n)
+}
+
+// seatTogether puts one pod of the part beside those whose seats are on the same node to buy, and returns their bundle, -1
+// if that cannot be.
+func (s *settler) seatTogether(i, d, node int) int {
+	b, known := s.bought[node]
+	if !known {
+		if b = s.alone(i, d); b >= 0 {
+			s.bought[node] = b
+		}
+		return b
+	}
+	if !s.joinBundle(i, d, b) {
+		return -1
+	}
+	return b
 }

@@ -25,7 +25,7 @@ func TestReferenceTakesItsSeats(t *testing.T) {
 		Classes: []topology.Class{class("web", 3, spread(zone, "web")), class("cache", 1, near(host, "web"))},
 		Nodes:   []topology.Node{node("one", "a", 2), node("two", "b", 2)},
 	}, inZones(4, "a", "b"))
-	r := st.Reference([]int{0, 0, 0, 1}, false, 0)
+	r := st.Reference(topology.Queue{Classes: []int{0, 0, 0, 1}})
 	require.Equal(t, []int{3, 1}, r.Placed)
 	require.Equal(t, []int{3, 1}, r.Holding)
 	out := p.Settle(r.Seats(topology.CloseUnused))
@@ -38,7 +38,7 @@ func TestReferenceTakesItsSeats(t *testing.T) {
 	}
 	require.Equal(t, map[int]int{0: 2, 1: 2}, on)
 	p, st = settle(t, topology.Input{Classes: []topology.Class{class("web", 3)}, Nodes: []topology.Node{node("one", "a", 2)}}, inZones(4, "a"))
-	out = p.Settle(st.Reference(first(3), false, 0).Seats(topology.CloseUnused))
+	out = p.Settle(st.Reference(topology.Queue{Classes: first(3)}).Seats(topology.CloseUnused))
 	require.Equal(t, []int{2, 1}, []int{out.Lots[0].Count, out.Lots[1].Count}, "two on the node, one on a new one")
 	require.Equal(t, []int{0, -1}, []int{out.Lots[0].Node, out.Lots[1].Node})
 }
@@ -53,7 +53,7 @@ func TestReferenceHoldsAsFarAsKubeSchedulerLets(t *testing.T) {
 	_, st := settle(t, topology.Input{
 		Classes: []topology.Class{class("web", 4, asks(zone+"=a"), spread(zone, "web", everywhere))}, Nodes: []topology.Node{node("other", "b", 0)},
 	}, inZones(4, "a", "b"))
-	r := st.Reference(first(4), false, 0)
+	r := st.Reference(topology.Queue{Classes: first(4)})
 	require.Equal(t, []int{4}, r.Placed)
 	require.Equal(t, []int{1}, r.Holding)
 }
@@ -66,7 +66,7 @@ func TestReferenceClosesWhereItHasNoNode(t *testing.T) {
 		c.Required = c.Asked
 	}
 	p, st := settle(t, topology.Input{Classes: []topology.Class{class("web", 4, terms, spread(zone, "web"))}}, inZones(4, "a", "b", "c"))
-	r := st.Reference(first(4), false, 0)
+	r := st.Reference(topology.Queue{Classes: first(4)})
 	require.Equal(t, []int{4}, r.Holding)
 	require.Equal(t, []string{`0 in "a": 2`, `0 in "c": 2`}, placed(p.Settle(r.Seats(topology.CloseUnused))))
 	require.Equal(t, []int{0}, p.Settle(r.Seats(topology.CloseNone)).Left, "others go elsewhere")
@@ -83,11 +83,11 @@ func TestReferenceFindsAnOrder(t *testing.T) {
 		_, st := settle(t, topology.Input{
 			Classes: []topology.Class{class("web", 3, takes(2), asks(zone+"=a")), web}, Nodes: []topology.Node{node("other", "b", 0)},
 		}, inZones(8, "a", "b"))
-		r := st.Reference([]int{0, 0, 0, 1}, terms.Len() == 1, 0)
+		r := st.Reference(topology.Queue{Classes: []int{0, 0, 0, 1}, SoftTaints: terms.Len() == 1})
 		require.Equal(t, []int{3, 1}, r.Placed)
 		require.Equal(t, []int{3, 1}, r.Holding)
 		if terms.Len() == 1 {
-			require.Equal(t, []int{3, 0}, st.Reference([]int{0, 0, 0, 1}, false, 0).Placed)
+			require.Equal(t, []int{3, 0}, st.Reference(topology.Queue{Classes: []int{0, 0, 0, 1}}).Placed)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestReferenceGivesUpInKarpentersOrder(t *testing.T) {
 		}
 		p, st := settle(t, topology.Input{Classes: []topology.Class{web, peer}}, inZones(4, "a", "b"))
 		got := map[string]int{}
-		for _, pt := range p.Settle(st.Reference(first(2), false, 0).Seats(topology.CloseUnused)).Parts {
+		for _, pt := range p.Settle(st.Reference(topology.Queue{Classes: first(2)}).Seats(topology.CloseUnused)).Parts {
 			for d, n := range pt.Placed {
 				if n > 0 && pt.Class == 0 {
 					got[pt.Domains[d].String()] += n
@@ -134,7 +134,7 @@ func TestReferencePrefersAgainstWhatIsRequired(t *testing.T) {
 	web.Required = web.Asked
 	web.Preferred = []requirements.Preference{{Weight: 1, Nodes: requirements.MustOf(requirements.DoesNotExist("team"))}}
 	_, st := settle(t, topology.Input{Classes: []topology.Class{web}}, inZones(4, "a"))
-	r := st.Reference(first(2), false, 0)
+	r := st.Reference(topology.Queue{Classes: first(2)})
 	require.Equal(t, []int{2}, r.Placed)
 	require.Equal(t, []int{0}, r.Holding)
 }
@@ -146,7 +146,7 @@ func TestReferenceTriesEveryTerm(t *testing.T) {
 	web.Required = web.Asked
 	web.Preferred = []requirements.Preference{{Weight: 1, Nodes: requirements.MustParse(zone + "=b")}}
 	p, st := settle(t, topology.Input{Classes: []topology.Class{web}}, inZones(4, "a", "b"))
-	out := p.Settle(st.Reference(first(2), false, 0).Seats(topology.CloseUnused))
+	out := p.Settle(st.Reference(topology.Queue{Classes: first(2)}).Seats(topology.CloseUnused))
 	require.Equal(t, []string{`0 in "b": 2`}, placed(out))
 }
 
@@ -160,10 +160,38 @@ func TestOthersMakeWayForThoseWhoWereLeftOver(t *testing.T) {
 	p, st := settle(t, topology.Input{Classes: []topology.Class{
 		class("web", 3, takes(2)), class("web", 2, asks(zone+"=a"), spread(zone, "web", everywhere)),
 	}, Nodes: []topology.Node{node("one", "a", 6), node("two", "b", 0)}}, inZones(8, "a", "b"))
-	r := st.Reference([]int{1, 1, 0, 0, 0}, false, 0)
+	r := st.Reference(topology.Queue{Classes: []int{1, 1, 0, 0, 0}})
 	out := p.Settle(r.Numbers())
 	require.Equal(t, []int{0, 2}, out.Left)
 	facts, news := out.Promote([]int{1})
 	require.True(t, news)
 	require.Equal(t, []int{0, 0}, p.Settle(facts).Left)
+}
+
+// Three pods would rather be apart, and there is one node. For Karpenter that binds only the first of them, the others give it
+// up; so it is given up by all where the plan is followed, for a preference that is met is kept.
+func TestReferenceHoldsWithoutPreferences(t *testing.T) {
+	apart := func(c *topology.Class) {
+		affinity(c).PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{
+			{Weight: 1, PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: app("web")}},
+		}
+	}
+	p, st := settle(t, topology.Input{Classes: []topology.Class{class("web", 3, apart)}, Nodes: []topology.Node{node("one", "a", 4)}})
+	r := st.Reference(topology.Queue{Classes: first(3)})
+	require.Equal(t, []int{3}, r.Placed)
+	require.Equal(t, []int{3}, r.Holding)
+	require.Equal(t, []int{0}, p.Settle(r.Seats(topology.CloseUnused)).Left)
+}
+
+// Limits are kept by the nodes as the reference has them: what shares one is packed together.
+func TestReferenceKeepsNodes(t *testing.T) {
+	small := inZones(4, "a")
+	small.Usage = []int64{4}
+	p, st := settle(t, topology.Input{Classes: []topology.Class{class("web", 5, takes(2)), class("log", 4)}}, small)
+	r := st.Reference(topology.Queue{Classes: []int{0, 0, 0, 0, 0, 1, 1, 1, 1}, Left: [][]int64{{9}}})
+	require.Equal(t, []int{4, 0}, r.Placed, "two nodes for two each")
+	out := p.Settle(r.Nodes())
+	require.Equal(t, []int{0, 0}, out.Left, "limits are the packer's")
+	require.Len(t, out.Lots[0].Bundles, 2)
+	require.Equal(t, []topology.Slot{{Part: 0, Domain: 0, Count: 2}}, out.Lots[0].Slots)
 }

@@ -23,12 +23,13 @@ type settler struct {
 	on        map[int][]int      // by existing node, the numbers of the bundles that are tied to it
 	couples   map[[4]int]*bundle // two that share a node, by the part and domain of each; nil for those that cannot
 	free      map[int][]int64    // what pods that must be on a node have left of it
+	bought    map[int]int        // the bundles of nodes to buy whose pods stay together
 }
 
 func (p *Problem) newSettler(f Facts) *settler {
 	s := &settler{
 		p: p, facts: f, groups: make([]groupCount, len(p.groups)), partAt: map[[2]int]int{}, followers: map[int][]*Part{},
-		on: map[int][]int{}, couples: map[[4]int]*bundle{}, free: map[int][]int64{},
+		on: map[int][]int{}, couples: map[[4]int]*bundle{}, free: map[int][]int64{}, bought: map[int]int{},
 	}
 	for i, g := range p.groups {
 		gc := &s.groups[i]

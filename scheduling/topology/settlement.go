@@ -88,13 +88,7 @@ func (p *Problem) settle(f Facts) (*Settlement, *settler) {
 }
 
 // total is how many pods are left over.
-func (st *Settlement) total() int {
-	n := 0
-	for _, k := range st.Left {
-		n += k
-	}
-	return n
-}
+func (st *Settlement) total() int { return sum(st.Left) }
 
 // lots turns what was placed into lots: bundles that can be exchanged for each other are one.
 func (s *settler) lots() []Lot {

@@ -10,8 +10,15 @@ import (
 // market is what a node could be at first; an existing one is what it is.
 type market struct {
 	exists bool
-	cells  []Cell
+	cells  []cell
 	forms  map[string]*form // by what is asked
+}
+
+// cell is what there is under one set of labels: the room of each size that no other covers.
+type cell struct {
+	labels requirements.Set
+	rooms  [][]int64
+	sizes  []Size
 }
 
 // form is what a node can still be as far as labels say, whatever room it has: what its pods ask, and the cells that meet
@@ -19,7 +26,7 @@ type market struct {
 type form struct {
 	market *market
 	set    requirements.Set
-	cells  []*Cell
+	cells  []*cell
 	// values are those that a label may have, in order, by the number of the label; nil until they are asked for.
 	values [][]int
 	// asked are the forms with one thing more that pods ask, by its number, and narrowed those where a label has some of its
@@ -32,6 +39,39 @@ type form struct {
 	shut int
 }
 
+// newMarket is what is for sale, as far as the limits leave it.
+func newMarket(cells []Cell, left []int64) *market {
+	m := &market{cells: make([]cell, len(cells)), forms: map[string]*form{}}
+	for i, c := range cells {
+		at := &m.cells[i]
+		at.labels = c.Labels
+		for _, size := range c.Sizes {
+			if size.within(left) {
+				at.rooms, at.sizes = Widen(at.rooms, size.Room), append(at.sizes, size)
+			}
+		}
+	}
+	return m
+}
+
+// Widen adds a room to those of which none covers another, if it is not covered by one, and takes out those that it covers.
+func Widen(rooms [][]int64, room []int64) [][]int64 {
+	covers := func(a, b []int64) bool {
+		for r := range a {
+			if a[r] < b[r] {
+				return false
+			}
+		}
+		return true
+	}
+	for _, have := range rooms {
+		if covers(have, room) {
+			return rooms
+		}
+	}
+	return append(slices.DeleteFunc(rooms, func(have []int64) bool { return covers(room, have) }), room)
+}
+
 // form is the one with these requirements.
 func (m *market) form(set requirements.Set) *form {
 	key := string(set.AppendKey(nil))
@@ -40,7 +80,7 @@ func (m *market) form(set requirements.Set) *form {
 	}
 	f := &form{market: m, set: set, asked: map[int]*form{}, narrowed: map[string]*form{}}
 	for i := range m.cells {
-		if set.Compatible(m.cells[i].Labels, requirements.Keys{}) {
+		if set.Compatible(m.cells[i].labels, requirements.Keys{}) {
 			f.cells = append(f.cells, &m.cells[i])
 		}
 	}
@@ -105,7 +145,7 @@ func (f *form) valuesOf(number int, l *label) []int {
 	}
 	asked, all := f.set.Get(l.name), []string{}
 	for i := range f.market.cells {
-		labels := f.market.cells[i].Labels
+		labels := f.market.cells[i].labels
 		if !labels.Has(l.name) {
 			continue
 		}
@@ -126,7 +166,7 @@ func (f *form) counts(number int, g *Group, used []int64) bool {
 	if f.passes[number] == nil {
 		f.passes[number] = make([]bool, len(f.cells))
 		for i, c := range f.cells {
-			both, err := c.Labels.Intersect(f.set)
+			both, err := c.labels.Intersect(f.set)
 			f.passes[number][i] = err == nil && g.Passes(both)
 		}
 	}
@@ -140,12 +180,12 @@ func (f *form) counts(number int, g *Group, used []int64) bool {
 
 // holds reports whether a node of the form can have so much in use.
 func (f *form) holds(used []int64) bool {
-	return slices.ContainsFunc(f.cells, func(c *Cell) bool { return c.holds(used) })
+	return slices.ContainsFunc(f.cells, func(c *cell) bool { return c.holds(used) })
 }
 
 // holds reports whether some size of the cell has the room.
-func (c *Cell) holds(used []int64) bool {
-	return slices.ContainsFunc(c.Rooms, func(room []int64) bool { return fits(used, room) })
+func (c *cell) holds(used []int64) bool {
+	return slices.ContainsFunc(c.rooms, func(room []int64) bool { return fits(used, room) })
 }
 
 func fits(used, room []int64) bool {

@@ -14,12 +14,12 @@ const zone = "topology.kubernetes.io/zone"
 // market is one pool that buys nodes for four pods in zones a and b, a being cheaper.
 func market(classes []greedy.Class, groups ...greedy.Group) *greedy.Problem {
 	cell := func(labels string, price float64) greedy.Cell {
-		return greedy.Cell{Labels: requirements.MustParse(labels), Rooms: [][]int64{{4}}, Sizes: []greedy.Size{{Room: []int64{4}, Price: price}}}
+		return greedy.Cell{Labels: requirements.MustParse(labels), Sizes: []greedy.Size{{Room: []int64{4}, Price: price}}}
 	}
 	for i := range groups {
 		groups[i].Passes = func(requirements.Set) bool { return true }
 	}
-	return &greedy.Problem{Classes: classes, Groups: groups, Pools: [][]greedy.Cell{{cell(zone+"=a", 1), cell(zone+"=b", 2)}}}
+	return &greedy.Problem{Classes: classes, Groups: groups, Pools: []greedy.Pool{{Cells: []greedy.Cell{cell(zone+"=a", 1), cell(zone+"=b", 2)}}}}
 }
 
 func anywhere() requirements.Alternatives { return requirements.AnyOf(requirements.Set{}) }
@@ -79,7 +79,7 @@ func TestSpreadTakesTheEmptiest(t *testing.T) {
 	}
 	require.Len(t, zones, 2, "now this one, now that")
 	p.Ties = 0
-	p.Pools[0][1].Rooms = [][]int64{{0}}
+	p.Pools[0].Cells[1].Sizes = []greedy.Size{{Room: []int64{0}}}
 	require.Equal(t, []int{1}, placed(p, 0, 0, 0, 0))
 	even.Spreads[0].MaxSkew, even.Spreads[0].MinDomains = 2, 3
 	busy := market([]greedy.Class{class(even, 0)}, greedy.Group{Key: zone, Values: []string{"a", "b"}, Running: map[string]int{"a": 1}})
@@ -91,7 +91,7 @@ func TestSpreadTakesTheEmptiest(t *testing.T) {
 func TestWhereTheNextPodGoes(t *testing.T) {
 	p := market([]greedy.Class{class(greedy.Stage{}), class(greedy.Stage{Required: in("team=shop")})})
 	p.Nodes = []greedy.Node{{Labels: requirements.MustParse(zone + "=b"), Free: []int64{1}}}
-	p.Pools = append(p.Pools, []greedy.Cell{{Labels: requirements.MustParse("team=shop"), Rooms: [][]int64{{2}}}})
+	p.Pools = append(p.Pools, greedy.Pool{Cells: []greedy.Cell{{Labels: requirements.MustParse("team=shop"), Sizes: []greedy.Size{{Room: []int64{2}}}}}})
 	plan := p.Place([]int{0, 0, 0, 1, 0, 1, 1, 1})
 	require.Equal(t, []greedy.Seat{{0, 0}, {0, 1}, {0, 1}, {1, 2}, {0, 2}, {1, 3}, {1, 3}}, plan.Seats[:7])
 	require.Equal(t, greedy.Seat{Class: 1, Node: 4}, plan.Seats[7], "both of that pool are full")
@@ -148,4 +148,21 @@ func TestWithinANode(t *testing.T) {
 	require.Equal(t, []greedy.Seat{{0, 0}, {1, 0}, {0, 1}}, p.Place([]int{0, 1, 0}).Seats, "a soft one binds its owner only")
 	p.Classes[0].Stages[0].Keeps = p.Classes[0].Stages[0].Limits
 	require.Equal(t, []greedy.Seat{{0, 0}, {1, 1}, {0, 2}}, p.Place([]int{0, 1, 0}).Seats)
+}
+
+// A new node counts against its pool's limits with the most that it may be, so of ten units one node of four or eight leaves
+// room for no other, and one that its pods want small for another one. What is not within the limits any more is not offered.
+func TestLimitsCountTheMost(t *testing.T) {
+	size := func(labels string, units int64) greedy.Cell {
+		return greedy.Cell{Labels: requirements.MustParse(labels), Sizes: []greedy.Size{{Room: []int64{units}, Price: float64(units), Usage: []int64{units}}}}
+	}
+	p := market([]greedy.Class{class(greedy.Stage{}), class(greedy.Stage{Required: in("size=small")})})
+	p.Pools = []greedy.Pool{{Cells: []greedy.Cell{size("size=small", 4), size("size=large", 8)}, Left: []int64{10}}}
+	require.Equal(t, []int{8, 0}, placed(p, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+	plan := p.Place([]int{1, 1, 1, 1, 1, 1, 1, 1, 1})
+	require.Len(t, plan.Seats, 8)
+	require.Len(t, plan.Bought, 2)
+	require.Equal(t, []int{4, 4}, placed(p, 1, 1, 1, 1, 0, 0, 0, 0, 0), "the second node can only be small")
+	p.Pools = append(p.Pools, greedy.Pool{Cells: []greedy.Cell{size("size=large", 8)}})
+	require.Equal(t, []int{12, 0}, placed(p, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), "another pool has no limits")
 }

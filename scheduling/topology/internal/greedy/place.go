@@ -25,7 +25,7 @@ type planner struct {
 	asks   []requirements.Set // what stages require
 	labels []label
 	groups []count
-	pools  []*form
+	pools  []pool
 	nodes  []*node // existing ones, in their order
 	bought []*node // the emptiest first, of equals the one that was so first
 	seats  []Seat
@@ -66,12 +66,12 @@ func (p *Problem) newPlanner() *planner {
 		c.label, c.values = k, l.all(g.Values)
 		c.sure, c.possible, c.owners = []tally{l.tally(g.Running)}, l.tally(g.Running), l.tally(g.Owners)
 	}
-	for _, cells := range p.Pools {
-		s.pools = append(s.pools, (&market{cells: cells, forms: map[string]*form{}}).form(requirements.Set{}))
+	for _, of := range p.Pools {
+		s.pools = append(s.pools, newPool(of))
 	}
 	for i := range p.Nodes {
 		old := &p.Nodes[i]
-		itself := &market{exists: true, cells: []Cell{{Labels: old.Labels, Rooms: [][]int64{old.Free}}}, forms: map[string]*form{}}
+		itself := &market{exists: true, cells: []cell{{labels: old.Labels, rooms: [][]int64{old.Free}}}, forms: map[string]*form{}}
 		n := newNode(i, itself.form(old.Labels), len(old.Free))
 		n.bind(old.Tags, old.Limits)
 		s.nodes = append(s.nodes, n)
@@ -104,11 +104,11 @@ func (s *planner) plan() Plan {
 	for _, n := range s.bought {
 		least := math.Inf(1)
 		for _, c := range n.form.cells {
-			both, err := n.form.set.Intersect(c.Labels)
+			both, err := n.form.set.Intersect(c.labels)
 			if err != nil {
 				continue
 			}
-			for _, size := range c.Sizes {
+			for _, size := range c.sizes {
 				if size.Price < least && fits(n.used, size.Room) {
 					least, out.Bought[n.number-len(s.nodes)] = size.Price, both
 				}
@@ -134,9 +134,10 @@ func (s *planner) place(class int) bool {
 				return true
 			}
 		}
-		for _, anything := range s.pools {
-			n := newNode(len(s.nodes)+len(s.bought), anything, len(s.p.Classes[class].Requests))
+		for k := range s.pools {
+			n := newNode(len(s.nodes)+len(s.bought), s.pools[k].anything, len(s.p.Classes[class].Requests))
 			if s.add(n, class, st) {
+				s.pools[k].charge(n)
 				at, _ := slices.BinarySearchFunc(s.bought, n.pods+1, func(n *node, pods int) int { return n.pods - pods })
 				s.bought = slices.Insert(s.bought, at, n)
 				return true

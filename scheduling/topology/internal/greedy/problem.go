@@ -6,7 +6,8 @@
 // with fewer pods before fuller ones, and both before another node of the first pool that can hold the pod. A node to buy is
 // no more decided than its pods need: a spread settles its domain, affinity and anti-affinity narrow it, and a pod that
 // keeps others away counts in every domain that its node may still be in. Pods that find no place are tried again as long
-// as anybody else finds one. Prices and limits do not matter.
+// as anybody else finds one. A pool with limits offers what is within them, and a new node counts against them with the most that
+// it may still be. Prices do not matter.
 package greedy
 
 import "github.com/joinery-sdk/joinery/requirements"
@@ -17,8 +18,8 @@ type Problem struct {
 	Groups  []Group
 	// Nodes are those that exist, in the order in which they are tried.
 	Nodes []Node
-	// Pools are what each pool can buy, in the order in which they are tried.
-	Pools [][]Cell
+	// Pools are in the order in which they are tried.
+	Pools []Pool
 	// Ties says which of several values that are as good as each other is taken, for Karpenter takes any: the first one (0), the
 	// last one (1), or with larger numbers now this one, now that, always in the same way. The node of the first of a
 	// kind may be in a second domain as well (0), is in no other (1), or now so, now so.
@@ -93,16 +94,23 @@ type Node struct {
 	Limits []Limit
 }
 
-// Cell is what can be bought under one set of labels: the room of each size that no other covers.
+// Pool is what one pool can buy.
+type Pool struct {
+	Cells []Cell
+	// Left is what its limits leave, in the dimensions of Size.Usage; none where it has no limits.
+	Left []int64
+}
+
+// Cell is what can be bought under one set of labels.
 type Cell struct {
 	Labels requirements.Set
-	Rooms  [][]int64
 	// Sizes are all that is for sale; the cheapest that holds a node's pods says what the node is after all.
 	Sizes []Size
 }
 
-// Size is the room and the price of an offering.
+// Size is an offering: its room, its price, and what it takes of what its pool's limits leave.
 type Size struct {
 	Room  []int64
 	Price float64
+	Usage []int64
 }
