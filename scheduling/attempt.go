@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/topology"
 )
 
@@ -159,71 +156,6 @@ func (s *State) follow(best *State) (topology.Facts, int, bool) {
 		}
 	}
 	return topology.Facts{}, ways * len(s.attempt.references), false
-}
-
-// Reference is how many pods of each class a planner places that takes one pod at a time and the larger first, as Karpenter
-// does: who has a right to a place where pods exclude each other. It costs about as much as a plan.
-func (p *Problem) Reference() []int { return p.reference(p.topology.Start(), 0).Placed }
-
-// references are the plans of several such planners, for of what is as good as each other Karpenter takes now this, now
-// that: four where pods are few, two where they are many.
-func (p *Problem) references(settled *topology.Settlement) []*topology.Reference {
-	var out []*topology.Reference
-	for ties := range 2 + min(2, 3_000/p.pending()) {
-		out = append(out, p.reference(settled, ties))
-	}
-	return out
-}
-
-func (p *Problem) reference(settled *topology.Settlement, ties int) *topology.Reference {
-	return settled.Reference(topology.Queue{Classes: p.queue(), SoftTaints: p.softTaints(), Left: p.remaining(), Ties: ties})
-}
-
-// queue is the classes of all pods in the order in which Karpenter takes them: the larger first, by cpu, then memory, then
-// the older, then by UID.
-func (p *Problem) queue() []int {
-	type turn struct {
-		class int
-		pod   *corev1.Pod
-		id    string
-	}
-	var queue []turn
-	for i, c := range p.Classes {
-		for _, pod := range c.Pods {
-			if c.Refusal == nil {
-				queue = append(queue, turn{i, pod, cmp.Or(string(pod.UID), podclass.Name(pod))})
-			}
-		}
-	}
-	slices.SortStableFunc(queue, func(a, b turn) int {
-		x, y := p.Classes[a.class].requests, p.Classes[b.class].requests
-		return cmp.Or(cmp.Compare(y[0], x[0]), cmp.Compare(y[1], x[1]),
-			a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time), cmp.Compare(a.id, b.id))
-	})
-	order := make([]int, len(queue))
-	for i, t := range queue {
-		order[i] = t.class
-	}
-	return order
-}
-
-// remaining is what the limits of each pool leave, in the order in which Karpenter tries the pools: of resources, then of nodes.
-func (p *Problem) remaining() [][]int64 {
-	out := make([][]int64, len(p.Pools))
-	for i, turn := range p.turns() {
-		r := &p.Pools[i]
-		if out[turn] = r.Left; r.NodesLeft >= 0 {
-			out[turn] = append(slices.Clip(r.Left), int64(r.NodesLeft))
-		}
-	}
-	return out
-}
-
-// softTaints reports whether the nodes of some pool have taints that pods should rather avoid.
-func (p *Problem) softTaints() bool {
-	return slices.ContainsFunc(p.Pools, func(r PoolRoom) bool {
-		return slices.ContainsFunc(r.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule })
-	})
 }
 
 // left are the classes of which something is left over that some node could hold; as long as some of them are owed a
@@ -465,7 +397,7 @@ func (p *Problem) buyable(c *Class) bool {
 func (p *Problem) roomy(c *Class) bool {
 	required := c.required().Intersect(requirements.AnyOf(c.tolerated))
 	return slices.ContainsFunc(p.Rooms, func(r Room) bool {
-		short, _ := p.shortage(c, r.Free)
+		short, _ := p.shortage(c, p.spare(c, &r, r.Free))
 		return short == nil && required.Compatible(r.Labels, requirements.Keys{})
 	})
 }

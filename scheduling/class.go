@@ -11,6 +11,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
+	"github.com/joinery-sdk/joinery/scheduling/topology"
+	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
 // Class is a set of pending pods that are alike in everything that bears on placement. Work is done once a class, not
@@ -34,6 +36,9 @@ type Class struct {
 	priority int32
 	asked    requirements.Alternatives // what the pods themselves ask, before volumes and own constraints
 	ports    []hostport.Port
+	shared   []volume.Attachment       // volumes that others of its pods, pods of other classes or running ones use, too
+	readings []topology.Reading        // what the pods ask as Karpenter reads it, where that differs
+	where    requirements.Alternatives // what volumes ask
 	tolerance
 }
 

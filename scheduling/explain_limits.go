@@ -89,7 +89,7 @@ func (s *State) explainRooms(c *Class) (Reason, bool) {
 	short := map[corev1.ResourceName]int{}
 	for i := range s.p.Rooms {
 		r := &s.p.Rooms[i]
-		lacks, _ := s.p.shortage(c, s.roomLeft(i))
+		lacks, _ := s.p.shortage(c, s.p.spare(c, r, s.roomLeft(i)))
 		switch {
 		case !c.hardOK[r.taintSet]:
 			tainted++

@@ -104,6 +104,7 @@ type Room struct {
 
 	taintSet int
 	running  []*corev1.Pod
+	attached []string // volumes in use there
 }
 
 // Limit allows a node at most Max pods with a tag while the pod that brings the limit is there.
@@ -223,24 +224,46 @@ func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.Share
 	needs := p.volumes.Assign(users, consumers)
 	for i, c := range p.Classes {
 		need := &needs[i]
-		switch {
-		case need.Refusal != "":
+		if need.Refusal != "" {
 			c.Refusal = &Reason{Stage: StagePod, Detail: need.Refusal}
 			continue
+		}
+		c.where = p.aliases.Alternatives(need.Where)
+		switch {
 		case c.Required.IsImpossible():
 			c.Refusal = &Reason{Stage: StagePod, Detail: "what it asks of nodes contradicts itself"}
-			continue
 		case !isAnything(need.Where):
-			c.Required = c.Required.Intersect(p.aliases.Alternatives(need.Where))
+			c.Required = c.Required.Intersect(c.where)
 		}
 		if len(need.Attached) > 0 {
 			c.Requests = resources.Add(c.Requests, need.Attached)
 		}
-		if c.Required.IsImpossible() {
+		if c.Required.IsImpossible() && c.Refusal == nil {
 			c.Refusal = &Reason{Stage: StagePod, Detail: "its volumes and what it asks of nodes contradict each other"}
 		}
 	}
+	p.share(needs, p.volumes.Attached(users))
 	return volume.Shared(consumers, needs)
+}
+
+// share notes whose volumes are used by more than one pod, running ones among them.
+func (p *Problem) share(needs []volume.Need, running []string) {
+	users := map[string]int{}
+	for _, v := range running {
+		users[v]++
+	}
+	for i, c := range p.Classes {
+		for _, a := range needs[i].Shareable {
+			users[a.Volume] += len(c.Pods)
+		}
+	}
+	for i, c := range p.Classes {
+		for _, a := range needs[i].Shareable {
+			if users[a.Volume] > 1 {
+				c.shared = append(c.shared, a)
+			}
+		}
+	}
 }
 
 // isAnything reports whether every node meets the requirements.
@@ -317,18 +340,22 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 		Namespaces: p.snapshot.knownNamespaces(), Aliases: p.aliases, IgnorePreferences: p.options.IgnorePreferences,
 	}
 	for i, c := range p.Classes {
+		c.read(p.aliases)
 		in.Classes[i] = topology.Class{
 			Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Requests: c.requests, Asked: c.asked, Required: c.Required, Preferred: c.Preferred,
-			Tolerated: c.tolerated, Untainted: c.untainted,
+			Tolerated: c.tolerated, Untainted: c.untainted, Readings: c.readings,
 		}
 		if c.Refusal != nil {
 			in.Classes[i].Count = 0
 		}
 		in.Classes[i].Tags, in.Classes[i].Limits = hostport.Tags(c.ports)
+		for _, a := range c.shared {
+			in.Classes[i].Shared = append(in.Classes[i].Shared, topology.Shared{Name: a.Volume, Dimension: slices.Index(p.Resources, a.Limit)})
+		}
 	}
 	for i := range p.Rooms {
 		r := &p.Rooms[i]
-		in.Nodes[i] = topology.Node{Labels: r.Labels, Free: r.Free, Tags: r.Tags, Limits: r.Limits, Running: p.admitted(r.running)}
+		in.Nodes[i] = topology.Node{Labels: r.Labels, Free: r.Free, Tags: r.Tags, Limits: r.Limits, Running: p.admitted(r.running), Shared: r.attached}
 	}
 	for _, s := range shared {
 		in.Together = append(in.Together, topology.Together{Name: fmt.Sprintf("pods with claim %s", s.Claim), Classes: s.Consumers})

@@ -86,7 +86,7 @@ func (p *Problem) room(n *corev1.Node, pods []*corev1.Pod, startup map[string][]
 	}
 	labels[requirements.NodeNameKey] = n.Name
 	lasting := lastingTaints(n, startup[labels[nodepool.LabelKey]])
-	r := Room{Node: n, running: pods, taintSet: p.taints.Intern(lasting)}
+	r := Room{Node: n, running: pods, attached: p.volumes.Attached(pods), taintSet: p.taints.Intern(lasting)}
 	labels[taints.Key] = taints.Value(r.taintSet)
 	r.Labels = requirements.FromLabels(labels)
 
@@ -147,4 +147,17 @@ func lastingTaints(n *corev1.Node, startup []corev1.Taint) []corev1.Taint {
 		out = append(out, cordon)
 	}
 	return out
+}
+
+// spare is what is free of a node for pods of the class, where so much is left: volumes that are attached already need no
+// more room.
+func (p *Problem) spare(c *Class, r *Room, left []int64) []int64 {
+	for _, a := range c.shared {
+		if slices.Contains(r.attached, a.Volume) {
+			left = slices.Clone(left)
+			at := slices.Index(p.Resources, a.Limit)
+			left[at] = max(left[at], 0) + 1
+		}
+	}
+	return left
 }

@@ -143,12 +143,19 @@ func (p *Problem) compileShapes(keys requirements.Keys) {
 	}
 }
 
+// labelsOf is what a pool asks of its nodes of these labels, and the taints that they have.
+func (p *Problem) labelsOf(pool *PoolRoom, keys requirements.Keys) (requirements.Set, error) {
+	base, err := requirements.Of(requirements.In(taints.Key, taints.Value(pool.taintSet)))
+	if err != nil {
+		return base, err
+	}
+	return pool.Set.Restrict(keys).Intersect(base) // a key that no pool can constrain
+}
+
 func (p *Problem) shapesOf(k int, table *typeTable, keys requirements.Keys) {
 	pool := &p.Pools[k]
-	poolLabels := pool.Set.Restrict(keys)
 	always, depends := p.daemonsOf(pool)
-	base, _ := requirements.Of(requirements.In(taints.Key, taints.Value(pool.taintSet)))
-	poolLabels, _ = poolLabels.Intersect(base) // a key that no pool can constrain
+	poolLabels, _ := p.labelsOf(pool, keys)
 	lists := make([][]Shape, parts(len(pool.Types)))
 	inParts(len(pool.Types), len(lists), func(part, i int) {
 		typ := &pool.Types[i]

@@ -376,3 +376,40 @@ func TestFieldsThatMakePodsOthers(t *testing.T) {
 		assert.Empty(t, p.Packed().Result.Rooms[0], "and takes all of its room")
 	})
 }
+
+// Users of one claim need one volume between them, so a node that can attach no more takes them all, also where another runs
+// already.
+func TestUsersOfAClaimAttachOneVolume(t *testing.T) {
+	const node = `
+---
+apiVersion: storage.k8s.io/v1
+kind: CSINode
+metadata: {name: n1}
+spec: {drivers: [{name: disk.example.com, nodeID: n1, allocatable: {count: 1}}]}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: disk}
+spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteMany], claimRef: {namespace: default, name: data}, csi: {driver: disk.example.com, volumeHandle: d}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteMany], volumeName: disk, storageClassName: "", resources: {requests: {storage: 1Gi}}}
+status: {phase: Bound}
+`
+	const volumes = "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"
+	c := fieldCase{around: node + nodeIn("n1", "zone-a", "8", ""), pods: 3, noPool: true}
+	require.Len(t, c.plan(t, volumes).Packed().Result.Order, 3)
+	c.around += single("default", "db", "app: db", "nodeName: n1, "+volumes)
+	require.Len(t, c.plan(t, volumes).Packed().Result.Order, 3)
+	c.around += single("default", "other", "app: other", "volumes: [{name: data, ephemeral: {volumeClaimTemplate: {spec: {storageClassName: made, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]") + `
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: made}
+provisioner: disk.example.com
+volumeBindingMode: WaitForFirstConsumer
+`
+	require.Len(t, c.plan(t, volumes).Packed().Result.Order, 3, "another volume is one too many")
+}

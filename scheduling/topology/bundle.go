@@ -55,8 +55,7 @@ func (s *settler) alone(i, d int) int {
 // have a choice of nodes will want some of it.
 func (s *settler) joinNode(i, d int) int {
 	pt := s.parts[i]
-	c := &s.p.classes[pt.Class]
-	for _, n := range s.roomiest(pt.Class, c.Requests) {
+	for _, n := range s.roomiest(pt.Class) {
 		node := &s.p.nodes[n]
 		alone := slices.ContainsFunc(pt.st.terms, func(t term) bool {
 			return !t.anti && s.p.groups[t.group].hostname && !s.runs(t.group, n)
@@ -109,7 +108,7 @@ func (s *settler) join(b *bundle, i, d int) (*bundle, bool) {
 		return grown, ok
 	}
 	pt, node := s.parts[i], &s.p.nodes[b.node]
-	requests := s.p.classes[pt.Class].Requests
+	requests := s.beside(b, &s.p.classes[pt.Class])
 	others := slices.DeleteFunc(s.bundlesOn(b.node), func(o *bundle) bool { return o == b })
 	if !fits(requests, s.freeOn(b.node)) || !pt.st.required.Compatible(node.Labels, requirements.Keys{}) || !s.p.contains(pt, d, node.Labels) ||
 		!s.tagsHold(grown, node.Tags, node.Limits, others) {
@@ -130,11 +129,11 @@ func (s *settler) runs(group, n int) bool {
 
 // roomiest are the nodes that have room for a pod, those that hold most of its kind first; in variants in some other
 // order.
-func (s *settler) roomiest(class int, requests []int64) []int {
+func (s *settler) roomiest(class int) []int {
 	type held struct{ node, copies int }
 	var list []held
 	for n := range s.p.nodes {
-		if k := copies(s.freeOn(n), requests); k > 0 {
+		if k := copies(s.freeOn(n), s.p.onNode(&s.p.classes[class], n)); k > 0 {
 			list = append(list, held{n, k})
 		}
 	}
@@ -299,7 +298,7 @@ func (s *settler) pairs(class int) []int {
 func (s *settler) grow(b *bundle, i, d int) (*bundle, bool) {
 	pt := s.parts[i]
 	c := &s.p.classes[pt.Class]
-	out := &bundle{node: b.node, slots: slices.Clone(b.slots), requests: slices.Clone(c.Requests)}
+	out := &bundle{node: b.node, slots: slices.Clone(b.slots), requests: slices.Clone(s.beside(b, c))}
 	for r, q := range b.requests {
 		if out.requests[r] += q; out.requests[r] < q {
 			return nil, false
@@ -373,11 +372,11 @@ func (s *settler) begin(i, d, n int) int {
 	node := &s.p.nodes[n]
 	name, _ := node.value(corev1.LabelHostname)
 	b, ok := s.grow(&bundle{node: n, required: requirements.AnyOf(requirements.MustOf(requirements.In(corev1.LabelHostname, name)))}, i, d)
-	if !ok || !s.tagsHold(b, node.Tags, node.Limits, s.bundlesOn(n)) {
+	if !ok || !fits(b.requests, s.freeOn(n)) || !s.tagsHold(b, node.Tags, node.Limits, s.bundlesOn(n)) {
 		return -1
 	}
 	left := s.freeOn(n)
-	for r, q := range s.p.classes[s.parts[i].Class].Requests { // it fits, so nothing overflows
+	for r, q := range b.requests { // it fits, so nothing overflows
 		left[r] -= q
 	}
 	return s.addBundle(b)

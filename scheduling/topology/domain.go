@@ -101,8 +101,8 @@ func (d Domain) String() string { return strings.Join(d.Values, "/") }
 const absent = "(none)"
 
 // domains enumerates where one pod of the part can be, by the values of its keys.
-func (p *Problem) domains(pt *Part, requests []int64) []Domain {
-	required := pt.st.required
+func (p *Problem) domains(pt *Part) []Domain {
+	required, requests := pt.st.required, p.classes[pt.Class].Requests
 	byText := map[string]int{}
 	var out []Domain
 	at := func(values []string) *Domain {
@@ -128,7 +128,7 @@ func (p *Problem) domains(pt *Part, requests []int64) []Domain {
 	}
 	for i := range p.nodes {
 		node := &p.nodes[i]
-		n := copies(node.Free, requests)
+		n := copies(node.Free, p.onNode(&p.classes[pt.Class], i))
 		if n == 0 || !required.Compatible(node.Labels, requirements.Keys{}) {
 			continue
 		}

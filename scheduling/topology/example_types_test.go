@@ -306,3 +306,89 @@ func ExampleReference() {
 	// [1 0] [1 0]
 	// left over where it has its seats: [0 3]
 }
+
+// The queue decides who comes first: here the limit of the pool leaves one node, which the pod that is taken first fills.
+func ExampleQueue() {
+	p, err := topology.New(topology.Input{Classes: []topology.Class{class("large", 1, takes(4)), class("small", 2)}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	node := inZones(4, "zone-a")
+	node.Usage = []int64{4}
+	st := p.WithShapes(slices.Values([]topology.Shape{node})).Start()
+	limited := []topology.QueuePool{{Left: []int64{4}}}
+	fmt.Println(st.Reference(topology.Queue{Classes: []int{0, 1, 1}, Pools: limited}).Placed)
+	fmt.Println(st.Reference(topology.Queue{Classes: []int{1, 1, 0}, Pools: limited}).Placed)
+	fmt.Println(st.Reference(topology.Queue{Classes: []int{1, 1, 0}}).Placed)
+	// Output:
+	// [1 0]
+	// [0 2]
+	// [1 2]
+}
+
+// What a pool asks of its nodes is known of each of them from the start, what its limits leave says how many there may be.
+func ExampleQueuePool() {
+	p, err := topology.New(topology.Input{Classes: []topology.Class{class("web", 6)}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	node := inZones(2, "zone-a")
+	node.Usage = []int64{2}
+	st := p.WithShapes(slices.Values([]topology.Shape{node})).Start()
+	pool := topology.QueuePool{Asks: requirements.MustParse(zone + "=zone-a"), Left: []int64{5}}
+	fmt.Println(st.Reference(topology.Queue{Classes: []int{0, 0, 0, 0, 0, 0}, Pools: []topology.QueuePool{pool}}).Placed)
+	// Output: [4]
+}
+
+// A manifest asks for team batch, and that there is no team. Karpenter reads that as the latter and places the pod, so who
+// keeps away from it finds the zone taken.
+func ExampleReading() {
+	missing := requirements.AnyOf(requirements.MustParse("!team," + zone + "=zone-a"))
+	lost := topology.Class{Pod: class("loud", 0).Pod, Requests: []int64{1, 1}, Tolerated: requirements.Set{}}
+	lost.Readings = []topology.Reading{{Asked: missing, Required: missing}}
+	p, err := topology.New(topology.Input{Classes: []topology.Class{lost, class("shy", 1, asks(zone+"=zone-a"), away(zone, "loud"))}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	st := p.WithShapes(slices.Values([]topology.Shape{inZones(4, "zone-a")})).Start()
+	fmt.Println(st.Reference(topology.Queue{Classes: []int{0, 1}}).Placed, st.Left)
+	// Output: [0 0] [0 0]
+}
+
+// Two pods use one volume, and their node can attach no more than one: the second dimension counts it once.
+func ExampleShared() {
+	web := class("web", 2)
+	web.Shared = []topology.Shared{{Name: "pv-7", Dimension: 1}}
+	node := topology.Node{Labels: requirements.FromLabels(map[string]string{host: "n1", zone: "zone-a"}), Free: []int64{4, 1}}
+	p, err := topology.New(topology.Input{Classes: []topology.Class{web}, Nodes: []topology.Node{node}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r := p.Start().Reference(topology.Queue{Classes: []int{0, 0}})
+	for _, lot := range p.Settle(r.Seats(topology.CloseNone)).Lots {
+		fmt.Println(lot.Count, "of", lot.Requests)
+	}
+	// Output: 1 of [2 1]
+}
+
+// Closings differ in who finds a place besides. The reference has a node in zone-a only, so for the spread there is no other zone,
+// as long as nobody else has a node in one.
+func ExampleClosings() {
+	p, err := topology.New(topology.Input{Classes: []topology.Class{class("web", 1, spread(zone, "web")), class("web", 1, asks(zone+"=zone-b"))}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p = p.WithShapes(slices.Values([]topology.Shape{inZones(4, "zone-a", "zone-b")}))
+	r := p.Start().Reference(topology.Queue{Classes: []int{0}})
+	for _, c := range []topology.Closings{topology.CloseUnused, topology.CloseNone} {
+		fmt.Println("left over:", p.Settle(r.Seats(c)).Left)
+	}
+	// Output:
+	// left over: [0 1]
+	// left over: [0 0]
+}

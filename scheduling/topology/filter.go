@@ -15,6 +15,9 @@ import (
 type nodeFilter struct {
 	key             string // the pseudo-key
 	inside, outside requirements.Alternatives
+	// asked is the part of inside that Karpenter knows: it does not ask for the keys of other spreads. tainted is the part of
+	// that which is about taints.
+	asked, tainted requirements.Alternatives
 }
 
 // The values of a filter's pseudo-key.
@@ -34,9 +37,12 @@ func (r *reader) filterOf(c *class, t *corev1.TopologySpreadConstraint) *nodeFil
 	if t.NodeAffinityPolicy != nil && *t.NodeAffinityPolicy != corev1.NodeInclusionPolicyHonor {
 		inside = requirements.AnyOf(requirements.Set{})
 	}
+	tainted := requirements.AnyOf(requirements.Set{})
 	if t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor && !c.Tolerated.IsAnything() {
-		inside = inside.Intersect(requirements.AnyOf(c.Tolerated))
+		tainted = requirements.AnyOf(c.Tolerated)
+		inside = inside.Intersect(tainted)
 	}
+	asked := inside
 	if others := r.otherKeys(c, t); !others.IsAnything() {
 		inside = inside.Intersect(requirements.AnyOf(others))
 	}
@@ -58,7 +64,7 @@ func (r *reader) filterOf(c *class, t *corev1.TopologySpreadConstraint) *nodeFil
 		}
 		outside = outside.Intersect(requirements.AnyOf(pieces...))
 	}
-	f := &nodeFilter{key: key, inside: inside, outside: outside}
+	f := &nodeFilter{key: key, inside: inside, outside: outside, asked: asked, tainted: tainted}
 	r.p.filters[key] = f
 	return f
 }

@@ -61,7 +61,7 @@ func (s *settler) partOf(class, stage int) int {
 	n := len(pt.Domains)
 	counts := make([]int, 2*n)
 	pt.Placed, pt.bundled = counts[:n:n], counts[n:]
-	if pt.follows || s.facts.together {
+	if pt.follows || s.facts.together || len(s.p.classes[class].Shared) > 0 {
 		pt.refused = make([]numbers, n)
 	}
 	for _, t := range pt.st.terms {
@@ -101,8 +101,8 @@ func (p *Problem) newPart(class, stage int) *Part {
 	if len(pt.keys) == 0 {
 		pt.Domains = []Domain{{}}
 	} else {
-		pt.shared = p.memo.domains(pt, c.Requests, func() *domainSet {
-			list := p.domains(pt, c.Requests)
+		pt.shared = p.memo.domains(pt, c, func() *domainSet {
+			list := p.domains(pt)
 			return &domainSet{list, make([]requirements.Alternatives, len(list))}
 		})
 		pt.Domains = pt.shared.list
@@ -267,8 +267,8 @@ func (m *memo) universe(group int, make func() universe) universe {
 	return remembered(m, m.universes, group, make)
 }
 
-// domains are those of a part with these requests.
-func (m *memo) domains(pt *Part, requests []int64, make func() *domainSet) *domainSet {
+// domains are those of a part of the class.
+func (m *memo) domains(pt *Part, c *class, make func() *domainSet) *domainSet {
 	var few [256]byte
 	key := pt.st.required.AppendKey(few[:0])
 	key = binary.AppendUvarint(key, uint64(len(pt.keys)))
@@ -280,8 +280,11 @@ func (m *memo) domains(pt *Part, requests []int64, make func() *domainSet) *doma
 		}
 		key = append(key, flag)
 	}
-	for _, q := range requests {
+	for _, q := range c.Requests {
 		key = binary.AppendVarint(key, q)
+	}
+	for _, sh := range c.Shared {
+		key = append(append(key, sh.Name...), 0)
 	}
 	return remembered(m, m.sets, string(key), make)
 }

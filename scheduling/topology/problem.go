@@ -68,9 +68,14 @@ type Class struct {
 	Priority int32
 	// Requests is what one of them takes, cpu and memory first: the larger are placed earlier.
 	Requests []int64
+	// Shared are those of Requests that pods on one node take together.
+	Shared []Shared
 	// Asked is what the manifest asks of node labels, which is what the node filter of a spread honours; Required is what
 	// the node must be after all, with volumes and other rules.
 	Asked, Required requirements.Alternatives
+	// Readings are what the terms of the manifest ask, in their order, as Karpenter reads them, which [Queue] is about; none where
+	// that is the alternatives of Asked.
+	Readings []Reading
 	// Preferred are soft terms of node affinity.
 	Preferred []requirements.Preference
 	// Tolerated is what tolerations leave of nodes, as a requirement of some label that stands for taints. Untainted is
@@ -81,6 +86,10 @@ type Class struct {
 	Limits []Limit
 }
 
+// Reading is one term of what a manifest asks of nodes, as Karpenter reads it: Asked the term alone, Required with what volumes
+// add. kube-scheduler may read it otherwise and refuse what Karpenter places by it; until then such pods take others' places.
+type Reading struct{ Asked, Required requirements.Alternatives }
+
 // Node is an existing node.
 type Node struct {
 	// Labels are all its labels, the hostname among them.
@@ -90,6 +99,8 @@ type Node struct {
 	// Tags and Limits are those of what runs there, apart from what constraints between pods add.
 	Tags   []string
 	Limits []Limit
+	// Shared names what the pods there use that others may share.
+	Shared []string
 	// Running are the pods there, as an API server stored them.
 	Running []*corev1.Pod
 }

@@ -41,6 +41,7 @@ type term struct {
 	self   bool
 	hard   bool
 	weight int32
+	volume bool // for the sake of a volume yet to be made, which no manifest asks and Karpenter does not know
 }
 
 // reader turns the constraints of pods into groups, spreads and terms.
@@ -252,7 +253,7 @@ func (r *reader) together(sets []Together) {
 		for _, i := range s.Classes {
 			c := &r.p.classes[i]
 			c.memberOf = append(c.memberOf, id)
-			c.terms = append(c.terms, term{group: id, hard: true, self: true})
+			c.terms = append(c.terms, term{group: id, hard: true, self: true, volume: true})
 		}
 	}
 }

@@ -30,19 +30,28 @@ type Queue struct {
 	Classes []int
 	// SoftTaints says that the nodes of some pool have taints that pods should rather avoid.
 	SoftTaints bool
-	// Left is what the limits of each pool leave, by Shape.Pool; none, or shorter, where there are no limits.
-	Left [][]int64
+	// Pools are those of Shape.Pool; it may be shorter.
+	Pools []QueuePool
 	// Ties says which of several domains that are as good as each other is taken, for Karpenter takes any: the first (0), the
 	// last (1), or with larger numbers now this one, now that, always in the same way.
 	Ties int
 }
 
+// QueuePool is what a planner knows of a pool besides its shapes.
+type QueuePool struct {
+	// Asks is what the pool asks of its nodes.
+	Asks requirements.Set
+	// Left is what its limits leave, in the dimensions of Shape.Usage; none where it has no limits.
+	Left []int64
+}
+
 // Reference makes the plan of a planner that takes one pod at a time. It costs about as much as to settle for each of up to
-// ten orders of binding, and [greedy.Problem.Place].
+// eighteen orders of binding, and [greedy.Problem.Place].
 func (st *Settlement) Reference(q Queue) *Reference {
 	in := st.p.greedy(&q)
 	r := &Reference{Placed: make([]int, len(st.p.classes)), plan: in.Place(q.Classes), closed: st.facts.closed}
 	r.unused = st.p.unused(r.plan.Bought)
+	r.plan.Seats = slices.DeleteFunc(r.plan.Seats, func(seat greedy.Seat) bool { return st.p.classes[seat.Class].Count == 0 })
 	for _, seat := range r.plan.Seats {
 		r.Placed[seat.Class]++
 	}
@@ -206,154 +215,6 @@ func (r *Reference) Nodes() Facts {
 // Numbers is the facts for settling with as many pods of each class first as the reference places, wherever that is.
 func (r *Reference) Numbers() Facts { return Facts{closed: r.closed, ahead: r.Placed} }
 
-// greedy is the problem as a planner reads it that takes one pod at a time.
-func (p *Problem) greedy(q *Queue) *greedy.Problem {
-	out := &greedy.Problem{
-		Ties:    q.Ties,
-		Classes: make([]greedy.Class, len(p.classes)), Groups: make([]greedy.Group, len(p.groups)), Nodes: make([]greedy.Node, len(p.nodes)),
-	}
-	for i, g := range p.groups {
-		out.Groups[i] = greedy.Group{
-			Key: g.key, Within: g.hostname, Tag: g.tag, Running: g.counts, Owners: g.owners, Passes: g.filter.passes, Kept: len(g.owners) > 0,
-		}
-		if !g.hostname {
-			out.Groups[i].Values = p.universe(i, Facts{})
-		}
-	}
-	for i := range p.classes {
-		c := &p.classes[i]
-		out.Classes[i] = greedy.Class{Requests: c.Requests, Groups: c.memberOf, Stages: p.inTurn(c, q.SoftTaints)}
-		for _, t := range c.terms {
-			out.Groups[t.group].Kept = out.Groups[t.group].Kept || t.anti && t.hard
-		}
-	}
-	for i := range p.nodes {
-		n := &p.nodes[i]
-		out.Nodes[i] = greedy.Node{Labels: n.Labels, Free: n.Free, Tags: n.Tags, Limits: asGreedy(n.Limits)}
-	}
-	var pools [][]Shape
-	for s := range p.shapes {
-		s.Offerings = slices.Clone(s.Offerings)
-		for len(pools) <= s.Pool {
-			pools = append(pools, nil)
-		}
-		pools[s.Pool] = append(pools[s.Pool], s)
-	}
-	for i, shapes := range pools {
-		var pool greedy.Pool
-		for _, c := range cellsOf(slices.Values(shapes), true) {
-			pool.Cells = append(pool.Cells, greedy.Cell{Labels: c.labels, Sizes: c.sizes})
-		}
-		if i < len(q.Left) {
-			pool.Left = q.Left[i]
-		}
-		out.Pools = append(out.Pools, pool)
-	}
-	return out
-}
-
-// inTurn is what the pods of the class ask in the order in which Karpenter gives up: of several required terms of node
-// affinity the first holds, of preferred ones the heaviest; first go the alternatives, then preferred affinity,
-// anti-affinity and node affinity, each the heaviest first, then spreads. Where the nodes of some pool have soft taints,
-// pods tolerate none until the end.
-func (p *Problem) inTurn(c *class, softTaints bool) []greedy.Stage {
-	left := slices.DeleteFunc(slices.Clone(c.soft), func(s Preference) bool { return s.Kind == PreferNoTaint })
-	slices.SortStableFunc(left, func(a, b Preference) int {
-		return cmp.Or(cmp.Compare(c.turnOf(a), c.turnOf(b)), cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.index, b.index))
-	})
-	if p.ignoresSoft {
-		left = nil
-	}
-	var out []greedy.Stage
-	for term := range c.Asked.Len() {
-		asked := requirements.AnyOf(c.Asked.At(term))
-		for k := range len(left) + 1 {
-			out = append(out, p.turn(c, asked, left[k:], !softTaints))
-			out[len(out)-1].Anew = term
-			if term < c.Asked.Len()-1 {
-				break
-			}
-		}
-	}
-	if softTaints && len(out) > 0 {
-		last := c.Asked.Len() - 1
-		out = append(out, p.turn(c, requirements.AnyOf(c.Asked.At(last)), nil, true))
-		out[len(out)-1].Anew = last + 1
-	}
-	return out
-}
-
-// turnOf is when Karpenter gives up a preference.
-func (c *class) turnOf(s Preference) int {
-	switch {
-	case s.Kind == PreferPods && !c.terms[s.index].anti:
-		return 0
-	case s.Kind == PreferPods:
-		return 1
-	case s.Kind == PreferNodes:
-		return 2
-	}
-	return 3
-}
-
-// prefer adds what is preferred of nodes as Karpenter does: where that contradicts what is required of a label, the node must
-// not have the label. kube-scheduler refuses the pod there, but its like takes others' place until then.
-func prefer(required requirements.Alternatives, preferred requirements.Set) requirements.Alternatives {
-	var out []requirements.Set
-	for set := range required.All() {
-		var both []requirements.Requirement
-		for r := range set.All() {
-			if preferred.Has(r.Key()) {
-				if r = r.Intersect(preferred.Get(r.Key())); r.IsImpossible() {
-					r = requirements.DoesNotExist(r.Key())
-				}
-			}
-			both = append(both, r)
-		}
-		for r := range preferred.All() {
-			if !set.Has(r.Key()) {
-				both = append(both, r)
-			}
-		}
-		out = append(out, requirements.MustOf(both...))
-	}
-	return requirements.AnyOf(out...)
-}
-
-// turn is what the pods ask of nodes and of each other with some preferences left.
-func (p *Problem) turn(c *class, asked requirements.Alternatives, soft []Preference, tolerant bool) greedy.Stage {
-	tolerated := c.Untainted
-	if tolerant {
-		tolerated = c.Tolerated
-	}
-	st := stage{required: c.Required.Intersect(asked).Intersect(requirements.AnyOf(tolerated))}
-	if k := slices.IndexFunc(soft, func(s Preference) bool { return s.Kind == PreferNodes }); k >= 0 {
-		st.required = prefer(st.required, c.Preferred[soft[k].index].Nodes)
-	}
-	st.spreads, st.terms = c.kept(soft)
-	out := greedy.Stage{Required: st.required, Asked: asked}
-	var limits []Limit
-	out.Tags, limits = p.within(c, &st)
-	out.Limits = asGreedy(limits)
-	_, limits = p.within(c, &stage{terms: slices.DeleteFunc(slices.Clone(c.terms), func(t term) bool { return !t.hard })})
-	out.Keeps = asGreedy(limits)
-	for _, sp := range st.spreads {
-		out.Spreads = append(out.Spreads, greedy.Spread{Group: sp.group, MaxSkew: sp.maxSkew, MinDomains: sp.minDomains, Self: sp.self})
-	}
-	for _, t := range st.terms {
-		out.Terms = append(out.Terms, greedy.Term{Group: t.group, Anti: t.anti, Hard: t.hard, Self: t.self})
-	}
-	return out
-}
-
-func asGreedy(limits []Limit) []greedy.Limit {
-	out := make([]greedy.Limit, len(limits))
-	for i, l := range limits {
-		out[i] = greedy.Limit(l)
-	}
-	return out
-}
-
 // follow gives pods the seats of a plan, in its order, as far as kube-scheduler would have it; those that it would not
 // have yet are tried again after the others.
 func (s *settler) follow(plan *greedy.Plan) {
@@ -414,13 +275,14 @@ func (s *settler) seat(plan *greedy.Plan, seat greedy.Seat) bool {
 	return false
 }
 
-// tie puts one pod of the part on an existing node, beside those that it follows, and returns its bundle, -1 if it cannot
-// be there.
+// tie puts one pod of the part on an existing node, beside those that it follows or shares something with, and returns its
+// bundle, -1 if it cannot be there.
 func (s *settler) tie(i, d, n int) int {
 	pt := s.parts[i]
-	if pt.follows {
+	c := &s.p.classes[pt.Class]
+	if pt.follows || len(c.Shared) > 0 {
 		for _, b := range s.on[n] {
-			if s.joinBundle(i, d, b) {
+			if (pt.follows || s.sharesWith(s.bundles[b], c)) && s.joinBundle(i, d, b) {
 				return b
 			}
 		}
@@ -429,9 +291,6 @@ func (s *settler) tie(i, d, n int) int {
 		if !t.anti && s.p.groups[t.group].hostname && !s.runs(t.group, n) && (!t.self || s.groups[t.group].total != 0) {
 			return -1
 		}
-	}
-	if !fits(s.p.classes[pt.Class].Requests, s.freeOn(n)) {
-		return -1
 	}
 	return s.begin(i, d, n)
 }

@@ -188,10 +188,52 @@ func TestReferenceKeepsNodes(t *testing.T) {
 	small := inZones(4, "a")
 	small.Usage = []int64{4}
 	p, st := settle(t, topology.Input{Classes: []topology.Class{class("web", 5, takes(2)), class("log", 4)}}, small)
-	r := st.Reference(topology.Queue{Classes: []int{0, 0, 0, 0, 0, 1, 1, 1, 1}, Left: [][]int64{{9}}})
+	r := st.Reference(topology.Queue{Classes: []int{0, 0, 0, 0, 0, 1, 1, 1, 1}, Pools: []topology.QueuePool{{Left: []int64{9}}}})
 	require.Equal(t, []int{4, 0}, r.Placed, "two nodes for two each")
 	out := p.Settle(r.Nodes())
 	require.Equal(t, []int{0, 0}, out.Left, "limits are the packer's")
 	require.Len(t, out.Lots[0].Bundles, 2)
 	require.Equal(t, []topology.Slot{{Part: 0, Domain: 0, Count: 2}}, out.Lots[0].Slots)
+}
+
+// What pods ask contradicts itself. Karpenter places them where the label is missing, as if that were asked, and then they keep
+// others out. They have no right to it.
+func TestReferenceReadsAsKarpenter(t *testing.T) {
+	lost := class("web", 0)
+	lost.Asked, lost.Required = requirements.Alternatives{}, requirements.Alternatives{}
+	missing := requirements.AnyOf(requirements.MustOf(requirements.DoesNotExist("team"), requirements.In(zone, "a")))
+	lost.Readings = []topology.Reading{{Asked: missing, Required: missing}}
+	_, st := settle(t, topology.Input{Classes: []topology.Class{lost, class("shy", 1, away(zone, "web"), asks(zone+"=a"))}}, inZones(4, "a", "b"))
+	r := st.Reference(topology.Queue{Classes: []int{1}})
+	require.Equal(t, []int{0, 1}, r.Placed)
+	r = st.Reference(topology.Queue{Classes: []int{0, 1}})
+	require.Equal(t, []int{0, 0}, r.Placed)
+}
+
+// Karpenter does not know that the users of a volume yet to be made must be in one zone; kube-scheduler accepts one of them.
+func TestReferenceKnowsNoVolumesToBeMade(t *testing.T) {
+	_, st := settle(t, topology.Input{
+		Classes:  []topology.Class{class("writer", 1, asks(zone+"=a")), class("reader", 1, asks(zone+"=b"))},
+		Together: []topology.Together{{Name: "users of a volume", Classes: []int{0, 1}}},
+	}, inZones(4, "a", "b"))
+	r := st.Reference(topology.Queue{Classes: []int{0, 1}})
+	require.Equal(t, []int{1, 1}, r.Placed)
+	require.Equal(t, []int{1, 0}, r.Holding)
+}
+
+// Three pods use one volume, and the node can attach one: all of them are on it, as one thing.
+func TestReferenceSharesVolumes(t *testing.T) {
+	sharing := func(c *topology.Class) { c.Shared = []topology.Shared{{Name: "photos", Dimension: 1}} }
+	one := node("one", "a", 4)
+	one.Free = []int64{4, 1}
+	p, st := settle(t, topology.Input{Classes: []topology.Class{class("web", 2, sharing), class("cron", 1, sharing)}, Nodes: []topology.Node{one}})
+	r := st.Reference(topology.Queue{Classes: []int{0, 0, 1}})
+	require.Equal(t, []int{2, 1}, r.Holding)
+	out := p.Settle(r.Seats(topology.CloseUnused))
+	require.Equal(t, []int{0, 0}, out.Left)
+	require.Len(t, out.Lots, 1)
+	require.Equal(t, []int64{3, 1}, out.Lots[0].Requests)
+	one.Free, one.Shared = []int64{4, 0}, []string{"photos"}
+	_, st = settle(t, topology.Input{Classes: []topology.Class{class("web", 2, sharing)}, Nodes: []topology.Node{one}})
+	require.Equal(t, []int{2}, st.Reference(topology.Queue{Classes: first(2)}).Holding, "a pod that runs there uses it already")
 }

@@ -26,10 +26,18 @@ type Need struct {
 	Where requirements.Alternatives
 	// Attached is how many volumes each pod attaches, under the resource of [AttachLimit]; nil for none.
 	Attached corev1.ResourceList
+	// Shareable are those of the volumes that other pods may use as well: all but ephemeral ones.
+	Shareable []Attachment
 	// Unbound are the claims, as namespace/name, whose volume is made when the first pod that uses them has a node.
 	Unbound []string
 	// Refusal says why the pods can go nowhere; it is empty if they can, and otherwise the rest says nothing.
 	Refusal string
+}
+
+// Attachment is a volume, and the resource of [AttachLimit] that counts it, once on a node however many pods use it.
+type Attachment struct {
+	Volume string
+	Limit  corev1.ResourceName
 }
 
 // assignment is who has got what while consumers are served.
@@ -70,7 +78,8 @@ func (a *assignment) serve(c Consumer) Need {
 			continue
 		}
 		seen = append(seen, name)
-		at, why := a.locate(c, a.claimOf(c.Pod, v, name), name)
+		claim := a.claimOf(c.Pod, v, name)
+		at, why := a.locate(c, claim, name)
 		if why != "" {
 			return Need{Where: anywhere(), Refusal: why}
 		}
@@ -78,6 +87,9 @@ func (a *assignment) serve(c Consumer) Need {
 		if at.driver != "" {
 			limit := AttachLimit(at.driver)
 			out.Attached = resources.Add(out.Attached, corev1.ResourceList{limit: resources.Quantity(limit, 1)})
+			if v.Ephemeral == nil {
+				out.Shareable = append(out.Shareable, Attachment{nameOf(claim), limit})
+			}
 		}
 		if at.unbound {
 			out.Unbound = append(out.Unbound, c.Pod.Namespace+"/"+name)

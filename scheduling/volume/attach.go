@@ -2,6 +2,8 @@ package volume
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,20 +41,38 @@ func (x *Index) AttachRoom(node, driver string, running []*corev1.Pod) int64 {
 	return Unlimited
 }
 
+// Attached names the volumes that the pods use, each once, in order; see [Need].Shareable.
+func (x *Index) Attached(running []*corev1.Pod) []string {
+	return slices.Sorted(maps.Keys(x.drivers(running)))
+}
+
 // attached counts the volumes of a driver that the pods use, each once.
 func (x *Index) attached(running []*corev1.Pod, driver string) int {
-	seen := map[string]bool{}
+	n := 0
+	for _, d := range x.drivers(running) {
+		if d == driver {
+			n++
+		}
+	}
+	return n
+}
+
+// drivers are those of the volumes that the pods use, by volume.
+func (x *Index) drivers(running []*corev1.Pod) map[string]string {
+	out := map[string]string{}
 	for _, pod := range running {
 		for i := range pod.Spec.Volumes {
 			name := claimName(pod, &pod.Spec.Volumes[i])
 			claim := x.claims[pod.Namespace+"/"+name]
-			if name == "" || claim == nil {
-				continue
-			}
-			if x.driver(x.persistent[claim.Spec.VolumeName], claim) == driver {
-				seen[cmp.Or(claim.Spec.VolumeName, pod.Namespace+"/"+name)] = true
+			if name != "" && claim != nil {
+				out[nameOf(claim)] = x.driver(x.persistent[claim.Spec.VolumeName], claim)
 			}
 		}
 	}
-	return len(seen)
+	return out
+}
+
+// nameOf names the volume of a claim, or the claim where there is no volume yet.
+func nameOf(claim *corev1.PersistentVolumeClaim) string {
+	return cmp.Or(claim.Spec.VolumeName, claim.Namespace+"/"+claim.Name)
 }

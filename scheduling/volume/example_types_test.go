@@ -48,3 +48,19 @@ func ExampleSharedClaim() {
 	// shop/photos keeps web-0 in the zone of the others
 	// shop/photos keeps thumbnails-0 in the zone of the others
 }
+
+// Volumes that others may use as well are named, so that a node attaches each once; those of running pods by the same names.
+func ExampleAttachment() {
+	mode, class := storagev1.VolumeBindingWaitForFirstConsumer, "fast"
+	index := volume.NewIndex(volume.Objects{
+		Classes: []*storagev1.StorageClass{{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "ebs.csi.aws.com", VolumeBindingMode: &mode}},
+		Claims:  []*corev1.PersistentVolumeClaim{claim("photos", func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = &class })},
+	})
+	for _, a := range index.Assign(nil, []volume.Consumer{{Pod: pod("web-0", "photos")}})[0].Shareable {
+		fmt.Println(a.Volume, "under", a.Limit)
+	}
+	fmt.Println(index.Attached([]*corev1.Pod{pod("cron-0", "photos"), pod("cron-1", "photos")}))
+	// Output:
+	// shop/photos under attachable-volumes-csi-ebs.csi.aws.com
+	// [shop/photos]
+}

@@ -27,14 +27,14 @@ type form struct {
 	market *market
 	set    requirements.Set
 	cells  []*cell
-	// values are those that a label may have, in order, by the number of the label; nil until they are asked for.
-	values [][]int
 	// asked are the forms with one thing more that pods ask, by its number, and narrowed those where a label has some of its
 	// values only, as far as anybody asked.
 	asked    map[int]*form
 	narrowed map[string]*form
-	// passes says on which of the cells a group counts its pods, by group; nil until it is asked for.
-	passes [][]bool
+	// counted says whether a group counts its pods here, and values which of its values the label may have, by group, once that
+	// is asked for.
+	counted []byte
+	values  [][]int
 	// shut is the number of the last try that failed here, whichever node it was.
 	shut int
 }
@@ -46,7 +46,7 @@ func newMarket(cells []Cell, left []int64) *market {
 		at := &m.cells[i]
 		at.labels = c.Labels
 		for _, size := range c.Sizes {
-			if size.within(left) {
+			if size.within(left) && !overfull(size.Room) {
 				at.rooms, at.sizes = Widen(at.rooms, size.Room), append(at.sizes, size)
 			}
 		}
@@ -134,48 +134,33 @@ func (f *form) to(number int, l *label, list []int) *form {
 	return next
 }
 
-// valuesOf are those that the label of a number may have on a node of the form, in order, as far as the requirements let
-// it. Which cells meet all of them plays no part.
-func (f *form) valuesOf(number int, l *label) []int {
-	for len(f.values) <= number {
-		f.values = append(f.values, nil)
+// counts reports whether a group counts pods on a node of the form. As in Karpenter a label that nobody has asked about yet
+// counts as missing.
+func (f *form) counts(number int, g *Group) bool {
+	for len(f.counted) <= number {
+		f.counted = append(f.counted, unknown)
 	}
-	if f.values[number] != nil {
-		return f.values[number]
-	}
-	asked, all := f.set.Get(l.name), []string{}
-	for i := range f.market.cells {
-		labels := f.market.cells[i].labels
-		if !labels.Has(l.name) {
-			continue
-		}
-		if some, finite := asked.Intersect(labels.Get(l.name)).Values(); finite {
-			all = append(all, some...)
+	if f.counted[number] == unknown {
+		f.counted[number] = no
+		if g.Filter.Len() == 0 || slices.ContainsFunc(slices.Collect(g.Filter.All()), f.meets) {
+			f.counted[number] = yes
 		}
 	}
-	slices.Sort(all)
-	f.values[number] = l.all(slices.Compact(all))
-	return f.values[number]
+	return f.counted[number] == yes
 }
 
-// counts reports whether a group counts pods on a node of the form that has so much in use, as far as it is decided.
-func (f *form) counts(number int, g *Group, used []int64) bool {
-	for len(f.passes) <= number {
-		f.passes = append(f.passes, nil)
-	}
-	if f.passes[number] == nil {
-		f.passes[number] = make([]bool, len(f.cells))
-		for i, c := range f.cells {
-			both, err := c.labels.Intersect(f.set)
-			f.passes[number][i] = err == nil && g.Passes(both)
+// meets reports whether a node of the form meets requirements without being asked for more labels.
+func (f *form) meets(asked requirements.Set) bool {
+	for r := range asked.All() {
+		if !f.set.Has(r.Key()) {
+			if !r.AllowsAbsent() {
+				return false
+			}
+		} else if r.Intersect(f.set.Get(r.Key())).IsImpossible() {
+			return false
 		}
 	}
-	for i, c := range f.cells {
-		if f.passes[number][i] && c.holds(used) {
-			return true
-		}
-	}
-	return false
+	return true
 }
 
 // holds reports whether a node of the form can have so much in use.
@@ -186,6 +171,12 @@ func (f *form) holds(used []int64) bool {
 // holds reports whether some size of the cell has the room.
 func (c *cell) holds(used []int64) bool {
 	return slices.ContainsFunc(c.rooms, func(room []int64) bool { return fits(used, room) })
+}
+
+// overfull reports whether more is in use than there is. Karpenter lets nobody onto such a node, kube-scheduler those who ask
+// nothing of what is short.
+func overfull(room []int64) bool {
+	return slices.ContainsFunc(room, func(free int64) bool { return free < 0 })
 }
 
 func fits(used, room []int64) bool {

@@ -16,9 +16,6 @@ func market(classes []greedy.Class, groups ...greedy.Group) *greedy.Problem {
 	cell := func(labels string, price float64) greedy.Cell {
 		return greedy.Cell{Labels: requirements.MustParse(labels), Sizes: []greedy.Size{{Room: []int64{4}, Price: price}}}
 	}
-	for i := range groups {
-		groups[i].Passes = func(requirements.Set) bool { return true }
-	}
 	return &greedy.Problem{Classes: classes, Groups: groups, Pools: []greedy.Pool{{Cells: []greedy.Cell{cell(zone+"=a", 1), cell(zone+"=b", 2)}}}}
 }
 
@@ -165,4 +162,44 @@ func TestLimitsCountTheMost(t *testing.T) {
 	require.Equal(t, []int{4, 4}, placed(p, 1, 1, 1, 1, 0, 0, 0, 0, 0), "the second node can only be small")
 	p.Pools = append(p.Pools, greedy.Pool{Cells: []greedy.Cell{size("size=large", 8)}})
 	require.Equal(t, []int{12, 0}, placed(p, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), "another pool has no limits")
+}
+
+// What pods on a node share takes its unit once, also where a pod that runs there uses it already.
+func TestSharedTakesItsUnitOnce(t *testing.T) {
+	sharing := class(greedy.Stage{})
+	sharing.Requests, sharing.Shared = []int64{1, 1}, []greedy.Shared{{Name: "photos", Dimension: 1}}
+	p := &greedy.Problem{Classes: []greedy.Class{sharing, {Requests: []int64{1, 1}, Stages: sharing.Stages}}}
+	p.Nodes = []greedy.Node{{Labels: requirements.MustParse(zone + "=a"), Free: []int64{9, 1}}}
+	require.Equal(t, []int{3, 0}, placed(p, 0, 0, 0, 1))
+	require.Equal(t, []int{0, 1}, placed(p, 1, 0, 0))
+	p.Nodes[0].Free, p.Nodes[0].Shared = []int64{9, 0}, []string{"photos"}
+	require.Equal(t, []int{3, 0}, placed(p, 0, 0, 0, 1))
+}
+
+// Where more is in use than there is, nobody may come, not even who asks nothing of what is short.
+func TestOverfullNodesTakeNobody(t *testing.T) {
+	p := &greedy.Problem{Classes: []greedy.Class{class(greedy.Stage{})}}
+	p.Classes[0].Requests = []int64{1, 0}
+	p.Nodes = []greedy.Node{{Labels: requirements.MustParse(zone + "=a"), Free: []int64{9, 0}}}
+	require.Equal(t, []int{1}, placed(p, 0))
+	p.Nodes[0].Free[1] = -1
+	require.Equal(t, []int{0}, placed(p, 0))
+}
+
+// A spread over small nodes counts pods only where somebody has asked for a small node, though there are no others.
+func TestOnlyNodesThatWereAskedCount(t *testing.T) {
+	group := greedy.Group{Key: zone, Values: []string{"a", "b"}, Filter: in("size=small")}
+	even := greedy.Stage{Required: in("size=small"), Asked: in("size=small"), Spreads: []greedy.Spread{{Group: 0, MaxSkew: 1, Self: true}}}
+	p := market([]greedy.Class{class(greedy.Stage{Required: in(zone + "=a")}, 0), class(even, 0)}, group)
+	for i, z := range []string{"a", "b"} {
+		p.Pools[0].Cells[i].Labels = requirements.MustParse("size=small," + zone + "=" + z)
+	}
+	zoneOf := func() string {
+		plan := p.Place([]int{0, 1})
+		z, _ := plan.Bought[plan.Seats[1].Node].Get(zone).Single()
+		return z
+	}
+	require.Equal(t, "a", zoneOf(), "the first counts nowhere")
+	p.Pools[0].Asks = requirements.MustParse("size=small")
+	require.Equal(t, "b", zoneOf(), "the pool asks for it")
 }

@@ -1,5 +1,7 @@
 package greedy
 
+import "slices"
+
 // node is an existing node, or one to buy that is not decided yet.
 type node struct {
 	number int
@@ -7,12 +9,36 @@ type node struct {
 	used   []int64
 	tags   map[string]int
 	limits map[string]int
+	shared []string
 	pods   int
 	never  []uint64 // the stages whose pods it will not take any more, by number
 }
 
 func newNode(number int, f *form, dimensions int) *node {
 	return &node{number: number, form: f, used: make([]int64, dimensions), tags: map[string]int{}, limits: map[string]int{}}
+}
+
+// take is what the node has in use with one more pod of the class; into is reused.
+func (n *node) take(c *Class, into []int64) []int64 {
+	into = append(into[:0], c.Requests...)
+	for r, q := range n.used {
+		into[r] += q
+	}
+	for _, sh := range c.Shared {
+		if slices.Contains(n.shared, sh.Name) {
+			into[sh.Dimension]--
+		}
+	}
+	return into
+}
+
+// share notes what a pod of the class uses together with others.
+func (n *node) share(c *Class) {
+	for _, sh := range c.Shared {
+		if !slices.Contains(n.shared, sh.Name) {
+			n.shared = append(n.shared, sh.Name)
+		}
+	}
 }
 
 // bind adds what acts within the node.

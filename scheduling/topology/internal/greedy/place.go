@@ -1,6 +1,7 @@
 package greedy
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -27,7 +28,7 @@ type planner struct {
 	groups []count
 	pools  []pool
 	nodes  []*node // existing ones, in their order
-	bought []*node // the emptiest first, of equals the one that was so first
+	bought []*node // the emptiest first
 	seats  []Seat
 	used   []int64 // what a node would have in use with one pod more
 	tries  int
@@ -71,9 +72,13 @@ func (p *Problem) newPlanner() *planner {
 	}
 	for i := range p.Nodes {
 		old := &p.Nodes[i]
-		itself := &market{exists: true, cells: []cell{{labels: old.Labels, rooms: [][]int64{old.Free}}}, forms: map[string]*form{}}
+		itself := &market{exists: true, cells: []cell{{labels: old.Labels}}, forms: map[string]*form{}}
+		if !overfull(old.Free) {
+			itself.cells[0].rooms = [][]int64{old.Free}
+		}
 		n := newNode(i, itself.form(old.Labels), len(old.Free))
 		n.bind(old.Tags, old.Limits)
+		n.shared = slices.Clone(old.Shared)
 		s.nodes = append(s.nodes, n)
 	}
 	return s
@@ -128,9 +133,9 @@ func (s *planner) place(class int) bool {
 				return true
 			}
 		}
-		for i, n := range s.bought {
+		s.order()
+		for _, n := range s.bought {
 			if s.add(n, class, st) {
-				s.fuller(i)
 				return true
 			}
 		}
@@ -138,8 +143,7 @@ func (s *planner) place(class int) bool {
 			n := newNode(len(s.nodes)+len(s.bought), s.pools[k].anything, len(s.p.Classes[class].Requests))
 			if s.add(n, class, st) {
 				s.pools[k].charge(n)
-				at, _ := slices.BinarySearchFunc(s.bought, n.pods+1, func(n *node, pods int) int { return n.pods - pods })
-				s.bought = slices.Insert(s.bought, at, n)
+				s.bought = append(s.bought, n)
 				return true
 			}
 		}
@@ -147,13 +151,10 @@ func (s *planner) place(class int) bool {
 	return false
 }
 
-// fuller moves the node at a position, which has got one more pod, behind those that have fewer now.
-func (s *planner) fuller(i int) {
-	n := s.bought[i]
-	for ; i+1 < len(s.bought) && s.bought[i+1].pods < n.pods; i++ {
-		s.bought[i] = s.bought[i+1]
-	}
-	s.bought[i] = n
+// order sorts the nodes to buy by their pods. Those that are as full as each other come in the order that this leaves them in, for
+// Karpenter sorts in the same way, which is not stable.
+func (s *planner) order() {
+	slices.SortFunc(s.bought, func(a, b *node) int { return cmp.Compare(a.pods, b.pods) })
 }
 
 // add puts a pod on a node, if it can be there.
@@ -166,10 +167,7 @@ func (s *planner) add(n *node, class int, st *stage) bool {
 		return false
 	}
 	c := &s.p.Classes[class]
-	s.used = append(s.used[:0], c.Requests...)
-	for r, q := range n.used {
-		s.used[r] += q
-	}
+	s.used = n.take(c, s.used)
 	never := true
 	for _, asked := range st.asks {
 		base := n.form.ask(asked, s.asks[asked], len(st.asks) == 1)
@@ -188,6 +186,7 @@ func (s *planner) add(n *node, class int, st *stage) bool {
 		n.form = where.form
 		copy(n.used, s.used)
 		n.bind(st.Tags, st.Keeps)
+		n.share(c)
 		n.pods++
 		s.seats = append(s.seats, Seat{class, n.number})
 		s.record(n, c, st)

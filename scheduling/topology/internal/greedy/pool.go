@@ -1,20 +1,16 @@
 package greedy
 
-import (
-	"slices"
-
-	"github.com/joinery-sdk/joinery/requirements"
-)
+import "slices"
 
 // pool is what a pool can buy as its limits run out.
 type pool struct {
-	of       []Cell
+	of       Pool
 	left     []int64
-	anything *form // of a node that nobody has asked anything of
+	anything *form // of a node without pods
 }
 
 func newPool(p Pool) pool {
-	return pool{of: p.Cells, left: slices.Clone(p.Left), anything: newMarket(p.Cells, p.Left).form(requirements.Set{})}
+	return pool{of: p, left: slices.Clone(p.Left), anything: newMarket(p.Cells, p.Left).form(p.Asks)}
 }
 
 // charge counts a new node, with its first pod, against the limits: with the most that it may be. It stands so even if pods
@@ -37,7 +33,7 @@ func (p *pool) charge(n *node) {
 		p.left[r] -= q
 	}
 	if p.exceeded() {
-		p.anything = newMarket(p.of, p.left).form(requirements.Set{})
+		p.anything = newMarket(p.of.Cells, p.left).form(p.of.Asks)
 	}
 }
 

@@ -7,7 +7,8 @@
 // no more decided than its pods need: a spread settles its domain, affinity and anti-affinity narrow it, and a pod that
 // keeps others away counts in every domain that its node may still be in. Pods that find no place are tried again as long
 // as anybody else finds one. A pool with limits offers what is within them, and a new node counts against them with the most that
-// it may still be. Prices do not matter.
+// it may still be. Prices do not matter. What Karpenter does against kube-scheduler is done here, too, for such pods take others'
+// places until they are refused.
 package greedy
 
 import "github.com/joinery-sdk/joinery/requirements"
@@ -33,6 +34,14 @@ type Class struct {
 	Stages []Stage
 	// Groups are those that count the pods.
 	Groups []int
+	// Shared are those of Requests that pods on one node take together.
+	Shared []Shared
+}
+
+// Shared is something that all pods on a node take one unit of a dimension for, however many of them use it.
+type Shared struct {
+	Name      string
+	Dimension int
 }
 
 // Stage is what pods ask with some preferences given up.
@@ -80,10 +89,10 @@ type Group struct {
 	Kept bool
 	// Running are its pods that run, and Owners those that keep away from it, by value.
 	Running, Owners map[string]int
-	// Values are those that an eligible node may have.
+	// Values are those that some node may have.
 	Values []string
-	// Passes says whether pods on a node with these labels count.
-	Passes func(labels requirements.Set) bool
+	// Filter is on which nodes pods count; the zero value is all.
+	Filter requirements.Alternatives
 }
 
 // Node is an existing node.
@@ -92,10 +101,13 @@ type Node struct {
 	Free   []int64
 	Tags   []string
 	Limits []Limit
+	Shared []string // names of what is in use there
 }
 
 // Pool is what one pool can buy.
 type Pool struct {
+	// Asks is what the pool asks of its nodes. Of labels that neither it nor their pods ask about a new node has none yet.
+	Asks  requirements.Set
 	Cells []Cell
 	// Left is what its limits leave, in the dimensions of Size.Usage; none where it has no limits.
 	Left []int64

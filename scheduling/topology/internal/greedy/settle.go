@@ -48,11 +48,18 @@ func (s *planner) turns(n int) []int {
 	return out
 }
 
-// values are those that the label of a group may have, as far as requirements of node and pod say. What is for sale plays
-// no part.
+// values are those of a group that requirements of node and pod allow. What is for sale plays no part.
 func (s *planner) values(w *narrowing, group int) []int {
-	k := s.groups[group].label
-	return w.base.valuesOf(k, &s.labels[k])
+	f := w.base
+	for len(f.values) <= group {
+		f.values = append(f.values, nil)
+	}
+	if f.values[group] == nil {
+		l := &s.labels[s.groups[group].label]
+		asked := f.set.Get(l.name)
+		f.values[group] = slices.DeleteFunc(slices.Clone(s.groups[group].values), func(v int) bool { return !asked.Contains(l.values[v]) })
+	}
+	return f.values[group]
 }
 
 // settle narrows a node to where constraints between pods let one more be, and reports whether that is anywhere.
@@ -193,7 +200,7 @@ func without(list []int, counts tally) []int {
 }
 
 // record counts a pod on its node: for those that look for it where the node surely is, for those that keep away from it
-// wherever the node may be.
+// wherever the node may be, as far as somebody has asked about that.
 func (s *planner) record(n *node, c *Class, st *stage) {
 	for _, id := range c.Groups {
 		at := &s.groups[id]
@@ -201,11 +208,11 @@ func (s *planner) record(n *node, c *Class, st *stage) {
 			at.total++
 			continue
 		}
-		if !n.form.counts(id, &s.p.Groups[id], n.used) {
+		if !n.form.counts(id, &s.p.Groups[id]) {
 			continue
 		}
-		here := n.form.valuesOf(at.label, &s.labels[at.label])
-		if len(here) == 1 {
+		here, finite := s.named(n.form, at.label)
+		if finite && len(here) == 1 {
 			at.version++
 			for i := range at.sure {
 				if at.sure[i] != nil {
@@ -213,17 +220,31 @@ func (s *planner) record(n *node, c *Class, st *stage) {
 				}
 			}
 		}
-		if len(here) == 1 || n.form.set.Has(s.labels[at.label].name) {
-			for _, v := range here {
-				at.possible.add(v, 1)
-			}
+		for _, v := range here {
+			at.possible.add(v, 1)
 		}
 	}
 	for _, t := range st.Terms {
 		if at := &s.groups[t.Group]; t.Anti && t.Hard && at.label >= 0 {
-			for _, v := range n.form.valuesOf(at.label, &s.labels[at.label]) {
+			here, _ := s.named(n.form, at.label)
+			for _, v := range here {
 				at.owners.add(v, 1)
 			}
 		}
 	}
+}
+
+// named are the values of a label that the requirements of a node name, and whether it can have no others. Karpenter takes
+// those that they exclude for named, too.
+func (s *planner) named(f *form, label int) ([]int, bool) {
+	l := &s.labels[label]
+	if !f.set.Has(l.name) {
+		return nil, false
+	}
+	asked := f.set.Get(l.name)
+	values, finite := asked.Values()
+	if !finite {
+		values, _ = asked.Complement().Values()
+	}
+	return l.all(values), finite
 }
