@@ -210,14 +210,17 @@ func (s *State) owes(pods []int) int {
 	return n
 }
 
-// debts are how many pods have no place that the references have a right place for, and that they place at all. Where they
-// contradict each other the number decides.
-func (s *State) debts() (held, placed int) {
+// debts are for how many of the references some of those have no place who have a right one there, how many pods these are, and
+// how many whom the references place at all. Where they contradict each other, the most of them should be content.
+func (s *State) debts() [3]int {
+	var out [3]int
 	for _, r := range s.attempt.references {
-		held += s.owes(r.Holding)
-		placed += s.owes(r.Placed)
+		held := s.owes(r.Holding)
+		out[0] += min(held, 1)
+		out[1] += held
+		out[2] += s.owes(r.Placed)
 	}
-	return held, placed
+	return out
 }
 
 // worth is how many pods must come for one that goes, if they are no larger.
@@ -232,9 +235,8 @@ const worth = 8
 // priorities decide, then sizes; and before all else they do for the room of existing nodes, as in kube-scheduler's queue.
 func (s *State) beats(best *State) bool {
 	if len(s.attempt.references) > 0 && !s.p.limited() {
-		held, placed := s.debts()
-		bestHeld, bestPlaced := best.debts()
-		if n := cmp.Or(s.p.compareUrgency(s, best), cmp.Compare(held, bestHeld), cmp.Compare(placed, bestPlaced)); n != 0 {
+		owes, bestOwes := s.debts(), best.debts()
+		if n := cmp.Or(s.p.compareUrgency(s, best), slices.Compare(owes[:], bestOwes[:])); n != 0 {
 			return n < 0
 		}
 	}

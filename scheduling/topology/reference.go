@@ -46,7 +46,7 @@ type QueuePool struct {
 }
 
 // Reference makes the plan of a planner that takes one pod at a time. It costs about as much as to settle for each of up to
-// eighteen orders of binding, and [greedy.Problem.Place].
+// a hundred orders of binding, and [greedy.Problem.Place].
 func (st *Settlement) Reference(q Queue) *Reference {
 	in := st.p.greedy(&q)
 	r := &Reference{Placed: make([]int, len(st.p.classes)), plan: in.Place(q.Classes), closed: st.facts.closed}
@@ -63,21 +63,59 @@ func (st *Settlement) Reference(q Queue) *Reference {
 }
 
 // hold finds the order of binding in which most of the plan is accepted, with so many preferences of each class given up from
-// the start, if that is more than before.
+// the start, if that is more than before. After some fixed ones it tries orders in which those come first who did not hold, as
+// often as the number of pods lets it.
 func (r *Reference) hold(p *Problem, given map[int]int) {
-	seats := r.plan.Seats
-	for _, order := range p.ordersOf(seats) {
+	more := min(40, 6_000/max(1, len(r.plan.Seats)))
+	var best []greedy.Seat // those that do not hold
+	try := func(order []greedy.Seat) bool {
 		tried := greedy.Plan{Seats: order, Bought: r.plan.Bought}
 		s := p.newSettler(Facts{closed: r.unused, given: given})
-		s.follow(&tried)
-		held := s.placed()
-		if r.Holding == nil || sum(held) > sum(r.Holding) {
-			r.Holding, r.plan, r.given = held, tried, given
+		left := s.follow(&tried)
+		better := r.Holding == nil || len(order)-len(left) > sum(r.Holding)
+		if better {
+			best, r.Holding, r.plan, r.given = left, s.placed(), tried, given
 		}
-		if sum(held) == len(seats) {
+		return better
+	}
+	for _, order := range p.ordersOf(r.plan.Seats) {
+		if try(order); sum(r.Holding) == len(order) {
 			return
 		}
 	}
+	ahead := func(some []greedy.Seat) bool {
+		more--
+		return len(some) > 0 && more >= 0 && try(first(some, r.plan.Seats))
+	}
+	for better := true; better; {
+		better = ahead(best)
+		for _, class := range kinds(best) {
+			better = ahead(slices.DeleteFunc(slices.Clone(best), func(seat greedy.Seat) bool { return seat.Class != class })) || better
+		}
+	}
+}
+
+// first are all seats with some of them before the others.
+func first(some, all []greedy.Seat) []greedy.Seat {
+	count := map[greedy.Seat]int{}
+	for _, seat := range some {
+		count[seat]++
+	}
+	return append(slices.Clone(some), slices.DeleteFunc(slices.Clone(all), func(seat greedy.Seat) bool {
+		count[seat]--
+		return count[seat] >= 0
+	})...)
+}
+
+// kinds are the classes of some seats, each once.
+func kinds(seats []greedy.Seat) []int {
+	var out []int
+	for _, seat := range seats {
+		if !slices.Contains(out, seat.Class) {
+			out = append(out, seat.Class)
+		}
+	}
+	return out
 }
 
 // inTheWay are the preferences, by class as Facts.given has them, that may keep pods out that a plan places and that do not
@@ -216,8 +254,8 @@ func (r *Reference) Nodes() Facts {
 func (r *Reference) Numbers() Facts { return Facts{closed: r.closed, ahead: r.Placed} }
 
 // follow gives pods the seats of a plan, in its order, as far as kube-scheduler would have it; those that it would not
-// have yet are tried again after the others.
-func (s *settler) follow(plan *greedy.Plan) {
+// have yet are tried again after the others. It returns those that it would not have at all.
+func (s *settler) follow(plan *greedy.Plan) []greedy.Seat {
 	for seats := plan.Seats; len(seats) > 0; {
 		var again []greedy.Seat
 		for _, seat := range seats {
@@ -226,10 +264,11 @@ func (s *settler) follow(plan *greedy.Plan) {
 			}
 		}
 		if len(again) == len(seats) {
-			return
+			return again
 		}
 		seats = again
 	}
+	return nil
 }
 
 // seat gives one pod its seat, with as few preferences given up as that takes. On a node to buy only the domain counts,
