@@ -226,13 +226,13 @@ func (s *State) debts() [3]int {
 // worth is how many pods must come for one that goes, if they are no larger.
 const worth = 8
 
-// beats reports whether a finished attempt is better than the best so far. It is if it leaves out fewer of those whom a
-// reference has a right place for, then of all whom it places: nobody should lose a place that Karpenter would give him, as
-// long as he does not compete for limits.
-// For the others, of pods that exclude each other some have to stay out, and each attempt has its own: one that places
-// others instead is better if they are as many and larger, or very many more. For a rule of numbers alone would leave out
-// the large for two small ones, and one of sizes alone a whole deployment for a single pod. Where room is scarce,
-// priorities decide, then sizes; and before all else they do for the room of existing nodes, as in kube-scheduler's queue.
+// beats reports whether a finished attempt is better than the best so far. It is if more references are content with it,
+// that is, have nobody left out whom they have a right place for, then if it leaves out fewer of those, then of all whom
+// they place: nobody should lose a place that Karpenter would give him, as long as he does not compete for limits. For the
+// others, of pods that exclude each other some have to stay out, and each attempt has its own: one that places others
+// instead is better if they are as many and larger, or very many more. For a rule of numbers alone would leave out the
+// large for two small ones, and one of sizes alone a whole deployment for a single pod. Where room is scarce, priorities
+// decide, then sizes; and before all else they do for the room of existing nodes, as in kube-scheduler's queue.
 func (s *State) beats(best *State) bool {
 	if len(s.attempt.references) > 0 && !s.p.limited() {
 		owes, bestOwes := s.debts(), best.debts()

@@ -17,11 +17,13 @@ import (
 func (p *Problem) Reference() []int { return p.topology.Start().Reference(p.queue()).Placed }
 
 // references are the plans of several such planners, for of what is as good as each other Karpenter takes now this, now
-// that: four where pods are few, two where they are many.
+// that: five where pods are few, two where they are many.
 func (p *Problem) references(settled *topology.Settlement) []*topology.Reference {
-	var out []*topology.Reference
-	for q := p.queue(); q.Ties < 2+min(2, 3_000/p.pending()); q.Ties++ {
-		out = append(out, settled.Reference(q))
+	const random = 2 // and above, see topology.Queue
+	out := make([]*topology.Reference, 2+min(3, 3_000/p.pending()))
+	for i, q := 0, p.queue(); i < len(out); i++ {
+		q.Ties = random + i
+		out[i] = settled.Reference(q)
 	}
 	return out
 }
