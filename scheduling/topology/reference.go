@@ -71,9 +71,10 @@ func (r *Reference) hold(p *Problem, given map[int]int) {
 	try := func(order []greedy.Seat) bool {
 		tried := greedy.Plan{Seats: order, Bought: r.plan.Bought}
 		s := p.newSettler(Facts{closed: r.unused, given: given})
-		left := s.follow(&tried)
-		better := r.Holding == nil || len(order)-len(left) > sum(r.Holding)
+		bound, left := s.follow(&tried)
+		better := r.Holding == nil || len(bound) > sum(r.Holding)
 		if better {
+			tried.Seats = slices.Concat(bound, left)
 			best, r.Holding, r.plan, r.given = left, s.placed(), tried, given
 		}
 		return better
@@ -88,10 +89,9 @@ func (r *Reference) hold(p *Problem, given map[int]int) {
 		return len(some) > 0 && more >= 0 && try(first(some, r.plan.Seats))
 	}
 	for better := true; better; {
-		better = ahead(best)
-		for _, class := range kinds(best) {
-			better = ahead(slices.DeleteFunc(slices.Clone(best), func(seat greedy.Seat) bool { return seat.Class != class })) || better
-		}
+		better = slices.ContainsFunc(kinds(best), func(class int) bool {
+			return ahead(slices.DeleteFunc(slices.Clone(best), func(seat greedy.Seat) bool { return seat.Class != class }))
+		}) || ahead(best)
 	}
 }
 
@@ -254,21 +254,24 @@ func (r *Reference) Nodes() Facts {
 func (r *Reference) Numbers() Facts { return Facts{closed: r.closed, ahead: r.Placed} }
 
 // follow gives pods the seats of a plan, in its order, as far as kube-scheduler would have it; those that it would not
-// have yet are tried again after the others. It returns those that it would not have at all.
-func (s *settler) follow(plan *greedy.Plan) []greedy.Seat {
+// have yet are tried again after the others. It returns those that have their seats, in the order in which they got them, and those
+// that kube-scheduler would not have at all.
+func (s *settler) follow(plan *greedy.Plan) (bound, left []greedy.Seat) {
 	for seats := plan.Seats; len(seats) > 0; {
 		var again []greedy.Seat
 		for _, seat := range seats {
-			if !s.seat(plan, seat) {
+			if s.seat(plan, seat) {
+				bound = append(bound, seat)
+			} else {
 				again = append(again, seat)
 			}
 		}
 		if len(again) == len(seats) {
-			return again
+			return bound, again
 		}
 		seats = again
 	}
-	return nil
+	return bound, nil
 }
 
 // seat gives one pod its seat, with as few preferences given up as that takes. On a node to buy only the domain counts,
