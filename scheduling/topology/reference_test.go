@@ -213,9 +213,9 @@ func TestReferenceReadsAsKarpenter(t *testing.T) {
 // Karpenter does not know that the users of a volume yet to be made must be in one zone; kube-scheduler accepts one of them.
 func TestReferenceKnowsNoVolumesToBeMade(t *testing.T) {
 	_, st := settle(t, topology.Input{
-		Classes:  []topology.Class{class("writer", 1, asks(zone+"=a")), class("reader", 1, asks(zone+"=b"))},
+		Classes:  []topology.Class{class("writer", 1, asks(zone+"=a")), class("reader", 1, takes(2), asks(zone+" in (a,b)"))},
 		Together: []topology.Together{{Name: "users of a volume", Classes: []int{0, 1}}},
-	}, inZones(4, "a", "b"))
+	}, inZones(1, "a"), inZones(4, "b"))
 	r := st.Reference(topology.Queue{Classes: []int{0, 1}})
 	require.Equal(t, []int{1, 1}, r.Placed)
 	require.Equal(t, []int{1, 0}, r.Holding)
