@@ -133,27 +133,19 @@ func (s *State) ask(best *State) {
 // several closings, then as many pods of each class as it places, wherever, and where there are limits its very nodes. It
 // says how many ways are done with then, and whether there was one more.
 func (s *State) follow(best *State) (topology.Facts, int, bool) {
-	const ways = 5
-	for way := s.attempt.followed; way < ways*len(s.attempt.references); way++ {
+	ways := 4
+	if s.p.limited() {
+		ways++
+	}
+	for way := s.attempt.followed; way < ways*len(s.attempt.references); way += ways {
 		r := s.attempt.references[way/ways]
-		switch way % ways {
-		case 0:
-			if best.owes(r.Placed) == 0 {
-				way += ways - 1 // on to the next reference
-				continue
-			}
-			return r.Seats(topology.CloseUnused), way + 1, true
-		case 1:
-			return r.Seats(topology.CloseNeeded), way + 1, true
-		case 2:
-			return r.Seats(topology.CloseNone), way + 1, true
-		case 3:
-			return r.Numbers(), way + 1, true
-		default:
-			if s.p.limited() {
-				return r.Nodes(), way + 1, true
-			}
+		if way%ways == 0 && best.owes(r.Placed) == 0 {
+			continue // on to the next reference
 		}
+		all := []topology.Facts{
+			r.Seats(topology.CloseUnused), r.Seats(topology.CloseNeeded), r.Seats(topology.CloseNone), r.Numbers(), r.Nodes(),
+		}
+		return all[way%ways], way + 1, true
 	}
 	return topology.Facts{}, ways * len(s.attempt.references), false
 }
