@@ -41,7 +41,7 @@ func (s *settler) seatNear(i, d int) int {
 // alone makes a bundle of one pod of the part, which others may join; -1 if it follows others that are there already.
 func (s *settler) alone(i, d int) int {
 	for _, t := range s.parts[i].st.terms {
-		if !t.anti && s.p.groups[t.group].hostname && (!t.self || s.groups[t.group].total != 0) {
+		if !t.anti && s.p.inNode(t.group) && (!t.self || s.groups[t.group].total != 0) {
 			return -1
 		}
 	}
@@ -58,7 +58,7 @@ func (s *settler) joinNode(i, d int) int {
 	for _, n := range s.roomiest(pt.Class) {
 		node := &s.p.nodes[n]
 		alone := slices.ContainsFunc(pt.st.terms, func(t term) bool {
-			return !t.anti && s.p.groups[t.group].hostname && !s.runs(t.group, n)
+			return !t.anti && s.p.inNode(t.group) && !s.runs(t.group, n)
 		})
 		if alone || !pt.st.required.Compatible(node.Labels, requirements.Keys{}) || !s.p.contains(pt, d, node.Labels) {
 			continue
@@ -180,7 +180,7 @@ func (s *settler) bundlesOn(n int) []*bundle {
 // hasTargets reports whether the bundle holds a pod for each thing that the part wants near, or its node does.
 func (s *settler) hasTargets(pt *Part, b *bundle) bool {
 	for _, t := range pt.st.terms {
-		if t.anti || !s.p.groups[t.group].hostname || b.node >= 0 && s.runs(t.group, b.node) {
+		if t.anti || !s.p.inNode(t.group) || b.node >= 0 && s.runs(t.group, b.node) {
 			continue
 		}
 		if !slices.ContainsFunc(b.slots, func(sl Slot) bool {

@@ -232,3 +232,39 @@ func (p *Problem) universe(id int, f Facts) []string {
 	})
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(open, u.standing))))
 }
+
+// mostStanding is how many existing nodes a spread by the hostname may count to be settled over them: each is a domain, and
+// who spreads looks at all of them for every pod.
+const mostStanding = 64
+
+// standingOnly are the groups on the hostname that spreads count on existing nodes only, for no node to buy passes their filter.
+// Elsewhere a new node may be empty, so the least count is 0 and no node may have more pods than the skew. Here it rises
+// with the nodes, as in every zone: their hostnames are domains like others.
+func (p *Problem) standingOnly() map[int]bool {
+	out := map[int]bool{}
+	for i := range p.classes {
+		for _, sp := range p.classes[i].spreads {
+			if _, known := out[sp.group]; p.groups[sp.group].hostname && !known {
+				out[sp.group] = p.onlyStanding(p.groups[sp.group].filter)
+			}
+		}
+	}
+	return out
+}
+
+// onlyStanding reports whether the filter passes existing nodes and no others, and not too many of them.
+func (p *Problem) onlyStanding(f *nodeFilter) bool {
+	if slices.ContainsFunc(p.cells, func(c cell) bool { return f.passes(c.labels) }) {
+		return false
+	}
+	n := 0
+	for i := range p.nodes {
+		if f.passes(p.nodes[i].Labels) {
+			n++
+		}
+	}
+	return n <= mostStanding
+}
+
+// inNode reports whether what looks at the group acts within one node, so that the packer sees to it.
+func (p *Problem) inNode(group int) bool { return p.groups[group].hostname && !p.standing[group] }

@@ -87,7 +87,7 @@ func (s *settler) closable(of func(*Part) bool) map[closedKey]bool {
 	each := func(see func(pt *Part, sp spread)) {
 		for _, pt := range s.parts {
 			for _, sp := range pt.st.spreads {
-				if !s.p.groups[sp.group].hostname {
+				if !s.p.inNode(sp.group) {
 					see(pt, sp)
 				}
 			}
@@ -200,8 +200,7 @@ func (st *Settlement) Confine(left []int) (Facts, bool) {
 			continue
 		}
 		for _, sp := range pt.st.spreads {
-			g := st.p.groups[sp.group]
-			if g.hostname || !sp.hard {
+			if st.p.inNode(sp.group) || !sp.hard {
 				continue
 			}
 			held := st.held(sp.group)

@@ -10,6 +10,9 @@ import (
 
 // greedy is the problem as a planner reads it that takes one pod at a time.
 func (p *Problem) greedy(q *Queue) *greedy.Problem {
+	bare := *p
+	bare.standing = nil // Karpenter's least count by the hostname is 0 everywhere
+	p = &bare
 	out := &greedy.Problem{
 		Ties:    q.Ties,
 		Classes: make([]greedy.Class, len(p.classes)), Groups: make([]greedy.Group, len(p.groups)), Nodes: make([]greedy.Node, len(p.nodes)),

@@ -65,7 +65,7 @@ func (s *settler) partOf(class, stage int) int {
 		pt.refused = make([]numbers, n)
 	}
 	for _, t := range pt.st.terms {
-		if !t.anti && !s.p.groups[t.group].hostname {
+		if !t.anti && !s.p.inNode(t.group) {
 			s.followers[t.group] = append(s.followers[t.group], &pt)
 		}
 	}
@@ -87,7 +87,7 @@ func (p *Problem) newPart(class, stage int) *Part {
 	pt.keys, pt.optional = p.keysOf(c, &pt.st)
 	for _, g := range c.memberOf {
 		group := p.groups[g]
-		if group.hostname {
+		if p.inNode(g) {
 			continue
 		}
 		m := membership{g, slices.Index(pt.keys, group.key), -1}
@@ -114,7 +114,7 @@ func (p *Problem) newPart(class, stage int) *Part {
 			pt.crossed = append(pt.crossed, k)
 		}
 	}
-	pt.follows = slices.ContainsFunc(pt.st.terms, func(t term) bool { return !t.anti && p.groups[t.group].hostname })
+	pt.follows = slices.ContainsFunc(pt.st.terms, func(t term) bool { return !t.anti && p.inNode(t.group) })
 	return pt
 }
 
@@ -154,7 +154,7 @@ func (s *settler) required(pt *Part, d int) requirements.Alternatives {
 // with their filters where it may be on either side. Keys that only groups look at are optional.
 func (p *Problem) keysOf(c *class, st *stage) (keys []string, optional []bool) {
 	use := func(g int) {
-		if !p.groups[g].hostname {
+		if !p.inNode(g) {
 			keys = append(keys, p.groups[g].key)
 		}
 	}
@@ -170,7 +170,7 @@ func (p *Problem) keysOf(c *class, st *stage) (keys []string, optional []bool) {
 	own := len(keys)
 	for _, id := range c.memberOf {
 		use(id)
-		if g := p.groups[id]; g.filter != nil && !g.hostname && g.filter.side(st.required) == "" {
+		if g := p.groups[id]; g.filter != nil && !p.inNode(id) && g.filter.side(st.required) == "" {
 			keys = append(keys, g.filter.key)
 		}
 	}
@@ -202,7 +202,7 @@ func (s *settler) isClosed(keys []string, d *Domain) bool {
 func (p *Problem) rank(st *stage) int {
 	rank := 0
 	for _, sp := range st.spreads {
-		if !p.groups[sp.group].hostname && !sp.self {
+		if !p.inNode(sp.group) && !sp.self {
 			rank = 2
 		}
 	}
@@ -218,18 +218,18 @@ func (p *Problem) rank(st *stage) int {
 func (p *Problem) within(c *class, st *stage) (tags []string, limits []Limit) {
 	tags, limits = slices.Clip(c.Tags), slices.Clip(c.Limits)
 	for _, id := range c.memberOf {
-		if g := p.groups[id]; g.hostname && g.watched {
+		if g := p.groups[id]; p.inNode(id) && g.watched {
 			tags = append(tags, g.tag)
 		}
 	}
 	for _, sp := range st.spreads {
-		if g := p.groups[sp.group]; g.hostname {
+		if g := p.groups[sp.group]; p.inNode(sp.group) {
 			limits = append(limits, Limit{g.tag, sp.maxSkew})
 		}
 	}
 	for _, t := range st.terms {
 		g := p.groups[t.group]
-		if !g.hostname || !t.anti {
+		if !p.inNode(t.group) || !t.anti {
 			continue
 		}
 		most := 0

@@ -17,7 +17,8 @@
 // # Within one node
 //
 // Constraints by hostname act within one node and are left to the packer: they become tags and limits. Pods that must
-// share a node, because one has affinity to another by hostname, become one bundle.
+// share a node, because one has affinity to another by hostname, become one bundle. A spread by hostname that counts no node to
+// buy is settled over the nodes that exist, as over zones: its least count may rise.
 //
 // # Who has a right to a place
 //
@@ -150,6 +151,7 @@ type Problem struct {
 	groups      []*group
 	filters     map[string]*nodeFilter // by pseudo-key
 	cells       []cell
+	standing    map[int]bool // groups on the hostname whose values are settled like those of any other key
 	shapes      func(yield func(Shape) bool)
 	ignoresSoft bool
 	memo        *memo
@@ -179,6 +181,7 @@ func New(in Input) (*Problem, error) {
 	for i := range p.classes {
 		p.collectPreferences(&p.classes[i])
 	}
+	p.standing = p.standingOnly()
 	return p, nil
 }
 
@@ -191,6 +194,7 @@ func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 	if len(p.groups) > 0 {
 		out.cells = cellsOf(shapes, false)
 	}
+	out.standing = out.standingOnly()
 	return &out
 }
 

@@ -178,7 +178,7 @@ func (p *Problem) unused(bought []requirements.Set) map[closedKey]bool {
 	out := map[closedKey]bool{}
 	for i := range p.classes {
 		for _, sp := range p.classes[i].spreads {
-			if p.groups[sp.group].hostname {
+			if p.inNode(sp.group) {
 				continue
 			}
 			for _, v := range p.universe(sp.group, Facts{}) {
@@ -330,7 +330,7 @@ func (s *settler) tie(i, d, n int) int {
 		}
 	}
 	for _, t := range pt.st.terms {
-		if !t.anti && s.p.groups[t.group].hostname && !s.runs(t.group, n) && (!t.self || s.groups[t.group].total != 0) {
+		if !t.anti && s.p.inNode(t.group) && !s.runs(t.group, n) && (!t.self || s.groups[t.group].total != 0) {
 			return -1
 		}
 	}

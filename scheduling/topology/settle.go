@@ -39,7 +39,7 @@ func (p *Problem) newSettler(f Facts) *settler {
 			gc.total += n
 		}
 		maps.Copy(gc.owners, g.owners)
-		if !g.hostname {
+		if !p.inNode(i) {
 			gc.universe = p.universe(i, f)
 		}
 	}
@@ -361,7 +361,7 @@ func (s *settler) crowd(pt *Part, d int) float64 {
 		sum += s.groups[m.group].counts[pt.Domains[d].Values[m.key]]
 	}
 	for i := range pt.st.spreads {
-		if sp := &pt.st.spreads[i]; !sp.self && !s.p.groups[sp.group].hostname {
+		if sp := &pt.st.spreads[i]; !sp.self && !s.p.inNode(sp.group) {
 			sum += s.groups[sp.group].counts[pt.Domains[d].Values[pt.spreadAt[i]]]
 		}
 	}
@@ -380,7 +380,7 @@ type groupCount struct {
 // count adds pods of a part in a domain to the groups that they are in, and their anti-affinity to those they keep away.
 func (s *settler) count(pt *Part, d, n int) {
 	for _, g := range s.p.classes[pt.Class].memberOf {
-		if s.p.groups[g].hostname {
+		if s.p.inNode(g) {
 			s.groups[g].total += n
 		}
 	}
@@ -398,7 +398,7 @@ func (s *settler) count(pt *Part, d, n int) {
 	}
 	for i := range pt.st.terms {
 		t := &pt.st.terms[i]
-		if !t.anti || s.p.groups[t.group].hostname {
+		if !t.anti || s.p.inNode(t.group) {
 			continue
 		}
 		// A preference keeps its owner away from others, but nobody away from its owner who has nowhere better to go.
@@ -415,7 +415,7 @@ func (s *settler) allowed(pt *Part, d int) bool {
 	values := pt.Domains[d].Values
 	for i := range pt.st.spreads {
 		sp := &pt.st.spreads[i]
-		if s.p.groups[sp.group].hostname {
+		if s.p.inNode(sp.group) {
 			continue
 		}
 		g := &s.groups[sp.group]
@@ -433,7 +433,7 @@ func (s *settler) allowed(pt *Part, d int) bool {
 	}
 	for i := range pt.st.terms {
 		t := &pt.st.terms[i]
-		if s.p.groups[t.group].hostname {
+		if s.p.inNode(t.group) {
 			continue
 		}
 		g := &s.groups[t.group]
