@@ -68,10 +68,10 @@ func (st *Settlement) Reference(q Queue) *Reference {
 func (r *Reference) hold(p *Problem, given map[int]int) {
 	more := min(40, 6_000/max(1, len(r.plan.Seats)))
 	var best []greedy.Seat // those that do not hold
-	try := func(order []greedy.Seat) bool {
+	try := func(order []greedy.Seat, urgent int) bool {
 		tried := greedy.Plan{Seats: order, Bought: r.plan.Bought}
 		s := p.newSettler(Facts{closed: r.unused, given: given})
-		bound, left := s.follow(&tried)
+		bound, left := s.follow(&tried, urgent)
 		better := r.Holding == nil || len(bound) > sum(r.Holding)
 		if better {
 			tried.Seats = slices.Concat(bound, left)
@@ -80,19 +80,70 @@ func (r *Reference) hold(p *Problem, given map[int]int) {
 		return better
 	}
 	for _, order := range p.ordersOf(r.plan.Seats) {
-		if try(order); sum(r.Holding) == len(order) {
+		if try(order, 0); sum(r.Holding) == len(order) {
 			return
 		}
 	}
 	ahead := func(some []greedy.Seat) bool {
-		more--
-		return len(some) > 0 && more >= 0 && try(first(some, r.plan.Seats))
+		if len(some) == 0 {
+			return false
+		}
+		order := first(some, r.plan.Seats)
+		more -= 2
+		return more >= 0 && (try(order, len(some)) || try(p.rivalsLast(&r.plan, order, len(some)), len(some)))
 	}
 	for better := true; better; {
 		better = slices.ContainsFunc(kinds(best), func(class int) bool {
 			return ahead(slices.DeleteFunc(slices.Clone(best), func(seat greedy.Seat) bool { return seat.Class != class }))
 		}) || ahead(best)
 	}
+}
+
+// rivalsLast is the order with those last who make it harder for the first ones: whom those spread by, or keep away from, in
+// the same domain. Those elsewhere make it easier, or no harder.
+func (p *Problem) rivalsLast(plan *greedy.Plan, order []greedy.Seat, urgent int) []greedy.Seat {
+	type domain struct {
+		group int
+		value string
+	}
+	labels := func(seat greedy.Seat) requirements.Set {
+		if old := len(p.nodes); seat.Node >= old {
+			return plan.Bought[seat.Node-old]
+		}
+		return p.nodes[seat.Node].Labels
+	}
+	theirs := map[domain]bool{}
+	for _, seat := range order[:urgent] {
+		c := &p.classes[seat.Class]
+		note := func(group int) {
+			if value, ok := labels(seat).Get(p.groups[group].key).Single(); ok {
+				theirs[domain{group, value}] = true
+			}
+		}
+		for _, sp := range c.spreads {
+			note(sp.group)
+		}
+		for _, t := range c.terms {
+			if t.anti {
+				note(t.group)
+			}
+		}
+	}
+	rival := func(seat greedy.Seat) bool {
+		return slices.ContainsFunc(p.classes[seat.Class].memberOf, func(group int) bool {
+			value, ok := labels(seat).Get(p.groups[group].key).Single()
+			return ok && theirs[domain{group, value}]
+		})
+	}
+	var before, after []greedy.Seat
+	for _, seat := range order[urgent:] {
+		if rival(seat) {
+			after = append(after, seat)
+		} else {
+			before = append(before, seat)
+		}
+	}
+	return slices.Concat(order[:urgent], before, after)
 }
 
 // first are all seats with some of them before the others.
@@ -254,24 +305,39 @@ func (r *Reference) Nodes() Facts {
 func (r *Reference) Numbers() Facts { return Facts{closed: r.closed, ahead: r.Placed} }
 
 // follow gives pods the seats of a plan, in its order, as far as kube-scheduler would have it; those that it would not
-// have yet are tried again after the others. It returns those that have their seats, in the order in which they got them, and those
-// that kube-scheduler would not have at all.
-func (s *settler) follow(plan *greedy.Plan) (bound, left []greedy.Seat) {
-	for seats := plan.Seats; len(seats) > 0; {
+// have yet are tried again after the others, the first ones, if they are urgent, after each of them. It returns those that have
+// their seats, in the order in which they got them, and those that kube-scheduler would not have at all.
+func (s *settler) follow(plan *greedy.Plan, urgent int) (bound, left []greedy.Seat) {
+	var wait []greedy.Seat
+	try := func(seat greedy.Seat) bool {
+		got := s.seat(plan, seat)
+		if got {
+			bound = append(bound, seat)
+		}
+		return got
+	}
+	for seats := plan.Seats; ; urgent = 0 {
+		before := len(bound)
 		var again []greedy.Seat
-		for _, seat := range seats {
-			if s.seat(plan, seat) {
-				bound = append(bound, seat)
-			} else {
+		for i, seat := range seats {
+			switch {
+			case try(seat):
+				for k := 0; k < len(wait) && len(s.p.classes[seat.Class].memberOf) > 0; k++ {
+					if try(wait[k]) {
+						wait, k = slices.Delete(wait, k, k+1), -1
+					}
+				}
+			case i < urgent:
+				wait = append(wait, seat)
+			default:
 				again = append(again, seat)
 			}
 		}
-		if len(again) == len(seats) {
-			return bound, again
+		if len(bound) == before {
+			return bound, append(wait, again...)
 		}
 		seats = again
 	}
-	return bound, nil
 }
 
 // seat gives one pod its seat, with as few preferences given up as that takes. On a node to buy only the domain counts,

@@ -1,6 +1,7 @@
 package topology_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -89,6 +90,32 @@ func TestReferenceFindsAnOrder(t *testing.T) {
 		if terms.Len() == 1 {
 			require.Equal(t, []int{3, 0}, st.Reference(topology.Queue{Classes: []int{0, 0, 0, 1}}).Placed)
 		}
+	}
+}
+
+// Karpenter looks over the zone that the late pods ask for only. For kube-scheduler those elsewhere let them in, and those in
+// their zone keep them out: they have to come as soon as they can, and whoever keeps them out has to come last.
+func TestReferenceLetsOthersWait(t *testing.T) {
+	everywhere := func(c *corev1.TopologySpreadConstraint) {
+		ignore := corev1.NodeInclusionPolicyIgnore
+		c.NodeAffinityPolicy = &ignore
+	}
+	late := func(name, in, elsewhere string) []topology.Class {
+		return []topology.Class{
+			class(name, 2, takes(2), asks(zone+"="+in)), class(name, 2, takes(2), asks(zone+"="+elsewhere)),
+			class(name, 2, asks(zone+"="+in), spread(zone, name, everywhere)),
+		}
+	}
+	one, two := node("one", "a", 0), node("two", "b", 0)
+	one.Running, two.Running = []*corev1.Pod{class("web", 1).Pod}, []*corev1.Pod{class("db", 1).Pod}
+	all := []int{2, 2, 2, 2, 2, 2}
+	for _, queue := range [][]int{{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}, {1, 1, 0, 0, 2, 2, 4, 4, 3, 3, 5, 5}} {
+		_, st := settle(t, topology.Input{
+			Nodes: []topology.Node{one, two}, Classes: slices.Concat(late("web", "a", "b"), late("db", "b", "a")),
+		}, inZones(8, "a", "b"))
+		r := st.Reference(topology.Queue{Classes: queue})
+		require.Equal(t, all, r.Placed)
+		require.Equal(t, all, r.Holding)
 	}
 }
 

@@ -52,7 +52,7 @@ func (s *settler) run() []int {
 	left := make([]int, len(s.p.classes))
 	anybody := func(*Part) bool { return true }
 	if s.facts.seats != nil {
-		s.follow(s.facts.seats)
+		s.follow(s.facts.seats, 0)
 	}
 	settled := s.placed()
 	if s.facts.ahead != nil {
