@@ -17,7 +17,8 @@ type bundle struct {
 	requests []int64
 	required requirements.Alternatives
 	tags     []string
-	limits   []Limit
+	limits   []Limit // that last
+	passing  []Limit // that held when those pods came who brought them
 }
 
 // seatNear finds where one more pod of the part may sit in the domain: with pods that run, in a bundle that has what it
@@ -111,7 +112,7 @@ func (s *settler) join(b *bundle, i, d int) (*bundle, bool) {
 	requests := s.beside(b, &s.p.classes[pt.Class])
 	others := slices.DeleteFunc(s.bundlesOn(b.node), func(o *bundle) bool { return o == b })
 	if !fits(requests, s.freeOn(b.node)) || !pt.st.required.Compatible(node.Labels, requirements.Keys{}) || !s.p.contains(pt, d, node.Labels) ||
-		!s.tagsHold(grown, node.Tags, node.Limits, others) {
+		!s.tagsHold(grown, pt, node.Tags, node.Limits, others) {
 		return nil, false
 	}
 	left := s.freeOn(b.node)
@@ -316,11 +317,11 @@ func (s *settler) grow(b *bundle, i, d int) (*bundle, bool) {
 		}
 	}
 	out.tags = slices.Concat(b.tags, pt.tags)
-	out.limits = b.limits
+	out.limits, out.passing = b.limits, b.passing
 	if at < 0 {
-		out.limits = slices.Concat(b.limits, pt.limits)
+		out.limits, out.passing = slices.Concat(b.limits, pt.lasting), slices.Concat(b.passing, pt.passing)
 	}
-	if !s.tagsHold(out, nil, nil, nil) {
+	if !s.tagsHold(out, pt, nil, nil, nil) {
 		return nil, false
 	}
 	if out.node >= 0 {
@@ -341,8 +342,9 @@ func (s *settler) grow(b *bundle, i, d int) (*bundle, bool) {
 	return nil, false
 }
 
-// tagsHold reports whether the bundle, with what else is on its node, keeps all limits.
-func (s *settler) tagsHold(b *bundle, tags []string, limits []Limit, others []*bundle) bool {
+// tagsHold reports whether the bundle, with what else is on its node, keeps all limits when a pod of the part comes. A spread
+// limits only who comes: its own pods may be followed by others that it counts.
+func (s *settler) tagsHold(b *bundle, comes *Part, tags []string, limits []Limit, others []*bundle) bool {
 	count := map[string]int{}
 	for _, t := range tags {
 		count[t]++
@@ -363,7 +365,34 @@ func (s *settler) tagsHold(b *bundle, tags []string, limits []Limit, others []*b
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(comes.passing, func(l Limit) bool { return count[l.Tag] > l.Max })
+}
+
+// limitsOf are the limits of a bundle for what else may be on its node, now that all who share it are there: where others came
+// after a pod that spreads by them, no more may.
+func (s *settler) limitsOf(b *bundle) []Limit {
+	if len(b.passing) == 0 {
+		return b.limits
+	}
+	count := map[string]int{}
+	note := func(tags []string) {
+		for _, t := range tags {
+			count[t]++
+		}
+	}
+	if b.node < 0 {
+		note(b.tags)
+	} else {
+		note(s.p.nodes[b.node].Tags)
+		for _, o := range s.bundlesOn(b.node) {
+			note(o.tags)
+		}
+	}
+	out := slices.Clone(b.limits)
+	for _, l := range b.passing {
+		out = append(out, Limit{l.Tag, max(l.Max, count[l.Tag])})
+	}
+	return out
 }
 
 // begin ties a bundle of one pod of the part to an existing node that has room for it, and returns its number, -1 if the
@@ -372,7 +401,7 @@ func (s *settler) begin(i, d, n int) int {
 	node := &s.p.nodes[n]
 	name, _ := node.value(corev1.LabelHostname)
 	b, ok := s.grow(&bundle{node: n, required: requirements.AnyOf(requirements.MustOf(requirements.In(corev1.LabelHostname, name)))}, i, d)
-	if !ok || !fits(b.requests, s.freeOn(n)) || !s.tagsHold(b, node.Tags, node.Limits, s.bundlesOn(n)) {
+	if !ok || !fits(b.requests, s.freeOn(n)) || !s.tagsHold(b, s.parts[i], node.Tags, node.Limits, s.bundlesOn(n)) {
 		return -1
 	}
 	left := s.freeOn(n)

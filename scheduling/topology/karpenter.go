@@ -177,11 +177,11 @@ func (p *Problem) turn(c *class, as Reading, soft []Preference, tolerant bool) g
 	}
 	st.spreads, st.terms = c.kept(soft)
 	out := greedy.Stage{Required: st.required, Asked: as.Asked}
-	var limits []Limit
-	out.Tags, limits = p.within(c, &st)
-	out.Limits = asGreedy(limits)
-	_, limits = p.within(c, &stage{terms: slices.DeleteFunc(slices.Clone(c.terms), func(t term) bool { return !t.hard })})
-	out.Keeps = asGreedy(limits)
+	var lasting, passing []Limit
+	out.Tags, lasting, passing = p.within(c, &st)
+	out.Limits = asGreedy(slices.Concat(lasting, passing))
+	_, lasting, _ = p.within(c, &stage{terms: slices.DeleteFunc(slices.Clone(c.terms), func(t term) bool { return !t.hard })})
+	out.Keeps = asGreedy(lasting)
 	for _, sp := range st.spreads {
 		out.Spreads = append(out.Spreads, greedy.Spread{Group: sp.group, MaxSkew: sp.maxSkew, MinDomains: sp.minDomains, Self: sp.self})
 	}

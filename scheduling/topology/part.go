@@ -26,9 +26,10 @@ type Part struct {
 	groupsIn []membership
 	rank     int
 	tags     []string
-	limits   []Limit
-	follows  bool  // has affinity by hostname
-	crossed  []int // positions of the keys that the pods spread themselves over
+	lasting  []Limit // that hold as long as a pod is there
+	passing  []Limit // that hold when it comes
+	follows  bool    // has affinity by hostname
+	crossed  []int   // positions of the keys that the pods spread themselves over
 	shared   *domainSet
 
 	// Positions of the keys of spreads, terms and ratios, -1 for hostnames.
@@ -83,7 +84,7 @@ func (p *Problem) part(class, stage int) *Part {
 func (p *Problem) newPart(class, stage int) *Part {
 	c := &p.classes[class]
 	pt := &Part{Class: class, Stage: stage, st: c.stage(stage)}
-	pt.tags, pt.limits = p.within(c, &pt.st)
+	pt.tags, pt.lasting, pt.passing = p.within(c, &pt.st)
 	pt.keys, pt.optional = p.keysOf(c, &pt.st)
 	for _, g := range c.memberOf {
 		group := p.groups[g]
@@ -214,9 +215,10 @@ func (p *Problem) rank(st *stage) int {
 	return rank
 }
 
-// within translates constraints that act within one node into tags and limits.
-func (p *Problem) within(c *class, st *stage) (tags []string, limits []Limit) {
-	tags, limits = slices.Clip(c.Tags), slices.Clip(c.Limits)
+// within translates constraints that act within one node into tags and limits. Those of spreads only hold when a pod comes: others
+// that they count may come later.
+func (p *Problem) within(c *class, st *stage) (tags []string, lasting, passing []Limit) {
+	tags, lasting = slices.Clip(c.Tags), slices.Clip(c.Limits)
 	for _, id := range c.memberOf {
 		if g := p.groups[id]; p.inNode(id) && g.watched {
 			tags = append(tags, g.tag)
@@ -224,7 +226,7 @@ func (p *Problem) within(c *class, st *stage) (tags []string, limits []Limit) {
 	}
 	for _, sp := range st.spreads {
 		if g := p.groups[sp.group]; p.inNode(sp.group) {
-			limits = append(limits, Limit{g.tag, sp.maxSkew})
+			passing = append(passing, Limit{g.tag, sp.maxSkew})
 		}
 	}
 	for _, t := range st.terms {
@@ -236,9 +238,9 @@ func (p *Problem) within(c *class, st *stage) (tags []string, limits []Limit) {
 		if t.self {
 			most = 1
 		}
-		limits = append(limits, Limit{g.tag, most})
+		lasting = append(lasting, Limit{g.tag, most})
 	}
-	return tags, limits
+	return tags, lasting, passing
 }
 
 // valueOf is the domain's value of the group's key.

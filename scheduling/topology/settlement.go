@@ -3,6 +3,7 @@ package topology
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/joinery-sdk/joinery/requirements"
@@ -116,7 +117,7 @@ func (s *settler) lots() []Lot {
 		if !ok {
 			k = len(out)
 			at[text] = k
-			out = append(out, Lot{Slots: b.slots, Node: b.node, Requests: b.requests, Required: keep(b.required), Tags: b.tags, Limits: b.limits})
+			out = append(out, Lot{Slots: b.slots, Node: b.node, Requests: b.requests, Required: keep(b.required), Tags: b.tags, Limits: s.limitsOf(b)})
 		}
 		out[k].Count++
 		out[k].Bundles = append(out[k].Bundles, i)
@@ -129,7 +130,7 @@ func (s *settler) lots() []Lot {
 			slots = append(slots, Slot{i, d, 1})
 			out = append(out, Lot{
 				Count: n, Slots: slots[len(slots)-1 : len(slots) : len(slots)], Node: -1, Requests: s.p.classes[pt.Class].Requests,
-				Required: keep(s.required(pt, d)), Tags: pt.tags, Limits: pt.limits,
+				Required: keep(s.required(pt, d)), Tags: pt.tags, Limits: slices.Concat(pt.lasting, pt.passing),
 			})
 		}
 	}

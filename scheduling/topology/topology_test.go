@@ -263,6 +263,36 @@ func TestHostnameSpreadOverNodesThatExist(t *testing.T) {
 	require.Len(t, st.Lots[0].Limits, 1, "too many to look at them all for every pod")
 }
 
+// A spread by the hostname limits the pod that comes with it. Others that it counts may come later; where they share a node that is
+// known, so many are there then, and no more may be.
+func TestHostnameSpreadLimitsWhoComes(t *testing.T) {
+	first, later := class("web", 1, spread(host, "web")), class("web", 2, near(host, "web"))
+	_, st := settle(t, topology.Input{Classes: []topology.Class{first, later}}, inZones(8, "a"))
+	require.Equal(t, []int{0, 0}, st.Left)
+	require.Len(t, st.Lots, 1)
+	require.Equal(t, []topology.Limit{{Tag: st.Lots[0].Tags[0], Max: 3}}, st.Lots[0].Limits)
+	_, st = settle(t, topology.Input{Classes: []topology.Class{class("db", 1), class("web", 2, near(host, "db"), spread(host, "web"))}}, inZones(8, "a"))
+	require.Equal(t, 1, st.Left[1], "who comes later and spreads finds one there")
+
+	later = class("web", 2)
+	in := topology.Input{Classes: []topology.Class{first, later}, Nodes: []topology.Node{node("one", "a", 3)}}
+	p, st := settle(t, in, inZones(8, "a"))
+	r := st.Reference(topology.Queue{Classes: []int{0, 1, 1}})
+	require.Equal(t, []int{1, 2}, r.Holding)
+	lots := p.Settle(r.Seats(topology.CloseUnused)).Lots
+	require.Len(t, lots, 2)
+	for _, lot := range lots {
+		require.Zero(t, lot.Node)
+		require.Len(t, lot.Tags, 1)
+	}
+	require.Equal(t, []topology.Limit{{Tag: lots[0].Tags[0], Max: 3}}, lots[0].Limits)
+
+	r = st.Reference(topology.Queue{Classes: []int{1, 1, 0}})
+	require.Equal(t, []int{1, 2}, r.Holding)
+	lots = p.Settle(r.Seats(topology.CloseUnused)).Lots
+	require.Equal(t, []int{0, -1}, []int{lots[0].Node, lots[1].Node}, "who comes after them cannot be there")
+}
+
 func TestBundles(t *testing.T) {
 	t.Run("self-affinity by hostname", func(t *testing.T) {
 		_, st := settle(t, topology.Input{Classes: []topology.Class{class("web", 3, near(host, "web"))}}, inZones(4, "a"))
