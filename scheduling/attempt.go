@@ -3,6 +3,7 @@ package scheduling
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/joinery-sdk/joinery/requirements"
@@ -224,7 +225,8 @@ const worth = 8
 // others, of pods that exclude each other some have to stay out, and each attempt has its own: one that places others
 // instead is better if they are as many and larger, or very many more. For a rule of numbers alone would leave out the
 // large for two small ones, and one of sizes alone a whole deployment for a single pod. Where room is scarce, priorities
-// decide, then sizes; and before all else they do for the room of existing nodes, as in kube-scheduler's queue.
+// decide, then sizes; and before all else they do among pods that compete for the room of existing nodes, as in
+// kube-scheduler's queue.
 func (s *State) beats(best *State) bool {
 	if len(s.attempt.references) > 0 && !s.p.limited() {
 		owes, bestOwes := s.debts(), best.debts()
@@ -302,22 +304,26 @@ func (p *Problem) compareOutcomes(a, b *State) int {
 	return p.compareInOrder(a, b, differs, func(x, y *Class) int { return slices.Compare(y.requests, x.requests) })
 }
 
-// compareUrgency says which of two finished attempts places more pods of the highest priority among those that only fit
-// on existing nodes, negative if a does; neither if those in which they differ are all of one priority.
+// compareUrgency says which of two finished attempts is the better one where pods that only fit on existing nodes compete for
+// them, negative if a is: the one that places more of the highest priority in which they differ, if the other one has more of a
+// lower priority for it. Otherwise they do not compete with each other, and neither is.
 func (p *Problem) compareUrgency(a, b *State) int {
-	priorities := map[int32]bool{}
-	onlyRoom := func(class int) bool {
-		return a.attempt.placed[class] != b.attempt.placed[class] && !p.buyable(p.Classes[class])
-	}
+	more := map[int32]int{} // pods of a, by priority
 	for i, c := range p.Classes {
-		if onlyRoom(i) {
-			priorities[c.priority] = true
+		if n := a.attempt.placed[i] - b.attempt.placed[i]; n != 0 && !p.buyable(c) {
+			more[c.priority] += n
 		}
 	}
-	if len(priorities) < 2 {
-		return 0
+	highest := 0
+	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(more))) {
+		switch n := more[priority]; {
+		case highest == 0:
+			highest = n
+		case highest > 0 && n < 0 || highest < 0 && n > 0:
+			return -highest
+		}
 	}
-	return p.compareInOrder(a, b, onlyRoom, byPriority)
+	return 0
 }
 
 func byPriority(x, y *Class) int { return cmp.Compare(y.priority, x.priority) }

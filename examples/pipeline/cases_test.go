@@ -262,6 +262,30 @@ status: {allocatable: {cpu: 4, memory: 64Gi, pods: 100}}
 	}
 }
 
+// Two pods of which one has a high priority fit on a spot node only, and keep others out of its zone who can be bought for. These
+// do not compete for the node: they have the place that Karpenter would give them.
+func TestPriorityIsForThoseWhoCompete(t *testing.T) {
+	onSpot := "nodeSelector: {karpenter.sh/capacity-type: spot}\n"
+	packed := plan(t, catalogue(t, "a.8 8 zone-a on-demand 1"), anyPool+`
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 2
+---
+apiVersion: v1
+kind: Node
+metadata: {name: only, labels: {kubernetes.io/hostname: only, topology.kubernetes.io/zone: zone-a, karpenter.sh/capacity-type: spot}}
+status: {allocatable: {cpu: 2, memory: 64Gi, pods: 100}}
+---
+`+deployment("web", 3, container("3"))+
+		deployment("alone", 1, "priorityClassName: high\n"+onSpot+fmt.Sprintf("affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "+
+			"[{topologyKey: %s, labelSelector: {matchLabels: {app: web}}}]}}\n", zoneKey)+container("1"))+
+		deployment("with", 1, onSpot+"affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "+
+			"[{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: alone}}}]}}\n"+container("1")))
+	require.Equal(t, map[string]int{"zone-a": 3}, count(t, packed, "web", zoneKey))
+	require.Len(t, packed.Result.Unplaced, 2)
+}
+
 // A ratio divides pods over a label's values as exactly as whole pods can be, with those that run already, and whatever
 // the prices say.
 func TestRatiosDivideTheWhole(t *testing.T) {
