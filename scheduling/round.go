@@ -115,6 +115,9 @@ func (p *Problem) state(settled *topology.Settlement, number int, a attempt) *St
 			urgency[i] += 1 << 40
 			name.WriteString(" on " + p.Rooms[lot.Node].Node.Name)
 		}
+		if lot.Seated {
+			urgency[i] += 1 << 39
+		}
 		it.Name = name.String()
 		s.items[i] = it
 	}

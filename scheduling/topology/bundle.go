@@ -13,7 +13,8 @@ import (
 // thing. A bundle that is tied to a node is a pod that follows pods which run there.
 type bundle struct {
 	slots    []Slot
-	node     int // -1: any
+	node     int  // -1: any
+	seated   bool // they have their seats on one node to buy
 	requests []int64
 	required requirements.Alternatives
 	tags     []string
@@ -299,7 +300,7 @@ func (s *settler) pairs(class int) []int {
 func (s *settler) grow(b *bundle, i, d int) (*bundle, bool) {
 	pt := s.parts[i]
 	c := &s.p.classes[pt.Class]
-	out := &bundle{node: b.node, slots: slices.Clone(b.slots), requests: slices.Clone(s.beside(b, c))}
+	out := &bundle{node: b.node, seated: b.seated, slots: slices.Clone(b.slots), requests: slices.Clone(s.beside(b, c))}
 	for r, q := range b.requests {
 		if out.requests[r] += q; out.requests[r] < q {
 			return nil, false

@@ -409,7 +409,7 @@ func (s *settler) seatTogether(i, d, node int) int {
 	b, known := s.bought[node]
 	if !known {
 		if b = s.alone(i, d); b >= 0 {
-			s.bought[node] = b
+			s.bought[node], s.bundles[b].seated = b, true
 		}
 		return b
 	}

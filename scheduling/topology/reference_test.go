@@ -221,6 +221,9 @@ func TestReferenceKeepsNodes(t *testing.T) {
 	require.Equal(t, []int{0, 0}, out.Left, "limits are the packer's")
 	require.Len(t, out.Lots[0].Bundles, 2)
 	require.Equal(t, []topology.Slot{{Part: 0, Domain: 0, Count: 2}}, out.Lots[0].Slots)
+	for i, lot := range out.Lots {
+		require.Equal(t, i == 0, lot.Seated, "those within limits go first")
+	}
 }
 
 // What pods ask contradicts itself. Karpenter places them where the label is missing, as if that were asked, and then they keep

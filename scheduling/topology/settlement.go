@@ -35,6 +35,9 @@ type Lot struct {
 	Bundles []int
 	// Node is the existing node that they must be on, -1 for any.
 	Node int
+	// Seated says that they share a node to buy in a reference's plan, which is within limits as long as others wait; see
+	// [Reference.Nodes].
+	Seated bool
 	// Requests is what each takes.
 	Requests []int64
 	// Required is what the labels of the node must satisfy.
@@ -117,7 +120,7 @@ func (s *settler) lots() []Lot {
 		if !ok {
 			k = len(out)
 			at[text] = k
-			out = append(out, Lot{Slots: b.slots, Node: b.node, Requests: b.requests, Required: keep(b.required), Tags: b.tags, Limits: s.limitsOf(b)})
+			out = append(out, Lot{Slots: b.slots, Node: b.node, Seated: b.seated, Requests: b.requests, Required: keep(b.required), Tags: b.tags, Limits: s.limitsOf(b)})
 		}
 		out[k].Count++
 		out[k].Bundles = append(out[k].Bundles, i)
@@ -143,7 +146,7 @@ func (b *bundle) text() string {
 	for _, sl := range b.slots {
 		fmt.Fprintf(&out, "%d/%d x%d ", sl.Part, sl.Domain, sl.Count)
 	}
-	fmt.Fprintf(&out, "@%d", b.node)
+	fmt.Fprintf(&out, "@%d %t", b.node, b.seated)
 	return out.String()
 }
 

@@ -188,9 +188,10 @@ func TestKarpentersPodsAlone(t *testing.T) {
 // or limits were met only by nodes packed as Karpenter packs them; or pods that use one volume took an attachment each; or the
 // reference had somebody on a node where more was in use than there is; or the debts to one reference outweighed several others;
 // or a spread by hostname that counts existing nodes only took the least count for 0; or pods held only in an order in which those
-// came last who kept them out; or a spread by hostname kept others from a node who came later.
+// came last who kept them out; or a spread by hostname kept others from a node who came later;
+// or a priority decided between pods that did not compete; or others took what limits left before the reference's nodes were packed.
 func TestNoFewerAgain(t *testing.T) {
-	for _, seed := range []uint64{31, 121, 284, 370, 427, 447, 655, 677, 737, 775, 783, 989, 1001, 1006, 1149, 1255, 1368, 1407, 1428, 1509, 1540, 1809, 1862, 1878, 1917, 1985, 2440, 2675, 2685, 3588, 3641, 3723, 4071, 4832, 6089, 9123, 9796} {
+	for _, seed := range []uint64{31, 121, 284, 370, 427, 447, 655, 677, 737, 775, 783, 989, 1001, 1006, 1149, 1255, 1368, 1407, 1428, 1509, 1540, 1809, 1862, 1878, 1917, 1985, 2440, 2675, 2685, 3588, 3641, 3723, 4071, 4832, 6089, 9123, 9796, 10576, 10932} {
 		s := drawn(seed)
 		c, err := compared(t.Context(), s)
 		require.NoError(t, err, s.String())
