@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/topology/internal/greedy"
 )
@@ -239,7 +241,7 @@ const mostStanding = 64
 
 // standingOnly are the groups on the hostname that spreads count on existing nodes only, for no node to buy passes their filter.
 // Elsewhere a new node may be empty, so the least count is 0 and no node may have more pods than the skew. Here it rises
-// with the nodes, as in every zone: their hostnames are domains like others.
+// with the nodes, as in every zone: their hostnames are domains like others, and pods there are tied to their node.
 func (p *Problem) standingOnly() map[int]bool {
 	out := map[int]bool{}
 	for i := range p.classes {
@@ -268,3 +270,15 @@ func (p *Problem) onlyStanding(f *nodeFilter) bool {
 
 // inNode reports whether what looks at the group acts within one node, so that the packer sees to it.
 func (p *Problem) inNode(group int) bool { return p.groups[group].hostname && !p.standing[group] }
+
+// standsOn is the existing node that the domain is about, -1 if it is about none.
+func (p *Problem) standsOn(pt *Part, d int) int {
+	at := slices.Index(pt.keys, corev1.LabelHostname)
+	if at < 0 || pt.Domains[d].Values[at] == absent {
+		return -1
+	}
+	return slices.IndexFunc(p.nodes, func(n Node) bool {
+		name, ok := n.value(corev1.LabelHostname)
+		return ok && name == pt.Domains[d].Values[at]
+	})
+}

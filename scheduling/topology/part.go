@@ -23,6 +23,7 @@ type Part struct {
 	optional []bool    // by key: only others look at it, so the pods can be on nodes without it
 	bundled  []int     // of those placed, how many are in bundles
 	refused  []numbers // by domain, the bundles that cannot take one
+	full     numbers   // domains of one existing node that has no place for one more
 	groupsIn []membership
 	rank     int
 	tags     []string
@@ -62,6 +63,7 @@ func (s *settler) partOf(class, stage int) int {
 	n := len(pt.Domains)
 	counts := make([]int, 2*n)
 	pt.Placed, pt.bundled = counts[:n:n], counts[n:]
+	pt.full = nil
 	if pt.follows || s.facts.together || len(s.p.classes[class].Shared) > 0 {
 		pt.refused = make([]numbers, n)
 	}

@@ -169,7 +169,14 @@ func (s *settler) place(i int) bool {
 		if d < 0 {
 			break
 		}
-		s.take(i, d, 1, -1)
+		bundle := -1
+		if n := s.p.standsOn(pt, d); n >= 0 { // what it has room for is known: packing need not find out, round by round
+			if bundle = s.tie(i, d, n); bundle < 0 {
+				pt.full.add(d)
+				continue
+			}
+		}
+		s.take(i, d, 1, bundle)
 		if shares != nil {
 			shares[d]--
 		}
@@ -228,6 +235,9 @@ func (s *settler) placeNear(i int) bool {
 // capOf is how many pods of the part the domain holds at most, as far as is known.
 func (s *settler) capOf(pt *Part, d int) int {
 	most := 1 << 30
+	if pt.full.has(d) {
+		return pt.Placed[d]
+	}
 	if dom := &pt.Domains[d]; dom.price >= unsold {
 		most = dom.room
 	}
