@@ -247,7 +247,15 @@ func TestHostnameSpreadOverNodesThatExist(t *testing.T) {
 	}
 	_, st := settle(t, in, inZones(8, "a"))
 	require.Equal(t, []string{`0 in "n1": 3`, `0 in "n2": 3`, `0 in "n3": 2`, "0 left: 4"}, placed(st))
-	in.Classes = append(in.Classes, class("web", 3, takes(10)))
+	in.Classes = append(in.Classes, class("web", 12, asks(tier+"=old")))
+	_, st = settle(t, in, inZones(8, "a"))
+	on := make([]int, len(in.Nodes))
+	for _, lot := range st.Lots {
+		on[lot.Node] += lot.Count
+	}
+	require.Equal(t, []int{9, 9, 2}, on, "they are tied to nodes, as many as these hold")
+
+	in.Classes[1] = class("web", 3, takes(10))
 	_, st = settle(t, in, inZones(32, "a"))
 	require.Equal(t, []string{`0 in "n1": 3`, `0 in "n2": 3`, `0 in "n3": 2`, `1 in "out/(none)": 3`, "0 left: 4"}, placed(st))
 
