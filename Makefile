@@ -41,6 +41,7 @@ test-long: moto ## the full counts of the property suites and the judges
 	JOINERY_LONG=1 $(GO) test $(RACE) -timeout 60m -run '^TestFaultRun$$' ./cloudprovider/aws
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted' -scenarios 2000 -v
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted' -scenarios 40 -pods 1500 -v
+	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestNeverFewerThanKarpenter' -karpenter 400 -v
 	cd examples/judges && JOINERY_LONG=1 $(GO) test -timeout 60m ./deprovision
 
 lint: ## the linters of .golangci.yml over both modules, built from the versions in .ci/tools
