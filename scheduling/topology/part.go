@@ -63,7 +63,6 @@ func (s *settler) partOf(class, stage int) int {
 	n := len(pt.Domains)
 	counts := make([]int, 2*n)
 	pt.Placed, pt.bundled = counts[:n:n], counts[n:]
-	pt.full = nil
 	if pt.follows || s.facts.together || len(s.p.classes[class].Shared) > 0 {
 		pt.refused = make([]numbers, n)
 	}

@@ -63,8 +63,8 @@ func (st *Settlement) Reference(q Queue) *Reference {
 }
 
 // hold finds the order of binding in which most of the plan is accepted, with so many preferences of each class given up from
-// the start, if that is more than before. After some fixed ones it tries orders in which those come first who did not hold, as
-// often as the number of pods lets it.
+// the start, if that is more than before. After some fixed ones it tries orders in which those wait in front who did not hold, then
+// with whoever keeps them out last, as often as the number of pods lets it.
 func (r *Reference) hold(p *Problem, given map[int]int) {
 	more := min(40, 6_000/max(1, len(r.plan.Seats)))
 	var best []greedy.Seat // those that do not hold
