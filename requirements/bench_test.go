@@ -104,14 +104,3 @@ func BenchmarkMatches(b *testing.B) {
 		}
 	}
 }
-
-func BenchmarkFromPod(b *testing.B) {
-	spec := podSpec()
-	b.ReportAllocs()
-	for b.Loop() {
-		pod, err := requirements.FromPod(spec)
-		if err != nil || pod.Required.Len() != 2 || len(pod.Preferred) != 3 {
-			b.Fatal(pod, err)
-		}
-	}
-}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -259,34 +257,23 @@ func ExampleNearest() {
 }
 
 func ExampleInvalidError() {
-	_, err := requirements.FromNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
-		{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "cpu", Operator: "Gt", Values: []string{"four"}}}},
-	}})
+	_, err := requirements.New("cpu", "Gt", "four")
 	if invalid, ok := errors.AsType[*requirements.InvalidError](err); ok {
 		fmt.Println(invalid.Path)
 		fmt.Println(invalid.Detail)
 	}
 	// Output:
-	// nodeSelectorTerms[0].matchExpressions[0].values[0]
+	// values[0]
 	// "four": operator Gt needs an integer
 }
 
-func ExampleFromExpressions() {
-	s, err := requirements.FromExpressions([]corev1.NodeSelectorRequirement{
-		{Key: "cpu", Operator: corev1.NodeSelectorOpGt, Values: []string{"4"}},
-		{Key: "gpu", Operator: corev1.NodeSelectorOpDoesNotExist},
-	})
-	fmt.Println(s, err)
-	// Output: cpu>=5, !gpu <nil>
-}
-
-func ExampleFromNodeSelector() {
-	alts, err := requirements.FromNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
-		{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}},
-		{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "gpu", Operator: corev1.NodeSelectorOpExists}}},
-	}})
-	fmt.Println(alts, err)
-	// Output: zone in (a) or gpu <nil>
+func ExampleExpression() {
+	chain, ok := requirements.MustParse("cpu>4, cpu!=6").Get("cpu").Expressions()
+	fmt.Println(chain, ok)
+	fmt.Println(requirements.Expression{Key: "gpu", Operator: requirements.OpDoesNotExist})
+	// Output:
+	// [{cpu Gte [5]} {cpu NotIn [6]}] true
+	// {gpu DoesNotExist []}
 }
 
 func ExamplePod() {
@@ -302,10 +289,4 @@ func ExamplePreference() {
 	p := requirements.Preference{Weight: 50, Nodes: requirements.MustParse("zone=a")}
 	fmt.Println(p.Weight, p.Nodes.Matches(map[string]string{"zone": "b"}))
 	// Output: 50 false
-}
-
-func ExampleFromPod() {
-	pod, err := requirements.FromPod(&corev1.PodSpec{NodeSelector: map[string]string{"arch": "arm64"}})
-	fmt.Println(pod.Required, len(pod.Preferred), err)
-	// Output: arch in (arm64) 0 <nil>
 }

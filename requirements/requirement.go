@@ -94,7 +94,7 @@ func Lte(key string, n int64) Requirement {
 // New builds a requirement from the operator's name and its values as texts, as manifests have them. The error is an
 // [*InvalidError]; its path starts at the requirement ("operator", "values[1]").
 func New(key string, op Operator, values ...string) (Requirement, error) {
-	if err := validate("", key, op, values); err != nil {
+	if err := validate(key, op, values); err != nil {
 		return Requirement{}, err
 	}
 	switch op {

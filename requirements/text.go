@@ -16,7 +16,7 @@ func (r Requirement) String() string {
 }
 
 func (r Requirement) write(b *strings.Builder) {
-	if terms, ok := r.terms(); ok {
+	if terms, ok := r.Expressions(); ok {
 		writeTerms(b, terms)
 		return
 	}
@@ -30,7 +30,7 @@ func (r Requirement) write(b *strings.Builder) {
 	// Each span of integers, the listed values, and absent are alternatives.
 	sep := ""
 	piece := func(p Requirement) {
-		terms, _ := p.terms() // a span, a list and absent can each be expressed
+		terms, _ := p.Expressions() // a span, a list and absent can each be expressed
 		b.WriteString(sep)
 		if len(terms) > 1 {
 			b.WriteString("(")
@@ -66,17 +66,18 @@ func (r Requirement) write(b *strings.Builder) {
 	}
 }
 
-// term is one operator with its values; a chain of them is an intersection.
-type term struct {
-	key    string
-	op     Operator
-	values []string
+// Expression is one operator with its values, as an element of matchExpressions has them.
+type Expression struct {
+	Key      string
+	Operator Operator
+	Values   []string
 }
 
-// terms expresses r as the shortest chain of operators, if there is one. An impossible requirement is the chain
-// "In" of no values, which Parse reads but the Kubernetes API has no form for.
-func (r Requirement) terms() ([]term, bool) {
-	one := func(op Operator, values ...string) []term { return []term{{r.key, op, values}} }
+// Expressions is r as a shortest chain of expressions that must all hold. The second result is false when no chain denotes
+// r, such as "absent or 5". The chain has what the Kubernetes API does not: Gte and Lte, In without values for what is
+// impossible, and NotIn without values for anything; kube.Expressions writes for the API. The result is the caller's own.
+func (r Requirement) Expressions() ([]Expression, bool) {
+	one := func(op Operator, values ...string) []Expression { return []Expression{{r.key, op, values}} }
 	if r.words.but {
 		if tooMany(complementSpans(r.ints)) {
 			return nil, false
@@ -110,15 +111,15 @@ func (r Requirement) terms() ([]term, bool) {
 		return nil, false
 	}
 	top := []span{{lo, hi}}
-	var out []term
+	var out []Expression
 	if lo > 0 || countAbove(top) {
-		out = append(out, term{r.key, OpGte, []string{strconv.FormatInt(lo, 10)}})
+		out = append(out, Expression{r.key, OpGte, []string{strconv.FormatInt(lo, 10)}})
 	}
 	if !countAbove(top) {
-		out = append(out, term{r.key, OpLte, []string{strconv.FormatInt(hi, 10)}})
+		out = append(out, Expression{r.key, OpLte, []string{strconv.FormatInt(hi, 10)}})
 	}
 	if missing, _ := listed(holes, nil); len(missing) > 0 {
-		out = append(out, term{r.key, OpNotIn, missing})
+		out = append(out, Expression{r.key, OpNotIn, missing})
 	}
 	return out, true
 }
@@ -131,28 +132,28 @@ func (r Requirement) isRow() bool {
 // countAbove reports whether the row of integers has no upper end.
 func countAbove(s []span) bool { return s[len(s)-1].hi == allInts()[0].hi }
 
-func writeTerms(b *strings.Builder, terms []term) {
+func writeTerms(b *strings.Builder, terms []Expression) {
 	for i, t := range terms {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		key := quote(t.key)
-		switch t.op {
+		key := quote(t.Key)
+		switch t.Operator {
 		case OpExists:
 			b.WriteString(key)
 		case OpDoesNotExist:
 			b.WriteString("!" + key)
 		case OpIn, OpNotIn:
-			quoted := make([]string, len(t.values))
-			for j, v := range t.values {
+			quoted := make([]string, len(t.Values))
+			for j, v := range t.Values {
 				quoted[j] = quote(v)
 			}
-			fmt.Fprintf(b, "%s %s (%s)", key, strings.ToLower(string(t.op)), strings.Join(quoted, ","))
+			fmt.Fprintf(b, "%s %s (%s)", key, strings.ToLower(string(t.Operator)), strings.Join(quoted, ","))
 		case OpGte:
-			b.WriteString(key + ">=" + t.values[0])
+			b.WriteString(key + ">=" + t.Values[0])
 		case OpLte:
-			b.WriteString(key + "<=" + t.values[0])
-		default: // terms writes no strict bounds
+			b.WriteString(key + "<=" + t.Values[0])
+		default: // Expressions has no strict bounds
 		}
 	}
 }

@@ -1,0 +1,242 @@
+package awstest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+)
+
+// ServeHTTP answers one request of any service.
+func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, "no body", http.StatusBadRequest)
+		return
+	}
+	req := request{protocol: queryProtocol, service: "EC2", signed: r.Header.Get("X-Amz-Date")}
+	switch target := r.Header.Get("X-Amz-Target"); {
+	case target != "":
+		req.protocol = jsonProtocol
+		prefix, action, _ := strings.Cut(target, ".")
+		req.action = action
+		req.service = map[string]string{"AmazonSSM": "SSM", "AmazonSQS": "SQS", "AWSPriceListService": "Pricing"}[prefix]
+		req.body = body
+	case r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/clusters/"):
+		req.protocol, req.service, req.action = jsonProtocol, "EKS", "DescribeCluster"
+		req.name = strings.TrimPrefix(r.URL.Path, "/clusters/")
+	case r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/managedresources/"):
+		req.protocol, req.service, req.action = jsonProtocol, "ARC Zonal Shift", "GetManagedResource"
+		req.name = strings.TrimPrefix(r.URL.Path, "/managedresources/")
+	default:
+		form, err := url.ParseQuery(string(body))
+		if err != nil {
+			http.Error(w, "no form", http.StatusBadRequest)
+			return
+		}
+		req.params = parseParams(form)
+		req.action = form.Get("Action")
+		if form.Get("Version") == "2010-05-08" {
+			req.service = "IAM"
+		}
+	}
+	answer, failure, fault := c.handle(req)
+	if fault.Lost || fault.Dropped {
+		panic(http.ErrAbortHandler) // closes the connection without an answer, as a network that breaks
+	}
+	w.Header().Set("Date", c.skewed().UTC().Format(http.TimeFormat))
+	if fault.RetryAfter != "" {
+		w.Header().Set("Retry-After", fault.RetryAfter)
+	}
+	req.write(w, answer, failure)
+}
+
+type protocol int
+
+const (
+	queryProtocol protocol = iota
+	jsonProtocol
+)
+
+type request struct {
+	protocol        protocol
+	service, action string
+	signed          string
+	fault           Fault
+	params          *params
+	body            []byte
+	name            string
+}
+
+// decode reads a JSON body.
+func (r request) decode(into any) *apiError {
+	if err := json.Unmarshal(r.body, into); err != nil {
+		return &apiError{"SerializationException", err.Error()}
+	}
+	return nil
+}
+
+// handle does what is asked, under the lock. The answer is []el or something for JSON.
+func (c *Cloud) handle(r request) (any, *apiError, Fault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sweep()
+	name := r.service + "." + r.action
+	c.calls[name]++
+	var fault Fault
+	if c.fault != nil {
+		fault = c.fault(Call{Service: r.service, Action: r.action, N: c.calls[name]})
+	}
+	if fault.Slow > 0 {
+		c.mu.Unlock()
+		time.Sleep(fault.Slow)
+		c.mu.Lock()
+	}
+	if fault.Dropped {
+		return nil, nil, fault
+	}
+	if at, err := time.Parse("20060102T150405Z", r.signed); c.skew.Load() != 0 && err == nil && c.skewed().Sub(at).Abs() > 5*time.Minute {
+		code := map[string]string{"EC2": "RequestExpired", "IAM": "SignatureDoesNotMatch"}[r.service]
+		return nil, &apiError{cmp.Or(code, "InvalidSignatureException"), "Signature expired: " + r.signed + " is not the time of the service."}, fault
+	}
+	if fault.Code != "" {
+		if fault.Code == "RequestLimitExceeded" {
+			c.throttled++
+		}
+		return nil, &apiError{fault.Code, fault.Message}, fault
+	}
+	if r.params != nil {
+		ids := len(r.params.list("InstanceId"))
+		filtered := r.params.has("Filter") || r.params.has("MaxResults") || r.params.has("NextToken")
+		if c.buckets.Take(c.now(), r.service, r.action, filtered, ids, 0) > 0 {
+			c.throttled++
+			return nil, &apiError{"RequestLimitExceeded", "Request limit exceeded."}, fault
+		}
+	}
+	if r.params != nil && r.params.str("DryRun") == "true" {
+		return nil, c.dryRun(r), fault
+	}
+	do, ok := c.actions()[name]
+	if !ok {
+		return nil, &apiError{"InvalidAction", fmt.Sprintf("The action %s is not valid for this web service.", name)}, fault
+	}
+	r.fault = fault
+	answer, failure := do(r)
+	return answer, failure, fault
+}
+
+// dryRun is the answer to a call that the caller may make, but does not want to.
+func (c *Cloud) dryRun(r request) *apiError {
+	for _, config := range r.params.list("LaunchTemplateConfigs") {
+		if name := config.str("LaunchTemplateSpecification", "LaunchTemplateName"); c.templates[name] == nil {
+			return &apiError{"InvalidLaunchTemplateName.NotFoundException", fmt.Sprintf("The specified launch template, with template name %s, does not exist.", name)}
+		}
+	}
+	return &apiError{"DryRunOperation", "Request would have succeeded, but DryRun flag is set."}
+}
+
+func (c *Cloud) actions() map[string]func(request) (any, *apiError) {
+	return map[string]func(request) (any, *apiError){
+		"EC2.DescribeSubnets":                c.describeSubnets,
+		"EC2.DescribeSecurityGroups":         c.describeSecurityGroups,
+		"EC2.DescribeImages":                 c.describeImages,
+		"EC2.DescribeInstanceTypes":          c.describeInstanceTypes,
+		"EC2.DescribeInstanceTypeOfferings":  c.describeOfferings,
+		"EC2.DescribeSpotPriceHistory":       c.describeSpotPrices,
+		"EC2.DescribeCapacityReservations":   c.describeReservations,
+		"EC2.DescribePlacementGroups":        c.describePlacementGroups,
+		"EC2.CreateLaunchTemplate":           c.createTemplate,
+		"EC2.DescribeLaunchTemplates":        c.describeTemplates,
+		"EC2.DescribeLaunchTemplateVersions": c.describeTemplateVersions,
+		"EC2.DeleteLaunchTemplate":           c.deleteTemplate,
+		"EC2.CreateFleet":                    c.createFleet,
+		"EC2.DescribeInstances":              c.describeInstances,
+		"EC2.DescribeInstanceStatus":         c.describeStatus,
+		"EC2.TerminateInstances":             c.terminateInstances,
+		"EC2.CreateTags":                     c.createTags,
+		"SSM.GetParameters":                  c.getParameters,
+		"ARC Zonal Shift.GetManagedResource": c.managedResource,
+		"EKS.DescribeCluster":                c.describeCluster,
+		"Pricing.GetProducts":                c.getProducts,
+		"SQS.GetQueueUrl":                    c.getQueueURL,
+		"SQS.SendMessage":                    c.sendMessage,
+		"SQS.ReceiveMessage":                 c.receiveMessage,
+		"SQS.DeleteMessageBatch":             c.deleteMessages,
+		"IAM.GetInstanceProfile":             c.getProfile,
+		"IAM.CreateInstanceProfile":          c.createProfile,
+		"IAM.AddRoleToInstanceProfile":       c.addRole,
+		"IAM.RemoveRoleFromInstanceProfile":  c.removeRole,
+		"IAM.DeleteInstanceProfile":          c.deleteProfile,
+		"IAM.ListInstanceProfiles":           c.listProfiles,
+	}
+}
+
+func (r request) write(w http.ResponseWriter, answer any, failure *apiError) {
+	if r.protocol == jsonProtocol {
+		kind, status := "application/x-amz-json-1.1", http.StatusOK
+		if r.service == "SQS" {
+			kind = "application/x-amz-json-1.0"
+		}
+		if r.service == "EKS" || r.service == "ARC Zonal Shift" {
+			kind = "application/json"
+		}
+		if failure != nil {
+			status = statusOf(failure.code)
+			w.Header().Set("X-Amzn-Errortype", failure.code)
+			answer = map[string]string{"__type": failure.code, "message": failure.message}
+		}
+		w.Header().Set("Content-Type", kind)
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(answer) // a caller that has gone needs no answer
+		return
+	}
+	var b strings.Builder
+	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>`)
+	status := http.StatusOK
+	const id = "00000000-0000-4000-8000-000000000000"
+	elements, _ := answer.([]el)
+	switch {
+	case failure != nil && r.service == "IAM":
+		status = statusOf(failure.code)
+		e("ErrorResponse", e("Error", e("Type", "Sender"), e("Code", failure.code), e("Message", failure.message)), e("RequestId", id)).write(&b)
+	case failure != nil:
+		status = statusOf(failure.code)
+		e("Response", e("Errors", e("Error", e("Code", failure.code), e("Message", failure.message))), e("RequestID", id)).write(&b)
+	case r.service == "IAM":
+		e(r.action+"Response", e(r.action+"Result", elements), e("ResponseMetadata", e("RequestId", id))).write(&b)
+	default:
+		e(r.action+"Response", append([]el{e("requestId", id)}, elements...)).write(&b)
+	}
+	w.Header().Set("Content-Type", "text/xml;charset=UTF-8")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, b.String())
+}
+
+// statusOf is the HTTP status that the answer book has for a code.
+func statusOf(code string) int {
+	return cmp.Or(api.Find(api.Call, code, "", http.StatusBadRequest).Status, http.StatusBadRequest)
+}
+
+// page cuts a page out of a list, whose token is the number of elements before it.
+func page[T any](c *Cloud, r request, all []T, largest int) ([]T, []el) {
+	size := r.params.num("MaxResults")
+	if size == 0 {
+		size = largest
+	}
+	if c.config.Page > 0 {
+		size = min(size, c.config.Page)
+	}
+	start := min(r.params.num("NextToken"), len(all))
+	end := min(start+size, len(all))
+	var next []el
+	if end < len(all) {
+		next = append(next, e("nextToken", end))
+	}
+	return all[start:end], next
+}

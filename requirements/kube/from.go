@@ -1,0 +1,150 @@
+// Package kube reads label requirements from the Kubernetes API's types, and writes them back: package requirements itself
+// imports nothing but the standard library.
+//
+// All functions are pure and safe for concurrent use; the arguments stay as they are.
+package kube
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// FromExpressions is the set of nodes that satisfy all of exprs, each an element of matchExpressions or of a
+// NodePool's requirements. The error joins one [*requirements.InvalidError] for each fault, with paths like "[1].operator", and is
+// nil for requirements that are well formed but contradict each other: the set is then impossible.
+func FromExpressions(exprs []corev1.NodeSelectorRequirement) (requirements.Set, error) {
+	return fromExpressions("", exprs)
+}
+
+func fromExpressions(path string, exprs []corev1.NodeSelectorRequirement) (requirements.Set, error) {
+	var b requirements.Builder
+	var errs []error
+	for i, e := range exprs {
+		r, err := requirements.New(e.Key, requirements.Operator(e.Operator), e.Values...)
+		if err != nil {
+			errs = append(errs, under(fmt.Sprintf("%s[%d].", path, i), err))
+			continue
+		}
+		b.Add(r)
+	}
+	if len(errs) > 0 {
+		return requirements.Set{}, errors.Join(errs...)
+	}
+	s, _ := b.Set() // contradictory is a meaning, not a malformation
+	return s, nil
+}
+
+// FromNodeSelector is the union of the selector's terms. As in kube-scheduler, a term without expressions and fields
+// matches nothing, so does a selector without terms; a nil selector matches anything. The error joins one
+// [*requirements.InvalidError] for each fault.
+func FromNodeSelector(sel *corev1.NodeSelector) (requirements.Alternatives, error) {
+	if sel == nil {
+		return requirements.AnyOf(requirements.Set{}), nil
+	}
+	var sets []requirements.Set
+	var errs []error
+	for i, t := range sel.NodeSelectorTerms {
+		s, err := fromTerm(fmt.Sprintf("nodeSelectorTerms[%d].", i), t)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		sets = append(sets, s)
+	}
+	return requirements.AnyOf(sets...), errors.Join(errs...)
+}
+
+func fromTerm(path string, t corev1.NodeSelectorTerm) (requirements.Set, error) {
+	if len(t.MatchExpressions) == 0 && len(t.MatchFields) == 0 {
+		return requirements.Impossible(), nil
+	}
+	labels, errLabels := fromExpressions(path+"matchExpressions", t.MatchExpressions)
+	fields, errFields := fromFields(path+"matchFields", t.MatchFields)
+	if err := errors.Join(errLabels, errFields); err != nil {
+		return requirements.Set{}, err
+	}
+	s, _ := labels.Intersect(fields)
+	return s, nil
+}
+
+func fromFields(path string, exprs []corev1.NodeSelectorRequirement) (requirements.Set, error) {
+	var b requirements.Builder
+	var errs []error
+	for i, e := range exprs {
+		at := func(field, format string, args ...any) {
+			errs = append(errs, &requirements.InvalidError{Path: fmt.Sprintf("%s[%d].%s", path, i, field), Detail: fmt.Sprintf(format, args...)})
+		}
+		switch {
+		case e.Key != requirements.NodeNameKey:
+			at("key", "%q: the only field that can be matched is %q", e.Key, requirements.NodeNameKey)
+		case len(e.Values) != 1:
+			at("values", "a field needs exactly one value, got %d", len(e.Values))
+		case e.Operator == corev1.NodeSelectorOpIn:
+			b.Add(requirements.In(requirements.NodeNameKey, e.Values[0]))
+		case e.Operator == corev1.NodeSelectorOpNotIn:
+			b.Add(requirements.NotIn(requirements.NodeNameKey, e.Values[0]))
+		default:
+			at("operator", "%q: a field can only be matched by In or NotIn", e.Operator)
+		}
+	}
+	s, _ := b.Set()
+	return s, errors.Join(errs...)
+}
+
+// FromPod reads node selector and node affinity. A pod without either may go anywhere. The error joins one
+// [*requirements.InvalidError] for each fault, with paths from the pod ("spec.affinity.nodeAffinity...").
+func FromPod(spec *corev1.PodSpec) (requirements.Pod, error) {
+	const affinity = "spec.affinity.nodeAffinity."
+	base := requirements.FromLabels(spec.NodeSelector)
+	out := requirements.Pod{Required: requirements.AnyOf(base)}
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
+		return out, nil
+	}
+	var errs []error
+	na := spec.Affinity.NodeAffinity
+	if sel := na.RequiredDuringSchedulingIgnoredDuringExecution; sel != nil {
+		terms, err := FromNodeSelector(sel)
+		if err != nil {
+			errs = append(errs, under(affinity+"requiredDuringSchedulingIgnoredDuringExecution.", err))
+		}
+		out.Required = terms.Intersect(out.Required)
+	}
+	for i, p := range na.PreferredDuringSchedulingIgnoredDuringExecution {
+		at := fmt.Sprintf("%spreferredDuringSchedulingIgnoredDuringExecution[%d].", affinity, i)
+		if p.Weight < 1 || p.Weight > 100 {
+			errs = append(errs, &requirements.InvalidError{Path: at + "weight", Detail: fmt.Sprintf("%d: want 1 to 100", p.Weight)})
+		}
+		if len(p.Preference.MatchExpressions) == 0 && len(p.Preference.MatchFields) == 0 {
+			continue // an empty preferred term prefers every node alike
+		}
+		s, err := fromTerm("preference.", p.Preference)
+		if err != nil {
+			errs = append(errs, under(at, err))
+			continue
+		}
+		out.Preferred = append(out.Preferred, requirements.Preference{Weight: p.Weight, Nodes: s})
+	}
+	slices.SortStableFunc(out.Preferred, func(a, b requirements.Preference) int { return cmp.Compare(b.Weight, a.Weight) })
+	return out, errors.Join(errs...)
+}
+
+// under puts a prefix before the path of every InvalidError that err joins.
+func under(prefix string, err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var errs []error
+		for _, e := range joined.Unwrap() {
+			errs = append(errs, under(prefix, e))
+		}
+		return errors.Join(errs...)
+	}
+	if invalid, ok := errors.AsType[*requirements.InvalidError](err); ok {
+		return &requirements.InvalidError{Path: prefix + invalid.Path, Detail: invalid.Detail}
+	}
+	return err
+}

@@ -1,0 +1,120 @@
+package requirements
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// InvalidError is a requirement that the Kubernetes API would not accept. Path is relative to what was converted, for
+// example "nodeSelectorTerms[2].matchExpressions[0].operator".
+type InvalidError struct {
+	Path   string
+	Detail string
+}
+
+// Error is "path: detail".
+func (e *InvalidError) Error() string {
+	if e.Path == "" {
+		return e.Detail
+	}
+	return e.Path + ": " + e.Detail
+}
+
+// NodeNameKey is the key under which a node's name is matched by matchFields. It is a field, not a label; no label has
+// this name, so the algebra treats it like one.
+const NodeNameKey = "metadata.name"
+
+// validate reports everything that is wrong with one requirement, joined.
+func validate(key string, op Operator, values []string) error {
+	var errs []error
+	at := func(field, format string, args ...any) {
+		errs = append(errs, &InvalidError{field, fmt.Sprintf(format, args...)})
+	}
+	if fault := keyFault(key); fault != "" {
+		at("key", "%q: %s", key, fault)
+	}
+	badValues := func() {
+		for i, v := range values {
+			if v != "" && !isLabelText(v) {
+				at(fmt.Sprintf("values[%d]", i), "%q: a label value is empty or %s", v, labelText)
+			}
+		}
+	}
+	switch op {
+	case OpIn, OpNotIn:
+		if len(values) == 0 {
+			at("values", "operator %s needs at least one value", op)
+		}
+		badValues()
+	case OpExists, OpDoesNotExist:
+		if len(values) > 0 {
+			at("values", "operator %s takes no values, got %q", op, values)
+		}
+	case OpGt, OpLt, OpGte, OpLte:
+		if len(values) != 1 {
+			at("values", "operator %s needs exactly one integer, got %d values", op, len(values))
+		} else if n, err := strconv.ParseInt(values[0], 10, 64); err != nil || values[0][0] == '+' {
+			at("values[0]", "%q: operator %s needs an integer", values[0], op)
+		} else if n < 0 { // the API takes label values only, and none starts with a sign
+			at("values[0]", "%q: operator %s needs an integer that is not negative", values[0], op)
+		}
+	default:
+		names := make([]string, 0, 8)
+		for _, o := range Operators() {
+			names = append(names, string(o))
+		}
+		hint := ""
+		if near, ok := Nearest(string(op), names); ok {
+			hint = fmt.Sprintf(" (did you mean %q?)", near)
+		}
+		at("operator", "%q: want one of %s%s", op, strings.Join(names, ", "), hint)
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	lowerAlphanumeric = "abcdefghijklmnopqrstuvwxyz0123456789"
+	alphanumeric      = lowerAlphanumeric + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	// labelText says what [isLabelText] accepts.
+	labelText = "at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+)
+
+// isLabelText reports whether a text can be a label's value or the name in its key.
+func isLabelText(s string) bool { return len(s) <= 63 && isWord(s, alphanumeric, "-_.") }
+
+// isDomain reports whether s is a DNS subdomain as Kubernetes has them.
+func isDomain(s string) bool {
+	for part := range strings.SplitSeq(s, ".") {
+		if !isWord(part, lowerAlphanumeric, "-") {
+			return false
+		}
+	}
+	return len(s) <= 253
+}
+
+// isWord reports whether s consists of the letters and the marks, with letters at both ends.
+func isWord(s, letters, marks string) bool {
+	return s != "" && strings.Trim(s, letters+marks) == "" && strings.Trim(s[:1]+s[len(s)-1:], letters) == ""
+}
+
+// keyFault says what keeps a text from being a label key: "name" or "prefix/name", by the syntax that the Kubernetes
+// documentation gives ("Labels and Selectors"). It is empty for a key.
+func keyFault(key string) string {
+	prefix, name, prefixed := strings.Cut(key, "/")
+	if !prefixed {
+		prefix, name = "", key
+	}
+	switch {
+	case strings.Contains(name, "/"):
+		return "a label key has at most one '/'"
+	case prefixed && !isDomain(prefix):
+		return "the part before '/' is a DNS name such as example.com: at most 253 lower-case letters, digits, '-' and '.'"
+	case name == "":
+		return "a label key needs a name"
+	case !isLabelText(name):
+		return "the name in a label key is " + labelText
+	}
+	return ""
+}
