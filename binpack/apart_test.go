@@ -2,6 +2,7 @@ package binpack_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,4 +80,26 @@ func TestFastDoesNotSearchAmongThousands(t *testing.T) {
 	_, plan := lawfulBy(t, p, &binpack.Options{Effort: binpack.EffortFast})
 	require.Equal(t, first.Layout, plan.Layout)
 	require.Positive(t, plan.Bound.Price)
+}
+
+// Hundreds of nodes with different rooms are part of the plan and of its bound, as groups of like ones.
+func TestManyDifferentNodes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(95, 96))
+	cheaper := 0
+	for range rounds(3, 30) {
+		p := one([]string{"cpu", "memory"}, market(), things(rng, 600)...)
+		for i := range 150 + rng.IntN(150) {
+			p.Nodes = append(p.Nodes, binpack.Node{Name: fmt.Sprint("n", i), Free: []int64{int64(rng.IntN(3000)), int64(rng.IntN(9000))}, Provides: requirements.MustParse("zone=z1")})
+		}
+		_, first := lawfulBy(t, p, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
+		_, plan := lawfulBy(t, p, nil)
+		require.Equal(t, first.Left, plan.Left)
+		if len(first.Bins) > 0 {
+			require.Greater(t, plan.Bound.Price, binpack.Price(0))
+		}
+		if require.LessOrEqual(t, plan.Objective, first.Objective); plan.Objective < first.Objective {
+			cheaper++
+		}
+	}
+	require.Positive(t, cheaper)
 }

@@ -35,7 +35,7 @@ func BenchmarkPack(b *testing.B) {
 			var plan *binpack.Plan
 			for b.Loop() {
 				var err error
-				if plan, err = binpack.Pack(p, nil); err != nil {
+				if plan, err = binpack.Pack(b.Context(), p, nil); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -67,7 +67,7 @@ func BenchmarkCompile(b *testing.B) {
 func BenchmarkCheck(b *testing.B) {
 	in, err := binpack.Compile(crowd(100_000))
 	require.NoError(b, err)
-	plan, err := in.Pack(nil)
+	plan, err := in.Pack(b.Context(), nil)
 	require.NoError(b, err)
 	broken := plan.Layout
 	broken.Bins = append(broken.Bins[:0:0], broken.Bins...)
@@ -84,7 +84,7 @@ func BenchmarkCheck(b *testing.B) {
 func BenchmarkVerifyBound(b *testing.B) {
 	in, err := binpack.Compile(crowd(100_000))
 	require.NoError(b, err)
-	plan, err := in.Pack(nil)
+	plan, err := in.Pack(b.Context(), nil)
 	require.NoError(b, err)
 	require.Positive(b, plan.Bound.Price)
 	b.ReportAllocs()
@@ -106,7 +106,7 @@ func BenchmarkOpenKeys(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		plan, err := binpack.Pack(p, nil)
+		plan, err := binpack.Pack(b.Context(), p, nil)
 		if err != nil || len(plan.Bins) < 20 {
 			b.Fatal(err)
 		}

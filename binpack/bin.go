@@ -34,6 +34,8 @@ type filler struct {
 	left   []int // by reservation
 	states openStates
 	want   []int // by item, still to place
+
+	nodeRooms, binRooms rooms
 }
 
 type poolState struct {

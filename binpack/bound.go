@@ -8,7 +8,6 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/joinery-sdk/joinery/binpack/internal/few"
 	"github.com/joinery-sdk/joinery/binpack/internal/lp"
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
@@ -25,13 +24,18 @@ const (
 	AssignmentLP BoundKind = "assignment-lp"
 	// Configuration prices items, and bins are filled with whole ones.
 	Configuration BoundKind = "configuration"
-	// Exhaustive looks through all sets of bins that cost less than the bound, or through all that one bin after the other may leave:
-	// nothing cheaper holds everything.
-	Exhaustive BoundKind = "exhaustive"
+	// Exhausted looks through all sets of bins that cost less than the bound: none of them holds everything.
+	Exhausted BoundKind = "exhausted"
 )
 
-// Bound is an objective below which no plan can place the same items, with the certificate that proves it. Budgets and
-// weights of pools are not part of the argument, so it also holds for plans that ignore them.
+// Certificate reports whether a bound of the kind has a certificate: numbers that other code checks in one pass over types
+// and items, as [Instance.VerifyBound] does. One that is [Exhausted] has none: it says that a search has come to its end, and
+// only another search can confirm it.
+func (k BoundKind) Certificate() bool { return k != Exhausted }
+
+// Bound is an objective below which no plan can place the same items, with the certificate that proves it or the extent of
+// the search that has found nothing cheaper. Budgets and weights of pools are not part of the argument, so it also holds for
+// plans that ignore them.
 type Bound struct {
 	Price Price
 	Kind  BoundKind
@@ -40,19 +44,21 @@ type Bound struct {
 	// [Instance.VerifyBound].
 	Value []float64
 	// Items is the certificate of the other kinds: what one of each item is worth, by position in Problem.Items. For
-	// Exhaustive it is one more measure, beside the resources, by which sets of bins are found too small.
+	// Exhausted it is one more surrogate, beside the resources, by which sets of bins are found too small.
 	Items []Price
+	// Nodes is, for Exhausted, how many sets of bins and fillings the search has looked at.
+	Nodes int
 }
 
 // exact is a precision in bits at which sums of products of a certificate do not round; where they would, they round
 // to the safe side.
 const exact = 1024
 
-// VerifyBound checks the certificate of a plan in one pass over types and items, in exact or safely rounded arithmetic:
-// that no type that costs less than the bound can be filled with more worth than its price, and that what the placed items
-// are worth, less what existing nodes and counted reservations give away, rounded up to a sum that prices can come to, is at
-// least the bound. For [Configuration] the pass holds a search
-// over the fillings of each type, of limited length; for [Exhaustive] the search is done again.
+// VerifyBound checks the certificate of a plan in one pass over types and items, in arithmetic that is exact or errs to the
+// safe side by a margin that is derived: that no type that costs less than the bound can be filled with more worth than its
+// price, and that what the placed items are worth, less what existing nodes and counted reservations give away, rounded up to
+// a sum that prices can come to, is at least the bound. For [Configuration] the pass holds a search over the fillings of each
+// type, of limited length. A bound that is [Exhausted] has no certificate; the search is done again, in about as many nodes.
 func (in *Instance) VerifyBound(plan *Plan) error {
 	b := plan.Bound
 	if b.Price > plan.Objective {
@@ -63,7 +69,7 @@ func (in *Instance) VerifyBound(plan *Plan) error {
 	switch b.Kind {
 	case CoverageLP:
 		proved, err = in.verifyCoverage(plan)
-	case AssignmentLP, Configuration, Exhaustive:
+	case AssignmentLP, Configuration, Exhausted:
 		proved, err = in.verifyItems(plan)
 	default:
 		return fmt.Errorf("binpack: unknown kind of bound %q", b.Kind)
@@ -72,7 +78,7 @@ func (in *Instance) VerifyBound(plan *Plan) error {
 		return err
 	}
 	if proved = in.roundUp(proved); proved < b.Price {
-		return fmt.Errorf("binpack: the certificate proves %d, the bound claims %d", proved, b.Price)
+		return fmt.Errorf("binpack: %d is proved, the bound claims %d", proved, b.Price)
 	}
 	return nil
 }
@@ -103,7 +109,7 @@ func (in *Instance) verifyItems(plan *Plan) (Price, error) {
 	if len(b.Items) != len(in.problem.Items) {
 		return 0, fmt.Errorf("binpack: certificate has %d values, want %d", len(b.Items), len(in.problem.Items))
 	}
-	r, ok := in.relaxed(in.placed(plan.Layout), -1, true, b.Price, math.MaxInt) // what costs more by itself needs no check
+	r, ok := in.relaxed(in.placed(plan.Layout), -1, true, b.Price, 0) // what costs more by itself needs no check
 	if !ok || r.dearest() > relax.Largest {
 		return 0, errors.New("binpack: the certificate is of a kind that does not suit the problem")
 	}
@@ -114,8 +120,8 @@ func (in *Instance) verifyItems(plan *Plan) (Price, error) {
 			value[c] = min(value[c], int64(b.Items[i]))
 		}
 	}
-	if b.Kind == Exhaustive {
-		return in.verifySets(r, value, b.Price)
+	if b.Kind == Exhausted {
+		return in.verifySets(r, value, b)
 	}
 	proved, searched, err := r.model.Verify(value)
 	if err != nil {
@@ -128,20 +134,21 @@ func (in *Instance) verifyItems(plan *Plan) (Price, error) {
 }
 
 // verifySets searches again, without trying to pack.
-func (in *Instance) verifySets(r *relaxation, value []int64, claim Price) (Price, error) {
-	if len(r.model.Supply) > 0 {
-		return 0, errors.New("binpack: the certificate is of a kind that does not suit the problem")
-	}
-	for _, v := range value {
+func (in *Instance) verifySets(r *relaxation, value []int64, b *Bound) (Price, error) {
+	whole := make([]float64, len(value))
+	for i, v := range value {
 		if v < 0 || v > relax.Largest {
-			return 0, fmt.Errorf("binpack: certificate: value %d is out of range", v)
+			return 0, fmt.Errorf("binpack: value %d is out of range", v)
 		}
+		whole[i] = float64(v)
 	}
-	return Price(few.Refuted(r.model, value, int64(claim), verifySteps)), nil
+	budget := &relax.Budget{Left: verifyBase + verifyPerNode*min(max(b.Nodes, 0), verifyNodes)}
+	s := relax.NewSearch(r.model, whole, budget)
+	if s == nil {
+		return 0, errors.New("binpack: a search does not suit the problem")
+	}
+	return Price(math.Ceil(s.Refute(float64(b.Price), budget) * (1 - 1e-12))), nil
 }
-
-// verifySteps is how long a search through sets of bins may take when it is checked, more than it is ever given to find.
-const verifySteps = 4_000_000_000
 
 // worth is rounded up, if at all.
 func worth(v []int64, value []float64) *big.Float {
@@ -170,15 +177,28 @@ func (w *wide) number() *big.Int {
 	return n.Lsh(n, 64).Add(n, new(big.Int).SetUint64(w.lo))
 }
 
-// netDemand is the sum of all placed items less what existing nodes have free, by resource; it may be negative.
+// netDemand is the sum of all placed items less what the existing nodes to which one of them may go have free, by resource; it
+// may be negative.
 func (in *Instance) netDemand(l Layout) []*big.Int {
 	asked, free := make([]wide, in.dims), make([]wide, in.dims)
+	open := make([]uint64, (len(in.problem.Nodes)+63)/64)
 	for i, n := range in.placed(l) {
+		if n == 0 {
+			continue
+		}
 		for r, size := range in.problem.Items[i].Size {
 			asked[r].add(uint64(size), uint64(n))
 		}
+		for _, v := range in.profiles[in.profile[i]].variants {
+			for w, nodes := range v.nodes {
+				open[w] |= nodes
+			}
+		}
 	}
 	for n := range in.problem.Nodes {
+		if open[n/64]&(1<<(n%64)) == 0 {
+			continue
+		}
 		for r := range free {
 			free[r].add(uint64(in.free[n*in.dims+r]), 1)
 		}
@@ -240,123 +260,77 @@ func (in *Instance) coverageBound(l Layout, objective Price) Bound {
 	return out
 }
 
-// maxClasses is how many classes column generation handles: its matrix grows with their square.
-const maxClasses = 160
-
-// bound is the best bound that is found for what the layout places, in so many steps.
-func (in *Instance) bound(l Layout, objective Price, steps int, hints []hint) Bound {
+// bound is the best bound that is found for what the layout places.
+func (r *run) bound(in *Instance, l Layout, objective Price, hints []hint) Bound {
 	best := in.coverageBound(l, objective)
-	if best.Price >= objective {
-		return best
-	}
-	for _, h := range hints { // often all is known
-		if in.roundUp(h.bound.Price) >= objective && slices.Equal(h.counts, in.placed(l)) {
-			best = h.bound
-			best.Price = objective
-			return best
+	placed := in.placed(l)
+	take := func(b Bound) {
+		if b.Price = min(in.roundUp(b.Price), objective); b.Price > best.Price {
+			best = b
 		}
-	}
-	r, ok := in.relaxed(in.placed(l), -1, true, objective, math.MaxInt)
-	if !ok || r.dearest() > relax.Largest {
-		return best
-	}
-	if bound, ok := in.stranded(r, objective); ok {
-		return bound
-	}
-	budget := &relax.Budget{Left: steps}
-	try := func(proof relax.Proof) {
-		if price := min(in.roundUp(Price(proof.Price)), objective); price > best.Price {
-			best = in.itemBound(r, proof)
-			best.Price = price
-		}
-	}
-	if len(r.apart) > 0 { // what keeps things apart is no resource of the coverage bound
-		try(r.model.CertifyCoverage())
-	}
-	if steps == 0 {
-		return best
-	}
-	if len(r.model.Classes) > maxClasses {
-		if len(r.model.Classes)*len(r.model.Kinds) < 2_000_000 {
-			if value := r.model.Assignment(maxClasses/2, float64(best.Price), budget); value != nil {
-				try(r.model.Certify(value, 1))
-			}
-		}
-		return best
 	}
 	known := false
 	var start []pattern
 	for _, h := range hints {
-		if !slices.Equal(h.counts, in.placed(l)) {
+		if !slices.Equal(h.counts, placed) {
 			continue
 		}
-		if h.patterns != nil {
-			start = h.patterns
-			continue
-		}
-		known = true
-		if price := min(in.roundUp(h.bound.Price), objective); price > best.Price {
-			best = h.bound
-			best.Price = price
+		known, start = known || h.all, h.patterns
+		for _, b := range h.bounds {
+			take(b)
 		}
 	}
-	if known {
+	if known || best.Price >= objective || r.stopped() {
 		return best
 	}
-	m := relax.NewMaster(r.model)
-	r.addTo(m, start)
-	m.Solve(budget)
-	m.Price(r.model.Coverage(), budget)
-	for m.Generate(400, budget); budget.Left > 0 && m.Deepen(20_000, budget); {
-		m.Generate(400, budget)
+	x, ok := in.relaxed(placed, -1, true, objective, 0)
+	if !ok || x.dearest() > relax.Largest {
+		return best
 	}
-	try(in.prove(r, m, sharp, patient, budget))
-	return best
-}
-
-// sharp is by what part a proof may be below what it could become, where that is to be known well, and patient in how many
-// rounds it is sought.
-const sharp, patient = 0.0005, 8
-
-// prove makes the best proof of what column generation has found, or one that is so near to it, in at most so many rounds.
-func (in *Instance) prove(r *relaxation, m *relax.Master, near float64, rounds int, budget *relax.Budget) relax.Proof {
-	var best relax.Proof
-	if m.BestPrice > 0 {
-		best = r.model.Certify(m.Best, 1)
+	if bound, ok := in.stranded(x, objective); ok {
+		return bound
 	}
-	m.Solve(budget) // the patterns that came last when steps ran out
-	// What the proof finds worth more than its bin has been missed by column generation, which goes on with it.
-	for range rounds {
-		if m.Value() <= float64(best.Price)*(1+near) || budget.Left <= 0 {
-			break
+	var patterns []relax.Column
+	number := make(map[kindID]int, len(x.kinds))
+	for k := range x.kinds {
+		if x.kinds[k].typ >= 0 {
+			number[x.kinds[k].id()] = k
 		}
-		proof, missing := r.model.Prove(m.Values(), 100_000, budget)
-		if proof.Price > best.Price {
-			best = proof
+	}
+	for _, c := range start {
+		if k, ok := number[c.id()]; ok {
+			patterns = append(patterns, relax.Column{Kind: k, Pattern: c.Pattern})
 		}
-		added := false
-		for _, c := range missing {
-			added = m.Add(c) || added
-		}
-		if !added {
-			break
-		}
-		m.Generate(20, budget)
+	}
+	for _, b := range in.bounds(x, x.model.Bound(patterns, int64(objective), int64(in.grain), r.budget(in))) {
+		take(b)
 	}
 	return best
 }
 
-// addTo gives the master programme the patterns whose kind it has.
-func (r *relaxation) addTo(m *relax.Master, patterns []pattern) {
-	number := make(map[kind]int, len(r.kinds))
-	for k, v := range r.kinds {
-		number[v] = k
-	}
-	for _, c := range patterns {
-		if k, ok := number[c.kind]; ok {
-			m.Add(relax.Column{Kind: k, Pattern: c.Pattern})
+// bounds is what a solution proves, by a certificate and by a search.
+func (in *Instance) bounds(r *relaxation, s relax.Solution) []Bound {
+	worth := func(kind BoundKind, price int64, value []int64, nodes int) Bound {
+		b := Bound{Price: Price(price), Kind: kind, Items: make([]Price, len(in.problem.Items)), Nodes: nodes}
+		for c, members := range r.members {
+			for _, i := range members {
+				b.Items[i] = Price(value[c])
+			}
 		}
+		return b
 	}
+	var out []Bound
+	if s.Proof.Price > 0 {
+		kind := AssignmentLP
+		if s.Proof.Searched {
+			kind = Configuration
+		}
+		out = append(out, worth(kind, s.Proof.Price, s.Proof.Value, 0))
+	}
+	if s.Least > s.Proof.Price {
+		out = append(out, worth(Exhausted, s.Least, s.Value, s.Nodes))
+	}
+	return out
 }
 
 // stranded looks for an item that no bin below the objective can hold: then no plan is below it.
@@ -372,18 +346,4 @@ func (in *Instance) stranded(r *relaxation, objective Price) (Bound, bool) {
 		return b, objective <= relax.Largest
 	}
 	return Bound{}, false
-}
-
-// itemBound is a proof as a certificate.
-func (in *Instance) itemBound(r *relaxation, proof relax.Proof) Bound {
-	out := Bound{Price: Price(proof.Price), Kind: AssignmentLP, Items: make([]Price, len(in.problem.Items))}
-	if proof.Searched {
-		out.Kind = Configuration
-	}
-	for c, members := range r.members {
-		for _, i := range members {
-			out.Items[i] = Price(proof.Value[c])
-		}
-	}
-	return out
 }

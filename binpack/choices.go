@@ -161,13 +161,16 @@ func (m *minimums) met() bool {
 }
 
 // alternatives lists for each bin of the layout every choice that holds it, cheapest first. Bins that are alike are
-// worked out once.
-func (in *Instance) alternatives(l Layout, most int) [][]Choice {
-	out := make([][]Choice, len(l.Bins))
+// worked out once; those that are left when the run is stopped keep the choice that they have.
+func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
+	out := chosen(l)
 	known := make(map[string][]Choice, len(l.Bins))
 	r := ranking{in: in, f: newFiller(in), most: most, byPool: make([][]Choice, len(in.problem.Pools)), masks: make([]uint64, len(in.problem.Types)), asked: make([]int, len(in.problem.Types))}
 	var key []byte
 	for i, b := range l.Bins {
+		if run.stopped() {
+			break
+		}
 		key = binary.AppendUvarint(key[:0], uint64(in.problem.Types[b.Type].Pool))
 		for _, s := range b.Shares {
 			key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(s.Item)), uint64(s.Count))

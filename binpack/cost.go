@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync/atomic"
 
-	"github.com/joinery-sdk/joinery/binpack/internal/few"
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
@@ -13,60 +13,26 @@ import (
 // fast or busy the machine is. The empty Effort is EffortDefault.
 type Effort string
 
-// The efforts, in rising order: Default allows some ten times the steps of Fast, and Best ten times those. Fast searches
-// only where that takes milliseconds, among up to a hundred things or so and among things of few sorts; elsewhere it is first
-// fit with the bound of resources.
+// The efforts, in rising order, by the steps that they allow: Default takes up to about half a second for thousands of
+// things and some milliseconds for a hundred, Fast a twentieth of that, and Best ten times as much.
 const (
 	EffortFast    Effort = "fast"
 	EffortDefault Effort = "default"
 	EffortBest    Effort = "best"
 )
 
-const (
-	// handful is how many things are searched whatever they are, and fewSorts how many sizes and requirements all the more
-	// of them may have in an effort that must be quick.
-	handful, fewSorts = 110, 24
-)
-
-// steps is what the effort allows for the items: some milliseconds for a hundred things, a few tenths of a second for
-// thousands, by default.
-func (in *Instance) steps(e Effort) int {
-	things := in.things()
-	n := max(things, 50) * 8_000
-	if things > handful {
-		n = min(12_000_000+24_000*things, 90_000_000)
-	}
+// steps is what the effort allows for so many things, one curve for all.
+func (e Effort) steps(things int) int {
+	x := float64(things) / (float64(things) + halfThings)
+	n := leastSteps + int(mostSteps*x*x*x)
 	switch e {
 	case EffortDefault:
 	case EffortFast:
-		switch {
-		case things <= handful:
-			return n / 8
-		case in.sorts() <= fewSorts:
-			return min(2_000*things, 400_000)
-		}
-		return 0
+		return n / fastPart
 	case EffortBest:
-		return n * 10
+		return n * bestTimes
 	}
 	return n
-}
-
-// sorts is how many sizes and requirements the items have together, or one more than few.
-func (in *Instance) sorts() int {
-	var kinds []int
-	for i := range in.problem.Items {
-		known := slices.ContainsFunc(kinds, func(k int) bool {
-			return in.profile[k] == in.profile[i] && slices.Equal(in.problem.Items[k].Size, in.problem.Items[i].Size)
-		})
-		if known || in.problem.Items[i].Count == 0 {
-			continue
-		}
-		if kinds = append(kinds, i); len(kinds) > fewSorts {
-			break
-		}
-	}
-	return len(kinds)
 }
 
 // CostAware looks for the layout of the least objective. It solves the linear programme over fillings of bins for what a
@@ -83,30 +49,37 @@ func (CostAware) Name() string { return "cost" }
 
 // Pack implements [Strategy].
 func (c CostAware) Pack(in *Instance) Layout {
-	l, _ := c.guided(in, FirstFitDecreasing{}.Pack(in))
+	l, _ := (&run{effort: c.Effort}).guided(in, FirstFitDecreasing{}.Pack(in))
 	return l
 }
 
-// guided is Pack where first fit has packed already, and what it has learnt about values.
-func (c CostAware) guided(in *Instance, best Layout) (Layout, []hint) {
+// run is one call of Pack: when it must stop, and where it reports progress.
+type run struct {
+	effort Effort
+	stop   *atomic.Bool
+	report func(Progress)
+}
+
+// budget is the steps of the effort for the instance.
+func (r *run) budget(in *Instance) *relax.Budget {
+	return &relax.Budget{Left: r.effort.steps(in.things()), Stop: r.stop}
+}
+
+// stopped reports whether the caller has given up.
+func (r *run) stopped() bool { return r.stop != nil && r.stop.Load() }
+
+// guided is Pack where first fit has packed already, and what it has learnt about bounds.
+func (r *run) guided(in *Instance, best Layout) (Layout, []hint) {
 	bestCost := in.objectiveOf(best)
-	if in.steps(c.Effort) == 0 {
-		return best, nil
+	p := &planner{run: r, in: in, f: newFiller(in), ceiling: math.MaxInt64, budget: r.budget(in)}
+	if !slices.ContainsFunc(in.left(best), func(n int) bool { return n > 0 }) {
+		p.ceiling = bestCost
 	}
-	var hints []hint
-	for _, valued := range []bool{false, true} {
-		if valued && len(in.problem.Nodes) == 0 {
-			break
-		}
-		p := &planner{in: in, f: newFiller(in), effort: c.Effort, ceiling: bestCost}
-		p.budget = &relax.Budget{Left: in.steps(c.Effort)}
-		l := p.pack(valued)
-		if cost := in.objectiveOf(l); in.compare(l, cost, best, bestCost) < 0 {
-			best, bestCost = l, cost
-		}
-		hints = p.hints
+	l, ok := p.pack()
+	if ok && in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
+		return l, p.hints
 	}
-	return best, hints
+	return best, p.hints
 }
 
 // things is how many there are to pack.
@@ -146,11 +119,12 @@ func (in *Instance) compare(a Layout, costA Price, b Layout, costB Price) int {
 	return cmp.Compare(costA, costB)
 }
 
-// hint is what a plan has learnt on the way about these counts of items: a bound that was proved or, where the plan did
-// not look at all kinds, the patterns that it bought, which prove nothing yet.
+// hint is what a plan has learnt about these counts of items: bounds that are proved or, where the plan did not look at all
+// kinds, patterns, which prove nothing yet.
 type hint struct {
-	bound    Bound
+	bounds   []Bound
 	patterns []pattern
+	all      bool // the plan has looked at all kinds
 	counts   []int
 }
 
@@ -162,28 +136,28 @@ type pattern struct {
 
 // planner makes one layout.
 type planner struct {
+	*run
 	in      *Instance
 	f       *filler
-	effort  Effort
 	budget  *relax.Budget
-	ceiling Price // what is known to suffice
-	counts  []int // what is to be placed of the items, as far as some bin may hold it
+	ceiling Price // what is known to suffice for everything
 	hints   []hint
 }
 
-func (p *planner) pack(valued bool) Layout {
+// pack is the layout; ok is false where the caller has given up before anything was placed.
+func (p *planner) pack() (l Layout, ok bool) {
 	in, f := p.in, p.f
-	if valued {
-		p.fillNodesByValue()
-	}
-	for _, item := range in.order {
-		f.firstFit(f.nodes, item)
-	}
 	for k := range in.tiers {
 		p.tier(k)
 	}
+	if p.stopped() && len(f.bins) == 0 {
+		return l, false
+	}
+	for _, item := range in.order {
+		f.firstFit(item)
+	}
 	p.placeRest()
-	return f.finish()
+	return f.finish(), true
 }
 
 // placeRest places what is left by first fit.
@@ -203,35 +177,102 @@ func (p *planner) placeRest() {
 	}
 }
 
-// tier plans bins of the pools of one weight, again for what the rules did not allow.
+// tier plans bins of the pools of one weight, the first of them with the existing nodes, and again what the rules did not
+// allow.
 func (p *planner) tier(k int) {
-	const rounds = 4
-	for round := range rounds {
+	for round := range tierRounds {
+		whole := k == 0 && round == 0 // nothing has been placed yet
 		ceiling := Price(math.MaxInt64)
-		if len(p.in.tiers) == 1 && round == 0 {
+		if whole && len(p.in.tiers) == 1 {
 			ceiling = sum(p.ceiling, 1)
 		}
-		most := manyOffers
-		if p.in.things() <= p.effort.searched() {
-			most = math.MaxInt // the search among few looks at all
+		counts := p.in.affordable(p.f.want, k)
+		r, ok := p.in.relaxed(counts, k, whole, ceiling, max(p.budget.Left, 1))
+		if fitting := r.fitting(counts); !slices.Equal(fitting, counts) { // what fits nowhere would count as something to be bought for
+			counts = fitting
+			r, ok = p.in.relaxed(counts, k, whole, ceiling, max(p.budget.Left, 1))
 		}
-		r, ok := p.in.relaxed(p.f.want, k, false, ceiling, most)
-		p.counts = r.fitting(p.f.want)
-		if !slices.Equal(p.counts, p.f.want) { // what fits nowhere would count as something to be bought for
-			r, ok = p.in.relaxed(p.counts, k, false, ceiling, most)
+		if !ok { // too many kinds of nodes, so they are filled first
+			for _, item := range p.in.order {
+				p.f.firstFit(item)
+			}
+			r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, max(p.budget.Left, 1))
+			whole = false
 		}
-		if !ok || len(r.model.Kinds) == 0 || r.dearest() > relax.Largest {
+		if !ok || len(r.model.Kinds) == 0 || len(r.model.Classes) == 0 || r.dearest() > relax.Largest {
 			return
 		}
-		reach := r.reachable()
-		if reach == 0 {
-			return
+		task := relax.Task{Grain: int64(p.in.grain), Enough: enoughGap}
+		total := p.budget.Left // of what the tiers before have left, each takes the same part, and a round a half of that
+		part := p.budget.Split(total / (len(p.in.tiers) - k) >> round)
+		if p.report != nil && whole {
+			task.Report = func(bound, price float64) {
+				p.report(Progress{Bound: Price(bound), Price: Price(price), Work: 1 - float64(max(p.budget.Left+part.Left, 0))/float64(max(total, 1))})
+			}
 		}
-		first := round == 0 && len(p.in.tiers) == 1 && len(p.f.nodes) == 0
-		if p.plan(r, first) == 0 {
+		s := r.model.Solve(task, part)
+		p.budget.Return(part)
+		if whole && len(p.in.tiers) == 1 {
+			p.learn(r, s, counts, ceiling)
+		}
+		if p.realise(r, s.Columns) == 0 || p.stopped() || p.budget.Left <= 0 {
 			return
 		}
 	}
+}
+
+// affordable is the counts, cut down to what the existing nodes and the bins that the limits of the tier's pools allow could
+// hold of each item alone: a plan for more would be for nothing.
+func (in *Instance) affordable(want []int, tier int) []int {
+	for k, pool := range in.problem.Pools {
+		if int(in.tierOfPool[k]) == tier && pool.MaxNodes < 0 && !slices.ContainsFunc(pool.Limits, func(l int64) bool { return l != Unlimited }) {
+			return want
+		}
+	}
+	out := slices.Clone(want)
+	for i, n := range want {
+		size, held := in.problem.Items[i].Size, 0.0
+		for k := range in.problem.Nodes {
+			held += float64(fits(in.free[k*in.dims:(k+1)*in.dims], size, n))
+		}
+		for k := range in.problem.Pools {
+			if held < float64(n) && int(in.tierOfPool[k]) == tier {
+				held += in.most(k, size, n)
+			}
+		}
+		out[i] = int(min(float64(n), held))
+	}
+	return out
+}
+
+// most is how many things of the size all bins that the limits of the pool allow hold at most.
+func (in *Instance) most(pool int, size []int64, want int) float64 {
+	p := &in.problem.Pools[pool]
+	perBin, perUnit := 0.0, make([]float64, len(p.Limits))
+	for _, t := range in.tiers[in.tierOfPool[pool]].types {
+		typ := &in.problem.Types[t]
+		n := float64(fits(in.capacityOf(t), size, want))
+		if typ.Pool != pool || n == 0 {
+			continue
+		}
+		perBin = max(perBin, n)
+		for i, u := range typ.Usage {
+			perUnit[i] = max(perUnit[i], n/float64(u)) // infinite where none is used
+		}
+	}
+	held := math.Inf(1)
+	if p.MaxNodes >= 0 {
+		held = perBin * float64(p.MaxNodes)
+	}
+	for i, l := range p.Limits {
+		if l != Unlimited && perUnit[i] > 0 {
+			held = min(held, math.Ceil(perUnit[i]*float64(max(l, 0))))
+		}
+	}
+	if perBin == 0 {
+		return 0
+	}
+	return held
 }
 
 // fitting is the counts without the items that no kind can hold.
@@ -247,149 +288,48 @@ func (r *relaxation) fitting(counts []int) []int {
 	return out
 }
 
-// reachable is how many things some kind can hold.
-func (r *relaxation) reachable() int64 {
-	var n int64
-	for i := range r.model.Classes {
-		if r.model.Fits(i) {
-			n += r.model.Classes[i].Count
-		}
-	}
-	return n
-}
-
-// plan solves the relaxation and puts it into practice. It gives the number of bins that were opened.
-func (p *planner) plan(r *relaxation, first bool) int {
-	const fewClasses, fewThings = 48, 8 // above, column generation costs more than it brings
-	model := r.model
-	search := p.in.things() <= p.effort.searched()
-	if n := len(model.Classes); n > fewClasses && !search && (n > maxClasses || model.PerBin() > fewThings) {
-		p.budget.Left /= 2 // larger bins make each step take longer
-		columns := model.Greedy(p.budget)
-		value := model.Coverage()
-		p.budget.Left = max(p.budget.Left, p.in.steps(p.effort)/4)
-		return p.realise(r, model.Improve(columns, value, 0, p.budget))
-	}
-	if search {
-		return p.realise(r, p.planFew(r, first))
-	}
-	m := p.generate(r)
-	p.prove(r, m, first)
-	return p.realise(r, p.dive(r, m, m.Values()))
-}
-
-// generate solves the programme over fillings.
-func (p *planner) generate(r *relaxation) *relax.Master {
-	m := relax.NewMaster(r.model)
-	part := &relax.Budget{Left: p.budget.Left / 2}
-	p.budget.Left -= part.Left
-	if len(r.model.Kinds) > 60 && p.in.things() > p.effort.searched() { // from so many, values start off far from their end
-		for _, c := range r.model.Greedy(&relax.Budget{Left: part.Left / 8}) {
-			m.Add(c)
-		}
-	}
-	m.Price(r.model.Coverage(), part)
-	for m.Generate(400, part); part.Left > 0 && m.Deepen(20_000, part); {
-		m.Generate(400, part)
-	}
-	return m
-}
-
-// prove proves what it can of what was generated, and knows it from then on.
-func (p *planner) prove(r *relaxation, m *relax.Master, first bool) relax.Proof {
-	return p.proveNear(r, m, first, sharp, patient, max(p.in.steps(p.effort), p.budget.Left))
-}
-
-// proveNear is prove as near as that, in at most so many rounds and steps.
-func (p *planner) proveNear(r *relaxation, m *relax.Master, first bool, near float64, rounds, steps int) relax.Proof {
-	if !first { // what it proves does not hold for everything
-		return relax.Proof{}
-	}
+// learn keeps what the solution proves of everything that is to be placed, up to the price from which on kinds were left out.
+func (p *planner) learn(r *relaxation, s relax.Solution, counts []int, ceiling Price) {
+	h := hint{counts: slices.Clone(counts), all: !r.sparse}
 	if r.sparse {
-		p.suggest(r, m.Columns())
-		return relax.Proof{}
-	}
-	proof := p.in.prove(r, m, near, rounds, &relax.Budget{Left: steps})
-	if proof.Price > 0 {
-		p.learn(p.in.itemBound(r, proof))
-	}
-	return proof
-}
-
-// cheaper is the less dear of two packings.
-func cheaper(m *relax.Model, a, b []relax.Column) []relax.Column {
-	if m.Uncovered(a) || !m.Uncovered(b) && m.Cost(b) < m.Cost(a) {
-		return b
-	}
-	return a
-}
-
-// dive makes whole bins of the fractions and improves them.
-func (p *planner) dive(r *relaxation, m *relax.Master, value []float64) []relax.Column {
-	model := r.model
-	floor := p.floor(m) // of all things, not of what a dive has left
-	best := p.whole(model, m, model.Greedy(&relax.Budget{}))
-	best = model.Improve(best, value, floor, p.budget)
-	if n := p.in.things(); p.effort != EffortFast && n <= 2000 && len(model.Kinds) <= 2 && !model.Uncovered(best) {
-		best = few.Tighten(model, best, floor, 3_000*n, &relax.Budget{Left: p.in.steps(p.effort)})
-	}
-	return best
-}
-
-// floor is what no packing is cheaper than by what was generated.
-func (p *planner) floor(m *relax.Master) float64 { return float64(p.in.roundUp(Price(m.BestPrice))) }
-
-// whole makes whole bins of the fractions in several ways and gives the cheapest packing, if that is none below best.
-func (p *planner) whole(model *relax.Model, m *relax.Master, best []relax.Column) []relax.Column {
-	const most = 4
-	floor := p.floor(m)
-	for variation := range most {
-		before := p.budget.Left * 2 / 3
-		part := &relax.Budget{Left: before} // a dive comes to an end, if a poor one, without any
-		columns := flat(m.Dive(variation, part))
-		spent := min(before-part.Left, before)
-		p.budget.Left -= spent
-		if !model.Uncovered(columns) && (model.Uncovered(best) || model.Cost(columns) < model.Cost(best)) {
-			best = columns
+		for _, c := range s.Patterns {
+			h.patterns = append(h.patterns, pattern{r.kinds[c.Kind], c.Pattern})
 		}
-		if model.Cost(best) <= floor || p.budget.Left < 2*spent {
-			break
+	} else {
+		h.bounds = p.in.bounds(r, s)
+		for i := range h.bounds {
+			h.bounds[i].Price = min(h.bounds[i].Price, ceiling)
 		}
-	}
-	return best
-}
-
-func flat(batches []relax.Batch) []relax.Column {
-	var out []relax.Column
-	for _, b := range batches {
-		for range b.Copies {
-			out = append(out, b.Column)
-		}
-	}
-	return out
-}
-
-// suggest keeps the patterns for the bound to start from.
-func (p *planner) suggest(r *relaxation, columns []relax.Column) {
-	h := hint{counts: slices.Clone(p.counts)}
-	for _, c := range columns {
-		h.patterns = append(h.patterns, pattern{r.kinds[c.Kind], c.Pattern})
 	}
 	p.hints = append(p.hints, h)
 }
 
-// learn keeps a bound for the things that are to be placed.
-func (p *planner) learn(b Bound) {
-	p.hints = append(p.hints, hint{bound: b, counts: slices.Clone(p.counts)})
-}
-
-// realise opens a bin for each column and puts in what the rules allow. It gives the number of bins that were opened.
+// realise puts what the rules allow of each column into an existing node or a new bin, and gives the number of things that
+// were placed. Existing nodes are filled up before anything is bought.
 func (p *planner) realise(r *relaxation, columns []relax.Column) int {
 	in, f := p.in, p.f
 	queues := r.queues()
-	opened := 0
+	before := f.wanted()
+	next := make(map[int]int) // by kind, the node that comes next
+	for _, c := range columns {
+		nodes := r.kinds[c.Kind].nodes
+		if at := next[c.Kind]; at < len(nodes) {
+			next[c.Kind]++
+			for k, class := range c.Class {
+				p.take(&f.nodes[nodes[at]], &queues[class], int(c.Count[k]))
+			}
+		}
+	}
+	if len(f.nodes) > 0 {
+		for _, item := range in.order {
+			f.firstFit(item)
+		}
+	}
 	for _, c := range columns {
 		kind := r.kinds[c.Kind]
+		if kind.typ < 0 { // a node, or things that are left out
+			continue
+		}
 		mask := kind.mask & f.affordable(kind.typ)
 		if mask == 0 {
 			continue
@@ -405,9 +345,17 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) int {
 		}
 		slices.SortStableFunc(b.shares, func(x, y Share) int { return in.rank[x.Item] - in.rank[y.Item] })
 		f.bins = append(f.bins, b)
-		opened++
 	}
-	return opened
+	return before - f.wanted()
+}
+
+// wanted is how many things have no place yet.
+func (f *filler) wanted() int {
+	n := 0
+	for _, k := range f.want {
+		n += k
+	}
+	return n
 }
 
 // queue is the items of a class that are still to be placed.
@@ -423,11 +371,14 @@ func (r *relaxation) queues() []queue {
 
 // take puts n things of the queue into the bin, or as many as it admits. Items that have limits of their own give way to
 // the next.
-func (p *planner) take(b *bin, q *queue, n int) int {
-	const patience = 64 // items that do not go in before it is given up
+func (p *planner) take(b *bin, q *queue, n int) {
 	taken, missed := 0, 0
 	for at := 0; at < len(q.items) && taken < n && missed < patience; {
 		item := q.items[at]
+		if p.f.want[item] == 0 { // an existing node has taken it
+			q.items = slices.Delete(q.items, at, at+1)
+			continue
+		}
 		if k, v, mask, open := p.f.admit(b, item, min(n-taken, p.f.want[item])); k > 0 {
 			p.f.place(b, item, k, v, mask, open)
 			taken += k
@@ -440,35 +391,47 @@ func (p *planner) take(b *bin, q *queue, n int) int {
 			at++
 		}
 	}
-	return taken
 }
 
-// fillNodesByValue fills existing nodes with what is worth most by the prices of resources.
-func (p *planner) fillNodesByValue() {
-	in, f := p.in, p.f
-	r, _ := in.relaxed(f.want, -1, false, math.MaxInt64, math.MaxInt)
-	value := r.model.Coverage()
-	var knap relax.Knapsack
-	queues := r.queues()
-	for n := range f.nodes {
-		eligible := func(c int) bool {
-			for _, v := range in.profiles[in.profile[r.members[c][0]]].variants {
-				if v.nodes[n/64]&(1<<(n%64)) != 0 {
-					return true
-				}
-			}
-			return false
-		}
-		if !knap.Load(r.roomOf(in, n), r.model.Classes, eligible, value) {
+// appendOutlets adds a bin for one thing of each class that no uncounted kind holds: to leave it out, at the least part of a
+// price that it would have to pay in a pool of less weight, or at more than anything costs.
+func (r *relaxation) appendOutlets(in *Instance, list []offer, tier int, used []int32) []offer {
+	dearest := Price(0)
+	for i := range list {
+		dearest = max(dearest, list[i].price)
+	}
+	bought := list
+	for c := range r.model.Classes {
+		size, profile := r.model.Classes[c].Size, in.profile[r.members[c][0]]
+		k, _ := slices.BinarySearch(used, profile)
+		if slices.ContainsFunc(bought, func(o offer) bool {
+			return o.supply < 0 && o.suits[k/64]&(1<<(k%64)) != 0 && relax.Copies(o.capacity, size, 1) > 0
+		}) {
 			continue
 		}
-		knap.Bound(math.Inf(1))
-		knap.Fill(0.5, 1)
-		knap.Improve(3, 100)
-		pattern := knap.Found()
-		for i, class := range pattern.Class {
-			taken := p.take(&f.nodes[n], &queues[class], int(pattern.Count[i]))
-			r.model.Classes[class].Count -= int64(taken)
+		price := 2*dearest + 1
+		for later := max(tier, 0) + 1; later < len(in.tiers); later++ {
+			for _, t := range in.tiers[later].types {
+				if share := in.shareOf(t, size); share <= 1 && in.profiles[profile].reaches(t) {
+					price = min(price, Price(share*float64(in.minPrice[t])))
+				}
+			}
+		}
+		suits := make([]uint64, (len(used)+63)/64)
+		suits[k/64] |= 1 << (k % 64)
+		list = append(list, offer{kind{-1, 0, nil}, size, price, -1, suits})
+		r.sparse = true
+	}
+	return list
+}
+
+// shareOf is the largest part of a bin of the type that the size takes, more than 1 if it does not go in.
+func (in *Instance) shareOf(t int32, size []int64) float64 {
+	share := 0.0
+	for r, c := range in.capacityOf(t) {
+		if size[r] > 0 {
+			share = max(share, float64(size[r])/float64(max(c, 0)))
 		}
 	}
+	return share
 }

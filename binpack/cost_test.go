@@ -19,7 +19,7 @@ func costAware(t *testing.T, p binpack.Problem, effort binpack.Effort) (*binpack
 	t.Helper()
 	in, plan := lawfulBy(t, p, &binpack.Options{Effort: effort})
 	require.Equal(t, "cost", plan.Strategy)
-	base, err := in.Pack(&binpack.Options{Strategy: binpack.FirstFitDecreasing{}, Draft: true})
+	base, err := in.Pack(t.Context(), &binpack.Options{Strategy: binpack.FirstFitDecreasing{}, Draft: true})
 	require.NoError(t, err)
 	fewer, same := 0, true
 	byPriority := slices.Clone(p.Items)
@@ -174,7 +174,7 @@ func FuzzCostAware(f *testing.F) {
 	})
 }
 
-// Every bound is at or below the proven optimum, and at least 75 of the 80 instances are solved to it.
+// Every bound is at or below the proven optimum, and at least 77 of the 80 instances are solved to it.
 func TestCostAwareOnOrlib(t *testing.T) {
 	instances := readOrlib(t)
 	require.Len(t, instances, 80)
@@ -196,7 +196,7 @@ func TestCostAwareOnOrlib(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d solved to the optimum", solved, len(instances))
-	require.GreaterOrEqual(t, solved, len(instances)*75/80)
+	require.GreaterOrEqual(t, solved, len(instances)*77/80)
 }
 
 // What is reserved is a part of the plan for dozens of things too, not only of first fit's.
@@ -222,7 +222,7 @@ func TestDozensOfThingsAndReservations(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]int{"cpu": 3, "memory": 2}, taken)
-	first, err := in.Pack(&binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
+	first, err := in.Pack(t.Context(), &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
 	require.NoError(t, err)
 	require.Less(t, plan.Objective, first.Objective)
 	t.Logf("%d, first fit %d, bound %d (%s)", plan.Objective, first.Objective, plan.Bound.Price, plan.Bound.Kind)

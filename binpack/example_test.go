@@ -1,6 +1,7 @@
 package binpack_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/joinery-sdk/joinery/binpack"
@@ -9,7 +10,7 @@ import (
 
 // Ten things of three cores, and boxes of four or nine cores.
 func Example() {
-	plan, err := binpack.Pack(binpack.Problem{
+	plan, err := binpack.Pack(context.Background(), binpack.Problem{
 		Resources: []string{"cpu"},
 		Items:     []binpack.Item{{Name: "web", Count: 10, Size: []int64{3}, Requires: requirements.AnyOf(requirements.Set{})}},
 		Pools:     []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}},
@@ -53,7 +54,7 @@ func sample() binpack.Problem {
 }
 
 func ExamplePack() {
-	plan, err := binpack.Pack(sample(), nil)
+	plan, err := binpack.Pack(context.Background(), sample(), nil)
 	fmt.Println(err, plan.Cost, plan.Left)
 	fmt.Println("on the node that exists:", plan.Nodes[0])
 	for i, b := range plan.Bins {
@@ -79,7 +80,7 @@ func ExampleCompile() {
 
 func ExampleInstance() {
 	in, _ := binpack.Compile(sample())
-	plan, _ := in.Pack(&binpack.Options{Alternatives: 1})
+	plan, _ := in.Pack(context.Background(), &binpack.Options{Alternatives: 1})
 	for _, b := range plan.Bins {
 		fmt.Println(in.Labels(b))
 	}
@@ -91,7 +92,7 @@ func ExampleInstance() {
 }
 
 func ExampleProblem() {
-	plan, err := binpack.Pack(binpack.Problem{}, nil) // nothing to pack is no error
+	plan, err := binpack.Pack(context.Background(), binpack.Problem{}, nil) // nothing to pack is no error
 	fmt.Println(len(plan.Bins), plan.Cost, err)
 	// Output: 0 0 <nil>
 }
@@ -101,7 +102,7 @@ func ExampleItem() {
 	p := sample()
 	p.Items[0].Tags = []string{"web"}
 	p.Items[0].Limits = []binpack.Limit{{Tag: "web", Max: 1}}
-	plan, _ := binpack.Pack(p, nil)
+	plan, _ := binpack.Pack(context.Background(), p, nil)
 	fmt.Println(len(plan.Bins), "bins beside the node")
 	// Output: 5 bins beside the node
 }
@@ -111,7 +112,7 @@ func ExampleLimit() {
 	p := sample()
 	p.Types[0].Tags = []string{"port 80"}
 	p.Items[1].Limits = []binpack.Limit{{Tag: "port 80", Max: 0}}
-	plan, _ := binpack.Pack(p, nil)
+	plan, _ := binpack.Pack(context.Background(), p, nil)
 	fmt.Println("left over:", plan.Left)
 	// Output: left over: [0 1]
 }
@@ -123,7 +124,7 @@ func ExamplePool() {
 	dear := p.Types[0]
 	dear.Pool, dear.Offerings = 1, []binpack.Offering{{Provides: requirements.MustParse("zone=b"), Price: 200}}
 	p.Types = append(p.Types, dear)
-	plan, _ := binpack.Pack(p, nil)
+	plan, _ := binpack.Pack(context.Background(), p, nil)
 	for _, b := range plan.Bins {
 		fmt.Println(p.Pools[p.Types[b.Type].Pool].Name)
 	}
@@ -136,7 +137,7 @@ func ExamplePool() {
 func ExampleMinValues() {
 	p := sample()
 	p.Pools[0].MinValues = []binpack.MinValues{{Key: "zone", Count: 2}}
-	plan, _ := binpack.Pack(p, nil)
+	plan, _ := binpack.Pack(context.Background(), p, nil)
 	fmt.Println("left over:", plan.Left)
 	// Output: left over: [0 1]
 }
@@ -148,7 +149,7 @@ func ExampleType() {
 	p.Items[0].Requires = requirements.AnyOf(requirements.MustParse("team=red"))
 	p.Items[1].Requires = requirements.AnyOf(requirements.MustParse("team=blue"))
 	in, _ := binpack.Compile(p)
-	plan, _ := in.Pack(nil)
+	plan, _ := in.Pack(context.Background(), nil)
 	for _, b := range plan.Bins {
 		fmt.Println(in.Labels(b))
 	}
@@ -162,7 +163,7 @@ func ExampleType() {
 func ExampleOffering() {
 	p := sample()
 	p.Types[0].Offerings = append(p.Types[0].Offerings, binpack.Offering{Provides: requirements.MustParse("zone=b"), Price: 0, Counted: true, Count: 1})
-	plan, _ := binpack.Pack(p, nil)
+	plan, _ := binpack.Pack(context.Background(), p, nil)
 	fmt.Println(plan.Cost)
 	// Output: 100
 }
@@ -170,7 +171,7 @@ func ExampleOffering() {
 func ExampleNode() {
 	p := sample()
 	p.Nodes[0].Free = []int64{6, 12}
-	plan, _ := binpack.Pack(p, nil)
+	plan, _ := binpack.Pack(context.Background(), p, nil)
 	fmt.Println(plan.Nodes[0], len(plan.Bins))
 	// Output: [{0 6}] 1
 }
@@ -197,11 +198,11 @@ func (oneByOne) Pack(in *binpack.Instance) binpack.Layout {
 }
 
 func ExampleStrategy() {
-	_, err := binpack.Pack(sample(), &binpack.Options{Strategy: oneByOne{}})
+	_, err := binpack.Pack(context.Background(), sample(), &binpack.Options{Strategy: oneByOne{}})
 	fmt.Println(err)
 	p := sample()
 	p.Items = p.Items[:1]
-	plan, err := binpack.Pack(p, &binpack.Options{Strategy: oneByOne{}})
+	plan, err := binpack.Pack(context.Background(), p, &binpack.Options{Strategy: oneByOne{}})
 	fmt.Println(plan.Strategy, plan.Cost, err)
 	// Output:
 	// binpack: bin 6: item "db" requires zone in (b), the labels are zone in (a)
@@ -209,7 +210,7 @@ func ExampleStrategy() {
 }
 
 func ExampleFirstFitDecreasing() {
-	plan, _ := binpack.Pack(sample(), &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
+	plan, _ := binpack.Pack(context.Background(), sample(), &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
 	fmt.Println(plan.Strategy, plan.Cost)
 	// Output: ffd 220
 }
@@ -230,7 +231,7 @@ func ExampleCostAware() {
 		},
 	}
 	for _, s := range []binpack.Strategy{binpack.FirstFitDecreasing{}, binpack.CostAware{}} {
-		plan, err := binpack.Pack(p, &binpack.Options{Strategy: s})
+		plan, err := binpack.Pack(context.Background(), p, &binpack.Options{Strategy: s})
 		fmt.Println(s.Name(), len(plan.Bins), "bins for", plan.Cost, err)
 	}
 	// Output:
@@ -241,17 +242,17 @@ func ExampleCostAware() {
 // An effort is an amount of work, counted in steps and not in seconds: the same effort gives the same plan on any machine.
 func ExampleEffort() {
 	for _, e := range []binpack.Effort{binpack.EffortFast, binpack.EffortDefault, binpack.EffortBest} {
-		plan, err := binpack.Pack(sample(), &binpack.Options{Effort: e})
+		plan, err := binpack.Pack(context.Background(), sample(), &binpack.Options{Effort: e})
 		fmt.Println(e, plan.Cost, plan.Bound.Price, err)
 	}
 	// Output:
-	// fast 220 200 <nil>
-	// default 220 200 <nil>
-	// best 220 200 <nil>
+	// fast 220 220 <nil>
+	// default 220 220 <nil>
+	// best 220 220 <nil>
 }
 
 func ExampleOptions() {
-	plan, _ := binpack.Pack(sample(), &binpack.Options{Alternatives: 1})
+	plan, _ := binpack.Pack(context.Background(), sample(), &binpack.Options{Alternatives: 1})
 	fmt.Println(plan.Alternatives)
 	// Output: [[{0 1}] [{0 0}]]
 }
@@ -267,22 +268,22 @@ func ExampleLayout() {
 // what the node has free, is worth the bound.
 func ExampleBound() {
 	in, _ := binpack.Compile(sample())
-	plan, _ := in.Pack(nil)
-	fmt.Printf("%s %d, a database is worth %d\n", plan.Bound.Kind, plan.Bound.Price, plan.Bound.Items[1])
+	plan, _ := in.Pack(context.Background(), nil)
+	fmt.Println(plan.Bound.Kind, plan.Bound.Price, plan.Bound.Nodes > 0)
 	fmt.Println(in.VerifyBound(plan))
 	forged := *plan
-	forged.Bound.Price = 220
+	forged.Bound.Price, forged.Objective = 221, 240
 	fmt.Println(in.VerifyBound(&forged))
 	// Output:
-	// configuration 200, a database is worth 69
+	// exhausted 220 true
 	// <nil>
-	// binpack: the certificate proves 200, the bound claims 220
+	// binpack: 220 is proved, the bound claims 221
 }
 
 func ExamplePlan() {
-	plan, _ := binpack.Pack(sample(), nil)
+	plan, _ := binpack.Pack(context.Background(), sample(), nil)
 	fmt.Printf("%.1f%% above the bound\n", plan.GapPercent())
-	// Output: 10.0% above the bound
+	// Output: 0.0% above the bound
 }
 
 func ExampleOrigin() {
@@ -301,7 +302,7 @@ func ExampleBin() {
 }
 
 func ExampleShare() {
-	plan, _ := binpack.Pack(sample(), nil)
+	plan, _ := binpack.Pack(context.Background(), sample(), nil)
 	for _, s := range plan.Bins[0].Shares {
 		fmt.Println(sample().Items[s.Item].Name, s.Count)
 	}
@@ -312,7 +313,7 @@ func ExampleShare() {
 
 func ExampleChoice() {
 	in, _ := binpack.Compile(sample())
-	plan, _ := in.Pack(nil)
+	plan, _ := in.Pack(context.Background(), nil)
 	for _, c := range plan.Alternatives[1] {
 		o := in.Problem().Types[c.Type].Offerings[c.Offering]
 		fmt.Println(o.Provides, o.Price)
@@ -322,8 +323,49 @@ func ExampleChoice() {
 	// zone in (b) 120
 }
 
+// A certificate is checked in one pass, what is exhausted by searching again.
 func ExampleBoundKind() {
-	plan, _ := binpack.Pack(sample(), nil)
-	fmt.Println(plan.Bound.Kind == binpack.Configuration)
-	// Output: true
+	for _, k := range []binpack.BoundKind{binpack.CoverageLP, binpack.AssignmentLP, binpack.Configuration, binpack.Exhausted} {
+		fmt.Println(k, k.Certificate())
+	}
+	// Output:
+	// coverage-lp true
+	// assignment-lp true
+	// configuration true
+	// exhausted false
+}
+
+// Whoever waits can be told how far it is, and stop it.
+func ExampleProgress() {
+	ctx, cancel := context.WithCancel(context.Background())
+	plan, err := binpack.Pack(ctx, sample(), &binpack.Options{Progress: func(p binpack.Progress) {
+		if p.Gap() < 0.2 {
+			cancel() // near enough
+		}
+	}})
+	fmt.Println(plan.Cost, plan.Stopped, err)
+	// Output: 220 true <nil>
+}
+
+// What does it cost to have fewer nodes?
+func ExamplePoint() {
+	in, _ := binpack.Compile(binpack.Problem{
+		Resources: []string{"cpu"}, Pools: []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}},
+		Items: []binpack.Item{{Name: "web", Count: 12, Size: []int64{1}, Requires: requirements.AnyOf(requirements.Set{})}},
+		Types: []binpack.Type{
+			{Name: "small", Capacity: []int64{2}, Offerings: []binpack.Offering{{Price: 20}}},
+			{Name: "medium", Capacity: []int64{6}, Offerings: []binpack.Offering{{Price: 66}}},
+			{Name: "large", Capacity: []int64{12}, Offerings: []binpack.Offering{{Price: 160}}},
+		},
+	})
+	points, err := in.Frontier(context.Background(), nil)
+	for _, p := range points {
+		fmt.Println(p.Count, "nodes cost", p.Objective)
+	}
+	fmt.Println(err)
+	// Output:
+	// 6 nodes cost 120
+	// 2 nodes cost 132
+	// 1 nodes cost 160
+	// <nil>
 }

@@ -12,7 +12,8 @@ import (
 // each new bin chosen for how much it places.
 //
 // Size is the dominant share: the largest part, over the resources, that one item takes of the largest capacity on
-// offer. It costs O(items x bins + items x types). It is the baseline that other strategies are measured against.
+// offer. A pass for an item goes over blocks of bins by what
+// they have free at most, so that it seldom looks at many. It is the baseline that other strategies are measured against.
 type FirstFitDecreasing struct{}
 
 // Name is "ffd".
@@ -23,7 +24,7 @@ func (FirstFitDecreasing) Pack(in *Instance) Layout {
 	f := newFiller(in)
 	d := newDemand(in)
 	for _, item := range in.order {
-		f.firstFit(f.nodes, item)
+		f.firstFit(item)
 		for k := range in.tiers {
 			if f.want[item] == 0 {
 				break
@@ -72,30 +73,75 @@ func (in *Instance) decreasing() []int {
 	return order
 }
 
-func (f *filler) firstFit(bins []bin, item int) {
-	for i := range bins {
-		if f.want[item] == 0 {
-			return
+// firstFit puts the item into existing nodes, the first ones that take it.
+func (f *filler) firstFit(item int) { f.firstOf(f.nodes, &f.nodeRooms, item, -1) }
+
+// firstFitTier puts the item into open bins of the tier's pools.
+func (f *filler) firstFitTier(item int, tier int32) { f.firstOf(f.bins, &f.binRooms, item, tier) }
+
+func (f *filler) firstOf(bins []bin, x *rooms, item int, tier int32) {
+	in := f.in
+	size := in.problem.Items[item].Size
+	x.extend(bins, in.dims)
+	for from := 0; from < len(bins) && f.want[item] > 0; from += blockOfBins {
+		if !x.may(bins, from/blockOfBins, size) {
+			continue
 		}
-		if k, v, mask, open := f.admit(&bins[i], item, f.want[item]); k > 0 {
-			f.place(&bins[i], item, k, v, mask, open)
+		for i := from; i < min(from+blockOfBins, len(bins)) && f.want[item] > 0; i++ {
+			b := &bins[i]
+			if tier >= 0 && len(in.tiers) > 1 && in.tierOfPool[in.problem.Types[b.typ].Pool] != tier {
+				continue
+			}
+			if k, v, mask, open := f.admit(b, item, f.want[item]); k > 0 {
+				f.place(b, item, k, v, mask, open)
+				x.stale[from/blockOfBins] = true
+			}
 		}
 	}
 }
 
-func (f *filler) firstFitTier(item int, tier int32) {
-	for i := range f.bins {
-		if f.want[item] == 0 {
-			return
+// rooms is an index of bins: for each block of them the most that one has free of each resource, or more where bins have been
+// filled since. A pass for an item goes over the blocks and into those that may have room.
+type rooms struct {
+	n     int
+	most  []int64 // by block and resource
+	stale []bool
+}
+
+// extend takes in the bins that have come since.
+func (x *rooms) extend(bins []bin, dims int) {
+	for ; x.n < len(bins); x.n++ {
+		if x.n%blockOfBins == 0 {
+			x.most, x.stale = append(x.most, make([]int64, dims)...), append(x.stale, false)
 		}
-		b := &f.bins[i]
-		if len(f.in.tiers) > 1 && f.in.tierOfPool[f.in.problem.Types[b.typ].Pool] != tier {
-			continue
-		}
-		if k, v, mask, open := f.admit(b, item, f.want[item]); k > 0 {
-			f.place(b, item, k, v, mask, open)
+		for r, free := range bins[x.n].free {
+			most := &x.most[len(x.most)-dims+r]
+			*most = max(*most, free)
 		}
 	}
+}
+
+// may reports whether some bin of the block may have room for the size.
+func (x *rooms) may(bins []bin, block int, size []int64) bool {
+	most := x.most[block*len(size) : (block+1)*len(size)]
+	for range 2 {
+		for r, s := range size {
+			if s > most[r] {
+				return false
+			}
+		}
+		if !x.stale[block] {
+			return true
+		}
+		x.stale[block] = false
+		clear(most)
+		for _, b := range bins[block*blockOfBins : min((block+1)*blockOfBins, len(bins))] {
+			for r, free := range b.free {
+				most[r] = max(most[r], free)
+			}
+		}
+	}
+	return true
 }
 
 // open opens bins for the item, at the type that promises the least cost for what is left. It reports whether it could.
@@ -199,7 +245,7 @@ func newDemand(in *Instance) *demand {
 	}
 	for i, it := range in.problem.Items {
 		for r, s := range it.Size {
-			d.byProfile[in.profile[i]][r] += float64(s) * float64(it.Count)
+			d.byProfile[in.profile[i]][r] += float64(float64(s) * float64(it.Count))
 		}
 	}
 	return d
@@ -209,7 +255,7 @@ func newDemand(in *Instance) *demand {
 func (d *demand) drop(in *Instance, item int) {
 	it := &in.problem.Items[item]
 	for r, s := range it.Size {
-		d.byProfile[in.profile[item]][r] -= float64(s) * float64(it.Count)
+		d.byProfile[in.profile[item]][r] -= float64(float64(s) * float64(it.Count))
 	}
 }
 
@@ -328,7 +374,7 @@ func scarce(in *Instance, first *filler) *filler {
 func thrifty(in *Instance, level bool) *filler {
 	f := newFiller(in)
 	for _, item := range in.order {
-		f.firstFit(f.nodes, item)
+		f.firstFit(item)
 		for k := range in.tiers {
 			f.firstFitTier(item, int32(k))
 			for f.want[item] > 0 {

@@ -23,7 +23,7 @@ func TestTwoSizes(t *testing.T) {
 	}
 	in, err := binpack.Compile(p)
 	require.NoError(t, err)
-	plan, err := in.Pack(&binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
+	plan, err := in.Pack(t.Context(), &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
 	require.NoError(t, err)
 	require.NoError(t, in.VerifyBound(plan))
 	require.Equal(t, []int{0}, plan.Left)

@@ -16,15 +16,15 @@ func TestADraftIsTakenUp(t *testing.T) {
 	for range 12 {
 		in, err := binpack.Compile(shop(rng, 1+rng.IntN(6)))
 		require.NoError(t, err)
-		draft, err := in.Pack(&binpack.Options{Strategy: binpack.FirstFitDecreasing{}, Draft: true})
+		draft, err := in.Pack(t.Context(), &binpack.Options{Strategy: binpack.FirstFitDecreasing{}, Draft: true})
 		require.NoError(t, err)
 		for _, effort := range []binpack.Effort{binpack.EffortFast, binpack.EffortDefault} {
-			want, err := in.Pack(&binpack.Options{Effort: effort})
+			want, err := in.Pack(t.Context(), &binpack.Options{Effort: effort})
 			require.NoError(t, err)
-			got, err := in.Pack(&binpack.Options{Effort: effort, First: draft})
+			got, err := in.Pack(t.Context(), &binpack.Options{Effort: effort, First: draft})
 			require.NoError(t, err)
 			require.Equal(t, want, got)
-			got, err = in.Pack(&binpack.Options{Effort: effort, First: &binpack.Plan{Strategy: "mine"}})
+			got, err = in.Pack(t.Context(), &binpack.Options{Effort: effort, First: &binpack.Plan{Strategy: "mine"}})
 			require.NoError(t, err)
 			require.Equal(t, want, got)
 		}
@@ -42,9 +42,9 @@ func TestAlternativesComeInOrder(t *testing.T) {
 		}
 		in, err := binpack.Compile(p)
 		require.NoError(t, err)
-		all, err := in.Pack(&binpack.Options{Effort: binpack.EffortFast, Alternatives: 1000})
+		all, err := in.Pack(t.Context(), &binpack.Options{Effort: binpack.EffortFast, Alternatives: 1000})
 		require.NoError(t, err)
-		few, err := in.Pack(&binpack.Options{Effort: binpack.EffortFast, Alternatives: 3})
+		few, err := in.Pack(t.Context(), &binpack.Options{Effort: binpack.EffortFast, Alternatives: 3})
 		require.NoError(t, err)
 		require.Equal(t, all.Bins, few.Bins)
 		price := func(c binpack.Choice) binpack.Price { return in.Problem().Types[c.Type].Offerings[c.Offering].Price }
@@ -64,13 +64,10 @@ func TestAlternativesComeInOrder(t *testing.T) {
 	require.Positive(t, longer)
 }
 
-// Fast is first fit where a search would take long, never dearer than first fit elsewhere, and often cheaper there.
-func TestFastSearchesWhereThatTakesLittle(t *testing.T) {
+// Fast is never dearer than first fit, often cheaper, and takes a small part of the default's work.
+func TestFastTakesLittle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(35, 36))
-	for _, c := range []struct {
-		classes, things int
-		searched        bool
-	}{{60, 2000, false}, {8, 150, true}, {8, 5000, true}} {
+	for _, c := range []struct{ classes, things int }{{60, 2000}, {8, 150}, {8, 5000}} {
 		cheaper := 0
 		for range 4 {
 			p := shop(rng, c.classes)
@@ -80,9 +77,9 @@ func TestFastSearchesWhereThatTakesLittle(t *testing.T) {
 			}
 			in, err := binpack.Compile(p)
 			require.NoError(t, err)
-			first, err := in.Pack(&binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
+			first, err := in.Pack(t.Context(), &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
 			require.NoError(t, err)
-			fast, err := in.Pack(&binpack.Options{Effort: binpack.EffortFast})
+			fast, err := in.Pack(t.Context(), &binpack.Options{Effort: binpack.EffortFast})
 			require.NoError(t, err)
 			require.Equal(t, first.Left, fast.Left)
 			require.LessOrEqual(t, fast.Cost, first.Cost)
@@ -90,10 +87,6 @@ func TestFastSearchesWhereThatTakesLittle(t *testing.T) {
 				cheaper++
 			}
 		}
-		if c.searched {
-			require.Positive(t, cheaper, c)
-		} else {
-			require.Zero(t, cheaper, c)
-		}
+		require.Positive(t, cheaper, c)
 	}
 }

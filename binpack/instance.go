@@ -319,3 +319,21 @@ func (o *openKeys) intern(s requirements.Set) int32 {
 	o.sets = append(o.sets, s)
 	return int32(len(o.sets) - 1)
 }
+
+// fullBins is how many bins of the largest room the items would fill.
+func (in *Instance) fullBins(counts []int) float64 {
+	need := 0.0
+	for r := range in.dims {
+		largest, sum := int64(0), 0.0
+		for t := range in.problem.Types {
+			largest = max(largest, in.capacityOf(int32(t))[r])
+		}
+		for i, n := range counts {
+			sum += float64(float64(in.problem.Items[i].Size[r]) * float64(max(n, 0)))
+		}
+		if largest > 0 {
+			need = max(need, sum/float64(largest))
+		}
+	}
+	return need
+}

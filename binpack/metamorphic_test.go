@@ -282,14 +282,14 @@ func TestArgumentsAndInstancesStayAsTheyAre(t *testing.T) {
 	p := seed()
 	in, err := binpack.Compile(p)
 	require.NoError(t, err)
-	want, err := in.Pack(nil)
+	want, err := in.Pack(t.Context(), nil)
 	require.NoError(t, err)
 	require.Equal(t, seed(), p)
 
 	done := make(chan *binpack.Plan)
 	for range 4 {
 		go func() {
-			plan, err := in.Pack(nil)
+			plan, err := in.Pack(t.Context(), nil)
 			assert.NoError(t, err)
 			assert.NoError(t, in.Check(plan.Layout))
 			done <- plan

@@ -3,6 +3,7 @@ package binpack
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 
@@ -18,24 +19,29 @@ type relaxation struct {
 	class   []int32 // by item, -1 where none is to be placed
 	members [][]int // by class
 	kinds   []kind
-	sparse  bool // kinds are left out, so what it proves does not hold for all
+	sparse  bool // kinds or things may be left out, so what it proves does not hold for all
 }
 
-// kind is a type with those of its offerings that are alike; node is the index of one of the existing nodes of a kind that
-// is paid for, or -1.
+// kind is a type with those of its offerings that are alike, or existing nodes that are.
 type kind struct {
+	typ   int32
+	mask  uint64
+	nodes []int32 // of those that exist, in their order; nil for what is bought
+}
+
+// kindID is what tells kinds that are bought apart.
+type kindID struct {
 	typ  int32
 	mask uint64
-	node int32
 }
 
-// maxRooms is how many different rooms of existing nodes a relaxation takes in.
-const maxRooms = 64
+func (k *kind) id() kindID { return kindID{k.typ, k.mask} }
 
 // relaxed is the relaxation for the counts of items, over the types of one tier, or of all if tier is negative, as far as
-// they cost less than the ceiling; where there are more than most of them, over a selection. With nodes, their room is for
+// they cost less than the ceiling; where there are more of them than such a number of steps looks at often, over a selection.
+// With nodes, their room is for
 // sale at no price; ok is false where there are too many different ones.
-func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, most int) (r *relaxation, ok bool) {
+func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, steps int) (r *relaxation, ok bool) {
 	r = &relaxation{model: &relax.Model{}, class: make([]int32, len(counts)), apart: in.apartTags(counts)}
 	r.model.Dims = in.dims + len(r.apart)
 	r.compileClasses(in, counts)
@@ -52,18 +58,27 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, m
 	}
 	r.cut(list)
 	list = undominated(in, list)
-	if len(list) > most {
+	if steps > 0 && len(list) > max(manyOffers, steps/(offerPasses*(len(r.model.Classes)+1)*max(r.model.Dims, 1))) {
 		before := len(list)
 		list = sparse(list, in.dims)
 		r.sparse = len(list) < before
 	}
 	if nodes {
 		var rooms []offer
-		if rooms, ok = r.roomsForSale(in, used); !ok {
+		for digits := range roomDigits { // coarser and coarser
+			if rooms, ok = r.roomsForSale(in, used, []int{63, 4, 3, 2, 1}[digits], steps == 0); ok {
+				r.sparse = r.sparse || digits > 0 // rooms that are rounded down prove nothing
+				break
+			}
+		}
+		if !ok {
 			return r, false
 		}
 		r.cut(rooms)
 		list = append(list, rooms...)
+	}
+	if steps > 0 {
+		list = r.appendOutlets(in, list, tier, used)
 	}
 	r.compileKinds(in, list, used)
 	return r, true
@@ -172,7 +187,7 @@ func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, used []in
 		if !any {
 			continue
 		}
-		o := offer{kind{t, 1 << j, -1}, room, in.objective(t, j), -1, suits}
+		o := offer{kind{t, 1 << j, nil}, room, in.objective(t, j), -1, suits}
 		if in.reserveOf[t] != nil {
 			o.supply = in.reserveOf[t][j]
 		}
@@ -223,14 +238,6 @@ func undominated(in *Instance, list []offer) []offer {
 	}
 	return kept
 }
-
-const (
-	// manyOffers is how many kinds a plan looks at closely.
-	manyOffers = 150
-	// alikePrice is by how much a kind may cost more than a smaller one which it then stands for, if it has as much of every
-	// resource for its price, but for so little.
-	alikePrice, alikeRoom = 1.4, 0.98
-)
 
 // sparse leaves out what another offer does as well for little more money. A plan over the others
 // is nearly as good, its search much shorter, and in the end each bin becomes the cheapest that holds its contents.
@@ -292,8 +299,9 @@ func (in *Instance) dominates(a, b *offer) bool {
 		slices.Equal(tags.adds, in.typeTags[b.typ].adds) && slices.Equal(tags.caps, in.typeTags[b.typ].caps)
 }
 
-// roomsForSale are the existing nodes as offers at no price, alike ones together.
-func (r *relaxation) roomsForSale(in *Instance, used []int32) ([]offer, bool) {
+// roomsForSale are the existing nodes as offers at no price, those together that are alike in so many binary digits of what
+// they have free, rounded up for a bound and down for a plan.
+func (r *relaxation) roomsForSale(in *Instance, used []int32, digits int, up bool) ([]offer, bool) {
 	var out []offer
 	for n := range in.problem.Nodes {
 		suits := make([]uint64, (len(used)+63)/64)
@@ -309,16 +317,20 @@ func (r *relaxation) roomsForSale(in *Instance, used []int32) ([]offer, bool) {
 		if !any {
 			continue
 		}
-		free := r.roomOf(in, n)
+		free := slices.Clone(r.roomOf(in, n))
+		for k := range in.dims {
+			free[k] = rounded(free[k], digits, up)
+		}
 		alike := slices.IndexFunc(out, func(x offer) bool { return slices.Equal(x.capacity, free) && slices.Equal(x.suits, suits) })
 		if alike >= 0 {
 			out[alike].supply++
+			out[alike].nodes = append(out[alike].nodes, int32(n))
 			continue
 		}
 		if len(out) == maxRooms {
 			return nil, false
 		}
-		out = append(out, offer{kind{-1, 0, int32(n)}, free, 0, 1, suits})
+		out = append(out, offer{kind{-1, 0, []int32{int32(n)}}, free, 0, 1, suits})
 	}
 	slices.SortFunc(out, func(a, b offer) int { // what is proved does not depend on the order of the nodes
 		return cmp.Or(slices.Compare(a.capacity, b.capacity), slices.Compare(a.suits, b.suits))
@@ -329,6 +341,19 @@ func (r *relaxation) roomsForSale(in *Instance, used []int32) ([]offer, bool) {
 		r.model.Supply = append(r.model.Supply, int64(count))
 	}
 	return out, true
+}
+
+// rounded is the number with so many binary digits, or itself where it cannot be rounded up.
+func rounded(n int64, digits int, up bool) int64 {
+	shift := max(bits.Len64(uint64(n))-digits, 0)
+	switch down := n >> shift << shift; {
+	case down == n || !up:
+		return down
+	case down > math.MaxInt64-1<<shift:
+		return n
+	default:
+		return down + 1<<shift
+	}
 }
 
 // roomOf is what an existing node has free in the model.
@@ -374,14 +399,6 @@ type apart struct {
 	tag int32
 	max int64
 }
-
-const (
-	// maxApart is how many tags a relaxation takes in, for each makes all its searches longer.
-	maxApart = 3
-	// apartShare is what a tag must call for to matter, as a share of the bins that the most demanding tag calls for, or the
-	// resources if it is they.
-	apartShare = 0.3
-)
 
 // apartTags are the tags that call for the most bins by themselves for these counts of items, the most demanding first.
 // A tag that only items of one size and profile share is left out: how many of them one bin holds is known without.
@@ -437,24 +454,6 @@ func (in *Instance) apartTags(counts []int) []apart {
 		out = append(out, c.apart)
 	}
 	return out
-}
-
-// fullBins is how many bins of the largest room the items would fill.
-func (in *Instance) fullBins(counts []int) float64 {
-	need := 0.0
-	for r := range in.dims {
-		largest, sum := int64(0), 0.0
-		for t := range in.problem.Types {
-			largest = max(largest, in.capacityOf(int32(t))[r])
-		}
-		for i, n := range counts {
-			sum += float64(in.problem.Items[i].Size[r]) * float64(max(n, 0))
-		}
-		if largest > 0 {
-			need = max(need, sum/float64(largest))
-		}
-	}
-	return need
 }
 
 // takes is what one of the item takes of the tag's room.

@@ -29,26 +29,25 @@
 // [FirstFitDecreasing] is the classic of that name (D. S. Johnson, 1973), for several resources by dominant share
 // (A. Ghodsi et al., 2011); each bin is changed to the cheapest choice that holds its contents at the end.
 //
-// [CostAware], the default, plans on a relaxation: classes of equal items, kinds of bins that none undercuts, which class
-// may go where. Tags that keep many things apart count as one more resource there, of which a bin has as much as their limit;
-// of more than 150 kinds a plan looks at a selection, and the bins that it makes become the cheapest that hold their contents
-// among all. What it does there depends on how many things there are, because no one way was the best for all sizes:
+// [CostAware], the default, plans on a relaxation: classes of equal items, kinds of bins that none undercuts, existing nodes as
+// bins that cost nothing and of which there is a number, which class may go where. Tags that keep many things apart count as
+// one more resource there, of which a bin has as much as their limit; of many kinds a plan looks at a selection, and the bins
+// that it makes become the cheapest that hold their contents among all. One portfolio works on it, one way after the other as
+// long as the gap between plan and bound is open:
 //
-//   - up to about a hundred things: it goes through the sets of bins that cost less than what is known, as far as no measure (each
-//     resource, the number of things, their worth) shows them to be too small, from the cheap to the dear; few are left. Each is
-//     packed, by filling and then by exchanges (simulated annealing), or refuted, bin by bin (R. E. Korf, 2002; S. Martello
-//     and P. Toth, 1990). Where bins hold few things of few classes, the plan is a shortest path: what is left to be packed is a
-//     node, a bin is an arc as long as it costs more than its contents are worth by the linear programme. Where all that is cheaper
-//     is refuted, the plan is the cheapest there is, and the search is the proof. Above fifty things, ruin and recreate comes
-//     first, among all kinds and among the small ones side by side, and one percent is near enough, for the sake of
-//     milliseconds. Rooms count as far as sums of things can fill them;
-//   - more things of few classes: the linear programme over fillings of bins (P. C. Gilmore and R. E. Gomory, 1961) by column
-//     generation, with the values of the best proof mixed in against their swinging (P. Wentges, 1997), then dives that make
-//     whole bins of fractions, then ruin and recreate of the bins that cost more than their contents are worth
-//     (G. Schrimpf et al., 2000);
-//   - many classes: a greedy filling by the worth of resources from a sample of what is left, then ruin and recreate.
+//   - what naive planners do: everything in one bin, the largest bins first, first fit decreasing into one kind;
+//   - a greedy filling by the worth of resources;
+//   - an exact search through the sets of bins that cost less than what is known, as far as no surrogate constraint (each
+//     resource, the number of things, their worth) shows them to be too small. Each set is packed, by filling and by exchanges
+//     (simulated annealing), or refuted bin by bin (R. E. Korf, 2002; S. Martello and P. Toth, 1990);
+//   - the linear programme over fillings of bins (P. C. Gilmore and R. E. Gomory, 1961) by column generation, with the values of
+//     the best proof mixed in against their swinging (P. Wentges, 1997), then dives that make whole bins of fractions;
+//   - doing without a bin by exchanges, and a large-neighbourhood search over bins that cost more than their contents are worth
+//     (G. Schrimpf et al., 2000), in two halves side by side;
+//   - the exact search again.
 //
-// Where there are hundreds of bins, two halves are worked on side by side.
+// They share one budget of steps, which grows smoothly with the number of things; no way is chosen by a count of them, and one
+// that cannot come to an end within its part is left out.
 //
 // The outcome is put into practice under all rules; what they forbid is planned again, and first fit places the rest. The
 // result never places less than first fit, and is never dearer where it places the same. [Effort] says how much work that is
@@ -59,19 +58,21 @@
 //
 // # Bounds
 //
-// Every [Plan] carries a [Bound]: an objective that no plan which places the same items can go below, with a certificate
-// that [Instance.VerifyBound] checks. The simplest is [CoverageLP], linear programming duality: let y say what a unit of
-// each resource is worth, such that no type offers more worth than its price. Then every bin is worth at most its price,
-// and all bins together hold what is placed less what existing nodes have free, so no plan costs less than the worth of
-// that. The other kinds let items have worth, with fillings in fractions or whole (A. A. Farley, 1990), or look through all
-// sets of bins; see [BoundKind]. All of them are rounded up to a sum that prices can come to. No bound sees budgets,
-// weights or limits between items (but for tags that keep many of them apart), so it may be below; it is never above.
+// Every [Plan] carries a [Bound]: an objective that no plan which places the same items can go below. Most kinds have a
+// certificate, numbers that [Instance.VerifyBound] checks in one pass. The simplest is [CoverageLP], linear programming duality:
+// let y say what a unit of each resource is worth, such that no type offers more worth than its price. Then every bin is worth
+// at most its price, and all bins together hold what is placed less what existing nodes have free where it may go, so no plan
+// costs less than the worth of that. [AssignmentLP] and [Configuration] let items have worth, with fillings in fractions or
+// whole (A. A. Farley, 1990). A bound that is [Exhausted] has no certificate: a search has looked through all sets of bins that
+// cost less, and says how many nodes that took. All of them are rounded up to a sum that prices can come to. No bound sees
+// budgets, weights or limits between items (but for tags that keep many of them apart), so it may be below; it is never above.
 //
 // # Cost, determinism, concurrency
 //
-// [Compile] compares each distinct requirement with each distinct label once; first fit then costs O(items x (bins +
-// types)), however many copies an item has. BENCHMARKS.md has costs, gaps, seconds and memory of the default. Everything is a
-// function of the problem: no clock, no randomness, no map order, and the same on any number of cores; a call uses two where
+// [Compile] compares each distinct requirement with each distinct label once; first fit then costs O(items x (blocks of bins +
+// types)), however many copies an item has. [Pack] takes a context and gives the best plan so far when that ends. BENCHMARKS.md has costs, gaps, seconds and memory of the default. Everything is a
+// function of the problem: no clock, no randomness, no map order, the same bytes on any number of cores and on every
+// processor, for no product is fused with a sum; a call uses two where
 // they are free, and no goroutine outlives it. Ties fall to names and then to the order of the input. Instances are
 // immutable and serve any number of callers at once.
 package binpack

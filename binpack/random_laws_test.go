@@ -35,7 +35,7 @@ func lawfulBy(t *testing.T, p binpack.Problem, opts *binpack.Options) (*binpack.
 	t.Helper()
 	in, err := binpack.Compile(p)
 	require.NoError(t, err)
-	plan, err := in.Pack(opts)
+	plan, err := in.Pack(t.Context(), opts)
 	require.NoError(t, err)
 	require.NoError(t, in.Check(plan.Layout))
 	require.NoError(t, in.VerifyBound(plan))

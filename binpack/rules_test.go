@@ -157,7 +157,7 @@ func TestMinValuesKeepsChoicesOpen(t *testing.T) {
 	p.Pools[0].MinValues[0].Count = 3
 	in, err := binpack.Compile(p)
 	require.NoError(t, err)
-	plan, err = in.Pack(&binpack.Options{Alternatives: 1})
+	plan, err = in.Pack(t.Context(), &binpack.Options{Alternatives: 1})
 	require.NoError(t, err)
 	require.Len(t, plan.Alternatives[0], 3, "the list is as long as MinValues need")
 }
@@ -407,7 +407,7 @@ func packedWithoutSums(t *testing.T, p binpack.Problem) (*binpack.Instance, *bin
 	t.Helper()
 	in, err := binpack.Compile(p)
 	require.NoError(t, err)
-	plan, err := in.Pack(nil)
+	plan, err := in.Pack(t.Context(), nil)
 	require.NoError(t, err)
 	require.NoError(t, in.VerifyBound(plan))
 	return in, plan

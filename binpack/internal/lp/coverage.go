@@ -113,7 +113,7 @@ func shrunk(rows [][]float64, prices, y []float64) []float64 {
 func dot(a, b []float64) float64 {
 	sum := 0.0
 	for i := range a {
-		sum += a[i] * b[i]
+		sum += float64(a[i] * b[i])
 	}
 	return sum
 }

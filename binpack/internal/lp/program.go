@@ -30,6 +30,8 @@ type Program struct {
 	dir     []float64
 	pivots  int
 	steps   int
+	least   float64 // what a price counts for at least where gains are compared: below, a gain may be rounding
+	fresh   bool    // y has been worked out since the last pivot
 }
 
 // New makes a programme without columns. Each row is covered, at worst, by an artificial column of the price big; a
@@ -42,6 +44,10 @@ func New(rhs []float64, supply []bool, big []float64) *Program {
 	p.y = make([]float64, m)
 	p.dir = make([]float64, m)
 	p.basis = make([]int32, m)
+	p.least = tiny
+	for _, c := range big {
+		p.least = max(p.least, c*1e-6)
+	}
 	p.restart()
 	return p
 }
@@ -66,12 +72,6 @@ func (p *Program) Add(price float64, entries []Entry) int {
 	return len(p.cols) - 1
 }
 
-// Columns is how many there are.
-func (p *Program) Columns() int { return len(p.cols) }
-
-// Column is the price and the entries of a column.
-func (p *Program) Column(c int) (float64, []Entry) { return p.prices[c], p.cols[c] }
-
 // Steps counts the numbers touched so far, a measure of work that does not depend on the machine.
 func (p *Program) Steps() int { return p.steps }
 
@@ -93,21 +93,11 @@ func (p *Program) Amount(c int) float64 {
 	return 0
 }
 
-// Uncovered is how much of the row's demand the last solution leaves to its artificial column.
-func (p *Program) Uncovered(row int) float64 {
-	for i, b := range p.basis {
-		if b == ^int32(row) && !p.supply[row] {
-			return max(0, p.x[i])
-		}
-	}
-	return 0
-}
-
 // Value is the cost of the last solution, artificial columns included.
 func (p *Program) Value() float64 {
 	sum := 0.0
 	for i, b := range p.basis {
-		sum += p.price(b) * p.x[i]
+		sum += float64(p.price(b) * p.x[i])
 	}
 	return sum
 }
@@ -122,53 +112,100 @@ func (p *Program) price(b int32) float64 {
 	return 0
 }
 
-// Solve pivots until no column improves or the limit is reached, and reports whether it got there.
-func (p *Program) Solve(limit int) bool {
+// Status says how a solution ended.
+type Status int
+
+// The statuses. After Limit the solution is feasible and its multipliers are those of the last basis, so that what they prove
+// has to be checked; that is so for Optimal too, for numbers are rounded.
+const (
+	Optimal Status = iota
+	Limit          // so many pivots were not enough
+)
+
+// Solve pivots until no column improves or the limit is reached.
+//
+// The column that enters is the one with the largest gain for its price. As long as pivots change nothing (degeneracy), for
+// more of them than there are rows, it is R. G. Bland's rule, in which the least of all that improve enters and the least of
+// all that tie leaves, in one order of all variables, so that no basis comes twice.
+func (p *Program) Solve(limit int) Status {
 	p.amounts()
-	low := 0.0
-	for _, v := range p.x {
-		low = min(low, v)
-	}
-	if low < 0 && !p.repair(limit) {
+	if slices.Min(append(p.x, 0)) < 0 && !p.repair(limit) {
 		p.restart()
 	}
 	for i := range p.x {
 		p.x[i] = max(0, p.x[i])
 	}
-	for n := range limit {
-		p.multipliers()
-		enter, ok := p.entering(n > limit/2)
-		if !ok {
-			return true
+	p.multipliers()
+	still := 0 // pivots in a row that changed nothing
+	for range limit {
+		enter, gain, ok := p.entering(still > p.m)
+		if !ok && p.fresh {
+			return Optimal
+		}
+		if !ok { // rounding may have gathered
+			p.multipliers()
+			continue
 		}
 		p.direction(enter)
 		leave := p.leaving()
 		if leave < 0 {
-			return false // only rounding makes it unbounded: prices are not negative
+			break // only rounding makes it unbounded: prices are not negative
 		}
+		if still++; p.x[leave] > tiny {
+			still = 0
+		}
+		p.reprice(leave, gain)
 		p.pivot(enter, leave)
 	}
 	p.multipliers()
-	return false
+	return Limit
 }
 
+// tiny is what counts as nothing beside entries and prices near 1.
+const tiny = 1e-9
+
+// multipliers works y out anew.
 func (p *Program) multipliers() {
 	clear(p.y)
 	for i, b := range p.basis {
 		if c := p.price(b); c != 0 {
-			row := p.inverse[i*p.m : (i+1)*p.m]
-			for k, v := range row {
-				p.y[k] += c * v
+			for k, v := range p.inverse[i*p.m : (i+1)*p.m] {
+				p.y[k] += float64(c * v)
 			}
 		}
 	}
 	p.steps += p.m * p.m
+	p.fresh = true
 }
 
-// entering is the column with the largest gain relative to its price, or, if bland, the first with any.
-func (p *Program) entering(bland bool) (int32, bool) {
-	const tolerance = 1e-9
-	best, most, found := int32(0), tolerance, false
+// reprice changes y as the pivot that follows does: the column that enters is then worth what it costs.
+func (p *Program) reprice(leave int, gain float64) {
+	by := gain / p.dir[leave]
+	for k, v := range p.inverse[leave*p.m : (leave+1)*p.m] {
+		p.y[k] -= float64(by * v)
+	}
+	p.steps += p.m
+	p.fresh = false
+}
+
+// entering is the column with the largest gain relative to its price, or, if bland, the first with any, and its gain.
+func (p *Program) entering(bland bool) (enter int32, gain float64, found bool) {
+	most := tiny
+	for row := p.m - 1; row >= 0; row-- { // surpluses are the least in the order, the last of them first
+		if b, g := ^int32(p.m+row), -p.y[row]; !p.supply[row] && g > tiny*p.big[row] && !p.inBasis(b) {
+			if enter, gain, found = b, g, true; bland {
+				return enter, gain, found
+			}
+		}
+	}
+	for row := p.m - 1; row >= 0; row-- { // slacks, and demands that it pays to leave uncovered
+		if b, g := ^int32(row), p.y[row]-p.price(^int32(row)); g > tiny*p.big[row] && !p.inBasis(b) {
+			if enter, gain, found = b, g, true; bland {
+				return enter, gain, found
+			}
+		}
+	}
+	slack := found
 	for c, entries := range p.cols {
 		p.steps += len(entries)
 		if p.where[c] >= 0 {
@@ -176,28 +213,16 @@ func (p *Program) entering(bland bool) (int32, bool) {
 		}
 		worth := 0.0
 		for _, e := range entries {
-			worth += e.Amount * p.y[e.Row]
+			worth += float64(e.Amount * p.y[e.Row])
 		}
-		if g := (worth - p.prices[c]) / max(p.prices[c], 1e-9); g > most {
-			best, most, found = int32(c), g, true
-			if bland {
-				return best, true
+		if g := (worth - p.prices[c]) / max(p.prices[c], p.least); g > most {
+			most = g
+			if enter, gain, found = int32(c), worth-p.prices[c], true; bland && !slack {
+				break
 			}
 		}
 	}
-	if found {
-		return best, true
-	}
-	for i := range p.m {
-		if p.supply[i] {
-			if p.y[i] > tolerance*p.big[i] && !p.inBasis(^int32(i)) { // the slack pays
-				return ^int32(i), true
-			}
-		} else if p.y[i] < -tolerance*p.big[i] && !p.inBasis(^int32(p.m+i)) {
-			return ^int32(p.m + i), true
-		}
-	}
-	return 0, false
+	return enter, gain, found
 }
 
 func (p *Program) inBasis(b int32) bool { return slices.Contains(p.basis, b) }
@@ -207,7 +232,7 @@ func (p *Program) direction(b int32) {
 	clear(p.dir)
 	add := func(row int, amount float64) {
 		for i := range p.m {
-			p.dir[i] += amount * p.inverse[i*p.m+row]
+			p.dir[i] += float64(amount * p.inverse[i*p.m+row])
 		}
 		p.steps += p.m
 	}
@@ -226,11 +251,10 @@ func (p *Program) direction(b int32) {
 func (p *Program) leaving() int {
 	leave, ratio := -1, math.Inf(1)
 	for i, d := range p.dir {
-		if d <= 1e-9 {
+		if d <= tiny {
 			continue
 		}
-		q := p.x[i] / d
-		if q < ratio*(1-1e-12) || leave >= 0 && q <= ratio && p.basis[i] < p.basis[leave] {
+		if q := p.x[i] / d; q < ratio || q == ratio && p.basis[i] < p.basis[leave] {
 			leave, ratio = i, q
 		}
 	}
@@ -243,7 +267,7 @@ func (p *Program) pivot(enter int32, leave int) {
 	ratio := p.x[leave] / d
 	for i := range m {
 		if i != leave {
-			if p.x[i] -= ratio * p.dir[i]; p.x[i] < 0 && p.x[i] > -1e-9 {
+			if p.x[i] -= float64(ratio * p.dir[i]); p.x[i] < 0 && p.x[i] > -tiny {
 				p.x[i] = 0
 			}
 		}
@@ -257,7 +281,7 @@ func (p *Program) pivot(enter int32, leave int) {
 		if f := p.dir[i]; i != leave && f != 0 {
 			row := p.inverse[i*m : (i+1)*m]
 			for k, v := range pivot {
-				row[k] -= f * v
+				row[k] -= float64(f * v)
 			}
 		}
 	}
@@ -277,7 +301,7 @@ func (p *Program) pivot(enter int32, leave int) {
 // repair makes x not negative again after demands have changed, by dual pivots: the multipliers stay right.
 func (p *Program) repair(limit int) bool {
 	for range limit {
-		leave, low := -1, -1e-9
+		leave, low := -1, -tiny
 		for i, v := range p.x {
 			if v < low {
 				leave, low = i, v
@@ -290,8 +314,8 @@ func (p *Program) repair(limit int) bool {
 		row := p.inverse[leave*p.m : (leave+1)*p.m]
 		enter, ratio, found := int32(0), math.Inf(1), false
 		try := func(b int32, alpha, reduced float64) {
-			if alpha < -1e-9 {
-				if q := max(0, reduced) / -alpha; q < ratio {
+			if alpha < -tiny {
+				if q := max(0, reduced) / -alpha; q < ratio || q == ratio && b < enter {
 					enter, ratio, found = b, q, true
 				}
 			}
@@ -302,26 +326,25 @@ func (p *Program) repair(limit int) bool {
 			}
 			alpha, reduced := 0.0, p.prices[c]
 			for _, e := range entries {
-				alpha += e.Amount * row[e.Row]
-				reduced -= e.Amount * p.y[e.Row]
+				alpha += float64(e.Amount * row[e.Row])
+				reduced -= float64(e.Amount * p.y[e.Row])
 			}
 			p.steps += len(entries)
 			try(int32(c), alpha, reduced)
 		}
 		for i := range p.m {
-			if !p.supply[i] {
-				if !p.inBasis(^int32(p.m + i)) {
-					try(^int32(p.m+i), -row[i], p.y[i])
-				}
-			} else if !p.inBasis(^int32(i)) {
-				try(^int32(i), row[i], -p.y[i])
+			if !p.supply[i] && !p.inBasis(^int32(p.m+i)) {
+				try(^int32(p.m+i), -row[i], p.y[i])
+			}
+			if !p.inBasis(^int32(i)) {
+				try(^int32(i), row[i], p.price(^int32(i))-p.y[i])
 			}
 		}
 		if !found {
 			return false
 		}
 		p.direction(enter)
-		if math.Abs(p.dir[leave]) < 1e-9 {
+		if math.Abs(p.dir[leave]) < tiny {
 			return false
 		}
 		p.pivot(enter, leave)
@@ -358,7 +381,7 @@ func (p *Program) amounts() {
 	for i := range p.m {
 		sum := 0.0
 		for k, v := range p.inverse[i*p.m : (i+1)*p.m] {
-			sum += v * p.rhs[k]
+			sum += float64(v * p.rhs[k])
 		}
 		p.x[i] = sum
 	}
@@ -398,8 +421,8 @@ func invert(a, out []float64, m int) bool {
 			}
 			xa, xo := a[i*m:(i+1)*m], out[i*m:(i+1)*m]
 			for k := range m {
-				xa[k] -= f * ra[k]
-				xo[k] -= f * ro[k]
+				xa[k] -= float64(f * ra[k])
+				xo[k] -= float64(f * ro[k])
 			}
 		}
 	}

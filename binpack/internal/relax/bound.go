@@ -9,6 +9,20 @@ import (
 // Largest is the largest price that the proofs here handle: whole numbers up to it are exact in floating point.
 const Largest = 1 << 52
 
+// Slack is the relative margin that all bounds keep for the rounding of floating-point numbers.
+//
+// It suffices for Bound. Let u = 2^-53, d the number of dimensions, n that of candidates, W the sum of the weights, w the
+// weights, which are exact as they stand. A size as a part of the room is the quotient of two rounded integers, so it is off
+// by at most 3u of itself; the room of a candidate, a sum of d products of what is not negative, by (d+4)u of itself; its
+// difference to the value by that and 2u of the difference. The bound is W plus the positive differences times the counts. As
+// so many of a candidate as may go in fit the room by themselves, each part times the count is at most 1, and so the room of
+// all of them is at most W: the errors of the differences add up to no more than n(d+4)uW, those of the sums to (n+d)u and
+// that of the products to 2u of the bound, which is at least W. Together that is below (n+1)(d+8)u of the bound, which a proof
+// makes sure is less than Slack (see Model.verify). Search prunes by the same sums over fewer terms, and by single products that are off by 4u.
+// What is found is a sum of whole numbers below 2^53 as long as it is of use, and exact. Products that a processor fuses with
+// sums are rounded less often, never more.
+const Slack = 1e-10
+
 // Proof is a bound with the values that prove it.
 type Proof struct {
 	// Value is what one of each class is worth, in whole units of price.
@@ -62,6 +76,34 @@ func (m *Model) Prove(value []float64, steps int, b *Budget) (proof Proof, missi
 	return m.Certify(value, 1/(1+over)), missing
 }
 
+// proof makes the best proof of what column generation has found, or one that is so near to it, in at most so many rounds.
+func (m *Model) proof(s *Master, near float64, rounds int, b *Budget) Proof {
+	var best Proof
+	if s.BestPrice > 0 {
+		best = m.Certify(s.Best, 1)
+	}
+	s.Solve(b) // the patterns that came last when steps ran out
+	// What the proof finds worth more than its bin has been missed by column generation, which goes on with it.
+	for range rounds {
+		if s.Value() <= float64(best.Price)*(1+near) || b.Left <= 0 {
+			break
+		}
+		proof, missing := m.Prove(s.Values(), 100_000, b)
+		if proof.Price > best.Price {
+			best = proof
+		}
+		added := false
+		for _, c := range missing {
+			added = s.Add(c) || added
+		}
+		if !added {
+			break
+		}
+		s.Generate(20, b)
+	}
+	return best
+}
+
 // Certify makes a proof of the values times a factor, if they are one.
 func (m *Model) Certify(value []float64, factor float64) Proof {
 	return m.certify(value, factor, func(int) bool { return false })
@@ -77,7 +119,7 @@ func (m *Model) CertifyCoverage() Proof {
 	return m.certify(m.valued(y), 1, func(k int) bool {
 		worth := 0.0
 		for r, c := range m.Kinds[k].Capacity {
-			worth += float64(max(c, 0)) * y[r]
+			worth += float64(float64(max(c, 0)) * y[r])
 		}
 		return worth <= m.Kinds[k].Price*(1+rounded/10) // sums of a few products round by far less
 	})
@@ -111,6 +153,9 @@ func (m *Model) Verify(value []int64) (price int64, searched bool, err error) {
 
 // verify is Verify where some kinds are sure to be worth no more than their price, whatever fills them.
 func (m *Model) verify(value []int64, sure func(kind int) bool) (price int64, searched bool, err error) {
+	if float64(len(m.Classes)+1)*float64(m.Dims+8)*0x1p-53 > Slack {
+		return 0, false, fmt.Errorf("%d classes are too many for the margin of rounding", len(m.Classes))
+	}
 	var knap Knapsack
 	worth := make([]float64, len(value))
 	sum := new(big.Int)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 )
 
 // Greedy fills bin after bin with what is worth most for its price, from a sample of what is left in which the large
@@ -17,7 +18,7 @@ func (m *Model) Greedy(b *Budget) []Column {
 	for i := range m.Classes {
 		things += m.Classes[i].Count
 	}
-	if len(m.Classes) <= few || float64(things) < many*m.PerBin() {
+	if len(m.Classes) <= few || float64(things) < many*m.perBin() {
 		return m.greedy(b)
 	}
 	var half [2]Model
@@ -30,15 +31,16 @@ func (m *Model) Greedy(b *Budget) []Column {
 		half[odd].Classes[i].Count, half[1-odd].Classes[i].Count = c.Count-c.Count/2, c.Count/2
 		odd ^= int(c.Count % 2)
 	}
-	var done [2]chan []Column
-	part := [2]Budget{{b.Left / 2}, {b.Left / 2}}
+	var out [2][]Column
+	var side sync.WaitGroup
+	part := [2]*Budget{b.Split(b.Left / 2), b.Split(b.Left)}
 	for k := range half {
-		done[k] = make(chan []Column, 1)
-		go func() { done[k] <- half[k].greedy(&part[k]) }()
+		side.Go(func() { out[k] = half[k].greedy(part[k]) })
 	}
-	out := append(<-done[0], <-done[1]...)
-	b.Left = part[0].Left + part[1].Left
-	return out
+	side.Wait()
+	b.Return(part[0])
+	b.Return(part[1])
+	return append(out[0], out[1]...)
 }
 
 func (m *Model) greedy(b *Budget) []Column {
@@ -50,7 +52,10 @@ func (m *Model) greedy(b *Budget) []Column {
 	}
 	var out []Column
 	for g.refresh() {
-		budget := &Budget{Left: max(b.Left, 1_000_000)} // it must come to an end
+		if b.Take(0); b.Stop != nil && b.Stop.Load() {
+			return nil
+		}
+		budget := &Budget{Left: max(b.Left, 1_000_000), Stop: b.Stop} // it must come to an end
 		for at := g.worth; g.worth > 0.9*at; {
 			c, ok := g.next(budget)
 			if !ok {
@@ -60,7 +65,7 @@ func (m *Model) greedy(b *Budget) []Column {
 				out = append(out, c)
 				for i, class := range c.Class {
 					g.left[class] -= int64(c.Count[i])
-					g.worth -= g.value[class] * float64(c.Count[i])
+					g.worth -= float64(g.value[class] * float64(c.Count[i]))
 				}
 			}
 		}
@@ -113,7 +118,7 @@ func (g *greedy) refresh() bool {
 	g.worth = 0
 	for i, n := range g.left {
 		g.value[i] = max(g.value[i], 1e-6)
-		g.worth += g.value[i] * float64(n)
+		g.worth += float64(g.value[i] * float64(n))
 	}
 	if first {
 		slices.SortFunc(g.order, func(a, b int32) int { return cmp.Or(cmp.Compare(g.value[b], g.value[a]), cmp.Compare(a, b)) })
@@ -135,7 +140,7 @@ func (g *greedy) rank(y []float64) {
 		}
 		room := 0.0
 		for r, c := range g.m.Kinds[k].Capacity {
-			room += float64(max(c, 0)) * y[r]
+			room += float64(float64(max(c, 0)) * y[r])
 		}
 		ratio[k] = min(room*(1+1e-6), g.worth) / max(g.m.Kinds[k].Price, 1e-9)
 		g.kinds = append(g.kinds, k)
@@ -189,7 +194,7 @@ func (g *greedy) sample(worth float64) []float64 {
 		c := g.m.Classes[i]
 		c.Count = g.left[i]
 		g.sub, g.from, g.worths = append(g.sub, c), append(g.from, i), append(g.worths, g.value[i])
-		sum += g.value[i] * float64(min(c.Count, c.Most))
+		sum += float64(g.value[i] * float64(min(c.Count, c.Most)))
 	}
 	const choice = 150
 	for k := 0; k < len(g.order) && sum < worth/3; k++ {
@@ -218,7 +223,7 @@ func (g *greedy) next(b *Budget) (Column, bool) {
 			continue
 		}
 		g.knap.Bound(math.Inf(1))
-		worth := g.knap.Fill(0.5, 1)
+		worth := g.knap.Fill(2, 1)
 		if b.Take(g.knap.Steps()) {
 			worth = g.knap.Improve(2, 100)
 			b.Take(g.knap.Steps())
@@ -252,4 +257,155 @@ func (g *greedy) copies(p Pattern) int64 {
 		n = min(n, g.left[class]/(4*int64(p.Count[i])))
 	}
 	return max(n, 1)
+}
+
+// fillCounted fills bins of counted kinds with what is worth most, those first that give the most for their price, as long as
+// they are worth it. It gives them and the model of what is left.
+func (m *Model) fillCounted(value []float64) ([]Column, *Model) {
+	rest := *m
+	if len(m.Supply) == 0 {
+		return nil, &rest
+	}
+	rest.Classes = slices.Clone(m.Classes)
+	supply := slices.Clone(m.Supply)
+	positive := make([]float64, len(value))
+	for i, v := range value {
+		positive[i] = max(v, 1e-6)
+	}
+	var out []Column
+	var knap Knapsack
+	fill := func(k int) (Pattern, float64) {
+		if !rest.Load(&knap, k, positive) {
+			return Pattern{}, 0
+		}
+		knap.Bound(math.Inf(1))
+		knap.Fill(2, 1)
+		worth := knap.Improve(3, 100)
+		return knap.Found(), worth
+	}
+	ratio := make([]float64, len(m.Kinds))
+	var order []int
+	for k := range m.Kinds {
+		if m.Kinds[k].Supply >= 0 {
+			_, worth := fill(k)
+			ratio[k] = worth / max(m.Kinds[k].Price, 1e-9)
+			order = append(order, k)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ratio[b], ratio[a]) })
+	for _, k := range order {
+		kind := &m.Kinds[k]
+		for supply[kind.Supply] > 0 {
+			pattern, worth := fill(k)
+			if worth <= kind.Price {
+				break
+			}
+			copies := supply[kind.Supply]
+			for i, class := range pattern.Class {
+				copies = min(copies, rest.Classes[class].Count/int64(pattern.Count[i]))
+			}
+			supply[kind.Supply] -= copies
+			for i, class := range pattern.Class {
+				rest.Classes[class].Count -= copies * int64(pattern.Count[i])
+			}
+			out = append(out, slices.Repeat([]Column{{k, pattern}}, int(copies))...)
+		}
+	}
+	return out, &rest
+}
+
+// simple is the cheapest of what planners without a search do: first fit decreasing into bins of one kind, the largest first,
+// as long as the budget lasts; what the kind does not hold goes into the cheapest that does. Each bin becomes the cheapest
+// that holds its contents, so that one bin for everything is among them.
+func (m *Model) simple(b *Budget) []Column {
+	size := make([]float64, len(m.Classes))
+	largest := make([]float64, m.Dims)
+	for k := range m.Kinds {
+		for r, c := range m.Kinds[k].Capacity {
+			largest[r] = max(largest[r], float64(c))
+		}
+	}
+	order := make([]int, len(m.Classes))
+	for i := range m.Classes {
+		order[i] = i
+		for r, s := range m.Classes[i].Size {
+			size[i] = max(size[i], float64(s)/max(largest[r], 1))
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(size[b], size[a]) })
+	var best []Column
+	for k := len(m.Kinds) - 1; k >= 0 && b.Left > 0; k-- { // kinds are in the order of price
+		if m.Kinds[k].Supply >= 0 {
+			continue
+		}
+		if bins := m.firstFit(k, order, b); bins != nil && (best == nil || cheaper(m, bins, best)) {
+			best = bins
+		}
+	}
+	return best
+}
+
+// firstFit packs into bins of one kind as far as it holds the classes, or gives nil when the budget is used up.
+func (m *Model) firstFit(kind int, order []int, b *Budget) []Column {
+	var bins []Column
+	var free [][]int64
+	for _, i := range order {
+		c := &m.Classes[i]
+		left := c.Count
+		for at := 0; at < len(bins) && left > 0; at++ {
+			if k := Copies(free[at], c.Size, min(left, c.Most)); k > 0 && c.May(bins[at].Kind) {
+				bins[at].put(c, i, k, free[at])
+				left -= k
+			}
+		}
+		k := kind
+		if !c.May(k) || Copies(m.Kinds[k].Capacity, c.Size, 1) == 0 {
+			k = m.cheapest(c)
+		}
+		for left > 0 && k >= 0 && m.Kinds[k].Supply < 0 {
+			room := slices.Clone(m.Kinds[k].Capacity)
+			n := Copies(room, c.Size, min(left, c.Most))
+			bins, free = append(bins, Column{Kind: k}), append(free, room)
+			bins[len(bins)-1].put(c, i, n, room)
+			left -= n
+			if !b.Take(m.Dims * 8) {
+				return nil
+			}
+		}
+		if !b.Take(m.Dims * (2 + len(bins))) {
+			return nil
+		}
+	}
+	for at := range bins {
+		bins[at].Sort()
+		bins[at].Kind = m.smallest(bins[at])
+		b.Take(m.Dims * len(m.Kinds))
+	}
+	return bins
+}
+
+func (c *Column) put(class *Class, i int, n int64, free []int64) {
+	c.Class, c.Count = append(c.Class, int32(i)), append(c.Count, int32(n))
+	for r, s := range class.Size {
+		free[r] -= s * n
+	}
+}
+
+// smallest is the cheapest uncounted kind that holds what the column does.
+func (m *Model) smallest(c Column) int {
+	need := make([]int64, m.Dims)
+	for i, class := range c.Class {
+		for r, s := range m.Classes[class].Size {
+			need[r] += s * int64(c.Count[i])
+		}
+	}
+	best := c.Kind
+	for k := range m.Kinds {
+		kind := &m.Kinds[k]
+		if kind.Supply < 0 && kind.Price < m.Kinds[best].Price && Copies(kind.Capacity, need, 1) > 0 &&
+			!slices.ContainsFunc(c.Class, func(class int32) bool { return !m.Classes[class].May(k) }) {
+			best = k
+		}
+	}
+	return best
 }

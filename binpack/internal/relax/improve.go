@@ -3,7 +3,9 @@ package relax
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
+	"sync"
 )
 
 // Draw is a sequence of numbers that look random and are the same every time (splitmix64, S. Vigna).
@@ -21,37 +23,67 @@ func (d *Draw) next() uint64 {
 func (d *Draw) Below(n int) int { return int(d.next() % uint64(n)) }
 
 // Unit is from 0 up to 1.
-func (d *Draw) Unit() float64 { return float64(d.next()>>11) / (1 << 53) }
+func (d *Draw) Unit() float64 { return float64(float64(d.next()>>11) / (1 << 53)) }
 
-// Improve takes some bins out, the wasteful ones rather, and packs what was in them anew, over and over; it keeps what is
-// cheaper (ruin and recreate: G. Schrimpf et al., 2000). value is what one of each class is worth. It stops when the
-// budget is used up, or where no bin wastes anything. No bin of a counted kind is touched.
-// Many bins are improved in two halves side by side, and then in two others.
+// exponential is a sample of about that distribution, with the mean 1: minus the logarithm of a number from 0 to 1, drawn in
+// straight lines between powers of two, for the logarithms of processors differ in the last digit.
+func (d *Draw) exponential() float64 {
+	x := d.next() | 1
+	n := bits.LeadingZeros64(x)
+	part := float64(float64(x<<n>>11) / (1 << 52)) // from 1 to 2
+	return math.Ln2 * (float64(n) + (2 - part))
+}
+
+// Improve is the large-neighbourhood search: it takes some bins out, the wasteful ones rather, and packs what was in them
+// anew, over and over; it keeps what is cheaper (ruin and recreate: G. Schrimpf et al., 2000). value is what one of each class
+// is worth. It stops when the budget is used up, when a good part of it has brought nothing, or at the floor. Bins of counted
+// kinds stay, but for their contents.
+//
+// Two searches run side by side: each on half of the bins, where there are enough of them to exchange with, and otherwise
+// each on all of them in its own way, of which the cheaper outcome stands.
 func (m *Model) Improve(bins []Column, value []float64, floor float64, b *Budget) []Column {
-	const enough = 100 // bins, for each to find others to exchange with in its half
-	if len(bins) < 2*enough || m.Cost(bins) <= floor*(1+1e-9) {
-		return m.improve(0, bins, value, floor, b)
-	}
-	for _, neighbours := range []bool{false, true} {
-		var half [2][]Column
-		for i, c := range bins {
-			k := i % 2
-			if neighbours {
-				k = 2 * i / len(bins)
+	rounds := min(lnsRounds, 1+b.Left/lnsLeast)
+	for round := range rounds {
+		steps := b.Left / (rounds - round)
+		if m.Cost(bins) <= floor*(1+1e-9) || steps <= 0 || b.Left <= 0 {
+			break
+		}
+		halves := len(bins) >= 2*lnsHalf
+		var part [2][]Column
+		for k := range part {
+			for i, c := range bins {
+				if !halves || k == [2]int{i % 2, 2 * i / len(bins)}[round%2] { // every other one, or neighbours
+					part[k] = append(part[k], c)
+				}
 			}
-			half[k] = append(half[k], c)
 		}
-		steps := b.Left / 2
-		if neighbours {
-			steps = b.Left
+		least := floor
+		if halves {
+			least = 0
 		}
-		var done [2]chan []Column
-		for k := range half {
-			done[k] = make(chan []Column, 1)
-			go func() { done[k] <- m.improve(k, half[k], value, 0, &Budget{Left: steps / 2}) }()
+		var side sync.WaitGroup
+		var budgets [2]*Budget
+		for k := range part {
+			budgets[k] = b.Split(steps / 2)
+			side.Go(func() { part[k] = m.improve(2*round+k, part[k], value, least, budgets[k]) })
 		}
-		bins = append(<-done[0], <-done[1]...)
-		b.Left -= steps
+		side.Wait()
+		for k := range part {
+			budgets[k].Left = max(budgets[k].Left, 0)
+			b.Return(budgets[k])
+		}
+		before := m.Cost(bins)
+		switch {
+		case halves:
+			bins = append(part[0], part[1]...)
+		case m.Cost(part[1]) < m.Cost(part[0]):
+			bins = part[1]
+		default:
+			bins = part[0]
+		}
+		if m.Cost(bins) > before*(1-lnsGain) {
+			break
+		}
 	}
 	return bins
 }
@@ -75,12 +107,23 @@ type improver struct {
 	rng   Draw
 	knap  Knapsack
 	kinds []int // that may be bought, the best ones by value first
-	at    []int32
-	sub   []Class // the classes in the bins that are out
-	from  []int32 // their numbers in the model
-	worth []float64
-	count []int64
-	need  []int64
+	// groups are the classes that may go to the same kinds, by class its group.
+	groups []group
+	group  []int32
+	at     []int32
+	sub    []Class // the classes in the bins that are out
+	from   []int32 // their numbers in the model
+	worth  []float64
+	count  []int64
+	need   []int64
+	// counted are the kinds of those bins that are out which there is only a number of.
+	counted []int
+}
+
+// group is a set of kinds, and those of them that may be bought, the best ones by value first.
+type group struct {
+	set   []uint64
+	kinds []int
 }
 
 func newImprover(m *Model, bins []Column, value []float64) *improver {
@@ -106,6 +149,15 @@ func newImprover(m *Model, bins []Column, value []float64) *improver {
 		}
 	}
 	slices.SortStableFunc(s.kinds, func(a, b int) int { return cmp.Compare(ratio[b], ratio[a]) })
+	for i := range m.Classes {
+		set := m.Classes[i].Kinds
+		g := slices.IndexFunc(s.groups, func(g group) bool { return slices.Equal(g.set, set) })
+		if g < 0 {
+			g = len(s.groups)
+			s.groups = append(s.groups, group{set, slices.DeleteFunc(slices.Clone(s.kinds), func(k int) bool { return !has(set, k) })})
+		}
+		s.group = append(s.group, int32(g))
+	}
 	return s
 }
 
@@ -113,7 +165,7 @@ func newImprover(m *Model, bins []Column, value []float64) *improver {
 func (s *improver) loss(c Column) float64 {
 	sum := s.m.Kinds[c.Kind].Price
 	for i, class := range c.Class {
-		sum -= s.value[class] * float64(c.Count[i])
+		sum -= float64(s.value[class] * float64(c.Count[i]))
 	}
 	return sum
 }
@@ -130,7 +182,7 @@ func (s *improver) round(b *Budget) {
 			picks = 1 // others serve to exchange things with
 		}
 		for range picks {
-			if i := s.rng.Below(len(s.bins)); !slices.Contains(out, i) && s.m.Kinds[s.bins[i].Kind].Supply < 0 && (best < 0 || s.waste[i] > s.waste[best]) {
+			if i := s.rng.Below(len(s.bins)); !slices.Contains(out, i) && (best < 0 || s.waste[i] > s.waste[best]) && (len(out) == 0 || s.related(out[0], i)) {
 				best = i
 			}
 		}
@@ -150,7 +202,7 @@ func (s *improver) round(b *Budget) {
 	old := s.gather(out)
 	uneven := 0.0
 	for _, i := range out {
-		uneven += s.waste[i] * s.waste[i]
+		uneven += float64(s.waste[i] * s.waste[i])
 	}
 	for range 3 {
 		made, cost := s.recreate(old, b)
@@ -161,7 +213,7 @@ func (s *improver) round(b *Budget) {
 		now := 0.0
 		for _, c := range made {
 			w := s.loss(c)
-			now += w * w
+			now += float64(w * w)
 		}
 		if cost < old*(1-1e-12) || cost <= old && now >= uneven {
 			s.replace(out, made)
@@ -171,11 +223,19 @@ func (s *improver) round(b *Budget) {
 	}
 }
 
+// related reports whether something of the first bin may go into the second one's kind (related removal: P. Shaw, 1998).
+func (s *improver) related(first, second int) bool {
+	return slices.ContainsFunc(s.bins[first].Class, func(class int32) bool { return s.m.Classes[class].May(s.bins[second].Kind) })
+}
+
 // gather makes the classes in the bins a small problem of its own, and gives what the bins cost.
 func (s *improver) gather(out []int) float64 {
-	s.sub, s.from, s.worth = s.sub[:0], s.from[:0], s.worth[:0]
+	s.sub, s.from, s.worth, s.counted = s.sub[:0], s.from[:0], s.worth[:0], s.counted[:0]
 	cost := 0.0
 	for _, i := range out {
+		if k := s.bins[i].Kind; s.m.Kinds[k].Supply >= 0 {
+			s.counted = append(s.counted, k)
+		}
 		cost += s.m.Kinds[s.bins[i].Kind].Price
 		for k, class := range s.bins[i].Class {
 			at := s.at[class] - 1
@@ -211,17 +271,34 @@ func (s *improver) recreate(limit float64, b *Budget) ([]Column, float64) {
 	value := make([]float64, len(s.sub))
 	rest := 0.0
 	for i := range s.sub {
-		rest += s.worth[i] * float64(s.sub[i].Count)
+		rest += float64(s.worth[i] * float64(s.sub[i].Count))
 		value[i] = s.worth[i]
 		if byRoom {
 			value[i] = s.room[s.from[i]]
 		}
-		value[i] *= 1 + noise*(s.rng.Unit()-0.5)
+		value[i] *= 1 + float64(noise*(s.rng.Unit()-0.5))
 	}
 	var made, best []Column
 	cost, bestCost := 0.0, math.Inf(1)
-	for range 64 {
-		if k := s.holdsAll(limit*(1+1e-12)-cost, b); k >= 0 && cost+s.m.Kinds[k].Price < bestCost {
+	put := func(c Column) {
+		cost += s.m.Kinds[c.Kind].Price
+		for i, at := range c.Class {
+			s.sub[at].Count -= int64(c.Count[i])
+			rest -= float64(s.worth[at] * float64(c.Count[i]))
+		}
+		made = append(made, c)
+	}
+	for _, k := range s.counted {
+		if c, worth := s.fill(k, value); worth > 0 {
+			put(c)
+		}
+		b.Take(s.knap.Steps())
+	}
+	if cost <= limit && !slices.ContainsFunc(s.sub, func(c Class) bool { return c.Count > 0 }) {
+		best, bestCost = made, cost
+	}
+	for len(made) < 64 && bestCost > cost {
+		if k := s.holdsAll(float64(limit*(1+1e-12))-cost, b); k >= 0 && cost+s.m.Kinds[k].Price < bestCost {
 			bestCost = cost + s.m.Kinds[k].Price
 			best = append(slices.Clone(made), s.all(k))
 			limit = min(limit, bestCost)
@@ -233,18 +310,10 @@ func (s *improver) recreate(limit float64, b *Budget) ([]Column, float64) {
 		if !ok || b.Left <= 0 {
 			break
 		}
-		cost += s.m.Kinds[c.Kind].Price
-		for i, at := range c.Class {
-			s.sub[at].Count -= int64(c.Count[i])
-			rest -= s.worth[at] * float64(c.Count[i])
-		}
-		made = append(made, c)
+		put(c)
 		if rest <= 0 || cost >= limit {
 			break
 		}
-	}
-	if best == nil {
-		return nil, 0
 	}
 	for i := range best { // back to the numbers of the model
 		for k, at := range best[i].Class {
@@ -278,7 +347,9 @@ func (s *improver) holdsAll(limit float64, b *Budget) int {
 			return -1
 		}
 		for r, size := range c.Size {
-			need[r] += size * c.Count
+			if size > 0 {
+				need[r] = saturated(need[r], size, c.Count)
+			}
 		}
 	}
 	best := -1
@@ -321,26 +392,15 @@ func (s *improver) next(value []float64, b *Budget) (Column, bool) {
 	for range 6 {
 		// The better a kind, the likelier.
 		u := s.rng.Unit()
-		k := s.kinds[int(u*u*float64(len(s.kinds)))]
-		if !s.knap.Load(s.m.Kinds[k].Capacity, s.sub, func(i int) bool { return has(s.sub[i].Kinds, k) }, value) {
+		kinds := s.groups[s.group[s.from[s.rng.Below(len(s.from))]]].kinds // of those that hold some class that is out
+		if len(kinds) == 0 {
 			continue
 		}
-		s.knap.Bound(math.Inf(1))
-		var worth float64
-		switch s.rng.Below(4) {
-		case 0:
-			worth, _ = s.knap.Search(0, 150)
-		case 1:
-			s.knap.Fill(0.5, 8)
-			worth = s.knap.Improve(2, 60)
-		default:
-			worth = s.knap.Fill(s.rng.Unit(), []float64{1, 4, 16}[s.rng.Below(3)])
-		}
-		if worth > most*s.m.Kinds[k].Price*0.8 {
-			p := s.knap.Found()
-			k = s.smallest(k, p)
-			if ratio := worth / max(s.m.Kinds[k].Price, 1e-9); ratio > most {
-				best, most = Column{k, p}, ratio
+		k := kinds[int(u*u*float64(len(kinds)))]
+		if c, worth := s.fill(k, value); worth > most*s.m.Kinds[k].Price*0.8 {
+			c.Kind = s.smallest(k, c.Pattern)
+			if ratio := worth / max(s.m.Kinds[c.Kind].Price, 1e-9); ratio > most {
+				best, most = c, ratio
 			}
 		}
 		if !b.Take(s.knap.Steps()) {
@@ -348,6 +408,25 @@ func (s *improver) next(value []float64, b *Budget) (Column, bool) {
 		}
 	}
 	return best, most > 0
+}
+
+// fill fills one bin of the kind in one of several ways, and says what its contents are worth.
+func (s *improver) fill(k int, value []float64) (Column, float64) {
+	if !s.knap.Load(s.m.Kinds[k].Capacity, s.sub, func(i int) bool { return has(s.sub[i].Kinds, k) }, value) {
+		return Column{}, 0
+	}
+	s.knap.Bound(math.Inf(1))
+	var worth float64
+	switch s.rng.Below(4) {
+	case 0:
+		worth, _ = s.knap.Search(0, 150)
+	case 1:
+		s.knap.Fill(2, 8)
+		worth = s.knap.Improve(2, 60)
+	default:
+		worth = s.knap.Fill(s.rng.Below(5), []int{1, 4, 16}[s.rng.Below(3)])
+	}
+	return Column{k, s.knap.Found()}, worth
 }
 
 // smallest is the cheapest kind that holds the pattern of the small problem, if none below the one it was made for does.

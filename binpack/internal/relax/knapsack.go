@@ -43,9 +43,6 @@ type candidate struct {
 	room  float64 // what its room is worth
 }
 
-// Slack is the relative margin that all bounds keep for the rounding of floating-point numbers.
-const Slack = 1e-10
-
 // Load sets the bin and what may go in: the classes that are eligible, worth something and there. It reports whether there
 // are any.
 func (s *Knapsack) Load(capacity []int64, classes []Class, eligible func(class int) bool, value []float64) bool {
@@ -93,7 +90,7 @@ func (s *Knapsack) Steps() int {
 func (s *Knapsack) Bound(enough float64) float64 {
 	all := 0.0
 	for i := range s.cand {
-		all += s.cand[i].value * float64(s.cand[i].most)
+		all += float64(s.cand[i].value * float64(s.cand[i].most))
 	}
 	s.weight = s.solver.solve(s.cand, s.size, len(s.dims), s.weight[:0])
 	s.steps += 8 * len(s.cand) * len(s.dims)
@@ -131,7 +128,7 @@ func (s *Knapsack) rank() {
 	s.suffix[n] = 0
 	for k := n - 1; k >= 0; k-- {
 		c := &s.cand[s.byRoom[k]]
-		s.suffix[k] = s.suffix[k+1] + max(0, c.value-c.room)*float64(c.most)
+		s.suffix[k] = s.suffix[k+1] + float64(max(0, c.value-c.room)*float64(c.most))
 	}
 	s.dense = s.dense[:0]
 }
@@ -173,12 +170,12 @@ func (s *Knapsack) weigh() float64 {
 	for i := range s.cand {
 		room := 0.0
 		for k, w := range s.weight {
-			room += w * s.size[i*d+k]
+			room += float64(w * s.size[i*d+k])
 		}
 		c := &s.cand[i]
 		c.room = room
 		if c.value > room {
-			sum += (c.value - room) * float64(c.most)
+			sum += float64((c.value - room) * float64(c.most))
 		}
 	}
 	return sum
@@ -206,7 +203,7 @@ func (s *Knapsack) sharpen() {
 	theta := s.dantzig(sum, func(i int) (float64, float64) {
 		g := 0.0
 		for k, w := range s.weight {
-			g += w * s.size[i*d+k]
+			g += float64(w * s.size[i*d+k])
 		}
 		return s.cand[i].value, g
 	})
@@ -222,7 +219,7 @@ func (s *Knapsack) sharpen() {
 				v := s.cand[i].value
 				for j, w := range s.weight {
 					if j != k {
-						v -= w * s.size[i*d+j]
+						v -= float64(w * s.size[i*d+j])
 					}
 				}
 				return v, s.size[i*d+k]
@@ -244,7 +241,7 @@ func (s *Knapsack) dantzig(c float64, of func(i int) (v, g float64)) float64 {
 	slices.SortFunc(s.order, func(a, b int) int { return cmp.Or(cmp.Compare(s.ratio[b], s.ratio[a]), cmp.Compare(a, b)) })
 	for _, i := range s.order {
 		_, g := of(i)
-		if c -= g * float64(s.cand[i].most); c <= 0 {
+		if c -= float64(g * float64(s.cand[i].most)); c <= 0 {
 			return s.ratio[i]
 		}
 	}
@@ -275,7 +272,7 @@ func (s *Knapsack) descend(k int, value float64) {
 	least := max(s.bestVal, s.target)
 	room := 0.0
 	for r, free := range s.free {
-		room += s.unit[r] * float64(free)
+		room += float64(s.unit[r] * float64(free))
 	}
 	var i int
 	var c *candidate
@@ -304,7 +301,7 @@ func (s *Knapsack) descend(k int, value float64) {
 		s.free[r] -= n * size
 	}
 	for s.count[i] = n; ; s.count[i]-- {
-		s.descend(k, value+float64(s.count[i])*c.value)
+		s.descend(k, value+float64(float64(s.count[i])*c.value))
 		if s.count[i] == 0 || s.nodes >= s.limit {
 			break
 		}
@@ -332,7 +329,7 @@ func (s *Knapsack) Improve(rounds, limit int) float64 {
 				s.fixed[i]--
 				out++
 			}
-			value += float64(s.fixed[i]) * s.cand[i].value
+			value += float64(float64(s.fixed[i]) * s.cand[i].value)
 			for r, size := range s.wholeOf(i) {
 				s.free[r] -= s.fixed[i] * size
 			}
@@ -376,38 +373,49 @@ func (s *Knapsack) Round() float64 {
 			s.free[r] -= k * size
 		}
 	}
-	return s.fill(0.5, 8)
+	return s.fill(2, 8)
 }
 
-// Fill packs greedily what looks most like the room that is left, larger things first by the power bend, and by the
-// power keen those that are worth their room. After Bound.
-func (s *Knapsack) Fill(bend, keen float64) float64 {
+// Fill packs greedily what looks most like the room that is left, things of more value first, by that many quarters of a power,
+// and by the power keen those that are worth their room. After Bound.
+func (s *Knapsack) Fill(quarters, keen int) float64 {
 	clear(s.count)
 	copy(s.free, s.capacity)
-	return s.fill(bend, keen)
+	return s.fill(quarters, keen)
 }
 
 // fill goes on from count and free.
-func (s *Knapsack) fill(bend, keen float64) float64 {
+func (s *Knapsack) fill(quarters, keen int) float64 {
 	d := len(s.dims)
 	s.order, s.ratio, s.parts = s.order[:0], s.ratio[:0], s.parts[:0]
 	value := 0.0
 	for i := range s.cand {
 		c := &s.cand[i]
-		value += float64(s.count[i]) * c.value
+		value += float64(float64(s.count[i]) * c.value)
 		if s.count[i] == c.most {
 			continue
 		}
 		norm := 0.0
 		for _, size := range s.size[i*d : (i+1)*d] {
-			norm += size * size
+			norm += float64(size * size)
 		}
 		ratio := 1 / math.Sqrt(max(norm, 1e-300))
-		if bend != 0 {
-			ratio *= math.Pow(c.value, bend)
+		for q := quarters; q > 0; { // roots and products are the same on every processor, powers are not
+			switch root := math.Sqrt(c.value); {
+			case q >= 4:
+				ratio, q = ratio*c.value, q-4
+			case q >= 2:
+				ratio, q = ratio*root, q-2
+			default:
+				ratio, q = ratio*math.Sqrt(root), q-1
+			}
 		}
-		if keen != 0 {
-			ratio *= math.Pow(c.value/max(c.room, 1e-300), keen)
+		worth := c.value / max(c.room, 1e-300)
+		for k := keen; k > 0; k /= 2 {
+			if k%2 == 1 {
+				ratio *= worth
+			}
+			worth *= worth
 		}
 		s.order, s.ratio = append(s.order, i), append(s.ratio, ratio)
 		s.parts = append(s.parts, s.size[i*d:(i+1)*d]...)
@@ -429,7 +437,7 @@ func (s *Knapsack) fill(bend, keen float64) float64 {
 		for r, size := range whole {
 			s.free[r] -= k * size
 		}
-		value += float64(k) * c.value
+		value += float64(float64(k) * c.value)
 		if s.count[i] += k; s.count[i] == c.most {
 			s.drop(at, d)
 		}
@@ -464,11 +472,11 @@ func (s *Knapsack) fittest(d int) int {
 		if d == 3 {
 			a, b, c := part[0], part[1], part[2]
 			goes = a <= left[0] && b <= left[1] && c <= left[2]
-			score = a*left[0] + b*left[1] + c*left[2]
+			score = float64(a*left[0]) + float64(b*left[1]) + float64(c*left[2])
 		} else {
 			for k, size := range part {
 				goes = goes && size <= left[k]
-				score += size * left[k]
+				score += float64(size * left[k])
 			}
 		}
 		if !goes {

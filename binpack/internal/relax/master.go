@@ -83,9 +83,9 @@ func (s *Master) Columns() []Column { return s.columns }
 // Amount is how many of the column's bins the last solution buys.
 func (s *Master) Amount(column int) float64 { return s.lp.Amount(column) }
 
-// Solve solves the programme over the patterns that are there.
+// Solve solves the programme over the patterns that are there, and reports whether it came to the end.
 func (s *Master) Solve(b *Budget) bool {
-	ok := s.lp.Solve(50 + 10*(len(s.m.Classes)+len(s.m.Supply)))
+	ok := lp.Optimal == s.lp.Solve(50+10*(len(s.m.Classes)+len(s.m.Supply)))
 	b.Take((s.lp.Steps() - s.spent) / 4) // plain sums are quick
 	s.spent = s.lp.Steps()
 	return ok
@@ -123,7 +123,7 @@ func (s *Master) Generate(rounds int, b *Budget) {
 		if s.Best != nil && s.whole() {
 			mixed := make([]float64, len(value))
 			for i := range mixed {
-				mixed[i] = keep*s.Best[i] + (1-keep)*value[i]
+				mixed[i] = float64(keep*s.Best[i]) + float64((1-keep)*value[i])
 			}
 			if s.Price(mixed, b) {
 				continue
@@ -215,7 +215,7 @@ func (s *Knapsack) pattern(limit float64) float64 {
 	if worth > limit {
 		return s.Improve(2, 60)
 	}
-	for _, way := range [][2]float64{{0.5, 8}, {0, 2}, {1, 30}} {
+	for _, way := range [][2]int{{2, 8}, {0, 2}, {4, 30}} {
 		if worth = s.Fill(way[0], way[1]); worth > limit {
 			return worth
 		}
@@ -250,16 +250,16 @@ func (s *Master) note(value []float64) {
 func (m *Model) proves(value []float64, theta float64, root []float64) float64 {
 	sum := 0.0
 	for i := range m.Classes {
-		sum += theta * value[i] * float64(m.Classes[i].Count)
+		sum += float64(theta * value[i] * float64(m.Classes[i].Count))
 	}
 	premium := make([]float64, len(m.Supply))
 	for k := range m.Kinds {
 		if kind := &m.Kinds[k]; kind.Supply >= 0 {
-			premium[kind.Supply] = max(premium[kind.Supply], theta*root[k]-kind.Price)
+			premium[kind.Supply] = max(premium[kind.Supply], float64(theta*root[k])-kind.Price)
 		}
 	}
 	for k, p := range premium {
-		sum -= p * float64(m.Supply[k])
+		sum -= float64(p * float64(m.Supply[k]))
 	}
 	return sum
 }

@@ -12,6 +12,7 @@ package relax
 import (
 	"math"
 	"math/bits"
+	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/lp"
 )
@@ -76,13 +77,32 @@ func Copies(free, size []int64, want int64) int64 {
 	return want
 }
 
-// Budget counts steps of work down, so that how long something is tried does not depend on the machine.
-type Budget struct{ Left int }
+// Budget counts steps of work down, so that how long something is tried does not depend on the machine. It is used up at
+// once when Stop is set.
+type Budget struct {
+	Left int
+	Stop *atomic.Bool
+}
 
 // Take uses steps up and reports whether any are left.
 func (b *Budget) Take(n int) bool {
-	b.Left -= n
+	if b.Left -= n; b.Stop != nil && b.Stop.Load() {
+		b.Left = min(b.Left, 0)
+	}
 	return b.Left > 0
+}
+
+// Split moves a part of what is left, at most n steps, to a budget of its own.
+func (b *Budget) Split(n int) *Budget {
+	n = max(min(n, b.Left), 0)
+	b.Left -= n
+	return &Budget{n, b.Stop}
+}
+
+// Return takes back what is left of a part.
+func (b *Budget) Return(part *Budget) {
+	b.Left += part.Left
+	b.Take(0)
 }
 
 // alone is the least price at which one thing of the class can have a bin for itself, or infinity.
@@ -123,7 +143,7 @@ func (m *Model) penalty(c *Class) float64 {
 	if math.IsInf(least, 1) && counted {
 		least = 2*dearest + 1
 	}
-	return 1.5 * least
+	return max(1.5*least, 1) // what costs nothing is still better than nothing
 }
 
 // Fits reports whether some kind can hold a thing of the class.
@@ -148,7 +168,7 @@ func (m *Model) prices() []float64 {
 	demand := make([]float64, m.Dims)
 	for i := range m.Classes {
 		for r, s := range m.Classes[i].Size {
-			demand[r] += float64(s) * float64(m.Classes[i].Count)
+			demand[r] += float64(float64(s) * float64(m.Classes[i].Count))
 		}
 	}
 	return lp.Coverage(rows, prices, demand)
@@ -159,7 +179,7 @@ func (m *Model) valued(y []float64) []float64 {
 	out := make([]float64, len(m.Classes))
 	for i := range out {
 		for r, s := range m.Classes[i].Size {
-			out[i] += float64(s) * y[r]
+			out[i] += float64(float64(s) * y[r])
 		}
 	}
 	return out
@@ -175,23 +195,36 @@ func (m *Model) Cost(columns []Column) float64 {
 }
 
 // Uncovered reports whether the columns leave out something that some kind can hold.
-func (m *Model) Uncovered(columns []Column) bool {
+func (m *Model) Uncovered(columns []Column) bool { return m.leftOut(columns) > 0 }
+
+// leftOut is how many things that some kind can hold the columns leave out.
+func (m *Model) leftOut(columns []Column) int64 {
 	placed := make([]int64, len(m.Classes))
 	for _, c := range columns {
 		for i, class := range c.Class {
 			placed[class] += int64(c.Count[i])
 		}
 	}
+	n := int64(0)
 	for i := range m.Classes {
-		if placed[i] < m.Classes[i].Count && m.Fits(i) {
-			return true
+		if left := m.Classes[i].Count - placed[i]; left > 0 && m.Fits(i) {
+			n += left
 		}
 	}
-	return false
+	return n
 }
 
-// PerBin is about how many things of average size the largest kind holds.
-func (m *Model) PerBin() float64 {
+// things is how many there are.
+func (m *Model) things() int64 {
+	n := int64(0)
+	for i := range m.Classes {
+		n += m.Classes[i].Count
+	}
+	return n
+}
+
+// perBin is about how many things of average size the largest kind holds.
+func (m *Model) perBin() float64 {
 	largest := make([]float64, m.Dims)
 	for k := range m.Kinds {
 		for r, c := range m.Kinds[k].Capacity {
@@ -202,7 +235,7 @@ func (m *Model) PerBin() float64 {
 	for i := range m.Classes {
 		things += float64(m.Classes[i].Count)
 		for r, s := range m.Classes[i].Size {
-			need[r] += float64(s) * float64(m.Classes[i].Count)
+			need[r] += float64(float64(s) * float64(m.Classes[i].Count))
 		}
 	}
 	bins := 0.0
@@ -212,4 +245,104 @@ func (m *Model) PerBin() float64 {
 		}
 	}
 	return things / max(bins, 1e-9)
+}
+
+// Reached is the rooms cut down to what sums of things can come to, resource by resource: whatever is packed, the rest stays
+// empty. Sizes are usually round numbers and rooms are not, so that proofs get sharper. It costs O(classes x sums / 64), and
+// leaves things alone where there are many classes or sums, which then come to almost anything.
+func (m *Model) Reached(rooms [][]int64) [][]int64 {
+	const mostClasses, mostSums = 256, 1 << 16
+	if len(m.Classes) > mostClasses {
+		return rooms
+	}
+	out, flat := make([][]int64, len(rooms)), make([]int64, 0, len(rooms)*m.Dims)
+	for k := range rooms {
+		flat = append(flat, rooms[k]...)
+		out[k] = flat[len(flat)-len(rooms[k]):]
+	}
+	for r := range m.Dims {
+		unit, room, all := int64(0), int64(0), int64(0)
+		for i := range m.Classes {
+			c := &m.Classes[i]
+			for a, b := unit, c.Size[r]; ; a, b = b, a%b { // the greatest common divisor, after Euclid
+				if b == 0 {
+					unit = a
+					break
+				}
+			}
+			if c.Size[r] > 0 {
+				all = saturated(all, c.Size[r], c.Count)
+			}
+		}
+		for k := range rooms {
+			room = max(room, rooms[k][r])
+		}
+		room = min(room, all)
+		if unit == 0 || room/unit > mostSums {
+			continue
+		}
+		sums := m.sums(r, unit, room/unit)
+		for k := range out {
+			if c := &out[k][r]; *c > 0 {
+				*c = sums.below(*c/unit) * unit
+			}
+		}
+	}
+	return out
+}
+
+// saturated is a sum plus a product, or the largest number.
+func saturated(sum, size, count int64) int64 {
+	if count > (math.MaxInt64-sum)/size {
+		return math.MaxInt64
+	}
+	return sum + size*count
+}
+
+// sumSet is a bitset of numbers.
+type sumSet []uint64
+
+// sums are the multiples of the unit, up to so many, that some things have together.
+func (m *Model) sums(r int, unit, most int64) sumSet {
+	s := make(sumSet, most/64+1)
+	s[0] = 1
+	for i := range m.Classes {
+		size, left := m.Classes[i].Size[r]/unit, min(m.Classes[i].Count, m.Classes[i].Most)
+		if size == 0 {
+			continue
+		}
+		left = min(left, most/size)
+		for n := int64(1); left > 0; n *= 2 { // 1, 2, 4... and the rest make up every number
+			n = min(n, left)
+			left -= n
+			s.shift(n * size)
+		}
+	}
+	return s
+}
+
+// shift adds to the set what its numbers and one more make.
+func (s sumSet) shift(by int64) {
+	words, rest := int(by/64), uint(by%64)
+	for i := len(s) - 1; i >= words; i-- {
+		v := s[i-words] << rest
+		if rest > 0 && i > words {
+			v |= s[i-words-1] >> (64 - rest)
+		}
+		s[i] |= v
+	}
+}
+
+// below is the greatest of the set that is at most n.
+func (s sumSet) below(n int64) int64 {
+	if n >= int64(len(s))*64 {
+		n = int64(len(s))*64 - 1
+	}
+	i := n / 64
+	v := s[i] & (^uint64(0) >> (63 - uint(n%64)))
+	for v == 0 {
+		i--
+		v = s[i]
+	}
+	return i*64 + 63 - int64(bits.LeadingZeros64(v))
 }

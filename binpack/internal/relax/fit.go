@@ -1,16 +1,15 @@
-package few
+package relax
 
 import (
+	"cmp"
 	"math"
 	"slices"
-
-	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
 // fitter packs things into a given set of bins by moving and exchanging single ones, so that less and less stands out
 // (simulated annealing: S. Kirkpatrick et al., 1983). It is good where the room is just enough, and proves nothing.
 type fitter struct {
-	m     *relax.Model
+	m     *Model
 	class []int32   // by thing
 	size  []float64 // by thing and dimension, in parts of what all bins hold
 	kinds []int
@@ -22,48 +21,52 @@ type fitter struct {
 	place []int32   // by thing, its position in held
 	bin   []int32
 	may   [][]bool // by class and bin; nil for all
+	count []int32  // by bin and class, where a class has a limit within a bin; nil for none
 	total float64
-	// proposed is how many moves the last run has thought of.
-	proposed int
-	rng      relax.Draw
+	rng   Draw
 }
 
-// Tighten tries to do without the cheapest bin, over and over, as long as the cost stays above the floor: what is in it goes to
-// the others, and things are exchanged until all fit again. It is for many like bins, where there is nothing else to gain.
-func Tighten(m *relax.Model, bins []relax.Column, floor float64, proposals int, b *relax.Budget) []relax.Column {
+// tighten tries to do without the cheapest bin, over and over, as long as the cost stays above the floor: what is in it goes to
+// the others, and things are exchanged until all fit again. It is for many like bins, among which no few have a bin's room to
+// spare. Bins of counted kinds are left as they are.
+func (m *Model) tighten(bins []Column, floor float64, b *Budget) []Column {
+	rest := *m
+	rest.Classes = slices.Clone(m.Classes)
+	var counted, free []Column
+	for _, c := range bins {
+		if m.Kinds[c.Kind].Supply < 0 {
+			free = append(free, c)
+			continue
+		}
+		counted = append(counted, c)
+		for i, class := range c.Class {
+			rest.Classes[class].Count -= int64(c.Count[i])
+		}
+	}
+	slices.SortStableFunc(free, func(x, y Column) int { return cmp.Compare(m.Kinds[y.Kind].Price, m.Kinds[x.Kind].Price) })
 	var f fitter
-	for len(bins) > 1 && b.Left > 0 {
-		least := 0
-		for i, c := range bins {
-			if m.Kinds[c.Kind].Supply >= 0 {
-				return bins
-			}
-			if m.Kinds[c.Kind].Price < m.Kinds[bins[least].Kind].Price {
-				least = i
-			}
+	proposals := proposalsPerThing * int(rest.things())
+	for len(free) > 1 && b.Take(8*(m.Dims+2)*int(rest.things())+len(free)*len(free[len(free)-1].Class)) {
+		last := len(free) - 1
+		if cost := m.Cost(bins) - m.Kinds[free[last].Kind].Price; cost < floor*(1-1e-9) {
+			break
 		}
-		if m.Cost(bins)-m.Kinds[bins[least].Kind].Price < floor*(1-1e-9) {
-			return bins
+		kinds := make([]int, last)
+		for i := range kinds {
+			kinds[i] = free[i].Kind
 		}
-		fewer := slices.Delete(slices.Clone(bins), least, least+1)
-		kinds := make([]int, len(fewer))
-		for i, c := range fewer {
-			kinds[i] = c.Kind
+		if f.load(&rest, kinds, free[:last]); !f.run(proposals, b) {
+			break
 		}
-		f.load(m, kinds, fewer)
-		fits := f.run(proposals)
-		b.Take(f.proposed * 16)
-		if !fits {
-			return bins
-		}
-		bins = f.columns()
+		free = f.columns()
+		bins = slices.Concat(counted, free)
 	}
 	return bins
 }
 
 // load takes the things over from the columns as far as they go; the rest goes where most room is. Columns are by bin.
-func (f *fitter) load(m *relax.Model, kinds []int, columns []relax.Column) {
-	f.m, f.kinds, f.bins, f.rng = m, kinds, len(kinds), relax.Draw(len(kinds))
+func (f *fitter) load(m *Model, kinds []int, columns []Column) {
+	f.m, f.kinds, f.bins, f.rng = m, kinds, len(kinds), Draw(len(kinds))
 	d := m.Dims
 	all := make([]float64, d)
 	for _, k := range kinds {
@@ -72,7 +75,10 @@ func (f *fitter) load(m *relax.Model, kinds []int, columns []relax.Column) {
 		}
 	}
 	f.room, f.held = f.room[:0], slices.Grow(f.held[:0], f.bins)[:f.bins]
-	f.may = nil
+	f.may, f.count = nil, nil
+	if slices.ContainsFunc(m.Classes, func(c Class) bool { return c.Most < c.Count }) {
+		f.count = make([]int32, len(kinds)*len(m.Classes))
+	}
 	for b, k := range kinds {
 		for r, c := range m.Kinds[k].Capacity {
 			f.room = append(f.room, float64(c)/max(all[r], 1))
@@ -99,6 +105,9 @@ func (f *fitter) load(m *relax.Model, kinds []int, columns []relax.Column) {
 		thing := int32(len(f.class))
 		f.class, f.bin, f.place = append(f.class, class), append(f.bin, int32(b)), append(f.place, int32(len(f.held[b])))
 		f.held[b] = append(f.held[b], thing)
+		if f.count != nil {
+			f.count[b*len(m.Classes)+int(class)]++
+		}
 		for r, s := range m.Classes[class].Size {
 			part := float64(s) / max(all[r], 1)
 			f.size = append(f.size, part)
@@ -117,7 +126,7 @@ func (f *fitter) load(m *relax.Model, kinds []int, columns []relax.Column) {
 		for range n {
 			best, most := 0, math.Inf(-1)
 			for b := range f.bins {
-				if f.may != nil && !f.may[i][b] {
+				if !f.allowed(int32(i), b) {
 					continue
 				}
 				free := math.Inf(1)
@@ -157,8 +166,9 @@ func (f *fitter) excess(b int, in, out []float64) float64 {
 	return sum
 }
 
-func (f *fitter) allowed(thing int32, b int) bool {
-	return f.may == nil || f.may[f.class[thing]][b]
+// allowed reports whether one more of the class may go into the bin, room aside.
+func (f *fitter) allowed(class int32, b int) bool {
+	return (f.may == nil || f.may[class][b]) && (f.count == nil || int64(f.count[b*len(f.m.Classes)+int(class)]) < f.m.Classes[class].Most)
 }
 
 func (f *fitter) vector(thing int32) []float64 {
@@ -167,14 +177,15 @@ func (f *fitter) vector(thing int32) []float64 {
 }
 
 // run proposes so many moves and reports whether everything fits.
-func (f *fitter) run(proposals int) bool {
-	f.proposed = 0
+func (f *fitter) run(proposals int, budget *Budget) bool {
 	if f.bins < 2 {
 		return f.total <= 0
 	}
 	warm := max(f.total, 1e-3) / 2000
 	for n := range proposals {
-		f.proposed = n + 1
+		if n%256 == 0 && !budget.Take(256*16) {
+			return false
+		}
 		if f.total <= 1e-13 {
 			return f.fits()
 		}
@@ -192,12 +203,12 @@ func (f *fitter) run(proposals int) bool {
 			continue
 		}
 		x := f.held[a][f.rng.Below(len(f.held[a]))]
-		if !f.allowed(x, b) {
+		if !f.allowed(f.class[x], b) {
 			continue
 		}
 		var y int32 = -1
 		if len(f.held[b]) > 0 && f.rng.Below(4) > 0 {
-			if y = f.held[b][f.rng.Below(len(f.held[b]))]; !f.allowed(y, a) || f.class[x] == f.class[y] {
+			if y = f.held[b][f.rng.Below(len(f.held[b]))]; !f.allowed(f.class[y], a) || f.class[x] == f.class[y] {
 				continue
 			}
 		}
@@ -207,7 +218,7 @@ func (f *fitter) run(proposals int) bool {
 		}
 		overA, overB := f.excess(a, other, f.vector(x)), f.excess(b, f.vector(x), other)
 		change := overA + overB - f.over[a] - f.over[b]
-		if change > 0 && change >= -heat*math.Log(f.rng.Unit()+1e-300) {
+		if change > 0 && change >= heat*f.rng.exponential() {
 			continue
 		}
 		f.over[a], f.over[b] = overA, overB
@@ -225,6 +236,10 @@ func (f *fitter) shift(thing int32, from, to int) {
 	for r, s := range f.vector(thing) {
 		f.used[from*d+r] -= s
 		f.used[to*d+r] += s
+	}
+	if n, class := len(f.m.Classes), int(f.class[thing]); f.count != nil {
+		f.count[from*n+class]--
+		f.count[to*n+class]++
 	}
 	last := f.held[from][len(f.held[from])-1]
 	f.held[from][f.place[thing]], f.place[last] = last, f.place[thing]
@@ -266,10 +281,10 @@ func (f *fitter) counts(b int) []int64 {
 }
 
 // columns is the packing.
-func (f *fitter) columns() []relax.Column {
-	var out []relax.Column
+func (f *fitter) columns() []Column {
+	var out []Column
 	for b, k := range f.kinds {
-		c := relax.Column{Kind: k}
+		c := Column{Kind: k}
 		for class, n := range f.counts(b) {
 			if n > 0 {
 				c.Class, c.Count = append(c.Class, int32(class)), append(c.Count, int32(n))

@@ -1,102 +1,17 @@
-package few
+package relax
 
 import (
 	"cmp"
 	"encoding/binary"
-	"math"
 	"slices"
-
-	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
-
-// packer packs everything into a given set of bins, or shows that this cannot be done.
-type packer struct {
-	m     *relax.Model
-	value []float64 // a thing's size, all dimensions together
-	order []int32   // classes, the largest first
-	left  []relax.Class
-	knap  relax.Knapsack
-
-	kinds []int
-
-	fitter    fitter
-	completer completer
-}
-
-func (p *packer) prepare(set []int) {
-	if p.value == nil {
-		total := make([]float64, p.m.Dims)
-		for k := range p.m.Kinds {
-			for r, c := range p.m.Kinds[k].Capacity {
-				total[r] = max(total[r], float64(c))
-			}
-		}
-		p.value = make([]float64, len(p.m.Classes))
-		for i := range p.m.Classes {
-			p.order = append(p.order, int32(i))
-			for r, s := range p.m.Classes[i].Size {
-				p.value[i] += float64(s) / max(total[r], 1)
-			}
-			p.value[i] = max(p.value[i], 1e-9)
-		}
-		slices.SortStableFunc(p.order, func(a, b int32) int { return cmp.Compare(p.value[b], p.value[a]) })
-	}
-	p.kinds = append(p.kinds[:0], set...)
-	p.left = append(p.left[:0], p.m.Classes...)
-}
-
-// pack tries two greedy ways, and then to make the better one fit by exchanges.
-func (p *packer) pack(set []int, proposals int, b *relax.Budget) []relax.Column {
-	var best []relax.Column
-	least := math.Inf(1)
-	for _, bend := range [...]float64{0.5, 1} {
-		p.prepare(set)
-		var out []relax.Column
-		for _, k := range p.kinds {
-			c := relax.Column{Kind: k}
-			if p.knap.Load(p.m.Kinds[k].Capacity, p.left, func(i int) bool { return p.m.Classes[i].May(k) }, p.value) {
-				p.knap.Bound(math.Inf(1))
-				p.knap.Fill(bend, 0)
-				c.Pattern = p.knap.Found()
-			}
-			b.Take(p.knap.Steps())
-			for i, class := range c.Class {
-				p.left[class].Count -= int64(c.Count[i])
-			}
-			out = append(out, c)
-		}
-		over := 0.0
-		for i := range p.left {
-			over += p.value[i] * float64(p.left[i].Count)
-		}
-		if over == 0 {
-			return slices.DeleteFunc(out, func(c relax.Column) bool { return len(c.Class) == 0 })
-		}
-		if over < least {
-			best, least = out, over
-		}
-	}
-	p.fitter.load(p.m, p.kinds, best)
-	fits := p.fitter.run(proposals)
-	b.Take(p.fitter.proposed * 16)
-	if !fits {
-		return nil
-	}
-	return p.fitter.columns()
-}
-
-// refute looks through all packings, by so many steps. It gives one if it meets one; refuted means that there is none.
-func (p *packer) refute(set []int, most int, b *relax.Budget) (columns []relax.Column, refuted bool) {
-	p.prepare(set)
-	return p.completer.run(p.m, set, p.order, most, b)
-}
 
 // completer looks through all ways to pack everything into a given set of bins, bin by bin (bin completion: R. E. Korf,
 // 2002). What stays free in all bins together is known beforehand, so a filling that leaves more free than that, of any
 // resource, is none. Of the packings that differ in nothing that matters it looks at one: the first in the order of the
 // numbers of things, so each bin is full but for what no longer goes in, and equal bins stand in falling order.
 type completer struct {
-	m      *relax.Model
+	m      *Model
 	kinds  []int   // the smallest first
 	order  []int32 // classes, the largest first
 	left   []int64 // by place in order
@@ -112,60 +27,88 @@ type completer struct {
 	most   int
 }
 
-func (c *completer) run(m *relax.Model, kinds []int, order []int32, most int, b *relax.Budget) (columns []relax.Column, refuted bool) {
-	d := m.Dims
-	c.m, c.order, c.nodes, c.most = m, order, 0, most
-	c.kinds = slices.Clone(kinds)
+// prepare orders the classes, the largest first, and finds which of them stand for which. It gives their sizes, all dimensions
+// together.
+func (c *completer) prepare(m *Model) []float64 {
+	c.m = m
+	largest := make([]float64, m.Dims)
+	for k := range m.Kinds {
+		for r, room := range m.Kinds[k].Capacity {
+			largest[r] = max(largest[r], float64(room))
+		}
+	}
+	size := make([]float64, len(m.Classes))
+	for i := range m.Classes {
+		if m.Classes[i].Count > 0 {
+			c.order = append(c.order, int32(i))
+		}
+		for r, v := range m.Classes[i].Size {
+			size[i] += float64(v) / max(largest[r], 1)
+		}
+		size[i] = max(size[i], 1e-9)
+	}
+	slices.SortStableFunc(c.order, func(a, b int32) int { return cmp.Compare(size[b], size[a]) })
+	c.cover()
+	return size
+}
+
+// perNode is how many steps of a budget a node takes.
+func (c *completer) perNode() int { return 4 * (c.m.Dims + 1) }
+
+// run looks through all packings into the set, in so many nodes at most. It gives one if it meets one; refuted means that
+// there is none.
+func (c *completer) run(set []int, most int, b *Budget) (columns []Column, found, refuted bool) {
+	m, d := c.m, c.m.Dims
+	c.nodes, c.most = 0, most
+	c.kinds = append(c.kinds[:0], set...)
 	slices.SortStableFunc(c.kinds, func(a, b int) int { return cmp.Or(cmp.Compare(m.Kinds[a].Price, m.Kinds[b].Price), cmp.Compare(a, b)) })
 	c.left, c.slack = c.left[:0], append(c.slack[:0], make([]int64, d)...)
-	for _, class := range order {
+	for _, class := range c.order {
 		c.left = append(c.left, m.Classes[class].Count)
 		for r, s := range m.Classes[class].Size {
 			c.slack[r] -= s * m.Classes[class].Count
 		}
 	}
-	for _, k := range kinds {
+	for _, k := range set {
 		for r, room := range m.Kinds[k].Capacity {
 			c.slack[r] += room
 		}
 	}
+	b.Take((len(set) + 4) * (len(c.order) + 4) * (d + 1) / 4)
 	for _, s := range c.slack {
 		if s < 0 {
-			return nil, true
+			return nil, false, true
 		}
 	}
 	c.known = map[string]bool{}
-	if c.covers == nil { // the order is the same for all sets
-		c.cover()
-	}
 	grow := func(v [][]int64, n int) [][]int64 {
-		for len(v) < len(kinds) {
+		for len(v) < len(set) {
 			v = append(v, nil)
 		}
-		for i := range kinds {
+		for i := range set {
 			v[i] = append(v[i][:0], make([]int64, n)...)
 		}
 		return v
 	}
-	c.fill, c.rest, c.used = grow(c.fill, len(order)), grow(c.rest, (len(order)+1)*d), grow(c.used, d)
-	found := c.bin(0)
-	b.Take(c.nodes*4*(d+1) + len(kinds)*(len(order)+4)*(d+1))
+	c.fill, c.rest, c.used = grow(c.fill, len(c.order)), grow(c.rest, (len(c.order)+1)*d), grow(c.used, d)
+	found = c.bin(0)
+	b.Take(c.nodes * c.perNode())
 	if !found {
-		return nil, c.nodes < c.most
+		return nil, false, c.nodes < c.most
 	}
 	for i, k := range c.kinds {
-		col := relax.Column{Kind: k}
-		for class := range m.Classes {
-			at := slices.Index(order, int32(class))
+		col := Column{Kind: k}
+		for at, class := range c.order {
 			if n := c.fill[i][at]; n > 0 {
-				col.Class, col.Count = append(col.Class, int32(class)), append(col.Count, int32(n))
+				col.Class, col.Count = append(col.Class, class), append(col.Count, int32(n))
 			}
 		}
 		if len(col.Class) > 0 {
+			col.Sort()
 			columns = append(columns, col)
 		}
 	}
-	return columns, false
+	return columns, true, false
 }
 
 // bin fills the bin and those after it.
@@ -215,7 +158,7 @@ func (c *completer) bin(at int) bool {
 
 // class decides how many things of the class at the place of the order go into the bin. bound says that the fillings so
 // far are those of the equal bin before, which this one must not exceed.
-func (c *completer) class(at, i int, kind *relax.Kind, bound bool) bool {
+func (c *completer) class(at, i int, kind *Kind, bound bool) bool {
 	if c.nodes++; c.nodes >= c.most {
 		return false
 	}
@@ -265,7 +208,7 @@ func (c *completer) move(at, i int, n int64) {
 
 // next goes on to the next bin, if this one is full: nothing that is left goes in, neither besides what is in it nor in
 // place of one or two smaller things, which could then go where it goes (the dominance of S. Martello and P. Toth, 1990).
-func (c *completer) next(at int, kind *relax.Kind) bool {
+func (c *completer) next(at int, kind *Kind) bool {
 	used := c.used[at]
 	for j, n := range c.left {
 		if n > 0 && c.may(at, j) && c.goes(used, c.m.Classes[c.order[j]].Size, kind) {
@@ -295,7 +238,7 @@ func (c *completer) next(at int, kind *relax.Kind) bool {
 	return false
 }
 
-func (c *completer) goes(used, size []int64, kind *relax.Kind) bool {
+func (c *completer) goes(used, size []int64, kind *Kind) bool {
 	for r, s := range size {
 		if used[r]+s > kind.Capacity[r] {
 			return false
@@ -311,7 +254,7 @@ func (c *completer) may(at, j int) bool {
 }
 
 // replaces reports whether a thing of the class at place j goes in for one or two that it covers.
-func (c *completer) replaces(at, j int, kind *relax.Kind) bool {
+func (c *completer) replaces(at, j int, kind *Kind) bool {
 	size := c.m.Classes[c.order[j]].Size
 	for r, u := range c.used[at] {
 		c.short[r] = u + size[r] - kind.Capacity[r]

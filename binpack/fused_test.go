@@ -1,0 +1,25 @@
+package binpack_test
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The answer has the same bytes on every machine only if no product is fused with a sum, which rounds once instead of twice
+// where the processor can: arm64, ppc64le, riscv64 and s390x. The compiler's listing for arm64 shows that none is.
+func TestNoProductIsFusedWithASum(t *testing.T) {
+	if raced {
+		t.Skip("the listing is the same")
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-gcflags=github.com/joinery-sdk/joinery/binpack/...=-S", "./...")
+	cmd.Env = append(os.Environ(), "GOARCH=arm64", "GOOS=linux", "CGO_ENABLED=0")
+	listing, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%.2000s", listing)
+	require.Contains(t, string(listing), "FMULD", "a listing of products")
+	fused := regexp.MustCompile(`(?m)^.*\(\S*/binpack/\S+\.go:\d+\).*\bFN?M(ADD|SUB)[DS]\b.*$`)
+	require.Empty(t, fused.FindAllString(string(listing), 10))
+}

@@ -1,0 +1,146 @@
+package lp_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+	gonumlp "gonum.org/v1/gonum/optimize/convex/lp"
+
+	"github.com/joinery-sdk/joinery/binpack/internal/lp"
+)
+
+// programme is what a Program is made of, for another solver.
+type programme struct {
+	rhs, big []float64
+	supply   []bool
+	prices   []float64
+	columns  [][]lp.Entry
+}
+
+// least is the value by another solver: columns, then a surplus or a slack for each row, then what leaves a demand uncovered.
+func (x *programme) least(t *testing.T) float64 {
+	t.Helper()
+	m, n := len(x.rhs), len(x.columns)
+	a := mat.NewDense(m, n+2*m, nil)
+	c := make([]float64, n+2*m)
+	for j, entries := range x.columns {
+		c[j] = x.prices[j]
+		for _, e := range entries {
+			a.Set(int(e.Row), j, e.Amount)
+		}
+	}
+	for i := range m {
+		a.Set(i, n+i, -1)
+		a.Set(i, n+m+i, 1)
+		if c[n+m+i] = x.big[i]; x.supply[i] {
+			a.Set(i, n+i, 1)
+			a.Set(i, n+m+i, 0)
+			c[n+m+i] = 0
+		}
+	}
+	for i := range m { // gonum takes no column of zeros
+		if x.supply[i] {
+			a.Set(i, n+m+i, 1)
+			c[n+m+i] = 1
+		}
+	}
+	value, _, err := gonumlp.Simplex(c, a, x.rhs, 1e-10, nil)
+	require.NoError(t, err)
+	return value
+}
+
+// Demands, supplies and prices that change between solutions lead to the value that another solver finds from the start, and
+// the multipliers are a feasible dual of the same value.
+func TestProgramAgainstAnotherSolver(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 14))
+	repaired := 0
+	for round := range rounds(300, 10_000) {
+		m := 1 + rng.IntN(8)
+		x := &programme{rhs: make([]float64, m), big: make([]float64, m), supply: make([]bool, m)}
+		for i := range m {
+			x.rhs[i], x.big[i], x.supply[i] = float64(rng.IntN(20)), 200, i > 0 && rng.IntN(4) == 0
+		}
+		p := lp.New(x.rhs, x.supply, x.big)
+		add := func() {
+			var entries []lp.Entry
+			for i := range m {
+				if rng.IntN(2) == 0 {
+					entries = append(entries, lp.Entry{Row: int32(i), Amount: float64(1 + rng.IntN(3))})
+				}
+			}
+			if len(entries) > 0 {
+				price := float64(rng.IntN(30))
+				x.prices, x.columns = append(x.prices, price), append(x.columns, entries)
+				p.Add(price, entries)
+			}
+		}
+		for range 1 + rng.IntN(12) {
+			add()
+		}
+		if len(x.columns) == 0 {
+			continue
+		}
+		for step := range 5 {
+			require.Equal(t, lp.Optimal, p.Solve(1000))
+			want := x.least(t)
+			require.InDelta(t, want, p.Value(), 1e-6*(1+want), "round %d, step %d", round, step)
+			dual := 0.0
+			for i, y := range p.Multipliers() {
+				dual += y * x.rhs[i]
+				if x.supply[i] {
+					require.LessOrEqual(t, y, 1e-6)
+				} else {
+					require.GreaterOrEqual(t, y, -1e-6)
+					require.LessOrEqual(t, y, x.big[i]+1e-6)
+				}
+			}
+			require.InDelta(t, want, dual, 1e-6*(1+want))
+			for j, entries := range x.columns {
+				worth := 0.0
+				for _, e := range entries {
+					worth += e.Amount * p.Multipliers()[e.Row]
+				}
+				require.LessOrEqual(t, worth, x.prices[j]+1e-6, "column %d is worth more than its price", j)
+			}
+			switch i := rng.IntN(m); rng.IntN(3) {
+			case 0:
+				x.rhs[i] = float64(rng.IntN(20))
+				p.Demand(i, x.rhs[i])
+				repaired++
+			case 1:
+				j := rng.IntN(len(x.columns))
+				x.prices[j] = float64(rng.IntN(30))
+				p.Reprice(j, x.prices[j])
+			default:
+				add()
+			}
+		}
+	}
+	require.Positive(t, repaired)
+}
+
+// Where many pivots change nothing, it still comes to an end.
+func TestDegenerateProgramEnds(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 16))
+	for range rounds(200, 5_000) {
+		m := 3 + rng.IntN(10)
+		rhs, big := make([]float64, m), make([]float64, m)
+		for i := range rhs {
+			rhs[i], big[i] = float64(rng.IntN(2)), 100 // half of all demands are nothing: every basis is degenerate
+		}
+		p := lp.New(rhs, make([]bool, m), big)
+		for range 4 * m {
+			var entries []lp.Entry
+			for i := range m {
+				if rng.IntN(2) == 0 {
+					entries = append(entries, lp.Entry{Row: int32(i), Amount: 1})
+				}
+			}
+			p.Add(float64(1+rng.IntN(3)), entries)
+		}
+		require.Equal(t, lp.Optimal, p.Solve(100*m))
+		require.Equal(t, lp.Limit, lp.New([]float64{1}, []bool{false}, []float64{5}).Solve(0), "no pivot is not enough to know")
+	}
+}

@@ -1,0 +1,239 @@
+package relax_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/binpack/internal/relax"
+)
+
+// tiny is a random model of up to seven things that some kind holds, of up to three resources: bins that lack a resource,
+// cost nothing or are counted, alone or together, and classes that may go to some kinds only.
+func tiny(rng *rand.Rand) *relax.Model {
+	m := &relax.Model{Dims: 1 + rng.IntN(3)}
+	kinds := 1 + rng.IntN(5)
+	wild := rng.IntN(2) == 0
+	if wild {
+		for range rng.IntN(3) {
+			m.Supply = append(m.Supply, int64(rng.IntN(4)))
+		}
+	}
+	for k := range kinds {
+		kind := relax.Kind{Price: float64(1 + rng.IntN(40)), Supply: -1, Label: k}
+		if wild && rng.IntN(5) == 0 {
+			kind.Price = 0
+		}
+		if len(m.Supply) > 0 && rng.IntN(2) == 0 {
+			kind.Supply = int32(rng.IntN(len(m.Supply)))
+		}
+		for range m.Dims {
+			room := int64(6 + rng.IntN(20))
+			if wild && rng.IntN(4) == 0 {
+				room = 0
+			}
+			kind.Capacity = append(kind.Capacity, room)
+		}
+		m.Kinds = append(m.Kinds, kind)
+	}
+	arches := []uint64{1<<kinds - 1, rng.Uint64N(1 << kinds), rng.Uint64N(1 << kinds)}
+	for left := int64(1 + rng.IntN(7)); left > 0; {
+		c := relax.Class{Count: 1 + rng.Int64N(min(left, 3)), Most: math.MaxInt32, Kinds: []uint64{arches[rng.IntN(len(arches))]}}
+		if rng.IntN(5) == 0 {
+			c.Most = 1 + rng.Int64N(2)
+		}
+		for range m.Dims {
+			size := rng.Int64N(7)
+			if wild && rng.IntN(3) == 0 {
+				size = 0
+			}
+			c.Size = append(c.Size, size)
+		}
+		if holds(m, c.Kinds[0], []int64{1}, []relax.Class{c}) {
+			m.Classes = append(m.Classes, c)
+		}
+		left -= c.Count
+	}
+	return m
+}
+
+// holds reports whether some kind of the set holds so many of each class.
+func holds(m *relax.Model, kinds uint64, count []int64, classes []relax.Class) bool {
+	for k := range m.Kinds {
+		if kinds&(1<<k) != 0 && fitsIn(m, k, count, classes) {
+			return true
+		}
+	}
+	return false
+}
+
+// fitsIn reports whether the kind holds so many of each class.
+func fitsIn(m *relax.Model, k int, count []int64, classes []relax.Class) bool {
+	for i, n := range count {
+		if n > 0 && (classes[i].Kinds[0]&(1<<k) == 0 || n > classes[i].Most) {
+			return false
+		}
+	}
+	for r := range m.Dims {
+		sum := int64(0)
+		for i, n := range count {
+			sum += n * classes[i].Size[r]
+		}
+		if sum > m.Kinds[k].Capacity[r] {
+			return false
+		}
+	}
+	return true
+}
+
+// cheapest is the least price of an uncounted kind that holds so many of each class.
+func cheapest(m *relax.Model, count []int64) float64 {
+	least := math.Inf(1)
+	for k := range m.Kinds {
+		if m.Kinds[k].Supply < 0 && fitsIn(m, k, count, m.Classes) {
+			least = min(least, m.Kinds[k].Price)
+		}
+	}
+	return least
+}
+
+// optimum tries every way to put the things together, and every way to buy bins for that; infinite where supplies do not
+// suffice.
+func optimum(m *relax.Model) float64 {
+	var things []int
+	for i := range m.Classes {
+		for range m.Classes[i].Count {
+			things = append(things, i)
+		}
+	}
+	best := math.Inf(1)
+	var bins [][]int64
+	supply := slices.Clone(m.Supply)
+	var buy func(at int, cost float64)
+	buy = func(at int, cost float64) {
+		if at == len(bins) {
+			best = min(best, cost)
+		}
+		if cost >= best {
+			return
+		}
+		plain := math.Inf(1) // of those without an end only the cheapest matters
+		for k := range m.Kinds {
+			if !fitsIn(m, k, bins[at], m.Classes) {
+				continue
+			}
+			kind := &m.Kinds[k]
+			if kind.Supply < 0 {
+				plain = min(plain, kind.Price)
+			} else if supply[kind.Supply] > 0 {
+				supply[kind.Supply]--
+				buy(at+1, cost+kind.Price)
+				supply[kind.Supply]++
+			}
+		}
+		if !math.IsInf(plain, 1) {
+			buy(at+1, cost+plain)
+		}
+	}
+	var place func(at int)
+	place = func(at int) {
+		if at == len(things) {
+			buy(0, 0)
+			return
+		}
+		for _, b := range bins {
+			b[things[at]]++
+			if holds(m, math.MaxUint64, b, m.Classes) {
+				place(at + 1)
+			}
+			b[things[at]]--
+		}
+		bins = append(bins, make([]int64, len(m.Classes)))
+		bins[len(bins)-1][things[at]]++
+		place(at + 1)
+		bins = bins[:len(bins)-1]
+	}
+	place(0)
+	return best
+}
+
+// patterns calls f with every filling that some kind holds, and the least price of an uncounted one.
+func patterns(m *relax.Model, f func(count []int64, price float64)) {
+	count := make([]int64, len(m.Classes))
+	var fill func(i int)
+	fill = func(i int) {
+		if i == len(m.Classes) {
+			if holds(m, math.MaxUint64, count, m.Classes) {
+				f(count, cheapest(m, count))
+			}
+			return
+		}
+		for n := range m.Classes[i].Count + 1 {
+			count[i] = n
+			fill(i + 1)
+		}
+		count[i] = 0
+	}
+	fill(0)
+}
+
+// lawful checks that the columns hold everything, each within its kind, and gives what they cost.
+func lawful(t *testing.T, m *relax.Model, columns []relax.Column) float64 {
+	t.Helper()
+	placed, bought := make([]int64, len(m.Classes)), make([]int64, len(m.Supply))
+	for _, c := range columns {
+		count := make([]int64, len(m.Classes))
+		for i, class := range c.Class {
+			count[class] += int64(c.Count[i])
+			placed[class] += int64(c.Count[i])
+		}
+		if sup := m.Kinds[c.Kind].Supply; sup >= 0 {
+			bought[sup]++
+			require.LessOrEqual(t, bought[sup], m.Supply[sup])
+		}
+		require.True(t, fitsIn(m, c.Kind, count, m.Classes), "%v in %+v", c, m.Kinds[c.Kind])
+	}
+	for i := range m.Classes {
+		require.Equal(t, m.Classes[i].Count, placed[i], "class %d", i)
+	}
+	return m.Cost(columns)
+}
+
+// trials is how many models each makes.
+const trials = 400
+
+// each calls f with random tiny models and their optima.
+func each(t *testing.T, seed uint64, f func(m *relax.Model, best float64)) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for range trials {
+		if m := tiny(rng); len(m.Classes) > 0 {
+			f(m, optimum(m))
+		}
+	}
+}
+
+// values are n random ones.
+func values(rng *rand.Rand, n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = float64(rng.IntN(30))
+	}
+	return out
+}
+
+// plenty is a budget that does not run out.
+func plenty() *relax.Budget { return &relax.Budget{Left: math.MaxInt / 2} }
+
+// scaled is the model with prices that leave room for whole values.
+func scaled(m *relax.Model) *relax.Model {
+	out := *m
+	out.Kinds = slices.Clone(m.Kinds)
+	for k := range out.Kinds {
+		out.Kinds[k].Price *= 1e6
+	}
+	return &out
+}

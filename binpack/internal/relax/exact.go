@@ -1,0 +1,480 @@
+package relax
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// Search looks through the sets of bins that cost less than a limit, from the cheap to the dear, and packs or refutes each;
+// for few bins this is exact. A set is looked at if it is large enough by every surrogate constraint: each resource, the
+// resources of the classes that only some kinds hold, the number of things, and their values. No set has more bins than
+// there are things, so the search ends whatever the prices are.
+type Search struct {
+	m         *Model
+	kinds     []int // those that cost something, the dearest first
+	free      []int // bins that cost nothing and are part of every set
+	gratis    []Column
+	most      []int   // by kind, how many bins of it are of use
+	supply    []int64 // what is left of each supply
+	surrogate []surrogate
+	rooms     []float64 // by kind and surrogate
+	start     []float64 // what is asked beyond the free bins, by surrogate
+	things    int
+	set       []int
+	used      []int       // by kind, how often it is in the set
+	rest      [][]float64 // by depth and surrogate
+	completer completer
+	fitter    fitter
+	knap      Knapsack
+	left      []Class
+	size      []float64      // by class: all dimensions together, for filling
+	refuted   map[string]int // by set: the least level at which it is worth another try
+	key       []byte
+
+	budget *Budget
+	limit  float64 // sets that cost as much are not looked at
+	lowest float64 // the cost of the cheapest set that could be neither packed nor refuted
+	level  int
+	prove  bool
+	found  []Column
+	cost   float64
+	// Nodes is how many sets and fillings of bins the search has looked at.
+	Nodes int
+}
+
+// surrogate is one way to compare what is asked with what bins hold. Bins that hold everything hold enough by every one.
+type surrogate struct {
+	demand float64
+	per    float64   // cells of cost for a unit of demand
+	room   []float64 // by kind, what one bin holds at most
+	cost   []float64 // by cells of demand, the least price of bins that hold so much
+}
+
+// NewSearch prepares a search in which the values are one more surrogate. It is nil where sums of sizes would not fit an
+// integer.
+func NewSearch(m *Model, value []float64, b *Budget) *Search {
+	s := &Search{supply: slices.Clone(m.Supply), refuted: map[string]int{}}
+	s.reduce(m)
+	if s.m == nil {
+		return nil
+	}
+	m = s.m
+	s.most, s.used = make([]int, len(m.Kinds)), make([]int, len(m.Kinds))
+	shared := make([]int, len(m.Supply))
+	for k := range m.Kinds {
+		if s.most[k] = s.copies(k); s.most[k] > 0 && m.Kinds[k].Supply >= 0 {
+			shared[m.Kinds[k].Supply]++
+		}
+	}
+	for k := range m.Kinds {
+		switch kind := &m.Kinds[k]; {
+		case s.most[k] == 0 || math.IsInf(kind.Price, 1):
+		case kind.Price == 0 && kind.Supply >= 0 && shared[kind.Supply] == 1:
+			s.free = append(s.free, slices.Repeat([]int{k}, s.most[k])...)
+		default:
+			s.kinds = append(s.kinds, k)
+		}
+	}
+	slices.SortStableFunc(s.kinds, func(a, b int) int { return cmp.Compare(m.Kinds[b].Price, m.Kinds[a].Price) })
+	s.compare(value, b)
+	s.size = s.completer.prepare(m)
+	return s
+}
+
+// reduce cuts rooms down to what may be put there, and takes out what goes into bins that cost nothing and never run out.
+func (s *Search) reduce(m *Model) {
+	out := &Model{Dims: m.Dims, Supply: m.Supply, Kinds: slices.Clone(m.Kinds), Classes: slices.Clone(m.Classes)}
+	for i := range out.Classes {
+		c := &out.Classes[i]
+		for k := range m.Kinds {
+			if kind := &m.Kinds[k]; c.Count > 0 && kind.Price == 0 && kind.Supply < 0 && c.May(k) && Copies(kind.Capacity, c.Size, 1) > 0 {
+				for range c.Count {
+					s.gratis = append(s.gratis, Column{k, Pattern{[]int32{int32(i)}, []int32{1}}})
+				}
+				c.Count = 0
+			}
+		}
+		if c.Count > mostThings {
+			return
+		}
+		s.things += int(c.Count)
+	}
+	if s.things > mostThings {
+		return
+	}
+	for k := range out.Kinds {
+		room := slices.Clone(m.Kinds[k].Capacity)
+		for r := range room {
+			asked := int64(0)
+			for i := range out.Classes {
+				if c := &out.Classes[i]; c.May(k) && c.Size[r] > 0 {
+					asked = saturated(asked, c.Size[r], c.Count)
+				}
+			}
+			room[r] = max(min(room[r], asked), 0)
+			if room[r] > math.MaxInt64/4/int64(s.things+1) {
+				return
+			}
+		}
+		out.Kinds[k].Capacity = room
+	}
+	s.m = out
+}
+
+// copies is how many bins of the kind are of use: each holds something.
+func (s *Search) copies(k int) int {
+	kind := &s.m.Kinds[k]
+	n := int64(0)
+	for i := range s.m.Classes {
+		if c := &s.m.Classes[i]; c.May(k) && Copies(kind.Capacity, c.Size, 1) > 0 {
+			n += c.Count
+		}
+	}
+	if kind.Supply >= 0 {
+		n = min(n, s.m.Supply[kind.Supply])
+	}
+	return int(n)
+}
+
+// compare makes the surrogates and keeps the sharpest.
+func (s *Search) compare(value []float64, b *Budget) {
+	m := s.m
+	groups := [][]uint64{nil} // of classes that only some kinds hold
+	for i := range m.Classes {
+		if c := &m.Classes[i]; c.Count > 0 && len(groups) <= mostGroups && !slices.ContainsFunc(groups, func(g []uint64) bool { return slices.Equal(g, c.Kinds) }) {
+			groups = append(groups, c.Kinds)
+		}
+	}
+	for _, g := range groups {
+		if len(groups) == 2 && g != nil {
+			break // all classes go to the same kinds
+		}
+		for r := range m.Dims {
+			x := surrogate{room: make([]float64, len(m.Kinds))}
+			for i := range m.Classes {
+				if g == nil || within(m.Classes[i].Kinds, g) {
+					x.demand += float64(float64(m.Classes[i].Size[r]) * float64(m.Classes[i].Count))
+				}
+			}
+			for k := range m.Kinds {
+				if g == nil || has(g, k) {
+					x.room[k] = float64(m.Kinds[k].Capacity[r]) * (1 + Slack)
+				}
+			}
+			s.add(x, b)
+		}
+	}
+	ones := slices.Repeat([]float64{1}, len(m.Classes))
+	values := [][]float64{ones, value}
+	if coverage := m.Coverage(); !slices.EqualFunc(coverage, value, func(a, b float64) bool { return math.Abs(a-b) <= 1 }) {
+		values = append(values, coverage)
+	}
+	var knap Knapsack
+	for _, value := range values {
+		x := surrogate{room: make([]float64, len(m.Kinds))}
+		for i := range m.Classes {
+			x.demand += float64(value[i] * float64(m.Classes[i].Count))
+		}
+		missed := 0
+		for _, k := range s.smallFirst() {
+			if x.room[k] > 0 || !m.Load(&knap, k, value) {
+				continue
+			}
+			x.room[k] = knap.Bound(math.Inf(1))
+			if missed == patience {
+				continue
+			}
+			if found, done := knap.Search(0, deepest); done {
+				x.room[k] = min(x.room[k], found*(1+Slack))
+				missed = 0
+			} else {
+				missed++
+			}
+		}
+		b.Take(knap.Steps())
+		s.add(x, b)
+	}
+	slices.SortStableFunc(s.surrogate, func(a, b surrogate) int { return cmp.Compare(b.cost[cells], a.cost[cells]) })
+	s.surrogate = s.surrogate[:min(len(s.surrogate), mostSurrogates)]
+	for k := range m.Kinds {
+		for i := range s.surrogate {
+			s.rooms = append(s.rooms, s.surrogate[i].room[k])
+		}
+	}
+	for i := range s.surrogate {
+		rest := s.surrogate[i].demand
+		for _, k := range s.free {
+			rest -= s.surrogate[i].room[k]
+		}
+		s.start = append(s.start, rest)
+	}
+}
+
+func within(a, b []uint64) bool {
+	for w, v := range a {
+		if v&^b[w] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// add tables what it costs at least to cover amounts of the surrogate by bins that are not free. Those that are counted are
+// taken once each (a knapsack by covering, rooms rounded up to cells).
+func (s *Search) add(x surrogate, b *Budget) {
+	x.demand *= 1 - Slack
+	if x.demand <= 0 {
+		return
+	}
+	x.cost = slices.Repeat([]float64{math.Inf(1)}, cells+1)
+	x.cost[0] = 0
+	x.per = cells / x.demand
+	type offer struct {
+		steps int
+		price float64
+	}
+	offerOf := func(k int) offer {
+		return offer{int(math.Ceil(min(x.room[k]*x.per*(1+Slack), cells))), s.m.Kinds[k].Price}
+	}
+	var offers []offer
+	most := 0
+	for _, k := range slices.Backward(s.kinds) { // from the cheap to the dear: those that hold more than all before
+		if o := offerOf(k); s.m.Kinds[k].Supply < 0 && o.steps > most {
+			most = o.steps
+			offers = append(offers, o)
+		}
+	}
+	for q := 1; q <= cells; q++ {
+		for _, o := range offers {
+			x.cost[q] = min(x.cost[q], o.price+x.cost[max(0, q-o.steps)])
+		}
+	}
+	work := len(offers)
+	for at, left := range s.supply {
+		var some []offer
+		for _, k := range s.kinds {
+			if int(s.m.Kinds[k].Supply) == at && x.room[k] > 0 {
+				some = append(some, offerOf(k))
+			}
+		}
+		for range min(left, int64(s.things)) {
+			if work += len(some); len(some) == 0 {
+				break
+			}
+			for q := cells; q > 0; q-- {
+				for _, o := range some {
+					x.cost[q] = min(x.cost[q], o.price+x.cost[max(0, q-o.steps)])
+				}
+			}
+		}
+	}
+	b.Take(cells * work / 4)
+	s.surrogate = append(s.surrogate, x)
+}
+
+// least is what covering the rest costs at least.
+func (x *surrogate) least(rest float64) float64 {
+	if rest <= 0 {
+		return 0
+	}
+	return x.cost[min(cells, int(rest*x.per))]
+}
+
+// Root is a price that no set of bins goes below.
+func (s *Search) Root() float64 {
+	most := 0.0
+	for i := range s.surrogate {
+		most = max(most, s.surrogate[i].least(s.start[i]))
+	}
+	return most
+}
+
+// Run looks for packings that cost less than the cost, at most a multiple of the grain, until none is left or the budget is
+// used up: first a little at each set, then more. It gives a price that no packing goes below, and the best packing if it is
+// cheaper than the cost. Costs above 2^53 are not exact and not searched.
+func (s *Search) Run(cost float64, b *Budget) (least float64, columns []Column) {
+	s.budget, s.found, s.cost, s.prove = b, nil, cost, false
+	if cost > 2*Largest {
+		return 0, nil
+	}
+	least = min(s.Root(), cost)
+	for s.level = 0; least < s.cost && b.Left > 0 && s.level < levels; s.level++ {
+		sure := true // all sets below have been refuted
+		from := least
+		for k := 1.0; k <= thresholds && from < s.cost && b.Left > 0; k++ {
+			limit := math.Ceil(from + float64((s.cost-from)*(k/thresholds)))
+			low := s.below(limit)
+			if sure {
+				least = max(least, min(low, s.cost))
+			}
+			sure = sure && low >= min(limit, s.cost)
+		}
+	}
+	return min(least, s.cost), s.found
+}
+
+// Refute looks through all sets that cost less than the limit. It gives the limit if it has refuted all, otherwise a price
+// below which there is no packing. It does not try to pack.
+func (s *Search) Refute(limit float64, b *Budget) float64 {
+	if s.budget, s.prove = b, true; limit > 2*Largest {
+		return 0
+	}
+	return s.below(limit)
+}
+
+func (s *Search) below(limit float64) float64 {
+	s.limit, s.lowest = limit, limit
+	s.set = append(s.set[:0], s.free...)
+	s.descend(0, 0, s.start, 0)
+	return min(s.lowest, s.limit)
+}
+
+// descend looks at the set and at all that have more bins, of the kinds from the place on.
+func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
+	s.Nodes++
+	if cost >= s.limit {
+		return
+	}
+	if !slices.ContainsFunc(rest, func(v float64) bool { return v > 0 }) {
+		s.settle(cost, rest)
+	}
+	if depth == s.things {
+		return
+	}
+	if len(s.rest) == depth {
+		s.rest = append(s.rest, make([]float64, len(rest)))
+	}
+	for at := from; at < len(s.kinds); at++ {
+		k := s.kinds[at]
+		kind := &s.m.Kinds[k]
+		low := cost + kind.Price
+		if low >= s.limit || s.used[k] == s.most[k] || kind.Supply >= 0 && s.supply[kind.Supply] == 0 {
+			continue
+		}
+		next, price := s.rest[depth], low
+		rooms := s.rooms[k*len(rest):][:len(rest)]
+		for i, v := range rest {
+			next[i] = v - rooms[i]
+			if low = max(low, price+s.surrogate[i].least(next[i])); low >= s.limit {
+				break
+			}
+		}
+		if low >= s.limit {
+			s.budget.Take(4)
+			continue
+		}
+		if !s.budget.Take(8 * (1 + len(rest))) {
+			s.lowest = min(s.lowest, low)
+			continue
+		}
+		s.set = append(s.set, k)
+		s.used[k]++
+		if kind.Supply >= 0 {
+			s.supply[kind.Supply]--
+		}
+		s.descend(at, price, next, depth+1)
+		if kind.Supply >= 0 {
+			s.supply[kind.Supply]++
+		}
+		s.used[k]--
+		s.set = s.set[:len(s.set)-1]
+	}
+}
+
+// settle packs or refutes the set.
+func (s *Search) settle(cost float64, rest []float64) {
+	if s.budget.Left <= 0 {
+		s.lowest = min(s.lowest, cost)
+		return
+	}
+	s.key = s.key[:0]
+	for _, k := range s.set[len(s.free):] {
+		s.key = binary.AppendUvarint(s.key, uint64(k))
+	}
+	from := s.refuted[string(s.key)]
+	if from > levels {
+		return
+	}
+	if s.prove || from <= s.level {
+		nodes := s.budget.Left / s.completer.perNode()
+		if !s.prove {
+			nodes = min(nodes, firstNodes<<(2*s.level))
+		}
+		columns, found, refuted := s.completer.run(s.set, nodes, s.budget)
+		s.Nodes += s.completer.nodes
+		if refuted {
+			s.refuted[string(s.key)] = levels + 1
+			return
+		}
+		if !found && !s.prove && s.roomy(rest) {
+			columns, found = s.pack(firstProposals << (2 * min(s.level, 4)))
+		}
+		if found && !s.prove {
+			s.found, s.cost, s.limit = append(columns, s.gratis...), cost, cost
+		} else {
+			s.refuted[string(s.key)] = s.level + 1
+		}
+	}
+	s.lowest = min(s.lowest, cost)
+	if s.prove {
+		s.limit = s.lowest
+	}
+}
+
+// roomy reports whether the set has so much room to spare that packing it is worth a try at this level.
+func (s *Search) roomy(rest []float64) bool {
+	spare := firstSpare / float64(int(1)<<(2*min(s.level, 4)))
+	for i, v := range rest {
+		if -v < spare*s.surrogate[i].demand {
+			return s.level >= spareLevels
+		}
+	}
+	return true
+}
+
+// pack fills the bins of the set greedily in two ways and then makes the better one fit by exchanges.
+func (s *Search) pack(proposals int) (columns []Column, found bool) {
+	var best []Column
+	least := math.Inf(1)
+	for _, quarters := range [...]int{2, 4} {
+		s.left = append(s.left[:0], s.m.Classes...)
+		out := make([]Column, 0, len(s.set))
+		for _, k := range s.set {
+			c := Column{Kind: k}
+			if s.knap.Load(s.m.Kinds[k].Capacity, s.left, func(i int) bool { return s.m.Classes[i].May(k) }, s.size) {
+				s.knap.Bound(math.Inf(1))
+				s.knap.Fill(quarters, 0)
+				c.Pattern = s.knap.Found()
+			}
+			for i, class := range c.Class {
+				s.left[class].Count -= int64(c.Count[i])
+			}
+			out = append(out, c)
+		}
+		s.budget.Take(s.knap.Steps())
+		over := 0.0
+		for i := range s.left {
+			over += float64(s.size[i] * float64(s.left[i].Count))
+		}
+		if over < least {
+			best, least = out, over
+		}
+	}
+	if least > 0 {
+		if s.fitter.load(s.m, s.set, best); !s.fitter.run(proposals, s.budget) {
+			return nil, false
+		}
+		best = s.fitter.columns()
+	}
+	return slices.DeleteFunc(best, func(c Column) bool { return len(c.Class) == 0 }), true
+}
+
+// smallFirst is all kinds, the free ones and then those from the cheap to the dear: what does not end for one does not for
+// larger ones.
+func (s *Search) smallFirst() []int {
+	out := slices.Clone(s.kinds)
+	slices.Reverse(out)
+	return append(slices.Compact(slices.Clone(s.free)), out...)
+}

@@ -1,0 +1,45 @@
+package relax
+
+// Every constant of the engine that trades work for quality stands here, with its reason and what was seen. Figures are of
+// examples/pricebench at twenty to a thousand pods and of OR-Library's 80 instances, unless they say otherwise.
+const (
+	// mostThings is how many things an exact search takes on: it recurses once a thing.
+	mostThings = 4096
+	// cells is how finely a surrogate tells amounts apart: rounding costs at most one of them a bin, 0.05% of the demand.
+	cells = 2000
+	// mostSurrogates and mostGroups bound what is looked at for each set. They have not been varied.
+	mostSurrogates, mostGroups = 8, 4
+	// deepest is the most steps that finding what a kind holds may take in a search, and patience after how many kinds in a
+	// row that took more no other is tried. With 5,000 steps the preparation used up the budget of twenty things.
+	deepest, patience = 1_000, 4
+	// exactFirst is the part of the budget that an exact search gets before column generation, and exactThings how many things
+	// halve that. Without a first search, gaps at twenty to a hundred pods were 3.3% in the mean instead of 0.5%.
+	exactFirst, exactThings = 4, 200
+	// levels is how often a search begins again with four times the nodes for each set, of which the first has firstNodes;
+	// thresholds in how many parts it goes through the prices between what is proved and what is known. A set that is refuted is
+	// not looked at again, so that a small first level costs little. They have not been varied.
+	levels, firstNodes, thresholds = 9, 256, 8
+	// firstProposals is how many exchanges are tried at the first level to make things fit into a set, four times as many at
+	// the next; firstSpare is how much room a set must have to spare for that at the first level, as a part of the demand, a
+	// quarter of it at the next, and spareLevels the level from which on it need not: sets without room are refuted rather.
+	// Without exchanges the search found hardly any packing of things that are all distinct.
+	firstProposals, firstSpare, spareLevels = 1000, 0.01, 3
+	// proposalsPerThing is how many exchanges are tried to do without a bin. It is what the search for the optima of OR-Library
+	// needs most of: 61 instead of 58 were found with it at the same budget.
+	proposalsPerThing = 3_000
+	// lnsRounds is how often the two halves of the large-neighbourhood search meet, lnsLeast the steps that are worth a meeting,
+	// lnsHalf how many bins a half needs to exchange things with others, and lnsGain by which part a round must have lowered
+	// the cost for another to be worth its steps. Accepting dearer packings for a while (simulated annealing) changed the mean
+	// gap by less than other draws do, so it is not done.
+	lnsRounds, lnsLeast, lnsHalf, lnsGain = 4, 500_000, 100, 1e-5
+	// dives is how many ways of rounding are tried at most, each another path.
+	dives = 4
+	// sharp is by what part a proof may be below what it could become, and patient in how many rounds it is sought.
+	sharp, patient = 0.0005, 8
+	// pivotsPerRow is how many pivots a row of the master programme is reckoned to take for each thing that a bin holds. With 4
+	// whatever a bin holds, plans of 50 distinct things were 6% dearer, for little was left for the search over bins.
+	pivotsPerRow = 2
+	// assignmentClasses is how many groups of like classes the assignment programme tells apart, and assignmentPass how many
+	// passes over classes and kinds it must have steps for.
+	assignmentClasses, assignmentPass = 80, 40
+)

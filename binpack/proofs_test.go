@@ -1,0 +1,133 @@
+package binpack_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/binpack"
+)
+
+// within panics if f takes longer: a search without an end is a failure.
+func within(limit time.Duration, f func()) {
+	defer time.AfterFunc(limit, func() { panic("it does not end") }).Stop()
+	f()
+}
+
+// one is a problem of a single pool without limits.
+func one(resources []string, types []binpack.Type, items ...binpack.Item) binpack.Problem {
+	return binpack.Problem{Resources: resources, Pools: []binpack.Pool{unbounded("p", 0)}, Types: types, Items: items}
+}
+
+func item(name string, count int, size ...int64) binpack.Item {
+	return binpack.Item{Name: name, Count: count, Size: size, Requires: anywhere()}
+}
+
+func typ(name string, price binpack.Price, capacity ...int64) binpack.Type {
+	return binpack.Type{Name: name, Capacity: capacity, Offerings: []binpack.Offering{{Price: price}}}
+}
+
+// fragmented needs bins of which no sum of sizes shows the need: its optimum is $178.
+func fragmented() binpack.Problem {
+	return one([]string{"cpu", "gpu"}, []binpack.Type{typ("cpu", 10*binpack.PerDollar, 100, 0), typ("gpu", 8*binpack.PerDollar, 0, 1)},
+		item("large", 13, 51, 0), item("small", 7, 7, 0), item("gpu", 6, 0, 1))
+}
+
+// A search proves nothing above the optimum, whoever claims it.
+func TestNoFalseClaimIsVerified(t *testing.T) {
+	p := fragmented()
+	in, plan := lawfulBy(t, p, nil)
+	require.Equal(t, 178*binpack.PerDollar, plan.Objective)
+	require.LessOrEqual(t, plan.Bound.Price, plan.Objective)
+	require.NoError(t, in.VerifyBound(plan))
+	// A dearer layout of the same items, so that the bound may be claimed to be higher.
+	dear := *plan
+	dear.Layout, dear.Objective = binpack.Layout{}, 0
+	for i, n := range []int{13, 7, 6} {
+		for range n {
+			dear.Bins = append(dear.Bins, binpack.Bin{Type: i / 2, Shares: []binpack.Share{{Item: i, Count: 1}}})
+			dear.Objective += []binpack.Price{10, 10, 8}[i] * binpack.PerDollar
+		}
+	}
+	dear.Cost = dear.Objective
+	require.NoError(t, in.Check(dear.Layout))
+	for _, claim := range []binpack.Price{179, 200, 248} {
+		for _, kind := range []binpack.BoundKind{binpack.Exhausted, binpack.Configuration, binpack.AssignmentLP} {
+			for _, items := range [][]binpack.Price{{10 * binpack.PerDollar, 0, 8 * binpack.PerDollar}, {0, 0, 0}, {5, 1, 8}} {
+				dear.Bound = binpack.Bound{Price: claim * binpack.PerDollar, Kind: kind, Items: items}
+				require.Error(t, in.VerifyBound(&dear), "%d of kind %s", claim, kind)
+			}
+		}
+	}
+}
+
+// A capacity that nobody asks for may be as large as integers get.
+func TestCapacityThatNobodyAsksFor(t *testing.T) {
+	for _, huge := range []int64{1 << 60, 1 << 61, 1 << 62, math.MaxInt64} {
+		p := one([]string{"cpu", "spare"}, []binpack.Type{typ("a", 20, 10, huge), typ("b", 15, 6, huge), typ("c", 5, 1, huge)},
+			item("x", 3, 5, 0), item("y", 3, 4, 0), item("z", 2, 1, 0))
+		want := p
+		want.Types = []binpack.Type{typ("a", 20, 10, 1), typ("b", 15, 6, 1), typ("c", 5, 1, 1)}
+		_, least := lawfulBy(t, want, nil)
+		_, plan := lawfulBy(t, p, nil)
+		require.Equal(t, least.Objective, plan.Objective, "capacity %d", huge)
+		require.Equal(t, least.Bound.Price, plan.Bound.Price, "capacity %d", huge)
+	}
+}
+
+// How long a search takes does not depend on how far prices lie apart.
+func TestPricesFarApart(t *testing.T) {
+	for _, ratio := range []binpack.Price{75_000, 300_000, 10_000_000, 1_000_000_000} {
+		p := one([]string{"cpu", "memory"}, []binpack.Type{typ("cheap", 1, 1, 0), typ("other", 2, 0, 1), typ("dear", 3*ratio, 10, 10)},
+			item("x", 1, 1, 0), item("y", 1, 0, 1), item("z", 1, 10, 10))
+		within(5*time.Second, func() {
+			start := time.Now()
+			_, plan := lawfulBy(t, p, nil)
+			require.Equal(t, 3*ratio+3, plan.Objective)
+			require.Less(t, time.Since(start), 2*time.Second, "1 : %d", ratio)
+		})
+	}
+}
+
+// What limits do not let in is no reason to plan for it.
+func TestManyThingsAndFewNodes(t *testing.T) {
+	p := one([]string{"cpu"}, []binpack.Type{typ("a", 10, 8), typ("b", 5, 3)}, item("x", 1_000_000_000, 1))
+	p.Pools[0].MaxNodes = 3
+	within(20*time.Second, func() {
+		_, plan := lawfulBy(t, p, nil)
+		require.Len(t, plan.Bins, 3)
+		require.Equal(t, 1_000_000_000-24, plan.Left[0])
+	})
+}
+
+// Sums of prices do not wrap.
+func TestDearPrices(t *testing.T) {
+	p := one([]string{"cpu"}, []binpack.Type{typ("a", 9_000_000_000*binpack.PerDollar, 1)}, item("x", 2, 1))
+	in, err := binpack.Compile(p)
+	require.NoError(t, err)
+	plan, err := in.Pack(t.Context(), nil)
+	require.NoError(t, err)
+	require.Len(t, plan.Bins, 2)
+	require.Equal(t, binpack.Price(math.MaxInt64), plan.Cost)
+	require.NoError(t, in.VerifyBound(plan))
+	require.GreaterOrEqual(t, plan.GapPercent(), 0.0)
+	p.Types = append(p.Types, typ("two", binpack.Price(math.MaxInt64), 2))
+	in, err = binpack.Compile(p)
+	require.NoError(t, err)
+	plan, err = in.Pack(t.Context(), nil)
+	require.NoError(t, err)
+	require.NoError(t, in.VerifyBound(plan))
+	require.Equal(t, 0, plan.Left[0], fmt.Sprint(plan.Layout))
+}
+
+// Bins that cost nothing are never refuted for want of a price.
+func TestBinsForNothing(t *testing.T) {
+	free := typ("free", 0, 4, 0)
+	p := one([]string{"cpu", "gpu"}, []binpack.Type{free, typ("gpu", 8, 9, 1)}, item("x", 7, 3, 0), item("g", 2, 1, 1))
+	_, plan := lawfulBy(t, p, nil)
+	require.Equal(t, binpack.Price(16), plan.Objective)
+	require.Equal(t, plan.Objective, plan.Bound.Price)
+}

@@ -1,0 +1,89 @@
+package binpack_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/binpack"
+)
+
+// Whenever the context ends, there is a plan that keeps all rules and a bound that holds, no dearer than first fit's, and it
+// says that it was stopped.
+func TestAPlanThatIsStopped(t *testing.T) {
+	p := one([]string{"cpu", "memory"}, market(), things(rand.New(rand.NewPCG(81, 82)), 900)...)
+	in, err := binpack.Compile(p)
+	require.NoError(t, err)
+	first, err := in.Pack(t.Context(), &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
+	require.NoError(t, err)
+	whole, err := in.Pack(t.Context(), nil)
+	require.NoError(t, err)
+	require.False(t, whole.Stopped)
+	for reports := range 6 {
+		ctx, cancel := context.WithCancel(t.Context())
+		if reports == 0 {
+			cancel()
+		}
+		heard, work := 0, 0.0
+		plan, err := in.Pack(ctx, &binpack.Options{Progress: func(p binpack.Progress) {
+			require.GreaterOrEqual(t, p.Work, work)
+			require.GreaterOrEqual(t, p.Price, p.Bound)
+			require.GreaterOrEqual(t, p.Gap(), 0.0)
+			if heard, work = heard+1, p.Work; heard == reports {
+				cancel()
+			}
+		}})
+		cancel()
+		require.NoError(t, err)
+		require.NoError(t, in.Check(plan.Layout))
+		require.NoError(t, in.VerifyBound(plan))
+		require.Equal(t, first.Left, plan.Left)
+		require.LessOrEqual(t, plan.Objective, first.Objective)
+		require.LessOrEqual(t, plan.Bound.Price, whole.Objective)
+		require.Equal(t, heard >= reports, plan.Stopped, "after %d reports", reports)
+		require.Len(t, plan.Alternatives, len(plan.Bins))
+	}
+}
+
+// No plan is dearer than those of naive planners: everything in one bin, the largest bins first, first fit decreasing into one
+// kind of bin.
+func TestNoPlanIsDearerThanNaiveOnes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(83, 84))
+	for round := range rounds(30, 400) {
+		var types []binpack.Type
+		for k := 1; k <= 5+rng.IntN(60); k++ { // prices in proportion to size, or nearly
+			types = append(types, typ(fmt.Sprintf("t%03d", k), binpack.Price(int64(k)*(1_000_000-int64(rng.IntN(1+round%3*20_000)))), int64(k)*1000-100, int64(k)*4096-300))
+		}
+		var items []binpack.Item
+		for i := range 1 + rng.IntN(12) {
+			items = append(items, item(fmt.Sprint("i", i), 1+rng.IntN(50), 10*int64(1+rng.IntN(80)), int64(32+rng.IntN(3000))))
+		}
+		p := one([]string{"cpu", "memory"}, types, items...)
+		in, err := binpack.Compile(p)
+		require.NoError(t, err)
+		plan, err := in.Pack(t.Context(), nil)
+		require.NoError(t, err)
+		left := 0
+		for _, n := range plan.Left {
+			left += n
+		}
+		for _, one := range types {
+			q := p
+			q.Types = []binpack.Type{one}
+			naive, err := binpack.Pack(t.Context(), q, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}, Draft: true})
+			require.NoError(t, err)
+			if out := naive.Left; func() int {
+				n := 0
+				for _, k := range out {
+					n += k
+				}
+				return n
+			}() == left {
+				require.LessOrEqual(t, plan.Objective, naive.Objective, "round %d, only bins of %s", round, one.Name)
+			}
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package binpack
+
+// Every constant that trades work for quality stands here, with its reason and what was tried; those of the engine are in
+// internal/relax.
+const (
+	// leastSteps, mostSteps and halfThings are the curve of the budget: leastSteps + mostSteps * x * x * x steps for n things,
+	// x = n / (n + halfThings), a step being two to three nanoseconds. A hundred things take some 10 to 15 ms so, ten thousand
+	// about half a second. It was raised until 77 of OR-Library's 80
+	// instances, of 120 to 1,000 things, were solved.
+	leastSteps, mostSteps, halfThings = 3_000_000, 250_000_000, 270
+	// fastPart and bestTimes are what part of that the effort fast, and how many times as much the effort best takes.
+	fastPart, bestTimes = 20, 10
+	// enoughGap is a gap at which nothing more is tried: 1% of a thousandth is below what prices are known to.
+	enoughGap = 1e-5
+	// tierRounds is how often what the rules did not allow is planned again; first fit places the rest.
+	tierRounds = 4
+	// manyOffers is how many kinds a plan looks at closely in any case, and offerPasses how many passes over classes and kinds
+	// the budget must have for more. Of more it takes a selection, and each bin becomes the cheapest of all in the end.
+	manyOffers, offerPasses = 150, 150
+	// alikePrice is by how much a kind may cost more than a smaller one which it then stands for, if it has as much of every
+	// resource for its price, but for alikeRoom.
+	alikePrice, alikeRoom = 1.4, 0.98
+	// maxRooms is how many different rooms of existing nodes a relaxation takes in: each is a row of the master programme. Of
+	// more, like ones are taken together, in up to roomDigits steps of coarseness.
+	maxRooms, roomDigits = 64, 5
+	// maxApart is how many tags that keep things apart a relaxation takes for resources, for each makes all its searches
+	// longer; apartShare is what a tag must call for, as a part of the bins that the most demanding one calls for.
+	maxApart, apartShare = 3, 0.3
+	// verifyBase, verifyPerNode and verifyNodes bound the steps of a search that is done again: a node takes fewer than a
+	// hundred, and no effort makes more than so many.
+	verifyBase, verifyPerNode, verifyNodes = 50_000_000, 128, 20_000_000
+	// blockOfBins is how many bins a block of first fit's index has: 100,000 distinct things took 130 ms with 16, 166 with 64
+	// and 510 with 256, on a busy machine.
+	blockOfBins = 16
+	// frontierPoints is how many layouts a frontier tries: with the last, a bin costs a thousand times its sixteenth more.
+	frontierPoints = 11
+	// patience is how many items that do not go into a bin are tried before it is given up.
+	patience = 64
+)
