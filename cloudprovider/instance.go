@@ -41,7 +41,7 @@ type Instance struct {
 	Capacity, Allocatable corev1.ResourceList
 	// ImageID is what the machine boots from, in the cloud's own terms; empty if there is no such thing.
 	ImageID string
-	// State is how far the instance is, Created when the cloud made it, by the cloud's clock.
+	// State is how far the instance is, Created when the cloud made it, by the cloud's clock. Create may have to guess the latter, to the minute.
 	State   InstanceState
 	Created time.Time
 }

@@ -3,9 +3,9 @@ package aws_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -13,12 +13,11 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/cloudprovider/cloudtest"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+	"github.com/joinery-sdk/joinery/internal/awstest"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -39,42 +38,28 @@ func class() nodeclass.NodeClass {
 // pool is any pool of the class.
 func pool() nodepool.NodePool { return nodepool.NodePool{} }
 
-// fixture is a cloud on a clock of its own, and what a provider needs to reach it.
+// fixture is a cloud in a bubble of time, and what a provider needs to reach it.
 type fixture struct {
 	cloud *awstest.Cloud
-	clock *awstest.Clock
 	nonce int
 }
 
 func newFixture(t testing.TB, config awstest.Config) *fixture {
 	t.Helper()
-	clock := awstest.NewClock()
-	config.Clock, config.Hold = clock.API(), clock.Hold
+	awstest.Begin()
 	cloud, err := awstest.New(config)
 	require.NoError(t, err)
-	t.Cleanup(cloud.Close)
-	return &fixture{cloud: cloud, clock: clock}
+	return &fixture{cloud: cloud}
 }
 
 func (f *fixture) options() aws.Options {
 	f.nonce++
 	reach := f.cloud.API()
 	return aws.Options{
-		Cluster: "harbour", Classes: aws.FixedClasses{class()}, Queue: "harbour", Region: reach.Region, Endpoint: reach.Endpoint,
-		Credentials: reach.Credentials, HTTPClient: reach.HTTPClient, Buckets: reach.Buckets, Clock: f.clock.API(), Lag: 30 * time.Second,
-		NoHistory: true, Nonce: fmt.Sprintf("n%d", f.nonce),
+		Cluster: "harbour", Classes: aws.FixedClasses{class()}, Queue: "harbour", Region: reach.Region,
+		Credentials: reach.Credentials, HTTPClient: reach.HTTPClient, Buckets: reach.Buckets, Lag: 30 * time.Second,
+		Undecided: aws.NoHistory, Nonce: fmt.Sprintf("n%d", f.nonce),
 	}
-}
-
-// patient is the fixture's clock, but sleeping takes a moment, so that others join a batch.
-func (f *fixture) patient() api.Clock {
-	c := f.clock.API()
-	sleep := c.Sleep
-	c.Sleep = func(ctx context.Context, d time.Duration) error {
-		time.Sleep(200 * time.Microsecond)
-		return sleep(ctx, d)
-	}
-	return c
 }
 
 func (f *fixture) provider(t testing.TB, change ...func(*aws.Options)) *aws.Provider {
@@ -96,7 +81,7 @@ func single(c cloudprovider.Candidate, key string) string {
 func (f *fixture) harness(p cloudprovider.Provider) cloudtest.Harness {
 	return cloudtest.Harness{
 		Provider: p, Many: 12,
-		Settle: func(context.Context) error { f.clock.Advance(2 * time.Minute); return nil },
+		Settle: func(context.Context) error { time.Sleep(2 * time.Minute); return nil },
 		Exhaust: func(_ context.Context, c cloudprovider.Candidate) (func(), error) {
 			zone, kind := single(c, corev1.LabelTopologyZone), single(c, instancetypes.LabelCapacityType)
 			f.cloud.SetCapacity(c.Type, zone, kind, 0)
@@ -126,33 +111,24 @@ func clouds() map[string]awstest.Config {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for name, config := range clouds() {
-		if name == "plain" && os.Getenv("JOINERY_LONG") == "" {
-			continue // TestConformanceOnOneCloud runs there
-		}
 		t.Run(name, func(t *testing.T) {
-			cloudtest.Run(t, func(t *testing.T) cloudtest.Harness {
+			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t, config)
-				return f.harness(f.provider(t))
+				require.NoError(t, f.harness(f.provider(t)).Check(t.Context()))
 			})
 		})
 	}
 }
 
 // A provider that may have a past waits before it buys, and passes as well.
-func TestConformanceWithAPast(t *testing.T) {
+func TestConformanceWithHistory(t *testing.T) {
 	t.Parallel()
-	cloudtest.Run(t, func(t *testing.T) cloudtest.Harness {
+	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{Lag: 10 * time.Second})
-		p := f.provider(t, func(o *aws.Options) { o.NoHistory = false })
-		f.clock.Advance(31 * time.Second)
-		return f.harness(p)
+		p := f.provider(t, func(o *aws.Options) { o.Undecided = nil })
+		time.Sleep(31 * time.Second)
+		require.NoError(t, f.harness(p).Check(t.Context()))
 	})
-}
-
-func TestConformanceOnOneCloud(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, awstest.Config{})
-	require.NoError(t, f.harness(f.provider(t)).Check(t.Context()))
 }
 
 // exampleContext is the context of Examples, which have no test to take it from.

@@ -5,11 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/memory"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/memory"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/record"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // Create launches one instance. Calls that are made at the same time for claims of the same shape are one fleet.
@@ -40,10 +45,6 @@ func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeCla
 	for i := range claims {
 		todo[i] = i
 	}
-	err := p.past(ctx)
-	if p.options.DryRun {
-		err = dry()
-	}
 	for len(todo) > 0 {
 		var later []int
 		fresh := map[string][]int{}
@@ -58,19 +59,19 @@ func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeCla
 				fail(i, invalid(err))
 				continue
 			}
-			if err != nil {
+			identity, shape := record.Identity(c), shapeOf(c)
+			if err := p.mayLaunch(ctx, c.Token); err != nil {
 				fail(i, err)
 				continue
 			}
-			shape := shapeOf(c)
-			e, isNew := p.memory.Begin(c.Token, c.Name, shape)
+			e, isNew := p.memory.Begin(c.Token, c.Name, identity)
 			switch {
 			case isNew:
 				if fresh[shape] == nil {
 					shapes = append(shapes, shape)
 				}
 				fresh[shape] = append(fresh[shape], i)
-			case e.Name != c.Name || e.Shape != shape:
+			case e.Name != c.Name || e.Identity != "" && e.Identity != identity:
 				fail(i, invalid(fmt.Errorf("token %q is of the claim %q, or the claim was changed", c.Token, e.Name)))
 			case e.State == memory.Dead:
 				err := fmt.Errorf("token %q led to %q, which is gone", c.Token, e.Instance.ID)
@@ -126,7 +127,7 @@ func (p *Provider) await(ctx context.Context, token string) error {
 
 // again answers for a token that has led to an instance. What was not looked at for a while is looked at: EC2 may have taken it away.
 func (p *Provider) again(ctx context.Context, e memory.Entry) (cloudprovider.Launch, error) {
-	if p.clock.Time().Sub(e.Checked) > p.options.Lag {
+	if time.Since(e.Checked) > p.options.Lag {
 		if _, err := p.Get(ctx, e.Instance.ID); err != nil {
 			return cloudprovider.Launch{}, err
 		}
@@ -143,16 +144,83 @@ func dry() error {
 	return &cloudprovider.Error{Code: cloudprovider.ErrUnsupported, Err: errors.New("this provider only says what it would do: see DryRun")}
 }
 
-// past reads what an earlier process has left, once enough time has passed for it to show. Whoever comes first reads, for everybody who waits.
-func (p *Provider) past(ctx context.Context) error {
-	if p.options.NoHistory || p.memory.KnowsPast() {
+// mayLaunch fails for a token that nothing is known of as long as nothing may be launched for it.
+func (p *Provider) mayLaunch(ctx context.Context, token string) error {
+	if p.options.DryRun {
+		return dry()
+	}
+	if p.memory.Has(token, time.Now()) {
 		return nil
 	}
-	if wait := p.started.Add(p.options.Lag).Sub(p.clock.Time()); wait > 0 {
-		return &cloudprovider.Error{
-			Code: cloudprovider.ErrNotReady, RetryAfter: wait,
-			Err: errors.New("an earlier process may have launched what does not show yet"),
+	return p.readHistory(ctx, token)
+}
+
+// alone fails as long as another provider may launch for the cluster.
+func (p *Provider) alone(ctx context.Context) error {
+	if p.options.Lease != nil {
+		if err := p.options.Lease(ctx); err != nil {
+			return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, RetryAfter: 10 * time.Second, Err: fmt.Errorf("the lease is not held: %w", err)}
 		}
+	}
+	who := p.company.Load()
+	if p.options.KarpenterTags && !p.memory.KnowsHistory() || who != nil && time.Since(who.seen) >= rivalry { // or what is known may be old
+		if _, err := p.List(ctx); err != nil {
+			return err
+		}
+		who = p.company.Load()
+	}
+	if who != nil {
+		return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, RetryAfter: time.Minute, Err: errors.New(who.text)}
+	}
+	return nil
+}
+
+// company is another provider that launches for the cluster.
+type company struct {
+	text string // who it is, and why that is bad
+	seen time.Time
+}
+
+// look finds out who else launches machines for the cluster: Karpenter, which would end those of ours that carry its tags, and another provider, whose
+// fleets are younger than the first of this one. What one provider launched before another took over is no company.
+func (p *Provider) look(raws []types.Instance, records *record.Reader) {
+	var karpenter, rival string
+	for _, raw := range raws {
+		rec, ours, err := records.Batch(tagsOf(raw))
+		first := p.launching.Load()
+		switch id := aws.ToString(raw.InstanceId); {
+		case !ours && tagsOf(raw)[nodepool.LabelKey] != "" && stateOf(raw) != cloudprovider.Terminating:
+			karpenter = id
+		case ours && err == nil && first > 0 && rec.Created > first && !strings.HasPrefix(rec.ID, p.nonce+"-") && time.Since(rec.CreatedAt()) < rivalry:
+			rival = id
+		}
+	}
+	var who *company
+	text := ""
+	if karpenter != "" {
+		text = fmt.Sprintf("Karpenter runs in the same cluster: it has launched instance %q, and ends machines that carry its tags and that it has no NodeClaim for", karpenter)
+	}
+	p.notes.set("Karpenter", text)
+	if karpenter != "" && p.options.KarpenterTags {
+		who = &company{text, time.Now()}
+	}
+	text = ""
+	if rival != "" {
+		text = fmt.Sprintf("another provider launches for the cluster: instance %q is its; give both the lease that they are elected by", rival)
+		who = &company{text, time.Now()}
+	}
+	p.notes.set("rival", text)
+	p.company.Store(who)
+}
+
+// rivalry is how long a provider launches nothing after it has seen another one launch.
+const rivalry = 10 * time.Minute
+
+// readHistory finds out whether an earlier process has launched for a token, where that is undecided. What shows is known at once, what does not once enough
+// time has passed. Whoever comes first reads, for everybody who waits.
+func (p *Provider) readHistory(ctx context.Context, token string) error {
+	if p.memory.KnowsHistory() || p.options.Undecided != nil && !p.options.Undecided(token) {
+		return nil
 	}
 	select {
 	case <-ctx.Done():
@@ -160,11 +228,19 @@ func (p *Provider) past(ctx context.Context) error {
 	case <-p.history:
 	}
 	defer func() { p.history <- struct{}{} }()
-	if p.memory.KnowsPast() {
+	wait := time.Until(p.started.Add(p.options.Lag))
+	if !p.memory.KnowsHistory() && (wait <= 0 || !p.glanced) {
+		if _, err := p.List(ctx); err != nil {
+			return err
+		}
+		p.glanced = true
+	}
+	if p.memory.KnowsHistory() || p.memory.Has(token, time.Now()) {
 		return nil
 	}
-	_, err := p.List(ctx)
-	return err
+	return &cloudprovider.Error{
+		Code: cloudprovider.ErrNotReady, RetryAfter: wait, Err: errors.New("an earlier process may have launched for this token what does not show yet"),
+	}
 }
 
 // launch makes the fleets for claims of one shape, which nobody has asked for before, and settles their tokens.
@@ -177,16 +253,22 @@ func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovi
 	give := func(err error) []cloudprovider.Result {
 		for _, i := range rest {
 			results[i].Err = err
-			p.memory.Settle(claims[i].Token, nil, nil, time.Time{})
+			p.memory.Reconcile(claims[i].Token, nil, nil, time.Time{})
 		}
 		return results
 	}
-	s, err := p.shelf(ctx, claims[0].NodeClass.Name)
+	s, err := p.resolvedClass(ctx, claims[0].NodeClass.Name)
 	if err != nil {
 		return give(err)
 	}
 	offers, err := s.check(claims[0])
 	if err != nil {
+		return give(err)
+	}
+	if err := p.alone(ctx); err != nil {
+		return give(err)
+	}
+	if err := p.ensureProfile(ctx, s); err != nil {
 		return give(err)
 	}
 	var ledger refusals
@@ -195,7 +277,7 @@ func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovi
 		switch {
 		case o.image == "":
 			ledger.refuse(o, "no image of the node class boots on it")
-		case slices.Contains(s.away, o.zone):
+		case slices.Contains(s.shifted, o.zone):
 			ledger.refuse(o, "the zone is shifted away")
 		case !o.available:
 			ledger.refuse(o, "not on offer")
@@ -204,24 +286,24 @@ func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovi
 		}
 	}
 	for _, a := range attempts(usable) {
-		ready, err := p.prepare(s, shape, claims[0], a)
+		fleets, err := p.prepare(s, shape, claims[0], a)
 		if err != nil {
 			return give(err)
 		}
-		for len(rest) > 0 {
+		for len(rest) > 0 && len(fleets) > 0 {
 			chunk := rest[:min(len(rest), p.options.Window.Most)]
 			group := make([]cloudprovider.NodeClaim, len(chunk))
 			for k, i := range chunk {
 				group[k] = claims[i]
 			}
-			answer := p.fleet(ctx, s, shape, group, ready, &ledger)
+			answer := p.fleet(ctx, s, group, fleets[0], &ledger)
 			if answer.err != nil && answer.open == nil {
 				return give(answer.err)
 			}
 			if answer.open != nil { // what was asked for these is not known, and nothing was asked for the others
 				for _, i := range chunk[:len(answer.open.claims)] {
 					results[i].Err = answer.err
-					p.memory.Settle(claims[i].Token, nil, answer.open, time.Time{})
+					p.memory.Reconcile(claims[i].Token, nil, answer.open, time.Time{})
 				}
 				rest = rest[len(answer.open.claims):]
 				return give(unknown(answer.err))
@@ -229,11 +311,11 @@ func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovi
 			for k, instance := range answer.instances {
 				i := chunk[k]
 				results[i].Launch = cloudprovider.Launch{Instance: instance.Clone(), Refused: slices.Clone(ledger.refused), Quotas: slices.Clone(ledger.quotas)}
-				p.memory.Settle(claims[i].Token, &instance, nil, p.clock.Time())
+				p.memory.Reconcile(claims[i].Token, &instance, nil, time.Now())
 			}
 			rest = rest[len(answer.instances):]
 			if len(answer.instances) == 0 {
-				break
+				fleets = fleets[1:]
 			}
 		}
 	}

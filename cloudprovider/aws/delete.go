@@ -15,9 +15,9 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/batch"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/memory"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/profile"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/batch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/memory"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/profile"
 )
 
 // Delete ends an instance, together with others that are ended at the same time. Only instances that a provider made for the cluster are
@@ -49,56 +49,56 @@ func (p *Provider) delete(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		p.memory.Learn(f.instance.Token, f.instance.Claim, f.shape, f.instance, p.clock.Time())
+		p.memory.Learn(f.instance.Token, f.instance.Claim, f.identity, f.instance, time.Now())
 	}
-	asked := p.clock.Time()
+	asked := time.Now()
 	before, err := p.deletes.Do(ctx, "", bare)
-	now := p.clock.Time()
+	now := time.Now()
 	switch {
 	case api.Reason(err) == "InvalidInstanceID.NotFound" && known && e.State == memory.Live && asked.Sub(e.Checked) <= p.options.Lag:
 		return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, RetryAfter: time.Second, Err: errors.New("EC2 does not know the new instance everywhere yet")}
 	case api.Reason(err) == "InvalidInstanceID.NotFound":
-		p.memory.Bury(bare, "", now)
+		p.memory.MarkTerminated(bare, "", now)
 		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound}
 	case err != nil:
 		return err
 	}
-	p.memory.Bury(bare, "it was deleted", now)
+	p.memory.MarkTerminated(bare, "it was deleted", now)
 	if before == string(types.InstanceStateNameTerminated) {
 		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound}
 	}
 	return nil
 }
 
-// terminate ends instances and returns the states in which they were. One unknown id fails a whole call: then each is asked for alone.
+// terminate ends instances and returns the states in which they were. One that is unknown or protected fails a whole call: halves of the others are
+// asked for until it is alone. Ending a machine twice is ending it once.
 func (p *Provider) terminate(ctx context.Context, _ string, ids []string) []batch.Result[string] {
 	out := make([]batch.Result[string], len(ids))
 	unique := slices.Compact(slices.Sorted(slices.Values(ids)))
 	before := map[string]string{}
 	failed := map[string]error{}
-	ask := func(list []string) error {
+	var end func(list []string)
+	end = func(list []string) {
 		answer, err := p.clients.EC2.TerminateInstances(ctx, &sdk.TerminateInstancesInput{InstanceIds: list})
-		if err != nil {
-			return err
-		}
-		for _, c := range answer.TerminatingInstances {
-			if c.PreviousState != nil {
-				before[aws.ToString(c.InstanceId)] = string(c.PreviousState.Name)
-			}
-		}
-		return nil
-	}
-	err := ask(unique)
-	for _, id := range unique {
+		reason := api.Reason(err)
 		switch {
 		case err == nil:
-		case len(unique) > 1 && strings.HasPrefix(api.Reason(err), "InvalidInstanceID"):
-			if one := ask([]string{id}); one != nil {
-				failed[id] = one
+			for _, c := range answer.TerminatingInstances {
+				if c.PreviousState != nil {
+					before[aws.ToString(c.InstanceId)] = string(c.PreviousState.Name)
+				}
 			}
+		case len(list) > 1 && (reason == "OperationNotPermitted" || strings.HasPrefix(reason, "InvalidInstanceID")):
+			end(list[:len(list)/2])
+			end(list[len(list)/2:])
 		default:
-			failed[id] = err
+			for _, id := range list {
+				failed[id] = err
+			}
 		}
+	}
+	if len(unique) > 0 {
+		end(unique)
 	}
 	for i, id := range ids {
 		out[i] = batch.Result[string]{Value: before[id], Err: failed[id]}
@@ -116,15 +116,36 @@ func (p *Provider) giveBack(ctx context.Context, ids []string) {
 // own is what this provider has made besides instances and launch templates.
 type own struct {
 	mu       sync.Mutex
-	profiles []string
+	profiles map[string]useOfProfile
 }
 
-func (p *Provider) madeProfile(name string) {
-	p.own.mu.Lock()
-	defer p.own.mu.Unlock()
-	if !slices.Contains(p.own.profiles, name) {
-		p.own.profiles = append(p.own.profiles, name)
+type useOfProfile struct {
+	made bool
+	last time.Time
+}
+
+// use notes that something is launched with a profile, and that this provider has made it.
+func (o *own) use(name string, made bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.profiles == nil {
+		o.profiles = map[string]useOfProfile{}
 	}
+	o.profiles[name] = useOfProfile{made || o.profiles[name].made, time.Now()}
+}
+
+// since is how long ago a profile was used.
+func (o *own) since(name string) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return time.Since(o.profiles[name].last)
+}
+
+// made are the profiles that this provider has made, in ascending order.
+func (o *own) made() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.DeleteFunc(sortedKeys(o.profiles), func(name string) bool { return !o.profiles[name].made })
 }
 
 // Withdraw takes back what came of the claims with these tokens, and the launch templates and instance profiles that this provider has made:
@@ -142,11 +163,11 @@ func (p *Provider) Withdraw(ctx context.Context, tokens []string) ([]string, err
 		if !ours {
 			continue
 		}
-		wait := b.sentAt().Add(p.options.Lag + time.Millisecond).Sub(p.clock.Time())
-		if err := p.clock.Wait(ctx, wait); err != nil {
+		wait := time.Until((*b.sent.Load()).Add(p.options.Lag + time.Millisecond))
+		if err := api.Wait(ctx, wait); err != nil {
 			return ended, err
 		}
-		if err := p.settleByReading(ctx, b); err != nil {
+		if err := p.reconcileByReading(ctx, b); err != nil {
 			return ended, api.Outcome("withdraw", p.options.Cluster, err)
 		}
 	}
@@ -163,10 +184,7 @@ func (p *Provider) Withdraw(ctx context.Context, tokens []string) ([]string, err
 	if err := p.ReleaseTemplates(ctx); err != nil {
 		return ended, err
 	}
-	p.own.mu.Lock()
-	profiles := slices.Clone(p.own.profiles)
-	p.own.mu.Unlock()
-	for _, name := range profiles {
+	for _, name := range p.own.made() {
 		if err := profile.Delete(ctx, p.clients, name); err != nil {
 			return ended, api.Outcome("withdraw", name, err)
 		}
@@ -176,15 +194,15 @@ func (p *Provider) Withdraw(ctx context.Context, tokens []string) ([]string, err
 
 // deletePatiently deletes an instance that EC2 may not know everywhere yet.
 func (p *Provider) deletePatiently(ctx context.Context, id string) error {
-	for deadline := p.clock.Time().Add(p.options.Lag + time.Minute); ; {
+	for deadline := time.Now().Add(p.options.Lag + time.Minute); ; {
 		err := p.Delete(ctx, id)
 		switch {
 		case err == nil || errors.Is(err, cloudprovider.ErrNotFound):
 			return nil
-		case cloudprovider.Advise(err).Retry != cloudprovider.RetrySame || p.clock.Time().After(deadline):
+		case cloudprovider.Advise(err).Retry != cloudprovider.RetrySame || time.Now().After(deadline):
 			return err
 		}
-		if err := p.clock.Wait(ctx, time.Second); err != nil {
+		if err := api.Wait(ctx, time.Second); err != nil {
 			return err
 		}
 	}

@@ -6,16 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/discovery"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/record"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/discovery"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/record"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
@@ -33,6 +31,8 @@ const (
 	SubnetDrift = "SubnetDrift"
 	// CapacityReservationDrift: the reservation is not among those that the class selects.
 	CapacityReservationDrift = "CapacityReservationDrift"
+	// PlacementGroupDrift: the placement group is not the one that the class means today.
+	PlacementGroupDrift = "PlacementGroupDrift"
 )
 
 // Drifted compares the instance with what its node class means today.
@@ -45,17 +45,17 @@ func (p *Provider) Drifted(ctx context.Context, id string) (cloudprovider.Drift,
 		return cloudprovider.Drift{}, nil
 	}
 	rec, _, err := record.Read(tagsOf(f.raw))
-	if err != nil {
-		return cloudprovider.Drift{}, err
+	if err != nil { // it is known from memory, but nothing says of which class it is
+		return cloudprovider.Drift{}, api.Outcome("drifted", id, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("%w (%w)", errUnreadable, err)})
 	}
-	s, err := p.shelf(ctx, rec.NodeClass)
+	s, err := p.resolvedClass(ctx, rec.NodeClass)
 	if err != nil {
 		return cloudprovider.Drift{}, api.Outcome("drifted", id, err)
 	}
 	return s.drift(f), nil
 }
 
-func (s *shelf) drift(f *found) cloudprovider.Drift {
+func (s *resolvedClass) drift(f *found) cloudprovider.Drift {
 	is := func(reason, format string, args ...any) cloudprovider.Drift {
 		return cloudprovider.Drift{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 	}
@@ -89,76 +89,36 @@ func (s *shelf) drift(f *found) cloudprovider.Drift {
 	if id := aws.ToString(f.raw.CapacityReservationId); id != "" && !slices.ContainsFunc(s.reserved, func(r ec2.Reservation) bool { return r.ID == id }) {
 		return is(CapacityReservationDrift, "reservation %s is not selected any more", id)
 	}
+	if have := aws.ToString(f.raw.Placement.GroupId); have != s.placed.ID && s.placed.ID != "" {
+		return is(PlacementGroupDrift, "placement group %q instead of %s", have, s.placed.ID)
+	}
 	return cloudprovider.Drift{}
 }
 
 // Interruptions reads the queue of the options, and with [Options].StatusChecks what EC2 says of the machines itself. Messages about instances that are
 // not the cluster's are taken out of the queue.
 func (p *Provider) Interruptions(ctx context.Context, cursor string) ([]interruption.Event, string, error) {
-	fail := func(err error) ([]interruption.Event, string, error) {
-		return nil, "", api.Outcome("interruptions", cmp.Or(p.options.Queue, p.options.Cluster), err)
-	}
-	switch {
-	case p.watch == nil && p.events == nil:
-		return fail(&cloudprovider.Error{Code: cloudprovider.ErrUnsupported, Err: errors.New("the provider was given no queue, and is not to ask for status checks")})
-	case p.watch == nil:
-		events, next, err := p.messages(ctx, cursor, true)
-		if err != nil {
-			return fail(err)
-		}
-		return events, next, nil
-	}
-	// The cursor is the queue's and the watch's.
-	first, second, ok := strings.Cut(cursor, "+")
-	serial, err := strconv.Atoi(second)
-	if cursor != "" && (!ok || err != nil || serial < 0 || !strings.Contains(first, "-")) {
-		return fail(invalid(fmt.Errorf("%q is no cursor of interruptions", cursor)))
-	}
-	if !strings.HasPrefix(first, p.nonce+"-") {
-		serial = 0 // of an earlier provider: what it was told comes again
-	}
-	if !p.memory.KnowsPast() { // or machines of an earlier process would be nobody's
-		if _, err := p.list(ctx); err != nil {
-			return fail(err)
-		}
-	}
-	found, serial, err := p.watch.Look(ctx, serial, machines{p})
-	if err != nil {
-		return fail(err)
-	}
-	next := p.nonce + "-0"
-	if p.events != nil {
-		messages, after, err := p.messages(ctx, first, len(found) == 0)
-		if err != nil {
-			return fail(err)
-		}
-		found, next = append(found, messages...), after
-		slices.SortStableFunc(found, func(a, b interruption.Event) int { return a.At.Compare(b.At) })
-	} else if len(found) == 0 {
-		if err := p.clock.Wait(ctx, 10*time.Second); err != nil {
-			return fail(err)
-		}
-	}
-	return found, next + "+" + strconv.Itoa(serial), nil
+	list, next, err := p.interruptions(ctx, cursor)
+	return list, next, api.Outcome("interruptions", cmp.Or(p.options.Queue, p.options.Cluster), err)
 }
 
-// messages reads the queue.
-func (p *Provider) messages(ctx context.Context, cursor string, wait bool) ([]interruption.Event, string, error) {
-	read := p.events.Check
-	if wait {
-		read = p.events.Read
+func (p *Provider) interruptions(ctx context.Context, cursor string) ([]interruption.Event, string, error) {
+	if p.options.Queue == "" && !p.options.StatusChecks {
+		return nil, "", &cloudprovider.Error{Code: cloudprovider.ErrUnsupported, Err: errors.New("the provider was given no queue, and is not to ask for status checks")}
 	}
-	events, next, dropped, err := read(ctx, cursor, p.owns)
-	if err != nil {
-		return nil, "", err
+	if p.options.StatusChecks && !p.memory.KnowsHistory() { // or machines of an earlier process would be nobody's
+		if _, err := p.list(ctx); err != nil {
+			return nil, "", err
+		}
 	}
+	list, next, dropped, err := p.events.Read(ctx, cursor, machines{p})
 	if dropped > 0 {
 		p.notes.set("queue", fmt.Sprintf("the last reading of queue %q dropped %d message(s) that are malformed, or of no machine of ours", p.options.Queue, dropped))
 	}
-	return events, next, nil
+	return list, next, err
 }
 
-// machines are what the watch is about.
+// machines are what events are about.
 type machines struct{ p *Provider }
 
 // Owns is the provider's.

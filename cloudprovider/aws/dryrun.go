@@ -12,9 +12,8 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/launch"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/profile"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/record"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/launch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/profile"
 )
 
 // Request is a request that would be sent.
@@ -98,7 +97,7 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 	for n, shape := range shapes {
 		group := groups[shape]
 		c := group[0]
-		s, err := p.shelf(ctx, c.NodeClass.Name)
+		s, err := p.resolvedClass(ctx, c.NodeClass.Name)
 		if err != nil {
 			return nil, api.Outcome("dry run", c.Name, err)
 		}
@@ -117,27 +116,25 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 			}
 		}
 		fresh := *s
-		fresh.drafts = &drafts{} // callers may do with their requests what they like
-		ready, err := p.prepare(&fresh, shape, c, attempts(offers)[0])
+		fresh.templates = &templateCache{} // callers may do with their requests what they like
+		prepared, err := p.prepare(&fresh, shape, c, attempts(offers)[0])
 		if err != nil {
 			return nil, api.Outcome("dry run", c.Name, err)
 		}
+		ready := prepared[0]
 		for _, t := range ready.templates {
 			if name := aws.ToString(t.LaunchTemplateName); !seen[name] {
 				seen[name] = true
 				templates = append(templates, Request{api.EC2, "CreateLaunchTemplate", t})
 			}
 		}
-		rec := record.Batch{ID: fmt.Sprintf("dry-run-%d", n+1), Pool: c.Pool, NodeClass: c.NodeClass.Name, Requirements: c.Requirements.String(), Labels: c.Labels, Shape: shape, ClassHash: s.hash(), Created: p.clock.Time().Unix()}
-		for _, c := range group {
-			rec.Claims = append(rec.Claims, record.Claim{Name: c.Name, Token: c.Token})
-		}
-		own, err := rec.Tags()
+		rec := batchOf(fmt.Sprintf("dry-run-%d", n+1), s, group)
+		own, err := p.ownTags(rec)
 		if err != nil {
 			return nil, api.Outcome("dry run", c.Name, err)
 		}
 		fleets = append(fleets, Request{api.EC2, "CreateFleet", launch.Request(launch.Fleet{
-			Token: rec.ID, CapacityType: ready.kind, Block: ready.block, Target: len(group), Context: s.class.Context, Prioritized: s.ordered, Configs: ready.configs, Tags: p.tags(s, c), InstanceTags: own,
+			Token: rec.ID, CapacityType: ready.kind, Market: ready.market, Target: len(group), Context: s.class.Context, Prioritized: s.ordered, Configs: ready.configs, Tags: p.tags(s, c), InstanceTags: own,
 		})})
 	}
 	return slices.Concat(profiles, templates, fleets), nil
@@ -151,7 +148,7 @@ func (p *Provider) Permitted(ctx context.Context, claim cloudprovider.NodeClaim)
 	if err := claim.Validate(); err != nil {
 		return api.Outcome("permitted", claim.Name, invalid(err))
 	}
-	s, err := p.shelf(ctx, claim.NodeClass.Name)
+	s, err := p.resolvedClass(ctx, claim.NodeClass.Name)
 	if err != nil {
 		return api.Outcome("permitted", claim.Name, err)
 	}
@@ -163,10 +160,11 @@ func (p *Provider) Permitted(ctx context.Context, claim cloudprovider.NodeClaim)
 	if len(usable) == 0 {
 		return api.Outcome("permitted", claim.Name, invalid(errors.New("no image of the node class boots on any of the candidates")))
 	}
-	ready, err := p.prepare(s, shapeOf(claim), claim, attempts(usable)[0])
+	prepared, err := p.prepare(s, shapeOf(claim), claim, attempts(usable)[0])
 	if err != nil {
 		return api.Outcome("permitted", claim.Name, err)
 	}
+	ready := prepared[0]
 	var errs []error
 	ask := func(err error, fine ...string) {
 		if reason := api.Reason(err); err != nil && reason != api.DryRunOperation && !slices.Contains(fine, reason) {
@@ -182,7 +180,7 @@ func (p *Provider) Permitted(ctx context.Context, claim cloudprovider.NodeClaim)
 	_, err = p.clients.EC2.RunInstances(ctx, launch.Alone(p.tags(s, claim), ready.offers[0].t.Name, ready.offers[0].subnet, s.foreign.Name, ready.templates))
 	ask(err)
 	fleet := launch.Request(launch.Fleet{
-		Token: "dry-run", CapacityType: ready.kind, Block: ready.block, Target: 1, Context: s.class.Context, Prioritized: s.ordered, Configs: ready.configs, Tags: p.tags(s, claim),
+		Token: "dry-run", CapacityType: ready.kind, Market: ready.market, Target: 1, Context: s.class.Context, Prioritized: s.ordered, Configs: ready.configs, Tags: p.tags(s, claim),
 	})
 	fleet.DryRun = aws.Bool(true)
 	_, err = p.clients.EC2.CreateFleet(ctx, fleet)

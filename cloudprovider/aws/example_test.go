@@ -2,13 +2,14 @@ package aws_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+	"github.com/joinery-sdk/joinery/internal/awstest"
 )
 
 // byTeam makes node classes from a template: every team has its own tag, and all else in common.
@@ -42,11 +43,10 @@ func ExampleRequest() {
 	if err != nil {
 		panic(err)
 	}
-	defer cloud.Close()
 	reach, ctx := cloud.API(), exampleContext()
 	p, err := aws.New(ctx, aws.Options{
 		Cluster: "harbour", Classes: aws.FixedClasses{class()}, DryRun: true,
-		Region: reach.Region, Endpoint: reach.Endpoint, Credentials: reach.Credentials, HTTPClient: reach.HTTPClient,
+		Region: reach.Region, Credentials: reach.Credentials, HTTPClient: reach.HTTPClient,
 	})
 	if err != nil {
 		panic(err)
@@ -73,4 +73,44 @@ func ExampleRequest() {
 	//     }
 	//   ]
 	// } <nil>
+}
+
+// A controller beside a cluster that is not EKS: it knows the cluster itself, launches only while it holds the lease that it was elected by, and collects
+// claims for a while. What it had asked for before it was restarted it has written down, so nothing else has to wait.
+func ExampleOptions() {
+	cloud, err := awstest.New(awstest.Config{})
+	if err != nil {
+		panic(err)
+	}
+	reach, ctx := cloud.API(), exampleContext()
+	asked := map[string]bool{"written-down": true}
+	elected := false
+	p, err := aws.New(ctx, aws.Options{
+		Cluster: "harbour", Classes: aws.FixedClasses{class()}, Region: reach.Region, Credentials: reach.Credentials, HTTPClient: reach.HTTPClient,
+		Known:     &aws.Cluster{Name: "harbour", Endpoint: "https://harbour.example.com", CA: "Y2E=", Version: "1.33", ServiceCIDR: "10.100.0.0/16"},
+		Window:    aws.Window{Idle: -1},
+		Undecided: func(token string) bool { return asked[token] },
+		Lease: func(context.Context) error {
+			if !elected {
+				return errors.New("somebody else was elected")
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	types, err := p.InstanceTypes(ctx, pool())
+	if err != nil {
+		panic(err)
+	}
+	claim := cloudprovider.NodeClaim{Name: "web-1", Token: "new", Candidates: candidatesFor(types, onDemand)}
+	_, err = p.Create(ctx, claim)
+	fmt.Println(err)
+	elected = true
+	launch, err := p.Create(ctx, claim)
+	fmt.Println(launch.Claim, launch.Type, err)
+	// Output:
+	// cloudprovider: create "web-1": not ready: retry after 10s; the lease is not held: somebody else was elected
+	// web-1 m5.large <nil>
 }

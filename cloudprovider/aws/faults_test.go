@@ -9,8 +9,8 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -18,7 +18,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
+	"github.com/joinery-sdk/joinery/internal/awstest"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -29,28 +29,6 @@ func launches() int {
 	}
 	return 300
 }
-
-// looks is a context that ends when it has been looked at so often: a cancellation in the middle of a call.
-type looks struct {
-	context.Context
-	left atomic.Int64
-	end  context.CancelFunc
-}
-
-func afterLooks(ctx context.Context, n int64) *looks {
-	inner, end := context.WithCancel(ctx)
-	l := &looks{Context: inner, end: end}
-	l.left.Store(n)
-	return l
-}
-
-func (l *looks) look() {
-	if l.left.Add(-1) < 0 {
-		l.end()
-	}
-}
-func (l *looks) Done() <-chan struct{} { l.look(); return l.Context.Done() }
-func (l *looks) Err() error            { l.look(); return l.Context.Err() }
 
 // mishaps go wrong in a few of a hundred calls of each action; which, depends only on the seed and the count of the call.
 func mishaps(seed uint64) func(awstest.Call) awstest.Fault {
@@ -66,6 +44,14 @@ func mishaps(seed uint64) func(awstest.Call) awstest.Fault {
 			return awstest.Fault{Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
 		case r < 13:
 			return awstest.Fault{Code: "InternalError", Message: "An internal error has occurred"}
+		case r < 15:
+			return awstest.Fault{Entry: "InvalidParameterValue", Message: "Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name"}
+		case r < 16:
+			return awstest.Fault{Entry: "RequestLimitExceeded", Message: "Request limit exceeded."}
+		case r < 17:
+			return awstest.Fault{Entry: "InternalError", Message: "An internal error has occurred"}
+		case r < 50:
+			return awstest.Fault{Slow: time.Duration(r) * 5 * time.Millisecond}
 		default:
 			return awstest.Fault{}
 		}
@@ -96,28 +82,26 @@ type world struct {
 
 // restart replaces the provider by one that remembers nothing. Nobody may be calling.
 func (w *world) restart(ctx context.Context) {
-	for deadline := time.Now().Add(10 * time.Second); w.cloud.Busy() > 0 && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond) // requests of callers that gave up are still on their way
-	}
 	w.t.Helper()
 	o := w.options()
-	o.NoHistory, o.Queue, o.Clock = false, "", w.patient()
+	o.Undecided, o.Queue = nil, ""
 	p, err := aws.New(ctx, o)
 	require.NoError(w.t, err)
 	w.provider = p
 	w.restarts++
-	w.clock.Advance(31 * time.Second)
+	time.Sleep(31 * time.Second)
 }
 
 // create asks until the answer is known; false = the world stopped before.
 func (w *world) create(ctx context.Context, claim cloudprovider.NodeClaim, rng *rand.Rand) bool {
 	out := w.outcomes[claim.Token]
 	for out.tries++; ; out.tries++ {
-		call := ctx
+		call, end := context.WithTimeout(ctx, time.Hour)
 		if rng.IntN(10) == 0 {
-			call = afterLooks(ctx, rng.Int64N(60))
+			call, end = context.WithTimeout(ctx, time.Duration(rng.IntN(1000))*time.Millisecond) // somewhere in the middle
 		}
 		launch, err := w.provider.Create(call, claim)
+		end()
 		if ctx.Err() != nil && err != nil {
 			return false
 		}
@@ -129,7 +113,7 @@ func (w *world) create(ctx context.Context, claim cloudprovider.NodeClaim, rng *
 			require.True(w.t, errors.Is(err, cloudprovider.ErrInsufficientCapacity) || errors.Is(err, cloudprovider.ErrQuota), "claim %q: %v", claim.Name, err)
 			return true
 		}
-		w.clock.Advance(4 * time.Second)
+		time.Sleep(4 * time.Second)
 		if !assert.Less(w.t, out.tries, 3000, "claim %q: no answer in the end: %v", claim.Name, err) {
 			return true
 		}
@@ -149,7 +133,7 @@ func (w *world) delete(ctx context.Context, id string) bool {
 			w.t.Errorf("delete %q: %v", id, err)
 			return true
 		}
-		w.clock.Advance(5 * time.Second)
+		time.Sleep(5 * time.Second)
 	}
 	w.t.Errorf("delete %q never ended", id)
 	return true
@@ -160,7 +144,7 @@ func (w *world) delete(ctx context.Context, id string) bool {
 // client tokens that it was launched with.
 func (w *world) harvest(ctx context.Context, done, open []cloudprovider.NodeClaim) {
 	w.cloud.SetFault(nil)
-	w.clock.Advance(time.Minute)
+	time.Sleep(time.Minute)
 	listed, err := w.provider.List(ctx)
 	require.NoError(w.t, err)
 	truth := len(w.cloud.Truth())
@@ -192,7 +176,7 @@ func (w *world) harvest(ctx context.Context, done, open []cloudprovider.NodeClai
 		delete(w.outcomes, claim.Token)
 	}
 	assert.Equal(w.t, running, truth, "machines that run, whatever anybody lists")
-	w.clock.Advance(2 * time.Hour)
+	time.Sleep(2 * time.Hour)
 	w.cloud.SetFault(mishaps(faultSeed))
 }
 
@@ -200,108 +184,111 @@ func (w *world) harvest(ctx context.Context, done, open []cloudprovider.NodeClai
 // up, and however often the provider starts anew without any memory.
 func TestFaultRun(t *testing.T) {
 	t.Parallel()
-	const workers, between = 24, 1000
-	ctx := t.Context()
-	w := &world{
-		fixture: newFixture(t, awstest.Config{Lag: 10 * time.Second, Boot: 20 * time.Second, Shutdown: 20 * time.Second, Page: 200}),
-		t:       t, outcomes: map[string]*outcome{},
-	}
-	w.restart(ctx)
-	types, err := w.provider.InstanceTypes(ctx, pool())
-	require.NoError(t, err)
-	ask := requirements.MustOf(requirements.In("karpenter.k8s.aws/instance-category", "m", "c"))
-	all := cloudprovider.CandidatesOf(types, ask, nil, requirements.Keys{})
-	require.Greater(t, len(all), 20)
-	rng := rand.New(rand.NewPCG(faultSeed, 0))
-	var shapes [][]cloudprovider.Candidate
-	for range 5 {
-		shape := slices.Clone(all)
-		rng.Shuffle(len(shape), func(i, j int) { shape[i], shape[j] = shape[j], shape[i] })
-		shapes = append(shapes, shape[:12])
-	}
-	// Some offerings run out, so that fleets fall through, are filled in part, or find nothing.
-	for i, c := range all {
-		if i%2 == 0 {
-			w.cloud.SetCapacity(c.Type, single(c, "topology.kubernetes.io/zone"), single(c, "karpenter.sh/capacity-type"), i%9)
+
+	synctest.Test(t, func(t *testing.T) {
+		const workers, between = 24, 1000
+		ctx := t.Context()
+		w := &world{
+			fixture: newFixture(t, awstest.Config{Lag: 10 * time.Second, Boot: 20 * time.Second, Shutdown: 20 * time.Second, Page: 200, ProfileLag: 12 * time.Second}),
+			t:       t, outcomes: map[string]*outcome{},
 		}
-	}
-	shapes[0] = shapes[0][:4]
-	for _, c := range shapes[0] {
-		w.cloud.SetCapacity(c.Type, single(c, "topology.kubernetes.io/zone"), single(c, "karpenter.sh/capacity-type"), 2)
-	}
-	w.cloud.SetFault(mishaps(faultSeed))
-	total := launches()
-	var claims []cloudprovider.NodeClaim
-	for i := range total {
-		name := fmt.Sprintf("claim-%d", i)
-		claims = append(claims, cloudprovider.NodeClaim{Name: name, Token: name + "-token", Pool: "web", Candidates: shapes[rng.IntN(len(shapes))]})
-		w.outcomes[name+"-token"] = &outcome{}
-	}
-	most := 0
-	var done []cloudprovider.NodeClaim // since the last harvest
-	for todo := claims; len(todo) > 0; {
-		// A life of the provider: workers take claims until it is stopped in the middle of whatever they do.
-		life, stop := context.WithCancel(ctx)
-		take := make(chan cloudprovider.NodeClaim)
-		var undone []cloudprovider.NodeClaim
-		var group sync.WaitGroup
-		for n := range workers {
-			group.Go(func() {
-				own := rand.New(rand.NewPCG(faultSeed, uint64(w.restarts*100+n)))
-				for claim := range take {
-					known := w.create(life, claim, own)
-					if out := w.outcomes[claim.Token]; known && out.id != "" && own.IntN(100) < 60 {
-						out.deleted = true // from now on it has to go
-						known = w.delete(life, out.id)
-					}
-					w.mu.Lock()
-					if known {
-						done = append(done, claim)
-					} else {
-						undone = append(undone, claim)
-					}
-					w.mu.Unlock()
-				}
-			})
-		}
-		chunk := todo[:min(len(todo), 100+rng.IntN(200))]
-		for i, claim := range chunk {
-			if len(todo) > 100 && i == len(chunk)-workers/2 {
-				pause := time.Duration(rng.IntN(3)) * time.Millisecond
-				go func() { time.Sleep(pause); stop() }()
-			}
-			take <- claim
-		}
-		close(take)
-		group.Wait()
-		stop()
-		most = max(most, len(w.cloud.Templates()))
-		todo = slices.Concat(undone, todo[len(chunk):])
 		w.restart(ctx)
-		// Those whose deletion was cut off are deleted by the next life.
-		for _, claim := range undone {
-			if out := w.outcomes[claim.Token]; out.deleted {
-				require.True(t, w.delete(ctx, out.id))
-				todo = slices.DeleteFunc(todo, func(c cloudprovider.NodeClaim) bool { return c.Token == claim.Token })
-				done = append(done, claim)
+		types, err := w.provider.InstanceTypes(ctx, pool())
+		require.NoError(t, err)
+		ask := requirements.MustOf(requirements.In("karpenter.k8s.aws/instance-category", "m", "c"))
+		all := cloudprovider.CandidatesOf(types, ask, nil, requirements.Keys{})
+		require.Greater(t, len(all), 20)
+		rng := rand.New(rand.NewPCG(faultSeed, 0))
+		var shapes [][]cloudprovider.Candidate
+		for range 5 {
+			shape := slices.Clone(all)
+			rng.Shuffle(len(shape), func(i, j int) { shape[i], shape[j] = shape[j], shape[i] })
+			shapes = append(shapes, shape[:12])
+		}
+		// Some offerings run out, so that fleets fall through, are filled in part, or find nothing.
+		for i, c := range all {
+			if i%2 == 0 {
+				w.cloud.SetCapacity(c.Type, single(c, "topology.kubernetes.io/zone"), single(c, "karpenter.sh/capacity-type"), i%9)
 			}
 		}
-		if len(done) >= between || len(todo) == 0 {
-			w.harvest(ctx, done, todo)
-			done = nil
+		shapes[0] = shapes[0][:4]
+		for _, c := range shapes[0] {
+			w.cloud.SetCapacity(c.Type, single(c, "topology.kubernetes.io/zone"), single(c, "karpenter.sh/capacity-type"), 2)
 		}
-	}
+		w.cloud.SetFault(mishaps(faultSeed))
+		total := launches()
+		var claims []cloudprovider.NodeClaim
+		for i := range total {
+			name := fmt.Sprintf("claim-%d", i)
+			claims = append(claims, cloudprovider.NodeClaim{Name: name, Token: name + "-token", Pool: "web", Candidates: shapes[rng.IntN(len(shapes))]})
+			w.outcomes[name+"-token"] = &outcome{}
+		}
+		most := 0
+		var done []cloudprovider.NodeClaim // since the last harvest
+		for todo := claims; len(todo) > 0; {
+			// A life of the provider: workers take claims until it is stopped in the middle of whatever they do.
+			life, stop := context.WithCancel(ctx)
+			take := make(chan cloudprovider.NodeClaim)
+			var undone []cloudprovider.NodeClaim
+			var group sync.WaitGroup
+			for n := range workers {
+				group.Go(func() {
+					own := rand.New(rand.NewPCG(faultSeed, uint64(w.restarts*100+n)))
+					for claim := range take {
+						known := w.create(life, claim, own)
+						if out := w.outcomes[claim.Token]; known && out.id != "" && own.IntN(100) < 60 {
+							out.deleted = true // from now on it has to go
+							known = w.delete(life, out.id)
+						}
+						w.mu.Lock()
+						if known {
+							done = append(done, claim)
+						} else {
+							undone = append(undone, claim)
+						}
+						w.mu.Unlock()
+					}
+				})
+			}
+			chunk := todo[:min(len(todo), 100+rng.IntN(200))]
+			for i, claim := range chunk {
+				if len(todo) > 100 && i == len(chunk)-workers/2 {
+					pause := time.Duration(rng.IntN(3)) * time.Millisecond
+					go func() { time.Sleep(pause); stop() }()
+				}
+				take <- claim
+			}
+			close(take)
+			group.Wait()
+			stop()
+			most = max(most, len(w.cloud.Templates()))
+			todo = slices.Concat(undone, todo[len(chunk):])
+			w.restart(ctx)
+			// Those whose deletion was cut off are deleted by the next life.
+			for _, claim := range undone {
+				if out := w.outcomes[claim.Token]; out.deleted {
+					require.True(t, w.delete(ctx, out.id))
+					todo = slices.DeleteFunc(todo, func(c cloudprovider.NodeClaim) bool { return c.Token == claim.Token })
+					done = append(done, claim)
+				}
+			}
+			if len(done) >= between || len(todo) == 0 {
+				w.harvest(ctx, done, todo)
+				done = nil
+			}
+		}
 
-	t.Logf("%d launches in %d lives of the provider: %d stay, %d deleted, %d refused; %d calls to EC2, at most %d templates",
-		total, w.restarts, w.have, w.deleted, w.refused, w.cloud.Calls("EC2."), most)
-	assert.Equal(t, total, w.have+w.deleted+w.refused, "every claim was looked at")
-	assert.Greater(t, w.have, total/10)
-	assert.Greater(t, w.refused, 0)
-	assert.LessOrEqual(t, most, 8, "two capacity types, two images")
+		t.Logf("%d launches in %d lives of the provider: %d stay, %d deleted, %d refused; %d calls to EC2, at most %d templates",
+			total, w.restarts, w.have, w.deleted, w.refused, w.cloud.Calls("EC2."), most)
+		assert.Equal(t, total, w.have+w.deleted+w.refused, "every claim was looked at")
+		assert.Greater(t, w.have, total/10)
+		assert.Greater(t, w.refused, 0)
+		assert.LessOrEqual(t, most, 8, "two capacity types, two images")
 
-	w.cloud.SetFault(nil)
-	_, err = w.provider.CollectTemplates(ctx, 0)
-	require.NoError(t, err)
-	assert.Empty(t, w.cloud.Templates())
-	assert.Empty(t, w.cloud.Truth())
+		w.cloud.SetFault(nil)
+		_, err = w.provider.Maintain(ctx, 0)
+		require.NoError(t, err)
+		assert.Empty(t, w.cloud.Templates())
+		assert.Empty(t, w.cloud.Truth())
+	})
 }

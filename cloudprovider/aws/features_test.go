@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -14,76 +15,80 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/status"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/events"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+	"github.com/joinery-sdk/joinery/internal/awstest"
 )
 
 // Machines have enclaves if their claim requests one, also after a restart; and types that cannot have them are refused beforehand.
 func TestEnclaves(t *testing.T) {
-	const sandbox = corev1.ResourceName("eks.amazonaws.com/nitro-sandbox")
-	const able = "karpenter.sh/capacity-type in (on-demand), node.kubernetes.io/instance-type in (m5.xlarge)"
-	f := newFixture(t, awstest.Config{})
-	p := f.provider(t)
-	with, without := f.ask(t, p, "with", able), f.ask(t, p, "without", able)
-	with.Requests = corev1.ResourceList{sandbox: resource.MustParse("1")}
-	for _, r := range p.CreateMany(t.Context(), []cloudprovider.NodeClaim{with, without}) {
-		require.NoError(t, r.Err)
-		q, ok := r.Launch.Capacity[sandbox]
-		assert.Equal(t, r.Launch.Claim == "with", ok, "%v", q)
-	}
-	f.clock.Advance(time.Minute)
-	list, err := f.provider(t, func(o *aws.Options) { o.NoHistory = false }).List(t.Context())
-	require.NoError(t, err)
-	require.Len(t, list, 2)
-	for _, i := range list {
-		_, ok := i.Capacity[sandbox]
-		assert.Equal(t, i.Claim == "with", ok)
-	}
-	unable := f.ask(t, p, "unable", onDemand)
-	unable.Requests = with.Requests
-	_, err = p.Create(t.Context(), unable)
-	require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec)
-	require.ErrorContains(t, err, `"m5.large" has no Nitro enclaves`)
+	synctest.Test(t, func(t *testing.T) {
+		const sandbox = corev1.ResourceName("eks.amazonaws.com/nitro-sandbox")
+		const able = "karpenter.sh/capacity-type in (on-demand), node.kubernetes.io/instance-type in (m5.xlarge)"
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		with, without := f.ask(t, p, "with", able), f.ask(t, p, "without", able)
+		with.Requests = corev1.ResourceList{sandbox: resource.MustParse("1")}
+		for _, r := range p.CreateMany(t.Context(), []cloudprovider.NodeClaim{with, without}) {
+			require.NoError(t, r.Err)
+			q, ok := r.Launch.Capacity[sandbox]
+			assert.Equal(t, r.Launch.Claim == "with", ok, "%v", q)
+		}
+		time.Sleep(time.Minute)
+		list, err := f.provider(t, func(o *aws.Options) { o.Undecided = nil }).List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		for _, i := range list {
+			_, ok := i.Capacity[sandbox]
+			assert.Equal(t, i.Claim == "with", ok)
+		}
+		unable := f.ask(t, p, "unable", onDemand)
+		unable.Requests = with.Requests
+		_, err = p.Create(t.Context(), unable)
+		require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec)
+		require.ErrorContains(t, err, `"m5.large" has no Nitro enclaves`)
+	})
 }
 
 // Machines get the names of their node and claim as tags, once, and keep a name that they have.
 func TestNamesAsTags(t *testing.T) {
-	f := newFixture(t, awstest.Config{})
-	p := f.provider(t)
-	register := func(p *aws.Provider, id, name string) {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: id}, Status: corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("7800000Ki")}}}
-		require.NoError(t, p.Registered(t.Context(), id, node))
-	}
-	for i, r := range p.CreateMany(t.Context(), []cloudprovider.NodeClaim{f.ask(t, p, "web-1", onDemand), f.ask(t, p, "web-2", onDemand)}) {
-		require.NoError(t, r.Err)
-		register(p, r.Launch.ID, []string{"ip-10-0-0-1.ec2.internal", "ip-10-0-0-2.ec2.internal"}[i])
-	}
-	names := map[string]string{}
-	for _, m := range f.cloud.Truth() {
-		names[m.Tags["karpenter.sh/nodeclaim"]] = m.Tags["Name"]
-	}
-	assert.Equal(t, map[string]string{"web-1": "ip-10-0-0-1.ec2.internal", "web-2": "ip-10-0-0-2.ec2.internal"}, names)
-	calls := f.cloud.Calls("EC2.CreateTags")
-	list, err := p.List(t.Context())
-	require.NoError(t, err)
-	register(p, list[0].ID, "other")
-	assert.Equal(t, calls, f.cloud.Calls("EC2.CreateTags"), "nothing is written twice")
-
-	named := class()
-	named.Tags = map[string]string{"Name": "shop"}
-	p = f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{named} })
-	launch, err := p.Create(t.Context(), f.ask(t, p, "web-3", onDemand))
-	require.NoError(t, err)
-	register(p, launch.ID, "ip-10-0-0-3.ec2.internal")
-	for _, m := range f.cloud.Truth() {
-		if m.Tags["karpenter.sh/nodeclaim"] == "web-3" {
-			assert.Equal(t, "shop", m.Tags["Name"])
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		register := func(p *aws.Provider, id, name string) {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: id}, Status: corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("7800000Ki")}}}
+			require.NoError(t, p.Registered(t.Context(), id, node))
 		}
-	}
+		for i, r := range p.CreateMany(t.Context(), []cloudprovider.NodeClaim{f.ask(t, p, "web-1", onDemand), f.ask(t, p, "web-2", onDemand)}) {
+			require.NoError(t, r.Err)
+			register(p, r.Launch.ID, []string{"ip-10-0-0-1.ec2.internal", "ip-10-0-0-2.ec2.internal"}[i])
+		}
+		names := map[string]string{}
+		for _, m := range f.cloud.Truth() {
+			names[m.Tags["joinery/claim"]] = m.Tags["Name"]
+		}
+		assert.Equal(t, map[string]string{"web-1": "ip-10-0-0-1.ec2.internal", "web-2": "ip-10-0-0-2.ec2.internal"}, names)
+		calls := f.cloud.Calls("EC2.CreateTags")
+		list, err := p.List(t.Context())
+		require.NoError(t, err)
+		register(p, list[0].ID, "other")
+		assert.Equal(t, calls, f.cloud.Calls("EC2.CreateTags"), "nothing is written twice")
+
+		named := class()
+		named.Tags = map[string]string{"Name": "shop"}
+		p = f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{named} })
+		launch, err := p.Create(t.Context(), f.ask(t, p, "web-3", onDemand))
+		require.NoError(t, err)
+		register(p, launch.ID, "ip-10-0-0-3.ec2.internal")
+		for _, m := range f.cloud.Truth() {
+			if m.Tags["joinery/claim"] == "web-3" {
+				assert.Equal(t, "shop", m.Tags["Name"])
+			}
+		}
+	})
 }
 
 func ec2ID(id string) string { return id[strings.LastIndex(id, "/")+1:] }
@@ -91,10 +96,10 @@ func ec2ID(id string) string { return id[strings.LastIndex(id, "/")+1:] }
 // told reads the interruptions, by instance and kind, and confirms nothing.
 func told(t *testing.T, p *aws.Provider, cursor string) (map[string]interruption.Kind, string) {
 	t.Helper()
-	events, next, err := p.Interruptions(t.Context(), cursor)
+	list, next, err := p.Interruptions(t.Context(), cursor)
 	require.NoError(t, err)
 	out := map[string]interruption.Kind{}
-	for _, e := range events {
+	for _, e := range list {
 		out[e.Instance] = e.Kind
 	}
 	return out, next
@@ -105,56 +110,58 @@ func told(t *testing.T, p *aws.Provider, cursor string) (map[string]interruption
 func TestStatusChecks(t *testing.T) {
 	for name, queue := range map[string]string{"with a queue": "harbour", "without a queue": ""} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, awstest.Config{})
-			watched := func(o *aws.Options) { o.StatusChecks, o.Queue, o.NoHistory = true, queue, false }
-			p := f.provider(t)
-			var ids []string
-			for _, name := range []string{"a", "b", "c", "d"} {
-				launch, err := p.Create(t.Context(), f.ask(t, p, name, onDemand))
-				require.NoError(t, err)
-				ids = append(ids, launch.ID)
-			}
-			p = f.provider(t, watched)
-			have, cursor := told(t, p, "")
-			require.Empty(t, have)
-			f.cloud.FailCheck(ec2ID(ids[0]), "system")
-			f.clock.Advance(90 * time.Second)
-			have, cursor = told(t, p, cursor)
-			require.Empty(t, have, "it may mend itself")
-			f.clock.Advance(time.Minute)
-			f.cloud.Schedule(ec2ID(ids[1]), "instance-retirement", "The instance is running on degraded hardware", f.clock.Now().Add(48*time.Hour))
-			f.cloud.Schedule(ec2ID(ids[2]), "system-reboot", "[Completed] scheduled reboot", f.clock.Now())
-			want := map[string]interruption.Kind{ids[0]: interruption.InstanceImpaired, ids[1]: interruption.MaintenanceScheduled}
-			if queue != "" {
-				f.cloud.InterruptSpot(ec2ID(ids[3]))
-				want[ids[3]] = interruption.SpotInterrupted
-			}
-			have, _ = told(t, p, cursor)
-			require.Equal(t, want, have)
-			have, cursor = told(t, p, cursor)
-			require.Equal(t, want, have, "nobody has confirmed them")
-			assert.Equal(t, interruption.Force, have[ids[0]].Respond())
-			have, cursor = told(t, p, cursor)
-			require.Empty(t, have)
-			f.clock.Advance(2 * time.Minute)
-			have, _ = told(t, p, cursor)
-			require.Empty(t, have, "it lasts, and is confirmed")
-			// The cursor of an earlier provider confirms nothing.
-			other := f.provider(t, watched)
-			_, _ = told(t, other, cursor)
-			have, _ = told(t, other, cursor)
-			assert.Equal(t, interruption.InstanceImpaired, have[ids[0]])
-			f.cloud.Mend(ec2ID(ids[0]))
-			f.clock.Advance(2 * time.Minute)
-			f.cloud.FailCheck(ec2ID(ids[0]), "instance")
-			_, cursor = told(t, p, cursor)
-			f.clock.Advance(3 * time.Minute)
-			have, _ = told(t, p, cursor)
-			assert.Equal(t, map[string]interruption.Kind{ids[0]: interruption.InstanceImpaired}, have, "another failure is another event")
-			for _, bad := range []string{"x", "n1-1", "n1-1+", "n1-1+x", "n1-1+-1", "+1"} {
-				_, _, err := p.Interruptions(t.Context(), bad)
-				require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec, bad)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, awstest.Config{})
+				watched := func(o *aws.Options) { o.StatusChecks, o.Queue, o.Undecided = true, queue, nil }
+				p := f.provider(t)
+				var ids []string
+				for _, name := range []string{"a", "b", "c", "d"} {
+					launch, err := p.Create(t.Context(), f.ask(t, p, name, onDemand))
+					require.NoError(t, err)
+					ids = append(ids, launch.ID)
+				}
+				p = f.provider(t, watched)
+				have, cursor := told(t, p, "")
+				require.Empty(t, have)
+				f.cloud.FailCheck(ec2ID(ids[0]), "system")
+				time.Sleep(90 * time.Second)
+				have, cursor = told(t, p, cursor)
+				require.Empty(t, have, "it may mend itself")
+				time.Sleep(time.Minute)
+				f.cloud.Schedule(ec2ID(ids[1]), "instance-retirement", "The instance is running on degraded hardware", time.Now().Add(48*time.Hour))
+				f.cloud.Schedule(ec2ID(ids[2]), "system-reboot", "[Completed] scheduled reboot", time.Now())
+				want := map[string]interruption.Kind{ids[0]: interruption.InstanceImpaired, ids[1]: interruption.MaintenanceScheduled}
+				if queue != "" {
+					f.cloud.InterruptSpot(ec2ID(ids[3]))
+					want[ids[3]] = interruption.SpotInterrupted
+				}
+				have, _ = told(t, p, cursor)
+				require.Equal(t, want, have)
+				have, cursor = told(t, p, cursor)
+				require.Equal(t, want, have, "nobody has confirmed them")
+				assert.Equal(t, interruption.Force, have[ids[0]].Respond())
+				have, cursor = told(t, p, cursor)
+				require.Empty(t, have)
+				time.Sleep(2 * time.Minute)
+				have, _ = told(t, p, cursor)
+				require.Empty(t, have, "it lasts, and is confirmed")
+				// The cursor of an earlier provider confirms nothing.
+				other := f.provider(t, watched)
+				_, _ = told(t, other, cursor)
+				have, _ = told(t, other, cursor)
+				assert.Equal(t, interruption.InstanceImpaired, have[ids[0]])
+				f.cloud.Mend(ec2ID(ids[0]))
+				time.Sleep(2 * time.Minute)
+				f.cloud.FailCheck(ec2ID(ids[0]), "instance")
+				_, cursor = told(t, p, cursor)
+				time.Sleep(3 * time.Minute)
+				have, _ = told(t, p, cursor)
+				assert.Equal(t, map[string]interruption.Kind{ids[0]: interruption.InstanceImpaired}, have, "another failure is another event")
+				for _, bad := range []string{"x", "n1-x", "n1-", "n1--1x"} {
+					_, _, err := p.Interruptions(t.Context(), bad)
+					require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec, bad)
+				}
+			})
 		})
 	}
 	f := newFixture(t, awstest.Config{})
@@ -164,208 +171,218 @@ func TestStatusChecks(t *testing.T) {
 
 // Machines of a capacity block are announced ten minutes before EC2 begins to end them; those of other reservations are not.
 func TestEndOfABlock(t *testing.T) {
-	f := newFixture(t, awstest.Config{})
-	f.cloud.AddReservation("cr-block", "m5.large", "us-east-1a", 2, true, map[string]string{"cluster": "harbour"})
-	f.cloud.AddReservation("cr-open", "c5.large", "us-east-1a", 2, false, map[string]string{"cluster": "harbour"})
-	end := f.clock.Now().Add(3 * time.Hour)
-	f.cloud.SetReservationEnd("cr-block", end)
-	f.cloud.SetReservationEnd("cr-open", end)
-	c := class()
-	c.CapacityReservations = byTag("cluster", "harbour")
-	p := f.provider(t, func(o *aws.Options) { o.Classes, o.StatusChecks, o.Queue = aws.FixedClasses{c}, true, "" })
-	block, err := p.Create(t.Context(), f.ask(t, p, "a", "karpenter.sh/capacity-type in (reserved), node.kubernetes.io/instance-type in (m5.large)"))
-	require.NoError(t, err)
-	_, err = p.Create(t.Context(), f.ask(t, p, "b", "karpenter.sh/capacity-type in (reserved), node.kubernetes.io/instance-type in (c5.large)"))
-	require.NoError(t, err)
-	f.clock.Advance(end.Add(-status.BlockNotice - time.Minute).Sub(f.clock.Now()))
-	have, cursor := told(t, p, "")
-	require.Empty(t, have)
-	f.clock.Advance(time.Minute)
-	events, _, err := p.Interruptions(t.Context(), cursor)
-	require.NoError(t, err)
-	require.Len(t, events, 1)
-	assert.Equal(t, block.ID, events[0].Instance)
-	assert.Equal(t, interruption.ReservationInterrupted, events[0].Kind)
-	assert.Equal(t, end.Add(-30*time.Minute), events[0].Deadline)
-	assert.Equal(t, interruption.Drain, events[0].Kind.Respond())
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		f.cloud.AddReservation("cr-block", "m5.large", "us-east-1a", 2, true, map[string]string{"cluster": "harbour"})
+		f.cloud.AddReservation("cr-open", "c5.large", "us-east-1a", 2, false, map[string]string{"cluster": "harbour"})
+		end := time.Now().UTC().Add(3 * time.Hour)
+		f.cloud.SetReservationEnd("cr-block", end)
+		f.cloud.SetReservationEnd("cr-open", end)
+		c := class()
+		c.CapacityReservations = byTag("cluster", "harbour")
+		p := f.provider(t, func(o *aws.Options) { o.Classes, o.StatusChecks, o.Queue = aws.FixedClasses{c}, true, "" })
+		block, err := p.Create(t.Context(), f.ask(t, p, "a", "karpenter.sh/capacity-type in (reserved), node.kubernetes.io/instance-type in (m5.large)"))
+		require.NoError(t, err)
+		_, err = p.Create(t.Context(), f.ask(t, p, "b", "karpenter.sh/capacity-type in (reserved), node.kubernetes.io/instance-type in (c5.large)"))
+		require.NoError(t, err)
+		time.Sleep(time.Until(end.Add(-events.BlockNotice - time.Minute)))
+		have, cursor := told(t, p, "")
+		require.Empty(t, have)
+		time.Sleep(time.Minute)
+		list, _, err := p.Interruptions(t.Context(), cursor)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		assert.Equal(t, block.ID, list[0].Instance)
+		assert.Equal(t, interruption.ReservationInterrupted, list[0].Kind)
+		assert.Equal(t, end.Add(-30*time.Minute), list[0].Deadline)
+		assert.Equal(t, interruption.Drain, list[0].Kind.Respond())
+	})
 }
 
 // A class may name a launch template that somebody else made: it is launched from as it is, chooses the types by its image, drifts with each new
 // version, and is never deleted.
 func TestForeignTemplate(t *testing.T) {
-	f := newFixture(t, awstest.Config{})
-	c := &classes{nodeclass.NodeClass{Kind: "AWSNodeTemplate", APIVersion: "karpenter.k8s.aws/v1alpha1", Name: "default", Family: ec2.AL2, LaunchTemplate: "ours", Subnets: byTag("cluster", "harbour")}}
-	p := f.provider(t, func(o *aws.Options) { o.Classes = c })
-	_, err := p.InstanceTypes(t.Context(), pool())
-	require.ErrorIs(t, err, cloudprovider.ErrNotReady)
-	require.ErrorContains(t, err, "ours")
-	f.cloud.AddTemplate("ours", map[string]string{"InstanceType": "m5.large"})
-	_, err = p.InstanceTypes(t.Context(), pool())
-	require.ErrorIs(t, err, cloudprovider.ErrNotReady)
-	require.ErrorContains(t, err, "names no image")
-	fields := map[string]string{"ImageId": "ami-oldx8664", "SecurityGroupId.1": "sg-2", "UserData": "", "MetadataOptions.HttpTokens": "optional"}
-	f.cloud.AddTemplate("ours", fields)
-	f.clock.Advance(10 * time.Minute)
-	claim := f.ask(t, p, "a", "karpenter.sh/capacity-type in (on-demand), node.kubernetes.io/instance-type in (m5.large, m6g.large)")
-	launch, err := p.Create(t.Context(), claim)
-	require.NoError(t, err)
-	assert.Equal(t, "m5.large", launch.Type, "the image is not for arm64")
-	machine := f.cloud.Truth()[0]
-	assert.Equal(t, "ami-oldx8664", machine.Image)
-	assert.Equal(t, "ami-oldx8664", launch.ImageID)
-	assert.Zero(t, f.cloud.Calls("EC2.CreateLaunchTemplate"))
-	drift, err := p.Drifted(t.Context(), launch.ID)
-	require.NoError(t, err)
-	assert.Empty(t, drift.Reason, drift.Detail)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		c := &classes{nodeclass.NodeClass{Kind: "AWSNodeTemplate", APIVersion: "karpenter.k8s.aws/v1alpha1", Name: "default", Family: ec2.AL2, LaunchTemplate: "ours", Subnets: byTag("cluster", "harbour")}}
+		p := f.provider(t, func(o *aws.Options) { o.Classes = c })
+		_, err := p.InstanceTypes(t.Context(), pool())
+		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
+		require.ErrorContains(t, err, "ours")
+		f.cloud.AddTemplate("ours", map[string]string{"InstanceType": "m5.large"})
+		_, err = p.InstanceTypes(t.Context(), pool())
+		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
+		require.ErrorContains(t, err, "names no image")
+		fields := map[string]string{"ImageId": "ami-oldx8664", "SecurityGroupId.1": "sg-2", "UserData": "", "MetadataOptions.HttpTokens": "optional"}
+		f.cloud.AddTemplate("ours", fields)
+		time.Sleep(10 * time.Minute)
+		claim := f.ask(t, p, "a", "karpenter.sh/capacity-type in (on-demand), node.kubernetes.io/instance-type in (m5.large, m6g.large)")
+		launch, err := p.Create(t.Context(), claim)
+		require.NoError(t, err)
+		assert.Equal(t, "m5.large", launch.Type, "the image is not for arm64")
+		machine := f.cloud.Truth()[0]
+		assert.Equal(t, "ami-oldx8664", machine.Image)
+		assert.Equal(t, "ami-oldx8664", launch.ImageID)
+		assert.Zero(t, f.cloud.Calls("EC2.CreateLaunchTemplate"))
+		drift, err := p.Drifted(t.Context(), launch.ID)
+		require.NoError(t, err)
+		assert.Empty(t, drift.Reason, drift.Detail)
 
-	requests, err := p.DryRun(t.Context(), []cloudprovider.NodeClaim{claim})
-	require.NoError(t, err)
-	require.Len(t, requests, 1)
-	assert.Equal(t, "CreateFleet", requests[0].Action)
+		requests, err := p.DryRun(t.Context(), []cloudprovider.NodeClaim{claim})
+		require.NoError(t, err)
+		require.Len(t, requests, 1)
+		assert.Equal(t, "CreateFleet", requests[0].Action)
 
-	fields["MetadataOptions.HttpTokens"] = "required"
-	f.cloud.AddTemplate("ours", fields)
-	f.clock.Advance(10 * time.Minute)
-	drift, err = p.Drifted(t.Context(), launch.ID)
-	require.NoError(t, err)
-	assert.Equal(t, aws.NodeClassDrift, drift.Reason)
-	require.Contains(t, drift.Detail, "ours")
-	f.cloud.AddTemplate("ours", fields) // behind the provider's back
-	claim = f.ask(t, p, "b", onDemand)
-	f.cloud.RemoveTemplate("ours")
-	_, err = p.Create(t.Context(), claim)
-	require.ErrorIs(t, err, cloudprovider.ErrNotReady)
-	f.cloud.AddTemplate("ours", fields)
-	_, err = p.Create(t.Context(), claim)
-	require.NoError(t, err)
-	_, err = p.Withdraw(t.Context(), []string{"a-token", "b-token"})
-	require.NoError(t, err)
-	_, err = p.CollectTemplates(t.Context(), 0)
-	require.NoError(t, err)
-	require.Empty(t, f.cloud.Truth())
-	assert.Len(t, f.cloud.Templates(), 1, "it is somebody else's")
+		fields["MetadataOptions.HttpTokens"] = "required"
+		f.cloud.AddTemplate("ours", fields)
+		time.Sleep(10 * time.Minute)
+		drift, err = p.Drifted(t.Context(), launch.ID)
+		require.NoError(t, err)
+		assert.Equal(t, aws.NodeClassDrift, drift.Reason)
+		require.Contains(t, drift.Detail, "ours")
+		f.cloud.AddTemplate("ours", fields) // behind the provider's back
+		claim = f.ask(t, p, "b", onDemand)
+		f.cloud.RemoveTemplate("ours")
+		_, err = p.Create(t.Context(), claim)
+		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
+		f.cloud.AddTemplate("ours", fields)
+		_, err = p.Create(t.Context(), claim)
+		require.NoError(t, err)
+		_, err = p.Withdraw(t.Context(), []string{"a-token", "b-token"})
+		require.NoError(t, err)
+		_, err = p.Maintain(t.Context(), 0)
+		require.NoError(t, err)
+		require.Empty(t, f.cloud.Truth())
+		assert.Len(t, f.cloud.Templates(), 1, "it is somebody else's")
+	})
 }
 
 // Dry runs tell beforehand what the caller may not do, all at once, and change nothing.
 func TestPermitted(t *testing.T) {
-	f := newFixture(t, awstest.Config{})
-	p := f.provider(t)
-	claim := f.ask(t, p, "a", onDemand)
-	require.NoError(t, p.Permitted(t.Context(), claim))
-	f.cloud.SetFault(func(c awstest.Call) awstest.Fault {
-		switch c.Action {
-		case "RunInstances":
-			return awstest.Fault{Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation. User: me is not authorized to perform: iam:PassRole on resource: node"}
-		case "CreateLaunchTemplate", "CreateFleet":
-			return awstest.Fault{Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation."}
-		default:
-			return awstest.Fault{}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		claim := f.ask(t, p, "a", onDemand)
+		require.NoError(t, p.Permitted(t.Context(), claim))
+		f.cloud.SetFault(func(c awstest.Call) awstest.Fault {
+			switch c.Action {
+			case "RunInstances":
+				return awstest.Fault{Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation. User: me is not authorized to perform: iam:PassRole on resource: node"}
+			case "CreateLaunchTemplate", "CreateFleet":
+				return awstest.Fault{Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation."}
+			default:
+				return awstest.Fault{}
+			}
+		})
+		err := p.Permitted(t.Context(), claim)
+		require.ErrorIs(t, err, cloudprovider.ErrUnauthorized)
+		for _, want := range []string{"allow iam:PassRole", "allow ec2:CreateLaunchTemplate", "allow ec2:CreateFleet"} {
+			require.ErrorContains(t, err, want)
 		}
+		f.cloud.SetFault(nil)
+		assert.Empty(t, f.cloud.Truth())
+		assert.Empty(t, f.cloud.Templates())
+		_, err = p.Create(t.Context(), claim)
+		require.NoError(t, err)
+		require.NoError(t, p.Permitted(t.Context(), claim), "also where the templates exist")
+		_, err = f.provider(t, func(o *aws.Options) { o.DryRun = true }).InstanceTypes(t.Context(), pool())
+		require.NoError(t, err)
+		claim.Candidates = nil
+		require.ErrorIs(t, p.Permitted(t.Context(), claim), cloudprovider.ErrInvalidSpec)
 	})
-	err := p.Permitted(t.Context(), claim)
-	require.ErrorIs(t, err, cloudprovider.ErrUnauthorized)
-	for _, want := range []string{"allow iam:PassRole", "allow ec2:CreateLaunchTemplate", "allow ec2:CreateFleet"} {
-		require.ErrorContains(t, err, want)
-	}
-	f.cloud.SetFault(nil)
-	assert.Empty(t, f.cloud.Truth())
-	assert.Empty(t, f.cloud.Templates())
-	_, err = p.Create(t.Context(), claim)
-	require.NoError(t, err)
-	require.NoError(t, p.Permitted(t.Context(), claim), "also where the templates exist")
-	_, err = f.provider(t, func(o *aws.Options) { o.DryRun = true }).InstanceTypes(t.Context(), pool())
-	require.NoError(t, err)
-	claim.Candidates = nil
-	require.ErrorIs(t, p.Permitted(t.Context(), claim), cloudprovider.ErrInvalidSpec)
 }
 
 // A zone that traffic was shifted away from is left alone: nothing is launched there, and its machines are neither read, tagged nor ended, but known.
 func TestZonalShift(t *testing.T) {
-	f := newFixture(t, awstest.Config{})
-	p := f.provider(t, func(o *aws.Options) { o.ZonalShift = true })
-	in := func(zone string) string { return onDemand + ", topology.kubernetes.io/zone in (" + zone + ")" }
-	stays, goes := f.ask(t, p, "stays", in("us-east-1a")), f.ask(t, p, "goes", in("us-east-1b"))
-	first, err := p.Create(t.Context(), stays)
-	require.NoError(t, err)
-	second, err := p.Create(t.Context(), goes)
-	require.NoError(t, err)
-	f.clock.Advance(2 * time.Minute)
-	_, err = p.List(t.Context())
-	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t, func(o *aws.Options) { o.ZonalShift = true })
+		in := func(zone string) string { return onDemand + ", topology.kubernetes.io/zone in (" + zone + ")" }
+		stays, goes := f.ask(t, p, "stays", in("us-east-1a")), f.ask(t, p, "goes", in("us-east-1b"))
+		first, err := p.Create(t.Context(), stays)
+		require.NoError(t, err)
+		second, err := p.Create(t.Context(), goes)
+		require.NoError(t, err)
+		time.Sleep(2 * time.Minute)
+		_, err = p.List(t.Context())
+		require.NoError(t, err)
 
-	f.cloud.ShiftAway("us-east-1a")
-	f.clock.Advance(time.Minute)
-	types, err := p.InstanceTypes(t.Context(), pool())
-	require.NoError(t, err)
-	for _, it := range types {
-		for _, o := range it.Offerings {
-			zone, _ := o.Requirements.Get(corev1.LabelTopologyZone).Single()
-			if zone == "us-east-1a" {
-				assert.False(t, o.Available, it.Name)
+		f.cloud.ShiftAway("us-east-1a")
+		time.Sleep(time.Minute)
+		types, err := p.InstanceTypes(t.Context(), pool())
+		require.NoError(t, err)
+		for _, it := range types {
+			for _, o := range it.Offerings {
+				zone, _ := o.Requirements.Get(corev1.LabelTopologyZone).Single()
+				if zone == "us-east-1a" {
+					assert.False(t, o.Available, it.Name)
+				}
 			}
 		}
-	}
-	wanted := stays.Clone()
-	wanted.Name, wanted.Token = "more", "more-token"
-	_, err = p.Create(t.Context(), wanted)
-	require.ErrorIs(t, err, cloudprovider.ErrInsufficientCapacity)
-	known, _ := errors.AsType[*cloudprovider.Error](err)
-	require.NotEmpty(t, known.Refused)
-	assert.Equal(t, "the zone is shifted away", known.Refused[0].Detail)
+		wanted := stays.Clone()
+		wanted.Name, wanted.Token = "more", "more-token"
+		_, err = p.Create(t.Context(), wanted)
+		require.ErrorIs(t, err, cloudprovider.ErrInsufficientCapacity)
+		known, _ := errors.AsType[*cloudprovider.Error](err)
+		require.NotEmpty(t, known.Refused)
+		assert.Equal(t, "the zone is shifted away", known.Refused[0].Detail)
 
-	calls := f.cloud.CallsByAction()
-	got, err := p.Get(t.Context(), first.ID)
-	require.NoError(t, err)
-	assert.Equal(t, first.ID, got.ID)
-	require.ErrorIs(t, p.Delete(t.Context(), first.ID), cloudprovider.ErrNotReady)
-	assert.Equal(t, calls["EC2.DescribeInstances"], f.cloud.Calls("EC2.DescribeInstances"))
-	assert.Equal(t, calls["EC2.TerminateInstances"], f.cloud.Calls("EC2.TerminateInstances"))
-	f.cloud.End(ec2ID(first.ID), "Server.ZoneDown", "Server.ZoneDown: nobody can tell")
-	list, err := p.List(t.Context())
-	require.NoError(t, err)
-	require.Len(t, list, 2, "what nobody can read has not vanished")
-	require.NoError(t, p.Delete(t.Context(), second.ID))
+		calls := f.cloud.CallsByAction()
+		got, err := p.Get(t.Context(), first.ID)
+		require.NoError(t, err)
+		assert.Equal(t, first.ID, got.ID)
+		require.ErrorIs(t, p.Delete(t.Context(), first.ID), cloudprovider.ErrNotReady)
+		assert.Equal(t, calls["EC2.DescribeInstances"], f.cloud.Calls("EC2.DescribeInstances"))
+		assert.Equal(t, calls["EC2.TerminateInstances"], f.cloud.Calls("EC2.TerminateInstances"))
+		f.cloud.End(ec2ID(first.ID), "Server.ZoneDown", "Server.ZoneDown: nobody can tell")
+		list, err := p.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 2, "what nobody can read has not vanished")
+		require.NoError(t, p.Delete(t.Context(), second.ID))
 
-	f.cloud.ShiftAway()
-	f.clock.Advance(2 * time.Minute)
-	list, err = p.List(t.Context())
-	require.NoError(t, err)
-	assert.Empty(t, list)
-	require.ErrorIs(t, p.Delete(t.Context(), first.ID), cloudprovider.ErrNotFound)
+		f.cloud.ShiftAway()
+		time.Sleep(2 * time.Minute)
+		list, err = p.List(t.Context())
+		require.NoError(t, err)
+		assert.Empty(t, list)
+		require.ErrorIs(t, p.Delete(t.Context(), first.ID), cloudprovider.ErrNotFound)
 
-	// Where ARC cannot be read, all zones are used, and a note says so.
-	f.cloud.SetFault(func(c awstest.Call) awstest.Fault {
-		if c.Action == "GetManagedResource" {
-			return awstest.Fault{Code: "AccessDeniedException", Message: "no"}
-		}
-		return awstest.Fault{}
+		// Where ARC cannot be read, all zones are used, and a note says so.
+		f.cloud.SetFault(func(c awstest.Call) awstest.Fault {
+			if c.Action == "GetManagedResource" {
+				return awstest.Fault{Code: "AccessDeniedException", Message: "no"}
+			}
+			return awstest.Fault{}
+		})
+		time.Sleep(2 * time.Minute)
+		wanted.Name, wanted.Token = "late", "late-token"
+		_, err = p.Create(t.Context(), wanted)
+		require.NoError(t, err)
+		require.Len(t, p.Notes(), 1)
+		assert.Contains(t, p.Notes()[0], "allow arc-zonal-shift:GetManagedResource")
 	})
-	f.clock.Advance(2 * time.Minute)
-	wanted.Name, wanted.Token = "late", "late-token"
-	_, err = p.Create(t.Context(), wanted)
-	require.NoError(t, err)
-	require.Len(t, p.Notes(), 1)
-	assert.Contains(t, p.Notes()[0], "allow arc-zonal-shift:GetManagedResource")
 }
 
 // Prices that the caller knows better hold for the choice of types, and fleets go by them.
 func TestAdjust(t *testing.T) {
-	for kind, strategy := range map[string]string{"on-demand": "prioritized", "spot": "capacity-optimized-prioritized"} {
-		f := newFixture(t, awstest.Config{})
-		p := f.provider(t, func(o *aws.Options) {
-			o.Adjust = func(types []instancetypes.InstanceType) []instancetypes.InstanceType {
-				return instancetypes.Reprice(types, cheap("r5.large"))
+	synctest.Test(t, func(t *testing.T) {
+		for kind, strategy := range map[string]string{"on-demand": "prioritized", "spot": "capacity-optimized-prioritized"} {
+			f := newFixture(t, awstest.Config{})
+			p := f.provider(t, func(o *aws.Options) {
+				o.Adjust = func(types []instancetypes.InstanceType) []instancetypes.InstanceType {
+					return instancetypes.Reprice(types, cheap("r5.large"))
+				}
+			})
+			claim := f.ask(t, p, "a", "karpenter.sh/capacity-type in ("+kind+"), node.kubernetes.io/instance-type in (m5.large, r5.large)")
+			assert.Equal(t, "r5.large", claim.Candidates[0].Type)
+			launch, err := p.Create(t.Context(), claim)
+			require.NoError(t, err)
+			assert.Equal(t, "r5.large", launch.Type)
+			for _, fields := range f.cloud.Fleets() {
+				assert.Equal(t, strategy, fields[map[string]string{"on-demand": "OnDemandOptions", "spot": "SpotOptions"}[kind]+".AllocationStrategy"])
 			}
-		})
-		claim := f.ask(t, p, "a", "karpenter.sh/capacity-type in ("+kind+"), node.kubernetes.io/instance-type in (m5.large, r5.large)")
-		assert.Equal(t, "r5.large", claim.Candidates[0].Type)
-		launch, err := p.Create(t.Context(), claim)
-		require.NoError(t, err)
-		assert.Equal(t, "r5.large", launch.Type)
-		for _, fields := range f.cloud.Fleets() {
-			assert.Equal(t, strategy, fields[map[string]string{"on-demand": "OnDemandOptions", "spot": "SpotOptions"}[kind]+".AllocationStrategy"])
 		}
-	}
+	})
 }
 
 // cheap makes a type cost next to nothing.

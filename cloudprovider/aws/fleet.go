@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,16 +15,17 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/launch"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/memory"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/record"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/launch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/memory"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/record"
 )
 
 // refusals collects what could not be had.
 type refusals struct {
 	refused []cloudprovider.Refusal
 	quotas  []cloudprovider.Quota
-	blocked error // what is neither a lack of capacity nor a quota
+	blocked *cloudprovider.Error // what is neither a lack of capacity nor a quota
+	barred  int                  // refusals that come of it
 }
 
 func (r *refusals) refuse(o offer, detail string) {
@@ -36,47 +37,56 @@ func (r *refusals) refuse(o offer, detail string) {
 }
 
 // note sorts one error of a fleet under an offer.
-func (r *refusals) note(o offer, code, message string) {
-	switch api.CodeOf(code) {
-	case cloudprovider.ErrQuota: //nolint:errorlint // CodeOf gives a sentinel as it is
-		q := quotaOf(o)
+func (r *refusals) note(o offer, a api.Answer, message string) {
+	detail := a.Describe(message, "ec2:CreateFleet")
+	class := a.Err()
+	if class == nil {
+		class = cloudprovider.ErrInsufficientCapacity // it said that nothing was launched
+	}
+	switch {
+	case errors.Is(class, cloudprovider.ErrQuota):
+		q := cloudprovider.Quota{Name: a.Blame}
+		if a.Blame == "vcpus" {
+			q = quotaOf(o)
+		}
 		if !slices.ContainsFunc(r.quotas, func(have cloudprovider.Quota) bool { return have.Name == q.Name }) {
 			r.quotas = append(r.quotas, q)
 		}
-	case cloudprovider.ErrInsufficientCapacity:
-		r.refuse(o, describeFailure(code, message))
+	case errors.Is(class, cloudprovider.ErrInsufficientCapacity):
+		r.refuse(o, detail)
 	default:
-		failed := api.CodeOf(code)
-		if failed == nil {
-			failed = cloudprovider.ErrInsufficientCapacity // it said that nothing was launched
+		blocked := &cloudprovider.Error{Code: class, Err: errors.New(detail)}
+		if errors.Is(class, cloudprovider.ErrNotReady) {
+			blocked.RetryAfter = propagation
 		}
-		if r.blocked == nil {
-			r.blocked = &cloudprovider.Error{Code: failed, Err: fmt.Errorf("%s", describeFailure(code, message))}
+		if r.blocked == nil || passing(blocked) && !passing(r.blocked) {
+			r.blocked = blocked
 		}
-		if failed == cloudprovider.ErrInsufficientCapacity || code == "AuthFailure.ServiceLinkedRoleCreationNotPermitted" { //nolint:errorlint // as above
-			r.refuse(o, describeFailure(code, message))
+		if a.Blame != "" {
+			r.refuse(o, detail)
+			r.barred++
 		}
 	}
 }
 
-func describeFailure(code, message string) string {
-	text := code + ": " + api.Redact(message)
-	if cure := api.Cure(code, message, "ec2:CreateFleet"); cure != "" {
-		text += ": " + cure
-	}
-	return text
+// propagation is how long a caller should wait for what was made a moment ago to be known everywhere.
+const propagation = 5 * time.Second
+
+// passing says that asking again may help.
+func passing(e *cloudprovider.Error) bool {
+	return errors.Is(e.Code, cloudprovider.ErrNotReady) || errors.Is(e.Code, cloudprovider.ErrThrottled)
 }
 
-// err is why nothing was launched. Everything that was not refused by name was refused with the fleet.
+// err is why nothing was launched. Everything that was not refused by name was refused with the fleet, unless something else stood in the way.
 func (r *refusals) err(offers []offer) error {
-	if r.blocked != nil && !slices.ContainsFunc(r.refused, func(f cloudprovider.Refusal) bool { return !strings.HasPrefix(f.Detail, "AuthFailure") }) && len(r.quotas) == 0 {
-		return r.blocked
-	}
-	if len(r.refused) == 0 && len(r.quotas) > 0 {
+	switch {
+	case r.blocked != nil && (passing(r.blocked) || len(r.refused) == r.barred && len(r.quotas) == 0):
+		return &cloudprovider.Error{Code: r.blocked.Code, RetryAfter: r.blocked.RetryAfter, Refused: r.refused, Quotas: r.quotas, Err: r.blocked.Err}
+	case len(r.refused) == 0 && len(r.quotas) > 0:
 		return &cloudprovider.Error{Code: cloudprovider.ErrQuota, Quotas: r.quotas, Err: fmt.Errorf("%s", lineOf(offers))}
 	}
 	for _, o := range offers {
-		if !slices.ContainsFunc(r.quotas, func(q cloudprovider.Quota) bool { return q.Name == quotaOf(o).Name }) {
+		if !slices.ContainsFunc(r.quotas, func(q cloudprovider.Quota) bool { return q.Blocks.IsAnything() || q.Name == quotaOf(o).Name }) {
 			r.refuse(o, "the fleet launched none")
 		}
 	}
@@ -99,8 +109,7 @@ type pending struct {
 	offers []offer
 	claims []cloudprovider.NodeClaim
 
-	mu          sync.Mutex
-	first, sent time.Time // when it was first and last asked for
+	first, sent atomic.Pointer[time.Time] // when it was first and last asked for
 }
 
 // ID is the batch's.
@@ -108,24 +117,10 @@ func (b *pending) ID() string { return b.rec.ID }
 
 // stamp notes when the fleet was asked for; the zero time = it was not, after all.
 func (b *pending) stamp(at time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.sent = at
-	if at.IsZero() || b.first.IsZero() {
-		b.first = at
+	b.sent.Store(&at)
+	if first := b.first.Load(); first == nil || first.IsZero() || at.IsZero() {
+		b.first.Store(&at)
 	}
-}
-
-func (b *pending) firstSent() time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.first
-}
-
-func (b *pending) sentAt() time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.sent
 }
 
 // fleetAnswer is what one fleet led to: instances for the first of the claims, or an error. If open is set, the outcome is not known.
@@ -136,28 +131,19 @@ type fleetAnswer struct {
 }
 
 // fleet asks for machines for all claims at once.
-func (p *Provider) fleet(ctx context.Context, s *shelf, shape string, claims []cloudprovider.NodeClaim, ready prepared, ledger *refusals) fleetAnswer {
-	rec := record.Batch{
-		ID: fmt.Sprintf("%s-%d", p.nonce, p.serial.Add(1)), Pool: claims[0].Pool, NodeClass: claims[0].NodeClass.Name, Requirements: claims[0].Requirements.String(),
-		Labels: claims[0].Labels, Shape: shape, ClassHash: s.hash(), Created: p.clock.Time().Unix(),
-	}
-	for _, c := range claims {
-		rec.Claims = append(rec.Claims, record.Claim{Name: c.Name, Token: c.Token})
-	}
+func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudprovider.NodeClaim, ready prepared, ledger *refusals) fleetAnswer {
+	rec := batchOf(fmt.Sprintf("%s-%d", p.nonce, p.serial.Add(1)), s, claims)
 	tags := p.tags(s, claims[0])
-	own, err := rec.Tags()
+	own, err := p.ownTags(rec)
 	if err != nil {
 		return fleetAnswer{err: invalid(err)}
-	}
-	if len(claims) == 1 {
-		own[tagClaim] = short(claims[0].Name)
 	}
 	// The seal will need room, too, some 12 characters for a machine's id; and the names of node and claim.
 	if room := mostTags - 2 - len(tags) - (12*len(claims)+255)/256; len(own) > room {
 		if len(claims) == 1 {
 			return fleetAnswer{err: invalid(fmt.Errorf("name, token, labels and requirements of the claim take %d tags of EC2, and there is room for %d", len(own), room))}
 		}
-		return p.fleet(ctx, s, shape, claims[:(len(claims)+1)/2], ready, ledger) // the caller asks for the others afterwards
+		return p.fleet(ctx, s, claims[:(len(claims)+1)/2], ready, ledger) // the caller asks for the others afterwards
 	}
 	var giveBack []func(int64)
 	used := map[string]int64{}
@@ -176,15 +162,23 @@ func (p *Provider) fleet(ctx context.Context, s *shelf, shape string, claims []c
 	}()
 	b := &pending{turn: make(chan struct{}, 1), rec: rec, offers: ready.offers, claims: claims}
 	b.turn <- struct{}{}
+	b.stamp(time.Time{})
 	b.input = launch.Request(launch.Fleet{
-		Token: rec.ID, CapacityType: ready.kind, Block: ready.block, Target: len(claims), Context: s.class.Context, Prioritized: s.ordered, Configs: ready.configs, Tags: tags, InstanceTags: own,
+		Token: rec.ID, CapacityType: ready.kind, Market: ready.market, Target: len(claims), Context: s.class.Context, Prioritized: s.ordered, Configs: ready.configs, Tags: tags, InstanceTags: own,
 	})
 	out, err := p.ask(ctx, b, ready)
 	if err != nil {
-		if cloudprovider.Advise(err).Unknown && !b.sentAt().IsZero() {
+		if cloudprovider.Advise(err).Unknown && !b.sent.Load().IsZero() {
 			return fleetAnswer{open: b, err: err}
 		}
-		p.reconsider(err)
+		a, message, known := api.AnswerOf(err)
+		p.forget(a.Forget)
+		if class := a.Err(); known && (errors.Is(class, cloudprovider.ErrQuota) || errors.Is(class, cloudprovider.ErrInsufficientCapacity)) {
+			for _, o := range ready.offers {
+				ledger.note(o, a, message)
+			}
+			return fleetAnswer{} // other offers may be had
+		}
 		return fleetAnswer{err: err}
 	}
 	p.failures(b, out, ledger)
@@ -198,11 +192,34 @@ func (p *Provider) fleet(ctx context.Context, s *shelf, shape string, claims []c
 	return fleetAnswer{instances: instances}
 }
 
-// The room in EC2's tags, and the tag that names a claim for people.
-const (
-	mostTags = 50
-	tagClaim = "karpenter.sh/nodeclaim"
-)
+// batchOf is the record of a fleet for some claims.
+func batchOf(id string, s *resolvedClass, claims []cloudprovider.NodeClaim) record.Batch {
+	first := claims[0]
+	rec := record.Batch{
+		ID: id, Pool: first.Pool, NodeClass: first.NodeClass.Name, Requirements: first.Requirements.String(), Labels: first.Labels,
+		Identity: record.Identity(first), ClassHash: s.hash(), Version: record.Version, Created: time.Now().Unix(),
+	}
+	for _, c := range claims {
+		known := record.Claim{Name: c.Name, Token: c.Token}
+		if identity := record.Identity(c); identity != rec.Identity {
+			known.Identity = identity
+		}
+		rec.Claims = append(rec.Claims, known)
+	}
+	return rec
+}
+
+// ownTags are those of a fleet's machines alone.
+func (p *Provider) ownTags(rec record.Batch) (map[string]string, error) {
+	own, err := rec.Tags()
+	if err == nil && len(rec.Claims) == 1 {
+		own[p.options.tagClaim()] = short(rec.Claims[0].Name)
+	}
+	return own, err
+}
+
+// mostTags is the room in EC2's tags.
+const mostTags = 50
 
 func short(text string) string { return text[:min(len(text), 256)] }
 
@@ -228,15 +245,16 @@ func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.Cr
 			release()
 			return nil, err
 		}
-		b.stamp(p.clock.Time())
+		b.stamp(time.Now())
+		p.launching.CompareAndSwap(0, time.Now().Unix())
 		out, err := p.clients.EC2.CreateFleet(ctx, b.input)
 		release()
-		b.stamp(p.clock.Time()) // a call can take long: it may have launched only now
+		b.stamp(time.Now()) // a call can take long: it may have launched only now
 		if err == nil {
 			return out, nil
 		}
 		if !cloudprovider.Advise(err).Unknown && strings.HasPrefix(api.Reason(err), "InvalidLaunchTemplate") && !again {
-			p.templates.lost(names)
+			p.templates.exist.Forget(names...)
 			b.stamp(time.Time{})
 			continue
 		}
@@ -247,17 +265,14 @@ func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.Cr
 	}
 }
 
-// reconsider forgets what was found for node classes if EC2 says that it is gone.
-func (p *Provider) reconsider(err error) {
-	switch reason := api.Reason(err); {
-	case strings.HasPrefix(reason, "InvalidLaunchTemplate"), strings.HasPrefix(reason, "InvalidSubnet"), strings.HasPrefix(reason, "InvalidGroup"), strings.HasPrefix(reason, "InvalidSecurityGroup"),
-		strings.HasPrefix(reason, "InvalidAMIID"), strings.HasPrefix(reason, "InvalidPlacementGroup"), strings.HasPrefix(reason, "InvalidCapacityReservation"):
-		p.finder.Forget()
-		p.shelves.Forget()
-	case strings.Contains(err.Error(), "iamInstanceProfile") || strings.Contains(err.Error(), "Instance Profile"):
-		p.profiles.Forget()
-		p.shelves.Forget()
+// forget looks up anew what EC2 says is not as it was found.
+func (p *Provider) forget(what []string) {
+	if len(what) == 0 {
+		return
 	}
+	p.profiles.Forget()
+	p.finder.Forget()
+	p.resolved.Forget()
 }
 
 // machine is what a fleet launched.
@@ -301,16 +316,19 @@ func (p *Provider) failures(b *pending, out *sdk.CreateFleetOutput, ledger *refu
 		if l := f.LaunchTemplateAndOverrides; l != nil && l.LaunchTemplateSpecification != nil {
 			template = aws.ToString(l.LaunchTemplateSpecification.LaunchTemplateName)
 		}
+		answer := api.Find(api.Entry, code, message, 0)
+		answer.Code = code
+		p.forget(answer.Forget)
 		hit := false
 		for _, o := range b.offers {
 			if o.t.Name == typ && (o.zone == zone || zone == "" && o.subnet == subnet) && (template == "" || o.reservation.ID == "" || o.templateName == template) {
-				ledger.note(o, code, message)
+				ledger.note(o, answer, message)
 				hit = true
 			}
 		}
 		if !hit { // an error of the whole fleet
 			for _, o := range b.offers {
-				ledger.note(o, code, message)
+				ledger.note(o, answer, message)
 			}
 		}
 		if code == "InsufficientFreeAddressesInSubnet" && subnet != "" {
@@ -340,7 +358,7 @@ func (p *Provider) seal(ctx context.Context, b *pending, machines []machine) ([]
 	}
 	instances := make([]cloudprovider.Instance, 0, len(machines))
 	for i, m := range machines {
-		instance, err := p.born(b, b.claims[i], m)
+		instance, err := p.created(b, b.claims[i], m)
 		if err != nil {
 			return nil, err
 		}
@@ -362,8 +380,8 @@ func (p *Provider) writeSeal(ctx context.Context, ids []string) error {
 	return err
 }
 
-// born is a machine as the caller sees it.
-func (p *Provider) born(b *pending, c cloudprovider.NodeClaim, m machine) (cloudprovider.Instance, error) {
+// created is a machine as the caller sees it.
+func (p *Provider) created(b *pending, c cloudprovider.NodeClaim, m machine) (cloudprovider.Instance, error) {
 	i := slices.IndexFunc(b.offers, func(o offer) bool {
 		return o.t.Name == m.typ && o.zone == m.zone && (m.template == "" || o.reservation.ID == "" || o.templateName == m.template)
 	})
@@ -395,13 +413,13 @@ func (p *Provider) reopen(ctx context.Context, b *pending) error {
 	if !p.memory.IsOpen(b.rec.ID) {
 		return nil
 	}
-	if p.clock.Time().Sub(b.firstSent()) > p.options.Lag {
+	if time.Since(*b.first.Load()) > p.options.Lag {
 		return p.lookup(ctx, b, errors.New("too late to ask again"))
 	}
-	before := b.sentAt()
-	b.stamp(p.clock.Time())
+	before := *b.sent.Load()
+	b.stamp(time.Now())
 	out, err := p.clients.EC2.CreateFleet(ctx, b.input)
-	after := p.clock.Time() // it may have launched only now
+	after := time.Now() // it may have launched only now
 	if err == nil || cloudprovider.Advise(err).Unknown {
 		b.stamp(after)
 	}
@@ -418,10 +436,10 @@ func (p *Provider) reopen(ctx context.Context, b *pending) error {
 
 // lookup finds the machines of a batch by its tag, once enough time has passed for them to show.
 func (p *Provider) lookup(ctx context.Context, b *pending, why error) error {
-	if p.clock.Time().Sub(b.sentAt()) <= p.options.Lag {
+	if time.Since(*b.sent.Load()) <= p.options.Lag {
 		return fmt.Errorf("aws: the outcome shows within %s: %s", p.options.Lag, why) //nolint:errorlint // the outcome is unknown, whatever it came from
 	}
-	list, err := p.read(ctx, []types.Filter{{Name: aws.String("tag:" + record.KeyBatch), Values: []string{b.rec.ID}}})
+	list, err := p.readCluster(ctx, types.Filter{Name: aws.String("tag:" + record.KeyBatch), Values: []string{b.rec.ID}})
 	if err != nil {
 		return unknown(err)
 	}
@@ -439,12 +457,12 @@ func (p *Provider) conclude(ctx context.Context, b *pending, machines []machine)
 	if err != nil {
 		return unknown(err)
 	}
-	now := p.clock.Time()
+	now := time.Now()
 	for i, c := range b.claims {
 		if i < len(instances) {
-			p.memory.Settle(c.Token, &instances[i], nil, now)
+			p.memory.Reconcile(c.Token, &instances[i], nil, now)
 		} else {
-			p.memory.Settle(c.Token, nil, nil, now)
+			p.memory.Reconcile(c.Token, nil, nil, now)
 		}
 	}
 	p.memory.Close(b)

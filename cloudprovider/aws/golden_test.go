@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/BurntSushi/toml"
 	"github.com/stretchr/testify/assert"
@@ -26,11 +27,10 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/discovery"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/record"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/record"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+	"github.com/joinery-sdk/joinery/internal/awstest"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -78,12 +78,15 @@ func goldens() []bought {
 			c.Role, c.InstanceProfile = "", "own-profile"
 		}},
 		{name: "ipv6", class: func(*nodeclass.NodeClass) {}, ipv6: true},
+		{name: "ipv6-prefixes", class: func(c *nodeclass.NodeClass) { n := int32(2); c.IPPrefixCount = &n }, ipv6: true},
+		{name: "interruptible", class: func(c *nodeclass.NodeClass) { c.CapacityReservations = byTag("kind", "interruptible") }, match: "karpenter.sh/capacity-type in (reserved)"},
 		{name: "network", class: func(c *nodeclass.NodeClass) {
 			n := int32(2)
 			c.AssociatePublicIP, c.IPPrefixCount, c.ConnectionTracking = yes(), &n, &nodeclass.ConnectionTracking{TCPEstablished: 350, UDPStream: 180, UDP: 30}
 		}},
 		{name: "interfaces", class: func(c *nodeclass.NodeClass) {
 			c.NetworkInterfaces = []nodeclass.NetworkInterface{{Type: "interface"}, {Card: 1, Device: 1, Type: "efa-only"}}
+			c.ConnectionTracking = &nodeclass.ConnectionTracking{UDP: 30}
 		}, match: "node.kubernetes.io/instance-type in (p4d.24xlarge), karpenter.sh/capacity-type in (on-demand)"},
 		{name: "efa", class: func(*nodeclass.NodeClass) {}, match: "node.kubernetes.io/instance-type in (p4d.24xlarge), karpenter.sh/capacity-type in (on-demand)", claim: func(c *cloudprovider.NodeClaim) {
 			c.Requests = corev1.ResourceList{ec2.ResourceEFA: resource.MustParse("1")}
@@ -119,67 +122,72 @@ var recordTag = regexp.MustCompile(`(?m)^(TagSpecification\.\d+\.Tag\.\d+)\.Key=
 func TestGoldenRequests(t *testing.T) {
 	for _, g := range goldens() {
 		t.Run(g.name, func(t *testing.T) {
-			f := newFixture(t, awstest.Config{Types: []string{"m5.large", "m6a.large", "m6g.large", "m6a.xlarge", "p4d.24xlarge"}})
-			f.cloud.AddProfile("own-profile", "node")
-			f.cloud.AddReservation("cr-1", "m5.large", "us-east-1a", 2, false, map[string]string{"kind": "open"})
-			f.cloud.AddReservation("cr-2", "p4d.24xlarge", "us-east-1a", 2, true, map[string]string{"kind": "block"})
-			f.cloud.AddPlacementGroup("pg-1", "racks", "partition", 5)
-			c := class()
-			g.class(&c)
-			p := f.provider(t, func(o *aws.Options) {
-				o.Classes, o.Global = aws.FixedClasses{c}, g.global
-				if g.ipv6 {
-					o.Known = &discovery.Cluster{Name: "harbour", Endpoint: "https://harbour.example.com", CA: "Y2E=", Version: "1.33", ServiceCIDR: "fd00::/108", IPv6: true}
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, awstest.Config{Types: []string{"m5.large", "m6a.large", "m6g.large", "m6a.xlarge", "p4d.24xlarge"}})
+				f.cloud.AddProfile("own-profile", "node")
+				f.cloud.AddReservation("cr-1", "m5.large", "us-east-1a", 2, false, map[string]string{"kind": "open"})
+				f.cloud.Nest("m5.large")
+				f.cloud.AddReservation("cr-2", "p4d.24xlarge", "us-east-1a", 2, true, map[string]string{"kind": "block"})
+				f.cloud.AddReservation("cr-3", "m5.large", "us-east-1a", 2, false, map[string]string{"kind": "interruptible"})
+				f.cloud.SetReservationKind("cr-3", "targeted", true)
+				f.cloud.AddPlacementGroup("pg-1", "racks", "partition", 5)
+				c := class()
+				g.class(&c)
+				p := f.provider(t, func(o *aws.Options) {
+					o.Classes, o.Global = aws.FixedClasses{c}, g.global
+					if g.ipv6 {
+						o.Known = &aws.Cluster{Name: "harbour", Endpoint: "https://harbour.example.com", CA: "Y2E=", Version: "1.33", ServiceCIDR: "fd00::/108", IPv6: true}
+					}
+				})
+				match := g.match
+				if match == "" {
+					match = onDemand
 				}
+				claim := f.ask(t, p, "web-1", match)
+				if g.claim != nil {
+					g.claim(&claim)
+				}
+				launch, err := p.Create(t.Context(), claim)
+				require.NoError(t, err)
+				assert.Equal(t, "web-1", launch.Claim)
+
+				var b strings.Builder
+				lines := func(fields map[string]string) {
+					for _, k := range slices.Sorted(maps.Keys(fields)) {
+						fmt.Fprintf(&b, "%s=%s\n", k, fields[k])
+					}
+				}
+				for _, l := range f.cloud.Templates() {
+					fmt.Fprintf(&b, "-- launch template %s --\n", l.Name)
+					lines(l.Fields)
+					b.WriteString("-- user data --\n" + l.UserData)
+					checkUserData(t, c.Family, l.UserData)
+				}
+				for token, fields := range f.cloud.Fleets() {
+					fmt.Fprintf(&b, "-- fleet %s --\n", token)
+					at := b.Len()
+					lines(fields)
+					text := b.String()
+					for _, found := range recordTag.FindAllStringSubmatch(text[at:], -1) {
+						text = regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(found[1])+`\.Value=.*$`).ReplaceAllString(text, found[1]+".Value=(record)")
+					}
+					b.Reset()
+					b.WriteString(text)
+				}
+				rec, ours, err := record.Read(f.cloud.Truth()[0].Tags)
+				require.NoError(t, err)
+				require.True(t, ours)
+				assert.Equal(t, []record.Claim{{Name: "web-1", Token: "web-1-token"}}, rec.Claims)
+
+				path := filepath.Join("testdata", g.name+".golden")
+				if *update {
+					require.NoError(t, os.MkdirAll("testdata", 0o755))
+					require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o644))
+				}
+				want, err := os.ReadFile(path)
+				require.NoError(t, err)
+				assert.Equal(t, string(want), b.String())
 			})
-			match := g.match
-			if match == "" {
-				match = onDemand
-			}
-			claim := f.ask(t, p, "web-1", match)
-			if g.claim != nil {
-				g.claim(&claim)
-			}
-			launch, err := p.Create(t.Context(), claim)
-			require.NoError(t, err)
-			assert.Equal(t, "web-1", launch.Claim)
-
-			var b strings.Builder
-			lines := func(fields map[string]string) {
-				for _, k := range slices.Sorted(maps.Keys(fields)) {
-					fmt.Fprintf(&b, "%s=%s\n", k, fields[k])
-				}
-			}
-			for _, l := range f.cloud.Templates() {
-				fmt.Fprintf(&b, "-- launch template %s --\n", l.Name)
-				lines(l.Fields)
-				b.WriteString("-- user data --\n" + l.UserData)
-				checkUserData(t, c.Family, l.UserData)
-			}
-			for token, fields := range f.cloud.Fleets() {
-				fmt.Fprintf(&b, "-- fleet %s --\n", token)
-				at := b.Len()
-				lines(fields)
-				text := b.String()
-				for _, found := range recordTag.FindAllStringSubmatch(text[at:], -1) {
-					text = regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(found[1])+`\.Value=.*$`).ReplaceAllString(text, found[1]+".Value=(record)")
-				}
-				b.Reset()
-				b.WriteString(text)
-			}
-			rec, ours, err := record.Read(f.cloud.Truth()[0].Tags)
-			require.NoError(t, err)
-			require.True(t, ours)
-			assert.Equal(t, []record.Claim{{Name: "web-1", Token: "web-1-token"}}, rec.Claims)
-
-			path := filepath.Join("testdata", g.name+".golden")
-			if *update {
-				require.NoError(t, os.MkdirAll("testdata", 0o755))
-				require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o644))
-			}
-			want, err := os.ReadFile(path)
-			require.NoError(t, err)
-			assert.Equal(t, string(want), b.String())
 		})
 	}
 }

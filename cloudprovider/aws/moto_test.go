@@ -33,10 +33,9 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/discovery"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/launch"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/profile"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/status"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/events"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/launch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/profile"
 	"github.com/joinery-sdk/joinery/cloudprovider/cloudtest"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
@@ -129,8 +128,8 @@ func motoOptions(t testing.TB) (aws.Options, *api.Clients) {
 	nodes.SecurityGroups = []nodeclass.Term{{Names: []string{"default"}}} // moto gives machines no other
 	return aws.Options{
 		Cluster: "harbour", Classes: aws.FixedClasses{nodes}, Queue: "harbour", Region: config.Region, Endpoint: config.Endpoint,
-		Credentials: config.Credentials, Buckets: config.Buckets, Known: &discovery.Cluster{Name: "harbour", Endpoint: "https://harbour.example.com", CA: "Y2E=", Version: "1.33", ServiceCIDR: "10.100.0.0/16"},
-		StaticPrices: true, NoHistory: true, Lag: time.Second,
+		Credentials: config.Credentials, Buckets: config.Buckets, Known: &aws.Cluster{Name: "harbour", Endpoint: "https://harbour.example.com", CA: "Y2E=", Version: "1.33", ServiceCIDR: "10.100.0.0/16"},
+		StaticPrices: true, Undecided: aws.NoHistory, Lag: time.Second,
 	}, c
 }
 
@@ -199,7 +198,7 @@ func TestMotoEverydayCalls(t *testing.T) {
 					tags[sdk.ToString(tag.Key)] = sdk.ToString(tag.Value)
 				}
 				assert.Equal(t, "owned", tags["kubernetes.io/cluster/harbour"])
-				assert.Equal(t, "web", tags["karpenter.sh/nodepool"])
+				assert.Equal(t, "web", tags["joinery/pool"])
 				assert.Contains(t, tags, "joinery/seal-00")
 				assert.Contains(t, []ec2types.InstanceType{"m5.large", "m6g.large"}, i.InstanceType)
 			}
@@ -240,11 +239,11 @@ func TestMotoEverydayCalls(t *testing.T) {
 		for _, body := range []string{string(event), "no JSON", `{"version":"0","id":"e-2","source":"aws.s3","detail-type":"Object Created","time":"2026-01-01T00:00:00Z"}`} {
 			send(body)
 		}
-		events, cursor, err := p.Interruptions(ctx, "")
+		list, cursor, err := p.Interruptions(ctx, "")
 		require.NoError(t, err)
-		require.Len(t, events, 1)
-		assert.Equal(t, interruption.SpotInterrupted, events[0].Kind)
-		assert.True(t, strings.HasSuffix(events[0].Instance, made["b"]))
+		require.Len(t, list, 1)
+		assert.Equal(t, interruption.SpotInterrupted, list[0].Kind)
+		assert.True(t, strings.HasSuffix(list[0].Instance, made["b"]))
 		send("what the reading needs not wait for")
 		_, _, err = p.Interruptions(ctx, cursor)
 		require.NoError(t, err)
@@ -294,9 +293,11 @@ func TestMotoEverydayCalls(t *testing.T) {
 		require.NoError(t, err)
 	})
 	t.Run("status checks", func(t *testing.T) {
-		events, _, err := status.New(c, api.Clock{}).Look(ctx, 0, nobody{})
+		source, err := events.Open(ctx, c, events.Options{StatusChecks: true})
 		require.NoError(t, err)
-		assert.Empty(t, events, "machines of an emulator are in good health")
+		list, err := source.Checks(ctx, nobody{})
+		require.NoError(t, err)
+		assert.Empty(t, list, "machines of an emulator are in good health")
 	})
 	t.Run("terminate", func(t *testing.T) {
 		list, err := p.List(ctx)
@@ -309,9 +310,9 @@ func TestMotoEverydayCalls(t *testing.T) {
 		assert.Empty(t, out.Reservations)
 	})
 	t.Run("templates are collected", func(t *testing.T) {
-		gone, err := p.CollectTemplates(ctx, 0)
+		gone, err := p.Maintain(ctx, 0)
 		require.NoError(t, err)
-		assert.Len(t, gone, 2)
+		assert.Len(t, gone, 3, "two templates and the profile")
 		out, err := c.EC2.DescribeLaunchTemplates(ctx, &ec2sdk.DescribeLaunchTemplatesInput{})
 		require.NoError(t, err)
 		assert.Empty(t, out.LaunchTemplates)

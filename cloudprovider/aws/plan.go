@@ -2,8 +2,6 @@ package aws
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,13 +12,15 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/discovery"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/launch"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/userdata"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/discovery"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/launch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/record"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/userdata"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
@@ -30,28 +30,19 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// shapeOf is a hash of everything of a claim but its name and token: claims of one shape are launched together.
+// shapeOf says which claims are launched together.
 func shapeOf(c cloudprovider.NodeClaim) string {
-	var b strings.Builder
-	line := func(parts ...string) { fmt.Fprintf(&b, "%q\n", parts) }
-	line("pool", c.Pool, c.NodeClass.Group, c.NodeClass.Kind, c.NodeClass.Name, c.Requirements.String())
-	for _, name := range resources.Names(c.Requests) {
-		line("request", string(name), strconv.FormatInt(resources.Request(name, c.Requests[name]), 10))
+	var special []string
+	if q := c.Requests[ec2.ResourceEFA]; q.Sign() > 0 {
+		special = append(special, string(ec2.ResourceEFA))
 	}
-	for _, cand := range c.Candidates {
-		line("candidate", cand.String())
+	if wantsEnclave(c.Requests) {
+		special = append(special, "enclave")
 	}
-	for _, key := range slices.Sorted(maps.Keys(c.Labels)) {
-		line("label", key, c.Labels[key])
-	}
-	for _, t := range c.Taints {
-		line("taint", t.Key, t.Value, string(t.Effect))
-	}
-	for _, t := range c.StartupTaints {
-		line("startup", t.Key, t.Value, string(t.Effect))
-	}
-	sum := sha256.Sum256([]byte(b.String()))
-	return hex.EncodeToString(sum[:8])
+	return record.Shape(c, special, func(cand cloudprovider.Candidate) string {
+		kind, _ := cand.Offering.Get(instancetypes.LabelCapacityType).Single()
+		return kind
+	})
 }
 
 // offer is a candidate that was found in the catalogue.
@@ -71,12 +62,12 @@ type offer struct {
 // attempt is one fleet's worth of offers: of one capacity type, and of at most so many types as a fleet takes.
 type attempt struct {
 	kind   string
-	block  bool
+	market types.MarketType
 	offers []offer
 }
 
 // check finds the candidates of a claim; the error joins everything that makes it invalid.
-func (s *shelf) check(c cloudprovider.NodeClaim) ([]offer, error) {
+func (s *resolvedClass) check(c cloudprovider.NodeClaim) ([]offer, error) {
 	var errs []error
 	out := make([]offer, 0, len(c.Candidates))
 	for i, cand := range c.Candidates {
@@ -142,13 +133,13 @@ func attempts(offers []offer) []attempt {
 	}
 	sorted := slices.Clone(offers)
 	slices.SortStableFunc(sorted, func(a, b offer) int {
-		return cmp.Or(cmp.Compare(at(a), at(b)), boolCompare(a.reservation.Block, b.reservation.Block), cmp.Compare(a.price, b.price), strings.Compare(a.text, b.text))
+		return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(launch.Market(a.reservation), launch.Market(b.reservation)), cmp.Compare(a.price, b.price), strings.Compare(a.text, b.text))
 	})
 	var out []attempt
 	types := map[string]bool{}
 	for i, o := range sorted {
-		if i == 0 || at(sorted[i-1]) != at(o) || sorted[i-1].reservation.Block != o.reservation.Block || len(types) == launch.MostTypes && !types[o.t.Name] {
-			out = append(out, attempt{kind: o.kind, block: o.reservation.Block})
+		if i == 0 || at(sorted[i-1]) != at(o) || launch.Market(sorted[i-1].reservation) != launch.Market(o.reservation) || len(types) == launch.MostTypes && !types[o.t.Name] {
+			out = append(out, attempt{kind: o.kind, market: launch.Market(o.reservation)})
 			clear(types)
 		}
 		types[o.t.Name] = true
@@ -156,17 +147,6 @@ func attempts(offers []offer) []attempt {
 		last.offers = append(last.offers, o)
 	}
 	return out
-}
-
-func boolCompare(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
-		return 1
-	}
 }
 
 // prepared is an attempt with its templates.
@@ -177,36 +157,38 @@ type prepared struct {
 	perNode   int64 // addresses that a node takes at least
 }
 
-// prepare writes the templates of an attempt, for a claim and its shape, and chooses subnets.
-func (p *Provider) prepare(s *shelf, shape string, c cloudprovider.NodeClaim, a attempt) (prepared, error) {
-	out := prepared{attempt: a}
-	out.offers = slices.Clone(a.offers)
+// prepare writes the templates of an attempt, for a claim and its shape, and chooses subnets. What is more than a fleet may name is another fleet.
+func (p *Provider) prepare(s *resolvedClass, shape string, c cloudprovider.NodeClaim, a attempt) ([]prepared, error) {
 	best := p.finder.Addresses().Best(s.subnets)
+	var out []prepared
 	at := map[string]int{}
-	for i := range out.offers {
-		o := &out.offers[i]
+	for _, o := range a.offers {
 		o.subnet = best[o.zone].ID
-		if s.foreign.Name != "" {
-			o.templateName = s.foreign.Name
-			if len(out.configs) == 0 {
-				out.configs = []launch.Config{{Template: s.foreign.Name, Version: s.foreign.Version}}
+		in := &sdk.CreateLaunchTemplateInput{LaunchTemplateName: aws.String(s.foreign.Name)}
+		if s.foreign.Name == "" {
+			var err error
+			if in, err = s.written(shape, s.alike(o), func() (*sdk.CreateLaunchTemplateInput, error) { return p.template(s, c, o) }); err != nil {
+				return nil, err
 			}
-			out.add(0, *o)
-			continue
-		}
-		in, err := s.written(shape, s.alike(*o), func() (*sdk.CreateLaunchTemplateInput, error) { return p.template(s, c, *o) })
-		if err != nil {
-			return prepared{}, err
 		}
 		o.templateName = aws.ToString(in.LaunchTemplateName)
 		k, ok := at[o.templateName]
-		if !ok {
-			k = len(out.configs)
-			at[o.templateName] = k
-			out.templates = append(out.templates, in)
-			out.configs = append(out.configs, launch.Config{Template: o.templateName})
+		if len(out) == 0 || len(out[len(out)-1].offers) == launch.MostOverrides || !ok && len(at) == launch.MostTemplates {
+			out = append(out, prepared{attempt: attempt{kind: a.kind, market: a.market}})
+			clear(at)
+			ok = false
 		}
-		out.add(k, *o)
+		last := &out[len(out)-1]
+		if !ok {
+			k = len(last.configs)
+			at[o.templateName] = k
+			last.configs = append(last.configs, launch.Config{Template: o.templateName, Version: s.foreign.Version})
+			if s.foreign.Name == "" {
+				last.templates = append(last.templates, in)
+			}
+		}
+		last.offers = append(last.offers, o)
+		last.add(k, o)
 	}
 	return out, nil
 }
@@ -226,7 +208,7 @@ type alike struct {
 	pods, efa                int64
 }
 
-func (s *shelf) alike(o offer) alike {
+func (s *resolvedClass) alike(o offer) alike {
 	a := alike{image: o.image, kind: o.kind, reservation: o.reservation.ID, efa: resources.Capacity(ec2.ResourceEFA, o.t.Capacity[ec2.ResourceEFA])}
 	if explicitPods(s.settings) {
 		a.pods = resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods])
@@ -234,37 +216,37 @@ func (s *shelf) alike(o offer) alike {
 	return a
 }
 
-// drafts are the launch templates that were written for a shelf: the claims of a shape share them. They are not changed.
-type drafts struct {
+// templateCache are the launch templates that were written for a class: the claims of a shape share them. They are not changed.
+type templateCache struct {
 	mu  sync.Mutex
-	all map[draft]*sdk.CreateLaunchTemplateInput
+	all map[templateKey]*sdk.CreateLaunchTemplateInput
 }
 
-type draft struct {
+type templateKey struct {
 	shape string
 	alike alike
 }
 
-// written is a template of the shelf; the first who needs it writes it.
-func (s *shelf) written(shape string, of alike, write func() (*sdk.CreateLaunchTemplateInput, error)) (*sdk.CreateLaunchTemplateInput, error) {
-	s.drafts.mu.Lock()
-	defer s.drafts.mu.Unlock()
-	if in, ok := s.drafts.all[draft{shape, of}]; ok {
+// written is a template of the class; the first who needs it writes it.
+func (s *resolvedClass) written(shape string, of alike, write func() (*sdk.CreateLaunchTemplateInput, error)) (*sdk.CreateLaunchTemplateInput, error) {
+	s.templates.mu.Lock()
+	defer s.templates.mu.Unlock()
+	if in, ok := s.templates.all[templateKey{shape, of}]; ok {
 		return in, nil
 	}
 	in, err := write()
 	if err != nil {
 		return nil, err
 	}
-	if s.drafts.all == nil {
-		s.drafts.all = map[draft]*sdk.CreateLaunchTemplateInput{}
+	if s.templates.all == nil {
+		s.templates.all = map[templateKey]*sdk.CreateLaunchTemplateInput{}
 	}
-	s.drafts.all[draft{shape, of}] = in
+	s.templates.all[templateKey{shape, of}] = in
 	return in, nil
 }
 
 // template is the launch template of an offer.
-func (p *Provider) template(s *shelf, c cloudprovider.NodeClaim, o offer) (*sdk.CreateLaunchTemplateInput, error) {
+func (p *Provider) template(s *resolvedClass, c cloudprovider.NodeClaim, o offer) (*sdk.CreateLaunchTemplateInput, error) {
 	node := userdata.Node{
 		Labels: nodeLabels(c, o.kind), Taints: slices.Concat(c.Taints, c.StartupTaints), Kubelet: s.class.Kubelet, RAID0: s.class.RAID0, Own: s.class.UserData,
 	}
@@ -280,8 +262,10 @@ func (p *Provider) template(s *shelf, c cloudprovider.NodeClaim, o offer) (*sdk.
 	}
 	spec := launch.Spec{
 		Cluster: p.options.Cluster, Class: s.class, Image: o.image, UserData: text, Profile: s.profile, IPv6: s.cluster.IPv6,
-		Reservation: o.reservation.ID, Block: o.reservation.Block, PlacementGroup: s.placed.ID, Spot: o.kind == instancetypes.CapacityTypeSpot, Tags: p.tags(s, c),
+		Reservation: o.reservation.ID, Market: launch.Market(o.reservation), PlacementGroup: s.placed.ID, Spot: o.kind == instancetypes.CapacityTypeSpot, Tags: p.tags(s, c),
+		TemplateTags: p.userTags(s),
 	}
+	maps.Copy(spec.TemplateTags, launch.ClusterTags(p.options.Cluster))
 	for _, g := range s.groups {
 		spec.Groups = append(spec.Groups, g.ID)
 	}
@@ -327,22 +311,47 @@ func nodeLabels(c cloudprovider.NodeClaim, capacityType string) map[string]strin
 	return out
 }
 
-// tags are those that all machines of a claim's shape carry, readable for people and policies.
-func (p *Provider) tags(s *shelf, c cloudprovider.NodeClaim) map[string]string {
-	out := maps.Clone(p.options.Tags)
-	if out == nil {
-		out = map[string]string{}
-	}
+// userTags are those of the options and of the class. A new map.
+func (p *Provider) userTags(s *resolvedClass) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, p.options.Tags)
 	maps.Copy(out, s.class.Tags)
-	out["kubernetes.io/cluster/"+p.options.Cluster] = "owned"
-	out[launch.ClusterTag] = p.options.Cluster
+	return out
+}
+
+// tags are those that all machines of a claim's shape carry, readable for people and policies.
+func (p *Provider) tags(s *resolvedClass, c cloudprovider.NodeClaim) map[string]string {
+	out := p.userTags(s)
+	maps.Copy(out, launch.ClusterTags(p.options.Cluster))
+	out[ClusterTag] = p.options.Cluster // by which machines are listed, also those of earlier versions
+	pool, class := tagPool, tagClass
+	if p.options.KarpenterTags {
+		pool, class = nodepool.LabelKey, label.NodeClass
+	}
 	if c.Pool != "" {
-		out[nodepool.LabelKey] = c.Pool
+		out[pool] = c.Pool
 	}
 	if s.class.Name != "" {
-		out[label.NodeClass] = s.class.Name
+		out[class] = s.class.Name
 	}
 	return out
+}
+
+// Tags that name pool, node class and claim for people. Karpenter takes machines that carry its own for its own, and ends those that it has no NodeClaim
+// for; so these are ours.
+const (
+	tagPool  = "joinery/pool"
+	tagClass = "joinery/node-class"
+	ownClaim = "joinery/claim"
+	// karpenterClaim is Karpenter's.
+	karpenterClaim = "karpenter.sh/nodeclaim"
+)
+
+func (o Options) tagClaim() string {
+	if o.KarpenterTags {
+		return karpenterClaim
+	}
+	return ownClaim
 }
 
 // enclaveResources are the resources by which pods ask for Nitro enclaves: EKS's own, and the one of the device plugin that AWS publishes. A
@@ -412,3 +421,6 @@ func quotaOf(o offer) cloudprovider.Quota {
 		Name: text, Blocks: requirements.MustOf(requirements.In(label.Category, class...), requirements.In(instancetypes.LabelCapacityType, o.kind)),
 	}
 }
+
+// ClusterTag is the tag whose value is the cluster on everything that the provider makes.
+const ClusterTag = launch.ClusterTag

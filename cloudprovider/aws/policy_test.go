@@ -27,14 +27,20 @@ func (a *actions) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(a))
 }
 
-// allowed are the actions of the policy in IAM.md.
+// policyText is the policy for a partition, region and account.
+func policyText(t *testing.T, partition, region string) string {
+	t.Helper()
+	text, err := os.ReadFile("infrastructure/policy.json")
+	require.NoError(t, err)
+	return strings.NewReplacer("${Partition}", partition, "${Region}", region, "${Account}", account, "${Cluster}", "harbour", "${NodeRole}", "node").Replace(string(text))
+}
+
+// account is the one of awstest.
+const account = "111122223333"
+
+// allowed are the actions of the policy.
 func allowed(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("IAM.md")
-	require.NoError(t, err)
-	_, after, _ := strings.Cut(string(text), "```json\n")
-	policy, _, ok := strings.Cut(after, "```")
-	require.True(t, ok)
 	var p struct {
 		Statement []struct {
 			Effect   string
@@ -42,7 +48,7 @@ func allowed(t *testing.T) []string {
 			Resource any
 		}
 	}
-	require.NoError(t, json.Unmarshal([]byte(policy), &p))
+	require.NoError(t, json.Unmarshal([]byte(policyText(t, "aws", "us-east-1")), &p))
 	all := map[string]bool{}
 	for _, s := range p.Statement {
 		require.Equal(t, "Allow", s.Effect)
@@ -57,7 +63,7 @@ func allowed(t *testing.T) []string {
 
 var (
 	call     = regexp.MustCompile(`clients\.(ARC|EC2|SSM|SQS|IAM|EKS|Pricing)\.([A-Z]\w+)\(`)
-	paginate = regexp.MustCompile(`New(\w+)Paginator\((?:p\.|f\.|w\.)?clients\.(EC2|SSM|SQS|IAM|EKS|Pricing),`)
+	paginate = regexp.MustCompile(`New(\w+)Paginator\((?:p\.|f\.|s\.)?clients\.(EC2|SSM|SQS|IAM|EKS|Pricing),`)
 )
 
 // called are the actions that the code calls.
@@ -97,9 +103,9 @@ func TestPolicyCoversEveryCall(t *testing.T) {
 	assert.Equal(t, want, allowed(t))
 }
 
-// The table of features in the package documentation names tests that exist.
+// The table of features names tests that exist.
 func TestFeatureTableNamesRealTests(t *testing.T) {
-	doc, err := os.ReadFile("doc.go")
+	doc, err := os.ReadFile("FEATURES.md")
 	require.NoError(t, err)
 	have := map[string]bool{}
 	for _, root := range []string{".", "../../examples", "../../instancetypes", "../lifecycle", "../availability"} {
@@ -121,8 +127,8 @@ func TestFeatureTableNamesRealTests(t *testing.T) {
 	}
 	rows := 0
 	for line := range strings.Lines(string(doc)) {
-		cells := strings.Split(strings.TrimPrefix(line, "//\t"), "|")
-		if len(cells) != 3 || !strings.HasPrefix(line, "//\t") || strings.TrimSpace(cells[0]) == "feature" {
+		cells := strings.Split(strings.Trim(line, "|\n"), "|")
+		if len(cells) != 3 || strings.Contains(line, "---") || strings.TrimSpace(cells[0]) == "feature" {
 			continue
 		}
 		rows++

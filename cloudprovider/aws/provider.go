@@ -17,11 +17,11 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/batch"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/discovery"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/memory"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/queue"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/status"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/events"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/batch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/discovery"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/market"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/memory"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
@@ -33,17 +33,19 @@ import (
 // Provider buys EC2 instances. It implements cloudprovider.Provider, BatchCreator, RepairAdviser, RegistrationHook and
 // interruption.Source. Make one by [New]; it is safe for concurrent use. Only one provider at a time may launch for a cluster.
 type Provider struct {
-	options Options
-	clients *api.Clients
-	clock   api.Clock
-	finder  *discovery.Finder
-	started time.Time
-	nonce   string
-	serial  atomic.Int64
+	options   Options
+	clients   *api.Clients
+	finder    *discovery.Finder
+	started   time.Time
+	nonce     string
+	serial    atomic.Int64
+	launching atomic.Int64            // when this provider first launched, in seconds since 1970
+	company   atomic.Pointer[company] // who else launches here, and why that is bad
 
-	base     *discovery.Cache[catalogue.Region]
+	embedded func() (catalogue.Region, error)
+	base     *discovery.Cache[market.Live]
 	prices   *discovery.Cache[[]instancetypes.PriceSource]
-	shelves  *discovery.Cache[*shelf]
+	resolved *discovery.Cache[*resolvedClass]
 	profiles *discovery.Cache[string]
 	notes    notes
 
@@ -53,11 +55,11 @@ type Provider struct {
 	creates   *batch.Caller[cloudprovider.NodeClaim, cloudprovider.Launch]
 	deletes   *batch.Caller[string, string]
 	reads     *batch.Caller[string, *found]
-	events    *queue.Queue
-	watch     *status.Watch
+	events    *events.Source
 	own       own
 
-	history chan struct{} // holds one token: whoever takes it reads the past
+	history chan struct{} // holds one token: whoever takes it reads the history
+	glanced bool          // it was read once; guarded by history
 }
 
 // New makes a provider. It calls AWS only to find the queue. The error joins every fault of the options.
@@ -68,26 +70,26 @@ func New(ctx context.Context, options Options) (*Provider, error) {
 	}
 	clients, err := api.Connect(ctx, api.Config{
 		Region: options.Region, Endpoint: options.Endpoint, Credentials: options.Credentials, HTTPClient: options.HTTPClient,
-		Buckets: options.Buckets, Clock: options.Clock,
+		Buckets: options.Buckets,
 	})
 	if err != nil {
 		return nil, err
 	}
-	clock := options.Clock
 	p := &Provider{
-		options: options, clients: clients, clock: clock, finder: discovery.NewFinder(clients, clock, discovery.TTL{}), started: clock.Time(),
+		options: options, clients: clients, finder: discovery.NewFinder(clients), started: time.Now(),
 		nonce:    cmp.Or(options.Nonce, rand.Text()),
-		base:     discovery.NewCache[catalogue.Region](clock, 12*time.Hour),
-		prices:   discovery.NewCache[[]instancetypes.PriceSource](clock, priceTTL),
-		shelves:  discovery.NewCache[*shelf](clock, time.Minute),
-		profiles: discovery.NewCache[string](clock, 15*time.Minute),
+		embedded: sync.OnceValues(func() (catalogue.Region, error) { return catalogue.Load(clients.Region) }),
+		base:     discovery.NewCache[market.Live](12 * time.Hour),
+		prices:   discovery.NewCache[[]instancetypes.PriceSource](priceTTL),
+		resolved: discovery.NewCache[*resolvedClass](time.Minute),
+		profiles: discovery.NewCache[string](15 * time.Minute),
 		memory:   memory.New(),
 		learned:  newLearned(options.Learned),
 		history:  make(chan struct{}, 1),
 	}
 	p.history <- struct{}{}
-	p.templates = newTemplates(p)
-	p.creates = batch.NewCaller(clock, options.Window, func(ctx context.Context, _ string, claims []cloudprovider.NodeClaim) []batch.Result[cloudprovider.Launch] {
+	p.templates = newTemplates(clients)
+	p.creates = batch.NewCaller(options.Window, func(ctx context.Context, _ string, claims []cloudprovider.NodeClaim) []batch.Result[cloudprovider.Launch] {
 		out := make([]batch.Result[cloudprovider.Launch], len(claims))
 		for i, r := range p.createAll(ctx, claims) {
 			out[i] = batch.Result[cloudprovider.Launch]{Value: r.Launch, Err: r.Err}
@@ -96,15 +98,10 @@ func New(ctx context.Context, options Options) (*Provider, error) {
 	})
 	wide := options.Window
 	wide.Most = 500
-	p.deletes = batch.NewCaller(clock, wide, p.terminate)
-	p.reads = batch.NewCaller(clock, wide, p.describe)
-	if options.StatusChecks {
-		p.watch = status.New(clients, clock)
-	}
-	if options.Queue != "" {
-		if p.events, err = queue.Open(ctx, clients, clock, options.Queue, p.nonce); err != nil {
-			return nil, api.Outcome("new", options.Queue, err)
-		}
+	p.deletes = batch.NewCaller(wide, p.terminate)
+	p.reads = batch.NewCaller(wide, p.describe)
+	if p.events, err = events.Open(ctx, clients, events.Options{Queue: options.Queue, StatusChecks: options.StatusChecks, Nonce: p.nonce}); err != nil {
+		return nil, api.Outcome("new", options.Queue, err)
 	}
 	return p, nil
 }
@@ -117,7 +114,7 @@ func (p *Provider) InstanceTypes(ctx context.Context, pool nodepool.NodePool) ([
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s, err := p.shelf(ctx, pool.NodeClass.Name)
+	s, err := p.resolvedClass(ctx, pool.NodeClass.Name)
 	if err != nil {
 		return nil, api.Outcome("types", pool.Name, err)
 	}
@@ -206,8 +203,8 @@ type Options struct {
 	HTTPClient       *http.Client
 	Buckets          *api.Buckets
 
-	// Endpoints of a cluster that is not EKS, or that the caller may not describe; nil = eks:DescribeCluster tells.
-	Known *discovery.Cluster
+	// Known is a cluster that is not EKS, or that the caller may not describe; nil = eks:DescribeCluster tells.
+	Known *Cluster
 	// Queue is the name of the SQS queue that EC2's events go to; empty = the provider knows of no interruptions but those of
 	// StatusChecks.
 	Queue string
@@ -236,18 +233,31 @@ type Options struct {
 	// Lag is how far EC2's readers may be behind. A provider that has just started waits so long before it buys anything, for an
 	// earlier process may have launched what does not show yet. 0 = 1 minute.
 	Lag time.Duration
-	// NoHistory says that no token was ever used with another provider: nothing is waited for. For programs that make their tokens
-	// themselves, and for tests.
-	NoHistory bool
+	// Undecided says which tokens an earlier process may have asked for without learning what came of it; nil = any. A provider that has just started
+	// knows what came of such a token once it shows, or once Lag has passed; all others are launched for at once.
+	Undecided func(token string) bool
+	// Lease is asked before every launch: an error keeps this provider from launching, because another process may. Controllers give the lease that
+	// they are elected by. Nil = nobody else launches for the cluster.
+	Lease func(ctx context.Context) error
+	// KarpenterTags says that machines carry Karpenter's tags for pool, node class and claim instead of ours. For those who replace Karpenter: one that
+	// runs in the same cluster would end these machines, so nothing is launched as long as there are machines of its own.
+	KarpenterTags bool
 	// Window says how long calls of Create are collected, which are then one fleet; Window.Most is the size of a fleet at most, 0 = 100.
-	Window batch.Window
+	Window Window
 	// DryRun says that nothing may be changed: see [Provider.DryRun], which is then all that is left of Create and Delete.
 	DryRun bool
-	// Clock is the time; the zero value is the machine's.
-	Clock api.Clock
 	// Nonce starts the ids of batches and must never be the same twice; empty = random.
 	Nonce string
 }
+
+// Cluster is what a node needs to join a cluster, and what images are chosen by.
+type Cluster = discovery.Cluster
+
+// Window says how long calls are collected.
+type Window = batch.Window
+
+// NoHistory is an [Options].Undecided for programs that make their tokens themselves: no earlier process has asked for any.
+func NoHistory(string) bool { return false }
 
 // Classes finds node classes.
 type Classes interface {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -16,8 +17,8 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+	"github.com/joinery-sdk/joinery/internal/awstest"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -65,39 +66,43 @@ func TestDrift(t *testing.T) {
 		}, aws.SubnetDrift},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, awstest.Config{})
-			c := &classes{class()}
-			p := f.provider(t, func(o *aws.Options) { o.Classes = c })
-			launch, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
-			require.NoError(t, err)
-			test.change(f, &c.now)
-			f.clock.Advance(6 * time.Minute)
-			drift, err := p.Drifted(t.Context(), launch.ID)
-			require.NoError(t, err)
-			assert.Equal(t, test.want, drift.Reason, drift.Detail)
-			// A provider that was started since says the same.
-			again := f.provider(t, func(o *aws.Options) { o.Classes = c })
-			drift, err = again.Drifted(t.Context(), launch.ID)
-			require.NoError(t, err)
-			assert.Equal(t, test.want, drift.Reason)
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, awstest.Config{})
+				c := &classes{class()}
+				p := f.provider(t, func(o *aws.Options) { o.Classes = c })
+				launch, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
+				require.NoError(t, err)
+				test.change(f, &c.now)
+				time.Sleep(6 * time.Minute)
+				drift, err := p.Drifted(t.Context(), launch.ID)
+				require.NoError(t, err)
+				assert.Equal(t, test.want, drift.Reason, drift.Detail)
+				// A provider that was started since says the same.
+				again := f.provider(t, func(o *aws.Options) { o.Classes = c })
+				drift, err = again.Drifted(t.Context(), launch.ID)
+				require.NoError(t, err)
+				assert.Equal(t, test.want, drift.Reason)
+			})
 		})
 	}
 }
 
 func TestReservationDrift(t *testing.T) {
-	f := newFixture(t, awstest.Config{})
-	f.cloud.AddReservation("cr-1", "m5.large", "us-east-1a", 2, false, map[string]string{"cluster": "harbour"})
-	c := &classes{class()}
-	c.now.CapacityReservations = byTag("cluster", "harbour")
-	p := f.provider(t, func(o *aws.Options) { o.Classes = c })
-	launch, err := p.Create(t.Context(), f.ask(t, p, "a", "karpenter.sh/capacity-type in (reserved)"))
-	require.NoError(t, err)
-	require.Equal(t, "cr-1", f.cloud.Truth()[0].Reservation)
-	c.now.CapacityReservations = byTag("cluster", "other")
-	f.clock.Advance(6 * time.Minute)
-	drift, err := p.Drifted(t.Context(), launch.ID)
-	require.NoError(t, err)
-	assert.Equal(t, aws.CapacityReservationDrift, drift.Reason)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		f.cloud.AddReservation("cr-1", "m5.large", "us-east-1a", 2, false, map[string]string{"cluster": "harbour"})
+		c := &classes{class()}
+		c.now.CapacityReservations = byTag("cluster", "harbour")
+		p := f.provider(t, func(o *aws.Options) { o.Classes = c })
+		launch, err := p.Create(t.Context(), f.ask(t, p, "a", "karpenter.sh/capacity-type in (reserved)"))
+		require.NoError(t, err)
+		require.Equal(t, "cr-1", f.cloud.Truth()[0].Reservation)
+		c.now.CapacityReservations = byTag("cluster", "other")
+		time.Sleep(6 * time.Minute)
+		drift, err := p.Drifted(t.Context(), launch.ID)
+		require.NoError(t, err)
+		assert.Equal(t, aws.CapacityReservationDrift, drift.Reason)
+	})
 }
 
 // A machine that dies at once says what it died of, to whoever asks for it and to whoever asks with its token again.
@@ -109,56 +114,60 @@ func TestDeath(t *testing.T) {
 		{"Server.InsufficientInstanceCapacity", "Server.InsufficientInstanceCapacity: no capacity", "EC2 had no machine for it after all"},
 	} {
 		t.Run(test.code, func(t *testing.T) {
-			f := newFixture(t, awstest.Config{})
-			p := f.provider(t)
-			f.cloud.KillNew(test.code, test.message)
-			claim := f.ask(t, p, "a", onDemand)
-			launch, err := p.Create(t.Context(), claim)
-			require.NoError(t, err)
-			_, err = p.Get(t.Context(), launch.ID)
-			require.ErrorIs(t, err, cloudprovider.ErrNotFound)
-			require.ErrorContains(t, err, test.code)
-			require.ErrorContains(t, err, test.want)
-			_, err = p.Create(t.Context(), claim)
-			require.ErrorIs(t, err, cloudprovider.ErrNotFound)
-			require.ErrorContains(t, err, test.want)
-			list, err := p.List(t.Context())
-			require.NoError(t, err)
-			assert.Empty(t, list)
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, awstest.Config{})
+				p := f.provider(t)
+				f.cloud.KillNew(test.code, test.message)
+				claim := f.ask(t, p, "a", onDemand)
+				launch, err := p.Create(t.Context(), claim)
+				require.NoError(t, err)
+				_, err = p.Get(t.Context(), launch.ID)
+				require.ErrorIs(t, err, cloudprovider.ErrNotFound)
+				require.ErrorContains(t, err, test.code)
+				require.ErrorContains(t, err, test.want)
+				_, err = p.Create(t.Context(), claim)
+				require.ErrorIs(t, err, cloudprovider.ErrNotFound)
+				require.ErrorContains(t, err, test.want)
+				list, err := p.List(t.Context())
+				require.NoError(t, err)
+				assert.Empty(t, list)
+			})
 		})
 	}
 }
 
 // What EC2 takes away is learned from a list, too, with the reason, also when lists have long stopped to read what has ended.
 func TestListLearnsWhy(t *testing.T) {
-	f := newFixture(t, awstest.Config{Page: 3})
-	p := f.provider(t)
-	var claims []cloudprovider.NodeClaim
-	var ids []string
-	for i := range 5 {
-		claims = append(claims, f.ask(t, p, fmt.Sprintf("web-%d", i), onDemand))
-	}
-	for _, r := range p.CreateMany(t.Context(), claims) {
-		require.NoError(t, r.Err)
-		ids = append(ids, r.Launch.ID)
-	}
-	f.clock.Advance(time.Minute)
-	list, err := p.List(t.Context())
-	require.NoError(t, err)
-	require.Len(t, list, 5)
-	f.cloud.End(ids[1][strings.LastIndex(ids[1], "/")+1:], "Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Instance terminated due to spot price")
-	f.clock.Advance(time.Minute)
-	before := f.cloud.Calls("EC2.DescribeInstances")
-	list, err = p.List(t.Context())
-	require.NoError(t, err)
-	require.Len(t, list, 4)
-	assert.Equal(t, before+3, f.cloud.Calls("EC2.DescribeInstances"), "two pages, and the missing one")
-	_, err = p.Create(t.Context(), claims[1])
-	require.ErrorIs(t, err, cloudprovider.ErrNotFound)
-	require.ErrorContains(t, err, "Server.SpotInstanceTermination")
-	_, err = p.List(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, before+5, f.cloud.Calls("EC2.DescribeInstances"), "what is known to have ended is not read any more")
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{Page: 3})
+		p := f.provider(t)
+		var claims []cloudprovider.NodeClaim
+		var ids []string
+		for i := range 5 {
+			claims = append(claims, f.ask(t, p, fmt.Sprintf("web-%d", i), onDemand))
+		}
+		for _, r := range p.CreateMany(t.Context(), claims) {
+			require.NoError(t, r.Err)
+			ids = append(ids, r.Launch.ID)
+		}
+		time.Sleep(time.Minute)
+		list, err := p.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 5)
+		f.cloud.End(ids[1][strings.LastIndex(ids[1], "/")+1:], "Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Instance terminated due to spot price")
+		time.Sleep(time.Minute)
+		before := f.cloud.Calls("EC2.DescribeInstances")
+		list, err = p.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 4)
+		assert.Equal(t, before+3, f.cloud.Calls("EC2.DescribeInstances"), "two pages, and the missing one")
+		_, err = p.Create(t.Context(), claims[1])
+		require.ErrorIs(t, err, cloudprovider.ErrNotFound)
+		require.ErrorContains(t, err, "Server.SpotInstanceTermination")
+		_, err = p.List(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, before+5, f.cloud.Calls("EC2.DescribeInstances"), "what is known to have ended is not read any more")
+	})
 }
 
 // Each failure of a fleet has a code of the closed list, and says what a person can do.
@@ -179,124 +188,136 @@ func TestFailuresHaveACure(t *testing.T) {
 		{"SomethingNew", "EC2 has a new word for no", nil, "EC2 has a new word for no"},
 	} {
 		t.Run(test.code, func(t *testing.T) {
-			f := newFixture(t, awstest.Config{})
-			p := f.provider(t)
-			claim := f.ask(t, p, "a", onDemand)
-			for _, zone := range f.cloud.Zones() {
-				f.cloud.RefuseOffering("m5.large", zone, "on-demand", test.code, test.message)
-			}
-			_, err := p.Create(t.Context(), claim)
-			require.Error(t, err)
-			if test.want != nil {
-				require.ErrorIs(t, err, test.want)
-			}
-			require.ErrorContains(t, err, test.cure)
-			known, ok := errors.AsType[*cloudprovider.Error](err)
-			require.True(t, ok)
-			require.NotNil(t, known.Code)
-			assert.Empty(t, f.cloud.Truth())
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, awstest.Config{})
+				p := f.provider(t)
+				claim := f.ask(t, p, "a", onDemand)
+				for _, zone := range f.cloud.Zones() {
+					f.cloud.RefuseOffering("m5.large", zone, "on-demand", test.code, test.message)
+				}
+				_, err := p.Create(t.Context(), claim)
+				require.Error(t, err)
+				if test.want != nil {
+					require.ErrorIs(t, err, test.want)
+				}
+				require.ErrorContains(t, err, test.cure)
+				known, ok := errors.AsType[*cloudprovider.Error](err)
+				require.True(t, ok)
+				require.NotNil(t, known.Code)
+				assert.Empty(t, f.cloud.Truth())
+			})
 		})
 	}
 }
 
 func TestUserDataTooLarge(t *testing.T) {
-	f := newFixture(t, awstest.Config{})
-	c := class()
-	c.UserData = "#!/bin/sh\n" + strings.Repeat("# a script that belongs into the image\n", 500)
-	p := f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{c} })
-	_, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
-	require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec)
-	require.ErrorContains(t, err, "16384")
-	assert.Zero(t, f.cloud.Calls("EC2.CreateFleet"))
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		c := class()
+		c.UserData = "#!/bin/sh\n" + strings.Repeat("# a script that belongs into the image\n", 500)
+		p := f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{c} })
+		_, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
+		require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec)
+		require.ErrorContains(t, err, "16384")
+		assert.Zero(t, f.cloud.Calls("EC2.CreateFleet"))
+	})
 }
 
 // What a node class selects in vain is told all at once.
 func TestNothingSelected(t *testing.T) {
-	f := newFixture(t, awstest.Config{})
-	c := class()
-	c.Subnets, c.SecurityGroups = byTag("cluster", "none"), byTag("cluster", "none")
-	p := f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{c} })
-	_, err := p.InstanceTypes(t.Context(), pool())
-	require.ErrorIs(t, err, cloudprovider.ErrNotReady)
-	require.ErrorContains(t, err, "no subnet")
-	require.ErrorContains(t, err, "no security group")
-	_, err = f.provider(t).InstanceTypes(t.Context(), nodepool.NodePool{NodeClass: nodepool.NodeClassRef{Name: "defualt"}})
-	require.ErrorIs(t, err, cloudprovider.ErrNotReady)
-	require.ErrorContains(t, err, `did you mean "default"?`)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		c := class()
+		c.Subnets, c.SecurityGroups = byTag("cluster", "none"), byTag("cluster", "none")
+		p := f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{c} })
+		_, err := p.InstanceTypes(t.Context(), pool())
+		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
+		require.ErrorContains(t, err, "no subnet")
+		require.ErrorContains(t, err, "no security group")
+		_, err = f.provider(t).InstanceTypes(t.Context(), nodepool.NodePool{NodeClass: nodepool.NodeClassRef{Name: "defualt"}})
+		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
+		require.ErrorContains(t, err, `did you mean "default"?`)
+	})
 }
 
 // Two groups with the cluster's tag break the load balancer controller: the provider says so.
 func TestGroupsThatAreUnwiseTogether(t *testing.T) {
-	f := newFixture(t, awstest.Config{})
-	for _, id := range []string{"sg-a", "sg-b"} {
-		f.cloud.AddGroup(id, id, map[string]string{"cluster": "harbour", "kubernetes.io/cluster/harbour": "owned"})
-	}
-	p := f.provider(t)
-	_, err := p.InstanceTypes(t.Context(), pool())
-	require.NoError(t, err)
-	require.Len(t, p.Notes(), 1)
-	assert.Contains(t, p.Notes()[0], "sg-a")
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		for _, id := range []string{"sg-a", "sg-b"} {
+			f.cloud.AddGroup(id, id, map[string]string{"cluster": "harbour", "kubernetes.io/cluster/harbour": "owned"})
+		}
+		p := f.provider(t)
+		_, err := p.InstanceTypes(t.Context(), pool())
+		require.NoError(t, err)
+		require.Len(t, p.Notes(), 1)
+		assert.Contains(t, p.Notes()[0], "sg-a")
+	})
 }
 
-// After a restart the provider waits until the past shows, and then knows tokens, owners and the dead.
+// After a restart the provider waits for what may not show yet, and then knows tokens, owners and the dead.
 func TestRestart(t *testing.T) {
-	f := newFixture(t, awstest.Config{Lag: 10 * time.Second})
-	p := f.provider(t)
-	lives, dies := f.ask(t, p, "lives", onDemand), f.ask(t, p, "dies", onDemand)
-	one, err := p.Create(t.Context(), lives)
-	require.NoError(t, err)
-	two, err := p.Create(t.Context(), dies)
-	require.NoError(t, err)
-	f.clock.Advance(time.Minute)
-	require.NoError(t, p.Delete(t.Context(), two.ID))
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{Lag: 10 * time.Second})
+		p := f.provider(t)
+		lives, dies := f.ask(t, p, "lives", onDemand), f.ask(t, p, "dies", onDemand)
+		one, err := p.Create(t.Context(), lives)
+		require.NoError(t, err)
+		two, err := p.Create(t.Context(), dies)
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		require.NoError(t, p.Delete(t.Context(), two.ID))
 
-	next := f.provider(t, func(o *aws.Options) { o.NoHistory = false })
-	_, err = next.Create(t.Context(), lives)
-	require.ErrorIs(t, err, cloudprovider.ErrNotReady, "what an earlier process did may not show yet")
-	f.clock.Advance(31 * time.Second)
-	again, err := next.Create(t.Context(), lives)
-	require.NoError(t, err)
-	assert.Equal(t, one.ID, again.ID)
-	assert.Equal(t, one.Labels, again.Labels)
-	_, err = next.Create(t.Context(), dies)
-	require.ErrorIs(t, err, cloudprovider.ErrNotFound)
-	changed := lives.Clone()
-	changed.Labels = map[string]string{"a": "b"}
-	_, err = next.Create(t.Context(), changed)
-	require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec)
-	assert.Len(t, f.cloud.Truth(), 1)
+		next := f.provider(t, func(o *aws.Options) { o.Undecided = nil })
+		_, err = next.Create(t.Context(), f.ask(t, p, "fresh", onDemand))
+		require.ErrorIs(t, err, cloudprovider.ErrNotReady, "what an earlier process did may not show yet")
+		time.Sleep(31 * time.Second)
+		again, err := next.Create(t.Context(), lives)
+		require.NoError(t, err)
+		assert.Equal(t, one.ID, again.ID)
+		assert.Equal(t, one.Labels, again.Labels)
+		_, err = next.Create(t.Context(), dies)
+		require.ErrorIs(t, err, cloudprovider.ErrNotFound)
+		changed := lives.Clone()
+		changed.Labels = map[string]string{"a": "b"}
+		_, err = next.Create(t.Context(), changed)
+		require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec)
+		assert.Len(t, f.cloud.Truth(), 1)
+	})
 }
 
 // The real memory of a type is learned from its nodes, the least of them, and can be handed on.
 func TestLearnedMemory(t *testing.T) {
-	f := newFixture(t, awstest.Config{})
-	p := f.provider(t)
-	launch, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
-	require.NoError(t, err)
-	memory := func(p *aws.Provider) string {
-		types, err := p.InstanceTypes(t.Context(), pool())
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		launch, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
 		require.NoError(t, err)
-		for _, it := range types {
-			if it.Name == "m5.large" {
-				return it.Capacity.Memory().String()
+		memory := func(p *aws.Provider) string {
+			types, err := p.InstanceTypes(t.Context(), pool())
+			require.NoError(t, err)
+			for _, it := range types {
+				if it.Name == "m5.large" {
+					return it.Capacity.Memory().String()
+				}
 			}
+			return ""
 		}
-		return ""
-	}
-	require.Equal(t, "7577Mi", memory(p), "the estimate")
-	node := func(mem string) *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{ProviderID: launch.ID}, Status: corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(mem)}}}
-	}
-	var hook cloudprovider.RegistrationHook = p
-	require.NoError(t, hook.Registered(t.Context(), launch.ID, node("7800000Ki")))
-	assert.Equal(t, "7617Mi", memory(p))
-	require.NoError(t, hook.Registered(t.Context(), launch.ID, node("7900000Ki")))
-	assert.Equal(t, "7617Mi", memory(p), "the least counts")
-	assert.Equal(t, map[string]int64{"m5.large": 7617}, p.Learned())
-	assert.Equal(t, "7617Mi", memory(f.provider(t, func(o *aws.Options) { o.Learned = p.Learned() })))
+		require.Equal(t, "7577Mi", memory(p), "the estimate")
+		node := func(mem string) *corev1.Node {
+			return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{ProviderID: launch.ID}, Status: corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(mem)}}}
+		}
+		var hook cloudprovider.RegistrationHook = p
+		require.NoError(t, hook.Registered(t.Context(), launch.ID, node("7800000Ki")))
+		assert.Equal(t, "7617Mi", memory(p))
+		require.NoError(t, hook.Registered(t.Context(), launch.ID, node("7900000Ki")))
+		assert.Equal(t, "7617Mi", memory(p), "the least counts")
+		assert.Equal(t, map[string]int64{"m5.large": 7617}, p.Learned())
+		assert.Equal(t, "7617Mi", memory(f.provider(t, func(o *aws.Options) { o.Learned = p.Learned() })))
 
-	require.ErrorIs(t, hook.Registered(t.Context(), launch.ID, &corev1.Node{Spec: corev1.NodeSpec{ProviderID: launch.ID}}), cloudprovider.ErrNotReady)
-	require.ErrorIs(t, hook.Registered(t.Context(), "aws:///us-east-1a/i-0", node("1Gi")), cloudprovider.ErrInvalidSpec)
+		require.ErrorIs(t, hook.Registered(t.Context(), launch.ID, &corev1.Node{Spec: corev1.NodeSpec{ProviderID: launch.ID}}), cloudprovider.ErrNotReady)
+		require.ErrorIs(t, hook.Registered(t.Context(), "aws:///us-east-1a/i-0", node("1Gi")), cloudprovider.ErrInvalidSpec)
+	})
 }
 
 // Whatever fails, and wherever AWS repeats what it was sent: no key and no user data is in an error or a note.
@@ -305,54 +326,56 @@ func TestSecretsStaySecret(t *testing.T) {
 	for _, action := range []string{"DescribeSubnets", "GetParameters", "DescribeCluster", "CreateLaunchTemplate", "CreateFleet", "CreateInstanceProfile", "DescribeSpotPriceHistory", "GetProducts", "DescribeInstances", "TerminateInstances", "RunInstances", "CreateTags", "DescribeInstanceStatus", "GetManagedResource"} {
 		for _, code := range []string{"UnauthorizedOperation", "InvalidParameterValue", "InternalError", "RequestLimitExceeded"} {
 			t.Run(action+" "+code, func(t *testing.T) {
-				f := newFixture(t, awstest.Config{})
-				c := class()
-				c.UserData = "#!/bin/sh\n" + private + "\n"
-				p := f.provider(t, func(o *aws.Options) {
-					o.Classes, o.StatusChecks, o.ZonalShift, o.Queue = aws.FixedClasses{c}, true, true, ""
-				})
-				f.cloud.SetFault(func(call awstest.Call) awstest.Fault {
-					if call.Action != action {
-						return awstest.Fault{}
-					}
-					return awstest.Fault{Code: code, Message: fmt.Sprintf("the request of %s signed with %s had the user data %q", awstest.AccessKeyID, awstest.SecretAccessKey, private)}
-				})
-				var texts []string
-				note := func(err error) {
-					for ; err != nil; err = errors.Unwrap(err) {
-						if _, shown := errors.AsType[*cloudprovider.Error](err); !shown {
-							break
+				synctest.Test(t, func(t *testing.T) {
+					f := newFixture(t, awstest.Config{})
+					c := class()
+					c.UserData = "#!/bin/sh\n" + private + "\n"
+					p := f.provider(t, func(o *aws.Options) {
+						o.Classes, o.StatusChecks, o.ZonalShift, o.Queue = aws.FixedClasses{c}, true, true, ""
+					})
+					f.cloud.SetFault(func(call awstest.Call) awstest.Fault {
+						if call.Action != action {
+							return awstest.Fault{}
 						}
-						texts = append(texts, err.Error())
+						return awstest.Fault{Code: code, Message: fmt.Sprintf("the request of %s signed with %s had the user data %q", awstest.AccessKeyID, awstest.SecretAccessKey, private)}
+					})
+					var texts []string
+					note := func(err error) {
+						for ; err != nil; err = errors.Unwrap(err) {
+							if _, shown := errors.AsType[*cloudprovider.Error](err); !shown {
+								break
+							}
+							texts = append(texts, err.Error())
+						}
 					}
-				}
-				types, err := p.InstanceTypes(t.Context(), pool())
-				note(err)
-				if candidates := cloudprovider.CandidatesOf(types, requirements.Set{}, nil, requirements.Keys{}); len(candidates) > 0 {
-					claim := cloudprovider.NodeClaim{Name: "a", Token: "t", Candidates: candidates[:1]}
-					for err = range allOf(p.Permitted(t.Context(), claim)) {
+					types, err := p.InstanceTypes(t.Context(), pool())
+					note(err)
+					if candidates := cloudprovider.CandidatesOf(types, requirements.Set{}, nil, requirements.Keys{}); len(candidates) > 0 {
+						claim := cloudprovider.NodeClaim{Name: "a", Token: "t", Candidates: candidates[:1]}
+						for err = range allOf(p.Permitted(t.Context(), claim)) {
+							note(err)
+							texts = append(texts, fmt.Sprint(err))
+						}
+						launch, err := p.Create(t.Context(), claim)
+						note(err)
+						note(p.Registered(t.Context(), launch.ID, &corev1.Node{Spec: corev1.NodeSpec{ProviderID: launch.ID}, Status: corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("7800000Ki")}}}))
+						_, _, err = p.Interruptions(t.Context(), "")
+						texts = append(texts, fmt.Sprint(err))
 						note(err)
 						texts = append(texts, fmt.Sprint(err))
+						_, err = p.Get(t.Context(), launch.ID)
+						note(err)
+						note(p.Delete(t.Context(), launch.ID))
 					}
-					launch, err := p.Create(t.Context(), claim)
-					note(err)
-					note(p.Registered(t.Context(), launch.ID, &corev1.Node{Spec: corev1.NodeSpec{ProviderID: launch.ID}, Status: corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("7800000Ki")}}}))
-					_, _, err = p.Interruptions(t.Context(), "")
+					_, err = p.List(t.Context())
 					texts = append(texts, fmt.Sprint(err))
 					note(err)
-					texts = append(texts, fmt.Sprint(err))
-					_, err = p.Get(t.Context(), launch.ID)
-					note(err)
-					note(p.Delete(t.Context(), launch.ID))
-				}
-				_, err = p.List(t.Context())
-				texts = append(texts, fmt.Sprint(err))
-				note(err)
-				for _, text := range append(texts, p.Notes()...) {
-					assert.NotContains(t, text, awstest.AccessKeyID)
-					assert.NotContains(t, text, awstest.SecretAccessKey)
-					assert.NotContains(t, text, "correct-horse")
-				}
+					for _, text := range append(texts, p.Notes()...) {
+						assert.NotContains(t, text, awstest.AccessKeyID)
+						assert.NotContains(t, text, awstest.SecretAccessKey)
+						assert.NotContains(t, text, "correct-horse")
+					}
+				})
 			})
 		}
 	}

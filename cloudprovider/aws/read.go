@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,11 +16,12 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/batch"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/launch"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/memory"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/record"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/batch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/launch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/memory"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/record"
 	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/label"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -27,8 +29,8 @@ import (
 type found struct {
 	raw      types.Instance
 	instance cloudprovider.Instance
-	shape    string
-	hash     string // of the class's static fields when it was launched
+	identity string
+	hash     string // of the class's static fields when it was launched; empty = not comparable
 }
 
 // Get reads the instance, together with others that are asked for at the same time. A machine that has ended is not found, and the error
@@ -50,9 +52,9 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New("want an id such as aws:///us-east-1a/i-0123456789abcdef0")}
 	}
 	if e, ok := p.memory.Of(bare); ok && e.State == memory.Live && e.Instance.ID == id && p.left(ctx, id) != nil {
-		return &found{instance: e.Instance, shape: e.Shape}, ctx.Err()
+		return &found{instance: e.Instance, identity: e.Identity}, ctx.Err()
 	}
-	asked := p.clock.Time()
+	asked := time.Now()
 	f, err := p.reads.Do(ctx, "", bare)
 	if err != nil {
 		return nil, err
@@ -60,13 +62,13 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 	if f == nil {
 		if e, ok := p.memory.Of(bare); ok && e.State == memory.Live && asked.Sub(e.Checked) <= p.options.Lag {
 			// Launched a moment ago: EC2's readers do not know it yet.
-			return &found{instance: e.Instance, shape: e.Shape}, nil
+			return &found{instance: e.Instance, identity: e.Identity}, nil
 		}
-		p.memory.Bury(bare, "", p.clock.Time())
+		p.memory.MarkTerminated(bare, "", time.Now())
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound}
 	}
 	if why, ended := death(f.raw); ended {
-		p.memory.Bury(bare, why, p.clock.Time())
+		p.memory.MarkTerminated(bare, why, time.Now())
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New(why)}
 	}
 	if f.instance.ID != id {
@@ -82,21 +84,10 @@ func death(i types.Instance) (string, bool) {
 	}
 	text := "terminated"
 	if r := i.StateReason; r != nil {
-		code, message := aws.ToString(r.Code), api.Redact(aws.ToString(r.Message))
-		text += ": " + code
-		if message != "" && message != code {
-			text += ": " + strings.TrimPrefix(message, code+": ")
-		}
-		switch {
-		case strings.Contains(code, "KMS") || strings.Contains(message, "KMS"):
-			text += ": " + api.KMSCure
-		case strings.HasPrefix(code, "Client.VolumeLimitExceeded"):
-			text += ": raise the account's quota of EBS storage"
-		case strings.HasPrefix(code, "Client.InternalError"):
-			text += ": the root disk could not be used; if it is encrypted, " + api.KMSCure
-		case strings.HasPrefix(code, "Server.InsufficientInstanceCapacity"):
-			text += ": EC2 had no machine for it after all"
-		}
+		code, message := aws.ToString(r.Code), aws.ToString(r.Message)
+		a := api.Find(api.State, code, message, 0)
+		a.Code = code
+		text += ": " + a.Describe(strings.TrimPrefix(strings.TrimPrefix(message, code), ": "), "")
 	}
 	return text, true
 }
@@ -104,40 +95,26 @@ func death(i types.Instance) (string, bool) {
 // describe reads instances by their ids. Those that EC2 does not show, or that are not the cluster's, are nil.
 func (p *Provider) describe(ctx context.Context, _ string, ids []string) []batch.Result[*found] {
 	out := make([]batch.Result[*found], len(ids))
-	unique := slices.Compact(slices.Sorted(slices.Values(ids)))
-	byID := map[string]*found{}
-	known := record.NewReader()
-	list, err := p.readByID(ctx, unique)
-	if err != nil {
-		for i := range out {
-			out[i].Err = err
-		}
-		return out
-	}
-	for _, raw := range list {
-		f, err := p.recall(ctx, raw, nil, known)
-		if err != nil {
-			for i, id := range ids {
-				if id == aws.ToString(raw.InstanceId) {
-					out[i].Err = err
-				}
-			}
-			continue
-		}
-		byID[aws.ToString(raw.InstanceId)] = f
-	}
+	list, err := p.readByID(ctx, slices.Compact(slices.Sorted(slices.Values(ids))))
+	known := readerOf(list)
 	for i, id := range ids {
-		out[i].Value = byID[id]
+		at, ok := slices.BinarySearchFunc(list, id, func(raw types.Instance, id string) int { return strings.Compare(aws.ToString(raw.InstanceId), id) })
+		if out[i].Err = err; err == nil && ok {
+			out[i].Value, out[i].Err = p.recall(ctx, list[at], strays{}, known)
+		}
 	}
 	return out
 }
 
-// read reads instances of the cluster by filters, by id.
+// readCluster reads instances that carry the cluster's tag, and pass the filters.
+func (p *Provider) readCluster(ctx context.Context, filters ...types.Filter) ([]types.Instance, error) {
+	return p.read(ctx, append([]types.Filter{{Name: aws.String("tag:" + ClusterTag), Values: []string{p.options.Cluster}}}, filters...))
+}
+
+// read reads instances by filters, in the order of their ids.
 func (p *Provider) read(ctx context.Context, filters []types.Filter) ([]types.Instance, error) {
 	var list []types.Instance
-	pages := sdk.NewDescribeInstancesPaginator(p.clients.EC2, &sdk.DescribeInstancesInput{
-		Filters: append([]types.Filter{{Name: aws.String("tag:" + launch.ClusterTag), Values: []string{p.options.Cluster}}}, filters...), MaxResults: aws.Int32(1000),
-	})
+	pages := sdk.NewDescribeInstancesPaginator(p.clients.EC2, &sdk.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -178,33 +155,44 @@ func tagsOf(i types.Instance) map[string]string {
 	return out
 }
 
-// recall makes an instance of what EC2 says and what memory or tags remember; nil if it is nobody's yet, or not ours. Seal is given where the
-// machine's own tags do not have it.
-func (p *Provider) recall(ctx context.Context, raw types.Instance, seal record.Seal, records *record.Reader) (*found, error) {
-	bare := aws.ToString(raw.InstanceId)
-	tags := tagsOf(raw)
+// errUnreadable marks a machine whose tags hold a record that cannot be read.
+var errUnreadable = errors.New("its tags cannot be read: it is left alone, and its claim is not known; mend or end it by hand")
+
+// recall makes an instance of what EC2 says and what memory or tags remember; nil if it is nobody's yet, or not ours.
+func (p *Provider) recall(ctx context.Context, raw types.Instance, of strays, records *record.Reader) (*found, error) {
+	bare, tags := aws.ToString(raw.InstanceId), tagsOf(raw)
 	rec, ours, err := records.Batch(tags)
-	if !ours {
+	f := &found{raw: raw}
+	if ours && err == nil && rec.Version <= record.Version {
+		f.hash = rec.ClassHash
+	}
+	if e, ok := p.memory.Of(bare); ok && e.State == memory.Live {
+		f.instance, f.identity = e.Instance, e.Identity
+		if raw.LaunchTime != nil {
+			f.instance.Created = raw.LaunchTime.UTC()
+			p.memory.Made(bare, f.instance.Created)
+		}
+		f.instance.State = stateOf(raw)
+		f.partition()
+		return f, nil
+	}
+	unreadable := func(err error) (*found, error) {
+		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("instance %q: %w (%w)", bare, errUnreadable, err)}
+	}
+	here := tags[ClusterTag] == p.options.Cluster || tags[launch.OwnCluster] == p.options.Cluster
+	if !ours || !here || err == nil && p.memory.IsOpen(rec.ID) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("aws: instance %q: %w", bare, err)
-	}
-	f := &found{raw: raw, shape: rec.Shape, hash: rec.ClassHash}
-	if e, ok := p.memory.Of(bare); ok && e.State == memory.Live {
-		f.instance = e.Instance
-		f.instance.State = stateOf(raw)
-		return f, nil
-	}
-	if p.memory.IsOpen(rec.ID) {
-		return nil, nil
+		return unreadable(err)
 	}
 	at := 0
 	if len(rec.Claims) > 1 {
+		seal := of.seals[rec.ID]
 		if seal == nil {
 			var sealed bool
-			if seal, sealed, err = records.Seal(tags); err != nil {
-				return nil, fmt.Errorf("aws: instance %q: %w", bare, err)
+			if seal, sealed, err = records.Seal(rec, tags); err != nil {
+				return unreadable(err)
 			} else if !sealed {
 				return nil, nil
 			}
@@ -215,11 +203,15 @@ func (p *Provider) recall(ctx context.Context, raw types.Instance, seal record.S
 	}
 	claim := cloudprovider.NodeClaim{Name: rec.Claims[at].Name, Token: rec.Claims[at].Token, Pool: rec.Pool, Labels: rec.Labels}
 	if claim.Requirements, err = requirements.Parse(rec.Requirements); err != nil {
-		return nil, fmt.Errorf("aws: instance %q: %w", bare, err)
+		return unreadable(err)
 	}
+	f.identity = rec.Of(at)
 	f.instance = cloudprovider.Instance{
 		ID: memory.ProviderID(aws.ToString(raw.Placement.AvailabilityZone), bare), Claim: claim.Name, Pool: claim.Pool, Token: claim.Token,
 		Type: string(raw.InstanceType), ImageID: aws.ToString(raw.ImageId), State: stateOf(raw), Created: rec.CreatedAt(), Labels: maps.Clone(rec.Labels),
+	}
+	if raw.LaunchTime != nil {
+		f.instance.Created = raw.LaunchTime.UTC()
 	}
 	if err := p.complete(ctx, f, claim, rec.NodeClass); err != nil {
 		return nil, err
@@ -227,9 +219,18 @@ func (p *Provider) recall(ctx context.Context, raw types.Instance, seal record.S
 	return f, nil
 }
 
+// readerOf knows the records of all these machines.
+func readerOf(raws []types.Instance) *record.Reader {
+	all := make([]map[string]string, len(raws))
+	for i, raw := range raws {
+		all[i] = tagsOf(raw)
+	}
+	return record.NewReader(all...)
+}
+
 // complete adds what the catalogue knows of the instance's type. A class or a type that is gone leaves the instance without it.
 func (p *Provider) complete(ctx context.Context, f *found, claim cloudprovider.NodeClaim, class string) error {
-	s, err := p.shelf(ctx, class)
+	s, err := p.resolvedClass(ctx, class)
 	if err != nil {
 		if cloudprovider.Advise(err).Unknown || errors.Is(err, cloudprovider.ErrThrottled) {
 			return err
@@ -259,9 +260,18 @@ func (p *Provider) complete(ctx context.Context, f *found, claim cloudprovider.N
 		if labels, err := cloudprovider.NodeLabels(claim, t, o.Requirements); err == nil {
 			f.instance.Labels = labels
 		}
+		f.partition()
 		return nil
 	}
 	return nil
+}
+
+// partition names the partition of a placement group that EC2 has chosen.
+func (f *found) partition() {
+	if n := f.raw.Placement; n != nil && aws.ToInt32(n.PartitionNumber) > 0 {
+		f.instance.Labels = maps.Clone(f.instance.Labels)
+		f.instance.Labels[label.PlacementGroupPartition] = strconv.Itoa(int(aws.ToInt32(n.PartitionNumber)))
+	}
 }
 
 // stateOf is how far an instance is. One that is stopped still exists, and nobody ends it unless it is shown.
@@ -280,7 +290,7 @@ func stateOf(i types.Instance) cloudprovider.InstanceState {
 }
 
 // List reads all instances of the cluster that a provider made, page by page. Machines whose launch nobody has answered for yet are left
-// out; they show, with their claims, within the lag. What has ended is read once, by the first List that sees all of the past, and afterwards
+// out; they show, with their claims, within the lag. What has ended is read once, by the first List that sees all of the history, and afterwards
 // only to learn why a machine is missing.
 func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
 	if err := ctx.Err(); err != nil {
@@ -294,46 +304,43 @@ func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
 }
 
 func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
-	now := p.clock.Time()
+	now := time.Now()
 	// What was launched before the reading and does not show in it any more has ended.
-	lived := p.memory.Lived(now.Add(-p.options.Lag))
+	lived := p.memory.LaunchedBefore(now.Add(-p.options.Lag))
 	for _, open := range p.memory.Opens() {
 		b, ok := open.(*pending)
 		if !ok {
 			continue // only fleets are asked for
 		}
-		if now.Sub(b.sentAt()) > p.options.Lag {
-			if err := p.settleByReading(ctx, b); err != nil {
+		if now.Sub((*b.sent.Load())) > p.options.Lag {
+			if err := p.reconcileByReading(ctx, b); err != nil {
 				return nil, err
 			}
 		}
 	}
 	var filters []types.Filter
 	var rest []cloudprovider.Instance // in zones that are left alone: what is remembered of them
-	if p.memory.KnowsPast() {
-		away, err := p.away(ctx)
+	if p.memory.KnowsHistory() {
+		shifted, err := p.shiftedZones(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, i := range p.memory.Living() {
-			if slices.Contains(away, memory.Zone(i.ID)) {
+			if slices.Contains(shifted, memory.Zone(i.ID)) {
 				rest = append(rest, i)
 				delete(lived, memory.Bare(i.ID))
 			}
 		}
-		filters = []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{
-			string(types.InstanceStateNamePending), string(types.InstanceStateNameRunning), string(types.InstanceStateNameShuttingDown),
-			string(types.InstanceStateNameStopping), string(types.InstanceStateNameStopped),
-		}}}
-		if len(away) > 0 {
-			others, err := p.others(ctx, away)
+		filters = []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"pending", "running", "shutting-down", "stopping", "stopped"}}}
+		if len(shifted) > 0 {
+			others, err := p.others(ctx, shifted)
 			if err != nil {
 				return nil, err
 			}
 			filters = append(filters, types.Filter{Name: aws.String("availability-zone"), Values: others})
 		}
 	}
-	raws, err := p.read(ctx, filters)
+	raws, err := p.readCluster(ctx, filters...)
 	if err != nil {
 		return nil, err
 	}
@@ -347,61 +354,51 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 		}
 		raws = append(raws, missing...)
 	}
-	known := record.NewReader()
+	known := readerOf(raws)
+	p.look(raws, known)
 	strays := p.sort(raws, known, now)
-	if err := p.settle(ctx, strays, raws); err != nil {
+	if err := p.reconcile(ctx, strays, raws); err != nil {
 		return nil, err
 	}
 	var list []cloudprovider.Instance
+	var unreadable []string
 	for _, raw := range raws {
 		if strays.surplus[aws.ToString(raw.InstanceId)] {
 			continue
 		}
-		f, err := p.recall(ctx, raw, strays.seals[tagsOf(raw)[record.KeyBatch]], known)
-		if err != nil {
+		f, err := p.recall(ctx, raw, strays, known)
+		if errors.Is(err, errUnreadable) {
+			unreadable = append(unreadable, err.Error())
+		} else if err != nil {
 			return nil, err
 		}
 		delete(lived, aws.ToString(raw.InstanceId))
 		why, ended := death(raw)
 		if f != nil {
-			p.memory.Learn(f.instance.Token, f.instance.Claim, f.shape, f.instance, now)
+			p.memory.Learn(f.instance.Token, f.instance.Claim, f.identity, f.instance, now)
 		}
 		if ended {
-			p.memory.Bury(aws.ToString(raw.InstanceId), why, now)
+			p.memory.MarkTerminated(aws.ToString(raw.InstanceId), why, now)
 			continue
 		}
 		if f != nil {
 			list = append(list, f.instance.Clone())
 		}
 	}
+	p.notes.set("unreadable", strings.Join(unreadable, "; "))
 	for _, bare := range sortedKeys(lived) {
-		p.memory.Bury(bare, "it shows no more", now)
+		p.memory.MarkTerminated(bare, "it shows no more", now)
 	}
 	if !now.Before(p.started.Add(p.options.Lag)) {
-		p.memory.ReadPast()
+		p.memory.HistoryRead()
 	}
 	list = append(list, rest...)
 	slices.SortFunc(list, func(a, b cloudprovider.Instance) int { return strings.Compare(a.ID, b.ID) })
 	return list, nil
 }
 
-// others are the region's zones that are not left alone.
-func (p *Provider) others(ctx context.Context, away []string) ([]string, error) {
-	region, err := p.region(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := []string{"none"} // a filter needs a value
-	for _, z := range region.Zones {
-		if !slices.Contains(away, z.Name) {
-			out = append(out, z.Name)
-		}
-	}
-	return out, nil
-}
-
-// settleByReading ends an open question without asking for machines again.
-func (p *Provider) settleByReading(ctx context.Context, b *pending) error {
+// reconcileByReading ends an open question without asking for machines again.
+func (p *Provider) reconcileByReading(ctx context.Context, b *pending) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -429,13 +426,13 @@ func (p *Provider) sort(raws []types.Instance, records *record.Reader, now time.
 	for _, raw := range raws {
 		bare, tags := aws.ToString(raw.InstanceId), tagsOf(raw)
 		rec, ours, err := records.Batch(tags)
-		if err != nil || !ours || now.Sub(rec.CreatedAt()) <= p.options.Lag || p.memory.IsOpen(rec.ID) {
+		if err != nil || !ours || rec.ID == "" || now.Sub(rec.CreatedAt()) <= p.options.Lag || p.memory.IsOpen(rec.ID) {
 			continue
 		}
 		if _, known := p.memory.Of(bare); known {
 			continue
 		}
-		seal, sealed, err := records.Seal(tags)
+		seal, sealed, err := records.Seal(rec, tags)
 		if err != nil {
 			continue // recall says so
 		}
@@ -465,8 +462,8 @@ func (p *Provider) sort(raws []types.Instance, records *record.Reader, now time.
 	return out
 }
 
-// settle writes down whose the strays are, and ends those that belong to nobody. What cannot be ended now is a stray again in the next list.
-func (p *Provider) settle(ctx context.Context, s strays, raws []types.Instance) error {
+// reconcile writes down whose the strays are, and ends those that belong to nobody. What cannot be ended now is a stray again in the next list.
+func (p *Provider) reconcile(ctx context.Context, s strays, raws []types.Instance) error {
 	if p.options.DryRun {
 		return nil
 	}

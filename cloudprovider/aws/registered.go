@@ -66,7 +66,7 @@ func (p *Provider) Registered(ctx context.Context, id string, node *corev1.Node)
 		return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Op: "registered", Subject: id, Err: fmt.Errorf("node %q does not report its memory yet", node.Name)}
 	}
 	if p.learned.note(f.instance.Type, resources.Capacity(corev1.ResourceMemory, q)>>20) {
-		p.shelves.Forget()
+		p.resolved.Forget()
 	}
 	return api.Outcome("registered", id, p.name(ctx, f, node.Name))
 }
@@ -84,7 +84,7 @@ func (p *Provider) name(ctx context.Context, f *found, node string) error {
 	}
 	have := tagsOf(f.raw)
 	var tags []types.Tag
-	for _, tag := range []struct{ key, value string }{{"Name", short(node)}, {tagClaim, short(f.instance.Claim)}} {
+	for _, tag := range []struct{ key, value string }{{"Name", short(node)}, {p.options.tagClaim(), short(f.instance.Claim)}} {
 		if have[tag.key] == "" && tag.value != "" {
 			tags = append(tags, types.Tag{Key: aws.String(tag.key), Value: aws.String(tag.value)})
 		}

@@ -3,6 +3,7 @@ package aws_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -10,7 +11,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
+	"github.com/joinery-sdk/joinery/internal/awstest"
 )
 
 // A fleet may launch more machines than were asked for. What belongs to nobody is given back, whatever goes wrong in between, and by the next
@@ -31,40 +32,42 @@ func TestSurplusIsGivenBack(t *testing.T) {
 		for _, claims := range []int{1, 4} {
 			for _, restart := range []bool{false, true} {
 				t.Run(strings.Join([]string{name, map[int]string{1: "one", 4: "four"}[claims], map[bool]string{true: "restart"}[restart]}, " "), func(t *testing.T) {
-					f := newFixture(t, awstest.Config{Lag: 5 * time.Second})
-					p := f.provider(t)
-					f.clock.Advance(time.Minute)
-					list := make([]cloudprovider.NodeClaim, claims)
-					for i := range list {
-						list[i] = f.ask(t, p, string(rune('a'+i)), onDemand)
-					}
-					f.cloud.SetSurplus(3)
-					f.cloud.SetFault(fault)
-					first := p.CreateMany(t.Context(), list)
-					require.Len(t, first, claims)
-					f.cloud.SetSurplus(0)
-					f.cloud.SetFault(nil)
-					f.clock.Advance(time.Minute)
-					if restart {
-						p = f.provider(t, func(o *aws.Options) { o.NoHistory = false })
-						f.clock.Advance(31 * time.Second)
-					}
-					ids := map[string]bool{}
-					for i, r := range p.CreateMany(t.Context(), list) {
-						require.NoError(t, r.Err)
-						if first[i].Err == nil {
-							assert.Equal(t, first[i].Launch.ID, r.Launch.ID)
+					synctest.Test(t, func(t *testing.T) {
+						f := newFixture(t, awstest.Config{Lag: 5 * time.Second})
+						p := f.provider(t)
+						time.Sleep(time.Minute)
+						list := make([]cloudprovider.NodeClaim, claims)
+						for i := range list {
+							list[i] = f.ask(t, p, string(rune('a'+i)), onDemand)
 						}
-						ids[r.Launch.ID[strings.LastIndex(r.Launch.ID, "/")+1:]] = true
-					}
-					_, err := p.List(t.Context())
-					require.NoError(t, err)
-					require.Len(t, ids, claims)
-					truth := f.cloud.Truth()
-					assert.Len(t, truth, claims, "what belongs to nobody has gone back")
-					for _, m := range truth {
-						assert.True(t, ids[m.ID])
-					}
+						f.cloud.SetSurplus(3)
+						f.cloud.SetFault(fault)
+						first := p.CreateMany(t.Context(), list)
+						require.Len(t, first, claims)
+						f.cloud.SetSurplus(0)
+						f.cloud.SetFault(nil)
+						time.Sleep(time.Minute)
+						if restart {
+							p = f.provider(t, func(o *aws.Options) { o.Undecided = nil })
+							time.Sleep(31 * time.Second)
+						}
+						ids := map[string]bool{}
+						for i, r := range p.CreateMany(t.Context(), list) {
+							require.NoError(t, r.Err)
+							if first[i].Err == nil {
+								assert.Equal(t, first[i].Launch.ID, r.Launch.ID)
+							}
+							ids[r.Launch.ID[strings.LastIndex(r.Launch.ID, "/")+1:]] = true
+						}
+						_, err := p.List(t.Context())
+						require.NoError(t, err)
+						require.Len(t, ids, claims)
+						truth := f.cloud.Truth()
+						assert.Len(t, truth, claims, "what belongs to nobody has gone back")
+						for _, m := range truth {
+							assert.True(t, ids[m.ID])
+						}
+					})
 				})
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -12,151 +13,161 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
+	"github.com/joinery-sdk/joinery/internal/awstest"
 )
 
 // Templates are few, are used again, and one that somebody deletes is made again in the middle of the launch.
 func TestTemplatesAreFewAndComeBack(t *testing.T) {
-	f := newFixture(t, awstest.Config{})
-	p := f.provider(t)
-	const match = "karpenter.sh/capacity-type in (on-demand), karpenter.k8s.aws/instance-category in (m, c, r)"
-	for i := range 20 {
-		_, err := p.Create(t.Context(), f.ask(t, p, fmt.Sprint("a-", i), match))
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		const match = "karpenter.sh/capacity-type in (on-demand), karpenter.k8s.aws/instance-category in (m, c, r)"
+		for i := range 20 {
+			_, err := p.Create(t.Context(), f.ask(t, p, fmt.Sprint("a-", i), match))
+			require.NoError(t, err)
+		}
+		assert.Len(t, f.cloud.Templates(), 2, "one for each image, whatever the types")
+		made := f.cloud.Calls("EC2.CreateLaunchTemplate")
+		assert.Equal(t, 2, made)
+		f.cloud.RemoveTemplate(f.cloud.Templates()[0].Name)
+		_, err := p.Create(t.Context(), f.ask(t, p, "b", match))
 		require.NoError(t, err)
-	}
-	assert.Len(t, f.cloud.Templates(), 2, "one for each image, whatever the types")
-	made := f.cloud.Calls("EC2.CreateLaunchTemplate")
-	assert.Equal(t, 2, made)
-	f.cloud.RemoveTemplate(f.cloud.Templates()[0].Name)
-	_, err := p.Create(t.Context(), f.ask(t, p, "b", match))
-	require.NoError(t, err)
-	assert.Len(t, f.cloud.Templates(), 2)
-	assert.Len(t, f.cloud.Truth(), 21)
+		assert.Len(t, f.cloud.Templates(), 2)
+		assert.Len(t, f.cloud.Truth(), 21)
+	})
 }
 
 // Old templates are collected, those in use and those of others are not, and a launch that runs at the same time does not notice.
-func TestCollectTemplates(t *testing.T) {
-	f := newFixture(t, awstest.Config{})
-	p := f.provider(t)
-	_, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
-	require.NoError(t, err)
-	gone, err := p.CollectTemplates(t.Context(), time.Hour)
-	require.NoError(t, err)
-	assert.Empty(t, gone)
-	f.clock.Advance(2 * time.Hour)
-	gone, err = p.CollectTemplates(t.Context(), time.Hour)
-	require.NoError(t, err)
-	assert.Len(t, gone, 1)
-	assert.Empty(t, f.cloud.Templates())
-	var group sync.WaitGroup
-	for n := range 6 {
-		group.Go(func() {
-			for i := range 15 {
-				if n == 0 {
-					_, err := p.CollectTemplates(t.Context(), 0)
+func TestMaintain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		_, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
+		require.NoError(t, err)
+		gone, err := p.Maintain(t.Context(), time.Hour)
+		require.NoError(t, err)
+		assert.Empty(t, gone)
+		time.Sleep(2 * time.Hour)
+		gone, err = p.Maintain(t.Context(), time.Hour)
+		require.NoError(t, err)
+		assert.Len(t, gone, 1)
+		assert.Empty(t, f.cloud.Templates())
+		var group sync.WaitGroup
+		for n := range 6 {
+			group.Go(func() {
+				for i := range 15 {
+					if n == 0 {
+						_, err := p.Maintain(t.Context(), 0)
+						assert.NoError(t, err)
+						continue
+					}
+					_, err := p.Create(t.Context(), f.ask(t, p, fmt.Sprint("c-", n, "-", i), onDemand))
 					assert.NoError(t, err)
-					continue
 				}
-				_, err := p.Create(t.Context(), f.ask(t, p, fmt.Sprint("c-", n, "-", i), onDemand))
-				assert.NoError(t, err)
-			}
-		})
-	}
-	group.Wait()
-	assert.Len(t, f.cloud.Truth(), 1+5*15)
+			})
+		}
+		group.Wait()
+		assert.Len(t, f.cloud.Truth(), 1+5*15)
+	})
 }
 
 // Without prices and spot history the embedded ones are used, and the provider says so.
 func TestPricesFallBack(t *testing.T) {
-	f := newFixture(t, awstest.Config{})
-	f.cloud.SetFault(func(c awstest.Call) awstest.Fault {
-		if c.Action == "GetProducts" || c.Action == "DescribeSpotPriceHistory" {
-			return awstest.Fault{Code: "AccessDenied", Message: "no"}
-		}
-		return awstest.Fault{}
-	})
-	p := f.provider(t)
-	claim := f.ask(t, p, "a", onDemand)
-	require.NotEmpty(t, claim.Candidates)
-	require.Len(t, p.Notes(), 2)
-	assert.Contains(t, strings.Join(p.Notes(), "\n"), "pricing:GetProducts")
-	f.cloud.SetFault(nil)
-	f.cloud.SetOnDemandPrice("m5.large", 0.5)
-	f.clock.Advance(2 * time.Hour)
-	types, err := p.InstanceTypes(t.Context(), pool())
-	require.NoError(t, err)
-	assert.Empty(t, p.Notes(), "good news takes them away")
-	for _, it := range types {
-		for _, o := range it.Offerings {
-			if it.Name == "m5.large" && o.CapacityType() == "on-demand" {
-				assert.InDelta(t, 0.5, o.Price, 1e-9)
-				assert.Equal(t, "2026-01-01", o.List.Date)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		f.cloud.SetFault(func(c awstest.Call) awstest.Fault {
+			if c.Action == "GetProducts" || c.Action == "DescribeSpotPriceHistory" {
+				return awstest.Fault{Code: "AccessDenied", Message: "no"}
+			}
+			return awstest.Fault{}
+		})
+		p := f.provider(t)
+		claim := f.ask(t, p, "a", onDemand)
+		require.NotEmpty(t, claim.Candidates)
+		require.Len(t, p.Notes(), 2)
+		assert.Contains(t, strings.Join(p.Notes(), "\n"), "pricing:GetProducts")
+		f.cloud.SetFault(nil)
+		f.cloud.SetOnDemandPrice("m5.large", 0.5)
+		time.Sleep(2 * time.Hour)
+		types, err := p.InstanceTypes(t.Context(), pool())
+		require.NoError(t, err)
+		assert.Empty(t, p.Notes(), "good news takes them away")
+		for _, it := range types {
+			for _, o := range it.Offerings {
+				if it.Name == "m5.large" && o.CapacityType() == "on-demand" {
+					assert.InDelta(t, 0.5, o.Price, 1e-9)
+					assert.Equal(t, "2026-01-01", o.List.Date)
+				}
 			}
 		}
-	}
+	})
 }
 
 // Spot comes before on-demand where the claim says so, unless it is dearer, and what is refused is tried in the other.
 func TestCapacityTypesInTurn(t *testing.T) {
-	f := newFixture(t, awstest.Config{})
-	p := f.provider(t)
-	claim := f.ask(t, p, "a", "karpenter.sh/capacity-type in (spot, on-demand), node.kubernetes.io/instance-type in (m5.large)")
-	launch, err := p.Create(t.Context(), claim)
-	require.NoError(t, err)
-	assert.Equal(t, "spot", launch.Labels["karpenter.sh/capacity-type"])
-	for _, zone := range f.cloud.Zones() {
-		f.cloud.SetCapacity("m5.large", zone, "spot", 0)
-	}
-	claim.Name, claim.Token = "b", "b-token"
-	launch, err = p.Create(t.Context(), claim)
-	require.NoError(t, err)
-	assert.Equal(t, "on-demand", launch.Labels["karpenter.sh/capacity-type"])
-	assert.Len(t, launch.Refused, 3)
-	for _, zone := range f.cloud.Zones() {
-		f.cloud.SetCapacity("m5.large", zone, "spot", -1)
-		f.cloud.SetSpotPrice("m5.large", zone, 9)
-	}
-	f.clock.Advance(2 * time.Hour)
-	types, err := p.InstanceTypes(t.Context(), pool())
-	require.NoError(t, err)
-	require.NotEmpty(t, types)
-	claim.Name, claim.Token = "c", "c-token"
-	launch, err = p.Create(t.Context(), claim)
-	require.NoError(t, err)
-	assert.Equal(t, "on-demand", launch.Labels["karpenter.sh/capacity-type"])
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		claim := f.ask(t, p, "a", "karpenter.sh/capacity-type in (spot, on-demand), node.kubernetes.io/instance-type in (m5.large)")
+		launch, err := p.Create(t.Context(), claim)
+		require.NoError(t, err)
+		assert.Equal(t, "spot", launch.Labels["karpenter.sh/capacity-type"])
+		for _, zone := range f.cloud.Zones() {
+			f.cloud.SetCapacity("m5.large", zone, "spot", 0)
+		}
+		claim.Name, claim.Token = "b", "b-token"
+		launch, err = p.Create(t.Context(), claim)
+		require.NoError(t, err)
+		assert.Equal(t, "on-demand", launch.Labels["karpenter.sh/capacity-type"])
+		assert.Len(t, launch.Refused, 3)
+		for _, zone := range f.cloud.Zones() {
+			f.cloud.SetCapacity("m5.large", zone, "spot", -1)
+			f.cloud.SetSpotPrice("m5.large", zone, 9)
+		}
+		time.Sleep(2 * time.Hour)
+		types, err := p.InstanceTypes(t.Context(), pool())
+		require.NoError(t, err)
+		require.NotEmpty(t, types)
+		claim.Name, claim.Token = "c", "c-token"
+		launch, err = p.Create(t.Context(), claim)
+		require.NoError(t, err)
+		assert.Equal(t, "on-demand", launch.Labels["karpenter.sh/capacity-type"])
+	})
 }
 
 // What an interrupted caller made is taken back, and nothing else.
 func TestWithdraw(t *testing.T) {
-	f := newFixture(t, awstest.Config{Lag: 10 * time.Second})
-	other := f.provider(t)
-	stays, err := other.Create(t.Context(), f.ask(t, other, "stays", onDemand))
-	require.NoError(t, err)
-	c := class()
-	c.DetailedMonitoring = true // a template of its own
-	p := f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{c} })
-	var tokens []string
-	for i := range 4 {
-		claim := f.ask(t, p, fmt.Sprint("goes-", i), onDemand)
-		tokens = append(tokens, claim.Token)
-		f.cloud.SetFault(func(call awstest.Call) awstest.Fault {
-			return awstest.Fault{Lost: i%2 == 1 && call.Action == "CreateFleet"}
-		})
-		_, err := p.Create(t.Context(), claim)
-		assert.Equal(t, i%2 == 1, err != nil)
-		if err != nil {
-			assert.True(t, cloudprovider.Advise(err).Unknown, err)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{Lag: 10 * time.Second})
+		other := f.provider(t)
+		stays, err := other.Create(t.Context(), f.ask(t, other, "stays", onDemand))
+		require.NoError(t, err)
+		c := class()
+		c.DetailedMonitoring = true // a template of its own
+		p := f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{c} })
+		var tokens []string
+		for i := range 4 {
+			claim := f.ask(t, p, fmt.Sprint("goes-", i), onDemand)
+			tokens = append(tokens, claim.Token)
+			f.cloud.SetFault(func(call awstest.Call) awstest.Fault {
+				return awstest.Fault{Lost: i%2 == 1 && call.Action == "CreateFleet"}
+			})
+			_, err := p.Create(t.Context(), claim)
+			assert.Equal(t, i%2 == 1, err != nil)
+			if err != nil {
+				assert.True(t, cloudprovider.Advise(err).Unknown, err)
+			}
 		}
-	}
-	f.cloud.SetFault(nil)
-	require.Len(t, f.cloud.Truth(), 5)
-	ended, err := p.Withdraw(t.Context(), tokens)
-	require.NoError(t, err)
-	assert.Len(t, ended, 4)
-	require.Len(t, f.cloud.Truth(), 1)
-	assert.True(t, strings.HasSuffix(stays.ID, f.cloud.Truth()[0].ID))
-	assert.Len(t, f.cloud.Templates(), 1)
-	assert.Len(t, f.cloud.Profiles(), 1, "the other provider made it")
+		f.cloud.SetFault(nil)
+		require.Len(t, f.cloud.Truth(), 5)
+		ended, err := p.Withdraw(t.Context(), tokens)
+		require.NoError(t, err)
+		assert.Len(t, ended, 4)
+		require.Len(t, f.cloud.Truth(), 1)
+		assert.True(t, strings.HasSuffix(stays.ID, f.cloud.Truth()[0].ID))
+		assert.Len(t, f.cloud.Templates(), 1)
+		assert.Len(t, f.cloud.Profiles(), 1, "the other provider made it")
+	})
 }
 
 func ExampleNew() {
@@ -164,12 +175,11 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	defer cloud.Close()
 	reach := cloud.API()
 	ctx := exampleContext()
 	p, err := aws.New(ctx, aws.Options{
-		Cluster: "harbour", Classes: aws.FixedClasses{class()}, NoHistory: true,
-		Region: reach.Region, Endpoint: reach.Endpoint, Credentials: reach.Credentials, HTTPClient: reach.HTTPClient,
+		Cluster: "harbour", Classes: aws.FixedClasses{class()}, Undecided: aws.NoHistory,
+		Region: reach.Region, Credentials: reach.Credentials, HTTPClient: reach.HTTPClient,
 	})
 	if err != nil {
 		panic(err)
@@ -191,16 +201,15 @@ func ExampleNew() {
 
 // A caller that lost the answer asks again with the same claim, and gets the same machine.
 func ExampleProvider_Create() {
-	clock := awstest.NewClock()
-	cloud, err := awstest.New(awstest.Config{Clock: clock.API()})
+	awstest.Begin()
+	cloud, err := awstest.New(awstest.Config{})
 	if err != nil {
 		panic(err)
 	}
-	defer cloud.Close()
 	reach, ctx := cloud.API(), exampleContext()
 	p, err := aws.New(ctx, aws.Options{
-		Cluster: "harbour", Classes: aws.FixedClasses{class()}, Region: reach.Region, Endpoint: reach.Endpoint, Credentials: reach.Credentials,
-		HTTPClient: reach.HTTPClient, Buckets: reach.Buckets, Clock: reach.Clock, NoHistory: true,
+		Cluster: "harbour", Classes: aws.FixedClasses{class()}, Region: reach.Region, Credentials: reach.Credentials,
+		HTTPClient: reach.HTTPClient, Buckets: reach.Buckets, Undecided: aws.NoHistory,
 	})
 	if err != nil {
 		panic(err)
@@ -226,12 +235,11 @@ func ExampleProvider_DryRun() {
 	if err != nil {
 		panic(err)
 	}
-	defer cloud.Close()
 	reach := cloud.API()
 	ctx := exampleContext()
 	p, err := aws.New(ctx, aws.Options{
 		Cluster: "harbour", Classes: aws.FixedClasses{class()}, DryRun: true,
-		Region: reach.Region, Endpoint: reach.Endpoint, Credentials: reach.Credentials, HTTPClient: reach.HTTPClient,
+		Region: reach.Region, Credentials: reach.Credentials, HTTPClient: reach.HTTPClient,
 	})
 	if err != nil {
 		panic(err)

@@ -208,6 +208,13 @@ var breakages = []struct {
 			return i, err
 		}}
 	}},
+	{"takes now for when it was made", "get-same", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, get: func(ctx context.Context, id string) (cloudprovider.Instance, error) {
+			i, err := c.Get(ctx, id)
+			i.Created = i.Created.Add(time.Hour)
+			return i, err
+		}}
+	}},
 	{"returns nothing for what is not there", "get-unknown", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
 		return &broken{provider: c, get: func(ctx context.Context, id string) (cloudprovider.Instance, error) {
 			i, err := c.Get(ctx, id)

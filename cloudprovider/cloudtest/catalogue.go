@@ -173,8 +173,8 @@ func describeList(list corev1.ResourceList) string {
 
 func describeInstance(i cloudprovider.Instance) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "id=%s claim=%s pool=%s token=%s type=%s offering={%s} image=%s created=%s labels:",
-		i.ID, i.Claim, i.Pool, i.Token, i.Type, i.Offering, i.ImageID, i.Created.UTC())
+	fmt.Fprintf(&b, "id=%s claim=%s pool=%s token=%s type=%s offering={%s} image=%s labels:",
+		i.ID, i.Claim, i.Pool, i.Token, i.Type, i.Offering, i.ImageID)
 	for _, key := range sortedKeys(i.Labels) {
 		fmt.Fprintf(&b, " %s=%s", key, i.Labels[key])
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 )
@@ -43,6 +44,9 @@ func getSame(ctx context.Context, p *probe) error {
 	}
 	if want, have := describeInstance(launch.Instance), describeInstance(have); want != have {
 		return fmt.Errorf("Get says %s, and Create said %s", have, want)
+	}
+	if have.Created.Sub(launch.Created).Abs() > time.Minute {
+		return fmt.Errorf("Get says that it was made at %s, and Create said %s", have.Created, launch.Created)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/requirements/kube"
 )
 
 // Read reads a catalogue; the types stay in the file's order. Left out fields have these values: no operating system
@@ -212,7 +213,7 @@ func (r *reader) requirements(path string, raw json.RawMessage) requirements.Set
 	if !sound {
 		return requirements.Set{}
 	}
-	set, err := requirements.FromExpressions(expressions)
+	set, err := kube.FromExpressions(expressions)
 	if err != nil {
 		r.bad(path, "%v", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/requirements/kube"
 )
 
 // file is one entry as it is written.
@@ -62,7 +63,7 @@ func Write(types []instancetypes.InstanceType) ([]byte, error) {
 }
 
 func expressions(s requirements.Set) ([]corev1.NodeSelectorRequirement, error) {
-	out, ok := s.Expressions()
+	out, ok := kube.Expressions(s)
 	if !ok {
 		return nil, fmt.Errorf("%q cannot be written as operators and values", s)
 	}

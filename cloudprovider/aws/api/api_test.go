@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,18 +20,17 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
+	"github.com/joinery-sdk/joinery/internal/awstest"
 )
 
-func connect(t *testing.T) (*awstest.Cloud, *api.Clients, *awstest.Clock) {
+func connect(t *testing.T) (*awstest.Cloud, *api.Clients) {
 	t.Helper()
-	clock := awstest.NewClock()
-	cloud, err := awstest.New(awstest.Config{Clock: clock.API()})
+	awstest.Begin()
+	cloud, err := awstest.New(awstest.Config{})
 	require.NoError(t, err)
-	t.Cleanup(cloud.Close)
 	clients, err := api.Connect(t.Context(), cloud.API())
 	require.NoError(t, err)
-	return cloud, clients, clock
+	return cloud, clients
 }
 
 func subnets(ctx context.Context, clients *api.Clients) error {
@@ -54,52 +54,59 @@ func TestCallsAreRepeated(t *testing.T) {
 		calls  int
 		code   error
 	}{
-		"throttled twice":     {[]awstest.Fault{throttle, throttle}, 3, nil},
-		"throttled for long":  {[]awstest.Fault{throttle, throttle, throttle, throttle, throttle}, 4, cloudprovider.ErrThrottled},
-		"lost once":           {[]awstest.Fault{{Lost: true}}, 2, nil},
-		"lost twice":          {[]awstest.Fault{{Lost: true}, {Dropped: true}}, 2, errors.ErrUnsupported},
-		"internal error once": {[]awstest.Fault{{Code: "InternalError"}}, 2, nil},
-		"refused":             {[]awstest.Fault{{Code: "InvalidParameterValue"}}, 1, cloudprovider.ErrInvalidSpec},
+		"throttled twice":       {[]awstest.Fault{throttle, throttle}, 3, nil},
+		"throttled for long":    {[]awstest.Fault{throttle, throttle, throttle, throttle, throttle}, 4, cloudprovider.ErrThrottled},
+		"lost once":             {[]awstest.Fault{{Lost: true}}, 2, nil},
+		"lost for long":         {[]awstest.Fault{{Lost: true}, {Dropped: true}, {Dropped: true}, {Dropped: true}}, 4, errors.ErrUnsupported},
+		"lost and then refused": {[]awstest.Fault{{Lost: true}, {Code: "UnauthorizedOperation"}}, 2, errors.ErrUnsupported},
+		"left alone":            {[]awstest.Fault{{Code: "RequestLimitExceeded", RetryAfter: "30"}}, 1, cloudprovider.ErrThrottled},
+		"internal error once":   {[]awstest.Fault{{Code: "InternalError"}}, 2, nil},
+		"refused":               {[]awstest.Fault{{Code: "InvalidParameterValue"}}, 1, cloudprovider.ErrInvalidSpec},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cloud, clients, clock := connect(t)
-			before := clock.Now()
-			cloud.SetFault(only("DescribeSubnets", test.faults...))
-			err := api.Outcome("find", "subnets", subnets(t.Context(), clients))
-			switch {
-			case test.code == nil:
-				require.NoError(t, err)
-			case errors.Is(test.code, errors.ErrUnsupported): // stands for unknown
-				assert.True(t, cloudprovider.Advise(err).Unknown, err)
-			default:
-				require.ErrorIs(t, err, test.code)
-			}
-			assert.Equal(t, test.calls, cloud.Calls("EC2.DescribeSubnets"))
-			assert.LessOrEqual(t, clock.Now().Sub(before), 2*time.Second, "a provider does not retry for long")
+			synctest.Test(t, func(t *testing.T) {
+				cloud, clients := connect(t)
+				before := time.Now()
+				cloud.SetFault(only("DescribeSubnets", test.faults...))
+				err := api.Outcome("find", "subnets", subnets(t.Context(), clients))
+				switch {
+				case test.code == nil:
+					require.NoError(t, err)
+				case errors.Is(test.code, errors.ErrUnsupported): // stands for unknown
+					assert.True(t, cloudprovider.Advise(err).Unknown, err)
+				default:
+					require.ErrorIs(t, err, test.code)
+				}
+				assert.Equal(t, test.calls, cloud.Calls("EC2.DescribeSubnets"))
+				assert.LessOrEqual(t, time.Since(before), 2*time.Second, "a provider does not retry for long")
+			})
 		})
 	}
 }
 
 func TestOwnBucketsSpareTheAccount(t *testing.T) {
-	cloud, clients, clock := connect(t)
-	for range 300 {
-		require.NoError(t, subnets(t.Context(), clients))
-	}
-	assert.Zero(t, cloud.Throttled())
-	assert.InDelta(t, 10, clock.Now().Sub(awstest.NewClock().Now()).Seconds(), 0.1, "100 at once, then 20 a second")
+	synctest.Test(t, func(t *testing.T) {
+		cloud, clients := connect(t)
+		begun := time.Now()
+		for range 300 {
+			require.NoError(t, subnets(t.Context(), clients))
+		}
+		assert.Zero(t, cloud.Throttled())
+		assert.InDelta(t, 10, time.Since(begun).Seconds(), 0.1, "100 at once, then 20 a second")
 
-	// Where nothing refills, the caller is told.
-	clock.Advance(time.Minute)
-	config := cloud.API()
-	config.Buckets = api.NewBuckets(func(string, string, bool) api.Limit { return api.Limit{Calls: api.Rate{Burst: 1, PerSecond: 0.1}} })
-	clients, err := api.Connect(t.Context(), config)
-	require.NoError(t, err)
-	require.NoError(t, subnets(t.Context(), clients))
-	err = api.Outcome("find", "subnets", subnets(t.Context(), clients))
-	require.ErrorIs(t, err, cloudprovider.ErrThrottled)
-	var detail *cloudprovider.Error
-	require.ErrorAs(t, err, &detail)
-	assert.Greater(t, detail.RetryAfter, 5*time.Second)
+		// Where nothing refills, the caller is told.
+		time.Sleep(time.Minute)
+		config := cloud.API()
+		config.Buckets = api.NewBuckets(func(string, string, bool) api.Limit { return api.Limit{Calls: api.Rate{Burst: 1, PerSecond: 0.1}} })
+		clients, err := api.Connect(t.Context(), config)
+		require.NoError(t, err)
+		require.NoError(t, subnets(t.Context(), clients))
+		err = api.Outcome("find", "subnets", subnets(t.Context(), clients))
+		require.ErrorIs(t, err, cloudprovider.ErrThrottled)
+		var detail *cloudprovider.Error
+		require.ErrorAs(t, err, &detail)
+		assert.Greater(t, detail.RetryAfter, 5*time.Second)
+	})
 }
 
 func TestPublished(t *testing.T) {
@@ -122,7 +129,7 @@ func TestPublished(t *testing.T) {
 func TestBucketsRefill(t *testing.T) {
 	b := api.NewBuckets(nil)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	take := func(n int) time.Duration { return b.Take(now, api.EC2, "TerminateInstances", false, n) }
+	take := func(n int) time.Duration { return b.Take(now, api.EC2, "TerminateInstances", false, n, 0) }
 	require.Zero(t, take(900))
 	assert.Equal(t, 20*time.Second, take(500), "400 of 500 are missing, 20 a second")
 	now = now.Add(20 * time.Second)
@@ -133,26 +140,28 @@ func TestBucketsRefill(t *testing.T) {
 
 // What AWS says of credentials and user data must not reach an error or a log.
 func TestNothingPrivateInErrors(t *testing.T) {
-	cloud, clients, _ := connect(t)
-	const own = "#!/bin/bash\nexport TOKEN_OF_MINE=hunter2hunter2\n"
-	data := base64Of(own)
-	for _, echo := range []string{
-		"bad user data: " + own, "bad user data: " + data, "Encoded authorization failure message: " + strings.Repeat("Ab3_x", 40),
-		"key " + awstest.AccessKeyID + " and " + awstest.SecretAccessKey, "secret=swordfish", "found export TOKEN_OF_MINE=hunter2hunter2 in it",
-	} {
-		cloud.SetFault(func(c awstest.Call) awstest.Fault {
-			return awstest.Fault{Code: "InvalidParameterValue", Message: echo}
-		})
-		_, err := clients.EC2.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
-			LaunchTemplateName: aws.String("name"), LaunchTemplateData: &types.RequestLaunchTemplateData{UserData: aws.String(data)},
-		})
-		err = api.Outcome("create", "node-1", err)
-		require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec)
-		for _, private := range []string{"hunter2", data, awstest.AccessKeyID, awstest.SecretAccessKey, "Ab3_xAb3_x", "swordfish"} {
-			assert.NotContains(t, err.Error(), private)
+	synctest.Test(t, func(t *testing.T) {
+		cloud, clients := connect(t)
+		const own = "#!/bin/bash\nexport TOKEN_OF_MINE=hunter2hunter2\n"
+		data := base64Of(own)
+		for _, echo := range []string{
+			"bad user data: " + own, "bad user data: " + data, "Encoded authorization failure message: " + strings.Repeat("Ab3_x", 40),
+			"key " + awstest.AccessKeyID + " and " + awstest.SecretAccessKey, "secret=swordfish", "found export TOKEN_OF_MINE=hunter2hunter2 in it",
+		} {
+			cloud.SetFault(func(c awstest.Call) awstest.Fault {
+				return awstest.Fault{Code: "InvalidParameterValue", Message: echo}
+			})
+			_, err := clients.EC2.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
+				LaunchTemplateName: aws.String("name"), LaunchTemplateData: &types.RequestLaunchTemplateData{UserData: aws.String(data)},
+			})
+			err = api.Outcome("create", "node-1", err)
+			require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec)
+			for _, private := range []string{"hunter2", data, awstest.AccessKeyID, awstest.SecretAccessKey, "Ab3_xAb3_x", "swordfish"} {
+				assert.NotContains(t, err.Error(), private)
+			}
+			assert.Contains(t, err.Error(), "[redacted]")
 		}
-		assert.Contains(t, err.Error(), "[redacted]")
-	}
+	})
 }
 
 func TestRedactKeepsWhatIsUseful(t *testing.T) {
@@ -165,44 +174,48 @@ func TestRedactKeepsWhatIsUseful(t *testing.T) {
 }
 
 func TestCauseAndCure(t *testing.T) {
-	for _, test := range []struct {
-		code, message string
-		want          error
-		cure          string
-	}{
-		{"UnauthorizedOperation", "You are not authorized to perform this operation.", cloudprovider.ErrUnauthorized, "allow ec2:DescribeSubnets in the caller's IAM policy"},
-		{"UnauthorizedOperation", "User: x is not authorized to perform: ec2:CreateTags on resource: y because no permissions boundary allows it", cloudprovider.ErrUnauthorized, "allow ec2:CreateTags in the caller's permissions boundary"},
-		{"UnauthorizedOperation", "with an explicit deny in a service control policy", cloudprovider.ErrUnauthorized, "service control policy"},
-		{"AuthFailure.ServiceLinkedRoleCreationNotPermitted", "no", cloudprovider.ErrUnauthorized, "create-service-linked-role --aws-service-name spot.amazonaws.com"},
-		{"InsufficientFreeAddressesInSubnet", "none", cloudprovider.ErrInsufficientCapacity, "larger subnet"},
-		{"InvalidParameterValue", "User data is limited to 16384 bytes", cloudprovider.ErrInvalidSpec, "scripts into the image"},
-		{"ExpiredToken", "x", cloudprovider.ErrUnauthorized, "renew"},
-		{"VcpuLimitExceeded", "x", cloudprovider.ErrQuota, "quota of vCPUs"},
-		{"InvalidParameterValue", "The KMS key is not authorized", cloudprovider.ErrInvalidSpec, "kms:CreateGrant"},
-	} {
-		cloud, clients, _ := connect(t)
-		cloud.SetFault(func(awstest.Call) awstest.Fault { return awstest.Fault{Code: test.code, Message: test.message} })
-		err := subnets(t.Context(), clients)
-		require.ErrorIs(t, err, test.want)
-		assert.ErrorContains(t, err, test.cure)
-		assert.Equal(t, test.code, api.Reason(err))
-		codes := 0
-		for _, code := range cloudprovider.Codes() {
-			if errors.Is(err, code) {
-				codes++
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct {
+			code, message string
+			want          error
+			cure          string
+		}{
+			{"UnauthorizedOperation", "You are not authorized to perform this operation.", cloudprovider.ErrUnauthorized, "allow ec2:DescribeSubnets in the caller's IAM policy"},
+			{"UnauthorizedOperation", "User: x is not authorized to perform: ec2:CreateTags on resource: y because no permissions boundary allows it", cloudprovider.ErrUnauthorized, "allow ec2:CreateTags in the caller's permissions boundary"},
+			{"UnauthorizedOperation", "with an explicit deny in a service control policy", cloudprovider.ErrUnauthorized, "service control policy"},
+			{"AuthFailure.ServiceLinkedRoleCreationNotPermitted", "no", cloudprovider.ErrUnauthorized, "create-service-linked-role --aws-service-name spot.amazonaws.com"},
+			{"InsufficientFreeAddressesInSubnet", "none", cloudprovider.ErrInsufficientCapacity, "larger subnet"},
+			{"InvalidParameterValue", "User data is limited to 16384 bytes", cloudprovider.ErrInvalidSpec, "scripts into the image"},
+			{"ExpiredToken", "x", cloudprovider.ErrUnauthorized, "renew"},
+			{"VcpuLimitExceeded", "x", cloudprovider.ErrQuota, "quota of vCPUs"},
+			{"InvalidParameterValue", "The KMS key is not authorized", cloudprovider.ErrInvalidSpec, "kms:CreateGrant"},
+		} {
+			cloud, clients := connect(t)
+			cloud.SetFault(func(awstest.Call) awstest.Fault { return awstest.Fault{Code: test.code, Message: test.message} })
+			err := subnets(t.Context(), clients)
+			require.ErrorIs(t, err, test.want)
+			assert.ErrorContains(t, err, test.cure)
+			assert.Equal(t, test.code, api.Reason(err))
+			codes := 0
+			for _, code := range cloudprovider.Codes() {
+				if errors.Is(err, code) {
+					codes++
+				}
 			}
+			assert.Equal(t, 1, codes)
 		}
-		assert.Equal(t, 1, codes)
-	}
+	})
 }
 
 func TestContext(t *testing.T) {
-	_, clients, _ := connect(t)
-	done, cancel := context.WithCancel(t.Context())
-	cancel()
-	err := subnets(done, clients)
-	require.ErrorIs(t, err, context.Canceled)
-	assert.True(t, cloudprovider.Advise(err).Unknown)
+	synctest.Test(t, func(t *testing.T) {
+		_, clients := connect(t)
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		err := subnets(done, clients)
+		require.ErrorIs(t, err, context.Canceled)
+		assert.True(t, cloudprovider.Advise(err).Unknown)
+	})
 }
 
 func TestConnectNeedsARegion(t *testing.T) {
@@ -245,8 +258,9 @@ func ExamplePublished() {
 func ExampleBuckets_Take() {
 	b := api.NewBuckets(func(string, string, bool) api.Limit { return api.Limit{Calls: api.Rate{Burst: 1, PerSecond: 2}} })
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	fmt.Println(b.Take(now, api.EC2, "CreateFleet", false, 0), b.Take(now, api.EC2, "CreateFleet", false, 0))
-	// Output: 0s 500ms
+	take := func() time.Duration { return b.Take(now, api.EC2, "CreateFleet", false, 0, time.Second) }
+	fmt.Println(take(), take(), take())
+	// Output: 0s 500ms 1s
 }
 
 func ExampleRedact() {
@@ -254,9 +268,19 @@ func ExampleRedact() {
 	// Output: the key [redacted] may not launch i-0123456789abcdef0
 }
 
-func ExampleCure() {
-	fmt.Println(api.Cure("UnauthorizedOperation", "You are not authorized.", "ec2:CreateFleet"))
-	// Output: allow ec2:CreateFleet in the caller's IAM policy
+func ExampleFind() {
+	a := api.Find(api.Entry, "VolumeLimitExceeded", "You have exceeded your maximum volume limit.", 0)
+	fmt.Println(a.Err(), "of", a.Blame, "as in", a.Source)
+	fmt.Println(api.Find(api.Call, "NobodyKnowsThis", "", 400).Err(), api.Find(api.Call, "NobodyKnowsThis", "", 500).Err())
+	// Output:
+	// quota exceeded of EBS storage as in https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+	// invalid spec <nil>
+}
+
+func ExampleAnswer_Describe() {
+	a := api.Find(api.Call, "UnauthorizedOperation", "", 403)
+	fmt.Println(a.Describe("You are not authorized.", "ec2:CreateFleet"))
+	// Output: UnauthorizedOperation: You are not authorized.: allow ec2:CreateFleet in the caller's IAM policy
 }
 
 func ExampleConnect() {
@@ -265,7 +289,6 @@ func ExampleConnect() {
 		fmt.Println(err)
 		return
 	}
-	defer cloud.Close()
 	ctx := context.Background()
 	clients, err := api.Connect(ctx, cloud.API())
 	if err != nil {
@@ -300,4 +323,26 @@ func TestClosedBodiesAreAtTheirEnd(t *testing.T) {
 	n, err := io.Copy(io.Discard, k.body)
 	require.NoError(t, err)
 	assert.Zero(t, n)
+}
+
+// AWS says how long it wants to be left alone; otherwise repeats come after a time that is never quite the same.
+func TestWaitsBetweenCalls(t *testing.T) {
+	elapsed := map[time.Duration]bool{}
+	for n := range 12 {
+		synctest.Test(t, func(t *testing.T) {
+			cloud, clients := connect(t)
+			before := time.Now()
+			fault := awstest.Fault{Code: "RequestLimitExceeded", Message: "slower"}
+			if n == 0 {
+				fault.RetryAfter = "1"
+			}
+			cloud.SetFault(only("DescribeSubnets", fault))
+			require.NoError(t, subnets(t.Context(), clients))
+			if n == 0 {
+				assert.Equal(t, time.Second, time.Since(before))
+			}
+			elapsed[time.Since(before)] = true
+		})
+	}
+	assert.Greater(t, len(elapsed), 6)
 }

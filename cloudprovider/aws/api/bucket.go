@@ -1,17 +1,17 @@
 package api
 
 import (
-	"math"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
-// Rate is a token bucket: so many calls at once, and so many more every second.
+// Rate is a token bucket: so many calls at once, and so many more every second. The zero rate does not limit.
 type Rate struct{ Burst, PerSecond float64 }
 
 // Limit is what one action of EC2 is throttled by: its calls, and for some actions also the resources that they touch.
-// A zero rate does not limit.
 type Limit struct{ Calls, Resources Rate }
 
 // Published are the default limits of an account in a region, as AWS publishes them in "Request throttling for the Amazon EC2
@@ -60,13 +60,8 @@ const (
 type Buckets struct {
 	limits func(service, action string, filtered bool) Limit
 
-	mu   sync.Mutex
-	full map[string]*bucket
-}
-
-type bucket struct {
-	tokens float64
-	at     time.Time
+	mu      sync.Mutex
+	limiter map[string]*rate.Limiter
 }
 
 // NewBuckets has full buckets of the sizes that limits says; nil = [Published].
@@ -74,52 +69,40 @@ func NewBuckets(limits func(service, action string, filtered bool) Limit) *Bucke
 	if limits == nil {
 		limits = Published
 	}
-	return &Buckets{limits: limits, full: map[string]*bucket{}}
+	return &Buckets{limits: limits, limiter: map[string]*rate.Limiter{}}
 }
 
-// Take takes what a call with so many resources costs if the buckets hold it, and 0 is returned. Otherwise nothing is taken, and the
-// result is how long it takes until they will. More resources than a bucket ever holds count as a full bucket.
-func (b *Buckets) Take(now time.Time, service, action string, filtered bool, resources int) time.Duration {
+// Take takes what a call with so many resources costs, and returns how long the caller must wait before the call; calls that come later wait
+// longer. If that is more than patience, nothing is taken. More resources than a bucket ever holds count as a full bucket.
+func (b *Buckets) Take(now time.Time, service, action string, filtered bool, resources int, patience time.Duration) time.Duration {
 	limit := b.limits(service, action, filtered)
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	name := service + "." + action
 	if !filtered {
 		name += " unfiltered"
 	}
-	calls := b.filled(name, limit.Calls, now)
-	things := b.filled(name+" resources", limit.Resources, now)
-	wait := max(calls.wait(1, limit.Calls), things.wait(float64(resources), limit.Resources))
-	if wait > 0 {
-		return wait
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	calls := b.reserve(now, name, limit.Calls, 1)
+	touched := b.reserve(now, name+" resources", limit.Resources, resources)
+	wait := max(calls.DelayFrom(now), touched.DelayFrom(now))
+	if wait > patience {
+		touched.CancelAt(now)
+		calls.CancelAt(now)
 	}
-	calls.take(1, limit.Calls)
-	things.take(float64(resources), limit.Resources)
-	return 0
+	return wait
 }
 
-func (b *Buckets) filled(name string, rate Rate, now time.Time) *bucket {
-	k, ok := b.full[name]
+func (b *Buckets) reserve(now time.Time, name string, of Rate, n int) *rate.Reservation {
+	l, ok := b.limiter[name]
 	if !ok {
-		k = &bucket{tokens: rate.Burst, at: now}
-		b.full[name] = k
+		l = rate.NewLimiter(rate.Limit(of.PerSecond), int(of.Burst))
+		if of.Burst == 0 {
+			l.SetLimit(rate.Inf)
+		}
+		b.limiter[name] = l
 	}
-	if passed := now.Sub(k.at).Seconds(); passed > 0 {
-		k.tokens, k.at = min(rate.Burst, k.tokens+passed*rate.PerSecond), now
+	if of.Burst > 0 {
+		n = min(n, int(of.Burst))
 	}
-	return k
-}
-
-func (k *bucket) wait(n float64, rate Rate) time.Duration {
-	if rate.Burst == 0 || k.tokens >= min(n, rate.Burst) {
-		return 0
-	}
-	seconds := (min(n, rate.Burst) - k.tokens) / rate.PerSecond
-	return time.Duration(math.Ceil(seconds*1e6)) * time.Microsecond
-}
-
-func (k *bucket) take(n float64, rate Rate) {
-	if rate.Burst > 0 {
-		k.tokens -= min(n, rate.Burst)
-	}
+	return l.ReserveN(now, n)
 }

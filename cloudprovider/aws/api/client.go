@@ -32,8 +32,6 @@ type Config struct {
 	// Buckets hold the calls back that AWS would throttle; nil = buckets of [Published] sizes. Providers of one account and
 	// region should share them.
 	Buckets *Buckets
-	// Clock is the time; the zero value is the machine's.
-	Clock Clock
 }
 
 // Clients are clients of all services, for one region. They are safe for concurrent use; make them by [Connect].
@@ -51,9 +49,11 @@ type Clients struct {
 
 // Connect makes the clients. Nothing is called yet. The error says what is missing of the configuration.
 func Connect(ctx context.Context, c Config) (*Clients, error) {
+	if c.Buckets == nil {
+		c.Buckets = NewBuckets(nil)
+	}
 	load := []func(*config.LoadOptions) error{
-		// Repeating is ours: the SDK would wait on the machine's clock, and longer than a provider may.
-		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
+		config.WithRetryer(func() aws.Retryer { return newRetryer(c.Buckets) }),
 		config.WithLogger(logging.Nop{}),
 	}
 	if c.Region != "" {
@@ -76,10 +76,7 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 	if cfg.Region == "" {
 		return nil, errors.New(`aws: no region: want one such as "us-east-1", in the options or in AWS_REGION`)
 	}
-	if c.Buckets == nil {
-		c.Buckets = NewBuckets(nil)
-	}
-	caller := &caller{buckets: c.Buckets, clock: c.Clock, credentials: cfg.Credentials}
+	caller := &caller{credentials: cfg.Credentials}
 	cfg.APIOptions = append(cfg.APIOptions, func(stack *middleware.Stack) error {
 		if err := stack.Build.Add(plainBody{}, middleware.Before); err != nil {
 			return err

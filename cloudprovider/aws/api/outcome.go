@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 )
@@ -15,69 +17,40 @@ import (
 // DryRunOperation is EC2's code for a call that was a dry run, and would have been allowed.
 const DryRunOperation = "DryRunOperation"
 
-// CodeOf finds what one of AWS's error codes means, or nil for the ones that leave the outcome unknown. Codes of EC2 Fleet's
-// per-instance errors are among them.
-func CodeOf(code string) error {
-	code = strings.TrimPrefix(strings.TrimPrefix(code, "Client."), "Server.")
-	switch code {
-	case "RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException", "TooManyRequestsException", "RequestThrottled",
-		"RequestThrottledException", "EC2ThrottledException", "PriorRequestNotComplete", "SlowDown":
-		return cloudprovider.ErrThrottled
-	case "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "AuthFailure", "InvalidClientTokenId", "UnrecognizedClientException",
-		"ExpiredToken", "ExpiredTokenException", "SignatureDoesNotMatch", "InvalidSignatureException", "InvalidAccessKeyId",
-		"MissingAuthenticationToken", "OptInRequired", "Blocked", "PendingVerification", "AccountProblem", "UnauthorizedException":
-		return cloudprovider.ErrUnauthorized
-	case "InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed":
-		return cloudprovider.ErrNotFound
-	case "VcpuLimitExceeded", "MaxSpotInstanceCountExceeded", "InstanceLimitExceeded", "MaxFleetCountExceeded", "FleetLimitExceeded",
-		"ResourceCountExceeded", "ResourceLimitExceeded", "LaunchTemplateLimitExceeded", "LimitExceeded", "LimitExceededException", "VolumeLimitExceeded",
-		"MaxIOPSLimitExceeded", "SpotInstanceCountLimitExceeded":
-		return cloudprovider.ErrQuota
-	case "InsufficientInstanceCapacity", "UnfulfillableCapacity", "Unsupported", "InsufficientFreeAddressesInSubnet", "ReservationCapacityExceeded",
-		"InsufficientCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity", "InsufficientVolumeCapacity", "SpotMaxPriceTooLow",
-		"InsufficientAddressCapacity", "NoAvailableSpotCapacity":
-		return cloudprovider.ErrInsufficientCapacity
-	case "InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateId.VersionNotFound", "InvalidSubnetID.NotFound", "InvalidSubnet",
-		"InvalidGroup.NotFound", "InvalidSecurityGroupID.NotFound", "InvalidAMIID.NotFound", "InvalidAMIID.Unavailable", "ParameterNotFound",
-		"NoSuchEntity", "NoSuchEntityException", "ResourceNotFoundException", "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist",
-		"InvalidPlacementGroup.Unknown", "InvalidCapacityReservationId.NotFound", "InvalidSnapshot.NotFound", "ConcurrentModification", "EntityTemporarilyUnmodifiable",
-		"IncorrectInstanceState", "IncorrectState":
-		return cloudprovider.ErrNotReady
-	case "InternalError", "InternalFailure", "InternalServerError", "ServiceUnavailable", "Unavailable", "ServiceUnavailableException", "RequestExpired",
-		"RequestTimeout", "RequestTimeoutException", "":
-		return nil
-	case DryRunOperation: // the answer to what was not to be done
-		return cloudprovider.ErrUnsupported
-	case "UnsupportedOperation", "UnknownOperationException", "InvalidAction", "NotImplemented", "UnknownOperation":
-		return cloudprovider.ErrUnsupported
-	}
-	switch {
-	case strings.HasPrefix(code, "AuthFailure."):
-		return cloudprovider.ErrUnauthorized
-	case strings.HasPrefix(code, "Invalid"), strings.HasPrefix(code, "Validation"), strings.HasPrefix(code, "Malformed"), strings.HasPrefix(code, "Missing"),
-		strings.HasPrefix(code, "Duplicate"), strings.HasPrefix(code, "Idempotent"), strings.HasPrefix(code, "Unknown"), strings.HasSuffix(code, "Malformed"),
-		code == "UserDataSizeLimitExceeded", code == "TagPolicyViolation", code == "TagLimitExceeded":
-		return cloudprovider.ErrInvalidSpec
+// classOf is the sentinel of an error of the SDK, or nil where the outcome is unknown.
+func classOf(err error) error {
+	if a, _, ok := AnswerOf(err); ok {
+		return a.Err()
 	}
 	return nil
 }
 
-// Cure says what a person can do about an error code, as far as code and message tell; empty if nothing is known. Permission
-// is the IAM action that was called, as "ec2:CreateFleet".
-func Cure(code, message, permission string) string {
+// AnswerOf is the row behind an error of a call and AWS's words; false if AWS did not answer.
+func AnswerOf(err error) (Answer, string, bool) {
+	answer, ok := errors.AsType[smithy.APIError](err)
+	if !ok {
+		return Answer{}, "", false
+	}
+	a := Find(Call, answer.ErrorCode(), answer.ErrorMessage(), statusOf(err))
+	a.Code = answer.ErrorCode()
+	return a, answer.ErrorMessage(), true
+}
+
+// statusOf is the HTTP status of the answer; 0 = there was none.
+func statusOf(err error) int {
+	if r, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
+		return r.HTTPStatusCode()
+	}
+	return 0
+}
+
+// Cure says what a person can do about an answer; empty if nothing is known. Permission is the IAM action that was called, as "ec2:CreateFleet".
+func (a Answer) cure(message, permission string) string {
 	has := func(parts ...string) bool {
-		lower := strings.ToLower(message)
-		for _, p := range parts {
-			if strings.Contains(lower, p) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(strings.ToLower(message), p) })
 	}
 	switch {
-	case code == "AuthFailure.ServiceLinkedRoleCreationNotPermitted":
-		return `the account has no service-linked role for Spot and the caller may not create it: run "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com" once`
-	case code == "UnauthorizedOperation" || code == "AccessDenied" || code == "AccessDeniedException" || code == "UnauthorizedException":
+	case a.Class == cloudprovider.ErrUnauthorized.Error() && a.Cure == "" && (strings.Contains(a.Code, "nauthorized") || strings.HasPrefix(a.Code, "AccessDenied")):
 		by := "in the caller's IAM policy"
 		switch {
 		case has("service control policy"):
@@ -88,34 +61,21 @@ func Cure(code, message, permission string) string {
 			by = "by taking away the explicit deny"
 		}
 		return "allow " + cmp.Or(deniedAction(message), permission) + " " + by
-	case code == "ExpiredToken" || code == "ExpiredTokenException" || code == "RequestExpired":
-		return "the credentials have expired: renew them"
-	case code == "InvalidClientTokenId" || code == "UnrecognizedClientException" || code == "AuthFailure" || code == "SignatureDoesNotMatch":
-		return "the credentials are not valid for this account and region"
-	case code == "PendingVerification":
-		return "AWS has not verified the account for this region yet: this takes up to 4 hours"
-	case code == "OptInRequired":
-		return "subscribe to the image in the marketplace, or opt in to the region"
-	case has("kms", "customer master key") && has("not allowed", "not authorized", "access", "disabled", "invalid"):
+	case has("kms", "customer master key") && has("not allowed", "not authorized", "access", "disabled", "invalid", "incorrect state"):
 		return KMSCure
-	case code == "InsufficientFreeAddressesInSubnet":
-		return "the subnet has no free addresses: add a larger subnet in that zone to the node class, or turn on prefix delegation"
-	case has("user data is limited", "user data size"):
-		return "move scripts into the image, or have a short script fetch them"
-	case has("iam instance profile") || has("instance profile name"):
-		return "the instance profile does not exist, or was made a moment ago and is not known everywhere yet"
-	case code == "MaxSpotInstanceCountExceeded" || code == "SpotInstanceCountLimitExceeded":
-		return "raise the account's Spot quota, or allow on-demand"
-	case code == "VcpuLimitExceeded" || code == "InstanceLimitExceeded":
-		return "raise the account's quota of vCPUs for these families"
-	case code == "InvalidAMIID.NotFound":
-		return "the image is gone, or not shared with this account: select another one"
-	case strings.HasPrefix(code, "InvalidSubnetID"), strings.HasPrefix(code, "InvalidGroup"):
-		return "the node class selects something that is gone: its selector is read again"
 	case has("security group") && has("same vpc", "different vpc", "belong to different networks", "same network"):
 		return "security groups and subnets of the node class are in different networks"
 	}
-	return ""
+	return strings.ReplaceAll(a.Cure, "{kms}", KMSCure)
+}
+
+// Describe is an answer's code and words as they may be shown, and a cure as far as one is known.
+func (a Answer) Describe(message, permission string, private ...string) string {
+	text := strings.TrimSuffix(a.Code+": "+Redact(message, private...), ": ")
+	if cure := a.cure(message, permission); cure != "" {
+		text += ": " + cure
+	}
+	return text
 }
 
 // KMSCure is the missing grant that makes instances with encrypted disks die at once.
@@ -162,7 +122,7 @@ func outcome(service, action string, err error, private []string) error {
 		}
 		return fmt.Errorf("aws: %s: %w", name, ctxErr)
 	}
-	answer, ok := errors.AsType[smithy.APIError](err)
+	found, message, ok := AnswerOf(err)
 	if !ok {
 		text := err.Error()
 		if strings.Contains(text, "get credentials") || strings.Contains(text, "failed to refresh cached credentials") || strings.Contains(text, "failed to retrieve credentials") {
@@ -170,15 +130,11 @@ func outcome(service, action string, err error, private []string) error {
 		}
 		return &cause{"aws: " + name + ": no answer: " + Redact(rootText(err), private...), err}
 	}
-	text := fmt.Sprintf("%s: %s: %s", name, answer.ErrorCode(), Redact(answer.ErrorMessage(), private...))
-	if cure := Cure(answer.ErrorCode(), answer.ErrorMessage(), name); cure != "" {
-		text += ": " + cure
-	}
-	code := CodeOf(answer.ErrorCode())
-	if code == nil {
+	text := name + ": " + found.Describe(message, name, private...)
+	if found.Err() == nil {
 		return &cause{"aws: " + text, err}
 	}
-	return &cloudprovider.Error{Code: code, Err: &cause{text, err}}
+	return &cloudprovider.Error{Code: found.Err(), RetryAfter: retryAfter(err), Err: &cause{text, err}}
 }
 
 // rootText is the innermost text: the outer ones repeat the request's URL and ids.

@@ -1,0 +1,423 @@
+package aws
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/discovery"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/market"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/memory"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/profile"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/record"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/label"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// priceTTL is how old prices may be: those of the price list change seldom, those of spot a few times a day.
+const priceTTL = time.Hour
+
+// resolvedClass is what a node class leads to: what can be bought, and what machines are launched with. It is shared and never changed, but
+// for its templates.
+type resolvedClass struct {
+	class     nodeclass.NodeClass
+	settings  ec2.Settings
+	cluster   discovery.Cluster
+	subnets   []discovery.Subnet
+	groups    []discovery.Group
+	images    []discovery.Image
+	placed    discovery.Placement
+	reserved  []ec2.Reservation
+	profile   string
+	shifted   []string           // zones that are left alone
+	ordered   bool               // prices were adjusted: fleets go by their order
+	foreign   discovery.Template // somebody else's launch template, by which machines are launched; usually none
+	types     []instancetypes.InstanceType
+	byName    map[string]int
+	templates *templateCache
+}
+
+func (s *resolvedClass) find(name string) (instancetypes.InstanceType, bool) {
+	i, ok := s.byName[name]
+	if !ok {
+		return instancetypes.InstanceType{}, false
+	}
+	return s.types[i], true
+}
+
+// resolvedClass resolves a node class. What is missing is told all at once.
+func (p *Provider) resolvedClass(ctx context.Context, name string) (*resolvedClass, error) {
+	class, err := p.options.Classes.NodeClass(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(class)
+	if err != nil {
+		return nil, fmt.Errorf("aws: %w", err)
+	}
+	shifted, err := p.shiftedZones(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.resolved.Get(ctx, string(text)+strings.Join(shifted, " "), func(ctx context.Context) (*resolvedClass, error) { return p.resolve(ctx, class, shifted) })
+}
+
+// shiftedZones are the names of the zones that are to be left alone.
+func (p *Provider) shiftedZones(ctx context.Context) ([]string, error) {
+	if !p.options.ZonalShift {
+		return nil, nil
+	}
+	cluster, err := p.cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shifted, err := p.finder.Shifted(ctx, cluster.ARN)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	p.notes.set("shifts", note("zonal shifts could not be read, all zones are used", err))
+	if len(shifted) == 0 {
+		return nil, nil
+	}
+	region, err := p.region(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, z := range region.Zones {
+		if slices.Contains(shifted, z.Name) || slices.Contains(shifted, z.ID) {
+			names = append(names, z.Name)
+		}
+	}
+	return names, nil
+}
+
+// others are the region's zones that are not left alone.
+func (p *Provider) others(ctx context.Context, shifted []string) ([]string, error) {
+	region, err := p.region(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := []string{"none"} // a filter needs a value
+	for _, z := range region.Zones {
+		if !slices.Contains(shifted, z.Name) {
+			out = append(out, z.Name)
+		}
+	}
+	return out, nil
+}
+
+// left fails for a machine in a zone that is to be left alone.
+func (p *Provider) left(ctx context.Context, id string) error {
+	shifted, err := p.shiftedZones(ctx)
+	if err != nil {
+		return err
+	}
+	if zone := memory.Zone(id); slices.Contains(shifted, zone) {
+		return &cloudprovider.Error{
+			Code: cloudprovider.ErrNotReady, RetryAfter: 30 * time.Second, Err: fmt.Errorf("zone %q is shifted away: its machines are left alone until the shift has ended", zone),
+		}
+	}
+	return nil
+}
+
+func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, shifted []string) (*resolvedClass, error) {
+	s := &resolvedClass{class: class, shifted: shifted, byName: map[string]int{}, templates: &templateCache{}}
+	var err error
+	if s.settings, err = p.options.settings(class); err != nil {
+		return nil, invalid(err)
+	}
+	s.settings.VMMemory = ec2.LearnedVMMemory(p.learned.all(), s.settings.VMMemory)
+	if s.subnets, err = p.finder.Subnets(ctx, class.Subnets); err != nil {
+		return nil, err
+	}
+	if class.LaunchTemplate != "" {
+		// It decides on everything but type and subnet; what is known of it serves to choose types, and to find drift.
+		if s.foreign, err = p.finder.Template(ctx, class.LaunchTemplate); err != nil {
+			return nil, err
+		}
+		class.AMIs = []nodeclass.Term{{IDs: []string{s.foreign.Image}}}
+		for _, id := range s.foreign.Groups {
+			s.groups = append(s.groups, discovery.Group{ID: id})
+		}
+	} else if s.groups, err = p.finder.Groups(ctx, class.SecurityGroups); err != nil {
+		return nil, err
+	}
+	var missing []error
+	if len(s.subnets) == 0 {
+		missing = append(missing, fmt.Errorf("node class %q: no subnet matches its selector", class.Name))
+	}
+	if len(s.groups) == 0 && s.foreign.Name == "" {
+		missing = append(missing, fmt.Errorf("node class %q: no security group matches its selector", class.Name))
+	}
+	p.notes.set("groups "+class.Name, discovery.GroupWarning(s.groups))
+	if s.cluster, err = p.cluster(ctx); err != nil {
+		return nil, err
+	}
+	if s.images, err = p.finder.Images(ctx, class, s.cluster.Version); err != nil {
+		return nil, err
+	}
+	if len(s.images) == 0 {
+		missing = append(missing, fmt.Errorf("node class %q: no image matches its selector", class.Name))
+	}
+	if len(missing) > 0 {
+		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: errors.Join(missing...)}
+	}
+	if class.PlacementGroup != nil {
+		if s.placed, err = p.finder.PlacementGroup(ctx, *class.PlacementGroup); err != nil {
+			return nil, err
+		}
+	}
+	if s.reserved, err = p.finder.Reservations(ctx, class.CapacityReservations); err != nil {
+		return nil, err
+	}
+	s.profile = p.profile(class)
+	return s, p.fill(ctx, s)
+}
+
+func invalid(err error) error {
+	return &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Err: err}
+}
+
+// cluster is what the options know, or what EKS says.
+func (p *Provider) cluster(ctx context.Context) (discovery.Cluster, error) {
+	if p.options.Known != nil {
+		return *p.options.Known, nil
+	}
+	return p.finder.Cluster(ctx, p.options.Cluster)
+}
+
+// profile is the name of the instance profile: the class's own, that of its role, or the options'.
+func (p *Provider) profile(class nodeclass.NodeClass) string {
+	switch {
+	case class.InstanceProfile != "":
+		return class.InstanceProfile
+	case class.Role != "":
+		return profile.Name(p.clients.Region, p.options.Cluster, class.Role)
+	default:
+		return p.options.InstanceProfile
+	}
+}
+
+// ensureProfile makes the profile of the class's role, before something is launched with it.
+func (p *Provider) ensureProfile(ctx context.Context, s *resolvedClass) error {
+	role := s.class.Role
+	if role == "" || s.class.InstanceProfile != "" || s.foreign.Name != "" {
+		return nil
+	}
+	_, err := p.profiles.Get(ctx, role, func(ctx context.Context) (string, error) {
+		name, made, err := profile.Ensure(ctx, p.clients, p.options.Cluster, role)
+		if made {
+			p.own.use(name, true)
+		}
+		return name, err
+	})
+	p.own.use(s.profile, false)
+	return err
+}
+
+// fill finds the types: of the class's zones, images and reservations, at today's prices.
+func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
+	region, err := p.region(ctx)
+	if err != nil {
+		return err
+	}
+	within := market.Within(region.Region, zones(s.subnets))
+	if s.class.NestedVirtualization == "enabled" && region.Nested != nil {
+		within.Offers = slices.DeleteFunc(within.Offers, func(o catalogue.Offer) bool { return !region.Nested[o.Name] })
+	}
+	p.notes.set("zones "+s.class.Name, barren(within, s.subnets))
+	types, err := ec2.Types(within, s.settings)
+	if err != nil {
+		return invalid(err)
+	}
+	if s.foreign.Name == "" {
+		types = withEnclaves(types, region.Offers)
+	}
+	if types, err = placed(types, s.placed); err != nil {
+		return err
+	}
+	layers, err := p.layers(ctx)
+	if err != nil {
+		return err
+	}
+	types = instancetypes.Reprice(types, layers...)
+	for i, t := range types {
+		if _, ok := discovery.ImageFor(s.images, t.Requirements); !ok {
+			types[i].Offerings = slices.Clone(t.Offerings)
+			for j := range types[i].Offerings {
+				types[i].Offerings[j].Available = false
+			}
+		}
+	}
+	var usable []ec2.Reservation
+	for _, r := range s.reserved {
+		if slices.ContainsFunc(types, func(t instancetypes.InstanceType) bool {
+			return t.Name == r.InstanceType && slices.ContainsFunc(t.Offerings, func(o instancetypes.Offering) bool { return zoneOf(o) == r.Zone })
+		}) {
+			usable = append(usable, r)
+		}
+	}
+	if s.types, err = ec2.Reserve(types, usable...); err != nil {
+		return invalid(err)
+	}
+	if p.options.Adjust != nil {
+		before := s.types
+		s.types = p.options.Adjust(cloneTypes(before))
+		s.ordered = !samePrices(before, s.types)
+	}
+	for i, t := range s.types {
+		s.byName[t.Name] = i
+		if len(s.shifted) > 0 {
+			s.types[i].Offerings = slices.Clone(t.Offerings)
+			for j, o := range t.Offerings {
+				if slices.Contains(s.shifted, zoneOf(o)) {
+					s.types[i].Offerings[j].Available = false
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// barren names the zones of subnets in which nothing is offered, as those that the catalogue does not know.
+func barren(r catalogue.Region, subnets []discovery.Subnet) string {
+	var none []string
+	for _, zone := range sortedKeys(zones(subnets)) {
+		if !slices.ContainsFunc(r.Zones, func(z catalogue.Zone) bool { return z.Name == zone }) {
+			none = append(none, zone)
+		}
+	}
+	if len(none) == 0 {
+		return ""
+	}
+	return "the node class has subnets in zones of which no instance types are known: " + strings.Join(none, ", ")
+}
+
+// samePrices compares what offerings cost.
+func samePrices(a, b []instancetypes.InstanceType) bool {
+	return slices.EqualFunc(a, b, func(a, b instancetypes.InstanceType) bool {
+		return a.Name == b.Name && slices.EqualFunc(a.Offerings, b.Offerings, func(a, b instancetypes.Offering) bool { return a.Price == b.Price })
+	})
+}
+
+// placed lets claims ask for the placement group that all machines of the class are in, and for one of its partitions.
+func placed(types []instancetypes.InstanceType, group discovery.Placement) ([]instancetypes.InstanceType, error) {
+	if group.ID == "" {
+		return types, nil
+	}
+	in := []requirements.Requirement{requirements.In(label.PlacementGroupID, group.ID)}
+	if group.Partitions > 0 {
+		var all []string
+		for n := range group.Partitions {
+			all = append(all, strconv.Itoa(int(n)+1))
+		}
+		in = append(in, requirements.In(label.PlacementGroupPartition, all...))
+	}
+	set, err := requirements.Of(in...)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	out := slices.Clone(types)
+	for i := range out {
+		if out[i].Requirements, err = out[i].Requirements.Without(requirements.KeysOf(label.PlacementGroupID, label.PlacementGroupPartition)).Intersect(set); err != nil {
+			return nil, invalid(err)
+		}
+	}
+	return out, nil
+}
+
+// zoneOf is the zone of an offering.
+func zoneOf(o instancetypes.Offering) string {
+	zone, _ := o.Requirements.Get(corev1.LabelTopologyZone).Single()
+	return zone
+}
+
+// region is the embedded catalogue with what EC2 says today. Where EC2 does not answer, the catalogue alone is used; a region that the catalogue does
+// not have is EC2's alone. A note says so.
+func (p *Provider) region(ctx context.Context) (market.Live, error) {
+	embedded, err := p.embedded()
+	_, fresh := errors.AsType[*catalogue.UnknownRegionError](err)
+	if err != nil && (!fresh || p.options.StaticTypes) {
+		return market.Live{}, invalid(err)
+	}
+	if fresh {
+		embedded = catalogue.Region{Name: p.clients.Region}
+	}
+	if p.options.StaticTypes {
+		return market.Live{Region: embedded}, nil
+	}
+	live, err := p.base.Get(ctx, p.clients.Region, func(ctx context.Context) (market.Live, error) { return market.Region(ctx, p.clients, embedded) })
+	if err != nil && (fresh || ctx.Err() != nil) {
+		return market.Live{}, err
+	}
+	p.notes.set("types", note("types and zones could not be read, they are those of the embedded catalogue", err))
+	if err != nil {
+		return market.Live{Region: embedded}, nil
+	}
+	return live, nil
+}
+
+// layers are today's prices over those of the catalogue. A list that cannot be read leaves the older prices, and a note says so.
+func (p *Provider) layers(ctx context.Context) ([]instancetypes.PriceSource, error) {
+	if p.options.StaticPrices {
+		return nil, nil
+	}
+	return p.prices.Get(ctx, p.clients.Region, func(ctx context.Context) ([]instancetypes.PriceSource, error) {
+		var layers []instancetypes.PriceSource
+		if region, err := p.region(ctx); err != nil {
+			return nil, err
+		} else if region.OnDemandDate == "" {
+			elsewhere, err := market.PricesElsewhere()
+			if err != nil {
+				return nil, err
+			}
+			layers = append(layers, elsewhere)
+			p.notes.set("prices", fmt.Sprintf("the embedded catalogue has no prices of region %q: where AWS tells none either, those of another region stand for them", region.Name))
+		}
+		list, err := market.OnDemand(ctx, p.clients)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		p.notes.set("list", note("the price list could not be read, prices are those of the embedded catalogue", err))
+		if err == nil {
+			layers = append(layers, list)
+		}
+		history, err := market.Spot(ctx, p.clients, time.Now())
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		p.notes.set("spot", note("spot prices could not be read, they are estimated", err))
+		if err == nil && history.Complete {
+			layers = append(layers, history)
+		}
+		return layers, nil
+	})
+}
+
+func note(text string, err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s: %v", text, err)
+}
+
+// hash changes with everything that decides on machines besides what the class selects.
+func (s *resolvedClass) hash() string {
+	if s.foreign.Name != "" {
+		return record.ClassHash(s.class) + "-" + s.foreign.Version
+	}
+	return record.ClassHash(s.class)
+}

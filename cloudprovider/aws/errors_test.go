@@ -1,0 +1,205 @@
+package aws_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws"
+	"github.com/joinery-sdk/joinery/internal/awstest"
+)
+
+func failing(action, code, message string) func(awstest.Call) awstest.Fault {
+	return func(c awstest.Call) awstest.Fault {
+		if c.Action != action {
+			return awstest.Fault{}
+		}
+		return awstest.Fault{Code: code, Message: message}
+	}
+}
+
+func known(t *testing.T, err error) *cloudprovider.Error {
+	t.Helper()
+	var e *cloudprovider.Error
+	require.ErrorAs(t, err, &e)
+	return e
+}
+
+// A fresh profile is not known everywhere: the entries of the fleet say so, no offering is blamed, and asking again succeeds once it is.
+func TestFreshProfile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{ProfileLag: 12 * time.Second})
+		p := f.provider(t)
+		claim := f.ask(t, p, "a", "node.kubernetes.io/instance-type in (m5.large, c5.large)")
+		f.cloud.RefuseOffering("m5.large", "us-east-1a", "on-demand", "UnfulfillableCapacity", "as in #3051, beside the other")
+		var tries int
+		for {
+			tries++
+			launch, err := p.Create(t.Context(), claim)
+			if err == nil {
+				assert.Equal(t, "a", launch.Claim)
+				break
+			}
+			require.ErrorIs(t, err, cloudprovider.ErrNotReady)
+			e := known(t, err)
+			require.Positive(t, e.RetryAfter)
+			for _, r := range e.Refused {
+				assert.Equal(t, "m5.large", r.Type, "nothing else was refused")
+			}
+			require.Less(t, tries, 10)
+			time.Sleep(e.RetryAfter)
+		}
+		assert.Greater(t, tries, 1)
+		require.Len(t, f.cloud.Truth(), 1)
+		// Somebody deletes it: it is missed by the fleet, looked up anew, and made again.
+		f.cloud.RemoveProfile(f.cloud.Profiles()[0])
+		claim.Name, claim.Token = "b", "b-token"
+		_, err := p.Create(t.Context(), claim)
+		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
+		_, err = p.Create(t.Context(), claim)
+		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
+		time.Sleep(12 * time.Second)
+		_, err = p.Create(t.Context(), claim)
+		require.NoError(t, err)
+	})
+}
+
+// Each quota is named by its code, also where the whole call fails with it, and what it does not block is still tried.
+func TestQuotasByCode(t *testing.T) {
+	for code, want := range map[string]string{
+		"VcpuLimitExceeded": "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", "VolumeLimitExceeded": "EBS storage", "MaxFleetCountExceeded": "EC2 Fleets",
+		"MaxIOPSLimitExceeded": "EBS provisioned IOPS", "MaxTemplateLimitExceeded": "launch templates",
+	} {
+		for _, whole := range []bool{true, false} {
+			if !whole && code == "MaxTemplateLimitExceeded" {
+				continue // fleets make no templates
+			}
+			t.Run(fmt.Sprint(code, " whole call: ", whole), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFixture(t, awstest.Config{})
+					p := f.provider(t)
+					claim := f.ask(t, p, "a", onDemand)
+					switch {
+					case code == "MaxTemplateLimitExceeded":
+						f.cloud.SetFault(failing("CreateLaunchTemplate", code, "no more"))
+					case whole:
+						f.cloud.SetFault(failing("CreateFleet", code, "no more"))
+					default:
+						for _, zone := range f.cloud.Zones() {
+							f.cloud.RefuseOffering("m5.large", zone, "on-demand", code, "no more")
+						}
+					}
+					_, err := p.Create(t.Context(), claim)
+					require.ErrorIs(t, err, cloudprovider.ErrQuota)
+					quotas := known(t, err).Quotas
+					require.Len(t, quotas, 1)
+					assert.Equal(t, want, quotas[0].Name)
+					assert.Equal(t, code != "VcpuLimitExceeded", quotas[0].Blocks.IsAnything())
+				})
+			})
+		}
+	}
+}
+
+// A call that fails for capacity is a refusal of all that it asked for, and the next capacity type is tried.
+func TestWholeCallRefusals(t *testing.T) {
+	for _, code := range []string{"InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "UnfulfillableCapacity"} {
+		t.Run(code, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, awstest.Config{})
+				p := f.provider(t)
+				claim := f.ask(t, p, "a", "karpenter.sh/capacity-type in (spot, on-demand), node.kubernetes.io/instance-type in (m5.large)")
+				first := true
+				f.cloud.SetFault(func(c awstest.Call) awstest.Fault {
+					if c.Action != "CreateFleet" || !first {
+						return awstest.Fault{}
+					}
+					first = false
+					return awstest.Fault{Code: code, Message: "not today"}
+				})
+				launch, err := p.Create(t.Context(), claim)
+				require.NoError(t, err)
+				assert.Equal(t, "on-demand", launch.Labels["karpenter.sh/capacity-type"])
+				if code == "MaxSpotInstanceCountExceeded" {
+					assert.Len(t, launch.Quotas, 1)
+				} else {
+					assert.Len(t, launch.Refused, 3, "one in each zone")
+				}
+			})
+		})
+	}
+}
+
+// One machine that may not be ended fails alone, however many are ended with it.
+func TestUndeletableMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		var claims []cloudprovider.NodeClaim
+		for i := range 40 {
+			claims = append(claims, f.ask(t, p, fmt.Sprint("web-", i), "karpenter.sh/capacity-type in (on-demand), topology.kubernetes.io/zone in (us-east-1a)"))
+		}
+		var ids []string
+		for _, r := range p.CreateMany(t.Context(), claims) {
+			require.NoError(t, r.Err)
+			ids = append(ids, r.Launch.ID)
+		}
+		f.cloud.Protect(ec2ID(ids[17]), true)
+		errs := make(chan error, len(ids))
+		for _, id := range ids {
+			go func() { errs <- p.Delete(t.Context(), id) }()
+		}
+		failed := 0
+		for range ids {
+			if err := <-errs; err != nil {
+				failed++
+				require.ErrorIs(t, err, cloudprovider.ErrUnauthorized)
+				require.ErrorContains(t, err, "termination protection")
+			}
+		}
+		assert.Equal(t, 1, failed)
+		assert.Len(t, f.cloud.Truth(), 1)
+		assert.Less(t, f.cloud.Calls("EC2.TerminateInstances"), 20)
+		f.cloud.Protect(ec2ID(ids[17]), false)
+		require.NoError(t, p.Delete(t.Context(), ids[17]))
+	})
+}
+
+// The first call by a clock that is wrong is repeated with the service's time.
+func TestSkewedClocks(t *testing.T) {
+	for _, skew := range []time.Duration{-20 * time.Minute, 20 * time.Minute, 30 * time.Hour} {
+		t.Run(skew.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, awstest.Config{})
+				f.cloud.SetSkew(skew)
+				p := f.provider(t) // finds its queue
+				_, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
+				require.NoError(t, err)
+				f.cloud.SetSkew(0) // somebody has set the clock right
+				_, err = p.List(t.Context())
+				require.NoError(t, err)
+			})
+		})
+	}
+}
+
+// Reading makes nothing.
+func TestReadingNeverWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t, func(o *aws.Options) { o.Undecided = nil })
+		_, err := p.InstanceTypes(t.Context(), pool())
+		require.NoError(t, err)
+		_, err = p.List(t.Context())
+		require.NoError(t, err)
+		assert.Empty(t, f.cloud.Profiles())
+		for action := range f.cloud.CallsByAction() {
+			assert.Regexp(t, `\.(Get|Describe)`, action)
+		}
+	})
+}

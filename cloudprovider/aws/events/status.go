@@ -1,0 +1,165 @@
+package events
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
+)
+
+const (
+	// Every is how often EC2 is asked.
+	Every = time.Minute
+	// Impaired is how long a check must have failed: shorter failures mend themselves.
+	Impaired = 2 * time.Minute
+	// BlockNotice is how long before the end of a capacity block its machines are announced.
+	BlockNotice = 40 * time.Minute
+	// BlockEnding is how long before the end of a capacity block EC2 begins to end its machines.
+	BlockEnding = 30 * time.Minute
+)
+
+// check asks EC2 if it was not asked for a minute, and forgets what is over.
+func (s *Source) check(ctx context.Context, of Fleet) error {
+	now := time.Now()
+	if !s.options.StatusChecks || !s.asked.IsZero() && now.Sub(s.asked) < Every {
+		return nil
+	}
+	found, err := s.ask(ctx, of, now)
+	if err != nil {
+		return err
+	}
+	s.asked = now
+	for _, e := range found {
+		s.hold(e.ID, "", []interruption.Event{e})
+	}
+	s.held = slices.DeleteFunc(s.held, func(h held) bool {
+		return h.handle == "" && !slices.ContainsFunc(found, func(e interruption.Event) bool { return e.ID == h.id })
+	})
+	return nil
+}
+
+// Checks asks EC2 now and remembers nothing: for whoever only looks.
+func (s *Source) Checks(ctx context.Context, of Fleet) ([]interruption.Event, error) {
+	return s.ask(ctx, of, time.Now())
+}
+
+func (s *Source) ask(ctx context.Context, of Fleet, now time.Time) ([]interruption.Event, error) {
+	var events []interruption.Event
+	// Filters of different names narrow each other, and healthy machines are many: so each trouble is asked for alone.
+	for _, f := range []types.Filter{
+		{Name: aws.String("instance-status.status"), Values: []string{string(types.SummaryStatusImpaired)}},
+		{Name: aws.String("system-status.status"), Values: []string{string(types.SummaryStatusImpaired)}},
+		{Name: aws.String("event.code"), Values: []string{
+			string(types.EventCodeInstanceReboot), string(types.EventCodeInstanceRetirement), string(types.EventCodeInstanceStop),
+			string(types.EventCodeSystemMaintenance), string(types.EventCodeSystemReboot),
+		}},
+	} {
+		pages := ec2.NewDescribeInstanceStatusPaginator(s.clients.EC2, &ec2.DescribeInstanceStatusInput{Filters: []types.Filter{f}, MaxResults: aws.Int32(1000)})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return nil, err
+			}
+			for _, i := range page.InstanceStatuses {
+				if aws.ToString(f.Name) == "event.code" {
+					events = append(events, scheduled(i, now)...)
+				} else {
+					events = append(events, impaired(i, now)...)
+				}
+			}
+		}
+	}
+	events, err := own(ctx, of, events)
+	if err != nil {
+		return nil, err
+	}
+	blocks, err := s.blocks(ctx, of.Reserved(), now)
+	if err != nil {
+		return nil, err
+	}
+	return append(events, blocks...), nil
+}
+
+// impaired says since when a machine's checks have failed, if that is long enough.
+func impaired(s types.InstanceStatus, now time.Time) []interruption.Event {
+	var since time.Time
+	for _, summary := range []*types.InstanceStatusSummary{s.InstanceStatus, s.SystemStatus} {
+		if summary == nil || summary.Status != types.SummaryStatusImpaired {
+			continue
+		}
+		for _, d := range summary.Details {
+			if at := aws.ToTime(d.ImpairedSince); !at.IsZero() && (since.IsZero() || at.Before(since)) {
+				since = at
+			}
+		}
+	}
+	if since.IsZero() || now.Sub(since) < Impaired {
+		return nil
+	}
+	id := aws.ToString(s.InstanceId)
+	return []interruption.Event{{ID: fmt.Sprintf("impaired/%s/%d", id, since.Unix()), Instance: id, Kind: interruption.InstanceImpaired, At: since.UTC()}}
+}
+
+// scheduled are the events of a machine that have not been carried out.
+func scheduled(s types.InstanceStatus, now time.Time) []interruption.Event {
+	var out []interruption.Event
+	id := aws.ToString(s.InstanceId)
+	for _, e := range s.Events {
+		// EC2 shows events for a week after their end, and says so only in words.
+		if text := aws.ToString(e.Description); strings.HasPrefix(text, "[Completed]") || strings.HasPrefix(text, "[Canceled]") {
+			continue
+		}
+		at := aws.ToTime(e.NotBefore).UTC()
+		name := cmp.Or(aws.ToString(e.InstanceEventId), fmt.Sprintf("%s-%d", e.Code, at.Unix()))
+		out = append(out, interruption.Event{ID: "scheduled/" + id + "/" + name, Instance: id, Kind: interruption.MaintenanceScheduled, At: now, Deadline: at})
+	}
+	return out
+}
+
+// blocks announces the machines of capacity blocks that end soon.
+func (s *Source) blocks(ctx context.Context, reserved map[string]string, now time.Time) ([]interruption.Event, error) {
+	machines := map[string][]string{}
+	var ids []string
+	for machine, id := range reserved {
+		if machines[id] == nil {
+			ids = append(ids, id)
+		}
+		machines[id] = append(machines[id], machine)
+	}
+	slices.Sort(ids)
+	var out []interruption.Event
+	for chunk := range slices.Chunk(ids, 200) { // the most values that a filter takes
+		pages := ec2.NewDescribeCapacityReservationsPaginator(s.clients.EC2, &ec2.DescribeCapacityReservationsInput{
+			Filters: []types.Filter{{Name: aws.String("capacity-reservation-id"), Values: chunk}}, MaxResults: aws.Int32(500),
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range page.CapacityReservations {
+				end := aws.ToTime(r.EndDate).UTC()
+				if r.ReservationType != types.CapacityReservationTypeCapacityBlock || r.EndDate == nil || now.Before(end.Add(-BlockNotice)) {
+					continue
+				}
+				id := aws.ToString(r.CapacityReservationId)
+				slices.Sort(machines[id])
+				for _, machine := range machines[id] {
+					out = append(out, interruption.Event{
+						ID: "block/" + id + "/" + machine, Instance: machine, Kind: interruption.ReservationInterrupted,
+						At: end.Add(-BlockNotice), Deadline: end.Add(-BlockEnding),
+					})
+				}
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,219 @@
+package aws_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+	"github.com/joinery-sdk/joinery/internal/awstest"
+)
+
+// Reservations of every kind are asked for as EC2 wants it: targeted, open, blocks, and those that their owner may take back.
+func TestReservationsOfEveryKind(t *testing.T) {
+	for name, make := range map[string]func(c *awstest.Cloud){
+		"targeted":      func(*awstest.Cloud) {},
+		"open":          func(c *awstest.Cloud) { c.SetReservationKind("cr-1", "open", false) },
+		"interruptible": func(c *awstest.Cloud) { c.SetReservationKind("cr-1", "targeted", true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, awstest.Config{})
+				f.cloud.AddReservation("cr-1", "m5.large", "us-east-1a", 2, false, map[string]string{"cluster": "harbour"})
+				make(f.cloud)
+				c := class()
+				c.CapacityReservations = []nodeclass.Term{{Tags: []nodeclass.Tag{{Key: "cluster", Values: []string{"harbour"}}}}}
+				if name == "open" {
+					c.CapacityReservations[0].MatchCriteria = "open"
+				}
+				p := f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{c} })
+				launch, err := p.Create(t.Context(), f.ask(t, p, "a", "karpenter.sh/capacity-type in (reserved)"))
+				require.NoError(t, err)
+				assert.Equal(t, "cr-1", f.cloud.Truth()[0].Reservation)
+				assert.Equal(t, fmt.Sprint(name == "interruptible"), launch.Labels["karpenter.k8s.aws/capacity-reservation-interruptible"])
+				time.Sleep(time.Minute)
+				again, err := f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{c} }).Get(t.Context(), launch.ID)
+				require.NoError(t, err)
+				assert.Equal(t, launch.Labels, again.Labels)
+			})
+		})
+	}
+}
+
+// A fleet names no more overrides and launch templates than EC2 takes; what is more is tried by another.
+func TestLargeFleetsAreSplit(t *testing.T) {
+	region, err := catalogue.Load("us-east-1")
+	require.NoError(t, err)
+	var types []string
+	zoneOf := map[string]string{}
+	for _, o := range region.Offers {
+		if len(types) < 60 && len(o.Zones) >= 5 && o.OnDemand > 0 && !o.Retired && !strings.HasPrefix(o.Name, "a1.") {
+			types, zoneOf[o.Name] = append(types, o.Name), o.Zones[0].Name
+		}
+	}
+	require.Len(t, types, 60)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{Types: types})
+		for i, z := range region.Zones {
+			f.cloud.AddSubnet(fmt.Sprint("subnet-more-", i), z.Name, 4000, map[string]string{"cluster": "harbour"})
+		}
+		c := class()
+		c.CapacityReservations = byTag("cluster", "harbour")
+		for i, typ := range types { // a template for each
+			f.cloud.AddReservation(fmt.Sprint("cr-", i), typ, zoneOf[typ], 1, false, map[string]string{"cluster": "harbour"})
+		}
+		p := f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{c} })
+		claim := f.ask(t, p, "a", "karpenter.sh/capacity-type in (on-demand)")
+		require.Greater(t, len(claim.Candidates), 300)
+		_, err := p.Create(t.Context(), claim)
+		require.NoError(t, err)
+		last := claim.Candidates[len(claim.Candidates)-1]
+		for _, c := range claim.Candidates[:len(claim.Candidates)-1] {
+			f.cloud.SetCapacity(c.Type, single(c, "topology.kubernetes.io/zone"), "on-demand", 0)
+		}
+		claim.Name, claim.Token = "b", "b-token"
+		launch, err := p.Create(t.Context(), claim)
+		require.NoError(t, err)
+		assert.Equal(t, last.Type, launch.Type, "the last one is asked for, too")
+		_, err = p.Create(t.Context(), f.ask(t, p, "c", "karpenter.sh/capacity-type in (reserved)"))
+		require.NoError(t, err)
+		for _, fields := range f.cloud.Fleets() {
+			configs, overrides := 0, 0
+			for field := range fields {
+				if strings.HasSuffix(field, "LaunchTemplateName") {
+					configs++
+				} else if strings.HasSuffix(field, ".SubnetId") {
+					overrides++
+				}
+			}
+			assert.LessOrEqual(t, configs, 50)
+			assert.LessOrEqual(t, overrides, 300)
+		}
+	})
+}
+
+// The partition that EC2 has chosen is a label, and a machine in another group than the class means today has drifted.
+func TestPlacementGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		f.cloud.AddPlacementGroup("pg-1", "racks", "partition", 3)
+		c := class()
+		c.PlacementGroup = &nodeclass.PlacementGroup{Name: "racks"}
+		p := f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{c} })
+		launch, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
+		require.NoError(t, err)
+		for _, p := range []*aws.Provider{p, f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{c} })} {
+			i, err := p.Get(t.Context(), launch.ID)
+			require.NoError(t, err)
+			assert.Contains(t, []string{"1", "2", "3"}, i.Labels["karpenter.k8s.aws/placement-group-partition"])
+		}
+		f.cloud.RenamePlacementGroup("pg-1", "old")
+		f.cloud.AddPlacementGroup("pg-2", "racks", "partition", 3)
+		time.Sleep(2 * time.Minute)
+		drift, err := p.Drifted(t.Context(), launch.ID)
+		require.NoError(t, err)
+		assert.Equal(t, aws.PlacementGroupDrift, drift.Reason)
+	})
+}
+
+// A class that wants nested virtualization is offered the types that can do it.
+func TestNestedVirtualization(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		f.cloud.Nest("m5.large", "c5.large")
+		c := class()
+		c.NestedVirtualization = "enabled"
+		types, err := f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{c} }).InstanceTypes(t.Context(), pool())
+		require.NoError(t, err)
+		var names []string
+		for _, it := range types {
+			names = append(names, it.Name)
+		}
+		assert.Equal(t, []string{"c5.large", "m5.large"}, names)
+	})
+}
+
+// Machines are bought in local zones, too, if EC2 offers types there; subnets where it offers none are told of.
+func TestLocalZones(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		f.cloud.AddLocalZone("us-east-1-bos-1a", "m5.large")
+		f.cloud.AddSubnet("subnet-bos", "us-east-1-bos-1a", 100, map[string]string{"cluster": "harbour"})
+		f.cloud.AddSubnet("subnet-mia", "us-east-1-mia-1a", 100, map[string]string{"cluster": "harbour"})
+		p := f.provider(t)
+		claim := f.ask(t, p, "a", "karpenter.sh/capacity-type in (on-demand), topology.kubernetes.io/zone in (us-east-1-bos-1a)")
+		launch, err := p.Create(t.Context(), claim)
+		require.NoError(t, err)
+		assert.Contains(t, launch.ID, "/us-east-1-bos-1a/")
+		require.Len(t, p.Notes(), 1)
+		assert.Contains(t, p.Notes()[0], "us-east-1-mia-1a")
+	})
+}
+
+// Regions that the embedded catalogue does not have, as those of other partitions: types and zones are EC2's, prices are others' where AWS tells none,
+// and a note says so.
+func TestOtherPartitions(t *testing.T) {
+	for _, region := range []string{"us-gov-west-1", "cn-north-1", "mx-central-1"} {
+		t.Run(region, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, awstest.Config{Region: region})
+				priced := region == "mx-central-1"
+				if !priced {
+					f.cloud.SetFault(failing("GetProducts", "AccessDeniedException", "there is no such service here"))
+				}
+				p := f.provider(t)
+				claim := f.ask(t, p, "a", "karpenter.sh/capacity-type in (on-demand), node.kubernetes.io/instance-type in (m5.large)")
+				launch, err := p.Create(t.Context(), claim)
+				require.NoError(t, err)
+				assert.Equal(t, region, launch.Labels["topology.kubernetes.io/region"])
+				assert.True(t, strings.HasPrefix(launch.ID, "aws:///"+region))
+				assert.Contains(t, strings.Join(p.Notes(), "\n"), "no prices of region")
+				types, err := p.InstanceTypes(t.Context(), pool())
+				require.NoError(t, err)
+				for _, it := range types {
+					for _, o := range it.Offerings {
+						if it.Name == "m5.large" && o.CapacityType() == "on-demand" {
+							assert.InDelta(t, 0.096, o.Price, 1e-9)
+							assert.Equal(t, !priced, o.List.Estimated)
+						}
+					}
+				}
+			})
+		})
+	}
+	_, err := awstest.New(awstest.Config{Region: "eu-west-1"})
+	require.NoError(t, err)
+}
+
+// Where EC2 does not tell types, those of the catalogue are used until it does, and a note says so; a region that the catalogue does not have has to wait.
+func TestTypesFallBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		f.cloud.SetFault(failing("DescribeInstanceTypes", "UnauthorizedOperation", "no"))
+		p := f.provider(t)
+		types, err := p.InstanceTypes(t.Context(), pool())
+		require.NoError(t, err)
+		assert.Greater(t, len(types), 500, "all of the catalogue")
+		assert.Contains(t, strings.Join(p.Notes(), "\n"), "ec2:DescribeInstanceTypes")
+		f.cloud.SetFault(nil)
+		time.Sleep(2 * time.Minute)
+		types, err = p.InstanceTypes(t.Context(), pool())
+		require.NoError(t, err)
+		assert.Len(t, types, 12)
+		assert.Empty(t, p.Notes())
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{Region: "us-gov-west-1"})
+		f.cloud.SetFault(failing("DescribeInstanceTypes", "UnauthorizedOperation", "no"))
+		_, err := f.provider(t).InstanceTypes(t.Context(), pool())
+		require.ErrorIs(t, err, cloudprovider.ErrUnauthorized)
+	})
+}

@@ -1,0 +1,109 @@
+package discovery
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// settling is how long a launched node may take until its addresses show in a subnet's free count: the interfaces of pods come
+// one by one after it has joined.
+const settling = 2 * time.Minute
+
+// Addresses counts the free addresses of subnets: what EC2 said, less what has been launched since and may not be counted
+// there yet. EC2 lets a node be launched into a subnet that then has none left for its pods. It is safe for concurrent use.
+type Addresses struct {
+	mu    sync.Mutex
+	free  map[string]int64
+	taken map[string][]taking
+	empty map[string]time.Time // subnets that had none, until when
+}
+
+type taking struct {
+	n  int64
+	at time.Time
+}
+
+func newAddresses() *Addresses {
+	return &Addresses{free: map[string]int64{}, taken: map[string][]taking{}, empty: map[string]time.Time{}}
+}
+
+func (a *Addresses) refresh(list []Subnet) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range list {
+		a.free[s.ID] = s.Free
+	}
+}
+
+// Left is how many addresses a subnet has for more nodes.
+func (a *Addresses) Left(subnet string) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.left(subnet)
+}
+
+func (a *Addresses) left(subnet string) int64 {
+	now := time.Now()
+	if until, ok := a.empty[subnet]; ok {
+		if now.Before(until) {
+			return 0
+		}
+		delete(a.empty, subnet)
+	}
+	live := slices.DeleteFunc(a.taken[subnet], func(t taking) bool { return now.Sub(t.at) >= settling })
+	if len(live) == 0 {
+		delete(a.taken, subnet)
+	} else {
+		a.taken[subnet] = live
+	}
+	left := a.free[subnet]
+	for _, t := range live {
+		left -= t.n
+	}
+	return max(left, 0)
+}
+
+// Take counts n addresses of a subnet as gone; giveBack undoes it for the ones that were not used after all, or for any part.
+func (a *Addresses) Take(subnet string, n int64) (giveBack func(unused int64)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at := time.Now()
+	a.taken[subnet] = append(a.taken[subnet], taking{n, at})
+	return func(unused int64) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if unused > 0 {
+			a.taken[subnet] = append(a.taken[subnet], taking{-unused, at})
+		}
+	}
+}
+
+// Exhausted says that EC2 found no address in the subnet: it counts as empty for a time.
+func (a *Addresses) Exhausted(subnet string, d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.empty[subnet] = time.Now().Add(d)
+}
+
+// Best is the subnet with the most addresses left in each zone; equal ones by id. A zone whose subnets
+// all seem empty still has one, for EC2 may know better.
+func (a *Addresses) Best(subnets []Subnet) map[string]Subnet {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ordered := slices.Clone(subnets)
+	left := map[string]int64{}
+	for _, s := range ordered {
+		left[s.ID] = a.left(s.ID)
+	}
+	slices.SortFunc(ordered, func(x, y Subnet) int { return cmp.Or(cmp.Compare(left[y.ID], left[x.ID]), strings.Compare(x.ID, y.ID)) })
+	best := map[string]Subnet{}
+	for _, s := range ordered {
+		if _, ok := best[s.Zone]; !ok {
+			best[s.Zone] = s
+		}
+	}
+	return best
+}

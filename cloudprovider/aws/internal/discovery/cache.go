@@ -1,0 +1,103 @@
+package discovery
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Cache remembers answers by key for a time. Callers that ask for one key at once wait for one of them to ask for all. It is
+// safe for concurrent use; make one by [NewCache]. What it holds is shared: get must hand out what nobody changes.
+type Cache[V any] struct {
+	ttl time.Duration
+
+	mu      sync.Mutex
+	entries map[string]*entry[V]
+}
+
+type entry[V any] struct {
+	turn  chan struct{} // holds one token: whoever takes it asks
+	mu    sync.Mutex
+	value V
+	until time.Time
+}
+
+// NewCache remembers answers for ttl.
+func NewCache[V any](ttl time.Duration) *Cache[V] {
+	return &Cache[V]{ttl: ttl, entries: map[string]*entry[V]{}}
+}
+
+// Get is the answer that is remembered for key, or what ask says. Errors are not remembered.
+func (c *Cache[V]) Get(ctx context.Context, key string, ask func(context.Context) (V, error)) (V, error) {
+	return c.get(ctx, key, c.ttl, ask)
+}
+
+// get is Get for an answer that is remembered for a time of its own.
+func (c *Cache[V]) get(ctx context.Context, key string, ttl time.Duration, ask func(context.Context) (V, error)) (V, error) {
+	e := c.entry(key)
+	if v, ok := e.fresh(time.Now()); ok {
+		return v, nil
+	}
+	select {
+	case <-ctx.Done():
+		var none V
+		return none, ctx.Err()
+	case <-e.turn:
+	}
+	defer func() { e.turn <- struct{}{} }()
+	if v, ok := e.fresh(time.Now()); ok {
+		return v, nil
+	}
+	v, err := ask(ctx)
+	if err != nil {
+		return v, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.value, e.until = v, time.Now().Add(ttl)
+	return v, nil
+}
+
+// Forget makes the next Get of the key ask; without keys, of every key.
+func (c *Cache[V]) Forget(keys ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(keys) == 0 {
+		clear(c.entries)
+	}
+	for _, key := range keys {
+		delete(c.entries, key)
+	}
+}
+
+// entry finds or makes the entry; making one sweeps those that have long expired.
+func (c *Cache[V]) entry(key string) *entry[V] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[key]
+	if ok {
+		return e
+	}
+	now := time.Now()
+	for old, o := range c.entries {
+		if o.expired(now) {
+			delete(c.entries, old)
+		}
+	}
+	e = &entry[V]{turn: make(chan struct{}, 1)}
+	e.turn <- struct{}{}
+	c.entries[key] = e
+	return e
+}
+
+func (e *entry[V]) fresh(now time.Time) (V, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.value, now.Before(e.until)
+}
+
+func (e *entry[V]) expired(now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.until.IsZero() && !now.Before(e.until)
+}

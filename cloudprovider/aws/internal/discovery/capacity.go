@@ -1,0 +1,92 @@
+package discovery
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	instances "github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+)
+
+// Reservations are the active capacity reservations that one of the terms selects, by id.
+func (f *Finder) Reservations(ctx context.Context, terms []nodeclass.Term) ([]instances.Reservation, error) {
+	if len(terms) == 0 {
+		return nil, nil
+	}
+	found, err := remembered(ctx, f, capacityTTL, key("reservations", terms), func(ctx context.Context) ([]instances.Reservation, error) {
+		byID := map[string]instances.Reservation{}
+		for _, t := range terms {
+			// Each term alone: owner and criteria narrow it, also where it names ids.
+			filters := [][]types.Filter{nil}
+			if selected := Filters([]nodeclass.Term{t}, "capacity-reservation-id", "tag:Name"); len(selected) > 0 {
+				filters = selected
+			}
+			for _, own := range filters {
+				own = append(slices.Clone(own), filter("state", "active"))
+				if len(t.Owners) > 0 {
+					own = append(own, filter("owner-id", t.Owners...))
+				}
+				if t.MatchCriteria != "" {
+					own = append(own, filter("instance-match-criteria", t.MatchCriteria))
+				}
+				pages := ec2.NewDescribeCapacityReservationsPaginator(f.clients.EC2, &ec2.DescribeCapacityReservationsInput{Filters: own, MaxResults: aws.Int32(500)})
+				for pages.HasMorePages() {
+					page, err := pages.NextPage(ctx)
+					if err != nil {
+						return nil, err
+					}
+					for _, r := range page.CapacityReservations {
+						id := aws.ToString(r.CapacityReservationId)
+						byID[id] = instances.Reservation{
+							ID: id, InstanceType: aws.ToString(r.InstanceType), Zone: aws.ToString(r.AvailabilityZone),
+							Count: int(aws.ToInt32(r.AvailableInstanceCount)), Block: r.ReservationType == types.CapacityReservationTypeCapacityBlock,
+							Interruptible: aws.ToBool(r.Interruptible),
+						}
+					}
+				}
+			}
+		}
+		list := make([]instances.Reservation, 0, len(byID))
+		for _, r := range byID {
+			list = append(list, r)
+		}
+		slices.SortFunc(list, func(a, b instances.Reservation) int { return strings.Compare(a.ID, b.ID) })
+		return list, nil
+	})
+	return slices.Clone(found), err
+}
+
+// Placement is a placement group.
+type Placement struct {
+	ID, Name, Strategy string
+	Partitions         int32
+}
+
+// PlacementGroup is the group by name or id. The error says that there is none.
+func (f *Finder) PlacementGroup(ctx context.Context, want nodeclass.PlacementGroup) (Placement, error) {
+	return remembered(ctx, f, capacityTTL, key("placement group", want), func(ctx context.Context) (Placement, error) {
+		input := &ec2.DescribePlacementGroupsInput{}
+		if want.ID != "" {
+			input.GroupIds = []string{want.ID}
+		} else {
+			input.GroupNames = []string{want.Name}
+		}
+		out, err := f.clients.EC2.DescribePlacementGroups(ctx, input)
+		if err != nil {
+			return Placement{}, err
+		}
+		if len(out.PlacementGroups) == 0 {
+			return Placement{}, notFound("placement group", want.Name+want.ID, fmt.Errorf("there is none"))
+		}
+		g := out.PlacementGroups[0]
+		return Placement{
+			ID: aws.ToString(g.GroupId), Name: aws.ToString(g.GroupName), Strategy: string(g.Strategy), Partitions: aws.ToInt32(g.PartitionCount),
+		}, nil
+	})
+}

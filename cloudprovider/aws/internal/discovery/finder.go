@@ -1,0 +1,42 @@
+package discovery
+
+import (
+	"context"
+	"time"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+)
+
+// For how long answers are remembered: a trade between calls to AWS and how late a change is seen.
+const (
+	networkTTL  = time.Minute     // subnets and security groups
+	imageTTL    = 5 * time.Minute // images, parameters and launch templates of others
+	clusterTTL  = 5 * time.Minute
+	capacityTTL = time.Minute // capacity reservations and placement groups
+	shiftTTL    = 30 * time.Second
+)
+
+// Finder asks AWS and remembers. It is safe for concurrent use; make one by [NewFinder].
+type Finder struct {
+	clients   *api.Clients
+	addresses *Addresses
+	answers   *Cache[any]
+}
+
+// NewFinder asks through the clients.
+func NewFinder(clients *api.Clients) *Finder {
+	return &Finder{clients: clients, addresses: newAddresses(), answers: NewCache[any](imageTTL)}
+}
+
+// remembered is the answer to a question, or what ask says.
+func remembered[V any](ctx context.Context, f *Finder, ttl time.Duration, question string, ask func(context.Context) (V, error)) (V, error) {
+	answer, err := f.answers.get(ctx, question, ttl, func(ctx context.Context) (any, error) { return ask(ctx) })
+	v, _ := answer.(V) // nothing if there is an error
+	return v, err
+}
+
+// Addresses are the free addresses of the subnets that were found.
+func (f *Finder) Addresses() *Addresses { return f.addresses }
+
+// Forget makes the next call of each method ask AWS again: for callers that were told that something is gone.
+func (f *Finder) Forget() { f.answers.Forget() }

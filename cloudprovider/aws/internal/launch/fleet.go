@@ -1,0 +1,128 @@
+package launch
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+)
+
+// What a fleet names at most. More types make the answer slow and hardly ever help; more launch templates and overrides EC2 refuses ("Quotas for
+// EC2 Fleet", Amazon EC2 User Guide).
+const (
+	MostTypes     = 60
+	MostTemplates = 50
+	MostOverrides = 300
+)
+
+// Market is the market type under which machines run in a reservation; empty = they need none.
+func Market(r ec2.Reservation) types.MarketType {
+	switch {
+	case r.Block:
+		return types.MarketTypeCapacityBlock
+	case r.Interruptible:
+		return types.MarketTypeInterruptibleCapacityReservation
+	default:
+		return ""
+	}
+}
+
+// Fleet is a request for machines that are alike.
+type Fleet struct {
+	// Token makes the request idempotent.
+	Token string
+	// CapacityType is on-demand, spot or reserved; Market is that of the reservations, see [Market].
+	CapacityType string
+	Market       types.MarketType
+	Target       int
+	// Prioritized says that the prices of the overrides are the caller's own: the cheapest of them come first, as far as capacity allows.
+	Prioritized bool
+	// Context is passed through to EC2; empty = none.
+	Context string
+	Configs []Config
+	// Tags are put on the fleet, the machines, their disks and interfaces; InstanceTags on the machines in addition.
+	Tags, InstanceTags map[string]string
+}
+
+// Config is one launch template and what may be launched from it.
+type Config struct {
+	Template string
+	// Version is a version of the template. Templates of [Template] never change, and their first version is the only one; empty = 1.
+	Version   string
+	Overrides []Override
+}
+
+// Override is one offering.
+type Override struct {
+	Type, Subnet, Zone string
+	// Price is the offering's price as it was planned with; strategies that go by an order of the caller's read it as priority.
+	Price float64
+}
+
+// Request is the request to EC2.
+func Request(f Fleet) *sdk.CreateFleetInput {
+	in := &sdk.CreateFleetInput{
+		Type: types.FleetTypeInstant, ClientToken: aws.String(f.Token),
+		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{
+			TotalTargetCapacity: aws.Int32(int32(f.Target)), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand,
+		},
+	}
+	switch {
+	case f.CapacityType == instancetypes.CapacityTypeSpot:
+		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
+		in.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: types.SpotAllocationStrategyPriceCapacityOptimized}
+	case f.Market == types.MarketTypeCapacityBlock:
+		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeCapacityBlock
+	case f.Market == types.MarketTypeInterruptibleCapacityReservation:
+		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeReservedCapacity
+		in.ReservedCapacityOptions = &types.ReservedCapacityOptionsRequest{ReservationTypes: []types.FleetReservationType{types.FleetReservationTypeInterruptibleCapacityReservation}}
+	default:
+		in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice}
+	}
+	if f.Prioritized && in.SpotOptions != nil {
+		in.SpotOptions.AllocationStrategy = types.SpotAllocationStrategyCapacityOptimizedPrioritized
+	}
+	if f.Prioritized && in.OnDemandOptions != nil {
+		in.OnDemandOptions.AllocationStrategy = types.FleetOnDemandAllocationStrategyPrioritized
+	}
+	if f.Context != "" {
+		in.Context = aws.String(f.Context)
+	}
+	for _, c := range f.Configs {
+		config := types.FleetLaunchTemplateConfigRequest{
+			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(c.Template), Version: aws.String(cmp.Or(c.Version, "1"))},
+		}
+		for _, o := range c.Overrides {
+			config.Overrides = append(config.Overrides, types.FleetLaunchTemplateOverridesRequest{
+				InstanceType: types.InstanceType(o.Type), SubnetId: aws.String(o.Subnet), AvailabilityZone: aws.String(o.Zone), Priority: aws.Float64(o.Price),
+			})
+		}
+		in.LaunchTemplateConfigs = append(in.LaunchTemplateConfigs, config)
+	}
+	all := maps.Clone(f.Tags)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, f.InstanceTags)
+	in.TagSpecifications = []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tagList(all)}}
+	if len(f.Tags) > 0 {
+		for _, kind := range []types.ResourceType{types.ResourceTypeVolume, types.ResourceTypeNetworkInterface, types.ResourceTypeFleet} {
+			in.TagSpecifications = append(in.TagSpecifications, types.TagSpecification{ResourceType: kind, Tags: tagList(f.Tags)})
+		}
+	}
+	return in
+}
+
+func tagList(tags map[string]string) []types.Tag {
+	out := make([]types.Tag, 0, len(tags))
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		out = append(out, types.Tag{Key: aws.String(key), Value: aws.String(tags[key])})
+	}
+	return out
+}

@@ -1,0 +1,250 @@
+package launch
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+)
+
+// Spec is what machines have in common that boot from one launch template.
+type Spec struct {
+	Cluster string
+	Class   nodeclass.NodeClass
+	Image   string
+	// UserData is the text itself, not in base64.
+	UserData string
+	// Profile is the name of the instance profile; empty = none.
+	Profile string
+	// Groups are the ids of the security groups.
+	Groups []string
+	// EFA is how many interfaces of this kind the machines get, one on each network card.
+	EFA  int64
+	IPv6 bool
+	// Reservation is the id of the capacity reservation to run in, empty = none; Market is its, see [Market].
+	Reservation string
+	Market      types.MarketType
+	// PlacementGroup is the id of a placement group, Partition one of its partitions, from 1; 0 = EC2's choice.
+	PlacementGroup string
+	Partition      int32
+	// Enclave lets pods run Nitro enclaves beside the node's own system.
+	Enclave bool
+	// Tenancy is default or dedicated; empty = default.
+	Tenancy string
+	Spot    bool
+	// Tags are put on the request for spot machines, which fleets do not tag; TemplateTags on the launch template.
+	Tags, TemplateTags map[string]string
+}
+
+// Prefix starts the names of the cluster's launch templates.
+func Prefix(cluster string) string { return "joinery/" + cluster + "/" }
+
+// ClusterTag is the tag whose value is the cluster on machines and what comes with them. Launch templates do not carry it: Karpenter deletes those that
+// do and that it has not made.
+const ClusterTag = "eks:eks-cluster-name"
+
+// OwnCluster is the tag whose value is the cluster on everything, launch templates included.
+const OwnCluster = "joinery/cluster"
+
+// ClusterTags mark everything that is made for a cluster.
+func ClusterTags(cluster string) map[string]string {
+	return map[string]string{OwnCluster: cluster, "kubernetes.io/cluster/" + cluster: "owned"}
+}
+
+// Template is the request for the launch template. Its name is a hash of its content: equal specs share a template, and a template
+// never changes.
+func Template(s Spec) (*sdk.CreateLaunchTemplateInput, error) {
+	data := &types.RequestLaunchTemplateData{
+		ImageId:  aws.String(s.Image),
+		UserData: aws.String(base64.StdEncoding.EncodeToString([]byte(s.UserData))),
+		MetadataOptions: &types.LaunchTemplateInstanceMetadataOptionsRequest{
+			HttpEndpoint:            types.LaunchTemplateInstanceMetadataEndpointState(cmp.Or(s.Class.Metadata.Endpoint, "enabled")),
+			HttpProtocolIpv6:        types.LaunchTemplateInstanceMetadataProtocolIpv6(cmp.Or(s.Class.Metadata.IPv6, "disabled")),
+			HttpPutResponseHopLimit: aws.Int32(int32(cmp.Or(s.Class.Metadata.HopLimit, 1))),
+			HttpTokens:              types.LaunchTemplateHttpTokensState(cmp.Or(s.Class.Metadata.Tokens, "required")),
+			// Tags hold records of the provider: no business of pods.
+			InstanceMetadataTags: types.LaunchTemplateInstanceMetadataTagsStateDisabled,
+		},
+		Monitoring:          &types.LaunchTemplatesMonitoringRequest{Enabled: aws.Bool(s.Class.DetailedMonitoring)},
+		BlockDeviceMappings: disks(s.Class),
+		CapacityReservationSpecification: &types.LaunchTemplateCapacityReservationSpecificationRequest{
+			// Without a word machines would use up open reservations that somebody else is counting on.
+			CapacityReservationPreference: types.CapacityReservationPreferenceNone,
+		},
+	}
+	if s.UserData == "" {
+		data.UserData = nil
+	}
+	if s.Profile != "" {
+		data.IamInstanceProfile = &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String(s.Profile)}
+	}
+	if s.Class.NestedVirtualization != "" {
+		data.CpuOptions = &types.LaunchTemplateCpuOptionsRequest{NestedVirtualization: types.NestedVirtualizationSpecification(s.Class.NestedVirtualization)}
+	}
+	if s.Enclave {
+		data.EnclaveOptions = &types.LaunchTemplateEnclaveOptionsRequest{Enabled: aws.Bool(true)}
+	}
+	if s.Reservation != "" {
+		data.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
+			CapacityReservationPreference: types.CapacityReservationPreferenceCapacityReservationsOnly,
+			CapacityReservationTarget:     &types.CapacityReservationTarget{CapacityReservationId: aws.String(s.Reservation)},
+		}
+		if s.Market != "" {
+			data.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: s.Market}
+		}
+	}
+	if s.PlacementGroup != "" || s.Tenancy == "dedicated" {
+		data.Placement = &types.LaunchTemplatePlacementRequest{}
+		if s.PlacementGroup != "" {
+			data.Placement.GroupId = aws.String(s.PlacementGroup)
+		}
+		if s.Partition > 0 {
+			data.Placement.PartitionNumber = aws.Int32(s.Partition)
+		}
+		if s.Tenancy == "dedicated" {
+			data.Placement.Tenancy = types.TenancyDedicated
+		}
+	}
+	if s.Spot && len(s.Tags) > 0 {
+		data.TagSpecifications = []types.LaunchTemplateTagSpecificationRequest{{ResourceType: types.ResourceTypeSpotInstancesRequest, Tags: tagList(s.Tags)}}
+	}
+	network(data, s)
+	text, err := json.Marshal(data)
+	if err != nil {
+		return nil, fmt.Errorf("launch: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return &sdk.CreateLaunchTemplateInput{
+		LaunchTemplateName: aws.String(Prefix(s.Cluster) + hex.EncodeToString(sum[:8])),
+		LaunchTemplateData: data,
+		TagSpecifications: []types.TagSpecification{{
+			ResourceType: types.ResourceTypeLaunchTemplate,
+			Tags:         tagList(s.TemplateTags),
+		}},
+	}, nil
+}
+
+// network sets the interfaces, or only the groups where EC2's own choice of an interface will do.
+func network(data *types.RequestLaunchTemplateData, s Spec) {
+	groups := slices.Sorted(slices.Values(s.Groups))
+	var list []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest
+	add := func(card, device int64, kind string) {
+		n := types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
+			NetworkCardIndex: aws.Int32(int32(card)), DeviceIndex: aws.Int32(int32(device)), Groups: groups, DeleteOnTermination: aws.Bool(true),
+		}
+		if kind != "" {
+			n.InterfaceType = aws.String(kind)
+		}
+		// An interface for EFA alone has no IP, so no connections.
+		if t := s.Class.ConnectionTracking; t != nil && kind != "efa-only" {
+			n.ConnectionTrackingSpecification = &types.ConnectionTrackingSpecificationRequest{
+				TcpEstablishedTimeout: some(t.TCPEstablished), UdpStreamTimeout: some(t.UDPStream), UdpTimeout: some(t.UDP),
+			}
+		}
+		list = append(list, n)
+	}
+	switch {
+	case len(s.Class.NetworkInterfaces) > 0:
+		for _, n := range s.Class.NetworkInterfaces {
+			add(n.Card, n.Device, n.Type)
+		}
+	case s.EFA > 0:
+		for card := range s.EFA {
+			add(card, min(card, 1), "efa")
+		}
+	case s.Class.AssociatePublicIP != nil || s.Class.IPPrefixCount != nil || s.Class.ConnectionTracking != nil || s.IPv6:
+		add(0, 0, "")
+	default:
+		data.SecurityGroupIds = groups
+		return
+	}
+	for i := range list {
+		primary := &list[i]
+		if aws.ToInt32(primary.NetworkCardIndex) != 0 || aws.ToInt32(primary.DeviceIndex) != 0 {
+			continue
+		}
+		// EC2 refuses the choice of a public address beside a second interface.
+		if len(list) == 1 {
+			primary.AssociatePublicIpAddress = s.Class.AssociatePublicIP
+		}
+		primary.Ipv4PrefixCount = s.Class.IPPrefixCount
+		if s.IPv6 {
+			primary.Ipv4PrefixCount, primary.Ipv6PrefixCount = nil, s.Class.IPPrefixCount
+			primary.PrimaryIpv6, primary.Ipv6AddressCount = aws.Bool(true), aws.Int32(1)
+		}
+	}
+	data.NetworkInterfaces = list
+}
+
+// some is a pointer to a number that is not zero.
+func some(n int64) *int32 {
+	if n == 0 {
+		return nil
+	}
+	return aws.Int32(int32(n))
+}
+
+// disks are the class's, or what the family's images need.
+func disks(c nodeclass.NodeClass) []types.LaunchTemplateBlockDeviceMappingRequest {
+	list := c.BlockDevices
+	if len(list) == 0 {
+		list = DefaultDisks(c.Family)
+	}
+	var out []types.LaunchTemplateBlockDeviceMappingRequest
+	for _, b := range list {
+		m := types.LaunchTemplateBlockDeviceMappingRequest{DeviceName: aws.String(b.Device)}
+		if b.Device == "" {
+			m.DeviceName = aws.String(rootDevice(c.Family))
+		}
+		if b.Bytes > 0 || b.Snapshot != "" {
+			m.Ebs = &types.LaunchTemplateEbsBlockDeviceRequest{
+				Encrypted: b.Encrypted, DeleteOnTermination: b.DeleteOnTermination, VolumeType: types.VolumeType(b.Type),
+				Iops: some(b.IOPS), Throughput: some(b.Throughput), VolumeInitializationRate: some(b.InitializationRate),
+				// EC2 counts whole GiB: a disk must not be smaller than what was asked for.
+				VolumeSize: some((b.Bytes + 1<<30 - 1) >> 30),
+			}
+			if b.KMSKeyID != "" {
+				m.Ebs.KmsKeyId = aws.String(b.KMSKeyID)
+			}
+			if b.Snapshot != "" {
+				m.Ebs.SnapshotId = aws.String(b.Snapshot)
+			}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func rootDevice(f ec2.Family) string {
+	if f == ec2.Ubuntu || f.IsWindows() {
+		return "/dev/sda1"
+	}
+	return "/dev/xvda"
+}
+
+// DefaultDisks are the disks that machines of a family get whose class names none; a custom image decides for itself.
+func DefaultDisks(f ec2.Family) []nodeclass.BlockDevice {
+	disk := func(device string, gib int64) nodeclass.BlockDevice {
+		return nodeclass.BlockDevice{Device: device, Bytes: gib << 30, Type: "gp3", Encrypted: aws.Bool(true), DeleteOnTermination: aws.Bool(true)}
+	}
+	switch {
+	case f == ec2.Custom:
+		return nil
+	case f == ec2.Bottlerocket:
+		return []nodeclass.BlockDevice{disk("/dev/xvda", 4), disk("/dev/xvdb", 20)}
+	case f.IsWindows():
+		return []nodeclass.BlockDevice{disk("/dev/sda1", 50)}
+	default:
+		return []nodeclass.BlockDevice{disk(rootDevice(f), 20)}
+	}
+}

@@ -1,0 +1,299 @@
+// Package market asks AWS what can be bought, and at what price: instance types, the zones that offer them, the price list and spot
+// prices. Its answers are laid over the embedded catalogue, and say of which day they are.
+package market
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	price "github.com/aws/aws-sdk-go-v2/service/pricing"
+	pricetypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/describe"
+	"github.com/joinery-sdk/joinery/instancetypes/pricing"
+)
+
+// Live is a region of the catalogue with what EC2 says of it today.
+type Live struct {
+	catalogue.Region
+	// Nested are the types that can run virtual machines of their own; nil = EC2 was not asked.
+	Nested map[string]bool
+}
+
+// Region is the catalogue's region with what EC2 says of types and zones today. Prices, and facts that EC2 does not tell, stay those of
+// the catalogue. A region that the catalogue does not have is given by its name alone.
+func Region(ctx context.Context, clients *api.Clients, embedded catalogue.Region) (Live, error) {
+	var all []types.InstanceTypeInfo
+	pages := sdk.NewDescribeInstanceTypesPaginator(clients.EC2, &sdk.DescribeInstanceTypesInput{
+		MaxResults: aws.Int32(100),
+		Filters: []types.Filter{
+			{Name: aws.String("supported-virtualization-type"), Values: []string{"hvm"}},
+			{Name: aws.String("processor-info.supported-architecture"), Values: []string{"x86_64", "arm64"}},
+		},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return Live{}, err
+		}
+		all = append(all, page.InstanceTypes...)
+	}
+	// The SDK's fields have the API's names, so its JSON is what the command line prints.
+	data, err := json.Marshal(map[string]any{"InstanceTypes": all})
+	if err != nil {
+		return Live{}, fmt.Errorf("market: %w", err)
+	}
+	live, err := describe.Read(data)
+	if err != nil {
+		return Live{}, fmt.Errorf("market: %w", err)
+	}
+	zones, err := offerings(ctx, clients)
+	if err != nil {
+		return Live{}, err
+	}
+	out := Live{ec2.WithDescriptions(embedded, live), map[string]bool{}}
+	for _, t := range all {
+		if p := t.ProcessorInfo; p != nil && slices.Contains(p.SupportedFeatures, types.SupportedAdditionalProcessorFeatureNestedVirtualization) {
+			out.Nested[string(t.InstanceType)] = true
+		}
+	}
+	known := map[string]catalogue.Zone{}
+	for _, z := range embedded.Zones {
+		known[z.Name] = z
+	}
+	names := map[string]bool{}
+	for i := range out.Offers {
+		o := &out.Offers[i]
+		o.Zones = nil
+		for _, zone := range slices.Sorted(maps.Keys(zones[o.Name])) {
+			z, ok := known[zone]
+			if !ok {
+				z = catalogue.Zone{Name: zone}
+			}
+			o.Zones = append(o.Zones, z)
+			names[zone] = true
+		}
+	}
+	out.Zones = nil
+	for _, zone := range slices.Sorted(maps.Keys(names)) {
+		z := known[zone]
+		z.Name = zone
+		out.Zones = append(out.Zones, z)
+	}
+	return out, nil
+}
+
+// offerings maps types to the zones that offer them.
+func offerings(ctx context.Context, clients *api.Clients) (map[string]map[string]bool, error) {
+	out := map[string]map[string]bool{}
+	pages := sdk.NewDescribeInstanceTypeOfferingsPaginator(clients.EC2, &sdk.DescribeInstanceTypeOfferingsInput{
+		LocationType: types.LocationTypeAvailabilityZone, MaxResults: aws.Int32(1000),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range page.InstanceTypeOfferings {
+			name := string(o.InstanceType)
+			if out[name] == nil {
+				out[name] = map[string]bool{}
+			}
+			out[name][aws.ToString(o.Location)] = true
+		}
+	}
+	return out, nil
+}
+
+// OnDemand is the price list of a region as of today: Linux, shared tenancy, and bare metal. A list that AWS does not have is empty.
+func OnDemand(ctx context.Context, clients *api.Clients) (pricing.List, error) {
+	list := pricing.List{From: instancetypes.PriceList{Name: "EC2 on-demand " + clients.Region}, OnDemand: map[string]float64{}}
+	for _, kind := range [][2]string{{"Shared", "Compute Instance"}, {"Dedicated", "Compute Instance (bare metal)"}} {
+		var filters []pricetypes.Filter
+		for _, f := range [][2]string{
+			{"regionCode", clients.Region},
+			{"serviceCode", "AmazonEC2"},
+			{"preInstalledSw", "NA"},
+			{"operatingSystem", "Linux"},
+			{"capacitystatus", "Used"},
+			{"marketoption", "OnDemand"},
+			{"tenancy", kind[0]},
+			{"productFamily", kind[1]},
+		} {
+			filters = append(filters, pricetypes.Filter{Type: pricetypes.FilterTypeTermMatch, Field: aws.String(f[0]), Value: aws.String(f[1])})
+		}
+		pages := price.NewGetProductsPaginator(clients.Pricing, &price.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), Filters: filters, MaxResults: aws.Int32(100)})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return pricing.List{}, err
+			}
+			for _, text := range page.PriceList {
+				name, dollars, date, err := Product(text)
+				if err != nil {
+					return pricing.List{}, err
+				}
+				if dollars > 0 {
+					list.OnDemand[name] = dollars
+					list.From.Date = max(list.From.Date, date)
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+// Product reads one product of the price list: the instance type, US dollars (in China yuan) an hour, and the day of the list. Products that
+// cost nothing an hour, as those that are part of something else, have the price 0.
+func Product(text string) (instanceType string, hourly float64, date string, err error) {
+	var p struct {
+		Product         struct{ Attributes struct{ InstanceType string } }
+		PublicationDate string
+		Terms           struct {
+			OnDemand map[string]struct {
+				PriceDimensions map[string]struct {
+					Unit         string
+					PricePerUnit map[string]string
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return "", 0, "", errors.New("market: a product of the price list is no JSON object of the known form")
+	}
+	if p.Product.Attributes.InstanceType == "" {
+		return "", 0, "", errors.New("market: a product of the price list names no instance type")
+	}
+	for _, term := range slices.Sorted(maps.Keys(p.Terms.OnDemand)) {
+		dimensions := p.Terms.OnDemand[term].PriceDimensions
+		for _, d := range slices.Sorted(maps.Keys(dimensions)) {
+			for _, currency := range []string{"USD", "CNY"} {
+				amount, ok := dimensions[d].PricePerUnit[currency]
+				if !ok {
+					continue
+				}
+				v, err := strconv.ParseFloat(amount, 64)
+				if err != nil || !(v >= 0) || math.IsInf(v, 0) {
+					return "", 0, "", fmt.Errorf("market: the price of %q is %q", p.Product.Attributes.InstanceType, amount)
+				}
+				hourly = max(hourly, v)
+			}
+		}
+	}
+	if len(p.PublicationDate) >= len(time.DateOnly) {
+		date = p.PublicationDate[:len(time.DateOnly)]
+	}
+	return p.Product.Attributes.InstanceType, hourly, date, nil
+}
+
+// Spot is the newest spot price of every type in every zone.
+func Spot(ctx context.Context, clients *api.Clients, now time.Time) (pricing.SpotHistory, error) {
+	var all []types.SpotPrice
+	pages := sdk.NewDescribeSpotPriceHistoryPaginator(clients.EC2, &sdk.DescribeSpotPriceHistoryInput{
+		StartTime: aws.Time(now), ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}, MaxResults: aws.Int32(1000),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return pricing.SpotHistory{}, err
+		}
+		all = append(all, page.SpotPriceHistory...)
+	}
+	data, err := json.Marshal(map[string]any{"SpotPriceHistory": append([]types.SpotPrice{}, all...)})
+	if err != nil {
+		return pricing.SpotHistory{}, fmt.Errorf("market: %w", err)
+	}
+	read, err := describe.ReadSpotPrices(data)
+	if err != nil {
+		return pricing.SpotHistory{}, fmt.Errorf("market: %w", err)
+	}
+	return pricing.SpotHistory{
+		From: instancetypes.PriceList{Name: "EC2 spot " + clients.Region, Date: read.Date}, Zones: read.Zones, Complete: len(read.Zones) > 0,
+	}, nil
+}
+
+// Within is the region as an account sees it that has subnets in some of its zones only: other zones are left out, and zone ids, which
+// differ from account to account, are those of the account.
+func Within(r catalogue.Region, zoneIDs map[string]string) catalogue.Region {
+	out := r
+	keep := func(zones []catalogue.Zone) []catalogue.Zone {
+		var kept []catalogue.Zone
+		for _, z := range zones {
+			if id, ok := zoneIDs[z.Name]; ok {
+				if id != "" {
+					z.ID = id
+				}
+				kept = append(kept, z)
+			}
+		}
+		return kept
+	}
+	out.Zones = keep(r.Zones)
+	out.Offers = make([]catalogue.Offer, 0, len(r.Offers))
+	shared := map[string][]catalogue.Zone{} // offers in the same zones share one slice, which the catalogue's labels rely on for speed
+	for _, o := range r.Offers {
+		var b strings.Builder
+		for _, z := range o.Zones {
+			b.WriteString(z.Name + " ")
+		}
+		zones, ok := shared[b.String()]
+		if !ok {
+			zones = keep(o.Zones)
+			shared[b.String()] = zones
+		}
+		if len(zones) == 0 {
+			continue
+		}
+		o.Zones = zones
+		out.Offers = append(out.Offers, o)
+	}
+	return out
+}
+
+// Elsewhere are the prices of another region, for offerings that have none: better than nothing where AWS tells no prices, as outside of its
+// commercial regions.
+type Elsewhere struct {
+	from   instancetypes.PriceList
+	prices map[string][2]float64
+}
+
+// PricesElsewhere are those of us-east-1, which has most types.
+func PricesElsewhere() (Elsewhere, error) {
+	const home = "us-east-1"
+	r, err := catalogue.Load(home)
+	if err != nil {
+		return Elsewhere{}, fmt.Errorf("market: %w", err)
+	}
+	e := Elsewhere{instancetypes.PriceList{Name: "EC2 " + home + ", for want of the region's own prices", Date: r.OnDemandDate, Estimated: true}, map[string][2]float64{}}
+	for _, o := range r.Offers {
+		e.prices[o.Name] = [2]float64{o.OnDemand, o.Spot}
+	}
+	return e, nil
+}
+
+// Quotes prices what has no price.
+func (e Elsewhere) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
+	price := e.prices[q.Type.Name][0]
+	if q.Offering.CapacityType() == instancetypes.CapacityTypeSpot {
+		price = e.prices[q.Type.Name][1]
+	}
+	if len(below) > 0 || price == 0 {
+		return below
+	}
+	return []instancetypes.Quote{{Price: price, List: &e.from}}
+}

@@ -1,0 +1,166 @@
+package market_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/market"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
+	"github.com/joinery-sdk/joinery/internal/awstest"
+)
+
+func connect(t *testing.T, config awstest.Config) (*awstest.Cloud, *api.Clients) {
+	t.Helper()
+	awstest.Begin()
+	cloud, err := awstest.New(config)
+	require.NoError(t, err)
+	clients, err := api.Connect(t.Context(), cloud.API())
+	require.NoError(t, err)
+	return cloud, clients
+}
+
+// What EC2 describes is the same as what is embedded, so that both agree on sizes; and only what EC2 has is left.
+func TestRegion(t *testing.T) {
+	for _, page := range []int{0, 3} {
+		_, clients := connect(t, awstest.Config{Page: page})
+		embedded, err := catalogue.Load("us-east-1")
+		require.NoError(t, err)
+		live, err := market.Region(t.Context(), clients, embedded)
+		require.NoError(t, err)
+		var names []string
+		for _, o := range live.Offers {
+			if len(o.Zones) > 0 {
+				names = append(names, o.Name)
+			}
+		}
+		assert.Len(t, names, 12)
+		want, err := ec2.Types(embedded, ec2.Settings{})
+		require.NoError(t, err)
+		have, err := ec2.Types(live.Region, ec2.Settings{})
+		require.NoError(t, err)
+		sizes := map[string]string{}
+		for _, it := range want {
+			sizes[it.Name] = fmt.Sprint(it.Capacity.Cpu(), it.Capacity.Memory(), it.Capacity.Pods(), it.Requirements)
+		}
+		for _, it := range have {
+			if len(it.Offerings) > 0 {
+				assert.Equal(t, sizes[it.Name], fmt.Sprint(it.Capacity.Cpu(), it.Capacity.Memory(), it.Capacity.Pods(), it.Requirements), it.Name)
+			}
+		}
+	}
+}
+
+func TestOnDemand(t *testing.T) {
+	for _, page := range []int{0, 3} {
+		cloud, clients := connect(t, awstest.Config{Page: page})
+		cloud.SetOnDemandPrice("m5.large", 0.123)
+		list, err := market.OnDemand(t.Context(), clients)
+		require.NoError(t, err)
+		assert.InDelta(t, 0.123, list.OnDemand["m5.large"], 1e-9)
+		assert.InDelta(t, 0.085, list.OnDemand["c5.large"], 1e-9)
+		assert.Equal(t, "EC2 on-demand us-east-1", list.From.Name)
+		assert.Equal(t, time.Now().UTC().Format(time.DateOnly), list.From.Date)
+	}
+}
+
+func TestSpot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cloud, clients := connect(t, awstest.Config{Page: 7})
+		cloud.SetSpotPrice("m5.large", "us-east-1b", 0.011)
+		history, err := market.Spot(t.Context(), clients, time.Now())
+		require.NoError(t, err)
+		assert.True(t, history.Complete)
+		assert.InDelta(t, 0.011, history.Zones["m5.large"]["us-east-1b"], 1e-9)
+		assert.Equal(t, "2026-01-01", history.From.Date)
+	})
+}
+
+func TestFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cloud, clients := connect(t, awstest.Config{})
+		cloud.SetFault(func(awstest.Call) awstest.Fault { return awstest.Fault{Code: "AccessDenied", Message: "no"} })
+		_, err := market.OnDemand(t.Context(), clients)
+		require.ErrorIs(t, err, cloudprovider.ErrUnauthorized)
+		require.ErrorContains(t, err, "pricing:GetProducts")
+		_, err = market.Spot(t.Context(), clients, time.Now())
+		require.ErrorContains(t, err, "ec2:DescribeSpotPriceHistory")
+		_, err = market.Region(t.Context(), clients, catalogue.Region{})
+		require.ErrorContains(t, err, "ec2:DescribeInstanceTypes")
+	})
+}
+
+func TestProduct(t *testing.T) {
+	product := func(price string) string {
+		return `{"product":{"attributes":{"instanceType":"m5.large"}},"publicationDate":"2026-01-02T03:04:05Z","terms":{"OnDemand":{"a":{"priceDimensions":{"b":{"unit":"Hrs","pricePerUnit":` + price + `}}}}}}`
+	}
+	for text, want := range map[string]float64{product(`{"USD":"0.096"}`): 0.096, product(`{"CNY":"0.6"}`): 0.6, product(`{"EUR":"1"}`): 0, product(`{"USD":"0"}`): 0} {
+		name, hourly, date, err := market.Product(text)
+		require.NoError(t, err)
+		assert.Equal(t, "m5.large", name)
+		assert.InDelta(t, want, hourly, 1e-9)
+		assert.Equal(t, "2026-01-02", date)
+	}
+	for _, text := range []string{"", "[]", "{}", product(`{"USD":"-1"}`), product(`{"USD":"NaN"}`), product(`{"USD":"Inf"}`), product(`{"USD":"a"}`)} {
+		_, _, _, err := market.Product(text)
+		require.Error(t, err, text)
+	}
+}
+
+func FuzzProduct(f *testing.F) {
+	f.Add(`{"product":{"attributes":{"instanceType":"m5.large"}},"publicationDate":"2026-01-02","terms":{"OnDemand":{"a":{"priceDimensions":{"b":{"unit":"Hrs","pricePerUnit":{"USD":"0.096"}}}}}}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		name, hourly, _, err := market.Product(text)
+		if err == nil {
+			assert.NotEmpty(t, name)
+			assert.GreaterOrEqual(t, hourly, 0.0)
+		}
+	})
+}
+
+// Zones without subnets are left out, and zone ids are the account's.
+func TestWithin(t *testing.T) {
+	embedded, err := catalogue.Load("us-east-1")
+	require.NoError(t, err)
+	in := market.Within(embedded, map[string]string{"us-east-1a": "use1-az9", "us-east-1b": ""})
+	require.Len(t, in.Zones, 2)
+	assert.Equal(t, "use1-az9", in.Zones[0].ID)
+	for _, o := range in.Offers {
+		for _, z := range o.Zones {
+			assert.Contains(t, []string{"us-east-1a", "us-east-1b"}, z.Name)
+		}
+	}
+	assert.Greater(t, len(embedded.Zones), 2, "the argument is left as it is")
+}
+
+func ExampleSpot() {
+	cloud, err := awstest.New(awstest.Config{})
+	if err != nil {
+		panic(err)
+	}
+	cloud.SetSpotPrice("m5.large", "us-east-1a", 0.0351)
+	clients, err := api.Connect(context.Background(), cloud.API())
+	if err != nil {
+		panic(err)
+	}
+	history, err := market.Spot(context.Background(), clients, time.Now())
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(history.From.Name, history.Zones["m5.large"]["us-east-1a"])
+	// Output: EC2 spot us-east-1 0.0351
+}
+
+func ExampleProduct() {
+	fmt.Println(market.Product(`{"product":{"attributes":{"instanceType":"m5.large"}},"publicationDate":"2026-01-02T00:00:00Z",
+		"terms":{"OnDemand":{"t":{"priceDimensions":{"d":{"unit":"Hrs","pricePerUnit":{"USD":"0.0960000000"}}}}}}}`))
+	// Output: m5.large 0.096 2026-01-02 <nil>
+}

@@ -1,0 +1,55 @@
+package memory_test
+
+import (
+	"fmt"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/memory"
+)
+
+// A token goes one way: it is asked for, is in doubt while an answer is lost, has an instance, and that instance ends.
+func ExampleState() {
+	m := memory.New()
+	e, _ := m.Begin("token-1", "web-1", "shape")
+	states := []memory.State{e.State}
+	look := func() {
+		e, _ := m.Begin("token-1", "web-1", "shape")
+		states = append(states, e.State)
+	}
+	m.Reconcile("token-1", nil, question("fleet-1"), start)
+	look()
+	i := born("token-1", "i-1", start)
+	m.Reconcile("token-1", &i, nil, start)
+	look()
+	m.MarkTerminated("i-1", "terminated by a person", start)
+	look()
+	names := map[memory.State]string{memory.Asking: "asking", memory.Open: "open", memory.Live: "live", memory.Dead: "dead"}
+	for _, s := range states {
+		fmt.Print(names[s], " ")
+	}
+	// Output: asking open live dead
+}
+
+// An entry says what became of a token, and of a dead instance what it died of.
+func ExampleEntry() {
+	m := memory.New()
+	m.Learn("token-1", "web-1", "shape", born("token-1", "i-1", start), start) // from the tags of an earlier process's machine
+	m.MarkTerminated("i-1", "spot interruption", start)
+	e, ok := m.Of("i-1")
+	fmt.Println(ok, e.Name, e.State == memory.Dead, e.Why)
+	// Output: true web-1 true spot interruption
+}
+
+// A fleet whose answer was lost is an open question: whoever comes with its token has to find out before asking anew.
+func ExampleQuestion() {
+	m := memory.New()
+	m.Begin("token-1", "web-1", "shape")
+	var lost memory.Question = question("fleet-1")
+	m.Reconcile("token-1", nil, lost, start)
+	_, open := m.Await("token-1")
+	fmt.Println("find out about", open.ID(), "of", len(m.Opens()))
+	m.Close(lost)
+	fmt.Println("still open:", m.IsOpen("fleet-1"))
+	// Output:
+	// find out about fleet-1 of 1
+	// still open: false
+}

@@ -1,0 +1,139 @@
+package memory_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/memory"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+type question string
+
+func (q question) ID() string { return string(q) }
+
+func born(token, bare string, at time.Time) cloudprovider.Instance {
+	return cloudprovider.Instance{ID: memory.ProviderID("us-east-1a", bare), Claim: token, Token: token, Created: at}
+}
+
+// Each token goes one way only: asked for, perhaps in doubt, alive, dead, and forgotten a day later.
+func TestWayOfAToken(t *testing.T) {
+	m := memory.New()
+	e, fresh := m.Begin("t", "web", "shape")
+	require.True(t, fresh)
+	assert.Equal(t, memory.Asking, e.State)
+	e, fresh = m.Begin("t", "other", "other")
+	require.False(t, fresh)
+	assert.Equal(t, "web", e.Name, "what was there stays")
+	asking, open := m.Await("t")
+	require.NotNil(t, asking)
+	require.Nil(t, open)
+
+	m.Reconcile("t", nil, question("q"), start)
+	select {
+	case <-asking:
+	default:
+		t.Fatal("those who wait must hear of it")
+	}
+	asking, open = m.Await("t")
+	require.Nil(t, asking)
+	require.Equal(t, question("q"), open)
+	require.True(t, m.IsOpen("q"))
+
+	i := born("t", "i-1", start)
+	m.Reconcile("t", &i, nil, start)
+	m.Close(question("q"))
+	require.False(t, m.IsOpen("q"))
+	e, ok := m.Of("i-1")
+	require.True(t, ok)
+	assert.Equal(t, memory.Live, e.State)
+	have, ok := m.Instance("t")
+	require.True(t, ok)
+	assert.Equal(t, i, have)
+	assert.Empty(t, m.LaunchedBefore(start))
+	assert.Equal(t, map[string]bool{"i-1": true}, m.LaunchedBefore(start.Add(time.Second)))
+
+	m.MarkTerminated("i-1", "it was deleted", start)
+	e, _ = m.Begin("t", "web", "shape")
+	assert.Equal(t, memory.Dead, e.State)
+	assert.Equal(t, "it was deleted", e.Why)
+	_, ok = m.Instance("t")
+	assert.False(t, ok)
+	m.MarkTerminated("i-none", "", start.Add(24*time.Hour-time.Second))
+	_, ok = m.Of("i-1")
+	assert.True(t, ok)
+	m.MarkTerminated("i-none", "", start.Add(24*time.Hour))
+	_, ok = m.Of("i-1")
+	assert.False(t, ok)
+	_, fresh = m.Begin("t", "web", "shape")
+	assert.True(t, fresh)
+	m.Reconcile("t", nil, nil, start)
+	_, fresh = m.Begin("t", "new", "new")
+	assert.True(t, fresh, "what led to nothing is as if it had never been asked for")
+}
+
+// What callers get is theirs to change.
+func TestCopies(t *testing.T) {
+	m := memory.New()
+	i := born("t", "i-1", start)
+	i.Labels = map[string]string{"a": "1"}
+	m.Learn("t", "t", "s", i, start)
+	i.Labels["a"] = "2"
+	e, _ := m.Of("i-1")
+	e.Instance.Labels["a"] = "3"
+	have, _ := m.Instance("t")
+	have.Labels["a"] = "4"
+	have, _ = m.Instance("t")
+	assert.Equal(t, "1", have.Labels["a"])
+	m.Learn("t", "t", "s", born("t", "i-2", start), start)
+	have, _ = m.Instance("t")
+	assert.Equal(t, "aws:///us-east-1a/i-1", have.ID, "the first stays")
+}
+
+func TestQuestionsAreSorted(t *testing.T) {
+	m := memory.New()
+	var group sync.WaitGroup
+	for n := range 20 {
+		group.Go(func() {
+			token := fmt.Sprint("t", n)
+			m.Begin(token, token, "s")
+			m.Reconcile(token, nil, question(fmt.Sprintf("q%02d", n)), start)
+		})
+	}
+	group.Wait()
+	for n, q := range m.Opens() {
+		assert.Equal(t, fmt.Sprintf("q%02d", n), q.ID())
+	}
+}
+
+func TestIDs(t *testing.T) {
+	for id, want := range map[string]string{
+		"aws:///us-east-1a/i-0123": "i-0123", "i-0123": "i-0123", "": "", "aws:///us-east-1a/": "", "gce://x/i-1": "", "us-east-1a/i-1": "", "i-": "i-",
+	} {
+		assert.Equal(t, want, memory.Bare(id), id)
+	}
+	for id, want := range map[string]string{"aws:///us-east-1a/i-0123": "us-east-1a", "i-0123": "", "": "", "aws:///us-east-1a": "", "gce:///a/b": ""} {
+		assert.Equal(t, want, memory.Zone(id), id)
+	}
+}
+
+func ExampleMemory() {
+	m := memory.New()
+	_, fresh := m.Begin("token-1", "web-1", "shape")
+	fmt.Println("ask for it:", fresh)
+	i := cloudprovider.Instance{ID: memory.ProviderID("us-east-1a", "i-0123")}
+	m.Reconcile("token-1", &i, nil, start)
+	_, fresh = m.Begin("token-1", "web-1", "shape")
+	have, _ := m.Instance("token-1")
+	fmt.Println("ask for it:", fresh, have.ID)
+	// Output:
+	// ask for it: true
+	// ask for it: false aws:///us-east-1a/i-0123
+}

@@ -1,0 +1,132 @@
+// Package profile keeps the instance profiles through which machines get a role: one for each node class that names a role.
+package profile
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/iam/types"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+)
+
+// Path is where the cluster's profiles are, so that a policy can be limited to them.
+func Path(region, cluster string) string { return "/joinery/" + region + "/" + cluster + "/" }
+
+// Name is the profile of a role in a cluster and region.
+func Name(region, cluster, role string) string {
+	sum := sha256.Sum256([]byte(region + "\x00" + cluster + "\x00" + role))
+	return cluster + "_" + hex.EncodeToString(sum[:8])
+}
+
+// Ensure finds or makes the profile of a role and returns its name, and whether it was made. Doing it twice is doing it once.
+func Ensure(ctx context.Context, clients *api.Clients, cluster, role string) (name string, made bool, err error) {
+	name = Name(clients.Region, cluster, role)
+	var missing *types.NoSuchEntityException
+	out, err := clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
+	if errors.As(err, &missing) {
+		var exists *types.EntityAlreadyExistsException
+		made = true
+		_, err = clients.IAM.CreateInstanceProfile(ctx, create(clients.Region, cluster, name))
+		switch {
+		case errors.As(err, &exists):
+			made = false
+		case err != nil:
+			return name, made, err
+		}
+		out, err = clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
+	}
+	if err != nil {
+		return name, made, err
+	}
+	base := bare(role)
+	for _, r := range out.InstanceProfile.Roles {
+		if aws.ToString(r.RoleName) == base {
+			return name, made, nil
+		}
+		if _, err := clients.IAM.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: r.RoleName}); err != nil {
+			return name, made, err
+		}
+	}
+	if _, err := clients.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String(base)}); err != nil {
+		if errors.As(err, &missing) {
+			err = &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("the role %q of the node class does not exist", role)}
+		}
+		return name, made, err
+	}
+	return name, made, nil
+}
+
+// create is the request for a profile.
+func create(region, cluster, name string) *iam.CreateInstanceProfileInput {
+	return &iam.CreateInstanceProfileInput{
+		InstanceProfileName: aws.String(name), Path: aws.String(Path(region, cluster)),
+		Tags: []types.Tag{{Key: aws.String("kubernetes.io/cluster/" + cluster), Value: aws.String("owned")}},
+	}
+}
+
+// bare is a role without its path, as a profile takes it.
+func bare(role string) string { return role[strings.LastIndex(role, "/")+1:] }
+
+// Missing are the requests that [Ensure] would send to make the profile of a role; nil, nil if there is one. Nothing is changed.
+func Missing(ctx context.Context, clients *api.Clients, cluster, role string) (*iam.CreateInstanceProfileInput, *iam.AddRoleToInstanceProfileInput, error) {
+	name := Name(clients.Region, cluster, role)
+	_, err := clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
+	if _, missing := errors.AsType[*types.NoSuchEntityException](err); !missing {
+		return nil, nil, err
+	}
+	return create(clients.Region, cluster, name), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String(bare(role))}, nil
+}
+
+// Delete deletes a profile with what is in it; one that does not exist is deleted already.
+func Delete(ctx context.Context, clients *api.Clients, name string) error {
+	var missing *types.NoSuchEntityException
+	out, err := clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
+	if errors.As(err, &missing) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range out.InstanceProfile.Roles {
+		if _, err := clients.IAM.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: r.RoleName}); err != nil && !errors.As(err, &missing) {
+			return err
+		}
+	}
+	if _, err = clients.IAM.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: aws.String(name)}); errors.As(err, &missing) {
+		return nil
+	}
+	return err
+}
+
+// Collect deletes the cluster's profiles that are older than age and whose name keep does not hold, and returns their names. A profile
+// that is in use keeps its instances' roles from being renewed once it is gone: keep those of running instances.
+func Collect(ctx context.Context, clients *api.Clients, cluster string, keep func(name string) bool, age time.Duration) ([]string, error) {
+	var deleted []string
+	pages := iam.NewListInstanceProfilesPaginator(clients.IAM, &iam.ListInstanceProfilesInput{PathPrefix: aws.String(Path(clients.Region, cluster))})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return deleted, err
+		}
+		for _, p := range page.InstanceProfiles {
+			name := aws.ToString(p.InstanceProfileName)
+			if keep(name) || time.Since(aws.ToTime(p.CreateDate)) < age {
+				continue
+			}
+			if err := Delete(ctx, clients, name); err != nil {
+				return deleted, err
+			}
+			deleted = append(deleted, name)
+		}
+	}
+	return deleted, nil
+}

@@ -1,0 +1,198 @@
+// Package record is what instances remember in their tags of whom they are for: the only memory that survives the provider.
+//
+// One fleet launches machines for several claims, and its tags are on all of them. So every machine carries the list of the
+// batch's claims ([Batch]), and once the machines are known, a [Seal] that says which machine is whose: the i-th id of the seal
+// is of the i-th claim. Machines of a batch that was never sealed, for its launcher was interrupted, are given to the claims in the
+// order of their ids. That is safe as nobody is told of a machine before its batch is sealed. A batch of one claim needs no seal.
+//
+// EC2 takes 50 tags of 256 characters, so a record is JSON, compressed, in base64, cut into pieces.
+package record
+
+import (
+	"bytes"
+	"cmp"
+	"compress/flate"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Keys of tags. Those that hold records are followed by the number of the piece.
+const (
+	// KeyBatch names the batch; its value is the batch's id.
+	KeyBatch  = "joinery/batch"
+	keyClaims = "joinery/claims-"
+	keySeal   = "joinery/seal-"
+)
+
+// The room that EC2 gives to a tag, and a record at most: a bomb is no record.
+const (
+	pieceSize   = 256
+	recordLimit = 1 << 20
+)
+
+// Claim is one claim of a batch.
+type Claim struct {
+	Name  string `json:"n"`
+	Token string `json:"t"`
+	// Identity is the claim's hash where it is not that of the batch.
+	Identity string `json:"i,omitempty"`
+}
+
+// Batch is what all machines of one fleet have in common.
+type Batch struct {
+	// ID is unique, and the client token that the fleet was asked for with.
+	ID string `json:"-"`
+	// Pool, NodeClass, Requirements and Labels are those of all the batch's claims.
+	Pool         string            `json:"p,omitempty"`
+	NodeClass    string            `json:"c,omitempty"`
+	Requirements string            `json:"r,omitempty"`
+	Labels       map[string]string `json:"l,omitempty"`
+	// Identity is the [Identity] of the first claim; ClassHash that of the node class's static fields. Version is that of both; 0 = 1.
+	Identity  string `json:"s"`
+	ClassHash string `json:"h,omitempty"`
+	Version   int    `json:"v,omitempty"`
+	// Created is when the fleet was first asked for, in seconds since 1970.
+	Created int64   `json:"at"`
+	Claims  []Claim `json:"k"`
+}
+
+// Of is the identity of the i-th claim, or nothing if it is of a version that cannot be compared.
+func (b Batch) Of(i int) string {
+	if b.Version > Version {
+		return ""
+	}
+	return cmp.Or(b.Claims[i].Identity, b.Identity)
+}
+
+// CreatedAt is Created as a time.
+func (b Batch) CreatedAt() time.Time { return time.Unix(b.Created, 0).UTC() }
+
+// Tags are the tags that record the batch.
+func (b Batch) Tags() (map[string]string, error) {
+	tags, err := pack(keyClaims, b)
+	if err != nil {
+		return nil, err
+	}
+	tags[KeyBatch] = b.ID
+	return tags, nil
+}
+
+// Read finds the batch in the tags of an instance; false if there is none. The error says that there is one which cannot be
+// read.
+func Read(tags map[string]string) (Batch, bool, error) {
+	id, named := tags[KeyBatch]
+	if _, ok := tags[keyClaims+"00"]; !ok && !named {
+		return Batch{}, false, nil
+	}
+	var b Batch
+	if ok, err := unpack(tags, keyClaims, &b); err != nil || !ok {
+		return Batch{}, true, fmt.Errorf("record: batch %q: %w", id, orMissing(err))
+	}
+	b.ID = id
+	if len(b.Claims) == 0 {
+		return Batch{}, true, fmt.Errorf("record: batch %q has no claims", id)
+	}
+	return b, true, nil
+}
+
+func orMissing(err error) error {
+	if err != nil {
+		return err
+	}
+	return errors.New("its list of claims is missing")
+}
+
+// Seal says which machine is whose: the i-th of these ids belongs to the batch's i-th claim. Claims beyond it have none.
+type Seal []string
+
+// Tags are the tags that record the seal.
+func (s Seal) Tags() (map[string]string, error) {
+	// Without the prefix that all ids share.
+	short := make([]string, len(s))
+	for i, id := range s {
+		short[i] = strings.TrimPrefix(id, "i-")
+	}
+	return pack(keySeal, strings.Join(short, " "))
+}
+
+// ReadSeal finds the seal in the tags of an instance; false if the batch was not sealed.
+func ReadSeal(tags map[string]string) (Seal, bool, error) {
+	var text string
+	ok, err := unpack(tags, keySeal, &text)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	var s Seal
+	for id := range strings.FieldsSeq(text) {
+		s = append(s, "i-"+id)
+	}
+	return s, true, nil
+}
+
+// Assign gives machines to the claims of an unsealed batch: in the order of their ids. A new slice.
+func Assign(ids []string) Seal {
+	out := slices.Clone(ids)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// pack writes a value into as many tags as it takes.
+func pack(key string, value any) (map[string]string, error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	var b bytes.Buffer
+	w, err := flate.NewWriter(&b, flate.BestCompression)
+	if err == nil {
+		_, err = w.Write(data)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	text := base64.RawURLEncoding.EncodeToString(b.Bytes())
+	tags := map[string]string{}
+	for i := 0; len(text) > 0; i++ {
+		n := min(pieceSize, len(text))
+		tags[fmt.Sprintf("%s%02d", key, i)] = text[:n]
+		text = text[n:]
+	}
+	return tags, nil
+}
+
+// unpack reads what pack wrote; false if no tag has the key.
+func unpack(tags map[string]string, key string, into any) (bool, error) {
+	var b strings.Builder
+	for i := range 50 {
+		piece, ok := tags[fmt.Sprintf("%s%02d", key, i)]
+		if !ok {
+			break
+		}
+		b.WriteString(piece)
+	}
+	if b.Len() == 0 {
+		return false, nil
+	}
+	data, err := base64.RawURLEncoding.DecodeString(b.String())
+	if err != nil {
+		return true, errors.New("record: the tags are no base64")
+	}
+	r := flate.NewReader(bytes.NewReader(data))
+	text, err := io.ReadAll(io.LimitReader(r, recordLimit))
+	if err != nil {
+		return true, errors.New("record: the tags are cut off")
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return true, errors.New("record: the tags hold no record")
+	}
+	return true, nil
+}

@@ -1,0 +1,172 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/discovery"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/launch"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/profile"
+)
+
+// templates knows which launch templates exist. A template that a launch is using is not collected.
+type templates struct {
+	clients *api.Clients
+	exist   *discovery.Cache[bool]
+
+	mu   sync.Mutex
+	used map[string]use
+}
+
+type use struct {
+	made    bool // by this provider, or perhaps so
+	holders int
+	last    time.Time
+}
+
+func newTemplates(clients *api.Clients) *templates {
+	return &templates{clients: clients, exist: discovery.NewCache[bool](24 * time.Hour), used: map[string]use{}}
+}
+
+// note changes what is known of the use of a template.
+func (t *templates) note(name string, holders int, made bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	u := t.used[name]
+	t.used[name] = use{u.made || made, u.holders + holders, time.Now()}
+}
+
+// hold makes sure that a template exists and keeps it from being collected until release.
+func (t *templates) hold(ctx context.Context, in *ec2.CreateLaunchTemplateInput) (release func(), err error) {
+	name := aws.ToString(in.LaunchTemplateName)
+	t.note(name, 1, false)
+	_, err = t.exist.Get(ctx, name, func(ctx context.Context) (bool, error) {
+		copied := *in // the SDK adds a client token to what it is given
+		_, err := t.clients.EC2.CreateLaunchTemplate(ctx, &copied)
+		if api.Reason(err) == "InvalidLaunchTemplateName.AlreadyExistsException" {
+			return true, nil // with the same content, for its name is a hash of it
+		}
+		t.note(name, 0, err == nil || cloudprovider.Advise(err).Unknown)
+		return true, err
+	})
+	if err != nil {
+		t.note(name, -1, false)
+		return nil, err
+	}
+	return func() { t.note(name, -1, false) }, nil
+}
+
+// Maintain deletes what the cluster has no use for: launch templates that were not used for age, and instance profiles that are older and that no machine
+// has. It returns their names. Templates that a launch of this provider is using stay; a launch of another process that loses its template, or its
+// profile, makes it again, and machines do not need their template. Call it now and then, with an age of an hour or so; nothing else collects them.
+func (p *Provider) Maintain(ctx context.Context, age time.Duration) ([]string, error) {
+	deleted, err := p.maintain(ctx, age)
+	return deleted, api.Outcome("maintain", p.options.Cluster, err)
+}
+
+func (p *Provider) maintain(ctx context.Context, age time.Duration) (deleted []string, err error) {
+	var names, ids []string
+	prefix := launch.Prefix(p.options.Cluster)
+	pages := ec2.NewDescribeLaunchTemplatesPaginator(p.clients.EC2, &ec2.DescribeLaunchTemplatesInput{
+		Filters: []types.Filter{{Name: aws.String("launch-template-name"), Values: []string{prefix + "*"}}}, MaxResults: aws.Int32(200),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page.LaunchTemplates {
+			if name := aws.ToString(t.LaunchTemplateName); strings.HasPrefix(name, prefix) {
+				ids = append(ids, aws.ToString(t.LaunchTemplateId))
+				if time.Since(aws.ToTime(t.CreateTime)) >= age {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	if err := p.nameStripped(ctx, ids); err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		gone, err := p.templates.collect(ctx, name, age)
+		if gone {
+			deleted = append(deleted, name)
+		}
+		if err != nil {
+			return deleted, err
+		}
+	}
+	raws, err := p.readCluster(ctx)
+	if err != nil {
+		return deleted, err
+	}
+	used := map[string]bool{}
+	for _, raw := range raws {
+		if raw.IamInstanceProfile != nil && stateOf(raw) != cloudprovider.Terminating {
+			arn := aws.ToString(raw.IamInstanceProfile.Arn)
+			used[arn[strings.LastIndex(arn, "/")+1:]] = true
+		}
+	}
+	profiles, err := profile.Collect(ctx, p.clients, p.options.Cluster, func(name string) bool { return used[name] || p.own.since(name) < age }, age)
+	p.profiles.Forget() // or a launch would take a profile that is gone for one that is there
+	return append(deleted, profiles...), err
+}
+
+// nameStripped notes the machines that were launched from our templates and that no record tells of: EC2's own tags cannot be taken off.
+func (p *Provider) nameStripped(ctx context.Context, templates []string) error {
+	var all []types.Instance
+	for chunk := range slices.Chunk(templates, 200) { // the most values that a filter takes
+		some, err := p.read(ctx, []types.Filter{{Name: aws.String("tag:aws:ec2launchtemplate:id"), Values: chunk}})
+		if err != nil {
+			return err
+		}
+		all = append(all, some...)
+	}
+	var stripped []string
+	records := readerOf(all)
+	for _, raw := range all {
+		id := aws.ToString(raw.InstanceId)
+		_, known := p.memory.Of(id)
+		if _, ours, _ := records.Batch(tagsOf(raw)); !ours && !known && stateOf(raw) != cloudprovider.Terminating {
+			stripped = append(stripped, id)
+		}
+	}
+	text := ""
+	if len(stripped) > 0 {
+		text = "machines of ours whose tags were taken off, and which nobody ends: " + strings.Join(stripped, ", ")
+	}
+	p.notes.set("stripped", text)
+	return nil
+}
+
+// collect deletes a template unless somebody holds it or has used it within age.
+func (t *templates) collect(ctx context.Context, name string, age time.Duration) (bool, error) {
+	t.mu.Lock()
+	u := t.used[name]
+	t.mu.Unlock()
+	if u.holders > 0 || time.Since(u.last) < age {
+		return false, nil
+	}
+	t.exist.Forget(name) // a launch that wants it from now on makes it again, if need be a second time
+	_, err := t.clients.EC2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(name)})
+	if err != nil && api.Reason(err) != "InvalidLaunchTemplateName.NotFoundException" {
+		return false, fmt.Errorf("deleting a launch template: %w", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.used[name].holders == 0 {
+		delete(t.used, name)
+	}
+	return true, nil
+}
