@@ -7,11 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
-	"github.com/joinery-sdk/joinery/scheduling/topology"
 	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
@@ -37,7 +37,6 @@ type Class struct {
 	asked    requirements.Alternatives // what the pods themselves ask, before volumes and own constraints
 	ports    []hostport.Port
 	shared   []volume.Attachment       // volumes that others of its pods, pods of other classes or running ones use, too
-	readings []topology.Reading        // what the pods ask as Karpenter reads it, where that differs
 	where    requirements.Alternatives // what volumes ask
 	tolerance
 }
@@ -71,7 +70,7 @@ func (c *Class) Name() string { return podclass.Name(c.Pods[0]) }
 func (c *Class) fill(s *Snapshot, aliases requirements.Aliases, totals *podclass.Totals) error {
 	c.Template = s.Admission.Pod(c.Pods[0])
 	c.Requests = totals.Requests(c.Template)
-	asked, err := requirements.FromPod(&c.Template.Spec)
+	asked, err := kube.FromPod(&c.Template.Spec)
 	if err != nil {
 		return &InvalidError{Pod: podclass.Name(c.Pods[0]), Err: err}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
@@ -19,6 +20,7 @@ type daemon struct {
 	uid             string
 	pod             *corev1.Pod
 	requests        corev1.ResourceList
+	vector          []int64 // the same by Problem.Resources
 	required        requirements.Alternatives
 	ports           []hostport.Port
 }
@@ -29,7 +31,7 @@ func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
 			continue
 		}
 		pod := p.snapshot.Admission.DaemonPod(ds)
-		asked, err := requirements.FromPod(&pod.Spec)
+		asked, err := kube.FromPod(&pod.Spec)
 		if err != nil {
 			return fmt.Errorf("scheduling: DaemonSet %s/%s: %w", ds.Namespace, ds.Name, err)
 		}

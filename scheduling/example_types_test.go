@@ -145,7 +145,7 @@ func ExampleNearest() {
 }
 
 // What a pool may still buy is its limits less the nodes that it has.
-func ExamplePoolRoom() {
+func ExamplePoolState() {
 	limited := pool("default", func(p *nodepool.NodePool) {
 		p.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10")}
 	})
@@ -215,7 +215,7 @@ func onePerNode(p *scheduling.Problem, items []scheduling.Item) scheduling.Outco
 // suiting is the first offering of the shape that holds one of the items, or -1.
 func suiting(shape scheduling.Shape, item scheduling.Item) int {
 	for r, n := range item.Requests {
-		if n > shape.Room[r] {
+		if n > shape.Free[r] {
 			return -1
 		}
 	}
@@ -248,7 +248,7 @@ func ExampleShapeOffering() {
 }
 
 // A room is an existing node with what it has left: here four cores, one of which a running pod has.
-func ExampleRoom() {
+func ExampleExistingNode() {
 	p, err := scheduling.Compile(scheduling.Snapshot{
 		Nodes: []*corev1.Node{node("node-a")},
 		Pods:  []*corev1.Pod{pod("web-0", on("node-a")), pod("web-1")},
@@ -257,7 +257,7 @@ func ExampleRoom() {
 		fmt.Println(err)
 		return
 	}
-	for _, room := range p.Rooms {
+	for _, room := range p.Existing {
 		fmt.Println(room.Node.Name, "has", room.Free, "free of", p.Resources)
 	}
 	// Output: node-a has [3000 16106127360 19] free of [cpu memory pods]
@@ -314,7 +314,7 @@ func ExampleShape() {
 	}
 	for i, shape := range p.Shapes {
 		names, _ := p.Daemons(i)
-		fmt.Println(p.InstanceType(i).Name, "has", shape.Room[0], "of", p.Resources[0], "beside", names)
+		fmt.Println(p.InstanceType(i).Name, "has", shape.Free[0], "of", p.Resources[0], "beside", names)
 	}
 	// Output:
 	// small has 1500 of cpu beside [system/agent]
@@ -331,15 +331,27 @@ func ExampleResult() {
 		return
 	}
 	state := p.Start().Advance(scheduling.Outcome{
-		Rooms: [][]scheduling.Share{{{Item: 0, Count: 1}}},
-		Bins:  []scheduling.OutcomeBin{{Shape: 0, Offering: 0, Shares: []scheduling.Share{{Item: 0, Count: 1}}}},
+		Existing: [][]scheduling.Share{{{Item: 0, Count: 1}}},
+		Bins:     []scheduling.OutcomeBin{{Shape: 0, Offering: 0, Shares: []scheduling.Share{{Item: 0, Count: 1}}}},
 	})
 	result := state.Result()
-	fmt.Println(p.Rooms[0].Node.Name, "takes", result.Rooms[0][0].Name)
+	fmt.Println(p.Existing[0].Node.Name, "takes", result.Existing[0][0].Name)
 	fmt.Println("a new", p.InstanceType(result.Bins[0].Shape).Name, "takes", result.Bins[0].Pods[0].Name)
 	fmt.Println("bind", result.Order[0].Name, "first")
 	// Output:
 	// node-a takes web-0
 	// a new small takes web-1
 	// bind web-0 first
+}
+
+// Everything in a snapshot that has no meaning is named at once.
+func ExampleSnapshotError() {
+	_, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0"), pod("web-0")}, Nodes: []*corev1.Node{nil}}, nil)
+	fmt.Println(err)
+	var bad *scheduling.SnapshotError
+	fmt.Println(errors.As(err, &bad))
+	// Output:
+	// scheduling: pod shop/web-0: is there more than once; names are unique in a cluster
+	// scheduling: Nodes[0]: is nil; leave it out
+	// true
 }

@@ -53,11 +53,6 @@ func (s *State) explainPool(class, k int) Reason {
 		return p.explainLabels(c, pool, census)
 	case census.fitting == 0:
 		return p.explainResources(pool, census)
-	case census.buyable == 0:
-		return Reason{
-			Pool: pool.Name, Stage: StageOffering, Nearest: &Nearest{Type: census.nearFit, ShutOutBy: "no offering is available"},
-			Detail: fmt.Sprintf("%s hold it, but none is offered as it asks: nearest %s", many(census.fitting, "type"), census.nearFit),
-		}
 	}
 	if limit, ok := s.explainLimit(k, census); ok {
 		return limit
@@ -69,13 +64,11 @@ func (s *State) explainPool(class, k int) Reason {
 type census struct {
 	offered  int // meet the pool's requirements
 	labelled int // and what the pod asks of labels
-	fitting  int // and have room
-	buyable  int // and can be had
+	fitting  int // and hold the pod
 
 	short   *Nearest // of the labelled ones, the type that lacks least
-	shape   int      // whose shape that is, for its room
-	nearFit string   // a type that fits but can't be had
-	shapes  []int    // buyable
+	shape   int      // whose shape that is, for what it leaves free
+	shapes  []int    // that hold it
 	outside *Nearest // large enough, but shut out by labels
 	allLack corev1.ResourceName
 }
@@ -83,7 +76,7 @@ type census struct {
 func (p *Problem) census(c *Class, k int) census {
 	out := census{shape: -1}
 	pool := &p.Pools[k]
-	required := c.required()
+	required := c.Required
 	seen := map[int]bool{}
 	lacking := map[corev1.ResourceName]int{}
 	best := 0.0
@@ -98,11 +91,11 @@ func (p *Problem) census(c *Class, k int) census {
 		if first {
 			out.offered++
 		}
-		labelled, buyable := false, false
+		labelled := false
 		for _, o := range shape.Offerings {
 			node, err := shape.Labels.Intersect(o.Labels)
 			if err == nil && required.Compatible(node.Without(requirements.KeysOf(taints.Key)), requirements.Keys{}) {
-				labelled, buyable = true, true
+				labelled = true
 				break
 			}
 		}
@@ -112,18 +105,14 @@ func (p *Problem) census(c *Class, k int) census {
 		if first {
 			out.labelled++
 		}
-		short, worst := p.shortage(c, shape.Room)
+		short, worst := p.shortage(c, shape.Free)
 		if short == nil {
 			out.fitting++
-			out.nearFit = typ.Name
-			if buyable {
-				out.buyable++
-				out.shapes = append(out.shapes, i)
-			}
+			out.shapes = append(out.shapes, i)
 			continue
 		}
 		for name := range short {
-			if shape.Room[slices.Index(p.Resources, name)] <= 0 {
+			if shape.Free[slices.Index(p.Resources, name)] <= 0 {
 				lacking[name]++
 			}
 		}
@@ -150,20 +139,17 @@ func named(short map[corev1.ResourceName]int64) map[string]int64 {
 	return out
 }
 
-// required is what the class asks of labels with all preferences given up, without taints.
-func (c *Class) required() requirements.Alternatives { return c.Required }
-
-// shortage is what a room lacks for one pod, and the worst of it as a part of the request; nil if it lacks nothing.
-func (p *Problem) shortage(c *Class, room []int64) (map[corev1.ResourceName]int64, float64) {
+// shortage is what is lacking of a free capacity for one pod, and the worst of it as a part of the request; nil if it lacks nothing.
+func (p *Problem) shortage(c *Class, free []int64) (map[corev1.ResourceName]int64, float64) {
 	var short map[corev1.ResourceName]int64
 	worst := 0.0
 	for r, q := range c.requests {
-		if q > 0 && q > room[r] {
+		if q > 0 && q > free[r] {
 			if short == nil {
 				short = map[corev1.ResourceName]int64{}
 			}
-			short[p.Resources[r]] = q - max(room[r], 0)
-			worst += float64(q-max(room[r], 0)) / float64(q)
+			short[p.Resources[r]] = q - max(free[r], 0)
+			worst += float64(q-max(free[r], 0)) / float64(q)
 		}
 	}
 	return short, worst
@@ -171,7 +157,7 @@ func (p *Problem) shortage(c *Class, room []int64) (map[corev1.ResourceName]int6
 
 // outside finds the type that is large enough and comes closest by labels: first what the pod asks counts, then what the
 // pool asks, then the price.
-func (p *Problem) outside(c *Class, pool *PoolRoom, required requirements.Alternatives) *Nearest {
+func (p *Problem) outside(c *Class, pool *PoolState, required requirements.Alternatives) *Nearest {
 	type find struct {
 		near      Nearest
 		pod, pool int // requirements in the way
@@ -254,7 +240,7 @@ func (p *Problem) keysOf(s requirements.Set) requirements.Keys {
 	return requirements.KeysOf(keys...)
 }
 
-func (p *Problem) explainResources(pool *PoolRoom, n census) Reason {
+func (p *Problem) explainResources(pool *PoolState, n census) Reason {
 	out := Reason{Pool: pool.Name, Stage: StageResource, Nearest: n.short}
 	var text strings.Builder
 	if n.allLack != "" {
@@ -283,15 +269,15 @@ func (p *Problem) explainResources(pool *PoolRoom, n census) Reason {
 }
 
 // explainLabels finds the key that stands between the pod and the pool.
-func (p *Problem) explainLabels(c *Class, pool *PoolRoom, n census) Reason {
+func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 	out := Reason{Pool: pool.Name, Stage: StageRequirement, Nearest: n.outside}
 	known := p.knownLabels(pool)
-	conflict := p.closest(c.required(), pool, known)
+	conflict := p.closest(c.Required, pool, known)
 	if conflict == nil {
 		if gone, ok := p.explainGone(c, pool); ok {
 			return gone
 		}
-		out.Detail = "no single type has all the labels that it asks: " + c.required().String()
+		out.Detail = "no single type has all the labels that it asks: " + c.Required.String()
 		return out
 	}
 	out.Key = conflict.Key
@@ -315,8 +301,8 @@ func (p *Problem) explainLabels(c *Class, pool *PoolRoom, n census) Reason {
 }
 
 // explainGone finds what the pod asks among the offerings that are not available now.
-func (p *Problem) explainGone(c *Class, pool *PoolRoom) (Reason, bool) {
-	required := c.required().Intersect(requirements.AnyOf(pool.Set))
+func (p *Problem) explainGone(c *Class, pool *PoolState) (Reason, bool) {
+	required := c.Required.Intersect(requirements.AnyOf(pool.Set))
 	name, count, key := "", 0, ""
 	var example requirements.Set
 	for i := range pool.Types {
@@ -341,7 +327,7 @@ func (p *Problem) explainGone(c *Class, pool *PoolRoom) (Reason, bool) {
 	if count == 0 {
 		return Reason{}, false
 	}
-	for alt := range c.required().All() {
+	for alt := range c.Required.All() {
 		for r := range alt.All() {
 			if key == "" && example.Has(r.Key()) {
 				key = r.Key()
@@ -360,10 +346,10 @@ func (p *Problem) explainGone(c *Class, pool *PoolRoom) (Reason, bool) {
 }
 
 // shutOut finds a type that has the labels the pod asks and that the pool shuts out, although it is too small.
-func (p *Problem) shutOut(c *Class, pool *PoolRoom) (name, by, lacks string) {
+func (p *Problem) shutOut(c *Class, pool *PoolState) (name, by, lacks string) {
 	for i := range pool.Types {
 		typ := &pool.Types[i]
-		if len(fewestConflicts(c.required(), typ.Requirements, p.keysOf(typ.Requirements))) > 0 {
+		if len(fewestConflicts(c.Required, typ.Requirements, p.keysOf(typ.Requirements))) > 0 {
 			continue
 		}
 		for r := range pool.Set.All() {
@@ -410,7 +396,7 @@ func nearest(word string, candidates []string) string {
 
 // knownLabels is every value that the pool, its types and their offerings have, by key. Keys without listed values are
 // in it with none.
-func (p *Problem) knownLabels(pool *PoolRoom) map[string]map[string]bool {
+func (p *Problem) knownLabels(pool *PoolState) map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	see := func(s requirements.Set) {
 		for r := range s.All() {
@@ -440,7 +426,7 @@ func (p *Problem) knownLabels(pool *PoolRoom) map[string]map[string]bool {
 }
 
 // closest is the first conflict of the alternative that has the fewest, against the pool and all values of its types.
-func (p *Problem) closest(required requirements.Alternatives, pool *PoolRoom, known map[string]map[string]bool) *requirements.ConflictError {
+func (p *Problem) closest(required requirements.Alternatives, pool *PoolState, known map[string]map[string]bool) *requirements.ConflictError {
 	var b requirements.Builder
 	var open []string
 	for key, values := range known { // the builder sorts

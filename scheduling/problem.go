@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,24 +13,24 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
+	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
-	"github.com/joinery-sdk/joinery/scheduling/topology"
 	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
-// Problem is a snapshot compiled to classes, shapes and rooms: what a packer needs, in integers. It is immutable and
+// Problem is a snapshot compiled to classes, shapes and existing nodes: what a packer needs, in integers. It is immutable and
 // safe for concurrent use; [Problem.Start] begins the rounds.
 type Problem struct {
 	// Resources names the dimensions of all vectors: every resource that some pod asks for, cpu, memory and pods first.
 	Resources []corev1.ResourceName
 	// Pools are those of the snapshot that can grow, in the order of [nodepool.Compare].
-	Pools []PoolRoom
+	Pools []PoolState
 	// Shapes are what can be bought: an instance type as one pool offers it, once for each set of daemons that would
 	// run on it.
 	Shapes []Shape
-	// Rooms are the existing nodes that take pods, in the order in which they are to be filled.
-	Rooms []Room
+	// Existing are the existing nodes that take pods, in the order in which they are to be filled.
+	Existing []ExistingNode
 	// Classes are the pending pods that are ours, grouped, in the order of their first pods.
 	Classes []*Class
 	// Ignored are the pending pods that are not ours, in the order of their names.
@@ -44,11 +45,18 @@ type Problem struct {
 	daemons  []*daemon
 	volumes  *volume.Index
 	topology *topology.Problem
+	verifier *verifier
 	aliases  requirements.Aliases
+
+	// held remembers which classes some node could hold, for every attempt asks again.
+	held struct {
+		sync.Mutex
+		known map[int]bool
+	}
 }
 
-// PoolRoom is a pool and what its limits leave.
-type PoolRoom struct {
+// PoolState is a pool and what its limits leave.
+type PoolState struct {
 	Pool
 	// Set is the pool's requirements, labels and name.
 	Set requirements.Set
@@ -65,9 +73,9 @@ type PoolRoom struct {
 type Shape struct {
 	// Pool is an index into Problem.Pools, Type one into the pool's types.
 	Pool, Type int
-	// Room is what is left for pods: allocatable less what daemons take, by Problem.Resources. It may be negative.
-	Room []int64
-	// Usage is what a node counts against the pool's limits, by PoolRoom.Limited.
+	// Free is what is left for pods: allocatable less what daemons take, by Problem.Resources. It may be negative.
+	Free []int64
+	// Usage is what a node counts against the pool's limits, by PoolState.Limited.
 	Usage []int64
 	// Labels are those of type and pool that some pod asks about.
 	Labels requirements.Set
@@ -92,8 +100,8 @@ type ShapeOffering struct {
 	Reservation string
 }
 
-// Room is an existing node.
-type Room struct {
+// ExistingNode is one of the cluster's.
+type ExistingNode struct {
 	Node *corev1.Node
 	// Free is allocatable less what runs there and what daemons will still take.
 	Free []int64
@@ -103,19 +111,32 @@ type Room struct {
 	Limits []Limit
 
 	taintSet int
+	taints   []corev1.Taint // that last
 	running  []*corev1.Pod
-	attached []string // volumes in use there
+	attached []string        // volumes in use there
+	ports    []hostport.Port // of what runs there and of missing daemons
+	missing  []int           // indexes into Problem.daemons: those that will still run there
 }
+
+// RatioAnnotation is the annotation of pods that are to be divided over the values of a node label by fixed shares, such
+// as "karpenter.sh/capacity-type: on-demand=2, spot=3". All pods of a namespace with the same text are divided together,
+// those that run already included; a name and a semicolon in front keep apart what would have the same text. It is a hard
+// constraint on the plan, of which kube-scheduler knows nothing.
+const RatioAnnotation = topology.RatioAnnotation
 
 // Limit allows a node at most Max pods with a tag while the pod that brings the limit is there.
 type Limit = topology.Limit
 
-// Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). The error joins an
-// [*InvalidError] for each pod that no API server would have stored.
+// Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). The error joins a [*SnapshotError] for
+// each object that has no meaning, such as a nil one or two of one name, and an [*InvalidError] for each pod that no API server
+// would have stored.
 func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	p := &Problem{snapshot: &s, taints: taints.New()}
 	if opts != nil {
 		p.options = *opts
+	}
+	if err := s.Validate(); err != nil {
+		return nil, err
 	}
 	aliases := requirements.KubernetesAliases()
 	p.aliases = aliases
@@ -143,7 +164,9 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	}
 	p.compileShapes(p.mentioned())
 	p.topology = p.topology.WithShapes(p.forTopology)
-	return p, nil
+	var err error
+	p.verifier, err = p.newVerifier(shared)
+	return p, err
 }
 
 // Snapshot is what was compiled; it must not be modified.
@@ -155,7 +178,7 @@ func (p *Problem) Options() *Options {
 	return &o
 }
 
-// sortOut splits the pods into pending ones that are ours and those that hold room on nodes, and lists the ignored. Pods
+// sortOut splits the pods into pending ones that are ours and those that run on nodes, and lists the ignored. Pods
 // of a node that is being removed are pending, but for those that nobody makes anew elsewhere.
 func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1.Pod) {
 	running = map[string][]*corev1.Pod{}
@@ -307,9 +330,12 @@ func (p *Problem) compileResources() {
 	}
 	slices.Sort(others)
 	p.Resources = append(p.Resources, others...)
+	for _, d := range p.daemons {
+		d.vector = p.vector(d.requests)
+	}
 }
 
-// mentioned is every label key that some pod or daemon asks about, or whose values are counted.
+// mentioned is every label key that some pod or daemon asks about, or whose values are counted for pods or by a pool.
 func (p *Problem) mentioned() requirements.Keys {
 	var keys []string
 	see := func(s requirements.Set) {
@@ -330,20 +356,22 @@ func (p *Problem) mentioned() requirements.Keys {
 			see(s)
 		}
 	}
+	for i := range p.Pools {
+		keys = slices.AppendSeq(keys, maps.Keys(p.Pools[i].MinValues)) // KeysOf sorts
+	}
 	return requirements.KeysOf(keys...).Union(p.topology.Keys())
 }
 
 // compileTopology reads what the classes ask about other pods, and counts those that run.
 func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	in := topology.Input{
-		Classes: make([]topology.Class, len(p.Classes)), Nodes: make([]topology.Node, len(p.Rooms)),
-		Namespaces: p.snapshot.knownNamespaces(), Aliases: p.aliases, IgnorePreferences: p.options.IgnorePreferences,
+		Classes: make([]topology.Class, len(p.Classes)), Nodes: make([]topology.Node, len(p.Existing)),
+		Namespaces: p.snapshot.KnownNamespaces(), Aliases: p.aliases, IgnorePreferences: p.options.IgnorePreferences,
 	}
 	for i, c := range p.Classes {
-		c.read(p.aliases)
 		in.Classes[i] = topology.Class{
 			Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Requests: c.requests, Asked: c.asked, Required: c.Required, Preferred: c.Preferred,
-			Tolerated: c.tolerated, Untainted: c.untainted, Readings: c.readings,
+			Tolerated: c.tolerated, Untainted: c.untainted,
 		}
 		if c.Refusal != nil {
 			in.Classes[i].Count = 0
@@ -353,9 +381,15 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 			in.Classes[i].Shared = append(in.Classes[i].Shared, topology.Shared{Name: a.Volume, Dimension: slices.Index(p.Resources, a.Limit)})
 		}
 	}
-	for i := range p.Rooms {
-		r := &p.Rooms[i]
+	for i := range p.Existing {
+		r := &p.Existing[i]
 		in.Nodes[i] = topology.Node{Labels: r.Labels, Free: r.Free, Tags: r.Tags, Limits: r.Limits, Running: p.admitted(r.running), Shared: r.attached}
+		for _, d := range r.missing {
+			in.Nodes[i].Running = append(slices.Clip(in.Nodes[i].Running), p.daemons[d].pod)
+		}
+	}
+	for _, d := range p.daemons {
+		in.Daemons = append(in.Daemons, d.pod)
 	}
 	for _, s := range shared {
 		in.Together = append(in.Together, topology.Together{Name: fmt.Sprintf("pods with claim %s", s.Claim), Classes: s.Consumers})
@@ -364,8 +398,9 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	if p.topology, err = topology.New(in); err != nil {
 		return p.invalid(err)
 	}
-	for i := range p.Rooms {
-		p.Rooms[i].Tags, p.Rooms[i].Limits = p.topology.Within(i)
+	for i := range p.Existing {
+		p.Existing[i].Tags, p.Existing[i].Limits = p.topology.Within(i)
+		p.Existing[i].Labels = p.withSides(p.Existing[i].Labels)
 	}
 	return nil
 }
@@ -398,36 +433,26 @@ func (p *Problem) admitted(pods []*corev1.Pod) []*corev1.Pod {
 	return out
 }
 
+// withSides is labels with the pseudo-labels that say on which side of the node filters of spreads a node is.
+func (p *Problem) withSides(labels requirements.Set) requirements.Set {
+	out, err := labels.Intersect(p.topology.Sides(labels))
+	if err != nil { // no label is one of these
+		panic(err)
+	}
+	return out
+}
+
 // forTopology yields the shapes as package topology reads them.
 func (p *Problem) forTopology(yield func(topology.Shape) bool) {
 	var offerings []topology.Offering // reused: it is not kept
-	turn := p.turns()
 	for i := range p.Shapes {
 		s := &p.Shapes[i]
 		offerings = offerings[:0]
 		for _, o := range s.Offerings {
 			offerings = append(offerings, topology.Offering{Labels: o.Labels, Price: o.Price})
 		}
-		usage := s.Usage
-		if p.Pools[s.Pool].NodesLeft >= 0 {
-			usage = append(slices.Clip(usage), 1)
-		}
-		if !yield(topology.Shape{Pool: turn[s.Pool], Labels: s.Labels, Room: s.Room, Usage: usage, Offerings: offerings}) {
+		if !yield(topology.Shape{Labels: s.Labels, Room: s.Free, Offerings: offerings}) {
 			return
 		}
 	}
-}
-
-// turns are the numbers of the pools in the order in which Karpenter tries them: by weight, of equal ones the last name
-// first.
-func (p *Problem) turns() []int {
-	out := make([]int, len(p.Pools))
-	for i := range p.Pools {
-		for k := range p.Pools {
-			if p.Pools[k].Weight > p.Pools[i].Weight || p.Pools[k].Weight == p.Pools[i].Weight && k > i {
-				out[i]++
-			}
-		}
-	}
-	return out
 }

@@ -5,23 +5,25 @@ import (
 	"strings"
 
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/topology"
+	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 )
 
 // State is one point in the dialogue with a packer: [State.Round] says what to pack, [State.Advance] takes what came of
-// it and gives the next state. States are immutable; each settles everything anew from the snapshot and from the facts
+// it and gives the next state. States are immutable; each assigns everything anew from the snapshot and from the facts
 // that earlier rounds found out, so that no decision rests on one that was taken back.
 type State struct {
-	p       *Problem
-	settled *topology.Settlement
-	number  int
-	items   []Item // one for each lot
-	solved  bool
-	last    Outcome
-	dealt   dealt     // where solved
-	bound   []binding // of what is dealt, where it is known
+	p        *Problem
+	assigned *topology.Assignment
+	number   int
+	items    []Item // one for each lot
+	solved   bool
+	last     Outcome
+	search   search
 
-	attempt attempt
+	// Where solved: which pod has a place where, verified, how many of each class, and what keeps out those that were refused.
+	bound   []binding
+	placed  []int
+	refused map[int]string
 }
 
 // Preference is a soft constraint of a class; see [topology.Preference] for the order in which they are given up.
@@ -36,12 +38,12 @@ type Item struct {
 	Pods []ItemPods
 	// Requests is what each takes, by Problem.Resources.
 	Requests []int64
-	// Requires is what the labels of the node must satisfy: of shapes and rooms, whose labels include pseudo-labels.
+	// Requires is what the labels of the node must satisfy: of shapes and existing nodes, whose labels include pseudo-labels.
 	Requires requirements.Alternatives
 	Tags     []string
 	Limits   []Limit
 	// Priority orders items where not all of them can be placed, the higher first: what must be on one node, what earlier
-	// attempts left over, then by the priorities of pods. The numbers say nothing else.
+	// attempts could not place, then by the priorities of pods. The numbers say nothing else.
 	Priority int32
 }
 
@@ -56,8 +58,8 @@ type Share struct {
 
 // Outcome is what a packer made of a round.
 type Outcome struct {
-	// Rooms holds what each existing node takes, by position in Problem.Rooms; it may be shorter.
-	Rooms [][]Share
+	// Existing holds what each existing node takes, by position in Problem.Existing; it may be shorter.
+	Existing [][]Share
 	// Bins are the nodes to buy.
 	Bins []OutcomeBin
 }
@@ -66,18 +68,21 @@ type Outcome struct {
 type OutcomeBin struct {
 	// Shape is an index into Problem.Shapes, Offering one into its offerings.
 	Shape, Offering int
-	Shares          []Share
+	// Labels are what the pods there leave of the shape's and the offering's. The zero value leaves everything.
+	Labels requirements.Set
+	Shares []Share
 }
 
-// maxRounds bounds the dialogue. One or two rounds are usual; every round adds at least one fact.
-const maxRounds = 40
+// maxRounds bounds the dialogue of one attempt. One or two rounds are usual; every round adds at least one fact. Without the bound
+// random scenarios of 5 to 1,500 pods placed as many pods, within one in 4,000.
+const maxRounds = 12
 
-// Start settles for the first time. Where pods are left over, it tries again with the domains closed that only stand in
+// Start assigns domains for the first time. Where pods are unplaced, it tries again with the domains closed that only stand in
 // their way, and keeps what places more.
-func (p *Problem) Start() *State { return p.state(p.topology.Start(), 0, attempt{}) }
+func (p *Problem) Start() *State { return p.state(p.topology.Start(), 0, search{}) }
 
 // Number says which round this is, from 0. A state that is done has the number of the round whose outcome it stands for,
-// which need not be the last: where pods are left over, others are let before them, and that may turn out worse.
+// which need not be the last: where pods are unplaced, they go first in another attempt, and that may turn out worse.
 func (s *State) Number() int { return s.number }
 
 // Done reports whether the last outcome stands: everything was placed, or nothing more can be found out.
@@ -87,11 +92,11 @@ func (s *State) Done() bool { return s.solved }
 func (s *State) Round() []Item { return s.items }
 
 // state names what is to be packed, and gives it the priority of its pods.
-func (p *Problem) state(settled *topology.Settlement, number int, a attempt) *State {
-	s := &State{p: p, settled: settled, number: number, items: make([]Item, len(settled.Lots)), attempt: a}
-	urgency := make([]int64, len(settled.Lots))
-	for i := range settled.Lots {
-		lot := &settled.Lots[i]
+func (p *Problem) state(assigned *topology.Assignment, number int, at search) *State {
+	s := &State{p: p, assigned: assigned, number: number, items: make([]Item, len(assigned.Lots)), search: at}
+	urgencies := make([]urgency, len(assigned.Lots))
+	for i := range assigned.Lots {
+		lot := &assigned.Lots[i]
 		it := Item{
 			Count: lot.Count, Requests: lot.Requests, Requires: lot.Required, Tags: lot.Tags, Limits: lot.Limits,
 			Pods: make([]ItemPods, len(lot.Slots)),
@@ -102,37 +107,34 @@ func (p *Problem) state(settled *topology.Settlement, number int, a attempt) *St
 				name.WriteString(" with ")
 			}
 			s.writeName(&name, slot)
-			class := settled.Parts[slot.Part].Class
+			class := assigned.Classes[slot.Relaxed].Class
 			it.Pods[k] = ItemPods{class, slot.Count}
-			if u := s.urgency(settled, class); k == 0 || u < urgency[i] {
-				urgency[i] = u
+			if u := s.urgency(class); k == 0 || u.compare(urgencies[i]) < 0 {
+				urgencies[i] = u
 			}
 		}
 		if lot.Node < 0 && len(lot.Bundles) > 0 && len(lot.Slots) == 1 && lot.Slots[0].Count == 1 {
 			name.WriteString(" by itself") // others of its kind may stand there, too, in no bundle
 		}
 		if lot.Node >= 0 { // it has one place to go, which others can do without
-			urgency[i] += 1 << 40
-			name.WriteString(" on " + p.Rooms[lot.Node].Node.Name)
-		}
-		if lot.Seated {
-			urgency[i] += 1 << 39
+			urgencies[i].tied = true
+			name.WriteString(" on " + p.Existing[lot.Node].Node.Name)
 		}
 		it.Name = name.String()
 		s.items[i] = it
 	}
-	prioritize(s.items, urgency)
+	prioritize(s.items, urgencies)
 	return s
 }
 
 func (s *State) writeName(to *strings.Builder, slot topology.Slot) {
-	pt := s.settled.Parts[slot.Part]
-	to.WriteString(s.p.Classes[pt.Class].Name())
-	if d := pt.Domains[slot.Domain]; len(d.Values) > 0 {
+	rc := s.assigned.Classes[slot.Relaxed]
+	to.WriteString(s.p.Classes[rc.Class].Name())
+	if d := rc.Domains[slot.Domain]; len(d.Values) > 0 {
 		to.WriteString(" in " + d.String())
 	}
-	if pt.Stage > 0 {
-		fmt.Fprintf(to, " without %d preferences", pt.Stage)
+	if rc.Level > 0 {
+		fmt.Fprintf(to, " without %d preferences", rc.Level)
 	}
 	if slot.Count > 1 {
 		fmt.Fprintf(to, " x %d", slot.Count)
@@ -140,36 +142,33 @@ func (s *State) writeName(to *strings.Builder, slot topology.Slot) {
 }
 
 // Advance takes what became of the round. Where pods could not be placed, their domain holds no more than what was
-// placed, and everything is settled again with that knowledge; where all were placed, or nobody has anywhere else to go,
-// the attempt is over. If it left pods over that something could hold, they go before the others in another attempt, a
+// placed, and everything is assigned again with that knowledge; where all were placed, or none has anywhere else to go,
+// the attempt is over. If pods are unplaced that something could hold, they go before the others in another attempt, a
 // few times; the state that is done stands for the best.
 func (s *State) Advance(o Outcome) *State {
-	facts, news := s.settled.Learn(s.shortfall(o))
-	if news && s.attempt.rounds+1 < maxRounds {
-		return s.next(facts, s.attempt.again())
+	facts, news := s.assigned.Learn(s.shortfall(o))
+	if news && s.search.rounds+1 < maxRounds {
+		next := s.search
+		next.rounds++
+		return s.p.state(s.p.topology.Assign(facts), s.number+1, next)
 	}
 	done := *s
 	done.solved, done.last = true, o
-	done.dealt = done.deal()
-	return done.contest()
+	return done.conclude()
 }
 
-// With is a state that is done, for another outcome of the same round. That outcome must place everything that the one
-// before placed: it stands without being learnt from.
+// With is a state that is done, for another outcome of the same round. It stands without being learnt from, as far as it
+// can be verified.
 func (s *State) With(o Outcome) *State {
 	other := *s
-	other.last, other.bound = o, nil
-	other.dealt = other.deal()
+	other.last = o
+	other.verify()
 	return &other
 }
 
-func (s *State) next(f topology.Facts, a attempt) *State {
-	return s.p.state(s.p.topology.Settle(f), s.number+1, a)
-}
-
-// shortfall is how many pods of each part and domain found no place. Bundles are placed whole or not at all; of one that
+// shortfall is how many pods of each relaxed class and domain found no place. Bundles are placed whole or not at all; of one that
 // was not, a quarter is given up, so that what is left of it gets another try.
-func (s *State) shortfall(o Outcome) func(part, domain int) int {
+func (s *State) shortfall(o Outcome) func(relaxed, domain int) int {
 	missing := make([]int, len(s.items))
 	for i := range s.items {
 		missing[i] = s.items[i].Count
@@ -179,7 +178,7 @@ func (s *State) shortfall(o Outcome) func(part, domain int) int {
 			missing[sh.Item] -= sh.Count
 		}
 	}
-	for _, shares := range o.Rooms {
+	for _, shares := range o.Existing {
 		take(shares)
 	}
 	for _, b := range o.Bins {
@@ -190,13 +189,13 @@ func (s *State) shortfall(o Outcome) func(part, domain int) int {
 		if n <= 0 {
 			continue
 		}
-		slots := s.settled.Lots[i].Slots
+		slots := s.assigned.Lots[i].Slots
 		for k, sl := range slots {
-			if k < len(slots)-1 && !s.settled.Parts[sl.Part].Follows() {
+			if k < len(slots)-1 && !s.assigned.Classes[sl.Relaxed].Follows() {
 				continue // the pod that others follow can stay without them
 			}
-			short[[2]int{sl.Part, sl.Domain}] += n * max(1, (sl.Count+3)/4)
+			short[[2]int{sl.Relaxed, sl.Domain}] += n * max(1, (sl.Count+3)/4)
 		}
 	}
-	return func(part, domain int) int { return short[[2]int{part, domain}] }
+	return func(relaxed, domain int) int { return short[[2]int{relaxed, domain}] }
 }

@@ -194,8 +194,8 @@ func TestDaemonsTakeTheirShareByOffering(t *testing.T) {
 		for _, o := range p.Shapes[i].Offerings {
 			zone, _ := o.Labels.Get(corev1.LabelTopologyZone).Single()
 			key := p.InstanceType(i).Name + " " + zone
-			if !slices.Contains(cpu[key], p.Shapes[i].Room[0]) {
-				cpu[key] = append(cpu[key], p.Shapes[i].Room[0])
+			if !slices.Contains(cpu[key], p.Shapes[i].Free[0]) {
+				cpu[key] = append(cpu[key], p.Shapes[i].Free[0])
 			}
 		}
 	}
@@ -232,11 +232,11 @@ func TestRoomsCountWhatRunsAndWhatDaemonsWillTake(t *testing.T) {
 		Nodes:      []*corev1.Node{node("n2"), node("n1")},
 		DaemonSets: []*appsv1.DaemonSet{daemonSet("agent", "100m")},
 	})
-	require.Len(t, p.Rooms, 2)
-	assert.Equal(t, "n1", p.Rooms[0].Node.Name)
-	assert.Equal(t, int64(4000-1000-100), p.Rooms[0].Free[0], "one pod runs, one has failed, the daemon is missing")
-	assert.Equal(t, int64(18), p.Rooms[0].Free[2])
-	assert.Equal(t, int64(4000-100), p.Rooms[1].Free[0], "the daemon is there and counted once")
+	require.Len(t, p.Existing, 2)
+	assert.Equal(t, "n1", p.Existing[0].Node.Name)
+	assert.Equal(t, int64(4000-1000-100), p.Existing[0].Free[0], "one pod runs, one has failed, the daemon is missing")
+	assert.Equal(t, int64(18), p.Existing[0].Free[2])
+	assert.Equal(t, int64(4000-100), p.Existing[1].Free[0], "the daemon is there and counted once")
 }
 
 func TestNodesThatAreFullOfDaemonsAreNoted(t *testing.T) {
@@ -257,7 +257,7 @@ func TestNodesOnTheirWayOutTakeNothing(t *testing.T) {
 			}),
 		},
 	})
-	assert.Empty(t, p.Rooms)
+	assert.Empty(t, p.Existing)
 	assert.Len(t, p.Notes, 2)
 }
 
@@ -285,12 +285,12 @@ func settleOn(t *testing.T, p *scheduling.Problem) []string {
 	st := p.Start()
 	var out []string
 	for i, it := range st.Round() {
-		for r := range p.Rooms {
-			if it.Requires.Compatible(p.Rooms[r].Labels, requirements.Keys{}) && it.Requests[0] <= p.Rooms[r].Free[0] {
-				o := scheduling.Outcome{Rooms: make([][]scheduling.Share, len(p.Rooms))}
-				o.Rooms[r] = []scheduling.Share{{Item: i, Count: 1}}
+		for r := range p.Existing {
+			if it.Requires.Compatible(p.Existing[r].Labels, requirements.Keys{}) && it.Requests[0] <= p.Existing[r].Free[0] {
+				o := scheduling.Outcome{Existing: make([][]scheduling.Share, len(p.Existing))}
+				o.Existing[r] = []scheduling.Share{{Item: i, Count: 1}}
 				for _, placed := range st.Advance(o).Result().Order {
-					out = append(out, p.Rooms[r].Node.Name+": "+placed.Name)
+					out = append(out, p.Existing[r].Node.Name+": "+placed.Name)
 				}
 				break
 			}

@@ -2,6 +2,7 @@ package scheduling
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
+	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/volume"
@@ -33,27 +35,27 @@ func (p *Problem) compilePools() {
 		if err != nil {
 			set = requirements.Impossible()
 		}
-		room := PoolRoom{Pool: pool, Set: set, NodesLeft: -1, taintSet: p.taints.Intern(pool.Taints)}
+		state := PoolState{Pool: pool, Set: set, NodesLeft: -1, taintSet: p.taints.Intern(pool.Taints)}
 		for _, name := range resources.Names(pool.Limits) {
 			left := resources.Capacity(name, pool.Limits[name])
 			if name == resourceNodes {
-				room.NodesLeft = int(min(left, 1<<31))
+				state.NodesLeft = int(min(left, 1<<31))
 				continue
 			}
-			room.Limited = append(room.Limited, name)
-			room.Left = append(room.Left, left)
+			state.Limited = append(state.Limited, name)
+			state.Left = append(state.Left, left)
 		}
 		for _, n := range p.snapshot.Nodes {
 			if aliases.Labels(n.Labels)[nodepool.LabelKey] == pool.Name {
-				room.take(n)
+				state.take(n)
 			}
 		}
-		p.Pools = append(p.Pools, room)
+		p.Pools = append(p.Pools, state)
 	}
 }
 
 // take counts an existing node against the limits.
-func (r *PoolRoom) take(n *corev1.Node) {
+func (r *PoolState) take(n *corev1.Node) {
 	if r.NodesLeft > 0 {
 		r.NodesLeft--
 	}
@@ -137,14 +139,29 @@ func (p *Problem) compileShapes(keys requirements.Keys) {
 		table := tables[&pool.Types[0]]
 		if table == nil || len(table.labels) != len(pool.Types) {
 			table = p.tabulate(pool.Types, keys)
+			p.notePrices(pool.Types)
 			tables[&pool.Types[0]] = table
 		}
 		p.shapesOf(k, table, keys)
 	}
 }
 
+// priced reports whether a price is one: a number of dollars, 0 or more.
+func priced(price float64) bool { return price >= 0 && !math.IsInf(price, 1) }
+
+// notePrices names the offerings that are not for sale because their price is none.
+func (p *Problem) notePrices(types []instancetypes.InstanceType) {
+	for i := range types {
+		for k := range types[i].Offerings {
+			if price := types[i].Offerings[k].Price; !priced(price) {
+				p.Notes = append(p.Notes, fmt.Sprintf("instance type %s: offering %d costs %v an hour, which is no price, and is not for sale", types[i].Name, k, price))
+			}
+		}
+	}
+}
+
 // labelsOf is what a pool asks of its nodes of these labels, and the taints that they have.
-func (p *Problem) labelsOf(pool *PoolRoom, keys requirements.Keys) (requirements.Set, error) {
+func (p *Problem) labelsOf(pool *PoolState, keys requirements.Keys) (requirements.Set, error) {
 	base, err := requirements.Of(requirements.In(taints.Key, taints.Value(pool.taintSet)))
 	if err != nil {
 		return base, err
@@ -157,6 +174,7 @@ func (p *Problem) shapesOf(k int, table *typeTable, keys requirements.Keys) {
 	always, depends := p.daemonsOf(pool)
 	poolLabels, _ := p.labelsOf(pool, keys)
 	lists := make([][]Shape, parts(len(pool.Types)))
+	sides := sideLabels{topology: p.topology, known: map[string]requirements.Set{}}
 	inParts(len(pool.Types), len(lists), func(part, i int) {
 		typ := &pool.Types[i]
 		if !typ.Requirements.Overlaps(pool.Set) {
@@ -174,14 +192,14 @@ func (p *Problem) shapesOf(k int, table *typeTable, keys requirements.Keys) {
 		first := len(own) // shapes of this type, one for each set of daemons
 		for j := range typ.Offerings {
 			o := &typ.Offerings[j]
-			if !o.Available || !o.Requirements.Overlaps(pool.Set) {
+			if !o.Available || !priced(o.Price) || !o.Requirements.Overlaps(pool.Set) {
 				continue
 			}
 			var at *Shape
 			own, at = p.shapeFor(own, first, Shape{Pool: k, Type: i, Usage: usage, Labels: labels},
 				table.allocatable[i], p.running(always, depends, labels, table.offerings[i][j]))
 			at.Offerings = append(at.Offerings, ShapeOffering{
-				Index: j, Labels: table.offerings[i][j], Price: o.Price, Count: o.ReservationCount, Reservation: reservation(o),
+				Index: j, Labels: sides.of(labels, table.offerings[i][j]), Price: o.Price, Count: o.ReservationCount, Reservation: reservation(o),
 			})
 		}
 		lists[part] = own
@@ -189,6 +207,39 @@ func (p *Problem) shapesOf(k int, table *typeTable, keys requirements.Keys) {
 	for _, list := range lists {
 		p.Shapes = append(p.Shapes, list...)
 	}
+}
+
+// sideLabels adds to labels of offerings on which side of the node filters of spreads their nodes are. It is safe for
+// concurrent use.
+type sideLabels struct {
+	topology *topology.Problem
+	mu       sync.Mutex
+	known    map[string]requirements.Set // by the labels of the node
+}
+
+func (l *sideLabels) of(shape, offering requirements.Set) requirements.Set {
+	if !l.topology.Splits() {
+		return offering
+	}
+	node, err := shape.Intersect(offering)
+	if err != nil {
+		return offering
+	}
+	key := string(node.AppendKey(nil))
+	l.mu.Lock()
+	sides, ok := l.known[key]
+	l.mu.Unlock()
+	if !ok {
+		sides = l.topology.Sides(node)
+		l.mu.Lock()
+		l.known[key] = sides
+		l.mu.Unlock()
+	}
+	out, err := offering.Intersect(sides)
+	if err != nil { // the labels are new
+		panic(err)
+	}
+	return out
 }
 
 // reservation names what a counted offering is counted with: the reservation that it draws on, or what was paid for in
@@ -208,7 +259,7 @@ func reservation(o *instancetypes.Offering) string {
 
 // daemonsOf splits the daemons that tolerate the pool into those that run on all of its nodes and those whose node
 // selection depends on the offering.
-func (p *Problem) daemonsOf(pool *PoolRoom) (always, depends []int) {
+func (p *Problem) daemonsOf(pool *PoolState) (always, depends []int) {
 	for i, d := range p.daemons {
 		if !d.tolerates(pool.Taints) {
 			continue
@@ -248,10 +299,13 @@ func (p *Problem) shapeFor(list []Shape, first int, proto Shape, allocatable []i
 		}
 	}
 	proto.daemons = daemons
-	proto.Room = slices.Clone(allocatable)
+	proto.Free = slices.Clone(allocatable)
 	for _, i := range daemons {
-		subtract(proto.Room, p.vector(p.daemons[i].requests))
+		subtract(proto.Free, p.daemons[i].vector)
 		tags, limits := hostport.Tags(p.daemons[i].ports)
+		proto.Tags = append(proto.Tags, tags...)
+		proto.Limits = append(proto.Limits, limits...)
+		tags, limits = p.topology.Daemon(i)
 		proto.Tags = append(proto.Tags, tags...)
 		proto.Limits = append(proto.Limits, limits...)
 	}
@@ -265,9 +319,15 @@ func (p *Problem) InstanceType(shape int) *instancetypes.InstanceType {
 	return &p.Pools[s.Pool].Types[s.Type]
 }
 
-// RealLabels drops the pseudo-labels that shapes, rooms and items carry for the packer's sake.
+// RealLabels drops the pseudo-labels that shapes, existing nodes and items carry for the packer's sake.
 func RealLabels(s requirements.Set) requirements.Set {
-	return s.Without(requirements.KeysOf(taints.Key, requirements.NodeNameKey))
+	pseudo := []string{taints.Key, requirements.NodeNameKey}
+	for r := range s.All() {
+		if topology.IsPseudo(r.Key()) {
+			pseudo = append(pseudo, r.Key())
+		}
+	}
+	return s.Without(requirements.KeysOf(pseudo...))
 }
 
 // NodeLabels is everything that is known of the labels of a node of the shape and offering: those of the pool, the

@@ -1,26 +1,33 @@
 // Package scheduling turns pods, pools and a cluster into what each pod still needs of a node, or why it can't have one.
 //
 // [Compile] reads a [Snapshot] once: pods become classes (pods that are alike in everything that bears on placement),
-// instance types become shapes (what is left of a type once the daemons of a pool run on it), and existing nodes become
-// rooms. Everything after that is a dialogue of rounds with a packer, in the manner of a state machine that returns
-// work: [Problem.Start] settles which class goes to which domains, [State.Round] says what to pack, the packer answers
-// with an [Outcome], and [State.Advance] settles again, from the start, with what was learnt. When [State.Done],
+// instance types become shapes (what is left of a type once the daemons of a pool run on it), and of existing nodes what they
+// have free is counted. Everything after that is a dialogue of rounds with a packer, in the manner of a state machine that returns
+// work: [Problem.Start] assigns classes to domains, [State.Round] says what to pack, the packer answers
+// with an [Outcome], and [State.Advance] assigns again, from the start, with what was learnt. When [State.Done],
 // [State.Result] says where every pod goes and in which order kube-scheduler will accept the bindings, and
 // [State.Explain] why the others go nowhere.
 //
 // # What is decided here, and what by the packer
 //
 // Scheduling decides domains, the packer decides bins. A constraint on a domain (spread, affinity and anti-affinity over
-// zones, capacity types or any label; volumes) is settled by giving pods to combinations of label values. A constraint
+// zones, capacity types or any label; volumes) is met by giving pods to combinations of label values. A constraint
 // within one node (host ports, anti-affinity and spread by hostname, attach limits) crosses as tags and limits: at most so
 // many things with a tag while I am here. Pods that must share a node cross as one bundle. Taints cross as a
 // pseudo-label: to tolerate is to accept its value.
 //
+// # What a plan promises
+//
+// Of the plans that it finds, the search keeps the one with more pods of the highest priority in which two differ, then with
+// larger requests, then at lower cost, then with fewer preferences given up. A finished plan is bound once more, pod by pod in
+// its own order on its concrete nodes, by code that shares no reasoning with the planner: what kube-scheduler would refuse is
+// unplaced, and said so.
+//
 // # Where the parts are
 //
 // Package podclass says which pods are alike and in what order they come, package volume where their volumes let them go,
-// package admission what an API server makes of them, and package topology gives them to domains. Here they are put
-// together: compiling, rounds, results and explanations.
+// package admission what an API server makes of them. Here they are put together: compiling, rounds, results and
+// explanations.
 //
 // What a node must be is an element of package requirements throughout: nothing here compares labels by itself.
 //
@@ -29,14 +36,19 @@
 package scheduling
 
 import (
+	"errors"
+	"fmt"
 	"maps"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling/admission"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
@@ -72,17 +84,17 @@ type Options struct {
 	// IgnorePreferences drops every soft constraint from the start. By default they are tried as if they were hard and
 	// given up one at a time.
 	IgnorePreferences bool
-	// MostPods says what counts where pods exclude each other, so that some have to stay out: about as many pods as can be,
-	// even if one stays out that Karpenter would place. By default nobody loses a place that Karpenter would give him, where
-	// pools have no limits.
-	MostPods bool
+	// Attempts bounds the search for a plan that places more where pods are unplaced although some node could hold them; each
+	// costs as much as the first. 0 means 8, and fewer where the rounds of all of them have planned 15,000 pods; 1 searches no
+	// further.
+	Attempts int
 	// Constraints are rules of the caller's own, applied to every class of pods after the built-in ones.
 	Constraints []Constraint
 }
 
-// knownNamespaces is every namespace that an object or a pod names, with its labels; each carries its own name as a
+// KnownNamespaces is every namespace that an object or a pod names, with its labels; each carries its own name as a
 // label, as the API server sees to.
-func (s *Snapshot) knownNamespaces() map[string]map[string]string {
+func (s *Snapshot) KnownNamespaces() map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, p := range s.Pods {
 		if _, ok := out[p.Namespace]; !ok {
@@ -95,4 +107,127 @@ func (s *Snapshot) knownNamespaces() map[string]map[string]string {
 		out[n.Name] = set
 	}
 	return out
+}
+
+// SnapshotError is something in a snapshot that has no meaning, such as two nodes of one name.
+type SnapshotError struct {
+	// What names the object, by kind and name, or by list and position where it has no name.
+	What string
+	// Problem says what is wrong with it, and how to mend it.
+	Problem string
+}
+
+// Error is "scheduling: what: problem".
+func (e *SnapshotError) Error() string { return "scheduling: " + e.What + ": " + e.Problem }
+
+// Validate reports everything in the snapshot that has no meaning: a [*SnapshotError] each, an [*InvalidError] for pods that no
+// API server would have stored. [Compile] does so, too.
+func (s *Snapshot) Validate() error {
+	v := validation{}
+	pods := names{kind: "pod", list: "pods", seen: map[string]bool{}}
+	for i, p := range s.Pods {
+		if p == nil {
+			v.missing("Pods", i)
+			continue
+		}
+		pods.check(&v, i, p.Name, podclass.Name(p))
+		v.pod(p)
+	}
+	nodes := names{kind: "node", list: "nodes", seen: map[string]bool{}}
+	for i, n := range s.Nodes {
+		if n == nil {
+			v.missing("Nodes", i)
+			continue
+		}
+		nodes.check(&v, i, n.Name, n.Name)
+		v.amounts("node "+n.Name, n.Status.Allocatable)
+		v.amounts("node "+n.Name, n.Status.Capacity)
+	}
+	daemons := names{kind: "DaemonSet", list: "daemonSets", seen: map[string]bool{}}
+	for i, d := range s.DaemonSets {
+		if d == nil {
+			v.missing("DaemonSets", i)
+			continue
+		}
+		daemons.check(&v, i, d.Name, d.Namespace+"/"+d.Name)
+	}
+	for i, n := range s.Namespaces {
+		if n == nil {
+			v.missing("Namespaces", i)
+		}
+	}
+	pools := names{kind: "pool", list: "pools", seen: map[string]bool{}}
+	checked := map[*instancetypes.InstanceType]bool{} // pools may share their types
+	for i := range s.Pools {
+		pool := &s.Pools[i]
+		pools.check(&v, i, pool.Name, strings.TrimSpace(pool.Kind+" "+pool.Name)) // while users migrate, a Provisioner may have the name of a NodePool
+		v.amounts("limit of pool "+pool.Name, pool.Limits)
+		if len(pool.Types) > 0 && !checked[&pool.Types[0]] {
+			checked[&pool.Types[0]] = true
+			v.types(pool)
+		}
+	}
+	return errors.Join(v.errs...)
+}
+
+type validation struct{ errs []error }
+
+func (v *validation) add(what, format string, args ...any) {
+	v.errs = append(v.errs, &SnapshotError{what, fmt.Sprintf(format, args...)})
+}
+
+func (v *validation) missing(list string, i int) {
+	v.add(fmt.Sprintf("%s[%d]", list, i), "is nil; leave it out")
+}
+
+// names finds objects without a name, and those that have the name of another.
+type names struct {
+	kind, list string
+	seen       map[string]bool
+}
+
+func (n *names) check(v *validation, i int, name, full string) {
+	switch {
+	case name == "":
+		v.add(fmt.Sprintf("%s[%d]", n.list, i), "has no name")
+	case n.seen[full]:
+		v.add(n.kind+" "+full, "is there more than once; names are unique in a cluster")
+	}
+	n.seen[full] = true
+}
+
+// pod reports constraints that an API server refuses and that have no meaning.
+func (v *validation) pod(p *corev1.Pod) {
+	for i := range p.Spec.TopologySpreadConstraints {
+		t := &p.Spec.TopologySpreadConstraints[i]
+		invalid := func(format string, args ...any) {
+			err := fmt.Errorf("spec.topologySpreadConstraints[%d].%w", i, fmt.Errorf(format, args...))
+			v.errs = append(v.errs, &InvalidError{Pod: podclass.Name(p), Err: err})
+		}
+		switch {
+		case t.MaxSkew < 1:
+			invalid("maxSkew is %d, must be 1 or more", t.MaxSkew)
+		case t.MinDomains != nil && *t.MinDomains < 1:
+			invalid("minDomains is %d, must be 1 or more", *t.MinDomains)
+		case t.TopologyKey == "":
+			invalid("topologyKey is empty")
+		}
+	}
+}
+
+func (v *validation) amounts(what string, list corev1.ResourceList) {
+	for _, name := range resources.Names(list) {
+		if q := list[name]; q.Sign() < 0 {
+			v.add(what, "%s is %s, must not be negative", name, q.String())
+		}
+	}
+}
+
+func (v *validation) types(pool *Pool) {
+	types := names{kind: "pool " + pool.Name + ": instance type", list: "pool " + pool.Name + ": types", seen: map[string]bool{}}
+	for i := range pool.Types {
+		t := &pool.Types[i]
+		types.check(v, i, t.Name, t.Name)
+		v.amounts("instance type "+t.Name, t.Capacity)
+	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/requirements/kube"
 )
 
 // Consumer is a number of pending pods that use the same claims.
@@ -137,7 +138,7 @@ func (a *assignment) locate(c Consumer, claim *corev1.PersistentVolumeClaim, nam
 func (a *assignment) locateVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (at location, why string) {
 	at = location{where: anywhere(), driver: a.driver(pv, claim)}
 	if pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil {
-		terms, err := requirements.FromNodeSelector(pv.Spec.NodeAffinity.Required)
+		terms, err := kube.FromNodeSelector(pv.Spec.NodeAffinity.Required)
 		if err != nil {
 			return at, fmt.Sprintf("persistent volume %q: %v", pv.Name, err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
@@ -27,6 +28,12 @@ type Question struct {
 	CapacityTypes []string
 	// Buyer decides what to buy where one node will not do, or where several may be cheaper; nil buys one at most.
 	Buyer Buyer
+	// Buy and Place, where Place is not nil, say what to do instead of looking for it: these nodes, of which Name, Shape and
+	// Offering are read, are bought, and each pod goes where Place says, or somewhere else if its place does not take it and
+	// Elsewhere is set. The nodes that go do not count against limits then: that is for looking at many changes as one.
+	Buy       []Bought
+	Place     map[*corev1.Pod]string
+	Elsewhere bool
 	// Explain has [Answer.Why] filled in, which costs a look at every node.
 	Explain bool
 }
@@ -41,7 +48,7 @@ type Answer struct {
 	// Price is what these cost together, in dollars an hour.
 	Price float64
 	// Left are pods that found no place, and Why says for the first of them what stands in the way, where the question asked
-	// to explain.
+	// to explain. An answer of the buyer's that does not add up is named there in any case.
 	Left []*corev1.Pod
 	Why  string
 
@@ -103,15 +110,15 @@ func (c *Cluster) Refuses(p *corev1.Pod) string {
 
 // Needs is what the pods take together, by Problem.Resources.
 func (c *Cluster) Needs(pods []*corev1.Pod) []int64 {
-	sum := make([]int64, c.e.dims)
+	total := make([]int64, c.e.dims)
 	for _, p := range pods {
 		if i, ok := c.e.podAt[p]; ok {
 			for d, q := range c.e.classes[c.e.pods[i].class].need {
-				sum[d] += q
+				total[d] = sum(total[d], q)
 			}
 		}
 	}
-	return sum
+	return total
 }
 
 // Ask answers the question. It costs O(pods that move x nodes looked at for them + offerings), where blocks of nodes that
@@ -120,7 +127,7 @@ func (c *Cluster) Ask(q Question) Answer {
 	e := c.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c.settle()
+	c.checkout()
 	e.journal = e.journal[:0]
 	a := Answer{from: c}
 	moving, why := e.moving(q.Pods)
@@ -137,11 +144,20 @@ func (c *Cluster) Ask(q Question) Answer {
 		gone = append(gone, i)
 		e.do(op{kind: opRemove, node: i})
 	}
-	left := e.settlePods(moving, 0, len(e.nodes))
-	b := buying{e: e, q: &q, moving: moving}
-	if len(left) > 0 && q.MaxNodes > 0 {
+	b := buying{e: e, from: c, q: &q, moving: moving}
+	var left []int32
+	if q.Place != nil {
+		if q.Elsewhere {
+			e.credit(gone)
+			gone = nil
+		}
+		left = b.place(moving)
+	} else {
+		left = e.placePods(moving, 0, len(e.nodes))
+	}
+	if len(left) > 0 && q.MaxNodes > 0 && q.Place == nil {
 		left = b.buy(left)
-		if len(left) == 0 && e.spread(moving) {
+		if len(left) == 0 && (e.spread(moving) || b.counted()) {
 			left = b.again(len(gone))
 		}
 		if len(left) == 0 && !b.drop() {
@@ -149,7 +165,10 @@ func (c *Cluster) Ask(q Question) Answer {
 		}
 	}
 	if len(left) > 0 {
-		if q.Explain {
+		switch {
+		case b.wrong != "":
+			a.Why = b.wrong
+		case q.Explain:
 			a.Why = e.why(left[0])
 		}
 		for _, p := range left {
@@ -159,12 +178,17 @@ func (c *Cluster) Ask(q Question) Answer {
 		return a
 	}
 	b.report(&a)
-	for _, i := range gone {
-		e.do(op{kind: opCredit, node: i})
-	}
+	e.credit(gone)
 	a.ops = slices.Clone(e.journal)
 	e.rollback(0)
 	return a
+}
+
+// credit takes nodes that went off what counts against the limits of their pools.
+func (e *engine) credit(gone []int32) {
+	for _, i := range gone {
+		e.do(op{kind: opCredit, node: i})
+	}
 }
 
 // Reserve is the cluster with pending pods where kube-scheduler may put them now, so that nobody else takes that room, and
@@ -173,7 +197,7 @@ func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
 	e := c.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c.settle()
+	c.checkout()
 	e.journal = e.journal[:0]
 	var movable []*corev1.Pod
 	for _, p := range pods {
@@ -182,7 +206,7 @@ func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
 		}
 	}
 	moving, _ := e.moving(movable)
-	e.settlePods(moving, 0, len(e.nodes))
+	e.placePods(moving, 0, len(e.nodes))
 	a := Answer{from: c, ops: slices.Clone(e.journal)}
 	for _, o := range a.ops {
 		a.Placements = append(a.Placements, Placement{e.pods[o.pod].object, e.nodes[o.node].name})
@@ -214,9 +238,9 @@ func (e *engine) moving(pods []*corev1.Pod) ([]int32, string) {
 	return out, ""
 }
 
-// settlePods puts each pod on the first node from lo to hi that takes it, goes round for those that wait for others, and
+// placePods puts each pod on the first node from lo to hi that takes it, goes round for those that wait for others, and
 // returns those that found no place.
-func (e *engine) settlePods(pods []int32, lo, hi int) []int32 {
+func (e *engine) placePods(pods []int32, lo, hi int) []int32 {
 	left := pods
 	for {
 		next := e.lap(left, lo, hi)
@@ -224,7 +248,7 @@ func (e *engine) settlePods(pods []int32, lo, hi int) []int32 {
 		if len(next) < len(left) {
 			for _, p := range next {
 				c := &e.classes[e.pods[p].class]
-				again = again || len(c.affinity)+len(c.spreads) > 0
+				again = again || c.waits()
 			}
 		}
 		left = next
@@ -232,6 +256,11 @@ func (e *engine) settlePods(pods []int32, lo, hi int) []int32 {
 			return left
 		}
 	}
+}
+
+// waits reports whether a pod may be let in later by what is placed meanwhile.
+func (c *class) waits() bool {
+	return len(c.Spreads) > 0 || slices.ContainsFunc(c.Terms, func(t interpod.Term) bool { return !t.Anti })
 }
 
 func (e *engine) lap(pods []int32, lo, hi int) []int32 {
@@ -244,7 +273,7 @@ func (e *engine) lap(pods []int32, lo, hi int) []int32 {
 			last, from = id, lo
 		}
 		at := e.find(c, from, hi)
-		if len(c.affinity)+len(c.spreads) == 0 && c.soft == nil {
+		if !c.waits() && c.soft == nil {
 			from = at // the nodes before it take no more of them
 		}
 		if at == hi {

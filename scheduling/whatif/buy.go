@@ -9,6 +9,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -31,7 +32,7 @@ type Order struct {
 	suits func(lot, shape, offering int) bool
 }
 
-// Suits reports whether a node bought that way suits the pods of a lot, by labels and taints.
+// Suits reports whether a node bought that way suits the pods of a lot, by labels and taints. It is safe for concurrent use.
 func (o *Order) Suits(lot, shape, offering int) bool { return o.suits(lot, shape, offering) }
 
 // Lot is a number of pods of one class that are to be placed alike.
@@ -53,9 +54,46 @@ type Purchase struct {
 // LotShare is a number of pods of one lot.
 type LotShare struct{ Lot, Count int }
 
+// check says what is wrong with an answer to the order: lots that it does not have, or more pods of one than there are.
+func (o *Order) check(purchases []Purchase) string {
+	taken := make([]int, len(o.Lots))
+	for i, p := range purchases {
+		for _, s := range p.Pods {
+			switch {
+			case s.Lot < 0 || s.Lot >= len(o.Lots):
+				return fmt.Sprintf("the buyer's purchase %d names lot %d of %d", i, s.Lot, len(o.Lots))
+			case s.Count < 0 || s.Count > o.Lots[s.Lot].Count-taken[s.Lot]:
+				return fmt.Sprintf("the buyer's purchase %d takes %d pods of lot %d, which has %d left", i, s.Count, s.Lot, o.Lots[s.Lot].Count-taken[s.Lot])
+			}
+			taken[s.Lot] += s.Count
+		}
+	}
+	return ""
+}
+
+// ask lets the buyer decide. Nobody else waits meanwhile, and the buyer may ask questions of its own: the store is given back as
+// it was before the question, and the changes are made anew afterwards.
+func (b *buying) ask(order Order) []Purchase {
+	e := b.e
+	done := slices.Clone(e.journal)
+	e.rollback(0)
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		b.from.checkout()
+		e.journal = e.journal[:0]
+		for _, o := range done {
+			e.do(o)
+		}
+	}()
+	return b.q.Buyer.Buy(order)
+}
+
 type buying struct {
 	e      *engine
+	from   *Cluster
 	q      *Question
+	wrong  string // what is wrong with the buyer's answer
 	moving []int32
 	bought []int32 // nodes
 }
@@ -100,7 +138,7 @@ func (b *buying) buy(left []int32) []int32 {
 	}
 	e.rollback(mark)
 	b.bought = nil
-	return left
+	return rest
 }
 
 // allowedOffer reports whether the offer may be bought under the question and the limits of its pool.
@@ -140,7 +178,7 @@ func (e *engine) reserved(id string) int {
 // one buys the cheapest node that holds all the pods.
 func (b *buying) one(left []int32) (float64, bool) {
 	e := b.e
-	sum := make([]int64, e.dims)
+	total := make([]int64, e.dims)
 	var classes []int32
 	for _, p := range left {
 		id := e.pods[p].class
@@ -148,20 +186,20 @@ func (b *buying) one(left []int32) (float64, bool) {
 			classes = append(classes, id)
 		}
 		for d, q := range e.classes[id].need {
-			sum[d] += q
+			total[d] = sum(total[d], q)
 		}
 	}
 	mark := len(e.journal)
 	tried := 0
 	for i := range e.offers {
 		o := &e.offers[i]
-		if !fits(sum, o.room) || !b.allowedOffer(o, b.q.MaxPrice) {
+		if !fits(total, o.room) || !b.allowedOffer(o, b.q.MaxPrice) {
 			continue
 		}
 		if slices.ContainsFunc(classes, func(id int32) bool { return !e.buys(&e.classes[id], o) }) {
 			continue
 		}
-		if b.open(o, classes) && len(e.settlePods(left, len(e.nodes)-1, len(e.nodes))) == 0 && b.valued(o) {
+		if b.open(o, classes, "") && len(e.placePods(left, len(e.nodes)-1, len(e.nodes))) == 0 && b.valued(o) {
 			return o.price, true
 		}
 		e.rollback(mark)
@@ -173,45 +211,47 @@ func (b *buying) one(left []int32) (float64, bool) {
 	return 0, false
 }
 
-// several buys what the buyer says.
+// several buys what the buyer says, and returns the pods that find no place then.
 func (b *buying) several(left []int32, limit float64) ([]int32, float64) {
 	e := b.e
 	order, members := b.order(left, limit)
 	price := 0.0
 	taken := make([]int, len(order.Lots))
-	purchases := b.q.Buyer.Buy(order)
-	if len(purchases) > b.q.MaxNodes {
+	purchases := b.ask(order)
+	if b.wrong = order.check(purchases); b.wrong != "" || len(purchases) > b.q.MaxNodes {
 		return left, 0
 	}
 	first := len(e.nodes)
-	var waiting []int32
-	meant := make([][]int32, len(purchases))
+	var pods, meant []int32
 	for k, p := range purchases { // all nodes first: an empty zone counts as soon as it has a node
 
 		o := e.offerOf(p.Shape, p.Offering)
-		var classes, pods []int32
+		var classes []int32
 		for _, s := range p.Pods {
 			pods = append(pods, members[s.Lot][taken[s.Lot]:taken[s.Lot]+s.Count]...)
+			for range s.Count {
+				meant = append(meant, int32(first+k))
+			}
 			taken[s.Lot] += s.Count
 			classes = append(classes, e.pods[members[s.Lot][0]].class)
 		}
-		if o == nil || !b.allowedOffer(o, limit) || !b.open(o, classes) {
+		if o == nil || !b.allowedOffer(o, limit) || !b.open(o, classes, "") {
 			return left, 0
 		}
 		price += o.price
-		meant[k] = pods
 	}
-	for k, pods := range meant {
-		waiting = append(waiting, e.settlePods(pods, first+k, first+k+1)...)
-	}
+	waiting := e.placeAt(pods, meant)
 	for l := range members {
 		waiting = append(waiting, members[l][taken[l]:]...)
 	}
 	if len(waiting) > 0 { // other new nodes may take them, or old ones now
-		waiting = e.settlePods(waiting, first, len(e.nodes))
-		waiting = e.settlePods(waiting, 0, first)
+		waiting = e.placePods(waiting, first, len(e.nodes))
+		waiting = e.placePods(waiting, 0, first)
 	}
-	if len(waiting) > 0 || limit > 0 && price >= limit {
+	if len(waiting) > 0 {
+		return waiting, 0
+	}
+	if limit > 0 && price >= limit {
 		return left, 0
 	}
 	for _, n := range b.bought {
@@ -229,8 +269,9 @@ func (e *engine) offerOf(shape, offering int) *offer {
 	return nil
 }
 
-// open adds a node of the offer that can have pods of the classes; false if its labels cannot suit all of them.
-func (b *buying) open(o *offer, classes []int32) bool {
+// open adds a node of the offer that can have pods of the classes, by the name or a fresh one; false if its labels cannot suit
+// all of them.
+func (b *buying) open(o *offer, classes []int32, name string) bool {
 	e := b.e
 	set := e.labels(o)
 	if set.IsImpossible() {
@@ -247,8 +288,12 @@ func (b *buying) open(o *offer, classes []int32) bool {
 		set = narrowed
 	}
 	pool := &e.problem.Pools[o.pool]
-	n := &node{name: e.freshName(o.pool), alive: true, target: true, pool: o.pool, usage: e.problem.Shapes[o.shape].Usage, bought: o, free: o.room}
-	n.number = e.names[o.pool]
+	number := -1
+	if name == "" {
+		name = e.freshName(o.pool)
+		number = e.names[o.pool]
+	}
+	n := &node{name: name, number: number, alive: true, target: true, pool: o.pool, usage: e.problem.Shapes[o.shape].Usage, bought: o, free: o.room}
 	n.labels = map[string]string{corev1.LabelHostname: n.name}
 	for r := range scheduling.RealLabels(set).All() {
 		if v, ok := r.Any(); ok && !r.AllowsAbsent() {
@@ -259,37 +304,15 @@ func (b *buying) open(o *offer, classes []int32) bool {
 	n.labels[nodepool.ProvisionerLabelKey] = pool.Name
 	labels := e.aliases.Labels(n.labels)
 	labels[requirements.NodeNameKey] = n.name
-	names, _ := e.problem.Daemons(o.shape)
-	for _, name := range names {
-		if d := e.daemons[name]; d != nil {
-			n.ports = append(n.ports, portsOf(&d.Spec)...)
-		}
+	n.daemons = e.daemonsOf(o.shape)
+	for _, d := range n.daemons {
+		n.ports = append(n.ports, d.ports...)
 	}
 	e.describe(n, labels, pool.Taints)
-	n.shelf = e.shelfOf(n)
+	n.bucket = e.bucketOf(n)
 	e.do(op{kind: opAdd, added: n})
 	b.bought = append(b.bought, int32(len(e.nodes)-1))
 	return true
-}
-
-// narrow is the part of the set that the first alternative that suits it leaves.
-func narrow(set requirements.Set, asked requirements.Alternatives) (requirements.Set, bool) {
-	for a := range asked.All() {
-		if !a.Compatible(set, requirements.Keys{}) {
-			continue
-		}
-		var b requirements.Builder
-		b.AddSet(set)
-		for r := range a.All() {
-			if set.Has(r.Key()) {
-				b.Add(r)
-			}
-		}
-		if out, err := b.Set(); err == nil {
-			return out, true
-		}
-	}
-	return set, false
 }
 
 // freshName is the pool's name and the lowest number that no node has or had.
@@ -327,7 +350,7 @@ func (b *buying) valued(o *offer) bool {
 
 // spread reports whether some of the pods are spread over domains, so that it matters which of these exist.
 func (e *engine) spread(pods []int32) bool {
-	return slices.ContainsFunc(pods, func(p int32) bool { return len(e.classes[e.pods[p].class].spreads) > 0 })
+	return slices.ContainsFunc(pods, func(p int32) bool { return len(e.classes[e.pods[p].class].Spreads) > 0 })
 }
 
 // again goes over what was done after the removals with all new nodes there from the start: a zone that only a new node has
@@ -363,7 +386,7 @@ func (b *buying) again(mark int) []int32 {
 	for i, o := range left {
 		pods[i] = o.pod
 	}
-	return e.settlePods(pods, 0, len(e.nodes))
+	return e.placePods(pods, 0, len(e.nodes))
 }
 
 // drop gives up the new nodes that no pod went to in the end: others came that suited better, or an order in which they were
@@ -371,11 +394,15 @@ func (b *buying) again(mark int) []int32 {
 func (b *buying) drop() bool {
 	e := b.e
 	empty := func(n int32) bool { return len(e.nodes[n].pods) == 0 }
+	needed := func(n int32) bool { return empty(n) && len(e.nodes[n].daemons) > 0 } // others may be where they are for its daemons
 	if !slices.ContainsFunc(b.bought, empty) {
 		return true
 	}
+	if slices.ContainsFunc(b.bought, needed) {
+		return false
+	}
 	for _, p := range b.moving {
-		if slices.ContainsFunc(e.classes[e.pods[p].class].spreads, func(s spread) bool { return s.minDomains > 1 }) {
+		if slices.ContainsFunc(e.classes[e.pods[p].class].Spreads, func(s interpod.Spread) bool { return s.MinDomains > 1 }) {
 			return false
 		}
 	}
@@ -400,11 +427,8 @@ func (b *buying) report(a *Answer) {
 			Name: x.name, Shape: x.bought.shape, Offering: x.bought.index, Type: x.bought.typ, Zone: x.bought.zone,
 			CapacityType: x.bought.capacity, Price: x.bought.price, Labels: maps.Clone(x.labels),
 		})
-		names, _ := e.problem.Daemons(x.bought.shape)
-		for _, name := range names {
-			if d := e.daemons[name]; d != nil {
-				a.Bought[at[n]].Daemons = append(a.Bought[at[n]].Daemons, d)
-			}
+		for _, d := range e.daemonsOf(x.bought.shape) {
+			a.Bought[at[n]].Daemons = append(a.Bought[at[n]].Daemons, d.pod)
 		}
 		a.Price += x.bought.price
 	}
@@ -434,7 +458,7 @@ func (b *buying) alternatives(out *Bought, n *node, total float64) {
 		c := e.pods[p].class
 		classes = append(classes, c)
 		for d, q := range e.classes[c].need {
-			used[d] += q
+			used[d] = sum(used[d], q)
 		}
 	}
 	slices.Sort(classes)

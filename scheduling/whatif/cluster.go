@@ -17,8 +17,8 @@ type Cluster struct {
 	ops    []op
 }
 
-// settle brings the store to this version.
-func (c *Cluster) settle() {
+// checkout brings the store to this version.
+func (c *Cluster) checkout() {
 	e := c.e
 	if e.at == c {
 		return
@@ -55,7 +55,7 @@ func (e *engine) leave() {
 func (c *Cluster) Size() int {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
-	c.settle()
+	c.checkout()
 	n := 0
 	for i := range c.e.nodes {
 		if c.e.nodes[i].alive {
@@ -70,7 +70,7 @@ func (c *Cluster) Size() int {
 func (c *Cluster) Free() []int64 {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
-	c.settle()
+	c.checkout()
 	return slices.Clone(c.e.total)
 }
 
@@ -79,7 +79,7 @@ func (c *Cluster) Free() []int64 {
 func (c *Cluster) Close(nodes []string) *Cluster {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
-	c.settle()
+	c.checkout()
 	e := c.e
 	shut := map[int32]bool{}
 	for _, name := range nodes {
@@ -104,17 +104,17 @@ func (c *Cluster) Close(nodes []string) *Cluster {
 func (c *Cluster) Settled() *Cluster {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
-	c.settle()
+	c.checkout()
 	old := c.e
 	e := &engine{
 		problem: old.problem, aliases: old.aliases, dims: old.dims, classByRep: old.classByRep, podAt: old.podAt,
-		classes: slices.Clone(old.classes), pods: slices.Clone(old.pods), nodeAt: map[string]int32{}, keys: old.keys, keyAt: old.keyAt,
+		classes: slices.Clone(old.classes), pods: slices.Clone(old.pods), nodeAt: map[string]int32{}, index: old.index, values: old.values, state: old.state.Clone(),
 		statics: slices.Clone(old.statics), staticAt: maps.Clone(old.staticAt), offers: old.offers, full: slices.Clone(old.full),
 		offerAt: old.offerAt, problemClass: old.problemClass, taken: maps.Clone(old.taken), names: make([]int, len(old.names)), offerSigs: old.offerSigs,
-		mentioned: old.mentioned, shelfAt: maps.Clone(old.shelfAt), blends: old.blends, pins: map[pinKey]*pin{}, fine: old.fine, daemons: old.daemons, groups: slices.Clone(old.groups), universes: slices.Clone(old.universes),
+		mentioned: old.mentioned, bucketAt: maps.Clone(old.bucketAt), blends: old.blends, pins: map[pinKey]*pin{}, fine: old.fine, fineGroups: old.fineGroups, daemons: old.daemons,
 	}
-	for _, v := range old.values {
-		e.values = append(e.values, maps.Clone(v))
+	for _, p := range old.passed {
+		e.passed = append(e.passed, slices.Clone(p))
 	}
 	for _, l := range old.left {
 		e.left = append(e.left, slices.Clone(l))
@@ -129,16 +129,8 @@ func (c *Cluster) Settled() *Cluster {
 			e.classes[i].soft = &own
 		}
 	}
-	for i := range e.groups {
-		g := &e.groups[i]
-		g.counts, g.owners = g.counts.clone(), g.owners.clone()
-	}
-	for i := range e.universes {
-		u := &e.universes[i]
-		u.nodes, u.pass = u.nodes.clone(), slices.Clone(u.pass)
-	}
-	for _, s := range old.shelves {
-		e.shelves = append(e.shelves, shelf{mixed: s.mixed, static: s.static, values: s.values})
+	for _, s := range old.buckets {
+		e.buckets = append(e.buckets, bucket{mixed: s.mixed, static: s.static, values: s.values})
 	}
 	for i := range old.nodes {
 		if n := old.nodes[i]; n.alive {
@@ -166,15 +158,11 @@ func (c *Cluster) Settled() *Cluster {
 	return out
 }
 
-func (t table) clone() table {
-	return table{slices.Clone(t.dense), maps.Clone(t.sparse)}
-}
-
 // Room is what nodes have free, in all; what is below zero counts as none.
 func (c *Cluster) Room(nodes []string) []int64 {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
-	c.settle()
+	c.checkout()
 	sum := make([]int64, c.e.dims)
 	for _, name := range nodes {
 		if i, ok := c.e.nodeAt[name]; ok && c.e.nodes[i].open() {

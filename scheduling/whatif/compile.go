@@ -3,7 +3,6 @@ package whatif
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -15,8 +14,12 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
+	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
 // Options are the choices of [Compile] that a snapshot does not make. nil means defaults.
@@ -28,13 +31,16 @@ type Options struct {
 // Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). Pods that are pending are not asked
 // about; see [Cluster.Reserve]. The error is that of [scheduling.Compile].
 func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
 	var o Options
 	if opts != nil {
 		o = *opts
 	}
 	e := &engine{
 		aliases: requirements.KubernetesAliases(), podAt: map[*corev1.Pod]int32{}, nodeAt: map[string]int32{},
-		keyAt: map[string]int32{}, staticAt: map[string]int32{}, daemons: map[string]*corev1.Pod{}, offerAt: map[[2]int]int{}, shelfAt: map[string]int32{}, pins: map[pinKey]*pin{}, taken: map[string]bool{},
+		values: &interpod.Values{}, staticAt: map[string]int32{}, daemons: map[string]*daemonSet{}, offerAt: map[[2]int]int{}, bucketAt: map[string]int32{}, pins: map[pinKey]*pin{}, taken: map[string]bool{},
 	}
 	known := make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {
@@ -54,13 +60,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	e.problemClass = e.problemClasses()
 	e.compileOffers()
 	e.compileNodes(&s)
-	for i := range e.groups {
-		values := len(e.values[e.groups[i].key])
-		e.groups[i].counts, e.groups[i].owners = newTable(values), newTable(values)
-	}
-	for i := range e.universes {
-		e.universes[i].nodes = newTable(len(e.values[e.universes[i].key]))
-	}
+	e.state = interpod.NewState(e.index, e.values)
 	for i := range e.nodes {
 		for _, p := range e.nodes[i].pods {
 			e.count(p, &e.nodes[i], 1)
@@ -154,50 +154,32 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 	for _, i := range e.problem.Ignored {
 		e.classes[classAt[i.Pod]].refusal = i.Why
 	}
-	reader := topologyReader{e: e, namespaces: namespaces(&s), groups: map[string]int32{}, universes: map[string]int32{}}
+	e.index = interpod.NewIndex(e.aliases, s.KnownNamespaces())
 	for i, pods := range groups {
 		c := &e.classes[i]
 		c.template = s.Admission.Pod(pods[0])
 		if c.need == nil {
 			c.need = e.vector(podclass.Requests(c.template, true))
 		}
-		c.ports = portsOf(&c.template.Spec)
-		t, err := reader.read(c.template, !c.movable)
-		if err != nil && c.movable {
+		c.ports = hostport.Of(c.template)
+		if !c.movable { // all that matters of a pod that does not move is which it keeps away
+			c.Constraints = e.index.Keeps(c.template)
+			continue
+		}
+		if err := e.constraints(c); err != nil {
 			return &scheduling.InvalidError{Pod: podclass.Name(pods[0]), Err: err}
 		}
-		c.topology = t
-		if c.movable {
-			c.soft = reader.soft(c.template)
-		}
 	}
-	reader.join()
+	if err := e.compileDaemons(&s); err != nil {
+		return err
+	}
+	e.join()
 	e.mention()
-	for _, d := range s.DaemonSets {
-		p, yes := s.Admission.DaemonPod(d), true
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: d.UID, Controller: &yes}}
-		e.daemons[d.Namespace+"/"+d.Name] = p
-	}
 	return nil
 }
 
 func isDaemon(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" })
-}
-
-func namespaces(s *scheduling.Snapshot) map[string]map[string]string {
-	out := map[string]map[string]string{}
-	for _, p := range s.Pods {
-		if out[p.Namespace] == nil {
-			out[p.Namespace] = map[string]string{corev1.LabelMetadataName: p.Namespace}
-		}
-	}
-	for _, n := range s.Namespaces {
-		set := map[string]string{corev1.LabelMetadataName: n.Name}
-		maps.Copy(set, n.Labels)
-		out[n.Name] = set
-	}
-	return out
 }
 
 // mention collects the label keys that some class asks about.
@@ -220,8 +202,8 @@ func (e *engine) mention() {
 			}
 		}
 	}
-	for i := range e.universes {
-		see(e.universes[i].asked)
+	for _, f := range e.index.Filters() {
+		see(f.Asked)
 	}
 	slices.Sort(keys)
 	e.mentioned = requirements.KeysOf(slices.Compact(keys)...)
@@ -231,10 +213,25 @@ func (e *engine) vector(list corev1.ResourceList) []int64 {
 	out := make([]int64, e.dims)
 	for i, name := range e.problem.Resources {
 		if q, ok := list[name]; ok {
-			out[i] = resources.Request(name, q)
+			out[i] = min(resources.Request(name, q), mostNeeded)
 		}
 	}
 	return out
+}
+
+// Amounts are cut off far above what machines have, so that sums over a cluster do not overflow; a pod that needs more than is
+// cut off fits nowhere.
+const (
+	mostFree   = 1 << 50
+	mostNeeded = 1 << 51
+)
+
+// sum adds up amounts, and stops at the largest number there is.
+func sum(a, b int64) int64 {
+	if b > 0 && a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // staticOf numbers the node's labels and taints, as far as they matter.
@@ -260,19 +257,13 @@ func (e *engine) staticOf(labels map[string]string, taints []corev1.Taint) int32
 // place fills in what a node's labels and taints mean.
 func (e *engine) describe(n *node, labels map[string]string, taints []corev1.Taint) {
 	n.static = e.staticOf(labels, taints)
-	n.values = make([]int32, len(e.keys))
-	for k, key := range e.keys {
-		n.values[k] = -1
-		if v, ok := labels[key]; ok {
-			n.values[k] = e.valueOf(int32(k), v)
-		}
-	}
+	n.values = e.values.At(e.index, labels)
 }
 
 func (e *engine) compileNodes(s *scheduling.Snapshot) {
 	free := map[string][]int64{}
-	for i := range e.problem.Rooms {
-		free[e.problem.Rooms[i].Node.Name] = e.problem.Rooms[i].Free
+	for i := range e.problem.Existing {
+		free[e.problem.Existing[i].Node.Name] = e.problem.Existing[i].Free
 	}
 	pools := map[string]int32{}
 	for i := range e.problem.Pools {
@@ -296,7 +287,10 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 		labels[requirements.NodeNameKey] = n.Name
 		x := node{name: n.Name, object: n, alive: true, pool: -1, labels: labels}
 		if f, ok := free[n.Name]; ok {
-			x.free, x.target = slices.Clone(f), !starting(n)
+			x.free, x.target = slices.Clone(f), !taints.StartingUp(n)
+			for d := range x.free {
+				x.free[d] = max(min(x.free[d], mostFree), -mostFree)
+			}
 		} else {
 			x.free = make([]int64, e.dims)
 		}
@@ -338,9 +332,10 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 			}
 		}
 		for d, q := range used {
-			n.free[d] -= q
+			n.free[d] = max(n.free[d]-q, -mostFree)
 		}
 	}
+	e.attach(s, free)
 	slices.SortFunc(e.nodes, func(a, b node) int {
 		return cmp.Or(cmp.Compare(e.room(&a), e.room(&b)), strings.Compare(a.name, b.name))
 	})
@@ -353,13 +348,32 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 	}
 }
 
+// attach charges nodes with the volumes of pods that never move, which the needs of classes do not know.
+func (e *engine) attach(s *scheduling.Snapshot, taking map[string][]int64) {
+	index := volume.NewIndex(s.Volumes)
+	for d, name := range e.problem.Resources {
+		driver, ok := volume.Driver(name)
+		if !ok {
+			continue
+		}
+		for i := range e.nodes {
+			n := &e.nodes[i]
+			var staying []*corev1.Pod
+			for _, p := range n.pods {
+				if o := e.pods[p].object; !e.classes[e.pods[p].class].movable && !isDaemon(o) { // package scheduling has charged daemons
+					staying = append(staying, o)
+				}
+			}
+			if len(staying) > 0 && len(taking[n.name]) > 0 {
+				n.free[d] -= index.AttachRoom(n.name, driver, nil) - index.AttachRoom(n.name, driver, staying)
+			}
+		}
+	}
+}
+
 // room is how large what a node has free is, cpu and memory alike.
 func (e *engine) room(n *node) float64 {
 	return math.Max(0, float64(n.free[0])/1000) + math.Max(0, float64(n.free[1])/(4<<30))
-}
-
-func starting(n *corev1.Node) bool {
-	return n.Labels["karpenter.sh/registered"] == "true" && n.Labels["karpenter.sh/initialized"] != "true"
 }
 
 // offer is one way to buy a node.
@@ -398,7 +412,7 @@ func (e *engine) compileOffers() {
 				sigs[text] = sig
 			}
 			e.offers = append(e.offers, offer{
-				shape: i, index: j, price: so.Price, room: s.Room, sig: sig, labels: labels, pool: int32(s.Pool), typ: t.Name,
+				shape: i, index: j, price: so.Price, room: s.Free, sig: sig, labels: labels, pool: int32(s.Pool), typ: t.Name,
 				zone: zone, capacity: capacity, reservation: so.Reservation, reservationCount: so.Count,
 			})
 		}

@@ -5,11 +5,11 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/klog/v2"
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
 // engine is the cluster in integers, standing at one version of it. Everything that changes is changed by operations that
@@ -26,15 +26,15 @@ type engine struct {
 	classByRep   map[*corev1.Pod]int32 // by the pod that stands for the class in the problem
 	nodes        []node
 	nodeAt       map[string]int32
-	shelves      []shelf
-	shelfAt      map[string]int32
+	buckets      []bucket
+	bucketAt     map[string]int32
 	blends       []blend
-	fine         []bool // by key: it has so many values that nodes are not shelved by it
-	keys         []string
-	keyAt        map[string]int32
-	values       []map[string]int32 // by key
-	groups       []group
-	universes    []universe
+	fine         []bool // by key: it has so many values that nodes are not put into buckets by it
+	fineGroups   []bool // by group: its key is one of these
+	index        *interpod.Index
+	values       *interpod.Values
+	state        *interpod.State
+	passed       [][]int8 // by filter and static group: 0 unknown, 1 yes, 2 no
 	mentioned    requirements.Keys
 	statics      []static
 	staticAt     map[string]int32
@@ -48,24 +48,24 @@ type engine struct {
 	offerAt      map[[2]int]int  // by shape and offering
 	taken        map[string]bool // names of nodes, those that went included
 	pins         map[pinKey]*pin
-	names        []int                  // by pool: no number below is free
-	daemons      map[string]*corev1.Pod // by namespace/name of the DaemonSet
+	names        []int                 // by pool: no number below is free
+	daemons      map[string]*daemonSet // by namespace/name
 }
 
 // class is a set of pods that are alike.
 type class struct {
-	topology
-	template *corev1.Pod
-	need     []int64
-	probe    []int64 // need, and what it takes of each blend
-	required requirements.Alternatives
-	refusal  string
-	ports    []port
-	suits    []int8 // by static group: 0 unknown, 1 yes, 2 no
-	buys     []int8 // by signature of offers, likewise
-	movable  bool
-	soft     *soft // what it would rather have; nil if nothing
-	fine     bool  // some constraint on it is about a key of many values
+	interpod.Constraints // what is required
+	template             *corev1.Pod
+	need                 []int64
+	probe                []int64 // need, and what it takes of each blend
+	required             requirements.Alternatives
+	refusal              string
+	ports                []hostport.Port
+	suits                []int8 // by static group: 0 unknown, 1 yes, 2 no
+	buys                 []int8 // by signature of offers, likewise
+	movable              bool
+	soft                 *softly // what it would rather have; nil if nothing
+	fine                 bool    // some constraint on it is about a key of many values
 }
 
 type pod struct {
@@ -76,29 +76,28 @@ type pod struct {
 }
 
 type node struct {
-	name   string
-	object *corev1.Node
-	alive  bool
-	target bool // takes pods
-	closed bool // takes none for now: it is to go next
-	static int32
-	values []int32 // by key, -1 for none
-	free   []int64
-	pods   []int32
-	ports  []port // of what runs there, daemons included
-	pool   int32  // index into Problem.Pools, -1 for none
-	usage  []int64
-	bought *offer
-	number int // in its name, where it was bought
-	labels map[string]string
-	shelf  int32
-	place  int32 // on its shelf
+	name    string
+	object  *corev1.Node
+	alive   bool
+	target  bool // takes pods
+	closed  bool // takes no pods, because it is to go next
+	static  int32
+	values  []int32 // by key, -1 for none
+	free    []int64
+	pods    []int32
+	ports   []hostport.Port // of what runs there, daemons included
+	pool    int32           // index into Problem.Pools, -1 for none
+	usage   []int64
+	bought  *offer
+	daemons []*daemonSet // of a node that was bought: those that are counted
+	number  int          // in its name, where it was bought
+	labels  map[string]string
+	bucket  int32
+	place   int32 // in its bucket
 }
 
 // open reports whether the node takes pods.
 func (n *node) open() bool { return n.alive && n.target && !n.closed }
-
-func (n *node) value(key int32) int32 { return n.values[key] }
 
 // static is what labels and taints say of a node as far as any class asks about them.
 type static struct {
@@ -124,28 +123,6 @@ type op struct {
 	added     *node // of opAdd
 }
 
-func (e *engine) key(name string) int32 {
-	name = e.aliases.Key(name)
-	if id, ok := e.keyAt[name]; ok {
-		return id
-	}
-	id := int32(len(e.keys))
-	e.keys = append(e.keys, name)
-	e.keyAt[name] = id
-	e.values = append(e.values, map[string]int32{})
-	return id
-}
-
-func (e *engine) valueOf(key int32, value string) int32 {
-	m := e.values[key]
-	id, ok := m[value]
-	if !ok {
-		id = int32(len(m))
-		m[value] = id
-	}
-	return id
-}
-
 func (e *engine) do(o op) {
 	e.journal = append(e.journal, o)
 	e.apply(o)
@@ -161,6 +138,7 @@ func (e *engine) apply(o op) {
 		for _, p := range n.pods {
 			e.count(p, n, -1)
 		}
+		e.countDaemons(n, -1)
 		e.domain(n, -1)
 	case opAdd:
 		e.nodes = append(e.nodes, *o.added)
@@ -168,9 +146,10 @@ func (e *engine) apply(o op) {
 		n.free, n.ports, n.pods = slices.Clone(n.free), slices.Clone(n.ports), nil
 		e.nodeAt[n.name] = int32(len(e.nodes) - 1)
 		e.taken[n.name] = true
-		e.shelve(int32(len(e.nodes) - 1))
+		e.putIn(int32(len(e.nodes) - 1))
 		e.tally(n, 1)
 		e.domain(n, 1)
+		e.startDaemons(n)
 		e.charge(n, 1)
 	case opPlace:
 		n, p := &e.nodes[o.node], &e.pods[o.pod]
@@ -205,17 +184,21 @@ func (e *engine) undo(o op) {
 		for _, p := range n.pods {
 			e.count(p, n, 1)
 		}
+		e.countDaemons(n, 1)
 		e.domain(n, 1)
 	case opAdd:
 		last := len(e.nodes) - 1
 		n := &e.nodes[last]
 		e.tally(n, -1)
 		e.charge(n, -1)
+		e.countDaemons(n, -1)
 		e.domain(n, -1)
 		delete(e.nodeAt, n.name)
 		delete(e.taken, n.name)
-		e.names[n.pool] = min(e.names[n.pool], n.number)
-		e.unshelve(int32(last))
+		if n.number >= 0 {
+			e.names[n.pool] = min(e.names[n.pool], n.number)
+		}
+		e.takeOut(int32(last))
 		e.nodes = e.nodes[:last]
 	case opPlace:
 		n, p := &e.nodes[o.node], &e.pods[o.pod]
@@ -285,16 +268,6 @@ func (e *engine) suits(c *class, group int32) bool {
 	return c.suits[group] == 1
 }
 
-func tolerates(tolerations []corev1.Toleration, taints []corev1.Taint) bool {
-	if len(taints) == 0 {
-		return true
-	}
-	_, found := corev1helpers.FindMatchingUntoleratedTaint(klog.Logger{}, taints, tolerations, func(t *corev1.Taint) bool {
-		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
-	}, false)
-	return !found
-}
-
 func fits(need, free []int64) bool {
 	for i, q := range need {
 		if q > free[i] && q > 0 {
@@ -313,7 +286,7 @@ func (e *engine) holds(c *class, n *node) bool {
 		return false
 	}
 	for _, p := range c.ports {
-		if slices.ContainsFunc(n.ports, p.conflicts) {
+		if slices.ContainsFunc(n.ports, p.Conflicts) {
 			return false
 		}
 	}

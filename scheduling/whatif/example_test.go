@@ -117,7 +117,7 @@ func (onePodANode) Buy(o whatif.Order) []whatif.Purchase {
 
 // holds looks at CPU alone, the first resource.
 func holds(shape scheduling.Shape, class *scheduling.Class) bool {
-	return class.Requests.Cpu().MilliValue() <= shape.Room[0]
+	return class.Requests.Cpu().MilliValue() <= shape.Free[0]
 }
 
 // Without a buyer one node is bought at most. With one, it gets the pods in lots that are alike and answers with purchases;
@@ -151,8 +151,8 @@ func ExamplePurchase() {
 		fmt.Println(err)
 		return
 	}
-	medium := slices.IndexFunc(c.Problem().Shapes, func(s scheduling.Shape) bool { return s.Room[0] == 4000 })
-	large := slices.IndexFunc(c.Problem().Shapes, func(s scheduling.Shape) bool { return s.Room[0] == 8000 })
+	medium := slices.IndexFunc(c.Problem().Shapes, func(s scheduling.Shape) bool { return s.Free[0] == 4000 })
+	large := slices.IndexFunc(c.Problem().Shapes, func(s scheduling.Shape) bool { return s.Free[0] == 8000 })
 	buyer := decided{
 		{Shape: large, Pods: []whatif.LotShare{{Lot: 0, Count: 2}}},
 		{Shape: medium, Pods: []whatif.LotShare{{Lot: 0, Count: 1}}},

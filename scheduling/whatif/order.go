@@ -30,17 +30,17 @@ func (b *buying) order(left []int32, limit float64) (Order, [][]int32) {
 		}
 		pods := left[start:end]
 		start = end
-		key, group, ok := e.domainKey(&e.classes[id])
+		group, ok := e.domainGroup(&e.classes[id])
 		if !ok {
 			add(id, pods, &pin{})
 			continue
 		}
-		values, parts := e.deal(&e.classes[id], group, key, pods)
+		values, parts := e.deal(&e.classes[id], group, pods)
 		if len(values) == 0 { // nothing that can be bought has the label
 			add(id, pods, &pin{})
 		}
 		for i, value := range values {
-			add(id, parts[i], e.pin(key, value))
+			add(id, parts[i], e.pin(e.keyOf(group), value))
 		}
 	}
 	ids := make([]int32, len(members))
@@ -49,6 +49,8 @@ func (b *buying) order(left []int32, limit float64) (Order, [][]int32) {
 	}
 	var last *offer // lots are asked about one offer after the other
 	o.suits = func(lot, shape, offering int) bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
 		if last == nil || last.shape != shape || last.index != offering {
 			last = e.offerOf(shape, offering)
 		}
@@ -64,14 +66,13 @@ type pin struct {
 }
 
 type pinKey struct {
-	key   int32
-	value string
+	key, value string
 }
 
-func (e *engine) pin(key int32, value string) *pin {
+func (e *engine) pin(key, value string) *pin {
 	k := pinKey{key, value}
 	if e.pins[k] == nil {
-		e.pins[k] = &pin{requirements.MustOf(requirements.In(e.keys[key], value)), make([]int8, len(e.offers))}
+		e.pins[k] = &pin{requirements.MustOf(requirements.In(key, value)), make([]int8, len(e.offers))}
 	}
 	return e.pins[k]
 }
@@ -104,48 +105,49 @@ func (e *engine) problemClasses() map[int32]int {
 // perNode is how many pods of the class a new node takes by its constraints on the hostname; 0 if any number.
 func (e *engine) perNode(c *class) int {
 	most := 0
-	for _, g := range c.anti {
-		if e.keys[e.groups[g].key] == corev1.LabelHostname && slices.Contains(c.memberOf, g) {
+	for _, t := range c.Terms {
+		if t.Anti && t.Self && e.keyOf(t.Group) == corev1.LabelHostname {
 			most = 1
 		}
 	}
-	for _, s := range c.spreads {
-		if e.keys[e.groups[s.group].key] == corev1.LabelHostname && s.self == 1 && (most == 0 || int(s.maxSkew) < most) {
-			most = int(s.maxSkew)
+	for _, s := range c.Spreads {
+		if e.keyOf(s.Group) == corev1.LabelHostname && s.Self && (most == 0 || int(s.MaxSkew) < most) {
+			most = int(s.MaxSkew)
 		}
 	}
 	return most
 }
 
-// domainKey is the key other than the hostname by which the class is spread or drawn together first.
-func (e *engine) domainKey(c *class) (key, group int32, ok bool) {
-	for _, s := range c.spreads {
-		if g := &e.groups[s.group]; e.keys[g.key] != corev1.LabelHostname {
-			return g.key, s.group, true
+// domainGroup is the group by whose key, other than the hostname, the class is spread or drawn together first.
+func (e *engine) domainGroup(c *class) (int32, bool) {
+	for _, s := range c.Spreads {
+		if e.keyOf(s.Group) != corev1.LabelHostname {
+			return s.Group, true
 		}
 	}
-	for _, id := range c.affinity {
-		if g := &e.groups[id]; e.keys[g.key] != corev1.LabelHostname {
-			return g.key, id, true
+	for _, t := range c.Terms {
+		if !t.Anti && e.keyOf(t.Group) != corev1.LabelHostname {
+			return t.Group, true
 		}
 	}
-	return 0, 0, false
+	return 0, false
 }
 
 // deal gives each pod a value of the key: the one with the fewest members for a spread, one that has members for affinity.
-func (e *engine) deal(c *class, group, key int32, pods []int32) (values []string, parts [][]int32) {
+func (e *engine) deal(c *class, group int32, pods []int32) (values []string, parts [][]int32) {
+	key, spreads := e.keyOf(group), e.index.Groups()[group].Spread
 	for i := range e.offers {
 		o := &e.offers[i]
 		if !e.buys(c, o) {
 			continue
 		}
-		if e.keys[key] == corev1.LabelTopologyZone && o.zone != "" {
+		if key == corev1.LabelTopologyZone && o.zone != "" {
 			if !slices.Contains(values, o.zone) {
 				values = append(values, o.zone)
 			}
 			continue
 		}
-		if list, ok := e.labels(o).Get(e.keys[key]).Values(); ok {
+		if list, ok := e.labels(o).Get(key).Values(); ok {
 			for _, v := range list {
 				if !slices.Contains(values, v) {
 					values = append(values, v)
@@ -154,11 +156,10 @@ func (e *engine) deal(c *class, group, key int32, pods []int32) (values []string
 		}
 	}
 	slices.Sort(values)
-	g := &e.groups[group]
 	counts := make([]int32, len(values))
 	for i, v := range values {
-		if id, ok := e.values[key][v]; ok {
-			counts[i] = g.counts.get(id)
+		if id := e.values.Find(e.index.Groups()[group].Key, v); id >= 0 {
+			counts[i] = e.state.Members(group, id)
 		}
 	}
 	if len(values) == 0 {
@@ -171,7 +172,7 @@ func (e *engine) deal(c *class, group, key int32, pods []int32) (values []string
 			switch {
 			case best < 0:
 				best = i
-			case g.universe >= 0 && counts[i] < counts[best], g.universe < 0 && counts[i] > counts[best]:
+			case spreads && counts[i] < counts[best], !spreads && counts[i] > counts[best]:
 				best = i
 			}
 		}

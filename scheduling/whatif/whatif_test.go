@@ -79,8 +79,13 @@ func market() scheduling.Pool {
 	return scheduling.Pool{NodePool: nodepool.NodePool{Name: "default", APIVersion: nodepool.V1}, Types: types}
 }
 
+func snapshot(nodes []*corev1.Node, pods ...*corev1.Pod) scheduling.Snapshot {
+	return scheduling.Snapshot{Pods: pods, Nodes: nodes, Pools: []scheduling.Pool{market()}}
+}
+
 func compile(t testing.TB, nodes []*corev1.Node, pods ...*corev1.Pod) *whatif.Cluster {
-	c, err := whatif.Compile(scheduling.Snapshot{Nodes: nodes, Pods: pods, Pools: []scheduling.Pool{market()}}, nil)
+	t.Helper()
+	c, err := whatif.Compile(snapshot(nodes, pods...), nil)
 	require.NoError(t, err)
 	return c
 }

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joinery-sdk/joinery/scheduling/topology"
+	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 )
 
 // Port is one port of the node that a pod takes.
@@ -19,6 +19,11 @@ type Port struct {
 }
 
 const anyAddress = "0.0.0.0"
+
+// Conflicts reports whether two pods that take the ports cannot be on one node.
+func (p Port) Conflicts(q Port) bool {
+	return p.Number == q.Number && p.Protocol == q.Protocol && (p.IP == q.IP || p.IP == anyAddress || q.IP == anyAddress)
+}
 
 // Of lists the host ports of all containers that run together, sorted, without duplicates.
 func Of(p *corev1.Pod) []Port {

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
-	"github.com/joinery-sdk/joinery/scheduling/topology"
+	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 )
 
 func container(ports ...corev1.ContainerPort) corev1.Container {

@@ -8,9 +8,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/klog/v2"
 
+	"github.com/joinery-sdk/joinery/internal/toleration"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -57,9 +56,12 @@ func Value(id int) string { return fmt.Sprintf("t%d", id) }
 
 // Untolerated is the first taint of the given effects that the tolerations do not cover.
 func Untolerated(taints []corev1.Taint, tolerations []corev1.Toleration, effects ...corev1.TaintEffect) (corev1.Taint, bool) {
-	return schedulinghelper.FindMatchingUntoleratedTaint(klog.Logger{}, taints, tolerations, func(t *corev1.Taint) bool {
-		return slices.Contains(effects, t.Effect)
-	}, false)
+	for _, t := range taints {
+		if slices.Contains(effects, t.Effect) && !toleration.Covers(tolerations, t) {
+			return t, true
+		}
+	}
+	return corev1.Taint{}, false
 }
 
 // Tolerated is which of the sets, by number, the tolerations put up with: hard minds the taints that keep a pod away, soft
@@ -82,6 +84,17 @@ func Ephemeral(t corev1.Taint) bool {
 		return true
 	}
 	return strings.HasPrefix(t.Key, "readiness.k8s.io/")
+}
+
+// Labels that say how far a node is in its life; karpenter.sh sets them.
+const (
+	labelRegistered  = "karpenter.sh/registered"
+	labelInitialized = "karpenter.sh/initialized"
+)
+
+// StartingUp reports whether a node that was bought for a pool has not yet become ready for the first time.
+func StartingUp(n *corev1.Node) bool {
+	return n.Labels[labelRegistered] == "true" && n.Labels[labelInitialized] != "true"
 }
 
 // In is the requirement of one of the taint sets that are fine: anything if all are, and what no node meets if

@@ -1,0 +1,378 @@
+// Package interpod holds the constraints between pods: which pods a constraint looks at, how many of them are where, and
+// what that forbids. It follows kube-scheduler's PodTopologySpread and InterPodAffinity plugins.
+//
+// An [Index] reads the constraints of pods and numbers what they speak of: label keys, groups of pods, and node filters. A
+// [State] counts pods by group and label value, and says whether one more pod may go to a place. The same two serve the
+// assignment of domains (where a place is a combination of label values), questions about one snapshot and the last check
+// of a plan (where a place is a node).
+package interpod
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Group is a set of pods that a constraint counts, and the label key by whose values it counts them.
+type Group struct {
+	// Key is an index into the keys of the index.
+	Key int32
+	// Filter says on which nodes the pods count; -1 for all that have the key.
+	Filter int32
+	// Spread is set for a group of a topology spread constraint, which leaves terminating pods out. Affinity counts them.
+	Spread bool
+	// What says in words which pods these are, and Text identifies the group.
+	What, Text string
+
+	who []selection // a pod is a member if it meets all of them
+}
+
+// Filter says on which nodes a topology spread constraint counts pods.
+type Filter struct {
+	// Asked is what the node affinity of the constraint's owner asks; anything where its policy ignores it.
+	Asked requirements.Alternatives
+	// Tolerations are those of the owner, and HonorTaints says that nodes with other taints do not count.
+	Tolerations []corev1.Toleration
+	HonorTaints bool
+	// Keys are the labels that a node must have: those of the owner's other hard spreads.
+	Keys []int32
+}
+
+// Spread is a topology spread constraint.
+type Spread struct {
+	Group               int32
+	MaxSkew, MinDomains int32
+	Self                bool // the owner counts itself
+	Hard                bool // whenUnsatisfiable is DoNotSchedule
+}
+
+// Term is a term of pod affinity or anti-affinity.
+type Term struct {
+	Group  int32
+	Anti   bool
+	Self   bool // the owner is a member of the group
+	Hard   bool
+	Weight int32 // of a preferred term
+}
+
+// Constraints are what the pods of a class ask of other pods, and the groups that count them. A constraint that is listed
+// binds; to drop a preferred one is to leave it out.
+type Constraints struct {
+	Spreads  []Spread
+	Terms    []Term
+	MemberOf []int32 // ascending
+}
+
+// selection is the pods of some namespaces that a selector matches.
+type selection struct {
+	namespaces map[string]bool
+	selector   labels.Selector
+}
+
+func (s *selection) matches(namespace string, set map[string]string) bool {
+	return s.namespaces[namespace] && s.selector.Matches(labels.Set(set))
+}
+
+// Index numbers the keys, groups and filters that the constraints of pods speak of. It grows while pods are read, and is
+// only read afterwards.
+type Index struct {
+	aliases    requirements.Aliases
+	namespaces map[string]map[string]string
+
+	keys     []string
+	keyAt    map[string]int32
+	groups   []Group
+	groupAt  map[string]int32
+	filters  []Filter
+	filterAt map[string]int32
+
+	selectors map[string]selected // by the text of the API object
+	lookup    *lookup
+}
+
+// NewIndex is an index without constraints. Aliases rename deprecated topology keys; namespaces are the labels of every
+// namespace, by name.
+func NewIndex(aliases requirements.Aliases, namespaces map[string]map[string]string) *Index {
+	return &Index{
+		aliases: aliases, namespaces: namespaces, keyAt: map[string]int32{}, groupAt: map[string]int32{}, filterAt: map[string]int32{},
+		selectors: map[string]selected{},
+	}
+}
+
+// Keys are the label keys by number. They must not be modified.
+func (x *Index) Keys() []string { return x.keys }
+
+// Groups are the groups by number. They must not be modified.
+func (x *Index) Groups() []Group { return x.groups }
+
+// Filters are the node filters by number. They must not be modified.
+func (x *Index) Filters() []Filter { return x.filters }
+
+// Key is the number of a label key, a new one if need be.
+func (x *Index) Key(name string) int32 {
+	name = x.aliases.Key(name)
+	id, ok := x.keyAt[name]
+	if !ok {
+		id = int32(len(x.keys))
+		x.keyAt[name] = id
+		x.keys = append(x.keys, name)
+	}
+	return id
+}
+
+// Custom adds a group whose members are told, not selected.
+func (x *Index) Custom(key, what, text string) int32 {
+	return x.group(Group{Key: x.Key(key), Filter: -1, What: what, Text: text, who: []selection{{selector: labels.Nothing()}}})
+}
+
+func (x *Index) group(g Group) int32 {
+	id, ok := x.groupAt[g.Text]
+	if !ok {
+		id = int32(len(x.groups))
+		x.groupAt[g.Text] = id
+		x.groups = append(x.groups, g)
+		x.lookup = nil
+	}
+	return id
+}
+
+// Owner is a pod whose constraints are read, and what the node filters of its spreads honour.
+type Owner struct {
+	Pod *corev1.Pod
+	// Asked is what its manifest asks of node labels.
+	Asked requirements.Alternatives
+}
+
+// Read reads the constraints of a pod as an API server stores it, soft ones included: its spreads, then its terms of affinity
+// and of anti-affinity, each in the order of the manifest with the required ones first. [Index.Join] completes them.
+func (x *Index) Read(o Owner) (Constraints, error) {
+	var out Constraints
+	for i := range o.Pod.Spec.TopologySpreadConstraints {
+		s, err := x.spread(o, &o.Pod.Spec.TopologySpreadConstraints[i])
+		if err != nil {
+			return out, fmt.Errorf("spec.topologySpreadConstraints[%d].%w", i, err)
+		}
+		out.Spreads = append(out.Spreads, s)
+	}
+	a := o.Pod.Spec.Affinity
+	if a == nil {
+		return out, nil
+	}
+	var err error
+	if a.PodAffinity != nil {
+		if out.Terms, err = x.affinity(o.Pod.Namespace, a.PodAffinity, out.Terms); err != nil {
+			return out, fmt.Errorf("spec.affinity.podAffinity.%w", err)
+		}
+	}
+	if a.PodAntiAffinity != nil {
+		if out.Terms, err = x.antiAffinity(o.Pod.Namespace, a.PodAntiAffinity, out.Terms); err != nil {
+			return out, fmt.Errorf("spec.affinity.podAntiAffinity.%w", err)
+		}
+	}
+	return out, nil
+}
+
+// Keeps reads the required anti-affinity of a pod alone, which is all that bears on others once it runs. Terms that do not
+// parse are left out: an API server took the pod.
+func (x *Index) Keeps(pod *corev1.Pod) Constraints {
+	var out Constraints
+	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
+		for i := range a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+			t := &a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i]
+			if s, err := x.selectionOf(pod.Namespace, t); err == nil {
+				out.Terms = append(out.Terms, Term{Group: x.counted(t.TopologyKey, s), Anti: true, Hard: true})
+			}
+		}
+	}
+	return out
+}
+
+// affinity reads terms of pod affinity. A pod counts for a required term only if it meets all required terms of the owner
+// (podMatchesAllAffinityTerms in kube-scheduler); preferred ones stand by themselves.
+func (x *Index) affinity(namespace string, a *corev1.PodAffinity, out []Term) ([]Term, error) {
+	required := a.RequiredDuringSchedulingIgnoredDuringExecution
+	all := make([]selected, 0, len(required))
+	for i := range required {
+		s, err := x.selectionOf(namespace, &required[i])
+		if err != nil {
+			return nil, fmt.Errorf("requiredDuringSchedulingIgnoredDuringExecution[%d].%w", i, err)
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b selected) int { return strings.Compare(a.text, b.text) })
+	all = slices.CompactFunc(all, func(a, b selected) bool { return a.text == b.text })
+	for i := range required {
+		out = append(out, Term{Group: x.counted(required[i].TopologyKey, all...), Hard: true})
+	}
+	return x.preferred(namespace, a.PreferredDuringSchedulingIgnoredDuringExecution, false, out)
+}
+
+func (x *Index) antiAffinity(namespace string, a *corev1.PodAntiAffinity, out []Term) ([]Term, error) {
+	for i := range a.RequiredDuringSchedulingIgnoredDuringExecution {
+		t := &a.RequiredDuringSchedulingIgnoredDuringExecution[i]
+		s, err := x.selectionOf(namespace, t)
+		if err != nil {
+			return nil, fmt.Errorf("requiredDuringSchedulingIgnoredDuringExecution[%d].%w", i, err)
+		}
+		out = append(out, Term{Group: x.counted(t.TopologyKey, s), Anti: true, Hard: true})
+	}
+	return x.preferred(namespace, a.PreferredDuringSchedulingIgnoredDuringExecution, true, out)
+}
+
+func (x *Index) preferred(namespace string, terms []corev1.WeightedPodAffinityTerm, anti bool, out []Term) ([]Term, error) {
+	for i := range terms {
+		s, err := x.selectionOf(namespace, &terms[i].PodAffinityTerm)
+		if err != nil {
+			return nil, fmt.Errorf("preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm.%w", i, err)
+		}
+		out = append(out, Term{Group: x.counted(terms[i].PodAffinityTerm.TopologyKey, s), Anti: anti, Weight: terms[i].Weight})
+	}
+	return out, nil
+}
+
+// counted is the group of the pods that meet all selections, by the values of a key.
+func (x *Index) counted(key string, who ...selected) int32 {
+	id := x.Key(key)
+	if at, ok := x.groupAt[groupText(x.keys[id], who)]; ok {
+		return at
+	}
+	g := Group{Key: id, Filter: -1, Text: groupText(x.keys[id], who)}
+	g.who, g.What = joined(who)
+	return x.group(g)
+}
+
+func groupText(key string, who []selected) string {
+	var text strings.Builder
+	text.WriteString(key)
+	for i := range who {
+		text.WriteString("|" + who[i].text)
+	}
+	return text.String()
+}
+
+func joined(who []selected) ([]selection, string) {
+	list, words := make([]selection, len(who)), make([]string, len(who))
+	for i := range who {
+		list[i] = who[i].selection
+		if words[i] = who[i].selector.String(); words[i] == "" {
+			words[i] = "all pods"
+		}
+	}
+	return list, strings.Join(words, " and ")
+}
+
+// spread reads a topology spread constraint. kube-scheduler counts no pods for an empty selector, although the owner meets it:
+// the constraint then only asks for nodes with the key.
+func (x *Index) spread(o Owner, t *corev1.TopologySpreadConstraint) (Spread, error) {
+	s, err := x.selected(t.LabelSelector, []string{o.Pod.Namespace})
+	if err != nil {
+		return Spread{}, fmt.Errorf("labelSelector: %w", err)
+	}
+	if s.selector.Empty() {
+		s = selected{selection{selector: labels.Nothing()}, "nothing"}
+	}
+	key, filter := x.Key(t.TopologyKey), x.filterOf(o, t)
+	g := Group{Key: key, Filter: filter, Spread: true, Text: fmt.Sprintf("spread %s|filter %d", groupText(x.keys[key], []selected{s}), filter)}
+	g.who, g.What = joined([]selected{s})
+	out := Spread{Group: x.group(g), MaxSkew: t.MaxSkew, MinDomains: 1, Hard: t.WhenUnsatisfiable != corev1.ScheduleAnyway}
+	if t.MinDomains != nil {
+		out.MinDomains = *t.MinDomains
+	}
+	return out, nil
+}
+
+// filterOf is the number of the node filter of a spread; -1 if it passes every node that has the spread's key.
+func (x *Index) filterOf(o Owner, t *corev1.TopologySpreadConstraint) int32 {
+	anything := requirements.AnyOf(requirements.Set{})
+	f := Filter{Asked: anything, HonorTaints: t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor}
+	if t.NodeAffinityPolicy == nil || *t.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor {
+		f.Asked = o.Asked
+	}
+	if f.HonorTaints {
+		f.Tolerations = o.Pod.Spec.Tolerations
+	}
+	own := x.Key(t.TopologyKey)
+	for i := range o.Pod.Spec.TopologySpreadConstraints {
+		other := &o.Pod.Spec.TopologySpreadConstraints[i]
+		if id := x.Key(other.TopologyKey); other.WhenUnsatisfiable != corev1.ScheduleAnyway && id != own && x.keys[id] != corev1.LabelHostname {
+			f.Keys = append(f.Keys, id)
+		}
+	}
+	slices.Sort(f.Keys)
+	f.Keys = slices.Compact(f.Keys)
+	if !f.HonorTaints && len(f.Keys) == 0 && f.Asked.Equal(anything) {
+		return -1
+	}
+	text := string(f.Asked.AppendKey(nil)) + fmt.Sprint("|", f.Keys, f.HonorTaints, f.Tolerations)
+	id, ok := x.filterAt[text]
+	if !ok {
+		id = int32(len(x.filters))
+		x.filterAt[text] = id
+		x.filters = append(x.filters, f)
+	}
+	return id
+}
+
+// selected is a selection and what identifies it.
+type selected struct {
+	selection
+	text string
+}
+
+// selectionOf is the pods that a term of a pod in the namespace looks at: of the namespaces that it names and those that its
+// selector selects, or of the pod's own where it does neither.
+func (x *Index) selectionOf(own string, t *corev1.PodAffinityTerm) (selected, error) {
+	in := t.Namespaces
+	switch {
+	case t.NamespaceSelector != nil:
+		namespaces, err := metav1.LabelSelectorAsSelector(t.NamespaceSelector)
+		if err != nil {
+			return selected{}, fmt.Errorf("namespaceSelector: %w", err)
+		}
+		in = slices.Clone(in)
+		for name, set := range x.namespaces {
+			if namespaces.Matches(labels.Set(set)) {
+				in = append(in, name)
+			}
+		}
+	case len(in) == 0:
+		in = []string{own}
+	}
+	s, err := x.selected(t.LabelSelector, in)
+	if err != nil {
+		return selected{}, fmt.Errorf("labelSelector: %w", err)
+	}
+	return s, nil
+}
+
+// selected is the selection of a label selector in some namespaces. A nil selector selects nothing, an empty one everything.
+func (x *Index) selected(sel *metav1.LabelSelector, in []string) (selected, error) {
+	in = slices.Compact(slices.Sorted(slices.Values(in)))
+	raw := fmt.Sprint(in, "|", sel == nil)
+	if sel != nil {
+		raw += fmt.Sprint(slices.Sorted(maps.Keys(sel.MatchLabels)), sel.MatchLabels, sel.MatchExpressions)
+	}
+	if s, ok := x.selectors[raw]; ok {
+		return s, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(sel)
+	if err != nil {
+		return selected{}, err
+	}
+	out := selected{selection{make(map[string]bool, len(in)), selector}, "nothing"}
+	if sel != nil {
+		out.text = strings.Join(in, ",") + " " + selector.String()
+	}
+	for _, n := range in {
+		out.namespaces[n] = true
+	}
+	x.selectors[raw] = out
+	return out, nil
+}

@@ -1,0 +1,98 @@
+package interpod
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	operator "k8s.io/apimachinery/pkg/selection"
+)
+
+// Join completes the constraints of a pod with these labels: the groups that count it, and which of its own do.
+func (x *Index) Join(c *Constraints, namespace string, set map[string]string) {
+	c.MemberOf = x.MemberOf(namespace, set)
+	for i := range c.Spreads {
+		_, c.Spreads[i].Self = slices.BinarySearch(c.MemberOf, c.Spreads[i].Group)
+	}
+	for i := range c.Terms {
+		_, c.Terms[i].Self = slices.BinarySearch(c.MemberOf, c.Terms[i].Group)
+	}
+}
+
+// lookup finds the groups of a pod. Most selectors ask for one value of some label, so groups are found by that first.
+type lookup struct {
+	byLabel map[label][]int32
+	others  []int32
+	keys    []string           // labels that some selector looks at, ascending
+	known   map[string][]int32 // answers, by namespace and the values of these labels
+}
+
+type label struct{ key, value string }
+
+// MemberOf is the groups of the pods with these labels in this namespace, ascending. It must be asked after all constraints
+// were read; it costs a look at the groups that ask for one of the labels, once for all pods that are alike in them. The
+// answer must not be modified.
+func (x *Index) MemberOf(namespace string, set map[string]string) []int32 {
+	if len(x.groups) == 0 {
+		return nil
+	}
+	if x.lookup == nil {
+		x.lookup = x.newLookup()
+	}
+	l := x.lookup
+	var text strings.Builder
+	text.WriteString(namespace)
+	for _, k := range l.keys {
+		if v, ok := set[k]; ok {
+			text.WriteString("\x00" + v)
+		} else {
+			text.WriteString("\x01")
+		}
+	}
+	if known, ok := l.known[text.String()]; ok {
+		return known
+	}
+	candidates := slices.Clone(l.others)
+	for k, v := range set {
+		candidates = append(candidates, l.byLabel[label{k, v}]...)
+	}
+	slices.Sort(candidates)
+	out := slices.DeleteFunc(slices.Compact(candidates), func(g int32) bool {
+		return slices.ContainsFunc(x.groups[g].who, func(s selection) bool { return !s.matches(namespace, set) })
+	})
+	l.known[text.String()] = out
+	return out
+}
+
+func (x *Index) newLookup() *lookup {
+	l := &lookup{byLabel: map[label][]int32{}, known: map[string][]int32{}}
+	for i := range x.groups {
+		var first labels.Requirements
+		selectable := true
+		for k := range x.groups[i].who {
+			reqs, ok := x.groups[i].who[k].selector.Requirements()
+			selectable = selectable && ok
+			for r := range reqs {
+				l.keys = append(l.keys, reqs[r].Key())
+			}
+			if first == nil {
+				first = reqs
+			}
+		}
+		at := slices.IndexFunc(first, func(r labels.Requirement) bool {
+			return r.Operator() == operator.Equals || r.Operator() == operator.DoubleEquals || r.Operator() == operator.In
+		})
+		switch {
+		case !selectable: // it selects nothing
+		case at < 0:
+			l.others = append(l.others, int32(i))
+		default:
+			for _, v := range first[at].ValuesUnsorted() {
+				l.byLabel[label{first[at].Key(), v}] = append(l.byLabel[label{first[at].Key(), v}], int32(i))
+			}
+		}
+	}
+	slices.Sort(l.keys)
+	l.keys = slices.Compact(l.keys)
+	return l
+}

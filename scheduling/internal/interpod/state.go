@@ -1,0 +1,295 @@
+package interpod
+
+import (
+	"slices"
+	"sync"
+)
+
+// Absent is the value of a key that a place does not have.
+const Absent int32 = -1
+
+// Values numbers the values of label keys. It is safe for concurrent use, and only grows.
+type Values struct {
+	mu    sync.Mutex
+	byKey []map[string]int32
+}
+
+// Of is the number of a value of a key, a new one if need be.
+func (v *Values) Of(key int32, value string) int32 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for int(key) >= len(v.byKey) {
+		v.byKey = append(v.byKey, map[string]int32{})
+	}
+	id, ok := v.byKey[key][value]
+	if !ok {
+		id = int32(len(v.byKey[key]))
+		v.byKey[key][value] = id
+	}
+	return id
+}
+
+// At is the values of a node with these labels, by key of the index.
+func (v *Values) At(x *Index, labels map[string]string) []int32 {
+	out := make([]int32, len(x.keys))
+	for k, key := range x.keys {
+		out[k] = Absent
+		if value, ok := labels[key]; ok {
+			out[k] = v.Of(int32(k), value)
+		}
+	}
+	return out
+}
+
+// Find is the number of a value that has one; [Absent] otherwise.
+func (v *Values) Find(key int32, value string) int32 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if int(key) < len(v.byKey) {
+		if id, ok := v.byKey[key][value]; ok {
+			return id
+		}
+	}
+	return Absent
+}
+
+// Len is how many values of a key have a number.
+func (v *Values) Len(key int32) int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if int(key) >= len(v.byKey) {
+		return 0
+	}
+	return len(v.byKey[key])
+}
+
+// State counts pods by group and value. A place is given by its values, one for each key of the index, and by which filters
+// it passes. It is not safe for concurrent use.
+type State struct {
+	index   *Index
+	groups  []tally
+	domains map[domainKey]*table // nodes by value, for the groups of spreads
+	live    []*table             // the same by group; nil for affinity
+}
+
+type domainKey struct{ key, filter int32 }
+
+// tally is the counts of one group.
+type tally struct {
+	counts  table // members, by value
+	keepers table // pods whose required anti-affinity looks at the group
+	averse  table // pods whose preferred anti-affinity does
+	total   int32 // members on places that have the key
+
+	// The least count over the domains of a spread, how many of them have it, and for which turn of the domains that was worked
+	// out, counted from 1; 0 for none.
+	least, have, at int32
+}
+
+// NewState counts no pods and knows no nodes. Values say how many there are of each key, which only matters for speed.
+func NewState(x *Index, values *Values) *State {
+	s := &State{index: x, groups: make([]tally, len(x.groups)), domains: map[domainKey]*table{}, live: make([]*table, len(x.groups))}
+	for i := range x.groups {
+		g := &x.groups[i]
+		n := values.Len(g.Key)
+		s.groups[i] = tally{counts: newTable(n), keepers: newTable(n), averse: newTable(n)}
+		if g.Spread {
+			k := domainKey{g.Key, g.Filter}
+			if s.domains[k] == nil {
+				t := newTable(n)
+				s.domains[k] = &t
+			}
+			s.live[i] = s.domains[k]
+		}
+	}
+	return s
+}
+
+// Clone is a copy that changes by itself.
+func (s *State) Clone() *State {
+	out := &State{index: s.index, groups: slices.Clone(s.groups), domains: make(map[domainKey]*table, len(s.domains)), live: make([]*table, len(s.live))}
+	for i := range out.groups {
+		g := &out.groups[i]
+		g.counts, g.keepers, g.averse = g.counts.clone(), g.keepers.clone(), g.averse.clone()
+	}
+	for i, t := range s.live {
+		if t == nil {
+			continue
+		}
+		k := domainKey{s.index.groups[i].Key, s.index.groups[i].Filter}
+		if out.domains[k] == nil {
+			c := t.clone()
+			out.domains[k] = &c
+		}
+		out.live[i] = out.domains[k]
+	}
+	return out
+}
+
+// Add counts n pods at a place, or takes them off where n is negative. Terminating pods count for affinity only.
+func (s *State) Add(c *Constraints, values []int32, passes func(filter int32) bool, terminating bool, n int32) {
+	for _, id := range c.MemberOf {
+		g := &s.index.groups[id]
+		v := values[g.Key]
+		if v < 0 || g.Spread && terminating || g.Filter >= 0 && !passes(g.Filter) {
+			continue
+		}
+		s.Count(id, v, n)
+	}
+	for i := range c.Terms {
+		t := &c.Terms[i]
+		if !t.Anti {
+			continue
+		}
+		if v := values[s.index.groups[t.Group].Key]; v >= 0 {
+			s.keep(t, v, n)
+		}
+	}
+}
+
+// Count adds members of a group at a value.
+func (s *State) Count(group, value, n int32) {
+	g := &s.groups[group]
+	if g.at > 0 {
+		switch {
+		case n < 0:
+			g.at = 0
+		case g.counts.get(value) == g.least && s.live[group].get(value) > 0:
+			if g.have--; g.have <= 0 {
+				g.at = 0
+			}
+		}
+	}
+	g.counts.add(value, n)
+	g.total += n
+}
+
+// CountApart adds members of a group whose place only others know, such as a node that is yet to be chosen.
+func (s *State) CountApart(group, n int32) { s.groups[group].total += n }
+
+func (s *State) keep(t *Term, value, n int32) {
+	if t.Hard {
+		s.groups[t.Group].keepers.add(value, n)
+	} else {
+		s.groups[t.Group].averse.add(value, n)
+	}
+}
+
+// Keep adds pods at a value whose anti-affinity term this is.
+func (s *State) Keep(t *Term, value, n int32) { s.keep(t, value, n) }
+
+// AddNode makes the values of a node domains of the spreads whose filters it passes, or takes it off where n is -1.
+func (s *State) AddNode(values []int32, passes func(filter int32) bool, n int32) {
+	for k, t := range s.domains {
+		if v := values[k.key]; v >= 0 && (k.filter < 0 || passes(k.filter)) {
+			t.add(v, n)
+		}
+	}
+}
+
+// AddDomain makes a value a domain of a group's spreads.
+func (s *State) AddDomain(group, value int32) { s.live[group].add(value, 1) }
+
+// Members is how many members of a group are at a value.
+func (s *State) Members(group, value int32) int32 { return s.groups[group].counts.get(value) }
+
+// Total is how many members of a group there are.
+func (s *State) Total(group int32) int32 { return s.groups[group].total }
+
+// Averse is how many pods at a value would rather have no member of a group there.
+func (s *State) Averse(group, value int32) int32 { return s.groups[group].averse.get(value) }
+
+// Rule is a kind of constraint.
+type Rule uint8
+
+// The kinds of constraints. Kept is the anti-affinity of a pod that is there already.
+const (
+	None Rule = iota
+	SpreadRule
+	AffinityRule
+	AntiAffinityRule
+	KeptRule
+)
+
+// Violation says which constraint keeps a pod from a place. The zero value is none.
+type Violation struct {
+	Rule  Rule
+	Group int32
+}
+
+// OK reports that nothing does.
+func (v Violation) OK() bool { return v.Rule == None }
+
+// Check is the first constraint that keeps one more pod from a place. Groups in skip, by number, are not asked about.
+func (s *State) Check(c *Constraints, values []int32, skip []bool) Violation {
+	skipped := func(g int32) bool { return skip != nil && skip[g] }
+	met, anywhere, self, missing := true, int32(0), true, int32(0)
+	for i := range c.Terms {
+		t := &c.Terms[i]
+		if t.Hard && !t.Anti {
+			anywhere += s.groups[t.Group].total
+			self = self && t.Self
+		}
+		if skipped(t.Group) {
+			continue
+		}
+		v := values[s.index.groups[t.Group].Key]
+		n := int32(0)
+		if v >= 0 {
+			n = s.groups[t.Group].counts.get(v)
+		}
+		switch {
+		case t.Anti && n > 0:
+			return Violation{AntiAffinityRule, t.Group}
+		case t.Anti || n > 0:
+		case v < 0:
+			return Violation{AffinityRule, t.Group}
+		case t.Hard:
+			met, missing = false, t.Group
+		case !t.Self || s.groups[t.Group].total > 0: // a preferred term stands by itself
+			return Violation{AffinityRule, t.Group}
+		}
+	}
+	if !met && (anywhere > 0 || !self) { // the first of its kind may go where it likes
+		return Violation{AffinityRule, missing}
+	}
+	for _, id := range c.MemberOf {
+		if v := values[s.index.groups[id].Key]; v >= 0 && !skipped(id) && s.groups[id].keepers.get(v) > 0 {
+			return Violation{KeptRule, id}
+		}
+	}
+	for i := range c.Spreads {
+		if sp := &c.Spreads[i]; !skipped(sp.Group) && !s.Even(sp, values) {
+			return Violation{SpreadRule, sp.Group}
+		}
+	}
+	return Violation{}
+}
+
+// Even reports whether one more pod at the place keeps to the skew of a spread. kube-scheduler takes the least count over all
+// domains for 0 where there are fewer than minDomains.
+func (s *State) Even(sp *Spread, values []int32) bool {
+	v := values[s.index.groups[sp.Group].Key]
+	if v < 0 {
+		return false
+	}
+	n := s.groups[sp.Group].counts.get(v)
+	if sp.Self {
+		n++
+	}
+	return n-s.Least(sp) <= sp.MaxSkew
+}
+
+// Least is the count that the skew of a spread is measured from. It is kept while counts rise, so that it costs a look at all domains
+// once for each time that all of them have risen.
+func (s *State) Least(sp *Spread) int32 {
+	domains, g := s.live[sp.Group], &s.groups[sp.Group]
+	if domains.live < sp.MinDomains {
+		return 0
+	}
+	if g.at != domains.turns+1 {
+		g.least, g.have = g.counts.least(domains)
+		g.at = domains.turns + 1
+	}
+	return g.least
+}

@@ -1,0 +1,313 @@
+package topology
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+	"github.com/joinery-sdk/joinery/scheduling/internal/topology/quota"
+)
+
+// assigner gives pods to domains, one after the other, as kube-scheduler would accept them: a pod goes only where its
+// constraints hold given all pods before it, so the order of assignment is an order of binding.
+type assigner struct {
+	p         *Problem
+	facts     Facts
+	state     *interpod.State
+	classes   []*RelaxedClass
+	relaxedAt map[[2]int]int // by class and level
+	levels    [][]int        // the same by class, in the order of levels
+	picks     []Pick         // in the order of placing
+
+	followers map[int32][]*RelaxedClass // by group, those with affinity to it
+	bundles   []*bundle
+	on        map[int][]int   // by existing node, the numbers of the bundles that are tied to it
+	free      map[int][]int64 // what pods that must be on a node have left of it
+}
+
+func (p *Problem) newAssigner(f Facts) *assigner {
+	s := &assigner{
+		p: p, facts: f, state: p.running.Clone(), relaxedAt: map[[2]int]int{}, levels: make([][]int, len(p.classes)), followers: map[int32][]*RelaxedClass{},
+		on: map[int][]int{}, free: map[int][]int64{},
+	}
+	for i := range p.groups {
+		if g := &p.groups[i]; g.spread && !p.withinNode[i] {
+			for _, v := range p.universe(int32(i), f.closed) {
+				s.state.AddDomain(int32(i), p.values.Of(g.keyID, v))
+			}
+		}
+	}
+	return s
+}
+
+// run places all that can be placed, gives up preferences of what cannot, and returns how many pods of each class are
+// unplaced at the last level. Blamed classes go first.
+func (s *assigner) run() []int {
+	for i := range s.p.classes {
+		if c := &s.p.classes[i]; c.Count > 0 {
+			level := min(s.facts.yields[i], len(c.soft))
+			if s.p.ignoresSoft {
+				level = len(c.soft)
+			}
+			s.classes[s.relaxed(i, level)].want = c.Count
+		}
+	}
+	for _, u := range s.urgencies() { // the more urgent give up all that they prefer before others take their places
+		s.lapsOf(func(rc *RelaxedClass) bool { return s.urgencyOf(rc.Class) == u })
+	}
+	s.lapsOf(func(*RelaxedClass) bool { return true })
+	unplaced := make([]int, len(s.p.classes))
+	for _, rc := range s.classes {
+		unplaced[rc.Class] += rc.want
+	}
+	return unplaced
+}
+
+// urgency is which classes go first where some were unplaced: those with more blame, then those of higher priority.
+type urgency struct {
+	blame    int
+	priority int32
+}
+
+func (u urgency) compare(v urgency) int {
+	return cmp.Or(cmp.Compare(v.blame, u.blame), cmp.Compare(v.priority, u.priority))
+}
+
+func (s *assigner) urgencyOf(class int) urgency {
+	return urgency{s.facts.blame[class], s.p.classes[class].Priority}
+}
+
+// urgencies are those of blamed classes, the most urgent first.
+func (s *assigner) urgencies() []urgency {
+	var out []urgency
+	for i := range s.p.classes {
+		if s.facts.blame[i] > 0 && s.p.classes[i].Count > 0 {
+			out = append(out, s.urgencyOf(i))
+		}
+	}
+	slices.SortFunc(out, urgency.compare)
+	return slices.Compact(out)
+}
+
+func (s *assigner) lapsOf(among func(*RelaxedClass) bool) {
+	for more := true; more; more = s.relax(among) {
+		s.laps(among)
+	}
+}
+
+// relax gives up one preference of each class that has pods waiting and least depends on others, and reports whether
+// there was any to give up. The others wait for what comes of it: they may get their way after all.
+func (s *assigner) relax(among func(*RelaxedClass) bool) bool {
+	const ranks = 3
+	least := ranks
+	can := func(rc *RelaxedClass) bool {
+		return rc.want > 0 && rc.Level < len(s.p.classes[rc.Class].soft) && among(rc)
+	}
+	for _, rc := range s.classes {
+		if can(rc) {
+			least = min(least, rc.rank)
+		}
+	}
+	for _, rc := range slices.Clone(s.classes) {
+		if can(rc) && rc.rank == least {
+			want := rc.want
+			rc.want = 0
+			s.classes[s.relaxed(rc.Class, rc.Level+1)].want += want
+		}
+	}
+	return least < ranks
+}
+
+// laps goes round the classes until nothing can be placed any more.
+func (s *assigner) laps(among func(*RelaxedClass) bool) {
+	order := make([]int, 0, len(s.classes))
+	for i, rc := range s.classes {
+		if rc.want > 0 && among(rc) {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(s.compare(s.classes[a], s.classes[b]), cmp.Compare(a, b))
+	})
+	for progress := true; progress; {
+		progress = false
+		for _, i := range order {
+			progress = s.place(i) || progress
+		}
+	}
+}
+
+// compare is the order of assignment: blame, then priority where something was unplaced before, then rank, then the largest
+// pods, for they are the hardest to place; of equals, pods that are only counted come last, where they disturb none.
+func (s *assigner) compare(x, y *RelaxedClass) int {
+	size := func(rc *RelaxedClass, r int) int64 {
+		if requests := s.p.classes[rc.Class].Requests; r < len(requests) {
+			return requests[r]
+		}
+		return 0
+	}
+	free := func(rc *RelaxedClass) int {
+		if len(rc.at.Spreads)+len(rc.at.Terms) > 0 {
+			return 0
+		}
+		return 1
+	}
+	urgent := 0
+	if len(s.facts.blame) > 0 {
+		urgent = s.urgencyOf(x.Class).compare(s.urgencyOf(y.Class))
+	}
+	return cmp.Or(urgent, cmp.Compare(x.rank, y.rank), cmp.Compare(size(y, 0), size(x, 0)), cmp.Compare(size(y, 1), size(x, 1)),
+		cmp.Compare(free(x), free(y)), cmp.Compare(len(x.Domains), len(y.Domains)), cmp.Compare(x.Class, y.Class), cmp.Compare(x.Level, y.Level))
+}
+
+// place gives as many pods of the class to domains as its constraints allow now.
+func (s *assigner) place(i int) bool {
+	rc := s.classes[i]
+	if rc.want == 0 || len(rc.Domains) == 0 {
+		return false
+	}
+	if rc.follows {
+		return s.placeNear(i)
+	}
+	if len(rc.keys) == 0 {
+		n := min(rc.want, rc.most[0]-rc.Placed[0])
+		if n <= 0 {
+			return false
+		}
+		s.take(i, 0, n, -1)
+		return true
+	}
+	shares := s.quota(rc)
+	moved := false
+	for rc.want > 0 {
+		d := s.best(i, shares)
+		if d < 0 && shares != nil {
+			shares = nil
+			continue
+		}
+		if d < 0 {
+			break
+		}
+		bundle := -1
+		if n := rc.Domains[d].node; n >= 0 { // what it has room for is known: packing need not find out, round by round
+			if bundle = s.tie(i, d, n); bundle < 0 {
+				rc.most[d] = rc.Placed[d]
+				continue
+			}
+		}
+		s.take(i, d, 1, bundle)
+		if shares != nil {
+			shares[d]--
+		}
+		moved = true
+	}
+	return moved
+}
+
+// quota divides what the class still wants over its domains if it spreads itself over two keys or more at once; nil if
+// not.
+func (s *assigner) quota(rc *RelaxedClass) []int {
+	if len(rc.crossed) < 2 {
+		return nil
+	}
+	counts := make([]map[string]int, len(rc.crossed))
+	for i, k := range rc.crossed {
+		counts[i] = map[string]int{}
+		for _, sp := range rc.at.Spreads {
+			if sp.Self && !s.p.withinNode[sp.Group] && s.p.groups[sp.Group].keyID == rc.keys[k].id {
+				for d := range rc.Domains {
+					counts[i][rc.Domains[d].Values[k]] = int(s.state.Members(sp.Group, rc.Domains[d].at[rc.keys[k].id]))
+				}
+			}
+		}
+	}
+	spots := make([]quota.Spot, len(rc.Domains))
+	for d := range rc.Domains {
+		spots[d].Most = rc.most[d] - rc.Placed[d]
+		for _, k := range rc.crossed {
+			spots[d].Values = append(spots[d].Values, rc.Domains[d].Values[k])
+		}
+	}
+	return quota.Divide(rc.want, spots, counts)
+}
+
+// placeNear places pods that must share a node with others, one by one, in the first domain where they find a seat.
+func (s *assigner) placeNear(i int) bool {
+	rc := s.classes[i]
+	moved := false
+	for rc.want > 0 {
+		found := false
+		for d := range rc.Domains {
+			if rc.isFull(d) || len(rc.keys) > 0 && !s.allowed(rc, d) {
+				continue
+			}
+			if b := s.seatNear(i, d); b >= 0 {
+				s.take(i, d, 1, b)
+				found, moved = true, true
+				break
+			}
+		}
+		if !found {
+			break
+		}
+	}
+	return moved
+}
+
+// unbounded is more pods than there are.
+const unbounded = 1 << 30
+
+// isFull reports whether the domain takes no more pods of the class, as far as is known.
+func (rc *RelaxedClass) isFull(d int) bool { return rc.Placed[d] >= rc.most[d] }
+
+// take records pods in a domain.
+func (s *assigner) take(i, d, n, bundle int) {
+	rc := s.classes[i]
+	rc.want -= n
+	rc.Placed[d] += n
+	s.count(rc, d, int32(n))
+	if k := len(s.picks) - 1; k >= 0 && s.picks[k].Relaxed == i && s.picks[k].Domain == d && s.picks[k].Bundle == bundle {
+		s.picks[k].Count += n
+		return
+	}
+	s.picks = append(s.picks, Pick{i, d, bundle, n})
+}
+
+// count adds pods of a class in a domain to the groups that they are in, and their anti-affinity to those they keep away.
+// A preference keeps its owner away from others, but no pod away from its owner that has nowhere better to go.
+func (s *assigner) count(rc *RelaxedClass, d int, n int32) {
+	dom := &rc.Domains[d]
+	for _, g := range s.p.classes[rc.Class].all.MemberOf {
+		if s.p.withinNode[g] {
+			s.state.CountApart(g, n)
+		}
+	}
+	for _, m := range rc.counted {
+		if m.filter >= 0 && dom.Values[m.filter] != filterIn {
+			continue
+		}
+		if v := dom.at[s.p.groups[m.group].keyID]; v >= 0 {
+			s.state.Count(m.group, v, n)
+		}
+	}
+	for i := range rc.at.Terms {
+		t := &rc.at.Terms[i]
+		if !t.Anti || s.p.withinNode[t.Group] {
+			continue
+		}
+		if v := dom.at[s.p.groups[t.Group].keyID]; v >= 0 {
+			s.state.Keep(t, v, n)
+		}
+	}
+}
+
+// allowed reports whether kube-scheduler would let one more pod of the class into the domain now.
+func (s *assigner) allowed(rc *RelaxedClass, d int) bool {
+	dom := &rc.Domains[d]
+	for _, g := range s.p.classes[rc.Class].ratios {
+		if v := dom.at[s.p.groups[g].keyID]; s.state.Members(g, v) >= s.p.groups[g].most[v] {
+			return false
+		}
+	}
+	return s.state.Check(&rc.at.Constraints, dom.at, s.p.withinNode).OK()
+}

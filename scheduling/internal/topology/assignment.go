@@ -1,0 +1,185 @@
+package topology
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Assignment is where pods go. It is immutable and safe for concurrent use.
+type Assignment struct {
+	// Classes are the pods by class and by how many preferences were given up.
+	Classes []*RelaxedClass
+	// Lots are what is to be packed: bundles first, then pods on their own.
+	Lots []Lot
+	// Picks is which pod was placed after which: bound in this order, kube-scheduler accepts each.
+	Picks []Pick
+	// Unplaced is how many pods of each class no domain takes.
+	Unplaced []int
+
+	p     *Problem
+	facts Facts
+}
+
+// Lot is a number of things that are to be packed alike: pods of one class and domain, or bundles of pods that must share
+// a node.
+type Lot struct {
+	// Count is how many there are.
+	Count int
+	// Slots are what one of them is made of.
+	Slots []Slot
+	// Bundles numbers them where they are bundles, which is what Pick.Bundle refers to; empty for pods on their own.
+	Bundles []int
+	// Node is the existing node that they must be on, -1 for any.
+	Node int
+	// Requests is what each takes.
+	Requests []int64
+	// Required is what the labels of the node must satisfy.
+	Required requirements.Alternatives
+	// Tags and Limits are the constraints within a node.
+	Tags   []string
+	Limits []Limit
+}
+
+// Slot is a number of pods of one relaxed class, by position in Assignment.Classes, in a domain.
+type Slot struct{ Relaxed, Domain, Count int }
+
+// Pick is one or more pods of a relaxed class placed in a domain, one after the other. Bundle is the bundle that they joined, or
+// -1 where they were placed on their own, even if others have joined them later.
+type Pick struct{ Relaxed, Domain, Bundle, Count int }
+
+// Start assigns for the first time. Where pods are unplaced, it tries again with the domains closed that only stand in
+// their way, then with all that only stand in some class's way, and keeps what places most.
+func (p *Problem) Start() *Assignment {
+	best, s := p.assign(Facts{})
+	unplaced := best.Unplaced
+	theirs, all := func(rc *RelaxedClass) bool { return unplaced[rc.Class] > 0 }, func(*RelaxedClass) bool { return true }
+	for _, whose := range []func(*RelaxedClass) bool{theirs, all} {
+		if best.total() == 0 {
+			break
+		}
+		closed := s.closable(whose)
+		if len(closed) == 0 || maps.Equal(closed, best.facts.closed) {
+			continue
+		}
+		if other := p.Assign(Facts{closed: closed}); other.total() < best.total() {
+			best = other
+		}
+	}
+	return best
+}
+
+// Assign gives every pod to a domain, as far as the facts let it. It costs about O(pods x domains x constraints); pods
+// that no constraint asks about or counts cost nothing each.
+func (p *Problem) Assign(f Facts) *Assignment {
+	out, _ := p.assign(f)
+	return out
+}
+
+func (p *Problem) assign(f Facts) (*Assignment, *assigner) {
+	s := p.newAssigner(f)
+	out := &Assignment{p: p, facts: f}
+	out.Unplaced = s.run()
+	out.Classes, out.Picks = s.classes, s.picks
+	out.Lots = s.lots()
+	return out, s
+}
+
+// Facts are those that were assigned by.
+func (st *Assignment) Facts() Facts { return st.facts }
+
+// total is how many pods are unplaced.
+func (st *Assignment) total() int {
+	n := 0
+	for _, k := range st.Unplaced {
+		n += k
+	}
+	return n
+}
+
+// lots turns what was placed into lots: bundles that can be exchanged for each other are one.
+func (s *assigner) lots() []Lot {
+	most := len(s.bundles)
+	for _, rc := range s.classes {
+		for d, n := range rc.Placed {
+			if n > rc.bundled[d] {
+				most++
+			}
+		}
+	}
+	out := make([]Lot, 0, most)
+	slots := make([]Slot, 0, most) // of pods on their own
+	open := s.p.open(s.facts.closed)
+	keep := func(required requirements.Alternatives) requirements.Alternatives {
+		if len(s.facts.closed) == 0 {
+			return required
+		}
+		return required.Intersect(open)
+	}
+	at := map[string]int{}
+	for i, b := range s.bundles {
+		text := b.text()
+		k, ok := at[text]
+		if !ok {
+			k = len(out)
+			at[text] = k
+			out = append(out, Lot{Slots: b.slots, Node: b.node, Requests: b.requests, Required: keep(b.required), Tags: b.tags, Limits: s.limitsOf(b)})
+		}
+		out[k].Count++
+		out[k].Bundles = append(out[k].Bundles, i)
+	}
+	for i, rc := range s.classes {
+		for d, n := range rc.Placed {
+			if n -= rc.bundled[d]; n <= 0 {
+				continue
+			}
+			slots = append(slots, Slot{i, d, 1})
+			out = append(out, Lot{
+				Count: n, Slots: slots[len(slots)-1 : len(slots) : len(slots)], Node: -1, Requests: s.p.classes[rc.Class].Requests,
+				Required: keep(s.required(rc, d)), Tags: rc.tags, Limits: slices.Concat(rc.lasting, rc.passing),
+			})
+		}
+	}
+	return out
+}
+
+// text tells bundles apart that cannot be exchanged.
+func (b *bundle) text() string {
+	var out strings.Builder
+	for _, sl := range b.slots {
+		fmt.Fprintf(&out, "%d/%d x%d ", sl.Relaxed, sl.Domain, sl.Count)
+	}
+	fmt.Fprintf(&out, "@%d", b.node)
+	return out.String()
+}
+
+// Learn adds to the facts of the assignment that packing found no place for some pods: missing says how many of a relaxed
+// class in a domain. It reports whether another assignment can make a difference.
+func (st *Assignment) Learn(missing func(relaxed, domain int) int) (Facts, bool) {
+	next := st.facts
+	next.caps = maps.Clone(next.caps)
+	if next.caps == nil {
+		next.caps = map[capKey]int{}
+	}
+	news := false
+	for i, rc := range st.Classes {
+		for d, n := range rc.Placed {
+			gone := missing(i, d)
+			if gone <= 0 {
+				continue
+			}
+			key := capKey{rc.Class, rc.Level, rc.Domains[d].String()}
+			if have, ok := next.caps[key]; ok && have <= n-gone {
+				continue
+			}
+			next.caps[key] = n - gone
+			// Only pods that may be assigned differently make another round worth it.
+			c := &st.p.classes[rc.Class]
+			news = news || len(rc.keys) > 0 || rc.Level < len(c.soft) || len(c.all.MemberOf) > 0
+		}
+	}
+	return next, news
+}

@@ -1,0 +1,445 @@
+package topology
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+)
+
+// bundle is pods that must share a node, because one has affinity to another by the hostname: they are packed as one
+// thing. A bundle that is tied to a node is a pod that follows pods which run there.
+type bundle struct {
+	slots    []Slot
+	pods     int // in all slots
+	node     int // -1: any
+	requests []int64
+	required requirements.Alternatives
+	tags     []string
+	limits   []Limit // that last
+	passing  []Limit // that held when the pods came that brought them
+}
+
+// seatNear finds where one more pod of the class may sit in the domain: with pods that run, in a bundle that has what it
+// asks for, with a pod that is still on its own, or, if none is there yet and it is what it asks for, as the first of
+// its kind. It returns the number of the bundle, a new one if need be, or -1.
+func (s *assigner) seatNear(i, d int) int {
+	if b := s.joinNode(i, d); b >= 0 {
+		return b
+	}
+	for b := range s.bundles {
+		if s.joinBundle(i, d, b) {
+			return b
+		}
+	}
+	if b := s.pairUp(i, d); b >= 0 {
+		return b
+	}
+	return s.alone(i, d)
+}
+
+// alone makes a bundle of one pod of the class, which others may join; -1 if it follows others that are there already.
+func (s *assigner) alone(i, d int) int {
+	if !s.first(s.classes[i], -1) {
+		return -1
+	}
+	if alone, ok := s.grow(&bundle{node: -1, required: requirements.AnyOf(requirements.Set{})}, i, d); ok {
+		return s.addBundle(alone)
+	}
+	return -1
+}
+
+// first reports whether the pods may be the first of their kind, wherever they like: no pod that they have affinity to by the
+// hostname is anywhere yet, but on the node where that is one (-1 for none), and they have it to themselves.
+func (s *assigner) first(rc *RelaxedClass, node int) bool {
+	anywhere := int32(0) // of what is required, which is judged as a whole
+	for _, t := range rc.at.Terms {
+		if t.Hard && !t.Anti {
+			anywhere += s.state.Total(t.Group)
+		}
+	}
+	return !slices.ContainsFunc(rc.at.Terms, func(t interpod.Term) bool {
+		if t.Anti || !s.p.withinNode[t.Group] || node >= 0 && s.runs(t.Group, node) {
+			return false
+		}
+		return !t.Self || t.Hard && anywhere != 0 || s.state.Total(t.Group) != 0
+	})
+}
+
+// company is what is known of where pods of a class in a domain can share a node. What was refused once stays refused: bundles
+// only grow, and nodes only fill.
+type company struct {
+	noNode bool   // no existing node takes any more
+	tried  []int  // by bundle: how many pods it held when it did not take one; refused if it never will
+	pairs  []pair // pods on their own that can be joined
+	seen   int    // how many relaxed classes were looked at for these
+}
+
+const refused = 1 << 30
+
+// pair is pods on their own, of a relaxed class in a domain. No node may be able to hold one of them with the other.
+type pair struct {
+	relaxed, domain int
+	never           bool
+}
+
+// joinNode looks for an existing node of the domain where pods run that the class asks for, the one with most room first: pods
+// that have a choice of nodes will want some of it.
+func (s *assigner) joinNode(i, d int) int {
+	rc := s.classes[i]
+	if rc.near[d].noNode {
+		return -1
+	}
+	for _, n := range s.nodesOf(rc, d) {
+		alone := slices.ContainsFunc(rc.at.Terms, func(t interpod.Term) bool {
+			return !t.Anti && s.p.withinNode[t.Group] && !s.runs(t.Group, n)
+		})
+		if alone {
+			continue
+		}
+		if b := s.begin(i, d, n); b >= 0 {
+			return b
+		}
+	}
+	rc.near[d].noNode = true
+	return -1
+}
+
+// joinBundle puts one more pod of the class into a bundle that has what it asks for, and reports whether it could.
+func (s *assigner) joinBundle(i, d, b int) bool {
+	rc, bd := s.classes[i], s.bundles[b]
+	for len(rc.near[d].tried) <= b {
+		rc.near[d].tried = append(rc.near[d].tried, 0)
+	}
+	tried := &rc.near[d].tried[b]
+	if *tried >= bd.pods {
+		return false
+	}
+	if !s.hasTargets(rc, bd) {
+		*tried = bd.pods
+		return false
+	}
+	if s.consistent(rc, d, bd) {
+		if grown, ok := s.join(bd, i, d); ok {
+			s.bundles[b] = grown
+			rc.bundled[d]++
+			return true
+		}
+	}
+	*tried = refused
+	return false
+}
+
+// join is the bundle with one more pod of the class. On an existing node there must be room, beside what else is tied to it.
+func (s *assigner) join(b *bundle, i, d int) (*bundle, bool) {
+	grown, ok := s.grow(b, i, d)
+	if !ok || b.node < 0 {
+		return grown, ok
+	}
+	rc, node := s.classes[i], &s.p.nodes[b.node]
+	requests := s.beside(b, &s.p.classes[rc.Class])
+	others := slices.DeleteFunc(s.bundlesOn(b.node), func(o *bundle) bool { return o == b })
+	if !fits(requests, s.freeOn(b.node)) || !rc.at.required.Compatible(node.Labels, requirements.Keys{}) || !s.p.contains(rc, d, node.Labels) ||
+		!s.tagsHold(grown, rc, node.Tags, node.Limits, others) {
+		return nil, false
+	}
+	left := s.freeOn(b.node)
+	for r, q := range requests { // it fits, so nothing overflows
+		left[r] -= q
+	}
+	return grown, true
+}
+
+// runs reports whether a member of a group by the hostname runs on the node.
+func (s *assigner) runs(group int32, n int) bool {
+	return s.p.running.Members(group, s.p.nodeValues[n][s.p.groups[group].keyID]) > 0
+}
+
+// nodesOf are the existing nodes of the domain that have room for a pod, those that hold most of its kind first; in variants in
+// some other order.
+func (s *assigner) nodesOf(rc *RelaxedClass, d int) []int {
+	nodes := rc.Domains[d].nodes
+	if len(rc.keys) == 0 {
+		nodes = s.p.suitable(rc)
+	}
+	type candidate struct{ node, leaning, copies int }
+	var list []candidate
+	for _, n := range nodes {
+		if k := copies(s.freeOn(n), s.p.onNode(&s.p.classes[rc.Class], n)); k > 0 {
+			list = append(list, candidate{n, s.facts.leaning(rc.Class, n, 0), k})
+		}
+	}
+	slices.SortFunc(list, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.leaning, b.leaning), cmp.Compare(b.copies, a.copies), cmp.Compare(a.node, b.node))
+	})
+	out := make([]int, len(list))
+	for i, c := range list {
+		out[i] = c.node
+	}
+	return out
+}
+
+// addBundle counts the pods of a new bundle as bundled, and numbers it.
+func (s *assigner) addBundle(b *bundle) int {
+	for _, sl := range b.slots {
+		s.classes[sl.Relaxed].bundled[sl.Domain] += sl.Count
+	}
+	s.bundles = append(s.bundles, b)
+	number := len(s.bundles) - 1
+	if b.node >= 0 {
+		s.on[b.node] = append(s.on[b.node], number)
+	}
+	return number
+}
+
+// freeOn is what this assigner has not yet given away of a node to pods that must be there.
+func (s *assigner) freeOn(n int) []int64 {
+	if s.free[n] == nil {
+		s.free[n] = slices.Clone(s.p.nodes[n].Free)
+	}
+	return s.free[n]
+}
+
+// bundlesOn lists the bundles that are tied to the node.
+func (s *assigner) bundlesOn(n int) []*bundle {
+	out := make([]*bundle, 0, len(s.on[n]))
+	for _, b := range s.on[n] {
+		out = append(out, s.bundles[b])
+	}
+	return out
+}
+
+// hasTargets reports whether the bundle holds a pod for each thing that the class wants near, or its node does.
+func (s *assigner) hasTargets(rc *RelaxedClass, b *bundle) bool {
+	for _, t := range rc.at.Terms {
+		if t.Anti || !s.p.withinNode[t.Group] || b.node >= 0 && s.runs(t.Group, b.node) {
+			continue
+		}
+		if !slices.ContainsFunc(b.slots, func(sl Slot) bool {
+			return slices.Contains(s.p.classes[s.classes[sl.Relaxed].Class].all.MemberOf, t.Group)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// consistent reports whether a pod in the domain can be on the bundle's node: keys that both know have one value.
+func (s *assigner) consistent(rc *RelaxedClass, d int, b *bundle) bool {
+	return !slices.ContainsFunc(b.slots, func(sl Slot) bool { return !agree(rc, d, s.classes[sl.Relaxed], sl.Domain) })
+}
+
+// agree reports whether one node can be in both domains: keys that both know have one value.
+func agree(a *RelaxedClass, d int, b *RelaxedClass, e int) bool {
+	for i, k := range a.keys {
+		if o := slices.IndexFunc(b.keys, func(o key) bool { return o.name == k.name }); o >= 0 && b.Domains[e].Values[o] != a.Domains[d].Values[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// pairUp makes a bundle of the class's pod and a pod that is on its own so far; in variants those come first that lean its way.
+func (s *assigner) pairUp(i, d int) int {
+	s.findPairs(i, d)
+	pairs := s.classes[i].near[d].pairs
+	for k := range pairs {
+		p := &pairs[k]
+		if other := s.classes[p.relaxed]; p.never || other.Placed[p.domain] <= other.bundled[p.domain] {
+			continue
+		}
+		if s.fitTogether(i, d, p.relaxed, p.domain) {
+			if both := s.couple(i, d, p.relaxed, p.domain); both != nil {
+				return s.addBundle(both)
+			}
+		}
+		p.never = true
+	}
+	return -1
+}
+
+// fitTogether reports whether some node could hold a pod of each of two classes in their domains. It is worked out once for a
+// problem.
+func (s *assigner) fitTogether(i, d, j, e int) bool {
+	x, y := s.classes[i], s.classes[j]
+	at := coupled{x.Class, x.Level, y.Class, y.Level, x.Domains[d].text, y.Domains[e].text}
+	return s.p.memo.coupled(at, func() bool { return s.couple(i, d, j, e) != nil })
+}
+
+// findPairs looks at the relaxed classes that were not looked at before.
+func (s *assigner) findPairs(i, d int) {
+	rc := s.classes[i]
+	near := &rc.near[d]
+	if near.seen == len(s.classes) {
+		return
+	}
+	at := slices.IndexFunc(rc.at.Terms, func(t interpod.Term) bool { return !t.Anti && s.p.withinNode[t.Group] })
+	for _, m := range s.p.groups[rc.at.Terms[at].Group].members {
+		for _, j := range s.levels[m] {
+			if j < near.seen || s.classes[j].follows { // pods that follow others are in bundles already
+				continue
+			}
+			for e := range s.classes[j].Domains {
+				if alone := (&bundle{node: -1, slots: []Slot{{j, e, 1}}}); s.hasTargets(rc, alone) && s.consistent(rc, d, alone) {
+					near.pairs = append(near.pairs, pair{relaxed: j, domain: e})
+				}
+			}
+		}
+	}
+	near.seen = len(s.classes)
+	slices.SortStableFunc(near.pairs, func(a, b pair) int {
+		x, y := s.classes[a.relaxed].Class, s.classes[b.relaxed].Class
+		return cmp.Or(cmp.Compare(s.facts.leaning(rc.Class, x, 0), s.facts.leaning(rc.Class, y, 0)), cmp.Compare(a.relaxed, b.relaxed), cmp.Compare(a.domain, b.domain))
+	})
+}
+
+// couple is the bundle of a pod of class i in domain d, which follows others, beside one of class j in domain e; nil if no node
+// can hold the two.
+func (s *assigner) couple(i, d, j, e int) *bundle {
+	start, ok := s.grow(&bundle{node: -1, required: requirements.AnyOf(requirements.Set{})}, j, e)
+	if !ok {
+		return nil
+	}
+	grown, ok := s.grow(start, i, d)
+	if !ok {
+		return nil
+	}
+	return grown
+}
+
+// grow is the bundle with one more pod of the class, if some node could hold it.
+func (s *assigner) grow(b *bundle, i, d int) (*bundle, bool) {
+	rc := s.classes[i]
+	c := &s.p.classes[rc.Class]
+	out := &bundle{node: b.node, pods: b.pods + 1, slots: slices.Clone(b.slots), requests: slices.Clone(s.beside(b, c))}
+	for r, q := range b.requests {
+		if out.requests[r] += q; out.requests[r] < q {
+			return nil, false
+		}
+	}
+	at := slices.IndexFunc(out.slots, func(sl Slot) bool { return sl.Relaxed == i && sl.Domain == d })
+	if at >= 0 {
+		out.slots[at].Count++
+		out.required = b.required
+	} else {
+		out.slots = append(out.slots, Slot{i, d, 1})
+		out.required = b.required.Intersect(rc.at.required)
+		if len(rc.keys) > 0 {
+			out.required = out.required.Intersect(s.p.pin(rc.keys, &rc.Domains[d]))
+		}
+	}
+	out.tags = slices.Concat(b.tags, rc.tags)
+	out.limits, out.passing = b.limits, b.passing
+	if at < 0 {
+		out.limits, out.passing = slices.Concat(b.limits, rc.lasting), slices.Concat(b.passing, rc.passing)
+	}
+	if !s.tagsHold(out, rc, nil, nil, nil) {
+		return nil, false
+	}
+	if out.node >= 0 {
+		return out, true
+	}
+	cells := s.p.forBundles()
+	for k := range cells {
+		cell := &cells[k]
+		if cell.holds(out.requests) && out.required.Compatible(cell.labels, requirements.Keys{}) {
+			return out, true
+		}
+	}
+	for n := range s.p.nodes {
+		if fits(out.requests, s.p.nodes[n].Free) && out.required.Compatible(s.p.nodes[n].Labels, requirements.Keys{}) {
+			return out, true
+		}
+	}
+	return nil, false
+}
+
+// tagsHold reports whether the bundle, with what else is on its node, keeps all limits when a pod of the class comes. A spread
+// limits only the pod that comes: its own pods may be followed by others that it counts.
+func (s *assigner) tagsHold(b *bundle, comes *RelaxedClass, tags []string, limits []Limit, others []*bundle) bool {
+	count := map[string]int{}
+	for _, t := range tags {
+		count[t]++
+	}
+	all := slices.Concat(limits, b.limits)
+	for _, t := range b.tags {
+		count[t]++
+	}
+	for _, o := range others {
+		for _, t := range o.tags {
+			count[t]++
+		}
+		all = append(all, o.limits...)
+	}
+	for _, l := range all {
+		// A limit that is broken without the bundle is not the bundle's doing, unless it adds to it or brings it.
+		if count[l.Tag] > l.Max && (slices.Contains(b.tags, l.Tag) || slices.Contains(b.limits, l)) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(comes.passing, func(l Limit) bool { return count[l.Tag] > l.Max })
+}
+
+// limitsOf are the limits of a bundle for what else may be on its node, now that all pods that share it are there: where others came
+// after a pod that spreads by them, no more may.
+func (s *assigner) limitsOf(b *bundle) []Limit {
+	if len(b.passing) == 0 {
+		return b.limits
+	}
+	count := map[string]int{}
+	note := func(tags []string) {
+		for _, t := range tags {
+			count[t]++
+		}
+	}
+	if b.node < 0 {
+		note(b.tags)
+	} else {
+		note(s.p.nodes[b.node].Tags)
+		for _, o := range s.bundlesOn(b.node) {
+			note(o.tags)
+		}
+	}
+	out := slices.Clone(b.limits)
+	for _, l := range b.passing {
+		out = append(out, Limit{l.Tag, max(l.Max, count[l.Tag])})
+	}
+	return out
+}
+
+// begin ties a bundle of one pod of the class to an existing node that has room for it, and returns its number, -1 if the
+// pod and what is on the node exclude each other.
+func (s *assigner) begin(i, d, n int) int {
+	node := &s.p.nodes[n]
+	name, _ := node.value(corev1.LabelHostname)
+	b, ok := s.grow(&bundle{node: n, required: requirements.AnyOf(requirements.MustOf(requirements.In(corev1.LabelHostname, name)))}, i, d)
+	if !ok || !fits(b.requests, s.freeOn(n)) || !s.tagsHold(b, s.classes[i], node.Tags, node.Limits, s.bundlesOn(n)) {
+		return -1
+	}
+	left := s.freeOn(n)
+	for r, q := range b.requests { // it fits, so nothing overflows
+		left[r] -= q
+	}
+	return s.addBundle(b)
+}
+
+// tie puts one pod of the class on an existing node, beside those that it follows or shares something with, and returns its
+// bundle, -1 if it cannot be there.
+func (s *assigner) tie(i, d, n int) int {
+	rc := s.classes[i]
+	c := &s.p.classes[rc.Class]
+	if rc.follows || len(c.Shared) > 0 {
+		for _, b := range s.on[n] {
+			if (rc.follows || s.sharesWith(s.bundles[b], c)) && s.joinBundle(i, d, b) {
+				return b
+			}
+		}
+	}
+	if !s.first(rc, n) {
+		return -1
+	}
+	return s.begin(i, d, n)
+}

@@ -1,0 +1,331 @@
+package topology
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+)
+
+// unsold is the price of what cannot be bought.
+const unsold = 1e30
+
+// cell is all offerings that no pod of the problem can tell apart by labels: one set of labels, and the sizes to be had.
+type cell struct {
+	labels requirements.Set
+	rooms  [][]int64 // what shapes leave for pods, none covered by another
+	unit   []float64 // least price of a unit of each resource
+}
+
+// cellsOf groups the offerings. It costs a look-up by labels for each, which are few where they are only those that pods ask
+// about.
+func cellsOf(shapes func(yield func(Shape) bool)) []cell {
+	var out []cell
+	byLabels := map[string]int{}
+	var key []byte
+	for shape := range shapes {
+		key = shape.Labels.AppendKey(key[:0])
+		base := len(key)
+		for _, o := range shape.Offerings {
+			key = o.Labels.AppendKey(key[:base])
+			id, ok := byLabels[string(key)]
+			if !ok {
+				set, err := shape.Labels.Intersect(o.Labels)
+				if err != nil {
+					continue
+				}
+				id = len(out)
+				byLabels[string(key)] = id
+				out = append(out, cell{labels: set, unit: slices.Repeat([]float64{unsold}, len(shape.Room))})
+			}
+			out[id].add(shape.Room, o.Price)
+		}
+	}
+	return out
+}
+
+// forBundles are the cells where pods may share a node. Where no pod asks about others they are only made for this.
+func (p *Problem) forBundles() []cell {
+	if len(p.groups) > 0 || p.shapes == nil {
+		return p.cells
+	}
+	p.memo.once.Do(func() { p.memo.cells = cellsOf(p.shapes) })
+	return p.memo.cells
+}
+
+func (c *cell) add(room []int64, price float64) {
+	for r, v := range room {
+		if v > 0 {
+			c.unit[r] = min(c.unit[r], price/float64(v))
+		}
+	}
+	covers := func(a, b []int64) bool {
+		for r := range a {
+			if a[r] < b[r] {
+				return false
+			}
+		}
+		return true
+	}
+	if slices.ContainsFunc(c.rooms, func(have []int64) bool { return covers(have, room) }) {
+		return
+	}
+	c.rooms = append(slices.DeleteFunc(c.rooms, func(have []int64) bool { return covers(room, have) }), room)
+}
+
+// holds reports whether some shape of the cell has room for one pod.
+func (c *cell) holds(requests []int64) bool {
+	return slices.ContainsFunc(c.rooms, func(room []int64) bool { return fits(requests, room) })
+}
+
+// price estimates what one pod costs in the cell: its dearest resource at the least price.
+func (c *cell) price(requests []int64) float64 {
+	most := 0.0
+	for r, q := range requests {
+		if q > 0 {
+			most = max(most, float64(q)*c.unit[r])
+		}
+	}
+	return most
+}
+
+// Domain is a combination of values of label keys that pods of a class can be placed in.
+type Domain struct {
+	// Values are by the keys that matter to the class, in their order; there are none where no key does. A spread's node
+	// filter is a key too, with the values "in" and "out". Nodes without a label by which others count the pods have the
+	// value "(none)".
+	Values []string
+
+	at    []int32 // the values by key of the index
+	price float64 // an estimate for one pod, unsold where no new node can be there
+	room  int     // how many pods of the class existing nodes there could hold
+	nodes []int   // which these are
+	node  int     // the existing node that it is about, -1 for none
+	text  string  // the values joined
+}
+
+// String joins the values.
+func (d Domain) String() string { return d.text }
+
+// absent is the value of an optional key on nodes that lack it. It is no valid label value and cannot meet one.
+const absent = "(none)"
+
+// key is one of the keys of a class's domains.
+type key struct {
+	name     string
+	id       int32 // of the label; -1 for a filter
+	filter   int   // index into Problem.filters; -1 for a label
+	optional bool  // only others look at it, so the pods can be on nodes without it
+}
+
+// domains enumerates where one pod of the class can be, by the values of its keys.
+func (p *Problem) domains(rc *RelaxedClass) []Domain {
+	required, requests := rc.at.required, p.classes[rc.Class].Requests
+	byText := map[string]int{}
+	var out []Domain
+	at := func(values []string) *Domain {
+		text := strings.Join(values, "\x00")
+		id, ok := byText[text]
+		if !ok {
+			id = len(out)
+			byText[text] = id
+			out = append(out, Domain{Values: slices.Clone(values), price: unsold, node: -1})
+		}
+		return &out[id]
+	}
+	for i := range p.cells {
+		c := &p.cells[i]
+		if !required.Compatible(c.labels, requirements.Keys{}) || !c.holds(requests) {
+			continue
+		}
+		price := c.price(requests)
+		p.combinations(c.labels, required, rc.keys, func(values []string) {
+			d := at(values)
+			d.price = min(d.price, price)
+		})
+	}
+	byHost := slices.IndexFunc(rc.keys, func(k key) bool { return k.name == corev1.LabelHostname })
+	for i := range p.nodes {
+		node := &p.nodes[i]
+		n := copies(node.Free, p.onNode(&p.classes[rc.Class], i))
+		if n == 0 || !required.Compatible(node.Labels, requirements.Keys{}) {
+			continue
+		}
+		p.combinations(node.Labels, required, rc.keys, func(values []string) {
+			d := at(values)
+			d.room += n
+			d.nodes = append(d.nodes, i)
+			if byHost >= 0 && values[byHost] != absent {
+				d.node = i
+			}
+		})
+	}
+	slices.SortFunc(out, func(a, b Domain) int { return slices.Compare(a.Values, b.Values) })
+	for i := range out {
+		d := &out[i]
+		d.text = strings.Join(d.Values, "/")
+		d.at = slices.Repeat([]int32{interpod.Absent}, len(p.index.Keys()))
+		for k, key := range rc.keys {
+			if key.filter < 0 && d.Values[k] != absent {
+				d.at[key.id] = p.values.Of(key.id, d.Values[k])
+			}
+		}
+	}
+	return out
+}
+
+// suitable are the existing nodes that could hold a pod of a class to which no label matters beyond what it asks.
+func (p *Problem) suitable(rc *RelaxedClass) []int {
+	return p.memo.suitable([2]int{rc.Class, rc.Level}, func() []int {
+		var out []int
+		for i := range p.nodes {
+			if n := &p.nodes[i]; copies(n.Free, p.onNode(&p.classes[rc.Class], i)) > 0 && rc.at.required.Compatible(n.Labels, requirements.Keys{}) {
+				out = append(out, i)
+			}
+		}
+		return out
+	})
+}
+
+// copies is how many pods fit into what is free.
+func copies(free, requests []int64) int {
+	n := 1 << 30
+	for r, q := range requests {
+		if q > 0 {
+			n = min(n, int(max(0, free[r])/q))
+		}
+	}
+	return n
+}
+
+// combinations yields every combination of values that a node with these labels may have for the keys and the pod
+// accepts. A key with infinitely many values takes those that the pod asks for; a node without one of the keys is
+// outside of every domain, unless the key is optional.
+func (p *Problem) combinations(labels requirements.Set, required requirements.Alternatives, keys []key, yield func([]string)) {
+	values := make([]string, len(keys))
+	var walk func(int)
+	walk = func(k int) {
+		if k == len(keys) {
+			yield(values)
+			return
+		}
+		each := func(list []string) {
+			for _, v := range list {
+				values[k] = v
+				walk(k + 1)
+			}
+		}
+		if f := keys[k].filter; f >= 0 {
+			each(p.filters[f].values(labels, required))
+			return
+		}
+		name := keys[k].name
+		if !labels.Has(name) {
+			if keys[k].optional {
+				each([]string{absent})
+			}
+			return
+		}
+		r := labels.Get(name)
+		if r.AllowsAbsent() {
+			return
+		}
+		var list []string
+		for alt := range required.All() {
+			some, finite := r.Intersect(alt.Get(name)).Values()
+			if finite {
+				list = append(slices.Clip(list), some...)
+			}
+		}
+		if required.Len() > 1 { // alternatives may share values
+			list = slices.Compact(slices.Sorted(slices.Values(list)))
+		}
+		each(list)
+	}
+	walk(0)
+}
+
+// universe is the values of a group's key on nodes that may be bought, and on nodes that exist, as far as the group's
+// filter lets them count.
+type universe struct{ offered, standing []string }
+
+func (p *Problem) universeOf(id int32) universe {
+	g := &p.groups[id]
+	offered, standing := map[string]bool{}, map[string]bool{}
+	anything := requirements.AnyOf(requirements.Set{})
+	only := []key{{name: g.key, id: g.keyID, filter: -1}}
+	for i := range p.cells {
+		c := &p.cells[i]
+		if p.passes(g, c.labels) {
+			p.combinations(c.labels, anything, only, func(v []string) { offered[v[0]] = true })
+		}
+	}
+	for i := range p.nodes {
+		if v, ok := p.nodes[i].value(g.key); ok && p.passes(g, p.nodes[i].Labels) {
+			standing[v] = true
+		}
+	}
+	return universe{sortedTrue(offered), sortedTrue(standing)}
+}
+
+// universe lists the values that the group's spreads count, those that are closed to new nodes left out. It may list more
+// than the plan will have, which only makes spreads stricter.
+func (p *Problem) universe(id int32, closed map[closedKey]bool) []string {
+	g := &p.groups[id]
+	u := p.memo.universe(id, func() universe { return p.universeOf(id) })
+	if len(closed) == 0 && len(u.standing) == 0 {
+		return u.offered
+	}
+	open := slices.DeleteFunc(slices.Clone(u.offered), func(v string) bool {
+		return closed[p.closedKey(id, v)] || closed[closedKey{g.key, v, -1}]
+	})
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(open, u.standing))))
+}
+
+// mostStanding is how many existing nodes a spread by the hostname may count to be assigned over them: each is a domain, and
+// all of them are looked at for every pod that spreads.
+const mostStanding = 64
+
+// actsWithinNode says of each group whether what looks at it acts within one node: those on the hostname. A spread by the
+// hostname that counts existing nodes only, for no node to buy passes its filter, is an exception. Elsewhere a new node may
+// be empty, so the least count is 0 and no node may have more pods than the skew. There it rises with the nodes, as in every
+// zone: their hostnames are domains like others, and pods there are tied to their node.
+func (p *Problem) actsWithinNode() []bool {
+	out := make([]bool, len(p.groups))
+	for i := range p.groups {
+		g := &p.groups[i]
+		out[i] = g.hostname && (!g.spread || !p.onlyStanding(g))
+	}
+	return out
+}
+
+// onlyStanding reports whether the group's filter passes existing nodes and no others, and not too many of them.
+func (p *Problem) onlyStanding(g *group) bool {
+	if slices.ContainsFunc(p.cells, func(c cell) bool { return p.passes(g, c.labels) }) {
+		return false
+	}
+	n := 0
+	for i := range p.nodes {
+		if p.passes(g, p.nodes[i].Labels) {
+			n++
+		}
+	}
+	return n <= mostStanding
+}
+
+// value is the node's one value of the label; false where it has none.
+func (n *Node) value(key string) (string, bool) { return n.Labels.Get(key).Single() }
+
+func sortedTrue(m map[string]bool) []string {
+	out := make([]string, 0, len(m))
+	for k, v := range m {
+		if v {
+			out = append(out, k)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,307 @@
+package topology
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+)
+
+// Facts is what earlier assignments and their packing found out. The zero value knows nothing; facts are immutable.
+type Facts struct {
+	// caps says how many pods of a class and level a domain holds at most, where packing could not place more.
+	caps map[capKey]int
+	// closed are domains that no new node may be in: a spread counts them as soon as one is.
+	closed map[closedKey]bool
+	// blame is how often a class was unplaced, or followed by one that was: the more, the earlier it goes.
+	blame map[int]int
+	// yields is how many preferences a class gives up from the start, for pods that follow it were unplaced.
+	yields map[int]int
+	// variant numbers other choices of domains where there is a choice; 0 are the usual ones.
+	variant int
+}
+
+type capKey struct {
+	class, level int
+	domain       string
+}
+
+// closedKey is a value of a label, and the filter that nodes there must not pass; -1 for all nodes.
+type closedKey struct {
+	key, value string
+	filter     int
+}
+
+func compareClosed(a, b closedKey) int {
+	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.value, b.value), cmp.Compare(a.filter, b.filter))
+}
+
+// next is the facts for another attempt: what packing found out holds for the order of before only.
+func (f Facts) next() Facts {
+	f.caps, f.variant = nil, 0
+	return f
+}
+
+// Blamed is how often the class was blamed.
+func (f Facts) Blamed(class int) int { return f.blame[class] }
+
+// Order is the numbers by which classes go first, the same for facts that lead to the same order.
+func (f Facts) Order(classes int) []int {
+	levels := slices.Compact(slices.Sorted(maps.Values(f.blame)))
+	out := make([]int, 0, 2*classes)
+	for i := range classes {
+		at, _ := slices.BinarySearch(levels, f.blame[i])
+		if f.blame[i] > 0 {
+			at++
+		}
+		out = append(out, at, f.yields[i])
+	}
+	return out
+}
+
+// Blame is the facts for assigning these classes, which were unplaced although something could hold them, before the others,
+// and with them those that they must follow. Where these were blamed before, they give up one more preference from the start:
+// it may keep them from where their followers can be.
+func (st *Assignment) Blame(unplaced []int) Facts {
+	out := st.facts.next()
+	out.blame, out.yields = maps.Clone(out.blame), maps.Clone(out.yields)
+	if out.blame == nil {
+		out.blame, out.yields = map[int]int{}, map[int]int{}
+	}
+	all := slices.Clone(unplaced)
+	for k := 0; k < len(all); k++ { // those that they must follow, and so on
+		for _, t := range st.p.classes[all[k]].all.Terms {
+			if !binds(&t) || t.Anti {
+				continue
+			}
+			for _, m := range st.p.groups[t.Group].members {
+				if st.p.classes[m].Count > 0 && !slices.Contains(all, m) {
+					all = append(all, m)
+				}
+			}
+		}
+	}
+	for k, i := range all {
+		if k >= len(unplaced) && out.blame[i] > 0 {
+			out.yields[i]++
+		}
+		out.blame[i]++
+	}
+	return out
+}
+
+// Vary is the facts for assigning with other choices of domains; the variant is 1 or more.
+func (st *Assignment) Vary(variant int) Facts {
+	out := st.facts.next()
+	out.variant = variant
+	return out
+}
+
+// leaning is how little a class likes a domain before all that usually counts. Choices that are right for most pods leave
+// some unplaced now and then: a target of affinity went where its followers cannot go, a group chose the smallest zone. A
+// variant is a number from which preferences of domains follow in a way that is arbitrary but always the same; odd ones prefer
+// balance.
+func (f Facts) leaning(class, domain, crowd int) int {
+	switch {
+	case f.variant == 0:
+		return 0
+	case f.variant%2 == 1:
+		return crowd
+	}
+	const choices = 16
+	return int(mix(uint64(f.variant)<<48|uint64(class)<<24|uint64(domain)) % choices)
+}
+
+// mix spreads the bits of a number, as the finalizer of splitmix64 does.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// Close is the facts for assigning with the domains closed where none of the pods are that the spreads of these classes count:
+// a spread looks at fewer domains then, which all hold some, and lets more pods in. It reports whether that is any domain.
+func (st *Assignment) Close(unplaced []int) (Facts, bool) {
+	closed := maps.Clone(st.facts.closed)
+	if closed == nil {
+		closed = map[closedKey]bool{}
+	}
+	before := len(closed)
+	for _, rc := range st.Classes {
+		if !slices.Contains(unplaced, rc.Class) {
+			continue
+		}
+		for _, sp := range rc.at.Spreads {
+			if st.p.withinNode[sp.Group] || !sp.Hard {
+				continue
+			}
+			held := st.held(sp.Group)
+			for _, v := range st.p.universe(sp.Group, st.facts.closed) {
+				if k := st.p.closedKey(sp.Group, v); len(held) > 0 && !held[v] && !st.p.stands(k) {
+					closed[k] = true
+				}
+			}
+		}
+	}
+	if len(closed) == before {
+		return Facts{}, false
+	}
+	st.p.keepNeeded(closed)
+	out := st.facts.next()
+	out.closed = closed
+	return out, len(closed) > before
+}
+
+// held are the values where pods that the group counts were placed.
+func (st *Assignment) held(group int32) map[string]bool {
+	out := map[string]bool{}
+	name := st.p.groups[group].key
+	for _, rc := range st.Classes {
+		if !slices.ContainsFunc(rc.counted, func(m membership) bool { return m.group == group }) {
+			continue
+		}
+		at := slices.IndexFunc(rc.keys, func(k key) bool { return k.name == name })
+		for d, n := range rc.Placed {
+			if n > 0 {
+				out[rc.Domains[d].Values[at]] = true
+			}
+		}
+	}
+	return out
+}
+
+// closable lists the domains that spreads of these classes count although none of their pods can go there, such as a zone in
+// which only small types or a tainted pool offer anything. kube-scheduler counts such a domain as soon as a node stands in
+// it, and then lets the others have no more than the skew; so if no node of the plan stands there, more pods can be placed.
+// Domains with a node today, and those that some class cannot do without, must stay open.
+func (s *assigner) closable(of func(*RelaxedClass) bool) map[closedKey]bool {
+	out := map[closedKey]bool{}
+	usable := map[closedKey]bool{}
+	each := func(see func(rc *RelaxedClass, sp *interpod.Spread)) {
+		for _, rc := range s.classes {
+			for i := range rc.at.Spreads {
+				if sp := &rc.at.Spreads[i]; !s.p.withinNode[sp.Group] {
+					see(rc, sp)
+				}
+			}
+		}
+	}
+	each(func(rc *RelaxedClass, sp *interpod.Spread) {
+		name := s.p.groups[sp.Group].key
+		at := slices.IndexFunc(rc.keys, func(k key) bool { return k.name == name })
+		for d := range rc.Domains {
+			usable[s.p.closedKey(sp.Group, rc.Domains[d].Values[at])] = true
+		}
+	})
+	each(func(rc *RelaxedClass, sp *interpod.Spread) {
+		if !of(rc) {
+			return
+		}
+		for _, v := range s.p.universe(sp.Group, s.facts.closed) {
+			if k := s.p.closedKey(sp.Group, v); !usable[k] && !s.p.stands(k) {
+				out[k] = true
+			}
+		}
+	})
+	if len(out) > 0 {
+		s.p.keepNeeded(out)
+	}
+	return out
+}
+
+func (p *Problem) closedKey(group int32, value string) closedKey {
+	return closedKey{p.groups[group].key, value, int(p.groups[group].filter)}
+}
+
+// stands reports whether a node that counts is in the domain today.
+func (p *Problem) stands(k closedKey) bool {
+	return slices.ContainsFunc(p.nodes, func(n Node) bool {
+		v, ok := n.value(k.key)
+		return ok && v == k.value && (k.filter < 0 || p.filters[k.filter].passes(n.Labels))
+	})
+}
+
+// mostClosings bounds the alternatives that closings make of what nodes must satisfy: a closing by a filter lets nodes be
+// outside of either the domain or the filter, and every such choice multiplies.
+const mostClosings = 32
+
+// keepNeeded takes out the domains without which some class could go nowhere, and those whose closing would make what nodes
+// must satisfy too long.
+func (p *Problem) keepNeeded(closed map[closedKey]bool) {
+	type side struct {
+		key    string
+		filter int
+	}
+	alternatives, sides := 1, map[side]bool{}
+	for _, k := range slices.SortedFunc(maps.Keys(closed), compareClosed) {
+		sd := side{k.key, k.filter}
+		if k.filter < 0 || sides[sd] {
+			continue
+		}
+		n := 1 + p.filters[k.filter].on(filterOut).Len()
+		if alternatives*n > mostClosings {
+			maps.DeleteFunc(closed, func(c closedKey, _ bool) bool { return c.key == sd.key && c.filter == sd.filter })
+			continue
+		}
+		alternatives *= n
+		sides[sd] = true
+	}
+	open := p.open(closed)
+	for i := range p.classes {
+		c := &p.classes[i]
+		if c.Count == 0 {
+			continue
+		}
+		required := c.relax(len(c.soft)).required
+		if p.holdable(c, required.Intersect(open)) {
+			continue
+		}
+		for _, k := range slices.SortedFunc(maps.Keys(closed), compareClosed) {
+			there := requirements.AnyOf(requirements.MustOf(requirements.In(k.key, k.value)))
+			if k.filter >= 0 {
+				there = there.Intersect(p.filters[k.filter].on(filterIn))
+			}
+			if p.holdable(c, required.Intersect(there)) {
+				delete(closed, k)
+			}
+		}
+		open = p.open(closed)
+	}
+}
+
+// open is what keeps a new node out of the domains that are closed.
+func (p *Problem) open(closed map[closedKey]bool) requirements.Alternatives {
+	out := requirements.AnyOf(requirements.Set{})
+	all := slices.SortedFunc(maps.Keys(closed), func(a, b closedKey) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.filter, b.filter), cmp.Compare(a.value, b.value))
+	})
+	for from := 0; from < len(all); {
+		to := from
+		var values []string
+		for ; to < len(all) && all[to].key == all[from].key && all[to].filter == all[from].filter; to++ {
+			values = append(values, all[to].value)
+		}
+		elsewhere := requirements.AnyOf(requirements.MustOf(requirements.NotIn(all[from].key, values...)))
+		if f := all[from].filter; f >= 0 {
+			elsewhere = requirements.AnyOf(slices.Collect(concat(elsewhere, p.filters[f].on(filterOut)))...)
+		}
+		out = out.Intersect(elsewhere)
+		from = to
+	}
+	return out
+}
+
+// holdable reports whether some node, to buy or there, suits the class under these requirements.
+func (p *Problem) holdable(c *class, required requirements.Alternatives) bool {
+	for i := range p.cells {
+		if p.cells[i].holds(c.Requests) && required.Compatible(p.cells[i].labels, requirements.Keys{}) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.nodes, func(n Node) bool {
+		return fits(c.Requests, n.Free) && required.Compatible(n.Labels, requirements.Keys{})
+	})
+}

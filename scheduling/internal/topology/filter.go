@@ -1,0 +1,246 @@
+package topology
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+)
+
+// nodeFilter says on which nodes a spread counts pods: those its owner could use, as far as its policies honour that.
+// Pods of other classes may be on such a node or not, so being inside or outside of the filter is assigned like being in a
+// zone: it is a key of their domains with two values.
+//
+// A node says under the filter's pseudo-label on which side it is; see [Problem.Sides]. So a filter of many terms is
+// evaluated once for each kind of node and never turned inside out. Only nodes whose labels are open, such as those of a pool
+// that allows several values of a label, can be on either side; for them alone the labels themselves are asked for.
+type nodeFilter struct {
+	key     string // the pseudo-label
+	inside  requirements.Alternatives
+	outside requirements.Alternatives // some of what is outside of a filter, by key; see newFilter
+	split   bool                      // some class that it counts may be on either side, so that nodes need the pseudo-label
+	open    bool                      // some node to buy may be on either side
+}
+
+// The values of a filter's pseudo-label.
+const (
+	filterIn  = "in"
+	filterOut = "out"
+)
+
+// pseudoPrefix is how the pseudo-labels of filters begin. A bracket cannot be in a label key.
+const pseudoPrefix = "filter("
+
+// IsPseudo reports whether a label key is that of a filter, which only plans in the making know.
+func IsPseudo(key string) bool { return strings.HasPrefix(key, pseudoPrefix) }
+
+// newFilter reads a filter of the index; tolerated is what the tolerations of its owner leave. All that is outside of a filter
+// of T terms of K labels is K^T alternatives. To be certainly outside it is enough that one label contradicts every term,
+// which is K alternatives and nearly always all there is: terms that have no expression of the label contribute their first.
+func newFilter(number int, f *interpod.Filter, keys []string, tolerated requirements.Set) nodeFilter {
+	inside := f.Asked
+	if f.HonorTaints {
+		inside = inside.Intersect(requirements.AnyOf(tolerated))
+	}
+	var b requirements.Builder
+	for _, k := range f.Keys {
+		b.Add(requirements.Exists(keys[k]))
+	}
+	others, err := b.Set()
+	if err != nil { // existing is never a contradiction
+		panic(err)
+	}
+	inside = inside.Intersect(requirements.AnyOf(others))
+	var mentioned []string
+	for set := range inside.All() {
+		for r := range set.All() {
+			mentioned = append(mentioned, r.Key())
+		}
+	}
+	var outside []requirements.Set
+	for _, key := range slices.Compact(slices.Sorted(slices.Values(mentioned))) {
+		var b requirements.Builder
+		for set := range inside.All() {
+			for r := range set.All() {
+				if !set.Has(key) || r.Key() == key {
+					b.Add(r.Complement())
+					break
+				}
+			}
+		}
+		if set, err := b.Set(); err == nil {
+			outside = append(outside, set)
+		}
+	}
+	return nodeFilter{key: fmt.Sprintf("%s%d)", pseudoPrefix, number), inside: inside, outside: requirements.AnyOf(outside...)}
+}
+
+// passes reports whether a node with these labels, or one that may get them, counts.
+func (f *nodeFilter) passes(labels requirements.Set) bool {
+	return f.inside.Compatible(labels, requirements.Keys{})
+}
+
+// passes reports whether a node with these labels, or one that may get them, counts for a group.
+func (p *Problem) passes(g *group, labels requirements.Set) bool {
+	return g.filter < 0 || p.filters[g.filter].passes(labels)
+}
+
+// Sides is the pseudo-labels of a node: on which side it is of the filters that some class may be on either side of. A node
+// that may be on either side itself has none. It costs a look at the terms of these filters, which are few.
+func (p *Problem) Sides(labels requirements.Set) requirements.Set {
+	var b requirements.Builder
+	for i := range p.filters {
+		f := &p.filters[i]
+		if !f.split {
+			continue
+		}
+		switch {
+		case !f.passes(labels):
+			b.Add(requirements.In(f.key, filterOut))
+		case covered(labels, f.inside):
+			b.Add(requirements.In(f.key, filterIn))
+		}
+	}
+	out, err := b.Set()
+	if err != nil { // every filter has a label of its own
+		panic(err)
+	}
+	return out
+}
+
+// Splits reports whether nodes have pseudo-labels at all.
+func (p *Problem) Splits() bool {
+	return slices.ContainsFunc(p.filters, func(f nodeFilter) bool { return f.split })
+}
+
+// covered reports whether some alternative takes every node with these labels.
+func covered(labels requirements.Set, by requirements.Alternatives) bool {
+	for alt := range by.All() {
+		all := true
+		for r := range alt.All() {
+			if labels.Has(r.Key()) {
+				all = all && labels.Get(r.Key()).Subset(r)
+			} else {
+				all = all && r.AllowsAbsent() // what a node does not mention it does not have
+			}
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+// side is where a class stands to a filter: always inside, never, or free to be either.
+func (f *nodeFilter) side(required requirements.Alternatives) string {
+	switch {
+	case required.Subset(f.inside):
+		return filterIn
+	case !overlap(required, f.inside):
+		return filterOut
+	}
+	return ""
+}
+
+// overlap reports whether a node can meet both.
+func overlap(a, b requirements.Alternatives) bool {
+	for x := range a.All() {
+		for y := range b.All() {
+			if x.Overlaps(y) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// values are the sides of the filter on which a node with these labels can be.
+func (f *nodeFilter) values(labels requirements.Set, required requirements.Alternatives) []string {
+	if labels.Has(f.key) {
+		if v, ok := labels.Get(f.key).Single(); ok {
+			return []string{v}
+		}
+	}
+	var out []string
+	if required.Intersect(f.inside).Compatible(labels, requirements.Keys{}) {
+		out = append(out, filterIn)
+	}
+	if required.Intersect(f.outside).Compatible(labels, requirements.Keys{}) {
+		out = append(out, filterOut)
+	}
+	return out
+}
+
+// on is what the labels of a node on a side of the filter must satisfy.
+func (f *nodeFilter) on(side string) requirements.Alternatives {
+	unsaid := f.inside
+	if side == filterOut {
+		unsaid = f.outside
+	}
+	if !f.split {
+		return unsaid
+	}
+	out := requirements.AnyOf(requirements.MustOf(requirements.In(f.key, side)))
+	if !f.open {
+		return out
+	}
+	unsaid = unsaid.Intersect(requirements.AnyOf(requirements.MustOf(requirements.DoesNotExist(f.key))))
+	return requirements.AnyOf(slices.Collect(concat(out, unsaid))...)
+}
+
+func concat(lists ...requirements.Alternatives) func(yield func(requirements.Set) bool) {
+	return func(yield func(requirements.Set) bool) {
+		for _, l := range lists {
+			for s := range l.All() {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// pin is what the labels of a node in the domain must satisfy.
+func (p *Problem) pin(keys []key, d *Domain) requirements.Alternatives {
+	var b requirements.Builder
+	out := requirements.AnyOf(requirements.Set{})
+	for i, k := range keys {
+		switch {
+		case k.filter >= 0:
+			out = out.Intersect(p.filters[k.filter].on(d.Values[i]))
+		case d.Values[i] == absent:
+			b.Add(requirements.DoesNotExist(k.name))
+		default:
+			b.Add(requirements.In(k.name, d.Values[i]))
+		}
+	}
+	set, err := b.Set()
+	if err != nil { // the keys are distinct
+		panic(fmt.Sprintf("topology: %v", err))
+	}
+	return out.Intersect(requirements.AnyOf(set))
+}
+
+// contains reports whether a node with these labels is in a domain of the class.
+func (p *Problem) contains(rc *RelaxedClass, d int, labels requirements.Set) bool {
+	for i, k := range rc.keys {
+		want := rc.Domains[d].Values[i]
+		switch {
+		case k.filter >= 0:
+			if !slices.Contains(p.filters[k.filter].values(labels, rc.at.required), want) {
+				return false
+			}
+		case want == absent:
+			if labels.Has(k.name) {
+				return false
+			}
+		default:
+			if v, ok := labels.Get(k.name).Single(); !ok || v != want {
+				return false
+			}
+		}
+	}
+	return true
+}

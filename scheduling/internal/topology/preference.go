@@ -1,0 +1,123 @@
+package topology
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+)
+
+// PreferenceKind says what sort of soft constraint a [Preference] is.
+type PreferenceKind string
+
+// The kinds of soft constraints, in the order in which they are given up.
+const (
+	PreferSpread  PreferenceKind = "ScheduleAnyway spread"
+	PreferPods    PreferenceKind = "preferred pod (anti-)affinity"
+	PreferNodes   PreferenceKind = "preferred node affinity"
+	PreferNoTaint PreferenceKind = "PreferNoSchedule taint"
+)
+
+func (k PreferenceKind) rank() int {
+	return slices.Index([]PreferenceKind{PreferSpread, PreferPods, PreferNodes, PreferNoTaint}, k)
+}
+
+// Preference is a soft constraint of a class. All of a class's preferences are tried as if they were hard; pods that
+// find no place so give them up one at a time: first spreads, then pod affinity, then node affinity, then soft taints;
+// within a kind the lightest first, and of equals the one that the manifest lists last.
+type Preference struct {
+	// Kind is the sort of constraint.
+	Kind PreferenceKind
+	// Weight is that of the manifest, 0 for kinds that have none.
+	Weight int32
+	// Text says it in words.
+	Text string
+
+	index int // into Class.Preferred or the constraints of the class
+}
+
+// comparePreferences orders soft constraints by what is given up first.
+func comparePreferences(a, b Preference) int {
+	return cmp.Or(cmp.Compare(a.Kind.rank(), b.Kind.rank()), cmp.Compare(a.Weight, b.Weight), cmp.Compare(b.index, a.index))
+}
+
+// Preferences lists the soft constraints of a class in the order in which they are given up.
+func (p *Problem) Preferences(class int) []Preference { return slices.Clone(p.classes[class].soft) }
+
+// binds reports whether a term is never given up.
+func binds(t *interpod.Term) bool { return t.Hard || t.Weight == always }
+
+// collectPreferences lists the soft constraints of the class in the order of giving them up.
+func (p *Problem) collectPreferences(c *class) {
+	for i, s := range c.all.Spreads {
+		if !s.Hard {
+			c.soft = append(c.soft, Preference{PreferSpread, 0, fmt.Sprintf("spread over %s with skew %d", p.groups[s.Group].key, s.MaxSkew), i})
+		}
+	}
+	for i := range c.all.Terms {
+		t := &c.all.Terms[i]
+		if binds(t) {
+			continue
+		}
+		word := "near"
+		if t.Anti {
+			word = "away from"
+		}
+		g := &p.groups[t.Group]
+		c.soft = append(c.soft, Preference{PreferPods, t.Weight, fmt.Sprintf("%s pods %s by %s", word, g.what, g.key), i})
+	}
+	for i, n := range c.Preferred {
+		c.soft = append(c.soft, Preference{PreferNodes, n.Weight, n.Nodes.String(), i})
+	}
+	if !c.Untainted.Equal(c.Tolerated) {
+		c.soft = append(c.soft, Preference{PreferNoTaint, 0, "nodes without soft taints", 0})
+	}
+	slices.SortFunc(c.soft, comparePreferences)
+}
+
+// relaxation is a class with its first given-up preferences gone: what is asked of nodes, and which constraints hold.
+type relaxation struct {
+	interpod.Constraints
+	required requirements.Alternatives // with preferred nodes and taints
+}
+
+// relax works out the class with its first n preferences given up.
+func (c *class) relax(n int) relaxation {
+	out := relaxation{c.all, c.Required}
+	narrow := func(s requirements.Set) {
+		if !s.IsAnything() {
+			out.required = out.required.Intersect(requirements.AnyOf(s))
+		}
+	}
+	tolerated := c.Tolerated
+	for _, s := range c.soft[n:] {
+		switch s.Kind {
+		case PreferNodes:
+			narrow(c.Preferred[s.index].Nodes)
+		case PreferNoTaint:
+			tolerated = c.Untainted
+		case PreferSpread, PreferPods: // below
+		}
+	}
+	narrow(tolerated)
+	if n == 0 { // nothing is given up
+		return out
+	}
+	keeps := func(kind PreferenceKind, index int) bool {
+		return slices.ContainsFunc(c.soft[n:], func(s Preference) bool { return s.Kind == kind && s.index == index })
+	}
+	out.Spreads, out.Terms = nil, nil
+	for i, sp := range c.all.Spreads {
+		if sp.Hard || keeps(PreferSpread, i) {
+			out.Spreads = append(out.Spreads, sp)
+		}
+	}
+	for i := range c.all.Terms {
+		if t := c.all.Terms[i]; binds(&t) || keeps(PreferPods, i) {
+			out.Terms = append(out.Terms, t)
+		}
+	}
+	return out
+}

@@ -1,0 +1,208 @@
+package topology
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+	"github.com/joinery-sdk/joinery/scheduling/internal/topology/quota"
+)
+
+// class is a class of the input and what was read of it.
+type class struct {
+	Class
+	all    interpod.Constraints // hard and soft
+	ratios []int32              // groups
+	soft   []Preference         // in the order of giving up
+}
+
+// group is what this package knows of a group of the index besides its counts.
+type group struct {
+	key      string
+	keyID    int32
+	hostname bool   // the key is the hostname
+	filter   int32  // index into filters; -1 for none
+	spread   bool   // it is a spread's
+	tag      string // identifies the group; members on the hostname key are counted within a node by it
+	what     string // says in words which pods it selects
+	members  []int  // classes, in order
+
+	// Of a ratio: the annotation that members have, and how many of them each value may have.
+	annotation string
+	most       map[int32]int32
+}
+
+// read turns the constraints of a class into groups and filters.
+func (p *Problem) read(c *class, aliases requirements.Aliases, ratios map[int32]ratio) error {
+	var err error
+	if c.all, err = p.index.Read(interpod.Owner{Pod: c.Pod, Asked: c.Asked}); err != nil {
+		return err
+	}
+	for i := len(p.filters); i < len(p.index.Filters()); i++ {
+		p.filters = append(p.filters, newFilter(i, &p.index.Filters()[i], p.index.Keys(), c.Tolerated))
+	}
+	return p.readRatio(c, aliases, ratios)
+}
+
+// readRunning reads which pods the running ones keep away, by node and pod; pods without anti-affinity have none.
+func (p *Problem) readRunning() [][]interpod.Constraints {
+	out := make([][]interpod.Constraints, len(p.nodes))
+	for n := range p.nodes {
+		out[n] = make([]interpod.Constraints, len(p.nodes[n].Running))
+		for k, pod := range p.nodes[n].Running {
+			out[n][k] = p.index.Keeps(pod)
+		}
+	}
+	return out
+}
+
+// makeGroups numbers the groups, and finds the classes of each. Together, by zone, every member follows the first; no
+// running pod is in such a group.
+func (p *Problem) makeGroups(together []Together, ratios map[int32]ratio) {
+	custom := make([]int32, len(together))
+	for i, t := range together {
+		custom[i] = p.index.Custom(corev1.LabelTopologyZone, t.Name, "together "+t.Name)
+	}
+	for _, g := range p.index.Groups() {
+		key := p.index.Keys()[g.Key]
+		p.groups = append(p.groups, group{
+			key: key, keyID: g.Key, hostname: key == corev1.LabelHostname, filter: g.Filter, spread: g.Spread, tag: "pods " + g.Text, what: g.What,
+		})
+	}
+	p.kept = make([]bool, len(p.groups))
+	for i := range p.classes {
+		c := &p.classes[i]
+		p.index.Join(&c.all, c.Pod.Namespace, c.Pod.Labels)
+		c.all.MemberOf = slices.Concat(c.all.MemberOf, c.ratios)
+	}
+	for i, t := range together {
+		for _, k := range t.Classes {
+			c := &p.classes[k]
+			c.all.MemberOf = append(c.all.MemberOf, custom[i])
+			// A term by itself, for what the manifest requires is judged as a whole.
+			c.all.Terms = append(c.all.Terms, interpod.Term{Group: custom[i], Self: true, Weight: always})
+		}
+	}
+	for i := range p.classes {
+		c := &p.classes[i]
+		slices.Sort(c.all.MemberOf)
+		for _, g := range c.all.MemberOf {
+			p.groups[g].members = append(p.groups[g].members, i)
+		}
+	}
+	for g, r := range ratios {
+		p.groups[g].annotation = r.text
+		p.groups[g].what = "pods of ratio " + r.text
+	}
+	for i := range p.filters {
+		f := &p.filters[i]
+		for k := range p.groups {
+			if p.groups[k].filter != int32(i) {
+				continue
+			}
+			f.split = f.split || slices.ContainsFunc(p.groups[k].members, func(m int) bool { return f.side(p.classes[m].Required) == "" })
+		}
+	}
+	for i := range p.nodes {
+		if all, err := p.nodes[i].Labels.Intersect(p.Sides(p.nodes[i].Labels)); err == nil { // the labels are new
+			p.nodes[i].Labels = all
+		}
+	}
+}
+
+// always is the weight of a term that is never given up although no manifest requires it.
+const always = 1 << 20
+
+// countRunning counts running pods by group. On the hostname key they become tags and limits of their node.
+func (p *Problem) countRunning(keeps [][]interpod.Constraints) {
+	p.nodeValues = make([][]int32, len(p.nodes))
+	for i := range p.nodes {
+		p.nodeValues[i] = make([]int32, len(p.index.Keys()))
+		for k, key := range p.index.Keys() {
+			p.nodeValues[i][k] = interpod.Absent
+			if v, ok := p.nodes[i].Labels.Get(key).Single(); ok {
+				p.nodeValues[i][k] = p.values.Of(int32(k), v)
+			}
+		}
+	}
+	p.running = interpod.NewState(p.index, p.values)
+	for i := range p.nodes {
+		node := &p.nodes[i]
+		node.Tags, node.Limits = slices.Clip(node.Tags), slices.Clip(node.Limits) // the slices are the caller's
+		passes := func(filter int32) bool { return p.filters[filter].passes(node.Labels) }
+		for k, pod := range node.Running {
+			c := &keeps[i][k]
+			c.MemberOf = p.index.MemberOf(pod.Namespace, pod.Labels)
+			terminating := pod.DeletionTimestamp != nil
+			p.running.Add(c, p.nodeValues[i], passes, terminating, 1)
+			for _, g := range c.MemberOf {
+				if gr := &p.groups[g]; gr.hostname && (!gr.spread || !terminating) && (gr.filter < 0 || passes(gr.filter)) {
+					node.Tags = append(node.Tags, gr.tag)
+				}
+			}
+			for _, t := range c.Terms {
+				p.kept[t.Group] = true
+				if p.groups[t.Group].hostname {
+					node.Limits = append(node.Limits, Limit{p.groups[t.Group].tag, 0})
+				}
+			}
+		}
+	}
+}
+
+// RatioAnnotation is the annotation of pods that are to be divided over the values of a node label by fixed shares, such
+// as "karpenter.sh/capacity-type: on-demand=2, spot=3". All pods of a namespace with the same text are divided together,
+// those that run already included, as exactly as whole pods can be; a name and a semicolon in front keep apart what would
+// have the same text: "web; karpenter.sh/capacity-type: on-demand=1, spot=1". It is a hard constraint on the plan, of
+// which kube-scheduler knows nothing.
+const RatioAnnotation = "joinery-sdk.dev/ratio"
+
+// ratio is how the pods of a namespace with one text are divided.
+type ratio struct {
+	namespace, text string
+	shares          map[string]int
+}
+
+// readRatio reads the annotation of a class.
+func (p *Problem) readRatio(c *class, aliases requirements.Aliases, ratios map[int32]ratio) error {
+	text, ok := c.Pod.Annotations[RatioAnnotation]
+	if !ok {
+		return nil
+	}
+	key, shares, err := quota.ParseShares(text)
+	if err != nil {
+		return fmt.Errorf("metadata.annotations[%s]: %w", RatioAnnotation, err)
+	}
+	g := p.index.Custom(aliases.Key(key), text, fmt.Sprintf("ratio %s|%s", c.Pod.Namespace, text))
+	ratios[g] = ratio{c.Pod.Namespace, text, shares}
+	c.ratios = append(c.ratios, g)
+	return nil
+}
+
+// divide finds how many members of each ratio a value may have: its share, the pods that are left by rounding down going to
+// the largest remainders, of equals to the first value.
+func (p *Problem) divide(ratios map[int32]ratio) {
+	for g, r := range ratios {
+		total := 0
+		for _, i := range p.groups[g].members {
+			total += p.classes[i].Count
+		}
+		for i := range p.nodes {
+			for _, pod := range p.nodes[i].Running {
+				if pod.DeletionTimestamp == nil && pod.Namespace == r.namespace && pod.Annotations[RatioAnnotation] == r.text {
+					total++
+					if v := p.nodeValues[i][p.groups[g].keyID]; v >= 0 {
+						p.running.Count(g, v, 1)
+					}
+				}
+			}
+		}
+		p.groups[g].most = map[int32]int32{}
+		for value, n := range quota.Apportion(total, r.shares) {
+			p.groups[g].most[p.values.Of(p.groups[g].keyID, value)] = int32(n)
+		}
+	}
+}

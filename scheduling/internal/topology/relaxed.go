@@ -1,0 +1,329 @@
+package topology
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+)
+
+// RelaxedClass is the pods of one class that were assigned with the same preferences given up.
+type RelaxedClass struct {
+	// Class is the position in the input, and Level how many preferences were given up.
+	Class, Level int
+	// Domains are those that the pods can be in. There is one, without values, where no label matters to the class.
+	Domains []Domain
+	// Placed is how many pods went to each domain.
+	Placed []int
+
+	want    int
+	most    []int // by domain, how many pods it holds at most as far as is known
+	at      relaxation
+	keys    []key
+	bundled []int     // of those placed, how many are in bundles
+	near    []company // by domain
+	counted []membership
+	rank    int
+	tags    []string
+	lasting []Limit // that hold as long as a pod is there
+	passing []Limit // that hold when it comes
+	follows bool    // has affinity by hostname
+	crossed []int   // positions of the keys that the pods spread themselves over
+	shared  *domainSet
+}
+
+// domainSet is domains that several relaxed classes have in common: those of equal pods that the same keys matter to.
+type domainSet struct {
+	list   []Domain
+	pinned []requirements.Alternatives // by domain, what its nodes must satisfy; impossible until it is asked for
+}
+
+// membership is a group that counts the class, and the position of its filter among the keys; -1 where the class is always
+// inside.
+type membership struct {
+	group  int32
+	filter int
+}
+
+// Follows reports whether the pods have affinity by hostname, so that they go where others are.
+func (rc *RelaxedClass) Follows() bool { return rc.follows }
+
+// relaxed is the number of a class at a level of relaxation, which is prepared when it is first asked for.
+func (s *assigner) relaxed(class, level int) int {
+	if at, ok := s.relaxedAt[[2]int{class, level}]; ok {
+		return at
+	}
+	rc := *s.p.relaxed(class, level)
+	if len(rc.keys) > 0 && len(s.facts.closed) > 0 {
+		rc.Domains = slices.DeleteFunc(slices.Clone(rc.Domains), func(d Domain) bool { return d.room == 0 && s.isClosed(rc.keys, &d) })
+	}
+	n := len(rc.Domains)
+	counts := make([]int, 2*n)
+	rc.Placed, rc.bundled = counts[:n:n], counts[n:]
+	rc.most = make([]int, n)
+	for d := range rc.Domains {
+		dom := &rc.Domains[d]
+		if rc.most[d] = unbounded; dom.price >= unsold {
+			rc.most[d] = dom.room
+		}
+		if most, ok := s.facts.caps[capKey{class, level, dom.text}]; ok {
+			rc.most[d] = min(most, rc.most[d])
+		}
+	}
+	rc.near = make([]company, n)
+	for _, t := range rc.at.Terms {
+		if !t.Anti {
+			s.followers[t.Group] = append(s.followers[t.Group], &rc)
+		}
+	}
+	s.classes = append(s.classes, &rc)
+	s.relaxedAt[[2]int{class, level}] = len(s.classes) - 1
+	s.levels[class] = append(s.levels[class], len(s.classes)-1)
+	return len(s.classes) - 1
+}
+
+// relaxed is what is known of the pods of a class at a level before any is placed. It is worked out once, for every
+// assignment asks again; its slices are shared.
+func (p *Problem) relaxed(class, level int) *RelaxedClass {
+	return p.memo.relaxed([2]int{class, level}, func() *RelaxedClass { return p.newRelaxed(class, level) })
+}
+
+func (p *Problem) newRelaxed(class, level int) *RelaxedClass {
+	c := &p.classes[class]
+	rc := &RelaxedClass{Class: class, Level: level, at: c.relax(level)}
+	rc.tags, rc.lasting, rc.passing = p.within(c, &rc.at)
+	rc.keys = p.keysOf(c, &rc.at)
+	for _, g := range c.all.MemberOf {
+		group := &p.groups[g]
+		if p.withinNode[g] {
+			continue
+		}
+		m := membership{g, -1}
+		if group.filter >= 0 {
+			m.filter = slices.IndexFunc(rc.keys, func(k key) bool { return k.filter == int(group.filter) })
+			if m.filter < 0 && p.filters[group.filter].side(rc.at.required) == filterOut {
+				continue // its pods never count
+			}
+		}
+		rc.counted = append(rc.counted, m)
+	}
+	if len(rc.keys) == 0 {
+		rc.Domains = []Domain{{node: -1, at: slices.Repeat([]int32{interpod.Absent}, len(p.index.Keys()))}}
+	} else {
+		rc.shared = p.memo.domains(rc, c, func() *domainSet {
+			list := p.domains(rc)
+			return &domainSet{list, make([]requirements.Alternatives, len(list))}
+		})
+		rc.Domains = rc.shared.list
+	}
+	rc.rank = p.rank(&rc.at)
+	for k, key := range rc.keys {
+		if slices.ContainsFunc(rc.at.Spreads, func(sp interpod.Spread) bool {
+			return sp.Self && !p.withinNode[sp.Group] && p.groups[sp.Group].keyID == key.id
+		}) {
+			rc.crossed = append(rc.crossed, k)
+		}
+	}
+	rc.follows = slices.ContainsFunc(rc.at.Terms, func(t interpod.Term) bool { return !t.Anti && p.withinNode[t.Group] })
+	return rc
+}
+
+// required is what the labels of a node in the domain must satisfy to hold a pod of the class.
+func (s *assigner) required(rc *RelaxedClass, d int) requirements.Alternatives {
+	if len(rc.keys) == 0 {
+		return rc.at.required
+	}
+	pinned := func() requirements.Alternatives { return rc.at.required.Intersect(s.p.pin(rc.keys, &rc.Domains[d])) }
+	if len(rc.Domains) != len(rc.shared.list) { // some are closed
+		return pinned()
+	}
+	return s.p.memo.pinned(rc.shared, d, pinned)
+}
+
+// keysOf lists the keys whose values matter to a class at a level: of its own constraints, and of groups that count it,
+// with their filters where it may be on either side. Keys that only groups look at are optional.
+func (p *Problem) keysOf(c *class, at *relaxation) []key {
+	var own, others []key
+	label := func(g int32, optional bool) key {
+		return key{name: p.groups[g].key, id: p.groups[g].keyID, filter: -1, optional: optional}
+	}
+	use := func(g int32) {
+		if !p.withinNode[g] {
+			own = append(own, label(g, false))
+		}
+	}
+	for _, sp := range at.Spreads {
+		use(sp.Group)
+	}
+	for _, t := range at.Terms {
+		use(t.Group)
+	}
+	for _, g := range c.ratios {
+		use(g)
+	}
+	for _, g := range c.all.MemberOf {
+		if p.withinNode[g] {
+			continue
+		}
+		others = append(others, label(g, true))
+		if f := p.groups[g].filter; f >= 0 && p.filters[f].side(at.required) == "" {
+			others = append(others, key{name: p.filters[f].key, id: -1, filter: int(f)})
+		}
+	}
+	all := slices.SortedStableFunc(slices.Values(slices.Concat(own, others)), func(a, b key) int { return cmp.Compare(a.name, b.name) })
+	return slices.CompactFunc(all, func(a, b key) bool { return a.name == b.name })
+}
+
+// isClosed reports whether no new node may be in the domain, as far as its values tell.
+func (s *assigner) isClosed(keys []key, d *Domain) bool {
+	for i, k := range keys {
+		if s.facts.closed[closedKey{k.name, d.Values[i], -1}] {
+			return true
+		}
+		for j, f := range keys {
+			if f.filter >= 0 && d.Values[j] == filterIn && s.facts.closed[closedKey{k.name, d.Values[i], f.filter}] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// rank orders classes: pods that depend on no others come first, then those that follow others or would rather
+// keep away from them, and last those that spread by pods they are not among.
+func (p *Problem) rank(at *relaxation) int {
+	rank := 0
+	for _, sp := range at.Spreads {
+		if !p.withinNode[sp.Group] && !sp.Self {
+			rank = 2
+		}
+	}
+	for _, t := range at.Terms {
+		if !t.Self && (!t.Anti || !t.Hard) {
+			rank = max(rank, 1)
+		}
+	}
+	return rank
+}
+
+// within translates constraints that act within one node into tags and limits. Those of spreads and preferences only hold when a
+// pod comes: others that they count may come later.
+func (p *Problem) within(c *class, at *relaxation) (tags []string, lasting, passing []Limit) {
+	tags, lasting = slices.Clip(c.Tags), slices.Clip(c.Limits)
+	for _, g := range c.all.MemberOf {
+		if p.withinNode[g] {
+			tags = append(tags, p.groups[g].tag)
+		}
+	}
+	for _, sp := range at.Spreads {
+		if p.withinNode[sp.Group] {
+			passing = append(passing, Limit{p.groups[sp.Group].tag, int(sp.MaxSkew)})
+		}
+	}
+	for _, t := range at.Terms {
+		if !p.withinNode[t.Group] || !t.Anti {
+			continue
+		}
+		most := 0
+		if t.Self {
+			most = 1
+		}
+		l := Limit{p.groups[t.Group].tag, most}
+		if t.Hard {
+			lasting = append(lasting, l)
+		} else {
+			passing = append(passing, l)
+		}
+	}
+	return tags, lasting, passing
+}
+
+// memo remembers what every assignment of a problem would work out again: it follows from the problem alone. It is safe
+// for concurrent use.
+type memo struct {
+	mu        sync.Mutex
+	classes   map[[2]int]*RelaxedClass
+	universes map[int32]universe
+	nodes     map[[2]int][]int
+	sets      map[string]*domainSet
+	couples   map[coupled]bool
+	once      sync.Once
+	cells     []cell
+}
+
+func newMemo() *memo {
+	return &memo{classes: map[[2]int]*RelaxedClass{}, universes: map[int32]universe{}, nodes: map[[2]int][]int{}, couples: map[coupled]bool{}, sets: map[string]*domainSet{}}
+}
+
+func (m *memo) relaxed(key [2]int, make func() *RelaxedClass) *RelaxedClass {
+	return remembered(m, m.classes, key, make)
+}
+
+func (m *memo) universe(group int32, make func() universe) universe {
+	return remembered(m, m.universes, group, make)
+}
+
+func (m *memo) suitable(key [2]int, make func() []int) []int {
+	return remembered(m, m.nodes, key, make)
+}
+
+// coupled is two pods that may share a node, by class, level and domain.
+type coupled struct {
+	class, level, otherClass, otherLevel int
+	domain, otherDomain                  string
+}
+
+func (m *memo) coupled(key coupled, fits func() bool) bool {
+	return remembered(m, m.couples, key, fits)
+}
+
+// domains are those of a relaxed class.
+func (m *memo) domains(rc *RelaxedClass, c *class, make func() *domainSet) *domainSet {
+	var few [256]byte
+	key := rc.at.required.AppendKey(few[:0])
+	key = binary.AppendUvarint(key, uint64(len(rc.keys)))
+	for _, k := range rc.keys {
+		key = append(binary.AppendUvarint(key, uint64(len(k.name))), k.name...)
+		flag := byte(0)
+		if k.optional {
+			flag = 1
+		}
+		key = append(key, flag)
+	}
+	for _, q := range c.Requests {
+		key = binary.AppendVarint(key, q)
+	}
+	for _, sh := range c.Shared {
+		key = append(append(key, sh.Name...), 0)
+	}
+	return remembered(m, m.sets, string(key), make)
+}
+
+// pinned is what the nodes of one domain must satisfy. The requirement is impossible before it is worked out, and if it is
+// impossible it is worked out again.
+func (m *memo) pinned(set *domainSet, d int, make func() requirements.Alternatives) requirements.Alternatives {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if set.pinned[d].IsImpossible() {
+		set.pinned[d] = make()
+	}
+	return set.pinned[d]
+}
+
+// remembered makes what is not there yet. Two callers at once may both make it; it is the same.
+func remembered[K comparable, V any](m *memo, of map[K]V, key K, make func() V) V {
+	m.mu.Lock()
+	v, ok := of[key]
+	m.mu.Unlock()
+	if ok {
+		return v
+	}
+	v = make()
+	m.mu.Lock()
+	of[key] = v
+	m.mu.Unlock()
+	return v
+}

@@ -1,0 +1,84 @@
+package scheduling_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// careless is a packer that puts everything into one node of one shape, whatever anybody asks.
+func careless(t *testing.T, p *scheduling.Problem, shape, offering int) (*scheduling.State, *scheduling.Result) {
+	t.Helper()
+	state := p.Start()
+	for !state.Done() {
+		bin := scheduling.OutcomeBin{Shape: shape, Offering: offering}
+		for i, it := range state.Round() {
+			bin.Shares = append(bin.Shares, scheduling.Share{Item: i, Count: it.Count})
+		}
+		state = state.Advance(scheduling.Outcome{Bins: []scheduling.OutcomeBin{bin}})
+	}
+	return state, state.Result()
+}
+
+// What kube-scheduler would refuse is never returned as placed, whatever planner and packer made of it.
+func TestPlansAreVerified(t *testing.T) {
+	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	for name, c := range map[string]struct {
+		edit   func(*corev1.Pod)
+		pods   int
+		placed int
+	}{
+		"room for all":   {func(*corev1.Pod) {}, 8, 8},
+		"too little cpu": {func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("3", "1Gi") }, 4, 2},
+		"another zone":   {func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "zone-b"} }, 2, 0},
+		"a port": {func(p *corev1.Pod) {
+			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
+		}, 3, 1},
+		"apart by node": {func(p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: web}}}}
+		}, 3, 1},
+		"a spread that asks for more zones": {func(p *corev1.Pod) {
+			two := int32(2)
+			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 2, MinDomains: &two, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: web}}
+		}, 5, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var pods []*corev1.Pod
+			for _, n := range []string{"web-0", "web-1", "web-2", "web-3", "web-4", "web-5", "web-6", "web-7"}[:c.pods] {
+				pods = append(pods, pod(n, c.edit))
+			}
+			p := compile(t, scheduling.Snapshot{Pods: pods, Pools: []scheduling.Pool{pool("default")}})
+			large := -1
+			for i := range p.Shapes {
+				if p.InstanceType(i).Name == "large" {
+					large = i
+				}
+			}
+			state, result := careless(t, p, large, 0)
+			require.Len(t, result.Order, c.placed)
+			unplaced := 0
+			for _, u := range result.Unplaced {
+				unplaced += len(u.Pods)
+				assert.NotEmpty(t, state.Explain(u.Class))
+			}
+			assert.Equal(t, c.pods, c.placed+unplaced)
+		})
+	}
+}
+
+// Pods that the packer left out take what is left of nodes that exist.
+func TestWhatIsLeftOfExistingNodesIsTaken(t *testing.T) {
+	p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a"), pod("b"), pod("c")}, Nodes: []*corev1.Node{node("n1")}})
+	state := p.Start()
+	for !state.Done() {
+		state = state.Advance(scheduling.Outcome{})
+	}
+	result := state.Result()
+	require.Len(t, result.Order, 3)
+	require.Len(t, result.Existing[0], 3)
+}

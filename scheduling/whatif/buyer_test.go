@@ -1,0 +1,66 @@
+package whatif_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling/whatif"
+)
+
+// asking asks a question of its own before it answers.
+type asking struct {
+	cluster *whatif.Cluster
+	pod     *corev1.Pod
+	answer  []whatif.Purchase
+}
+
+func (a asking) Buy(o whatif.Order) []whatif.Purchase {
+	one := a.cluster.Ask(whatif.Question{Remove: []string{"n1"}, Pods: []*corev1.Pod{a.pod}, MaxNodes: 1})
+	if !one.OK() || !o.Suits(0, 0, 0) {
+		return nil
+	}
+	return a.answer
+}
+
+func TestABuyerMayAsk(t *testing.T) {
+	pods := []*corev1.Pod{pod("a", "n1", "7"), pod("b", "n1", "7")}
+	c := compile(t, []*corev1.Node{node("n1", "zone-a", "16")}, pods...)
+	eight := -1
+	for i := range c.Problem().Shapes {
+		if c.Problem().InstanceType(i).Capacity.Cpu().Value() == 8 {
+			eight = i
+		}
+	}
+	require.GreaterOrEqual(t, eight, 0)
+	one := whatif.Purchase{Shape: eight, Pods: []whatif.LotShare{{Lot: 0, Count: 1}}}
+	ask := func(answer ...whatif.Purchase) whatif.Answer {
+		return c.Ask(whatif.Question{Remove: []string{"n1"}, Pods: pods, MaxNodes: 3, Buyer: asking{c, pods[0], answer}})
+	}
+	a := ask(one, one)
+	require.True(t, a.OK(), a.Why)
+	require.Len(t, a.Bought, 2)
+
+	// An answer that does not add up is named, and the next question is answered as if it had never been asked.
+	for want, bad := range map[string]whatif.LotShare{
+		"the buyer's purchase 0 takes 3 pods of lot 0, which has 2 left":  {Lot: 0, Count: 3},
+		"the buyer's purchase 0 takes -1 pods of lot 0, which has 2 left": {Lot: 0, Count: -1},
+		"the buyer's purchase 0 names lot 1 of 1":                         {Lot: 1, Count: 1},
+		"the buyer's purchase 0 names lot -1 of 1":                        {Lot: -1, Count: 1},
+	} {
+		a := ask(whatif.Purchase{Shape: eight, Pods: []whatif.LotShare{bad}})
+		assert.False(t, a.OK())
+		assert.Equal(t, want, a.Why)
+		again := ask(one, one)
+		assert.True(t, again.OK())
+	}
+}
+
+func TestDuplicatesAreRefused(t *testing.T) {
+	_, err := whatif.Compile(snapshot([]*corev1.Node{node("n1", "zone-a", "4"), node("n1", "zone-a", "4")}), nil)
+	require.ErrorContains(t, err, "node n1: is there more than once")
+	_, err = whatif.Compile(snapshot([]*corev1.Node{node("n1", "zone-a", "4")}, pod("a", "n1", "1"), pod("a", "n1", "1")), nil)
+	require.ErrorContains(t, err, "pod shop/a: is there more than once")
+}

@@ -1,0 +1,92 @@
+package whatif
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/requirements/kube"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
+)
+
+// daemonSet is the pod that a DaemonSet runs on each node that is bought, and what other pods have to do with it.
+type daemonSet struct {
+	interpod.Constraints
+	pod   *corev1.Pod
+	need  []int64
+	ports []hostport.Port
+}
+
+// compileDaemons reads the DaemonSets. It must run before any class is joined with the groups that count it.
+func (e *engine) compileDaemons(s *scheduling.Snapshot) error {
+	for _, d := range s.DaemonSets {
+		p, yes := s.Admission.DaemonPod(d), true
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: d.UID, Controller: &yes}}
+		x := &daemonSet{pod: p, need: e.vector(podclass.Requests(p, false)), ports: hostport.Of(p)}
+		asked, err := kube.FromPod(&p.Spec)
+		if err == nil {
+			x.Constraints, err = e.index.Read(interpod.Owner{Pod: p, Asked: e.aliases.Alternatives(asked.Required)})
+		}
+		if err != nil {
+			return fmt.Errorf("whatif: DaemonSet %s/%s: %w", d.Namespace, d.Name, err)
+		}
+		x.Spreads = slices.DeleteFunc(x.Spreads, func(s interpod.Spread) bool { return !s.Hard })
+		x.Terms = slices.DeleteFunc(x.Terms, func(t interpod.Term) bool { return !t.Hard })
+		e.daemons[d.Namespace+"/"+d.Name] = x
+	}
+	return nil
+}
+
+// daemonsOf are the DaemonSets that run on nodes of the shape, in the order in which their pods are bound.
+func (e *engine) daemonsOf(shape int) []*daemonSet {
+	names, _ := e.problem.Daemons(shape)
+	var out []*daemonSet
+	for _, name := range names {
+		if d := e.daemons[name]; d != nil {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// startDaemons counts the pods of the node's DaemonSets once it has been bought, and keeps those that are counted. One for which there is no space, or that
+// pods which run keep away, does not start; the space that the shape leaves for it stays free.
+func (e *engine) startDaemons(n *node) {
+	all := n.daemons
+	n.daemons = nil
+	free := slices.Clone(n.free)
+	for _, d := range all {
+		for i, q := range d.need {
+			free[i] = sum(free[i], q)
+		}
+	}
+	for _, d := range all {
+		if !fits(d.need, free) || !e.state.Check(&d.Constraints, n.values, nil).OK() {
+			continue
+		}
+		for i, q := range d.need {
+			free[i] -= q
+		}
+		if len(d.MemberOf)+len(d.Terms) > 0 {
+			e.state.Add(&d.Constraints, n.values, e.passes(n), false, 1)
+			n.daemons = append(n.daemons, d)
+		}
+	}
+}
+
+// countDaemons adds the node's daemons to the counts, or takes them off with sign -1.
+func (e *engine) countDaemons(n *node, sign int32) {
+	for _, d := range n.daemons {
+		e.state.Add(&d.Constraints, n.values, e.passes(n), false, sign)
+	}
+}
+
+// counted reports whether some constraint between pods has to do with a daemon on a node that was bought.
+func (b *buying) counted() bool {
+	return slices.ContainsFunc(b.bought, func(n int32) bool { return len(b.e.nodes[n].daemons) > 0 })
+}

@@ -1,0 +1,56 @@
+package whatif_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling/whatif"
+)
+
+// agent is a DaemonSet whose pods bear the label that constraints of other pods select.
+func agent(change ...func(*corev1.Pod)) *appsv1.DaemonSet {
+	p := pod("", "", "100m", change...)
+	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent"}}
+	d.Spec.Template.Labels, d.Spec.Template.Spec = p.Labels, p.Spec
+	return d
+}
+
+func TestDaemonsOfNewNodesCount(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		moves, by func(*corev1.Pod)
+		bought    bool
+	}{
+		{"anti-affinity keeps a pod off its daemon", apart, labelled("web"), false},
+		{"anti-affinity of the daemon keeps a pod off", labelled("web"), func(p *corev1.Pod) { labelled("agent")(p); apart(p) }, false},
+		{"affinity finds its daemon", func(p *corev1.Pod) { labelled("job")(p); near(p) }, labelled("web"), true},
+		{"affinity finds no daemon", func(p *corev1.Pod) { labelled("job")(p); near(p) }, labelled("agent"), false},
+		{"a spread counts its daemon", spread(corev1.LabelHostname), labelled("web"), false},
+		{"a daemon that is not selected", apart, labelled("agent"), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := pod("a", "n1", "1", c.moves)
+			s := snapshot([]*corev1.Node{node("n1", "z1", "4"), node("n2", "z2", "0")}, p)
+			s.DaemonSets = append(s.DaemonSets, agent(c.by))
+			cluster, err := whatif.Compile(s, nil)
+			require.NoError(t, err)
+			q := whatif.Question{Remove: []string{"n1"}, Pods: s.Pods, MaxNodes: 1}
+			a := cluster.Ask(q)
+			assert.Equal(t, c.bought, a.OK(), "%v", a.Bought)
+			if !a.OK() {
+				return
+			}
+			// What was bought can be given back, and the next answer is the same.
+			next := a.After()
+			back := next.Ask(whatif.Question{Remove: []string{a.Bought[0].Name}, Pods: s.Pods, MaxNodes: 1})
+			assert.True(t, back.OK())
+			again := cluster.Ask(q)
+			assert.Equal(t, a.Bought[0].Type, again.Bought[0].Type)
+		})
+	}
+}
