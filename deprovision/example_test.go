@@ -1,6 +1,7 @@
 package deprovision_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,7 +18,7 @@ import (
 // A plan is a list of commands: what to buy first, which pods go where, and what to give back then.
 func ExampleCommand() {
 	w := newWorld("node-a 8 3")
-	for _, c := range deprovision.Plan(w.Cluster, w.toy, nil).Commands {
+	for _, c := range planned(w.Cluster, w.toy, nil).Commands {
 		for _, n := range c.NewNodes {
 			fmt.Printf("buy %s: %s in %s for $%.2f an hour\n", n.Name, n.InstanceType, n.Zone, n.PricePerHour)
 		}
@@ -40,7 +41,7 @@ func ExampleCommand() {
 func ExampleVerdict() {
 	w := newWorld("full 3 3", "half 4 2", "spare 4 2")
 	w.node("half").Pods[0].Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
-	for _, v := range deprovision.Plan(w.Cluster, w.toy, nil).Verdicts {
+	for _, v := range planned(w.Cluster, w.toy, nil).Verdicts {
 		fmt.Printf("%s (%s): %s\n", v.Node, v.Outcome, v.Detail)
 		for _, b := range v.By {
 			fmt.Println("  blocked by", b.Kind, "of", b.Pod)
@@ -57,7 +58,7 @@ func ExampleVerdict() {
 // nothing can be bought.
 type firstFit map[string]int
 
-func (seats firstFit) Simulate(q deprovision.Question) deprovision.Answer {
+func (seats firstFit) Simulate(_ context.Context, q deprovision.Question) (deprovision.Answer, error) {
 	after := firstFit{}
 	for node, free := range seats {
 		if !slices.Contains(q.Remove, node) {
@@ -68,14 +69,18 @@ func (seats firstFit) Simulate(q deprovision.Question) deprovision.Answer {
 	for _, pod := range q.Pods {
 		node := after.first()
 		if node == "" {
-			return deprovision.Answer{Left: []*corev1.Pod{pod}, Why: "all seats are taken"}
+			return deprovision.Answer{Left: []*corev1.Pod{pod}, Why: "all seats are taken"}, nil
 		}
 		after[node]--
 		a.Placements = append(a.Placements, deprovision.Placement{Pod: pod, Node: node})
 	}
 	a.After = func() deprovision.Simulator { return after }
-	return a
+	a.Fresh = a.After
+	return a, nil
 }
+
+// Bound knows nothing without trying.
+func (firstFit) Bound(deprovision.Question) (worth, least float64) { return 0, 0 }
 
 // first is the first node by name that has a seat.
 func (seats firstFit) first() string {
@@ -94,13 +99,13 @@ func ExampleSimulator() {
 	w := newWorld("node-a 4 1", "node-b 4 3")
 	pods := w.node("node-a").Pods
 
-	answer := sim.Simulate(deprovision.Question{Remove: []string{"node-a"}, Pods: pods})
+	answer := ask(sim, deprovision.Question{Remove: []string{"node-a"}, Pods: pods})
 	fmt.Println("fits:", answer.OK(), "- on", answer.Placements[0].Node)
 
-	again := answer.After().Simulate(deprovision.Question{Remove: []string{"node-b"}, Pods: pods})
+	again := ask(answer.After(), deprovision.Question{Remove: []string{"node-b"}, Pods: pods})
 	fmt.Println("fits:", again.OK(), "-", again.Why)
 
-	for _, c := range deprovision.Plan(w.Cluster, sim, nil).Commands {
+	for _, c := range planned(w.Cluster, sim, nil).Commands {
 		fmt.Println(c.Kind, c.Nodes[0].Name)
 	}
 	// Output:
@@ -113,14 +118,14 @@ func ExampleSimulator() {
 // After gives the cluster with it carried out, and the simulator that was asked stays as it was.
 func ExampleAnswer() {
 	w := newWorld("node-a 4 1", "node-b 4 3")
-	a := w.Simulate(deprovision.Question{Remove: []string{"node-a"}, Pods: w.node("node-a").Pods})
+	a := ask(w, deprovision.Question{Remove: []string{"node-a"}, Pods: w.node("node-a").Pods})
 	line := func(p deprovision.Placement) string { return p.Pod.Name + " goes to " + p.Node }
 	for _, p := range a.Placements {
 		fmt.Println(line(p))
 	}
 
 	next := deprovision.Question{Remove: []string{"node-b"}, Pods: w.node("node-b").Pods}
-	instead, besides := w.Simulate(next), a.After().Simulate(next)
+	instead, besides := ask(w, next), ask(a.After(), next)
 	fmt.Println("node-b can go instead:", instead.OK())
 	fmt.Println("and besides:", besides.OK())
 	// Output:
@@ -133,7 +138,7 @@ func ExampleAnswer() {
 func ExampleQuestion() {
 	w := newWorld("node-a 8 3", "node-b 4 3")
 	q := deprovision.Question{Remove: []string{"node-a"}, Pods: w.node("node-a").Pods, MaxNodes: 1, MaxPrice: 0.08}
-	a := w.Simulate(q)
+	a := ask(w, q)
 	for _, p := range a.Placements {
 		fmt.Println(p.Pod.Name, "goes to", p.Node)
 	}
@@ -141,7 +146,7 @@ func ExampleQuestion() {
 		fmt.Printf("%s is a new %s for $%.2f an hour\n", n.Name, n.InstanceType, n.PricePerHour)
 	}
 	q.MaxPrice = 0.01
-	fmt.Println(w.Simulate(q).Why)
+	fmt.Println(ask(w, q).Why)
 	// Output:
 	// node-a-0 goes to node-b
 	// node-a-1 goes to new-0
@@ -151,17 +156,22 @@ func ExampleQuestion() {
 }
 
 // fleet buys from two families, and says so: whoever launches the node can fall back on the dearer one.
-type fleet struct{}
+type fleet struct{ unbounded }
 
-func (fleet) Simulate(q deprovision.Question) deprovision.Answer {
+func (fleet) Simulate(_ context.Context, q deprovision.Question) (deprovision.Answer, error) {
 	n := deprovision.NewNode{
 		Name: "new-1", Pool: "default", InstanceType: "m.large", Zone: "zone-a", CapacityType: "on-demand", PricePerHour: 0.05, Pods: q.Pods,
 		Alternatives: []deprovision.Alternative{{InstanceType: "m.large", PricePerHour: 0.05}, {InstanceType: "r.large", PricePerHour: 0.07}},
 	}
-	if n.PricePerHour >= q.MaxPrice {
-		return deprovision.Answer{Left: q.Pods}
+	if n.PricePerHour >= q.MaxPrice && q.Moves == nil {
+		return deprovision.Answer{Left: q.Pods}, nil
 	}
-	return deprovision.Answer{NewNodes: []deprovision.NewNode{n}, PricePerHour: n.PricePerHour, After: func() deprovision.Simulator { return fleet{} }}
+	var moves []deprovision.Placement
+	for _, p := range q.Pods {
+		moves = append(moves, deprovision.Placement{Pod: p, Node: n.Name})
+	}
+	after := func() deprovision.Simulator { return fleet{} }
+	return deprovision.Answer{NewNodes: []deprovision.NewNode{n}, PricePerHour: n.PricePerHour, Placements: moves, After: after, Fresh: after}, nil
 }
 
 // An alternative is what to launch where the first choice is sold out: it holds the same pods and still saves money.
@@ -176,7 +186,7 @@ func ExampleAlternative() {
 // A new node lists what else would hold the same pods, for when the cloud has no more of the cheapest type.
 func ExampleNewNode() {
 	w := newWorld("node-a 8 3")
-	n := deprovision.Plan(w.Cluster, fleet{}, nil).Commands[0].NewNodes[0]
+	n := planned(w.Cluster, fleet{}, nil).Commands[0].NewNodes[0]
 	fmt.Println(n.Name, "in", n.Zone, "for", len(n.Pods), "pods")
 	for _, a := range n.Alternatives {
 		fmt.Printf("%s at $%.2f an hour\n", a.InstanceType, a.PricePerHour)
@@ -202,136 +212,20 @@ func (s frugal) Bound(q deprovision.Question) (worth, least float64) {
 }
 
 // Full nodes need not be tried: a simulator with bounds saves the questions, and the plan is the same.
-func ExampleBounder() {
+func ExamplePlan_bounds() {
 	w := newWorld("a 4 4", "b 4 4", "c 4 4", "d 4 4")
-	var bounded deprovision.Bounder = frugal{w.toy}
+	var bounded deprovision.Simulator = frugal{w.toy}
 	worth, least := bounded.Bound(deprovision.Question{Remove: []string{"a"}, Pods: w.node("a").Pods})
 	fmt.Printf("worth $%.2f, at least $%.2f\n", worth, least)
 
 	for _, sim := range []deprovision.Simulator{w.toy, frugal{w.toy}} {
-		r := deprovision.Plan(w.Cluster, sim, nil)
+		r := planned(w.Cluster, sim, nil)
 		fmt.Println(len(r.Commands), "commands:", r.Questions, "questions,", r.Avoided, "avoided")
 	}
 	// Output:
 	// worth $0.04, at least $0.04
-	// 0 commands: 78 questions, 0 avoided
-	// 0 commands: 0 questions, 46 avoided
-}
-
-// shutter is the toy with nodes that can be closed: pods that move do not go there.
-type shutter struct {
-	toy
-	closed []string
-}
-
-func (s shutter) Close(nodes []string) deprovision.Simulator { return shutter{s.toy, nodes} }
-
-func (s shutter) Simulate(q deprovision.Question) deprovision.Answer {
-	open := s.toy
-	open.free = maps.Clone(s.free)
-	for _, n := range s.closed {
-		open.free[n] = 0
-	}
-	return open.Simulate(q)
-}
-
-// Nodes that are to go next can be closed, so that no pod lands there only to move again.
-func ExampleCloser() {
-	w := newWorld("a 4 1", "b 4 1", "c 8 4")
-	var sim deprovision.Closer = shutter{toy: w.toy}
-	q := deprovision.Question{Remove: []string{"a"}, Pods: w.node("a").Pods}
-	fmt.Println("open:", shutter{toy: w.toy}.Simulate(q).Placements[0].Node)
-	fmt.Println("with b closed:", sim.Close([]string{"b"}).Simulate(q).Placements[0].Node)
-	// Output:
-	// open: b
-	// with b closed: c
-}
-
-// warm fills the node that it filled last, as long as it has seats: its answers depend on what came before.
-type warm struct {
-	seats firstFit
-	last  string
-}
-
-func (s warm) Simulate(q deprovision.Question) deprovision.Answer {
-	node := s.last
-	if s.seats[node] == 0 {
-		node = s.seats.first()
-	}
-	after := warm{maps.Clone(s.seats), node}
-	after.seats[node]--
-	return deprovision.Answer{Placements: []deprovision.Placement{{Pod: q.Pods[0], Node: node}}, After: func() deprovision.Simulator { return after }}
-}
-
-func (s warm) Settled() deprovision.Simulator { return warm{seats: s.seats} }
-
-// A simulator that remembers has to be able to forget: a plan ends with the cluster as it would be read afterwards, so that
-// planning again from there finds nothing to do.
-func ExampleSettler() {
-	sim := warm{seats: firstFit{"node-a": 2, "node-b": 2}, last: "node-b"}
-	var settler deprovision.Settler = sim
-	q := deprovision.Question{Pods: []*corev1.Pod{{}}}
-	fmt.Println("as it went:", sim.Simulate(q).Placements[0].Node)
-	fmt.Println("as it would be read:", settler.Settled().Simulate(q).Placements[0].Node)
-	// Output:
-	// as it went: node-b
-	// as it would be read: node-a
-}
-
-// perEviction wants a cent an hour for each pod that moves.
-type perEviction struct{}
-
-func (perEviction) Judge(m deprovision.Move) deprovision.Judgement {
-	j := deprovision.Judgement{Score: m.SavingsPerHour, Threshold: 0.01 * float64(m.Evictions)}
-	if j.OK = j.Score >= j.Threshold; !j.OK {
-		j.Why = fmt.Sprintf("%d evictions for $%.2f an hour", m.Evictions, m.SavingsPerHour)
-	}
-	return j
-}
-
-// A judgement carries the figures that were compared, so that people can see how near it was.
-func ExampleJudgement() {
-	j := perEviction{}.Judge(deprovision.Move{SavingsPerHour: 0.03, Evictions: 5})
-	fmt.Printf("%t: %.2f is below %.2f: %s\n", j.OK, j.Score, j.Threshold, j.Why)
-	// Output: false: 0.03 is below 0.05: 5 evictions for $0.03 an hour
-}
-
-// A move tells a policy what its pools stand for, so that a saving can be judged by the size of the pool.
-func ExamplePoolTotals() {
-	m := deprovision.Move{SavingsPerHour: 0.5, Pools: []deprovision.PoolTotals{
-		{Name: "batch", PricePerHour: 40, SavingsPerHour: 0.2, Disruption: 300, MoveDisruption: 6},
-		{Name: "default", PricePerHour: 2, SavingsPerHour: 0.3, Disruption: 20, MoveDisruption: 1},
-	}}
-	for _, p := range m.Pools {
-		fmt.Printf("%s: saves %.1f%% for %.1f%% of the disruption\n", p.Name, 100*p.SavingsPerHour/p.PricePerHour, 100*p.MoveDisruption/p.Disruption)
-	}
-	// Output:
-	// batch: saves 0.5% for 2.0% of the disruption
-	// default: saves 15.0% for 5.0% of the disruption
-}
-
-// A search that has to end early gives a cursor; with it the next one starts with the nodes that had no turn.
-func ExampleCursor() {
-	w := newWorld("a 4 4", "b 4 4", "c 4 4", "d 4 1", "e 4 1")
-	opts := &deprovision.Options{MaxQuestions: 2}
-	opts.Cursor = deprovision.Plan(w.Cluster, w.toy, opts).Cursor
-	fmt.Println("looked at", opts.Cursor.Seen)
-	fmt.Println("then at", deprovision.Plan(w.Cluster, w.toy, opts).Cursor.Seen)
-	// Output:
-	// looked at [d e]
-	// then at [a b d e]
-}
-
-// Both searches end at the same price here; SearchAll first fills the seats that other nodes have free, so that fewer pods move.
-func ExampleSearch() {
-	for _, search := range []deprovision.Search{deprovision.SearchKarpenter, deprovision.SearchAll} {
-		w := newWorld("a 8 5", "b 8 5", "c 8 5")
-		r := deprovision.Plan(w.Cluster, w.toy, &deprovision.Options{Search: search})
-		fmt.Printf("%s: from $%.2f to $%.2f an hour, %d pods move\n", search, r.PricePerHour, r.PricePerHourAfter, r.Evictions)
-	}
-	// Output:
-	// karpenter: from $0.24 to $0.15 an hour, 15 pods move
-	// all: from $0.24 to $0.15 an hour, 12 pods move
+	// 0 commands: 26 questions, 0 avoided
+	// 0 commands: 0 questions, 22 avoided
 }
 
 // What the cloud takes back goes first, whatever it costs; where it leaves no time, nobody waits for the new node.
@@ -342,7 +236,7 @@ func ExampleInterruption() {
 		{Node: "spot-b", Deadline: now().Add(24 * time.Hour), Why: "scheduled maintenance"},
 	}
 	opts := &deprovision.Options{Methods: []eligibility.Method{eligibility.Interruption}}
-	for _, c := range deprovision.Plan(w.Cluster, w.toy, opts).Commands {
+	for _, c := range planned(w.Cluster, w.toy, opts).Commands {
 		fmt.Printf("%s %s, at once: %t: %s\n", c.Kind, c.Nodes[0].Name, c.AtOnce, c.Why)
 	}
 	// Output:
@@ -363,7 +257,7 @@ func ExampleCluster() {
 		Pools: []nodepool.NodePool{pool},
 		Now:   now(),
 	}
-	r := deprovision.Plan(c, firstFit{}, nil)
+	r := planned(c, firstFit{}, nil)
 	fmt.Printf("%s: %s, from $%.2f to $%.2f an hour\n", r.Verdicts[0].Node, r.Verdicts[0].Detail, r.PricePerHour, r.PricePerHourAfter)
 	// Output: idle: emptiness: nothing runs there that would have to move, from $0.10 to $0.00 an hour
 }
@@ -372,21 +266,49 @@ func ExampleCluster() {
 func ExampleKind() {
 	w := newWorld("node-a 4 1", "node-b 4 3", "node-c 8 7")
 	steps := map[deprovision.Kind]string{deprovision.Delete: "drain, give back", deprovision.Replace: "buy, wait, drain, give back"}
-	for _, c := range deprovision.Plan(w.Cluster, w.toy, nil).Commands {
+	for _, c := range planned(w.Cluster, w.toy, nil).Commands {
 		fmt.Println(c.Nodes[0].Name+":", steps[c.Kind])
 	}
 	// Output:
 	// node-a: drain, give back
-	// node-c: buy, wait, drain, give back
+	// node-b: buy, wait, drain, give back
 }
 
 // Outcomes can be counted: how many nodes stay, and for which reason.
 func ExampleOutcome() {
 	w := newWorld("full-1 3 3", "full-2 3 3", "spare 4 1", "half 4 2")
 	count := map[deprovision.Outcome]int{}
-	for _, v := range deprovision.Plan(w.Cluster, w.toy, nil).Verdicts {
+	for _, v := range planned(w.Cluster, w.toy, nil).Verdicts {
 		count[v.Outcome]++
 	}
 	fmt.Println(count[deprovision.Chosen], "chosen,", count[deprovision.NoSaving], "without a saving,", count[deprovision.Blocked], "blocked")
 	// Output: 2 chosen, 2 without a saving, 0 blocked
+}
+
+// One objective says what a change is worth: here an eviction costs ten cents, and a saving counts for an hour.
+func ExampleObjective() {
+	w := newWorld("a 40 1", "b 4 3", "c 8 4")
+	dear := deprovision.Objective{DisruptionPrice: 0.1, Horizon: time.Hour}
+	for _, o := range []deprovision.Objective{{DisruptionPrice: -1}, dear} {
+		r := planned(w.Cluster, w.toy, &deprovision.Options{Objective: o})
+		fmt.Printf("from $%.2f to $%.2f an hour, %d pods move\n", r.PricePerHour, r.PricePerHourAfter, r.Evictions)
+	}
+	// Output:
+	// from $0.52 to $0.08 an hour, 5 pods move
+	// from $0.52 to $0.12 an hour, 1 pods move
+}
+
+// The frontier shows what fewer evictions would save, so that a bound can be chosen.
+func ExamplePoint() {
+	w := newWorld("a 40 1", "b 30 2", "c 20 3", "d 8 4", "e 8 4")
+	for _, p := range planned(w.Cluster, w.toy, nil).Frontier {
+		fmt.Printf("%d nodes with %d pods save $%.2f an hour\n", p.Nodes, p.Evictions, p.SavingsPerHour)
+	}
+	r := planned(w.Cluster, w.toy, &deprovision.Options{MaxEvictions: 3})
+	fmt.Printf("%d pods move to save $%.2f\n", r.Evictions, r.PricePerHour-r.PricePerHourAfter)
+	// Output:
+	// 2 nodes with 3 pods save $0.70 an hour
+	// 3 nodes with 6 pods save $0.90 an hour
+	// 4 nodes with 10 pods save $0.92 an hour
+	// 3 pods move to save $0.70
 }

@@ -1,6 +1,9 @@
 package deprovision
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,20 +38,43 @@ type Interruption struct {
 	Why string
 }
 
-// Search is how consolidation looks for nodes.
-type Search string
-
-// The searches.
-const (
-	// SearchAll tries single nodes and sets of nodes of any make-up, for any number of new ones. It is the default. It makes the
-	// plan of SearchKarpenter as well and goes on from there, so that it never saves less on the same cluster; and of plans
-	// within a fiftieth of the price it takes the one with the fewest evictions. A search that MaxQuestions bounds is not
-	// compared.
-	SearchAll Search = "all"
-	// SearchKarpenter tries what the reference does: prefixes of the ranking, then one node at a time, for one new node at
-	// most. Other than the reference it asks about no single node again before all others have had their turn.
-	SearchKarpenter Search = "karpenter"
+// The errors of [Plan] and [Cluster.Validate].
+var (
+	// ErrNoSimulator says that there is nobody to ask where pods would go.
+	ErrNoSimulator = errors.New("deprovision: the simulator is nil")
+	// ErrNoTime says that Now is not set, as in the zero Cluster: ages and budgets would be wrong.
+	ErrNoTime = errors.New("deprovision: the cluster has no time (Cluster.Now)")
+	// ErrNoNode says that an element of Nodes has no Node.
+	ErrNoNode = errors.New("deprovision: a node of the cluster is nil")
 )
+
+// MissingPoolError says that a node points to a pool that is not among those of the cluster, so that its budgets are not known.
+type MissingPoolError struct{ Node, Pool string }
+
+func (e *MissingPoolError) Error() string {
+	return fmt.Sprintf("deprovision: node %s is of pool %q, which is not in Cluster.Pools", e.Node, e.Pool)
+}
+
+// Validate returns [ErrNoTime], [ErrNoNode] or a [*MissingPoolError], the first that applies, and nil if none does. A cluster
+// without nodes is valid.
+func (c *Cluster) Validate() error {
+	if c.Now.IsZero() {
+		return ErrNoTime
+	}
+	known := make(map[string]bool, len(c.Pools))
+	for i := range c.Pools {
+		known[c.Pools[i].Name] = true
+	}
+	for i := range c.Nodes {
+		switch n := &c.Nodes[i]; {
+		case n.Node == nil:
+			return ErrNoNode
+		case n.Pool != nil && !known[n.Pool.Name]:
+			return &MissingPoolError{n.Name(), n.Pool.Name}
+		}
+	}
+	return nil
+}
 
 // Options are the choices that a cluster does not make. nil means defaults.
 type Options struct {
@@ -56,10 +82,10 @@ type Options struct {
 	Methods []eligibility.Method
 	// Ranker orders candidates for consolidation; nil is [PriceRanker].
 	Ranker Ranker
-	// Policy decides what is worth it; nil is [AnySaving].
-	Policy Policy
-	// Search is how consolidation looks; empty is [SearchAll].
-	Search Search
+	// Objective says what is worth it.
+	Objective Objective
+	// MaxEvictions ends consolidation before more pods than that move; 0 means no bound. [Result.Frontier] shows what that costs.
+	MaxEvictions int
 	// MinSavings is what a consolidation must save at least, in dollars an hour, whatever the policy says.
 	MinSavings float64
 	// SpotToSpot allows spot nodes to be replaced by cheaper spot nodes. One node alone then needs SpotFlexibility types to
@@ -70,19 +96,21 @@ type Options struct {
 	Rules eligibility.Rules
 	// LaunchTime is how long a new node takes: interruptions that leave less do not wait for it; 0 means two minutes.
 	LaunchTime time.Duration
-	// Passes bounds how often all candidates are gone through; 0 means until nothing more is found.
-	Passes int
-	// MaxQuestions ends the search after so many questions; 0 means never. Cursor says where to go on.
-	MaxQuestions int
-	// Cursor is that of an earlier plan that ended early: candidates that it looked at come last.
-	Cursor Cursor
 }
 
-// Cursor remembers which candidates a search has looked at, so that one that ends early goes on with the others. The zero
-// value has looked at none.
-type Cursor struct {
-	// Seen are names of nodes, sorted.
-	Seen []string
+// defaults are the options with what is not set filled in.
+func (o *Options) defaults() Options {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	if out.Ranker == nil {
+		out.Ranker = PriceRanker{}
+	}
+	out.Objective = out.Objective.defaults()
+	out.SpotFlexibility = cmp.Or(out.SpotFlexibility, 15)
+	out.LaunchTime = cmp.Or(out.LaunchTime, 2*time.Minute)
+	return out
 }
 
 // Kind says what a command does.
@@ -130,7 +158,7 @@ const (
 	Blocked     Outcome = "blocked"       // something forbids it, see By
 	WouldNotFit Outcome = "would-not-fit" // its pods find no place, or none that is cheaper
 	NoSaving    Outcome = "no-saving"     // nothing that holds its pods is cheaper
-	Outranked   Outcome = "outranked"     // the policy finds it not worth it
+	Outranked   Outcome = "outranked"     // what it would save is not worth the disruption
 	OverBudget  Outcome = "budget"        // the pool's budgets allow no more
 	NotAsked    Outcome = "not-asked"     // no method that was asked for applies, or the search ended before it
 )
@@ -152,8 +180,9 @@ type Verdict struct {
 	BestPricePerHour, BoundPerHour float64
 	// Notes are what could not be told about the node, such as whether it has drifted.
 	Notes []string
-	// Judgement is what the policy said of the best move; the zero value where it was not asked.
-	Judgement Judgement
+	// Earned is what the best change that was found would earn over the horizon, and Cost what its disruption costs, in
+	// dollars; both are 0 where none was found.
+	Earned, Cost float64
 }
 
 // Result is a plan.
@@ -163,13 +192,21 @@ type Result struct {
 	// Verdicts are one for each node of the cluster, by name.
 	Verdicts []Verdict
 	// PricePerHour is what the nodes cost before, those whose price is not known left out, and PricePerHourAfter what they
-	// cost with all commands carried out. Evictions is the number of pods that move, each as often as it does.
+	// cost with all commands carried out. Evictions is the number of pods that move, each of them once.
 	PricePerHour, PricePerHourAfter float64
 	Evictions                       int
 	// Questions is how many were put to the simulator, and Avoided how many were not because of bounds.
 	Questions, Avoided int
-	// Cursor is where to go on if the search ended early; the zero value if it did not.
-	Cursor Cursor
+	// Frontier are changes that were looked at from the start, from few evictions to many, each with what it would save; none
+	// saves less than one with fewer evictions. The last commands of the plan are not in it.
+	Frontier []Point
 	// After is the simulator of the cluster with all commands carried out.
 	After Simulator
+}
+
+// Point is a change that could be made.
+type Point struct {
+	// SavingsPerHour is what it saves, in dollars, for so many Evictions, giving back so many Nodes.
+	SavingsPerHour   float64
+	Evictions, Nodes int
 }

@@ -1,6 +1,7 @@
 package deprovision_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,9 +28,15 @@ type toy struct {
 	free map[string]int
 	spot bool // spot is for sale
 	next int
+	unbounded
 }
 
-func (s toy) Simulate(q deprovision.Question) deprovision.Answer {
+// unbounded knows nothing without trying.
+type unbounded struct{}
+
+func (unbounded) Bound(deprovision.Question) (worth, least float64) { return 0, 0 }
+
+func (s toy) Simulate(_ context.Context, q deprovision.Question) (deprovision.Answer, error) {
 	free := maps.Clone(s.free)
 	for _, n := range q.Remove {
 		delete(free, n)
@@ -37,6 +44,25 @@ func (s toy) Simulate(q deprovision.Question) deprovision.Answer {
 	var a deprovision.Answer
 	next := s.next
 	left := slices.Clone(q.Pods)
+	if q.Moves != nil {
+		for _, n := range q.Buy {
+			size := 0
+			fmt.Sscanf(n.InstanceType, "t%d", &size)
+			free[n.Name] = size
+			n.Pods = nil
+			for _, p := range q.Pods {
+				if q.Moves[p] == n.Name {
+					n.Pods = append(n.Pods, p)
+				}
+			}
+			a.NewNodes, a.PricePerHour, next = append(a.NewNodes, n), a.PricePerHour+n.PricePerHour, next+1
+		}
+		left = nil
+		for _, p := range q.Pods {
+			free[q.Moves[p]]--
+			a.Placements = append(a.Placements, deprovision.Placement{Pod: p, Node: q.Moves[p]})
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(free)) {
 		for free[name] > 0 && len(left) > 0 {
 			a.Placements = append(a.Placements, deprovision.Placement{Pod: left[0], Node: name})
@@ -60,10 +86,11 @@ func (s toy) Simulate(q deprovision.Question) deprovision.Answer {
 		}
 	}
 	if len(left) > 0 {
-		return deprovision.Answer{Left: left, Why: fmt.Sprintf("%s: no room anywhere", left[0].Name)}
+		return deprovision.Answer{Left: left, Why: fmt.Sprintf("%s: no room anywhere", left[0].Name)}, nil
 	}
-	a.After = func() deprovision.Simulator { return toy{free, s.spot, next} }
-	return a
+	a.After = func() deprovision.Simulator { return toy{free: free, spot: s.spot, next: next} }
+	a.Fresh = a.After
+	return a, nil
 }
 
 // world makes a cluster of nodes given as "name size pods".
@@ -104,7 +131,25 @@ func (w *world) node(name string) *eligibility.Node {
 }
 
 func (w *world) plan(o deprovision.Options) deprovision.Result {
-	return deprovision.Plan(w.Cluster, w.toy, &o)
+	return planned(w.Cluster, w.toy, &o)
+}
+
+// planned is the plan of a cluster without mistakes.
+func planned(c deprovision.Cluster, sim deprovision.Simulator, o *deprovision.Options) deprovision.Result {
+	r, err := deprovision.Plan(context.Background(), c, sim, o) //nolint:forbidigo // for Examples, which have no t
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// ask is the answer of a simulator that makes no errors.
+func ask(sim deprovision.Simulator, q deprovision.Question) deprovision.Answer {
+	a, err := sim.Simulate(context.Background(), q) //nolint:forbidigo // for Examples, which have no t
+	if err != nil {
+		panic(err)
+	}
+	return a
 }
 
 func commands(r deprovision.Result) []string {
@@ -142,7 +187,7 @@ func TestEveryMethod(t *testing.T) {
 		"what is too large is replaced":  {world: newWorld("a 8 3"), want: []string{"consolidation replace -a +t3"}},
 		"several are replaced by one": {
 			world: newWorld("a 8 5", "b 8 5"),
-			want:  []string{"consolidation replace -a -b +t10"}, o: deprovision.Options{Policy: atLeast(0.025)},
+			want:  []string{"consolidation replace -a -b +t10"},
 		},
 		"what is right stays": {world: newWorld("a 4 4", "b 4 4")},
 		"expired nodes are replaced, whatever it costs": {
@@ -176,23 +221,12 @@ func TestEveryMethod(t *testing.T) {
 		},
 		"on-demand is replaced by spot": {world: newWorld("a 3 3"), set: func(w *world) { w.spot = true }, want: []string{"consolidation replace -a +t3"}},
 		"savings have a minimum":        {world: newWorld("a 8 3"), o: deprovision.Options{MinSavings: 0.06}},
-		"the reference's search":        {world: newWorld("a 4 1", "b 4 3"), o: deprovision.Options{Search: deprovision.SearchKarpenter}, want: []string{"consolidation delete -a"}},
 	} {
 		if c.set != nil {
 			c.set(c.world)
 		}
 		assert.Equal(t, c.want, commands(c.world.plan(c.o)), name)
 	}
-}
-
-// atLeast is a policy of a user's own.
-type atLeast float64
-
-func (p atLeast) Judge(m deprovision.Move) deprovision.Judgement {
-	if m.SavingsPerHour >= float64(p) {
-		return deprovision.Judgement{OK: true, Score: m.SavingsPerHour, Threshold: float64(p)}
-	}
-	return deprovision.Judgement{Score: m.SavingsPerHour, Threshold: float64(p), Why: "too little"}
 }
 
 // byName is a ranker of a user's own: the last by name goes first.
@@ -204,12 +238,13 @@ func TestOwnRankerAndPolicy(t *testing.T) {
 	w := newWorld("a 4 2", "b 4 2")
 	assert.Equal(t, []string{"consolidation delete -b"}, commands(w.plan(deprovision.Options{Ranker: byName{}})))
 	assert.Equal(t, []string{"consolidation delete -a"}, commands(w.plan(deprovision.Options{})), "of equals the first by name")
-	r := w.plan(deprovision.Options{Policy: atLeast(1)})
+	r := w.plan(deprovision.Options{Objective: deprovision.Objective{DisruptionPrice: 1}})
 	assert.Empty(t, r.Commands)
 	v := verdict(t, r, "a")
 	assert.Equal(t, deprovision.Outranked, v.Outcome)
-	assert.Equal(t, "too little", v.Detail)
-	assert.InDelta(t, 1, v.Judgement.Threshold, 1e-12)
+	assert.Equal(t, "it would earn $0.9600 in 24h0m0s, and its disruption costs $3.0000", v.Detail)
+	assert.InDelta(t, 0.96, v.Earned, 1e-12)
+	assert.InDelta(t, 3, v.Cost, 1e-12)
 }
 
 func TestEveryVerdict(t *testing.T) {
@@ -246,16 +281,16 @@ func TestEveryVerdict(t *testing.T) {
 	w = newWorld("a 4 2")
 	w.node("a").Drifted = []string{"by hand"}
 	w.Nodes[0].PricePerHour = 0.01
-	r = deprovision.Plan(w.Cluster, nowhere{}, nil)
+	r = planned(w.Cluster, nowhere{}, nil)
 	assert.Equal(t, deprovision.WouldNotFit, verdict(t, r, "a").Outcome)
 	assert.Equal(t, "by hand, but no room", verdict(t, r, "a").Detail)
 }
 
 // nowhere has no room at all.
-type nowhere struct{}
+type nowhere struct{ unbounded }
 
-func (nowhere) Simulate(q deprovision.Question) deprovision.Answer {
-	return deprovision.Answer{Left: q.Pods, Why: "no room"}
+func (nowhere) Simulate(_ context.Context, q deprovision.Question) (deprovision.Answer, error) {
+	return deprovision.Answer{Left: q.Pods, Why: "no room"}, nil
 }
 
 func TestBudgetsOfPods(t *testing.T) {
@@ -278,31 +313,6 @@ func TestProtectedPodsMoveOnlyWhereTheyMust(t *testing.T) {
 	assert.Equal(t, "shop/a-0: annotation karpenter.sh/do-not-disrupt=true", verdict(t, r, "b").By[0].String())
 }
 
-// fickle replaces a, and would give its replacement back at once.
-type fickle struct {
-	daemon *corev1.Pod
-	done   bool
-}
-
-func (f fickle) Simulate(q deprovision.Question) deprovision.Answer {
-	a := deprovision.Answer{After: func() deprovision.Simulator { return fickle{f.daemon, true} }}
-	if q.Remove[0] == "a" {
-		a.PricePerHour = 0.01
-		a.NewNodes = []deprovision.NewNode{{Name: "new", Pool: "default", InstanceType: "t1", PricePerHour: 0.01, Daemons: []*corev1.Pod{f.daemon}}}
-	}
-	return a
-}
-
-// Daemons of nodes that the plan buys are asked like those of others.
-func TestDaemonsOfNewNodes(t *testing.T) {
-	yes := true
-	daemon := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "agent", OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent", Controller: &yes}}}}
-	w := newWorld("a 4 1")
-	assert.Equal(t, []string{"consolidation replace -a +t1", "consolidation delete -new"}, commands(deprovision.Plan(w.Cluster, fickle{daemon: daemon}, nil)))
-	daemon.Annotations = map[string]string{eviction.DoNotDisrupt: "true"}
-	assert.Equal(t, []string{"consolidation replace -a +t1"}, commands(deprovision.Plan(w.Cluster, fickle{daemon: daemon}, nil)))
-}
-
 func TestInterruptionsInAHurry(t *testing.T) {
 	w := newWorld("a 2 2", "b 2 2", "c 2 2")
 	w.Interruptions = []deprovision.Interruption{{Node: "c", Force: true, Deadline: now().Add(time.Hour)}, {Node: "b", Deadline: now().Add(time.Hour)}, {Node: "a"}}
@@ -312,19 +322,6 @@ func TestInterruptionsInAHurry(t *testing.T) {
 	assert.True(t, r.Commands[0].AtOnce)
 	assert.False(t, r.Commands[1].AtOnce && r.Commands[1].Nodes[0].Name == "b", "there is time to buy first")
 	assert.True(t, r.Commands[2].AtOnce != r.Commands[1].AtOnce, "a machine that does not answer is not waited for")
-}
-
-func TestCursorGoesOn(t *testing.T) {
-	w := newWorld("a 4 4", "b 4 4", "c 4 4", "d 4 1", "e 4 1")
-	o := deprovision.Options{MaxQuestions: 2}
-	r := w.plan(o)
-	require.NotEmpty(t, r.Cursor.Seen)
-	first := slices.Clone(r.Cursor.Seen)
-	o.Cursor = r.Cursor
-	r = w.plan(o)
-	assert.NotEqual(t, first, r.Cursor.Seen, "others have their turn")
-	o.MaxQuestions = 0
-	assert.Empty(t, w.plan(o).Cursor.Seen)
 }
 
 func TestPlanIsQuietAfterwards(t *testing.T) {
@@ -340,7 +337,7 @@ func TestPlanIsQuietAfterwards(t *testing.T) {
 
 func ExamplePlan() {
 	w := newWorld("node-a 4 1", "node-b 4 3")
-	r := deprovision.Plan(w.Cluster, w.toy, nil)
+	r := planned(w.Cluster, w.toy, nil)
 	for _, c := range r.Commands {
 		fmt.Printf("%s %s: saves $%.2f an hour, %d pods move\n", c.Kind, c.Nodes[0].Name, c.SavingsPerHour, len(c.Pods()))
 	}
@@ -358,23 +355,10 @@ func ExamplePriceRanker() {
 	// Output: 0.1
 }
 
-func ExampleAnySaving() {
-	fmt.Println(deprovision.AnySaving{}.Judge(deprovision.Move{SavingsPerHour: 0.01}).OK)
-	// Output: true
-}
-
-// A policy of a user's own: at least a cent an hour.
-func ExamplePolicy() {
-	var p deprovision.Policy = atLeast(0.01)
-	w := newWorld("a 4 1", "b 4 3")
-	fmt.Println(len(deprovision.Plan(w.Cluster, w.toy, &deprovision.Options{Policy: p}).Commands))
-	// Output: 1
-}
-
 // A ranker of a user's own: the last by name first.
 func ExampleRanker() {
 	var r deprovision.Ranker = byName{}
 	w := newWorld("a 4 2", "b 4 2")
-	fmt.Println(deprovision.Plan(w.Cluster, w.toy, &deprovision.Options{Ranker: r}).Commands[0].Nodes[0].Name)
+	fmt.Println(planned(w.Cluster, w.toy, &deprovision.Options{Ranker: r}).Commands[0].Nodes[0].Name)
 	// Output: b
 }

@@ -1,33 +1,20 @@
 package deprovision
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // Simulator says what would become of a cluster if nodes were given back. It stands for one state of the cluster and never
-// changes; [Answer.After] gives the next. Plans ask it many times, so that a question should cost what it changes, not the
-// cluster.
+// changes; an [Answer] gives the next. Plans ask it many times, so that a question should cost what it changes, not the cluster.
 type Simulator interface {
-	// Simulate answers the question, the same every time.
-	Simulate(Question) Answer
-}
-
-// Bounder is implemented by simulators that know without trying what cannot be had. Plans then ask only where something can
-// come of it.
-type Bounder interface {
-	// Bound returns two prices in dollars an hour below which nothing can hold the pods: worth, if all of them needed new
-	// nodes, and least, if all the room that other nodes have left could be used, however scattered it is.
+	// Simulate answers the question, the same every time. An error, as that of the context, ends the plan.
+	Simulate(context.Context, Question) (Answer, error)
+	// Bound returns two prices in dollars an hour below which nothing can hold the pods of a question: worth, if all of them
+	// needed new nodes, and least, if all the room that other nodes have left could be used, however scattered it is. Zero
+	// is always right; what is higher saves questions.
 	Bound(Question) (worth, least float64)
-}
-
-// Settler is implemented by simulators whose answers may depend on the order in which nodes came and went. Settled is the
-// same state as if it had just been read, so that a plan that ends with it has the same ending when it is made again.
-type Settler interface {
-	Settled() Simulator
-}
-
-// Closer is implemented by simulators that can keep pods off nodes which are to go next, so that no pod moves twice. Close is
-// the same state with these nodes closed to pods that move, and all others open.
-type Closer interface {
-	Close(nodes []string) Simulator
 }
 
 // Question asks what would become of pods if nodes went.
@@ -42,6 +29,11 @@ type Question struct {
 	MaxPrice float64
 	// CapacityTypes are those that may be bought; nil is all.
 	CapacityTypes []string
+	// Moves, where it is not nil, says where each of the pods goes, and Buy what is bought: the simulator does that in whatever
+	// order is right, and looks for nothing else. With Elsewhere a pod that its place does not take may go somewhere else.
+	Moves     map[*corev1.Pod]string
+	Buy       []NewNode
+	Elsewhere bool
 	// Explain asks for [Answer.Why].
 	Explain bool
 }
@@ -57,8 +49,9 @@ type Answer struct {
 	// first, where the question asked to explain.
 	Left []*corev1.Pod
 	Why  string
-	// After is the cluster with the answer carried out; nil where Left is not empty.
-	After func() Simulator
+	// After is the cluster with the answer carried out, and Fresh the same as if it had just been read, so that a plan that
+	// ends there finds nothing when it is made again. Both are nil where Left is not empty.
+	After, Fresh func() Simulator
 }
 
 // OK reports whether every pod finds a place.

@@ -2,11 +2,11 @@ package deprovision
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,41 +18,68 @@ import (
 
 // planner holds a plan in the making.
 type planner struct {
+	state
+	ctx     context.Context
+	err     error // the first of the simulator or the context
 	cluster Cluster
 	o       Options
 	pdbs    eviction.Budgets
-	ledger  budget.Ledger
-	sim     Simulator
-	nodes   map[string]*member
-	order   []string // names of all nodes, sorted
 	pools   map[string]*nodepool.NodePool
+	start   Simulator // of the cluster as it is
 	out     Result
 	refused map[string]Verdict // by node: the best that was found so far
-	seen    map[string]bool
-	asked   int // questions, for MaxQuestions
-	ended   bool
-	sums    map[string]PoolTotals // by pool
-	begun   *planner              // as it was before the first consolidation, after so many commands
-	first   int
+	units   map[string]float64 // prices of disruption by pool
+	first   bool               // no set has been looked at yet
 }
 
-// member is a node of the state that the plan has reached.
+// state is a cluster that the plan could end with, and how it differs from the one that there is. It is changed by commit only,
+// and copied to be able to go back.
+type state struct {
+	sim    Simulator
+	nodes  map[string]*member
+	order  []string // names of all nodes, sorted
+	ledger budget.Ledger
+	gone   []removal
+	bought map[string]NewNode
+	moved  map[*corev1.Pod]string // the node that each moved pod ends on
+}
+
+// removal is a node of the cluster that goes, and why.
+type removal struct {
+	*member
+	method eligibility.Method
+	why    string
+	atOnce bool
+}
+
+func (s *state) clone() state {
+	out := *s
+	out.nodes, out.bought, out.moved = maps.Clone(s.nodes), maps.Clone(s.bought), maps.Clone(s.moved)
+	out.order, out.gone = slices.Clone(s.order), slices.Clone(s.gone)
+	return out
+}
+
+// member is a node of a state. It is never changed.
 type member struct {
 	Candidate
 	node *eligibility.Node // nil for nodes that the plan buys
 	pool *nodepool.NodePool
 	// daemons run on nodes that the plan buys; those of other nodes are among the pods of node.
 	daemons []*corev1.Pod
-	// arrived are pods that the plan has put there: some had to go where they were whatever protects them, and stay here now.
+	// arrived are pods that the plan has put there.
 	arrived []*corev1.Pod
-	// blocked remembers what stands in the way, by method, for what stands on the node now.
+	// owed is the disruption that emptying the node would add to the plan, and evictions the number of pods: those that
+	// arrived move in any case.
+	owed      float64
+	evictions int
+	// blocked remembers what stands in the way, by method.
 	blocked map[eligibility.Method][]eligibility.Blocker
 }
 
-func newPlanner(c Cluster, sim Simulator, o Options) *planner {
+func newPlanner(ctx context.Context, c Cluster, sim Simulator, o Options) *planner {
 	p := &planner{
-		cluster: c, o: o, pdbs: eviction.NewBudgets(c.PodDisruptionBudgets), sim: sim, nodes: map[string]*member{}, sums: map[string]PoolTotals{},
-		pools: map[string]*nodepool.NodePool{}, refused: map[string]Verdict{}, seen: map[string]bool{},
+		ctx: ctx, first: true, cluster: c, o: o, pdbs: eviction.NewBudgets(c.PodDisruptionBudgets), start: sim, pools: map[string]*nodepool.NodePool{}, refused: map[string]Verdict{},
+		state: state{sim: sim, nodes: map[string]*member{}, bought: map[string]NewNode{}, moved: map[*corev1.Pod]string{}},
 	}
 	for i := range c.Pools {
 		p.pools[c.Pools[i].Name] = &c.Pools[i]
@@ -60,9 +87,10 @@ func newPlanner(c Cluster, sim Simulator, o Options) *planner {
 	usage := map[string]budget.Usage{}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		p.nodes[n.Name()] = &member{Candidate: candidate(n, c.Now), node: n, pool: n.Pool}
+		m := &member{Candidate: candidate(n, c.Now), node: n, pool: n.Pool, blocked: map[eligibility.Method][]eligibility.Blocker{}}
+		m.owed, m.evictions = m.Disruption, len(m.Pods)
+		p.nodes[n.Name()] = m
 		p.order = append(p.order, n.Name())
-		p.count(p.nodes[n.Name()], 1)
 		if n.Priced {
 			p.out.PricePerHour += n.PricePerHour
 		}
@@ -77,47 +105,13 @@ func newPlanner(c Cluster, sim Simulator, o Options) *planner {
 	}
 	slices.Sort(p.order)
 	p.ledger = budget.New(c.Pools, usage, c.Now)
-	p.out.PricePerHourAfter = p.out.PricePerHour
-	for _, name := range o.Cursor.Seen {
-		p.seen[name] = true
-	}
 	return p
 }
 
-func candidate(n *eligibility.Node, now time.Time) Candidate {
-	c := Candidate{
-		Name: n.Name(), Pool: n.PoolName(), InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType,
-		Pods: n.Reschedulable(), Lifetime: n.Lifetime(now), RemainingLife: math.MaxInt64,
-	}
-	if n.Priced {
-		c.PricePerHour = n.PricePerHour
-	}
-	if life, ok := n.RemainingLife(now); ok {
-		c.RemainingLife = life
-	}
-	c.Disruption = eviction.Disruption(c.Pods)
-	return c
-}
-
-// blockers are those of the node for the method.
+// blockers are those of the node for the method; nodes that the plan buys have only those of their pool and pods.
 func (p *planner) blockers(m *member, method eligibility.Method) []eligibility.Blocker {
-	by, ok := m.blocked[method]
-	if !ok {
-		by = p.findBlockers(m, method)
-		if m.blocked == nil {
-			m.blocked = map[eligibility.Method][]eligibility.Blocker{}
-		}
-		m.blocked[method] = by
-	}
-	return by
-}
-
-// findBlockers looks for them; nodes that the plan buys have only those of their pool and pods.
-func (p *planner) findBlockers(m *member, method eligibility.Method) []eligibility.Blocker {
-	if m.node != nil {
-		n := *m.node
-		n.Pods = slices.Concat(n.Pods, m.arrived)
-		return eligibility.Blockers(&n, method, p.pdbs, p.cluster.Now, p.o.Rules)
+	if by, ok := m.blocked[method]; ok {
+		return by
 	}
 	n := eligibility.Node{
 		Node: &corev1.Node{}, Pool: m.pool, Pods: slices.Concat(m.Pods, m.daemons), InstanceType: m.InstanceType, Zone: m.Zone,
@@ -125,25 +119,32 @@ func (p *planner) findBlockers(m *member, method eligibility.Method) []eligibili
 		Claim: eligibility.Claim{Created: p.cluster.Now, LastPodEvent: p.cluster.Now},
 	}
 	n.Node.Name = m.Name
-	return eligibility.Blockers(&n, method, p.pdbs, p.cluster.Now, p.o.Rules)
+	if m.node != nil {
+		n = *m.node
+		n.Pods = slices.Concat(n.Pods, m.arrived)
+	}
+	m.blocked[method] = eligibility.Blockers(&n, method, p.pdbs, p.cluster.Now, p.o.Rules)
+	return m.blocked[method]
 }
 
-// ask puts a question and counts it.
-func (p *planner) ask(q Question) Answer {
+// ended reports whether an error has ended the search.
+func (p *planner) ended() bool { return p.err != nil }
+
+// ask puts a question to the simulator of the state, and counts it.
+func (p *planner) ask(q Question) Answer { return p.askOf(p.sim, q) }
+
+func (p *planner) askOf(sim Simulator, q Question) Answer {
 	p.out.Questions++
-	p.asked++
-	if p.o.MaxQuestions > 0 && p.asked >= p.o.MaxQuestions {
-		p.ended = true
+	if p.err == nil {
+		p.err = p.ctx.Err()
 	}
-	return p.sim.Simulate(q)
-}
-
-// bound is what the simulator knows without trying.
-func (p *planner) bound(q Question) (worth, least float64) {
-	if b, ok := p.sim.(Bounder); ok {
-		return b.Bound(q)
+	if p.err == nil {
+		var a Answer
+		if a, p.err = sim.Simulate(p.ctx, q); p.err == nil {
+			return a
+		}
 	}
-	return 0, 0
+	return Answer{Left: q.Pods}
 }
 
 func question(set []*member) Question {
@@ -164,65 +165,65 @@ func price(set []*member) float64 {
 }
 
 // commit makes the answer the state to go on from.
-func (p *planner) commit(method eligibility.Method, set []*member, a Answer, why string) *Command {
-	slices.SortFunc(set, func(a, b *member) int { return strings.Compare(a.Name, b.Name) })
-	c := Command{Method: method, Kind: Delete, NewNodes: a.NewNodes, Placements: a.Placements, SavingsPerHour: price(set) - a.PricePerHour, Why: why}
-	if len(a.NewNodes) > 0 {
-		c.Kind = Replace
-	}
+func (p *planner) commit(method eligibility.Method, set []*member, a *Answer, why string) {
 	for _, m := range set {
-		c.Nodes = append(c.Nodes, m.Candidate)
-		c.Disruption += m.Disruption
-		p.ledger = p.ledger.Take(m.Pool, 1)
-		p.refused[m.Name] = Verdict{Node: m.Name, Outcome: Chosen, Method: method, Detail: chosenDetail(&c), Disruption: m.Disruption, PricePerHour: m.PricePerHour}
-		p.count(m, -1)
+		if m.node == nil {
+			delete(p.bought, m.Name)
+		} else {
+			p.gone = append(p.gone, removal{member: m, method: method, why: why})
+			p.ledger = p.ledger.Take(m.Pool, 1)
+		}
 		delete(p.nodes, m.Name)
 		if at, ok := slices.BinarySearch(p.order, m.Name); ok {
 			p.order = slices.Delete(p.order, at, at+1)
 		}
 	}
 	for _, n := range a.NewNodes {
-		m := &member{pool: p.pools[n.Pool], daemons: n.Daemons, Candidate: Candidate{
-			Name: n.Name, Pool: n.Pool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType, PricePerHour: n.PricePerHour,
-			Lifetime: 1, RemainingLife: math.MaxInt64,
-		}}
-		if m.pool != nil && m.pool.Disruption.ExpireAfter != nil {
-			m.RemainingLife = *m.pool.Disruption.ExpireAfter
-		}
-		p.nodes[n.Name] = m
-		p.count(m, 1)
-		at, _ := slices.BinarySearch(p.order, n.Name)
-		p.order = slices.Insert(p.order, at, n.Name)
+		p.bought[n.Name] = n
+		p.add(p.newMember(n))
 	}
-	changed, touched := map[*member]bool{}, map[string]*member{}
+	arrivals := map[string][]*corev1.Pod{}
 	for _, pl := range a.Placements {
-		if m := p.nodes[pl.Node]; m != nil {
-			if !changed[m] {
-				p.count(m, -1)
-				m.Pods = slices.Clip(m.Pods)
-				m.blocked = nil // not cleared, for a copy of the planner may share it
-				m.arrived = slices.Clip(m.arrived)
-				changed[m], touched[m.Name] = true, m
-			}
-			m.Pods, m.arrived = append(m.Pods, pl.Pod), append(m.arrived, pl.Pod)
+		p.moved[pl.Pod] = pl.Node
+		arrivals[pl.Node] = append(arrivals[pl.Node], pl.Pod)
+	}
+	for name, pods := range arrivals {
+		if m := p.nodes[name]; m != nil {
+			p.nodes[name] = m.with(pods)
 		}
 	}
-	for m := range changed {
-		slices.SortFunc(m.Pods, func(a, b *corev1.Pod) int {
-			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-		})
-		m.Disruption = eviction.Disruption(m.Pods)
-	}
-	for _, name := range slices.Sorted(maps.Keys(touched)) { // in order, as sums of fractions depend on it
-		p.count(touched[name], 1)
-	}
-	p.out.PricePerHourAfter -= c.SavingsPerHour
-	p.out.Evictions += len(a.Placements)
-	p.out.Commands = append(p.out.Commands, c)
 	if a.After != nil {
 		p.sim = a.After()
 	}
-	return &p.out.Commands[len(p.out.Commands)-1]
+}
+
+func (p *planner) add(m *member) {
+	p.nodes[m.Name] = m
+	at, _ := slices.BinarySearch(p.order, m.Name)
+	p.order = slices.Insert(p.order, at, m.Name)
+}
+
+func (p *planner) newMember(n NewNode) *member {
+	m := &member{pool: p.pools[n.Pool], daemons: n.Daemons, blocked: map[eligibility.Method][]eligibility.Blocker{}, Candidate: Candidate{
+		Name: n.Name, Pool: n.Pool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType, PricePerHour: n.PricePerHour,
+		Lifetime: 1, RemainingLife: math.MaxInt64, Disruption: 1,
+	}}
+	if m.pool != nil && m.pool.Disruption.ExpireAfter != nil {
+		m.RemainingLife = *m.pool.Disruption.ExpireAfter
+	}
+	return m
+}
+
+// with is the node with more pods.
+func (m *member) with(pods []*corev1.Pod) *member {
+	out := *m
+	out.Pods, out.arrived = slices.Concat(m.Pods, pods), slices.Concat(m.arrived, pods)
+	slices.SortFunc(out.Pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	out.Disruption = eviction.Disruption(out.Pods)
+	out.blocked = map[eligibility.Method][]eligibility.Blocker{}
+	return &out
 }
 
 // members are the nodes of the state in the order of their names.
@@ -234,18 +235,56 @@ func (p *planner) members() []*member {
 	return out
 }
 
-// count adds a node to the sums of its pool, or takes it off.
-func (p *planner) count(m *member, sign float64) {
-	s := p.sums[m.Pool]
-	s.PricePerHour += sign * m.PricePerHour
-	s.Disruption += sign * m.Disruption
-	p.sums[m.Pool] = s
+// whole is the question that leads from the cluster as it is to the state at once, every pod moving once.
+func (p *planner) whole() (Question, []*member) {
+	var set []*member
+	for i := range p.gone {
+		set = append(set, p.gone[i].member)
+	}
+	q := p.exactly(set)
+	for _, name := range slices.Sorted(maps.Keys(p.bought)) {
+		q.Buy = append(q.Buy, p.bought[name])
+	}
+	return q, set
 }
 
-// recount computes the sums of all pools anew, so that they do not depend on how the state was reached.
-func (p *planner) recount() {
-	p.sums = map[string]PoolTotals{}
-	for _, m := range p.members() {
-		p.count(m, 1)
+// exactly asks to give the set, nodes of the cluster, back and to move its pods where the state has them.
+func (p *planner) exactly(set []*member) Question {
+	q := question(nil)
+	q.Moves = map[*corev1.Pod]string{}
+	for _, m := range set {
+		q.Remove = append(q.Remove, m.Name)
+		for _, pod := range m.node.Reschedulable() {
+			q.Pods = append(q.Pods, pod)
+			q.Moves[pod] = p.moved[pod]
+		}
 	}
+	return q
+}
+
+// straighten asks for the state at once from the cluster as it is. Pods that their place does not take so go elsewhere. False if
+// some find no place; the state stays as it was then.
+func (p *planner) straighten() bool {
+	q, _ := p.whole()
+	q.Elsewhere = true
+	a := p.askOf(p.start, q)
+	if !a.OK() || p.ended() {
+		return false
+	}
+	gone := p.gone
+	first := newPlanner(p.ctx, p.cluster, p.start, p.o)
+	var set []*member
+	for i := range gone {
+		set = append(set, first.nodes[gone[i].Name])
+	}
+	first.commit(eligibility.Consolidation, set, &a, "")
+	for i := range gone {
+		gone[i].member = set[i]
+	}
+	first.gone = gone
+	if a.Fresh != nil {
+		first.sim = a.Fresh()
+	}
+	p.state = first.state
+	return true
 }

@@ -35,24 +35,15 @@ func weight(o Outcome) int {
 	return 0
 }
 
-func chosenDetail(c *Command) string {
-	if len(c.NewNodes) == 0 {
-		return string(c.Method) + ": " + c.Why
-	}
-	var names []string
-	for _, n := range c.NewNodes {
-		names = append(names, n.InstanceType)
-	}
-	slices.Sort(names)
-	return fmt.Sprintf("%s: %s; %d nodes are bought (%s)", c.Method, c.Why, len(names), strings.Join(slices.Compact(names), ", "))
-}
-
 // verdicts says of every node of the cluster why it stays or goes.
 func (p *planner) verdicts() {
 	for i := range p.cluster.Nodes {
 		name := p.cluster.Nodes[i].Name()
 		v, ok := p.refused[name]
 		m := p.nodes[name]
+		if m == nil { // the command says it
+			v, ok = Verdict{Node: name, Outcome: Chosen}, true
+		}
 		switch {
 		case !ok && m != nil && p.asksFor(eligibility.Consolidation):
 			v = p.explain(m)
@@ -68,12 +59,8 @@ func (p *planner) verdicts() {
 // explain says why a candidate for which nothing was found stays.
 func (p *planner) explain(m *member) Verdict {
 	v := Verdict{Node: m.Name, Method: eligibility.Consolidation, Disruption: m.Disruption, PricePerHour: m.PricePerHour}
-	if p.ended {
-		v.Outcome, v.Detail = NotAsked, "the search ended before its turn"
-		return v
-	}
 	q := question([]*member{m})
-	_, v.BoundPerHour = p.bound(q)
+	_, v.BoundPerHour = p.sim.Bound(q)
 	if v.BoundPerHour >= m.PricePerHour {
 		v.Outcome = NoSaving
 		v.Detail = fmt.Sprintf("it costs $%.4f an hour, and nothing that holds its pods can cost less than $%.4f", m.PricePerHour, v.BoundPerHour)
@@ -81,21 +68,15 @@ func (p *planner) explain(m *member) Verdict {
 	}
 	q.MaxNodes, q.Explain = 1, true
 	p.spotRules([]*member{m}, &q)
-	a := p.sim.Simulate(q)
-	p.out.Questions++
+	a := p.ask(q)
 	switch {
 	case !a.OK():
 		v.Outcome, v.Detail = WouldNotFit, a.Why
 		if q.CapacityTypes != nil {
 			v.Detail += "; spot nodes are not replaced by spot nodes unless that is asked for"
 		}
-	case len(a.NewNodes) == 0 && p.o.Passes > 0 && m.PricePerHour > tiny:
-		v.Outcome, v.Detail = NotAsked, fmt.Sprintf("its pods fit on other nodes, which another pass may use to save $%.4f an hour", m.PricePerHour)
 	case len(a.NewNodes) == 0:
 		v.Outcome, v.Detail = NoSaving, "its pods would fit on other nodes, but giving it back saves nothing"
-	case a.PricePerHour < m.PricePerHour-tiny && p.o.Passes > 0:
-		v.Outcome, v.BestPricePerHour = NotAsked, a.PricePerHour
-		v.Detail = fmt.Sprintf("another pass may save $%.4f an hour here", m.PricePerHour-a.PricePerHour)
 	default:
 		n := a.NewNodes[0]
 		v.Outcome, v.BestPricePerHour = NoSaving, a.PricePerHour

@@ -175,24 +175,23 @@ func described(n *Node) string {
 }
 
 func podBlocker(n *Node, p *corev1.Pod, budgets eviction.Budgets, now time.Time, r Rules, forced bool) (Blocker, bool) {
-	name := eviction.Name(p)
 	if why := eviction.Protected(p, now); why != "" && !forced && p.DeletionTimestamp == nil {
-		return Blocker{PodProtected, name, "annotation " + why}, true
+		return Blocker{PodProtected, eviction.Name(p), "annotation " + why}, true
 	}
 	if eviction.Reschedulable(p) {
 		if eviction.Unowned(p) && (r.KeepUnowned || n.Pool.APIVersion == nodepool.V1Alpha5) {
-			return Blocker{PodUnowned, name, "no controller would make it again"}, true
+			return Blocker{PodUnowned, eviction.Name(p), "no controller would make it again"}, true
 		}
 		if r.Placeable != nil {
 			if why := r.Placeable(p); why != "" {
-				return Blocker{PodUnplaceable, name, why}, true
+				return Blocker{PodUnplaceable, eviction.Name(p), why}, true
 			}
 		}
 	}
 	// A pod that tolerates that its node goes is not evicted, but dies with it: its budget is asked all the same.
 	if (eviction.Evictable(p) || eviction.Reschedulable(p) && p.DeletionTimestamp == nil) && !forced {
 		if refusal := budgets.Check(p); refusal.Text != "" {
-			return Blocker{PodBudget, name, refusal.Text}, true
+			return Blocker{PodBudget, eviction.Name(p), refusal.Text}, true
 		}
 	}
 	return Blocker{}, false

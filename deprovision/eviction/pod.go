@@ -6,8 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/klog/v2"
+
+	"github.com/joinery-sdk/joinery/internal/toleration"
 )
 
 // Annotations by which pods and nodes speak about being moved.
@@ -70,17 +70,22 @@ func Reschedulable(p *corev1.Pod) bool {
 //
 // A deletion cost that is no number counts as none.
 func Cost(p *corev1.Pod) float64 {
-	cost := 1.0
+	deletion, priority := Parts(p)
+	return math.Max(-10, math.Min(10, 1+deletion+priority))
+}
+
+// Parts are what the deletion cost and the priority of a pod add to its [Cost], before that is bounded.
+func Parts(p *corev1.Pod) (deletion, priority float64) {
 	if text, ok := p.Annotations[DeletionCost]; ok {
 		var n int32
 		if _, err := fmt.Sscanf(text, "%d", &n); err == nil {
-			cost += float64(n) / (1 << 27)
+			deletion = float64(n) / (1 << 27)
 		}
 	}
 	if p.Spec.Priority != nil {
-		cost += float64(*p.Spec.Priority) / (1 << 25)
+		priority = float64(*p.Spec.Priority) / (1 << 25)
 	}
-	return math.Max(-10, math.Min(10, cost))
+	return deletion, priority
 }
 
 // Disruption is what it costs to empty a node of the pods: 1 for the node and what each pod that must find a new place
@@ -128,9 +133,8 @@ func Evictable(p *corev1.Pod) bool {
 	if Ended(p) || p.DeletionTimestamp != nil || Mirror(p) {
 		return false
 	}
-	leaving := []corev1.Taint{{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}}
-	_, untolerated := corev1helpers.FindMatchingUntoleratedTaint(klog.Logger{}, leaving, p.Spec.Tolerations, nil, false)
-	return untolerated
+	leaving := corev1.Taint{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}
+	return !toleration.Covers(p.Spec.Tolerations, leaving)
 }
 
 // Name is namespace/name.

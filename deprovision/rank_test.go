@@ -1,0 +1,178 @@
+package deprovision_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
+)
+
+// row is a candidate in one line: what the golden cases compare.
+func row(c deprovision.Candidate) string {
+	p := c.Parts
+	out := fmt.Sprintf("%s: %.3g = node %.3g + pods %.3g + priorities %.3g + deletion costs %.3g + bounds %.3g; protected %d, life %.2g; $%.2f/h, at most $%.2f",
+		c.Name, c.Disruption, p.Node, p.Pods, p.Priorities, p.DeletionCosts, p.Bounds, p.DoNotDisrupt, c.Lifetime, c.PricePerHour, c.MostSavings)
+	for _, b := range c.Blockers {
+		out += "; " + string(b.Kind)
+	}
+	return out
+}
+
+func TestRankOfEveryPart(t *testing.T) {
+	priority := func(n int32) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.Priority = &n } }
+	annotated := func(key, value string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Annotations = map[string]string{key: value} }
+	}
+	for _, c := range []struct {
+		what, node string
+		pod        func(*corev1.Pod)
+		set        func(*world)
+		want       string
+	}{
+		{what: "nothing but the node", node: "a 4 0", want: "a: 1 = node 1 + pods 0 + priorities 0 + deletion costs 0 + bounds 0; protected 0, life 1; $0.04/h, at most $0.96"},
+		{what: "pods", node: "a 4 3", want: "a: 4 = node 1 + pods 3 + priorities 0 + deletion costs 0 + bounds 0; protected 0, life 1; $0.04/h, at most $0.96"},
+		{what: "a priority", node: "a 4 2", pod: priority(1 << 24), want: "a: 3.5 = node 1 + pods 2 + priorities 0.5 + deletion costs 0 + bounds 0; protected 0, life 1; $0.04/h, at most $0.96"},
+		{what: "a low priority", node: "a 4 2", pod: priority(-1 << 24), want: "a: 2.5 = node 1 + pods 2 + priorities -0.5 + deletion costs 0 + bounds 0; protected 0, life 1; $0.04/h, at most $0.96"},
+		{what: "a priority beyond bounds", node: "a 4 1", pod: priority(2_000_000_000), want: "a: 11 = node 1 + pods 1 + priorities 59.6 + deletion costs 0 + bounds -50.6; protected 0, life 1; $0.04/h, at most $0.96"},
+		{what: "a pod that asks to go costs nothing, and takes nothing off", node: "a 4 1", pod: priority(-1 << 27), want: "a: 1 = node 1 + pods 1 + priorities -4 + deletion costs 0 + bounds 3; protected 0, life 1; $0.04/h, at most $0.96"},
+		{what: "a deletion cost", node: "a 4 1", pod: annotated(eviction.DeletionCost, "67108864"), want: "a: 2.5 = node 1 + pods 1 + priorities 0 + deletion costs 0.5 + bounds 0; protected 0, life 1; $0.04/h, at most $0.96"},
+		{what: "a deletion cost that is no number", node: "a 4 1", pod: annotated(eviction.DeletionCost, "dear"), want: "a: 2 = node 1 + pods 1 + priorities 0 + deletion costs 0 + bounds 0; protected 0, life 1; $0.04/h, at most $0.96"},
+		{what: "do-not-disrupt", node: "a 4 2", pod: annotated(eviction.DoNotDisrupt, "true"), want: "a: 3 = node 1 + pods 2 + priorities 0 + deletion costs 0 + bounds 0; protected 1, life 1; $0.04/h, at most $0.00; pod-protected"},
+		{what: "a lifetime", node: "a 4 1", set: func(w *world) {
+			d := 4 * time.Hour
+			w.Pools[0].Disruption.ExpireAfter = &d
+		}, want: "a: 2 = node 1 + pods 1 + priorities 0 + deletion costs 0 + bounds 0; protected 0, life 0.75; $0.04/h, at most $0.12"},
+		{what: "no price", node: "a 4 1", set: func(w *world) { w.Nodes[0].Priced = false }, want: "a: 2 = node 1 + pods 1 + priorities 0 + deletion costs 0 + bounds 0; protected 0, life 1; $0.00/h, at most $0.00; unknown-price"},
+		{what: "none of ours", node: "a 4 1", set: func(w *world) { w.Nodes[0].Pool = nil }, want: "a: 2 = node 1 + pods 1 + priorities 0 + deletion costs 0 + bounds 0; protected 0, life 1; $0.04/h, at most $0.00; not-ours"},
+	} {
+		w := newWorld(c.node)
+		if c.pod != nil {
+			c.pod(w.Nodes[0].Pods[0])
+		}
+		if c.set != nil {
+			c.set(w)
+		}
+		got := deprovision.Rank(w.Cluster, nil)
+		require.Len(t, got, 1)
+		assert.Equal(t, c.want, row(got[0]), c.what)
+		p := got[0].Parts
+		assert.InDelta(t, got[0].Disruption, p.Node+p.Pods+p.Priorities+p.DeletionCosts+p.Bounds, 1e-9, c.what)
+	}
+}
+
+func TestRankOrder(t *testing.T) {
+	names := func(list []deprovision.Candidate) string {
+		var out []string
+		for _, c := range list {
+			out = append(out, c.Name)
+		}
+		return strings.Join(out, " ")
+	}
+	w := newWorld("dear 9 2", "equal-b 4 3", "equal-a 4 3", "empty 4 0", "blocked 90 1")
+	w.node("blocked").Pods[0].Annotations = map[string]string{eviction.DoNotDisrupt: "true"}
+	assert.Equal(t, "empty dear equal-a equal-b blocked", names(deprovision.Rank(w.Cluster, nil)))
+	assert.Equal(t, "empty equal-a equal-b dear blocked", names(deprovision.Rank(w.Cluster, &deprovision.Options{Ranker: byName{}})))
+	hour := deprovision.Rank(w.Cluster, &deprovision.Options{Objective: deprovision.Objective{Horizon: time.Hour}})
+	assert.InDelta(t, 0.04, hour[0].MostSavings, 1e-12)
+	for i, j := 0, len(w.Nodes)-1; i < j; i, j = i+1, j-1 {
+		w.Nodes[i], w.Nodes[j] = w.Nodes[j], w.Nodes[i]
+	}
+	assert.Equal(t, "empty dear equal-a equal-b blocked", names(deprovision.Rank(w.Cluster, nil)), "whatever the order of nodes")
+	assert.Empty(t, deprovision.Rank(deprovision.Cluster{}, nil))
+}
+
+// broken is a simulator that has nothing but an error.
+type broken struct {
+	unbounded
+	error
+}
+
+func (b broken) Simulate(context.Context, deprovision.Question) (deprovision.Answer, error) {
+	return deprovision.Answer{}, b.error
+}
+
+func TestErrorsHaveNames(t *testing.T) {
+	ctx := t.Context()
+	w := newWorld("a 4 1", "b 4 3")
+	_, err := deprovision.Plan(ctx, w.Cluster, nil, nil)
+	require.ErrorIs(t, err, deprovision.ErrNoSimulator)
+	_, err = deprovision.Plan(ctx, deprovision.Cluster{}, w.toy, nil)
+	require.ErrorIs(t, err, deprovision.ErrNoTime)
+	_, err = deprovision.Plan(ctx, deprovision.Cluster{Now: now(), Nodes: make([]eligibility.Node, 1)}, w.toy, nil)
+	require.ErrorIs(t, err, deprovision.ErrNoNode)
+	lost := w.Cluster
+	lost.Pools = nil
+	_, err = deprovision.Plan(ctx, lost, w.toy, nil)
+	var missing *deprovision.MissingPoolError
+	require.ErrorAs(t, err, &missing)
+	assert.Equal(t, deprovision.MissingPoolError{Node: "a", Pool: "default"}, *missing)
+	_, err = deprovision.Plan(ctx, w.Cluster, broken{error: context.DeadlineExceeded}, nil)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err = deprovision.Plan(ended, w.Cluster, w.toy, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = deprovision.Plan(ctx, deprovision.Cluster{Now: now()}, w.toy, nil)
+	require.NoError(t, err, "no nodes are no mistake")
+}
+
+func BenchmarkRank5000Nodes(b *testing.B) {
+	var nodes []string
+	for i := range 5000 {
+		nodes = append(nodes, fmt.Sprintf("node-%d 40 20", i))
+	}
+	w := newWorld(nodes...)
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(deprovision.Rank(w.Cluster, nil)) != 5000 {
+			b.Fatal("a node is missing")
+		}
+	}
+}
+
+// Ranking needs no simulator: what each node costs, what emptying it costs, and what forbids it.
+func ExampleRank() {
+	w := newWorld("half 8 4", "spare 8 1", "full 8 8")
+	w.node("full").Pods[0].Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
+	for _, c := range deprovision.Rank(w.Cluster, nil) {
+		fmt.Printf("%-5s $%.2f an hour, disruption %.0f, saves at most $%.2f in a day", c.Name, c.PricePerHour, c.Disruption, c.MostSavings)
+		for _, b := range c.Blockers {
+			fmt.Print("; ", b)
+		}
+		fmt.Println()
+	}
+	// Output:
+	// spare $0.08 an hour, disruption 2, saves at most $1.92 in a day
+	// half  $0.08 an hour, disruption 5, saves at most $1.92 in a day
+	// full  $0.08 an hour, disruption 9, saves at most $0.00 in a day; shop/full-0: annotation karpenter.sh/do-not-disrupt=true
+}
+
+func ExampleDisruptionParts() {
+	w := newWorld("a 8 2")
+	high := int32(1 << 25)
+	w.Nodes[0].Pods[0].Spec.Priority = &high
+	c := deprovision.Rank(w.Cluster, nil)[0]
+	fmt.Printf("%.0f = node %.0f + pods %.0f + priorities %.0f\n", c.Disruption, c.Parts.Node, c.Parts.Pods, c.Parts.Priorities)
+	// Output: 4 = node 1 + pods 2 + priorities 1
+}
+
+func ExampleCluster_Validate() {
+	fmt.Println((&deprovision.Cluster{}).Validate())
+	// Output: deprovision: the cluster has no time (Cluster.Now)
+}
+
+func ExampleMissingPoolError() {
+	w := newWorld("a 8 2")
+	w.Pools = nil
+	fmt.Println(w.Validate())
+	// Output: deprovision: node a is of pool "default", which is not in Cluster.Pools
+}

@@ -1,0 +1,323 @@
+package deprovision
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// tiny is below any price difference that matters, in dollars an hour.
+const tiny = 1e-9
+
+// consolidation looks for the state to end with. It goes from one to the next better one, each as if it had just been read,
+// until none is found: then a plan that is made from there finds none either. What lies between is forgotten; pods move once.
+func (p *planner) consolidation() {
+	for !p.ended() {
+		before := p.clone()
+		p.units = p.unitPrices()
+		value := p.value()
+		if !p.sets() && !p.singles(nil) {
+			return
+		}
+		if p.straighten() && p.value() > value+tiny {
+			continue
+		}
+		// Not all of it can be had at once with pods moving once. What can is taken node by node.
+		p.state = before
+		best := value
+		p.singles(func() bool {
+			if !p.straighten() || p.value() <= best+tiny {
+				return false
+			}
+			best = p.value()
+			return true
+		})
+		if best == value {
+			return
+		}
+	}
+}
+
+// value is what the state has over the cluster as it is, in dollars over the horizon.
+func (p *planner) value() float64 {
+	var set []*member
+	for i := range p.gone {
+		set = append(set, p.gone[i].member)
+	}
+	a := Answer{}
+	for _, name := range slices.Sorted(maps.Keys(p.bought)) {
+		a.PricePerHour += p.bought[name].PricePerHour
+	}
+	return p.weigh(set, &a, p.units).net()
+}
+
+func reason(m *member) nodepool.Reason {
+	if len(m.Pods) == 0 {
+		return nodepool.Empty
+	}
+	return nodepool.Underutilized
+}
+
+// candidates are the nodes that consolidation may take within the budgets, in the order of the ranker; the others get their
+// verdicts.
+func (p *planner) candidates() []*member {
+	var free []*member
+	for _, m := range p.members() {
+		if !p.block(m, eligibility.Consolidation) {
+			free = append(free, m)
+		}
+	}
+	ledger := p.ledger
+	var out []*member
+	for _, m := range p.ranked(free) {
+		if m.node != nil {
+			if ledger.Left(m.Pool, reason(m)) < 1 {
+				p.overBudget(ledger.Why(m.Pool, reason(m)), m, eligibility.Consolidation)
+				continue
+			}
+			ledger = ledger.Take(m.Pool, 1)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// prefixes are the parts of the ranking that are tried, from few evictions to many. Every second is tried with new nodes, too,
+// which costs more.
+const prefixes = 16
+
+// sets gives back the first of the ranking together, as many as comes out best: first without buying anything, then with
+// new nodes for the pods that find no room. It reports whether that is worth it.
+func (p *planner) sets() bool {
+	list := p.candidates()
+	var replaceable []*member
+	for _, m := range list {
+		if p.o.SpotToSpot || m.CapacityType != "spot" {
+			replaceable = append(replaceable, m)
+		}
+	}
+	var best Answer
+	var set []*member
+	most := 0.0
+	for k := 1; k <= prefixes; k++ {
+		for mode, from := range [][]*member{list, replaceable} {
+			of := from[:len(from)*k/prefixes]
+			if len(of) < 2 || mode == 1 && k%2 == 1 {
+				continue
+			}
+			a, w, of, ok := p.most(of, mode*len(question(of).Pods))
+			if ok && p.first {
+				p.point(of, &w)
+			}
+			if ok && w.net() > most+tiny {
+				best, set, most = a, of, w.net()
+			}
+		}
+	}
+	p.first = false
+	if len(set) == 0 || p.ended() {
+		return false
+	}
+	for again := p.spare(set, &best); len(again) < len(set); again = p.spare(set, &best) { // nodes that would only be bought again stay
+		a, w, ok := p.try(again, len(question(again).Pods))
+		if !ok || w.net() < most-tiny {
+			break
+		}
+		best, set, most = a, again, w.net()
+	}
+	p.commit(eligibility.Consolidation, slices.Clone(set), &best, "")
+	return true
+}
+
+// most is try, without the nodes of pods that find no place: those stay where they are.
+func (p *planner) most(set []*member, nodes int) (Answer, worth, []*member, bool) {
+	for {
+		a, w, ok := p.try(set, nodes)
+		if ok || len(a.Left) == 0 {
+			return a, w, set, ok
+		}
+		stuck := map[*corev1.Pod]bool{}
+		for _, pod := range a.Left {
+			stuck[pod] = true
+		}
+		rest := slices.DeleteFunc(slices.Clone(set), func(m *member) bool {
+			return slices.ContainsFunc(m.Pods, func(pod *corev1.Pod) bool { return stuck[pod] })
+		})
+		if len(rest) == len(set) || len(rest) < 2 || p.ended() {
+			return a, w, set, false
+		}
+		set = rest
+	}
+}
+
+// point notes a change for the frontier.
+func (p *planner) point(set []*member, w *worth) {
+	x := Point{SavingsPerHour: w.saving, Nodes: len(set) + len(p.gone), Evictions: p.evictions()}
+	for i := range p.gone {
+		x.SavingsPerHour += p.gone[i].PricePerHour
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.bought)) {
+		x.SavingsPerHour -= p.bought[name].PricePerHour
+	}
+	for _, m := range set {
+		x.Evictions += m.evictions
+	}
+	p.out.Frontier = append(p.out.Frontier, x)
+}
+
+// frontier leaves of the points those that no other beats.
+func frontier(list []Point) []Point {
+	slices.SortFunc(list, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.Evictions, b.Evictions), cmp.Compare(b.SavingsPerHour, a.SavingsPerHour))
+	})
+	var out []Point
+	for _, x := range list {
+		if len(out) == 0 || x.SavingsPerHour > out[len(out)-1].SavingsPerHour+tiny {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// spare is the set without nodes that the answer would only buy once more: of several that are alike those that disrupt most.
+func (p *planner) spare(set []*member, a *Answer) []*member {
+	type kind struct{ pool, instanceType, zone, capacityType string }
+	buys := map[kind]int{}
+	for _, n := range a.NewNodes {
+		buys[kind{n.Pool, n.InstanceType, n.Zone, n.CapacityType}]++
+	}
+	stays := map[*member]bool{}
+	byCost := slices.Clone(set)
+	slices.Reverse(byCost) // of equals the last of the ranking stays
+	slices.SortStableFunc(byCost, func(a, b *member) int { return cmp.Compare(b.owed, a.owed) })
+	for _, m := range byCost {
+		k := kind{m.Pool, m.InstanceType, m.Zone, m.CapacityType}
+		if buys[k] > 0 {
+			buys[k]--
+			stays[m] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(set), func(m *member) bool { return stays[m] })
+}
+
+// singles goes through the candidates one by one, and reports whether it gave any back. After each it asks whether that can
+// stay, if there is a question.
+func (p *planner) singles(stays func() bool) bool {
+	found := false
+	for _, m := range p.candidates() {
+		if p.ended() {
+			break
+		}
+		if m = p.nodes[m.Name]; m == nil { // another way to the same state bought other nodes
+			continue
+		}
+		if m.node != nil && p.ledger.Left(m.Pool, reason(m)) < 1 || p.block(m, eligibility.Consolidation) {
+			continue
+		}
+		set := []*member{m}
+		a, w, ok := p.try(set, 0)
+		if !ok {
+			a, w, ok = p.try(set, len(m.Pods))
+		}
+		if !ok || w.net() <= tiny {
+			if ok {
+				p.refuse(Verdict{
+					Node: m.Name, Outcome: Outranked, Method: eligibility.Consolidation, Disruption: m.Disruption, PricePerHour: m.PricePerHour, BestPricePerHour: a.PricePerHour,
+					Earned: w.earned, Cost: w.cost,
+					Detail: fmt.Sprintf("it would earn $%.4f in %s, and its disruption costs $%.4f", w.earned, p.o.Objective.Horizon, w.cost),
+				})
+			}
+			continue
+		}
+		before := p.state
+		if stays != nil {
+			before = p.clone()
+		}
+		p.commit(eligibility.Consolidation, set, &a, "")
+		if stays != nil && !stays() {
+			p.state = before
+			continue
+		}
+		found = true
+	}
+	return found
+}
+
+// try asks what giving back the set would bring, with at most so many new nodes, and whether it is allowed and saves anything.
+func (p *planner) try(set []*member, most int) (Answer, worth, bool) {
+	q := question(set)
+	total := price(set)
+	if q.MaxNodes = most; most > 0 {
+		q.MaxPrice = total - max(p.o.MinSavings, 0)
+		p.spotRules(set, &q)
+		if q.MaxPrice <= 0 {
+			return Answer{}, worth{}, false
+		}
+	}
+	if p.o.MaxEvictions > 0 {
+		evictions := p.evictions()
+		for _, m := range set {
+			evictions += m.evictions
+		}
+		if evictions > p.o.MaxEvictions {
+			return Answer{}, worth{}, false
+		}
+	}
+	_, least := p.sim.Bound(q)
+	if most == 0 && least > 0 || most > 0 && least >= q.MaxPrice {
+		p.out.Avoided++
+		return Answer{}, worth{}, false
+	}
+	a := p.ask(q)
+	if !a.OK() || len(set) == 1 && len(p.spare(set, &a)) == 0 || !p.flexible(set, &a) {
+		return a, worth{}, false
+	}
+	w := p.weigh(set, &a, p.units)
+	return a, w, w.saving > tiny && w.saving >= p.o.MinSavings
+}
+
+// evictions is how many pods move so far.
+func (p *planner) evictions() int {
+	n := 0
+	for i := range p.gone {
+		n += p.gone[i].evictions
+	}
+	return n
+}
+
+// spotRules narrows what may be bought in place of the set: spot nodes are replaced by spot nodes only where the caller asked
+// for it.
+func (p *planner) spotRules(set []*member, q *Question) {
+	if !p.o.SpotToSpot && !slices.ContainsFunc(set, func(m *member) bool { return m.CapacityType != "spot" }) {
+		q.CapacityTypes = []string{"on-demand", "reserved"}
+	}
+}
+
+// flexible asks that spot nodes which take the place of spot nodes leave enough types to choose from.
+func (p *planner) flexible(set []*member, a *Answer) bool {
+	if !slices.ContainsFunc(set, func(m *member) bool { return m.CapacityType == "spot" }) {
+		return true
+	}
+	for _, n := range a.NewNodes {
+		types := map[string]bool{n.InstanceType: true}
+		for _, alt := range n.Alternatives {
+			types[alt.InstanceType] = true
+		}
+		if n.CapacityType == "spot" && len(types) < p.o.SpotFlexibility {
+			if len(set) == 1 {
+				p.refuse(Verdict{
+					Node: set[0].Name, Outcome: NoSaving, Method: eligibility.Consolidation, Disruption: set[0].Disruption, PricePerHour: set[0].PricePerHour,
+					Detail: fmt.Sprintf("only %d types of spot capacity would be cheaper, and %d are wanted so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility), BestPricePerHour: a.PricePerHour,
+				})
+			}
+			return false
+		}
+	}
+	return true
+}
