@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,21 +22,23 @@ const module = "github.com/joinery-sdk/joinery/"
 // of a stage may import what the stage may, and the stage itself; examples may import everything.
 var imports = map[string][]string{
 	"requirements":            {},
+	"requirements/kube":       {"requirements"},
 	"instancetypes/resources": {"requirements"},
 	"instancetypes":           {"requirements", "instancetypes/resources"},
-	"instancetypes/kwok":      {"requirements", "instancetypes/resources", "instancetypes"},
+	"instancetypes/kwok":      {"requirements", "requirements/kube", "instancetypes/resources", "instancetypes"},
 	"instancetypes/pricing":   {"requirements", "instancetypes/resources", "instancetypes"},
 	"instancetypes/ec2":       {"requirements", "instancetypes/resources", "instancetypes", "instancetypes/pricing", "instancetypes/kwok"},
 	"scheduling/nodepool":     {"requirements", "instancetypes/resources"},
-	"scheduling":              {"requirements", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "scheduling/admission"},
+	"scheduling":              {"requirements", "requirements/kube", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "scheduling/admission", "internal/toleration"},
 	"scheduling/admission":    {},
 	"scheduling/podclass":     {"instancetypes/resources"},
-	"scheduling/volume":       {"requirements", "instancetypes/resources"},
-	"scheduling/topology":     {"requirements"},
+	"scheduling/volume":       {"requirements", "requirements/kube", "instancetypes/resources"},
 	"binpack":                 {"requirements"},
-	"deprovision":             {"requirements", "instancetypes", "instancetypes/resources", "scheduling/nodepool"},
+	"deprovision":             {"requirements", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "internal/toleration"},
 	"cloudprovider":           {"requirements", "instancetypes", "instancetypes/resources", "scheduling/nodepool"},
-	"cloudprovider/aws":       {"requirements", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "instancetypes/ec2", "instancetypes/pricing", "cloudprovider"},
+	"cloudprovider/aws":       {"requirements", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "instancetypes/ec2", "instancetypes/pricing", "cloudprovider", "internal/awstest"},
+	"internal/toleration":     {},
+	"internal/awstest":        {"instancetypes/ec2", "cloudprovider"},
 }
 
 type goPackage struct {
@@ -98,10 +101,10 @@ func TestImportTable(t *testing.T) {
 
 // The core reads no clock, starts nothing and talks to nobody.
 func TestCoreIsPure(t *testing.T) {
-	forbidden := []string{"os", "net", "net/http", "log", "log/slog", "math/rand", "os/exec", "syscall"}
+	forbidden := []string{"os", "net", "net/http", "log", "log/slog", "math/rand", "math/rand/v2", "crypto/rand", "os/exec", "syscall"}
 	for _, p := range packages(t) {
 		pkg := strings.TrimPrefix(p.ImportPath, module)
-		if strings.HasPrefix(pkg, "examples") || strings.HasPrefix(pkg, "cloudprovider") || strings.HasSuffix(pkg, "/generate") {
+		if strings.HasPrefix(pkg, "examples") || strings.HasPrefix(pkg, "cloudprovider") || strings.HasPrefix(pkg, "internal") || strings.HasSuffix(pkg, "/generate") || pkg == "binpack/internal/brute" { // an oracle, which only tests import
 			continue
 		}
 		for _, dep := range p.Imports {
@@ -110,32 +113,66 @@ func TestCoreIsPure(t *testing.T) {
 	}
 }
 
-// A reader of the algebra compiles the Kubernetes API types and nothing else.
-func TestRequirementsAreLight(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "../requirements")
+// Time is an argument: the core may know what a duration is, but never asks for the time or waits.
+func TestCoreReadsNoClock(t *testing.T) {
+	clock := regexp.MustCompile(`\btime\.(Now|Since|Until|Sleep|After|AfterFunc|Tick|NewTimer|NewTicker)\b`)
+	for path, data := range sources(t) {
+		if strings.HasPrefix(path, "examples/") || strings.HasPrefix(path, "cloudprovider/") || strings.HasPrefix(path, "internal/awstest/") || strings.HasPrefix(path, ".") || strings.Contains(path, "/generate/") {
+			continue
+		}
+		assert.NotRegexp(t, clock, data, path)
+	}
+}
+
+// A package that outgrows 12 files or 30 exports splits by idea. The algebra has a constructor for each operator.
+func TestSmallPackages(t *testing.T) {
+	const mostFiles, mostExports = 12, 30
+	exported := regexp.MustCompile(`(?m)^(func|type|var|const) [A-Z]`)
+	files, exports := map[string]int{}, map[string]int{}
+	for path, data := range sources(t) {
+		dir := filepath.Dir(path)
+		files[dir]++
+		exports[dir] += len(exported.FindAllString(data, -1))
+	}
+	for dir, n := range files {
+		assert.LessOrEqual(t, n, mostFiles, "files of %s", dir)
+		if !slices.Contains([]string{"requirements"}, dir) {
+			assert.LessOrEqual(t, exports[dir], mostExports, "exports of %s", dir)
+		}
+	}
+}
+
+// sources are the files that are not tests, by path from the root.
+func sources(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir("..", func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		rel, _ := filepath.Rel("..", path)
+		out[filepath.ToSlash(rel)] = string(data)
+		return err
+	})
+	require.NoError(t, err)
+	return out
+}
+
+// Whoever imports the algebra or the packer compiles the standard library and us, nothing else.
+func TestAlgebraAndPackerAreLight(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "../requirements", "../binpack")
 	out, err := cmd.Output()
 	require.NoError(t, err)
-	for _, heavy := range []string{"aws", "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "k8s.io/apiserver"} {
-		for line := range strings.Lines(string(out)) {
-			assert.NotContains(t, line, heavy)
-		}
+	require.Contains(t, string(out), module+"binpack\n")
+	for pkg := range strings.Lines(string(out)) {
+		assert.True(t, strings.HasPrefix(pkg, module), "not of the standard library: %s", pkg)
 	}
 }
 
 func TestSmallFiles(t *testing.T) {
 	const most = 500
-	err := filepath.WalkDir("..", func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if n := strings.Count(string(data), "\n"); n > most && !strings.HasSuffix(path, "_test.go") {
-			t.Errorf("%s has %d lines, at most %d are allowed", path, n, most)
-		}
-		return nil
-	})
-	require.NoError(t, err)
+	for path, data := range sources(t) {
+		assert.LessOrEqual(t, strings.Count(data, "\n"), most, "lines of %s", path)
+	}
 }

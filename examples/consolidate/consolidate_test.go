@@ -45,8 +45,10 @@ func TestSample(t *testing.T) {
 	for name, args := range map[string][]string{
 		"sample.txt":      nil,
 		"wide.txt":        {"-o", "wide"},
+		"rank.txt":        {"--rank"},
+		"rank.json":       {"--rank", "-o", "json"},
 		"sample.json":     {"-o", "json"},
-		"karpenter.txt":   {"--search", "karpenter"},
+		"few.txt":         {"--max-evictions", "3"},
 		"balanced.txt":    {"--policy", "balanced"},
 		"payback.txt":     {"--policy", "payback"},
 		"emptiness.txt":   {"--method", "emptiness"},
@@ -87,6 +89,12 @@ func TestEverything(t *testing.T) {
 	}
 }
 
+// The sample is planned for a moment of its own, so that it shows the same whenever it is run.
+func TestSampleHasItsOwnTime(t *testing.T) {
+	out, _, _ := run(t, "", "--no-timing")
+	golden(t, "sample.txt", out)
+}
+
 func TestJSONHasTheFixedKeys(t *testing.T) {
 	out, _, _ := run(t, "", at, "-o", "json")
 	var r map[string]any
@@ -120,13 +128,13 @@ func TestBadUsage(t *testing.T) {
 	}{
 		{[]string{"--policy", "balancd"}, `--policy "balancd": want one of ["karpenter" "balanced" "payback"] (did you mean "balanced"?)`},
 		{[]string{"--method", "drfit"}, `did you mean "drift"?`},
-		{[]string{"--search", "x", "--policy", "y"}, `--search "x"`},
+		{[]string{"--max-evictions", "-1"}, "--max-evictions -1: want a number of pods, at least 0"},
 		{[]string{"--now", "noon"}, `--now "noon": want a time such as`},
 		{[]string{"--min-savings", "-1"}, "at least 0"},
 		{[]string{"--min-age", "-1h"}, "--min-age -1h0m0s: want a duration such as 1h, at least 0"},
 		{[]string{"--interrupted", "node-z"}, "there is no such node"},
 		{[]string{"--interrupted", "node-a=soon"}, "want NODE=TIME"},
-		{[]string{"--serch", "all"}, `did you mean "--search"?`},
+		{[]string{"--rnak"}, `did you mean "--rank"?`},
 		{[]string{"cluster.yaml"}, "files are named by -f"},
 	} {
 		out, errs, code := run(t, "", c.args...)

@@ -21,12 +21,17 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/scheduling"
 )
 
 //go:embed sample.yaml
 var sample string
+
+// sampleTime is the moment at which the sample is: some days after its nodes were made, and before they expire.
+func sampleTime() time.Time { return time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC) }
 
 func main() {
 	cmd := command(os.Stdin)
@@ -37,12 +42,13 @@ type options struct {
 	inputs.Flags
 	methods     []string
 	policy      string
-	search      string
+	evictions   int
 	minSavings  float64
 	minAge      time.Duration
 	now         string
 	spotToSpot  bool
 	interrupted []string
+	rank        bool
 }
 
 func methods() []string {
@@ -50,10 +56,6 @@ func methods() []string {
 }
 
 func policies() []string { return []string{"karpenter", "balanced", "payback"} }
-
-func searches() []string {
-	return []string{string(deprovision.SearchAll), string(deprovision.SearchKarpenter)}
-}
 
 func command(stdin io.Reader) *cobra.Command {
 	var o options
@@ -67,30 +69,35 @@ in which they are to be carried out; every node has a verdict that says why it g
   consolidate -f cluster/ -o wide               # with every pod's new place
   kubectl get pods,nodes,pdb,nodepools,nodeclaims -A -o yaml | consolidate -f -
   consolidate -f cluster/ --policy balanced     # only what is worth its disruption
-  consolidate -f cluster/ --search karpenter    # what the reference's search would find
+  consolidate -f cluster/ --rank                # every node with what emptying it costs
+  consolidate -f cluster/ --max-evictions 50    # what so many evictions can save
   consolidate -f cluster/ --interrupted ip-10-0-0-7=2026-01-15T12:02:00Z`,
 	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
 	o.Register(cmd.Flags())
 	f := cmd.Flags()
 	f.StringArrayVar(&o.methods, "method", nil, "only this method: "+strings.Join(methods(), ", ")+" (repeatable)")
-	f.StringVar(&o.policy, "policy", "karpenter", "what is worth it: karpenter (any saving, unless a pool asks for Balanced), balanced or payback")
-	f.StringVar(&o.search, "search", "all", "how consolidation looks: all, or karpenter for the reference's search")
+	f.StringVar(&o.policy, "policy", "karpenter", "what is worth it: karpenter (any saving, unless a pool asks for Balanced), balanced, or payback (more than a cent a day for an eviction)")
+	f.String("search", "", "")
+	if err := f.MarkDeprecated("search", "there is one search; Karpenter's own is run by examples/judges/deprovision"); err != nil {
+		panic(err) // the flag is there
+	}
+	f.IntVar(&o.evictions, "max-evictions", 0, "how many pods consolidation may move; 0 for any number")
 	f.Float64Var(&o.minSavings, "min-savings", 0, "what a consolidation must save at least, in dollars an hour")
 	f.DurationVar(&o.minAge, "min-age", 0, "how old a node must be to be given back, such as 1h; interruption and expiration do not wait for that")
-	f.StringVar(&o.now, "now", "", "the moment to plan for, such as 2026-01-15T12:00:00Z; the current time by default")
+	f.StringVar(&o.now, "now", "", "the moment to plan for, such as 2026-01-15T12:00:00Z; by default the current time, and the sample's own for the sample")
 	f.BoolVar(&o.spotToSpot, "spot-to-spot", false, "let cheaper spot nodes replace spot nodes")
 	f.StringArrayVar(&o.interrupted, "interrupted", nil, "NODE[=TIME]: the cloud takes this node back, at that time (repeatable)")
+	f.BoolVar(&o.rank, "rank", false, "only rank: what each node costs, what emptying it costs, and what blocks it; nothing is simulated")
 	inputs.Complete(cmd, "output", inputs.Formats()...)
 	inputs.Complete(cmd, "method", methods()...)
 	inputs.Complete(cmd, "policy", policies()...)
-	inputs.Complete(cmd, "search", searches()...)
 	return cmd
 }
 
 // settings are the flags as package deprovision takes them. All that is wrong with them is said at once.
 func (o *options) settings() (deprovision.Options, []deprovision.Interruption, time.Time, error) {
 	var out deprovision.Options
-	errs := []error{inputs.OneOf("policy", o.policy, policies()...), inputs.OneOf("search", o.search, searches()...)}
+	errs := []error{inputs.OneOf("policy", o.policy, policies()...)}
 	for _, m := range o.methods {
 		errs = append(errs, inputs.OneOf("method", m, methods()...))
 		out.Methods = append(out.Methods, eligibility.Method(m))
@@ -98,10 +105,16 @@ func (o *options) settings() (deprovision.Options, []deprovision.Interruption, t
 	if o.minSavings < 0 {
 		errs = append(errs, fmt.Errorf("--min-savings %v: want dollars an hour, at least 0", o.minSavings))
 	}
+	if o.evictions < 0 {
+		errs = append(errs, fmt.Errorf("--max-evictions %d: want a number of pods, at least 0", o.evictions))
+	}
 	if o.minAge < 0 {
 		errs = append(errs, fmt.Errorf("--min-age %v: want a duration such as 1h, at least 0", o.minAge))
 	}
 	now := time.Now()
+	if len(o.Files) == 0 {
+		now = sampleTime()
+	}
 	if o.now != "" {
 		var err error
 		if now, err = time.Parse(time.RFC3339, o.now); err != nil {
@@ -122,14 +135,12 @@ func (o *options) settings() (deprovision.Options, []deprovision.Interruption, t
 	}
 	switch o.policy {
 	case "karpenter":
-		out.Policy = policy.Balanced{Only: true}
+		out.Objective = policy.AnySaving()
 	case "balanced":
-		out.Policy = policy.Balanced{}
-	case "payback":
-		out.Policy = policy.Payback{}
+		out.Objective = policy.Balanced(2)
 	}
 	out.Rules.MinimumAge = o.minAge
-	out.Search, out.MinSavings, out.SpotToSpot = deprovision.Search(o.search), o.minSavings, o.spotToSpot
+	out.MaxEvictions, out.MinSavings, out.SpotToSpot = o.evictions, o.minSavings, o.spotToSpot
 	if err := errors.Join(errs...); err != nil {
 		return out, nil, now, inputs.Bad(err)
 	}
@@ -148,6 +159,9 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	if err != nil {
 		return err
 	}
+	if o.rank {
+		return o.ranking(cmd, out, market, stdin, settings, now)
+	}
 	done := terminal.Progress(cmd.ErrOrStderr(), "planning")
 	r, err := o.plan(cmd, market, stdin, settings, interrupted, now)
 	done()
@@ -165,16 +179,9 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 // plan reads the files and looks for nodes to give back.
 func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Reader, settings deprovision.Options, interrupted []deprovision.Interruption, now time.Time) (*report, error) {
 	start := time.Now()
-	m, err := o.Manifests(sample, stdin)
+	m, s, err := o.read(cmd, market, stdin)
 	if err != nil {
 		return nil, err
-	}
-	s, notes, err := pipeline.Snapshot(m, market)
-	if err != nil {
-		return nil, inputs.Bad(err)
-	}
-	for _, n := range slices.Concat(m.Notes, notes) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
 	}
 	for _, i := range interrupted {
 		if !slices.ContainsFunc(s.Nodes, func(n nodeObject) bool { return n.Name == i.Node }) {
@@ -194,13 +201,32 @@ func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Rea
 	times.Rank = time.Since(start).Seconds()
 	start = time.Now()
 	settings.Rules.Placeable = sim.Placeable
-	result := deprovision.Plan(cluster, sim, &settings)
+	result, err := deprovision.Plan(cmd.Context(), cluster, sim, &settings)
+	if err != nil {
+		return nil, err
+	}
 	times.Plan = time.Since(start).Seconds()
 	r := newReport(market, cluster, result, now)
 	if !o.NoTiming {
 		r.Summary.Seconds = &times
 	}
 	return r, nil
+}
+
+// read is the manifests and the snapshot made of them; what is to be noted goes to standard error.
+func (o *options) read(cmd *cobra.Command, market *pipeline.Market, stdin io.Reader) (*manifests.Snapshot, scheduling.Snapshot, error) {
+	m, err := o.Manifests(sample, stdin)
+	if err != nil {
+		return nil, scheduling.Snapshot{}, err
+	}
+	s, notes, err := pipeline.Snapshot(m, market)
+	if err != nil {
+		return nil, s, inputs.Bad(err)
+	}
+	for _, n := range slices.Concat(m.Notes, notes) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", n)
+	}
+	return m, s, nil
 }
 
 func encode(out io.Writer, format string, v any) error {

@@ -17,10 +17,18 @@ type report struct {
 	Summary  summary   `json:"summary"`
 	Commands []change  `json:"commands"`
 	Verdicts []verdict `json:"verdicts"`
+	Frontier []point   `json:"frontier"`
 
 	market *pipeline.Market
 	pools  int
 	now    time.Time
+}
+
+// point is a change that could be made: what it would save for how many evictions.
+type point struct {
+	SavingsPerHour float64 `json:"savingsPerHour"`
+	Evictions      int     `json:"evictions"`
+	Nodes          int     `json:"nodes"`
 }
 
 type summary struct {
@@ -104,7 +112,7 @@ func newReport(market *pipeline.Market, c deprovision.Cluster, r deprovision.Res
 			Nodes: len(c.Nodes), NodesAfter: len(c.Nodes), PricePerHour: exact(r.PricePerHour), PricePerHourAfter: exact(r.PricePerHourAfter),
 			Evictions: r.Evictions, Questions: r.Questions, Avoided: r.Avoided, Prices: prices{market.List, market.Date},
 		},
-		Commands: []change{}, Verdicts: []verdict{}, market: market, pools: len(c.Pools), now: now,
+		Commands: []change{}, Verdicts: []verdict{}, Frontier: []point{}, market: market, pools: len(c.Pools), now: now,
 	}
 	if saved := r.PricePerHour - r.PricePerHourAfter; saved > 1e-9 {
 		out.Summary.EvictionsPerDollar = math.Round(float64(r.Evictions)/saved*100) / 100
@@ -113,6 +121,9 @@ func newReport(market *pipeline.Market, c deprovision.Cluster, r deprovision.Res
 		cmd := describe(&r.Commands[i])
 		out.Summary.NodesAfter += len(cmd.Replacements) - len(cmd.Nodes)
 		out.Commands = append(out.Commands, cmd)
+	}
+	for _, x := range r.Frontier {
+		out.Frontier = append(out.Frontier, point{exact(x.SavingsPerHour), x.Evictions, x.Nodes})
 	}
 	for _, v := range r.Verdicts {
 		out.Verdicts = append(out.Verdicts, judge(v))
@@ -160,9 +171,7 @@ func judge(v deprovision.Verdict) verdict {
 	if v.Outcome == deprovision.NotAsked { // nothing was found, for nothing was looked for
 		out.Verdict = string(deprovision.NoSaving)
 	}
-	if !math.IsInf(v.Judgement.Score, 0) {
-		out.Score, out.Threshold = exact(v.Judgement.Score), exact(v.Judgement.Threshold)
-	}
+	out.Score, out.Threshold = exact(v.Earned), exact(v.Cost)
 	for _, b := range v.By {
 		out.By = append(out.By, b.String())
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,10 +17,10 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+	"github.com/joinery-sdk/joinery/internal/awstest"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -61,14 +62,15 @@ func TestSample(t *testing.T) {
 func TestQueue(t *testing.T) {
 	cloud, err := awstest.New(awstest.Config{})
 	require.NoError(t, err)
-	t.Cleanup(cloud.Close)
+	server := httptest.NewServer(cloud)
+	t.Cleanup(server.Close)
 	t.Setenv("AWS_ACCESS_KEY_ID", awstest.AccessKeyID)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", awstest.SecretAccessKey)
 	for line := range strings.Lines(sampleMessages) {
 		cloud.Send(line)
 	}
 	before := cloud.Queued()
-	got := run(t, "--no-timing", "-o", "json", "--queue", "harbour", "--endpoint", cloud.URL())
+	got := run(t, "--no-timing", "-o", "json", "--queue", "harbour", "--endpoint", server.URL)
 	require.Zero(t, got.code, got.stderr)
 	assert.Equal(t, before, cloud.Queued())
 	var fromQueue, fromFile report
@@ -78,7 +80,7 @@ func TestQueue(t *testing.T) {
 	fromQueue.Problems, fromFile.Problems = nil, nil // they name the messages
 	assert.Equal(t, fromFile, fromQueue)
 
-	got = run(t, "--queue", "none", "--endpoint", cloud.URL())
+	got = run(t, "--queue", "none", "--endpoint", server.URL)
 	assert.Equal(t, inputs.ExitInternal, got.code)
 	assert.Contains(t, got.stderr, `"none"`)
 }
@@ -87,13 +89,14 @@ func TestQueue(t *testing.T) {
 func TestStatusChecks(t *testing.T) {
 	cloud, err := awstest.New(awstest.Config{})
 	require.NoError(t, err)
-	t.Cleanup(cloud.Close)
+	server := httptest.NewServer(cloud)
+	t.Cleanup(server.Close)
 	t.Setenv("AWS_ACCESS_KEY_ID", awstest.AccessKeyID)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", awstest.SecretAccessKey)
 	mine := []nodeclass.Term{{Tags: []nodeclass.Tag{{Key: "cluster", Values: []string{"harbour"}}}}}
 	reach := cloud.API()
 	p, err := aws.New(t.Context(), aws.Options{
-		Cluster: "harbour", Region: reach.Region, Endpoint: reach.Endpoint, Credentials: reach.Credentials, NoHistory: true,
+		Cluster: "harbour", Region: reach.Region, HTTPClient: reach.HTTPClient, Credentials: reach.Credentials, Undecided: aws.NoHistory,
 		Classes: aws.FixedClasses{{Name: "default", Family: ec2.AL2023, Role: "node", AMIs: []nodeclass.Term{{Alias: "al2023@latest"}}, Subnets: mine, SecurityGroups: mine}},
 	})
 	require.NoError(t, err)
@@ -112,7 +115,7 @@ func TestStatusChecks(t *testing.T) {
 	require.NotEmpty(t, first)
 	file := filepath.Join(t.TempDir(), "cluster.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(sample, first, machines[0].ID)), 0o600))
-	got := run(t, "--no-timing", "-o", "json", "-f", file, "--status-checks", "--endpoint", cloud.URL())
+	got := run(t, "--no-timing", "-o", "json", "-f", file, "--status-checks", "--endpoint", server.URL)
 	require.Zero(t, got.code, got.stderr)
 	var r report
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &r))
@@ -121,7 +124,7 @@ func TestStatusChecks(t *testing.T) {
 	assert.Equal(t, "Drain", r.Events[0].Response)
 	assert.Contains(t, r.Events[0].Instance, machines[0].ID)
 	cloud.SetFault(func(awstest.Call) awstest.Fault { return awstest.Fault{Code: "UnauthorizedOperation", Message: "no"} })
-	got = run(t, "-f", file, "--status-checks", "--endpoint", cloud.URL())
+	got = run(t, "-f", file, "--status-checks", "--endpoint", server.URL)
 	assert.Equal(t, inputs.ExitInternal, got.code)
 	assert.Contains(t, got.stderr, "allow ec2:DescribeInstanceStatus")
 }

@@ -21,8 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/queue"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/status"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/events"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
@@ -139,29 +138,29 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 }
 
 // read gets the messages from the queue and from EC2, or from the file or the sample.
-func (o *options) read(ctx context.Context, s scheduling.Snapshot) ([]queue.Message, error) {
+func (o *options) read(ctx context.Context, s scheduling.Snapshot) ([]events.Message, error) {
 	if o.queue != "" || o.checks {
 		clients, err := api.Connect(ctx, api.Config{Region: o.Region, Endpoint: o.endpoint})
 		if err != nil {
 			return nil, err
 		}
-		var list []queue.Message
+		source, err := events.Open(ctx, clients, events.Options{Queue: o.queue, StatusChecks: o.checks})
+		if err != nil {
+			return nil, api.Outcome("interruption", o.queue, err)
+		}
+		var list []events.Message
 		if o.queue != "" {
-			q, err := queue.Open(ctx, clients, api.Clock{}, o.queue, "peek")
-			if err != nil {
-				return nil, api.Outcome("interruption", o.queue, err)
-			}
-			if list, err = q.Peek(ctx, o.most); err != nil {
+			if list, err = source.Peek(ctx, o.most); err != nil {
 				return nil, api.Outcome("interruption", o.queue, err)
 			}
 		}
 		if o.checks {
-			events, _, err := status.New(clients, api.Clock{}).Look(ctx, 0, nodes(s.Nodes))
+			found, err := source.Checks(ctx, nodes(s.Nodes))
 			if err != nil {
 				return nil, api.Outcome("interruption", "status checks", err)
 			}
-			for _, e := range events {
-				list = append(list, queue.Message{ID: e.ID, Events: []interruption.Event{e}})
+			for _, e := range found {
+				list = append(list, events.Message{ID: e.ID, Events: []interruption.Event{e}})
 			}
 		}
 		return list, nil
@@ -174,13 +173,13 @@ func (o *options) read(ctx context.Context, s scheduling.Snapshot) ([]queue.Mess
 		}
 		text = string(data)
 	}
-	var list []queue.Message
+	var list []events.Message
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		m := queue.Message{ID: fmt.Sprintf("line %d", len(list)+1), Body: line}
-		m.Events, m.Err = queue.Parse(line)
+		m := events.Message{ID: fmt.Sprintf("line %d", len(list)+1), Body: line}
+		m.Events, m.Err = events.Parse(line)
 		if list = append(list, m); len(list) == o.most {
 			break
 		}
@@ -188,7 +187,7 @@ func (o *options) read(ctx context.Context, s scheduling.Snapshot) ([]queue.Mess
 	return list, nil
 }
 
-// nodes are the cluster's, as status.Fleet, under EC2's own ids as messages of the queue have them.
+// nodes are the cluster's, as events.Fleet, under EC2's own ids as messages of the queue have them.
 type nodes []*corev1.Node
 
 // Owns are those that are nodes.

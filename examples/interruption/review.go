@@ -14,7 +14,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/availability"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/queue"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/events"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
@@ -86,7 +86,7 @@ func (r *report) leaving() map[string]bool {
 }
 
 // review matches messages with nodes and plans what the pods of those that leave need.
-func review(s scheduling.Snapshot, messages []queue.Message) (*report, error) {
+func review(s scheduling.Snapshot, messages []events.Message) (*report, error) {
 	r := &report{Events: []event{}, Replacements: []replacement{}, Existing: []existing{}, Unschedulable: []string{}, Problems: []string{}}
 	r.Summary.Messages = len(messages)
 	nodes := map[string]*corev1.Node{}
@@ -232,8 +232,8 @@ func (r *report) replace(s scheduling.Snapshot) error {
 	}
 	r.Summary.Price = math.Round(r.Summary.Price*1e6) / 1e6
 	r.Summary.NewNodes = len(planned)
-	for i, room := range packed.Problem.Rooms {
-		if moved := names(packed.Result.Rooms[i]); len(moved) > 0 {
+	for i, room := range packed.Problem.Existing {
+		if moved := names(packed.Result.Existing[i]); len(moved) > 0 {
 			r.Existing = append(r.Existing, existing{room.Node.Name, moved})
 		}
 	}

@@ -239,14 +239,14 @@ func TestPreferencesAboutPendingPodsAreKept(t *testing.T) {
 	}
 }
 
-// Where nothing can be bought, the room that is there goes to the pods of the highest priority, and among equals to the
-// larger ones, as Karpenter gives it.
+// Where nothing can be bought, what is there goes to the pods of the highest priority, however large, and among equals to as
+// many as it holds.
 func TestPriorityDecidesWhoGetsTheRoomThatIsLeft(t *testing.T) {
 	classes := ""
-	for name, value := range map[string]int{"low": 1, "high": 2} {
+	for name, value := range map[string]int{"lowest": 0, "low": 1, "high": 2} {
 		classes += fmt.Sprintf("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: %s}\nvalue: %d\n---\n", name, value)
 	}
-	for small, want := range map[string][]string{"high": {"small-0", "small-1", "small-2"}, "low": {"big-0", "big-1"}} {
+	for small, want := range map[string]int{"high": 3, "low": 3, "lowest": 2} {
 		packed := plan(t, catalogue(t), classes+`
 apiVersion: v1
 kind: Node
@@ -254,36 +254,8 @@ metadata: {name: only, labels: {kubernetes.io/hostname: only}}
 status: {allocatable: {cpu: 4, memory: 64Gi, pods: 100}}
 ---
 `+deployment("big", 2, "priorityClassName: low\n"+container("2"))+deployment("small", 3, "priorityClassName: "+small+"\n"+container("1")))
-		var names []string
-		for _, p := range packed.Result.Rooms[0] {
-			names = append(names, p.Name)
-		}
-		require.Equal(t, want, names)
+		require.Len(t, packed.Result.Existing[0], want)
 	}
-}
-
-// Two pods of which one has a high priority fit on a spot node only, and keep others out of its zone who can be bought for. These
-// do not compete for the node: they have the place that Karpenter would give them.
-func TestPriorityIsForThoseWhoCompete(t *testing.T) {
-	onSpot := "nodeSelector: {karpenter.sh/capacity-type: spot}\n"
-	packed := plan(t, catalogue(t, "a.8 8 zone-a on-demand 1"), anyPool+`
-apiVersion: scheduling.k8s.io/v1
-kind: PriorityClass
-metadata: {name: high}
-value: 2
----
-apiVersion: v1
-kind: Node
-metadata: {name: only, labels: {kubernetes.io/hostname: only, topology.kubernetes.io/zone: zone-a, karpenter.sh/capacity-type: spot}}
-status: {allocatable: {cpu: 2, memory: 64Gi, pods: 100}}
----
-`+deployment("web", 3, container("3"))+
-		deployment("alone", 1, "priorityClassName: high\n"+onSpot+fmt.Sprintf("affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "+
-			"[{topologyKey: %s, labelSelector: {matchLabels: {app: web}}}]}}\n", zoneKey)+container("1"))+
-		deployment("with", 1, onSpot+"affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "+
-			"[{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: alone}}}]}}\n"+container("1")))
-	require.Equal(t, map[string]int{"zone-a": 3}, count(t, packed, "web", zoneKey))
-	require.Len(t, packed.Result.Unplaced, 2)
 }
 
 // A ratio divides pods over a label's values as exactly as whole pods can be, with those that run already, and whatever

@@ -142,14 +142,57 @@ func teams(n int) []*corev1.Pod {
 	return out
 }
 
-// One pod of each team stays out, so others are tried in its place and a planner that takes one pod at a time is asked. Ten
-// times as many pods must not take a hundred times as long.
-func BenchmarkLeftOver(b *testing.B) {
+// One pod of each team stays out, so other orders are tried. Ten times as many pods must not take a hundred times as long.
+func BenchmarkUnplaceable(b *testing.B) {
 	for _, n := range []int{500, 5000} {
 		b.Run(fmt.Sprintf("pods=%d", n), func(b *testing.B) {
 			s := snapshot(b, teams(n))
 			s.Pools[0].Requirements = requirements.MustParse("topology.kubernetes.io/zone in (us-east-1a,us-east-1b,us-east-1c), kubernetes.io/arch=amd64")
 			planEdge(b, s, n-n/100, -1)
+		})
+	}
+}
+
+// One of 5,000 pods must not make the plan cost more than three times as much: a pod that another keeps out of the only zone that
+// it asks for, and two pods of which only one fits on the node that suits them.
+func BenchmarkOneUnplaceable(b *testing.B) {
+	single := func(name string, edit func(*corev1.PodSpec)) *corev1.Pod {
+		p := deployments(1, 1, false)[0]
+		p.Name, p.Labels = name, map[string]string{"app": name}
+		edit(&p.Spec)
+		return p
+	}
+	inZone := func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{corev1.LabelTopologyZone: "us-east-1a"} }
+	kept := single("kept", func(s *corev1.PodSpec) {
+		inZone(s)
+		s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: corev1.LabelTopologyZone, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "keeper"}}},
+		}}}
+	})
+	special := func(name string) *corev1.Pod {
+		return single(name, func(s *corev1.PodSpec) {
+			s.NodeSelector = map[string]string{"special": "yes"}
+			s.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("6")}
+		})
+	}
+	room := corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi"), "pods": resource.MustParse("58")}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "special", Labels: map[string]string{corev1.LabelHostname: "special", "special": "yes"}},
+		Status:     corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+	for _, c := range []struct {
+		name   string
+		extra  []*corev1.Pod
+		placed int
+	}{
+		{"none", nil, 5000},
+		{"kept out by another", []*corev1.Pod{single("keeper", inZone), kept}, 5001},
+		{"two for one node", []*corev1.Pod{special("one"), special("two")}, 5001},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s := snapshot(b, append(deployments(5000, 100, true), c.extra...))
+			s.Nodes = []*corev1.Node{node}
+			planEdge(b, s, c.placed, -1)
 		})
 	}
 }

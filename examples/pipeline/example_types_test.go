@@ -153,3 +153,27 @@ func ExampleBuyer() {
 	// memcloud://i-00000003 is a b.4 for 1 pod, $0.30 an hour
 	// 3 plans, 1 refusal, 0 unplaced
 }
+
+// A refused pod comes with a change that was tried.
+func ExampleFix() {
+	s, err := shopping()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, p := range s.Pods {
+		p.Spec.NodeSelector = map[string]string{"team": "web"}
+	}
+	packed, err := pipeline.Run(s, nil, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	class := packed.Result.Unplaced[0].Class
+	fix := packed.Fix(class, packed.Explain(class), false)
+	fmt.Println(fix.Text)
+	fmt.Println(fix.Untried, "changes were not tried")
+	// Output:
+	// would fit if pool "default" had the label team=web, for at most $0.6/h more
+	// 0 changes were not tried
+}

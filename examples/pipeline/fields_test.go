@@ -373,7 +373,7 @@ func TestFieldsThatMakePodsOthers(t *testing.T) {
 		c.around = nodeIn("n1", "zone-b", "1", "") + single("default", "db", "app: db", "nodeName: n1")
 		p := c.plan(t, "")
 		require.Len(t, p.Packed().Result.Order, 1, "db runs there already")
-		assert.Empty(t, p.Packed().Result.Rooms[0], "and takes all of its room")
+		assert.Empty(t, p.Packed().Result.Existing[0], "and takes all of its room")
 	})
 }
 

@@ -1,12 +1,14 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/instancetypes"
@@ -19,66 +21,138 @@ import (
 type change struct {
 	text  string
 	apply func(scheduling.Snapshot) scheduling.Snapshot
+	// prepare, where it is set, works out what the change must be.
+	prepare func(scheduling.Snapshot) (change, bool)
 }
 
-// fixBudget bounds the work of looking for fixes, in pods planned again, so that explaining a large plan stays quick
-// and the answer does not depend on the machine.
-const fixBudget = 200_000
+// fixBudget bounds the work of looking for fixes for all refused pods of a plan, so that explaining a large plan stays quick and
+// the answer does not depend on the machine. To try a change costs triedFix and one for each pod and instance type that is read
+// again: with 1,500 pods a fortieth of the budget and about 25 ms of CPU.
+const (
+	fixBudget = 80_000
+	triedFix  = 500
+)
 
-// Fix looks for one change that gives the refused pods of a class a place, and says it in words. The change is offered
-// only after the whole snapshot was planned again with it: the class is placed, and no pod that had a place lost it.
-func (p *Packed) Fix(class int, reasons []scheduling.Reason) (string, bool) {
-	s := p.Problem.Snapshot()
-	_, draft := packings(p.packing)
-	for _, c := range p.changes(class, reasons) {
-		if p.spent += len(s.Pods) + 1; p.spent > fixBudget {
-			return "", false
+// Fix is a change that gives refused pods a place.
+type Fix struct {
+	// Text says it in words; empty where none was found.
+	Text string
+	// Untried is how many changes were not tried, for the budget was spent.
+	Untried int
+}
+
+// Fix looks for one change that gives the refused pods of a class a place. The change is offered only after it was tried: with
+// the plan carried out, every other pod where it is, and the change made, the refused pods find places. The most promising
+// changes come first, those for which most holds already. All tries every change; otherwise the fixes of a plan share a budget.
+func (p *Packed) Fix(class int, reasons []scheduling.Reason, all bool) Fix {
+	changes := p.changes(class, reasons)
+	if len(changes) == 0 {
+		return Fix{}
+	}
+	s, err := p.carriedOut()
+	if err != nil {
+		return Fix{Untried: len(changes)}
+	}
+	waiting := p.waiting(s, class)
+	cost := triedFix + len(waiting.Pods)
+	for i := range waiting.Pools {
+		cost += len(waiting.Pools[i].Types)
+	}
+	for k, c := range changes {
+		if p.spent += cost; p.spent > fixBudget && !all {
+			return Fix{Untried: len(changes) - k}
 		}
-		after, err := runFor(c.apply(s), p.options, &draft, p.beyond)
-		if err != nil || !p.helps(class, after) {
+		text, ok := c.text, true
+		if c.prepare != nil {
+			p.spent += cost // it plans, too
+			c, ok = c.prepare(waiting)
+			text = c.text
+		}
+		if !ok {
 			continue
 		}
-		if after, err = runFor(c.apply(s), p.options, p.packing, p.beyond); err == nil && p.helps(class, after) {
-			return c.text + p.dearer(after), true
+		after, err := runFor(c.apply(waiting), p.options, p.packing, p.beyond)
+		if err != nil || len(after.Result.Unplaced) > 0 || len(after.Problem.Ignored) > 0 {
+			continue
 		}
+		if cost := after.Cost(); cost > 0 {
+			text += fmt.Sprintf(", for at most $%.4g/h more", cost.Dollars())
+		}
+		return Fix{Text: text}
 	}
-	return "", false
+	return Fix{}
 }
 
-// dearer is what the later plan adds to the price, in words.
-func (p *Packed) dearer(after *Packed) string {
-	if more := after.Cost() - p.Cost(); more > 0 {
-		return fmt.Sprintf(", for $%.4g/h more", more.Dollars())
+// carriedOut is the snapshot with the plan carried out: its nodes are there, and the pods that it places run. Refused pods are
+// left out. It is made once.
+func (p *Packed) carriedOut() (scheduling.Snapshot, error) {
+	if p.after != nil {
+		return *p.after, nil
 	}
-	return ""
+	planned, err := p.NewNodes()
+	if err != nil {
+		return scheduling.Snapshot{}, err
+	}
+	home := make(map[types.NamespacedName]string, len(p.Result.Order))
+	s := p.Problem.Snapshot()
+	s.Nodes = slices.Clone(s.Nodes)
+	for i := range planned {
+		s.Nodes = append(s.Nodes, planned[i].Node())
+		for _, pod := range planned[i].Pods {
+			home[nameOf(pod)] = planned[i].Name
+		}
+	}
+	for r, pods := range p.Result.Existing {
+		for _, pod := range pods {
+			home[nameOf(pod)] = p.Problem.Existing[r].Node.Name
+		}
+	}
+	refused := map[types.NamespacedName]bool{}
+	for _, u := range p.Result.Unplaced {
+		for _, pod := range u.Pods {
+			refused[nameOf(pod)] = true
+		}
+	}
+	ignored := map[types.NamespacedName]bool{}
+	for _, i := range p.Problem.Ignored {
+		ignored[nameOf(i.Pod)] = true
+	}
+	pods := make([]*corev1.Pod, 0, len(s.Pods))
+	for _, pod := range s.Pods {
+		switch at, ok := home[nameOf(pod)]; {
+		case ok:
+			bound := *pod // replicas go on sharing what they share
+			bound.Spec.NodeName = at
+			pods = append(pods, &bound)
+		case !refused[nameOf(pod)] && !ignored[nameOf(pod)]:
+			pods = append(pods, pod)
+		}
+	}
+	s.Pods = pods
+	p.after = &s
+	return s, nil
 }
 
-// helps reports whether the later plan places all pods of the class and everything that was placed before.
-func (p *Packed) helps(class int, after *Packed) bool {
-	placed := make(map[string]bool, len(after.Result.Order))
-	for _, pod := range after.Result.Order {
-		placed[pod.Namespace+"/"+pod.Name] = true
-	}
-	for _, pod := range p.Result.Order {
-		if !placed[pod.Namespace+"/"+pod.Name] {
-			return false
+// waiting is the snapshot with the refused pods of a class.
+func (p *Packed) waiting(s scheduling.Snapshot, class int) scheduling.Snapshot {
+	s.Pods = slices.Clip(s.Pods)
+	for _, u := range p.Result.Unplaced {
+		if u.Class == class {
+			s.Pods = append(s.Pods, u.Pods...)
 		}
 	}
-	for _, pod := range p.Problem.Classes[class].Pods {
-		if !placed[pod.Namespace+"/"+pod.Name] {
-			return false
-		}
-	}
-	return true
+	return s
 }
 
 func (p *Packed) changes(class int, reasons []scheduling.Reason) []change {
 	var out []change
 	c := p.Problem.Classes[class]
 	crowded := false
+	reasons = slices.Clone(reasons)
+	slices.SortStableFunc(reasons, func(a, b scheduling.Reason) int { return cmp.Compare(b.Stage.Depth(), a.Stage.Depth()) })
 	for _, r := range reasons {
 		crowded = crowded || r.Stage == scheduling.StageTopology
-		k := slices.IndexFunc(p.Problem.Pools, func(room scheduling.PoolRoom) bool { return room.Name == r.Pool })
+		k := slices.IndexFunc(p.Problem.Pools, func(room scheduling.PoolState) bool { return room.Name == r.Pool })
 		if k < 0 {
 			continue
 		}
@@ -105,9 +179,7 @@ func (p *Packed) changes(class int, reasons []scheduling.Reason) []change {
 		case scheduling.StagePod, scheduling.StageTopology:
 			// What volumes stand in the way with is not ours to change; other pods are seen to below.
 		case scheduling.StageLimit:
-			if c, ok := raise(p, pool, r); ok {
-				out = append(out, c)
-			}
+			out = append(out, change{prepare: func(s scheduling.Snapshot) (change, bool) { return raise(p, s, pool, r) }})
 		}
 	}
 	if crowded {
@@ -118,13 +190,13 @@ func (p *Packed) changes(class int, reasons []scheduling.Reason) []change {
 
 // edit replaces the pods of a class by edited copies.
 func edit(s scheduling.Snapshot, class *scheduling.Class, how func(*corev1.Pod)) scheduling.Snapshot {
-	members := make(map[*corev1.Pod]bool, len(class.Pods))
+	members := make(map[types.NamespacedName]bool, len(class.Pods))
 	for _, pod := range class.Pods {
-		members[pod] = true
+		members[nameOf(pod)] = true
 	}
 	pods := slices.Clone(s.Pods)
 	for i, pod := range pods {
-		if members[pod] {
+		if members[nameOf(pod)] {
 			pods[i] = pod.DeepCopy()
 			how(pods[i])
 		}
@@ -133,7 +205,7 @@ func edit(s scheduling.Snapshot, class *scheduling.Class, how func(*corev1.Pod))
 	return s
 }
 
-func tolerate(c *scheduling.Class, pool *scheduling.PoolRoom) change {
+func tolerate(c *scheduling.Class, pool *scheduling.PoolState) change {
 	var texts []string
 	var add []corev1.Toleration
 	for _, t := range pool.Taints {
@@ -141,15 +213,15 @@ func tolerate(c *scheduling.Class, pool *scheduling.PoolRoom) change {
 		texts = append(texts, t.ToString())
 	}
 	return change{
-		fmt.Sprintf("would fit if it tolerated %s of pool %q", joined(texts), pool.Name),
-		func(s scheduling.Snapshot) scheduling.Snapshot {
+		text: fmt.Sprintf("would fit if it tolerated %s of pool %q", joined(texts), pool.Name),
+		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 			return edit(s, c, func(pod *corev1.Pod) { pod.Spec.Tolerations = append(pod.Spec.Tolerations, add...) })
 		},
 	}
 }
 
 // widen lets the pool buy a type that it shuts out, by adding the type's values to its requirements.
-func widen(pool *scheduling.PoolRoom, name string) (change, bool) {
+func widen(pool *scheduling.PoolState, name string) (change, bool) {
 	at := slices.IndexFunc(pool.Types, func(t instancetypes.InstanceType) bool { return t.Name == name })
 	if at < 0 {
 		return change{}, false
@@ -173,14 +245,14 @@ func widen(pool *scheduling.PoolRoom, name string) (change, bool) {
 		return change{}, false
 	}
 	return change{
-		fmt.Sprintf("would fit if pool %q allowed %s (as %s has)", pool.Name, joined(texts), name),
-		func(s scheduling.Snapshot) scheduling.Snapshot {
+		text: fmt.Sprintf("would fit if pool %q allowed %s (as %s has)", pool.Name, joined(texts), name),
+		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 			return editPool(s, pool, func(p *scheduling.Pool) { p.Requirements = set })
 		},
 	}, true
 }
 
-func editPool(s scheduling.Snapshot, pool *scheduling.PoolRoom, how func(*scheduling.Pool)) scheduling.Snapshot {
+func editPool(s scheduling.Snapshot, pool *scheduling.PoolState, how func(*scheduling.Pool)) scheduling.Snapshot {
 	s.Pools = slices.Clone(s.Pools)
 	for i := range s.Pools {
 		if s.Pools[i].Name == pool.Name && s.Pools[i].Kind == pool.Kind {
@@ -190,8 +262,8 @@ func editPool(s scheduling.Snapshot, pool *scheduling.PoolRoom, how func(*schedu
 	return s
 }
 
-// raise plans without the limit that was in the way, and sets it to what that plan needs.
-func raise(p *Packed, pool *scheduling.PoolRoom, r scheduling.Reason) (change, bool) {
+// raise plans without the limit that was in the way, and sets it to what is needed then.
+func raise(p *Packed, s scheduling.Snapshot, pool *scheduling.PoolState, r scheduling.Reason) (change, bool) {
 	name := corev1.ResourceName(r.Resource)
 	unlimited := maps.Clone(pool.Limits)
 	delete(unlimited, name)
@@ -200,31 +272,34 @@ func raise(p *Packed, pool *scheduling.PoolRoom, r scheduling.Reason) (change, b
 			return editPool(s, pool, func(pool *scheduling.Pool) { pool.Limits = limits })
 		}
 	}
-	_, draft := packings(p.packing)
-	free, err := runFor(with(unlimited)(p.Problem.Snapshot()), p.options, &draft, p.beyond)
+	free, err := runFor(with(unlimited)(s), p.options, p.packing, p.beyond)
 	if err != nil {
 		return change{}, false
 	}
-	need := resources.Capacity(name, pool.Limits[name]) - left(pool, name)
-	for _, b := range free.Result.Bins {
-		shape := &free.Problem.Shapes[b.Shape]
-		if free.Problem.Pools[shape.Pool].Name != pool.Name {
-			continue
-		}
-		if name == "nodes" {
-			need++
-		} else {
-			need += resources.Capacity(name, free.Problem.InstanceType(b.Shape).Capacity[name])
-		}
-	}
+	need := resources.Capacity(name, pool.Limits[name]) - left(pool, name) + bought(p, pool, name) + bought(free, pool, name)
 	limits := maps.Clone(pool.Limits)
 	limits[name] = resources.Quantity(name, need)
 	text := fmt.Sprintf("would fit if pool %q had a limit of %s %s", pool.Name, resources.Humane(name, need), name)
-	return change{text, with(limits)}, true
+	return change{text: text, apply: with(limits)}, true
+}
+
+// bought is what the nodes that a plan buys for a pool count against a limit.
+func bought(p *Packed, pool *scheduling.PoolState, name corev1.ResourceName) int64 {
+	sum := int64(0)
+	for _, b := range p.Result.Bins {
+		switch {
+		case p.Problem.Pools[p.Problem.Shapes[b.Shape].Pool].Name != pool.Name:
+		case name == "nodes":
+			sum++
+		default:
+			sum += resources.Capacity(name, p.Problem.InstanceType(b.Shape).Capacity[name])
+		}
+	}
+	return sum
 }
 
 // left is what the existing nodes leave of a limit.
-func left(pool *scheduling.PoolRoom, name corev1.ResourceName) int64 {
+func left(pool *scheduling.PoolState, name corev1.ResourceName) int64 {
 	if name == "nodes" {
 		return int64(pool.NodesLeft)
 	}
@@ -246,8 +321,8 @@ func shrink(c *scheduling.Class, r scheduling.Reason) (change, bool) {
 		texts = append(texts, fmt.Sprintf("%s %s", resources.Humane(name, most), name))
 	}
 	return change{
-		fmt.Sprintf("would fit if it asked no more than %s, as %s has", joined(texts), r.Nearest.Type),
-		func(s scheduling.Snapshot) scheduling.Snapshot {
+		text: fmt.Sprintf("would fit if it asked no more than %s, as %s has", joined(texts), r.Nearest.Type),
+		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 			return edit(s, c, func(pod *corev1.Pod) {
 				if len(pod.Spec.Containers) != 1 || len(pod.Spec.InitContainers) > 0 {
 					return // which container should shrink is not ours to say

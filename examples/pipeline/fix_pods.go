@@ -40,8 +40,8 @@ func softer(c *scheduling.Class, whose string) []change {
 			continue
 		}
 		out = append(out, change{
-			fmt.Sprintf("would fit if %sspread over %s were ScheduleAnyway", whose, sp.TopologyKey),
-			func(s scheduling.Snapshot) scheduling.Snapshot {
+			text: fmt.Sprintf("would fit if %sspread over %s were ScheduleAnyway", whose, sp.TopologyKey),
+			apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 				return edit(s, c, func(pod *corev1.Pod) { pod.Spec.TopologySpreadConstraints[i].WhenUnsatisfiable = corev1.ScheduleAnyway })
 			},
 		})
@@ -52,8 +52,8 @@ func softer(c *scheduling.Class, whose string) []change {
 	if a := c.Template.Spec.Affinity; a != nil && a.PodAffinity != nil {
 		for i, t := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
 			out = append(out, change{
-				fmt.Sprintf("would fit if %saffinity to %s by %s were preferred", whose, metav1.FormatLabelSelector(t.LabelSelector), t.TopologyKey),
-				func(s scheduling.Snapshot) scheduling.Snapshot {
+				text: fmt.Sprintf("would fit if %saffinity to %s by %s were preferred", whose, metav1.FormatLabelSelector(t.LabelSelector), t.TopologyKey),
+				apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 					return edit(s, c, func(pod *corev1.Pod) {
 						near := pod.Spec.Affinity.PodAffinity
 						near.RequiredDuringSchedulingIgnoredDuringExecution, near.PreferredDuringSchedulingIgnoredDuringExecution = preferred(
@@ -68,8 +68,8 @@ func softer(c *scheduling.Class, whose string) []change {
 
 func preferAnti(c *scheduling.Class, i int, whose, key string) change {
 	return change{
-		fmt.Sprintf("would fit if %santi-affinity by %s were preferred", whose, key),
-		func(s scheduling.Snapshot) scheduling.Snapshot {
+		text: fmt.Sprintf("would fit if %santi-affinity by %s were preferred", whose, key),
+		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 			return edit(s, c, func(pod *corev1.Pod) {
 				away := pod.Spec.Affinity.PodAntiAffinity
 				away.RequiredDuringSchedulingIgnoredDuringExecution, away.PreferredDuringSchedulingIgnoredDuringExecution = preferred(
@@ -103,7 +103,7 @@ func selects(t corev1.PodAffinityTerm, namespace string, pod *corev1.Pod) bool {
 
 // suit makes pool and pods agree on the label that the pool's reason names: the pool gets it, if it is one that users set
 // and the pool has none, or the pods stop asking for it.
-func suit(c *scheduling.Class, pool *scheduling.PoolRoom, key string) []change {
+func suit(c *scheduling.Class, pool *scheduling.PoolState, key string) []change {
 	if key == "" {
 		return nil
 	}
@@ -111,8 +111,8 @@ func suit(c *scheduling.Class, pool *scheduling.PoolRoom, key string) []change {
 	for set := range c.Required.All() {
 		if values, ok := set.Get(key).Values(); ok && len(values) > 0 && set.Has(key) && ownLabel(key) && !pool.Set.Has(key) {
 			out = append(out, change{
-				fmt.Sprintf("would fit if pool %q had the label %s=%s", pool.Name, key, values[0]),
-				func(s scheduling.Snapshot) scheduling.Snapshot {
+				text: fmt.Sprintf("would fit if pool %q had the label %s=%s", pool.Name, key, values[0]),
+				apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 					return editPool(s, pool, func(p *scheduling.Pool) {
 						p.Labels = maps.Clone(p.Labels)
 						if p.Labels == nil {
@@ -128,8 +128,8 @@ func suit(c *scheduling.Class, pool *scheduling.PoolRoom, key string) []change {
 		}
 	}
 	return append(out, change{
-		fmt.Sprintf("would fit if it did not ask for %s", key),
-		func(s scheduling.Snapshot) scheduling.Snapshot {
+		text: fmt.Sprintf("would fit if it did not ask for %s", key),
+		apply: func(s scheduling.Snapshot) scheduling.Snapshot {
 			return edit(s, c, func(pod *corev1.Pod) { forget(&pod.Spec, key) })
 		},
 	})

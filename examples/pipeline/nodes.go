@@ -20,7 +20,7 @@ import (
 type NewNode struct {
 	// Name is the pool's name and a number, from 0.
 	Name         string
-	Pool         *scheduling.PoolRoom
+	Pool         *scheduling.PoolState
 	InstanceType *instancetypes.InstanceType
 	Zone         string
 	CapacityType string

@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -57,7 +58,7 @@ func buy(s scheduling.Snapshot, beyond *pipeline.Objective) (*pipeline.Packed, e
 	if err != nil {
 		return nil, err
 	}
-	return pipeline.PackFor(p, nil, beyond)
+	return pipeline.PackFor(context.Background(), p, nil, beyond) //nolint:forbidigo // for Examples, which have no t
 }
 
 // By price alone a family of 2018 wins, for a core of it costs less and does less. A factor that says so makes newer ones

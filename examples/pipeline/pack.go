@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -24,7 +25,8 @@ type Packed struct {
 	options *scheduling.Options
 	packing *binpack.Options
 	beyond  *Objective
-	spent   int // pods planned again in search of fixes
+	spent   int                  // of the budget for fixes
+	after   *scheduling.Snapshot // with the plan carried out; nil until it is asked for
 }
 
 // Pack is the dialogue between scheduling and binpack: scheduling says what to pack, binpack packs, scheduling learns
@@ -32,11 +34,12 @@ type Packed struct {
 // out as well what fits; the round that stands is packed once more by the strategy of the options, with bound and
 // alternatives. Other strategies than those of binpack pack every round.
 func Pack(p *scheduling.Problem, opts *binpack.Options) (*Packed, error) {
-	return PackFor(p, opts, nil)
+	return PackFor(context.Background(), p, opts, nil)
 }
 
-// PackFor is Pack with an objective beyond the price. It counts costs by it; [Objective.Narrow] is for before.
-func PackFor(p *scheduling.Problem, opts *binpack.Options, beyond *Objective) (*Packed, error) {
+// PackFor is Pack with an objective beyond the price, as long as ctx lasts; then the best plan so far stands, and says so. It
+// counts costs by the objective; [Objective.Narrow] is for before.
+func PackFor(ctx context.Context, p *scheduling.Problem, opts *binpack.Options, beyond *Objective) (*Packed, error) {
 	type round struct {
 		in   *binpack.Instance
 		plan *binpack.Plan
@@ -50,7 +53,7 @@ func PackFor(p *scheduling.Problem, opts *binpack.Options, beyond *Objective) (*
 		if err != nil {
 			return nil, err
 		}
-		plan, err := in.Pack(&draft)
+		plan, err := in.Pack(ctx, &draft)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +71,7 @@ func PackFor(p *scheduling.Problem, opts *binpack.Options, beyond *Objective) (*
 		out.Result = state.Result()
 		return out, nil
 	}
-	return out, out.finish(final)
+	return out, out.finish(ctx, final)
 }
 
 // packings are the options by which the round that stands is packed, and those before.
@@ -89,11 +92,11 @@ func packings(opts *binpack.Options) (final, draft binpack.Options) {
 
 // finish packs the round that stands by the final strategy, and keeps what comes of it if every pod that has a place has
 // one then, too. Otherwise the draft stands, with its bound.
-func (p *Packed) finish(opts binpack.Options) error {
+func (p *Packed) finish(ctx context.Context, opts binpack.Options) error {
 	var dealing sync.WaitGroup // beside the packing, for usually the draft's bins stand
 	dealing.Go(func() { p.Result = p.state.Result() })
 	opts.First = p.Plan
-	plan, err := p.Instance.Pack(&opts)
+	plan, err := p.Instance.Pack(ctx, &opts)
 	dealing.Wait()
 	if err != nil {
 		return err
@@ -106,7 +109,7 @@ func (p *Packed) finish(opts binpack.Options) error {
 			return nil
 		}
 		opts.Strategy = binpack.FirstFitDecreasing{}
-		if plan, err = p.Instance.Pack(&opts); err != nil {
+		if plan, err = p.Instance.Pack(ctx, &opts); err != nil {
 			return err
 		}
 	}
@@ -141,11 +144,14 @@ func typesFor(p *scheduling.Problem, beyond *Objective) []binpack.Type {
 	for i := range p.Shapes {
 		s := &p.Shapes[i]
 		t := binpack.Type{
-			Name: p.InstanceType(i).Name, Pool: s.Pool, Capacity: s.Room, Usage: s.Usage, Provides: s.Labels,
+			Name: p.InstanceType(i).Name, Pool: s.Pool, Capacity: s.Free, Usage: s.Usage, Provides: s.Labels,
 			Tags: s.Tags, Limits: limits(s.Limits), Offerings: make([]binpack.Offering, len(s.Offerings)),
 		}
 		for j, o := range s.Offerings {
 			t.Offerings[j] = binpack.Offering{Provides: o.Labels, Price: Price(o.Price), Objective: beyond.counts(p, i, j), Counted: o.Count > 0, Count: o.Count, Reservation: o.Reservation}
+			if !(o.Price >= 0 && o.Price < math.MaxInt64/float64(binpack.PerDollar)) { // no number, or none that can be paid
+				t.Offerings[j] = binpack.Offering{Provides: o.Labels, Counted: true}
+			}
 		}
 		out[i] = t
 	}
@@ -168,14 +174,14 @@ func Problem(p *scheduling.Problem, types []binpack.Type, items []scheduling.Ite
 	for i := range p.Pools {
 		out.Pools = append(out.Pools, pool(&p.Pools[i]))
 	}
-	for i := range p.Rooms {
-		r := &p.Rooms[i]
+	for i := range p.Existing {
+		r := &p.Existing[i]
 		out.Nodes = append(out.Nodes, binpack.Node{Name: r.Node.Name, Free: r.Free, Provides: r.Labels, Tags: r.Tags, Limits: limits(r.Limits)})
 	}
 	return out
 }
 
-func pool(r *scheduling.PoolRoom) binpack.Pool {
+func pool(r *scheduling.PoolState) binpack.Pool {
 	out := binpack.Pool{Name: r.Name, Weight: int(r.Weight), Limits: r.Left, MaxNodes: r.NodesLeft, MaxPrice: -1}
 	for _, key := range slices.Sorted(maps.Keys(r.MinValues)) {
 		out.MinValues = append(out.MinValues, binpack.MinValues{Key: key, Count: r.MinValues[key]})
@@ -191,22 +197,30 @@ func limits(in []scheduling.Limit) []binpack.Limit {
 	return out
 }
 
-// Price is dollars as binpack counts them, rounded to the nearest billionth.
+// Price is dollars as binpack counts them, rounded to the nearest billionth; what is no number is 0, and what cannot be
+// counted the largest price.
 func Price(dollars float64) binpack.Price {
-	return binpack.Price(math.Round(dollars * float64(binpack.PerDollar)))
+	switch price := math.Round(dollars * float64(binpack.PerDollar)); {
+	case math.IsNaN(price):
+		return 0
+	case price >= math.MaxInt64:
+		return math.MaxInt64
+	default:
+		return binpack.Price(price)
+	}
 }
 
 // Outcome tells scheduling what binpack made of a round. Types that binpack had to split, for they have more offerings
 // than it handles at once, are joined again.
 func Outcome(in *binpack.Instance, plan *binpack.Plan) scheduling.Outcome {
 	origin := in.Origins()
-	out := scheduling.Outcome{Rooms: make([][]scheduling.Share, len(plan.Nodes))}
+	out := scheduling.Outcome{Existing: make([][]scheduling.Share, len(plan.Nodes))}
 	for n, shares := range plan.Nodes {
-		out.Rooms[n] = shared(shares)
+		out.Existing[n] = shared(shares)
 	}
 	for _, b := range plan.Bins {
 		o := origin[b.Type]
-		out.Bins = append(out.Bins, scheduling.OutcomeBin{Shape: o.Type, Offering: o.Offering + b.Offering, Shares: shared(b.Shares)})
+		out.Bins = append(out.Bins, scheduling.OutcomeBin{Shape: o.Type, Offering: o.Offering + b.Offering, Labels: in.Labels(b), Shares: shared(b.Shares)})
 	}
 	return out
 }
@@ -229,7 +243,7 @@ func runFor(s scheduling.Snapshot, opts *scheduling.Options, pack *binpack.Optio
 	if err != nil {
 		return nil, err
 	}
-	packed, err := PackFor(p, pack, beyond)
+	packed, err := PackFor(context.Background(), p, pack, beyond)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}

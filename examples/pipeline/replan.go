@@ -209,7 +209,7 @@ func nameOf(p *corev1.Pod) types.NamespacedName {
 // seat gives the nodes bought the pods that a plan has for them.
 func (out *Purchase) seat(packed *Packed) {
 	at := map[string]int{}
-	for i, r := range packed.Problem.Rooms {
+	for i, r := range packed.Problem.Existing {
 		at[r.Node.Name] = i
 	}
 	for i := range out.Nodes {
@@ -221,7 +221,7 @@ func (out *Purchase) seat(packed *Packed) {
 		if !n.kept {
 			n.Pods = nil
 		}
-		n.Pods = slices.Concat(n.Pods, packed.Result.Rooms[room])
+		n.Pods = slices.Concat(n.Pods, packed.Result.Existing[room])
 		n.requests = packed.requests()
 	}
 }

@@ -37,7 +37,7 @@ func TestAssertionsAsData(t *testing.T) {
 	assert.False(t, first.Holds)
 	assert.Equal(t, 4, first.Pods)
 	require.Len(t, first.Broken, 2)
-	assert.Equal(t, "default/web-2", first.Broken[0].Pod)
+	assert.Equal(t, "default/web-1", first.Broken[0].Pod)
 	require.Len(t, first.MovedBy, 1)
 	assert.Contains(t, first.MovedBy[0], "topology spread of app=web")
 	assert.True(t, got.Assertions[3].Holds)

@@ -76,7 +76,7 @@ func (o *options) checkLaunch() error {
 // shop plans with what EC2 has, and buys the plan or says how.
 func (o *options) shop(cmd *cobra.Command, out io.Writer, market *pipeline.Market, stdin io.Reader) error {
 	ctx := cmd.Context()
-	m, err := o.Manifests(sample, stdin)
+	m, err := o.Manifests(o.builtIn(), stdin)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (o *options) shop(cmd *cobra.Command, out io.Writer, market *pipeline.Marke
 	}
 	provider, err := aws.New(ctx, aws.Options{
 		Cluster: o.buy.cluster, Classes: classes, Region: o.Region, Endpoint: o.buy.endpoint, InstanceProfile: o.buy.profile, Global: m.Settings,
-		Adjust: adjust, DryRun: o.buy.dryRun, NoHistory: true, Lag: o.buy.lag, // the tokens are new: nobody has ever launched with them
+		Adjust: adjust, DryRun: o.buy.dryRun, Undecided: aws.NoHistory, Lag: o.buy.lag, // the tokens are new: nobody has ever launched with them
 	})
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func (o *options) buyer(provider cloudprovider.Creator, token func(string) strin
 	return &pipeline.Buyer{
 		Provider: provider, Now: time.Now, Token: token, Dearer: dearer,
 		Plan: func(s scheduling.Snapshot) (*pipeline.Packed, error) {
-			packed, _, _, err := o.pack(s)
+			packed, _, _, err := o.pack(context.Background(), io.Discard, s)
 			return packed, err
 		},
 		Wait: func(ctx context.Context, d time.Duration) error {
@@ -277,7 +277,7 @@ func (o *options) show(cmd *cobra.Command, market *pipeline.Market, packed *pipe
 	if o.buy.yes {
 		return nil
 	}
-	r, err := newReport(market, packed, false)
+	r, err := newReport(market, packed, noFixes)
 	if err != nil {
 		return err
 	}

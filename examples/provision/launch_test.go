@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,8 +17,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pricebench"
+	"github.com/joinery-sdk/joinery/internal/awstest"
 )
 
 // TestMain is the program itself where a test starts this binary as one.
@@ -65,12 +69,13 @@ func shop(t *testing.T) (*awstest.Cloud, []string) {
 	t.Helper()
 	cloud, err := awstest.New(awstest.Config{})
 	require.NoError(t, err)
-	t.Cleanup(cloud.Close)
+	server := httptest.NewServer(cloud)
+	t.Cleanup(server.Close)
 	t.Setenv("AWS_ACCESS_KEY_ID", awstest.AccessKeyID)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", awstest.SecretAccessKey)
 	file := filepath.Join(t.TempDir(), "cluster.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(shopping), 0o600))
-	return cloud, []string{"-f", file, "--cluster", "harbour", "--endpoint", cloud.URL(), "--lag", "300ms", "--no-timing"}
+	return cloud, []string{"-f", file, "--cluster", "harbour", "--endpoint", server.URL, "--lag", "300ms", "--no-timing"}
 }
 
 func runContext(ctx context.Context, stdin string, args ...string) result {
@@ -115,13 +120,32 @@ func TestLaunchBuysThePlan(t *testing.T) {
 	types := map[string]string{}
 	for _, m := range truth {
 		types["aws:///"+m.Zone+"/"+m.ID] = m.Type
-		assert.Equal(t, "web", m.Tags["karpenter.sh/nodepool"])
+		assert.Equal(t, "web", m.Tags["joinery/pool"])
 	}
 	for i, l := range b.Launched {
 		assert.Equal(t, b.NewNodes[i].InstanceType, types[l.Instance])
 	}
 	assert.Empty(t, cloud.Templates(), "machines do not need them")
 	assert.Len(t, cloud.Profiles(), 1, "machines need it")
+}
+
+// Nodes of a plan share fleets as far as the same offerings will do for them, although no two hold the same pods: how many do is logged.
+func TestLaunchSharesFleets(t *testing.T) {
+	cloud, args := shop(t)
+	var b strings.Builder
+	b.WriteString(shopping)
+	for i, s := range pricebench.Workloads()[0].Draw(400, rand.New(rand.NewPCG(1, 2))) {
+		if s.MilliCPU > 3000 || s.MiB > 12000 {
+			continue // larger than any type of this cloud
+		}
+		fmt.Fprintf(&b, "---\n{apiVersion: v1, kind: Pod, metadata: {name: p%d, namespace: shop}, spec: {containers: [{name: a, image: a, resources: {requests: {cpu: %dm, memory: %dMi}}}]}}\n", i, s.MilliCPU, s.MiB)
+	}
+	require.NoError(t, os.WriteFile(args[1], []byte(b.String()), 0o600))
+	got := runContext(t.Context(), "y\n", append(args, "--launch", "-o", "json")...)
+	require.Zero(t, got.code, got.stderr)
+	nodes, fleets := len(cloud.Truth()), cloud.Calls("EC2.CreateFleet")
+	t.Logf("%d nodes, %d fleet calls: %.1f creates a call", nodes, fleets, float64(nodes)/float64(fleets))
+	assert.Less(t, fleets, nodes)
 }
 
 // NodeOverlays correct what is planned, what is bought first, and what the bill says.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
-	"github.com/joinery-sdk/joinery/cloudprovider/aws/launch"
+
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
@@ -139,7 +139,7 @@ func (t *till) giveBack(ctx context.Context, why error) error {
 		fmt.Fprintln(t.out, "given back:", id)
 	}
 	if err != nil {
-		return fmt.Errorf("%w; and not everything could be given back, look for machines whose tag %q is the cluster: %w", why, launch.ClusterTag, err)
+		return fmt.Errorf("%w; and not everything could be given back, look for machines whose tag %q is the cluster: %w", why, aws.ClusterTag, err)
 	}
 	if errors.Is(why, errDeclined) {
 		return &inputs.ExitError{Code: inputs.ExitNotAll, Err: errDeclined}

@@ -3,16 +3,19 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
@@ -21,6 +24,23 @@ import (
 
 //go:embed sample.yaml
 var sample string
+
+//go:embed refusals.yaml
+var refusals string
+
+// The names of the built-in samples: a cluster that plans whole, and the same with pods that can't be placed.
+const (
+	usualSample   = "usual"
+	refusalSample = "refusals"
+)
+
+// builtIn is the sample that the flags name.
+func (o *options) builtIn() string {
+	if o.sample == refusalSample {
+		return sample + "\n---\n" + refusals
+	}
+	return sample
+}
 
 func main() {
 	cmd := command(os.Stdin)
@@ -38,6 +58,8 @@ type options struct {
 	mostNodes   int64
 	preferences string
 	explain     string
+	fixes       string
+	sample      string
 	diff        string
 	assert      string
 	rehearsal   string
@@ -53,6 +75,7 @@ func command(stdin io.Reader) *cobra.Command {
 		Long: `Provision reads Kubernetes and Karpenter manifests and plans the nodes to buy for pending pods: which types, in which
 zone, at what price, which pod goes where, and for each pod that can't be placed what stops it.`,
 		Example: `  provision                                   # plan the built-in sample
+  provision --sample refusals                 # the same with pods that can't be placed, and what would help them
   provision -f cluster/ -o wide               # a directory of manifests
   kubectl get pods,nodes,nodepools -A -o yaml | provision -f -
   provision -f cluster/ --explain shop/web-0  # why this pod goes where it goes
@@ -72,6 +95,8 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 	cmd.Flags().Int64Var(&o.mostNodes, "max-nodes", 0, "most nodes of each pool, those that exist included; 0 means any number")
 	cmd.Flags().StringVar(&o.preferences, "preferences", "respect", "soft constraints: respect (as far as possible) or ignore")
 	cmd.Flags().StringVar(&o.explain, "explain", "", "NAMESPACE/POD: say why this pod goes where it goes, or what stops it")
+	cmd.Flags().StringVar(&o.sample, "sample", usualSample, "built-in sample to plan without -f: usual, or refusals, with pods that can't be placed")
+	cmd.Flags().StringVar(&o.fixes, "fixes", someFixes, "changes to try for pods that can't be placed: none, some (a bounded amount of work) or all")
 	cmd.Flags().StringVar(&o.diff, "diff", "", "FILE or directory whose objects replace those of the same kind and name: compare both plans")
 	cmd.Flags().StringVar(&o.assert, "assert", "", "FILE of rules that the plan must keep; a broken one names what moved its pods, and the exit code is 3")
 	cmd.Flags().StringVar(&o.rehearsal, "rehearse", "", "FILE with capacity and quotas: buy the plan from a cloud in memory that has no more, and plan again around what it refuses")
@@ -81,6 +106,8 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 	inputs.Complete(cmd, "strategy", "cost", "ffd")
 	inputs.Complete(cmd, "effort", "fast", "default", "best")
 	inputs.Complete(cmd, "preferences", "respect", "ignore")
+	inputs.Complete(cmd, "sample", usualSample, refusalSample)
+	inputs.Complete(cmd, "fixes", noFixes, someFixes, allFixes)
 	return cmd
 }
 
@@ -98,6 +125,12 @@ func (o *options) check() error {
 		return err
 	}
 	if _, err := o.objective(); err != nil {
+		return err
+	}
+	if err := inputs.OneOf("sample", o.sample, usualSample, refusalSample); err != nil {
+		return err
+	}
+	if err := inputs.OneOf("fixes", o.fixes, noFixes, someFixes, allFixes); err != nil {
 		return err
 	}
 	return inputs.OneOf("preferences", o.preferences, "respect", "ignore")
@@ -151,11 +184,11 @@ func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Rea
 	if err != nil {
 		return nil, nil, err
 	}
-	packed, compile, solve, err := o.pack(s)
+	packed, compile, solve, err := o.pack(cmd.Context(), cmd.ErrOrStderr(), s)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := newReport(market, packed, true)
+	r, err := newReport(market, packed, o.fixes)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -163,7 +196,7 @@ func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Rea
 		r.addTiming(read, compile, solve)
 	}
 	if o.Output == "wide" {
-		if err := o.addCurve(r, s); err != nil {
+		if err := o.addCurve(cmd.Context(), r, s); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -173,7 +206,7 @@ func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Rea
 // snapshot reads the files.
 func (o *options) snapshot(cmd *cobra.Command, market *pipeline.Market, stdin io.Reader) (scheduling.Snapshot, time.Duration, error) {
 	start := time.Now()
-	m, err := o.Manifests(sample, stdin)
+	m, err := o.Manifests(o.builtIn(), stdin)
 	if err != nil {
 		return scheduling.Snapshot{}, 0, err
 	}
@@ -190,8 +223,8 @@ func (o *options) snapshot(cmd *cobra.Command, market *pipeline.Market, stdin io
 	return s, time.Since(start), nil
 }
 
-// pack plans a snapshot.
-func (o *options) pack(s scheduling.Snapshot) (packed *pipeline.Packed, compile, solve time.Duration, err error) {
+// pack plans a snapshot. After a second it says on stderr how far it is; an interrupt ends it with the best plan so far.
+func (o *options) pack(ctx context.Context, stderr io.Writer, s scheduling.Snapshot) (packed *pipeline.Packed, compile, solve time.Duration, err error) {
 	start := time.Now()
 	beyond, err := o.objective()
 	if err != nil {
@@ -203,7 +236,18 @@ func (o *options) pack(s scheduling.Snapshot) (packed *pipeline.Packed, compile,
 	}
 	compile = time.Since(start)
 	start = time.Now()
-	packed, err = pipeline.PackFor(p, o.packing(), beyond)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	packing, said := o.packing(), start
+	packing.Progress = func(p binpack.Progress) {
+		if now := time.Now(); !o.NoTiming && now.Sub(said) >= time.Second {
+			said = now
+			fmt.Fprintf(stderr, "plan: $%.4f an hour, not below $%.4f, %.0f%% of the work\n", p.Price.Dollars(), p.Bound.Dollars(), 100*p.Work)
+		}
+	}
+	if packed, err = pipeline.PackFor(ctx, p, packing, beyond); err == nil && packed.Plan.Stopped {
+		fmt.Fprintln(stderr, "note: interrupted; this is the best plan so far")
+	}
 	return packed, compile, time.Since(start), err
 }
 

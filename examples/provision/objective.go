@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -59,7 +60,7 @@ type curvePoint struct {
 }
 
 // addCurve plans the same pods again for nodes of several sizes at most, the largest last.
-func (o *options) addCurve(r *report, s scheduling.Snapshot) error {
+func (o *options) addCurve(ctx context.Context, r *report, s scheduling.Snapshot) error {
 	given, err := o.objective()
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func (o *options) addCurve(r *report, s scheduling.Snapshot) error {
 		if err != nil {
 			return err
 		}
-		packed, err := pipeline.PackFor(p, packing, &beyond)
+		packed, err := pipeline.PackFor(ctx, p, packing, &beyond)
 		if err != nil {
 			return err
 		}

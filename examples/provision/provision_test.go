@@ -112,7 +112,7 @@ func TestSameInputSameBytes(t *testing.T) {
 
 // The keys that scripts rely on are there.
 func TestContract(t *testing.T) {
-	got := run("", "-o", "json")
+	got := run("", "--sample", "refusals", "-o", "json")
 	var r map[string]any
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &r))
 	has := func(v any, keys ...string) {
@@ -143,7 +143,7 @@ func TestContract(t *testing.T) {
 }
 
 func TestYAMLIsTheSameAnswer(t *testing.T) {
-	asJSON, asYAML := run("", "-o", "json", "--no-timing"), run("", "-o", "yaml", "--no-timing")
+	asJSON, asYAML := run("", "--sample", "refusals", "-o", "json", "--no-timing"), run("", "--sample", "refusals", "-o", "yaml", "--no-timing")
 	require.Equal(t, 3, asYAML.code)
 	require.True(t, strings.HasPrefix(asYAML.stdout, "bindingOrder:\n"), "block style, keys in order")
 	back, err := yaml.YAMLToJSON([]byte(asYAML.stdout))

@@ -139,7 +139,7 @@ func (o *options) rehearse(cmd *cobra.Command, out io.Writer, market *pipeline.M
 	buyer := pipeline.Buyer{
 		Provider: cloud,
 		Plan: func(s scheduling.Snapshot) (*pipeline.Packed, error) {
-			packed, compiled, solved, err := o.pack(s)
+			packed, compiled, solved, err := o.pack(context.Background(), io.Discard, s)
 			compile, solve = compile+compiled, solve+solved
 			return packed, err
 		},
@@ -219,7 +219,7 @@ func place(where requirements.Set) string {
 // newPurchaseReport describes what was bought: the nodes as they were launched with the pods of the last plan, the bound
 // of the first, and what was refused on the way.
 func newPurchaseReport(market *pipeline.Market, bought *pipeline.Purchase) (*report, error) {
-	r, err := newReport(market, bought.Last, true)
+	r, err := newReport(market, bought.Last, someFixes)
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +240,7 @@ func newPurchaseReport(market *pipeline.Market, bought *pipeline.Purchase) (*rep
 	first := bought.First.Plan
 	s := &r.Summary
 	s.NewNodes, s.PricePerHour = len(nodes), rounded(paid, 6)
-	s.LowerBoundPerHour, s.BoundKind, s.Plans = first.Bound.Price.Dollars(), string(first.Bound.Kind), bought.Plans
+	s.LowerBoundPerHour, s.BoundKind, s.Proof, s.Plans = first.Bound.Price.Dollars(), string(first.Bound.Kind), proof(first.Bound.Kind), bought.Plans
 	s.GapPercent = 0
 	if s.LowerBoundPerHour > 0 {
 		s.GapPercent = rounded(100*(paid-s.LowerBoundPerHour)/s.LowerBoundPerHour, 2)

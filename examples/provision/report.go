@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -38,6 +39,7 @@ type summary struct {
 	LowerBoundPerHour  float64  `json:"lowerBoundPerHour"`
 	GapPercent         float64  `json:"gapPercent"`
 	BoundKind          string   `json:"boundKind"`
+	Proof              string   `json:"proof"` // certificate or exhausted
 	Strategy           string   `json:"strategy"`
 	Rounds             int      `json:"rounds"`
 	Plans              int      `json:"plans,omitempty"` // how often was planned, when it was bought
@@ -103,6 +105,8 @@ type unschedulable struct {
 	Message string       `json:"message"`
 	Reasons []reasonJSON `json:"reasons"`
 	Fix     *fixJSON     `json:"fix,omitempty"`
+	// Untried is how many changes that might help were not tried.
+	Untried int `json:"untriedFixes,omitempty"`
 }
 
 type reasonJSON struct {
@@ -119,6 +123,13 @@ type nearestJSON struct {
 	Short        map[string]string `json:"short,omitempty"`
 	ShutOutBy    string            `json:"shutOutBy,omitempty"`
 }
+
+// How many changes are tried for refused pods: none, as many as the budget of package pipeline allows, or all.
+const (
+	noFixes   = "none"
+	someFixes = "some"
+	allFixes  = "all"
+)
 
 type fixJSON struct {
 	Change   string `json:"change"`
@@ -141,7 +152,7 @@ func podNames(pods []*corev1.Pod) []string {
 }
 
 // newReport describes a plan.
-func newReport(market *pipeline.Market, packed *pipeline.Packed, fixes bool) (*report, error) {
+func newReport(market *pipeline.Market, packed *pipeline.Packed, fixes string) (*report, error) {
 	p, plan, res := packed.Problem, packed.Plan, packed.Result
 	r := &report{
 		NewNodes: []newNode{}, ExistingNodes: []existingNode{}, Unschedulable: []unschedulable{}, Ignored: []ignored{},
@@ -154,9 +165,9 @@ func newReport(market *pipeline.Market, packed *pipeline.Packed, fixes bool) (*r
 	for i := range nodes {
 		r.NewNodes = append(r.NewNodes, describeNode(&nodes[i]))
 	}
-	for i, pods := range res.Rooms {
+	for i, pods := range res.Existing {
 		if len(pods) > 0 {
-			r.ExistingNodes = append(r.ExistingNodes, existingNode{p.Rooms[i].Node.Name, podNames(pods)})
+			r.ExistingNodes = append(r.ExistingNodes, existingNode{p.Existing[i].Node.Name, podNames(pods)})
 		}
 	}
 	r.addUnschedulable(market, packed, fixes)
@@ -166,9 +177,9 @@ func newReport(market *pipeline.Market, packed *pipeline.Packed, fixes bool) (*r
 	r.Summary = summary{
 		Scheduled: len(res.Order), Unschedulable: len(r.Unschedulable), Ignored: len(r.Ignored), NewNodes: len(nodes),
 		PricePerHour: packed.Cost().Dollars(), LowerBoundPerHour: plan.Bound.Price.Dollars(), GapPercent: rounded(plan.GapPercent(), 2),
-		BoundKind: string(plan.Bound.Kind), Strategy: plan.Strategy, Rounds: packed.Rounds,
+		BoundKind: string(plan.Bound.Kind), Proof: proof(plan.Bound.Kind), Strategy: plan.Strategy, Rounds: packed.Rounds,
 		Prices: prices{market.List, market.Date}, Notes: slices.Concat(p.Notes, market.Notes),
-		pools: len(p.Pools), types: market.Len(), room: len(p.Rooms),
+		pools: len(p.Pools), types: market.Len(), room: len(p.Existing),
 	}
 	if plan.Objective != plan.Cost {
 		r.Summary.ObjectivePerHour = plan.Objective.Dollars()
@@ -217,17 +228,19 @@ func quantities(list corev1.ResourceList) map[string]string {
 	return out
 }
 
-func (r *report) addUnschedulable(market *pipeline.Market, packed *pipeline.Packed, fixes bool) {
+func (r *report) addUnschedulable(market *pipeline.Market, packed *pipeline.Packed, fixes string) {
 	for _, u := range packed.Result.Unplaced {
 		reasons := packed.Explain(u.Class)
 		one := unschedulable{Message: message(market, packed.Problem.Classes[u.Class], reasons), Reasons: []reasonJSON{}}
 		for _, reason := range reasons {
 			one.Reasons = append(one.Reasons, describeReason(reason))
 		}
-		if fixes {
-			if fix, ok := packed.Fix(u.Class, reasons); ok {
-				one.Fix = &fixJSON{fix, true}
+		if fixes != noFixes {
+			fix := packed.Fix(u.Class, reasons, fixes == allFixes)
+			if fix.Text != "" {
+				one.Fix = &fixJSON{fix.Text, true}
 			}
+			one.Untried = fix.Untried
 		}
 		for _, p := range u.Pods {
 			one.Pod = podName(p)
@@ -285,4 +298,12 @@ func btoi(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// proof is what stands behind a bound of the kind.
+func proof(k binpack.BoundKind) string {
+	if k.Certificate() {
+		return "certificate"
+	}
+	return "exhausted"
 }

@@ -217,6 +217,9 @@ func (r *report) writeRefusals(w io.Writer, style terminal.Style) {
 		if u.Fix != nil {
 			fmt.Fprintf(w, "  %s\n", style.Good(u.Fix.Change+" (verified)"))
 		}
+		if u.Untried > 0 {
+			fmt.Fprintf(w, "  %d more changes were not tried; --fixes all tries them\n", u.Untried)
+		}
 		i = j
 	}
 }

@@ -62,9 +62,9 @@ func regimes() []regime {
 	return []regime{
 		{"none", deprovision.Options{Methods: forced}},
 		{"empty", deprovision.Options{Methods: append(forced, eligibility.Emptiness)}},
-		{"karpenter", deprovision.Options{}},
-		{"balanced", deprovision.Options{Policy: policy.Balanced{}}},
-		{"payback", deprovision.Options{Policy: policy.Payback{CostPerDisruption: 0.05, Horizon: 2 * time.Hour}}},
+		{"karpenter", deprovision.Options{Objective: policy.AnySaving()}},
+		{"balanced", deprovision.Options{Objective: policy.Balanced(2)}},
+		{"payback", deprovision.Options{Objective: policy.Payback(0.05, 2*time.Hour)}},
 	}
 }
 

@@ -205,7 +205,10 @@ func (w *world) giveBack(ctx context.Context, r regime, now time.Time) error {
 	c.Interruptions = w.interruptions(events)
 	o := r.o
 	o.Rules.Placeable = sim.Placeable
-	result := deprovision.Plan(c, sim, &o)
+	result, err := deprovision.Plan(ctx, c, sim, &o)
+	if err != nil {
+		return err
+	}
 	for i := range result.Commands {
 		cmd := &result.Commands[i]
 		if s, err = simulate.Apply(s, cmd, now); err != nil {
@@ -343,9 +346,9 @@ func (w *world) provision(ctx context.Context, now time.Time) error {
 			w.out.waited += max(now.Sub(since), m.ready.Sub(since))
 		}
 	}
-	for i, pods := range packed.Result.Rooms {
+	for i, pods := range packed.Result.Existing {
 		if len(pods) > 0 {
-			bind(pods, w.nodes[packed.Problem.Rooms[i].Node.Name])
+			bind(pods, w.nodes[packed.Problem.Existing[i].Node.Name])
 		}
 	}
 	planned, err := packed.NewNodes()

@@ -71,6 +71,11 @@ func pods(n int, app string, change ...func(*corev1.Pod)) []*corev1.Pod {
 
 func on(name string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.NodeName = name } }
 
+// terminating marks a pod that a server was asked to delete and that is still there.
+func terminating(p *corev1.Pod) {
+	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr.To(metav1.Unix(1_700_000_000, 0)), ptr.To(int64(30))
+}
+
 func cpu(quantity string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(quantity)

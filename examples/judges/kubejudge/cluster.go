@@ -178,6 +178,10 @@ func (c *cluster) close() error {
 
 // preFilter runs all that comes before a node is looked at. A status that is not nil refuses the pod on every node.
 func (c *cluster) preFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) (*fwk.PreFilterResult, *fwk.Status) {
+	if name := pod.Spec.SchedulerName; name != corev1.DefaultSchedulerName {
+		// Not a plugin's word: kube-scheduler queues no pod for which it has no profile.
+		return nil, fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("the pod waits for scheduler %q", name)).WithPlugin("SchedulerName")
+	}
 	for _, p := range c.framework.PreEnqueuePlugins() {
 		if status := p.PreEnqueue(ctx, pod); !status.IsSuccess() {
 			return nil, status.WithPlugin(p.Name())

@@ -376,6 +376,95 @@ func TestJudgeByPlugin(t *testing.T) {
 			refused: "sort-2", plugin: "NodeVolumeLimits", message: "exceed max volume count",
 		},
 		{
+			name: "a pod being deleted is not spread over",
+			scenario: kubejudge.Scenario{
+				Nodes: nodes, Running: []*corev1.Pod{pod("old", "web", on("a1"), terminating)},
+				Pods: pods(2, "web", spread(corev1.LabelTopologyZone)),
+			},
+			plan:    plan("web-0", "a1", "web-1", "a2"),
+			refused: "web-1", plugin: "PodTopologySpread", message: "topology spread constraints",
+		},
+		{
+			name: "a pod being deleted counts for affinity",
+			scenario: kubejudge.Scenario{
+				Nodes: nodes, Running: []*corev1.Pod{pod("db", "db", on("a1"), terminating)}, Pods: pods(2, "web", near("db")),
+			},
+			plan:    plan("web-0", "a2", "web-1", "b1"),
+			refused: "web-1", plugin: "InterPodAffinity", message: "pod affinity rules",
+		},
+		{
+			name: "a pod being deleted counts for anti-affinity",
+			scenario: kubejudge.Scenario{
+				Nodes: nodes, Running: []*corev1.Pod{pod("db", "db", on("a1"), terminating)},
+				Pods: pods(2, "web", apart(corev1.LabelHostname, "db")),
+			},
+			plan:    plan("web-0", "a2", "web-1", "a1"),
+			refused: "web-1", plugin: "InterPodAffinity", message: "pod anti-affinity rules",
+		},
+		{
+			name: "anti-affinity of a pod being deleted",
+			scenario: kubejudge.Scenario{
+				Nodes: nodes, Running: []*corev1.Pod{pod("loner", "loner", on("a1"), terminating, apart(corev1.LabelTopologyZone, "web"))},
+				Pods: pods(2, "web"),
+			},
+			plan:    plan("web-0", "b1", "web-1", "a2"),
+			refused: "web-1", plugin: "InterPodAffinity", message: "existing pods anti-affinity rules",
+		},
+		{
+			name: "several affinity terms: one pod must match them all",
+			scenario: kubejudge.Scenario{
+				Nodes: nodes, Running: []*corev1.Pod{pod("a", "a", on("a1")), pod("b", "b", on("a1")), pod("both", "a", on("b1"), func(p *corev1.Pod) { p.Labels["tier"] = "b" })},
+				Pods: pods(2, "web", near("a"), func(p *corev1.Pod) {
+					terms := &p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+					also := term(corev1.LabelTopologyZone, "b")
+					also.LabelSelector.MatchLabels = map[string]string{"tier": "b"}
+					*terms = append(*terms, also)
+				}),
+			},
+			plan:    plan("web-0", "b2", "web-1", "a2"),
+			refused: "web-1", plugin: "InterPodAffinity", message: "pod affinity rules",
+		},
+		{
+			// PodTopologySpread counts no pod for an empty selector, though it matches every pod.
+			name: "spread by an empty selector",
+			scenario: kubejudge.Scenario{
+				Nodes: nodes, Running: []*corev1.Pod{pod("db", "db", on("a1"))},
+				Pods: pods(2, "web", spread(corev1.LabelTopologyZone, func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = &metav1.LabelSelector{} })),
+			},
+			plan: plan("web-0", "a2", "web-1", "a1"),
+		},
+		{
+			name: "spread by no selector",
+			scenario: kubejudge.Scenario{
+				Nodes: nodes,
+				Pods:  pods(2, "web", spread(corev1.LabelTopologyZone, func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = nil })),
+			},
+			plan: plan("web-0", "a1", "web-1", "a2"),
+		},
+		{
+			name: "spread by several matchLabelKeys counts one combination",
+			scenario: kubejudge.Scenario{
+				Nodes: nodes,
+				Running: []*corev1.Pod{
+					pod("v1", "web", on("a1"), func(p *corev1.Pod) { p.Labels["version"], p.Labels["track"] = "1", "canary" }),
+					pod("v2", "web", on("b1"), func(p *corev1.Pod) { p.Labels["version"], p.Labels["track"] = "2", "stable" }),
+				},
+				Pods: pods(2, "web", func(p *corev1.Pod) { p.Labels["version"], p.Labels["track"] = "2", "canary" }, spread(corev1.LabelTopologyZone, func(c *corev1.TopologySpreadConstraint) {
+					c.MatchLabelKeys = []string{"version", "track"}
+				})),
+			},
+			plan:    plan("web-0", "b1", "web-1", "b2"),
+			refused: "web-1", plugin: "PodTopologySpread", message: "topology spread constraints",
+		},
+		{
+			name: "another scheduler's",
+			scenario: kubejudge.Scenario{Nodes: nodes, Pods: pods(1, "web", func(p *corev1.Pod) {
+				p.Spec.SchedulerName = "other-scheduler"
+			})},
+			plan:    plan("web-0", "a1"),
+			refused: "web-0", plugin: "SchedulerName", message: "other-scheduler",
+		},
+		{
 			name: "gated",
 			scenario: kubejudge.Scenario{Nodes: nodes, Pods: pods(1, "web", func(p *corev1.Pod) {
 				p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/wait"}}

@@ -11,7 +11,7 @@ type Refusal struct {
 	// Position is the index of the binding in the plan.
 	Position int
 	// Plugin is the name of the first plugin that refused, for example "PodTopologySpread". Where the PreFilter results of
-	// several plugins leave no node only together, they are joined by "+".
+	// several plugins leave no node only together, they are joined by "+". "SchedulerName" is a pod of another scheduler.
 	Plugin string
 	// Message is the plugin's own.
 	Message string

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,11 +20,79 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 )
 
+// Which scenarios the tests of this package draw.
 var (
 	scenarios = flag.Int("scenarios", 200, "how many random scenarios to judge")
-	first     = flag.Uint64("seed", 1, "the seed of the first scenario; the others follow")
-	size      = flag.Int("pods", 0, "pods a scenario; 0 draws a size from 5 to 200 for each")
+	from      = flag.Uint64("from", 1, "the seed of the first scenario; the others follow")
+	size      = flag.Int("pods", 0, "pods a scenario, 1500 for large ones; 0 draws a size from 5 to 200 for each")
+	density   = flag.Int("density", 0, "constraints a pod in percent of usual; 0 draws it for each scenario")
+	noVolumes = flag.Bool("no-volumes", false, "leave volumes out")
+	limit     = flag.Duration("limit", 5*time.Minute, "how long one scenario may take before the test is ended with its seed")
+	dump      = flag.String("dump", "", "directory to write scenarios with a refused plan to, as manifests and catalogue")
 )
+
+// drawn is the scenario of a seed, of every fourth with limits.
+func drawn(seed uint64) scenario.Scenario {
+	pods := *size
+	if pods == 0 {
+		pods = 5 + int(seed*37%196)
+	}
+	return scenario.Generate(seed, scenario.Options{Pods: pods, Density: *density, NoVolumes: *noVolumes, Limits: seed%4 == 0})
+}
+
+// Every plan must be accepted by kube-scheduler, bind by bind, in the plan's own order.
+func TestPlansAreAccepted(t *testing.T) { allAccepted(t, *scenarios, drawn) }
+
+// The same where constraints depend on each other more than usual.
+func TestTangledPlansAreAccepted(t *testing.T) { allAccepted(t, *scenarios/4, scenario.Tangled) }
+
+func allAccepted(t *testing.T, n int, draw func(uint64) scenario.Scenario) {
+	t.Helper()
+	outcomes := make([]outcome, n)
+	inParallel(n, func(i int) {
+		o := judge(t.Context(), draw(*from+uint64(i)))
+		if !o.refused() { // thousands of clusters are a lot to keep
+			o.scenario, o.verdict = scenario.Scenario{}, kubejudge.Verdict{}
+		}
+		outcomes[i] = o
+	})
+	placed, pending, refused := 0, 0, 0
+	plugins := map[string]int{}
+	for i := range outcomes {
+		o := &outcomes[i]
+		placed, pending = placed+o.placed, pending+o.pending
+		if !o.refused() {
+			continue
+		}
+		refused++
+		if len(o.verdict.Refused) > 0 {
+			plugins[o.verdict.Refused[0].Plugin]++
+		}
+		if refused <= 5 {
+			t.Errorf("%s\n%v\n%s", o.scenario, o.err, o.verdict)
+		}
+		keep(t, o.scenario)
+	}
+	fmt.Printf("%d scenarios, %d of %d pods placed, %d plans refused, first by %v\n", n, placed, pending, refused, plugins)
+	require.Zero(t, refused)
+}
+
+// inParallel calls do with 0 to n-1 on all cores. One that takes longer than -limit ends the test with what each
+// goroutine is doing.
+func inParallel(n int, do func(int)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), n) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				late := time.AfterFunc(*limit, func() { panic(fmt.Sprintf("seed %d is not done after %v", *from+uint64(i), *limit)) })
+				do(i)
+				late.Stop()
+			}
+		})
+	}
+	wg.Wait()
+}
 
 // planned reads the scenario as a user's manifests and plans it.
 func planned(s scenario.Scenario) (*pipeline.Packed, error) {
@@ -32,49 +101,6 @@ func planned(s scenario.Scenario) (*pipeline.Packed, error) {
 		return nil, err
 	}
 	return pipeline.Run(snapshot, nil, nil)
-}
-
-// Every plan must be accepted by kube-scheduler, bind by bind, in the plan's own order.
-func TestPlansAreAccepted(t *testing.T) {
-	verdicts := make([]outcome, *scenarios)
-	var next, bad atomic.Int64
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(verdicts) || bad.Load() > 5 {
-					return
-				}
-				verdicts[i] = judge(t.Context(), drawn(*first+uint64(i)))
-				if v := &verdicts[i]; v.refused() {
-					bad.Add(1)
-				} else { // thousands of clusters are a lot to keep
-					v.scenario, v.verdict = scenario.Scenario{}, kubejudge.Verdict{}
-				}
-			}
-		})
-	}
-	wg.Wait()
-	placed, pending := 0, 0
-	for i := range verdicts {
-		v := &verdicts[i]
-		placed, pending = placed+v.placed, pending+v.pending
-		if v.refused() {
-			t.Errorf("%s\n%v\n%s", v.scenario, v.err, v.verdict)
-			keep(t, v.scenario)
-		}
-	}
-	fmt.Printf("%d scenarios, %d of %d pods placed\n", len(verdicts), placed, pending)
-}
-
-// drawn is the scenario of the seed.
-func drawn(seed uint64) scenario.Scenario {
-	pods := *size
-	if pods == 0 {
-		pods = 5 + int(seed*37%196)
-	}
-	return scenario.Generate(seed, scenario.Options{Pods: pods, NoVolumes: *noVolumes, Limits: seed%4 == 0})
 }
 
 // outcome is what became of one scenario.
@@ -109,13 +135,9 @@ func judge(ctx context.Context, s scenario.Scenario) (out outcome) {
 		out.err = err
 		return out
 	}
-	if cluster, out.err = kubejudge.Admit(ctx, cluster); out.err == nil {
-		out.verdict, out.err = kubejudge.Judge(ctx, cluster, plan)
-	}
+	out.verdict, out.err = kubejudge.Judge(ctx, cluster, plan)
 	return out
 }
-
-var dump = flag.String("dump", "", "directory to write scenarios with a refused plan to, as manifests and catalogue")
 
 // keep writes a scenario to where a person can look at it with the provision program.
 func keep(t *testing.T, s scenario.Scenario) {
@@ -131,5 +153,3 @@ func keep(t *testing.T, s scenario.Scenario) {
 	require.NoError(t, os.WriteFile(base+".yaml", text, 0o600))
 	require.NoError(t, os.WriteFile(base+".json", types, 0o600))
 }
-
-var noVolumes = flag.Bool("no-volumes", false, "leave volumes out")

@@ -15,7 +15,7 @@ var gap = regexp.MustCompile(`^$|\b(by|of|in|and|or|over|nearest)\s*([;,]|$)|  |
 func TestReasonsAreWhole(t *testing.T) {
 	reasons := 0
 	for i := range min(*scenarios, 200) {
-		s := drawn(*first + uint64(i))
+		s := drawn(*from + uint64(i))
 		packed, err := planned(s)
 		require.NoError(t, err, s.String())
 		for _, u := range packed.Result.Unplaced {

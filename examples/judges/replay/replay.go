@@ -24,9 +24,9 @@ func Plan(p *pipeline.Packed) ([]*corev1.Node, []kubejudge.Binding, error) {
 			at[pod] = planned[i].Name
 		}
 	}
-	for r, pods := range p.Result.Rooms {
+	for r, pods := range p.Result.Existing {
 		for _, pod := range pods {
-			at[pod] = p.Problem.Rooms[r].Node.Name
+			at[pod] = p.Problem.Existing[r].Node.Name
 		}
 	}
 	var plan []kubejudge.Binding

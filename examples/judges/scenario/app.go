@@ -18,31 +18,37 @@ type app struct {
 	replicas  int
 	made      int
 	template  *corev1.Pod
+	// hashes is how many revisions of the deployment there are at once; a replica has the hash of its revision.
+	hashes int
+	// tracked apps have a label more, stable or canary, on some of their replicas.
+	tracked bool
 	// volumes are the storage classes of the claims that each replica brings; shared is one claim for all.
 	volumes []string
 	shared  string
-}
-
-func (a *app) claims() bool {
-	return len(a.volumes) > 0 || a.shared != "" || len(a.template.Spec.Volumes) > 0
+	// zone is where the volume of the shared claim is; empty until a running replica has it.
+	zone string
 }
 
 func (g *generator) drawApps() {
 	for left := g.options.Pods; left > 0; {
+		g.denser = pick(g, 30, 100, 100, 170)
 		n := 1 + g.r.IntN(1+g.r.IntN(max(g.options.Pods/5, 4)))
-		a := app{name: fmt.Sprintf("app-%d", len(g.apps)), namespace: pick(g, "default", "default", "shop", "batch")}
+		a := app{
+			name: fmt.Sprintf("app-%d", len(g.apps)), namespace: pick(g, "default", "default", "shop", "batch"),
+			hashes: pick(g, 1, 1, 2, 3), tracked: g.chance(30),
+		}
 		a.template = newPod(a.name, map[string]string{"app": a.name, labelTier: pick(g, "front", "middle", "back")})
 		a.template.Namespace = a.namespace
 		g.size(a.template)
 		g.where(a.template)
-		g.domains(a.template)
-		g.friends(a.template)
+		g.spreads(a.template)
+		g.affinities(a.template)
 		g.extras(&a)
-		if a.template.Spec.SchedulingGates != nil {
+		if ignored(a.template) {
 			n = min(n, 2)
 		}
-		if (a.template.Spec.Affinity != nil && apartByZone(a.template.Spec.Affinity.PodAntiAffinity) || a.shared != "") && g.chance(80) {
-			n = min(n, 4) // a hundred replicas that want a zone each, or one disk, say no more than four do
+		if (a.template.Spec.Affinity != nil && apartByDomain(a.template.Spec.Affinity.PodAntiAffinity) || a.shared != "") && g.chance(80) {
+			n = min(n, 4) // a hundred replicas that want a domain each, or one disk, say no more than four do
 		}
 		a.replicas = min(n, left)
 		left -= a.replicas
@@ -50,9 +56,15 @@ func (g *generator) drawApps() {
 	}
 }
 
-func apartByZone(a *corev1.PodAntiAffinity) bool {
+// ignored reports whether nobody plans the pod.
+func ignored(p *corev1.Pod) bool {
+	return p.Spec.SchedulingGates != nil || p.Spec.SchedulerName != "" || p.Spec.ResourceClaims != nil
+}
+
+// apartByDomain reports whether some pods must not share a zone, or anything else that is larger than a node.
+func apartByDomain(a *corev1.PodAntiAffinity) bool {
 	return a != nil && slices.ContainsFunc(a.RequiredDuringSchedulingIgnoredDuringExecution, func(t corev1.PodAffinityTerm) bool {
-		return t.TopologyKey == corev1.LabelTopologyZone
+		return t.TopologyKey != corev1.LabelHostname
 	})
 }
 
@@ -69,17 +81,30 @@ func (g *generator) teams() []string {
 	return teams
 }
 
-// pod makes the next replica, with its own claims.
-func (g *generator) pod(a *app) *corev1.Pod {
+// replica is the next one without its claims.
+func (g *generator) replica(a *app) *corev1.Pod {
 	p := a.template.DeepCopy()
 	p.Name = fmt.Sprintf("%s-%d", a.name, a.made)
 	p.Labels[labelVersion] = []string{"1", "2"}[a.made%2]
+	p.Labels[labelHash] = fmt.Sprintf("%s-%d", a.name, a.made%a.hashes)
+	if a.tracked && a.made%3 < 2 {
+		p.Labels[labelTrack] = []string{"stable", "canary"}[a.made%3]
+	}
+	return p
+}
+
+// pod makes the next replica, with its own claims, whose volumes are in the zone if it is not empty.
+func (g *generator) pod(a *app, zone string) *corev1.Pod {
+	p := g.replica(a)
 	a.made++
 	for i, class := range a.volumes {
-		g.mount(p, fmt.Sprintf("data-%d-%s", i, p.Name), class)
+		g.mount(p, fmt.Sprintf("data-%d-%s", i, p.Name), class, zone)
 	}
 	if a.shared != "" {
-		g.mount(p, "shared-"+a.name, a.shared)
+		g.mount(p, "shared-"+a.name, a.shared, zone)
+		if a.zone == "" {
+			a.zone = zone
+		}
 	}
 	return p
 }
@@ -91,19 +116,24 @@ func (g *generator) size(p *corev1.Pod) {
 	switch g.r.IntN(12) {
 	case 0: // limits alone
 		main.Resources = corev1.ResourceRequirements{Limits: main.Resources.Requests}
-	case 1: // a heavy start
+	case 1: // nothing asked
+		main.Resources = corev1.ResourceRequirements{}
+	}
+	switch g.r.IntN(12) {
+	case 0: // a heavy start
 		p.Spec.InitContainers = []corev1.Container{initContainer("setup", "3", nil)}
-	case 2: // a sidecar
+	case 1: // a sidecar
 		always := corev1.ContainerRestartPolicyAlways
 		p.Spec.InitContainers = []corev1.Container{initContainer("proxy", "200m", &always), initContainer("setup", "1", nil)}
-	case 3: // nothing asked
-		main.Resources = corev1.ResourceRequirements{}
-	case 4: // two containers
+	}
+	if g.chance(8) {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{
 			Name: "second", Image: "registry.example.com/second",
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: quantity("150m")}},
 		})
-	case 5: // the pod as a whole
+		main = &p.Spec.Containers[0]
+	}
+	if g.chance(8) { // the pod as a whole, which must ask for no less than its containers
 		p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: quantity("5")}}
 	}
 	if g.chance(6) {
@@ -123,14 +153,17 @@ func initContainer(name, cpu string, policy *corev1.ContainerRestartPolicy) core
 
 // where draws tolerations, node selectors and node affinity.
 func (g *generator) where(p *corev1.Pod) {
-	if g.chance(25) {
-		p.Spec.Tolerations = append(p.Spec.Tolerations, pick(g,
-			corev1.Toleration{Key: taintBatch, Operator: corev1.TolerationOpExists},
-			corev1.Toleration{Key: taintBatch, Operator: corev1.TolerationOpEqual, Value: "true", Effect: corev1.TaintEffectNoSchedule},
-			corev1.Toleration{Operator: corev1.TolerationOpExists},
-		))
+	if g.often(25) {
+		for range g.several(3) {
+			p.Spec.Tolerations = append(p.Spec.Tolerations, pick(g,
+				corev1.Toleration{Key: taintBatch, Operator: corev1.TolerationOpExists},
+				corev1.Toleration{Key: taintBatch, Operator: corev1.TolerationOpEqual, Value: "true", Effect: corev1.TaintEffectNoSchedule},
+				corev1.Toleration{Key: taintSlow, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectPreferNoSchedule},
+				corev1.Toleration{Operator: corev1.TolerationOpExists},
+			))
+		}
 	}
-	if g.chance(25) {
+	if g.often(25) {
 		key, value := corev1.LabelTopologyZone, pick(g, Zones()...)
 		switch g.r.IntN(5) {
 		case 0:
@@ -144,33 +177,22 @@ func (g *generator) where(p *corev1.Pod) {
 		}
 		p.Spec.NodeSelector = map[string]string{key: value}
 	}
-	expression := func() corev1.NodeSelectorRequirement {
-		return pick(g,
-			corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: g.some(Zones()...)},
-			corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpNotIn, Values: []string{pick(g, Zones()...)}},
-			corev1.NodeSelectorRequirement{Key: LabelCPU, Operator: pick(g, corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt), Values: []string{pick(g, "4", "8", "32")}},
-			corev1.NodeSelectorRequirement{Key: LabelFamily, Operator: corev1.NodeSelectorOpIn, Values: g.some("c", "m", "r", "a")},
-			corev1.NodeSelectorRequirement{Key: labelTeam, Operator: pick(g, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist)},
-			corev1.NodeSelectorRequirement{Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpNotIn, Values: []string{karpv1.CapacityTypeSpot}},
-		)
-	}
 	affinity := &corev1.NodeAffinity{}
-	if g.chance(20) {
+	if g.often(20) {
+		n := g.several(3)
+		if g.chance(g.terms / 2) {
+			n = 3 + g.r.IntN(10)
+		}
 		affinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{}
-		for range 1 + g.r.IntN(2) {
-			term := corev1.NodeSelectorTerm{}
-			for range 1 + g.r.IntN(2) {
-				term.MatchExpressions = append(term.MatchExpressions, expression())
-			}
-			terms := &affinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-			*terms = append(*terms, term)
+		terms := &affinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		for range n {
+			*terms = append(*terms, g.nodeTerm())
 		}
 	}
-	if !g.options.NoPreferences && g.chance(15) {
-		for range 1 + g.r.IntN(2) {
-			affinity.PreferredDuringSchedulingIgnoredDuringExecution = append(affinity.PreferredDuringSchedulingIgnoredDuringExecution, corev1.PreferredSchedulingTerm{
-				Weight: int32(1 + g.r.IntN(100)), Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{expression()}},
-			})
+	if !g.options.NoPreferences && g.often(15) {
+		for range g.several(4) {
+			affinity.PreferredDuringSchedulingIgnoredDuringExecution = append(affinity.PreferredDuringSchedulingIgnoredDuringExecution,
+				corev1.PreferredSchedulingTerm{Weight: g.weight(), Preference: g.nodeTerm()})
 		}
 	}
 	if affinity.RequiredDuringSchedulingIgnoredDuringExecution != nil || affinity.PreferredDuringSchedulingIgnoredDuringExecution != nil {
@@ -178,113 +200,41 @@ func (g *generator) where(p *corev1.Pod) {
 	}
 }
 
-// selects draws whom a spread or an affinity counts: mostly the pods of the same deployment, else those of a tier or of
-// another deployment, which may come before or after this one.
-func (g *generator) selects(p *corev1.Pod) *metav1.LabelSelector {
-	switch g.r.IntN(8) {
-	case 0:
-		return matching(labelTier, pick(g, "front", "middle", "back"))
-	case 1:
-		return matching(labelTier, p.Labels[labelTier])
-	case 2:
-		return matching("app", fmt.Sprintf("app-%d", g.r.IntN(len(g.apps)+2)))
-	case 3:
-		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{p.Labels["app"], fmt.Sprintf("app-%d", g.r.IntN(len(g.apps)+2))}},
+// weight is that of a preference.
+func (g *generator) weight() int32 { return pick[int32](g, 1, 10, 50, 100, int32(1+g.r.IntN(100))) }
+
+// nodeTerm asks something of one label or of a few, or now and then for nodes by name.
+func (g *generator) nodeTerm() corev1.NodeSelectorTerm {
+	var term corev1.NodeSelectorTerm
+	if len(g.s.Nodes) > 0 && g.chance(8) {
+		term.MatchFields = []corev1.NodeSelectorRequirement{{
+			Key: metav1.ObjectNameField, Operator: pick(g, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn), Values: []string{pick(g, g.s.Nodes...).Name},
 		}}
+		if g.chance(50) {
+			return term
+		}
 	}
-	return matching("app", p.Labels["app"])
+	for range g.several(4) {
+		expression := pick(g,
+			in(corev1.LabelTopologyZone, g.some(Zones()...)...),
+			corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpNotIn, Values: []string{pick(g, Zones()...)}},
+			corev1.NodeSelectorRequirement{Key: LabelCPU, Operator: pick(g, corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt), Values: []string{pick(g, "4", "8", "32")}},
+			in(LabelFamily, g.some("c", "m", "r", "a")...),
+			in(corev1.LabelArchStable, pick(g, "amd64", "arm64")),
+			corev1.NodeSelectorRequirement{Key: labelTeam, Operator: pick(g, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist)},
+			corev1.NodeSelectorRequirement{Key: labelTeam, Operator: corev1.NodeSelectorOpNotIn, Values: g.some("shop", "batch", "mobile")},
+			in(karpv1.CapacityTypeLabelKey, g.some(karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand)...),
+			corev1.NodeSelectorRequirement{Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpNotIn, Values: []string{karpv1.CapacityTypeSpot}},
+		)
+		// Two demands on one label would contradict each other more often than not.
+		if !slices.ContainsFunc(term.MatchExpressions, func(have corev1.NodeSelectorRequirement) bool { return have.Key == expression.Key }) {
+			term.MatchExpressions = append(term.MatchExpressions, expression)
+		}
+	}
+	return term
 }
 
-// domains draws topology spread constraints.
-func (g *generator) domains(p *corev1.Pod) {
-	if !g.chance(40) {
-		return
-	}
-	seen := map[string]bool{}
-	for range 1 + g.r.IntN(2) {
-		c := corev1.TopologySpreadConstraint{
-			MaxSkew:           int32(1 + g.r.IntN(3)),
-			TopologyKey:       pick(g, corev1.LabelTopologyZone, corev1.LabelTopologyZone, corev1.LabelHostname, karpv1.CapacityTypeLabelKey, labelLane),
-			WhenUnsatisfiable: corev1.DoNotSchedule,
-			LabelSelector:     g.selects(p),
-		}
-		if lanes := slices.ContainsFunc(g.s.NodePools, func(p *karpv1.NodePool) bool { return p.Name == "lanes" }); c.TopologyKey == labelLane && !lanes && g.chance(90) {
-			c.TopologyKey = corev1.LabelTopologyZone
-		}
-		if !g.options.NoPreferences && g.chance(25) {
-			c.WhenUnsatisfiable = corev1.ScheduleAnyway
-		} else if c.TopologyKey == corev1.LabelTopologyZone && g.chance(20) {
-			n := int32(2 + g.r.IntN(3))
-			c.MinDomains = &n
-		}
-		if g.chance(20) {
-			policy := pick(g, corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore)
-			c.NodeAffinityPolicy = &policy
-		}
-		if g.chance(20) {
-			policy := pick(g, corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore)
-			c.NodeTaintsPolicy = &policy
-		}
-		if g.chance(15) {
-			c.MatchLabelKeys = []string{labelVersion}
-		}
-		// An API server takes each pair of key and action once.
-		if pair := c.TopologyKey + string(c.WhenUnsatisfiable); !seen[pair] {
-			seen[pair] = true
-			p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, c)
-		}
-	}
-}
-
-// friends draws pod affinity and anti-affinity.
-func (g *generator) friends(p *corev1.Pod) {
-	term := func(keys ...string) corev1.PodAffinityTerm {
-		t := corev1.PodAffinityTerm{TopologyKey: pick(g, keys...), LabelSelector: g.selects(p)}
-		switch g.r.IntN(10) {
-		case 0:
-			t.Namespaces = []string{p.Namespace, "shop"}
-		case 1:
-			t.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{labelTeam: pick(g, "shop", "batch")}}
-		case 2:
-			t.NamespaceSelector = &metav1.LabelSelector{}
-		case 3:
-			t.MatchLabelKeys = []string{labelVersion}
-		case 4:
-			t.MismatchLabelKeys = []string{labelVersion}
-		}
-		return t
-	}
-	var required, requiredNot []corev1.PodAffinityTerm
-	var preferred, preferredNot []corev1.WeightedPodAffinityTerm
-	if g.chance(12) {
-		required = append(required, term(corev1.LabelTopologyZone, corev1.LabelTopologyZone, corev1.LabelHostname, karpv1.CapacityTypeLabelKey))
-	}
-	if g.chance(18) {
-		requiredNot = append(requiredNot, term(corev1.LabelHostname, corev1.LabelHostname, corev1.LabelHostname, corev1.LabelTopologyZone))
-	}
-	if !g.options.NoPreferences && g.chance(10) {
-		preferred = append(preferred, corev1.WeightedPodAffinityTerm{Weight: int32(1 + g.r.IntN(100)), PodAffinityTerm: term(corev1.LabelTopologyZone, corev1.LabelHostname)})
-	}
-	if !g.options.NoPreferences && g.chance(10) {
-		preferredNot = append(preferredNot, corev1.WeightedPodAffinityTerm{Weight: int32(1 + g.r.IntN(100)), PodAffinityTerm: term(corev1.LabelTopologyZone, corev1.LabelHostname)})
-	}
-	if p.Spec.Affinity == nil && (required != nil || requiredNot != nil || preferred != nil || preferredNot != nil) {
-		p.Spec.Affinity = &corev1.Affinity{}
-	}
-	if required != nil || preferred != nil {
-		p.Spec.Affinity.PodAffinity = &corev1.PodAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: required, PreferredDuringSchedulingIgnoredDuringExecution: preferred,
-		}
-	}
-	if requiredNot != nil || preferredNot != nil {
-		p.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: requiredNot, PreferredDuringSchedulingIgnoredDuringExecution: preferredNot,
-		}
-	}
-}
-
-// extras draws ports, priorities, gates and volumes.
+// extras draws ports, priorities, runtime classes, volumes, and what makes a pod another's to plan.
 func (g *generator) extras(a *app) {
 	p := a.template
 	switch g.r.IntN(20) {
@@ -296,11 +246,29 @@ func (g *generator) extras(a *app) {
 		p.Spec.HostNetwork = true
 		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080, HostPort: 8080}}
 	}
-	if g.chance(15) {
-		p.Spec.PriorityClassName = pick(g, "high", "low")
+	if g.often(20) {
+		p.Spec.PriorityClassName = pick(g, priorities()...)
+		if g.chance(40) { // as a server hands it out
+			value := priorityValue(p.Spec.PriorityClassName)
+			p.Spec.Priority = &value
+		}
 	}
-	if g.chance(2) {
+	if g.often(6) {
+		name := pick(g, runtimeSandbox, runtimePlain)
+		p.Spec.RuntimeClassName = &name
+		if overhead := g.s.RuntimeClasses[0].Overhead; name == runtimeSandbox && g.chance(50) {
+			p.Spec.Overhead = overhead.DeepCopy().PodFixed
+		}
+	}
+	if g.often(2) {
 		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/wait"}}
+	}
+	if g.often(2) {
+		p.Spec.SchedulerName = "other-scheduler"
+	}
+	if g.often(2) {
+		device := "device"
+		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: device, ResourceClaimName: &device}}
 	}
 	if g.options.NoVolumes {
 		return
@@ -326,9 +294,9 @@ func claimSpec(class string) corev1.PersistentVolumeClaimSpec {
 	}
 }
 
-// mount adds a volume to the pod, and its claim unless it exists. Claims of class "bound" are bound already, to a volume
-// in some zone.
-func (g *generator) mount(p *corev1.Pod, claim, class string) {
+// mount adds a volume to the pod, and its claim unless it exists. The claim is bound already if the zone is not empty, and
+// if its class is "bound", then to a volume in some zone.
+func (g *generator) mount(p *corev1.Pod, claim, class, zone string) {
 	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{
 		Name:         fmt.Sprintf("volume-%d", len(p.Spec.Volumes)),
 		VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}},
@@ -341,14 +309,17 @@ func (g *generator) mount(p *corev1.Pod, claim, class string) {
 	c := &corev1.PersistentVolumeClaim{Spec: claimSpec(class)}
 	c.TypeMeta, c.ObjectMeta = meta("PersistentVolumeClaim", "v1", claim)
 	c.Namespace = p.Namespace
-	if class == "bound" {
+	if class == "bound" && zone == "" {
+		zone = pick(g, Zones()...)
+	}
+	if zone != "" {
 		v := &corev1.PersistentVolume{}
 		v.TypeMeta, v.ObjectMeta = meta("PersistentVolume", "v1", "pv-"+p.Namespace+"-"+claim)
 		v.Spec.AccessModes, v.Spec.Capacity, v.Spec.StorageClassName = c.Spec.AccessModes, c.Spec.Resources.Requests, class
 		v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: storageDriver, VolumeHandle: v.Name}
 		v.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: c.Namespace, Name: c.Name}
 		v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
-			{MatchExpressions: []corev1.NodeSelectorRequirement{in(corev1.LabelTopologyZone, pick(g, Zones()...))}},
+			{MatchExpressions: []corev1.NodeSelectorRequirement{in(corev1.LabelTopologyZone, zone)}},
 		}}}
 		c.Spec.VolumeName = v.Name
 		g.s.PVs = append(g.s.PVs, v)

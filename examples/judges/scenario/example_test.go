@@ -40,6 +40,11 @@ func ExampleGenerate() {
 	// Output: true 40
 }
 
+func ExampleTangled() {
+	fmt.Println(len(scenario.Tangled(1).Pods))
+	// Output: 120
+}
+
 func ExampleMinimize() {
 	s := scenario.Generate(1, scenario.Options{Pods: 40})
 	small := scenario.Minimize(s, func(s scenario.Scenario) bool { return len(s.Pods) > 2 })

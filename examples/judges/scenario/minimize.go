@@ -5,13 +5,15 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
 // Minimize returns a scenario as small as it can make it for which fails is still true: it takes away halves, quarters and
-// single pods, then nodes, pools, daemonsets and types, then one constraint after another from all pods of a deployment,
-// until nothing more can go. fails must be true of s, and must depend on nothing but its argument. Pods that are left keep
+// single pods, then nodes, pools, daemonsets and types, then one constraint after another from all pods of a deployment
+// and one setting after another from pools, and what nobody names, until nothing more can go. fails must be true of s, and must depend on nothing but its argument. Pods that are left keep
 // their names. s is left alone.
 //
 // The cost is some hundred calls of fails for a scenario of a hundred pods.
@@ -39,7 +41,13 @@ func steps() []step {
 		drop(func(s *Scenario) *[]*storagev1.CSINode { return &s.CSINodes }),
 		drop(func(s *Scenario) *[]Type { return &s.Catalogue }),
 		dropConstraints,
+		dropPoolFields,
 		dropUnused,
+		drop(func(s *Scenario) *[]*storagev1.StorageClass { return &s.StorageClasses }),
+		drop(func(s *Scenario) *[]*storagev1.CSIDriver { return &s.CSIDrivers }),
+		drop(func(s *Scenario) *[]*nodev1.RuntimeClass { return &s.RuntimeClasses }),
+		drop(func(s *Scenario) *[]*schedulingv1.PriorityClass { return &s.PriorityClasses }),
+		drop(func(s *Scenario) *[]*corev1.Namespace { return &s.Namespaces }),
 	}
 }
 
@@ -114,7 +122,7 @@ func dropConstraints(s Scenario, fails func(Scenario) bool) (Scenario, bool) {
 	found := false
 	for _, name := range appsOf(s) {
 		for _, take := range constraints() {
-			// A list is emptied from its head, so the same step may go again.
+			// What a list holds at an index is another element once one is gone, so the same step may go again.
 			for {
 				candidate, changed := s, false
 				candidate.Pods, changed = without(s.Pods, name, take, changed)
@@ -129,6 +137,64 @@ func dropConstraints(s Scenario, fails func(Scenario) bool) (Scenario, bool) {
 	return s, found
 }
 
+// dropPoolFields takes one thing from one pool.
+func dropPoolFields(s Scenario, fails func(Scenario) bool) (Scenario, bool) {
+	found := false
+	for at := range s.NodePools {
+		for _, take := range poolFields() {
+			for {
+				p := s.NodePools[at].DeepCopy()
+				if !take(p) {
+					break
+				}
+				candidate := s
+				candidate.NodePools = slices.Clone(s.NodePools)
+				candidate.NodePools[at] = p
+				if !fails(candidate) {
+					break
+				}
+				s, found = candidate, true
+			}
+		}
+	}
+	return s, found
+}
+
+// poolFields are functions that take one thing away, and report whether it was there.
+func poolFields() []func(*karpv1.NodePool) bool {
+	out := []func(*karpv1.NodePool) bool{
+		func(p *karpv1.NodePool) bool { return cut(&p.Spec.Weight) },
+		func(p *karpv1.NodePool) bool { return cut(&p.Spec.Replicas) },
+		func(p *karpv1.NodePool) bool { return emptied(&p.Spec.Template.Spec.Taints) },
+		func(p *karpv1.NodePool) bool { return emptied(&p.Spec.Template.Spec.StartupTaints) },
+		func(p *karpv1.NodePool) bool {
+			had := len(p.Spec.Limits) > 0
+			p.Spec.Limits = nil
+			return had
+		},
+		func(p *karpv1.NodePool) bool {
+			had := len(p.Spec.Template.Labels) > 0
+			p.Spec.Template.Labels = nil
+			return had
+		},
+		func(p *karpv1.NodePool) bool {
+			for i := range p.Spec.Template.Spec.Requirements {
+				if cut(&p.Spec.Template.Spec.Requirements[i].MinValues) {
+					return true
+				}
+			}
+			return false
+		},
+	}
+	for i := range mostRequirements {
+		out = append(out, func(p *karpv1.NodePool) bool { return remove(&p.Spec.Template.Spec.Requirements, i) })
+	}
+	return out
+}
+
+// mostRequirements is how many requirements Generate gives a pool at most.
+const mostRequirements = 3
+
 func appsOf(s Scenario) []string {
 	var names []string
 	for _, p := range slices.Concat(s.Pods, s.Running) {
@@ -138,12 +204,12 @@ func appsOf(s Scenario) []string {
 	return slices.Compact(names)
 }
 
-func without(pods []*corev1.Pod, app string, take func(*corev1.PodSpec) bool, changed bool) ([]*corev1.Pod, bool) {
+func without(pods []*corev1.Pod, app string, take func(*corev1.Pod) bool, changed bool) ([]*corev1.Pod, bool) {
 	out := make([]*corev1.Pod, 0, len(pods))
 	for _, p := range pods {
 		if p.Labels["app"] == app {
 			smaller := p.DeepCopy()
-			if take(&smaller.Spec) {
+			if take(smaller) {
 				p, changed = smaller, true
 			}
 		}
@@ -153,65 +219,133 @@ func without(pods []*corev1.Pod, app string, take func(*corev1.PodSpec) bool, ch
 }
 
 // constraints are functions that take one thing away, and report whether it was there.
-func constraints() []func(*corev1.PodSpec) bool {
-	affinity := func(change func(*corev1.Affinity) bool) func(*corev1.PodSpec) bool {
-		return func(s *corev1.PodSpec) bool { return s.Affinity != nil && change(s.Affinity) }
-	}
-	return []func(*corev1.PodSpec) bool{
+func constraints() []func(*corev1.Pod) bool {
+	out := []func(*corev1.Pod) bool{
 		affinity(func(a *corev1.Affinity) bool { return cut(&a.NodeAffinity) }),
 		affinity(func(a *corev1.Affinity) bool { return cut(&a.PodAffinity) }),
 		affinity(func(a *corev1.Affinity) bool { return cut(&a.PodAntiAffinity) }),
 		affinity(func(a *corev1.Affinity) bool {
-			return a.PodAffinity != nil && head(&a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+			return a.NodeAffinity != nil && cut(&a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 		}),
-		affinity(func(a *corev1.Affinity) bool {
-			return a.PodAntiAffinity != nil && head(&a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
-		}),
-		func(s *corev1.PodSpec) bool { return head(&s.TopologySpreadConstraints) },
-		func(s *corev1.PodSpec) bool {
-			if len(s.TopologySpreadConstraints) < 2 {
-				return false
-			}
-			s.TopologySpreadConstraints = s.TopologySpreadConstraints[:1]
-			return true
-		},
+	}
+	// Any term of a list may be the one that can go, so each is tried by its index.
+	for i := range mostTerms {
+		out = append(out,
+			affinity(func(a *corev1.Affinity) bool {
+				if a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+					return false
+				}
+				terms := &a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+				return len(*terms) > 1 && remove(terms, i) // none at all would be another demand
+			}),
+			affinity(func(a *corev1.Affinity) bool {
+				return a.NodeAffinity != nil && remove(&a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution, i)
+			}),
+			affinity(func(a *corev1.Affinity) bool {
+				return a.PodAffinity != nil && remove(&a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, i)
+			}),
+			affinity(func(a *corev1.Affinity) bool {
+				return a.PodAffinity != nil && remove(&a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution, i)
+			}),
+			affinity(func(a *corev1.Affinity) bool {
+				return a.PodAntiAffinity != nil && remove(&a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, i)
+			}),
+			affinity(func(a *corev1.Affinity) bool {
+				return a.PodAntiAffinity != nil && remove(&a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, i)
+			}),
+			func(p *corev1.Pod) bool { return remove(&p.Spec.TopologySpreadConstraints, i) },
+		)
+	}
+	out = append(out,
+		terms(func(t *corev1.PodAffinityTerm) bool { return emptied(&t.Namespaces) }),
+		terms(func(t *corev1.PodAffinityTerm) bool { return cut(&t.NamespaceSelector) }),
+		terms(func(t *corev1.PodAffinityTerm) bool { return emptied(&t.MatchLabelKeys) }),
+		terms(func(t *corev1.PodAffinityTerm) bool { return emptied(&t.MismatchLabelKeys) }),
 		spreads(func(c *corev1.TopologySpreadConstraint) bool { return cut(&c.MinDomains) }),
 		spreads(func(c *corev1.TopologySpreadConstraint) bool { return cut(&c.NodeAffinityPolicy) }),
 		spreads(func(c *corev1.TopologySpreadConstraint) bool { return cut(&c.NodeTaintsPolicy) }),
-		spreads(func(c *corev1.TopologySpreadConstraint) bool { return head(&c.MatchLabelKeys) }),
-		func(s *corev1.PodSpec) bool { return head(&s.Volumes) },
-		func(s *corev1.PodSpec) bool { return head(&s.Tolerations) },
-		func(s *corev1.PodSpec) bool { return head(&s.InitContainers) },
-		func(s *corev1.PodSpec) bool { return head(&s.Containers[0].Ports) },
-		func(s *corev1.PodSpec) bool { return head(&s.SchedulingGates) },
-		func(s *corev1.PodSpec) bool { return cut(&s.Resources) },
-		func(s *corev1.PodSpec) bool {
-			had := len(s.NodeSelector) > 0
-			s.NodeSelector = nil
+		spreads(func(c *corev1.TopologySpreadConstraint) bool { return emptied(&c.MatchLabelKeys) }),
+	)
+	return append(out,
+		func(p *corev1.Pod) bool { return cut(&p.DeletionTimestamp) },
+		func(p *corev1.Pod) bool { return remove(&p.Spec.Volumes, 0) },
+		func(p *corev1.Pod) bool { return remove(&p.Spec.Tolerations, 0) },
+		func(p *corev1.Pod) bool { return remove(&p.Spec.InitContainers, 0) },
+		func(p *corev1.Pod) bool { return remove(&p.Spec.Containers[0].Ports, 0) },
+		func(p *corev1.Pod) bool { return emptied(&p.Spec.SchedulingGates) },
+		func(p *corev1.Pod) bool { return emptied(&p.Spec.ResourceClaims) },
+		func(p *corev1.Pod) bool { return cut(&p.Spec.Resources) },
+		func(p *corev1.Pod) bool {
+			had := p.Spec.RuntimeClassName != nil
+			p.Spec.RuntimeClassName, p.Spec.Overhead = nil, nil // a server takes no overhead without its class
 			return had
 		},
-		func(s *corev1.PodSpec) bool {
-			had := s.PriorityClassName != "" || s.HostNetwork
-			s.PriorityClassName, s.HostNetwork = "", false
+		func(p *corev1.Pod) bool {
+			had := len(p.Spec.NodeSelector) > 0
+			p.Spec.NodeSelector = nil
 			return had
 		},
-		func(s *corev1.PodSpec) bool {
-			had := len(s.Containers) > 1
-			s.Containers = s.Containers[:1]
+		func(p *corev1.Pod) bool {
+			had := p.Spec.PriorityClassName != "" || p.Spec.HostNetwork || p.Spec.SchedulerName != ""
+			p.Spec.PriorityClassName, p.Spec.Priority, p.Spec.HostNetwork, p.Spec.SchedulerName = "", nil, false, ""
 			return had
 		},
-	}
+		func(p *corev1.Pod) bool {
+			had := len(p.Spec.Containers) > 1
+			p.Spec.Containers = p.Spec.Containers[:1]
+			return had
+		},
+	)
 }
 
-func spreads(change func(*corev1.TopologySpreadConstraint) bool) func(*corev1.PodSpec) bool {
-	return func(s *corev1.PodSpec) bool {
-		for i := range s.TopologySpreadConstraints {
-			if change(&s.TopologySpreadConstraints[i]) {
+// mostTerms is how many terms of one kind Generate gives a pod at most.
+const mostTerms = 12
+
+func affinity(change func(*corev1.Affinity) bool) func(*corev1.Pod) bool {
+	return func(p *corev1.Pod) bool { return p.Spec.Affinity != nil && change(p.Spec.Affinity) }
+}
+
+// spreads changes the first constraint that change finds something to change in.
+func spreads(change func(*corev1.TopologySpreadConstraint) bool) func(*corev1.Pod) bool {
+	return func(p *corev1.Pod) bool {
+		for i := range p.Spec.TopologySpreadConstraints {
+			if change(&p.Spec.TopologySpreadConstraints[i]) {
 				return true
 			}
 		}
 		return false
 	}
+}
+
+// terms changes the first pod affinity term, required or preferred, that change finds something to change in.
+func terms(change func(*corev1.PodAffinityTerm) bool) func(*corev1.Pod) bool {
+	return affinity(func(a *corev1.Affinity) bool {
+		var required []corev1.PodAffinityTerm
+		var preferred []corev1.WeightedPodAffinityTerm
+		if a.PodAffinity != nil {
+			required, preferred = a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+		}
+		var requiredNot []corev1.PodAffinityTerm
+		var preferredNot []corev1.WeightedPodAffinityTerm
+		if a.PodAntiAffinity != nil {
+			requiredNot, preferredNot = a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+		}
+		for _, list := range [][]corev1.PodAffinityTerm{required, requiredNot} {
+			for i := range list {
+				if change(&list[i]) {
+					return true
+				}
+			}
+		}
+		for _, list := range [][]corev1.WeightedPodAffinityTerm{preferred, preferredNot} {
+			for i := range list {
+				if change(&list[i].PodAffinityTerm) {
+					return true
+				}
+			}
+		}
+		return false
+	})
 }
 
 func cut[T any](field **T) bool {
@@ -220,10 +354,20 @@ func cut[T any](field **T) bool {
 	return had
 }
 
-func head[T any](list *[]T) bool {
-	if len(*list) == 0 {
+func emptied[T any](list *[]T) bool {
+	had := len(*list) > 0
+	*list = nil
+	return had
+}
+
+// remove takes one element out of a list; the list that is left is nil rather than empty.
+func remove[T any](list *[]T, at int) bool {
+	if at >= len(*list) {
 		return false
 	}
-	*list = (*list)[1:]
+	*list = slices.Delete(*list, at, at+1)
+	if len(*list) == 0 {
+		*list = nil
+	}
 	return true
 }

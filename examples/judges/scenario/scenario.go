@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	appsdefaults "k8s.io/kubernetes/pkg/apis/apps/v1"
@@ -41,6 +42,7 @@ type Scenario struct {
 	PVCs            []*corev1.PersistentVolumeClaim
 	Namespaces      []*corev1.Namespace
 	PriorityClasses []*schedulingv1.PriorityClass
+	RuntimeClasses  []*nodev1.RuntimeClass
 }
 
 // String names the seed and counts the objects.
@@ -54,6 +56,7 @@ func (s Scenario) Objects() []client.Object {
 	var all []client.Object
 	collect(&all, s.Namespaces)
 	collect(&all, s.PriorityClasses)
+	collect(&all, s.RuntimeClasses)
 	collect(&all, s.StorageClasses)
 	collect(&all, s.CSIDrivers)
 	collect(&all, s.PVs)
@@ -91,14 +94,14 @@ func (s Scenario) YAML() ([]byte, error) {
 func (s Scenario) Cluster() kubejudge.Scenario {
 	return kubejudge.Scenario{
 		Nodes: s.Nodes, Running: s.Running, Pods: s.Pods, CSINodes: s.CSINodes, CSIDrivers: s.CSIDrivers,
-		StorageClasses: s.StorageClasses, PVs: s.PVs, PVCs: s.PVCs, Namespaces: s.Namespaces, PriorityClasses: s.PriorityClasses,
+		StorageClasses: s.StorageClasses, PVs: s.PVs, PVCs: s.PVCs, Namespaces: s.Namespaces, PriorityClasses: s.PriorityClasses, RuntimeClasses: s.RuntimeClasses,
 	}
 }
 
 // Planned returns the cluster with the nodes that a plan opens, and the whole order of binding: the daemonset pods that
 // their controller makes for old and new nodes, then the plan's. A daemonset pod that an old node has no room for even
-// before anything is planned is left out, for no plan is to blame for it. csi are the attach limits that the plan assumed
-// of its nodes.
+// before anything is planned is left out, for no plan is to blame for it, and so is one that pods which run or other daemonset
+// pods keep away from a new node. csi are the attach limits that the plan assumed of its nodes.
 func (s Scenario) Planned(ctx context.Context, nodes []*corev1.Node, csi []*storagev1.CSINode, plan []kubejudge.Binding) (kubejudge.Scenario, []kubejudge.Binding, error) {
 	c := s.Cluster()
 	daemons, first := kubejudge.Daemons(s.DaemonSets, c.Nodes, s.Running)
@@ -111,7 +114,14 @@ func (s Scenario) Planned(ctx context.Context, nodes []*corev1.Node, csi []*stor
 	c.Nodes = slices.Concat(c.Nodes, nodes)
 	c.CSINodes = slices.Concat(c.CSINodes, csi)
 	c.Pods = slices.Concat(daemons, fresh, s.Pods)
-	return c, slices.Concat(held.Accepted, second, plan), nil
+	empty, err := kubejudge.Judge(ctx, c, slices.Concat(held.Accepted, second))
+	if err != nil {
+		return kubejudge.Scenario{}, nil, fmt.Errorf("scenario: %w", err)
+	}
+	kept := slices.DeleteFunc(second, func(b kubejudge.Binding) bool {
+		return slices.ContainsFunc(empty.Refused, func(r kubejudge.Refusal) bool { return r.Binding == b && r.Plugin == "InterPodAffinity" })
+	})
+	return c, slices.Concat(held.Accepted, kept, plan), nil
 }
 
 // Karpenter returns the same scenario, admitted, as Karpenter reads it.

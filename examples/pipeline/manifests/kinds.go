@@ -19,6 +19,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests/podcheck"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/overlay"
@@ -317,7 +318,7 @@ func checkPersistentVolume(v *visit, p *corev1.PersistentVolume) {
 	v.take(v.checker.Labels("metadata.labels", p.Labels))
 	v.take(v.checker.Quantities("spec.capacity", p.Spec.Capacity))
 	if a := p.Spec.NodeAffinity; a != nil && a.Required != nil {
-		_, err := requirements.FromNodeSelector(a.Required)
+		_, err := kube.FromNodeSelector(a.Required)
 		v.selectorFaults("spec.nodeAffinity.required.", err)
 	}
 }

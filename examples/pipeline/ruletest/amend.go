@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/requirements/kube"
 )
 
 // constraint is one thing in a pod's manifest that bears on where it goes, in words, and how to take it away. The text
@@ -98,7 +99,7 @@ func nodeConstraints(a *corev1.NodeAffinity) []constraint {
 	}
 	if required := a.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
 		text := ""
-		if alternatives, err := requirements.FromNodeSelector(required); err == nil {
+		if alternatives, err := kube.FromNodeSelector(required); err == nil {
 			text = " " + alternatives.String()
 		}
 		out = append(out, constraint{"required node affinity" + text, func(s *corev1.PodSpec) {
@@ -107,7 +108,7 @@ func nodeConstraints(a *corev1.NodeAffinity) []constraint {
 	}
 	for i, t := range a.PreferredDuringSchedulingIgnoredDuringExecution {
 		text := ""
-		if alternatives, err := requirements.FromNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{t.Preference}}); err == nil {
+		if alternatives, err := kube.FromNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{t.Preference}}); err == nil {
 			text = " " + alternatives.String()
 		}
 		out = append(out, constraint{fmt.Sprintf("preferred node affinity%s of weight %d", text, t.Weight), func(s *corev1.PodSpec) {
@@ -183,7 +184,7 @@ func requiring(wanted requirements.Alternatives) func(*corev1.Pod) {
 		var term corev1.NodeSelectorTerm
 		expressible := true
 		for r := range set.All() {
-			list, ok := r.Expressions()
+			list, ok := kube.Expressions(requirements.MustOf(r))
 			expressible = expressible && ok
 			if r.Key() == requirements.NodeNameKey {
 				term.MatchFields = append(term.MatchFields, list...)

@@ -216,8 +216,8 @@ func (p *Plan) known() map[string][]string {
 			}
 		}
 	}
-	for i := range p.packed.Problem.Rooms {
-		site := existingSite(p.packed.Problem.Rooms[i].Node)
+	for i := range p.packed.Problem.Existing {
+		site := existingSite(p.packed.Problem.Existing[i].Node)
 		for _, f := range fields {
 			see(f.key, f.have(site))
 		}

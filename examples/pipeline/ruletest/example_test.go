@@ -32,7 +32,7 @@ func Example() {
 	plan.Pods("shop/web-*").ArePlaced().AreTogether("zone")
 	// Output:
 	// rule: pods shop/web-* are together by zone is broken
-	//   shop/web-2: is on new node default-1 (m.8, zone-b, on-demand, pool default), but 2 of them on zone zone-a
+	//   shop/web-1: is on new node default-1 (m.8, zone-b, on-demand, pool default), but 2 of them on zone zone-a
 	//   moved by topology spread of app=web by topology.kubernetes.io/zone with skew 1: without it the rule holds, for $0.4/h less
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
@@ -115,7 +116,7 @@ func (q *inquiry) contradicts(pod *corev1.Pod, c constraint, wanted requirements
 			other.drop(&only)
 		}
 	}
-	asked, err := requirements.FromPod(&only)
+	asked, err := kube.FromPod(&only)
 	return err == nil && requirements.KubernetesAliases().Alternatives(asked.Required).Intersect(wanted).IsImpossible()
 }
 
@@ -410,7 +411,7 @@ func (q *inquiry) refusals(plan *Plan) {
 			}
 		}
 		if plan == q.plan && q.fix == "" {
-			q.fix, _ = plan.packed.Fix(m.class, reasons)
+			q.fix = plan.packed.Fix(m.class, reasons, false).Text
 		}
 	}
 }

@@ -67,8 +67,8 @@ func NewPlan(packed *pipeline.Packed, packing *binpack.Options) (*Plan, error) {
 		}
 	}
 	existing := map[string]*site{}
-	for i, pods := range packed.Result.Rooms {
-		node := packed.Problem.Rooms[i].Node
+	for i, pods := range packed.Result.Existing {
+		node := packed.Problem.Existing[i].Node
 		s := existingSite(node)
 		existing[node.Name] = s
 		for _, pod := range pods {

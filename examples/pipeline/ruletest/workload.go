@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
 )
 
@@ -239,7 +240,7 @@ func expressions(text string) ([]corev1.NodeSelectorRequirement, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, ok := set.Expressions()
+	list, ok := kube.Expressions(set)
 	if !ok {
 		return nil, fmt.Errorf("%q: no list of operators says this", text)
 	}

@@ -94,11 +94,13 @@ func (x *told) plan(t *testing.T, o deprovision.Options, interruptions ...deprov
 	require.NoError(t, err)
 	c := simulate.Cluster(x.m, x.s, nominated, fragment.Now())
 	c.Interruptions = interruptions
-	return deprovision.Plan(c, sim, &o)
+	r, err := deprovision.Plan(t.Context(), c, sim, &o)
+	require.NoError(t, err)
+	return r
 }
 
-func policies() map[string]deprovision.Policy {
-	return map[string]deprovision.Policy{"karpenter": deprovision.AnySaving{}, "balanced": policy.Balanced{}, "payback": policy.Payback{}}
+func policies() map[string]deprovision.Objective {
+	return map[string]deprovision.Objective{"karpenter": policy.AnySaving(), "balanced": policy.Balanced(2), "payback": {}}
 }
 
 func families(list string) string {
@@ -113,7 +115,7 @@ func TestTheSameTypeIsNotBoughtAgain(t *testing.T) {
 		x := tell(t, families("m6a"), onDemand)
 		x.node(t, "a", "m6a.8xlarge", "on-demand", 20, "1", "4Gi")
 		x.node(t, "b", "m6a.8xlarge", "on-demand", 20, "1", "4Gi")
-		r := x.plan(t, deprovision.Options{Policy: p})
+		r := x.plan(t, deprovision.Options{Objective: p})
 		for _, c := range r.Commands {
 			for _, old := range c.Nodes {
 				for _, fresh := range c.NewNodes {
@@ -123,7 +125,7 @@ func TestTheSameTypeIsNotBoughtAgain(t *testing.T) {
 		}
 		x = tell(t, families("m6a"), onDemand)
 		x.node(t, "a", "m6a.8xlarge", "on-demand", 30, "1", "4Gi")
-		assert.Empty(t, x.plan(t, deprovision.Options{Policy: p}).Commands, name)
+		assert.Empty(t, x.plan(t, deprovision.Options{Objective: p}).Commands, name)
 	}
 }
 
@@ -134,12 +136,12 @@ func TestTrivialSavings(t *testing.T) {
 		x := tell(t, families("m5, m5a"), onDemand)
 		x.node(t, "a", "m5.large", "on-demand", 28, "50m", "200Mi")
 		if name == "payback" {
-			p = policy.Payback{CostPerDisruption: 0.01, Horizon: 12 * time.Hour}
+			p = policy.Payback(0.01, 12*time.Hour)
 		}
 		if name == "balanced" {
-			p = policy.Balanced{K: 1}
+			p = policy.Balanced(1)
 		}
-		r := x.plan(t, deprovision.Options{Policy: p})
+		r := x.plan(t, deprovision.Options{Objective: p})
 		assert.Len(t, r.Commands, want[name], name)
 		if want[name] == 0 {
 			assert.Equal(t, deprovision.Outranked, r.Verdicts[0].Outcome, name)

@@ -91,7 +91,7 @@ func TestDriftFromManifests(t *testing.T) {
 	} {
 		c, sim := drifted(t, x.hash, x.version, x.image)
 		assert.Equal(t, x.want, c.Nodes[0].Drifted, name)
-		r := deprovision.Plan(c, sim, nil)
+		r := planned(t, c, sim)
 		assert.Equal(t, len(x.want), len(r.Commands), name)
 		assert.Equal(t, x.notes, r.Verdicts[0].Notes, name)
 		if len(r.Commands) > 0 {
@@ -109,6 +109,6 @@ func TestDriftFromTheCloud(t *testing.T) {
 	assert.Empty(t, c.Nodes[0].Drifted, "the argument is left alone")
 	assert.Equal(t, []string{"SubnetDrift: subnet subnet-1 is not selected any more"}, told.Nodes[0].Drifted)
 	assert.Equal(t, since, told.Nodes[0].DriftedSince)
-	assert.Empty(t, deprovision.Plan(c, sim, nil).Commands)
-	assert.Len(t, deprovision.Plan(told, sim, nil).Commands, 1)
+	assert.Empty(t, planned(t, c, sim).Commands)
+	assert.Len(t, planned(t, told, sim).Commands, 1)
 }

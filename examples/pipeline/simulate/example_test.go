@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/joinery-sdk/joinery/deprovision"
@@ -20,7 +21,10 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	r := deprovision.Plan(simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, nil)
+	r, err := deprovision.Plan(context.Background(), simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, nil)
+	if err != nil {
+		panic(err)
+	}
 	s := c.Snapshot
 	for i := range r.Commands {
 		if s, err = simulate.Apply(s, &r.Commands[i], fragment.Now()); err != nil {
@@ -30,5 +34,5 @@ func ExampleNew() {
 	}
 	fmt.Printf("%d nodes at $%.2f an hour become %d at $%.2f; %d pods stay %d\n",
 		len(c.Snapshot.Nodes), r.PricePerHour, len(s.Nodes), r.PricePerHourAfter, len(c.Snapshot.Pods), len(s.Pods))
-	// Output: 6 nodes at $12.00 an hour become 2 at $5.38; 157 pods stay 157
+	// Output: 6 nodes at $12.00 an hour become 4 at $4.86; 157 pods stay 157
 }

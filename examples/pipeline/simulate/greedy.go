@@ -53,7 +53,7 @@ func (m *market) quick(o *whatif.Order) ([]whatif.Purchase, float64) {
 
 // choice is an offering, and which lots suit it.
 type choice struct {
-	shape, offering int // the offering's index in its type
+	shape, offering int // the offering's position in its shape
 	price           float64
 	room            []int64
 	suits           []bool
@@ -69,7 +69,7 @@ func (m *market) choices(o *whatif.Order) []choice {
 			if off.Counted || o.MaxPrice > 0 && off.Price.Dollars() >= o.MaxPrice || !m.sold(shape, at, o.CapacityTypes) {
 				continue
 			}
-			c := choice{shape: shape, offering: m.problem.Shapes[shape].Offerings[at].Index, price: off.Price.Dollars(), room: x.Capacity, suits: make([]bool, len(o.Lots))}
+			c := choice{shape: shape, offering: at, price: off.Price.Dollars(), room: x.Capacity, suits: make([]bool, len(o.Lots))}
 			any := false
 			for l := range o.Lots {
 				c.suits[l] = o.Suits(l, c.shape, at)

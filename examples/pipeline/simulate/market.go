@@ -9,8 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
@@ -23,12 +25,11 @@ type market struct {
 	front   []binpack.Type
 	origin  []int // by type of the front: its shape
 	offers  [][]int
-	large   bool         // too many pods for thorough packing
 	units   [][2]float64 // prices of a milli-CPU and a byte that no offer undercuts
 }
 
-func newMarket(p *scheduling.Problem, pods int) *market {
-	m := &market{problem: p, large: pods > small, items: make([]scheduling.Item, len(p.Classes))}
+func newMarket(p *scheduling.Problem) *market {
+	m := &market{problem: p, items: make([]scheduling.Item, len(p.Classes))}
 	for _, it := range p.Start().Round() {
 		if len(it.Pods) == 1 {
 			m.items[it.Pods[0].Class] = it
@@ -102,6 +103,25 @@ func (m *market) compileFront() {
 	}
 }
 
+// find is the way to buy a node as it was bought before; -1 if there is none.
+func (m *market) find(n *deprovision.NewNode) (shape, offering int) {
+	for i := range m.problem.Shapes {
+		s := &m.problem.Shapes[i]
+		if m.problem.Pools[s.Pool].Name != n.Pool || m.problem.InstanceType(i).Name != n.InstanceType {
+			continue
+		}
+		for j, o := range s.Offerings {
+			reqs := m.problem.InstanceType(i).Offerings[o.Index].Requirements
+			zone, _ := reqs.Get(corev1.LabelTopologyZone).Single()
+			capacity, _ := reqs.Get(instancetypes.LabelCapacityType).Single()
+			if zone == n.Zone && capacity == n.CapacityType && o.Price == n.PricePerHour {
+				return i, j
+			}
+		}
+	}
+	return -1, -1
+}
+
 func covers(a, b []int64) bool {
 	for i := range a {
 		if a[i] < b[i] {
@@ -142,15 +162,10 @@ func (m *market) worth(need []int64) float64 {
 	return best * (1 - 1e-9) // sums of many numbers are not exact
 }
 
-// close is how far the quick packing may be above what is allowed for the thorough one to be tried, and small up to how many
-// pods the cluster has for that.
-const (
-	near  = 1.04
-	small = 4_000
-)
+// near is how far the quick packing may be above what is allowed for the thorough one to be tried.
+const near = 1.04
 
-// Buy packs the lots at little cost: quickly first, and with binpack where that may find something cheaper and the cluster is
-// not so large that there are many such questions.
+// Buy packs the lots at little cost: quickly first, and with binpack where that may find something cheaper.
 func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 	need := make([]int64, len(m.problem.Resources))
 	for _, l := range o.Lots {
@@ -166,13 +181,10 @@ func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 	quick, price := m.quick(&o)
 	o.MaxPrice = limit
 	if limit > 0 && (quick == nil || price >= limit) {
-		if m.large || quick == nil {
+		if quick == nil {
 			return nil
 		}
 		quick = nil
-	}
-	if m.large {
-		return quick
 	}
 	if quick != nil {
 		o.MaxPrice = price
@@ -208,6 +220,7 @@ func (m *market) pack(o *whatif.Order) []whatif.Purchase {
 		}
 		p.Items = append(p.Items, item)
 	}
+	pinned := pinnedKeys(o)
 	var offers [][]int
 	var origin []int
 	for t := range m.front {
@@ -217,6 +230,9 @@ func (m *market) pack(o *whatif.Order) []whatif.Purchase {
 		for j, off := range x.Offerings {
 			if o.MaxPrice > 0 && off.Price.Dollars() >= o.MaxPrice || !m.sold(m.origin[t], m.offers[t][j], o.CapacityTypes) {
 				continue
+			}
+			if pinned.Len() > 0 {
+				off.Provides = m.provides(m.origin[t], m.offers[t][j], off.Provides, pinned)
 			}
 			kept, index = append(kept, off), append(index, m.offers[t][j])
 		}
@@ -245,11 +261,37 @@ func (m *market) pack(o *whatif.Order) []whatif.Purchase {
 	var out []whatif.Purchase
 	for _, b := range layout.Bins {
 		at := back[b.Type]
-		buy := whatif.Purchase{Shape: origin[at.Type], Offering: m.problem.Shapes[origin[at.Type]].Offerings[offers[at.Type][at.Offering+b.Offering]].Index}
+		buy := whatif.Purchase{Shape: origin[at.Type], Offering: offers[at.Type][at.Offering+b.Offering]}
 		for _, s := range b.Shares {
 			buy.Pods = append(buy.Pods, whatif.LotShare{Lot: s.Item, Count: s.Count})
 		}
 		out = append(out, buy)
+	}
+	return out
+}
+
+// pinnedKeys are the labels that some lot is pinned by.
+func pinnedKeys(o *whatif.Order) requirements.Keys {
+	var keys []string
+	for i := range o.Lots {
+		for r := range o.Lots[i].Pin.All() {
+			keys = append(keys, r.Key())
+		}
+	}
+	slices.Sort(keys)
+	return requirements.KeysOf(slices.Compact(keys)...)
+}
+
+// provides is what an offering provides with the labels by which lots are pinned: what no pod asks about is not among the labels
+// of a shape.
+func (m *market) provides(shape, offering int, known requirements.Set, keys requirements.Keys) requirements.Set {
+	labels, err := m.problem.NodeLabels(shape, offering)
+	if err != nil {
+		return requirements.Impossible()
+	}
+	out, err := known.Intersect(labels.Restrict(keys))
+	if err != nil {
+		return requirements.Impossible()
 	}
 	return out
 }

@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision"
@@ -36,7 +38,7 @@ func New(s scheduling.Snapshot) (*Simulator, []string, error) {
 			nominated = append(nominated, p.Node)
 		}
 	}
-	return at(c, newMarket(c.Problem(), len(s.Pods))), nominated, nil
+	return at(c, newMarket(c.Problem())), nominated, nil
 }
 
 func at(c *whatif.Cluster, m *market) *Simulator {
@@ -46,24 +48,27 @@ func at(c *whatif.Cluster, m *market) *Simulator {
 // Placeable says why a pod could not be placed by us wherever it went, empty if it can.
 func (s *Simulator) Placeable(p *corev1.Pod) string { return s.at.Refuses(p) }
 
-// Settled is the same cluster with its nodes in the order in which they would have been read.
-func (s *Simulator) Settled() deprovision.Simulator { return at(s.at.Settled(), s.market) }
-
-// Close is the same cluster with nodes closed to pods that move.
-func (s *Simulator) Close(nodes []string) deprovision.Simulator {
-	return at(s.at.Close(nodes), s.market)
-}
-
-// Simulate answers the question.
-func (s *Simulator) Simulate(q deprovision.Question) deprovision.Answer {
+// Simulate answers the question. The only error is that of the context.
+func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (deprovision.Answer, error) {
+	if err := ctx.Err(); err != nil {
+		return deprovision.Answer{}, err
+	}
 	ask := whatif.Question{Remove: q.Remove, Pods: q.Pods, MaxNodes: q.MaxNodes, MaxPrice: q.MaxPrice, CapacityTypes: q.CapacityTypes, Explain: q.Explain}
 	if q.MaxNodes > 1 {
 		ask.Buyer = s.market
 	}
+	if q.Moves != nil {
+		ask.Place, ask.Elsewhere = q.Moves, q.Elsewhere
+		for i := range q.Buy {
+			n := &q.Buy[i]
+			shape, offering := s.market.find(n)
+			ask.Buy = append(ask.Buy, whatif.Bought{Name: n.Name, Shape: shape, Offering: offering})
+		}
+	}
 	a := s.at.Ask(ask)
 	out := deprovision.Answer{PricePerHour: a.Price, Left: a.Left, Why: a.Why}
 	if !a.OK() {
-		return out
+		return out, nil
 	}
 	for _, p := range a.Placements {
 		out.Placements = append(out.Placements, deprovision.Placement{Pod: p.Pod, Node: p.Node})
@@ -79,7 +84,8 @@ func (s *Simulator) Simulate(q deprovision.Question) deprovision.Answer {
 		out.NewNodes = append(out.NewNodes, n)
 	}
 	out.After = func() deprovision.Simulator { return at(a.After(), s.market) }
-	return out
+	out.Fresh = func() deprovision.Simulator { return at(a.After().Settled(), s.market) }
+	return out, nil
 }
 
 // Bound returns prices below which nothing can hold the pods, from what a unit of each resource costs at least on anything

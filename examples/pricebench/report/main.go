@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joinery-sdk/joinery/examples/pricebench"
 )
 
 func main() {
@@ -25,7 +27,8 @@ func main() {
 // request is one row to be measured.
 type request struct {
 	Workload string
-	MaxCPU   int64 // 0 is any
+	Variant  string `json:",omitempty"`
+	MaxCPU   int64  // 0 is any
 	Pods     int
 	Seed     uint64
 	Effort   string
@@ -69,23 +72,13 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return json.NewEncoder(stdout).Encode(m)
 	}
 	var rows []measured
-	for _, w := range workloads(*data) {
-		if *only != "" && !slices.Contains(strings.Split(*only, ","), w.Name) {
-			continue
+	for _, r := range requests(*data, *only, *most, *seed, *effort) {
+		m, err := inProcess(r, stderr)
+		if err != nil {
+			return err
 		}
-		for _, maxCPU := range []int64{0, 64, 16} {
-			for _, n := range []int{20, 30, 40, 50, 60, 75, 100, 500, 1000, 5000, 10_000, 50_000, 100_000} {
-				if n > *most {
-					continue
-				}
-				m, err := inProcess(request{w.Name, maxCPU, n, *seed, *effort, *data}, stderr)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintln(stderr, m.line())
-				rows = append(rows, m)
-			}
-		}
+		fmt.Fprintln(stderr, m.line())
+		rows = append(rows, m)
 	}
 	text := document(rows, orLibrary(*data, *effort), *effort, *seed, time.Now())
 	if *out == "" {
@@ -93,6 +86,38 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	return os.WriteFile(*out, []byte(text), 0o644)
+}
+
+// requests are the rows: every workload and limit of node size, then variants of three of them, then other draws.
+func requests(data, only string, most int, seed uint64, effort string) []request {
+	var out []request
+	add := func(r request) {
+		if r.Pods <= most && (only == "" || slices.Contains(strings.Split(only, ","), r.Workload) || slices.Contains(strings.Split(only, ","), r.Variant)) {
+			r.Effort, r.Data = effort, data
+			out = append(out, r)
+		}
+	}
+	all := workloads(data)
+	for _, w := range all {
+		for _, maxCPU := range []int64{0, 64, 16} {
+			for _, n := range []int{20, 30, 40, 50, 60, 75, 100, 110, 200, 300, 500, 1000, 5000, 10_000, 50_000, 100_000} {
+				add(request{Workload: w.Name, MaxCPU: maxCPU, Pods: n, Seed: seed})
+			}
+		}
+	}
+	for _, v := range pricebench.Variants() {
+		for _, w := range []string{"mix", "distinct", "second mix"} {
+			for _, n := range []int{50, 100, 500, 1000, 5000} {
+				add(request{Workload: w, Variant: v.Name, Pods: n, Seed: seed})
+			}
+		}
+	}
+	for _, w := range all {
+		for _, n := range []int{75, 110, 200, 300, 500} {
+			add(request{Workload: w.Name, MaxCPU: 64, Pods: n, Seed: seed + 1000})
+		}
+	}
+	return out
 }
 
 // inProcess measures a row in a process of its own.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"encoding/csv"
 	"fmt"
 	"math/rand/v2"
@@ -46,6 +47,11 @@ func measure(r request) (measured, error) {
 		return m, err
 	}
 	p, kept := pricebench.Problem(all[i].Draw(r.Pods, rand.New(rand.NewPCG(r.Seed, uint64(r.Pods)))), types)
+	for _, v := range pricebench.Variants() {
+		if v.Name == r.Variant {
+			p = v.Apply(p, rand.New(rand.NewPCG(r.Seed, 7)))
+		}
+	}
 	m.Kept, m.Shapes = kept, len(p.Items)
 	var plan *binpack.Plan
 	var in *binpack.Instance
@@ -55,7 +61,7 @@ func measure(r request) (measured, error) {
 		if in, err = binpack.Compile(p); err != nil {
 			return m, err
 		}
-		if plan, err = in.Pack(&binpack.Options{Effort: binpack.Effort(r.Effort)}); err != nil {
+		if plan, err = in.Pack(context.Background(), &binpack.Options{Effort: binpack.Effort(r.Effort)}); err != nil {
 			return m, err
 		}
 		times = append(times, time.Since(start).Seconds())
@@ -76,7 +82,7 @@ func measure(r request) (measured, error) {
 		m.Gap = 0
 	}
 	m.Verified = in.VerifyBound(plan) == nil
-	ffd, err := in.Pack(&binpack.Options{Strategy: binpack.FirstFitDecreasing{}, Draft: true})
+	ffd, err := in.Pack(context.Background(), &binpack.Options{Strategy: binpack.FirstFitDecreasing{}, Draft: true})
 	if err != nil {
 		return m, err
 	}
@@ -142,7 +148,7 @@ func orLibrary(data, effort string) *solved {
 
 func (s *solved) add(p binpack.Problem, optimum int, effort string) {
 	start := time.Now()
-	plan, err := binpack.Pack(p, &binpack.Options{Effort: binpack.Effort(effort)})
+	plan, err := binpack.Pack(context.Background(), p, &binpack.Options{Effort: binpack.Effort(effort)})
 	if err != nil {
 		return
 	}
@@ -154,7 +160,7 @@ func (s *solved) add(p binpack.Problem, optimum int, effort string) {
 	if plan.Bound.Price > binpack.Price(optimum)*binpack.PerDollar {
 		s.above++
 	}
-	if ffd, err := binpack.Pack(p, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}, Draft: true}); err == nil && len(ffd.Bins) == optimum {
+	if ffd, err := binpack.Pack(context.Background(), p, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}, Draft: true}); err == nil && len(ffd.Bins) == optimum {
 		s.ffd++
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
 )
 
@@ -35,7 +36,7 @@ func (c *Checker) Pod(below string, meta *metav1.ObjectMeta, spec *corev1.PodSpe
 	c.labels(prefix+"metadata.labels", meta.Labels)
 	c.spec(prefix+"spec", spec)
 	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
-		_, err := requirements.FromPod(spec)
+		_, err := kube.FromPod(spec)
 		c.invalid(prefix, err)
 		c.poolOperators(prefix+"spec.affinity.nodeAffinity.", spec.Affinity.NodeAffinity)
 	}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
+	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+)
+
+// candidates is the ranking as scripts read it; its keys are an interface.
+type candidates struct {
+	Candidates []candidate `json:"candidates"`
+}
+
+type candidate struct {
+	Node           string   `json:"node"`
+	NodePool       string   `json:"nodePool"`
+	InstanceType   string   `json:"instanceType"`
+	PricePerHour   float64  `json:"pricePerHour"`
+	Score          float64  `json:"score"`
+	MostSavings    float64  `json:"mostSavings"`
+	DisruptionCost float64  `json:"disruptionCost"`
+	Parts          parts    `json:"parts"`
+	Lifetime       float64  `json:"lifetimeLeft"`
+	Blockers       []string `json:"by"`
+}
+
+type parts struct {
+	Node          float64 `json:"node"`
+	Pods          float64 `json:"pods"`
+	Priorities    float64 `json:"priorities"`
+	DeletionCosts float64 `json:"deletionCosts"`
+	Bounds        float64 `json:"bounds"`
+	DoNotDisrupt  int     `json:"doNotDisruptPods"`
+}
+
+// ranking prints every node in the order in which it should be given back.
+func (o *options) ranking(cmd *cobra.Command, out io.Writer, market *pipeline.Market, stdin io.Reader, settings deprovision.Options, now time.Time) error {
+	m, s, err := o.read(cmd, market, stdin)
+	if err != nil {
+		return err
+	}
+	r := candidates{Candidates: []candidate{}}
+	for _, c := range deprovision.Rank(simulate.Cluster(m, s, nil, now), &settings) {
+		p := c.Parts
+		x := candidate{
+			Node: c.Name, NodePool: c.Pool, InstanceType: c.InstanceType, PricePerHour: c.PricePerHour, Score: exact(c.Score), MostSavings: exact(c.MostSavings),
+			DisruptionCost: exact(c.Disruption), Lifetime: exact(c.Lifetime), Blockers: []string{},
+			Parts: parts{p.Node, p.Pods, exact(p.Priorities), exact(p.DeletionCosts), exact(p.Bounds), p.DoNotDisrupt},
+		}
+		for _, b := range c.Blockers {
+			x.Blockers = append(x.Blockers, b.String())
+		}
+		r.Candidates = append(r.Candidates, x)
+	}
+	if o.Output == "json" || o.Output == "yaml" {
+		return encode(out, o.Output, r)
+	}
+	return r.write(out, terminal.StyleOf(cmd.OutOrStdout()))
+}
+
+func (r *candidates) write(w io.Writer, s terminal.Style) error {
+	t := terminal.NewTable(s, "NODE", ">PRICE/H", ">SAVES AT MOST", ">COST", ">PODS", ">PRIORITY", ">DELETION", ">LIFE LEFT", ">KEPT PODS", ">SCORE", "BLOCKED BY")
+	for _, c := range r.Candidates {
+		by := c.Blockers
+		if len(by) == 0 {
+			by = []string{s.Dim("nothing")}
+		}
+		price := "?"
+		if c.PricePerHour > 0 {
+			price = terminal.Dollars(c.PricePerHour)
+		}
+		for i, why := range by {
+			if i > 0 {
+				t.Row("", "", "", "", "", "", "", "", "", "", why)
+				continue
+			}
+			t.Row(c.Node, price, terminal.Dollars(c.MostSavings), fmt.Sprintf("%.1f", c.DisruptionCost), fmt.Sprint(c.Parts.Pods), signed(c.Parts.Priorities),
+				signed(c.Parts.DeletionCosts), fmt.Sprintf("%.0f%%", 100*c.Lifetime), fmt.Sprint(c.Parts.DoNotDisrupt), fmt.Sprintf("%.3f", c.Score), why)
+		}
+	}
+	return t.Write(w)
+}
+
+// signed is a part of the cost that may go either way.
+func signed(v float64) string {
+	if math.Abs(v) < 0.05 {
+		return "0"
+	}
+	return fmt.Sprintf("%+.1f", v)
+}

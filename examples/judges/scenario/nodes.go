@@ -1,0 +1,142 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+)
+
+// nodes are bought from the catalogue under some pool, or come from elsewhere.
+func (g *generator) nodes() {
+	for i := range g.r.IntN(2 + g.options.Pods/15) {
+		t := pick(g, g.s.Catalogue...)
+		o := pick(g, t.Offerings...)
+		n := &corev1.Node{}
+		n.TypeMeta, n.ObjectMeta = meta("Node", "v1", fmt.Sprintf("node-%d", i))
+		n.Labels = map[string]string{
+			corev1.LabelHostname: n.Name, corev1.LabelArchStable: t.Architecture, corev1.LabelOSStable: "linux",
+			corev1.LabelInstanceTypeStable: t.Name,
+		}
+		for _, list := range [][]corev1.NodeSelectorRequirement{t.Requirements, o.Requirements} {
+			for _, r := range list {
+				n.Labels[r.Key] = r.Values[0]
+			}
+		}
+		if g.chance(70) {
+			p := g.s.NodePools[0] // the one that every type may come from
+			n.Labels[karpv1.NodePoolLabelKey] = p.Name
+		} else if g.chance(40) {
+			n.Labels[labelTeam] = pick(g, "shop", "batch")
+			n.Spec.Taints = []corev1.Taint{{Key: taintBatch, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
+		}
+		if g.chance(8) {
+			n.Spec.Unschedulable = true
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+		}
+		n.Spec.ProviderID = "cloud:///" + n.Name
+		n.Status.Capacity = t.Resources.DeepCopy()
+		n.Status.Allocatable = t.Resources.DeepCopy()
+		for name, q := range t.Overhead {
+			left := n.Status.Allocatable[name]
+			left.Sub(q)
+			n.Status.Allocatable[name] = left
+		}
+		g.s.Nodes = append(g.s.Nodes, n)
+		g.free = append(g.free, n.Status.Allocatable.DeepCopy())
+		g.ports = append(g.ports, map[int32]bool{})
+		if !g.options.NoVolumes && g.chance(60) {
+			limit := int32(1 + g.r.IntN(8))
+			c := &storagev1.CSINode{}
+			c.TypeMeta, c.ObjectMeta = meta("CSINode", "storage.k8s.io/v1", n.Name)
+			c.Spec.Drivers = []storagev1.CSINodeDriver{{Name: storageDriver, NodeID: n.Name, Allocatable: &storagev1.VolumeNodeResources{Count: &limit}}}
+			g.s.CSINodes = append(g.s.CSINodes, c)
+		}
+	}
+}
+
+// running puts a few replicas of each deployment on nodes that have the room, and keeps some of it for daemons. Some of
+// them are being deleted. Their other constraints may be broken, as in a cluster whose labels have changed since.
+func (g *generator) running() {
+	if len(g.s.Nodes) == 0 {
+		return
+	}
+	for i := range g.apps {
+		a := &g.apps[i]
+		if len(a.template.Spec.Volumes) > 0 || !g.chance(40) {
+			continue // a claim made for a pod alone would have to be bound, too
+		}
+		terminating := pick(g, 0, 0, 30, 100) // a deployment that is being rolled out, or removed
+		for range 1 + g.r.IntN(4) {
+			at := g.r.IntN(len(g.s.Nodes))
+			zone := g.s.Nodes[at].Labels[corev1.LabelTopologyZone]
+			if a.shared != "" && a.zone != "" && a.zone != zone {
+				continue // the claim's volume is in the zone of the first
+			}
+			p := g.replica(a)
+			if !g.takes(at, p) {
+				continue
+			}
+			p = g.pod(a, zone)
+			p.Name = strings.Replace(p.Name, a.name, a.name+"-old", 1)
+			p.Spec.NodeName = g.s.Nodes[at].Name
+			p.Spec.SchedulingGates = nil
+			p.Status.Phase = corev1.PodRunning
+			if g.chance(terminating) {
+				// A server writes both into a pod that it was asked to delete. There is no clock here.
+				asked, grace := metav1.NewTime(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)), int64(30)
+				p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &asked, &grace
+			}
+			g.s.Running = append(g.s.Running, p)
+		}
+	}
+}
+
+// takes reserves room for the pod on a node, counting every container and limit, the overhead and the requests of the
+// pod as a whole, which is more than Kubernetes does.
+func (g *generator) takes(at int, p *corev1.Pod) bool {
+	left := g.free[at].DeepCopy()
+	pods := left[corev1.ResourcePods]
+	pods.Sub(quantity("1"))
+	left[corev1.ResourcePods] = pods
+	lists := []corev1.ResourceList{p.Spec.Overhead}
+	if p.Spec.Resources != nil {
+		lists = append(lists, p.Spec.Resources.Requests)
+	}
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+		lists = append(lists, c.Resources.Requests, c.Resources.Limits)
+		for _, port := range c.Ports {
+			if port.HostPort != 0 && g.ports[at][port.HostPort] {
+				return false
+			}
+		}
+	}
+	for _, list := range lists {
+		for name, q := range list {
+			have := left[name]
+			have.Sub(q)
+			left[name] = have
+		}
+	}
+	reserve := corev1.ResourceList{corev1.ResourceCPU: quantity("500m"), corev1.ResourceMemory: quantity("512Mi"), corev1.ResourcePods: quantity("4")}
+	for name, q := range left {
+		if r, ok := reserve[name]; ok {
+			q.Sub(r)
+		}
+		if q.Sign() < 0 {
+			return false
+		}
+	}
+	g.free[at] = left
+	for _, c := range p.Spec.Containers {
+		for _, port := range c.Ports {
+			g.ports[at][port.HostPort] = true
+		}
+	}
+	return true
+}

@@ -1,0 +1,138 @@
+package scenario
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+)
+
+// limitNodes is the limit of a pool's number of nodes.
+const limitNodes corev1.ResourceName = "nodes"
+
+func (g *generator) pools() {
+	kinds := []string{"spot", "arm", "batch", "gpu", "zonal", "big", "lanes", "slow", "starting", "choice", "static"}
+	g.r.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
+	for _, kind := range append([]string{"general"}, kinds[:g.r.IntN(4)]...) {
+		g.pool(kind)
+	}
+}
+
+func (g *generator) pool(kind string) {
+	p := &karpv1.NodePool{}
+	p.TypeMeta, p.ObjectMeta = meta("NodePool", "karpenter.sh/v1", kind)
+	spec := &p.Spec.Template.Spec
+	spec.NodeClassRef = &karpv1.NodeClassReference{Group: "cloud.example.com", Kind: "NodeClass", Name: "default"}
+	require := func(key string, op corev1.NodeSelectorOperator, values ...string) {
+		spec.Requirements = append(spec.Requirements, karpv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: op, Values: values})
+	}
+	// least asks that so many values of the requirement that was drawn last are left to choose from.
+	least := func(n int) { spec.Requirements[len(spec.Requirements)-1].MinValues = &n }
+	label := func(key, value string) {
+		if p.Spec.Template.Labels == nil {
+			p.Spec.Template.Labels = map[string]string{}
+		}
+		p.Spec.Template.Labels[key] = value
+	}
+	taint := func(key string, effect corev1.TaintEffect) {
+		spec.Taints = append(spec.Taints, corev1.Taint{Key: key, Value: "true", Effect: effect})
+	}
+	switch kind {
+	case "general":
+		if g.chance(40) {
+			require(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, karpv1.CapacityTypeOnDemand)
+		}
+		if g.chance(40) {
+			require(corev1.LabelArchStable, corev1.NodeSelectorOpIn, "amd64")
+		}
+	case "spot":
+		require(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, karpv1.CapacityTypeSpot)
+	case "arm":
+		require(corev1.LabelArchStable, corev1.NodeSelectorOpIn, "arm64")
+		label(labelTeam, "mobile")
+	case "batch":
+		taint(taintBatch, pick(g, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute))
+		label(labelTeam, "batch")
+	case "gpu":
+		require(LabelFamily, corev1.NodeSelectorOpIn, "g")
+		taint(taintGPU, corev1.TaintEffectNoSchedule)
+	case "zonal":
+		require(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, g.some(Zones()[:2]...)...)
+		label(labelTeam, "shop")
+	case "big":
+		require(LabelCPU, pick(g, corev1.NodeSelectorOpGt, karpv1.NodeSelectorOpGte), "8")
+		if g.chance(50) {
+			require(LabelCPU, pick(g, corev1.NodeSelectorOpLt, karpv1.NodeSelectorOpLte), "64")
+		}
+		require(LabelFamily, corev1.NodeSelectorOpNotIn, "g")
+	case "lanes":
+		// The way to a ratio that users write by hand: two pools share the lanes of one label.
+		require(labelLane, corev1.NodeSelectorOpIn, "on-demand-1", "on-demand-2")
+		require(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, karpv1.CapacityTypeOnDemand)
+	case "lanes-spot":
+		require(labelLane, corev1.NodeSelectorOpIn, "spot-1", "spot-2", "spot-3")
+		require(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, karpv1.CapacityTypeSpot)
+	case "slow":
+		taint(taintSlow, corev1.TaintEffectPreferNoSchedule)
+	case "starting":
+		spec.StartupTaints = []corev1.Taint{{Key: taintStartup, Effect: corev1.TaintEffectNoSchedule}}
+		require(labelTeam, corev1.NodeSelectorOpIn, "shop", "batch")
+	case "choice":
+		require(LabelFamily, corev1.NodeSelectorOpIn, "c", "m", "r")
+		least(1 + g.r.IntN(3))
+		require(corev1.LabelInstanceTypeStable, corev1.NodeSelectorOpExists)
+		least(1 + g.r.IntN(5))
+	case "static":
+		replicas := int64(1 + g.r.IntN(3))
+		p.Spec.Replicas = &replicas
+	}
+	// An API server takes no weight of a static pool, and no limit but that of nodes.
+	static := p.Spec.Replicas != nil
+	if !static && g.chance(60) {
+		weight := int32(1 + g.r.IntN(100))
+		p.Spec.Weight = &weight
+	}
+	if g.options.Limits && g.chance(50) {
+		p.Spec.Limits = karpv1.Limits{}
+		limit := g.r.IntN(4)
+		if static || limit == 0 {
+			p.Spec.Limits[limitNodes] = quantity("%d", 2+g.r.IntN(10))
+		}
+		if !static && limit != 0 {
+			p.Spec.Limits[corev1.ResourceCPU] = quantity("%d", 8<<g.r.IntN(5))
+		}
+		if !static && limit == 1 {
+			p.Spec.Limits[corev1.ResourceMemory] = quantity("%dGi", 32<<g.r.IntN(5))
+		}
+	}
+	g.s.NodePools = append(g.s.NodePools, p)
+	if kind == "lanes" {
+		g.pool("lanes-spot")
+	}
+}
+
+func (g *generator) daemonSets() {
+	for i := range g.r.IntN(4) {
+		name := fmt.Sprintf("daemon-%d", i)
+		d := &appsv1.DaemonSet{}
+		d.TypeMeta, d.ObjectMeta = meta("DaemonSet", "apps/v1", name)
+		d.Namespace = metav1.NamespaceDefault
+		labels := map[string]string{"app": name}
+		p := newPod(name, labels)
+		request(p, pick(g, "10m", "50m", "100m"), pick(g, "16Mi", "64Mi", "128Mi"))
+		switch g.r.IntN(4) {
+		case 0:
+			p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		case 1:
+			p.Spec.NodeSelector = map[string]string{corev1.LabelArchStable: "amd64"}
+		case 2:
+			port := int32(9100 + i) // one of its own: two daemons on one port would fit no node
+			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: port, HostPort: port}}
+		}
+		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+		d.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: p.Spec}
+		g.s.DaemonSets = append(g.s.DaemonSets, d)
+	}
+}

@@ -1,0 +1,79 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// requiredTerms is affinity or anti-affinity by zone to each of the selectors.
+func requiredTerms(kind string, selectors ...string) string {
+	var terms []string
+	for _, s := range selectors {
+		terms = append(terms, fmt.Sprintf("{topologyKey: %s, labelSelector: %s}", zoneKey, s))
+	}
+	return fmt.Sprintf("affinity: {%s: {requiredDuringSchedulingIgnoredDuringExecution: [%s]}}\n", kind, strings.Join(terms, ", "))
+}
+
+// kube-scheduler counts a pod for required affinity only if it meets all terms of the owner.
+func TestAffinityToTwoThingsMeansOnePod(t *testing.T) {
+	market := catalogue(t, twoZones...)
+	both := requiredTerms("podAffinity", "{matchLabels: {app: a}}", "{matchLabels: {tier: b}}")
+	tiered := func(name string, n int, spec string) string {
+		return strings.Replace(deployment(name, n, spec), "labels: {app: "+name+"}}", "labels: {app: "+name+", tier: b}}", 1)
+	}
+	apart := anyPool + deployment("a", 1, container("1")) + tiered("b", 1, container("1")) + deployment("web", 2, both+container("1"))
+	assert.Zero(t, apps(t, market, apart)["web"], "a and b are two pods")
+	assert.Equal(t, 2, apps(t, market, anyPool+tiered("a", 1, container("1"))+deployment("web", 2, both+container("1")))["web"])
+	assert.Equal(t, 3, apps(t, market, anyPool+tiered("a", 3, both+container("1")))["a"], "the first meets its own terms")
+}
+
+// Until it is gone, a terminating pod counts for affinity and anti-affinity.
+func TestTerminatingPodsAreThere(t *testing.T) {
+	market := catalogue(t, "a.4 4 zone-a on-demand 0.2")
+	old := func(deletion string) string {
+		return `
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: old, labels: {app: old}` + deletion + `}
+spec: {nodeName: n1, containers: [{name: c, resources: {requests: {cpu: 1}}}]}
+---
+`
+	}
+	node := nodeIn("n1", "zone-a", "4", "")
+	for _, deletion := range []string{"", ", deletionTimestamp: 2026-01-01T00:00:00Z, deletionGracePeriodSeconds: 3600"} {
+		text := anyPool + node + old(deletion)
+		assert.Equal(t, 1, apps(t, market, text+deployment("near", 1, requiredTerms("podAffinity", "{matchLabels: {app: old}}")+container("1")))["near"], deletion)
+		assert.Zero(t, apps(t, market, text+deployment("away", 1, requiredTerms("podAntiAffinity", "{matchLabels: {app: old}}")+container("1")))["away"], deletion)
+	}
+}
+
+// A spread with an empty selector counts nothing, but asks for nodes with its key.
+func TestSpreadOfAnEmptySelector(t *testing.T) {
+	market := catalogue(t, "a.4 4 zone-a on-demand 0.2")
+	for _, selector := range []string{"labelSelector: {}, ", ""} {
+		spread := fmt.Sprintf("topologySpreadConstraints: [{maxSkew: 1, topologyKey: %s, whenUnsatisfiable: DoNotSchedule, %sminDomains: 2}]\n", zoneKey, selector)
+		assert.Equal(t, 5, apps(t, market, anyPool+deployment("web", 5, spread+container("1")))["web"], selector)
+	}
+}
+
+// A node filter is evaluated, never turned inside out: of many terms of two labels each that would be millions of alternatives.
+func TestManyNodeAffinityTermsAndASpread(t *testing.T) {
+	market := catalogue(t, twoZones...)
+	var terms []string
+	for i := range 20 {
+		terms = append(terms, fmt.Sprintf("{matchExpressions: [{key: %s, operator: In, values: [zone-a, zone-b]}, {key: kubernetes.io/arch, operator: NotIn, values: [a%d]}, {key: node.kubernetes.io/instance-type, operator: NotIn, values: [b%d]}]}", zoneKey, i, i))
+	}
+	picky := "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [" + strings.Join(terms, ", ") + "]}}}\n"
+	web := deployment("web", 6, picky+spreadBy(zoneKey)+container("1"))
+	other := ""
+	for i := range 6 {
+		other += single("default", fmt.Sprint("other-", i), "app: web", "priority: 0")
+	}
+	placed := apps(t, market, anyPool+strings.TrimSuffix(web, "---\n")+other)
+	require.Equal(t, 12, placed["web"])
+}
