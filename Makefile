@@ -13,16 +13,25 @@ help: ## list the targets
 
 # moto emulates AWS and was written by others: an independent judge of what cloudprovider/aws asks for.
 MOTO_VERSION := 5.2.1
+# Principal Mapper decides whether IAM policies allow a call, and was written by others, too.
+PMAPPER_VERSION := 1.1.5
 PYTHON ?= $(shell command -v python3 2>/dev/null || command -v python 2>/dev/null)
 LOUDLY = printf '\n*** %s ***\n\n'
 
-moto: ## install moto, which the tests of cloudprovider/aws run against, into .cache/moto
+# OR-Tools' CP-SAT solves small packing instances exactly: an independent judge of binpack's plans and bounds. It shares the
+# environment.
+ORTOOLS_VERSION := 9.15.6755
+
+moto: ## install moto, which the tests of cloudprovider/aws run against, and OR-Tools, the judge of binpack, into .cache/moto
 ifeq ($(PYTHON),)
 	@$(LOUDLY) 'NO PYTHON FOUND: THE TESTS OF cloudprovider/aws AGAINST moto ARE SKIPPED'
 else
-	@grep -qsx '$(MOTO_VERSION)' .cache/moto/installed || { rm -rf .cache/moto && mkdir -p .cache && $(PYTHON) -m venv .cache/moto \
-	  && .cache/moto/bin/pip install -q --disable-pip-version-check 'moto[server]==$(MOTO_VERSION)' && echo '$(MOTO_VERSION)' > .cache/moto/installed; } \
+	@grep -qsx '$(MOTO_VERSION) $(PMAPPER_VERSION)' .cache/moto/installed || { rm -rf .cache/moto && mkdir -p .cache && $(PYTHON) -m venv .cache/moto \
+	  && .cache/moto/bin/pip install -q --disable-pip-version-check 'moto[server]==$(MOTO_VERSION)' 'principalmapper==$(PMAPPER_VERSION)' && echo '$(MOTO_VERSION) $(PMAPPER_VERSION)' > .cache/moto/installed; } \
 	  || { $(LOUDLY) 'moto COULD NOT BE INSTALLED: THE TESTS OF cloudprovider/aws AGAINST IT ARE SKIPPED'; test -z "$$CI"; }
+	@grep -qsx '$(ORTOOLS_VERSION)' .cache/moto/ortools || { .cache/moto/bin/pip install -q --disable-pip-version-check 'ortools==$(ORTOOLS_VERSION)' \
+	  && echo '$(ORTOOLS_VERSION)' > .cache/moto/ortools; } \
+	  || { $(LOUDLY) 'OR-Tools COULD NOT BE INSTALLED: THE TEST OF binpack AGAINST CP-SAT IS SKIPPED'; test -z "$$CI"; }
 endif
 
 test: moto ## vet and test every module; property suites at a short count
@@ -39,9 +48,9 @@ endif
 test-long: moto ## the full counts of the property suites and the judges
 	JOINERY_LONG=1 $(GO) test -timeout 30m -skip '^TestFaultRun$$' ./...
 	JOINERY_LONG=1 $(GO) test $(RACE) -timeout 60m -run '^TestFaultRun$$' ./cloudprovider/aws
-	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted' -scenarios 2000 -v
-	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted' -scenarios 40 -pods 1500 -v
-	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestNeverFewerThanKarpenter' -karpenter 400 -v
+	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'PlansAreAccepted$$' -scenarios 2000 -v
+	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted$$' -scenarios 40 -pods 1500 -v
+	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPodsBesideKarpenters' -karpenter 400 -v
 	cd examples/judges && JOINERY_LONG=1 $(GO) test -timeout 60m ./deprovision
 
 lint: ## the linters of .golangci.yml over both modules, built from the versions in .ci/tools
@@ -56,7 +65,7 @@ generate: ## write the embedded EC2 catalogue anew; needs pip and the module pro
 	$(GO) generate ./...
 
 bench: ## compile + solve at 1k, 10k and 100k pods; each benchmark asserts what it measures
-	$(GO) test -run xxx -bench . -benchmem ./examples/pipeline ./binpack ./requirements
+	$(GO) test -run xxx -bench . -benchmem ./examples/pipeline ./binpack ./requirements/...
 
 versus: ## plan the same pods with Karpenter and with Joinery, 1k to 20k of them, and write examples/judges/VERSUS.md
 	cd examples/judges && $(GO) run ./versus -o VERSUS.md
