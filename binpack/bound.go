@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"math/bits"
 	"slices"
+	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/lp"
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
@@ -69,8 +70,10 @@ func (in *Instance) VerifyBound(plan *Plan) error {
 	switch b.Kind {
 	case CoverageLP:
 		proved, err = in.verifyCoverage(plan)
-	case AssignmentLP, Configuration, Exhausted:
+	case AssignmentLP, Configuration:
 		proved, err = in.verifyItems(plan)
+	case Exhausted:
+		proved, err = in.searchAgain(plan.Layout, plan.Objective, b, nil)
 	default:
 		return fmt.Errorf("binpack: unknown kind of bound %q", b.Kind)
 	}
@@ -105,23 +108,10 @@ func (in *Instance) verifyCoverage(plan *Plan) (Price, error) {
 }
 
 func (in *Instance) verifyItems(plan *Plan) (Price, error) {
-	b := &plan.Bound
-	if len(b.Items) != len(in.problem.Items) {
-		return 0, fmt.Errorf("binpack: certificate has %d values, want %d", len(b.Items), len(in.problem.Items))
-	}
-	r, ok := in.relaxed(in.placed(plan.Layout), -1, true, b.Price, 0) // what costs more by itself needs no check
-	if !ok || r.dearest() > relax.Largest {
-		return 0, errors.New("binpack: the certificate is of a kind that does not suit the problem")
-	}
-	value := make([]int64, len(r.model.Classes))
-	for c, members := range r.members {
-		value[c] = math.MaxInt64
-		for _, i := range members {
-			value[c] = min(value[c], int64(b.Items[i]))
-		}
-	}
-	if b.Kind == Exhausted {
-		return in.verifySets(r, value, b)
+	b := plan.Bound
+	r, value, err := in.valued(plan.Layout, b.Price, b) // what costs more by itself needs no check
+	if err != nil {
+		return 0, err
 	}
 	proved, searched, err := r.model.Verify(value)
 	if err != nil {
@@ -133,8 +123,13 @@ func (in *Instance) verifyItems(plan *Plan) (Price, error) {
 	return Price(proved), nil
 }
 
-// verifySets searches again, without trying to pack.
-func (in *Instance) verifySets(r *relaxation, value []int64, b *Bound) (Price, error) {
+// searchAgain does the search of a bound that is [Exhausted] again, without trying to pack. It gives what that proves. A plan
+// claims no more than this, for what the search refutes depends on more than the values: on the kinds below the ceiling, too.
+func (in *Instance) searchAgain(l Layout, ceiling Price, b Bound, stop *atomic.Bool) (Price, error) {
+	r, value, err := in.valued(l, ceiling, b)
+	if err != nil {
+		return 0, err
+	}
 	whole := make([]float64, len(value))
 	for i, v := range value {
 		if v < 0 || v > relax.Largest {
@@ -142,12 +137,31 @@ func (in *Instance) verifySets(r *relaxation, value []int64, b *Bound) (Price, e
 		}
 		whole[i] = float64(v)
 	}
-	budget := &relax.Budget{Left: verifyBase + verifyPerNode*min(max(b.Nodes, 0), verifyNodes)}
+	budget := &relax.Budget{Left: verifyBase + verifyPerNode*min(max(b.Nodes, 0), verifyNodes), Stop: stop}
 	s := relax.NewSearch(r.model, whole, budget)
 	if s == nil {
 		return 0, errors.New("binpack: a search does not suit the problem")
 	}
 	return Price(math.Ceil(s.Refute(float64(b.Price), budget) * (1 - 1e-12))), nil
+}
+
+// valued is the relaxation of the layout below the ceiling, and what the bound says that one of each class is worth.
+func (in *Instance) valued(l Layout, ceiling Price, b Bound) (*relaxation, []int64, error) {
+	if len(b.Items) != len(in.problem.Items) {
+		return nil, nil, fmt.Errorf("binpack: certificate has %d values, want %d", len(b.Items), len(in.problem.Items))
+	}
+	r, ok := in.relaxed(in.placed(l), -1, true, ceiling, 0)
+	if !ok || r.dearest() > relax.Largest {
+		return nil, nil, errors.New("binpack: the certificate is of a kind that does not suit the problem")
+	}
+	value := make([]int64, len(r.model.Classes))
+	for c, members := range r.members {
+		value[c] = math.MaxInt64
+		for _, i := range members {
+			value[c] = min(value[c], int64(b.Items[i]))
+		}
+	}
+	return r, value, nil
 }
 
 // worth is rounded up, if at all.
@@ -265,7 +279,15 @@ func (r *run) bound(in *Instance, l Layout, objective Price, hints []hint) Bound
 	best := in.coverageBound(l, objective)
 	placed := in.placed(l)
 	take := func(b Bound) {
-		if b.Price = min(in.roundUp(b.Price), objective); b.Price > best.Price {
+		b.Price = min(in.roundUp(b.Price), objective)
+		if b.Kind == Exhausted && b.Price > best.Price {
+			proved, err := in.searchAgain(l, objective, b, r.stop)
+			if err != nil {
+				return
+			}
+			b.Price = min(b.Price, in.roundUp(proved))
+		}
+		if b.Price > best.Price {
 			best = b
 		}
 	}

@@ -196,7 +196,14 @@ func (s *Search) compare(value []float64, b *Budget) {
 		b.Take(knap.Steps())
 		s.add(x, b)
 	}
-	slices.SortStableFunc(s.surrogate, func(a, b surrogate) int { return cmp.Compare(b.cost[cells], a.cost[cells]) })
+	asked := func(x *surrogate) float64 { // beyond the free bins
+		rest := x.demand
+		for _, k := range s.free {
+			rest -= x.room[k]
+		}
+		return rest
+	}
+	slices.SortStableFunc(s.surrogate, func(a, b surrogate) int { return cmp.Or(cmp.Compare(b.least(asked(&b)), a.least(asked(&a))), cmp.Compare(b.cost[cells], a.cost[cells])) })
 	s.surrogate = s.surrogate[:min(len(s.surrogate), mostSurrogates)]
 	for k := range m.Kinds {
 		for i := range s.surrogate {
@@ -204,11 +211,7 @@ func (s *Search) compare(value []float64, b *Budget) {
 		}
 	}
 	for i := range s.surrogate {
-		rest := s.surrogate[i].demand
-		for _, k := range s.free {
-			rest -= s.surrogate[i].room[k]
-		}
-		s.start = append(s.start, rest)
+		s.start = append(s.start, asked(&s.surrogate[i]))
 	}
 }
 
