@@ -135,15 +135,17 @@ func (s *assigner) joinBundle(i, d, b int) bool {
 
 // join is the bundle with one more pod of the class. On an existing node there must be room, beside what else is tied to it.
 func (s *assigner) join(b *bundle, i, d int) (*bundle, bool) {
-	grown, ok := s.grow(b, i, d)
-	if !ok || b.node < 0 {
-		return grown, ok
+	if b.node < 0 {
+		return s.grow(b, i, d)
 	}
 	rc, node := s.classes[i], &s.p.nodes[b.node]
 	requests := s.beside(b, &s.p.classes[rc.Class])
+	if !fits(requests, s.freeOn(b.node)) || !rc.at.required.Compatible(node.Labels, requirements.Keys{}) || !s.p.contains(rc, d, node.Labels) {
+		return nil, false
+	}
+	grown, ok := s.grow(b, i, d)
 	others := slices.DeleteFunc(s.bundlesOn(b.node), func(o *bundle) bool { return o == b })
-	if !fits(requests, s.freeOn(b.node)) || !rc.at.required.Compatible(node.Labels, requirements.Keys{}) || !s.p.contains(rc, d, node.Labels) ||
-		!s.tagsHold(grown, rc, node.Tags, node.Limits, others) {
+	if !ok || !s.tagsHold(grown, rc, node.Tags, node.Limits, others) {
 		return nil, false
 	}
 	left := s.freeOn(b.node)
@@ -279,11 +281,12 @@ func (s *assigner) findPairs(i, d int) {
 	at := slices.IndexFunc(rc.at.Terms, func(t interpod.Term) bool { return !t.Anti && s.p.withinNode[t.Group] })
 	for _, m := range s.p.groups[rc.at.Terms[at].Group].members {
 		for _, j := range s.levels[m] {
-			if j < near.seen || s.classes[j].follows { // pods that follow others are in bundles already
+			other := s.classes[j]
+			if j < near.seen || other.follows || !s.hasTargets(rc, &bundle{node: -1, slots: []Slot{{Relaxed: j}}}) { // pods that follow others are in bundles already
 				continue
 			}
-			for e := range s.classes[j].Domains {
-				if alone := (&bundle{node: -1, slots: []Slot{{j, e, 1}}}); s.hasTargets(rc, alone) && s.consistent(rc, d, alone) {
+			for e := range other.Domains {
+				if agree(rc, d, other, e) {
 					near.pairs = append(near.pairs, pair{relaxed: j, domain: e})
 				}
 			}
@@ -326,10 +329,7 @@ func (s *assigner) grow(b *bundle, i, d int) (*bundle, bool) {
 		out.required = b.required
 	} else {
 		out.slots = append(out.slots, Slot{i, d, 1})
-		out.required = b.required.Intersect(rc.at.required)
-		if len(rc.keys) > 0 {
-			out.required = out.required.Intersect(s.p.pin(rc.keys, &rc.Domains[d]))
-		}
+		out.required = b.required.Intersect(s.required(rc, d))
 	}
 	out.tags = slices.Concat(b.tags, rc.tags)
 	out.limits, out.passing = b.limits, b.passing
@@ -360,11 +360,17 @@ func (s *assigner) grow(b *bundle, i, d int) (*bundle, bool) {
 // tagsHold reports whether the bundle, with what else is on its node, keeps all limits when a pod of the class comes. A spread
 // limits only the pod that comes: its own pods may be followed by others that it counts.
 func (s *assigner) tagsHold(b *bundle, comes *RelaxedClass, tags []string, limits []Limit, others []*bundle) bool {
+	all := slices.Concat(limits, b.limits)
+	for _, o := range others {
+		all = append(all, o.limits...)
+	}
+	if len(all)+len(comes.passing) == 0 {
+		return true
+	}
 	count := map[string]int{}
 	for _, t := range tags {
 		count[t]++
 	}
-	all := slices.Concat(limits, b.limits)
 	for _, t := range b.tags {
 		count[t]++
 	}
@@ -372,7 +378,6 @@ func (s *assigner) tagsHold(b *bundle, comes *RelaxedClass, tags []string, limit
 		for _, t := range o.tags {
 			count[t]++
 		}
-		all = append(all, o.limits...)
 	}
 	for _, l := range all {
 		// A limit that is broken without the bundle is not the bundle's doing, unless it adds to it or brings it.

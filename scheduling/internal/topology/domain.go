@@ -105,6 +105,7 @@ type Domain struct {
 	nodes []int   // which these are
 	node  int     // the existing node that it is about, -1 for none
 	text  string  // the values joined
+	set   int     // its place in the domainSet
 }
 
 // String joins the values.
@@ -166,6 +167,7 @@ func (p *Problem) domains(rc *RelaxedClass) []Domain {
 	slices.SortFunc(out, func(a, b Domain) int { return slices.Compare(a.Values, b.Values) })
 	for i := range out {
 		d := &out[i]
+		d.set = i
 		d.text = strings.Join(d.Values, "/")
 		d.at = slices.Repeat([]int32{interpod.Absent}, len(p.index.Keys()))
 		for k, key := range rc.keys {

@@ -136,11 +136,8 @@ func (s *assigner) required(rc *RelaxedClass, d int) requirements.Alternatives {
 	if len(rc.keys) == 0 {
 		return rc.at.required
 	}
-	pinned := func() requirements.Alternatives { return rc.at.required.Intersect(s.p.pin(rc.keys, &rc.Domains[d])) }
-	if len(rc.Domains) != len(rc.shared.list) { // some are closed
-		return pinned()
-	}
-	return s.p.memo.pinned(rc.shared, d, pinned)
+	dom := &rc.Domains[d]
+	return s.p.memo.pinned(rc.shared, dom.set, func() requirements.Alternatives { return rc.at.required.Intersect(s.p.pin(rc.keys, dom)) })
 }
 
 // keysOf lists the keys whose values matter to a class at a level: of its own constraints, and of groups that count it,
