@@ -115,11 +115,15 @@ const rounded = 1e-9
 // CertifyCoverage is Certify for what Coverage says. The values follow from prices of resources, so a kind whose whole
 // room is not worth more than its price needs no filling to be looked for.
 func (m *Model) CertifyCoverage() Proof {
-	y := m.prices()
-	return m.certify(m.valued(y), 1, func(k int) bool {
+	s := m.sorts()
+	prices := s.prices(m.Classes)
+	return m.certify(s.values(prices), 1, func(k int) bool {
 		worth := 0.0
+		if s.of[k] < 0 {
+			return true
+		}
 		for r, c := range m.Kinds[k].Capacity {
-			worth += float64(float64(max(c, 0)) * y[r])
+			worth += float64(float64(max(c, 0)) * prices[s.of[k]][r])
 		}
 		return worth <= m.Kinds[k].Price*(1+rounded/10) // sums of a few products round by far less
 	})

@@ -97,15 +97,19 @@ type greedy struct {
 	from   []int32
 	worths []float64
 	inSub  []bool
+	sorts  *sorts
 }
 
 // refresh prices what is left and reports whether there is any.
 func (g *greedy) refresh() bool {
-	rest := &Model{Dims: g.m.Dims, Kinds: g.m.Kinds, Classes: slices.Clone(g.m.Classes), Supply: g.m.Supply}
+	rest := slices.Clone(g.m.Classes)
 	first := g.order == nil
+	if first {
+		g.sorts = g.m.sorts()
+	}
 	g.order = slices.DeleteFunc(g.order, func(i int32) bool { return g.left[i] == 0 })
-	for i := range rest.Classes {
-		rest.Classes[i].Count = g.left[i]
+	for i := range rest {
+		rest[i].Count = g.left[i]
 		if g.left[i] > 0 && first {
 			g.order = append(g.order, int32(i))
 		}
@@ -113,8 +117,8 @@ func (g *greedy) refresh() bool {
 	if len(g.order) == 0 {
 		return false
 	}
-	y := rest.prices()
-	g.value = rest.valued(y)
+	prices := g.sorts.prices(rest)
+	g.value = g.sorts.values(prices)
 	g.worth = 0
 	for i, n := range g.left {
 		g.value[i] = max(g.value[i], 1e-6)
@@ -124,23 +128,23 @@ func (g *greedy) refresh() bool {
 		slices.SortFunc(g.order, func(a, b int32) int { return cmp.Or(cmp.Compare(g.value[b], g.value[a]), cmp.Compare(a, b)) })
 		g.inSub = make([]bool, len(g.left))
 	}
-	g.rank(y)
+	g.rank(prices)
 	return g.good > 0
 }
 
 // rank orders the kinds by the part of their price that a filling with the mix of what is left comes to. Whole room is
 // worth more than any filling, so a kind whose room would not do is not looked at more closely.
-func (g *greedy) rank(y []float64) {
+func (g *greedy) rank(prices [][]float64) {
 	const near, some = 0.985, 4 // how good the kinds are that are tried, and how many of them at least
 	ratio := make([]float64, len(g.m.Kinds))
 	g.kinds = g.kinds[:0]
 	for k := range g.m.Kinds {
-		if g.m.Kinds[k].Supply >= 0 {
+		if g.m.Kinds[k].Supply >= 0 || g.sorts.of[k] < 0 {
 			continue
 		}
 		room := 0.0
 		for r, c := range g.m.Kinds[k].Capacity {
-			room += float64(float64(max(c, 0)) * y[r])
+			room += float64(float64(max(c, 0)) * prices[g.sorts.of[k]][r])
 		}
 		ratio[k] = min(room*(1+1e-6), g.worth) / max(g.m.Kinds[k].Price, 1e-9)
 		g.kinds = append(g.kinds, k)

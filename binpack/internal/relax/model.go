@@ -13,8 +13,6 @@ import (
 	"math"
 	"math/bits"
 	"sync/atomic"
-
-	"github.com/joinery-sdk/joinery/binpack/internal/lp"
 )
 
 // Model is a relaxed problem. It is not modified by anything here.
@@ -148,42 +146,6 @@ func (m *Model) penalty(c *Class) float64 {
 
 // Fits reports whether some kind can hold a thing of the class.
 func (m *Model) Fits(class int) bool { return !math.IsInf(m.alone(&m.Classes[class]), 1) }
-
-// Coverage is what one of each class is worth by the prices of resources.
-func (m *Model) Coverage() []float64 { return m.valued(m.prices()) }
-
-// prices is what a unit of each dimension is worth, so that no uncounted kind offers its whole room for less.
-func (m *Model) prices() []float64 {
-	n := len(m.Kinds)
-	rows, prices, room := make([][]float64, 0, n), make([]float64, 0, n), make([]float64, 0, n*m.Dims)
-	for k := range m.Kinds {
-		if m.Kinds[k].Supply >= 0 {
-			continue
-		}
-		for _, c := range m.Kinds[k].Capacity {
-			room = append(room, float64(max(c, 0)))
-		}
-		rows, prices = append(rows, room[len(room)-m.Dims:]), append(prices, m.Kinds[k].Price)
-	}
-	demand := make([]float64, m.Dims)
-	for i := range m.Classes {
-		for r, s := range m.Classes[i].Size {
-			demand[r] += float64(float64(s) * float64(m.Classes[i].Count))
-		}
-	}
-	return lp.Coverage(rows, prices, demand)
-}
-
-// valued is what one of each class is worth if a unit of each dimension is worth so much.
-func (m *Model) valued(y []float64) []float64 {
-	out := make([]float64, len(m.Classes))
-	for i := range out {
-		for r, s := range m.Classes[i].Size {
-			out[i] += float64(float64(s) * y[r])
-		}
-	}
-	return out
-}
 
 // Cost is the price of all columns together.
 func (m *Model) Cost(columns []Column) float64 {

@@ -39,6 +39,9 @@ const (
 	// pivotsPerRow is how many pivots a row of the master programme is reckoned to take for each thing that a bin holds. With 4
 	// whatever a bin holds, plans of 50 distinct things were 6% dearer, for little was left for the search over bins.
 	pivotsPerRow = 2
+	// mostPriceRows is how many rows the programme may have that gives each sort of kinds prices of its own: its cost grows with
+	// their cube, and 300 take some 20 ms.
+	mostPriceRows = 300
 	// assignmentClasses is how many groups of like classes the assignment programme tells apart, and assignmentPass how many
 	// passes over classes and kinds it must have steps for.
 	assignmentClasses, assignmentPass = 80, 40

@@ -1,0 +1,147 @@
+package lp
+
+import (
+	"math"
+	"slices"
+)
+
+// Flows is demand that can be met in several places, where capacity can be bought in any fraction: of each group, shares
+// of its demand go to the places that are open to it.
+type Flows struct {
+	// Demand is by group and dimension.
+	Demand [][]float64
+	// Into is by group, the places that are open to it.
+	Into [][]int
+	// Rooms and Prices are by place, what can be bought there; rooms are by dimension.
+	Rooms  [][][]float64
+	Prices [][]float64
+}
+
+// Values is what a unit of each dimension is worth in each place, so that nothing that can be bought offers more worth than
+// its price, and what they prove: all demand, each where it is worth least. Groups that no place can hold count nothing.
+// It is near-exact, as Coverage is.
+func (f *Flows) Values() (values [][]float64, proved float64) {
+	places := len(f.Rooms)
+	dims := 0
+	for _, d := range f.Demand {
+		dims = len(d)
+	}
+	values = make([][]float64, places)
+	for s := range values {
+		values[s] = make([]float64, dims)
+	}
+	scale := make([]float64, dims)
+	for _, rooms := range f.Rooms {
+		for _, room := range rooms {
+			for r, c := range room {
+				scale[r] = max(scale[r], c)
+			}
+		}
+	}
+	// least is the price of a unit of each dimension alone, by place; infinite where there is none.
+	least := make([][]float64, places)
+	for s, rooms := range f.Rooms {
+		least[s] = slices.Repeat([]float64{math.Inf(1)}, dims)
+		for i, room := range rooms {
+			for r, c := range room {
+				if c > 0 {
+					least[s][r] = min(least[s][r], f.Prices[s][i]*scale[r]/c)
+				}
+			}
+		}
+	}
+	row := func(s, r int) int { return s*dims + r }
+	rhs, big := make([]float64, places*dims), make([]float64, places*dims)
+	for s := range places {
+		for r := range dims {
+			if big[row(s, r)] = 1; !math.IsInf(least[s][r], 1) {
+				big[row(s, r)] = 2*least[s][r] + 1
+			}
+		}
+	}
+	type flow struct {
+		price   float64
+		entries []Entry
+	}
+	var all []flow
+	most := 0.0
+	for g, demand := range f.Demand {
+		units := 0.0 // of the group, each of which takes at most one of any dimension
+		for r, d := range demand {
+			if d > 0 && scale[r] > 0 {
+				units = max(units, d/scale[r])
+			}
+		}
+		if units == 0 {
+			continue
+		}
+		dearest, open := 0.0, false
+		at := int32(len(rhs))
+		for _, s := range f.Into[g] {
+			fits, cost := true, 0.0
+			entries := []Entry{{at, 1}}
+			for r, d := range demand {
+				if d <= 0 {
+					continue
+				}
+				if fits = fits && !math.IsInf(least[s][r], 1); fits {
+					entries = append(entries, Entry{int32(row(s, r)), -d / scale[r] / units})
+					cost += float64(least[s][r] * (d / scale[r] / units))
+				}
+			}
+			if fits {
+				all = append(all, flow{0, entries})
+				dearest, open = max(dearest, cost), true
+			}
+		}
+		if open {
+			rhs, big = append(rhs, units), append(big, 2*dearest+1)
+			most = max(most, units)
+		}
+	}
+	for k := range rhs { // how often all of it is asked changes no value
+		rhs[k] /= max(most, 1e-300)
+	}
+	p := New(rhs, make([]bool, len(rhs)), big)
+	for _, f := range all {
+		p.Add(f.price, f.entries)
+	}
+	for s, rooms := range f.Rooms {
+		for i, room := range rooms {
+			largest := 0.0
+			for r, c := range room {
+				if c > 0 {
+					largest = max(largest, c/scale[r])
+				}
+			}
+			var entries []Entry
+			for r, c := range room {
+				if c > 0 {
+					entries = append(entries, Entry{int32(row(s, r)), c / scale[r] / largest})
+				}
+			}
+			if largest > 0 {
+				p.Add(f.Prices[s][i]/largest, entries)
+			}
+		}
+	}
+	p.Solve(200 + 20*len(rhs))
+	for s := range places {
+		for r := range dims {
+			if scale[r] > 0 && !math.IsInf(least[s][r], 1) {
+				values[s][r] = max(0, p.Multipliers()[row(s, r)]) / scale[r]
+			}
+		}
+		values[s] = shrunk(f.Rooms[s], f.Prices[s], values[s])
+	}
+	for g, demand := range f.Demand {
+		worth := math.Inf(1)
+		for _, s := range f.Into[g] {
+			worth = min(worth, dot(demand, values[s]))
+		}
+		if !math.IsInf(worth, 1) {
+			proved += worth
+		}
+	}
+	return values, proved
+}

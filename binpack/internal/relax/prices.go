@@ -1,0 +1,206 @@
+package relax
+
+import (
+	"math"
+	"slices"
+
+	"github.com/joinery-sdk/joinery/binpack/internal/lp"
+)
+
+// sorts are the kinds of a model by which classes may go into them. A unit of a resource is worth more in a sort that
+// classes must go into than in one that is cheap but open to few of them, so each sort has prices of its own.
+type sorts struct {
+	m     *Model
+	of    []int32   // by kind, its sort, -1 where nothing may go
+	kinds [][]int32 // by sort
+	group []int32   // by class: classes of one group may go to the same kinds
+	into  [][]int32 // by group, its sorts
+	parts [][]int32 // sorts that share groups with no others
+}
+
+func (m *Model) sorts() *sorts {
+	s := &sorts{m: m, group: make([]int32, len(m.Classes)), of: make([]int32, len(m.Kinds))}
+	var sets [][]uint64 // by group
+	for i := range m.Classes {
+		set := m.Classes[i].Kinds
+		g := slices.IndexFunc(sets, func(have []uint64) bool { return slices.Equal(have, set) })
+		if g < 0 {
+			g = len(sets)
+			sets = append(sets, set)
+		}
+		s.group[i] = int32(g)
+	}
+	s.into = make([][]int32, len(sets))
+	known := map[string]int32{}
+	key := make([]byte, (len(sets)+7)/8)
+	for k := range m.Kinds {
+		clear(key)
+		any := false
+		for g, set := range sets {
+			if has(set, k) {
+				key[g/8] |= 1 << (g % 8)
+				any = true
+			}
+		}
+		if s.of[k] = -1; !any {
+			continue
+		}
+		at, ok := known[string(key)]
+		if !ok {
+			at = int32(len(s.kinds))
+			known[string(key)] = at
+			s.kinds = append(s.kinds, nil)
+			for g, set := range sets {
+				if has(set, k) {
+					s.into[g] = append(s.into[g], at)
+				}
+			}
+		}
+		s.of[k] = at
+		s.kinds[at] = append(s.kinds[at], int32(k))
+	}
+	s.divide()
+	return s
+}
+
+// divide finds the parts.
+func (s *sorts) divide() {
+	part := make([]int32, len(s.kinds))
+	for i := range part {
+		part[i] = int32(i)
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, into := range s.into {
+			least := int32(math.MaxInt32)
+			for _, at := range into {
+				least = min(least, part[at])
+			}
+			for _, at := range into {
+				changed = changed || part[at] != least
+				part[at] = least
+			}
+		}
+	}
+	number := map[int32]int{}
+	for at, p := range part {
+		n, ok := number[p]
+		if !ok {
+			n = len(s.parts)
+			number[p] = n
+			s.parts = append(s.parts, nil)
+		}
+		s.parts[n] = append(s.parts[n], int32(at))
+	}
+}
+
+// prices is what a unit of each dimension is worth, by sort, for so many things of each class: so much that no kind that never
+// runs out offers its whole room for less.
+func (s *sorts) prices(classes []Class) [][]float64 {
+	demand := make([][]float64, len(s.into)) // by group
+	for g := range demand {
+		demand[g] = make([]float64, s.m.Dims)
+	}
+	for i := range classes {
+		for r, size := range classes[i].Size {
+			demand[s.group[i]][r] += float64(float64(size) * float64(classes[i].Count))
+		}
+	}
+	out := make([][]float64, len(s.kinds))
+	for _, part := range s.parts {
+		s.price(part, demand, out)
+	}
+	return out
+}
+
+// price is prices for the sorts of one part. Where the programme would be large, all of them have the same.
+func (s *sorts) price(part []int32, demand, out [][]float64) {
+	m := s.m
+	sum := make([]float64, m.Dims)
+	var groups []int32
+	for g, into := range s.into {
+		if len(into) > 0 && slices.Contains(part, into[0]) {
+			groups = append(groups, int32(g))
+			for r, d := range demand[g] {
+				sum[r] += d
+			}
+		}
+	}
+	var rows [][]float64
+	var costs []float64
+	for _, at := range part {
+		for _, k := range s.kinds[at] {
+			if m.Kinds[k].Supply < 0 {
+				rows, costs = append(rows, m.Kinds[k].room()), append(costs, m.Kinds[k].Price)
+			}
+		}
+	}
+	same := lp.Coverage(rows, costs, sum)
+	for _, at := range part {
+		out[at] = same
+	}
+	if len(part) == 1 || len(part)*m.Dims+len(groups) > mostPriceRows {
+		return
+	}
+	flows := lp.Flows{Demand: make([][]float64, len(groups)), Into: make([][]int, len(groups)), Rooms: make([][][]float64, len(part)), Prices: make([][]float64, len(part))}
+	place := make(map[int32]int, len(part))
+	for i, at := range part {
+		place[at] = i
+		for _, k := range s.kinds[at] {
+			if m.Kinds[k].Supply < 0 {
+				flows.Rooms[i], flows.Prices[i] = append(flows.Rooms[i], m.Kinds[k].room()), append(flows.Prices[i], m.Kinds[k].Price)
+			}
+		}
+	}
+	for i, g := range groups {
+		flows.Demand[i] = demand[g]
+		for _, at := range s.into[g] {
+			flows.Into[i] = append(flows.Into[i], place[at])
+		}
+	}
+	if apart, proved := flows.Values(); proved > proves(same, sum) {
+		for i, at := range part {
+			out[at] = apart[i]
+		}
+	}
+}
+
+func proves(values, demand []float64) float64 {
+	sum := 0.0
+	for r, y := range values {
+		sum += float64(y * demand[r])
+	}
+	return sum
+}
+
+// room is the capacity, as far as there is any.
+func (k *Kind) room() []float64 {
+	out := make([]float64, len(k.Capacity))
+	for r, c := range k.Capacity {
+		out[r] = float64(max(c, 0))
+	}
+	return out
+}
+
+// values is what one of each class is worth: the least that its room is worth in any sort that it may go into.
+func (s *sorts) values(prices [][]float64) []float64 {
+	out := make([]float64, len(s.m.Classes))
+	for i := range out {
+		for n, at := range s.into[s.group[i]] {
+			worth := 0.0
+			for r, size := range s.m.Classes[i].Size {
+				worth += float64(float64(size) * prices[at][r])
+			}
+			if n == 0 || worth < out[i] {
+				out[i] = worth
+			}
+		}
+	}
+	return out
+}
+
+// Coverage is what one of each class is worth by the prices of resources.
+func (m *Model) Coverage() []float64 {
+	s := m.sorts()
+	return s.values(s.prices(m.Classes))
+}
