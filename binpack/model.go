@@ -303,6 +303,7 @@ func (in *Instance) dominates(a, b *offer) bool {
 // they have free, rounded up for a bound and down for a plan.
 func (r *relaxation) roomsForSale(in *Instance, used []int32, digits int, up bool) ([]offer, bool) {
 	var out []offer
+	most := min(max(roomWork/(len(r.model.Classes)+1), leastRooms), mostRooms)
 	for n := range in.problem.Nodes {
 		suits := make([]uint64, (len(used)+63)/64)
 		any := false
@@ -327,7 +328,7 @@ func (r *relaxation) roomsForSale(in *Instance, used []int32, digits int, up boo
 			out[alike].nodes = append(out[alike].nodes, int32(n))
 			continue
 		}
-		if len(out) == maxRooms {
+		if len(out) == most {
 			return nil, false
 		}
 		out = append(out, offer{kind{-1, 0, []int32{int32(n)}}, free, 0, 1, suits})

@@ -18,15 +18,15 @@ type Flows struct {
 }
 
 // Values is what a unit of each dimension is worth in each place, so that nothing that can be bought offers more worth than
-// its price, and what they prove: all demand, each where it is worth least. Groups that no place can hold count nothing.
-// It is near-exact, as Coverage is.
-func (f *Flows) Values() (values [][]float64, proved float64) {
+// its price, and all demand, each where it is worth least, comes to as much as it can. Groups that no place can hold count
+// nothing. It is near-exact, as Coverage is.
+func (f *Flows) Values() [][]float64 {
 	places := len(f.Rooms)
 	dims := 0
 	for _, d := range f.Demand {
 		dims = len(d)
 	}
-	values = make([][]float64, places)
+	values := make([][]float64, places)
 	for s := range values {
 		values[s] = make([]float64, dims)
 	}
@@ -134,14 +134,5 @@ func (f *Flows) Values() (values [][]float64, proved float64) {
 		}
 		values[s] = shrunk(f.Rooms[s], f.Prices[s], values[s])
 	}
-	for g, demand := range f.Demand {
-		worth := math.Inf(1)
-		for _, s := range f.Into[g] {
-			worth = min(worth, dot(demand, values[s]))
-		}
-		if !math.IsInf(worth, 1) {
-			proved += worth
-		}
-	}
-	return values, proved
+	return values
 }

@@ -203,7 +203,9 @@ func (s *Search) compare(value []float64, b *Budget) {
 		}
 		return rest
 	}
-	slices.SortStableFunc(s.surrogate, func(a, b surrogate) int { return cmp.Or(cmp.Compare(b.least(asked(&b)), a.least(asked(&a))), cmp.Compare(b.cost[cells], a.cost[cells])) })
+	slices.SortStableFunc(s.surrogate, func(a, b surrogate) int {
+		return cmp.Or(cmp.Compare(b.least(asked(&b)), a.least(asked(&a))), cmp.Compare(b.cost[cells], a.cost[cells]))
+	})
 	s.surrogate = s.surrogate[:min(len(s.surrogate), mostSurrogates)]
 	for k := range m.Kinds {
 		for i := range s.surrogate {

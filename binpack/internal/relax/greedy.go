@@ -87,10 +87,11 @@ type greedy struct {
 	m      *Model
 	left   []int64
 	value  []float64
-	worth  float64 // of all that is left
-	order  []int32 // classes that are left, the most valuable first
-	kinds  []int   // the best ones first
-	good   int     // how many of them are nearly as good as the best
+	worth  float64   // of all that is left
+	open   []float64 // by sort, of what is left that may go there
+	order  []int32   // classes that are left, the most valuable first
+	kinds  []int     // the best ones first
+	good   int       // how many of them are nearly as good as the best
 	rng    Draw
 	knap   Knapsack
 	sub    []Class
@@ -120,9 +121,14 @@ func (g *greedy) refresh() bool {
 	prices := g.sorts.prices(rest)
 	g.value = g.sorts.values(prices)
 	g.worth = 0
+	g.open = make([]float64, len(g.sorts.kinds))
 	for i, n := range g.left {
 		g.value[i] = max(g.value[i], 1e-6)
-		g.worth += float64(g.value[i] * float64(n))
+		worth := float64(g.value[i] * float64(n))
+		g.worth += worth
+		for _, at := range g.sorts.into[g.sorts.group[i]] {
+			g.open[at] += worth
+		}
 	}
 	if first {
 		slices.SortFunc(g.order, func(a, b int32) int { return cmp.Or(cmp.Compare(g.value[b], g.value[a]), cmp.Compare(a, b)) })
@@ -146,7 +152,7 @@ func (g *greedy) rank(prices [][]float64) {
 		for r, c := range g.m.Kinds[k].Capacity {
 			room += float64(float64(max(c, 0)) * prices[g.sorts.of[k]][r])
 		}
-		ratio[k] = min(room*(1+1e-6), g.worth) / max(g.m.Kinds[k].Price, 1e-9)
+		ratio[k] = min(room*(1+1e-6), g.open[g.sorts.of[k]]) / max(g.m.Kinds[k].Price, 1e-9)
 		g.kinds = append(g.kinds, k)
 	}
 	better := func(a, b int) int { return cmp.Or(cmp.Compare(ratio[b], ratio[a]), cmp.Compare(a, b)) }
@@ -169,7 +175,8 @@ func (g *greedy) rank(prices [][]float64) {
 			ratio[k] = -1
 			continue
 		}
-		ratio[k] = min(g.knap.Bound(g.worth), g.worth) / max(kind.Price, 1e-9)
+		open := g.open[g.sorts.of[k]]
+		ratio[k] = min(g.knap.Bound(open), open) / max(kind.Price, 1e-9)
 		for i, v := range best {
 			if ratio[k] > v {
 				copy(best[i+1:], best[i:])
@@ -186,12 +193,13 @@ func (g *greedy) rank(prices [][]float64) {
 	}
 }
 
-// sample makes a small problem of things that are worth so much together: the large ones, and others by chance.
-func (g *greedy) sample(worth float64) []float64 {
+// sample makes a small problem of things that may go into the kind and are worth so much together: the large ones, and others by
+// chance.
+func (g *greedy) sample(k int, worth float64) []float64 {
 	g.sub, g.from, g.worths = g.sub[:0], g.from[:0], g.worths[:0]
 	sum := 0.0
 	add := func(i int32) {
-		if g.inSub[i] || g.left[i] == 0 {
+		if g.inSub[i] || g.left[i] == 0 || !has(g.m.Classes[i].Kinds, k) {
 			return
 		}
 		g.inSub[i] = true
@@ -201,8 +209,8 @@ func (g *greedy) sample(worth float64) []float64 {
 		sum += float64(g.value[i] * float64(min(c.Count, c.Most)))
 	}
 	const choice = 150
-	for k := 0; k < len(g.order) && sum < worth/3; k++ {
-		add(g.order[k])
+	for at := 0; at < len(g.order) && sum < worth/3; at++ {
+		add(g.order[at])
 	}
 	for tries := 0; (sum < worth || len(g.sub) < choice) && tries < 2*len(g.order); tries++ {
 		add(g.order[g.rng.Below(len(g.order))])
@@ -222,8 +230,8 @@ func (g *greedy) next(b *Budget) (Column, bool) {
 			k = g.kinds[0]
 		}
 		kind := &g.m.Kinds[k]
-		value := g.sample(3 * kind.Price)
-		if !g.knap.Load(kind.Capacity, g.sub, func(i int) bool { return has(g.sub[i].Kinds, k) }, value) {
+		value := g.sample(k, 3*kind.Price)
+		if !g.knap.Load(kind.Capacity, g.sub, func(int) bool { return true }, value) {
 			continue
 		}
 		g.knap.Bound(math.Inf(1))
@@ -364,7 +372,7 @@ func (m *Model) firstFit(kind int, order []int, b *Budget) []Column {
 		}
 		k := kind
 		if !c.May(k) || Copies(m.Kinds[k].Capacity, c.Size, 1) == 0 {
-			k = m.cheapest(c)
+			k = m.likeOrCheapest(kind, c)
 		}
 		for left > 0 && k >= 0 && m.Kinds[k].Supply < 0 {
 			room := slices.Clone(m.Kinds[k].Capacity)
@@ -386,6 +394,62 @@ func (m *Model) firstFit(kind int, order []int, b *Budget) []Column {
 		b.Take(m.Dims * len(m.Kinds))
 	}
 	return bins
+}
+
+// likeOrCheapest is the cheapest kind for the class that has at least the room of another, or else the cheapest at all.
+func (m *Model) likeOrCheapest(kind int, c *Class) int {
+	for k := range m.Kinds { // in the order of price
+		if m.Kinds[k].Supply < 0 && c.May(k) && Copies(m.Kinds[k].Capacity, m.Kinds[kind].Capacity, 1) > 0 && Copies(m.Kinds[k].Capacity, c.Size, 1) > 0 {
+			return k
+		}
+	}
+	return m.cheapest(c)
+}
+
+// finish puts what the columns leave out into the room that they have, and into more bins.
+func (m *Model) finish(columns []Column, b *Budget) []Column {
+	rest := *m
+	rest.Classes = slices.Clone(m.Classes)
+	out := make([]Column, 0, len(columns))
+	for _, c := range columns {
+		for i, class := range c.Class {
+			rest.Classes[class].Count -= int64(c.Count[i])
+		}
+		out = append(out, Column{c.Kind, c.Copy()})
+	}
+	for at := range out {
+		room := slices.Clone(m.Kinds[out[at].Kind].Capacity)
+		for i, class := range out[at].Class {
+			for r, s := range m.Classes[class].Size {
+				room[r] -= s * int64(out[at].Count[i])
+			}
+		}
+		for i := range rest.Classes {
+			c := &rest.Classes[i]
+			if c.Count == 0 || !c.May(out[at].Kind) {
+				continue
+			}
+			inside := int64(0)
+			place := slices.Index(out[at].Class, int32(i))
+			if place >= 0 {
+				inside = int64(out[at].Count[place])
+			}
+			n := Copies(room, c.Size, min(c.Count, c.Most-inside))
+			if n <= 0 {
+				continue
+			}
+			if c.Count -= n; place < 0 {
+				out[at].put(c, i, n, room)
+				continue
+			}
+			out[at].Count[place] += int32(n)
+			for r, s := range c.Size {
+				room[r] -= s * n
+			}
+		}
+		out[at].Sort()
+	}
+	return append(out, rest.greedy(b)...)
 }
 
 func (c *Column) put(class *Class, i int, n int64, free []int64) {

@@ -13,20 +13,42 @@ type sorts struct {
 	m     *Model
 	of    []int32   // by kind, its sort, -1 where nothing may go
 	kinds [][]int32 // by sort
-	group []int32   // by class: classes of one group may go to the same kinds
+	group []int32   // by class: those of a group ask most of the same and may go to the same kinds, each of which has all of it
 	into  [][]int32 // by group, its sorts
 	parts [][]int32 // sorts that share groups with no others
 }
 
 func (m *Model) sorts() *sorts {
 	s := &sorts{m: m, group: make([]int32, len(m.Classes)), of: make([]int32, len(m.Kinds))}
+	having := make([][]uint64, m.Dims) // by dimension, the kinds that have any of it
+	largest := make([]float64, m.Dims)
+	for r := range having {
+		having[r] = make([]uint64, (len(m.Kinds)+63)/64)
+		for k := range m.Kinds {
+			if c := m.Kinds[k].Capacity[r]; c > 0 {
+				having[r][k/64] |= 1 << (k % 64)
+				largest[r] = max(largest[r], float64(c))
+			}
+		}
+	}
 	var sets [][]uint64 // by group
+	var most []int      // by group, the dimension that they ask most of
 	for i := range m.Classes {
-		set := m.Classes[i].Kinds
-		g := slices.IndexFunc(sets, func(have []uint64) bool { return slices.Equal(have, set) })
-		if g < 0 {
-			g = len(sets)
-			sets = append(sets, set)
+		set := slices.Clone(m.Classes[i].Kinds)
+		for r, size := range m.Classes[i].Size {
+			for w := range set {
+				if size > 0 {
+					set[w] &= having[r][w]
+				}
+			}
+		}
+		d := m.asksMost(&m.Classes[i], largest)
+		g := 0
+		for g < len(sets) && (most[g] != d || !slices.Equal(sets[g], set)) {
+			g++
+		}
+		if g == len(sets) {
+			sets, most = append(sets, set), append(most, d)
 		}
 		s.group[i] = int32(g)
 	}
@@ -61,6 +83,17 @@ func (m *Model) sorts() *sorts {
 	}
 	s.divide()
 	return s
+}
+
+// asksMost is the dimension of which a thing of the class takes the largest part.
+func (m *Model) asksMost(c *Class, largest []float64) int {
+	at, most := 0, 0.0
+	for r, size := range c.Size {
+		if part := float64(size) / max(largest[r], 1); part > most {
+			at, most = r, part
+		}
+	}
+	return at
 }
 
 // divide finds the parts.
@@ -108,13 +141,13 @@ func (s *sorts) prices(classes []Class) [][]float64 {
 	}
 	out := make([][]float64, len(s.kinds))
 	for _, part := range s.parts {
-		s.price(part, demand, out)
+		s.price(part, demand, classes, out)
 	}
 	return out
 }
 
 // price is prices for the sorts of one part. Where the programme would be large, all of them have the same.
-func (s *sorts) price(part []int32, demand, out [][]float64) {
+func (s *sorts) price(part []int32, demand [][]float64, classes []Class, out [][]float64) {
 	m := s.m
 	sum := make([]float64, m.Dims)
 	var groups []int32
@@ -158,17 +191,24 @@ func (s *sorts) price(part []int32, demand, out [][]float64) {
 			flows.Into[i] = append(flows.Into[i], place[at])
 		}
 	}
-	if apart, proved := flows.Values(); proved > proves(same, sum) {
-		for i, at := range part {
-			out[at] = apart[i]
+	before := s.worth(groups, classes, out)
+	for i, values := range flows.Values() {
+		out[part[i]] = values
+	}
+	if s.worth(groups, classes, out) < before { // groups are of a mind only roughly
+		for _, at := range part {
+			out[at] = same
 		}
 	}
 }
 
-func proves(values, demand []float64) float64 {
+// worth is what all things of the groups are worth.
+func (s *sorts) worth(groups []int32, classes []Class, prices [][]float64) float64 {
 	sum := 0.0
-	for r, y := range values {
-		sum += float64(y * demand[r])
+	for i, g := range s.group {
+		if slices.Contains(groups, g) {
+			sum += float64(s.value(i, prices) * float64(classes[i].Count))
+		}
 	}
 	return sum
 }
@@ -182,21 +222,28 @@ func (k *Kind) room() []float64 {
 	return out
 }
 
-// values is what one of each class is worth: the least that its room is worth in any sort that it may go into.
+// values is what one of each class is worth.
 func (s *sorts) values(prices [][]float64) []float64 {
 	out := make([]float64, len(s.m.Classes))
 	for i := range out {
-		for n, at := range s.into[s.group[i]] {
-			worth := 0.0
-			for r, size := range s.m.Classes[i].Size {
-				worth += float64(float64(size) * prices[at][r])
-			}
-			if n == 0 || worth < out[i] {
-				out[i] = worth
-			}
-		}
+		out[i] = s.value(i, prices)
 	}
 	return out
+}
+
+// value is the least that the room of one thing of the class is worth in any sort that it may go into.
+func (s *sorts) value(class int, prices [][]float64) float64 {
+	least := 0.0
+	for n, at := range s.into[s.group[class]] {
+		worth := 0.0
+		for r, size := range s.m.Classes[class].Size {
+			worth += float64(float64(size) * prices[at][r])
+		}
+		if n == 0 || worth < least {
+			least = worth
+		}
+	}
+	return least
 }
 
 // Coverage is what one of each class is worth by the prices of resources.

@@ -59,13 +59,13 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 		value = s.columns()
 	}
 	if !s.closed() {
-		part := b.Split(b.Left / 3)
+		part := b.Split(b.Left / 10)
 		s.take(m.tighten(s.Columns, float64(s.bound()), part))
 		b.Return(part)
 	}
 	if !s.closed() {
 		part := b.Split(b.Left * 9 / 10)
-		s.take(m.Improve(s.Columns, value, float64(s.bound()), part))
+		s.take(m.Improve(s.Columns, s.other, value, float64(s.bound()), part))
 		b.Return(part)
 	}
 	if !s.closed() {
@@ -87,10 +87,6 @@ func (m *Model) Bound(patterns []Column, price, grain int64, b *Budget) Solution
 			master.Add(c)
 		}
 		value = s.generate(master)
-	} else if open() && len(m.Classes)*len(m.Kinds) < b.Left/assignmentPass {
-		if value := m.Assignment(assignmentClasses, float64(s.bound()), b); value != nil {
-			s.prove(m.Certify(value, 1))
-		}
 	}
 	if open() {
 		s.refute(value, price, b.Left)
@@ -106,14 +102,19 @@ type solver struct {
 	b      *Budget
 	total  int
 	search *Search
+	other  []Column // the best packing but one
 }
 
 // take keeps the packing if it holds more than the one before, or as much for less.
 func (s *solver) take(columns []Column) {
 	s.b.Take(len(columns))
-	if columns != nil && (s.Columns == nil || cheaper(s.m, columns, s.Columns)) {
-		s.Columns = columns
+	switch {
+	case columns == nil:
+	case s.Columns == nil || cheaper(s.m, columns, s.Columns):
+		s.Columns, s.other = columns, s.Columns
 		s.report()
+	case s.other == nil || cheaper(s.m, columns, s.other):
+		s.other = columns
 	}
 }
 
@@ -179,7 +180,7 @@ func (s *solver) columns() []float64 {
 		}
 		before := s.b.Left
 		part := s.b.Split(before / 2)
-		s.take(flat(master.Dive(variation, part)))
+		s.take(m.finish(flat(master.Dive(variation, part)), part))
 		s.b.Return(part)
 		if spent := before - s.b.Left; s.b.Left < 4*spent {
 			break

@@ -14,7 +14,7 @@ const (
 	deepest, patience = 1_000, 4
 	// exactFirst is the part of the budget that an exact search gets before column generation, and exactThings how many things
 	// halve that. Without a first search, gaps at twenty to a hundred pods were 3.3% in the mean instead of 0.5%.
-	exactFirst, exactThings = 4, 200
+	exactFirst, exactThings = 16, 200
 	// levels is how often a search begins again with four times the nodes for each set, of which the first has firstNodes;
 	// thresholds in how many parts it goes through the prices between what is proved and what is known. A set that is refuted is
 	// not looked at again, so that a small first level costs little. They have not been varied.
@@ -42,7 +42,4 @@ const (
 	// mostPriceRows is how many rows the programme may have that gives each sort of kinds prices of its own: its cost grows with
 	// their cube, and 300 take some 20 ms.
 	mostPriceRows = 300
-	// assignmentClasses is how many groups of like classes the assignment programme tells apart, and assignmentPass how many
-	// passes over classes and kinds it must have steps for.
-	assignmentClasses, assignmentPass = 80, 40
 )
