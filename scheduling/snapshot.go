@@ -2,11 +2,9 @@
 //
 // [Compile] reads a [Snapshot] once: pods become classes (pods that are alike in everything that bears on placement),
 // instance types become shapes (what is left of a type once the daemons of a pool run on it), and of existing nodes what they
-// have free is counted. Everything after that is a dialogue of rounds with a packer, in the manner of a state machine that returns
-// work: [Problem.Start] assigns classes to domains, [State.Round] says what to pack, the packer answers
-// with an [Outcome], and [State.Advance] assigns again, from the start, with what was learnt. When [State.Done],
-// [State.Result] says where every pod goes and in which order kube-scheduler will accept the bindings, and
-// [State.Explain] why the others go nowhere.
+// have free is counted. [Problem.Solve] then is a dialogue of rounds with a [Packer]: classes are assigned to domains, the packer
+// is asked what of it fits, and they are assigned again, from the start, with what was learnt. The [Result] says where every pod goes
+// and in which order kube-scheduler will accept the bindings, what is to be bought, and why the others go nowhere.
 //
 // # What is decided here, and what by the packer
 //
@@ -141,6 +139,9 @@ type Options struct {
 	Attempts int
 	// Constraints are rules of the caller's own, applied to every class of pods after the built-in ones.
 	Constraints []Constraint
+	// Progress is called after each round that was packed, with how many were so far, and how many of the pods have a place in
+	// the best plan so far; nil for nobody.
+	Progress func(rounds, placed, pods int)
 }
 
 // KnownNamespaces is every namespace that an object or a pod names, with its labels; each carries its own name as a
@@ -160,19 +161,22 @@ func (s *Snapshot) KnownNamespaces() map[string]map[string]string {
 	return out
 }
 
-// SnapshotError is something in a snapshot that has no meaning, such as two nodes of one name.
-type SnapshotError struct {
+// InvalidError is something in a snapshot that has no meaning, such as two nodes of one name, or a pod that no API server would have
+// stored.
+type InvalidError struct {
 	// What names the object, by kind and name, or by list and position where it has no name.
 	What string
-	// Problem says what is wrong with it, and how to mend it.
-	Problem string
+	// Err says what is wrong with it, and how to mend it.
+	Err error
 }
 
-// Error is "scheduling: what: problem".
-func (e *SnapshotError) Error() string { return "scheduling: " + e.What + ": " + e.Problem }
+// Error is "scheduling: what: what is wrong".
+func (e *InvalidError) Error() string { return "scheduling: " + e.What + ": " + e.Err.Error() }
 
-// Validate reports everything in the snapshot that has no meaning: a [*SnapshotError] each, an [*InvalidError] for pods that no
-// API server would have stored. [Compile] does so, too.
+// Unwrap gives the cause.
+func (e *InvalidError) Unwrap() error { return e.Err }
+
+// Validate reports everything in the snapshot that has no meaning, an [*InvalidError] each. [Compile] does so, too.
 func (s *Snapshot) Validate() error {
 	v := validation{}
 	pods := names{kind: "pod", list: "pods", seen: map[string]bool{}}
@@ -181,7 +185,7 @@ func (s *Snapshot) Validate() error {
 			v.missing("Pods", i)
 			continue
 		}
-		pods.check(&v, i, p.Name, podclass.Name(p))
+		pods.check(&v, i, p.Name, cmp.Or(p.Namespace, corev1.NamespaceDefault)+"/"+p.Name)
 		v.pod(p)
 	}
 	nodes := names{kind: "node", list: "nodes", seen: map[string]bool{}}
@@ -225,7 +229,7 @@ func (s *Snapshot) Validate() error {
 type validation struct{ errs []error }
 
 func (v *validation) add(what, format string, args ...any) {
-	v.errs = append(v.errs, &SnapshotError{what, fmt.Sprintf(format, args...)})
+	v.errs = append(v.errs, &InvalidError{what, fmt.Errorf(format, args...)})
 }
 
 func (v *validation) missing(list string, i int) {
@@ -254,7 +258,7 @@ func (v *validation) pod(p *corev1.Pod) {
 		t := &p.Spec.TopologySpreadConstraints[i]
 		invalid := func(format string, args ...any) {
 			err := fmt.Errorf("spec.topologySpreadConstraints[%d].%w", i, fmt.Errorf(format, args...))
-			v.errs = append(v.errs, &InvalidError{Pod: podclass.Name(p), Err: err})
+			v.errs = append(v.errs, &InvalidError{What: "pod " + podclass.Name(p), Err: err})
 		}
 		switch {
 		case t.MaxSkew < 1:

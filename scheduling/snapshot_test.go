@@ -37,6 +37,7 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 		"Namespaces[0]: is nil":                        {Namespaces: []*corev1.Namespace{nil}},
 		"pods[0]: has no name":                         {Pods: []*corev1.Pod{{}}},
 		"pod shop/web: is there more than once":        {Pods: []*corev1.Pod{pod(), pod()}},
+		"pod default/web: is there more than once":     {Pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}}},
 		"node n: is there more than once":              {Nodes: []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, {ObjectMeta: metav1.ObjectMeta{Name: "n"}}}},
 		"nodeClaims[0]: has no name":                   {NodeClaims: []scheduling.NodeClaim{{}}},
 		"claim c: is there more than once":             {NodeClaims: []scheduling.NodeClaim{{Name: "c"}, {Name: "c"}}},
@@ -62,10 +63,14 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 	p := compile(t, scheduling.Snapshot{Pools: pools(priced(math.NaN()))})
 	assert.Equal(t, []string{"instance type a: offering 0 costs NaN an hour, which is no price, and is not for sale"}, p.Notes)
 	assert.Empty(t, p.Shapes)
+	// A pool that was given nothing to buy says so.
+	p = compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod()}, Pools: pools()})
+	assert.Equal(t, []string{"pool p has no instance types and can buy nothing; give it those that its cloud offers"}, p.Notes)
+	assert.Equal(t, `pool "p": it has no instance types`, solve(p, nothing).Unplaced()[0].Reasons()[0].String())
 	_, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{nil, pod(), pod()}, Nodes: []*corev1.Node{nil}}, nil)
 	assert.ErrorContains(t, err, "Pods[0]")
 	assert.ErrorContains(t, err, "Nodes[0]")
 	assert.ErrorContains(t, err, "shop/web")
-	var bad *scheduling.SnapshotError
+	var bad *scheduling.InvalidError
 	require.ErrorAs(t, err, &bad)
 }
