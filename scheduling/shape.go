@@ -35,6 +35,9 @@ func (p *Problem) compilePools() {
 		if err != nil {
 			set = requirements.Impossible()
 		}
+		for _, u := range pool.unknownKeys() {
+			p.Notes = append(p.Notes, fmt.Sprintf("pool %s: %s", pool.Name, u.text))
+		}
 		state := PoolState{Pool: pool, Set: set, NodesLeft: -1, taintSet: p.taints.Intern(pool.Taints)}
 		for _, name := range resources.Names(pool.Limits) {
 			left := resources.Capacity(name, pool.Limits[name])

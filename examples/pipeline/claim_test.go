@@ -67,3 +67,32 @@ func TestAlternativesAreBought(t *testing.T) {
 	require.True(t, errors.As(err, &detail))
 	assert.NotEmpty(t, detail.Refused)
 }
+
+// What pods ask of labels that neither type nor offering decides reaches the provider, and the node has the labels that were planned.
+func TestClaimsAskForTheLabelsOfThePlan(t *testing.T) {
+	text := `
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec: {template: {metadata: {labels: {owner: shop}}, spec: {nodeClassRef: {group: g.example.com, kind: C, name: c}, requirements: [
+  {key: team, operator: In, values: [blue, red]}]}}}
+---
+`
+	for team, selector := range map[string]string{"blue": "", "red": "nodeSelector: {team: red}\n"} {
+		packed := pack(t, catalogue(t, "a.4 4 zone-a on-demand 0.2", "b.4 4 zone-a on-demand 0.3"), text+deployment("web", 1, selector+container("1")))
+		n := packed.NewNodes()[0]
+		require.Equal(t, team, n.Labels["team"])
+		require.NotEmpty(t, n.Alternatives)
+		cloud, err := memcloud.New(memcloud.Config{Types: n.Pool.Types})
+		require.NoError(t, err)
+		claim := pipeline.Claim(&n, "one")
+		launch, err := cloud.Create(t.Context(), claim)
+		require.NoError(t, err)
+		got := pipeline.InFlight(claim, launch.Instance)
+		for key, value := range n.Labels {
+			if key != "karpenter.sh/provisioner-name" {
+				assert.Equal(t, value, got.Node().Labels[key], key)
+			}
+		}
+	}
+}
