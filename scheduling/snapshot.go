@@ -2,11 +2,9 @@
 //
 // [Compile] reads a [Snapshot] once: pods become classes (pods that are alike in everything that bears on placement),
 // instance types become shapes (what is left of a type once the daemons of a pool run on it), and of existing nodes what they
-// have free is counted. Everything after that is a dialogue of rounds with a packer, in the manner of a state machine that returns
-// work: [Problem.Start] assigns classes to domains, [State.Round] says what to pack, the packer answers
-// with an [Outcome], and [State.Advance] assigns again, from the start, with what was learnt. When [State.Done],
-// [State.Result] says where every pod goes and in which order kube-scheduler will accept the bindings, and
-// [State.Explain] why the others go nowhere.
+// have free is counted. [Problem.Solve] then is a dialogue of rounds with a [Packer]: classes are assigned to domains, the packer
+// is asked what of it fits, and they are assigned again, from the start, with what was learnt. The [Result] says where every pod goes
+// and in which order kube-scheduler will accept the bindings, what is to be bought, and why the others go nowhere.
 //
 // # What is decided here, and what by the packer
 //
@@ -36,16 +34,20 @@
 package scheduling
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/admission"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
@@ -60,6 +62,8 @@ type Snapshot struct {
 	Pods []*corev1.Pod
 	// Nodes are the nodes that exist.
 	Nodes []*corev1.Node
+	// NodeClaims are the nodes that were bought, whether they are among Nodes yet or not.
+	NodeClaims []NodeClaim
 	// Pools are what may be bought.
 	Pools []Pool
 	// DaemonSets run on every node that their pods tolerate and select.
@@ -79,6 +83,52 @@ type Pool struct {
 	Types []instancetypes.InstanceType
 }
 
+// NodeClaim is a node that was bought, and what was promised of it. Until the node is initialized the promise counts: pods are
+// planned there, and its pool's limits are charged, so that nothing is bought twice. Afterwards the node speaks for itself.
+//
+// It has only what bears on planning, and that is why it is neither a provider's claim, which holds what to ask for, nor a
+// manifest, whose conditions and references say the same in more words; each of them is turned into one by a short function.
+// The zero value is invalid, for it has no name.
+type NodeClaim struct {
+	// Name identifies the claim, and names its node in a plan until the node is there.
+	Name string
+	// NodeName and ProviderID say which node is the claim's, the one of that name or of that spec.providerID. Both are empty
+	// until they are known; then a node that has the claim's name is its node.
+	NodeName, ProviderID string
+	// Labels are those that the node will have for certain, that of its pool among them ([nodepool.LabelKey]).
+	Labels map[string]string
+	// Taints keep pods away, StartupTaints do not: they will be taken off. Those of the claim's pool need not be repeated.
+	Taints, StartupTaints []corev1.Taint
+	// Capacity is what counts against the limits of the pool, Allocatable what pods can have. The node's own figures replace
+	// them one by one as they appear. A claim without any holds no pods.
+	Capacity, Allocatable corev1.ResourceList
+	// Initialized says that the node was ready once: it had all that was promised, and no startup taints any more. The label
+	// karpenter.sh/initialized on the node says the same.
+	Initialized bool
+	// Deleting says that the node is on its way out.
+	Deleting bool
+}
+
+// Node is the node as it will register, ready, with nothing running, under the name that plans use for it. It shares nothing
+// with the claim that can be changed.
+func (c *NodeClaim) Node() *corev1.Node {
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: cmp.Or(c.NodeName, c.Name), Labels: maps.Clone(c.Labels)},
+		Spec:       corev1.NodeSpec{ProviderID: c.ProviderID, Taints: slices.Clone(c.Taints)},
+		Status: corev1.NodeStatus{
+			Capacity: c.Capacity.DeepCopy(), Allocatable: c.Allocatable.DeepCopy(),
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	if n.Labels[corev1.LabelHostname] == "" {
+		n.Labels[corev1.LabelHostname] = n.Name
+	}
+	return n
+}
+
 // Options are the choices of [Compile] that a snapshot does not make. nil means defaults.
 type Options struct {
 	// IgnorePreferences drops every soft constraint from the start. By default they are tried as if they were hard and
@@ -90,6 +140,9 @@ type Options struct {
 	Attempts int
 	// Constraints are rules of the caller's own, applied to every class of pods after the built-in ones.
 	Constraints []Constraint
+	// Progress is called after each round that was packed, with how many were so far, and how many of the pods have a place in
+	// the best plan so far; nil for nobody.
+	Progress func(rounds, placed, pods int)
 }
 
 // KnownNamespaces is every namespace that an object or a pod names, with its labels; each carries its own name as a
@@ -109,19 +162,22 @@ func (s *Snapshot) KnownNamespaces() map[string]map[string]string {
 	return out
 }
 
-// SnapshotError is something in a snapshot that has no meaning, such as two nodes of one name.
-type SnapshotError struct {
+// InvalidError is something in a snapshot that has no meaning, such as two nodes of one name, or a pod that no API server would have
+// stored.
+type InvalidError struct {
 	// What names the object, by kind and name, or by list and position where it has no name.
 	What string
-	// Problem says what is wrong with it, and how to mend it.
-	Problem string
+	// Err says what is wrong with it, and how to mend it.
+	Err error
 }
 
-// Error is "scheduling: what: problem".
-func (e *SnapshotError) Error() string { return "scheduling: " + e.What + ": " + e.Problem }
+// Error is "scheduling: what: what is wrong".
+func (e *InvalidError) Error() string { return "scheduling: " + e.What + ": " + e.Err.Error() }
 
-// Validate reports everything in the snapshot that has no meaning: a [*SnapshotError] each, an [*InvalidError] for pods that no
-// API server would have stored. [Compile] does so, too.
+// Unwrap gives the cause.
+func (e *InvalidError) Unwrap() error { return e.Err }
+
+// Validate reports everything in the snapshot that has no meaning, an [*InvalidError] each. [Compile] does so, too.
 func (s *Snapshot) Validate() error {
 	v := validation{}
 	pods := names{kind: "pod", list: "pods", seen: map[string]bool{}}
@@ -130,7 +186,7 @@ func (s *Snapshot) Validate() error {
 			v.missing("Pods", i)
 			continue
 		}
-		pods.check(&v, i, p.Name, podclass.Name(p))
+		pods.check(&v, i, p.Name, cmp.Or(p.Namespace, corev1.NamespaceDefault)+"/"+p.Name)
 		v.pod(p)
 	}
 	nodes := names{kind: "node", list: "nodes", seen: map[string]bool{}}
@@ -143,6 +199,7 @@ func (s *Snapshot) Validate() error {
 		v.amounts("node "+n.Name, n.Status.Allocatable)
 		v.amounts("node "+n.Name, n.Status.Capacity)
 	}
+	v.claims(s)
 	daemons := names{kind: "DaemonSet", list: "daemonSets", seen: map[string]bool{}}
 	for i, d := range s.DaemonSets {
 		if d == nil {
@@ -166,6 +223,11 @@ func (s *Snapshot) Validate() error {
 			checked[&pool.Types[0]] = true
 			v.types(pool)
 		}
+		for _, u := range pool.unknownKeys() {
+			if u.refused {
+				v.add("pool "+pool.Name, "%s", u.text)
+			}
+		}
 	}
 	return errors.Join(v.errs...)
 }
@@ -173,7 +235,7 @@ func (s *Snapshot) Validate() error {
 type validation struct{ errs []error }
 
 func (v *validation) add(what, format string, args ...any) {
-	v.errs = append(v.errs, &SnapshotError{what, fmt.Sprintf(format, args...)})
+	v.errs = append(v.errs, &InvalidError{what, fmt.Errorf(format, args...)})
 }
 
 func (v *validation) missing(list string, i int) {
@@ -202,7 +264,7 @@ func (v *validation) pod(p *corev1.Pod) {
 		t := &p.Spec.TopologySpreadConstraints[i]
 		invalid := func(format string, args ...any) {
 			err := fmt.Errorf("spec.topologySpreadConstraints[%d].%w", i, fmt.Errorf(format, args...))
-			v.errs = append(v.errs, &InvalidError{Pod: podclass.Name(p), Err: err})
+			v.errs = append(v.errs, &InvalidError{What: "pod " + podclass.Name(p), Err: err})
 		}
 		switch {
 		case t.MaxSkew < 1:
@@ -212,6 +274,29 @@ func (v *validation) pod(p *corev1.Pod) {
 		case t.TopologyKey == "":
 			invalid("topologyKey is empty")
 		}
+	}
+}
+
+// claims reports claims that no node can be told for, or that share one.
+func (v *validation) claims(s *Snapshot) {
+	claims := names{kind: "claim", list: "nodeClaims", seen: map[string]bool{}}
+	names, ids := map[string]string{}, map[string]string{} // claim by name and provider id of the node
+	once := func(of map[string]string, key, claim, what string) {
+		switch other, taken := of[key]; {
+		case key == "":
+		case taken && other != claim:
+			v.add("claim "+claim, "has the same %s as claim %s, %s; a node has one claim", what, other, key)
+		default:
+			of[key] = claim
+		}
+	}
+	for i := range s.NodeClaims {
+		c := &s.NodeClaims[i]
+		claims.check(v, i, c.Name, c.Name)
+		v.amounts("claim "+c.Name, c.Capacity)
+		v.amounts("claim "+c.Name, c.Allocatable)
+		once(names, cmp.Or(c.NodeName, c.Name), c.Name, "node")
+		once(ids, c.ProviderID, c.Name, "provider id")
 	}
 }
 
@@ -230,4 +315,66 @@ func (v *validation) types(pool *Pool) {
 		types.check(v, i, t.Name, t.Name)
 		v.amounts("instance type "+t.Name, t.Capacity)
 	}
+}
+
+// unknownKey is a label that a pool asks of its nodes and that none of its instance types has.
+type unknownKey struct {
+	text    string
+	refused bool // otherwise it is worth a note
+}
+
+// unknownKeys finds labels that are probably misspelt. A pool may label its nodes as it likes, so what no type has rules nothing
+// out; but below a domain that the types have labels of, such as karpenter.k8s.aws, nobody labels nodes but the cloud.
+func (p *Pool) unknownKeys() []unknownKey {
+	var out []unknownKey
+	var known []string // worked out for the first one
+	for r := range p.NodeRequirements().All() {
+		key := r.Key()
+		domain, _, _ := strings.Cut(key, "/")
+		switch {
+		case len(p.Types) == 0 || key == nodepool.LabelKey || p.knows(key):
+			continue
+		case p.NodeClass.Group == domain && strings.EqualFold(key, domain+"/"+p.NodeClass.Kind): // the label of node classes
+			continue
+		}
+		if known == nil {
+			known = p.knownKeys()
+		}
+		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q, so it rules none out", key)}
+		near, ok := requirements.Nearest(key, known)
+		if ok {
+			u.text += fmt.Sprintf("; did you mean %q?", near)
+		}
+		public := domain == key || strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") || domain == "karpenter.sh"
+		owned := !public && slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, domain+"/") })
+		if u.refused = owned && !r.AllowsAbsent(); u.refused || ok {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+func (p *Pool) knows(key string) bool {
+	return slices.ContainsFunc(p.Types, func(t instancetypes.InstanceType) bool {
+		return t.Requirements.Has(key) || slices.ContainsFunc(t.Offerings, func(o instancetypes.Offering) bool { return o.Requirements.Has(key) })
+	})
+}
+
+// knownKeys are the labels that a pool's types and offerings have, and those that all clouds know.
+func (p *Pool) knownKeys() []string {
+	keys := map[string]bool{}
+	for k := range instancetypes.WellKnown().All() {
+		keys[k] = true
+	}
+	for i := range p.Types {
+		for r := range p.Types[i].Requirements.All() {
+			keys[r.Key()] = true
+		}
+		for _, o := range p.Types[i].Offerings {
+			for r := range o.Requirements.All() {
+				keys[r.Key()] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(keys))
 }
