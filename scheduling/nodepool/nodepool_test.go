@@ -238,7 +238,7 @@ spec:
 
 func TestNotAPool(t *testing.T) {
 	for text, want := range map[string]string{
-		`{`:    "nodepool: strictjson: line 1: unexpected end of text where a key is expected",
+		`{`:    "nodepool: strictjson: line 1: the text ends within a value or before it",
 		`[]`:   "nodepool: want an object, got a list",
 		`{}`:   `nodepool: apiVersion: "" "" is neither a Provisioner of karpenter.sh/v1alpha5 nor a NodePool of karpenter.sh/v1beta1 or karpenter.sh/v1`,
 		`null`: "nodepool: want an object, got null",

@@ -182,7 +182,7 @@ func (r *reader) all(files []File) []result {
 func (r *reader) jobs(c chunk, whole int) []job {
 	head, list := items(c)
 	if len(list) > 0 {
-		n, err := parseYAML(chunk{c.position, head}, &texts{})
+		n, err := parseYAML(chunk{c.position, head})
 		if kind, ok := listOf(&n); err == nil && ok {
 			jobs := make([]job, len(list))
 			for i := range list {
@@ -219,14 +219,13 @@ func (r *reader) each(jobs []job, results []result) {
 type worker struct {
 	*reader
 	checker *podcheck.Checker
-	texts   texts
 }
 
 func (r *reader) worker() *worker { return &worker{reader: r, checker: &podcheck.Checker{}} }
 
 func (w *worker) read(j job) result {
 	var res result
-	values, err := parse(j.chunk, &w.texts)
+	values, err := parse(j.chunk)
 	if err != nil {
 		res.broken = true
 		p := &Problem{Position: j.position, Detail: err.Error()}

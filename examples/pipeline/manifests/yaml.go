@@ -29,7 +29,7 @@ type syntaxError struct {
 func (e *syntaxError) Error() string { return e.detail }
 
 // parse reads the values of one chunk: one of YAML, or any number of JSON, one after the other.
-func parse(c chunk, t *texts) ([]strictjson.Node, error) {
+func parse(c chunk) ([]strictjson.Node, error) {
 	if err := legible(c); err != nil {
 		return nil, err
 	}
@@ -48,15 +48,12 @@ func parse(c chunk, t *texts) ([]strictjson.Node, error) {
 		if len(trimmed) > long {
 			return values, err
 		}
-		if n, yamlErr := parseYAML(c, t); yamlErr == nil {
+		if n, yamlErr := parseYAML(c); yamlErr == nil {
 			return []strictjson.Node{n}, nil
 		}
 		return values, err
 	}
-	if n, ok := parsePlain(c, t); ok {
-		return []strictjson.Node{n}, nil
-	}
-	n, err := parseYAML(c, t)
+	n, err := parseYAML(c)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +108,7 @@ func parseJSON(data []byte, line int) ([]strictjson.Node, error) {
 	}
 }
 
-func parseYAML(c chunk, t *texts) (n strictjson.Node, err error) {
+func parseYAML(c chunk) (n strictjson.Node, err error) {
 	defer func() { // The YAML package is not ours; a panic of it must not end the program.
 		if r := recover(); r != nil {
 			err = &syntaxError{c.position.Line, "unreadable YAML"}
@@ -121,7 +118,7 @@ func parseYAML(c chunk, t *texts) (n strictjson.Node, err error) {
 	if err != nil {
 		return strictjson.Node{}, yamlError(c, err)
 	}
-	v := conversion{offset: c.position.Line - 1, texts: t}
+	v := conversion{offset: c.position.Line - 1}
 	if doc.Kind == 0 {
 		return strictjson.Node{Line: int32(c.position.Line)}, nil
 	}
@@ -196,14 +193,11 @@ type conversion struct {
 	offset  int
 	aliased int // values made while below an alias
 	below   int // how many aliases the current value is below
-	texts   *texts
 }
 
 func (v *conversion) fail(y *yaml.Node, format string, args ...any) error {
 	return &syntaxError{y.Line + v.offset, fmt.Sprintf(format, args...)}
 }
-
-func (v *conversion) keep(text string) string { return v.texts.keep([]byte(text)) }
 
 func (v *conversion) node(y *yaml.Node, n *strictjson.Node, depth int) error {
 	if depth > strictjson.MaxDepth {
@@ -260,7 +254,7 @@ func (v *conversion) mapping(y *yaml.Node, n *strictjson.Node, depth int) error 
 		if key.ShortTag() == "!!null" {
 			return v.fail(key, "a key is missing before \":\"")
 		}
-		n.Members = append(n.Members, strictjson.Member{Key: v.keep(key.Value), Line: int32(key.Line + v.offset)})
+		n.Members = append(n.Members, strictjson.Member{Key: key.Value, Line: int32(key.Line + v.offset)})
 		if err := v.node(value, &n.Members[len(n.Members)-1].Value, depth+1); err != nil {
 			return err
 		}
@@ -310,16 +304,16 @@ func (v *conversion) scalar(y *yaml.Node, n *strictjson.Node) error {
 		n.Kind, n.Text = strictjson.Bool, strings.ToLower(text)
 	case "!!int":
 		n.Kind = strictjson.Number
-		n.Text = v.keep(decimal(text))
+		n.Text = decimal(text)
 	case "!!float":
 		n.Kind = strictjson.Number
 		literal, ok := float(text)
 		if !ok {
 			return v.fail(y, "%s is not a number that JSON can hold", text)
 		}
-		n.Text = v.keep(literal)
+		n.Text = literal
 	case "!!str", "!!timestamp", "!!binary":
-		n.Kind, n.Text = strictjson.String, v.keep(text)
+		n.Kind, n.Text = strictjson.String, text
 		if y.Style == 0 && tag == "!!str" { // plain, so YAML 1.1 has its say
 			if truth, ok := oldBool(text); ok {
 				n.Kind, n.Text = strictjson.Bool, truth

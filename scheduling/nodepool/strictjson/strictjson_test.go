@@ -15,21 +15,24 @@ import (
 )
 
 func TestParseErrors(t *testing.T) {
+	const ends = "the text ends within a value or before it"
 	for text, want := range map[string]string{
-		"":                "strictjson: line 1: the text ends where a value is expected",
-		"\n\n  ":          "strictjson: line 3: the text ends where a value is expected",
-		"{":               "strictjson: line 1: unexpected end of text where a key is expected",
-		"{\"a\"\n1}":      "strictjson: line 2: unexpected '1' where \":\" is expected after key \"a\"",
-		"{\"a\":1 \"b\"}": "strictjson: line 1: unexpected '\"' where \",\" or \"}\" is expected",
-		"[1,]":            "strictjson: line 1: unexpected ']' where a value is expected",
-		"[1":              "strictjson: line 1: unexpected end of text where \",\" or \"]\" is expected",
-		"tru":             "strictjson: line 1: unexpected 't' where a value is expected",
-		"01":              "strictjson: line 1: \"01\" is not a number of JSON",
-		"1 2":             "strictjson: line 1: unexpected '2' after the value",
-		"\"a":             "strictjson: line 1: a string is not closed",
-		"\"\\x\"":         "strictjson: line 1: a string has an escape that JSON does not know",
-		"\"a\nb\"":        "strictjson: line 1: a string holds the control character '\\n' unescaped",
-		"\"\xff\"":        "strictjson: line 1: a string holds bytes that are not UTF-8",
+		"":                "strictjson: line 1: " + ends,
+		"\n\n  ":          "strictjson: line 3: " + ends,
+		"{":               "strictjson: line 1: " + ends,
+		"{\"a\"\n1}":      "strictjson: line 2: invalid character '1' after object key",
+		"{\"a\":1 \"b\"}": "strictjson: line 1: invalid character '\"' after object key:value pair",
+		"{\"a\":1\n,}":    "strictjson: line 2: invalid character '}' looking for beginning of object key string",
+		"[1,]":            "strictjson: line 1: invalid character ']' looking for beginning of value",
+		"[1":              "strictjson: line 1: " + ends,
+		"tru":             "strictjson: line 1: " + ends,
+		"01":              "strictjson: line 1: invalid character '1' after the value",
+		"1 2":             "strictjson: line 1: invalid character '2' after the value",
+		"1\n\n2":          "strictjson: line 3: invalid character '2' after the value",
+		"\"a":             "strictjson: line 1: " + ends,
+		"\n\"\\x\"":       "strictjson: line 2: invalid character 'x' in string escape code",
+		"\"a\nb\"":        "strictjson: line 1: invalid character '\\n' in string literal",
+		"[\n\"\xff\"]":    "strictjson: line 2: a string holds bytes that are not UTF-8",
 		strings.Repeat("[", 200) + strings.Repeat("]", 200): "strictjson: line 1: nested deeper than 100 levels",
 	} {
 		_, err := strictjson.Parse([]byte(text))
