@@ -42,13 +42,13 @@ var imports = map[string][]string{
 }
 
 type goPackage struct {
-	ImportPath                         string
+	ImportPath, Name                   string
 	Imports, TestImports, XTestImports []string
 }
 
 func packages(t *testing.T) []goPackage {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Name,Imports,TestImports,XTestImports", "./...")
 	cmd.Dir = ".."
 	out, err := cmd.Output()
 	require.NoError(t, err)
@@ -174,5 +174,28 @@ func TestSmallFiles(t *testing.T) {
 	const most = 500
 	for path, data := range sources(t) {
 		assert.LessOrEqual(t, strings.Count(data, "\n"), most, "lines of %s", path)
+	}
+}
+
+// What others import is compared with a baseline; a package without one would change unseen.
+func TestEveryPackageHasABaseline(t *testing.T) {
+	for _, p := range packages(t) {
+		pkg := strings.TrimPrefix(p.ImportPath, module)
+		if p.Name == "main" || strings.Contains("/"+pkg+"/", "/internal/") {
+			continue
+		}
+		assert.FileExists(t, filepath.Join("..", ".ci", "api", strings.ReplaceAll(pkg, "/", "_")+".api"), "make api-baseline")
+	}
+}
+
+// Whoever imports the plan gets no cloud, no catalogue and no programs with it.
+func TestPlanIsLight(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./plan")
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	for pkg := range strings.Lines(string(out)) {
+		for _, heavy := range []string{module + "instancetypes/ec2", module + "cloudprovider", module + "examples/pipeline", "aws", "cobra", "gonum", "k8s.io/client-go"} {
+			assert.NotContains(t, pkg, heavy)
+		}
 	}
 }

@@ -220,3 +220,16 @@ func TestGivingUpGivesBack(t *testing.T) {
 	}
 	assert.Empty(t, cloud.Truth())
 }
+
+// A buyer needs a provider and nothing else.
+func TestABuyerHasDefaults(t *testing.T) {
+	s := read(t, catalogue(t, "a.4 4 zone-a on-demand 0.2"), anyPool+deployment("web", 6, container("1")))
+	cloud, err := memcloud.New(memcloud.Config{Types: s.Pools[0].Types})
+	require.NoError(t, err)
+	bought, err := (&pipeline.Buyer{Provider: cloud}).Buy(t.Context(), s)
+	require.NoError(t, err)
+	require.Len(t, bought.Nodes, 2)
+	assert.NotEqual(t, bought.Nodes[0].Claim.Token, bought.Nodes[1].Claim.Token)
+	_, err = (&pipeline.Buyer{}).Buy(t.Context(), s)
+	require.ErrorContains(t, err, "no provider")
+}

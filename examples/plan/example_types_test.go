@@ -73,3 +73,43 @@ func ExampleFix() {
 	fmt.Println(fix.Text)
 	// Output: would fit if pool "default" had the label team=web, for at most $0.3825/h more
 }
+
+// Whose money it is: the parts add up to the cost of the plan.
+func ExampleWorkloadCost() {
+	p, err := plan.Make(context.Background(), snapshot(), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var first plan.WorkloadCost = p.CostByWorkload()[0]
+	fmt.Printf("%s: $%.4f an hour\n", first.Workload, first.PricePerHour)
+	// Output: Pod shop/web-5: $0.0765 an hour
+}
+
+// What a change costs, for a gate that reads it.
+func ExampleDifference() {
+	before, err := plan.Make(context.Background(), snapshot(), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	after, err := plan.Make(context.Background(), scheduling.Snapshot{Pods: pods(7), Pools: pools()}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var d plan.Difference = plan.Diff(before, after)
+	var totals plan.Totals = d.After
+	fmt.Printf("%v: $%.4f an hour more for %d nodes\n", d.Gained, totals.PricePerHour-d.Before.PricePerHour, totals.NewNodes)
+	var node plan.NodeChange
+	for _, node = range d.Nodes {
+		fmt.Println(node.InstanceType, node.Before, "to", node.After)
+	}
+	var dearer plan.WorkloadChange = d.Workloads[len(d.Workloads)-1]
+	fmt.Println(dearer.Workload, "is new:", dearer.Before == 0)
+	// Output:
+	// [shop/web-6]: $0.0765 an hour more for 2 nodes
+	// c6a.large 1 to 0
+	// c6a.xlarge 0 to 1
+	// Pod shop/web-6 is new: true
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
@@ -145,7 +146,10 @@ func typesFor(p *scheduling.Problem, beyond *Objective) []binpack.Type {
 			Name: p.InstanceType(i).Name, Pool: s.Pool, Capacity: s.Free, Usage: s.Usage, Provides: s.Labels,
 			Tags: s.Tags, Limits: limits(s.Limits), Offerings: make([]binpack.Offering, len(s.Offerings)),
 		}
-		for j, o := range s.Offerings {
+		if p.Pools[s.Pool].NodesLeft == 0 {
+			t.Offerings = nil // the pool may buy nothing
+		}
+		for j, o := range s.Offerings[:len(t.Offerings)] {
 			t.Offerings[j] = binpack.Offering{Provides: o.Labels, Price: Price(o.Price), Objective: beyond.counts(p, i, j), Counted: o.Count > 0, Count: o.Count, Reservation: o.Reservation}
 			if !(o.Price >= 0 && o.Price < math.MaxInt64/float64(binpack.PerDollar)) { // no number, or none that can be paid
 				t.Offerings[j] = binpack.Offering{Provides: o.Labels, Counted: true}
@@ -164,7 +168,10 @@ func Problem(p *scheduling.Problem, types []binpack.Type, items []scheduling.Ite
 	}
 	out.Items = make([]binpack.Item, 0, len(items))
 	for i := range items {
-		it := &items[i]
+		it := items[i]
+		if it.Requires.IsZero() { // which asks for nothing in binpack
+			it.Requires = requirements.AnyOf()
+		}
 		out.Items = append(out.Items, binpack.Item{
 			Name: it.Name, Count: it.Count, Size: it.Requests, Requires: it.Requires, Tags: it.Tags, Limits: limits(it.Limits), Priority: it.Priority,
 		})
@@ -180,7 +187,7 @@ func Problem(p *scheduling.Problem, types []binpack.Type, items []scheduling.Ite
 }
 
 func pool(r *scheduling.PoolState) binpack.Pool {
-	out := binpack.Pool{Name: r.Name, Weight: int(r.Weight), Limits: r.Left, MaxNodes: r.NodesLeft, MaxPrice: -1}
+	out := binpack.Pool{Name: r.Name, Weight: int(r.Weight), Limits: r.Left, MaxNodes: max(0, r.NodesLeft)}
 	for _, key := range slices.Sorted(maps.Keys(r.MinValues)) {
 		out.MinValues = append(out.MinValues, binpack.MinValues{Key: key, Count: r.MinValues[key]})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 // comparison is two plans side by side.
@@ -19,6 +20,8 @@ type comparison struct {
 	After  summary  `json:"after"`
 	Lost   []string `json:"lost"`   // pods that had a place and have none
 	Gained []string `json:"gained"` // pods that had none and have one
+
+	nodes []plan.NodeChange
 }
 
 // compare plans twice, the second time with the objects of another file in place of those of the same kind and name.
@@ -31,40 +34,24 @@ func (o *options) compare(cmd *cobra.Command, out io.Writer, market *pipeline.Ma
 		}
 	}
 	done := terminal.Progress(cmd.ErrOrStderr(), "planning twice")
-	before, _, err := o.plan(cmd, market, bytes.NewReader(piped))
+	before, first, err := o.plan(cmd, market, bytes.NewReader(piped))
 	if err != nil {
 		done()
 		return err
 	}
 	changed := *o
 	changed.Replace = []string{o.diff}
-	after, _, err := changed.plan(cmd, market, bytes.NewReader(piped))
+	after, second, err := changed.plan(cmd, market, bytes.NewReader(piped))
 	done()
 	if err != nil {
 		return err
 	}
-	c := comparison{Before: before.Summary, After: after.Summary, Lost: []string{}, Gained: []string{}}
-	was, is := map[string]bool{}, map[string]bool{}
-	for _, p := range before.BindingOrder {
-		was[p] = true
-	}
-	for _, p := range after.BindingOrder {
-		is[p] = true
-		if !was[p] {
-			c.Gained = append(c.Gained, p)
-		}
-	}
-	for _, p := range before.BindingOrder {
-		if !is[p] {
-			c.Lost = append(c.Lost, p)
-		}
-	}
-	slices.Sort(c.Lost)
-	slices.Sort(c.Gained)
+	d := plan.Diff(first, second)
+	c := comparison{Before: before.Summary, After: after.Summary, Lost: d.Lost, Gained: d.Gained, nodes: d.Nodes}
 	if o.Output == "json" || o.Output == "yaml" {
 		err = encode(out, o.Output, c)
 	} else {
-		err = c.write(out, terminal.StyleOf(cmd.OutOrStdout()), before, after)
+		err = c.write(out, terminal.StyleOf(cmd.OutOrStdout()))
 	}
 	switch {
 	case err != nil:
@@ -77,7 +64,7 @@ func (o *options) compare(cmd *cobra.Command, out io.Writer, market *pipeline.Ma
 	return nil
 }
 
-func (c *comparison) write(w io.Writer, style terminal.Style, before, after *report) error {
+func (c *comparison) write(w io.Writer, style terminal.Style) error {
 	t := terminal.NewTable(style, "", ">BEFORE", ">AFTER", ">CHANGE")
 	count := func(name string, a, b int) {
 		t.Row(name, terminal.Count(a), terminal.Count(b), signed(b-a, terminal.Count(abs(b-a))))
@@ -94,24 +81,8 @@ func (c *comparison) write(w io.Writer, style terminal.Style, before, after *rep
 	t.Row("proven not below", terminal.Dollars(c.Before.LowerBoundPerHour), terminal.Dollars(c.After.LowerBoundPerHour), "")
 	count("pods placed", c.Before.Scheduled, c.After.Scheduled)
 	count("pods without a place", c.Before.Unschedulable, c.After.Unschedulable)
-	types := map[string][2]int{}
-	for side, r := range []*report{before, after} {
-		for _, n := range r.NewNodes {
-			key := fmt.Sprintf("%s  %s  %s", n.NodePool, n.InstanceType, n.CapacityType)
-			k := types[key]
-			k[side]++
-			types[key] = k
-		}
-	}
-	var names []string
-	for name := range types {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if k := types[name]; k[0] != k[1] {
-			count("  "+name, k[0], k[1])
-		}
+	for _, n := range c.nodes {
+		count(fmt.Sprintf("  %s  %s  %s", n.Pool, n.InstanceType, n.CapacityType), n.Before, n.After)
 	}
 	if err := t.Write(w); err != nil {
 		return err

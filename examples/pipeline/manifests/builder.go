@@ -29,6 +29,7 @@ type builder struct {
 	others      map[string]int
 	controllers []controller
 	cronJobs    []*batchv1.CronJob
+	hooks       []string // left out
 }
 
 func (b *builder) fail(id identity, path, format string, args ...any) {
@@ -46,8 +47,22 @@ func (b *builder) add(r *result) {
 			continue
 		}
 		b.snapshot.positions[o.id] = o.position
+		if m, ok := o.value.(metav1.Object); ok && testHook(m) {
+			b.hooks = append(b.hooks, o.id.String())
+			continue
+		}
 		b.file(o)
 	}
+}
+
+// testHook reports whether the object runs only when somebody calls helm test.
+func testHook(o metav1.Object) bool {
+	for hook := range strings.SplitSeq(o.GetAnnotations()["helm.sh/hook"], ",") {
+		if hook = strings.TrimSpace(hook); hook == "test" || hook == "test-success" || hook == "test-failure" {
+			return true
+		}
+	}
+	return false
 }
 
 // file puts an object where it belongs.
@@ -127,6 +142,9 @@ func (b *builder) finish(o *Options) {
 	b.expand(cmp.Or(o.MaxPods, MaxPods))
 	b.refer()
 	b.skipped()
+	if len(b.hooks) > 0 {
+		s.note("left out %s, which only helm test runs: %s", plural(len(b.hooks), "test hook", "test hooks"), strings.Join(b.hooks, ", "))
+	}
 }
 
 func sortObjects[T metav1.Object](list []T) {

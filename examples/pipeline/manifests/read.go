@@ -47,8 +47,9 @@ type FieldProblem interface {
 	Field() (path, detail string)
 }
 
-// Read reads files, the *.yaml, *.yml and *.json files of directories (not of those below), and "-", standard input. The
-// error joins one [*Problem] for each mistake, at most a thousand; the snapshot is nil then. Time is linear in the size
+// Read reads files, the *.yaml, *.yml and *.json files of directories and of those below, and "-", standard input. The
+// error joins one [*Problem] for each mistake, at most a thousand; the snapshot is nil then. Arguments that hold no document at
+// all are one: a step before has probably failed. Time is linear in the size
 // of the input, on as many cores as Go may use; the result does not depend on their number.
 func Read(args []string, o *Options) (*Snapshot, error) {
 	var stdin io.Reader
@@ -56,6 +57,9 @@ func Read(args []string, o *Options) (*Snapshot, error) {
 		stdin = o.Stdin
 	}
 	files, problems := load(args, stdin)
+	if len(problems) == 0 && len(files) > 0 && !slices.ContainsFunc(files, func(f File) bool { return len(split(f)) > 0 }) {
+		problems = append(problems, &Problem{Position: Position{File: files[0].Name}, Detail: "the input holds no manifest"})
+	}
 	return read(files, problems, o)
 }
 

@@ -42,12 +42,13 @@ func TestReadDirectoryAndStdin(t *testing.T) {
 	write("below/d.yaml", pod("d"))
 	s, err := manifests.Read([]string{"-", dir}, &manifests.Options{Stdin: strings.NewReader(pod("in"))})
 	require.NoError(t, err)
-	assert.Equal(t, []string{"default/a", "default/b", "default/c", "default/in"}, names(s.Pods))
+	assert.Equal(t, []string{"default/a", "default/b", "default/c", "default/d", "default/in"}, names(s.Pods))
 	at, ok := s.Position("Pod", "default", "b")
 	assert.True(t, ok)
 	assert.Equal(t, filepath.Join(dir, "b.yaml")+":1", at.String())
-	_, ok = s.Position("Pod", "default", "d")
-	assert.False(t, ok)
+	at, ok = s.Position("Pod", "default", "d")
+	assert.True(t, ok)
+	assert.Equal(t, filepath.Join(dir, "below", "d.yaml")+":1", at.String())
 }
 
 func TestDuplicateNamesBothFiles(t *testing.T) {
@@ -310,4 +311,42 @@ status: {phase: Failed}
 		}
 	}
 	assert.Equal(t, []string{"ending-0", "not-yet-0", "past-0"}, got)
+}
+
+// Charts are rendered into folders of folders, with tests among what is installed.
+func TestRenderedCharts(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	pod := func(name, hook string) string {
+		return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s, annotations: {helm.sh/hook: %q}}\nspec: {containers: [{name: main, image: i}]}\n", name, hook)
+	}
+	write("shop/templates/web.yaml", pod("web", ""))
+	write("shop/charts/cache/templates/cache.yaml", pod("cache", "post-install"))
+	write("shop/templates/tests/connection.yaml", pod("connection", "test"))
+	write("shop/templates/tests/older.yaml", pod("older", "post-upgrade, test-success"))
+	write(".git/config.yaml", "nonsense")
+	s, err := manifests.Read([]string{dir}, nil)
+	require.NoError(t, err)
+	var names []string
+	for _, p := range s.Pods {
+		names = append(names, p.Name)
+	}
+	require.Equal(t, []string{"cache", "web"}, names)
+	require.Equal(t, []string{"left out 2 test hooks, which only helm test runs: Pod default/connection, Pod default/older"}, s.Notes)
+}
+
+// What holds nothing was meant to hold something: a pipe has broken, or a chart rendered nothing.
+func TestEmptyInput(t *testing.T) {
+	for text, bad := range map[string]bool{"": true, "\n# nothing\n---\n": true, "apiVersion: v1\nkind: List\nitems: []\n": false} {
+		_, err := manifests.Read([]string{"-"}, &manifests.Options{Stdin: strings.NewReader(text)})
+		if bad {
+			require.EqualError(t, err, "-: the input holds no manifest")
+		} else {
+			require.NoError(t, err)
+		}
+	}
 }

@@ -23,7 +23,7 @@ type File struct {
 	Data []byte
 }
 
-// load reads what the arguments name: files, the manifests of a directory (not of those below it, as kubectl does), or
+// load reads what the arguments name: files, the manifests of a directory and those below it, as charts are rendered, or
 // standard input for "-". Names come back in the order of the arguments, those of a directory sorted.
 func load(args []string, stdin io.Reader) ([]File, []*Problem) {
 	var sources []File
@@ -91,18 +91,20 @@ func load(args []string, stdin io.Reader) ([]File, []*Problem) {
 }
 
 func directory(name string) ([]string, error) {
-	entries, err := os.ReadDir(name)
-	if err != nil {
-		return nil, err
-	}
 	var names []string
-	for _, e := range entries {
-		if !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(e.Name()))) {
-			names = append(names, filepath.Join(name, e.Name()))
+	err := filepath.WalkDir(name, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && path != name && strings.HasPrefix(e.Name(), "."): // such as .git
+			return fs.SkipDir
+		case !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(e.Name()))):
+			names = append(names, path)
 		}
-	}
+		return nil
+	})
 	slices.Sort(names)
-	return names, nil
+	return names, err
 }
 
 // reason is the error without the operation and path that package os puts before it.

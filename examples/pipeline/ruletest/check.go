@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
@@ -139,6 +142,9 @@ func (p *Plan) breaches(r *Rule) []Breach {
 	if r.Apart != nil {
 		out = append(out, p.apart(r, subjects)...)
 	}
+	if r.Spread != nil {
+		out = append(out, p.spread(r, subjects)...)
+	}
 	if r.AtMostPerHour != nil {
 		out = append(out, p.cost(r, subjects)...)
 	}
@@ -180,6 +186,65 @@ func (p *Plan) strangers(r *Rule) []Breach {
 					continue
 				}
 				out = append(out, Breach{Why: fmt.Sprintf("there is no %s %s here%s", f.name, pattern, hint(pattern, known[f.key]))})
+			}
+		}
+	}
+	return append(out, p.strangeKeys(r)...)
+}
+
+// strangeKeys are labels that no node has and no pool could give one.
+func (p *Plan) strangeKeys(r *Rule) []Breach {
+	var asked []string
+	for _, place := range slices.Concat(r.LandsOn, r.NeverOn) {
+		set, _ := requirements.Parse(place.Labels) // Validate has seen to that
+		for req := range set.All() {
+			if !req.AllowsAbsent() {
+				asked = append(asked, req.Key())
+			}
+		}
+	}
+	for _, c := range []*Company{r.Together, r.Apart} {
+		if c != nil {
+			asked = append(asked, topologyKey(c.By))
+		}
+	}
+	if r.Spread != nil {
+		asked = append(asked, topologyKey(r.Spread.By))
+	}
+	var known map[string]bool // worked out for the first one
+	var out []Breach
+	for _, key := range asked {
+		if key == corev1.LabelHostname {
+			continue
+		}
+		if known == nil {
+			known = p.knownKeys()
+		}
+		if !known[requirements.KubernetesAliases().Key(key)] {
+			out = append(out, Breach{Why: fmt.Sprintf("there is no label %s here%s", key, hint(key, append(slices.Sorted(maps.Keys(known)), "node", "zone")))})
+		}
+	}
+	return out
+}
+
+// knownKeys are the labels that nodes have, or can have where they are bought.
+func (p *Plan) knownKeys() map[string]bool {
+	out := map[string]bool{}
+	see := func(s requirements.Set) {
+		for req := range s.All() {
+			out[req.Key()] = true
+		}
+	}
+	for i := range p.packed.Problem.Existing {
+		see(p.packed.Problem.Existing[i].Labels)
+	}
+	s := p.packed.Problem.Snapshot()
+	for i := range s.Pools {
+		see(s.Pools[i].NodeRequirements())
+		for k := range s.Pools[i].Types {
+			see(s.Pools[i].Types[k].Requirements)
+			for _, o := range s.Pools[i].Types[k].Offerings {
+				see(o.Requirements)
 			}
 		}
 	}

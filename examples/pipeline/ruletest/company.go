@@ -91,6 +91,27 @@ func (p *Plan) apart(r *Rule, subjects []member) []Breach {
 	return out
 }
 
+// spread compares how many pods are at each value.
+func (p *Plan) spread(r *Rule, subjects []member) []Breach {
+	key := topologyKey(r.Spread.By)
+	count := counts(slices.Concat(r.choose(p.running), subjects), key)
+	var texts []string
+	least, most := len(subjects)+len(p.running), 0
+	for _, value := range slices.Sorted(maps.Keys(count)) {
+		n := len(count[value])
+		texts = append(texts, fmt.Sprintf("%d on %s %s", n, word(key), value))
+		least, most = min(least, n), max(most, n)
+	}
+	var out []Breach
+	if n := r.Spread.AtLeast; len(count) < n {
+		out = append(out, Breach{Why: fmt.Sprintf("they are over %s, want %d at least: %s", plural(len(count), "value"), n, strings.Join(texts, ", "))})
+	}
+	if s := r.Spread.Skew; s > 0 && most-least > s {
+		out = append(out, Breach{Why: fmt.Sprintf("they differ by %d, at most %d is wanted: %s", most-least, s, strings.Join(texts, ", "))})
+	}
+	return out
+}
+
 // cost compares the price of the new nodes that the pods are on.
 func (p *Plan) cost(r *Rule, subjects []member) []Breach {
 	sum, texts := p.price(r, subjects)

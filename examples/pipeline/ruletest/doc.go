@@ -17,49 +17,50 @@
 //
 // # Rules as YAML
 //
-// [Parse] reads rules from a file, the same demands in the same words. A file is a list of rules; each names pods and
-// demands one thing or several.
+// [Parse] reads rules from a file, the same demands in the same words. A file is a list of rules, below "rules" or by
+// itself; each names pods and demands one thing or several.
 //
-//   - rule: the front end runs on arm64, and never on burstable types     # a name, if you like
-//     pods: shop/web-*                     # namespace/name; * is any text, commas separate; none: all pods
-//     labels: app=web,tier!=cache          # a label selector, instead of pods or to narrow them
-//     landsOn: kubernetes.io/arch=arm64    # labels of the node, in the text form of package requirements
-//     neverOn: {instanceType: "t3.*,t3a.*,t4g.*"}
-//     placed: true                         # every pod has a place
+//	rules:
+//	- rule: the front end runs on arm64, and never on burstable types     # a name, if you like
+//	  pods: shop/web-*                     # namespace/name; * is any text, commas separate; none: all pods
+//	  labels: app=web,tier!=cache          # a label selector, instead of pods or to narrow them
+//	  landsOn: kubernetes.io/arch=arm64    # labels of the node, in the text form of package requirements
+//	  neverOn: {instanceType: "t3.*,t3a.*,t4g.*"}
+//	  placed: true                         # every pod has a place
 //
-//   - pods: batch/*
-//     landsOn:                             # one of these places; all that a place says must fit
+//	- pods: batch/*
+//	  landsOn:                             # one of these places; all that a place says must fit
+//	  - {pool: spot, zone: us-east-1a}
+//	  - {pool: fallback, capacityType: on-demand}
+//	  - {node: ip-10-0-0-*}                # existing nodes by name
+//	  atMostPerHour: 0.25                  # dollars, for the new nodes that these pods are on
 //
-//   - {pool: spot, zone: us-east-1a}
+//	- pods: shop/cache-*
+//	  apart: node                          # no two on one node; or zone, or any label key
 //
-//   - {pool: fallback, capacityType: on-demand}
+//	- pods: shop/web-*
+//	  apart: {by: zone, most: 3}           # at most three in one zone
 //
-//   - {node: ip-10-0-0-*}                # existing nodes by name
-//     atMostPerHour: 0.25                  # dollars, for the new nodes that these pods are on
+//	- pods: shop/web-*
+//	  spread: {by: zone, atLeast: 3, skew: 1}     # over three zones, none with two more than another
 //
-//   - pods: shop/cache-*
-//     apart: node                          # no two on one node; or zone, or any label key
+//	- pods: shop/web-*
+//	  together: {by: zone, with: shop/cache-*}    # each has one of the others in its zone
 //
-//   - pods: shop/web-*
-//     apart: {by: zone, most: 3}           # at most three in one zone
+//	- pods: shop/web-*
+//	  apart: {by: node, with: batch/*}     # none has one of the others on its node
 //
-//   - pods: shop/web-*
-//     together: {by: zone, with: shop/cache-*}    # each has one of the others in its zone
+//	- pods: shop/gpu-0
+//	  refused: nvidia.com/gpu              # no place, and the explanation says so
 //
-//   - pods: shop/web-*
-//     apart: {by: node, with: batch/*}     # none has one of the others on its node
+//	- pods: shop/report-0
+//	  refused: {stage: taint, pool: batch} # no place, for the taint of that pool
 //
-//   - pods: shop/gpu-0
-//     refused: nvidia.com/gpu              # no place, and the explanation says so
-//
-//   - pods: shop/report-0
-//     refused: {stage: taint, pool: batch} # no place, for the taint of that pool
-//
-//   - rule: the whole plan is within its budget
-//     atMostPerHour: 12
+//	- rule: the whole plan is within its budget
+//	  atMostPerHour: 12
 //
 // Reading is strict: unknown fields, wrong types and rules that demand nothing are errors with their line.
 //
-// A rule that no pending pod matches is broken, and so is one that names a pool, type, zone or capacity type that there is
+// A rule that no pending pod matches is broken, and so is one that names a pool, type, zone, capacity type or label that there is
 // none of: a slip would else let a rule about what must not happen hold for ever.
 package ruletest

@@ -120,7 +120,7 @@ func ExampleRule() {
 	fmt.Println(ruletest.Rule{Pods: "web"}.Validate())
 	// Output:
 	// <nil>
-	// ruletest: rule: pods web: the rule demands nothing; want one of placed, landsOn, neverOn, together, apart, atMostPerHour, refused
+	// ruletest: rule: pods web: the rule demands nothing; want one of placed, landsOn, neverOn, together, apart, spread, atMostPerHour, refused
 }
 
 func ExampleOn() {
@@ -207,4 +207,17 @@ func ExamplePods() {
 	plan.Pods("shop/*").Labelled("app=cache").Called("the cache is beside a server").AreNear("zone", "shop/web-*")
 	fmt.Println("kept")
 	// Output: kept
+}
+
+// Evenly over zones, and over how many.
+func ExampleSpread() {
+	plan, err := ruletest.New(ruletest.Pool("default"), ruletest.Deployment("shop/web", 4).Requests("cpu", "1").Spreads("zone", 1)).Solve()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, r := range plan.Check(ruletest.Rule{Pods: "shop/web-*", Spread: &ruletest.Spread{By: "zone", AtLeast: 3, Skew: 1}}) {
+		fmt.Println(r)
+	}
+	// Output: rule: pods shop/web-* are spread by zone over 3 at least, with a skew of at most 1 holds for 4 pods
 }

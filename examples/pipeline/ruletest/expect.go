@@ -1,5 +1,10 @@
 package ruletest
 
+import (
+	"slices"
+	"strings"
+)
+
 // TB is what a test gives to report to; *testing.T and *testing.B are.
 type TB interface {
 	Helper()
@@ -73,6 +78,26 @@ func (p Pods) AreApart(by string) Pods {
 func (p Pods) AreSpread(by string, most int) Pods {
 	p.plan.testing().Helper()
 	return p.demand(func(r *Rule) { r.Apart = &Company{By: by, Most: most} })
+}
+
+// SpreadOver demands that the pods are over so many nodes, zones or values of another label at least, and that of the values with
+// any of them the fullest has at most skew more than the emptiest; 0 asks nothing.
+func (p Pods) SpreadOver(by string, atLeast, skew int) Pods {
+	p.plan.testing().Helper()
+	return p.demand(func(r *Rule) { r.Spread = &Spread{By: by, AtLeast: atLeast, Skew: skew} })
+}
+
+// NodeOf is the name of the node that a pod, "namespace/name", is on; false for one that has no place, or is not there.
+func (p *Plan) NodeOf(pod string) (string, bool) {
+	if !strings.Contains(pod, "/") {
+		pod = "default/" + pod
+	}
+	for _, m := range slices.Concat(p.members, p.running) {
+		if m.name == pod && m.site != nil {
+			return m.site.name, true
+		}
+	}
+	return "", false
 }
 
 // AvoidPods demands that no pod shares its node, zone or other label with one of the pods named.

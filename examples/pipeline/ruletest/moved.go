@@ -302,6 +302,8 @@ func (q *inquiry) force() {
 			break
 		}
 		after = q.again(q.joined(r.Apart, false), nil)
+	case r.Spread != nil && q.breaks(func(r *Rule) { r.Spread = q.rule.Spread }):
+		after = q.again(q.changed(spread(topologyKey(r.Spread.By), max(1, r.Spread.Skew))), nil)
 	case r.Placed && q.breaks(func(r *Rule) { r.Placed = true }):
 		q.refusals(q.plan)
 		return

@@ -242,7 +242,7 @@ func writeOut(key string, n *strictjson.Node) {
 		for i := range n.Items {
 			as("labels", &n.Items[i])
 		}
-	case "together", "apart":
+	case "together", "apart", "spread":
 		as("by", n)
 	case "refused":
 		as("text", n)

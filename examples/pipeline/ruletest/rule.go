@@ -34,6 +34,8 @@ type Rule struct {
 	// Together demands that pods share a node, a zone or another label, and Apart that they do not.
 	Together *Company `json:"together,omitempty"`
 	Apart    *Company `json:"apart,omitempty"`
+	// Spread demands that pods are even over zones, nodes or another label.
+	Spread *Spread `json:"spread,omitempty"`
 	// AtMostPerHour demands that the new nodes that these pods are on cost together at most so many US dollars an hour.
 	// Existing nodes cost nothing more.
 	AtMostPerHour *float64 `json:"atMostPerHour,omitempty"`
@@ -70,6 +72,16 @@ type Company struct {
 	With string `json:"with,omitempty"`
 	// Most is how many of the rule's pods may share a value when they are apart without With; 0 means 1.
 	Most int `json:"most,omitempty"`
+}
+
+// Spread says how evenly pods are to be over the values of a label; at least one of AtLeast and Skew is asked.
+type Spread struct {
+	// By is as in [Company].
+	By string `json:"by"`
+	// AtLeast is over how many values at least; 0 asks nothing.
+	AtLeast int `json:"atLeast,omitempty"`
+	// Skew is by how many pods the value with most of them may exceed the one with fewest, of those that have any; 0 asks nothing.
+	Skew int `json:"skew,omitempty"`
 }
 
 // Refusal is why pods get no place. All that is said must be true of one reason; the zero value is any reason.
@@ -140,6 +152,14 @@ func (r *Rule) faults() []*fieldError {
 			add(name+".most", "%d: want a number above 0, and only for pods that are apart among each other", c.Most)
 		}
 	}
+	if s := r.Spread; s != nil {
+		switch {
+		case s.By == "":
+			add("spread.by", "want node, zone or a label key")
+		case s.AtLeast < 0 || s.Skew < 0 || s.AtLeast == 0 && s.Skew == 0:
+			add("spread", "want atLeast or skew above 0")
+		}
+	}
 	if d := r.AtMostPerHour; d != nil && (!(*d >= 0) || math.IsInf(*d, 0)) {
 		add("atMostPerHour", "%v: want dollars, 0 or more", *d)
 	}
@@ -152,7 +172,7 @@ func (r *Rule) faults() []*fieldError {
 		}
 	}
 	if r.demands() == 0 {
-		add("", "the rule demands nothing; want one of placed, landsOn, neverOn, together, apart, atMostPerHour, refused")
+		add("", "the rule demands nothing; want one of placed, landsOn, neverOn, together, apart, spread, atMostPerHour, refused")
 	}
 	slices.SortFunc(out, func(a, b *fieldError) int { return strings.Compare(a.Error(), b.Error()) })
 	return out
@@ -160,7 +180,7 @@ func (r *Rule) faults() []*fieldError {
 
 func (r *Rule) demands() int {
 	n := 0
-	for _, has := range []bool{r.Placed, len(r.LandsOn) > 0, len(r.NeverOn) > 0, r.Together != nil, r.Apart != nil, r.AtMostPerHour != nil, r.Refused != nil} {
+	for _, has := range []bool{r.Placed, len(r.LandsOn) > 0, len(r.NeverOn) > 0, r.Together != nil, r.Apart != nil, r.Spread != nil, r.AtMostPerHour != nil, r.Refused != nil} {
 		if has {
 			n++
 		}
@@ -231,6 +251,16 @@ func (r *Rule) phrases() []string {
 	}
 	company("together", r.Together)
 	company("apart", r.Apart)
+	if s := r.Spread; s != nil {
+		text := "are spread by " + s.By
+		if s.AtLeast > 0 {
+			text += fmt.Sprintf(" over %d at least", s.AtLeast)
+		}
+		if s.Skew > 0 {
+			text += fmt.Sprintf(", with a skew of at most %d", s.Skew)
+		}
+		out = append(out, text)
+	}
 	if r.AtMostPerHour != nil {
 		out = append(out, fmt.Sprintf("cost at most $%g/h", *r.AtMostPerHour))
 	}

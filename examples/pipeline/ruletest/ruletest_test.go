@@ -97,7 +97,7 @@ func TestRulesMadeByHandAreValidated(t *testing.T) {
 	require.NoError(t, err)
 	got := p.Check(ruletest.Rule{Name: "empty"}, ruletest.Rule{Refused: &ruletest.Refusal{Stage: "tain"}})
 	assert.False(t, got[0].Holds())
-	assert.Equal(t, `rule "empty" makes no sense: ruletest: rule "empty": the rule demands nothing; want one of placed, landsOn, neverOn, together, apart, atMostPerHour, refused`, got[0].String())
+	assert.Equal(t, `rule "empty" makes no sense: ruletest: rule "empty": the rule demands nothing; want one of placed, landsOn, neverOn, together, apart, spread, atMostPerHour, refused`, got[0].String())
 	require.ErrorContains(t, got[1].Invalid, `(did you mean "taint"?)`)
 }
 
@@ -231,4 +231,50 @@ func FuzzGlob(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, want, ruletest.Glob(pattern, text))
 	})
+}
+
+// The rules that the documentation shows can be read as they stand there.
+func TestTheRulesOfTheDocumentationParse(t *testing.T) {
+	text, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	var sample strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if line == "//\n" {
+			line = "//\t\n"
+		}
+		if yaml, ok := strings.CutPrefix(line, "//\t"); ok && (sample.Len() > 0 || yaml == "rules:\n") {
+			sample.WriteString(yaml)
+		}
+	}
+	rules, err := ruletest.Parse(manifests.File{Name: "doc.go", Data: []byte(sample.String())})
+	require.NoError(t, err)
+	require.Len(t, rules, 10)
+	require.Equal(t, &ruletest.Spread{By: "zone", AtLeast: 3, Skew: 1}, rules[4].Spread)
+	require.Len(t, rules[1].LandsOn, 3)
+}
+
+// A label that nothing has is a slip: what must not happen by it would hold for ever.
+func TestLabelsThatNothingHas(t *testing.T) {
+	p := ruletest.New(ruletest.Pool("default").Label("team", "web"), ruletest.Deployment("shop/web", 4).Requests("cpu", "1").Spreads("zone", 1)).Plan(t)
+	for _, c := range []struct {
+		rule ruletest.Rule
+		want string
+	}{
+		{ruletest.Rule{Apart: &ruletest.Company{By: "zones"}}, `there is no label zones here (did you mean "zone"?)`},
+		{ruletest.Rule{Apart: &ruletest.Company{By: "kubernetes.io/hostnam"}}, "there is no label kubernetes.io/hostnam here"},
+		{ruletest.Rule{Spread: &ruletest.Spread{By: "racks", AtLeast: 2}}, "there is no label racks here"},
+		{ruletest.Rule{NeverOn: []ruletest.Place{ruletest.On("kubernetes.io/arhc=arm64")}}, `there is no label kubernetes.io/arhc here (did you mean "kubernetes.io/arch"?)`},
+		{ruletest.Rule{NeverOn: []ruletest.Place{ruletest.On("!gpu")}, Spread: &ruletest.Spread{By: "zone", AtLeast: 9}}, "want 9 at least"},
+		{ruletest.Rule{Spread: &ruletest.Spread{By: "team", AtLeast: 2}}, "they are over 1 value, want 2 at least: 4 on team web"},
+	} {
+		res := p.Check(c.rule)[0]
+		require.False(t, res.Holds())
+		require.Contains(t, res.String(), c.want)
+	}
+	p.Pods("shop/web-*").SpreadOver("zone", 4, 1).SpreadOver("zone", 2, 0)
+	node, ok := p.NodeOf("shop/web-0")
+	require.True(t, ok)
+	require.True(t, strings.HasPrefix(node, "default-"))
+	_, ok = p.NodeOf("web-0")
+	require.False(t, ok, "it is in another namespace")
 }

@@ -1,0 +1,130 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+)
+
+// WorkloadCost is what a workload costs on the nodes that a plan buys.
+type WorkloadCost struct {
+	// Workload is that of [WorkloadOf].
+	Workload string `json:"workload"`
+	// Pods is how many of its pods are on new nodes.
+	Pods int `json:"pods"`
+	// PricePerHour is its part of their prices, in dollars.
+	PricePerHour float64 `json:"pricePerHour"`
+}
+
+// CostByWorkload divides the price of every new node among the workloads on it: each pod counts by the resource of which it takes
+// the largest part of the node, and what is left free is shared in the same proportion. The parts add up to [Plan.Cost] to the
+// billionth, and one workload's part of a node depends on nothing outside of it. Dearest first, then by name. What a workload costs
+// more than nothing, the rest of the plan given, is [Plan.MarginalCost].
+func (p *Plan) CostByWorkload() []WorkloadCost {
+	requests := map[*corev1.Pod]corev1.ResourceList{}
+	for _, c := range p.Problem.Classes {
+		for _, pod := range c.Pods {
+			requests[pod] = c.Requests
+		}
+	}
+	cost, pods := map[string]binpack.Price{}, map[string]int{}
+	for _, n := range p.Result.NewNodes() {
+		weights := map[string]float64{}
+		allocatable := n.InstanceType.Allocatable()
+		for _, pod := range n.Pods {
+			name := WorkloadOf(pod)
+			pods[name]++
+			weights[name] += dominant(requests[pod], allocatable)
+		}
+		names := slices.Sorted(maps.Keys(weights))
+		for i, part := range divided(Price(n.PricePerHour), names, weights) {
+			cost[names[i]] += part
+		}
+	}
+	out := make([]WorkloadCost, 0, len(cost))
+	for _, name := range slices.Sorted(maps.Keys(cost)) {
+		out = append(out, WorkloadCost{name, pods[name], cost[name].Dollars()})
+	}
+	slices.SortStableFunc(out, func(a, b WorkloadCost) int { return cmp.Compare(b.PricePerHour, a.PricePerHour) })
+	return out
+}
+
+// dominant is the largest part of a node that one resource of a list takes.
+func dominant(list, of corev1.ResourceList) float64 {
+	most := 0.0
+	for name, q := range list {
+		if total := resources.Capacity(name, of[name]); total > 0 && name != corev1.ResourcePods {
+			most = max(most, float64(resources.Request(name, q))/float64(total))
+		}
+	}
+	return most
+}
+
+// divided is a price in parts by weight, the largest remainders rounded up; equal parts where nothing weighs anything.
+func divided(price binpack.Price, names []string, weights map[string]float64) []binpack.Price {
+	sum := 0.0
+	for _, name := range names {
+		sum += weights[name]
+	}
+	parts, rest := make([]binpack.Price, len(names)), price
+	type remainder struct {
+		at   int
+		part float64
+	}
+	remainders := make([]remainder, len(names))
+	for i, name := range names {
+		share := 1 / float64(len(names))
+		if sum > 0 {
+			share = weights[name] / sum
+		}
+		exact := share * float64(price)
+		parts[i] = min(binpack.Price(math.Floor(exact)), rest)
+		rest -= parts[i]
+		remainders[i] = remainder{i, exact - math.Floor(exact)}
+	}
+	slices.SortStableFunc(remainders, func(a, b remainder) int { return cmp.Compare(b.part, a.part) })
+	for k := 0; rest > 0; k++ {
+		parts[remainders[k%len(names)].at]++
+		rest--
+	}
+	return parts
+}
+
+// MarginalCost is how much less, in dollars an hour, would be bought without a workload, all else planned anew. It costs a plan.
+// It may be more than its part in [Plan.CostByWorkload], for a workload that needs nodes to itself, and less, for one that fills
+// what others leave free; the sum over all workloads is not the cost of the plan.
+func (p *Plan) MarginalCost(ctx context.Context, workload string) (float64, error) {
+	s := p.Problem.Snapshot()
+	s.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(pod *corev1.Pod) bool {
+		return pod.Spec.NodeName == "" && WorkloadOf(pod) == workload
+	})
+	without, err := Make(ctx, s, &p.options)
+	if err != nil {
+		return 0, err
+	}
+	return (p.Cost() - without.Cost()).Dollars(), nil
+}
+
+// WorkloadOf names what a pod belongs to by its owner reference, "Deployment shop/web", or else the pod. A ReplicaSet that a
+// Deployment has made is known by the hash at the end of its name.
+func WorkloadOf(pod *corev1.Pod) string {
+	kind, name := "Pod", pod.Name
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		kind, name = owner.Kind, owner.Name
+		if hash := pod.Labels["pod-template-hash"]; kind == "ReplicaSet" && hash != "" {
+			if deployment, ok := strings.CutSuffix(name, "-"+hash); ok {
+				kind, name = "Deployment", deployment
+			}
+		}
+	}
+	return kind + " " + cmp.Or(pod.Namespace, corev1.NamespaceDefault) + "/" + name
+}
