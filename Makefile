@@ -6,7 +6,7 @@ GO ?= go
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race,)
 
-.PHONY: versus moto test test-long lint tidy generate bench bench-price deps api api-baseline help
+.PHONY: versus moto test test-long test-k8s lint tidy generate bench bench-price deps api api-baseline help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -52,6 +52,12 @@ test-long: moto ## the full counts of the property suites and the judges
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted$$' -scenarios 40 -pods 1500 -v
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPodsBesideKarpenters' -karpenter 400 -v
 	cd examples/judges && JOINERY_LONG=1 $(GO) test -timeout 60m ./deprovision
+
+# The oldest minor of the Kubernetes API that the library compiles and passes with, and the newest; go.mod has one between.
+K8S_VERSIONS := v0.34.13 v0.37.2
+
+test-k8s: ## the packages that know the Kubernetes API, with its oldest and its newest minor
+	.ci/k8s $(K8S_VERSIONS)
 
 lint: ## the linters of .golangci.yml over both modules, built from the versions in .ci/tools
 	$(GO) -C .ci/tools build -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint

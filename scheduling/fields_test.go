@@ -27,6 +27,9 @@ type section struct {
 var quoted = regexp.MustCompile("`([^`]+)`")
 
 func readFields(t *testing.T) map[string]*section {
+	if v := os.Getenv("JOINERY_K8S"); v != "" {
+		t.Skipf("FIELDS.md is about the minor of go.mod, this is %s", v)
+	}
 	t.Helper()
 	data, err := os.ReadFile("FIELDS.md")
 	require.NoError(t, err)

@@ -186,7 +186,7 @@ kind: NodePool
 metadata: {name: Default_, namespace: kube-system}
 spec:
   template:
-    metadata: {labels: {"a b": c, zone: "-"}, annotations: {"a/b/c": x}}
+    metadata: {labels: {"a b": c, zone: "-"}, annotations: {"a,b": x}}
     spec:
       nodeClassRef: {group: karpenter.k8s.aws/v1}
       requirements:
@@ -218,7 +218,7 @@ spec:
 		`spec.template.spec.requirements[2].minValues: 2: only 1 of the values are capacity types`,
 		`spec.template.metadata.labels["a b"]: key "a b": name part`,
 		`spec.template.metadata.labels.zone: "-": a valid label`,
-		`spec.template.metadata.annotations["a/b/c"]: key "a/b/c": a valid label key`,
+		`spec.template.metadata.annotations["a,b"]: key "a,b": name part`,
 		`spec.template.spec.taints[0].key: "a b": name part`,
 		`spec.template.spec.taints[0].value: "c d": a valid label`,
 		`spec.limits.nodes: 1500m: want a whole number of nodes`,
