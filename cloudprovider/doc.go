@@ -40,6 +40,8 @@
 //   - Create fails with ErrQuota if a quota refused every candidate, and says which quota and what it blocks.
 //   - Create that succeeds on a later candidate reports the ones that were refused before it.
 //   - Create that fails with an error of the closed list has made no instance and has not used up the token.
+//   - Create knows its tokens, and all methods the instances, when the provider is started anew.
+//   - Create that is asked again, because a reply of the cloud was lost, makes no second instance.
 //   - The labels of an instance satisfy its claim: its requirements, its labels, the type and the offering.
 //   - The resources of an instance are those that the catalogue promised for its type.
 //
@@ -58,6 +60,7 @@
 //   - Delete fails with ErrNotFound for an id that does not exist.
 //   - Delete knows every instance that Create has returned, at once.
 //   - Delete touches no other instance.
+//   - Get, List and Delete do not know machines that Create has not made: ErrNotFound, and Delete leaves them alone.
 //
 // Drift:
 //

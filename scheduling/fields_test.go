@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling"
 )
 
 // section is one part of FIELDS.md.
@@ -83,6 +85,17 @@ func TestFieldsOfPodsAreListed(t *testing.T) {
 			assert.ElementsMatch(t, want, at.fields, typ.Name())
 		}
 	}
+}
+
+// The same for claims, which are our own.
+func TestFieldsOfClaimsAreListed(t *testing.T) {
+	var want []string
+	for field := range reflect.TypeOf(scheduling.NodeClaim{}).Fields() {
+		want = append(want, field.Name)
+	}
+	at := readFields(t)["NodeClaim"]
+	require.NotNil(t, at)
+	assert.ElementsMatch(t, want, at.fields)
 }
 
 // The same for pools, whose fields are those of the structs that manifests are decoded into.

@@ -22,6 +22,9 @@ type Result struct {
 	state    *state
 	names    []string // of bins; empty for those that hold no pod
 	newNodes func() []NewNode
+
+	mu      sync.Mutex
+	reasons map[int][]Reason // by class, as far as anybody has asked
 }
 
 // Binding is a pod and the node that it goes to.
@@ -41,12 +44,26 @@ type Unplaced struct {
 	Class int
 	Pods  []*corev1.Pod
 
-	state *state
+	result *Result
 }
 
 // Reasons say why the pods found no place: one for each pool, in the order of the pools, naming the first stage that no type of
-// the pool passes, and one for the existing nodes where there are any. It costs a pass over the types of every pool.
-func (u Unplaced) Reasons() []Reason { return u.state.explain(u.Class) }
+// the pool passes, and one for the existing nodes where there are any. It costs a pass over the types of every pool,
+// once.
+func (u Unplaced) Reasons() []Reason {
+	r := u.result
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out, known := r.reasons[u.Class]
+	if !known {
+		if r.reasons == nil {
+			r.reasons = map[int][]Reason{}
+		}
+		out = r.state.explain(u.Class)
+		r.reasons[u.Class] = out
+	}
+	return slices.Clone(out)
+}
 
 func newResult(s *state, rounds int, stopped, draft bool) *Result {
 	r := &Result{Rounds: rounds, Round: s.number, Draft: draft, Stopped: stopped, p: s.p, state: s, names: s.names()}
@@ -88,7 +105,7 @@ func (r *Result) Unplaced() []Unplaced {
 		if bound[c] == len(class.Pods) {
 			continue
 		}
-		u := Unplaced{Class: c, state: r.state}
+		u := Unplaced{Class: c, result: r}
 		for _, pod := range class.Pods {
 			if !has[pod] {
 				u.Pods = append(u.Pods, pod)

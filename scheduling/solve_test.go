@@ -86,14 +86,15 @@ func TestAnswersOfPackersAreChecked(t *testing.T) {
 // The last packing is taken only if it places what the first one placed.
 func TestTheFinalPackingMustPlaceAll(t *testing.T) {
 	for _, c := range []struct {
-		shares int
-		draft  bool
-	}{{2, false}, {1, true}} {
-		p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a"), pod("b")}, Pools: []scheduling.Pool{pool("default")}})
+		shares, offering int
+		draft            bool
+	}{{2, 0, false}, {1, 0, true}, {2, 1, true}} { // the other zone does not suit the pods, which the packer has overlooked
+		here := func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "zone-a"} }
+		p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a", here), pod("b", here)}, Pools: []scheduling.Pool{pool("default")}})
 		r, err := p.Solve(t.Context(), script(func(_ context.Context, _ *scheduling.Problem, r scheduling.Round) (scheduling.Outcome, error) {
 			bin := scheduling.OutcomeBin{Shape: 1, Shares: []scheduling.Share{{Item: 0, Count: 2}}}
 			if r.Final {
-				bin.Shape, bin.Shares[0].Count = 0, c.shares
+				bin.Shape, bin.Offering, bin.Shares[0].Count = 0, c.offering, c.shares
 			}
 			return scheduling.Outcome{Bins: []scheduling.OutcomeBin{bin}}, nil
 		}))

@@ -360,6 +360,40 @@ var breakages = []struct {
 			return cached, ctx.Err()
 		}}
 	}},
+	{"forgets its tokens when it is started anew", "started-anew", memcloud.Config{}, func() func(c *memcloud.Cloud) cloudprovider.Provider {
+		var mu sync.Mutex
+		starts := map[*memcloud.Cloud]int{}
+		return func(c *memcloud.Cloud) cloudprovider.Provider {
+			mu.Lock()
+			starts[c]++
+			again := starts[c] > 1
+			mu.Unlock()
+			return claimThen(c, func(claim cloudprovider.NodeClaim) cloudprovider.NodeClaim {
+				if again {
+					claim.Token += " again"
+				}
+				return claim
+			})
+		}
+	}()},
+	{"takes a lost reply for a refusal", "lost-reply", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+			if _, lose := losing.LoadAndDelete(c); lose {
+				claim.Token += " lost"
+				_, err := c.Create(ctx, claim)
+				return cloudprovider.Launch{}, errors.Join(err, cloudtest.ErrLostReply)
+			}
+			return c.Create(ctx, claim)
+		}}
+	}},
+	{"deletes whatever it is told to", "foreign", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, delete: func(ctx context.Context, id string) error {
+			if alive, ok := foreigners.Load(c); ok && id == foreigner {
+				*alive.(*bool) = false
+			}
+			return c.Delete(ctx, id)
+		}}
+	}},
 	{"drops the failures of a batch", "batch", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
 		return &broken{provider: c, createMany: func(ctx context.Context, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
 			return slices.DeleteFunc(c.CreateMany(ctx, claims), func(r cloudprovider.Result) bool { return r.Err != nil })

@@ -2,6 +2,7 @@ package cloudtest_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,6 +46,12 @@ func catalogue() []instancetypes.InstanceType {
 	return types
 }
 
+// What a broken double must know of the cloud that it is wrapped around: the machine that nobody made, whether it is alive, and
+// whether a reply is to be lost.
+const foreigner = "memcloud://foreign"
+
+var foreigners, losing sync.Map // by cloud
+
 // provider is a provider with everything optional, as memcloud is.
 type provider interface {
 	cloudprovider.Provider
@@ -59,10 +66,20 @@ func harness(t *testing.T, config memcloud.Config, wrap func(*memcloud.Cloud) cl
 	config.Types = catalogue()
 	cloud, err := memcloud.New(config)
 	require.NoError(t, err)
+	alive := true
 	return cloudtest.Harness{
 		Provider: wrap(cloud),
-		Prefix:   "test",
-		Settle:   func(context.Context) error { cloud.Settle(); return nil },
+		Reopen:   func(context.Context) (cloudprovider.Provider, error) { return wrap(cloud), nil },
+		Foreign: func(context.Context) (string, func(context.Context) (bool, error), error) {
+			foreigners.Store(cloud, &alive)
+			return foreigner, func(context.Context) (bool, error) { return alive, nil }, nil
+		},
+		LoseReply: func(context.Context) (func(), error) {
+			losing.Store(cloud, true)
+			return func() { losing.Delete(cloud) }, nil
+		},
+		Prefix: "test",
+		Settle: func(context.Context) error { cloud.Settle(); return nil },
 		Exhaust: func(_ context.Context, c cloudprovider.Candidate) (func(), error) {
 			err := cloud.SetCapacity(c.Type, c.Offering, 0)
 			return func() { _ = cloud.SetCapacity(c.Type, c.Offering, -1) }, err

@@ -25,6 +25,8 @@ func createCases() []testCase {
 		{"create-quota", "Create fails with ErrQuota if a quota refused every candidate, and says which quota and what it blocks.", createQuota},
 		{"create-next-candidate", "Create that succeeds on a later candidate reports the ones that were refused before it.", createNextCandidate},
 		{"create-failed-token", "Create that fails with an error of the closed list has made no instance and has not used up the token.", createFailedToken},
+		{"started-anew", "Create knows its tokens, and all methods the instances, when the provider is started anew.", startedAnew},
+		{"lost-reply", "Create that is asked again, because a reply of the cloud was lost, makes no second instance.", lostReplies},
 		{"create-labels", "The labels of an instance satisfy its claim: its requirements, its labels, the type and the offering.", createLabels},
 		{"create-resources", "The resources of an instance are those that the catalogue promised for its type.", createResources},
 	}

@@ -29,6 +29,13 @@ type Harness struct {
 	Exhaust func(ctx context.Context, offering cloudprovider.Candidate) (restore func(), err error)
 	// Block sets a quota such that nothing more can be had.
 	Block func(ctx context.Context) (restore func(), err error)
+	// Reopen starts the provider anew, as after a crash: of what it knew only what the cloud, or its own storage, holds is left.
+	Reopen func(ctx context.Context) (cloudprovider.Provider, error)
+	// Foreign puts a machine into the cloud that Create has not made, and says whether it is still there.
+	Foreign func(ctx context.Context) (id string, there func(ctx context.Context) (bool, error), err error)
+	// LoseReply makes the next request to launch something reach the cloud, and its reply get lost on the way to the provider;
+	// [LosingTransport] does so for providers that speak HTTP.
+	LoseReply func(ctx context.Context) (restore func(), err error)
 	// Interrupt makes the cloud announce that it takes the machine back.
 	Interrupt func(ctx context.Context, id string) error
 }

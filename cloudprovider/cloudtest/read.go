@@ -26,6 +26,7 @@ func readCases() []testCase {
 		{"delete-unknown", "Delete fails with ErrNotFound for an id that does not exist.", deleteUnknown},
 		{"delete-at-once", "Delete knows every instance that Create has returned, at once.", deleteAtOnce},
 		{"delete-only-this", "Delete touches no other instance.", deleteOnlyThis},
+		{"foreign", "Get, List and Delete do not know machines that Create has not made: ErrNotFound, and Delete leaves them alone.", foreign},
 		{"drift-new", "Drifted reports nothing for an instance that was just made and fails with ErrNotFound for an id that does not exist.", driftNew},
 	}
 }

@@ -10,9 +10,9 @@
 //     machines sell everything "on-demand". Return fresh values: callers may change them.
 //  4. Create: validate the claim, then look for its token, then try the candidates. Send the token along, if your
 //     cloud's API takes one. If it does not, write it into the machine's name or tags in the very call that makes the
-//     machine, hold a lock for each token, and look for machines with that tag first. A tag that is added by a second call
-//     is too late: a crash between the two leaves a machine that nobody owns and a second one that is made by the retry.
-//     Where the cloud's search lags behind its launches, you also need a record of your own, written before the launch.
+//     machine, and let idempotent.Journal do the rest: it writes ahead, locks, looks for machines with that tag, and waits
+//     for as long as the cloud's search lags. A tag that is added by a second call is too late: a crash between the two
+//     leaves a machine that nobody owns and a second one that is made by the retry. idempotent.Resolve looks candidates up.
 //  5. Errors: map what your cloud answers to the closed list, by its codes and not by its texts, and keep the cloud's error
 //     in Error.Err. "None left" names the candidates, "not allowed more" names the quota and what it blocks. Do not map
 //     time-outs and lost connections: they mean that the outcome is unknown, and the caller will ask again.
@@ -21,8 +21,8 @@
 //     look the machine up before: right after a launch the search may not know it.
 //  8. What your cloud can do beyond that: cloudprovider.BatchCreator, RepairAdviser and RegistrationHook, interruption.Source.
 //  9. Run the test under the race detector. Then run it against the real cloud, with Harness.Settle that waits for as long
-//     as the cloud's readers lag, and Harness.Many greater than a page of its lists.
+//     as the cloud's readers lag, Harness.Reopen, Harness.Foreign, Harness.LoseReply with a cloudtest.LosingTransport, and
+//     Harness.Many greater than a page of its lists.
 //
-// What this provider leaves out on purpose: several processes at once (they would need a lock on the file), and forgetting
-// tokens after their day.
+// What this provider leaves out on purpose: several processes at once, which would need a lock on the file.
 package newprovider

@@ -14,25 +14,26 @@ import (
 	"time"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/idempotent"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // Provider keeps its machines in a file, cloud.json. Make one by [New]; it is safe for concurrent use within one process.
 type Provider struct {
-	path  string
-	types []byte     // the catalogue as JSON: each caller gets a copy of its own by decoding it
-	mu    sync.Mutex // held during each call: reading, changing and writing the file is one step
+	path    string
+	types   []byte     // the catalogue as JSON: each caller gets a copy of its own by decoding it
+	mu      sync.Mutex // held during each call: reading, changing and writing the file is one step
+	journal idempotent.Journal
 }
 
-// State is the content of the file. Whoever edits it plays the cloud.
+// State is the content of the file. Whoever edits it plays the cloud. A machine without a token was not made by us.
 type State struct {
-	Made     int                                // so many ids have been given away
-	Limit    int                                // this many machines at a time; 0 = no limit
-	SoldOut  []string                           // offerings that cannot be had, as Candidate.String writes them
-	Machines map[string]cloudprovider.Instance  // by id
-	Claims   map[string]cloudprovider.NodeClaim // by token, for good
-	Tokens   map[string]string                  // the id that a token led to, for good
+	Made     int                               // so many ids have been given away
+	Limit    int                               // this many machines at a time; 0 = no limit
+	SoldOut  []string                          // offerings that cannot be had, as Candidate.String writes them
+	Machines map[string]cloudprovider.Instance // by id
+	Journal  map[string]idempotent.Entry       // by token
 }
 
 // New is a provider with its file in a folder that exists. The catalogue must satisfy instancetypes.Validate.
@@ -41,7 +42,9 @@ func New(folder string, types []instancetypes.InstanceType) (*Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("newprovider: %w", err)
 	}
-	return &Provider{path: filepath.Join(folder, "cloud.json"), types: data}, nil
+	p := &Provider{path: filepath.Join(folder, "cloud.json"), types: data}
+	p.journal.Store = p
+	return p, nil
 }
 
 // Edit changes the file, unless the change fails or the context is done.
@@ -51,7 +54,7 @@ func (p *Provider) Edit(ctx context.Context, change func(*State) error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("newprovider: %w", err)
 	}
-	state := State{Machines: map[string]cloudprovider.Instance{}, Claims: map[string]cloudprovider.NodeClaim{}, Tokens: map[string]string{}}
+	state := State{Machines: map[string]cloudprovider.Instance{}, Journal: map[string]idempotent.Entry{}}
 	data, err := os.ReadFile(p.path)
 	if err == nil {
 		err = json.Unmarshal(data, &state)
@@ -75,6 +78,11 @@ func (p *Provider) Edit(ctx context.Context, change func(*State) error) error {
 	return nil
 }
 
+// Update keeps the journal in the same file.
+func (p *Provider) Update(ctx context.Context, change func(map[string]idempotent.Entry) error) error {
+	return p.Edit(ctx, func(s *State) error { return change(s.Journal) })
+}
+
 // InstanceTypes is the catalogue; what is sold out is there, but not available.
 func (p *Provider) InstanceTypes(ctx context.Context, _ nodepool.NodePool) ([]instancetypes.InstanceType, error) {
 	var types []instancetypes.InstanceType
@@ -92,77 +100,55 @@ func (p *Provider) InstanceTypes(ctx context.Context, _ nodepool.NodePool) ([]in
 	return types, err
 }
 
-// Create takes the first candidate that is not sold out.
+// Create takes the first candidate that is not sold out, once for each token.
 func (p *Provider) Create(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
-	outcome := cloudprovider.Error{Op: "create", Subject: claim.Name}
-	fail := func(code, why error) error {
-		outcome.Code, outcome.Err = code, why
-		return &outcome
-	}
-	if err := claim.Validate(); err != nil {
-		return cloudprovider.Launch{}, fail(cloudprovider.ErrInvalidSpec, err)
-	}
+	return p.journal.Create(ctx, claim, func(ctx context.Context) (cloudprovider.Launch, error) { return p.launch(ctx, claim) }, p.ofToken)
+}
+
+func (p *Provider) launch(ctx context.Context, claim cloudprovider.NodeClaim) (launch cloudprovider.Launch, err error) {
 	types, err := p.InstanceTypes(ctx, nodepool.NodePool{})
 	if err != nil {
-		return cloudprovider.Launch{}, err
+		return launch, err
 	}
-	var launch cloudprovider.Launch
-	err = p.Edit(ctx, func(s *State) error {
-		// The token comes first: whatever else has changed since, its instance is the answer.
-		if id, ok := s.Tokens[claim.Token]; ok {
-			var alive bool
-			switch launch.Instance, alive = s.Machines[id]; {
-			case !s.Claims[claim.Token].Equal(claim):
-				return fail(cloudprovider.ErrInvalidSpec, fmt.Errorf("token %q is of another claim", claim.Token))
-			case !alive:
-				return fail(cloudprovider.ErrNotFound, fmt.Errorf("%q was deleted", id))
-			}
-			return nil
-		}
-		var made *cloudprovider.Instance
-		for i, c := range claim.Candidates { // all of them are looked at: one that does not exist spoils the claim
-			at := slices.IndexFunc(types, func(t instancetypes.InstanceType) bool { return t.Name == c.Type })
-			if at < 0 || !slices.ContainsFunc(types[at].Offerings, func(o instancetypes.Offering) bool { return o.Requirements.Equal(c.Offering) }) {
-				return fail(cloudprovider.ErrInvalidSpec, fmt.Errorf("candidates[%d]: %s is not in the catalogue", i, c))
-			}
-			labels, err := cloudprovider.NodeLabels(claim, types[at], c.Offering)
-			switch {
-			case err != nil:
-				return fail(cloudprovider.ErrInvalidSpec, err)
-			case made != nil:
-			case slices.Contains(s.SoldOut, c.String()):
-				outcome.Refused = append(outcome.Refused, cloudprovider.Refusal{Type: c.Type, Offering: c.Offering, Detail: "sold out"})
-			default:
-				made = &cloudprovider.Instance{
-					Claim: claim.Name, Pool: claim.Pool, Token: claim.Token, Type: c.Type, Offering: c.Offering, Labels: labels,
-					Capacity: types[at].Capacity, Allocatable: types[at].Allocatable(), State: cloudprovider.Running, Created: time.Now().UTC(),
-				}
-			}
-		}
-		switch {
-		case made == nil:
-			return fail(cloudprovider.ErrInsufficientCapacity, nil)
-		case s.Limit > 0 && len(s.Machines) >= s.Limit:
-			outcome.Quotas = []cloudprovider.Quota{{Name: "machines", Used: int64(len(s.Machines)), Limit: int64(s.Limit)}}
-			return fail(cloudprovider.ErrQuota, nil)
-		}
-		s.Made++
-		made.ID = fmt.Sprintf("file://m-%08d", s.Made)
-		s.Machines[made.ID], s.Claims[claim.Token], s.Tokens[claim.Token] = *made, claim, made.ID
-		launch = cloudprovider.Launch{Instance: made.Clone(), Refused: outcome.Refused}
-		return nil
-	})
+	choices, err := idempotent.Resolve(claim, types)
 	if err != nil {
-		return cloudprovider.Launch{}, err
+		return launch, err
 	}
-	return launch, nil
+	err = p.Edit(ctx, func(s *State) error {
+		for _, c := range choices {
+			switch {
+			case slices.Contains(s.SoldOut, c.Candidate.String()):
+				launch.Refused = append(launch.Refused, cloudprovider.Refusal{Type: c.Type.Name, Offering: c.Offering.Requirements, Detail: "sold out"})
+			case s.Limit > 0 && len(s.Machines) >= s.Limit:
+				return &cloudprovider.Error{Code: cloudprovider.ErrQuota, Op: "create", Subject: claim.Name, Refused: launch.Refused, Quotas: []cloudprovider.Quota{
+					{Name: "machines", Used: int64(len(s.Machines)), Limit: int64(s.Limit)},
+				}}
+			default:
+				s.Made++
+				launch.Instance = c.Instance(claim, fmt.Sprintf("file://m-%08d", s.Made), time.Now().UTC())
+				s.Machines[launch.ID] = launch.Instance.Clone()
+				return nil
+			}
+		}
+		return &cloudprovider.Error{Code: cloudprovider.ErrInsufficientCapacity, Op: "create", Subject: claim.Name, Refused: launch.Refused}
+	})
+	return launch, err
+}
+
+// ofToken finds the machine that a token has led to.
+func (p *Provider) ofToken(ctx context.Context, token string) (cloudprovider.Instance, bool, error) {
+	list, err := p.List(ctx)
+	if i := slices.IndexFunc(list, func(m cloudprovider.Instance) bool { return m.Token == token }); i >= 0 {
+		return list[i], true, nil
+	}
+	return cloudprovider.Instance{}, false, err
 }
 
 // find looks a machine up and does something with it.
 func (p *Provider) find(ctx context.Context, op, id string, do func(*State, cloudprovider.Instance)) error {
 	return p.Edit(ctx, func(s *State) error {
 		machine, ok := s.Machines[id]
-		if !ok {
+		if !ok || machine.Token == "" {
 			return &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Op: op, Subject: id}
 		}
 		do(s, machine)
@@ -180,7 +166,9 @@ func (p *Provider) Get(ctx context.Context, id string) (machine cloudprovider.In
 func (p *Provider) List(ctx context.Context) (list []cloudprovider.Instance, err error) {
 	err = p.Edit(ctx, func(s *State) error {
 		for _, id := range slices.Sorted(maps.Keys(s.Machines)) {
-			list = append(list, s.Machines[id])
+			if m := s.Machines[id]; m.Token != "" {
+				list = append(list, m)
+			}
 		}
 		return nil
 	})
@@ -189,6 +177,9 @@ func (p *Provider) List(ctx context.Context) (list []cloudprovider.Instance, err
 
 // Delete takes the machine out of the file; its token stays.
 func (p *Provider) Delete(ctx context.Context, id string) error {
+	if _, err := p.journal.Delete(ctx, id); err != nil {
+		return err
+	}
 	return p.find(ctx, "delete", id, func(s *State, _ cloudprovider.Instance) { delete(s.Machines, id) })
 }
 

@@ -42,10 +42,20 @@ func catalogue() []instancetypes.InstanceType {
 
 func TestConformance(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Harness {
-		p, err := newprovider.New(t.TempDir(), catalogue())
+		folder := t.TempDir()
+		p, err := newprovider.New(folder, catalogue())
 		require.NoError(t, err)
 		return cloudtest.Harness{
 			Provider: p,
+			Reopen:   func(context.Context) (cloudprovider.Provider, error) { return newprovider.New(folder, catalogue()) },
+			Foreign: func(ctx context.Context) (string, func(context.Context) (bool, error), error) {
+				const id = "file://somebody's"
+				err := p.Edit(ctx, func(s *newprovider.State) error { s.Machines[id] = cloudprovider.Instance{ID: id}; return nil })
+				return id, func(ctx context.Context) (there bool, err error) {
+					err = p.Edit(ctx, func(s *newprovider.State) error { _, there = s.Machines[id]; return nil })
+					return there, err
+				}, err
+			},
 			Exhaust: func(ctx context.Context, c cloudprovider.Candidate) (func(), error) {
 				set := func(soldOut []string) error {
 					return p.Edit(ctx, func(s *newprovider.State) error { s.SoldOut = soldOut; return nil })

@@ -21,6 +21,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
+	lib "github.com/joinery-sdk/joinery/examples/plan/report"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -238,7 +239,7 @@ func newPurchaseReport(market *pipeline.Market, bought *pipeline.Purchase) (*rep
 	first := bought.First.Packing
 	s := &r.Summary
 	s.NewNodes, s.PricePerHour = len(nodes), rounded(paid, 6)
-	s.LowerBoundPerHour, s.BoundKind, s.Proof, s.Plans = first.Bound.Price.Dollars(), string(first.Bound.Kind), proof(first.Bound.Kind), bought.Plans
+	s.LowerBoundPerHour, s.BoundKind, s.Proof, s.Plans = first.Bound.Price.Dollars(), string(first.Bound.Kind), lib.Proof(first.Bound.Kind), bought.Plans
 	s.GapPercent = 0
 	if s.LowerBoundPerHour > 0 {
 		s.GapPercent = rounded(100*(paid-s.LowerBoundPerHour)/s.LowerBoundPerHour, 2)

@@ -1,0 +1,209 @@
+package idempotent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+)
+
+// Entry is what a journal knows of a token.
+type Entry struct {
+	// Claim is what the token was first used for.
+	Claim cloudprovider.NodeClaim `json:"claim"`
+	// Instance is what it has led to; the zero value while that is not known.
+	Instance cloudprovider.Instance `json:"instance"`
+	// Ended is when the last call that may have launched something came to its end without an answer, or when the instance was
+	// deleted; zero while a call is on its way.
+	Ended time.Time `json:"ended"`
+	// Deleted is the tombstone: the token leads to nothing any more.
+	Deleted bool `json:"deleted,omitempty"`
+}
+
+// Store keeps a journal where a restart finds it.
+type Store interface {
+	// Update lets a function change the entries, by token, and writes them if it returns nil, all or nothing; its error comes back.
+	// Updates exclude each other, those of other processes included. The map is the function's for the time of the call.
+	Update(ctx context.Context, change func(entries map[string]Entry) error) error
+}
+
+// Journal makes launches idempotent. What a token is for is written down before the cloud is asked, and what came of it
+// afterwards; where an answer was lost, the cloud is asked what there is before it is asked for more, and not before everything
+// that was launched must show. The zero value lacks a store; copies must not be made after the first use. It is safe for
+// concurrent use, and calls with one token exclude each other.
+type Journal struct {
+	Store Store
+	// Lag is how long the cloud may take to show a new machine.
+	Lag time.Duration
+	// Now is the time; nil is that of package time.
+	Now func() time.Time
+
+	mu   sync.Mutex
+	busy map[string]chan struct{} // by token, closed when its call ends
+	seen map[string]time.Time     // calls without an end, since when this process knows of them
+}
+
+// remembered is how long a token is known after its instance was deleted: twice what providers owe.
+const remembered = 48 * time.Hour
+
+// Create keeps the obligations of [cloudprovider.Creator] about tokens. The cloud launches for a token that is new; find looks for a
+// machine by the token that it is labelled with. Both give errors of the closed list where they are certain that nothing was
+// launched, and any other where they are not. Create then fails with ErrNotReady until Lag has passed since that call ended, or
+// since this process learnt of a call that another left open.
+func (j *Journal) Create(ctx context.Context, claim cloudprovider.NodeClaim,
+	launch func(context.Context) (cloudprovider.Launch, error), find func(ctx context.Context, token string) (cloudprovider.Instance, bool, error),
+) (cloudprovider.Launch, error) {
+	none := cloudprovider.Launch{}
+	fail := func(code error, format string, args ...any) error {
+		return &cloudprovider.Error{Code: code, Op: "create", Subject: claim.Name, Err: fmt.Errorf(format, args...)}
+	}
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	if err := claim.Validate(); err != nil {
+		return none, fail(cloudprovider.ErrInvalidSpec, "%w", err)
+	}
+	unlock, err := j.lock(ctx, claim.Token)
+	if err != nil {
+		return none, err
+	}
+	defer unlock()
+	var e Entry
+	known := false
+	err = j.Store.Update(ctx, func(entries map[string]Entry) error {
+		maps.DeleteFunc(entries, func(_ string, e Entry) bool { return e.Deleted && j.now().Sub(e.Ended) > remembered })
+		switch e, known = entries[claim.Token]; {
+		case known && !e.Claim.Equal(claim):
+			return fail(cloudprovider.ErrInvalidSpec, "token %q is of another claim", claim.Token)
+		case e.Deleted:
+			return fail(cloudprovider.ErrNotFound, "%q was deleted", e.Instance.ID)
+		case !known:
+			e = Entry{Claim: claim.Clone()}
+			entries[claim.Token] = e
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return none, err
+	case e.Instance.ID != "":
+		return cloudprovider.Launch{Instance: e.Instance.Clone()}, nil
+	case known:
+		there, ok, err := find(ctx, claim.Token)
+		if err != nil {
+			return none, err
+		}
+		if ok {
+			return j.learn(ctx, claim.Token, cloudprovider.Launch{Instance: there}, nil)
+		}
+		if left := j.ended(claim.Token, e).Add(j.Lag).Sub(j.now()); left > 0 {
+			return none, &cloudprovider.Error{
+				Code: cloudprovider.ErrNotReady, Op: "create", Subject: claim.Name, RetryAfter: left,
+				Err: fmt.Errorf("the answer to token %q was lost, and what it launched may not show yet", claim.Token),
+			}
+		}
+	}
+	made, err := launch(ctx)
+	return j.learn(ctx, claim.Token, made, err)
+}
+
+// learn writes down what came of a call, whether its context has ended or not.
+func (j *Journal) learn(ctx context.Context, token string, made cloudprovider.Launch, failed error) (cloudprovider.Launch, error) {
+	err := j.Store.Update(context.WithoutCancel(ctx), func(entries map[string]Entry) error {
+		e := entries[token]
+		switch {
+		case failed == nil:
+			e.Instance = made.Instance.Clone()
+		case !cloudprovider.Advise(failed).Unknown:
+			delete(entries, token) // nothing was made, so the token is new
+			return nil
+		default:
+			e.Ended = j.now()
+		}
+		entries[token] = e
+		return nil
+	})
+	j.mu.Lock()
+	delete(j.seen, token)
+	j.mu.Unlock()
+	switch {
+	case failed != nil:
+		return cloudprovider.Launch{}, failed
+	case err != nil: // the machine is there, and a later call finds it
+		return cloudprovider.Launch{}, err
+	}
+	return made, nil
+}
+
+// ended is when a call without an answer ended. Of one that was never written down, for its process was stopped, it is when this
+// process first saw it.
+func (j *Journal) ended(token string, e Entry) time.Time {
+	if !e.Ended.IsZero() {
+		return e.Ended
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, ok := j.seen[token]; !ok {
+		if j.seen == nil {
+			j.seen = map[string]time.Time{}
+		}
+		j.seen[token] = j.now()
+	}
+	return j.seen[token]
+}
+
+// Delete writes the tombstone of an instance, so that its token leads to no second one. It comes before the cloud is asked: where that
+// fails, it is asked again. It reports whether a token has led to the instance; of others it writes nothing.
+func (j *Journal) Delete(ctx context.Context, id string) (ours bool, err error) {
+	err = j.Store.Update(ctx, func(entries map[string]Entry) error {
+		for token, e := range entries {
+			if e.Instance.ID == id {
+				ours = true
+				if !e.Deleted {
+					e.Deleted, e.Ended = true, j.now()
+					entries[token] = e
+				}
+			}
+		}
+		return nil
+	})
+	return ours, err
+}
+
+func (j *Journal) now() time.Time {
+	if j.Now == nil {
+		return time.Now()
+	}
+	return j.Now()
+}
+
+// lock waits until no other call has the token.
+func (j *Journal) lock(ctx context.Context, token string) (unlock func(), err error) {
+	for {
+		j.mu.Lock()
+		other := j.busy[token]
+		if other == nil {
+			done := make(chan struct{})
+			if j.busy == nil {
+				j.busy = map[string]chan struct{}{}
+			}
+			j.busy[token] = done
+			j.mu.Unlock()
+			return func() {
+				j.mu.Lock()
+				delete(j.busy, token)
+				j.mu.Unlock()
+				close(done)
+			}, nil
+		}
+		j.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-other:
+		}
+	}
+}

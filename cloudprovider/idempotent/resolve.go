@@ -1,0 +1,57 @@
+package idempotent
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/instancetypes"
+)
+
+// Choice is a candidate of a claim as a catalogue has it.
+type Choice struct {
+	Candidate cloudprovider.Candidate
+	Type      instancetypes.InstanceType
+	Offering  instancetypes.Offering
+	// Labels are those that the node will carry; see [cloudprovider.NodeLabels].
+	Labels map[string]string
+}
+
+// Resolve looks the candidates of a claim up in a catalogue, in their order, available or not. The error is a
+// [*cloudprovider.Error] with ErrInvalidSpec: the claim is malformed, or one of its candidates does not exist or contradicts it, which
+// spoils the whole claim. It costs O(candidates x types).
+func Resolve(claim cloudprovider.NodeClaim, types []instancetypes.InstanceType) ([]Choice, error) {
+	invalid := func(err error) error {
+		return &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Op: "create", Subject: claim.Name, Err: err}
+	}
+	if err := claim.Validate(); err != nil {
+		return nil, invalid(err)
+	}
+	out := make([]Choice, 0, len(claim.Candidates))
+	for i, c := range claim.Candidates {
+		t := slices.IndexFunc(types, func(t instancetypes.InstanceType) bool { return t.Name == c.Type })
+		o := -1
+		if t >= 0 {
+			o = slices.IndexFunc(types[t].Offerings, func(o instancetypes.Offering) bool { return o.Requirements.Equal(c.Offering) })
+		}
+		if o < 0 {
+			return nil, invalid(fmt.Errorf("candidates[%d]: %s is not in the catalogue", i, c))
+		}
+		labels, err := cloudprovider.NodeLabels(claim, types[t], c.Offering)
+		if err != nil {
+			return nil, invalid(fmt.Errorf("candidates[%d]: %w", i, err))
+		}
+		out = append(out, Choice{c, types[t], types[t].Offerings[o], labels})
+	}
+	return out, nil
+}
+
+// Instance is the machine that the choice becomes for the claim, running since it was created. It shares nothing with the choice
+// that can be changed.
+func (c Choice) Instance(claim cloudprovider.NodeClaim, id string, created time.Time) cloudprovider.Instance {
+	return cloudprovider.Instance{
+		ID: id, Claim: claim.Name, Pool: claim.Pool, Token: claim.Token, Type: c.Type.Name, Offering: c.Offering.Requirements, Labels: c.Labels,
+		Capacity: c.Type.Capacity, Allocatable: c.Type.Allocatable(), State: cloudprovider.Running, Created: created,
+	}.Clone()
+}

@@ -1,0 +1,233 @@
+// Package report is a plan as scripts read it: its keys are an interface, those of `provision -o json`.
+package report
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
+)
+
+// Report is a plan.
+type Report struct {
+	Summary       Summary         `json:"summary"`
+	NewNodes      []Node          `json:"newNodes"`
+	ExistingNodes []ExistingNode  `json:"existingNodes"`
+	Unschedulable []Unschedulable `json:"unschedulable"`
+	Ignored       []Ignored       `json:"ignored"`
+	// BindingOrder are the pods in the order in which they are to be bound.
+	BindingOrder []string `json:"bindingOrder"`
+}
+
+// Summary are the figures of a plan.
+type Summary struct {
+	Pods              int      `json:"pods"`
+	Scheduled         int      `json:"scheduled"`
+	Unschedulable     int      `json:"unschedulable"`
+	Ignored           int      `json:"ignored"`
+	NewNodes          int      `json:"newNodes"`
+	PricePerHour      float64  `json:"pricePerHour"`
+	ObjectivePerHour  float64  `json:"objectivePerHour,omitempty"`
+	LowerBoundPerHour float64  `json:"lowerBoundPerHour"`
+	GapPercent        float64  `json:"gapPercent"`
+	BoundKind         string   `json:"boundKind"`
+	Proof             string   `json:"proof"` // certificate or exhausted
+	Strategy          string   `json:"strategy"`
+	Rounds            int      `json:"rounds"`
+	Plans             int      `json:"plans,omitempty"` // how often was planned, when it was bought
+	Prices            Prices   `json:"prices"`
+	Notes             []string `json:"notes,omitempty"`
+	Seconds           *Seconds `json:"seconds,omitempty"`
+}
+
+// Prices names a list of prices and its day.
+type Prices struct {
+	List string `json:"list"`
+	Date string `json:"date,omitempty"`
+}
+
+// Seconds is how long the steps took.
+type Seconds struct {
+	Read    float64 `json:"read"`
+	Compile float64 `json:"compile"`
+	Solve   float64 `json:"solve"`
+}
+
+// Node is a node to buy.
+type Node struct {
+	Name         string            `json:"name"`
+	Provisioner  string            `json:"provisioner"`
+	NodePool     string            `json:"nodePool"`
+	InstanceType string            `json:"instanceType"`
+	Zone         string            `json:"zone"`
+	CapacityType string            `json:"capacityType"`
+	PricePerHour float64           `json:"pricePerHour"`
+	Labels       map[string]string `json:"labels"`
+	Taints       []corev1.Taint    `json:"taints"`
+	Requests     map[string]string `json:"requests"`
+	DaemonSets   map[string]string `json:"daemonSets"`
+	Allocatable  map[string]string `json:"allocatable"`
+	Alternatives []Alternative     `json:"alternatives"`
+	Pods         []string          `json:"pods"`
+}
+
+// Alternative is another way to buy a node.
+type Alternative struct {
+	InstanceType string  `json:"instanceType"`
+	Zone         string  `json:"zone"`
+	CapacityType string  `json:"capacityType"`
+	PricePerHour float64 `json:"pricePerHour"`
+}
+
+// ExistingNode is a node that takes pods.
+type ExistingNode struct {
+	Name string   `json:"name"`
+	Pods []string `json:"pods"`
+}
+
+// Unschedulable is a pod without a place.
+type Unschedulable struct {
+	Pod     string   `json:"pod"`
+	Message string   `json:"message"`
+	Reasons []Reason `json:"reasons"`
+	Fix     *Fix     `json:"fix,omitempty"`
+	// Untried is how many changes that might help were not tried.
+	Untried int `json:"untriedFixes,omitempty"`
+}
+
+// Reason is why a pool, or nobody in particular, cannot hold a pod.
+type Reason struct {
+	NodePool string   `json:"nodePool,omitempty"`
+	Stage    string   `json:"stage"`
+	Key      string   `json:"key,omitempty"`
+	Resource string   `json:"resource,omitempty"`
+	Detail   string   `json:"detail"`
+	Nearest  *Nearest `json:"nearest,omitempty"`
+}
+
+// Nearest is the type that came closest.
+type Nearest struct {
+	InstanceType string            `json:"instanceType"`
+	Short        map[string]string `json:"short,omitempty"`
+	ShutOutBy    string            `json:"shutOutBy,omitempty"`
+}
+
+// Fix is a change that helps.
+type Fix struct {
+	Change   string `json:"change"`
+	Verified bool   `json:"verified"`
+}
+
+// Ignored is a pod that is not ours to place.
+type Ignored struct {
+	Pod string `json:"pod"`
+	Why string `json:"why"`
+}
+
+// Of describes a plan, without what only a program knows: Prices lists, timings, fixes.
+func Of(p *plan.Plan) Report {
+	bindings := p.Bindings()
+	order, on := make([]*corev1.Pod, len(bindings)), map[string][]*corev1.Pod{}
+	for i, b := range bindings {
+		order[i], on[b.Node] = b.Pod, append(on[b.Node], b.Pod)
+	}
+	nodes := p.NewNodes()
+	r := Report{NewNodes: make([]Node, 0, len(nodes)), ExistingNodes: []ExistingNode{}, Unschedulable: []Unschedulable{}, Ignored: []Ignored{}, BindingOrder: names(order)}
+	for i := range nodes {
+		r.NewNodes = append(r.NewNodes, NodeOf(&nodes[i]))
+	}
+	for i := range p.Problem.Existing {
+		name := p.Problem.Existing[i].Node.Name
+		if pods := on[name]; len(pods) > 0 {
+			podclass.Sort(pods)
+			r.ExistingNodes = append(r.ExistingNodes, ExistingNode{name, names(pods)})
+		}
+	}
+	for _, u := range p.Unplaced() {
+		one := Unschedulable{Reasons: []Reason{}}
+		for _, reason := range u.Reasons() {
+			one.Reasons = append(one.Reasons, ReasonOf(reason))
+		}
+		one.Message = one.Reasons[0].Detail
+		for _, pod := range u.Pods {
+			one.Pod = podclass.Name(pod)
+			r.Unschedulable = append(r.Unschedulable, one)
+		}
+	}
+	for _, i := range p.Problem.Ignored {
+		r.Ignored = append(r.Ignored, Ignored{podclass.Name(i.Pod), i.Why})
+	}
+	bound := p.Packing.Bound
+	r.Summary = Summary{
+		Scheduled: len(order), Unschedulable: len(r.Unschedulable), Ignored: len(r.Ignored), NewNodes: len(nodes),
+		PricePerHour: p.Cost().Dollars(), LowerBoundPerHour: bound.Price.Dollars(), GapPercent: rounded(p.Packing.GapPercent()),
+		BoundKind: string(bound.Kind), Proof: Proof(bound.Kind), Strategy: p.Packing.Strategy, Rounds: p.Rounds, Notes: p.Problem.Notes,
+	}
+	if p.Packing.Objective != p.Packing.Cost {
+		r.Summary.ObjectivePerHour = p.Packing.Objective.Dollars()
+	}
+	r.Summary.Pods = r.Summary.Scheduled + r.Summary.Unschedulable + r.Summary.Ignored
+	return r
+}
+
+// rounded keeps two digits.
+func rounded(v float64) float64 { return float64(int64(v*100+0.5)) / 100 }
+
+// Proof is what stands behind a bound of the kind: "certificate", or "exhausted" for a search.
+func Proof(k binpack.BoundKind) string {
+	if k.Certificate() {
+		return "certificate"
+	}
+	return "exhausted"
+}
+
+// NodeOf describes a node to buy.
+func NodeOf(n *plan.NewNode) Node {
+	out := Node{
+		Name: n.Name, Provisioner: n.Pool.Name, NodePool: n.Pool.Name, InstanceType: n.InstanceType.Name, Zone: n.Zone,
+		CapacityType: n.CapacityType, PricePerHour: n.PricePerHour, Labels: n.Labels, Taints: append([]corev1.Taint{}, n.Pool.Taints...),
+		Requests: quantities(n.Requests), DaemonSets: quantities(n.DaemonRequests), Allocatable: quantities(n.InstanceType.Allocatable()),
+		Alternatives: []Alternative{}, Pods: names(n.Pods),
+	}
+	for _, a := range n.Alternatives {
+		out.Alternatives = append(out.Alternatives, Alternative{a.InstanceType, a.Zone, a.CapacityType, a.PricePerHour})
+	}
+	return out
+}
+
+// ReasonOf describes why pods have no place.
+func ReasonOf(r scheduling.Reason) Reason {
+	out := Reason{NodePool: r.Pool, Stage: string(r.Stage), Key: r.Key, Resource: r.Resource, Detail: r.Detail}
+	if n := r.Nearest; n != nil && n.Type != "" {
+		out.Nearest = &Nearest{InstanceType: n.Type, ShutOutBy: n.ShutOutBy}
+		for _, name := range slices.Sorted(maps.Keys(n.Short)) {
+			if out.Nearest.Short == nil {
+				out.Nearest.Short = map[string]string{}
+			}
+			out.Nearest.Short[name] = resources.Humane(corev1.ResourceName(name), n.Short[name])
+		}
+	}
+	return out
+}
+
+func quantities(list corev1.ResourceList) map[string]string {
+	out := make(map[string]string, len(list))
+	for name, q := range list {
+		out[string(name)] = q.String()
+	}
+	return out
+}
+
+func names(pods []*corev1.Pod) []string {
+	out := make([]string, 0, len(pods))
+	for _, p := range pods {
+		out = append(out, podclass.Name(p))
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+package report_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/examples/plan/report"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+func planned() (*plan.Plan, error) {
+	pod := func(name, cpu string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}},
+		}}}}
+	}
+	gated := pod("gated", "1")
+	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "later"}}
+	capacity := corev1.ResourceList{"cpu": resource.MustParse("4"), "pods": resource.MustParse("10")}
+	types := []instancetypes.InstanceType{{Name: "four", Capacity: capacity, Offerings: []instancetypes.Offering{
+		{Price: 0.2, Available: true, Requirements: requirements.MustParse("topology.kubernetes.io/zone=a, karpenter.sh/capacity-type=spot")},
+		{Price: 0.3, Available: true, Requirements: requirements.MustParse("topology.kubernetes.io/zone=b, karpenter.sh/capacity-type=spot")},
+	}}}
+	there := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "there"}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+		"cpu": resource.MustParse("1"), "pods": resource.MustParse("10"),
+	}}}
+	return plan.Make(context.Background(), scheduling.Snapshot{
+		Pods: []*corev1.Pod{pod("web", "3"), pod("small", "1"), pod("giant", "9"), gated}, Nodes: []*corev1.Node{there},
+		Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "default"}, Types: types}},
+	}, nil)
+}
+
+// A gate reads what provision -o json has written, or makes it itself.
+func ExampleOf() {
+	p, err := planned()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var r report.Report = report.Of(p)
+	var s report.Summary = r.Summary
+	fmt.Println(s.Scheduled, "placed,", s.Unschedulable, "not,", s.Ignored, "ignored;", s.PricePerHour, s.Proof, s.Seconds == (*report.Seconds)(nil), s.Prices == report.Prices{})
+	var n report.Node = r.NewNodes[0]
+	var other report.Alternative = n.Alternatives[0]
+	fmt.Println(n.Name, n.InstanceType, n.Zone, n.Pods, "or in", other.Zone)
+	var e report.ExistingNode = r.ExistingNodes[0]
+	fmt.Println(e.Name, e.Pods)
+	var u report.Unschedulable = r.Unschedulable[0]
+	var why report.Reason = u.Reasons[0]
+	var near *report.Nearest = why.Nearest
+	fmt.Println(u.Pod, why.Stage, near.InstanceType, near.Short, u.Fix == (*report.Fix)(nil))
+	var i report.Ignored = r.Ignored[0]
+	fmt.Println(i.Pod, i.Why)
+	// Output:
+	// 2 placed, 1 not, 1 ignored; 0.2 certificate true true
+	// default-0 four a [shop/web] or in b
+	// there [shop/small]
+	// shop/giant resource four map[cpu:5] true
+	// shop/gated scheduling gate "later"
+}
+
+// What is written is read again as it was.
+func TestReportsComeBack(t *testing.T) {
+	p, err := planned()
+	require.NoError(t, err)
+	data, err := json.Marshal(report.Of(p))
+	require.NoError(t, err)
+	var back report.Report
+	require.NoError(t, json.Unmarshal(data, &back))
+	again, err := json.Marshal(back)
+	require.NoError(t, err)
+	require.JSONEq(t, string(data), string(again))
+}
