@@ -7,50 +7,61 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 )
 
-// way derives the commands that lead from the cluster to the target: what must go first, each node by itself, then what is empty,
-// then nodes whose pods fit on those that stay, then the others, together with as few as it takes to save something.
-func (p *planner) way() {
-	sim := p.start
-	bought := map[string]bool{}
-	last := false
+// way derives the commands that lead from where the round began to the target: what must go first, each node by itself, then what
+// is empty, then nodes whose pods fit on those that stay, then the others, together with as few as it takes to save something. A
+// command that would move a pod which an earlier round moved is left out. The state is then what the commands lead to. It reports
+// whether all was carried out, and whether anything was.
+func (p *planner) way() (whole, any bool) {
+	target := p.state
+	p.state = p.start.clone()
+	var fresh func() Simulator
+	before := len(p.out.Commands)
 	step := func(group []removal) bool {
-		q, saving := p.stepOf(group, bought)
-		if group[0].method == eligibility.Consolidation && saving <= tiny && !last {
+		q, saving := p.stepOf(group, &target)
+		if group[0].method == eligibility.Consolidation && saving <= 0 {
 			return false
 		}
-		a := p.askOf(sim, q)
+		a := p.ask(q)
 		if !a.OK() {
 			return false
 		}
-		for _, n := range q.Buy {
-			bought[n.Name] = true
-		}
 		p.command(group, &a)
-		if a.After != nil {
-			sim = a.After()
-		}
+		from := len(p.gone)
+		p.commit(group[0].method, members(group), &a, "")
+		copy(p.gone[from:], group)
+		fresh = a.Fresh
 		return true
 	}
-	waiting := p.groups()
-	for !last && len(waiting) > 0 && !p.ended() {
-		before := len(waiting)
+	target.gone = slices.DeleteFunc(slices.Clone(target.gone), p.again)
+	waiting := p.groups(&target)
+	whole = true
+	for len(waiting) > 0 && !p.ended() {
+		left := len(waiting)
 		waiting = slices.DeleteFunc(waiting, step)
-		if len(waiting) == before { // constraints between pods, or nodes that are to be bought together, make them wait for each other
+		switch {
+		case len(waiting) < left:
+		case left == 1:
+			p.keep(waiting[0]) // all others stay right without it
+			waiting, whole = nil, false
+		default: // constraints between pods, or nodes that are to be bought together, make them wait for each other
 			waiting = pairs(waiting)
-			last = len(waiting) == 1
 		}
 	}
-	if len(waiting) > 0 && !p.ended() && !step(waiting[0]) {
-		p.keep(waiting[0]) // all others stay right without them
+	p.out.After = p.sim
+	if fresh != nil {
+		p.sim = fresh()
 	}
-	p.out.After = sim
-	p.out.PricePerHourAfter = p.out.PricePerHour
-	for i := range p.out.Commands {
-		p.out.PricePerHourAfter -= p.out.Commands[i].SavingsPerHour
-	}
+	return whole, len(p.out.Commands) > before
+}
+
+// again reports whether giving the node back moves a pod a second time, or is none of the nodes that there were.
+func (p *planner) again(r removal) bool {
+	return r.node == nil || slices.ContainsFunc(r.base, func(pod *corev1.Pod) bool { return p.done[pod] })
 }
 
 // keep says that nodes stay for which no command was found.
@@ -81,51 +92,45 @@ func pairs(groups [][]removal) [][]removal {
 }
 
 // stepOf asks to give the nodes back, and to buy what their pods need of what is not bought yet. It saves so much an hour.
-func (p *planner) stepOf(group []removal, bought map[string]bool) (q Question, saving float64) {
-	q = p.exactly(members(group))
+func (p *planner) stepOf(group []removal, target *state) (q Question, saving Price) {
+	q = exactly(members(group), target.moved)
 	needs := map[string]bool{}
 	for _, node := range q.Moves {
-		if _, ok := p.bought[node]; ok && !bought[node] {
+		if _, ok := target.bought[node]; ok && p.nodes[node] == nil {
 			needs[node] = true
 		}
 	}
-	sum := 0.0
+	sum := Price(0)
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
-		q.Buy = append(q.Buy, p.bought[name])
-		sum += p.bought[name].PricePerHour
+		n := target.bought[name]
+		q.Buy = append(q.Buy, n)
+		sum += n.cost()
 	}
-	total := price(members(group))
+	total := costOf(members(group))
 	if group[0].method == eligibility.Consolidation && total > sum {
-		q.MaxPrice = total
+		q.MaxCost = total
 	}
 	return q, total - sum
 }
 
-func members(group []removal) []*member {
-	out := make([]*member, len(group))
-	for i := range group {
-		out[i] = group[i].member
-	}
-	return out
-}
-
 // groups are the nodes that go, in the order of the commands, with those together that are needed to save something.
-func (p *planner) groups() [][]removal {
+func (p *planner) groups(target *state) [][]removal {
 	var out [][]removal
 	var empty, deleted, replaced []removal
-	first := map[string]string{} // by node: the first by name of the new nodes that its pods go to
-	for _, r := range p.gone {
-		for _, pod := range r.node.Reschedulable() {
-			if to := p.moved[pod]; p.bought[to].Name != "" && (first[r.Name] == "" || to < first[r.Name]) {
-				first[r.Name] = to
+	needs := map[string][]string{} // by node: the new nodes that its pods go to, sorted
+	for _, r := range target.gone {
+		for _, pod := range r.base {
+			if to := target.moved[pod]; target.bought[to].Name != "" {
+				needs[r.Name] = append(needs[r.Name], to)
 			}
 		}
+		slices.Sort(needs[r.Name])
 		switch {
 		case r.method == eligibility.Emptiness:
 			empty = append(empty, r)
 		case r.method != eligibility.Consolidation:
 			out = append(out, []removal{r})
-		case first[r.Name] == "":
+		case len(needs[r.Name]) == 0:
 			deleted = append(deleted, r)
 		default:
 			replaced = append(replaced, r)
@@ -141,20 +146,21 @@ func (p *planner) groups() [][]removal {
 	for _, r := range deleted {
 		out = append(out, []removal{r})
 	}
-	slices.SortFunc(replaced, func(a, b removal) int { return cmp.Or(strings.Compare(first[a.Name], first[b.Name]), rank(a, b)) })
+	last := func(r removal) string { return needs[r.Name][len(needs[r.Name])-1] }
+	slices.SortFunc(replaced, func(a, b removal) int { return cmp.Or(strings.Compare(last(a), last(b)), rank(a, b)) })
 	bought := map[string]bool{}
 	var group []removal
-	saving := 0.0
+	saving := Price(0)
 	for i, r := range replaced {
 		group = append(group, r)
-		saving += r.PricePerHour
-		for _, pod := range r.node.Reschedulable() {
-			if to := p.moved[pod]; p.bought[to].Name != "" && !bought[to] {
+		saving += r.CostPerHour
+		for _, to := range needs[r.Name] {
+			if n := target.bought[to]; !bought[to] {
 				bought[to] = true
-				saving -= p.bought[to].PricePerHour
+				saving -= n.cost()
 			}
 		}
-		if saving > tiny || i == len(replaced)-1 {
+		if saving > 0 || i == len(replaced)-1 {
 			out, group, saving = append(out, group), nil, 0
 		}
 	}
@@ -165,7 +171,7 @@ func (p *planner) groups() [][]removal {
 func (p *planner) command(group []removal, a *Answer) {
 	set := members(group)
 	slices.SortFunc(set, func(a, b *member) int { return strings.Compare(a.Name, b.Name) })
-	c := Command{Method: group[0].method, Kind: Delete, NewNodes: a.NewNodes, Placements: a.Placements, SavingsPerHour: price(set) - a.PricePerHour, Why: group[0].why, AtOnce: group[0].atOnce}
+	c := Command{Method: group[0].method, Kind: Delete, NewNodes: a.NewNodes, Placements: a.Placements, SavingsPerHour: priceOf(set) - a.price(), Why: group[0].why, AtOnce: group[0].atOnce}
 	if len(a.NewNodes) > 0 {
 		c.Kind = Replace
 	}
@@ -188,10 +194,12 @@ func (p *planner) command(group []removal, a *Answer) {
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		if v := p.verdictOf(n.Name); v != nil {
-			v.Method, v.Detail, v.Disruption, v.PricePerHour = c.Method, detail, n.Disruption, n.PricePerHour
+			v.Outcome, v.Method, v.Detail, v.Disruption, v.PricePerHour = Chosen, c.Method, detail, n.Disruption, n.PricePerHour
 		}
 	}
-	p.out.Evictions += len(c.Placements)
+	for _, pl := range c.Placements {
+		p.done[pl.Pod] = true
+	}
 	p.out.Commands = append(p.out.Commands, c)
 }
 

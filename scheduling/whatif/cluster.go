@@ -110,7 +110,7 @@ func (c *Cluster) Settled() *Cluster {
 		problem: old.problem, aliases: old.aliases, dims: old.dims, classByRep: old.classByRep, podAt: old.podAt,
 		classes: slices.Clone(old.classes), pods: slices.Clone(old.pods), nodeAt: map[string]int32{}, index: old.index, values: old.values, state: old.state.Clone(),
 		statics: slices.Clone(old.statics), staticAt: maps.Clone(old.staticAt), offers: old.offers, full: slices.Clone(old.full),
-		offerAt: old.offerAt, problemClass: old.problemClass, taken: maps.Clone(old.taken), names: make([]int, len(old.names)), offerSigs: old.offerSigs,
+		offerAt: old.offerAt, weights: old.weights, problemClass: old.problemClass, taken: maps.Clone(old.taken), names: make([]int, len(old.names)), offerSigs: old.offerSigs,
 		mentioned: old.mentioned, bucketAt: maps.Clone(old.bucketAt), blends: old.blends, pins: map[pinKey]*pin{}, fine: old.fine, fineGroups: old.fineGroups, daemons: old.daemons,
 	}
 	for _, p := range old.passed {
@@ -140,7 +140,7 @@ func (c *Cluster) Settled() *Cluster {
 		}
 	}
 	slices.SortFunc(e.nodes, func(a, b node) int {
-		return cmp.Or(cmp.Compare(e.room(&a), e.room(&b)), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(e.size(a.free), e.size(b.free)), strings.Compare(a.name, b.name))
 	})
 	for i := range e.nodes {
 		e.nodeAt[e.nodes[i].name] = int32(i)
@@ -158,18 +158,21 @@ func (c *Cluster) Settled() *Cluster {
 	return out
 }
 
-// Room is what nodes have free, in all; what is below zero counts as none.
-func (c *Cluster) Room(nodes []string) []int64 {
+// Room is what each of the nodes has free, by the resources of the problem; what is below zero counts as none, and a node that takes
+// no pods has none.
+func (c *Cluster) Room(nodes []string) [][]int64 {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	c.checkout()
-	sum := make([]int64, c.e.dims)
-	for _, name := range nodes {
+	out := make([][]int64, len(nodes))
+	flat := make([]int64, len(nodes)*c.e.dims)
+	for k, name := range nodes {
+		out[k], flat = flat[:c.e.dims:c.e.dims], flat[c.e.dims:]
 		if i, ok := c.e.nodeAt[name]; ok && c.e.nodes[i].open() {
 			for d, f := range c.e.nodes[i].free {
-				sum[d] += max(0, f)
+				out[k][d] = max(0, f)
 			}
 		}
 	}
-	return sum
+	return out
 }

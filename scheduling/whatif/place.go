@@ -1,6 +1,9 @@
 package whatif
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // place does what the question says instead of looking for places, and returns the pods that have none.
 func (b *buying) place(moving []int32) []int32 {
@@ -9,6 +12,11 @@ func (b *buying) place(moving []int32) []int32 {
 	classes := map[string][]int32{}
 	for i, p := range moving {
 		meant[i] = b.q.Place[e.pods[p].object]
+	}
+	if b.q.Elsewhere {
+		b.deal(moving, meant)
+	}
+	for i, p := range moving {
 		classes[meant[i]] = append(classes[meant[i]], e.pods[p].class)
 	}
 	for i := range b.q.Buy {
@@ -32,6 +40,30 @@ func (b *buying) place(moving []int32) []int32 {
 		left = e.placePods(left, 0, len(e.nodes))
 	}
 	return left
+}
+
+// deal gives the places that the pods of each class have together to these in the order of the question: existing nodes first,
+// then those to buy, in their order. So pods of a node go to few others, and few nodes at a time can be given back.
+func (b *buying) deal(moving []int32, meant []string) {
+	e := b.e
+	order := map[string]int{}
+	for i := range b.q.Buy {
+		order[b.q.Buy[i].Name] = len(e.nodes) + i
+	}
+	at := func(name string) int {
+		if i, ok := e.nodeAt[name]; ok {
+			return int(i)
+		}
+		return order[name]
+	}
+	for start := 0; start < len(moving); {
+		end := start + 1
+		for end < len(moving) && e.pods[moving[end]].class == e.pods[moving[start]].class {
+			end++
+		}
+		slices.SortStableFunc(meant[start:end], func(a, b string) int { return cmp.Compare(at(a), at(b)) })
+		start = end
+	}
 }
 
 // placeAt puts each pod on the node meant for it, goes round for those that wait for others, and returns those that their node

@@ -385,7 +385,7 @@ func TestAgainstKarpentersMethods(t *testing.T) {
 		require.NoError(t, err)
 		result, err := deprovision.Plan(t.Context(), simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, nil)
 		require.NoError(t, err)
-		ours := outcome{result.PricePerHour, result.PricePerHourAfter, len(result.Commands), result.Evictions}
+		ours := outcome{result.PricePerHour.Dollars(), result.PricePerHourAfter.Dollars(), len(result.Commands), result.Evictions}
 		t.Logf("seed %d, %d nodes, %d pods\n  Karpenter in %6.2f s: %s\n  Joinery   in %6.2f s: %s", o.Seed, o.Nodes, len(c.Snapshot.Pods), took.Seconds(), theirs, time.Since(start).Seconds(), ours)
 		require.InDelta(t, theirs.before, ours.before, 1e-6, "the same cluster at the same prices")
 		assert.LessOrEqual(t, ours.after, theirs.after+varies*theirs.before, "seed %d", o.Seed)
@@ -394,7 +394,7 @@ func TestAgainstKarpentersMethods(t *testing.T) {
 		result, err = deprovision.Plan(t.Context(), simulate.Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now()), sim, &deprovision.Options{MaxEvictions: theirs.evictions})
 		require.NoError(t, err)
 		require.LessOrEqual(t, result.Evictions, theirs.evictions)
-		bounded := outcome{result.PricePerHour, result.PricePerHourAfter, len(result.Commands), result.Evictions}
+		bounded := outcome{result.PricePerHour.Dollars(), result.PricePerHourAfter.Dollars(), len(result.Commands), result.Evictions}
 		t.Logf("  with no more evictions than Karpenter: %s", bounded)
 		all[2].add(bounded)
 	}

@@ -528,7 +528,7 @@ func TestConsolidatedStaysQuiet(t *testing.T) {
 			}
 			if c := fresh(&r, &again); c != nil {
 				restless.Add(1)
-				t.Logf("seed %d: policy %+v is not quiet after %d commands: %s saves %f (%s)", seed, pol, len(r.Commands), brief(c), c.SavingsPerHour, c.Why)
+				t.Logf("seed %d: policy %+v is not quiet after %d commands: %s saves %f (%s)", seed, pol, len(r.Commands), brief(c), c.SavingsPerHour.Dollars(), c.Why)
 				return seen, nil
 			}
 		}

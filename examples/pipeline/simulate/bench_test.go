@@ -26,7 +26,7 @@ func bench(b *testing.B, o fragment.Options, atLeast float64) {
 	require.Len(b, r.Verdicts, o.Nodes)
 	b.ReportMetric(percent(r), "%saved")
 	b.ReportMetric(float64(r.Evictions), "evictions")
-	b.ReportMetric(float64(r.Evictions)/(r.PricePerHour-r.PricePerHourAfter), "evictions/$")
+	b.ReportMetric(float64(r.Evictions)/(r.PricePerHour-r.PricePerHourAfter).Dollars(), "evictions/$")
 	b.ReportMetric(float64(len(r.Commands)), "commands")
 	b.ReportMetric(float64(r.Questions), "questions")
 	b.ReportMetric(float64(r.Avoided), "avoided")

@@ -11,6 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/drift"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
@@ -107,6 +108,17 @@ func Drifted(c deprovision.Cluster, reports map[string]cloudprovider.Drift, sinc
 	return c
 }
 
+// Counted is the cluster with what its nodes count for by the objective, so that consolidation and provisioning have the same in
+// mind.
+func Counted(c deprovision.Cluster, o *pipeline.Objective) deprovision.Cluster {
+	c.Nodes = slices.Clone(c.Nodes)
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		n.CostPerHour = eligibility.Price(o.Cost(requirements.FromLabels(n.Node.Labels), n.PricePerHour.Dollars()))
+	}
+	return c
+}
+
 func merged(a, b map[string]string) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, a)
@@ -149,7 +161,7 @@ func newPrices(pools []scheduling.Pool) prices {
 	return out
 }
 
-func (x prices) of(pool *scheduling.Pool, n *eligibility.Node) (float64, bool) {
+func (x prices) of(pool *scheduling.Pool, n *eligibility.Node) (eligibility.Price, bool) {
 	if len(pool.Types) == 0 {
 		return 0, false
 	}
@@ -170,5 +182,5 @@ func (x prices) of(pool *scheduling.Pool, n *eligibility.Node) (float64, bool) {
 			best, found = o.Price, true
 		}
 	}
-	return best, found
+	return eligibility.Dollars(best), found
 }

@@ -22,7 +22,7 @@ func TestTarget(t *testing.T) {
 		if o.Constrained {
 			limit = 1.05
 		}
-		assert.LessOrEqual(t, r.PricePerHourAfter, limit*best, "%+v", o)
+		assert.LessOrEqual(t, r.PricePerHourAfter.Dollars(), limit*best, "%+v", o)
 		s, moved := c.Snapshot, map[*corev1.Pod]bool{}
 		for i := range r.Commands {
 			for _, p := range r.Commands[i].Placements {
@@ -38,8 +38,8 @@ func TestTarget(t *testing.T) {
 		assert.Empty(t, plan(t, &fragment.Cluster{Manifests: c.Manifests, Snapshot: s}).Commands)
 		require.NotEmpty(t, r.Frontier)
 		for _, p := range r.Frontier {
-			if p.SavingsPerHour >= 0.8*(r.PricePerHour-r.PricePerHourAfter) {
-				t.Logf("%+v: %.1f%% saved with %d evictions, %d nodes left, %.1f%% above scratch; 80%% of it with %d", o, percent(r), r.Evictions, len(s.Nodes), 100*(r.PricePerHourAfter/best-1), p.Evictions)
+			if p.SavingsPerHour.Dollars() >= 0.8*(r.PricePerHour-r.PricePerHourAfter).Dollars() {
+				t.Logf("%+v: %.1f%% saved with %d evictions, %d nodes left, %.1f%% above scratch; 80%% of it with %d", o, percent(r), r.Evictions, len(s.Nodes), 100*(r.PricePerHourAfter.Dollars()/best-1), p.Evictions)
 				assert.LessOrEqual(t, float64(p.Evictions), 0.4*float64(r.Evictions), "%+v", o)
 				break
 			}
