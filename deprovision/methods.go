@@ -44,7 +44,11 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 	if p.err != nil {
 		return Result{}, p.err
 	}
-	p.out.Frontier = frontier(p.out.Frontier)
+	gone := 0
+	for i := range p.out.Commands {
+		gone += len(p.out.Commands[i].Nodes)
+	}
+	p.out.Frontier = frontier(append(p.out.Frontier, Point{SavingsPerHour: p.out.PricePerHour - p.out.PricePerHourAfter, Nodes: gone, Evictions: p.out.Evictions}))
 	return p.out, nil
 }
 

@@ -198,8 +198,8 @@ type Result struct {
 	Evictions                       int
 	// Questions is how many were put to the simulator, and Avoided how many were not because of bounds.
 	Questions, Avoided int
-	// Frontier are changes that were looked at from the start, from few evictions to many, each with what it would save; none
-	// saves less than one with fewer evictions. The last commands of the plan are not in it.
+	// Frontier are changes that were looked at from the start and the plan itself, from few evictions to many, each with what it
+	// would save; none saves less than one with fewer evictions.
 	Frontier []Point
 	// After is the simulator of the cluster with all commands carried out.
 	After Simulator

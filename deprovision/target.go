@@ -3,6 +3,7 @@ package deprovision
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,10 +85,10 @@ func (p *planner) candidates() []*member {
 
 const (
 	// steps is how many sets of nodes to give back are looked at, from few evictions to many: each is a point of the frontier.
-	steps = 10
-	// rates is how many prices of disruption sets are chosen at, each of them half of the last or, where that makes sets of one
-	// kind of nodes, less: from one at which all disruption costs what all nodes do to one a thousandth of that.
-	rates = 16
+	steps = 12
+	// rates is how many prices of disruption sets are chosen at, from most times what makes the disruption of all nodes cost as
+	// much as they do, each less by half of what the last but one was: down to less than a thousandth of that.
+	rates, most = 25, 4
 )
 
 // choices are sets of nodes that could go, from few evictions to many, up to all: what is left if it is decided in fractions what
@@ -95,8 +96,8 @@ const (
 func (p *planner) choices(list []*member) [][]*member {
 	evictions, disruption := 0, 0.0
 	for _, m := range list {
-		evictions += m.evictions
-		disruption += m.owed
+		evictions += len(m.Pods)
+		disruption += m.Disruption
 	}
 	var sets [][]*member
 	average := costOf(list).Times(1 / max(1, disruption))
@@ -104,8 +105,8 @@ func (p *planner) choices(list []*member) [][]*member {
 	for i, m := range list {
 		ask[i] = Keeping{Node: m.Name, Pods: m.Pods, Costs: make([]Price, rates)}
 		for k := range rates {
-			unit := max(average.Times(1/float64(int(1)<<k)), p.units[m.Pool].Times(1/p.o.Objective.Horizon.Hours()))
-			ask[i].Costs[k] = m.CostPerHour - unit.Times(m.owed)
+			unit := max(average.Times(most*math.Pow(2, -float64(k)/2)), p.units[m.Pool].Times(1/p.o.Objective.Horizon.Hours()))
+			ask[i].Costs[k] = m.CostPerHour - unit.Times(m.Disruption)
 		}
 	}
 	for _, keep := range p.sim.Choose(ask, rates) {
@@ -117,31 +118,30 @@ func (p *planner) choices(list []*member) [][]*member {
 		}
 		sets = append(sets, set)
 	}
-	if len(sets) == 0 {
-		for k := 1; k < steps; k++ {
-			sets = append(sets, list[:len(list)*k/steps])
-		}
+	chosen := len(sets)
+	for k := 1; k <= steps; k++ {
+		sets = append(sets, list[:len(list)*k/steps])
 	}
-	sets = append(sets, list)
-	most := evictions
+	allowed := evictions
 	if p.o.MaxEvictions > 0 {
-		most = min(most, p.o.MaxEvictions-p.evictions())
+		allowed = min(allowed, p.o.MaxEvictions-p.evictions())
+	}
+	moves := make([]int, len(sets))
+	for i, set := range sets {
+		for _, m := range set {
+			moves[i] += len(m.Pods)
+		}
 	}
 	var out [][]*member
-	for k := 1; k <= steps; k++ { // of those that move no more than so many pods, the one that moves most
-		var best []*member
-		moves := -1
-		for _, set := range sets {
-			n := 0
-			for _, m := range set {
-				n += m.evictions
-			}
-			if n <= most*k/steps && n > moves {
-				best, moves = set, n
+	for k, before := 1, 0; k <= steps; k++ { // the one that moves most of those that move so many pods, if possible of the chosen ones
+		best := -1
+		for i := range sets {
+			if len(sets[i]) > 1 && moves[i] > before && moves[i] <= allowed*k/steps && (best < 0 || i < chosen && moves[i] > moves[best] || best >= chosen && moves[i] > moves[best]) {
+				best = i
 			}
 		}
-		if len(best) > 1 && (len(out) == 0 || len(out[len(out)-1]) != len(best) || !slices.Equal(out[len(out)-1], best)) {
-			out = append(out, best)
+		if best >= 0 {
+			out, before = append(out, sets[best]), moves[best]
 		}
 	}
 	return out
