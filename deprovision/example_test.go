@@ -225,8 +225,8 @@ func ExamplePlan_bounds() {
 	}
 	// Output:
 	// at least $0.04
-	// 0 commands: 15 questions, 0 avoided
-	// 0 commands: 0 questions, 11 avoided
+	// 0 commands: 11 questions, 0 avoided
+	// 0 commands: 0 questions, 7 avoided
 }
 
 // What the cloud takes back goes first, whatever it costs; where it leaves no time, nobody waits for the new node.

@@ -210,7 +210,9 @@ func (p *planner) arrive(a *Answer) {
 		p.nodes[n.Name] = p.newMember(n)
 		p.order = append(p.order, n.Name)
 	}
-	slices.Sort(p.order)
+	if len(a.NewNodes) > 0 {
+		slices.Sort(p.order)
+	}
 	arrivals := map[string][]*corev1.Pod{}
 	for _, pl := range a.Placements {
 		p.moved[pl.Pod] = pl.Node

@@ -84,11 +84,17 @@ func (p *planner) candidates() []*member {
 }
 
 const (
-	// steps is how many sets of nodes to give back are looked at, from few evictions to many: each is a point of the frontier.
-	steps = 12
+	// steps is in how many parts the evictions are divided that giving all nodes back would take. A set of nodes is looked at for each,
+	// which is a point of the frontier; above dense parts for every second, where little is left to save.
+	steps, dense = 20, 12
 	// rates is how many prices of disruption sets are chosen at, from most times what makes the disruption of all nodes cost as
 	// much as they do, each less by half of what the last but one was: down to less than a thousandth of that.
 	rates, most = 25, 4
+	// patience is how many sets in a row may be no better before larger ones are not looked at.
+	patience = 3
+	// hardly is the part of what all nodes cost over the horizon below which it is not worth to move many nodes at once. Single nodes
+	// go for less. Without it one small gain would follow on the other, in each plan and in the next.
+	hardly = 500
 )
 
 // choices are sets of nodes that could go, from few evictions to many, up to all: what is left if it is decided in fractions what
@@ -133,7 +139,7 @@ func (p *planner) choices(list []*member) [][]*member {
 		}
 	}
 	var out [][]*member
-	for k, before := 1, 0; k <= steps; k++ { // the one that moves most of those that move so many pods, if possible of the chosen ones
+	for k, before := 1, 0; k <= steps; k += 1 + k/dense { // the one that moves most of those that move so many pods, if possible of the chosen ones
 		best := -1
 		for i := range sets {
 			if len(sets[i]) > 1 && moves[i] > before && moves[i] <= allowed*k/steps && (best < 0 || i < chosen && moves[i] > moves[best] || best >= chosen && moves[i] > moves[best]) {
@@ -151,20 +157,27 @@ func (p *planner) choices(list []*member) [][]*member {
 // that is worth it.
 func (p *planner) sets() bool {
 	list := p.candidates()
+	if len(list) < 2 {
+		return false
+	}
 	if !p.o.SpotToSpot && slices.ContainsFunc(list, func(m *member) bool { return m.CapacityType == "spot" }) {
 		// Spot nodes can only be emptied onto what there is: that is for one at a time.
 		list = slices.DeleteFunc(list, func(m *member) bool { return m.CapacityType == "spot" })
 	}
 	var best Answer
 	var set []*member
-	most := Price(0)
+	most, worse := costOf(p.members()).Times(p.o.Objective.Horizon.Hours()/hardly), 0
 	for _, of := range p.choices(list) {
+		if worse == patience {
+			break
+		}
 		a, w, of, ok := p.most(of)
 		if ok && p.first {
 			p.point(of, &a)
 		}
+		worse++
 		if ok && w.net() > most {
-			best, set, most = a, of, w.net()
+			best, set, most, worse = a, of, w.net(), 0
 		}
 	}
 	p.first = false
@@ -265,10 +278,7 @@ func (p *planner) singles(stays func() bool) bool {
 			continue
 		}
 		set := []*member{m}
-		a, w, ok := p.try(set, 0)
-		if !ok {
-			a, w, ok = p.try(set, len(m.Pods))
-		}
+		a, w, ok := p.try(set, len(m.Pods))
 		if !ok || w.net() <= 0 {
 			if ok {
 				p.refuse(Verdict{
