@@ -21,35 +21,57 @@ func (p *planner) way() (whole, any bool) {
 	p.state = p.start.clone()
 	var fresh func() Simulator
 	before := len(p.out.Commands)
-	step := func(group []removal) bool {
-		q, saving := p.stepOf(group, &target)
-		if group[0].method == eligibility.Consolidation && saving <= 0 {
-			return false
+	step := func(group []removal) (left []removal) {
+		for len(group) > 0 {
+			q, saving := p.stepOf(group, &target)
+			if group[0].method == eligibility.Consolidation && saving <= 0 {
+				break
+			}
+			a := p.ask(q)
+			if !a.OK() { // without the nodes of pods that find no place it may be right
+				stuck := map[*corev1.Pod]bool{}
+				for _, pod := range a.Left {
+					stuck[pod] = true
+				}
+				had := len(group)
+				group = slices.DeleteFunc(slices.Clone(group), func(r removal) bool {
+					yes := slices.ContainsFunc(r.base, func(pod *corev1.Pod) bool { return stuck[pod] })
+					if yes {
+						left = append(left, r)
+					}
+					return yes
+				})
+				if len(group) == had {
+					break
+				}
+				continue
+			}
+			p.command(group, &a)
+			from := len(p.gone)
+			p.commit(group[0].method, members(group), &a, "")
+			copy(p.gone[from:], group)
+			fresh = a.Fresh
+			return left
 		}
-		a := p.ask(q)
-		if !a.OK() {
-			return false
-		}
-		p.command(group, &a)
-		from := len(p.gone)
-		p.commit(group[0].method, members(group), &a, "")
-		copy(p.gone[from:], group)
-		fresh = a.Fresh
-		return true
+		return append(left, group...)
 	}
-	target.gone = slices.DeleteFunc(slices.Clone(target.gone), p.again)
-	waiting := p.groups(&target)
+	waiting := slices.DeleteFunc(slices.Clone(target.gone), p.again)
+	groups := p.groups(waiting, &target)
 	whole = true
-	for len(waiting) > 0 && !p.ended() {
-		left := len(waiting)
-		waiting = slices.DeleteFunc(waiting, step)
+	for len(groups) > 0 && !p.ended() {
+		var left []removal
+		for _, group := range groups {
+			left = append(left, step(group)...)
+		}
 		switch {
-		case len(waiting) < left:
-		case left == 1:
-			p.keep(waiting[0]) // all others stay right without it
-			waiting, whole = nil, false
+		case len(left) < len(waiting):
+			waiting = left
+			groups = p.groups(waiting, &target)
+		case len(groups) == 1:
+			p.keep(groups[0]) // all others stay right without it
+			groups, whole = nil, false
 		default: // constraints between pods, or nodes that are to be bought together, make them wait for each other
-			waiting = pairs(waiting)
+			groups = pairs(groups)
 		}
 	}
 	p.out.After = p.sim
@@ -113,18 +135,19 @@ func (p *planner) stepOf(group []removal, target *state) (q Question, saving Pri
 	return q, total - sum
 }
 
-// groups are the nodes that go, in the order of the commands, with those together that are needed to save something.
-func (p *planner) groups(target *state) [][]removal {
+// groups are nodes that go, in the order of the commands, with those together that are needed to save something.
+func (p *planner) groups(list []removal, target *state) [][]removal {
 	var out [][]removal
 	var empty, deleted, replaced []removal
 	needs := map[string][]string{} // by node: the new nodes that its pods go to, sorted
-	for _, r := range target.gone {
+	for _, r := range list {
 		for _, pod := range r.base {
-			if to := target.moved[pod]; target.bought[to].Name != "" {
+			if to := target.moved[pod]; target.bought[to].Name != "" && p.nodes[to] == nil {
 				needs[r.Name] = append(needs[r.Name], to)
 			}
 		}
 		slices.Sort(needs[r.Name])
+		needs[r.Name] = slices.Compact(needs[r.Name])
 		switch {
 		case r.method == eligibility.Emptiness:
 			empty = append(empty, r)
@@ -146,26 +169,37 @@ func (p *planner) groups(target *state) [][]removal {
 	for _, r := range deleted {
 		out = append(out, []removal{r})
 	}
-	last := func(r removal) string { return needs[r.Name][len(needs[r.Name])-1] }
-	slices.SortFunc(replaced, func(a, b removal) int { return cmp.Or(strings.Compare(last(a), last(b)), rank(a, b)) })
+	slices.SortFunc(replaced, rank)
 	bought := map[string]bool{}
 	var group []removal
 	saving := Price(0)
-	for i, r := range replaced {
-		group = append(group, r)
-		saving += r.CostPerHour
-		for _, to := range needs[r.Name] {
-			if n := target.bought[to]; !bought[to] {
-				bought[to] = true
-				saving -= n.cost()
+	for len(replaced) > 0 { // each time the one that saves most with what is bought for it
+		best, most := 0, Price(0)
+		for i, r := range replaced[:min(window, len(replaced))] {
+			saves := r.CostPerHour
+			for _, to := range needs[r.Name] {
+				if n := target.bought[to]; !bought[to] {
+					saves -= n.cost()
+				}
+			}
+			if i == 0 || saves > most {
+				best, most = i, saves
 			}
 		}
-		if saving > 0 || i == len(replaced)-1 {
+		for _, to := range needs[replaced[best].Name] {
+			bought[to] = true
+		}
+		group, saving = append(group, replaced[best]), saving+most
+		replaced = slices.Delete(replaced, best, best+1)
+		if saving > 0 || len(replaced) == 0 {
 			out, group, saving = append(out, group), nil, 0
 		}
 	}
 	return out
 }
+
+// window is how many nodes are compared for which to give back next.
+const window = 64
 
 // command writes down what the group comes to.
 func (p *planner) command(group []removal, a *Answer) {

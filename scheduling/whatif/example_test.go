@@ -47,7 +47,9 @@ func ExampleAnswer() {
 	}
 	answer := c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{a, b}, MaxNodes: 1, MaxPrice: 160_000_000})
 	place := func(p whatif.Placement) string { return p.Pod.Name + " to " + p.Node }
-	price := func(a whatif.Alternative) string { return fmt.Sprintf("%s would do, $%.2f", a.Type, float64(a.Price)/1e9) }
+	price := func(a whatif.Alternative) string {
+		return fmt.Sprintf("%s would do, $%.2f", a.Type, float64(a.Price)/1e9)
+	}
 	for _, p := range answer.Placements {
 		fmt.Println(place(p))
 	}

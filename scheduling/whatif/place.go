@@ -1,7 +1,7 @@
 package whatif
 
 import (
-	"cmp"
+	"encoding/binary"
 	"slices"
 )
 
@@ -12,13 +12,9 @@ func (b *buying) place(moving []int32) []int32 {
 	classes := map[string][]int32{}
 	for i, p := range moving {
 		meant[i] = b.q.Place[e.pods[p].object]
-	}
-	if b.q.Elsewhere {
-		b.deal(moving, meant)
-	}
-	for i, p := range moving {
 		classes[meant[i]] = append(classes[meant[i]], e.pods[p].class)
 	}
+	first := int32(len(e.nodes))
 	for i := range b.q.Buy {
 		x := &b.q.Buy[i]
 		o := e.offerOf(x.Shape, x.Offering)
@@ -35,6 +31,14 @@ func (b *buying) place(moving []int32) []int32 {
 			nodes[i] = at
 		}
 	}
+	if b.q.Elsewhere {
+		var from []int32
+		for _, name := range b.q.Remove {
+			from = append(from, e.nodeAt[name])
+		}
+		x := exchange{e: e, pods: moving, nodes: nodes, lots: map[lotKey]int{}, held: map[int32][]int{}, first: first}
+		x.run(from)
+	}
 	left := e.placeAt(moving, nodes)
 	if b.q.Elsewhere {
 		left = e.placePods(left, 0, len(e.nodes))
@@ -42,28 +46,24 @@ func (b *buying) place(moving []int32) []int32 {
 	return left
 }
 
-// deal gives the places that the pods of each class have together to these in the order of the question: existing nodes first,
-// then those to buy, in their order. So pods of a node go to few others, and few nodes at a time can be given back.
-func (b *buying) deal(moving []int32, meant []string) {
-	e := b.e
-	order := map[string]int{}
-	for i := range b.q.Buy {
-		order[b.q.Buy[i].Name] = len(e.nodes) + i
+// domainOf is where a node is as far as the constraints of a class ask, the node itself aside.
+func (e *engine) domainOf(c *class, at int32) string {
+	if at < 0 {
+		return ""
 	}
-	at := func(name string) int {
-		if i, ok := e.nodeAt[name]; ok {
-			return int(i)
+	var text []byte
+	see := func(group int32) {
+		if key := e.index.Groups()[group].Key; !e.fine[key] {
+			text = binary.AppendVarint(text, int64(e.nodes[at].values[key]))
 		}
-		return order[name]
 	}
-	for start := 0; start < len(moving); {
-		end := start + 1
-		for end < len(moving) && e.pods[moving[end]].class == e.pods[moving[start]].class {
-			end++
-		}
-		slices.SortStableFunc(meant[start:end], func(a, b string) int { return cmp.Compare(at(a), at(b)) })
-		start = end
+	for i := range c.Spreads {
+		see(c.Spreads[i].Group)
 	}
+	for i := range c.Terms {
+		see(c.Terms[i].Group)
+	}
+	return string(text)
 }
 
 // placeAt puts each pod on the node meant for it, goes round for those that wait for others, and returns those that their node

@@ -1,0 +1,153 @@
+package whatif
+
+import "slices"
+
+// window is how many nodes are compared for which to empty next.
+const window = 64
+
+// exchange deals the places that pods have together anew among those that nobody can tell apart, so that few nodes at a time can be
+// given back: it empties one node after the other, each time one whose pods need the fewest places on nodes that are not bought
+// yet, and buys the nodes that have most of these. Where the class of a pod is spread, or keeps to others, the pod takes a place in
+// the domain that it comes from if there is one: then the counts are as they were, whatever goes first.
+type exchange struct {
+	e          *engine
+	pods       []int32 // in the order in which they are placed
+	nodes      []int32 // the place of each
+	lots       map[lotKey]int
+	open       [][]int32       // by lot: places that there are
+	closed     []map[int32]int // by lot: places on nodes that are not bought yet
+	held       map[int32][]int // by node that is not bought yet: the lots of its places, one each
+	first      int32           // the first of these nodes
+	unassigned []int           // pods for which their domain has no place
+}
+
+// lotKey is a class and the domains that its constraints look at.
+type lotKey struct {
+	class  int32
+	domain string
+}
+
+func (x *exchange) lot(class, at int32) int {
+	k := lotKey{class: class}
+	if c := &x.e.classes[class]; c.waits() {
+		k.domain = x.e.domainOf(c, at)
+	}
+	id, ok := x.lots[k]
+	if !ok {
+		id = len(x.lots)
+		x.lots[k] = id
+		x.open, x.closed = append(x.open, nil), append(x.closed, map[int32]int{})
+	}
+	return id
+}
+
+// demand is how many pods of a lot are on a node, and which.
+type demand struct {
+	lot  int
+	pods []int
+}
+
+// run deals the places; nodes from first on are those to buy.
+func (x *exchange) run(from []int32) {
+	e := x.e
+	order := make([]int, len(x.nodes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return int(x.nodes[a] - x.nodes[b]) })
+	for _, i := range order {
+		at := x.nodes[i]
+		lot := x.lot(e.pods[x.pods[i]].class, at)
+		if at < x.first {
+			x.open[lot] = append(x.open[lot], at)
+		} else {
+			x.closed[lot][at]++
+			x.held[at] = append(x.held[at], lot)
+		}
+	}
+	demands := map[int32][]demand{}
+	for i, p := range x.pods {
+		on := e.pods[p].node
+		lot := x.lot(e.pods[p].class, on)
+		list := demands[on]
+		if k := slices.IndexFunc(list, func(d demand) bool { return d.lot == lot }); k >= 0 {
+			list[k].pods = append(list[k].pods, i)
+		} else {
+			demands[on] = append(list, demand{lot, []int{i}})
+		}
+	}
+	waiting := slices.Clone(from)
+	for len(waiting) > 0 {
+		best, least := 0, -1
+		for k, on := range waiting[:min(window, len(waiting))] {
+			missing := 0
+			for _, d := range demands[on] {
+				missing += max(0, len(d.pods)-len(x.open[d.lot]))
+			}
+			if least < 0 || missing < least {
+				best, least = k, missing
+			}
+			if missing == 0 {
+				break
+			}
+		}
+		x.assign(demands[waiting[best]])
+		waiting = slices.Delete(waiting, best, best+1)
+	}
+	x.rest()
+}
+
+// assign gives the pods of a node places, and buys what that takes.
+func (x *exchange) assign(list []demand) {
+	for {
+		gain := map[int32]int{}
+		for _, d := range list {
+			if missing := len(d.pods) - len(x.open[d.lot]); missing > 0 {
+				for at, n := range x.closed[d.lot] {
+					gain[at] += min(n, missing)
+				}
+			}
+		}
+		best := int32(-1)
+		for at, n := range gain {
+			if best < 0 || n > gain[best] || n == gain[best] && at < best {
+				best = at
+			}
+		}
+		if best < 0 {
+			break
+		}
+		for _, lot := range x.held[best] {
+			x.open[lot] = append(x.open[lot], best)
+			delete(x.closed[lot], best)
+		}
+	}
+	for _, d := range list {
+		n := min(len(d.pods), len(x.open[d.lot]))
+		for k := range n {
+			x.nodes[d.pods[k]] = x.open[d.lot][k]
+		}
+		x.open[d.lot] = x.open[d.lot][n:]
+		x.unassigned = append(x.unassigned, d.pods[n:]...)
+	}
+}
+
+// rest gives what is left of a class to pods for which their own domain had nothing.
+func (x *exchange) rest() {
+	left := map[int32][]int32{}
+	for k, lot := range x.lots {
+		left[k.class] = append(left[k.class], x.open[lot]...)
+		for at, n := range x.closed[lot] {
+			for range n {
+				left[k.class] = append(left[k.class], at)
+			}
+		}
+	}
+	for _, list := range left {
+		slices.Sort(list)
+	}
+	for _, i := range x.unassigned {
+		class := x.e.pods[x.pods[i]].class
+		x.nodes[i], left[class] = left[class][0], left[class][1:]
+	}
+}
