@@ -40,7 +40,7 @@ func (s *Simulator) Choose(nodes []deprovision.Keeping, cases int) [][]bool {
 		for i := range nodes {
 			costs[i] = float64(nodes[i].Costs[k])
 		}
-		out[k] = s.market.keep(rooms, costs, scaled(demand, scale), scale)
+		out[k], _ = s.market.keep(rooms, costs, scaled(demand, scale), scale)
 	}
 	return out
 }
@@ -75,11 +75,12 @@ func (b band) usable(free []int64) []int64 {
 	return out
 }
 
-// keep is which of the rooms to keep at their costs so that the demand is met for the least in fractions.
-func (m *market) keep(rooms [][]float64, costs, demand, scale []float64) []bool {
+// keep is which of the rooms to keep at their costs so that the demand is met for the least in fractions, and a bound below which no
+// choice comes. Rooms that cost nothing or less are kept in any case, and their costs are not in the bound.
+func (m *market) keep(rooms [][]float64, costs, demand, scale []float64) (kept []bool, least float64) {
 	const most, near = 100, 1e-4
 	n := len(demand)
-	kept := make([]bool, len(rooms))
+	kept = make([]bool, len(rooms))
 	for i, room := range rooms {
 		if kept[i] = costs[i] <= 0; kept[i] { // in any case
 			for d := range demand {
@@ -120,10 +121,11 @@ func (m *market) keep(rooms [][]float64, costs, demand, scale []float64) []bool 
 				}
 			}
 		}
+		least = max(least, value)
 		if value >= float64(bound*(1-near)) {
 			break
 		}
 		cut(held, cost)
 	}
-	return kept
+	return kept, least
 }

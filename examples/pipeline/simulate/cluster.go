@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/deprovision"
@@ -23,11 +24,36 @@ import (
 
 func alternatives(s requirements.Set) requirements.Alternatives { return requirements.AnyOf(s) }
 
-// Cluster is what manifests say of nodes that may be given back, with the prices of the snapshot's market, at a moment.
-// Nominated are names of nodes that pending pods are about to go to. Nodes are compared with their pools as package drift does,
-// and the image of a node's claim with those in the status of the node class; what a cloud itself says is added by [Drifted].
+// Objects are what consolidation reads of a cluster besides its snapshot, as a controller has them; what is left out is not there.
+type Objects struct {
+	// NodeClaims are the controller's records of nodes.
+	NodeClaims           []nodeclaim.NodeClaim
+	PodDisruptionBudgets []*policyv1.PodDisruptionBudget
+	// Images are those that the status of each node class has, by its name.
+	Images map[string][]string
+}
+
+// ObjectsOf are those of manifests.
+func ObjectsOf(m *manifests.Snapshot) Objects {
+	out := Objects{NodeClaims: m.NodeClaims, PodDisruptionBudgets: m.PodDisruptionBudgets, Images: map[string][]string{}}
+	for _, c := range m.NodeClasses {
+		if decoded, ok := c.Value.(nodeclass.NodeClass); ok {
+			out.Images[c.Name] = decoded.Status.AMIs
+		}
+	}
+	return out
+}
+
+// Cluster is [Objects.Cluster] of what manifests say.
 func Cluster(m *manifests.Snapshot, s scheduling.Snapshot, nominated []string, now time.Time) deprovision.Cluster {
-	out := deprovision.Cluster{PodDisruptionBudgets: m.PodDisruptionBudgets, Now: now}
+	return ObjectsOf(m).Cluster(s, nominated, now)
+}
+
+// Cluster is the nodes of the snapshot that may be given back, with the prices of its market, at a moment. Nominated are names of
+// nodes that pending pods are about to go to. Nodes are compared with their pools as package drift does, and the image of a node's
+// claim with those of the node class; what a cloud itself says is added by [Drifted].
+func (o Objects) Cluster(s scheduling.Snapshot, nominated []string, now time.Time) deprovision.Cluster {
+	out := deprovision.Cluster{PodDisruptionBudgets: o.PodDisruptionBudgets, Now: now}
 	pools := map[string]*scheduling.Pool{}
 	for i := range s.Pools {
 		pools[s.Pools[i].Name] = &s.Pools[i]
@@ -40,20 +66,14 @@ func Cluster(m *manifests.Snapshot, s scheduling.Snapshot, nominated []string, n
 		}
 	}
 	claims := map[string]*nodeclaim.NodeClaim{}
-	for i := range m.NodeClaims {
-		if c := &m.NodeClaims[i]; c.NodeName != "" {
+	for i := range o.NodeClaims {
+		if c := &o.NodeClaims[i]; c.NodeName != "" {
 			claims[c.NodeName] = c
 		}
 	}
 	waits := map[string]bool{}
 	for _, n := range nominated {
 		waits[n] = true
-	}
-	images := map[string][]string{} // by node class
-	for _, c := range m.NodeClasses {
-		if decoded, ok := c.Value.(nodeclass.NodeClass); ok {
-			images[c.Name] = decoded.Status.AMIs
-		}
 	}
 	prices := newPrices(s.Pools)
 	aliases := requirements.KubernetesAliases()
@@ -77,7 +97,7 @@ func Cluster(m *manifests.Snapshot, s scheduling.Snapshot, nominated []string, n
 			node.Pool = &pool.NodePool
 			node.PricePerHour, node.Priced = prices.of(pool, &node)
 			subject.Pool, subject.Types, subject.Age = &pool.NodePool, pool.Types, now.Sub(node.Created())
-			subject.Images = images[pool.NodeClass.Name]
+			subject.Images = o.Images[pool.NodeClass.Name]
 			node.Drifted = append(node.Drifted, drift.Reasons(subject)...)
 			node.Undecided = drift.Unknown(subject)
 		}

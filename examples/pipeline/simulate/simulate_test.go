@@ -29,7 +29,9 @@ func planned(t testing.TB, c deprovision.Cluster, sim deprovision.Simulator) dep
 	return r
 }
 
-func percent(r deprovision.Result) float64 { return 100 * (1 - r.PricePerHourAfter.Dollars()/r.PricePerHour.Dollars()) }
+func percent(r deprovision.Result) float64 {
+	return 100 * (1 - r.PricePerHourAfter.Dollars()/r.PricePerHour.Dollars())
+}
 
 // The same cluster in whatever order it is read has the same plan.
 func TestOrderDoesNotMatter(t *testing.T) {
