@@ -183,6 +183,12 @@ func priceOf(set []*member) (sum Price) {
 
 // commit makes the answer the state to go on from.
 func (p *planner) commit(method eligibility.Method, set []*member, a *Answer, why string) {
+	p.leave(method, set, a, why)
+	p.arrive(a.Placements)
+}
+
+// leave takes the set off, and adds what the answer buys.
+func (p *planner) leave(method eligibility.Method, set []*member, a *Answer, why string) {
 	leaves := make(map[string]bool, len(set))
 	for _, m := range set {
 		if m.there {
@@ -197,14 +203,6 @@ func (p *planner) commit(method eligibility.Method, set []*member, a *Answer, wh
 		leaves[m.Name] = true
 	}
 	p.order = slices.DeleteFunc(p.order, func(name string) bool { return leaves[name] })
-	p.arrive(a)
-	if a.After != nil {
-		p.sim = a.After()
-	}
-}
-
-// arrive adds what the answer buys, and moves pods.
-func (p *planner) arrive(a *Answer) {
 	for _, n := range a.NewNodes {
 		p.bought[n.Name] = n
 		p.nodes[n.Name] = p.newMember(n)
@@ -213,8 +211,15 @@ func (p *planner) arrive(a *Answer) {
 	if len(a.NewNodes) > 0 {
 		slices.Sort(p.order)
 	}
+	if a.After != nil {
+		p.sim = a.After()
+	}
+}
+
+// arrive moves pods.
+func (p *planner) arrive(list []Placement) {
 	arrivals := map[string][]*corev1.Pod{}
-	for _, pl := range a.Placements {
+	for _, pl := range list {
 		p.moved[pl.Pod] = pl.Node
 		arrivals[pl.Node] = append(arrivals[pl.Node], pl.Pod)
 	}

@@ -48,7 +48,7 @@ func (p *planner) way() (whole, any bool) {
 			}
 			p.command(group, &a)
 			from := len(p.gone)
-			p.commit(group[0].method, members(group), &a, "")
+			p.leave(group[0].method, members(group), &a, "")
 			copy(p.gone[from:], group)
 			fresh = a.Fresh
 			return left
@@ -73,6 +73,9 @@ func (p *planner) way() (whole, any bool) {
 		default: // constraints between pods, or nodes that are to be bought together, make them wait for each other
 			groups = pairs(groups)
 		}
+	}
+	for i := range p.out.Commands[before:] {
+		p.arrive(p.out.Commands[before+i].Placements)
 	}
 	p.out.After = p.sim
 	if fresh != nil {

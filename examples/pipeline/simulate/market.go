@@ -182,7 +182,7 @@ func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 			need[d] += q * int64(l.Count)
 		}
 	}
-	if o.MaxPrice > 0 && m.worth(need) >= deprovision.Price(o.MaxPrice) {
+	if o.MaxPrice > 0 && (m.worth(need) >= deprovision.Price(o.MaxPrice) || m.below(deprovision.Price(o.MaxPrice)).highest(need).of(need) >= deprovision.Price(o.MaxPrice)) {
 		return nil
 	}
 	limit := o.MaxPrice

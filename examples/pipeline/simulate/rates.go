@@ -73,6 +73,15 @@ func (m *market) worth(need []int64) (most deprovision.Price) {
 	return most
 }
 
+// below is the market without sizes that cost as much as a limit: what fits under it is bought of the others.
+func (m *market) below(limit deprovision.Price) *market {
+	n := slices.IndexFunc(m.sizes, func(k kind) bool { return k.cost >= limit })
+	if n < 0 {
+		return m
+	}
+	return &market{sizes: m.sizes[:n]}
+}
+
 // highest are the rates at which a need costs most.
 func (m *market) highest(need []int64) rates {
 	scale := m.scale(need)
