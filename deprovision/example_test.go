@@ -313,3 +313,32 @@ func ExamplePoint() {
 	// 4 nodes with 10 pods save $0.92 an hour
 	// 3 pods move to save $0.70
 }
+
+// thrifty is the toy, which keeps the nodes whose pods, at a cent each, are worth more than keeping the node costs.
+type thrifty struct{ toy }
+
+func (thrifty) Choose(nodes []deprovision.Keeping, cases int) [][]bool {
+	out := make([][]bool, cases)
+	for k := range out {
+		for _, n := range nodes {
+			out[k] = append(out[k], deprovision.Dollars(0.01*float64(len(n.Pods))) >= n.Costs[k])
+		}
+	}
+	return out
+}
+
+// A simulator that knows prices of resources says which nodes are worth keeping; a plan then looks at those sets of nodes.
+func ExampleKeeping() {
+	var sim deprovision.Simulator = thrifty{}
+	w := newWorld("a 4 4", "b 4 1")
+	var nodes []deprovision.Keeping
+	for _, name := range []string{"a", "b"} {
+		n := w.node(name)
+		nodes = append(nodes, deprovision.Keeping{Node: name, Pods: n.Pods, Costs: []deprovision.Price{n.PricePerHour, n.PricePerHour - deprovision.Dollars(0.03)}})
+	}
+	fmt.Println("for their price:", sim.Choose(nodes, 2)[0])
+	fmt.Println("if moving pods costs three cents an hour:", sim.Choose(nodes, 2)[1])
+	// Output:
+	// for their price: [true false]
+	// if moving pods costs three cents an hour: [true true]
+}

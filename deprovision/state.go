@@ -277,9 +277,13 @@ func exactly(set []*member, moves map[*corev1.Pod]string) Question {
 // go elsewhere. False if some find no place; the state stays as it was then.
 func (p *planner) straighten() bool {
 	gone := slices.Clone(p.gone)
-	slices.SortStableFunc(gone, func(a, b removal) int {
-		return cmp.Or(cmp.Compare(p.o.Ranker.Rank(b.Candidate), p.o.Ranker.Rank(a.Candidate)), strings.Compare(a.Name, b.Name))
-	})
+	rank := func(r removal) float64 {
+		if r.method != eligibility.Consolidation { // these have an order of their own, and come first
+			return math.Inf(1)
+		}
+		return p.o.Ranker.Rank(r.Candidate)
+	}
+	slices.SortStableFunc(gone, func(a, b removal) int { return cmp.Compare(rank(b), rank(a)) })
 	var set []*member
 	for i := range gone {
 		gone[i].member = p.start.nodes[gone[i].Name]

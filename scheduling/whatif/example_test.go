@@ -213,3 +213,19 @@ func ExampleBought() {
 	// default-0 m.4 on-demand web-0
 	// and without it: false
 }
+
+// What counts need not be the price: here each node has a licence of ten cents an hour, and one large node is cheaper than two.
+func ExamplePrice() {
+	a, b := pod("a", "node-a", "2"), pod("b", "node-a", "2")
+	licensed := func(p *scheduling.Problem, shape, offering int) whatif.Price {
+		return whatif.Price(1e9*p.Shapes[shape].Offerings[offering].Price) + 100_000_000
+	}
+	c, err := whatif.Compile(snapshot([]*corev1.Node{node("node-a", "z1", "8")}, a, b), &whatif.Options{Price: licensed})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	answer := c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{a, b}, MaxNodes: 1})
+	fmt.Printf("%s counts for $%.2f an hour\n", answer.Bought[0].Type, float64(answer.Price)/1e9)
+	// Output: m.4 counts for $0.14 an hour
+}
