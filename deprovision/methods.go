@@ -39,7 +39,7 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 		}
 		whole, any := p.way()
 		again = any && !(p.quiet && whole)
-		p.settle()
+		p.advance()
 	}
 	if p.err != nil {
 		return Result{}, p.err
@@ -52,9 +52,9 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 	return p.out, nil
 }
 
-// settle makes of the state what the next round begins with: nodes that were bought are there, and pods that moved are where they
+// advance makes of the state what the next round begins with: nodes that were bought are there, and pods that moved are where they
 // went as if they had always been.
-func (p *planner) settle() {
+func (p *planner) advance() {
 	for i := range p.gone {
 		p.out.Evictions += p.gone[i].evictions
 	}

@@ -18,7 +18,7 @@ const (
 	draining       // being emptied
 	leaving        // being given back
 	staying        // to be uncordoned
-	settled        // gone, or open again
+	over           // gone, or open again
 )
 
 // Run is the execution of a plan: an immutable value, safe for concurrent use. The zero value has nothing to do.
@@ -112,7 +112,7 @@ func (r Run) Tell(e Event) (Run, error) {
 		return r, &UnexpectedError{e, -1}
 	}
 	isNew := slices.ContainsFunc(r.commands[i].NewNodes, func(n deprovision.NewNode) bool { return n.Name == e.Node })
-	from, to := r.stages[e.Node], settled
+	from, to := r.stages[e.Node], over
 	switch {
 	case e.Fact == Ready && isNew && from == wanted:
 		to = ready
@@ -123,7 +123,7 @@ func (r Run) Tell(e Event) (Run, error) {
 	case e.Fact == Failed && !isNew && from == draining:
 		to = staying
 	case e.Fact == Failed && isNew && from == wanted:
-	case e.Fact == Ready && isNew && from > wanted, e.Fact == Empty && !isNew && from >= leaving, from == settled:
+	case e.Fact == Ready && isNew && from > wanted, e.Fact == Empty && !isNew && from >= leaving, from == over:
 		return r, nil
 	default:
 		return r, &UnexpectedError{e, i}
@@ -154,7 +154,7 @@ func (r *Run) fail(i int, e Event, isNew bool) {
 	}
 	r.statuses[i] = Reverting
 	for _, n := range r.commands[i].NewNodes {
-		if n.Name != e.Node && r.stages[n.Name] != settled { // one that is on its way must go, too
+		if n.Name != e.Node && r.stages[n.Name] != over { // one that is on its way must go, too
 			r.stages[n.Name] = leaving
 		}
 	}
@@ -173,7 +173,7 @@ func (r *Run) proceed() {
 				r.drain(i)
 			}
 		case Draining, Reverting:
-			if slices.ContainsFunc(c.Nodes, func(n deprovision.Candidate) bool { return r.stages[n.Name] != settled }) ||
+			if slices.ContainsFunc(c.Nodes, func(n deprovision.Candidate) bool { return r.stages[n.Name] != over }) ||
 				slices.ContainsFunc(c.NewNodes, func(n deprovision.NewNode) bool { s := r.stages[n.Name]; return s == wanted || s == leaving }) {
 				continue
 			}

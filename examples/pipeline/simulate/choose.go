@@ -24,15 +24,15 @@ func (s *Simulator) Choose(nodes []deprovision.Keeping, cases int) [][]bool {
 	demand := make([]int64, len(s.market.problem.Resources))
 	band := s.proportions(nodes)
 	scale := s.market.scale(demand)
-	rooms := make([][]float64, len(nodes))
+	capacities := make([][]float64, len(nodes))
 	for i := range nodes {
 		need := s.at.Needs(nodes[i].Pods)
-		room := band.usable(free[i])
+		capacity := band.usable(free[i])
 		for d, q := range need {
 			demand[d] += q
-			room[d] += q
+			capacity[d] += q
 		}
-		rooms[i] = scaled(room, scale)
+		capacities[i] = scaled(capacity, scale)
 	}
 	out := make([][]bool, cases)
 	for k := range out {
@@ -40,7 +40,7 @@ func (s *Simulator) Choose(nodes []deprovision.Keeping, cases int) [][]bool {
 		for i := range nodes {
 			costs[i] = float64(nodes[i].Costs[k])
 		}
-		out[k], _ = s.market.keep(rooms, costs, scaled(demand, scale), scale)
+		out[k], _ = s.market.keep(capacities, costs, scaled(demand, scale), scale)
 	}
 	return out
 }
@@ -75,16 +75,16 @@ func (b band) usable(free []int64) []int64 {
 	return out
 }
 
-// keep is which of the rooms to keep at their costs so that the demand is met for the least in fractions, and a bound below which no
+// keep is which of the capacities to keep at their costs so that the demand is met for the least in fractions, and a bound below which no
 // choice comes. Rooms that cost nothing or less are kept in any case, and their costs are not in the bound.
-func (m *market) keep(rooms [][]float64, costs, demand, scale []float64) (kept []bool, least float64) {
+func (m *market) keep(capacities [][]float64, costs, demand, scale []float64) (kept []bool, least float64) {
 	const most, near = 100, 1e-4
 	n := len(demand)
-	kept = make([]bool, len(rooms))
-	for i, room := range rooms {
+	kept = make([]bool, len(capacities))
+	for i, capacity := range capacities {
 		if kept[i] = costs[i] <= 0; kept[i] { // in any case
 			for d := range demand {
-				demand[d] = max(0, demand[d]-room[d])
+				demand[d] = max(0, demand[d]-capacity[d])
 			}
 		}
 	}
@@ -108,15 +108,15 @@ func (m *market) keep(rooms [][]float64, costs, demand, scale []float64) (kept [
 		x, bound := maximize(goal, rows, limits)
 		value, cost := dot(demand, x[:n]), 0.0
 		held := make([]float64, n)
-		for i, room := range rooms {
+		for i, capacity := range capacities {
 			if costs[i] <= 0 {
 				continue
 			}
-			worth := dot(room, x[:n])
+			worth := dot(capacity, x[:n])
 			if kept[i] = worth > costs[i]; kept[i] {
 				value -= worth - costs[i]
 				cost += costs[i]
-				for d, q := range room {
+				for d, q := range capacity {
 					held[d] += q
 				}
 			}

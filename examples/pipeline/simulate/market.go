@@ -26,7 +26,7 @@ type market struct {
 	offers  [][]int
 	costs   [][]deprovision.Price // by shape and offering: what a node counts for
 	ways    map[bought][2]int
-	sizes   []kind
+	sizes   []size
 	rates   []rates
 }
 

@@ -21,25 +21,25 @@ func (r rates) of(need []int64) deprovision.Price {
 	return deprovision.Price(math.Floor(min(sum, 1<<62) * (1 - 1e-9))) // sums of many numbers are not exact
 }
 
-// kind is a size of node that can be bought, and the least that one counts for.
-type kind struct {
+// size is a size of node that can be bought, and the least that one counts for.
+type size struct {
 	capacity []int64
 	cost     deprovision.Price
 }
 
-// kinds are the sizes of the front that no other undercuts, whatever their labels.
-func (m *market) kinds() []kind {
-	var all, out []kind
+// byCost are the sizes of the front that no other undercuts, whatever their labels.
+func (m *market) byCost() []size {
+	var all, out []size
 	for t := range m.front {
 		for j := range m.front[t].Offerings {
-			all = append(all, kind{m.front[t].Capacity, m.costOf(m.origin[t], m.offers[t][j])})
+			all = append(all, size{m.front[t].Capacity, m.costOf(m.origin[t], m.offers[t][j])})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b kind) int {
+	slices.SortStableFunc(all, func(a, b size) int {
 		return cmp.Or(cmp.Compare(a.cost, b.cost), slices.Compare(b.capacity, a.capacity))
 	})
 	for _, k := range all {
-		if !slices.ContainsFunc(out, func(o kind) bool { return covers(o.capacity, k.capacity) }) {
+		if !slices.ContainsFunc(out, func(o size) bool { return covers(o.capacity, k.capacity) }) {
 			out = append(out, k)
 		}
 	}
@@ -51,7 +51,7 @@ const mostRates = 64
 
 // compileRates finds the rates at which pods of the first classes cost most, each of a proportion of its own.
 func (m *market) compileRates() {
-	m.sizes = m.kinds()
+	m.sizes = m.byCost()
 	var asked [][]int64
 	for i := range m.items {
 		need := m.items[i].Requests
@@ -75,7 +75,7 @@ func (m *market) worth(need []int64) (most deprovision.Price) {
 
 // below is the market without sizes that cost as much as a limit: what fits under it is bought of the others.
 func (m *market) below(limit deprovision.Price) *market {
-	n := slices.IndexFunc(m.sizes, func(k kind) bool { return k.cost >= limit })
+	n := slices.IndexFunc(m.sizes, func(k size) bool { return k.cost >= limit })
 	if n < 0 {
 		return m
 	}

@@ -67,7 +67,7 @@ func TestMaximizeAgainstGonum(t *testing.T) {
 func shop(sizes map[int64][3]int64) *market {
 	m := &market{}
 	for cost, c := range sizes {
-		m.sizes = append(m.sizes, kind{c[:], deprovision.Price(cost)})
+		m.sizes = append(m.sizes, size{c[:], deprovision.Price(cost)})
 	}
 	return m
 }
@@ -96,7 +96,7 @@ func TestKeepAgainstTheWholeProgram(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		m := &market{}
 		for range 1 + r.IntN(4) {
-			m.sizes = append(m.sizes, kind{[]int64{1 + r.Int64N(16), 1 + r.Int64N(16), 1 + r.Int64N(16)}, deprovision.Price(1 + r.IntN(50))})
+			m.sizes = append(m.sizes, size{[]int64{1 + r.Int64N(16), 1 + r.Int64N(16), 1 + r.Int64N(16)}, deprovision.Price(1 + r.IntN(50))})
 		}
 		rooms, costs := make([][]float64, 1+r.IntN(12)), make([]float64, 0)
 		demand := make([]float64, 3)
