@@ -158,7 +158,11 @@ func (p *planner) askOf(sim Simulator, q Question) Answer {
 }
 
 func question(set []*member) Question {
-	var q Question
+	pods := 0
+	for _, m := range set {
+		pods += len(m.Pods)
+	}
+	q := Question{Remove: make([]string, 0, len(set)), Pods: make([]*corev1.Pod, 0, pods)}
 	for _, m := range set {
 		q.Remove = append(q.Remove, m.Name)
 		q.Pods = append(q.Pods, m.Pods...)
@@ -262,7 +266,11 @@ func (p *planner) members() []*member {
 
 // exactly asks to give the set, nodes of the start, back and to move its pods as given.
 func exactly(set []*member, moves map[*corev1.Pod]string) Question {
-	q := Question{Moves: map[*corev1.Pod]string{}}
+	pods := 0
+	for _, m := range set {
+		pods += len(m.base)
+	}
+	q := Question{Remove: make([]string, 0, len(set)), Pods: make([]*corev1.Pod, 0, pods), Moves: make(map[*corev1.Pod]string, pods)}
 	for _, m := range set {
 		q.Remove = append(q.Remove, m.Name)
 		for _, pod := range m.base {

@@ -20,9 +20,13 @@ func (p *planner) consolidation() {
 		before := p.clone()
 		p.units = p.unitPrices()
 		value := p.value()
-		if !p.sets() && !p.singles(nil) {
-			p.quiet = true
-			return
+		if !p.sets() {
+			if !p.singles(nil) {
+				p.quiet = true
+				return
+			}
+			for p.singles(nil) {
+			}
 		}
 		if p.straighten() && p.value() > value {
 			continue

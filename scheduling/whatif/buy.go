@@ -432,6 +432,7 @@ func (b *buying) report(a *Answer) {
 		}
 		a.Price += x.bought.price
 	}
+	a.Placements = make([]Placement, 0, len(b.moving))
 	for _, o := range e.journal {
 		if o.kind != opPlace {
 			continue

@@ -84,6 +84,7 @@ func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (depro
 	if !a.OK() {
 		return out, nil
 	}
+	out.Placements = make([]deprovision.Placement, 0, len(a.Placements))
 	for _, p := range a.Placements {
 		out.Placements = append(out.Placements, deprovision.Placement{Pod: p.Pod, Node: p.Node})
 	}
