@@ -94,7 +94,7 @@ const (
 	// rates is how many prices of disruption sets are chosen at, from most times what makes the disruption of all nodes cost as
 	// much as they do, each less by half of what the last but one was: down to less than a thousandth of that.
 	rates, most = 25, 4
-	// patience is how many sets in a row may be no better before larger ones are not looked at.
+	// patience is how many sets in a row may be no better before larger ones are not looked at, but for that of all.
 	patience = 3
 	// hardly is the part of what all nodes cost over the horizon below which it is not worth to move many nodes at once. Single nodes
 	// go for less. Without it one small gain would follow on the other, in each plan and in the next.
@@ -154,6 +154,9 @@ func (p *planner) choices(list []*member) [][]*member {
 			out, before = append(out, sets[best]), moves[best]
 		}
 	}
+	if len(list) > 1 && evictions <= allowed && (len(out) == 0 || len(out[len(out)-1]) < len(list)) {
+		out = append(out, list)
+	}
 	return out
 }
 
@@ -171,9 +174,14 @@ func (p *planner) sets() bool {
 	var best Answer
 	var set []*member
 	most, worse := costOf(p.members()).Times(p.o.Objective.Horizon.Hours()/hardly), 0
-	for _, of := range p.choices(list) {
-		if worse == patience {
-			break
+	choices := p.choices(list)
+	for i, of := range choices {
+		if worse >= patience && i < len(choices)-1 {
+			continue
+		}
+		if !p.first && p.weigh(of, p.sim.Bound(question(of))).net() <= most {
+			p.out.Avoided++
+			continue
 		}
 		a, w, of, ok := p.most(of)
 		if ok && p.first {
