@@ -174,29 +174,35 @@ func covers(a, b []int64) bool {
 // near is by what part of it the quick packing may be above what is allowed for the thorough one to be tried.
 const near = 25
 
-// Buy packs the lots at little cost: quickly first, and with binpack where that may find something cheaper.
+// small is up to how many lots times pods an order is packed quickly first, which costs as much for each size that is sold.
+const small = 1 << 16
+
+// Buy packs the lots at little cost: quickly first where they are few, and with binpack where that may find something cheaper.
 func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 	need := make([]int64, len(m.problem.Resources))
+	pods := 0
 	for _, l := range o.Lots {
+		pods += l.Count
 		for d, q := range m.items[l.Class].Requests {
 			need[d] += q * int64(l.Count)
 		}
 	}
-	if o.MaxPrice > 0 && (m.worth(need) >= deprovision.Price(o.MaxPrice) || m.below(deprovision.Price(o.MaxPrice)).highest(need).of(need) >= deprovision.Price(o.MaxPrice)) {
+	if limit := deprovision.Price(o.MaxPrice); limit > 0 && (m.worth(need) >= limit || m.below(limit).highest(need).of(need) >= limit) {
 		return nil
+	}
+	if pods*len(o.Lots) > small {
+		return m.pack(&o)
 	}
 	limit := o.MaxPrice
 	o.MaxPrice += o.MaxPrice / near
 	quick, price := m.quick(&o)
-	o.MaxPrice = limit
-	if limit > 0 && (quick == nil || price >= limit) {
-		if quick == nil {
-			return nil
-		}
-		quick = nil
+	if quick == nil && limit > 0 {
+		return nil
 	}
-	if quick != nil {
+	if o.MaxPrice = limit; quick != nil && (limit == 0 || price < limit) {
 		o.MaxPrice = price
+	} else {
+		quick = nil
 	}
 	if thorough := m.pack(&o); thorough != nil {
 		return thorough
