@@ -37,8 +37,8 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 		if p.out.Verdicts == nil {
 			p.verdicts()
 		}
-		whole, any := p.way()
-		again = any && !(p.quiet && whole)
+		whole, some := p.way()
+		again = some && !(p.quiet && whole)
 		p.advance()
 	}
 	if p.err != nil {

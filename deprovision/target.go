@@ -91,9 +91,9 @@ const (
 	// steps is in how many parts the evictions are divided that giving all nodes back would take. A set of nodes is looked at for each,
 	// which is a point of the frontier; above dense parts for every second, where little is left to save.
 	steps, dense = 20, 12
-	// rates is how many prices of disruption sets are chosen at, from most times what makes the disruption of all nodes cost as
+	// rates is how many prices of disruption sets are chosen at, from dearest times what makes the disruption of all nodes cost as
 	// much as they do, each less by half of what the last but one was: down to less than a thousandth of that.
-	rates, most = 25, 4
+	rates, dearest = 25, 4
 	// patience is how many sets in a row may be no better before larger ones are not looked at, but for that of all.
 	patience = 3
 	// hardly is the part of what all nodes cost over the horizon below which it is not worth to move many nodes at once. Single nodes
@@ -115,7 +115,7 @@ func (p *planner) choices(list []*member) [][]*member {
 	for i, m := range list {
 		ask[i] = Keeping{Node: m.Name, Pods: m.Pods, Costs: make([]Price, rates)}
 		for k := range rates {
-			unit := max(average.Times(most*math.Pow(2, -float64(k)/2)), p.units[m.Pool].Times(1/p.o.Objective.Horizon.Hours()))
+			unit := max(average.Times(dearest*math.Pow(2, -float64(k)/2)), p.units[m.Pool].Times(1/p.o.Objective.Horizon.Hours()))
 			ask[i].Costs[k] = m.CostPerHour - unit.Times(m.Disruption)
 		}
 	}

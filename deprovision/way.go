@@ -16,7 +16,7 @@ import (
 // is empty, then nodes whose pods fit on those that stay, then the others, together with as few as it takes to save something. A
 // command that would move a pod which an earlier round moved is left out. The state is then what the commands lead to. It reports
 // whether all was carried out, and whether anything was.
-func (p *planner) way() (whole, any bool) {
+func (p *planner) way() (whole, some bool) {
 	target := p.state
 	p.state = p.start.clone()
 	var fresh func() Simulator
