@@ -13,11 +13,18 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 )
 
+// Price is an amount of money in billionths of a dollar, see eligibility.Price.
+type Price = eligibility.Price
+
+// Dollars is the price of so many dollars.
+func Dollars(d float64) Price { return eligibility.Dollars(d) }
+
 // Candidate is a node that may be given back, as rankers see it: what it costs, what emptying it costs, and what forbids it.
 type Candidate struct {
 	Name, Pool, InstanceType, Zone, CapacityType string
-	// PricePerHour is what the node costs, in dollars; 0 where the market does not know.
-	PricePerHour float64
+	// PricePerHour is what the node costs; 0 where the market does not know. CostPerHour is what that counts for, see
+	// eligibility.Node.
+	PricePerHour, CostPerHour Price
 	// Pods are those that need a new place.
 	Pods []*corev1.Pod
 	// Disruption is what emptying the node costs, the sum of Parts; see eviction.Disruption for the unit.
@@ -27,9 +34,9 @@ type Candidate struct {
 	// largest duration where it is without end.
 	Lifetime      float64
 	RemainingLife time.Duration
-	// MostSavings is what giving the node back could save at most, in dollars: its price until the horizon of the options, or
+	// MostSavings is what giving the node back could save at most: its price until the horizon of the options, or
 	// until it would go anyway if that is sooner. It is 0 where something blocks the node.
-	MostSavings float64
+	MostSavings Price
 	// Score is what the ranker says of the node.
 	Score float64
 	// Blockers are all that forbid giving the node back, see eligibility.Blockers; a node with blockers stays.
@@ -54,11 +61,12 @@ type Ranker interface {
 	Rank(Candidate) float64
 }
 
-// PriceRanker takes first what saves most for each unit of disruption: price / disruption, as Karpenter does since v1.14.
+// PriceRanker takes first what saves most for each unit of disruption: cost / disruption, as Karpenter does since v1.14 with
+// the price.
 type PriceRanker struct{}
 
-// Rank is the price by disruption.
-func (PriceRanker) Rank(c Candidate) float64 { return c.PricePerHour / c.Disruption }
+// Rank is the cost by disruption, in dollars.
+func (PriceRanker) Rank(c Candidate) float64 { return c.CostPerHour.Dollars() / c.Disruption }
 
 // Rank lists every node of the cluster in the order in which it should be given back: those that nothing blocks first, then
 // the higher score of the ranker, then the name. Nodes on which nothing has to move are asked by the rules of emptiness, others
@@ -80,7 +88,7 @@ func Rank(c Cluster, opts *Options) []Candidate {
 			method = eligibility.Emptiness
 		}
 		if x.Blockers = eligibility.Blockers(n, method, budgets, c.Now, o.Rules); len(x.Blockers) == 0 {
-			x.MostSavings = x.PricePerHour * min(o.Objective.Horizon, x.RemainingLife).Hours()
+			x.MostSavings = x.PricePerHour.Times(min(o.Objective.Horizon, x.RemainingLife).Hours())
 		}
 		x.Score = o.Ranker.Rank(x)
 		out = append(out, x)
@@ -98,7 +106,7 @@ func candidate(n *eligibility.Node, now time.Time) Candidate {
 		Pods: n.Reschedulable(), Lifetime: n.Lifetime(now), RemainingLife: math.MaxInt64,
 	}
 	if n.Priced {
-		c.PricePerHour = n.PricePerHour
+		c.PricePerHour, c.CostPerHour = n.PricePerHour, cmp.Or(n.CostPerHour, n.PricePerHour)
 	}
 	if life, ok := n.RemainingLife(now); ok {
 		c.RemainingLife = life

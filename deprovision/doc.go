@@ -7,7 +7,7 @@
 // [Plan] asks a [Simulator] where pods would go, and gives commands in an order in which each is still right after those before
 // it, and one [Verdict] for every node that says why it stays. What is eligible is decided by package eligibility, what pods
 // allow by package eviction, what pools allow by package budget, drift by package drift, and how a chosen node is emptied by
-// package drain.
+// package drain. Package execution carries commands out.
 //
 // Where pods go is the simulator's business. One that keeps to what pods would rather have (preferred affinities, spreads with
 // ScheduleAnyway) may do so among places that it has; no plan fails for it.

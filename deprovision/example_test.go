@@ -20,13 +20,13 @@ func ExampleCommand() {
 	w := newWorld("node-a 8 3")
 	for _, c := range planned(w.Cluster, w.toy, nil).Commands {
 		for _, n := range c.NewNodes {
-			fmt.Printf("buy %s: %s in %s for $%.2f an hour\n", n.Name, n.InstanceType, n.Zone, n.PricePerHour)
+			fmt.Printf("buy %s: %s in %s for $%.2f an hour\n", n.Name, n.InstanceType, n.Zone, n.PricePerHour.Dollars())
 		}
 		for _, p := range c.Placements {
 			fmt.Println("move", p.Pod.Name, "to", p.Node)
 		}
 		for _, n := range c.Nodes {
-			fmt.Printf("give back %s, which saves $%.2f an hour (%s)\n", n.Name, c.SavingsPerHour, c.Method)
+			fmt.Printf("give back %s, which saves $%.2f an hour (%s)\n", n.Name, c.SavingsPerHour.Dollars(), c.Method)
 		}
 	}
 	// Output:
@@ -80,7 +80,8 @@ func (seats firstFit) Simulate(_ context.Context, q deprovision.Question) (depro
 }
 
 // Bound knows nothing without trying.
-func (firstFit) Bound(deprovision.Question) (worth, least float64) { return 0, 0 }
+func (firstFit) Bound(deprovision.Question) deprovision.Price { return 0 }
+func (firstFit) Choose([]deprovision.Keeping, int) [][]bool   { return nil }
 
 // first is the first node by name that has a seat.
 func (seats firstFit) first() string {
@@ -137,15 +138,15 @@ func ExampleAnswer() {
 // A question says which nodes go, who needs a place then, and what may be bought for less than what.
 func ExampleQuestion() {
 	w := newWorld("node-a 8 3", "node-b 4 3")
-	q := deprovision.Question{Remove: []string{"node-a"}, Pods: w.node("node-a").Pods, MaxNodes: 1, MaxPrice: 0.08}
+	q := deprovision.Question{Remove: []string{"node-a"}, Pods: w.node("node-a").Pods, MaxNodes: 1, MaxCost: deprovision.Dollars(0.08)}
 	a := ask(w, q)
 	for _, p := range a.Placements {
 		fmt.Println(p.Pod.Name, "goes to", p.Node)
 	}
 	for _, n := range a.NewNodes {
-		fmt.Printf("%s is a new %s for $%.2f an hour\n", n.Name, n.InstanceType, n.PricePerHour)
+		fmt.Printf("%s is a new %s for $%.2f an hour\n", n.Name, n.InstanceType, n.PricePerHour.Dollars())
 	}
-	q.MaxPrice = 0.01
+	q.MaxCost = deprovision.Dollars(0.01)
 	fmt.Println(ask(w, q).Why)
 	// Output:
 	// node-a-0 goes to node-b
@@ -160,10 +161,10 @@ type fleet struct{ unbounded }
 
 func (fleet) Simulate(_ context.Context, q deprovision.Question) (deprovision.Answer, error) {
 	n := deprovision.NewNode{
-		Name: "new-1", Pool: "default", InstanceType: "m.large", Zone: "zone-a", CapacityType: "on-demand", PricePerHour: 0.05, Pods: q.Pods,
-		Alternatives: []deprovision.Alternative{{InstanceType: "m.large", PricePerHour: 0.05}, {InstanceType: "r.large", PricePerHour: 0.07}},
+		Name: "new-1", Pool: "default", InstanceType: "m.large", Zone: "zone-a", CapacityType: "on-demand", PricePerHour: deprovision.Dollars(0.05), Pods: q.Pods,
+		Alternatives: []deprovision.Alternative{{InstanceType: "m.large", PricePerHour: deprovision.Dollars(0.05)}, {InstanceType: "r.large", PricePerHour: deprovision.Dollars(0.07)}},
 	}
-	if n.PricePerHour >= q.MaxPrice && q.Moves == nil {
+	if n.PricePerHour >= q.MaxCost && q.Moves == nil {
 		return deprovision.Answer{Left: q.Pods}, nil
 	}
 	var moves []deprovision.Placement
@@ -171,15 +172,15 @@ func (fleet) Simulate(_ context.Context, q deprovision.Question) (deprovision.An
 		moves = append(moves, deprovision.Placement{Pod: p, Node: n.Name})
 	}
 	after := func() deprovision.Simulator { return fleet{} }
-	return deprovision.Answer{NewNodes: []deprovision.NewNode{n}, PricePerHour: n.PricePerHour, Placements: moves, After: after, Fresh: after}, nil
+	return deprovision.Answer{NewNodes: []deprovision.NewNode{n}, Placements: moves, After: after, Fresh: after}, nil
 }
 
 // An alternative is what to launch where the first choice is sold out: it holds the same pods and still saves money.
 func ExampleAlternative() {
 	soldOut := []string{"m.large"}
-	choices := []deprovision.Alternative{{InstanceType: "m.large", PricePerHour: 0.05}, {InstanceType: "r.large", PricePerHour: 0.07}}
+	choices := []deprovision.Alternative{{InstanceType: "m.large", PricePerHour: deprovision.Dollars(0.05)}, {InstanceType: "r.large", PricePerHour: deprovision.Dollars(0.07)}}
 	at := slices.IndexFunc(choices, func(a deprovision.Alternative) bool { return !slices.Contains(soldOut, a.InstanceType) })
-	fmt.Printf("launch %s for $%.2f an hour\n", choices[at].InstanceType, choices[at].PricePerHour)
+	fmt.Printf("launch %s for $%.2f an hour\n", choices[at].InstanceType, choices[at].PricePerHour.Dollars())
 	// Output: launch r.large for $0.07 an hour
 }
 
@@ -189,7 +190,7 @@ func ExampleNewNode() {
 	n := planned(w.Cluster, fleet{}, nil).Commands[0].NewNodes[0]
 	fmt.Println(n.Name, "in", n.Zone, "for", len(n.Pods), "pods")
 	for _, a := range n.Alternatives {
-		fmt.Printf("%s at $%.2f an hour\n", a.InstanceType, a.PricePerHour)
+		fmt.Printf("%s at $%.2f an hour\n", a.InstanceType, a.PricePerHour.Dollars())
 	}
 	// Output:
 	// new-1 in zone-a for 3 pods
@@ -201,31 +202,31 @@ func ExampleNewNode() {
 // there is room.
 type frugal struct{ toy }
 
-func (s frugal) Bound(q deprovision.Question) (worth, least float64) {
+func (s frugal) Bound(q deprovision.Question) deprovision.Price {
 	room := 0
 	for node, free := range s.free {
 		if !slices.Contains(q.Remove, node) {
 			room += free
 		}
 	}
-	return float64(len(q.Pods)) / 100, float64(max(0, len(q.Pods)-room)) / 100
+	return deprovision.Dollars(float64(max(0, len(q.Pods)-room)) / 100)
 }
 
 // Full nodes need not be tried: a simulator with bounds saves the questions, and the plan is the same.
 func ExamplePlan_bounds() {
 	w := newWorld("a 4 4", "b 4 4", "c 4 4", "d 4 4")
 	var bounded deprovision.Simulator = frugal{w.toy}
-	worth, least := bounded.Bound(deprovision.Question{Remove: []string{"a"}, Pods: w.node("a").Pods})
-	fmt.Printf("worth $%.2f, at least $%.2f\n", worth, least)
+	least := bounded.Bound(deprovision.Question{Remove: []string{"a"}, Pods: w.node("a").Pods})
+	fmt.Printf("at least $%.2f\n", least.Dollars())
 
 	for _, sim := range []deprovision.Simulator{w.toy, frugal{w.toy}} {
 		r := planned(w.Cluster, sim, nil)
 		fmt.Println(len(r.Commands), "commands:", r.Questions, "questions,", r.Avoided, "avoided")
 	}
 	// Output:
-	// worth $0.04, at least $0.04
-	// 0 commands: 26 questions, 0 avoided
-	// 0 commands: 0 questions, 22 avoided
+	// at least $0.04
+	// 0 commands: 11 questions, 0 avoided
+	// 0 commands: 0 questions, 7 avoided
 }
 
 // What the cloud takes back goes first, whatever it costs; where it leaves no time, nobody waits for the new node.
@@ -252,13 +253,13 @@ func ExampleCluster() {
 	c := deprovision.Cluster{
 		Nodes: []eligibility.Node{{
 			Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "idle", CreationTimestamp: created}}, Pool: &pool,
-			InstanceType: "m.large", Zone: "zone-a", CapacityType: "on-demand", PricePerHour: 0.1, Priced: true,
+			InstanceType: "m.large", Zone: "zone-a", CapacityType: "on-demand", PricePerHour: deprovision.Dollars(0.1), Priced: true,
 		}},
 		Pools: []nodepool.NodePool{pool},
 		Now:   now(),
 	}
 	r := planned(c, firstFit{}, nil)
-	fmt.Printf("%s: %s, from $%.2f to $%.2f an hour\n", r.Verdicts[0].Node, r.Verdicts[0].Detail, r.PricePerHour, r.PricePerHourAfter)
+	fmt.Printf("%s: %s, from $%.2f to $%.2f an hour\n", r.Verdicts[0].Node, r.Verdicts[0].Detail, r.PricePerHour.Dollars(), r.PricePerHourAfter.Dollars())
 	// Output: idle: emptiness: nothing runs there that would have to move, from $0.10 to $0.00 an hour
 }
 
@@ -288,10 +289,10 @@ func ExampleOutcome() {
 // One objective says what a change is worth: here an eviction costs ten cents, and a saving counts for an hour.
 func ExampleObjective() {
 	w := newWorld("a 40 1", "b 4 3", "c 8 4")
-	dear := deprovision.Objective{DisruptionPrice: 0.1, Horizon: time.Hour}
+	dear := deprovision.Objective{DisruptionPrice: deprovision.Dollars(0.1), Horizon: time.Hour}
 	for _, o := range []deprovision.Objective{{DisruptionPrice: -1}, dear} {
 		r := planned(w.Cluster, w.toy, &deprovision.Options{Objective: o})
-		fmt.Printf("from $%.2f to $%.2f an hour, %d pods move\n", r.PricePerHour, r.PricePerHourAfter, r.Evictions)
+		fmt.Printf("from $%.2f to $%.2f an hour, %d pods move\n", r.PricePerHour.Dollars(), r.PricePerHourAfter.Dollars(), r.Evictions)
 	}
 	// Output:
 	// from $0.52 to $0.08 an hour, 5 pods move
@@ -302,13 +303,42 @@ func ExampleObjective() {
 func ExamplePoint() {
 	w := newWorld("a 40 1", "b 30 2", "c 20 3", "d 8 4", "e 8 4")
 	for _, p := range planned(w.Cluster, w.toy, nil).Frontier {
-		fmt.Printf("%d nodes with %d pods save $%.2f an hour\n", p.Nodes, p.Evictions, p.SavingsPerHour)
+		fmt.Printf("%d nodes with %d pods save $%.2f an hour\n", p.Nodes, p.Evictions, p.SavingsPerHour.Dollars())
 	}
 	r := planned(w.Cluster, w.toy, &deprovision.Options{MaxEvictions: 3})
-	fmt.Printf("%d pods move to save $%.2f\n", r.Evictions, r.PricePerHour-r.PricePerHourAfter)
+	fmt.Printf("%d pods move to save $%.2f\n", r.Evictions, (r.PricePerHour - r.PricePerHourAfter).Dollars())
 	// Output:
 	// 2 nodes with 3 pods save $0.70 an hour
 	// 3 nodes with 6 pods save $0.90 an hour
 	// 4 nodes with 10 pods save $0.92 an hour
 	// 3 pods move to save $0.70
+}
+
+// thrifty is the toy, which keeps the nodes whose pods, at a cent each, are worth more than keeping the node costs.
+type thrifty struct{ toy }
+
+func (thrifty) Choose(nodes []deprovision.Keeping, cases int) [][]bool {
+	out := make([][]bool, cases)
+	for k := range out {
+		for _, n := range nodes {
+			out[k] = append(out[k], deprovision.Dollars(0.01*float64(len(n.Pods))) >= n.Costs[k])
+		}
+	}
+	return out
+}
+
+// A simulator that knows prices of resources says which nodes are worth keeping; a plan then looks at those sets of nodes.
+func ExampleKeeping() {
+	var sim deprovision.Simulator = thrifty{}
+	w := newWorld("a 4 4", "b 4 1")
+	var nodes []deprovision.Keeping
+	for _, name := range []string{"a", "b"} {
+		n := w.node(name)
+		nodes = append(nodes, deprovision.Keeping{Node: name, Pods: n.Pods, Costs: []deprovision.Price{n.PricePerHour, n.PricePerHour - deprovision.Dollars(0.03)}})
+	}
+	fmt.Println("for their price:", sim.Choose(nodes, 2)[0])
+	fmt.Println("if moving pods costs three cents an hour:", sim.Choose(nodes, 2)[1])
+	// Output:
+	// for their price: [true false]
+	// if moving pods costs three cents an hour: [true true]
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -16,6 +18,10 @@ import (
 // the state to end with first, and for the commands that lead there then: a pod moves once at most, a node that stays is not
 // touched, and no node is bought to be given back. The result is the same for the same arguments. It costs some dozens of
 // questions about sets of nodes, and one or two about each candidate.
+//
+// It plans in rounds: the second begins where the first ended, and so on until one finds nothing more, or nothing that moves only
+// pods which have not moved. So a plan that is made again, with the same options and without budgets that have come free, has no
+// command that moves none of these pods.
 //
 // The error is [ErrNoSimulator], that of [Cluster.Validate], that of the simulator, or that of the context.
 func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result, error) {
@@ -26,14 +32,43 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 		return Result{}, err
 	}
 	p := newPlanner(ctx, c, sim, opts.defaults())
-	p.target()
-	p.verdicts()
-	p.way()
-	p.out.Frontier = frontier(p.out.Frontier)
+	for again := true; again && p.err == nil; {
+		p.target()
+		if p.out.Verdicts == nil {
+			p.verdicts()
+		}
+		whole, some := p.way()
+		again = some && !(p.quiet && whole)
+		p.advance()
+	}
 	if p.err != nil {
 		return Result{}, p.err
 	}
+	gone := 0
+	for i := range p.out.Commands {
+		gone += len(p.out.Commands[i].Nodes)
+	}
+	p.out.Frontier = frontier(append(p.out.Frontier, Point{SavingsPerHour: p.out.PricePerHour - p.out.PricePerHourAfter, Nodes: gone, Evictions: p.out.Evictions}))
 	return p.out, nil
+}
+
+// advance makes of the state what the next round begins with: nodes that were bought are there, and pods that moved are where they
+// went as if they had always been.
+func (p *planner) advance() {
+	for i := range p.gone {
+		p.out.Evictions += p.gone[i].evictions
+	}
+	p.out.PricePerHourAfter = 0
+	for name, m := range p.nodes {
+		p.out.PricePerHourAfter += m.PricePerHour
+		if !m.there || len(m.arrived) > 0 {
+			own := *m
+			own.there, own.base, own.owed, own.evictions = true, m.Pods, m.Disruption, len(m.Pods)
+			p.nodes[name] = &own
+		}
+	}
+	p.gone, p.bought, p.moved, p.quiet = nil, map[string]NewNode{}, map[*corev1.Pod]string{}, false
+	p.start = p.clone()
 }
 
 // target goes through the methods. What consolidation buys may be where an expired or drifted node's pods fit at last; so they
@@ -52,7 +87,7 @@ func (p *planner) target() {
 		if forced > before {
 			p.straighten()
 		}
-		if p.asksFor(eligibility.Consolidation) {
+		if p.quiet = true; p.asksFor(eligibility.Consolidation) {
 			p.consolidation()
 		}
 		if p.ended() || len(p.gone) == forced {

@@ -86,8 +86,8 @@ type Options struct {
 	Objective Objective
 	// MaxEvictions ends consolidation before more pods than that move; 0 means no bound. [Result.Frontier] shows what that costs.
 	MaxEvictions int
-	// MinSavings is what a consolidation must save at least, in dollars an hour, whatever the policy says.
-	MinSavings float64
+	// MinSavings is what a consolidation must save an hour at least, whatever the objective says.
+	MinSavings Price
 	// SpotToSpot allows spot nodes to be replaced by cheaper spot nodes. One node alone then needs SpotFlexibility types to
 	// choose from, so that it does not end on the one that is taken back next; 0 means 15.
 	SpotToSpot      bool
@@ -132,7 +132,7 @@ type Command struct {
 	// Placements say where every pod goes, new nodes included.
 	Placements []Placement
 	// SavingsPerHour may be negative where a node has to be replaced whatever that costs.
-	SavingsPerHour float64
+	SavingsPerHour Price
 	Disruption     float64
 	// AtOnce says not to wait for the new nodes: the cloud takes the old one before they can be there.
 	AtOnce bool
@@ -174,15 +174,16 @@ type Verdict struct {
 	// By is what stands in the way, where the node is blocked.
 	By []eligibility.Blocker
 	// Disruption is what emptying it costs, PricePerHour what it costs itself, 0 where that is not known.
-	Disruption, PricePerHour float64
+	Disruption   float64
+	PricePerHour Price
 	// BestPricePerHour is the price of the cheapest replacement that was found, and BoundPerHour one below which nothing can
 	// hold its pods; 0 where neither was looked for.
-	BestPricePerHour, BoundPerHour float64
+	BestPricePerHour, BoundPerHour Price
 	// Notes are what could not be told about the node, such as whether it has drifted.
 	Notes []string
-	// Earned is what the best change that was found would earn over the horizon, and Cost what its disruption costs, in
-	// dollars; both are 0 where none was found.
-	Earned, Cost float64
+	// Earned is what the best change that was found would earn over the horizon, and Cost what its disruption costs;
+	// both are 0 where none was found.
+	Earned, Cost Price
 }
 
 // Result is a plan.
@@ -193,12 +194,12 @@ type Result struct {
 	Verdicts []Verdict
 	// PricePerHour is what the nodes cost before, those whose price is not known left out, and PricePerHourAfter what they
 	// cost with all commands carried out. Evictions is the number of pods that move, each of them once.
-	PricePerHour, PricePerHourAfter float64
+	PricePerHour, PricePerHourAfter Price
 	Evictions                       int
 	// Questions is how many were put to the simulator, and Avoided how many were not because of bounds.
 	Questions, Avoided int
-	// Frontier are changes that were looked at from the start, from few evictions to many, each with what it would save; none
-	// saves less than one with fewer evictions. The last commands of the plan are not in it.
+	// Frontier are changes that were looked at from the start and the plan itself, from few evictions to many, each with what it
+	// would save; none saves less than one with fewer evictions.
 	Frontier []Point
 	// After is the simulator of the cluster with all commands carried out.
 	After Simulator
@@ -206,7 +207,7 @@ type Result struct {
 
 // Point is a change that could be made.
 type Point struct {
-	// SavingsPerHour is what it saves, in dollars, for so many Evictions, giving back so many Nodes.
-	SavingsPerHour   float64
+	// SavingsPerHour is what it saves for so many Evictions, giving back so many Nodes.
+	SavingsPerHour   Price
 	Evictions, Nodes int
 }

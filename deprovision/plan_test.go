@@ -34,7 +34,8 @@ type toy struct {
 // unbounded knows nothing without trying.
 type unbounded struct{}
 
-func (unbounded) Bound(deprovision.Question) (worth, least float64) { return 0, 0 }
+func (unbounded) Bound(deprovision.Question) deprovision.Price      { return 0 }
+func (unbounded) Choose([]deprovision.Keeping, int) (keep [][]bool) { return nil }
 
 func (s toy) Simulate(_ context.Context, q deprovision.Question) (deprovision.Answer, error) {
 	free := maps.Clone(s.free)
@@ -55,7 +56,7 @@ func (s toy) Simulate(_ context.Context, q deprovision.Question) (deprovision.An
 					n.Pods = append(n.Pods, p)
 				}
 			}
-			a.NewNodes, a.PricePerHour, next = append(a.NewNodes, n), a.PricePerHour+n.PricePerHour, next+1
+			a.NewNodes, next = append(a.NewNodes, n), next+1
 		}
 		left = nil
 		for _, p := range q.Pods {
@@ -71,16 +72,16 @@ func (s toy) Simulate(_ context.Context, q deprovision.Question) (deprovision.An
 		}
 	}
 	if len(left) > 0 && q.MaxNodes > 0 {
-		n := deprovision.NewNode{Name: fmt.Sprintf("new-%d", next), Pool: "default", InstanceType: fmt.Sprintf("t%d", len(left)), Zone: "z", CapacityType: "on-demand", PricePerHour: float64(len(left)) / 100}
+		n := deprovision.NewNode{Name: fmt.Sprintf("new-%d", next), Pool: "default", InstanceType: fmt.Sprintf("t%d", len(left)), Zone: "z", CapacityType: "on-demand", PricePerHour: deprovision.Dollars(float64(len(left)) / 100)}
 		if s.spot && (q.CapacityTypes == nil || slices.Contains(q.CapacityTypes, "spot")) {
 			n.CapacityType, n.PricePerHour = "spot", n.PricePerHour/2
 		}
-		if q.MaxPrice == 0 || n.PricePerHour < q.MaxPrice {
+		if q.MaxCost == 0 || n.PricePerHour < q.MaxCost {
 			for _, p := range left {
 				a.Placements = append(a.Placements, deprovision.Placement{Pod: p, Node: n.Name})
 			}
 			n.Pods, left = left, nil
-			a.NewNodes, a.PricePerHour = []deprovision.NewNode{n}, n.PricePerHour
+			a.NewNodes = []deprovision.NewNode{n}
 			free[n.Name] = 0
 			next++
 		}
@@ -111,7 +112,7 @@ func newWorld(nodes ...string) *world {
 		}
 		n := eligibility.Node{
 			Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now().Add(-time.Hour))}}, Pool: &w.Pools[0],
-			InstanceType: fmt.Sprintf("t%d", size), Zone: "z", CapacityType: "on-demand", PricePerHour: float64(size) / 100, Priced: true,
+			InstanceType: fmt.Sprintf("t%d", size), Zone: "z", CapacityType: "on-demand", PricePerHour: deprovision.Dollars(float64(size) / 100), Priced: true,
 		}
 		for i := range pods {
 			yes := true
@@ -210,17 +211,29 @@ func TestEveryMethod(t *testing.T) {
 			world: newWorld("a 4 0", "b 4 1", "c 4 1"), o: deprovision.Options{Methods: []eligibility.Method{eligibility.Emptiness}},
 			want: []string{"emptiness delete -a"},
 		},
-		"spot is not replaced by spot": {world: newWorld("a 8 3"), set: func(w *world) { w.spot = true; w.node("a").CapacityType = "spot"; w.node("a").PricePerHour = 0.02 }},
+		"spot is not replaced by spot": {world: newWorld("a 8 3"), set: func(w *world) {
+			w.spot = true
+			w.node("a").CapacityType = "spot"
+			w.node("a").PricePerHour = deprovision.Dollars(0.02)
+		}},
 		"unless it is asked for": {
-			world: newWorld("a 8 3"), set: func(w *world) { w.spot = true; w.node("a").CapacityType = "spot"; w.node("a").PricePerHour = 0.02 },
+			world: newWorld("a 8 3"), set: func(w *world) {
+				w.spot = true
+				w.node("a").CapacityType = "spot"
+				w.node("a").PricePerHour = deprovision.Dollars(0.02)
+			},
 			o: deprovision.Options{SpotToSpot: true, SpotFlexibility: 1}, want: []string{"consolidation replace -a +t3"},
 		},
 		"nor with too few types to choose from": {
-			world: newWorld("a 8 3"), set: func(w *world) { w.spot = true; w.node("a").CapacityType = "spot"; w.node("a").PricePerHour = 0.02 },
+			world: newWorld("a 8 3"), set: func(w *world) {
+				w.spot = true
+				w.node("a").CapacityType = "spot"
+				w.node("a").PricePerHour = deprovision.Dollars(0.02)
+			},
 			o: deprovision.Options{SpotToSpot: true},
 		},
 		"on-demand is replaced by spot": {world: newWorld("a 3 3"), set: func(w *world) { w.spot = true }, want: []string{"consolidation replace -a +t3"}},
-		"savings have a minimum":        {world: newWorld("a 8 3"), o: deprovision.Options{MinSavings: 0.06}},
+		"savings have a minimum":        {world: newWorld("a 8 3"), o: deprovision.Options{MinSavings: deprovision.Dollars(0.06)}},
 	} {
 		if c.set != nil {
 			c.set(c.world)
@@ -238,13 +251,13 @@ func TestOwnRankerAndPolicy(t *testing.T) {
 	w := newWorld("a 4 2", "b 4 2")
 	assert.Equal(t, []string{"consolidation delete -b"}, commands(w.plan(deprovision.Options{Ranker: byName{}})))
 	assert.Equal(t, []string{"consolidation delete -a"}, commands(w.plan(deprovision.Options{})), "of equals the first by name")
-	r := w.plan(deprovision.Options{Objective: deprovision.Objective{DisruptionPrice: 1}})
+	r := w.plan(deprovision.Options{Objective: deprovision.Objective{DisruptionPrice: deprovision.Dollars(1)}})
 	assert.Empty(t, r.Commands)
 	v := verdict(t, r, "a")
 	assert.Equal(t, deprovision.Outranked, v.Outcome)
 	assert.Equal(t, "it would earn $0.9600 in 24h0m0s, and its disruption costs $3.0000", v.Detail)
-	assert.InDelta(t, 0.96, v.Earned, 1e-12)
-	assert.InDelta(t, 3, v.Cost, 1e-12)
+	assert.InDelta(t, 0.96, v.Earned.Dollars(), 1e-12)
+	assert.InDelta(t, 3, v.Cost.Dollars(), 1e-12)
 }
 
 func TestEveryVerdict(t *testing.T) {
@@ -258,15 +271,15 @@ func TestEveryVerdict(t *testing.T) {
 	assert.Equal(t, "shop/blocked-0: annotation karpenter.sh/do-not-disrupt=true", v.By[0].String())
 	assert.Equal(t, eligibility.NotOurs, verdict(t, r, "alien").By[0].Kind)
 	assert.Equal(t, "consolidation: its pods fit on other nodes", verdict(t, r, "chosen").Detail)
-	assert.InDelta(t, 0.14, r.PricePerHour, 1e-9)
-	assert.InDelta(t, 0.07, r.PricePerHourAfter, 1e-9)
+	assert.InDelta(t, 0.14, r.PricePerHour.Dollars(), 1e-9)
+	assert.InDelta(t, 0.07, r.PricePerHourAfter.Dollars(), 1e-9)
 	assert.Equal(t, 4, r.Evictions)
 
 	full := newWorld("a 3 3", "b 3 3").plan(deprovision.Options{})
 	v = verdict(t, full, "a")
 	assert.Equal(t, deprovision.NoSaving, v.Outcome)
 	assert.Equal(t, "it costs $0.0300 an hour, and the cheapest that would hold its pods is t3 in z at $0.0300", v.Detail)
-	assert.InDelta(t, 0.03, v.BestPricePerHour, 1e-9)
+	assert.InDelta(t, 0.03, v.BestPricePerHour.Dollars(), 1e-9)
 
 	w = newWorld("a 4 1", "b 4 1", "c 4 1")
 	w.Pools[0].Disruption.Budgets = []nodepool.Budget{{Nodes: 1}}
@@ -280,7 +293,7 @@ func TestEveryVerdict(t *testing.T) {
 
 	w = newWorld("a 4 2")
 	w.node("a").Drifted = []string{"by hand"}
-	w.Nodes[0].PricePerHour = 0.01
+	w.Nodes[0].PricePerHour = deprovision.Dollars(0.01)
 	r = planned(w.Cluster, nowhere{}, nil)
 	assert.Equal(t, deprovision.WouldNotFit, verdict(t, r, "a").Outcome)
 	assert.Equal(t, "by hand, but no room", verdict(t, r, "a").Detail)
@@ -339,7 +352,7 @@ func ExamplePlan() {
 	w := newWorld("node-a 4 1", "node-b 4 3")
 	r := planned(w.Cluster, w.toy, nil)
 	for _, c := range r.Commands {
-		fmt.Printf("%s %s: saves $%.2f an hour, %d pods move\n", c.Kind, c.Nodes[0].Name, c.SavingsPerHour, len(c.Pods()))
+		fmt.Printf("%s %s: saves $%.2f an hour, %d pods move\n", c.Kind, c.Nodes[0].Name, c.SavingsPerHour.Dollars(), len(c.Pods()))
 	}
 	for _, v := range r.Verdicts {
 		fmt.Printf("%s: %s\n", v.Node, v.Outcome)
@@ -351,7 +364,7 @@ func ExamplePlan() {
 }
 
 func ExamplePriceRanker() {
-	fmt.Println(deprovision.PriceRanker{}.Rank(deprovision.Candidate{PricePerHour: 0.4, Disruption: 4}))
+	fmt.Println(deprovision.PriceRanker{}.Rank(deprovision.Candidate{CostPerHour: deprovision.Dollars(0.4), Disruption: 4}))
 	// Output: 0.1
 }
 

@@ -11,10 +11,22 @@ import (
 type Simulator interface {
 	// Simulate answers the question, the same every time. An error, as that of the context, ends the plan.
 	Simulate(context.Context, Question) (Answer, error)
-	// Bound returns two prices in dollars an hour below which nothing can hold the pods of a question: worth, if all of them
-	// needed new nodes, and least, if all the room that other nodes have left could be used, however scattered it is. Zero
-	// is always right; what is higher saves questions.
-	Bound(Question) (worth, least float64)
+	// Bound returns a cost an hour below which nothing that is bought can hold the pods of a question, even if all the room
+	// that other nodes have left could be used, however scattered it is. Zero is always right; what is higher saves questions.
+	Bound(Question) Price
+	// Choose says which of the nodes to keep so that they and new ones hold the pods of all of them for the least, everything
+	// in fractions: an answer for each of the cases. It is a hint, on which nothing relies but how good a plan is; nil is one
+	// that knows nothing.
+	Choose(nodes []Keeping, cases int) [][]bool
+}
+
+// Keeping is a node that a plan could keep.
+type Keeping struct {
+	Node string
+	// Pods are those that would move if it went.
+	Pods []*corev1.Pod
+	// Costs are what keeping it costs an hour, by case: that of the node less what emptying it would cost.
+	Costs []Price
 }
 
 // Question asks what would become of pods if nodes went.
@@ -25,12 +37,13 @@ type Question struct {
 	Pods []*corev1.Pod
 	// MaxNodes is how many nodes may be bought for them, 0 for none.
 	MaxNodes int
-	// MaxPrice is what these must cost less than together, in dollars an hour; 0 asks nothing.
-	MaxPrice float64
+	// MaxCost is what these must cost less than together in an hour; 0 asks nothing.
+	MaxCost Price
 	// CapacityTypes are those that may be bought; nil is all.
 	CapacityTypes []string
 	// Moves, where it is not nil, says where each of the pods goes, and Buy what is bought: the simulator does that in whatever
-	// order is right, and looks for nothing else. With Elsewhere a pod that its place does not take may go somewhere else.
+	// order is right, and looks for nothing else. With Elsewhere a pod that its place does not take may go somewhere else, and
+	// pods that nobody can tell apart may change places, so that those of one node stay together.
 	Moves     map[*corev1.Pod]string
 	Buy       []NewNode
 	Elsewhere bool
@@ -42,9 +55,8 @@ type Question struct {
 type Answer struct {
 	// Placements say where each pod goes, in an order in which each can be bound.
 	Placements []Placement
-	// NewNodes are to be bought, PricePerHour is what they cost together.
-	NewNodes     []NewNode
-	PricePerHour float64
+	// NewNodes are to be bought.
+	NewNodes []NewNode
 	// Left are pods that find no place; then the rest says nothing, and Why says what stands in the way of the
 	// first, where the question asked to explain.
 	Left []*corev1.Pod
@@ -57,6 +69,21 @@ type Answer struct {
 // OK reports whether every pod finds a place.
 func (a *Answer) OK() bool { return len(a.Left) == 0 }
 
+// cost is what the new nodes count for, and price what they cost.
+func (a *Answer) cost() (sum Price) {
+	for i := range a.NewNodes {
+		sum += a.NewNodes[i].cost()
+	}
+	return sum
+}
+
+func (a *Answer) price() (sum Price) {
+	for i := range a.NewNodes {
+		sum += a.NewNodes[i].PricePerHour
+	}
+	return sum
+}
+
 // Placement is a pod and the node that it goes to.
 type Placement struct {
 	Pod  *corev1.Pod
@@ -67,9 +94,10 @@ type Placement struct {
 type NewNode struct {
 	// Name is one that no node has; the pods of later commands may be placed there.
 	Name, Pool, InstanceType, Zone, CapacityType string
-	PricePerHour                                 float64
-	Labels                                       map[string]string
-	Pods                                         []*corev1.Pod
+	// PricePerHour is what it costs, and CostPerHour what that counts for where plans are compared; 0 means its price.
+	PricePerHour, CostPerHour Price
+	Labels                    map[string]string
+	Pods                      []*corev1.Pod
 	// Daemons are pods that will run there besides, as DaemonSets make them: where the plan goes on to give this node back,
 	// they are asked like those of other nodes.
 	Daemons []*corev1.Pod
@@ -77,8 +105,15 @@ type NewNode struct {
 	Alternatives []Alternative
 }
 
+func (n *NewNode) cost() Price {
+	if n.CostPerHour != 0 {
+		return n.CostPerHour
+	}
+	return n.PricePerHour
+}
+
 // Alternative is another type for a node to buy.
 type Alternative struct {
 	InstanceType string
-	PricePerHour float64
+	PricePerHour Price
 }

@@ -25,11 +25,13 @@ type planner struct {
 	o       Options
 	pdbs    eviction.Budgets
 	pools   map[string]*nodepool.NodePool
-	start   Simulator // of the cluster as it is
+	start   state // what the round began with
 	out     Result
-	refused map[string]Verdict // by node: the best that was found so far
-	units   map[string]float64 // prices of disruption by pool
-	first   bool               // no set has been looked at yet
+	refused map[string]Verdict   // by node: the best that was found so far
+	units   map[string]Price     // prices of disruption by pool
+	done    map[*corev1.Pod]bool // what earlier rounds move
+	quiet   bool                 // the search of the round has ended with nothing to be found
+	first   bool                 // no set has been looked at yet
 }
 
 // state is a cluster that the plan could end with, and how it differs from the one that there is. It is changed by commit only,
@@ -62,14 +64,15 @@ func (s *state) clone() state {
 // member is a node of a state. It is never changed.
 type member struct {
 	Candidate
-	node *eligibility.Node // nil for nodes that the plan buys
-	pool *nodepool.NodePool
+	node  *eligibility.Node // nil for nodes that the plan buys
+	there bool              // when the round began
+	pool  *nodepool.NodePool
 	// daemons run on nodes that the plan buys; those of other nodes are among the pods of node.
 	daemons []*corev1.Pod
-	// arrived are pods that the plan has put there.
-	arrived []*corev1.Pod
+	// base are the pods that were there when the round began, and arrived those that the plan has put there.
+	base, arrived []*corev1.Pod
 	// owed is the disruption that emptying the node would add to the plan, and evictions the number of pods: those that
-	// arrived move in any case.
+	// arrived in this round move in any case.
 	owed      float64
 	evictions int
 	// blocked remembers what stands in the way, by method.
@@ -78,8 +81,9 @@ type member struct {
 
 func newPlanner(ctx context.Context, c Cluster, sim Simulator, o Options) *planner {
 	p := &planner{
-		ctx: ctx, first: true, cluster: c, o: o, pdbs: eviction.NewBudgets(c.PodDisruptionBudgets), start: sim, pools: map[string]*nodepool.NodePool{}, refused: map[string]Verdict{},
-		state: state{sim: sim, nodes: map[string]*member{}, bought: map[string]NewNode{}, moved: map[*corev1.Pod]string{}},
+		ctx: ctx, first: true, cluster: c, o: o, pdbs: eviction.NewBudgets(c.PodDisruptionBudgets), pools: map[string]*nodepool.NodePool{},
+		refused: map[string]Verdict{}, done: map[*corev1.Pod]bool{},
+		state: state{sim: sim, nodes: make(map[string]*member, len(c.Nodes)), bought: map[string]NewNode{}, moved: map[*corev1.Pod]string{}},
 	}
 	for i := range c.Pools {
 		p.pools[c.Pools[i].Name] = &c.Pools[i]
@@ -87,13 +91,12 @@ func newPlanner(ctx context.Context, c Cluster, sim Simulator, o Options) *plann
 	usage := map[string]budget.Usage{}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		m := &member{Candidate: candidate(n, c.Now), node: n, pool: n.Pool, blocked: map[eligibility.Method][]eligibility.Blocker{}}
-		m.owed, m.evictions = m.Disruption, len(m.Pods)
+		m := &member{Candidate: candidate(n, c.Now), node: n, there: true, pool: n.Pool, blocked: map[eligibility.Method][]eligibility.Blocker{}}
+		sortPods(m.Pods)
+		m.base, m.owed, m.evictions = m.Pods, m.Disruption, len(m.Pods)
 		p.nodes[n.Name()] = m
 		p.order = append(p.order, n.Name())
-		if n.Priced {
-			p.out.PricePerHour += n.PricePerHour
-		}
+		p.out.PricePerHour += m.PricePerHour
 		if n.Pool != nil && n.Initialized() {
 			u := usage[n.Pool.Name]
 			u.Nodes++
@@ -105,7 +108,14 @@ func newPlanner(ctx context.Context, c Cluster, sim Simulator, o Options) *plann
 	}
 	slices.Sort(p.order)
 	p.ledger = budget.New(c.Pools, usage, c.Now)
+	p.start = p.clone()
 	return p
+}
+
+func sortPods(list []*corev1.Pod) {
+	slices.SortFunc(list, func(a, b *corev1.Pod) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
 }
 
 // blockers are those of the node for the method; nodes that the plan buys have only those of their pool and pods.
@@ -148,7 +158,11 @@ func (p *planner) askOf(sim Simulator, q Question) Answer {
 }
 
 func question(set []*member) Question {
-	var q Question
+	pods := 0
+	for _, m := range set {
+		pods += len(m.Pods)
+	}
+	q := Question{Remove: make([]string, 0, len(set)), Pods: make([]*corev1.Pod, 0, pods)}
 	for _, m := range set {
 		q.Remove = append(q.Remove, m.Name)
 		q.Pods = append(q.Pods, m.Pods...)
@@ -156,8 +170,15 @@ func question(set []*member) Question {
 	return q
 }
 
-func price(set []*member) float64 {
-	sum := 0.0
+// costOf is what the set counts for, and priceOf what it costs.
+func costOf(set []*member) (sum Price) {
+	for _, m := range set {
+		sum += m.CostPerHour
+	}
+	return sum
+}
+
+func priceOf(set []*member) (sum Price) {
 	for _, m := range set {
 		sum += m.PricePerHour
 	}
@@ -166,24 +187,43 @@ func price(set []*member) float64 {
 
 // commit makes the answer the state to go on from.
 func (p *planner) commit(method eligibility.Method, set []*member, a *Answer, why string) {
+	p.leave(method, set, a, why)
+	p.arrive(a.Placements)
+}
+
+// leave takes the set off, and adds what the answer buys.
+func (p *planner) leave(method eligibility.Method, set []*member, a *Answer, why string) {
+	leaves := make(map[string]bool, len(set))
 	for _, m := range set {
-		if m.node == nil {
-			delete(p.bought, m.Name)
-		} else {
+		if m.there {
 			p.gone = append(p.gone, removal{member: m, method: method, why: why})
+		} else {
+			delete(p.bought, m.Name)
+		}
+		if m.node != nil {
 			p.ledger = p.ledger.Take(m.Pool, 1)
 		}
 		delete(p.nodes, m.Name)
-		if at, ok := slices.BinarySearch(p.order, m.Name); ok {
-			p.order = slices.Delete(p.order, at, at+1)
-		}
+		leaves[m.Name] = true
 	}
+	p.order = slices.DeleteFunc(p.order, func(name string) bool { return leaves[name] })
 	for _, n := range a.NewNodes {
 		p.bought[n.Name] = n
-		p.add(p.newMember(n))
+		p.nodes[n.Name] = p.newMember(n)
+		p.order = append(p.order, n.Name)
 	}
+	if len(a.NewNodes) > 0 {
+		slices.Sort(p.order)
+	}
+	if a.After != nil {
+		p.sim = a.After()
+	}
+}
+
+// arrive moves pods.
+func (p *planner) arrive(list []Placement) {
 	arrivals := map[string][]*corev1.Pod{}
-	for _, pl := range a.Placements {
+	for _, pl := range list {
 		p.moved[pl.Pod] = pl.Node
 		arrivals[pl.Node] = append(arrivals[pl.Node], pl.Pod)
 	}
@@ -192,20 +232,11 @@ func (p *planner) commit(method eligibility.Method, set []*member, a *Answer, wh
 			p.nodes[name] = m.with(pods)
 		}
 	}
-	if a.After != nil {
-		p.sim = a.After()
-	}
-}
-
-func (p *planner) add(m *member) {
-	p.nodes[m.Name] = m
-	at, _ := slices.BinarySearch(p.order, m.Name)
-	p.order = slices.Insert(p.order, at, m.Name)
 }
 
 func (p *planner) newMember(n NewNode) *member {
 	m := &member{pool: p.pools[n.Pool], daemons: n.Daemons, blocked: map[eligibility.Method][]eligibility.Blocker{}, Candidate: Candidate{
-		Name: n.Name, Pool: n.Pool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType, PricePerHour: n.PricePerHour,
+		Name: n.Name, Pool: n.Pool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType, PricePerHour: n.PricePerHour, CostPerHour: n.cost(),
 		Lifetime: 1, RemainingLife: math.MaxInt64, Disruption: 1,
 	}}
 	if m.pool != nil && m.pool.Disruption.ExpireAfter != nil {
@@ -218,9 +249,7 @@ func (p *planner) newMember(n NewNode) *member {
 func (m *member) with(pods []*corev1.Pod) *member {
 	out := *m
 	out.Pods, out.arrived = slices.Concat(m.Pods, pods), slices.Concat(m.arrived, pods)
-	slices.SortFunc(out.Pods, func(a, b *corev1.Pod) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
+	sortPods(out.Pods)
 	out.Disruption = eviction.Disruption(out.Pods)
 	out.blocked = map[eligibility.Method][]eligibility.Blocker{}
 	return &out
@@ -235,56 +264,53 @@ func (p *planner) members() []*member {
 	return out
 }
 
-// whole is the question that leads from the cluster as it is to the state at once, every pod moving once.
-func (p *planner) whole() (Question, []*member) {
-	var set []*member
-	for i := range p.gone {
-		set = append(set, p.gone[i].member)
+// exactly asks to give the set, nodes of the start, back and to move its pods as given.
+func exactly(set []*member, moves map[*corev1.Pod]string) Question {
+	pods := 0
+	for _, m := range set {
+		pods += len(m.base)
 	}
-	q := p.exactly(set)
-	for _, name := range slices.Sorted(maps.Keys(p.bought)) {
-		q.Buy = append(q.Buy, p.bought[name])
-	}
-	return q, set
-}
-
-// exactly asks to give the set, nodes of the cluster, back and to move its pods where the state has them.
-func (p *planner) exactly(set []*member) Question {
-	q := question(nil)
-	q.Moves = map[*corev1.Pod]string{}
+	q := Question{Remove: make([]string, 0, len(set)), Pods: make([]*corev1.Pod, 0, pods), Moves: make(map[*corev1.Pod]string, pods)}
 	for _, m := range set {
 		q.Remove = append(q.Remove, m.Name)
-		for _, pod := range m.node.Reschedulable() {
+		for _, pod := range m.base {
 			q.Pods = append(q.Pods, pod)
-			q.Moves[pod] = p.moved[pod]
+			q.Moves[pod] = moves[pod]
 		}
 	}
 	return q
 }
 
-// straighten asks for the state at once from the cluster as it is. Pods that their place does not take so go elsewhere. False if
-// some find no place; the state stays as it was then.
+// straighten asks for the state at once from where the round began, every pod moving once. Pods that their place does not take so
+// go elsewhere. False if some find no place; the state stays as it was then.
 func (p *planner) straighten() bool {
-	q, _ := p.whole()
+	gone := slices.Clone(p.gone)
+	rank := func(r removal) float64 {
+		if r.method != eligibility.Consolidation { // these have an order of their own, and come first
+			return math.Inf(1)
+		}
+		return p.o.Ranker.Rank(r.Candidate)
+	}
+	slices.SortStableFunc(gone, func(a, b removal) int { return cmp.Compare(rank(b), rank(a)) })
+	var set []*member
+	for i := range gone {
+		gone[i].member = p.start.nodes[gone[i].Name]
+		set = append(set, gone[i].member)
+	}
+	q := exactly(set, p.moved)
 	q.Elsewhere = true
-	a := p.askOf(p.start, q)
+	for _, name := range slices.Sorted(maps.Keys(p.bought)) {
+		q.Buy = append(q.Buy, p.bought[name])
+	}
+	a := p.askOf(p.start.sim, q)
 	if !a.OK() || p.ended() {
 		return false
 	}
-	gone := p.gone
-	first := newPlanner(p.ctx, p.cluster, p.start, p.o)
-	var set []*member
-	for i := range gone {
-		set = append(set, first.nodes[gone[i].Name])
-	}
-	first.commit(eligibility.Consolidation, set, &a, "")
-	for i := range gone {
-		gone[i].member = set[i]
-	}
-	first.gone = gone
+	p.state = p.start.clone()
+	p.commit(eligibility.Consolidation, set, &a, "")
+	p.gone = gone
 	if a.Fresh != nil {
-		first.sim = a.Fresh()
+		p.sim = a.Fresh()
 	}
-	p.state = first.state
 	return true
 }

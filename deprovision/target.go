@@ -3,7 +3,7 @@ package deprovision
 import (
 	"cmp"
 	"fmt"
-	"maps"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,27 +12,30 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// tiny is below any price difference that matters, in dollars an hour.
-const tiny = 1e-9
-
 // consolidation looks for the state to end with. It goes from one to the next better one, each as if it had just been read,
 // until none is found: then a plan that is made from there finds none either. What lies between is forgotten; pods move once.
 func (p *planner) consolidation() {
+	p.quiet = false
 	for !p.ended() {
 		before := p.clone()
 		p.units = p.unitPrices()
 		value := p.value()
-		if !p.sets() && !p.singles(nil) {
-			return
+		if !p.sets() {
+			if !p.singles(nil) {
+				p.quiet = true
+				return
+			}
+			for p.singles(nil) {
+			}
 		}
-		if p.straighten() && p.value() > value+tiny {
+		if p.straighten() && p.value() > value {
 			continue
 		}
 		// Not all of it can be had at once with pods moving once. What can is taken node by node.
 		p.state = before
 		best := value
 		p.singles(func() bool {
-			if !p.straighten() || p.value() <= best+tiny {
+			if !p.straighten() || p.value() <= best {
 				return false
 			}
 			best = p.value()
@@ -44,17 +47,13 @@ func (p *planner) consolidation() {
 	}
 }
 
-// value is what the state has over the cluster as it is, in dollars over the horizon.
-func (p *planner) value() float64 {
-	var set []*member
-	for i := range p.gone {
-		set = append(set, p.gone[i].member)
+// value is what the state has over the cluster as it was when the round began, over the horizon.
+func (p *planner) value() Price {
+	bought := Price(0)
+	for _, n := range p.bought {
+		bought += n.cost()
 	}
-	a := Answer{}
-	for _, name := range slices.Sorted(maps.Keys(p.bought)) {
-		a.PricePerHour += p.bought[name].PricePerHour
-	}
-	return p.weigh(set, &a, p.units).net()
+	return p.weigh(members(p.gone), bought).net()
 }
 
 func reason(m *member) nodepool.Reason {
@@ -88,36 +87,109 @@ func (p *planner) candidates() []*member {
 	return out
 }
 
-// prefixes are the parts of the ranking that are tried, from few evictions to many. Every second is tried with new nodes, too,
-// which costs more.
-const prefixes = 16
+const (
+	// steps is in how many parts the evictions are divided that giving all nodes back would take. A set of nodes is looked at for each,
+	// which is a point of the frontier; above dense parts for every second, where little is left to save.
+	steps, dense = 20, 12
+	// rates is how many prices of disruption sets are chosen at, from dearest times what makes the disruption of all nodes cost as
+	// much as they do, each less by half of what the last but one was: down to less than a thousandth of that.
+	rates, dearest = 25, 4
+	// patience is how many sets in a row may be no better before larger ones are not looked at, but for that of all.
+	patience = 3
+	// hardly is the part of what all nodes cost over the horizon below which it is not worth to move many nodes at once. Single nodes
+	// go for less. Without it one small gain would follow on the other, in each plan and in the next.
+	hardly = 500
+)
 
-// sets gives back the first of the ranking together, as many as comes out best: first without buying anything, then with
-// new nodes for the pods that find no room. It reports whether that is worth it.
+// choices are sets of nodes that could go, from few evictions to many, up to all: what is left if it is decided in fractions what
+// to keep at several prices of disruption, or the first of the ranking where the simulator cannot tell.
+func (p *planner) choices(list []*member) [][]*member {
+	evictions, disruption := 0, 0.0
+	for _, m := range list {
+		evictions += len(m.Pods)
+		disruption += m.Disruption
+	}
+	var sets [][]*member
+	average := costOf(list).Times(1 / max(1, disruption))
+	ask := make([]Keeping, len(list))
+	for i, m := range list {
+		ask[i] = Keeping{Node: m.Name, Pods: m.Pods, Costs: make([]Price, rates)}
+		for k := range rates {
+			unit := max(average.Times(dearest*math.Pow(2, -float64(k)/2)), p.units[m.Pool].Times(1/p.o.Objective.Horizon.Hours()))
+			ask[i].Costs[k] = m.CostPerHour - unit.Times(m.Disruption)
+		}
+	}
+	for _, keep := range p.sim.Choose(ask, rates) {
+		var set []*member
+		for i, m := range list {
+			if !keep[i] {
+				set = append(set, m)
+			}
+		}
+		sets = append(sets, set)
+	}
+	chosen := len(sets)
+	for k := 1; k <= steps; k++ {
+		sets = append(sets, list[:len(list)*k/steps])
+	}
+	allowed := evictions
+	if p.o.MaxEvictions > 0 {
+		allowed = min(allowed, p.o.MaxEvictions-p.evictions())
+	}
+	moves := make([]int, len(sets))
+	for i, set := range sets {
+		for _, m := range set {
+			moves[i] += len(m.Pods)
+		}
+	}
+	var out [][]*member
+	for k, before := 1, 0; k <= steps; k += 1 + k/dense { // the one that moves most of those that move so many pods, if possible of the chosen ones
+		best := -1
+		for i := range sets {
+			if len(sets[i]) > 1 && moves[i] > before && moves[i] <= allowed*k/steps && (best < 0 || i < chosen && moves[i] > moves[best] || best >= chosen && moves[i] > moves[best]) {
+				best = i
+			}
+		}
+		if best >= 0 {
+			out, before = append(out, sets[best]), moves[best]
+		}
+	}
+	if len(list) > 1 && evictions <= allowed && (len(out) == 0 || len(out[len(out)-1]) < len(list)) {
+		out = append(out, list)
+	}
+	return out
+}
+
+// sets gives nodes back together, as many as comes out best, with new nodes for the pods that find no room. It reports whether
+// that is worth it.
 func (p *planner) sets() bool {
 	list := p.candidates()
-	var replaceable []*member
-	for _, m := range list {
-		if p.o.SpotToSpot || m.CapacityType != "spot" {
-			replaceable = append(replaceable, m)
-		}
+	if len(list) < 2 {
+		return false
+	}
+	if !p.o.SpotToSpot && slices.ContainsFunc(list, func(m *member) bool { return m.CapacityType == "spot" }) {
+		// Spot nodes can only be emptied onto what there is: that is for one at a time.
+		list = slices.DeleteFunc(list, func(m *member) bool { return m.CapacityType == "spot" })
 	}
 	var best Answer
 	var set []*member
-	most := 0.0
-	for k := 1; k <= prefixes; k++ {
-		for mode, from := range [][]*member{list, replaceable} {
-			of := from[:len(from)*k/prefixes]
-			if len(of) < 2 || mode == 1 && k%2 == 1 {
-				continue
-			}
-			a, w, of, ok := p.most(of, mode*len(question(of).Pods))
-			if ok && p.first {
-				p.point(of, &w)
-			}
-			if ok && w.net() > most+tiny {
-				best, set, most = a, of, w.net()
-			}
+	most, worse := costOf(p.members()).Times(p.o.Objective.Horizon.Hours()/hardly), 0
+	choices := p.choices(list)
+	for i, of := range choices {
+		if worse >= patience && i < len(choices)-1 {
+			continue
+		}
+		if !p.first && p.weigh(of, p.sim.Bound(question(of))).net() <= most {
+			p.out.Avoided++
+			continue
+		}
+		a, w, of, ok := p.most(of)
+		if ok && p.first {
+			p.point(of, &a)
+		}
+		worse++
+		if ok && w.net() > most {
+			best, set, most, worse = a, of, w.net(), 0
 		}
 	}
 	p.first = false
@@ -126,7 +198,7 @@ func (p *planner) sets() bool {
 	}
 	for again := p.spare(set, &best); len(again) < len(set); again = p.spare(set, &best) { // nodes that would only be bought again stay
 		a, w, ok := p.try(again, len(question(again).Pods))
-		if !ok || w.net() < most-tiny {
+		if !ok || w.net() < most {
 			break
 		}
 		best, set, most = a, again, w.net()
@@ -136,9 +208,9 @@ func (p *planner) sets() bool {
 }
 
 // most is try, without the nodes of pods that find no place: those stay where they are.
-func (p *planner) most(set []*member, nodes int) (Answer, worth, []*member, bool) {
+func (p *planner) most(set []*member) (Answer, worth, []*member, bool) {
 	for {
-		a, w, ok := p.try(set, nodes)
+		a, w, ok := p.try(set, len(question(set).Pods))
 		if ok || len(a.Left) == 0 {
 			return a, w, set, ok
 		}
@@ -157,13 +229,10 @@ func (p *planner) most(set []*member, nodes int) (Answer, worth, []*member, bool
 }
 
 // point notes a change for the frontier.
-func (p *planner) point(set []*member, w *worth) {
-	x := Point{SavingsPerHour: w.saving, Nodes: len(set) + len(p.gone), Evictions: p.evictions()}
-	for i := range p.gone {
-		x.SavingsPerHour += p.gone[i].PricePerHour
-	}
-	for _, name := range slices.Sorted(maps.Keys(p.bought)) {
-		x.SavingsPerHour -= p.bought[name].PricePerHour
+func (p *planner) point(set []*member, a *Answer) {
+	x := Point{SavingsPerHour: priceOf(set) + priceOf(members(p.gone)) - a.price(), Nodes: len(set) + len(p.gone), Evictions: p.evictions()}
+	for _, n := range p.bought {
+		x.SavingsPerHour -= n.PricePerHour
 	}
 	for _, m := range set {
 		x.Evictions += m.evictions
@@ -178,7 +247,7 @@ func frontier(list []Point) []Point {
 	})
 	var out []Point
 	for _, x := range list {
-		if len(out) == 0 || x.SavingsPerHour > out[len(out)-1].SavingsPerHour+tiny {
+		if len(out) == 0 || x.SavingsPerHour > out[len(out)-1].SavingsPerHour {
 			out = append(out, x)
 		}
 	}
@@ -221,16 +290,13 @@ func (p *planner) singles(stays func() bool) bool {
 			continue
 		}
 		set := []*member{m}
-		a, w, ok := p.try(set, 0)
-		if !ok {
-			a, w, ok = p.try(set, len(m.Pods))
-		}
-		if !ok || w.net() <= tiny {
+		a, w, ok := p.try(set, len(m.Pods))
+		if !ok || w.net() <= 0 {
 			if ok {
 				p.refuse(Verdict{
-					Node: m.Name, Outcome: Outranked, Method: eligibility.Consolidation, Disruption: m.Disruption, PricePerHour: m.PricePerHour, BestPricePerHour: a.PricePerHour,
-					Earned: w.earned, Cost: w.cost,
-					Detail: fmt.Sprintf("it would earn $%.4f in %s, and its disruption costs $%.4f", w.earned, p.o.Objective.Horizon, w.cost),
+					Node: m.Name, Outcome: Outranked, Method: eligibility.Consolidation, Disruption: m.Disruption, PricePerHour: m.PricePerHour, BestPricePerHour: a.price(),
+					Earned: w.earned, Cost: w.disrupted,
+					Detail: fmt.Sprintf("it would earn $%.4f in %s, and its disruption costs $%.4f", w.earned.Dollars(), p.o.Objective.Horizon, w.disrupted.Dollars()),
 				})
 			}
 			continue
@@ -252,11 +318,10 @@ func (p *planner) singles(stays func() bool) bool {
 // try asks what giving back the set would bring, with at most so many new nodes, and whether it is allowed and saves anything.
 func (p *planner) try(set []*member, most int) (Answer, worth, bool) {
 	q := question(set)
-	total := price(set)
 	if q.MaxNodes = most; most > 0 {
-		q.MaxPrice = total - max(p.o.MinSavings, 0)
+		q.MaxCost = costOf(set) - max(p.o.MinSavings, 0)
 		p.spotRules(set, &q)
-		if q.MaxPrice <= 0 {
+		if q.MaxCost <= 0 {
 			return Answer{}, worth{}, false
 		}
 	}
@@ -269,8 +334,8 @@ func (p *planner) try(set []*member, most int) (Answer, worth, bool) {
 			return Answer{}, worth{}, false
 		}
 	}
-	_, least := p.sim.Bound(q)
-	if most == 0 && least > 0 || most > 0 && least >= q.MaxPrice {
+	least := p.sim.Bound(q)
+	if most == 0 && least > 0 || most > 0 && least >= q.MaxCost || p.weigh(set, least).net() <= 0 && len(set) > 1 {
 		p.out.Avoided++
 		return Answer{}, worth{}, false
 	}
@@ -278,13 +343,13 @@ func (p *planner) try(set []*member, most int) (Answer, worth, bool) {
 	if !a.OK() || len(set) == 1 && len(p.spare(set, &a)) == 0 || !p.flexible(set, &a) {
 		return a, worth{}, false
 	}
-	w := p.weigh(set, &a, p.units)
-	return a, w, w.saving > tiny && w.saving >= p.o.MinSavings
+	w := p.weigh(set, a.cost())
+	return a, w, w.saving > 0 && w.saving >= p.o.MinSavings
 }
 
 // evictions is how many pods move so far.
 func (p *planner) evictions() int {
-	n := 0
+	n := p.out.Evictions
 	for i := range p.gone {
 		n += p.gone[i].evictions
 	}
@@ -313,11 +378,19 @@ func (p *planner) flexible(set []*member, a *Answer) bool {
 			if len(set) == 1 {
 				p.refuse(Verdict{
 					Node: set[0].Name, Outcome: NoSaving, Method: eligibility.Consolidation, Disruption: set[0].Disruption, PricePerHour: set[0].PricePerHour,
-					Detail: fmt.Sprintf("only %d types of spot capacity would be cheaper, and %d are wanted so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility), BestPricePerHour: a.PricePerHour,
+					Detail: fmt.Sprintf("only %d types of spot capacity would be cheaper, and %d are wanted so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility), BestPricePerHour: a.price(),
 				})
 			}
 			return false
 		}
 	}
 	return true
+}
+
+func members(group []removal) []*member {
+	out := make([]*member, len(group))
+	for i := range group {
+		out[i] = group[i].member
+	}
+	return out
 }

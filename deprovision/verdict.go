@@ -60,10 +60,10 @@ func (p *planner) verdicts() {
 func (p *planner) explain(m *member) Verdict {
 	v := Verdict{Node: m.Name, Method: eligibility.Consolidation, Disruption: m.Disruption, PricePerHour: m.PricePerHour}
 	q := question([]*member{m})
-	_, v.BoundPerHour = p.sim.Bound(q)
-	if v.BoundPerHour >= m.PricePerHour {
+	v.BoundPerHour = p.sim.Bound(q)
+	if v.BoundPerHour >= m.CostPerHour {
 		v.Outcome = NoSaving
-		v.Detail = fmt.Sprintf("it costs $%.4f an hour, and nothing that holds its pods can cost less than $%.4f", m.PricePerHour, v.BoundPerHour)
+		v.Detail = fmt.Sprintf("it costs $%.4f an hour, and nothing that holds its pods can cost less than $%.4f", m.CostPerHour.Dollars(), v.BoundPerHour.Dollars())
 		return v
 	}
 	q.MaxNodes, q.Explain = 1, true
@@ -79,8 +79,8 @@ func (p *planner) explain(m *member) Verdict {
 		v.Outcome, v.Detail = NoSaving, "its pods would fit on other nodes, but giving it back saves nothing"
 	default:
 		n := a.NewNodes[0]
-		v.Outcome, v.BestPricePerHour = NoSaving, a.PricePerHour
-		v.Detail = fmt.Sprintf("it costs $%.4f an hour, and the cheapest that would hold its pods is %s in %s at $%.4f", m.PricePerHour, n.InstanceType, n.Zone, n.PricePerHour)
+		v.Outcome, v.BestPricePerHour = NoSaving, a.price()
+		v.Detail = fmt.Sprintf("it costs $%.4f an hour, and the cheapest that would hold its pods is %s in %s at $%.4f", m.PricePerHour.Dollars(), n.InstanceType, n.Zone, n.PricePerHour.Dollars())
 	}
 	return v
 }

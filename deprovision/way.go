@@ -7,50 +7,86 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 )
 
-// way derives the commands that lead from the cluster to the target: what must go first, each node by itself, then what is empty,
-// then nodes whose pods fit on those that stay, then the others, together with as few as it takes to save something.
-func (p *planner) way() {
-	sim := p.start
-	bought := map[string]bool{}
-	last := false
-	step := func(group []removal) bool {
-		q, saving := p.stepOf(group, bought)
-		if group[0].method == eligibility.Consolidation && saving <= tiny && !last {
-			return false
+// way derives the commands that lead from where the round began to the target: what must go first, each node by itself, then what
+// is empty, then nodes whose pods fit on those that stay, then the others, together with as few as it takes to save something. A
+// command that would move a pod which an earlier round moved is left out. The state is then what the commands lead to. It reports
+// whether all was carried out, and whether anything was.
+func (p *planner) way() (whole, some bool) {
+	target := p.state
+	p.state = p.start.clone()
+	var fresh func() Simulator
+	before := len(p.out.Commands)
+	step := func(group []removal) (left []removal) {
+		for len(group) > 0 {
+			q, saving := p.stepOf(group, &target)
+			if group[0].method == eligibility.Consolidation && saving <= 0 {
+				break
+			}
+			a := p.ask(q)
+			if !a.OK() { // without the nodes of pods that find no place it may be right
+				stuck := map[*corev1.Pod]bool{}
+				for _, pod := range a.Left {
+					stuck[pod] = true
+				}
+				had := len(group)
+				group = slices.DeleteFunc(slices.Clone(group), func(r removal) bool {
+					yes := slices.ContainsFunc(r.base, func(pod *corev1.Pod) bool { return stuck[pod] })
+					if yes {
+						left = append(left, r)
+					}
+					return yes
+				})
+				if len(group) == had {
+					break
+				}
+				continue
+			}
+			p.command(group, &a)
+			from := len(p.gone)
+			p.leave(group[0].method, members(group), &a, "")
+			copy(p.gone[from:], group)
+			fresh = a.Fresh
+			return left
 		}
-		a := p.askOf(sim, q)
-		if !a.OK() {
-			return false
-		}
-		for _, n := range q.Buy {
-			bought[n.Name] = true
-		}
-		p.command(group, &a)
-		if a.After != nil {
-			sim = a.After()
-		}
-		return true
+		return append(left, group...)
 	}
-	waiting := p.groups()
-	for !last && len(waiting) > 0 && !p.ended() {
-		before := len(waiting)
-		waiting = slices.DeleteFunc(waiting, step)
-		if len(waiting) == before { // constraints between pods, or nodes that are to be bought together, make them wait for each other
-			waiting = pairs(waiting)
-			last = len(waiting) == 1
+	waiting := slices.DeleteFunc(slices.Clone(target.gone), p.again)
+	groups := p.groups(waiting, &target)
+	whole = true
+	for len(groups) > 0 && !p.ended() {
+		var left []removal
+		for _, group := range groups {
+			left = append(left, step(group)...)
+		}
+		switch {
+		case len(left) < len(waiting):
+			waiting = left
+			groups = p.groups(waiting, &target)
+		case len(groups) == 1:
+			p.keep(groups[0]) // all others stay right without it
+			groups, whole = nil, false
+		default: // constraints between pods, or nodes that are to be bought together, make them wait for each other
+			groups = pairs(groups)
 		}
 	}
-	if len(waiting) > 0 && !p.ended() && !step(waiting[0]) {
-		p.keep(waiting[0]) // all others stay right without them
+	for i := range p.out.Commands[before:] {
+		p.arrive(p.out.Commands[before+i].Placements)
 	}
-	p.out.After = sim
-	p.out.PricePerHourAfter = p.out.PricePerHour
-	for i := range p.out.Commands {
-		p.out.PricePerHourAfter -= p.out.Commands[i].SavingsPerHour
+	p.out.After = p.sim
+	if fresh != nil {
+		p.sim = fresh()
 	}
+	return whole, len(p.out.Commands) > before
+}
+
+// again reports whether giving the node back moves a pod a second time, or is none of the nodes that there were.
+func (p *planner) again(r removal) bool {
+	return r.node == nil || slices.ContainsFunc(r.base, func(pod *corev1.Pod) bool { return p.done[pod] })
 }
 
 // keep says that nodes stay for which no command was found.
@@ -81,51 +117,46 @@ func pairs(groups [][]removal) [][]removal {
 }
 
 // stepOf asks to give the nodes back, and to buy what their pods need of what is not bought yet. It saves so much an hour.
-func (p *planner) stepOf(group []removal, bought map[string]bool) (q Question, saving float64) {
-	q = p.exactly(members(group))
+func (p *planner) stepOf(group []removal, target *state) (q Question, saving Price) {
+	q = exactly(members(group), target.moved)
 	needs := map[string]bool{}
 	for _, node := range q.Moves {
-		if _, ok := p.bought[node]; ok && !bought[node] {
+		if _, ok := target.bought[node]; ok && p.nodes[node] == nil {
 			needs[node] = true
 		}
 	}
-	sum := 0.0
+	sum := Price(0)
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
-		q.Buy = append(q.Buy, p.bought[name])
-		sum += p.bought[name].PricePerHour
+		n := target.bought[name]
+		q.Buy = append(q.Buy, n)
+		sum += n.cost()
 	}
-	total := price(members(group))
+	total := costOf(members(group))
 	if group[0].method == eligibility.Consolidation && total > sum {
-		q.MaxPrice = total
+		q.MaxCost = total
 	}
 	return q, total - sum
 }
 
-func members(group []removal) []*member {
-	out := make([]*member, len(group))
-	for i := range group {
-		out[i] = group[i].member
-	}
-	return out
-}
-
-// groups are the nodes that go, in the order of the commands, with those together that are needed to save something.
-func (p *planner) groups() [][]removal {
+// groups are nodes that go, in the order of the commands, with those together that are needed to save something.
+func (p *planner) groups(list []removal, target *state) [][]removal {
 	var out [][]removal
 	var empty, deleted, replaced []removal
-	first := map[string]string{} // by node: the first by name of the new nodes that its pods go to
-	for _, r := range p.gone {
-		for _, pod := range r.node.Reschedulable() {
-			if to := p.moved[pod]; p.bought[to].Name != "" && (first[r.Name] == "" || to < first[r.Name]) {
-				first[r.Name] = to
+	needs := map[string][]string{} // by node: the new nodes that its pods go to, sorted
+	for _, r := range list {
+		for _, pod := range r.base {
+			if to := target.moved[pod]; target.bought[to].Name != "" && p.nodes[to] == nil {
+				needs[r.Name] = append(needs[r.Name], to)
 			}
 		}
+		slices.Sort(needs[r.Name])
+		needs[r.Name] = slices.Compact(needs[r.Name])
 		switch {
 		case r.method == eligibility.Emptiness:
 			empty = append(empty, r)
 		case r.method != eligibility.Consolidation:
 			out = append(out, []removal{r})
-		case first[r.Name] == "":
+		case len(needs[r.Name]) == 0:
 			deleted = append(deleted, r)
 		default:
 			replaced = append(replaced, r)
@@ -141,31 +172,43 @@ func (p *planner) groups() [][]removal {
 	for _, r := range deleted {
 		out = append(out, []removal{r})
 	}
-	slices.SortFunc(replaced, func(a, b removal) int { return cmp.Or(strings.Compare(first[a.Name], first[b.Name]), rank(a, b)) })
+	slices.SortFunc(replaced, rank)
 	bought := map[string]bool{}
 	var group []removal
-	saving := 0.0
-	for i, r := range replaced {
-		group = append(group, r)
-		saving += r.PricePerHour
-		for _, pod := range r.node.Reschedulable() {
-			if to := p.moved[pod]; p.bought[to].Name != "" && !bought[to] {
-				bought[to] = true
-				saving -= p.bought[to].PricePerHour
+	saving := Price(0)
+	for len(replaced) > 0 { // each time the one that saves most with what is bought for it
+		best, most := 0, Price(0)
+		for i, r := range replaced[:min(window, len(replaced))] {
+			saves := r.CostPerHour
+			for _, to := range needs[r.Name] {
+				if n := target.bought[to]; !bought[to] {
+					saves -= n.cost()
+				}
+			}
+			if i == 0 || saves > most {
+				best, most = i, saves
 			}
 		}
-		if saving > tiny || i == len(replaced)-1 {
+		for _, to := range needs[replaced[best].Name] {
+			bought[to] = true
+		}
+		group, saving = append(group, replaced[best]), saving+most
+		replaced = slices.Delete(replaced, best, best+1)
+		if saving > 0 || len(replaced) == 0 {
 			out, group, saving = append(out, group), nil, 0
 		}
 	}
 	return out
 }
 
+// window is how many nodes are compared for which to give back next.
+const window = 64
+
 // command writes down what the group comes to.
 func (p *planner) command(group []removal, a *Answer) {
 	set := members(group)
 	slices.SortFunc(set, func(a, b *member) int { return strings.Compare(a.Name, b.Name) })
-	c := Command{Method: group[0].method, Kind: Delete, NewNodes: a.NewNodes, Placements: a.Placements, SavingsPerHour: price(set) - a.PricePerHour, Why: group[0].why, AtOnce: group[0].atOnce}
+	c := Command{Method: group[0].method, Kind: Delete, NewNodes: a.NewNodes, Placements: a.Placements, SavingsPerHour: priceOf(set) - a.price(), Why: group[0].why, AtOnce: group[0].atOnce}
 	if len(a.NewNodes) > 0 {
 		c.Kind = Replace
 	}
@@ -188,10 +231,12 @@ func (p *planner) command(group []removal, a *Answer) {
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		if v := p.verdictOf(n.Name); v != nil {
-			v.Method, v.Detail, v.Disruption, v.PricePerHour = c.Method, detail, n.Disruption, n.PricePerHour
+			v.Outcome, v.Method, v.Detail, v.Disruption, v.PricePerHour = Chosen, c.Method, detail, n.Disruption, n.PricePerHour
 		}
 	}
-	p.out.Evictions += len(c.Placements)
+	for _, pl := range c.Placements {
+		p.done[pl.Pod] = true
+	}
 	p.out.Commands = append(p.out.Commands, c)
 }
 

@@ -23,7 +23,7 @@ func node(change ...func(*eligibility.Node)) *eligibility.Node {
 	n := &eligibility.Node{
 		Node:         &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", CreationTimestamp: metav1.NewTime(now().Add(-time.Hour))}},
 		Pool:         &nodepool.NodePool{Name: "default", APIVersion: nodepool.V1, Disruption: nodepool.Disruption{Policy: nodepool.WhenEmptyOrUnderutilized, ConsolidateAfter: after(0)}},
-		InstanceType: "m.large", Zone: "z1", CapacityType: "on-demand", PricePerHour: 0.1, Priced: true,
+		InstanceType: "m.large", Zone: "z1", CapacityType: "on-demand", PricePerHour: eligibility.Dollars(0.1), Priced: true,
 	}
 	for _, c := range change {
 		c(n)

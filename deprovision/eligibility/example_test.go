@@ -77,3 +77,10 @@ func ExampleKind() {
 	// nominated - passes by itself: true
 	// pod-protected - passes by itself: false
 }
+
+// Prices are integers, so that sums do not depend on their order.
+func ExamplePrice() {
+	hour := eligibility.Dollars(0.192)
+	fmt.Println(int64(hour), hour.Dollars(), hour.Times(24).Dollars())
+	// Output: 192000000 0.192 4.608
+}

@@ -18,11 +18,14 @@ type Node struct {
 	Pods []*corev1.Pod
 	// Pool is the pool that it was bought for, nil where it is none of ours.
 	Pool *nodepool.NodePool
-	// InstanceType, Zone and CapacityType are what was bought, and PricePerHour what it costs now, in dollars. Priced is
-	// false where the market does not know, and then it is not consolidated.
+	// InstanceType, Zone and CapacityType are what was bought, and PricePerHour what it costs now. Priced is false where the
+	// market does not know, and then it is not consolidated.
 	InstanceType, Zone, CapacityType string
-	PricePerHour                     float64
+	PricePerHour                     Price
 	Priced                           bool
+	// CostPerHour is what the node counts for where plans are compared, as with a part added for its licence; 0 means its
+	// price.
+	CostPerHour Price
 	// Claim is what the controller's record of the node adds; the zero value where there is none.
 	Claim Claim
 	// Nominated is set while pending pods are about to go there.

@@ -11,8 +11,8 @@ import (
 // it goes first.
 func ExampleLifetime() {
 	var ranker deprovision.Ranker = policy.Lifetime{}
-	young := deprovision.Candidate{Name: "young", PricePerHour: 0.4, Disruption: 8, Lifetime: 1}
-	old := deprovision.Candidate{Name: "old", PricePerHour: 0.4, Disruption: 8, Lifetime: 0}
+	young := deprovision.Candidate{Name: "young", CostPerHour: deprovision.Dollars(0.4), Disruption: 8, Lifetime: 1}
+	old := deprovision.Candidate{Name: "old", CostPerHour: deprovision.Dollars(0.4), Disruption: 8, Lifetime: 0}
 	fmt.Println(ranker.Rank(young), ranker.Rank(old))
 	// Output: 0.05 0.4
 }

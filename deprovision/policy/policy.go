@@ -25,8 +25,8 @@ func Balanced(k int) deprovision.Objective {
 //
 //	savings an hour x hours >= disruption x price
 //
-// The price is in dollars for one unit of disruption, about one eviction.
-func Payback(price float64, horizon time.Duration) deprovision.Objective {
+// The price is for one unit of disruption, about one eviction.
+func Payback(price deprovision.Price, horizon time.Duration) deprovision.Objective {
 	return deprovision.Objective{DisruptionPrice: price, Horizon: horizon}
 }
 
@@ -34,7 +34,7 @@ func Payback(price float64, horizon time.Duration) deprovision.Objective {
 // counted for less, as in versions of Karpenter before v1.14 (which ranked by disruption alone).
 type Lifetime struct{}
 
-// Rank is price / (1 + (disruption - 1) x lifetime).
+// Rank is cost / (1 + (disruption - 1) x lifetime).
 func (Lifetime) Rank(c deprovision.Candidate) float64 {
-	return c.PricePerHour / (1 + math.Max(0, c.Disruption-1)*c.Lifetime)
+	return c.CostPerHour.Dollars() / (1 + math.Max(0, c.Disruption-1)*c.Lifetime)
 }

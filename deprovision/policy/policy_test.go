@@ -12,7 +12,7 @@ import (
 )
 
 func TestLifetime(t *testing.T) {
-	c := deprovision.Candidate{PricePerHour: 1, Disruption: 11, Lifetime: 1}
+	c := deprovision.Candidate{CostPerHour: deprovision.Dollars(1), Disruption: 11, Lifetime: 1}
 	young := policy.Lifetime{}.Rank(c)
 	c.Lifetime = 0.1
 	assert.Greater(t, policy.Lifetime{}.Rank(c), young, "what is soon to go anyway goes first")
@@ -29,7 +29,7 @@ func ExampleBalanced() {
 }
 
 func ExamplePayback() {
-	o := policy.Payback(0.05, 2*time.Hour)
-	fmt.Printf("an eviction costs $%.2f, and a saving counts for %s\n", o.DisruptionPrice, o.Horizon)
+	o := policy.Payback(deprovision.Dollars(0.05), 2*time.Hour)
+	fmt.Printf("an eviction costs $%.2f, and a saving counts for %s\n", o.DisruptionPrice.Dollars(), o.Horizon)
 	// Output: an eviction costs $0.05, and a saving counts for 2h0m0s
 }

@@ -140,7 +140,7 @@ func (o *options) settings() (deprovision.Options, []deprovision.Interruption, t
 		out.Objective = policy.Balanced(2)
 	}
 	out.Rules.MinimumAge = o.minAge
-	out.MaxEvictions, out.MinSavings, out.SpotToSpot = o.evictions, o.minSavings, o.spotToSpot
+	out.MaxEvictions, out.MinSavings, out.SpotToSpot = o.evictions, deprovision.Dollars(o.minSavings), o.spotToSpot
 	if err := errors.Join(errs...); err != nil {
 		return out, nil, now, inputs.Bad(err)
 	}

@@ -51,7 +51,7 @@ func (o *options) ranking(cmd *cobra.Command, out io.Writer, market *pipeline.Ma
 	for _, c := range deprovision.Rank(simulate.Cluster(m, s, nil, now), &settings) {
 		p := c.Parts
 		x := candidate{
-			Node: c.Name, NodePool: c.Pool, InstanceType: c.InstanceType, PricePerHour: c.PricePerHour, Score: exact(c.Score), MostSavings: exact(c.MostSavings),
+			Node: c.Name, NodePool: c.Pool, InstanceType: c.InstanceType, PricePerHour: c.PricePerHour.Dollars(), Score: exact(c.Score), MostSavings: c.MostSavings.Dollars(),
 			DisruptionCost: exact(c.Disruption), Lifetime: exact(c.Lifetime), Blockers: []string{},
 			Parts: parts{p.Node, p.Pods, exact(p.Priorities), exact(p.DeletionCosts), exact(p.Bounds), p.DoNotDisrupt},
 		}

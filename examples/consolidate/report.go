@@ -109,13 +109,13 @@ func exact(v float64) float64 { return math.Round(v*1e9) / 1e9 }
 func newReport(market *pipeline.Market, c deprovision.Cluster, r deprovision.Result, now time.Time) *report {
 	out := &report{
 		Summary: summary{
-			Nodes: len(c.Nodes), NodesAfter: len(c.Nodes), PricePerHour: exact(r.PricePerHour), PricePerHourAfter: exact(r.PricePerHourAfter),
+			Nodes: len(c.Nodes), NodesAfter: len(c.Nodes), PricePerHour: r.PricePerHour.Dollars(), PricePerHourAfter: r.PricePerHourAfter.Dollars(),
 			Evictions: r.Evictions, Questions: r.Questions, Avoided: r.Avoided, Prices: prices{market.List, market.Date},
 		},
 		Commands: []change{}, Verdicts: []verdict{}, Frontier: []point{}, market: market, pools: len(c.Pools), now: now,
 	}
-	if saved := r.PricePerHour - r.PricePerHourAfter; saved > 1e-9 {
-		out.Summary.EvictionsPerDollar = math.Round(float64(r.Evictions)/saved*100) / 100
+	if saved := r.PricePerHour - r.PricePerHourAfter; saved > 0 {
+		out.Summary.EvictionsPerDollar = math.Round(float64(r.Evictions)/saved.Dollars()*100) / 100
 	}
 	for i := range r.Commands {
 		cmd := describe(&r.Commands[i])
@@ -123,7 +123,7 @@ func newReport(market *pipeline.Market, c deprovision.Cluster, r deprovision.Res
 		out.Commands = append(out.Commands, cmd)
 	}
 	for _, x := range r.Frontier {
-		out.Frontier = append(out.Frontier, point{exact(x.SavingsPerHour), x.Evictions, x.Nodes})
+		out.Frontier = append(out.Frontier, point{x.SavingsPerHour.Dollars(), x.Evictions, x.Nodes})
 	}
 	for _, v := range r.Verdicts {
 		out.Verdicts = append(out.Verdicts, judge(v))
@@ -134,7 +134,7 @@ func newReport(market *pipeline.Market, c deprovision.Cluster, r deprovision.Res
 func describe(c *deprovision.Command) change {
 	out := change{
 		Method: string(c.Method), Kind: string(c.Kind), Replacements: []replacement{}, Placements: map[string]string{},
-		SavingsPerHour: exact(c.SavingsPerHour), DisruptionCost: exact(c.Disruption), Pods: []string{}, AtOnce: c.AtOnce, Why: c.Why,
+		SavingsPerHour: c.SavingsPerHour.Dollars(), DisruptionCost: exact(c.Disruption), Pods: []string{}, AtOnce: c.AtOnce, Why: c.Why,
 	}
 	for _, n := range c.Nodes {
 		out.Nodes = append(out.Nodes, n.Name)
@@ -144,13 +144,13 @@ func describe(c *deprovision.Command) change {
 		fresh[n.Name] = true
 		x := replacement{
 			Name: n.Name, Provisioner: n.Pool, NodePool: n.Pool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType,
-			PricePerHour: n.PricePerHour, Pods: []string{}, Alternatives: []alternative{},
+			PricePerHour: n.PricePerHour.Dollars(), Pods: []string{}, Alternatives: []alternative{},
 		}
 		for _, p := range n.Pods {
 			x.Pods = append(x.Pods, podName(p))
 		}
 		for _, a := range n.Alternatives {
-			x.Alternatives = append(x.Alternatives, alternative{a.InstanceType, a.PricePerHour})
+			x.Alternatives = append(x.Alternatives, alternative{a.InstanceType, a.PricePerHour.Dollars()})
 		}
 		out.Replacements = append(out.Replacements, x)
 	}
@@ -166,12 +166,12 @@ func describe(c *deprovision.Command) change {
 func judge(v deprovision.Verdict) verdict {
 	out := verdict{
 		Node: v.Node, Verdict: string(v.Outcome), Method: string(v.Method), Detail: v.Detail, DisruptionCost: exact(v.Disruption),
-		PricePerHour: v.PricePerHour, BestPrice: exact(v.BestPricePerHour), BoundPrice: exact(v.BoundPerHour), By: []string{}, Notes: v.Notes,
+		PricePerHour: v.PricePerHour.Dollars(), BestPrice: v.BestPricePerHour.Dollars(), BoundPrice: v.BoundPerHour.Dollars(), By: []string{}, Notes: v.Notes,
 	}
 	if v.Outcome == deprovision.NotAsked { // nothing was found, for nothing was looked for
 		out.Verdict = string(deprovision.NoSaving)
 	}
-	out.Score, out.Threshold = exact(v.Earned), exact(v.Cost)
+	out.Score, out.Threshold = v.Earned.Dollars(), v.Cost.Dollars()
 	for _, b := range v.By {
 		out.By = append(out.By, b.String())
 	}

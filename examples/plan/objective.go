@@ -69,12 +69,19 @@ func (o *Objective) counts(p *scheduling.Problem, shape, offering int) binpack.P
 	if o == nil || len(o.Factors) == 0 && o.PerNode == 0 && o.Interruption == 0 {
 		return 0
 	}
-	price := p.Shapes[shape].Offerings[offering].Price
-	cost := price
 	labels, err := p.NodeLabels(shape, offering)
 	if err != nil {
 		return 0
 	}
+	return o.Cost(labels, p.Shapes[shape].Offerings[offering].Price)
+}
+
+// Cost is what a node with these labels counts for at a price in dollars an hour.
+func (o *Objective) Cost(labels requirements.Set, price float64) binpack.Price {
+	if o == nil {
+		return Price(price)
+	}
+	cost := price
 	if i := slices.IndexFunc(o.Factors, func(f Factor) bool { return f.Match.Compatible(labels, requirements.Keys{}) }); i >= 0 {
 		cost *= o.Factors[i].Times
 	}

@@ -64,7 +64,7 @@ func regimes() []regime {
 		{"empty", deprovision.Options{Methods: append(forced, eligibility.Emptiness)}},
 		{"karpenter", deprovision.Options{Objective: policy.AnySaving()}},
 		{"balanced", deprovision.Options{Objective: policy.Balanced(2)}},
-		{"payback", deprovision.Options{Objective: policy.Payback(0.05, 2*time.Hour)}},
+		{"payback", deprovision.Options{Objective: policy.Payback(deprovision.Dollars(0.05), 2*time.Hour)}},
 	}
 }
 

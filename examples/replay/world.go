@@ -265,7 +265,7 @@ func (w *world) carryOut(ctx context.Context, cmd *deprovision.Command, s schedu
 		if err != nil {
 			return err
 		}
-		if err := w.launch(ctx, s.Nodes[at], cloudprovider.Candidate{Type: n.InstanceType, Offering: offering}, n.PricePerHour, now); err != nil {
+		if err := w.launch(ctx, s.Nodes[at], cloudprovider.Candidate{Type: n.InstanceType, Offering: offering}, n.PricePerHour.Dollars(), now); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package whatif
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +13,9 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
+// Price is an amount of money an hour, in billionths of a dollar.
+type Price int64
+
 // Question asks what would become of pods if nodes went.
 type Question struct {
 	// Remove are the names of the nodes that go. Pods that run there and are not among Pods go with them.
@@ -22,15 +24,16 @@ type Question struct {
 	Pods []*corev1.Pod
 	// MaxNodes is how many nodes may be bought; 0 buys none.
 	MaxNodes int
-	// MaxPrice is what they must cost less than together, in dollars an hour; 0 asks nothing.
-	MaxPrice float64
+	// MaxPrice is what they must cost less than together; 0 asks nothing.
+	MaxPrice Price
 	// CapacityTypes are those that may be bought; nil is all.
 	CapacityTypes []string
 	// Buyer decides what to buy where one node will not do, or where several may be cheaper; nil buys one at most.
 	Buyer Buyer
 	// Buy and Place, where Place is not nil, say what to do instead of looking for it: these nodes, of which Name, Shape and
-	// Offering are read, are bought, and each pod goes where Place says, or somewhere else if its place does not take it and
-	// Elsewhere is set. The nodes that go do not count against limits then: that is for looking at many changes as one.
+	// Offering are read, are bought, and each pod goes where Place says. With Elsewhere, that is for looking at many changes as
+	// one: a pod may go somewhere else if its place does not take it, pods of a class may change places, so that those of one node
+	// go to few, and the nodes that go do not count against limits.
 	Buy       []Bought
 	Place     map[*corev1.Pod]string
 	Elsewhere bool
@@ -45,8 +48,8 @@ type Answer struct {
 	Placements []Placement
 	// Bought are the new nodes.
 	Bought []Bought
-	// Price is what these cost together, in dollars an hour.
-	Price float64
+	// Price is what these cost together.
+	Price Price
 	// Left are pods that found no place, and Why says for the first of them what stands in the way, where the question asked
 	// to explain. An answer of the buyer's that does not add up is named there in any case.
 	Left []*corev1.Pod
@@ -70,7 +73,7 @@ type Bought struct {
 	Shape, Offering    int
 	Type               string
 	Zone, CapacityType string
-	Price              float64
+	Price              Price
 	// Labels are those that the node will carry.
 	Labels map[string]string
 	Pods   []*corev1.Pod
@@ -85,7 +88,7 @@ type Bought struct {
 type Alternative struct {
 	Shape, Offering int
 	Type            string
-	Price           float64
+	Price           Price
 }
 
 // OK reports whether every pod found a place.
@@ -153,7 +156,7 @@ func (c *Cluster) Ask(q Question) Answer {
 		}
 		left = b.place(moving)
 	} else {
-		left = e.placePods(moving, 0, len(e.nodes))
+		left = e.fill(moving)
 	}
 	if len(left) > 0 && q.MaxNodes > 0 && q.Place == nil {
 		left = b.buy(left)
@@ -215,10 +218,12 @@ func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
 	return a.After(), a.Placements
 }
 
-// moving are the pods in the order in which they are placed: large ones first, those of a class together.
+// moving are the pods in the order in which they are placed: large ones first, those of a class together, in the order in which
+// they are given.
 func (e *engine) moving(pods []*corev1.Pod) ([]int32, string) {
 	out := make([]int32, 0, len(pods))
-	for _, p := range pods {
+	keys := make([]int64, 0, len(pods))
+	for k, p := range pods {
 		i, ok := e.podAt[p]
 		if !ok {
 			return nil, fmt.Sprintf("pod %s is not in the snapshot", podclass.Name(p))
@@ -227,15 +232,14 @@ func (e *engine) moving(pods []*corev1.Pod) ([]int32, string) {
 			return nil, fmt.Sprintf("%s: %s", podclass.Name(p), c.refusal)
 		}
 		out = append(out, i)
+		keys = append(keys, int64(e.classes[e.pods[i].class].rank)<<32|int64(k))
 	}
-	size := func(i int32) float64 {
-		need := e.classes[e.pods[i].class].need
-		return float64(need[0])/1000 + float64(need[1])/(4<<30)
+	slices.Sort(keys)
+	ordered := make([]int32, len(out))
+	for i, k := range keys {
+		ordered[i] = out[k&(1<<32-1)]
 	}
-	slices.SortStableFunc(out, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(size(b), size(a)), cmp.Compare(e.pods[a].class, e.pods[b].class), cmp.Compare(a, b))
-	})
-	return out, ""
+	return ordered, ""
 }
 
 // placePods puts each pod on the first node from lo to hi that takes it, goes round for those that wait for others, and

@@ -26,7 +26,7 @@ type Order struct {
 	Lots    []Lot
 	// MaxNodes and MaxPrice are those of the question.
 	MaxNodes      int
-	MaxPrice      float64
+	MaxPrice      Price
 	CapacityTypes []string
 
 	suits func(lot, shape, offering int) bool
@@ -142,7 +142,7 @@ func (b *buying) buy(left []int32) []int32 {
 }
 
 // allowedOffer reports whether the offer may be bought under the question and the limits of its pool.
-func (b *buying) allowedOffer(o *offer, limit float64) bool {
+func (b *buying) allowedOffer(o *offer, limit Price) bool {
 	if limit > 0 && o.price >= limit {
 		return false
 	}
@@ -176,7 +176,7 @@ func (e *engine) reserved(id string) int {
 }
 
 // one buys the cheapest node that holds all the pods.
-func (b *buying) one(left []int32) (float64, bool) {
+func (b *buying) one(left []int32) (Price, bool) {
 	e := b.e
 	total := make([]int64, e.dims)
 	var classes []int32
@@ -212,10 +212,10 @@ func (b *buying) one(left []int32) (float64, bool) {
 }
 
 // several buys what the buyer says, and returns the pods that find no place then.
-func (b *buying) several(left []int32, limit float64) ([]int32, float64) {
+func (b *buying) several(left []int32, limit Price) ([]int32, Price) {
 	e := b.e
 	order, members := b.order(left, limit)
-	price := 0.0
+	price := Price(0)
 	taken := make([]int, len(order.Lots))
 	purchases := b.ask(order)
 	if b.wrong = order.check(purchases); b.wrong != "" || len(purchases) > b.q.MaxNodes {
@@ -427,6 +427,7 @@ func (b *buying) report(a *Answer) {
 		}
 		a.Price += x.bought.price
 	}
+	a.Placements = make([]Placement, 0, len(b.moving))
 	for _, o := range e.journal {
 		if o.kind != opPlace {
 			continue
@@ -445,7 +446,7 @@ func (b *buying) report(a *Answer) {
 // mostAlternatives is what one request to a cloud takes.
 const mostAlternatives = 60
 
-func (b *buying) alternatives(out *Bought, n *node, total float64) {
+func (b *buying) alternatives(out *Bought, n *node, total Price) {
 	e := b.e
 	var classes []int32
 	used := make([]int64, e.dims)
@@ -458,7 +459,7 @@ func (b *buying) alternatives(out *Bought, n *node, total float64) {
 	}
 	slices.Sort(classes)
 	classes = slices.Compact(classes)
-	limit := 0.0
+	limit := Price(0)
 	if b.q.MaxPrice > 0 {
 		limit = b.q.MaxPrice - (total - n.bought.price)
 	}

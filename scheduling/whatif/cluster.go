@@ -1,3 +1,14 @@
+// Package whatif answers many questions about one cluster: if these nodes went, where would their pods go, and what would
+// have to be bought?
+//
+// A cluster is compiled once into integers: classes of pods, free room by node, sets of nodes that suit a class, and the
+// counts behind every constraint between pods. A question then costs what it changes (the pods that move and the nodes
+// that are looked at for them), not the cluster: pods are put on named nodes one at a time under the same rules by which
+// kube-scheduler filters, so that an answer can be carried out in the order of its placements. Nothing about a domain has
+// to be assigned beforehand, for every node here has all its labels.
+//
+// Soft constraints (preferred affinities, spreads with ScheduleAnyway) keep no pod from a node. Of nodes that take a pod, the
+// one is chosen that meets most of them by weight, and of equals the fullest; for what is to be bought they are not asked.
 package whatif
 
 import (
@@ -110,7 +121,7 @@ func (c *Cluster) Settled() *Cluster {
 		problem: old.problem, aliases: old.aliases, dims: old.dims, classByRep: old.classByRep, podAt: old.podAt,
 		classes: slices.Clone(old.classes), pods: slices.Clone(old.pods), nodeAt: map[string]int32{}, index: old.index, values: old.values, state: old.state.Clone(),
 		statics: slices.Clone(old.statics), staticAt: maps.Clone(old.staticAt), offers: old.offers, full: slices.Clone(old.full),
-		offerAt: old.offerAt, problemClass: old.problemClass, taken: maps.Clone(old.taken), names: make([]int, len(old.names)), offerSigs: old.offerSigs,
+		offerAt: old.offerAt, weights: old.weights, problemClass: old.problemClass, taken: maps.Clone(old.taken), names: make([]int, len(old.names)), offerSigs: old.offerSigs,
 		mentioned: old.mentioned, bucketAt: maps.Clone(old.bucketAt), blends: old.blends, pins: map[pinKey]*pin{}, fine: old.fine, fineGroups: old.fineGroups, daemons: old.daemons,
 	}
 	for _, p := range old.passed {
@@ -140,7 +151,7 @@ func (c *Cluster) Settled() *Cluster {
 		}
 	}
 	slices.SortFunc(e.nodes, func(a, b node) int {
-		return cmp.Or(cmp.Compare(e.room(&a), e.room(&b)), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(e.size(a.free), e.size(b.free)), strings.Compare(a.name, b.name))
 	})
 	for i := range e.nodes {
 		e.nodeAt[e.nodes[i].name] = int32(i)
@@ -158,18 +169,21 @@ func (c *Cluster) Settled() *Cluster {
 	return out
 }
 
-// Room is what nodes have free, in all; what is below zero counts as none.
-func (c *Cluster) Room(nodes []string) []int64 {
+// Room is what each of the nodes has free, by the resources of the problem; what is below zero counts as none, and a node that takes
+// no pods has none.
+func (c *Cluster) Room(nodes []string) [][]int64 {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	c.checkout()
-	sum := make([]int64, c.e.dims)
-	for _, name := range nodes {
+	out := make([][]int64, len(nodes))
+	flat := make([]int64, len(nodes)*c.e.dims)
+	for k, name := range nodes {
+		out[k], flat = flat[:c.e.dims:c.e.dims], flat[c.e.dims:]
 		if i, ok := c.e.nodeAt[name]; ok && c.e.nodes[i].open() {
 			for d, f := range c.e.nodes[i].free {
-				sum[d] += max(0, f)
+				out[k][d] = max(0, f)
 			}
 		}
 	}
-	return sum
+	return out
 }

@@ -25,6 +25,8 @@ import (
 type Options struct {
 	// Constraints are rules of the caller's own, as in [scheduling.Options].
 	Constraints []scheduling.Constraint
+	// Price is what an offering of a shape counts for; nil is its price.
+	Price func(p *scheduling.Problem, shape, offering int) Price
 }
 
 // Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). Pods that are pending are not asked
@@ -57,7 +59,8 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 		return nil, err
 	}
 	e.problemClass = e.problemClasses()
-	e.compileOffers()
+	e.compileOffers(o)
+	e.weigh()
 	e.compileNodes(&s)
 	e.state = interpod.NewState(e.index, e.values)
 	for i := range e.nodes {
@@ -219,6 +222,7 @@ func (e *engine) vector(list corev1.ResourceList) []int64 {
 const (
 	mostFree   = 1 << 50
 	mostNeeded = 1 << 51
+	mostPrice  = 1e9 // dollars
 )
 
 // sum adds up amounts, and stops at the largest number there is.
@@ -333,7 +337,7 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 	}
 	e.attach(s, free)
 	slices.SortFunc(e.nodes, func(a, b node) int {
-		return cmp.Or(cmp.Compare(e.room(&a), e.room(&b)), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(e.size(a.free), e.size(b.free)), strings.Compare(a.name, b.name))
 	})
 	for i := range e.nodes {
 		e.nodeAt[e.nodes[i].name] = int32(i)
@@ -367,16 +371,46 @@ func (e *engine) attach(s *scheduling.Snapshot, taking map[string][]int64) {
 	}
 }
 
-// room is how large what a node has free is, cpu and memory alike.
-func (e *engine) room(n *node) float64 {
-	return math.Max(0, float64(n.free[0])/1000) + math.Max(0, float64(n.free[1])/(4<<30))
+// weigh finds what a unit of each resource counts for in the order of nodes and classes: memory as on common machines beside cpu,
+// and what only some machines have by its share of what all pods ask for, so that pods with GPUs are placed before all that only
+// keep these company, and others go to nodes with free GPUs last. Then it puts the classes in the order in which their pods are
+// placed: large ones first.
+func (e *engine) weigh() {
+	total := make([]float64, e.dims)
+	for i := range e.pods {
+		for d, q := range e.classes[e.pods[i].class].need {
+			total[d] += float64(q)
+		}
+	}
+	const memory, common = 1.0 / (4 << 30), 3
+	e.weights = make([]float64, e.dims)
+	e.weights[0], e.weights[1] = 1.0/1000, memory
+	for d := common; d < e.dims; d++ {
+		e.weights[d] = (1 + e.size([]int64{int64(total[0]), int64(total[1])})) / max(1, total[d])
+	}
+	order := make([]int32, len(e.classes))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(e.size(e.classes[b].need), e.size(e.classes[a].need)) })
+	for rank, i := range order {
+		e.classes[i].rank = int32(rank)
+	}
+}
+
+// size is how large amounts of resources are together; those below zero count as none.
+func (e *engine) size(amounts []int64) (sum float64) {
+	for d, q := range amounts {
+		sum += float64(float64(max(0, q)) * e.weights[d])
+	}
+	return sum
 }
 
 // offer is one way to buy a node.
 type offer struct {
 	at               int // its own position
 	shape, index     int
-	price            float64
+	price            Price
 	room             []int64
 	sig              int32
 	labels           requirements.Set
@@ -388,7 +422,7 @@ type offer struct {
 }
 
 // compileOffers lists what can be bought, cheapest first.
-func (e *engine) compileOffers() {
+func (e *engine) compileOffers(opts Options) {
 	sigs := map[string]int32{}
 	for i := range e.problem.Shapes {
 		s := &e.problem.Shapes[i]
@@ -407,8 +441,15 @@ func (e *engine) compileOffers() {
 				sig = int32(len(sigs))
 				sigs[text] = sig
 			}
+			if !(so.Price >= 0) { // no number
+				continue
+			}
+			price := Price(math.Round(min(so.Price, mostPrice) * 1e9))
+			if opts.Price != nil {
+				price = opts.Price(e.problem, i, j)
+			}
 			e.offers = append(e.offers, offer{
-				shape: i, index: j, price: so.Price, room: s.Free, sig: sig, labels: labels, pool: int32(s.Pool), typ: t.Name,
+				shape: i, index: j, price: price, room: s.Free, sig: sig, labels: labels, pool: int32(s.Pool), typ: t.Name,
 				zone: zone, capacity: capacity, reservation: so.Reservation, reservationCount: so.Count,
 			})
 		}

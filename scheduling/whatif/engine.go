@@ -42,6 +42,7 @@ type engine struct {
 	offerSigs    int32
 	full         []*requirements.Set // by offer, once asked: all labels of its nodes
 	total        []int64             // what open nodes have free, below zero counting as none
+	weights      []float64           // by resource: see weigh
 	left         [][]int64           // by pool: what its limits leave, then the number of nodes
 	journal      []op
 	problemClass map[int32]int   // by class: its position in the problem
@@ -66,6 +67,7 @@ type class struct {
 	movable              bool
 	soft                 *softly // what it would rather have; nil if nothing
 	fine                 bool    // some constraint on it is about a key of many values
+	rank                 int32   // in the order in which pods are placed
 }
 
 type pod struct {

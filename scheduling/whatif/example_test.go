@@ -45,14 +45,16 @@ func ExampleAnswer() {
 		fmt.Println(err)
 		return
 	}
-	answer := c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{a, b}, MaxNodes: 1, MaxPrice: 0.16})
+	answer := c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{a, b}, MaxNodes: 1, MaxPrice: 160_000_000})
 	place := func(p whatif.Placement) string { return p.Pod.Name + " to " + p.Node }
-	price := func(a whatif.Alternative) string { return fmt.Sprintf("%s would do, $%.2f", a.Type, a.Price) }
+	price := func(a whatif.Alternative) string {
+		return fmt.Sprintf("%s would do, $%.2f", a.Type, float64(a.Price)/1e9)
+	}
 	for _, p := range answer.Placements {
 		fmt.Println(place(p))
 	}
 	for _, n := range answer.Bought {
-		fmt.Printf("%s: %s in %s, $%.2f an hour\n", n.Name, n.Type, n.Zone, n.Price)
+		fmt.Printf("%s: %s in %s, $%.2f an hour\n", n.Name, n.Type, n.Zone, float64(n.Price)/1e9)
 		for _, a := range n.Alternatives {
 			fmt.Println(" ", price(a))
 		}
@@ -182,8 +184,8 @@ func ExampleOrder() {
 		return
 	}
 	var orders []whatif.Order
-	c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: pods, MaxNodes: 3, MaxPrice: 0.12, Buyer: told{&orders}})
-	fmt.Printf("at most %d nodes for less than $%.2f\n", orders[0].MaxNodes, orders[0].MaxPrice)
+	c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: pods, MaxNodes: 3, MaxPrice: 120_000_000, Buyer: told{&orders}})
+	fmt.Printf("at most %d nodes for less than $%.2f\n", orders[0].MaxNodes, float64(orders[0].MaxPrice)/1e9)
 	name := func(l whatif.Lot) string { return orders[0].Problem.Classes[l.Class].Name() }
 	for _, l := range orders[0].Lots {
 		fmt.Println(l.Count, "of", name(l), "- to a node:", l.PerNode)
@@ -210,4 +212,20 @@ func ExampleBought() {
 	// Output:
 	// default-0 m.4 on-demand web-0
 	// and without it: false
+}
+
+// What counts need not be the price: here each node has a licence of ten cents an hour, and one large node is cheaper than two.
+func ExamplePrice() {
+	a, b := pod("a", "node-a", "2"), pod("b", "node-a", "2")
+	licensed := func(p *scheduling.Problem, shape, offering int) whatif.Price {
+		return whatif.Price(1e9*p.Shapes[shape].Offerings[offering].Price) + 100_000_000
+	}
+	c, err := whatif.Compile(snapshot([]*corev1.Node{node("node-a", "z1", "8")}, a, b), &whatif.Options{Price: licensed})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	answer := c.Ask(whatif.Question{Remove: []string{"node-a"}, Pods: []*corev1.Pod{a, b}, MaxNodes: 1})
+	fmt.Printf("%s counts for $%.2f an hour\n", answer.Bought[0].Type, float64(answer.Price)/1e9)
+	// Output: m.4 counts for $0.14 an hour
 }

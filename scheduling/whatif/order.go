@@ -10,7 +10,7 @@ import (
 
 // order puts pods into lots: those of a class that some constraint counts by zone get a zone each, balanced over those that
 // exist now; those that keep apart on a node say so.
-func (b *buying) order(left []int32, limit float64) (Order, [][]int32) {
+func (b *buying) order(left []int32, limit Price) (Order, [][]int32) {
 	e := b.e
 	o := Order{Problem: e.problem, MaxNodes: b.q.MaxNodes, MaxPrice: limit, CapacityTypes: b.q.CapacityTypes}
 	classOf := e.problemClass

@@ -1,6 +1,10 @@
 package whatif
 
-import "slices"
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+)
 
 // place does what the question says instead of looking for places, and returns the pods that have none.
 func (b *buying) place(moving []int32) []int32 {
@@ -11,6 +15,7 @@ func (b *buying) place(moving []int32) []int32 {
 		meant[i] = b.q.Place[e.pods[p].object]
 		classes[meant[i]] = append(classes[meant[i]], e.pods[p].class)
 	}
+	first := int32(len(e.nodes))
 	for i := range b.q.Buy {
 		x := &b.q.Buy[i]
 		o := e.offerOf(x.Shape, x.Offering)
@@ -27,11 +32,39 @@ func (b *buying) place(moving []int32) []int32 {
 			nodes[i] = at
 		}
 	}
+	if b.q.Elsewhere {
+		var from []int32
+		for _, name := range b.q.Remove {
+			from = append(from, e.nodeAt[name])
+		}
+		x := exchange{e: e, pods: moving, nodes: nodes, lots: map[lotKey]int{}, held: map[int32][]int{}, first: first}
+		x.run(from)
+	}
 	left := e.placeAt(moving, nodes)
 	if b.q.Elsewhere {
 		left = e.placePods(left, 0, len(e.nodes))
 	}
 	return left
+}
+
+// domainOf is where a node is as far as the constraints of a class ask, the node itself aside.
+func (e *engine) domainOf(c *class, at int32) string {
+	if at < 0 {
+		return ""
+	}
+	var text []byte
+	see := func(group int32) {
+		if key := e.index.Groups()[group].Key; !e.fine[key] {
+			text = binary.AppendVarint(text, int64(e.nodes[at].values[key]))
+		}
+	}
+	for i := range c.Spreads {
+		see(c.Spreads[i].Group)
+	}
+	for i := range c.Terms {
+		see(c.Terms[i].Group)
+	}
+	return string(text)
 }
 
 // placeAt puts each pod on the node meant for it, goes round for those that wait for others, and returns those that their node
@@ -57,4 +90,189 @@ func (e *engine) placeAt(pods, nodes []int32) []int32 {
 		left[k] = pods[i]
 	}
 	return left
+}
+
+// window is how many nodes are compared for which to empty next.
+const window = 64
+
+// exchange deals the places that pods have together anew among those that nobody can tell apart, so that few nodes at a time can be
+// given back: it empties one node after the other, each time one whose pods need the fewest places on nodes that are not bought
+// yet, and buys the nodes that have most of these. Where the class of a pod is spread, or keeps to others, the pod takes a place in
+// the domain that it comes from: then the counts are as they were, whatever goes first. From a domain that is to have fewer, the
+// first pods go elsewhere, for kube-scheduler lets none back in before.
+type exchange struct {
+	e       *engine
+	pods    []int32 // in the order in which they are placed
+	nodes   []int32 // the place of each
+	lots    map[lotKey]int
+	open    [][]int32       // by lot: places that there are
+	closed  []map[int32]int // by lot: places on nodes that are not bought yet
+	held    map[int32][]int // by node that is not bought yet: the lots of its places, one each
+	classes []int32         // by lot
+	surplus []int           // by lot: how many of its pods go to other domains
+	relief  map[int32]int   // by class: the lot of places for these
+	first   int32           // the first of the nodes to buy
+}
+
+// lotKey is a class and the domains that its constraints look at.
+type lotKey struct {
+	class  int32
+	domain string
+	relief bool
+}
+
+func (x *exchange) lot(class, at int32) int {
+	k := lotKey{class: class}
+	if c := &x.e.classes[class]; c.waits() {
+		k.domain = x.e.domainOf(c, at)
+	}
+	return x.lotOf(k)
+}
+
+func (x *exchange) lotOf(k lotKey) int {
+	id, ok := x.lots[k]
+	if !ok {
+		id = len(x.lots)
+		x.lots[k] = id
+		x.open, x.closed = append(x.open, nil), append(x.closed, map[int32]int{})
+		x.surplus, x.classes = append(x.surplus, 0), append(x.classes, k.class)
+	}
+	return id
+}
+
+// demand is how many pods of a lot are on a node, and which.
+type demand struct {
+	lot  int
+	pods []int
+}
+
+// run deals the places; nodes from first on are those to buy.
+func (x *exchange) run(from []int32) {
+	e := x.e
+	order := make([]int, len(x.nodes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return int(x.nodes[a] - x.nodes[b]) })
+	for _, i := range order {
+		at := x.nodes[i]
+		lot := x.lot(e.pods[x.pods[i]].class, at)
+		x.surplus[lot]--
+		if at < x.first {
+			x.open[lot] = append(x.open[lot], at)
+		} else {
+			x.closed[lot][at]++
+			x.held[at] = append(x.held[at], lot)
+		}
+	}
+	demands := map[int32][]demand{}
+	for i, p := range x.pods {
+		on := e.pods[p].node
+		lot := x.lot(e.pods[p].class, on)
+		x.surplus[lot]++
+		list := demands[on]
+		if k := slices.IndexFunc(list, func(d demand) bool { return d.lot == lot }); k >= 0 {
+			list[k].pods = append(list[k].pods, i)
+		} else {
+			demands[on] = append(list, demand{lot, []int{i}})
+		}
+	}
+	x.relieve()
+	waiting := slices.Clone(from)
+	for len(waiting) > 0 {
+		best, least := 0, -1
+		for k, on := range waiting[:min(window, len(waiting))] {
+			missing := 0
+			for _, d := range demands[on] {
+				away := min(len(d.pods), x.surplus[d.lot])
+				missing += max(0, len(d.pods)-away-len(x.open[d.lot]))
+				if away > 0 {
+					missing += max(0, away-len(x.open[x.relief[e.pods[x.pods[d.pods[0]]].class]]))
+				}
+			}
+			if least < 0 || missing < least {
+				best, least = k, missing
+			}
+			if missing == 0 {
+				break
+			}
+		}
+		x.assign(x.split(demands[waiting[best]]))
+		waiting = slices.Delete(waiting, best, best+1)
+	}
+}
+
+// relieve puts the places that a domain has more than pods aside for pods of others.
+func (x *exchange) relieve() {
+	x.relief = map[int32]int{}
+	for id := range slices.Clone(x.surplus) {
+		if x.surplus[id] >= 0 {
+			continue
+		}
+		class := x.classes[id]
+		to := x.lotOf(lotKey{class: class, relief: true})
+		x.relief[class] = to
+		for n := -x.surplus[id]; n > 0; n-- {
+			if k := len(x.open[id]); k > 0 {
+				x.open[to] = append(x.open[to], x.open[id][k-1])
+				x.open[id] = x.open[id][:k-1]
+				continue
+			}
+			last := slices.Max(slices.Collect(maps.Keys(x.closed[id])))
+			if x.closed[id][last]--; x.closed[id][last] == 0 {
+				delete(x.closed[id], last)
+			}
+			x.closed[to][last]++
+			x.held[last][slices.Index(x.held[last], id)] = to
+		}
+		x.surplus[id] = 0
+	}
+}
+
+// split sends the pods of domains that are to have fewer elsewhere.
+func (x *exchange) split(list []demand) []demand {
+	var out []demand
+	for _, d := range list {
+		if away := min(len(d.pods), x.surplus[d.lot]); away > 0 {
+			x.surplus[d.lot] -= away
+			out = append(out, demand{x.relief[x.e.pods[x.pods[d.pods[0]]].class], d.pods[:away]})
+			d.pods = d.pods[away:]
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// assign gives the pods of a node places, and buys what that takes.
+func (x *exchange) assign(list []demand) {
+	for {
+		gain := map[int32]int{}
+		for _, d := range list {
+			if missing := len(d.pods) - len(x.open[d.lot]); missing > 0 {
+				for at, n := range x.closed[d.lot] {
+					gain[at] += min(n, missing)
+				}
+			}
+		}
+		best := int32(-1)
+		for at, n := range gain {
+			if best < 0 || n > gain[best] || n == gain[best] && at < best {
+				best = at
+			}
+		}
+		if best < 0 {
+			break
+		}
+		for _, lot := range x.held[best] {
+			x.open[lot] = append(x.open[lot], best)
+			delete(x.closed[lot], best)
+		}
+	}
+	for _, d := range list {
+		n := min(len(d.pods), len(x.open[d.lot]))
+		for k := range n {
+			x.nodes[d.pods[k]] = x.open[d.lot][k]
+		}
+		x.open[d.lot] = x.open[d.lot][n:]
+	}
 }

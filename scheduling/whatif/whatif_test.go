@@ -198,15 +198,15 @@ func TestRules(t *testing.T) {
 func TestBuysTheCheapestThatHoldsAll(t *testing.T) {
 	pods := []*corev1.Pod{pod("p", "a", "2"), pod("q", "a", "1")}
 	c := compile(t, []*corev1.Node{node("a", "z1", "8")}, pods...)
-	a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: pods, MaxNodes: 1, MaxPrice: 0.08})
+	a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: pods, MaxNodes: 1, MaxPrice: 80_000_000})
 	require.True(t, a.OK())
 	require.Len(t, a.Bought, 1)
 	assert.Equal(t, "m.4", a.Bought[0].Type)
 	assert.Equal(t, "default-0", a.Bought[0].Name)
-	assert.InDelta(t, 0.04, a.Price, 1e-9)
+	assert.InDelta(t, 0.04, float64(a.Price)/1e9, 1e-9)
 	assert.Empty(t, a.Bought[0].Alternatives, "m.8 costs no less than what is given back")
 	assert.Equal(t, "z1", a.Bought[0].Labels[corev1.LabelTopologyZone])
-	dear := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: pods, MaxNodes: 1, MaxPrice: 0.04})
+	dear := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: pods, MaxNodes: 1, MaxPrice: 40_000_000})
 	assert.False(t, dear.OK(), "less than, not as much as")
 }
 
@@ -265,9 +265,9 @@ func ExampleCluster_Ask() {
 	}, nil)
 	a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}, Explain: true})
 	fmt.Println(a.Why)
-	a = c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}, MaxNodes: 1, MaxPrice: 0.08})
+	a = c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}, MaxNodes: 1, MaxPrice: 80_000_000})
 	for _, n := range a.Bought {
-		fmt.Printf("%s %s $%.2f\n", n.Name, n.Type, n.Price)
+		fmt.Printf("%s %s $%.2f\n", n.Name, n.Type, float64(n.Price)/1e9)
 	}
 	// Output:
 	// shop/web-0: of 1 other nodes, 1 have no room (the nearest, b, lacks cpu 1)

@@ -496,14 +496,12 @@ func fresh(before, after *deprovision.Result) *deprovision.Command {
 	return nil
 }
 
-// A consolidated cluster is quiet when it is planned again, but for what would move a pod once more. The way to the target does not
-// look again at nodes that it could not give back when it came to them, although later commands may have made room: that is to be
-// mended in the planner. It happened in 14 of 500 clusters, and must not in more than one of twenty.
+// A consolidated cluster is quiet when it is planned again, under every policy: no command is left that moves only pods which have
+// not moved. What would move a pod once more is excused and counted.
 func TestConsolidatedStaysQuiet(t *testing.T) {
-	const usual, full = 20, 500
-	var restless atomic.Int64
+	var twice atomic.Int64
 	policies := []deprovision.Objective{policy.AnySaving(), policy.Balanced(2), {}}
-	each(t, clusters(usual, full), func(ctx context.Context, seed uint64) (seen tally, err error) {
+	each(t, clusters(20, 500), func(ctx context.Context, seed uint64) (seen tally, err error) {
 		w, err := draw(ctx, seed, false)
 		if err != nil {
 			return seen, err
@@ -525,12 +523,13 @@ func TestConsolidatedStaysQuiet(t *testing.T) {
 				return seen, err
 			}
 			if c := fresh(&r, &again); c != nil {
-				restless.Add(1)
-				t.Logf("seed %d: policy %+v is not quiet after %d commands: %s saves %f (%s)", seed, pol, len(r.Commands), brief(c), c.SavingsPerHour, c.Why)
-				return seen, nil
+				return seen, fmt.Errorf("policy %+v is not quiet after %d commands: %s saves $%.4f (%s)", pol, len(r.Commands), brief(c), c.SavingsPerHour.Dollars(), c.Why)
+			}
+			if len(again.Commands) > 0 {
+				twice.Add(1)
 			}
 		}
 		return seen, nil
 	})
-	require.LessOrEqual(t, int(restless.Load()), clusters(usual, full)/20)
+	t.Logf("%d plans would go on if pods moved twice", twice.Load())
 }

@@ -25,8 +25,9 @@ func bench(b *testing.B, o fragment.Options, atLeast float64) {
 	require.GreaterOrEqual(b, percent(r), atLeast)
 	require.Len(b, r.Verdicts, o.Nodes)
 	b.ReportMetric(percent(r), "%saved")
+	b.ReportMetric(float64(len(c.Snapshot.Pods)), "pods")
 	b.ReportMetric(float64(r.Evictions), "evictions")
-	b.ReportMetric(float64(r.Evictions)/(r.PricePerHour-r.PricePerHourAfter), "evictions/$")
+	b.ReportMetric(float64(r.Evictions)/(r.PricePerHour-r.PricePerHourAfter).Dollars(), "evictions/$")
 	b.ReportMetric(float64(len(r.Commands)), "commands")
 	b.ReportMetric(float64(r.Questions), "questions")
 	b.ReportMetric(float64(r.Avoided), "avoided")
@@ -41,9 +42,9 @@ func Benchmark1000NodesConstrained(b *testing.B) {
 }
 
 func Benchmark5000Nodes(b *testing.B) {
-	bench(b, fragment.Options{Nodes: 5000, PodsPerNode: 20}, 66)
+	bench(b, fragment.Options{Nodes: 5000, PodsPerNode: 30}, 66)
 }
 
 func Benchmark5000NodesConstrained(b *testing.B) {
-	bench(b, fragment.Options{Nodes: 5000, PodsPerNode: 20, Constrained: true}, 73)
+	bench(b, fragment.Options{Nodes: 5000, PodsPerNode: 30, Constrained: true}, 73)
 }

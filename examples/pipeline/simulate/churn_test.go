@@ -136,7 +136,7 @@ func TestTrivialSavings(t *testing.T) {
 		x := tell(t, families("m5, m5a"), onDemand)
 		x.node(t, "a", "m5.large", "on-demand", 28, "50m", "200Mi")
 		if name == "payback" {
-			p = policy.Payback(0.01, 12*time.Hour)
+			p = policy.Payback(deprovision.Dollars(0.01), 12*time.Hour)
 		}
 		if name == "balanced" {
 			p = policy.Balanced(1)
@@ -150,7 +150,7 @@ func TestTrivialSavings(t *testing.T) {
 	}
 	x := tell(t, families("m5, m5a"), onDemand)
 	x.node(t, "a", "m5.large", "on-demand", 28, "50m", "200Mi")
-	assert.Empty(t, x.plan(t, deprovision.Options{MinSavings: 0.05}).Commands)
+	assert.Empty(t, x.plan(t, deprovision.Options{MinSavings: deprovision.Dollars(0.05)}).Commands)
 }
 
 // "Can't remove without creating 2 candidates": one large node is split into several, and three become two.
@@ -161,7 +161,7 @@ func TestAnyNumberBecomesAnyNumber(t *testing.T) {
 	r := x.plan(t, deprovision.Options{})
 	require.Len(t, r.Commands, 1)
 	assert.GreaterOrEqual(t, len(r.Commands[0].NewNodes), 2, "20 CPUs are in no single type")
-	assert.Greater(t, r.Commands[0].SavingsPerHour, 1.2)
+	assert.Greater(t, r.Commands[0].SavingsPerHour.Dollars(), 1.2)
 
 	x = tell(t, families("m5"), onDemand)
 	for _, name := range []string{"a", "b", "c"} {

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/drift"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -22,11 +24,36 @@ import (
 
 func alternatives(s requirements.Set) requirements.Alternatives { return requirements.AnyOf(s) }
 
-// Cluster is what manifests say of nodes that may be given back, with the prices of the snapshot's market, at a moment.
-// Nominated are names of nodes that pending pods are about to go to. Nodes are compared with their pools as package drift does,
-// and the image of a node's claim with those in the status of the node class; what a cloud itself says is added by [Drifted].
+// Objects are what consolidation reads of a cluster besides its snapshot, as a controller has them; what is left out is not there.
+type Objects struct {
+	// NodeClaims are the controller's records of nodes.
+	NodeClaims           []nodeclaim.NodeClaim
+	PodDisruptionBudgets []*policyv1.PodDisruptionBudget
+	// Images are those that the status of each node class has, by its name.
+	Images map[string][]string
+}
+
+// ObjectsOf are those of manifests.
+func ObjectsOf(m *manifests.Snapshot) Objects {
+	out := Objects{NodeClaims: m.NodeClaims, PodDisruptionBudgets: m.PodDisruptionBudgets, Images: map[string][]string{}}
+	for _, c := range m.NodeClasses {
+		if decoded, ok := c.Value.(nodeclass.NodeClass); ok {
+			out.Images[c.Name] = decoded.Status.AMIs
+		}
+	}
+	return out
+}
+
+// Cluster is [Objects.Cluster] of what manifests say.
 func Cluster(m *manifests.Snapshot, s scheduling.Snapshot, nominated []string, now time.Time) deprovision.Cluster {
-	out := deprovision.Cluster{PodDisruptionBudgets: m.PodDisruptionBudgets, Now: now}
+	return ObjectsOf(m).Cluster(s, nominated, now)
+}
+
+// Cluster is the nodes of the snapshot that may be given back, with the prices of its market, at a moment. Nominated are names of
+// nodes that pending pods are about to go to. Nodes are compared with their pools as package drift does, and the image of a node's
+// claim with those of the node class; what a cloud itself says is added by [Drifted].
+func (o Objects) Cluster(s scheduling.Snapshot, nominated []string, now time.Time) deprovision.Cluster {
+	out := deprovision.Cluster{PodDisruptionBudgets: o.PodDisruptionBudgets, Now: now}
 	pools := map[string]*scheduling.Pool{}
 	for i := range s.Pools {
 		pools[s.Pools[i].Name] = &s.Pools[i]
@@ -39,20 +66,14 @@ func Cluster(m *manifests.Snapshot, s scheduling.Snapshot, nominated []string, n
 		}
 	}
 	claims := map[string]*nodeclaim.NodeClaim{}
-	for i := range m.NodeClaims {
-		if c := &m.NodeClaims[i]; c.NodeName != "" {
+	for i := range o.NodeClaims {
+		if c := &o.NodeClaims[i]; c.NodeName != "" {
 			claims[c.NodeName] = c
 		}
 	}
 	waits := map[string]bool{}
 	for _, n := range nominated {
 		waits[n] = true
-	}
-	images := map[string][]string{} // by node class
-	for _, c := range m.NodeClasses {
-		if decoded, ok := c.Value.(nodeclass.NodeClass); ok {
-			images[c.Name] = decoded.Status.AMIs
-		}
 	}
 	prices := newPrices(s.Pools)
 	aliases := requirements.KubernetesAliases()
@@ -76,7 +97,7 @@ func Cluster(m *manifests.Snapshot, s scheduling.Snapshot, nominated []string, n
 			node.Pool = &pool.NodePool
 			node.PricePerHour, node.Priced = prices.of(pool, &node)
 			subject.Pool, subject.Types, subject.Age = &pool.NodePool, pool.Types, now.Sub(node.Created())
-			subject.Images = images[pool.NodeClass.Name]
+			subject.Images = o.Images[pool.NodeClass.Name]
 			node.Drifted = append(node.Drifted, drift.Reasons(subject)...)
 			node.Undecided = drift.Unknown(subject)
 		}
@@ -103,6 +124,17 @@ func Drifted(c deprovision.Cluster, reports map[string]cloudprovider.Drift, sinc
 		if n.DriftedSince.IsZero() {
 			n.DriftedSince = since
 		}
+	}
+	return c
+}
+
+// Counted is the cluster with what its nodes count for by the objective, so that consolidation and provisioning have the same in
+// mind.
+func Counted(c deprovision.Cluster, o *plan.Objective) deprovision.Cluster {
+	c.Nodes = slices.Clone(c.Nodes)
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		n.CostPerHour = eligibility.Price(o.Cost(requirements.FromLabels(n.Node.Labels), n.PricePerHour.Dollars()))
 	}
 	return c
 }
@@ -149,7 +181,7 @@ func newPrices(pools []scheduling.Pool) prices {
 	return out
 }
 
-func (x prices) of(pool *scheduling.Pool, n *eligibility.Node) (float64, bool) {
+func (x prices) of(pool *scheduling.Pool, n *eligibility.Node) (eligibility.Price, bool) {
 	if len(pool.Types) == 0 {
 		return 0, false
 	}
@@ -170,5 +202,5 @@ func (x prices) of(pool *scheduling.Pool, n *eligibility.Node) (float64, bool) {
 			best, found = o.Price, true
 		}
 	}
-	return best, found
+	return eligibility.Dollars(best), found
 }

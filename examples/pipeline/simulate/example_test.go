@@ -33,6 +33,6 @@ func ExampleNew() {
 		}
 	}
 	fmt.Printf("%d nodes at $%.2f an hour become %d at $%.2f; %d pods stay %d\n",
-		len(c.Snapshot.Nodes), r.PricePerHour, len(s.Nodes), r.PricePerHourAfter, len(c.Snapshot.Pods), len(s.Pods))
+		len(c.Snapshot.Nodes), r.PricePerHour.Dollars(), len(s.Nodes), r.PricePerHourAfter.Dollars(), len(c.Snapshot.Pods), len(s.Pods))
 	// Output: 6 nodes at $12.00 an hour become 4 at $4.86; 157 pods stay 157
 }

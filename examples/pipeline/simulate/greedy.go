@@ -1,17 +1,17 @@
 package simulate
 
 import (
-	"math"
-
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
 
 // quick fills one node after the other: each time the offering of which the pods that fit, in the order of their lots, are
 // worth most for its price. It takes a fraction of the time of packing by columns and is a few percent dearer. It returns
 // nothing where some pod fits nowhere, or where it would cost as much as is allowed.
-func (m *market) quick(o *whatif.Order) ([]whatif.Purchase, float64) {
+func (m *market) quick(o *whatif.Order) ([]whatif.Purchase, whatif.Price) {
 	left := make([]int, len(o.Lots))
-	worth := make([]float64, len(o.Lots))
+	worth := make([]deprovision.Price, len(o.Lots))
 	pods := 0
 	for l := range o.Lots {
 		left[l] = o.Lots[l].Count
@@ -20,7 +20,7 @@ func (m *market) quick(o *whatif.Order) ([]whatif.Purchase, float64) {
 	}
 	choices := m.choices(o)
 	var out []whatif.Purchase
-	total := 0.0
+	total := whatif.Price(0)
 	take, best := make([]int, len(left)), make([]int, len(left))
 	for pods > 0 {
 		found, value := -1, 0.0
@@ -54,7 +54,7 @@ func (m *market) quick(o *whatif.Order) ([]whatif.Purchase, float64) {
 // choice is an offering, and which lots suit it.
 type choice struct {
 	shape, offering int // the offering's position in its shape
-	price           float64
+	price           whatif.Price
 	room            []int64
 	suits           []bool
 }
@@ -66,10 +66,10 @@ func (m *market) choices(o *whatif.Order) []choice {
 		shape := m.origin[t]
 		for j, off := range x.Offerings {
 			at := m.offers[t][j]
-			if off.Counted || o.MaxPrice > 0 && off.Price.Dollars() >= o.MaxPrice || !m.sold(shape, at, o.CapacityTypes) {
+			if off.Counted || o.MaxPrice > 0 && off.Objective >= binpack.Price(o.MaxPrice) || !m.sold(shape, at, o.CapacityTypes) {
 				continue
 			}
-			c := choice{shape: shape, offering: at, price: off.Price.Dollars(), room: x.Capacity, suits: make([]bool, len(o.Lots))}
+			c := choice{shape: shape, offering: at, price: whatif.Price(off.Objective), room: x.Capacity, suits: make([]bool, len(o.Lots))}
 			any := false
 			for l := range o.Lots {
 				c.suits[l] = o.Suits(l, c.shape, at)
@@ -84,10 +84,10 @@ func (m *market) choices(o *whatif.Order) []choice {
 }
 
 // fill puts as many pods as fit into the choice, lot by lot, and returns what they are worth for its price.
-func (m *market) fill(o *whatif.Order, c *choice, left []int, worth []float64, take []int) float64 {
+func (m *market) fill(o *whatif.Order, c *choice, left []int, worth []deprovision.Price, take []int) float64 {
 	var used [8]int64
 	rest := append(used[:0], c.room...)
-	sum := 0.0
+	sum := deprovision.Price(0)
 	for l, n := range left {
 		take[l] = 0
 		if n == 0 || !c.suits[l] {
@@ -108,7 +108,7 @@ func (m *market) fill(o *whatif.Order, c *choice, left []int, worth []float64, t
 			rest[d] -= q * int64(n)
 		}
 		take[l] = n
-		sum += worth[l] * float64(n)
+		sum += worth[l] * deprovision.Price(n)
 	}
-	return sum / math.Max(c.price, 1e-9)
+	return float64(sum) / float64(max(c.price, 1))
 }

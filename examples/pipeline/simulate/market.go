@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
@@ -25,11 +24,14 @@ type market struct {
 	front   []binpack.Type
 	origin  []int // by type of the front: its shape
 	offers  [][]int
-	units   [][2]float64 // prices of a milli-CPU and a byte that no offer undercuts
+	costs   [][]deprovision.Price // by shape and offering: what a node counts for
+	ways    map[bought][2]int
+	sizes   []size
+	rates   []rates
 }
 
-func newMarket(p *scheduling.Problem) *market {
-	m := &market{problem: p, items: make([]scheduling.Item, len(p.Classes))}
+func newMarket(p *scheduling.Problem, costs [][]deprovision.Price) *market {
+	m := &market{problem: p, costs: costs, items: make([]scheduling.Item, len(p.Classes))}
 	for _, it := range p.Items() {
 		if len(it.Pods) == 1 {
 			m.items[it.Pods[0].Class] = it
@@ -40,8 +42,9 @@ func newMarket(p *scheduling.Problem) *market {
 	for i := range m.pools {
 		m.pools[i].MinValues = nil // whatif asks it of what is bought
 	}
+	m.compileWays()
 	m.compileFront()
-	m.compileUnits()
+	m.compileRates()
 	return m
 }
 
@@ -51,7 +54,7 @@ func (m *market) compileFront() {
 	types := plan.Types(m.problem)
 	type entry struct {
 		typ, offering int
-		price         binpack.Price
+		cost          deprovision.Price
 	}
 	byLabels := map[string][]entry{}
 	var order []string
@@ -69,7 +72,7 @@ func (m *market) compileFront() {
 			if byLabels[key] == nil {
 				order = append(order, key)
 			}
-			byLabels[key] = append(byLabels[key], entry{t, o, x.Price})
+			byLabels[key] = append(byLabels[key], entry{t, o, m.costOf(t, o)})
 		}
 	}
 	slices.Sort(order)
@@ -77,7 +80,7 @@ func (m *market) compileFront() {
 	for _, key := range order {
 		list := byLabels[key]
 		slices.SortFunc(list, func(a, b entry) int {
-			return cmp.Or(cmp.Compare(a.price, b.price), strings.Compare(types[a.typ].Name, types[b.typ].Name), cmp.Compare(a.typ, b.typ))
+			return cmp.Or(cmp.Compare(a.cost, b.cost), strings.Compare(types[a.typ].Name, types[b.typ].Name), cmp.Compare(a.typ, b.typ))
 		})
 		var front []entry
 		for _, e := range list {
@@ -95,7 +98,9 @@ func (m *market) compileFront() {
 		x := types[t]
 		x.Offerings = nil
 		for _, o := range keep[t] {
-			x.Offerings = append(x.Offerings, types[t].Offerings[o])
+			off := types[t].Offerings[o]
+			off.Objective = binpack.Price(m.costOf(t, o))
+			x.Offerings = append(x.Offerings, off)
 		}
 		m.front = append(m.front, x)
 		m.origin = append(m.origin, t)
@@ -103,23 +108,58 @@ func (m *market) compileFront() {
 	}
 }
 
-// find is the way to buy a node as it was bought before; -1 if there is none.
-func (m *market) find(n *deprovision.NewNode) (shape, offering int) {
+// bought is a way to buy a node as plans name it.
+type bought struct {
+	pool, instanceType, zone, capacityType string
+	price                                  deprovision.Price
+}
+
+// compileWays finds the first way to buy by what plans name.
+func (m *market) compileWays() {
+	m.ways = map[bought][2]int{}
 	for i := range m.problem.Shapes {
 		s := &m.problem.Shapes[i]
-		if m.problem.Pools[s.Pool].Name != n.Pool || m.problem.InstanceType(i).Name != n.InstanceType {
-			continue
-		}
 		for j, o := range s.Offerings {
 			reqs := m.problem.InstanceType(i).Offerings[o.Index].Requirements
 			zone, _ := reqs.Get(corev1.LabelTopologyZone).Single()
 			capacity, _ := reqs.Get(instancetypes.LabelCapacityType).Single()
-			if zone == n.Zone && capacity == n.CapacityType && o.Price == n.PricePerHour {
-				return i, j
+			at := bought{m.problem.Pools[s.Pool].Name, m.problem.InstanceType(i).Name, zone, capacity, priceOf(m.problem, i, j)}
+			if _, ok := m.ways[at]; !ok {
+				m.ways[at] = [2]int{i, j}
 			}
 		}
 	}
+}
+
+// find is the way to buy a node as it was bought before; -1 if there is none.
+func (m *market) find(n *deprovision.NewNode) (shape, offering int) {
+	if at, ok := m.ways[bought{n.Pool, n.InstanceType, n.Zone, n.CapacityType, n.PricePerHour}]; ok {
+		return at[0], at[1]
+	}
 	return -1, -1
+}
+
+// priceOf is what a node of an offering of a shape costs.
+func priceOf(p *scheduling.Problem, shape, offering int) deprovision.Price {
+	return deprovision.Dollars(p.Shapes[shape].Offerings[offering].Price)
+}
+
+// costOf is what a node of an offering of a shape counts for.
+func (m *market) costOf(shape, offering int) deprovision.Price { return m.costs[shape][offering] }
+
+// compileCosts finds what everything that can be bought counts for.
+func compileCosts(p *scheduling.Problem, o *plan.Objective) [][]deprovision.Price {
+	out := make([][]deprovision.Price, len(p.Shapes))
+	for i := range p.Shapes {
+		out[i] = make([]deprovision.Price, len(p.Shapes[i].Offerings))
+		for j, x := range p.Shapes[i].Offerings {
+			out[i][j] = priceOf(p, i, j)
+			if labels, err := p.NodeLabels(i, j); o != nil && err == nil {
+				out[i][j] = deprovision.Price(o.Cost(labels, x.Price))
+			}
+		}
+	}
+	return out
 }
 
 func covers(a, b []int64) bool {
@@ -131,63 +171,38 @@ func covers(a, b []int64) bool {
 	return true
 }
 
-// compileUnits finds, for different weights of cpu and memory, the highest prices of a unit that still leave every offer at
-// least as dear as what it holds.
-func (m *market) compileUnits() {
-	const steps = 32
-	for k := range steps + 1 {
-		share := float64(k) / steps
-		cpu, memory := share/1000, (1-share)/(4<<30)
-		least := math.Inf(1)
-		for _, t := range m.front {
-			size := cpu*float64(max(0, t.Capacity[0])) + memory*float64(max(0, t.Capacity[1]))
-			for _, o := range t.Offerings {
-				if size > 0 {
-					least = math.Min(least, o.Price.Dollars()/size)
-				}
-			}
-		}
-		if !math.IsInf(least, 1) {
-			m.units = append(m.units, [2]float64{cpu * least, memory * least})
-		}
-	}
-}
+// near is by what part of it the quick packing may be above what is allowed for the thorough one to be tried.
+const near = 25
 
-// worth is a price below which nothing holds so much.
-func (m *market) worth(need []int64) float64 {
-	best := 0.0
-	for _, u := range m.units {
-		best = math.Max(best, u[0]*float64(max(0, need[0]))+u[1]*float64(max(0, need[1])))
-	}
-	return best * (1 - 1e-9) // sums of many numbers are not exact
-}
+// small is up to how many lots times pods an order is packed quickly first, which costs as much for each size that is sold.
+const small = 1 << 16
 
-// near is how far the quick packing may be above what is allowed for the thorough one to be tried.
-const near = 1.04
-
-// Buy packs the lots at little cost: quickly first, and with binpack where that may find something cheaper.
+// Buy packs the lots at little cost: quickly first where they are few, and with binpack where that may find something cheaper.
 func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 	need := make([]int64, len(m.problem.Resources))
+	pods := 0
 	for _, l := range o.Lots {
+		pods += l.Count
 		for d, q := range m.items[l.Class].Requests {
 			need[d] += q * int64(l.Count)
 		}
 	}
-	if o.MaxPrice > 0 && m.worth(need) >= o.MaxPrice {
+	if limit := deprovision.Price(o.MaxPrice); limit > 0 && (m.worth(need) >= limit || m.below(limit).highest(need).of(need) >= limit) {
 		return nil
 	}
-	limit := o.MaxPrice
-	o.MaxPrice *= near
-	quick, price := m.quick(&o)
-	o.MaxPrice = limit
-	if limit > 0 && (quick == nil || price >= limit) {
-		if quick == nil {
-			return nil
-		}
-		quick = nil
+	if pods*len(o.Lots) > small {
+		return m.pack(&o)
 	}
-	if quick != nil {
+	limit := o.MaxPrice
+	o.MaxPrice += o.MaxPrice / near
+	quick, price := m.quick(&o)
+	if quick == nil && limit > 0 {
+		return nil
+	}
+	if o.MaxPrice = limit; quick != nil && (limit == 0 || price < limit) {
 		o.MaxPrice = price
+	} else {
+		quick = nil
 	}
 	if thorough := m.pack(&o); thorough != nil {
 		return thorough
@@ -228,7 +243,7 @@ func (m *market) pack(o *whatif.Order) []whatif.Purchase {
 		var kept []binpack.Offering
 		var index []int
 		for j, off := range x.Offerings {
-			if o.MaxPrice > 0 && off.Price.Dollars() >= o.MaxPrice || !m.sold(m.origin[t], m.offers[t][j], o.CapacityTypes) {
+			if o.MaxPrice > 0 && off.Objective >= binpack.Price(o.MaxPrice) || !m.sold(m.origin[t], m.offers[t][j], o.CapacityTypes) {
 				continue
 			}
 			if pinned.Len() > 0 {
@@ -249,11 +264,11 @@ func (m *market) pack(o *whatif.Order) []whatif.Purchase {
 	}
 	layout := binpack.CostAware{Effort: binpack.EffortFast}.Pack(in)
 	if o.MaxPrice > 0 {
-		cost := 0.0
+		cost := binpack.Price(0)
 		for _, b := range layout.Bins {
-			cost += in.Problem().Types[b.Type].Offerings[b.Offering].Price.Dollars()
+			cost += in.Problem().Types[b.Type].Offerings[b.Offering].Objective
 		}
-		if cost >= o.MaxPrice {
+		if cost >= binpack.Price(o.MaxPrice) {
 			return nil
 		}
 	}

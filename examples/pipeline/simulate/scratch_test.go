@@ -42,8 +42,8 @@ func TestNearlyAsGoodAsFromScratch(t *testing.T) {
 		c, err := fragment.Generate(fragment.Options{Nodes: 20 + 20*int(seed%3), Seed: 100 + seed, Constrained: seed%2 == 1})
 		require.NoError(t, err)
 		r, best := answer(t, c), scratch(t, c)
-		share := (r.PricePerHour - r.PricePerHourAfter) / (r.PricePerHour - best)
-		t.Logf("%d nodes at $%.2f: plan $%.2f with %d evictions of %d pods, from scratch $%.2f: %.1f%% of its saving", len(c.Snapshot.Nodes), r.PricePerHour, r.PricePerHourAfter, r.Evictions, len(c.Snapshot.Pods), best, 100*share)
+		share := (r.PricePerHour - r.PricePerHourAfter).Dollars() / (r.PricePerHour.Dollars() - best)
+		t.Logf("%d nodes at $%.2f: plan $%.2f with %d evictions of %d pods, from scratch $%.2f: %.1f%% of its saving", len(c.Snapshot.Nodes), r.PricePerHour.Dollars(), r.PricePerHourAfter.Dollars(), r.Evictions, len(c.Snapshot.Pods), best, 100*share)
 		assert.GreaterOrEqual(t, share, 0.9, "seed %d", seed)
 	}
 }

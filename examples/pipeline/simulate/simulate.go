@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
@@ -19,10 +20,23 @@ type Simulator struct {
 
 // New compiles a snapshot. Pending pods keep the room that they would take now; the nodes they would take it on are
 // returned, for they are not to be given back.
-func New(s scheduling.Snapshot) (*Simulator, []string, error) {
-	c, err := whatif.Compile(s, nil)
+func New(s scheduling.Snapshot) (*Simulator, []string, error) { return NewFor(s, nil) }
+
+// NewFor is New where nodes to buy count for what the objective makes of their price; [Counted] does the same for those that there
+// are. Nil is the price.
+func NewFor(s scheduling.Snapshot, o *plan.Objective) (*Simulator, []string, error) {
+	var costs [][]deprovision.Price
+	c, err := whatif.Compile(s, &whatif.Options{Price: func(p *scheduling.Problem, shape, offering int) whatif.Price {
+		if costs == nil {
+			costs = compileCosts(p, o)
+		}
+		return whatif.Price(costs[shape][offering])
+	}})
 	if err != nil {
 		return nil, nil, err
+	}
+	if costs == nil { // nothing is sold
+		costs = compileCosts(c.Problem(), o)
 	}
 	var pending []*corev1.Pod
 	for _, p := range s.Pods {
@@ -38,7 +52,7 @@ func New(s scheduling.Snapshot) (*Simulator, []string, error) {
 			nominated = append(nominated, p.Node)
 		}
 	}
-	return at(c, newMarket(c.Problem())), nominated, nil
+	return at(c, newMarket(c.Problem(), costs)), nominated, nil
 }
 
 func at(c *whatif.Cluster, m *market) *Simulator {
@@ -53,7 +67,7 @@ func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (depro
 	if err := ctx.Err(); err != nil {
 		return deprovision.Answer{}, err
 	}
-	ask := whatif.Question{Remove: q.Remove, Pods: q.Pods, MaxNodes: q.MaxNodes, MaxPrice: q.MaxPrice, CapacityTypes: q.CapacityTypes, Explain: q.Explain}
+	ask := whatif.Question{Remove: q.Remove, Pods: q.Pods, MaxNodes: q.MaxNodes, MaxPrice: whatif.Price(q.MaxCost), CapacityTypes: q.CapacityTypes, Explain: q.Explain}
 	if q.MaxNodes > 1 {
 		ask.Buyer = s.market
 	}
@@ -66,20 +80,21 @@ func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (depro
 		}
 	}
 	a := s.at.Ask(ask)
-	out := deprovision.Answer{PricePerHour: a.Price, Left: a.Left, Why: a.Why}
+	out := deprovision.Answer{Left: a.Left, Why: a.Why}
 	if !a.OK() {
 		return out, nil
 	}
+	out.Placements = make([]deprovision.Placement, 0, len(a.Placements))
 	for _, p := range a.Placements {
 		out.Placements = append(out.Placements, deprovision.Placement{Pod: p.Pod, Node: p.Node})
 	}
 	for _, b := range a.Bought {
 		n := deprovision.NewNode{
 			Name: b.Name, Pool: s.at.Problem().Pools[s.at.Problem().Shapes[b.Shape].Pool].Name, InstanceType: b.Type, Zone: b.Zone,
-			CapacityType: b.CapacityType, PricePerHour: b.Price, Labels: b.Labels, Pods: b.Pods, Daemons: b.Daemons,
+			CapacityType: b.CapacityType, PricePerHour: priceOf(s.at.Problem(), b.Shape, b.Offering), CostPerHour: deprovision.Price(b.Price), Labels: b.Labels, Pods: b.Pods, Daemons: b.Daemons,
 		}
 		for _, alt := range b.Alternatives {
-			n.Alternatives = append(n.Alternatives, deprovision.Alternative{InstanceType: alt.Type, PricePerHour: alt.Price})
+			n.Alternatives = append(n.Alternatives, deprovision.Alternative{InstanceType: alt.Type, PricePerHour: priceOf(s.at.Problem(), alt.Shape, alt.Offering)})
 		}
 		out.NewNodes = append(out.NewNodes, n)
 	}
@@ -88,15 +103,17 @@ func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (depro
 	return out, nil
 }
 
-// Bound returns prices below which nothing can hold the pods, from what a unit of each resource costs at least on anything
-// that can be bought. It costs O(pods).
-func (s *Simulator) Bound(q deprovision.Question) (worth, least float64) {
-	need := s.at.Needs(q.Pods)
-	worth = s.market.worth(need)
-	free := s.at.Free()
-	own := s.at.Room(q.Remove)
-	for d := range need {
-		need[d] -= max(0, free[d]-own[d])
+// Bound returns a cost below which nothing holds the pods that do not fit into what other nodes have free, from what a unit of each
+// resource costs at least on anything that can be bought. It costs O(pods).
+func (s *Simulator) Bound(q deprovision.Question) deprovision.Price {
+	need, free := s.at.Needs(q.Pods), s.at.Free()
+	for _, own := range s.at.Room(q.Remove) {
+		for d := range free {
+			free[d] -= own[d]
+		}
 	}
-	return worth, s.market.worth(need)
+	for d := range need {
+		need[d] -= max(0, free[d])
+	}
+	return s.market.worth(need)
 }

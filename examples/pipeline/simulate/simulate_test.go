@@ -29,7 +29,9 @@ func planned(t testing.TB, c deprovision.Cluster, sim deprovision.Simulator) dep
 	return r
 }
 
-func percent(r deprovision.Result) float64 { return 100 * (1 - r.PricePerHourAfter/r.PricePerHour) }
+func percent(r deprovision.Result) float64 {
+	return 100 * (1 - r.PricePerHourAfter.Dollars()/r.PricePerHour.Dollars())
+}
 
 // The same cluster in whatever order it is read has the same plan.
 func TestOrderDoesNotMatter(t *testing.T) {
@@ -50,7 +52,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 func describe(r deprovision.Result) []string {
 	var out []string
 	for _, c := range r.Commands {
-		text := fmt.Sprintf("%s %s %.4f", c.Method, c.Kind, c.SavingsPerHour)
+		text := fmt.Sprintf("%s %s %.4f", c.Method, c.Kind, c.SavingsPerHour.Dollars())
 		for _, n := range c.Nodes {
 			text += " " + n.Name
 		}

@@ -1,0 +1,191 @@
+package execution_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/execution"
+)
+
+// command is one told as "-old +new >target".
+func command(text string) deprovision.Command {
+	var c deprovision.Command
+	for _, word := range strings.Fields(text) {
+		name := word[1:]
+		switch word[0] {
+		case '-':
+			c.Nodes = append(c.Nodes, deprovision.Candidate{Name: name})
+		case '+':
+			c.NewNodes = append(c.NewNodes, deprovision.NewNode{Name: name})
+		case '>':
+			c.Placements = append(c.Placements, deprovision.Placement{Pod: &corev1.Pod{}, Node: name})
+		case '!':
+			c.AtOnce = true
+		}
+	}
+	return c
+}
+
+func todo(r execution.Run) string {
+	var out []string
+	for _, a := range r.Actions() {
+		out = append(out, fmt.Sprintf("%s %s", a.Kind, a.Node))
+	}
+	return strings.Join(out, ", ")
+}
+
+func statuses(r execution.Run, n int) string {
+	var out []string
+	for i := range n {
+		s, _ := r.Status(i)
+		out = append(out, string(s))
+	}
+	return strings.Join(out, " ")
+}
+
+// Scripts: commands, then events and what is to be done after each.
+func TestScripts(t *testing.T) {
+	for name, c := range map[string]struct {
+		commands []string
+		parallel int
+		steps    [][2]string // event and what is to do then; the first has no event
+		end      string
+	}{
+		"a node is drained and given back": {
+			commands: []string{"-a >b"},
+			steps:    [][2]string{{"", "drain a"}, {"empty a", "give-back a"}, {"gone a", ""}},
+			end:      "done",
+		},
+		"replacements are ready before anything is drained": {
+			commands: []string{"-a -b +x +y"},
+			steps: [][2]string{
+				{"", "buy x, buy y, cordon a, cordon b"}, {"ready y", "buy x, cordon a, cordon b"}, {"ready x", "drain a, drain b"},
+				{"empty b", "drain a, give-back b"}, {"gone b", "drain a"}, {"empty a", "give-back a"}, {"gone a", ""},
+			},
+			end: "done",
+		},
+		"at once, nobody waits": {
+			commands: []string{"-a +x !"},
+			steps:    [][2]string{{"", "buy x, drain a"}, {"gone a", "buy x"}, {"ready x", ""}},
+			end:      "done",
+		},
+		"what was bought is taken back, and nothing more begins": {
+			commands: []string{"-a +x +y", "-b"},
+			steps:    [][2]string{{"", "buy x, buy y, cordon a"}, {"ready x", "buy y, cordon a"}, {"failed y", "give-back x, uncordon a"}, {"open a", "give-back x"}, {"gone x", ""}},
+			end:      "reverted skipped",
+		},
+		"a node that cannot be drained stays, and so do those that pods went to": {
+			commands: []string{"-a -b +x", "-c"},
+			steps:    [][2]string{{"", "buy x, cordon a, cordon b"}, {"ready x", "drain a, drain b"}, {"failed a", "uncordon a, drain b"}, {"open a", "drain b"}, {"empty b", "give-back b"}, {"gone b", ""}},
+			end:      "partial skipped",
+		},
+		"one after the other": {
+			commands: []string{"-a", "-b"},
+			steps:    [][2]string{{"", "drain a"}, {"empty a", "give-back a"}, {"gone a", "drain b"}, {"gone b", ""}},
+			end:      "done done",
+		},
+		"side by side, but for those that wait for a node": {
+			commands: []string{"-a +x >x", "-b >x", "-c >d"}, parallel: 3,
+			steps: [][2]string{{"", "buy x, cordon a, drain c"}, {"ready x", "drain a, drain b, drain c"}, {"gone a", "drain b, drain c"}, {"gone b", "drain c"}, {"gone c", ""}},
+			end:   "done done done",
+		},
+		"told twice": {
+			commands: []string{"-a +x"},
+			steps:    [][2]string{{"", "buy x, cordon a"}, {"ready x", "drain a"}, {"ready x", "drain a"}, {"empty a", "give-back a"}, {"empty a", "give-back a"}, {"gone a", ""}, {"gone a", ""}},
+			end:      "done",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var list []deprovision.Command
+			for _, text := range c.commands {
+				list = append(list, command(text))
+			}
+			r := execution.New(list, c.parallel)
+			for _, step := range c.steps {
+				if fact, node, ok := strings.Cut(step[0], " "); ok {
+					before := todo(r)
+					next, err := r.Tell(execution.Event{Fact: execution.Fact(fact), Node: node, Why: "no capacity"})
+					require.NoError(t, err, step[0])
+					assert.Equal(t, before, todo(r), "a run does not change")
+					r = next
+				}
+				assert.Equal(t, step[1], todo(r), "after %q", step[0])
+			}
+			assert.True(t, r.Finished())
+			assert.Equal(t, c.end, statuses(r, len(list)))
+		})
+	}
+}
+
+func TestUnexpectedEvents(t *testing.T) {
+	r := execution.New([]deprovision.Command{command("-a +x")}, 1)
+	_, err := r.Tell(execution.Event{Fact: execution.Empty, Node: "a"})
+	require.EqualError(t, err, "execution: empty of node a, which command 0 has not asked for; tell events in the order in which they happen")
+	_, err = r.Tell(execution.Event{Fact: execution.Gone, Node: "z"})
+	require.EqualError(t, err, "execution: gone of node z, which no command of the plan speaks of")
+	var unexpected *execution.UnexpectedError
+	require.ErrorAs(t, err, &unexpected)
+	assert.Equal(t, -1, unexpected.Command)
+}
+
+// Whatever fails, in whatever order things happen: every run ends, no node is drained before what it was replaced by is ready, and
+// what a command bought that drained nothing is gone in the end.
+func TestEveryRunEnds(t *testing.T) {
+	for seed := range uint64(500) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		var list []deprovision.Command
+		for i := range 1 + rnd.IntN(5) {
+			text := fmt.Sprintf("-old%d", i)
+			for k := range rnd.IntN(3) {
+				text += fmt.Sprintf(" -old%d-%d", i, k)
+			}
+			for k := range rnd.IntN(3) {
+				text += fmt.Sprintf(" +new%d-%d >new%d-%d", i, k, rnd.IntN(i+1), k)
+			}
+			list = append(list, command(text))
+		}
+		r := execution.New(list, 1+rnd.IntN(3))
+		there, failed, drained := map[string]bool{}, map[string]bool{}, map[int]bool{}
+		for steps := 0; !r.Finished(); steps++ {
+			require.Less(t, steps, 1000)
+			actions := r.Actions()
+			require.NotEmpty(t, actions, "seed %d: not finished, and nothing to do", seed)
+			a := actions[rnd.IntN(len(actions))]
+			fact := map[execution.Kind]execution.Fact{execution.Buy: execution.Ready, execution.Drain: execution.Empty, execution.GiveBack: execution.Gone, execution.Uncordon: execution.Open}[a.Kind]
+			switch {
+			case a.Kind == execution.Cordon:
+				continue
+			case (a.Kind == execution.Buy || a.Kind == execution.Drain) && rnd.IntN(6) == 0:
+				fact = execution.Failed
+				failed[a.Node] = true
+			}
+			if a.Kind == execution.Drain {
+				drained[a.Command] = true
+				for _, n := range list[a.Command].NewNodes {
+					require.True(t, there[n.Name], "seed %d: %s is drained before %s is ready", seed, a.Node, n.Name)
+				}
+			}
+			if a.Kind == execution.Buy && fact == execution.Ready {
+				there[a.Node] = true
+			}
+			if a.Kind == execution.GiveBack {
+				delete(there, a.Node)
+			}
+			var err error
+			r, err = r.Tell(execution.Event{Fact: fact, Node: a.Node})
+			require.NoError(t, err)
+		}
+		for i := range list {
+			for _, n := range list[i].NewNodes {
+				assert.Equal(t, drained[i], there[n.Name], "seed %d: command %d and node %s", seed, i, n.Name)
+			}
+		}
+	}
+}

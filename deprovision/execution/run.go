@@ -1,0 +1,231 @@
+package execution
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+)
+
+// stage is how far a node has come.
+type stage int
+
+const (
+	planned  stage = iota
+	wanted         // to be bought, or to be cordoned until its replacements are ready
+	ready          // bought, and there
+	draining       // being emptied
+	leaving        // being given back
+	staying        // to be uncordoned
+	over           // gone, or open again
+)
+
+// Run is the execution of a plan: an immutable value, safe for concurrent use. The zero value has nothing to do.
+type Run struct {
+	commands []deprovision.Command
+	parallel int
+	statuses []Status
+	why      []string
+	at       map[string]int // by node: its command
+	stages   map[string]stage
+}
+
+// New begins to carry the commands out, in their order, up to so many at a time; less than 1 means one. A command waits for those
+// before it that buy a node which its pods go to. Commands are only read, and must not change.
+func New(commands []deprovision.Command, parallel int) Run {
+	r := Run{commands: commands, parallel: max(1, parallel), statuses: make([]Status, len(commands)), why: make([]string, len(commands)), at: map[string]int{}, stages: map[string]stage{}}
+	for i := range commands {
+		r.statuses[i] = Waiting
+		for _, n := range commands[i].NewNodes {
+			r.at[n.Name] = i
+		}
+		for _, n := range commands[i].Nodes {
+			r.at[n.Name] = i
+		}
+	}
+	r.proceed()
+	return r
+}
+
+// UnexpectedError says that an event does not fit what the run has asked for.
+type UnexpectedError struct {
+	Event Event
+	// Command is that of the node, -1 where no command speaks of it.
+	Command int
+}
+
+func (e *UnexpectedError) Error() string {
+	if e.Command < 0 {
+		return fmt.Sprintf("execution: %s of node %s, which no command of the plan speaks of", e.Event.Fact, e.Event.Node)
+	}
+	return fmt.Sprintf("execution: %s of node %s, which command %d has not asked for; tell events in the order in which they happen", e.Event.Fact, e.Event.Node, e.Command)
+}
+
+// Status is how far a command has come, and why it failed where it did.
+func (r Run) Status(command int) (Status, string) { return r.statuses[command], r.why[command] }
+
+// Finished reports whether there is nothing to do any more.
+func (r Run) Finished() bool {
+	return !slices.ContainsFunc(r.statuses, func(s Status) bool { return !s.Final() })
+}
+
+// Actions are what to do now, commands in their order, nodes to buy first. It is the same until an event is told, so that a caller
+// that was stopped can go on. It costs O(nodes of the commands that are under way).
+func (r Run) Actions() []Action {
+	var out []Action
+	for i := range r.commands {
+		if s := r.statuses[i]; s == Waiting || s.Final() {
+			continue
+		}
+		c := &r.commands[i]
+		for k := range c.NewNodes {
+			n := &c.NewNodes[k]
+			switch r.stages[n.Name] {
+			case wanted:
+				out = append(out, Action{Buy, i, n.Name, n})
+			case leaving:
+				out = append(out, Action{GiveBack, i, n.Name, nil})
+			}
+		}
+		for _, n := range c.Nodes {
+			switch r.stages[n.Name] {
+			case wanted:
+				out = append(out, Action{Cordon, i, n.Name, nil})
+			case draining:
+				out = append(out, Action{Drain, i, n.Name, nil})
+			case leaving:
+				out = append(out, Action{GiveBack, i, n.Name, nil})
+			case staying:
+				out = append(out, Action{Uncordon, i, n.Name, nil})
+			}
+		}
+	}
+	return out
+}
+
+// Tell is the run after the event. An event that is told twice changes nothing the second time. The error is an
+// [*UnexpectedError]; then the run is as it was.
+func (r Run) Tell(e Event) (Run, error) {
+	i, ok := r.at[e.Node]
+	if !ok {
+		return r, &UnexpectedError{e, -1}
+	}
+	isNew := slices.ContainsFunc(r.commands[i].NewNodes, func(n deprovision.NewNode) bool { return n.Name == e.Node })
+	from, to := r.stages[e.Node], over
+	switch {
+	case e.Fact == Ready && isNew && from == wanted:
+		to = ready
+	case e.Fact == Empty && !isNew && from == draining:
+		to = leaving
+	case e.Fact == Gone && !isNew && from >= draining && from != staying, e.Fact == Gone && isNew && from == leaving: // a machine may go by itself
+	case e.Fact == Open && from == staying:
+	case e.Fact == Failed && !isNew && from == draining:
+		to = staying
+	case e.Fact == Failed && isNew && from == wanted:
+	case e.Fact == Ready && isNew && from > wanted, e.Fact == Empty && !isNew && from >= leaving, from == over:
+		return r, nil
+	default:
+		return r, &UnexpectedError{e, i}
+	}
+	out := r
+	out.statuses, out.why, out.stages = slices.Clone(r.statuses), slices.Clone(r.why), maps.Clone(r.stages)
+	out.stages[e.Node] = to
+	if e.Fact == Failed {
+		out.fail(i, e, isNew)
+	}
+	out.proceed()
+	return out, nil
+}
+
+// fail gives the command up as far as it can be. What was bought goes back where no node has been drained yet; after that pods may
+// run there. Commands that have not begun are skipped.
+func (r *Run) fail(i int, e Event, isNew bool) {
+	if r.why[i] == "" {
+		r.why[i] = fmt.Sprintf("node %s: %s", e.Node, e.Why)
+	}
+	for k, s := range r.statuses {
+		if s == Waiting {
+			r.statuses[k], r.why[k] = Skipped, fmt.Sprintf("command %d failed: %s", i, r.why[i])
+		}
+	}
+	if !isNew || r.statuses[i] != Buying {
+		return
+	}
+	r.statuses[i] = Reverting
+	for _, n := range r.commands[i].NewNodes {
+		if n.Name != e.Node && r.stages[n.Name] != over { // one that is on its way must go, too
+			r.stages[n.Name] = leaving
+		}
+	}
+	for _, n := range r.commands[i].Nodes {
+		r.stages[n.Name] = staying
+	}
+}
+
+// proceed takes commands on whose nodes have come far enough, and begins others.
+func (r *Run) proceed() {
+	for i := range r.commands {
+		c := &r.commands[i]
+		switch r.statuses[i] {
+		case Buying:
+			if !slices.ContainsFunc(c.NewNodes, func(n deprovision.NewNode) bool { return r.stages[n.Name] == wanted }) {
+				r.drain(i)
+			}
+		case Draining, Reverting:
+			if slices.ContainsFunc(c.Nodes, func(n deprovision.Candidate) bool { return r.stages[n.Name] != over }) ||
+				slices.ContainsFunc(c.NewNodes, func(n deprovision.NewNode) bool { s := r.stages[n.Name]; return s == wanted || s == leaving }) {
+				continue
+			}
+			switch {
+			case r.statuses[i] == Reverting:
+				r.statuses[i] = Reverted
+			case r.why[i] != "":
+				r.statuses[i] = Partial
+			default:
+				r.statuses[i] = Done
+			}
+		}
+	}
+	busy := 0
+	for i := range r.commands {
+		if s := r.statuses[i]; s != Waiting && !s.Final() {
+			busy++
+		}
+	}
+	for i := 0; i < len(r.commands) && busy < r.parallel; i++ {
+		if r.statuses[i] == Waiting && !r.needs(i) {
+			r.begin(i)
+			busy++
+		}
+	}
+}
+
+// needs reports whether pods of the command go to a node that one before it has still to buy.
+func (r *Run) needs(i int) bool {
+	return slices.ContainsFunc(r.commands[i].Placements, func(p deprovision.Placement) bool {
+		k, ok := r.at[p.Node]
+		return ok && k < i && r.stages[p.Node] < ready
+	})
+}
+
+func (r *Run) begin(i int) {
+	c := &r.commands[i]
+	r.statuses[i] = Buying
+	for _, n := range c.NewNodes {
+		r.stages[n.Name] = wanted
+	}
+	for _, n := range c.Nodes {
+		r.stages[n.Name] = wanted
+	}
+	if len(c.NewNodes) == 0 || c.AtOnce {
+		r.drain(i)
+	}
+}
+
+func (r *Run) drain(i int) {
+	r.statuses[i] = Draining
+	for _, n := range r.commands[i].Nodes {
+		r.stages[n.Name] = draining
+	}
+}

@@ -1,0 +1,107 @@
+package deprovision_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
+)
+
+// moody is the toy, which finds no place for the pods of some questions.
+type moody struct {
+	deprovision.Simulator
+	refuses func(deprovision.Question) bool
+}
+
+func (m moody) Simulate(ctx context.Context, q deprovision.Question) (deprovision.Answer, error) {
+	if m.refuses(q) {
+		return deprovision.Answer{Left: q.Pods, Why: "it is in a mood"}, nil
+	}
+	a, err := m.Simulator.Simulate(ctx, q)
+	if a.After != nil {
+		after := a.After
+		a.After = func() deprovision.Simulator { return moody{after(), m.refuses} }
+		a.Fresh = a.After
+	}
+	return a, err
+}
+
+func exactly(q deprovision.Question) bool { return q.Moves != nil && !q.Elsewhere }
+
+// Nodes whose pods wait for each other go with one command, and with no more of them than that takes.
+func TestNodesThatWaitForEachOther(t *testing.T) {
+	w := newWorld("a 4 1", "b 4 1", "c 4 1", "d 8 4")
+	r := planned(w.Cluster, moody{w.toy, func(q deprovision.Question) bool { return exactly(q) && len(q.Remove) < 2 }}, nil)
+	require.NotEmpty(t, r.Commands)
+	for i := range r.Commands {
+		assert.Len(t, r.Commands[i].Nodes, 2)
+	}
+}
+
+// A node for which no command is found stays, and its verdict says so; nothing is carried out by halves.
+func TestNoWay(t *testing.T) {
+	w := newWorld("a 4 1", "b 4 3")
+	r := planned(w.Cluster, moody{w.toy, exactly}, nil)
+	assert.Empty(t, r.Commands)
+	assert.Equal(t, r.PricePerHour, r.PricePerHourAfter)
+	assert.Zero(t, r.Evictions)
+	v := verdict(t, r, "a")
+	assert.Equal(t, deprovision.WouldNotFit, v.Outcome)
+	assert.Equal(t, "its pods would fit only if others moved first that wait for them", v.Detail)
+}
+
+// Where pods cannot be moved once for all changes together, those are made that can be.
+func TestNotAllAtOnce(t *testing.T) {
+	w := newWorld("a 4 1", "b 4 1", "c 4 1", "d 8 5")
+	r := planned(w.Cluster, moody{w.toy, func(q deprovision.Question) bool { return q.Elsewhere && len(q.Remove) > 1 }}, nil)
+	require.NotEmpty(t, r.Commands)
+	moved := map[*corev1.Pod]bool{}
+	for i := range r.Commands {
+		assert.Len(t, r.Commands[i].Nodes, 1)
+		for _, p := range r.Commands[i].Pods() {
+			assert.False(t, moved[p])
+			moved[p] = true
+		}
+	}
+	assert.Less(t, r.PricePerHourAfter, r.PricePerHour)
+}
+
+// fickle has room for a pod on old only after it has moved.
+type fickle struct {
+	unbounded
+	daemon *corev1.Pod
+	moved  bool
+}
+
+func (f fickle) Simulate(_ context.Context, q deprovision.Question) (deprovision.Answer, error) {
+	if q.Moves == nil && (q.MaxNodes == 0 && !f.moved || f.moved && q.Remove[0] == "old") {
+		return deprovision.Answer{Left: q.Pods, Why: "no room"}, nil
+	}
+	to, a := "old", deprovision.Answer{}
+	if n := (deprovision.NewNode{Name: "new", Pool: "default", InstanceType: "t1", PricePerHour: deprovision.Dollars(0.01), Daemons: []*corev1.Pod{f.daemon}}); q.Moves == nil && !f.moved || len(q.Buy) > 0 {
+		to, a.NewNodes = "new", []deprovision.NewNode{n}
+	}
+	for _, p := range q.Pods {
+		a.Placements = append(a.Placements, deprovision.Placement{Pod: p, Node: to})
+	}
+	a.After = func() deprovision.Simulator { return fickle{daemon: f.daemon, moved: true} }
+	a.Fresh = a.After
+	return a, nil
+}
+
+// A node that the search would buy is given up again for something better, unless what DaemonSets will run there forbids it.
+func TestDaemonsOfNewNodes(t *testing.T) {
+	yes := true
+	daemon := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "agent", OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent", Controller: &yes}}}}
+	w := newWorld("a 4 1", "old 4 4")
+	w.node("old").Pool = nil // it stays
+	assert.Equal(t, []string{"consolidation delete -a"}, commands(planned(w.Cluster, fickle{daemon: daemon}, nil)))
+	daemon.Annotations = map[string]string{eviction.DoNotDisrupt: "true"}
+	assert.Equal(t, []string{"consolidation replace -a +t1"}, commands(planned(w.Cluster, fickle{daemon: daemon}, nil)))
+}

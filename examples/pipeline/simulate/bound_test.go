@@ -1,0 +1,69 @@
+package simulate
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
+)
+
+// fewest is a number of evictions below which no change of the cluster comes down to the price, by linear programming duality: at any
+// price of an eviction, what is kept and bought costs at least the value of the program of what to keep.
+func fewest(s *Simulator, c *deprovision.Cluster, price float64) (most float64) {
+	var names []string
+	total := 0.0
+	demand := make([]int64, len(s.market.problem.Resources))
+	needs := make([][]int64, len(c.Nodes))
+	for i := range c.Nodes {
+		names = append(names, c.Nodes[i].Name())
+		pods := c.Nodes[i].Reschedulable()
+		needs[i] = s.at.Needs(pods)
+		total += float64(len(pods))
+		for d, q := range needs[i] {
+			demand[d] += q
+		}
+	}
+	scale := s.market.scale(demand)
+	free := s.at.Room(names)
+	for unit := 1e6; unit < 1e10; unit *= 1.3 { // billionths of a dollar an hour for an eviction
+		capacities, costs := make([][]float64, len(names)), make([]float64, len(names))
+		always := 0.0
+		for i := range c.Nodes {
+			for d := range free[i] {
+				capacities[i] = append(capacities[i], float64(free[i][d]+needs[i][d])/scale[d])
+			}
+			costs[i] = float64(c.Nodes[i].PricePerHour) - unit*float64(len(c.Nodes[i].Reschedulable()))
+			always += min(0, costs[i])
+		}
+		_, value := s.market.keep(capacities, costs, scaled(demand, scale), scale)
+		most = max(most, total-(price*1e9-value-always)/unit)
+	}
+	return most
+}
+
+// The frontier is as good as it can be: up to 95% of what the full answer saves, no plan whatever takes a tenth fewer evictions. What is
+// saved beyond costs more of them than it must, but more than half of all pods have to move for it, whoever plans.
+func TestFewestEvictions(t *testing.T) {
+	c, err := fragment.Generate(fragment.Options{Nodes: 200, Seed: 32})
+	require.NoError(t, err)
+	s, nominated, err := New(c.Snapshot)
+	require.NoError(t, err)
+	cluster := Cluster(c.Manifests, c.Snapshot, nominated, fragment.Now())
+	r, err := deprovision.Plan(t.Context(), cluster, s, nil)
+	require.NoError(t, err)
+	least := fewest(s, &cluster, r.PricePerHourAfter.Dollars())
+	t.Logf("the full answer: %d evictions of %d pods, at least %.0f", r.Evictions, len(c.Snapshot.Pods), least)
+	assert.LessOrEqual(t, least, float64(r.Evictions))
+	for _, p := range r.Frontier {
+		least := fewest(s, &cluster, (r.PricePerHour - p.SavingsPerHour).Dollars())
+		t.Logf("$%.2f an hour saved: %d evictions, at least %.0f", p.SavingsPerHour.Dollars(), p.Evictions, least)
+		assert.LessOrEqual(t, least, float64(p.Evictions)+1e-6)
+		if p.SavingsPerHour <= (r.PricePerHour - r.PricePerHourAfter).Times(0.951) {
+			assert.LessOrEqual(t, float64(p.Evictions), 1.1*least)
+		}
+	}
+	assert.Greater(t, least, 0.5*float64(len(c.Snapshot.Pods)))
+}

@@ -1,0 +1,103 @@
+package whatif
+
+import (
+	"fmt"
+	"slices"
+)
+
+// heap is pods that only need space, and all the same.
+type heap struct {
+	class int32
+	need  []int64
+	share []float64 // of what all pods that are placed need
+	pods  []int32
+}
+
+// fill finds places for pods and returns those that have none. Where there are as many as nodes, those that only need space are put
+// in node by node, each time the one that is largest along what the node has left (R. Panigrahy et al., Heuristics for Vector
+// Bin Packing, 2011): to put in pod by pod leaves more of one resource where another has run out. The others come before them.
+func (e *engine) fill(pods []int32) []int32 {
+	open := 0
+	for i := range e.nodes {
+		if e.nodes[i].open() {
+			open++
+		}
+	}
+	if len(pods) < open || open == 0 {
+		return e.placePods(pods, 0, len(e.nodes))
+	}
+	var held []int32
+	var heaps []heap
+	known := map[string]int{}
+	sum := make([]float64, e.dims)
+	for _, p := range pods {
+		c := &e.classes[e.pods[p].class]
+		if !c.plain() {
+			held = append(held, p)
+			continue
+		}
+		id := e.pods[p].class
+		key := fmt.Sprint(id)
+		if len(c.template.Spec.Tolerations) == 0 && c.required.Len() == 1 && c.required.At(0).IsAnything() {
+			key = fmt.Sprint(c.need)
+		}
+		k, ok := known[key]
+		if !ok {
+			k = len(heaps)
+			known[key] = k
+			heaps = append(heaps, heap{class: id, need: c.need, share: make([]float64, e.dims)})
+		}
+		heaps[k].pods = append(heaps[k].pods, p)
+		for d, q := range c.need {
+			sum[d] += float64(q)
+		}
+	}
+	left := e.placePods(held, 0, len(e.nodes))
+	for k := range heaps {
+		for d, q := range heaps[k].need {
+			heaps[k].share[d] = float64(q) / max(1, sum[d])
+		}
+	}
+	from := make([]int, len(heaps)) // how many pods are placed
+	var fitting []int
+	for at := range e.nodes {
+		n := &e.nodes[at]
+		if !n.open() {
+			continue
+		}
+		fitting = fitting[:0]
+		for k := range heaps {
+			if h := &heaps[k]; from[k] < len(h.pods) && fits(h.need, n.free) && e.suits(&e.classes[h.class], n.static) {
+				fitting = append(fitting, k)
+			}
+		}
+		for len(fitting) > 0 {
+			best, most := -1, 0.0
+			for _, k := range fitting {
+				along := 0.0
+				for d, s := range heaps[k].share {
+					along += float64(s * (float64(max(0, n.free[d])) / max(1, sum[d])))
+				}
+				if best < 0 || along > most {
+					best, most = k, along
+				}
+			}
+			p := heaps[best].pods[from[best]]
+			from[best]++
+			e.do(op{kind: opPlace, pod: p, node: int32(at), old: e.pods[p].node})
+			fitting = slices.DeleteFunc(fitting, func(k int) bool { return from[k] == len(heaps[k].pods) || !fits(heaps[k].need, n.free) })
+		}
+	}
+	for k := range heaps {
+		left = append(left, heaps[k].pods[from[k]:]...)
+	}
+	slices.SortStableFunc(left, func(a, b int32) int {
+		return int(e.classes[e.pods[a].class].rank - e.classes[e.pods[b].class].rank)
+	})
+	return left
+}
+
+// plain reports whether all that a pod of the class asks of a node is space, labels and taints, and nothing asks for it.
+func (c *class) plain() bool {
+	return len(c.Spreads)+len(c.Terms)+len(c.MemberOf)+len(c.ports) == 0 && c.soft == nil
+}
