@@ -14,7 +14,8 @@ func TestZeroValues(t *testing.T) {
 	p := binpack.Problem{
 		Resources: []string{"cpu"},
 		Items: []binpack.Item{
-			{Name: "any", Count: 9, Size: []int64{1}}, {Name: "large", Count: 1, Size: []int64{7}},
+			{Name: "any", Count: 9, Size: []int64{1}},
+			{Name: "large", Count: 1, Size: []int64{7}},
 			{Name: "picky", Count: 1, Size: []int64{1}, Requires: requirements.AnyOf(requirements.MustParse("zone=b"))},
 		},
 		Types: []binpack.Type{{Name: "four", Capacity: []int64{4}, Provides: requirements.MustParse("zone=a"), Offerings: []binpack.Offering{{Price: 1}}}},

@@ -199,7 +199,7 @@ func (f packing) Pack(_ context.Context, p *scheduling.Problem, r scheduling.Rou
 }
 
 func solve(p *scheduling.Problem, f packing) *scheduling.Result {
-	r, err := p.Solve(context.Background(), f)
+	r, err := p.Solve(context.Background(), f) //nolint:forbidigo // for Examples, which have no t
 	if err != nil {
 		panic(err)
 	}

@@ -83,7 +83,7 @@ func memberOf(n *corev1.Node, c *NodeClaim, startup map[string][]corev1.Taint, a
 	m := member{node: n, starting: taints.StartingUp(n), leaving: n.DeletionTimestamp != nil, capacity: n.Status.Capacity, allocatable: n.Status.Allocatable}
 	m.leaving = m.leaving || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintDisrupted || t.Key == taintDisruption })
 	labels, promised := n.Labels, []corev1.Taint(nil)
-	temporary := func(t corev1.Taint) bool { return false }
+	temporary := func(corev1.Taint) bool { return false }
 	if c != nil {
 		m.claim = c.Name
 		m.leaving = m.leaving || c.Deleting

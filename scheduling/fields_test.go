@@ -90,7 +90,7 @@ func TestFieldsOfPodsAreListed(t *testing.T) {
 // The same for claims, which are our own.
 func TestFieldsOfClaimsAreListed(t *testing.T) {
 	var want []string
-	for field := range reflect.TypeOf(scheduling.NodeClaim{}).Fields() {
+	for field := range reflect.TypeFor[scheduling.NodeClaim]().Fields() {
 		want = append(want, field.Name)
 	}
 	at := readFields(t)["NodeClaim"]

@@ -41,6 +41,8 @@ func (m *memory) Update(ctx context.Context, change func(map[string]idempotent.E
 	return nil
 }
 
+func noon() time.Time { return time.Unix(43_200, 0) }
+
 // cloud has no tokens: every launch makes a machine.
 type cloud struct {
 	mu       sync.Mutex
@@ -169,7 +171,7 @@ func TestOneTokenOneMachine(t *testing.T) {
 
 // Calls with one token wait for each other.
 func TestCallsExcludeEachOther(t *testing.T) {
-	j, c := &idempotent.Journal{Store: &memory{}, Lag: time.Minute}, &cloud{}
+	j, c := &idempotent.Journal{Store: &memory{}, Lag: time.Minute, Now: noon}, &cloud{}
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
@@ -205,9 +207,9 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-func ExampleResolve() {
+func ExampleChoice() {
 	choices, err := idempotent.Resolve(claim("one"), catalogue())
-	var first idempotent.Choice = choices[0]
+	first := choices[0]
 	fmt.Println(first.Type.Name, first.Offering.Price, first.Labels["zone"], err)
 	// Output: box 1 a <nil>
 }
@@ -215,7 +217,7 @@ func ExampleResolve() {
 // A lost answer is no second machine.
 func ExampleJournal() {
 	c := &cloud{lose: true}
-	j := idempotent.Journal{Store: &memory{}, Lag: time.Minute}
+	j := idempotent.Journal{Store: &memory{}, Lag: time.Minute, Now: noon}
 	for range 2 {
 		launch, err := j.Create(context.Background(), claim("one"), c.launch(claim("one")), c.find)
 		fmt.Println(launch.ID, err)

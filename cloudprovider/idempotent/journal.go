@@ -32,13 +32,13 @@ type Store interface {
 
 // Journal makes launches idempotent. What a token is for is written down before the cloud is asked, and what came of it
 // afterwards; where an answer was lost, the cloud is asked what there is before it is asked for more, and not before everything
-// that was launched must show. The zero value lacks a store; copies must not be made after the first use. It is safe for
+// that was launched must show. The zero value lacks a store and a clock; copies must not be made after the first use. It is safe for
 // concurrent use, and calls with one token exclude each other.
 type Journal struct {
 	Store Store
 	// Lag is how long the cloud may take to show a new machine.
 	Lag time.Duration
-	// Now is the time; nil is that of package time.
+	// Now is the time.
 	Now func() time.Time
 
 	mu   sync.Mutex
@@ -74,7 +74,7 @@ func (j *Journal) Create(ctx context.Context, claim cloudprovider.NodeClaim,
 	var e Entry
 	known := false
 	err = j.Store.Update(ctx, func(entries map[string]Entry) error {
-		maps.DeleteFunc(entries, func(_ string, e Entry) bool { return e.Deleted && j.now().Sub(e.Ended) > remembered })
+		maps.DeleteFunc(entries, func(_ string, e Entry) bool { return e.Deleted && j.Now().Sub(e.Ended) > remembered })
 		switch e, known = entries[claim.Token]; {
 		case known && !e.Claim.Equal(claim):
 			return fail(cloudprovider.ErrInvalidSpec, "token %q is of another claim", claim.Token)
@@ -99,7 +99,7 @@ func (j *Journal) Create(ctx context.Context, claim cloudprovider.NodeClaim,
 		if ok {
 			return j.learn(ctx, claim.Token, cloudprovider.Launch{Instance: there}, nil)
 		}
-		if left := j.ended(claim.Token, e).Add(j.Lag).Sub(j.now()); left > 0 {
+		if left := j.ended(claim.Token, e).Add(j.Lag).Sub(j.Now()); left > 0 {
 			return none, &cloudprovider.Error{
 				Code: cloudprovider.ErrNotReady, Op: "create", Subject: claim.Name, RetryAfter: left,
 				Err: fmt.Errorf("the answer to token %q was lost, and what it launched may not show yet", claim.Token),
@@ -116,12 +116,12 @@ func (j *Journal) learn(ctx context.Context, token string, made cloudprovider.La
 		e := entries[token]
 		switch {
 		case failed == nil:
-			e.Instance = made.Instance.Clone()
+			e.Instance = made.Clone()
 		case !cloudprovider.Advise(failed).Unknown:
 			delete(entries, token) // nothing was made, so the token is new
 			return nil
 		default:
-			e.Ended = j.now()
+			e.Ended = j.Now()
 		}
 		entries[token] = e
 		return nil
@@ -150,7 +150,7 @@ func (j *Journal) ended(token string, e Entry) time.Time {
 		if j.seen == nil {
 			j.seen = map[string]time.Time{}
 		}
-		j.seen[token] = j.now()
+		j.seen[token] = j.Now()
 	}
 	return j.seen[token]
 }
@@ -163,7 +163,7 @@ func (j *Journal) Delete(ctx context.Context, id string) (ours bool, err error) 
 			if e.Instance.ID == id {
 				ours = true
 				if !e.Deleted {
-					e.Deleted, e.Ended = true, j.now()
+					e.Deleted, e.Ended = true, j.Now()
 					entries[token] = e
 				}
 			}
@@ -171,13 +171,6 @@ func (j *Journal) Delete(ctx context.Context, id string) (ours bool, err error) 
 		return nil
 	})
 	return ours, err
-}
-
-func (j *Journal) now() time.Time {
-	if j.Now == nil {
-		return time.Now()
-	}
-	return j.Now()
 }
 
 // lock waits until no other call has the token.

@@ -43,7 +43,7 @@ func New(folder string, types []instancetypes.InstanceType) (*Provider, error) {
 		return nil, fmt.Errorf("newprovider: %w", err)
 	}
 	p := &Provider{path: filepath.Join(folder, "cloud.json"), types: data}
-	p.journal.Store = p
+	p.journal.Store, p.journal.Now = p, time.Now
 	return p, nil
 }
 
@@ -126,7 +126,7 @@ func (p *Provider) launch(ctx context.Context, claim cloudprovider.NodeClaim) (l
 			default:
 				s.Made++
 				launch.Instance = c.Instance(claim, fmt.Sprintf("file://m-%08d", s.Made), time.Now().UTC())
-				s.Machines[launch.ID] = launch.Instance.Clone()
+				s.Machines[launch.ID] = launch.Clone()
 				return nil
 			}
 		}

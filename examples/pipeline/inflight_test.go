@@ -40,11 +40,11 @@ const (
 	done     = `, conditions: [{type: Initialized, status: "True"}]`
 )
 
-func machine(name, meta, spec, cpu string) string {
+func machine(meta, spec, cpu string) string {
 	return `
 apiVersion: v1
 kind: Node
-metadata: {name: ` + name + `, labels: {karpenter.sh/nodepool: default` + meta + `}}
+metadata: {name: n1, labels: {karpenter.sh/nodepool: default` + meta + `}}
 spec: {providerID: "cloud://1"` + spec + `}
 status: {capacity: {cpu: ` + cpu + `, memory: 64Gi, pods: 100}}
 ---
@@ -68,16 +68,16 @@ func TestCapacityInFlightIsNotBoughtAgain(t *testing.T) {
 		"a claim that knows the node's name":        {claim("", "", promised+", nodeName: n1"), 2, 0},
 		"a claim that is given back":                {claim(`, deletionTimestamp: "2026-01-01T00:00:00Z"`, "", promised), 0, 2},
 		"a claim whose node was there and is gone":  {claim("", "", promised+done), 0, 2},
-		"a node that has not registered":            {machine("n1", "", unregistered, "2"), 2, 0},
-		"a node that was never ready":               {claim("", "", promised) + machine("n1", "", tainted(notReady), "2"), 2, 0},
-		"the same, known by name":                   {claim("", "", promised+", nodeName: n1") + machine("n1", "", tainted(notReady), "2"), 2, 0},
-		"a node that is no longer ready":            {claim("", "", promised+done) + machine("n1", "", tainted(notReady), "2"), 0, 2},
-		"the same, by its label":                    {claim("", "", promised) + machine("n1", `, karpenter.sh/initialized: "true"`, tainted(notReady), "2"), 0, 2},
-		"a node with the pool's startup taint":      {claim("", "", promised) + machine("n1", "", tainted("{key: agent, effect: NoSchedule}"), "2"), 2, 0},
-		"a node with the claim's startup taint":     {claim("", ", startupTaints: [{key: own, effect: NoSchedule}]", promised) + machine("n1", "", tainted("{key: own, effect: NoSchedule}"), "2"), 2, 0},
-		"a node that says nothing of its resources": {claim("", "", promised) + machine("n1", "", "", "0"), 2, 0},
-		"a node that will be tainted":               {claim("", ", taints: ["+gpu+"]", promised) + machine("n1", "", "", "2"), 0, 2},
-		"a node whose taint was taken off since":    {claim("", ", taints: ["+gpu+"]", promised) + machine("n1", `, karpenter.sh/registered: "true"`, "", "2"), 2, 0},
+		"a node that has not registered":            {machine("", unregistered, "2"), 2, 0},
+		"a node that was never ready":               {claim("", "", promised) + machine("", tainted(notReady), "2"), 2, 0},
+		"the same, known by name":                   {claim("", "", promised+", nodeName: n1") + machine("", tainted(notReady), "2"), 2, 0},
+		"a node that is no longer ready":            {claim("", "", promised+done) + machine("", tainted(notReady), "2"), 0, 2},
+		"the same, by its label":                    {claim("", "", promised) + machine(`, karpenter.sh/initialized: "true"`, tainted(notReady), "2"), 0, 2},
+		"a node with the pool's startup taint":      {claim("", "", promised) + machine("", tainted("{key: agent, effect: NoSchedule}"), "2"), 2, 0},
+		"a node with the claim's startup taint":     {claim("", ", startupTaints: [{key: own, effect: NoSchedule}]", promised) + machine("", tainted("{key: own, effect: NoSchedule}"), "2"), 2, 0},
+		"a node that says nothing of its resources": {claim("", "", promised) + machine("", "", "0"), 2, 0},
+		"a node that will be tainted":               {claim("", ", taints: ["+gpu+"]", promised) + machine("", "", "2"), 0, 2},
+		"a node whose taint was taken off since":    {claim("", ", taints: ["+gpu+"]", promised) + machine(`, karpenter.sh/registered: "true"`, "", "2"), 2, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pack(t, catalogue(t, "a.2 2 zone-a on-demand 0.1"), smallPool+pods+c.cluster)
@@ -96,7 +96,7 @@ func TestCapacityInFlightIsNotBoughtAgain(t *testing.T) {
 func TestWhatANodeIsYetToShow(t *testing.T) {
 	market := catalogue(t, "a.2 2 zone-a on-demand 0.1")
 	gpu := deployment("train", 1, "nodeSelector: {topology.kubernetes.io/zone: zone-a}\ncontainers: [{name: main, image: i, resources: {limits: {example.com/gpu: 1}}}]\n")
-	node := machine("n1", `, karpenter.sh/registered: "true"`, "", "2")
+	node := machine(`, karpenter.sh/registered: "true"`, "", "2")
 	assert.Len(t, pack(t, market, anyPool+gpu+node).Unplaced(), 1)
 	withGPU := claim("", "", `, allocatable: {cpu: 2, memory: 64Gi, pods: 100, example.com/gpu: 1}`)
 	p := pack(t, market, anyPool+gpu+node+withGPU)
@@ -125,7 +125,7 @@ status: {phase: Pending, nominatedNodeName: ` + node + `}
 `
 	}
 	for _, node := range []string{"default-x", "n1"} {
-		p := pack(t, market, smallPool+pod(node)+deployment("web", 2, container("1"))+claim("", "", promised)+machine("n1", "", "", "2"))
+		p := pack(t, market, smallPool+pod(node)+deployment("web", 2, container("1"))+claim("", "", promised)+machine("", "", "2"))
 		assert.Len(t, p.Bindings(), 1)
 		assert.Len(t, p.Problem.Ignored, 1)
 	}

@@ -39,7 +39,7 @@ func buyer(p cloudprovider.Creator, clock *memcloud.Clock) *pipeline.Buyer {
 	number := 0
 	return &pipeline.Buyer{
 		Provider: p,
-		Plan:     func(s scheduling.Snapshot) (*plan.Plan, error) { return plan.Make(context.Background(), s, nil) },
+		Plan:     func(s scheduling.Snapshot) (*plan.Plan, error) { return plan.Make(context.Background(), s, nil) }, //nolint:forbidigo // the buyer has no context for it
 		Now:      clock.Now,
 		Wait: func(ctx context.Context, d time.Duration) error {
 			clock.Advance(d)

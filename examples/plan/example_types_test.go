@@ -3,6 +3,7 @@ package plan_test
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/plan"
@@ -19,13 +20,15 @@ func ExampleNewNode() {
 		fmt.Println(err)
 		return
 	}
-	var n plan.NewNode = p.NewNodes()[0]
+	n := p.NewNodes()[0]
 	fmt.Println(n.Name, n.InstanceType.Name, n.Labels["kubernetes.io/arch"], len(n.Pods), "pods take", n.Requests.Cpu(), "cpu")
-	var next plan.Alternative = n.Alternatives[0]
+	next := n.Alternatives[0]
 	fmt.Printf("or %s in %s at $%.3f\n", next.InstanceType, next.Zone, next.PricePerHour)
+	fmt.Println(slices.ContainsFunc(n.Alternatives, func(a plan.Alternative) bool { return a.PricePerHour < n.PricePerHour }))
 	// Output:
 	// default-0 c6a.2xlarge amd64 5 pods take 7500m cpu
 	// or c6a.2xlarge in us-east-1b at $0.306
+	// false
 }
 
 // Larger machines than 4 cores are not wanted, and first fit will do.
@@ -69,7 +72,7 @@ func ExampleFix() {
 		return
 	}
 	u := p.Unplaced()[0]
-	var fix plan.Fix = p.Fix(u.Class, u.Reasons(), false)
+	fix := p.Fix(u.Class, u.Reasons(), false)
 	fmt.Println(fix.Text)
 	// Output: would fit if pool "default" had the label team=web, for at most $0.3825/h more
 }
@@ -81,7 +84,7 @@ func ExampleWorkloadCost() {
 		fmt.Println(err)
 		return
 	}
-	var first plan.WorkloadCost = p.CostByWorkload()[0]
+	first := p.CostByWorkload()[0]
 	fmt.Printf("%s: $%.4f an hour\n", first.Workload, first.PricePerHour)
 	// Output: Pod shop/web-5: $0.0765 an hour
 }
@@ -98,18 +101,18 @@ func ExampleDifference() {
 		fmt.Println(err)
 		return
 	}
-	var d plan.Difference = plan.Diff(before, after)
-	var totals plan.Totals = d.After
-	fmt.Printf("%v: $%.4f an hour more for %d nodes\n", d.Gained, totals.PricePerHour-d.Before.PricePerHour, totals.NewNodes)
+	d := plan.Diff(before, after)
+	more := func(a, b plan.Totals) float64 { return b.PricePerHour - a.PricePerHour }
+	fmt.Printf("%v: $%.4f an hour more for %d nodes\n", d.Gained, more(d.Before, d.After), d.After.NewNodes)
 	var node plan.NodeChange
 	for _, node = range d.Nodes {
 		fmt.Println(node.InstanceType, node.Before, "to", node.After)
 	}
-	var dearer plan.WorkloadChange = d.Workloads[len(d.Workloads)-1]
-	fmt.Println(dearer.Workload, "is new:", dearer.Before == 0)
+	added := func(w plan.WorkloadChange) bool { return w.Before == 0 }
+	fmt.Println(d.Workloads[slices.IndexFunc(d.Workloads, added)].Workload, "is new")
 	// Output:
 	// [shop/web-6]: $0.0765 an hour more for 2 nodes
 	// c6a.large 1 to 0
 	// c6a.xlarge 0 to 1
-	// Pod shop/web-6 is new: true
+	// Pod shop/web-6 is new
 }

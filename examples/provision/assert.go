@@ -76,7 +76,7 @@ func (o *options) assertRules(cmd *cobra.Command, out io.Writer, r *report, pack
 			a.Broken = append(a.Broken, breach(b))
 		}
 		if res.Fix != "" {
-			a.Fix = &fixJSON{res.Fix, true}
+			a.Fix = &fixJSON{Change: res.Fix, Verified: true}
 		}
 		if a.Holds {
 			held++

@@ -227,10 +227,7 @@ func (o *options) buyPlan(cmd *cobra.Command, out io.Writer, market *pipeline.Ma
 	if err := t.ReleaseTemplates(cmd.Context()); err != nil {
 		return err
 	}
-	r, err := newPurchaseReport(market, bought)
-	if err != nil {
-		return err
-	}
+	r := newPurchaseReport(market, bought)
 	launched := make([]launchedNode, 0, len(bought.Nodes))
 	for _, n := range bought.Nodes {
 		launched = append(launched, launchedNode{n.Name, n.Launch.ID, n.Launch.ImageID})

@@ -158,10 +158,7 @@ func (o *options) rehearse(cmd *cobra.Command, out io.Writer, market *pipeline.M
 	if err != nil {
 		return err
 	}
-	r, err := newPurchaseReport(market, bought)
-	if err != nil {
-		return err
-	}
+	r := newPurchaseReport(market, bought)
 	if !o.NoTiming {
 		r.addTiming(read, compile, solve)
 	}
@@ -220,7 +217,7 @@ func place(where requirements.Set) string {
 
 // newPurchaseReport describes what was bought: the nodes as they were launched with the pods of the last plan, the bound
 // of the first, and what was refused on the way.
-func newPurchaseReport(market *pipeline.Market, bought *pipeline.Purchase) (*report, error) {
+func newPurchaseReport(market *pipeline.Market, bought *pipeline.Purchase) *report {
 	r := newReport(market, bought.Last, someFixes)
 	ours := map[string]bool{}
 	paid := 0.0
@@ -249,7 +246,7 @@ func newPurchaseReport(market *pipeline.Market, bought *pipeline.Purchase) (*rep
 			place: place(ref.Where), Scope: string(ref.Scope), Name: ref.Name, Where: ref.Where.String(), Until: ref.Until.UTC().Format(time.RFC3339), Detail: ref.Detail,
 		})
 	}
-	return r, nil
+	return r
 }
 
 // writeRefused lists what the cloud refused.

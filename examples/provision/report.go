@@ -36,7 +36,6 @@ type summary struct {
 type (
 	prices        = lib.Prices
 	seconds       = lib.Seconds
-	alternative   = lib.Alternative
 	existingNode  = lib.ExistingNode
 	unschedulable = lib.Unschedulable
 	reasonJSON    = lib.Reason
@@ -86,7 +85,7 @@ func newReport(market *pipeline.Market, packed *plan.Plan, fixes string) *report
 	r.addUnschedulable(market, packed, fixes)
 	p := packed.Problem
 	r.Summary = summary{Summary: base.Summary, pools: len(p.Pools), types: market.Len(), room: len(p.Existing)}
-	r.Summary.Prices, r.Summary.Notes = prices{market.List, market.Date}, slices.Concat(p.Notes, market.Notes)
+	r.Summary.Prices, r.Summary.Notes = prices{List: market.List, Date: market.Date}, slices.Concat(p.Notes, market.Notes)
 	return r
 }
 
@@ -100,7 +99,7 @@ func rounded(v float64, digits int) float64 {
 
 // addTiming says how long it took.
 func (r *report) addTiming(read, compile, solve time.Duration) {
-	r.Summary.Seconds = &seconds{read.Seconds(), compile.Seconds(), solve.Seconds()}
+	r.Summary.Seconds = &seconds{Read: read.Seconds(), Compile: compile.Seconds(), Solve: solve.Seconds()}
 }
 
 func describeNode(n *plan.NewNode) newNode {

@@ -35,7 +35,7 @@ func planned() (*plan.Plan, error) {
 	there := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "there"}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
 		"cpu": resource.MustParse("1"), "pods": resource.MustParse("10"),
 	}}}
-	return plan.Make(context.Background(), scheduling.Snapshot{
+	return plan.Make(context.Background(), scheduling.Snapshot{ //nolint:forbidigo // for the Example, which has no t
 		Pods: []*corev1.Pod{pod("web", "3"), pod("small", "1"), pod("giant", "9"), gated}, Nodes: []*corev1.Node{there},
 		Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "default"}, Types: types}},
 	}, nil)
@@ -48,26 +48,29 @@ func ExampleOf() {
 		fmt.Println(err)
 		return
 	}
-	var r report.Report = report.Of(p)
-	var s report.Summary = r.Summary
+	r := report.Of(p)
+	s := r.Summary
 	fmt.Println(s.Scheduled, "placed,", s.Unschedulable, "not,", s.Ignored, "ignored;", s.PricePerHour, s.Proof, s.Seconds == (*report.Seconds)(nil), s.Prices == report.Prices{})
-	var n report.Node = r.NewNodes[0]
-	var other report.Alternative = n.Alternatives[0]
+	n := r.NewNodes[0]
+	other := n.Alternatives[0]
 	fmt.Println(n.Name, n.InstanceType, n.Zone, n.Pods, "or in", other.Zone)
-	var e report.ExistingNode = r.ExistingNodes[0]
+	e := r.ExistingNodes[0]
 	fmt.Println(e.Name, e.Pods)
-	var u report.Unschedulable = r.Unschedulable[0]
-	var why report.Reason = u.Reasons[0]
-	var near *report.Nearest = why.Nearest
+	u := r.Unschedulable[0]
+	why := u.Reasons[0]
+	near := why.Nearest
 	fmt.Println(u.Pod, why.Stage, near.InstanceType, near.Short, u.Fix == (*report.Fix)(nil))
-	var i report.Ignored = r.Ignored[0]
+	i := r.Ignored[0]
 	fmt.Println(i.Pod, i.Why)
+	parts := []any{report.Report{}, report.Summary{}, report.Node{}, report.Alternative{}, report.ExistingNode{}, report.Unschedulable{}, report.Reason{}, report.Nearest{}, report.Ignored{}}
+	fmt.Println(len(parts), "types, each with keys of its own")
 	// Output:
 	// 2 placed, 1 not, 1 ignored; 0.2 certificate true true
 	// default-0 four a [shop/web] or in b
 	// there [shop/small]
 	// shop/giant resource four map[cpu:5] true
 	// shop/gated scheduling gate "later"
+	// 9 types, each with keys of its own
 }
 
 // What is written is read again as it was.
