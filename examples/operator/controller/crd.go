@@ -1,0 +1,19 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	kwok "sigs.k8s.io/karpenter/kwok/apis"
+	"sigs.k8s.io/karpenter/pkg/apis"
+)
+
+// InstallCRDs puts Karpenter's resources into a cluster, or brings them up to date, and returns when they can be used.
+func InstallCRDs(cfg *rest.Config) error {
+	if _, err := envtest.InstallCRDs(cfg, envtest.CRDInstallOptions{CRDs: slices.Concat(apis.CRDs, kwok.CRDs)}); err != nil {
+		return fmt.Errorf("controller: %w", err)
+	}
+	return nil
+}

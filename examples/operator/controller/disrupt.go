@@ -1,0 +1,285 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
+)
+
+// disruptLoop plans again and again which nodes to give back. A saving is taken only if it is still there after a while
+// (Options.Validate); what has to go goes at once.
+func (o *Operator) disruptLoop(ctx context.Context) error {
+	for ctx.Err() == nil { // a command that a former process had begun is planned anew
+		err := o.reopen(ctx)
+		if err == nil {
+			break
+		}
+		log.FromContext(ctx).Error(err, "reopening nodes")
+		pause(ctx, time.Second)
+	}
+	seen := map[string]time.Time{} // since when a command is in every plan
+	for ctx.Err() == nil {
+		next, err := o.disrupt(ctx, seen)
+		if err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "disruption")
+		}
+		pause(ctx, next)
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// disrupt plans once, and starts the commands whose time has come.
+func (o *Operator) disrupt(ctx context.Context, seen map[string]time.Time) (next time.Duration, err error) {
+	next = o.options.Poll
+	v, problems := o.read(ctx)
+	if v == nil {
+		return next, problems
+	}
+	result, err := o.planDisruption(ctx, v)
+	if err != nil {
+		return next, err
+	}
+	clusterCost.Set(result.PricePerHour)
+	still := map[string]bool{}
+	touched := map[string]bool{} // nodes of commands before this one: what builds on them is planned again
+	for i := range result.Commands {
+		c := &result.Commands[i]
+		id := identity(c)
+		still[id] = true
+		if _, ok := seen[id]; !ok {
+			seen[id] = v.now
+		}
+		free := !touches(c, touched)
+		for _, n := range nodesOf(c) {
+			touched[n] = true
+		}
+		if c.Method == eligibility.Emptiness || c.Method == eligibility.Consolidation {
+			if left := o.options.Validate - v.now.Sub(seen[id]); left > 0 {
+				next = min(next, left)
+				continue
+			}
+		}
+		if free {
+			o.start(ctx, v, c)
+		}
+	}
+	for id := range seen {
+		if !still[id] {
+			delete(seen, id)
+		}
+	}
+	return next, nil
+}
+
+// planDisruption asks package deprovision.
+func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Result, error) {
+	start := time.Now()
+	sim, nominated, err := simulate.New(v.Snapshot)
+	if err != nil {
+		return deprovision.Result{}, err
+	}
+	o.mu.Lock()
+	for node, claim := range v.claims {
+		if o.coming[claim.Name] {
+			nominated = append(nominated, node)
+		}
+	}
+	o.mu.Unlock()
+	cluster := simulate.Cluster(&v.objects, v.Snapshot, nominated, v.now)
+	for i := range cluster.Nodes {
+		if claim := v.claims[cluster.Nodes[i].Name()]; claim != nil {
+			if n, ok := noticeOf(cluster.Nodes[i].Name(), claim); ok {
+				cluster.Interruptions = append(cluster.Interruptions, n)
+			}
+		}
+	}
+	options := o.options.Disruption
+	options.Rules.Placeable = sim.Placeable
+	result, err := deprovision.Plan(ctx, cluster, sim, &options)
+	planSeconds.WithLabelValues("disruption").Observe(time.Since(start).Seconds())
+	return result, err
+}
+
+// identity tells a command from others: what goes, why, and what comes instead.
+func identity(c *deprovision.Command) string {
+	parts := []string{string(c.Method), string(c.Kind)}
+	for _, n := range c.Nodes {
+		parts = append(parts, n.Name)
+	}
+	for i := range c.NewNodes {
+		parts = append(parts, "+"+c.NewNodes[i].Pool+"/"+c.NewNodes[i].InstanceType)
+	}
+	return strings.Join(parts, " ")
+}
+
+func nodesOf(c *deprovision.Command) []string {
+	var out []string
+	for _, n := range c.Nodes {
+		out = append(out, n.Name)
+	}
+	for i := range c.NewNodes {
+		out = append(out, c.NewNodes[i].Name)
+	}
+	for _, p := range c.Placements {
+		out = append(out, p.Node)
+	}
+	return out
+}
+
+func touches(c *deprovision.Command, touched map[string]bool) bool {
+	return slices.ContainsFunc(nodesOf(c), func(n string) bool { return touched[n] })
+}
+
+// start closes the nodes of a command, buys what replaces them, and has the rest done in the background: waiting for the
+// replacements and giving the nodes back. From here on the nodes are leaving, so no other plan takes them.
+func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command) {
+	logger := log.FromContext(ctx).WithValues("method", c.Method, "kind", c.Kind, "nodes", len(c.Nodes), "replacements", len(c.NewNodes), "pods", len(c.Placements))
+	var old, bought []*karpv1.NodeClaim
+	fail := func(err error) {
+		if ctx.Err() == nil {
+			logger.Info("command given up", "reason", err.Error())
+			o.arrived(bought)
+			if err := o.reopen(ctx); err != nil {
+				logger.Error(err, "reopening nodes")
+			}
+		}
+	}
+	for _, n := range c.Nodes {
+		claim := v.claims[n.Name]
+		if claim == nil {
+			fail(fmt.Errorf("node %s has no claim", n.Name))
+			return
+		}
+		old = append(old, claim)
+		o.mu.Lock()
+		o.coming[claim.Name] = true // also of what leaves: reopen spares both
+		o.mu.Unlock()
+		if err := o.closeNode(ctx, n.Name); err != nil {
+			o.arrived(old)
+			fail(err)
+			return
+		}
+		o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Disrupting", "Disrupt", "%s: %s", c.Method, shorten(c.Why))
+	}
+	for i := range c.NewNodes {
+		w, err := v.replacement(&c.NewNodes[i])
+		var claim *karpv1.NodeClaim
+		if err == nil {
+			claim, err = o.createClaim(ctx, v, w, string(c.Method))
+		}
+		if err != nil {
+			o.arrived(old)
+			fail(err)
+			return
+		}
+		o.mu.Lock()
+		o.coming[claim.Name] = true
+		o.mu.Unlock()
+		bought = append(bought, claim)
+	}
+	logger.Info("command started", "savings-per-hour", c.SavingsPerHour, "why", c.Why)
+	disruptions.WithLabelValues(string(c.Method), string(c.Kind)).Inc()
+	atOnce := c.AtOnce
+	go func() {
+		err := o.finish(ctx, old, bought, atOnce)
+		o.arrived(old)
+		if err != nil {
+			fail(err)
+			return
+		}
+		o.arrived(bought)
+	}()
+}
+
+// finish waits until every replacement takes pods, and deletes the old claims, which drains their nodes.
+func (o *Operator) finish(ctx context.Context, old, bought []*karpv1.NodeClaim, atOnce bool) error {
+	for _, b := range bought {
+		for !atOnce {
+			var now karpv1.NodeClaim
+			err := o.client.Get(ctx, client.ObjectKeyFromObject(b), &now)
+			if apierrors.IsNotFound(err) || err == nil && now.DeletionTimestamp != nil {
+				return fmt.Errorf("replacement %s did not come up", b.Name)
+			}
+			if err == nil && now.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) {
+				break
+			}
+			if pause(ctx, 200*time.Millisecond); ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+	}
+	var errs []error
+	for _, c := range old {
+		errs = append(errs, client.IgnoreNotFound(o.client.Delete(ctx, c)))
+	}
+	return errors.Join(errs...)
+}
+
+// arrived forgets claims of a command that is over.
+func (o *Operator) arrived(claims []*karpv1.NodeClaim) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, c := range claims {
+		delete(o.coming, c.Name)
+	}
+}
+
+func (o *Operator) closeNode(ctx context.Context, name string) error {
+	var node corev1.Node
+	if err := o.client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		return err
+	}
+	return o.close(ctx, &node)
+}
+
+// reopen takes the taint off nodes that no running command is about to give back, and whose claims are not being deleted: they
+// are left over from a command that was given up.
+func (o *Operator) reopen(ctx context.Context) error {
+	var nodes corev1.NodeList
+	if err := o.client.List(ctx, &nodes); err != nil {
+		return err
+	}
+	var errs []error
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.DisruptedTaintKey }) {
+			continue
+		}
+		claim, err := o.claimOf(ctx, node)
+		if err != nil || claim == nil || claim.DeletionTimestamp != nil || node.DeletionTimestamp != nil {
+			errs = append(errs, err)
+			continue
+		}
+		o.mu.Lock()
+		busy := o.coming[claim.Name]
+		o.mu.Unlock()
+		if busy {
+			continue
+		}
+		before := node.DeepCopy()
+		node.Spec.Taints = withoutTaint(node.Spec.Taints, karpv1.DisruptedTaintKey)
+		delete(node.Labels, corev1.LabelNodeExcludeBalancers)
+		errs = append(errs, client.IgnoreNotFound(o.client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,280 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
+)
+
+// planned is where a plan has a pod.
+type planned struct {
+	claim string // a NodeClaim, by name
+	seen  bool   // the event is written
+}
+
+// Wake has pending pods looked at soon.
+func (o *Operator) Wake() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// reconcilePod wakes the provisioner for a pod that the scheduler has found no node for, and notes when pods come and go.
+func (o *Operator) reconcilePod(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
+	if unschedulable(pod) {
+		o.Wake()
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{}, o.podMoved(ctx, pod)
+}
+
+// unschedulable reports whether kube-scheduler has said that a pod fits nowhere.
+func unschedulable(p *corev1.Pod) bool {
+	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+	})
+}
+
+// lastPodEventPause bounds how often a claim is told that pods came or went: what it is compared with is minutes.
+const lastPodEventPause = 10 * time.Second
+
+// podMoved notes at the claim of a pod's node that the pod came, ended or is leaving.
+func (o *Operator) podMoved(ctx context.Context, pod *corev1.Pod) error {
+	var node corev1.Node
+	if pod.Spec.NodeName == "" || eviction.Daemon(pod) || o.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node) != nil {
+		return nil
+	}
+	claim, err := o.claimOf(ctx, &node)
+	if err != nil || claim == nil {
+		return err
+	}
+	at := lastChange(pod)
+	if !at.After(claim.Status.LastPodEventTime.Add(lastPodEventPause)) && !claim.Status.LastPodEventTime.IsZero() {
+		return nil
+	}
+	before := claim.DeepCopy()
+	claim.Status.LastPodEventTime.Time = at
+	if err := o.client.Status().Patch(ctx, claim, client.MergeFrom(before)); !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+// lastChange is when a pod was bound, ended or deleted, the latest of them.
+func lastChange(p *corev1.Pod) time.Time {
+	at := p.CreationTimestamp.Time
+	for _, c := range p.Status.Conditions {
+		if (c.Type == corev1.PodScheduled || eviction.Ended(p)) && c.LastTransitionTime.After(at) {
+			at = c.LastTransitionTime.Time
+		}
+	}
+	if p.DeletionTimestamp != nil && p.DeletionTimestamp.After(at) {
+		at = p.DeletionTimestamp.Time
+	}
+	if now := time.Now(); at.After(now) { // a deletion's time is its end
+		at = now
+	}
+	return at
+}
+
+// provisionLoop plans batches of pods: when none has come for a while, or the first has waited long enough; and again when what
+// was refused may be had again.
+func (o *Operator) provisionLoop(ctx context.Context) error {
+	retry := time.NewTimer(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-retry.C:
+		case <-o.wake:
+			o.batch(ctx)
+		}
+		again, err := o.provision(ctx)
+		if err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "provisioning")
+			again = o.options.Poll
+		}
+		retry.Reset(again)
+	}
+}
+
+// batch waits until no more pods come.
+func (o *Operator) batch(ctx context.Context) {
+	end := time.NewTimer(o.options.BatchMax)
+	defer end.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-end.C:
+			return
+		case <-time.After(o.options.BatchIdle):
+			return
+		case <-o.wake:
+		}
+	}
+}
+
+// provision plans the pending pods once and writes a NodeClaim for each node to buy. It returns when to look again without
+// being woken.
+func (o *Operator) provision(ctx context.Context) (again time.Duration, err error) {
+	v, problems := o.read(ctx)
+	if v == nil {
+		return 0, problems
+	}
+	if problems != nil {
+		log.FromContext(ctx).Info("left out of the plan", "problems", problems.Error())
+	}
+	again = 6 * o.options.Poll
+	if !slices.ContainsFunc(v.Pods, func(p *corev1.Pod) bool { return unschedulable(p) || v.moving[p] }) || len(v.Pools) == 0 {
+		return again, nil
+	}
+	start := time.Now()
+	packed, err := pipeline.Run(v.Snapshot, nil, nil)
+	if err != nil {
+		return 0, err
+	}
+	planSeconds.WithLabelValues("provision").Observe(time.Since(start).Seconds())
+	nodes, err := packed.NewNodes()
+	if err != nil {
+		return 0, err
+	}
+	o.refuse(v, packed)
+	for i, r := range packed.Problem.Existing {
+		if claim := v.claims[r.Node.Name]; claim != nil {
+			o.nominate(ctx, v, claim, packed.Result.Existing[i])
+		}
+	}
+	if len(nodes) > 0 {
+		log.FromContext(ctx).Info("planned", "pods", len(packed.Result.Order), "new-nodes", len(nodes),
+			"price-per-hour", packed.Cost().Dollars(), "bound-per-hour", packed.Plan.Bound.Price.Dollars(), "seconds", time.Since(start).Seconds())
+		planGap.Set(gap(packed.Plan.Objective.Dollars(), packed.Plan.Bound.Price.Dollars()))
+	}
+	for i := range nodes {
+		w := wantedOf(&nodes[i])
+		claim, err := o.createClaim(ctx, v, w, "provisioning")
+		if err != nil {
+			return 0, err
+		}
+		o.nominate(ctx, v, claim, w.pods)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if next, ok := o.ledger.Next(v.now); ok && len(packed.Result.Unplaced) > 0 {
+		again = min(again, max(time.Second, next.Sub(v.now)))
+	}
+	return again, nil
+}
+
+func gap(objective, bound float64) float64 {
+	if bound <= 0 {
+		return 0
+	}
+	return (objective - bound) / bound
+}
+
+// createClaim writes a NodeClaim down and returns when the caches have it, so that the next plan counts it.
+func (o *Operator) createClaim(ctx context.Context, v *view, w wanted, why string) (*karpv1.NodeClaim, error) {
+	claim, err := v.newClaim(w)
+	if err != nil {
+		return nil, err
+	}
+	hash, err := o.classHash(ctx, claim.Spec.NodeClassRef)
+	if err != nil {
+		return nil, fmt.Errorf("node class of pool %s: %w", w.pool, err)
+	}
+	claim.Annotations[classHashAnnotation] = hash
+	if err := o.client.Create(ctx, claim); err != nil {
+		return nil, err
+	}
+	o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Created", "Create", "for %d pods (%s)", len(w.pods), why)
+	var seen karpv1.NodeClaim
+	for {
+		err := o.client.Get(ctx, client.ObjectKeyFromObject(claim), &seen)
+		if err == nil || !apierrors.IsNotFound(err) {
+			return claim, err
+		}
+		select {
+		case <-ctx.Done():
+			return claim, ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// nominate tells pods which node is meant for them: people by an event, and kube-scheduler by the status, which it tries first.
+func (o *Operator) nominate(ctx context.Context, v *view, claim *karpv1.NodeClaim, pods []*corev1.Pod) {
+	for _, p := range pods {
+		o.mu.Lock()
+		last := o.planned[p.UID]
+		o.planned[p.UID] = planned{claim: claim.Name}
+		o.mu.Unlock()
+		if v.moving[p] || last.claim == claim.Name {
+			continue
+		}
+		o.events.Eventf(p, claim, corev1.EventTypeNormal, "Nominated", "Nominate", "pod should go to the node of NodeClaim %s", claim.Name)
+		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"nominatedNodeName":%q}}`, nodeName(claim)))
+		pod := &corev1.Pod{ObjectMeta: *p.ObjectMeta.DeepCopy()}
+		if err := o.client.Status().Patch(ctx, pod, patch); client.IgnoreNotFound(err) != nil {
+			log.FromContext(ctx).Info("nomination failed", "pod", podclass.Name(p), "error", err.Error())
+		}
+	}
+}
+
+// nodeName is the name of a claim's node. Before it joins, the best guess is that of the claim.
+func nodeName(claim *karpv1.NodeClaim) string {
+	if claim.Status.NodeName != "" {
+		return claim.Status.NodeName
+	}
+	return claim.Name
+}
+
+// refuse tells pods why no node can be bought for them, with a change that was tried and helps.
+func (o *Operator) refuse(v *view, packed *pipeline.Packed) {
+	for _, u := range packed.Result.Unplaced {
+		reasons := packed.Explain(u.Class)
+		var lines []string
+		for _, r := range reasons {
+			lines = append(lines, r.String())
+		}
+		text := strings.Join(lines, "; ")
+		if fix := packed.Fix(u.Class, reasons, false); fix.Text != "" {
+			text += "; would fit if " + fix.Text + " (verified)"
+		}
+		for _, p := range u.Pods {
+			if !v.moving[p] {
+				o.events.Eventf(p, nil, corev1.EventTypeWarning, "FailedScheduling", "Provision", "%s", shorten(text))
+			}
+		}
+	}
+	podsUnplaced.Set(float64(count(packed)))
+}
+
+func count(packed *pipeline.Packed) (n int) {
+	for _, u := range packed.Result.Unplaced {
+		n += len(u.Pods)
+	}
+	return n
+}
+
+// Planned is the NodeClaim that a pod was last planned for, empty if none was.
+func (o *Operator) Planned(pod types.UID) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.planned[pod].claim
+}
