@@ -391,3 +391,11 @@ func ExampleRetry() {
 	// throttled: ask again later
 	// quota exceeded: plan without it
 }
+
+// The node of an instance, before it is there.
+func ExampleInstance_Node() {
+	i := cloudprovider.Instance{ID: "cloud://1", Claim: "default-0", Pool: "default"}
+	n := i.Node(cloudprovider.NodeClaim{Taints: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}})
+	fmt.Println(n.Name, n.Spec.ProviderID, n.Labels["karpenter.sh/nodepool"], n.Spec.Taints[0].Key)
+	// Output: default-0 cloud://1 default gpu
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -51,6 +52,26 @@ func (i Instance) Clone() Instance {
 	i.Labels = maps.Clone(i.Labels)
 	i.Capacity, i.Allocatable = i.Capacity.DeepCopy(), i.Allocatable.DeepCopy()
 	return i
+}
+
+// Node is the node that the instance will register as, ready and with nothing running: the labels, resources and provider id of
+// the instance, the taints of its claim without those of the start, and the name of the claim, for nobody knows the node's name
+// before it is there. It shares nothing with either that can be changed.
+func (i Instance) Node(c NodeClaim) *corev1.Node {
+	i = i.Clone()
+	labels := map[string]string{corev1.LabelHostname: i.Claim}
+	if i.Pool != "" {
+		labels[instancetypes.LabelNodePool] = i.Pool
+	}
+	maps.Copy(labels, i.Labels)
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: i.Claim, Labels: labels},
+		Spec:       corev1.NodeSpec{ProviderID: i.ID, Taints: slices.Clone(c.Taints)},
+		Status: corev1.NodeStatus{
+			Capacity: i.Capacity, Allocatable: i.Allocatable,
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
 }
 
 // NodeLabels are the labels of a node that is bought by a candidate for a claim: those that the type, the offering and the

@@ -8,6 +8,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 func ExampleCompile() {
@@ -81,4 +82,21 @@ func ExampleReason() {
 	r := scheduling.Reason{Pool: "spot", Stage: scheduling.StageTaint, Key: "dedicated", Detail: "taint dedicated=batch:NoSchedule is not tolerated"}
 	fmt.Println(r)
 	// Output: pool "spot": taint dedicated=batch:NoSchedule is not tolerated
+}
+
+// A node that was bought a moment ago takes the pods, and nothing is bought for them once more.
+func ExampleNodeClaim() {
+	bought := scheduling.NodeClaim{
+		Name: "default-0", Labels: map[string]string{nodepool.LabelKey: "default"}, Capacity: list("2", "8Gi"), Allocatable: list("1900m", "7Gi"),
+	}
+	p, err := scheduling.Compile(scheduling.Snapshot{
+		Pods: []*corev1.Pod{pod("web-0")}, NodeClaims: []scheduling.NodeClaim{bought},
+		Pools: []scheduling.Pool{pool("default", func(p *nodepool.NodePool) { p.Limits = list("3", "32Gi") })},
+	}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(p.Existing[0].Node.Name, p.Existing[0].InFlight, p.Existing[0].Free[0], "of cpu free;", p.Pools[0].Left[0], "left to buy")
+	// Output: default-0 true 1900 of cpu free; 1000 left to buy
 }

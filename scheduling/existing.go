@@ -1,6 +1,7 @@
 package scheduling
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,34 +24,155 @@ const (
 	taintDisruption = "karpenter.sh/disruption" // the name before v1
 )
 
-// leaving reports whether the node is on its way out, so that nothing new may go there.
-func leaving(n *corev1.Node) bool {
-	if n.DeletionTimestamp != nil {
-		return true
-	}
-	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Key == taintDisrupted || t.Key == taintDisruption
-	})
+// member is a node of the cluster as planning counts on it: what it says of itself and, until it is initialized, what was
+// promised of it.
+type member struct {
+	node     *corev1.Node // made from the claim where there is none yet
+	claim    string       // its name, empty for none
+	inFlight bool         // there is none yet
+	starting bool         // it was not ready for pods yet
+	leaving  bool         // it is on its way out, so that nothing new may go there
+	labels   map[string]string
+	taints   []corev1.Taint // that last
+	// Capacity counts against limits, allocatable less what runs there is free.
+	capacity, allocatable corev1.ResourceList
 }
 
-// compileRooms works out what the existing nodes have free. Nodes that are initialized come first, then by name.
-func (p *Problem) compileRooms(running map[string][]*corev1.Pod, aliases requirements.Aliases) {
+// members are the nodes of the snapshot with their claims, and the nodes of the claims that have none yet.
+func (s *Snapshot) members(aliases requirements.Aliases) []member {
 	startup := map[string][]corev1.Taint{}
-	for _, pool := range p.snapshot.Pools {
-		startup[pool.Name] = pool.StartupTaints
+	for i := range s.Pools {
+		startup[s.Pools[i].Name] = s.Pools[i].StartupTaints
 	}
-	known := make(map[string]bool, len(p.snapshot.Nodes))
-	for _, n := range p.snapshot.Nodes {
-		known[n.Name] = true
-		if leaving(n) {
-			note := fmt.Sprintf("node %s is being removed and takes no pods", n.Name)
-			if k := p.moved[n.Name]; k > 0 {
+	byName, byID := map[string]*NodeClaim{}, map[string]*NodeClaim{}
+	for i := range s.NodeClaims {
+		c := &s.NodeClaims[i]
+		byName[cmp.Or(c.NodeName, c.Name)] = c
+		if c.ProviderID != "" {
+			byID[c.ProviderID] = c
+		}
+	}
+	out := make([]member, 0, len(s.Nodes)+len(s.NodeClaims))
+	there, taken := map[*NodeClaim]bool{}, map[string]bool{}
+	for _, n := range s.Nodes {
+		c := byID[n.Spec.ProviderID]
+		if named := byName[n.Name]; c == nil && named != nil && (named.NodeName != "" || named.ProviderID == "" || n.Spec.ProviderID == "") {
+			c = named
+		}
+		there[c], taken[n.Name] = true, true
+		out = append(out, memberOf(n, c, startup, aliases))
+	}
+	for i := range s.NodeClaims {
+		c := &s.NodeClaims[i]
+		if there[c] {
+			continue
+		}
+		n := c.Node()
+		if taken[n.Name] { // by a node of an earlier claim of this name
+			n.Name = c.ProviderID
+		}
+		m := memberOf(n, c, startup, aliases)
+		m.inFlight = true
+		m.leaving = m.leaving || c.Initialized // its node was there, and is gone
+		out = append(out, m)
+	}
+	return out
+}
+
+func memberOf(n *corev1.Node, c *NodeClaim, startup map[string][]corev1.Taint, aliases requirements.Aliases) member {
+	m := member{node: n, starting: taints.StartingUp(n), leaving: n.DeletionTimestamp != nil, capacity: n.Status.Capacity, allocatable: n.Status.Allocatable}
+	m.leaving = m.leaving || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintDisrupted || t.Key == taintDisruption })
+	labels, promised := n.Labels, []corev1.Taint(nil)
+	temporary := func(t corev1.Taint) bool { return false }
+	if c != nil {
+		m.claim = c.Name
+		m.leaving = m.leaving || c.Deleting
+		m.starting = !c.Initialized && !taints.Initialized(n)
+	}
+	if m.starting && c != nil {
+		labels = maps.Clone(c.Labels)
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		maps.Copy(labels, n.Labels)
+		m.capacity, m.allocatable = promisedOf(n.Status.Capacity, c.Capacity), promisedOf(n.Status.Allocatable, c.Allocatable)
+		if !taints.Registered(n) {
+			promised = c.Taints
+		}
+	}
+	m.labels = aliases.Labels(labels)
+	if m.labels == nil {
+		m.labels = map[string]string{}
+	}
+	if m.starting {
+		known := startup[m.labels[nodepool.LabelKey]]
+		if c != nil {
+			known = slices.Concat(known, c.StartupTaints)
+		}
+		temporary = func(t corev1.Taint) bool {
+			return taints.Ephemeral(t) || slices.ContainsFunc(known, func(s corev1.Taint) bool { return s.MatchTaint(&t) })
+		}
+	}
+	if m.labels[corev1.LabelHostname] == "" {
+		m.labels[corev1.LabelHostname] = n.Name
+	}
+	m.labels[requirements.NodeNameKey] = n.Name
+	m.taints = lastingTaints(n, promised, temporary)
+	return m
+}
+
+// promisedOf is what is there, and of what is not there yet what was promised.
+func promisedOf(there, promised corev1.ResourceList) corev1.ResourceList {
+	out := maps.Clone(there)
+	if out == nil {
+		out = corev1.ResourceList{}
+	}
+	for name, q := range promised {
+		if own, ok := out[name]; !ok || own.IsZero() {
+			out[name] = q
+		}
+	}
+	return out
+}
+
+// lastingTaints are those of the node and those promised, without those that will go, and a cordon spelt out.
+func lastingTaints(n *corev1.Node, promised []corev1.Taint, temporary func(corev1.Taint) bool) []corev1.Taint {
+	var out []corev1.Taint
+	add := func(t corev1.Taint) {
+		if !temporary(t) && !slices.ContainsFunc(out, func(o corev1.Taint) bool { return o.MatchTaint(&t) }) {
+			out = append(out, t)
+		}
+	}
+	for _, t := range n.Spec.Taints {
+		add(t)
+	}
+	for _, t := range promised {
+		add(t)
+	}
+	if n.Spec.Unschedulable {
+		add(corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	}
+	return out
+}
+
+// compileExisting works out what the existing nodes have free. Nodes that are initialized come first, then by name.
+func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
+	known := make(map[string]bool, len(p.members))
+	for i := range p.members {
+		m := &p.members[i]
+		known[m.node.Name] = true
+		if m.inFlight && len(m.allocatable) == 0 && !m.leaving {
+			p.Notes = append(p.Notes, fmt.Sprintf("claim %s does not say what its node will have: ask its provider for it again, for it may be bought twice", m.claim))
+		}
+		if m.leaving {
+			note := fmt.Sprintf("node %s is being removed and takes no pods", m.node.Name)
+			if k := p.moved[m.node.Name]; k > 0 {
 				note += fmt.Sprintf("; %d of its own are planned elsewhere", k)
 			}
 			p.Notes = append(p.Notes, note)
 			continue
 		}
-		p.Existing = append(p.Existing, p.existing(n, running[n.Name], startup, aliases))
+		p.Existing = append(p.Existing, p.existing(m, running[m.node.Name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(running)) {
 		if !known[name] {
@@ -58,8 +180,8 @@ func (p *Problem) compileRooms(running map[string][]*corev1.Pod, aliases require
 		}
 	}
 	slices.SortStableFunc(p.Existing, func(a, b ExistingNode) int {
-		if x, y := taints.StartingUp(a.Node), taints.StartingUp(b.Node); x != y {
-			if x {
+		if a.Starting != b.Starting {
+			if a.Starting {
 				return 1
 			}
 			return -1
@@ -69,31 +191,27 @@ func (p *Problem) compileRooms(running map[string][]*corev1.Pod, aliases require
 	slices.Sort(p.Notes)
 }
 
-func (p *Problem) existing(n *corev1.Node, pods []*corev1.Pod, startup map[string][]corev1.Taint, aliases requirements.Aliases) ExistingNode {
-	labels := aliases.Labels(n.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	if _, ok := labels[corev1.LabelHostname]; !ok {
-		labels[corev1.LabelHostname] = n.Name
-	}
-	labels[requirements.NodeNameKey] = n.Name
-	lasting := lastingTaints(n, startup[labels[nodepool.LabelKey]])
-	r := ExistingNode{Node: n, running: pods, attached: p.volumes.Attached(pods), taintSet: p.taints.Intern(lasting), taints: lasting}
+func (p *Problem) existing(m *member, pods []*corev1.Pod) ExistingNode {
+	n, lasting := m.node, m.taints
+	r := ExistingNode{Node: n, InFlight: m.inFlight, Starting: m.starting, running: pods, attached: p.volumes.Attached(pods), taintSet: p.taints.Intern(lasting), taints: lasting}
+	labels := maps.Clone(m.labels)
 	labels[taints.Key] = taints.Value(r.taintSet)
 	r.Labels = requirements.FromLabels(labels)
 
 	r.Free = make([]int64, len(p.Resources))
 	for i, name := range p.Resources {
-		if q, ok := n.Status.Allocatable[name]; ok {
+		if q, ok := m.allocatable[name]; ok {
 			r.Free[i] = resources.Capacity(name, q)
-		} else if q, ok := n.Status.Capacity[name]; ok {
+		} else if q, ok := m.capacity[name]; ok {
 			r.Free[i] = resources.Capacity(name, q)
 		}
 	}
 	for i, name := range p.Resources {
 		if driver, ok := volume.Driver(name); ok {
-			r.Free[i] = p.volumes.AttachRoom(n.Name, driver, pods)
+			q, promised := m.allocatable[name]
+			if r.Free[i] = p.volumes.AttachRoom(n.Name, driver, pods); r.Free[i] == volume.Unlimited && m.starting && promised {
+				r.Free[i] = resources.Capacity(name, q)
+			}
 		}
 	}
 	present := make([]bool, len(p.daemons))
@@ -126,22 +244,6 @@ func (p *Problem) existing(n *corev1.Node, pods []*corev1.Pod, startup map[strin
 		}
 	}
 	return r
-}
-
-// lastingTaints leaves out what will be gone when a starting node is ready, and spells out a cordon.
-func lastingTaints(n *corev1.Node, startup []corev1.Taint) []corev1.Taint {
-	var out []corev1.Taint
-	for _, t := range n.Spec.Taints {
-		if taints.StartingUp(n) && (taints.Ephemeral(t) || slices.ContainsFunc(startup, func(s corev1.Taint) bool { return s.MatchTaint(&t) })) {
-			continue
-		}
-		out = append(out, t)
-	}
-	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
-	if n.Spec.Unschedulable && !slices.ContainsFunc(out, func(t corev1.Taint) bool { return t.MatchTaint(&cordon) }) {
-		out = append(out, cordon)
-	}
-	return out
 }
 
 // spare is what is free of a node for pods of the class, where so much is left: volumes that are attached already need no

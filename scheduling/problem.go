@@ -40,6 +40,7 @@ type Problem struct {
 
 	snapshot *Snapshot
 	options  Options
+	members  []member       // the cluster
 	moved    map[string]int // pods planned elsewhere, by the node that is being removed
 	taints   *taints.Sets
 	daemons  []*daemon
@@ -100,9 +101,12 @@ type ShapeOffering struct {
 	Reservation string
 }
 
-// ExistingNode is one of the cluster's.
+// ExistingNode is one of the cluster's, or one that was bought and is not there yet.
 type ExistingNode struct {
+	// Node is the cluster's own object, or that of [NodeClaim.Node].
 	Node *corev1.Node
+	// InFlight says that the node is not there yet, Starting that it was not ready for pods yet, there or not.
+	InFlight, Starting bool
 	// Free is allocatable less what runs there and what daemons will still take.
 	Free []int64
 	// Labels are all its labels, and its name under the key of matchFields.
@@ -141,6 +145,7 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	aliases := requirements.KubernetesAliases()
 	p.aliases = aliases
 	p.volumes = volume.NewIndex(s.Volumes)
+	p.members = s.members(aliases)
 	pending, running := p.sortOut()
 	if err := p.compileClasses(pending, running, aliases); err != nil {
 		return nil, err
@@ -152,7 +157,7 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	}
 	p.compileResources()
 	p.compilePools()
-	p.compileRooms(running, aliases)
+	p.compileExisting(running)
 	flat := make([]int64, len(p.Classes)*len(p.Resources))
 	for _, c := range p.Classes {
 		c.requests, flat = flat[:len(p.Resources):len(p.Resources)], flat[len(p.Resources):]
@@ -182,9 +187,13 @@ func (p *Problem) Options() *Options {
 // of a node that is being removed are pending, but for those that nobody makes anew elsewhere.
 func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1.Pod) {
 	running = map[string][]*corev1.Pod{}
-	goes := map[string]bool{}
-	for _, n := range p.snapshot.Nodes {
-		goes[n.Name] = leaving(n)
+	goes, at := map[string]bool{}, map[string]string{}
+	for i := range p.members { // a node has been known by its claim's name before it was there
+		at[p.members[i].claim] = p.members[i].node.Name
+	}
+	for i := range p.members {
+		m := &p.members[i]
+		goes[m.node.Name], at[m.node.Name] = m.leaving, m.node.Name
 	}
 	p.moved = map[string]int{}
 	for _, pod := range p.snapshot.Pods {
@@ -200,6 +209,10 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 		case pod.Spec.NodeName != "":
 			running[pod.Spec.NodeName] = append(running[pod.Spec.NodeName], pod)
 		case pod.DeletionTimestamp != nil:
+		case pod.Status.NominatedNodeName != "" && podclass.NotOurs(pod) == "" && at[pod.Status.NominatedNodeName] != "" && !goes[at[pod.Status.NominatedNodeName]]:
+			node := at[pod.Status.NominatedNodeName]
+			running[node] = append(running[node], pod) // kube-scheduler keeps its room there
+			p.Ignored = append(p.Ignored, Ignored{pod, fmt.Sprintf("nominated to node %q, where its room is kept", node)})
 		default:
 			if why := podclass.NotOurs(pod); why != "" {
 				p.Ignored = append(p.Ignored, Ignored{pod, why})

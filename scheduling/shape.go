@@ -26,12 +26,11 @@ const resourceNodes corev1.ResourceName = "nodes"
 func (p *Problem) compilePools() {
 	pools := slices.Clone(p.snapshot.Pools)
 	slices.SortStableFunc(pools, func(a, b Pool) int { return nodepool.Compare(a.NodePool, b.NodePool) })
-	aliases := requirements.KubernetesAliases()
 	for _, pool := range pools {
 		if pool.IsStatic() || pool.Metadata.DeletionTimestamp != nil {
 			continue
 		}
-		set, err := aliases.Set(pool.NodeRequirements())
+		set, err := p.aliases.Set(pool.NodeRequirements())
 		if err != nil {
 			set = requirements.Impossible()
 		}
@@ -45,22 +44,22 @@ func (p *Problem) compilePools() {
 			state.Limited = append(state.Limited, name)
 			state.Left = append(state.Left, left)
 		}
-		for _, n := range p.snapshot.Nodes {
-			if aliases.Labels(n.Labels)[nodepool.LabelKey] == pool.Name {
-				state.take(n)
+		for i := range p.members {
+			if p.members[i].labels[nodepool.LabelKey] == pool.Name {
+				state.take(p.members[i].capacity)
 			}
 		}
 		p.Pools = append(p.Pools, state)
 	}
 }
 
-// take counts an existing node against the limits.
-func (r *PoolState) take(n *corev1.Node) {
+// take counts a node that exists, or that was bought, against the limits.
+func (r *PoolState) take(capacity corev1.ResourceList) {
 	if r.NodesLeft > 0 {
 		r.NodesLeft--
 	}
 	for i, name := range r.Limited {
-		if q, ok := n.Status.Capacity[name]; ok {
+		if q, ok := capacity[name]; ok {
 			r.Left[i] = max(0, r.Left[i]-resources.Request(name, q))
 		}
 	}

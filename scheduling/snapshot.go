@@ -36,13 +36,16 @@
 package scheduling
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
@@ -60,6 +63,8 @@ type Snapshot struct {
 	Pods []*corev1.Pod
 	// Nodes are the nodes that exist.
 	Nodes []*corev1.Node
+	// NodeClaims are the nodes that were bought, whether they are among Nodes yet or not.
+	NodeClaims []NodeClaim
 	// Pools are what may be bought.
 	Pools []Pool
 	// DaemonSets run on every node that their pods tolerate and select.
@@ -77,6 +82,52 @@ type Snapshot struct {
 type Pool struct {
 	nodepool.NodePool
 	Types []instancetypes.InstanceType
+}
+
+// NodeClaim is a node that was bought, and what was promised of it. Until the node is initialized the promise counts: pods are
+// planned there, and its pool's limits are charged, so that nothing is bought twice. Afterwards the node speaks for itself.
+//
+// It has only what bears on planning, and that is why it is neither a provider's claim, which holds what to ask for, nor a
+// manifest, whose conditions and references say the same in more words; each of them is turned into one by a short function.
+// The zero value is invalid, for it has no name.
+type NodeClaim struct {
+	// Name identifies the claim, and names its node in a plan until the node is there.
+	Name string
+	// NodeName and ProviderID say which node is the claim's, the one of that name or of that spec.providerID. Both are empty
+	// until they are known; then a node that has the claim's name is its node.
+	NodeName, ProviderID string
+	// Labels are those that the node will have for certain, that of its pool among them ([nodepool.LabelKey]).
+	Labels map[string]string
+	// Taints keep pods away, StartupTaints do not: they will be taken off. Those of the claim's pool need not be repeated.
+	Taints, StartupTaints []corev1.Taint
+	// Capacity is what counts against the limits of the pool, Allocatable what pods can have. The node's own figures replace
+	// them one by one as they appear. A claim without any holds no pods.
+	Capacity, Allocatable corev1.ResourceList
+	// Initialized says that the node was ready once: it had all that was promised, and no startup taints any more. The label
+	// karpenter.sh/initialized on the node says the same.
+	Initialized bool
+	// Deleting says that the node is on its way out.
+	Deleting bool
+}
+
+// Node is the node as it will register, ready, with nothing running, under the name that plans use for it. It shares nothing
+// with the claim that can be changed.
+func (c *NodeClaim) Node() *corev1.Node {
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: cmp.Or(c.NodeName, c.Name), Labels: maps.Clone(c.Labels)},
+		Spec:       corev1.NodeSpec{ProviderID: c.ProviderID, Taints: slices.Clone(c.Taints)},
+		Status: corev1.NodeStatus{
+			Capacity: c.Capacity.DeepCopy(), Allocatable: c.Allocatable.DeepCopy(),
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	if n.Labels[corev1.LabelHostname] == "" {
+		n.Labels[corev1.LabelHostname] = n.Name
+	}
+	return n
 }
 
 // Options are the choices of [Compile] that a snapshot does not make. nil means defaults.
@@ -143,6 +194,7 @@ func (s *Snapshot) Validate() error {
 		v.amounts("node "+n.Name, n.Status.Allocatable)
 		v.amounts("node "+n.Name, n.Status.Capacity)
 	}
+	v.claims(s)
 	daemons := names{kind: "DaemonSet", list: "daemonSets", seen: map[string]bool{}}
 	for i, d := range s.DaemonSets {
 		if d == nil {
@@ -212,6 +264,29 @@ func (v *validation) pod(p *corev1.Pod) {
 		case t.TopologyKey == "":
 			invalid("topologyKey is empty")
 		}
+	}
+}
+
+// claims reports claims that no node can be told for, or that share one.
+func (v *validation) claims(s *Snapshot) {
+	claims := names{kind: "claim", list: "nodeClaims", seen: map[string]bool{}}
+	names, ids := map[string]string{}, map[string]string{} // claim by name and provider id of the node
+	once := func(of map[string]string, key, claim, what string) {
+		switch other, taken := of[key]; {
+		case key == "":
+		case taken && other != claim:
+			v.add("claim "+claim, "has the same %s as claim %s, %s; a node has one claim", what, other, key)
+		default:
+			of[key] = claim
+		}
+	}
+	for i := range s.NodeClaims {
+		c := &s.NodeClaims[i]
+		claims.check(v, i, c.Name, c.Name)
+		v.amounts("claim "+c.Name, c.Capacity)
+		v.amounts("claim "+c.Name, c.Allocatable)
+		once(names, cmp.Or(c.NodeName, c.Name), c.Name, "node")
+		once(ids, c.ProviderID, c.Name, "provider id")
 	}
 }
 

@@ -1,9 +1,14 @@
 package pipeline
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // Claim is the node as a provider is asked for it: the planned offering first, then every alternative that would hold the
@@ -18,5 +23,21 @@ func (n *NewNode) Claim(token string) cloudprovider.NodeClaim {
 		Name: n.Name, Token: token, Pool: n.Pool.Name, NodeClass: n.Pool.NodeClass,
 		Requirements: requirements.FromLabels(n.Pool.Labels), Requests: resources.Add(n.Requests(), n.DaemonRequests),
 		Candidates: candidates, Labels: n.Pool.PoolLabels(), Taints: n.Pool.Taints, StartupTaints: n.Pool.StartupTaints,
+	}
+}
+
+// InFlight is what planning has to know of an instance that a claim has led to: it is planned with from the moment that Create
+// has returned it, until its node is initialized, and charged to its pool until it is gone. Set Initialized once the node was
+// ready with all that it promises.
+func InFlight(c cloudprovider.NodeClaim, i cloudprovider.Instance) scheduling.NodeClaim {
+	i = i.Clone()
+	labels := map[string]string{}
+	if i.Pool != "" {
+		labels[nodepool.LabelKey] = i.Pool
+	}
+	maps.Copy(labels, i.Labels)
+	return scheduling.NodeClaim{
+		Name: i.Claim, ProviderID: i.ID, Labels: labels, Taints: slices.Clone(c.Taints), StartupTaints: slices.Clone(c.StartupTaints),
+		Capacity: i.Capacity, Allocatable: i.Allocatable, Deleting: i.State == cloudprovider.Terminating,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
@@ -176,4 +177,13 @@ func ExampleFix() {
 	// Output:
 	// would fit if pool "default" had the label team=web, for at most $0.6/h more
 	// 0 changes were not tried
+}
+
+// What Create has returned is planned with from then on.
+func ExampleInFlight() {
+	asked := cloudprovider.NodeClaim{Name: "default-0", Pool: "default"}
+	bought := cloudprovider.Instance{ID: "cloud://1", Claim: "default-0", Pool: "default"}
+	claim := pipeline.InFlight(asked, bought)
+	fmt.Println(claim.Name, claim.ProviderID, claim.Labels["karpenter.sh/nodepool"])
+	// Output: default-0 cloud://1 default
 }

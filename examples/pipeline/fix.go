@@ -72,7 +72,7 @@ func (p *Packed) Fix(class int, reasons []scheduling.Reason, all bool) Fix {
 			continue
 		}
 		after, err := runFor(c.apply(waiting), p.options, p.packing, p.beyond)
-		if err != nil || len(after.Result.Unplaced) > 0 || len(after.Problem.Ignored) > 0 {
+		if err != nil || len(after.Result.Unplaced) > 0 || slices.ContainsFunc(after.Problem.Ignored, func(i scheduling.Ignored) bool { return i.Pod.Status.NominatedNodeName == "" }) {
 			continue
 		}
 		if cost := after.Cost(); cost > 0 {
@@ -115,7 +115,7 @@ func (p *Packed) carriedOut() (scheduling.Snapshot, error) {
 	}
 	ignored := map[types.NamespacedName]bool{}
 	for _, i := range p.Problem.Ignored {
-		ignored[nameOf(i.Pod)] = true
+		ignored[nameOf(i.Pod)] = i.Pod.Status.NominatedNodeName == "" // which keeps its room
 	}
 	pods := make([]*corev1.Pod, 0, len(s.Pods))
 	for _, pod := range s.Pods {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/admission"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
@@ -23,13 +25,27 @@ func Snapshot(m *manifests.Snapshot, market *Market) (scheduling.Snapshot, []str
 	for p := range m.AllPods() {
 		pods = append(pods, p)
 	}
+	claims := make([]scheduling.NodeClaim, 0, len(m.NodeClaims))
+	for i := range m.NodeClaims {
+		claims = append(claims, nodeClaim(&m.NodeClaims[i]))
+	}
 	return scheduling.Snapshot{
-		Pods: pods, Nodes: m.Nodes, Pools: pools, DaemonSets: m.DaemonSets, Namespaces: m.Namespaces,
+		Pods: pods, Nodes: m.Nodes, NodeClaims: claims, Pools: pools, DaemonSets: m.DaemonSets, Namespaces: m.Namespaces,
 		Volumes: volume.Objects{
 			Persistent: m.PersistentVolumes, Claims: m.PersistentVolumeClaims, Classes: m.StorageClasses, CSINodes: m.CSINodes,
 		},
 		Admission: admission.NewCluster(m.PriorityClasses, m.RuntimeClasses, m.LimitRanges),
 	}, notes, nil
+}
+
+// nodeClaim is a NodeClaim or Machine as a manifest says it.
+func nodeClaim(c *nodeclaim.NodeClaim) scheduling.NodeClaim {
+	labels := c.Requirements.Labels()
+	maps.Copy(labels, c.Metadata.Labels)
+	return scheduling.NodeClaim{
+		Name: c.Name, NodeName: c.NodeName, ProviderID: c.ProviderID, Labels: labels, Taints: c.Taints, StartupTaints: c.StartupTaints,
+		Capacity: c.Capacity, Allocatable: c.Allocatable, Initialized: c.Is(nodeclaim.Initialized), Deleting: c.Metadata.DeletionTimestamp != nil,
+	}
 }
 
 // Offered is the catalogue of a cloud that sells what the pools of a snapshot can buy: each type once, as the first pool

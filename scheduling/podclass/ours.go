@@ -31,7 +31,7 @@ func Moves(p *corev1.Pod) bool {
 }
 
 // NotOurs says why somebody else, or nobody yet, places the pending pod: it waits behind a gate, belongs to another
-// scheduler or to a DaemonSet, has a node in prospect, mirrors a static pod, or claims devices. The empty text means that
+// scheduler or to a DaemonSet, mirrors a static pod, or claims devices. The empty text means that
 // it is to be placed.
 func NotOurs(p *corev1.Pod) string {
 	if gates := p.Spec.SchedulingGates; len(gates) > 0 {
@@ -39,9 +39,6 @@ func NotOurs(p *corev1.Pod) string {
 	}
 	if s := p.Spec.SchedulerName; s != "" && s != corev1.DefaultSchedulerName {
 		return fmt.Sprintf("scheduler %q places it", s)
-	}
-	if n := p.Status.NominatedNodeName; n != "" {
-		return fmt.Sprintf("nominated to node %q, it waits for room there", n)
 	}
 	for _, o := range p.OwnerReferences {
 		switch {

@@ -16,7 +16,6 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
-	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/volume"
@@ -86,11 +85,7 @@ func apart(groups [][]*corev1.Pod) [][]*corev1.Pod {
 		var reasons []string
 		first := len(out)
 		for _, p := range pods {
-			asked := p
-			if p.Status.NominatedNodeName != "" {
-				asked = representative(p)
-			}
-			why := podclass.NotOurs(asked)
+			why := podclass.NotOurs(p)
 			at := slices.Index(reasons, why)
 			if at < 0 {
 				at = len(reasons)
@@ -261,9 +256,10 @@ func (e *engine) describe(n *node, labels map[string]string, taints []corev1.Tai
 }
 
 func (e *engine) compileNodes(s *scheduling.Snapshot) {
-	free := map[string][]int64{}
+	free, starting := map[string][]int64{}, map[string]bool{}
 	for i := range e.problem.Existing {
-		free[e.problem.Existing[i].Node.Name] = e.problem.Existing[i].Free
+		r := &e.problem.Existing[i]
+		free[r.Node.Name], starting[r.Node.Name] = r.Free, r.Starting
 	}
 	pools := map[string]int32{}
 	for i := range e.problem.Pools {
@@ -287,7 +283,7 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 		labels[requirements.NodeNameKey] = n.Name
 		x := node{name: n.Name, object: n, alive: true, pool: -1, labels: labels}
 		if f, ok := free[n.Name]; ok {
-			x.free, x.target = slices.Clone(f), !taints.StartingUp(n)
+			x.free, x.target = slices.Clone(f), !starting[n.Name]
 			for d := range x.free {
 				x.free[d] = max(min(x.free[d], mostFree), -mostFree)
 			}

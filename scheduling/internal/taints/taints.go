@@ -80,11 +80,14 @@ func (t *Sets) Tolerated(tolerations []corev1.Toleration) (hard, soft []bool) {
 // Ephemeral reports whether a taint goes away by itself once a node that is starting up is ready.
 func Ephemeral(t corev1.Taint) bool {
 	switch t.Key {
-	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, "node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered":
+	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, "node.cloudprovider.kubernetes.io/uninitialized", taintUnregistered:
 		return true
 	}
 	return strings.HasPrefix(t.Key, "readiness.k8s.io/")
 }
+
+// taintUnregistered is on a node until its labels and taints are complete.
+const taintUnregistered = "karpenter.sh/unregistered"
 
 // Labels that say how far a node is in its life; karpenter.sh sets them.
 const (
@@ -92,10 +95,17 @@ const (
 	labelInitialized = "karpenter.sh/initialized"
 )
 
-// StartingUp reports whether a node that was bought for a pool has not yet become ready for the first time.
+// StartingUp reports whether a node says of itself that it was bought for a pool and was not ready for pods yet.
 func StartingUp(n *corev1.Node) bool {
-	return n.Labels[labelRegistered] == "true" && n.Labels[labelInitialized] != "true"
+	unregistered := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintUnregistered })
+	return (Registered(n) || unregistered) && !Initialized(n)
 }
+
+// Registered reports whether the node says that all labels and taints that it was promised with are there.
+func Registered(n *corev1.Node) bool { return n.Labels[labelRegistered] == "true" }
+
+// Initialized reports whether the node says that it was ready for pods once.
+func Initialized(n *corev1.Node) bool { return n.Labels[labelInitialized] == "true" }
 
 // In is the requirement of one of the taint sets that are fine: anything if all are, and what no node meets if
 // none is.

@@ -1,0 +1,174 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
+)
+
+const smallPool = `
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec:
+  limits: {cpu: 2}
+  template: {spec: {nodeClassRef: {group: g.example.com, kind: C, name: c}, requirements: [], startupTaints: [{key: agent, effect: NoSchedule}]}}
+---
+`
+
+// claim is a launched one of two cores, with more of its metadata, spec and status.
+func claim(meta, spec, status string) string {
+	return `
+apiVersion: karpenter.sh/v1
+kind: NodeClaim
+metadata: {name: default-x` + meta + `, labels: {karpenter.sh/nodepool: default, topology.kubernetes.io/zone: zone-a}}
+spec: {nodeClassRef: {group: g.example.com, kind: C, name: c}, requirements: []` + spec + `}
+status: {providerID: "cloud://1"` + status + `}
+---
+`
+}
+
+const (
+	promised = `, capacity: {cpu: 2, memory: 64Gi, pods: 100}, allocatable: {cpu: 2, memory: 64Gi, pods: 100}`
+	done     = `, conditions: [{type: Initialized, status: "True"}]`
+)
+
+func machine(name, meta, spec, cpu string) string {
+	return `
+apiVersion: v1
+kind: Node
+metadata: {name: ` + name + `, labels: {karpenter.sh/nodepool: default` + meta + `}}
+spec: {providerID: "cloud://1"` + spec + `}
+status: {capacity: {cpu: ` + cpu + `, memory: 64Gi, pods: 100}}
+---
+`
+}
+
+// What was bought is not bought again while it starts up: until a node is initialized, what was promised of it counts, and
+// against the limits of its pool, too.
+func TestCapacityInFlightIsNotBoughtAgain(t *testing.T) {
+	pods := deployment("web", 2, container("1"))
+	tainted := func(keys string) string { return ", taints: [" + keys + "]" }
+	const notReady, gpu = "{key: node.kubernetes.io/not-ready, effect: NoExecute}", "{key: gpu, effect: NoSchedule}"
+	unregistered := tainted("{key: karpenter.sh/unregistered, effect: NoExecute}")
+	for name, c := range map[string]struct {
+		cluster         string
+		there, unplaced int
+	}{
+		"a claim without a node":                    {claim("", "", promised), 2, 0},
+		"its startup taints are nobody's concern":   {claim("", ", startupTaints: [{key: own, effect: NoSchedule}]", promised), 2, 0},
+		"its taints are":                            {claim("", ", taints: ["+gpu+"]", promised), 0, 2},
+		"a claim that knows the node's name":        {claim("", "", promised+", nodeName: n1"), 2, 0},
+		"a claim that is given back":                {claim(`, deletionTimestamp: "2026-01-01T00:00:00Z"`, "", promised), 0, 2},
+		"a claim whose node was there and is gone":  {claim("", "", promised+done), 0, 2},
+		"a node that has not registered":            {machine("n1", "", unregistered, "2"), 2, 0},
+		"a node that was never ready":               {claim("", "", promised) + machine("n1", "", tainted(notReady), "2"), 2, 0},
+		"the same, known by name":                   {claim("", "", promised+", nodeName: n1") + machine("n1", "", tainted(notReady), "2"), 2, 0},
+		"a node that is no longer ready":            {claim("", "", promised+done) + machine("n1", "", tainted(notReady), "2"), 0, 2},
+		"the same, by its label":                    {claim("", "", promised) + machine("n1", `, karpenter.sh/initialized: "true"`, tainted(notReady), "2"), 0, 2},
+		"a node with the pool's startup taint":      {claim("", "", promised) + machine("n1", "", tainted("{key: agent, effect: NoSchedule}"), "2"), 2, 0},
+		"a node with the claim's startup taint":     {claim("", ", startupTaints: [{key: own, effect: NoSchedule}]", promised) + machine("n1", "", tainted("{key: own, effect: NoSchedule}"), "2"), 2, 0},
+		"a node that says nothing of its resources": {claim("", "", promised) + machine("n1", "", "", "0"), 2, 0},
+		"a node that will be tainted":               {claim("", ", taints: ["+gpu+"]", promised) + machine("n1", "", "", "2"), 0, 2},
+		"a node whose taint was taken off since":    {claim("", ", taints: ["+gpu+"]", promised) + machine("n1", `, karpenter.sh/registered: "true"`, "", "2"), 2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := plan(t, catalogue(t, "a.2 2 zone-a on-demand 0.1"), smallPool+pods+c.cluster)
+			assert.Empty(t, p.Result.Bins, "the limit is spent")
+			assert.Len(t, p.Result.Order, c.there)
+			unplaced := 0
+			for _, u := range p.Result.Unplaced {
+				unplaced += len(u.Pods)
+			}
+			assert.Equal(t, c.unplaced, unplaced)
+		})
+	}
+}
+
+// The labels and devices that a node is yet to show count as well.
+func TestWhatANodeIsYetToShow(t *testing.T) {
+	market := catalogue(t, "a.2 2 zone-a on-demand 0.1")
+	gpu := deployment("train", 1, "nodeSelector: {topology.kubernetes.io/zone: zone-a}\ncontainers: [{name: main, image: i, resources: {limits: {example.com/gpu: 1}}}]\n")
+	node := machine("n1", `, karpenter.sh/registered: "true"`, "", "2")
+	assert.Len(t, plan(t, market, anyPool+gpu+node).Result.Unplaced, 1)
+	withGPU := claim("", "", `, allocatable: {cpu: 2, memory: 64Gi, pods: 100, example.com/gpu: 1}`)
+	p := plan(t, market, anyPool+gpu+node+withGPU)
+	assert.Empty(t, p.Result.Unplaced)
+	assert.Equal(t, "n1", p.Problem.Existing[0].Node.Name)
+}
+
+// A claim of which nothing is known yet takes a place in its pool, and is named.
+func TestAClaimWithoutPromise(t *testing.T) {
+	p := plan(t, catalogue(t, "a.2 2 zone-a on-demand 0.1"), anyPool+deployment("web", 1, container("1"))+claim("", "", ""))
+	assert.Len(t, p.Result.Bins, 1)
+	assert.Contains(t, p.Problem.Notes, "claim default-x does not say what its node will have: ask its provider for it again, for it may be bought twice")
+}
+
+// Pods that have a node in prospect keep their room there, and are planned anew where that node is gone.
+func TestNominatedPodsKeepTheirRoom(t *testing.T) {
+	market := catalogue(t, "a.2 2 zone-a on-demand 0.1")
+	pod := func(node string) string {
+		return `
+apiVersion: v1
+kind: Pod
+metadata: {name: first}
+spec: {containers: [{name: main, image: i, resources: {requests: {cpu: 1}}}]}
+status: {phase: Pending, nominatedNodeName: ` + node + `}
+---
+`
+	}
+	for _, node := range []string{"default-x", "n1"} {
+		p := plan(t, market, smallPool+pod(node)+deployment("web", 2, container("1"))+claim("", "", promised)+machine("n1", "", "", "2"))
+		assert.Len(t, p.Result.Order, 1)
+		assert.Len(t, p.Problem.Ignored, 1)
+	}
+	p := plan(t, market, smallPool+pod("gone")+deployment("web", 2, container("1"))+claim("", "", promised))
+	assert.Len(t, p.Result.Order, 2)
+	assert.Empty(t, p.Problem.Ignored)
+}
+
+// A node that attaches so many volumes will not attach more because nobody has counted there yet.
+func TestAttachLimitsInFlight(t *testing.T) {
+	volumes := `
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: made}
+provisioner: disk.example.com
+volumeBindingMode: WaitForFirstConsumer
+---
+`
+	web := deployment("web", 3, "volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {storageClassName: made, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]\n"+container("100m"))
+	for limit, want := range map[string]int{"": 3, ", attachable-volumes-csi-disk.example.com: 2": 2} {
+		p := plan(t, catalogue(t), web+volumes+claim("", "", fmt.Sprintf(", allocatable: {cpu: 2, memory: 64Gi, pods: 100%s}", limit)))
+		assert.Len(t, p.Result.Order, want)
+	}
+}
+
+// What a provider answers is planned with as it is.
+func TestInstancesInFlight(t *testing.T) {
+	asked := cloudprovider.NodeClaim{Name: "default-0", Pool: "default", Taints: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}}
+	two := corev1.ResourceList{"cpu": resource.MustParse("2")}
+	instance := cloudprovider.Instance{
+		ID: "cloud://7", Claim: "default-0", Pool: "default", Labels: map[string]string{zoneKey: "zone-b"},
+		Capacity: two, Allocatable: two, State: cloudprovider.Pending,
+	}
+	bought := pipeline.InFlight(asked, instance)
+	assert.False(t, bought.Deleting)
+	node := bought.Node()
+	require.Equal(t, instance.Node(asked), node, "one node, whoever makes it")
+	assert.Equal(t, map[string]string{zoneKey: "zone-b", "karpenter.sh/nodepool": "default", corev1.LabelHostname: "default-0"}, node.Labels)
+	assert.Equal(t, "cloud://7", node.Spec.ProviderID)
+	node.Labels[zoneKey], node.Spec.Taints[0].Key = "", ""
+	assert.Equal(t, "zone-b", instance.Labels[zoneKey])
+	assert.Equal(t, "gpu", asked.Taints[0].Key)
+	instance.State = cloudprovider.Terminating
+	assert.True(t, pipeline.InFlight(asked, instance).Deleting)
+}
