@@ -94,7 +94,16 @@ func (o *Operator) disrupt(ctx context.Context, seen map[string]time.Time) (next
 // planDisruption asks package deprovision.
 func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Result, error) {
 	start := time.Now()
-	sim, nominated, err := simulate.New(v.Snapshot)
+	snapshot := v.Snapshot
+	snapshot.Pods = slices.Clone(v.Pods)
+	for i, p := range snapshot.Pods { // the room that pods of leaving nodes need is not free
+		if v.moving[p.UID] {
+			pending := *p
+			pending.Spec.NodeName = ""
+			snapshot.Pods[i] = &pending
+		}
+	}
+	sim, nominated, err := simulate.New(snapshot)
 	if err != nil {
 		return deprovision.Result{}, err
 	}
@@ -105,7 +114,7 @@ func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Res
 		}
 	}
 	o.mu.Unlock()
-	cluster := simulate.Cluster(&v.objects, v.Snapshot, nominated, v.now)
+	cluster := simulate.Cluster(&v.objects, snapshot, nominated, v.now)
 	for i := range cluster.Nodes {
 		if claim := v.claims[cluster.Nodes[i].Name()]; claim != nil {
 			if n, ok := noticeOf(cluster.Nodes[i].Name(), claim); ok {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,8 +66,13 @@ func (o Options) withDefaults() Options {
 			*d.field = d.value
 		}
 	}
+	o.Disruption.LaunchTime = cmp.Or(o.Disruption.LaunchTime, launchTime)
 	return o
 }
+
+// launchTime is how long nodes are taken to need until pods run there: less than the two minutes that clouds give notice of, so
+// that what replaces an interrupted node is there before.
+const launchTime = time.Minute
 
 // Operator is the controller at work. Make one by [New]; everything that it knows beyond the API server and the cloud is what
 // may be forgotten.

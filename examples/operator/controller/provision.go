@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -141,7 +142,7 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 		log.FromContext(ctx).Info("left out of the plan", "problems", problems.Error())
 	}
 	again = 6 * o.options.Poll
-	if !slices.ContainsFunc(v.Pods, func(p *corev1.Pod) bool { return unschedulable(p) || v.moving[p] }) || len(v.Pools) == 0 {
+	if !slices.ContainsFunc(v.Pods, func(p *corev1.Pod) bool { return unschedulable(p) || v.moving[p.UID] }) || len(v.Pools) == 0 {
 		return again, nil
 	}
 	start := time.Now()
@@ -165,13 +166,20 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 			"price-per-hour", packed.Cost().Dollars(), "bound-per-hour", packed.Plan.Bound.Price.Dollars(), "seconds", time.Since(start).Seconds())
 		planGap.Set(gap(packed.Plan.Objective.Dollars(), packed.Plan.Bound.Price.Dollars()))
 	}
+	var orders errgroup.Group
+	orders.SetLimit(parallel)
 	for i := range nodes {
-		w := wantedOf(&nodes[i])
-		claim, err := o.createClaim(ctx, v, w, "provisioning")
-		if err != nil {
-			return 0, err
-		}
-		o.nominate(ctx, v, claim, w.pods)
+		orders.Go(func() error {
+			w := wantedOf(&nodes[i])
+			claim, err := o.createClaim(ctx, v, w, "provisioning")
+			if err == nil {
+				o.nominate(ctx, v, claim, w.pods)
+			}
+			return err
+		})
+	}
+	if err := orders.Wait(); err != nil {
+		return 0, err
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -187,6 +195,9 @@ func gap(objective, bound float64) float64 {
 	}
 	return (objective - bound) / bound
 }
+
+// parallel is how many writes are under way at a time.
+const parallel = 20
 
 // createClaim writes a NodeClaim down and returns when the caches have it, so that the next plan counts it.
 func (o *Operator) createClaim(ctx context.Context, v *view, w wanted, why string) (*karpv1.NodeClaim, error) {
@@ -224,7 +235,7 @@ func (o *Operator) nominate(ctx context.Context, v *view, claim *karpv1.NodeClai
 		last := o.planned[p.UID]
 		o.planned[p.UID] = planned{claim: claim.Name}
 		o.mu.Unlock()
-		if v.moving[p] || last.claim == claim.Name {
+		if v.moving[p.UID] || last.claim == claim.Name {
 			continue
 		}
 		o.events.Eventf(p, claim, corev1.EventTypeNormal, "Nominated", "Nominate", "pod should go to the node of NodeClaim %s", claim.Name)
@@ -257,7 +268,7 @@ func (o *Operator) refuse(v *view, packed *pipeline.Packed) {
 			text += "; would fit if " + fix.Text + " (verified)"
 		}
 		for _, p := range u.Pods {
-			if !v.moving[p] {
+			if !v.moving[p.UID] {
 				o.events.Eventf(p, nil, corev1.EventTypeWarning, "FailedScheduling", "Provision", "%s", shorten(text))
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -33,16 +32,17 @@ import (
 type view struct {
 	scheduling.Snapshot
 	objects manifests.Snapshot           // what package simulate reads beside it
-	claims  map[string]*karpv1.NodeClaim // by name of the node in Nodes
+	claims  map[string]*karpv1.NodeClaim // by name of the node or, before it is there, of the claim
 	pools   map[string]*karpv1.NodePool  // by name
-	moving  map[*corev1.Pod]bool         // pending only because their node is leaving
+	leaving map[string]bool              // nodes of ours on their way out
+	moving  map[types.UID]bool           // pods that need another place for that
 	now     time.Time
 }
 
 // read makes a view from the caches. Objects are shared with the caches, for nothing in the library changes what it is given.
 // What cannot be read, a pool with a mistake, is left out and told in the error, which joins all of them; the view is good then.
 func (o *Operator) read(ctx context.Context) (*view, error) {
-	v := &view{claims: map[string]*karpv1.NodeClaim{}, pools: map[string]*karpv1.NodePool{}, moving: map[*corev1.Pod]bool{}, now: time.Now()}
+	v := &view{claims: map[string]*karpv1.NodeClaim{}, pools: map[string]*karpv1.NodePool{}, leaving: map[string]bool{}, moving: map[types.UID]bool{}, now: time.Now()}
 	var pods corev1.PodList
 	var nodes corev1.NodeList
 	var daemons appsv1.DaemonSetList
@@ -71,19 +71,12 @@ func (o *Operator) read(ctx context.Context) (*view, error) {
 	v.Admission = admission.NewCluster(pointers(priorities.Items), pointers(runtimes.Items), pointers(ranges.Items))
 	v.objects.PodDisruptionBudgets = pointers(budgets.Items)
 	problems := errors.Join(o.readPools(ctx, v, pools.Items), v.readNodes(nodes.Items, claims.Items))
-	leaving := map[string]bool{}
-	for _, n := range v.Nodes {
-		leaving[n.Name] = n.Spec.Unschedulable && v.claims[n.Name] != nil && isLeaving(n, v.claims[n.Name])
-	}
 	for i := range pods.Items {
 		p := &pods.Items[i]
-		if leaving[p.Spec.NodeName] && eviction.Reschedulable(p) { // its place is needed before it goes
-			pending := *p
-			pending.Spec.NodeName = ""
-			p = &pending
-			v.moving[p] = true
-		}
 		v.Pods = append(v.Pods, p)
+		if v.leaving[p.Spec.NodeName] && eviction.Reschedulable(p) {
+			v.moving[p.UID] = true
+		}
 	}
 	return v, problems
 }
@@ -105,17 +98,17 @@ func (o *Operator) readPools(ctx context.Context, v *view, pools []karpv1.NodePo
 			problems = append(problems, err)
 			continue
 		}
-		types, ok := shared[pool.NodeClass]
+		offered, ok := shared[pool.NodeClass]
 		if !ok {
-			if types, err = o.options.Provider.InstanceTypes(ctx, pool); err != nil {
+			if offered, err = o.options.Provider.InstanceTypes(ctx, pool); err != nil {
 				problems = append(problems, fmt.Errorf("NodePool %s: %w", p.Name, err))
 				continue
 			}
-			types = ledger.Apply(types, v.now)
-			shared[pool.NodeClass] = types
+			offered = ledger.Apply(offered, v.now)
+			shared[pool.NodeClass] = offered
 		}
 		v.pools[p.Name] = p
-		v.Pools = append(v.Pools, scheduling.Pool{NodePool: pool, Types: types})
+		v.Pools = append(v.Pools, scheduling.Pool{NodePool: pool, Types: offered})
 	}
 	return errors.Join(problems...)
 }
@@ -135,56 +128,40 @@ func decodePool(p *karpv1.NodePool) (nodepool.NodePool, error) {
 	return nodepool.Apply(pool, nodepool.LinuxByDefault), nil
 }
 
-// readNodes joins nodes and claims. A claim whose node is not ready for pods yet counts as the node that it promises: pods wait
-// for it, so it must not be bought again. A node that is leaving takes no more pods.
+// readNodes joins nodes and claims. What a claim promises counts until its node is initialized: see scheduling.NodeClaim.
 func (v *view) readNodes(nodes []corev1.Node, claims []karpv1.NodeClaim) error {
 	byID := map[string]*corev1.Node{}
 	for i := range nodes {
+		v.Nodes = append(v.Nodes, &nodes[i])
 		if id := nodes[i].Spec.ProviderID; id != "" {
 			byID[id] = &nodes[i]
 		}
 	}
 	var problems []error
-	taken := map[string]bool{}
 	for i := range claims {
 		c := &claims[i]
-		var node *corev1.Node
-		if c.Status.ProviderID != "" {
-			node = byID[c.Status.ProviderID]
-		}
-		switch {
-		case node != nil && c.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized):
-		case c.DeletionTimestamp != nil && node == nil:
-			continue
-		default:
-			promise, err := v.promised(c, node)
-			if err != nil {
-				problems = append(problems, err)
-				continue
-			}
-			node = promise
-		}
-		if isLeaving(node, c) {
-			closed := *node
-			closed.Spec.Unschedulable = true
-			closed.Spec.Taints = append(slices.Clone(node.Spec.Taints), karpv1.DisruptedNoScheduleTaint)
-			node = &closed
-		}
-		taken[node.Name] = true
-		v.claims[node.Name] = c
-		v.Nodes = append(v.Nodes, node)
 		decoded, err := decodeClaim(c)
+		if err == nil {
+			decoded.Metadata.Labels, decoded.Capacity, decoded.Allocatable, err = v.promise(c)
+		}
 		if err != nil {
 			problems = append(problems, err)
 			continue
 		}
-		decoded.NodeName = node.Name
-		v.objects.NodeClaims = append(v.objects.NodeClaims, decoded)
-	}
-	for i := range nodes {
-		if !taken[nodes[i].Name] {
-			v.Nodes = append(v.Nodes, &nodes[i])
+		name := c.Name
+		if node := byID[c.Status.ProviderID]; node != nil {
+			name, decoded.NodeName = node.Name, node.Name
+			if isLeaving(node, c) {
+				v.leaving[name] = true
+			}
 		}
+		v.claims[name] = c
+		v.objects.NodeClaims = append(v.objects.NodeClaims, decoded)
+		v.NodeClaims = append(v.NodeClaims, scheduling.NodeClaim{
+			Name: c.Name, NodeName: decoded.NodeName, ProviderID: c.Status.ProviderID, Labels: decoded.Metadata.Labels,
+			Taints: c.Spec.Taints, StartupTaints: c.Spec.StartupTaints, Capacity: decoded.Capacity, Allocatable: decoded.Allocatable,
+			Initialized: c.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized), Deleting: c.DeletionTimestamp != nil,
+		})
 	}
 	return errors.Join(problems...)
 }
@@ -195,46 +172,24 @@ func isLeaving(node *corev1.Node, claim *karpv1.NodeClaim) bool {
 		slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.DisruptedTaintKey })
 }
 
-// promised is the node that a claim will be: what the provider has launched or, before that, what it is asked for first. Startup
-// taints are ignored, for somebody will take them off. What the node itself says already goes before.
-func (v *view) promised(claim *karpv1.NodeClaim, node *corev1.Node) (*corev1.Node, error) {
-	labels, capacity, allocatable := maps.Clone(claim.Labels), claim.Status.Capacity, claim.Status.Allocatable
-	if claim.Status.ProviderID == "" {
-		ask, err := askOf(claim)
-		if err != nil {
-			return nil, err
-		}
-		t, ok := v.typeOf(ask.Pool, ask.Candidates[0].Type)
-		if !ok {
-			return nil, fmt.Errorf("NodeClaim %s: its pool has no instance type %q any more", claim.Name, ask.Candidates[0].Type)
-		}
-		if labels, err = cloudprovider.NodeLabels(ask, t, ask.Candidates[0].Offering); err != nil {
-			return nil, fmt.Errorf("NodeClaim %s: %w", claim.Name, err)
-		}
-		capacity, allocatable = t.Capacity, t.Allocatable()
+// promise is what a claim's node will have: what the provider has launched or, before that, what it is asked for first.
+func (v *view) promise(claim *karpv1.NodeClaim) (labels map[string]string, capacity, allocatable corev1.ResourceList, err error) {
+	if claim.Status.ProviderID != "" {
+		return claim.Labels, claim.Status.Capacity, claim.Status.Allocatable, nil
 	}
-	out := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: claim.Name, Labels: labels, Annotations: claim.Annotations, CreationTimestamp: claim.CreationTimestamp},
-		Spec:       corev1.NodeSpec{ProviderID: claim.Status.ProviderID, Taints: slices.Clone(claim.Spec.Taints)},
-		Status: corev1.NodeStatus{
-			Capacity: capacity, Allocatable: allocatable, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-		},
+	ask, err := askOf(claim)
+	if errors.Is(err, errNoCandidates) {
+		return claim.Labels, nil, nil, nil // made by hand a moment ago
 	}
-	if node != nil {
-		out.Name, out.DeletionTimestamp = node.Name, node.DeletionTimestamp
-		maps.Copy(labels, node.Labels)
-		for _, t := range node.Spec.Taints {
-			if t.Key == karpv1.DisruptedTaintKey {
-				out.Spec.Taints = append(out.Spec.Taints, t)
-			}
-		}
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	if labels[corev1.LabelHostname] == "" {
-		labels[corev1.LabelHostname] = out.Name
+	t, ok := v.typeOf(ask.Pool, ask.Candidates[0].Type)
+	if !ok {
+		return nil, nil, nil, fmt.Errorf("NodeClaim %s: its pool has no instance type %q any more", claim.Name, ask.Candidates[0].Type)
 	}
-	// An existing node that has registered only is told from one that takes pods by this label.
-	labels[karpv1.NodeRegisteredLabelKey] = "true"
-	return out, nil
+	labels, err = cloudprovider.NodeLabels(ask, t, ask.Candidates[0].Offering)
+	return labels, t.Capacity, t.Allocatable(), err
 }
 
 // pool is a pool by its name.

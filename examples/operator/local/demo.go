@@ -29,7 +29,7 @@ const stepLimit = 2 * time.Minute
 // demo plays the story and prints a line whenever something has changed.
 func demo(ctx context.Context, s *sandbox.Sandbox, out io.Writer) error {
 	app := sandbox.Inflate("inflate", 0, "1", "1Gi")
-	if err := s.Apply(ctx, sandbox.Class(), sandbox.Pool("default"), app); err != nil {
+	if err := s.Apply(ctx, sandbox.Class(), sandbox.Pool("default", general), app); err != nil {
 		return err
 	}
 	start := time.Now()
@@ -77,7 +77,7 @@ func demo(ctx context.Context, s *sandbox.Sandbox, out io.Writer) error {
 			return scale(40)(ctx)
 		}, func(x sandbox.State) bool { return all(40)(x) && x.Cost < before.Cost/2 }},
 		{"a second pool, whose nodes live for 20 seconds, and 4 pods for it", func(ctx context.Context) error {
-			return s.Apply(ctx, sandbox.Pool("short", func(p *karpv1.NodePool) {
+			return s.Apply(ctx, sandbox.Pool("short", general, func(p *karpv1.NodePool) {
 				p.Spec.Template.Spec.ExpireAfter = karpv1.MustParseNillableDuration("20s")
 			}), short)
 		}, func(x sandbox.State) bool {
@@ -96,7 +96,7 @@ func demo(ctx context.Context, s *sandbox.Sandbox, out io.Writer) error {
 		}},
 		{"everything -> 0 replicas", func(ctx context.Context) error {
 			return errors.Join(scale(0)(ctx), s.Client.Delete(ctx, short))
-		}, all(0)},
+		}, func(x sandbox.State) bool { return x == sandbox.State{} }},
 	}
 	for _, st := range steps {
 		if err := play(ctx, s, st, say); err != nil {
@@ -105,6 +105,12 @@ func demo(ctx context.Context, s *sandbox.Sandbox, out io.Writer) error {
 	}
 	say("nothing is left")
 	return nil
+}
+
+// general keeps to the families of general use, of four cores and more, so that there is something to consolidate.
+func general(p *karpv1.NodePool) {
+	p.Spec.Template.Spec.Requirements = append(p.Spec.Template.Spec.Requirements,
+		sandbox.Require("karpenter.k8s.aws/instance-category", "c", "m", "r"), sandbox.Require("karpenter.k8s.aws/instance-cpu", "4", "8", "16"))
 }
 
 // play does a step and waits for what must come of it.

@@ -17,6 +17,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
 	"github.com/joinery-sdk/joinery/examples/operator/cluster"
 	"github.com/joinery-sdk/joinery/examples/operator/controller"
+	"github.com/joinery-sdk/joinery/examples/operator/crds"
 	"github.com/joinery-sdk/joinery/examples/operator/memory"
 	"github.com/joinery-sdk/joinery/instancetypes"
 )
@@ -45,7 +46,7 @@ func Start(ctx context.Context, progress io.Writer, dir string, types []instance
 		return nil, err
 	}
 	s := &Sandbox{Cluster: c, types: types}
-	if err := controller.InstallCRDs(c.Config); err != nil {
+	if err := crds.Install(c.Config); err != nil {
 		c.Stop()
 		return nil, err
 	}

@@ -1,4 +1,5 @@
-package controller
+// Package crds has the resources that the operator reads and writes.
+package crds
 
 import (
 	"fmt"
@@ -10,10 +11,10 @@ import (
 	"sigs.k8s.io/karpenter/pkg/apis"
 )
 
-// InstallCRDs puts Karpenter's resources into a cluster, or brings them up to date, and returns when they can be used.
-func InstallCRDs(cfg *rest.Config) error {
+// Install puts Karpenter's resources into a cluster, or brings them up to date, and returns when they can be used.
+func Install(cfg *rest.Config) error {
 	if _, err := envtest.InstallCRDs(cfg, envtest.CRDInstallOptions{CRDs: slices.Concat(apis.CRDs, kwok.CRDs)}); err != nil {
-		return fmt.Errorf("controller: %w", err)
+		return fmt.Errorf("crds: %w", err)
 	}
 	return nil
 }
