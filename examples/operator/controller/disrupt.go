@@ -115,13 +115,18 @@ func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Res
 	}
 	o.mu.Unlock()
 	cluster := simulate.Cluster(&v.objects, snapshot, nominated, v.now)
+	prices := map[string]float64{}
 	for i := range cluster.Nodes {
+		prices[cluster.Nodes[i].Name()] = cluster.Nodes[i].PricePerHour
 		if claim := v.claims[cluster.Nodes[i].Name()]; claim != nil {
 			if n, ok := noticeOf(cluster.Nodes[i].Name(), claim); ok {
 				cluster.Interruptions = append(cluster.Interruptions, n)
 			}
 		}
 	}
+	o.mu.Lock()
+	o.prices = prices
+	o.mu.Unlock()
 	options := o.options.Disruption
 	options.Rules.Placeable = sim.Placeable
 	result, err := deprovision.Plan(ctx, cluster, sim, &options)

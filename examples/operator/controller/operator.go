@@ -87,6 +87,7 @@ type Operator struct {
 	ledger  availability.Ledger   // what the cloud refused
 	coming  map[string]bool       // claims bought for a command that is not done: not to be given back as empty
 	planned map[types.UID]planned // by pod: where the last plan had it
+	prices  map[string]float64    // by node, in dollars an hour
 }
 
 // The indexes of the caches.
@@ -159,6 +160,13 @@ func orNone(address string) string {
 
 // Manager is what runs the operator.
 func (o *Operator) Manager() manager.Manager { return o.manager }
+
+// Prices are what nodes cost as of the last plan of disruption, by name, in dollars an hour.
+func (o *Operator) Prices() map[string]float64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.prices
+}
 
 // index prepares the questions that are asked of the caches.
 func (o *Operator) index() error {

@@ -17,12 +17,13 @@ import (
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
 	"github.com/joinery-sdk/joinery/examples/operator/controller"
 	"github.com/joinery-sdk/joinery/examples/operator/memory"
+	"github.com/joinery-sdk/joinery/examples/operator/page"
 	"github.com/joinery-sdk/joinery/examples/operator/sandbox"
-	"github.com/joinery-sdk/joinery/instancetypes"
 )
 
 func main() {
@@ -52,10 +53,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	set.StringVar(&f.file, "instance-types", "", "a catalogue in the shape of Karpenter's KWOK provider instead")
 	set.StringVar(&f.dir, "dir", "", "a new folder for keys, data and logs; empty for one that is removed at the end")
 	set.DurationVar(&f.boot, "boot", 3*time.Second, "how long a machine takes to boot")
-	if err := set.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			return nil
-		}
+	if err := set.Parse(args); errors.Is(err, pflag.ErrHelp) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	dir := f.dir
@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	}
 	defer logs.Close()
 	ctrl.SetLogger(zap.New(zap.WriteTo(logs)))
-	types, err := catalogue(f)
+	types, err := memory.Catalogue(f.file, f.region)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	if f.demo {
 		options.Poll, options.Validate = 2*time.Second, 4*time.Second
 	}
-	r, err := s.Operate(ctx, options)
+	r, err := s.Operate(ctx, options, func(o *controller.Operator) []manager.Runnable { return page.Serve(f.page, o) })
 	if err != nil {
 		return err
 	}
@@ -97,15 +97,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	if err := s.Apply(ctx, sandbox.Class(), sandbox.Pool("default")); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "export KUBECONFIG=%s\nexport PATH=%s:$PATH\nkubectl create deployment inflate --image=pause --replicas=5\nlogs: %s\nCtrl-C ends it.\n",
-		s.Kubeconfig, filepath.Dir(s.Kubectl), logs.Name())
+	_, _ = fmt.Fprintf(out, "export KUBECONFIG=%s\nexport PATH=%s:$PATH\nkubectl create deployment inflate --image=pause --replicas=5\npage: http://%s\nlogs: %s\nCtrl-C ends it.\n",
+		s.Kubeconfig, filepath.Dir(s.Kubectl), f.page, logs.Name())
 	<-ctx.Done()
 	return nil
-}
-
-func catalogue(f flags) ([]instancetypes.InstanceType, error) {
-	if f.file != "" {
-		return memory.File(f.file)
-	}
-	return memory.EC2(f.region)
 }

@@ -10,20 +10,18 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/kwok"
 )
 
-// EC2 is the embedded catalogue of a region, without what can be had no more.
-func EC2(region string) ([]instancetypes.InstanceType, error) {
+// Catalogue is what a file in the shape of Karpenter's KWOK provider offers or, without one, EC2 in a region, as embedded.
+func Catalogue(file, region string) ([]instancetypes.InstanceType, error) {
+	if file != "" {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("memory: %w", err)
+		}
+		return kwok.Read(data)
+	}
 	r, err := catalogue.Load(region)
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	return ec2.Types(r, ec2.Settings{})
-}
-
-// File is a catalogue in the shape of Karpenter's KWOK provider.
-func File(path string) ([]instancetypes.InstanceType, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("memory: %w", err)
-	}
-	return kwok.Read(data)
 }

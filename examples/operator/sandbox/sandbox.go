@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
 	"github.com/joinery-sdk/joinery/examples/operator/cluster"
@@ -78,14 +79,21 @@ type Run struct {
 	ended  chan error
 }
 
-// Operate starts an operator on the sandbox, with its cloud unless the options name another provider.
-func (s *Sandbox) Operate(ctx context.Context, options controller.Options) (*Run, error) {
+// Operate starts an operator on the sandbox, with its cloud unless the options name another provider, and what runs beside it.
+func (s *Sandbox) Operate(ctx context.Context, options controller.Options, beside ...func(*controller.Operator) []manager.Runnable) (*Run, error) {
 	if options.Provider == nil {
 		options.Provider = s.Cloud
 	}
 	o, err := controller.New(s.Config, options)
 	if err != nil {
 		return nil, err
+	}
+	for _, make := range beside {
+		for _, r := range make(o) {
+			if err := o.Manager().Add(r); err != nil {
+				return nil, fmt.Errorf("sandbox: %w", err)
+			}
+		}
 	}
 	running, cancel := context.WithCancel(ctx)
 	r := &Run{Operator: o, cancel: cancel, ended: make(chan error, 1)}
