@@ -5,6 +5,7 @@ go 1.26.6
 require (
 	github.com/joinery-sdk/joinery v0.0.0-00010101000000-000000000000
 	github.com/prometheus/client_golang v1.23.2
+	github.com/stretchr/testify v1.12.1
 	golang.org/x/sync v0.21.0
 	k8s.io/api v0.36.3
 	k8s.io/client-go v0.36.3
@@ -60,7 +61,6 @@ require (
 	github.com/prometheus/procfs v0.19.2 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/samber/lo v1.53.0 // indirect
-	github.com/stretchr/objx v0.5.3 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.28.0 // indirect
 	gomodules.xyz/jsonpatch/v2 v2.5.0 // indirect

@@ -276,7 +276,7 @@ func (o *Operator) reopen(ctx context.Context) error {
 	var errs []error
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
-		if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.DisruptedTaintKey }) {
+		if !hasTaint(node, karpv1.DisruptedTaintKey) {
 			continue
 		}
 		claim, err := o.claimOf(ctx, node)

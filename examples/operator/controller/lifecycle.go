@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -76,7 +75,9 @@ func (o *Operator) launch(ctx context.Context, claim *karpv1.NodeClaim) error {
 	}
 	o.learn(func(now time.Time) { o.ledger = o.ledger.Launched(launched, now) })
 	before := claim.DeepCopy()
-	maps.Copy(claim.Labels, launched.Labels)
+	for key, value := range launched.Labels {
+		metav1.SetMetaDataLabel(&claim.ObjectMeta, key, value)
+	}
 	if err := o.client.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
 		return err
 	}
@@ -163,7 +164,6 @@ func (o *Operator) register(ctx context.Context, claim *karpv1.NodeClaim, node *
 		}
 	}
 	if node.Labels[karpv1.NodeRegisteredLabelKey] != "true" { // once: who takes off a startup taint later means it
-		node.Spec.Taints = withoutTaint(node.Spec.Taints, karpv1.UnregisteredTaintKey)
 		for _, t := range slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints) {
 			if !slices.ContainsFunc(node.Spec.Taints, func(have corev1.Taint) bool { return have.MatchTaint(&t) }) {
 				node.Spec.Taints = append(node.Spec.Taints, t)
@@ -192,6 +192,12 @@ func withoutTaint(taints []corev1.Taint, key string) []corev1.Taint {
 
 // initialize says that a node is ready for pods: it works, startup taints are gone, and every resource that was asked for is there.
 func (o *Operator) initialize(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) (reconcile.Result, error) {
+	if left := openAfter - time.Since(since(claim, karpv1.ConditionTypeRegistered)); hasTaint(node, karpv1.UnregisteredTaintKey) {
+		if left > 0 && !works(node) {
+			return reconcile.Result{RequeueAfter: left}, nil
+		}
+		return reconcile.Result{}, o.open(ctx, claim, node)
+	}
 	if waits := waitsFor(claim, node); waits != "" {
 		if c := claim.StatusConditions().Get(karpv1.ConditionTypeInitialized); c == nil || c.Message != waits {
 			before := claim.DeepCopy()
@@ -221,17 +227,38 @@ func (o *Operator) initialize(ctx context.Context, claim *karpv1.NodeClaim, node
 	return reconcile.Result{}, nil
 }
 
+// openAfter is how long a node that has joined but does not work yet stays closed to all pods. It is opened then for daemons that
+// it may be waiting for, such as those of its network.
+const openAfter = 5 * time.Second
+
+// open lets pods onto a node. Those that are planned there are pointed to it just before, so that they do not find it taken.
+func (o *Operator) open(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
+	o.pointAll(ctx, claim.Name, node.Name)
+	before := node.DeepCopy()
+	node.Spec.Taints = withoutTaint(node.Spec.Taints, karpv1.UnregisteredTaintKey)
+	return o.client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// works reports whether a node is ready, and known to be by those who taint nodes.
+func works(node *corev1.Node) bool {
+	return !hasTaint(node, corev1.TaintNodeNotReady) && !hasTaint(node, corev1.TaintNodeUnreachable) &&
+		slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+}
+
+func hasTaint(node *corev1.Node, key string) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+}
+
 // waitsFor says what a node lacks until pods can run there, empty for nothing.
 func waitsFor(claim *karpv1.NodeClaim, node *corev1.Node) string {
-	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-	if !ready {
+	if !works(node) {
 		return "the node is not ready"
 	}
 	for _, t := range node.Spec.Taints {
 		startup := slices.ContainsFunc(claim.Spec.StartupTaints, func(s corev1.Taint) bool { return s.MatchTaint(&t) })
-		if startup || t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable || t.Key == "node.cloudprovider.kubernetes.io/uninitialized" {
+		if startup || t.Key == "node.cloudprovider.kubernetes.io/uninitialized" {
 			return "the node has the taint " + t.ToString()
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -18,14 +17,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
-
-// planned is where a plan has a pod.
-type planned struct {
-	claim string // a NodeClaim, by name
-	seen  bool   // the event is written
-}
 
 // Wake has pending pods looked at soon.
 func (o *Operator) Wake() {
@@ -37,11 +29,14 @@ func (o *Operator) Wake() {
 
 // reconcilePod wakes the provisioner for a pod that the scheduler has found no node for, and notes when pods come and go.
 func (o *Operator) reconcilePod(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
-	if unschedulable(pod) {
+	switch {
+	case !unschedulable(pod):
+		return reconcile.Result{}, o.podMoved(ctx, pod)
+	case pod.Status.NominatedNodeName == "" && o.point(ctx, pod):
+	default:
 		o.Wake()
-		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, o.podMoved(ctx, pod)
+	return reconcile.Result{}, nil
 }
 
 // unschedulable reports whether kube-scheduler has said that a pod fits nowhere.
@@ -142,6 +137,7 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 		log.FromContext(ctx).Info("left out of the plan", "problems", problems.Error())
 	}
 	again = 6 * o.options.Poll
+	o.forget(v)
 	if !slices.ContainsFunc(v.Pods, func(p *corev1.Pod) bool { return unschedulable(p) || v.moving[p.UID] }) || len(v.Pools) == 0 {
 		return again, nil
 	}
@@ -158,7 +154,7 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 	o.refuse(v, packed)
 	for i, r := range packed.Problem.Existing {
 		if claim := v.claims[r.Node.Name]; claim != nil {
-			o.nominate(ctx, v, claim, packed.Result.Existing[i])
+			o.nominate(v, claim, packed.Result.Existing[i])
 		}
 	}
 	if len(nodes) > 0 {
@@ -173,7 +169,7 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 			w := wantedOf(&nodes[i])
 			claim, err := o.createClaim(ctx, v, w, "provisioning")
 			if err == nil {
-				o.nominate(ctx, v, claim, w.pods)
+				o.nominate(v, claim, w.pods)
 			}
 			return err
 		})
@@ -228,33 +224,6 @@ func (o *Operator) createClaim(ctx context.Context, v *view, w wanted, why strin
 	}
 }
 
-// nominate tells pods which node is meant for them: people by an event, and kube-scheduler by the status, which it tries first.
-func (o *Operator) nominate(ctx context.Context, v *view, claim *karpv1.NodeClaim, pods []*corev1.Pod) {
-	for _, p := range pods {
-		o.mu.Lock()
-		last := o.planned[p.UID]
-		o.planned[p.UID] = planned{claim: claim.Name}
-		o.mu.Unlock()
-		if v.moving[p.UID] || last.claim == claim.Name {
-			continue
-		}
-		o.events.Eventf(p, claim, corev1.EventTypeNormal, "Nominated", "Nominate", "pod should go to the node of NodeClaim %s", claim.Name)
-		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"nominatedNodeName":%q}}`, nodeName(claim)))
-		pod := &corev1.Pod{ObjectMeta: *p.ObjectMeta.DeepCopy()}
-		if err := o.client.Status().Patch(ctx, pod, patch); client.IgnoreNotFound(err) != nil {
-			log.FromContext(ctx).Info("nomination failed", "pod", podclass.Name(p), "error", err.Error())
-		}
-	}
-}
-
-// nodeName is the name of a claim's node. Before it joins, the best guess is that of the claim.
-func nodeName(claim *karpv1.NodeClaim) string {
-	if claim.Status.NodeName != "" {
-		return claim.Status.NodeName
-	}
-	return claim.Name
-}
-
 // refuse tells pods why no node can be bought for them, with a change that was tried and helps.
 func (o *Operator) refuse(v *view, packed *pipeline.Packed) {
 	for _, u := range packed.Result.Unplaced {
@@ -281,11 +250,4 @@ func count(packed *pipeline.Packed) (n int) {
 		n += len(u.Pods)
 	}
 	return n
-}
-
-// Planned is the NodeClaim that a pod was last planned for, empty if none was.
-func (o *Operator) Planned(pod types.UID) string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.planned[pod].claim
 }

@@ -169,7 +169,7 @@ func (v *view) readNodes(nodes []corev1.Node, claims []karpv1.NodeClaim) error {
 // isLeaving reports whether a node of ours is on its way out.
 func isLeaving(node *corev1.Node, claim *karpv1.NodeClaim) bool {
 	return claim.DeletionTimestamp != nil || node.DeletionTimestamp != nil ||
-		slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.DisruptedTaintKey })
+		hasTaint(node, karpv1.DisruptedTaintKey)
 }
 
 // promise is what a claim's node will have: what the provider has launched or, before that, what it is asked for first.

@@ -212,7 +212,7 @@ func alive(p *corev1.Pod) *corev1.Pod {
 
 // close keeps new pods away from a node.
 func (o *Operator) close(ctx context.Context, node *corev1.Node) error {
-	if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.DisruptedTaintKey }) {
+	if hasTaint(node, karpv1.DisruptedTaintKey) {
 		return nil
 	}
 	before := node.DeepCopy()

@@ -1,0 +1,109 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+)
+
+// planned is where the last plan has a pod.
+type planned struct {
+	claim string
+	pod   types.NamespacedName
+}
+
+// nominate tells pods by an event which node is meant for them, and remembers it.
+func (o *Operator) nominate(v *view, claim *karpv1.NodeClaim, pods []*corev1.Pod) {
+	for _, p := range pods {
+		if v.moving[p.UID] { // it runs, and is told when another comes in its place
+			continue
+		}
+		o.mu.Lock()
+		last := o.planned[p.UID]
+		o.planned[p.UID] = planned{claim.Name, client.ObjectKeyFromObject(p)}
+		o.mu.Unlock()
+		if last.claim != claim.Name {
+			o.events.Eventf(p, claim, corev1.EventTypeNormal, "Nominated", "Nominate", "pod should go to the node of NodeClaim %s", claim.Name)
+		}
+	}
+}
+
+// forget drops pods that are no more.
+func (o *Operator) forget(v *view) {
+	there := make(map[types.UID]bool, len(v.Pods))
+	for _, p := range v.Pods {
+		there[p.UID] = true
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for uid := range o.planned {
+		if !there[uid] {
+			delete(o.planned, uid)
+		}
+	}
+}
+
+// patience is for how long after its initialization a node is held for the pods that are planned there: longer than
+// kube-scheduler lets a pod wait between two tries.
+const patience = 15 * time.Second
+
+// point tells kube-scheduler which node to try first, and to keep its room: status.nominatedNodeName, which is there for that.
+// The scheduler clears it whenever a try fails, so it is set just before the node is opened, and set again while the node has not
+// been ready for long. False means that the pod needs another plan.
+func (o *Operator) point(ctx context.Context, pod *corev1.Pod) bool {
+	o.mu.Lock()
+	plan, ok := o.planned[pod.UID]
+	o.mu.Unlock()
+	var claim karpv1.NodeClaim
+	if !ok || o.client.Get(ctx, client.ObjectKey{Name: plan.claim}, &claim) != nil || claim.DeletionTimestamp != nil || claim.Status.NodeName == "" {
+		return false
+	}
+	if at := since(&claim, karpv1.ConditionTypeInitialized); at.IsZero() || time.Since(at) > patience {
+		return at.IsZero()
+	}
+	o.patchNomination(ctx, plan.pod, claim.Status.NodeName)
+	return true
+}
+
+// pointAll points all pods that are planned for a claim to its node, which has just joined.
+func (o *Operator) pointAll(ctx context.Context, claim, node string) {
+	var pods []types.NamespacedName
+	o.mu.Lock()
+	for _, p := range o.planned {
+		if p.claim == claim {
+			pods = append(pods, p.pod)
+		}
+	}
+	o.mu.Unlock()
+	for _, p := range pods {
+		var pod corev1.Pod
+		if o.client.Get(ctx, p, &pod) == nil && pod.Spec.NodeName == "" {
+			o.patchNomination(ctx, p, node)
+		}
+	}
+}
+
+// patchNomination is a hint: where it fails, the pod finds its place without.
+func (o *Operator) patchNomination(ctx context.Context, pod types.NamespacedName, node string) {
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"nominatedNodeName":%q}}`, node))
+	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	err := o.client.Status().Patch(ctx, object, patch)
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsInvalid(err) && ctx.Err() == nil { // invalid: it is bound by now
+		log.FromContext(ctx).Info("nomination failed", "pod", pod.String(), "error", err.Error())
+	}
+}
+
+// Planned is the NodeClaim that a pod was last planned for, empty if none was.
+func (o *Operator) Planned(pod types.UID) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.planned[pod].claim
+}
