@@ -190,33 +190,38 @@ func withoutTaint(taints []corev1.Taint, key string) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return t.Key == key })
 }
 
-// initialize says that a node is ready for pods: it works, startup taints are gone, and every resource that was asked for is there.
+// initialize opens a node to pods, and says when it is ready for them: it works, startup taints are gone, and every resource that
+// was asked for is there.
 func (o *Operator) initialize(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) (reconcile.Result, error) {
-	if left := openAfter - time.Since(since(claim, karpv1.ConditionTypeRegistered)); hasTaint(node, karpv1.UnregisteredTaintKey) {
-		if left > 0 && !works(node) {
+	before, old := node.DeepCopy(), claim.DeepCopy()
+	if hasTaint(node, karpv1.UnregisteredTaintKey) {
+		if left := openAfter - time.Since(since(claim, karpv1.ConditionTypeRegistered)); left > 0 && !works(node) {
 			return reconcile.Result{RequeueAfter: left}, nil
 		}
-		return reconcile.Result{}, o.open(ctx, claim, node)
+		o.pointAll(ctx, claim.Name, node.Name) // just before, so that the pods that are planned there do not find it taken
+		node.Spec.Taints = withoutTaint(node.Spec.Taints, karpv1.UnregisteredTaintKey)
 	}
-	if waits := waitsFor(claim, node); waits != "" {
-		if c := claim.StatusConditions().Get(karpv1.ConditionTypeInitialized); c == nil || c.Message != waits {
-			before := claim.DeepCopy()
-			claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionTypeInitialized, "Waiting", waits)
-			return reconcile.Result{}, o.client.Status().Patch(ctx, claim, client.MergeFrom(before))
-		}
-		return reconcile.Result{}, nil // a change of the node wakes us
-	}
-	if hook, ok := o.options.Provider.(cloudprovider.RegistrationHook); ok {
+	waits := waitsFor(claim, node)
+	if hook, ok := o.options.Provider.(cloudprovider.RegistrationHook); ok && waits == "" {
 		if err := hook.Registered(ctx, claim.Status.ProviderID, node.DeepCopy()); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	before := node.DeepCopy()
-	metav1.SetMetaDataLabel(&node.ObjectMeta, karpv1.NodeInitializedLabelKey, "true")
-	if err := o.client.Patch(ctx, node, client.MergeFrom(before)); err != nil {
-		return reconcile.Result{}, err
+	if waits == "" {
+		metav1.SetMetaDataLabel(&node.ObjectMeta, karpv1.NodeInitializedLabelKey, "true")
 	}
-	old := claim.DeepCopy()
+	if changed, err := client.MergeFrom(before).Data(node); err != nil || string(changed) != "{}" {
+		if err := o.client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if waits != "" { // a change of the node wakes us
+		if c := claim.StatusConditions().Get(karpv1.ConditionTypeInitialized); c == nil || c.Message != waits {
+			claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionTypeInitialized, "Waiting", waits)
+			return reconcile.Result{}, o.client.Status().Patch(ctx, claim, client.MergeFrom(old))
+		}
+		return reconcile.Result{}, nil
+	}
 	claim.Status.Capacity, claim.Status.Allocatable = node.Status.Capacity, node.Status.Allocatable
 	claim.StatusConditions().SetTrue(karpv1.ConditionTypeInitialized)
 	if err := o.client.Status().Patch(ctx, claim, client.MergeFrom(old)); err != nil {
@@ -230,14 +235,6 @@ func (o *Operator) initialize(ctx context.Context, claim *karpv1.NodeClaim, node
 // openAfter is how long a node that has joined but does not work yet stays closed to all pods. It is opened then for daemons that
 // it may be waiting for, such as those of its network.
 const openAfter = 5 * time.Second
-
-// open lets pods onto a node. Those that are planned there are pointed to it just before, so that they do not find it taken.
-func (o *Operator) open(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
-	o.pointAll(ctx, claim.Name, node.Name)
-	before := node.DeepCopy()
-	node.Spec.Taints = withoutTaint(node.Spec.Taints, karpv1.UnregisteredTaintKey)
-	return o.client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-}
 
 // works reports whether a node is ready, and known to be by those who taint nodes.
 func works(node *corev1.Node) bool {

@@ -204,7 +204,6 @@ func (o *Operator) watch() error {
 		ctrl.NewControllerManagedBy(o.manager).Named("node").For(&corev1.Node{}).WithOptions(many).
 			Complete(reconcile.AsReconciler(o.client, objectFunc[*corev1.Node](o.reconcileNode))),
 		ctrl.NewControllerManagedBy(o.manager).Named("nodepool").For(&karpv1.NodePool{}).
-			Watches(&karpv1.NodeClaim{}, handler.EnqueueRequestsFromMapFunc(poolOfClaim)).
 			Complete(reconcile.AsReconciler(o.client, objectFunc[*karpv1.NodePool](o.reconcilePool))),
 		ctrl.NewControllerManagedBy(o.manager).Named("pod").For(&corev1.Pod{}).WithOptions(many).
 			Complete(reconcile.AsReconciler(o.client, objectFunc[*corev1.Pod](o.reconcilePod))),

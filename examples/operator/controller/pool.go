@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -20,16 +19,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// poolOfClaim is the pool of a claim.
-func poolOfClaim(_ context.Context, claim client.Object) []reconcile.Request {
-	name := claim.GetLabels()[karpv1.NodePoolLabelKey]
-	if name == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
-}
-
-// reconcilePool says at a pool what it has, and whether it can be planned with. Claims of a pool that is deleted are deleted by
+// reconcilePool says at a pool, now and then, what it has, and whether it can be planned with. Claims of a pool that is deleted are deleted by
 // the garbage collector of Kubernetes, for the pool owns them.
 func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (reconcile.Result, error) {
 	if pool.DeletionTimestamp != nil {

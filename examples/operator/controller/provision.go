@@ -234,7 +234,7 @@ func (o *Operator) refuse(v *view, packed *pipeline.Packed) {
 		}
 		text := strings.Join(lines, "; ")
 		if fix := packed.Fix(u.Class, reasons, false); fix.Text != "" {
-			text += "; would fit if " + fix.Text + " (verified)"
+			text += "; " + fix.Text
 		}
 		for _, p := range u.Pods {
 			if !v.moving[p.UID] {
