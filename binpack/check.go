@@ -237,3 +237,43 @@ func (c *checker) budgets(bins []Bin) {
 		}
 	}
 }
+
+// Misfit says why none of an item fits into any bin that can be bought, nor onto any node, though it were alone there; it is empty
+// for an item that would, and then it is other items, budgets or limits that leave it out. It costs a pass over types and nodes.
+func (in *Instance) Misfit(item int) string {
+	p := &in.problem
+	it := &p.Items[item]
+	labelled, best, short := false, "", -1
+	lack := int64(0)
+	consider := func(name string, free []int64) bool {
+		labelled = true
+		worst, by := -1, int64(0)
+		for r, s := range it.Size {
+			if d := s - max(0, free[r]); d > by {
+				worst, by = r, d
+			}
+		}
+		if worst >= 0 && (short < 0 || by < lack) {
+			best, short, lack = name, worst, by
+		}
+		return worst < 0
+	}
+	for i := range p.Nodes {
+		if it.Requires.Compatible(p.Nodes[i].Provides, requirements.Keys{}) && consider("node "+p.Nodes[i].Name, p.Nodes[i].Free) {
+			return ""
+		}
+	}
+	for i := range p.Types {
+		t := &p.Types[i]
+		for _, o := range t.Offerings {
+			have, err := t.Provides.Intersect(o.Provides)
+			if err == nil && it.Requires.Compatible(have, requirements.Keys{}) && consider(t.Name, t.Capacity) {
+				return ""
+			}
+		}
+	}
+	if !labelled {
+		return fmt.Sprintf("nothing has the labels that it requires: %s", it.Requires)
+	}
+	return fmt.Sprintf("nothing that has the labels is large enough: %s lacks %d of %s", best, lack, p.Resources[short])
+}

@@ -13,7 +13,7 @@ func Example() {
 	plan, err := binpack.Pack(context.Background(), binpack.Problem{
 		Resources: []string{"cpu"},
 		Items:     []binpack.Item{{Name: "web", Count: 10, Size: []int64{3}, Requires: requirements.AnyOf(requirements.Set{})}},
-		Pools:     []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}},
+		Pools:     []binpack.Pool{{Name: "default"}},
 		Types: []binpack.Type{
 			{Name: "small", Capacity: []int64{4}, Offerings: []binpack.Offering{{Price: 4 * binpack.PerDollar}}},
 			{Name: "large", Capacity: []int64{9}, Offerings: []binpack.Offering{{Price: 8 * binpack.PerDollar}}},
@@ -41,7 +41,7 @@ func sample() binpack.Problem {
 			{Name: "web", Count: 6, Size: []int64{1, 2}, Requires: requirements.AnyOf(requirements.Set{})},
 			{Name: "db", Count: 1, Size: []int64{2, 8}, Requires: requirements.AnyOf(requirements.MustParse("zone=b"))},
 		},
-		Pools: []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}},
+		Pools: []binpack.Pool{{Name: "default"}},
 		Types: []binpack.Type{{
 			Name: "medium", Capacity: []int64{4, 16},
 			Offerings: []binpack.Offering{
@@ -120,7 +120,7 @@ func ExampleLimit() {
 // A dearer pool of more weight is filled first, as far as its budget goes.
 func ExamplePool() {
 	p := sample()
-	p.Pools = append(p.Pools, binpack.Pool{Name: "preferred", Weight: 10, MaxNodes: 1, MaxPrice: -1})
+	p.Pools = append(p.Pools, binpack.Pool{Name: "preferred", Weight: 10, MaxNodes: 1})
 	dear := p.Types[0]
 	dear.Pool, dear.Offerings = 1, []binpack.Offering{{Provides: requirements.MustParse("zone=b"), Price: 200}}
 	p.Types = append(p.Types, dear)
@@ -224,7 +224,7 @@ func ExampleCostAware() {
 			{Name: "medium", Count: 4, Size: []int64{4}, Requires: requirements.AnyOf(requirements.Set{})},
 			{Name: "small", Count: 8, Size: []int64{3}, Requires: requirements.AnyOf(requirements.Set{})},
 		},
-		Pools: []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}},
+		Pools: []binpack.Pool{{Name: "default"}},
 		Types: []binpack.Type{
 			{Name: "ten", Capacity: []int64{10}, Offerings: []binpack.Offering{{Price: 100}}},
 			{Name: "eight", Capacity: []int64{8}, Offerings: []binpack.Offering{{Price: 84}}},
@@ -350,7 +350,7 @@ func ExampleProgress() {
 // What does it cost to have fewer nodes?
 func ExamplePoint() {
 	in, _ := binpack.Compile(binpack.Problem{
-		Resources: []string{"cpu"}, Pools: []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}},
+		Resources: []string{"cpu"}, Pools: []binpack.Pool{{Name: "default"}},
 		Items: []binpack.Item{{Name: "web", Count: 12, Size: []int64{1}, Requires: requirements.AnyOf(requirements.Set{})}},
 		Types: []binpack.Type{
 			{Name: "small", Capacity: []int64{2}, Offerings: []binpack.Offering{{Price: 20}}},

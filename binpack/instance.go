@@ -65,6 +65,7 @@ const maxOfferings = 64
 // Compile checks the problem and translates it. It costs O(distinct requirements x offerings). The error joins
 // everything that is malformed: vectors of a wrong length, negative sizes, duplicate names, indexes out of range.
 func Compile(p Problem) (*Instance, error) {
+	p = p.filled()
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
@@ -86,6 +87,31 @@ func Compile(p Problem) (*Instance, error) {
 // Problem is what was compiled. Types with more than 64 offerings have been split into several of the same name, so
 // indexes of types refer to this, not to the argument of [Compile]. It must not be modified.
 func (in *Instance) Problem() *Problem { return &in.problem }
+
+// filled is the problem with what zero values stand for.
+func (p Problem) filled() Problem {
+	p.Pools = slices.Clone(p.Pools)
+	if len(p.Pools) == 0 {
+		p.Pools = []Pool{{}}
+	}
+	for i := range p.Pools {
+		if p.Pools[i].MaxNodes == 0 {
+			p.Pools[i].MaxNodes = -1
+		}
+		if p.Pools[i].MaxPrice == 0 {
+			p.Pools[i].MaxPrice = -1
+		}
+	}
+	if anywhere := requirements.AnyOf(requirements.Set{}); slices.ContainsFunc(p.Items, func(it Item) bool { return it.Requires.IsZero() }) {
+		p.Items = slices.Clone(p.Items)
+		for i := range p.Items {
+			if p.Items[i].Requires.IsZero() {
+				p.Items[i].Requires = anywhere
+			}
+		}
+	}
+	return p
+}
 
 func (p Problem) validate() error {
 	var errs []error

@@ -100,8 +100,9 @@ type Problem struct {
 	// Resources names the dimensions of every size, capacity and free vector, in their order.
 	Resources []string
 	Items     []Item
-	Pools     []Pool
-	Types     []Type
+	// Pools may be left out: types are then in one without limits.
+	Pools []Pool
+	Types []Type
 	// Nodes are bins that are paid for already. They are filled first, in this order.
 	Nodes []Node
 }
@@ -113,7 +114,7 @@ type Item struct {
 	Count int
 	// Size is what one of them takes, by resource; not negative.
 	Size []int64
-	// Requires holds the labels that the bin must have, as a union of sets.
+	// Requires holds the labels that the bin must have, as a union of sets; the zero value asks for none.
 	Requires requirements.Alternatives
 	// Tags are added to the bin by each of them.
 	Tags []string
@@ -137,9 +138,10 @@ type Pool struct {
 	Weight int
 	// Limits bounds the sum of [Type.Usage] over the new bins of the pool, by position; nil limits nothing.
 	Limits []int64
-	// MaxNodes bounds the number of new bins; negative limits nothing.
+	// MaxNodes bounds the number of new bins; 0 limits nothing, nor does a negative number. A pool that may buy nothing has types
+	// without offerings, or none.
 	MaxNodes int
-	// MaxPrice bounds the price of all new bins together; negative limits nothing.
+	// MaxPrice bounds the price of all new bins together; 0 limits nothing, nor does a negative number.
 	MaxPrice Price
 	// MinValues asks that the alternatives of each new bin show at least so many values of a key.
 	MinValues []MinValues

@@ -48,7 +48,7 @@ func TestEmptyProblems(t *testing.T) {
 	require.Equal(t, []int{3}, plan.Left)
 
 	p = boxes(3)
-	p.Items[0].Requires = requirements.Alternatives{} // no node suits
+	p.Items[0].Requires = requirements.AnyOf() // no node suits
 	_, plan = lawful(t, p)
 	require.Equal(t, []int{3}, plan.Left)
 
@@ -66,9 +66,9 @@ func TestHeavierPoolsFirstWithinTheirLimits(t *testing.T) {
 	}{
 		{"without limits", func(*binpack.Pool) {}, 5},
 		{"nodes", func(p *binpack.Pool) { p.MaxNodes = 3 }, 3},
-		{"no nodes", func(p *binpack.Pool) { p.MaxNodes = 0 }, 0},
+		{"0 nodes are any number", func(p *binpack.Pool) { p.MaxNodes = 0 }, 5},
 		{"price", func(p *binpack.Pool) { p.MaxPrice = 59 }, 2},
-		{"no money", func(p *binpack.Pool) { p.MaxPrice = 0 }, 0},
+		{"a price of 0 is any", func(p *binpack.Pool) { p.MaxPrice = 0 }, 5},
 		{"a limit", func(p *binpack.Pool) { p.Limits = []int64{19} }, 4},
 		{"a limit that is reached", func(p *binpack.Pool) { p.Limits = []int64{0} }, 0},
 		{"a limit that is passed already", func(p *binpack.Pool) { p.Limits = []int64{-7} }, 0},

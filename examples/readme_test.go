@@ -13,7 +13,7 @@ import (
 func TestReadmeProgram(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
-	program, err := os.ReadFile("pipeline/example_test.go")
+	program, err := os.ReadFile("plan/example_test.go")
 	require.NoError(t, err)
-	assert.True(t, strings.Contains(string(readme), "```go\n"+string(program)+"```\n"), "copy pipeline/example_test.go into the README")
+	assert.True(t, strings.Contains(string(readme), "```go\n"+string(program)+"```\n"), "copy plan/example_test.go into the README")
 }

@@ -121,7 +121,7 @@ type PriceSource interface {
 
 // Reprice returns the types with each offering priced by the layers, lowest first. What an offering says itself is the
 // ground: an offering that is unavailable without a price (0) starts without quotes, and becomes available if a layer has
-// one; any other keeps its availability. Several quotes make several offerings, in the order of the quotes. New values.
+// one; any other keeps its availability. Layers that are nil are passed over. Several quotes make several offerings, in the order of the quotes. New values.
 func Reprice(types []InstanceType, layers ...PriceSource) []InstanceType {
 	out := make([]InstanceType, len(types))
 	for i, t := range types {
@@ -141,6 +141,9 @@ func reprice(t InstanceType, o Offering, layers []PriceSource) []Offering {
 		quotes = []Quote{{Price: o.Price, List: o.List, Count: o.ReservationCount, Commitment: o.Commitment}}
 	}
 	for _, layer := range layers {
+		if layer == nil {
+			continue
+		}
 		quotes = layer.Quotes(PriceQuery{Type: t, Offering: o}, quotes)
 	}
 	if len(quotes) == 0 {

@@ -61,3 +61,10 @@ func ExamplePriceLists() {
 	fmt.Println(instancetypes.PriceLists([]instancetypes.InstanceType{t, t}))
 	// Output: [EC2 on-demand us-east-1 of 2026-07-06]
 }
+
+// A layer that nobody has is none.
+func TestRepriceWithoutLayers(t *testing.T) {
+	types := []instancetypes.InstanceType{{Name: "a", Offerings: []instancetypes.Offering{{Price: 1, Available: true}}}}
+	assert.Equal(t, types, instancetypes.Reprice(types, nil))
+	assert.Equal(t, types, instancetypes.Reprice(types))
+}

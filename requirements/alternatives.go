@@ -16,7 +16,7 @@ type Alternatives struct {
 
 // AnyOf is the union of sets. Sets that are impossible or stand there twice are left out.
 func AnyOf(sets ...Set) Alternatives {
-	var out []Set
+	out := []Set{} // not nil, which is the zero value's
 	for _, s := range sets {
 		if !s.impossible && !slices.ContainsFunc(out, s.Equal) {
 			out = append(out, s)
@@ -33,6 +33,10 @@ func (a Alternatives) Len() int { return len(a.sets) }
 
 // At is the i-th set. It panics if there is none.
 func (a Alternatives) At(i int) Set { return a.sets[i] }
+
+// IsZero reports whether a is the zero value, which no function of this package makes of others: where it means that nothing was
+// asked, it can be told from what no node satisfies.
+func (a Alternatives) IsZero() bool { return a.sets == nil }
 
 // IsImpossible reports whether no node satisfies any of the sets.
 func (a Alternatives) IsImpossible() bool { return len(a.sets) == 0 }

@@ -72,7 +72,7 @@ func (c *Class) fill(s *Snapshot, aliases requirements.Aliases, totals *podclass
 	c.Requests = totals.Requests(c.Template)
 	asked, err := kube.FromPod(&c.Template.Spec)
 	if err != nil {
-		return &InvalidError{Pod: podclass.Name(c.Pods[0]), Err: err}
+		return &InvalidError{What: "pod " + podclass.Name(c.Pods[0]), Err: err}
 	}
 	c.Required = aliases.Alternatives(asked.Required)
 	c.asked = c.Required
@@ -92,22 +92,10 @@ func (c *Class) fill(s *Snapshot, aliases requirements.Aliases, totals *podclass
 		}
 	}
 	if len(negative) > 0 {
-		return &InvalidError{Pod: podclass.Name(c.Pods[0]), Err: errors.New("request of " + string(slices.Min(negative)) + " is negative")}
+		return &InvalidError{What: "pod " + podclass.Name(c.Pods[0]), Err: errors.New("request of " + string(slices.Min(negative)) + " is negative")}
 	}
 	return nil
 }
-
-// InvalidError is a pod that no API server would have stored.
-type InvalidError struct {
-	Pod string // namespace/name
-	Err error
-}
-
-// Error is "scheduling: pod namespace/name: what is wrong".
-func (e *InvalidError) Error() string { return "scheduling: pod " + e.Pod + ": " + e.Err.Error() }
-
-// Unwrap gives the cause.
-func (e *InvalidError) Unwrap() error { return e.Err }
 
 // Ignored is a pending pod that is not ours to place, and why.
 type Ignored struct {

@@ -1,6 +1,7 @@
 package scheduling_test
 
 import (
+	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,33 +25,43 @@ func ExampleCompile() {
 	// Output: 1 class of 2 pods, 2 shapes
 }
 
-// A round says what to pack; whoever packs answers with an outcome.
-func ExampleState() {
+// allOnOne is a packer that puts everything onto one large node.
+type allOnOne struct{}
+
+func (allOnOne) Pack(_ context.Context, _ *scheduling.Problem, r scheduling.Round) (scheduling.Outcome, error) {
+	bin := scheduling.OutcomeBin{Shape: 1}
+	for i, item := range r.Items {
+		fmt.Println("pack", item.Count, "x", item.Name, "for good:", r.Final)
+		bin.Shares = append(bin.Shares, scheduling.Share{Item: i, Count: item.Count})
+	}
+	return scheduling.Outcome{Bins: []scheduling.OutcomeBin{bin}}, nil
+}
+
+// Rounds say what to pack; the last one is for good.
+func ExamplePacker() {
 	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0"), pod("web-1")}, Pools: []scheduling.Pool{pool("default")}}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	state := p.Start()
-	for _, item := range state.Round() {
-		fmt.Println("pack", item.Count, "x", item.Name)
+	result, err := p.Solve(context.Background(), allOnOne{})
+	for _, n := range result.NewNodes() {
+		fmt.Println(n.Name, "is a", n.InstanceType.Name, "with", len(n.Pods), "pods", err)
 	}
-	state = state.Advance(scheduling.Outcome{Bins: []scheduling.OutcomeBin{{Shape: 1, Offering: 0, Shares: []scheduling.Share{{Item: 0, Count: 2}}}}})
-	result := state.Result()
-	fmt.Println(state.Done(), len(result.Bins), "node with", len(result.Bins[0].Pods), "pods of type", p.InstanceType(result.Bins[0].Shape).Name)
 	// Output:
-	// pack 2 x shop/web-0
-	// true 1 node with 2 pods of type large
+	// pack 2 x shop/web-0 for good: false
+	// pack 2 x shop/web-0 for good: true
+	// default-0 is a large with 2 pods <nil>
 }
 
-func ExampleState_Explain() {
+func ExampleUnplaced_Reasons() {
 	giant := pod("giant-0", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("16", "1Gi") })
 	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{giant}, Pools: []scheduling.Pool{pool("default")}}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	for _, reason := range p.Start().Advance(scheduling.Outcome{}).Explain(0) {
+	for _, reason := range solve(p, nothing).Unplaced()[0].Reasons() {
 		fmt.Println(reason.Stage, "-", reason)
 	}
 	// Output: resource - pool "default": 2 types: none is large enough; nearest large, short of 8 of cpu
@@ -99,4 +110,30 @@ func ExampleNodeClaim() {
 	}
 	fmt.Println(p.Existing[0].Node.Name, p.Existing[0].InFlight, p.Existing[0].Free[0], "of cpu free;", p.Pools[0].Left[0], "left to buy")
 	// Output: default-0 true 1900 of cpu free; 1000 left to buy
+}
+
+// twice is a packer that tells its rounds.
+type twice struct{ rounds []scheduling.Round }
+
+func (t *twice) Pack(_ context.Context, _ *scheduling.Problem, r scheduling.Round) (scheduling.Outcome, error) {
+	t.rounds = append(t.rounds, r)
+	return scheduling.Outcome{Bins: []scheduling.OutcomeBin{{Shares: []scheduling.Share{{Item: 0, Count: r.Items[0].Count}}}}}, nil
+}
+
+// The round that stands comes once more, to be packed with all care.
+func ExampleRound() {
+	var _ scheduling.Round
+	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0")}, Pools: []scheduling.Pool{pool("default")}}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var packer twice
+	_, err = p.Solve(context.Background(), &packer)
+	for _, r := range packer.rounds {
+		fmt.Println("round", r.Number, "with", len(r.Items), "item, final:", r.Final, err)
+	}
+	// Output:
+	// round 0 with 1 item, final: false <nil>
+	// round 0 with 1 item, final: true <nil>
 }

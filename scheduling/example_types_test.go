@@ -1,6 +1,7 @@
 package scheduling_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -76,10 +77,10 @@ func ExampleInvalidError() {
 	}
 	_, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("db-0", require("in")), pod("web-0", require("Equals"))}}, nil)
 	var invalid *scheduling.InvalidError
-	fmt.Println(errors.As(err, &invalid), invalid.Pod)
+	fmt.Println(errors.As(err, &invalid), invalid.What)
 	fmt.Println(err)
 	// Output:
-	// true shop/db-0
+	// true pod shop/db-0
 	// scheduling: pod shop/db-0: spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator: "in": want one of In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte, Lte (did you mean "In"?)
 	// scheduling: pod shop/web-0: spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator: "Equals": want one of In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte, Lte
 }
@@ -98,7 +99,7 @@ func ExampleItem() {
 		fmt.Println(err)
 		return
 	}
-	for _, item := range p.Start().Round() {
+	for _, item := range p.Items() {
 		fmt.Println(item.Count, "x", item.Requests, "of", p.Resources)
 		for _, part := range item.Pods {
 			fmt.Println("  with", part.Count, "of", p.Classes[part.Class].Name())
@@ -119,7 +120,7 @@ func ExampleLimit() {
 		fmt.Println(err)
 		return
 	}
-	item := p.Start().Round()[0]
+	item := p.Items()[0]
 	fmt.Println("tags:", item.Tags)
 	for _, l := range item.Limits {
 		fmt.Println("at most", l.Max, "pod with", l.Tag)
@@ -137,7 +138,7 @@ func ExampleNearest() {
 		fmt.Println(err)
 		return
 	}
-	for _, reason := range p.Start().Advance(scheduling.Outcome{}).Explain(0) {
+	for _, reason := range solve(p, nothing).Unplaced()[0].Reasons() {
 		near := reason.Nearest
 		fmt.Printf("%s lacks %d of %s\n", near.Type, near.Short[reason.Resource], reason.Resource)
 	}
@@ -178,11 +179,7 @@ func ExamplePreference() {
 		fmt.Println(err)
 		return
 	}
-	state := p.Start()
-	for !state.Done() {
-		state = state.Advance(onePerNode(p, state.Round()))
-	}
-	gone, kept := state.GivenUp(picky)
+	gone, kept := solve(p, onePerNode).GivenUp(picky)
 	for _, g := range gone {
 		fmt.Println("given up:", g.Kind, g.Weight, g.Text)
 	}
@@ -193,6 +190,24 @@ func ExamplePreference() {
 	// given up: preferred node affinity 10 topology.kubernetes.io/zone in (zone-c)
 	// kept: preferred node affinity 50 node.kubernetes.io/instance-type in (small)
 }
+
+// packing is a packer that has nothing to remember.
+type packing func(*scheduling.Problem, []scheduling.Item) scheduling.Outcome
+
+func (f packing) Pack(_ context.Context, p *scheduling.Problem, r scheduling.Round) (scheduling.Outcome, error) {
+	return f(p, r.Items), nil
+}
+
+func solve(p *scheduling.Problem, f packing) *scheduling.Result {
+	r, err := p.Solve(context.Background(), f)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// nothing places nothing.
+func nothing(*scheduling.Problem, []scheduling.Item) scheduling.Outcome { return scheduling.Outcome{} }
 
 // onePerNode is a packer of a user's own, if a wasteful one: every thing gets the first shape and offering that suit it.
 func onePerNode(p *scheduling.Problem, items []scheduling.Item) scheduling.Outcome {
@@ -263,27 +278,22 @@ func ExampleExistingNode() {
 	// Output: node-a has [3000 16106127360 19] free of [cpu memory pods]
 }
 
-// A bin of the result is a node to buy with its pods.
-func ExampleResultBin() {
+// A node to buy has a name, labels and pods before it is there.
+func ExampleNewNode() {
 	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0"), pod("web-1")}, Pools: []scheduling.Pool{pool("default")}}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	state := p.Start()
-	for !state.Done() {
-		state = state.Advance(onePerNode(p, state.Round()))
-	}
-	for _, b := range state.Result().Bins {
-		price := p.Shapes[b.Shape].Offerings[b.Offering].Price
-		fmt.Printf("buy %s at $%.2f for %s\n", p.InstanceType(b.Shape).Name, price, b.Pods[0].Name)
+	for _, n := range solve(p, onePerNode).NewNodes() {
+		fmt.Printf("buy %s, a %s in %s at $%.2f, for %s\n", n.Name, n.InstanceType.Name, n.Zone, n.PricePerHour, n.Pods[0].Name)
 	}
 	// Output:
-	// buy small at $0.10 for web-0
-	// buy small at $0.10 for web-1
+	// buy default-0, a small in zone-a at $0.10, for web-0
+	// buy default-1, a small in zone-a at $0.10, for web-1
 }
 
-// What finds no place comes by class, and the state explains each: "cannot place" is a result, not an error.
+// What finds no place comes by class, and each is explained: "cannot place" is a result, not an error.
 func ExampleUnplaced() {
 	giant := pod("giant-0", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("16", "1Gi") })
 	p, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0"), giant}, Pools: []scheduling.Pool{pool("default")}}, nil)
@@ -291,12 +301,8 @@ func ExampleUnplaced() {
 		fmt.Println(err)
 		return
 	}
-	state := p.Start()
-	for !state.Done() {
-		state = state.Advance(onePerNode(p, state.Round()))
-	}
-	for _, u := range state.Result().Unplaced {
-		fmt.Println("no place for", u.Pods[0].Name, "-", state.Explain(u.Class)[0].Detail)
+	for _, u := range solve(p, onePerNode).Unplaced() {
+		fmt.Println("no place for", u.Pods[0].Name, "-", u.Reasons()[0].Detail)
 	}
 	// Output: no place for giant-0 - 2 types: none is large enough; nearest large, short of 8 of cpu
 }
@@ -322,7 +328,7 @@ func ExampleShape() {
 }
 
 // A result says where every pod goes, on nodes that exist and on those to buy, and in which order to bind them.
-func ExampleResult() {
+func ExampleResult_Bindings() {
 	p, err := scheduling.Compile(scheduling.Snapshot{
 		Pods: []*corev1.Pod{pod("web-0"), pod("web-1")}, Nodes: []*corev1.Node{node("node-a")}, Pools: []scheduling.Pool{pool("default")},
 	}, nil)
@@ -330,28 +336,17 @@ func ExampleResult() {
 		fmt.Println(err)
 		return
 	}
-	state := p.Start().Advance(scheduling.Outcome{
-		Existing: [][]scheduling.Share{{{Item: 0, Count: 1}}},
-		Bins:     []scheduling.OutcomeBin{{Shape: 0, Offering: 0, Shares: []scheduling.Share{{Item: 0, Count: 1}}}},
+	result := solve(p, func(*scheduling.Problem, []scheduling.Item) scheduling.Outcome {
+		return scheduling.Outcome{
+			Existing: [][]scheduling.Share{{{Item: 0, Count: 1}}},
+			Bins:     []scheduling.OutcomeBin{{Shape: 0, Offering: 0, Shares: []scheduling.Share{{Item: 0, Count: 1}}}},
+		}
 	})
-	result := state.Result()
-	fmt.Println(p.Existing[0].Node.Name, "takes", result.Existing[0][0].Name)
-	fmt.Println("a new", p.InstanceType(result.Bins[0].Shape).Name, "takes", result.Bins[0].Pods[0].Name)
-	fmt.Println("bind", result.Order[0].Name, "first")
+	var b scheduling.Binding
+	for _, b = range result.Bindings() {
+		fmt.Println(b.Pod.Name, "to", b.Node, "- which is to be bought:", b.New)
+	}
 	// Output:
-	// node-a takes web-0
-	// a new small takes web-1
-	// bind web-0 first
-}
-
-// Everything in a snapshot that has no meaning is named at once.
-func ExampleSnapshotError() {
-	_, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{pod("web-0"), pod("web-0")}, Nodes: []*corev1.Node{nil}}, nil)
-	fmt.Println(err)
-	var bad *scheduling.SnapshotError
-	fmt.Println(errors.As(err, &bad))
-	// Output:
-	// scheduling: pod shop/web-0: is there more than once; names are unique in a cluster
-	// scheduling: Nodes[0]: is nil; leave it out
-	// true
+	// web-0 to node-a - which is to be bought: false
+	// web-1 to default-0 - which is to be bought: true
 }

@@ -16,10 +16,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
-// Explain says why the pods of a class found no place: one reason for each pool, in the order of the pools, naming the
-// first stage that no type of the pool passes, and one for the existing nodes where there are any. It costs a pass over
-// the types of every pool, and nothing until it is called. The state must be done.
-func (s *State) Explain(class int) []Reason {
+// explain says why the pods of a class found no place; see [Unplaced.Reasons]. The state must be solved.
+func (s *state) explain(class int) []Reason {
 	p := s.p
 	c := p.Classes[class]
 	if c.Refusal != nil {
@@ -29,7 +27,7 @@ func (s *State) Explain(class int) []Reason {
 	for k := range p.Pools {
 		out = append(out, s.explainPool(class, k))
 	}
-	if r, ok := s.explainRooms(c); ok {
+	if r, ok := s.explainExisting(c); ok {
 		out = append(out, r)
 	}
 	if len(out) == 0 {
@@ -38,7 +36,7 @@ func (s *State) Explain(class int) []Reason {
 	return out
 }
 
-func (s *State) explainPool(class, k int) Reason {
+func (s *state) explainPool(class, k int) Reason {
 	p := s.p
 	c := p.Classes[class]
 	pool := &p.Pools[k]
@@ -47,6 +45,8 @@ func (s *State) explainPool(class, k int) Reason {
 	}
 	census := p.census(c, k)
 	switch {
+	case len(pool.Types) == 0:
+		return Reason{Pool: pool.Name, Stage: StageOffering, Detail: "it has no instance types"}
 	case census.offered == 0:
 		return Reason{Pool: pool.Name, Stage: StageOffering, Detail: "no instance type meets the pool's own requirements: " + pool.Set.String()}
 	case census.labelled == 0:

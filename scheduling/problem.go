@@ -122,18 +122,11 @@ type ExistingNode struct {
 	missing  []int           // indexes into Problem.daemons: those that will still run there
 }
 
-// RatioAnnotation is the annotation of pods that are to be divided over the values of a node label by fixed shares, such
-// as "karpenter.sh/capacity-type: on-demand=2, spot=3". All pods of a namespace with the same text are divided together,
-// those that run already included; a name and a semicolon in front keep apart what would have the same text. It is a hard
-// constraint on the plan, of which kube-scheduler knows nothing.
-const RatioAnnotation = topology.RatioAnnotation
-
 // Limit allows a node at most Max pods with a tag while the pod that brings the limit is there.
 type Limit = topology.Limit
 
-// Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). The error joins a [*SnapshotError] for
-// each object that has no meaning, such as a nil one or two of one name, and an [*InvalidError] for each pod that no API server
-// would have stored.
+// Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). The error joins an
+// [*InvalidError] for each object that has no meaning, such as a nil one, two of one name, or a pod that no API server would have stored.
 func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	p := &Problem{snapshot: &s, taints: taints.New()}
 	if opts != nil {
@@ -426,7 +419,7 @@ func (p *Problem) invalid(err error) error {
 	}
 	var errs []error
 	for _, c := range bad.Classes {
-		errs = append(errs, &InvalidError{Pod: p.Classes[c.Class].Name(), Err: c.Err})
+		errs = append(errs, &InvalidError{What: "pod " + p.Classes[c.Class].Name(), Err: c.Err})
 	}
 	return errors.Join(errs...)
 }

@@ -62,7 +62,7 @@ func (r Reason) String() string {
 
 // explainLimit reports whether the pool's limits admit no type that holds the pod, after what the plan
 // buys.
-func (s *State) explainLimit(k int, n census) (Reason, bool) {
+func (s *state) explainLimit(k int, n census) (Reason, bool) {
 	pool := &s.p.Pools[k]
 	left, nodes := slices.Clone(pool.Left), 0
 	for _, b := range s.last.Bins {
@@ -111,7 +111,7 @@ func humane(pool *PoolState, name corev1.ResourceName) string {
 }
 
 // explainTopology names the constraints that involve other pods; one of them, or several together, keep it out.
-func (s *State) explainTopology(class int, pool *PoolState) Reason {
+func (s *state) explainTopology(class int, pool *PoolState) Reason {
 	var parts []string
 	key := ""
 	for _, o := range s.p.topology.Obstacles(class) {
@@ -132,8 +132,8 @@ func (s *State) explainTopology(class int, pool *PoolState) Reason {
 	return Reason{Pool: pool.Name, Stage: StageTopology, Key: key, Detail: "other pods stand in the way: " + strings.Join(parts, ", ")}
 }
 
-// explainRooms sums up why no existing node took the pod.
-func (s *State) explainRooms(c *Class) (Reason, bool) {
+// explainExisting sums up why no existing node took the pod.
+func (s *state) explainExisting(c *Class) (Reason, bool) {
 	if len(s.p.Existing) == 0 {
 		return Reason{}, false
 	}
@@ -185,7 +185,7 @@ func (s *State) explainRooms(c *Class) (Reason, bool) {
 }
 
 // freeLeft is what an existing node has free after the last outcome.
-func (s *State) freeLeft(node int) []int64 {
+func (s *state) freeLeft(node int) []int64 {
 	left := slices.Clone(s.p.Existing[node].Free)
 	if node < len(s.last.Existing) {
 		for _, sh := range s.last.Existing[node] {

@@ -2,36 +2,101 @@ package scheduling
 
 import (
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
-// Result is the end of the dialogue: which pod goes where, and which goes nowhere.
+// Result is where every pod goes: onto nodes that exist, are in flight or are to be bought, or nowhere. It is immutable and safe
+// for concurrent use.
 type Result struct {
-	// Existing holds the pods newly placed on each existing node, by position in Problem.Existing.
-	Existing [][]*corev1.Pod
-	// Bins are the nodes to buy, in the order of the outcome, without those that ended up empty.
-	Bins []ResultBin
-	// Unplaced are the pods that found no place, by class, in the order of the classes.
-	Unplaced []Unplaced
-	// Order lists every placed pod: bound in this order, after the daemons, kube-scheduler accepts each.
-	Order []*corev1.Pod
+	// Rounds is how many rounds were packed, the final packing not counted.
+	Rounds int
+	// Round is the number of the round that stands, of which Draft says that its first packing does, for the final one placed less.
+	Round int
+	Draft bool
+	// Stopped says that the context ended before the search did.
+	Stopped bool
+
+	p        *Problem
+	state    *state
+	names    []string // of bins; empty for those that hold no pod
+	newNodes func() []NewNode
 }
 
-// ResultBin is a node to buy and its pods.
-type ResultBin struct {
-	// Bin is the index of the bin in the outcome.
-	Bin             int
-	Shape, Offering int
-	Pods            []*corev1.Pod
+// Binding is a pod and the node that it goes to.
+type Binding struct {
+	Pod *corev1.Pod
+	// Node is the name of the node: of an existing one its own, of one that is not there yet that of its claim or, where it is to
+	// be bought, that of [NewNode].
+	Node string
+	// New says that the node is to be bought, InFlight that it was bought and is not ready for pods yet. To kube-scheduler such pods
+	// are nominated there: it binds them once the node is ready.
+	New, InFlight bool
 }
 
 // Unplaced is the pods of one class that found no place.
 type Unplaced struct {
+	// Class is an index into Problem.Classes.
 	Class int
 	Pods  []*corev1.Pod
+
+	state *state
+}
+
+// Reasons say why the pods found no place: one for each pool, in the order of the pools, naming the first stage that no type of
+// the pool passes, and one for the existing nodes where there are any. It costs a pass over the types of every pool.
+func (u Unplaced) Reasons() []Reason { return u.state.explain(u.Class) }
+
+func newResult(s *state, rounds int, stopped, draft bool) *Result {
+	r := &Result{Rounds: rounds, Round: s.number, Draft: draft, Stopped: stopped, p: s.p, state: s, names: s.names()}
+	r.newNodes = sync.OnceValue(func() []NewNode { return s.newNodes(r.names) })
+	return r
+}
+
+// Problem is what was solved.
+func (r *Result) Problem() *Problem { return r.p }
+
+// Bindings are all placed pods with their nodes: bound in this order, after the daemons, kube-scheduler accepts each.
+func (r *Result) Bindings() []Binding {
+	out := make([]Binding, len(r.state.bound))
+	for i, b := range r.state.bound {
+		out[i].Pod = b.pod
+		if b.at.bin >= 0 {
+			out[i].Node, out[i].New = r.names[b.at.bin], true
+		} else {
+			n := &r.p.Existing[b.at.node]
+			out[i].Node, out[i].InFlight = n.Node.Name, n.Starting
+		}
+	}
+	return out
+}
+
+// NewNodes are the nodes to buy: heaviest pool first, then by pool's name, within a pool in the order of the outcome.
+func (r *Result) NewNodes() []NewNode { return slices.Clone(r.newNodes()) }
+
+// Unplaced are the pods that found no place, by class, in the order of the classes.
+func (r *Result) Unplaced() []Unplaced {
+	bound := make([]int, len(r.p.Classes))
+	has := make(map[*corev1.Pod]bool, len(r.state.bound))
+	for _, b := range r.state.bound {
+		bound[b.class]++
+		has[b.pod] = true
+	}
+	var out []Unplaced
+	for c, class := range r.p.Classes {
+		if bound[c] == len(class.Pods) {
+			continue
+		}
+		u := Unplaced{Class: c, state: r.state}
+		for _, pod := range class.Pods {
+			if !has[pod] {
+				u.Pods = append(u.Pods, pod)
+			}
+		}
+		out = append(out, u)
+	}
+	return out
 }
 
 // seat is where one copy of an item sits: an existing node (bin < 0) or a bin.
@@ -40,47 +105,8 @@ type seat struct{ node, bin int }
 // nowhere is the seat of a copy that packing did not place.
 var nowhere = seat{-1, -1}
 
-// Result deals the pods out to the seats of the last outcome, and orders their binding. Pods whose constraints would
-// not hold in any order are left out. It may only be called when the state is done.
-func (s *State) Result() *Result {
-	res := &Result{Existing: make([][]*corev1.Pod, len(s.p.Existing))}
-	byBin := make([][]*corev1.Pod, len(s.last.Bins))
-	bound := make(map[*corev1.Pod]bool, s.p.pending())
-	res.Order = make([]*corev1.Pod, 0, len(s.bound))
-	for _, st := range s.bound {
-		bound[st.pod] = true
-		res.Order = append(res.Order, st.pod)
-		if st.at.bin >= 0 {
-			byBin[st.at.bin] = append(byBin[st.at.bin], st.pod)
-		} else {
-			res.Existing[st.at.node] = append(res.Existing[st.at.node], st.pod)
-		}
-	}
-	for r := range res.Existing {
-		podclass.Sort(res.Existing[r])
-	}
-	for b, list := range byBin {
-		if len(list) > 0 {
-			podclass.Sort(list)
-			res.Bins = append(res.Bins, ResultBin{b, s.last.Bins[b].Shape, s.last.Bins[b].Offering, list})
-		}
-	}
-	for c, class := range s.p.Classes {
-		var list []*corev1.Pod
-		for _, pod := range class.Pods {
-			if !bound[pod] {
-				list = append(list, pod)
-			}
-		}
-		if len(list) > 0 {
-			res.Unplaced = append(res.Unplaced, Unplaced{c, list})
-		}
-	}
-	return res
-}
-
 // seats are those of every copy of every item.
-func (s *State) seats() [][]seat {
+func (s *state) seats() [][]seat {
 	seats := make([][]seat, len(s.items))
 	count := 0
 	for i := range s.items {
@@ -121,7 +147,7 @@ type binding struct {
 
 // bindings is the pods that packing placed, in the order of assignment. A pick that joined a bundle goes where the bundle is; the
 // others are the first of a bundle, or on their own.
-func (s *State) bindings() []binding {
+func (s *state) bindings() []binding {
 	type place struct{ relaxed, domain int }
 	type join struct {
 		place
@@ -189,7 +215,8 @@ func (p *Problem) Class(namespace, name string) (int, bool) {
 
 // GivenUp lists the preferences that a placed pod was placed without, in the order of giving them up, and those that
 // it kept.
-func (s *State) GivenUp(pod *corev1.Pod) (gone, kept []Preference) {
+func (r *Result) GivenUp(pod *corev1.Pod) (gone, kept []Preference) {
+	s := r.state
 	at := slices.IndexFunc(s.bound, func(b binding) bool { return b.pod == pod })
 	if at < 0 {
 		return nil, nil

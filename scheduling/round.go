@@ -1,17 +1,135 @@
 package scheduling
 
 import (
+	"context"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 )
 
-// State is one point in the dialogue with a packer: [State.Round] says what to pack, [State.Advance] takes what came of
-// it and gives the next state. States are immutable; each assigns everything anew from the snapshot and from the facts
-// that earlier rounds found out, so that no decision rests on one that was taken back.
-type State struct {
+// Packer packs what a round asks for onto existing nodes and nodes to buy. [Problem.Solve] calls it, from one goroutine.
+type Packer interface {
+	// Pack answers a round. Its items, like the problem, must not be modified. What it places need not suit the pods: what
+	// kube-scheduler would refuse does not stand. When ctx ends it returns the best that it has so far; an error ends the search.
+	Pack(ctx context.Context, p *Problem, r Round) (Outcome, error)
+}
+
+// Round is what is to be packed now.
+type Round struct {
+	// Number counts the rounds from 0.
+	Number int
+	Items  []Item
+	// Final is set for the last call: the round of this number stands and is packed once more, with all care. What comes of it is
+	// taken if it places all that the first packing placed. Rounds before are drafts, of which only counts what finds a place.
+	Final bool
+}
+
+// Solve is the dialogue of scheduling and packing: domains are assigned, the packer says what fits, and domains are assigned
+// again with that knowledge, until nothing more can be learnt; where pods are unplaced, a search does so for other orders of
+// assignment. When ctx ends, the best plan so far stands and says that it was [Result.Stopped]; there is one as soon as the first
+// round is packed. The error is the packer's, or says which part of its outcome has no meaning.
+func (p *Problem) Solve(ctx context.Context, packer Packer) (*Result, error) {
+	at, stopped := p.start(), false
+	rounds, placed := 0, 0
+	for !at.solved {
+		o, err := at.pack(ctx, packer, false)
+		if err != nil {
+			return nil, err
+		}
+		rounds++
+		next := at.advance(o)
+		if !next.solved && ctx.Err() != nil {
+			next, stopped = at.stop(o), true
+		}
+		if p.options.Progress != nil {
+			placed = max(placed, at.packed(o))
+			p.options.Progress(rounds, placed, p.pending())
+		}
+		at = next
+	}
+	o, err := at.pack(ctx, packer, true)
+	if err != nil {
+		return nil, err
+	}
+	final := at
+	if !o.sameLayout(at.last) {
+		if final = at.with(o); !final.covers(at) {
+			return newResult(at, rounds, stopped, true), nil
+		}
+	}
+	return newResult(final, rounds, stopped, false), nil
+}
+
+// Items are what the first round asks to pack, every pod where it would rather be.
+func (p *Problem) Items() []Item { return p.start().items }
+
+// pack asks the packer, and checks that its answer has a meaning.
+func (s *state) pack(ctx context.Context, packer Packer, final bool) (Outcome, error) {
+	o, err := packer.Pack(ctx, s.p, Round{Number: s.number, Items: s.items, Final: final})
+	if err != nil {
+		return o, fmt.Errorf("scheduling: round %d: %w", s.number, err)
+	}
+	if len(o.Existing) > len(s.p.Existing) {
+		return o, fmt.Errorf("scheduling: round %d: the packer fills %d existing nodes of %d", s.number, len(o.Existing), len(s.p.Existing))
+	}
+	for b := range o.Bins {
+		if x := &o.Bins[b]; x.Shape < 0 || x.Shape >= len(s.p.Shapes) || x.Offering < 0 || x.Offering >= len(s.p.Shapes[x.Shape].Offerings) {
+			return o, fmt.Errorf("scheduling: round %d: bin %d: there is no offering %d of shape %d", s.number, b, x.Offering, x.Shape)
+		}
+	}
+	for sh := range o.shares() {
+		if sh.Item < 0 || sh.Item >= len(s.items) || sh.Count < 0 {
+			return o, fmt.Errorf("scheduling: round %d: %d of item %d, of %d items, has no meaning", s.number, sh.Count, sh.Item, len(s.items))
+		}
+	}
+	for i, n := range s.missing(o) {
+		if n < 0 {
+			return o, fmt.Errorf("scheduling: round %d: the packer places %d of item %s, of which there are %d", s.number, s.items[i].Count-n, s.items[i].Name, s.items[i].Count)
+		}
+	}
+	return o, nil
+}
+
+// stop ends the search with the outcome of the present round, or what was better.
+func (s *state) stop(o Outcome) *state {
+	done := *s
+	done.solved, done.last = true, o
+	done.verify()
+	if best := s.search.best; best != nil && s.p.compare(best, &done) <= 0 {
+		return best
+	}
+	return &done
+}
+
+// packed is how many pods the outcome places.
+func (s *state) packed(o Outcome) int {
+	pods := 0
+	for i, n := range s.missing(o) {
+		for _, part := range s.items[i].Pods {
+			pods += part.Count * (s.items[i].Count - n)
+		}
+	}
+	return pods
+}
+
+// covers reports whether a state places all that another outcome of the same round places.
+func (s *state) covers(other *state) bool {
+	own, others := s.missing(s.last), s.missing(other.last)
+	for i := range own {
+		if own[i] > others[i] {
+			return false
+		}
+	}
+	return len(s.bound) >= len(other.bound)
+}
+
+// state is one point in the dialogue with a packer. States are immutable; each assigns everything anew from the snapshot and from
+// the facts that earlier rounds found out, so that no decision rests on one that was taken back.
+type state struct {
 	p        *Problem
 	assigned *topology.Assignment
 	number   int
@@ -73,27 +191,44 @@ type OutcomeBin struct {
 	Shares []Share
 }
 
+// shares yields those of existing nodes, then those of bins.
+func (o *Outcome) shares() iter.Seq[Share] {
+	return func(yield func(Share) bool) {
+		for _, list := range o.Existing {
+			for _, sh := range list {
+				if !yield(sh) {
+					return
+				}
+			}
+		}
+		for b := range o.Bins {
+			for _, sh := range o.Bins[b].Shares {
+				if !yield(sh) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// sameLayout reports whether both put the same things into the same bins, in the same order.
+func (o *Outcome) sameLayout(other Outcome) bool {
+	return slices.EqualFunc(o.Existing, other.Existing, slices.Equal) && slices.EqualFunc(o.Bins, other.Bins, func(a, b OutcomeBin) bool {
+		return a.Shape == b.Shape && a.Offering == b.Offering && slices.Equal(a.Shares, b.Shares)
+	})
+}
+
 // maxRounds bounds the dialogue of one attempt. One or two rounds are usual; every round adds at least one fact. Without the bound
 // random scenarios of 5 to 1,500 pods placed as many pods, within one in 4,000.
 const maxRounds = 12
 
-// Start assigns domains for the first time. Where pods are unplaced, it tries again with the domains closed that only stand in
+// start assigns domains for the first time. Where pods are unplaced, it tries again with the domains closed that only stand in
 // their way, and keeps what places more.
-func (p *Problem) Start() *State { return p.state(p.topology.Start(), 0, search{}) }
-
-// Number says which round this is, from 0. A state that is done has the number of the round whose outcome it stands for,
-// which need not be the last: where pods are unplaced, they go first in another attempt, and that may turn out worse.
-func (s *State) Number() int { return s.number }
-
-// Done reports whether the last outcome stands: everything was placed, or nothing more can be found out.
-func (s *State) Done() bool { return s.solved }
-
-// Round is what is to be packed now; it must not be modified.
-func (s *State) Round() []Item { return s.items }
+func (p *Problem) start() *state { return p.state(p.topology.Start(), 0, search{}) }
 
 // state names what is to be packed, and gives it the priority of its pods.
-func (p *Problem) state(assigned *topology.Assignment, number int, at search) *State {
-	s := &State{p: p, assigned: assigned, number: number, items: make([]Item, len(assigned.Lots)), search: at}
+func (p *Problem) state(assigned *topology.Assignment, number int, at search) *state {
+	s := &state{p: p, assigned: assigned, number: number, items: make([]Item, len(assigned.Lots)), search: at}
 	urgencies := make([]urgency, len(assigned.Lots))
 	for i := range assigned.Lots {
 		lot := &assigned.Lots[i]
@@ -127,7 +262,7 @@ func (p *Problem) state(assigned *topology.Assignment, number int, at search) *S
 	return s
 }
 
-func (s *State) writeName(to *strings.Builder, slot topology.Slot) {
+func (s *state) writeName(to *strings.Builder, slot topology.Slot) {
 	rc := s.assigned.Classes[slot.Relaxed]
 	to.WriteString(s.p.Classes[rc.Class].Name())
 	if d := rc.Domains[slot.Domain]; len(d.Values) > 0 {
@@ -141,11 +276,11 @@ func (s *State) writeName(to *strings.Builder, slot topology.Slot) {
 	}
 }
 
-// Advance takes what became of the round. Where pods could not be placed, their domain holds no more than what was
+// advance takes what became of the round. Where pods could not be placed, their domain holds no more than what was
 // placed, and everything is assigned again with that knowledge; where all were placed, or none has anywhere else to go,
 // the attempt is over. If pods are unplaced that something could hold, they go before the others in another attempt, a
 // few times; the state that is done stands for the best.
-func (s *State) Advance(o Outcome) *State {
+func (s *state) advance(o Outcome) *state {
 	facts, news := s.assigned.Learn(s.shortfall(o))
 	if news && s.search.rounds+1 < maxRounds {
 		next := s.search
@@ -157,33 +292,31 @@ func (s *State) Advance(o Outcome) *State {
 	return done.conclude()
 }
 
-// With is a state that is done, for another outcome of the same round. It stands without being learnt from, as far as it
+// with is a state that is solved, for another outcome of the same round. It stands without being learnt from, as far as it
 // can be verified.
-func (s *State) With(o Outcome) *State {
+func (s *state) with(o Outcome) *state {
 	other := *s
 	other.last = o
 	other.verify()
 	return &other
 }
 
-// shortfall is how many pods of each relaxed class and domain found no place. Bundles are placed whole or not at all; of one that
-// was not, a quarter is given up, so that what is left of it gets another try.
-func (s *State) shortfall(o Outcome) func(relaxed, domain int) int {
+// missing is how many of each item the outcome does not place.
+func (s *state) missing(o Outcome) []int {
 	missing := make([]int, len(s.items))
 	for i := range s.items {
 		missing[i] = s.items[i].Count
 	}
-	take := func(shares []Share) {
-		for _, sh := range shares {
-			missing[sh.Item] -= sh.Count
-		}
+	for sh := range o.shares() {
+		missing[sh.Item] -= sh.Count
 	}
-	for _, shares := range o.Existing {
-		take(shares)
-	}
-	for _, b := range o.Bins {
-		take(b.Shares)
-	}
+	return missing
+}
+
+// shortfall is how many pods of each relaxed class and domain found no place. Bundles are placed whole or not at all; of one that
+// was not, a quarter is given up, so that what is left of it gets another try.
+func (s *state) shortfall(o Outcome) func(relaxed, domain int) int {
+	missing := s.missing(o)
 	short := map[[2]int]int{}
 	for i, n := range missing {
 		if n <= 0 {

@@ -121,7 +121,7 @@ func TestRunningPodsMayTellReplicasApart(t *testing.T) {
 
 	// There is one node, and only version 1 may go there.
 	var items []string
-	for _, it := range p.Start().Round() {
+	for _, it := range p.Items() {
 		items = append(items, it.Name)
 	}
 	assert.Equal(t, []string{"shop/web-0"}, items)
@@ -282,15 +282,21 @@ func TestStartingNodesAreSeenAsTheyWillBe(t *testing.T) {
 // which pods found one.
 func settleOn(t *testing.T, p *scheduling.Problem) []string {
 	t.Helper()
-	st := p.Start()
 	var out []string
-	for i, it := range st.Round() {
+	for i, it := range p.Items() {
 		for r := range p.Existing {
 			if it.Requires.Compatible(p.Existing[r].Labels, requirements.Keys{}) && it.Requests[0] <= p.Existing[r].Free[0] {
 				o := scheduling.Outcome{Existing: make([][]scheduling.Share, len(p.Existing))}
 				o.Existing[r] = []scheduling.Share{{Item: i, Count: 1}}
-				for _, placed := range st.Advance(o).Result().Order {
-					out = append(out, p.Existing[r].Node.Name+": "+placed.Name)
+				result, err := p.Solve(t.Context(), packing(func(_ *scheduling.Problem, items []scheduling.Item) scheduling.Outcome {
+					if i >= len(items) {
+						return scheduling.Outcome{}
+					}
+					return o
+				}))
+				require.NoError(t, err)
+				for _, b := range result.Bindings() {
+					out = append(out, b.Node+": "+b.Pod.Name)
 				}
 				break
 			}
@@ -343,13 +349,15 @@ func TestAConstraintOfOnesOwn(t *testing.T) {
 	}
 	p, err := scheduling.Compile(s, &scheduling.Options{Constraints: []scheduling.Constraint{noSpot{}}})
 	require.NoError(t, err)
-	st := p.Start()
-	require.Len(t, st.Round(), 1)
-	assert.False(t, st.Round()[0].Requires.Matches(map[string]string{instancetypes.LabelCapacityType: "spot"}))
-	done := st.Advance(scheduling.Outcome{})
+	require.Len(t, p.Items(), 1)
+	assert.False(t, p.Items()[0].Requires.Matches(map[string]string{instancetypes.LabelCapacityType: "spot"}))
 	class, ok := p.Class("shop", "x-0")
 	require.True(t, ok)
-	assert.Equal(t, "forbidden pods run nowhere", done.Explain(class)[0].String())
+	for _, u := range solve(p, nothing).Unplaced() {
+		if u.Class == class {
+			assert.Equal(t, "forbidden pods run nowhere", u.Reasons()[0].String())
+		}
+	}
 }
 
 func TestMalformedPodsAreNamed(t *testing.T) {
@@ -361,7 +369,7 @@ func TestMalformedPodsAreNamed(t *testing.T) {
 	_, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{bad, pod("good-0")}}, nil)
 	var invalid *scheduling.InvalidError
 	require.ErrorAs(t, err, &invalid)
-	assert.Equal(t, "shop/bad-0", invalid.Pod)
+	assert.Equal(t, "pod shop/bad-0", invalid.What)
 	assert.ErrorContains(t, err, `spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator: "in"`)
 	assert.ErrorContains(t, err, `did you mean "In"?`)
 }

@@ -21,7 +21,7 @@ type search struct {
 	phase   phase
 	variant int
 	idle    int    // attempts since the best one, within the phase
-	best    *State // nil for none
+	best    *state // nil for none
 }
 
 // phase is what the attempts change.
@@ -61,7 +61,7 @@ func (p *Problem) pending() int {
 }
 
 // conclude ends an attempt: it verifies what was planned, and gives the first round of another attempt, or the best plan so far.
-func (s *State) conclude() *State {
+func (s *state) conclude() *state {
 	s.verify()
 	if len(s.bound) == s.p.pending() {
 		return s
@@ -89,7 +89,7 @@ func (s *State) conclude() *State {
 }
 
 // verify binds the outcome pod by pod.
-func (s *State) verify() {
+func (s *state) verify() {
 	s.bound, s.refused = s.p.verifier.verify(s.last.Bins, s.bindings())
 	s.placed = make([]int, len(s.p.Classes))
 	for _, b := range s.bound {
@@ -98,7 +98,7 @@ func (s *State) verify() {
 }
 
 // step is the facts of the next attempt in the present phase, if there is one worth it.
-func (s *State) step(next *search, unplaced []int) (topology.Facts, bool) {
+func (s *state) step(next *search, unplaced []int) (topology.Facts, bool) {
 	switch next.phase {
 	case blaming:
 		if next.idle >= patience {
@@ -121,7 +121,7 @@ func (s *State) step(next *search, unplaced []int) (topology.Facts, bool) {
 }
 
 // unplaced are the classes of which pods are unplaced that some node could hold.
-func (s *State) unplaced() []int {
+func (s *state) unplaced() []int {
 	var out []int
 	for i, c := range s.p.Classes {
 		if s.placed[i] < len(c.Pods) && s.p.holdable(i) {
@@ -133,7 +133,7 @@ func (s *State) unplaced() []int {
 
 // compare says which of two finished attempts is the better one, negative if a is: the one with more pods of the highest
 // priority in which they differ, then with larger requests, then at lower cost, then with fewer preferences given up.
-func (p *Problem) compare(a, b *State) int {
+func (p *Problem) compare(a, b *state) int {
 	more := map[int32]int{} // pods of b, by priority
 	for i, c := range p.Classes {
 		more[c.priority] += b.placed[i] - a.placed[i]
@@ -156,7 +156,7 @@ func (p *Problem) compare(a, b *State) int {
 }
 
 // cost is the price of what is bought, in dollars an hour.
-func (s *State) cost() float64 {
+func (s *state) cost() float64 {
 	sum := 0.0
 	for _, b := range s.last.Bins {
 		sum += s.p.Shapes[b.Shape].Offerings[b.Offering].Price
@@ -165,7 +165,7 @@ func (s *State) cost() float64 {
 }
 
 // givenUp is how many preferences of placed pods were given up.
-func (s *State) givenUp() int {
+func (s *state) givenUp() int {
 	n := 0
 	for _, rc := range s.assigned.Classes {
 		for _, k := range rc.Placed {
@@ -194,7 +194,7 @@ func (u urgency) compare(v urgency) int {
 }
 
 // urgency is that of pods of a class. The first attempt knows no order, for usually everything finds a place.
-func (s *State) urgency(class int) urgency {
+func (s *state) urgency(class int) urgency {
 	if s.search.attempt == 0 {
 		return urgency{}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -33,6 +34,9 @@ func (p *Problem) compilePools() {
 		set, err := p.aliases.Set(pool.NodeRequirements())
 		if err != nil {
 			set = requirements.Impossible()
+		}
+		for _, u := range pool.unknownKeys() {
+			p.Notes = append(p.Notes, fmt.Sprintf("pool %s: %s", pool.Name, u.text))
 		}
 		state := PoolState{Pool: pool, Set: set, NodesLeft: -1, taintSet: p.taints.Intern(pool.Taints)}
 		for _, name := range resources.Names(pool.Limits) {
@@ -132,7 +136,11 @@ func (p *Problem) compileShapes(keys requirements.Keys) {
 	tables := map[*instancetypes.InstanceType]*typeTable{}
 	for k := range p.Pools {
 		pool := &p.Pools[k]
-		if len(pool.Types) == 0 || pool.Set.IsImpossible() {
+		if len(pool.Types) == 0 {
+			p.Notes = append(p.Notes, fmt.Sprintf("pool %s has no instance types and can buy nothing; give it those that its cloud offers", pool.Name))
+			continue
+		}
+		if pool.Set.IsImpossible() {
 			continue
 		}
 		table := tables[&pool.Types[0]]
@@ -318,8 +326,8 @@ func (p *Problem) InstanceType(shape int) *instancetypes.InstanceType {
 	return &p.Pools[s.Pool].Types[s.Type]
 }
 
-// RealLabels drops the pseudo-labels that shapes, existing nodes and items carry for the packer's sake.
-func RealLabels(s requirements.Set) requirements.Set {
+// realLabels drops the pseudo-labels that shapes, existing nodes and items carry for the packer's sake.
+func realLabels(s requirements.Set) requirements.Set {
 	pseudo := []string{taints.Key, requirements.NodeNameKey}
 	for r := range s.All() {
 		if topology.IsPseudo(r.Key()) {
@@ -352,4 +360,83 @@ func (p *Problem) Daemons(shape int) (names []string, total corev1.ResourceList)
 		total = resources.Add(total, p.daemons[i].requests)
 	}
 	return names, total
+}
+
+// daemon is a DaemonSet and the pod that it runs.
+type daemon struct {
+	namespace, name string
+	uid             string
+	pod             *corev1.Pod
+	requests        corev1.ResourceList
+	vector          []int64 // the same by Problem.Resources
+	required        requirements.Alternatives
+	ports           []hostport.Port
+}
+
+func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
+	for _, ds := range p.snapshot.DaemonSets {
+		if ds.DeletionTimestamp != nil {
+			continue
+		}
+		pod := p.snapshot.Admission.DaemonPod(ds)
+		asked, err := kube.FromPod(&pod.Spec)
+		if err != nil {
+			return fmt.Errorf("scheduling: DaemonSet %s/%s: %w", ds.Namespace, ds.Name, err)
+		}
+		p.daemons = append(p.daemons, &daemon{
+			namespace: ds.Namespace, name: ds.Name, uid: string(ds.UID), pod: pod,
+			requests: podclass.Requests(pod, false), required: aliases.Alternatives(asked.Required), ports: hostport.Of(pod),
+		})
+	}
+	slices.SortStableFunc(p.daemons, func(a, b *daemon) int { return podclass.Compare(a.pod, b.pod) })
+	return nil
+}
+
+// tolerates reports whether the daemon runs on nodes with these taints; soft ones keep no daemon away.
+func (d *daemon) tolerates(list []corev1.Taint) bool {
+	_, found := taints.Untolerated(list, d.pod.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
+	return !found
+}
+
+// owns reports whether the running pod is one of the daemon's.
+func (d *daemon) owns(pod *corev1.Pod) bool {
+	if pod.Namespace != d.namespace {
+		return false
+	}
+	for _, o := range pod.OwnerReferences {
+		if o.Kind == "DaemonSet" && (d.uid != "" && string(o.UID) == d.uid || o.Name == d.name) {
+			return true
+		}
+	}
+	return false
+}
+
+// vector is a resource list by Problem.Resources, rounded up.
+func (p *Problem) vector(list corev1.ResourceList) []int64 {
+	out := make([]int64, len(p.Resources))
+	p.count(list, out)
+	return out
+}
+
+// count is vector into a slice of zeros.
+func (p *Problem) count(list corev1.ResourceList, out []int64) {
+	for i, name := range p.Resources {
+		if q, ok := list[name]; ok {
+			out[i] = resources.Request(name, q)
+		}
+	}
+}
+
+// subtract takes b from a, saturating at both ends.
+func subtract(a, b []int64) {
+	for i := range a {
+		d := a[i] - b[i]
+		switch {
+		case b[i] > 0 && d > a[i]:
+			d = -1 << 63
+		case b[i] < 0 && d < a[i]:
+			d = 1<<63 - 1
+		}
+		a[i] = d
+	}
 }

@@ -2,11 +2,9 @@
 //
 // [Compile] reads a [Snapshot] once: pods become classes (pods that are alike in everything that bears on placement),
 // instance types become shapes (what is left of a type once the daemons of a pool run on it), and of existing nodes what they
-// have free is counted. Everything after that is a dialogue of rounds with a packer, in the manner of a state machine that returns
-// work: [Problem.Start] assigns classes to domains, [State.Round] says what to pack, the packer answers
-// with an [Outcome], and [State.Advance] assigns again, from the start, with what was learnt. When [State.Done],
-// [State.Result] says where every pod goes and in which order kube-scheduler will accept the bindings, and
-// [State.Explain] why the others go nowhere.
+// have free is counted. [Problem.Solve] then is a dialogue of rounds with a [Packer]: classes are assigned to domains, the packer
+// is asked what of it fits, and they are assigned again, from the start, with what was learnt. The [Result] says where every pod goes
+// and in which order kube-scheduler will accept the bindings, what is to be bought, and why the others go nowhere.
 //
 // # What is decided here, and what by the packer
 //
@@ -49,6 +47,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/admission"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/podclass"
@@ -141,6 +140,9 @@ type Options struct {
 	Attempts int
 	// Constraints are rules of the caller's own, applied to every class of pods after the built-in ones.
 	Constraints []Constraint
+	// Progress is called after each round that was packed, with how many were so far, and how many of the pods have a place in
+	// the best plan so far; nil for nobody.
+	Progress func(rounds, placed, pods int)
 }
 
 // KnownNamespaces is every namespace that an object or a pod names, with its labels; each carries its own name as a
@@ -160,19 +162,22 @@ func (s *Snapshot) KnownNamespaces() map[string]map[string]string {
 	return out
 }
 
-// SnapshotError is something in a snapshot that has no meaning, such as two nodes of one name.
-type SnapshotError struct {
+// InvalidError is something in a snapshot that has no meaning, such as two nodes of one name, or a pod that no API server would have
+// stored.
+type InvalidError struct {
 	// What names the object, by kind and name, or by list and position where it has no name.
 	What string
-	// Problem says what is wrong with it, and how to mend it.
-	Problem string
+	// Err says what is wrong with it, and how to mend it.
+	Err error
 }
 
-// Error is "scheduling: what: problem".
-func (e *SnapshotError) Error() string { return "scheduling: " + e.What + ": " + e.Problem }
+// Error is "scheduling: what: what is wrong".
+func (e *InvalidError) Error() string { return "scheduling: " + e.What + ": " + e.Err.Error() }
 
-// Validate reports everything in the snapshot that has no meaning: a [*SnapshotError] each, an [*InvalidError] for pods that no
-// API server would have stored. [Compile] does so, too.
+// Unwrap gives the cause.
+func (e *InvalidError) Unwrap() error { return e.Err }
+
+// Validate reports everything in the snapshot that has no meaning, an [*InvalidError] each. [Compile] does so, too.
 func (s *Snapshot) Validate() error {
 	v := validation{}
 	pods := names{kind: "pod", list: "pods", seen: map[string]bool{}}
@@ -181,7 +186,7 @@ func (s *Snapshot) Validate() error {
 			v.missing("Pods", i)
 			continue
 		}
-		pods.check(&v, i, p.Name, podclass.Name(p))
+		pods.check(&v, i, p.Name, cmp.Or(p.Namespace, corev1.NamespaceDefault)+"/"+p.Name)
 		v.pod(p)
 	}
 	nodes := names{kind: "node", list: "nodes", seen: map[string]bool{}}
@@ -218,6 +223,11 @@ func (s *Snapshot) Validate() error {
 			checked[&pool.Types[0]] = true
 			v.types(pool)
 		}
+		for _, u := range pool.unknownKeys() {
+			if u.refused {
+				v.add("pool "+pool.Name, "%s", u.text)
+			}
+		}
 	}
 	return errors.Join(v.errs...)
 }
@@ -225,7 +235,7 @@ func (s *Snapshot) Validate() error {
 type validation struct{ errs []error }
 
 func (v *validation) add(what, format string, args ...any) {
-	v.errs = append(v.errs, &SnapshotError{what, fmt.Sprintf(format, args...)})
+	v.errs = append(v.errs, &InvalidError{what, fmt.Errorf(format, args...)})
 }
 
 func (v *validation) missing(list string, i int) {
@@ -254,7 +264,7 @@ func (v *validation) pod(p *corev1.Pod) {
 		t := &p.Spec.TopologySpreadConstraints[i]
 		invalid := func(format string, args ...any) {
 			err := fmt.Errorf("spec.topologySpreadConstraints[%d].%w", i, fmt.Errorf(format, args...))
-			v.errs = append(v.errs, &InvalidError{Pod: podclass.Name(p), Err: err})
+			v.errs = append(v.errs, &InvalidError{What: "pod " + podclass.Name(p), Err: err})
 		}
 		switch {
 		case t.MaxSkew < 1:
@@ -305,4 +315,66 @@ func (v *validation) types(pool *Pool) {
 		types.check(v, i, t.Name, t.Name)
 		v.amounts("instance type "+t.Name, t.Capacity)
 	}
+}
+
+// unknownKey is a label that a pool asks of its nodes and that none of its instance types has.
+type unknownKey struct {
+	text    string
+	refused bool // otherwise it is worth a note
+}
+
+// unknownKeys finds labels that are probably misspelt. A pool may label its nodes as it likes, so what no type has rules nothing
+// out; but below a domain that the types have labels of, such as karpenter.k8s.aws, nobody labels nodes but the cloud.
+func (p *Pool) unknownKeys() []unknownKey {
+	var out []unknownKey
+	var known []string // worked out for the first one
+	for r := range p.NodeRequirements().All() {
+		key := r.Key()
+		domain, _, _ := strings.Cut(key, "/")
+		switch {
+		case len(p.Types) == 0 || key == nodepool.LabelKey || p.knows(key):
+			continue
+		case p.NodeClass.Group == domain && strings.EqualFold(key, domain+"/"+p.NodeClass.Kind): // the label of node classes
+			continue
+		}
+		if known == nil {
+			known = p.knownKeys()
+		}
+		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q, so it rules none out", key)}
+		near, ok := requirements.Nearest(key, known)
+		if ok {
+			u.text += fmt.Sprintf("; did you mean %q?", near)
+		}
+		public := domain == key || strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") || domain == "karpenter.sh"
+		owned := !public && slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, domain+"/") })
+		if u.refused = owned && !r.AllowsAbsent(); u.refused || ok {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+func (p *Pool) knows(key string) bool {
+	return slices.ContainsFunc(p.Types, func(t instancetypes.InstanceType) bool {
+		return t.Requirements.Has(key) || slices.ContainsFunc(t.Offerings, func(o instancetypes.Offering) bool { return o.Requirements.Has(key) })
+	})
+}
+
+// knownKeys are the labels that a pool's types and offerings have, and those that all clouds know.
+func (p *Pool) knownKeys() []string {
+	keys := map[string]bool{}
+	for k := range instancetypes.WellKnown().All() {
+		keys[k] = true
+	}
+	for i := range p.Types {
+		for r := range p.Types[i].Requirements.All() {
+			keys[r.Key()] = true
+		}
+		for _, o := range p.Types[i].Offerings {
+			for r := range o.Requirements.All() {
+				keys[r.Key()] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(keys))
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -37,6 +38,7 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 		"Namespaces[0]: is nil":                        {Namespaces: []*corev1.Namespace{nil}},
 		"pods[0]: has no name":                         {Pods: []*corev1.Pod{{}}},
 		"pod shop/web: is there more than once":        {Pods: []*corev1.Pod{pod(), pod()}},
+		"pod default/web: is there more than once":     {Pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}}},
 		"node n: is there more than once":              {Nodes: []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, {ObjectMeta: metav1.ObjectMeta{Name: "n"}}}},
 		"nodeClaims[0]: has no name":                   {NodeClaims: []scheduling.NodeClaim{{}}},
 		"claim c: is there more than once":             {NodeClaims: []scheduling.NodeClaim{{Name: "c"}, {Name: "c"}}},
@@ -62,10 +64,53 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 	p := compile(t, scheduling.Snapshot{Pools: pools(priced(math.NaN()))})
 	assert.Equal(t, []string{"instance type a: offering 0 costs NaN an hour, which is no price, and is not for sale"}, p.Notes)
 	assert.Empty(t, p.Shapes)
+	// A pool that was given nothing to buy says so.
+	p = compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod()}, Pools: pools()})
+	assert.Equal(t, []string{"pool p has no instance types and can buy nothing; give it those that its cloud offers"}, p.Notes)
+	assert.Equal(t, `pool "p": it has no instance types`, solve(p, nothing).Unplaced()[0].Reasons()[0].String())
 	_, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{nil, pod(), pod()}, Nodes: []*corev1.Node{nil}}, nil)
 	assert.ErrorContains(t, err, "Pods[0]")
 	assert.ErrorContains(t, err, "Nodes[0]")
 	assert.ErrorContains(t, err, "shop/web")
-	var bad *scheduling.SnapshotError
+	var bad *scheduling.InvalidError
 	require.ErrorAs(t, err, &bad)
+}
+
+// A label that is misspelt rules nothing out, so the cheapest node on earth would do: below the domain of a catalogue it is refused,
+// elsewhere it is noted where it is close to one that means something.
+func TestMisspeltLabelsOfPools(t *testing.T) {
+	types := []instancetypes.InstanceType{{
+		Name: "a", Requirements: requirements.MustParse("example.com/instance-family in (c), !example.com/instance-gpu-name"),
+		Offerings: []instancetypes.Offering{{Price: 1, Available: true, Requirements: requirements.MustParse("topology.kubernetes.io/zone in (z)")}},
+	}}
+	for ask, want := range map[string]struct{ err, note string }{
+		"example.com/instance-famly in (c)":  {err: `pool p: no instance type has the label "example.com/instance-famly", so it rules none out; did you mean "example.com/instance-family"?`},
+		"example.com/colour=red":             {err: `pool p: no instance type has the label "example.com/colour", so it rules none out`},
+		"!example.com/colour":                {},
+		"!example.com/instance-gpu-nam":      {note: `pool p: no instance type has the label "example.com/instance-gpu-nam", so it rules none out; did you mean "example.com/instance-gpu-name"?`},
+		"example.com/instance-family in (c)": {},
+		"!example.com/instance-gpu-name":     {},
+		"example.com/nodeclass=c":            {},
+		"team=red":                           {},
+		"other.com/colour=red":               {},
+		"topology.kubernetes.io/zoen=z":      {note: `pool p: no instance type has the label "topology.kubernetes.io/zoen", so it rules none out; did you mean "topology.kubernetes.io/zone"?`},
+		"topology.kubernetes.io/rack=1":      {},
+		"topology.kubernetes.io/zone=z":      {},
+	} {
+		t.Run(ask, func(t *testing.T) {
+			p, err := scheduling.Compile(scheduling.Snapshot{Pools: []scheduling.Pool{{
+				NodePool: nodepool.NodePool{Name: "p", Requirements: requirements.MustParse(ask), NodeClass: nodepool.NodeClassRef{Group: "example.com", Kind: "NodeClass", Name: "c"}}, Types: types,
+			}}}, nil)
+			if want.err != "" {
+				require.ErrorContains(t, err, want.err)
+				return
+			}
+			require.NoError(t, err)
+			if want.note == "" {
+				assert.Empty(t, p.Notes)
+			} else {
+				assert.Equal(t, []string{want.note}, p.Notes)
+			}
+		})
+	}
 }

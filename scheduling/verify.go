@@ -11,7 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
-	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
@@ -57,7 +57,7 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 	var err error
 	for i, c := range p.Classes {
 		if v.classes[i], err = hard(c.Template, c.asked); err != nil {
-			return nil, &InvalidError{Pod: c.Name(), Err: err}
+			return nil, &InvalidError{What: "pod " + c.Name(), Err: err}
 		}
 	}
 	for i, d := range p.daemons {
@@ -156,17 +156,9 @@ func tolerates(tolerations []corev1.Toleration, list []corev1.Taint) bool {
 	return !found
 }
 
-// concreteLabels chooses one value for every label that a node must carry: of several that are allowed, always the same.
+// concreteLabels are those that a node will carry, and its name if it has one.
 func concreteLabels(set requirements.Set) map[string]string {
-	out := make(map[string]string, set.Len())
-	for r := range RealLabels(set).All() {
-		if r.AllowsAbsent() {
-			continue
-		}
-		if v, ok := r.Any(); ok {
-			out[r.Key()] = v
-		}
-	}
+	out := chosenLabels(set)
 	if name, ok := set.Get(requirements.NodeNameKey).Single(); ok && set.Has(requirements.NodeNameKey) {
 		out[requirements.NodeNameKey] = name
 	}
@@ -302,7 +294,7 @@ func (r *verification) complete(held []binding) []binding {
 	}
 	var classes []int
 	for i, c := range r.p.Classes {
-		_, divided := c.Template.Annotations[topology.RatioAnnotation] // of which binding knows nothing
+		_, divided := c.Template.Annotations[podclass.RatioAnnotation] // of which binding knows nothing
 		if c.Refusal == nil && !divided && slices.ContainsFunc(c.Pods, func(pod *corev1.Pod) bool { return !bound[pod] }) {
 			classes = append(classes, i)
 		}

@@ -12,17 +12,14 @@ import (
 )
 
 // careless is a packer that puts everything into one node of one shape, whatever anybody asks.
-func careless(t *testing.T, p *scheduling.Problem, shape, offering int) (*scheduling.State, *scheduling.Result) {
-	t.Helper()
-	state := p.Start()
-	for !state.Done() {
+func careless(shape, offering int) packing {
+	return func(_ *scheduling.Problem, items []scheduling.Item) scheduling.Outcome {
 		bin := scheduling.OutcomeBin{Shape: shape, Offering: offering}
-		for i, it := range state.Round() {
+		for i, it := range items {
 			bin.Shares = append(bin.Shares, scheduling.Share{Item: i, Count: it.Count})
 		}
-		state = state.Advance(scheduling.Outcome{Bins: []scheduling.OutcomeBin{bin}})
+		return scheduling.Outcome{Bins: []scheduling.OutcomeBin{bin}}
 	}
-	return state, state.Result()
 }
 
 // What kube-scheduler would refuse is never returned as placed, whatever planner and packer made of it.
@@ -59,12 +56,12 @@ func TestPlansAreVerified(t *testing.T) {
 					large = i
 				}
 			}
-			state, result := careless(t, p, large, 0)
-			require.Len(t, result.Order, c.placed)
+			result := solve(p, careless(large, 0))
+			require.Len(t, result.Bindings(), c.placed)
 			unplaced := 0
-			for _, u := range result.Unplaced {
+			for _, u := range result.Unplaced() {
 				unplaced += len(u.Pods)
-				assert.NotEmpty(t, state.Explain(u.Class))
+				assert.NotEmpty(t, u.Reasons())
 			}
 			assert.Equal(t, c.pods, c.placed+unplaced)
 		})
@@ -74,11 +71,9 @@ func TestPlansAreVerified(t *testing.T) {
 // Pods that the packer left out take what is left of nodes that exist.
 func TestWhatIsLeftOfExistingNodesIsTaken(t *testing.T) {
 	p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a"), pod("b"), pod("c")}, Nodes: []*corev1.Node{node("n1")}})
-	state := p.Start()
-	for !state.Done() {
-		state = state.Advance(scheduling.Outcome{})
+	bindings := solve(p, nothing).Bindings()
+	require.Len(t, bindings, 3)
+	for _, b := range bindings {
+		require.Equal(t, "n1", b.Node)
 	}
-	result := state.Result()
-	require.Len(t, result.Order, 3)
-	require.Len(t, result.Existing[0], 3)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -16,11 +17,12 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/availability"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/events"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
-	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // report is what is printed.
@@ -214,14 +216,11 @@ func (r *report) replace(s scheduling.Snapshot) error {
 	for i := range s.Pools {
 		s.Pools[i].Types = ledger.Apply(s.Pools[i].Types, now)
 	}
-	packed, err := pipeline.Run(s, nil, nil)
+	packed, err := plan.Make(context.Background(), s, nil)
 	if err != nil {
 		return err
 	}
-	planned, err := packed.NewNodes()
-	if err != nil {
-		return err
-	}
+	planned := packed.NewNodes()
 	for i := range planned {
 		n := &planned[i]
 		r.Replacements = append(r.Replacements, replacement{
@@ -232,12 +231,18 @@ func (r *report) replace(s scheduling.Snapshot) error {
 	}
 	r.Summary.Price = math.Round(r.Summary.Price*1e6) / 1e6
 	r.Summary.NewNodes = len(planned)
-	for i, room := range packed.Problem.Existing {
-		if moved := names(packed.Result.Existing[i]); len(moved) > 0 {
-			r.Existing = append(r.Existing, existing{room.Node.Name, moved})
+	moved := map[string][]*corev1.Pod{}
+	for _, b := range packed.Bindings() {
+		moved[b.Node] = append(moved[b.Node], b.Pod)
+	}
+	for i := range packed.Problem.Existing {
+		node := packed.Problem.Existing[i].Node.Name
+		if pods := moved[node]; len(pods) > 0 {
+			podclass.Sort(pods)
+			r.Existing = append(r.Existing, existing{node, names(pods)})
 		}
 	}
-	for _, u := range packed.Result.Unplaced {
+	for _, u := range packed.Unplaced() {
 		r.Unschedulable = append(r.Unschedulable, names(u.Pods)...)
 	}
 	slices.Sort(r.Unschedulable)

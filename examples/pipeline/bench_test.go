@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -68,11 +68,11 @@ func BenchmarkRun(b *testing.B) {
 			s := snapshot(b, deployments(c.pods, c.deployments, c.spread))
 			b.ReportAllocs()
 			for b.Loop() {
-				packed, err := pipeline.Run(s, nil, nil)
+				packed, err := plan.Make(b.Context(), s, nil)
 				if err != nil {
 					b.Fatal(err)
 				}
-				if n := len(packed.Result.Order); n != c.pods {
+				if n := len(packed.Bindings()); n != c.pods {
 					b.Fatalf("%d of %d pods placed", n, c.pods)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
@@ -52,12 +53,12 @@ func read(t *testing.T, market *pipeline.Market, text string) scheduling.Snapsho
 }
 
 // plan reads manifests and packs them.
-func plan(t *testing.T, market *pipeline.Market, text string) *pipeline.Packed {
+func pack(t *testing.T, market *pipeline.Market, text string) *plan.Plan {
 	t.Helper()
-	packed, err := pipeline.Run(read(t, market, text), nil, nil)
+	packed, err := plan.Make(t.Context(), read(t, market, text), nil)
 	require.NoError(t, err)
-	require.NoError(t, packed.Instance.Check(packed.Plan.Layout))
-	require.NoError(t, packed.Instance.VerifyBound(packed.Plan))
+	require.NoError(t, packed.Instance.Check(packed.Packing.Layout))
+	require.NoError(t, packed.Instance.VerifyBound(packed.Packing))
 	return packed
 }
 
@@ -107,10 +108,9 @@ const (
 )
 
 // count is how many pods whose names start with the prefix stand at each value of a label.
-func count(t *testing.T, p *pipeline.Packed, prefix, key string) map[string]int {
+func count(t *testing.T, p *plan.Plan, prefix, key string) map[string]int {
 	t.Helper()
-	nodes, err := p.NewNodes()
-	require.NoError(t, err)
+	nodes := p.NewNodes()
 	out := map[string]int{}
 	for _, n := range nodes {
 		for _, pod := range n.Pods {
@@ -124,8 +124,8 @@ func count(t *testing.T, p *pipeline.Packed, prefix, key string) map[string]int 
 
 func TestSpreadOverTwoKeysWithOneCombinationMissing(t *testing.T) {
 	market := catalogue(t, "a.4 4 zone-a on-demand 0.2", "a.4 4 zone-a spot 0.1", "a.4 4 zone-b on-demand 0.2", "a.4 4 zone-b spot 0.1", "a.4 4 zone-c on-demand 0.2")
-	p := plan(t, market, anyPool+deployment("web", 18, spreadBy(zoneKey, capacityKey)+container("1")))
-	assert.Empty(t, p.Result.Unplaced)
+	p := pack(t, market, anyPool+deployment("web", 18, spreadBy(zoneKey, capacityKey)+container("1")))
+	assert.Empty(t, p.Unplaced())
 	assert.Equal(t, map[string]int{"zone-a": 6, "zone-b": 6, "zone-c": 6}, count(t, p, "web", zoneKey))
 	assert.Equal(t, map[string]int{"on-demand": 9, "spot": 9}, count(t, p, "web", capacityKey))
 }
@@ -133,10 +133,10 @@ func TestSpreadOverTwoKeysWithOneCombinationMissing(t *testing.T) {
 func TestAZoneThatOnlySmallTypesOffer(t *testing.T) {
 	market := catalogue(t, "small 1 zone-c on-demand 0.01", "a.8 8 zone-a on-demand 0.4", "a.8 8 zone-b on-demand 0.4")
 	text := anyPool + deployment("web", 12, spreadBy(zoneKey)+container("2"))
-	assert.Empty(t, plan(t, market, text).Result.Unplaced)
+	assert.Empty(t, pack(t, market, text).Unplaced())
 	// Pods that could go there are kept out, for a node in the zone would make it count.
-	p := plan(t, market, text+deployment("tiny", 5, container("100m")))
-	assert.Empty(t, p.Result.Unplaced)
+	p := pack(t, market, text+deployment("tiny", 5, container("100m")))
+	assert.Empty(t, p.Unplaced())
 	assert.NotContains(t, count(t, p, "tiny", zoneKey), "zone-c")
 }
 
@@ -154,7 +154,7 @@ metadata: {name: default}
 spec: {template: {spec: {nodeClassRef: {group: g.example.com, kind: C, name: c}, requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [b.8]}]}}}
 ---
 `
-	assert.Empty(t, plan(t, market, pools+deployment("web", 12, spreadBy(zoneKey)+container("2"))).Result.Unplaced)
+	assert.Empty(t, pack(t, market, pools+deployment("web", 12, spreadBy(zoneKey)+container("2"))).Unplaced())
 }
 
 func affinity(kind, app, key string) string {
@@ -165,19 +165,19 @@ var twoZones = []string{"a.4 4 zone-a on-demand 0.2", "a.4 4 zone-b on-demand 0.
 
 func TestAffinityInEitherOrder(t *testing.T) {
 	for _, names := range [][2]string{{"cache", "web"}, {"web", "cache"}} {
-		p := plan(t, catalogue(t, twoZones...), anyPool+
+		p := pack(t, catalogue(t, twoZones...), anyPool+
 			deployment(names[0], 3, affinity("podAffinity", names[1], zoneKey)+container("1"))+
 			deployment(names[1], 2, `nodeSelector: {topology.kubernetes.io/zone: zone-b}`+"\n"+container("1")))
-		assert.Empty(t, p.Result.Unplaced)
+		assert.Empty(t, p.Unplaced())
 		assert.Equal(t, map[string]int{"zone-b": 3}, count(t, p, names[0], zoneKey))
 	}
 }
 
 // What others can only follow in one zone goes there, though nothing asks it to.
 func TestTargetsGoWhereTheirFollowersCan(t *testing.T) {
-	p := plan(t, catalogue(t, twoZones...), anyPool+deployment("target", 1, container("1"))+
+	p := pack(t, catalogue(t, twoZones...), anyPool+deployment("target", 1, container("1"))+
 		deployment("follower", 2, "nodeSelector: {topology.kubernetes.io/zone: zone-b}\n"+affinity("podAffinity", "target", zoneKey)+container("500m")))
-	assert.Empty(t, p.Result.Unplaced)
+	assert.Empty(t, p.Unplaced())
 	assert.Equal(t, map[string]int{"zone-b": 1}, count(t, p, "target", zoneKey))
 }
 
@@ -211,9 +211,8 @@ status: {phase: %s}
 		pod("leaving", gone, "Running") + pod("db-0", owner("StatefulSet")+gone, "Running") + pod("done", "", "Succeeded")
 	market := catalogue(t, "a.8 8 zone-a on-demand 0.1")
 	for _, removed := range []string{node(gone, ""), node("", "taints: [{key: karpenter.sh/disrupted, effect: NoSchedule}]")} {
-		packed := plan(t, market, anyPool+removed+pods)
-		nodes, err := packed.NewNodes()
-		require.NoError(t, err)
+		packed := pack(t, market, anyPool+removed+pods)
+		nodes := packed.NewNodes()
 		require.Len(t, nodes, 1)
 		var names []string
 		for _, p := range nodes[0].Pods {
@@ -222,7 +221,7 @@ status: {phase: %s}
 		require.Equal(t, []string{"db-0", "web"}, names)
 		require.Contains(t, packed.Problem.Notes, "node old is being removed and takes no pods; 2 of its own are planned elsewhere")
 	}
-	require.Empty(t, plan(t, market, anyPool+node("", "")+pods).Result.Order, "a node that stays keeps its pods")
+	require.Empty(t, pack(t, market, anyPool+node("", "")+pods).Bindings(), "a node that stays keeps its pods")
 }
 
 // A preference to keep away from pods that are pending too is kept whoever is placed first, and even where the cheapest
@@ -230,11 +229,11 @@ status: {phase: %s}
 func TestPreferencesAboutPendingPodsAreKept(t *testing.T) {
 	market := catalogue(t, "a.8 8 zone-a on-demand 0.1", "a.8 8 zone-b on-demand 0.2")
 	for _, cpus := range [][2]string{{"1", "2"}, {"2", "1"}} {
-		packed := plan(t, market, anyPool+deployment("quiet", 1, fmt.Sprintf("affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: "+
+		packed := pack(t, market, anyPool+deployment("quiet", 1, fmt.Sprintf("affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: "+
 			"[{weight: 1, podAffinityTerm: {topologyKey: %s, labelSelector: {matchLabels: {app: loud}}}}]}}\n", zoneKey)+container(cpus[0]))+
 			deployment("loud", 1, spreadBy(zoneKey)+container(cpus[1])))
-		require.Empty(t, packed.Result.Unplaced)
-		require.Len(t, packed.Result.Bins, 2)
+		require.Empty(t, packed.Unplaced())
+		require.Len(t, packed.NewNodes(), 2)
 		require.NotEqual(t, count(t, packed, "quiet", zoneKey), count(t, packed, "loud", zoneKey))
 	}
 }
@@ -247,14 +246,14 @@ func TestPriorityDecidesWhoGetsTheRoomThatIsLeft(t *testing.T) {
 		classes += fmt.Sprintf("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: %s}\nvalue: %d\n---\n", name, value)
 	}
 	for small, want := range map[string]int{"high": 3, "low": 3, "lowest": 2} {
-		packed := plan(t, catalogue(t), classes+`
+		packed := pack(t, catalogue(t), classes+`
 apiVersion: v1
 kind: Node
 metadata: {name: only, labels: {kubernetes.io/hostname: only}}
 status: {allocatable: {cpu: 4, memory: 64Gi, pods: 100}}
 ---
 `+deployment("big", 2, "priorityClassName: low\n"+container("2"))+deployment("small", 3, "priorityClassName: "+small+"\n"+container("1")))
-		require.Len(t, packed.Result.Existing[0], want)
+		require.Len(t, packed.Bindings(), want)
 	}
 }
 
@@ -265,9 +264,9 @@ func TestRatiosDivideTheWhole(t *testing.T) {
 	web := func(n int, text string) string {
 		return strings.Replace(deployment("web", n, container("1")), "labels: {app: web}}", fmt.Sprintf("labels: {app: web}, annotations: {joinery-sdk.dev/ratio: %q}}", text), 1)
 	}
-	packed := plan(t, market, anyPool+web(10, "karpenter.sh/capacity-type: on-demand=2, spot=3"))
+	packed := pack(t, market, anyPool+web(10, "karpenter.sh/capacity-type: on-demand=2, spot=3"))
 	require.Equal(t, map[string]int{"on-demand": 4, "spot": 6}, count(t, packed, "web", capacityKey))
-	packed = plan(t, market, anyPool+web(4, "web; karpenter.sh/capacity-type: on-demand=1, spot=2"))
+	packed = pack(t, market, anyPool+web(4, "web; karpenter.sh/capacity-type: on-demand=1, spot=2"))
 	require.Equal(t, map[string]int{"on-demand": 1, "spot": 3}, count(t, packed, "web", capacityKey))
 
 	running := `
@@ -287,14 +286,14 @@ status: {phase: Running}
 ---
 `, i)
 	}
-	packed = plan(t, market, anyPool+running+web(4, "karpenter.sh/capacity-type: on-demand=1, spot=1"))
+	packed = pack(t, market, anyPool+running+web(4, "karpenter.sh/capacity-type: on-demand=1, spot=1"))
 	require.Equal(t, map[string]int{"on-demand": 3, "spot": 1}, count(t, packed, "web", capacityKey), "two of six run on spot")
 
 	// A share that cannot be bought is not made up by the others.
-	packed = plan(t, catalogue(t, "a.8 8 zone-a spot 0.1"), anyPool+web(4, "karpenter.sh/capacity-type: on-demand=1, spot=1"))
+	packed = pack(t, catalogue(t, "a.8 8 zone-a spot 0.1"), anyPool+web(4, "karpenter.sh/capacity-type: on-demand=1, spot=1"))
 	require.Equal(t, map[string]int{"spot": 2}, count(t, packed, "web", capacityKey))
-	require.Len(t, packed.Result.Unplaced, 1)
-	require.Contains(t, packed.Explain(packed.Result.Unplaced[0].Class)[0].Detail, "ratio karpenter.sh/capacity-type: on-demand=1, spot=1")
+	require.Len(t, packed.Unplaced(), 1)
+	require.Contains(t, packed.Unplaced()[0].Reasons()[0].Detail, "ratio karpenter.sh/capacity-type: on-demand=1, spot=1")
 }
 
 // What pods follow must be where the last of a chain can be, although each link could be elsewhere and cheaper.
@@ -303,58 +302,58 @@ func TestTheWholeChainGoesWhereItsLastLinkCan(t *testing.T) {
 		return fmt.Sprintf("affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: %s, labelSelector: {matchLabels: {app: %s}}}]}}\n", zoneKey, app)
 	}
 	market := catalogue(t, "a.8 8 zone-a on-demand 0.1", "a.8 8 zone-b on-demand 0.2", "a.8 8 zone-c on-demand 0.3")
-	packed := plan(t, market, anyPool+deployment("root", 2, container("2"))+deployment("stem", 2, near("root")+container("1"))+
+	packed := pack(t, market, anyPool+deployment("root", 2, container("2"))+deployment("stem", 2, near("root")+container("1"))+
 		deployment("leaf", 2, "nodeSelector: {topology.kubernetes.io/zone: zone-c}\n"+near("stem")+container("500m")))
-	require.Empty(t, packed.Result.Unplaced)
+	require.Empty(t, packed.Unplaced())
 	require.Positive(t, count(t, packed, "root", zoneKey)["zone-c"])
 	require.Positive(t, count(t, packed, "stem", zoneKey)["zone-c"])
 	require.Equal(t, map[string]int{"zone-c": 2}, count(t, packed, "leaf", zoneKey))
 }
 
 func TestAntiAffinityBothWays(t *testing.T) {
-	p := plan(t, catalogue(t, twoZones...), anyPool+deployment("loud", 1, affinity("podAntiAffinity", "quiet", zoneKey)+container("2"))+deployment("quiet", 4, container("1")))
-	assert.Empty(t, p.Result.Unplaced)
+	p := pack(t, catalogue(t, twoZones...), anyPool+deployment("loud", 1, affinity("podAntiAffinity", "quiet", zoneKey)+container("2"))+deployment("quiet", 4, container("1")))
+	assert.Empty(t, p.Unplaced())
 	loud, quiet := count(t, p, "loud", zoneKey), count(t, p, "quiet", zoneKey)
 	for zone := range loud {
 		assert.NotContains(t, quiet, zone)
 	}
 	// By hostname it holds for each node, in both directions.
-	p = plan(t, catalogue(t, twoZones...), anyPool+deployment("loud", 1, affinity("podAntiAffinity", "quiet", corev1.LabelHostname)+container("1"))+deployment("quiet", 3, container("1")))
-	assert.Empty(t, p.Result.Unplaced)
-	require.Len(t, p.Result.Bins, 2)
+	p = pack(t, catalogue(t, twoZones...), anyPool+deployment("loud", 1, affinity("podAntiAffinity", "quiet", corev1.LabelHostname)+container("1"))+deployment("quiet", 3, container("1")))
+	assert.Empty(t, p.Unplaced())
+	require.Len(t, p.NewNodes(), 2)
 }
 
 func TestAGroupThatMustShareANode(t *testing.T) {
 	together := affinity("podAffinity", "web", corev1.LabelHostname)
-	p := plan(t, catalogue(t, "a.4 4 zone-a on-demand 0.2", "a.8 8 zone-a on-demand 0.5"), anyPool+deployment("web", 6, together+container("1")))
-	assert.Empty(t, p.Result.Unplaced)
-	require.Len(t, p.Result.Bins, 1, "two small nodes would be cheaper, and wrong")
+	p := pack(t, catalogue(t, "a.4 4 zone-a on-demand 0.2", "a.8 8 zone-a on-demand 0.5"), anyPool+deployment("web", 6, together+container("1")))
+	assert.Empty(t, p.Unplaced())
+	require.Len(t, p.NewNodes(), 1, "two small nodes would be cheaper, and wrong")
 	// A group that outgrows the largest node: as many as fit, and the others are refused.
-	p = plan(t, catalogue(t, "a.8 8 zone-a on-demand 0.5"), anyPool+deployment("web", 10, together+container("1")))
-	require.Len(t, p.Result.Unplaced, 1)
-	assert.Len(t, p.Result.Unplaced[0].Pods, 2)
-	require.Len(t, p.Result.Bins, 1)
+	p = pack(t, catalogue(t, "a.8 8 zone-a on-demand 0.5"), anyPool+deployment("web", 10, together+container("1")))
+	require.Len(t, p.Unplaced(), 1)
+	assert.Len(t, p.Unplaced()[0].Pods, 2)
+	require.Len(t, p.NewNodes(), 1)
 }
 
 func TestFollowersShareTheNodesOfWhatTheyFollow(t *testing.T) {
-	p := plan(t, catalogue(t, "a.4 4 zone-a on-demand 0.2"), anyPool+deployment("main", 2, affinity("podAntiAffinity", "main", corev1.LabelHostname)+container("2"))+
+	p := pack(t, catalogue(t, "a.4 4 zone-a on-demand 0.2"), anyPool+deployment("main", 2, affinity("podAntiAffinity", "main", corev1.LabelHostname)+container("2"))+
 		deployment("helper", 4, affinity("podAffinity", "main", corev1.LabelHostname)+container("900m")))
-	assert.Empty(t, p.Result.Unplaced)
-	require.Len(t, p.Result.Bins, 2)
-	for _, b := range p.Result.Bins {
+	assert.Empty(t, p.Unplaced())
+	require.Len(t, p.NewNodes(), 2)
+	for _, b := range p.NewNodes() {
 		assert.Len(t, b.Pods, 3)
 	}
 }
 
 func TestHostPortsAreOneANode(t *testing.T) {
 	port := "containers: [{name: main, image: i, ports: [{containerPort: 80, hostPort: 8080}], resources: {requests: {cpu: 100m}}}]"
-	p := plan(t, catalogue(t, "a.4 4 zone-a on-demand 0.2"), anyPool+deployment("web", 3, port))
-	assert.Empty(t, p.Result.Unplaced)
-	assert.Len(t, p.Result.Bins, 3)
+	p := pack(t, catalogue(t, "a.4 4 zone-a on-demand 0.2"), anyPool+deployment("web", 3, port))
+	assert.Empty(t, p.Unplaced())
+	assert.Len(t, p.NewNodes(), 3)
 	// Addresses of their own do not meet; the wildcard meets all of them.
 	on := func(ip string) string { return strings.ReplaceAll(port, "hostPort", "hostIP: "+ip+", hostPort") }
-	p = plan(t, catalogue(t, "a.4 4 zone-a on-demand 0.2"), anyPool+deployment("a", 1, on("10.0.0.1"))+deployment("b", 1, on("10.0.0.2"))+deployment("c", 1, on("0.0.0.0")))
-	assert.Len(t, p.Result.Bins, 2)
+	p = pack(t, catalogue(t, "a.4 4 zone-a on-demand 0.2"), anyPool+deployment("a", 1, on("10.0.0.1"))+deployment("b", 1, on("10.0.0.2"))+deployment("c", 1, on("0.0.0.0")))
+	assert.Len(t, p.NewNodes(), 2)
 }
 
 func TestPreferencesAreKeptWhilePossible(t *testing.T) {
@@ -363,22 +362,21 @@ func TestPreferencesAreKeptWhilePossible(t *testing.T) {
   {weight: 90, preference: {matchExpressions: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]}]}}]}}
 `
 	offers := []string{"a.4 4 zone-a on-demand 0.2", "a.4 4 zone-a spot 0.1", "a.4 4 zone-b on-demand 0.2"}
-	p := plan(t, catalogue(t, offers...), anyPool+deployment("web", 1, prefer+container("1")))
+	p := pack(t, catalogue(t, offers...), anyPool+deployment("web", 1, prefer+container("1")))
 	assert.Equal(t, map[string]int{"spot": 1}, count(t, p, "web", capacityKey), "the lighter one was given up, as both together cannot be had")
-	gone, kept := p.GivenUp(p.Result.Order[0])
+	gone, kept := p.GivenUp(p.Bindings()[0].Pod)
 	require.Len(t, gone, 1)
 	assert.Equal(t, "topology.kubernetes.io/zone in (zone-b)", gone[0].Text)
 	require.Len(t, kept, 1)
-	p = plan(t, catalogue(t, append(offers, "a.4 4 zone-b spot 0.15")...), anyPool+deployment("web", 1, prefer+container("1")))
+	p = pack(t, catalogue(t, append(offers, "a.4 4 zone-b spot 0.15")...), anyPool+deployment("web", 1, prefer+container("1")))
 	assert.Equal(t, map[string]int{"zone-b": 1}, count(t, p, "web", zoneKey))
 }
 
 // The plan does not depend on the order of anything that is read.
 func TestTheOrderOfInputDoesNotMatter(t *testing.T) {
 	docs := []string{anyPool, deployment("web", 6, spreadBy(zoneKey)+container("1")), deployment("cache", 2, affinity("podAffinity", "web", zoneKey)+container("500m")), deployment("batch", 9, container("300m"))}
-	describe := func(p *pipeline.Packed) string {
-		nodes, err := p.NewNodes()
-		require.NoError(t, err)
+	describe := func(p *plan.Plan) string {
+		nodes := p.NewNodes()
 		text := ""
 		for _, n := range nodes {
 			text += n.Name + " " + n.InstanceType.Name + " " + n.Zone
@@ -387,12 +385,12 @@ func TestTheOrderOfInputDoesNotMatter(t *testing.T) {
 			}
 			text += "\n"
 		}
-		for _, pod := range p.Result.Order {
-			text += pod.Name + " "
+		for _, b := range p.Bindings() {
+			text += b.Pod.Name + " " + b.Node + " "
 		}
 		return text
 	}
-	want := describe(plan(t, catalogue(t, twoZones...), strings.Join(docs, "")))
+	want := describe(pack(t, catalogue(t, twoZones...), strings.Join(docs, "")))
 	slices.Reverse(docs)
-	assert.Equal(t, want, describe(plan(t, catalogue(t, twoZones...), strings.Join(docs, ""))))
+	assert.Equal(t, want, describe(pack(t, catalogue(t, twoZones...), strings.Join(docs, ""))))
 }

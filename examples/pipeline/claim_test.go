@@ -10,20 +10,20 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
 )
 
 // A plan is bought from the cloud in memory: what it sells is what was planned, and a claim that is handed in twice buys
 // once.
 func TestAPlanIsBought(t *testing.T) {
 	market := catalogue(t, "a.4 4 zone-a on-demand 0.2", "a.4 4 zone-b on-demand 0.2", "a.8 8 zone-a on-demand 0.5")
-	packed := plan(t, market, anyPool+deployment("web", 6, spreadBy(zoneKey)+container("1")))
-	nodes, err := packed.NewNodes()
-	require.NoError(t, err)
+	packed := pack(t, market, anyPool+deployment("web", 6, spreadBy(zoneKey)+container("1")))
+	nodes := packed.NewNodes()
 	require.NotEmpty(t, nodes)
 	cloud, err := memcloud.New(memcloud.Config{Types: nodes[0].Pool.Types})
 	require.NoError(t, err)
 	for i := range nodes {
-		claim := nodes[i].Claim("token of " + nodes[i].Name)
+		claim := pipeline.Claim(&nodes[i], "token of "+nodes[i].Name)
 		require.NoError(t, claim.Validate())
 		for range 2 {
 			launch, err := cloud.Create(t.Context(), claim)
@@ -41,9 +41,8 @@ func TestAPlanIsBought(t *testing.T) {
 // left, the error says so.
 func TestAlternativesAreBought(t *testing.T) {
 	market := catalogue(t, "a.4 4 zone-a on-demand 0.2", "b.4 4 zone-a on-demand 0.3", "a.4 4 zone-b on-demand 0.2")
-	packed := plan(t, market, anyPool+deployment("web", 1, "nodeSelector: {topology.kubernetes.io/zone: zone-a}\n"+container("3")))
-	nodes, err := packed.NewNodes()
-	require.NoError(t, err)
+	packed := pack(t, market, anyPool+deployment("web", 1, "nodeSelector: {topology.kubernetes.io/zone: zone-a}\n"+container("3")))
+	nodes := packed.NewNodes()
 	require.Len(t, nodes, 1)
 	var empty []memcloud.Pool
 	for _, typ := range nodes[0].Pool.Types {
@@ -55,16 +54,45 @@ func TestAlternativesAreBought(t *testing.T) {
 	}
 	cloud, err := memcloud.New(memcloud.Config{Types: nodes[0].Pool.Types, Pools: empty})
 	require.NoError(t, err)
-	launch, err := cloud.Create(t.Context(), nodes[0].Claim("one"))
+	launch, err := cloud.Create(t.Context(), pipeline.Claim(&nodes[0], "one"))
 	require.NoError(t, err)
 	assert.Equal(t, "b.4", launch.Type)
 	assert.Equal(t, "zone-a", launch.Labels[corev1.LabelTopologyZone])
 
 	only := nodes[0]
 	only.Alternatives = nil
-	_, err = cloud.Create(t.Context(), only.Claim("two"))
+	_, err = cloud.Create(t.Context(), pipeline.Claim(&only, "two"))
 	require.ErrorIs(t, err, cloudprovider.ErrInsufficientCapacity)
 	var detail *cloudprovider.Error
 	require.True(t, errors.As(err, &detail))
 	assert.NotEmpty(t, detail.Refused)
+}
+
+// What pods ask of labels that neither type nor offering decides reaches the provider, and the node has the labels that were planned.
+func TestClaimsAskForTheLabelsOfThePlan(t *testing.T) {
+	text := `
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec: {template: {metadata: {labels: {owner: shop}}, spec: {nodeClassRef: {group: g.example.com, kind: C, name: c}, requirements: [
+  {key: team, operator: In, values: [blue, red]}]}}}
+---
+`
+	for team, selector := range map[string]string{"blue": "", "red": "nodeSelector: {team: red}\n"} {
+		packed := pack(t, catalogue(t, "a.4 4 zone-a on-demand 0.2", "b.4 4 zone-a on-demand 0.3"), text+deployment("web", 1, selector+container("1")))
+		n := packed.NewNodes()[0]
+		require.Equal(t, team, n.Labels["team"])
+		require.NotEmpty(t, n.Alternatives)
+		cloud, err := memcloud.New(memcloud.Config{Types: n.Pool.Types})
+		require.NoError(t, err)
+		claim := pipeline.Claim(&n, "one")
+		launch, err := cloud.Create(t.Context(), claim)
+		require.NoError(t, err)
+		got := pipeline.InFlight(claim, launch.Instance)
+		for key, value := range n.Labels {
+			if key != "karpenter.sh/provisioner-name" {
+				assert.Equal(t, value, got.Node().Labels[key], key)
+			}
+		}
+	}
 }

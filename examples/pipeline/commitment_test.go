@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 // A commitment covers two nodes of whatever matches, in any zone: it is used up once, not once a zone, and what goes
@@ -25,7 +26,7 @@ func TestACommitmentIsUsedUpOnceAcrossZones(t *testing.T) {
 		"resources":{"cpu":"4","memory":"16Gi","pods":"50"},"offerings":[`+strings.Join(offerings, ",")+`]}]`))
 	require.NoError(t, err)
 
-	packed := plan(t, market, anyPool+`
+	packed := pack(t, market, anyPool+`
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
@@ -39,7 +40,7 @@ spec:
         - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}
       containers: [{name: web, image: registry.example.com/web, resources: {requests: {cpu: "3"}}}]
 `)
-	assert.Len(t, packed.Result.Order, 6)
-	assert.Len(t, packed.Plan.Bins, 6)
-	assert.Equal(t, pipeline.Price(2*0.10+4*0.25), packed.Plan.Cost, "two at the price of the commitment, four beyond it")
+	assert.Len(t, packed.Bindings(), 6)
+	assert.Len(t, packed.Packing.Bins, 6)
+	assert.Equal(t, plan.Price(2*0.10+4*0.25), packed.Packing.Cost, "two at the price of the commitment, four beyond it")
 }

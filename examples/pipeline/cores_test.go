@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/binpack"
-	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 // Work is shared out among the cores; what comes of it is the same on any number of them.
@@ -28,29 +28,26 @@ func TestPlansDoNotDependOnCores(t *testing.T) {
 	s.DaemonSets = []*appsv1.DaemonSet{
 		daemon("agent", "100m", nil), daemon("cache", "200m", map[string]string{corev1.LabelTopologyZone: "us-east-1a"}),
 	}
-	run := func(cores int) *pipeline.Packed {
+	run := func(cores int) *plan.Plan {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
-		packed, err := pipeline.Run(s, nil, &binpack.Options{Effort: binpack.EffortFast})
+		packed, err := plan.Make(t.Context(), s, &plan.Options{Packing: &binpack.Options{Effort: binpack.EffortFast}})
 		require.NoError(t, err)
 		return packed
 	}
 	want := run(1)
-	require.Len(t, want.Result.Order, 3000)
+	require.Len(t, want.Bindings(), 3000)
 	require.Greater(t, len(want.Problem.Shapes), 300)
 	for _, cores := range []int{2, 5} {
 		got := run(cores)
 		require.Equal(t, want.Problem.Shapes, got.Problem.Shapes)
-		require.Equal(t, want.Plan, got.Plan)
-		require.Equal(t, want.Result.Unplaced, got.Result.Unplaced)
-		for i := range want.Result.Order {
-			require.Same(t, want.Result.Order[i], got.Result.Order[i])
-		}
-		require.Len(t, got.Result.Bins, len(want.Result.Bins))
-		for i, b := range want.Result.Bins {
-			require.Equal(t, [3]int{b.Bin, b.Shape, b.Offering}, [3]int{got.Result.Bins[i].Bin, got.Result.Bins[i].Shape, got.Result.Bins[i].Offering})
-			for k := range b.Pods {
-				require.Same(t, b.Pods[k], got.Result.Bins[i].Pods[k])
-			}
+		require.Equal(t, want.Packing, got.Packing)
+		require.Len(t, got.Unplaced(), len(want.Unplaced()))
+		require.Equal(t, want.Bindings(), got.Bindings())
+		nodes := got.NewNodes()
+		require.Len(t, nodes, len(want.NewNodes()))
+		for i, n := range want.NewNodes() {
+			require.Equal(t, n.Labels, nodes[i].Labels)
+			require.Equal(t, n.Alternatives, nodes[i].Alternatives)
 		}
 	}
 }

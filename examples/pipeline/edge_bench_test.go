@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -38,14 +38,14 @@ func planEdge(b *testing.B, s scheduling.Snapshot, pods, nodes int) {
 	b.Helper()
 	b.ReportAllocs()
 	for b.Loop() {
-		packed, err := pipeline.Run(s, nil, nil)
+		packed, err := plan.Make(b.Context(), s, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if n := len(packed.Result.Order); n != pods {
+		if n := len(packed.Bindings()); n != pods {
 			b.Fatalf("%d of %d pods placed", n, pods)
 		}
-		if n := len(packed.Result.Bins); nodes >= 0 && n != nodes {
+		if n := len(packed.NewNodes()); nodes >= 0 && n != nodes {
 			b.Fatalf("%d new nodes, want %d", n, nodes)
 		}
 	}

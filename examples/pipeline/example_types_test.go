@@ -9,6 +9,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
@@ -80,31 +81,27 @@ func ExampleMarket() {
 }
 
 // A node to buy, in the words of Kubernetes, and what else would hold its pods.
-func ExampleNewNode() {
+func Example_newNode() {
 	s, err := shopping()
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	packed, err := pipeline.Run(s, nil, nil)
+	packed, err := plan.Make(context.Background(), s, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	nodes, err := packed.NewNodes()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	nodes := packed.NewNodes()
 	n := nodes[0]
 	fmt.Println(n.Name, n.InstanceType.Name, n.Zone, "for", n.Pods[0].Name)
-	line := func(a pipeline.Alternative) string {
+	line := func(a plan.Alternative) string {
 		return fmt.Sprintf("%s in %s: $%.2f an hour", a.InstanceType, a.Zone, a.PricePerHour)
 	}
 	for _, a := range n.Alternatives {
 		fmt.Println(line(a))
 	}
-	claim := n.Claim("token-1")
+	claim := pipeline.Claim(&n, "token-1")
 	fmt.Println(claim.Name, "may be any of", len(claim.Candidates))
 	// Output:
 	// default-0 a.4 zone-a for web-0
@@ -130,7 +127,7 @@ func ExampleBuyer() {
 	tokens := 0
 	b := pipeline.Buyer{
 		Provider: cloud,
-		Plan:     func(s scheduling.Snapshot) (*pipeline.Packed, error) { return pipeline.Run(s, nil, nil) },
+		Plan:     func(s scheduling.Snapshot) (*plan.Plan, error) { return plan.Make(context.Background(), s, nil) },
 		Now:      cloud.Clock().Now,
 		Wait:     func(ctx context.Context, d time.Duration) error { cloud.Clock().Advance(d); return ctx.Err() },
 		Token:    func(node string) string { tokens++; return fmt.Sprintf("%s-%d", node, tokens) },
@@ -140,7 +137,7 @@ func ExampleBuyer() {
 		fmt.Println(err)
 		return
 	}
-	unplaced := func(p *pipeline.Purchase) int { return len(p.Last.Result.Unplaced) }
+	unplaced := func(p *pipeline.Purchase) int { return len(p.Last.Unplaced()) }
 	line := func(n pipeline.Bought) string {
 		return fmt.Sprintf("%s is a %s for %d pod, $%.2f an hour", n.Launch.ID, n.Launch.Type, len(n.Pods), n.PricePerHour)
 	}
@@ -156,7 +153,7 @@ func ExampleBuyer() {
 }
 
 // A refused pod comes with a change that was tried.
-func ExampleFix() {
+func Example_fix() {
 	s, err := shopping()
 	if err != nil {
 		fmt.Println(err)
@@ -165,13 +162,13 @@ func ExampleFix() {
 	for _, p := range s.Pods {
 		p.Spec.NodeSelector = map[string]string{"team": "web"}
 	}
-	packed, err := pipeline.Run(s, nil, nil)
+	packed, err := plan.Make(context.Background(), s, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	class := packed.Result.Unplaced[0].Class
-	fix := packed.Fix(class, packed.Explain(class), false)
+	u := packed.Unplaced()[0]
+	fix := packed.Fix(u.Class, u.Reasons(), false)
 	fmt.Println(fix.Text)
 	fmt.Println(fix.Untried, "changes were not tried")
 	// Output:

@@ -7,16 +7,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 // apps plans, and counts the pods that are placed by app.
 func apps(t *testing.T, market *pipeline.Market, text string) map[string]int {
 	t.Helper()
-	packed, err := pipeline.Run(read(t, market, text), nil, nil)
+	packed, err := plan.Make(t.Context(), read(t, market, text), nil)
 	require.NoError(t, err)
 	placed := map[string]int{}
-	for _, pod := range packed.Result.Order {
-		placed[pod.Labels["app"]]++
+	for _, b := range packed.Bindings() {
+		placed[b.Pod.Labels["app"]]++
 	}
 	return placed
 }

@@ -369,11 +369,11 @@ func TestFieldsThatMakePodsOthers(t *testing.T) {
 	}
 	t.Run("nodeName", func(t *testing.T) {
 		c := fieldCase{around: nodeIn("n1", "zone-b", "4", "") + single("default", "db", "app: db", "priority: 0")}
-		assert.Len(t, c.plan(t, "").Packed().Result.Order, 2)
+		assert.Len(t, c.plan(t, "").Packed().Bindings(), 2)
 		c.around = nodeIn("n1", "zone-b", "1", "") + single("default", "db", "app: db", "nodeName: n1")
 		p := c.plan(t, "")
-		require.Len(t, p.Packed().Result.Order, 1, "db runs there already")
-		assert.Empty(t, p.Packed().Result.Existing[0], "and takes all of its room")
+		require.Len(t, p.Packed().Bindings(), 1, "db runs there already")
+		assert.True(t, p.Packed().Bindings()[0].New, "and takes all of its room")
 	})
 }
 
@@ -400,9 +400,9 @@ status: {phase: Bound}
 `
 	const volumes = "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"
 	c := fieldCase{around: node + nodeIn("n1", "zone-a", "8", ""), pods: 3, noPool: true}
-	require.Len(t, c.plan(t, volumes).Packed().Result.Order, 3)
+	require.Len(t, c.plan(t, volumes).Packed().Bindings(), 3)
 	c.around += single("default", "db", "app: db", "nodeName: n1, "+volumes)
-	require.Len(t, c.plan(t, volumes).Packed().Result.Order, 3)
+	require.Len(t, c.plan(t, volumes).Packed().Bindings(), 3)
 	c.around += single("default", "other", "app: other", "volumes: [{name: data, ephemeral: {volumeClaimTemplate: {spec: {storageClassName: made, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]") + `
 ---
 apiVersion: storage.k8s.io/v1
@@ -411,5 +411,5 @@ metadata: {name: made}
 provisioner: disk.example.com
 volumeBindingMode: WaitForFirstConsumer
 `
-	require.Len(t, c.plan(t, volumes).Packed().Result.Order, 3, "another volume is one too many")
+	require.Len(t, c.plan(t, volumes).Packed().Bindings(), 3, "another volume is one too many")
 }

@@ -75,18 +75,18 @@ func TestFixesAreVerified(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := plan(t, market, c.text)
-			require.Len(t, p.Result.Unplaced, 1)
-			class := p.Result.Unplaced[0].Class
-			fix := p.Fix(class, p.Explain(class), false)
+			p := pack(t, market, c.text)
+			require.Len(t, p.Unplaced(), 1)
+			u := p.Unplaced()[0]
+			fix := p.Fix(u.Class, u.Reasons(), false)
 			require.NotEmpty(t, fix.Text)
 			assert.Contains(t, fix.Text, c.want)
-			assert.Empty(t, plan(t, market, c.mended).Result.Unplaced, "whoever does what the fix says sees the pods placed")
+			assert.Empty(t, pack(t, market, c.mended).Unplaced(), "whoever does what the fix says sees the pods placed")
 		})
 	}
 	// Where no single change helps, none is offered.
-	p := plan(t, market, pool("", "taints: [{key: batch, effect: NoSchedule}], requirements: []")+deployment("web", 1, container("9")))
-	class := p.Result.Unplaced[0].Class
-	fix := p.Fix(class, p.Explain(class), false)
+	p := pack(t, market, pool("", "taints: [{key: batch, effect: NoSchedule}], requirements: []")+deployment("web", 1, container("9")))
+	u := p.Unplaced()[0]
+	fix := p.Fix(u.Class, u.Reasons(), false)
 	assert.Empty(t, fix.Text)
 }

@@ -80,11 +80,11 @@ func TestCapacityInFlightIsNotBoughtAgain(t *testing.T) {
 		"a node whose taint was taken off since":    {claim("", ", taints: ["+gpu+"]", promised) + machine("n1", `, karpenter.sh/registered: "true"`, "", "2"), 2, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := plan(t, catalogue(t, "a.2 2 zone-a on-demand 0.1"), smallPool+pods+c.cluster)
-			assert.Empty(t, p.Result.Bins, "the limit is spent")
-			assert.Len(t, p.Result.Order, c.there)
+			p := pack(t, catalogue(t, "a.2 2 zone-a on-demand 0.1"), smallPool+pods+c.cluster)
+			assert.Empty(t, p.NewNodes(), "the limit is spent")
+			assert.Len(t, p.Bindings(), c.there)
 			unplaced := 0
-			for _, u := range p.Result.Unplaced {
+			for _, u := range p.Unplaced() {
 				unplaced += len(u.Pods)
 			}
 			assert.Equal(t, c.unplaced, unplaced)
@@ -97,17 +97,17 @@ func TestWhatANodeIsYetToShow(t *testing.T) {
 	market := catalogue(t, "a.2 2 zone-a on-demand 0.1")
 	gpu := deployment("train", 1, "nodeSelector: {topology.kubernetes.io/zone: zone-a}\ncontainers: [{name: main, image: i, resources: {limits: {example.com/gpu: 1}}}]\n")
 	node := machine("n1", `, karpenter.sh/registered: "true"`, "", "2")
-	assert.Len(t, plan(t, market, anyPool+gpu+node).Result.Unplaced, 1)
+	assert.Len(t, pack(t, market, anyPool+gpu+node).Unplaced(), 1)
 	withGPU := claim("", "", `, allocatable: {cpu: 2, memory: 64Gi, pods: 100, example.com/gpu: 1}`)
-	p := plan(t, market, anyPool+gpu+node+withGPU)
-	assert.Empty(t, p.Result.Unplaced)
+	p := pack(t, market, anyPool+gpu+node+withGPU)
+	assert.Empty(t, p.Unplaced())
 	assert.Equal(t, "n1", p.Problem.Existing[0].Node.Name)
 }
 
 // A claim of which nothing is known yet takes a place in its pool, and is named.
 func TestAClaimWithoutPromise(t *testing.T) {
-	p := plan(t, catalogue(t, "a.2 2 zone-a on-demand 0.1"), anyPool+deployment("web", 1, container("1"))+claim("", "", ""))
-	assert.Len(t, p.Result.Bins, 1)
+	p := pack(t, catalogue(t, "a.2 2 zone-a on-demand 0.1"), anyPool+deployment("web", 1, container("1"))+claim("", "", ""))
+	assert.Len(t, p.NewNodes(), 1)
 	assert.Contains(t, p.Problem.Notes, "claim default-x does not say what its node will have: ask its provider for it again, for it may be bought twice")
 }
 
@@ -125,12 +125,12 @@ status: {phase: Pending, nominatedNodeName: ` + node + `}
 `
 	}
 	for _, node := range []string{"default-x", "n1"} {
-		p := plan(t, market, smallPool+pod(node)+deployment("web", 2, container("1"))+claim("", "", promised)+machine("n1", "", "", "2"))
-		assert.Len(t, p.Result.Order, 1)
+		p := pack(t, market, smallPool+pod(node)+deployment("web", 2, container("1"))+claim("", "", promised)+machine("n1", "", "", "2"))
+		assert.Len(t, p.Bindings(), 1)
 		assert.Len(t, p.Problem.Ignored, 1)
 	}
-	p := plan(t, market, smallPool+pod("gone")+deployment("web", 2, container("1"))+claim("", "", promised))
-	assert.Len(t, p.Result.Order, 2)
+	p := pack(t, market, smallPool+pod("gone")+deployment("web", 2, container("1"))+claim("", "", promised))
+	assert.Len(t, p.Bindings(), 2)
 	assert.Empty(t, p.Problem.Ignored)
 }
 
@@ -147,8 +147,8 @@ volumeBindingMode: WaitForFirstConsumer
 `
 	web := deployment("web", 3, "volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {storageClassName: made, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]\n"+container("100m"))
 	for limit, want := range map[string]int{"": 3, ", attachable-volumes-csi-disk.example.com: 2": 2} {
-		p := plan(t, catalogue(t), web+volumes+claim("", "", fmt.Sprintf(", allocatable: {cpu: 2, memory: 64Gi, pods: 100%s}", limit)))
-		assert.Len(t, p.Result.Order, want)
+		p := pack(t, catalogue(t), web+volumes+claim("", "", fmt.Sprintf(", allocatable: {cpu: 2, memory: 64Gi, pods: 100%s}", limit)))
+		assert.Len(t, p.Bindings(), want)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
@@ -53,37 +54,33 @@ func websOnEC2() (scheduling.Snapshot, error) {
 	return s, err
 }
 
-func buy(s scheduling.Snapshot, beyond *pipeline.Objective) (*pipeline.Packed, error) {
-	p, err := scheduling.Compile(beyond.Narrow(s), nil)
-	if err != nil {
-		return nil, err
-	}
-	return pipeline.PackFor(context.Background(), p, nil, beyond) //nolint:forbidigo // for Examples, which have no t
+func buy(s scheduling.Snapshot, beyond *plan.Objective) (*plan.Plan, error) {
+	return plan.Make(context.Background(), s, &plan.Options{Objective: beyond}) //nolint:forbidigo // for Examples, which have no t
 }
 
 // By price alone a family of 2018 wins, for a core of it costs less and does less. A factor that says so makes newer ones
 // win.
-func ExampleObjective() {
+func Example_objective() {
 	s, err := websOnEC2()
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	slower := &pipeline.Objective{Factors: []pipeline.Factor{
+	slower := &plan.Objective{Factors: []plan.Factor{
 		{Match: requirements.MustParse("karpenter.k8s.aws/instance-generation<6"), Times: 1.45},
 		{Match: requirements.MustParse("karpenter.k8s.aws/instance-generation in (6)"), Times: 1.2},
 	}}
-	for _, beyond := range []*pipeline.Objective{nil, slower} {
+	for _, beyond := range []*plan.Objective{nil, slower} {
 		packed, err := buy(s, beyond)
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		nodes, _ := packed.NewNodes()
+		nodes := packed.NewNodes()
 		for _, n := range nodes {
 			fmt.Printf("%s $%.3f: %d pods\n", n.InstanceType.Name, n.PricePerHour, len(n.Pods))
 		}
-		fmt.Printf("$%.3f an hour, counts as $%.3f\n", packed.Cost().Dollars(), packed.Plan.Objective.Dollars())
+		fmt.Printf("$%.3f an hour, counts as $%.3f\n", packed.Cost().Dollars(), packed.Packing.Objective.Dollars())
 	}
 	// Output:
 	// m5a.2xlarge $0.344: 7 pods
@@ -97,9 +94,9 @@ func ExampleObjective() {
 func TestObjective(t *testing.T) {
 	s, err := websOnEC2()
 	require.NoError(t, err)
-	largest := func(p *pipeline.Packed) (most int64) {
-		for _, b := range p.Result.Bins {
-			most = max(most, p.Problem.InstanceType(b.Shape).Capacity.Cpu().Value())
+	largest := func(p *plan.Plan) (most int64) {
+		for _, b := range p.NewNodes() {
+			most = max(most, b.InstanceType.Capacity.Cpu().Value())
 		}
 		return most
 	}
@@ -107,21 +104,21 @@ func TestObjective(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, largest(free), int64(4))
 
-	small, err := buy(s, &pipeline.Objective{MostCPU: 4})
+	small, err := buy(s, &plan.Objective{MostCPU: 4})
 	require.NoError(t, err)
 	assert.LessOrEqual(t, largest(small), int64(4))
-	assert.Len(t, small.Result.Order, 12)
+	assert.Len(t, small.Bindings(), 12)
 	assert.GreaterOrEqual(t, small.Cost(), free.Cost())
 
-	few, err := buy(s, &pipeline.Objective{MostNodes: 1})
+	few, err := buy(s, &plan.Objective{MostNodes: 1})
 	require.NoError(t, err)
-	assert.Len(t, few.Result.Bins, 1)
-	assert.Len(t, few.Result.Order, 12)
+	assert.Len(t, few.NewNodes(), 1)
+	assert.Len(t, few.Bindings(), 12)
 
-	licensed, err := buy(s, &pipeline.Objective{PerNode: 10, MostCPU: 4})
+	licensed, err := buy(s, &plan.Objective{PerNode: 10, MostCPU: 4})
 	require.NoError(t, err)
-	assert.Equal(t, licensed.Plan.Cost+binpack.Price(len(licensed.Plan.Bins))*10*binpack.PerDollar, licensed.Plan.Objective)
-	assert.LessOrEqual(t, len(licensed.Plan.Bins), len(small.Plan.Bins))
-	require.NoError(t, licensed.Instance.VerifyBound(licensed.Plan))
+	assert.Equal(t, licensed.Packing.Cost+binpack.Price(len(licensed.Packing.Bins))*10*binpack.PerDollar, licensed.Packing.Objective)
+	assert.LessOrEqual(t, len(licensed.Packing.Bins), len(small.Packing.Bins))
+	require.NoError(t, licensed.Instance.VerifyBound(licensed.Packing))
 	assert.Len(t, s.Pools[0].Types, len(free.Problem.Pools[0].Types), "the snapshot stays as it is")
 }

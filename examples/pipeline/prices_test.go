@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/binpack"
-	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 // A price that is no number keeps its offering from being bought, and nothing else.
 func TestPricesThatAreNone(t *testing.T) {
-	want, err := pipeline.Run(snapshot(t, deployments(20, 4, false)), nil, nil)
+	want, err := plan.Make(t.Context(), snapshot(t, deployments(20, 4, false)), nil)
 	require.NoError(t, err)
 	for _, price := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300, -1} {
 		s := snapshot(t, deployments(20, 4, false))
@@ -26,11 +26,11 @@ func TestPricesThatAreNone(t *testing.T) {
 			}
 			s.Pools[i].Types = append(slices.Clip(s.Pools[i].Types), broken)
 		}
-		got, err := pipeline.Run(s, nil, nil)
+		got, err := plan.Make(t.Context(), s, nil)
 		require.NoError(t, err, "%v", price)
-		require.Equal(t, want.Plan.Cost, got.Plan.Cost)
-		require.Len(t, got.Result.Order, 20)
+		require.Equal(t, want.Packing.Cost, got.Packing.Cost)
+		require.Len(t, got.Bindings(), 20)
 	}
-	require.Equal(t, binpack.Price(math.MaxInt64), pipeline.Price(math.Inf(1)))
-	require.Equal(t, binpack.Price(0), pipeline.Price(math.NaN()))
+	require.Equal(t, binpack.Price(math.MaxInt64), plan.Price(math.Inf(1)))
+	require.Equal(t, binpack.Price(0), plan.Price(math.NaN()))
 }

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,23 +15,26 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/availability"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // Buyer carries plans out: it asks a provider for the nodes of a plan, and plans again without what the provider refused,
-// until every pod that can be placed has a node. The zero value lacks a provider and a planner; make one with both.
+// until every pod that can be placed has a node. All but the provider has a default.
 type Buyer struct {
 	// Provider is asked for all nodes of a plan at once if it is a [cloudprovider.BatchCreator], else one by one.
 	Provider cloudprovider.Creator
-	// Plan plans a snapshot; it should be what made the first plan.
-	Plan func(scheduling.Snapshot) (*Packed, error)
+	// Plan plans a snapshot; it should be what made the first plan. nil is [plan.Make] without options.
+	Plan func(scheduling.Snapshot) (*plan.Plan, error)
 	// Now is the time, for what was refused comes back some time; Wait waits before a call that failed by chance is made
-	// again, and returns early with the error of a context that ends.
+	// again, and returns early with the error of a context that ends. nil are those of package time.
 	Now  func() time.Time
 	Wait func(context.Context, time.Duration) error
 	// Token gives the token of a claim, which must never have been used before; it is called once for each claim. The name
-	// is that of the node, which may have been that of a claim that was refused.
+	// is that of the node, which may have been that of a claim that was refused. nil draws 128 random bits.
 	Token func(node string) string
 	// Written is called with every claim before the provider hears of it, so that a caller that is stopped between the two
 	// can ask again; its error stops the purchase. Nil = nobody writes.
@@ -48,9 +52,9 @@ type Purchase struct {
 	Nodes []Bought
 	// Last is the last plan. The nodes bought before it are existing nodes there, and it buys nothing more, unless the
 	// purchase ended early.
-	Last *Packed
+	Last *plan.Plan
 	// First is the first plan: with everything available, so its bound is one of the whole purchase.
-	First *Packed
+	First *plan.Plan
 	// Plans is how often was planned.
 	Plans int
 	// Refused is what the provider refused and until when that counts, in the order in which it was learnt.
@@ -62,7 +66,7 @@ type Purchase struct {
 // Bought is a node that was launched. Its pods are those of the last plan; type, zone and price are those of the
 // instance, which may be an alternative of the plan.
 type Bought struct {
-	NewNode
+	plan.NewNode
 	Claim  cloudprovider.NodeClaim
 	Launch cloudprovider.Launch
 
@@ -77,10 +81,17 @@ type Bought struct {
 // The error is the provider's that planning again does not mend, or the context's; what was bought until then is in the
 // purchase, which is never nil.
 func (b *Buyer) Buy(ctx context.Context, s scheduling.Snapshot) (*Purchase, error) {
+	b = b.withDefaults()
 	out := &Purchase{Ledger: b.Ledger}
+	if b.Provider == nil {
+		return out, errors.New("pipeline: the buyer has no provider to ask")
+	}
 	names := map[string]bool{}
 	for _, n := range s.Nodes {
 		names[n.Name] = true
+	}
+	for i := range s.NodeClaims {
+		names[s.NodeClaims[i].Name] = true
 	}
 	for {
 		if err := ctx.Err(); err != nil {
@@ -95,15 +106,15 @@ func (b *Buyer) Buy(ctx context.Context, s scheduling.Snapshot) (*Purchase, erro
 		}
 		out.Last = packed
 		out.seat(packed)
-		planned, err := packed.NewNodes()
-		if err != nil || len(planned) == 0 {
-			return out, err
+		planned := packed.NewNodes()
+		if len(planned) == 0 {
+			return out, nil
 		}
 		claims := make([]cloudprovider.NodeClaim, len(planned))
 		for i := range planned {
 			n := &planned[i]
 			n.Name = free(names, n.Pool.Name)
-			claims[i] = n.Claim(b.Token(n.Name))
+			claims[i] = Claim(n, b.Token(n.Name))
 			claims[i].Candidates = claims[i].Candidates[:1+b.near(n)]
 		}
 		bought := len(out.Nodes)
@@ -120,9 +131,34 @@ func (b *Buyer) Buy(ctx context.Context, s scheduling.Snapshot) (*Purchase, erro
 	}
 }
 
+// withDefaults is the buyer with everything that it needs.
+func (b *Buyer) withDefaults() *Buyer {
+	out := *b
+	if out.Plan == nil {
+		out.Plan = func(s scheduling.Snapshot) (*plan.Plan, error) { return plan.Make(context.Background(), s, nil) }
+	}
+	if out.Now == nil {
+		out.Now = time.Now
+	}
+	if out.Wait == nil {
+		out.Wait = func(ctx context.Context, d time.Duration) error {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(d):
+				return nil
+			}
+		}
+	}
+	if out.Token == nil {
+		out.Token = func(string) string { return rand.Text() }
+	}
+	return &out
+}
+
 // near is how many of the node's alternatives cost little enough more.
-func (b *Buyer) near(n *NewNode) int {
-	k := slices.IndexFunc(n.Alternatives, func(a Alternative) bool { return a.PricePerHour > n.PricePerHour*(1+b.Dearer) })
+func (b *Buyer) near(n *plan.NewNode) int {
+	k := slices.IndexFunc(n.Alternatives, func(a plan.Alternative) bool { return a.PricePerHour > n.PricePerHour*(1+b.Dearer) })
 	if k < 0 {
 		return len(n.Alternatives)
 	}
@@ -141,17 +177,17 @@ func free(taken map[string]bool, pool string) string {
 
 // plan plans what the cluster is now. Pods of the nodes bought may move between them; but where that would take nodes
 // that are not needed if they stay, they stay.
-func (b *Buyer) plan(s scheduling.Snapshot, out *Purchase) (*Packed, error) {
+func (b *Buyer) plan(s scheduling.Snapshot, out *Purchase) (*plan.Plan, error) {
 	moving, err := b.Plan(b.now(s, out, false))
 	out.Plans++
-	if err != nil || len(moving.Result.Bins) == 0 || len(out.Nodes) == 0 {
+	if err != nil || len(moving.NewNodes()) == 0 || len(out.Nodes) == 0 {
 		return moving, err
 	}
 	staying, err := b.Plan(b.now(s, out, true))
 	if err != nil {
 		return nil, err
 	}
-	if len(staying.Result.Unplaced) > len(moving.Result.Unplaced) || staying.Cost() >= moving.Cost() {
+	if len(staying.Unplaced()) > len(moving.Unplaced()) || staying.Cost() >= moving.Cost() {
 		return moving, nil
 	}
 	for i := range out.Nodes {
@@ -207,27 +243,32 @@ func nameOf(p *corev1.Pod) types.NamespacedName {
 }
 
 // seat gives the nodes bought the pods that a plan has for them.
-func (out *Purchase) seat(packed *Packed) {
-	at := map[string]int{}
-	for i, r := range packed.Problem.Existing {
-		at[r.Node.Name] = i
+func (out *Purchase) seat(packed *plan.Plan) {
+	coming := map[string][]*corev1.Pod{}
+	for _, b := range packed.Bindings() {
+		coming[b.Node] = append(coming[b.Node], b.Pod)
+	}
+	requests := map[*corev1.Pod]corev1.ResourceList{}
+	for _, c := range packed.Problem.Classes {
+		for _, pod := range c.Pods {
+			requests[pod] = c.Requests
+		}
 	}
 	for i := range out.Nodes {
 		n := &out.Nodes[i]
-		room, ok := at[n.Name]
-		if !ok {
-			continue
-		}
 		if !n.kept {
-			n.Pods = nil
+			n.Pods, n.Requests = nil, nil
 		}
-		n.Pods = slices.Concat(n.Pods, packed.Result.Existing[room])
-		n.requests = packed.requests()
+		podclass.Sort(coming[n.Name])
+		n.Pods = slices.Concat(n.Pods, coming[n.Name])
+		for _, pod := range coming[n.Name] {
+			n.Requests = resources.Add(n.Requests, requests[pod])
+		}
 	}
 }
 
 // launch asks for the claims and learns from the answers.
-func (b *Buyer) launch(ctx context.Context, s scheduling.Snapshot, out *Purchase, planned []NewNode, claims []cloudprovider.NodeClaim) error {
+func (b *Buyer) launch(ctx context.Context, s scheduling.Snapshot, out *Purchase, planned []plan.NewNode, claims []cloudprovider.NodeClaim) error {
 	var failed error
 	learnt := len(out.Refused)
 	bought := len(out.Nodes)
@@ -357,12 +398,12 @@ func (out *Purchase) remember(now time.Time) {
 
 // become makes the planned node the one that was launched, which may be one of its alternatives.
 func (n *Bought) become(s scheduling.Snapshot, launch cloudprovider.Launch) {
-	n.offering = launch.Offering
+	n.Offering = instancetypes.Offering{Requirements: launch.Offering}
 	if t := typeOf(s, n.Pool.Name, launch.Type); t != nil {
 		n.InstanceType = t
 		for _, o := range t.Offerings {
 			if o.Requirements.Equal(launch.Offering) {
-				n.PricePerHour = o.Price
+				n.Offering, n.PricePerHour = o, o.Price
 			}
 		}
 	}
@@ -370,7 +411,7 @@ func (n *Bought) become(s scheduling.Snapshot, launch cloudprovider.Launch) {
 	maps.Copy(labels, launch.Labels)
 	n.Labels = labels
 	n.Zone, n.CapacityType = labels[corev1.LabelTopologyZone], labels[instancetypes.LabelCapacityType]
-	n.Alternatives = slices.DeleteFunc(slices.Clone(n.Alternatives), func(a Alternative) bool {
-		return a.InstanceType == launch.Type && a.offering.Equal(launch.Offering)
+	n.Alternatives = slices.DeleteFunc(slices.Clone(n.Alternatives), func(a plan.Alternative) bool {
+		return a.InstanceType == launch.Type && a.Offering.Equal(launch.Offering)
 	})
 }

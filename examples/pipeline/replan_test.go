@@ -14,6 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
@@ -38,7 +39,7 @@ func buyer(p cloudprovider.Creator, clock *memcloud.Clock) *pipeline.Buyer {
 	number := 0
 	return &pipeline.Buyer{
 		Provider: p,
-		Plan:     func(s scheduling.Snapshot) (*pipeline.Packed, error) { return pipeline.Run(s, nil, nil) },
+		Plan:     func(s scheduling.Snapshot) (*plan.Plan, error) { return plan.Make(context.Background(), s, nil) },
 		Now:      clock.Now,
 		Wait: func(ctx context.Context, d time.Duration) error {
 			clock.Advance(d)
@@ -69,7 +70,7 @@ func TestRefusedOfferingsArePlannedAround(t *testing.T) {
 		}
 		got, err := buyer(provider, cloud.Clock()).Buy(t.Context(), s)
 		require.NoError(t, err)
-		require.Empty(t, got.Last.Result.Unplaced)
+		require.Empty(t, got.Last.Unplaced())
 		var bought []string
 		pods, paid := 0, 0.0
 		for _, n := range got.Nodes {
@@ -83,8 +84,8 @@ func TestRefusedOfferingsArePlannedAround(t *testing.T) {
 		}, bought, "batch %v", batch)
 		assert.Equal(t, 6, pods)
 		assert.InDelta(t, 2*0.2+0.3+3*0.31, paid, 1e-9)
-		assert.LessOrEqual(t, got.First.Plan.Bound.Price.Dollars(), paid)
-		assert.Len(t, got.Last.Result.Order, 6)
+		assert.LessOrEqual(t, got.First.Packing.Bound.Price.Dollars(), paid)
+		assert.Len(t, got.Last.Bindings(), 6)
 		var refused []string
 		for _, r := range got.Refused {
 			refused = append(refused, r.Name)
@@ -110,7 +111,7 @@ func TestPlanningAgainKeepsSpreads(t *testing.T) {
 		count[n.InstanceType.Name+" "+n.Zone] += len(n.Pods)
 	}
 	assert.Equal(t, map[string]int{"a.4 zone-a": 3, "a.4 zone-b": 1, "b.4 zone-b": 2}, count)
-	assert.Len(t, got.Last.Result.Order, 6, "one order for all, for kube-scheduler to accept")
+	assert.Len(t, got.Last.Bindings(), 6, "one order for all, for kube-scheduler to accept")
 }
 
 // Where nothing is left to buy, the pods stay pending and the refusal says until when.
@@ -124,8 +125,8 @@ func TestNothingLeftToBuy(t *testing.T) {
 	got, err := buyer(cloud, cloud.Clock()).Buy(t.Context(), s)
 	require.NoError(t, err)
 	assert.Len(t, got.Nodes, 1)
-	require.Len(t, got.Last.Result.Unplaced, 1)
-	assert.Len(t, got.Last.Result.Unplaced[0].Pods, 1)
+	require.Len(t, got.Last.Unplaced(), 1)
+	assert.Len(t, got.Last.Unplaced()[0].Pods, 1)
 	require.Len(t, got.Refused, 1)
 }
 
@@ -218,4 +219,17 @@ func TestGivingUpGivesBack(t *testing.T) {
 		cloud.Clock().Advance(time.Minute)
 	}
 	assert.Empty(t, cloud.Truth())
+}
+
+// A buyer needs a provider and nothing else.
+func TestABuyerHasDefaults(t *testing.T) {
+	s := read(t, catalogue(t, "a.4 4 zone-a on-demand 0.2"), anyPool+deployment("web", 6, container("1")))
+	cloud, err := memcloud.New(memcloud.Config{Types: s.Pools[0].Types})
+	require.NoError(t, err)
+	bought, err := (&pipeline.Buyer{Provider: cloud}).Buy(t.Context(), s)
+	require.NoError(t, err)
+	require.Len(t, bought.Nodes, 2)
+	assert.NotEqual(t, bought.Nodes[0].Claim.Token, bought.Nodes[1].Claim.Token)
+	_, err = (&pipeline.Buyer{}).Buy(t.Context(), s)
+	require.ErrorContains(t, err, "no provider")
 }

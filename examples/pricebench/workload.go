@@ -166,7 +166,7 @@ func weighted(weights []float64, rng *rand.Rand) int {
 func Problem(shapes []Shape, types []binpack.Type) (p binpack.Problem, kept int) {
 	p = binpack.Problem{
 		Resources: []string{"cpu", "memory", "pods"},
-		Pools:     []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}},
+		Pools:     []binpack.Pool{{Name: "default"}},
 		Types:     types,
 	}
 	index := map[Shape]int{}

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/joinery-sdk/joinery/binpack"
-	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/ruletest"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 // assertion is what became of a rule, as scripts read it.
@@ -67,13 +67,10 @@ type asserted struct {
 
 // assertRules checks the rules against the plan and prints both. A broken rule makes the exit code that of a pod without
 // a place; pods without a place that the rules do not mind do so too.
-func (o *options) assertRules(cmd *cobra.Command, out io.Writer, r *report, packed *pipeline.Packed, rules []ruletest.Rule) error {
-	plan, err := ruletest.NewPlan(packed, o.packing())
-	if err != nil {
-		return err
-	}
+func (o *options) assertRules(cmd *cobra.Command, out io.Writer, r *report, packed *plan.Plan, rules []ruletest.Rule) error {
+	var err error
 	full, held := asserted{r, []assertion{}}, 0
-	for _, res := range plan.Check(rules...) {
+	for _, res := range ruletest.NewPlan(packed, o.packing()).Check(rules...) {
 		a := assertion{Rule: res.Rule.String(), At: res.Rule.Position.String(), Holds: res.Holds(), Pods: res.Pods, MovedBy: res.MovedBy, text: res.String()}
 		for _, b := range res.Breaches {
 			a.Broken = append(a.Broken, breach(b))

@@ -6,15 +6,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // explainPod tells one pod's story.
-func explainPod(w io.Writer, style terminal.Style, packed *pipeline.Packed, r *report, name string) error {
+func explainPod(w io.Writer, style terminal.Style, packed *plan.Plan, r *report, name string) error {
 	namespace, short, ok := strings.Cut(name, "/")
 	if !ok {
 		namespace, short = "default", name
@@ -52,7 +52,7 @@ func explainPod(w io.Writer, style terminal.Style, packed *pipeline.Packed, r *r
 	return nil
 }
 
-func noSuchPod(packed *pipeline.Packed, full string) error {
+func noSuchPod(packed *plan.Plan, full string) error {
 	var names []string
 	for _, c := range packed.Problem.Classes {
 		names = append(names, podNames(c.Pods[:min(len(c.Pods), 50)])...)
@@ -64,7 +64,7 @@ func noSuchPod(packed *pipeline.Packed, full string) error {
 	return fmt.Errorf("--explain %q: no pending pod has this name%s", full, hint)
 }
 
-func writeAsks(w io.Writer, style terminal.Style, packed *pipeline.Packed, class int, full string) {
+func writeAsks(w io.Writer, style terminal.Style, packed *plan.Plan, class int, full string) {
 	c := packed.Problem.Classes[class]
 	var parts []string
 	for _, name := range resources.Names(c.Requests) {
@@ -97,7 +97,7 @@ func writeNode(w io.Writer, style terminal.Style, n *newNode) {
 	}
 }
 
-func writePreferences(w io.Writer, style terminal.Style, packed *pipeline.Packed, class int, short string) {
+func writePreferences(w io.Writer, style terminal.Style, packed *plan.Plan, class int, short string) {
 	for _, pod := range packed.Problem.Classes[class].Pods {
 		if pod.Name != short {
 			continue

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +21,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
@@ -198,28 +198,20 @@ func (r *recorder) CreateMany(ctx context.Context, claims []cloudprovider.NodeCl
 // buyer plans with the flags and asks a provider.
 func (o *options) buyer(provider cloudprovider.Creator, token func(string) string) *pipeline.Buyer {
 	return &pipeline.Buyer{
-		Provider: provider, Now: time.Now, Token: token, Dearer: dearer,
-		Plan: func(s scheduling.Snapshot) (*pipeline.Packed, error) {
+		Provider: provider, Token: token, Dearer: dearer,
+		Plan: func(s scheduling.Snapshot) (*plan.Plan, error) {
 			packed, _, _, err := o.pack(context.Background(), io.Discard, s)
 			return packed, err
-		},
-		Wait: func(ctx context.Context, d time.Duration) error {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(d):
-				return nil
-			}
 		},
 	}
 }
 
 // buyPlan shows the plan, asks, and buys.
 func (o *options) buyPlan(cmd *cobra.Command, out io.Writer, market *pipeline.Market, t *till, s scheduling.Snapshot) error {
-	buyer := o.buyer(t, func(string) string { return rand.Text() })
-	plan := buyer.Plan
-	buyer.Plan = func(s scheduling.Snapshot) (*pipeline.Packed, error) {
-		packed, err := plan(s)
+	buyer := o.buyer(t, nil)
+	planned := buyer.Plan
+	buyer.Plan = func(s scheduling.Snapshot) (*plan.Plan, error) {
+		packed, err := planned(s)
 		if err == nil && !t.shown {
 			t.shown = true
 			err = o.show(cmd, market, packed)
@@ -273,18 +265,15 @@ type launchedNode struct {
 }
 
 // show prints the first plan for people, on stderr: stdout is for what was bought.
-func (o *options) show(cmd *cobra.Command, market *pipeline.Market, packed *pipeline.Packed) error {
+func (o *options) show(cmd *cobra.Command, market *pipeline.Market, packed *plan.Plan) error {
 	if o.buy.yes {
 		return nil
 	}
-	r, err := newReport(market, packed, noFixes)
-	if err != nil {
-		return err
-	}
+	r := newReport(market, packed, noFixes)
 	var text strings.Builder
 	if err := r.write(&text, terminal.StyleOf(cmd.ErrOrStderr()), o.Output == "wide"); err != nil {
 		return err
 	}
-	_, err = io.WriteString(cmd.ErrOrStderr(), text.String())
+	_, err := io.WriteString(cmd.ErrOrStderr(), text.String())
 	return err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
@@ -179,7 +180,7 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 }
 
 // plan reads the files and packs.
-func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Reader) (*report, *pipeline.Packed, error) {
+func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Reader) (*report, *plan.Plan, error) {
 	s, read, err := o.snapshot(cmd, market, stdin)
 	if err != nil {
 		return nil, nil, err
@@ -188,10 +189,7 @@ func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Rea
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := newReport(market, packed, o.fixes)
-	if err != nil {
-		return nil, nil, err
-	}
+	r := newReport(market, packed, o.fixes)
 	if !o.NoTiming {
 		r.addTiming(read, compile, solve)
 	}
@@ -224,7 +222,7 @@ func (o *options) snapshot(cmd *cobra.Command, market *pipeline.Market, stdin io
 }
 
 // pack plans a snapshot. After a second it says on stderr how far it is; an interrupt ends it with the best plan so far.
-func (o *options) pack(ctx context.Context, stderr io.Writer, s scheduling.Snapshot) (packed *pipeline.Packed, compile, solve time.Duration, err error) {
+func (o *options) pack(ctx context.Context, stderr io.Writer, s scheduling.Snapshot) (packed *plan.Plan, compile, solve time.Duration, err error) {
 	start := time.Now()
 	beyond, err := o.objective()
 	if err != nil {
@@ -245,7 +243,7 @@ func (o *options) pack(ctx context.Context, stderr io.Writer, s scheduling.Snaps
 			fmt.Fprintf(stderr, "plan: $%.4f an hour, not below $%.4f, %.0f%% of the work\n", p.Price.Dollars(), p.Bound.Dollars(), 100*p.Work)
 		}
 	}
-	if packed, err = pipeline.PackFor(ctx, p, packing, beyond); err == nil && packed.Plan.Stopped {
+	if packed, err = plan.Solve(ctx, p, &plan.Options{Packing: packing, Objective: beyond}); err == nil && packed.Packing.Stopped {
 		fmt.Fprintln(stderr, "note: interrupted; this is the best plan so far")
 	}
 	return packed, compile, time.Since(start), err

@@ -7,16 +7,16 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
 // objective is what the flags say beyond the price.
-func (o *options) objective() (*pipeline.Objective, error) {
-	out := &pipeline.Objective{PerNode: o.perNode, Interruption: o.interrupted, MostCPU: o.mostCPU, MostNodes: o.mostNodes}
+func (o *options) objective() (*plan.Objective, error) {
+	out := &plan.Objective{PerNode: o.perNode, Interruption: o.interrupted, MostCPU: o.mostCPU, MostNodes: o.mostNodes}
 	bad := func(flag string, value any, want string) error {
 		return inputs.Bad(fmt.Errorf("--%s %v: want %s", flag, value, want))
 	}
@@ -43,7 +43,7 @@ func (o *options) objective() (*pipeline.Objective, error) {
 		if err != nil || !(times > 0) || times > 1e6 {
 			return nil, bad("factor", strconv.Quote(text), "a positive number after the colon")
 		}
-		out.Factors = append(out.Factors, pipeline.Factor{Match: match, Times: times})
+		out.Factors = append(out.Factors, plan.Factor{Match: match, Times: times})
 	}
 	return out, nil
 }
@@ -82,11 +82,11 @@ func (o *options) addCurve(ctx context.Context, r *report, s scheduling.Snapshot
 		if err != nil {
 			return err
 		}
-		packed, err := pipeline.PackFor(ctx, p, packing, &beyond)
+		packed, err := plan.Solve(ctx, p, &plan.Options{Packing: packing, Objective: &beyond})
 		if err != nil {
 			return err
 		}
-		r.curve = append(r.curve, curvePoint{beyond.MostCPU, len(packed.Result.Bins), len(packed.Result.Order), packed.Cost().Dollars()})
+		r.curve = append(r.curve, curvePoint{beyond.MostCPU, len(packed.NewNodes()), len(packed.Bindings()), packed.Cost().Dollars()})
 		if most >= largest {
 			return nil
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -138,7 +139,7 @@ func (o *options) rehearse(cmd *cobra.Command, out io.Writer, market *pipeline.M
 	tokens := 0
 	buyer := pipeline.Buyer{
 		Provider: cloud,
-		Plan: func(s scheduling.Snapshot) (*pipeline.Packed, error) {
+		Plan: func(s scheduling.Snapshot) (*plan.Plan, error) {
 			packed, compiled, solved, err := o.pack(context.Background(), io.Discard, s)
 			compile, solve = compile+compiled, solve+solved
 			return packed, err
@@ -219,10 +220,7 @@ func place(where requirements.Set) string {
 // newPurchaseReport describes what was bought: the nodes as they were launched with the pods of the last plan, the bound
 // of the first, and what was refused on the way.
 func newPurchaseReport(market *pipeline.Market, bought *pipeline.Purchase) (*report, error) {
-	r, err := newReport(market, bought.Last, someFixes)
-	if err != nil {
-		return nil, err
-	}
+	r := newReport(market, bought.Last, someFixes)
 	ours := map[string]bool{}
 	paid := 0.0
 	nodes := make([]newNode, 0, len(bought.Nodes))
@@ -237,7 +235,7 @@ func newPurchaseReport(market *pipeline.Market, bought *pipeline.Purchase) (*rep
 	})
 	r.NewNodes = nodes
 	r.ExistingNodes = slices.DeleteFunc(r.ExistingNodes, func(n existingNode) bool { return ours[n.Name] })
-	first := bought.First.Plan
+	first := bought.First.Packing
 	s := &r.Summary
 	s.NewNodes, s.PricePerHour = len(nodes), rounded(paid, 6)
 	s.LowerBoundPerHour, s.BoundKind, s.Proof, s.Plans = first.Bound.Price.Dollars(), string(first.Bound.Kind), proof(first.Bound.Kind), bought.Plans

@@ -10,8 +10,10 @@ import (
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // report is the answer as scripts read it; its keys are an interface.
@@ -152,22 +154,26 @@ func podNames(pods []*corev1.Pod) []string {
 }
 
 // newReport describes a plan.
-func newReport(market *pipeline.Market, packed *pipeline.Packed, fixes string) (*report, error) {
-	p, plan, res := packed.Problem, packed.Plan, packed.Result
+func newReport(market *pipeline.Market, packed *plan.Plan, fixes string) *report {
+	p, plan := packed.Problem, packed.Packing
+	bindings := packed.Bindings()
+	order, on := make([]*corev1.Pod, len(bindings)), map[string][]*corev1.Pod{}
+	for i, b := range bindings {
+		order[i], on[b.Node] = b.Pod, append(on[b.Node], b.Pod)
+	}
 	r := &report{
 		NewNodes: []newNode{}, ExistingNodes: []existingNode{}, Unschedulable: []unschedulable{}, Ignored: []ignored{},
-		BindingOrder: podNames(res.Order),
+		BindingOrder: podNames(order),
 	}
-	nodes, err := packed.NewNodes()
-	if err != nil {
-		return nil, err
-	}
+	nodes := packed.NewNodes()
 	for i := range nodes {
 		r.NewNodes = append(r.NewNodes, describeNode(&nodes[i]))
 	}
-	for i, pods := range res.Existing {
-		if len(pods) > 0 {
-			r.ExistingNodes = append(r.ExistingNodes, existingNode{p.Existing[i].Node.Name, podNames(pods)})
+	for i := range p.Existing {
+		name := p.Existing[i].Node.Name
+		if pods := on[name]; len(pods) > 0 {
+			podclass.Sort(pods)
+			r.ExistingNodes = append(r.ExistingNodes, existingNode{name, podNames(pods)})
 		}
 	}
 	r.addUnschedulable(market, packed, fixes)
@@ -175,7 +181,7 @@ func newReport(market *pipeline.Market, packed *pipeline.Packed, fixes string) (
 		r.Ignored = append(r.Ignored, ignored{podName(i.Pod), i.Why})
 	}
 	r.Summary = summary{
-		Scheduled: len(res.Order), Unschedulable: len(r.Unschedulable), Ignored: len(r.Ignored), NewNodes: len(nodes),
+		Scheduled: len(order), Unschedulable: len(r.Unschedulable), Ignored: len(r.Ignored), NewNodes: len(nodes),
 		PricePerHour: packed.Cost().Dollars(), LowerBoundPerHour: plan.Bound.Price.Dollars(), GapPercent: rounded(plan.GapPercent(), 2),
 		BoundKind: string(plan.Bound.Kind), Proof: proof(plan.Bound.Kind), Strategy: plan.Strategy, Rounds: packed.Rounds,
 		Prices: prices{market.List, market.Date}, Notes: slices.Concat(p.Notes, market.Notes),
@@ -185,7 +191,7 @@ func newReport(market *pipeline.Market, packed *pipeline.Packed, fixes string) (
 		r.Summary.ObjectivePerHour = plan.Objective.Dollars()
 	}
 	r.Summary.Pods = r.Summary.Scheduled + r.Summary.Unschedulable + r.Summary.Ignored
-	return r, nil
+	return r
 }
 
 func rounded(v float64, digits int) float64 {
@@ -201,8 +207,8 @@ func (r *report) addTiming(read, compile, solve time.Duration) {
 	r.Summary.Seconds = &seconds{read.Seconds(), compile.Seconds(), solve.Seconds()}
 }
 
-func describeNode(n *pipeline.NewNode) newNode {
-	requests := n.Requests()
+func describeNode(n *plan.NewNode) newNode {
+	requests := n.Requests
 	allocatable := n.InstanceType.Allocatable()
 	out := newNode{
 		Name: n.Name, Provisioner: n.Pool.Name, NodePool: n.Pool.Name, InstanceType: n.InstanceType.Name, Zone: n.Zone,
@@ -228,9 +234,9 @@ func quantities(list corev1.ResourceList) map[string]string {
 	return out
 }
 
-func (r *report) addUnschedulable(market *pipeline.Market, packed *pipeline.Packed, fixes string) {
-	for _, u := range packed.Result.Unplaced {
-		reasons := packed.Explain(u.Class)
+func (r *report) addUnschedulable(market *pipeline.Market, packed *plan.Plan, fixes string) {
+	for _, u := range packed.Unplaced() {
+		reasons := u.Reasons()
 		one := unschedulable{Message: message(market, packed.Problem.Classes[u.Class], reasons), Reasons: []reasonJSON{}}
 		for _, reason := range reasons {
 			one.Reasons = append(one.Reasons, describeReason(reason))

@@ -20,6 +20,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -329,7 +330,7 @@ func (w *world) provision(ctx context.Context, now time.Time) error {
 	if len(w.arrived) == 0 {
 		return nil
 	}
-	packed, err := pipeline.Run(w.snapshot(), nil, nil)
+	packed, err := plan.Make(ctx, w.snapshot(), nil)
 	if err != nil {
 		return err
 	}
@@ -346,15 +347,12 @@ func (w *world) provision(ctx context.Context, now time.Time) error {
 			w.out.waited += max(now.Sub(since), m.ready.Sub(since))
 		}
 	}
-	for i, pods := range packed.Result.Existing {
-		if len(pods) > 0 {
-			bind(pods, w.nodes[packed.Problem.Existing[i].Node.Name])
+	for _, b := range packed.Bindings() {
+		if !b.New {
+			bind([]*corev1.Pod{b.Pod}, w.nodes[b.Node])
 		}
 	}
-	planned, err := packed.NewNodes()
-	if err != nil {
-		return err
-	}
+	planned := packed.NewNodes()
 	for i := range planned {
 		n := &planned[i]
 		w.tokens++
@@ -363,7 +361,7 @@ func (w *world) provision(ctx context.Context, now time.Time) error {
 		node.Labels[corev1.LabelHostname] = node.Name
 		node.Labels["karpenter.sh/registered"], node.Labels["karpenter.sh/initialized"] = "true", "true"
 		node.CreationTimestamp = metav1.NewTime(now)
-		claim := n.Claim(fmt.Sprintf("p%d", w.tokens))
+		claim := pipeline.Claim(n, fmt.Sprintf("p%d", w.tokens))
 		if err := w.launch(ctx, node, claim.Candidates[0], n.PricePerHour, now); err != nil {
 			return err
 		}

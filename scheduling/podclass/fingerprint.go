@@ -11,8 +11,12 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// ratioAnnotation is the one annotation that bears on placement; see topology.RatioAnnotation.
-const ratioAnnotation = "joinery-sdk.dev/ratio"
+// RatioAnnotation is the annotation of pods that are to be divided over the values of a node label by fixed shares, such
+// as "karpenter.sh/capacity-type: on-demand=2, spot=3". All pods of a namespace with the same text are divided together,
+// those that run already included, as exactly as whole pods can be; a name and a semicolon in front keep apart what would
+// have the same text: "web; karpenter.sh/capacity-type: on-demand=1, spot=1". It is a hard constraint on the plan, of
+// which kube-scheduler knows nothing. No other annotation bears on placement.
+const RatioAnnotation = "joinery-sdk.dev/ratio"
 
 // fingerprint appends everything of a pod that bears on where it can go, so that pods with equal fingerprints are of
 // one class. Labels count only where a selector may look at them.
@@ -26,7 +30,7 @@ func (f *fingerprint) of(p *corev1.Pod) []byte {
 	f.buf = f.buf[:0]
 	f.text(p.Namespace)
 	f.selected(p.Labels)
-	f.text(p.Annotations[ratioAnnotation])
+	f.text(p.Annotations[RatioAnnotation])
 	s := &p.Spec
 	f.containers(s.Containers)
 	f.containers(s.InitContainers)

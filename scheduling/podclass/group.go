@@ -108,7 +108,7 @@ func SameTemplate(a, b *corev1.Pod) bool {
 		sameSlice(x.Volumes, y.Volumes) && x.Affinity == y.Affinity && x.Resources == y.Resources &&
 		x.Priority == y.Priority && x.PriorityClassName == y.PriorityClassName && x.RuntimeClassName == y.RuntimeClassName &&
 		x.HostNetwork == y.HostNetwork && maps.Equal(x.NodeSelector, y.NodeSelector) && maps.Equal(a.Labels, b.Labels) &&
-		a.Annotations[ratioAnnotation] == b.Annotations[ratioAnnotation] &&
+		a.Annotations[RatioAnnotation] == b.Annotations[RatioAnnotation] &&
 		len(x.Overhead) == 0 && len(y.Overhead) == 0 &&
 		!slices.ContainsFunc(x.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil })
 }

@@ -294,12 +294,7 @@ func (b *buying) open(o *offer, classes []int32, name string) bool {
 		number = e.names[o.pool]
 	}
 	n := &node{name: name, number: number, alive: true, target: true, pool: o.pool, usage: e.problem.Shapes[o.shape].Usage, bought: o, free: o.room}
-	n.labels = map[string]string{corev1.LabelHostname: n.name}
-	for r := range scheduling.RealLabels(set).All() {
-		if v, ok := r.Any(); ok && !r.AllowsAbsent() {
-			n.labels[r.Key()] = v
-		}
-	}
+	n.labels = e.problem.ChosenLabels(set)
 	n.labels[corev1.LabelHostname] = n.name
 	n.labels[nodepool.ProvisionerLabelKey] = pool.Name
 	labels := e.aliases.Labels(n.labels)

@@ -162,7 +162,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 			continue
 		}
 		if err := e.constraints(c); err != nil {
-			return &scheduling.InvalidError{Pod: podclass.Name(pods[0]), Err: err}
+			return &scheduling.InvalidError{What: "pod " + podclass.Name(pods[0]), Err: err}
 		}
 	}
 	if err := e.compileDaemons(&s); err != nil {

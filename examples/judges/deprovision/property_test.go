@@ -32,6 +32,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -85,15 +86,12 @@ func draw(ctx context.Context, seed uint64, careful bool) (*world, error) {
 		return nil, err
 	}
 	// A quick plan is a good start here: what it leaves to save is what the searches are for.
-	packed, err := pipeline.Run(snapshot, nil, &binpack.Options{Strategy: binpack.CostAware{Effort: binpack.EffortFast}})
+	packed, err := plan.Make(context.Background(), snapshot, &plan.Options{Packing: &binpack.Options{Strategy: binpack.CostAware{Effort: binpack.EffortFast}}})
 	if err != nil {
 		return nil, err
 	}
-	nodes, plan, err := replay.Plan(packed)
-	if err != nil {
-		return nil, err
-	}
-	cluster, order, err := s.Planned(ctx, nodes, nil, plan)
+	nodes, order := replay.Plan(packed)
+	cluster, order, err := s.Planned(ctx, nodes, nil, order)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +206,7 @@ func brief(c *deprovision.Command) string {
 	return out
 }
 
-func plan(ctx context.Context, w *world, s scheduling.Snapshot, o *deprovision.Options) (deprovision.Result, deprovision.Cluster, error) {
+func give(ctx context.Context, w *world, s scheduling.Snapshot, o *deprovision.Options) (deprovision.Result, deprovision.Cluster, error) {
 	sim, nominated, err := simulate.New(s)
 	if err != nil {
 		return deprovision.Result{}, deprovision.Cluster{}, err
@@ -404,7 +402,7 @@ func TestCommandsAreAccepted(t *testing.T) {
 		case 3:
 			o.MaxEvictions = 3 + r1.IntN(10)
 		}
-		r, c, err := plan(ctx, w, w.snapshot, o)
+		r, c, err := give(ctx, w, w.snapshot, o)
 		if err != nil {
 			return seen, err
 		}
@@ -511,7 +509,7 @@ func TestConsolidatedStaysQuiet(t *testing.T) {
 			return seen, err
 		}
 		for _, pol := range policies {
-			r, _, err := plan(ctx, w, w.snapshot, &deprovision.Options{Objective: pol})
+			r, _, err := give(ctx, w, w.snapshot, &deprovision.Options{Objective: pol})
 			if err != nil {
 				return seen, err
 			}
@@ -522,7 +520,7 @@ func TestConsolidatedStaysQuiet(t *testing.T) {
 					return seen, fmt.Errorf("policy %+v, command %d, %s: %w", pol, i, brief(&r.Commands[i]), err)
 				}
 			}
-			again, _, err := plan(ctx, w, s, &deprovision.Options{Objective: pol})
+			again, _, err := give(ctx, w, s, &deprovision.Options{Objective: pol})
 			if err != nil {
 				return seen, err
 			}

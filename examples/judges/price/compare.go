@@ -16,7 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
 	"github.com/joinery-sdk/joinery/examples/judges/replay"
 	"github.com/joinery-sdk/joinery/examples/judges/scenario"
-	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/examples/pricebench"
 	"github.com/joinery-sdk/joinery/instancetypes/kwok"
 )
@@ -130,19 +130,16 @@ func compare(ctx context.Context, w pricebench.Workload, n int, maxCPU int64, se
 		return out, err
 	}
 	start := time.Now()
-	packed, err := pipeline.Run(snapshot, nil, nil)
+	packed, err := plan.Make(context.Background(), snapshot, nil)
 	if err != nil {
 		return out, err
 	}
 	took := time.Since(start)
-	nodes, plan, err := replay.Plan(packed)
-	if err != nil {
-		return out, err
-	}
-	out.bound = packed.Plan.Bound.Price.Dollars()
-	out.ours = side{len(plan), len(nodes), packed.Cost().Dollars(), -1, took.Seconds()}
+	nodes, order := replay.Plan(packed)
+	out.bound = packed.Packing.Bound.Price.Dollars()
+	out.ours = side{len(order), len(nodes), packed.Cost().Dollars(), -1, took.Seconds()}
 	if n <= judged {
-		verdict, err := kubejudge.Judge(ctx, kubejudge.Scenario{Nodes: nodes, Pods: pods}, plan)
+		verdict, err := kubejudge.Judge(ctx, kubejudge.Scenario{Nodes: nodes, Pods: pods}, order)
 		if err != nil {
 			return out, err
 		}
@@ -152,10 +149,10 @@ func compare(ctx context.Context, w pricebench.Workload, n int, maxCPU int64, se
 	if err != nil {
 		return out, err
 	}
-	nodes, plan = replay.KarpenterPlan(result)
+	nodes, order = replay.KarpenterPlan(result)
 	out.theirs = side{result.Placed(), len(nodes), result.PricePerHour(), -1, (result.Compile + result.Solve).Seconds()}
 	if n <= judged {
-		verdict, err := kubejudge.JudgeAnyOrder(ctx, kubejudge.Scenario{Nodes: nodes, Pods: theirs.Pods}, plan)
+		verdict, err := kubejudge.JudgeAnyOrder(ctx, kubejudge.Scenario{Nodes: nodes, Pods: theirs.Pods}, order)
 		if err != nil {
 			return out, err
 		}

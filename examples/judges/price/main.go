@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := set.Parse(args); err != nil {
 		return err
 	}
-	todo, err := plan(*only, *limits, *sizes, *draws, *patience)
+	todo, err := schedule(*only, *limits, *sizes, *draws, *patience)
 	if err != nil {
 		return err
 	}
@@ -85,9 +85,9 @@ type comparison struct {
 	seed     uint64
 }
 
-// plan puts first what takes Karpenter little time. Where nodes are small it would take minutes for thousands of pods, so a
+// schedule puts first what takes Karpenter little time. Where nodes are small it would take minutes for thousands of pods, so a
 // row has fewer of them then, if a patience is given.
-func plan(only, limits, sizes string, draws, patience int) ([]comparison, error) {
+func schedule(only, limits, sizes string, draws, patience int) ([]comparison, error) {
 	numbers, err := ints(sizes)
 	if err != nil {
 		return nil, fmt.Errorf("-sizes: %w", err)

@@ -42,11 +42,11 @@ func TestNeverDearer(t *testing.T) {
 }
 
 func TestLargeRowsGetFewerPods(t *testing.T) {
-	all, err := plan("second mix", "0,16", "100,1000,5000", 2, 0)
+	all, err := schedule("second mix", "0,16", "100,1000,5000", 2, 0)
 	require.NoError(t, err)
 	require.Len(t, all, 8)
 	require.Equal(t, 5000, all[len(all)-1].pods)
-	some, err := plan("second mix", "0,16", "100,1000,4500,5000", 2, 60_000_000)
+	some, err := schedule("second mix", "0,16", "100,1000,4500,5000", 2, 60_000_000)
 	require.NoError(t, err)
 	for _, c := range some {
 		require.LessOrEqual(t, c.work(), 60_000_000)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/examples/judges/replay"
 	"github.com/joinery-sdk/joinery/examples/judges/scenario"
-	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
@@ -23,11 +23,11 @@ func BenchmarkAllConstraints(b *testing.B) {
 				b.Fatal(err)
 			}
 			snapshots = append(snapshots, s)
-			first, err := pipeline.Run(s, &scheduling.Options{Attempts: 1}, nil)
+			first, err := plan.Make(b.Context(), s, &plan.Options{Scheduling: &scheduling.Options{Attempts: 1}})
 			if err != nil {
 				b.Fatal(err)
 			}
-			alone += len(first.Result.Order)
+			alone += len(first.Bindings())
 		}
 		for _, fixes := range []bool{false, true} {
 			b.Run(fmt.Sprintf("pods=%d/fixes=%v", pods, fixes), func(b *testing.B) {
@@ -37,17 +37,17 @@ func BenchmarkAllConstraints(b *testing.B) {
 					placed = 0
 					for _, s := range snapshots {
 						start := time.Now()
-						p, err := pipeline.Run(s, nil, nil)
+						p, err := plan.Make(b.Context(), s, nil)
 						if err != nil {
 							b.Fatal(err)
 						}
-						for _, u := range p.Result.Unplaced {
-							if reasons := p.Explain(u.Class); fixes {
+						for _, u := range p.Unplaced() {
+							if reasons := u.Reasons(); fixes {
 								p.Fix(u.Class, reasons, false)
 							}
 						}
 						slowest = max(slowest, time.Since(start))
-						placed += len(p.Result.Order)
+						placed += len(p.Bindings())
 					}
 					if placed < alone {
 						b.Fatalf("%d pods placed, %d by the first attempt alone", placed, alone)

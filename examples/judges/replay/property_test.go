@@ -17,7 +17,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
 	"github.com/joinery-sdk/joinery/examples/judges/replay"
 	"github.com/joinery-sdk/joinery/examples/judges/scenario"
-	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 // Which scenarios the tests of this package draw.
@@ -95,12 +95,12 @@ func inParallel(n int, do func(int)) {
 }
 
 // planned reads the scenario as a user's manifests and plans it.
-func planned(s scenario.Scenario) (*pipeline.Packed, error) {
+func planned(s scenario.Scenario) (*plan.Plan, error) {
 	snapshot, err := replay.Snapshot(s)
 	if err != nil {
 		return nil, err
 	}
-	return pipeline.Run(snapshot, nil, nil)
+	return plan.Make(context.Background(), snapshot, nil)
 }
 
 // outcome is what became of one scenario.
@@ -121,21 +121,17 @@ func judge(ctx context.Context, s scenario.Scenario) (out outcome) {
 		out.err = err
 		return out
 	}
-	out.placed = len(packed.Result.Order)
-	if out.err = packed.Instance.VerifyBound(packed.Plan); out.err != nil {
+	out.placed = len(packed.Bindings())
+	if out.err = packed.Instance.VerifyBound(packed.Packing); out.err != nil {
 		return out
 	}
-	nodes, plan, err := replay.Plan(packed)
+	nodes, order := replay.Plan(packed)
+	cluster, order, err := s.Planned(ctx, nodes, nil, order)
 	if err != nil {
 		out.err = err
 		return out
 	}
-	cluster, plan, err := s.Planned(ctx, nodes, nil, plan)
-	if err != nil {
-		out.err = err
-		return out
-	}
-	out.verdict, out.err = kubejudge.Judge(ctx, cluster, plan)
+	out.verdict, out.err = kubejudge.Judge(ctx, cluster, order)
 	return out
 }
 

@@ -18,8 +18,8 @@ func TestReasonsAreWhole(t *testing.T) {
 		s := drawn(*from + uint64(i))
 		packed, err := planned(s)
 		require.NoError(t, err, s.String())
-		for _, u := range packed.Result.Unplaced {
-			for _, r := range packed.Explain(u.Class) {
+		for _, u := range packed.Unplaced() {
+			for _, r := range u.Reasons() {
 				reasons++
 				assert.NotRegexp(t, gap, r.Detail, "%s: %s: %s", s, packed.Problem.Classes[u.Class].Name(), r)
 			}

@@ -7,31 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
-	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 // Plan is the nodes that a plan buys, as they will register, and its bindings in its own order.
-func Plan(p *pipeline.Packed) ([]*corev1.Node, []kubejudge.Binding, error) {
-	planned, err := p.NewNodes()
-	if err != nil {
-		return nil, nil, err
-	}
-	at := map[*corev1.Pod]string{}
+func Plan(p *plan.Plan) ([]*corev1.Node, []kubejudge.Binding) {
 	var nodes []*corev1.Node
-	for i := range planned {
-		nodes = append(nodes, planned[i].Node())
-		for _, pod := range planned[i].Pods {
-			at[pod] = planned[i].Name
-		}
+	for _, n := range p.NewNodes() {
+		nodes = append(nodes, n.Node())
 	}
-	for r, pods := range p.Result.Existing {
-		for _, pod := range pods {
-			at[pod] = p.Problem.Existing[r].Node.Name
-		}
+	var bindings []kubejudge.Binding
+	for _, b := range p.Bindings() {
+		bindings = append(bindings, kubejudge.Binding{Pod: types.NamespacedName{Namespace: b.Pod.Namespace, Name: b.Pod.Name}, Node: b.Node})
 	}
-	var plan []kubejudge.Binding
-	for _, pod := range p.Result.Order {
-		plan = append(plan, kubejudge.Binding{Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Node: at[pod]})
-	}
-	return nodes, plan, nil
+	return nodes, bindings
 }

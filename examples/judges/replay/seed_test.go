@@ -55,12 +55,12 @@ func TestSeed(t *testing.T) {
 	for _, p := range s.Pods {
 		unplaced[nameOf(p)] = true
 	}
-	for _, p := range packed.Result.Order {
-		delete(unplaced, nameOf(p))
+	for _, p := range packed.Bindings() {
+		delete(unplaced, nameOf(p.Pod))
 	}
 	tell(t, "not placed", s, unplaced)
-	for _, u := range packed.Result.Unplaced {
-		for _, r := range packed.Explain(u.Class) {
+	for _, u := range packed.Unplaced() {
+		for _, r := range u.Reasons() {
 			t.Logf("not placed: %s: %s", packed.Problem.Classes[u.Class].Name(), r)
 		}
 	}

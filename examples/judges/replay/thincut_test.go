@@ -12,7 +12,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
 	"github.com/joinery-sdk/joinery/examples/judges/replay"
-	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -56,22 +56,21 @@ func TestThinCut(t *testing.T) {
 		Pools: []scheduling.Pool{{Types: types, NodePool: nodepool.NodePool{Name: "default", Requirements: requirements.MustParse(
 			"karpenter.k8s.aws/instance-category in (c,m,r), karpenter.k8s.aws/instance-generation>4, kubernetes.io/arch=amd64, karpenter.sh/capacity-type=on-demand")}}},
 	}
-	var packed *pipeline.Packed
+	var packed *plan.Plan
 	for range 3 {
 		start := time.Now()
-		packed, err = pipeline.Run(s, nil, nil)
+		packed, err = plan.Make(t.Context(), s, nil)
 		require.NoError(t, err)
 		t.Logf("compile + solve %v, %d rounds, %d nodes, %.2f USD/h, gap %.1f%%", time.Since(start), packed.Rounds,
-			len(packed.Plan.Bins), packed.Plan.Cost.Dollars(), packed.Plan.GapPercent())
+			len(packed.Packing.Bins), packed.Packing.Cost.Dollars(), packed.Packing.GapPercent())
 	}
-	require.Empty(t, packed.Result.Unplaced)
-	require.NoError(t, packed.Instance.VerifyBound(packed.Plan))
-	nodes, plan, err := replay.Plan(packed)
-	require.NoError(t, err)
+	require.Empty(t, packed.Unplaced())
+	require.NoError(t, packed.Instance.VerifyBound(packed.Packing))
+	nodes, order := replay.Plan(packed)
 	scenario := kubejudge.Scenario{Nodes: nodes, Pods: s.Pods}
-	require.Len(t, plan, 5000)
+	require.Len(t, order, 5000)
 	start := time.Now()
-	verdict, err := kubejudge.Judge(t.Context(), scenario, plan)
+	verdict, err := kubejudge.Judge(t.Context(), scenario, order)
 	require.NoError(t, err)
 	t.Logf("judged in %v", time.Since(start))
 	require.True(t, verdict.Valid(), verdict.String())

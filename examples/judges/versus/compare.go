@@ -12,7 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/judges/karpenter"
 	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
 	"github.com/joinery-sdk/joinery/examples/judges/replay"
-	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
@@ -62,7 +62,7 @@ func compare(ctx context.Context, f family, n, runs int, efforts []binpack.Effor
 		return out, err
 	}
 	mine, theirs := make([][]time.Duration, len(efforts)), []time.Duration(nil)
-	packed := make([]*pipeline.Packed, len(efforts))
+	packed := make([]*plan.Plan, len(efforts))
 	var result karpenter.Result
 	for range runs {
 		for i, e := range efforts {
@@ -105,14 +105,11 @@ func compare(ctx context.Context, f family, n, runs int, efforts []binpack.Effor
 	return out, nil
 }
 
-func (in *input) judgeOurs(ctx context.Context, packed *pipeline.Packed, judged int) (side, error) {
-	nodes, plan, err := replay.Plan(packed)
-	if err != nil {
-		return side{}, err
-	}
-	out := side{placed: len(plan), nodes: len(nodes), price: packed.Cost().Dollars(), accepted: -1}
+func (in *input) judgeOurs(ctx context.Context, packed *plan.Plan, judged int) (side, error) {
+	nodes, order := replay.Plan(packed)
+	out := side{placed: len(order), nodes: len(nodes), price: packed.Cost().Dollars(), accepted: -1}
 	if len(in.pods) <= judged {
-		verdict, err := kubejudge.Judge(ctx, kubejudge.Scenario{Nodes: nodes, Pods: in.pods}, plan)
+		verdict, err := kubejudge.Judge(ctx, kubejudge.Scenario{Nodes: nodes, Pods: in.pods}, order)
 		if err != nil {
 			return side{}, err
 		}
@@ -135,10 +132,10 @@ func (in *input) judgeTheirs(ctx context.Context, result karpenter.Result, judge
 }
 
 // ours plans with Joinery and says how long compile and solve took together.
-func (in *input) ours(effort binpack.Effort) (*pipeline.Packed, time.Duration, error) {
+func (in *input) ours(effort binpack.Effort) (*plan.Plan, time.Duration, error) {
 	runtime.GC()
 	start := time.Now()
-	packed, err := pipeline.Run(in.snapshot, nil, &binpack.Options{Effort: effort})
+	packed, err := plan.Make(context.Background(), in.snapshot, &plan.Options{Packing: &binpack.Options{Effort: effort}})
 	return packed, time.Since(start), err
 }
 
@@ -155,7 +152,7 @@ func measure(ctx context.Context, f family, n, runs int, effort binpack.Effort) 
 		return point{}, err
 	}
 	var times []time.Duration
-	var packed *pipeline.Packed
+	var packed *plan.Plan
 	for range runs {
 		p, d, err := in.ours(effort)
 		if err != nil {
@@ -163,5 +160,5 @@ func measure(ctx context.Context, f family, n, runs int, effort binpack.Effort) 
 		}
 		packed, times = p, append(times, d)
 	}
-	return point{effort, n, len(packed.Result.Order), median(times)}, nil
+	return point{effort, n, len(packed.Bindings()), median(times)}, nil
 }

@@ -272,8 +272,8 @@ func (p *Plan) ofOne(r *Rule, m member, bad badSites) []Breach {
 			add("is placed, on " + m.site.String())
 		case m.class < 0:
 			add("is not ours to place: " + m.why)
-		case !slices.ContainsFunc(p.packed.Explain(m.class), f.fits):
-			add("is refused, but for another reason: " + reasonsText(p.packed.Explain(m.class)))
+		case !slices.ContainsFunc(p.reasons(m.class), f.fits):
+			add("is refused, but for another reason: " + reasonsText(p.reasons(m.class)))
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package ruletest
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -8,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -217,15 +218,11 @@ func (q *inquiry) again(snapshot func() scheduling.Snapshot, options *scheduling
 	if options == nil {
 		options = q.plan.packed.Problem.Options()
 	}
-	packed, err := pipeline.Run(snapshot(), options, q.plan.packing)
+	packed, err := plan.Make(context.Background(), snapshot(), &plan.Options{Scheduling: options, Packing: q.plan.packing})
 	if err != nil {
 		return nil
 	}
-	after, err := NewPlan(packed, q.plan.packing)
-	if err != nil {
-		return nil
-	}
-	return after
+	return NewPlan(packed, q.plan.packing)
 }
 
 // difference is what another plan costs more or less.
@@ -396,7 +393,7 @@ func (q *inquiry) refusals(plan *Plan) {
 			continue
 		}
 		told[m.class] = true
-		reasons := plan.packed.Explain(m.class)
+		reasons := plan.reasons(m.class)
 		telling := slices.DeleteFunc(slices.Clone(reasons), func(r scheduling.Reason) bool {
 			return r.Stage == scheduling.StageRequirement && forced[r.Key]
 		})

@@ -10,16 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/joinery-sdk/joinery/binpack"
-	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // Plan is a finished plan that rules can be checked against. [Scenario.Plan] and [NewPlan] make one. It is not safe for
 // concurrent use.
 type Plan struct {
-	packed  *pipeline.Packed
+	packed  *plan.Plan
 	packing *binpack.Options
 	tb      TB
 
@@ -48,11 +49,8 @@ type site struct {
 }
 
 // NewPlan indexes a plan that was made with the given options of packing.
-func NewPlan(packed *pipeline.Packed, packing *binpack.Options) (*Plan, error) {
-	nodes, err := packed.NewNodes()
-	if err != nil {
-		return nil, err
-	}
+func NewPlan(packed *plan.Plan, packing *binpack.Options) *Plan {
+	nodes := packed.NewNodes()
 	p := &Plan{packed: packed, packing: packing}
 	at := map[*corev1.Pod]*site{}
 	for i := range nodes {
@@ -67,12 +65,13 @@ func NewPlan(packed *pipeline.Packed, packing *binpack.Options) (*Plan, error) {
 		}
 	}
 	existing := map[string]*site{}
-	for i, pods := range packed.Result.Existing {
+	for i := range packed.Problem.Existing {
 		node := packed.Problem.Existing[i].Node
-		s := existingSite(node)
-		existing[node.Name] = s
-		for _, pod := range pods {
-			at[pod] = s
+		existing[node.Name] = existingSite(node)
+	}
+	for _, b := range packed.Bindings() {
+		if !b.New {
+			at[b.Pod] = existing[b.Node]
 		}
 	}
 	for i, c := range packed.Problem.Classes {
@@ -97,11 +96,21 @@ func NewPlan(packed *pipeline.Packed, packing *binpack.Options) (*Plan, error) {
 	byName := func(a, b member) int { return cmp.Or(strings.Compare(a.name, b.name)) }
 	slices.SortFunc(p.members, byName)
 	slices.SortFunc(p.running, byName)
-	return p, nil
+	return p
+}
+
+// reasons say why pods of a class have no place.
+func (p *Plan) reasons(class int) []scheduling.Reason {
+	for _, u := range p.packed.Unplaced() {
+		if u.Class == class {
+			return u.Reasons()
+		}
+	}
+	return nil
 }
 
 // Packed is the plan itself.
-func (p *Plan) Packed() *pipeline.Packed { return p.packed }
+func (p *Plan) Packed() *plan.Plan { return p.packed }
 
 func nameOf(pod *corev1.Pod) string {
 	namespace := pod.Namespace

@@ -1,6 +1,7 @@
 package ruletest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/kwok"
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -121,11 +123,11 @@ func (s Scenario) Solve() (*Plan, error) {
 		return nil, err
 	}
 	packing := &binpack.Options{}
-	packed, err := pipeline.Run(snapshot, &scheduling.Options{IgnorePreferences: s.ignoreSoft, Constraints: s.constraints}, packing)
+	packed, err := plan.Make(context.Background(), snapshot, &plan.Options{Scheduling: &scheduling.Options{IgnorePreferences: s.ignoreSoft, Constraints: s.constraints}, Packing: packing})
 	if err != nil {
 		return nil, err
 	}
-	return NewPlan(packed, packing)
+	return NewPlan(packed, packing), nil
 }
 
 // Plan is [Scenario.Solve] for a test, which it ends where there is no plan.

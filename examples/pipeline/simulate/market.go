@@ -10,7 +10,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/deprovision"
-	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -30,12 +30,12 @@ type market struct {
 
 func newMarket(p *scheduling.Problem) *market {
 	m := &market{problem: p, items: make([]scheduling.Item, len(p.Classes))}
-	for _, it := range p.Start().Round() {
+	for _, it := range p.Items() {
 		if len(it.Pods) == 1 {
 			m.items[it.Pods[0].Class] = it
 		}
 	}
-	whole := pipeline.Problem(p, nil, nil)
+	whole := plan.Problem(p, nil, nil)
 	m.pools = whole.Pools
 	for i := range m.pools {
 		m.pools[i].MinValues = nil // whatif asks it of what is bought
@@ -48,7 +48,7 @@ func newMarket(p *scheduling.Problem) *market {
 // compileFront keeps of the offerings those that no other undercuts: at least as large in everything, as cheap, and with the
 // same labels as far as anybody asks.
 func (m *market) compileFront() {
-	types := pipeline.Types(m.problem)
+	types := plan.Types(m.problem)
 	type entry struct {
 		typ, offering int
 		price         binpack.Price

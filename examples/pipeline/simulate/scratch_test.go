@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/binpack"
-	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 // scratch is what the pods of a cluster would cost if all were packed anew on new nodes.
@@ -23,10 +23,10 @@ func scratch(t *testing.T, c *fragment.Cluster) float64 {
 		q.Spec.NodeName, q.Status = "", corev1.PodStatus{}
 		s.Pods = append(s.Pods, &q)
 	}
-	packed, err := pipeline.Run(s, nil, &binpack.Options{Strategy: binpack.CostAware{}})
+	packed, err := plan.Make(t.Context(), s, &plan.Options{Packing: &binpack.Options{Strategy: binpack.CostAware{}}})
 	require.NoError(t, err)
-	require.Empty(t, packed.Result.Unplaced)
-	return packed.Plan.Cost.Dollars()
+	require.Empty(t, packed.Unplaced())
+	return packed.Packing.Cost.Dollars()
 }
 
 // On fragmented clusters the plan saves at least nine tenths of what packing everything anew would.
@@ -41,7 +41,7 @@ func TestNearlyAsGoodAsFromScratch(t *testing.T) {
 	for seed := range seeds {
 		c, err := fragment.Generate(fragment.Options{Nodes: 20 + 20*int(seed%3), Seed: 100 + seed, Constrained: seed%2 == 1})
 		require.NoError(t, err)
-		r, best := plan(t, c), scratch(t, c)
+		r, best := answer(t, c), scratch(t, c)
 		share := (r.PricePerHour - r.PricePerHourAfter) / (r.PricePerHour - best)
 		t.Logf("%d nodes at $%.2f: plan $%.2f with %d evictions of %d pods, from scratch $%.2f: %.1f%% of its saving", len(c.Snapshot.Nodes), r.PricePerHour, r.PricePerHourAfter, r.Evictions, len(c.Snapshot.Pods), best, 100*share)
 		assert.GreaterOrEqual(t, share, 0.9, "seed %d", seed)

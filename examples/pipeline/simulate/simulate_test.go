@@ -12,7 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
 )
 
-func plan(t testing.TB, c *fragment.Cluster) deprovision.Result {
+func answer(t testing.TB, c *fragment.Cluster) deprovision.Result {
 	t.Helper()
 	sim, nominated, err := simulate.New(c.Snapshot)
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func percent(r deprovision.Result) float64 { return 100 * (1 - r.PricePerHourAft
 func TestOrderDoesNotMatter(t *testing.T) {
 	c, err := fragment.Generate(fragment.Options{Nodes: 20, Constrained: true})
 	require.NoError(t, err)
-	want := describe(plan(t, c))
+	want := describe(answer(t, c))
 	require.NotEmpty(t, want)
 	n, p := c.Snapshot.Nodes, c.Snapshot.Pods
 	for i := range len(n) / 2 {
@@ -44,7 +44,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	for i := range len(p) / 2 {
 		p[i], p[len(p)-1-i] = p[len(p)-1-i], p[i]
 	}
-	assert.Equal(t, want, describe(plan(t, c)))
+	assert.Equal(t, want, describe(answer(t, c)))
 }
 
 func describe(r deprovision.Result) []string {

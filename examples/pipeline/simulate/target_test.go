@@ -17,7 +17,7 @@ func TestTarget(t *testing.T) {
 	for _, o := range []fragment.Options{{Nodes: 50, Seed: 31}, {Nodes: 200, Seed: 32}, {Nodes: 200, Seed: 33, Constrained: true}} {
 		c, err := fragment.Generate(o)
 		require.NoError(t, err)
-		r, best := plan(t, c), scratch(t, c)
+		r, best := answer(t, c), scratch(t, c)
 		limit := 1.02
 		if o.Constrained {
 			limit = 1.05
@@ -35,7 +35,7 @@ func TestTarget(t *testing.T) {
 			s, err = simulate.Apply(s, &r.Commands[i], fragment.Now())
 			require.NoError(t, err)
 		}
-		assert.Empty(t, plan(t, &fragment.Cluster{Manifests: c.Manifests, Snapshot: s}).Commands)
+		assert.Empty(t, answer(t, &fragment.Cluster{Manifests: c.Manifests, Snapshot: s}).Commands)
 		require.NotEmpty(t, r.Frontier)
 		for _, p := range r.Frontier {
 			if p.SavingsPerHour >= 0.8*(r.PricePerHour-r.PricePerHourAfter) {

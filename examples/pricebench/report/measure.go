@@ -132,7 +132,7 @@ func orLibrary(data, effort string) *solved {
 			name, capacity, n := next(), number(), number()
 			number() // the best known of old; some are one too high
 			p := binpack.Problem{
-				Resources: []string{"size"}, Pools: []binpack.Pool{{Name: "bins", MaxNodes: -1, MaxPrice: -1}},
+				Resources: []string{"size"}, Pools: []binpack.Pool{{Name: "bins"}},
 				Types: []binpack.Type{{Name: "bin", Capacity: []int64{capacity}, Offerings: []binpack.Offering{{Price: binpack.PerDollar}}}},
 			}
 			for i := range n {

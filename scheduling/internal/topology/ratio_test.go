@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // A ratio that makes no sense is the pod's fault, told with what would do.
@@ -21,7 +22,7 @@ func TestMalformedRatios(t *testing.T) {
 		"karpenter.sh/capacity-type: a=0, b=0": "the shares are all 0",
 		"kubernetes.io/hostname: a=1":          "nodes have no names yet",
 	} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", Annotations: map[string]string{topology.RatioAnnotation: text}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", Annotations: map[string]string{podclass.RatioAnnotation: text}}}
 		_, err := topology.New(topology.Input{Classes: []topology.Class{{Pod: pod, Count: 1}}})
 		require.ErrorContains(t, err, want, text)
 		require.ErrorContains(t, err, "metadata.annotations[joinery-sdk.dev/ratio]: ")

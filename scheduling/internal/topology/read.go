@@ -9,6 +9,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology/quota"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // class is a class of the input and what was read of it.
@@ -153,13 +154,6 @@ func (p *Problem) countRunning(keeps [][]interpod.Constraints) {
 	}
 }
 
-// RatioAnnotation is the annotation of pods that are to be divided over the values of a node label by fixed shares, such
-// as "karpenter.sh/capacity-type: on-demand=2, spot=3". All pods of a namespace with the same text are divided together,
-// those that run already included, as exactly as whole pods can be; a name and a semicolon in front keep apart what would
-// have the same text: "web; karpenter.sh/capacity-type: on-demand=1, spot=1". It is a hard constraint on the plan, of
-// which kube-scheduler knows nothing.
-const RatioAnnotation = "joinery-sdk.dev/ratio"
-
 // ratio is how the pods of a namespace with one text are divided.
 type ratio struct {
 	namespace, text string
@@ -168,13 +162,13 @@ type ratio struct {
 
 // readRatio reads the annotation of a class.
 func (p *Problem) readRatio(c *class, aliases requirements.Aliases, ratios map[int32]ratio) error {
-	text, ok := c.Pod.Annotations[RatioAnnotation]
+	text, ok := c.Pod.Annotations[podclass.RatioAnnotation]
 	if !ok {
 		return nil
 	}
 	key, shares, err := quota.ParseShares(text)
 	if err != nil {
-		return fmt.Errorf("metadata.annotations[%s]: %w", RatioAnnotation, err)
+		return fmt.Errorf("metadata.annotations[%s]: %w", podclass.RatioAnnotation, err)
 	}
 	g := p.index.Custom(aliases.Key(key), text, fmt.Sprintf("ratio %s|%s", c.Pod.Namespace, text))
 	ratios[g] = ratio{c.Pod.Namespace, text, shares}
@@ -192,7 +186,7 @@ func (p *Problem) divide(ratios map[int32]ratio) {
 		}
 		for i := range p.nodes {
 			for _, pod := range p.nodes[i].Running {
-				if pod.DeletionTimestamp == nil && pod.Namespace == r.namespace && pod.Annotations[RatioAnnotation] == r.text {
+				if pod.DeletionTimestamp == nil && pod.Namespace == r.namespace && pod.Annotations[podclass.RatioAnnotation] == r.text {
 					total++
 					if v := p.nodeValues[i][p.groups[g].keyID]; v >= 0 {
 						p.running.Count(g, v, 1)

@@ -1,7 +1,8 @@
-package pipeline
+package plan
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -44,16 +44,12 @@ type Fix struct {
 // Fix looks for one change that gives the refused pods of a class a place. The change is offered only after it was tried: with
 // the plan carried out, every other pod where it is, and the change made, the refused pods find places. The most promising
 // changes come first, those for which most holds already. All tries every change; otherwise the fixes of a plan share a budget.
-func (p *Packed) Fix(class int, reasons []scheduling.Reason, all bool) Fix {
+func (p *Plan) Fix(class int, reasons []scheduling.Reason, all bool) Fix {
 	changes := p.changes(class, reasons)
 	if len(changes) == 0 {
 		return Fix{}
 	}
-	s, err := p.carriedOut()
-	if err != nil {
-		return Fix{Untried: len(changes)}
-	}
-	waiting := p.waiting(s, class)
+	waiting := p.waiting(p.carriedOut(), class)
 	cost := triedFix + len(waiting.Pods)
 	for i := range waiting.Pools {
 		cost += len(waiting.Pools[i].Types)
@@ -71,8 +67,8 @@ func (p *Packed) Fix(class int, reasons []scheduling.Reason, all bool) Fix {
 		if !ok {
 			continue
 		}
-		after, err := runFor(c.apply(waiting), p.options, p.packing, p.beyond)
-		if err != nil || len(after.Result.Unplaced) > 0 || slices.ContainsFunc(after.Problem.Ignored, func(i scheduling.Ignored) bool { return i.Pod.Status.NominatedNodeName == "" }) {
+		after, err := Make(context.Background(), c.apply(waiting), &p.options)
+		if err != nil || len(after.Unplaced()) > 0 || slices.ContainsFunc(after.Problem.Ignored, func(i scheduling.Ignored) bool { return i.Pod.Status.NominatedNodeName == "" }) {
 			continue
 		}
 		if cost := after.Cost(); cost > 0 {
@@ -85,30 +81,22 @@ func (p *Packed) Fix(class int, reasons []scheduling.Reason, all bool) Fix {
 
 // carriedOut is the snapshot with the plan carried out: its nodes are there, and the pods that it places run. Refused pods are
 // left out. It is made once.
-func (p *Packed) carriedOut() (scheduling.Snapshot, error) {
+func (p *Plan) carriedOut() scheduling.Snapshot {
 	if p.after != nil {
-		return *p.after, nil
+		return *p.after
 	}
-	planned, err := p.NewNodes()
-	if err != nil {
-		return scheduling.Snapshot{}, err
+	bindings := p.Bindings()
+	home := make(map[types.NamespacedName]string, len(bindings))
+	for _, b := range bindings {
+		home[nameOf(b.Pod)] = b.Node
 	}
-	home := make(map[types.NamespacedName]string, len(p.Result.Order))
 	s := p.Problem.Snapshot()
 	s.Nodes = slices.Clone(s.Nodes)
-	for i := range planned {
-		s.Nodes = append(s.Nodes, planned[i].Node())
-		for _, pod := range planned[i].Pods {
-			home[nameOf(pod)] = planned[i].Name
-		}
-	}
-	for r, pods := range p.Result.Existing {
-		for _, pod := range pods {
-			home[nameOf(pod)] = p.Problem.Existing[r].Node.Name
-		}
+	for _, n := range p.Result.NewNodes() {
+		s.Nodes = append(s.Nodes, n.Node())
 	}
 	refused := map[types.NamespacedName]bool{}
-	for _, u := range p.Result.Unplaced {
+	for _, u := range p.Unplaced() {
 		for _, pod := range u.Pods {
 			refused[nameOf(pod)] = true
 		}
@@ -130,13 +118,13 @@ func (p *Packed) carriedOut() (scheduling.Snapshot, error) {
 	}
 	s.Pods = pods
 	p.after = &s
-	return s, nil
+	return s
 }
 
 // waiting is the snapshot with the refused pods of a class.
-func (p *Packed) waiting(s scheduling.Snapshot, class int) scheduling.Snapshot {
+func (p *Plan) waiting(s scheduling.Snapshot, class int) scheduling.Snapshot {
 	s.Pods = slices.Clip(s.Pods)
-	for _, u := range p.Result.Unplaced {
+	for _, u := range p.Unplaced() {
 		if u.Class == class {
 			s.Pods = append(s.Pods, u.Pods...)
 		}
@@ -144,7 +132,7 @@ func (p *Packed) waiting(s scheduling.Snapshot, class int) scheduling.Snapshot {
 	return s
 }
 
-func (p *Packed) changes(class int, reasons []scheduling.Reason) []change {
+func (p *Plan) changes(class int, reasons []scheduling.Reason) []change {
 	var out []change
 	c := p.Problem.Classes[class]
 	crowded := false
@@ -263,7 +251,7 @@ func editPool(s scheduling.Snapshot, pool *scheduling.PoolState, how func(*sched
 }
 
 // raise plans without the limit that was in the way, and sets it to what is needed then.
-func raise(p *Packed, s scheduling.Snapshot, pool *scheduling.PoolState, r scheduling.Reason) (change, bool) {
+func raise(p *Plan, s scheduling.Snapshot, pool *scheduling.PoolState, r scheduling.Reason) (change, bool) {
 	name := corev1.ResourceName(r.Resource)
 	unlimited := maps.Clone(pool.Limits)
 	delete(unlimited, name)
@@ -272,7 +260,7 @@ func raise(p *Packed, s scheduling.Snapshot, pool *scheduling.PoolState, r sched
 			return editPool(s, pool, func(pool *scheduling.Pool) { pool.Limits = limits })
 		}
 	}
-	free, err := runFor(with(unlimited)(s), p.options, p.packing, p.beyond)
+	free, err := Make(context.Background(), with(unlimited)(s), &p.options)
 	if err != nil {
 		return change{}, false
 	}
@@ -284,15 +272,15 @@ func raise(p *Packed, s scheduling.Snapshot, pool *scheduling.PoolState, r sched
 }
 
 // bought is what the nodes that a plan buys for a pool count against a limit.
-func bought(p *Packed, pool *scheduling.PoolState, name corev1.ResourceName) int64 {
+func bought(p *Plan, pool *scheduling.PoolState, name corev1.ResourceName) int64 {
 	sum := int64(0)
-	for _, b := range p.Result.Bins {
+	for _, n := range p.Result.NewNodes() {
 		switch {
-		case p.Problem.Pools[p.Problem.Shapes[b.Shape].Pool].Name != pool.Name:
+		case n.Pool.Name != pool.Name:
 		case name == "nodes":
 			sum++
 		default:
-			sum += resources.Capacity(name, p.Problem.InstanceType(b.Shape).Capacity[name])
+			sum += resources.Capacity(name, n.InstanceType.Capacity[name])
 		}
 	}
 	return sum
@@ -348,20 +336,6 @@ func joined(texts []string) string {
 	return strings.Join(texts, "")
 }
 
-// Cost is the price of the nodes that hold pods.
-func (p *Packed) Cost() binpack.Price {
-	var sum binpack.Price
-	for _, b := range p.Result.Bins {
-		bin := p.Plan.Bins[b.Bin]
-		sum += p.Instance.Problem().Types[bin.Type].Offerings[bin.Offering].Price
-	}
-	return sum
-}
-
-// Explain says why the pods of a class found no place; see [scheduling.State.Explain].
-func (p *Packed) Explain(class int) []scheduling.Reason { return p.state.Explain(class) }
-
-// GivenUp says which preferences a placed pod went without; see [scheduling.State.GivenUp].
-func (p *Packed) GivenUp(pod *corev1.Pod) (gone, kept []scheduling.Preference) {
-	return p.state.GivenUp(pod)
+func nameOf(p *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: cmp.Or(p.Namespace, corev1.NamespaceDefault), Name: p.Name}
 }

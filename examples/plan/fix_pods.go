@@ -1,4 +1,4 @@
-package pipeline
+package plan
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 
 // relaxations are changes of the refused pods' own constraints about other pods: one at a time no longer required, but
 // preferred. Where none of theirs is in the way, it is those of pods that keep away from them.
-func (p *Packed) relaxations(class int) []change {
+func (p *Plan) relaxations(class int) []change {
 	c := p.Problem.Classes[class]
 	out := softer(c, "its ")
 	for i, other := range p.Problem.Classes {

@@ -1,4 +1,4 @@
-package pipeline
+package plan
 
 import (
 	"context"
@@ -6,72 +6,116 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Packed is a finished plan: where every pod goes, what is bought, and the proof of what it must cost.
-type Packed struct {
-	Problem  *scheduling.Problem
-	Result   *scheduling.Result
+// Plan is a finished plan: where every pod goes, what is bought, and the proof of what it must cost. It is not safe for concurrent
+// use, for fixes share a budget.
+type Plan struct {
+	// Result says where every pod goes: Bindings, Unplaced, GivenUp.
+	*scheduling.Result
+	// Problem is what was solved.
+	Problem *scheduling.Problem
+	// Instance and Packing are the round that stands as binpack sees it, with bound and certificate.
 	Instance *binpack.Instance
-	Plan     *binpack.Plan
-	// Rounds is how many times scheduling and packing met.
-	Rounds int
+	Packing  *binpack.Plan
 
-	state   *scheduling.State
-	options *scheduling.Options
-	packing *binpack.Options
-	beyond  *Objective
+	options Options
 	spent   int                  // of the budget for fixes
 	after   *scheduling.Snapshot // with the plan carried out; nil until it is asked for
 }
 
-// Pack is the dialogue between scheduling and binpack: scheduling says what to pack, binpack packs, scheduling learns
-// from what found no place, until nothing more can be learnt. While they talk, first fit packs, for it is quick and finds
-// out as well what fits; the round that stands is packed once more by the strategy of the options, with bound and
-// alternatives. Other strategies than those of binpack pack every round.
-func Pack(p *scheduling.Problem, opts *binpack.Options) (*Packed, error) {
-	return PackFor(context.Background(), p, opts, nil)
+// Options are the choices of a plan that its snapshot does not make. nil and the zero value mean defaults.
+type Options struct {
+	Scheduling *scheduling.Options
+	Packing    *binpack.Options
+	// Objective is what a plan should be good at beyond the price list.
+	Objective *Objective
 }
 
-// PackFor is Pack with an objective beyond the price, as long as ctx lasts; then the best plan so far stands, and says so. It
-// counts costs by the objective; [Objective.Narrow] is for before.
-func PackFor(ctx context.Context, p *scheduling.Problem, opts *binpack.Options, beyond *Objective) (*Packed, error) {
-	type round struct {
-		in   *binpack.Instance
-		plan *binpack.Plan
+// Make plans a snapshot: which pod goes where, what is to be bought for them, and what that must cost at least. As long as ctx
+// lasts; then the best plan so far stands, and says so (Stopped, Packing.Stopped). The error is that of [scheduling.Compile] for a
+// snapshot without meaning; pods that find no place are no error.
+func Make(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
 	}
-	var rounds []round
-	final, draft := packings(opts)
-	state := p.Start()
-	types := typesFor(p, beyond)
-	for {
-		in, err := binpack.Compile(Problem(p, types, state.Round()))
+	p, err := scheduling.Compile(o.Objective.Narrow(s), o.Scheduling)
+	if err != nil {
+		return nil, err
+	}
+	return Solve(ctx, p, opts)
+}
+
+// Solve is [Make] for a problem that is compiled already. Of its options Scheduling is not looked at, and the objective counts
+// costs only; [Objective.Narrow] is for before.
+func Solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, error) {
+	out := &Plan{Problem: p}
+	if opts != nil {
+		out.options = *opts
+	}
+	out.options.Scheduling = p.Options()
+	out.options.Scheduling.Progress = nil // fixes are tried in silence
+	k := &packer{types: typesFor(p, out.options.Objective)}
+	k.final, k.draft = packings(out.options.Packing)
+	var err error
+	if out.Result, err = p.Solve(ctx, k); err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	out.Instance, out.Packing = k.last.in, k.last.plan
+	if out.Draft { // which has no bound and no alternatives yet
+		opts := k.final
+		opts.Strategy, opts.First = binpack.FirstFitDecreasing{}, k.rounds[out.Round].plan
+		if out.Packing, err = out.Instance.Pack(ctx, &opts); err != nil {
+			return nil, fmt.Errorf("plan: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// packer packs by binpack. While scheduling and packing talk, first fit packs, for it is quick and finds out as well what fits; the
+// round that stands is packed once more by the strategy of the options, with bound and alternatives. Other strategies than those
+// of binpack pack every round.
+type packer struct {
+	types        []binpack.Type
+	final, draft binpack.Options
+	rounds       []round
+	last         round
+}
+
+type round struct {
+	in   *binpack.Instance
+	plan *binpack.Plan
+}
+
+// Pack is the seam: a round of scheduling is a problem of binpack, and a plan of binpack an outcome.
+func (k *packer) Pack(ctx context.Context, p *scheduling.Problem, r scheduling.Round) (scheduling.Outcome, error) {
+	opts := k.draft
+	if r.Final {
+		k.last, opts = k.rounds[r.Number], k.final
+		if opts.Draft {
+			return Outcome(k.last.in, k.last.plan), nil
+		}
+		opts.First = k.last.plan
+	} else {
+		in, err := binpack.Compile(Problem(p, k.types, r.Items))
 		if err != nil {
-			return nil, err
+			return scheduling.Outcome{}, err
 		}
-		plan, err := in.Pack(ctx, &draft)
-		if err != nil {
-			return nil, err
-		}
-		rounds = append(rounds, round{in, plan})
-		if state = state.Advance(Outcome(in, plan)); state.Done() {
-			break
-		}
+		k.last = round{in: in}
 	}
-	best := rounds[state.Number()]
-	out := &Packed{
-		Problem: p, Instance: best.in, Plan: best.plan, Rounds: len(rounds),
-		state: state, options: p.Options(), packing: opts, beyond: beyond,
+	plan, err := k.last.in.Pack(ctx, &opts)
+	if err != nil {
+		return scheduling.Outcome{}, err
 	}
-	if final.Draft {
-		out.Result = state.Result()
-		return out, nil
+	if k.last.plan = plan; !r.Final {
+		k.rounds = append(k.rounds, k.last)
 	}
-	return out, out.finish(ctx, final)
+	return Outcome(k.last.in, plan), nil
 }
 
 // packings are the options by which the round that stands is packed, and those before.
@@ -90,51 +134,6 @@ func packings(opts *binpack.Options) (final, draft binpack.Options) {
 	return final, draft
 }
 
-// finish packs the round that stands by the final strategy, and keeps what comes of it if every pod that has a place has
-// one then, too. Otherwise the draft stands, with its bound.
-func (p *Packed) finish(ctx context.Context, opts binpack.Options) error {
-	var dealing sync.WaitGroup // beside the packing, for usually the draft's bins stand
-	dealing.Go(func() { p.Result = p.state.Result() })
-	opts.First = p.Plan
-	plan, err := p.Instance.Pack(ctx, &opts)
-	dealing.Wait()
-	if err != nil {
-		return err
-	}
-	if plan.Strategy != p.Plan.Strategy && !sameLayout(plan, p.Plan) {
-		state := p.state.With(Outcome(p.Instance, plan))
-		result := state.Result()
-		if coversAll(plan.Left, p.Plan.Left) && len(result.Order) >= len(p.Result.Order) {
-			p.Plan, p.Result, p.state = plan, result, state
-			return nil
-		}
-		opts.Strategy = binpack.FirstFitDecreasing{}
-		if plan, err = p.Instance.Pack(ctx, &opts); err != nil {
-			return err
-		}
-	}
-	p.Plan = plan
-	return nil
-}
-
-// sameLayout reports whether the plans put the same things into the same bins, in the same order.
-func sameLayout(a, b *binpack.Plan) bool {
-	sameBin := func(x, y binpack.Bin) bool {
-		return x.Type == y.Type && x.Offering == y.Offering && slices.Equal(x.Shares, y.Shares)
-	}
-	return slices.EqualFunc(a.Bins, b.Bins, sameBin) && slices.EqualFunc(a.Nodes, b.Nodes, slices.Equal)
-}
-
-// coversAll reports whether a leaves nothing over that b places.
-func coversAll(a, b []int) bool {
-	for i := range a {
-		if a[i] > b[i] {
-			return false
-		}
-	}
-	return true
-}
-
 // Types are the shapes of scheduling as the types of binpack. What a node counts against its pool's limits crosses by
 // position.
 func Types(p *scheduling.Problem) []binpack.Type { return typesFor(p, nil) }
@@ -147,7 +146,10 @@ func typesFor(p *scheduling.Problem, beyond *Objective) []binpack.Type {
 			Name: p.InstanceType(i).Name, Pool: s.Pool, Capacity: s.Free, Usage: s.Usage, Provides: s.Labels,
 			Tags: s.Tags, Limits: limits(s.Limits), Offerings: make([]binpack.Offering, len(s.Offerings)),
 		}
-		for j, o := range s.Offerings {
+		if p.Pools[s.Pool].NodesLeft == 0 {
+			t.Offerings = nil // the pool may buy nothing
+		}
+		for j, o := range s.Offerings[:len(t.Offerings)] {
 			t.Offerings[j] = binpack.Offering{Provides: o.Labels, Price: Price(o.Price), Objective: beyond.counts(p, i, j), Counted: o.Count > 0, Count: o.Count, Reservation: o.Reservation}
 			if !(o.Price >= 0 && o.Price < math.MaxInt64/float64(binpack.PerDollar)) { // no number, or none that can be paid
 				t.Offerings[j] = binpack.Offering{Provides: o.Labels, Counted: true}
@@ -166,7 +168,10 @@ func Problem(p *scheduling.Problem, types []binpack.Type, items []scheduling.Ite
 	}
 	out.Items = make([]binpack.Item, 0, len(items))
 	for i := range items {
-		it := &items[i]
+		it := items[i]
+		if it.Requires.IsZero() { // which asks for nothing in binpack
+			it.Requires = requirements.AnyOf()
+		}
 		out.Items = append(out.Items, binpack.Item{
 			Name: it.Name, Count: it.Count, Size: it.Requests, Requires: it.Requires, Tags: it.Tags, Limits: limits(it.Limits), Priority: it.Priority,
 		})
@@ -182,7 +187,7 @@ func Problem(p *scheduling.Problem, types []binpack.Type, items []scheduling.Ite
 }
 
 func pool(r *scheduling.PoolState) binpack.Pool {
-	out := binpack.Pool{Name: r.Name, Weight: int(r.Weight), Limits: r.Left, MaxNodes: r.NodesLeft, MaxPrice: -1}
+	out := binpack.Pool{Name: r.Name, Weight: int(r.Weight), Limits: r.Left, MaxNodes: max(0, r.NodesLeft)}
 	for _, key := range slices.Sorted(maps.Keys(r.MinValues)) {
 		out.MinValues = append(out.MinValues, binpack.MinValues{Key: key, Count: r.MinValues[key]})
 	}
@@ -231,21 +236,4 @@ func shared(in []binpack.Share) []scheduling.Share {
 		out[i] = scheduling.Share{Item: s.Item, Count: s.Count}
 	}
 	return out
-}
-
-// Run compiles a snapshot and packs it.
-func Run(s scheduling.Snapshot, opts *scheduling.Options, pack *binpack.Options) (*Packed, error) {
-	return runFor(s, opts, pack, nil)
-}
-
-func runFor(s scheduling.Snapshot, opts *scheduling.Options, pack *binpack.Options, beyond *Objective) (*Packed, error) {
-	p, err := scheduling.Compile(s, opts)
-	if err != nil {
-		return nil, err
-	}
-	packed, err := PackFor(context.Background(), p, pack, beyond)
-	if err != nil {
-		return nil, fmt.Errorf("pipeline: %w", err)
-	}
-	return packed, nil
 }

@@ -1,0 +1,69 @@
+package plan
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// NewNode is a node to buy, with the other ways to buy it.
+type NewNode struct {
+	scheduling.NewNode
+	// Alternatives would hold the same pods, cheapest first.
+	Alternatives []Alternative
+}
+
+// Alternative is another way to buy a node.
+type Alternative struct {
+	InstanceType       string
+	Zone, CapacityType string
+	PricePerHour       float64
+	// Offering are the requirements of its offering.
+	Offering requirements.Set
+}
+
+// NewNodes lists the nodes to buy: heaviest pool first, then by pool's name, within a pool in the order of the plan.
+func (p *Plan) NewNodes() []NewNode {
+	nodes := p.Result.NewNodes()
+	out := make([]NewNode, len(nodes))
+	for i, n := range nodes {
+		out[i] = NewNode{n, p.alternatives(&n)}
+	}
+	return out
+}
+
+// Cost is the price of the nodes that hold pods.
+func (p *Plan) Cost() binpack.Price {
+	var sum binpack.Price
+	for _, n := range p.Result.NewNodes() {
+		bin := p.Packing.Bins[n.Bin]
+		sum += p.Instance.Problem().Types[bin.Type].Offerings[bin.Offering].Price
+	}
+	return sum
+}
+
+// alternatives are those that binpack knows, without what the open labels of the node rule out.
+func (p *Plan) alternatives(n *scheduling.NewNode) []Alternative {
+	var out []Alternative
+	bin := n.Bin
+	origin := p.Instance.Origins()
+	for _, c := range p.Packing.Alternatives[bin] {
+		if c == (binpack.Choice{Type: p.Packing.Bins[bin].Type, Offering: p.Packing.Bins[bin].Offering}) {
+			continue
+		}
+		o := origin[c.Type]
+		shape := &p.Problem.Shapes[o.Type]
+		typ := p.Problem.InstanceType(o.Type)
+		offering := typ.Offerings[shape.Offerings[o.Offering+c.Offering].Index]
+		if !typ.Requirements.Overlaps(n.Open) || !offering.Requirements.Overlaps(n.Open) {
+			continue
+		}
+		zone, _ := offering.Requirements.Get(corev1.LabelTopologyZone).Single()
+		capacity, _ := offering.Requirements.Get(instancetypes.LabelCapacityType).Single()
+		out = append(out, Alternative{typ.Name, zone, capacity, offering.Price, offering.Requirements})
+	}
+	return out
+}

@@ -1,0 +1,170 @@
+package scheduling
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/podclass"
+)
+
+// NewNode is a node to buy, in the words of Kubernetes.
+type NewNode struct {
+	// Name is the pool's name and a number, from 0, that no node or claim of the snapshot has.
+	Name         string
+	Pool         *PoolState
+	InstanceType *instancetypes.InstanceType
+	// Offering is the way to buy it; Zone and CapacityType are labels of it, PricePerHour its price in dollars.
+	Offering           instancetypes.Offering
+	Zone, CapacityType string
+	PricePerHour       float64
+	// Labels are those that the node will carry, if its provider is asked for them: see Open.
+	Labels map[string]string
+	// Open are those of the labels that neither type nor offering decides. A provider must be told them: the pods ask for some of
+	// them, and for the others the plan chose what a cloud does by itself.
+	Open requirements.Set
+	// Pods are those planned there, and Requests what they take together, slots included.
+	Pods     []*corev1.Pod
+	Requests corev1.ResourceList
+	// DaemonSets are the DaemonSets that will run there too, as namespace/name, and DaemonRequests what they take.
+	DaemonSets     []string
+	DaemonRequests corev1.ResourceList
+	// Bin is the position of the node in the packer's outcome.
+	Bin int
+}
+
+// Node is the node as it will register, ready, with nothing running: what kube-scheduler would see.
+func (n *NewNode) Node() *corev1.Node {
+	labels := map[string]string{corev1.LabelHostname: n.Name}
+	maps.Copy(labels, n.Labels)
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: labels, Annotations: n.Pool.Annotations},
+		Spec:       corev1.NodeSpec{Taints: n.Pool.Taints},
+		Status: corev1.NodeStatus{
+			Capacity: n.InstanceType.Capacity, Allocatable: n.InstanceType.Allocatable(),
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+}
+
+// names are those of the bins that hold pods, in the order of the pools. A name that a node or a claim has is passed over.
+func (s *state) names() []string {
+	taken := map[string]bool{}
+	for i := range s.p.members {
+		taken[s.p.members[i].node.Name], taken[s.p.members[i].claim] = true, true
+	}
+	used := make([]bool, len(s.last.Bins))
+	for _, b := range s.bound {
+		if b.at.bin >= 0 {
+			used[b.at.bin] = true
+		}
+	}
+	out := make([]string, len(used))
+	next := map[string]int{}
+	for _, b := range s.bins() {
+		if !used[b] {
+			continue
+		}
+		pool := s.p.Pools[s.p.Shapes[s.last.Bins[b].Shape].Pool].Name
+		for out[b] == "" || taken[out[b]] {
+			out[b] = fmt.Sprintf("%s-%d", pool, next[pool])
+			next[pool]++
+		}
+	}
+	return out
+}
+
+// bins are the positions of all bins, in the order of their pools.
+func (s *state) bins() []int {
+	order := make([]int, len(s.last.Bins))
+	for b := range order {
+		order[b] = b
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(s.p.Shapes[s.last.Bins[a].Shape].Pool, s.p.Shapes[s.last.Bins[b].Shape].Pool)
+	})
+	return order
+}
+
+func (s *state) newNodes(names []string) []NewNode {
+	pods := make([][]*corev1.Pod, len(names))
+	requests := make([]corev1.ResourceList, len(names))
+	for _, b := range s.bound {
+		if at := b.at.bin; at >= 0 {
+			pods[at] = append(pods[at], b.pod)
+			requests[at] = resources.Add(requests[at], s.p.Classes[b.class].Requests)
+		}
+	}
+	var out []NewNode
+	for _, b := range s.bins() {
+		if names[b] == "" {
+			continue
+		}
+		bin := &s.last.Bins[b]
+		shape, typ := &s.p.Shapes[bin.Shape], s.p.InstanceType(bin.Shape)
+		n := NewNode{
+			Name: names[b], Pool: &s.p.Pools[shape.Pool], InstanceType: typ, Offering: typ.Offerings[shape.Offerings[bin.Offering].Index],
+			Pods: pods[b], Requests: requests[b], Bin: b,
+		}
+		podclass.Sort(n.Pods)
+		n.PricePerHour = n.Offering.Price
+		n.DaemonSets, n.DaemonRequests = s.p.Daemons(bin.Shape)
+		set, err := s.p.NodeLabels(bin.Shape, bin.Offering)
+		if err == nil {
+			set, err = set.Intersect(realLabels(bin.Labels))
+		}
+		if err != nil { // no pod was verified there
+			panic(err)
+		}
+		n.Labels = chosenLabels(set)
+		n.Open = openLabels(n.Labels, typ, &n.Offering)
+		n.Zone, n.CapacityType = n.Labels[corev1.LabelTopologyZone], n.Labels[instancetypes.LabelCapacityType]
+		n.Labels[nodepool.ProvisionerLabelKey] = n.Pool.Name
+		out = append(out, n)
+	}
+	return out
+}
+
+// ChosenLabels is one value for every label that a new node must carry, always the same, where set is what is known of them. Of several
+// that are allowed it is "default" where there is one, for that is what clouds call what they do unasked, and otherwise the first.
+func (*Problem) ChosenLabels(set requirements.Set) map[string]string { return chosenLabels(set) }
+
+func chosenLabels(set requirements.Set) map[string]string {
+	out := make(map[string]string, set.Len())
+	for r := range realLabels(set).All() {
+		if r.AllowsAbsent() {
+			continue
+		}
+		if r.Contains(unasked) {
+			out[r.Key()] = unasked
+		} else if v, ok := r.Any(); ok {
+			out[r.Key()] = v
+		}
+	}
+	return out
+}
+
+// unasked is the value of labels such as EC2's tenancy for machines of which nothing was said.
+const unasked = "default"
+
+// openLabels are the labels that neither the type nor the offering decides, nor the name of the pool.
+func openLabels(labels map[string]string, typ *instancetypes.InstanceType, o *instancetypes.Offering) requirements.Set {
+	open := map[string]string{}
+	for key, value := range labels {
+		if _, fixed := o.Requirements.Get(key).Single(); fixed || key == nodepool.LabelKey {
+			continue
+		}
+		if _, fixed := typ.Requirements.Get(key).Single(); !fixed {
+			open[key] = value
+		}
+	}
+	return requirements.FromLabels(open)
+}

@@ -1,0 +1,167 @@
+package scheduling_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+// script is a packer that answers by round.
+type script func(context.Context, *scheduling.Problem, scheduling.Round) (scheduling.Outcome, error)
+
+func (s script) Pack(ctx context.Context, p *scheduling.Problem, r scheduling.Round) (scheduling.Outcome, error) {
+	return s(ctx, p, r)
+}
+
+// Every pod that has a place is bound by the name of its node, whether the node is there, was bought, or is to be bought, and no
+// name stands for two nodes.
+func TestBindingsNameTheirNodes(t *testing.T) {
+	big := func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("4", "1Gi") }
+	labels := map[string]string{nodepool.LabelKey: "default"}
+	p := compile(t, scheduling.Snapshot{
+		Pods: []*corev1.Pod{pod("a", big), pod("b", big), pod("c", big), pod("d", big)}, Pools: []scheduling.Pool{pool("default")},
+		Nodes: []*corev1.Node{node("default-0")},
+		NodeClaims: []scheduling.NodeClaim{
+			{Name: "default-1", Labels: labels, Allocatable: node("").Status.Allocatable},
+			{Name: "default-3", NodeName: "default-0", ProviderID: "i"},
+		},
+	})
+	result := solve(p, func(p *scheduling.Problem, items []scheduling.Item) scheduling.Outcome {
+		out := scheduling.Outcome{Existing: [][]scheduling.Share{{{Item: 0, Count: 1}}, {{Item: 0, Count: 1}}}}
+		for i := range p.Shapes {
+			if p.InstanceType(i).Name == "large" {
+				bin := scheduling.OutcomeBin{Shape: i, Shares: []scheduling.Share{{Item: 0, Count: 1}}}
+				out.Bins = append(out.Bins, bin, bin)
+			}
+		}
+		return out
+	})
+	got := map[string]scheduling.Binding{}
+	for _, b := range result.Bindings() {
+		got[b.Node] = b
+	}
+	require.Len(t, got, 4, "%v", result.Bindings())
+	assert.False(t, got["default-1"].New)
+	assert.True(t, got["default-1"].InFlight)
+	assert.True(t, got["default-0"].InFlight, "it is there, and not initialized")
+	assert.True(t, got["default-2"].New)
+	assert.True(t, got["default-4"].New, "default-3 is the name of a claim")
+	for _, n := range result.NewNodes() {
+		assert.Same(t, n.Pods[0], got[n.Name].Pod)
+	}
+}
+
+// A packer that answers without meaning is told so, and its own error comes through.
+func TestAnswersOfPackersAreChecked(t *testing.T) {
+	p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a")}, Pools: []scheduling.Pool{pool("default")}})
+	bin := func(shape, offering, item, count int) scheduling.Outcome {
+		return scheduling.Outcome{Bins: []scheduling.OutcomeBin{{Shape: shape, Offering: offering, Shares: []scheduling.Share{{Item: item, Count: count}}}}}
+	}
+	for want, o := range map[string]scheduling.Outcome{
+		"the packer fills 1 existing nodes of 0":                   {Existing: [][]scheduling.Share{{}}},
+		"bin 0: there is no offering 0 of shape 7":                 bin(7, 0, 0, 1),
+		"bin 0: there is no offering 9 of shape 0":                 bin(0, 9, 0, 1),
+		"1 of item 3, of 1 items, has no meaning":                  bin(0, 0, 3, 1),
+		"-1 of item 0, of 1 items, has no meaning":                 bin(0, 0, 0, -1),
+		"the packer places 2 of item shop/a, of which there are 1": bin(0, 0, 0, 2),
+	} {
+		_, err := p.Solve(t.Context(), packing(func(*scheduling.Problem, []scheduling.Item) scheduling.Outcome { return o }))
+		require.ErrorContains(t, err, "scheduling: round 0: "+want)
+	}
+	broken := errors.New("broken")
+	_, err := p.Solve(t.Context(), script(func(context.Context, *scheduling.Problem, scheduling.Round) (scheduling.Outcome, error) {
+		return scheduling.Outcome{}, broken
+	}))
+	require.ErrorIs(t, err, broken)
+}
+
+// The last packing is taken only if it places what the first one placed.
+func TestTheFinalPackingMustPlaceAll(t *testing.T) {
+	for _, c := range []struct {
+		shares int
+		draft  bool
+	}{{2, false}, {1, true}} {
+		p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a"), pod("b")}, Pools: []scheduling.Pool{pool("default")}})
+		r, err := p.Solve(t.Context(), script(func(_ context.Context, _ *scheduling.Problem, r scheduling.Round) (scheduling.Outcome, error) {
+			bin := scheduling.OutcomeBin{Shape: 1, Shares: []scheduling.Share{{Item: 0, Count: 2}}}
+			if r.Final {
+				bin.Shape, bin.Shares[0].Count = 0, c.shares
+			}
+			return scheduling.Outcome{Bins: []scheduling.OutcomeBin{bin}}, nil
+		}))
+		require.NoError(t, err)
+		assert.Equal(t, c.draft, r.Draft)
+		assert.Len(t, r.Bindings(), 2)
+		assert.Equal(t, map[bool]string{true: "large", false: "small"}[c.draft], r.NewNodes()[0].InstanceType.Name)
+	}
+}
+
+// A context that ends leaves the best plan so far, and progress is told round by round.
+func TestASearchEndsWithItsContext(t *testing.T) {
+	var progress [][3]int
+	s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("a"), pod("b")}, Pools: []scheduling.Pool{pool("default")}}
+	p, err := scheduling.Compile(s, &scheduling.Options{Progress: func(rounds, placed, pods int) { progress = append(progress, [3]int{rounds, placed, pods}) }})
+	require.NoError(t, err)
+	one := script(func(_ context.Context, _ *scheduling.Problem, r scheduling.Round) (scheduling.Outcome, error) {
+		if len(r.Items) == 0 {
+			return scheduling.Outcome{}, nil
+		}
+		return scheduling.Outcome{Bins: []scheduling.OutcomeBin{{Shares: []scheduling.Share{{Item: 0, Count: 1}}}}}, nil
+	})
+	whole, err := p.Solve(t.Context(), one)
+	require.NoError(t, err)
+	require.Greater(t, whole.Rounds, 1)
+	require.False(t, whole.Stopped)
+	require.Len(t, progress, whole.Rounds)
+	require.Equal(t, [3]int{1, 1, 2}, progress[0])
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r, err := p.Solve(ctx, one)
+	require.NoError(t, err)
+	assert.True(t, r.Stopped)
+	assert.Equal(t, 1, r.Rounds)
+	assert.Len(t, r.Bindings(), 1)
+	assert.Len(t, r.Unplaced(), 1)
+}
+
+// Of labels that are open the node gets what a cloud would do unasked, and the provider is told so.
+func TestLabelsOfNewNodes(t *testing.T) {
+	const tenancy = "example.com/tenancy"
+	types := types()
+	for i := range types {
+		set, err := types[i].Requirements.Intersect(requirements.MustOf(requirements.In(tenancy, "dedicated", "default")))
+		require.NoError(t, err)
+		types[i].Requirements = set
+	}
+	for name, c := range map[string]struct {
+		selector map[string]string
+		want     string
+	}{
+		"nobody asks":   {nil, "default"},
+		"a pod asks so": {map[string]string{tenancy: "dedicated"}, "dedicated"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bought := pool("default", func(p *nodepool.NodePool) {
+				p.Requirements = requirements.MustParse("team in (blue,red)")
+			})
+			bought.Types = types
+			p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a", func(p *corev1.Pod) { p.Spec.NodeSelector = c.selector })}, Pools: []scheduling.Pool{bought}})
+			n := solve(p, func(_ *scheduling.Problem, items []scheduling.Item) scheduling.Outcome {
+				return scheduling.Outcome{Bins: []scheduling.OutcomeBin{{Labels: items[0].Requires.At(0), Shares: []scheduling.Share{{Item: 0, Count: 1}}}}}
+			}).NewNodes()[0]
+			assert.Equal(t, c.want, n.Labels[tenancy])
+			assert.Equal(t, "blue", n.Labels["team"])
+			assert.Equal(t, map[string]string{tenancy: c.want, "team": "blue"}, n.Open.Labels(), "type and offering decide all else")
+			assert.Equal(t, c.want, n.Node().Labels[tenancy])
+		})
+	}
+}
