@@ -14,6 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/drift"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -41,8 +42,8 @@ type wanted struct {
 }
 
 // wantedOf is a node of a provisioning plan.
-func wantedOf(n *pipeline.NewNode) wanted {
-	ask := n.Claim("planned")
+func wantedOf(n *plan.NewNode) wanted {
+	ask := pipeline.Claim(n, "planned")
 	return wanted{pool: n.Pool.Name, labels: n.Labels, candidates: ask.Candidates, requests: ask.Requests, pods: n.Pods}
 }
 

@@ -20,19 +20,17 @@ type planned struct {
 	pod   types.NamespacedName
 }
 
-// nominate tells pods by an event which node is meant for them, and remembers it.
-func (o *Operator) nominate(v *view, claim *karpv1.NodeClaim, pods []*corev1.Pod) {
-	for _, p := range pods {
-		if v.moving[p.UID] { // it runs, and is told when another comes in its place
-			continue
-		}
-		o.mu.Lock()
-		last := o.planned[p.UID]
-		o.planned[p.UID] = planned{claim.Name, client.ObjectKeyFromObject(p)}
-		o.mu.Unlock()
-		if last.claim != claim.Name {
-			o.events.Eventf(p, claim, corev1.EventTypeNormal, "Nominated", "Nominate", "pod should go to the node of NodeClaim %s", claim.Name)
-		}
+// nominate tells a pod by an event which node is meant for it, and remembers it.
+func (o *Operator) nominate(v *view, claim *karpv1.NodeClaim, pod *corev1.Pod) {
+	if v.moving[pod.UID] { // it runs, and what comes in its place is told
+		return
+	}
+	o.mu.Lock()
+	last := o.planned[pod.UID]
+	o.planned[pod.UID] = planned{claim.Name, client.ObjectKeyFromObject(pod)}
+	o.mu.Unlock()
+	if last.claim != claim.Name {
+		o.events.Eventf(pod, claim, corev1.EventTypeNormal, "Nominated", "Nominate", "pod should go to the node of NodeClaim %s", claim.Name)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
-	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 // Wake has pending pods looked at soon.
@@ -142,54 +142,45 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 		return again, nil
 	}
 	start := time.Now()
-	packed, err := pipeline.Run(v.Snapshot, nil, nil)
+	p, err := plan.Make(ctx, v.Snapshot, nil)
 	if err != nil {
 		return 0, err
 	}
 	planSeconds.WithLabelValues("provision").Observe(time.Since(start).Seconds())
-	nodes, err := packed.NewNodes()
-	if err != nil {
-		return 0, err
-	}
-	o.refuse(v, packed)
-	for i, r := range packed.Problem.Existing {
-		if claim := v.claims[r.Node.Name]; claim != nil {
-			o.nominate(v, claim, packed.Result.Existing[i])
-		}
-	}
+	nodes := p.NewNodes()
 	if len(nodes) > 0 {
-		log.FromContext(ctx).Info("planned", "pods", len(packed.Result.Order), "new-nodes", len(nodes),
-			"price-per-hour", packed.Cost().Dollars(), "bound-per-hour", packed.Plan.Bound.Price.Dollars(), "seconds", time.Since(start).Seconds())
-		planGap.Set(gap(packed.Plan.Objective.Dollars(), packed.Plan.Bound.Price.Dollars()))
+		bound := p.Packing.Bound.Price.Dollars()
+		log.FromContext(ctx).Info("planned", "pods", len(p.Bindings()), "new-nodes", len(nodes),
+			"price-per-hour", p.Cost().Dollars(), "bound-per-hour", bound, "seconds", time.Since(start).Seconds())
+		planGap.Set((p.Packing.Objective.Dollars() - bound) / max(bound, 1e-9))
 	}
+	bought := make([]*karpv1.NodeClaim, len(nodes))
 	var orders errgroup.Group
 	orders.SetLimit(parallel)
 	for i := range nodes {
-		orders.Go(func() error {
-			w := wantedOf(&nodes[i])
-			claim, err := o.createClaim(ctx, v, w, "provisioning")
-			if err == nil {
-				o.nominate(v, claim, w.pods)
-			}
+		orders.Go(func() (err error) {
+			bought[i], err = o.createClaim(ctx, v, wantedOf(&nodes[i]), "provisioning")
 			return err
 		})
 	}
 	if err := orders.Wait(); err != nil {
 		return 0, err
 	}
+	for i := range nodes {
+		v.claims[nodes[i].Name] = bought[i]
+	}
+	for _, b := range p.Bindings() {
+		if claim := v.claims[b.Node]; claim != nil {
+			o.nominate(v, claim, b.Pod)
+		}
+	}
+	o.refuse(v, p)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if next, ok := o.ledger.Next(v.now); ok && len(packed.Result.Unplaced) > 0 {
+	if next, ok := o.ledger.Next(v.now); ok && len(p.Unplaced()) > 0 {
 		again = min(again, max(time.Second, next.Sub(v.now)))
 	}
 	return again, nil
-}
-
-func gap(objective, bound float64) float64 {
-	if bound <= 0 {
-		return 0
-	}
-	return (objective - bound) / bound
 }
 
 // parallel is how many writes are under way at a time.
@@ -225,29 +216,22 @@ func (o *Operator) createClaim(ctx context.Context, v *view, w wanted, why strin
 }
 
 // refuse tells pods why no node can be bought for them, with a change that was tried and helps.
-func (o *Operator) refuse(v *view, packed *pipeline.Packed) {
-	for _, u := range packed.Result.Unplaced {
-		reasons := packed.Explain(u.Class)
+func (o *Operator) refuse(v *view, p *plan.Plan) {
+	total := 0
+	for _, u := range p.Unplaced() {
+		total += len(u.Pods)
 		var lines []string
-		for _, r := range reasons {
+		for _, r := range u.Reasons() {
 			lines = append(lines, r.String())
 		}
-		text := strings.Join(lines, "; ")
-		if fix := packed.Fix(u.Class, reasons, false); fix.Text != "" {
-			text += "; " + fix.Text
+		if fix := p.Fix(u.Class, u.Reasons(), false); fix.Text != "" {
+			lines = append(lines, fix.Text)
 		}
-		for _, p := range u.Pods {
-			if !v.moving[p.UID] {
-				o.events.Eventf(p, nil, corev1.EventTypeWarning, "FailedScheduling", "Provision", "%s", shorten(text))
+		for _, pod := range u.Pods {
+			if !v.moving[pod.UID] {
+				o.events.Eventf(pod, nil, corev1.EventTypeWarning, "FailedScheduling", "Provision", "%s", shorten(strings.Join(lines, "; ")))
 			}
 		}
 	}
-	podsUnplaced.Set(float64(count(packed)))
-}
-
-func count(packed *pipeline.Packed) (n int) {
-	for _, u := range packed.Result.Unplaced {
-		n += len(u.Pods)
-	}
-	return n
+	podsUnplaced.Set(float64(total))
 }
