@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -22,14 +22,6 @@ import (
 // disruptLoop plans again and again which nodes to give back. A saving is taken only if it is still there after a while
 // (Options.Validate); what has to go goes at once.
 func (o *Operator) disruptLoop(ctx context.Context) error {
-	for ctx.Err() == nil { // a command that a former process had begun is planned anew
-		err := o.reopen(ctx)
-		if err == nil {
-			break
-		}
-		log.FromContext(ctx).Error(err, "reopening nodes")
-		pause(ctx, time.Second)
-	}
 	seen := map[string]time.Time{} // since when a command is in every plan
 	for ctx.Err() == nil {
 		next, err := o.disrupt(ctx, seen)
@@ -51,6 +43,9 @@ func pause(ctx context.Context, d time.Duration) {
 // disrupt plans once, and starts the commands whose time has come.
 func (o *Operator) disrupt(ctx context.Context, seen map[string]time.Time) (next time.Duration, err error) {
 	next = o.options.Poll
+	if err := o.reopen(ctx); err != nil {
+		return next, err
+	}
 	v, problems := o.read(ctx)
 	if v == nil {
 		return next, problems
@@ -109,7 +104,7 @@ func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Res
 	}
 	o.mu.Lock()
 	for node, claim := range v.claims {
-		if o.coming[claim.Name] {
+		if o.busy[claim.Name] {
 			nominated = append(nominated, node)
 		}
 	}
@@ -164,97 +159,108 @@ func touches(c *deprovision.Command, touched map[string]bool) bool {
 	return slices.ContainsFunc(nodesOf(c), func(n string) bool { return touched[n] })
 }
 
-// start closes the nodes of a command, buys what replaces them, and has the rest done in the background: waiting for the
-// replacements and giving the nodes back. From here on the nodes are leaving, so no other plan takes them.
+// start has a command carried out in the background. What goes and what comes is busy until that is over: no other plan takes it.
 func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command) {
 	logger := log.FromContext(ctx).WithValues("method", c.Method, "kind", c.Kind, "nodes", len(c.Nodes), "replacements", len(c.NewNodes), "pods", len(c.Placements))
 	var old, bought []*karpv1.NodeClaim
-	fail := func(err error) {
-		if ctx.Err() == nil {
-			logger.Info("command given up", "reason", err.Error())
-			o.arrived(bought)
-			if err := o.reopen(ctx); err != nil {
-				logger.Error(err, "reopening nodes")
-			}
-		}
+	err := o.begin(ctx, v, c, &old, &bought)
+	if err == nil {
+		logger.Info("command started", "savings-per-hour", c.SavingsPerHour, "why", c.Why)
+		disruptions.WithLabelValues(string(c.Method), string(c.Kind)).Inc()
 	}
+	atOnce := c.AtOnce
+	go func() {
+		if err == nil {
+			err = o.finish(ctx, old, bought, atOnce)
+		}
+		if err != nil && ctx.Err() == nil {
+			logger.Info("command given up", "reason", err.Error()) // its nodes are opened again before the next plan
+		}
+		o.setBusy(false, append(old, bought...)...)
+	}()
+}
+
+// begin closes the nodes of a command and orders what replaces them. Old and bought are those for which that was tried.
+func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command, old, bought *[]*karpv1.NodeClaim) error {
 	for _, n := range c.Nodes {
 		claim := v.claims[n.Name]
 		if claim == nil {
-			fail(fmt.Errorf("node %s has no claim", n.Name))
-			return
+			return fmt.Errorf("node %s has no claim", n.Name)
 		}
-		old = append(old, claim)
-		o.mu.Lock()
-		o.coming[claim.Name] = true // also of what leaves: reopen spares both
-		o.mu.Unlock()
+		*old = append(*old, claim)
+		o.setBusy(true, claim)
 		if err := o.closeNode(ctx, n.Name); err != nil {
-			o.arrived(old)
-			fail(err)
-			return
+			return err
 		}
 		o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Disrupting", "Disrupt", "%s: %s", c.Method, shorten(c.Why))
 	}
 	for i := range c.NewNodes {
 		w, err := v.replacement(&c.NewNodes[i])
-		var claim *karpv1.NodeClaim
-		if err == nil {
-			claim, err = o.createClaim(ctx, v, w, string(c.Method))
-		}
 		if err != nil {
-			o.arrived(old)
-			fail(err)
-			return
+			return err
 		}
-		o.mu.Lock()
-		o.coming[claim.Name] = true
-		o.mu.Unlock()
-		bought = append(bought, claim)
+		claim, err := o.createClaim(ctx, v, w, string(c.Method))
+		if err != nil {
+			return err
+		}
+		*bought = append(*bought, claim)
+		o.setBusy(true, claim)
 	}
-	logger.Info("command started", "savings-per-hour", c.SavingsPerHour, "why", c.Why)
-	disruptions.WithLabelValues(string(c.Method), string(c.Kind)).Inc()
-	atOnce := c.AtOnce
-	go func() {
-		err := o.finish(ctx, old, bought, atOnce)
-		o.arrived(old)
-		if err != nil {
-			fail(err)
-			return
-		}
-		o.arrived(bought)
-	}()
+	return nil
 }
 
 // finish waits until every replacement takes pods, and deletes the old claims, which drains their nodes.
 func (o *Operator) finish(ctx context.Context, old, bought []*karpv1.NodeClaim, atOnce bool) error {
 	for _, b := range bought {
-		for !atOnce {
-			var now karpv1.NodeClaim
-			err := o.client.Get(ctx, client.ObjectKeyFromObject(b), &now)
-			if apierrors.IsNotFound(err) || err == nil && now.DeletionTimestamp != nil {
-				return fmt.Errorf("replacement %s did not come up", b.Name)
-			}
-			if err == nil && now.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) {
-				break
-			}
-			if pause(ctx, 200*time.Millisecond); ctx.Err() != nil {
-				return ctx.Err()
-			}
+		dying := false
+		err := o.await(ctx, b, func(now *karpv1.NodeClaim) bool {
+			dying = now.DeletionTimestamp != nil
+			return atOnce || dying || now.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized)
+		})
+		if err != nil || dying && !atOnce {
+			return fmt.Errorf("replacement %s did not come up: %w", b.Name, cmp.Or(err, errDeleted))
 		}
 	}
-	var errs []error
 	for _, c := range old {
-		errs = append(errs, client.IgnoreNotFound(o.client.Delete(ctx, c)))
+		if err := o.client.Delete(ctx, c); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		// Until the cache knows, the node would look like one that was left over.
+		if err := o.await(ctx, c, func(now *karpv1.NodeClaim) bool { return now.DeletionTimestamp != nil }); client.IgnoreNotFound(err) != nil {
+			return err
+		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
-// arrived forgets claims of a command that is over.
-func (o *Operator) arrived(claims []*karpv1.NodeClaim) {
+// await waits until the cache shows a claim as wanted. A claim that is gone is an error.
+func (o *Operator) await(ctx context.Context, claim *karpv1.NodeClaim, wanted func(*karpv1.NodeClaim) bool) error {
+	for {
+		var now karpv1.NodeClaim
+		if err := o.client.Get(ctx, client.ObjectKeyFromObject(claim), &now); err != nil {
+			return err
+		}
+		if wanted(&now) {
+			return nil
+		}
+		if pause(ctx, 100*time.Millisecond); ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+var errDeleted = errors.New("it was deleted")
+
+// setBusy marks claims as part of a command under way, or no more.
+func (o *Operator) setBusy(busy bool, claims ...*karpv1.NodeClaim) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, c := range claims {
-		delete(o.coming, c.Name)
+		if busy {
+			o.busy[c.Name] = true
+		} else {
+			delete(o.busy, c.Name)
+		}
 	}
 }
 
@@ -267,7 +273,7 @@ func (o *Operator) closeNode(ctx context.Context, name string) error {
 }
 
 // reopen takes the taint off nodes that no running command is about to give back, and whose claims are not being deleted: they
-// are left over from a command that was given up.
+// are left over from a command that was given up, perhaps by a former process.
 func (o *Operator) reopen(ctx context.Context) error {
 	var nodes corev1.NodeList
 	if err := o.client.List(ctx, &nodes); err != nil {
@@ -285,7 +291,7 @@ func (o *Operator) reopen(ctx context.Context) error {
 			continue
 		}
 		o.mu.Lock()
-		busy := o.coming[claim.Name]
+		busy := o.busy[claim.Name]
 		o.mu.Unlock()
 		if busy {
 			continue

@@ -105,7 +105,7 @@ type Operator struct {
 
 	mu      sync.Mutex
 	ledger  availability.Ledger   // what the cloud refused
-	coming  map[string]bool       // claims bought for a command that is not done: not to be given back as empty
+	busy    map[string]bool       // claims of commands under way, old and new, by name
 	planned map[types.UID]planned // by pod: where the last plan had it
 	prices  map[string]float64    // by node, in dollars an hour
 }
@@ -143,7 +143,7 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 	}
 	o := &Operator{
 		options: options, manager: mgr, client: mgr.GetClient(), events: mgr.GetEventRecorder("joinery"), wake: make(chan struct{}, 1),
-		coming: map[string]bool{}, planned: map[types.UID]planned{},
+		busy: map[string]bool{}, planned: map[types.UID]planned{},
 	}
 	if err := o.index(); err != nil {
 		return nil, fmt.Errorf("controller: %w", err)
