@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -43,40 +44,43 @@ const startupTime = 90 * time.Second
 // Start starts a cluster on free ports of loopback: the programs of the folder bin (see [Build]), with data, keys and logs in
 // the folder dir, which must be new. It returns when the API server is ready; the scheduler and the others follow within
 // seconds. What was started is stopped if that fails.
-func Start(ctx context.Context, bin, dir string) (c *Cluster, err error) {
-	c = &Cluster{bin: bin, dir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), Kubectl: filepath.Join(bin, "kubectl")}
-	defer func() {
-		if err != nil {
-			c.Stop()
-		}
-	}()
+func Start(ctx context.Context, bin, dir string) (*Cluster, error) {
+	c := &Cluster{bin: bin, dir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), Kubectl: filepath.Join(bin, "kubectl")}
+	if err := c.start(ctx); err != nil {
+		c.Stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context) error {
 	ports, err := freePorts(3)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	token, err := c.writeKeys()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c.etcd, c.port = "http://127.0.0.1:"+strconv.Itoa(ports[0]), ports[2]
 	peers := "http://127.0.0.1:" + strconv.Itoa(ports[1])
-	c.etcdProc, err = c.run("etcd", "--data-dir="+filepath.Join(dir, "etcd"), "--unsafe-no-fsync", "--name=default",
+	c.etcdProc, err = c.run("etcd", "--data-dir="+filepath.Join(c.dir, "etcd"), "--unsafe-no-fsync", "--name=default",
 		"--listen-client-urls="+c.etcd, "--advertise-client-urls="+c.etcd,
 		"--listen-peer-urls="+peers, "--initial-advertise-peer-urls="+peers, "--initial-cluster=default="+peers,
 		"--quota-backend-bytes=8589934592", "--auto-compaction-mode=revision", "--auto-compaction-retention=20000")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := c.StartAPIServer(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if err := c.writeKubeconfig(token); err != nil {
-		return nil, err
+		return err
 	}
 	if err := c.waitReady(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	return c, c.startOthers()
+	return c.startOthers()
 }
 
 // startOthers starts what talks to the API server. Their own limits of requests are lifted: one machine has to do it all.
@@ -125,8 +129,8 @@ func (c *Cluster) StopAPIServer() { c.apiserver.stop() }
 
 // Stop ends everything, what depends on others first. It is safe to call it twice.
 func (c *Cluster) Stop() {
-	for i := len(c.others) - 1; i >= 0; i-- {
-		c.others[i].stop()
+	for _, p := range slices.Backward(c.others) {
+		p.stop()
 	}
 	c.apiserver.stop()
 	c.etcdProc.stop()

@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +22,7 @@ import (
 // disruptLoop plans again and again which nodes to give back. A saving is taken only if it is still there after a while
 // (Options.Validate); what has to go goes at once.
 func (o *Operator) disruptLoop(ctx context.Context) error {
-	seen := map[string]time.Time{} // since when a command is in every plan
+	seen := map[string]time.Time{} // since when a node is to go in every plan, by method and name
 	for ctx.Err() == nil {
 		next, err := o.disrupt(ctx, seen)
 		if err != nil && ctx.Err() == nil {
@@ -55,21 +55,27 @@ func (o *Operator) disrupt(ctx context.Context, seen map[string]time.Time) (next
 		return next, err
 	}
 	clusterCost.Set(result.PricePerHour)
-	still := map[string]bool{}
+	still := map[string]time.Time{}
 	touched := map[string]bool{} // nodes of commands before this one: what builds on them is planned again
 	for i := range result.Commands {
 		c := &result.Commands[i]
-		id := identity(c)
-		still[id] = true
-		if _, ok := seen[id]; !ok {
-			seen[id] = v.now
+		var newest time.Time
+		for _, n := range c.Nodes {
+			key := string(c.Method) + " " + n.Name
+			still[key] = v.now
+			if at, ok := seen[key]; ok {
+				still[key] = at
+			}
+			if still[key].After(newest) {
+				newest = still[key]
+			}
 		}
 		free := !touches(c, touched)
 		for _, n := range nodesOf(c) {
 			touched[n] = true
 		}
 		if c.Method == eligibility.Emptiness || c.Method == eligibility.Consolidation {
-			if left := o.options.Validate - v.now.Sub(seen[id]); left > 0 {
+			if left := o.options.Validate - v.now.Sub(newest); left > 0 {
 				next = min(next, left)
 				continue
 			}
@@ -78,11 +84,8 @@ func (o *Operator) disrupt(ctx context.Context, seen map[string]time.Time) (next
 			o.start(ctx, v, c)
 		}
 	}
-	for id := range seen {
-		if !still[id] {
-			delete(seen, id)
-		}
-	}
+	clear(seen)
+	maps.Copy(seen, still)
 	return next, nil
 }
 
@@ -129,18 +132,7 @@ func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Res
 	return result, err
 }
 
-// identity tells a command from others: what goes, why, and what comes instead.
-func identity(c *deprovision.Command) string {
-	parts := []string{string(c.Method), string(c.Kind)}
-	for _, n := range c.Nodes {
-		parts = append(parts, n.Name)
-	}
-	for i := range c.NewNodes {
-		parts = append(parts, "+"+c.NewNodes[i].Pool+"/"+c.NewNodes[i].InstanceType)
-	}
-	return strings.Join(parts, " ")
-}
-
+// nodesOf are all nodes that a command has to do with.
 func nodesOf(c *deprovision.Command) []string {
 	var out []string
 	for _, n := range c.Nodes {

@@ -18,6 +18,7 @@ import (
 type planned struct {
 	claim string
 	pod   types.NamespacedName
+	runs  bool
 }
 
 // nominate tells a pod by an event which node is meant for it, and remembers it.
@@ -27,10 +28,21 @@ func (o *Operator) nominate(v *view, claim *karpv1.NodeClaim, pod *corev1.Pod) {
 	}
 	o.mu.Lock()
 	last := o.planned[pod.UID]
-	o.planned[pod.UID] = planned{claim.Name, client.ObjectKeyFromObject(pod)}
+	o.planned[pod.UID] = planned{claim: claim.Name, pod: client.ObjectKeyFromObject(pod)}
 	o.mu.Unlock()
 	if last.claim != claim.Name {
 		o.events.Eventf(pod, claim, corev1.EventTypeNormal, "Nominated", "Nominate", "pod should go to the node of NodeClaim %s", claim.Name)
+	}
+}
+
+// started notes, once, how long a pod that was planned took until it ran.
+func (o *Operator) started(pod *corev1.Pod, claim *karpv1.NodeClaim) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if plan, ok := o.planned[pod.UID]; ok && !plan.runs {
+		plan.runs = true
+		o.planned[pod.UID] = plan
+		podStartSeconds.WithLabelValues(claim.Labels[karpv1.NodePoolLabelKey]).Observe(time.Since(pod.CreationTimestamp.Time).Seconds())
 	}
 }
 

@@ -59,6 +59,9 @@ func (o *Operator) podMoved(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil || claim == nil {
 		return err
 	}
+	if pod.Status.Phase == corev1.PodRunning {
+		o.started(pod, claim)
+	}
 	at := lastChange(pod)
 	if !at.After(claim.Status.LastPodEventTime.Add(lastPodEventPause)) && !claim.Status.LastPodEventTime.IsZero() {
 		return nil

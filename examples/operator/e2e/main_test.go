@@ -62,7 +62,8 @@ func run(m *testing.M) int {
 	types = slices.DeleteFunc(types, func(t instancetypes.InstanceType) bool {
 		return !slices.Contains([]string{"c6a.large", "m6a.large", "m6a.xlarge", "m6a.2xlarge", "m5.2xlarge", "r6a.xlarge", "t3a.medium"}, t.Name)
 	})
-	world, err = sandbox.Start(context.Background(), os.Stderr, filepath.Join(dir, "cluster"), types, memcloud.Config{Boot: time.Second, Shutdown: 500 * time.Millisecond})
+	ctx := context.Background() //nolint:forbidigo // there is no test yet
+	world, err = sandbox.Start(ctx, os.Stderr, filepath.Join(dir, "cluster"), types, memcloud.Config{Boot: time.Second, Shutdown: 500 * time.Millisecond})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -35,10 +35,10 @@ func example(n int) *picture {
 			Name: fmt.Sprintf("default-%05d", i), Pool: "default", Type: []string{"m6a.2xlarge", "c7gn.metal", "u7i-12tb.224xlarge"}[i%3], Zone: "us-east-1a",
 			Kind: []string{"spot", "on-demand"}[i%2], State: "ready", Price: 0.1 * float64(i%9+1), CPU: i * 7 % 101, Mem: i * 13 % 101, Pods: map[string]int{},
 		}
-		switch {
-		case i%10 == 3:
+		switch i % 10 {
+		case 3:
 			b.State = "coming"
-		case i%10 == 7:
+		case 7:
 			b.State = "going"
 		}
 		for k := range i % 12 {

@@ -71,8 +71,11 @@ func newDay(api client.WithWatch, catalogue []instancetypes.InstanceType, scale 
 		replicas          float64
 		changes           []func(*corev1.PodTemplateSpec)
 	}{
-		{"web", "250m", "512Mi", 100, nil}, {"api", "700m", "1500Mi", 60, nil}, {"cache", "400m", "6Gi", 30, nil},
-		{"batch", "3200m", "3Gi", 20, nil}, {"front", "500m", "1Gi", 40, []func(*corev1.PodTemplateSpec){spread}},
+		{"web", "250m", "512Mi", 100, nil},
+		{"api", "700m", "1500Mi", 60, nil},
+		{"cache", "400m", "6Gi", 30, nil},
+		{"batch", "3200m", "3Gi", 20, nil},
+		{"front", "500m", "1Gi", 40, []func(*corev1.PodTemplateSpec){spread}},
 	} {
 		d.apps = append(d.apps, sandbox.Inflate(a.name, 0, a.cpu, a.memory, a.changes...))
 		d.sizes = append(d.sizes, int32(a.replicas*scale))

@@ -99,7 +99,7 @@ type catalogue struct {
 
 // build builds the two programs, and writes the catalogue down.
 func build(ctx context.Context, bin, dir string, progress io.Writer) (karpenter, operator string, types catalogue, err error) {
-	karpenter, operator = filepath.Join(bin, "karpenter-kwok"), filepath.Join(dir, "operator")
+	karpenter, operator = filepath.Join(bin, "karpenter-kwok"), filepath.Join(dir, "operator-program")
 	source, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "github.com/joinery-sdk/joinery/examples/operator").Output()
 	if err != nil {
 		return "", "", types, err
