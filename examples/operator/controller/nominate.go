@@ -67,19 +67,36 @@ const patience = 15 * time.Second
 
 // point tells kube-scheduler which node to try first, and to keep its room: status.nominatedNodeName, which is there for that.
 // The scheduler clears it whenever a try fails, so it is set just before the node is opened, and set again while the node has not
-// been ready for long. False means that the pod needs another plan.
+// been ready for long. After that others have taken the room: the nomination is withdrawn, and the pod needs another plan, which
+// false says.
 func (o *Operator) point(ctx context.Context, pod *corev1.Pod) bool {
 	o.mu.Lock()
-	plan, ok := o.planned[pod.UID]
+	name := o.planned[pod.UID].claim
 	o.mu.Unlock()
+	if name == "" && pod.Status.NominatedNodeName != "" { // planned by a former process, perhaps
+		var node corev1.Node
+		if o.client.Get(ctx, client.ObjectKey{Name: pod.Status.NominatedNodeName}, &node) == nil {
+			if claim, err := o.claimOf(ctx, &node); err == nil && claim != nil {
+				name = claim.Name
+			}
+		}
+	}
 	var claim karpv1.NodeClaim
-	if !ok || o.client.Get(ctx, client.ObjectKey{Name: plan.claim}, &claim) != nil || claim.DeletionTimestamp != nil || claim.Status.NodeName == "" {
+	if name == "" || o.client.Get(ctx, client.ObjectKey{Name: name}, &claim) != nil || claim.DeletionTimestamp != nil {
 		return false
 	}
-	if at := since(&claim, karpv1.ConditionTypeInitialized); at.IsZero() || time.Since(at) > patience {
-		return at.IsZero()
+	at := since(&claim, karpv1.ConditionTypeInitialized)
+	switch nominated := pod.Status.NominatedNodeName; {
+	case at.IsZero():
+		return true
+	case time.Since(at) > patience:
+		if nominated == claim.Status.NodeName {
+			o.patchNomination(ctx, client.ObjectKeyFromObject(pod), "")
+		}
+		return false
+	case nominated == "":
+		o.patchNomination(ctx, client.ObjectKeyFromObject(pod), claim.Status.NodeName)
 	}
-	o.patchNomination(ctx, plan.pod, claim.Status.NodeName)
 	return true
 }
 
@@ -101,7 +118,7 @@ func (o *Operator) pointAll(ctx context.Context, claim, node string) {
 	}
 }
 
-// patchNomination is a hint: where it fails, the pod finds its place without.
+// patchNomination nominates a pod for a node, or for none if that is empty. It is a hint: where it fails, the pod finds its place without.
 func (o *Operator) patchNomination(ctx context.Context, pod types.NamespacedName, node string) {
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"nominatedNodeName":%q}}`, node))
 	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}

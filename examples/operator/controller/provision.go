@@ -29,13 +29,13 @@ func (o *Operator) Wake() {
 
 // reconcilePod wakes the provisioner for a pod that the scheduler has found no node for, and notes when pods come and go.
 func (o *Operator) reconcilePod(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
-	switch {
-	case !unschedulable(pod):
+	if !unschedulable(pod) {
 		return reconcile.Result{}, o.podMoved(ctx, pod)
-	case pod.Status.NominatedNodeName == "" && o.point(ctx, pod):
-	default:
-		o.Wake()
 	}
+	if o.point(ctx, pod) {
+		return reconcile.Result{RequeueAfter: patience}, nil
+	}
+	o.Wake()
 	return reconcile.Result{}, nil
 }
 
