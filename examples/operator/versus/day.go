@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -29,7 +27,7 @@ const (
 // result is what one side took for the day.
 type result struct {
 	Side                       string
-	Pods, Evictions            int
+	Pods                       int
 	Steps                      []step
 	Gone, Dollars, CPU, Memory float64
 }
@@ -43,18 +41,15 @@ type step struct {
 
 // day is the workload and what is measured of it.
 type day struct {
-	api      client.WithWatch
+	api      client.Client
 	progress io.Writer
 	price    map[string]float64 // by type, zone and capacity type
 	apps     []*appsv1.Deployment
 	sizes    []int32
-
-	mu      sync.Mutex
-	evicted map[types.UID]bool
 }
 
-func newDay(api client.WithWatch, catalogue []instancetypes.InstanceType, scale float64, progress io.Writer) *day {
-	d := &day{api: api, progress: progress, price: map[string]float64{}, evicted: map[types.UID]bool{}}
+func newDay(api client.Client, catalogue []instancetypes.InstanceType, scale float64, progress io.Writer) *day {
+	d := &day{api: api, progress: progress, price: map[string]float64{}}
 	for _, t := range catalogue {
 		for _, o := range t.Offerings {
 			zone, _ := o.Requirements.Get(corev1.LabelTopologyZone).Single()
@@ -85,8 +80,6 @@ func newDay(api client.WithWatch, catalogue []instancetypes.InstanceType, scale 
 
 // play plays the day.
 func (d *day) play(ctx context.Context) (result, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	objects := []client.Object{sandbox.Class(), sandbox.Pool("default")}
 	for _, a := range d.apps {
 		objects = append(objects, a)
@@ -96,17 +89,6 @@ func (d *day) play(ctx context.Context) (result, error) {
 			return result{}, err
 		}
 	}
-	pods, err := d.api.Watch(ctx, &corev1.PodList{})
-	if err != nil {
-		return result{}, err
-	}
-	go func() {
-		for e := range pods.ResultChan() {
-			if p, ok := e.Object.(*corev1.Pod); ok {
-				d.note(p)
-			}
-		}
-	}()
 	var out result
 	for _, n := range d.sizes {
 		out.Pods += int(n)
@@ -130,23 +112,9 @@ func (d *day) play(ctx context.Context) (result, error) {
 	if err := d.scale(ctx, share(0, 0, 0, 0, 0)); err != nil {
 		return out, err
 	}
-	err = d.watch(ctx, limit, &out.Dollars, func(s seen) bool { return s.nodes == 0 && s.claims == 0 && s.pods == 0 })
+	err := d.watch(ctx, limit, &out.Dollars, func(s seen) bool { return s.nodes == 0 && s.claims == 0 && s.pods == 0 })
 	out.Gone = time.Since(start).Seconds()
-	d.mu.Lock()
-	out.Evictions = len(d.evicted)
-	d.mu.Unlock()
 	return out, err
-}
-
-// note counts a pod that was evicted, as the API server notes it.
-func (d *day) note(p *corev1.Pod) {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.DisruptionTarget && c.Reason == "EvictionByEvictionAPI" {
-			d.mu.Lock()
-			d.evicted[p.UID] = true
-			d.mu.Unlock()
-		}
-	}
 }
 
 // step scales, waits until all pods are bound, and then rests.

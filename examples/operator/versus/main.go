@@ -151,7 +151,7 @@ func play(ctx context.Context, s side, bin, dir string, types []instancetypes.In
 	if err := crds.Install(c.Config); err != nil {
 		return result{}, err
 	}
-	api, err := client.NewWithWatch(c.Config, client.Options{Scheme: scheme.Scheme})
+	api, err := client.New(c.Config, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
 		return result{}, err
 	}
@@ -213,7 +213,6 @@ empty or underused, at once, without a budget.
 | dollars an hour, {{$.Rest}} later | {{range $.Results}}{{printf "%.3f" (index .Steps $i).Rest}} | {{end}}
 {{end}}| seconds until nothing is left | {{range .Results}}{{printf "%.1f" .Gone}} | {{end}}
 | dollars for the day | {{range .Results}}{{printf "%.4f" .Dollars}} | {{end}}
-| evictions | {{range .Results}}{{.Evictions}} | {{end}}
 | seconds of CPU | {{range .Results}}{{printf "%.1f" .CPU}} | {{end}}
 | MiB of memory at most | {{range .Results}}{{printf "%.0f" .Memory}} | {{end}}
 `))
