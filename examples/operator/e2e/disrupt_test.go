@@ -225,8 +225,10 @@ func TestDeleteNodeAndPool(t *testing.T) {
 func TestStartupTaint(t *testing.T) {
 	taint := corev1.Taint{Key: "example.com/agent", Effect: corev1.TaintEffectNoSchedule}
 	begin(t, fast(), sandbox.Pool("default", quiet, func(p *karpv1.NodePool) { p.Spec.Template.Spec.StartupTaints = []corev1.Taint{taint} }), sandbox.Inflate("app", 1, "1", "1Gi"))
+	reach(t, "the claim is there", func(s sandbox.State) bool { return s.Claims == 1 })
+	require.NoError(t, world.Apply(t.Context(), sandbox.Inflate("tiny", 1, "10m", "16Mi"))) // it fits there, too, and has all planned again
 	reach(t, "the node is there", func(s sandbox.State) bool { return s.Nodes == 1 })
-	steady(t, 5*time.Second, func() error {
+	steady(t, 8*time.Second, func() error {
 		if n := len(world.Cloud.Truth()); n != 1 {
 			return fmt.Errorf("%d machines", n)
 		}
@@ -239,5 +241,5 @@ func TestStartupTaint(t *testing.T) {
 		n.Spec.Taints = nil
 		return world.Client.Patch(t.Context(), &n, client.MergeFrom(before))
 	})
-	running(t, 1)
+	running(t, 2)
 }
