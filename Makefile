@@ -1,12 +1,13 @@
-# Every module of the repository: the library, the judges (a nested module, for they are heavy), and the tools of CI.
-MODULES := . examples/judges
+# Every module of the repository: the library, the judges and the operator (nested modules, for they are heavy) with the programs
+# that it runs on, and the tools of CI.
+MODULES := . examples/judges examples/operator examples/operator/cluster/kubernetes examples/operator/cluster/kwok examples/operator/versus/karpenter
 GO ?= go
 
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race,)
 
-.PHONY: versus moto test test-long test-k8s lint tidy generate bench bench-price deps api api-baseline help
+.PHONY: cluster cluster-demo test-cluster versus-cluster versus moto test test-long test-k8s lint tidy generate bench bench-price deps api api-baseline help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -63,6 +64,19 @@ lint: ## the linters of .golangci.yml over both modules, built from the versions
 	$(GO) -C .ci/tools build -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	.ci/tools/bin/golangci-lint run ./...
 	cd examples/judges && ../../.ci/tools/bin/golangci-lint run ./...
+	cd examples/operator && ../../.ci/tools/bin/golangci-lint run ./...
+
+cluster: ## run a Kubernetes on this machine with the operator in it, until Ctrl-C; the first time it is built, in about five minutes
+	cd examples/operator && $(GO) run ./local
+
+cluster-demo: ## the same, playing a demonstration: 0 -> 5 -> 100 -> 0 pods, an interruption, a consolidation, expiry
+	cd examples/operator && $(GO) run ./local --demo --ui-bind-address ''
+
+test-cluster: ## the operator's tests on that cluster
+	cd examples/operator && $(GO) vet ./... && $(GO) test -timeout 40m ./...
+
+versus-cluster: ## Karpenter and the operator on the same cluster and the same day, into examples/operator/VERSUS.md
+	cd examples/operator && $(GO) run ./versus -o VERSUS.md
 
 tidy: ## fail if go.mod or go.sum of a module is not tidy
 	@set -e; for m in $(MODULES) .ci/tools; do (cd $$m && $(GO) mod tidy -diff); done

@@ -1,0 +1,297 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
+)
+
+// disruptLoop plans again and again which nodes to give back. A saving is taken only if it is still there after a while
+// (Options.Validate); what has to go goes at once.
+func (o *Operator) disruptLoop(ctx context.Context) error {
+	seen := map[string]time.Time{} // since when a node is to go in every plan, by method and name
+	for ctx.Err() == nil {
+		next, err := o.disrupt(ctx, seen)
+		if err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "disruption")
+		}
+		pause(ctx, next)
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// disrupt plans once, and starts the commands whose time has come.
+func (o *Operator) disrupt(ctx context.Context, seen map[string]time.Time) (next time.Duration, err error) {
+	next = o.options.Poll
+	if err := o.reopen(ctx); err != nil {
+		return next, err
+	}
+	v, problems := o.read(ctx)
+	if v == nil {
+		return next, problems
+	}
+	result, err := o.planDisruption(ctx, v)
+	if err != nil {
+		return next, err
+	}
+	clusterCost.Set(result.PricePerHour.Dollars())
+	still := map[string]time.Time{}
+	touched := map[string]bool{} // nodes of commands before this one: what builds on them is planned again
+	for i := range result.Commands {
+		c := &result.Commands[i]
+		var newest time.Time
+		for _, n := range c.Nodes {
+			key := string(c.Method) + " " + n.Name
+			still[key] = v.now
+			if at, ok := seen[key]; ok {
+				still[key] = at
+			}
+			if still[key].After(newest) {
+				newest = still[key]
+			}
+		}
+		free := !touches(c, touched)
+		for _, n := range nodesOf(c) {
+			touched[n] = true
+		}
+		if c.Method == eligibility.Emptiness || c.Method == eligibility.Consolidation {
+			if left := o.options.Validate - v.now.Sub(newest); left > 0 {
+				next = min(next, left)
+				continue
+			}
+		}
+		if free {
+			o.start(ctx, v, c)
+		}
+	}
+	clear(seen)
+	maps.Copy(seen, still)
+	return next, nil
+}
+
+// planDisruption asks package deprovision.
+func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Result, error) {
+	start := time.Now()
+	snapshot := v.Snapshot
+	snapshot.Pods = slices.Clone(v.Pods)
+	for i, p := range snapshot.Pods { // the room that pods of leaving nodes need is not free
+		if v.moving[p.UID] {
+			pending := *p
+			pending.Spec.NodeName = ""
+			snapshot.Pods[i] = &pending
+		}
+	}
+	sim, nominated, err := simulate.New(snapshot)
+	if err != nil {
+		return deprovision.Result{}, err
+	}
+	o.mu.Lock()
+	for node, claim := range v.claims {
+		if o.busy[claim.Name] {
+			nominated = append(nominated, node)
+		}
+	}
+	o.mu.Unlock()
+	cluster := simulate.Cluster(&v.objects, snapshot, nominated, v.now)
+	prices := map[string]float64{}
+	for i := range cluster.Nodes {
+		prices[cluster.Nodes[i].Name()] = cluster.Nodes[i].PricePerHour.Dollars()
+		if claim := v.claims[cluster.Nodes[i].Name()]; claim != nil {
+			if n, ok := noticeOf(cluster.Nodes[i].Name(), claim); ok {
+				cluster.Interruptions = append(cluster.Interruptions, n)
+			}
+		}
+	}
+	o.mu.Lock()
+	o.prices = prices
+	o.mu.Unlock()
+	options := o.options.Disruption
+	options.Rules.Placeable = sim.Placeable
+	result, err := deprovision.Plan(ctx, cluster, sim, &options)
+	planSeconds.WithLabelValues("disruption").Observe(time.Since(start).Seconds())
+	return result, err
+}
+
+// nodesOf are all nodes that a command has to do with.
+func nodesOf(c *deprovision.Command) []string {
+	var out []string
+	for _, n := range c.Nodes {
+		out = append(out, n.Name)
+	}
+	for i := range c.NewNodes {
+		out = append(out, c.NewNodes[i].Name)
+	}
+	for _, p := range c.Placements {
+		out = append(out, p.Node)
+	}
+	return out
+}
+
+func touches(c *deprovision.Command, touched map[string]bool) bool {
+	return slices.ContainsFunc(nodesOf(c), func(n string) bool { return touched[n] })
+}
+
+// start has a command carried out in the background. What goes and what comes is busy until that is over: no other plan takes it.
+func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command) {
+	logger := log.FromContext(ctx).WithValues("method", c.Method, "kind", c.Kind, "nodes", len(c.Nodes), "replacements", len(c.NewNodes), "pods", len(c.Placements))
+	var old, bought []*karpv1.NodeClaim
+	err := o.begin(ctx, v, c, &old, &bought)
+	if err == nil {
+		logger.Info("command started", "savings-per-hour", c.SavingsPerHour, "why", c.Why)
+		disruptions.WithLabelValues(string(c.Method), string(c.Kind)).Inc()
+	}
+	atOnce := c.AtOnce
+	go func() {
+		if err == nil {
+			err = o.finish(ctx, old, bought, atOnce)
+		}
+		if err != nil && ctx.Err() == nil {
+			logger.Info("command given up", "reason", err.Error()) // its nodes are opened again before the next plan
+		}
+		o.setBusy(false, append(old, bought...)...)
+	}()
+}
+
+// begin closes the nodes of a command and orders what replaces them. Old and bought are those for which that was tried.
+func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command, old, bought *[]*karpv1.NodeClaim) error {
+	for _, n := range c.Nodes {
+		claim := v.claims[n.Name]
+		if claim == nil {
+			return fmt.Errorf("node %s has no claim", n.Name)
+		}
+		*old = append(*old, claim)
+		o.setBusy(true, claim)
+		if err := o.closeNode(ctx, n.Name); err != nil {
+			return err
+		}
+		o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Disrupting", "Disrupt", "%s: %s", c.Method, shorten(c.Why))
+	}
+	for i := range c.NewNodes {
+		w, err := v.replacement(&c.NewNodes[i])
+		if err != nil {
+			return err
+		}
+		claim, err := o.createClaim(ctx, v, w, string(c.Method))
+		if err != nil {
+			return err
+		}
+		*bought = append(*bought, claim)
+		o.setBusy(true, claim)
+	}
+	return nil
+}
+
+// finish waits until every replacement takes pods, and deletes the old claims, which drains their nodes.
+func (o *Operator) finish(ctx context.Context, old, bought []*karpv1.NodeClaim, atOnce bool) error {
+	for _, b := range bought {
+		dying := false
+		err := o.await(ctx, b, func(now *karpv1.NodeClaim) bool {
+			dying = now.DeletionTimestamp != nil
+			return atOnce || dying || now.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized)
+		})
+		if err != nil || dying && !atOnce {
+			return fmt.Errorf("replacement %s did not come up: %w", b.Name, cmp.Or(err, errDeleted))
+		}
+	}
+	for _, c := range old {
+		if err := o.client.Delete(ctx, c); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		// Until the cache knows, the node would look like one that was left over.
+		if err := o.await(ctx, c, func(now *karpv1.NodeClaim) bool { return now.DeletionTimestamp != nil }); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await waits until the cache shows a claim as wanted. A claim that is gone is an error.
+func (o *Operator) await(ctx context.Context, claim *karpv1.NodeClaim, wanted func(*karpv1.NodeClaim) bool) error {
+	for {
+		var now karpv1.NodeClaim
+		if err := o.client.Get(ctx, client.ObjectKeyFromObject(claim), &now); err != nil {
+			return err
+		}
+		if wanted(&now) {
+			return nil
+		}
+		if pause(ctx, 100*time.Millisecond); ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+var errDeleted = errors.New("it was deleted")
+
+// setBusy marks claims as part of a command under way, or no more.
+func (o *Operator) setBusy(busy bool, claims ...*karpv1.NodeClaim) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, c := range claims {
+		if busy {
+			o.busy[c.Name] = true
+		} else {
+			delete(o.busy, c.Name)
+		}
+	}
+}
+
+func (o *Operator) closeNode(ctx context.Context, name string) error {
+	var node corev1.Node
+	if err := o.client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		return err
+	}
+	return o.close(ctx, &node)
+}
+
+// reopen takes the taint off nodes that no running command is about to give back, and whose claims are not being deleted: they
+// are left over from a command that was given up, perhaps by a former process.
+func (o *Operator) reopen(ctx context.Context) error {
+	var nodes corev1.NodeList
+	if err := o.client.List(ctx, &nodes); err != nil {
+		return err
+	}
+	var errs []error
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		if !hasTaint(node, karpv1.DisruptedTaintKey) {
+			continue
+		}
+		claim, err := o.claimOf(ctx, node)
+		if err != nil || claim == nil || claim.DeletionTimestamp != nil || node.DeletionTimestamp != nil {
+			errs = append(errs, err)
+			continue
+		}
+		o.mu.Lock()
+		busy := o.busy[claim.Name]
+		o.mu.Unlock()
+		if busy {
+			continue
+		}
+		before := node.DeepCopy()
+		node.Spec.Taints = withoutTaint(node.Spec.Taints, karpv1.DisruptedTaintKey)
+		delete(node.Labels, corev1.LabelNodeExcludeBalancers)
+		errs = append(errs, client.IgnoreNotFound(o.client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,85 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
+	"github.com/joinery-sdk/joinery/deprovision"
+)
+
+// noticeAnnotation holds what the cloud has said about a claim's machine, as JSON of an interruption.Event. It is written
+// before the cloud is told that we know, so that no restart loses it.
+const noticeAnnotation = "joinery-sdk.dev/interruption"
+
+// noticeLoop reads what the cloud says about machines that it takes back.
+func (o *Operator) noticeLoop(ctx context.Context) error {
+	source, ok := o.options.Provider.(interruption.Source)
+	if !ok {
+		return nil
+	}
+	cursor := ""
+	for ctx.Err() == nil {
+		events, next, err := source.Interruptions(ctx, cursor)
+		for _, e := range events {
+			if err == nil {
+				err = o.notice(ctx, e)
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "interruptions")
+		} else {
+			cursor = next
+		}
+		if len(events) == 0 || err != nil { // a source that does not wait is asked once a second
+			pause(ctx, time.Second)
+		}
+	}
+	return nil
+}
+
+// notice writes an event down at the claim that it is about.
+func (o *Operator) notice(ctx context.Context, e interruption.Event) error {
+	var claims karpv1.NodeClaimList
+	if err := o.client.List(ctx, &claims, client.MatchingFields{claimProvider: e.Instance}); err != nil || len(claims.Items) == 0 {
+		return err // not ours, or gone
+	}
+	claim := &claims.Items[0]
+	o.events.Eventf(claim, nil, corev1.EventTypeWarning, string(e.Kind), "Interrupt", "the cloud says so; at the earliest %s", e.Deadline.Format(time.RFC3339))
+	interruptions.WithLabelValues(string(e.Kind)).Inc()
+	if e.Kind.Refuses() {
+		if machine, err := o.options.Provider.Get(ctx, e.Instance); err == nil {
+			o.learn(func(now time.Time) {
+				o.ledger = o.ledger.Refuse(now, cloudprovider.Refusal{Type: machine.Type, Offering: machine.Offering, Detail: string(e.Kind)})
+			})
+		}
+	}
+	if e.Kind.Respond() == interruption.Ignore || claim.DeletionTimestamp != nil {
+		return nil
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	before := claim.DeepCopy()
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, noticeAnnotation, string(text))
+	log.FromContext(ctx).Info("the cloud takes a machine back", "claim", claim.Name, "kind", e.Kind, "deadline", e.Deadline)
+	return client.IgnoreNotFound(o.client.Patch(ctx, claim, client.MergeFrom(before)))
+}
+
+// noticeOf is what was written down at a claim.
+func noticeOf(node string, claim *karpv1.NodeClaim) (deprovision.Interruption, bool) {
+	var e interruption.Event
+	if text := claim.Annotations[noticeAnnotation]; text == "" || json.Unmarshal([]byte(text), &e) != nil {
+		return deprovision.Interruption{}, false
+	}
+	return deprovision.Interruption{Node: node, Deadline: e.Deadline, Force: e.Kind.Respond() == interruption.Force, Why: string(e.Kind)}, true
+}

@@ -1,0 +1,290 @@
+// Package controller is a node provisioner for Kubernetes, made of the packages of Joinery: pods that find no place get nodes,
+// and nodes that are not worth their price are given back.
+//
+// It reads and writes Karpenter's own resources (NodePool and NodeClaim of karpenter.sh/v1), so existing manifests and habits
+// keep working. Each file is one concept:
+//
+//	operator.go   the manager, the caches and who watches what
+//	snapshot.go   caches -> scheduling.Snapshot, capacity in flight included
+//	provision.go  pending pods -> NodeClaims
+//	nominate.go   which pod is meant for which node
+//	claim.go      NodeClaim <-> cloudprovider.NodeClaim
+//	lifecycle.go  launched, registered, initialized
+//	terminate.go  drain, delete, finalizers
+//	disrupt.go    deprovision.Plan -> replacements first, then the nodes
+//	notice.go     what the cloud says about machines that it takes back
+//	review.go     machines and claims that belong to nobody
+//	pool.go       status and hash of NodePools
+//	metrics.go    what a dashboard shows
+//
+// All state is in the API server and in the cloud: the process may end between any two calls, and the next one goes on.
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/availability"
+	"github.com/joinery-sdk/joinery/cloudprovider/lifecycle"
+	"github.com/joinery-sdk/joinery/deprovision"
+)
+
+// Options are the choices of an operator. Provider is required; the zero value of every other field is its default.
+type Options struct {
+	// Provider is the cloud.
+	Provider cloudprovider.Provider
+	// BatchIdle is how long no pod may have come before a batch is planned, and BatchMax the longest that a batch waits. 0 = 1
+	// second and 10 seconds.
+	BatchIdle, BatchMax time.Duration
+	// Poll is how often the cloud is asked and disruption is planned. 0 = 10 seconds.
+	Poll time.Duration
+	// Validate is how long a consolidation waits before it is looked at again and carried out. 0 = 15 seconds.
+	Validate time.Duration
+	// Timeouts are how long claims may take.
+	Timeouts lifecycle.Timeouts
+	// Disruption are the options of every plan of disruption; Rules.Placeable is filled in.
+	Disruption deprovision.Options
+	// MetricsAddress and HealthAddress are where these are served; empty = nowhere.
+	MetricsAddress, HealthAddress string
+	// LeaderElection lets one of several copies work; Namespace is where its lease is.
+	LeaderElection bool
+	Namespace      string
+	// NewClient makes the client that writes; nil = the manager's. Tests put faults there.
+	NewClient client.NewClientFunc
+}
+
+func (o Options) withDefaults() Options {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{{&o.BatchIdle, time.Second}, {&o.BatchMax, 10 * time.Second}, {&o.Poll, 10 * time.Second}, {&o.Validate, 15 * time.Second}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	o.Disruption.LaunchTime = cmp.Or(o.Disruption.LaunchTime, launchTime)
+	return o
+}
+
+// launchTime is how long nodes are taken to need until pods run there: less than the two minutes that clouds give notice of, so
+// that what replaces an interrupted node is there before.
+const launchTime = time.Minute
+
+// Operator is the controller at work. Make one by [New]; everything that it knows beyond the API server and the cloud is what
+// may be forgotten.
+type Operator struct {
+	options Options
+	manager manager.Manager
+	client  client.Client // reads from the caches
+	events  events.EventRecorder
+	wake    chan struct{} // a batch of pods has something to look at
+
+	mu      sync.Mutex
+	ledger  availability.Ledger   // what the cloud refused
+	busy    map[string]bool       // claims of commands under way, old and new, by name
+	planned map[types.UID]planned // by pod: where the last plan had it
+	prices  map[string]float64    // by node, in dollars an hour
+}
+
+// The indexes of the caches.
+const (
+	podNode       = "spec.nodeName"
+	nodeProvider  = "spec.providerID"
+	claimProvider = "status.providerID"
+	attachedNode  = "spec.nodeName" // of VolumeAttachments
+)
+
+// New is an operator for the cluster of a config; Start of its Manager starts it.
+func New(cfg *rest.Config, options Options) (*Operator, error) {
+	if options.Provider == nil {
+		return nil, fmt.Errorf("controller: Options.Provider is nil; memory.New makes one")
+	}
+	options = options.withDefaults()
+	skipNames := true // tests start several operators in one process
+	mgr, err := manager.New(cfg, manager.Options{
+		Scheme:                        scheme.Scheme, // the module of karpenter.sh/v1 adds itself to this one
+		Cache:                         cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		NewClient:                     options.NewClient,
+		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true}}, // node classes, of any kind
+		Metrics:                       server.Options{BindAddress: orNone(options.MetricsAddress)},
+		HealthProbeBindAddress:        orNone(options.HealthAddress),
+		LeaderElection:                options.LeaderElection,
+		LeaderElectionID:              "joinery-operator",
+		LeaderElectionNamespace:       options.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		Controller:                    config.Controller{SkipNameValidation: &skipNames},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("controller: %w", err)
+	}
+	o := &Operator{
+		options: options, manager: mgr, client: mgr.GetClient(), events: mgr.GetEventRecorder("joinery"), wake: make(chan struct{}, 1),
+		busy: map[string]bool{}, planned: map[types.UID]planned{},
+	}
+	if err := o.index(); err != nil {
+		return nil, fmt.Errorf("controller: %w", err)
+	}
+	if err := o.watch(); err != nil {
+		return nil, fmt.Errorf("controller: %w", err)
+	}
+	for _, loop := range []func(context.Context) error{o.provisionLoop, o.disruptLoop, o.noticeLoop, o.reviewLoop} {
+		if err := mgr.Add(manager.RunnableFunc(loop)); err != nil {
+			return nil, fmt.Errorf("controller: %w", err)
+		}
+	}
+	ready := func(r *http.Request) error {
+		if !mgr.GetCache().WaitForCacheSync(r.Context()) {
+			return fmt.Errorf("the caches are not filled yet")
+		}
+		return nil
+	}
+	if err := mgr.AddReadyzCheck("caches", ready); err != nil {
+		return nil, fmt.Errorf("controller: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("controller: %w", err)
+	}
+	return o, nil
+}
+
+func orNone(address string) string {
+	if address == "" {
+		return "0"
+	}
+	return address
+}
+
+// Manager is what runs the operator.
+func (o *Operator) Manager() manager.Manager { return o.manager }
+
+// Prices are what nodes cost as of the last plan of disruption, by name, in dollars an hour.
+func (o *Operator) Prices() map[string]float64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.prices
+}
+
+// index prepares the questions that are asked of the caches.
+func (o *Operator) index() error {
+	for _, i := range []struct {
+		object client.Object
+		field  string
+		value  func(client.Object) string
+	}{
+		{&corev1.Pod{}, podNode, func(x client.Object) string { return x.(*corev1.Pod).Spec.NodeName }},
+		{&corev1.Node{}, nodeProvider, func(x client.Object) string { return x.(*corev1.Node).Spec.ProviderID }},
+		{&karpv1.NodeClaim{}, claimProvider, func(x client.Object) string { return x.(*karpv1.NodeClaim).Status.ProviderID }},
+		{&storagev1.VolumeAttachment{}, attachedNode, func(x client.Object) string { return x.(*storagev1.VolumeAttachment).Spec.NodeName }},
+	} {
+		err := o.manager.GetFieldIndexer().IndexField(context.Background(), i.object, i.field, func(x client.Object) []string {
+			if v := i.value(x); v != "" {
+				return []string{v}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch starts the controllers: of claims, which follow their nodes; of nodes, which follow their claims; of pools; and the pods
+// wake the provisioner.
+func (o *Operator) watch() error {
+	many := controller.Options{MaxConcurrentReconciles: 20}
+	return errors.Join(
+		ctrl.NewControllerManagedBy(o.manager).Named("nodeclaim").For(&karpv1.NodeClaim{}).WithOptions(many).
+			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(o.claimsOfNode)).
+			Complete(reconcile.AsReconciler(o.client, objectFunc[*karpv1.NodeClaim](o.reconcileClaim))),
+		ctrl.NewControllerManagedBy(o.manager).Named("node").For(&corev1.Node{}).WithOptions(many).
+			Complete(reconcile.AsReconciler(o.client, objectFunc[*corev1.Node](o.reconcileNode))),
+		ctrl.NewControllerManagedBy(o.manager).Named("nodepool").For(&karpv1.NodePool{}).
+			Complete(reconcile.AsReconciler(o.client, objectFunc[*karpv1.NodePool](o.reconcilePool))),
+		ctrl.NewControllerManagedBy(o.manager).Named("pod").For(&corev1.Pod{}).WithOptions(many).
+			Complete(reconcile.AsReconciler(o.client, objectFunc[*corev1.Pod](o.reconcilePod))),
+	)
+}
+
+// objectFunc is a function as a reconciler.
+type objectFunc[T client.Object] func(context.Context, T) (reconcile.Result, error)
+
+// Reconcile calls the function.
+func (f objectFunc[T]) Reconcile(ctx context.Context, object T) (reconcile.Result, error) {
+	return f(ctx, object)
+}
+
+// claimsOfNode is the claim of a node.
+func (o *Operator) claimsOfNode(ctx context.Context, node client.Object) []reconcile.Request {
+	claim, err := o.claimOf(ctx, node.(*corev1.Node))
+	if err != nil || claim == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(claim)}}
+}
+
+// claimOf is the claim of a node, nil if it has none.
+func (o *Operator) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.NodeClaim, error) {
+	if node.Spec.ProviderID == "" {
+		return nil, nil //nolint:nilnil // no claim is what no id means
+	}
+	var claims karpv1.NodeClaimList
+	if err := o.client.List(ctx, &claims, client.MatchingFields{claimProvider: node.Spec.ProviderID}); err != nil || len(claims.Items) == 0 {
+		return nil, err
+	}
+	return &claims.Items[0], nil
+}
+
+// nodeOf is the node of a claim, nil if it has not joined or is gone.
+func (o *Operator) nodeOf(ctx context.Context, claim *karpv1.NodeClaim) (*corev1.Node, error) {
+	if claim.Status.ProviderID == "" {
+		return nil, nil //nolint:nilnil // no node is what no id means
+	}
+	var nodes corev1.NodeList
+	if err := o.client.List(ctx, &nodes, client.MatchingFields{nodeProvider: claim.Status.ProviderID}); err != nil || len(nodes.Items) == 0 {
+		return nil, err
+	}
+	return &nodes.Items[0], nil
+}
+
+// podsOn are the pods of a node.
+func (o *Operator) podsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	var list corev1.PodList
+	if err := o.client.List(ctx, &list, client.MatchingFields{podNode: node}); err != nil {
+		return nil, err
+	}
+	return pointers(list.Items), nil
+}
+
+// pointers are those to the elements of a list.
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
+}

@@ -1,0 +1,97 @@
+package controller
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision/drift"
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+)
+
+// reconcilePool says at a pool, now and then, what it has, and whether it can be planned with. Claims of a pool that is deleted are deleted by
+// the garbage collector of Kubernetes, for the pool owns them.
+func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (reconcile.Result, error) {
+	if pool.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	decoded, err := decodePool(pool)
+	if hash, ok := drift.Hash(&decoded); ok && err == nil {
+		before := pool.DeepCopy()
+		metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.NodePoolHashAnnotationKey, hash)
+		metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.NodePoolHashVersionAnnotationKey, drift.HashVersion)
+		if changed, err := client.MergeFrom(before).Data(pool); err != nil || string(changed) != "{}" {
+			if err := o.client.Patch(ctx, pool, client.MergeFrom(before)); err != nil {
+				return reconcile.Result{}, client.IgnoreNotFound(err)
+			}
+			o.Wake() // pods may fit now
+		}
+	}
+	before := pool.DeepCopy()
+	if err != nil {
+		pool.StatusConditions().SetFalse(karpv1.ConditionTypeValidationSucceeded, "Invalid", err.Error())
+		o.events.Eventf(pool, nil, corev1.EventTypeWarning, "Invalid", "Validate", "%s", shorten(err.Error()))
+	} else {
+		pool.StatusConditions().SetTrue(karpv1.ConditionTypeValidationSucceeded)
+	}
+	if _, err := o.classHash(ctx, pool.Spec.Template.Spec.NodeClassRef); err != nil {
+		pool.StatusConditions().SetFalse(karpv1.ConditionTypeNodeClassReady, "NodeClassNotFound", err.Error())
+	} else {
+		pool.StatusConditions().SetTrue(karpv1.ConditionTypeNodeClassReady)
+	}
+	if err := o.countNodes(ctx, pool); err != nil {
+		return reconcile.Result{}, err
+	}
+	if changed, err := client.MergeFrom(before).Data(pool); err == nil && string(changed) == "{}" {
+		return reconcile.Result{RequeueAfter: o.options.Poll}, nil
+	}
+	return reconcile.Result{RequeueAfter: o.options.Poll}, client.IgnoreNotFound(o.client.Status().Patch(ctx, pool, client.MergeFrom(before)))
+}
+
+// countNodes sums what the pool's claims have.
+func (o *Operator) countNodes(ctx context.Context, pool *karpv1.NodePool) error {
+	var claims karpv1.NodeClaimList
+	if err := o.client.List(ctx, &claims, client.MatchingLabels{karpv1.NodePoolLabelKey: pool.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	nodes, sum := int64(len(claims.Items)), corev1.ResourceList{}
+	for i := range claims.Items {
+		sum = resources.Add(sum, claims.Items[i].Status.Capacity)
+	}
+	pool.Status.Nodes, pool.Status.Resources = &nodes, sum
+	poolNodes.WithLabelValues(pool.Name).Set(float64(nodes))
+	return nil
+}
+
+// classHash is a hash of the spec of a node class, whatever its kind: nodes made by another spec have drifted.
+func (o *Operator) classHash(ctx context.Context, ref *karpv1.NodeClassReference) (string, error) {
+	if ref == nil {
+		return "", fmt.Errorf("there is no reference to a node class")
+	}
+	kind := schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
+	mapping, err := o.client.RESTMapper().RESTMapping(kind)
+	if err != nil {
+		return "", err
+	}
+	var class unstructured.Unstructured
+	class.SetGroupVersionKind(mapping.GroupVersionKind)
+	if err := o.client.Get(ctx, client.ObjectKey{Name: ref.Name}, &class); err != nil {
+		return "", err
+	}
+	spec, err := json.Marshal(class.Object["spec"]) // keys in order
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(spec)
+	return strings.ToLower(fmt.Sprintf("%x", sum[:8])), nil
+}

@@ -1,0 +1,240 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/examples/plan"
+)
+
+// Wake has pending pods looked at soon.
+func (o *Operator) Wake() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// reconcilePod wakes the provisioner for a pod that the scheduler has found no node for, and notes when pods come and go.
+func (o *Operator) reconcilePod(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
+	if !unschedulable(pod) {
+		return reconcile.Result{}, o.podMoved(ctx, pod)
+	}
+	if o.point(ctx, pod) {
+		return reconcile.Result{RequeueAfter: patience}, nil
+	}
+	o.Wake()
+	return reconcile.Result{}, nil
+}
+
+// unschedulable reports whether kube-scheduler has said that a pod fits nowhere.
+func unschedulable(p *corev1.Pod) bool {
+	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+	})
+}
+
+// lastPodEventPause bounds how often a claim is told that pods came or went: what it is compared with is minutes.
+const lastPodEventPause = 10 * time.Second
+
+// podMoved notes at the claim of a pod's node that the pod came, ended or is leaving.
+func (o *Operator) podMoved(ctx context.Context, pod *corev1.Pod) error {
+	var node corev1.Node
+	if pod.Spec.NodeName == "" || eviction.Daemon(pod) || o.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node) != nil {
+		return nil
+	}
+	claim, err := o.claimOf(ctx, &node)
+	if err != nil || claim == nil {
+		return err
+	}
+	if pod.Status.Phase == corev1.PodRunning {
+		o.started(pod, claim)
+	}
+	at := lastChange(pod)
+	if !at.After(claim.Status.LastPodEventTime.Add(lastPodEventPause)) && !claim.Status.LastPodEventTime.IsZero() {
+		return nil
+	}
+	before := claim.DeepCopy()
+	claim.Status.LastPodEventTime.Time = at
+	if err := o.client.Status().Patch(ctx, claim, client.MergeFrom(before)); !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+// lastChange is when a pod was bound, ended or deleted, the latest of them.
+func lastChange(p *corev1.Pod) time.Time {
+	at := p.CreationTimestamp.Time
+	for _, c := range p.Status.Conditions {
+		if (c.Type == corev1.PodScheduled || eviction.Ended(p)) && c.LastTransitionTime.After(at) {
+			at = c.LastTransitionTime.Time
+		}
+	}
+	if p.DeletionTimestamp != nil && p.DeletionTimestamp.After(at) {
+		at = p.DeletionTimestamp.Time
+	}
+	if now := time.Now(); at.After(now) { // a deletion's time is its end
+		at = now
+	}
+	return at
+}
+
+// provisionLoop plans batches of pods: when none has come for a while, or the first has waited long enough; and again when what
+// was refused may be had again.
+func (o *Operator) provisionLoop(ctx context.Context) error {
+	retry := time.NewTimer(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-retry.C:
+		case <-o.wake:
+			o.batch(ctx)
+		}
+		again, err := o.provision(ctx)
+		if err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "provisioning")
+			again = o.options.Poll
+		}
+		retry.Reset(again)
+	}
+}
+
+// batch waits until no more pods come.
+func (o *Operator) batch(ctx context.Context) {
+	end := time.NewTimer(o.options.BatchMax)
+	defer end.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-end.C:
+			return
+		case <-time.After(o.options.BatchIdle):
+			return
+		case <-o.wake:
+		}
+	}
+}
+
+// provision plans the pending pods once and writes a NodeClaim for each node to buy. It returns when to look again without
+// being woken.
+func (o *Operator) provision(ctx context.Context) (again time.Duration, err error) {
+	v, problems := o.read(ctx)
+	if v == nil {
+		return 0, problems
+	}
+	if problems != nil {
+		log.FromContext(ctx).Info("left out of the plan", "problems", problems.Error())
+	}
+	again = 6 * o.options.Poll
+	o.forget(v)
+	if !slices.ContainsFunc(v.Pods, func(p *corev1.Pod) bool { return unschedulable(p) || v.moving[p.UID] }) || len(v.Pools) == 0 {
+		return again, nil
+	}
+	start := time.Now()
+	p, err := plan.Make(ctx, v.Snapshot, nil)
+	if err != nil {
+		return 0, err
+	}
+	planSeconds.WithLabelValues("provision").Observe(time.Since(start).Seconds())
+	nodes := p.NewNodes()
+	if len(nodes) > 0 {
+		bound := p.Packing.Bound.Price.Dollars()
+		log.FromContext(ctx).Info("planned", "pods", len(p.Bindings()), "new-nodes", len(nodes),
+			"price-per-hour", p.Cost().Dollars(), "bound-per-hour", bound, "seconds", time.Since(start).Seconds())
+		planGap.Set((p.Packing.Objective.Dollars() - bound) / max(bound, 1e-9))
+	}
+	bought := make([]*karpv1.NodeClaim, len(nodes))
+	var orders errgroup.Group
+	orders.SetLimit(parallel)
+	for i := range nodes {
+		orders.Go(func() (err error) {
+			bought[i], err = o.createClaim(ctx, v, wantedOf(&nodes[i]), "provisioning")
+			return err
+		})
+	}
+	if err := orders.Wait(); err != nil {
+		return 0, err
+	}
+	for i := range nodes {
+		v.claims[nodes[i].Name] = bought[i]
+	}
+	for _, b := range p.Bindings() {
+		if claim := v.claims[b.Node]; claim != nil {
+			o.nominate(v, claim, b.Pod)
+		}
+	}
+	o.refuse(v, p)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if next, ok := o.ledger.Next(v.now); ok && len(p.Unplaced()) > 0 {
+		again = min(again, max(time.Second, next.Sub(v.now)))
+	}
+	return again, nil
+}
+
+// parallel is how many writes are under way at a time.
+const parallel = 20
+
+// createClaim writes a NodeClaim down and returns when the caches have it, so that the next plan counts it.
+func (o *Operator) createClaim(ctx context.Context, v *view, w wanted, why string) (*karpv1.NodeClaim, error) {
+	claim, err := v.newClaim(w)
+	if err != nil {
+		return nil, err
+	}
+	hash, err := o.classHash(ctx, claim.Spec.NodeClassRef)
+	if err != nil {
+		return nil, fmt.Errorf("node class of pool %s: %w", w.pool, err)
+	}
+	claim.Annotations[classHashAnnotation] = hash
+	if err := o.client.Create(ctx, claim); err != nil {
+		return nil, err
+	}
+	o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Created", "Create", "for %d pods (%s)", len(w.pods), why)
+	var seen karpv1.NodeClaim
+	for {
+		err := o.client.Get(ctx, client.ObjectKeyFromObject(claim), &seen)
+		if err == nil || !apierrors.IsNotFound(err) {
+			return claim, err
+		}
+		select {
+		case <-ctx.Done():
+			return claim, ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// refuse tells pods why no node can be bought for them, with a change that was tried and helps.
+func (o *Operator) refuse(v *view, p *plan.Plan) {
+	total := 0
+	for _, u := range p.Unplaced() {
+		total += len(u.Pods)
+		var lines []string
+		for _, r := range u.Reasons() {
+			lines = append(lines, r.String())
+		}
+		if fix := p.Fix(u.Class, u.Reasons(), false); fix.Text != "" {
+			lines = append(lines, fix.Text)
+		}
+		for _, pod := range u.Pods {
+			if !v.moving[pod.UID] {
+				o.events.Eventf(pod, nil, corev1.EventTypeWarning, "FailedScheduling", "Provision", "%s", shorten(strings.Join(lines, "; ")))
+			}
+		}
+	}
+	podsUnplaced.Set(float64(total))
+}

@@ -1,0 +1,99 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/lifecycle"
+)
+
+// reviewLoop compares machines with claims, now and then.
+func (o *Operator) reviewLoop(ctx context.Context) error {
+	for ctx.Err() == nil {
+		pause(ctx, o.options.Poll)
+		if err := o.review(ctx); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "review")
+		}
+	}
+	return nil
+}
+
+// review gives back what package lifecycle says: machines of nobody, claims without a future, nodes past repair. The order of
+// reading is the package's: the cloud first, and the claims from the API server itself.
+func (o *Operator) review(ctx context.Context) error {
+	instances, err := o.options.Provider.List(ctx)
+	if err != nil {
+		return err
+	}
+	var list karpv1.NodeClaimList
+	if err := o.manager.GetAPIReader().List(ctx, &list); err != nil {
+		return err
+	}
+	byName := map[string]*karpv1.NodeClaim{}
+	var claims []lifecycle.Claim
+	for i := range list.Items {
+		c := &list.Items[i]
+		byName[c.Name] = c
+		claims = append(claims, lifecycle.Claim{
+			Name: c.Name, Token: string(c.UID), Created: c.CreationTimestamp.Time, Instance: c.Status.ProviderID,
+			Launched: since(c, karpv1.ConditionTypeLaunched), Registered: since(c, karpv1.ConditionTypeRegistered), Initialized: since(c, karpv1.ConditionTypeInitialized),
+		})
+	}
+	now := time.Now()
+	decisions, _ := lifecycle.Review(claims, instances, o.options.Timeouts, now)
+	var errs []error
+	for _, d := range decisions {
+		if d.Verdict == lifecycle.Orphaned || d.Verdict == lifecycle.Surplus {
+			log.FromContext(ctx).Info("deleting a machine", "verdict", d.Verdict, "provider-id", d.Instance, "detail", d.Detail)
+			errs = append(errs, notFoundIsFine(o.options.Provider.Delete(ctx, d.Instance)))
+			continue
+		}
+		errs = append(errs, o.giveUp(ctx, byName[d.Claim], string(d.Verdict), d.Detail))
+	}
+	return errors.Join(append(errs, o.repair(ctx, byName, now))...)
+}
+
+// since is when a condition became true, the zero time if it is not.
+func since(c *karpv1.NodeClaim, condition string) time.Time {
+	if x := c.StatusConditions().Get(condition); x != nil && x.IsTrue() {
+		return x.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
+// giveUp deletes a claim that is not being deleted yet.
+func (o *Operator) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason, detail string) error {
+	if claim.DeletionTimestamp != nil {
+		return nil
+	}
+	log.FromContext(ctx).Info("deleting a claim", "claim", claim.Name, "verdict", reason, "detail", detail)
+	o.events.Eventf(claim, nil, corev1.EventTypeWarning, reason, "Review", "%s", shorten(detail))
+	return client.IgnoreNotFound(o.client.Delete(ctx, claim))
+}
+
+// repair replaces nodes with a condition that the provider knows to be for good.
+func (o *Operator) repair(ctx context.Context, claims map[string]*karpv1.NodeClaim, now time.Time) error {
+	adviser, ok := o.options.Provider.(cloudprovider.RepairAdviser)
+	if !ok {
+		return nil
+	}
+	var errs []error
+	for _, c := range claims {
+		node, err := o.nodeOf(ctx, c)
+		if err != nil || node == nil || since(c, karpv1.ConditionTypeInitialized).IsZero() {
+			errs = append(errs, err)
+			continue
+		}
+		if policy, at, broken := lifecycle.Broken(node.Status.Conditions, adviser.RepairPolicies(), now); broken {
+			errs = append(errs, o.giveUp(ctx, c, "Broken", string(policy.Condition)+" is "+string(policy.Status)+" since "+at.Format(time.RFC3339)))
+		}
+	}
+	return errors.Join(errs...)
+}

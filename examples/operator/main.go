@@ -1,0 +1,125 @@
+// Operator provisions nodes for the pods of a cluster, and gives back those that are not worth their price.
+//
+//	operator [--provider memory|aws] [--kubeconfig FILE] [--ui-bind-address :8700] ...
+//
+// Try it without a cluster by "make cluster" in the root of the repository.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
+	"github.com/joinery-sdk/joinery/examples/operator/controller"
+	"github.com/joinery-sdk/joinery/examples/operator/crds"
+	"github.com/joinery-sdk/joinery/examples/operator/memory"
+	"github.com/joinery-sdk/joinery/examples/operator/page"
+)
+
+type flags struct {
+	provider, kubeconfig, page            string
+	cluster, region, queue, instanceTypes string
+	boot                                  time.Duration
+	installCRDs                           bool
+	options                               controller.Options
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "operator:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	var f flags
+	set := pflag.NewFlagSet("operator", pflag.ContinueOnError)
+	set.StringVar(&f.provider, "provider", "memory", "memory or aws")
+	set.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "empty for that of the pod")
+	set.StringVar(&f.page, "ui-bind-address", "", "where the page is served; empty for nowhere")
+	set.BoolVar(&f.installCRDs, "install-crds", false, "install Karpenter's resources first, or bring them up to date")
+	set.StringVar(&f.region, "region", "us-east-1", "of AWS; memory sells its embedded catalogue")
+	set.StringVar(&f.cluster, "cluster-name", "", "aws: the name of the EKS cluster")
+	set.StringVar(&f.queue, "interruption-queue", "", "aws: the SQS queue of EC2's events")
+	set.StringVar(&f.instanceTypes, "instance-types", "", "memory: a catalogue in the shape of Karpenter's KWOK provider")
+	set.DurationVar(&f.boot, "boot", 3*time.Second, "memory: how long a machine takes to boot")
+	set.StringVar(&f.options.MetricsAddress, "metrics-bind-address", ":8080", "where metrics are served; empty for nowhere")
+	set.StringVar(&f.options.HealthAddress, "health-probe-bind-address", ":8081", "where /healthz and /readyz are served; empty for nowhere")
+	set.BoolVar(&f.options.LeaderElection, "leader-elect", false, "let one of several copies work")
+	set.StringVar(&f.options.Namespace, "leader-elect-namespace", "kube-system", "where the lease is")
+	set.DurationVar(&f.options.BatchIdle, "batch-idle-duration", 0, "a batch ends when no pod has come for so long; 0 for 1s")
+	set.DurationVar(&f.options.BatchMax, "batch-max-duration", 0, "a batch ends after so long; 0 for 10s")
+	set.BoolVar(&f.options.Disruption.SpotToSpot, "spot-to-spot", false, "replace spot nodes by cheaper spot nodes")
+	if err := set.Parse(args); errors.Is(err, pflag.ErrHelp) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	ctrl.SetLogger(zap.New())
+	cfg, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
+	if err != nil {
+		return err
+	}
+	cfg.QPS = -1 // the API server's own fairness is enough
+	if f.installCRDs {
+		if err := crds.Install(cfg); err != nil {
+			return err
+		}
+	}
+	provider, background, err := f.open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	f.options.Provider = provider
+	operator, err := controller.New(cfg, f.options)
+	if err != nil {
+		return err
+	}
+	for _, r := range append(background, page.Serve(f.page, operator)...) {
+		if err := operator.Manager().Add(r); err != nil {
+			return err
+		}
+	}
+	return operator.Manager().Start(ctx)
+}
+
+// open opens the cloud, and what has to run beside it.
+func (f *flags) open(ctx context.Context, cfg *rest.Config) (cloudprovider.Provider, []manager.Runnable, error) {
+	api, err := client.New(cfg, client.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		return nil, nil, err
+	}
+	switch f.provider {
+	case "aws":
+		provider, err := f.openAWS(ctx, api)
+		return provider, nil, err
+	case "memory":
+		types, err := memory.Catalogue(f.instanceTypes, f.region)
+		if err != nil {
+			return nil, nil, err
+		}
+		cloud, err := memory.New(types, memcloud.Config{Boot: f.boot, Shutdown: time.Second})
+		if err != nil {
+			return nil, nil, err
+		}
+		return cloud, []manager.Runnable{manager.RunnableFunc(func(ctx context.Context) error { return cloud.Run(ctx, api) })}, nil
+	}
+	return nil, nil, fmt.Errorf("--provider %q: want memory or aws", f.provider)
+}
