@@ -21,7 +21,7 @@ import (
 //
 // It plans in rounds: the second begins where the first ended, and so on until one finds nothing more, or nothing that moves only
 // pods which have not moved. So a plan that is made again, with the same options and without budgets that have come free, has no
-// command that moves none of these pods.
+// command that moves none of these pods, unless one that does comes before it.
 //
 // The error is [ErrNoSimulator], that of [Cluster.Validate], that of the simulator, or that of the context.
 func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result, error) {
