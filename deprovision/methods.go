@@ -38,7 +38,7 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 			p.verdicts()
 		}
 		whole, some := p.way()
-		again = some && !(p.quiet && whole)
+		again = some && (!p.quiet || !whole)
 		p.advance()
 	}
 	if p.err != nil {

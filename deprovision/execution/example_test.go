@@ -53,7 +53,7 @@ func ExampleRun_Tell() {
 func ExampleAction() {
 	r := execution.New([]deprovision.Command{{Nodes: []deprovision.Candidate{{Name: "node-a"}}, NewNodes: []deprovision.NewNode{{Name: "default-0", InstanceType: "m.large"}}}}, 1)
 	for range 2 {
-		var first execution.Action = r.Actions()[0]
+		first := r.Actions()[0]
 		fmt.Println(first.Kind, first.New.InstanceType, "for command", first.Command)
 	}
 	// Output:

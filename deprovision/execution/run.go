@@ -86,6 +86,7 @@ func (r Run) Actions() []Action {
 				out = append(out, Action{Buy, i, n.Name, n})
 			case leaving:
 				out = append(out, Action{GiveBack, i, n.Name, nil})
+			default: // nothing to do
 			}
 		}
 		for _, n := range c.Nodes {
@@ -98,6 +99,7 @@ func (r Run) Actions() []Action {
 				out = append(out, Action{GiveBack, i, n.Name, nil})
 			case staying:
 				out = append(out, Action{Uncordon, i, n.Name, nil})
+			default: // nothing to do
 			}
 		}
 	}
@@ -185,6 +187,7 @@ func (r *Run) proceed() {
 			default:
 				r.statuses[i] = Done
 			}
+		default: // waiting, or over
 		}
 	}
 	busy := 0

@@ -129,7 +129,7 @@ func ExampleObjects_Cluster() {
 		fmt.Println(err)
 		return
 	}
-	var live scheduling.Snapshot = c.Snapshot // nodes, pods, pools with their types
+	live := c.Snapshot // nodes, pods, pools with their types
 	claims := []nodeclaim.NodeClaim{{NodeName: "node-00000", LastPodEvent: fragment.Now()}}
 	cluster := simulate.Objects{NodeClaims: claims}.Cluster(live, nil, fragment.Now())
 	for _, n := range deprovision.Rank(cluster, nil) {
