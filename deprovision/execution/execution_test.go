@@ -17,7 +17,7 @@ import (
 // command is one told as "-old +new >target".
 func command(text string) deprovision.Command {
 	var c deprovision.Command
-	for _, word := range strings.FieldsSeq(text) {
+	for word := range strings.FieldsSeq(text) {
 		name := word[1:]
 		switch word[0] {
 		case '-':
