@@ -66,8 +66,13 @@ func TestScripts(t *testing.T) {
 		"replacements are ready before anything is drained": {
 			commands: []string{"-a -b +x +y"},
 			steps: [][2]string{
-				{"", "buy x, buy y, cordon a, cordon b"}, {"ready y", "buy x, cordon a, cordon b"}, {"ready x", "drain a, drain b"},
-				{"empty b", "drain a, give-back b"}, {"gone b", "drain a"}, {"empty a", "give-back a"}, {"gone a", ""},
+				{"", "buy x, buy y, cordon a, cordon b"},
+				{"ready y", "buy x, cordon a, cordon b"},
+				{"ready x", "drain a, drain b"},
+				{"empty b", "drain a, give-back b"},
+				{"gone b", "drain a"},
+				{"empty a", "give-back a"},
+				{"gone a", ""},
 			},
 			end: "done",
 		},
