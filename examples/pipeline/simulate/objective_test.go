@@ -14,7 +14,6 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate/fragment"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
 
