@@ -86,7 +86,7 @@ func draw(ctx context.Context, seed uint64, careful bool) (*world, error) {
 		return nil, err
 	}
 	// A quick plan is a good start here: what it leaves to save is what the searches are for.
-	packed, err := plan.Make(context.Background(), snapshot, &plan.Options{Packing: &binpack.Options{Strategy: binpack.CostAware{Effort: binpack.EffortFast}}})
+	packed, err := plan.Make(ctx, snapshot, &plan.Options{Packing: &binpack.Options{Strategy: binpack.CostAware{Effort: binpack.EffortFast}}})
 	if err != nil {
 		return nil, err
 	}

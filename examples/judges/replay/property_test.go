@@ -95,12 +95,12 @@ func inParallel(n int, do func(int)) {
 }
 
 // planned reads the scenario as a user's manifests and plans it.
-func planned(s scenario.Scenario) (*plan.Plan, error) {
+func planned(ctx context.Context, s scenario.Scenario) (*plan.Plan, error) {
 	snapshot, err := replay.Snapshot(s)
 	if err != nil {
 		return nil, err
 	}
-	return plan.Make(context.Background(), snapshot, nil)
+	return plan.Make(ctx, snapshot, nil)
 }
 
 // outcome is what became of one scenario.
@@ -116,7 +116,7 @@ func (o *outcome) refused() bool { return o.err != nil || !o.verdict.Valid() }
 // judge plans the scenario, checks the bound and replays the plan.
 func judge(ctx context.Context, s scenario.Scenario) (out outcome) {
 	out.scenario, out.pending = s, len(s.Pods)
-	packed, err := planned(s)
+	packed, err := planned(ctx, s)
 	if err != nil {
 		out.err = err
 		return out

@@ -16,7 +16,7 @@ func TestReasonsAreWhole(t *testing.T) {
 	reasons := 0
 	for i := range min(*scenarios, 200) {
 		s := drawn(*from + uint64(i))
-		packed, err := planned(s)
+		packed, err := planned(t.Context(), s)
 		require.NoError(t, err, s.String())
 		for _, u := range packed.Unplaced() {
 			for _, r := range u.Reasons() {

@@ -49,7 +49,7 @@ func TestSeed(t *testing.T) {
 		refused[r.Pod] = true
 	}
 	tell(t, "refused", s, refused)
-	packed, err := planned(s)
+	packed, err := planned(t.Context(), s)
 	require.NoError(t, err)
 	unplaced := map[types.NamespacedName]bool{}
 	for _, p := range s.Pods {

@@ -238,7 +238,7 @@ func TestBothJudgesReadEveryScenario(t *testing.T) {
 // accept again in that order, and every node of it must be one that its filters were asked about.
 func TestWhatKubeSchedulerPlacesItselfIsValid(t *testing.T) {
 	placed, compared := 0, 0
-	for seed := range uint64(60) {
+	for seed := range uint64(150) { // few of Karpenter's plans bind half of their pods without volumes, and they differ from run to run
 		s := scenario.Generate(seed, scenario.Options{})
 		in, err := s.Karpenter(t.Context())
 		require.NoError(t, err)
