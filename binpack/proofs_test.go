@@ -64,7 +64,7 @@ func TestNoFalseClaimIsVerified(t *testing.T) {
 	}
 }
 
-// A capacity that nobody asks for may be as large as integers get.
+// A capacity that no item asks for may be as large as integers get.
 func TestCapacityThatNobodyAsksFor(t *testing.T) {
 	for _, huge := range []int64{1 << 60, 1 << 61, 1 << 62, math.MaxInt64} {
 		p := one([]string{"cpu", "spare"}, []binpack.Type{typ("a", 20, 10, huge), typ("b", 15, 6, huge), typ("c", 5, 1, huge)},

@@ -43,7 +43,7 @@ type resolvedClass struct {
 	profile   string
 	shifted   []string           // zones that are left alone
 	ordered   bool               // prices were adjusted: fleets go by their order
-	foreign   discovery.Template // somebody else's launch template, by which machines are launched; usually none
+	foreign   discovery.Template // a launch template made by others, by which machines are launched; usually none
 	types     []instancetypes.InstanceType
 	byName    map[string]int
 	templates *templateCache

@@ -108,7 +108,7 @@ func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeCla
 	return results
 }
 
-// await waits until somebody else's call for the token has ended, or finds out what became of a fleet whose answer was lost.
+// await waits until another call for the token has ended, or finds out what became of a fleet whose answer was lost.
 func (p *Provider) await(ctx context.Context, token string) error {
 	asking, open := p.memory.Await(token)
 	if asking != nil {
@@ -243,7 +243,7 @@ func (p *Provider) readHistory(ctx context.Context, token string) error {
 	}
 }
 
-// launch makes the fleets for claims of one shape, which nobody has asked for before, and settles their tokens.
+// launch makes the fleets for claims of one shape, which were not asked for before, and settles their tokens.
 func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
 	results := make([]cloudprovider.Result, len(claims))
 	rest := make([]int, len(claims))

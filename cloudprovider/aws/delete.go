@@ -106,7 +106,7 @@ func (p *Provider) terminate(ctx context.Context, _ string, ids []string) []batc
 	return out
 }
 
-// giveBack ends machines that belong to nobody. What fails shows in the next list.
+// giveBack ends machines without an owner. What fails shows in the next list.
 func (p *Provider) giveBack(ctx context.Context, ids []string) {
 	for chunk := range slices.Chunk(ids, 500) {
 		p.terminate(ctx, "", chunk)

@@ -106,7 +106,7 @@ func (p *Provider) interruptions(ctx context.Context, cursor string) ([]interrup
 	if p.options.Queue == "" && !p.options.StatusChecks {
 		return nil, "", &cloudprovider.Error{Code: cloudprovider.ErrUnsupported, Err: errors.New("the provider was given no queue, and is not to ask for status checks")}
 	}
-	if p.options.StatusChecks && !p.memory.KnowsHistory() { // or machines of an earlier process would be nobody's
+	if p.options.StatusChecks && !p.memory.KnowsHistory() { // or machines of an earlier process would have no owner
 		if _, err := p.list(ctx); err != nil {
 			return nil, "", err
 		}

@@ -180,7 +180,7 @@ func TestSkewedClocks(t *testing.T) {
 				p := f.provider(t) // finds its queue
 				_, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
 				require.NoError(t, err)
-				f.cloud.SetSkew(0) // somebody has set the clock right
+				f.cloud.SetSkew(0) // the clock is right again
 				_, err = p.List(t.Context())
 				require.NoError(t, err)
 			})

@@ -150,7 +150,7 @@ func (p *Provider) nameStripped(ctx context.Context, templates []string) error {
 	return nil
 }
 
-// collect deletes a template unless somebody holds it or has used it within age.
+// collect deletes a template unless a launch holds it or has used it within age.
 func (t *templates) collect(ctx context.Context, name string, age time.Duration) (bool, error) {
 	t.mu.Lock()
 	u := t.used[name]

@@ -237,7 +237,7 @@ type Options struct {
 	// knows what came of such a token once it shows, or once Lag has passed; all others are launched for at once.
 	Undecided func(token string) bool
 	// Lease is asked before every launch: an error keeps this provider from launching, because another process may. Controllers give the lease that
-	// they are elected by. Nil = nobody else launches for the cluster.
+	// they are elected by. Nil = no other process launches for the cluster.
 	Lease func(ctx context.Context) error
 	// KarpenterTags says that machines carry Karpenter's tags for pool, node class and claim instead of ours. For those who replace Karpenter: one that
 	// runs in the same cluster would end these machines, so nothing is launched as long as there are machines of its own.

@@ -158,7 +158,7 @@ func tagsOf(i types.Instance) map[string]string {
 // errUnreadable marks a machine whose tags hold a record that cannot be read.
 var errUnreadable = errors.New("its tags cannot be read: it is left alone, and its claim is not known; mend or end it by hand")
 
-// recall makes an instance of what EC2 says and what memory or tags remember; nil if it is nobody's yet, or not ours.
+// recall makes an instance of what EC2 says and what memory or tags remember; nil if it has no owner yet, or is not ours.
 func (p *Provider) recall(ctx context.Context, raw types.Instance, of strays, records *record.Reader) (*found, error) {
 	bare, tags := aws.ToString(raw.InstanceId), tagsOf(raw)
 	rec, ours, err := records.Batch(tags)
@@ -415,7 +415,7 @@ func (p *Provider) reconcileByReading(ctx context.Context, b *pending) error {
 // launched beyond what was asked for.
 type strays struct {
 	seals   map[string]record.Seal // of batches that an earlier process launched and did not seal to their claims
-	surplus map[string]bool        // machines that belong to nobody
+	surplus map[string]bool        // machines without an owner
 }
 
 // sort looks for strays, once all machines of their batches must show.
@@ -462,7 +462,7 @@ func (p *Provider) sort(raws []types.Instance, records *record.Reader, now time.
 	return out
 }
 
-// reconcile writes down whose the strays are, and ends those that belong to nobody. What cannot be ended now is a stray again in the next list.
+// reconcile writes down whose the strays are, and ends those without an owner. What cannot be ended now is a stray again in the next list.
 func (p *Provider) reconcile(ctx context.Context, s strays, raws []types.Instance) error {
 	if p.options.DryRun {
 		return nil

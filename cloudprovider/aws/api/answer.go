@@ -35,7 +35,7 @@ type Answer struct {
 	Class string `json:"class"`
 	// Forget lists what is to be looked up anew: image, subnet, group, profile, template, placement, reservation.
 	Forget []string `json:"forget,omitempty"`
-	// Blame is whom a ledger is told of: "offering", "spot", "vcpus" for the quota of the offering's families, or a quota's name; empty = nobody.
+	// Blame is whom a ledger is told of: "offering", "spot", "vcpus" for the quota of the offering's families, or a quota's name; empty = none of them.
 	Blame string `json:"blame,omitempty"`
 	// Cure is what a person can do about it.
 	Cure string `json:"cure,omitempty"`
@@ -87,7 +87,7 @@ func sentinel(class string) (error, bool) {
 	return nil, class == "unknown"
 }
 
-// Err is the sentinel of the class; nil means that nobody knows whether something was done.
+// Err is the sentinel of the class; nil means that it is not known whether something was done.
 func (a Answer) Err() error {
 	err, _ := sentinel(a.Class)
 	return err

@@ -222,7 +222,7 @@ func own(ctx context.Context, of Fleet, events []interruption.Event) ([]interrup
 	return out, nil
 }
 
-// Message is one message of the queue as somebody sees it who only looks.
+// Message is one message of the queue, read without taking it.
 type Message struct {
 	// ID is SQS's, Body the text.
 	ID, Body string

@@ -12,7 +12,7 @@ import (
 
 // Window says how long calls are collected. Zeros mean the defaults.
 type Window struct {
-	// Idle ends a batch when nobody has joined for so long. 0 = 35 milliseconds; negative = at once.
+	// Idle ends a batch when no call has joined for so long. 0 = 35 milliseconds; negative = at once.
 	Idle time.Duration
 	// Longest ends it in any case. 0 = 1 second.
 	Longest time.Duration
@@ -41,7 +41,7 @@ type group[I, O any] struct {
 	in      []I
 	gone    []bool // callers that gave up
 	waiting int
-	cancel  context.CancelFunc // once nobody waits
+	cancel  context.CancelFunc // once no call waits
 	done    chan struct{}
 	results []Result[O]
 }
@@ -98,7 +98,7 @@ func (c *Caller[I, O]) leave(key string, g *group[I, O], at int) {
 	}
 }
 
-// call collects a batch until nobody joins any more, and makes the call.
+// call collects a batch until no more join, and makes the call.
 func (c *Caller[I, O]) call(ctx context.Context, key string, g *group[I, O]) {
 	defer g.cancel()
 	defer close(g.done)

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 )
 
-// Template is a launch template that somebody else made.
+// Template is a launch template that others made.
 type Template struct {
 	Name string
 	// Version is the number of its latest version, which Image and Groups are of.
