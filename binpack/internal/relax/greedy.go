@@ -372,7 +372,7 @@ func (m *Model) firstFit(kind int, order []int, b *Budget) []Column {
 		}
 		k := kind
 		if !c.May(k) || Copies(m.Kinds[k].Capacity, c.Size, 1) == 0 {
-			k = m.likeOrCheapest(kind, c)
+			k = m.cheapest(c)
 		}
 		for left > 0 && k >= 0 && m.Kinds[k].Supply < 0 {
 			room := slices.Clone(m.Kinds[k].Capacity)
@@ -394,16 +394,6 @@ func (m *Model) firstFit(kind int, order []int, b *Budget) []Column {
 		b.Take(m.Dims * len(m.Kinds))
 	}
 	return bins
-}
-
-// likeOrCheapest is the cheapest kind for the class that has at least the room of another, or else the cheapest at all.
-func (m *Model) likeOrCheapest(kind int, c *Class) int {
-	for k := range m.Kinds { // in the order of price
-		if m.Kinds[k].Supply < 0 && c.May(k) && Copies(m.Kinds[k].Capacity, m.Kinds[kind].Capacity, 1) > 0 && Copies(m.Kinds[k].Capacity, c.Size, 1) > 0 {
-			return k
-		}
-	}
-	return m.cheapest(c)
 }
 
 // finish puts what the columns leave out into the room that they have, and into more bins.

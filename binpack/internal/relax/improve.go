@@ -40,8 +40,8 @@ func (d *Draw) exponential() float64 {
 // kinds stay, but for their contents.
 //
 // Two searches run side by side: each on half of the bins, where there are enough of them to exchange with, and otherwise
-// one on the bins and one on another packing, then each on all of them in its own way; the cheaper outcome stands.
-func (m *Model) Improve(bins, other []Column, value []float64, floor float64, b *Budget) []Column {
+// each on all of them in its own way, of which the cheaper outcome stands.
+func (m *Model) Improve(bins []Column, value []float64, floor float64, b *Budget) []Column {
 	rounds := min(lnsRounds, 1+b.Left/lnsLeast)
 	for round := range rounds {
 		steps := b.Left / (rounds - round)
@@ -56,9 +56,6 @@ func (m *Model) Improve(bins, other []Column, value []float64, floor float64, b 
 					part[k] = append(part[k], c)
 				}
 			}
-		}
-		if !halves && round == 0 && other != nil && !m.Uncovered(other) {
-			part[1] = other
 		}
 		least := floor
 		if halves {

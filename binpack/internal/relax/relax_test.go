@@ -130,7 +130,7 @@ func TestWaysToPackAreLawful(t *testing.T) {
 		columns := m.Greedy(plenty())
 		require.GreaterOrEqual(t, lawful(t, m, columns), best)
 		value := m.Coverage()
-		require.GreaterOrEqual(t, lawful(t, m, m.Improve(columns, nil, value, best, &relax.Budget{Left: 200_000})), best)
+		require.GreaterOrEqual(t, lawful(t, m, m.Improve(columns, value, best, &relax.Budget{Left: 200_000})), best)
 	})
 }
 
@@ -149,14 +149,14 @@ func TestManyBinsInHalves(t *testing.T) {
 	for k := range 2 {
 		runtime.GOMAXPROCS(k + 1)
 		greedy[k] = m.Greedy(&relax.Budget{Left: 20_000_000})
-		better[k] = m.Improve(greedy[k], nil, m.Coverage(), 0, &relax.Budget{Left: 20_000_000})
+		better[k] = m.Improve(greedy[k], m.Coverage(), 0, &relax.Budget{Left: 20_000_000})
 		require.Less(t, lawful(t, m, better[k]), lawful(t, m, greedy[k]))
 	}
 	require.Greater(t, len(better[0]), 400)
 	require.Equal(t, greedy[0], greedy[1])
 	require.Equal(t, better[0], better[1])
 	floor := m.Cost(better[0])
-	require.Equal(t, better[0], m.Improve(better[0], nil, m.Coverage(), floor, &relax.Budget{Left: 20_000_000}), "there is nothing to gain")
+	require.Equal(t, better[0], m.Improve(better[0], m.Coverage(), floor, &relax.Budget{Left: 20_000_000}), "there is nothing to gain")
 }
 
 // A room is cut to the greatest sum that some things come to.

@@ -43,13 +43,13 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 	value := m.Coverage()
 	s.prove(m.CertifyCoverage())
 	counted, rest := m.fillCounted(value)
-	plain := b.Split(s.total / 16)
+	plain := b.Split(s.total / simplePart)
 	s.take(with(counted, rest.simple(plain)))
 	b.Return(plain)
 	if s.closed() {
 		return s.Solution
 	}
-	greedy := b.Split(s.total / 8)
+	greedy := b.Split(s.total / greedyPart)
 	s.take(with(counted, rest.Greedy(greedy)))
 	b.Return(greedy)
 	if !s.closed() {
@@ -59,13 +59,13 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 		value = s.columns()
 	}
 	if !s.closed() {
-		part := b.Split(b.Left / 10)
+		part := b.Split(b.Left / tightenPart)
 		s.take(m.tighten(s.Columns, float64(s.bound()), part))
 		b.Return(part)
 	}
 	if !s.closed() {
-		part := b.Split(b.Left * 9 / 10)
-		s.take(m.Improve(s.Columns, s.other, value, float64(s.bound()), part))
+		part := b.Split(b.Left * improveTenths / 10)
+		s.take(m.Improve(s.Columns, value, float64(s.bound()), part))
 		b.Return(part)
 	}
 	if !s.closed() {
@@ -102,19 +102,14 @@ type solver struct {
 	b      *Budget
 	total  int
 	search *Search
-	other  []Column // the best packing but one
 }
 
 // take keeps the packing if it holds more than the one before, or as much for less.
 func (s *solver) take(columns []Column) {
 	s.b.Take(len(columns))
-	switch {
-	case columns == nil:
-	case s.Columns == nil || cheaper(s.m, columns, s.Columns):
-		s.Columns, s.other = columns, s.Columns
+	if columns != nil && (s.Columns == nil || cheaper(s.m, columns, s.Columns)) {
+		s.Columns = columns
 		s.report()
-	case s.other == nil || cheaper(s.m, columns, s.other):
-		s.other = columns
 	}
 }
 
@@ -192,13 +187,13 @@ func (s *solver) columns() []float64 {
 // generate solves the programme over fillings and proves what it can of that.
 func (s *solver) generate(master *Master) []float64 {
 	m := s.m
-	part := s.b.Split(s.total / 3)
+	part := s.b.Split(s.total / generatePart)
 	master.Price(m.Coverage(), part)
 	for master.Generate(400, part); part.Left > 0 && master.Deepen(20_000, part); {
 		master.Generate(400, part)
 	}
 	s.b.Return(part)
-	part = s.b.Split(s.total / 4)
+	part = s.b.Split(s.total / provePart)
 	s.prove(m.proof(master, sharp, patient, part))
 	s.b.Return(part)
 	s.Patterns = master.Columns()
