@@ -138,7 +138,7 @@ func (in *Instance) searchAgain(l Layout, ceiling Price, b Bound, stop *atomic.B
 		whole[i] = float64(v)
 	}
 	budget := &relax.Budget{Left: verifyBase + verifyPerNode*min(max(b.Nodes, 0), verifyNodes), Stop: stop}
-	s := relax.NewSearch(r.model, whole, budget)
+	s := relax.NewSearch(r.model, whole, r.model.Coverage(), budget)
 	if s == nil {
 		return 0, errors.New("binpack: a search does not suit the problem")
 	}

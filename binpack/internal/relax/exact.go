@@ -52,9 +52,9 @@ type surrogate struct {
 	cost   []float64 // by cells of demand, the least price of bins that hold so much
 }
 
-// NewSearch prepares a search in which the values are one more surrogate. It is nil where sums of sizes would not fit an
+// NewSearch prepares a search in which the values are one more surrogate, and what the prices of resources say another. It is nil where sums of sizes would not fit an
 // integer.
-func NewSearch(m *Model, value []float64, b *Budget) *Search {
+func NewSearch(m *Model, value, coverage []float64, b *Budget) *Search {
 	s := &Search{supply: slices.Clone(m.Supply), refuted: map[string]int{}}
 	s.reduce(m)
 	if s.m == nil {
@@ -78,7 +78,7 @@ func NewSearch(m *Model, value []float64, b *Budget) *Search {
 		}
 	}
 	slices.SortStableFunc(s.kinds, func(a, b int) int { return cmp.Compare(m.Kinds[b].Price, m.Kinds[a].Price) })
-	s.compare(value, b)
+	s.compare(value, coverage, b)
 	s.size = s.completer.prepare(m)
 	return s
 }
@@ -139,7 +139,7 @@ func (s *Search) copies(k int) int {
 }
 
 // compare makes the surrogates and keeps the sharpest.
-func (s *Search) compare(value []float64, b *Budget) {
+func (s *Search) compare(value, coverage []float64, b *Budget) {
 	m := s.m
 	groups := [][]uint64{nil} // of classes that only some kinds hold
 	for i := range m.Classes {
@@ -168,7 +168,7 @@ func (s *Search) compare(value []float64, b *Budget) {
 	}
 	ones := slices.Repeat([]float64{1}, len(m.Classes))
 	values := [][]float64{ones, value}
-	if coverage := m.Coverage(); !slices.EqualFunc(coverage, value, func(a, b float64) bool { return math.Abs(a-b) <= 1 }) {
+	if !slices.EqualFunc(coverage, value, func(a, b float64) bool { return math.Abs(a-b) <= 1 }) {
 		values = append(values, coverage)
 	}
 	var knap Knapsack

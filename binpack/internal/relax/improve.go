@@ -36,12 +36,12 @@ func (d *Draw) exponential() float64 {
 
 // Improve is the large-neighbourhood search: it takes some bins out, the wasteful ones rather, and packs what was in them
 // anew, over and over; it keeps what is cheaper (ruin and recreate: G. Schrimpf et al., 2000). value is what one of each class
-// is worth. It stops when the budget is used up, when a good part of it has brought nothing, or at the floor. Bins of counted
+// is worth, room what it is worth by the prices of resources. It stops when the budget is used up, when a good part of it has brought nothing, or at the floor. Bins of counted
 // kinds stay, but for their contents.
 //
 // Two searches run side by side: each on half of the bins, where there are enough of them to exchange with, and otherwise
 // each on all of them in its own way, of which the cheaper outcome stands.
-func (m *Model) Improve(bins []Column, value []float64, floor float64, b *Budget) []Column {
+func (m *Model) Improve(bins []Column, value, room []float64, floor float64, b *Budget) []Column {
 	rounds := min(lnsRounds, 1+b.Left/lnsLeast)
 	for round := range rounds {
 		steps := b.Left / (rounds - round)
@@ -65,7 +65,7 @@ func (m *Model) Improve(bins []Column, value []float64, floor float64, b *Budget
 		var budgets [2]*Budget
 		for k := range part {
 			budgets[k] = b.Split(steps / 2)
-			side.Go(func() { part[k] = m.improve(2*round+k, part[k], value, least, budgets[k]) })
+			side.Go(func() { part[k] = m.improve(2*round+k, part[k], value, room, least, budgets[k]) })
 		}
 		side.Wait()
 		for k := range part {
@@ -88,8 +88,8 @@ func (m *Model) Improve(bins []Column, value []float64, floor float64, b *Budget
 	return bins
 }
 
-func (m *Model) improve(variation int, bins []Column, value []float64, floor float64, b *Budget) []Column {
-	s := newImprover(m, bins, value)
+func (m *Model) improve(variation int, bins []Column, value, room []float64, floor float64, b *Budget) []Column {
+	s := newImprover(m, bins, value, room)
 	s.rng = Draw(variation)
 	for b.Left > 0 && len(s.bins) > 0 && len(s.kinds) > 0 && s.cost > floor*(1+1e-9) {
 		s.round(b)
@@ -126,8 +126,8 @@ type group struct {
 	kinds []int
 }
 
-func newImprover(m *Model, bins []Column, value []float64) *improver {
-	s := &improver{m: m, value: value, room: m.Coverage(), bins: slices.Clone(bins), at: make([]int32, len(m.Classes)), need: make([]int64, m.Dims)}
+func newImprover(m *Model, bins []Column, value, room []float64) *improver {
+	s := &improver{m: m, value: value, room: room, bins: slices.Clone(bins), at: make([]int32, len(m.Classes)), need: make([]int64, m.Dims)}
 	for _, c := range s.bins {
 		s.waste = append(s.waste, s.loss(c))
 		s.cost += m.Kinds[c.Kind].Price

@@ -149,7 +149,10 @@ func (s *sorts) prices(classes []Class) [][]float64 {
 // price is prices for the sorts of one part. Where the programme would be large, all of them have the same.
 func (s *sorts) price(part []int32, demand [][]float64, classes []Class, out [][]float64) {
 	m := s.m
-	sum := make([]float64, m.Dims)
+	sum, things := make([]float64, m.Dims), int64(0)
+	for i := range classes {
+		things += classes[i].Count
+	}
 	var groups []int32
 	for g, into := range s.into {
 		if len(into) > 0 && slices.Contains(part, into[0]) {
@@ -172,7 +175,7 @@ func (s *sorts) price(part []int32, demand [][]float64, classes []Class, out [][
 	for _, at := range part {
 		out[at] = same
 	}
-	if len(part) == 1 || len(part)*m.Dims+len(groups) > mostPriceRows {
+	if len(part) == 1 || float64(len(part)*m.Dims+len(groups)) > priceRows*math.Cbrt(float64(things)) {
 		return
 	}
 	flows := lp.Flows{Demand: make([][]float64, len(groups)), Into: make([][]int, len(groups)), Rooms: make([][][]float64, len(part)), Prices: make([][]float64, len(part))}

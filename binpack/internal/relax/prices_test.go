@@ -99,5 +99,6 @@ func TestPricesBySort(t *testing.T) {
 		},
 	}
 	require.InDeltaSlice(t, []float64{10e6, 8e6}, m.Coverage(), 1)
-	require.InDelta(t, 180e6, float64(m.CertifyCoverage().Price), 30)
+	_, proof := m.CertifyCoverage()
+	require.InDelta(t, 180e6, float64(proof.Price), 30)
 }

@@ -40,8 +40,9 @@ type Task struct {
 func (m *Model) Solve(t Task, b *Budget) Solution {
 	s := solver{m: m, Task: t, b: b, total: b.Left}
 	s.take(t.Known)
-	value := m.Coverage()
-	s.prove(m.CertifyCoverage())
+	value, proof := m.CertifyCoverage()
+	s.coverage = value
+	s.prove(proof)
 	counted, rest := m.fillCounted(value)
 	plain := b.Split(s.total / simplePart)
 	s.take(with(counted, rest.simple(plain)))
@@ -65,7 +66,7 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 	}
 	if !s.closed() {
 		part := b.Split(b.Left * improveTenths / 10)
-		s.take(m.Improve(s.Columns, value, float64(s.bound()), part))
+		s.take(m.Improve(s.Columns, value, s.coverage, float64(s.bound()), part))
 		b.Return(part)
 	}
 	if !s.closed() {
@@ -78,8 +79,9 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 // that refutes what costs less than the price.
 func (m *Model) Bound(patterns []Column, price, grain int64, b *Budget) Solution {
 	s := solver{m: m, Task: Task{Grain: grain}, b: b, total: b.Left}
-	s.prove(m.CertifyCoverage())
-	value := m.Coverage()
+	value, proof := m.CertifyCoverage()
+	s.coverage = value
+	s.prove(proof)
 	open := func() bool { return b.Left > 0 && s.bound() < price }
 	if open() && s.generates() {
 		master := NewMaster(m)
@@ -102,6 +104,8 @@ type solver struct {
 	b      *Budget
 	total  int
 	search *Search
+	// coverage is what classes are worth by the prices of resources.
+	coverage []float64
 }
 
 // take keeps the packing if it holds more than the one before, or as much for less.
@@ -188,7 +192,7 @@ func (s *solver) columns() []float64 {
 func (s *solver) generate(master *Master) []float64 {
 	m := s.m
 	part := s.b.Split(s.total / generatePart)
-	master.Price(m.Coverage(), part)
+	master.Price(s.coverage, part)
 	for master.Generate(400, part); part.Left > 0 && master.Deepen(20_000, part); {
 		master.Generate(400, part)
 	}
@@ -232,7 +236,7 @@ func (s *solver) begin(value []float64, b *Budget) bool {
 			s.Value[i] = int64(max(0, min(v, Largest)))
 			whole[i] = float64(s.Value[i])
 		}
-		s.search = NewSearch(s.m, whole, b)
+		s.search = NewSearch(s.m, whole, s.coverage, b)
 	}
 	return s.search != nil
 }
