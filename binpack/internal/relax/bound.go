@@ -113,8 +113,8 @@ func (m *Model) Certify(value []float64, factor float64) Proof {
 // rounded is by how much the values of a proof are lowered, so that rounding raises none.
 const rounded = 1e-9
 
-// CertifyCoverage is what Coverage says, and the proof that this makes. The values follow from prices of resources, so a kind whose whole
-// room is not worth more than its price needs no filling to be looked for.
+// CertifyCoverage is what Coverage says, and the proof that this makes. The values follow from prices of resources, so a kind
+// whose whole room is not worth more than its price needs no filling to be looked for.
 func (m *Model) CertifyCoverage() (value []float64, proof Proof) {
 	s := m.sorts()
 	prices := s.prices(m.Classes)

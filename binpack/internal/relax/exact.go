@@ -52,8 +52,8 @@ type surrogate struct {
 	cost   []float64 // by cells of demand, the least price of bins that hold so much
 }
 
-// NewSearch prepares a search in which the values are one more surrogate, and what the prices of resources say another. It is nil where sums of sizes would not fit an
-// integer.
+// NewSearch prepares a search in which the values are one more surrogate, and what the prices of resources say another. It is nil
+// where sums of sizes would not fit an integer.
 func NewSearch(m *Model, value, coverage []float64, b *Budget) *Search {
 	s := &Search{supply: slices.Clone(m.Supply), refuted: map[string]int{}}
 	s.reduce(m)

@@ -36,8 +36,8 @@ func (d *Draw) exponential() float64 {
 
 // Improve is the large-neighbourhood search: it takes some bins out, the wasteful ones rather, and packs what was in them
 // anew, over and over; it keeps what is cheaper (ruin and recreate: G. Schrimpf et al., 2000). value is what one of each class
-// is worth, room what it is worth by the prices of resources. It stops when the budget is used up, when a good part of it has brought nothing, or at the floor. Bins of counted
-// kinds stay, but for their contents.
+// is worth, room what it is worth by the prices of resources. It stops when the budget is used up, when a good part of it has
+// brought nothing, or at the floor. Bins of counted kinds stay, but for their contents.
 //
 // Two searches run side by side: each on half of the bins, where there are enough of them to exchange with, and otherwise
 // each on all of them in its own way, of which the cheaper outcome stands.

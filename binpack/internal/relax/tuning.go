@@ -46,7 +46,7 @@ const (
 	// whatever a bin holds, plans of 50 distinct things were 6% dearer, for little was left for the search over bins.
 	pivotsPerRow = 2
 	// priceRows times the cube root of the number of things is how many rows the programme may have that gives each sort of kinds
-	// prices of its own: its cost grows with their cube, and the budget with things. With 300 rows for any number, 100 things that
-	// each asked for other kinds took 0.6 s.
-	priceRows = 9
+	// prices of its own: its cost grows with their cube, and the budget with things. With 9, bounds of 50 and 100 labelled pods
+	// were 1.8% lower; with 30, 100 things that each asked for other kinds took 0.24 s, with 18 0.05.
+	priceRows = 18
 )
