@@ -58,5 +58,6 @@ func ExampleVariant() {
 	// limits 0 1 false
 	// weights 0 2 true
 	// labels 0 1 true
+	// categories 0 1 false
 	// diverse 0 1 false
 }

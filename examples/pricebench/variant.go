@@ -16,9 +16,9 @@ type Variant struct {
 	Apply func(p binpack.Problem, rng *rand.Rand) binpack.Problem
 }
 
-// Variants are existing nodes, limits, weights, labels and pods that stand apart.
+// Variants are existing nodes, limits, weights, labels, categories and pods that stand apart.
 func Variants() []Variant {
-	return []Variant{{"nodes", withNodes}, {"limits", withLimits}, {"weights", withWeights}, {"labels", withLabels}, {"diverse", withApart}}
+	return []Variant{{"nodes", withNodes}, {"limits", withLimits}, {"weights", withWeights}, {"labels", withLabels}, {"categories", withCategories}, {"diverse", withApart}}
 }
 
 // withNodes adds a node for every 25 pods, with up to 4 CPUs and 16 GiB free.
@@ -86,6 +86,24 @@ func withLabels(p binpack.Problem, rng *rand.Rand) binpack.Problem {
 		}
 		set, _ := b.Set() // two keys never conflict
 		p.Items[i].Requires = requirements.AnyOf(set)
+	}
+	return p
+}
+
+// withCategories lets each shape run in about half of the categories of types, as its owner happened to choose them.
+func withCategories(p binpack.Problem, rng *rand.Rand) binpack.Problem {
+	p.Types, p.Items = slices.Clone(p.Types), slices.Clone(p.Items)
+	var all []string
+	for i := range p.Types {
+		category := p.Types[i].Name[:1]
+		p.Types[i].Provides = requirements.MustOf(requirements.In("category", category))
+		if !slices.Contains(all, category) {
+			all = append(all, category)
+		}
+	}
+	for i := range p.Items {
+		rng.Shuffle(len(all), func(a, b int) { all[a], all[b] = all[b], all[a] })
+		p.Items[i].Requires = requirements.AnyOf(requirements.MustOf(requirements.In("category", all[:(len(all)+1)/2]...)))
 	}
 	return p
 }
