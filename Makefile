@@ -1,7 +1,9 @@
-# Every module of the repository: the library, the judges and the operator (nested modules, for they are heavy) with the programs
-# that it runs on, and the tools of CI.
-MODULES := . examples/judges examples/operator examples/operator/cluster/kubernetes examples/operator/cluster/kwok examples/operator/versus/karpenter
+# Every module of the repository: the library, its provider for AWS and the examples, which go.work joins for development; the judges
+# and the operator with the programs that it runs on, which are heavy and by themselves.
+MODULES := . cloudprovider/aws examples examples/judges examples/operator examples/operator/cluster/kubernetes examples/operator/cluster/kwok examples/operator/versus/karpenter
 GO ?= go
+# What go.work joins.
+JOINED := ./... ./cloudprovider/aws/... ./examples/...
 
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null)
@@ -39,30 +41,31 @@ test: moto ## vet and test every module; property suites at a short count
 ifeq ($(RACE),)
 	@echo "no C compiler found: tests run WITHOUT the race detector"
 endif
-	$(GO) vet ./...
-	$(GO) test $(RACE) -timeout 30m ./...
+	$(GO) vet $(JOINED)
+	$(GO) test $(RACE) -timeout 30m $(JOINED)
 ifneq ($(RACE),)
 	$(GO) test ./binpack
 endif
 	cd examples/judges && $(GO) vet ./... && $(GO) test ./...
 
 test-long: moto ## the full counts of the property suites and the judges
-	JOINERY_LONG=1 $(GO) test -timeout 30m -skip '^TestFaultRun$$' ./...
+	JOINERY_LONG=1 $(GO) test -timeout 30m -skip '^TestFaultRun$$' $(JOINED)
 	JOINERY_LONG=1 $(GO) test $(RACE) -timeout 60m -run '^TestFaultRun$$' ./cloudprovider/aws
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'PlansAreAccepted$$' -scenarios 2000 -v
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted$$' -scenarios 40 -pods 1500 -v
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPodsBesideKarpenters' -karpenter 400 -v
 	cd examples/judges && JOINERY_LONG=1 $(GO) test -timeout 60m ./deprovision
 
-# The oldest minor of the Kubernetes API that the library compiles and passes with, and the newest; go.mod has one between.
+# The oldest minor of the Kubernetes API that the library compiles and passes with, which its go.mod names, and the newest; `make test`
+# uses the one of the examples, which is the judges'.
 K8S_VERSIONS := v0.34.13 v0.37.2
 
 test-k8s: ## the packages that know the Kubernetes API, with its oldest and its newest minor
 	.ci/k8s $(K8S_VERSIONS)
 
-lint: ## the linters of .golangci.yml over both modules, built from the versions in .ci/tools
+lint: ## the linters of .golangci.yml over every module with code, built from the versions in .ci/tools
 	$(GO) -C .ci/tools build -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	.ci/tools/bin/golangci-lint run ./...
+	.ci/tools/bin/golangci-lint run $(JOINED)
 	cd examples/judges && ../../.ci/tools/bin/golangci-lint run ./...
 	cd examples/operator && ../../.ci/tools/bin/golangci-lint run ./...
 
@@ -82,7 +85,7 @@ tidy: ## fail if go.mod or go.sum of a module is not tidy
 	@set -e; for m in $(MODULES) .ci/tools; do (cd $$m && $(GO) mod tidy -diff); done
 
 generate: ## write the embedded EC2 catalogue anew; needs pip and the module proxy
-	$(GO) generate ./...
+	$(GO) generate $(JOINED)
 
 bench: ## compile + solve at 1k, 10k and 100k pods; each benchmark asserts what it measures
 	$(GO) test -run xxx -bench . -benchmem ./examples/pipeline ./binpack ./requirements/...
@@ -97,10 +100,10 @@ bench-price: ## cost, proven gap, time and memory of price-aware plans, into bin
 
 deps: ## modules and packages that each package of ours pulls in
 	@printf '%-28s %8s %9s\n' package modules packages
-	@for p in $$($(GO) list ./... | grep -v /examples); do \
+	@for m in . cloudprovider/aws; do (cd $$m && export GOWORK=off && for p in $$($(GO) list ./...); do \
 	  printf '%-28s %8s %9s\n' $${p#github.com/joinery-sdk/joinery/} \
-	    $$($(GO) list -deps -f '{{with .Module}}{{.Path}}{{end}}' $$p | sort -u | grep -vc '^github.com/joinery-sdk/joinery$$') \
-	    $$($(GO) list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' $$p | wc -l); done
+	    $$($(GO) list -deps -f '{{with .Module}}{{.Path}}{{end}}' $$p | sort -u | grep -vc '^github.com/joinery-sdk/joinery') \
+	    $$($(GO) list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' $$p | wc -l); done); done
 
 api: ## compare the exported API with the committed baseline; a break must stand in CHANGELOG.md
 	@.ci/api-check

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,9 +37,8 @@ var imports = map[string][]string{
 	"binpack":                 {"requirements"},
 	"deprovision":             {"requirements", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "internal/toleration"},
 	"cloudprovider":           {"requirements", "instancetypes", "instancetypes/resources", "scheduling/nodepool"},
-	"cloudprovider/aws":       {"requirements", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "instancetypes/ec2", "instancetypes/pricing", "cloudprovider", "internal/awstest"},
+	"cloudprovider/aws":       {"requirements", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "instancetypes/ec2", "instancetypes/pricing", "cloudprovider"},
 	"internal/toleration":     {},
-	"internal/awstest":        {"instancetypes/ec2", "cloudprovider"},
 }
 
 type goPackage struct {
@@ -46,9 +46,10 @@ type goPackage struct {
 	Imports, TestImports, XTestImports []string
 }
 
+// packages are those of the modules that go.work joins.
 func packages(t *testing.T) []goPackage {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Name,Imports,TestImports,XTestImports", "./...")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Name,Imports,TestImports,XTestImports", "./...", "./cloudprovider/aws/...", "./examples/...")
 	cmd.Dir = ".."
 	out, err := cmd.Output()
 	require.NoError(t, err)
@@ -117,7 +118,7 @@ func TestCoreIsPure(t *testing.T) {
 func TestCoreReadsNoClock(t *testing.T) {
 	clock := regexp.MustCompile(`\btime\.(Now|Since|Until|Sleep|After|AfterFunc|Tick|NewTimer|NewTicker)\b`)
 	for path, data := range sources(t) {
-		if strings.HasPrefix(path, "examples/") || strings.HasPrefix(path, "cloudprovider/") || strings.HasPrefix(path, "internal/awstest/") || strings.HasPrefix(path, ".") || strings.Contains(path, "/generate/") {
+		if strings.HasPrefix(path, "examples/") || strings.HasPrefix(path, "cloudprovider/") || strings.HasPrefix(path, ".") || strings.Contains(path, "/generate/") {
 			continue
 		}
 		assert.NotRegexp(t, clock, data, path)
@@ -168,6 +169,48 @@ func TestAlgebraAndPackerAreLight(t *testing.T) {
 	for pkg := range strings.Lines(string(out)) {
 		assert.True(t, strings.HasPrefix(pkg, module), "not of the standard library: %s", pkg)
 	}
+}
+
+// Whoever imports the library gets the Kubernetes API's types with it and no cloud, no programs and no client, not even as modules
+// that nothing is compiled of.
+func TestWhoeverImportsTheLibraryGetsLittle(t *testing.T) {
+	root, err := filepath.Abs("..")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	require.NoError(t, err)
+	for name, text := range map[string]string{
+		"go.sum": string(sums),
+		"go.mod": "module example.com/importer\n\ngo 1.26.0\n\nrequire github.com/joinery-sdk/joinery v0.0.0-00010101000000-000000000000\n\n" +
+			"replace github.com/joinery-sdk/joinery => " + strconv.Quote(root) + "\n",
+		"importer.go": "package importer\n\nimport (\n\t_ \"" + module + "binpack\"\n\t_ \"" + module + "requirements\"\n\t_ \"" + module + "scheduling\"\n)\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	run := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), "go", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	run("build", "./...") // completes go.mod
+	graph := run("mod", "graph")
+	require.Contains(t, graph, "k8s.io/api@")
+	for _, heavy := range []string{"/aws", "cobra", "go-pretty", "gonum", "k8s.io/client-go", "k8s.io/component-helpers", "controller-runtime", "karpenter", module} {
+		assert.NotContains(t, graph, heavy)
+	}
+	direct := regexp.MustCompile(`(?m)^github\.com/joinery-sdk/joinery@\S+ (\S+)@`).FindAllStringSubmatch(graph, -1)
+	assert.Less(t, len(direct), 25, "modules in go.mod")
+}
+
+// The fields that scheduling/FIELDS.md lists are those of the minor that is tested with.
+func TestFieldsAreOfTheMinorThatIsTested(t *testing.T) {
+	version, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}}", "k8s.io/api").Output()
+	require.NoError(t, err)
+	fields, err := os.ReadFile("../scheduling/FIELDS.md")
+	require.NoError(t, err)
+	assert.Contains(t, string(fields), "k8s.io/api "+regexp.MustCompile(`^v\d+\.\d+`).FindString(string(version))+";")
 }
 
 func TestSmallFiles(t *testing.T) {

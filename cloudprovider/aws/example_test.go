@@ -8,8 +8,8 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
-	"github.com/joinery-sdk/joinery/internal/awstest"
 )
 
 // byTeam makes node classes from a template: every team has its own tag, and all else in common.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
-	"github.com/joinery-sdk/joinery/internal/awstest"
 )
 
 // Reservations of every kind are asked for as EC2 wants it: targeted, open, blocks, and those that their owner may take back.

@@ -27,10 +27,10 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/record"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
-	"github.com/joinery-sdk/joinery/internal/awstest"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 

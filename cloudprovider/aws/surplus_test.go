@@ -11,7 +11,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
-	"github.com/joinery-sdk/joinery/internal/awstest"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 )
 
 // A fleet may launch more machines than were asked for. What belongs to nobody is given back, whatever goes wrong in between, and by the next

@@ -13,7 +13,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
-	"github.com/joinery-sdk/joinery/internal/awstest"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 )
 
 // Templates are few, are used again, and one that somebody deletes is made again in the middle of the launch.

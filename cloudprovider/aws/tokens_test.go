@@ -10,7 +10,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
-	"github.com/joinery-sdk/joinery/internal/awstest"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 )
 
 // EC2 does not know client tokens for ever. Whoever asks again after that, of the same provider or of one that has started since, gets what the first

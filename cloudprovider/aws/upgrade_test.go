@@ -17,8 +17,8 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/record"
-	"github.com/joinery-sdk/joinery/internal/awstest"
 )
 
 // Machines that the first version launched, by the tags that it wrote, are known, do not drift, are answered for by their tokens, and end.

@@ -4,6 +4,7 @@ go 1.26.6
 
 require (
 	github.com/go-logr/logr v1.4.3
+	github.com/joinery-sdk/joinery/examples v0.0.0-00010101000000-000000000000
 	github.com/stretchr/testify v1.12.1
 	k8s.io/api v0.36.3
 	k8s.io/apimachinery v0.36.3
@@ -128,7 +129,11 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-replace github.com/joinery-sdk/joinery => ../..
+replace (
+	github.com/joinery-sdk/joinery => ../..
+	github.com/joinery-sdk/joinery/cloudprovider/aws => ../../cloudprovider/aws
+	github.com/joinery-sdk/joinery/examples => ..
+)
 
 replace (
 	k8s.io/api => k8s.io/api v0.36.3

@@ -4,6 +4,8 @@ go 1.26.6
 
 require (
 	github.com/joinery-sdk/joinery v0.0.0-00010101000000-000000000000
+	github.com/joinery-sdk/joinery/cloudprovider/aws v0.0.0-00010101000000-000000000000
+	github.com/joinery-sdk/joinery/examples v0.0.0-00010101000000-000000000000
 	github.com/prometheus/client_golang v1.23.2
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/sync v0.21.0
@@ -103,4 +105,8 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-replace github.com/joinery-sdk/joinery => ../..
+replace (
+	github.com/joinery-sdk/joinery => ../..
+	github.com/joinery-sdk/joinery/cloudprovider/aws => ../../cloudprovider/aws
+	github.com/joinery-sdk/joinery/examples => ..
+)

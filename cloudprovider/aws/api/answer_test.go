@@ -38,7 +38,7 @@ func TestAnswerBook(t *testing.T) {
 	used := regexp.MustCompile(`(?:apiError\{|Code: +|RefuseOffering\([^"\n]*(?:"[^"\n]*", [^"\n]*){0,3}|KillNew\(|failing\("\w+", |cmp\.Or\(code, )"(?:com\.amazonaws\.sqs#)?([A-Z][\w.]*)"`)
 	invented := regexp.MustCompile(`^(SomethingNew|NobodyKnowsThis)$`)
 	n := 0
-	for _, root := range []string{"..", "../../../internal/awstest", "../../../examples/provision", "../../../examples/interruption"} {
+	for _, root := range []string{"..", "../awstest", "../../../examples/provision", "../../../examples/interruption"} {
 		require.NoError(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || !strings.Contains(path, "awstest") && !strings.HasSuffix(path, "_test.go") {
 				return err

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
-	"github.com/joinery-sdk/joinery/internal/awstest"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 )
 
 // Everything that decides where calls go is in one place: an emulator in this process takes AWS's.

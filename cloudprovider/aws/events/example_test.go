@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/events"
-	"github.com/joinery-sdk/joinery/internal/awstest"
 )
 
 // Somebody who only looks sees messages with what they announce, or why they cannot be read, and takes none away.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/events"
-	"github.com/joinery-sdk/joinery/internal/awstest"
 )
 
 // inventory is a fleet by EC2's ids: what else runs in the account is nobody's business here.

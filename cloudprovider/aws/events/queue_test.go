@@ -14,9 +14,9 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/events"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
-	"github.com/joinery-sdk/joinery/internal/awstest"
 )
 
 const head = `{"version":"0","id":"e-1","time":"2026-01-31T12:00:00Z","region":"us-east-1",`

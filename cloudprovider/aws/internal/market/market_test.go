@@ -12,10 +12,10 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/market"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
-	"github.com/joinery-sdk/joinery/internal/awstest"
 )
 
 func connect(t *testing.T, config awstest.Config) (*awstest.Cloud, *api.Clients) {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/profile"
-	"github.com/joinery-sdk/joinery/internal/awstest"
 )
 
 func connect(t *testing.T) (*awstest.Cloud, *api.Clients) {

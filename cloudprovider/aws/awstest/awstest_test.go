@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
-	"github.com/joinery-sdk/joinery/internal/awstest"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 )
 
 func connect(t *testing.T) (*awstest.Cloud, *api.Clients) {
