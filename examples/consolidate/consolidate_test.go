@@ -55,6 +55,8 @@ func TestSample(t *testing.T) {
 		"minimum.txt":     {"--min-savings", "0.5", "--method", "consolidation"},
 		"young.txt":       {"--min-age", "200h", "--interrupted", "node-a"},
 		"interrupted.txt": {"--interrupted", "node-a=2026-01-15T12:30:00Z", "--interrupted", "node-d", "--method", "interruption"},
+		"per-node.txt":    {"--per-node", "1"},
+		"factor.txt":      {"--factor", "karpenter.k8s.aws/instance-family=m5: 9"},
 		"expired.txt":     {"--now=2026-02-15T12:00:00Z", "--method", "expiration"},
 	} {
 		out, _, code := run(t, "", append([]string{at, "--no-timing"}, args...)...)

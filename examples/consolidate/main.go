@@ -24,6 +24,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
@@ -49,6 +50,7 @@ type options struct {
 	spotToSpot  bool
 	interrupted []string
 	rank        bool
+	beyond      inputs.Objective
 }
 
 func methods() []string {
@@ -71,6 +73,7 @@ in which they are to be carried out; every node has a verdict that says why it g
   consolidate -f cluster/ --policy balanced     # only what is worth its disruption
   consolidate -f cluster/ --rank                # every node with what emptying it costs
   consolidate -f cluster/ --max-evictions 50    # what so many evictions can save
+  consolidate -f cluster/ --per-node 0.02       # what provision --per-node bought is not undone
   consolidate -f cluster/ --interrupted ip-10-0-0-7=2026-01-15T12:02:00Z`,
 	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
 	o.Register(cmd.Flags())
@@ -88,6 +91,7 @@ in which they are to be carried out; every node has a verdict that says why it g
 	f.BoolVar(&o.spotToSpot, "spot-to-spot", false, "let cheaper spot nodes replace spot nodes")
 	f.StringArrayVar(&o.interrupted, "interrupted", nil, "NODE[=TIME]: the cloud takes this node back, at that time (repeatable)")
 	f.BoolVar(&o.rank, "rank", false, "only rank: what each node costs, what emptying it costs, and what blocks it; nothing is simulated")
+	o.beyond.Register(f)
 	inputs.Complete(cmd, "output", inputs.Formats()...)
 	inputs.Complete(cmd, "method", methods()...)
 	inputs.Complete(cmd, "policy", policies()...)
@@ -95,7 +99,7 @@ in which they are to be carried out; every node has a verdict that says why it g
 }
 
 // settings are the flags as package deprovision takes them. All that is wrong with them is said at once.
-func (o *options) settings() (deprovision.Options, []deprovision.Interruption, time.Time, error) {
+func (o *options) settings() (deprovision.Options, *plan.Objective, []deprovision.Interruption, time.Time, error) {
 	var out deprovision.Options
 	errs := []error{inputs.OneOf("policy", o.policy, policies()...)}
 	for _, m := range o.methods {
@@ -133,6 +137,8 @@ func (o *options) settings() (deprovision.Options, []deprovision.Interruption, t
 		}
 		list = append(list, i)
 	}
+	beyond, err := o.beyond.Parse()
+	errs = append(errs, err)
 	switch o.policy {
 	case "karpenter":
 		out.Objective = policy.AnySaving()
@@ -142,16 +148,16 @@ func (o *options) settings() (deprovision.Options, []deprovision.Interruption, t
 	out.Rules.MinimumAge = o.minAge
 	out.MaxEvictions, out.MinSavings, out.SpotToSpot = o.evictions, deprovision.Dollars(o.minSavings), o.spotToSpot
 	if err := errors.Join(errs...); err != nil {
-		return out, nil, now, inputs.Bad(err)
+		return out, nil, nil, now, inputs.Bad(err)
 	}
-	return out, list, now, nil
+	return out, beyond, list, now, nil
 }
 
 func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
-	settings, interrupted, now, err := o.settings()
+	settings, beyond, interrupted, now, err := o.settings()
 	if err != nil {
 		return err
 	}
@@ -160,10 +166,10 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 		return err
 	}
 	if o.rank {
-		return o.ranking(cmd, out, market, stdin, settings, now)
+		return o.ranking(cmd, out, market, stdin, settings, beyond, now)
 	}
 	done := terminal.Progress(cmd.ErrOrStderr(), "planning")
-	r, err := o.plan(cmd, market, stdin, settings, interrupted, now)
+	r, err := o.plan(cmd, market, stdin, settings, beyond, interrupted, now)
 	done()
 	if err != nil {
 		return err
@@ -177,7 +183,7 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 }
 
 // plan reads the files and looks for nodes to give back.
-func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Reader, settings deprovision.Options, interrupted []deprovision.Interruption, now time.Time) (*report, error) {
+func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Reader, settings deprovision.Options, beyond *plan.Objective, interrupted []deprovision.Interruption, now time.Time) (*report, error) {
 	start := time.Now()
 	m, s, err := o.read(cmd, market, stdin)
 	if err != nil {
@@ -190,13 +196,13 @@ func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Rea
 	}
 	times := seconds{Read: time.Since(start).Seconds()}
 	start = time.Now()
-	sim, nominated, err := simulate.New(s)
+	sim, nominated, err := simulate.NewFor(s, beyond)
 	if err != nil {
 		return nil, inputs.Bad(err)
 	}
 	times.Compile = time.Since(start).Seconds()
 	start = time.Now()
-	cluster := simulate.Cluster(m, s, nominated, now)
+	cluster := simulate.Counted(simulate.Cluster(m, s, nominated, now), beyond)
 	cluster.Interruptions = interrupted
 	times.Rank = time.Since(start).Seconds()
 	start = time.Now()

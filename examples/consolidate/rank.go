@@ -12,6 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 // candidates is the ranking as scripts read it; its keys are an interface.
@@ -42,13 +43,13 @@ type parts struct {
 }
 
 // ranking prints every node in the order in which it should be given back.
-func (o *options) ranking(cmd *cobra.Command, out io.Writer, market *pipeline.Market, stdin io.Reader, settings deprovision.Options, now time.Time) error {
+func (o *options) ranking(cmd *cobra.Command, out io.Writer, market *pipeline.Market, stdin io.Reader, settings deprovision.Options, beyond *plan.Objective, now time.Time) error {
 	m, s, err := o.read(cmd, market, stdin)
 	if err != nil {
 		return err
 	}
 	r := candidates{Candidates: []candidate{}}
-	for _, c := range deprovision.Rank(simulate.Cluster(m, s, nil, now), &settings) {
+	for _, c := range deprovision.Rank(simulate.Counted(simulate.Cluster(m, s, nil, now), beyond), &settings) {
 		p := c.Parts
 		x := candidate{
 			Node: c.Name, NodePool: c.Pool, InstanceType: c.InstanceType, PricePerHour: c.PricePerHour.Dollars(), Score: exact(c.Score), MostSavings: c.MostSavings.Dollars(),

@@ -52,9 +52,7 @@ type options struct {
 	inputs.Flags
 	strategy    string
 	effort      string
-	factors     []string
-	perNode     float64
-	interrupted float64
+	beyond      inputs.Objective
 	mostCPU     int64
 	mostNodes   int64
 	preferences string
@@ -89,9 +87,7 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 	o.Register(cmd.Flags())
 	cmd.Flags().StringVar(&o.strategy, "strategy", "cost", "how to pack: cost (least price, with proof) or ffd (first fit decreasing)")
 	cmd.Flags().StringVar(&o.effort, "effort", "default", "how much work a low price and a close bound are worth: fast, default or best")
-	cmd.Flags().StringArrayVar(&o.factors, "factor", nil, "'REQUIREMENTS: NUMBER': count what matches so many times its price, for example 'karpenter.k8s.aws/instance-generation<6: 1.3' (repeatable, the first that matches)")
-	cmd.Flags().Float64Var(&o.perNode, "per-node", 0, "dollars an hour that each node counts for besides, such as a licence")
-	cmd.Flags().Float64Var(&o.interrupted, "interruption", 0, "part of its price that spot capacity counts for besides, such as 0.2")
+	o.beyond.Register(cmd.Flags())
 	cmd.Flags().Int64Var(&o.mostCPU, "max-node-cpu", 0, "most vCPUs of a node; 0 means any number")
 	cmd.Flags().Int64Var(&o.mostNodes, "max-nodes", 0, "most nodes of each pool, those that exist included; 0 means any number")
 	cmd.Flags().StringVar(&o.preferences, "preferences", "respect", "soft constraints: respect (as far as possible) or ignore")

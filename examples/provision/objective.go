@@ -4,47 +4,26 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
-	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
 // objective is what the flags say beyond the price.
 func (o *options) objective() (*plan.Objective, error) {
-	out := &plan.Objective{PerNode: o.perNode, Interruption: o.interrupted, MostCPU: o.mostCPU, MostNodes: o.mostNodes}
-	bad := func(flag string, value any, want string) error {
-		return inputs.Bad(fmt.Errorf("--%s %v: want %s", flag, value, want))
-	}
 	switch {
-	case !(o.perNode >= 0) || o.perNode > 1e6:
-		return nil, bad("per-node", o.perNode, "dollars an hour, not negative")
-	case !(o.interrupted >= 0) || o.interrupted > 1e6:
-		return nil, bad("interruption", o.interrupted, "a part of the price, not negative")
 	case o.mostCPU < 0:
-		return nil, bad("max-node-cpu", o.mostCPU, "a number of vCPUs")
+		return nil, inputs.Bad(fmt.Errorf("--max-node-cpu %d: want a number of vCPUs", o.mostCPU))
 	case o.mostNodes < 0:
-		return nil, bad("max-nodes", o.mostNodes, "a number of nodes")
+		return nil, inputs.Bad(fmt.Errorf("--max-nodes %d: want a number of nodes", o.mostNodes))
 	}
-	for _, text := range o.factors {
-		at := strings.LastIndexByte(text, ':')
-		if at < 0 {
-			return nil, bad("factor", strconv.Quote(text), `"REQUIREMENTS: NUMBER"`)
-		}
-		match, err := requirements.Parse(strings.TrimSpace(text[:at]))
-		if err != nil {
-			return nil, inputs.Bad(fmt.Errorf("--factor %q: %w", text, err))
-		}
-		times, err := strconv.ParseFloat(strings.TrimSpace(text[at+1:]), 64)
-		if err != nil || !(times > 0) || times > 1e6 {
-			return nil, bad("factor", strconv.Quote(text), "a positive number after the colon")
-		}
-		out.Factors = append(out.Factors, plan.Factor{Match: match, Times: times})
+	out, err := o.beyond.Parse()
+	if err != nil {
+		return nil, err
 	}
+	out.MostCPU, out.MostNodes = o.mostCPU, o.mostNodes
 	return out, nil
 }
 

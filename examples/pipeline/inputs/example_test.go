@@ -26,6 +26,29 @@ func ExampleFlags() {
 	// [pods.yaml] eu-west-1 --output "jsno": want one of table, wide, json, yaml (did you mean "json"?)
 }
 
+// What a node counts for beyond its price, as provision and consolidate take it.
+func ExampleObjective() {
+	var o inputs.Objective
+	set := pflag.NewFlagSet("plan", pflag.ContinueOnError)
+	o.Register(set)
+	for _, args := range [][]string{{"--per-node", "0.02", "--factor", "karpenter.k8s.aws/instance-generation<6: 1.3"}, {"--per-node", "-1", "--factor", "old: much"}} {
+		if err := set.Parse(args); err != nil {
+			fmt.Println(err)
+			return
+		}
+		objective, err := o.Parse()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(objective.PerNode, objective.Factors[0].Match, objective.Factors[0].Times)
+	}
+	// Output:
+	// 0.02 karpenter.k8s.aws/instance-generation<=5 1.3
+	// --per-node -1: want dollars an hour, not negative
+	// --factor "old: much": want a positive number after the colon
+}
+
 // A program that has printed its answer, and the answer is "not all", has nothing more to say: its exit code does.
 func ExampleExitError() {
 	fmt.Println(inputs.End(os.Stdout, &inputs.ExitError{Code: inputs.ExitNotAll}))
