@@ -8,11 +8,12 @@ import (
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
+	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
+	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
-	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
 // Class is a set of pending pods that are alike in everything that bears on placement. Work is done once a class, not
@@ -63,12 +64,16 @@ func (p *Problem) tolerate() {
 	}
 }
 
+// ComparePods is the order of pods in everything that is listed: by namespace, then name, with runs of digits compared as numbers,
+// so that web-2 comes before web-10. It is meant for slices.SortFunc.
+func ComparePods(a, b *corev1.Pod) int { return podclass.Compare(a, b) }
+
 // Name is namespace and name of the first pod; it identifies the class.
 func (c *Class) Name() string { return podclass.Name(c.Pods[0]) }
 
 // fill works out what the class asks, from its first pod.
-func (c *Class) fill(s *Snapshot, aliases requirements.Aliases, totals *podclass.Totals) error {
-	c.Template = s.Admission.Pod(c.Pods[0])
+func (c *Class) fill(admitted *admission.Cluster, aliases requirements.Aliases, totals *podclass.Totals) error {
+	c.Template = admitted.Pod(c.Pods[0])
 	c.Requests = totals.Requests(c.Template)
 	asked, err := kube.FromPod(&c.Template.Spec)
 	if err != nil {

@@ -163,7 +163,7 @@ func ExamplePoolState() {
 }
 
 // Nobody sells zone-c, so the preference for it is given up; the one for small types is kept.
-func ExamplePreference() {
+func ExampleResult_GivenUp() {
 	picky := pod("web-0", func(p *corev1.Pod) {
 		prefer := func(weight int32, key, value string) corev1.PreferredSchedulingTerm {
 			return corev1.PreferredSchedulingTerm{Weight: weight, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
@@ -181,14 +181,14 @@ func ExamplePreference() {
 	}
 	gone, kept := solve(p, onePerNode).GivenUp(picky)
 	for _, g := range gone {
-		fmt.Println("given up:", g.Kind, g.Weight, g.Text)
+		fmt.Println("given up:", g)
 	}
 	for _, k := range kept {
-		fmt.Println("kept:", k.Kind, k.Weight, k.Text)
+		fmt.Println("kept:", k)
 	}
 	// Output:
-	// given up: preferred node affinity 10 topology.kubernetes.io/zone in (zone-c)
-	// kept: preferred node affinity 50 node.kubernetes.io/instance-type in (small)
+	// given up: preferred node affinity: topology.kubernetes.io/zone in (zone-c)
+	// kept: preferred node affinity: node.kubernetes.io/instance-type in (small)
 }
 
 // packing is a packer that has nothing to remember.

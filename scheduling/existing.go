@@ -12,10 +12,10 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
+	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
-	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
 // Taints of nodes on their way out; karpenter.sh sets them.
@@ -225,7 +225,7 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod) ExistingNode {
 	var list corev1.ResourceList
 	for _, pod := range pods {
 		if last == nil || !podclass.SameTemplate(last, pod) || len(pod.Status.ContainerStatuses) > 0 {
-			list = podclass.Requests(p.snapshot.Admission.Pod(pod), true)
+			list = resources.OfPod(p.admission.Pod(pod), true)
 		}
 		last = pod
 		r.ports = append(r.ports, hostport.Of(pod)...)

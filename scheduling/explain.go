@@ -13,7 +13,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
-	"github.com/joinery-sdk/joinery/scheduling/volume"
+	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
 // explain says why the pods of a class found no place; see [Unplaced.Reasons]. The state must be solved.

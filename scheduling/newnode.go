@@ -12,8 +12,8 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // NewNode is a node to buy, in the words of Kubernetes.

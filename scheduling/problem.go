@@ -11,12 +11,14 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
+	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
-	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
 // Problem is a snapshot compiled to classes, shapes and existing nodes: what a packer needs, in integers. It is immutable and
@@ -38,16 +40,17 @@ type Problem struct {
 	// Notes are remarks for people, such as nodes that cannot hold their daemons.
 	Notes []string
 
-	snapshot *Snapshot
-	options  Options
-	members  []member       // the cluster
-	moved    map[string]int // pods planned elsewhere, by the node that is being removed
-	taints   *taints.Sets
-	daemons  []*daemon
-	volumes  *volume.Index
-	topology *topology.Problem
-	verifier *verifier
-	aliases  requirements.Aliases
+	snapshot  *Snapshot
+	options   Options
+	members   []member       // the cluster
+	moved     map[string]int // pods planned elsewhere, by the node that is being removed
+	taints    *taints.Sets
+	daemons   []*daemon
+	volumes   *volume.Index
+	admission admission.Cluster
+	topology  *topology.Problem
+	verifier  *verifier
+	aliases   requirements.Aliases
 
 	// held remembers which classes some node could hold, for every attempt asks again.
 	held struct {
@@ -137,7 +140,10 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	}
 	aliases := requirements.KubernetesAliases()
 	p.aliases = aliases
-	p.volumes = volume.NewIndex(s.Volumes)
+	p.volumes = volume.NewIndex(volume.Objects{
+		Persistent: s.PersistentVolumes, Claims: s.PersistentVolumeClaims, Classes: s.StorageClasses, CSINodes: s.CSINodes,
+	})
+	p.admission = admission.NewCluster(s.PriorityClasses, s.RuntimeClasses, s.LimitRanges)
 	p.members = s.members(aliases)
 	pending, running := p.sortOut()
 	if err := p.compileClasses(pending, running, aliases); err != nil {
@@ -223,7 +229,7 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 	var totals podclass.Totals
 	for _, pods := range podclass.GroupAmong(pending, others) {
 		c := &Class{Pods: pods}
-		if err := c.fill(p.snapshot, aliases, &totals); err != nil {
+		if err := c.fill(&p.admission, aliases, &totals); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -372,7 +378,7 @@ func (p *Problem) mentioned() requirements.Keys {
 func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	in := topology.Input{
 		Classes: make([]topology.Class, len(p.Classes)), Nodes: make([]topology.Node, len(p.Existing)),
-		Namespaces: p.snapshot.KnownNamespaces(), Aliases: p.aliases, IgnorePreferences: p.options.IgnorePreferences,
+		Namespaces: interpod.Namespaces(p.snapshot.Pods, p.snapshot.Namespaces), Aliases: p.aliases, IgnorePreferences: p.options.IgnorePreferences,
 	}
 	for i, c := range p.Classes {
 		in.Classes[i] = topology.Class{
@@ -434,7 +440,7 @@ func (p *Problem) admitted(pods []*corev1.Pod) []*corev1.Pod {
 		if &out[0] == &pods[0] {
 			out = slices.Clone(pods)
 		}
-		out[i] = p.snapshot.Admission.Pod(pod)
+		out[i] = p.admission.Pod(pod)
 	}
 	return out
 }

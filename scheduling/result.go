@@ -71,9 +71,6 @@ func newResult(s *state, rounds int, stopped, draft bool) *Result {
 	return r
 }
 
-// Problem is what was solved.
-func (r *Result) Problem() *Problem { return r.p }
-
 // Bindings are all placed pods with their nodes: bound in this order, after the daemons, kube-scheduler accepts each.
 func (r *Result) Bindings() []Binding {
 	out := make([]Binding, len(r.state.bound))
@@ -230,15 +227,22 @@ func (p *Problem) Class(namespace, name string) (int, bool) {
 	return 0, false
 }
 
-// GivenUp lists the preferences that a placed pod was placed without, in the order of giving them up, and those that
-// it kept.
-func (r *Result) GivenUp(pod *corev1.Pod) (gone, kept []Preference) {
+// GivenUp says in words, sort first, which preferences a placed pod was placed without and which it kept, each in the order of
+// giving them up: spreads that may be violated, preferred affinity between pods, preferred node affinity, taints that are only to be
+// avoided; of one sort the lightest first.
+func (r *Result) GivenUp(pod *corev1.Pod) (gone, kept []string) {
 	s := r.state
 	at := slices.IndexFunc(s.bound, func(b binding) bool { return b.pod == pod })
 	if at < 0 {
 		return nil, nil
 	}
 	b := s.bound[at]
-	soft := s.p.topology.Preferences(b.class)
-	return slices.Clip(soft[:b.level]), soft[b.level:]
+	for level, p := range s.p.topology.Preferences(b.class) {
+		if text := string(p.Kind) + ": " + p.Text; level < b.level {
+			gone = append(gone, text)
+		} else {
+			kept = append(kept, text)
+		}
+	}
+	return gone, kept
 }

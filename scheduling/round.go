@@ -144,9 +144,6 @@ type state struct {
 	refused map[int]string
 }
 
-// Preference is a soft constraint of a class; see [topology.Preference] for the order in which they are given up.
-type Preference = topology.Preference
-
 // Item is a number of things that are to be packed alike: pods of one class, or bundles of pods that must share a node.
 type Item struct {
 	// Name is unique within the round.

@@ -14,11 +14,11 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
+	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
-	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
 // resourceNodes is the limit on the number of nodes of a pool.
@@ -378,14 +378,14 @@ func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
 		if ds.DeletionTimestamp != nil {
 			continue
 		}
-		pod := p.snapshot.Admission.DaemonPod(ds)
+		pod := p.admission.DaemonPod(ds)
 		asked, err := kube.FromPod(&pod.Spec)
 		if err != nil {
 			return fmt.Errorf("scheduling: DaemonSet %s/%s: %w", ds.Namespace, ds.Name, err)
 		}
 		p.daemons = append(p.daemons, &daemon{
 			namespace: ds.Namespace, name: ds.Name, uid: string(ds.UID), pod: pod,
-			requests: podclass.Requests(pod, false), required: aliases.Alternatives(asked.Required), ports: hostport.Of(pod),
+			requests: resources.OfPod(pod, false), required: aliases.Alternatives(asked.Required), ports: hostport.Of(pod),
 		})
 	}
 	slices.SortStableFunc(p.daemons, func(a, b *daemon) int { return podclass.Compare(a.pod, b.pod) })

@@ -23,8 +23,8 @@
 //
 // # Where the parts are
 //
-// Package podclass says which pods are alike and in what order they come, package volume where their volumes let them go,
-// package admission what an API server makes of them. Here they are put together: compiling, rounds, results and
+// Internal packages say which pods are alike and in what order they come, where their volumes let them go, and what an API server
+// makes of them. Here they are put together: compiling, rounds, results and
 // explanations.
 //
 // What a node must be is an element of package requirements throughout: nothing here compares labels by itself.
@@ -43,15 +43,16 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/admission"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
-	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
 // Snapshot is everything that bears on where pods can go, at one moment. It is plain data and is only read; pods that
@@ -59,6 +60,12 @@ import (
 // The zero value is an empty cluster.
 type Snapshot struct {
 	// Pods are all pods, in any order: those with a node are running there, the others are pending.
+	//
+	// The annotation joinery-sdk.dev/ratio divides pods over the values of a node label by fixed shares, such as
+	// "karpenter.sh/capacity-type: on-demand=2, spot=3". All pods of a namespace with the same text are divided together, those that
+	// run already included, as exactly as whole pods can be; a name and a semicolon in front keep apart what would have the same
+	// text: "web; karpenter.sh/capacity-type: on-demand=1, spot=1". It is a hard constraint on the plan, of which kube-scheduler
+	// knows nothing. No other annotation bears on placement.
 	Pods []*corev1.Pod
 	// Nodes are the nodes that exist.
 	Nodes []*corev1.Node
@@ -70,10 +77,17 @@ type Snapshot struct {
 	DaemonSets []*appsv1.DaemonSet
 	// Namespaces are needed for their labels, where affinity selects by them.
 	Namespaces []*corev1.Namespace
-	// Volumes are what decides where pods with volumes can go.
-	Volumes volume.Objects
-	// Admission holds what an API server consults before it stores a pod.
-	Admission admission.Cluster
+	// PersistentVolumes, bound or not, PersistentVolumeClaims and StorageClasses decide where pods with volumes can go, and CSINodes
+	// how many volumes a node takes. A pod whose claim is not among them is refused.
+	PersistentVolumes      []*corev1.PersistentVolume
+	PersistentVolumeClaims []*corev1.PersistentVolumeClaim
+	StorageClasses         []*storagev1.StorageClass
+	CSINodes               []*storagev1.CSINode
+	// PriorityClasses, RuntimeClasses and LimitRanges are what an API server consults before it stores a pod: pods that were never
+	// through one are planned as if they had been.
+	PriorityClasses []*schedulingv1.PriorityClass
+	RuntimeClasses  []*nodev1.RuntimeClass
+	LimitRanges     []*corev1.LimitRange
 }
 
 // Pool is a node pool with everything that its cloud can offer it, types that its requirements shut out included: they
@@ -143,23 +157,6 @@ type Options struct {
 	// Progress is called after each round that was packed, with how many were so far, and how many of the pods have a place in
 	// the best plan so far; nil for nobody.
 	Progress func(rounds, placed, pods int)
-}
-
-// KnownNamespaces is every namespace that an object or a pod names, with its labels; each carries its own name as a
-// label, as the API server sees to.
-func (s *Snapshot) KnownNamespaces() map[string]map[string]string {
-	out := map[string]map[string]string{}
-	for _, p := range s.Pods {
-		if _, ok := out[p.Namespace]; !ok {
-			out[p.Namespace] = map[string]string{corev1.LabelMetadataName: p.Namespace}
-		}
-	}
-	for _, n := range s.Namespaces {
-		set := map[string]string{corev1.LabelMetadataName: n.Name}
-		maps.Copy(set, n.Labels)
-		out[n.Name] = set
-	}
-	return out
 }
 
 // InvalidError is something in a snapshot that has no meaning, such as two nodes of one name, or a pod that no API server would have

@@ -10,9 +10,9 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
-	"github.com/joinery-sdk/joinery/scheduling/volume"
+	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
 // verifier binds the pods of a finished plan once more, one by one, on its concrete nodes, as kube-scheduler's filters
@@ -45,7 +45,7 @@ type verifiedNode struct {
 
 func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 	v := &verifier{
-		p: p, index: interpod.NewIndex(p.aliases, p.snapshot.KnownNamespaces()), values: &interpod.Values{},
+		p: p, index: interpod.NewIndex(p.aliases, interpod.Namespaces(p.snapshot.Pods, p.snapshot.Namespaces)), values: &interpod.Values{},
 		classes: make([]interpod.Constraints, len(p.Classes)), daemons: make([]interpod.Constraints, len(p.daemons)),
 	}
 	hard := func(pod *corev1.Pod, asked requirements.Alternatives) (interpod.Constraints, error) {

@@ -22,7 +22,6 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // report is what is printed.
@@ -238,7 +237,7 @@ func (r *report) replace(s scheduling.Snapshot) error {
 	for i := range packed.Problem.Existing {
 		node := packed.Problem.Existing[i].Node.Name
 		if pods := moved[node]; len(pods) > 0 {
-			podclass.Sort(pods)
+			slices.SortFunc(pods, scheduling.ComparePods)
 			r.Existing = append(r.Existing, existing{node, names(pods)})
 		}
 	}

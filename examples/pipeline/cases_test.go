@@ -366,7 +366,7 @@ func TestPreferencesAreKeptWhilePossible(t *testing.T) {
 	assert.Equal(t, map[string]int{"spot": 1}, count(t, p, "web", capacityKey), "the lighter one was given up, as both together cannot be had")
 	gone, kept := p.GivenUp(p.Bindings()[0].Pod)
 	require.Len(t, gone, 1)
-	assert.Equal(t, "topology.kubernetes.io/zone in (zone-b)", gone[0].Text)
+	assert.Equal(t, "preferred node affinity: topology.kubernetes.io/zone in (zone-b)", gone[0])
 	require.Len(t, kept, 1)
 	p = pack(t, catalogue(t, append(offers, "a.4 4 zone-b spot 0.15")...), anyPool+deployment("web", 1, prefer+container("1")))
 	assert.Equal(t, map[string]int{"zone-b": 1}, count(t, p, "web", zoneKey))

@@ -19,7 +19,6 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // Buyer carries plans out: it asks a provider for the nodes of a plan, and plans again without what the provider refused,
@@ -259,7 +258,7 @@ func (out *Purchase) seat(packed *plan.Plan) {
 		if !n.kept {
 			n.Pods, n.Requests = nil, nil
 		}
-		podclass.Sort(coming[n.Name])
+		slices.SortFunc(coming[n.Name], scheduling.ComparePods)
 		n.Pods = slices.Concat(n.Pods, coming[n.Name])
 		for _, pod := range coming[n.Name] {
 			n.Requests = resources.Add(n.Requests, requests[pod])

@@ -9,9 +9,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
-	"github.com/joinery-sdk/joinery/scheduling/admission"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
-	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
 // Snapshot is what manifests say of a cluster, with what the market offers its pools, as scheduling reads it; and notes on
@@ -31,10 +29,8 @@ func Snapshot(m *manifests.Snapshot, market *Market) (scheduling.Snapshot, []str
 	}
 	return scheduling.Snapshot{
 		Pods: pods, Nodes: m.Nodes, NodeClaims: claims, Pools: pools, DaemonSets: m.DaemonSets, Namespaces: m.Namespaces,
-		Volumes: volume.Objects{
-			Persistent: m.PersistentVolumes, Claims: m.PersistentVolumeClaims, Classes: m.StorageClasses, CSINodes: m.CSINodes,
-		},
-		Admission: admission.NewCluster(m.PriorityClasses, m.RuntimeClasses, m.LimitRanges),
+		PersistentVolumes: m.PersistentVolumes, PersistentVolumeClaims: m.PersistentVolumeClaims, StorageClasses: m.StorageClasses, CSINodes: m.CSINodes,
+		PriorityClasses: m.PriorityClasses, RuntimeClasses: m.RuntimeClasses, LimitRanges: m.LimitRanges,
 	}, notes, nil
 }
 

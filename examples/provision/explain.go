@@ -104,10 +104,10 @@ func writePreferences(w io.Writer, style terminal.Style, packed *plan.Plan, clas
 		}
 		gone, kept := packed.GivenUp(pod)
 		for _, p := range kept {
-			fmt.Fprintf(w, "  %s %s: %s\n", style.Good("kept"), p.Kind, p.Text)
+			fmt.Fprintf(w, "  %s %s\n", style.Good("kept"), p)
 		}
 		for _, p := range gone {
-			fmt.Fprintf(w, "  %s %s: %s\n", style.Warn("given up"), p.Kind, p.Text)
+			fmt.Fprintf(w, "  %s %s\n", style.Warn("given up"), p)
 		}
 	}
 }

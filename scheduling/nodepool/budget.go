@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
 )
 
 // budgets reads the budgets of v1beta1 and v1; a missing list is one budget of 10%. further are reasons that the version

@@ -2,30 +2,25 @@ package nodepool
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
 )
 
-// Decode reads a Provisioner or NodePool from JSON. The error joins one [*FieldError] for each problem, or is a
-// [*strictjson.ParseError] where data is not JSON. The reference to a node class may be missing, unlike in a cluster: a
+// Decode reads a Provisioner or NodePool from JSON. The error joins one [*FieldError] for each problem, or says in which
+// line data is not JSON. The reference to a node class may be missing, unlike in a cluster: a
 // plan needs no machine images. The cost is linear in the size of data.
 func Decode(data []byte) (NodePool, error) {
-	n, err := strictjson.Parse(data)
+	root, err := strictjson.Parse(data)
 	if err != nil {
 		return NodePool{}, fmt.Errorf("nodepool: %w", err)
 	}
-	return DecodeNode(&n)
-}
-
-// DecodeNode is [Decode] for a document that has been parsed already, be it from JSON or from YAML.
-func DecodeNode(n *strictjson.Node) (NodePool, error) {
+	n := &root
 	var head struct {
 		APIVersion string          `json:"apiVersion"`
 		Kind       string          `json:"kind"`
@@ -34,7 +29,7 @@ func DecodeNode(n *strictjson.Node) (NodePool, error) {
 		Status     json.RawMessage `json:"status"`
 	}
 	if n.Kind != strictjson.Object {
-		return NodePool{}, Errors("", []strictjson.Problem{{Detail: fmt.Sprintf("want an object, got %s", n.Kind)}})
+		return NodePool{}, fieldErrors("", []strictjson.Problem{{Detail: fmt.Sprintf("want an object, got %s", n.Kind)}})
 	}
 	var d strictjson.Decoder
 	d.Decode(n, &head) // its problems come up again when the version is known
@@ -53,13 +48,13 @@ func DecodeNode(n *strictjson.Node) (NodePool, error) {
 	case head.Kind == "NodePool" && head.APIVersion == V1:
 		p, problems = decodeV1(n)
 	default:
-		return NodePool{}, Errors(object, []strictjson.Problem{{Path: "apiVersion", Detail: unsupported(head.APIVersion, head.Kind)}})
+		return NodePool{}, fieldErrors(object, []strictjson.Problem{{Path: "apiVersion", Detail: unsupported(head.APIVersion, head.Kind)}})
 	}
 	if n.Get("spec") == nil {
 		problems = append(problems, strictjson.Problem{Path: "spec", Detail: "the object has no spec"})
 	}
 	if len(problems) > 0 {
-		return NodePool{}, Errors(object, problems)
+		return NodePool{}, fieldErrors(object, problems)
 	}
 	return p, nil
 }
@@ -74,19 +69,9 @@ func unsupported(version, kind string) string {
 	return fmt.Sprintf("%q %q is neither a Provisioner of %s nor a NodePool of %s or %s", version, kind, V1Alpha5, V1Beta1, V1)
 }
 
-// Errors joins problems of one object into an error, one [*FieldError] each, or returns nil if there are none. Fields
-// that are listed twice for the same reason are listed once. It serves the sub-packages of this package.
-func Errors(object string, problems []strictjson.Problem) error {
-	var errs []error
-	seen := map[FieldError]bool{}
-	for _, p := range problems {
-		e := FieldError{Object: object, Path: p.Path, Detail: p.Detail}
-		if !seen[e] {
-			seen[e] = true
-			errs = append(errs, &e)
-		}
-	}
-	return errors.Join(errs...)
+// fieldErrors joins problems of one object into an error, or returns nil if there are none.
+func fieldErrors(object string, problems []strictjson.Problem) error {
+	return nodespec.Join(problems, func(path, detail string) error { return &FieldError{Object: object, Path: path, Detail: detail} })
 }
 
 // The wire form of the parts that more than one version has.

@@ -10,6 +10,5 @@
 // too, as far as it is the same on every cloud: the budget of 10%, the expiry after 720h. What depends on the cloud is
 // a [Default] that the caller names; see [Apply].
 //
-// The companions of a pool are in sub-packages: nodeclaim (NodeClaim and Machine), overlay (NodeOverlay). strictjson is
-// the strict decoder that they share.
+// The companions of a pool are in sub-packages: nodeclaim (NodeClaim and Machine), overlay (NodeOverlay).
 package nodepool

@@ -7,7 +7,6 @@ import (
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
 )
 
 func ExampleDecode() {
@@ -26,13 +25,6 @@ func ExampleDecode() {
 	// WhenEmptyOrUnderutilized
 }
 
-func ExampleDecodeNode() {
-	n, _ := strictjson.Parse([]byte(`{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "a"}, "spec": {"weight": 10}}`))
-	p, err := nodepool.DecodeNode(&n)
-	fmt.Println(p.Name, p.Weight, err)
-	// Output: a 10 <nil>
-}
-
 func ExampleFieldError() {
 	_, err := nodepool.Decode([]byte(`{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "a"},
 		"spec": {"weight": 101, "requirements": []}}`))
@@ -43,11 +35,6 @@ func ExampleFieldError() {
 	// true spec.requirements
 	// nodepool: NodePool a: spec.requirements: unknown field "requirements": did you mean "spec.template.spec.requirements"?
 	// nodepool: NodePool a: spec.weight: 101: want 1 to 100
-}
-
-func ExampleErrors() {
-	fmt.Println(nodepool.Errors("NodePool a", []strictjson.Problem{{Path: "spec.weight", Detail: "101: want 1 to 100"}}))
-	// Output: nodepool: NodePool a: spec.weight: 101: want 1 to 100
 }
 
 func ExampleNodePool() {

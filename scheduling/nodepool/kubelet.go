@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
 )
 
 // Kubelet is what a pool may set of its nodes' kubelets: spec.kubeletConfiguration of v1alpha5, spec.template.spec.kubelet

@@ -2,7 +2,6 @@ package nodepool_test
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -379,9 +378,4 @@ func FuzzDecode(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, p, again)
 	})
-}
-
-func TestErrorsIsNil(t *testing.T) {
-	assert.NoError(t, nodepool.Errors("NodePool a", nil))
-	assert.NoError(t, errors.Unwrap(nodepool.Errors("NodePool a", nil)))
 }

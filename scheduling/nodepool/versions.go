@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
 )
 
 // wireV1 is karpenter.sh/v1 as manifests have it.

@@ -10,7 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 )
 
 // Price is an amount of money an hour, in billionths of a dollar.

@@ -100,17 +100,13 @@ func TestBucketsFindTheSameNode(t *testing.T) {
 				if at := e.find(&e.classes[e.pods[p].class], r.IntN(len(e.nodes)), len(e.nodes)); at < len(e.nodes) {
 					e.do(op{kind: opPlace, pod: p, node: int32(at), old: e.pods[p].node})
 				}
-			case k == 6:
+			case k <= 7:
 				if n := int32(r.IntN(len(e.nodes))); e.nodes[n].alive {
 					e.do(op{kind: opRemove, node: n})
 				}
-			case k == 7:
-				if n := int32(r.IntN(len(e.nodes))); !e.nodes[n].closed {
-					e.do(op{kind: opClose, node: n})
-				}
 			case k == 8:
 				n := e.nodes[r.IntN(len(e.nodes))]
-				n.name, n.alive, n.closed, n.free = fmt.Sprint("new", len(e.nodes), "-", step), true, false, append([]int64(nil), n.free...)
+				n.name, n.alive, n.free = fmt.Sprint("new", len(e.nodes), "-", step), true, append([]int64(nil), n.free...)
 				n.pool, n.usage = 0, nil
 				e.do(op{kind: opAdd, added: &n})
 			default:

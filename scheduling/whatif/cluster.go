@@ -62,20 +62,6 @@ func (e *engine) leave() {
 	e.at = e.at.parent
 }
 
-// Size is the number of nodes that this version has, those that take no pods included.
-func (c *Cluster) Size() int {
-	c.e.mu.Lock()
-	defer c.e.mu.Unlock()
-	c.checkout()
-	n := 0
-	for i := range c.e.nodes {
-		if c.e.nodes[i].alive {
-			n++
-		}
-	}
-	return n
-}
-
 // Free is the room that this version has left on nodes that take pods, in all, by the resources of [Cluster.Resources]; what
 // is below zero on a node counts as none.
 func (c *Cluster) Free() []int64 {
@@ -83,31 +69,6 @@ func (c *Cluster) Free() []int64 {
 	defer c.e.mu.Unlock()
 	c.checkout()
 	return slices.Clone(c.e.total)
-}
-
-// Close is this version with these nodes closed: they stay, but take no pods, for they are to go next. Nodes that were closed
-// before are open again.
-func (c *Cluster) Close(nodes []string) *Cluster {
-	c.e.mu.Lock()
-	defer c.e.mu.Unlock()
-	c.checkout()
-	e := c.e
-	shut := map[int32]bool{}
-	for _, name := range nodes {
-		if i, ok := e.nodeAt[name]; ok {
-			shut[i] = true
-		}
-	}
-	out := &Cluster{e: e, parent: c, depth: c.depth + 1}
-	for i := range e.nodes {
-		switch n := &e.nodes[i]; {
-		case shut[int32(i)] && !n.closed:
-			out.ops = append(out.ops, op{kind: opClose, node: int32(i)})
-		case n.closed && !shut[int32(i)]:
-			out.ops = append(out.ops, op{kind: opOpen, node: int32(i)})
-		}
-	}
-	return out
 }
 
 // Settled is this version as if it had just been read: nodes that went are forgotten, and the others are filled in the order
@@ -146,7 +107,6 @@ func (c *Cluster) Settled() *Cluster {
 	for i := range old.nodes {
 		if n := old.nodes[i]; n.alive {
 			n.free, n.pods, n.ports = slices.Clone(n.free), slices.Clone(n.pods), slices.Clone(n.ports)
-			n.closed = false
 			e.nodes = append(e.nodes, n)
 		}
 	}

@@ -14,11 +14,12 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
+	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
-	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
 // Options are the choices of [Compile] that a snapshot does not make. nil means defaults.
@@ -40,7 +41,8 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 		o = *opts
 	}
 	e := &engine{
-		aliases: requirements.KubernetesAliases(), podAt: map[*corev1.Pod]int32{}, nodeAt: map[string]int32{},
+		admission: admission.NewCluster(s.PriorityClasses, s.RuntimeClasses, s.LimitRanges),
+		aliases:   requirements.KubernetesAliases(), podAt: map[*corev1.Pod]int32{}, nodeAt: map[string]int32{},
 		values: &interpod.Values{}, staticAt: map[string]int32{}, daemons: map[string]*daemonSet{}, offerAt: map[[2]int]int{}, bucketAt: map[string]int32{}, pins: map[pinKey]*pin{}, taken: map[string]bool{},
 	}
 	known := make(map[string]bool, len(s.Nodes))
@@ -152,12 +154,12 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 	for _, i := range e.problem.Ignored {
 		e.classes[classAt[i.Pod]].refusal = i.Why
 	}
-	e.index = interpod.NewIndex(e.aliases, s.KnownNamespaces())
+	e.index = interpod.NewIndex(e.aliases, interpod.Namespaces(s.Pods, s.Namespaces))
 	for i, pods := range groups {
 		c := &e.classes[i]
-		c.template = s.Admission.Pod(pods[0])
+		c.template = e.admission.Pod(pods[0])
 		if c.need == nil {
-			c.need = e.vector(podclass.Requests(c.template, true))
+			c.need = e.vector(resources.OfPod(c.template, true))
 		}
 		c.ports = hostport.Of(c.template)
 		if !c.movable { // all that matters of a pod that does not move is which it keeps away
@@ -324,7 +326,7 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 		}
 		used := e.classes[p.class].need
 		if len(p.object.Status.ContainerStatuses) > 0 {
-			used = e.vector(podclass.Requests(s.Admission.Pod(p.object), true))
+			used = e.vector(resources.OfPod(e.admission.Pod(p.object), true))
 			for d, q := range e.classes[p.class].need { // volumes, which status does not know
 				if used[d] == 0 {
 					used[d] = q
@@ -350,7 +352,9 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 
 // attach charges nodes with the volumes of pods that never move, which the needs of classes do not know.
 func (e *engine) attach(s *scheduling.Snapshot, taking map[string][]int64) {
-	index := volume.NewIndex(s.Volumes)
+	index := volume.NewIndex(volume.Objects{
+		Persistent: s.PersistentVolumes, Claims: s.PersistentVolumeClaims, Classes: s.StorageClasses, CSINodes: s.CSINodes,
+	})
 	for d, name := range e.problem.Resources {
 		driver, ok := volume.Driver(name)
 		if !ok {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -11,7 +13,6 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // daemonSet is the pod that a DaemonSet runs on each node that is bought, and what other pods have to do with it.
@@ -25,9 +26,9 @@ type daemonSet struct {
 // compileDaemons reads the DaemonSets. It must run before any class is joined with the groups that count it.
 func (e *engine) compileDaemons(s *scheduling.Snapshot) error {
 	for _, d := range s.DaemonSets {
-		p, yes := s.Admission.DaemonPod(d), true
+		p, yes := e.admission.DaemonPod(d), true
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: d.UID, Controller: &yes}}
-		x := &daemonSet{pod: p, need: e.vector(podclass.Requests(p, false)), ports: hostport.Of(p)}
+		x := &daemonSet{pod: p, need: e.vector(resources.OfPod(p, false)), ports: hostport.Of(p)}
 		asked, err := kube.FromPod(&p.Spec)
 		if err == nil {
 			x.Constraints, err = e.index.Read(interpod.Owner{Pod: p, Asked: e.aliases.Alternatives(asked.Required)})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
@@ -18,6 +19,7 @@ type engine struct {
 	mu           sync.Mutex
 	at           *Cluster
 	problem      *scheduling.Problem
+	admission    admission.Cluster
 	aliases      requirements.Aliases
 	dims         int
 	classes      []class
@@ -82,7 +84,6 @@ type node struct {
 	object  *corev1.Node
 	alive   bool
 	target  bool // takes pods
-	closed  bool // takes no pods, because it is to go next
 	static  int32
 	values  []int32 // by key, -1 for none
 	free    []int64
@@ -99,7 +100,7 @@ type node struct {
 }
 
 // open reports whether the node takes pods.
-func (n *node) open() bool { return n.alive && n.target && !n.closed }
+func (n *node) open() bool { return n.alive && n.target }
 
 // static is what labels and taints say of a node as far as any class asks about them.
 type static struct {
@@ -114,8 +115,6 @@ const (
 	opAdd                  // a node comes
 	opPlace                // a pod goes to a node
 	opCredit               // a node that went no longer counts against its pool's limits
-	opClose                // a node takes no pods from now on
-	opOpen                 // it does again
 )
 
 type op struct {
@@ -168,11 +167,6 @@ func (e *engine) apply(o op) {
 		e.count(o.pod, n, 1)
 	case opCredit:
 		e.charge(&e.nodes[o.node], -1)
-	case opClose, opOpen:
-		e.tally(&e.nodes[o.node], -1)
-		e.nodes[o.node].closed = o.kind == opClose
-		e.tally(&e.nodes[o.node], 1)
-		e.refresh(o.node)
 	}
 }
 
@@ -217,11 +211,6 @@ func (e *engine) undo(o op) {
 		e.refresh(o.node)
 	case opCredit:
 		e.charge(&e.nodes[o.node], 1)
-	case opClose, opOpen:
-		e.tally(&e.nodes[o.node], -1)
-		e.nodes[o.node].closed = o.kind == opOpen
-		e.tally(&e.nodes[o.node], 1)
-		e.refresh(o.node)
 	}
 }
 

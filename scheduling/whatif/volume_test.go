@@ -10,14 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/scheduling"
-	"github.com/joinery-sdk/joinery/scheduling/volume"
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
 
 const driver = "block.csi.example.com"
 
-func claims(names ...string) volume.Objects {
-	var out volume.Objects
+func claims(names ...string) scheduling.Snapshot {
+	var out scheduling.Snapshot
 	for _, name := range names {
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name}}
 		pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}
@@ -27,7 +26,7 @@ func claims(names ...string) volume.Objects {
 		}}}}}
 		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 		c.Spec.VolumeName, c.Status.Phase = pv.Name, corev1.ClaimBound
-		out.Persistent, out.Claims = append(out.Persistent, pv), append(out.Claims, c)
+		out.PersistentVolumes, out.PersistentVolumeClaims = append(out.PersistentVolumes, pv), append(out.PersistentVolumeClaims, c)
 	}
 	return out
 }
@@ -44,11 +43,10 @@ func TestVolumes(t *testing.T) {
 	full := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
 		{Name: driver, NodeID: "b", Allocatable: &storagev1.VolumeNodeResources{Count: &limit}},
 	}}}
-	ask := func(objects volume.Objects) whatif.Answer {
-		c, err := whatif.Compile(scheduling.Snapshot{
-			Nodes: []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4"), node("c", "z2", "4")}, Pods: []*corev1.Pod{p, q},
-			Pools: []scheduling.Pool{market()}, Volumes: objects,
-		}, nil)
+	ask := func(s scheduling.Snapshot) whatif.Answer {
+		s.Nodes, s.Pods = []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4"), node("c", "z2", "4")}, []*corev1.Pod{p, q}
+		s.Pools = []scheduling.Pool{market()}
+		c, err := whatif.Compile(s, nil)
 		require.NoError(t, err)
 		return c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}, Explain: true})
 	}
@@ -59,7 +57,7 @@ func TestVolumes(t *testing.T) {
 	a := ask(taken)
 	assert.False(t, a.OK(), "b attaches one volume and has it")
 	assert.Contains(t, a.Why, "attachable-volumes-csi-"+driver)
-	missing := ask(volume.Objects{})
+	missing := ask(scheduling.Snapshot{})
 	assert.False(t, missing.OK())
 	assert.Contains(t, missing.Why, "does not exist")
 }

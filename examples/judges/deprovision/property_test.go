@@ -130,7 +130,7 @@ func draw(ctx context.Context, seed uint64, careful bool) (*world, error) {
 		}
 	}
 	bindVolumes(&s, running, cluster.Nodes)
-	snapshot.Volumes.Persistent, snapshot.Volumes.Claims = s.PVs, s.PVCs
+	snapshot.PersistentVolumes, snapshot.PersistentVolumeClaims = s.PVs, s.PVCs
 	snapshot.Nodes, snapshot.Pods = cluster.Nodes, running
 	zero := time.Duration(0)
 	for i := range snapshot.Pools {

@@ -11,7 +11,6 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // rounds is how many objects are drawn: full where the environment asks for long tests.
@@ -33,8 +32,8 @@ func TestRequestsAgreeWithKubernetes(t *testing.T) {
 		p := randomWorkload(rng)
 		pending := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})
 		running := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true})
-		requireSame(t, p, resources.Add(pending, slot), podclass.Requests(p, false))
-		requireSame(t, p, resources.Add(running, slot), podclass.Requests(p, true))
+		requireSame(t, p, resources.Add(pending, slot), resources.OfPod(p, false))
+		requireSame(t, p, resources.Add(running, slot), resources.OfPod(p, true))
 
 		bare := p.DeepCopy()
 		bare.Spec.InitContainers = nil

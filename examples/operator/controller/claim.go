@@ -20,7 +20,6 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 const (
@@ -51,7 +50,7 @@ func wantedOf(n *plan.NewNode) wanted {
 func (v *view) replacement(n *deprovision.NewNode) (wanted, error) {
 	w := wanted{pool: n.Pool, labels: n.Labels, pods: n.Pods}
 	for _, p := range slices.Concat(n.Pods, n.Daemons) {
-		w.requests = resources.Add(w.requests, podclass.Requests(p, false))
+		w.requests = resources.Add(w.requests, resources.OfPod(p, false))
 	}
 	types := []string{n.InstanceType}
 	for _, a := range n.Alternatives {

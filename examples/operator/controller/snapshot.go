@@ -23,9 +23,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
-	"github.com/joinery-sdk/joinery/scheduling/admission"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
-	"github.com/joinery-sdk/joinery/scheduling/volume"
 )
 
 // view is the cluster at one moment, as the packages of the library read it.
@@ -65,10 +63,9 @@ func (o *Operator) read(ctx context.Context) (*view, error) {
 		}
 	}
 	v.DaemonSets, v.Namespaces = pointers(daemons.Items), pointers(namespaces.Items)
-	v.Volumes = volume.Objects{
-		Persistent: pointers(volumes.Items), Claims: pointers(volumeClaims.Items), Classes: pointers(storageClasses.Items), CSINodes: pointers(csiNodes.Items),
-	}
-	v.Admission = admission.NewCluster(pointers(priorities.Items), pointers(runtimes.Items), pointers(ranges.Items))
+	v.PersistentVolumes, v.PersistentVolumeClaims = pointers(volumes.Items), pointers(volumeClaims.Items)
+	v.StorageClasses, v.CSINodes = pointers(storageClasses.Items), pointers(csiNodes.Items)
+	v.PriorityClasses, v.RuntimeClasses, v.LimitRanges = pointers(priorities.Items), pointers(runtimes.Items), pointers(ranges.Items)
 	v.objects.PodDisruptionBudgets = pointers(budgets.Items)
 	problems := errors.Join(o.readPools(ctx, v, pools.Items), v.readNodes(nodes.Items, claims.Items))
 	for i := range pods.Items {

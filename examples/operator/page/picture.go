@@ -13,7 +13,6 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/examples/operator/controller"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // picture is what the page shows. The keys are those of index.html.
@@ -104,7 +103,7 @@ func (b *box) fill(node *corev1.Node, pods []*corev1.Pod) {
 			continue
 		}
 		b.Pods[app(pod)]++
-		sum = resources.Add(sum, podclass.Requests(pod, true))
+		sum = resources.Add(sum, resources.OfPod(pod, true))
 	}
 	share := func(name corev1.ResourceName) int {
 		have := resources.Capacity(name, node.Status.Allocatable[name])

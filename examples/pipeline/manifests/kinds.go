@@ -17,13 +17,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/joinery-sdk/joinery/examples/pipeline/manifests/podcheck"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests/internal/podcheck"
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/overlay"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
 )
 
 // visit is one object being read.
@@ -93,9 +93,9 @@ func typed[T any](check func(*visit, *T)) func(*visit) any {
 }
 
 // family reads the kinds that have decoders of their own.
-func family[T any](decode func(*strictjson.Node) (T, error)) func(*visit) any {
+func family[T any](decode func([]byte) (T, error)) func(*visit) any {
 	return func(v *visit) any {
-		object, err := decode(v.node)
+		object, err := decode(v.node.Raw())
 		v.failed(err)
 		return object
 	}
@@ -160,11 +160,11 @@ func kinds(classes map[string]ClassDecoder) map[string]kind {
 			typed(checkPriorityClass),
 		},
 		"RuntimeClass": {[]string{"node.k8s.io/v1"}, []string{"node.k8s.io/v1beta1", "node.k8s.io/v1alpha1"}, false, typed(checkRuntimeClass)},
-		"Provisioner":  {[]string{nodepool.V1Alpha5}, nil, false, family(nodepool.DecodeNode)},
-		"NodePool":     {[]string{nodepool.V1, nodepool.V1Beta1}, nil, false, family(nodepool.DecodeNode)},
-		"Machine":      {[]string{nodepool.V1Alpha5}, nil, false, family(nodeclaim.DecodeNode)},
-		"NodeClaim":    {[]string{nodepool.V1, nodepool.V1Beta1}, nil, false, family(nodeclaim.DecodeNode)},
-		"NodeOverlay":  {[]string{overlay.APIVersion}, nil, false, family(overlay.DecodeNode)},
+		"Provisioner":  {[]string{nodepool.V1Alpha5}, nil, false, family(nodepool.Decode)},
+		"NodePool":     {[]string{nodepool.V1, nodepool.V1Beta1}, nil, false, family(nodepool.Decode)},
+		"Machine":      {[]string{nodepool.V1Alpha5}, nil, false, family(nodeclaim.Decode)},
+		"NodeClaim":    {[]string{nodepool.V1, nodepool.V1Beta1}, nil, false, family(nodeclaim.Decode)},
+		"NodeOverlay":  {[]string{overlay.APIVersion}, nil, false, family(overlay.Decode)},
 	}
 	known := classKinds()
 	for _, name := range slices.Sorted(maps.Keys(known)) {

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/joinery-sdk/joinery/examples/pipeline/manifests/podcheck"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests/internal/podcheck"
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
 // Options change how manifests are read. nil, and the zero value, are the defaults.

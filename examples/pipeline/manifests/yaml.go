@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
 // aliasValues is how many values aliases may add to a document. Ten nested anchors of ten would else make ten billion.

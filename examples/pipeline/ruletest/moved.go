@@ -130,7 +130,7 @@ func (q *inquiry) givenUp() {
 		}
 		gone, _ := q.plan.packed.GivenUp(m.pod)
 		for _, g := range gone {
-			q.say("giving up %s: %s", g.Kind, g.Text)
+			q.say("giving up %s", g)
 		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
 )
 
 // Workload builds a pod, or pods from one template. It is a value: every method returns a new one. The zero value is a

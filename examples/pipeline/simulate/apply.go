@@ -11,7 +11,6 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/scheduling"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // Node is a node that a command buys as it will register, ready and initialized, with nothing running.
@@ -51,7 +50,7 @@ func Apply(s scheduling.Snapshot, c *deprovision.Command, now time.Time) (schedu
 	}
 	to := make(map[string]string, len(c.Placements)) // a pod that moved before is another object
 	for _, p := range c.Placements {
-		to[podclass.Name(p.Pod)] = p.Node
+		to[p.Pod.Namespace+"/"+p.Pod.Name] = p.Node
 	}
 	out := s
 	out.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n *corev1.Node) bool { return gone[n.Name] })
@@ -64,7 +63,7 @@ func Apply(s scheduling.Snapshot, c *deprovision.Command, now time.Time) (schedu
 	}
 	out.Pods = make([]*corev1.Pod, 0, len(s.Pods))
 	for _, p := range s.Pods {
-		node, moves := to[podclass.Name(p)]
+		node, moves := to[p.Namespace+"/"+p.Name]
 		switch {
 		case moves: // in place of the pod its controller makes another like it
 			q := *p

@@ -10,7 +10,6 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // Claim is a node that a command buys as a provider is asked for it: the planned offering first, then the alternatives in the same
@@ -28,7 +27,7 @@ func Claim(s scheduling.Snapshot, n *deprovision.NewNode, token string) (cloudpr
 		}
 		for _, list := range [][]*corev1.Pod{n.Pods, n.Daemons} {
 			for _, p := range list {
-				out.Requests = resources.Add(out.Requests, podclass.Requests(p, false))
+				out.Requests = resources.Add(out.Requests, resources.OfPod(p, false))
 			}
 		}
 		names := []string{n.InstanceType}

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/deprovision"
@@ -87,7 +88,7 @@ func (o Objects) Cluster(s scheduling.Snapshot, nominated []string, now time.Tim
 		subject := drift.Subject{Labels: n.Labels, Annotations: n.Annotations}
 		if c := claims[n.Name]; c != nil {
 			node.Claim = claimOf(c)
-			if drifted, ok := c.Condition(nodeclaim.Drifted); ok && drifted.Status == "True" {
+			if drifted := meta.FindStatusCondition(c.Conditions, nodeclaim.Drifted); drifted != nil && drifted.Status == "True" {
 				node.Drifted = append(node.Drifted, "its claim says so: "+drifted.Reason)
 				node.DriftedSince = drifted.LastTransitionTime.Time
 			}
@@ -151,10 +152,10 @@ func claimOf(c *nodeclaim.NodeClaim) eligibility.Claim {
 		Created: c.Metadata.CreationTimestamp.Time, LastPodEvent: c.LastPodEvent, Deleting: c.Metadata.DeletionTimestamp != nil,
 		ExpireAfter: c.ExpireAfter, TerminationGracePeriod: c.TerminationGracePeriod,
 	}
-	if i, ok := c.Condition(nodeclaim.Initialized); ok && i.Status == "True" {
+	if i := meta.FindStatusCondition(c.Conditions, nodeclaim.Initialized); i != nil && i.Status == "True" {
 		out.Initialized = i.LastTransitionTime.Time
 	}
-	if i, ok := c.Condition(nodeclaim.Consolidatable); ok {
+	if i := meta.FindStatusCondition(c.Conditions, nodeclaim.Consolidatable); i != nil {
 		yes := i.Status == "True"
 		out.Consolidatable = &yes
 	}

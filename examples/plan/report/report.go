@@ -11,7 +11,6 @@ import (
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // Report is a plan.
@@ -145,7 +144,7 @@ func Of(p *plan.Plan) Report {
 	for i := range p.Problem.Existing {
 		name := p.Problem.Existing[i].Node.Name
 		if pods := on[name]; len(pods) > 0 {
-			podclass.Sort(pods)
+			slices.SortFunc(pods, scheduling.ComparePods)
 			r.ExistingNodes = append(r.ExistingNodes, ExistingNode{name, names(pods)})
 		}
 	}
@@ -156,12 +155,12 @@ func Of(p *plan.Plan) Report {
 		}
 		one.Message = one.Reasons[0].Detail
 		for _, pod := range u.Pods {
-			one.Pod = podclass.Name(pod)
+			one.Pod = pod.Namespace + "/" + pod.Name
 			r.Unschedulable = append(r.Unschedulable, one)
 		}
 	}
 	for _, i := range p.Problem.Ignored {
-		r.Ignored = append(r.Ignored, Ignored{podclass.Name(i.Pod), i.Why})
+		r.Ignored = append(r.Ignored, Ignored{i.Pod.Namespace + "/" + i.Pod.Name, i.Why})
 	}
 	bound := p.Packing.Bound
 	r.Summary = Summary{
@@ -227,7 +226,7 @@ func quantities(list corev1.ResourceList) map[string]string {
 func names(pods []*corev1.Pod) []string {
 	out := make([]string, 0, len(pods))
 	for _, p := range pods {
-		out = append(out, podclass.Name(p))
+		out = append(out, p.Namespace+"/"+p.Name)
 	}
 	return out
 }

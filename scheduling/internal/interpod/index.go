@@ -97,6 +97,23 @@ type Index struct {
 	lookup    *lookup
 }
 
+// Namespaces is every namespace that an object or a pod names, with its labels; each carries its own name as a
+// label, as the API server sees to.
+func Namespaces(pods []*corev1.Pod, namespaces []*corev1.Namespace) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for _, p := range pods {
+		if _, ok := out[p.Namespace]; !ok {
+			out[p.Namespace] = map[string]string{corev1.LabelMetadataName: p.Namespace}
+		}
+	}
+	for _, n := range namespaces {
+		set := map[string]string{corev1.LabelMetadataName: n.Name}
+		maps.Copy(set, n.Labels)
+		out[n.Name] = set
+	}
+	return out
+}
+
 // NewIndex is an index without constraints. Aliases rename deprecated topology keys; namespaces are the labels of every
 // namespace, by name.
 func NewIndex(aliases requirements.Aliases, namespaces map[string]map[string]string) *Index {

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // A ratio that makes no sense is the pod's fault, told with what would do.

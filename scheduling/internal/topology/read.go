@@ -8,8 +8,8 @@ import (
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology/quota"
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
 )
 
 // class is a class of the input and what was read of it.

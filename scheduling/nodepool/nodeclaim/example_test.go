@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
 )
 
 const claim = `{
@@ -18,22 +17,8 @@ func ExampleDecode() {
 	// Output: default-x default n1 <nil>
 }
 
-func ExampleDecodeNode() {
-	n, _ := strictjson.Parse([]byte(claim))
-	c, err := nodeclaim.DecodeNode(&n)
-	fmt.Println(c.Requirements, err)
-	// Output: kubernetes.io/os in (linux) <nil>
-}
-
 func ExampleNodeClaim() {
 	c, _ := nodeclaim.Decode([]byte(claim))
 	fmt.Println(c.Is(nodeclaim.Registered), c.Is(nodeclaim.Initialized))
 	// Output: true false
-}
-
-func ExampleCondition() {
-	c := nodeclaim.NodeClaim{Conditions: []nodeclaim.Condition{{Type: nodeclaim.Drifted, Status: "True", Reason: "NodePoolDrifted"}}}
-	drifted, ok := c.Condition(nodeclaim.Drifted)
-	fmt.Println(drifted.Reason, ok)
-	// Output: NodePoolDrifted true
 }

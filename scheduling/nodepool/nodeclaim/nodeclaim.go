@@ -13,12 +13,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
 )
 
 // NodeClaim is one node that was asked for, whether or not it exists yet. It is a plain struct to be read, not changed:
@@ -48,27 +49,10 @@ type NodeClaim struct {
 	ProviderID, NodeName, ImageID string
 	// Capacity and Allocatable are what the node has, or is expected to have until it has joined.
 	Capacity, Allocatable corev1.ResourceList
-	// Conditions are in the order of the manifest.
-	Conditions []Condition
+	// Conditions are in the order of the manifest, such as [Registered].
+	Conditions []metav1.Condition
 	// LastPodEvent is when a pod last came to or left the node; the zero time if that is not known.
 	LastPodEvent time.Time
-}
-
-// Condition is one thing that is known of the claim's progress.
-type Condition struct {
-	// Type names the condition, for example [Registered].
-	Type string `json:"type"`
-	// Status is "True", "False" or "Unknown".
-	Status string `json:"status"`
-	// Reason is one word, Message a sentence.
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
-	// Severity is set before karpenter.sh/v1 only.
-	Severity string `json:"severity"`
-	// LastTransitionTime is when Status changed last.
-	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
-	// ObservedGeneration is the generation of the claim that the condition speaks of.
-	ObservedGeneration int64 `json:"observedGeneration"`
 }
 
 // The conditions that planning looks at.
@@ -80,20 +64,15 @@ const (
 	Consolidatable = "Consolidatable"
 )
 
-// Condition returns the condition of that type and whether the claim has it.
-func (c NodeClaim) Condition(kind string) (Condition, bool) {
-	for _, condition := range c.Conditions {
-		if condition.Type == kind {
-			return condition, true
-		}
-	}
-	return Condition{}, false
-}
-
 // Is reports whether the condition of that type is there and "True".
 func (c NodeClaim) Is(kind string) bool {
-	condition, ok := c.Condition(kind)
-	return ok && condition.Status == "True"
+	return meta.IsStatusConditionTrue(c.Conditions, kind)
+}
+
+// wireCondition has what conditions had before karpenter.sh/v1, which says nothing.
+type wireCondition struct {
+	metav1.Condition `json:",inline"`
+	Severity         string `json:"severity"`
 }
 
 type wireClaim struct {
@@ -119,7 +98,7 @@ type wireClaim struct {
 		ImageID          string              `json:"imageID"`
 		Capacity         corev1.ResourceList `json:"capacity"`
 		Allocatable      corev1.ResourceList `json:"allocatable"`
-		Conditions       []Condition         `json:"conditions"`
+		Conditions       []wireCondition     `json:"conditions"`
 		LastPodEventTime metav1.Time         `json:"lastPodEventTime"`
 	} `json:"status"`
 }
@@ -131,21 +110,16 @@ type wireRef struct {
 	APIVersion string `json:"apiVersion"`
 }
 
-// Decode reads a Machine or NodeClaim from JSON. The error joins one [*nodepool.FieldError] for each problem, or is a
-// [*strictjson.ParseError] where data is not JSON. The cost is linear in the size of data.
+// Decode reads a Machine or NodeClaim from JSON. The error joins one [*nodepool.FieldError] for each problem, or says in which
+// line data is not JSON. The cost is linear in the size of data.
 func Decode(data []byte) (NodeClaim, error) {
 	n, err := strictjson.Parse(data)
 	if err != nil {
 		return NodeClaim{}, fmt.Errorf("nodeclaim: %w", err)
 	}
-	return DecodeNode(&n)
-}
-
-// DecodeNode is [Decode] for a document that has been parsed already.
-func DecodeNode(n *strictjson.Node) (NodeClaim, error) {
 	d := strictjson.Decoder{Live: true}
 	var w wireClaim
-	r := nodespec.NewReport(d.Decode(n, &w))
+	r := nodespec.NewReport(d.Decode(&n, &w))
 	machine := w.Kind == "Machine" && w.APIVersion == nodepool.V1Alpha5
 	claim := w.Kind == "NodeClaim" && (w.APIVersion == nodepool.V1Beta1 || w.APIVersion == nodepool.V1)
 	if !machine && !claim {
@@ -157,7 +131,10 @@ func DecodeNode(n *strictjson.Node) (NodeClaim, error) {
 		Taints: w.Spec.Taints, StartupTaints: w.Spec.StartupTaints, Requests: w.Spec.Resources.Requests,
 		ProviderID: w.Status.ProviderID, NodeName: w.Status.NodeName, ImageID: w.Status.ImageID,
 		Capacity: w.Status.Capacity, Allocatable: w.Status.Allocatable,
-		Conditions: w.Status.Conditions, LastPodEvent: w.Status.LastPodEventTime.Time,
+		LastPodEvent: w.Status.LastPodEventTime.Time,
+	}
+	for _, condition := range w.Status.Conditions {
+		c.Conditions = append(c.Conditions, condition.Condition)
 	}
 	c.Pool = cmp.Or(w.Metadata.Labels[nodepool.LabelKey], w.Metadata.Labels[nodepool.ProvisionerLabelKey])
 	if c.Name == "" {
@@ -173,7 +150,9 @@ func DecodeNode(n *strictjson.Node) (NodeClaim, error) {
 	c.TerminationGracePeriod = r.Duration("spec.terminationGracePeriod", w.Spec.TerminationGracePeriod, false, nil)
 	c.NodeClass = w.class(r, machine)
 	object := strings.TrimSpace(w.Kind + " " + c.Name)
-	if err := nodepool.Errors(object, r.Problems); err != nil {
+	if err := nodespec.Join(r.Problems, func(path, detail string) error {
+		return &nodepool.FieldError{Object: object, Path: path, Detail: detail}
+	}); err != nil {
 		return NodeClaim{}, err
 	}
 	return c, nil

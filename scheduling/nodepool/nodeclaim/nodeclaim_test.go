@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/yaml"
 
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -58,8 +59,8 @@ status:
 	assert.True(t, c.Is(nodeclaim.Launched))
 	assert.False(t, c.Is(nodeclaim.Drifted))
 	assert.False(t, c.Is(nodeclaim.Registered))
-	launched, ok := c.Condition(nodeclaim.Launched)
-	assert.True(t, ok)
+	launched := meta.FindStatusCondition(c.Conditions, nodeclaim.Launched)
+	require.NotNil(t, launched)
 	assert.Equal(t, "m", launched.Message)
 }
 

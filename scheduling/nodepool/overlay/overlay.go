@@ -3,7 +3,6 @@
 package overlay
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -13,10 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
 )
 
 // APIVersion is the version that [Decode] reads.
@@ -54,11 +53,6 @@ func (o NodeOverlay) Adjust(price float64) float64 {
 	}
 }
 
-// Compare orders overlays as they are applied: the heaviest first, then by name. It is meant for slices.SortFunc.
-func Compare(a, b NodeOverlay) int {
-	return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Name, b.Name))
-}
-
 type wireOverlay struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`
@@ -73,21 +67,16 @@ type wireOverlay struct {
 	Status json.RawMessage `json:"status"`
 }
 
-// Decode reads a NodeOverlay from JSON. The error joins one [*nodepool.FieldError] for each problem, or is a
-// [*strictjson.ParseError] where data is not JSON. The cost is linear in the size of data.
+// Decode reads a NodeOverlay from JSON. The error joins one [*nodepool.FieldError] for each problem, or says in which
+// line data is not JSON. The cost is linear in the size of data.
 func Decode(data []byte) (NodeOverlay, error) {
 	n, err := strictjson.Parse(data)
 	if err != nil {
 		return NodeOverlay{}, fmt.Errorf("overlay: %w", err)
 	}
-	return DecodeNode(&n)
-}
-
-// DecodeNode is [Decode] for a document that has been parsed already.
-func DecodeNode(n *strictjson.Node) (NodeOverlay, error) {
 	d := strictjson.Decoder{Live: true}
 	var w wireOverlay
-	r := nodespec.NewReport(d.Decode(n, &w))
+	r := nodespec.NewReport(d.Decode(&n, &w))
 	if w.Kind != "NodeOverlay" || w.APIVersion != APIVersion {
 		r.Add("apiVersion", "%q %q is not a NodeOverlay of %s", w.APIVersion, w.Kind, APIVersion)
 	}
@@ -115,7 +104,9 @@ func DecodeNode(n *strictjson.Node) (NodeOverlay, error) {
 		}
 	}
 	object := strings.TrimSpace(w.Kind + " " + o.Name)
-	if err := nodepool.Errors(object, r.Problems); err != nil {
+	if err := nodespec.Join(r.Problems, func(path, detail string) error {
+		return &nodepool.FieldError{Object: object, Path: path, Detail: detail}
+	}); err != nil {
 		return NodeOverlay{}, err
 	}
 	return o, nil

@@ -2,14 +2,12 @@ package overlay_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/overlay"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
 )
 
 func object(spec string) []byte {
@@ -57,13 +55,6 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestCompare(t *testing.T) {
-	list := []overlay.NodeOverlay{{Name: "b"}, {Name: "a"}, {Name: "c", Weight: 5}}
-	slices.SortFunc(list, overlay.Compare)
-	assert.Equal(t, "c", list[0].Name)
-	assert.Equal(t, "a", list[1].Name)
-}
-
 func FuzzDecode(f *testing.F) {
 	f.Add(object(`{"price": "0.35", "requirements": [{"key": "a", "operator": "In", "values": ["b"]}]}`))
 	f.Add(object(`{"priceAdjustment": "-12.5%", "capacity": {"a/b": 1}, "weight": 7}`))
@@ -80,19 +71,7 @@ func ExampleDecode() {
 	// Output: karpenter.k8s.aws/instance-family in (m6a) 0.9 <nil>
 }
 
-func ExampleDecodeNode() {
-	n, _ := strictjson.Parse(object(`{"price": "0.35"}`))
-	o, err := overlay.DecodeNode(&n)
-	fmt.Println(*o.Price, err)
-	// Output: 0.35 <nil>
-}
-
 func ExampleNodeOverlay() {
 	fmt.Println(overlay.NodeOverlay{Adjustment: 0.25}.Adjust(1))
 	// Output: 1.25
-}
-
-func ExampleCompare() {
-	fmt.Println(overlay.Compare(overlay.NodeOverlay{Name: "a", Weight: 10}, overlay.NodeOverlay{Name: "b"}))
-	// Output: -1
 }

@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
 )
 
 func texts(r *nodespec.Report) []string {

@@ -1,6 +1,7 @@
 package nodespec
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -10,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
 )
 
 // Report collects problems. Make one with [NewReport]; the zero value holds none.
@@ -35,6 +36,20 @@ func (r *Report) Add(path, format string, args ...any) {
 		}
 	}
 	r.Problems = append(r.Problems, strictjson.Problem{Path: path, Detail: fmt.Sprintf(format, args...)})
+}
+
+// Join makes an error of each problem and joins them; nil if there are none. Fields that are listed twice for the same reason are
+// listed once.
+func Join(problems []strictjson.Problem, field func(path, detail string) error) error {
+	var errs []error
+	seen := map[[2]string]bool{}
+	for _, p := range problems {
+		if key := [2]string{p.Path, p.Detail}; !seen[key] {
+			seen[key] = true
+			errs = append(errs, field(p.Path, p.Detail))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // within reports whether path is the parent path or lies below it.

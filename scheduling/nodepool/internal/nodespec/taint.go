@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
 // Taints checks the taints and startup taints of one node: their form, and that no (key, effect) is there twice over

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joinery-sdk/joinery/examples/pipeline/manifests/podcheck"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests/internal/podcheck"
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
 func paths(problems []strictjson.Problem) []string {

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
 )
 
 // Checker checks pods and parts of them. The zero value is ready to use. It remembers which label keys and values are

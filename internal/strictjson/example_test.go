@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
 func ExampleParse() {

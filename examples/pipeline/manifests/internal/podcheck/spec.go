@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
 func (c *Checker) spec(path string, s *corev1.PodSpec) {

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/strictjson"
+	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
 func TestParseErrors(t *testing.T) {

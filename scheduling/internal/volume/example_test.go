@@ -7,7 +7,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joinery-sdk/joinery/scheduling/volume"
+	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
 // Where can two deployments go that share a claim whose volume is yet to be made?

@@ -7,7 +7,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joinery-sdk/joinery/scheduling/volume"
+	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
 // A need is where a pod's volumes let it go and how many it attaches: a bound claim is where its volume is.

@@ -6,13 +6,15 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joinery-sdk/joinery/scheduling/podclass"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 )
 
 func pod(name, cpu string) *corev1.Pod {
@@ -27,7 +29,7 @@ func ExampleGroup() {
 		for _, p := range class {
 			fmt.Print(podclass.Name(p), " ")
 		}
-		total := podclass.Requests(class[0], false)
+		total := resources.OfPod(class[0], false)
 		fmt.Println("take", total.Cpu(), "each")
 	}
 	// Output:
@@ -153,64 +155,12 @@ func TestTotalsAreRequests(t *testing.T) {
 	var totals podclass.Totals
 	for range 2 {
 		for i, p := range pods {
-			want, got := podclass.Requests(p, false), totals.Requests(p)
+			want, got := resources.OfPod(p, false), totals.Requests(p)
 			require.Equal(t, len(want), len(got))
 			for name, q := range want {
 				have := got[name]
 				assert.Equal(t, q.String(), have.String(), "pod %d, %s", i, name)
 			}
 		}
-	}
-}
-
-// The cases of the documentation, each by hand; examples/judges/semantics compares random pods with Kubernetes' own sum.
-func TestRequestsByHand(t *testing.T) {
-	always := corev1.ContainerRestartPolicyAlways
-	step := func(name, cpu string) corev1.Container {
-		c := pod("x", cpu).Spec.Containers[0]
-		c.Name = name
-		return c
-	}
-	sidecar := func(name, cpu string) corev1.Container {
-		c := step(name, cpu)
-		c.RestartPolicy = &always
-		return c
-	}
-	cpu := func(q string) corev1.ResourceList { return corev1.ResourceList{"cpu": resource.MustParse(q)} }
-	resized := func(p *corev1.Pod) {
-		p.Spec.Containers = []corev1.Container{step("main", "2")}
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{
-			{Name: "main", AllocatedResources: cpu("3"), Resources: &corev1.ResourceRequirements{Requests: cpu("1")}},
-		}
-	}
-	for _, c := range []struct {
-		name             string
-		change           func(*corev1.Pod)
-		pending, running string
-	}{
-		{"containers run together", func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, step("b", "2")) }, "3", "3"},
-		{"the largest init step", func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{step("i", "4"), step("j", "3")} }, "4", "4"},
-		{"a sidecar before it", func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{sidecar("s", "2"), step("i", "4")} }, "6", "6"},
-		{"a sidecar after it", func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{step("i", "4"), sidecar("s", "2")} }, "4", "4"},
-		{"sidecars stay", func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{sidecar("s", "2"), sidecar("r", "3")} }, "6", "6"},
-		{"the pod as a whole, and its overhead", func(p *corev1.Pod) {
-			p.Spec.Resources, p.Spec.Overhead = &corev1.ResourceRequirements{Requests: cpu("5")}, cpu("250m")
-		}, "5250m", "5250m"},
-		{"a resize under way", resized, "2", "3"},
-		{"a resize that is not to be had", func(p *corev1.Pod) {
-			resized(p)
-			p.Spec.Containers[0].Resources.Requests = cpu("64")
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Reason: corev1.PodReasonInfeasible}}
-		}, "64", "3"},
-	} {
-		p := pod("a", "1")
-		c.change(p)
-		before := p.DeepCopy()
-		for running, want := range map[bool]string{false: c.pending, true: c.running} {
-			got := podclass.Requests(p, running)
-			assert.Equal(t, want, got.Cpu().String(), "%s, running: %t", c.name, running)
-			assert.Equal(t, "1", got.Pods().String())
-		}
-		assert.Equal(t, before, p)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joinery-sdk/joinery/scheduling/admission"
+	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 )
 
 func list(cpu, memory string) corev1.ResourceList {

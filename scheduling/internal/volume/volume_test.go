@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joinery-sdk/joinery/scheduling/volume"
+	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
 func pod(name string, claims ...string) *corev1.Pod {

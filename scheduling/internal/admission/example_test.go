@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joinery-sdk/joinery/scheduling/admission"
+	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 )
 
 func ExampleCluster_Pod() {

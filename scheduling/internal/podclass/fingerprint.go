@@ -11,11 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// RatioAnnotation is the annotation of pods that are to be divided over the values of a node label by fixed shares, such
-// as "karpenter.sh/capacity-type: on-demand=2, spot=3". All pods of a namespace with the same text are divided together,
-// those that run already included, as exactly as whole pods can be; a name and a semicolon in front keep apart what would
-// have the same text: "web; karpenter.sh/capacity-type: on-demand=1, spot=1". It is a hard constraint on the plan, of
-// which kube-scheduler knows nothing. No other annotation bears on placement.
+// RatioAnnotation says that pods are to be divided over the values of a node label by fixed shares; package scheduling has the text form.
 const RatioAnnotation = "joinery-sdk.dev/ratio"
 
 // fingerprint appends everything of a pod that bears on where it can go, so that pods with equal fingerprints are of
