@@ -117,7 +117,7 @@ func TestEnding(t *testing.T) {
 		"done before the deadline":      {pod("a", ends(30*time.Second)), time.Minute, true, 0},
 		"it would outlast the deadline": {pod("a", ends(time.Hour)), 20 * time.Second, true, 20 * time.Second},
 		"the deadline has passed":       {pod("a", ends(time.Hour)), -time.Second, false, 0},
-		"finished": {pod("a", ends(30*time.Second), func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), 0, false, 0},
+		"finished":                      {pod("a", ends(30*time.Second), func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), 0, false, 0},
 		"tolerant": {pod("a", ends(30*time.Second), func(p *corev1.Pod) {
 			p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		}), 0, false, 0},
