@@ -1,6 +1,7 @@
 package cloudprovider_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 func spot(zone string) requirements.Set {
@@ -144,4 +146,19 @@ func TestInstanceClone(t *testing.T) {
 	c.Capacity["cpu"] = resource.MustParse("2")
 	assert.Equal(t, "1", i.Labels["a"])
 	assert.Equal(t, resource.MustParse("1"), i.Capacity["cpu"])
+}
+
+// A claim that is written down as JSON asks for exactly the same when it is read again.
+func TestClaimsAsJSON(t *testing.T) {
+	claim := validClaim()
+	claim.Requirements = requirements.MustParse("team in (a,b), cores > 3, !old")
+	claim.NodeClass = nodepool.NodeClassRef{Group: "g.example.com", Kind: "C", Name: "c"}
+	claim.Requests = corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("2Gi")}
+	claim.StartupTaints = []corev1.Taint{{Key: "s", Value: "v", Effect: corev1.TaintEffectNoExecute}}
+	data, err := json.Marshal(claim)
+	require.NoError(t, err)
+	var again cloudprovider.NodeClaim
+	require.NoError(t, json.Unmarshal(data, &again))
+	assert.True(t, claim.Equal(again), "%s", data)
+	require.NoError(t, again.Validate())
 }

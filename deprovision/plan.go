@@ -94,7 +94,8 @@ type Options struct {
 	SpotFlexibility int
 	// Rules are further rules of eligibility.
 	Rules eligibility.Rules
-	// LaunchTime is how long a new node takes: interruptions that leave less do not wait for it; 0 means two minutes.
+	// LaunchTime is how long a new node takes: interruptions that leave less do not wait for it; 0 means a minute, which is less than
+	// the two minutes of notice that clouds give of spot machines.
 	LaunchTime time.Duration
 }
 
@@ -109,7 +110,7 @@ func (o *Options) defaults() Options {
 	}
 	out.Objective = out.Objective.defaults()
 	out.SpotFlexibility = cmp.Or(out.SpotFlexibility, 15)
-	out.LaunchTime = cmp.Or(out.LaunchTime, 2*time.Minute)
+	out.LaunchTime = cmp.Or(out.LaunchTime, time.Minute)
 	return out
 }
 

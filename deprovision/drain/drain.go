@@ -43,11 +43,20 @@ type Step struct {
 type Plan struct {
 	// Steps are the pods that a drain evicts, tiers first, then the cheapest to evict, then by name.
 	Steps []Step
-	// Stay are the pods that no drain evicts: finished, terminating, a kubelet's own, or tolerating that the node goes.
+	// Ending are the pods that were evicted and are still on their way out. A pod that should have ended a minute ago is not among
+	// them: no kubelet is left to say that it has. Nor is any pod after the deadline.
+	Ending []*corev1.Pod
+	// Stay are the pods that no drain waits for: finished, a kubelet's own, tolerating that the node goes, or given up as above.
 	Stay []*corev1.Pod
 	// Forced are the pods to delete now, for their time is up: with Grace, which is at least a second.
 	Forced []Forced
 }
+
+// Done reports whether the node is empty as far as a drain makes it so.
+func (p Plan) Done() bool { return len(p.Steps) == 0 && len(p.Ending) == 0 && len(p.Forced) == 0 }
+
+// stuck is how long after its time a pod is given up.
+const stuck = time.Minute
 
 // Forced is a pod that is deleted without asking anybody.
 type Forced struct {
@@ -70,15 +79,19 @@ func (p Plan) Now() []*corev1.Pod {
 // one budget do not go at the same time where only one may.
 //
 // Deadline is when the node goes whatever runs there, the zero time for never. A pod is forced when what is left until then
-// is less than it wants to end in peace, so that it has that time: the deadline bounds the node, not the pod.
+// is less than it wants to end in peace, so that it has that time: the deadline bounds the node, not the pod. One that is ending
+// already is forced where it would take longer.
 func Of(pods []*corev1.Pod, budgets eviction.Budgets, now, deadline time.Time) Plan {
 	var out Plan
 	for _, p := range pods {
-		if !eviction.Evictable(p) {
+		switch {
+		case eviction.Evictable(p):
+			out.Steps = append(out.Steps, Step{Pod: p, Tier: tierOf(p)})
+		case waitsFor(p, now, deadline):
+			out.Ending = append(out.Ending, p)
+		default:
 			out.Stay = append(out.Stay, p)
-			continue
 		}
-		out.Steps = append(out.Steps, Step{Pod: p, Tier: tierOf(p)})
 	}
 	slices.SortStableFunc(out.Steps, func(a, b Step) int {
 		return cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(eviction.Cost(a.Pod), eviction.Cost(b.Pod)),
@@ -91,12 +104,29 @@ func Of(pods []*corev1.Pod, budgets eviction.Budgets, now, deadline time.Time) P
 	return out
 }
 
+// waitsFor reports whether a pod that is not to be evicted is one that was, and that is worth waiting for.
+func waitsFor(p *corev1.Pod, now, deadline time.Time) bool {
+	if p.DeletionTimestamp == nil || now.After(p.DeletionTimestamp.Add(stuck)) || !deadline.IsZero() && !now.Before(deadline) {
+		return false
+	}
+	before := *p
+	before.DeletionTimestamp = nil
+	return eviction.Evictable(&before)
+}
+
 func (p *Plan) wait(budgets eviction.Budgets, now time.Time) {
+	turn := CriticalDaemon
+	for _, s := range p.Steps {
+		turn = min(turn, s.Tier)
+	}
+	for _, e := range p.Ending {
+		turn = min(turn, tierOf(e))
+	}
 	taken := map[string]int{}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if s.Tier != p.Steps[0].Tier {
-			s.Wait = "pods of tier " + p.Steps[0].Tier.String() + " go first"
+		if s.Tier != turn {
+			s.Wait = "pods of tier " + turn.String() + " go first"
 			continue
 		}
 		if why := eviction.Protected(s.Pod, now); why != "" {
@@ -131,6 +161,11 @@ func (p *Plan) force(now, deadline time.Time) {
 		}
 		if left := deadline.Sub(now); left < grace {
 			p.Forced = append(p.Forced, Forced{s.Pod, max(time.Second, left)})
+		}
+	}
+	for _, e := range p.Ending {
+		if e.DeletionTimestamp.After(deadline) {
+			p.Forced = append(p.Forced, Forced{e, max(time.Second, deadline.Sub(now))})
 		}
 	}
 }

@@ -99,6 +99,48 @@ func TestWhoStays(t *testing.T) {
 	assert.Equal(t, []string{"a"}, names(p.Now()))
 }
 
+// Pods that were evicted are waited for while there is hope, and hold up those of later tiers.
+func TestEnding(t *testing.T) {
+	ends := func(in time.Duration) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { at := metav1.NewTime(now().Add(in)); p.DeletionTimestamp = &at }
+	}
+	for name, c := range map[string]struct {
+		pod      *corev1.Pod
+		deadline time.Duration // 0 = none
+		waits    bool
+		forced   time.Duration
+	}{
+		"in its grace period":           {pod("a", ends(30*time.Second)), 0, true, 0},
+		"half a minute late":            {pod("a", ends(-30*time.Second)), 0, true, 0},
+		"its kubelet is gone":           {pod("a", ends(-61*time.Second)), 0, false, 0},
+		"a daemon's":                    {pod("a", daemon, ends(30*time.Second)), 0, true, 0},
+		"done before the deadline":      {pod("a", ends(30*time.Second)), time.Minute, true, 0},
+		"it would outlast the deadline": {pod("a", ends(time.Hour)), 20 * time.Second, true, 20 * time.Second},
+		"the deadline has passed":       {pod("a", ends(time.Hour)), -time.Second, false, 0},
+		"finished":                      {pod("a", ends(30*time.Second), func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), 0, false, 0},
+		"tolerant": {pod("a", ends(30*time.Second), func(p *corev1.Pod) {
+			p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		}), 0, false, 0},
+	} {
+		deadline := time.Time{}
+		if c.deadline != 0 {
+			deadline = now().Add(c.deadline)
+		}
+		p := drain.Of([]*corev1.Pod{c.pod}, eviction.Budgets{}, now(), deadline)
+		assert.Equal(t, c.waits, len(p.Ending) == 1, name)
+		assert.Equal(t, !c.waits, len(p.Stay) == 1, name)
+		assert.Equal(t, !c.waits, p.Done(), name)
+		if c.forced != 0 {
+			assert.Equal(t, []drain.Forced{{Pod: c.pod, Grace: c.forced}}, p.Forced, name)
+		} else {
+			assert.Empty(t, p.Forced, name)
+		}
+	}
+	p := drain.Of([]*corev1.Pod{pod("a", ends(time.Second)), pod("c", critical)}, eviction.Budgets{}, now(), time.Time{})
+	assert.Empty(t, p.Now())
+	assert.Equal(t, "pods of tier ordinary go first", p.Steps[0].Wait)
+}
+
 func ExampleOf() {
 	p := drain.Of([]*corev1.Pod{pod("web-1"), pod("web-0"), pod("log", daemon)}, budgets(1), now(), time.Time{})
 	for _, s := range p.Steps {

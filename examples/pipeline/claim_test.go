@@ -68,6 +68,20 @@ func TestAlternativesAreBought(t *testing.T) {
 	assert.NotEmpty(t, detail.Refused)
 }
 
+// Where the planned offering has run out, what is bought instead keeps within the pool's limits.
+func TestAlternativesKeepWithinLimits(t *testing.T) {
+	const limited = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec: {limits: {cpu: 10}, template: {spec: {nodeClassRef: {group: g.example.com, kind: C, name: c}}}}\n---\n"
+	market := catalogue(t, "a.4 4 zone-a on-demand 0.2", "b.4 4 zone-a on-demand 0.3", "c.8 8 zone-a on-demand 0.5")
+	for text, want := range map[string][]string{anyPool: {"b.4", "c.8"}, limited: {"b.4"}} {
+		packed := pack(t, market, text+deployment("web", 1, container("3")))
+		var got []string
+		for _, a := range packed.NewNodes()[0].Alternatives {
+			got = append(got, a.InstanceType)
+		}
+		assert.Equal(t, want, got)
+	}
+}
+
 // What pods ask of labels that neither type nor offering decides reaches the provider, and the node has the labels that were planned.
 func TestClaimsAskForTheLabelsOfThePlan(t *testing.T) {
 	text := `

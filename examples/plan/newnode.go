@@ -12,7 +12,8 @@ import (
 // NewNode is a node to buy, with the other ways to buy it.
 type NewNode struct {
 	scheduling.NewNode
-	// Alternatives would hold the same pods, cheapest first.
+	// Alternatives would hold the same pods, cheapest first. None counts more against the limits of its pool than what was planned:
+	// the plan has given what is left of them to others.
 	Alternatives []Alternative
 }
 
@@ -45,11 +46,12 @@ func (p *Plan) Cost() binpack.Price {
 	return sum
 }
 
-// alternatives are those that binpack knows, without what the open labels of the node rule out.
+// alternatives are those that binpack knows, without what the open labels of the node or the limits of its pool rule out.
 func (p *Plan) alternatives(n *scheduling.NewNode) []Alternative {
 	var out []Alternative
 	bin := n.Bin
 	origin := p.Instance.Origins()
+	planned := p.Problem.Shapes[origin[p.Packing.Bins[bin].Type].Type].Usage
 	for _, c := range p.Packing.Alternatives[bin] {
 		if c == (binpack.Choice{Type: p.Packing.Bins[bin].Type, Offering: p.Packing.Bins[bin].Offering}) {
 			continue
@@ -58,7 +60,11 @@ func (p *Plan) alternatives(n *scheduling.NewNode) []Alternative {
 		shape := &p.Problem.Shapes[o.Type]
 		typ := p.Problem.InstanceType(o.Type)
 		offering := typ.Offerings[shape.Offerings[o.Offering+c.Offering].Index]
-		if !typ.Requirements.Overlaps(n.Open) || !offering.Requirements.Overlaps(n.Open) {
+		larger := false
+		for i, used := range shape.Usage {
+			larger = larger || used > planned[i]
+		}
+		if larger || !typ.Requirements.Overlaps(n.Open) || !offering.Requirements.Overlaps(n.Open) {
 			continue
 		}
 		zone, _ := offering.Requirements.Get(corev1.LabelTopologyZone).Single()

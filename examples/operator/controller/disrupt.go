@@ -74,14 +74,15 @@ func (o *Operator) disrupt(ctx context.Context, seen map[string]time.Time) (next
 		for _, n := range nodesOf(c) {
 			touched[n] = true
 		}
-		if c.Method == eligibility.Emptiness || c.Method == eligibility.Consolidation {
+		saves := c.Method == eligibility.Emptiness || c.Method == eligibility.Consolidation
+		if saves {
 			if left := o.options.Validate - v.now.Sub(newest); left > 0 {
 				next = min(next, left)
 				continue
 			}
 		}
 		if free {
-			o.start(ctx, v, c)
+			o.start(ctx, v, c, saves)
 		}
 	}
 	clear(seen)
@@ -112,7 +113,7 @@ func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Res
 		}
 	}
 	o.mu.Unlock()
-	cluster := simulate.Cluster(&v.objects, snapshot, nominated, v.now)
+	cluster := v.objects.Cluster(snapshot, nominated, v.now)
 	prices := map[string]float64{}
 	for i := range cluster.Nodes {
 		prices[cluster.Nodes[i].Name()] = cluster.Nodes[i].PricePerHour.Dollars()
@@ -152,7 +153,16 @@ func touches(c *deprovision.Command, touched map[string]bool) bool {
 }
 
 // start has a command carried out in the background. What goes and what comes is busy until that is over: no other plan takes it.
-func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command) {
+// A saving that was planned before pods were given places is planned again.
+func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command, saves bool) {
+	o.deciding.Lock()
+	defer o.deciding.Unlock()
+	o.mu.Lock()
+	stale := saves && o.provisioned.After(v.now)
+	o.mu.Unlock()
+	if stale {
+		return
+	}
 	logger := log.FromContext(ctx).WithValues("method", c.Method, "kind", c.Kind, "nodes", len(c.Nodes), "replacements", len(c.NewNodes), "pods", len(c.Placements))
 	var old, bought []*karpv1.NodeClaim
 	err := o.begin(ctx, v, c, &old, &bought)
@@ -187,11 +197,11 @@ func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command, o
 		o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Disrupting", "Disrupt", "%s: %s", c.Method, shorten(c.Why))
 	}
 	for i := range c.NewNodes {
-		w, err := v.replacement(&c.NewNodes[i])
+		ask, err := simulate.Claim(v.Snapshot, &c.NewNodes[i], "planned")
 		if err != nil {
 			return err
 		}
-		claim, err := o.createClaim(ctx, v, w, string(c.Method))
+		claim, err := o.createClaim(ctx, v, ask, "for "+string(c.Method))
 		if err != nil {
 			return err
 		}
@@ -201,15 +211,16 @@ func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command, o
 	return nil
 }
 
-// finish waits until every replacement takes pods, and deletes the old claims, which drains their nodes.
+// finish waits until every replacement takes pods, and deletes the old claims, which drains their nodes. It does not wait for
+// replacements where the cloud is about to take one of the old machines.
 func (o *Operator) finish(ctx context.Context, old, bought []*karpv1.NodeClaim, atOnce bool) error {
 	for _, b := range bought {
 		dying := false
 		err := o.await(ctx, b, func(now *karpv1.NodeClaim) bool {
-			dying = now.DeletionTimestamp != nil
+			dying, atOnce = now.DeletionTimestamp != nil, atOnce || o.urgent(ctx, old)
 			return atOnce || dying || now.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized)
 		})
-		if err != nil || dying && !atOnce {
+		if !atOnce && (err != nil || dying) {
 			return fmt.Errorf("replacement %s did not come up: %w", b.Name, cmp.Or(err, errDeleted))
 		}
 	}
@@ -223,6 +234,17 @@ func (o *Operator) finish(ctx context.Context, old, bought []*karpv1.NodeClaim, 
 		}
 	}
 	return nil
+}
+
+// urgent reports whether the cloud takes one of the machines in less than it may take to drain it.
+func (o *Operator) urgent(ctx context.Context, claims []*karpv1.NodeClaim) bool {
+	const drainTime = 30 * time.Second
+	return slices.ContainsFunc(claims, func(c *karpv1.NodeClaim) bool {
+		var now karpv1.NodeClaim
+		err := o.client.Get(ctx, client.ObjectKeyFromObject(c), &now)
+		notice, ok := noticeOf("", &now)
+		return err == nil && ok && (notice.Force || time.Until(notice.Deadline) < drainTime)
+	})
 }
 
 // await waits until the cache shows a claim as wanted. A claim that is gone is an error.

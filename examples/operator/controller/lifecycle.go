@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,8 +20,6 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
-
-var errNoCandidates = errors.New("there is no offering to launch")
 
 // reconcileClaim takes a claim one step further: launched, registered, initialized, or out of the world.
 func (o *Operator) reconcileClaim(ctx context.Context, claim *karpv1.NodeClaim) (reconcile.Result, error) {
@@ -48,10 +45,13 @@ func (o *Operator) stepClaim(ctx context.Context, claim *karpv1.NodeClaim) (reco
 		return reconcile.Result{}, o.launch(ctx, claim)
 	}
 	node, err := o.nodeOf(ctx, claim)
-	if err != nil || node == nil { // it will be there some time, or reviewed
+	registered := claim.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered)
+	switch {
+	case err != nil || node == nil && !registered: // it will be there some time, or reviewed
 		return reconcile.Result{}, err
-	}
-	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered) {
+	case node == nil:
+		return reconcile.Result{}, o.lost(ctx, claim)
+	case !registered:
 		return reconcile.Result{}, o.register(ctx, claim, node)
 	}
 	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) {
@@ -60,14 +60,24 @@ func (o *Operator) stepClaim(ctx context.Context, claim *karpv1.NodeClaim) (reco
 	return o.checkDrift(ctx, claim)
 }
 
+// lost gives a claim up whose node was there and has been deleted past its finalizer: no kubelet makes it again. Only the API server
+// knows that for sure.
+func (o *Operator) lost(ctx context.Context, claim *karpv1.NodeClaim) error {
+	err := o.api.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, &corev1.Node{})
+	if apierrors.IsNotFound(err) {
+		return o.giveUp(ctx, claim, "NodeGone", "its node was deleted")
+	}
+	return err
+}
+
 // launch buys the machine of a claim. The token makes it safe to ask again, whatever became of the answer.
 func (o *Operator) launch(ctx context.Context, claim *karpv1.NodeClaim) error {
-	ask, err := askOf(claim)
-	if errors.Is(err, errNoCandidates) { // made by hand: look for what it could be, and write that down first
-		return o.chooseCandidates(ctx, claim, ask)
-	}
+	ask, err := readRequest(claim)
 	if err != nil {
 		return err
+	}
+	if len(ask.Candidates) == 0 { // made by hand: look for what it could be, and write that down first
+		return o.chooseCandidates(ctx, claim)
 	}
 	launched, err := o.options.Provider.Create(ctx, ask)
 	if err != nil {
@@ -94,33 +104,34 @@ func (o *Operator) launch(ctx context.Context, claim *karpv1.NodeClaim) error {
 		"zone", claim.Labels[corev1.LabelTopologyZone], "capacity-type", claim.Labels[instancetypes.LabelCapacityType])
 	o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Launched", "Launch", "%s of type %s", launched.ID, launched.Type)
 	claimsCreated.WithLabelValues(ask.Pool).Inc()
-	return nil
+	// What wakes us next may be older than this.
+	return o.await(ctx, claim, func(now *karpv1.NodeClaim) bool { return now.StatusConditions().IsTrue(karpv1.ConditionTypeLaunched) })
 }
 
 // chooseCandidates writes down what a claim that somebody made by hand can be launched as.
-func (o *Operator) chooseCandidates(ctx context.Context, claim *karpv1.NodeClaim, ask cloudprovider.NodeClaim) error {
-	v, err := o.read(ctx)
-	if v == nil {
+func (o *Operator) chooseCandidates(ctx context.Context, claim *karpv1.NodeClaim) error {
+	c, err := decodeClaim(claim)
+	if err != nil {
 		return err
 	}
-	var types []instancetypes.InstanceType
-	if pool, ok := v.pool(ask.Pool); ok {
-		types = pool.Types
-	} else if types, err = o.options.Provider.InstanceTypes(ctx, nodepool.NodePool{NodeClass: ask.NodeClass}); err != nil {
+	types, err := o.options.Provider.InstanceTypes(ctx, nodepool.NodePool{Name: c.Pool, NodeClass: c.NodeClass})
+	if err != nil {
 		return err
 	}
-	candidates := cloudprovider.CandidatesOf(types, ask.Requirements, ask.Requests, instancetypes.WellKnown())
+	const most = 60 // what one request to a cloud takes
+	candidates := cloudprovider.CandidatesOf(types, c.Requirements, c.Requests, instancetypes.WellKnown())
 	if len(candidates) == 0 {
 		o.events.Eventf(claim, nil, corev1.EventTypeWarning, "Unlaunchable", "Launch", "no instance type satisfies the claim")
 		return o.client.Delete(ctx, claim)
 	}
-	const most = 60 // what one request to a cloud takes
-	text, err := json.Marshal(candidates[:min(most, len(candidates))])
+	before := claim.DeepCopy()
+	err = writeRequest(claim, cloudprovider.NodeClaim{
+		Pool: c.Pool, NodeClass: c.NodeClass, Requirements: c.Requirements, Requests: c.Requests,
+		Candidates: candidates[:min(most, len(candidates))], Taints: c.Taints, StartupTaints: c.StartupTaints,
+	})
 	if err != nil {
 		return err
 	}
-	before := claim.DeepCopy()
-	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, candidatesAnnotation, string(text))
 	return o.client.Patch(ctx, claim, client.MergeFrom(before))
 }
 
@@ -159,7 +170,7 @@ func (o *Operator) register(ctx context.Context, claim *karpv1.NodeClaim, node *
 		metav1.SetMetaDataLabel(&node.ObjectMeta, key, value)
 	}
 	for key, value := range claim.Annotations {
-		if key != candidatesAnnotation {
+		if key != requestAnnotation {
 			metav1.SetMetaDataAnnotation(&node.ObjectMeta, key, value)
 		}
 	}
@@ -277,7 +288,7 @@ func (o *Operator) checkDrift(ctx context.Context, claim *karpv1.NodeClaim) (rec
 		return reconcile.Result{}, err
 	}
 	if have := claim.Annotations[classHashAnnotation]; have != "" && drift.Reason == "" {
-		if hash, err := o.classHash(ctx, claim.Spec.NodeClassRef); err == nil && hash != have {
+		if hash, err := classHash(ctx, o.client, claim.Spec.NodeClassRef); err == nil && hash != have {
 			drift = cloudprovider.Drift{Reason: "NodeClassDrift", Detail: "the node class was changed"}
 		}
 	}

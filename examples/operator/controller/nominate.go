@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 type planned struct {
 	claim string
 	pod   types.NamespacedName
+	again bool // it was pointed to its open node a second time
 	runs  bool
 }
 
@@ -28,7 +30,9 @@ func (o *Operator) nominate(v *view, claim *karpv1.NodeClaim, pod *corev1.Pod) {
 	}
 	o.mu.Lock()
 	last := o.planned[pod.UID]
-	o.planned[pod.UID] = planned{claim: claim.Name, pod: client.ObjectKeyFromObject(pod)}
+	if last.claim != claim.Name {
+		o.planned[pod.UID] = planned{claim: claim.Name, pod: client.ObjectKeyFromObject(pod)}
+	}
 	o.mu.Unlock()
 	if last.claim != claim.Name {
 		o.events.Eventf(pod, claim, corev1.EventTypeNormal, "Nominated", "Nominate", "pod should go to the node of NodeClaim %s", claim.Name)
@@ -65,39 +69,54 @@ func (o *Operator) forget(v *view) {
 // kube-scheduler lets a pod wait between two tries.
 const patience = 15 * time.Second
 
-// point tells kube-scheduler which node to try first, and to keep its room: status.nominatedNodeName, which is there for that.
-// The scheduler clears it whenever a try fails, so it is set just before the node is opened, and set again while the node has not
-// been ready for long. After that others have taken the room: the nomination is withdrawn, and the pod needs another plan, which
-// false says.
+// point reports whether a pod that fits nowhere yet is on its way to the node that is planned for it, and helps it on. By
+// status.nominatedNodeName, which is there for that, kube-scheduler tries that node first and keeps its room. It clears the field
+// whenever a try fails. The first may have been before the node was open, so the pod is pointed there once more; then others have
+// taken the room, and the pod needs another plan.
 func (o *Operator) point(ctx context.Context, pod *corev1.Pod) bool {
 	o.mu.Lock()
-	name := o.planned[pod.UID].claim
+	plan := o.planned[pod.UID]
 	o.mu.Unlock()
-	if name == "" && pod.Status.NominatedNodeName != "" { // planned by a former process, perhaps
+	nominated := pod.Status.NominatedNodeName
+	if plan.claim == "" && nominated != "" { // planned by a former process, perhaps
 		var node corev1.Node
-		if o.client.Get(ctx, client.ObjectKey{Name: pod.Status.NominatedNodeName}, &node) == nil {
+		if o.client.Get(ctx, client.ObjectKey{Name: nominated}, &node) == nil {
 			if claim, err := o.claimOf(ctx, &node); err == nil && claim != nil {
-				name = claim.Name
+				plan.claim = claim.Name
 			}
 		}
 	}
 	var claim karpv1.NodeClaim
-	if name == "" || o.client.Get(ctx, client.ObjectKey{Name: name}, &claim) != nil || claim.DeletionTimestamp != nil {
+	if plan.claim == "" || o.client.Get(ctx, client.ObjectKey{Name: plan.claim}, &claim) != nil || claim.DeletionTimestamp != nil {
 		return false
 	}
 	at := since(&claim, karpv1.ConditionTypeInitialized)
-	switch nominated := pod.Status.NominatedNodeName; {
+	switch {
 	case at.IsZero():
 		return true
 	case time.Since(at) > patience:
-		if nominated == claim.Status.NodeName {
+		if nominated != "" && nominated == claim.Status.NodeName {
 			o.patchNomination(ctx, client.ObjectKeyFromObject(pod), "")
 		}
 		return false
+	case nominated == "" && (plan.again || !keepsRoom(pod)):
+		return false
 	case nominated == "":
-		o.patchNomination(ctx, client.ObjectKeyFromObject(pod), claim.Status.NodeName)
+		o.mu.Lock()
+		plan.pod, plan.again = client.ObjectKeyFromObject(pod), true
+		o.planned[pod.UID] = plan
+		o.mu.Unlock()
+		o.patchNomination(ctx, plan.pod, claim.Status.NodeName)
 	}
 	return true
+}
+
+// keepsRoom reports whether nominating a pod helps it. When kube-scheduler tries a node, it counts the pods that are nominated there,
+// but not those nominated elsewhere: pods that are to be spread evenly would keep each other out for good.
+func keepsRoom(pod *corev1.Pod) bool {
+	return !slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+		return c.WhenUnsatisfiable == corev1.DoNotSchedule
+	})
 }
 
 // pointAll points all pods that are planned for a claim to its node, which has just joined.
@@ -110,12 +129,12 @@ func (o *Operator) pointAll(ctx context.Context, claim, node string) {
 		}
 	}
 	o.mu.Unlock()
-	for _, p := range pods {
+	parallel(len(pods), func(i int) {
 		var pod corev1.Pod
-		if o.client.Get(ctx, p, &pod) == nil && pod.Spec.NodeName == "" {
-			o.patchNomination(ctx, p, node)
+		if o.client.Get(ctx, pods[i], &pod) == nil && pod.Spec.NodeName == "" && keepsRoom(&pod) {
+			o.patchNomination(ctx, pods[i], node)
 		}
-	}
+	})
 }
 
 // patchNomination nominates a pod for a node, or for none if that is empty. It is a hint: where it fails, the pod finds its place without.

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,22 +49,33 @@ func (o *Operator) noticeLoop(ctx context.Context) error {
 
 // notice writes an event down at the claim that it is about.
 func (o *Operator) notice(ctx context.Context, e interruption.Event) error {
-	var claims karpv1.NodeClaimList
-	if err := o.client.List(ctx, &claims, client.MatchingFields{claimProvider: e.Instance}); err != nil || len(claims.Items) == 0 {
-		return err // not ours, or gone
+	machine, err := o.options.Provider.Get(ctx, e.Instance)
+	if notFoundIsFine(err) != nil {
+		return err
 	}
-	claim := &claims.Items[0]
+	var claims karpv1.NodeClaimList
+	if err := o.client.List(ctx, &claims); err != nil {
+		return err
+	}
+	i := slices.IndexFunc(claims.Items, func(c karpv1.NodeClaim) bool { // one that was bought a moment ago may not know its machine yet
+		return c.Status.ProviderID == e.Instance || string(c.UID) == machine.Token
+	})
+	if i < 0 {
+		return nil // not ours, or gone
+	}
+	claim := &claims.Items[i]
 	o.events.Eventf(claim, nil, corev1.EventTypeWarning, string(e.Kind), "Interrupt", "the cloud says so; at the earliest %s", e.Deadline.Format(time.RFC3339))
 	interruptions.WithLabelValues(string(e.Kind)).Inc()
-	if e.Kind.Refuses() {
-		if machine, err := o.options.Provider.Get(ctx, e.Instance); err == nil {
-			o.learn(func(now time.Time) {
-				o.ledger = o.ledger.Refuse(now, cloudprovider.Refusal{Type: machine.Type, Offering: machine.Offering, Detail: string(e.Kind)})
-			})
-		}
+	if e.Kind.Refuses() && machine.Type != "" {
+		o.learn(func(now time.Time) {
+			o.ledger = o.ledger.Refuse(now, cloudprovider.Refusal{Type: machine.Type, Offering: machine.Offering, Detail: string(e.Kind)})
+		})
 	}
 	if e.Kind.Respond() == interruption.Ignore || claim.DeletionTimestamp != nil {
 		return nil
+	}
+	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered) { // there is nothing to drain
+		return o.giveUp(ctx, claim, string(e.Kind), "the cloud takes its machine back before it has joined")
 	}
 	text, err := json.Marshal(e)
 	if err != nil {

@@ -21,7 +21,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +34,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,13 +86,8 @@ func (o Options) withDefaults() Options {
 			*d.field = d.value
 		}
 	}
-	o.Disruption.LaunchTime = cmp.Or(o.Disruption.LaunchTime, launchTime)
 	return o
 }
-
-// launchTime is how long nodes are taken to need until pods run there: less than the two minutes that clouds give notice of, so
-// that what replaces an interrupted node is there before.
-const launchTime = time.Minute
 
 // Operator is the controller at work. Make one by [New]; everything that it knows beyond the API server and the cloud is what
 // may be forgotten.
@@ -100,14 +95,18 @@ type Operator struct {
 	options Options
 	manager manager.Manager
 	client  client.Client // reads from the caches
+	api     client.Reader // reads from the API server
 	events  events.EventRecorder
 	wake    chan struct{} // a batch of pods has something to look at
 
-	mu      sync.Mutex
-	ledger  availability.Ledger   // what the cloud refused
-	busy    map[string]bool       // claims of commands under way, old and new, by name
-	planned map[types.UID]planned // by pod: where the last plan had it
-	prices  map[string]float64    // by node, in dollars an hour
+	deciding sync.Mutex // held from reading the caches until what was decided on them is in the caches
+
+	mu          sync.Mutex
+	ledger      availability.Ledger   // what the cloud refused
+	busy        map[string]bool       // claims of commands under way, old and new, by name
+	planned     map[types.UID]planned // by pod: where the last plan had it
+	provisioned time.Time             // when pods were last planned
+	prices      map[string]float64    // by node, in dollars an hour
 }
 
 // The indexes of the caches.
@@ -142,19 +141,17 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 		return nil, fmt.Errorf("controller: %w", err)
 	}
 	o := &Operator{
-		options: options, manager: mgr, client: mgr.GetClient(), events: mgr.GetEventRecorder("joinery"), wake: make(chan struct{}, 1),
+		options: options, manager: mgr, client: mgr.GetClient(), api: mgr.GetAPIReader(), events: mgr.GetEventRecorder("joinery"), wake: make(chan struct{}, 1),
 		busy: map[string]bool{}, planned: map[types.UID]planned{},
 	}
-	if err := o.index(); err != nil {
+	err = indexes(func(object client.Object, field string, value client.IndexerFunc) error {
+		return mgr.GetFieldIndexer().IndexField(context.Background(), object, field, value)
+	})
+	if err := errors.Join(err, o.watch()); err != nil {
 		return nil, fmt.Errorf("controller: %w", err)
 	}
-	if err := o.watch(); err != nil {
-		return nil, fmt.Errorf("controller: %w", err)
-	}
-	for _, loop := range []func(context.Context) error{o.provisionLoop, o.disruptLoop, o.noticeLoop, o.reviewLoop} {
-		if err := mgr.Add(manager.RunnableFunc(loop)); err != nil {
-			return nil, fmt.Errorf("controller: %w", err)
-		}
+	for _, loop := range []manager.RunnableFunc{o.provisionLoop, o.disruptLoop, o.noticeLoop, o.reviewLoop} {
+		err = errors.Join(err, mgr.Add(loop))
 	}
 	ready := func(r *http.Request) error {
 		if !mgr.GetCache().WaitForCacheSync(r.Context()) {
@@ -162,10 +159,7 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 		}
 		return nil
 	}
-	if err := mgr.AddReadyzCheck("caches", ready); err != nil {
-		return nil, fmt.Errorf("controller: %w", err)
-	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+	if err := errors.Join(err, mgr.AddReadyzCheck("caches", ready), mgr.AddHealthzCheck("ping", healthz.Ping)); err != nil {
 		return nil, fmt.Errorf("controller: %w", err)
 	}
 	return o, nil
@@ -188,35 +182,30 @@ func (o *Operator) Prices() map[string]float64 {
 	return o.prices
 }
 
-// index prepares the questions that are asked of the caches.
-func (o *Operator) index() error {
-	for _, i := range []struct {
-		object client.Object
-		field  string
-		value  func(client.Object) string
-	}{
-		{&corev1.Pod{}, podNode, func(x client.Object) string { return x.(*corev1.Pod).Spec.NodeName }},
-		{&corev1.Node{}, nodeProvider, func(x client.Object) string { return x.(*corev1.Node).Spec.ProviderID }},
-		{&karpv1.NodeClaim{}, claimProvider, func(x client.Object) string { return x.(*karpv1.NodeClaim).Status.ProviderID }},
-		{&storagev1.VolumeAttachment{}, attachedNode, func(x client.Object) string { return x.(*storagev1.VolumeAttachment).Spec.NodeName }},
-	} {
-		err := o.manager.GetFieldIndexer().IndexField(context.Background(), i.object, i.field, func(x client.Object) []string {
-			if v := i.value(x); v != "" {
-				return []string{v}
-			}
+// indexes are the questions that are asked of the caches.
+func indexes(index func(object client.Object, field string, value client.IndexerFunc) error) error {
+	one := func(value string) []string {
+		if value == "" {
 			return nil
-		})
-		if err != nil {
-			return err
 		}
+		return []string{value}
 	}
-	return nil
+	return errors.Join(
+		index(&corev1.Pod{}, podNode, func(x client.Object) []string { return one(x.(*corev1.Pod).Spec.NodeName) }),
+		index(&corev1.Node{}, nodeProvider, func(x client.Object) []string { return one(x.(*corev1.Node).Spec.ProviderID) }),
+		index(&karpv1.NodeClaim{}, claimProvider, func(x client.Object) []string { return one(x.(*karpv1.NodeClaim).Status.ProviderID) }),
+		index(&storagev1.VolumeAttachment{}, attachedNode, func(x client.Object) []string { return one(x.(*storagev1.VolumeAttachment).Spec.NodeName) }),
+	)
 }
 
 // watch starts the controllers: of claims, which follow their nodes; of nodes, which follow their claims; of pools; and the pods
 // wake the provisioner.
 func (o *Operator) watch() error {
-	many := controller.Options{MaxConcurrentReconciles: 20}
+	many := controller.Options{
+		MaxConcurrentReconciles: 20,
+		// Drains have deadlines, and an API server that was away comes back: nothing waits for minutes after a failure.
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 10*time.Second),
+	}
 	return errors.Join(
 		ctrl.NewControllerManagedBy(o.manager).Named("nodeclaim").For(&karpv1.NodeClaim{}).WithOptions(many).
 			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(o.claimsOfNode)).

@@ -34,7 +34,6 @@ func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (re
 			if err := o.client.Patch(ctx, pool, client.MergeFrom(before)); err != nil {
 				return reconcile.Result{}, client.IgnoreNotFound(err)
 			}
-			o.Wake() // pods may fit now
 		}
 	}
 	before := pool.DeepCopy()
@@ -44,7 +43,7 @@ func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (re
 	} else {
 		pool.StatusConditions().SetTrue(karpv1.ConditionTypeValidationSucceeded)
 	}
-	if _, err := o.classHash(ctx, pool.Spec.Template.Spec.NodeClassRef); err != nil {
+	if _, err := classHash(ctx, o.client, pool.Spec.Template.Spec.NodeClassRef); err != nil {
 		pool.StatusConditions().SetFalse(karpv1.ConditionTypeNodeClassReady, "NodeClassNotFound", err.Error())
 	} else {
 		pool.StatusConditions().SetTrue(karpv1.ConditionTypeNodeClassReady)
@@ -55,6 +54,7 @@ func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (re
 	if changed, err := client.MergeFrom(before).Data(pool); err == nil && string(changed) == "{}" {
 		return reconcile.Result{RequeueAfter: o.options.Poll}, nil
 	}
+	o.Wake() // conditions tell of every change of the spec, and pods may fit now
 	return reconcile.Result{RequeueAfter: o.options.Poll}, client.IgnoreNotFound(o.client.Status().Patch(ctx, pool, client.MergeFrom(before)))
 }
 
@@ -74,18 +74,18 @@ func (o *Operator) countNodes(ctx context.Context, pool *karpv1.NodePool) error 
 }
 
 // classHash is a hash of the spec of a node class, whatever its kind: nodes made by another spec have drifted.
-func (o *Operator) classHash(ctx context.Context, ref *karpv1.NodeClassReference) (string, error) {
+func classHash(ctx context.Context, c client.Client, ref *karpv1.NodeClassReference) (string, error) {
 	if ref == nil {
 		return "", fmt.Errorf("there is no reference to a node class")
 	}
 	kind := schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
-	mapping, err := o.client.RESTMapper().RESTMapping(kind)
+	mapping, err := c.RESTMapper().RESTMapping(kind)
 	if err != nil {
 		return "", err
 	}
 	var class unstructured.Unstructured
 	class.SetGroupVersionKind(mapping.GroupVersionKind)
-	if err := o.client.Get(ctx, client.ObjectKey{Name: ref.Name}, &class); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Name: ref.Name}, &class); err != nil {
 		return "", err
 	}
 	spec, err := json.Marshal(class.Object["spec"]) // keys in order

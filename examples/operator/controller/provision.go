@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
@@ -132,6 +135,8 @@ func (o *Operator) batch(ctx context.Context) {
 // provision plans the pending pods once and writes a NodeClaim for each node to buy. It returns when to look again without
 // being woken.
 func (o *Operator) provision(ctx context.Context) (again time.Duration, err error) {
+	o.deciding.Lock()
+	defer o.deciding.Unlock()
 	v, problems := o.read(ctx)
 	if v == nil {
 		return 0, problems
@@ -142,6 +147,7 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 	again = 6 * o.options.Poll
 	o.forget(v)
 	if !slices.ContainsFunc(v.Pods, func(p *corev1.Pod) bool { return unschedulable(p) || v.moving[p.UID] }) || len(v.Pools) == 0 {
+		podsUnplaced.Set(0)
 		return again, nil
 	}
 	start := time.Now()
@@ -157,18 +163,10 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 			"price-per-hour", p.Cost().Dollars(), "bound-per-hour", bound, "seconds", time.Since(start).Seconds())
 		planGap.Set((p.Packing.Objective.Dollars() - bound) / max(bound, 1e-9))
 	}
-	bought := make([]*karpv1.NodeClaim, len(nodes))
-	var orders errgroup.Group
-	orders.SetLimit(parallel)
-	for i := range nodes {
-		orders.Go(func() (err error) {
-			bought[i], err = o.createClaim(ctx, v, wantedOf(&nodes[i]), "provisioning")
-			return err
-		})
-	}
-	if err := orders.Wait(); err != nil {
-		return 0, err
-	}
+	bought, errs := make([]*karpv1.NodeClaim, len(nodes)), make([]error, len(nodes))
+	parallel(len(nodes), func(i int) {
+		bought[i], errs[i] = o.createClaim(ctx, v, pipeline.Claim(&nodes[i], "planned"), fmt.Sprintf("for %d pods", len(nodes[i].Pods)))
+	})
 	for i := range nodes {
 		v.claims[nodes[i].Name] = bought[i]
 	}
@@ -177,7 +175,13 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 			o.nominate(v, claim, b.Pod)
 		}
 	}
+	if len(p.Bindings()) > 0 {
+		o.learn(func(now time.Time) { o.provisioned = now })
+	}
 	o.refuse(v, p)
+	if err := errors.Join(errs...); err != nil {
+		return 0, err
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if next, ok := o.ledger.Next(v.now); ok && len(p.Unplaced()) > 0 {
@@ -186,34 +190,38 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 	return again, nil
 }
 
-// parallel is how many writes are under way at a time.
-const parallel = 20
+// parallel does n things, 20 at a time.
+func parallel(n int, do func(i int)) {
+	var all errgroup.Group
+	all.SetLimit(20)
+	for i := range n {
+		all.Go(func() error { do(i); return nil })
+	}
+	_ = all.Wait()
+}
 
 // createClaim writes a NodeClaim down and returns when the caches have it, so that the next plan counts it.
-func (o *Operator) createClaim(ctx context.Context, v *view, w wanted, why string) (*karpv1.NodeClaim, error) {
-	claim, err := v.newClaim(w)
+func (o *Operator) createClaim(ctx context.Context, v *view, ask cloudprovider.NodeClaim, why string) (*karpv1.NodeClaim, error) {
+	claim, err := v.newClaim(ask)
 	if err != nil {
 		return nil, err
 	}
-	hash, err := o.classHash(ctx, claim.Spec.NodeClassRef)
-	if err != nil {
-		return nil, fmt.Errorf("node class of pool %s: %w", w.pool, err)
-	}
-	claim.Annotations[classHashAnnotation] = hash
 	if err := o.client.Create(ctx, claim); err != nil {
 		return nil, err
 	}
-	o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Created", "Create", "for %d pods (%s)", len(w.pods), why)
-	var seen karpv1.NodeClaim
-	for {
-		err := o.client.Get(ctx, client.ObjectKeyFromObject(claim), &seen)
-		if err == nil || !apierrors.IsNotFound(err) {
+	o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Created", "Create", "%s", why)
+	for try := 1; ; try++ {
+		err := o.client.Get(ctx, client.ObjectKeyFromObject(claim), &karpv1.NodeClaim{})
+		if !apierrors.IsNotFound(err) {
 			return claim, err
 		}
-		select {
-		case <-ctx.Done():
+		if try%100 == 0 { // the cloud may have refused it, and it was gone before the caches had it
+			if err := o.api.Get(ctx, client.ObjectKeyFromObject(claim), &karpv1.NodeClaim{}); apierrors.IsNotFound(err) {
+				return claim, nil
+			}
+		}
+		if pause(ctx, 10*time.Millisecond); ctx.Err() != nil {
 			return claim, ctx.Err()
-		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (o *Operator) review(ctx context.Context) error {
 		return err
 	}
 	var list karpv1.NodeClaimList
-	if err := o.manager.GetAPIReader().List(ctx, &list); err != nil {
+	if err := o.api.List(ctx, &list); err != nil {
 		return err
 	}
 	byName := map[string]*karpv1.NodeClaim{}
@@ -85,14 +85,24 @@ func (o *Operator) repair(ctx context.Context, claims map[string]*karpv1.NodeCla
 		return nil
 	}
 	var errs []error
+	why, nodes, broken := map[*karpv1.NodeClaim]string{}, map[string]int{}, map[string]int{} // the latter by pool
 	for _, c := range claims {
 		node, err := o.nodeOf(ctx, c)
 		if err != nil || node == nil || since(c, karpv1.ConditionTypeInitialized).IsZero() {
 			errs = append(errs, err)
 			continue
 		}
-		if policy, at, broken := lifecycle.Broken(node.Status.Conditions, adviser.RepairPolicies(), now); broken {
-			errs = append(errs, o.giveUp(ctx, c, "Broken", string(policy.Condition)+" is "+string(policy.Status)+" since "+at.Format(time.RFC3339)))
+		pool := c.Labels[karpv1.NodePoolLabelKey]
+		nodes[pool]++
+		if policy, at, past := lifecycle.Broken(node.Status.Conditions, adviser.RepairPolicies(), now); past {
+			broken[pool]++
+			why[c] = string(policy.Condition) + " is " + string(policy.Status) + " since " + at.Format(time.RFC3339)
+		}
+	}
+	for c, text := range why {
+		pool := c.Labels[karpv1.NodePoolLabelKey]
+		if most := (nodes[pool] + 4) / 5; broken[pool] <= most { // a fifth, rounded up: more are a fault of the network, not of machines
+			errs = append(errs, o.giveUp(ctx, c, "Broken", text))
 		}
 	}
 	return errors.Join(errs...)

@@ -20,7 +20,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
-	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -29,9 +29,10 @@ import (
 // view is the cluster at one moment, as the packages of the library read it.
 type view struct {
 	scheduling.Snapshot
-	objects manifests.Snapshot           // what package simulate reads beside it
+	objects simulate.Objects             // what package simulate reads beside it
 	claims  map[string]*karpv1.NodeClaim // by name of the node or, before it is there, of the claim
 	pools   map[string]*karpv1.NodePool  // by name
+	classes map[string]string            // by name of the pool: the hash of its node class
 	leaving map[string]bool              // nodes of ours on their way out
 	moving  map[types.UID]bool           // pods that need another place for that
 	now     time.Time
@@ -40,7 +41,7 @@ type view struct {
 // read makes a view from the caches. Objects are shared with the caches, for nothing in the library changes what it is given.
 // What cannot be read, a pool with a mistake, is left out and told in the error, which joins all of them; the view is good then.
 func (o *Operator) read(ctx context.Context) (*view, error) {
-	v := &view{claims: map[string]*karpv1.NodeClaim{}, pools: map[string]*karpv1.NodePool{}, leaving: map[string]bool{}, moving: map[types.UID]bool{}, now: time.Now()}
+	v := &view{claims: map[string]*karpv1.NodeClaim{}, pools: map[string]*karpv1.NodePool{}, classes: map[string]string{}, leaving: map[string]bool{}, moving: map[types.UID]bool{}, now: time.Now()}
 	var pods corev1.PodList
 	var nodes corev1.NodeList
 	var daemons appsv1.DaemonSetList
@@ -93,6 +94,10 @@ func (o *Operator) readPools(ctx context.Context, v *view, pools []karpv1.NodePo
 		pool, err := decodePool(p)
 		if err != nil {
 			problems = append(problems, err)
+			continue
+		}
+		if v.classes[p.Name], err = classHash(ctx, o.client, p.Spec.Template.Spec.NodeClassRef); err != nil {
+			problems = append(problems, fmt.Errorf("NodePool %s: its node class: %w", p.Name, err))
 			continue
 		}
 		offered, ok := shared[pool.NodeClass]
@@ -174,12 +179,9 @@ func (v *view) promise(claim *karpv1.NodeClaim) (labels map[string]string, capac
 	if claim.Status.ProviderID != "" {
 		return claim.Labels, claim.Status.Capacity, claim.Status.Allocatable, nil
 	}
-	ask, err := askOf(claim)
-	if errors.Is(err, errNoCandidates) {
-		return claim.Labels, nil, nil, nil // made by hand a moment ago
-	}
-	if err != nil {
-		return nil, nil, nil, err
+	ask, err := readRequest(claim)
+	if err != nil || len(ask.Candidates) == 0 { // made by hand a moment ago
+		return claim.Labels, nil, nil, err
 	}
 	t, ok := v.typeOf(ask.Pool, ask.Candidates[0].Type)
 	if !ok {

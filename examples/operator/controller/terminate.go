@@ -46,7 +46,7 @@ func (o *Operator) reconcileNode(ctx context.Context, node *corev1.Node) (reconc
 // release lets a node of ours go whose claim is gone. The cache may be behind: only the API server's own answer counts.
 func (o *Operator) release(ctx context.Context, node *corev1.Node) error {
 	var claims karpv1.NodeClaimList
-	if err := o.manager.GetAPIReader().List(ctx, &claims); err != nil {
+	if err := o.api.List(ctx, &claims); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(claims.Items, func(c karpv1.NodeClaim) bool { return c.Status.ProviderID == node.Spec.ProviderID }) {
@@ -177,37 +177,26 @@ func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 	}
 	now := time.Now()
 	plan := drain.Of(pods, eviction.NewBudgets(pointers(list.Items)), now, deadline)
+	var errs []error // one pod's do not hold up the others
 	for _, f := range plan.Forced {
 		seconds := int64(f.Grace / time.Second)
 		o.events.Eventf(f.Pod, node, corev1.EventTypeWarning, "Disrupted", "Delete", "the time of node %s to drain is up", node.Name)
-		if err := client.IgnoreNotFound(o.client.Delete(ctx, f.Pod, client.GracePeriodSeconds(seconds), client.Preconditions{UID: &f.Pod.UID})); err != nil {
-			return true, err
-		}
+		errs = append(errs, client.IgnoreNotFound(o.client.Delete(ctx, f.Pod, client.GracePeriodSeconds(seconds), client.Preconditions{UID: &f.Pod.UID})))
 	}
 	for _, p := range plan.Now() {
-		if err := o.evict(ctx, p, node); err != nil {
-			return true, err
-		}
+		errs = append(errs, o.evict(ctx, p, node))
 	}
-	ending := slices.ContainsFunc(plan.Stay, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && eviction.Reschedulable(alive(p)) })
-	if len(plan.Steps) > 0 || len(plan.Forced) > 0 || ending {
-		return true, nil
-	}
-	if err := o.setCondition(ctx, claim, karpv1.ConditionTypeDrained); err != nil {
+	if err := errors.Join(errs...); err != nil || !plan.Done() {
 		return true, err
+	}
+	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeDrained) { // look once more: a pod that was bound last may not be in the caches yet
+		return true, o.setCondition(ctx, claim, karpv1.ConditionTypeDrained)
 	}
 	attached, err := o.attached(ctx, node, pods)
 	if err != nil || attached && (deadline.IsZero() || now.Before(deadline)) {
 		return true, err
 	}
 	return false, o.setCondition(ctx, claim, karpv1.ConditionTypeVolumesDetached)
-}
-
-// alive is a pod as it was before its deletion.
-func alive(p *corev1.Pod) *corev1.Pod {
-	q := *p
-	q.DeletionTimestamp = nil
-	return &q
 }
 
 // close keeps new pods away from a node.

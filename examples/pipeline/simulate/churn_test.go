@@ -197,7 +197,7 @@ func TestInterruption(t *testing.T) {
 	x.node(t, "a", "m5.xlarge", "spot", 3, "1", "2Gi")
 	x.node(t, "b", "m5.xlarge", "spot", 3, "1", "2Gi")
 	r := x.plan(t, deprovision.Options{Methods: []eligibility.Method{eligibility.Interruption}},
-		deprovision.Interruption{Node: "a", Deadline: fragment.Now().Add(time.Minute)}, deprovision.Interruption{Node: "b", Deadline: fragment.Now().Add(time.Hour)})
+		deprovision.Interruption{Node: "a", Deadline: fragment.Now().Add(50 * time.Second)}, deprovision.Interruption{Node: "b", Deadline: fragment.Now().Add(2 * time.Minute)})
 	require.Len(t, r.Commands, 2)
 	assert.True(t, r.Commands[0].AtOnce)
 	assert.False(t, r.Commands[1].AtOnce)

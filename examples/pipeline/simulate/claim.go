@@ -2,19 +2,23 @@ package simulate
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // Claim is a node that a command buys as a provider is asked for it: the planned offering first, then the alternatives in the same
-// zone and capacity type, cheapest first. The token must never have been used before; write the claim down before it is handed to
-// Create. The error says that the snapshot has no such pool, or nobody offers the node.
+// zone and capacity type, cheapest first, with every label that the plan counts on and the cloud would not know by itself. Of what
+// its pool limits no alternative has more than what was planned. The token must never have been used before; write the claim down
+// before it is handed to Create. The error says that the snapshot has no such pool, or nobody offers the node.
 func Claim(s scheduling.Snapshot, n *deprovision.NewNode, token string) (cloudprovider.NodeClaim, error) {
 	for i := range s.Pools {
 		pool := &s.Pools[i]
@@ -22,7 +26,7 @@ func Claim(s scheduling.Snapshot, n *deprovision.NewNode, token string) (cloudpr
 			continue
 		}
 		out := cloudprovider.NodeClaim{
-			Name: n.Name, Token: token, Pool: pool.Name, NodeClass: pool.NodeClass, Requirements: requirements.FromLabels(pool.Labels),
+			Name: n.Name, Token: token, Pool: pool.Name, NodeClass: pool.NodeClass,
 			Labels: pool.PoolLabels(), Taints: pool.Taints, StartupTaints: pool.StartupTaints,
 		}
 		for _, list := range [][]*corev1.Pod{n.Pods, n.Daemons} {
@@ -34,11 +38,26 @@ func Claim(s scheduling.Snapshot, n *deprovision.NewNode, token string) (cloudpr
 		for _, a := range n.Alternatives {
 			names = append(names, a.InstanceType)
 		}
+		open := maps.Clone(n.Labels)
+		delete(open, corev1.LabelHostname)
+		delete(open, nodepool.ProvisionerLabelKey)
+		var planned corev1.ResourceList
 		for _, name := range names {
-			if offering, ok := offered(pool, name, n.Zone, n.CapacityType); ok {
-				out.Candidates = append(out.Candidates, cloudprovider.Candidate{Type: name, Offering: offering})
+			t, offering, ok := offered(pool, name, n.Zone, n.CapacityType)
+			if !ok || planned != nil && exceeds(pool.Limits, t.Capacity, planned) {
+				continue
+			}
+			if planned == nil {
+				planned = t.Capacity
+			}
+			out.Candidates = append(out.Candidates, cloudprovider.Candidate{Type: name, Offering: offering})
+			for _, known := range []requirements.Set{t.Requirements, offering} {
+				for r := range known.All() {
+					delete(open, r.Key())
+				}
 			}
 		}
+		out.Requirements = requirements.FromLabels(open)
 		if len(out.Candidates) == 0 || out.Candidates[0].Type != n.InstanceType {
 			return out, fmt.Errorf("simulate: pool %q has no offering of %s in %s as %s; the snapshot is another than that of the plan", n.Pool, n.InstanceType, n.Zone, n.CapacityType)
 		}
@@ -47,18 +66,29 @@ func Claim(s scheduling.Snapshot, n *deprovision.NewNode, token string) (cloudpr
 	return cloudprovider.NodeClaim{}, fmt.Errorf("simulate: node %s is of pool %q, which the snapshot does not have", n.Name, n.Pool)
 }
 
-// offered is the cheapest offering of a type in a zone and capacity type.
-func offered(pool *scheduling.Pool, name, zone, capacityType string) (out requirements.Set, ok bool) {
+// exceeds reports whether a node counts more against the limits than another.
+func exceeds(limits, capacity, other corev1.ResourceList) bool {
+	for name := range limits {
+		if a, b := capacity[name], other[name]; a.Cmp(b) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// offered is a type and its cheapest offering in a zone and capacity type.
+func offered(pool *scheduling.Pool, name, zone, capacityType string) (t *instancetypes.InstanceType, out requirements.Set, ok bool) {
 	best := 0.0
 	for i := range pool.Types {
 		if pool.Types[i].Name != name {
 			continue
 		}
+		t = &pool.Types[i]
 		for _, o := range pool.Types[i].Offerings {
 			if o.Available && o.CapacityType() == capacityType && o.Requirements.Get(corev1.LabelTopologyZone).Contains(zone) && (!ok || o.Price < best) {
 				out, best, ok = o.Requirements, o.Price, true
 			}
 		}
 	}
-	return out, ok
+	return t, out, ok
 }

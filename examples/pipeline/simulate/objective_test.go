@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -112,6 +113,16 @@ func TestClaim(t *testing.T) {
 	assert.True(t, claim.Candidates[0].Offering.Get(corev1.LabelTopologyZone).Contains("us-east-1a"))
 	cpu := claim.Requests[corev1.ResourceCPU]
 	assert.Equal(t, "3", cpu.String())
+
+	n.Labels = maps.Clone(n.Labels)
+	n.Labels["team"] = "blue"
+	x.s.Pools[0].Limits = corev1.ResourceList{corev1.ResourceCPU: *claim.Requests.Cpu()}
+	claim, err = simulate.Claim(x.s, &n, "token-2")
+	require.NoError(t, err)
+	assert.Equal(t, "blue", claim.Requirements.Labels()["team"], "what pods ask for and the cloud does not know")
+	assert.False(t, claim.Requirements.Has(corev1.LabelInstanceTypeStable), "the candidates say it")
+	assert.Len(t, claim.Candidates, 1, "larger ones would break the limits")
+	require.NoError(t, claim.Validate())
 
 	n.Pool = "other"
 	_, err = simulate.Claim(x.s, &n, "token-2")

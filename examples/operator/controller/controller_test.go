@@ -1,0 +1,405 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	kwok "sigs.k8s.io/karpenter/kwok/apis/v1alpha1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
+	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/examples/operator/memory"
+)
+
+// operate is an operator on a fake API server with these objects, and a cloud that boots at once.
+func operate(t *testing.T, faults interceptor.Funcs, objects ...client.Object) (*Operator, *memory.Cloud) {
+	t.Helper()
+	classes := schema.GroupVersion{Group: "karpenter.kwok.sh", Version: "v1alpha1"}
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{classes})
+	mapper.Add(classes.WithKind("KWOKNodeClass"), meta.RESTScopeRoot)
+	b := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithRESTMapper(mapper).WithInterceptorFuncs(faults).
+		WithStatusSubresource(&karpv1.NodeClaim{}, &karpv1.NodePool{}, &corev1.Pod{}, &corev1.Node{}).
+		WithObjects(&kwok.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}).WithObjects(objects...)
+	require.NoError(t, indexes(func(o client.Object, field string, value client.IndexerFunc) error {
+		b = b.WithIndex(o, field, value)
+		return nil
+	}))
+	catalogue, err := memory.Catalogue("", "us-east-1")
+	require.NoError(t, err)
+	cloud, err := memory.New(catalogue, memcloud.Config{})
+	require.NoError(t, err)
+	c := b.Build()
+	o := &Operator{
+		options: Options{Provider: cloud}.withDefaults(), client: c, api: c, events: events.NewFakeRecorder(10000), wake: make(chan struct{}, 1),
+		busy: map[string]bool{}, planned: map[types.UID]planned{},
+	}
+	return o, cloud
+}
+
+
+func pool(name string, changes ...func(*karpv1.NodePool)) *karpv1.NodePool {
+	p := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: 1}}
+	p.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
+	for _, change := range changes {
+		change(p)
+	}
+	return p
+}
+
+func claim(name, id string, conditions ...string) *karpv1.NodeClaim {
+	c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: name, UID: types.UID(name), Labels: map[string]string{karpv1.NodePoolLabelKey: "default"}, Finalizers: []string{karpv1.TerminationFinalizer},
+	}}
+	c.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
+	c.Status.ProviderID, c.Status.NodeName = id, name
+	for _, kind := range append([]string{karpv1.ConditionTypeLaunched}, conditions...) {
+		c.StatusConditions().SetUnknown(kind) // what is true from the start is as old as the claim
+		c.StatusConditions().SetTrue(kind)
+	}
+	return c
+}
+
+func node(name, id string, changes ...func(*corev1.Node)) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{karpv1.TerminationFinalizer}}, Spec: corev1.NodeSpec{ProviderID: id}}
+	for _, change := range changes {
+		change(n)
+	}
+	return n
+}
+
+func pod(name, on string, changes ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}, Spec: corev1.PodSpec{NodeName: on}}
+	p.Spec.Containers = []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}}
+	if on == "" {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	}
+	for _, change := range changes {
+		change(p)
+	}
+	return p
+}
+
+func get[T client.Object](t *testing.T, o *Operator, object T) T {
+	t.Helper()
+	require.NoError(t, o.client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+	return object
+}
+
+func claims(t *testing.T, o *Operator) []karpv1.NodeClaim {
+	t.Helper()
+	var list karpv1.NodeClaimList
+	require.NoError(t, o.client.List(t.Context(), &list))
+	return list.Items
+}
+
+// A claim that the cloud refuses before the caches have shown it does not hold the provisioner up.
+func TestAClaimThatIsGoneAtOnce(t *testing.T) {
+	faults := interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return nil }}
+	o, _ := operate(t, faults, pool("default"), pod("a", ""))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := o.provision(ctx)
+	require.NoError(t, err)
+	require.NoError(t, ctx.Err())
+}
+
+// A pool whose node class is missing does not stop the others.
+func TestPoolWithoutAClass(t *testing.T) {
+	weight := int32(10)
+	o, _ := operate(t, interceptor.Funcs{}, pool("default"), pod("a", ""), pool("broken", func(p *karpv1.NodePool) {
+		p.Spec.Weight, p.Spec.Template.Spec.NodeClassRef.Name = &weight, "missing"
+	}))
+	v, err := o.read(t.Context())
+	require.ErrorContains(t, err, "NodePool broken: its node class")
+	require.Len(t, v.Pools, 1)
+	_, err = o.provision(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "default", claims(t, o)[0].Labels[karpv1.NodePoolLabelKey])
+}
+
+// A claim that cannot be written down does not cost the pods of the others their nominations.
+func TestOneOrderFails(t *testing.T) {
+	first := true
+	o, _ := operate(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, x client.Object, opts ...client.CreateOption) error {
+		if first {
+			first = false
+			return errors.New("no")
+		}
+		return c.Create(ctx, x, opts...)
+	}}, pool("default"), pod("a", "", alone), pod("b", "", alone))
+	_, err := o.provision(t.Context())
+	require.EqualError(t, err, "no")
+	require.Len(t, claims(t, o), 1)
+	require.Equal(t, 1, len(o.planned))
+}
+
+func alone(p *corev1.Pod) {
+	p.Labels = map[string]string{"app": "alone"}
+	p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels},
+	}}}}
+}
+
+// What is asked for is the same on every retry, and what the plan fixed is in the spec.
+func TestRequests(t *testing.T) {
+	o, cloud := operate(t, interceptor.Funcs{}, pod("a", "", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"team": "red"} }), pool("default", func(p *karpv1.NodePool) {
+		p.Spec.Template.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{{Key: "team", Operator: corev1.NodeSelectorOpIn, Values: []string{"blue", "red"}}}
+	}))
+	_, err := o.provision(t.Context())
+	require.NoError(t, err)
+	c := claims(t, o)[0]
+	c.UID = "uid"
+	require.NoError(t, o.client.Update(t.Context(), &c))
+	ask, err := readRequest(&c)
+	require.NoError(t, err)
+	require.NoError(t, ask.Validate())
+	require.Equal(t, "uid", ask.Token)
+	require.Contains(t, c.Spec.Requirements, karpv1.NodeSelectorRequirementWithMinValues{Key: "team", Operator: corev1.NodeSelectorOpIn, Values: []string{"red"}})
+	_, err = o.reconcileClaim(t.Context(), &c)
+	require.NoError(t, err)
+	require.Equal(t, "red", get(t, o, &c).Labels["team"])
+	require.Len(t, cloud.Truth(), 1)
+}
+
+// What wakes a claim after its launch may be older than that: the cloud is not asked twice.
+func TestStaleCache(t *testing.T) {
+	stale := claim("a", "")
+	stale.Status = karpv1.NodeClaimStatus{}
+	require.NoError(t, writeRequest(stale, someRequest(t)))
+	behind := 3
+	o, cloud := operate(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, x client.Object, opts ...client.GetOption) error {
+		err := c.Get(ctx, key, x, opts...)
+		if now, ok := x.(*karpv1.NodeClaim); ok && behind > 0 {
+			behind--
+			now.Status = karpv1.NodeClaimStatus{}
+		}
+		return err
+	}}, stale)
+	for range 2 {
+		_, err := o.reconcileClaim(t.Context(), get(t, o, &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a"}}))
+		require.NoError(t, err)
+	}
+	require.Zero(t, behind)
+	require.True(t, get(t, o, stale).StatusConditions().IsTrue(karpv1.ConditionTypeLaunched))
+	require.Len(t, cloud.Truth(), 1)
+}
+
+func someRequest(t *testing.T) cloudprovider.NodeClaim {
+	t.Helper()
+	o, _ := operate(t, interceptor.Funcs{}, pool("default"), pod("a", ""))
+	_, err := o.provision(t.Context())
+	require.NoError(t, err)
+	ask, err := readRequest(&claims(t, o)[0])
+	require.NoError(t, err)
+	return ask
+}
+
+// deleting is a claim on its way out.
+func deleting(c *karpv1.NodeClaim) *karpv1.NodeClaim {
+	now := metav1.Now()
+	c.DeletionTimestamp = &now
+	return c
+}
+
+// One pod that cannot be evicted does not hold up the others.
+func TestOneEvictionFails(t *testing.T) {
+	o, _ := operate(t, interceptor.Funcs{SubResourceCreate: func(ctx context.Context, c client.Client, sub string, x, s client.Object, opts ...client.SubResourceCreateOption) error {
+		if x.GetName() == "a" {
+			return apierrors.NewInternalError(errors.New("two budgets select it"))
+		}
+		return c.SubResource(sub).Create(ctx, x, s, opts...)
+	}}, deleting(claim("n", "id")), node("n", "id"), pod("a", "n"), pod("b", "n"))
+	waits, err := o.empty(t.Context(), get(t, o, claim("n", "id")), get(t, o, node("n", "id")))
+	require.Error(t, err)
+	require.True(t, waits)
+	require.True(t, apierrors.IsNotFound(o.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "b"}, &corev1.Pod{})))
+}
+
+// A node counts as empty when it was so twice: the caches may not have the last pod yet.
+func TestEmptyTwice(t *testing.T) {
+	o, _ := operate(t, interceptor.Funcs{}, deleting(claim("n", "id")), node("n", "id"))
+	look := func() bool {
+		waits, err := o.empty(t.Context(), get(t, o, claim("n", "id")), get(t, o, node("n", "id")))
+		require.NoError(t, err)
+		return waits
+	}
+	require.True(t, look())
+	require.NoError(t, o.client.Create(t.Context(), pod("late", "n")))
+	require.True(t, look(), "it was bound before the node was closed")
+	require.True(t, apierrors.IsNotFound(o.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "late"}, &corev1.Pod{})), "and is evicted")
+	require.False(t, look())
+}
+
+// Pods whose kubelet does not answer do not keep a node for ever.
+func TestPodsThatNeverEnd(t *testing.T) {
+	ended := metav1.NewTime(time.Now().Add(-2 * time.Minute))
+	o, _ := operate(t, interceptor.Funcs{}, deleting(claim("n", "id")), node("n", "id"), pod("a", "n", func(p *corev1.Pod) {
+		p.DeletionTimestamp, p.Finalizers = &ended, []string{"example.com/stuck"}
+	}))
+	waits := true
+	for range 2 {
+		var err error
+		waits, err = o.empty(t.Context(), get(t, o, claim("n", "id")), get(t, o, node("n", "id")))
+		require.NoError(t, err)
+	}
+	require.False(t, waits)
+}
+
+// A machine may be interrupted before its claim knows which it is.
+func TestInterruptedAtOnce(t *testing.T) {
+	c := claim("a", "")
+	c.Status = karpv1.NodeClaimStatus{}
+	o, cloud := operate(t, interceptor.Funcs{}, c)
+	ask := someRequest(t)
+	ask.Name, ask.Token = "a", "a"
+	launch, err := cloud.Create(t.Context(), ask)
+	require.NoError(t, err)
+	require.NoError(t, o.notice(t.Context(), interruption.Event{Instance: launch.ID, Kind: interruption.SpotInterrupted, Deadline: time.Now().Add(2 * time.Minute)}))
+	require.NotNil(t, get(t, o, c).DeletionTimestamp, "nothing runs there")
+}
+
+// A command does not wait for its replacements when the cloud is about to take the old machine.
+func TestNoTimeToWait(t *testing.T) {
+	for left, gone := range map[time.Duration]bool{10 * time.Second: true, 2 * time.Minute: false} {
+		old, bought := claim("old", "id-1"), claim("new", "id-2")
+		old.Annotations = map[string]string{noticeAnnotation: fmt.Sprintf(`{"Instance":"id-1","Kind":%q,"Deadline":%q}`, interruption.SpotInterrupted, time.Now().Add(left).Format(time.RFC3339))}
+		o, _ := operate(t, interceptor.Funcs{}, old, bought)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		err := o.finish(ctx, []*karpv1.NodeClaim{old}, []*karpv1.NodeClaim{bought}, false)
+		cancel()
+		require.Equal(t, gone, err == nil, "%v", err)
+		require.Equal(t, gone, get(t, o, old).DeletionTimestamp != nil)
+	}
+}
+
+// A node that was deleted past its finalizer takes its claim with it; one that has not joined yet is waited for.
+func TestNodeGone(t *testing.T) {
+	o, _ := operate(t, interceptor.Funcs{}, claim("a", "id-1", karpv1.ConditionTypeRegistered), claim("b", "id-2"))
+	for _, c := range claims(t, o) {
+		_, err := o.reconcileClaim(t.Context(), &c)
+		require.NoError(t, err)
+	}
+	require.NotNil(t, get(t, o, claim("a", "")).DeletionTimestamp)
+	require.Nil(t, get(t, o, claim("b", "")).DeletionTimestamp)
+}
+
+// Every change of a pool has the pods planned again, that of its limits, too.
+func TestChangedPoolsWake(t *testing.T) {
+	o, _ := operate(t, interceptor.Funcs{}, pool("default"))
+	woken := func() bool {
+		for range 2 { // once more changes nothing
+			_, err := o.reconcilePool(t.Context(), get(t, o, pool("default")))
+			require.NoError(t, err)
+		}
+		select {
+		case <-o.wake:
+			return true
+		default:
+			return false
+		}
+	}
+	require.True(t, woken())
+	require.False(t, woken())
+	p := get(t, o, pool("default"))
+	p.Spec.Limits, p.Generation = karpv1.Limits{corev1.ResourceCPU: resource.MustParse("100")}, 2
+	require.NoError(t, o.client.Update(t.Context(), p))
+	require.True(t, woken())
+}
+
+// Where many nodes break at once it is not the machines.
+func TestRepairKeepsItsHead(t *testing.T) {
+	for broken, repaired := range map[int]int{1: 1, 2: 0, 5: 0} {
+		var objects []client.Object
+		for i := range 5 {
+			name := fmt.Sprintf("n%d", i)
+			objects = append(objects, claim(name, name, karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized), node(name, name, func(n *corev1.Node) {
+				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+				if i < broken {
+					n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour))}
+				}
+			}))
+		}
+		o, _ := operate(t, interceptor.Funcs{}, objects...)
+		byName := map[string]*karpv1.NodeClaim{}
+		for _, c := range claims(t, o) {
+			byName[c.Name] = &c
+		}
+		require.NoError(t, o.repair(t.Context(), byName, time.Now()))
+		n := 0
+		for _, c := range claims(t, o) {
+			if c.DeletionTimestamp != nil {
+				n++
+			}
+		}
+		require.Equal(t, repaired, n)
+	}
+}
+
+// A pod that kube-scheduler did not get onto its open node is pointed there once more, and then planned anew.
+func TestPoint(t *testing.T) {
+	spread := func(p *corev1.Pod) {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule}}
+	}
+	open := claim("n", "id", karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized)
+	o, _ := operate(t, interceptor.Funcs{}, open, claim("coming", "id-2"), node("n", "id"), pod("a", ""), pod("s", "", spread), pod("c", ""))
+	for name, to := range map[types.UID]string{"a": "n", "s": "n", "c": "coming"} {
+		o.planned[name] = planned{claim: to, pod: types.NamespacedName{Namespace: "default", Name: string(name)}}
+	}
+	o.pointAll(t.Context(), "n", "n")
+	a, s := get(t, o, pod("a", "")), get(t, o, pod("s", "", spread))
+	require.Equal(t, "n", a.Status.NominatedNodeName)
+	require.Empty(t, s.Status.NominatedNodeName, "those nominated to one zone would keep each other out of it")
+	require.True(t, o.point(t.Context(), a), "its room is kept")
+	require.False(t, o.point(t.Context(), s))
+	require.True(t, o.point(t.Context(), get(t, o, pod("c", ""))), "its node is coming")
+
+	cleared := func() *corev1.Pod {
+		o.patchNomination(t.Context(), client.ObjectKeyFromObject(a), "")
+		return get(t, o, pod("a", ""))
+	}
+	require.True(t, o.point(t.Context(), cleared()))
+	require.Equal(t, "n", get(t, o, pod("a", "")).Status.NominatedNodeName)
+	require.False(t, o.point(t.Context(), cleared()), "others have taken the room")
+
+	o.patchNomination(t.Context(), client.ObjectKeyFromObject(a), "n")
+	late := get(t, o, claim("n", ""))
+	for i := range late.Status.Conditions {
+		late.Status.Conditions[i].LastTransitionTime.Time = time.Now().Add(-time.Minute)
+	}
+	require.NoError(t, o.client.Status().Update(t.Context(), late))
+	require.False(t, o.point(t.Context(), get(t, o, pod("a", ""))), "it was never tried, or never fitted")
+	require.Empty(t, get(t, o, pod("a", "")).Status.NominatedNodeName, "the next plan counts it as pending")
+}
+
+// A saving that was planned before pods were given places is not begun; what has to go goes.
+func TestStaleSavings(t *testing.T) {
+	for method, begun := range map[eligibility.Method]bool{eligibility.Emptiness: false, eligibility.Expiration: true} {
+		o, _ := operate(t, interceptor.Funcs{}, claim("n", "id", karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized), node("n", "id"))
+		v, err := o.read(t.Context())
+		require.NoError(t, err)
+		o.learn(func(now time.Time) { o.provisioned = now.Add(time.Millisecond) })
+		c := deprovision.Command{Method: method, Kind: deprovision.Delete, Nodes: []deprovision.Candidate{{Name: "n"}}}
+		o.start(t.Context(), v, &c, method == eligibility.Emptiness)
+		require.Equal(t, begun, hasTaint(get(t, o, node("n", "id")), karpv1.DisruptedTaintKey))
+	}
+}
