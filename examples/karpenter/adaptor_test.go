@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -74,6 +75,7 @@ type failing struct {
 func (f failing) Create(context.Context, cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
 	return cloudprovider.Launch{}, f.err
 }
+
 func (f failing) Get(context.Context, string) (cloudprovider.Instance, error) {
 	return cloudprovider.Instance{}, f.err
 }
@@ -348,9 +350,7 @@ func TestTheSameOfferings(t *testing.T) {
 	for _, x := range types {
 		for _, o := range x.Offerings {
 			all := x.Requirements.Labels()
-			for key, value := range o.Requirements.Labels() {
-				all[key] = value
-			}
+			maps.Copy(all, o.Requirements.Labels())
 			labels = append(labels, all)
 		}
 	}

@@ -14,8 +14,11 @@ var reasons = []struct {
 	code   error
 	reason string
 }{
-	{cloudprovider.ErrUnauthorized, "Unauthorized"}, {cloudprovider.ErrUnsupported, "Unsupported"}, {cloudprovider.ErrInvalidSpec, "InvalidSpec"},
-	{cloudprovider.ErrNotReady, "NotReady"}, {cloudprovider.ErrThrottled, "Throttled"},
+	{cloudprovider.ErrUnauthorized, "Unauthorized"},
+	{cloudprovider.ErrUnsupported, "Unsupported"},
+	{cloudprovider.ErrInvalidSpec, "InvalidSpec"},
+	{cloudprovider.ErrNotReady, "NotReady"},
+	{cloudprovider.ErrThrottled, "Throttled"},
 }
 
 // createError is an error of Create in Karpenter's terms; see the package documentation for the table.
