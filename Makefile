@@ -1,6 +1,6 @@
 # Every module of the repository: the library, its provider for AWS and the examples, which go.work joins for development; the judges
 # and the operator with the programs that it runs on, which are heavy and by themselves.
-MODULES := . cloudprovider/aws examples examples/judges examples/operator examples/operator/cluster/kubernetes examples/operator/cluster/kwok examples/operator/versus/karpenter
+MODULES := . cloudprovider/aws examples examples/judges examples/operator examples/operator/cluster/kubernetes examples/operator/cluster/kwok examples/operator/versus/karpenter examples/karpenter
 GO ?= go
 # What go.work joins.
 JOINED := ./... ./cloudprovider/aws/... ./examples/...
@@ -9,7 +9,7 @@ JOINED := ./... ./cloudprovider/aws/... ./examples/...
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race,)
 
-.PHONY: cluster cluster-demo test-cluster versus-cluster versus moto test test-long test-k8s lint tidy generate bench bench-price deps api api-baseline help
+.PHONY: cluster cluster-demo test-cluster test-adaptors versus-cluster versus moto test test-long test-k8s lint tidy generate bench bench-price deps api api-baseline help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -47,6 +47,7 @@ ifneq ($(RACE),)
 	$(GO) test ./binpack
 endif
 	cd examples/judges && $(GO) vet ./... && $(GO) test ./...
+	cd examples/karpenter && $(GO) vet ./... && $(GO) test -short ./...
 
 test-long: moto ## the full counts of the property suites and the judges
 	JOINERY_LONG=1 $(GO) test -timeout 30m -skip '^TestFaultRun$$' $(JOINED)
@@ -68,6 +69,7 @@ lint: ## the linters of .golangci.yml over every module with code, built from th
 	.ci/tools/bin/golangci-lint run $(JOINED)
 	cd examples/judges && ../../.ci/tools/bin/golangci-lint run ./...
 	cd examples/operator && ../../.ci/tools/bin/golangci-lint run ./...
+	cd examples/karpenter && ../../.ci/tools/bin/golangci-lint run ./...
 
 cluster: ## run a Kubernetes on this machine with the operator in it, until Ctrl-C; the first time it is built, in about five minutes
 	cd examples/operator && $(GO) run ./local
@@ -77,6 +79,9 @@ cluster-demo: ## the same, playing a demonstration: 0 -> 5 -> 100 -> 0 pods, an 
 
 test-cluster: ## the operator's tests on that cluster
 	cd examples/operator && $(GO) vet ./... && $(GO) test -timeout 40m ./...
+
+test-adaptors: ## Karpenter itself with providers of this library, on that cluster
+	cd examples/karpenter && $(GO) test -timeout 40m ./e2e
 
 versus-cluster: ## Karpenter and the operator on the same cluster and the same day, into examples/operator/VERSUS.md
 	cd examples/operator && $(GO) run ./versus -o VERSUS.md

@@ -25,7 +25,7 @@ import (
 type Cloud struct {
 	*memcloud.Cloud
 
-	nodes map[string]string // by id of the machine: the node that it has joined as
+	kubelets Kubelets
 }
 
 // tick is how often the cloud's time is set and machines are looked at.
@@ -38,7 +38,7 @@ func New(types []instancetypes.InstanceType, config memcloud.Config) (*Cloud, er
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
-	return &Cloud{Cloud: cloud, nodes: map[string]string{}}, nil
+	return &Cloud{Cloud: cloud}, nil
 }
 
 // Run lets time pass and machines boot and go, until the context ends. Errors of the API server are logged, and what they
@@ -52,35 +52,43 @@ func (c *Cloud) Run(ctx context.Context, api client.Client) error {
 			return nil
 		case <-clock.C:
 			c.Clock().Advance(time.Since(c.Clock().Now()))
-			if err := c.join(ctx, api); err != nil && ctx.Err() == nil {
+			if err := c.kubelets.Join(ctx, api, c.Truth()); err != nil && ctx.Err() == nil {
 				log.FromContext(ctx).Info("machines", "error", err.Error())
 			}
 		}
 	}
 }
 
-// join makes a node for every machine that has booted, and takes those away whose machine is gone, as the controller of a
-// cloud does.
-func (c *Cloud) join(ctx context.Context, api client.Client) error {
+// Kubelets join machines to a cluster, whatever cloud they are of. The zero value knows of none; it is not safe for concurrent use.
+type Kubelets struct {
+	nodes map[string]string // by id of the machine: the node that it has joined as
+}
+
+// Join makes a node for every machine that has booted, and takes those away whose machine is gone, as the controller of a cloud does.
+// The machines are all that there are now.
+func (k *Kubelets) Join(ctx context.Context, api client.Client, machines []cloudprovider.Instance) error {
 	there := map[string]bool{}
-	for _, machine := range c.Truth() {
+	for _, machine := range machines {
 		there[machine.ID] = true
-		if machine.State != cloudprovider.Running || c.nodes[machine.ID] != "" {
+		if machine.State != cloudprovider.Running || k.nodes[machine.ID] != "" {
 			continue
 		}
 		if err := api.Create(ctx, kubelet(machine)); client.IgnoreAlreadyExists(err) != nil {
 			return err
 		}
-		c.nodes[machine.ID] = machine.Claim
+		if k.nodes == nil {
+			k.nodes = map[string]string{}
+		}
+		k.nodes[machine.ID] = machine.Claim
 	}
-	for id, name := range c.nodes {
+	for id, name := range k.nodes {
 		if there[id] {
 			continue
 		}
 		if err := api.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}); client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		delete(c.nodes, id)
+		delete(k.nodes, id)
 	}
 	return nil
 }

@@ -1,0 +1,310 @@
+package karpenter
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/awslabs/operatorpkg/object"
+	"github.com/awslabs/operatorpkg/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	karp "sigs.k8s.io/karpenter/pkg/cloudprovider"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/availability"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
+)
+
+// Options say what a provider does not. The zero value has no node classes, so Karpenter manages no pool with it.
+type Options struct {
+	// Name is what Karpenter's metrics call the provider; empty = "joinery".
+	Name string
+	// Classes are the kinds of node class that pools of this provider refer to, the default first.
+	Classes []status.Object
+	// Client reads node classes; without one nobody asks whether they are ready.
+	Client client.Reader
+	// Policy says how long refusals count.
+	Policy availability.Policy
+	// Now is the time; nil = time.Now.
+	Now func() time.Time
+}
+
+// CloudProvider is a provider as Karpenter wants it. Make one by [AsKarpenter]; it is safe for concurrent use.
+type CloudProvider struct {
+	provider cloudprovider.Provider
+	options  Options
+
+	mu     sync.Mutex
+	ledger availability.Ledger
+	asked  map[types.UID]ask // launches whose outcome is not known
+}
+
+// ask is what the provider was asked for, and when at first.
+type ask struct {
+	claim cloudprovider.NodeClaim
+	since time.Time
+}
+
+var _ karp.CloudProvider = (*CloudProvider)(nil)
+
+// AsKarpenter makes Karpenter's interface of a provider. It reads the provider's catalogue, for Karpenter must be told the labels in it
+// before its controllers start; as it keeps them in variables, calls must not overlap, nor come later. The error is the provider's.
+func AsKarpenter(ctx context.Context, provider cloudprovider.Provider, options Options) (*CloudProvider, error) {
+	all, err := provider.InstanceTypes(ctx, nodepool.NodePool{})
+	if err != nil {
+		return nil, fmt.Errorf("karpenter: %w", err)
+	}
+	know(all)
+	options.Name = cmp.Or(options.Name, "joinery")
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	return &CloudProvider{provider: provider, options: options, ledger: availability.New(options.Policy), asked: map[types.UID]ask{}}, nil
+}
+
+// Name is that of the options.
+func (c *CloudProvider) Name() string { return c.options.Name }
+
+// GetSupportedNodeClasses are those of the options. Callers read objects into them, so they get copies.
+func (c *CloudProvider) GetSupportedNodeClasses() []status.Object {
+	var out []status.Object
+	for _, class := range c.options.Classes {
+		out = append(out, class.DeepCopyObject().(status.Object))
+	}
+	return out
+}
+
+// RepairPolicies are the provider's, if it has any.
+func (c *CloudProvider) RepairPolicies() []karp.RepairPolicy {
+	var out []karp.RepairPolicy
+	if adviser, ok := c.provider.(cloudprovider.RepairAdviser); ok {
+		for _, p := range adviser.RepairPolicies() {
+			out = append(out, karp.RepairPolicy{ConditionType: p.Condition, ConditionStatus: p.Status, TolerationDuration: p.Toleration})
+		}
+	}
+	return out
+}
+
+// GetInstanceTypes is the catalogue for the pool, with what was refused not long ago unavailable; nil is no pool in particular.
+func (c *CloudProvider) GetInstanceTypes(ctx context.Context, pool *karpv1.NodePool) ([]*karp.InstanceType, error) {
+	var ours nodepool.NodePool
+	if pool != nil {
+		typed := *pool
+		typed.APIVersion, typed.Kind = nodepool.V1, "NodePool" // caches drop them
+		var err error
+		if ours, err = read(&typed, nodepool.Decode); err != nil {
+			return nil, err
+		}
+	}
+	all, err := c.offered(ctx, ours)
+	if err != nil {
+		return nil, err
+	}
+	return converted(all)
+}
+
+// offered is the catalogue without what was refused.
+func (c *CloudProvider) offered(ctx context.Context, pool nodepool.NodePool) ([]instancetypes.InstanceType, error) {
+	all, err := c.provider.InstanceTypes(ctx, pool)
+	if err != nil {
+		return nil, fmt.Errorf("karpenter: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ledger.Apply(all, c.options.Now()), nil
+}
+
+// Create launches the machine of a claim, or finds the one that it has launched before.
+func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
+	if err := c.classReady(ctx, claim.Spec.NodeClassRef); err != nil {
+		return nil, err
+	}
+	asked, err := c.ask(ctx, claim)
+	if err != nil {
+		return nil, createError(err)
+	}
+	launch, err := c.provider.Create(ctx, asked)
+	if errors.Is(err, cloudprovider.ErrInvalidSpec) {
+		if there, ok := c.launched(ctx, asked); ok {
+			launch, err = cloudprovider.Launch{Instance: there}, nil
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil || cloudprovider.Advise(err).Retry != cloudprovider.RetrySame {
+		delete(c.asked, claim.UID)
+	}
+	if err != nil {
+		c.ledger = c.ledger.Learn(err, c.options.Now())
+		return nil, createError(err)
+	}
+	c.ledger = c.ledger.Launched(launch, c.options.Now())
+	return c.claimOf(launch.Instance), nil
+}
+
+// classReady fails if the claim's node class is not there, or says that it is not ready.
+func (c *CloudProvider) classReady(ctx context.Context, ref *karpv1.NodeClassReference) error {
+	classes := c.GetSupportedNodeClasses()
+	i := slices.IndexFunc(classes, func(class status.Object) bool { return ref != nil && object.GVK(class).GroupKind() == ref.GroupKind() })
+	if c.options.Client == nil || i < 0 {
+		return nil
+	}
+	err := c.options.Client.Get(ctx, client.ObjectKey{Name: ref.Name}, classes[i])
+	if apierrors.IsNotFound(err) {
+		return karp.NewNodeClassNotReadyError(err)
+	}
+	if ready := classes[i].StatusConditions().Get(status.ConditionReady); err == nil && ready.IsFalse() {
+		return karp.NewNodeClassNotReadyError(fmt.Errorf("%s %q: %s", ref.Kind, ref.Name, ready.Message))
+	}
+	return err
+}
+
+// remembered is how long a launch without an answer is kept: longer than Karpenter asks for it.
+const remembered = time.Hour
+
+// ask is what to ask the provider for: the same as before for a claim whose launch has had no answer yet.
+func (c *CloudProvider) ask(ctx context.Context, claim *karpv1.NodeClaim) (cloudprovider.NodeClaim, error) {
+	c.mu.Lock()
+	known, ok := c.asked[claim.UID]
+	c.mu.Unlock()
+	if ok {
+		return known.claim, nil
+	}
+	ours, err := c.translate(ctx, claim)
+	if err != nil {
+		return ours, err
+	}
+	now := c.options.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.asked, func(_ types.UID, a ask) bool { return now.Sub(a.since) > remembered })
+	c.asked[claim.UID] = ask{ours, now}
+	return ours, nil
+}
+
+// translate finds candidates for a claim. Labels that the catalogue does not know of are the claim's own to set.
+func (c *CloudProvider) translate(ctx context.Context, claim *karpv1.NodeClaim) (cloudprovider.NodeClaim, error) {
+	typed := *claim
+	typed.APIVersion, typed.Kind = nodepool.V1, "NodeClaim"
+	n, err := read(&typed, nodeclaim.Decode)
+	if err != nil {
+		return cloudprovider.NodeClaim{}, &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Op: "create", Subject: claim.Name, Err: err}
+	}
+	all, err := c.offered(ctx, nodepool.NodePool{Name: n.Pool, NodeClass: n.NodeClass})
+	if err != nil {
+		return cloudprovider.NodeClaim{}, err
+	}
+	var open []string
+	for r := range n.Requirements.All() {
+		open = append(open, r.Key())
+	}
+	known := keysOf(all)
+	open = slices.DeleteFunc(open, func(key string) bool { return slices.Contains(known, key) })
+	out := cloudprovider.NodeClaim{
+		Name: claim.Name, Token: string(claim.UID), Pool: n.Pool, NodeClass: n.NodeClass, Requirements: n.Requirements, Requests: n.Requests,
+		Candidates: cloudprovider.CandidatesOf(all, n.Requirements, n.Requests, requirements.KeysOf(open...)),
+		Labels:     n.Metadata.Labels, Taints: n.Taints, StartupTaints: n.StartupTaints,
+	}
+	if len(out.Candidates) == 0 {
+		err = errors.New("nothing that is available satisfies the claim")
+		return out, &cloudprovider.Error{Code: cloudprovider.ErrInsufficientCapacity, Op: "create", Subject: claim.Name, Err: err}
+	}
+	return out, nil
+}
+
+// read reads an object of Karpenter's as the library does, by its JSON.
+func read[T any](object any, decode func([]byte) (T, error)) (out T, err error) {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return out, fmt.Errorf("karpenter: %w", err)
+	}
+	return decode(data)
+}
+
+// launched finds the machine of a claim whose token the provider knows with other candidates: those of an earlier process.
+func (c *CloudProvider) launched(ctx context.Context, claim cloudprovider.NodeClaim) (none cloudprovider.Instance, ok bool) {
+	list, err := c.provider.List(ctx)
+	i := slices.IndexFunc(list, func(i cloudprovider.Instance) bool {
+		return i.Token == claim.Token && i.Claim == claim.Name && i.State != cloudprovider.Terminating
+	})
+	if err != nil || i < 0 {
+		return none, false
+	}
+	return list[i], true
+}
+
+// claimOf is an instance as Karpenter has it: a claim of the same name and UID with what the machine really is.
+func (c *CloudProvider) claimOf(i cloudprovider.Instance) *karpv1.NodeClaim {
+	i = i.Clone()
+	out := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: i.Claim, UID: types.UID(i.Token), Labels: i.Labels, CreationTimestamp: metav1.NewTime(i.Created),
+	}}
+	if i.Pool != "" {
+		metav1.SetMetaDataLabel(&out.ObjectMeta, karpv1.NodePoolLabelKey, i.Pool)
+	}
+	if i.State == cloudprovider.Terminating {
+		out.DeletionTimestamp = &metav1.Time{Time: c.options.Now()}
+	}
+	out.Status = karpv1.NodeClaimStatus{ProviderID: i.ID, ImageID: i.ImageID, Capacity: i.Capacity, Allocatable: i.Allocatable}
+	return out
+}
+
+// Get is the machine with the provider id.
+func (c *CloudProvider) Get(ctx context.Context, id string) (*karpv1.NodeClaim, error) {
+	i, err := c.provider.Get(ctx, id)
+	if err != nil {
+		return nil, found(err)
+	}
+	return c.claimOf(i), nil
+}
+
+// List are all machines; those on their way out have a deletion time.
+func (c *CloudProvider) List(ctx context.Context) ([]*karpv1.NodeClaim, error) {
+	list, err := c.provider.List(ctx)
+	var out []*karpv1.NodeClaim
+	for _, i := range list {
+		out = append(out, c.claimOf(i))
+	}
+	return out, err
+}
+
+// Delete gives the machine of a claim back. Quotas that it counted towards are worth trying again once it is gone.
+func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
+	err := c.provider.Delete(ctx, claim.Status.ProviderID)
+	if errors.Is(err, cloudprovider.ErrNotFound) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, r := range c.ledger.Records() {
+			if r.Scope == availability.OfQuota && r.Where.Matches(claim.Labels) {
+				c.ledger = c.ledger.Free(r.Name)
+			}
+		}
+	}
+	return found(err)
+}
+
+// IsDrifted is the reason why the machine is no longer what its node class asks for, empty if it still is.
+func (c *CloudProvider) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) (karp.DriftReason, error) {
+	drift, err := c.provider.Drifted(ctx, claim.Status.ProviderID)
+	return karp.DriftReason(drift.Reason), found(err)
+}
+
+// Refuse makes the catalogue do without what a cloud was heard to run out of otherwise than by an error of Create.
+func (c *CloudProvider) Refuse(refused ...cloudprovider.Refusal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ledger = c.ledger.Refuse(c.options.Now(), refused...)
+}
