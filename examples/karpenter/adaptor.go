@@ -219,9 +219,8 @@ func (c *CloudProvider) translate(ctx context.Context, claim *karpv1.NodeClaim) 
 		Labels:     n.Metadata.Labels, Taints: n.Taints, StartupTaints: n.StartupTaints,
 	}
 	if len(out.Candidates) == 0 {
-		return out, &cloudprovider.Error{
-			Code: cloudprovider.ErrInsufficientCapacity, Op: "create", Subject: claim.Name, Err: errors.New("nothing that is available satisfies the claim"),
-		}
+		err = errors.New("nothing that is available satisfies the claim")
+		return out, &cloudprovider.Error{Code: cloudprovider.ErrInsufficientCapacity, Op: "create", Subject: claim.Name, Err: err}
 	}
 	return out, nil
 }

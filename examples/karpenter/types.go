@@ -70,9 +70,7 @@ func convert(t instancetypes.InstanceType, keys []string) (*karp.InstanceType, e
 		if err != nil {
 			return nil, err
 		}
-		out.Offerings = append(out.Offerings, &karp.Offering{
-			Requirements: asked, Price: o.Price, Available: o.Available, ReservationCapacity: o.ReservationCount,
-		})
+		out.Offerings = append(out.Offerings, &karp.Offering{Requirements: asked, Price: o.Price, Available: o.Available, ReservationCapacity: o.ReservationCount})
 		for key := range asked {
 			values := byOffering[key]
 			if value, ok := o.Requirements.Get(key).Single(); ok && o.Available {
