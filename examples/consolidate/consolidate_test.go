@@ -55,6 +55,7 @@ func TestSample(t *testing.T) {
 		"minimum.txt":     {"--min-savings", "0.5", "--method", "consolidation"},
 		"young.txt":       {"--min-age", "200h", "--interrupted", "node-a"},
 		"interrupted.txt": {"--interrupted", "node-a=2026-01-15T12:30:00Z", "--interrupted", "node-d", "--method", "interruption"},
+		"page.html":       {"-o", "html"},
 		"per-node.txt":    {"--per-node", "1"},
 		"factor.txt":      {"--factor", "karpenter.k8s.aws/instance-family=m5: 9"},
 		"expired.txt":     {"--now=2026-02-15T12:00:00Z", "--method", "expiration"},
@@ -128,7 +129,7 @@ func TestBadUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--policy", "balancd"}, `--policy "balancd": want one of ["karpenter" "balanced" "payback"] (did you mean "balanced"?)`},
+		{[]string{"--policy", "balancd"}, `--policy "balancd": want one of karpenter, balanced, payback (did you mean "balanced"?)`},
 		{[]string{"--method", "drfit"}, `did you mean "drift"?`},
 		{[]string{"--max-evictions", "-1"}, "--max-evictions -1: want a number of pods, at least 0"},
 		{[]string{"--now", "noon"}, `--now "noon": want a time such as`},

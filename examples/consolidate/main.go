@@ -76,6 +76,7 @@ in which they are to be carried out; every node has a verdict that says why it g
   consolidate -f cluster/ --per-node 0.02       # what provision --per-node bought is not undone
   consolidate -f cluster/ --interrupted ip-10-0-0-7=2026-01-15T12:02:00Z`,
 	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
+	o.Pictures = true
 	o.Register(cmd.Flags())
 	f := cmd.Flags()
 	f.StringArrayVar(&o.methods, "method", nil, "only this method: "+strings.Join(methods(), ", ")+" (repeatable)")
@@ -92,7 +93,7 @@ in which they are to be carried out; every node has a verdict that says why it g
 	f.StringArrayVar(&o.interrupted, "interrupted", nil, "NODE[=TIME]: the cloud takes this node back, at that time (repeatable)")
 	f.BoolVar(&o.rank, "rank", false, "only rank: what each node costs, what emptying it costs, and what blocks it; nothing is simulated")
 	o.beyond.Register(f)
-	inputs.Complete(cmd, "output", inputs.Formats()...)
+	inputs.Complete(cmd, "output", o.Formats()...)
 	inputs.Complete(cmd, "method", methods()...)
 	inputs.Complete(cmd, "policy", policies()...)
 	return cmd
@@ -169,7 +170,7 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 		return o.ranking(cmd, out, market, stdin, settings, beyond, now)
 	}
 	done := terminal.Progress(cmd.ErrOrStderr(), "planning")
-	r, err := o.plan(cmd, market, stdin, settings, beyond, interrupted, now)
+	r, seen, err := o.plan(cmd, market, stdin, settings, beyond, interrupted, now)
 	done()
 	if err != nil {
 		return err
@@ -177,28 +178,30 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	switch o.Output {
 	case "json", "yaml":
 		return encode(out, o.Output, r)
+	case "html":
+		return r.draw(out, seen)
 	default:
 		return r.write(out, terminal.StyleOf(cmd.OutOrStdout()), o.Output == "wide")
 	}
 }
 
 // plan reads the files and looks for nodes to give back.
-func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Reader, settings deprovision.Options, beyond *plan.Objective, interrupted []deprovision.Interruption, now time.Time) (*report, error) {
+func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Reader, settings deprovision.Options, beyond *plan.Objective, interrupted []deprovision.Interruption, now time.Time) (*report, scene, error) {
 	start := time.Now()
 	m, s, err := o.read(cmd, market, stdin)
 	if err != nil {
-		return nil, err
+		return nil, scene{}, err
 	}
 	for _, i := range interrupted {
 		if !slices.ContainsFunc(s.Nodes, func(n nodeObject) bool { return n.Name == i.Node }) {
-			return nil, inputs.Bad(fmt.Errorf("--interrupted %q: there is no such node", i.Node))
+			return nil, scene{}, inputs.Bad(fmt.Errorf("--interrupted %q: there is no such node", i.Node))
 		}
 	}
 	times := seconds{Read: time.Since(start).Seconds()}
 	start = time.Now()
 	sim, nominated, err := simulate.NewFor(s, beyond)
 	if err != nil {
-		return nil, inputs.Bad(err)
+		return nil, scene{}, inputs.Bad(err)
 	}
 	times.Compile = time.Since(start).Seconds()
 	start = time.Now()
@@ -209,14 +212,14 @@ func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Rea
 	settings.Rules.Placeable = sim.Placeable
 	result, err := deprovision.Plan(cmd.Context(), cluster, sim, &settings)
 	if err != nil {
-		return nil, err
+		return nil, scene{}, err
 	}
 	times.Plan = time.Since(start).Seconds()
 	r := newReport(market, cluster, result, now)
 	if !o.NoTiming {
 		r.Summary.Seconds = &times
 	}
-	return r, nil
+	return r, scene{s, result.Commands, now}, nil
 }
 
 // read is the manifests and the snapshot made of them; what is to be noted goes to standard error.

@@ -84,6 +84,7 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
   provision -f cluster/ --cluster prod --dry-run # the requests that would buy the plan
   provision -f cluster/ --cluster prod --launch  # buy it; asks first`,
 	}, func(cmd *cobra.Command, out io.Writer) error { return o.run(cmd, out, stdin) })
+	o.Pictures = true
 	o.Register(cmd.Flags())
 	cmd.Flags().StringVar(&o.strategy, "strategy", "cost", "how to pack: cost (least price, with proof) or ffd (first fit decreasing)")
 	cmd.Flags().StringVar(&o.effort, "effort", "default", "how much work a low price and a close bound are worth: fast, default or best")
@@ -99,7 +100,7 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 	cmd.Flags().StringVar(&o.rehearsal, "rehearse", "", "FILE with capacity and quotas: buy the plan from a cloud in memory that has no more, and plan again around what it refuses")
 	cmd.Flags().StringVar(&o.now, "now", "", "the time at which --rehearse begins, as 2026-01-31T12:00:00Z; the present if empty")
 	o.registerLaunch(cmd)
-	inputs.Complete(cmd, "output", inputs.Formats()...)
+	inputs.Complete(cmd, "output", o.Formats()...)
 	inputs.Complete(cmd, "strategy", "cost", "ffd")
 	inputs.Complete(cmd, "effort", "fast", "default", "best")
 	inputs.Complete(cmd, "preferences", "respect", "ignore")
@@ -166,7 +167,12 @@ func (o *options) run(cmd *cobra.Command, out io.Writer, stdin io.Reader) error 
 	if rules != nil {
 		return o.assertRules(cmd, out, r, packed, rules)
 	}
-	if err := o.print(cmd, out, r); err != nil {
+	if o.Output == "html" {
+		err = r.draw(cmd.Context(), out, packed)
+	} else {
+		err = o.print(cmd, out, r)
+	}
+	if err != nil {
 		return err
 	}
 	if r.Summary.Unschedulable > 0 {
@@ -189,7 +195,8 @@ func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Rea
 	if !o.NoTiming {
 		r.addTiming(read, compile, solve)
 	}
-	if o.Output == "wide" {
+	r.running = s.Pods
+	if o.Output == "wide" || o.Output == "html" {
 		if err := o.addCurve(cmd.Context(), r, s); err != nil {
 			return nil, nil, err
 		}

@@ -24,8 +24,9 @@ type report struct {
 	BindingOrder  []string        `json:"bindingOrder"`
 	// Refused is what a cloud refused when the plan was bought.
 	Refused []refusalJSON `json:"refused,omitempty"`
-	// curve is for the wide table only.
-	curve []curvePoint
+	// curve is for the wide table and the page only, and running, what is bound already, for the page.
+	curve   []curvePoint
+	running []*corev1.Pod
 }
 
 type summary struct {

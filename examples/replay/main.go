@@ -19,6 +19,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/picture"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 )
 
@@ -49,7 +50,7 @@ object on each line: {"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 12
 	f.StringVar(&o.trace, "trace", "", "FILE with a recorded day; without it one is generated")
 	f.StringVar(&o.pool, "pool", "", "FILE with the manifest of the node pool; without it a built-in one")
 	f.StringVar(&o.svg, "svg", "", "FILE to draw the day to")
-	f.StringVarP(&o.output, "output", "o", "table", "table or json")
+	f.StringVarP(&o.output, "output", "o", "table", "table, json or html")
 	f.Uint64Var(&o.seed, "seed", 1, "what the generated day is drawn from")
 	f.IntVar(&o.apps, "apps", 24, "how many deployments the generated day has")
 	return cmd
@@ -69,7 +70,7 @@ func regimes() []regime {
 }
 
 func (o *options) run(cmd *cobra.Command, out io.Writer) error {
-	if err := inputs.OneOf("output", o.output, "table", "json"); err != nil {
+	if err := inputs.OneOf("output", o.output, "table", "json", "html"); err != nil {
 		return err
 	}
 	if o.apps < 1 || o.apps > 1000 {
@@ -103,12 +104,15 @@ func (o *options) run(cmd *cobra.Command, out io.Writer) error {
 		if err != nil {
 			return inputs.Bad(fmt.Errorf("--svg: %w", err))
 		}
-		if err := errors.Join(draw(file, list), file.Close()); err != nil {
+		if err := errors.Join(picture.Drawing(file, "Price and evictions over the day", charts(list)...), file.Close()); err != nil {
 			return err
 		}
 	}
-	if o.output == "json" {
+	switch o.output {
+	case "json":
 		return printJSON(out, list)
+	case "html":
+		return page(out, list)
 	}
 	return print(out, terminal.StyleOf(cmd.OutOrStdout()), events, list)
 }

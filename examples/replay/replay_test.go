@@ -57,7 +57,10 @@ func TestRecordedMorning(t *testing.T) {
 			require.NoError(t, err, "the drawing is well-formed")
 		}
 	}
-	assert.Equal(t, 2*len(regimes()), strings.Count(string(svg), "<polyline"), "a line for each policy in both charts")
+	assert.Equal(t, 2*len(regimes()), strings.Count(string(svg), `class="plot"`)/2, "a line for each policy in both charts")
+	page, _, code := run(t, "--trace", "testdata/morning.jsonl", "-o", "html")
+	require.Equal(t, inputs.ExitOK, code)
+	golden(t, "morning.html", page)
 	again, _, _ := run(t, "--trace", "testdata/morning.jsonl")
 	assert.Equal(t, out, again, "a day is the same every time")
 }

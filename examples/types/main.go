@@ -72,7 +72,7 @@ EC2 by heart and reads other catalogues. With -f, the pool and node class of the
 	for _, f := range ec2.Families() {
 		families = append(families, string(f))
 	}
-	inputs.Complete(cmd, "output", inputs.Formats()...)
+	inputs.Complete(cmd, "output", o.Formats()...)
 	inputs.Complete(cmd, "sort", sorts()...)
 	inputs.Complete(cmd, "ami-family", families...)
 	return cmd

@@ -61,5 +61,5 @@ func OneOf(flag, value string, allowed ...string) error {
 	if near, ok := requirements.Nearest(value, allowed); ok {
 		hint = fmt.Sprintf(" (did you mean %q?)", near)
 	}
-	return Bad(fmt.Errorf("--%s %q: want one of %q%s", flag, value, allowed, hint))
+	return Bad(fmt.Errorf("--%s %q: want one of %s%s", flag, value, strings.Join(allowed, ", "), hint))
 }

@@ -51,6 +51,6 @@ func TestCommand(t *testing.T) {
 func TestOneOf(t *testing.T) {
 	assert.NoError(t, inputs.OneOf("sort", "price", "price", "name"))
 	err := inputs.OneOf("sort", "prise", "price", "name")
-	assert.EqualError(t, err, `--sort "prise": want one of ["price" "name"] (did you mean "price"?)`)
+	assert.EqualError(t, err, `--sort "prise": want one of price, name (did you mean "price"?)`)
 	assert.Equal(t, inputs.ExitInput, inputs.End(io.Discard, err))
 }

@@ -9,12 +9,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
-	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // Exit codes of the example programs.
@@ -72,6 +72,8 @@ type Flags struct {
 	Region        string
 	Output        string
 	NoTiming      bool
+	// Pictures says, before Register, that the program also draws what it found: -o html.
+	Pictures bool
 	// Replace names files whose objects replace those of the same kind and name.
 	Replace []string
 }
@@ -82,28 +84,28 @@ func (f *Flags) Register(set *pflag.FlagSet) {
 	set.StringVar(&f.InstanceTypes, "instance-types", "", "catalogue of instance types as JSON, in the shape of Karpenter's KWOK provider")
 	set.StringVar(&f.Describe, "describe-instance-types", "", "what `aws ec2 describe-instance-types` printed")
 	set.StringVar(&f.Region, "region", "us-east-1", "EC2 region of the embedded catalogue")
-	set.StringVarP(&f.Output, "output", "o", "table", "output format: table, wide, json or yaml")
+	set.StringVarP(&f.Output, "output", "o", "table", "output format: "+strings.Join(f.Formats(), ", "))
 	set.BoolVar(&f.NoTiming, "no-timing", false, "leave timings out, so that the same input prints the same bytes")
 }
 
 // Formats are the values of --output.
-func Formats() []string { return []string{"table", "wide", "json", "yaml"} }
+func (f *Flags) Formats() []string {
+	out := []string{"table", "wide", "json", "yaml"}
+	if f.Pictures {
+		out = append(out, "html")
+	}
+	return out
+}
 
 // Check reports flags that make no sense.
 func (f *Flags) Check() error {
-	for _, o := range Formats() {
-		if f.Output == o {
-			if f.InstanceTypes != "" && f.Describe != "" {
-				return Bad(errors.New("--instance-types and --describe-instance-types exclude each other"))
-			}
-			return nil
-		}
+	if err := OneOf("output", f.Output, f.Formats()...); err != nil {
+		return err
 	}
-	hint := ""
-	if near, ok := requirements.Nearest(f.Output, Formats()); ok {
-		hint = fmt.Sprintf(" (did you mean %q?)", near)
+	if f.InstanceTypes != "" && f.Describe != "" {
+		return Bad(errors.New("--instance-types and --describe-instance-types exclude each other"))
 	}
-	return Bad(fmt.Errorf("--output %q: want one of table, wide, json, yaml%s", f.Output, hint))
+	return nil
 }
 
 // Market opens the catalogue that the flags name.
