@@ -63,17 +63,17 @@ func (w *world) Tell(_ context.Context, p *plan.Plan) error {
 	return nil
 }
 
-func machine(name, cpu string, price float64) instancetypes.InstanceType {
+func machine(name string, price float64) instancetypes.InstanceType {
 	return instancetypes.InstanceType{
 		Name:      name,
-		Capacity:  corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("100")},
+		Capacity:  corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("100")},
 		Offerings: []instancetypes.Offering{{Requirements: requirements.MustParse("topology.kubernetes.io/zone=a, karpenter.sh/capacity-type=on-demand"), Price: price, Available: true}},
 	}
 }
 
 func newWorld(t *testing.T, n int) *world {
 	t.Helper()
-	cloud, err := memcloud.New(memcloud.Config{Types: []instancetypes.InstanceType{machine("small", "2", 0.1), machine("dear", "2", 0.2)}, Lag: 30 * time.Second, Boot: time.Minute})
+	cloud, err := memcloud.New(memcloud.Config{Types: []instancetypes.InstanceType{machine("small", 0.1), machine("dear", 0.2)}, Lag: 30 * time.Second, Boot: time.Minute})
 	require.NoError(t, err)
 	return &world{records: map[string]glue.Record{}, cloud: cloud, pods: pods(n)}
 }
@@ -112,7 +112,7 @@ func (w *world) join() {
 
 // The first pass writes down what is needed and buys it, the second finds it on its way.
 func ExampleProvisioner() {
-	cloud, err := memcloud.New(memcloud.Config{Types: []instancetypes.InstanceType{machine("small", "2", 0.1)}})
+	cloud, err := memcloud.New(memcloud.Config{Types: []instancetypes.InstanceType{machine("small", 0.1)}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -159,7 +159,7 @@ func TestALostReplyIsAskedForAgain(t *testing.T) {
 
 func TestWhatIsSoldOutIsBoughtElsewhere(t *testing.T) {
 	w := newWorld(t, 2)
-	require.NoError(t, w.cloud.SetCapacity("small", machine("small", "2", 0).Offerings[0].Requirements, 0))
+	require.NoError(t, w.cloud.SetCapacity("small", machine("small", 0).Offerings[0].Requirements, 0))
 	o := &glue.Provisioner{Cluster: w, Provider: w.cloud, Now: w.cloud.Clock().Now, Token: w.token}
 	for range 2 {
 		require.NoError(t, o.Pass(t.Context()))
@@ -171,7 +171,7 @@ func TestWhatIsSoldOutIsBoughtElsewhere(t *testing.T) {
 // What is sold out altogether is asked for once, and again after a while.
 func TestWhatNobodyHasIsNotAskedForAllTheTime(t *testing.T) {
 	w := newWorld(t, 2)
-	where := machine("small", "2", 0).Offerings[0].Requirements
+	where := machine("small", 0).Offerings[0].Requirements
 	sell := func(free int) {
 		require.NoError(t, w.cloud.SetCapacity("small", where, free))
 		require.NoError(t, w.cloud.SetCapacity("dear", where, free))
