@@ -1,0 +1,36 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+)
+
+func TestGate(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		args     []string
+		code     int
+		out, err string
+	}{
+		{"nothing changed", []string{"-after", "testdata/before"}, inputs.ExitOK, "+0.00, the limit is +0.00\n", ""},
+		{"dearer", []string{"-after", "testdata/after"}, inputs.ExitDearer, "Deployment shop/web ", ""},
+		{"dearer within the limit", []string{"-after", "testdata/after", "-max-dearer", "127"}, inputs.ExitOK, "+126.14, the limit is +127.00\n", ""},
+		{"dearer by more than the limit", []string{"-after", "testdata/after", "-max-dearer", "126"}, inputs.ExitDearer, "", ""},
+		{"a place is lost", []string{"-after", "testdata/lost"}, inputs.ExitNotAll, "no place for 2 pods of Deployment shop/cart: pool \"general\"", ""},
+		{"cheaper", []string{"-before", "testdata/after", "-after", "testdata/before"}, inputs.ExitOK, ": -126.14,", ""},
+		{"no such folder", []string{"-after", "testdata/none"}, inputs.ExitInput, "", "testdata/none"},
+		{"no such flag", []string{"-price"}, inputs.ExitInput, "", "-price"},
+		{"no such region", []string{"-region", "moon-base-1"}, inputs.ExitInput, "", "moon-base-1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out, problems bytes.Buffer
+			assert.Equal(t, c.code, run(t.Context(), append([]string{"-before", "testdata/before"}, c.args...), &out, &problems))
+			assert.Contains(t, out.String(), c.out)
+			assert.Contains(t, problems.String(), c.err)
+		})
+	}
+}
