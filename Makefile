@@ -2,12 +2,13 @@
 # that it runs on, and the tools of CI.
 MODULES := . examples/judges examples/operator examples/operator/cluster/kubernetes examples/operator/cluster/kwok examples/operator/versus/karpenter
 GO ?= go
+NODES ?= 1000
 
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race,)
 
-.PHONY: cluster cluster-demo test-cluster versus-cluster versus moto test test-long test-k8s lint tidy generate bench bench-price deps api api-baseline help
+.PHONY: cluster cluster-demo test-cluster versus-cluster scale-cluster versus moto test test-long test-k8s lint tidy generate bench bench-price deps api api-baseline help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -77,6 +78,9 @@ test-cluster: ## the operator's tests on that cluster
 
 versus-cluster: ## Karpenter and the operator on the same cluster and the same day, into examples/operator/VERSUS.md
 	cd examples/operator && $(GO) run ./versus -o VERSUS.md
+
+scale-cluster: ## the operator alone brings up a large cluster (NODES=1000, ten pods each), into VERSUS.md, too
+	cd examples/operator && $(GO) run ./versus -o VERSUS.md --nodes $(NODES)
 
 tidy: ## fail if go.mod or go.sum of a module is not tidy
 	@set -e; for m in $(MODULES) .ci/tools; do (cd $$m && $(GO) mod tidy -diff); done

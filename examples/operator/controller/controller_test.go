@@ -56,7 +56,6 @@ func operate(t *testing.T, faults interceptor.Funcs, objects ...client.Object) (
 	return o, cloud
 }
 
-
 func pool(name string, changes ...func(*karpv1.NodePool)) *karpv1.NodePool {
 	p := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: 1}}
 	p.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}

@@ -191,7 +191,11 @@ func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command, o
 		}
 		*old = append(*old, claim)
 		o.setBusy(true, claim)
-		if err := o.closeNode(ctx, n.Name); err != nil {
+		var node corev1.Node
+		if err := o.client.Get(ctx, client.ObjectKey{Name: n.Name}, &node); err != nil {
+			return err
+		}
+		if err := o.close(ctx, &node); err != nil {
 			return err
 		}
 		o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Disrupting", "Disrupt", "%s: %s", c.Method, shorten(c.Why))
@@ -278,14 +282,6 @@ func (o *Operator) setBusy(busy bool, claims ...*karpv1.NodeClaim) {
 	}
 }
 
-func (o *Operator) closeNode(ctx context.Context, name string) error {
-	var node corev1.Node
-	if err := o.client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
-		return err
-	}
-	return o.close(ctx, &node)
-}
-
 // reopen takes the taint off nodes that no running command is about to give back, and whose claims are not being deleted: they
 // are left over from a command that was given up, perhaps by a former process.
 func (o *Operator) reopen(ctx context.Context) error {
@@ -310,10 +306,10 @@ func (o *Operator) reopen(ctx context.Context) error {
 		if busy {
 			continue
 		}
-		before := node.DeepCopy()
-		node.Spec.Taints = withoutTaint(node.Spec.Taints, karpv1.DisruptedTaintKey)
-		delete(node.Labels, corev1.LabelNodeExcludeBalancers)
-		errs = append(errs, client.IgnoreNotFound(o.client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))))
+		errs = append(errs, client.IgnoreNotFound(o.write(ctx, node, func() {
+			node.Spec.Taints = withoutTaint(node.Spec.Taints, karpv1.DisruptedTaintKey)
+			delete(node.Labels, corev1.LabelNodeExcludeBalancers)
+		})))
 	}
 	return errors.Join(errs...)
 }

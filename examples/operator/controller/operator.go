@@ -2,20 +2,7 @@
 // and nodes that are not worth their price are given back.
 //
 // It reads and writes Karpenter's own resources (NodePool and NodeClaim of karpenter.sh/v1), so existing manifests and habits
-// keep working. Each file is one concept:
-//
-//	operator.go   the manager, the caches and who watches what
-//	snapshot.go   caches -> scheduling.Snapshot, capacity in flight included
-//	provision.go  pending pods -> NodeClaims
-//	nominate.go   which pod is meant for which node
-//	claim.go      NodeClaim <-> cloudprovider.NodeClaim
-//	lifecycle.go  launched, registered, initialized
-//	terminate.go  drain, delete, finalizers
-//	disrupt.go    deprovision.Plan -> replacements first, then the nodes
-//	notice.go     what the cloud says about machines that it takes back
-//	review.go     machines and claims that belong to nobody
-//	pool.go       status and hash of NodePools
-//	metrics.go    what a dashboard shows
+// keep working. Each file is one concept; the README says which.
 //
 // All state is in the API server and in the cloud: the process may end between any two calls, and the next one goes on.
 package controller
@@ -238,11 +225,9 @@ func (o *Operator) claimsOfNode(ctx context.Context, node client.Object) []recon
 
 // claimOf is the claim of a node, nil if it has none.
 func (o *Operator) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.NodeClaim, error) {
-	if node.Spec.ProviderID == "" {
-		return nil, nil //nolint:nilnil // no claim is what no id means
-	}
 	var claims karpv1.NodeClaimList
-	if err := o.client.List(ctx, &claims, client.MatchingFields{claimProvider: node.Spec.ProviderID}); err != nil || len(claims.Items) == 0 {
+	err := o.client.List(ctx, &claims, client.MatchingFields{claimProvider: node.Spec.ProviderID})
+	if err != nil || node.Spec.ProviderID == "" || len(claims.Items) == 0 {
 		return nil, err
 	}
 	return &claims.Items[0], nil
@@ -250,11 +235,9 @@ func (o *Operator) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.Node
 
 // nodeOf is the node of a claim, nil if it has not joined or is gone.
 func (o *Operator) nodeOf(ctx context.Context, claim *karpv1.NodeClaim) (*corev1.Node, error) {
-	if claim.Status.ProviderID == "" {
-		return nil, nil //nolint:nilnil // no node is what no id means
-	}
 	var nodes corev1.NodeList
-	if err := o.client.List(ctx, &nodes, client.MatchingFields{nodeProvider: claim.Status.ProviderID}); err != nil || len(nodes.Items) == 0 {
+	err := o.client.List(ctx, &nodes, client.MatchingFields{nodeProvider: claim.Status.ProviderID})
+	if err != nil || claim.Status.ProviderID == "" || len(nodes.Items) == 0 {
 		return nil, err
 	}
 	return &nodes.Items[0], nil
@@ -267,6 +250,30 @@ func (o *Operator) podsOn(ctx context.Context, node string) ([]*corev1.Pod, erro
 		return nil, err
 	}
 	return pointers(list.Items), nil
+}
+
+// write makes a change to an object and writes what it came to, if anything. It fails where somebody else has written meanwhile: what
+// was decided about an old object is decided again.
+func (o *Operator) write(ctx context.Context, object client.Object, change func()) error {
+	before := object.DeepCopyObject().(client.Object)
+	if change(); equal(before, object) {
+		return nil
+	}
+	return o.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// writeStatus does the same with the status, of whose parts each has one writer.
+func (o *Operator) writeStatus(ctx context.Context, object client.Object, change func()) (changed bool, err error) {
+	before := object.DeepCopyObject().(client.Object)
+	if change(); equal(before, object) {
+		return false, nil
+	}
+	return true, o.client.Status().Patch(ctx, object, client.MergeFrom(before))
+}
+
+func equal(before, after client.Object) bool {
+	difference, err := client.MergeFrom(before).Data(after)
+	return err == nil && string(difference) == "{}"
 }
 
 // pointers are those to the elements of a list.

@@ -85,25 +85,16 @@ func (o *Operator) repair(ctx context.Context, claims map[string]*karpv1.NodeCla
 		return nil
 	}
 	var errs []error
-	why, nodes, broken := map[*karpv1.NodeClaim]string{}, map[string]int{}, map[string]int{} // the latter by pool
+	var nodes []lifecycle.Node
 	for _, c := range claims {
 		node, err := o.nodeOf(ctx, c)
-		if err != nil || node == nil || since(c, karpv1.ConditionTypeInitialized).IsZero() {
-			errs = append(errs, err)
-			continue
-		}
-		pool := c.Labels[karpv1.NodePoolLabelKey]
-		nodes[pool]++
-		if policy, at, past := lifecycle.Broken(node.Status.Conditions, adviser.RepairPolicies(), now); past {
-			broken[pool]++
-			why[c] = string(policy.Condition) + " is " + string(policy.Status) + " since " + at.Format(time.RFC3339)
+		errs = append(errs, err)
+		if node != nil && c.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) {
+			nodes = append(nodes, lifecycle.Node{Claim: c.Name, Pool: c.Labels[karpv1.NodePoolLabelKey], Conditions: node.Status.Conditions})
 		}
 	}
-	for c, text := range why {
-		pool := c.Labels[karpv1.NodePoolLabelKey]
-		if most := (nodes[pool] + 4) / 5; broken[pool] <= most { // a fifth, rounded up: more are a fault of the network, not of machines
-			errs = append(errs, o.giveUp(ctx, c, "Broken", text))
-		}
+	for _, d := range lifecycle.Repairs(nodes, adviser.RepairPolicies(), now) {
+		errs = append(errs, o.giveUp(ctx, claims[d.Claim], string(d.Verdict), d.Detail))
 	}
 	return errors.Join(errs...)
 }

@@ -66,11 +66,7 @@ func (o *Operator) removeNode(ctx context.Context, node *corev1.Node) error {
 }
 
 func (o *Operator) removeFinalizer(ctx context.Context, object client.Object) error {
-	before := object.DeepCopyObject().(client.Object)
-	if !controllerutil.RemoveFinalizer(object, karpv1.TerminationFinalizer) {
-		return nil
-	}
-	return client.IgnoreNotFound(o.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+	return client.IgnoreNotFound(o.write(ctx, object, func() { controllerutil.RemoveFinalizer(object, karpv1.TerminationFinalizer) }))
 }
 
 // terminate ends a claim that is being deleted: taint, drain, volumes, machine, node, claim. Every step looks at what is there,
@@ -201,13 +197,12 @@ func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 
 // close keeps new pods away from a node.
 func (o *Operator) close(ctx context.Context, node *corev1.Node) error {
-	if hasTaint(node, karpv1.DisruptedTaintKey) {
-		return nil
-	}
-	before := node.DeepCopy()
-	node.Spec.Taints = append(node.Spec.Taints, karpv1.DisruptedNoScheduleTaint)
-	metav1.SetMetaDataLabel(&node.ObjectMeta, corev1.LabelNodeExcludeBalancers, "karpenter")
-	return o.client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return o.write(ctx, node, func() {
+		if !hasTaint(node, karpv1.DisruptedTaintKey) {
+			node.Spec.Taints = append(node.Spec.Taints, karpv1.DisruptedNoScheduleTaint)
+			metav1.SetMetaDataLabel(&node.ObjectMeta, corev1.LabelNodeExcludeBalancers, "karpenter")
+		}
+	})
 }
 
 // evict asks the eviction API, which knows best what budgets allow. A refusal for now is no error.
@@ -255,10 +250,6 @@ func (o *Operator) attached(ctx context.Context, node *corev1.Node, pods []*core
 
 // setCondition sets a condition of a claim, once.
 func (o *Operator) setCondition(ctx context.Context, claim *karpv1.NodeClaim, condition string) error {
-	if claim.StatusConditions().IsTrue(condition) {
-		return nil
-	}
-	before := claim.DeepCopy()
-	claim.StatusConditions().SetTrue(condition)
-	return o.client.Status().Patch(ctx, claim, client.MergeFrom(before))
+	_, err := o.writeStatus(ctx, claim, func() { claim.StatusConditions().SetTrue(condition) })
+	return err
 }
