@@ -73,7 +73,7 @@ cluster: ## run a Kubernetes on this machine with the operator in it, until Ctrl
 cluster-demo: ## the same, playing a demonstration: 0 -> 5 -> 100 -> 0 pods, an interruption, a consolidation, expiry
 	cd examples/operator && $(GO) run ./local --demo --ui-bind-address ''
 
-test-cluster: ## the operator's tests on that cluster
+test-cluster: ## the operator's tests on that cluster, in about ten minutes; where its programs cannot be built for lack of a network they are skipped, but not with CI set
 	cd examples/operator && $(GO) vet ./... && $(GO) test -timeout 40m ./...
 
 versus-cluster: ## Karpenter and the operator on the same cluster and the same day, into examples/operator/VERSUS.md
