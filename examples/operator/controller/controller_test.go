@@ -398,7 +398,7 @@ func TestStaleSavings(t *testing.T) {
 		require.NoError(t, err)
 		o.learn(func(now time.Time) { o.provisioned = now.Add(time.Millisecond) })
 		c := deprovision.Command{Method: method, Kind: deprovision.Delete, Nodes: []deprovision.Candidate{{Name: "n"}}}
-		o.start(t.Context(), v, &c, method == eligibility.Emptiness)
+		o.start(t.Context(), v, &c)
 		require.Equal(t, begun, hasTaint(get(t, o, node("n", "id")), karpv1.DisruptedTaintKey))
 	}
 }

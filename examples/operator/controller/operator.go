@@ -16,7 +16,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -101,7 +100,6 @@ const (
 	podNode       = "spec.nodeName"
 	nodeProvider  = "spec.providerID"
 	claimProvider = "status.providerID"
-	attachedNode  = "spec.nodeName" // of VolumeAttachments
 )
 
 // New is an operator for the cluster of a config; Start of its Manager starts it.
@@ -181,7 +179,6 @@ func indexes(index func(object client.Object, field string, value client.Indexer
 		index(&corev1.Pod{}, podNode, func(x client.Object) []string { return one(x.(*corev1.Pod).Spec.NodeName) }),
 		index(&corev1.Node{}, nodeProvider, func(x client.Object) []string { return one(x.(*corev1.Node).Spec.ProviderID) }),
 		index(&karpv1.NodeClaim{}, claimProvider, func(x client.Object) []string { return one(x.(*karpv1.NodeClaim).Status.ProviderID) }),
-		index(&storagev1.VolumeAttachment{}, attachedNode, func(x client.Object) []string { return one(x.(*storagev1.VolumeAttachment).Spec.NodeName) }),
 	)
 }
 

@@ -188,8 +188,11 @@ func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeDrained) { // look once more: a pod that was bound last may not be in the caches yet
 		return true, o.setCondition(ctx, claim, karpv1.ConditionTypeDrained)
 	}
-	attached, err := o.attached(ctx, node, pods)
-	if err != nil || attached && (deadline.IsZero() || now.Before(deadline)) {
+	var attachments storagev1.VolumeAttachmentList
+	var claims corev1.PersistentVolumeClaimList
+	err = errors.Join(o.client.List(ctx, &attachments, client.UnsafeDisableDeepCopy), o.client.List(ctx, &claims, client.UnsafeDisableDeepCopy))
+	attached := drain.Attached(node.Name, pointers(attachments.Items), pods, pointers(claims.Items))
+	if err != nil || len(attached) > 0 && (deadline.IsZero() || now.Before(deadline)) {
 		return true, err
 	}
 	return false, o.setCondition(ctx, claim, karpv1.ConditionTypeVolumesDetached)
@@ -220,32 +223,6 @@ func (o *Operator) evict(ctx context.Context, p *corev1.Pod, node *corev1.Node) 
 		return fmt.Errorf("eviction of %s: %w", eviction.Name(p), err)
 	}
 	return nil
-}
-
-// attached reports whether volumes of the node's former pods have yet to be detached. Those of pods that stay until the end do not count.
-func (o *Operator) attached(ctx context.Context, node *corev1.Node, pods []*corev1.Pod) (bool, error) {
-	var attachments storagev1.VolumeAttachmentList
-	if err := o.client.List(ctx, &attachments, client.MatchingFields{attachedNode: node.Name}); err != nil || len(attachments.Items) == 0 {
-		return false, err
-	}
-	staying := map[string]bool{} // by name of the persistent volume
-	for _, p := range pods {
-		for _, v := range p.Spec.Volumes {
-			if v.PersistentVolumeClaim == nil {
-				continue
-			}
-			var c corev1.PersistentVolumeClaim
-			err := o.client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: v.PersistentVolumeClaim.ClaimName}, &c)
-			if client.IgnoreNotFound(err) != nil {
-				return false, err
-			}
-			staying[c.Spec.VolumeName] = true
-		}
-	}
-	return slices.ContainsFunc(attachments.Items, func(a storagev1.VolumeAttachment) bool {
-		name := a.Spec.Source.PersistentVolumeName
-		return name != nil && !staying[*name]
-	}), nil
 }
 
 // setCondition sets a condition of a claim, once.
