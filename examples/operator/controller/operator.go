@@ -8,6 +8,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,14 +65,8 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{{&o.BatchIdle, time.Second}, {&o.BatchMax, 10 * time.Second}, {&o.Poll, 10 * time.Second}, {&o.Validate, 15 * time.Second}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	o.BatchIdle, o.BatchMax = cmp.Or(o.BatchIdle, time.Second), cmp.Or(o.BatchMax, 10*time.Second)
+	o.Poll, o.Validate = cmp.Or(o.Poll, 10*time.Second), cmp.Or(o.Validate, 15*time.Second)
 	return o
 }
 
@@ -114,8 +109,8 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 		Cache:                         cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		NewClient:                     options.NewClient,
 		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true}}, // node classes, of any kind
-		Metrics:                       server.Options{BindAddress: orNone(options.MetricsAddress)},
-		HealthProbeBindAddress:        orNone(options.HealthAddress),
+		Metrics:                       server.Options{BindAddress: cmp.Or(options.MetricsAddress, "0")},
+		HealthProbeBindAddress:        cmp.Or(options.HealthAddress, "0"),
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              "joinery-operator",
 		LeaderElectionNamespace:       options.Namespace,
@@ -148,13 +143,6 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 		return nil, fmt.Errorf("controller: %w", err)
 	}
 	return o, nil
-}
-
-func orNone(address string) string {
-	if address == "" {
-		return "0"
-	}
-	return address
 }
 
 // Manager is what runs the operator.
