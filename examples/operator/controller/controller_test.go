@@ -402,3 +402,26 @@ func TestStaleSavings(t *testing.T) {
 		require.Equal(t, begun, hasTaint(get(t, o, node("n", "id")), karpv1.DisruptedTaintKey))
 	}
 }
+
+// Every claim is asked for drift in one of a few reviews, not in each.
+func TestDriftInTurns(t *testing.T) {
+	var objects []client.Object
+	for i := range driftRounds + 1 {
+		c := claim(fmt.Sprintf("c%d", i), fmt.Sprintf("id-%d", i), karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized)
+		c.CreationTimestamp, c.Annotations = metav1.Now(), map[string]string{classHashAnnotation: "another"}
+		objects = append(objects, c, node(c.Name, c.Status.ProviderID))
+	}
+	o, _ := operate(t, interceptor.Funcs{}, objects...)
+	drifted := func() (n int) {
+		for _, c := range claims(t, o) {
+			if c.StatusConditions().IsTrue(karpv1.ConditionTypeDrifted) {
+				n++
+			}
+		}
+		return n
+	}
+	for round := range driftRounds {
+		require.NoError(t, o.review(t.Context(), round))
+		require.Equal(t, 2+round, drifted())
+	}
+}

@@ -215,7 +215,7 @@ func (o *Operator) await(ctx context.Context, claim *karpv1.NodeClaim, wanted fu
 		if wanted(&now) {
 			return nil
 		}
-		if pause(ctx, 100*time.Millisecond); ctx.Err() != nil {
+		if pause(ctx, 20*time.Millisecond); ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}

@@ -56,7 +56,7 @@ func (o *Operator) stepClaim(ctx context.Context, claim *karpv1.NodeClaim) (reco
 	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) {
 		return o.initialize(ctx, claim, node)
 	}
-	return o.checkDrift(ctx, claim)
+	return reconcile.Result{}, nil
 }
 
 // lost gives a claim up whose node was there and has been deleted past its finalizer: no kubelet makes it again. Only the API server
@@ -244,25 +244,4 @@ func withoutTaint(taints []corev1.Taint, key string) []corev1.Taint {
 
 func hasTaint(node *corev1.Node, key string) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
-}
-
-// checkDrift asks now and then whether the machine is still what would be launched today.
-func (o *Operator) checkDrift(ctx context.Context, claim *karpv1.NodeClaim) (reconcile.Result, error) {
-	drift, err := o.options.Provider.Drifted(ctx, claim.Status.ProviderID)
-	if err != nil && !errors.Is(err, cloudprovider.ErrNotFound) {
-		return reconcile.Result{}, err
-	}
-	if have := claim.Annotations[classHashAnnotation]; have != "" && drift.Reason == "" {
-		if hash, err := classHash(ctx, o.client, claim.Spec.NodeClassRef); err == nil && hash != have {
-			drift = cloudprovider.Drift{Reason: "NodeClassDrift", Detail: "the node class was changed"}
-		}
-	}
-	_, err = o.writeStatus(ctx, claim, func() {
-		if drift.Reason != "" {
-			claim.StatusConditions().SetTrueWithReason(karpv1.ConditionTypeDrifted, drift.Reason, drift.Detail)
-		} else {
-			_ = claim.StatusConditions().Clear(karpv1.ConditionTypeDrifted)
-		}
-	})
-	return reconcile.Result{RequeueAfter: o.options.Poll}, err
 }

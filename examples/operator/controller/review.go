@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,9 +17,9 @@ import (
 
 // reviewLoop compares machines with claims, now and then.
 func (o *Operator) reviewLoop(ctx context.Context) error {
-	for ctx.Err() == nil {
+	for round := 0; ctx.Err() == nil; round++ {
 		pause(ctx, o.options.Poll)
-		if err := o.review(ctx); err != nil && ctx.Err() == nil {
+		if err := o.review(ctx, round); err != nil && ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "review")
 		}
 	}
@@ -27,7 +28,7 @@ func (o *Operator) reviewLoop(ctx context.Context) error {
 
 // review gives back what package lifecycle says: machines of nobody, claims without a future, nodes past repair. The order of
 // reading is the package's: the cloud first, and the claims from the API server itself.
-func (o *Operator) review(ctx context.Context) error {
+func (o *Operator) review(ctx context.Context, round int) error {
 	instances, err := o.options.Provider.List(ctx)
 	if err != nil {
 		return err
@@ -57,6 +58,15 @@ func (o *Operator) review(ctx context.Context) error {
 		}
 		errs = append(errs, o.giveUp(ctx, byName[d.Claim], string(d.Verdict), d.Detail))
 	}
+	var mu sync.Mutex
+	parallel(len(claims), func(i int) {
+		if i%driftRounds == round%driftRounds && !claims[i].Initialized.IsZero() && list.Items[i].DeletionTimestamp == nil {
+			err := o.checkDrift(ctx, &list.Items[i])
+			mu.Lock()
+			errs = append(errs, err)
+			mu.Unlock()
+		}
+	})
 	return errors.Join(append(errs, o.repair(ctx, byName, now))...)
 }
 
@@ -97,4 +107,28 @@ func (o *Operator) repair(ctx context.Context, claims map[string]*karpv1.NodeCla
 		errs = append(errs, o.giveUp(ctx, claims[d.Claim], string(d.Verdict), d.Detail))
 	}
 	return errors.Join(errs...)
+}
+
+// driftRounds is in how many reviews all claims are asked for drift, some in each: that may cost the cloud a request a claim.
+const driftRounds = 6
+
+// checkDrift asks whether the machine is still what would be launched today.
+func (o *Operator) checkDrift(ctx context.Context, claim *karpv1.NodeClaim) error {
+	drift, err := o.options.Provider.Drifted(ctx, claim.Status.ProviderID)
+	if err != nil && !errors.Is(err, cloudprovider.ErrNotFound) {
+		return err
+	}
+	if have := claim.Annotations[classHashAnnotation]; have != "" && drift.Reason == "" {
+		if hash, err := classHash(ctx, o.client, claim.Spec.NodeClassRef); err == nil && hash != have {
+			drift = cloudprovider.Drift{Reason: "NodeClassDrift", Detail: "the node class was changed"}
+		}
+	}
+	_, err = o.writeStatus(ctx, claim, func() {
+		if drift.Reason != "" {
+			claim.StatusConditions().SetTrueWithReason(karpv1.ConditionTypeDrifted, drift.Reason, drift.Detail)
+		} else {
+			_ = claim.StatusConditions().Clear(karpv1.ConditionTypeDrifted)
+		}
+	})
+	return client.IgnoreNotFound(err)
 }
