@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
@@ -147,6 +148,70 @@ func TestBroken(t *testing.T) {
 	_, next, broken = lifecycle.Broken(since, policies, at(9999))
 	assert.False(t, broken)
 	assert.True(t, next.IsZero())
+}
+
+// A node that does not come back is replaced; many at once are not.
+func TestRepairs(t *testing.T) {
+	policies := []cloudprovider.RepairPolicy{{Condition: corev1.NodeReady, Status: corev1.ConditionUnknown, Toleration: time.Minute}}
+	for _, test := range []struct{ nodes, broken, want int }{{1, 1, 1}, {5, 1, 1}, {5, 2, 0}, {6, 2, 2}, {10, 3, 0}, {5, 0, 0}} {
+		nodes := []lifecycle.Node{{Claim: "other", Pool: "other", Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+		for i := range test.nodes {
+			status := corev1.ConditionTrue
+			if i < test.broken {
+				status = corev1.ConditionUnknown
+			}
+			nodes = append(nodes, lifecycle.Node{Claim: fmt.Sprint("n", i), Pool: "p", Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(at(0))}}})
+		}
+		assert.Empty(t, lifecycle.Repairs(nodes, policies, at(59)))
+		got := lifecycle.Repairs(nodes, policies, at(60))
+		assert.Len(t, got, test.want, "%+v", test)
+		for i, d := range got {
+			assert.Equal(t, []any{lifecycle.Irreparable, fmt.Sprint("n", i)}, []any{d.Verdict, d.Claim})
+		}
+	}
+}
+
+func TestLacks(t *testing.T) {
+	startup := []corev1.Taint{{Key: "agent", Effect: corev1.TaintEffectNoSchedule}}
+	list := func(gpus string) corev1.ResourceList {
+		return corev1.ResourceList{"cpu": resource.MustParse("4"), "example.com/gpu": resource.MustParse(gpus)}
+	}
+	node := func(ready corev1.ConditionStatus, gpus string, taints ...corev1.Taint) *corev1.Node {
+		return &corev1.Node{Spec: corev1.NodeSpec{Taints: taints}, Status: corev1.NodeStatus{
+			Allocatable: list(gpus), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}},
+		}}
+	}
+	for name, c := range map[string]struct {
+		node     *corev1.Node
+		promised corev1.ResourceList
+		want     string
+	}{
+		"nothing":            {node(corev1.ConditionTrue, "1", corev1.Taint{Key: "team", Value: "a"}), list("1"), ""},
+		"not ready":          {node(corev1.ConditionFalse, "1"), list("1"), "the node is not ready"},
+		"tainted as such":    {node(corev1.ConditionTrue, "1", corev1.Taint{Key: corev1.TaintNodeNotReady}), list("1"), "the node is not ready"},
+		"a startup taint":    {node(corev1.ConditionTrue, "1", startup[0]), list("1"), "the node has the taint agent:NoSchedule"},
+		"the cloud's taint":  {node(corev1.ConditionTrue, "1", corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true"}), list("1"), "the node has the taint node.cloudprovider.kubernetes.io/uninitialized=true:"},
+		"a device":           {node(corev1.ConditionTrue, "0"), list("1"), "the node does not offer example.com/gpu yet"},
+		"it never will have": {node(corev1.ConditionTrue, "0"), list("0"), ""},
+	} {
+		assert.Equal(t, c.want, lifecycle.Lacks(c.node, startup, list("1"), c.promised), name)
+	}
+}
+
+func ExampleLacks() {
+	node := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+	gpu := corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}
+	fmt.Println(lifecycle.Lacks(node, nil, gpu, gpu))
+	// Output: the node does not offer example.com/gpu yet
+}
+
+func ExampleNode() {
+	nodes := []lifecycle.Node{{Claim: "web-1", Pool: "web", Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(at(0))}}}}
+	policies := []cloudprovider.RepairPolicy{{Condition: corev1.NodeReady, Status: corev1.ConditionUnknown, Toleration: time.Minute}}
+	for _, d := range lifecycle.Repairs(nodes, policies, at(60)) {
+		fmt.Println(d.Claim+":", d.Detail)
+	}
+	// Output: web-1: condition Ready is Unknown for more than 1m0s
 }
 
 func ExampleReview() {

@@ -65,6 +65,8 @@ const (
 	NotRegistered Verdict = "NotRegistered"
 	// NotInitialized claims have a node that never got ready.
 	NotInitialized Verdict = "NotInitialized"
+	// Irreparable: the node has had a condition for longer than machines recover from; see [Repairs].
+	Irreparable Verdict = "Irreparable"
 )
 
 // Decision is one thing to give back: an instance (Orphaned, Surplus), otherwise a claim together with its instance, if it
@@ -187,5 +189,5 @@ func (c Claim) judge(d *Decision, seen bool, limits Timeouts, due func(time.Time
 }
 
 func (v Verdict) rank() int {
-	return slices.Index([]Verdict{Orphaned, Surplus, NotLaunched, Vanished, NotRegistered, NotInitialized}, v)
+	return slices.Index([]Verdict{Orphaned, Surplus, NotLaunched, Vanished, NotRegistered, NotInitialized, Irreparable}, v)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision/drain"
@@ -139,6 +140,35 @@ func TestEnding(t *testing.T) {
 	p := drain.Of([]*corev1.Pod{pod("a", ends(time.Second)), pod("c", critical)}, eviction.Budgets{}, now(), time.Time{})
 	assert.Empty(t, p.Now())
 	assert.Equal(t, "pods of tier ordinary go first", p.Steps[0].Wait)
+}
+
+func attachment(node, volume string) *storagev1.VolumeAttachment {
+	a := &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{NodeName: node}}
+	if volume != "" {
+		a.Spec.Source.PersistentVolumeName = &volume
+	}
+	return a
+}
+
+// Volumes are waited for, but those of pods that stay until the end.
+func TestAttached(t *testing.T) {
+	claim := func(name, volume string) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume}}
+	}
+	stays := pod("log", daemon)
+	stays.Spec.Volumes = []corev1.Volume{
+		{Name: "a", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "logs"}}},
+		{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
+	}
+	claims := []*corev1.PersistentVolumeClaim{claim("logs", "pv-1"), claim("db", "pv-2"), claim("log-scratch", "pv-3"), claim("other", "pv-4")}
+	attachments := []*storagev1.VolumeAttachment{attachment("n", "pv-4"), attachment("n", "pv-1"), attachment("n", "pv-2"), attachment("n", "pv-3"), attachment("m", "pv-9"), attachment("n", "")}
+	assert.Equal(t, []string{"pv-2", "pv-4"}, drain.Attached("n", attachments, []*corev1.Pod{stays, pod("x")}, claims))
+	assert.Empty(t, drain.Attached("n", nil, nil, claims))
+}
+
+func ExampleAttached() {
+	fmt.Println(drain.Attached("node-1", []*storagev1.VolumeAttachment{attachment("node-1", "disk-a"), attachment("node-2", "disk-b")}, nil, nil))
+	// Output: [disk-a]
 }
 
 func ExampleOf() {

@@ -3,6 +3,7 @@ module github.com/joinery-sdk/joinery/examples/operator
 go 1.26.6
 
 require (
+	github.com/aws/karpenter-provider-aws v1.14.1
 	github.com/joinery-sdk/joinery v0.0.0-00010101000000-000000000000
 	github.com/joinery-sdk/joinery/cloudprovider/aws v0.0.0-00010101000000-000000000000
 	github.com/joinery-sdk/joinery/examples v0.0.0-00010101000000-000000000000

@@ -66,6 +66,9 @@ func run(ctx context.Context, args []string) error {
 	set.StringVar(&f.options.Namespace, "leader-elect-namespace", "kube-system", "where the lease is")
 	set.DurationVar(&f.options.BatchIdle, "batch-idle-duration", 0, "a batch ends when no pod has come for so long; 0 for 1s")
 	set.DurationVar(&f.options.BatchMax, "batch-max-duration", 0, "a batch ends after so long; 0 for 10s")
+	set.DurationVar(&f.options.Poll, "poll-period", 0, "how often the cloud is asked and disruption is planned; 0 for 10s")
+	set.DurationVar(&f.options.Validate, "validation-period", 0, "how long a saving must last until it is taken; 0 for 15s")
+	set.DurationVar(&f.options.Disruption.LaunchTime, "launch-time", 0, "how long a node takes: an interruption that leaves less does not wait for the replacement; 0 for 1m")
 	set.BoolVar(&f.options.Disruption.SpotToSpot, "spot-to-spot", false, "replace spot nodes by cheaper spot nodes")
 	if err := set.Parse(args); errors.Is(err, pflag.ErrHelp) {
 		return nil

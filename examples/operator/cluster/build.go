@@ -134,6 +134,21 @@ func writeStages(ctx context.Context, source, dir string) error {
 	return os.WriteFile(path, bytes.Join(all, []byte("\n---\n")), 0o644)
 }
 
+// OfflineError says that modules are missing and nobody could be asked for them.
+type OfflineError struct{ Err error }
+
+func (e *OfflineError) Error() string { return e.Err.Error() }
+
+// Unwrap is what the go command said.
+func (e *OfflineError) Unwrap() error { return e.Err }
+
+// unreachable looks for how the go command says that there is no network, or that it must not use it.
+func unreachable(problems string) bool {
+	return slices.ContainsFunc([]string{"dial tcp", "no such host", "connection refused", "i/o timeout", "module lookup disabled by GOPROXY=off"}, func(s string) bool {
+		return strings.Contains(problems, s)
+	})
+}
+
 // goCommand runs the go command in a folder, with cgo off so that binaries need nothing, and returns what it prints.
 func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, "go", args...)
@@ -143,7 +158,11 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 	var out, problems bytes.Buffer
 	c.Stdout, c.Stderr = &out, &problems
 	if err := c.Run(); err != nil {
-		return "", fmt.Errorf("cluster: go %s: %w\n%s", strings.Join(args, " "), err, problems.String())
+		err = fmt.Errorf("cluster: go %s: %w\n%s", strings.Join(args, " "), err, problems.String())
+		if unreachable(problems.String()) {
+			return "", &OfflineError{err}
+		}
+		return "", err
 	}
 	return strings.TrimSpace(out.String()), nil
 }

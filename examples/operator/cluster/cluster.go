@@ -224,22 +224,22 @@ func (c *Cluster) waitFor(ctx context.Context, ask func() error) error {
 		case <-ctx.Done():
 			return fmt.Errorf("cluster: the API server does not answer: %w (logs in %s)", errors.Join(err, ctx.Err()), c.dir)
 		case <-c.apiserver.done:
-			return fmt.Errorf("cluster: the API server ended:\n%s", tail(c.file("kube-apiserver.log")))
+			return fmt.Errorf("cluster: the API server ended:\n%s", Tail(c.file("kube-apiserver.log"), 15))
 		case <-c.etcdProc.done:
-			return fmt.Errorf("cluster: etcd ended:\n%s", tail(c.file("etcd.log")))
+			return fmt.Errorf("cluster: etcd ended:\n%s", Tail(c.file("etcd.log"), 15))
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }
 
-// tail is the end of a log.
-func tail(path string) string {
+// Tail is the last lines of a log, or why it cannot be read.
+func Tail(path string, n int) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
 	lines := bytes.Split(bytes.TrimSpace(data), []byte("\n"))
-	return string(bytes.Join(lines[max(0, len(lines)-15):], []byte("\n")))
+	return string(bytes.Join(lines[max(0, len(lines)-n):], []byte("\n")))
 }
 
 // freePorts are ports that nobody listened at a moment ago.

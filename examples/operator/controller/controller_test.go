@@ -56,7 +56,6 @@ func operate(t *testing.T, faults interceptor.Funcs, objects ...client.Object) (
 	return o, cloud
 }
 
-
 func pool(name string, changes ...func(*karpv1.NodePool)) *karpv1.NodePool {
 	p := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: 1}}
 	p.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
@@ -399,7 +398,30 @@ func TestStaleSavings(t *testing.T) {
 		require.NoError(t, err)
 		o.learn(func(now time.Time) { o.provisioned = now.Add(time.Millisecond) })
 		c := deprovision.Command{Method: method, Kind: deprovision.Delete, Nodes: []deprovision.Candidate{{Name: "n"}}}
-		o.start(t.Context(), v, &c, method == eligibility.Emptiness)
+		o.start(t.Context(), v, &c)
 		require.Equal(t, begun, hasTaint(get(t, o, node("n", "id")), karpv1.DisruptedTaintKey))
+	}
+}
+
+// Every claim is asked for drift in one of a few reviews, not in each.
+func TestDriftInTurns(t *testing.T) {
+	var objects []client.Object
+	for i := range driftRounds + 1 {
+		c := claim(fmt.Sprintf("c%d", i), fmt.Sprintf("id-%d", i), karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized)
+		c.CreationTimestamp, c.Annotations = metav1.Now(), map[string]string{classHashAnnotation: "another"}
+		objects = append(objects, c, node(c.Name, c.Status.ProviderID))
+	}
+	o, _ := operate(t, interceptor.Funcs{}, objects...)
+	drifted := func() (n int) {
+		for _, c := range claims(t, o) {
+			if c.StatusConditions().IsTrue(karpv1.ConditionTypeDrifted) {
+				n++
+			}
+		}
+		return n
+	}
+	for round := range driftRounds {
+		require.NoError(t, o.review(t.Context(), round))
+		require.Equal(t, 2+round, drifted())
 	}
 }

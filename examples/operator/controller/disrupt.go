@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -15,16 +14,14 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision"
-	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 )
 
-// disruptLoop plans again and again which nodes to give back. A saving is taken only if it is still there after a while
-// (Options.Validate); what has to go goes at once.
+// disruptLoop plans again and again which nodes to give back.
 func (o *Operator) disruptLoop(ctx context.Context) error {
-	seen := map[string]time.Time{} // since when a node is to go in every plan, by method and name
+	var seen deprovision.Sightings
 	for ctx.Err() == nil {
-		next, err := o.disrupt(ctx, seen)
+		next, err := o.disrupt(ctx, &seen)
 		if err != nil && ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "disruption")
 		}
@@ -40,54 +37,30 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// disrupt plans once, and starts the commands whose time has come.
-func (o *Operator) disrupt(ctx context.Context, seen map[string]time.Time) (next time.Duration, err error) {
-	next = o.options.Poll
+// disrupt plans once, and starts the commands whose time has come: a saving is taken only if it is still there after a while
+// (Options.Validate), and what has to go goes at once.
+func (o *Operator) disrupt(ctx context.Context, seen *deprovision.Sightings) (next time.Duration, err error) {
 	if err := o.reopen(ctx); err != nil {
-		return next, err
+		return o.options.Poll, err
 	}
 	v, problems := o.read(ctx)
 	if v == nil {
-		return next, problems
+		return o.options.Poll, problems
 	}
 	result, err := o.planDisruption(ctx, v)
 	if err != nil {
-		return next, err
+		return o.options.Poll, err
 	}
 	clusterCost.Set(result.PricePerHour.Dollars())
-	still := map[string]time.Time{}
-	touched := map[string]bool{} // nodes of commands before this one: what builds on them is planned again
-	for i := range result.Commands {
-		c := &result.Commands[i]
-		var newest time.Time
-		for _, n := range c.Nodes {
-			key := string(c.Method) + " " + n.Name
-			still[key] = v.now
-			if at, ok := seen[key]; ok {
-				still[key] = at
-			}
-			if still[key].After(newest) {
-				newest = still[key]
-			}
-		}
-		free := !touches(c, touched)
-		for _, n := range nodesOf(c) {
-			touched[n] = true
-		}
-		saves := c.Method == eligibility.Emptiness || c.Method == eligibility.Consolidation
-		if saves {
-			if left := o.options.Validate - v.now.Sub(newest); left > 0 {
-				next = min(next, left)
-				continue
-			}
-		}
-		if free {
-			o.start(ctx, v, c, saves)
-		}
+	now, ready, due := seen.Look(result.Commands, v.now, o.options.Validate)
+	*seen = now
+	for i := range ready {
+		o.start(ctx, v, &ready[i])
 	}
-	clear(seen)
-	maps.Copy(seen, still)
-	return next, nil
+	if due.IsZero() {
+		return o.options.Poll, nil
+	}
+	return min(o.options.Poll, due.Sub(v.now)), nil
 }
 
 // planDisruption asks package deprovision.
@@ -133,32 +106,13 @@ func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Res
 	return result, err
 }
 
-// nodesOf are all nodes that a command has to do with.
-func nodesOf(c *deprovision.Command) []string {
-	var out []string
-	for _, n := range c.Nodes {
-		out = append(out, n.Name)
-	}
-	for i := range c.NewNodes {
-		out = append(out, c.NewNodes[i].Name)
-	}
-	for _, p := range c.Placements {
-		out = append(out, p.Node)
-	}
-	return out
-}
-
-func touches(c *deprovision.Command, touched map[string]bool) bool {
-	return slices.ContainsFunc(nodesOf(c), func(n string) bool { return touched[n] })
-}
-
 // start has a command carried out in the background. What goes and what comes is busy until that is over: no other plan takes it.
 // A saving that was planned before pods were given places is planned again.
-func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command, saves bool) {
+func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command) {
 	o.deciding.Lock()
 	defer o.deciding.Unlock()
 	o.mu.Lock()
-	stale := saves && o.provisioned.After(v.now)
+	stale := c.Saves() && o.provisioned.After(v.now)
 	o.mu.Unlock()
 	if stale {
 		return
@@ -191,7 +145,11 @@ func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command, o
 		}
 		*old = append(*old, claim)
 		o.setBusy(true, claim)
-		if err := o.closeNode(ctx, n.Name); err != nil {
+		var node corev1.Node
+		if err := o.client.Get(ctx, client.ObjectKey{Name: n.Name}, &node); err != nil {
+			return err
+		}
+		if err := o.close(ctx, &node); err != nil {
 			return err
 		}
 		o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Disrupting", "Disrupt", "%s: %s", c.Method, shorten(c.Why))
@@ -257,7 +215,7 @@ func (o *Operator) await(ctx context.Context, claim *karpv1.NodeClaim, wanted fu
 		if wanted(&now) {
 			return nil
 		}
-		if pause(ctx, 100*time.Millisecond); ctx.Err() != nil {
+		if pause(ctx, 20*time.Millisecond); ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
@@ -276,14 +234,6 @@ func (o *Operator) setBusy(busy bool, claims ...*karpv1.NodeClaim) {
 			delete(o.busy, c.Name)
 		}
 	}
-}
-
-func (o *Operator) closeNode(ctx context.Context, name string) error {
-	var node corev1.Node
-	if err := o.client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
-		return err
-	}
-	return o.close(ctx, &node)
 }
 
 // reopen takes the taint off nodes that no running command is about to give back, and whose claims are not being deleted: they
@@ -310,10 +260,10 @@ func (o *Operator) reopen(ctx context.Context) error {
 		if busy {
 			continue
 		}
-		before := node.DeepCopy()
-		node.Spec.Taints = withoutTaint(node.Spec.Taints, karpv1.DisruptedTaintKey)
-		delete(node.Labels, corev1.LabelNodeExcludeBalancers)
-		errs = append(errs, client.IgnoreNotFound(o.client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))))
+		errs = append(errs, client.IgnoreNotFound(o.write(ctx, node, func() {
+			node.Spec.Taints = withoutTaint(node.Spec.Taints, karpv1.DisruptedTaintKey)
+			delete(node.Labels, corev1.LabelNodeExcludeBalancers)
+		})))
 	}
 	return errors.Join(errs...)
 }

@@ -17,6 +17,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/lifecycle"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -35,9 +36,7 @@ func (o *Operator) stepClaim(ctx context.Context, claim *karpv1.NodeClaim) (reco
 		return o.terminate(ctx, claim)
 	}
 	if !controllerutil.ContainsFinalizer(claim, karpv1.TerminationFinalizer) {
-		before := claim.DeepCopy()
-		controllerutil.AddFinalizer(claim, karpv1.TerminationFinalizer)
-		if err := o.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := o.write(ctx, claim, func() { controllerutil.AddFinalizer(claim, karpv1.TerminationFinalizer) }); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -57,7 +56,7 @@ func (o *Operator) stepClaim(ctx context.Context, claim *karpv1.NodeClaim) (reco
 	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) {
 		return o.initialize(ctx, claim, node)
 	}
-	return o.checkDrift(ctx, claim)
+	return reconcile.Result{}, nil
 }
 
 // lost gives a claim up whose node was there and has been deleted past its finalizer: no kubelet makes it again. Only the API server
@@ -84,20 +83,22 @@ func (o *Operator) launch(ctx context.Context, claim *karpv1.NodeClaim) error {
 		return o.refused(ctx, claim, ask, err)
 	}
 	o.learn(func(now time.Time) { o.ledger = o.ledger.Launched(launched, now) })
-	before := claim.DeepCopy()
-	for key, value := range launched.Labels {
-		metav1.SetMetaDataLabel(&claim.ObjectMeta, key, value)
-	}
-	if err := o.client.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
+	err = o.write(ctx, claim, func() {
+		for key, value := range launched.Labels {
+			metav1.SetMetaDataLabel(&claim.ObjectMeta, key, value)
+		}
+	})
+	if err != nil {
 		return err
 	}
-	before = claim.DeepCopy()
-	claim.Status.ProviderID, claim.Status.ImageID = launched.ID, launched.ImageID
-	claim.Status.Capacity, claim.Status.Allocatable = launched.Capacity, launched.Allocatable
-	claim.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
-	claim.StatusConditions().SetUnknown(karpv1.ConditionTypeRegistered)
-	claim.StatusConditions().SetUnknown(karpv1.ConditionTypeInitialized)
-	if err := o.client.Status().Patch(ctx, claim, client.MergeFrom(before)); err != nil {
+	_, err = o.writeStatus(ctx, claim, func() {
+		claim.Status.ProviderID, claim.Status.ImageID = launched.ID, launched.ImageID
+		claim.Status.Capacity, claim.Status.Allocatable = launched.Capacity, launched.Allocatable
+		claim.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
+		claim.StatusConditions().SetUnknown(karpv1.ConditionTypeRegistered)
+		claim.StatusConditions().SetUnknown(karpv1.ConditionTypeInitialized)
+	})
+	if err != nil {
 		return err
 	}
 	log.FromContext(ctx).Info(fmt.Sprintf("launched %s of type %s, from %s", launched.ID, launched.Type, describe(ask)),
@@ -124,15 +125,12 @@ func (o *Operator) chooseCandidates(ctx context.Context, claim *karpv1.NodeClaim
 		o.events.Eventf(claim, nil, corev1.EventTypeWarning, "Unlaunchable", "Launch", "no instance type satisfies the claim")
 		return o.client.Delete(ctx, claim)
 	}
-	before := claim.DeepCopy()
-	err = writeRequest(claim, cloudprovider.NodeClaim{
-		Pool: c.Pool, NodeClass: c.NodeClass, Requirements: c.Requirements, Requests: c.Requests,
-		Candidates: candidates[:min(most, len(candidates))], Taints: c.Taints, StartupTaints: c.StartupTaints,
-	})
-	if err != nil {
-		return err
-	}
-	return o.client.Patch(ctx, claim, client.MergeFrom(before))
+	return errors.Join(o.write(ctx, claim, func() {
+		err = writeRequest(claim, cloudprovider.NodeClaim{
+			Pool: c.Pool, NodeClass: c.NodeClass, Requirements: c.Requirements, Requests: c.Requests,
+			Candidates: candidates[:min(most, len(candidates))], Taints: c.Taints, StartupTaints: c.StartupTaints,
+		})
+	}), err)
 }
 
 // refused acts on an error of Create by the table of [cloudprovider.Advise]: the same again, or another plan without it.
@@ -165,143 +163,85 @@ func (o *Operator) learn(change func(now time.Time)) {
 
 // register makes the node that has joined what its claim says: labels, taints, finalizer.
 func (o *Operator) register(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
-	before := node.DeepCopy()
-	for key, value := range claim.Labels {
-		metav1.SetMetaDataLabel(&node.ObjectMeta, key, value)
-	}
-	for key, value := range claim.Annotations {
-		if key != requestAnnotation {
-			metav1.SetMetaDataAnnotation(&node.ObjectMeta, key, value)
+	err := o.write(ctx, node, func() {
+		for key, value := range claim.Labels {
+			metav1.SetMetaDataLabel(&node.ObjectMeta, key, value)
 		}
-	}
-	if node.Labels[karpv1.NodeRegisteredLabelKey] != "true" { // once: who takes off a startup taint later means it
-		for _, t := range slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints) {
-			if !slices.ContainsFunc(node.Spec.Taints, func(have corev1.Taint) bool { return have.MatchTaint(&t) }) {
-				node.Spec.Taints = append(node.Spec.Taints, t)
+		for key, value := range claim.Annotations {
+			if key != requestAnnotation {
+				metav1.SetMetaDataAnnotation(&node.ObjectMeta, key, value)
 			}
 		}
-	}
-	metav1.SetMetaDataLabel(&node.ObjectMeta, karpv1.NodeRegisteredLabelKey, "true")
-	controllerutil.AddFinalizer(node, karpv1.TerminationFinalizer)
-	node.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: claim.Name, UID: claim.UID}}
-	if err := o.client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		if node.Labels[karpv1.NodeRegisteredLabelKey] != "true" { // once: who takes off a startup taint later means it
+			for _, t := range slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints) {
+				if !slices.ContainsFunc(node.Spec.Taints, func(have corev1.Taint) bool { return have.MatchTaint(&t) }) {
+					node.Spec.Taints = append(node.Spec.Taints, t)
+				}
+			}
+		}
+		metav1.SetMetaDataLabel(&node.ObjectMeta, karpv1.NodeRegisteredLabelKey, "true")
+		controllerutil.AddFinalizer(node, karpv1.TerminationFinalizer)
+		node.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: claim.Name, UID: claim.UID}}
+	})
+	if err != nil {
 		return err
 	}
-	old := claim.DeepCopy()
-	claim.Status.NodeName = node.Name
-	claim.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
-	if err := o.client.Status().Patch(ctx, claim, client.MergeFrom(old)); err != nil {
+	if _, err := o.writeStatus(ctx, claim, func() {
+		claim.Status.NodeName = node.Name
+		claim.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+	}); err != nil {
 		return err
 	}
 	o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Registered", "Register", "as node %s", node.Name)
 	return nil
 }
 
-func withoutTaint(taints []corev1.Taint, key string) []corev1.Taint {
-	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return t.Key == key })
-}
-
-// initialize opens a node to pods, and says when it is ready for them: it works, startup taints are gone, and every resource that
-// was asked for is there.
-func (o *Operator) initialize(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) (reconcile.Result, error) {
-	before, old := node.DeepCopy(), claim.DeepCopy()
-	if hasTaint(node, karpv1.UnregisteredTaintKey) {
-		if left := openAfter - time.Since(since(claim, karpv1.ConditionTypeRegistered)); left > 0 && !works(node) {
-			return reconcile.Result{RequeueAfter: left}, nil
-		}
-		o.pointAll(ctx, claim.Name, node.Name) // just before, so that the pods that are planned there do not find it taken
-		node.Spec.Taints = withoutTaint(node.Spec.Taints, karpv1.UnregisteredTaintKey)
-	}
-	waits := waitsFor(claim, node)
-	if hook, ok := o.options.Provider.(cloudprovider.RegistrationHook); ok && waits == "" {
-		if err := hook.Registered(ctx, claim.Status.ProviderID, node.DeepCopy()); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	if waits == "" {
-		metav1.SetMetaDataLabel(&node.ObjectMeta, karpv1.NodeInitializedLabelKey, "true")
-	}
-	if changed, err := client.MergeFrom(before).Data(node); err != nil || string(changed) != "{}" {
-		if err := o.client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	if waits != "" { // a change of the node wakes us
-		if c := claim.StatusConditions().Get(karpv1.ConditionTypeInitialized); c == nil || c.Message != waits {
-			claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionTypeInitialized, "Waiting", waits)
-			return reconcile.Result{}, o.client.Status().Patch(ctx, claim, client.MergeFrom(old))
-		}
-		return reconcile.Result{}, nil
-	}
-	claim.Status.Capacity, claim.Status.Allocatable = node.Status.Capacity, node.Status.Allocatable
-	claim.StatusConditions().SetTrue(karpv1.ConditionTypeInitialized)
-	if err := o.client.Status().Patch(ctx, claim, client.MergeFrom(old)); err != nil {
-		return reconcile.Result{}, err
-	}
-	o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Initialized", "Initialize", "node %s is ready for pods", node.Name)
-	nodeReadySeconds.WithLabelValues(claim.Labels[karpv1.NodePoolLabelKey]).Observe(time.Since(claim.CreationTimestamp.Time).Seconds())
-	return reconcile.Result{}, nil
-}
-
 // openAfter is how long a node that has joined but does not work yet stays closed to all pods. It is opened then for daemons that
 // it may be waiting for, such as those of its network.
 const openAfter = 5 * time.Second
 
-// works reports whether a node is ready, and known to be by those who taint nodes.
-func works(node *corev1.Node) bool {
-	return !hasTaint(node, corev1.TaintNodeNotReady) && !hasTaint(node, corev1.TaintNodeUnreachable) &&
-		slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		})
+// initialize opens a node to pods, and says when it is ready for them.
+func (o *Operator) initialize(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) (reconcile.Result, error) {
+	if hasTaint(node, karpv1.UnregisteredTaintKey) {
+		if left := openAfter - time.Since(since(claim, karpv1.ConditionTypeRegistered)); left > 0 && !lifecycle.Works(node) {
+			return reconcile.Result{RequeueAfter: left}, nil
+		}
+		o.pointAll(ctx, claim.Name, node.Name) // just before, so that the pods that are planned there do not find it taken
+	}
+	lacks := lifecycle.Lacks(node, claim.Spec.StartupTaints, claim.Spec.Resources.Requests, claim.Status.Capacity)
+	if hook, ok := o.options.Provider.(cloudprovider.RegistrationHook); ok && lacks == "" {
+		if err := hook.Registered(ctx, claim.Status.ProviderID, node.DeepCopy()); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	err := o.write(ctx, node, func() {
+		node.Spec.Taints = withoutTaint(node.Spec.Taints, karpv1.UnregisteredTaintKey)
+		if lacks == "" {
+			metav1.SetMetaDataLabel(&node.ObjectMeta, karpv1.NodeInitializedLabelKey, "true")
+		}
+	})
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	_, err = o.writeStatus(ctx, claim, func() {
+		if lacks != "" { // a change of the node wakes us
+			claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionTypeInitialized, "Waiting", lacks)
+			return
+		}
+		claim.Status.Capacity, claim.Status.Allocatable = node.Status.Capacity, node.Status.Allocatable
+		claim.StatusConditions().SetTrue(karpv1.ConditionTypeInitialized)
+	})
+	if err == nil && lacks == "" {
+		o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Initialized", "Initialize", "node %s is ready for pods", node.Name)
+		nodeReadySeconds.WithLabelValues(claim.Labels[karpv1.NodePoolLabelKey]).Observe(time.Since(claim.CreationTimestamp.Time).Seconds())
+	}
+	return reconcile.Result{}, err
+}
+
+func withoutTaint(taints []corev1.Taint, key string) []corev1.Taint {
+	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return t.Key == key })
 }
 
 func hasTaint(node *corev1.Node, key string) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
-}
-
-// waitsFor says what a node lacks until pods can run there, empty for nothing.
-func waitsFor(claim *karpv1.NodeClaim, node *corev1.Node) string {
-	if !works(node) {
-		return "the node is not ready"
-	}
-	for _, t := range node.Spec.Taints {
-		startup := slices.ContainsFunc(claim.Spec.StartupTaints, func(s corev1.Taint) bool { return s.MatchTaint(&t) })
-		if startup || t.Key == "node.cloudprovider.kubernetes.io/uninitialized" {
-			return "the node has the taint " + t.ToString()
-		}
-	}
-	for name, asked := range claim.Spec.Resources.Requests {
-		if promised, ok := claim.Status.Capacity[name]; !ok || promised.IsZero() || asked.IsZero() {
-			continue
-		}
-		if have := node.Status.Allocatable[name]; have.IsZero() {
-			return fmt.Sprintf("the node does not offer %s yet", name)
-		}
-	}
-	return ""
-}
-
-// checkDrift asks now and then whether the machine is still what would be launched today.
-func (o *Operator) checkDrift(ctx context.Context, claim *karpv1.NodeClaim) (reconcile.Result, error) {
-	drift, err := o.options.Provider.Drifted(ctx, claim.Status.ProviderID)
-	if err != nil && !errors.Is(err, cloudprovider.ErrNotFound) {
-		return reconcile.Result{}, err
-	}
-	if have := claim.Annotations[classHashAnnotation]; have != "" && drift.Reason == "" {
-		if hash, err := classHash(ctx, o.client, claim.Spec.NodeClassRef); err == nil && hash != have {
-			drift = cloudprovider.Drift{Reason: "NodeClassDrift", Detail: "the node class was changed"}
-		}
-	}
-	before := claim.DeepCopy()
-	if drift.Reason != "" {
-		claim.StatusConditions().SetTrueWithReason(karpv1.ConditionTypeDrifted, drift.Reason, drift.Detail)
-	} else {
-		_ = claim.StatusConditions().Clear(karpv1.ConditionTypeDrifted)
-	}
-	if changed, err := client.MergeFrom(before).Data(claim); err != nil || string(changed) != "{}" {
-		if err := o.client.Status().Patch(ctx, claim, client.MergeFrom(before)); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	return reconcile.Result{RequeueAfter: o.options.Poll}, nil
 }

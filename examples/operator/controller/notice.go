@@ -81,10 +81,8 @@ func (o *Operator) notice(ctx context.Context, e interruption.Event) error {
 	if err != nil {
 		return err
 	}
-	before := claim.DeepCopy()
-	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, noticeAnnotation, string(text))
 	log.FromContext(ctx).Info("the cloud takes a machine back", "claim", claim.Name, "kind", e.Kind, "deadline", e.Deadline)
-	return client.IgnoreNotFound(o.client.Patch(ctx, claim, client.MergeFrom(before)))
+	return client.IgnoreNotFound(o.write(ctx, claim, func() { metav1.SetMetaDataAnnotation(&claim.ObjectMeta, noticeAnnotation, string(text)) }))
 }
 
 // noticeOf is what was written down at a claim.

@@ -2,25 +2,13 @@
 // and nodes that are not worth their price are given back.
 //
 // It reads and writes Karpenter's own resources (NodePool and NodeClaim of karpenter.sh/v1), so existing manifests and habits
-// keep working. Each file is one concept:
-//
-//	operator.go   the manager, the caches and who watches what
-//	snapshot.go   caches -> scheduling.Snapshot, capacity in flight included
-//	provision.go  pending pods -> NodeClaims
-//	nominate.go   which pod is meant for which node
-//	claim.go      NodeClaim <-> cloudprovider.NodeClaim
-//	lifecycle.go  launched, registered, initialized
-//	terminate.go  drain, delete, finalizers
-//	disrupt.go    deprovision.Plan -> replacements first, then the nodes
-//	notice.go     what the cloud says about machines that it takes back
-//	review.go     machines and claims that belong to nobody
-//	pool.go       status and hash of NodePools
-//	metrics.go    what a dashboard shows
+// keep working. Each file is one concept; the README says which.
 //
 // All state is in the API server and in the cloud: the process may end between any two calls, and the next one goes on.
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +17,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -78,14 +65,8 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{{&o.BatchIdle, time.Second}, {&o.BatchMax, 10 * time.Second}, {&o.Poll, 10 * time.Second}, {&o.Validate, 15 * time.Second}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	o.BatchIdle, o.BatchMax = cmp.Or(o.BatchIdle, time.Second), cmp.Or(o.BatchMax, 10*time.Second)
+	o.Poll, o.Validate = cmp.Or(o.Poll, 10*time.Second), cmp.Or(o.Validate, 15*time.Second)
 	return o
 }
 
@@ -114,7 +95,6 @@ const (
 	podNode       = "spec.nodeName"
 	nodeProvider  = "spec.providerID"
 	claimProvider = "status.providerID"
-	attachedNode  = "spec.nodeName" // of VolumeAttachments
 )
 
 // New is an operator for the cluster of a config; Start of its Manager starts it.
@@ -129,8 +109,8 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 		Cache:                         cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		NewClient:                     options.NewClient,
 		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true}}, // node classes, of any kind
-		Metrics:                       server.Options{BindAddress: orNone(options.MetricsAddress)},
-		HealthProbeBindAddress:        orNone(options.HealthAddress),
+		Metrics:                       server.Options{BindAddress: cmp.Or(options.MetricsAddress, "0")},
+		HealthProbeBindAddress:        cmp.Or(options.HealthAddress, "0"),
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              "joinery-operator",
 		LeaderElectionNamespace:       options.Namespace,
@@ -165,13 +145,6 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 	return o, nil
 }
 
-func orNone(address string) string {
-	if address == "" {
-		return "0"
-	}
-	return address
-}
-
 // Manager is what runs the operator.
 func (o *Operator) Manager() manager.Manager { return o.manager }
 
@@ -194,7 +167,6 @@ func indexes(index func(object client.Object, field string, value client.Indexer
 		index(&corev1.Pod{}, podNode, func(x client.Object) []string { return one(x.(*corev1.Pod).Spec.NodeName) }),
 		index(&corev1.Node{}, nodeProvider, func(x client.Object) []string { return one(x.(*corev1.Node).Spec.ProviderID) }),
 		index(&karpv1.NodeClaim{}, claimProvider, func(x client.Object) []string { return one(x.(*karpv1.NodeClaim).Status.ProviderID) }),
-		index(&storagev1.VolumeAttachment{}, attachedNode, func(x client.Object) []string { return one(x.(*storagev1.VolumeAttachment).Spec.NodeName) }),
 	)
 }
 
@@ -238,11 +210,9 @@ func (o *Operator) claimsOfNode(ctx context.Context, node client.Object) []recon
 
 // claimOf is the claim of a node, nil if it has none.
 func (o *Operator) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.NodeClaim, error) {
-	if node.Spec.ProviderID == "" {
-		return nil, nil //nolint:nilnil // no claim is what no id means
-	}
 	var claims karpv1.NodeClaimList
-	if err := o.client.List(ctx, &claims, client.MatchingFields{claimProvider: node.Spec.ProviderID}); err != nil || len(claims.Items) == 0 {
+	err := o.client.List(ctx, &claims, client.MatchingFields{claimProvider: node.Spec.ProviderID})
+	if err != nil || node.Spec.ProviderID == "" || len(claims.Items) == 0 {
 		return nil, err
 	}
 	return &claims.Items[0], nil
@@ -250,11 +220,9 @@ func (o *Operator) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.Node
 
 // nodeOf is the node of a claim, nil if it has not joined or is gone.
 func (o *Operator) nodeOf(ctx context.Context, claim *karpv1.NodeClaim) (*corev1.Node, error) {
-	if claim.Status.ProviderID == "" {
-		return nil, nil //nolint:nilnil // no node is what no id means
-	}
 	var nodes corev1.NodeList
-	if err := o.client.List(ctx, &nodes, client.MatchingFields{nodeProvider: claim.Status.ProviderID}); err != nil || len(nodes.Items) == 0 {
+	err := o.client.List(ctx, &nodes, client.MatchingFields{nodeProvider: claim.Status.ProviderID})
+	if err != nil || claim.Status.ProviderID == "" || len(nodes.Items) == 0 {
 		return nil, err
 	}
 	return &nodes.Items[0], nil
@@ -267,6 +235,30 @@ func (o *Operator) podsOn(ctx context.Context, node string) ([]*corev1.Pod, erro
 		return nil, err
 	}
 	return pointers(list.Items), nil
+}
+
+// write makes a change to an object and writes what it came to, if anything. It fails where somebody else has written meanwhile: what
+// was decided about an old object is decided again.
+func (o *Operator) write(ctx context.Context, object client.Object, change func()) error {
+	before := object.DeepCopyObject().(client.Object)
+	if change(); equal(before, object) {
+		return nil
+	}
+	return o.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// writeStatus does the same with the status, of whose parts each has one writer.
+func (o *Operator) writeStatus(ctx context.Context, object client.Object, change func()) (changed bool, err error) {
+	before := object.DeepCopyObject().(client.Object)
+	if change(); equal(before, object) {
+		return false, nil
+	}
+	return true, o.client.Status().Patch(ctx, object, client.MergeFrom(before))
+}
+
+func equal(before, after client.Object) bool {
+	difference, err := client.MergeFrom(before).Data(after)
+	return err == nil && string(difference) == "{}"
 }
 
 // pointers are those to the elements of a list.

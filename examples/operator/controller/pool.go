@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -25,37 +26,37 @@ func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (re
 	if pool.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	decoded, err := decodePool(pool)
-	if hash, ok := drift.Hash(&decoded); ok && err == nil {
-		before := pool.DeepCopy()
-		metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.NodePoolHashAnnotationKey, hash)
-		metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.NodePoolHashVersionAnnotationKey, drift.HashVersion)
-		if changed, err := client.MergeFrom(before).Data(pool); err != nil || string(changed) != "{}" {
-			if err := o.client.Patch(ctx, pool, client.MergeFrom(before)); err != nil {
-				return reconcile.Result{}, client.IgnoreNotFound(err)
-			}
+	decoded, invalid := decodePool(pool)
+	if hash, ok := drift.Hash(&decoded); ok && invalid == nil {
+		if err := o.write(ctx, pool, func() {
+			metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.NodePoolHashAnnotationKey, hash)
+			metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.NodePoolHashVersionAnnotationKey, drift.HashVersion)
+		}); err != nil {
+			return reconcile.Result{}, err
 		}
 	}
-	before := pool.DeepCopy()
-	if err != nil {
-		pool.StatusConditions().SetFalse(karpv1.ConditionTypeValidationSucceeded, "Invalid", err.Error())
-		o.events.Eventf(pool, nil, corev1.EventTypeWarning, "Invalid", "Validate", "%s", shorten(err.Error()))
-	} else {
-		pool.StatusConditions().SetTrue(karpv1.ConditionTypeValidationSucceeded)
+	_, missing := classHash(ctx, o.client, pool.Spec.Template.Spec.NodeClassRef)
+	var problem error
+	changed, err := o.writeStatus(ctx, pool, func() {
+		for _, c := range []struct {
+			kind, reason string
+			err          error
+		}{{karpv1.ConditionTypeValidationSucceeded, "Invalid", invalid}, {karpv1.ConditionTypeNodeClassReady, "NodeClassNotFound", missing}} {
+			if c.err == nil {
+				pool.StatusConditions().SetTrue(c.kind)
+			} else {
+				pool.StatusConditions().SetFalse(c.kind, c.reason, c.err.Error())
+			}
+		}
+		problem = o.countNodes(ctx, pool)
+	})
+	if changed { // conditions tell of every change of the spec, and pods may fit now
+		o.Wake()
 	}
-	if _, err := classHash(ctx, o.client, pool.Spec.Template.Spec.NodeClassRef); err != nil {
-		pool.StatusConditions().SetFalse(karpv1.ConditionTypeNodeClassReady, "NodeClassNotFound", err.Error())
-	} else {
-		pool.StatusConditions().SetTrue(karpv1.ConditionTypeNodeClassReady)
+	if changed && invalid != nil {
+		o.events.Eventf(pool, nil, corev1.EventTypeWarning, "Invalid", "Validate", "%s", shorten(invalid.Error()))
 	}
-	if err := o.countNodes(ctx, pool); err != nil {
-		return reconcile.Result{}, err
-	}
-	if changed, err := client.MergeFrom(before).Data(pool); err == nil && string(changed) == "{}" {
-		return reconcile.Result{RequeueAfter: o.options.Poll}, nil
-	}
-	o.Wake() // conditions tell of every change of the spec, and pods may fit now
-	return reconcile.Result{RequeueAfter: o.options.Poll}, client.IgnoreNotFound(o.client.Status().Patch(ctx, pool, client.MergeFrom(before)))
+	return reconcile.Result{RequeueAfter: o.options.Poll}, client.IgnoreNotFound(errors.Join(err, problem))
 }
 
 // countNodes sums what the pool's claims have.

@@ -69,12 +69,8 @@ func (o *Operator) podMoved(ctx context.Context, pod *corev1.Pod) error {
 	if !at.After(claim.Status.LastPodEventTime.Add(lastPodEventPause)) && !claim.Status.LastPodEventTime.IsZero() {
 		return nil
 	}
-	before := claim.DeepCopy()
-	claim.Status.LastPodEventTime.Time = at
-	if err := o.client.Status().Patch(ctx, claim, client.MergeFrom(before)); !apierrors.IsNotFound(err) {
-		return err
-	}
-	return nil
+	_, err = o.writeStatus(ctx, claim, func() { claim.Status.LastPodEventTime.Time = at })
+	return client.IgnoreNotFound(err)
 }
 
 // lastChange is when a pod was bound, ended or deleted, the latest of them.

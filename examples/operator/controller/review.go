@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,9 +17,9 @@ import (
 
 // reviewLoop compares machines with claims, now and then.
 func (o *Operator) reviewLoop(ctx context.Context) error {
-	for ctx.Err() == nil {
+	for round := 0; ctx.Err() == nil; round++ {
 		pause(ctx, o.options.Poll)
-		if err := o.review(ctx); err != nil && ctx.Err() == nil {
+		if err := o.review(ctx, round); err != nil && ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "review")
 		}
 	}
@@ -27,7 +28,7 @@ func (o *Operator) reviewLoop(ctx context.Context) error {
 
 // review gives back what package lifecycle says: machines of nobody, claims without a future, nodes past repair. The order of
 // reading is the package's: the cloud first, and the claims from the API server itself.
-func (o *Operator) review(ctx context.Context) error {
+func (o *Operator) review(ctx context.Context, round int) error {
 	instances, err := o.options.Provider.List(ctx)
 	if err != nil {
 		return err
@@ -57,6 +58,15 @@ func (o *Operator) review(ctx context.Context) error {
 		}
 		errs = append(errs, o.giveUp(ctx, byName[d.Claim], string(d.Verdict), d.Detail))
 	}
+	var mu sync.Mutex
+	parallel(len(claims), func(i int) {
+		if i%driftRounds == round%driftRounds && !claims[i].Initialized.IsZero() && list.Items[i].DeletionTimestamp == nil {
+			err := o.checkDrift(ctx, &list.Items[i])
+			mu.Lock()
+			errs = append(errs, err)
+			mu.Unlock()
+		}
+	})
 	return errors.Join(append(errs, o.repair(ctx, byName, now))...)
 }
 
@@ -85,25 +95,40 @@ func (o *Operator) repair(ctx context.Context, claims map[string]*karpv1.NodeCla
 		return nil
 	}
 	var errs []error
-	why, nodes, broken := map[*karpv1.NodeClaim]string{}, map[string]int{}, map[string]int{} // the latter by pool
+	var nodes []lifecycle.Node
 	for _, c := range claims {
 		node, err := o.nodeOf(ctx, c)
-		if err != nil || node == nil || since(c, karpv1.ConditionTypeInitialized).IsZero() {
-			errs = append(errs, err)
-			continue
-		}
-		pool := c.Labels[karpv1.NodePoolLabelKey]
-		nodes[pool]++
-		if policy, at, past := lifecycle.Broken(node.Status.Conditions, adviser.RepairPolicies(), now); past {
-			broken[pool]++
-			why[c] = string(policy.Condition) + " is " + string(policy.Status) + " since " + at.Format(time.RFC3339)
+		errs = append(errs, err)
+		if node != nil && c.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) {
+			nodes = append(nodes, lifecycle.Node{Claim: c.Name, Pool: c.Labels[karpv1.NodePoolLabelKey], Conditions: node.Status.Conditions})
 		}
 	}
-	for c, text := range why {
-		pool := c.Labels[karpv1.NodePoolLabelKey]
-		if most := (nodes[pool] + 4) / 5; broken[pool] <= most { // a fifth, rounded up: more are a fault of the network, not of machines
-			errs = append(errs, o.giveUp(ctx, c, "Broken", text))
-		}
+	for _, d := range lifecycle.Repairs(nodes, adviser.RepairPolicies(), now) {
+		errs = append(errs, o.giveUp(ctx, claims[d.Claim], string(d.Verdict), d.Detail))
 	}
 	return errors.Join(errs...)
+}
+
+// driftRounds is in how many reviews all claims are asked for drift, some in each: that may cost the cloud a request a claim.
+const driftRounds = 6
+
+// checkDrift asks whether the machine is still what would be launched today.
+func (o *Operator) checkDrift(ctx context.Context, claim *karpv1.NodeClaim) error {
+	drift, err := o.options.Provider.Drifted(ctx, claim.Status.ProviderID)
+	if err != nil && !errors.Is(err, cloudprovider.ErrNotFound) {
+		return err
+	}
+	if have := claim.Annotations[classHashAnnotation]; have != "" && drift.Reason == "" {
+		if hash, err := classHash(ctx, o.client, claim.Spec.NodeClassRef); err == nil && hash != have {
+			drift = cloudprovider.Drift{Reason: "NodeClassDrift", Detail: "the node class was changed"}
+		}
+	}
+	_, err = o.writeStatus(ctx, claim, func() {
+		if drift.Reason != "" {
+			claim.StatusConditions().SetTrueWithReason(karpv1.ConditionTypeDrifted, drift.Reason, drift.Detail)
+		} else {
+			_ = claim.StatusConditions().Clear(karpv1.ConditionTypeDrifted)
+		}
+	})
+	return client.IgnoreNotFound(err)
 }

@@ -66,11 +66,7 @@ func (o *Operator) removeNode(ctx context.Context, node *corev1.Node) error {
 }
 
 func (o *Operator) removeFinalizer(ctx context.Context, object client.Object) error {
-	before := object.DeepCopyObject().(client.Object)
-	if !controllerutil.RemoveFinalizer(object, karpv1.TerminationFinalizer) {
-		return nil
-	}
-	return client.IgnoreNotFound(o.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+	return client.IgnoreNotFound(o.write(ctx, object, func() { controllerutil.RemoveFinalizer(object, karpv1.TerminationFinalizer) }))
 }
 
 // terminate ends a claim that is being deleted: taint, drain, volumes, machine, node, claim. Every step looks at what is there,
@@ -192,8 +188,11 @@ func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeDrained) { // look once more: a pod that was bound last may not be in the caches yet
 		return true, o.setCondition(ctx, claim, karpv1.ConditionTypeDrained)
 	}
-	attached, err := o.attached(ctx, node, pods)
-	if err != nil || attached && (deadline.IsZero() || now.Before(deadline)) {
+	var attachments storagev1.VolumeAttachmentList
+	var claims corev1.PersistentVolumeClaimList
+	err = errors.Join(o.client.List(ctx, &attachments, client.UnsafeDisableDeepCopy), o.client.List(ctx, &claims, client.UnsafeDisableDeepCopy))
+	attached := drain.Attached(node.Name, pointers(attachments.Items), pods, pointers(claims.Items))
+	if err != nil || len(attached) > 0 && (deadline.IsZero() || now.Before(deadline)) {
 		return true, err
 	}
 	return false, o.setCondition(ctx, claim, karpv1.ConditionTypeVolumesDetached)
@@ -201,13 +200,12 @@ func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 
 // close keeps new pods away from a node.
 func (o *Operator) close(ctx context.Context, node *corev1.Node) error {
-	if hasTaint(node, karpv1.DisruptedTaintKey) {
-		return nil
-	}
-	before := node.DeepCopy()
-	node.Spec.Taints = append(node.Spec.Taints, karpv1.DisruptedNoScheduleTaint)
-	metav1.SetMetaDataLabel(&node.ObjectMeta, corev1.LabelNodeExcludeBalancers, "karpenter")
-	return o.client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return o.write(ctx, node, func() {
+		if !hasTaint(node, karpv1.DisruptedTaintKey) {
+			node.Spec.Taints = append(node.Spec.Taints, karpv1.DisruptedNoScheduleTaint)
+			metav1.SetMetaDataLabel(&node.ObjectMeta, corev1.LabelNodeExcludeBalancers, "karpenter")
+		}
+	})
 }
 
 // evict asks the eviction API, which knows best what budgets allow. A refusal for now is no error.
@@ -227,38 +225,8 @@ func (o *Operator) evict(ctx context.Context, p *corev1.Pod, node *corev1.Node) 
 	return nil
 }
 
-// attached reports whether volumes of the node's former pods have yet to be detached. Those of pods that stay until the end do not count.
-func (o *Operator) attached(ctx context.Context, node *corev1.Node, pods []*corev1.Pod) (bool, error) {
-	var attachments storagev1.VolumeAttachmentList
-	if err := o.client.List(ctx, &attachments, client.MatchingFields{attachedNode: node.Name}); err != nil || len(attachments.Items) == 0 {
-		return false, err
-	}
-	staying := map[string]bool{} // by name of the persistent volume
-	for _, p := range pods {
-		for _, v := range p.Spec.Volumes {
-			if v.PersistentVolumeClaim == nil {
-				continue
-			}
-			var c corev1.PersistentVolumeClaim
-			err := o.client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: v.PersistentVolumeClaim.ClaimName}, &c)
-			if client.IgnoreNotFound(err) != nil {
-				return false, err
-			}
-			staying[c.Spec.VolumeName] = true
-		}
-	}
-	return slices.ContainsFunc(attachments.Items, func(a storagev1.VolumeAttachment) bool {
-		name := a.Spec.Source.PersistentVolumeName
-		return name != nil && !staying[*name]
-	}), nil
-}
-
 // setCondition sets a condition of a claim, once.
 func (o *Operator) setCondition(ctx context.Context, claim *karpv1.NodeClaim, condition string) error {
-	if claim.StatusConditions().IsTrue(condition) {
-		return nil
-	}
-	before := claim.DeepCopy()
-	claim.StatusConditions().SetTrue(condition)
-	return o.client.Status().Patch(ctx, claim, client.MergeFrom(before))
+	_, err := o.writeStatus(ctx, claim, func() { claim.StatusConditions().SetTrue(condition) })
+	return err
 }

@@ -3,8 +3,10 @@ package crds
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
+	aws "github.com/aws/karpenter-provider-aws/pkg/apis"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -12,13 +14,13 @@ import (
 	"sigs.k8s.io/karpenter/pkg/apis"
 )
 
-// Install puts Karpenter's resources into a cluster, or brings them up to date, and returns when they can be used.
+// Install puts Karpenter's resources, and the node classes of its providers for AWS and kwok, into a cluster, or brings them up to date, and returns when they can be used.
 func Install(cfg *rest.Config) error {
-	var list []*apiextensionsv1.CustomResourceDefinition
-	for _, crd := range slices.Concat(apis.CRDs, kwok.CRDs) {
-		list = append(list, crd.DeepCopy()) // what installs them writes to them
+	list := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for _, crd := range slices.Concat(aws.CRDs, kwok.CRDs, apis.CRDs) { // the AWS provider has stricter ones of the last, for its cloud only
+		list[crd.Name] = crd.DeepCopy() // what installs them writes to them
 	}
-	if _, err := envtest.InstallCRDs(cfg, envtest.CRDInstallOptions{CRDs: list}); err != nil {
+	if _, err := envtest.InstallCRDs(cfg, envtest.CRDInstallOptions{CRDs: slices.Collect(maps.Values(list))}); err != nil {
 		return fmt.Errorf("crds: %w", err)
 	}
 	return nil

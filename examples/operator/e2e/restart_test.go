@@ -188,3 +188,23 @@ func TestAPIServerDown(t *testing.T) {
 	require.NoError(t, world.Client.Get(t.Context(), client.ObjectKey{Name: pods(t)[0].Spec.NodeName}, &node))
 	require.Equal(t, "true", node.Labels["karpenter.sh/initialized"])
 }
+
+// Of two copies one works, and the other goes on when it ends; the rights of deploy/rbac.yaml are enough for that.
+func TestLeaderElection(t *testing.T) {
+	options := fast()
+	options.LeaderElection, options.Namespace = true, "joinery"
+	first := begin(t, options, sandbox.Pool("default", quiet), sandbox.Inflate("app", 1, "1", "1Gi"))
+	running(t, 1)
+	second, err := world.Operate(context.WithoutCancel(t.Context()), options)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, second.Stop()) })
+	select {
+	case <-second.Manager().Elected():
+		require.Fail(t, "there are two leaders")
+	case <-time.After(3 * time.Second):
+	}
+	_ = first.Stop() // it gives the lease up
+	t.Cleanup(func() { nothingLeft(t) })
+	require.NoError(t, world.Apply(t.Context(), sandbox.Inflate("more", 1, "6", "1Gi")))
+	running(t, 2)
+}

@@ -3,6 +3,7 @@
 package page
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -26,14 +27,13 @@ const (
 	history = 600         // pictures whose cost is remembered
 )
 
-// server takes pictures and tells every browser that listens.
+// server takes pictures and shows the last to every browser.
 type server struct {
 	operator *controller.Operator
 
-	mu        sync.Mutex
-	last      []byte
-	cost      []point
-	listeners map[chan []byte]bool
+	mu   sync.Mutex
+	last []byte
+	cost []point
 }
 
 // Serve is what runs to serve the page of an operator at an address; nothing if that is empty.
@@ -41,7 +41,7 @@ func Serve(address string, operator *controller.Operator) []manager.Runnable {
 	if address == "" {
 		return nil
 	}
-	s := &server{operator: operator, listeners: map[chan []byte]bool{}}
+	s := &server{operator: operator}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -61,7 +61,7 @@ func Serve(address string, operator *controller.Operator) []manager.Runnable {
 	})}
 }
 
-// watch takes a picture every beat, and sends those in which something has changed.
+// watch takes a picture every beat.
 func (s *server) watch(ctx context.Context) error {
 	clock := time.NewTicker(beat)
 	defer clock.Stop()
@@ -71,16 +71,17 @@ func (s *server) watch(ctx context.Context) error {
 			return nil
 		case now := <-clock.C:
 			p, err := take(ctx, s.operator)
+			if err == nil {
+				err = s.publish(p, now)
+			}
 			if err != nil {
 				ctrl.Log.Info("page", "error", err.Error())
-				continue
 			}
-			s.publish(p, now)
 		}
 	}
 }
 
-func (s *server) publish(p *picture, now time.Time) {
+func (s *server) publish(p *picture, now time.Time) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.cost); n > 1 && s.cost[n-1].Dollars == p.Price && s.cost[n-2].Dollars == p.Price {
@@ -90,49 +91,31 @@ func (s *server) publish(p *picture, now time.Time) {
 	}
 	s.cost = s.cost[max(0, len(s.cost)-history):]
 	p.Cost = s.cost
-	data, err := json.Marshal(p)
-	if err != nil || string(data) == string(s.last) {
-		return
-	}
-	s.last = data
-	for l := range s.listeners {
-		select {
-		case l <- data:
-		default: // it is slow: it gets the next one
-		}
-	}
+	s.last, err = json.Marshal(p)
+	return err
 }
 
-// stream sends the last picture and all that follow.
+// stream sends the last picture, and every other in which something has changed.
 func (s *server) stream(w http.ResponseWriter, r *http.Request) {
-	flusher, ok := w.(http.Flusher)
-	if !ok {
-		http.Error(w, "no streaming", http.StatusInternalServerError)
-		return
-	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	pictures := make(chan []byte, 1)
-	s.mu.Lock()
-	s.listeners[pictures] = true
-	if s.last != nil {
-		pictures <- s.last
-	}
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		delete(s.listeners, pictures)
-		s.mu.Unlock()
-	}()
+	clock := time.NewTicker(beat)
+	defer clock.Stop()
+	var sent []byte
 	for {
+		s.mu.Lock()
+		now := s.last
+		s.mu.Unlock()
+		if !bytes.Equal(now, sent) {
+			_, err := fmt.Fprintf(w, "data: %s\n\n", now)
+			if sent = now; errors.Join(err, http.NewResponseController(w).Flush()) != nil {
+				return
+			}
+		}
 		select {
 		case <-r.Context().Done():
 			return
-		case data := <-pictures:
-			if _, err := fmt.Fprintf(w, "data: %s\n\n", data); err != nil {
-				return
-			}
-			flusher.Flush()
+		case <-clock.C:
 		}
 	}
 }

@@ -67,11 +67,11 @@ func TestInABrowser(t *testing.T) {
 			{"desk", "1400,900", "--blink-settings=preferredColorScheme=1"}, {"phone", "500,900", "--blink-settings=preferredColorScheme=0"},
 		} {
 			t.Run(fmt.Sprintf("%d nodes, %s", n, screen.name), func(t *testing.T) {
-				s := &server{listeners: map[chan []byte]bool{}}
+				s := &server{}
 				for i := range 40 { // a history of prices
 					p := example(n)
 					p.Price += float64(i % 7)
-					s.publish(p, time.Unix(int64(1000+i), 0))
+					require.NoError(t, s.publish(p, time.Unix(int64(1000+i), 0)))
 				}
 				mux := http.NewServeMux()
 				mux.HandleFunc("GET /events", s.stream)

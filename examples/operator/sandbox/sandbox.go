@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/operator/cluster"
 	"github.com/joinery-sdk/joinery/examples/operator/controller"
 	"github.com/joinery-sdk/joinery/examples/operator/crds"
+	"github.com/joinery-sdk/joinery/examples/operator/deploy"
 	"github.com/joinery-sdk/joinery/examples/operator/memory"
 	"github.com/joinery-sdk/joinery/instancetypes"
 )
@@ -31,6 +33,7 @@ type Sandbox struct {
 	Cloud  *memory.Cloud
 
 	types      []instancetypes.InstanceType
+	operator   *rest.Config // with the operator's rights, and no more
 	background sync.WaitGroup
 	cancel     context.CancelFunc
 }
@@ -52,6 +55,9 @@ func Start(ctx context.Context, progress io.Writer, dir string, types []instance
 		return nil, err
 	}
 	s.Client, err = client.New(c.Config, client.Options{Scheme: scheme.Scheme})
+	if err == nil {
+		s.operator, err = deploy.As(ctx, c.Config, s.Client)
+	}
 	if err == nil {
 		s.Cloud, err = memory.New(types, config)
 	}
@@ -84,7 +90,7 @@ func (s *Sandbox) Operate(ctx context.Context, options controller.Options, besid
 	if options.Provider == nil {
 		options.Provider = s.Cloud
 	}
-	o, err := controller.New(s.Config, options)
+	o, err := controller.New(s.operator, options)
 	if err != nil {
 		return nil, err
 	}

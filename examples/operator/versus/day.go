@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,9 +18,9 @@ import (
 )
 
 const (
-	rest  = 60 * time.Second // how long the day rests after each step, so that consolidation can show what it does
-	limit = 5 * time.Minute  // for one step
-	beat  = 250 * time.Millisecond
+	respite = 60 * time.Second // how long the day rests after each step, so that consolidation can show what it does
+	limit   = 5 * time.Minute  // for one step
+	beat    = 250 * time.Millisecond
 )
 
 // result is what one side took for the day.
@@ -30,6 +29,7 @@ type result struct {
 	Pods                       int
 	Steps                      []step
 	Gone, Dollars, CPU, Memory float64
+	Evictions                  float64
 }
 
 // step is one change of the workload. Seconds are until the last pod is bound, Price is then and Rest after the rest.
@@ -42,14 +42,15 @@ type step struct {
 // day is the workload and what is measured of it.
 type day struct {
 	api      client.Client
+	cached   client.Reader // so that looking costs the API server nothing
 	progress io.Writer
 	price    map[string]float64 // by type, zone and capacity type
 	apps     []*appsv1.Deployment
 	sizes    []int32
 }
 
-func newDay(api client.Client, catalogue []instancetypes.InstanceType, scale float64, progress io.Writer) *day {
-	d := &day{api: api, progress: progress, price: map[string]float64{}}
+func newDay(api client.Client, cached client.Reader, catalogue []instancetypes.InstanceType, scale float64, progress io.Writer) *day {
+	d := &day{api: api, cached: cached, progress: progress, price: map[string]float64{}}
 	for _, t := range catalogue {
 		for _, o := range t.Offerings {
 			zone, _ := o.Requirements.Get(corev1.LabelTopologyZone).Single()
@@ -134,8 +135,8 @@ func (d *day) step(ctx context.Context, name string, parts []float64, dollars *f
 		return out, fmt.Errorf("%s: %w: %+v, want %d pods", name, err, last, want)
 	}
 	out.Seconds, out.Nodes, out.Price = time.Since(start).Seconds(), last.nodes, last.price
-	end := time.Now().Add(rest)
-	err = d.watch(ctx, 2*rest, dollars, func(s seen) bool { last = s; return time.Now().After(end) })
+	end := time.Now().Add(respite)
+	err = d.watch(ctx, 2*respite, dollars, func(s seen) bool { last = s; return time.Now().After(end) })
 	out.Rest = last.price
 	_, _ = fmt.Fprintf(d.progress, "  %s: %.1f s, %d nodes, $%.3f/h, then $%.3f/h\n", name, out.Seconds, out.Nodes, out.Price, out.Rest)
 	return out, err
@@ -186,7 +187,7 @@ func (d *day) look(ctx context.Context) (seen, error) {
 	var pods corev1.PodList
 	var nodes corev1.NodeList
 	var claims karpv1.NodeClaimList
-	if err := errors.Join(d.api.List(ctx, &pods), d.api.List(ctx, &nodes), d.api.List(ctx, &claims)); err != nil {
+	if err := errors.Join(d.cached.List(ctx, &pods, client.UnsafeDisableDeepCopy), d.cached.List(ctx, &nodes), d.cached.List(ctx, &claims)); err != nil {
 		return seen{}, err
 	}
 	s := seen{pods: len(pods.Items), nodes: len(nodes.Items), claims: len(claims.Items)}
@@ -200,5 +201,3 @@ func (d *day) look(ctx context.Context) (seen, error) {
 	}
 	return s, nil
 }
-
-func cores() int { return runtime.NumCPU() }

@@ -1,7 +1,9 @@
 // Versus plays the same day twice on the same kind of cluster: with Karpenter and its KWOK provider, and with the operator and the
 // memory provider, both with the catalogue of Karpenter's KWOK provider. It writes what each of them took for it.
 //
-//	go run ./versus [-o VERSUS.md] [--scale 1]
+// With --nodes it has the operator alone bring up a large cluster, and writes what that took.
+//
+//	go run ./versus [-o VERSUS.md] [--scale 1 | --nodes 1000]
 package main
 
 import (
@@ -14,6 +16,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"text/template"
@@ -22,6 +26,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -52,6 +57,7 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	out := set.StringP("output", "o", "VERSUS.md", "the file to write")
 	scale := set.Float64("scale", 1, "how many times the pods of the day")
 	keep := set.String("logs", "", "a folder that keeps the logs; empty for none")
+	nodes := set.Int("nodes", 0, "instead of the day, see how the operator brings up so many nodes, with ten pods each")
 	if err := set.Parse(args); errors.Is(err, pflag.ErrHelp) {
 		return nil
 	} else if err != nil {
@@ -78,6 +84,9 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	sides := []side{
 		{"Karpenter v1.14.1", []string{karpenter, "--metrics-port=0", "--health-probe-port=0", "--instance-types-file-path=" + types.original}, []string{"DISABLE_LEADER_ELECTION=true", "SYSTEM_NAMESPACE=kube-system"}},
 		{"operator", []string{operator, "--metrics-bind-address=", "--health-probe-bind-address=", "--boot=0s", "--instance-types=" + types.file}, nil},
+	}
+	if *nodes > 0 {
+		return grow(ctx, sides[1], bin, filepath.Join(dir, "grow"), *nodes, *out, progress)
 	}
 	var results []result
 	for _, s := range sides {
@@ -141,39 +150,52 @@ func build(ctx context.Context, bin, dir string, progress io.Writer) (karpenter,
 	return karpenter, operator, types, os.WriteFile(types.file, data, 0o600)
 }
 
-// play starts a cluster and one side on it, and plays the day.
-func play(ctx context.Context, s side, bin, dir string, types []instancetypes.InstanceType, scale float64, progress io.Writer) (result, error) {
-	c, err := cluster.Start(ctx, bin, dir)
-	if err != nil {
-		return result{}, err
+// start starts a cluster in a folder, which must be new, and one side on it. What it returns ends both, and says what the side has used.
+func start(ctx context.Context, s side, bin, dir string) (c *cluster.Cluster, api client.Client, cached client.Reader, end func() (cpu, memory float64), err error) {
+	if c, err = cluster.Start(ctx, bin, dir); err != nil {
+		return nil, nil, nil, nil, err
 	}
-	defer c.Stop()
-	if err := crds.Install(c.Config); err != nil {
-		return result{}, err
+	if err = crds.Install(c.Config); err == nil {
+		api, err = client.New(c.Config, client.Options{Scheme: scheme.Scheme})
 	}
-	api, err := client.New(c.Config, client.Options{Scheme: scheme.Scheme})
-	if err != nil {
-		return result{}, err
-	}
-	logs, err := os.Create(filepath.Join(dir, "side.log"))
-	if err != nil {
-		return result{}, err
-	}
-	defer logs.Close()
+	informers, problem := cache.New(c.Config, cache.Options{Scheme: scheme.Scheme})
+	logs, another := os.Create(filepath.Join(dir, "side.log"))
 	command := exec.CommandContext(ctx, s.command[0], s.command[1:]...)
 	command.Env = append(append(os.Environ(), "KUBECONFIG="+c.Kubeconfig), s.env...)
 	command.Stdout, command.Stderr = logs, logs
-	if err := command.Start(); err != nil {
+	if err = errors.Join(err, problem, another); err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		c.Stop()
+		return nil, nil, nil, nil, err
+	}
+	go func() { _ = informers.Start(ctx) }()
+	return c, api, informers, func() (cpu, memory float64) {
+		cpu, memory = usage(command.Process.Pid)
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		c.Stop()
+		return cpu, memory
+	}, logs.Close()
+}
+
+// play plays the day with one side.
+func play(ctx context.Context, s side, bin, dir string, types []instancetypes.InstanceType, scale float64, progress io.Writer) (result, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c, api, cached, end, err := start(ctx, s, bin, dir)
+	if err != nil {
 		return result{}, err
 	}
-	defer func() { _ = command.Process.Kill(); _ = command.Wait() }()
-	d := newDay(api, types, scale, progress)
-	r, err := d.play(ctx)
-	if err != nil {
-		return result{}, fmt.Errorf("%w\n%s", err, logs.Name())
+	r, err := newDay(api, cached, types, scale, progress).play(ctx)
+	if err == nil {
+		_, r.Evictions, err = answered(ctx, c.Config)
 	}
 	r.Side = s.name
-	r.CPU, r.Memory = usage(command.Process.Pid)
+	if r.CPU, r.Memory = end(); err != nil {
+		return result{}, fmt.Errorf("%w\n%s", err, dir)
+	}
 	return r, nil
 }
 
@@ -197,9 +219,7 @@ func usage(pid int) (cpu, memory float64) {
 	return cpu, memory
 }
 
-var page = template.Must(template.New("").Parse(`# The operator and Karpenter, side by side
-
-Written by ` + "`make versus-cluster`" + ` on {{.Date}}, on {{.Cores}} cores that may have had other work. Both run alone on a cluster of their own, as a
+var page = template.Must(template.New("").Parse(`Written by ` + "`make versus-cluster`" + ` on {{.Date}}, on {{.Cores}} cores{{.Load}}. Both run alone on a cluster of their own, as a
 process of their own, and play the same day: {{.Pods}} pods of five deployments, one of them spread over zones; churn; one in ten left; none.
 Both sell the catalogue of Karpenter's KWOK provider, on-demand and spot, with machines that are there at once. Both have their
 defaults: batches of 1 to 10 seconds, a look at disruption every 10 seconds, a second look after 15; pools consolidate whatever is
@@ -213,6 +233,7 @@ empty or underused, at once, without a budget.
 | dollars an hour, {{$.Rest}} later | {{range $.Results}}{{printf "%.3f" (index .Steps $i).Rest}} | {{end}}
 {{end}}| seconds until nothing is left | {{range .Results}}{{printf "%.1f" .Gone}} | {{end}}
 | dollars for the day | {{range .Results}}{{printf "%.4f" .Dollars}} | {{end}}
+| evictions | {{range .Results}}{{printf "%.0f" .Evictions}} | {{end}}
 | seconds of CPU | {{range .Results}}{{printf "%.1f" .CPU}} | {{end}}
 | MiB of memory at most | {{range .Results}}{{printf "%.0f" .Memory}} | {{end}}
 `))
@@ -220,10 +241,27 @@ empty or underused, at once, without a budget.
 func write(path string, results []result) error {
 	var b strings.Builder
 	err := page.Execute(&b, map[string]any{
-		"Date": time.Now().Format(time.DateOnly), "Cores": cores(), "Pods": results[0].Pods, "Rest": rest, "Results": results,
+		"Date": time.Now().Format(time.DateOnly), "Cores": runtime.NumCPU(), "Load": load(), "Pods": results[0].Pods, "Rest": respite, "Results": results,
 	})
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(b.String()), 0o644)
+	return section(path, "A day", b.String())
+}
+
+// section puts a text into the file under a heading, in place of what was there.
+func section(path, heading, text string) error {
+	old, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	parts := strings.Split(strings.TrimSpace(string(old)), "\n\n## ")
+	parts[0] = "# The operator and Karpenter, side by side"
+	text = heading + "\n\n" + strings.TrimSpace(text)
+	if i := slices.IndexFunc(parts, func(p string) bool { return strings.HasPrefix(p, heading+"\n") }); i >= 0 {
+		parts[i] = text
+	} else {
+		parts = append(parts, text)
+	}
+	return os.WriteFile(path, []byte(strings.Join(parts, "\n\n## ")+"\n"), 0o644)
 }

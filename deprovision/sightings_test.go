@@ -1,0 +1,82 @@
+package deprovision_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+)
+
+func going(m eligibility.Method, nodes ...string) deprovision.Command {
+	c := deprovision.Command{Method: m}
+	for _, n := range nodes {
+		c.Nodes = append(c.Nodes, deprovision.Candidate{Name: n})
+	}
+	return c
+}
+
+// A saving is taken when it has been there for a while, without a break; what has to be is not kept waiting.
+func TestSightings(t *testing.T) {
+	start := time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
+	var s deprovision.Sightings
+	for _, step := range []struct {
+		at       int
+		commands []deprovision.Command
+		ready    string
+		next     int // 0 = never
+	}{
+		{0, []deprovision.Command{going(eligibility.Emptiness, "a", "b"), going(eligibility.Expiration, "x")}, "x ", 15},
+		{10, []deprovision.Command{going(eligibility.Emptiness, "a"), going(eligibility.Consolidation, "b")}, "", 15},
+		{15, []deprovision.Command{going(eligibility.Emptiness, "a"), going(eligibility.Consolidation, "b")}, "a ", 25},
+		{20, nil, "", 0},
+		{25, []deprovision.Command{going(eligibility.Consolidation, "b")}, "", 40},
+		{30, []deprovision.Command{going(eligibility.Consolidation, "b", "c")}, "", 45},
+		{45, []deprovision.Command{going(eligibility.Consolidation, "b", "c"), going(eligibility.Drift, "c")}, "b c ", 0},
+	} {
+		now := start.Add(time.Duration(step.at) * time.Second)
+		seen, ready, next := s.Look(step.commands, now, 15*time.Second)
+		again, _, _ := s.Look(step.commands, now, 15*time.Second)
+		assert.Equal(t, seen, again, "the value before is as it was")
+		s = seen
+		text, want := "", time.Time{}
+		for _, c := range ready {
+			for _, n := range c.Nodes {
+				text += n.Name + " "
+			}
+		}
+		if step.next != 0 {
+			want = start.Add(time.Duration(step.next) * time.Second)
+		}
+		assert.Equal(t, step.ready, text, "at %d", step.at)
+		assert.Equal(t, want, next, "at %d", step.at)
+	}
+}
+
+// What builds on a command that waits, waits too: here for a node that the first one buys.
+func TestSightingsKeepOrder(t *testing.T) {
+	first := going(eligibility.Consolidation, "a")
+	first.NewNodes = []deprovision.NewNode{{Name: "new"}}
+	second := going(eligibility.Drift, "b")
+	second.Placements = []deprovision.Placement{{Node: "new"}}
+	_, ready, _ := deprovision.Sightings{}.Look([]deprovision.Command{first, second}, time.Unix(0, 0), time.Minute)
+	assert.Empty(t, ready)
+}
+
+func ExampleSightings() {
+	start := time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
+	commands := []deprovision.Command{{Method: eligibility.Emptiness, Nodes: []deprovision.Candidate{{Name: "node-a"}}}}
+	var s deprovision.Sightings
+	for _, at := range []time.Duration{0, 10 * time.Second, 15 * time.Second} {
+		var ready []deprovision.Command
+		s, ready, _ = s.Look(commands, start.Add(at), 15*time.Second)
+		fmt.Println(at, len(ready))
+	}
+	// Output:
+	// 0s 0
+	// 10s 0
+	// 15s 1
+}

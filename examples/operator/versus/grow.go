@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/joinery-sdk/joinery/examples/operator/sandbox"
+)
+
+// grow has the operator bring up nodes for ten pods each, in ten deployments, gives them back, and writes what that took.
+func grow(ctx context.Context, s side, bin, dir string, nodes int, out string, progress io.Writer) error {
+	c, api, cached, end, err := start(ctx, s, bin, dir)
+	if err != nil {
+		return err
+	}
+	text, err := grown(ctx, c.Config, api, cached, nodes, progress)
+	cpu, memory := end()
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, dir)
+	}
+	return section(out, fmt.Sprintf("%d nodes", nodes), text+fmt.Sprintf("| seconds of CPU of the operator | %.1f |\n| MiB of its memory at most | %.0f |\n", cpu, memory))
+}
+
+func grown(ctx context.Context, cfg *rest.Config, api client.Client, cached client.Reader, nodes int, progress io.Writer) (string, error) {
+	d := &day{api: api, cached: cached, progress: progress, price: map[string]float64{}}
+	objects := []client.Object{sandbox.Class(), sandbox.Pool("default", func(p *karpv1.NodePool) {
+		p.Spec.Template.Spec.Requirements = append(p.Spec.Template.Spec.Requirements, // of four cores, less what the system takes
+			sandbox.Require("node.kubernetes.io/instance-type", "c-4x-amd64-linux", "s-4x-amd64-linux", "m-4x-amd64-linux"))
+	})}
+	for i := range 10 { // the pods of a node take about 3.8 cores, each kind another amount
+		app := sandbox.Inflate(fmt.Sprintf("app-%d", i), 0, fmt.Sprintf("%dm", 335+10*i), "256Mi")
+		d.apps, d.sizes = append(d.apps, app), append(d.sizes, int32(nodes))
+		objects = append(objects, app)
+	}
+	for _, o := range objects {
+		if err := api.Create(ctx, o); err != nil {
+			return "", err
+		}
+	}
+	all := make([]float64, len(d.apps))
+	for i := range all {
+		all[i] = 1
+	}
+	before, _, err := answered(ctx, cfg)
+	if err != nil {
+		return "", err
+	}
+	begin, created, last := time.Now(), time.Time{}, seen{}
+	if err := d.scale(ctx, all); err != nil {
+		return "", err
+	}
+	const limit = 30 * time.Minute
+	var dollars float64
+	err = d.watch(ctx, limit, &dollars, func(s seen) bool {
+		if last = s; created.IsZero() && s.pods == 10*nodes {
+			created = time.Now()
+			_, _ = fmt.Fprintf(progress, "  %.0f s: %d pods are there, %d of them bound to %d nodes\n", time.Since(begin).Seconds(), s.pods, s.bound, s.nodes)
+		}
+		return s.bound == 10*nodes
+	})
+	if err != nil {
+		return "", fmt.Errorf("%w: %+v", err, last)
+	}
+	bound := time.Now()
+	after, _, err := answered(ctx, cfg)
+	if err != nil {
+		return "", err
+	}
+	_, _ = fmt.Fprintf(progress, "  %.0f s: all are bound to %d nodes\n", bound.Sub(begin).Seconds(), last.nodes)
+	up := last.nodes
+	if err := d.scale(ctx, make([]float64, len(d.apps))); err != nil {
+		return "", err
+	}
+	if err := d.watch(ctx, limit, &dollars, func(s seen) bool { last = s; return s.nodes == 0 && s.claims == 0 && s.pods == 0 }); err != nil {
+		return "", fmt.Errorf("%w: %+v", err, last)
+	}
+	return fmt.Sprintf(`Written by `+"`make scale-cluster`"+` on %s%s. The operator alone, with its defaults, on a cluster of kwok, which shares the machine.
+
+| | |
+| --- | --: |
+| pods | %d |
+| nodes when all were bound | %d |
+| seconds until all pods were there | %.0f |
+| seconds from then until all were bound | %.0f |
+| requests a second to the API server meanwhile, of all its clients | %.0f |
+| seconds until nothing was left | %.0f |
+`, begin.Format(time.DateOnly), load(), 10*nodes, up, created.Sub(begin).Seconds(), bound.Sub(created).Seconds(), (after-before)/bound.Sub(begin).Seconds(),
+		time.Since(bound).Seconds()), nil
+}
+
+// answered is how many requests the API server has answered, and how many evictions it has granted, by its own metrics.
+func answered(ctx context.Context, cfg *rest.Config) (all, evictions float64, err error) {
+	web, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return 0, 0, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.Host+"/metrics", nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	answer, err := web.Do(request)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		labels, value, ok := strings.Cut(strings.TrimPrefix(lines.Text(), "apiserver_request_total{"), "} ")
+		if !ok || !strings.HasPrefix(lines.Text(), "apiserver_request_total{") {
+			continue
+		}
+		var n float64
+		_, _ = fmt.Sscan(value, &n)
+		all += n
+		if strings.Contains(labels, `subresource="eviction"`) && strings.Contains(labels, `code="201"`) {
+			evictions += n
+		}
+	}
+	return all, evictions, lines.Err()
+}
+
+// load says how busy the machine was in the last minutes, where it tells.
+func load() string {
+	data, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	return ", with a load of " + strings.Join(strings.Fields(string(data))[:3], ", ") + " at the end"
+}
