@@ -192,10 +192,10 @@ func file(t *testing.T) cloudtest.Harness {
 	}
 }
 
-// adapt hides a provider behind Karpenter's interface, and makes a provider of that again. Refusals count for a moment only, for the
-// kit changes the cloud's capacity behind the ledger's back.
+// adapt hides a provider behind Karpenter's interface, and makes a provider of that again. Refusals and catalogues count for a moment
+// only, for the kit changes the cloud's capacity behind the adaptor's back.
 func adapt(t *testing.T, p cloudprovider.Provider) cloudprovider.Provider {
-	c, err := karpenter.AsKarpenter(t.Context(), p, karpenter.Options{Policy: availability.Policy{First: 1, Longest: 1, Quota: 1}})
+	c, err := karpenter.AsKarpenter(t.Context(), p, karpenter.Options{Refresh: 1, Policy: availability.Policy{First: 1, Longest: 1, Quota: 1}})
 	require.NoError(t, err)
 	return through{c}
 }
@@ -222,7 +222,9 @@ func back(err error) error {
 func (p through) InstanceTypes(ctx context.Context, _ nodepool.NodePool) ([]instancetypes.InstanceType, error) {
 	list, err := p.GetInstanceTypes(ctx, nil)
 	out := make([]instancetypes.InstanceType, len(list))
-	for i, t := range list {
+	for i, shared := range list {
+		var t karp.InstanceType // Karpenter shares types; the kit writes to them
+		shared.DeepCopyInto(&t)
 		out[i] = instancetypes.InstanceType{
 			Name: t.Name, Requirements: setOf(t.Requirements), Capacity: t.Capacity,
 			Overhead: instancetypes.Overhead{KubeReserved: t.Overhead.KubeReserved, SystemReserved: t.Overhead.SystemReserved, EvictionThreshold: t.Overhead.EvictionThreshold},
