@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,8 +48,14 @@ func TestTheKitThroughTheAdaptor(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) cloudtest.Harness{"memcloud": memory, "newprovider": file} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t)
-			under, reopen := h.Provider, h.Reopen
+			losing := &forgetful{Provider: h.Provider}
+			var under cloudprovider.Provider = losing
+			reopen := h.Reopen
 			h.Provider = adapt(t, under)
+			h.LoseReply = func(context.Context) (func(), error) {
+				losing.next.Store(true)
+				return func() { losing.next.Store(false) }, nil
+			}
 			h.Reopen = func(ctx context.Context) (cloudprovider.Provider, error) {
 				if reopen != nil {
 					var err error
@@ -70,6 +77,27 @@ func TestTheKitThroughTheAdaptor(t *testing.T) {
 			}
 		})
 	}
+}
+
+// forgetful loses the reply to a launch when it is told to.
+type forgetful struct {
+	cloudprovider.Provider
+	next atomic.Bool
+}
+
+func (f *forgetful) Create(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+	launch, err := f.Provider.Create(ctx, claim)
+	if f.next.Swap(false) {
+		return cloudprovider.Launch{}, cloudtest.ErrLostReply
+	}
+	return launch, err
+}
+
+func (f *forgetful) RepairPolicies() []cloudprovider.RepairPolicy {
+	if adviser, ok := f.Provider.(cloudprovider.RepairAdviser); ok {
+		return adviser.RepairPolicies()
+	}
+	return nil
 }
 
 // A kit that finds nothing wrong with an adaptor that is wrong proves nothing.
