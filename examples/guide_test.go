@@ -20,7 +20,7 @@ func TestGuide(t *testing.T) {
 	guide, err := os.ReadFile("../docs/guide.md")
 	require.NoError(t, err)
 	programs, seen := map[string][]string{}, map[string]int{}
-	folders := map[string]string{"go": t.TempDir(), "go karpenter": t.TempDir()}
+	folders := map[string]string{"go": t.TempDir(), "go karpenter": t.TempDir(), "yaml": t.TempDir(), "yaml rules": t.TempDir()}
 	for i, block := range regexp.MustCompile("(?ms)^```(\\w[^\n]*)\n(.*?)^```$").FindAllSubmatch(guide, -1) {
 		kind, text := string(block[1]), block[2]
 		seen[kind]++
@@ -33,10 +33,12 @@ func TestGuide(t *testing.T) {
 		case "yaml":
 			_, err := manifests.Parse([]manifests.File{{Name: name, Data: text}}, nil)
 			require.NoError(t, err, "%s", text)
+			require.NoError(t, os.WriteFile(filepath.Join(folders[kind], name+".yaml"), text, 0o600))
 		case "yaml rules":
 			rules, err := ruletest.Parse(manifests.File{Name: name, Data: text})
 			require.NoError(t, err, "%s", text)
 			assert.NotEmpty(t, rules)
+			require.NoError(t, os.WriteFile(filepath.Join(folders[kind], "rules.yaml"), text, 0o600))
 		default:
 			assert.Fail(t, "a block that nobody checks", kind)
 		}
@@ -49,4 +51,10 @@ func TestGuide(t *testing.T) {
 		require.NoError(t, err, "%s", out)
 		assert.Len(t, regexp.MustCompile(`(?m)^--- PASS: Example`).FindAll(out, -1), seen[kind], "each block has an Example with its output:\n%s", out)
 	}
+
+	// The rules hold for the manifests, as the guide says.
+	cmd := exec.CommandContext(t.Context(), "go", "run", "./provision", "-f", folders["yaml"], "--assert", filepath.Join(folders["yaml rules"], "rules.yaml"))
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Contains(t, string(out), "6 of 6 pods placed")
 }

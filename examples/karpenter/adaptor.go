@@ -22,7 +22,6 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/availability"
-	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
@@ -38,6 +37,9 @@ type Options struct {
 	Client client.Reader
 	// Policy says how long refusals count.
 	Policy availability.Policy
+	// Refresh is how old a catalogue may be that Karpenter, which asks for it at every simulation, is shown; 0 = 5 seconds. What is
+	// refused is left out at once.
+	Refresh time.Duration
 	// Now is the time; nil = time.Now.
 	Now func() time.Time
 }
@@ -50,6 +52,13 @@ type CloudProvider struct {
 	mu     sync.Mutex
 	ledger availability.Ledger
 	asked  map[types.UID]ask // launches whose outcome is not known
+	shown  map[string]shown  // by what the pool says
+}
+
+// shown is a catalogue, and when it was made. Karpenter shares types and does not change them.
+type shown struct {
+	types []*karp.InstanceType
+	since time.Time
 }
 
 // ask is what the provider was asked for, and when at first.
@@ -68,11 +77,20 @@ func AsKarpenter(ctx context.Context, provider cloudprovider.Provider, options O
 		return nil, fmt.Errorf("karpenter: %w", err)
 	}
 	know(all)
-	options.Name = cmp.Or(options.Name, "joinery")
+	options.Name, options.Refresh = cmp.Or(options.Name, "joinery"), cmp.Or(options.Refresh, 5*time.Second)
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	return &CloudProvider{provider: provider, options: options, ledger: availability.New(options.Policy), asked: map[types.UID]ask{}}, nil
+	c := &CloudProvider{provider: provider, options: options, ledger: availability.New(options.Policy), asked: map[types.UID]ask{}}
+	c.learn(func(l availability.Ledger, _ time.Time) availability.Ledger { return l })
+	return c, nil
+}
+
+// learn changes the ledger, and what is shown with it.
+func (c *CloudProvider) learn(change func(availability.Ledger, time.Time) availability.Ledger) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ledger, c.shown = change(c.ledger, c.options.Now()), map[string]shown{}
 }
 
 // Name is that of the options.
@@ -100,31 +118,35 @@ func (c *CloudProvider) RepairPolicies() []karp.RepairPolicy {
 
 // GetInstanceTypes is the catalogue for the pool, with what was refused not long ago unavailable; nil is no pool in particular.
 func (c *CloudProvider) GetInstanceTypes(ctx context.Context, pool *karpv1.NodePool) ([]*karp.InstanceType, error) {
-	var ours nodepool.NodePool
+	typed := karpv1.NodePool{TypeMeta: metav1.TypeMeta{APIVersion: nodepool.V1, Kind: "NodePool"}} // caches drop the type
 	if pool != nil {
-		typed := *pool
-		typed.APIVersion, typed.Kind = nodepool.V1, "NodePool" // caches drop them
-		var err error
-		if ours, err = read(&typed, nodepool.Decode); err != nil {
-			return nil, err
-		}
+		typed.Name, typed.Spec = pool.Name, pool.Spec
 	}
-	all, err := c.offered(ctx, ours)
+	var ours nodepool.NodePool
+	key, err := json.Marshal(&typed)
+	if pool != nil && err == nil {
+		ours, err = nodepool.Decode(key)
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("karpenter: %w", err)
 	}
-	return converted(all)
-}
-
-// offered is the catalogue without what was refused.
-func (c *CloudProvider) offered(ctx context.Context, pool nodepool.NodePool) ([]instancetypes.InstanceType, error) {
-	all, err := c.provider.InstanceTypes(ctx, pool)
+	c.mu.Lock()
+	known, ok := c.shown[string(key)]
+	c.mu.Unlock()
+	if ok && c.options.Now().Sub(known.since) < c.options.Refresh {
+		return slices.Clone(known.types), nil
+	}
+	all, err := c.provider.InstanceTypes(ctx, ours)
 	if err != nil {
 		return nil, fmt.Errorf("karpenter: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.ledger.Apply(all, c.options.Now()), nil
+	list, err := converted(c.ledger.Apply(all, c.options.Now()))
+	if err == nil {
+		c.shown[string(key)] = shown{list, c.options.Now()}
+	}
+	return slices.Clone(list), err
 }
 
 // Create launches the machine of a claim, or finds the one that it has launched before.
@@ -137,21 +159,24 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 		return nil, createError(err)
 	}
 	launch, err := c.provider.Create(ctx, asked)
-	if errors.Is(err, cloudprovider.ErrInvalidSpec) {
-		if there, ok := c.launched(ctx, asked); ok {
-			launch, err = cloudprovider.Launch{Instance: there}, nil
+	if errors.Is(err, cloudprovider.ErrInvalidSpec) { // an earlier process may have asked for it with other candidates
+		list, _ := c.provider.List(ctx)
+		for _, i := range list {
+			if i.Token == asked.Token && i.Claim == asked.Name && i.State != cloudprovider.Terminating {
+				launch, err = cloudprovider.Launch{Instance: i}, nil
+			}
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if err == nil || cloudprovider.Advise(err).Retry != cloudprovider.RetrySame {
+		c.mu.Lock()
 		delete(c.asked, claim.UID)
+		c.mu.Unlock()
 	}
 	if err != nil {
-		c.ledger = c.ledger.Learn(err, c.options.Now())
+		c.learn(func(l availability.Ledger, now time.Time) availability.Ledger { return l.Learn(err, now) })
 		return nil, createError(err)
 	}
-	c.ledger = c.ledger.Launched(launch, c.options.Now())
+	c.learn(func(l availability.Ledger, now time.Time) availability.Ledger { return l.Launched(launch, now) })
 	return c.claimOf(launch.Instance), nil
 }
 
@@ -175,7 +200,8 @@ func (c *CloudProvider) classReady(ctx context.Context, ref *karpv1.NodeClassRef
 // remembered is how long a launch without an answer is kept: longer than Karpenter asks for it.
 const remembered = time.Hour
 
-// ask is what to ask the provider for: the same as before for a claim whose launch has had no answer yet.
+// ask is what to ask the provider for: the same as before for a claim whose launch has had no answer yet, otherwise all that can be had
+// now. Labels that the catalogue does not know of are the claim's own to set.
 func (c *CloudProvider) ask(ctx context.Context, claim *karpv1.NodeClaim) (cloudprovider.NodeClaim, error) {
 	c.mu.Lock()
 	known, ok := c.asked[claim.UID]
@@ -183,27 +209,20 @@ func (c *CloudProvider) ask(ctx context.Context, claim *karpv1.NodeClaim) (cloud
 	if ok {
 		return known.claim, nil
 	}
-	ours, err := c.translate(ctx, claim)
-	if err != nil {
-		return ours, err
+	fail := func(code, err error) (cloudprovider.NodeClaim, error) {
+		return cloudprovider.NodeClaim{}, &cloudprovider.Error{Code: code, Op: "create", Subject: claim.Name, Err: err}
 	}
-	now := c.options.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.asked, func(_ types.UID, a ask) bool { return now.Sub(a.since) > remembered })
-	c.asked[claim.UID] = ask{ours, now}
-	return ours, nil
-}
-
-// translate finds candidates for a claim. Labels that the catalogue does not know of are the claim's own to set.
-func (c *CloudProvider) translate(ctx context.Context, claim *karpv1.NodeClaim) (cloudprovider.NodeClaim, error) {
 	typed := *claim
-	typed.APIVersion, typed.Kind = nodepool.V1, "NodeClaim"
-	n, err := read(&typed, nodeclaim.Decode)
-	if err != nil {
-		return cloudprovider.NodeClaim{}, &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Op: "create", Subject: claim.Name, Err: err}
+	typed.APIVersion, typed.Kind = nodepool.V1, "NodeClaim" // caches drop them
+	var n nodeclaim.NodeClaim
+	data, err := json.Marshal(&typed)
+	if err == nil {
+		n, err = nodeclaim.Decode(data)
 	}
-	all, err := c.offered(ctx, nodepool.NodePool{Name: n.Pool, NodeClass: n.NodeClass})
+	if err != nil {
+		return fail(cloudprovider.ErrInvalidSpec, err)
+	}
+	all, err := c.provider.InstanceTypes(ctx, nodepool.NodePool{Name: n.Pool, NodeClass: n.NodeClass})
 	if err != nil {
 		return cloudprovider.NodeClaim{}, err
 	}
@@ -211,39 +230,22 @@ func (c *CloudProvider) translate(ctx context.Context, claim *karpv1.NodeClaim) 
 	for r := range n.Requirements.All() {
 		open = append(open, r.Key())
 	}
-	known := keysOf(all)
-	open = slices.DeleteFunc(open, func(key string) bool { return slices.Contains(known, key) })
+	keys := keysOf(all)
+	open = slices.DeleteFunc(open, func(key string) bool { return slices.Contains(keys, key) })
+	now := c.options.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	out := cloudprovider.NodeClaim{
 		Name: claim.Name, Token: string(claim.UID), Pool: n.Pool, NodeClass: n.NodeClass, Requirements: n.Requirements, Requests: n.Requests,
-		Candidates: cloudprovider.CandidatesOf(all, n.Requirements, n.Requests, requirements.KeysOf(open...)),
+		Candidates: cloudprovider.CandidatesOf(c.ledger.Apply(all, now), n.Requirements, n.Requests, requirements.KeysOf(open...)),
 		Labels:     n.Metadata.Labels, Taints: n.Taints, StartupTaints: n.StartupTaints,
 	}
 	if len(out.Candidates) == 0 {
-		err = errors.New("nothing that is available satisfies the claim")
-		return out, &cloudprovider.Error{Code: cloudprovider.ErrInsufficientCapacity, Op: "create", Subject: claim.Name, Err: err}
+		return fail(cloudprovider.ErrInsufficientCapacity, errors.New("nothing that is available satisfies the claim"))
 	}
+	maps.DeleteFunc(c.asked, func(_ types.UID, a ask) bool { return now.Sub(a.since) > remembered })
+	c.asked[claim.UID] = ask{out, now}
 	return out, nil
-}
-
-// read reads an object of Karpenter's as the library does, by its JSON.
-func read[T any](object any, decode func([]byte) (T, error)) (out T, err error) {
-	data, err := json.Marshal(object)
-	if err != nil {
-		return out, fmt.Errorf("karpenter: %w", err)
-	}
-	return decode(data)
-}
-
-// launched finds the machine of a claim whose token the provider knows with other candidates: those of an earlier process.
-func (c *CloudProvider) launched(ctx context.Context, claim cloudprovider.NodeClaim) (none cloudprovider.Instance, ok bool) {
-	list, err := c.provider.List(ctx)
-	i := slices.IndexFunc(list, func(i cloudprovider.Instance) bool {
-		return i.Token == claim.Token && i.Claim == claim.Name && i.State != cloudprovider.Terminating
-	})
-	if err != nil || i < 0 {
-		return none, false
-	}
-	return list[i], true
 }
 
 // claimOf is an instance as Karpenter has it: a claim of the same name and UID with what the machine really is.
@@ -285,13 +287,14 @@ func (c *CloudProvider) List(ctx context.Context) ([]*karpv1.NodeClaim, error) {
 func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
 	err := c.provider.Delete(ctx, claim.Status.ProviderID)
 	if errors.Is(err, cloudprovider.ErrNotFound) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for _, r := range c.ledger.Records() {
-			if r.Scope == availability.OfQuota && r.Where.Matches(claim.Labels) {
-				c.ledger = c.ledger.Free(r.Name)
+		c.learn(func(l availability.Ledger, _ time.Time) availability.Ledger {
+			for _, r := range l.Records() {
+				if r.Scope == availability.OfQuota && r.Where.Matches(claim.Labels) {
+					l = l.Free(r.Name)
+				}
 			}
-		}
+			return l
+		})
 	}
 	return found(err)
 }
@@ -304,7 +307,5 @@ func (c *CloudProvider) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) 
 
 // Refuse makes the catalogue do without what a cloud was heard to run out of otherwise than by an error of Create.
 func (c *CloudProvider) Refuse(refused ...cloudprovider.Refusal) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ledger = c.ledger.Refuse(c.options.Now(), refused...)
+	c.learn(func(l availability.Ledger, now time.Time) availability.Ledger { return l.Refuse(now, refused...) })
 }

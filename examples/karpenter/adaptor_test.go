@@ -316,6 +316,45 @@ func (m market) InstanceTypes(context.Context, nodepool.NodePool) ([]instancetyp
 	return m.types, nil
 }
 
+// counted is a market that counts who asks.
+type counted struct {
+	market
+	asked []string
+}
+
+func (c *counted) InstanceTypes(_ context.Context, pool nodepool.NodePool) ([]instancetypes.InstanceType, error) {
+	c.asked = append(c.asked, pool.NodeClass.Name)
+	return c.types, nil
+}
+
+// Karpenter asks for the catalogue at every simulation; the cloud is asked now and then.
+func TestTheCatalogueIsKeptForAWhile(t *testing.T) {
+	provider, now := &counted{market: market{types: sample()}}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	c := adaptor(t, provider, karpenter.Options{Now: func() time.Time { return now }})
+	provider.asked = nil
+	pool := func(class string) *karpv1.NodePool {
+		p := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+		p.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "g", Kind: "K", Name: class}
+		return p
+	}
+	look := func(class string) []*karp.InstanceType {
+		list, err := c.GetInstanceTypes(t.Context(), pool(class))
+		require.NoError(t, err)
+		return list
+	}
+	first := look("one")
+	slices.Reverse(first) // the list is the caller's
+	assert.Equal(t, "box.small", look("one")[0].Name)
+	assert.Equal(t, []string{"one"}, provider.asked)
+	look("two")
+	assert.Equal(t, []string{"one", "two"}, provider.asked, "another class has another catalogue")
+	now = now.Add(6 * time.Second)
+	look("one")
+	assert.Equal(t, []string{"one", "two", "one"}, provider.asked)
+	c.Refuse(cloudprovider.Refusal{Type: "box.small", Offering: sample()[0].Offerings[0].Requirements})
+	assert.Empty(t, look("one")[0].Offerings.Available(), "what is refused is left out at once")
+}
+
 // Karpenter finds in the converted catalogue what the library finds in its own, for requirements at random over all of EC2.
 func TestTheSameOfferings(t *testing.T) {
 	region, err := catalogue.Load("us-east-1")

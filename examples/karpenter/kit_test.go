@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,8 +48,14 @@ func TestTheKitThroughTheAdaptor(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) cloudtest.Harness{"memcloud": memory, "newprovider": file} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t)
-			under, reopen := h.Provider, h.Reopen
+			losing := &forgetful{Provider: h.Provider}
+			var under cloudprovider.Provider = losing
+			reopen := h.Reopen
 			h.Provider = adapt(t, under)
+			h.LoseReply = func(context.Context) (func(), error) {
+				losing.next.Store(true)
+				return func() { losing.next.Store(false) }, nil
+			}
 			h.Reopen = func(ctx context.Context) (cloudprovider.Provider, error) {
 				if reopen != nil {
 					var err error
@@ -70,6 +77,27 @@ func TestTheKitThroughTheAdaptor(t *testing.T) {
 			}
 		})
 	}
+}
+
+// forgetful loses the reply to a launch when it is told to.
+type forgetful struct {
+	cloudprovider.Provider
+	next atomic.Bool
+}
+
+func (f *forgetful) Create(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+	launch, err := f.Provider.Create(ctx, claim)
+	if f.next.Swap(false) {
+		return cloudprovider.Launch{}, cloudtest.ErrLostReply
+	}
+	return launch, err
+}
+
+func (f *forgetful) RepairPolicies() []cloudprovider.RepairPolicy {
+	if adviser, ok := f.Provider.(cloudprovider.RepairAdviser); ok {
+		return adviser.RepairPolicies()
+	}
+	return nil
 }
 
 // A kit that finds nothing wrong with an adaptor that is wrong proves nothing.
@@ -192,10 +220,10 @@ func file(t *testing.T) cloudtest.Harness {
 	}
 }
 
-// adapt hides a provider behind Karpenter's interface, and makes a provider of that again. Refusals count for a moment only, for the
-// kit changes the cloud's capacity behind the ledger's back.
+// adapt hides a provider behind Karpenter's interface, and makes a provider of that again. Refusals and catalogues count for a moment
+// only, for the kit changes the cloud's capacity behind the adaptor's back.
 func adapt(t *testing.T, p cloudprovider.Provider) cloudprovider.Provider {
-	c, err := karpenter.AsKarpenter(t.Context(), p, karpenter.Options{Policy: availability.Policy{First: 1, Longest: 1, Quota: 1}})
+	c, err := karpenter.AsKarpenter(t.Context(), p, karpenter.Options{Refresh: 1, Policy: availability.Policy{First: 1, Longest: 1, Quota: 1}})
 	require.NoError(t, err)
 	return through{c}
 }
@@ -222,7 +250,9 @@ func back(err error) error {
 func (p through) InstanceTypes(ctx context.Context, _ nodepool.NodePool) ([]instancetypes.InstanceType, error) {
 	list, err := p.GetInstanceTypes(ctx, nil)
 	out := make([]instancetypes.InstanceType, len(list))
-	for i, t := range list {
+	for i, shared := range list {
+		var t karp.InstanceType // Karpenter shares types; the kit writes to them
+		shared.DeepCopyInto(&t)
 		out[i] = instancetypes.InstanceType{
 			Name: t.Name, Requirements: setOf(t.Requirements), Capacity: t.Capacity,
 			Overhead: instancetypes.Overhead{KubeReserved: t.Overhead.KubeReserved, SystemReserved: t.Overhead.SystemReserved, EvictionThreshold: t.Overhead.EvictionThreshold},
