@@ -3,12 +3,12 @@
 package page
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html/template"
 	"net/http"
 	"sync"
 	"time"
@@ -17,10 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/joinery-sdk/joinery/examples/operator/controller"
+	"github.com/joinery-sdk/joinery/examples/pipeline/picture"
 )
 
 //go:embed index.html
-var index []byte
+var index string
 
 const (
 	beat    = time.Second // how often the picture is taken
@@ -32,8 +33,8 @@ type server struct {
 	operator *controller.Operator
 
 	mu   sync.Mutex
-	last []byte
-	cost []point
+	last *message
+	cost []picture.Point
 }
 
 // Serve is what runs to serve the page of an operator at an address; nothing if that is empty.
@@ -42,13 +43,7 @@ func Serve(address string, operator *controller.Operator) []manager.Runnable {
 		return nil
 	}
 	s := &server{operator: operator}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write(index)
-	})
-	mux.HandleFunc("GET /events", s.stream)
-	web := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	web := &http.Server{Addr: address, Handler: s.handler(index), ReadHeaderTimeout: 10 * time.Second}
 	return []manager.Runnable{manager.RunnableFunc(s.watch), manager.RunnableFunc(func(ctx context.Context) error {
 		go func() {
 			<-ctx.Done()
@@ -61,6 +56,17 @@ func Serve(address string, operator *controller.Operator) []manager.Runnable {
 	})}
 }
 
+func (s *server) handler(source string) *http.ServeMux {
+	mux := http.NewServeMux()
+	page := template.Must(template.New("index").Parse(source))
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_ = page.Execute(w, picture.Style)
+	})
+	mux.HandleFunc("GET /events", s.stream)
+	return mux
+}
+
 // watch takes a picture every beat.
 func (s *server) watch(ctx context.Context) error {
 	clock := time.NewTicker(beat)
@@ -70,44 +76,45 @@ func (s *server) watch(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case now := <-clock.C:
-			p, err := take(ctx, s.operator)
-			if err == nil {
-				err = s.publish(p, now)
-			}
+			c, err := take(ctx, s.operator)
 			if err != nil {
 				ctrl.Log.Info("page", "error", err.Error())
+				continue
 			}
+			s.publish(c, now)
 		}
 	}
 }
 
-func (s *server) publish(p *picture, now time.Time) (err error) {
+func (s *server) publish(c *cluster, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.cost); n > 1 && s.cost[n-1].Dollars == p.Price && s.cost[n-2].Dollars == p.Price {
-		s.cost[n-1].At = now.Unix() // a flat line needs two points
+	at := picture.Point{X: float64(now.Unix()), Y: c.price}
+	if n := len(s.cost); n > 1 && s.cost[n-1].Y == at.Y && s.cost[n-2].Y == at.Y {
+		s.cost[n-1] = at // a flat line needs two points
 	} else {
-		s.cost = append(s.cost, point{now.Unix(), p.Price})
+		s.cost = append(s.cost, at)
 	}
 	s.cost = s.cost[max(0, len(s.cost)-history):]
-	p.Cost = s.cost
-	s.last, err = json.Marshal(p)
-	return err
+	s.last = c.show(s.cost)
 }
 
-// stream sends the last picture, and every other in which something has changed.
+// stream sends the last picture, and of every other what has changed.
 func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	clock := time.NewTicker(beat)
 	defer clock.Stop()
-	var sent []byte
+	var sent *message
 	for {
 		s.mu.Lock()
 		now := s.last
 		s.mu.Unlock()
-		if !bytes.Equal(now, sent) {
-			_, err := fmt.Fprintf(w, "data: %s\n\n", now)
+		if now != nil && now != sent {
+			text, err := json.Marshal(now.since(sent))
+			if err == nil {
+				_, err = fmt.Fprintf(w, "data: %s\n\n", text)
+			}
 			if sent = now; errors.Join(err, http.NewResponseController(w).Flush()) != nil {
 				return
 			}

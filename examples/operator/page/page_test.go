@@ -1,19 +1,23 @@
 package page
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/examples/pipeline/picture"
 )
 
 // probe runs in the page: it tells the test what a person would see. The browser looks when all is loaded, and the image is loaded
@@ -21,33 +25,46 @@ import (
 const probe = `<img src="late" alt="" style="display: none"><script>
 onerror = m => { document.body.dataset.errors = (document.body.dataset.errors || "") + m + ";"; };
 setInterval(() => {
-  const cut = [...document.querySelectorAll("b, span, .dim, .state")].filter(e => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline");
+  const cut = [...document.querySelectorAll("svg text")].filter(e => {
+    const a = e.getBoundingClientRect(), b = e.closest("svg").getBoundingClientRect(); return a.left < b.left - 1 || a.right > b.right + 1; });
   const wide = document.documentElement.scrollWidth > innerWidth;
   document.body.dataset.seen = document.querySelectorAll(".node").length + " nodes, " + cut.length + " cut, wide " + wide;
 }, 100);
 </script>`
 
 // a cluster with n nodes: some coming, some going, most at work.
-func example(n int) *picture {
-	p := &picture{Pending: map[string]int{"waiting": n / 3}, Nodes: []box{}}
+func example(n int) *cluster {
+	c := &cluster{waiting: make([]picture.Pod, n/3)}
 	for i := range n {
-		b := box{
-			Name: fmt.Sprintf("default-%05d", i), Pool: "default", Type: []string{"m6a.2xlarge", "c7gn.metal", "u7i-12tb.224xlarge"}[i%3], Zone: "us-east-1a",
-			Kind: []string{"spot", "on-demand"}[i%2], State: "ready", Price: 0.1 * float64(i%9+1), CPU: i * 7 % 101, Mem: i * 13 % 101, Pods: map[string]int{},
+		x := picture.Node{
+			Name: fmt.Sprintf("default-%05d", i), Pool: "default", Type: []string{"m6a.2xlarge", "c7gn.metal", "u7i-12tb.224xlarge"}[i%3],
+			Where: "us-east-1a · " + []string{"spot", "on-demand"}[i%2], Price: fmt.Sprintf("$0.%d00/h", i%9+1), CPU: 8000, Memory: 32 << 30,
 		}
 		switch i % 10 {
 		case 3:
-			b.State = "coming"
+			x.State = picture.Coming
 		case 7:
-			b.State = "going"
+			x.State = picture.Going
 		}
 		for k := range i % 12 {
-			b.Pods[fmt.Sprintf("app-%d", (i+k)%17)] = k%3 + 1
+			for range k%3 + 1 {
+				x.Pods = append(x.Pods, picture.Pod{App: fmt.Sprintf("app-%d", (i+k)%17), CPU: 250, Memory: 1 << 30})
+			}
 		}
-		p.Price += b.Price
-		p.Nodes = append(p.Nodes, b)
+		c.price += 0.1 * float64(i%9+1)
+		c.nodes = append(c.nodes, x)
 	}
-	return p
+	return c
+}
+
+// Only what has changed is sent again.
+func TestSince(t *testing.T) {
+	before, after := example(3), example(4)
+	after.nodes[1].State = picture.Going
+	got := after.show(nil).since(before.show(nil))
+	require.Equal(t, []string{"default-00000", "default-00001", "default-00002", "default-00003"}, got.Names)
+	require.Equal(t, []string{"default-00001", "default-00003"}, slices.Sorted(maps.Keys(got.Drawn)))
+	require.Len(t, after.show(nil).since(nil).Drawn, 4)
 }
 
 // The page in a browser, at 3, 30 and 300 nodes, on a desk and on a phone: all nodes are there, nothing is cut off, nothing is wider
@@ -69,16 +86,12 @@ func TestInABrowser(t *testing.T) {
 			t.Run(fmt.Sprintf("%d nodes, %s", n, screen.name), func(t *testing.T) {
 				s := &server{}
 				for i := range 40 { // a history of prices
-					p := example(n)
-					p.Price += float64(i % 7)
-					require.NoError(t, s.publish(p, time.Unix(int64(1000+i), 0)))
+					c := example(n)
+					c.price += float64(i % 7)
+					s.publish(c, time.Unix(int64(1000+i), 0))
 				}
-				mux := http.NewServeMux()
-				mux.HandleFunc("GET /events", s.stream)
+				mux := s.handler(strings.Replace(index, "<header>", probe+"<header>", 1))
 				mux.HandleFunc("GET /late", func(http.ResponseWriter, *http.Request) { time.Sleep(3 * time.Second) })
-				mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-					_, _ = w.Write(bytes.Replace(index, []byte("<header>"), []byte(probe+"<header>"), 1))
-				})
 				web := httptest.NewServer(mux)
 				defer web.Close()
 				defer web.CloseClientConnections()

@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,42 +11,71 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/examples/operator/controller"
-	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/examples/pipeline/picture"
 )
 
-// picture is what the page shows. The keys are those of index.html.
-type picture struct {
-	Nodes   []box          `json:"nodes"`
-	Pending map[string]int `json:"pending"` // by app
-	Pods    int            `json:"pods"`
-	Price   float64        `json:"price"` // dollars an hour
-	Cost    []point        `json:"cost"`
+// cluster is what there is to see.
+type cluster struct {
+	nodes   []picture.Node
+	waiting []picture.Pod
+	pods    int
+	price   float64 // dollars an hour
 }
 
-// box is a node, or a claim that is not one yet.
-type box struct {
-	Name  string         `json:"name"`
-	Pool  string         `json:"pool"`
-	Type  string         `json:"type"`
-	Zone  string         `json:"zone"`
-	Kind  string         `json:"kind"`  // capacity type
-	State string         `json:"state"` // coming, ready or going
-	Price float64        `json:"price"`
-	CPU   int            `json:"cpu"` // per cent of allocatable
-	Mem   int            `json:"mem"`
-	Pods  map[string]int `json:"pods"` // by app
+// message is what the page shows. The keys are those of index.html.
+type message struct {
+	Nodes   int               `json:"n"`
+	Pods    int               `json:"p"`
+	Waiting int               `json:"w"`
+	Price   string            `json:"d"`
+	Legend  []entry           `json:"legend"`
+	Cost    string            `json:"cost"`
+	Names   []string          `json:"names"` // in the order in which they are shown
+	Drawn   map[string]string `json:"drawn"` // by name
 }
 
-// point is the cost at a time in seconds.
-type point struct {
-	At      int64   `json:"t"`
-	Dollars float64 `json:"d"`
+type entry struct {
+	App    string `json:"app"`
+	Pods   int    `json:"pods"`
+	Colour string `json:"colour"`
+}
+
+// show draws it.
+func (c *cluster) show(cost []picture.Point) *message {
+	m := &message{Nodes: len(c.nodes), Pods: c.pods, Waiting: len(c.waiting), Price: fmt.Sprintf("$%.2f", c.price), Drawn: map[string]string{}}
+	for _, n := range c.nodes {
+		m.Names = append(m.Names, n.Name)
+		m.Drawn[n.Name] = string(n.SVG())
+	}
+	for _, e := range picture.Legend(append(slices.Clone(c.nodes), picture.Node{Pods: c.waiting})) {
+		m.Legend = append(m.Legend, entry{e.App, e.Pods, string(e.Colour())})
+	}
+	line := picture.Line{}
+	for _, p := range cost {
+		line.Points = append(line.Points, picture.Point{X: (p.X - cost[len(cost)-1].X) / 60, Y: p.Y})
+	}
+	m.Cost = string(picture.Chart{Title: "Dollars an hour", X: "minutes", Lines: []picture.Line{line}, Steps: true}.SVG())
+	return m
+}
+
+// since is the message without the drawings that were sent before.
+func (m *message) since(sent *message) *message {
+	if sent == nil {
+		return m
+	}
+	out := *m
+	out.Drawn = map[string]string{}
+	for name, svg := range m.Drawn {
+		if sent.Drawn[name] != svg {
+			out.Drawn[name] = svg
+		}
+	}
+	return &out
 }
 
 // take reads the caches.
-func take(ctx context.Context, o *controller.Operator) (*picture, error) {
+func take(ctx context.Context, o *controller.Operator) (*cluster, error) {
 	var pods corev1.PodList
 	var nodes corev1.NodeList
 	var claims karpv1.NodeClaimList
@@ -56,13 +86,13 @@ func take(ctx context.Context, o *controller.Operator) (*picture, error) {
 	}
 	prices := o.Prices()
 	on := map[string][]*corev1.Pod{}
-	p := &picture{Pending: map[string]int{}, Nodes: []box{}, Pods: len(pods.Items)}
+	out := &cluster{pods: len(pods.Items)}
 	for i := range pods.Items {
 		switch pod := &pods.Items[i]; {
 		case pod.Spec.NodeName != "":
 			on[pod.Spec.NodeName] = append(on[pod.Spec.NodeName], pod)
 		case pod.DeletionTimestamp == nil:
-			p.Pending[app(pod)]++
+			out.waiting = append(out.waiting, picture.PodOf(pod))
 		}
 	}
 	byID := map[string]*corev1.Node{}
@@ -71,55 +101,29 @@ func take(ctx context.Context, o *controller.Operator) (*picture, error) {
 	}
 	for i := range claims.Items {
 		c := &claims.Items[i]
-		b := box{Name: c.Name, State: "coming", Pods: map[string]int{}}
-		labels := c.Labels
-		if node := byID[c.Status.ProviderID]; node != nil && c.Status.ProviderID != "" {
-			b.Name, labels, b.Price = node.Name, node.Labels, prices[node.Name]
-			b.fill(node, on[node.Name])
-			if c.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) {
-				b.State = "ready"
-			}
-			if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.DisruptedTaintKey }) {
-				b.State = "going"
-			}
+		node, dollars := byID[c.Status.ProviderID], 0.0
+		there := node != nil && c.Status.ProviderID != ""
+		if there {
+			dollars = prices[node.Name]
+		} else {
+			node = &corev1.Node{}
+			node.Name, node.Labels = c.Name, c.Labels
 		}
-		if c.DeletionTimestamp != nil {
-			b.State = "going"
+		n := picture.NodeOf(node, on[node.Name])
+		out.price += dollars
+		if dollars > 0 {
+			n.Price = fmt.Sprintf("$%.3f/h", dollars)
 		}
-		b.Pool, b.Type = labels[karpv1.NodePoolLabelKey], labels[corev1.LabelInstanceTypeStable]
-		b.Zone, b.Kind = labels[corev1.LabelTopologyZone], labels[karpv1.CapacityTypeLabelKey]
-		p.Price += b.Price
-		p.Nodes = append(p.Nodes, b)
-	}
-	slices.SortFunc(p.Nodes, func(a, b box) int { return cmp.Or(strings.Compare(a.Pool, b.Pool), strings.Compare(a.Name, b.Name)) })
-	return p, nil
-}
-
-// fill says what runs on the node.
-func (b *box) fill(node *corev1.Node, pods []*corev1.Pod) {
-	sum := corev1.ResourceList{}
-	for _, pod := range pods {
-		if eviction.Ended(pod) {
-			continue
+		switch {
+		case c.DeletionTimestamp != nil || slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.DisruptedTaintKey }):
+			n.State = picture.Going
+		case !there || !c.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized):
+			n.State = picture.Coming
 		}
-		b.Pods[app(pod)]++
-		sum = resources.Add(sum, resources.OfPod(pod, true))
+		out.nodes = append(out.nodes, n)
 	}
-	share := func(name corev1.ResourceName) int {
-		have := resources.Capacity(name, node.Status.Allocatable[name])
-		if have <= 0 {
-			return 0
-		}
-		return int(100 * resources.Request(name, sum[name]) / have)
-	}
-	b.CPU, b.Mem = share(corev1.ResourceCPU), share(corev1.ResourceMemory)
-}
-
-// app is what a pod is of, as far as its labels or its owner say.
-func app(p *corev1.Pod) string {
-	owner := ""
-	if len(p.OwnerReferences) > 0 {
-		owner = p.OwnerReferences[0].Name
-	}
-	return cmp.Or(p.Labels["app.kubernetes.io/name"], p.Labels["app"], owner, p.Name)
+	slices.SortFunc(out.nodes, func(a, b picture.Node) int {
+		return cmp.Or(strings.Compare(a.Pool, b.Pool), strings.Compare(a.Name, b.Name))
+	})
+	return out, nil
 }

@@ -136,8 +136,8 @@ func (c Chart) ticks(low, high float64) []Tick {
 	}
 	var out []Tick
 	step := nice((high - low) / 5)
-	for v := math.Ceil(low/step) * step; v <= high; v += step {
-		out = append(out, Tick{v, short(v)})
+	for k := int(math.Ceil(low / step)); float64(k)*step <= high; k++ { // sums would not come to 0
+		out = append(out, Tick{float64(k) * step, short(float64(k) * step)})
 	}
 	return out
 }

@@ -96,6 +96,7 @@ func TestChart(t *testing.T) {
 	steps := string(picture.Chart{Steps: true, Lines: []picture.Line{{Name: "a", Points: []picture.Point{{X: 10, Y: 3}, {X: 20, Y: 2}}}, {Name: "b"}}}.SVG())
 	assert.Zero(t, strings.Count(steps, "<circle"))
 	assert.Equal(t, 4, strings.Count(steps, `class="plot"`), "two lines, each in the legend")
+	assert.Contains(t, string(picture.Chart{Steps: true, Lines: []picture.Line{{Points: []picture.Point{{X: -0.65, Y: 1}, {X: 0, Y: 2}}}}}.SVG()), ">0</text><text", "0 is 0")
 	for _, c := range []picture.Chart{{}, {Lines: []picture.Line{{Points: []picture.Point{{X: 5, Y: 0}}}}}, {Steps: true, Lines: []picture.Line{{Points: []picture.Point{{X: 5, Y: 1e7}}}}}} {
 		assert.NotContains(t, string(c.SVG()), "NaN")
 		wellFormed(t, string(c.SVG()))
