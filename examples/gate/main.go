@@ -2,9 +2,9 @@
 //
 //	go run ./examples/gate -before main/deploy -after deploy -max-dearer 50
 //
-// Both folders are planned from the same prices, each as a cluster of its own, so the answer is about manifests and not about what
-// runs today. It ends with 0 if the change may pass, 2 if something can't be read, 3 if more pods have no place than before, and 4 if a month
-// would cost more than the limit allows. It is meant to be copied.
+// Both folders are planned from the same prices, each as a cluster of its own, so the answer is about manifests, not about what runs
+// today. It ends with 0 if the change may pass, 2 if something can't be read, 3 if pods that had a place or are new have none, and 4
+// if a month would cost more than the limit allows. It is meant to be copied.
 package main
 
 import (
@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 		fmt.Fprintf(out, "  no place for %d pods of %s: %s\n", len(u.Pods), plan.WorkloadOf(u.Pods[0]), u.Reasons()[0])
 	}
 	switch {
-	case d.After.Unplaced > d.Before.Unplaced:
+	case len(d.Lost) > 0:
 		return inputs.ExitNotAll
 	case dearer > *limit:
 		return inputs.ExitDearer

@@ -28,9 +28,11 @@ func (p *Plan) Totals() Totals {
 type Difference struct {
 	Before Totals `json:"before"`
 	After  Totals `json:"after"`
-	// Lost are pods, as namespace/name, that had a place and have none, or are gone; Gained those that had none and have one.
+	// Lost are pods, as namespace/name, that have no place, and had one or were not there; Gained those that have one, and had none or
+	// were not there; Gone those that had one and are not there any more.
 	Lost   []string `json:"lost"`
 	Gained []string `json:"gained"`
+	Gone   []string `json:"gone"`
 	// Nodes are the kinds of node of which not as many are bought, Workloads those that do not cost the same; by name.
 	Nodes     []NodeChange     `json:"nodes"`
 	Workloads []WorkloadChange `json:"workloads"`
@@ -54,16 +56,19 @@ type WorkloadChange struct {
 
 // Diff compares two plans.
 func Diff(before, after *Plan) Difference {
-	d := Difference{Before: before.Totals(), After: after.Totals(), Lost: []string{}, Gained: []string{}, Nodes: []NodeChange{}, Workloads: []WorkloadChange{}}
-	was, is := before.placed(), after.placed()
-	for _, pod := range slices.Sorted(maps.Keys(was)) {
-		if !is[pod] {
+	d := Difference{Before: before.Totals(), After: after.Totals(), Lost: []string{}, Gained: []string{}, Gone: []string{}, Nodes: []NodeChange{}, Workloads: []WorkloadChange{}}
+	was, is := before.places(), after.places()
+	for _, pod := range slices.Sorted(maps.Keys(is)) {
+		switch placed, known := was[pod]; {
+		case is[pod] && !placed:
+			d.Gained = append(d.Gained, pod)
+		case !is[pod] && (placed || !known):
 			d.Lost = append(d.Lost, pod)
 		}
 	}
-	for _, pod := range slices.Sorted(maps.Keys(is)) {
-		if !was[pod] {
-			d.Gained = append(d.Gained, pod)
+	for _, pod := range slices.Sorted(maps.Keys(was)) {
+		if _, known := is[pod]; was[pod] && !known {
+			d.Gone = append(d.Gone, pod)
 		}
 	}
 	nodes := map[NodeChange][2]int{}
@@ -97,9 +102,19 @@ func Diff(before, after *Plan) Difference {
 	return d
 }
 
-// placed are the pods that the plan binds, by namespace/name.
-func (p *Plan) placed() map[string]bool {
+// places says of every pod that runs, or that the plan is about, by namespace/name, whether it has a place.
+func (p *Plan) places() map[string]bool {
 	out := map[string]bool{}
+	for _, pod := range p.Problem.Snapshot().Pods {
+		if pod.Spec.NodeName != "" {
+			out[pod.Namespace+"/"+pod.Name] = true
+		}
+	}
+	for _, u := range p.Unplaced() {
+		for _, pod := range u.Pods {
+			out[pod.Namespace+"/"+pod.Name] = false
+		}
+	}
 	for _, b := range p.Bindings() {
 		out[b.Pod.Namespace+"/"+b.Pod.Name] = true
 	}

@@ -18,8 +18,9 @@ import (
 type comparison struct {
 	Before summary  `json:"before"`
 	After  summary  `json:"after"`
-	Lost   []string `json:"lost"`   // pods that had a place and have none
-	Gained []string `json:"gained"` // pods that had none and have one
+	Lost   []string `json:"lost"`   // pods that have no place, and had one or were not there
+	Gained []string `json:"gained"` // pods that have one, and had none or were not there
+	Gone   []string `json:"gone"`   // pods that had one and are not there any more
 
 	nodes []plan.NodeChange
 }
@@ -47,7 +48,7 @@ func (o *options) compare(cmd *cobra.Command, out io.Writer, market *pipeline.Ma
 		return err
 	}
 	d := plan.Diff(first, second)
-	c := comparison{Before: before.Summary, After: after.Summary, Lost: d.Lost, Gained: d.Gained, nodes: d.Nodes}
+	c := comparison{Before: before.Summary, After: after.Summary, Lost: d.Lost, Gained: d.Gained, Gone: d.Gone, nodes: d.Nodes}
 	if o.Output == "json" || o.Output == "yaml" {
 		err = encode(out, o.Output, c)
 	} else {
@@ -88,7 +89,10 @@ func (c *comparison) write(w io.Writer, style terminal.Style) error {
 		return err
 	}
 	for _, p := range c.Lost {
-		fmt.Fprintf(w, "%s loses its place\n", style.Bad(p))
+		fmt.Fprintf(w, "%s has no place\n", style.Bad(p))
+	}
+	for _, p := range c.Gone {
+		fmt.Fprintf(w, "%s is gone\n", p)
 	}
 	for _, p := range c.Gained {
 		fmt.Fprintf(w, "%s gains a place\n", style.Good(p))
