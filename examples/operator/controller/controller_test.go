@@ -425,3 +425,35 @@ func TestDriftInTurns(t *testing.T) {
 		require.Equal(t, 2+round, drifted())
 	}
 }
+
+// Expiry is forceful: a node whose pods fit nowhere else goes, too, and so does one that the cloud takes.
+func TestWhatGoesInAnyCase(t *testing.T) {
+	limits := func(p *karpv1.NodePool) {
+		p.Spec.Limits = karpv1.Limits{corev1.ResourceCPU: resource.MustParse("4")}
+		p.Spec.Disruption.ConsolidationPolicy, p.Spec.Disruption.ConsolidateAfter = karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized, karpv1.MustParseNillableDuration("0s")
+	}
+	for why, change := range map[string]func(*karpv1.NodeClaim){
+		"expired": func(c *karpv1.NodeClaim) { c.Spec.ExpireAfter = karpv1.MustParseNillableDuration("1h") },
+		"interrupted": func(c *karpv1.NodeClaim) {
+			c.Annotations = map[string]string{noticeAnnotation: fmt.Sprintf(`{"Instance":"id","Kind":%q,"Deadline":%q}`, interruption.SpotInterrupted, time.Now().Add(2*time.Minute).Format(time.RFC3339))}
+		},
+		"": func(*karpv1.NodeClaim) {},
+	} {
+		c := claim("n", "id", karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized)
+		c.CreationTimestamp = metav1.NewTime(time.Now().Add(-2 * time.Hour))
+		c.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("20")}
+		change(c)
+		full := node("n", "id", func(n *corev1.Node) {
+			n.Labels = map[string]string{
+				karpv1.NodePoolLabelKey: "default", karpv1.NodeInitializedLabelKey: "true", karpv1.NodeRegisteredLabelKey: "true",
+				corev1.LabelInstanceTypeStable: "m6a.xlarge", corev1.LabelTopologyZone: "us-east-1a", karpv1.CapacityTypeLabelKey: "on-demand",
+			}
+			n.Status.Capacity, n.Status.Allocatable = c.Status.Capacity, c.Status.Capacity
+		})
+		o, _ := operate(t, interceptor.Funcs{}, pool("default", limits), c, full, pod("a", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }))
+		var seen deprovision.Sightings
+		_, err := o.disrupt(t.Context(), &seen)
+		require.NoError(t, err)
+		require.Equal(t, why != "", get(t, o, c).DeletionTimestamp != nil, why)
+	}
+}

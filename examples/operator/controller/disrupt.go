@@ -14,6 +14,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 )
 
@@ -52,15 +53,21 @@ func (o *Operator) disrupt(ctx context.Context, seen *deprovision.Sightings) (ne
 		return o.options.Poll, err
 	}
 	clusterCost.Set(result.PricePerHour.Dollars())
+	for _, x := range result.Verdicts { // what goes in any case does not wait until its pods fit elsewhere
+		claim := v.claims[x.Node]
+		if claim != nil && x.Outcome == deprovision.WouldNotFit && (x.Method == eligibility.Interruption || x.Method == eligibility.Expiration) {
+			err = errors.Join(err, o.giveUp(ctx, claim, string(x.Method), x.Detail))
+		}
+	}
 	now, ready, due := seen.Look(result.Commands, v.now, o.options.Validate)
 	*seen = now
 	for i := range ready {
 		o.start(ctx, v, &ready[i])
 	}
 	if due.IsZero() {
-		return o.options.Poll, nil
+		return o.options.Poll, err
 	}
-	return min(o.options.Poll, due.Sub(v.now)), nil
+	return min(o.options.Poll, due.Sub(v.now)), err
 }
 
 // planDisruption asks package deprovision.

@@ -62,11 +62,11 @@ func (o *Operator) removeNode(ctx context.Context, node *corev1.Node) error {
 			return err
 		}
 	}
-	return o.removeFinalizer(ctx, node)
+	return client.IgnoreNotFound(o.removeFinalizer(ctx, node))
 }
 
 func (o *Operator) removeFinalizer(ctx context.Context, object client.Object) error {
-	return client.IgnoreNotFound(o.write(ctx, object, func() { controllerutil.RemoveFinalizer(object, karpv1.TerminationFinalizer) }))
+	return o.write(ctx, object, func() { controllerutil.RemoveFinalizer(object, karpv1.TerminationFinalizer) })
 }
 
 // terminate ends a claim that is being deleted: taint, drain, volumes, machine, node, claim. Every step looks at what is there,
