@@ -69,7 +69,7 @@ func (r *report) nodes(packed *plan.Plan) (before, after []picture.Node) {
 		node := packed.Problem.Existing[i].Node
 		n := picture.NodeOf(node, running[node.Name])
 		before = append(before, n)
-		n.Pods = append(n.Pods[:len(n.Pods):len(n.Pods)], on[n.Name]...)
+		n.Pods = append(slices.Clip(n.Pods), on[n.Name]...)
 		after = append(after, n)
 	}
 	for _, x := range packed.NewNodes() {
