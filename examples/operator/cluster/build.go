@@ -158,8 +158,9 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 	var out, problems bytes.Buffer
 	c.Stdout, c.Stderr = &out, &problems
 	if err := c.Run(); err != nil {
-		err = fmt.Errorf("cluster: go %s: %w\n%s", strings.Join(args, " "), err, problems.String())
-		if unreachable(problems.String()) {
+		said := problems.String() + out.String() // with -json errors are on stdout
+		err = fmt.Errorf("cluster: go %s: %w\n%s", strings.Join(args, " "), err, said)
+		if unreachable(said) {
 			return "", &OfflineError{err}
 		}
 		return "", err

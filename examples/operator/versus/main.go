@@ -225,17 +225,17 @@ Both sell the catalogue of Karpenter's KWOK provider, on-demand and spot, with m
 defaults: batches of 1 to 10 seconds, a look at disruption every 10 seconds, a second look after 15; pools consolidate whatever is
 empty or underused, at once, without a budget.
 
-| | {{range .Results}}{{.Side}} | {{end}}
-| --- | {{range .Results}}--: | {{end}}
-{{range $i, $s := (index .Results 0).Steps}}| {{$s.Name}}: seconds until all pods are bound | {{range $.Results}}{{printf "%.1f" (index .Steps $i).Seconds}} | {{end}}
-| nodes | {{range $.Results}}{{(index .Steps $i).Nodes}} | {{end}}
-| dollars an hour | {{range $.Results}}{{printf "%.3f" (index .Steps $i).Price}} | {{end}}
-| dollars an hour, {{$.Rest}} later | {{range $.Results}}{{printf "%.3f" (index .Steps $i).Rest}} | {{end}}
-{{end}}| seconds until nothing is left | {{range .Results}}{{printf "%.1f" .Gone}} | {{end}}
-| dollars for the day | {{range .Results}}{{printf "%.4f" .Dollars}} | {{end}}
-| evictions | {{range .Results}}{{printf "%.0f" .Evictions}} | {{end}}
-| seconds of CPU | {{range .Results}}{{printf "%.1f" .CPU}} | {{end}}
-| MiB of memory at most | {{range .Results}}{{printf "%.0f" .Memory}} | {{end}}
+| |{{range .Results}} {{.Side}} |{{end}}
+| --- |{{range .Results}} --: |{{end}}
+{{range $i, $s := (index .Results 0).Steps}}| {{$s.Name}}: seconds until all pods are bound |{{range $.Results}} {{printf "%.1f" (index .Steps $i).Seconds}} |{{end}}
+| nodes |{{range $.Results}} {{(index .Steps $i).Nodes}} |{{end}}
+| dollars an hour |{{range $.Results}} {{printf "%.3f" (index .Steps $i).Price}} |{{end}}
+| dollars an hour, {{$.Rest}} later |{{range $.Results}} {{printf "%.3f" (index .Steps $i).Rest}} |{{end}}
+{{end}}| seconds until nothing is left |{{range .Results}} {{printf "%.1f" .Gone}} |{{end}}
+| dollars for the day |{{range .Results}} {{printf "%.4f" .Dollars}} |{{end}}
+| evictions |{{range .Results}} {{printf "%.0f" .Evictions}} |{{end}}
+| seconds of CPU |{{range .Results}} {{printf "%.1f" .CPU}} |{{end}}
+| MiB of memory at most |{{range .Results}} {{printf "%.0f" .Memory}} |{{end}}
 `))
 
 func write(path string, results []result) error {

@@ -234,3 +234,20 @@ func TestVerdictsOfWhatGoesInAnyCase(t *testing.T) {
 	v := x.plan(t, deprovision.Options{}, deprovision.Interruption{Node: "a", Deadline: fragment.Now().Add(2 * time.Minute)}).Verdicts[0]
 	assert.Equal(t, []any{deprovision.WouldNotFit, eligibility.Interruption}, []any{v.Outcome, v.Method}, "%+v", v)
 }
+
+// A node that a pod is nominated to is not empty, although nothing runs there yet.
+func TestNominatedPodsKeepTheirNode(t *testing.T) {
+	x := tell(t, families("m5"), onDemand)
+	x.node(t, "a", "m5.xlarge", "on-demand", 1, "1", "2Gi")
+	x.node(t, "b", "m5.xlarge", "on-demand", 1, "1", "2Gi")
+	x.s.Pods[1].Spec.NodeName, x.s.Pods[1].Status.NominatedNodeName = "", "b"
+	x.s.Pods[1].Status.Phase = corev1.PodPending
+	_, nominated, err := simulate.New(x.s)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"b"}, nominated)
+	for _, c := range x.plan(t, deprovision.Options{}).Commands {
+		for _, n := range c.Nodes {
+			assert.NotEqual(t, "b", n.Name)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,14 +19,15 @@ type Simulator struct {
 	market *market
 }
 
-// New compiles a snapshot. Pending pods keep the room that they would take now; the nodes they would take it on are
-// returned, for they are not to be given back.
+// New compiles a snapshot. Pending pods keep the room that they would take now, those that are nominated to a node the room that
+// kube-scheduler keeps for them there; the nodes are returned, for they are not to be given back.
 func New(s scheduling.Snapshot) (*Simulator, []string, error) { return NewFor(s, nil) }
 
 // NewFor is New where nodes to buy count for what the objective makes of their price; [Counted] does the same for those that there
 // are. Nil is the price.
 func NewFor(s scheduling.Snapshot, o *plan.Objective) (*Simulator, []string, error) {
 	var costs [][]deprovision.Price
+	s, nominated := seated(s)
 	c, err := whatif.Compile(s, &whatif.Options{Price: func(p *scheduling.Problem, shape, offering int) whatif.Price {
 		if costs == nil {
 			costs = compileCosts(p, o)
@@ -44,7 +46,6 @@ func NewFor(s scheduling.Snapshot, o *plan.Objective) (*Simulator, []string, err
 			pending = append(pending, p)
 		}
 	}
-	var nominated []string
 	if len(pending) > 0 {
 		reserved, placements := c.Reserve(pending)
 		c = reserved
@@ -53,6 +54,29 @@ func NewFor(s scheduling.Snapshot, o *plan.Objective) (*Simulator, []string, err
 		}
 	}
 	return at(c, newMarket(c.Problem(), costs)), nominated, nil
+}
+
+// seated is the snapshot with the pods that kube-scheduler keeps room for (status.nominatedNodeName) on the nodes where it does, and
+// those nodes.
+func seated(s scheduling.Snapshot) (out scheduling.Snapshot, nodes []string) {
+	there := make(map[string]bool, len(s.Nodes))
+	for _, n := range s.Nodes {
+		there[n.Name] = true
+	}
+	out = s
+	for i, p := range s.Pods {
+		node := p.Status.NominatedNodeName
+		if p.Spec.NodeName != "" || p.DeletionTimestamp != nil || !there[node] {
+			continue
+		}
+		if len(nodes) == 0 {
+			out.Pods = slices.Clone(s.Pods)
+		}
+		next := *p
+		next.Spec.NodeName = node
+		out.Pods[i], nodes = &next, append(nodes, node)
+	}
+	return out, nodes
 }
 
 func at(c *whatif.Cluster, m *market) *Simulator {
