@@ -234,12 +234,19 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod) ExistingNode {
 			present[i] = present[i] || d.owns(pod)
 		}
 	}
+	ports := slices.Clip(r.ports)
 	for i, d := range p.daemons {
 		if !present[i] && d.tolerates(lasting) && d.required.Compatible(r.Labels, requirements.Keys{}) {
-			take(d.requests, d.ports)
-			r.missing = append(r.missing, i)
-			if short := slices.IndexFunc(r.Free, func(f int64) bool { return f < 0 }); short >= 0 {
+			take(d.requests, d.ports) // even if it cannot come: what keeps it away may end
+			short := slices.IndexFunc(r.Free, func(f int64) bool { return f < 0 })
+			taken := slices.IndexFunc(d.ports, func(port hostport.Port) bool { return slices.ContainsFunc(ports, port.Conflicts) })
+			switch {
+			case short >= 0:
 				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s/%s: short of %s", n.Name, d.namespace, d.name, p.Resources[short]))
+			case taken >= 0:
+				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s/%s: host port %d is taken", n.Name, d.namespace, d.name, d.ports[taken].Number))
+			default:
+				r.missing, ports = append(r.missing, i), append(ports, d.ports...)
 			}
 		}
 	}

@@ -121,8 +121,8 @@ type ExistingNode struct {
 	taints   []corev1.Taint // that last
 	running  []*corev1.Pod
 	attached []string        // volumes in use there
-	ports    []hostport.Port // of what runs there and of missing daemons
-	missing  []int           // indexes into Problem.daemons: those that will still run there
+	ports    []hostport.Port // of what runs there
+	missing  []int           // indexes into Problem.daemons: those that will still run there, for nothing stands in their way
 }
 
 // Limit allows a node at most Max pods with a tag while the pod that brings the limit is there.

@@ -246,6 +246,36 @@ func TestNodesThatAreFullOfDaemonsAreNoted(t *testing.T) {
 	assert.Equal(t, []string{"node n1 has no room for DaemonSet system/huge: short of cpu"}, p.Notes)
 }
 
+// A daemon that a host port keeps away from a node does not run there, so nothing counts it; its room is kept.
+func TestDaemonsWhosePortIsTaken(t *testing.T) {
+	port := []corev1.ContainerPort{{HostPort: 9100}}
+	compiled := func(ports []corev1.ContainerPort) *scheduling.Problem {
+		spread := pod("web-0", func(p *corev1.Pod) {
+			p.Namespace = "system"
+			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+				MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule,
+				LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"other"}}}},
+			}}
+		})
+		return compile(t, scheduling.Snapshot{
+			Pods:  []*corev1.Pod{spread, pod("old", on("n1"), func(p *corev1.Pod) { p.Spec.Containers[0].Ports = ports })},
+			Pools: []scheduling.Pool{pool("default")},
+			Nodes: []*corev1.Node{node("n1", func(n *corev1.Node) {
+				n.Labels = map[string]string{corev1.LabelTopologyZone: "zone-full"}
+				n.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("1200m")
+			})},
+			DaemonSets: []*appsv1.DaemonSet{daemonSet("agent", "100m", func(d *appsv1.DaemonSet) { d.Spec.Template.Spec.Containers[0].Ports = port })},
+		})
+	}
+	free := compiled(nil)
+	require.Empty(t, free.Notes)
+	require.Len(t, solve(free, onePerNode).Bindings(), 1, "a daemon in each zone: the pod may go anywhere")
+	taken := compiled(port)
+	require.Equal(t, []string{"node n1 has no room for DaemonSet system/agent: host port 9100 is taken"}, taken.Notes)
+	require.Equal(t, free.Existing[0].Free, taken.Existing[0].Free)
+	require.Empty(t, solve(taken, onePerNode).Bindings(), "none in the full zone, one on a new node, where the pod would be the second")
+}
+
 func TestNodesOnTheirWayOutTakeNothing(t *testing.T) {
 	now := metav1.Now()
 	p := compile(t, scheduling.Snapshot{

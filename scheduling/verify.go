@@ -129,6 +129,9 @@ func (v *verifier) addDaemons(state *interpod.State, n *verifiedNode, daemons []
 		for r, q := range v.p.daemons[d].vector {
 			fits = fits && (q <= 0 || q <= free[r])
 		}
+		for _, port := range v.p.daemons[d].ports {
+			fits = fits && !slices.ContainsFunc(n.ports, port.Conflicts)
+		}
 		if !fits || !state.Check(c, n.values, nil).OK() {
 			continue
 		}

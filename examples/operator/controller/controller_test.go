@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,10 +139,9 @@ func TestPoolWithoutAClass(t *testing.T) {
 
 // A claim that cannot be written down does not cost the pods of the others their nominations.
 func TestOneOrderFails(t *testing.T) {
-	first := true
+	var failed atomic.Bool
 	o, _ := operate(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, x client.Object, opts ...client.CreateOption) error {
-		if first {
-			first = false
+		if !failed.Swap(true) {
 			return errors.New("no")
 		}
 		return c.Create(ctx, x, opts...)
