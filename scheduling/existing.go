@@ -240,14 +240,14 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod) ExistingNode {
 			take(d.requests, d.ports) // even if it cannot come: what keeps it away may end
 			short := slices.IndexFunc(r.Free, func(f int64) bool { return f < 0 })
 			taken := slices.IndexFunc(d.ports, func(port hostport.Port) bool { return slices.ContainsFunc(ports, port.Conflicts) })
-			switch {
-			case short >= 0:
+			if short >= 0 {
 				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s/%s: short of %s", n.Name, d.namespace, d.name, p.Resources[short]))
-			case taken >= 0:
-				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s/%s: host port %d is taken", n.Name, d.namespace, d.name, d.ports[taken].Number))
-			default:
-				r.missing, ports = append(r.missing, i), append(ports, d.ports...)
 			}
+			if taken >= 0 {
+				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s/%s: host port %d is taken", n.Name, d.namespace, d.name, d.ports[taken].Number))
+				continue
+			}
+			r.missing, ports = append(r.missing, i), append(ports, d.ports...)
 		}
 	}
 	return r

@@ -122,7 +122,7 @@ type ExistingNode struct {
 	running  []*corev1.Pod
 	attached []string        // volumes in use there
 	ports    []hostport.Port // of what runs there
-	missing  []int           // indexes into Problem.daemons: those that will still run there, for nothing stands in their way
+	missing  []int           // indexes into Problem.daemons: those that will still run there if there is room
 }
 
 // Limit allows a node at most Max pods with a tag while the pod that brings the limit is there.
