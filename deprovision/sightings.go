@@ -37,8 +37,8 @@ type sighting struct {
 
 // Look adds the commands of a plan that was made now, and returns what it has seen then and the commands to begin now, in their
 // order: those that save, once all their nodes have been to go for so long, and at once those that have to be. One that touches a node
-// of a command before it is left to a later plan, for it builds on that one. Next is when to plan again at the latest so that
-// what waits is not late, the zero time if nothing does.
+// of an earlier command builds on that one and is left to a later plan. Next is when the first command that waits is due, the zero
+// time if none waits.
 func (s Sightings) Look(commands []Command, now time.Time, wait time.Duration) (seen Sightings, ready []Command, next time.Time) {
 	seen.since = map[sighting]time.Time{}
 	touched := map[string]bool{}

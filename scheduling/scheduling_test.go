@@ -249,7 +249,10 @@ func TestNodesThatAreFullOfDaemonsAreNoted(t *testing.T) {
 // A daemon that a host port keeps away from a node does not run there, so nothing counts it; its room is kept.
 func TestDaemonsWhosePortIsTaken(t *testing.T) {
 	port := []corev1.ContainerPort{{HostPort: 9100}}
-	compiled := func(ports []corev1.ContainerPort) *scheduling.Problem {
+	agent := func(name string) *appsv1.DaemonSet {
+		return daemonSet(name, "100m", func(d *appsv1.DaemonSet) { d.Spec.Template.Spec.Containers[0].Ports = port })
+	}
+	compiled := func(ports []corev1.ContainerPort, daemons ...*appsv1.DaemonSet) *scheduling.Problem {
 		spread := pod("web-0", func(p *corev1.Pod) {
 			p.Namespace = "system"
 			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
@@ -264,16 +267,17 @@ func TestDaemonsWhosePortIsTaken(t *testing.T) {
 				n.Labels = map[string]string{corev1.LabelTopologyZone: "zone-full"}
 				n.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("1200m")
 			})},
-			DaemonSets: []*appsv1.DaemonSet{daemonSet("agent", "100m", func(d *appsv1.DaemonSet) { d.Spec.Template.Spec.Containers[0].Ports = port })},
+			DaemonSets: daemons,
 		})
 	}
-	free := compiled(nil)
+	free := compiled(nil, agent("agent"))
 	require.Empty(t, free.Notes)
 	require.Len(t, solve(free, onePerNode).Bindings(), 1, "a daemon in each zone: the pod may go anywhere")
-	taken := compiled(port)
+	taken := compiled(port, agent("agent"))
 	require.Equal(t, []string{"node n1 has no room for DaemonSet system/agent: host port 9100 is taken"}, taken.Notes)
 	require.Equal(t, free.Existing[0].Free, taken.Existing[0].Free)
 	require.Empty(t, solve(taken, onePerNode).Bindings(), "none in the full zone, one on a new node, where the pod would be the second")
+	require.Len(t, solve(compiled(nil, agent("agent"), agent("other")), onePerNode).Bindings(), 1, "two daemons of one port: a node has the first alone, new or not")
 }
 
 func TestNodesOnTheirWayOutTakeNothing(t *testing.T) {

@@ -17,9 +17,8 @@ func Works(node *corev1.Node) bool {
 	})
 }
 
-// Lacks says what a node that has joined lacks until it counts as initialized, empty for nothing: it works, nobody has to take off a
-// startup taint any more, and of every resource that was asked for and promised it offers some. Device plugins, for one, come later
-// than the node.
+// Lacks says what a node that has joined still lacks to count as initialized; empty = nothing. It has to be ready, without startup
+// taints, and to offer some of every resource that was both asked for and promised: device plugins come later than their node.
 func Lacks(node *corev1.Node, startup []corev1.Taint, requests, promised corev1.ResourceList) string {
 	if !Works(node) {
 		return "the node is not ready"

@@ -45,8 +45,8 @@ type Provisioner struct {
 	Ledger   availability.Ledger // what is sold out; if it is lost, it is learnt again
 }
 
-// Pass does all that can be done now. Call it whenever something has changed, every minute, and again after an error. As long as
-// nobody knows what became of a launch, nothing else is bought.
+// Pass does all that can be done now. Call it whenever something has changed, every minute, and again after an error. While the
+// outcome of a launch is unknown, nothing else is bought.
 func (o *Provisioner) Pass(ctx context.Context) error {
 	s, err := o.Cluster.Snapshot(ctx)
 	if err != nil {

@@ -33,7 +33,7 @@ type Options struct {
 	Name string
 	// Classes are the kinds of node class that pools of this provider refer to, the default first.
 	Classes []status.Object
-	// Client reads node classes; without one nobody asks whether they are ready.
+	// Client reads node classes; without one they count as ready.
 	Client client.Reader
 	// Policy says how long refusals count.
 	Policy availability.Policy
