@@ -21,14 +21,16 @@ import (
 )
 
 // probe runs in the page: it tells the test what a person would see. The browser looks when all is loaded, and the image is loaded
-// late.
+// once there is something to see.
 const probe = `<img src="late" alt="" style="display: none"><script>
 onerror = m => { document.body.dataset.errors = (document.body.dataset.errors || "") + m + ";"; };
 setInterval(() => {
   const cut = [...document.querySelectorAll("svg text")].filter(e => {
     const a = e.getBoundingClientRect(), b = e.closest("svg").getBoundingClientRect(); return a.left < b.left - 1 || a.right > b.right + 1; });
   const wide = document.documentElement.scrollWidth > innerWidth;
-  document.body.dataset.seen = document.querySelectorAll(".node").length + " nodes, " + cut.length + " cut, wide " + wide;
+  const nodes = document.querySelectorAll(".node").length;
+  document.body.dataset.seen = nodes + " nodes, " + cut.length + " cut, wide " + wide;
+  if (nodes > 0) fetch("seen");
 }, 100);
 </script>`
 
@@ -91,18 +93,34 @@ func TestInABrowser(t *testing.T) {
 					s.publish(c, time.Unix(int64(1000+i), 0))
 				}
 				mux := s.handler(strings.Replace(index, "<header>", probe+"<header>", 1))
-				mux.HandleFunc("GET /late", func(http.ResponseWriter, *http.Request) { time.Sleep(3 * time.Second) })
+				seen := make(chan struct{}, 1)
+				mux.HandleFunc("GET /seen", func(http.ResponseWriter, *http.Request) {
+					select {
+					case seen <- struct{}{}:
+					default:
+					}
+				})
+				mux.HandleFunc("GET /late", func(http.ResponseWriter, *http.Request) {
+					select {
+					case <-seen:
+					case <-time.After(30 * time.Second):
+					}
+				})
 				web := httptest.NewServer(mux)
 				defer web.Close()
 				defer web.CloseClientConnections()
 				base := []string{"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=" + screen.size, screen.flag, "--user-data-dir=" + t.TempDir()}
 				want := fmt.Sprintf("%d nodes, 0 cut, wide false", n)
 				dom := look(t, browser, append(base, "--dump-dom", web.URL))
-				seen := regexp.MustCompile(`data-seen="([^"]*)"`).FindSubmatch(dom)
-				require.NotNil(t, seen, "the page says nothing")
-				require.Equal(t, want, string(seen[1]))
+				told := regexp.MustCompile(`data-seen="([^"]*)"`).FindSubmatch(dom)
+				require.NotNil(t, told, "the page says nothing")
+				require.Equal(t, want, string(told[1]))
 				require.NotContains(t, string(dom), "data-errors")
 				if dir := os.Getenv("PAGE_SHOTS"); dir != "" {
+					select {
+					case <-seen: // of the first browser
+					default:
+					}
 					look(t, browser, append(base, "--screenshot="+filepath.Join(dir, fmt.Sprintf("%d-%s.png", n, screen.name)), web.URL))
 				}
 			})
