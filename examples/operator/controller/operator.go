@@ -17,10 +17,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -121,7 +123,7 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 		return nil, fmt.Errorf("controller: %w", err)
 	}
 	o := &Operator{
-		options: options, manager: mgr, client: mgr.GetClient(), api: mgr.GetAPIReader(), events: mgr.GetEventRecorder("joinery"), wake: make(chan struct{}, 1),
+		options: options, manager: mgr, client: mgr.GetClient(), api: mgr.GetAPIReader(), events: &herald{mgr.GetEventRecorder("joinery"), flowcontrol.NewTokenBucketRateLimiter(20, 100)}, wake: make(chan struct{}, 1),
 		busy: map[string]bool{}, planned: map[types.UID]planned{},
 	}
 	err = indexes(func(object client.Object, field string, value client.IndexerFunc) error {
@@ -143,6 +145,21 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 		return nil, fmt.Errorf("controller: %w", err)
 	}
 	return o, nil
+}
+
+// herald writes events, but of pods no more than so many a second, and drops the others: a deployment may have ten thousand, each of
+// which is nominated, and an API server that is busy with their events has no time for their bindings.
+type herald struct {
+	events.EventRecorder
+
+	pods flowcontrol.PassiveRateLimiter
+}
+
+// Eventf is that of [events.EventRecorder].
+func (h *herald) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+	if _, pod := regarding.(*corev1.Pod); !pod || h.pods.TryAccept() {
+		h.EventRecorder.Eventf(regarding, related, kind, reason, action, note, args...)
+	}
 }
 
 // Manager is what runs the operator.

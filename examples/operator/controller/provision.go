@@ -222,11 +222,13 @@ func (o *Operator) createClaim(ctx context.Context, v *view, ask cloudprovider.N
 	}
 }
 
-// refuse tells pods why no node can be bought for them, with a change that was tried and helps.
+// refuse tells pods why no node can be bought for them, with a change that was tried and helps. Every class is heard of before the
+// second pods of any are, for not all may be told.
 func (o *Operator) refuse(v *view, p *plan.Plan) {
-	total := 0
-	for _, u := range p.Unplaced() {
-		total += len(u.Pods)
+	unplaced, total, most := p.Unplaced(), 0, 0
+	texts := make([]string, len(unplaced))
+	for i, u := range unplaced {
+		total, most = total+len(u.Pods), max(most, len(u.Pods))
 		var lines []string
 		for _, r := range u.Reasons() {
 			lines = append(lines, r.String())
@@ -234,9 +236,12 @@ func (o *Operator) refuse(v *view, p *plan.Plan) {
 		if fix := p.Fix(u.Class, u.Reasons(), false); fix.Text != "" {
 			lines = append(lines, fix.Text)
 		}
-		for _, pod := range u.Pods {
-			if !v.moving[pod.UID] {
-				o.events.Eventf(pod, nil, corev1.EventTypeWarning, "FailedScheduling", "Provision", "%s", shorten(strings.Join(lines, "; ")))
+		texts[i] = shorten(strings.Join(lines, "; "))
+	}
+	for k := range most {
+		for i, u := range unplaced {
+			if k < len(u.Pods) && !v.moving[u.Pods[k].UID] {
+				o.events.Eventf(u.Pods[k], nil, corev1.EventTypeWarning, "FailedScheduling", "Provision", "%s", texts[i])
 			}
 		}
 	}
