@@ -112,10 +112,10 @@ func newPlanner(ctx context.Context, c Cluster, sim Simulator, o Options) *plann
 	return p
 }
 
-func sortPods(list []*corev1.Pod) {
-	slices.SortFunc(list, func(a, b *corev1.Pod) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
+func sortPods(list []*corev1.Pod) { slices.SortFunc(list, comparePods) }
+
+func comparePods(a, b *corev1.Pod) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // blockers are those of the node for the method; nodes that the plan buys have only those of their pool and pods.
@@ -248,8 +248,17 @@ func (p *planner) newMember(n NewNode) *member {
 // with is the node with more pods.
 func (m *member) with(pods []*corev1.Pod) *member {
 	out := *m
-	out.Pods, out.arrived = slices.Concat(m.Pods, pods), slices.Concat(m.arrived, pods)
-	sortPods(out.Pods)
+	out.arrived = slices.Concat(m.arrived, pods)
+	pods = slices.Clone(pods)
+	sortPods(pods)
+	out.Pods = make([]*corev1.Pod, 0, len(m.Pods)+len(pods))
+	for rest := m.Pods; len(rest) > 0 || len(pods) > 0; { // both are sorted
+		from := &pods
+		if len(pods) == 0 || len(rest) > 0 && comparePods(rest[0], pods[0]) <= 0 {
+			from = &rest
+		}
+		out.Pods, *from = append(out.Pods, (*from)[0]), (*from)[1:]
+	}
 	out.Disruption = eviction.Disruption(out.Pods)
 	out.blocked = map[eligibility.Method][]eligibility.Blocker{}
 	return &out

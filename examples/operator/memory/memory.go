@@ -8,8 +8,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,33 +66,42 @@ type Kubelets struct {
 	nodes map[string]string // by id of the machine: the node that it has joined as
 }
 
-// Join makes a node for every machine that has booted, and takes those away whose machine is gone, as the controller of a cloud does.
-// The machines are all that there are now.
+// Join makes a node for every machine that has booted, and takes those away whose machine is gone, as the controller of a cloud does:
+// many at a time, for machines do not wait for each other. The machines are all that there are now.
 func (k *Kubelets) Join(ctx context.Context, api client.Client, machines []cloudprovider.Instance) error {
-	there := map[string]bool{}
-	for _, machine := range machines {
-		there[machine.ID] = true
-		if machine.State != cloudprovider.Running || k.nodes[machine.ID] != "" {
-			continue
-		}
-		if err := api.Create(ctx, kubelet(machine)); client.IgnoreAlreadyExists(err) != nil {
-			return err
-		}
+	var all errgroup.Group
+	all.SetLimit(20)
+	var mu sync.Mutex
+	known, there := maps.Clone(k.nodes), map[string]bool{}
+	note := func(err error, change func()) error {
+		mu.Lock()
+		defer mu.Unlock()
 		if k.nodes == nil {
 			k.nodes = map[string]string{}
 		}
-		k.nodes[machine.ID] = machine.Claim
-	}
-	for id, name := range k.nodes {
-		if there[id] {
-			continue
+		if err == nil {
+			change()
 		}
-		if err := api.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}); client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		delete(k.nodes, id)
+		return err
 	}
-	return nil
+	for _, machine := range machines {
+		there[machine.ID] = true
+		if machine.State == cloudprovider.Running && known[machine.ID] == "" {
+			all.Go(func() error {
+				err := api.Create(ctx, kubelet(machine))
+				return note(client.IgnoreAlreadyExists(err), func() { k.nodes[machine.ID] = machine.Claim })
+			})
+		}
+	}
+	for id, name := range known {
+		if !there[id] {
+			all.Go(func() error {
+				err := api.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+				return note(client.IgnoreNotFound(err), func() { delete(k.nodes, id) })
+			})
+		}
+	}
+	return all.Wait()
 }
 
 // kubelet is the node that a machine registers: not ready, and closed to pods until its claim is found.
