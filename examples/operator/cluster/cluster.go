@@ -93,6 +93,7 @@ func (c *Cluster) startOthers() error {
 		{"kube-controller-manager", append([]string{
 			"--secure-port=0", "--service-account-private-key-file=" + c.file("sa.key"), "--use-service-account-credentials=false",
 			"--concurrent-deployment-syncs=10", "--concurrent-replicaset-syncs=20", "--concurrent-gc-syncs=20",
+			"--node-monitor-grace-period=5m", // kwok renews the leases of a thousand nodes late where cores are few
 		}, limits...)},
 		{"kube-scheduler", append([]string{"--secure-port=0"}, limits...)},
 		{"kwok", []string{"--kubeconfig=" + c.Kubeconfig, "--manage-all-nodes=true", "--config=" + filepath.Join(c.bin, "stages.yaml")}},
