@@ -69,6 +69,26 @@ func TestFreshProfile(t *testing.T) {
 	})
 }
 
+// A launch template that is gone is made again, also where the fleet's entries say so instead of the call.
+func TestMissingTemplateAsAnEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		claim := f.ask(t, p, "a", onDemand)
+		f.cloud.SetFault(func(c awstest.Call) awstest.Fault {
+			if c.Action == "CreateFleet" && c.N == 1 {
+				return awstest.Fault{Entry: "InvalidLaunchTemplateName.NotFoundException", Message: "The specified launch template, with template name x, does not exist."}
+			}
+			return awstest.Fault{}
+		})
+		_, err := p.Create(t.Context(), claim)
+		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
+		_, err = p.Create(t.Context(), claim)
+		require.NoError(t, err)
+		assert.Equal(t, 2, f.cloud.Calls("EC2.CreateLaunchTemplate"))
+	})
+}
+
 // Each quota is named by its code, also where the whole call fails with it, and what it does not block is still tried.
 func TestQuotasByCode(t *testing.T) {
 	for code, want := range map[string]string{

@@ -226,7 +226,6 @@ func short(text string) string { return text[:min(len(text), 256)] }
 // ask makes the templates and calls CreateFleet; a template that has vanished in between is made again, once.
 func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.CreateFleetOutput, error) {
 	for again := false; ; again = true {
-		var names []string
 		var releases []func()
 		release := func() {
 			for _, r := range releases {
@@ -239,7 +238,7 @@ func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.Cr
 				release()
 				return nil, err
 			}
-			releases, names = append(releases, r), append(names, aws.ToString(t.LaunchTemplateName))
+			releases = append(releases, r)
 		}
 		if err := ctx.Err(); err != nil {
 			release()
@@ -254,7 +253,7 @@ func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.Cr
 			return out, nil
 		}
 		if !cloudprovider.Advise(err).Unknown && strings.HasPrefix(api.Reason(err), "InvalidLaunchTemplate") && !again {
-			p.templates.exist.Forget(names...)
+			p.templates.exist.Forget()
 			b.stamp(time.Time{})
 			continue
 		}
@@ -270,6 +269,7 @@ func (p *Provider) forget(what []string) {
 	if len(what) == 0 {
 		return
 	}
+	p.templates.exist.Forget()
 	p.profiles.Forget()
 	p.finder.Forget()
 	p.resolved.Forget()

@@ -3,6 +3,7 @@ package aws
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -94,7 +95,8 @@ func (p *Provider) maintain(ctx context.Context, age time.Duration) (deleted []s
 			}
 		}
 	}
-	if err := p.nameStripped(ctx, ids); err != nil {
+	used, err := p.usedProfiles(ctx, ids)
+	if err != nil {
 		return nil, err
 	}
 	slices.Sort(names)
@@ -107,47 +109,51 @@ func (p *Provider) maintain(ctx context.Context, age time.Duration) (deleted []s
 			return deleted, err
 		}
 	}
-	raws, err := p.readCluster(ctx)
-	if err != nil {
-		return deleted, err
-	}
-	used := map[string]bool{}
-	for _, raw := range raws {
-		if raw.IamInstanceProfile != nil && stateOf(raw) != cloudprovider.Terminating {
-			arn := aws.ToString(raw.IamInstanceProfile.Arn)
-			used[arn[strings.LastIndex(arn, "/")+1:]] = true
-		}
-	}
 	profiles, err := profile.Collect(ctx, p.clients, p.options.Cluster, func(name string) bool { return used[name] || p.own.since(name) < age }, age)
 	p.profiles.Forget() // or a launch would take a profile that is gone for one that is there
 	return append(deleted, profiles...), err
 }
 
-// nameStripped notes the machines that were launched from our templates and that no record tells of: EC2's own tags cannot be taken off.
-func (p *Provider) nameStripped(ctx context.Context, templates []string) error {
+// usedProfiles are the names of the instance profiles that the cluster's machines have. It notes the machines that no record tells of: what was launched
+// from our templates, or has a profile of ours, shows by that when all of its tags were taken off.
+func (p *Provider) usedProfiles(ctx context.Context, templates []string) (map[string]bool, error) {
+	ours := []types.Filter{{Name: aws.String("iam-instance-profile.arn"), Values: []string{"arn:*:iam::*:instance-profile" + profile.Path(p.clients.Region, p.options.Cluster) + "*"}}}
+	for chunk := range slices.Chunk(templates, mostValues) {
+		ours = append(ours, types.Filter{Name: aws.String("tag:aws:ec2launchtemplate:id"), Values: chunk})
+	}
 	var all []types.Instance
-	for chunk := range slices.Chunk(templates, 200) { // the most values that a filter takes
-		some, err := p.read(ctx, []types.Filter{{Name: aws.String("tag:aws:ec2launchtemplate:id"), Values: chunk}})
+	for _, filter := range ours {
+		some, err := p.read(ctx, []types.Filter{filter})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		all = append(all, some...)
 	}
-	var stripped []string
+	stripped := map[string]bool{}
 	records := readerOf(all)
 	for _, raw := range all {
 		id := aws.ToString(raw.InstanceId)
 		_, known := p.memory.Of(id)
 		if _, ours, _ := records.Batch(tagsOf(raw)); !ours && !known && stateOf(raw) != cloudprovider.Terminating {
-			stripped = append(stripped, id)
+			stripped[id] = true
 		}
 	}
 	text := ""
 	if len(stripped) > 0 {
-		text = "machines of ours whose tags were taken off, and which nobody ends: " + strings.Join(stripped, ", ")
+		text = "machines of the cluster whose tags were taken off, end them by hand: " + strings.Join(sortedKeys(stripped), ", ")
 	}
 	p.notes.set("stripped", text)
-	return nil
+	tagged, err := p.readCluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]bool{}
+	for _, raw := range append(all, tagged...) {
+		if raw.IamInstanceProfile != nil && stateOf(raw) != cloudprovider.Terminating {
+			used[path.Base(aws.ToString(raw.IamInstanceProfile.Arn))] = true
+		}
+	}
+	return used, nil
 }
 
 // collect deletes a template unless a launch holds it or has used it within age.

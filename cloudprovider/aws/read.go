@@ -133,10 +133,13 @@ func (p *Provider) read(ctx context.Context, filters []types.Filter) ([]types.In
 	return list, nil
 }
 
+// mostValues is the most values that a filter takes.
+const mostValues = 200
+
 // readByID reads those of the instances that EC2 shows.
 func (p *Provider) readByID(ctx context.Context, ids []string) ([]types.Instance, error) {
 	var list []types.Instance
-	for chunk := range slices.Chunk(ids, 200) { // the most values that a filter takes
+	for chunk := range slices.Chunk(ids, mostValues) {
 		// A filter, for naming an id that does not show yet would fail the whole call.
 		some, err := p.read(ctx, []types.Filter{{Name: aws.String("instance-id"), Values: chunk}})
 		if err != nil {

@@ -137,6 +137,53 @@ func TestSpoiledTags(t *testing.T) {
 	}
 }
 
+// What is told of a machine whose record was spoiled is dropped, and does not hold back what is told of others.
+func TestEventsBesideASpoiledMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		spoiled, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
+		require.NoError(t, err)
+		sound, err := p.Create(t.Context(), f.ask(t, p, "b", onDemand))
+		require.NoError(t, err)
+		f.cloud.Retag(ec2ID(spoiled.ID), map[string]string{"joinery/claims-00": "no record"})
+		next := f.provider(t, func(o *aws.Options) { o.Undecided = nil })
+		f.cloud.InterruptSpot(ec2ID(spoiled.ID))
+		f.cloud.InterruptSpot(ec2ID(sound.ID))
+		events, _, err := next.Interruptions(t.Context(), "")
+		require.NoError(t, err)
+		require.Len(t, events, 1)
+		assert.Equal(t, sound.ID, events[0].Instance)
+		assert.Equal(t, 1, f.cloud.Queued(), "the other message was dropped")
+	})
+}
+
+// A machine all of whose tags were taken off is named by every Maintain, also once its launch template was collected: its profile tells.
+func TestStrippedMachinesStayNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		launch, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
+		require.NoError(t, err)
+		none := map[string]string{}
+		for key := range f.cloud.Truth()[0].Tags {
+			if !strings.HasPrefix(key, "aws:") {
+				none[key] = ""
+			}
+		}
+		f.cloud.Retag(ec2ID(launch.ID), none)
+		time.Sleep(2 * time.Hour)
+		next := f.provider(t, func(o *aws.Options) { o.Undecided = nil })
+		for range 2 {
+			_, err = next.Maintain(t.Context(), time.Hour)
+			require.NoError(t, err)
+			assert.Empty(t, f.cloud.Templates())
+			assert.Contains(t, strings.Join(next.Notes(), "\n"), ec2ID(launch.ID))
+			assert.Len(t, f.cloud.Profiles(), 1, "the machine has it")
+		}
+	})
+}
+
 // Karpenter in the same cluster finds none of our machines by its filters; and where ours carry its tags, nothing is launched beside it.
 func TestKarpenterInTheSameCluster(t *testing.T) {
 	for _, tags := range []bool{false, true} {

@@ -7,18 +7,20 @@ import (
 )
 
 type profile struct {
-	name, path, role string
-	created, changed time.Time
+	home, name, path, role string // home is what ARNs begin with
+	created, changed       time.Time
 }
+
+func (p *profile) arn() string { return p.home + ":instance-profile" + p.path + p.name }
 
 func (p *profile) elements() []el {
 	roles := e("Roles")
 	if p.role != "" {
-		roles.kids = append(roles.kids, e("member", e("RoleName", p.role), e("Path", "/"), e("RoleId", "AROA"), e("Arn", "arn:aws:iam::"+account+":role/"+p.role), e("CreateDate", p.created)))
+		roles.kids = append(roles.kids, e("member", e("RoleName", p.role), e("Path", "/"), e("RoleId", "AROA"), e("Arn", p.home+":role/"+p.role), e("CreateDate", p.created)))
 	}
 	return []el{
 		e("InstanceProfileName", p.name), e("Path", p.path), e("InstanceProfileId", "AIPA"),
-		e("Arn", "arn:aws:iam::"+account+":instance-profile"+p.path+p.name), e("CreateDate", p.created), roles,
+		e("Arn", p.arn()), e("CreateDate", p.created), roles,
 	}
 }
 
@@ -50,7 +52,7 @@ func (c *Cloud) createProfile(r request) (any, *apiError) {
 	if c.profiles[name] != nil {
 		return nil, &apiError{"EntityAlreadyExists", fmt.Sprintf("Instance Profile %s already exists.", name)}
 	}
-	p := &profile{name: name, path: path, created: c.now(), changed: c.now()}
+	p := &profile{home: c.arn("iam", ""), name: name, path: path, created: c.now(), changed: c.now()}
 	c.profiles[name] = p
 	return []el{e("InstanceProfile", p.elements())}, nil
 }
@@ -109,7 +111,7 @@ func (c *Cloud) AddProfile(name, role string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.roles[role] = true
-	c.profiles[name] = &profile{name: name, path: "/", role: role, created: c.now()}
+	c.profiles[name] = &profile{home: c.arn("iam", ""), name: name, path: "/", role: role, created: c.now()}
 }
 
 // AddRole makes a role that instances may have.

@@ -128,7 +128,10 @@ func (c *Cloud) launch(ch *choice, kind, fleetID, token, reserved string, tags m
 	data := ch.template.data
 	i := &instance{
 		id: c.id("i"), typ: ch.typ, zone: ch.zone, zoneID: ch.zoneID, subnet: ch.subnet, fleet: fleetID, token: token, reserved: reserved,
-		profile: data.str("IamInstanceProfile", "Name"), template: ch.template, launched: c.now(), capacityType: "on-demand",
+		template: ch.template, launched: c.now(), capacityType: "on-demand",
+	}
+	if p, ok := c.profiles[data.str("IamInstanceProfile", "Name")]; ok {
+		i.profile = p.arn()
 	}
 	if kind == "spot" {
 		i.capacityType = "spot"
@@ -243,7 +246,7 @@ func (c *Cloud) describeInstances(r request) (any, *apiError) {
 	at := c.now().Add(-c.config.Lag)
 	list, failure := selected(r, all, func(i *instance) (map[string]string, map[string]string) {
 		_, state := c.state(i, at)
-		return c.shownTags(i), map[string]string{"instance-state-name": state, "instance-id": i.id, "availability-zone": i.zone, "client-token": i.token}
+		return c.shownTags(i), map[string]string{"instance-state-name": state, "instance-id": i.id, "availability-zone": i.zone, "client-token": i.token, "iam-instance-profile.arn": i.profile}
 	})
 	if failure != nil {
 		return nil, failure
@@ -292,7 +295,7 @@ func (c *Cloud) elements(i *instance, at time.Time) []el {
 		out = append(out, e("capacityReservationId", i.reserved))
 	}
 	if i.profile != "" {
-		out = append(out, e("iamInstanceProfile", e("arn", "arn:aws:iam::"+account+":instance-profile/"+i.profile), e("id", "AIPA")))
+		out = append(out, e("iamInstanceProfile", e("arn", i.profile), e("id", "AIPA")))
 	}
 	if state != "terminated" {
 		out = append(out, e("subnetId", i.subnet.id), e("vpcId", i.subnet.vpc),
