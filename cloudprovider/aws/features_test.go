@@ -334,7 +334,7 @@ func TestZonalShift(t *testing.T) {
 		require.ErrorIs(t, p.Delete(t.Context(), first.ID), cloudprovider.ErrNotReady)
 		assert.Equal(t, calls["EC2.DescribeInstances"], f.cloud.Calls("EC2.DescribeInstances"))
 		assert.Equal(t, calls["EC2.TerminateInstances"], f.cloud.Calls("EC2.TerminateInstances"))
-		f.cloud.End(ec2ID(first.ID), "Server.ZoneDown", "Server.ZoneDown: nobody can tell")
+		f.cloud.End(ec2ID(first.ID), "Unlisted.ZoneDown", "Unlisted.ZoneDown: nobody can tell")
 		list, err := p.List(t.Context())
 		require.NoError(t, err)
 		require.Len(t, list, 2, "what nobody can read has not vanished")

@@ -185,7 +185,7 @@ func TestFailuresHaveACure(t *testing.T) {
 		{"AuthFailure.ServiceLinkedRoleCreationNotPermitted", "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.", nil, "aws iam create-service-linked-role"},
 		{"PendingVerification", "not verified", cloudprovider.ErrUnauthorized, "up to 4 hours"},
 		{"InvalidAMIID.NotFound", "ami-1 does not exist", cloudprovider.ErrNotReady, "select another one"},
-		{"SomethingNew", "EC2 has a new word for no", nil, "EC2 has a new word for no"},
+		{"UnlistedCode", "EC2 has a new word for no", nil, "EC2 has a new word for no"},
 	} {
 		t.Run(test.code, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

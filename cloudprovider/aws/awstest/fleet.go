@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
 )
 
@@ -110,7 +111,7 @@ func (c *Cloud) createFleet(r request) (any, *apiError) {
 			e("availabilityZone", ch.zone), e("availabilityZoneId", ch.zoneID), e("subnetId", ch.subnet.id),
 		}
 	}), items("errorSet", failed, func(ch *choice) []el {
-		return []el{ch.elements(), e("lifecycle", lifecycle), e("errorCode", refused[ch].code), e("errorMessage", refused[ch].message)}
+		return []el{ch.elements(), e("lifecycle", lifecycle), e("errorCode", cited(api.Entry, refused[ch].code).Code), e("errorMessage", refused[ch].message)}
 	}))
 	if token != "" {
 		c.fleets[token] = &fleet{request: b.String(), fields: fields, answer: answer, made: c.now()}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 )
 
 type instance struct {
@@ -165,6 +167,7 @@ func (c *Cloud) end(i *instance, reason apiError) {
 	if !i.ended.IsZero() {
 		return
 	}
+	cited(api.State, reason.code)
 	i.ended, i.reason = c.now(), reason
 	i.subnet.free++
 	if i.reserved != "" {
