@@ -6,6 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -169,7 +172,11 @@ func TestUndeletableMachine(t *testing.T) {
 			require.NoError(t, r.Err)
 			ids = append(ids, r.Launch.ID)
 		}
-		f.cloud.Protect(ec2ID(ids[17]), true)
+		protect := func(on bool) {
+			_, err := p.Clients().EC2.ModifyInstanceAttribute(t.Context(), &ec2.ModifyInstanceAttributeInput{InstanceId: sdk.String(ec2ID(ids[17])), DisableApiTermination: &types.AttributeBooleanValue{Value: sdk.Bool(on)}})
+			require.NoError(t, err)
+		}
+		protect(true)
 		errs := make(chan error, len(ids))
 		for _, id := range ids {
 			go func() { errs <- p.Delete(t.Context(), id) }()
@@ -185,7 +192,7 @@ func TestUndeletableMachine(t *testing.T) {
 		assert.Equal(t, 1, failed)
 		assert.Len(t, f.cloud.Truth(), 1)
 		assert.Less(t, f.cloud.Calls("EC2.TerminateInstances"), 20)
-		f.cloud.Protect(ec2ID(ids[17]), false)
+		protect(false)
 		require.NoError(t, p.Delete(t.Context(), ids[17]))
 	})
 }

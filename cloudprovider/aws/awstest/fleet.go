@@ -246,6 +246,9 @@ func (c *Cloud) take(ch *choice, kind string) (reserved string, failure *apiErro
 			return "", &apiError{"InvalidParameterValue", fmt.Sprintf("Value (%s) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", name)}
 		}
 	}
+	if want := cmp.Or(ch.image, ch.template.data.str("ImageId")); !slices.ContainsFunc(c.images, func(i image) bool { return i.id == want }) {
+		return "", &apiError{"InvalidAMIID.NotFound", fmt.Sprintf("The image id '[%s]' does not exist", want)}
+	}
 	if !slices.ContainsFunc(o.Zones, func(z catalogue.Zone) bool { return z.Name == ch.zone }) {
 		return "", &apiError{"Unsupported", fmt.Sprintf("Your requested instance type (%s) is not supported in your requested Availability Zone (%s).", ch.typ, ch.zone)}
 	}

@@ -44,13 +44,14 @@ func (c *Cloud) FailCheck(id, check string) {
 	}
 }
 
-// Protect turns the termination protection of a machine on or off.
-func (c *Cloud) Protect(id string, on bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if i, ok := c.instances[id]; ok {
-		i.protected = on
+// modifyInstance turns the termination protection of a machine on or off.
+func (c *Cloud) modifyInstance(r request) (any, *apiError) {
+	i, ok := c.instances[r.params.str("InstanceId")]
+	if !ok || !c.seen(i) {
+		return nil, missingInstances([]string{r.params.str("InstanceId")})
 	}
+	i.protected = r.params.str("DisableApiTermination", "Value") == "true"
+	return []el{e("return", true)}, nil
 }
 
 // Mend lets the status checks of a machine pass again.

@@ -209,17 +209,35 @@ func match(r request, tags map[string]string, fields map[string]string) (bool, *
 	return true, nil
 }
 
-// selected are the elements of a list that pass the filters.
+// ids are the parameters that name resources, with the field that is meant, and what is answered where there is none.
+var ids = []struct{ parameter, field, missing string }{
+	{"SubnetId", "subnet-id", "InvalidSubnetID.NotFound"}, {"ImageId", "image-id", "InvalidAMIID.NotFound"},
+	{"CapacityReservationId", "capacity-reservation-id", "InvalidCapacityReservationId.NotFound"},
+}
+
+// selected are the elements of a list that pass the filters and that the request means, if it names any.
 func selected[T any](r request, all []T, of func(T) (map[string]string, map[string]string)) ([]T, *apiError) {
 	var out []T
+	seen := map[string]bool{}
 	for _, t := range all {
 		tags, fields := of(t)
 		ok, failure := match(r, tags, fields)
 		if failure != nil {
 			return nil, failure
 		}
+		for _, id := range ids {
+			seen[fields[id.field]] = true
+			ok = ok && (!r.params.has(id.parameter) || slices.Contains(r.params.strs(id.parameter), fields[id.field]))
+		}
 		if ok {
 			out = append(out, t)
+		}
+	}
+	for _, id := range ids {
+		for _, want := range r.params.strs(id.parameter) {
+			if !seen[want] {
+				return nil, &apiError{id.missing, fmt.Sprintf("The id '%s' does not exist", want)}
+			}
 		}
 	}
 	return out, nil
@@ -235,7 +253,7 @@ func (c *Cloud) describeSubnets(r request) (any, *apiError) {
 	list, next := page(c, r, list, 1000)
 	return append(next, items("subnetSet", list, func(s *subnet) []el {
 		return []el{
-			e("subnetId", s.id), e("availabilityZone", s.zone), e("availabilityZoneId", s.zoneID), e("vpcId", s.vpc),
+			e("subnetId", s.id), e("availabilityZone", s.zone), e("availabilityZoneId", s.zoneID), e("vpcId", s.vpc), e("ownerId", account),
 			e("availableIpAddressCount", s.free), e("state", "available"), tagSet(s.tags),
 		}
 	})), nil

@@ -159,6 +159,7 @@ func (c *Cloud) actions() map[string]func(request) (any, *apiError) {
 		"EC2.DescribeInstances":              c.describeInstances,
 		"EC2.DescribeInstanceStatus":         c.describeStatus,
 		"EC2.TerminateInstances":             c.terminateInstances,
+		"EC2.ModifyInstanceAttribute":        c.modifyInstance,
 		"EC2.CreateTags":                     c.createTags,
 		"SSM.GetParameters":                  c.getParameters,
 		"ARC Zonal Shift.GetManagedResource": c.managedResource,
