@@ -117,18 +117,15 @@ func (p *Provider) maintain(ctx context.Context, age time.Duration) (deleted []s
 // usedProfiles are the names of the instance profiles that the cluster's machines have. It notes the machines that no record tells of: what was launched
 // from our templates, or has a profile of ours, shows by that when all of its tags were taken off.
 func (p *Provider) usedProfiles(ctx context.Context, templates []string) (map[string]bool, error) {
-	ours := []types.Filter{{Name: aws.String("iam-instance-profile.arn"), Values: []string{"arn:*:iam::*:instance-profile" + profile.Path(p.clients.Region, p.options.Cluster) + "*"}}}
-	for chunk := range slices.Chunk(templates, mostValues) {
-		ours = append(ours, types.Filter{Name: aws.String("tag:aws:ec2launchtemplate:id"), Values: chunk})
+	all, err := p.readBy(ctx, "tag:aws:ec2launchtemplate:id", templates...)
+	if err != nil {
+		return nil, err
 	}
-	var all []types.Instance
-	for _, filter := range ours {
-		some, err := p.read(ctx, []types.Filter{filter})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
+	profiled, err := p.readBy(ctx, "iam-instance-profile.arn", "arn:*:iam::*:instance-profile"+profile.Path(p.clients.Region, p.options.Cluster)+"*")
+	if err != nil {
+		return nil, err
 	}
+	all = append(all, profiled...)
 	stripped := map[string]bool{}
 	records := readerOf(all)
 	for _, raw := range all {

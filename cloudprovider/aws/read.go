@@ -95,8 +95,13 @@ func death(i types.Instance) (string, bool) {
 // describe reads instances by their ids. Those that EC2 does not show, or that are not the cluster's, are nil.
 func (p *Provider) describe(ctx context.Context, _ string, ids []string) []batch.Result[*found] {
 	out := make([]batch.Result[*found], len(ids))
-	list, err := p.readByID(ctx, slices.Compact(slices.Sorted(slices.Values(ids))))
+	list, err := p.readBy(ctx, "instance-id", slices.Compact(slices.Sorted(slices.Values(ids)))...) // naming an id that does not show yet would fail the whole call
 	known := readerOf(list)
+	if fleets := p.bareFleets(list); err == nil && len(fleets) > 0 { // others of the fleet may know more
+		var mates []types.Instance
+		mates, err = p.readBy(ctx, "tag:"+record.KeyFleet, fleets...)
+		known = readerOf(append(mates, list...))
+	}
 	for i, id := range ids {
 		at, ok := slices.BinarySearchFunc(list, id, func(raw types.Instance, id string) int { return strings.Compare(aws.ToString(raw.InstanceId), id) })
 		if out[i].Err = err; err == nil && ok {
@@ -136,18 +141,35 @@ func (p *Provider) read(ctx context.Context, filters []types.Filter) ([]types.In
 // mostValues is the most values that a filter takes.
 const mostValues = 200
 
-// readByID reads those of the instances that EC2 shows.
-func (p *Provider) readByID(ctx context.Context, ids []string) ([]types.Instance, error) {
+// readBy reads the instances that a filter of several values finds, as many as it takes at a time.
+func (p *Provider) readBy(ctx context.Context, filter string, values ...string) ([]types.Instance, error) {
 	var list []types.Instance
-	for chunk := range slices.Chunk(ids, mostValues) {
-		// A filter, for naming an id that does not show yet would fail the whole call.
-		some, err := p.read(ctx, []types.Filter{{Name: aws.String("instance-id"), Values: chunk}})
+	for chunk := range slices.Chunk(values, mostValues) {
+		some, err := p.read(ctx, []types.Filter{{Name: aws.String(filter), Values: chunk}})
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, some...)
 	}
 	return list, nil
+}
+
+// bareFleets are the fleets of the cluster's machines whose own tags hold no record, or one that cannot be read.
+func (p *Provider) bareFleets(raws []types.Instance) []string {
+	var fleets []string
+	for _, raw := range raws {
+		tags := tagsOf(raw)
+		if _, ours, err := record.Read(tags); (!ours || err != nil) && p.here(tags) && tags[record.KeyFleet] != "" {
+			fleets = append(fleets, tags[record.KeyFleet])
+		}
+	}
+	slices.Sort(fleets)
+	return slices.Compact(fleets)
+}
+
+// here says whether something with these tags is the cluster's.
+func (p *Provider) here(tags map[string]string) bool {
+	return tags[ClusterTag] == p.options.Cluster || tags[launch.OwnCluster] == p.options.Cluster
 }
 
 func tagsOf(i types.Instance) map[string]string {
@@ -182,8 +204,10 @@ func (p *Provider) recall(ctx context.Context, raw types.Instance, of strays, re
 	unreadable := func(err error) (*found, error) {
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("instance %q: %w (%w)", bare, errUnreadable, err)}
 	}
-	here := tags[ClusterTag] == p.options.Cluster || tags[launch.OwnCluster] == p.options.Cluster
-	if !ours || !here || err == nil && p.memory.IsOpen(rec.ID) {
+	if !ours && tags[launch.OwnCluster] == p.options.Cluster && stateOf(raw) != cloudprovider.Terminating {
+		return unreadable(errors.New("its record was taken off"))
+	}
+	if !ours || !p.here(tags) || err == nil && p.memory.IsOpen(rec.ID) {
 		return nil, nil
 	}
 	if err != nil {
@@ -351,7 +375,7 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 		delete(lived, aws.ToString(raw.InstanceId))
 	}
 	if filters != nil {
-		missing, err := p.readByID(ctx, sortedKeys(lived))
+		missing, err := p.readBy(ctx, "instance-id", sortedKeys(lived)...)
 		if err != nil {
 			return nil, err
 		}
