@@ -238,7 +238,7 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 	if s.class.NestedVirtualization == "enabled" && region.Nested != nil {
 		within.Offers = slices.DeleteFunc(within.Offers, func(o catalogue.Offer) bool { return !region.Nested[o.Name] })
 	}
-	p.notes.set("zones "+s.class.Name, barren(within, s.subnets))
+	p.notes.set("zones "+s.class.Name, unserved(within, s.subnets))
 	types, err := ec2.Types(within, s.settings)
 	if err != nil {
 		return invalid(err)
@@ -292,8 +292,8 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 	return nil
 }
 
-// barren names the zones of subnets in which nothing is offered, as those that the catalogue does not know.
-func barren(r catalogue.Region, subnets []discovery.Subnet) string {
+// unserved names the zones of subnets in which nothing is offered, as those that the catalogue does not know.
+func unserved(r catalogue.Region, subnets []discovery.Subnet) string {
 	var none []string
 	for _, zone := range sortedKeys(zones(subnets)) {
 		if !slices.ContainsFunc(r.Zones, func(z catalogue.Zone) bool { return z.Name == zone }) {

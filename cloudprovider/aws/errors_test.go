@@ -59,7 +59,7 @@ func TestFreshProfile(t *testing.T) {
 		}
 		assert.Greater(t, tries, 1)
 		require.Len(t, f.cloud.Truth(), 1)
-		// Somebody deletes it: it is missed by the fleet, looked up anew, and made again.
+		// It is deleted: it is missed by the fleet, looked up anew, and made again.
 		f.cloud.RemoveProfile(f.cloud.Profiles()[0])
 		claim.Name, claim.Token = "b", "b-token"
 		_, err := p.Create(t.Context(), claim)

@@ -82,7 +82,7 @@ type world struct {
 	stripped, bare         int // machines whose tags were taken off
 }
 
-// restart replaces the provider by one that remembers nothing. Nobody may be calling.
+// restart replaces the provider by one that remembers nothing. No call may be under way.
 func (w *world) restart(ctx context.Context) {
 	w.t.Helper()
 	o := w.options()
@@ -203,7 +203,7 @@ func (w *world) harvest(ctx context.Context, done, open []cloudprovider.NodeClai
 		}
 		delete(w.outcomes, claim.Token)
 	}
-	assert.Equal(w.t, running, truth, "machines that run, whatever anybody lists")
+	assert.Equal(w.t, running, truth, "machines that run, whatever is listed")
 	time.Sleep(2 * time.Hour)
 	w.cloud.SetFault(mishaps(faultSeed))
 }

@@ -103,7 +103,7 @@ func lineOf(offers []offer) string {
 
 // pending is a fleet whose outcome is not known, or not recorded.
 type pending struct {
-	turn   chan struct{} // holds one token: whoever takes it finds out
+	turn   chan struct{} // holds one token: its holder finds out
 	rec    record.Batch
 	input  *sdk.CreateFleetInput
 	offers []offer
@@ -339,7 +339,7 @@ func (p *Provider) failures(b *pending, out *sdk.CreateFleetOutput, ledger *refu
 
 // seal writes down which machine is whose and makes instances of them, for the first of the batch's claims.
 func (p *Provider) seal(ctx context.Context, b *pending, machines []machine) ([]cloudprovider.Instance, error) {
-	// EC2 may launch more than it was asked for. What belongs to nobody goes back, now or, where EC2 does not know it everywhere yet, by a list.
+	// EC2 may launch more than it was asked for. What has no owner goes back, now or, where EC2 does not know it everywhere yet, by a list.
 	most := min(len(machines), len(b.claims))
 	var surplus []string
 	for _, m := range machines[most:] {
@@ -451,7 +451,7 @@ func (p *Provider) lookup(ctx context.Context, b *pending, why error) error {
 	return p.conclude(ctx, b, machines)
 }
 
-// conclude settles all tokens of a batch.
+// conclude reconciles all tokens of a batch.
 func (p *Provider) conclude(ctx context.Context, b *pending, machines []machine) error {
 	instances, err := p.seal(ctx, b, machines)
 	if err != nil {

@@ -286,10 +286,10 @@ func TestMotoEverydayCalls(t *testing.T) {
 		}
 		assert.Equal(t, made, have)
 	})
-	t.Run("a launch template of somebody else", func(t *testing.T) {
-		shelf, err := c.EC2.DescribeInstances(ctx, &ec2sdk.DescribeInstancesInput{InstanceIds: []string{made["a"]}})
+	t.Run("a launch template of others", func(t *testing.T) {
+		first, err := c.EC2.DescribeInstances(ctx, &ec2sdk.DescribeInstancesInput{InstanceIds: []string{made["a"]}})
 		require.NoError(t, err)
-		image := shelf.Reservations[0].Instances[0].ImageId
+		image := first.Reservations[0].Instances[0].ImageId
 		_, err = c.EC2.CreateLaunchTemplate(ctx, &ec2sdk.CreateLaunchTemplateInput{LaunchTemplateName: sdk.String("ours"), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{}})
 		require.NoError(t, err)
 		_, err = c.EC2.CreateLaunchTemplateVersion(ctx, &ec2sdk.CreateLaunchTemplateVersionInput{LaunchTemplateName: sdk.String("ours"), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{ImageId: image, KeyName: sdk.String("ours")}})
@@ -314,7 +314,7 @@ func TestMotoEverydayCalls(t *testing.T) {
 	t.Run("status checks", func(t *testing.T) {
 		source, err := events.Open(ctx, c, events.Options{StatusChecks: true})
 		require.NoError(t, err)
-		list, err := source.Checks(ctx, nobody{})
+		list, err := source.Checks(ctx, owner{})
 		require.NoError(t, err)
 		assert.Empty(t, list, "machines of an emulator are in good health")
 	})
@@ -338,8 +338,8 @@ func TestMotoEverydayCalls(t *testing.T) {
 	})
 }
 
-// nobody owns no machines.
-type nobody struct{}
+// owner owns no machines.
+type owner struct{}
 
-func (nobody) Owns(context.Context, []string) (map[string]string, error) { return nil, nil }
-func (nobody) Reserved() map[string]string                               { return nil }
+func (owner) Owns(context.Context, []string) (map[string]string, error) { return nil, nil }
+func (owner) Reserved() map[string]string                               { return nil }

@@ -58,7 +58,7 @@ type Provider struct {
 	events    *events.Source
 	own       own
 
-	history chan struct{} // holds one token: whoever takes it reads the history
+	history chan struct{} // holds one token: its holder reads the history
 	glanced bool          // it was read once; guarded by history
 }
 

@@ -105,7 +105,7 @@ func TestReservationDrift(t *testing.T) {
 	})
 }
 
-// A machine that dies at once says what it died of, to whoever asks for it and to whoever asks with its token again.
+// A machine that ends at once says what it ended of, to a caller that reads it and to one that asks with its token again.
 func TestDeath(t *testing.T) {
 	for _, test := range []struct{ code, message, want string }{
 		{"Client.InvalidKMSKey.InvalidState", "Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state", "kms:CreateGrant"},
@@ -260,10 +260,10 @@ func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{Lag: 10 * time.Second})
 		p := f.provider(t)
-		lives, dies := f.ask(t, p, "lives", onDemand), f.ask(t, p, "dies", onDemand)
+		lives, ends := f.ask(t, p, "lives", onDemand), f.ask(t, p, "ends", onDemand)
 		one, err := p.Create(t.Context(), lives)
 		require.NoError(t, err)
-		two, err := p.Create(t.Context(), dies)
+		two, err := p.Create(t.Context(), ends)
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		require.NoError(t, p.Delete(t.Context(), two.ID))
@@ -276,7 +276,7 @@ func TestRestart(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, one.ID, again.ID)
 		assert.Equal(t, one.Labels, again.Labels)
-		_, err = next.Create(t.Context(), dies)
+		_, err = next.Create(t.Context(), ends)
 		require.ErrorIs(t, err, cloudprovider.ErrNotFound)
 		changed := lives.Clone()
 		changed.Labels = map[string]string{"a": "b"}

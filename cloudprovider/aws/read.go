@@ -34,7 +34,7 @@ type found struct {
 }
 
 // Get reads the instance, together with others that are asked for at the same time. A machine that has ended is not found, and the error
-// says what it died of.
+// says what it ended of.
 func (p *Provider) Get(ctx context.Context, id string) (cloudprovider.Instance, error) {
 	f, err := p.get(ctx, id)
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 		p.memory.MarkTerminated(bare, "", time.Now())
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound}
 	}
-	if why, ended := death(f.raw); ended {
+	if why, ended := endOf(f.raw); ended {
 		p.memory.MarkTerminated(bare, why, time.Now())
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New(why)}
 	}
@@ -77,8 +77,8 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 	return f, nil
 }
 
-// death says what an instance died of.
-func death(i types.Instance) (string, bool) {
+// endOf says what an instance ended of.
+func endOf(i types.Instance) (string, bool) {
 	if i.State == nil || i.State.Name != types.InstanceStateNameTerminated {
 		return "", false
 	}
@@ -301,7 +301,7 @@ func (f *found) partition() {
 	}
 }
 
-// stateOf is how far an instance is. One that is stopped still exists, and nobody ends it unless it is shown.
+// stateOf is how far an instance is. One that is stopped still exists, and is not ended unless it is shown.
 func stateOf(i types.Instance) cloudprovider.InstanceState {
 	if i.State == nil {
 		return cloudprovider.Pending
@@ -316,7 +316,7 @@ func stateOf(i types.Instance) cloudprovider.InstanceState {
 	}
 }
 
-// List reads all instances of the cluster that a provider made, page by page. Machines whose launch nobody has answered for yet are left
+// List reads all instances of the cluster that a provider made, page by page. Machines whose launch is not answered for yet are left
 // out; they show, with their claims, within the lag. What has ended is read once, by the first List that sees all of the history, and afterwards
 // only to learn why a machine is missing.
 func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
@@ -400,7 +400,7 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 			return nil, err
 		}
 		delete(lived, aws.ToString(raw.InstanceId))
-		why, ended := death(raw)
+		why, ended := endOf(raw)
 		if f != nil {
 			p.memory.Learn(f.instance.Token, f.instance.Claim, f.identity, f.instance, now)
 		}
@@ -435,7 +435,7 @@ func (p *Provider) reconcileByReading(ctx context.Context, b *pending) error {
 	if !p.memory.IsOpen(b.rec.ID) {
 		return nil
 	}
-	return p.lookup(ctx, b, errors.New("nobody has asked again"))
+	return p.lookup(ctx, b, errors.New("it was not asked for again"))
 }
 
 // strays are machines of fleets that were concluded, and that memory does not know: those that an earlier process launched, and those that EC2
@@ -471,7 +471,7 @@ func (p *Provider) sort(raws []types.Instance, records *record.Reader, now time.
 		switch {
 		case sealed && at >= 0 && at < len(tokens):
 		case sealed, p.memory.Knows(tokens...):
-			// Nobody is told of a machine before its batch is sealed; and this one is not among the sealed.
+			// No caller is told of a machine before its batch is sealed; and this one is not among the sealed.
 			out.surplus[bare] = true
 		default:
 			unsealed[rec.ID], claims[rec.ID] = append(unsealed[rec.ID], bare), len(tokens)

@@ -225,7 +225,7 @@ func TestKarpenterInTheSameCluster(t *testing.T) {
 			assert.Equal(t, launch.ID, again.ID, "what is known is answered for")
 			next := f.provider(t, func(o *aws.Options) { o.KarpenterTags = tags })
 			_, err = next.Create(t.Context(), f.ask(t, next, "c", onDemand))
-			assert.Equal(t, tags, errors.Is(err, cloudprovider.ErrNotReady), "also before anybody lists: %v", err)
+			assert.Equal(t, tags, errors.Is(err, cloudprovider.ErrNotReady), "also before it lists: %v", err)
 		})
 	}
 }
@@ -254,7 +254,7 @@ func TestTwoProviders(t *testing.T) {
 		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
 		require.ErrorContains(t, err, "another provider")
 		assert.Len(t, leader.Notes(), 1)
-		time.Sleep(rivalry) // nobody lists, and the other one has stopped
+		time.Sleep(rivalry) // it does not list, and the other one has stopped
 		_, err = leader.Create(t.Context(), f.ask(t, leader, "d", onDemand))
 		require.NoError(t, err)
 

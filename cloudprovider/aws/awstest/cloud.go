@@ -2,7 +2,7 @@
 // the price list, as an http.RoundTripper without a network or as an http.Handler, so that the real SDK talks to it, and has what matters when machines are
 // bought and what emulators lack: capacity and quotas that run out in the middle of a fleet, allocation by price and by capacity, idempotency by
 // client tokens, paging, readers that lag behind, instance profiles that become known late, throttling by token buckets of AWS's published sizes, spot
-// prices, and faults on demand: replies that get lost, errors of any code, machines that die at once.
+// prices, and faults on demand: replies that get lost, errors of any code, machines that end at once.
 //
 // It checks what it is asked and refuses what EC2 refuses, but it is no complete EC2: actions and parameters that the provider does not
 // use are answered with an error. What it answers with is in the answer book of package api, which says where each answer is documented or was
@@ -73,7 +73,7 @@ type Cloud struct {
 	spot         map[pool]float64
 	onDemand     map[string]float64
 	fleetErrors  map[pool]apiError
-	death        *apiError
+	fate         *apiError // what new machines end of
 	surplus      int
 	nested       []string
 	shifted      map[string]bool // by the zone's id
@@ -299,13 +299,13 @@ func (c *Cloud) RefuseOffering(typ, zone, capacityType, code, message string) {
 	c.fleetErrors[pool{typ, zone, capacityType}] = apiError{code, message}
 }
 
-// KillNew makes new instances die at once for a reason, as with a key that may not be used; an empty code ends it.
+// KillNew makes new instances end at once for a reason, as with a key that may not be used; an empty code ends it.
 func (c *Cloud) KillNew(code, message string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.death = nil
+	c.fate = nil
 	if code != "" {
-		c.death = &apiError{code, message}
+		c.fate = &apiError{code, message}
 	}
 }
 

@@ -157,8 +157,8 @@ func (c *Cloud) launch(ch *choice, kind, fleetID, token, reserved string, tags m
 	maps.Copy(i.tags, tags)
 	i.tags["aws:ec2:fleet-id"], i.tags["aws:ec2launchtemplate:id"] = fleetID, ch.template.id
 	c.instances[i.id] = i
-	if c.death != nil {
-		c.end(i, *c.death)
+	if c.fate != nil {
+		c.end(i, *c.fate)
 	}
 	return i.id
 }
@@ -203,7 +203,7 @@ func (c *Cloud) state(i *instance, at time.Time) (int, string) {
 // seen says whether readers know the instance already.
 func (c *Cloud) seen(i *instance) bool { return !c.now().Before(i.launched.Add(c.config.Lag)) }
 
-// sweep forgets what nobody can see any more.
+// sweep forgets what does not show any more.
 func (c *Cloud) sweep() {
 	now := c.now()
 	if now.Sub(c.swept) < c.config.Linger/4 {
@@ -255,7 +255,7 @@ func (c *Cloud) describeInstances(r request) (any, *apiError) {
 	if failure != nil {
 		return nil, failure
 	}
-	// Tokens name the last instance of a page, so that ends in between skip nobody.
+	// Tokens name the last instance of a page, so that ends in between skip none.
 	after := r.params.str("NextToken")
 	list = slices.DeleteFunc(list, func(i *instance) bool { return i.id <= after && after != "" })
 	size := r.params.num("MaxResults")

@@ -78,7 +78,7 @@ func (c *Cloud) describeTemplates(r request) (any, *apiError) {
 	return append(next, items("launchTemplates", list, (*template).elements)), nil
 }
 
-// AddTemplate adds a launch template that somebody else made, or a new version of it; fields are like those of [Template].
+// AddTemplate adds a launch template that others made, or a new version of it; fields are like those of [Template].
 func (c *Cloud) AddTemplate(name string, fields map[string]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

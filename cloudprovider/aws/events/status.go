@@ -46,7 +46,7 @@ func (s *Source) check(ctx context.Context, of Fleet) error {
 	return nil
 }
 
-// Checks asks EC2 now and remembers nothing: for whoever only looks.
+// Checks asks EC2 now and remembers nothing, for callers that only look.
 func (s *Source) Checks(ctx context.Context, of Fleet) ([]interruption.Event, error) {
 	return s.ask(ctx, of, time.Now())
 }

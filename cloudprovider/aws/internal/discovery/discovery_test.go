@@ -69,7 +69,7 @@ func TestSubnets(t *testing.T) {
 			"terms are or":      {[]nodeclass.Term{tag("Name", "private-0-0"), {IDs: []string{"subnet-11", "subnet-00"}}}, 2},
 			"tags are and":      {[]nodeclass.Term{{Tags: []nodeclass.Tag{{Key: "cluster", Values: []string{"harbour"}}, {Key: "Name", Values: []string{"private-2-*"}}}}}, 2},
 			"name":              {[]nodeclass.Term{{Names: []string{"private-2-1"}}}, 1},
-			"nobody":            {[]nodeclass.Term{tag("cluster", "other")}, 0},
+			"none":              {[]nodeclass.Term{tag("cluster", "other")}, 0},
 			"no terms, nothing": {nil, 0},
 		} {
 			got, err := f.Subnets(t.Context(), test.terms)
@@ -271,7 +271,7 @@ func TestCluster(t *testing.T) {
 	})
 }
 
-// A template of somebody else is read at its latest version, with the groups of all of its interfaces.
+// A template of others is read at its latest version, with the groups of all of its interfaces.
 func TestTemplate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud, f := finder(t, awstest.Config{})

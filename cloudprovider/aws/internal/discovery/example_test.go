@@ -12,7 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// connected is a cloud in this process and a finder that asks it. Whoever calls it closes the cloud.
+// connected is a cloud in this process and a finder that asks it.
 func connected(ctx context.Context) (*awstest.Cloud, *discovery.Finder) {
 	cloud, err := awstest.New(awstest.Config{})
 	if err != nil {
@@ -117,7 +117,7 @@ func ExamplePlacement() {
 	// Output: pg-1 partition 7 <nil>
 }
 
-// A launch template that somebody else made decides image and security groups; its latest version counts.
+// A launch template that others made decides image and security groups; its latest version counts.
 func ExampleTemplate() {
 	ctx := context.Background()
 	cloud, finder := connected(ctx)

@@ -83,7 +83,7 @@ func aliasOf(class nodeclass.NodeClass) (version string, ok bool) {
 	return "latest", false
 }
 
-// owners of images that a term may mean. Names can be given by anybody, so that without an owner only the account's own and
+// owners of images that a term may mean. Any account can give a name, so that without an owner only the account's own and
 // Amazon's count; tags are only the account's own to see. The older version took both defaults for anything but ids.
 func owners(class nodeclass.NodeClass, t nodeclass.Term) []string {
 	switch {
