@@ -85,6 +85,12 @@ type Cloud struct {
 	queues       map[string]*queue
 }
 
+// lock keeps the cloud to the caller until the function that it returns is called.
+func (c *Cloud) lock() (unlock func()) {
+	c.mu.Lock()
+	return c.mu.Unlock
+}
+
 // pool is one offering.
 type pool struct{ typ, zone, capacityType string }
 
@@ -173,8 +179,7 @@ func likeness(name string) (catalogue.Region, error) {
 
 // AddLocalZone adds a zone, such as us-east-1-bos-1a, in which some of the types are offered.
 func (c *Cloud) AddLocalZone(name string, types ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	for i, o := range c.region.Offers {
 		if slices.Contains(types, o.Name) {
 			c.region.Offers[i].Zones = append(slices.Clone(o.Zones), catalogue.Zone{Name: name})
@@ -184,8 +189,7 @@ func (c *Cloud) AddLocalZone(name string, types ...string) {
 
 // Nest lets a type run virtual machines of its own.
 func (c *Cloud) Nest(types ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.nested = append(c.nested, types...)
 }
 
@@ -214,8 +218,7 @@ func (c *Cloud) id(prefix string) string {
 // Calls counts the calls of an action, such as "EC2.CreateFleet"; with an empty name, those of all actions, and with a service, those of it
 // ("EC2."). Throttled ones count.
 func (c *Cloud) Calls(name string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	total := 0
 	for _, k := range sortedKeys(c.calls) {
 		if name == "" || k == name || len(k) > len(name) && k[:len(name)] == name && name[len(name)-1] == '.' {
@@ -227,23 +230,20 @@ func (c *Cloud) Calls(name string) int {
 
 // CallsByAction are the counts of all actions.
 func (c *Cloud) CallsByAction() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	return maps.Clone(c.calls)
 }
 
 // Throttled counts the calls that were refused for being too many.
 func (c *Cloud) Throttled() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	return c.throttled
 }
 
 // SetFault decides for each call what goes wrong with it; nil = nothing. It is called under the cloud's lock and must not call
 // the cloud.
 func (c *Cloud) SetFault(fault func(Call) Fault) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.fault = fault
 }
 
@@ -254,8 +254,7 @@ func (c *Cloud) skewed() time.Time { return c.now().Add(time.Duration(c.skew.Loa
 
 // SetCapacity leaves n machines of an offering; a negative n has no end. CapacityType is on-demand or spot.
 func (c *Cloud) SetCapacity(typ, zone, capacityType string, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	if n < 0 {
 		delete(c.capacity, pool{typ, zone, capacityType})
 		return
@@ -265,8 +264,7 @@ func (c *Cloud) SetCapacity(typ, zone, capacityType string, n int) {
 
 // SetQuota is the most vCPUs of a capacity type that may run at a time; a negative one has no end.
 func (c *Cloud) SetQuota(capacityType string, vCPUs int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	if vCPUs < 0 {
 		delete(c.quotas, capacityType)
 		return
@@ -276,22 +274,19 @@ func (c *Cloud) SetQuota(capacityType string, vCPUs int) {
 
 // SetSpotPrice is a spot price in US dollars per hour; by default it is the catalogue's estimate.
 func (c *Cloud) SetSpotPrice(typ, zone string, price float64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.spot[pool{typ, zone, "spot"}] = price
 }
 
 // SetOnDemandPrice is a price of the price list in US dollars per hour; by default it is the catalogue's.
 func (c *Cloud) SetOnDemandPrice(typ string, price float64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.onDemand[typ] = price
 }
 
 // RefuseOffering makes fleets fail with a code and a message for an offering; an empty code ends it.
 func (c *Cloud) RefuseOffering(typ, zone, capacityType, code, message string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	if code == "" {
 		delete(c.fleetErrors, pool{typ, zone, capacityType})
 		return
@@ -301,8 +296,7 @@ func (c *Cloud) RefuseOffering(typ, zone, capacityType, code, message string) {
 
 // KillNew makes new instances end at once for a reason, as with a key that may not be used; an empty code ends it.
 func (c *Cloud) KillNew(code, message string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.fate = nil
 	if code != "" {
 		c.fate = &apiError{code, message}
@@ -311,8 +305,7 @@ func (c *Cloud) KillNew(code, message string) {
 
 // ShiftAway shifts the cluster's traffic away from zones, by their names; without any, all shifts end.
 func (c *Cloud) ShiftAway(zones ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.shifted = map[string]bool{}
 	for _, z := range c.region.Zones {
 		c.shifted[z.ID] = slices.Contains(zones, z.Name)
@@ -321,8 +314,7 @@ func (c *Cloud) ShiftAway(zones ...string) {
 
 // SetSurplus makes fleets launch so many machines more than they are asked for.
 func (c *Cloud) SetSurplus(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.surplus = max(n, 0)
 }
 

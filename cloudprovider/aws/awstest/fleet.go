@@ -319,8 +319,7 @@ func (c *Cloud) vCPUs(capacityType string) int {
 
 // Fleets are the parameters of the fleets that were asked for with a client token, such as "SpotOptions.AllocationStrategy", by the token.
 func (c *Cloud) Fleets() map[string]map[string]string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	out := map[string]map[string]string{}
 	for token, f := range c.fleets {
 		out[token] = maps.Clone(f.fields)

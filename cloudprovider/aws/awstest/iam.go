@@ -108,29 +108,25 @@ func (c *Cloud) listProfiles(r request) (any, *apiError) {
 
 // AddProfile makes an instance profile that was there before.
 func (c *Cloud) AddProfile(name, role string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.roles[role] = true
 	c.profiles[name] = &profile{home: c.arn("iam", ""), name: name, path: "/", role: role, created: c.now()}
 }
 
 // AddRole makes a role that instances may have.
 func (c *Cloud) AddRole(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.roles[name] = true
 }
 
 // Profiles are the names of the instance profiles.
 func (c *Cloud) Profiles() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	return sortedKeys(c.profiles)
 }
 
 // RemoveProfile deletes an instance profile behind the caller's back.
 func (c *Cloud) RemoveProfile(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	delete(c.profiles, name)
 }

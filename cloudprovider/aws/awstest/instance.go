@@ -34,8 +34,7 @@ type scheduled struct {
 
 // FailCheck makes a status check of a machine fail from now on: the instance's or the system's. Mend ends all failures.
 func (c *Cloud) FailCheck(id, check string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	if i, ok := c.instances[id]; ok {
 		if i.failing == nil {
 			i.failing = map[string]time.Time{}
@@ -56,8 +55,7 @@ func (c *Cloud) modifyInstance(r request) (any, *apiError) {
 
 // Mend lets the status checks of a machine pass again.
 func (c *Cloud) Mend(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	if i, ok := c.instances[id]; ok {
 		i.failing = nil
 	}
@@ -65,8 +63,7 @@ func (c *Cloud) Mend(id string) {
 
 // Schedule announces an event for a machine, such as instance-retirement. The description of one that is over begins with [Completed].
 func (c *Cloud) Schedule(id, code, description string, notBefore time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	if i, ok := c.instances[id]; ok {
 		i.events = append(i.events, scheduled{c.id("instance-event"), code, description, notBefore})
 	}
@@ -414,8 +411,7 @@ type Machine struct {
 
 // Truth are the instances that have not been ended, by id.
 func (c *Cloud) Truth() []Machine {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	var out []Machine
 	for _, id := range sortedKeys(c.instances) {
 		if i := c.instances[id]; i.ended.IsZero() {
@@ -427,8 +423,7 @@ func (c *Cloud) Truth() []Machine {
 
 // End takes an instance away for a reason, as EC2 does with spot instances.
 func (c *Cloud) End(id, code, message string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	if i, ok := c.instances[id]; ok {
 		c.end(i, apiError{code, message})
 	}
@@ -436,8 +431,7 @@ func (c *Cloud) End(id, code, message string) {
 
 // Adopt adds a machine as it was before, with the tags that it has. Its template must exist no more.
 func (c *Cloud) Adopt(m Machine) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	i := &instance{
 		id: m.ID, typ: m.Type, zone: m.Zone, capacityType: m.CapacityType, image: m.Image, fleet: m.Fleet, reserved: m.Reservation, tags: maps.Clone(m.Tags),
 		launched: m.Launched, template: &template{data: &params{}}, groups: []string{"sg-1"},
@@ -453,8 +447,7 @@ func (c *Cloud) Adopt(m Machine) {
 
 // Retag changes tags of a machine behind the caller's back; an empty value takes one off.
 func (c *Cloud) Retag(id string, tags map[string]string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	for k, v := range tags {
 		c.instances[id].tags[k] = v
 		if v == "" {

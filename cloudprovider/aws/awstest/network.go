@@ -94,8 +94,7 @@ func (c *Cloud) furnish() {
 
 // AddSubnet adds a subnet in a zone.
 func (c *Cloud) AddSubnet(id, zone string, free int, tags map[string]string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	zoneID := ""
 	for _, z := range c.region.Zones {
 		if z.Name == zone {
@@ -107,8 +106,7 @@ func (c *Cloud) AddSubnet(id, zone string, free int, tags map[string]string) {
 
 // SetFreeAddresses is how many addresses a subnet has left.
 func (c *Cloud) SetFreeAddresses(id string, free int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	for _, s := range c.subnets {
 		if s.id == id {
 			s.free = free
@@ -118,22 +116,19 @@ func (c *Cloud) SetFreeAddresses(id string, free int) {
 
 // AddGroup adds a security group.
 func (c *Cloud) AddGroup(id, name string, tags map[string]string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.groups = append(c.groups, group{id, name, tags})
 }
 
 // AddImage adds an image of the account's own; arch is x86_64 or arm64, and a zero deprecation means never.
 func (c *Cloud) AddImage(id, name, arch string, created, deprecated time.Time, tags map[string]string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.images = append(c.images, image{id: id, name: name, arch: arch, owner: account, created: created, deprecated: deprecated, tags: tags})
 }
 
 // SetParameter changes a parameter; an empty value removes it.
 func (c *Cloud) SetParameter(name, value string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	if value == "" {
 		delete(c.parameters, name)
 		return
@@ -143,16 +138,14 @@ func (c *Cloud) SetParameter(name, value string) {
 
 // AddReservation adds an open capacity reservation, or a capacity block.
 func (c *Cloud) AddReservation(id, typ, zone string, count int, block bool, tags map[string]string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.reservations = append(c.reservations, &reservation{id: id, typ: typ, zone: zone, owner: account, criteria: "targeted", free: count, total: count, block: block, tags: tags})
 }
 
 // SetReservationKind says whether machines of others use a reservation without naming it (criteria open or targeted), and whether its owner may take
 // it back.
 func (c *Cloud) SetReservationKind(id, criteria string, interruptible bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	for _, v := range c.reservations {
 		if v.id == id {
 			v.criteria, v.interruptible = criteria, interruptible
@@ -162,8 +155,7 @@ func (c *Cloud) SetReservationKind(id, criteria string, interruptible bool) {
 
 // SetReservationEnd is when a reservation ends.
 func (c *Cloud) SetReservationEnd(id string, end time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	for _, v := range c.reservations {
 		if v.id == id {
 			v.end = end
@@ -173,8 +165,7 @@ func (c *Cloud) SetReservationEnd(id string, end time.Time) {
 
 // AddPlacementGroup adds a placement group of a strategy: cluster, partition or spread.
 func (c *Cloud) AddPlacementGroup(id, name, strategy string, partitions int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.placements = append(c.placements, placement{id, name, strategy, partitions})
 }
 
@@ -216,7 +207,7 @@ var ids = []struct{ parameter, field, missing string }{
 }
 
 // selected are the elements of a list that pass the filters and that the request means, if it names any.
-func selected[T any](r request, all []T, of func(T) (map[string]string, map[string]string)) ([]T, *apiError) {
+func selected[T any](r request, all []T, of func(T) (tags, fields map[string]string)) ([]T, *apiError) {
 	var out []T
 	seen := map[string]bool{}
 	for _, t := range all {
@@ -243,67 +234,57 @@ func selected[T any](r request, all []T, of func(T) (map[string]string, map[stri
 	return out, nil
 }
 
-func (c *Cloud) describeSubnets(r request) (any, *apiError) {
-	list, failure := selected(r, c.subnets, func(s *subnet) (map[string]string, map[string]string) {
-		return s.tags, map[string]string{"subnet-id": s.id, "availability-zone": s.zone, "vpc-id": s.vpc}
-	})
+// listing answers with a page of what is selected, as a set of items.
+func listing[T any](c *Cloud, r request, all []T, of func(T) (tags, fields map[string]string), set string, elements func(T) []el) (any, *apiError) {
+	list, failure := selected(r, all, of)
 	if failure != nil {
 		return nil, failure
 	}
 	list, next := page(c, r, list, 1000)
-	return append(next, items("subnetSet", list, func(s *subnet) []el {
+	return append(next, items(set, list, elements)), nil
+}
+
+func (c *Cloud) describeSubnets(r request) (any, *apiError) {
+	return listing(c, r, c.subnets, func(s *subnet) (tags, fields map[string]string) {
+		return s.tags, map[string]string{"subnet-id": s.id, "availability-zone": s.zone, "vpc-id": s.vpc}
+	}, "subnetSet", func(s *subnet) []el {
 		return []el{
 			e("subnetId", s.id), e("availabilityZone", s.zone), e("availabilityZoneId", s.zoneID), e("vpcId", s.vpc), e("ownerId", account),
 			e("availableIpAddressCount", s.free), e("state", "available"), tagSet(s.tags),
 		}
-	})), nil
+	})
 }
 
 func (c *Cloud) describeSecurityGroups(r request) (any, *apiError) {
-	list, failure := selected(r, c.groups, func(g group) (map[string]string, map[string]string) {
+	return listing(c, r, c.groups, func(g group) (tags, fields map[string]string) {
 		return g.tags, map[string]string{"group-id": g.id, "group-name": g.name}
-	})
-	if failure != nil {
-		return nil, failure
-	}
-	list, next := page(c, r, list, 1000)
-	return append(next, items("securityGroupInfo", list, func(g group) []el {
+	}, "securityGroupInfo", func(g group) []el {
 		return []el{e("groupId", g.id), e("groupName", g.name), e("vpcId", "vpc-1"), tagSet(g.tags)}
-	})), nil
+	})
 }
 
 func (c *Cloud) describeImages(r request) (any, *apiError) {
 	owners := r.params.strs("Owner")
-	list, failure := selected(r, c.images, func(i image) (map[string]string, map[string]string) {
-		return i.tags, map[string]string{"image-id": i.id, "name": i.name, "state": "available"}
-	})
-	if failure != nil {
-		return nil, failure
-	}
-	list = slices.DeleteFunc(list, func(i image) bool {
+	list := slices.DeleteFunc(slices.Clone(c.images), func(i image) bool {
 		alias := map[string]string{account: "self", "602401143452": "amazon"}[i.owner]
 		gone := !i.deprecated.IsZero() && !c.now().Before(i.deprecated) && r.params.str("IncludeDeprecated") != "true"
 		return gone || len(owners) > 0 && !slices.Contains(owners, i.owner) && !slices.Contains(owners, alias)
 	})
-	list, next := page(c, r, list, 1000)
-	return append(next, items("imagesSet", list, func(i image) []el {
+	return listing(c, r, list, func(i image) (tags, fields map[string]string) {
+		return i.tags, map[string]string{"image-id": i.id, "name": i.name, "state": "available"}
+	}, "imagesSet", func(i image) []el {
 		out := []el{e("imageId", i.id), e("name", i.name), e("architecture", i.arch), e("creationDate", i.created), e("imageOwnerId", i.owner), e("imageState", "available"), tagSet(i.tags)}
 		if !i.deprecated.IsZero() {
 			out = append(out, e("deprecationTime", i.deprecated))
 		}
 		return out
-	})), nil
+	})
 }
 
 func (c *Cloud) describeReservations(r request) (any, *apiError) {
-	list, failure := selected(r, c.reservations, func(v *reservation) (map[string]string, map[string]string) {
+	return listing(c, r, c.reservations, func(v *reservation) (tags, fields map[string]string) {
 		return v.tags, map[string]string{"capacity-reservation-id": v.id, "state": "active", "owner-id": v.owner, "instance-match-criteria": v.criteria}
-	})
-	if failure != nil {
-		return nil, failure
-	}
-	list, next := page(c, r, list, 1000)
-	return append(next, items("capacityReservationSet", list, func(v *reservation) []el {
+	}, "capacityReservationSet", func(v *reservation) []el {
 		kind, end := "default", []el(nil)
 		if !v.end.IsZero() {
 			end = []el{e("endDate", v.end), e("endDateType", "limited")}
@@ -315,7 +296,7 @@ func (c *Cloud) describeReservations(r request) (any, *apiError) {
 			e("capacityReservationId", v.id), e("instanceType", v.typ), e("availabilityZone", v.zone), e("ownerId", v.owner), e("state", "active"),
 			e("availableInstanceCount", v.free), e("totalInstanceCount", v.total), e("reservationType", kind), e("instanceMatchCriteria", v.criteria), e("interruptible", v.interruptible), tagSet(v.tags),
 		)
-	})), nil
+	})
 }
 
 func (c *Cloud) describePlacementGroups(r request) (any, *apiError) {
@@ -336,8 +317,7 @@ func (c *Cloud) describePlacementGroups(r request) (any, *apiError) {
 
 // RenamePlacementGroup gives a placement group another name.
 func (c *Cloud) RenamePlacementGroup(id, name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	for i := range c.placements {
 		if c.placements[i].id == id {
 			c.placements[i].name = name

@@ -84,8 +84,7 @@ func (r request) decode(into any) *apiError {
 
 // handle does what is asked, under the lock. The answer is []el or something for JSON.
 func (c *Cloud) handle(r request) (any, *apiError, Fault) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.sweep()
 	name := r.service + "." + r.action
 	c.calls[name]++

@@ -179,22 +179,19 @@ func (c *Cloud) deleteMessages(r request) (any, *apiError) {
 
 // Send puts a message into the cluster's queue.
 func (c *Cloud) Send(body string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.queues[c.config.Cluster].add(body)
 }
 
 // Queued counts the messages that have not been deleted.
 func (c *Cloud) Queued() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	return len(c.queues[c.config.Cluster].messages)
 }
 
 // Event is a message as EventBridge writes it.
 func (c *Cloud) Event(source, detailType string, detail map[string]any) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.serial++
 	body, err := json.Marshal(map[string]any{
 		"version": "0", "id": fmt.Sprintf("event-%d", c.serial), "source": source, "detail-type": detailType, "account": account,
