@@ -78,20 +78,17 @@ func (p *Provider) Maintain(ctx context.Context, age time.Duration) ([]string, e
 func (p *Provider) maintain(ctx context.Context, age time.Duration) (deleted []string, err error) {
 	var names, ids []string
 	prefix := launch.Prefix(p.options.Cluster)
-	pages := ec2.NewDescribeLaunchTemplatesPaginator(p.clients.EC2, &ec2.DescribeLaunchTemplatesInput{
+	all, err := api.All(ctx, ec2.NewDescribeLaunchTemplatesPaginator(p.clients.EC2, &ec2.DescribeLaunchTemplatesInput{
 		Filters: []types.Filter{{Name: aws.String("launch-template-name"), Values: []string{prefix + "*"}}}, MaxResults: aws.Int32(200),
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range page.LaunchTemplates {
-			if name := aws.ToString(t.LaunchTemplateName); strings.HasPrefix(name, prefix) {
-				ids = append(ids, aws.ToString(t.LaunchTemplateId))
-				if time.Since(aws.ToTime(t.CreateTime)) >= age {
-					names = append(names, name)
-				}
+	}), func(o *ec2.DescribeLaunchTemplatesOutput) []types.LaunchTemplate { return o.LaunchTemplates })
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range all {
+		if name := aws.ToString(t.LaunchTemplateName); strings.HasPrefix(name, prefix) {
+			ids = append(ids, aws.ToString(t.LaunchTemplateId))
+			if time.Since(aws.ToTime(t.CreateTime)) >= age {
+				names = append(names, name)
 			}
 		}
 	}

@@ -118,19 +118,14 @@ func (p *Provider) readCluster(ctx context.Context, filters ...types.Filter) ([]
 
 // read reads instances by filters, in the order of their ids.
 func (p *Provider) read(ctx context.Context, filters []types.Filter) ([]types.Instance, error) {
-	var list []types.Instance
-	pages := sdk.NewDescribeInstancesPaginator(p.clients.EC2, &sdk.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range page.Reservations {
-			list = append(list, r.Instances...)
-		}
-	}
-	if err := ctx.Err(); err != nil {
+	reservations, err := api.All(ctx, sdk.NewDescribeInstancesPaginator(p.clients.EC2, &sdk.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)}),
+		func(o *sdk.DescribeInstancesOutput) []types.Reservation { return o.Reservations })
+	if err != nil {
 		return nil, err
+	}
+	var list []types.Instance
+	for _, r := range reservations {
+		list = append(list, r.Instances...)
 	}
 	slices.SortFunc(list, func(a, b types.Instance) int {
 		return strings.Compare(aws.ToString(a.InstanceId), aws.ToString(b.InstanceId))
