@@ -219,12 +219,10 @@ func (p *Provider) ensureProfile(ctx context.Context, s *resolvedClass) error {
 	}
 	_, err := p.profiles.Get(ctx, role, func(ctx context.Context) (string, error) {
 		name, made, err := profile.Ensure(ctx, p.clients, p.options.Cluster, role)
-		if made {
-			p.own.use(name, true)
-		}
+		p.ownProfiles.note(name, 0, made)
 		return name, err
 	})
-	p.own.use(s.profile, false)
+	p.ownProfiles.note(s.profile, 0, false)
 	return err
 }
 

@@ -404,6 +404,16 @@ func (p *Provider) created(b *pending, c cloudprovider.NodeClaim, m machine) (cl
 // knows client tokens for a while only, and would launch once more after that. So it is asked again within the lag; later, all that was launched
 // must show, and reading tells.
 func (p *Provider) reopen(ctx context.Context, b *pending) error {
+	return p.inTurn(ctx, b, func() error { return p.askAgain(ctx, b) })
+}
+
+// reconcileByReading ends an open question without asking for machines again.
+func (p *Provider) reconcileByReading(ctx context.Context, b *pending) error {
+	return p.inTurn(ctx, b, func() error { return p.lookup(ctx, b, errors.New("it was not asked for again")) })
+}
+
+// inTurn finds out what became of a fleet while no other caller does, unless that is known by then.
+func (p *Provider) inTurn(ctx context.Context, b *pending, find func() error) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -413,6 +423,10 @@ func (p *Provider) reopen(ctx context.Context, b *pending) error {
 	if !p.memory.IsOpen(b.rec.ID) {
 		return nil
 	}
+	return find()
+}
+
+func (p *Provider) askAgain(ctx context.Context, b *pending) error {
 	if time.Since(*b.first.Load()) > p.options.Lag {
 		return p.lookup(ctx, b, errors.New("too late to ask again"))
 	}

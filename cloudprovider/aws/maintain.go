@@ -20,51 +20,81 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/profile"
 )
 
-// templates knows which launch templates exist. A template that a launch is using is not collected.
-type templates struct {
-	clients *api.Clients
-	exist   *discovery.Cache[bool]
-
-	mu   sync.Mutex
-	used map[string]use
+// uses are what this provider knows of the use of launch templates, or of instance profiles, by their names. The zero value knows nothing.
+type uses struct {
+	mu sync.Mutex
+	by map[string]use
 }
 
 type use struct {
 	made    bool // by this provider, or perhaps so
-	holders int
+	holders int  // launches under way
 	last    time.Time
 }
 
-func newTemplates(clients *api.Clients) *templates {
-	return &templates{clients: clients, exist: discovery.NewCache[bool](24 * time.Hour), used: map[string]use{}}
+// note says that something is used, that so many more launches need it, and that this provider has made it.
+func (u *uses) note(name string, holders int, made bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.by == nil {
+		u.by = map[string]use{}
+	}
+	known := u.by[name]
+	u.by[name] = use{known.made || made, known.holders + holders, time.Now()}
 }
 
-// note changes what is known of the use of a template.
-func (t *templates) note(name string, holders int, made bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	u := t.used[name]
-	t.used[name] = use{u.made || made, u.holders + holders, time.Now()}
+// within says whether something is held, or was used within a time.
+func (u *uses) within(name string, age time.Duration) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.by[name].holders > 0 || time.Since(u.by[name].last) < age
+}
+
+// forget forgets something unless it is held.
+func (u *uses) forget(name string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.by[name].holders == 0 {
+		delete(u.by, name)
+	}
+}
+
+// mine are the names of what this provider has made, in ascending order.
+func (u *uses) mine() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.DeleteFunc(sortedKeys(u.by), func(name string) bool { return !u.by[name].made })
+}
+
+// templates knows which launch templates exist. A template that a launch is using is not collected.
+type templates struct {
+	clients *api.Clients
+	exist   *discovery.Cache[bool]
+	used    uses
+}
+
+func newTemplates(clients *api.Clients) *templates {
+	return &templates{clients: clients, exist: discovery.NewCache[bool](24 * time.Hour)}
 }
 
 // hold makes sure that a template exists and keeps it from being collected until release.
 func (t *templates) hold(ctx context.Context, in *ec2.CreateLaunchTemplateInput) (release func(), err error) {
 	name := aws.ToString(in.LaunchTemplateName)
-	t.note(name, 1, false)
+	t.used.note(name, 1, false)
 	_, err = t.exist.Get(ctx, name, func(ctx context.Context) (bool, error) {
 		copied := *in // the SDK adds a client token to what it is given
 		_, err := t.clients.EC2.CreateLaunchTemplate(ctx, &copied)
 		if api.Reason(err) == "InvalidLaunchTemplateName.AlreadyExistsException" {
 			return true, nil // with the same content, for its name is a hash of it
 		}
-		t.note(name, 0, err == nil || cloudprovider.Advise(err).Unknown)
+		t.used.note(name, 0, err == nil || cloudprovider.Advise(err).Unknown)
 		return true, err
 	})
 	if err != nil {
-		t.note(name, -1, false)
+		t.used.note(name, -1, false)
 		return nil, err
 	}
-	return func() { t.note(name, -1, false) }, nil
+	return func() { t.used.note(name, -1, false) }, nil
 }
 
 // Maintain deletes what the cluster has no use for: launch templates that were not used for age, and instance profiles that are older and that no machine
@@ -106,7 +136,7 @@ func (p *Provider) maintain(ctx context.Context, age time.Duration) (deleted []s
 			return deleted, err
 		}
 	}
-	profiles, err := profile.Collect(ctx, p.clients, p.options.Cluster, func(name string) bool { return used[name] || p.own.since(name) < age }, age)
+	profiles, err := profile.Collect(ctx, p.clients, p.options.Cluster, func(name string) bool { return used[name] || p.ownProfiles.within(name, age) }, age)
 	p.profiles.Forget() // or a launch would take a profile that is gone for one that is there
 	return append(deleted, profiles...), err
 }
@@ -152,10 +182,7 @@ func (p *Provider) usedProfiles(ctx context.Context, templates []string) (map[st
 
 // collect deletes a template unless a launch holds it or has used it within age.
 func (t *templates) collect(ctx context.Context, name string, age time.Duration) (bool, error) {
-	t.mu.Lock()
-	u := t.used[name]
-	t.mu.Unlock()
-	if u.holders > 0 || time.Since(u.last) < age {
+	if t.used.within(name, age) {
 		return false, nil
 	}
 	t.exist.Forget(name) // a launch that wants it from now on makes it again, if need be a second time
@@ -163,10 +190,6 @@ func (t *templates) collect(ctx context.Context, name string, age time.Duration)
 	if err != nil && api.Reason(err) != "InvalidLaunchTemplateName.NotFoundException" {
 		return false, fmt.Errorf("deleting a launch template: %w", err)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.used[name].holders == 0 {
-		delete(t.used, name)
-	}
+	t.used.forget(name)
 	return true, nil
 }

@@ -419,20 +419,6 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 	return list, nil
 }
 
-// reconcileByReading ends an open question without asking for machines again.
-func (p *Provider) reconcileByReading(ctx context.Context, b *pending) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-b.turn:
-	}
-	defer func() { b.turn <- struct{}{} }()
-	if !p.memory.IsOpen(b.rec.ID) {
-		return nil
-	}
-	return p.lookup(ctx, b, errors.New("it was not asked for again"))
-}
-
 // strays are machines of fleets that were concluded, and that memory does not know: those that an earlier process launched, and those that EC2
 // launched beyond what was asked for.
 type strays struct {

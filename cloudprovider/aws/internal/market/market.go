@@ -98,7 +98,9 @@ func offerings(ctx context.Context, clients *api.Clients) (map[string]map[string
 	out := map[string]map[string]bool{}
 	all, err := api.All(ctx, sdk.NewDescribeInstanceTypeOfferingsPaginator(clients.EC2, &sdk.DescribeInstanceTypeOfferingsInput{
 		LocationType: types.LocationTypeAvailabilityZone, MaxResults: aws.Int32(1000),
-	}), func(o *sdk.DescribeInstanceTypeOfferingsOutput) []types.InstanceTypeOffering { return o.InstanceTypeOfferings })
+	}), func(o *sdk.DescribeInstanceTypeOfferingsOutput) []types.InstanceTypeOffering {
+		return o.InstanceTypeOfferings
+	})
 	for _, o := range all {
 		name := string(o.InstanceType)
 		if out[name] == nil {
