@@ -24,7 +24,7 @@ func (p *profile) elements() []el {
 	}
 }
 
-func (c *Cloud) named(r request) (*profile, *apiError) {
+func (c *Cloud) profile(r request) (*profile, *apiError) {
 	name := r.params.str("InstanceProfileName")
 	p, ok := c.profiles[name]
 	if !ok {
@@ -34,7 +34,7 @@ func (c *Cloud) named(r request) (*profile, *apiError) {
 }
 
 func (c *Cloud) getProfile(r request) (any, *apiError) {
-	p, failure := c.named(r)
+	p, failure := c.profile(r)
 	if failure != nil {
 		return nil, failure
 	}
@@ -58,7 +58,7 @@ func (c *Cloud) createProfile(r request) (any, *apiError) {
 }
 
 func (c *Cloud) addRole(r request) (any, *apiError) {
-	p, failure := c.named(r)
+	p, failure := c.profile(r)
 	role := r.params.str("RoleName")
 	switch {
 	case failure != nil:
@@ -73,7 +73,7 @@ func (c *Cloud) addRole(r request) (any, *apiError) {
 }
 
 func (c *Cloud) removeRole(r request) (any, *apiError) {
-	p, failure := c.named(r)
+	p, failure := c.profile(r)
 	if failure != nil {
 		return nil, failure
 	}
@@ -85,7 +85,7 @@ func (c *Cloud) removeRole(r request) (any, *apiError) {
 }
 
 func (c *Cloud) deleteProfile(r request) (any, *apiError) {
-	p, failure := c.named(r)
+	p, failure := c.profile(r)
 	if failure != nil {
 		return nil, failure
 	}

@@ -45,11 +45,11 @@ func (c *Cloud) FailCheck(id, check string) {
 
 // modifyInstance turns the termination protection of a machine on or off.
 func (c *Cloud) modifyInstance(r request) (any, *apiError) {
-	i, ok := c.instances[r.params.str("InstanceId")]
-	if !ok || !c.seen(i) {
-		return nil, missingInstances([]string{r.params.str("InstanceId")})
+	list, failure := c.named([]string{r.params.str("InstanceId")}, c.seen)
+	if failure != nil {
+		return nil, failure
 	}
-	i.protected = r.params.str("DisableApiTermination", "Value") == "true"
+	list[0].protected = r.params.str("DisableApiTermination", "Value") == "true"
 	return []el{e("return", true)}, nil
 }
 
@@ -220,22 +220,10 @@ func (c *Cloud) sweep() {
 }
 
 func (c *Cloud) describeInstances(r request) (any, *apiError) {
-	var all []*instance
 	ids := r.params.strs("InstanceId")
-	var missing []string
-	for _, id := range ids {
-		i, ok := c.instances[id]
-		switch {
-		case !strings.HasPrefix(id, "i-"):
-			return nil, &apiError{"InvalidInstanceID.Malformed", fmt.Sprintf("Invalid id: %q", id)}
-		case !ok || !c.seen(i):
-			missing = append(missing, id)
-		default:
-			all = append(all, i)
-		}
-	}
-	if len(missing) > 0 {
-		return nil, missingInstances(missing)
+	all, failure := c.named(ids, c.seen)
+	if failure != nil {
+		return nil, failure
 	}
 	if len(ids) == 0 {
 		for _, id := range sortedKeys(c.instances) {
@@ -325,60 +313,68 @@ func (c *Cloud) placed(i *instance) []el {
 	return out
 }
 
-func missingInstances(ids []string) *apiError {
-	if len(ids) == 1 {
-		return &apiError{"InvalidInstanceID.NotFound", fmt.Sprintf("The instance ID '%s' does not exist", ids[0])}
-	}
-	return &apiError{"InvalidInstanceID.NotFound", fmt.Sprintf("The instance IDs '%s' do not exist", strings.Join(ids, ", "))}
-}
-
-func (c *Cloud) terminateInstances(r request) (any, *apiError) {
-	ids := r.params.strs("InstanceId")
+// named are the instances of these ids; one that is not there, or not known, fails the call for all.
+func (c *Cloud) named(ids []string, known func(*instance) bool) ([]*instance, *apiError) {
+	var all []*instance
 	var missing []string
 	for _, id := range ids {
-		if i, ok := c.instances[id]; !ok || !c.seen(i) {
+		if !strings.HasPrefix(id, "i-") {
+			return nil, &apiError{"InvalidInstanceID.Malformed", fmt.Sprintf("Invalid id: %q", id)}
+		}
+		if i, ok := c.instances[id]; ok && known(i) {
+			all = append(all, i)
+		} else {
 			missing = append(missing, id)
 		}
 	}
-	if len(missing) > 0 {
-		return nil, missingInstances(missing)
+	switch len(missing) {
+	case 0:
+		return all, nil
+	case 1:
+		return nil, &apiError{"InvalidInstanceID.NotFound", fmt.Sprintf("The instance ID '%s' does not exist", missing[0])}
+	default:
+		return nil, &apiError{"InvalidInstanceID.NotFound", fmt.Sprintf("The instance IDs '%s' do not exist", strings.Join(missing, ", "))}
 	}
-	now := c.now()
+}
+
+func (c *Cloud) terminateInstances(r request) (any, *apiError) {
+	list, failure := c.named(r.params.strs("InstanceId"), c.seen)
+	if failure != nil {
+		return nil, failure
+	}
+	now, asked := c.now(), apiError{"Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"}
 	// A protected machine spoils the call for its zone; in others machines are ended, and the caller is not told.
 	spoiled, guilty := map[string]bool{}, ""
-	for _, id := range ids {
-		if i := c.instances[id]; i.protected {
-			spoiled[i.zone], guilty = true, id
+	for _, i := range list {
+		if i.protected {
+			spoiled[i.zone], guilty = true, i.id
 		}
 	}
 	if guilty != "" {
-		for _, id := range ids {
-			if i := c.instances[id]; !spoiled[i.zone] {
-				c.end(i, apiError{"Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"})
+		for _, i := range list {
+			if !spoiled[i.zone] {
+				c.end(i, asked)
 			}
 		}
 		return nil, &apiError{"OperationNotPermitted", fmt.Sprintf("The instance '%s' may not be terminated. Modify its 'disableApiTermination' instance attribute and try again.", guilty)}
 	}
-	return []el{items("instancesSet", ids, func(id string) []el {
-		i := c.instances[id]
+	return []el{items("instancesSet", list, func(i *instance) []el {
 		before, was := c.state(i, now)
-		c.end(i, apiError{"Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"})
+		c.end(i, asked)
 		after, is := c.state(i, now)
 		return []el{
-			e("instanceId", id), e("previousState", e("code", before), e("name", was)), e("currentState", e("code", after), e("name", is)),
+			e("instanceId", i.id), e("previousState", e("code", before), e("name", was)), e("currentState", e("code", after), e("name", is)),
 		}
 	})}, nil
 }
 
 func (c *Cloud) createTags(r request) (any, *apiError) {
 	tags := r.params.tags("Tag")
-	var missing []string
-	for _, id := range r.params.strs("ResourceId") {
-		i, ok := c.instances[id]
-		if !ok {
-			missing = append(missing, id)
-			continue
-		}
+	list, failure := c.named(r.params.strs("ResourceId"), func(*instance) bool { return true })
+	if failure != nil {
+		return nil, failure
+	}
+	for _, i := range list {
 		all := maps.Clone(i.tags)
 		maps.Copy(all, tags)
 		own := 0
@@ -388,14 +384,10 @@ func (c *Cloud) createTags(r request) (any, *apiError) {
 			}
 		}
 		if own > 50 {
-			return nil, &apiError{"TagLimitExceeded", "More than 50 tags on " + id}
+			return nil, &apiError{"TagLimitExceeded", "More than 50 tags on " + i.id}
 		}
 	}
-	if len(missing) > 0 {
-		return nil, missingInstances(missing)
-	}
-	for _, id := range r.params.strs("ResourceId") {
-		i := c.instances[id]
+	for _, i := range list {
 		i.oldTags, i.tagged = maps.Clone(i.tags), c.now()
 		maps.Copy(i.tags, tags)
 	}
