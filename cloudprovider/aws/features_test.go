@@ -173,11 +173,11 @@ func TestStatusChecks(t *testing.T) {
 func TestEndOfABlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{})
-		f.cloud.AddReservation("cr-block", "m5.large", "us-east-1a", 2, true, map[string]string{"cluster": "harbour"})
-		f.cloud.AddReservation("cr-open", "c5.large", "us-east-1a", 2, false, map[string]string{"cluster": "harbour"})
 		end := time.Now().UTC().Add(3 * time.Hour)
-		f.cloud.SetReservationEnd("cr-block", end)
-		f.cloud.SetReservationEnd("cr-open", end)
+		f.cloud.Put(
+			awstest.Reservation{ID: "cr-block", Type: "m5.large", Zone: "us-east-1a", Count: 2, Block: true, End: end, Tags: map[string]string{"cluster": "harbour"}},
+			awstest.Reservation{ID: "cr-open", Type: "c5.large", Zone: "us-east-1a", Count: 2, End: end, Tags: map[string]string{"cluster": "harbour"}},
+		)
 		c := class()
 		c.CapacityReservations = byTag("cluster", "harbour")
 		p := f.provider(t, func(o *aws.Options) { o.Classes, o.StatusChecks, o.Queue = aws.FixedClasses{c}, true, "" })

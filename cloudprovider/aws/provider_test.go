@@ -50,18 +50,18 @@ func TestDrift(t *testing.T) {
 		"static field":  {func(_ *fixture, c *nodeclass.NodeClass) { c.DetailedMonitoring = true }, aws.NodeClassDrift},
 		"user data":     {func(_ *fixture, c *nodeclass.NodeClass) { c.UserData = "#!/bin/sh\ntrue\n" }, aws.NodeClassDrift},
 		"placement group": {func(f *fixture, c *nodeclass.NodeClass) {
-			f.cloud.AddPlacementGroup("pg-1", "racks", "cluster", 0)
+			f.cloud.Put(awstest.PlacementGroup{ID: "pg-1", Name: "racks", Strategy: "cluster"})
 			c.PlacementGroup = &nodeclass.PlacementGroup{Name: "racks"}
 		}, aws.NodeClassDrift},
 		"new image": {func(f *fixture, _ *nodeclass.NodeClass) {
-			f.cloud.AddImage("ami-next", "next", "x86_64", time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), time.Time{}, nil)
+			f.cloud.Put(awstest.Image{ID: "ami-next", Name: "next", Arch: "x86_64", Created: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)})
 			f.cloud.SetParameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id", "ami-next")
 		}, aws.AMIDrift},
 		"another group": {func(f *fixture, _ *nodeclass.NodeClass) {
-			f.cloud.AddGroup("sg-3", "more", map[string]string{"cluster": "harbour"})
+			f.cloud.Put(awstest.Group{ID: "sg-3", Name: "more", Tags: map[string]string{"cluster": "harbour"}})
 		}, aws.SecurityGroupDrift},
 		"other subnets": {func(f *fixture, c *nodeclass.NodeClass) {
-			f.cloud.AddSubnet("subnet-new", "us-east-1a", 100, map[string]string{"tier": "new"})
+			f.cloud.Put(awstest.Subnet{ID: "subnet-new", Zone: "us-east-1a", Free: 100, Tags: map[string]string{"tier": "new"}})
 			c.Subnets = byTag("tier", "new")
 		}, aws.SubnetDrift},
 	} {
@@ -90,7 +90,7 @@ func TestDrift(t *testing.T) {
 func TestReservationDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{})
-		f.cloud.AddReservation("cr-1", "m5.large", "us-east-1a", 2, false, map[string]string{"cluster": "harbour"})
+		f.cloud.Put(awstest.Reservation{ID: "cr-1", Type: "m5.large", Zone: "us-east-1a", Count: 2, Tags: map[string]string{"cluster": "harbour"}})
 		c := &classes{class()}
 		c.now.CapacityReservations = byTag("cluster", "harbour")
 		p := f.provider(t, func(o *aws.Options) { o.Classes = c })
@@ -245,7 +245,7 @@ func TestGroupsThatAreUnwiseTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{})
 		for _, id := range []string{"sg-a", "sg-b"} {
-			f.cloud.AddGroup(id, id, map[string]string{"cluster": "harbour", "kubernetes.io/cluster/harbour": "owned"})
+			f.cloud.Put(awstest.Group{ID: id, Name: id, Tags: map[string]string{"cluster": "harbour", "kubernetes.io/cluster/harbour": "owned"}})
 		}
 		p := f.provider(t)
 		_, err := p.InstanceTypes(t.Context(), pool())

@@ -62,11 +62,11 @@ type Cloud struct {
 	throttled    int
 	fault        func(Call) Fault
 	skew         atomic.Int64 // of the services' clock against ours
-	subnets      []*subnet
-	groups       []group
-	images       []image
-	reservations []*reservation
-	placements   []placement
+	subnets      []*Subnet
+	groups       []*Group
+	images       []*Image
+	reservations []*Reservation
+	placements   []*PlacementGroup
 	parameters   map[string]string
 	capacity     map[pool]int // what is left; a pool that is missing has no end
 	quotas       map[string]int
@@ -206,6 +206,16 @@ func (c *Cloud) Zones() []string {
 }
 
 func (*Cloud) now() time.Time { return time.Now() }
+
+// zoneID is empty for local zones.
+func (c *Cloud) zoneID(name string) string {
+	for _, z := range c.region.Zones {
+		if z.Name == name {
+			return z.ID
+		}
+	}
+	return ""
+}
 
 // id is the next id of a kind, in the form that AWS gives to its own; they do not ascend.
 func (c *Cloud) id(prefix string) string {

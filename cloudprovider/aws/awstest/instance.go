@@ -11,19 +11,19 @@ import (
 )
 
 type instance struct {
-	id, typ, zone, zoneID, image, fleet, token, profile, reserved string
-	capacityType                                                  string
-	subnet                                                        *subnet
-	groups                                                        []string
-	tags                                                          map[string]string
-	template                                                      *template
-	launched, ended                                               time.Time
-	tagged                                                        time.Time
-	oldTags                                                       map[string]string
-	reason                                                        apiError
-	protected                                                     bool
-	failing                                                       map[string]time.Time // checks, instance or system, since when
-	events                                                        []scheduled
+	id, typ, zone, image, fleet, token, profile, reserved string
+	capacityType                                          string
+	subnet                                                *Subnet
+	groups                                                []string
+	tags                                                  map[string]string
+	template                                              *template
+	launched, ended                                       time.Time
+	tagged                                                time.Time
+	oldTags                                               map[string]string
+	reason                                                apiError
+	protected                                             bool
+	failing                                               map[string]time.Time // checks, instance or system, since when
+	events                                                []scheduled
 }
 
 // scheduled is something that EC2 is going to do.
@@ -127,7 +127,7 @@ func (c *Cloud) describeStatus(r request) (any, *apiError) {
 func (c *Cloud) launch(ch *choice, kind, fleetID, token, reserved string, tags map[string]string) string {
 	data := ch.template.data
 	i := &instance{
-		id: c.id("i"), typ: ch.typ, zone: ch.zone, zoneID: ch.zoneID, subnet: ch.subnet, fleet: fleetID, token: token, reserved: reserved,
+		id: c.id("i"), typ: ch.typ, zone: ch.zone, subnet: ch.subnet, fleet: fleetID, token: token, reserved: reserved,
 		template: ch.template, launched: c.now(), capacityType: "on-demand",
 	}
 	if p, ok := c.profiles[data.str("IamInstanceProfile", "Name")]; ok {
@@ -167,17 +167,9 @@ func (c *Cloud) end(i *instance, reason apiError) {
 	}
 	cited(api.State, reason.code)
 	i.ended, i.reason = c.now(), reason
-	i.subnet.free++
-	if i.reserved != "" {
-		for _, v := range c.reservations {
-			if v.id == i.reserved {
-				v.free++
-			}
-		}
-		return
-	}
+	i.subnet.Free++
 	p := pool{i.typ, i.zone, i.capacityType}
-	if n, ok := c.capacity[p]; ok {
+	if n, ok := c.capacity[p]; ok && i.reserved == "" {
 		c.capacity[p] = n + 1
 	}
 }
@@ -287,7 +279,7 @@ func (c *Cloud) elements(i *instance, at time.Time) []el {
 		out = append(out, e("iamInstanceProfile", e("arn", i.profile), e("id", "AIPA")))
 	}
 	if state != "terminated" {
-		out = append(out, e("subnetId", i.subnet.id), e("vpcId", i.subnet.vpc),
+		out = append(out, e("subnetId", i.subnet.ID), e("vpcId", vpc),
 			items("groupSet", i.groups, func(g string) []el { return []el{e("groupId", g)} }))
 	} else {
 		out = append(out, e("stateReason", e("code", i.reason.code), e("message", i.reason.message)), e("reason", i.reason.message))
@@ -298,12 +290,12 @@ func (c *Cloud) elements(i *instance, at time.Time) []el {
 // placed is the placement group of a machine, and its partition: EC2 chooses one where the template names none.
 func (c *Cloud) placed(i *instance) []el {
 	id := i.template.data.str("Placement", "GroupId")
-	at := slices.IndexFunc(c.placements, func(p placement) bool { return p.id == id })
+	at := slices.IndexFunc(c.placements, func(p *PlacementGroup) bool { return p.ID == id })
 	if at < 0 {
 		return nil
 	}
-	out := []el{e("groupId", id), e("groupName", c.placements[at].name)}
-	if n := c.placements[at].partitions; n > 0 {
+	out := []el{e("groupId", id), e("groupName", c.placements[at].Name)}
+	if n := c.placements[at].Partitions; n > 0 {
 		chosen := i.template.data.num("Placement", "PartitionNumber")
 		if chosen == 0 {
 			chosen = int(i.id[len(i.id)-1])%n + 1
@@ -407,7 +399,7 @@ func (c *Cloud) Truth() []Machine {
 	var out []Machine
 	for _, id := range sortedKeys(c.instances) {
 		if i := c.instances[id]; i.ended.IsZero() {
-			out = append(out, Machine{i.id, i.typ, i.zone, i.capacityType, i.image, i.subnet.id, i.fleet, i.reserved, maps.Clone(i.tags), i.launched})
+			out = append(out, Machine{i.id, i.typ, i.zone, i.capacityType, i.image, i.subnet.ID, i.fleet, i.reserved, maps.Clone(i.tags), i.launched})
 		}
 	}
 	return out
@@ -429,7 +421,7 @@ func (c *Cloud) Adopt(m Machine) {
 		launched: m.Launched, template: &template{data: &params{}}, groups: []string{"sg-1"},
 	}
 	for _, s := range c.subnets {
-		if s.id == m.Subnet {
+		if s.ID == m.Subnet {
 			i.subnet = s
 		}
 	}

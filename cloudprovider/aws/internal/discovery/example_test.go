@@ -111,7 +111,7 @@ func ExampleParameter() {
 func ExamplePlacement() {
 	ctx := context.Background()
 	cloud, finder := connected(ctx)
-	cloud.AddPlacementGroup("pg-1", "racks", "partition", 7)
+	cloud.Put(awstest.PlacementGroup{ID: "pg-1", Name: "racks", Strategy: "partition", Partitions: 7})
 	group, err := finder.PlacementGroup(ctx, nodeclass.PlacementGroup{Name: "racks"})
 	fmt.Println(group.ID, group.Strategy, group.Partitions, err)
 	// Output: pg-1 partition 7 <nil>
