@@ -1,19 +1,19 @@
-// Package cloudprovider is the interface to a cloud: it says how nodes are bought and given back, and what everybody who
-// implements it owes to everybody who calls it. It is the only package that describes side effects.
+// Package cloudprovider is the interface to a cloud: it says how nodes are bought and given back, and what every
+// implementation promises to its callers. It is the only package that describes side effects.
 //
 // A provider implements [Provider], six interfaces of one method each. Callers ask for the ones that they need. What only
 // some clouds can do is in interfaces of its own, found by type assertion: [BatchCreator], [RepairAdviser],
 // [RegistrationHook], and interruption.Source. Package cloudtest checks an implementation against the obligations below,
 // memcloud is an implementation in memory, and examples/newprovider is the smallest one, to copy. What callers make of a
 // provider's answers is in two packages of pure functions: availability remembers what was refused, lifecycle decides which
-// instances belong to nobody.
+// instances have no owner.
 //
 // # The life of an instance
 //
 // A caller writes a [NodeClaim] down, with a token that was never used before, and calls Create with it until the answer
 // is known: an [Instance], or an error that says that there is none. The same token leads to the same instance, so a
 // caller that lost the answer, or was restarted, asks again with the same claim. To give an instance back it calls Delete
-// until the answer is [ErrNotFound]. What nobody claims any more is found by List. A claim is the same one if
+// until the answer is [ErrNotFound]. What is not claimed any more is found by List. A claim is the same one if
 // [NodeClaim.Equal] says so; a provider keeps what it needs to tell, a copy or a hash, beside the token.
 //
 // # Obligations
@@ -86,7 +86,7 @@
 // they may not know a new instance, or still know an old one. They must not invent instances, and the lag has a bound,
 // which the provider's documentation states; callers wait that long before they believe that something is gone
 // (lifecycle.Timeouts). Two things may never lag: Create must know its tokens, and Delete must know what Create returned.
-// A token is remembered for at least one day after the instance was deleted, longer than anybody retries.
+// A token is remembered for at least one day after the instance was deleted, longer than any caller retries.
 //
 // # Errors
 //

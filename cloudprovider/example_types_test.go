@@ -143,7 +143,7 @@ func ExampleLister() {
 	// 0 <nil>
 }
 
-// A machine that is gone is an answer, told by its code. Whoever reads a name from a stale list must expect it.
+// A machine that is gone is an answer, told by its code. A caller with a stale list must expect it.
 func ExampleGetter() {
 	cloud, err := memcloud.New(memcloud.Config{Types: types()})
 	if err != nil {
@@ -269,7 +269,7 @@ func ExampleRepairPolicy() {
 	// 40 minutes: replace it: true
 }
 
-// Whoever gives machines back asks until the cloud knows no more of them.
+// A caller that gives machines back asks until the cloud knows no more of them.
 func ExampleDeleter() {
 	ctx := context.Background()
 	cloud, err := memcloud.New(memcloud.Config{Types: types(), Shutdown: time.Minute})
@@ -381,13 +381,13 @@ func ExampleRepairAdviser() {
 // A caller's loop turns on the kind of retry: again, elsewhere, or a person.
 func ExampleRetry() {
 	next := map[cloudprovider.Retry]string{
-		cloudprovider.RetryNever: "tell somebody", cloudprovider.RetrySame: "ask again later", cloudprovider.RetryElsewhere: "plan without it",
+		cloudprovider.RetryNever: "tell a person", cloudprovider.RetrySame: "ask again later", cloudprovider.RetryElsewhere: "plan without it",
 	}
 	for _, code := range []error{cloudprovider.ErrUnauthorized, cloudprovider.ErrThrottled, cloudprovider.ErrQuota} {
 		fmt.Printf("%s: %s\n", code, next[cloudprovider.Advise(code).Retry])
 	}
 	// Output:
-	// unauthorized: tell somebody
+	// unauthorized: tell a person
 	// throttled: ask again later
 	// quota exceeded: plan without it
 }

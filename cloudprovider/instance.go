@@ -26,7 +26,7 @@ const (
 	Terminating InstanceState = "Terminating"
 )
 
-// Instance is what there is: a machine, and what is remembered about whom it is for. It is a plain struct; the zero value
+// Instance is what there is: a machine, and what is remembered of the claim that it is for. It is a plain struct; the zero value
 // is no instance.
 type Instance struct {
 	// ID is unique, never used again, and what a kubelet reports as its provider id.
@@ -55,7 +55,7 @@ func (i Instance) Clone() Instance {
 }
 
 // Node is the node that the instance will register as, ready and with nothing running: the labels, resources and provider id of
-// the instance, the taints of its claim without those of the start, and the name of the claim, for nobody knows the node's name
+// the instance, the taints of its claim without those of the start, and the name of the claim, for the node's name is not known
 // before it is there. It shares nothing with either that can be changed.
 func (i Instance) Node(c NodeClaim) *corev1.Node {
 	i = i.Clone()

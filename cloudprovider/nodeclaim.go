@@ -13,7 +13,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// NodeClaim is what is asked for: one node. It is a plain struct, read-only for whoever gets it; the zero value is not
+// NodeClaim is what is asked for: one node. It is a plain struct, read-only for its receivers; the zero value is not
 // valid, for it has no name, no token and no candidates. Written as JSON before
 // it is handed to Create, and read again, it asks for the same.
 type NodeClaim struct {
@@ -37,7 +37,7 @@ type NodeClaim struct {
 	Candidates []Candidate
 	// Labels are put on the node in addition to those of its type and offering.
 	Labels map[string]string
-	// Taints are put on the node; StartupTaints as well, until somebody takes them off.
+	// Taints are put on the node; StartupTaints as well, until they are taken off.
 	Taints, StartupTaints []corev1.Taint
 }
 

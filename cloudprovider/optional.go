@@ -48,7 +48,7 @@ func CreateAll(ctx context.Context, p Creator, claims []NodeClaim) []Result {
 
 // RepairAdviser is implemented by providers that know which node conditions mean that a machine will not recover.
 type RepairAdviser interface {
-	// RepairPolicies lists the conditions, in a fixed order. It does not fail and asks nobody.
+	// RepairPolicies lists the conditions, in a fixed order. It does not fail and calls nothing.
 	RepairPolicies() []RepairPolicy
 }
 

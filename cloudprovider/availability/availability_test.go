@@ -212,7 +212,7 @@ func TestFamily(t *testing.T) {
 	}
 }
 
-// Whatever records somebody has kept: they are refused, or the ledger of them works and gives them back.
+// Whatever records were kept: they are refused, or the ledger of them works and gives them back.
 func FuzzFrom(f *testing.F) {
 	f.Add([]byte(`[{"scope":"Offering","name":"m5.large","where":"topology.kubernetes.io/zone=a","strikes":1,"since":"2026-01-01T10:00:00Z","until":"2026-01-01T10:03:00Z"}]`), int64(1))
 	f.Add([]byte(`[{"scope":"Zone","where":"","strikes":9223372036854775807,"since":"2026-01-01T10:00:00Z","until":"2026-01-01T10:03:00Z"}]`), int64(-600))

@@ -120,7 +120,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// A provider that may have a past waits before it buys, and passes as well.
+// A provider that may have a history waits before it buys, and passes as well.
 func TestConformanceWithHistory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -219,12 +219,10 @@ func (p *Provider) ensureProfile(ctx context.Context, s *resolvedClass) error {
 	}
 	_, err := p.profiles.Get(ctx, role, func(ctx context.Context) (string, error) {
 		name, made, err := profile.Ensure(ctx, p.clients, p.options.Cluster, role)
-		if made {
-			p.own.use(name, true)
-		}
+		p.ownProfiles.note(name, 0, made)
 		return name, err
 	})
-	p.own.use(s.profile, false)
+	p.ownProfiles.note(s.profile, 0, false)
 	return err
 }
 
@@ -238,7 +236,7 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 	if s.class.NestedVirtualization == "enabled" && region.Nested != nil {
 		within.Offers = slices.DeleteFunc(within.Offers, func(o catalogue.Offer) bool { return !region.Nested[o.Name] })
 	}
-	p.notes.set("zones "+s.class.Name, barren(within, s.subnets))
+	p.notes.set("zones "+s.class.Name, unserved(within, s.subnets))
 	types, err := ec2.Types(within, s.settings)
 	if err != nil {
 		return invalid(err)
@@ -292,8 +290,8 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 	return nil
 }
 
-// barren names the zones of subnets in which nothing is offered, as those that the catalogue does not know.
-func barren(r catalogue.Region, subnets []discovery.Subnet) string {
+// unserved names the zones of subnets in which nothing is offered, as those that the catalogue does not know.
+func unserved(r catalogue.Region, subnets []discovery.Subnet) string {
 	var none []string
 	for _, zone := range sortedKeys(zones(subnets)) {
 		if !slices.ContainsFunc(r.Zones, func(z catalogue.Zone) bool { return z.Name == zone }) {

@@ -73,7 +73,7 @@ func (p *Provider) createAll(ctx context.Context, claims []cloudprovider.NodeCla
 				fresh[shape] = append(fresh[shape], i)
 			case e.Name != c.Name || e.Identity != "" && e.Identity != identity:
 				fail(i, invalid(fmt.Errorf("token %q is of the claim %q, or the claim was changed", c.Token, e.Name)))
-			case e.State == memory.Dead:
+			case e.State == memory.Ended:
 				err := fmt.Errorf("token %q led to %q, which is gone", c.Token, e.Instance.ID)
 				if e.Why != "" {
 					err = fmt.Errorf("%w: %s", err, e.Why)
@@ -139,7 +139,7 @@ func (p *Provider) again(ctx context.Context, e memory.Entry) (cloudprovider.Lau
 	return cloudprovider.Launch{Instance: instance}, nil
 }
 
-// dry is the answer to whoever wants to change something.
+// dry is the answer to calls that would change something.
 func dry() error {
 	return &cloudprovider.Error{Code: cloudprovider.ErrUnsupported, Err: errors.New("this provider only says what it would do: see DryRun")}
 }
@@ -217,7 +217,7 @@ func (p *Provider) look(raws []types.Instance, records *record.Reader) {
 const rivalry = 10 * time.Minute
 
 // readHistory finds out whether an earlier process has launched for a token, where that is undecided. What shows is known at once, what does not once enough
-// time has passed. Whoever comes first reads, for everybody who waits.
+// time has passed. The first caller reads, for all that wait.
 func (p *Provider) readHistory(ctx context.Context, token string) error {
 	if p.memory.KnowsHistory() || p.options.Undecided != nil && !p.options.Undecided(token) {
 		return nil
@@ -243,7 +243,7 @@ func (p *Provider) readHistory(ctx context.Context, token string) error {
 	}
 }
 
-// launch makes the fleets for claims of one shape, which were not asked for before, and settles their tokens.
+// launch makes the fleets for claims of one shape, which were not asked for before, and reconciles their tokens.
 func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovider.NodeClaim) []cloudprovider.Result {
 	results := make([]cloudprovider.Result, len(claims))
 	rest := make([]int, len(claims))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -113,41 +112,6 @@ func (p *Provider) giveBack(ctx context.Context, ids []string) {
 	}
 }
 
-// own is what this provider has made besides instances and launch templates.
-type own struct {
-	mu       sync.Mutex
-	profiles map[string]useOfProfile
-}
-
-type useOfProfile struct {
-	made bool
-	last time.Time
-}
-
-// use notes that something is launched with a profile, and that this provider has made it.
-func (o *own) use(name string, made bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.profiles == nil {
-		o.profiles = map[string]useOfProfile{}
-	}
-	o.profiles[name] = useOfProfile{made || o.profiles[name].made, time.Now()}
-}
-
-// since is how long ago a profile was used.
-func (o *own) since(name string) time.Duration {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return time.Since(o.profiles[name].last)
-}
-
-// made are the profiles that this provider has made, in ascending order.
-func (o *own) made() []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.DeleteFunc(sortedKeys(o.profiles), func(name string) bool { return !o.profiles[name].made })
-}
-
 // Withdraw takes back what came of the claims with these tokens, and the launch templates and instance profiles that this provider has made:
 // for callers that were interrupted and want nothing of it to stay. Where an answer of EC2 was lost it waits until what was launched must show. No
 // other call may be under way, and the provider is of no more use afterwards. It returns the instances that it ended, and can be repeated
@@ -184,7 +148,7 @@ func (p *Provider) Withdraw(ctx context.Context, tokens []string) ([]string, err
 	if err := p.ReleaseTemplates(ctx); err != nil {
 		return ended, err
 	}
-	for _, name := range p.own.made() {
+	for _, name := range p.ownProfiles.mine() {
 		if err := profile.Delete(ctx, p.clients, name); err != nil {
 			return ended, api.Outcome("withdraw", name, err)
 		}
@@ -211,23 +175,10 @@ func (p *Provider) deletePatiently(ctx context.Context, id string) error {
 // ReleaseTemplates deletes the launch templates that this provider has made and no launch is using. Machines do not need their template, and
 // the next launch makes it again.
 func (p *Provider) ReleaseTemplates(ctx context.Context) error {
-	for _, name := range p.templates.mine() {
+	for _, name := range p.templates.used.mine() {
 		if _, err := p.templates.collect(ctx, name, 0); err != nil {
 			return api.Outcome("release", name, err)
 		}
 	}
 	return nil
-}
-
-// mine are the names of the templates that this provider made, in ascending order.
-func (t *templates) mine() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var names []string
-	for _, name := range sortedKeys(t.used) {
-		if t.used[name].made {
-			names = append(names, name)
-		}
-	}
-	return names
 }

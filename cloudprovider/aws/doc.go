@@ -9,15 +9,15 @@
 // # Asking twice is safe
 //
 // One token leads to one machine at a time, whatever gets lost in between: call Create with the same claim until the answer is a launch or an error of the
-// closed list. What a fleet was asked for under which tokens stands in the tags of its machines, and which machine is whose is written there before anybody
-// is told (the seal of a batch). So:
+// closed list. What a fleet was asked for under which tokens stands in the tags of its machines, and which machine is whose is written there before any
+// caller is told (the seal of a batch). So:
 //
 //   - The answer was lost: within [Options].Lag the same request is sent again, with the same client token, which EC2 answers as before. Later the tags are
 //     read instead, for EC2 forgets client tokens and would launch once more.
 //   - The caller was restarted: a new provider reads the machines of the cluster once, and answers at once for the tokens that it finds. Any other token
 //     may have led to a machine that does not show yet: Create fails with ErrNotReady until the lag has passed since the start, and says for how
 //     long; [Options].Undecided says for which tokens that is so.
-//   - The machine is gone: Create fails with ErrNotFound and says what it died of, for a day after the end. A provider that was started since
+//   - The machine is gone: Create fails with ErrNotFound and says what it ended of, for a day after the end. A provider that was started since
 //     knows that for as long as EC2 shows ended machines, about an hour. After that the token is as good as new, so callers must not use a token again
 //     once they have heard that its machine is gone.
 //   - EC2 launched more than was asked for: what has no owner is ended, if need be by the next List.

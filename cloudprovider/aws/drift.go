@@ -137,7 +137,7 @@ func (m machines) Reserved() map[string]string {
 	return out
 }
 
-// owns finds the provider ids of instances that are the cluster's own, by memory, or else by reading.
+// owns finds the provider ids of instances that are the cluster's own, by memory, or else by reading. Machines whose record is unreadable are left out.
 func (p *Provider) owns(ctx context.Context, ids []string) (map[string]string, error) {
 	out := map[string]string{}
 	var unknown []string
@@ -152,7 +152,7 @@ func (p *Provider) owns(ctx context.Context, ids []string) (map[string]string, e
 		return out, nil
 	}
 	for i, r := range p.describe(ctx, "", unknown) {
-		if r.Err != nil {
+		if r.Err != nil && !errors.Is(r.Err, errUnreadable) {
 			return nil, r.Err
 		}
 		if r.Value != nil {

@@ -6,6 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -56,7 +59,7 @@ func TestFreshProfile(t *testing.T) {
 		}
 		assert.Greater(t, tries, 1)
 		require.Len(t, f.cloud.Truth(), 1)
-		// Somebody deletes it: it is missed by the fleet, looked up anew, and made again.
+		// It is deleted: it is missed by the fleet, looked up anew, and made again.
 		f.cloud.RemoveProfile(f.cloud.Profiles()[0])
 		claim.Name, claim.Token = "b", "b-token"
 		_, err := p.Create(t.Context(), claim)
@@ -66,6 +69,26 @@ func TestFreshProfile(t *testing.T) {
 		time.Sleep(12 * time.Second)
 		_, err = p.Create(t.Context(), claim)
 		require.NoError(t, err)
+	})
+}
+
+// A launch template that is gone is made again, also where the fleet's entries say so instead of the call.
+func TestMissingTemplateAsAnEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		claim := f.ask(t, p, "a", onDemand)
+		f.cloud.SetFault(func(c awstest.Call) awstest.Fault {
+			if c.Action == "CreateFleet" && c.N == 1 {
+				return awstest.Fault{Entry: "InvalidLaunchTemplateName.NotFoundException", Message: "The specified launch template, with template name x, does not exist."}
+			}
+			return awstest.Fault{}
+		})
+		_, err := p.Create(t.Context(), claim)
+		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
+		_, err = p.Create(t.Context(), claim)
+		require.NoError(t, err)
+		assert.Equal(t, 2, f.cloud.Calls("EC2.CreateLaunchTemplate"))
 	})
 }
 
@@ -149,7 +172,11 @@ func TestUndeletableMachine(t *testing.T) {
 			require.NoError(t, r.Err)
 			ids = append(ids, r.Launch.ID)
 		}
-		f.cloud.Protect(ec2ID(ids[17]), true)
+		protect := func(on bool) {
+			_, err := p.Clients().EC2.ModifyInstanceAttribute(t.Context(), &ec2.ModifyInstanceAttributeInput{InstanceId: sdk.String(ec2ID(ids[17])), DisableApiTermination: &types.AttributeBooleanValue{Value: sdk.Bool(on)}})
+			require.NoError(t, err)
+		}
+		protect(true)
 		errs := make(chan error, len(ids))
 		for _, id := range ids {
 			go func() { errs <- p.Delete(t.Context(), id) }()
@@ -165,7 +192,7 @@ func TestUndeletableMachine(t *testing.T) {
 		assert.Equal(t, 1, failed)
 		assert.Len(t, f.cloud.Truth(), 1)
 		assert.Less(t, f.cloud.Calls("EC2.TerminateInstances"), 20)
-		f.cloud.Protect(ec2ID(ids[17]), false)
+		protect(false)
 		require.NoError(t, p.Delete(t.Context(), ids[17]))
 	})
 }

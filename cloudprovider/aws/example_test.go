@@ -92,7 +92,7 @@ func ExampleOptions() {
 		Undecided: func(token string) bool { return asked[token] },
 		Lease: func(context.Context) error {
 			if !elected {
-				return errors.New("somebody else was elected")
+				return errors.New("another one was elected")
 			}
 			return nil
 		},
@@ -111,6 +111,6 @@ func ExampleOptions() {
 	launch, err := p.Create(ctx, claim)
 	fmt.Println(launch.Claim, launch.Type, err)
 	// Output:
-	// cloudprovider: create "web-1": not ready: retry after 10s; the lease is not held: somebody else was elected
+	// cloudprovider: create "web-1": not ready: retry after 10s; the lease is not held: another one was elected
 	// web-1 m5.large <nil>
 }

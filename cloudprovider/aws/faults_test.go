@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -78,9 +79,10 @@ type world struct {
 	restarts int
 
 	have, refused, deleted int // what the harvests counted
+	stripped, bare         int // machines whose tags were taken off
 }
 
-// restart replaces the provider by one that remembers nothing. Nobody may be calling.
+// restart replaces the provider by one that remembers nothing. No call may be under way.
 func (w *world) restart(ctx context.Context) {
 	w.t.Helper()
 	o := w.options()
@@ -90,6 +92,32 @@ func (w *world) restart(ctx context.Context) {
 	w.provider = p
 	w.restarts++
 	time.Sleep(31 * time.Second)
+}
+
+// strip takes tags off some machines, as people and policies do: the batch's name, or, where others of the fleet run, all that we have written.
+func (w *world) strip(rng *rand.Rand) {
+	truth := w.cloud.Truth()
+	fleets := map[string]int{}
+	for _, m := range truth {
+		fleets[m.Fleet]++
+	}
+	for _, m := range truth {
+		if rng.IntN(20) > 0 || m.Tags["joinery/batch"] == "" {
+			continue
+		}
+		off := map[string]string{"joinery/batch": ""}
+		if fleets[m.Fleet] > 1 {
+			fleets[m.Fleet]--
+			w.bare++
+			for key := range m.Tags {
+				if strings.HasPrefix(key, "joinery/claims-") || strings.HasPrefix(key, "joinery/seal-") {
+					off[key] = ""
+				}
+			}
+		}
+		w.stripped++
+		w.cloud.Retag(m.ID, off)
+	}
 }
 
 // create asks until the answer is known; false = the world stopped before.
@@ -175,7 +203,7 @@ func (w *world) harvest(ctx context.Context, done, open []cloudprovider.NodeClai
 		}
 		delete(w.outcomes, claim.Token)
 	}
-	assert.Equal(w.t, running, truth, "machines that run, whatever anybody lists")
+	assert.Equal(w.t, running, truth, "machines that run, whatever is listed")
 	time.Sleep(2 * time.Hour)
 	w.cloud.SetFault(mishaps(faultSeed))
 }
@@ -264,6 +292,7 @@ func TestFaultRun(t *testing.T) {
 			most = max(most, len(w.cloud.Templates()))
 			todo = slices.Concat(undone, todo[len(chunk):])
 			w.restart(ctx)
+			w.strip(rng)
 			// Those whose deletion was cut off are deleted by the next life.
 			for _, claim := range undone {
 				if out := w.outcomes[claim.Token]; out.deleted {
@@ -278,8 +307,9 @@ func TestFaultRun(t *testing.T) {
 			}
 		}
 
-		t.Logf("%d launches in %d lives of the provider: %d stay, %d deleted, %d refused; %d calls to EC2, at most %d templates",
-			total, w.restarts, w.have, w.deleted, w.refused, w.cloud.Calls("EC2."), most)
+		t.Logf("%d launches in %d lives of the provider: %d stay, %d deleted, %d refused; tags taken off %d machines, all of them off %d; %d calls to EC2, at most %d templates",
+			total, w.restarts, w.have, w.deleted, w.refused, w.stripped, w.bare, w.cloud.Calls("EC2."), most)
+		assert.Positive(t, w.stripped)
 		assert.Equal(t, total, w.have+w.deleted+w.refused, "every claim was looked at")
 		assert.Greater(t, w.have, total/10)
 		assert.Greater(t, w.refused, 0)

@@ -138,7 +138,7 @@ func TestStatusChecks(t *testing.T) {
 				have, _ = told(t, p, cursor)
 				require.Equal(t, want, have)
 				have, cursor = told(t, p, cursor)
-				require.Equal(t, want, have, "nobody has confirmed them")
+				require.Equal(t, want, have, "they are not confirmed")
 				assert.Equal(t, interruption.Force, have[ids[0]].Respond())
 				have, cursor = told(t, p, cursor)
 				require.Empty(t, have)
@@ -173,11 +173,11 @@ func TestStatusChecks(t *testing.T) {
 func TestEndOfABlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{})
-		f.cloud.AddReservation("cr-block", "m5.large", "us-east-1a", 2, true, map[string]string{"cluster": "harbour"})
-		f.cloud.AddReservation("cr-open", "c5.large", "us-east-1a", 2, false, map[string]string{"cluster": "harbour"})
 		end := time.Now().UTC().Add(3 * time.Hour)
-		f.cloud.SetReservationEnd("cr-block", end)
-		f.cloud.SetReservationEnd("cr-open", end)
+		f.cloud.Put(
+			awstest.Reservation{ID: "cr-block", Type: "m5.large", Zone: "us-east-1a", Count: 2, Block: true, End: end, Tags: map[string]string{"cluster": "harbour"}},
+			awstest.Reservation{ID: "cr-open", Type: "c5.large", Zone: "us-east-1a", Count: 2, End: end, Tags: map[string]string{"cluster": "harbour"}},
+		)
 		c := class()
 		c.CapacityReservations = byTag("cluster", "harbour")
 		p := f.provider(t, func(o *aws.Options) { o.Classes, o.StatusChecks, o.Queue = aws.FixedClasses{c}, true, "" })
@@ -199,7 +199,7 @@ func TestEndOfABlock(t *testing.T) {
 	})
 }
 
-// A class may name a launch template that somebody else made: it is launched from as it is, chooses the types by its image, drifts with each new
+// A class may name a launch template that others made: it is launched from as it is, chooses the types by its image, drifts with each new
 // version, and is never deleted.
 func TestForeignTemplate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestForeignTemplate(t *testing.T) {
 		_, err = p.Maintain(t.Context(), 0)
 		require.NoError(t, err)
 		require.Empty(t, f.cloud.Truth())
-		assert.Len(t, f.cloud.Templates(), 1, "it is somebody else's")
+		assert.Len(t, f.cloud.Templates(), 1, "it is not ours")
 	})
 }
 
@@ -334,10 +334,10 @@ func TestZonalShift(t *testing.T) {
 		require.ErrorIs(t, p.Delete(t.Context(), first.ID), cloudprovider.ErrNotReady)
 		assert.Equal(t, calls["EC2.DescribeInstances"], f.cloud.Calls("EC2.DescribeInstances"))
 		assert.Equal(t, calls["EC2.TerminateInstances"], f.cloud.Calls("EC2.TerminateInstances"))
-		f.cloud.End(ec2ID(first.ID), "Server.ZoneDown", "Server.ZoneDown: nobody can tell")
+		f.cloud.End(ec2ID(first.ID), "Unlisted.ZoneDown", "Unlisted.ZoneDown: no one can tell")
 		list, err := p.List(t.Context())
 		require.NoError(t, err)
-		require.Len(t, list, 2, "what nobody can read has not vanished")
+		require.Len(t, list, 2, "what cannot be read has not vanished")
 		require.NoError(t, p.Delete(t.Context(), second.ID))
 
 		f.cloud.ShiftAway()

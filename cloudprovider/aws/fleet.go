@@ -103,7 +103,7 @@ func lineOf(offers []offer) string {
 
 // pending is a fleet whose outcome is not known, or not recorded.
 type pending struct {
-	turn   chan struct{} // holds one token: whoever takes it finds out
+	turn   chan struct{} // holds one token: its holder finds out
 	rec    record.Batch
 	input  *sdk.CreateFleetInput
 	offers []offer
@@ -226,7 +226,6 @@ func short(text string) string { return text[:min(len(text), 256)] }
 // ask makes the templates and calls CreateFleet; a template that has vanished in between is made again, once.
 func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.CreateFleetOutput, error) {
 	for again := false; ; again = true {
-		var names []string
 		var releases []func()
 		release := func() {
 			for _, r := range releases {
@@ -239,7 +238,7 @@ func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.Cr
 				release()
 				return nil, err
 			}
-			releases, names = append(releases, r), append(names, aws.ToString(t.LaunchTemplateName))
+			releases = append(releases, r)
 		}
 		if err := ctx.Err(); err != nil {
 			release()
@@ -254,7 +253,7 @@ func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.Cr
 			return out, nil
 		}
 		if !cloudprovider.Advise(err).Unknown && strings.HasPrefix(api.Reason(err), "InvalidLaunchTemplate") && !again {
-			p.templates.exist.Forget(names...)
+			p.templates.exist.Forget()
 			b.stamp(time.Time{})
 			continue
 		}
@@ -270,6 +269,7 @@ func (p *Provider) forget(what []string) {
 	if len(what) == 0 {
 		return
 	}
+	p.templates.exist.Forget()
 	p.profiles.Forget()
 	p.finder.Forget()
 	p.resolved.Forget()
@@ -339,7 +339,7 @@ func (p *Provider) failures(b *pending, out *sdk.CreateFleetOutput, ledger *refu
 
 // seal writes down which machine is whose and makes instances of them, for the first of the batch's claims.
 func (p *Provider) seal(ctx context.Context, b *pending, machines []machine) ([]cloudprovider.Instance, error) {
-	// EC2 may launch more than it was asked for. What belongs to nobody goes back, now or, where EC2 does not know it everywhere yet, by a list.
+	// EC2 may launch more than it was asked for. What has no owner goes back, now or, where EC2 does not know it everywhere yet, by a list.
 	most := min(len(machines), len(b.claims))
 	var surplus []string
 	for _, m := range machines[most:] {
@@ -404,6 +404,16 @@ func (p *Provider) created(b *pending, c cloudprovider.NodeClaim, m machine) (cl
 // knows client tokens for a while only, and would launch once more after that. So it is asked again within the lag; later, all that was launched
 // must show, and reading tells.
 func (p *Provider) reopen(ctx context.Context, b *pending) error {
+	return p.inTurn(ctx, b, func() error { return p.askAgain(ctx, b) })
+}
+
+// reconcileByReading ends an open question without asking for machines again.
+func (p *Provider) reconcileByReading(ctx context.Context, b *pending) error {
+	return p.inTurn(ctx, b, func() error { return p.lookup(ctx, b, errors.New("it was not asked for again")) })
+}
+
+// inTurn finds out what became of a fleet while no other caller does, unless that is known by then.
+func (p *Provider) inTurn(ctx context.Context, b *pending, find func() error) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -413,6 +423,10 @@ func (p *Provider) reopen(ctx context.Context, b *pending) error {
 	if !p.memory.IsOpen(b.rec.ID) {
 		return nil
 	}
+	return find()
+}
+
+func (p *Provider) askAgain(ctx context.Context, b *pending) error {
 	if time.Since(*b.first.Load()) > p.options.Lag {
 		return p.lookup(ctx, b, errors.New("too late to ask again"))
 	}
@@ -451,7 +465,7 @@ func (p *Provider) lookup(ctx context.Context, b *pending, why error) error {
 	return p.conclude(ctx, b, machines)
 }
 
-// conclude settles all tokens of a batch.
+// conclude reconciles all tokens of a batch.
 func (p *Provider) conclude(ctx context.Context, b *pending, machines []machine) error {
 	instances, err := p.seal(ctx, b, machines)
 	if err != nil {

@@ -19,16 +19,13 @@ import (
 
 // Reservations of every kind are asked for as EC2 wants it: targeted, open, blocks, and those that their owner may take back.
 func TestReservationsOfEveryKind(t *testing.T) {
-	for name, make := range map[string]func(c *awstest.Cloud){
-		"targeted":      func(*awstest.Cloud) {},
-		"open":          func(c *awstest.Cloud) { c.SetReservationKind("cr-1", "open", false) },
-		"interruptible": func(c *awstest.Cloud) { c.SetReservationKind("cr-1", "targeted", true) },
-	} {
+	for _, name := range []string{"targeted", "open", "interruptible"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t, awstest.Config{})
-				f.cloud.AddReservation("cr-1", "m5.large", "us-east-1a", 2, false, map[string]string{"cluster": "harbour"})
-				make(f.cloud)
+				f.cloud.Put(awstest.Reservation{
+					ID: "cr-1", Type: "m5.large", Zone: "us-east-1a", Count: 2, Open: name == "open", Interruptible: name == "interruptible", Tags: map[string]string{"cluster": "harbour"},
+				})
 				c := class()
 				c.CapacityReservations = []nodeclass.Term{{Tags: []nodeclass.Tag{{Key: "cluster", Values: []string{"harbour"}}}}}
 				if name == "open" {
@@ -63,12 +60,12 @@ func TestLargeFleetsAreSplit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{Types: types})
 		for i, z := range region.Zones {
-			f.cloud.AddSubnet(fmt.Sprint("subnet-more-", i), z.Name, 4000, map[string]string{"cluster": "harbour"})
+			f.cloud.Put(awstest.Subnet{ID: fmt.Sprint("subnet-more-", i), Zone: z.Name, Free: 4000, Tags: map[string]string{"cluster": "harbour"}})
 		}
 		c := class()
 		c.CapacityReservations = byTag("cluster", "harbour")
 		for i, typ := range types { // a template for each
-			f.cloud.AddReservation(fmt.Sprint("cr-", i), typ, zoneOf[typ], 1, false, map[string]string{"cluster": "harbour"})
+			f.cloud.Put(awstest.Reservation{ID: fmt.Sprint("cr-", i), Type: typ, Zone: zoneOf[typ], Count: 1, Tags: map[string]string{"cluster": "harbour"}})
 		}
 		p := f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{c} })
 		claim := f.ask(t, p, "a", "karpenter.sh/capacity-type in (on-demand)")
@@ -104,7 +101,7 @@ func TestLargeFleetsAreSplit(t *testing.T) {
 func TestPlacementGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{})
-		f.cloud.AddPlacementGroup("pg-1", "racks", "partition", 3)
+		f.cloud.Put(awstest.PlacementGroup{ID: "pg-1", Name: "racks", Strategy: "partition", Partitions: 3})
 		c := class()
 		c.PlacementGroup = &nodeclass.PlacementGroup{Name: "racks"}
 		p := f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{c} })
@@ -115,8 +112,8 @@ func TestPlacementGroups(t *testing.T) {
 			require.NoError(t, err)
 			assert.Contains(t, []string{"1", "2", "3"}, i.Labels["karpenter.k8s.aws/placement-group-partition"])
 		}
-		f.cloud.RenamePlacementGroup("pg-1", "old")
-		f.cloud.AddPlacementGroup("pg-2", "racks", "partition", 3)
+		f.cloud.Put(awstest.PlacementGroup{ID: "pg-1", Name: "old", Strategy: "partition", Partitions: 3})
+		f.cloud.Put(awstest.PlacementGroup{ID: "pg-2", Name: "racks", Strategy: "partition", Partitions: 3})
 		time.Sleep(2 * time.Minute)
 		drift, err := p.Drifted(t.Context(), launch.ID)
 		require.NoError(t, err)
@@ -146,8 +143,8 @@ func TestLocalZones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{})
 		f.cloud.AddLocalZone("us-east-1-bos-1a", "m5.large")
-		f.cloud.AddSubnet("subnet-bos", "us-east-1-bos-1a", 100, map[string]string{"cluster": "harbour"})
-		f.cloud.AddSubnet("subnet-mia", "us-east-1-mia-1a", 100, map[string]string{"cluster": "harbour"})
+		f.cloud.Put(awstest.Subnet{ID: "subnet-bos", Zone: "us-east-1-bos-1a", Free: 100, Tags: map[string]string{"cluster": "harbour"}})
+		f.cloud.Put(awstest.Subnet{ID: "subnet-mia", Zone: "us-east-1-mia-1a", Free: 100, Tags: map[string]string{"cluster": "harbour"}})
 		p := f.provider(t)
 		claim := f.ask(t, p, "a", "karpenter.sh/capacity-type in (on-demand), topology.kubernetes.io/zone in (us-east-1-bos-1a)")
 		launch, err := p.Create(t.Context(), claim)

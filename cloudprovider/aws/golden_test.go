@@ -125,12 +125,11 @@ func TestGoldenRequests(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t, awstest.Config{Types: []string{"m5.large", "m6a.large", "m6g.large", "m6a.xlarge", "p4d.24xlarge"}})
 				f.cloud.AddProfile("own-profile", "node")
-				f.cloud.AddReservation("cr-1", "m5.large", "us-east-1a", 2, false, map[string]string{"kind": "open"})
+				f.cloud.Put(awstest.Reservation{ID: "cr-1", Type: "m5.large", Zone: "us-east-1a", Count: 2, Tags: map[string]string{"kind": "open"}})
 				f.cloud.Nest("m5.large")
-				f.cloud.AddReservation("cr-2", "p4d.24xlarge", "us-east-1a", 2, true, map[string]string{"kind": "block"})
-				f.cloud.AddReservation("cr-3", "m5.large", "us-east-1a", 2, false, map[string]string{"kind": "interruptible"})
-				f.cloud.SetReservationKind("cr-3", "targeted", true)
-				f.cloud.AddPlacementGroup("pg-1", "racks", "partition", 5)
+				f.cloud.Put(awstest.Reservation{ID: "cr-2", Type: "p4d.24xlarge", Zone: "us-east-1a", Count: 2, Block: true, Tags: map[string]string{"kind": "block"}})
+				f.cloud.Put(awstest.Reservation{ID: "cr-3", Type: "m5.large", Zone: "us-east-1a", Count: 2, Interruptible: true, Tags: map[string]string{"kind": "interruptible"}})
+				f.cloud.Put(awstest.PlacementGroup{ID: "pg-1", Name: "racks", Strategy: "partition", Partitions: 5})
 				c := class()
 				g.class(&c)
 				p := f.provider(t, func(o *aws.Options) {

@@ -3,6 +3,7 @@ package aws
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -19,51 +20,81 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/profile"
 )
 
-// templates knows which launch templates exist. A template that a launch is using is not collected.
-type templates struct {
-	clients *api.Clients
-	exist   *discovery.Cache[bool]
-
-	mu   sync.Mutex
-	used map[string]use
+// uses are what this provider knows of the use of launch templates, or of instance profiles, by their names. The zero value knows nothing.
+type uses struct {
+	mu sync.Mutex
+	by map[string]use
 }
 
 type use struct {
 	made    bool // by this provider, or perhaps so
-	holders int
+	holders int  // launches under way
 	last    time.Time
 }
 
-func newTemplates(clients *api.Clients) *templates {
-	return &templates{clients: clients, exist: discovery.NewCache[bool](24 * time.Hour), used: map[string]use{}}
+// note says that something is used, that so many more launches need it, and that this provider has made it.
+func (u *uses) note(name string, holders int, made bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.by == nil {
+		u.by = map[string]use{}
+	}
+	known := u.by[name]
+	u.by[name] = use{known.made || made, known.holders + holders, time.Now()}
 }
 
-// note changes what is known of the use of a template.
-func (t *templates) note(name string, holders int, made bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	u := t.used[name]
-	t.used[name] = use{u.made || made, u.holders + holders, time.Now()}
+// within says whether something is held, or was used within a time.
+func (u *uses) within(name string, age time.Duration) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.by[name].holders > 0 || time.Since(u.by[name].last) < age
+}
+
+// forget forgets something unless it is held.
+func (u *uses) forget(name string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.by[name].holders == 0 {
+		delete(u.by, name)
+	}
+}
+
+// mine are the names of what this provider has made, in ascending order.
+func (u *uses) mine() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.DeleteFunc(sortedKeys(u.by), func(name string) bool { return !u.by[name].made })
+}
+
+// templates knows which launch templates exist. A template that a launch is using is not collected.
+type templates struct {
+	clients *api.Clients
+	exist   *discovery.Cache[bool]
+	used    uses
+}
+
+func newTemplates(clients *api.Clients) *templates {
+	return &templates{clients: clients, exist: discovery.NewCache[bool](24 * time.Hour)}
 }
 
 // hold makes sure that a template exists and keeps it from being collected until release.
 func (t *templates) hold(ctx context.Context, in *ec2.CreateLaunchTemplateInput) (release func(), err error) {
 	name := aws.ToString(in.LaunchTemplateName)
-	t.note(name, 1, false)
+	t.used.note(name, 1, false)
 	_, err = t.exist.Get(ctx, name, func(ctx context.Context) (bool, error) {
 		copied := *in // the SDK adds a client token to what it is given
 		_, err := t.clients.EC2.CreateLaunchTemplate(ctx, &copied)
 		if api.Reason(err) == "InvalidLaunchTemplateName.AlreadyExistsException" {
 			return true, nil // with the same content, for its name is a hash of it
 		}
-		t.note(name, 0, err == nil || cloudprovider.Advise(err).Unknown)
+		t.used.note(name, 0, err == nil || cloudprovider.Advise(err).Unknown)
 		return true, err
 	})
 	if err != nil {
-		t.note(name, -1, false)
+		t.used.note(name, -1, false)
 		return nil, err
 	}
-	return func() { t.note(name, -1, false) }, nil
+	return func() { t.used.note(name, -1, false) }, nil
 }
 
 // Maintain deletes what the cluster has no use for: launch templates that were not used for age, and instance profiles that are older and that no machine
@@ -77,24 +108,22 @@ func (p *Provider) Maintain(ctx context.Context, age time.Duration) ([]string, e
 func (p *Provider) maintain(ctx context.Context, age time.Duration) (deleted []string, err error) {
 	var names, ids []string
 	prefix := launch.Prefix(p.options.Cluster)
-	pages := ec2.NewDescribeLaunchTemplatesPaginator(p.clients.EC2, &ec2.DescribeLaunchTemplatesInput{
+	all, err := api.All(ctx, ec2.NewDescribeLaunchTemplatesPaginator(p.clients.EC2, &ec2.DescribeLaunchTemplatesInput{
 		Filters: []types.Filter{{Name: aws.String("launch-template-name"), Values: []string{prefix + "*"}}}, MaxResults: aws.Int32(200),
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range page.LaunchTemplates {
-			if name := aws.ToString(t.LaunchTemplateName); strings.HasPrefix(name, prefix) {
-				ids = append(ids, aws.ToString(t.LaunchTemplateId))
-				if time.Since(aws.ToTime(t.CreateTime)) >= age {
-					names = append(names, name)
-				}
+	}), func(o *ec2.DescribeLaunchTemplatesOutput) []types.LaunchTemplate { return o.LaunchTemplates })
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range all {
+		if name := aws.ToString(t.LaunchTemplateName); strings.HasPrefix(name, prefix) {
+			ids = append(ids, aws.ToString(t.LaunchTemplateId))
+			if time.Since(aws.ToTime(t.CreateTime)) >= age {
+				names = append(names, name)
 			}
 		}
 	}
-	if err := p.nameStripped(ctx, ids); err != nil {
+	used, err := p.usedProfiles(ctx, ids)
+	if err != nil {
 		return nil, err
 	}
 	slices.Sort(names)
@@ -107,55 +136,53 @@ func (p *Provider) maintain(ctx context.Context, age time.Duration) (deleted []s
 			return deleted, err
 		}
 	}
-	raws, err := p.readCluster(ctx)
-	if err != nil {
-		return deleted, err
-	}
-	used := map[string]bool{}
-	for _, raw := range raws {
-		if raw.IamInstanceProfile != nil && stateOf(raw) != cloudprovider.Terminating {
-			arn := aws.ToString(raw.IamInstanceProfile.Arn)
-			used[arn[strings.LastIndex(arn, "/")+1:]] = true
-		}
-	}
-	profiles, err := profile.Collect(ctx, p.clients, p.options.Cluster, func(name string) bool { return used[name] || p.own.since(name) < age }, age)
+	profiles, err := profile.Collect(ctx, p.clients, p.options.Cluster, func(name string) bool { return used[name] || p.ownProfiles.within(name, age) }, age)
 	p.profiles.Forget() // or a launch would take a profile that is gone for one that is there
 	return append(deleted, profiles...), err
 }
 
-// nameStripped notes the machines that were launched from our templates and that no record tells of: EC2's own tags cannot be taken off.
-func (p *Provider) nameStripped(ctx context.Context, templates []string) error {
-	var all []types.Instance
-	for chunk := range slices.Chunk(templates, 200) { // the most values that a filter takes
-		some, err := p.read(ctx, []types.Filter{{Name: aws.String("tag:aws:ec2launchtemplate:id"), Values: chunk}})
-		if err != nil {
-			return err
-		}
-		all = append(all, some...)
+// usedProfiles are the names of the instance profiles that the cluster's machines have. It notes the machines that no record tells of: what was launched
+// from our templates, or has a profile of ours, shows by that when all of its tags were taken off.
+func (p *Provider) usedProfiles(ctx context.Context, templates []string) (map[string]bool, error) {
+	all, err := p.readBy(ctx, "tag:aws:ec2launchtemplate:id", templates...)
+	if err != nil {
+		return nil, err
 	}
-	var stripped []string
+	profiled, err := p.readBy(ctx, "iam-instance-profile.arn", "arn:*:iam::*:instance-profile"+profile.Path(p.clients.Region, p.options.Cluster)+"*")
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, profiled...)
+	stripped := map[string]bool{}
 	records := readerOf(all)
 	for _, raw := range all {
 		id := aws.ToString(raw.InstanceId)
 		_, known := p.memory.Of(id)
 		if _, ours, _ := records.Batch(tagsOf(raw)); !ours && !known && stateOf(raw) != cloudprovider.Terminating {
-			stripped = append(stripped, id)
+			stripped[id] = true
 		}
 	}
 	text := ""
 	if len(stripped) > 0 {
-		text = "machines of ours whose tags were taken off, and which nobody ends: " + strings.Join(stripped, ", ")
+		text = "machines of the cluster whose tags were taken off, end them by hand: " + strings.Join(sortedKeys(stripped), ", ")
 	}
 	p.notes.set("stripped", text)
-	return nil
+	tagged, err := p.readCluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]bool{}
+	for _, raw := range append(all, tagged...) {
+		if raw.IamInstanceProfile != nil && stateOf(raw) != cloudprovider.Terminating {
+			used[path.Base(aws.ToString(raw.IamInstanceProfile.Arn))] = true
+		}
+	}
+	return used, nil
 }
 
 // collect deletes a template unless a launch holds it or has used it within age.
 func (t *templates) collect(ctx context.Context, name string, age time.Duration) (bool, error) {
-	t.mu.Lock()
-	u := t.used[name]
-	t.mu.Unlock()
-	if u.holders > 0 || time.Since(u.last) < age {
+	if t.used.within(name, age) {
 		return false, nil
 	}
 	t.exist.Forget(name) // a launch that wants it from now on makes it again, if need be a second time
@@ -163,10 +190,6 @@ func (t *templates) collect(ctx context.Context, name string, age time.Duration)
 	if err != nil && api.Reason(err) != "InvalidLaunchTemplateName.NotFoundException" {
 		return false, fmt.Errorf("deleting a launch template: %w", err)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.used[name].holders == 0 {
-		delete(t.used, name)
-	}
+	t.used.forget(name)
 	return true, nil
 }

@@ -97,7 +97,7 @@ func TestPolicyCoversEveryCall(t *testing.T) {
 	i := slices.Index(calls, "sqs:DeleteMessageBatch")
 	require.GreaterOrEqual(t, i, 0)
 	calls[i] = "sqs:DeleteMessage" // is what allows it
-	// What AWS demands besides, of whoever makes these calls.
+	// What AWS demands besides, of those who make these calls.
 	want := append(calls, "iam:PassRole", "iam:TagInstanceProfile")
 	slices.Sort(want)
 	assert.Equal(t, want, allowed(t))

@@ -49,16 +49,16 @@ type Provider struct {
 	profiles *discovery.Cache[string]
 	notes    notes
 
-	memory    *memory.Memory
-	learned   *learned
-	templates *templates
-	creates   *batch.Caller[cloudprovider.NodeClaim, cloudprovider.Launch]
-	deletes   *batch.Caller[string, string]
-	reads     *batch.Caller[string, *found]
-	events    *events.Source
-	own       own
+	memory      *memory.Memory
+	learned     *learned
+	templates   *templates
+	creates     *batch.Caller[cloudprovider.NodeClaim, cloudprovider.Launch]
+	deletes     *batch.Caller[string, string]
+	reads       *batch.Caller[string, *found]
+	events      *events.Source
+	ownProfiles uses
 
-	history chan struct{} // holds one token: whoever takes it reads the history
+	history chan struct{} // holds one token: its holder reads the history
 	glanced bool          // it was read once; guarded by history
 }
 

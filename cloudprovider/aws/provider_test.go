@@ -50,18 +50,18 @@ func TestDrift(t *testing.T) {
 		"static field":  {func(_ *fixture, c *nodeclass.NodeClass) { c.DetailedMonitoring = true }, aws.NodeClassDrift},
 		"user data":     {func(_ *fixture, c *nodeclass.NodeClass) { c.UserData = "#!/bin/sh\ntrue\n" }, aws.NodeClassDrift},
 		"placement group": {func(f *fixture, c *nodeclass.NodeClass) {
-			f.cloud.AddPlacementGroup("pg-1", "racks", "cluster", 0)
+			f.cloud.Put(awstest.PlacementGroup{ID: "pg-1", Name: "racks", Strategy: "cluster"})
 			c.PlacementGroup = &nodeclass.PlacementGroup{Name: "racks"}
 		}, aws.NodeClassDrift},
 		"new image": {func(f *fixture, _ *nodeclass.NodeClass) {
-			f.cloud.AddImage("ami-next", "next", "x86_64", time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), time.Time{}, nil)
+			f.cloud.Put(awstest.Image{ID: "ami-next", Name: "next", Arch: "x86_64", Created: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)})
 			f.cloud.SetParameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id", "ami-next")
 		}, aws.AMIDrift},
 		"another group": {func(f *fixture, _ *nodeclass.NodeClass) {
-			f.cloud.AddGroup("sg-3", "more", map[string]string{"cluster": "harbour"})
+			f.cloud.Put(awstest.Group{ID: "sg-3", Name: "more", Tags: map[string]string{"cluster": "harbour"}})
 		}, aws.SecurityGroupDrift},
 		"other subnets": {func(f *fixture, c *nodeclass.NodeClass) {
-			f.cloud.AddSubnet("subnet-new", "us-east-1a", 100, map[string]string{"tier": "new"})
+			f.cloud.Put(awstest.Subnet{ID: "subnet-new", Zone: "us-east-1a", Free: 100, Tags: map[string]string{"tier": "new"}})
 			c.Subnets = byTag("tier", "new")
 		}, aws.SubnetDrift},
 	} {
@@ -90,7 +90,7 @@ func TestDrift(t *testing.T) {
 func TestReservationDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{})
-		f.cloud.AddReservation("cr-1", "m5.large", "us-east-1a", 2, false, map[string]string{"cluster": "harbour"})
+		f.cloud.Put(awstest.Reservation{ID: "cr-1", Type: "m5.large", Zone: "us-east-1a", Count: 2, Tags: map[string]string{"cluster": "harbour"}})
 		c := &classes{class()}
 		c.now.CapacityReservations = byTag("cluster", "harbour")
 		p := f.provider(t, func(o *aws.Options) { o.Classes = c })
@@ -105,7 +105,7 @@ func TestReservationDrift(t *testing.T) {
 	})
 }
 
-// A machine that dies at once says what it died of, to whoever asks for it and to whoever asks with its token again.
+// A machine that ends at once says what it ended of, to a caller that reads it and to one that asks with its token again.
 func TestDeath(t *testing.T) {
 	for _, test := range []struct{ code, message, want string }{
 		{"Client.InvalidKMSKey.InvalidState", "Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state", "kms:CreateGrant"},
@@ -185,7 +185,7 @@ func TestFailuresHaveACure(t *testing.T) {
 		{"AuthFailure.ServiceLinkedRoleCreationNotPermitted", "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.", nil, "aws iam create-service-linked-role"},
 		{"PendingVerification", "not verified", cloudprovider.ErrUnauthorized, "up to 4 hours"},
 		{"InvalidAMIID.NotFound", "ami-1 does not exist", cloudprovider.ErrNotReady, "select another one"},
-		{"SomethingNew", "EC2 has a new word for no", nil, "EC2 has a new word for no"},
+		{"UnlistedCode", "EC2 has a new word for no", nil, "EC2 has a new word for no"},
 	} {
 		t.Run(test.code, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestGroupsThatAreUnwiseTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{})
 		for _, id := range []string{"sg-a", "sg-b"} {
-			f.cloud.AddGroup(id, id, map[string]string{"cluster": "harbour", "kubernetes.io/cluster/harbour": "owned"})
+			f.cloud.Put(awstest.Group{ID: id, Name: id, Tags: map[string]string{"cluster": "harbour", "kubernetes.io/cluster/harbour": "owned"}})
 		}
 		p := f.provider(t)
 		_, err := p.InstanceTypes(t.Context(), pool())
@@ -260,10 +260,10 @@ func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{Lag: 10 * time.Second})
 		p := f.provider(t)
-		lives, dies := f.ask(t, p, "lives", onDemand), f.ask(t, p, "dies", onDemand)
+		lives, ends := f.ask(t, p, "lives", onDemand), f.ask(t, p, "ends", onDemand)
 		one, err := p.Create(t.Context(), lives)
 		require.NoError(t, err)
-		two, err := p.Create(t.Context(), dies)
+		two, err := p.Create(t.Context(), ends)
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		require.NoError(t, p.Delete(t.Context(), two.ID))
@@ -276,7 +276,7 @@ func TestRestart(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, one.ID, again.ID)
 		assert.Equal(t, one.Labels, again.Labels)
-		_, err = next.Create(t.Context(), dies)
+		_, err = next.Create(t.Context(), ends)
 		require.ErrorIs(t, err, cloudprovider.ErrNotFound)
 		changed := lives.Clone()
 		changed.Labels = map[string]string{"a": "b"}

@@ -34,7 +34,7 @@ type found struct {
 }
 
 // Get reads the instance, together with others that are asked for at the same time. A machine that has ended is not found, and the error
-// says what it died of.
+// says what it ended of.
 func (p *Provider) Get(ctx context.Context, id string) (cloudprovider.Instance, error) {
 	f, err := p.get(ctx, id)
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 		p.memory.MarkTerminated(bare, "", time.Now())
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound}
 	}
-	if why, ended := death(f.raw); ended {
+	if why, ended := endOf(f.raw); ended {
 		p.memory.MarkTerminated(bare, why, time.Now())
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New(why)}
 	}
@@ -77,8 +77,8 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 	return f, nil
 }
 
-// death says what an instance died of.
-func death(i types.Instance) (string, bool) {
+// endOf says what an instance ended of.
+func endOf(i types.Instance) (string, bool) {
 	if i.State == nil || i.State.Name != types.InstanceStateNameTerminated {
 		return "", false
 	}
@@ -95,8 +95,13 @@ func death(i types.Instance) (string, bool) {
 // describe reads instances by their ids. Those that EC2 does not show, or that are not the cluster's, are nil.
 func (p *Provider) describe(ctx context.Context, _ string, ids []string) []batch.Result[*found] {
 	out := make([]batch.Result[*found], len(ids))
-	list, err := p.readByID(ctx, slices.Compact(slices.Sorted(slices.Values(ids))))
+	list, err := p.readBy(ctx, "instance-id", slices.Compact(slices.Sorted(slices.Values(ids)))...) // naming an id that does not show yet would fail the whole call
 	known := readerOf(list)
+	if fleets := p.bareFleets(list); err == nil && len(fleets) > 0 { // others of the fleet may know more
+		var mates []types.Instance
+		mates, err = p.readBy(ctx, "tag:"+record.KeyFleet, fleets...)
+		known = readerOf(append(mates, list...))
+	}
 	for i, id := range ids {
 		at, ok := slices.BinarySearchFunc(list, id, func(raw types.Instance, id string) int { return strings.Compare(aws.ToString(raw.InstanceId), id) })
 		if out[i].Err = err; err == nil && ok {
@@ -113,19 +118,14 @@ func (p *Provider) readCluster(ctx context.Context, filters ...types.Filter) ([]
 
 // read reads instances by filters, in the order of their ids.
 func (p *Provider) read(ctx context.Context, filters []types.Filter) ([]types.Instance, error) {
-	var list []types.Instance
-	pages := sdk.NewDescribeInstancesPaginator(p.clients.EC2, &sdk.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range page.Reservations {
-			list = append(list, r.Instances...)
-		}
-	}
-	if err := ctx.Err(); err != nil {
+	reservations, err := api.All(ctx, sdk.NewDescribeInstancesPaginator(p.clients.EC2, &sdk.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)}),
+		func(o *sdk.DescribeInstancesOutput) []types.Reservation { return o.Reservations })
+	if err != nil {
 		return nil, err
+	}
+	var list []types.Instance
+	for _, r := range reservations {
+		list = append(list, r.Instances...)
 	}
 	slices.SortFunc(list, func(a, b types.Instance) int {
 		return strings.Compare(aws.ToString(a.InstanceId), aws.ToString(b.InstanceId))
@@ -133,18 +133,38 @@ func (p *Provider) read(ctx context.Context, filters []types.Filter) ([]types.In
 	return list, nil
 }
 
-// readByID reads those of the instances that EC2 shows.
-func (p *Provider) readByID(ctx context.Context, ids []string) ([]types.Instance, error) {
+// mostValues is the most values that a filter takes.
+const mostValues = 200
+
+// readBy reads the instances that a filter of several values finds, as many as it takes at a time.
+func (p *Provider) readBy(ctx context.Context, filter string, values ...string) ([]types.Instance, error) {
 	var list []types.Instance
-	for chunk := range slices.Chunk(ids, 200) { // the most values that a filter takes
-		// A filter, for naming an id that does not show yet would fail the whole call.
-		some, err := p.read(ctx, []types.Filter{{Name: aws.String("instance-id"), Values: chunk}})
+	for chunk := range slices.Chunk(values, mostValues) {
+		some, err := p.read(ctx, []types.Filter{{Name: aws.String(filter), Values: chunk}})
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, some...)
 	}
 	return list, nil
+}
+
+// bareFleets are the fleets of the cluster's machines whose own tags hold no record, or one that cannot be read.
+func (p *Provider) bareFleets(raws []types.Instance) []string {
+	var fleets []string
+	for _, raw := range raws {
+		tags := tagsOf(raw)
+		if _, ours, err := record.Read(tags); (!ours || err != nil) && p.here(tags) && tags[record.KeyFleet] != "" {
+			fleets = append(fleets, tags[record.KeyFleet])
+		}
+	}
+	slices.Sort(fleets)
+	return slices.Compact(fleets)
+}
+
+// here says whether something with these tags is the cluster's.
+func (p *Provider) here(tags map[string]string) bool {
+	return tags[ClusterTag] == p.options.Cluster || tags[launch.OwnCluster] == p.options.Cluster
 }
 
 func tagsOf(i types.Instance) map[string]string {
@@ -179,8 +199,10 @@ func (p *Provider) recall(ctx context.Context, raw types.Instance, of strays, re
 	unreadable := func(err error) (*found, error) {
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: fmt.Errorf("instance %q: %w (%w)", bare, errUnreadable, err)}
 	}
-	here := tags[ClusterTag] == p.options.Cluster || tags[launch.OwnCluster] == p.options.Cluster
-	if !ours || !here || err == nil && p.memory.IsOpen(rec.ID) {
+	if !ours && tags[launch.OwnCluster] == p.options.Cluster && stateOf(raw) != cloudprovider.Terminating {
+		return unreadable(errors.New("its record was taken off"))
+	}
+	if !ours || !p.here(tags) || err == nil && p.memory.IsOpen(rec.ID) {
 		return nil, nil
 	}
 	if err != nil {
@@ -274,7 +296,7 @@ func (f *found) partition() {
 	}
 }
 
-// stateOf is how far an instance is. One that is stopped still exists, and nobody ends it unless it is shown.
+// stateOf is how far an instance is. One that is stopped still exists, and is not ended unless it is shown.
 func stateOf(i types.Instance) cloudprovider.InstanceState {
 	if i.State == nil {
 		return cloudprovider.Pending
@@ -289,7 +311,7 @@ func stateOf(i types.Instance) cloudprovider.InstanceState {
 	}
 }
 
-// List reads all instances of the cluster that a provider made, page by page. Machines whose launch nobody has answered for yet are left
+// List reads all instances of the cluster that a provider made, page by page. Machines whose launch is not answered for yet are left
 // out; they show, with their claims, within the lag. What has ended is read once, by the first List that sees all of the history, and afterwards
 // only to learn why a machine is missing.
 func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
@@ -348,7 +370,7 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 		delete(lived, aws.ToString(raw.InstanceId))
 	}
 	if filters != nil {
-		missing, err := p.readByID(ctx, sortedKeys(lived))
+		missing, err := p.readBy(ctx, "instance-id", sortedKeys(lived)...)
 		if err != nil {
 			return nil, err
 		}
@@ -373,7 +395,7 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 			return nil, err
 		}
 		delete(lived, aws.ToString(raw.InstanceId))
-		why, ended := death(raw)
+		why, ended := endOf(raw)
 		if f != nil {
 			p.memory.Learn(f.instance.Token, f.instance.Claim, f.identity, f.instance, now)
 		}
@@ -395,20 +417,6 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 	list = append(list, rest...)
 	slices.SortFunc(list, func(a, b cloudprovider.Instance) int { return strings.Compare(a.ID, b.ID) })
 	return list, nil
-}
-
-// reconcileByReading ends an open question without asking for machines again.
-func (p *Provider) reconcileByReading(ctx context.Context, b *pending) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-b.turn:
-	}
-	defer func() { b.turn <- struct{}{} }()
-	if !p.memory.IsOpen(b.rec.ID) {
-		return nil
-	}
-	return p.lookup(ctx, b, errors.New("nobody has asked again"))
 }
 
 // strays are machines of fleets that were concluded, and that memory does not know: those that an earlier process launched, and those that EC2
@@ -444,7 +452,7 @@ func (p *Provider) sort(raws []types.Instance, records *record.Reader, now time.
 		switch {
 		case sealed && at >= 0 && at < len(tokens):
 		case sealed, p.memory.Knows(tokens...):
-			// Nobody is told of a machine before its batch is sealed; and this one is not among the sealed.
+			// No caller is told of a machine before its batch is sealed; and this one is not among the sealed.
 			out.surplus[bare] = true
 		default:
 			unsealed[rec.ID], claims[rec.ID] = append(unsealed[rec.ID], bare), len(tokens)

@@ -49,7 +49,7 @@ func (l *learned) all() map[string]int64 {
 
 // Registered learns from a node that has joined how much memory machines of its type have: the catalogue only estimates that until then. And it
 // names the machine after its node, and after its claim if it was launched together with others, by tags that people see; a name that the node class or
-// somebody else gave it stays. It implements cloudprovider.RegistrationHook.
+// another one gave it stays. It implements cloudprovider.RegistrationHook.
 func (p *Provider) Registered(ctx context.Context, id string, node *corev1.Node) error {
 	if node == nil {
 		return api.Outcome("registered", id, invalid(fmt.Errorf("no node")))

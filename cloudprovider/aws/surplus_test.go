@@ -14,7 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 )
 
-// A fleet may launch more machines than were asked for. What belongs to nobody is given back, whatever goes wrong in between, and by the next
+// A fleet may launch more machines than were asked for. What has no owner is given back, whatever goes wrong in between, and by the next
 // provider if this one does not live to do it.
 func TestSurplusIsGivenBack(t *testing.T) {
 	lose := func(action string) func(awstest.Call) awstest.Fault {
@@ -63,7 +63,7 @@ func TestSurplusIsGivenBack(t *testing.T) {
 						require.NoError(t, err)
 						require.Len(t, ids, claims)
 						truth := f.cloud.Truth()
-						assert.Len(t, truth, claims, "what belongs to nobody has gone back")
+						assert.Len(t, truth, claims, "what has no owner has gone back")
 						for _, m := range truth {
 							assert.True(t, ids[m.ID])
 						}

@@ -16,7 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 )
 
-// Templates are few, are used again, and one that somebody deletes is made again in the middle of the launch.
+// Templates are few, are used again, and one that was deleted is made again in the middle of the launch.
 func TestTemplatesAreFewAndComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{})

@@ -13,7 +13,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
 )
 
-// EC2 does not know client tokens for ever. Whoever asks again after that, of the same provider or of one that has started since, gets what the first
+// EC2 does not know client tokens for ever. Who asks again after that, of the same provider or of one that has started since, gets what the first
 // asking led to, for it stands in the tags of the machines.
 func TestForgottenTokens(t *testing.T) {
 	lost := func(c awstest.Call) awstest.Fault { return awstest.Fault{Lost: c.Action == "CreateFleet"} }
@@ -22,7 +22,7 @@ func TestForgottenTokens(t *testing.T) {
 		fault   func(awstest.Call) awstest.Fault
 		restart bool
 		claims  int
-		before  int // machines that run before anybody asks again
+		before  int // machines that run before the callers ask again
 	}{
 		"answer lost":                         {lost, false, 1, 1},
 		"answer lost, restart":                {lost, true, 1, 1},
@@ -106,7 +106,7 @@ func TestTokenOfTheDead(t *testing.T) {
 	})
 }
 
-// A call to EC2 may take long, and launch only at its end: until all that it may have launched must show, nobody takes it for nothing, be the
+// A call to EC2 may take long, and launch only at its end: until all that it may have launched must show, it is not taken for nothing, be the
 // answer lost, or given and the writing down of whose the machines are not.
 func TestSlowFleet(t *testing.T) {
 	for name, fails := range map[string]string{"answer lost": "CreateFleet", "seal lost": "CreateTags"} {

@@ -112,13 +112,19 @@ func TestSpoiledTags(t *testing.T) {
 					require.NoError(t, err)
 					require.Len(t, list, 2, "it is still known here")
 
+					recovered := several || name == "batch taken off"
+					_, err = f.provider(t).Get(t.Context(), ids[0])
+					if recovered {
+						require.NoError(t, err, "others of the fleet tell, also where it is read alone")
+					} else {
+						require.ErrorIs(t, err, cloudprovider.ErrNotReady, "it is not gone")
+						require.ErrorIs(t, f.provider(t).Delete(t.Context(), ids[0]), cloudprovider.ErrNotReady)
+					}
+
 					next := f.provider(t, func(o *aws.Options) { o.Undecided = nil })
 					time.Sleep(time.Minute)
 					list, err = next.List(t.Context())
 					require.NoError(t, err)
-					_, err = next.Maintain(t.Context(), time.Hour)
-					require.NoError(t, err)
-					recovered := several || name == "batch taken off"
 					if recovered {
 						require.Len(t, list, 2)
 						got, err := next.Create(t.Context(), claims[0])
@@ -135,6 +141,53 @@ func TestSpoiledTags(t *testing.T) {
 			})
 		}
 	}
+}
+
+// What is told of a machine whose record was spoiled is dropped, and does not hold back what is told of others.
+func TestEventsBesideASpoiledMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		spoiled, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
+		require.NoError(t, err)
+		sound, err := p.Create(t.Context(), f.ask(t, p, "b", onDemand))
+		require.NoError(t, err)
+		f.cloud.Retag(ec2ID(spoiled.ID), map[string]string{"joinery/claims-00": "no record"})
+		next := f.provider(t, func(o *aws.Options) { o.Undecided = nil })
+		f.cloud.InterruptSpot(ec2ID(spoiled.ID))
+		f.cloud.InterruptSpot(ec2ID(sound.ID))
+		events, _, err := next.Interruptions(t.Context(), "")
+		require.NoError(t, err)
+		require.Len(t, events, 1)
+		assert.Equal(t, sound.ID, events[0].Instance)
+		assert.Equal(t, 1, f.cloud.Queued(), "the other message was dropped")
+	})
+}
+
+// A machine all of whose tags were taken off is named by every Maintain, also once its launch template was collected: its profile tells.
+func TestStrippedMachinesStayNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		launch, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
+		require.NoError(t, err)
+		none := map[string]string{}
+		for key := range f.cloud.Truth()[0].Tags {
+			if !strings.HasPrefix(key, "aws:") {
+				none[key] = ""
+			}
+		}
+		f.cloud.Retag(ec2ID(launch.ID), none)
+		time.Sleep(2 * time.Hour)
+		next := f.provider(t, func(o *aws.Options) { o.Undecided = nil })
+		for range 2 {
+			_, err = next.Maintain(t.Context(), time.Hour)
+			require.NoError(t, err)
+			assert.Empty(t, f.cloud.Templates())
+			assert.Contains(t, strings.Join(next.Notes(), "\n"), ec2ID(launch.ID))
+			assert.Len(t, f.cloud.Profiles(), 1, "the machine has it")
+		}
+	})
 }
 
 // Karpenter in the same cluster finds none of our machines by its filters; and where ours carry its tags, nothing is launched beside it.
@@ -172,7 +225,7 @@ func TestKarpenterInTheSameCluster(t *testing.T) {
 			assert.Equal(t, launch.ID, again.ID, "what is known is answered for")
 			next := f.provider(t, func(o *aws.Options) { o.KarpenterTags = tags })
 			_, err = next.Create(t.Context(), f.ask(t, next, "c", onDemand))
-			assert.Equal(t, tags, errors.Is(err, cloudprovider.ErrNotReady), "also before anybody lists: %v", err)
+			assert.Equal(t, tags, errors.Is(err, cloudprovider.ErrNotReady), "also before it lists: %v", err)
 		})
 	}
 }
@@ -201,7 +254,7 @@ func TestTwoProviders(t *testing.T) {
 		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
 		require.ErrorContains(t, err, "another provider")
 		assert.Len(t, leader.Notes(), 1)
-		time.Sleep(rivalry) // nobody lists, and the other one has stopped
+		time.Sleep(rivalry) // it does not list, and the other one has stopped
 		_, err = leader.Create(t.Context(), f.ask(t, leader, "d", onDemand))
 		require.NoError(t, err)
 

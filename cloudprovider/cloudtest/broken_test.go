@@ -233,7 +233,7 @@ var breakages = []struct {
 	{"lists what others made", "list-owners", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
 		return &broken{provider: c, list: func(ctx context.Context) ([]cloudprovider.Instance, error) {
 			list, err := c.List(ctx)
-			return append(list, cloudprovider.Instance{ID: "z-somebody-else", State: cloudprovider.Running}), err
+			return append(list, cloudprovider.Instance{ID: "z-of-others", State: cloudprovider.Running}), err
 		}}
 	}},
 	{"returns the pages that it got", "list-whole", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {

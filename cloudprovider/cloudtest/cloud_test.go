@@ -46,7 +46,7 @@ func catalogue() []instancetypes.InstanceType {
 	return types
 }
 
-// What a broken double must know of the cloud that it is wrapped around: the machine that nobody made, whether it is alive, and
+// What a broken double must know of the cloud that it is wrapped around: the machine that was never made, whether it is alive, and
 // whether a reply is to be lost.
 const foreigner = "memcloud://foreign"
 

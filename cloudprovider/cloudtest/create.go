@@ -272,7 +272,7 @@ func createNextCandidate(ctx context.Context, p *probe) error {
 	if len(two) < 2 {
 		return &skipped{"two available offerings"}
 	}
-	// Only a cloud that goes by the order of the claim owes a report on the first.
+	// Only a cloud that goes by the order of the claim must report on the first.
 	for i, order := range [][]cloudprovider.Candidate{{two[0], two[1]}, {two[1], two[0]}} {
 		claim, err := p.claim(ctx, order...)
 		if err != nil {

@@ -8,7 +8,7 @@
 // catch up, need a function of the [Harness] and are skipped without it. Optional interfaces are found by type assertion.
 //
 // The kit buys real machines if the provider does: a few at a time, always of the cheapest offerings, and deletes them. Use
-// an account in which nobody else is, or at least a provider that only lists what it made itself. A cloud that has only a
+// an account of its own, or at least a provider that only lists what it made itself. A cloud that has only a
 // handful of machines sets [Harness.Many] to what it has.
 //
 // A function of the harness that does not do what it says, such as an Exhaust that leaves machines over, makes a case fail

@@ -78,9 +78,9 @@ func errorsClosed(ctx context.Context, p *probe) error {
 		name string
 		do   func() error
 	}{
-		{"Get of an unknown id", func() error { _, err := provider.Get(ctx, nobody); return err }},
-		{"Delete of an unknown id", func() error { return provider.Delete(ctx, nobody) }},
-		{"Drifted of an unknown id", func() error { _, err := provider.Drifted(ctx, nobody); return err }},
+		{"Get of an unknown id", func() error { _, err := provider.Get(ctx, noInstance); return err }},
+		{"Delete of an unknown id", func() error { return provider.Delete(ctx, noInstance) }},
+		{"Drifted of an unknown id", func() error { _, err := provider.Drifted(ctx, noInstance); return err }},
 		{"Create of an invalid claim", func() error { _, err := provider.Create(ctx, invalid); return err }},
 	} {
 		if err := oneCode(call.name, p.retry(ctx, call.do)); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 )
 
-// nobody is an id that no cloud ever gave away.
-const nobody = "cloudtest-no-such-instance"
+// noInstance is an id that no cloud ever gave away.
+const noInstance = "cloudtest-no-such-instance"
 
 func readCases() []testCase {
 	return []testCase{
@@ -53,7 +53,7 @@ func getSame(ctx context.Context, p *probe) error {
 }
 
 func getUnknown(ctx context.Context, p *probe) error {
-	_, err := p.get(ctx, nobody)
+	_, err := p.get(ctx, noInstance)
 	return mustBe("Get of an unknown id", err, cloudprovider.ErrNotFound)
 }
 
@@ -200,7 +200,7 @@ func deleteAgain(ctx context.Context, p *probe) error {
 }
 
 func deleteUnknown(ctx context.Context, p *probe) error {
-	return mustBe("Delete of an unknown id", p.delete(ctx, nobody), cloudprovider.ErrNotFound)
+	return mustBe("Delete of an unknown id", p.delete(ctx, noInstance), cloudprovider.ErrNotFound)
 }
 
 func deleteAtOnce(ctx context.Context, p *probe) error {
@@ -259,6 +259,6 @@ func driftNew(ctx context.Context, p *probe) error {
 	if drift.Reason != "" {
 		return fmt.Errorf("a new instance has drifted: %+v", drift)
 	}
-	_, err = p.drifted(ctx, nobody)
+	_, err = p.drifted(ctx, noInstance)
 	return mustBe("Drifted of an unknown id", err, cloudprovider.ErrNotFound)
 }

@@ -108,7 +108,7 @@ func lostReplies(ctx context.Context, p *probe) error {
 	}
 	defer restore()
 	if _, err := p.create(ctx, claim); err != nil && !cloudprovider.Advise(err).Unknown && !errors.Is(err, cloudprovider.ErrNotReady) {
-		return fmt.Errorf("Create whose outcome nobody knows failed as if nothing had been made: %w", err)
+		return fmt.Errorf("Create whose outcome is not known failed as if nothing had been made: %w", err)
 	}
 	restore()
 	if err := p.settle(ctx); err != nil {

@@ -85,7 +85,7 @@ func claim(token string) cloudprovider.NodeClaim {
 	return cloudprovider.NodeClaim{Name: "a", Token: token, Candidates: []cloudprovider.Candidate{{Type: "box", Offering: requirements.MustParse("zone=a")}}}
 }
 
-// A token leads to one machine, whatever is lost and whoever is stopped on the way.
+// A token leads to one machine, whatever is lost and wherever it is stopped.
 func TestOneTokenOneMachine(t *testing.T) {
 	now := time.Unix(1000, 0)
 	store, c := &memory{}, &cloud{}
@@ -153,7 +153,7 @@ func TestOneTokenOneMachine(t *testing.T) {
 	require.True(t, ours)
 	_, err = create(j, "one")
 	require.ErrorIs(t, err, cloudprovider.ErrNotFound)
-	ours, err = j.Delete(t.Context(), "somebody's")
+	ours, err = j.Delete(t.Context(), "of-others")
 	require.NoError(t, err)
 	require.False(t, ours)
 	now = now.Add(49 * time.Hour)

@@ -46,7 +46,7 @@ type Journal struct {
 	seen map[string]time.Time     // calls without an end, since when this process knows of them
 }
 
-// remembered is how long a token is known after its instance was deleted: twice what providers owe.
+// remembered is how long a token is known after its instance was deleted: twice what providers promise.
 const remembered = 48 * time.Hour
 
 // Create keeps the obligations of [cloudprovider.Creator] about tokens. The cloud launches for a token that is new; find looks for a

@@ -46,7 +46,7 @@ type Event struct {
 	// Kind says what happens, At when it was announced.
 	Kind Kind
 	At   time.Time
-	// Deadline is when it happens at the earliest; the zero time if nobody said.
+	// Deadline is when it happens at the earliest; the zero time if that is not known.
 	Deadline time.Time
 }
 

@@ -1,5 +1,5 @@
-// Package lifecycle decides, as pure functions of what was seen, which instances belong to nobody, which claims will not
-// become nodes any more, and which nodes are past repair.
+// Package lifecycle decides, as pure functions of what was seen, which instances have no owner, which claims will not
+// become nodes any more, and which nodes cannot be repaired.
 //
 // Nothing is done here: the caller deletes what it is told to, as often as it is told to. Deleting is idempotent, so a
 // decision that is carried out twice does no harm.

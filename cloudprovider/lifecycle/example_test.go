@@ -19,7 +19,7 @@ func ExampleDecision() {
 	// Output: NotRegistered: give back claim a with i-1 (since 00:10:00): no node has joined within 10m0s
 }
 
-// Verdicts tell machines that nobody claims from claims that came to nothing: the former are deleted, the latter made anew.
+// Verdicts tell machines without a claim from claims that came to nothing: the former are deleted, the latter made anew.
 func ExampleVerdict() {
 	claims := []lifecycle.Claim{{Name: "a", Token: "a-1", Created: at(0)}} // Create never succeeded
 	instances := []cloudprovider.Instance{instance("i-9", "forgotten", 1, cloudprovider.Running)}

@@ -35,7 +35,7 @@ type Timeouts struct {
 	// Register is the time from the claim's creation until its node must have joined. 0 = 15 minutes.
 	Register time.Duration
 	// Initialize is the time from joining until the node must be ready for pods. 0 = no limit: a node that has joined may
-	// wait for a device plugin for long, and somebody may be debugging it.
+	// wait for a device plugin for long, and a person may be debugging it.
 	Initialize time.Duration
 }
 

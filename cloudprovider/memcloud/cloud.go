@@ -30,7 +30,7 @@ type Cloud struct {
 	used      []int64 // by quota
 	image     string
 	made      int
-	tokens    map[string]*machine // never forgotten: one day is the least that is owed
+	tokens    map[string]*machine // never forgotten: one day is the least that is promised
 	machines  map[string]*machine // by id, until no reading shows them any more
 	due       time.Time           // when the next machine changes by itself, zero = never
 	events    []interruption.Event

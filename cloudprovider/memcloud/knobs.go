@@ -66,7 +66,7 @@ func (c *Cloud) Reprice(layers ...instancetypes.PriceSource) {
 }
 
 // Interrupt announces that the cloud takes a machine back after the notice, and does so then, unless the kind is one that
-// nobody needs to act on. The error is cloudprovider.ErrNotFound.
+// no caller needs to act on. The error is cloudprovider.ErrNotFound.
 func (c *Cloud) Interrupt(id string, kind interruption.Kind, notice time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

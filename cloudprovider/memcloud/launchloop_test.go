@@ -179,7 +179,7 @@ func (l *loop) step(ctx context.Context, n int) {
 			l.launch(ctx, name)
 		}
 	}
-	// Somebody gives claims back: finished ones, and now and then one in mid-launch, whatever its outcome.
+	// Claims are given back: finished ones, and now and then one in mid-launch, whatever its outcome.
 	if len(names) > 0 && (len(names) >= l.nodes || l.chance.Float64() < 0.01) {
 		name := names[l.chance.IntN(len(names))]
 		if w, ok := l.written[name]; ok {

@@ -271,7 +271,7 @@ func ExampleRedact() {
 func ExampleFind() {
 	a := api.Find(api.Entry, "VolumeLimitExceeded", "You have exceeded your maximum volume limit.", 0)
 	fmt.Println(a.Err(), "of", a.Blame, "as in", a.Source)
-	fmt.Println(api.Find(api.Call, "NobodyKnowsThis", "", 400).Err(), api.Find(api.Call, "NobodyKnowsThis", "", 500).Err())
+	fmt.Println(api.Find(api.Call, "UnheardOf", "", 400).Err(), api.Find(api.Call, "UnheardOf", "", 500).Err())
 	// Output:
 	// quota exceeded of EBS storage as in https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 	// invalid spec <nil>

@@ -2,7 +2,7 @@
 // the price list, as an http.RoundTripper without a network or as an http.Handler, so that the real SDK talks to it, and has what matters when machines are
 // bought and what emulators lack: capacity and quotas that run out in the middle of a fleet, allocation by price and by capacity, idempotency by
 // client tokens, paging, readers that lag behind, instance profiles that become known late, throttling by token buckets of AWS's published sizes, spot
-// prices, and faults on demand: replies that get lost, errors of any code, machines that die at once.
+// prices, and faults on demand: replies that get lost, errors of any code, machines that end at once.
 //
 // It checks what it is asked and refuses what EC2 refuses, but it is no complete EC2: actions and parameters that the provider does not
 // use are answered with an error. What it answers with is in the answer book of package api, which says where each answer is documented or was
@@ -62,18 +62,18 @@ type Cloud struct {
 	throttled    int
 	fault        func(Call) Fault
 	skew         atomic.Int64 // of the services' clock against ours
-	subnets      []*subnet
-	groups       []group
-	images       []image
-	reservations []*reservation
-	placements   []placement
+	subnets      []*Subnet
+	groups       []*Group
+	images       []*Image
+	reservations []*Reservation
+	placements   []*PlacementGroup
 	parameters   map[string]string
 	capacity     map[pool]int // what is left; a pool that is missing has no end
 	quotas       map[string]int
 	spot         map[pool]float64
 	onDemand     map[string]float64
 	fleetErrors  map[pool]apiError
-	death        *apiError
+	fate         *apiError // what new machines end of
 	surplus      int
 	nested       []string
 	shifted      map[string]bool // by the zone's id
@@ -83,6 +83,12 @@ type Cloud struct {
 	profiles     map[string]*profile
 	roles        map[string]bool
 	queues       map[string]*queue
+}
+
+// lock keeps the cloud to the caller until the function that it returns is called.
+func (c *Cloud) lock() (unlock func()) {
+	c.mu.Lock()
+	return c.mu.Unlock
 }
 
 // pool is one offering.
@@ -173,8 +179,7 @@ func likeness(name string) (catalogue.Region, error) {
 
 // AddLocalZone adds a zone, such as us-east-1-bos-1a, in which some of the types are offered.
 func (c *Cloud) AddLocalZone(name string, types ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	for i, o := range c.region.Offers {
 		if slices.Contains(types, o.Name) {
 			c.region.Offers[i].Zones = append(slices.Clone(o.Zones), catalogue.Zone{Name: name})
@@ -184,8 +189,7 @@ func (c *Cloud) AddLocalZone(name string, types ...string) {
 
 // Nest lets a type run virtual machines of its own.
 func (c *Cloud) Nest(types ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.nested = append(c.nested, types...)
 }
 
@@ -203,6 +207,16 @@ func (c *Cloud) Zones() []string {
 
 func (*Cloud) now() time.Time { return time.Now() }
 
+// zoneID is empty for local zones.
+func (c *Cloud) zoneID(name string) string {
+	for _, z := range c.region.Zones {
+		if z.Name == name {
+			return z.ID
+		}
+	}
+	return ""
+}
+
 // id is the next id of a kind, in the form that AWS gives to its own; they do not ascend.
 func (c *Cloud) id(prefix string) string {
 	c.serial++
@@ -214,8 +228,7 @@ func (c *Cloud) id(prefix string) string {
 // Calls counts the calls of an action, such as "EC2.CreateFleet"; with an empty name, those of all actions, and with a service, those of it
 // ("EC2."). Throttled ones count.
 func (c *Cloud) Calls(name string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	total := 0
 	for _, k := range sortedKeys(c.calls) {
 		if name == "" || k == name || len(k) > len(name) && k[:len(name)] == name && name[len(name)-1] == '.' {
@@ -227,23 +240,20 @@ func (c *Cloud) Calls(name string) int {
 
 // CallsByAction are the counts of all actions.
 func (c *Cloud) CallsByAction() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	return maps.Clone(c.calls)
 }
 
 // Throttled counts the calls that were refused for being too many.
 func (c *Cloud) Throttled() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	return c.throttled
 }
 
 // SetFault decides for each call what goes wrong with it; nil = nothing. It is called under the cloud's lock and must not call
 // the cloud.
 func (c *Cloud) SetFault(fault func(Call) Fault) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.fault = fault
 }
 
@@ -254,8 +264,7 @@ func (c *Cloud) skewed() time.Time { return c.now().Add(time.Duration(c.skew.Loa
 
 // SetCapacity leaves n machines of an offering; a negative n has no end. CapacityType is on-demand or spot.
 func (c *Cloud) SetCapacity(typ, zone, capacityType string, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	if n < 0 {
 		delete(c.capacity, pool{typ, zone, capacityType})
 		return
@@ -265,8 +274,7 @@ func (c *Cloud) SetCapacity(typ, zone, capacityType string, n int) {
 
 // SetQuota is the most vCPUs of a capacity type that may run at a time; a negative one has no end.
 func (c *Cloud) SetQuota(capacityType string, vCPUs int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	if vCPUs < 0 {
 		delete(c.quotas, capacityType)
 		return
@@ -276,22 +284,19 @@ func (c *Cloud) SetQuota(capacityType string, vCPUs int) {
 
 // SetSpotPrice is a spot price in US dollars per hour; by default it is the catalogue's estimate.
 func (c *Cloud) SetSpotPrice(typ, zone string, price float64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.spot[pool{typ, zone, "spot"}] = price
 }
 
 // SetOnDemandPrice is a price of the price list in US dollars per hour; by default it is the catalogue's.
 func (c *Cloud) SetOnDemandPrice(typ string, price float64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.onDemand[typ] = price
 }
 
 // RefuseOffering makes fleets fail with a code and a message for an offering; an empty code ends it.
 func (c *Cloud) RefuseOffering(typ, zone, capacityType, code, message string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	if code == "" {
 		delete(c.fleetErrors, pool{typ, zone, capacityType})
 		return
@@ -299,20 +304,18 @@ func (c *Cloud) RefuseOffering(typ, zone, capacityType, code, message string) {
 	c.fleetErrors[pool{typ, zone, capacityType}] = apiError{code, message}
 }
 
-// KillNew makes new instances die at once for a reason, as with a key that may not be used; an empty code ends it.
+// KillNew makes new instances end at once for a reason, as with a key that may not be used; an empty code ends it.
 func (c *Cloud) KillNew(code, message string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.death = nil
+	defer c.lock()()
+	c.fate = nil
 	if code != "" {
-		c.death = &apiError{code, message}
+		c.fate = &apiError{code, message}
 	}
 }
 
 // ShiftAway shifts the cluster's traffic away from zones, by their names; without any, all shifts end.
 func (c *Cloud) ShiftAway(zones ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.shifted = map[string]bool{}
 	for _, z := range c.region.Zones {
 		c.shifted[z.ID] = slices.Contains(zones, z.Name)
@@ -321,8 +324,7 @@ func (c *Cloud) ShiftAway(zones ...string) {
 
 // SetSurplus makes fleets launch so many machines more than they are asked for.
 func (c *Cloud) SetSurplus(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.surplus = max(n, 0)
 }
 

@@ -50,3 +50,26 @@ func ExampleTemplate() {
 	}
 	// Output: theirs ami-al2023x86 tokens: required
 }
+
+// What a cluster's account has before it is asked for anything is put there; putting it again changes it.
+func ExampleCloud_Put() {
+	cloud, err := awstest.New(awstest.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	things := []awstest.Thing{
+		awstest.Subnet{ID: "subnet-9", Zone: "us-east-1a", Free: 10}, awstest.Group{ID: "sg-9", Name: "web"}, awstest.Image{ID: "ami-9", Name: "ours", Arch: "arm64"},
+		awstest.Reservation{ID: "cr-9", Type: "m5.large", Zone: "us-east-1a", Count: 1}, awstest.PlacementGroup{ID: "pg-9", Name: "racks", Strategy: "spread"},
+	}
+	cloud.Put(things...)
+	cloud.Put(awstest.PlacementGroup{ID: "pg-9", Name: "racks", Strategy: "cluster"})
+	clients, err := api.Connect(context.Background(), cloud.API())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	out, err := clients.EC2.DescribePlacementGroups(context.Background(), &ec2.DescribePlacementGroupsInput{GroupNames: []string{"racks"}})
+	fmt.Println(len(out.PlacementGroups), out.PlacementGroups[0].Strategy, err)
+	// Output: 1 cluster <nil>
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
 )
 
@@ -26,8 +27,7 @@ type choice struct {
 	template *template
 	typ      string
 	zone     string
-	zoneID   string
-	subnet   *subnet
+	subnet   *Subnet
 	image    string
 	priority float64
 	pool     pool
@@ -107,10 +107,10 @@ func (c *Cloud) createFleet(r request) (any, *apiError) {
 	answer = append(answer, items("fleetInstanceSet", launched, func(ch *choice) []el {
 		return []el{
 			ch.elements(), e("lifecycle", lifecycle), texts("instanceIds", ch.ids), e("instanceType", ch.typ),
-			e("availabilityZone", ch.zone), e("availabilityZoneId", ch.zoneID), e("subnetId", ch.subnet.id),
+			e("availabilityZone", ch.zone), e("availabilityZoneId", c.zoneID(ch.zone)), e("subnetId", ch.subnet.ID),
 		}
 	}), items("errorSet", failed, func(ch *choice) []el {
-		return []el{ch.elements(), e("lifecycle", lifecycle), e("errorCode", refused[ch].code), e("errorMessage", refused[ch].message)}
+		return []el{ch.elements(), e("lifecycle", lifecycle), e("errorCode", cited(api.Entry, refused[ch].code).Code), e("errorMessage", refused[ch].message)}
 	}))
 	if token != "" {
 		c.fleets[token] = &fleet{request: b.String(), fields: fields, answer: answer, made: c.now()}
@@ -119,7 +119,7 @@ func (c *Cloud) createFleet(r request) (any, *apiError) {
 }
 
 func (ch *choice) elements() el {
-	overrides := e("overrides", e("instanceType", ch.typ), e("subnetId", ch.subnet.id), e("availabilityZone", ch.zone), e("priority", strconv.FormatFloat(ch.priority, 'f', -1, 64)))
+	overrides := e("overrides", e("instanceType", ch.typ), e("subnetId", ch.subnet.ID), e("availabilityZone", ch.zone), e("priority", strconv.FormatFloat(ch.priority, 'f', -1, 64)))
 	if ch.image != "" {
 		overrides.kids = append(overrides.kids, e("imageId", ch.image))
 	}
@@ -146,12 +146,12 @@ func (c *Cloud) choices(p *params, kind string) ([]*choice, *apiError) {
 		for _, o := range config.list("Overrides") {
 			ch := &choice{template: t, typ: o.str("InstanceType"), image: o.str("ImageId")}
 			ch.priority, _ = strconv.ParseFloat(o.str("Priority"), 64)
-			i := slices.IndexFunc(c.subnets, func(s *subnet) bool { return s.id == o.str("SubnetId") })
+			i := slices.IndexFunc(c.subnets, func(s *Subnet) bool { return s.ID == o.str("SubnetId") })
 			if i < 0 {
 				return nil, &apiError{"InvalidSubnetID.NotFound", fmt.Sprintf("The subnet ID '%s' does not exist", o.str("SubnetId"))}
 			}
 			ch.subnet = c.subnets[i]
-			ch.zone, ch.zoneID = ch.subnet.zone, ch.subnet.zoneID
+			ch.zone = ch.subnet.Zone
 			if z := o.str("AvailabilityZone"); z != "" && z != ch.zone {
 				return nil, &apiError{"InvalidParameterCombination", "AvailabilityZone and subnet differ"}
 			}
@@ -245,6 +245,9 @@ func (c *Cloud) take(ch *choice, kind string) (reserved string, failure *apiErro
 			return "", &apiError{"InvalidParameterValue", fmt.Sprintf("Value (%s) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", name)}
 		}
 	}
+	if want := cmp.Or(ch.image, ch.template.data.str("ImageId")); !slices.ContainsFunc(c.images, func(i *Image) bool { return i.ID == want }) {
+		return "", &apiError{"InvalidAMIID.NotFound", fmt.Sprintf("The image id '[%s]' does not exist", want)}
+	}
 	if !slices.ContainsFunc(o.Zones, func(z catalogue.Zone) bool { return z.Name == ch.zone }) {
 		return "", &apiError{"Unsupported", fmt.Sprintf("Your requested instance type (%s) is not supported in your requested Availability Zone (%s).", ch.typ, ch.zone)}
 	}
@@ -261,8 +264,8 @@ func (c *Cloud) take(ch *choice, kind string) (reserved string, failure *apiErro
 		}
 		return "", &apiError{"InsufficientInstanceCapacity", fmt.Sprintf("We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", ch.typ, ch.zone)}
 	}
-	if ch.subnet.free <= 0 {
-		return "", &apiError{"InsufficientFreeAddressesInSubnet", fmt.Sprintf("There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", ch.subnet.id)}
+	if ch.subnet.Free <= 0 {
+		return "", &apiError{"InsufficientFreeAddressesInSubnet", fmt.Sprintf("There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", ch.subnet.ID)}
 	}
 	if limit, ok := c.quotas[ch.pool.capacityType]; ok && c.vCPUs(ch.pool.capacityType)+int(o.VCPUs) > limit {
 		if kind == "spot" {
@@ -271,19 +274,18 @@ func (c *Cloud) take(ch *choice, kind string) (reserved string, failure *apiErro
 		return "", &apiError{"VcpuLimitExceeded", fmt.Sprintf("You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to.", limit)}
 	}
 	if id != "" {
-		i := slices.IndexFunc(c.reservations, func(v *reservation) bool { return v.id == id })
+		i := slices.IndexFunc(c.reservations, func(v *Reservation) bool { return v.ID == id })
 		if want := c.marketOf(i); i >= 0 && (ch.template.data.str("InstanceMarketOptions", "MarketType") != want.market || kind != want.target) {
 			return "", &apiError{"InvalidParameterCombination", "The market type of the launch template, or the target capacity type, is not that of the reservation."}
 		}
-		if i < 0 || c.reservations[i].free <= 0 || c.reservations[i].typ != ch.typ || c.reservations[i].zone != ch.zone {
+		if i < 0 || c.left(c.reservations[i]) <= 0 || c.reservations[i].Type != ch.typ || c.reservations[i].Zone != ch.zone {
 			return "", &apiError{"ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request."}
 		}
-		c.reservations[i].free--
 		reserved = id
 	} else if n, ok := c.capacity[ch.pool]; ok {
 		c.capacity[ch.pool] = n - 1
 	}
-	ch.subnet.free--
+	ch.subnet.Free--
 	return reserved, nil
 }
 
@@ -292,9 +294,9 @@ type reservedMarket struct{ market, target string }
 // marketOf is how the i-th reservation must be asked for.
 func (c *Cloud) marketOf(i int) reservedMarket {
 	switch {
-	case i >= 0 && c.reservations[i].block:
+	case i >= 0 && c.reservations[i].Block:
 		return reservedMarket{"capacity-block", "capacity-block"}
-	case i >= 0 && c.reservations[i].interruptible:
+	case i >= 0 && c.reservations[i].Interruptible:
 		return reservedMarket{"interruptible-capacity-reservation", "reserved-capacity"}
 	default:
 		return reservedMarket{"", "on-demand"}
@@ -315,8 +317,7 @@ func (c *Cloud) vCPUs(capacityType string) int {
 
 // Fleets are the parameters of the fleets that were asked for with a client token, such as "SpotOptions.AllocationStrategy", by the token.
 func (c *Cloud) Fleets() map[string]map[string]string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	out := map[string]map[string]string{}
 	for token, f := range c.fleets {
 		out[token] = maps.Clone(f.fields)

@@ -7,22 +7,24 @@ import (
 )
 
 type profile struct {
-	name, path, role string
-	created, changed time.Time
+	home, name, path, role string // home is what ARNs begin with
+	created, changed       time.Time
 }
+
+func (p *profile) arn() string { return p.home + ":instance-profile" + p.path + p.name }
 
 func (p *profile) elements() []el {
 	roles := e("Roles")
 	if p.role != "" {
-		roles.kids = append(roles.kids, e("member", e("RoleName", p.role), e("Path", "/"), e("RoleId", "AROA"), e("Arn", "arn:aws:iam::"+account+":role/"+p.role), e("CreateDate", p.created)))
+		roles.kids = append(roles.kids, e("member", e("RoleName", p.role), e("Path", "/"), e("RoleId", "AROA"), e("Arn", p.home+":role/"+p.role), e("CreateDate", p.created)))
 	}
 	return []el{
 		e("InstanceProfileName", p.name), e("Path", p.path), e("InstanceProfileId", "AIPA"),
-		e("Arn", "arn:aws:iam::"+account+":instance-profile"+p.path+p.name), e("CreateDate", p.created), roles,
+		e("Arn", p.arn()), e("CreateDate", p.created), roles,
 	}
 }
 
-func (c *Cloud) named(r request) (*profile, *apiError) {
+func (c *Cloud) profile(r request) (*profile, *apiError) {
 	name := r.params.str("InstanceProfileName")
 	p, ok := c.profiles[name]
 	if !ok {
@@ -32,7 +34,7 @@ func (c *Cloud) named(r request) (*profile, *apiError) {
 }
 
 func (c *Cloud) getProfile(r request) (any, *apiError) {
-	p, failure := c.named(r)
+	p, failure := c.profile(r)
 	if failure != nil {
 		return nil, failure
 	}
@@ -50,13 +52,13 @@ func (c *Cloud) createProfile(r request) (any, *apiError) {
 	if c.profiles[name] != nil {
 		return nil, &apiError{"EntityAlreadyExists", fmt.Sprintf("Instance Profile %s already exists.", name)}
 	}
-	p := &profile{name: name, path: path, created: c.now(), changed: c.now()}
+	p := &profile{home: c.arn("iam", ""), name: name, path: path, created: c.now(), changed: c.now()}
 	c.profiles[name] = p
 	return []el{e("InstanceProfile", p.elements())}, nil
 }
 
 func (c *Cloud) addRole(r request) (any, *apiError) {
-	p, failure := c.named(r)
+	p, failure := c.profile(r)
 	role := r.params.str("RoleName")
 	switch {
 	case failure != nil:
@@ -71,7 +73,7 @@ func (c *Cloud) addRole(r request) (any, *apiError) {
 }
 
 func (c *Cloud) removeRole(r request) (any, *apiError) {
-	p, failure := c.named(r)
+	p, failure := c.profile(r)
 	if failure != nil {
 		return nil, failure
 	}
@@ -83,7 +85,7 @@ func (c *Cloud) removeRole(r request) (any, *apiError) {
 }
 
 func (c *Cloud) deleteProfile(r request) (any, *apiError) {
-	p, failure := c.named(r)
+	p, failure := c.profile(r)
 	if failure != nil {
 		return nil, failure
 	}
@@ -106,29 +108,25 @@ func (c *Cloud) listProfiles(r request) (any, *apiError) {
 
 // AddProfile makes an instance profile that was there before.
 func (c *Cloud) AddProfile(name, role string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.roles[role] = true
-	c.profiles[name] = &profile{name: name, path: "/", role: role, created: c.now()}
+	c.profiles[name] = &profile{home: c.arn("iam", ""), name: name, path: "/", role: role, created: c.now()}
 }
 
 // AddRole makes a role that instances may have.
 func (c *Cloud) AddRole(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.roles[name] = true
 }
 
 // Profiles are the names of the instance profiles.
 func (c *Cloud) Profiles() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	return sortedKeys(c.profiles)
 }
 
 // RemoveProfile deletes an instance profile behind the caller's back.
 func (c *Cloud) RemoveProfile(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	delete(c.profiles, name)
 }

@@ -6,22 +6,24 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 )
 
 type instance struct {
-	id, typ, zone, zoneID, image, fleet, token, profile, reserved string
-	capacityType                                                  string
-	subnet                                                        *subnet
-	groups                                                        []string
-	tags                                                          map[string]string
-	template                                                      *template
-	launched, ended                                               time.Time
-	tagged                                                        time.Time
-	oldTags                                                       map[string]string
-	reason                                                        apiError
-	protected                                                     bool
-	failing                                                       map[string]time.Time // checks, instance or system, since when
-	events                                                        []scheduled
+	id, typ, zone, image, fleet, token, profile, reserved string
+	capacityType                                          string
+	subnet                                                *Subnet
+	groups                                                []string
+	tags                                                  map[string]string
+	template                                              *template
+	launched, ended                                       time.Time
+	tagged                                                time.Time
+	oldTags                                               map[string]string
+	reason                                                apiError
+	protected                                             bool
+	failing                                               map[string]time.Time // checks, instance or system, since when
+	events                                                []scheduled
 }
 
 // scheduled is something that EC2 is going to do.
@@ -32,8 +34,7 @@ type scheduled struct {
 
 // FailCheck makes a status check of a machine fail from now on: the instance's or the system's. Mend ends all failures.
 func (c *Cloud) FailCheck(id, check string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	if i, ok := c.instances[id]; ok {
 		if i.failing == nil {
 			i.failing = map[string]time.Time{}
@@ -42,19 +43,19 @@ func (c *Cloud) FailCheck(id, check string) {
 	}
 }
 
-// Protect turns the termination protection of a machine on or off.
-func (c *Cloud) Protect(id string, on bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if i, ok := c.instances[id]; ok {
-		i.protected = on
+// modifyInstance turns the termination protection of a machine on or off.
+func (c *Cloud) modifyInstance(r request) (any, *apiError) {
+	list, failure := c.named([]string{r.params.str("InstanceId")}, c.seen)
+	if failure != nil {
+		return nil, failure
 	}
+	list[0].protected = r.params.str("DisableApiTermination", "Value") == "true"
+	return []el{e("return", true)}, nil
 }
 
 // Mend lets the status checks of a machine pass again.
 func (c *Cloud) Mend(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	if i, ok := c.instances[id]; ok {
 		i.failing = nil
 	}
@@ -62,8 +63,7 @@ func (c *Cloud) Mend(id string) {
 
 // Schedule announces an event for a machine, such as instance-retirement. The description of one that is over begins with [Completed].
 func (c *Cloud) Schedule(id, code, description string, notBefore time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	if i, ok := c.instances[id]; ok {
 		i.events = append(i.events, scheduled{c.id("instance-event"), code, description, notBefore})
 	}
@@ -127,8 +127,11 @@ func (c *Cloud) describeStatus(r request) (any, *apiError) {
 func (c *Cloud) launch(ch *choice, kind, fleetID, token, reserved string, tags map[string]string) string {
 	data := ch.template.data
 	i := &instance{
-		id: c.id("i"), typ: ch.typ, zone: ch.zone, zoneID: ch.zoneID, subnet: ch.subnet, fleet: fleetID, token: token, reserved: reserved,
-		profile: data.str("IamInstanceProfile", "Name"), template: ch.template, launched: c.now(), capacityType: "on-demand",
+		id: c.id("i"), typ: ch.typ, zone: ch.zone, subnet: ch.subnet, fleet: fleetID, token: token, reserved: reserved,
+		template: ch.template, launched: c.now(), capacityType: "on-demand",
+	}
+	if p, ok := c.profiles[data.str("IamInstanceProfile", "Name")]; ok {
+		i.profile = p.arn()
 	}
 	if kind == "spot" {
 		i.capacityType = "spot"
@@ -151,8 +154,8 @@ func (c *Cloud) launch(ch *choice, kind, fleetID, token, reserved string, tags m
 	maps.Copy(i.tags, tags)
 	i.tags["aws:ec2:fleet-id"], i.tags["aws:ec2launchtemplate:id"] = fleetID, ch.template.id
 	c.instances[i.id] = i
-	if c.death != nil {
-		c.end(i, *c.death)
+	if c.fate != nil {
+		c.end(i, *c.fate)
 	}
 	return i.id
 }
@@ -162,18 +165,11 @@ func (c *Cloud) end(i *instance, reason apiError) {
 	if !i.ended.IsZero() {
 		return
 	}
+	cited(api.State, reason.code)
 	i.ended, i.reason = c.now(), reason
-	i.subnet.free++
-	if i.reserved != "" {
-		for _, v := range c.reservations {
-			if v.id == i.reserved {
-				v.free++
-			}
-		}
-		return
-	}
+	i.subnet.Free++
 	p := pool{i.typ, i.zone, i.capacityType}
-	if n, ok := c.capacity[p]; ok {
+	if n, ok := c.capacity[p]; ok && i.reserved == "" {
 		c.capacity[p] = n + 1
 	}
 }
@@ -196,7 +192,7 @@ func (c *Cloud) state(i *instance, at time.Time) (int, string) {
 // seen says whether readers know the instance already.
 func (c *Cloud) seen(i *instance) bool { return !c.now().Before(i.launched.Add(c.config.Lag)) }
 
-// sweep forgets what nobody can see any more.
+// sweep forgets what does not show any more.
 func (c *Cloud) sweep() {
 	now := c.now()
 	if now.Sub(c.swept) < c.config.Linger/4 {
@@ -216,22 +212,10 @@ func (c *Cloud) sweep() {
 }
 
 func (c *Cloud) describeInstances(r request) (any, *apiError) {
-	var all []*instance
 	ids := r.params.strs("InstanceId")
-	var missing []string
-	for _, id := range ids {
-		i, ok := c.instances[id]
-		switch {
-		case !strings.HasPrefix(id, "i-"):
-			return nil, &apiError{"InvalidInstanceID.Malformed", fmt.Sprintf("Invalid id: %q", id)}
-		case !ok || !c.seen(i):
-			missing = append(missing, id)
-		default:
-			all = append(all, i)
-		}
-	}
-	if len(missing) > 0 {
-		return nil, missingInstances(missing)
+	all, failure := c.named(ids, c.seen)
+	if failure != nil {
+		return nil, failure
 	}
 	if len(ids) == 0 {
 		for _, id := range sortedKeys(c.instances) {
@@ -243,12 +227,12 @@ func (c *Cloud) describeInstances(r request) (any, *apiError) {
 	at := c.now().Add(-c.config.Lag)
 	list, failure := selected(r, all, func(i *instance) (map[string]string, map[string]string) {
 		_, state := c.state(i, at)
-		return c.shownTags(i), map[string]string{"instance-state-name": state, "instance-id": i.id, "availability-zone": i.zone, "client-token": i.token}
+		return c.shownTags(i), map[string]string{"instance-state-name": state, "instance-id": i.id, "availability-zone": i.zone, "client-token": i.token, "iam-instance-profile.arn": i.profile}
 	})
 	if failure != nil {
 		return nil, failure
 	}
-	// Tokens name the last instance of a page, so that ends in between skip nobody.
+	// Tokens name the last instance of a page, so that ends in between skip none.
 	after := r.params.str("NextToken")
 	list = slices.DeleteFunc(list, func(i *instance) bool { return i.id <= after && after != "" })
 	size := r.params.num("MaxResults")
@@ -292,10 +276,10 @@ func (c *Cloud) elements(i *instance, at time.Time) []el {
 		out = append(out, e("capacityReservationId", i.reserved))
 	}
 	if i.profile != "" {
-		out = append(out, e("iamInstanceProfile", e("arn", "arn:aws:iam::"+account+":instance-profile/"+i.profile), e("id", "AIPA")))
+		out = append(out, e("iamInstanceProfile", e("arn", i.profile), e("id", "AIPA")))
 	}
 	if state != "terminated" {
-		out = append(out, e("subnetId", i.subnet.id), e("vpcId", i.subnet.vpc),
+		out = append(out, e("subnetId", i.subnet.ID), e("vpcId", vpc),
 			items("groupSet", i.groups, func(g string) []el { return []el{e("groupId", g)} }))
 	} else {
 		out = append(out, e("stateReason", e("code", i.reason.code), e("message", i.reason.message)), e("reason", i.reason.message))
@@ -306,12 +290,12 @@ func (c *Cloud) elements(i *instance, at time.Time) []el {
 // placed is the placement group of a machine, and its partition: EC2 chooses one where the template names none.
 func (c *Cloud) placed(i *instance) []el {
 	id := i.template.data.str("Placement", "GroupId")
-	at := slices.IndexFunc(c.placements, func(p placement) bool { return p.id == id })
+	at := slices.IndexFunc(c.placements, func(p *PlacementGroup) bool { return p.ID == id })
 	if at < 0 {
 		return nil
 	}
-	out := []el{e("groupId", id), e("groupName", c.placements[at].name)}
-	if n := c.placements[at].partitions; n > 0 {
+	out := []el{e("groupId", id), e("groupName", c.placements[at].Name)}
+	if n := c.placements[at].Partitions; n > 0 {
 		chosen := i.template.data.num("Placement", "PartitionNumber")
 		if chosen == 0 {
 			chosen = int(i.id[len(i.id)-1])%n + 1
@@ -321,60 +305,68 @@ func (c *Cloud) placed(i *instance) []el {
 	return out
 }
 
-func missingInstances(ids []string) *apiError {
-	if len(ids) == 1 {
-		return &apiError{"InvalidInstanceID.NotFound", fmt.Sprintf("The instance ID '%s' does not exist", ids[0])}
-	}
-	return &apiError{"InvalidInstanceID.NotFound", fmt.Sprintf("The instance IDs '%s' do not exist", strings.Join(ids, ", "))}
-}
-
-func (c *Cloud) terminateInstances(r request) (any, *apiError) {
-	ids := r.params.strs("InstanceId")
+// named are the instances of these ids; one that is not there, or not known, fails the call for all.
+func (c *Cloud) named(ids []string, known func(*instance) bool) ([]*instance, *apiError) {
+	var all []*instance
 	var missing []string
 	for _, id := range ids {
-		if i, ok := c.instances[id]; !ok || !c.seen(i) {
+		if !strings.HasPrefix(id, "i-") {
+			return nil, &apiError{"InvalidInstanceID.Malformed", fmt.Sprintf("Invalid id: %q", id)}
+		}
+		if i, ok := c.instances[id]; ok && known(i) {
+			all = append(all, i)
+		} else {
 			missing = append(missing, id)
 		}
 	}
-	if len(missing) > 0 {
-		return nil, missingInstances(missing)
+	switch len(missing) {
+	case 0:
+		return all, nil
+	case 1:
+		return nil, &apiError{"InvalidInstanceID.NotFound", fmt.Sprintf("The instance ID '%s' does not exist", missing[0])}
+	default:
+		return nil, &apiError{"InvalidInstanceID.NotFound", fmt.Sprintf("The instance IDs '%s' do not exist", strings.Join(missing, ", "))}
 	}
-	now := c.now()
+}
+
+func (c *Cloud) terminateInstances(r request) (any, *apiError) {
+	list, failure := c.named(r.params.strs("InstanceId"), c.seen)
+	if failure != nil {
+		return nil, failure
+	}
+	now, asked := c.now(), apiError{"Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"}
 	// A protected machine spoils the call for its zone; in others machines are ended, and the caller is not told.
 	spoiled, guilty := map[string]bool{}, ""
-	for _, id := range ids {
-		if i := c.instances[id]; i.protected {
-			spoiled[i.zone], guilty = true, id
+	for _, i := range list {
+		if i.protected {
+			spoiled[i.zone], guilty = true, i.id
 		}
 	}
 	if guilty != "" {
-		for _, id := range ids {
-			if i := c.instances[id]; !spoiled[i.zone] {
-				c.end(i, apiError{"Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"})
+		for _, i := range list {
+			if !spoiled[i.zone] {
+				c.end(i, asked)
 			}
 		}
 		return nil, &apiError{"OperationNotPermitted", fmt.Sprintf("The instance '%s' may not be terminated. Modify its 'disableApiTermination' instance attribute and try again.", guilty)}
 	}
-	return []el{items("instancesSet", ids, func(id string) []el {
-		i := c.instances[id]
+	return []el{items("instancesSet", list, func(i *instance) []el {
 		before, was := c.state(i, now)
-		c.end(i, apiError{"Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"})
+		c.end(i, asked)
 		after, is := c.state(i, now)
 		return []el{
-			e("instanceId", id), e("previousState", e("code", before), e("name", was)), e("currentState", e("code", after), e("name", is)),
+			e("instanceId", i.id), e("previousState", e("code", before), e("name", was)), e("currentState", e("code", after), e("name", is)),
 		}
 	})}, nil
 }
 
 func (c *Cloud) createTags(r request) (any, *apiError) {
 	tags := r.params.tags("Tag")
-	var missing []string
-	for _, id := range r.params.strs("ResourceId") {
-		i, ok := c.instances[id]
-		if !ok {
-			missing = append(missing, id)
-			continue
-		}
+	list, failure := c.named(r.params.strs("ResourceId"), func(*instance) bool { return true })
+	if failure != nil {
+		return nil, failure
+	}
+	for _, i := range list {
 		all := maps.Clone(i.tags)
 		maps.Copy(all, tags)
 		own := 0
@@ -384,14 +376,10 @@ func (c *Cloud) createTags(r request) (any, *apiError) {
 			}
 		}
 		if own > 50 {
-			return nil, &apiError{"TagLimitExceeded", "More than 50 tags on " + id}
+			return nil, &apiError{"TagLimitExceeded", "More than 50 tags on " + i.id}
 		}
 	}
-	if len(missing) > 0 {
-		return nil, missingInstances(missing)
-	}
-	for _, id := range r.params.strs("ResourceId") {
-		i := c.instances[id]
+	for _, i := range list {
 		i.oldTags, i.tagged = maps.Clone(i.tags), c.now()
 		maps.Copy(i.tags, tags)
 	}
@@ -407,12 +395,11 @@ type Machine struct {
 
 // Truth are the instances that have not been ended, by id.
 func (c *Cloud) Truth() []Machine {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	var out []Machine
 	for _, id := range sortedKeys(c.instances) {
 		if i := c.instances[id]; i.ended.IsZero() {
-			out = append(out, Machine{i.id, i.typ, i.zone, i.capacityType, i.image, i.subnet.id, i.fleet, i.reserved, maps.Clone(i.tags), i.launched})
+			out = append(out, Machine{i.id, i.typ, i.zone, i.capacityType, i.image, i.subnet.ID, i.fleet, i.reserved, maps.Clone(i.tags), i.launched})
 		}
 	}
 	return out
@@ -420,8 +407,7 @@ func (c *Cloud) Truth() []Machine {
 
 // End takes an instance away for a reason, as EC2 does with spot instances.
 func (c *Cloud) End(id, code, message string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	if i, ok := c.instances[id]; ok {
 		c.end(i, apiError{code, message})
 	}
@@ -429,14 +415,13 @@ func (c *Cloud) End(id, code, message string) {
 
 // Adopt adds a machine as it was before, with the tags that it has. Its template must exist no more.
 func (c *Cloud) Adopt(m Machine) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	i := &instance{
 		id: m.ID, typ: m.Type, zone: m.Zone, capacityType: m.CapacityType, image: m.Image, fleet: m.Fleet, reserved: m.Reservation, tags: maps.Clone(m.Tags),
 		launched: m.Launched, template: &template{data: &params{}}, groups: []string{"sg-1"},
 	}
 	for _, s := range c.subnets {
-		if s.id == m.Subnet {
+		if s.ID == m.Subnet {
 			i.subnet = s
 		}
 	}
@@ -446,8 +431,7 @@ func (c *Cloud) Adopt(m Machine) {
 
 // Retag changes tags of a machine behind the caller's back; an empty value takes one off.
 func (c *Cloud) Retag(id string, tags map[string]string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	for k, v := range tags {
 		c.instances[id].tags[k] = v
 		if v == "" {

@@ -1,6 +1,7 @@
 package awstest
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -8,38 +9,80 @@ import (
 	"time"
 )
 
-type subnet struct {
-	id, zone, zoneID, vpc string
-	free                  int
-	tags                  map[string]string
+// Thing is something that a cloud may have before it is asked for anything: a [Subnet], [Group], [Image], [Reservation] or [PlacementGroup].
+type Thing interface{ put(*Cloud) }
+
+// Subnet has Free addresses left.
+type Subnet struct {
+	ID, Zone string
+	Free     int
+	Tags     map[string]string
 }
 
-type group struct {
-	id, name string
-	tags     map[string]string
+// Group is a security group.
+type Group struct {
+	ID, Name string
+	Tags     map[string]string
 }
 
-type image struct {
-	id, name, arch, owner string
-	created, deprecated   time.Time
-	tags                  map[string]string
+// Image is a machine image for x86_64 or arm64. Without an owner it is the account's own; a zero deprecation means never.
+type Image struct {
+	ID, Name, Arch, Owner string
+	Created, Deprecated   time.Time
+	Tags                  map[string]string
 }
 
-type reservation struct {
-	id, typ, zone, owner, criteria string
-	free, total                    int
-	block, interruptible           bool
-	end                            time.Time
-	tags                           map[string]string
+// Reservation is a capacity reservation for Count machines. Open: machines of others use it without naming it. Block: it is a capacity block.
+// Interruptible: its owner may take it back. A zero End means never.
+type Reservation struct {
+	ID, Type, Zone             string
+	Count                      int
+	Open, Block, Interruptible bool
+	End                        time.Time
+	Tags                       map[string]string
 }
 
-type placement struct {
-	id, name, strategy string
-	partitions         int
+// PlacementGroup has a strategy: cluster, partition or spread.
+type PlacementGroup struct {
+	ID, Name, Strategy string
+	Partitions         int
+}
+
+// Put adds things to the cloud, or replaces those of the same kind and id.
+func (c *Cloud) Put(things ...Thing) {
+	defer c.lock()()
+	for _, t := range things {
+		t.put(c)
+	}
+}
+
+func (s Subnet) put(c *Cloud) { put(&c.subnets, s, func(s *Subnet) string { return s.ID }) }
+func (g Group) put(c *Cloud)  { put(&c.groups, g, func(g *Group) string { return g.ID }) }
+func (v Reservation) put(c *Cloud) {
+	put(&c.reservations, v, func(v *Reservation) string { return v.ID })
+}
+func (p PlacementGroup) put(c *Cloud) {
+	put(&c.placements, p, func(p *PlacementGroup) string { return p.ID })
+}
+
+func (i Image) put(c *Cloud) {
+	i.Owner = cmp.Or(i.Owner, account)
+	put(&c.images, i, func(i *Image) string { return i.ID })
+}
+
+func put[T any](list *[]*T, t T, id func(*T) string) {
+	if at := slices.IndexFunc(*list, func(have *T) bool { return id(have) == id(&t) }); at >= 0 {
+		*(*list)[at] = t
+		return
+	}
+	*list = append(*list, &t)
 }
 
 // account is the one that owns everything here.
 const account = "111122223333"
+
+// vpc is the one that everything is in.
+const vpc = "vpc-1"
 
 // furnish makes a network, images and parameters for the cluster: two subnets in each of three zones, two security groups, images of
 // every kind, a role and a queue.
@@ -47,23 +90,23 @@ func (c *Cloud) furnish() {
 	cluster := map[string]string{"cluster": c.config.Cluster}
 	for i, z := range c.region.Zones[:min(3, len(c.region.Zones))] {
 		for j, free := range []int{4000, 250} {
-			c.subnets = append(c.subnets, &subnet{
-				id: fmt.Sprintf("subnet-%d%d", i, j), zone: z.Name, zoneID: z.ID, vpc: "vpc-1", free: free,
-				tags: map[string]string{"cluster": c.config.Cluster, "Name": fmt.Sprintf("private-%d-%d", i, j)},
+			c.Put(Subnet{
+				ID: fmt.Sprintf("subnet-%d%d", i, j), Zone: z.Name, Free: free,
+				Tags: map[string]string{"cluster": c.config.Cluster, "Name": fmt.Sprintf("private-%d-%d", i, j)},
 			})
 		}
 	}
-	c.groups = []group{{"sg-1", "nodes", cluster}, {"sg-2", "shared", map[string]string{"team": "base"}}}
+	c.Put(Group{"sg-1", "nodes", cluster}, Group{"sg-2", "shared", map[string]string{"team": "base"}})
 	for _, arch := range []string{"x86_64", "arm64"} {
 		for i, name := range []string{"old", "new"} {
-			c.images = append(c.images, image{
-				id: "ami-" + name + strings.ReplaceAll(arch, "_", ""), name: "own-" + name + "-" + arch, arch: arch, owner: account,
-				created: time.Date(2026, time.Month(1+i), 1, 0, 0, 0, 0, time.UTC), tags: cluster,
+			c.Put(Image{
+				ID: "ami-" + name + strings.ReplaceAll(arch, "_", ""), Name: "own-" + name + "-" + arch, Arch: arch,
+				Created: time.Date(2026, time.Month(1+i), 1, 0, 0, 0, 0, time.UTC), Tags: cluster,
 			})
 		}
 	}
 	put := func(id, arch string, paths ...string) {
-		c.images = append(c.images, image{id: id, name: id, arch: arch, owner: "602401143452", created: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)})
+		c.Put(Image{ID: id, Name: id, Arch: arch, Owner: "602401143452", Created: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)})
 		for _, p := range paths {
 			c.parameters[p] = id
 		}
@@ -92,90 +135,24 @@ func (c *Cloud) furnish() {
 	c.queues[c.config.Cluster] = &queue{url: "", visible: 20 * time.Second}
 }
 
-// AddSubnet adds a subnet in a zone.
-func (c *Cloud) AddSubnet(id, zone string, free int, tags map[string]string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	zoneID := ""
-	for _, z := range c.region.Zones {
-		if z.Name == zone {
-			zoneID = z.ID
-		}
-	}
-	c.subnets = append(c.subnets, &subnet{id: id, zone: zone, zoneID: zoneID, vpc: "vpc-1", free: free, tags: tags})
-}
-
 // SetFreeAddresses is how many addresses a subnet has left.
 func (c *Cloud) SetFreeAddresses(id string, free int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	for _, s := range c.subnets {
-		if s.id == id {
-			s.free = free
+		if s.ID == id {
+			s.Free = free
 		}
 	}
-}
-
-// AddGroup adds a security group.
-func (c *Cloud) AddGroup(id, name string, tags map[string]string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.groups = append(c.groups, group{id, name, tags})
-}
-
-// AddImage adds an image of the account's own; arch is x86_64 or arm64, and a zero deprecation means never.
-func (c *Cloud) AddImage(id, name, arch string, created, deprecated time.Time, tags map[string]string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.images = append(c.images, image{id: id, name: name, arch: arch, owner: account, created: created, deprecated: deprecated, tags: tags})
 }
 
 // SetParameter changes a parameter; an empty value removes it.
 func (c *Cloud) SetParameter(name, value string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	if value == "" {
 		delete(c.parameters, name)
 		return
 	}
 	c.parameters[name] = value
-}
-
-// AddReservation adds an open capacity reservation, or a capacity block.
-func (c *Cloud) AddReservation(id, typ, zone string, count int, block bool, tags map[string]string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.reservations = append(c.reservations, &reservation{id: id, typ: typ, zone: zone, owner: account, criteria: "targeted", free: count, total: count, block: block, tags: tags})
-}
-
-// SetReservationKind says whether machines of others use a reservation without naming it (criteria open or targeted), and whether its owner may take
-// it back.
-func (c *Cloud) SetReservationKind(id, criteria string, interruptible bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, v := range c.reservations {
-		if v.id == id {
-			v.criteria, v.interruptible = criteria, interruptible
-		}
-	}
-}
-
-// SetReservationEnd is when a reservation ends.
-func (c *Cloud) SetReservationEnd(id string, end time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, v := range c.reservations {
-		if v.id == id {
-			v.end = end
-		}
-	}
-}
-
-// AddPlacementGroup adds a placement group of a strategy: cluster, partition or spread.
-func (c *Cloud) AddPlacementGroup(id, name, strategy string, partitions int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.placements = append(c.placements, placement{id, name, strategy, partitions})
 }
 
 // match says whether a resource passes all filters of a request; fields are the values of the filters that the resource knows.
@@ -209,120 +186,135 @@ func match(r request, tags map[string]string, fields map[string]string) (bool, *
 	return true, nil
 }
 
-// selected are the elements of a list that pass the filters.
-func selected[T any](r request, all []T, of func(T) (map[string]string, map[string]string)) ([]T, *apiError) {
+// ids are the parameters that name resources, with the field that is meant, and what is answered where there is none.
+var ids = []struct{ parameter, field, missing string }{
+	{"SubnetId", "subnet-id", "InvalidSubnetID.NotFound"}, {"ImageId", "image-id", "InvalidAMIID.NotFound"},
+	{"CapacityReservationId", "capacity-reservation-id", "InvalidCapacityReservationId.NotFound"},
+}
+
+// selected are the elements of a list that pass the filters and that the request means, if it names any.
+func selected[T any](r request, all []T, of func(T) (tags, fields map[string]string)) ([]T, *apiError) {
 	var out []T
+	seen := map[string]bool{}
 	for _, t := range all {
 		tags, fields := of(t)
 		ok, failure := match(r, tags, fields)
 		if failure != nil {
 			return nil, failure
 		}
+		for _, id := range ids {
+			seen[fields[id.field]] = true
+			ok = ok && (!r.params.has(id.parameter) || slices.Contains(r.params.strs(id.parameter), fields[id.field]))
+		}
 		if ok {
 			out = append(out, t)
+		}
+	}
+	for _, id := range ids {
+		for _, want := range r.params.strs(id.parameter) {
+			if !seen[want] {
+				return nil, &apiError{id.missing, fmt.Sprintf("The id '%s' does not exist", want)}
+			}
 		}
 	}
 	return out, nil
 }
 
-func (c *Cloud) describeSubnets(r request) (any, *apiError) {
-	list, failure := selected(r, c.subnets, func(s *subnet) (map[string]string, map[string]string) {
-		return s.tags, map[string]string{"subnet-id": s.id, "availability-zone": s.zone, "vpc-id": s.vpc}
-	})
+// listing answers with a page of what is selected, as a set of items.
+func listing[T any](c *Cloud, r request, all []T, of func(T) (tags, fields map[string]string), set string, elements func(T) []el) (any, *apiError) {
+	list, failure := selected(r, all, of)
 	if failure != nil {
 		return nil, failure
 	}
 	list, next := page(c, r, list, 1000)
-	return append(next, items("subnetSet", list, func(s *subnet) []el {
+	return append(next, items(set, list, elements)), nil
+}
+
+func (c *Cloud) describeSubnets(r request) (any, *apiError) {
+	return listing(c, r, c.subnets, func(s *Subnet) (tags, fields map[string]string) {
+		return s.Tags, map[string]string{"subnet-id": s.ID, "availability-zone": s.Zone, "vpc-id": vpc}
+	}, "subnetSet", func(s *Subnet) []el {
 		return []el{
-			e("subnetId", s.id), e("availabilityZone", s.zone), e("availabilityZoneId", s.zoneID), e("vpcId", s.vpc),
-			e("availableIpAddressCount", s.free), e("state", "available"), tagSet(s.tags),
+			e("subnetId", s.ID), e("availabilityZone", s.Zone), e("availabilityZoneId", c.zoneID(s.Zone)), e("vpcId", vpc), e("ownerId", account),
+			e("availableIpAddressCount", s.Free), e("state", "available"), tagSet(s.Tags),
 		}
-	})), nil
+	})
 }
 
 func (c *Cloud) describeSecurityGroups(r request) (any, *apiError) {
-	list, failure := selected(r, c.groups, func(g group) (map[string]string, map[string]string) {
-		return g.tags, map[string]string{"group-id": g.id, "group-name": g.name}
+	return listing(c, r, c.groups, func(g *Group) (tags, fields map[string]string) {
+		return g.Tags, map[string]string{"group-id": g.ID, "group-name": g.Name}
+	}, "securityGroupInfo", func(g *Group) []el {
+		return []el{e("groupId", g.ID), e("groupName", g.Name), e("vpcId", vpc), tagSet(g.Tags)}
 	})
-	if failure != nil {
-		return nil, failure
-	}
-	list, next := page(c, r, list, 1000)
-	return append(next, items("securityGroupInfo", list, func(g group) []el {
-		return []el{e("groupId", g.id), e("groupName", g.name), e("vpcId", "vpc-1"), tagSet(g.tags)}
-	})), nil
 }
 
 func (c *Cloud) describeImages(r request) (any, *apiError) {
 	owners := r.params.strs("Owner")
-	list, failure := selected(r, c.images, func(i image) (map[string]string, map[string]string) {
-		return i.tags, map[string]string{"image-id": i.id, "name": i.name, "state": "available"}
+	list := slices.DeleteFunc(slices.Clone(c.images), func(i *Image) bool {
+		alias := map[string]string{account: "self", "602401143452": "amazon"}[i.Owner]
+		gone := !i.Deprecated.IsZero() && !c.now().Before(i.Deprecated) && r.params.str("IncludeDeprecated") != "true"
+		return gone || len(owners) > 0 && !slices.Contains(owners, i.Owner) && !slices.Contains(owners, alias)
 	})
-	if failure != nil {
-		return nil, failure
-	}
-	list = slices.DeleteFunc(list, func(i image) bool {
-		alias := map[string]string{account: "self", "602401143452": "amazon"}[i.owner]
-		gone := !i.deprecated.IsZero() && !c.now().Before(i.deprecated) && r.params.str("IncludeDeprecated") != "true"
-		return gone || len(owners) > 0 && !slices.Contains(owners, i.owner) && !slices.Contains(owners, alias)
-	})
-	list, next := page(c, r, list, 1000)
-	return append(next, items("imagesSet", list, func(i image) []el {
-		out := []el{e("imageId", i.id), e("name", i.name), e("architecture", i.arch), e("creationDate", i.created), e("imageOwnerId", i.owner), e("imageState", "available"), tagSet(i.tags)}
-		if !i.deprecated.IsZero() {
-			out = append(out, e("deprecationTime", i.deprecated))
+	return listing(c, r, list, func(i *Image) (tags, fields map[string]string) {
+		return i.Tags, map[string]string{"image-id": i.ID, "name": i.Name, "state": "available"}
+	}, "imagesSet", func(i *Image) []el {
+		out := []el{e("imageId", i.ID), e("name", i.Name), e("architecture", i.Arch), e("creationDate", i.Created), e("imageOwnerId", i.Owner), e("imageState", "available"), tagSet(i.Tags)}
+		if !i.Deprecated.IsZero() {
+			out = append(out, e("deprecationTime", i.Deprecated))
 		}
 		return out
-	})), nil
+	})
+}
+
+func (v Reservation) criteria() string {
+	if v.Open {
+		return "open"
+	}
+	return "targeted"
+}
+
+// left is how many machines a reservation has left.
+func (c *Cloud) left(v *Reservation) int {
+	n := v.Count
+	for _, i := range c.instances {
+		if i.reserved == v.ID && i.ended.IsZero() {
+			n--
+		}
+	}
+	return n
 }
 
 func (c *Cloud) describeReservations(r request) (any, *apiError) {
-	list, failure := selected(r, c.reservations, func(v *reservation) (map[string]string, map[string]string) {
-		return v.tags, map[string]string{"capacity-reservation-id": v.id, "state": "active", "owner-id": v.owner, "instance-match-criteria": v.criteria}
-	})
-	if failure != nil {
-		return nil, failure
-	}
-	list, next := page(c, r, list, 1000)
-	return append(next, items("capacityReservationSet", list, func(v *reservation) []el {
+	return listing(c, r, c.reservations, func(v *Reservation) (tags, fields map[string]string) {
+		return v.Tags, map[string]string{"capacity-reservation-id": v.ID, "state": "active", "owner-id": account, "instance-match-criteria": v.criteria()}
+	}, "capacityReservationSet", func(v *Reservation) []el {
 		kind, end := "default", []el(nil)
-		if !v.end.IsZero() {
-			end = []el{e("endDate", v.end), e("endDateType", "limited")}
+		if !v.End.IsZero() {
+			end = []el{e("endDate", v.End), e("endDateType", "limited")}
 		}
-		if v.block {
+		if v.Block {
 			kind = "capacity-block"
 		}
 		return append(end,
-			e("capacityReservationId", v.id), e("instanceType", v.typ), e("availabilityZone", v.zone), e("ownerId", v.owner), e("state", "active"),
-			e("availableInstanceCount", v.free), e("totalInstanceCount", v.total), e("reservationType", kind), e("instanceMatchCriteria", v.criteria), e("interruptible", v.interruptible), tagSet(v.tags),
+			e("capacityReservationId", v.ID), e("instanceType", v.Type), e("availabilityZone", v.Zone), e("ownerId", account), e("state", "active"),
+			e("availableInstanceCount", c.left(v)), e("totalInstanceCount", v.Count), e("reservationType", kind), e("instanceMatchCriteria", v.criteria()), e("interruptible", v.Interruptible), tagSet(v.Tags),
 		)
-	})), nil
+	})
 }
 
 func (c *Cloud) describePlacementGroups(r request) (any, *apiError) {
 	ids, names := r.params.strs("GroupId"), r.params.strs("GroupName")
-	var list []placement
+	var list []*PlacementGroup
 	for _, p := range c.placements {
-		if slices.Contains(ids, p.id) || slices.Contains(names, p.name) {
+		if slices.Contains(ids, p.ID) || slices.Contains(names, p.Name) {
 			list = append(list, p)
 		}
 	}
 	if len(list) < len(ids)+len(names) {
 		return nil, &apiError{"InvalidPlacementGroup.Unknown", "The Placement Group is unknown."}
 	}
-	return []el{items("placementGroupSet", list, func(p placement) []el {
-		return []el{e("groupId", p.id), e("groupName", p.name), e("strategy", p.strategy), e("partitionCount", p.partitions), e("state", "available")}
+	return []el{items("placementGroupSet", list, func(p *PlacementGroup) []el {
+		return []el{e("groupId", p.ID), e("groupName", p.Name), e("strategy", p.Strategy), e("partitionCount", p.Partitions), e("state", "available")}
 	})}, nil
-}
-
-// RenamePlacementGroup gives a placement group another name.
-func (c *Cloud) RenamePlacementGroup(id, name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range c.placements {
-		if c.placements[i].id == id {
-			c.placements[i].name = name
-		}
-	}
 }

@@ -84,8 +84,7 @@ func (r request) decode(into any) *apiError {
 
 // handle does what is asked, under the lock. The answer is []el or something for JSON.
 func (c *Cloud) handle(r request) (any, *apiError, Fault) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.sweep()
 	name := r.service + "." + r.action
 	c.calls[name]++
@@ -159,6 +158,7 @@ func (c *Cloud) actions() map[string]func(request) (any, *apiError) {
 		"EC2.DescribeInstances":              c.describeInstances,
 		"EC2.DescribeInstanceStatus":         c.describeStatus,
 		"EC2.TerminateInstances":             c.terminateInstances,
+		"EC2.ModifyInstanceAttribute":        c.modifyInstance,
 		"EC2.CreateTags":                     c.createTags,
 		"SSM.GetParameters":                  c.getParameters,
 		"ARC Zonal Shift.GetManagedResource": c.managedResource,
@@ -218,10 +218,20 @@ func (r request) write(w http.ResponseWriter, answer any, failure *apiError) {
 	_, _ = io.WriteString(w, b.String())
 }
 
-// statusOf is the HTTP status that the answer book has for a code.
-func statusOf(code string) int {
-	return cmp.Or(api.Find(api.Call, code, "", http.StatusBadRequest).Status, http.StatusBadRequest)
+// cited is the row of the answer book for a code that is about to be answered. It panics without one, so that no test relies on what nothing is known of.
+func cited(level, code string) api.Answer {
+	a := api.Find(level, strings.TrimPrefix(code, "com.amazonaws.sqs#"), "", http.StatusBadRequest)
+	if a.Source == "" && !strings.HasPrefix(code, Unlisted) {
+		panic(fmt.Sprintf("awstest: answers.yaml of package api has no row for %q at level %q: add it with its source, or begin the code with %q", code, level, Unlisted))
+	}
+	return a
 }
+
+// statusOf is the HTTP status that the answer book has for a code.
+func statusOf(code string) int { return cmp.Or(cited(api.Call, code).Status, http.StatusBadRequest) }
+
+// Unlisted begins codes that stand for those which the answer book does not have: all others must be in it, or the cloud panics.
+const Unlisted = "Unlisted"
 
 // page cuts a page out of a list, whose token is the number of elements before it.
 func page[T any](c *Cloud, r request, all []T, largest int) ([]T, []el) {

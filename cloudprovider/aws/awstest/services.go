@@ -35,7 +35,7 @@ func (c *Cloud) describeCluster(r request) (any, *apiError) {
 		return nil, &apiError{"ResourceNotFoundException", "No cluster found for name: " + r.name + "."}
 	}
 	return map[string]any{"cluster": map[string]any{
-		"name": r.name, "arn": c.arn(), "version": c.config.Version, "status": "ACTIVE", "endpoint": "https://" + r.name + ".eks.example.com",
+		"name": r.name, "arn": c.clusterARN(), "version": c.config.Version, "status": "ACTIVE", "endpoint": "https://" + r.name + ".eks.example.com",
 		"certificateAuthority":    map[string]string{"data": "Y2VydGlmaWNhdGU="},
 		"kubernetesNetworkConfig": map[string]string{"serviceIpv4Cidr": "10.100.0.0/16", "ipFamily": "ipv4"},
 	}}, nil
@@ -43,7 +43,7 @@ func (c *Cloud) describeCluster(r request) (any, *apiError) {
 
 // managedResource is what ARC says of the cluster once its traffic was shifted.
 func (c *Cloud) managedResource(r request) (any, *apiError) {
-	if r.name != c.arn() || c.shifted == nil {
+	if r.name != c.clusterARN() || c.shifted == nil {
 		return nil, &apiError{"ResourceNotFoundException", "The requested resource doesn't exist."}
 	}
 	weights := map[string]float64{}
@@ -56,8 +56,19 @@ func (c *Cloud) managedResource(r request) (any, *apiError) {
 	return map[string]any{"arn": r.name, "name": c.config.Cluster, "appliedWeights": weights, "zonalShifts": []any{}}, nil
 }
 
-func (c *Cloud) arn() string {
-	return "arn:aws:eks:" + c.region.Name + ":" + account + ":cluster/" + c.config.Cluster
+// arn is the beginning of ARNs of a service, or of a region's.
+func (c *Cloud) arn(service, region string) string {
+	partition := "aws"
+	if strings.HasPrefix(c.region.Name, "us-gov-") {
+		partition = "aws-us-gov"
+	} else if strings.HasPrefix(c.region.Name, "cn-") {
+		partition = "aws-cn"
+	}
+	return "arn:" + partition + ":" + service + ":" + region + ":" + account
+}
+
+func (c *Cloud) clusterARN() string {
+	return c.arn("eks", c.region.Name) + ":cluster/" + c.config.Cluster
 }
 
 type queue struct {
@@ -168,22 +179,19 @@ func (c *Cloud) deleteMessages(r request) (any, *apiError) {
 
 // Send puts a message into the cluster's queue.
 func (c *Cloud) Send(body string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.queues[c.config.Cluster].add(body)
 }
 
 // Queued counts the messages that have not been deleted.
 func (c *Cloud) Queued() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	return len(c.queues[c.config.Cluster].messages)
 }
 
 // Event is a message as EventBridge writes it.
 func (c *Cloud) Event(source, detailType string, detail map[string]any) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	c.serial++
 	body, err := json.Marshal(map[string]any{
 		"version": "0", "id": fmt.Sprintf("event-%d", c.serial), "source": source, "detail-type": detailType, "account": account,

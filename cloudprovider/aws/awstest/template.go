@@ -68,20 +68,14 @@ func (c *Cloud) describeTemplates(r request) (any, *apiError) {
 	if len(all) < len(names) {
 		return nil, &apiError{"InvalidLaunchTemplateName.NotFoundException", "At least one of the launch templates specified in the request does not exist."}
 	}
-	list, failure := selected(r, all, func(t *template) (map[string]string, map[string]string) {
+	return listing(c, r, all, func(t *template) (tags, fields map[string]string) {
 		return t.tags, map[string]string{"launch-template-name": t.name}
-	})
-	if failure != nil {
-		return nil, failure
-	}
-	list, next := page(c, r, list, 200)
-	return append(next, items("launchTemplates", list, (*template).elements)), nil
+	}, "launchTemplates", (*template).elements)
 }
 
-// AddTemplate adds a launch template that somebody else made, or a new version of it; fields are like those of [Template].
+// AddTemplate adds a launch template that others made, or a new version of it; fields are like those of [Template].
 func (c *Cloud) AddTemplate(name string, fields map[string]string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	form := url.Values{}
 	for k, v := range fields {
 		form.Set(k, v)
@@ -140,8 +134,7 @@ type Template struct {
 
 // Templates are the launch templates that exist, by name.
 func (c *Cloud) Templates() []Template {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	var out []Template
 	for _, name := range sortedKeys(c.templates) {
 		t := c.templates[name]
@@ -156,8 +149,7 @@ func (c *Cloud) Templates() []Template {
 
 // RemoveTemplate deletes a launch template behind the caller's back.
 func (c *Cloud) RemoveTemplate(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.lock()()
 	delete(c.templates, name)
 }
 

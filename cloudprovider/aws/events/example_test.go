@@ -9,7 +9,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/events"
 )
 
-// Somebody who only looks sees messages with what they announce, or why they cannot be read, and takes none away.
+// A program that only looks sees messages with what they announce, or why they cannot be read, and takes none away.
 func ExampleMessage() {
 	cloud, err := awstest.New(awstest.Config{})
 	if err != nil {

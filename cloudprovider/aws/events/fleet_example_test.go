@@ -10,7 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/events"
 )
 
-// inventory is a fleet by EC2's ids: what else runs in the account is nobody's business here.
+// inventory is a fleet by EC2's ids: what else runs in the account is not of interest here.
 type inventory map[string]string
 
 func (v inventory) Owns(_ context.Context, ids []string) (map[string]string, error) {

@@ -96,7 +96,7 @@ func (m envelope) ofHealth() ([]interruption.Event, error) {
 	if d.Service != "EC2" || d.Category != "scheduledChange" {
 		return nil, nil
 	}
-	// Without a readable start nobody said when.
+	// Without a readable start the deadline is not known.
 	var deadline time.Time
 	for _, layout := range []string{time.RFC1123, time.RFC3339} {
 		if at, err := time.Parse(layout, d.Start); err == nil {

@@ -252,7 +252,7 @@ func ExampleOpen() {
 		panic(err)
 	}
 	cloud.InterruptSpot("i-2")
-	cloud.InterruptSpot("i-3") // somebody else's
+	cloud.InterruptSpot("i-3") // not ours
 	list, cursor, dropped, err := q.Read(ctx, "", ours{})
 	if err != nil {
 		panic(err)

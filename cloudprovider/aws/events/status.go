@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 )
 
@@ -46,7 +47,7 @@ func (s *Source) check(ctx context.Context, of Fleet) error {
 	return nil
 }
 
-// Checks asks EC2 now and remembers nothing: for whoever only looks.
+// Checks asks EC2 now and remembers nothing, for callers that only look.
 func (s *Source) Checks(ctx context.Context, of Fleet) ([]interruption.Event, error) {
 	return s.ask(ctx, of, time.Now())
 }
@@ -62,18 +63,16 @@ func (s *Source) ask(ctx context.Context, of Fleet, now time.Time) ([]interrupti
 			string(types.EventCodeSystemMaintenance), string(types.EventCodeSystemReboot),
 		}},
 	} {
-		pages := ec2.NewDescribeInstanceStatusPaginator(s.clients.EC2, &ec2.DescribeInstanceStatusInput{Filters: []types.Filter{f}, MaxResults: aws.Int32(1000)})
-		for pages.HasMorePages() {
-			page, err := pages.NextPage(ctx)
-			if err != nil {
-				return nil, err
-			}
-			for _, i := range page.InstanceStatuses {
-				if aws.ToString(f.Name) == "event.code" {
-					events = append(events, scheduled(i, now)...)
-				} else {
-					events = append(events, impaired(i, now)...)
-				}
+		found, err := api.All(ctx, ec2.NewDescribeInstanceStatusPaginator(s.clients.EC2, &ec2.DescribeInstanceStatusInput{Filters: []types.Filter{f}, MaxResults: aws.Int32(1000)}),
+			func(o *ec2.DescribeInstanceStatusOutput) []types.InstanceStatus { return o.InstanceStatuses })
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range found {
+			if aws.ToString(f.Name) == "event.code" {
+				events = append(events, scheduled(i, now)...)
+			} else {
+				events = append(events, impaired(i, now)...)
 			}
 		}
 	}
@@ -137,27 +136,26 @@ func (s *Source) blocks(ctx context.Context, reserved map[string]string, now tim
 	slices.Sort(ids)
 	var out []interruption.Event
 	for chunk := range slices.Chunk(ids, 200) { // the most values that a filter takes
-		pages := ec2.NewDescribeCapacityReservationsPaginator(s.clients.EC2, &ec2.DescribeCapacityReservationsInput{
+		found, err := api.All(ctx, ec2.NewDescribeCapacityReservationsPaginator(s.clients.EC2, &ec2.DescribeCapacityReservationsInput{
 			Filters: []types.Filter{{Name: aws.String("capacity-reservation-id"), Values: chunk}}, MaxResults: aws.Int32(500),
+		}), func(o *ec2.DescribeCapacityReservationsOutput) []types.CapacityReservation {
+			return o.CapacityReservations
 		})
-		for pages.HasMorePages() {
-			page, err := pages.NextPage(ctx)
-			if err != nil {
-				return nil, err
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found {
+			end := aws.ToTime(r.EndDate).UTC()
+			if r.ReservationType != types.CapacityReservationTypeCapacityBlock || r.EndDate == nil || now.Before(end.Add(-BlockNotice)) {
+				continue
 			}
-			for _, r := range page.CapacityReservations {
-				end := aws.ToTime(r.EndDate).UTC()
-				if r.ReservationType != types.CapacityReservationTypeCapacityBlock || r.EndDate == nil || now.Before(end.Add(-BlockNotice)) {
-					continue
-				}
-				id := aws.ToString(r.CapacityReservationId)
-				slices.Sort(machines[id])
-				for _, machine := range machines[id] {
-					out = append(out, interruption.Event{
-						ID: "block/" + id + "/" + machine, Instance: machine, Kind: interruption.ReservationInterrupted,
-						At: end.Add(-BlockNotice), Deadline: end.Add(-BlockEnding),
-					})
-				}
+			id := aws.ToString(r.CapacityReservationId)
+			slices.Sort(machines[id])
+			for _, machine := range machines[id] {
+				out = append(out, interruption.Event{
+					ID: "block/" + id + "/" + machine, Instance: machine, Kind: interruption.ReservationInterrupted,
+					At: end.Add(-BlockNotice), Deadline: end.Add(-BlockEnding),
+				})
 			}
 		}
 	}

@@ -91,7 +91,7 @@ func TestMostAndKeys(t *testing.T) {
 	})
 }
 
-// Whoever was first may give up: the others are served all the same.
+// The first may give up: the others are served all the same.
 func TestFirstGivesUpWhileCollecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64

@@ -7,7 +7,7 @@ import (
 )
 
 // Cache remembers answers by key for a time. Callers that ask for one key at once wait for one of them to ask for all. It is
-// safe for concurrent use; make one by [NewCache]. What it holds is shared: get must hand out what nobody changes.
+// safe for concurrent use; make one by [NewCache]. What it holds is shared: get must hand out what is not changed.
 type Cache[V any] struct {
 	ttl time.Duration
 
@@ -16,7 +16,7 @@ type Cache[V any] struct {
 }
 
 type entry[V any] struct {
-	turn  chan struct{} // holds one token: whoever takes it asks
+	turn  chan struct{} // holds one token: its holder asks
 	mu    sync.Mutex
 	value V
 	until time.Time

@@ -4,23 +4,19 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 	instances "github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 )
 
 // Reservations are the active capacity reservations that one of the terms selects, by id.
 func (f *Finder) Reservations(ctx context.Context, terms []nodeclass.Term) ([]instances.Reservation, error) {
-	if len(terms) == 0 {
-		return nil, nil
-	}
-	found, err := remembered(ctx, f, capacityTTL, key("reservations", terms), func(ctx context.Context) ([]instances.Reservation, error) {
-		byID := map[string]instances.Reservation{}
+	return selected(ctx, f, capacityTTL, "reservations", terms, func(r instances.Reservation) string { return r.ID }, func(ctx context.Context) (list []instances.Reservation, err error) {
 		for _, t := range terms {
 			// Each term alone: owner and criteria narrow it, also where it names ids.
 			filters := [][]types.Filter{nil}
@@ -35,31 +31,23 @@ func (f *Finder) Reservations(ctx context.Context, terms []nodeclass.Term) ([]in
 				if t.MatchCriteria != "" {
 					own = append(own, filter("instance-match-criteria", t.MatchCriteria))
 				}
-				pages := ec2.NewDescribeCapacityReservationsPaginator(f.clients.EC2, &ec2.DescribeCapacityReservationsInput{Filters: own, MaxResults: aws.Int32(500)})
-				for pages.HasMorePages() {
-					page, err := pages.NextPage(ctx)
-					if err != nil {
-						return nil, err
-					}
-					for _, r := range page.CapacityReservations {
-						id := aws.ToString(r.CapacityReservationId)
-						byID[id] = instances.Reservation{
-							ID: id, InstanceType: aws.ToString(r.InstanceType), Zone: aws.ToString(r.AvailabilityZone),
-							Count: int(aws.ToInt32(r.AvailableInstanceCount)), Block: r.ReservationType == types.CapacityReservationTypeCapacityBlock,
-							Interruptible: aws.ToBool(r.Interruptible),
-						}
-					}
+				some, err := api.All(ctx, ec2.NewDescribeCapacityReservationsPaginator(f.clients.EC2, &ec2.DescribeCapacityReservationsInput{Filters: own, MaxResults: aws.Int32(500)}),
+					func(o *ec2.DescribeCapacityReservationsOutput) []types.CapacityReservation {
+						return o.CapacityReservations
+					})
+				if err != nil {
+					return nil, err
+				}
+				for _, r := range some {
+					list = append(list, instances.Reservation{
+						ID: aws.ToString(r.CapacityReservationId), InstanceType: aws.ToString(r.InstanceType), Zone: aws.ToString(r.AvailabilityZone),
+						Count: int(aws.ToInt32(r.AvailableInstanceCount)), Block: r.ReservationType == types.CapacityReservationTypeCapacityBlock, Interruptible: aws.ToBool(r.Interruptible),
+					})
 				}
 			}
 		}
-		list := make([]instances.Reservation, 0, len(byID))
-		for _, r := range byID {
-			list = append(list, r)
-		}
-		slices.SortFunc(list, func(a, b instances.Reservation) int { return strings.Compare(a.ID, b.ID) })
 		return list, nil
 	})
-	return slices.Clone(found), err
 }
 
 // Placement is a placement group.

@@ -69,7 +69,7 @@ func TestSubnets(t *testing.T) {
 			"terms are or":      {[]nodeclass.Term{tag("Name", "private-0-0"), {IDs: []string{"subnet-11", "subnet-00"}}}, 2},
 			"tags are and":      {[]nodeclass.Term{{Tags: []nodeclass.Tag{{Key: "cluster", Values: []string{"harbour"}}, {Key: "Name", Values: []string{"private-2-*"}}}}}, 2},
 			"name":              {[]nodeclass.Term{{Names: []string{"private-2-1"}}}, 1},
-			"nobody":            {[]nodeclass.Term{tag("cluster", "other")}, 0},
+			"none":              {[]nodeclass.Term{tag("cluster", "other")}, 0},
 			"no terms, nothing": {nil, 0},
 		} {
 			got, err := f.Subnets(t.Context(), test.terms)
@@ -130,8 +130,8 @@ func TestCacheWaitsNoLongerThanItsContext(t *testing.T) {
 func TestGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud, f := finder(t, awstest.Config{})
-		cloud.AddGroup("sg-a", "cluster-a", map[string]string{"kubernetes.io/cluster/harbour": "owned", "cluster": "harbour"})
-		cloud.AddGroup("sg-b", "cluster-b", map[string]string{"kubernetes.io/cluster/harbour": "owned"})
+		cloud.Put(awstest.Group{ID: "sg-a", Name: "cluster-a", Tags: map[string]string{"kubernetes.io/cluster/harbour": "owned", "cluster": "harbour"}})
+		cloud.Put(awstest.Group{ID: "sg-b", Name: "cluster-b", Tags: map[string]string{"kubernetes.io/cluster/harbour": "owned"}})
 		got, err := f.Groups(t.Context(), []nodeclass.Term{tag("cluster", "harbour"), {Names: []string{"shared"}}, {IDs: []string{"sg-b"}}})
 		require.NoError(t, err)
 		var ids []string
@@ -228,7 +228,7 @@ func TestImagesBySelector(t *testing.T) {
 		assert.Equal(t, "ami-newarm64", pick(list, fmt.Sprintf(plain, "arm64")))
 
 		// Deprecated images come last, however new.
-		cloud.AddImage("ami-newest", "own-newest", "x86_64", time.Now().Add(240*24*time.Hour), time.Now().Add(-time.Hour), map[string]string{"cluster": "harbour"})
+		cloud.Put(awstest.Image{ID: "ami-newest", Name: "own-newest", Arch: "x86_64", Created: time.Now().Add(240 * 24 * time.Hour), Deprecated: time.Now().Add(-time.Hour), Tags: map[string]string{"cluster": "harbour"}})
 		time.Sleep(10 * time.Minute)
 		assert.Equal(t, "ami-newx8664", pick(images(t, f, own), fmt.Sprintf(plain, "amd64")))
 
@@ -251,7 +251,7 @@ func TestImageTagsOfTheOlderVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud, f := finder(t, awstest.Config{})
 		tags := map[string]string{"kind": "gpu", label.GPUManufacturer: "nvidia"}
-		cloud.AddImage("ami-tagged", "tagged", "x86_64", time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Time{}, tags)
+		cloud.Put(awstest.Image{ID: "ami-tagged", Name: "tagged", Arch: "x86_64", Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Tags: tags})
 		for version, want := range map[string]string{"karpenter.k8s.aws/v1alpha1": "", "karpenter.k8s.aws/v1": "ami-tagged"} {
 			list := images(t, f, nodeclass.NodeClass{APIVersion: version, Family: ec2.AL2, AMIs: []nodeclass.Term{tag("kind", "gpu")}})
 			assert.Equal(t, want, pick(list, "kubernetes.io/arch=amd64, !"+label.GPUManufacturer), version)
@@ -271,7 +271,7 @@ func TestCluster(t *testing.T) {
 	})
 }
 
-// A template of somebody else is read at its latest version, with the groups of all of its interfaces.
+// A template of others is read at its latest version, with the groups of all of its interfaces.
 func TestTemplate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud, f := finder(t, awstest.Config{})
@@ -314,8 +314,8 @@ func TestShifted(t *testing.T) {
 func TestCapacity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud, f := finder(t, awstest.Config{})
-		cloud.AddReservation("cr-1", "m5.large", "us-east-1a", 3, false, map[string]string{"team": "red"})
-		cloud.AddReservation("cr-2", "m5.xlarge", "us-east-1b", 1, true, nil)
+		cloud.Put(awstest.Reservation{ID: "cr-1", Type: "m5.large", Zone: "us-east-1a", Count: 3, Tags: map[string]string{"team": "red"}})
+		cloud.Put(awstest.Reservation{ID: "cr-2", Type: "m5.xlarge", Zone: "us-east-1b", Count: 1, Block: true})
 		got, err := f.Reservations(t.Context(), []nodeclass.Term{tag("team", "red"), {IDs: []string{"cr-2"}}})
 		require.NoError(t, err)
 		assert.Equal(t, []ec2.Reservation{
@@ -326,7 +326,7 @@ func TestCapacity(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, got)
 
-		cloud.AddPlacementGroup("pg-1", "racks", "partition", 7)
+		cloud.Put(awstest.PlacementGroup{ID: "pg-1", Name: "racks", Strategy: "partition", Partitions: 7})
 		group, err := f.PlacementGroup(t.Context(), nodeclass.PlacementGroup{Name: "racks"})
 		require.NoError(t, err)
 		assert.Equal(t, discovery.Placement{ID: "pg-1", Name: "racks", Strategy: "partition", Partitions: 7}, group)

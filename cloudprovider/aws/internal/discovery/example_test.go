@@ -12,7 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// connected is a cloud in this process and a finder that asks it. Whoever calls it closes the cloud.
+// connected is a cloud in this process and a finder that asks it.
 func connected(ctx context.Context) (*awstest.Cloud, *discovery.Finder) {
 	cloud, err := awstest.New(awstest.Config{})
 	if err != nil {
@@ -111,13 +111,13 @@ func ExampleParameter() {
 func ExamplePlacement() {
 	ctx := context.Background()
 	cloud, finder := connected(ctx)
-	cloud.AddPlacementGroup("pg-1", "racks", "partition", 7)
+	cloud.Put(awstest.PlacementGroup{ID: "pg-1", Name: "racks", Strategy: "partition", Partitions: 7})
 	group, err := finder.PlacementGroup(ctx, nodeclass.PlacementGroup{Name: "racks"})
 	fmt.Println(group.ID, group.Strategy, group.Partitions, err)
 	// Output: pg-1 partition 7 <nil>
 }
 
-// A launch template that somebody else made decides image and security groups; its latest version counts.
+// A launch template that others made decides image and security groups; its latest version counts.
 func ExampleTemplate() {
 	ctx := context.Background()
 	cloud, finder := connected(ctx)

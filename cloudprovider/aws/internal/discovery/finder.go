@@ -2,9 +2,12 @@ package discovery
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 )
 
 // For how long answers are remembered: a trade between calls to AWS and how late a change is seen.
@@ -33,6 +36,19 @@ func remembered[V any](ctx context.Context, f *Finder, ttl time.Duration, questi
 	answer, err := f.answers.get(ctx, question, ttl, func(ctx context.Context) (any, error) { return ask(ctx) })
 	v, _ := answer.(V) // nothing if there is an error
 	return v, err
+}
+
+// selected are the things that a selector finds, each once and by id. Without terms it finds none. A new slice.
+func selected[T any](ctx context.Context, f *Finder, ttl time.Duration, what string, terms []nodeclass.Term, id func(T) string, ask func(context.Context) ([]T, error)) ([]T, error) {
+	if len(terms) == 0 {
+		return nil, nil
+	}
+	found, err := remembered(ctx, f, ttl, key(what, terms), func(ctx context.Context) ([]T, error) {
+		list, err := ask(ctx)
+		slices.SortStableFunc(list, func(a, b T) int { return strings.Compare(id(a), id(b)) })
+		return slices.CompactFunc(list, func(a, b T) bool { return id(a) == id(b) }), err
+	})
+	return slices.Clone(found), err
 }
 
 // Addresses are the free addresses of the subnets that were found.

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 	instances "github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -83,7 +84,7 @@ func aliasOf(class nodeclass.NodeClass) (version string, ok bool) {
 	return "latest", false
 }
 
-// owners of images that a term may mean. Names can be given by anybody, so that without an owner only the account's own and
+// owners of images that a term may mean. Any account can give a name, so that without an owner only the account's own and
 // Amazon's count; tags are only the account's own to see. The older version took both defaults for anything but ids.
 func owners(class nodeclass.NodeClass, t nodeclass.Term) []string {
 	switch {
@@ -100,40 +101,37 @@ func owners(class nodeclass.NodeClass, t nodeclass.Term) []string {
 
 func (f *Finder) describeImages(ctx context.Context, filters []types.Filter, owners []string, tagged bool) ([]Image, error) {
 	var list []Image
-	pages := ec2.NewDescribeImagesPaginator(f.clients.EC2, &ec2.DescribeImagesInput{
+	found, err := api.All(ctx, ec2.NewDescribeImagesPaginator(f.clients.EC2, &ec2.DescribeImagesInput{
 		Filters: append(slices.Clone(filters), filter("state", "available")), Owners: owners, IncludeDeprecated: aws.Bool(true), MaxResults: aws.Int32(1000),
-	})
+	}), func(o *ec2.DescribeImagesOutput) []types.Image { return o.Images })
+	if err != nil {
+		return nil, err
+	}
 	now := time.Now()
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, err
+	for _, i := range found {
+		arch, ok := map[types.ArchitectureValues]string{types.ArchitectureValuesX8664: "amd64", types.ArchitectureValuesArm64: "arm64"}[i.Architecture]
+		if !ok {
+			continue
 		}
-		for _, i := range page.Images {
-			arch, ok := map[types.ArchitectureValues]string{types.ArchitectureValuesX8664: "amd64", types.ArchitectureValuesArm64: "arm64"}[i.Architecture]
-			if !ok {
-				continue
-			}
-			image := Image{ID: aws.ToString(i.ImageId), Name: aws.ToString(i.Name)}
-			// An image without a readable date counts as the oldest.
-			image.Created, _ = time.Parse(time.RFC3339, aws.ToString(i.CreationDate))
-			if end, err := time.Parse(time.RFC3339, aws.ToString(i.DeprecationTime)); err == nil {
-				image.Deprecated = !now.Before(end)
-			}
-			var b requirements.Builder
-			b.Add(requirements.In(corev1.LabelArchStable, arch))
-			if tagged {
-				for _, t := range i.Tags {
-					if k := aws.ToString(t.Key); instances.WellKnown().Contains(k) {
-						b.Add(requirements.In(k, aws.ToString(t.Value)))
-					}
+		image := Image{ID: aws.ToString(i.ImageId), Name: aws.ToString(i.Name)}
+		// An image without a readable date counts as the oldest.
+		image.Created, _ = time.Parse(time.RFC3339, aws.ToString(i.CreationDate))
+		if end, err := time.Parse(time.RFC3339, aws.ToString(i.DeprecationTime)); err == nil {
+			image.Deprecated = !now.Before(end)
+		}
+		var b requirements.Builder
+		b.Add(requirements.In(corev1.LabelArchStable, arch))
+		if tagged {
+			for _, t := range i.Tags {
+				if k := aws.ToString(t.Key); instances.WellKnown().Contains(k) {
+					b.Add(requirements.In(k, aws.ToString(t.Value)))
 				}
 			}
-			if image.Requirements, err = b.Set(); err != nil {
-				continue // tags that contradict the image: it boots nowhere
-			}
-			list = append(list, image)
 		}
+		if image.Requirements, err = b.Set(); err != nil {
+			continue // tags that contradict the image: it boots nowhere
+		}
+		list = append(list, image)
 	}
 	return list, nil
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 )
 
@@ -22,33 +24,23 @@ type Subnet struct {
 
 // Subnets are the subnets that one of the terms selects, by id.
 func (f *Finder) Subnets(ctx context.Context, terms []nodeclass.Term) ([]Subnet, error) {
-	found, err := remembered(ctx, f, networkTTL, key("subnets", terms), func(ctx context.Context) ([]Subnet, error) {
-		byID := map[string]Subnet{}
+	return selected(ctx, f, networkTTL, "subnets", terms, func(s Subnet) string { return s.ID }, func(ctx context.Context) (list []Subnet, err error) {
 		for _, filters := range Filters(terms, "subnet-id", "tag:Name") {
-			pages := ec2.NewDescribeSubnetsPaginator(f.clients.EC2, &ec2.DescribeSubnetsInput{Filters: filters, MaxResults: aws.Int32(500)})
-			for pages.HasMorePages() {
-				page, err := pages.NextPage(ctx)
-				if err != nil {
-					return nil, err
-				}
-				for _, s := range page.Subnets {
-					id := aws.ToString(s.SubnetId)
-					byID[id] = Subnet{
-						ID: id, Zone: aws.ToString(s.AvailabilityZone), ZoneID: aws.ToString(s.AvailabilityZoneId),
-						VPC: aws.ToString(s.VpcId), Free: int64(aws.ToInt32(s.AvailableIpAddressCount)),
-					}
-				}
+			some, err := api.All(ctx, ec2.NewDescribeSubnetsPaginator(f.clients.EC2, &ec2.DescribeSubnetsInput{Filters: filters, MaxResults: aws.Int32(500)}),
+				func(o *ec2.DescribeSubnetsOutput) []types.Subnet { return o.Subnets })
+			if err != nil {
+				return nil, err
+			}
+			for _, s := range some {
+				list = append(list, Subnet{
+					ID: aws.ToString(s.SubnetId), Zone: aws.ToString(s.AvailabilityZone), ZoneID: aws.ToString(s.AvailabilityZoneId),
+					VPC: aws.ToString(s.VpcId), Free: int64(aws.ToInt32(s.AvailableIpAddressCount)),
+				})
 			}
 		}
-		list := make([]Subnet, 0, len(byID))
-		for _, s := range byID {
-			list = append(list, s)
-		}
-		slices.SortFunc(list, func(a, b Subnet) int { return strings.Compare(a.ID, b.ID) })
 		f.addresses.refresh(list)
 		return list, nil
 	})
-	return slices.Clone(found), err
 }
 
 // Group is a security group.
@@ -60,32 +52,22 @@ type Group struct {
 
 // Groups are the security groups that one of the terms selects, by id.
 func (f *Finder) Groups(ctx context.Context, terms []nodeclass.Term) ([]Group, error) {
-	found, err := remembered(ctx, f, networkTTL, key("groups", terms), func(ctx context.Context) ([]Group, error) {
-		byID := map[string]Group{}
+	return selected(ctx, f, networkTTL, "groups", terms, func(g Group) string { return g.ID }, func(ctx context.Context) (list []Group, err error) {
 		for _, filters := range Filters(terms, "group-id", "group-name") {
-			pages := ec2.NewDescribeSecurityGroupsPaginator(f.clients.EC2, &ec2.DescribeSecurityGroupsInput{Filters: filters, MaxResults: aws.Int32(500)})
-			for pages.HasMorePages() {
-				page, err := pages.NextPage(ctx)
-				if err != nil {
-					return nil, err
-				}
-				for _, g := range page.SecurityGroups {
-					group := Group{ID: aws.ToString(g.GroupId), Name: aws.ToString(g.GroupName)}
-					for _, t := range g.Tags {
-						group.OfCluster = group.OfCluster || strings.HasPrefix(aws.ToString(t.Key), "kubernetes.io/cluster/")
-					}
-					byID[group.ID] = group
-				}
+			some, err := api.All(ctx, ec2.NewDescribeSecurityGroupsPaginator(f.clients.EC2, &ec2.DescribeSecurityGroupsInput{Filters: filters, MaxResults: aws.Int32(500)}),
+				func(o *ec2.DescribeSecurityGroupsOutput) []types.SecurityGroup { return o.SecurityGroups })
+			if err != nil {
+				return nil, err
+			}
+			for _, g := range some {
+				list = append(list, Group{
+					ID: aws.ToString(g.GroupId), Name: aws.ToString(g.GroupName),
+					OfCluster: slices.ContainsFunc(g.Tags, func(t types.Tag) bool { return strings.HasPrefix(aws.ToString(t.Key), "kubernetes.io/cluster/") }),
+				})
 			}
 		}
-		list := make([]Group, 0, len(byID))
-		for _, g := range byID {
-			list = append(list, g)
-		}
-		slices.SortFunc(list, func(a, b Group) int { return strings.Compare(a.ID, b.ID) })
 		return list, nil
 	})
-	return slices.Clone(found), err
 }
 
 // GroupWarning says what is unwise about a choice of security groups; empty if nothing is. The AWS load balancer controller wants

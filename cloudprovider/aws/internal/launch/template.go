@@ -78,7 +78,7 @@ func Template(s Spec) (*sdk.CreateLaunchTemplateInput, error) {
 		Monitoring:          &types.LaunchTemplatesMonitoringRequest{Enabled: aws.Bool(s.Class.DetailedMonitoring)},
 		BlockDeviceMappings: disks(s.Class),
 		CapacityReservationSpecification: &types.LaunchTemplateCapacityReservationSpecificationRequest{
-			// Without a word machines would use up open reservations that somebody else is counting on.
+			// Without a word machines would use up open reservations that others count on.
 			CapacityReservationPreference: types.CapacityReservationPreferenceNone,
 		},
 	}

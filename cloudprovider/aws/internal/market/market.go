@@ -38,20 +38,15 @@ type Live struct {
 // Region is the catalogue's region with what EC2 says of types and zones today. Prices, and facts that EC2 does not tell, stay those of
 // the catalogue. A region that the catalogue does not have is given by its name alone.
 func Region(ctx context.Context, clients *api.Clients, embedded catalogue.Region) (Live, error) {
-	var all []types.InstanceTypeInfo
-	pages := sdk.NewDescribeInstanceTypesPaginator(clients.EC2, &sdk.DescribeInstanceTypesInput{
+	all, err := api.All(ctx, sdk.NewDescribeInstanceTypesPaginator(clients.EC2, &sdk.DescribeInstanceTypesInput{
 		MaxResults: aws.Int32(100),
 		Filters: []types.Filter{
 			{Name: aws.String("supported-virtualization-type"), Values: []string{"hvm"}},
 			{Name: aws.String("processor-info.supported-architecture"), Values: []string{"x86_64", "arm64"}},
 		},
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return Live{}, err
-		}
-		all = append(all, page.InstanceTypes...)
+	}), func(o *sdk.DescribeInstanceTypesOutput) []types.InstanceTypeInfo { return o.InstanceTypes })
+	if err != nil {
+		return Live{}, err
 	}
 	// The SDK's fields have the API's names, so its JSON is what the command line prints.
 	data, err := json.Marshal(map[string]any{"InstanceTypes": all})
@@ -101,23 +96,19 @@ func Region(ctx context.Context, clients *api.Clients, embedded catalogue.Region
 // offerings maps types to the zones that offer them.
 func offerings(ctx context.Context, clients *api.Clients) (map[string]map[string]bool, error) {
 	out := map[string]map[string]bool{}
-	pages := sdk.NewDescribeInstanceTypeOfferingsPaginator(clients.EC2, &sdk.DescribeInstanceTypeOfferingsInput{
+	all, err := api.All(ctx, sdk.NewDescribeInstanceTypeOfferingsPaginator(clients.EC2, &sdk.DescribeInstanceTypeOfferingsInput{
 		LocationType: types.LocationTypeAvailabilityZone, MaxResults: aws.Int32(1000),
+	}), func(o *sdk.DescribeInstanceTypeOfferingsOutput) []types.InstanceTypeOffering {
+		return o.InstanceTypeOfferings
 	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, err
+	for _, o := range all {
+		name := string(o.InstanceType)
+		if out[name] == nil {
+			out[name] = map[string]bool{}
 		}
-		for _, o := range page.InstanceTypeOfferings {
-			name := string(o.InstanceType)
-			if out[name] == nil {
-				out[name] = map[string]bool{}
-			}
-			out[name][aws.ToString(o.Location)] = true
-		}
+		out[name][aws.ToString(o.Location)] = true
 	}
-	return out, nil
+	return out, err
 }
 
 // OnDemand is the price list of a region as of today: Linux, shared tenancy, and bare metal. A list that AWS does not have is empty.
@@ -137,21 +128,19 @@ func OnDemand(ctx context.Context, clients *api.Clients) (pricing.List, error) {
 		} {
 			filters = append(filters, pricetypes.Filter{Type: pricetypes.FilterTypeTermMatch, Field: aws.String(f[0]), Value: aws.String(f[1])})
 		}
-		pages := price.NewGetProductsPaginator(clients.Pricing, &price.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), Filters: filters, MaxResults: aws.Int32(100)})
-		for pages.HasMorePages() {
-			page, err := pages.NextPage(ctx)
+		products, err := api.All(ctx, price.NewGetProductsPaginator(clients.Pricing, &price.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), Filters: filters, MaxResults: aws.Int32(100)}),
+			func(o *price.GetProductsOutput) []string { return o.PriceList })
+		if err != nil {
+			return pricing.List{}, err
+		}
+		for _, text := range products {
+			name, dollars, date, err := Product(text)
 			if err != nil {
 				return pricing.List{}, err
 			}
-			for _, text := range page.PriceList {
-				name, dollars, date, err := Product(text)
-				if err != nil {
-					return pricing.List{}, err
-				}
-				if dollars > 0 {
-					list.OnDemand[name] = dollars
-					list.From.Date = max(list.From.Date, date)
-				}
+			if dollars > 0 {
+				list.OnDemand[name] = dollars
+				list.From.Date = max(list.From.Date, date)
 			}
 		}
 	}
@@ -203,16 +192,11 @@ func Product(text string) (instanceType string, hourly float64, date string, err
 
 // Spot is the newest spot price of every type in every zone.
 func Spot(ctx context.Context, clients *api.Clients, now time.Time) (pricing.SpotHistory, error) {
-	var all []types.SpotPrice
-	pages := sdk.NewDescribeSpotPriceHistoryPaginator(clients.EC2, &sdk.DescribeSpotPriceHistoryInput{
+	all, err := api.All(ctx, sdk.NewDescribeSpotPriceHistoryPaginator(clients.EC2, &sdk.DescribeSpotPriceHistoryInput{
 		StartTime: aws.Time(now), ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}, MaxResults: aws.Int32(1000),
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return pricing.SpotHistory{}, err
-		}
-		all = append(all, page.SpotPriceHistory...)
+	}), func(o *sdk.DescribeSpotPriceHistoryOutput) []types.SpotPrice { return o.SpotPriceHistory })
+	if err != nil {
+		return pricing.SpotHistory{}, err
 	}
 	data, err := json.Marshal(map[string]any{"SpotPriceHistory": append([]types.SpotPrice{}, all...)})
 	if err != nil {

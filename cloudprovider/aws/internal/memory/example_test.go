@@ -17,29 +17,29 @@ func ExampleState() {
 	}
 	m.Reconcile("token-1", nil, question("fleet-1"), start)
 	look()
-	i := born("token-1", "i-1", start)
+	i := instance("token-1", "i-1", start)
 	m.Reconcile("token-1", &i, nil, start)
 	look()
 	m.MarkTerminated("i-1", "terminated by a person", start)
 	look()
-	names := map[memory.State]string{memory.Asking: "asking", memory.Open: "open", memory.Live: "live", memory.Dead: "dead"}
+	names := map[memory.State]string{memory.Asking: "asking", memory.Open: "open", memory.Live: "live", memory.Ended: "ended"}
 	for _, s := range states {
 		fmt.Print(names[s], " ")
 	}
-	// Output: asking open live dead
+	// Output: asking open live ended
 }
 
-// An entry says what became of a token, and of a dead instance what it died of.
+// An entry says what became of a token, and of an instance that has ended why.
 func ExampleEntry() {
 	m := memory.New()
-	m.Learn("token-1", "web-1", "shape", born("token-1", "i-1", start), start) // from the tags of an earlier process's machine
+	m.Learn("token-1", "web-1", "shape", instance("token-1", "i-1", start), start) // from the tags of an earlier process's machine
 	m.MarkTerminated("i-1", "spot interruption", start)
 	e, ok := m.Of("i-1")
-	fmt.Println(ok, e.Name, e.State == memory.Dead, e.Why)
+	fmt.Println(ok, e.Name, e.State == memory.Ended, e.Why)
 	// Output: true web-1 true spot interruption
 }
 
-// A fleet whose answer was lost is an open question: whoever comes with its token has to find out before asking anew.
+// A fleet whose answer was lost is an open question: a caller with its token has to find out before asking anew.
 func ExampleQuestion() {
 	m := memory.New()
 	m.Begin("token-1", "web-1", "shape")

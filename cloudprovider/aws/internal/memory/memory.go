@@ -10,7 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 )
 
-// remembered is for how long the token of a deleted instance is known; nobody retries for longer.
+// remembered is for how long the token of a deleted instance is known; no caller retries for longer.
 const remembered = 24 * time.Hour
 
 // Memory knows tokens and instances of this process, and of earlier ones once their tags were read.
@@ -19,7 +19,7 @@ type Memory struct {
 	byToken map[string]*Entry
 	byID    map[string]*Entry // by the bare id
 	open    map[string]Question
-	dead    []ended // in the order of their ends
+	ends    []ended // in the order of their ends
 	read    bool    // the history is known
 }
 
@@ -31,7 +31,7 @@ type Entry struct {
 	question              Question      // of open entries
 	Instance              cloudprovider.Instance
 	Checked               time.Time
-	Why                   string // what a dead one died of
+	Why                   string // what one that has ended has ended of
 	bare                  string
 }
 
@@ -48,7 +48,7 @@ const (
 	Asking State = iota // a call is under way
 	Open                // a fleet was asked for, and its answer was lost or could not be recorded
 	Live                // an instance is known
-	Dead                // it has ended
+	Ended               // its instance has ended
 )
 
 // Question is a fleet whose outcome is not known, or not recorded.
@@ -141,8 +141,8 @@ func (m *Memory) MarkTerminated(bare, why string, now time.Time) {
 	e, ok := m.byID[bare]
 	if ok && e.State == Live {
 		// What is left is small: it is kept for a day.
-		e.State, e.Instance, e.Why = Dead, cloudprovider.Instance{ID: e.Instance.ID}, why
-		m.dead = append(m.dead, ended{e.Token, bare, now})
+		e.State, e.Instance, e.Why = Ended, cloudprovider.Instance{ID: e.Instance.ID}, why
+		m.ends = append(m.ends, ended{e.Token, bare, now})
 	}
 	m.forget(now)
 }
@@ -150,12 +150,12 @@ func (m *Memory) MarkTerminated(bare, why string, now time.Time) {
 // forget forgets what has ended long ago.
 func (m *Memory) forget(now time.Time) {
 	n := 0
-	for ; n < len(m.dead) && now.Sub(m.dead[n].at) >= remembered; n++ {
-		delete(m.byToken, m.dead[n].token)
-		delete(m.byID, m.dead[n].bare)
+	for ; n < len(m.ends) && now.Sub(m.ends[n].at) >= remembered; n++ {
+		delete(m.byToken, m.ends[n].token)
+		delete(m.byID, m.ends[n].bare)
 	}
 	if n > 0 {
-		m.dead = append([]ended(nil), m.dead[n:]...)
+		m.ends = append([]ended(nil), m.ends[n:]...)
 	}
 }
 
@@ -201,13 +201,13 @@ func (m *Memory) Made(bare string, at time.Time) {
 	}
 }
 
-// Knows says whether one of the tokens has led to an instance, be it dead since.
+// Knows says whether one of the tokens has led to an instance, be it ended since.
 func (m *Memory) Knows(tokens ...string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.ContainsFunc(tokens, func(token string) bool {
 		e, ok := m.byToken[token]
-		return ok && (e.State == Live || e.State == Dead)
+		return ok && (e.State == Live || e.State == Ended)
 	})
 }
 
@@ -258,8 +258,8 @@ func (m *Memory) Opens() []Question {
 	return out
 }
 
-// Await returns what there is to wait for under a token: a channel that is closed when somebody's asking ends, or an open question; neither if the
-// token is settled.
+// Await returns what there is to wait for under a token: a channel that is closed when the asking ends, or an open question; neither if the
+// token is reconciled.
 func (m *Memory) Await(token string) (asking <-chan struct{}, open Question) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

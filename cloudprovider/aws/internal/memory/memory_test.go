@@ -19,7 +19,7 @@ type question string
 
 func (q question) ID() string { return string(q) }
 
-func born(token, bare string, at time.Time) cloudprovider.Instance {
+func instance(token, bare string, at time.Time) cloudprovider.Instance {
 	return cloudprovider.Instance{ID: memory.ProviderID("us-east-1a", bare), Claim: token, Token: token, Created: at}
 }
 
@@ -47,7 +47,7 @@ func TestWayOfAToken(t *testing.T) {
 	require.Equal(t, question("q"), open)
 	require.True(t, m.IsOpen("q"))
 
-	i := born("t", "i-1", start)
+	i := instance("t", "i-1", start)
 	m.Reconcile("t", &i, nil, start)
 	m.Close(question("q"))
 	require.False(t, m.IsOpen("q"))
@@ -62,7 +62,7 @@ func TestWayOfAToken(t *testing.T) {
 
 	m.MarkTerminated("i-1", "it was deleted", start)
 	e, _ = m.Begin("t", "web", "shape")
-	assert.Equal(t, memory.Dead, e.State)
+	assert.Equal(t, memory.Ended, e.State)
 	assert.Equal(t, "it was deleted", e.Why)
 	_, ok = m.Instance("t")
 	assert.False(t, ok)
@@ -82,7 +82,7 @@ func TestWayOfAToken(t *testing.T) {
 // What callers get is theirs to change.
 func TestCopies(t *testing.T) {
 	m := memory.New()
-	i := born("t", "i-1", start)
+	i := instance("t", "i-1", start)
 	i.Labels = map[string]string{"a": "1"}
 	m.Learn("t", "t", "s", i, start)
 	i.Labels["a"] = "2"
@@ -92,7 +92,7 @@ func TestCopies(t *testing.T) {
 	have.Labels["a"] = "4"
 	have, _ = m.Instance("t")
 	assert.Equal(t, "1", have.Labels["a"])
-	m.Learn("t", "t", "s", born("t", "i-2", start), start)
+	m.Learn("t", "t", "s", instance("t", "i-2", start), start)
 	have, _ = m.Instance("t")
 	assert.Equal(t, "aws:///us-east-1a/i-1", have.ID, "the first stays")
 }

@@ -111,22 +111,17 @@ func Delete(ctx context.Context, clients *api.Clients, name string) error {
 // that is in use keeps its instances' roles from being renewed once it is gone: keep those of running instances.
 func Collect(ctx context.Context, clients *api.Clients, cluster string, keep func(name string) bool, age time.Duration) ([]string, error) {
 	var deleted []string
-	pages := iam.NewListInstanceProfilesPaginator(clients.IAM, &iam.ListInstanceProfilesInput{PathPrefix: aws.String(Path(clients.Region, cluster))})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
+	all, err := api.All(ctx, iam.NewListInstanceProfilesPaginator(clients.IAM, &iam.ListInstanceProfilesInput{PathPrefix: aws.String(Path(clients.Region, cluster))}),
+		func(o *iam.ListInstanceProfilesOutput) []types.InstanceProfile { return o.InstanceProfiles })
+	for _, p := range all {
+		name := aws.ToString(p.InstanceProfileName)
+		if keep(name) || time.Since(aws.ToTime(p.CreateDate)) < age {
+			continue
+		}
+		if err := Delete(ctx, clients, name); err != nil {
 			return deleted, err
 		}
-		for _, p := range page.InstanceProfiles {
-			name := aws.ToString(p.InstanceProfileName)
-			if keep(name) || time.Since(aws.ToTime(p.CreateDate)) < age {
-				continue
-			}
-			if err := Delete(ctx, clients, name); err != nil {
-				return deleted, err
-			}
-			deleted = append(deleted, name)
-		}
+		deleted = append(deleted, name)
 	}
-	return deleted, nil
+	return deleted, err
 }

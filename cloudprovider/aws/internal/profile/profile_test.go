@@ -52,7 +52,7 @@ func TestEnsure(t *testing.T) {
 	})
 }
 
-// A profile that somebody gave another role gets its own back.
+// A profile that was given another role gets its own back.
 func TestEnsureMends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud, clients := connect(t)
@@ -71,9 +71,9 @@ func TestEnsureMends(t *testing.T) {
 func TestEnsureFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud, clients := connect(t)
-		_, _, err := profile.Ensure(t.Context(), clients, "harbour", "nobody")
+		_, _, err := profile.Ensure(t.Context(), clients, "harbour", "unknown")
 		require.ErrorIs(t, err, cloudprovider.ErrNotReady)
-		require.ErrorContains(t, err, `"nobody"`)
+		require.ErrorContains(t, err, `"unknown"`)
 		cloud.SetFault(func(c awstest.Call) awstest.Fault {
 			if c.Action == "GetInstanceProfile" {
 				return awstest.Fault{Code: "AccessDenied", Message: "User: me is not authorized to perform: iam:GetInstanceProfile on resource: x"}
@@ -90,7 +90,7 @@ func TestCollect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud, clients := connect(t)
 		cloud.AddRole("old")
-		cloud.AddProfile("somebody-elses", "node")
+		cloud.AddProfile("of-others", "node")
 		old, _, err := profile.Ensure(t.Context(), clients, "harbour", "old")
 		require.NoError(t, err)
 		time.Sleep(2 * time.Hour)
@@ -103,7 +103,7 @@ func TestCollect(t *testing.T) {
 		gone, err = profile.Collect(t.Context(), clients, "harbour", keep, time.Hour)
 		require.NoError(t, err)
 		assert.Equal(t, []string{old}, gone)
-		assert.ElementsMatch(t, []string{kept, "somebody-elses"}, cloud.Profiles())
+		assert.ElementsMatch(t, []string{kept, "of-others"}, cloud.Profiles())
 	})
 }
 

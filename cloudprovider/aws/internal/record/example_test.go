@@ -7,7 +7,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/record"
 )
 
-// All machines of a fleet carry the list of claims, and a seal that says which machine is whose. Whoever lists many machines
+// All machines of a fleet carry the list of claims, and a seal that says which machine is whose. A program that lists many machines
 // reads each record once.
 func ExampleNewReader() {
 	batch, err := record.Batch{ID: "b-1", Claims: []record.Claim{{Name: "node-1", Token: "t-1"}, {Name: "node-2", Token: "t-2"}}}.Tags()

@@ -1,6 +1,6 @@
 package record
 
-// KeyFleet is the tag by which EC2 itself names a machine's fleet: nobody can take it off.
+// KeyFleet is the tag by which EC2 itself names a machine's fleet: it cannot be taken off.
 const KeyFleet = "aws:ec2:fleet-id"
 
 // Reader reads each batch's record once for all of its machines: they carry copies of it, which never change. So a machine whose tags were

@@ -1,9 +1,9 @@
-// Package record is what instances remember in their tags of whom they are for: the only memory that survives the provider.
+// Package record is what instances remember in their tags of the claims that they are for: the only memory that survives the provider.
 //
 // One fleet launches machines for several claims, and its tags are on all of them. So every machine carries the list of the
 // batch's claims ([Batch]), and once the machines are known, a [Seal] that says which machine is whose: the i-th id of the seal
 // is of the i-th claim. Machines of a batch that was never sealed, for its launcher was interrupted, are given to the claims in the
-// order of their ids. That is safe as nobody is told of a machine before its batch is sealed. A batch of one claim needs no seal.
+// order of their ids. That is safe as no caller is told of a machine before its batch is sealed. A batch of one claim needs no seal.
 //
 // EC2 takes 50 tags of 256 characters, so a record is JSON, compressed, in base64, cut into pieces.
 package record

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strconv"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -25,44 +27,37 @@ func settings(c Cluster, n Node) (string, error) {
 		return "", err
 	}
 	kubernetes["cluster-name"], kubernetes["api-server"] = c.Name, c.Endpoint
-	put := func(key string, set bool, value any) {
-		if set {
-			kubernetes[key] = value
+	if c.CA != "" {
+		kubernetes["cluster-certificate"] = c.CA
+	}
+	switch dns := n.kubelet().ClusterDNS; len(dns) {
+	case 0:
+	case 1:
+		kubernetes["cluster-dns-ip"] = dns[0]
+	default:
+		kubernetes["cluster-dns-ip"] = dns
+	}
+	blocks := map[string]map[string]string{"node-labels": n.labelMap()}
+	for _, s := range n.settings() {
+		switch block, ok := s.value.(map[string]string); {
+		case ok:
+			blocks[s.bottlerocket] = block
+		case strings.HasPrefix(s.bottlerocket, "image-gc-"):
+			kubernetes[s.bottlerocket] = s.text() // Bottlerocket wants text
+		case s.bottlerocket != "":
+			kubernetes[s.bottlerocket] = s.value
 		}
 	}
-	k := n.kubelet()
-	put("cluster-certificate", c.CA != "", c.CA)
-	put("cluster-dns-ip", len(k.ClusterDNS) == 1, first(k.ClusterDNS))
-	put("cluster-dns-ip", len(k.ClusterDNS) > 1, k.ClusterDNS)
-	put("max-pods", k.MaxPods != nil, k.MaxPods)
-	put("eviction-max-pod-grace-period", k.EvictionMaxPodGracePeriod != nil, k.EvictionMaxPodGracePeriod)
-	put("cpu-cfs-quota-enforced", k.CPUCFSQuota != nil, k.CPUCFSQuota)
-	percent := func(key string, p *int32) {
-		if p != nil {
-			kubernetes[key] = strconv.FormatInt(int64(*p), 10) // Bottlerocket wants text
-		}
-	}
-	percent("image-gc-high-threshold-percent", k.ImageGCHighThresholdPercent)
-	percent("image-gc-low-threshold-percent", k.ImageGCLowThresholdPercent)
-	for _, block := range []struct {
-		key string
-		by  map[string]string
-	}{
-		{"kube-reserved", reserved(k.KubeReserved)},
-		{"system-reserved", reserved(k.SystemReserved)},
-		{"eviction-hard", k.EvictionHard},
-		{"eviction-soft", k.EvictionSoft},
-		{"eviction-soft-grace-period", k.EvictionSoftGracePeriod},
-		{"node-labels", n.labelMap()},
-	} {
-		if len(block.by) == 0 {
+	for _, key := range slices.Sorted(maps.Keys(blocks)) {
+		block := blocks[key]
+		if len(block) == 0 {
 			continue
 		}
-		into, err := table(kubernetes, block.key)
+		into, err := table(kubernetes, key)
 		if err != nil {
 			return "", err
 		}
-		for key, value := range block.by {
+		for key, value := range block {
 			into[key] = value
 		}
 	}
@@ -120,11 +115,4 @@ func table(in map[string]any, path ...string) (map[string]any, error) {
 		in = below
 	}
 	return in, nil
-}
-
-func first(list []string) string {
-	if len(list) == 0 {
-		return ""
-	}
-	return list[0]
 }

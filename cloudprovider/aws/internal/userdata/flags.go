@@ -3,8 +3,8 @@ package userdata
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,38 +12,64 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
+// setting is one of the kubelet's settings, under its names as a flag, in its own configuration (of AL2023) and in Bottlerocket's; empty = it has none there.
+type setting struct {
+	flag, config, bottlerocket string
+	value                      any // a *int32, *bool or map[string]string
+}
+
+// settings are those that are set, in a fixed order.
+func (n Node) settings() []setting {
+	k := n.kubelet()
+	return slices.DeleteFunc([]setting{
+		{"max-pods", "maxPods", "max-pods", k.MaxPods},
+		{"pods-per-core", "podsPerCore", "", k.PodsPerCore},
+		{"system-reserved", "systemReserved", "system-reserved", reserved(k.SystemReserved)},
+		{"kube-reserved", "kubeReserved", "kube-reserved", reserved(k.KubeReserved)},
+		{"eviction-hard", "evictionHard", "eviction-hard", k.EvictionHard},
+		{"eviction-soft", "evictionSoft", "eviction-soft", k.EvictionSoft},
+		{"eviction-soft-grace-period", "evictionSoftGracePeriod", "eviction-soft-grace-period", k.EvictionSoftGracePeriod},
+		{"eviction-max-pod-grace-period", "evictionMaxPodGracePeriod", "eviction-max-pod-grace-period", k.EvictionMaxPodGracePeriod},
+		{"image-gc-high-threshold", "imageGCHighThresholdPercent", "image-gc-high-threshold-percent", k.ImageGCHighThresholdPercent},
+		{"image-gc-low-threshold", "imageGCLowThresholdPercent", "image-gc-low-threshold-percent", k.ImageGCLowThresholdPercent},
+		{"cpu-cfs-quota", "cpuCFSQuota", "cpu-cfs-quota-enforced", k.CPUCFSQuota},
+	}, func(s setting) bool {
+		v := reflect.ValueOf(s.value)
+		return v.IsNil() || v.Kind() == reflect.Map && v.Len() == 0
+	})
+}
+
+// text is the value as a flag has it.
+func (s setting) text() string {
+	by, ok := s.value.(map[string]string)
+	if !ok {
+		return fmt.Sprint(reflect.ValueOf(s.value).Elem())
+	}
+	sign := "="
+	if s.flag == "eviction-hard" || s.flag == "eviction-soft" {
+		sign = "<"
+	}
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(by)) {
+		pairs = append(pairs, key+sign+by[key])
+	}
+	return strings.Join(pairs, ",")
+}
+
 // flags are the kubelet's command line, in a fixed order.
 func flags(n Node) []string {
-	k := n.kubelet()
-	var out []string
-	add := func(name, value string) {
-		if value != "" {
-			out = append(out, "--"+name+"="+value)
-		}
+	var out, taints []string
+	if labels := n.labels(); len(labels) > 0 {
+		out = append(out, "--node-labels="+strings.Join(labels, ","))
 	}
-	count := func(name string, p *int32) {
-		if p != nil {
-			add(name, strconv.FormatInt(int64(*p), 10))
-		}
-	}
-	add("node-labels", strings.Join(n.labels(), ","))
-	var taints []string
 	for _, t := range n.taints() {
 		taints = append(taints, fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect))
 	}
-	add("register-with-taints", strings.Join(taints, ","))
-	count("max-pods", k.MaxPods)
-	count("pods-per-core", k.PodsPerCore)
-	add("system-reserved", joinPairs(reserved(k.SystemReserved), "="))
-	add("kube-reserved", joinPairs(reserved(k.KubeReserved), "="))
-	add("eviction-hard", joinPairs(k.EvictionHard, "<"))
-	add("eviction-soft", joinPairs(k.EvictionSoft, "<"))
-	add("eviction-soft-grace-period", joinPairs(k.EvictionSoftGracePeriod, "="))
-	count("eviction-max-pod-grace-period", k.EvictionMaxPodGracePeriod)
-	count("image-gc-high-threshold", k.ImageGCHighThresholdPercent)
-	count("image-gc-low-threshold", k.ImageGCLowThresholdPercent)
-	if k.CPUCFSQuota != nil {
-		add("cpu-cfs-quota", strconv.FormatBool(*k.CPUCFSQuota))
+	if len(taints) > 0 {
+		out = append(out, "--register-with-taints="+strings.Join(taints, ","))
+	}
+	for _, s := range n.settings() {
+		out = append(out, "--"+s.flag+"="+s.text())
 	}
 	return out
 }
@@ -59,12 +85,4 @@ func reserved(list corev1.ResourceList) map[string]string {
 		out[string(name)] = q.String()
 	}
 	return out
-}
-
-func joinPairs(by map[string]string, sign string) string {
-	var out []string
-	for _, key := range slices.Sorted(maps.Keys(by)) {
-		out = append(out, key+sign+by[key])
-	}
-	return strings.Join(out, ",")
 }

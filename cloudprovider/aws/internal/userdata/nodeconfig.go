@@ -9,25 +9,13 @@ import (
 
 // nodeConfig is the NodeConfig (node.eks.aws/v1alpha1) that nodeadm of AL2023 reads.
 func nodeConfig(c Cluster, n Node) (string, error) {
-	k := n.kubelet()
 	config := map[string]any{}
-	put := func(key string, set bool, value any) {
-		if set {
-			config[key] = value
-		}
+	if dns := n.kubelet().ClusterDNS; len(dns) > 0 {
+		config["clusterDNS"] = dns
 	}
-	put("clusterDNS", len(k.ClusterDNS) > 0, k.ClusterDNS)
-	put("maxPods", k.MaxPods != nil, k.MaxPods)
-	put("podsPerCore", k.PodsPerCore != nil, k.PodsPerCore)
-	put("kubeReserved", len(k.KubeReserved) > 0, reserved(k.KubeReserved))
-	put("systemReserved", len(k.SystemReserved) > 0, reserved(k.SystemReserved))
-	put("evictionHard", len(k.EvictionHard) > 0, k.EvictionHard)
-	put("evictionSoft", len(k.EvictionSoft) > 0, k.EvictionSoft)
-	put("evictionSoftGracePeriod", len(k.EvictionSoftGracePeriod) > 0, k.EvictionSoftGracePeriod)
-	put("evictionMaxPodGracePeriod", k.EvictionMaxPodGracePeriod != nil, k.EvictionMaxPodGracePeriod)
-	put("imageGCHighThresholdPercent", k.ImageGCHighThresholdPercent != nil, k.ImageGCHighThresholdPercent)
-	put("imageGCLowThresholdPercent", k.ImageGCLowThresholdPercent != nil, k.ImageGCLowThresholdPercent)
-	put("cpuCFSQuota", k.CPUCFSQuota != nil, k.CPUCFSQuota)
+	for _, s := range n.settings() {
+		config[s.config] = s.value
+	}
 	var taints []map[string]string
 	for _, t := range n.taints() {
 		taint := map[string]string{"key": t.Key, "effect": string(t.Effect)}
@@ -36,8 +24,9 @@ func nodeConfig(c Cluster, n Node) (string, error) {
 		}
 		taints = append(taints, taint)
 	}
-	put("registerWithTaints", len(taints) > 0, taints)
-
+	if len(taints) > 0 {
+		config["registerWithTaints"] = taints
+	}
 	kubelet := map[string]any{}
 	if len(config) > 0 {
 		kubelet["config"] = config
