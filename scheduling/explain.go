@@ -181,11 +181,11 @@ func (p *Problem) outside(c *Class, pool *PoolState, required requirements.Alter
 			}
 		}
 		f.pool = len(by)
-		node, err := pool.Set.Without(p.keysOf(typ.Requirements)).Intersect(typ.Requirements)
+		node, err := pool.Set.Without(typ.Requirements.Keys()).Intersect(typ.Requirements)
 		if err != nil {
 			continue
 		}
-		blocked := fewestConflicts(required, node, p.keysOf(node))
+		blocked := fewestConflicts(required, node, node.Keys())
 		f.pod = len(blocked)
 		for _, e := range blocked {
 			by = append(by, "the pod's "+e.Left.String())
@@ -230,14 +230,6 @@ func fewestConflicts(required requirements.Alternatives, labels requirements.Set
 		}
 	}
 	return best
-}
-
-func (p *Problem) keysOf(s requirements.Set) requirements.Keys {
-	var keys []string
-	for r := range s.All() {
-		keys = append(keys, r.Key())
-	}
-	return requirements.KeysOf(keys...)
 }
 
 func (p *Problem) explainResources(pool *PoolState, n census) Reason {
@@ -349,7 +341,7 @@ func (p *Problem) explainGone(c *Class, pool *PoolState) (Reason, bool) {
 func (p *Problem) shutOut(c *Class, pool *PoolState) (name, by, lacks string) {
 	for i := range pool.Types {
 		typ := &pool.Types[i]
-		if len(fewestConflicts(c.Required, typ.Requirements, p.keysOf(typ.Requirements))) > 0 {
+		if len(fewestConflicts(c.Required, typ.Requirements, typ.Requirements.Keys())) > 0 {
 			continue
 		}
 		for r := range pool.Set.All() {

@@ -349,29 +349,20 @@ func (p *Problem) compileResources() {
 
 // mentioned is every label key that some pod or daemon asks about, or whose values are counted for pods or by a pool.
 func (p *Problem) mentioned() requirements.Keys {
-	var keys []string
-	see := func(s requirements.Set) {
-		for r := range s.All() {
-			keys = append(keys, r.Key())
-		}
-	}
+	keys := p.topology.Keys()
 	for _, c := range p.Classes {
-		for s := range c.Required.All() {
-			see(s)
-		}
+		keys = keys.Union(c.Required.Keys())
 		for _, pref := range c.Preferred {
-			see(pref.Nodes)
+			keys = keys.Union(pref.Nodes.Keys())
 		}
 	}
 	for _, d := range p.daemons {
-		for s := range d.required.All() {
-			see(s)
-		}
+		keys = keys.Union(d.required.Keys())
 	}
 	for i := range p.Pools {
-		keys = slices.AppendSeq(keys, maps.Keys(p.Pools[i].MinValues)) // KeysOf sorts
+		keys = keys.Union(requirements.KeysOf(slices.Collect(maps.Keys(p.Pools[i].MinValues))...))
 	}
-	return requirements.KeysOf(keys...).Union(p.topology.Keys())
+	return keys
 }
 
 // compileTopology reads what the classes ask about other pods, and counts those that run.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 )
 
@@ -141,7 +142,7 @@ type state struct {
 	// Where solved: which pod has a place where, verified, how many of each class, and what keeps out those that were refused.
 	bound   []binding
 	placed  []int
-	refused map[int]string
+	refused map[int]bind.Refusal
 }
 
 // Item is a number of things that are to be packed alike: pods of one class, or bundles of pods that must share a node.

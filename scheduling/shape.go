@@ -268,7 +268,7 @@ func reservation(o *instancetypes.Offering) string {
 // selection depends on the offering.
 func (p *Problem) daemonsOf(pool *PoolState) (always, depends []int) {
 	for i, d := range p.daemons {
-		if !d.tolerates(pool.Taints) {
+		if !taints.Tolerates(d.pod.Spec.Tolerations, pool.Taints) {
 			continue
 		}
 		if isAnything(d.required) {
@@ -390,12 +390,6 @@ func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
 	}
 	slices.SortStableFunc(p.daemons, func(a, b *daemon) int { return podclass.Compare(a.pod, b.pod) })
 	return nil
-}
-
-// tolerates reports whether the daemon runs on nodes with these taints; soft ones keep no daemon away.
-func (d *daemon) tolerates(list []corev1.Taint) bool {
-	_, found := taints.Untolerated(list, d.pod.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
-	return !found
 }
 
 // owns reports whether the running pod is one of the daemon's.

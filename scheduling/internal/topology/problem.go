@@ -140,6 +140,7 @@ type Problem struct {
 	groups      []group
 	filters     []nodeFilter
 	running     *interpod.State // the pods that run
+	keeps       [][]interpod.Constraints
 	kept        []bool          // by group: some running pod keeps members away
 	daemons     []daemon
 	cells       []cell
@@ -167,13 +168,13 @@ func New(in Input) (*Problem, error) {
 	if len(bad) > 0 {
 		return nil, &InvalidError{bad}
 	}
-	keeps := p.readRunning()
+	p.readRunning()
 	daemons := make([]interpod.Constraints, len(in.Daemons))
 	for i, pod := range in.Daemons {
 		daemons[i] = p.index.Keeps(pod)
 	}
 	p.makeGroups(in.Together, ratios)
-	p.countRunning(keeps)
+	p.countRunning()
 	for i, pod := range in.Daemons {
 		p.daemons = append(p.daemons, p.daemon(pod, &daemons[i]))
 	}
@@ -183,6 +184,16 @@ func New(in Input) (*Problem, error) {
 	}
 	p.withinNode = p.actsWithinNode()
 	return p, nil
+}
+
+// Read is what manifests ask of other pods, as package interpod has it: by class, and of the pods that run, by node, what they keep away.
+// More may be read into the index; the constraints must not be modified.
+func (p *Problem) Read() (index *interpod.Index, classes []interpod.Constraints, running [][]interpod.Constraints) {
+	classes = make([]interpod.Constraints, len(p.classes))
+	for i := range p.classes {
+		classes[i] = p.classes[i].all
+	}
+	return p.index, classes, p.keeps
 }
 
 // WithShapes is the problem with what can be bought, in place of what was there before. Labels may be restricted to
@@ -205,15 +216,11 @@ func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 
 // Keys are the labels by which pods are counted, and those that say which nodes count.
 func (p *Problem) Keys() requirements.Keys {
-	keys := slices.Clone(p.index.Keys())
+	keys := requirements.KeysOf(p.index.Keys()...)
 	for i := range p.filters {
-		for s := range p.filters[i].inside.All() {
-			for r := range s.All() {
-				keys = append(keys, r.Key())
-			}
-		}
+		keys = keys.Union(p.filters[i].inside.Keys())
 	}
-	return requirements.KeysOf(keys...)
+	return keys
 }
 
 // Within is what an existing node brings to constraints within a node: the tags and limits that it came with, and those
