@@ -24,9 +24,9 @@ type verifier struct {
 	p       *Problem
 	classes []bind.Class
 	daemons []*bind.Class
-	cluster *bind.Cluster // with the pods on existing nodes
-	nodes   []verifiedNode   // existing ones
-	sets    [][]int          // by class: the claims yet to be made that it shares with others
+	cluster *bind.Cluster  // with the pods on existing nodes
+	nodes   []verifiedNode // existing ones
+	sets    [][]int        // by class: the claims yet to be made that it shares with others
 }
 
 // verifiedNode is a node and what is on it.
@@ -117,9 +117,9 @@ func concreteLabels(set requirements.Set) map[string]string {
 type verification struct {
 	*verifier
 	cluster *bind.Cluster
-	nodes   []verifiedNode            // existing ones, then bins
-	zones   map[int]string            // of claims, once a pod that uses them has a node
-	why     map[int]bind.Refusal   // by class, what the first of its pods that is refused fails on
+	nodes   []verifiedNode       // existing ones, then bins
+	zones   map[int]string       // of claims, once a pod that uses them has a node
+	why     map[int]bind.Refusal // by class, what the first of its pods that is refused fails on
 }
 
 // verify binds pods in their order where each is meant to be, again and again those that wait for others, and returns those

@@ -141,7 +141,7 @@ type Problem struct {
 	filters     []nodeFilter
 	running     *interpod.State // the pods that run
 	keeps       [][]interpod.Constraints
-	kept        []bool          // by group: some running pod keeps members away
+	kept        []bool // by group: some running pod keeps members away
 	daemons     []daemon
 	cells       []cell
 	withinNode  []bool // by group: what looks at it acts within one node, so that the packer sees to it
