@@ -347,10 +347,19 @@ func (s Set) Without(keys Keys) Set {
 }
 
 func (s Set) filter(keep func(Requirement) bool) Set {
-	if s.impossible {
-		return s
+	gone := 0
+	for _, r := range s.reqs {
+		if !keep(r) {
+			gone++
+		}
 	}
-	var out []Requirement
+	switch {
+	case gone == 0:
+		return s
+	case gone == len(s.reqs):
+		return Set{}
+	}
+	out := make([]Requirement, 0, len(s.reqs)-gone)
 	for _, r := range s.reqs {
 		if keep(r) {
 			out = append(out, r)

@@ -326,17 +326,6 @@ func (p *Problem) InstanceType(shape int) *instancetypes.InstanceType {
 	return &p.Pools[s.Pool].Types[s.Type]
 }
 
-// realLabels drops the pseudo-labels that shapes, existing nodes and items carry for the packer's sake.
-func realLabels(s requirements.Set) requirements.Set {
-	pseudo := []string{taints.Key, requirements.NodeNameKey}
-	for r := range s.All() {
-		if topology.IsPseudo(r.Key()) {
-			pseudo = append(pseudo, r.Key())
-		}
-	}
-	return s.Without(requirements.KeysOf(pseudo...))
-}
-
 // NodeLabels is everything that is known of the labels of a node of the shape and offering: those of the pool, the
 // type and the offering together.
 func (p *Problem) NodeLabels(shape, offering int) (requirements.Set, error) {

@@ -78,7 +78,7 @@ func (x *Index) MemberOf(namespace string, set map[string]string) []int32 {
 	}
 	slices.Sort(candidates)
 	out := slices.DeleteFunc(slices.Compact(candidates), func(g int32) bool {
-		return slices.ContainsFunc(x.groups[g].who, func(s selection) bool { return !s.matches(namespace, set) })
+		return slices.ContainsFunc(x.groups[g].who, func(s *selection) bool { return !s.matches(namespace, set) })
 	})
 	l.known[text.String()] = out
 	return out

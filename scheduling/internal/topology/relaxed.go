@@ -24,7 +24,7 @@ type RelaxedClass struct {
 	at      relaxation
 	keys    []key
 	bundled []int     // of those placed, how many are in bundles
-	near    []company // by domain
+	near    []company // by domain, of pods that may join others on a node
 	counted []membership
 	rank    int
 	tags    []string
@@ -73,7 +73,9 @@ func (s *assigner) relaxed(class, level int) int {
 			rc.most[d] = min(most, rc.most[d])
 		}
 	}
-	rc.near = make([]company, n)
+	if rc.follows || len(s.p.classes[class].Shared) > 0 {
+		rc.near = make([]company, n)
+	}
 	for _, t := range rc.at.Terms {
 		if !t.Anti {
 			s.followers[t.Group] = append(s.followers[t.Group], &rc)
