@@ -13,7 +13,6 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
-	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
 // explain says why the pods of a class found no place; see [Unplaced.Reasons]. The state must be solved.
@@ -166,7 +165,7 @@ func (p *Problem) outside(c *Class, pool *PoolState, required requirements.Alter
 	var best *find
 	for i := range pool.Types {
 		typ := &pool.Types[i]
-		if !p.largeEnough(c, typ) {
+		if short, _ := p.shortage(c, p.allocatable(typ)); short != nil {
 			continue
 		}
 		f := find{near: Nearest{Type: typ.Name}}
@@ -202,22 +201,6 @@ func (p *Problem) outside(c *Class, pool *PoolState, required requirements.Alter
 		return nil
 	}
 	return &best.near
-}
-
-func (p *Problem) largeEnough(c *Class, typ *instancetypes.InstanceType) bool {
-	room := make([]int64, len(p.Resources))
-	for r, name := range p.Resources {
-		if attachable(name) {
-			room[r] = volume.Unlimited
-		}
-	}
-	for _, step := range typ.Breakdown() {
-		if r := slices.Index(p.Resources, step.Resource); r >= 0 {
-			room[r] = step.Allocatable
-		}
-	}
-	short, _ := p.shortage(c, room)
-	return short == nil
 }
 
 // fewestConflicts are those of the alternative that has the fewest on the given keys.
@@ -348,12 +331,9 @@ func (p *Problem) shutOut(c *Class, pool *PoolState) (name, by, lacks string) {
 			if !typ.Requirements.Has(r.Key()) || typ.Requirements.Get(r.Key()).Overlaps(r) {
 				continue
 			}
-			room := make(map[corev1.ResourceName]int64, len(p.Resources))
-			for _, step := range typ.Breakdown() {
-				room[step.Resource] = step.Allocatable
-			}
+			room := p.allocatable(typ)
 			for k, res := range p.Resources {
-				if c.requests[k] > room[res] && !attachable(res) {
+				if c.requests[k] > room[k] && !attachable(res) {
 					lacks = fmt.Sprintf(", and has not enough %s", res)
 				}
 			}

@@ -62,12 +62,7 @@ func (s *state) names() []string {
 	for i := range s.p.members {
 		taken[s.p.members[i].node.Name], taken[s.p.members[i].claim] = true, true
 	}
-	used := make([]bool, len(s.last.Bins))
-	for _, b := range s.bound {
-		if b.at.bin >= 0 {
-			used[b.at.bin] = true
-		}
-	}
+	used := usedBy(s.bound, len(s.last.Bins))
 	out := make([]string, len(used))
 	next := map[string]int{}
 	for _, b := range s.bins() {

@@ -250,7 +250,7 @@ func (p *Problem) state(assigned *topology.Assignment, number int, at search) *s
 			name.WriteString(" by itself") // others of its kind may stand there, too, in no bundle
 		}
 		if lot.Node >= 0 { // it has one place to go, which others can do without
-			urgencies[i].tied = true
+			urgencies[i].tied = 1
 			name.WriteString(" on " + p.Existing[lot.Node].Node.Name)
 		}
 		it.Name = name.String()

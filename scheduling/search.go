@@ -177,20 +177,13 @@ func (s *state) givenUp() int {
 
 // urgency orders items where not all of them can be placed.
 type urgency struct {
-	tied     bool // there is one node for it
+	tied     int // 1 where there is one node for it, 0 elsewhere
 	blame    int
 	priority int32
 }
 
 func (u urgency) compare(v urgency) int {
-	tied := 0
-	switch {
-	case u.tied && !v.tied:
-		tied = 1
-	case !u.tied && v.tied:
-		tied = -1
-	}
-	return cmp.Or(tied, cmp.Compare(u.blame, v.blame), cmp.Compare(u.priority, v.priority))
+	return cmp.Or(cmp.Compare(u.tied, v.tied), cmp.Compare(u.blame, v.blame), cmp.Compare(u.priority, v.priority))
 }
 
 // urgency is that of pods of a class. The first attempt knows no order, for usually everything finds a place.

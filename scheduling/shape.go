@@ -80,23 +80,8 @@ func (p *Problem) tabulate(types []instancetypes.InstanceType, keys requirements
 	t := &typeTable{
 		allocatable: make([][]int64, len(types)), labels: make([]requirements.Set, len(types)), offerings: make([][]requirements.Set, len(types)),
 	}
-	at := map[corev1.ResourceName]int{}
-	for i, name := range p.Resources {
-		at[name] = i
-	}
-	flat := make([]int64, len(types)*len(p.Resources))
 	inParts(len(types), parts(len(types)), func(_, i int) {
-		t.allocatable[i] = flat[i*len(p.Resources) : (i+1)*len(p.Resources)]
-		for k, name := range p.Resources {
-			if _, limited := types[i].Capacity[name]; !limited && attachable(name) {
-				t.allocatable[i][k] = volume.Unlimited
-			}
-		}
-		for _, step := range types[i].Breakdown() {
-			if k, ok := at[step.Resource]; ok {
-				t.allocatable[i][k] = step.Allocatable
-			}
-		}
+		t.allocatable[i] = p.allocatable(&types[i])
 		t.labels[i] = types[i].Requirements.Restrict(keys)
 		t.offerings[i] = make([]requirements.Set, len(types[i].Offerings))
 		for j, o := range types[i].Offerings {
@@ -104,6 +89,22 @@ func (p *Problem) tabulate(types []instancetypes.InstanceType, keys requirements
 		}
 	})
 	return t
+}
+
+// allocatable is what nodes of a type have for pods and daemons, by Problem.Resources.
+func (p *Problem) allocatable(typ *instancetypes.InstanceType) []int64 {
+	out := make([]int64, len(p.Resources))
+	for k, name := range p.Resources {
+		if _, limited := typ.Capacity[name]; !limited && attachable(name) {
+			out[k] = volume.Unlimited
+		}
+	}
+	for _, step := range typ.Breakdown() {
+		if k := slices.Index(p.Resources, step.Resource); k >= 0 {
+			out[k] = step.Allocatable
+		}
+	}
+	return out
 }
 
 // parts is how many parts work is shared out in, where there is enough of it.

@@ -127,32 +127,27 @@ type verification struct {
 // others by class. Bins that no pod holds are not bought, so
 // nothing is verified on them either. It costs O(pods x constraints of one).
 func (v *verifier) verify(bins []OutcomeBin, order []binding) ([]binding, map[int]bind.Refusal) {
-	used := make([]bool, len(bins))
 	for {
-		for _, b := range order {
-			if b.at.bin >= 0 {
-				used[b.at.bin] = true
-			}
-		}
-		run := v.start(bins, used)
+		run := v.start(bins, usedBy(order, len(bins)))
 		held := run.bind(order)
-		clear(used)
-		empty := 0
-		for _, b := range held {
-			if b.at.bin >= 0 {
-				used[b.at.bin] = true
-			}
-		}
-		for _, b := range order {
-			if b.at.bin >= 0 && !used[b.at.bin] {
-				empty++
-			}
-		}
-		if len(held) == len(order) || empty == 0 {
+		used := usedBy(held, len(bins))
+		rest := slices.DeleteFunc(slices.Clone(order), func(b binding) bool { return b.at.bin >= 0 && !used[b.at.bin] })
+		if len(rest) == len(order) {
 			return run.complete(held), run.why
 		}
-		order = slices.DeleteFunc(slices.Clone(order), func(b binding) bool { return b.at.bin >= 0 && !used[b.at.bin] })
+		order = rest
 	}
+}
+
+// usedBy says of each bin whether some pod goes there.
+func usedBy(order []binding, bins int) []bool {
+	used := make([]bool, bins)
+	for _, b := range order {
+		if b.at.bin >= 0 {
+			used[b.at.bin] = true
+		}
+	}
+	return used
 }
 
 // start is the cluster with the bins that are used, their daemons there.

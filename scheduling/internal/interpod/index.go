@@ -199,13 +199,15 @@ func (x *Index) Read(o Owner) (Constraints, error) {
 		return out, nil
 	}
 	var err error
-	if a.PodAffinity != nil {
-		if out.Terms, err = x.affinity(o.Pod.Namespace, a.PodAffinity, out.Terms); err != nil {
+	if t := a.PodAffinity; t != nil {
+		out.Terms, err = x.terms(o.Pod.Namespace, t.RequiredDuringSchedulingIgnoredDuringExecution, t.PreferredDuringSchedulingIgnoredDuringExecution, false, out.Terms)
+		if err != nil {
 			return out, fmt.Errorf("spec.affinity.podAffinity.%w", err)
 		}
 	}
-	if a.PodAntiAffinity != nil {
-		if out.Terms, err = x.antiAffinity(o.Pod.Namespace, a.PodAntiAffinity, out.Terms); err != nil {
+	if t := a.PodAntiAffinity; t != nil {
+		out.Terms, err = x.terms(o.Pod.Namespace, t.RequiredDuringSchedulingIgnoredDuringExecution, t.PreferredDuringSchedulingIgnoredDuringExecution, true, out.Terms)
+		if err != nil {
 			return out, fmt.Errorf("spec.affinity.podAntiAffinity.%w", err)
 		}
 	}
@@ -227,45 +229,31 @@ func (x *Index) Keeps(pod *corev1.Pod) Constraints {
 	return out
 }
 
-// affinity reads terms of pod affinity. A pod counts for a required term only if it meets all required terms of the owner
-// (podMatchesAllAffinityTerms in kube-scheduler); preferred ones stand by themselves.
-func (x *Index) affinity(namespace string, a *corev1.PodAffinity, out []Term) ([]Term, error) {
-	required := a.RequiredDuringSchedulingIgnoredDuringExecution
-	all := make([]*selection, 0, len(required))
+// terms reads those of affinity or of anti-affinity. A pod counts for a required term of affinity only if it meets all of them that the owner
+// has (podMatchesAllAffinityTerms in kube-scheduler); others stand by themselves.
+func (x *Index) terms(namespace string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, anti bool, out []Term) ([]Term, error) {
+	who := make([]*selection, len(required))
 	for i := range required {
-		s, err := x.selectionOf(namespace, &required[i])
-		if err != nil {
+		var err error
+		if who[i], err = x.selectionOf(namespace, &required[i]); err != nil {
 			return nil, fmt.Errorf("requiredDuringSchedulingIgnoredDuringExecution[%d].%w", i, err)
 		}
-		all = append(all, s)
 	}
-	slices.SortFunc(all, func(a, b *selection) int { return strings.Compare(a.text, b.text) })
+	all := slices.SortedFunc(slices.Values(who), func(a, b *selection) int { return strings.Compare(a.text, b.text) })
 	all = slices.CompactFunc(all, func(a, b *selection) bool { return a.text == b.text })
 	for i := range required {
-		out = append(out, Term{Group: x.counted(required[i].TopologyKey, all...), Hard: true})
-	}
-	return x.preferred(namespace, a.PreferredDuringSchedulingIgnoredDuringExecution, false, out)
-}
-
-func (x *Index) antiAffinity(namespace string, a *corev1.PodAntiAffinity, out []Term) ([]Term, error) {
-	for i := range a.RequiredDuringSchedulingIgnoredDuringExecution {
-		t := &a.RequiredDuringSchedulingIgnoredDuringExecution[i]
-		s, err := x.selectionOf(namespace, t)
-		if err != nil {
-			return nil, fmt.Errorf("requiredDuringSchedulingIgnoredDuringExecution[%d].%w", i, err)
+		counts := all
+		if anti {
+			counts = who[i : i+1]
 		}
-		out = append(out, Term{Group: x.counted(t.TopologyKey, s), Anti: true, Hard: true})
+		out = append(out, Term{Group: x.counted(required[i].TopologyKey, counts...), Anti: anti, Hard: true})
 	}
-	return x.preferred(namespace, a.PreferredDuringSchedulingIgnoredDuringExecution, true, out)
-}
-
-func (x *Index) preferred(namespace string, terms []corev1.WeightedPodAffinityTerm, anti bool, out []Term) ([]Term, error) {
-	for i := range terms {
-		s, err := x.selectionOf(namespace, &terms[i].PodAffinityTerm)
+	for i := range preferred {
+		s, err := x.selectionOf(namespace, &preferred[i].PodAffinityTerm)
 		if err != nil {
 			return nil, fmt.Errorf("preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm.%w", i, err)
 		}
-		out = append(out, Term{Group: x.counted(terms[i].PodAffinityTerm.TopologyKey, s), Anti: anti, Weight: terms[i].Weight})
+		out = append(out, Term{Group: x.counted(preferred[i].PodAffinityTerm.TopologyKey, s), Anti: anti, Weight: preferred[i].Weight})
 	}
 	return out, nil
 }

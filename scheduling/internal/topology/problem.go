@@ -31,7 +31,6 @@ package topology
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -151,8 +150,9 @@ type Problem struct {
 }
 
 // New reads the constraints of all classes and counts the pods that run. It costs O(classes + selectors x classes that
-// have one of the labels they ask for + running pods). The error is an [*InvalidError].
-func New(in Input) (*Problem, error) {
+// have one of the labels they ask for + running pods). There is no problem where some class has constraints that no API server would
+// have stored.
+func New(in Input) (*Problem, []ClassError) {
 	p := &Problem{
 		classes: make([]class, len(in.Classes)), nodes: slices.Clone(in.Nodes), index: interpod.NewIndex(in.Aliases, in.Namespaces),
 		values: &interpod.Values{}, ignoresSoft: in.IgnorePreferences, memo: newMemo(),
@@ -166,7 +166,7 @@ func New(in Input) (*Problem, error) {
 		}
 	}
 	if len(bad) > 0 {
-		return nil, &InvalidError{bad}
+		return nil, bad
 	}
 	p.readRunning()
 	daemons := make([]interpod.Constraints, len(in.Daemons))
@@ -325,29 +325,8 @@ func fits(requests, free []int64) bool {
 	return true
 }
 
-// InvalidError lists the classes whose constraints no API server would have stored.
-type InvalidError struct{ Classes []ClassError }
-
 // ClassError is what is wrong with the constraints of one class, by position in the input.
 type ClassError struct {
 	Class int
 	Err   error
-}
-
-// Error is one line for each class.
-func (e *InvalidError) Error() string {
-	lines := make([]string, len(e.Classes))
-	for i, c := range e.Classes {
-		lines[i] = fmt.Sprintf("topology: class %d: %v", c.Class, c.Err)
-	}
-	return strings.Join(lines, "\n")
-}
-
-// Unwrap gives the causes.
-func (e *InvalidError) Unwrap() []error {
-	out := make([]error, len(e.Classes))
-	for i, c := range e.Classes {
-		out[i] = c.Err
-	}
-	return out
 }
