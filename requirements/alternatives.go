@@ -34,6 +34,15 @@ func (a Alternatives) Len() int { return len(a.sets) }
 // At is the i-th set. It panics if there is none.
 func (a Alternatives) At(i int) Set { return a.sets[i] }
 
+// Keys are those that some set constrains.
+func (a Alternatives) Keys() Keys {
+	var out Keys
+	for _, s := range a.sets {
+		out = out.Union(s.Keys())
+	}
+	return out
+}
+
 // IsZero reports whether a is the zero value, which no function of this package makes of others: where it means that nothing was
 // asked, it can be told from what no node satisfies.
 func (a Alternatives) IsZero() bool { return a.sets == nil }

@@ -32,7 +32,12 @@ func (k Keys) All() iter.Seq[string] { return slices.Values(k.sorted) }
 func (k Keys) Len() int { return len(k.sorted) }
 
 // Union holds the keys of both.
-func (k Keys) Union(o Keys) Keys { return Keys{mergeLists(k.sorted, o.sorted)} }
+func (k Keys) Union(o Keys) Keys {
+	if !slices.ContainsFunc(o.sorted, func(key string) bool { return !k.Contains(key) }) {
+		return k
+	}
+	return Keys{mergeLists(k.sorted, o.sorted)}
+}
 
 // Aliases maps deprecated label keys to the keys in use today. The zero value maps nothing. It is an immutable value:
 // which aliases hold is an argument, never a global.

@@ -141,6 +141,15 @@ func (s Set) Len() int { return len(s.reqs) }
 // All yields the requirements in the order of their keys.
 func (s Set) All() iter.Seq[Requirement] { return slices.Values(s.reqs) }
 
+// Keys are those that are constrained. The keys of an impossible set are none.
+func (s Set) Keys() Keys {
+	keys := make([]string, len(s.reqs))
+	for i := range s.reqs {
+		keys[i] = s.reqs[i].key
+	}
+	return Keys{keys}
+}
+
 // Get is the requirement of one key: anything if the set does not mention it, impossible if the set is. It allocates
 // only when the key is not mentioned.
 func (s Set) Get(key string) Requirement {
@@ -338,10 +347,19 @@ func (s Set) Without(keys Keys) Set {
 }
 
 func (s Set) filter(keep func(Requirement) bool) Set {
-	if s.impossible {
-		return s
+	gone := 0
+	for _, r := range s.reqs {
+		if !keep(r) {
+			gone++
+		}
 	}
-	var out []Requirement
+	switch {
+	case gone == 0:
+		return s
+	case gone == len(s.reqs):
+		return Set{}
+	}
+	out := make([]Requirement, 0, len(s.reqs)-gone)
 	for _, r := range s.reqs {
 		if keep(r) {
 			out = append(out, r)

@@ -236,7 +236,7 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod) ExistingNode {
 	}
 	ports := slices.Clip(r.ports)
 	for i, d := range p.daemons {
-		if !present[i] && d.tolerates(lasting) && d.required.Compatible(r.Labels, requirements.Keys{}) {
+		if !present[i] && taints.Tolerates(d.pod.Spec.Tolerations, lasting) && d.required.Compatible(r.Labels, requirements.Keys{}) {
 			take(d.requests, d.ports) // even if it cannot come: what keeps it away may end
 			short := slices.IndexFunc(r.Free, func(f int64) bool { return f < 0 })
 			taken := slices.IndexFunc(d.ports, func(port hostport.Port) bool { return slices.ContainsFunc(ports, port.Conflicts) })

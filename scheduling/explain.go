@@ -13,7 +13,6 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
-	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
 // explain says why the pods of a class found no place; see [Unplaced.Reasons]. The state must be solved.
@@ -166,7 +165,7 @@ func (p *Problem) outside(c *Class, pool *PoolState, required requirements.Alter
 	var best *find
 	for i := range pool.Types {
 		typ := &pool.Types[i]
-		if !p.largeEnough(c, typ) {
+		if short, _ := p.shortage(c, p.allocatable(typ)); short != nil {
 			continue
 		}
 		f := find{near: Nearest{Type: typ.Name}}
@@ -181,11 +180,11 @@ func (p *Problem) outside(c *Class, pool *PoolState, required requirements.Alter
 			}
 		}
 		f.pool = len(by)
-		node, err := pool.Set.Without(p.keysOf(typ.Requirements)).Intersect(typ.Requirements)
+		node, err := pool.Set.Without(typ.Requirements.Keys()).Intersect(typ.Requirements)
 		if err != nil {
 			continue
 		}
-		blocked := fewestConflicts(required, node, p.keysOf(node))
+		blocked := fewestConflicts(required, node, node.Keys())
 		f.pod = len(blocked)
 		for _, e := range blocked {
 			by = append(by, "the pod's "+e.Left.String())
@@ -204,22 +203,6 @@ func (p *Problem) outside(c *Class, pool *PoolState, required requirements.Alter
 	return &best.near
 }
 
-func (p *Problem) largeEnough(c *Class, typ *instancetypes.InstanceType) bool {
-	room := make([]int64, len(p.Resources))
-	for r, name := range p.Resources {
-		if attachable(name) {
-			room[r] = volume.Unlimited
-		}
-	}
-	for _, step := range typ.Breakdown() {
-		if r := slices.Index(p.Resources, step.Resource); r >= 0 {
-			room[r] = step.Allocatable
-		}
-	}
-	short, _ := p.shortage(c, room)
-	return short == nil
-}
-
 // fewestConflicts are those of the alternative that has the fewest on the given keys.
 func fewestConflicts(required requirements.Alternatives, labels requirements.Set, keys requirements.Keys) []*requirements.ConflictError {
 	var best []*requirements.ConflictError
@@ -230,14 +213,6 @@ func fewestConflicts(required requirements.Alternatives, labels requirements.Set
 		}
 	}
 	return best
-}
-
-func (p *Problem) keysOf(s requirements.Set) requirements.Keys {
-	var keys []string
-	for r := range s.All() {
-		keys = append(keys, r.Key())
-	}
-	return requirements.KeysOf(keys...)
 }
 
 func (p *Problem) explainResources(pool *PoolState, n census) Reason {
@@ -349,19 +324,16 @@ func (p *Problem) explainGone(c *Class, pool *PoolState) (Reason, bool) {
 func (p *Problem) shutOut(c *Class, pool *PoolState) (name, by, lacks string) {
 	for i := range pool.Types {
 		typ := &pool.Types[i]
-		if len(fewestConflicts(c.Required, typ.Requirements, p.keysOf(typ.Requirements))) > 0 {
+		if len(fewestConflicts(c.Required, typ.Requirements, typ.Requirements.Keys())) > 0 {
 			continue
 		}
 		for r := range pool.Set.All() {
 			if !typ.Requirements.Has(r.Key()) || typ.Requirements.Get(r.Key()).Overlaps(r) {
 				continue
 			}
-			room := make(map[corev1.ResourceName]int64, len(p.Resources))
-			for _, step := range typ.Breakdown() {
-				room[step.Resource] = step.Allocatable
-			}
+			room := p.allocatable(typ)
 			for k, res := range p.Resources {
-				if c.requests[k] > room[res] && !attachable(res) {
+				if c.requests[k] > room[k] && !attachable(res) {
 					lacks = fmt.Sprintf(", and has not enough %s", res)
 				}
 			}

@@ -10,9 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
-	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
+	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
+	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -61,12 +62,7 @@ func (s *state) names() []string {
 	for i := range s.p.members {
 		taken[s.p.members[i].node.Name], taken[s.p.members[i].claim] = true, true
 	}
-	used := make([]bool, len(s.last.Bins))
-	for _, b := range s.bound {
-		if b.at.bin >= 0 {
-			used[b.at.bin] = true
-		}
-	}
+	used := usedBy(s.bound, len(s.last.Bins))
 	out := make([]string, len(used))
 	next := map[string]int{}
 	for _, b := range s.bins() {
@@ -100,7 +96,14 @@ func (s *state) newNodes(names []string) []NewNode {
 	for _, b := range s.bound {
 		if at := b.at.bin; at >= 0 {
 			pods[at] = append(pods[at], b.pod)
-			requests[at] = resources.Add(requests[at], s.p.Classes[b.class].Requests)
+			if requests[at] == nil {
+				requests[at] = corev1.ResourceList{}
+			}
+			for name, q := range s.p.Classes[b.class].Requests { // what a node holds does not overflow
+				sum := requests[at][name]
+				sum.Add(q)
+				requests[at][name] = sum
+			}
 		}
 	}
 	var out []NewNode
@@ -119,7 +122,7 @@ func (s *state) newNodes(names []string) []NewNode {
 		n.DaemonSets, n.DaemonRequests = s.p.Daemons(bin.Shape)
 		set, err := s.p.NodeLabels(bin.Shape, bin.Offering)
 		if err == nil {
-			set, err = set.Intersect(realLabels(bin.Labels))
+			set, err = set.Intersect(bin.Labels)
 		}
 		if err != nil { // no pod was verified there
 			panic(err)
@@ -135,12 +138,13 @@ func (s *state) newNodes(names []string) []NewNode {
 
 // ChosenLabels is one value for every label that a new node must carry, always the same, where set is what is known of them. Of several
 // that are allowed it is "default" where there is one, for that is what clouds call what they do unasked, and otherwise the first.
+// Pseudo-labels, which shapes, existing nodes and items carry for the packer's sake, are none.
 func (*Problem) ChosenLabels(set requirements.Set) map[string]string { return chosenLabels(set) }
 
 func chosenLabels(set requirements.Set) map[string]string {
 	out := make(map[string]string, set.Len())
-	for r := range realLabels(set).All() {
-		if r.AllowsAbsent() {
+	for r := range set.All() {
+		if r.AllowsAbsent() || r.Key() == taints.Key || r.Key() == requirements.NodeNameKey || topology.IsPseudo(r.Key()) {
 			continue
 		}
 		if r.Contains(unasked) {

@@ -349,29 +349,20 @@ func (p *Problem) compileResources() {
 
 // mentioned is every label key that some pod or daemon asks about, or whose values are counted for pods or by a pool.
 func (p *Problem) mentioned() requirements.Keys {
-	var keys []string
-	see := func(s requirements.Set) {
-		for r := range s.All() {
-			keys = append(keys, r.Key())
-		}
-	}
+	keys := p.topology.Keys()
 	for _, c := range p.Classes {
-		for s := range c.Required.All() {
-			see(s)
-		}
+		keys = keys.Union(c.Required.Keys())
 		for _, pref := range c.Preferred {
-			see(pref.Nodes)
+			keys = keys.Union(pref.Nodes.Keys())
 		}
 	}
 	for _, d := range p.daemons {
-		for s := range d.required.All() {
-			see(s)
-		}
+		keys = keys.Union(d.required.Keys())
 	}
 	for i := range p.Pools {
-		keys = slices.AppendSeq(keys, maps.Keys(p.Pools[i].MinValues)) // KeysOf sorts
+		keys = keys.Union(requirements.KeysOf(slices.Collect(maps.Keys(p.Pools[i].MinValues))...))
 	}
-	return requirements.KeysOf(keys...).Union(p.topology.Keys())
+	return keys
 }
 
 // compileTopology reads what the classes ask about other pods, and counts those that run.
@@ -406,28 +397,19 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	for _, s := range shared {
 		in.Together = append(in.Together, topology.Together{Name: fmt.Sprintf("pods with claim %s", s.Claim), Classes: s.Consumers})
 	}
-	var err error
-	if p.topology, err = topology.New(in); err != nil {
-		return p.invalid(err)
+	var bad []topology.ClassError
+	if p.topology, bad = topology.New(in); len(bad) > 0 {
+		var errs []error
+		for _, c := range bad {
+			errs = append(errs, &InvalidError{What: "pod " + p.Classes[c.Class].Name(), Err: c.Err})
+		}
+		return errors.Join(errs...)
 	}
 	for i := range p.Existing {
 		p.Existing[i].Tags, p.Existing[i].Limits = p.topology.Within(i)
 		p.Existing[i].Labels = p.withSides(p.Existing[i].Labels)
 	}
 	return nil
-}
-
-// invalid names the pods that an error of package topology is about.
-func (p *Problem) invalid(err error) error {
-	var bad *topology.InvalidError
-	if !errors.As(err, &bad) {
-		return err
-	}
-	var errs []error
-	for _, c := range bad.Classes {
-		errs = append(errs, &InvalidError{What: "pod " + p.Classes[c.Class].Name(), Err: c.Err})
-	}
-	return errors.Join(errs...)
 }
 
 // admitted is running pods as an API server stores them, as far as that bears on other pods: only anti-affinity does.

@@ -123,7 +123,7 @@ func (s *state) explainTopology(class int, pool *PoolState) Reason {
 	for _, p := range s.p.Classes[class].ports {
 		parts = append(parts, fmt.Sprintf("host port %d/%s", p.Number, p.Protocol))
 	}
-	if why := s.refused[class]; why != "" && len(parts) == 0 {
+	if why := s.p.verifier.words(s.refused[class]); why != "" && len(parts) == 0 {
 		parts = append(parts, why)
 	}
 	if len(parts) == 0 {

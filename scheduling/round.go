@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 )
 
@@ -33,24 +34,30 @@ type Round struct {
 // assignment. When ctx ends, the best plan so far stands and says that it was [Result.Stopped]; there is one as soon as the first
 // round is packed. The error is the packer's, or says which part of its outcome has no meaning.
 func (p *Problem) Solve(ctx context.Context, packer Packer) (*Result, error) {
-	at, stopped := p.start(), false
-	rounds, placed := 0, 0
+	at, stopped, placed := p.start(), false, 0
+	var packed []packedRound
 	for !at.solved {
-		o, err := at.pack(ctx, packer, false)
-		if err != nil {
-			return nil, err
+		at.number = slices.IndexFunc(packed, func(r packedRound) bool { return slices.EqualFunc(r.items, at.items, Item.equal) })
+		if at.number < 0 {
+			at.number = len(packed)
+			o, err := at.pack(ctx, packer, false)
+			if err != nil {
+				return nil, err
+			}
+			packed = append(packed, packedRound{at.items, o})
+			if p.options.Progress != nil {
+				placed = max(placed, at.packed(o))
+				p.options.Progress(len(packed), placed, p.pending())
+			}
 		}
-		rounds++
+		o := packed[at.number].outcome
 		next := at.advance(o)
 		if !next.solved && ctx.Err() != nil {
 			next, stopped = at.stop(o), true
 		}
-		if p.options.Progress != nil {
-			placed = max(placed, at.packed(o))
-			p.options.Progress(rounds, placed, p.pending())
-		}
 		at = next
 	}
+	rounds := len(packed)
 	o, err := at.pack(ctx, packer, true)
 	if err != nil {
 		return nil, err
@@ -62,6 +69,12 @@ func (p *Problem) Solve(ctx context.Context, packer Packer) (*Result, error) {
 		}
 	}
 	return newResult(final, rounds, stopped, false), nil
+}
+
+// packedRound is what was packed and what came of it: another attempt may ask for the same.
+type packedRound struct {
+	items   []Item
+	outcome Outcome
 }
 
 // Items are what the first round asks to pack, every pod where it would rather be.
@@ -132,7 +145,7 @@ func (s *state) covers(other *state) bool {
 type state struct {
 	p        *Problem
 	assigned *topology.Assignment
-	number   int
+	number   int    // of the round, once it is packed
 	items    []Item // one for each lot
 	solved   bool
 	last     Outcome
@@ -141,7 +154,7 @@ type state struct {
 	// Where solved: which pod has a place where, verified, how many of each class, and what keeps out those that were refused.
 	bound   []binding
 	placed  []int
-	refused map[int]string
+	refused map[int]bind.Refusal
 }
 
 // Item is a number of things that are to be packed alike: pods of one class, or bundles of pods that must share a node.
@@ -160,6 +173,12 @@ type Item struct {
 	// Priority orders items where not all of them can be placed, the higher first: what must be on one node, what earlier
 	// attempts could not place, then by the priorities of pods. The numbers say nothing else.
 	Priority int32
+}
+
+// equal reports whether packing cannot tell the items apart.
+func (it Item) equal(o Item) bool {
+	return it.Count == o.Count && it.Priority == o.Priority && it.Name == o.Name && slices.Equal(it.Pods, o.Pods) && slices.Equal(it.Requests, o.Requests) &&
+		slices.Equal(it.Limits, o.Limits) && slices.Equal(it.Tags, o.Tags) && it.Requires.Equal(o.Requires)
 }
 
 // ItemPods is a number of pods of a class.
@@ -221,11 +240,11 @@ const maxRounds = 12
 
 // start assigns domains for the first time. Where pods are unplaced, it tries again with the domains closed that only stand in
 // their way, and keeps what places more.
-func (p *Problem) start() *state { return p.state(p.topology.Start(), 0, search{}) }
+func (p *Problem) start() *state { return p.state(p.topology.Start(), search{}) }
 
 // state names what is to be packed, and gives it the priority of its pods.
-func (p *Problem) state(assigned *topology.Assignment, number int, at search) *state {
-	s := &state{p: p, assigned: assigned, number: number, items: make([]Item, len(assigned.Lots)), search: at}
+func (p *Problem) state(assigned *topology.Assignment, at search) *state {
+	s := &state{p: p, assigned: assigned, items: make([]Item, len(assigned.Lots)), search: at}
 	urgencies := make([]urgency, len(assigned.Lots))
 	for i := range assigned.Lots {
 		lot := &assigned.Lots[i]
@@ -249,7 +268,7 @@ func (p *Problem) state(assigned *topology.Assignment, number int, at search) *s
 			name.WriteString(" by itself") // others of its kind may stand there, too, in no bundle
 		}
 		if lot.Node >= 0 { // it has one place to go, which others can do without
-			urgencies[i].tied = true
+			urgencies[i].tied = 1
 			name.WriteString(" on " + p.Existing[lot.Node].Node.Name)
 		}
 		it.Name = name.String()
@@ -281,8 +300,8 @@ func (s *state) advance(o Outcome) *state {
 	facts, news := s.assigned.Learn(s.shortfall(o))
 	if news && s.search.rounds+1 < maxRounds {
 		next := s.search
-		next.rounds++
-		return s.p.state(s.p.topology.Assign(facts), s.number+1, next)
+		next.rounds, next.all = next.rounds+1, next.all+1
+		return s.p.state(s.p.topology.Assign(facts), next)
 	}
 	done := *s
 	done.solved, done.last = true, o

@@ -16,6 +16,7 @@ import (
 // domains, and one closes domains that only stand in the way. Usually the first attempt places everything.
 type search struct {
 	rounds  int      // of this attempt so far
+	all     int      // of all attempts so far
 	attempt int      // attempts before this one
 	orders  []string // of the attempts so far
 	phase   phase
@@ -67,14 +68,14 @@ func (s *state) conclude() *state {
 		return s
 	}
 	next := s.search
-	next.rounds = 0
+	next.rounds, next.all = 0, next.all+1
 	next.attempt++
 	next.idle++
 	if next.best == nil || s.p.compare(s, next.best) < 0 {
 		next.best, next.idle = s, 0
 	}
 	unplaced := s.unplaced()
-	spent := (s.number + 1) * s.p.pending()
+	spent := next.all * s.p.pending()
 	if len(unplaced) == 0 || next.attempt >= s.p.mostAttempts() || next.attempt > 1 && spent >= searchedPods && s.p.options.Attempts == 0 {
 		return next.best
 	}
@@ -85,7 +86,7 @@ func (s *state) conclude() *state {
 		}
 		facts, ok = s.step(&next, unplaced)
 	}
-	return s.p.state(s.p.topology.Assign(facts), s.number+1, next)
+	return s.p.state(s.p.topology.Assign(facts), next)
 }
 
 // verify binds the outcome pod by pod.
@@ -177,20 +178,13 @@ func (s *state) givenUp() int {
 
 // urgency orders items where not all of them can be placed.
 type urgency struct {
-	tied     bool // there is one node for it
+	tied     int // 1 where there is one node for it, 0 elsewhere
 	blame    int
 	priority int32
 }
 
 func (u urgency) compare(v urgency) int {
-	tied := 0
-	switch {
-	case u.tied && !v.tied:
-		tied = 1
-	case !u.tied && v.tied:
-		tied = -1
-	}
-	return cmp.Or(tied, cmp.Compare(u.blame, v.blame), cmp.Compare(u.priority, v.priority))
+	return cmp.Or(cmp.Compare(u.tied, v.tied), cmp.Compare(u.blame, v.blame), cmp.Compare(u.priority, v.priority))
 }
 
 // urgency is that of pods of a class. The first attempt knows no order, for usually everything finds a place.

@@ -80,23 +80,8 @@ func (p *Problem) tabulate(types []instancetypes.InstanceType, keys requirements
 	t := &typeTable{
 		allocatable: make([][]int64, len(types)), labels: make([]requirements.Set, len(types)), offerings: make([][]requirements.Set, len(types)),
 	}
-	at := map[corev1.ResourceName]int{}
-	for i, name := range p.Resources {
-		at[name] = i
-	}
-	flat := make([]int64, len(types)*len(p.Resources))
 	inParts(len(types), parts(len(types)), func(_, i int) {
-		t.allocatable[i] = flat[i*len(p.Resources) : (i+1)*len(p.Resources)]
-		for k, name := range p.Resources {
-			if _, limited := types[i].Capacity[name]; !limited && attachable(name) {
-				t.allocatable[i][k] = volume.Unlimited
-			}
-		}
-		for _, step := range types[i].Breakdown() {
-			if k, ok := at[step.Resource]; ok {
-				t.allocatable[i][k] = step.Allocatable
-			}
-		}
+		t.allocatable[i] = p.allocatable(&types[i])
 		t.labels[i] = types[i].Requirements.Restrict(keys)
 		t.offerings[i] = make([]requirements.Set, len(types[i].Offerings))
 		for j, o := range types[i].Offerings {
@@ -104,6 +89,22 @@ func (p *Problem) tabulate(types []instancetypes.InstanceType, keys requirements
 		}
 	})
 	return t
+}
+
+// allocatable is what nodes of a type have for pods and daemons, by Problem.Resources.
+func (p *Problem) allocatable(typ *instancetypes.InstanceType) []int64 {
+	out := make([]int64, len(p.Resources))
+	for k, name := range p.Resources {
+		if _, limited := typ.Capacity[name]; !limited && attachable(name) {
+			out[k] = volume.Unlimited
+		}
+	}
+	for _, step := range typ.Breakdown() {
+		if k := slices.Index(p.Resources, step.Resource); k >= 0 {
+			out[k] = step.Allocatable
+		}
+	}
+	return out
 }
 
 // parts is how many parts work is shared out in, where there is enough of it.
@@ -268,7 +269,7 @@ func reservation(o *instancetypes.Offering) string {
 // selection depends on the offering.
 func (p *Problem) daemonsOf(pool *PoolState) (always, depends []int) {
 	for i, d := range p.daemons {
-		if !d.tolerates(pool.Taints) {
+		if !taints.Tolerates(d.pod.Spec.Tolerations, pool.Taints) {
 			continue
 		}
 		if isAnything(d.required) {
@@ -326,17 +327,6 @@ func (p *Problem) InstanceType(shape int) *instancetypes.InstanceType {
 	return &p.Pools[s.Pool].Types[s.Type]
 }
 
-// realLabels drops the pseudo-labels that shapes, existing nodes and items carry for the packer's sake.
-func realLabels(s requirements.Set) requirements.Set {
-	pseudo := []string{taints.Key, requirements.NodeNameKey}
-	for r := range s.All() {
-		if topology.IsPseudo(r.Key()) {
-			pseudo = append(pseudo, r.Key())
-		}
-	}
-	return s.Without(requirements.KeysOf(pseudo...))
-}
-
 // NodeLabels is everything that is known of the labels of a node of the shape and offering: those of the pool, the
 // type and the offering together.
 func (p *Problem) NodeLabels(shape, offering int) (requirements.Set, error) {
@@ -390,12 +380,6 @@ func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
 	}
 	slices.SortStableFunc(p.daemons, func(a, b *daemon) int { return podclass.Compare(a.pod, b.pod) })
 	return nil
-}
-
-// tolerates reports whether the daemon runs on nodes with these taints; soft ones keep no daemon away.
-func (d *daemon) tolerates(list []corev1.Taint) bool {
-	_, found := taints.Untolerated(list, d.pod.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
-	return !found
 }
 
 // owns reports whether the running pod is one of the daemon's.

@@ -177,44 +177,26 @@ func (e *InvalidError) Unwrap() error { return e.Err }
 // Validate reports everything in the snapshot that has no meaning, an [*InvalidError] each. [Compile] does so, too.
 func (s *Snapshot) Validate() error {
 	v := validation{}
-	pods := names{kind: "pod", list: "pods", seen: map[string]bool{}}
-	for i, p := range s.Pods {
-		if p == nil {
-			v.missing("Pods", i)
-			continue
-		}
-		pods.check(&v, i, p.Name, cmp.Or(p.Namespace, corev1.NamespaceDefault)+"/"+p.Name)
+	pods := namesOf("pod", "pods", len(s.Pods))
+	each(&v, "Pods", s.Pods, func(i int, p *corev1.Pod) {
+		pods.check(&v, i, cmp.Or(p.Namespace, corev1.NamespaceDefault), p.Name)
 		v.pod(p)
-	}
-	nodes := names{kind: "node", list: "nodes", seen: map[string]bool{}}
-	for i, n := range s.Nodes {
-		if n == nil {
-			v.missing("Nodes", i)
-			continue
-		}
-		nodes.check(&v, i, n.Name, n.Name)
+	})
+	nodes := namesOf("node", "nodes", len(s.Nodes))
+	each(&v, "Nodes", s.Nodes, func(i int, n *corev1.Node) {
+		nodes.check(&v, i, "", n.Name)
 		v.amounts("node "+n.Name, n.Status.Allocatable)
 		v.amounts("node "+n.Name, n.Status.Capacity)
-	}
+	})
 	v.claims(s)
-	daemons := names{kind: "DaemonSet", list: "daemonSets", seen: map[string]bool{}}
-	for i, d := range s.DaemonSets {
-		if d == nil {
-			v.missing("DaemonSets", i)
-			continue
-		}
-		daemons.check(&v, i, d.Name, d.Namespace+"/"+d.Name)
-	}
-	for i, n := range s.Namespaces {
-		if n == nil {
-			v.missing("Namespaces", i)
-		}
-	}
-	pools := names{kind: "pool", list: "pools", seen: map[string]bool{}}
+	daemons := namesOf("DaemonSet", "daemonSets", len(s.DaemonSets))
+	each(&v, "DaemonSets", s.DaemonSets, func(i int, d *appsv1.DaemonSet) { daemons.check(&v, i, d.Namespace, d.Name) })
+	each(&v, "Namespaces", s.Namespaces, func(int, *corev1.Namespace) {})
+	pools := namesOf("pool", "pools", len(s.Pools))
 	checked := map[*instancetypes.InstanceType]bool{} // pools may share their types
 	for i := range s.Pools {
 		pool := &s.Pools[i]
-		pools.check(&v, i, pool.Name, strings.TrimSpace(pool.Kind+" "+pool.Name)) // while users migrate, a Provisioner may have the name of a NodePool
+		pools.check(&v, i, pool.Kind, pool.Name) // while users migrate, a Provisioner may have the name of a NodePool
 		v.amounts("limit of pool "+pool.Name, pool.Limits)
 		if len(pool.Types) > 0 && !checked[&pool.Types[0]] {
 			checked[&pool.Types[0]] = true
@@ -235,24 +217,37 @@ func (v *validation) add(what, format string, args ...any) {
 	v.errs = append(v.errs, &InvalidError{what, fmt.Errorf(format, args...)})
 }
 
-func (v *validation) missing(list string, i int) {
-	v.add(fmt.Sprintf("%s[%d]", list, i), "is nil; leave it out")
+// each calls see for every object of a list, and reports those that are nil.
+func each[T any](v *validation, list string, all []*T, see func(i int, x *T)) {
+	for i, x := range all {
+		if x == nil {
+			v.add(fmt.Sprintf("%s[%d]", list, i), "is nil; leave it out")
+			continue
+		}
+		see(i, x)
+	}
 }
 
 // names finds objects without a name, and those that have the name of another.
 type names struct {
 	kind, list string
-	seen       map[string]bool
+	seen       map[[2]string]bool
 }
 
-func (n *names) check(v *validation, i int, name, full string) {
-	switch {
+func namesOf(kind, list string, count int) names {
+	return names{kind, list, make(map[[2]string]bool, count)}
+}
+
+// check looks at a name, which is unique within its scope, such as a namespace; "" is the cluster.
+func (n *names) check(v *validation, i int, scope, name string) {
+	switch at := [2]string{scope, name}; {
 	case name == "":
 		v.add(fmt.Sprintf("%s[%d]", n.list, i), "has no name")
-	case n.seen[full]:
-		v.add(n.kind+" "+full, "is there more than once; names are unique in a cluster")
+	case n.seen[at]:
+		v.add(n.kind+" "+strings.TrimPrefix(scope+"/"+name, "/"), "is there more than once; names are unique in a cluster")
+	default:
+		n.seen[at] = true
 	}
-	n.seen[full] = true
 }
 
 // pod reports constraints that an API server refuses and that have no meaning.
@@ -276,7 +271,7 @@ func (v *validation) pod(p *corev1.Pod) {
 
 // claims reports claims that no node can be told for, or that share one.
 func (v *validation) claims(s *Snapshot) {
-	claims := names{kind: "claim", list: "nodeClaims", seen: map[string]bool{}}
+	claims := namesOf("claim", "nodeClaims", len(s.NodeClaims))
 	names, ids := map[string]string{}, map[string]string{} // claim by name and provider id of the node
 	once := func(of map[string]string, key, claim, what string) {
 		switch other, taken := of[key]; {
@@ -289,7 +284,7 @@ func (v *validation) claims(s *Snapshot) {
 	}
 	for i := range s.NodeClaims {
 		c := &s.NodeClaims[i]
-		claims.check(v, i, c.Name, c.Name)
+		claims.check(v, i, "", c.Name)
 		v.amounts("claim "+c.Name, c.Capacity)
 		v.amounts("claim "+c.Name, c.Allocatable)
 		once(names, cmp.Or(c.NodeName, c.Name), c.Name, "node")
@@ -306,10 +301,10 @@ func (v *validation) amounts(what string, list corev1.ResourceList) {
 }
 
 func (v *validation) types(pool *Pool) {
-	types := names{kind: "pool " + pool.Name + ": instance type", list: "pool " + pool.Name + ": types", seen: map[string]bool{}}
+	types := namesOf("pool "+pool.Name+": instance type", "pool "+pool.Name+": types", len(pool.Types))
 	for i := range pool.Types {
 		t := &pool.Types[i]
-		types.check(v, i, t.Name, t.Name)
+		types.check(v, i, "", t.Name)
 		v.amounts("instance type "+t.Name, t.Capacity)
 	}
 }

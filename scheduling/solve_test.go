@@ -108,14 +108,15 @@ func TestTheFinalPackingMustPlaceAll(t *testing.T) {
 // A context that ends leaves the best plan so far, and progress is told round by round.
 func TestASearchEndsWithItsContext(t *testing.T) {
 	var progress [][3]int
-	s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("a"), pod("b")}, Pools: []scheduling.Pool{pool("default")}}
+	large := func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("2", "1Gi") }
+	s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("a"), pod("b", large)}, Pools: []scheduling.Pool{pool("default")}}
 	p, err := scheduling.Compile(s, &scheduling.Options{Progress: func(rounds, placed, pods int) { progress = append(progress, [3]int{rounds, placed, pods}) }})
 	require.NoError(t, err)
 	one := script(func(_ context.Context, _ *scheduling.Problem, r scheduling.Round) (scheduling.Outcome, error) {
 		if len(r.Items) == 0 {
 			return scheduling.Outcome{}, nil
 		}
-		return scheduling.Outcome{Bins: []scheduling.OutcomeBin{{Shares: []scheduling.Share{{Item: 0, Count: 1}}}}}, nil
+		return scheduling.Outcome{Bins: []scheduling.OutcomeBin{{Shape: 1, Shares: []scheduling.Share{{Item: 0, Count: 1}}}}}, nil
 	})
 	whole, err := p.Solve(t.Context(), one)
 	require.NoError(t, err)
@@ -132,6 +133,20 @@ func TestASearchEndsWithItsContext(t *testing.T) {
 	assert.Equal(t, 1, r.Rounds)
 	assert.Len(t, r.Bindings(), 1)
 	assert.Len(t, r.Unplaced(), 1)
+}
+
+// Attempts that ask for what was packed before take what came of it.
+func TestTheSameIsNotPackedTwice(t *testing.T) {
+	p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a"), pod("b")}, Pools: []scheduling.Pool{pool("default")}})
+	calls := 0
+	r, err := p.Solve(t.Context(), script(func(context.Context, *scheduling.Problem, scheduling.Round) (scheduling.Outcome, error) {
+		calls++
+		return scheduling.Outcome{Bins: []scheduling.OutcomeBin{{Shares: []scheduling.Share{{Item: 0, Count: 1}}}}}, nil
+	}))
+	require.NoError(t, err)
+	assert.Len(t, r.Bindings(), 1)
+	assert.Equal(t, 1, r.Rounds)
+	assert.Equal(t, 2, calls, "a round and the final packing of it")
 }
 
 // Of labels that are open the node gets what a cloud would do unasked, and the provider is told so.

@@ -4,81 +4,90 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
-	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
 // verifier binds the pods of a finished plan once more, one by one, on its concrete nodes, as kube-scheduler's filters
-// would. It shares none of the planner's reasoning about domains, filters, tags and bundles: it reads the manifests again
-// and looks at labels, taints, free capacity, ports and counts. What it refuses is not placed, whatever the planner thought.
+// would. It shares none of the planner's reasoning about domains, filters, tags and bundles: it looks at labels, taints, free
+// capacity, ports and counts. What it refuses is not placed, whatever the planner thought.
 //
 // It is compiled once for a problem and is safe for concurrent use.
 type verifier struct {
 	p       *Problem
-	index   *interpod.Index
-	values  *interpod.Values
-	classes []interpod.Constraints // hard ones
-	daemons []interpod.Constraints
-	running *interpod.State // of the pods on existing nodes
-	nodes   []verifiedNode  // existing ones
-	sets    [][]int         // by class: the claims yet to be made that it shares with others
+	classes []bind.Class
+	daemons []*bind.Class
+	cluster *bind.Cluster  // with the pods on existing nodes
+	nodes   []verifiedNode // existing ones
+	sets    [][]int        // by class: the claims yet to be made that it shares with others
 }
 
 // verifiedNode is a node and what is on it.
 type verifiedNode struct {
-	name   string
-	labels map[string]string
-	taints []corev1.Taint
-	kind   string // the same for nodes whose labels, but for the hostname, and taints are the same
-	values []int32
-	free   []int64
-	ports  []hostport.Port
-	shared []string // volumes that pods there may share
+	bind.Node
+	zone string
 }
 
 func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
-	v := &verifier{
-		p: p, index: interpod.NewIndex(p.aliases, interpod.Namespaces(p.snapshot.Pods, p.snapshot.Namespaces)), values: &interpod.Values{},
-		classes: make([]interpod.Constraints, len(p.Classes)), daemons: make([]interpod.Constraints, len(p.daemons)),
-	}
-	hard := func(pod *corev1.Pod, asked requirements.Alternatives) (interpod.Constraints, error) {
-		c, err := v.index.Read(interpod.Owner{Pod: pod, Asked: asked})
-		c.Spreads = slices.DeleteFunc(c.Spreads, func(s interpod.Spread) bool { return !s.Hard })
-		c.Terms = slices.DeleteFunc(c.Terms, func(t interpod.Term) bool { return !t.Hard })
-		return c, err
-	}
-	var err error
-	for i, c := range p.Classes {
-		if v.classes[i], err = hard(c.Template, c.asked); err != nil {
-			return nil, &InvalidError{What: "pod " + c.Name(), Err: err}
-		}
-	}
-	for i, d := range p.daemons {
-		if v.daemons[i], err = hard(d.pod, d.required); err != nil {
+	index, read, running := p.topology.Read()
+	v := &verifier{p: p, classes: make([]bind.Class, len(p.Classes)), sets: make([][]int, len(p.Classes))}
+	groups := len(index.Groups())
+	for _, d := range p.daemons {
+		all, err := index.Read(interpod.Owner{Pod: d.pod, Asked: d.required})
+		if err != nil {
 			return nil, fmt.Errorf("scheduling: DaemonSet %s/%s: %w", d.namespace, d.name, err)
 		}
-	}
-	keeps := make([][]interpod.Constraints, len(p.Existing))
-	for i := range p.Existing {
-		for _, pod := range p.admitted(p.Existing[i].running) {
-			keeps[i] = append(keeps[i], v.index.Keeps(pod))
-		}
-	}
-	for i, c := range p.Classes {
-		v.index.Join(&v.classes[i], c.Template.Namespace, c.Template.Labels)
+		own := &bind.Class{Need: d.vector, Ports: d.ports}
+		own.Constraints, _ = all.Split()
+		v.daemons = append(v.daemons, own)
 	}
 	for i, d := range p.daemons {
-		v.index.Join(&v.daemons[i], d.pod.Namespace, d.pod.Labels)
+		index.Join(&v.daemons[i].Constraints, d.pod.Namespace, d.pod.Labels)
 	}
-	v.count(keeps)
-	v.sets = make([][]int, len(p.Classes))
+	more := len(index.Groups()) > groups // some daemon looks at pods that nobody else does
+	var asked requirements.Keys
+	for i, c := range p.Classes {
+		own := &v.classes[i]
+		*own = bind.Class{Number: i, Required: c.Required, Tolerations: c.Template.Spec.Tolerations, Need: c.requests, Ports: c.ports}
+		own.Constraints, _ = read[i].Split()
+		if more {
+			own.MemberOf = index.MemberOf(c.Template.Namespace, c.Template.Labels)
+		}
+		for _, a := range c.shared {
+			own.Shared = append(own.Shared, bind.Shared{Name: a.Volume, Resource: slices.Index(p.Resources, a.Limit)})
+		}
+		asked = asked.Union(c.Required.Keys())
+	}
+	v.cluster = bind.New(index, asked)
+	v.nodes = make([]verifiedNode, len(p.Existing))
+	for i := range p.Existing {
+		r, n := &p.Existing[i], &v.nodes[i]
+		labels := concreteLabels(r.Labels)
+		n.Free, n.Shared, n.Ports, n.zone = r.Free, r.attached, slices.Clone(r.ports), labels[corev1.LabelTopologyZone]
+		v.cluster.Describe(&n.Node, labels, r.taints)
+	}
+	v.cluster.Start()
+	for i := range v.nodes {
+		n := &v.nodes[i].Node
+		for k, pod := range p.Existing[i].running {
+			c := bind.Class{Constraints: running[i][k]}
+			if more {
+				c.MemberOf = index.MemberOf(pod.Namespace, pod.Labels)
+			}
+			v.cluster.Count(&c, n, pod.DeletionTimestamp != nil, 1)
+		}
+		v.cluster.CountNode(n, 1)
+	}
+	for i := range v.nodes {
+		v.cluster.StartDaemons(v.daemonsAt(p.Existing[i].missing), &v.nodes[i].Node)
+	}
 	for k, s := range shared {
 		for _, i := range s.Consumers {
 			v.sets[i] = append(v.sets[i], k)
@@ -87,76 +96,12 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 	return v, nil
 }
 
-// count reads the existing nodes and counts the pods that run there.
-func (v *verifier) count(keeps [][]interpod.Constraints) {
-	for i := range v.p.Existing {
-		r := &v.p.Existing[i]
-		n := verifiedNode{
-			name: r.Node.Name, labels: concreteLabels(r.Labels), taints: r.taints, free: r.Free, shared: r.attached, ports: slices.Clone(r.ports),
-			kind: r.Node.Name,
-		}
-		n.values = v.values.At(v.index, n.labels)
-		v.nodes = append(v.nodes, n)
+func (v *verifier) daemonsAt(list []int) []*bind.Class {
+	out := make([]*bind.Class, len(list))
+	for i, d := range list {
+		out[i] = v.daemons[d]
 	}
-	v.running = interpod.NewState(v.index, v.values)
-	for i := range v.nodes {
-		n := &v.nodes[i]
-		passes := v.passes(n)
-		for k, pod := range v.p.Existing[i].running {
-			c := keeps[i][k]
-			c.MemberOf = v.index.MemberOf(pod.Namespace, pod.Labels)
-			v.running.Add(&c, n.values, passes, pod.DeletionTimestamp != nil, 1)
-		}
-		v.running.AddNode(n.values, passes, 1)
-	}
-	for i := range v.nodes {
-		free := slices.Clone(v.nodes[i].free) // before the daemons
-		for _, d := range v.p.Existing[i].missing {
-			for r, q := range v.p.daemons[d].vector {
-				free[r] += q
-			}
-		}
-		v.addDaemons(v.running, &v.nodes[i], v.p.Existing[i].missing, free)
-	}
-}
-
-// addDaemons counts daemons where they will run. Those that have no room, or that other pods keep away, stay out; the room
-// that the planner left for them stays free.
-func (v *verifier) addDaemons(state *interpod.State, n *verifiedNode, daemons []int, free []int64) {
-	for _, d := range daemons {
-		c := &v.daemons[d]
-		fits := true
-		for r, q := range v.p.daemons[d].vector {
-			fits = fits && (q <= 0 || q <= free[r])
-		}
-		for _, port := range v.p.daemons[d].ports {
-			fits = fits && !slices.ContainsFunc(n.ports, port.Conflicts)
-		}
-		if !fits || !state.Check(c, n.values, nil).OK() {
-			continue
-		}
-		subtract(free, v.p.daemons[d].vector)
-		n.ports = append(n.ports, v.p.daemons[d].ports...)
-		state.Add(c, n.values, v.passes(n), false, 1)
-	}
-}
-
-// passes says which node filters of spreads a node passes.
-func (v *verifier) passes(n *verifiedNode) func(filter int32) bool {
-	return func(filter int32) bool {
-		f := &v.index.Filters()[filter]
-		for _, k := range f.Keys {
-			if n.values[k] < 0 {
-				return false
-			}
-		}
-		return f.Asked.Matches(n.labels) && (!f.HonorTaints || tolerates(f.Tolerations, n.taints))
-	}
-}
-
-func tolerates(tolerations []corev1.Toleration, list []corev1.Taint) bool {
-	_, found := taints.Untolerated(list, tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
-	return !found
+	return out
 }
 
 // concreteLabels are those that a node will carry, and its name if it has one.
@@ -171,94 +116,78 @@ func concreteLabels(set requirements.Set) map[string]string {
 // verification is one run of the verifier.
 type verification struct {
 	*verifier
-	state *interpod.State
-	nodes []verifiedNode // existing ones, then bins
-	suits map[suitKey]bool
-	zones map[int]string // of claims, once a pod that uses them has a node
-	why   map[int]string // by class, what the first of its pods that is refused fails on
-}
-
-type suitKey struct {
-	class int
-	kind  string
+	cluster *bind.Cluster
+	nodes   []verifiedNode       // existing ones, then bins
+	zones   map[int]string       // of claims, once a pod that uses them has a node
+	why     map[int]bind.Refusal // by class, what the first of its pods that is refused fails on
 }
 
 // verify binds pods in their order where each is meant to be, again and again those that wait for others, and returns those
 // that hold, in the order in which they do, followed by pods that took what was left of existing nodes, and what keeps out the
 // others by class. Bins that no pod holds are not bought, so
 // nothing is verified on them either. It costs O(pods x constraints of one).
-func (v *verifier) verify(bins []OutcomeBin, order []binding) ([]binding, map[int]string) {
-	used := make([]bool, len(bins))
+func (v *verifier) verify(bins []OutcomeBin, order []binding) ([]binding, map[int]bind.Refusal) {
 	for {
-		for _, b := range order {
-			if b.at.bin >= 0 {
-				used[b.at.bin] = true
-			}
-		}
-		run := v.start(bins, used)
+		run := v.start(bins, usedBy(order, len(bins)))
 		held := run.bind(order)
-		clear(used)
-		empty := 0
-		for _, b := range held {
-			if b.at.bin >= 0 {
-				used[b.at.bin] = true
-			}
-		}
-		for _, b := range order {
-			if b.at.bin >= 0 && !used[b.at.bin] {
-				empty++
-			}
-		}
-		if len(held) == len(order) || empty == 0 {
+		used := usedBy(held, len(bins))
+		rest := slices.DeleteFunc(slices.Clone(order), func(b binding) bool { return b.at.bin >= 0 && !used[b.at.bin] })
+		if len(rest) == len(order) {
 			return run.complete(held), run.why
 		}
-		order = slices.DeleteFunc(slices.Clone(order), func(b binding) bool { return b.at.bin >= 0 && !used[b.at.bin] })
+		order = rest
 	}
+}
+
+// usedBy says of each bin whether some pod goes there.
+func usedBy(order []binding, bins int) []bool {
+	used := make([]bool, bins)
+	for _, b := range order {
+		if b.at.bin >= 0 {
+			used[b.at.bin] = true
+		}
+	}
+	return used
 }
 
 // start is the cluster with the bins that are used, their daemons there.
 func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 	run := &verification{
-		verifier: v, state: v.running.Clone(), nodes: make([]verifiedNode, len(v.nodes)+len(bins)), suits: map[suitKey]bool{}, zones: map[int]string{}, why: map[int]string{},
+		verifier: v, cluster: v.cluster.Clone(), nodes: slices.Grow(slices.Clone(v.nodes), len(bins))[:len(v.nodes)+len(bins)],
+		zones: map[int]string{}, why: map[int]bind.Refusal{},
 	}
 	for i := range v.nodes {
-		n := v.nodes[i]
-		n.free, n.ports, n.shared = slices.Clone(n.free), slices.Clip(n.ports), slices.Clip(n.shared)
-		run.nodes[i] = n
+		n := &run.nodes[i]
+		n.Free, n.Ports, n.Shared = slices.Clone(n.Free), slices.Clip(n.Ports), slices.Clip(n.Shared)
 	}
+	known := map[string]map[string]string{} // labels, by what shape, offering and pods say of them
 	var key []byte
 	for b := range bins {
 		if !used[b] {
 			continue
 		}
 		shape := &v.p.Shapes[bins[b].Shape]
+		offering := &shape.Offerings[bins[b].Offering]
+		key = bins[b].Labels.AppendKey(offering.Labels.AppendKey(shape.Labels.AppendKey(key[:0])))
+		labels, ok := known[string(key)]
+		if !ok {
+			var all requirements.Builder
+			all.AddSet(shape.Labels)
+			all.AddSet(offering.Labels)
+			all.AddSet(bins[b].Labels)
+			set, _ := all.Set() // one that is impossible leaves no labels
+			labels = concreteLabels(set)
+			known[string(key)] = labels
+		}
+		labels[corev1.LabelHostname] = "new node " + strconv.Itoa(b)
 		n := &run.nodes[len(v.nodes)+b]
-		set, err := shape.Labels.Intersect(shape.Offerings[bins[b].Offering].Labels)
-		if err == nil {
-			set, err = set.Intersect(bins[b].Labels)
-		}
-		if err != nil {
-			set = requirements.Impossible() // no pod holds there
-		}
-		key = set.AppendKey(key[:0])
-		*n = verifiedNode{
-			name: fmt.Sprintf("new node %d", b), labels: concreteLabels(set), taints: v.p.Pools[shape.Pool].Taints,
-			kind: fmt.Sprintf("%d %s", shape.Pool, key), free: slices.Clone(shape.Free),
-		}
-		n.labels[corev1.LabelHostname] = n.name
-		n.values = v.values.At(v.index, n.labels)
-		run.state.AddNode(n.values, v.passes(n), 1)
+		n.Free, n.zone = slices.Clone(shape.Free), labels[corev1.LabelTopologyZone]
+		run.cluster.Describe(&n.Node, labels, v.p.Pools[shape.Pool].Taints)
+		run.cluster.CountNode(&n.Node, 1)
 	}
 	for b := range bins {
 		if used[b] {
-			shape := &v.p.Shapes[bins[b].Shape]
-			free := slices.Clone(shape.Free)
-			for _, d := range shape.daemons {
-				for r, q := range v.p.daemons[d].vector {
-					free[r] += q
-				}
-			}
-			v.addDaemons(run.state, &run.nodes[len(v.nodes)+b], shape.daemons, free)
+			run.cluster.StartDaemons(v.daemonsAt(v.p.Shapes[bins[b].Shape].daemons), &run.nodes[len(v.nodes)+b].Node)
 		}
 	}
 	return run
@@ -270,14 +199,15 @@ func (r *verification) bind(order []binding) []binding {
 		var again []binding
 		clear(r.why)
 		for _, b := range waiting {
-			if why := r.place(b); why == "" {
+			why := r.place(b)
+			if why.OK() {
 				held = append(held, b)
-			} else {
-				if _, known := r.why[b.class]; !known {
-					r.why[b.class] = why
-				}
-				again = append(again, b)
+				continue
 			}
+			if _, known := r.why[b.class]; !known {
+				r.why[b.class] = why
+			}
+			again = append(again, b)
 		}
 		if len(again) == len(waiting) {
 			break
@@ -291,6 +221,9 @@ func (r *verification) bind(order []binding) []binding {
 // first, then the largest. The planner holds constraints within a node to stricter limits than the order of binding does, and
 // lets every user of a volume attach it.
 func (r *verification) complete(held []binding) []binding {
+	if len(held) == r.p.pending() {
+		return held
+	}
 	bound := make(map[*corev1.Pod]bool, len(held))
 	for _, b := range held {
 		bound[b.pod] = true
@@ -315,7 +248,7 @@ func (r *verification) complete(held []binding) []binding {
 					continue
 				}
 				for ; node < len(r.verifier.nodes); node++ {
-					if b := (binding{pod, seat{node, -1}, i, level}); r.place(b) == "" {
+					if b := (binding{pod, seat{node, -1}, i, level}); r.place(b).OK() {
 						held, bound[pod], progress = append(held, b), true, true
 						break
 					}
@@ -327,75 +260,49 @@ func (r *verification) complete(held []binding) []binding {
 }
 
 // place binds one pod, or says what keeps it out.
-func (r *verification) place(b binding) string {
+func (r *verification) place(b binding) bind.Refusal {
 	at := b.at.node
 	if b.at.bin >= 0 {
 		at = len(r.verifier.nodes) + b.at.bin
 	}
-	n := &r.nodes[at]
-	c := r.p.Classes[b.class]
-	key := suitKey{b.class, n.kind}
-	suits, known := r.suits[key]
-	if !known {
-		suits = c.Required.Matches(n.labels) && tolerates(c.Template.Spec.Tolerations, n.taints)
-		r.suits[key] = suits
+	n, c := &r.nodes[at], &r.classes[b.class]
+	refusal := r.cluster.Check(c, &n.Node)
+	if !refusal.OK() {
+		return refusal
 	}
-	if !suits {
+	for _, set := range r.sets[b.class] {
+		if zone, made := r.zones[set]; made && zone != n.zone {
+			return bind.Refusal{By: elsewhere}
+		}
+	}
+	for _, set := range r.sets[b.class] {
+		r.zones[set] = n.zone
+	}
+	r.cluster.Add(c, &n.Node, false)
+	return refusal
+}
+
+// elsewhere is a filter of the verifier's own: the volume that pods share is made where the first of them is.
+const elsewhere = bind.Interpod + 1
+
+// words names what was refused by.
+func (v *verifier) words(r bind.Refusal) string {
+	switch r.By {
+	case bind.None:
+		return ""
+	case bind.Labels:
 		return "its node does not suit it by labels or taints"
+	case bind.Free:
+		return fmt.Sprintf("its node has not enough %s", v.p.Resources[r.Resource])
+	case bind.Ports:
+		return fmt.Sprintf("host port %d/%s is taken on its node", r.Port.Number, r.Port.Protocol)
+	case elsewhere:
+		return "the volume that it shares is made in another zone"
+	case bind.Interpod: // below
 	}
-	for i, q := range c.requests {
-		if q > 0 && q-r.sharedOn(c, n, i) > n.free[i] {
-			return fmt.Sprintf("its node has not enough %s", r.p.Resources[i])
-		}
-	}
-	for _, port := range c.ports {
-		if slices.ContainsFunc(n.ports, port.Conflicts) {
-			return fmt.Sprintf("host port %d/%s is taken on its node", port.Number, port.Protocol)
-		}
-	}
-	zone := n.labels[corev1.LabelTopologyZone]
-	for _, set := range r.sets[b.class] {
-		if at, made := r.zones[set]; made && at != zone {
-			return "the volume that it shares is made in another zone"
-		}
-	}
-	if violation := r.state.Check(&r.classes[b.class], n.values, nil); !violation.OK() {
-		return r.words(violation)
-	}
-	for _, set := range r.sets[b.class] {
-		r.zones[set] = zone
-	}
-	for i, q := range c.requests {
-		n.free[i] -= q - r.sharedOn(c, n, i)
-	}
-	for _, a := range c.shared {
-		if !slices.Contains(n.shared, a.Volume) {
-			n.shared = append(n.shared, a.Volume)
-		}
-	}
-	n.ports = append(n.ports, c.ports...)
-	if cs := &r.classes[b.class]; len(cs.MemberOf)+len(cs.Terms) > 0 {
-		r.state.Add(cs, n.values, r.passes(n), false, 1)
-	}
-	return ""
-}
-
-// sharedOn is how much of a resource the pod need not take, for its volumes are attached already.
-func (r *verification) sharedOn(c *Class, n *verifiedNode, resource int) int64 {
-	out := int64(0)
-	for _, a := range c.shared {
-		if a.Limit == r.p.Resources[resource] && slices.Contains(n.shared, a.Volume) {
-			out++
-		}
-	}
-	return out
-}
-
-// words names the constraint that was violated.
-func (r *verification) words(v interpod.Violation) string {
-	g := &r.index.Groups()[v.Group]
-	key := r.index.Keys()[g.Key]
-	switch v.Rule {
+	g := &v.cluster.Index.Groups()[r.Violation.Group]
+	key := v.cluster.Index.Keys()[g.Key]
+	switch r.Violation.Rule {
 	case interpod.SpreadRule:
 		return fmt.Sprintf("spread of %s over %s", g.What, key)
 	case interpod.AffinityRule:

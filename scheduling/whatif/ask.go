@@ -9,6 +9,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 )
@@ -116,8 +117,8 @@ func (c *Cluster) Needs(pods []*corev1.Pod) []int64 {
 	total := make([]int64, c.e.dims)
 	for _, p := range pods {
 		if i, ok := c.e.podAt[p]; ok {
-			for d, q := range c.e.classes[c.e.pods[i].class].need {
-				total[d] = sum(total[d], q)
+			for d, q := range c.e.classes[c.e.pods[i].class].Need {
+				total[d] = bind.Sum(total[d], q)
 			}
 		}
 	}
@@ -301,9 +302,9 @@ func (e *engine) why(p int32) string {
 		}
 		all++
 		switch {
-		case !e.suits(c, n.static):
+		case !e.cluster.Suits(&c.Class, n.Kind):
 			unsuited++
-		case !fits(c.need, n.free):
+		case !bind.Fits(c.Need, n.Free):
 			full++
 			share, text := e.short(c, n)
 			if best < 0 || share < best {
@@ -332,13 +333,13 @@ func (e *engine) why(p int32) string {
 // short says what a node lacks most for a pod of the class, and how much of the need that is.
 func (e *engine) short(c *class, n *node) (float64, string) {
 	worst, at := 0.0, 0
-	for d, q := range c.need {
-		if q > n.free[d] && q > 0 {
-			if share := float64(q-n.free[d]) / float64(q); share > worst {
+	for d, q := range c.Need {
+		if q > n.Free[d] && q > 0 {
+			if share := float64(q-n.Free[d]) / float64(q); share > worst {
 				worst, at = share, d
 			}
 		}
 	}
 	name := e.problem.Resources[at]
-	return worst, fmt.Sprintf("%s, lacks %s %s", n.name, name, resources.Humane(name, c.need[at]-max(0, n.free[at])))
+	return worst, fmt.Sprintf("%s, lacks %s %s", n.name, name, resources.Humane(name, c.Need[at]-max(0, n.Free[at])))
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
@@ -16,7 +17,7 @@ import (
 type bucket struct {
 	// mixed is set for the one bucket of all that is too odd to have its own; there each node is looked at by itself.
 	mixed  bool
-	static int32
+	kind   int32
 	values []int32 // by key, as those of its nodes; for keys of many values it says nothing
 	nodes  []int32 // ascending
 	room   []int64 // of the nodes side by side, by measure; nowhere where a node takes no pods
@@ -49,8 +50,8 @@ const (
 
 // bucketOf finds the bucket of a node whose labels have been read.
 func (e *engine) bucketOf(n *node) int32 {
-	text := binary.AppendVarint(nil, int64(n.static))
-	for k, v := range n.values {
+	text := binary.AppendVarint(nil, int64(n.Kind))
+	for k, v := range n.Values {
 		if !e.fine[k] {
 			text = binary.AppendVarint(text, int64(v))
 		}
@@ -61,7 +62,7 @@ func (e *engine) bucketOf(n *node) int32 {
 	id := int32(len(e.buckets))
 	switch {
 	case id < mostBuckets:
-		e.buckets = append(e.buckets, bucket{static: n.static, values: slices.Clone(n.values)})
+		e.buckets = append(e.buckets, bucket{kind: n.Kind, values: slices.Clone(n.Values)})
 	case id == mostBuckets:
 		e.buckets = append(e.buckets, bucket{mixed: true})
 	default:
@@ -75,7 +76,7 @@ func (e *engine) bucketOf(n *node) int32 {
 func (e *engine) measure() {
 	var shares []float64
 	for i := range e.classes {
-		if need := e.classes[i].need; e.classes[i].movable && need[0] > 0 && need[1] > 0 {
+		if need := e.classes[i].Need; e.classes[i].movable && need[0] > 0 && need[1] > 0 {
 			shares = append(shares, float64(need[1])/float64(need[0]))
 		}
 	}
@@ -93,9 +94,9 @@ func (e *engine) measure() {
 	}
 	for i := range e.classes {
 		c := &e.classes[i]
-		c.probe = slices.Clone(c.need)
+		c.probe = slices.Clone(c.Need)
 		for _, b := range e.blends {
-			c.probe = append(c.probe, b.of(c.need))
+			c.probe = append(c.probe, b.of(c.Need))
 		}
 	}
 }
@@ -105,7 +106,7 @@ func (e *engine) refine() {
 	keys := e.index.Keys()
 	e.fine = make([]bool, len(keys))
 	for k := range keys {
-		e.fine[k] = e.values.Len(int32(k)) > manyValues || keys[k] == corev1.LabelHostname
+		e.fine[k] = e.cluster.Values.Len(int32(k)) > manyValues || keys[k] == corev1.LabelHostname
 	}
 	e.fineGroups = make([]bool, len(e.index.Groups()))
 	for i, g := range e.index.Groups() {
@@ -120,7 +121,7 @@ func (e *engine) refine() {
 		c := &e.classes[i]
 		c.fine = looks(&c.Constraints)
 		if c.soft != nil {
-			c.soft.fine = looks(&interpod.Constraints{Spreads: c.soft.spreads, Terms: c.soft.terms})
+			c.soft.fine = looks(&c.soft.Constraints)
 		}
 	}
 }
@@ -180,9 +181,9 @@ func (e *engine) stand(n *node, open bool) {
 		now := int64(nowhere)
 		switch {
 		case open && m < int32(e.dims):
-			now = n.free[m]
+			now = n.Free[m]
 		case open:
-			now = e.blends[m-int32(e.dims)].of(n.free)
+			now = e.blends[m-int32(e.dims)].of(n.Free)
 		}
 		was, before := s.room[n.place*width+m], s.blocks[block*width+m]
 		s.room[n.place*width+m] = now
@@ -231,7 +232,7 @@ func (e *engine) find(c *class, lo, hi int) int {
 		if len(s.nodes) == 0 || s.nodes[0] >= best || s.nodes[len(s.nodes)-1] < int32(lo) {
 			continue
 		}
-		if s.mixed || e.suits(c, s.static) && e.allowed(c, s.values, e.fineGroups) {
+		if s.mixed || e.cluster.Suits(&c.Class, s.kind) && e.allowed(c, s.values, e.fineGroups) {
 			best = e.search(c, s, int32(lo), best)
 		}
 	}
@@ -246,22 +247,22 @@ func (e *engine) search(c *class, s *bucket, lo, hi int32) int32 {
 	}
 	for width := e.width(); at < len(s.nodes) && s.nodes[at] < hi; at++ {
 		if at%rowSize == 0 {
-			if b := at / rowSize * width; !fits(c.probe, s.rows[b:b+width]) {
+			if b := at / rowSize * width; !bind.Fits(c.probe, s.rows[b:b+width]) {
 				at += rowSize - 1
 				continue
 			}
 		}
 		if at%blockSize == 0 {
-			if b := at / blockSize * width; !fits(c.probe, s.blocks[b:b+width]) {
+			if b := at / blockSize * width; !bind.Fits(c.probe, s.blocks[b:b+width]) {
 				at += blockSize - 1
 				continue
 			}
 		}
-		if !fits(c.need, s.room[at*width:at*width+e.dims]) {
+		if !bind.Fits(c.Need, s.room[at*width:at*width+e.dims]) {
 			continue
 		}
 		n := &e.nodes[s.nodes[at]]
-		if !n.open() || (s.mixed || len(c.ports) > 0) && !e.holds(c, n) || (s.mixed || c.fine) && !e.allowed(c, n.values, nil) {
+		if !n.open() || (s.mixed || len(c.Ports) > 0) && !e.cluster.Alone(&c.Class, &n.Node).OK() || (s.mixed || c.fine) && !e.allowed(c, n.Values, nil) {
 			continue
 		}
 		return s.nodes[at]

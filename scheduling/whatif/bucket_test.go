@@ -106,7 +106,7 @@ func TestBucketsFindTheSameNode(t *testing.T) {
 				}
 			case k == 8:
 				n := e.nodes[r.IntN(len(e.nodes))]
-				n.name, n.alive, n.free = fmt.Sprint("new", len(e.nodes), "-", step), true, append([]int64(nil), n.free...)
+				n.name, n.alive, n.Free = fmt.Sprint("new", len(e.nodes), "-", step), true, append([]int64(nil), n.Free...)
 				n.pool, n.usage = 0, nil
 				e.do(op{kind: opAdd, added: &n})
 			default:

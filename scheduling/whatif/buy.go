@@ -9,6 +9,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -185,15 +186,15 @@ func (b *buying) one(left []int32) (Price, bool) {
 		if len(classes) == 0 || classes[len(classes)-1] != id {
 			classes = append(classes, id)
 		}
-		for d, q := range e.classes[id].need {
-			total[d] = sum(total[d], q)
+		for d, q := range e.classes[id].Need {
+			total[d] = bind.Sum(total[d], q)
 		}
 	}
 	mark := len(e.journal)
 	tried := 0
 	for i := range e.offers {
 		o := &e.offers[i]
-		if !fits(total, o.room) || !b.allowedOffer(o, b.q.MaxPrice) {
+		if !bind.Fits(total, o.room) || !b.allowedOffer(o, b.q.MaxPrice) {
 			continue
 		}
 		if slices.ContainsFunc(classes, func(id int32) bool { return !e.buys(&e.classes[id], o) }) {
@@ -278,10 +279,10 @@ func (b *buying) open(o *offer, classes []int32, name string) bool {
 		return false
 	}
 	for _, id := range classes {
-		if r := e.classes[id].required; r.Len() == 1 && r.At(0).IsAnything() {
+		if r := e.classes[id].Required; r.Len() == 1 && r.At(0).IsAnything() {
 			continue
 		}
-		narrowed, ok := narrow(set, e.classes[id].required)
+		narrowed, ok := narrow(set, e.classes[id].Required)
 		if !ok {
 			return false
 		}
@@ -293,17 +294,17 @@ func (b *buying) open(o *offer, classes []int32, name string) bool {
 		name = e.freshName(o.pool)
 		number = e.names[o.pool]
 	}
-	n := &node{name: name, number: number, alive: true, target: true, pool: o.pool, usage: e.problem.Shapes[o.shape].Usage, bought: o, free: o.room}
+	n := &node{name: name, number: number, alive: true, target: true, pool: o.pool, usage: e.problem.Shapes[o.shape].Usage, bought: o}
+	n.Free = o.room
 	n.labels = e.problem.ChosenLabels(set)
 	n.labels[corev1.LabelHostname] = n.name
 	n.labels[nodepool.ProvisionerLabelKey] = pool.Name
 	labels := e.aliases.Labels(n.labels)
 	labels[requirements.NodeNameKey] = n.name
-	n.daemons = e.daemonsOf(o.shape)
-	for _, d := range n.daemons {
-		n.ports = append(n.ports, d.ports...)
+	for _, d := range e.daemonsOf(o.shape) {
+		n.daemons = append(n.daemons, &d.Class)
 	}
-	e.describe(n, labels, pool.Taints)
+	e.cluster.Describe(&n.Node, labels, pool.Taints)
 	n.bucket = e.bucketOf(n)
 	e.do(op{kind: opAdd, added: n})
 	b.bought = append(b.bought, int32(len(e.nodes)-1))
@@ -327,7 +328,7 @@ func (b *buying) valued(o *offer) bool {
 		seen := map[string]bool{}
 		for i := range b.e.offers {
 			x := &b.e.offers[i]
-			if x.pool != o.pool || !fits(o.room, x.room) || !b.allowedOffer(x, b.q.MaxPrice) {
+			if x.pool != o.pool || !bind.Fits(o.room, x.room) || !b.allowedOffer(x, b.q.MaxPrice) {
 				continue
 			}
 			if values, ok := b.e.labels(x).Get(key).Values(); ok {
@@ -453,8 +454,8 @@ func (b *buying) alternatives(out *Bought, n *node, total Price) {
 	for _, p := range n.pods {
 		c := e.pods[p].class
 		classes = append(classes, c)
-		for d, q := range e.classes[c].need {
-			used[d] = sum(used[d], q)
+		for d, q := range e.classes[c].Need {
+			used[d] = bind.Sum(used[d], q)
 		}
 	}
 	slices.Sort(classes)
@@ -466,7 +467,7 @@ func (b *buying) alternatives(out *Bought, n *node, total Price) {
 	for i := range e.offers {
 		o := &e.offers[i]
 		if o == n.bought || o.pool != n.pool || o.zone != n.bought.zone || o.capacity != n.bought.capacity || o.reservationCount > 0 ||
-			!fits(used, o.room) || limit > 0 && o.price >= limit {
+			!bind.Fits(used, o.room) || limit > 0 && o.price >= limit {
 			continue
 		}
 		if slices.ContainsFunc(classes, func(c int32) bool { return !e.buys(&e.classes[c], o) }) {

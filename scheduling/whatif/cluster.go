@@ -80,21 +80,16 @@ func (c *Cluster) Settled() *Cluster {
 	old := c.e
 	e := &engine{
 		problem: old.problem, aliases: old.aliases, dims: old.dims, classByRep: old.classByRep, podAt: old.podAt,
-		classes: slices.Clone(old.classes), pods: slices.Clone(old.pods), nodeAt: map[string]int32{}, index: old.index, values: old.values, state: old.state.Clone(),
-		statics: slices.Clone(old.statics), staticAt: maps.Clone(old.staticAt), offers: old.offers, full: slices.Clone(old.full),
+		classes: slices.Clone(old.classes), pods: slices.Clone(old.pods), nodeAt: map[string]int32{}, index: old.index, cluster: old.cluster.Clone(),
+		offers: old.offers, full: slices.Clone(old.full),
 		offerAt: old.offerAt, weights: old.weights, problemClass: old.problemClass, taken: maps.Clone(old.taken), names: make([]int, len(old.names)), offerSigs: old.offerSigs,
-		mentioned: old.mentioned, bucketAt: maps.Clone(old.bucketAt), blends: old.blends, pins: map[pinKey]*pin{}, fine: old.fine, fineGroups: old.fineGroups, daemons: old.daemons,
-	}
-	for _, p := range old.passed {
-		e.passed = append(e.passed, slices.Clone(p))
+		bucketAt: maps.Clone(old.bucketAt), blends: old.blends, pins: map[pinKey]*pin{}, fine: old.fine, fineGroups: old.fineGroups, daemons: old.daemons,
 	}
 	for _, l := range old.left {
 		e.left = append(e.left, slices.Clone(l))
 	}
 	for i := range e.classes {
-		e.classes[i].suits, e.classes[i].buys = slices.Clone(e.classes[i].suits), slices.Clone(e.classes[i].buys)
-	}
-	for i := range e.classes {
+		e.classes[i].buys = slices.Clone(e.classes[i].buys)
 		if s := e.classes[i].soft; s != nil {
 			own := *s
 			own.met = slices.Clone(s.met)
@@ -102,16 +97,16 @@ func (c *Cluster) Settled() *Cluster {
 		}
 	}
 	for _, s := range old.buckets {
-		e.buckets = append(e.buckets, bucket{mixed: s.mixed, static: s.static, values: s.values})
+		e.buckets = append(e.buckets, bucket{mixed: s.mixed, kind: s.kind, values: s.values})
 	}
 	for i := range old.nodes {
 		if n := old.nodes[i]; n.alive {
-			n.free, n.pods, n.ports = slices.Clone(n.free), slices.Clone(n.pods), slices.Clone(n.ports)
+			n.Free, n.pods, n.Ports = slices.Clone(n.Free), slices.Clone(n.pods), slices.Clone(n.Ports)
 			e.nodes = append(e.nodes, n)
 		}
 	}
 	slices.SortFunc(e.nodes, func(a, b node) int {
-		return cmp.Or(cmp.Compare(e.size(a.free), e.size(b.free)), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(e.size(a.Free), e.size(b.Free)), strings.Compare(a.name, b.name))
 	})
 	for i := range e.nodes {
 		e.nodeAt[e.nodes[i].name] = int32(i)
@@ -140,7 +135,7 @@ func (c *Cluster) Room(nodes []string) [][]int64 {
 	for k, name := range nodes {
 		out[k], flat = flat[:c.e.dims:c.e.dims], flat[c.e.dims:]
 		if i, ok := c.e.nodeAt[name]; ok && c.e.nodes[i].open() {
-			for d, f := range c.e.nodes[i].free {
+			for d, f := range c.e.nodes[i].Free {
 				out[k][d] = max(0, f)
 			}
 		}

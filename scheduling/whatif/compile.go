@@ -15,9 +15,11 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
+	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -43,7 +45,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	e := &engine{
 		admission: admission.NewCluster(s.PriorityClasses, s.RuntimeClasses, s.LimitRanges),
 		aliases:   requirements.KubernetesAliases(), podAt: map[*corev1.Pod]int32{}, nodeAt: map[string]int32{},
-		values: &interpod.Values{}, staticAt: map[string]int32{}, daemons: map[string]*daemonSet{}, offerAt: map[[2]int]int{}, bucketAt: map[string]int32{}, pins: map[pinKey]*pin{}, taken: map[string]bool{},
+		daemons: map[string]*daemonSet{}, offerAt: map[[2]int]int{}, bucketAt: map[string]int32{}, pins: map[pinKey]*pin{}, taken: map[string]bool{},
 	}
 	known := make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {
@@ -64,12 +66,12 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	e.compileOffers(o)
 	e.weigh()
 	e.compileNodes(&s)
-	e.state = interpod.NewState(e.index, e.values)
+	e.cluster.Start()
 	for i := range e.nodes {
 		for _, p := range e.nodes[i].pods {
 			e.count(p, &e.nodes[i], 1)
 		}
-		e.domain(&e.nodes[i], 1)
+		e.cluster.CountNode(&e.nodes[i].Node, 1)
 	}
 	e.total = make([]int64, e.dims)
 	for i := range e.nodes {
@@ -145,7 +147,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 	for _, c := range e.problem.Classes {
 		for _, r := range c.Pods {
 			k := &e.classes[classAt[r]]
-			k.required, k.need, k.movable = c.Required, e.vector(c.Requests), true
+			k.Required, k.Need, k.movable = c.Required, e.vector(c.Requests), true
 			if c.Refusal != nil {
 				k.refusal, k.movable = c.Refusal.Detail, false
 			}
@@ -158,10 +160,10 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 	for i, pods := range groups {
 		c := &e.classes[i]
 		c.template = e.admission.Pod(pods[0])
-		if c.need == nil {
-			c.need = e.vector(resources.OfPod(c.template, true))
+		if c.Need == nil {
+			c.Need = e.vector(resources.OfPod(c.template, true))
 		}
-		c.ports = hostport.Of(c.template)
+		c.Number, c.Ports, c.Tolerations = i, hostport.Of(c.template), c.template.Spec.Tolerations
 		if !c.movable { // all that matters of a pod that does not move is which it keeps away
 			c.Constraints = e.index.Keeps(c.template)
 			continue
@@ -174,7 +176,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 		return err
 	}
 	e.join()
-	e.mention()
+	e.cluster = bind.New(e.index, e.asked())
 	return nil
 }
 
@@ -182,31 +184,22 @@ func isDaemon(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" })
 }
 
-// mention collects the label keys that some class asks about.
-func (e *engine) mention() {
-	var keys []string
-	see := func(a requirements.Alternatives) {
-		for set := range a.All() {
-			for r := range set.All() {
-				keys = append(keys, r.Key())
-			}
-		}
-	}
+// asked are the label keys that some class asks about.
+func (e *engine) asked() requirements.Keys {
+	var out requirements.Keys
 	for i := range e.classes {
-		if e.classes[i].movable {
-			see(e.classes[i].required)
-			if s := e.classes[i].soft; s != nil {
-				for _, w := range s.nodes {
-					see(requirements.AnyOf(w.term))
-				}
+		c := &e.classes[i]
+		if !c.movable {
+			continue
+		}
+		out = out.Union(c.Required.Keys())
+		if c.soft != nil {
+			for _, w := range c.soft.nodes {
+				out = out.Union(w.term.Keys())
 			}
 		}
 	}
-	for _, f := range e.index.Filters() {
-		see(f.Asked)
-	}
-	slices.Sort(keys)
-	e.mentioned = requirements.KeysOf(slices.Compact(keys)...)
+	return out
 }
 
 func (e *engine) vector(list corev1.ResourceList) []int64 {
@@ -226,40 +219,6 @@ const (
 	mostNeeded = 1 << 51
 	mostPrice  = 1e9 // dollars
 )
-
-// sum adds up amounts, and stops at the largest number there is.
-func sum(a, b int64) int64 {
-	if b > 0 && a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
-}
-
-// staticOf numbers the node's labels and taints, as far as they matter.
-func (e *engine) staticOf(labels map[string]string, taints []corev1.Taint) int32 {
-	var text strings.Builder
-	for k := range e.mentioned.All() {
-		if v, ok := labels[k]; ok {
-			fmt.Fprintf(&text, "%s=%s,", k, v)
-		}
-	}
-	for _, t := range taints {
-		fmt.Fprintf(&text, "|%s=%s:%s", t.Key, t.Value, t.Effect)
-	}
-	id, ok := e.staticAt[text.String()]
-	if !ok {
-		id = int32(len(e.statics))
-		e.staticAt[text.String()] = id
-		e.statics = append(e.statics, static{requirements.FromLabels(labels).Restrict(e.mentioned), taints})
-	}
-	return id
-}
-
-// place fills in what a node's labels and taints mean.
-func (e *engine) describe(n *node, labels map[string]string, taints []corev1.Taint) {
-	n.static = e.staticOf(labels, taints)
-	n.values = e.values.At(e.index, labels)
-}
 
 func (e *engine) compileNodes(s *scheduling.Snapshot) {
 	free, starting := map[string][]int64{}, map[string]bool{}
@@ -289,12 +248,12 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 		labels[requirements.NodeNameKey] = n.Name
 		x := node{name: n.Name, object: n, alive: true, pool: -1, labels: labels}
 		if f, ok := free[n.Name]; ok {
-			x.free, x.target = slices.Clone(f), !starting[n.Name]
-			for d := range x.free {
-				x.free[d] = max(min(x.free[d], mostFree), -mostFree)
+			x.Free, x.target = slices.Clone(f), !starting[n.Name]
+			for d := range x.Free {
+				x.Free[d] = max(min(x.Free[d], mostFree), -mostFree)
 			}
 		} else {
-			x.free = make([]int64, e.dims)
+			x.Free = make([]int64, e.dims)
 		}
 		if p, ok := pools[labels[nodepool.LabelKey]]; ok {
 			x.pool = p
@@ -306,7 +265,7 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 		if n.Spec.Unschedulable {
 			taints = append(taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 		}
-		e.describe(&x, labels, taints)
+		e.cluster.Describe(&x.Node, labels, taints)
 		e.nodes = append(e.nodes, x)
 	}
 	byName := make(map[string]*node, len(e.nodes))
@@ -320,26 +279,26 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 			continue
 		}
 		n.pods = append(n.pods, int32(i))
-		n.ports = append(n.ports, e.classes[p.class].ports...)
+		n.Ports = append(n.Ports, e.classes[p.class].Ports...)
 		if isDaemon(p.object) && len(free[n.name]) > 0 {
 			continue // package scheduling has charged it
 		}
-		used := e.classes[p.class].need
+		used := e.classes[p.class].Need
 		if len(p.object.Status.ContainerStatuses) > 0 {
 			used = e.vector(resources.OfPod(e.admission.Pod(p.object), true))
-			for d, q := range e.classes[p.class].need { // volumes, which status does not know
+			for d, q := range e.classes[p.class].Need { // volumes, which status does not know
 				if used[d] == 0 {
 					used[d] = q
 				}
 			}
 		}
 		for d, q := range used {
-			n.free[d] = max(n.free[d]-q, -mostFree)
+			n.Free[d] = max(n.Free[d]-q, -mostFree)
 		}
 	}
 	e.attach(s, free)
 	slices.SortFunc(e.nodes, func(a, b node) int {
-		return cmp.Or(cmp.Compare(e.size(a.free), e.size(b.free)), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(e.size(a.Free), e.size(b.Free)), strings.Compare(a.name, b.name))
 	})
 	for i := range e.nodes {
 		e.nodeAt[e.nodes[i].name] = int32(i)
@@ -369,7 +328,7 @@ func (e *engine) attach(s *scheduling.Snapshot, taking map[string][]int64) {
 				}
 			}
 			if len(staying) > 0 && len(taking[n.name]) > 0 {
-				n.free[d] -= index.AttachRoom(n.name, driver, nil) - index.AttachRoom(n.name, driver, staying)
+				n.Free[d] -= index.AttachRoom(n.name, driver, nil) - index.AttachRoom(n.name, driver, staying)
 			}
 		}
 	}
@@ -382,7 +341,7 @@ func (e *engine) attach(s *scheduling.Snapshot, taking map[string][]int64) {
 func (e *engine) weigh() {
 	total := make([]float64, e.dims)
 	for i := range e.pods {
-		for d, q := range e.classes[e.pods[i].class].need {
+		for d, q := range e.classes[e.pods[i].class].Need {
 			total[d] += float64(q)
 		}
 	}
@@ -396,7 +355,7 @@ func (e *engine) weigh() {
 	for i := range order {
 		order[i] = int32(i)
 	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(e.size(e.classes[b].need), e.size(e.classes[a].need)) })
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(e.size(e.classes[b].Need), e.size(e.classes[a].Need)) })
 	for rank, i := range order {
 		e.classes[i].rank = int32(rank)
 	}
@@ -478,7 +437,7 @@ func (e *engine) buys(c *class, o *offer) bool {
 	}
 	if c.buys[o.sig] == 0 {
 		c.buys[o.sig] = 2
-		if c.required.Compatible(o.labels, requirements.Keys{}) && tolerates(c.template.Spec.Tolerations, e.problem.Pools[o.pool].Taints) {
+		if c.Required.Compatible(o.labels, requirements.Keys{}) && taints.Tolerates(c.Tolerations, e.problem.Pools[o.pool].Taints) {
 			c.buys[o.sig] = 1
 		}
 	}

@@ -11,16 +11,15 @@ import (
 
 	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
 // daemonSet is the pod that a DaemonSet runs on each node that is bought, and what other pods have to do with it.
 type daemonSet struct {
-	interpod.Constraints
-	pod   *corev1.Pod
-	need  []int64
-	ports []hostport.Port
+	bind.Class
+	pod *corev1.Pod
 }
 
 // compileDaemons reads the DaemonSets. It must run before any class is joined with the groups that count it.
@@ -28,16 +27,16 @@ func (e *engine) compileDaemons(s *scheduling.Snapshot) error {
 	for _, d := range s.DaemonSets {
 		p, yes := e.admission.DaemonPod(d), true
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: d.UID, Controller: &yes}}
-		x := &daemonSet{pod: p, need: e.vector(resources.OfPod(p, false)), ports: hostport.Of(p)}
+		x := &daemonSet{bind.Class{Need: e.vector(resources.OfPod(p, false)), Ports: hostport.Of(p)}, p}
 		asked, err := kube.FromPod(&p.Spec)
+		var all interpod.Constraints
 		if err == nil {
-			x.Constraints, err = e.index.Read(interpod.Owner{Pod: p, Asked: e.aliases.Alternatives(asked.Required)})
+			all, err = e.index.Read(interpod.Owner{Pod: p, Asked: e.aliases.Alternatives(asked.Required)})
 		}
 		if err != nil {
 			return fmt.Errorf("whatif: DaemonSet %s/%s: %w", d.Namespace, d.Name, err)
 		}
-		x.Spreads = slices.DeleteFunc(x.Spreads, func(s interpod.Spread) bool { return !s.Hard })
-		x.Terms = slices.DeleteFunc(x.Terms, func(t interpod.Term) bool { return !t.Hard })
+		x.Constraints, _ = all.Split()
 		e.daemons[d.Namespace+"/"+d.Name] = x
 	}
 	return nil
@@ -55,35 +54,10 @@ func (e *engine) daemonsOf(shape int) []*daemonSet {
 	return out
 }
 
-// startDaemons counts the pods of the node's DaemonSets once it has been bought, and keeps those that are counted. One for which there is no space, or that
-// pods which run keep away, does not start; the space that the shape leaves for it stays free.
-func (e *engine) startDaemons(n *node) {
-	all := n.daemons
-	n.daemons = nil
-	free := slices.Clone(n.free)
-	for _, d := range all {
-		for i, q := range d.need {
-			free[i] = sum(free[i], q)
-		}
-	}
-	for _, d := range all {
-		if !fits(d.need, free) || !e.state.Check(&d.Constraints, n.values, nil).OK() {
-			continue
-		}
-		for i, q := range d.need {
-			free[i] -= q
-		}
-		if len(d.MemberOf)+len(d.Terms) > 0 {
-			e.state.Add(&d.Constraints, n.values, e.passes(n), false, 1)
-			n.daemons = append(n.daemons, d)
-		}
-	}
-}
-
 // countDaemons adds the node's daemons to the counts, or takes them off with sign -1.
 func (e *engine) countDaemons(n *node, sign int32) {
 	for _, d := range n.daemons {
-		e.state.Add(&d.Constraints, n.values, e.passes(n), false, sign)
+		e.cluster.Count(d, &n.Node, false, sign)
 	}
 }
 

@@ -3,6 +3,8 @@ package whatif
 import (
 	"fmt"
 	"slices"
+
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 )
 
 // heap is pods that only need space, and all the same.
@@ -38,17 +40,17 @@ func (e *engine) fill(pods []int32) []int32 {
 		}
 		id := e.pods[p].class
 		key := fmt.Sprint(id)
-		if len(c.template.Spec.Tolerations) == 0 && c.required.Len() == 1 && c.required.At(0).IsAnything() {
-			key = fmt.Sprint(c.need)
+		if len(c.template.Spec.Tolerations) == 0 && c.Required.Len() == 1 && c.Required.At(0).IsAnything() {
+			key = fmt.Sprint(c.Need)
 		}
 		k, ok := known[key]
 		if !ok {
 			k = len(heaps)
 			known[key] = k
-			heaps = append(heaps, heap{class: id, need: c.need, share: make([]float64, e.dims)})
+			heaps = append(heaps, heap{class: id, need: c.Need, share: make([]float64, e.dims)})
 		}
 		heaps[k].pods = append(heaps[k].pods, p)
-		for d, q := range c.need {
+		for d, q := range c.Need {
 			sum[d] += float64(q)
 		}
 	}
@@ -67,7 +69,7 @@ func (e *engine) fill(pods []int32) []int32 {
 		}
 		fitting = fitting[:0]
 		for k := range heaps {
-			if h := &heaps[k]; from[k] < len(h.pods) && fits(h.need, n.free) && e.suits(&e.classes[h.class], n.static) {
+			if h := &heaps[k]; from[k] < len(h.pods) && bind.Fits(h.need, n.Free) && e.cluster.Suits(&e.classes[h.class].Class, n.Kind) {
 				fitting = append(fitting, k)
 			}
 		}
@@ -76,7 +78,7 @@ func (e *engine) fill(pods []int32) []int32 {
 			for _, k := range fitting {
 				along := 0.0
 				for d, s := range heaps[k].share {
-					along += float64(s * (float64(max(0, n.free[d])) / max(1, sum[d])))
+					along += float64(s * (float64(max(0, n.Free[d])) / max(1, sum[d])))
 				}
 				if best < 0 || along > most {
 					best, most = k, along
@@ -85,7 +87,7 @@ func (e *engine) fill(pods []int32) []int32 {
 			p := heaps[best].pods[from[best]]
 			from[best]++
 			e.do(op{kind: opPlace, pod: p, node: int32(at), old: e.pods[p].node})
-			fitting = slices.DeleteFunc(fitting, func(k int) bool { return from[k] == len(heaps[k].pods) || !fits(heaps[k].need, n.free) })
+			fitting = slices.DeleteFunc(fitting, func(k int) bool { return from[k] == len(heaps[k].pods) || !bind.Fits(heaps[k].need, n.Free) })
 		}
 	}
 	for k := range heaps {
@@ -99,5 +101,5 @@ func (e *engine) fill(pods []int32) []int32 {
 
 // plain reports whether all that a pod of the class asks of a node is space, labels and taints, and nothing asks for it.
 func (c *class) plain() bool {
-	return len(c.Spreads)+len(c.Terms)+len(c.MemberOf)+len(c.ports) == 0 && c.soft == nil
+	return len(c.Spreads)+len(c.Terms)+len(c.MemberOf)+len(c.Ports) == 0 && c.soft == nil
 }

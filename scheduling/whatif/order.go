@@ -158,8 +158,8 @@ func (e *engine) deal(c *class, group int32, pods []int32) (values []string, par
 	slices.Sort(values)
 	counts := make([]int32, len(values))
 	for i, v := range values {
-		if id := e.values.Find(e.index.Groups()[group].Key, v); id >= 0 {
-			counts[i] = e.state.Members(group, id)
+		if id := e.cluster.Values.Find(e.index.Groups()[group].Key, v); id >= 0 {
+			counts[i] = e.cluster.State.Members(group, id)
 		}
 	}
 	if len(values) == 0 {

@@ -55,7 +55,7 @@ func (e *engine) domainOf(c *class, at int32) string {
 	var text []byte
 	see := func(group int32) {
 		if key := e.index.Groups()[group].Key; !e.fine[key] {
-			text = binary.AppendVarint(text, int64(e.nodes[at].values[key]))
+			text = binary.AppendVarint(text, int64(e.nodes[at].Values[key]))
 		}
 	}
 	for i := range c.Spreads {

@@ -8,11 +8,10 @@ import (
 // softly is what a class would rather have. It keeps no pod from any node; of nodes that take the pod one with the highest
 // score is chosen, and of those the fullest.
 type softly struct {
-	nodes   []wish
-	terms   []interpod.Term // of affinity and anti-affinity between pods
-	spreads []interpod.Spread
-	met     []int8 // by static group and wish: 0 unknown, 1 yes, 2 no
-	fine    bool   // some of it is about a key of many values
+	interpod.Constraints
+	nodes []wish
+	met   []int8 // by kind of node and wish: 0 unknown, 1 yes, 2 no
+	fine  bool   // some of it is about a key of many values
 }
 
 // wish is a preferred term of node affinity.
@@ -39,18 +38,18 @@ func (e *engine) wishes(preferred []requirements.Preference) []wish {
 	return out
 }
 
-// score is how much of what a class would rather have nodes of the static group and with these values of the keys give.
+// score is how much of what a class would rather have nodes of a kind and with these values of the keys give.
 // Groups that are left out count for nothing.
-func (e *engine) score(s *softly, static int32, values []int32, without []bool) int32 {
+func (e *engine) score(s *softly, kind int32, values []int32, without []bool) int32 {
 	sum := int32(0)
 	for i := range s.nodes {
-		at := int(static)*len(s.nodes) + i
+		at := int(kind)*len(s.nodes) + i
 		for at >= len(s.met) {
 			s.met = append(s.met, 0)
 		}
 		if s.met[at] == 0 {
 			s.met[at] = 2
-			if s.nodes[i].term.Compatible(e.statics[static].labels, requirements.Keys{}) {
+			if s.nodes[i].term.Matches(e.cluster.Labels(kind)) {
 				s.met[at] = 1
 			}
 		}
@@ -58,12 +57,12 @@ func (e *engine) score(s *softly, static int32, values []int32, without []bool) 
 			sum += s.nodes[i].weight
 		}
 	}
-	for i := range s.terms {
-		t := &s.terms[i]
+	for i := range s.Terms {
+		t := &s.Terms[i]
 		if without != nil && without[t.Group] {
 			continue
 		}
-		if v := values[e.index.Groups()[t.Group].Key]; v >= 0 && e.state.Members(t.Group, v) > 0 {
+		if v := values[e.index.Groups()[t.Group].Key]; v >= 0 && e.cluster.State.Members(t.Group, v) > 0 {
 			if t.Anti {
 				sum -= t.Weight
 			} else {
@@ -71,8 +70,8 @@ func (e *engine) score(s *softly, static int32, values []int32, without []bool) 
 			}
 		}
 	}
-	for i := range s.spreads {
-		if sp := &s.spreads[i]; (without == nil || !without[sp.Group]) && !e.state.Even(sp, values) {
+	for i := range s.Spreads {
+		if sp := &s.Spreads[i]; (without == nil || !without[sp.Group]) && !e.cluster.State.Even(sp, values) {
 			sum -= evenness
 		}
 	}
@@ -84,7 +83,7 @@ func (e *engine) prefer(c *class, lo, hi int) int {
 	best, most := int32(hi), int32(0)
 	for i := range e.buckets {
 		s := &e.buckets[i]
-		if len(s.nodes) == 0 || s.nodes[len(s.nodes)-1] < int32(lo) || !s.mixed && (!e.suits(c, s.static) || !e.allowed(c, s.values, e.fineGroups)) {
+		if len(s.nodes) == 0 || s.nodes[len(s.nodes)-1] < int32(lo) || !s.mixed && (!e.cluster.Suits(&c.Class, s.kind) || !e.allowed(c, s.values, e.fineGroups)) {
 			continue
 		}
 		from := int32(lo)
@@ -94,7 +93,7 @@ func (e *engine) prefer(c *class, lo, hi int) int {
 				break
 			}
 			n := &e.nodes[at]
-			if got := e.score(c.soft, n.static, n.values, nil); best == int32(hi) || got > most || got == most && at < best {
+			if got := e.score(c.soft, n.Kind, n.Values, nil); best == int32(hi) || got > most || got == most && at < best {
 				best, most = at, got
 			}
 			if from = at + 1; !s.mixed && !c.soft.fine {

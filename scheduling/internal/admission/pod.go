@@ -162,27 +162,27 @@ func (d *draft) runtime(c Cluster) {
 // values of the pod's own labels.
 func (d *draft) labelKeys() {
 	labels := d.out.Labels
-	if out, changed := foldedSpreads(d.out.Spec.TopologySpreadConstraints, labels); changed {
-		d.spec().TopologySpreadConstraints = out
+	spreads, changed := foldedAll(d.out.Spec.TopologySpreadConstraints, labels, func(t *corev1.TopologySpreadConstraint) (**metav1.LabelSelector, []string, []string) {
+		return &t.LabelSelector, t.MatchLabelKeys, nil
+	})
+	if changed {
+		d.spec().TopologySpreadConstraints = spreads
 	}
 	a := d.out.Spec.Affinity
-	if a == nil || a.PodAffinity == nil && a.PodAntiAffinity == nil {
+	if a == nil {
 		return
 	}
-	filled := *a
-	changed := false
+	filled, changed := *a, false
 	if p := a.PodAffinity; p != nil {
-		hard, c1 := foldedTerms(p.RequiredDuringSchedulingIgnoredDuringExecution, labels)
-		soft, c2 := foldedWeighted(p.PreferredDuringSchedulingIgnoredDuringExecution, labels)
-		if c1 || c2 {
-			filled.PodAffinity, changed = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: hard, PreferredDuringSchedulingIgnoredDuringExecution: soft}, true
+		own := *p
+		if foldTerms(&own.RequiredDuringSchedulingIgnoredDuringExecution, &own.PreferredDuringSchedulingIgnoredDuringExecution, labels) {
+			filled.PodAffinity, changed = &own, true
 		}
 	}
 	if p := a.PodAntiAffinity; p != nil {
-		hard, c1 := foldedTerms(p.RequiredDuringSchedulingIgnoredDuringExecution, labels)
-		soft, c2 := foldedWeighted(p.PreferredDuringSchedulingIgnoredDuringExecution, labels)
-		if c1 || c2 {
-			filled.PodAntiAffinity, changed = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: hard, PreferredDuringSchedulingIgnoredDuringExecution: soft}, true
+		own := *p
+		if foldTerms(&own.RequiredDuringSchedulingIgnoredDuringExecution, &own.PreferredDuringSchedulingIgnoredDuringExecution, labels) {
+			filled.PodAntiAffinity, changed = &own, true
 		}
 	}
 	if changed {
@@ -190,47 +190,32 @@ func (d *draft) labelKeys() {
 	}
 }
 
-func foldedSpreads(spreads []corev1.TopologySpreadConstraint, labels map[string]string) ([]corev1.TopologySpreadConstraint, bool) {
-	out, changed := spreads, false
-	for i := range spreads {
-		sel, ok := folded(spreads[i].LabelSelector, spreads[i].MatchLabelKeys, nil, labels)
-		if !ok {
-			continue
-		}
-		if !changed {
-			out, changed = slices.Clone(spreads), true
-		}
-		out[i].LabelSelector = sel
+// foldTerms replaces lists of terms where keys add something to their selectors, and reports whether they do.
+func foldTerms(hard *[]corev1.PodAffinityTerm, soft *[]corev1.WeightedPodAffinityTerm, labels map[string]string) bool {
+	keys := func(t *corev1.PodAffinityTerm) (**metav1.LabelSelector, []string, []string) {
+		return &t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys
 	}
-	return out, changed
+	var first, second bool
+	*hard, first = foldedAll(*hard, labels, keys)
+	*soft, second = foldedAll(*soft, labels, func(w *corev1.WeightedPodAffinityTerm) (**metav1.LabelSelector, []string, []string) {
+		return keys(&w.PodAffinityTerm)
+	})
+	return first || second
 }
 
-func foldedTerms(terms []corev1.PodAffinityTerm, labels map[string]string) ([]corev1.PodAffinityTerm, bool) {
-	out, changed := terms, false
-	for i, t := range terms {
-		sel, ok := folded(t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys, labels)
-		if !ok {
-			continue
+// foldedAll is a list of constraints with keys folded into their selectors; of each says where its selector is and which keys must match
+// and must not. It is the list itself where that changes nothing.
+func foldedAll[T any](list []T, labels map[string]string, of func(*T) (selector **metav1.LabelSelector, match, mismatch []string)) ([]T, bool) {
+	out, changed := list, false
+	for i := range list {
+		selector, match, mismatch := of(&list[i])
+		if sel, ok := folded(*selector, match, mismatch, labels); ok {
+			if !changed {
+				out, changed = slices.Clone(list), true
+			}
+			selector, _, _ = of(&out[i])
+			*selector = sel
 		}
-		if !changed {
-			out, changed = slices.Clone(terms), true
-		}
-		out[i].LabelSelector = sel
-	}
-	return out, changed
-}
-
-func foldedWeighted(terms []corev1.WeightedPodAffinityTerm, labels map[string]string) ([]corev1.WeightedPodAffinityTerm, bool) {
-	out, changed := terms, false
-	for i, w := range terms {
-		sel, ok := folded(w.PodAffinityTerm.LabelSelector, w.PodAffinityTerm.MatchLabelKeys, w.PodAffinityTerm.MismatchLabelKeys, labels)
-		if !ok {
-			continue
-		}
-		if !changed {
-			out, changed = slices.Clone(terms), true
-		}
-		out[i].PodAffinityTerm.LabelSelector = sel
 	}
 	return out, changed
 }

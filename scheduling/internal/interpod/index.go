@@ -8,6 +8,7 @@
 package interpod
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,7 +32,7 @@ type Group struct {
 	// What says in words which pods these are, and Text identifies the group.
 	What, Text string
 
-	who []selection // a pod is a member if it meets all of them
+	who []*selection // a pod is a member if it meets all of them
 }
 
 // Filter says on which nodes a topology spread constraint counts pods.
@@ -70,10 +71,12 @@ type Constraints struct {
 	MemberOf []int32 // ascending
 }
 
-// selection is the pods of some namespaces that a selector matches.
+// selection is the pods of some namespaces that a selector matches. Those of one text have one number.
 type selection struct {
 	namespaces map[string]bool
 	selector   labels.Selector
+	text       string
+	number     int32
 }
 
 func (s *selection) matches(namespace string, set map[string]string) bool {
@@ -89,12 +92,21 @@ type Index struct {
 	keys     []string
 	keyAt    map[string]int32
 	groups   []Group
-	groupAt  map[string]int32
+	groupAt  map[groupKey]int32
 	filters  []Filter
 	filterAt map[string]int32
 
-	selectors map[string]selected // by the text of the API object
-	lookup    *lookup
+	selections  map[string]*selection // by what the API object says
+	selectionAt map[string]int32      // numbers, by text
+	lookup      *lookup
+	raw         []byte // reused
+}
+
+// groupKey identifies a group: by the number of its selection, or by a text where it is a custom one or has several.
+type groupKey struct {
+	key, filter, who int32
+	spread           bool
+	text             string
 }
 
 // Namespaces is every namespace that an object or a pod names, with its labels; each carries its own name as a
@@ -118,8 +130,8 @@ func Namespaces(pods []*corev1.Pod, namespaces []*corev1.Namespace) map[string]m
 // namespace, by name.
 func NewIndex(aliases requirements.Aliases, namespaces map[string]map[string]string) *Index {
 	return &Index{
-		aliases: aliases, namespaces: namespaces, keyAt: map[string]int32{}, groupAt: map[string]int32{}, filterAt: map[string]int32{},
-		selectors: map[string]selected{},
+		aliases: aliases, namespaces: namespaces, keyAt: map[string]int32{}, groupAt: map[groupKey]int32{}, filterAt: map[string]int32{},
+		selections: map[string]*selection{}, selectionAt: map[string]int32{},
 	}
 }
 
@@ -146,15 +158,19 @@ func (x *Index) Key(name string) int32 {
 
 // Custom adds a group whose members are told, not selected.
 func (x *Index) Custom(key, what, text string) int32 {
-	return x.group(Group{Key: x.Key(key), Filter: -1, What: what, Text: text, who: []selection{{selector: labels.Nothing()}}})
+	id := x.Key(key)
+	return x.group(groupKey{key: id, filter: -1, text: text}, func() Group {
+		return Group{Key: id, Filter: -1, What: what, Text: text, who: []*selection{{selector: labels.Nothing()}}}
+	})
 }
 
-func (x *Index) group(g Group) int32 {
-	id, ok := x.groupAt[g.Text]
+// group is the number of a group, which is made if there is none.
+func (x *Index) group(key groupKey, make func() Group) int32 {
+	id, ok := x.groupAt[key]
 	if !ok {
 		id = int32(len(x.groups))
-		x.groupAt[g.Text] = id
-		x.groups = append(x.groups, g)
+		x.groupAt[key] = id
+		x.groups = append(x.groups, make())
 		x.lookup = nil
 	}
 	return id
@@ -183,13 +199,15 @@ func (x *Index) Read(o Owner) (Constraints, error) {
 		return out, nil
 	}
 	var err error
-	if a.PodAffinity != nil {
-		if out.Terms, err = x.affinity(o.Pod.Namespace, a.PodAffinity, out.Terms); err != nil {
+	if t := a.PodAffinity; t != nil {
+		out.Terms, err = x.terms(o.Pod.Namespace, t.RequiredDuringSchedulingIgnoredDuringExecution, t.PreferredDuringSchedulingIgnoredDuringExecution, false, out.Terms)
+		if err != nil {
 			return out, fmt.Errorf("spec.affinity.podAffinity.%w", err)
 		}
 	}
-	if a.PodAntiAffinity != nil {
-		if out.Terms, err = x.antiAffinity(o.Pod.Namespace, a.PodAntiAffinity, out.Terms); err != nil {
+	if t := a.PodAntiAffinity; t != nil {
+		out.Terms, err = x.terms(o.Pod.Namespace, t.RequiredDuringSchedulingIgnoredDuringExecution, t.PreferredDuringSchedulingIgnoredDuringExecution, true, out.Terms)
+		if err != nil {
 			return out, fmt.Errorf("spec.affinity.podAntiAffinity.%w", err)
 		}
 	}
@@ -211,78 +229,63 @@ func (x *Index) Keeps(pod *corev1.Pod) Constraints {
 	return out
 }
 
-// affinity reads terms of pod affinity. A pod counts for a required term only if it meets all required terms of the owner
-// (podMatchesAllAffinityTerms in kube-scheduler); preferred ones stand by themselves.
-func (x *Index) affinity(namespace string, a *corev1.PodAffinity, out []Term) ([]Term, error) {
-	required := a.RequiredDuringSchedulingIgnoredDuringExecution
-	all := make([]selected, 0, len(required))
+// terms reads those of affinity or of anti-affinity. A pod counts for a required term of affinity only if it meets all of them that the owner
+// has (podMatchesAllAffinityTerms in kube-scheduler); others stand by themselves.
+func (x *Index) terms(namespace string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, anti bool, out []Term) ([]Term, error) {
+	who := make([]*selection, len(required))
 	for i := range required {
-		s, err := x.selectionOf(namespace, &required[i])
-		if err != nil {
+		var err error
+		if who[i], err = x.selectionOf(namespace, &required[i]); err != nil {
 			return nil, fmt.Errorf("requiredDuringSchedulingIgnoredDuringExecution[%d].%w", i, err)
 		}
-		all = append(all, s)
 	}
-	slices.SortFunc(all, func(a, b selected) int { return strings.Compare(a.text, b.text) })
-	all = slices.CompactFunc(all, func(a, b selected) bool { return a.text == b.text })
+	all := slices.SortedFunc(slices.Values(who), func(a, b *selection) int { return strings.Compare(a.text, b.text) })
+	all = slices.CompactFunc(all, func(a, b *selection) bool { return a.text == b.text })
 	for i := range required {
-		out = append(out, Term{Group: x.counted(required[i].TopologyKey, all...), Hard: true})
-	}
-	return x.preferred(namespace, a.PreferredDuringSchedulingIgnoredDuringExecution, false, out)
-}
-
-func (x *Index) antiAffinity(namespace string, a *corev1.PodAntiAffinity, out []Term) ([]Term, error) {
-	for i := range a.RequiredDuringSchedulingIgnoredDuringExecution {
-		t := &a.RequiredDuringSchedulingIgnoredDuringExecution[i]
-		s, err := x.selectionOf(namespace, t)
-		if err != nil {
-			return nil, fmt.Errorf("requiredDuringSchedulingIgnoredDuringExecution[%d].%w", i, err)
+		counts := all
+		if anti {
+			counts = who[i : i+1]
 		}
-		out = append(out, Term{Group: x.counted(t.TopologyKey, s), Anti: true, Hard: true})
+		out = append(out, Term{Group: x.counted(required[i].TopologyKey, counts...), Anti: anti, Hard: true})
 	}
-	return x.preferred(namespace, a.PreferredDuringSchedulingIgnoredDuringExecution, true, out)
-}
-
-func (x *Index) preferred(namespace string, terms []corev1.WeightedPodAffinityTerm, anti bool, out []Term) ([]Term, error) {
-	for i := range terms {
-		s, err := x.selectionOf(namespace, &terms[i].PodAffinityTerm)
+	for i := range preferred {
+		s, err := x.selectionOf(namespace, &preferred[i].PodAffinityTerm)
 		if err != nil {
 			return nil, fmt.Errorf("preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm.%w", i, err)
 		}
-		out = append(out, Term{Group: x.counted(terms[i].PodAffinityTerm.TopologyKey, s), Anti: anti, Weight: terms[i].Weight})
+		out = append(out, Term{Group: x.counted(preferred[i].PodAffinityTerm.TopologyKey, s), Anti: anti, Weight: preferred[i].Weight})
 	}
 	return out, nil
 }
 
 // counted is the group of the pods that meet all selections, by the values of a key.
-func (x *Index) counted(key string, who ...selected) int32 {
+func (x *Index) counted(key string, who ...*selection) int32 {
 	id := x.Key(key)
-	if at, ok := x.groupAt[groupText(x.keys[id], who)]; ok {
-		return at
+	at := groupKey{key: id, filter: -1, who: who[0].number}
+	if len(who) > 1 {
+		at.text = groupText(x.keys[id], who)
 	}
-	g := Group{Key: id, Filter: -1, Text: groupText(x.keys[id], who)}
-	g.who, g.What = joined(who)
-	return x.group(g)
+	return x.group(at, func() Group {
+		return Group{Key: id, Filter: -1, Text: groupText(x.keys[id], who), What: words(who), who: slices.Clone(who)}
+	})
 }
 
-func groupText(key string, who []selected) string {
-	var text strings.Builder
-	text.WriteString(key)
-	for i := range who {
-		text.WriteString("|" + who[i].text)
+func groupText(key string, who []*selection) string {
+	text := key
+	for _, s := range who {
+		text += "|" + s.text
 	}
-	return text.String()
+	return text
 }
 
-func joined(who []selected) ([]selection, string) {
-	list, words := make([]selection, len(who)), make([]string, len(who))
-	for i := range who {
-		list[i] = who[i].selection
-		if words[i] = who[i].selector.String(); words[i] == "" {
+func words(who []*selection) string {
+	words := make([]string, len(who))
+	for i, s := range who {
+		if words[i] = s.selector.String(); words[i] == "" {
 			words[i] = "all pods"
 		}
 	}
-	return list, strings.Join(words, " and ")
+	return strings.Join(words, " and ")
 }
 
 // spread reads a topology spread constraint. kube-scheduler counts no pods for an empty selector, although the owner meets it:
@@ -293,12 +296,14 @@ func (x *Index) spread(o Owner, t *corev1.TopologySpreadConstraint) (Spread, err
 		return Spread{}, fmt.Errorf("labelSelector: %w", err)
 	}
 	if s.selector.Empty() {
-		s = selected{selection{selector: labels.Nothing()}, "nothing"}
+		s = x.nothing()
 	}
 	key, filter := x.Key(t.TopologyKey), x.filterOf(o, t)
-	g := Group{Key: key, Filter: filter, Spread: true, Text: fmt.Sprintf("spread %s|filter %d", groupText(x.keys[key], []selected{s}), filter)}
-	g.who, g.What = joined([]selected{s})
-	out := Spread{Group: x.group(g), MaxSkew: t.MaxSkew, MinDomains: 1, Hard: t.WhenUnsatisfiable != corev1.ScheduleAnyway}
+	group := x.group(groupKey{key: key, filter: filter, who: s.number, spread: true}, func() Group {
+		who := []*selection{s}
+		return Group{Key: key, Filter: filter, Spread: true, Text: fmt.Sprintf("spread %s|filter %d", groupText(x.keys[key], who), filter), What: words(who), who: who}
+	})
+	out := Spread{Group: group, MaxSkew: t.MaxSkew, MinDomains: 1, Hard: t.WhenUnsatisfiable != corev1.ScheduleAnyway}
 	if t.MinDomains != nil {
 		out.MinDomains = *t.MinDomains
 	}
@@ -307,10 +312,9 @@ func (x *Index) spread(o Owner, t *corev1.TopologySpreadConstraint) (Spread, err
 
 // filterOf is the number of the node filter of a spread; -1 if it passes every node that has the spread's key.
 func (x *Index) filterOf(o Owner, t *corev1.TopologySpreadConstraint) int32 {
-	anything := requirements.AnyOf(requirements.Set{})
-	f := Filter{Asked: anything, HonorTaints: t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor}
-	if t.NodeAffinityPolicy == nil || *t.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor {
-		f.Asked = o.Asked
+	f := Filter{Asked: o.Asked, HonorTaints: t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor}
+	if t.NodeAffinityPolicy != nil && *t.NodeAffinityPolicy != corev1.NodeInclusionPolicyHonor {
+		f.Asked = requirements.AnyOf(requirements.Set{})
 	}
 	if f.HonorTaints {
 		f.Tolerations = o.Pod.Spec.Tolerations
@@ -324,7 +328,7 @@ func (x *Index) filterOf(o Owner, t *corev1.TopologySpreadConstraint) int32 {
 	}
 	slices.Sort(f.Keys)
 	f.Keys = slices.Compact(f.Keys)
-	if !f.HonorTaints && len(f.Keys) == 0 && f.Asked.Equal(anything) {
+	if !f.HonorTaints && len(f.Keys) == 0 && f.Asked.Len() == 1 && f.Asked.At(0).IsAnything() {
 		return -1
 	}
 	text := string(f.Asked.AppendKey(nil)) + fmt.Sprint("|", f.Keys, f.HonorTaints, f.Tolerations)
@@ -337,21 +341,15 @@ func (x *Index) filterOf(o Owner, t *corev1.TopologySpreadConstraint) int32 {
 	return id
 }
 
-// selected is a selection and what identifies it.
-type selected struct {
-	selection
-	text string
-}
-
 // selectionOf is the pods that a term of a pod in the namespace looks at: of the namespaces that it names and those that its
 // selector selects, or of the pod's own where it does neither.
-func (x *Index) selectionOf(own string, t *corev1.PodAffinityTerm) (selected, error) {
+func (x *Index) selectionOf(own string, t *corev1.PodAffinityTerm) (*selection, error) {
 	in := t.Namespaces
 	switch {
 	case t.NamespaceSelector != nil:
 		namespaces, err := metav1.LabelSelectorAsSelector(t.NamespaceSelector)
 		if err != nil {
-			return selected{}, fmt.Errorf("namespaceSelector: %w", err)
+			return nil, fmt.Errorf("namespaceSelector: %w", err)
 		}
 		in = slices.Clone(in)
 		for name, set := range x.namespaces {
@@ -364,32 +362,61 @@ func (x *Index) selectionOf(own string, t *corev1.PodAffinityTerm) (selected, er
 	}
 	s, err := x.selected(t.LabelSelector, in)
 	if err != nil {
-		return selected{}, fmt.Errorf("labelSelector: %w", err)
+		return nil, fmt.Errorf("labelSelector: %w", err)
 	}
 	return s, nil
 }
 
 // selected is the selection of a label selector in some namespaces. A nil selector selects nothing, an empty one everything.
-func (x *Index) selected(sel *metav1.LabelSelector, in []string) (selected, error) {
-	in = slices.Compact(slices.Sorted(slices.Values(in)))
-	raw := fmt.Sprint(in, "|", sel == nil)
-	if sel != nil {
-		raw += fmt.Sprint(slices.Sorted(maps.Keys(sel.MatchLabels)), sel.MatchLabels, sel.MatchExpressions)
+func (x *Index) selected(sel *metav1.LabelSelector, in []string) (*selection, error) {
+	if sel == nil {
+		return x.nothing(), nil
 	}
-	if s, ok := x.selectors[raw]; ok {
+	if len(in) > 1 {
+		in = slices.Compact(slices.Sorted(slices.Values(in)))
+	}
+	raw := appendTexts(x.raw[:0], in...)
+	for _, k := range slices.Sorted(maps.Keys(sel.MatchLabels)) {
+		raw = appendTexts(raw, k, sel.MatchLabels[k])
+	}
+	for _, e := range sel.MatchExpressions {
+		raw = appendTexts(appendTexts(raw, e.Key, string(e.Operator), ""), e.Values...)
+	}
+	x.raw = raw
+	if s, ok := x.selections[string(raw)]; ok {
 		return s, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(sel)
 	if err != nil {
-		return selected{}, err
+		return nil, err
 	}
-	out := selected{selection{make(map[string]bool, len(in)), selector}, "nothing"}
-	if sel != nil {
-		out.text = strings.Join(in, ",") + " " + selector.String()
-	}
+	out := &selection{namespaces: make(map[string]bool, len(in)), selector: selector, text: strings.Join(in, ",") + " " + selector.String()}
 	for _, n := range in {
 		out.namespaces[n] = true
 	}
-	x.selectors[raw] = out
+	out.number = x.numbered(out.text)
+	x.selections[string(raw)] = out
 	return out, nil
+}
+
+func (x *Index) nothing() *selection {
+	return &selection{selector: labels.Nothing(), text: "nothing", number: x.numbered("nothing")}
+}
+
+func (x *Index) numbered(text string) int32 {
+	id, ok := x.selectionAt[text]
+	if !ok {
+		id = int32(len(x.selectionAt))
+		x.selectionAt[text] = id
+	}
+	return id
+}
+
+// appendTexts appends texts so that no others give the same bytes.
+func appendTexts(to []byte, texts ...string) []byte {
+	to = binary.AppendUvarint(to, uint64(len(texts)))
+	for _, s := range texts {
+		to = append(binary.AppendUvarint(to, uint64(len(s))), s...)
+	}
+	return to
 }

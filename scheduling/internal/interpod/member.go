@@ -8,6 +8,26 @@ import (
 	operator "k8s.io/apimachinery/pkg/selection"
 )
 
+// Split parts what is required from what is only preferred. The groups that count the pods stay with what is required.
+func (c Constraints) Split() (required, preferred Constraints) {
+	required.MemberOf = c.MemberOf
+	for _, s := range c.Spreads {
+		if s.Hard {
+			required.Spreads = append(required.Spreads, s)
+		} else {
+			preferred.Spreads = append(preferred.Spreads, s)
+		}
+	}
+	for _, t := range c.Terms {
+		if t.Hard {
+			required.Terms = append(required.Terms, t)
+		} else {
+			preferred.Terms = append(preferred.Terms, t)
+		}
+	}
+	return required, preferred
+}
+
 // Join completes the constraints of a pod with these labels: the groups that count it, and which of its own do.
 func (x *Index) Join(c *Constraints, namespace string, set map[string]string) {
 	c.MemberOf = x.MemberOf(namespace, set)
@@ -58,7 +78,7 @@ func (x *Index) MemberOf(namespace string, set map[string]string) []int32 {
 	}
 	slices.Sort(candidates)
 	out := slices.DeleteFunc(slices.Compact(candidates), func(g int32) bool {
-		return slices.ContainsFunc(x.groups[g].who, func(s selection) bool { return !s.matches(namespace, set) })
+		return slices.ContainsFunc(x.groups[g].who, func(s *selection) bool { return !s.matches(namespace, set) })
 	})
 	l.known[text.String()] = out
 	return out

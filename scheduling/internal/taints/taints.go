@@ -64,15 +64,20 @@ func Untolerated(taints []corev1.Taint, tolerations []corev1.Toleration, effects
 	return corev1.Taint{}, false
 }
 
+// Tolerates reports whether the tolerations put up with all taints that keep pods away; soft ones keep none.
+func Tolerates(tolerations []corev1.Toleration, list []corev1.Taint) bool {
+	_, found := Untolerated(list, tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
+	return !found
+}
+
 // Tolerated is which of the sets, by number, the tolerations put up with: hard minds the taints that keep a pod away, soft
 // those too that nodes would rather do without.
 func (t *Sets) Tolerated(tolerations []corev1.Toleration) (hard, soft []bool) {
 	hard, soft = make([]bool, len(t.sets)), make([]bool, len(t.sets))
 	for i, taints := range t.sets {
-		_, away := Untolerated(taints, tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
 		_, unwelcome := Untolerated(taints, tolerations, corev1.TaintEffectPreferNoSchedule)
-		hard[i] = !away
-		soft[i] = !away && !unwelcome
+		hard[i] = Tolerates(tolerations, taints)
+		soft[i] = hard[i] && !unwelcome
 	}
 	return hard, soft
 }

@@ -111,8 +111,8 @@ func (s *assigner) joinNode(i, d int) int {
 // joinBundle puts one more pod of the class into a bundle that has what it asks for, and reports whether it could.
 func (s *assigner) joinBundle(i, d, b int) bool {
 	rc, bd := s.classes[i], s.bundles[b]
-	for len(rc.near[d].tried) <= b {
-		rc.near[d].tried = append(rc.near[d].tried, 0)
+	if n := len(rc.near[d].tried); n <= b {
+		rc.near[d].tried = slices.Grow(rc.near[d].tried, len(s.bundles)-n)[:len(s.bundles)]
 	}
 	tried := &rc.near[d].tried[b]
 	if *tried >= bd.pods {
@@ -316,45 +316,33 @@ func (s *assigner) couple(i, d, j, e int) *bundle {
 // grow is the bundle with one more pod of the class, if some node could hold it.
 func (s *assigner) grow(b *bundle, i, d int) (*bundle, bool) {
 	rc := s.classes[i]
-	c := &s.p.classes[rc.Class]
-	out := &bundle{node: b.node, pods: b.pods + 1, slots: slices.Clone(b.slots), requests: slices.Clone(s.beside(b, c))}
+	requests := slices.Clone(s.beside(b, &s.p.classes[rc.Class]))
 	for r, q := range b.requests {
-		if out.requests[r] += q; out.requests[r] < q {
+		if requests[r] += q; requests[r] < q {
 			return nil, false
 		}
 	}
-	at := slices.IndexFunc(out.slots, func(sl Slot) bool { return sl.Relaxed == i && sl.Domain == d })
-	if at >= 0 {
-		out.slots[at].Count++
-		out.required = b.required
-	} else {
-		out.slots = append(out.slots, Slot{i, d, 1})
-		out.required = b.required.Intersect(s.required(rc, d))
+	cells := s.p.forBundles()
+	if b.node < 0 && !s.p.someNode(cells, requests, requirements.AnyOf(requirements.Set{})) { // most that fail do so here
+		return nil, false
 	}
+	out := &bundle{node: b.node, pods: b.pods + 1, slots: slices.Clone(b.slots), requests: requests, required: b.required}
+	at := slices.IndexFunc(out.slots, func(sl Slot) bool { return sl.Relaxed == i && sl.Domain == d })
 	out.tags = slices.Concat(b.tags, rc.tags)
 	out.limits, out.passing = b.limits, b.passing
-	if at < 0 {
+	if at >= 0 {
+		out.slots[at].Count++
+	} else {
+		out.slots = append(out.slots, Slot{i, d, 1})
 		out.limits, out.passing = slices.Concat(b.limits, rc.lasting), slices.Concat(b.passing, rc.passing)
 	}
 	if !s.tagsHold(out, rc, nil, nil, nil) {
 		return nil, false
 	}
-	if out.node >= 0 {
-		return out, true
+	if at < 0 {
+		out.required = b.required.Intersect(s.required(rc, d))
 	}
-	cells := s.p.forBundles()
-	for k := range cells {
-		cell := &cells[k]
-		if cell.holds(out.requests) && out.required.Compatible(cell.labels, requirements.Keys{}) {
-			return out, true
-		}
-	}
-	for n := range s.p.nodes {
-		if fits(out.requests, s.p.nodes[n].Free) && out.required.Compatible(s.p.nodes[n].Labels, requirements.Keys{}) {
-			return out, true
-		}
-	}
-	return nil, false
+	return out, out.node >= 0 || s.p.someNode(cells, requests, out.required)
 }
 
 // tagsHold reports whether the bundle, with what else is on its node, keeps all limits when a pod of the class comes. A spread

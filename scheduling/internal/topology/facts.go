@@ -256,7 +256,7 @@ func (p *Problem) keepNeeded(closed map[closedKey]bool) {
 			continue
 		}
 		required := c.relax(len(c.soft)).required
-		if p.holdable(c, required.Intersect(open)) {
+		if p.someNode(p.cells, c.Requests, required.Intersect(open)) {
 			continue
 		}
 		for _, k := range slices.SortedFunc(maps.Keys(closed), compareClosed) {
@@ -264,7 +264,7 @@ func (p *Problem) keepNeeded(closed map[closedKey]bool) {
 			if k.filter >= 0 {
 				there = there.Intersect(p.filters[k.filter].on(filterIn))
 			}
-			if p.holdable(c, required.Intersect(there)) {
+			if p.someNode(p.cells, c.Requests, required.Intersect(there)) {
 				delete(closed, k)
 			}
 		}
@@ -294,14 +294,14 @@ func (p *Problem) open(closed map[closedKey]bool) requirements.Alternatives {
 	return out
 }
 
-// holdable reports whether some node, to buy or there, suits the class under these requirements.
-func (p *Problem) holdable(c *class, required requirements.Alternatives) bool {
-	for i := range p.cells {
-		if p.cells[i].holds(c.Requests) && required.Compatible(p.cells[i].labels, requirements.Keys{}) {
+// someNode reports whether some node, of these cells or there, has so much room and suits the requirements.
+func (p *Problem) someNode(cells []cell, requests []int64, required requirements.Alternatives) bool {
+	for i := range cells {
+		if cells[i].holds(requests) && required.Compatible(cells[i].labels, requirements.Keys{}) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(p.nodes, func(n Node) bool {
-		return fits(c.Requests, n.Free) && required.Compatible(n.Labels, requirements.Keys{})
+		return fits(requests, n.Free) && required.Compatible(n.Labels, requirements.Keys{})
 	})
 }

@@ -53,14 +53,8 @@ func newFilter(number int, f *interpod.Filter, keys []string, tolerated requirem
 		panic(err)
 	}
 	inside = inside.Intersect(requirements.AnyOf(others))
-	var mentioned []string
-	for set := range inside.All() {
-		for r := range set.All() {
-			mentioned = append(mentioned, r.Key())
-		}
-	}
 	var outside []requirements.Set
-	for _, key := range slices.Compact(slices.Sorted(slices.Values(mentioned))) {
+	for key := range inside.Keys().All() {
 		var b requirements.Builder
 		for set := range inside.All() {
 			for r := range set.All() {

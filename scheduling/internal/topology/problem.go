@@ -31,7 +31,6 @@ package topology
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -140,7 +139,8 @@ type Problem struct {
 	groups      []group
 	filters     []nodeFilter
 	running     *interpod.State // the pods that run
-	kept        []bool          // by group: some running pod keeps members away
+	keeps       [][]interpod.Constraints
+	kept        []bool // by group: some running pod keeps members away
 	daemons     []daemon
 	cells       []cell
 	withinNode  []bool // by group: what looks at it acts within one node, so that the packer sees to it
@@ -150,8 +150,9 @@ type Problem struct {
 }
 
 // New reads the constraints of all classes and counts the pods that run. It costs O(classes + selectors x classes that
-// have one of the labels they ask for + running pods). The error is an [*InvalidError].
-func New(in Input) (*Problem, error) {
+// have one of the labels they ask for + running pods). There is no problem where some class has constraints that no API server would
+// have stored.
+func New(in Input) (*Problem, []ClassError) {
 	p := &Problem{
 		classes: make([]class, len(in.Classes)), nodes: slices.Clone(in.Nodes), index: interpod.NewIndex(in.Aliases, in.Namespaces),
 		values: &interpod.Values{}, ignoresSoft: in.IgnorePreferences, memo: newMemo(),
@@ -165,15 +166,15 @@ func New(in Input) (*Problem, error) {
 		}
 	}
 	if len(bad) > 0 {
-		return nil, &InvalidError{bad}
+		return nil, bad
 	}
-	keeps := p.readRunning()
+	p.readRunning()
 	daemons := make([]interpod.Constraints, len(in.Daemons))
 	for i, pod := range in.Daemons {
 		daemons[i] = p.index.Keeps(pod)
 	}
 	p.makeGroups(in.Together, ratios)
-	p.countRunning(keeps)
+	p.countRunning()
 	for i, pod := range in.Daemons {
 		p.daemons = append(p.daemons, p.daemon(pod, &daemons[i]))
 	}
@@ -183,6 +184,16 @@ func New(in Input) (*Problem, error) {
 	}
 	p.withinNode = p.actsWithinNode()
 	return p, nil
+}
+
+// Read is what manifests ask of other pods, as package interpod has it: by class, and of the pods that run, by node, what they keep away.
+// More may be read into the index; the constraints must not be modified.
+func (p *Problem) Read() (index *interpod.Index, classes []interpod.Constraints, running [][]interpod.Constraints) {
+	classes = make([]interpod.Constraints, len(p.classes))
+	for i := range p.classes {
+		classes[i] = p.classes[i].all
+	}
+	return p.index, classes, p.keeps
 }
 
 // WithShapes is the problem with what can be bought, in place of what was there before. Labels may be restricted to
@@ -205,15 +216,11 @@ func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 
 // Keys are the labels by which pods are counted, and those that say which nodes count.
 func (p *Problem) Keys() requirements.Keys {
-	keys := slices.Clone(p.index.Keys())
+	keys := requirements.KeysOf(p.index.Keys()...)
 	for i := range p.filters {
-		for s := range p.filters[i].inside.All() {
-			for r := range s.All() {
-				keys = append(keys, r.Key())
-			}
-		}
+		keys = keys.Union(p.filters[i].inside.Keys())
 	}
-	return requirements.KeysOf(keys...)
+	return keys
 }
 
 // Within is what an existing node brings to constraints within a node: the tags and limits that it came with, and those
@@ -318,29 +325,8 @@ func fits(requests, free []int64) bool {
 	return true
 }
 
-// InvalidError lists the classes whose constraints no API server would have stored.
-type InvalidError struct{ Classes []ClassError }
-
 // ClassError is what is wrong with the constraints of one class, by position in the input.
 type ClassError struct {
 	Class int
 	Err   error
-}
-
-// Error is one line for each class.
-func (e *InvalidError) Error() string {
-	lines := make([]string, len(e.Classes))
-	for i, c := range e.Classes {
-		lines[i] = fmt.Sprintf("topology: class %d: %v", c.Class, c.Err)
-	}
-	return strings.Join(lines, "\n")
-}
-
-// Unwrap gives the causes.
-func (e *InvalidError) Unwrap() []error {
-	out := make([]error, len(e.Classes))
-	for i, c := range e.Classes {
-		out[i] = c.Err
-	}
-	return out
 }

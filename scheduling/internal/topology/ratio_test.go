@@ -23,8 +23,9 @@ func TestMalformedRatios(t *testing.T) {
 		"kubernetes.io/hostname: a=1":          "nodes have no names yet",
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", Annotations: map[string]string{podclass.RatioAnnotation: text}}}
-		_, err := topology.New(topology.Input{Classes: []topology.Class{{Pod: pod, Count: 1}}})
-		require.ErrorContains(t, err, want, text)
-		require.ErrorContains(t, err, "metadata.annotations[joinery-sdk.dev/ratio]: ")
+		_, errs := topology.New(topology.Input{Classes: []topology.Class{{Pod: pod, Count: 1}}})
+		require.Len(t, errs, 1)
+		require.ErrorContains(t, errs[0].Err, want, text)
+		require.ErrorContains(t, errs[0].Err, "metadata.annotations[joinery-sdk.dev/ratio]: ")
 	}
 }

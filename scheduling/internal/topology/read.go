@@ -49,15 +49,14 @@ func (p *Problem) read(c *class, aliases requirements.Aliases, ratios map[int32]
 }
 
 // readRunning reads which pods the running ones keep away, by node and pod; pods without anti-affinity have none.
-func (p *Problem) readRunning() [][]interpod.Constraints {
-	out := make([][]interpod.Constraints, len(p.nodes))
+func (p *Problem) readRunning() {
+	p.keeps = make([][]interpod.Constraints, len(p.nodes))
 	for n := range p.nodes {
-		out[n] = make([]interpod.Constraints, len(p.nodes[n].Running))
+		p.keeps[n] = make([]interpod.Constraints, len(p.nodes[n].Running))
 		for k, pod := range p.nodes[n].Running {
-			out[n][k] = p.index.Keeps(pod)
+			p.keeps[n][k] = p.index.Keeps(pod)
 		}
 	}
-	return out
 }
 
 // makeGroups numbers the groups, and finds the classes of each. Together, by zone, every member follows the first; no
@@ -118,7 +117,7 @@ func (p *Problem) makeGroups(together []Together, ratios map[int32]ratio) {
 const always = 1 << 20
 
 // countRunning counts running pods by group. On the hostname key they become tags and limits of their node.
-func (p *Problem) countRunning(keeps [][]interpod.Constraints) {
+func (p *Problem) countRunning() {
 	p.nodeValues = make([][]int32, len(p.nodes))
 	for i := range p.nodes {
 		p.nodeValues[i] = make([]int32, len(p.index.Keys()))
@@ -135,7 +134,7 @@ func (p *Problem) countRunning(keeps [][]interpod.Constraints) {
 		node.Tags, node.Limits = slices.Clip(node.Tags), slices.Clip(node.Limits) // the slices are the caller's
 		passes := func(filter int32) bool { return p.filters[filter].passes(node.Labels) }
 		for k, pod := range node.Running {
-			c := &keeps[i][k]
+			c := &p.keeps[i][k]
 			c.MemberOf = p.index.MemberOf(pod.Namespace, pod.Labels)
 			terminating := pod.DeletionTimestamp != nil
 			p.running.Add(c, p.nodeValues[i], passes, terminating, 1)

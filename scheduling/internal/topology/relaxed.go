@@ -24,7 +24,7 @@ type RelaxedClass struct {
 	at      relaxation
 	keys    []key
 	bundled []int     // of those placed, how many are in bundles
-	near    []company // by domain
+	near    []company // by domain, of pods that may join others on a node
 	counted []membership
 	rank    int
 	tags    []string
@@ -58,12 +58,13 @@ func (s *assigner) relaxed(class, level int) int {
 	}
 	rc := *s.p.relaxed(class, level)
 	if len(rc.keys) > 0 && len(s.facts.closed) > 0 {
-		rc.Domains = slices.DeleteFunc(slices.Clone(rc.Domains), func(d Domain) bool { return d.room == 0 && s.isClosed(rc.keys, &d) })
+		if gone := func(d Domain) bool { return d.room == 0 && s.isClosed(rc.keys, &d) }; slices.ContainsFunc(rc.Domains, gone) {
+			rc.Domains = slices.DeleteFunc(slices.Clone(rc.Domains), gone)
+		}
 	}
 	n := len(rc.Domains)
-	counts := make([]int, 2*n)
-	rc.Placed, rc.bundled = counts[:n:n], counts[n:]
-	rc.most = make([]int, n)
+	counts := make([]int, 3*n)
+	rc.Placed, rc.bundled, rc.most = counts[:n:n], counts[n:2*n:2*n], counts[2*n:]
 	for d := range rc.Domains {
 		dom := &rc.Domains[d]
 		if rc.most[d] = unbounded; dom.price >= unsold {
@@ -73,7 +74,9 @@ func (s *assigner) relaxed(class, level int) int {
 			rc.most[d] = min(most, rc.most[d])
 		}
 	}
-	rc.near = make([]company, n)
+	if rc.follows || len(s.p.classes[class].Shared) > 0 {
+		rc.near = make([]company, n)
+	}
 	for _, t := range rc.at.Terms {
 		if !t.Anti {
 			s.followers[t.Group] = append(s.followers[t.Group], &rc)

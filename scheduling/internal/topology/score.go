@@ -14,8 +14,8 @@ type score struct {
 	unawaited int
 	// averse is how many pods in the domain would rather have none of this class there.
 	averse int
-	// occupied is set where no existing node there has capacity left.
-	occupied bool
+	// occupied is 1 where no existing node there has capacity left, and 0 elsewhere.
+	occupied int
 	// price is what the pod costs there; 0 on an existing node.
 	price float64
 	// crowd is how many pods are counted there already.
@@ -23,15 +23,8 @@ type score struct {
 }
 
 func (a score) compare(b score) int {
-	occupied := 0
-	switch {
-	case a.occupied && !b.occupied:
-		occupied = 1
-	case !a.occupied && b.occupied:
-		occupied = -1
-	}
-	return cmp.Or(cmp.Compare(a.leaning, b.leaning), cmp.Compare(a.unawaited, b.unawaited), cmp.Compare(a.averse, b.averse), occupied,
-		cmp.Compare(a.price, b.price), cmp.Compare(a.crowd, b.crowd))
+	return cmp.Or(cmp.Compare(a.leaning, b.leaning), cmp.Compare(a.unawaited, b.unawaited), cmp.Compare(a.averse, b.averse),
+		cmp.Compare(a.occupied, b.occupied), cmp.Compare(a.price, b.price), cmp.Compare(a.crowd, b.crowd))
 }
 
 // best is the allowed domain with the best score, of equals the first; -1 if none is allowed. Where a quota has been worked
@@ -49,8 +42,8 @@ func (s *assigner) best(i int, shares []int) int {
 			at.price = float64(-shares[d])
 		} else {
 			at.leaning, at.averse = s.facts.leaning(rc.Class, d, crowd), s.averse(rc, d)
-			if at.occupied = rc.Domains[d].room <= rc.Placed[d]; at.occupied {
-				at.price = rc.Domains[d].price
+			if rc.Domains[d].room <= rc.Placed[d] {
+				at.occupied, at.price = 1, rc.Domains[d].price
 			}
 		}
 		if best < 0 || at.compare(least) < 0 {

@@ -103,8 +103,8 @@ func inZones(size int64, zones ...string) topology.Shape {
 
 func assign(t *testing.T, in topology.Input, shapes ...topology.Shape) (*topology.Problem, *topology.Assignment) {
 	t.Helper()
-	p, err := topology.New(in)
-	require.NoError(t, err)
+	p, errs := topology.New(in)
+	require.Empty(t, errs)
 	p = p.WithShapes(slices.Values(shapes))
 	return p, p.Start()
 }
@@ -449,11 +449,9 @@ func TestMalformedSelectorsAreNamed(t *testing.T) {
 	bad.Pod.Spec.TopologySpreadConstraints[0].LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "in"}}}
 	worse := class("worse", 1, near(zone, "x"))
 	worse.Pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].NamespaceSelector = bad.Pod.Spec.TopologySpreadConstraints[0].LabelSelector
-	_, err := topology.New(topology.Input{Classes: []topology.Class{bad, class("good", 1), worse}})
-	var invalid *topology.InvalidError
-	require.ErrorAs(t, err, &invalid)
-	require.Len(t, invalid.Classes, 2, "all at once")
-	assert.Equal(t, 2, invalid.Classes[1].Class)
-	assert.ErrorContains(t, err, "topology: class 0: spec.topologySpreadConstraints[0].labelSelector: ")
-	assert.ErrorContains(t, err, "topology: class 2: spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector: ")
+	_, errs := topology.New(topology.Input{Classes: []topology.Class{bad, class("good", 1), worse}})
+	require.Len(t, errs, 2, "all at once")
+	assert.Equal(t, []int{0, 2}, []int{errs[0].Class, errs[1].Class})
+	assert.ErrorContains(t, errs[0].Err, "spec.topologySpreadConstraints[0].labelSelector: ")
+	assert.ErrorContains(t, errs[1].Err, "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector: ")
 }
