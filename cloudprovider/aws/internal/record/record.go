@@ -70,6 +70,9 @@ func (b Batch) Of(i int) string {
 	return cmp.Or(b.Claims[i].Identity, b.Identity)
 }
 
+// Key tells batches apart, given the tags of one of its machines: by their ids, or by the fleet where the batch's name was taken off.
+func (b Batch) Key(tags map[string]string) string { return cmp.Or(b.ID, tags[KeyFleet]) }
+
 // CreatedAt is Created as a time.
 func (b Batch) CreatedAt() time.Time { return time.Unix(b.Created, 0).UTC() }
 

@@ -56,6 +56,28 @@ func TestHundredClaimsFit(t *testing.T) {
 	assert.LessOrEqual(t, len(tags)+len(seal), 38)
 }
 
+// Whose a machine is shows also if its tags were all taken off, and the others of its fleet have lost the name of the batch.
+func TestReaderOfSpoiledTags(t *testing.T) {
+	full, err := record.Batch{ID: "b", Claims: []record.Claim{{Name: "a", Token: "a"}, {Name: "c", Token: "c"}}}.Tags()
+	require.NoError(t, err)
+	seal, err := record.Assign([]string{"i-1", "i-2"}).Tags()
+	require.NoError(t, err)
+	maps.Copy(full, seal)
+	full[record.KeyFleet] = "fleet-1"
+	delete(full, record.KeyBatch)
+	bare := map[string]string{record.KeyFleet: "fleet-1"}
+	r := record.NewReader(full, bare)
+	for _, tags := range []map[string]string{full, bare} {
+		b, ours, err := r.Batch(tags)
+		require.NoError(t, err)
+		require.True(t, ours)
+		got, sealed, err := r.Seal(b, tags)
+		require.NoError(t, err)
+		assert.True(t, sealed)
+		assert.Equal(t, record.Seal{"i-1", "i-2"}, got)
+	}
+}
+
 func TestForeignAndBroken(t *testing.T) {
 	_, ok, err := record.Read(map[string]string{"Name": "web"})
 	require.NoError(t, err)
