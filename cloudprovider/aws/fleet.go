@@ -146,19 +146,16 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 		}
 		return p.fleet(ctx, s, claims[:(len(claims)+1)/2], ready, ledger) // the caller asks for the others afterwards
 	}
-	var giveBack []func(int64)
-	used := map[string]int64{}
-	subnets := map[string]bool{}
+	unused, now := map[string]int64{}, time.Now() // machines, by subnet
 	for _, o := range ready.offers {
-		if !subnets[o.subnet] {
-			subnets[o.subnet] = true
-			back := p.finder.Addresses().Take(o.subnet, ready.perNode*int64(len(claims)))
-			giveBack = append(giveBack, func(int64) { back((int64(len(claims)) - used[o.subnet]) * ready.perNode) })
-		}
+		unused[o.subnet] = int64(len(claims))
+	}
+	for subnet, n := range unused {
+		p.finder.Addresses().Take(subnet, n*ready.perNode, now)
 	}
 	defer func() {
-		for _, back := range giveBack {
-			back(0)
+		for subnet, n := range unused {
+			p.finder.Addresses().Take(subnet, -max(n, 0)*ready.perNode, now)
 		}
 	}()
 	b := &pending{turn: make(chan struct{}, 1), rec: rec, offers: ready.offers, claims: claims}
@@ -186,7 +183,7 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 		return fleetAnswer{open: b, err: unknown(err)}
 	}
 	for _, m := range launched(out) {
-		used[m.subnet]++
+		unused[m.subnet]--
 	}
 	return fleetAnswer{instances: instances}
 }
