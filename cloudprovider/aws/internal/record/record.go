@@ -94,21 +94,18 @@ func Read(tags map[string]string) (Batch, bool, error) {
 		return Batch{}, false, nil
 	}
 	var b Batch
-	if ok, err := unpack(tags, keyClaims, &b); err != nil || !ok {
-		return Batch{}, true, fmt.Errorf("record: batch %q: %w", id, orMissing(err))
+	ok, err := unpack(tags, keyClaims, &b)
+	if err == nil && !ok {
+		err = errors.New("its list of claims is missing")
+	}
+	if err != nil {
+		return Batch{}, true, fmt.Errorf("record: batch %q: %w", id, err)
 	}
 	b.ID = id
 	if len(b.Claims) == 0 {
 		return Batch{}, true, fmt.Errorf("record: batch %q has no claims", id)
 	}
 	return b, true, nil
-}
-
-func orMissing(err error) error {
-	if err != nil {
-		return err
-	}
-	return errors.New("its list of claims is missing")
 }
 
 // Seal says which machine is whose: the i-th of these ids belongs to the batch's i-th claim. Claims beyond it have none.
