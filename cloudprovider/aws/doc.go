@@ -3,8 +3,8 @@
 // what it can do, and which test shows it.
 //
 // Not all of it was seen on AWS. Each error code that the provider acts on is in the answer book, answers.yaml of package api, with the page or
-// issue that it comes from; codes that are marked "unverified on AWS" have neither. "go test -run TestOnAWS" runs the kit in a sandbox account, provokes errors,
-// and notes in the answer book what AWS said.
+// issue that it comes from; codes that are marked "unverified on AWS" have neither. "go test -run 'TestOnAWS$'" runs the kit in a sandbox account, provokes errors,
+// and notes in the answer book what AWS said; the suite itself was tried on the other two clouds only.
 //
 // # Asking twice is safe
 //
@@ -30,8 +30,10 @@
 // # Upgrades and neighbours
 //
 // Machines keep the records and hashes of the version that launched them, and every later version reads them: a field that a node class
-// gains changes no hash as long as it is not set, and hashes of a version that is not known are not compared. A machine whose tags were spoiled is known by
-// others of its fleet, or left alone and named in [Provider.Notes].
+// gains changes no hash as long as it is not set, and hashes of a version that is not known are not compared. A machine whose tags were spoiled or taken off is
+// known by others of its fleet. Where these say nothing it is left alone and named in [Provider.Notes]: by List as long as it carries the tag of the cluster, and
+// otherwise by [Provider.Maintain], which finds it by its launch template or its instance profile; neither shows a machine of a class with a profile of its own
+// once the template is gone.
 //
 // Only one provider at a time may launch for a cluster: give it the lease that it is elected by ([Options].Lease). One that sees another launch after its own first
 // launch stops for ten minutes. Karpenter takes machines that carry its tags for its own, so ours carry others unless [Options].KarpenterTags is set.

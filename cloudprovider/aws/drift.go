@@ -121,9 +121,29 @@ func (p *Provider) interruptions(ctx context.Context, cursor string) ([]interrup
 // machines are what events are about.
 type machines struct{ p *Provider }
 
-// Owns is the provider's.
+// Owns finds the provider ids of instances that are the cluster's own, by memory, or else by reading. Machines whose record is unreadable are left out.
 func (m machines) Owns(ctx context.Context, ids []string) (map[string]string, error) {
-	return m.p.owns(ctx, ids)
+	out := map[string]string{}
+	var unknown []string
+	for _, bare := range ids {
+		if e, ok := m.p.memory.Of(bare); ok {
+			out[bare] = e.Instance.ID
+		} else {
+			unknown = append(unknown, bare)
+		}
+	}
+	if len(unknown) == 0 {
+		return out, nil
+	}
+	for i, r := range m.p.describe(ctx, "", unknown) {
+		if r.Err != nil && !errors.Is(r.Err, errUnreadable) {
+			return nil, r.Err
+		}
+		if r.Value != nil {
+			out[unknown[i]] = r.Value.instance.ID
+		}
+	}
+	return out, nil
 }
 
 // Reserved are those that memory knows.
@@ -135,29 +155,4 @@ func (m machines) Reserved() map[string]string {
 		}
 	}
 	return out
-}
-
-// owns finds the provider ids of instances that are the cluster's own, by memory, or else by reading. Machines whose record is unreadable are left out.
-func (p *Provider) owns(ctx context.Context, ids []string) (map[string]string, error) {
-	out := map[string]string{}
-	var unknown []string
-	for _, bare := range ids {
-		if e, ok := p.memory.Of(bare); ok {
-			out[bare] = e.Instance.ID
-		} else {
-			unknown = append(unknown, bare)
-		}
-	}
-	if len(unknown) == 0 {
-		return out, nil
-	}
-	for i, r := range p.describe(ctx, "", unknown) {
-		if r.Err != nil && !errors.Is(r.Err, errUnreadable) {
-			return nil, r.Err
-		}
-		if r.Value != nil {
-			out[unknown[i]] = r.Value.instance.ID
-		}
-	}
-	return out, nil
 }

@@ -97,11 +97,7 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 	for n, shape := range shapes {
 		group := groups[shape]
 		c := group[0]
-		s, err := p.resolvedClass(ctx, c.NodeClass.Name)
-		if err != nil {
-			return nil, api.Outcome("dry run", c.Name, err)
-		}
-		offers, err := s.check(c)
+		s, ready, err := p.foresee(ctx, shape, c)
 		if err != nil {
 			return nil, api.Outcome("dry run", c.Name, err)
 		}
@@ -115,13 +111,6 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 				profiles = append(profiles, Request{api.IAM, "CreateInstanceProfile", create}, Request{api.IAM, "AddRoleToInstanceProfile", add})
 			}
 		}
-		fresh := *s
-		fresh.templates = &templateCache{} // callers may do with their requests what they like
-		prepared, err := p.prepare(&fresh, shape, c, attempts(offers)[0])
-		if err != nil {
-			return nil, api.Outcome("dry run", c.Name, err)
-		}
-		ready := prepared[0]
 		for _, t := range ready.templates {
 			if name := aws.ToString(t.LaunchTemplateName); !seen[name] {
 				seen[name] = true
@@ -133,11 +122,32 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 		if err != nil {
 			return nil, api.Outcome("dry run", c.Name, err)
 		}
-		fleets = append(fleets, Request{api.EC2, "CreateFleet", launch.Request(launch.Fleet{
-			Token: rec.ID, CapacityType: ready.kind, Market: ready.market, Target: len(group), Context: s.class.Context, Prioritized: s.ordered, Configs: ready.configs, Tags: p.tags(s, c), InstanceTags: own,
-		})})
+		fleets = append(fleets, Request{api.EC2, "CreateFleet", launch.Request(s.fleet(rec.ID, len(group), ready, p.tags(s, c), own))})
 	}
 	return slices.Concat(profiles, templates, fleets), nil
+}
+
+// foresee is the first fleet that Create would ask for, for a claim and those of its shape. It shares nothing with the provider.
+func (p *Provider) foresee(ctx context.Context, shape string, c cloudprovider.NodeClaim) (*resolvedClass, prepared, error) {
+	known, err := p.resolvedClass(ctx, c.NodeClass.Name)
+	if err != nil {
+		return nil, prepared{}, err
+	}
+	offers, err := known.check(c)
+	if err != nil {
+		return nil, prepared{}, err
+	}
+	usable := slices.DeleteFunc(offers, func(o offer) bool { return o.image == "" })
+	if len(usable) == 0 {
+		return nil, prepared{}, invalid(errors.New("no image of the node class boots on any of the candidates"))
+	}
+	s := *known
+	s.templates = &templateCache{} // callers may do with their requests what they like
+	list, err := p.prepare(&s, shape, c, attempts(usable)[0])
+	if err != nil {
+		return nil, prepared{}, err
+	}
+	return &s, list[0], nil
 }
 
 // Permitted asks EC2 whether the caller may launch for a claim, by dry runs of ec2:CreateLaunchTemplate, ec2:RunInstances (with the right to pass the
@@ -148,23 +158,10 @@ func (p *Provider) Permitted(ctx context.Context, claim cloudprovider.NodeClaim)
 	if err := claim.Validate(); err != nil {
 		return api.Outcome("permitted", claim.Name, invalid(err))
 	}
-	s, err := p.resolvedClass(ctx, claim.NodeClass.Name)
+	s, ready, err := p.foresee(ctx, shapeOf(claim), claim)
 	if err != nil {
 		return api.Outcome("permitted", claim.Name, err)
 	}
-	offers, err := s.check(claim)
-	if err != nil {
-		return api.Outcome("permitted", claim.Name, err)
-	}
-	usable := slices.DeleteFunc(slices.Clone(offers), func(o offer) bool { return o.image == "" })
-	if len(usable) == 0 {
-		return api.Outcome("permitted", claim.Name, invalid(errors.New("no image of the node class boots on any of the candidates")))
-	}
-	prepared, err := p.prepare(s, shapeOf(claim), claim, attempts(usable)[0])
-	if err != nil {
-		return api.Outcome("permitted", claim.Name, err)
-	}
-	ready := prepared[0]
 	var errs []error
 	ask := func(err error, fine ...string) {
 		if reason := api.Reason(err); err != nil && reason != api.DryRunOperation && !slices.Contains(fine, reason) {
@@ -179,9 +176,7 @@ func (p *Provider) Permitted(ctx context.Context, claim cloudprovider.NodeClaim)
 	}
 	_, err = p.clients.EC2.RunInstances(ctx, launch.Alone(p.tags(s, claim), ready.offers[0].t.Name, ready.offers[0].subnet, s.foreign.Name, ready.templates))
 	ask(err)
-	fleet := launch.Request(launch.Fleet{
-		Token: "dry-run", CapacityType: ready.kind, Market: ready.market, Target: 1, Context: s.class.Context, Prioritized: s.ordered, Configs: ready.configs, Tags: p.tags(s, claim),
-	})
+	fleet := launch.Request(s.fleet("dry-run", 1, ready, p.tags(s, claim), nil))
 	fleet.DryRun = aws.Bool(true)
 	_, err = p.clients.EC2.CreateFleet(ctx, fleet)
 	ask(err, "InvalidLaunchTemplateName.NotFoundException") // the templates do not exist yet, which EC2 finds after it has found the caller allowed

@@ -94,19 +94,25 @@ func (w *world) restart(ctx context.Context) {
 	time.Sleep(31 * time.Second)
 }
 
-// strip takes tags off some machines, as people and policies do: the batch's name, or, where others of the fleet run, all that we have written.
+// strip takes tags off some machines, as people and policies do: the batch's name, or, of one that its caller knows and that others of the fleet tell of,
+// all that we have written.
 func (w *world) strip(rng *rand.Rand) {
 	truth := w.cloud.Truth()
-	fleets := map[string]int{}
+	fleets, told := map[string]int{}, map[string]bool{}
 	for _, m := range truth {
-		fleets[m.Fleet]++
+		if m.Tags["joinery/claims-00"] != "" {
+			fleets[m.Fleet]++
+		}
+	}
+	for _, out := range w.outcomes {
+		told[ec2ID(out.id)] = true
 	}
 	for _, m := range truth {
-		if rng.IntN(20) > 0 || m.Tags["joinery/batch"] == "" {
+		if rng.IntN(20) > 0 || m.Tags["joinery/claims-00"] == "" {
 			continue
 		}
 		off := map[string]string{"joinery/batch": ""}
-		if fleets[m.Fleet] > 1 {
+		if fleets[m.Fleet] > 1 && told[m.ID] {
 			fleets[m.Fleet]--
 			w.bare++
 			for key := range m.Tags {

@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,27 +146,22 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 		}
 		return p.fleet(ctx, s, claims[:(len(claims)+1)/2], ready, ledger) // the caller asks for the others afterwards
 	}
-	var giveBack []func(int64)
-	used := map[string]int64{}
-	subnets := map[string]bool{}
+	unused, now := map[string]int64{}, time.Now() // machines, by subnet
 	for _, o := range ready.offers {
-		if !subnets[o.subnet] {
-			subnets[o.subnet] = true
-			back := p.finder.Addresses().Take(o.subnet, ready.perNode*int64(len(claims)))
-			giveBack = append(giveBack, func(int64) { back((int64(len(claims)) - used[o.subnet]) * ready.perNode) })
-		}
+		unused[o.subnet] = int64(len(claims))
+	}
+	for subnet, n := range unused {
+		p.finder.Addresses().Take(subnet, n*ready.perNode, now)
 	}
 	defer func() {
-		for _, back := range giveBack {
-			back(0)
+		for subnet, n := range unused {
+			p.finder.Addresses().Take(subnet, -max(n, 0)*ready.perNode, now)
 		}
 	}()
 	b := &pending{turn: make(chan struct{}, 1), rec: rec, offers: ready.offers, claims: claims}
 	b.turn <- struct{}{}
 	b.stamp(time.Time{})
-	b.input = launch.Request(launch.Fleet{
-		Token: rec.ID, CapacityType: ready.kind, Market: ready.market, Target: len(claims), Context: s.class.Context, Prioritized: s.ordered, Configs: ready.configs, Tags: tags, InstanceTags: own,
-	})
+	b.input = launch.Request(s.fleet(rec.ID, len(claims), ready, tags, own))
 	out, err := p.ask(ctx, b, ready)
 	if err != nil {
 		if cloudprovider.Advise(err).Unknown && !b.sent.Load().IsZero() {
@@ -187,9 +183,16 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 		return fleetAnswer{open: b, err: unknown(err)}
 	}
 	for _, m := range launched(out) {
-		used[m.subnet]++
+		unused[m.subnet]--
 	}
 	return fleetAnswer{instances: instances}
+}
+
+// fleet is a request for so many machines of the class, with tags on everything and own ones on the machines.
+func (s *resolvedClass) fleet(token string, target int, ready prepared, tags, own map[string]string) launch.Fleet {
+	return launch.Fleet{
+		Token: token, CapacityType: ready.kind, Market: ready.market, Target: target, Context: s.class.Context, Prioritized: s.ordered, Configs: ready.configs, Tags: tags, InstanceTags: own,
+	}
 }
 
 // batchOf is the record of a fleet for some claims.
@@ -278,24 +281,27 @@ func (p *Provider) forget(what []string) {
 // machine is what a fleet launched.
 type machine struct{ id, typ, zone, subnet, template string }
 
+// from says whether the offer may be what was launched, or failed, from a template: only those of a reservation have one of their own.
+func (o offer) from(template string) bool {
+	return template == "" || o.reservation.ID == "" || o.templateName == template
+}
+
+// meant is what a fleet was asked for, without an id.
+func meant(l *types.LaunchTemplateAndOverridesResponse) (m machine) {
+	if l != nil && l.Overrides != nil {
+		m.typ, m.zone, m.subnet = string(l.Overrides.InstanceType), aws.ToString(l.Overrides.AvailabilityZone), aws.ToString(l.Overrides.SubnetId)
+	}
+	if l != nil && l.LaunchTemplateSpecification != nil {
+		m.template = aws.ToString(l.LaunchTemplateSpecification.LaunchTemplateName)
+	}
+	return m
+}
+
 func launched(out *sdk.CreateFleetOutput) []machine {
 	var list []machine
 	for _, set := range out.Instances {
-		m := machine{typ: string(set.InstanceType), zone: aws.ToString(set.AvailabilityZone), subnet: aws.ToString(set.SubnetId)}
-		if l := set.LaunchTemplateAndOverrides; l != nil && l.Overrides != nil {
-			if m.zone == "" {
-				m.zone = aws.ToString(l.Overrides.AvailabilityZone)
-			}
-			if m.subnet == "" {
-				m.subnet = aws.ToString(l.Overrides.SubnetId)
-			}
-			if m.typ == "" {
-				m.typ = string(l.Overrides.InstanceType)
-			}
-		}
-		if l := set.LaunchTemplateAndOverrides; l != nil && l.LaunchTemplateSpecification != nil {
-			m.template = aws.ToString(l.LaunchTemplateSpecification.LaunchTemplateName)
-		}
+		m := meant(set.LaunchTemplateAndOverrides)
+		m.typ, m.zone, m.subnet = cmp.Or(string(set.InstanceType), m.typ), cmp.Or(aws.ToString(set.AvailabilityZone), m.zone), cmp.Or(aws.ToString(set.SubnetId), m.subnet)
 		for _, id := range set.InstanceIds {
 			m.id = id
 			list = append(list, m)
@@ -309,19 +315,13 @@ func launched(out *sdk.CreateFleetOutput) []machine {
 func (p *Provider) failures(b *pending, out *sdk.CreateFleetOutput, ledger *refusals) {
 	for _, f := range out.Errors {
 		code, message := aws.ToString(f.ErrorCode), aws.ToString(f.ErrorMessage)
-		var typ, zone, subnet, template string
-		if l := f.LaunchTemplateAndOverrides; l != nil && l.Overrides != nil {
-			typ, zone, subnet = string(l.Overrides.InstanceType), aws.ToString(l.Overrides.AvailabilityZone), aws.ToString(l.Overrides.SubnetId)
-		}
-		if l := f.LaunchTemplateAndOverrides; l != nil && l.LaunchTemplateSpecification != nil {
-			template = aws.ToString(l.LaunchTemplateSpecification.LaunchTemplateName)
-		}
+		m := meant(f.LaunchTemplateAndOverrides)
 		answer := api.Find(api.Entry, code, message, 0)
 		answer.Code = code
 		p.forget(answer.Forget)
 		hit := false
 		for _, o := range b.offers {
-			if o.t.Name == typ && (o.zone == zone || zone == "" && o.subnet == subnet) && (template == "" || o.reservation.ID == "" || o.templateName == template) {
+			if o.t.Name == m.typ && (o.zone == m.zone || m.zone == "" && o.subnet == m.subnet) && o.from(m.template) {
 				ledger.note(o, answer, message)
 				hit = true
 			}
@@ -331,8 +331,8 @@ func (p *Provider) failures(b *pending, out *sdk.CreateFleetOutput, ledger *refu
 				ledger.note(o, answer, message)
 			}
 		}
-		if code == "InsufficientFreeAddressesInSubnet" && subnet != "" {
-			p.finder.Addresses().Exhausted(subnet, 3*time.Minute)
+		if code == "InsufficientFreeAddressesInSubnet" && m.subnet != "" {
+			p.finder.Addresses().Exhausted(m.subnet, 3*time.Minute)
 		}
 	}
 }
@@ -383,7 +383,7 @@ func (p *Provider) writeSeal(ctx context.Context, ids []string) error {
 // created is a machine as the caller sees it.
 func (p *Provider) created(b *pending, c cloudprovider.NodeClaim, m machine) (cloudprovider.Instance, error) {
 	i := slices.IndexFunc(b.offers, func(o offer) bool {
-		return o.t.Name == m.typ && o.zone == m.zone && (m.template == "" || o.reservation.ID == "" || o.templateName == m.template)
+		return o.t.Name == m.typ && o.zone == m.zone && o.from(m.template)
 	})
 	if i < 0 {
 		return cloudprovider.Instance{}, fmt.Errorf("aws: the fleet launched %q in %q, which was not asked for", m.typ, m.zone)

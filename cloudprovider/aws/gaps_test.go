@@ -138,6 +138,23 @@ func TestNestedVirtualization(t *testing.T) {
 	})
 }
 
+// Tags of the options and of the class are on launch templates, too, as policies about tags demand.
+func TestUserTagsOnTemplates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		c := class()
+		c.Tags = map[string]string{"team": "blue"}
+		p := f.provider(t, func(o *aws.Options) {
+			o.Classes, o.Tags = aws.FixedClasses{c}, map[string]string{"team": "red", "cost": "42"}
+		})
+		_, err := p.Create(t.Context(), f.ask(t, p, "a", onDemand))
+		require.NoError(t, err)
+		for _, tags := range []map[string]string{f.cloud.Templates()[0].Tags, f.cloud.Truth()[0].Tags} {
+			assert.Subset(t, tags, map[string]string{"team": "blue", "cost": "42", "kubernetes.io/cluster/harbour": "owned"})
+		}
+	})
+}
+
 // Machines are bought in local zones, too, if EC2 offers types there; subnets where it offers none are told of.
 func TestLocalZones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

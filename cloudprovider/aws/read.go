@@ -210,7 +210,7 @@ func (p *Provider) recall(ctx context.Context, raw types.Instance, of strays, re
 	}
 	at := 0
 	if len(rec.Claims) > 1 {
-		seal := of.seals[rec.ID]
+		seal := of.seals[rec.Key(tags)]
 		if seal == nil {
 			var sealed bool
 			if seal, sealed, err = records.Seal(rec, tags); err != nil {
@@ -422,7 +422,7 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 // strays are machines of fleets that were concluded, and that memory does not know: those that an earlier process launched, and those that EC2
 // launched beyond what was asked for.
 type strays struct {
-	seals   map[string]record.Seal // of batches that an earlier process launched and did not seal to their claims
+	seals   map[string]record.Seal // by their keys: of batches that an earlier process launched and did not seal to their claims
 	surplus map[string]bool        // machines without an owner
 }
 
@@ -434,7 +434,7 @@ func (p *Provider) sort(raws []types.Instance, records *record.Reader, now time.
 	for _, raw := range raws {
 		bare, tags := aws.ToString(raw.InstanceId), tagsOf(raw)
 		rec, ours, err := records.Batch(tags)
-		if err != nil || !ours || rec.ID == "" || now.Sub(rec.CreatedAt()) <= p.options.Lag || p.memory.IsOpen(rec.ID) {
+		if err != nil || !ours || rec.Key(tags) == "" || now.Sub(rec.CreatedAt()) <= p.options.Lag || p.memory.IsOpen(rec.ID) {
 			continue
 		}
 		if _, known := p.memory.Of(bare); known {
@@ -455,7 +455,8 @@ func (p *Provider) sort(raws []types.Instance, records *record.Reader, now time.
 			// No caller is told of a machine before its batch is sealed; and this one is not among the sealed.
 			out.surplus[bare] = true
 		default:
-			unsealed[rec.ID], claims[rec.ID] = append(unsealed[rec.ID], bare), len(tokens)
+			id := rec.Key(tags)
+			unsealed[id], claims[id] = append(unsealed[id], bare), len(tokens)
 		}
 	}
 	for _, id := range sortedKeys(unsealed) {

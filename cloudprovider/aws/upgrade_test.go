@@ -143,6 +143,31 @@ func TestSpoiledTags(t *testing.T) {
 	}
 }
 
+// A machine of a batch whose launcher was stopped before it wrote down whose it is, and that lost the name of the batch, still is one of the claims'.
+func TestStrippedBeforeItsSeal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		claims := []cloudprovider.NodeClaim{f.ask(t, p, "a", onDemand), f.ask(t, p, "b", onDemand)}
+		for i, zone := range f.cloud.Zones() {
+			f.cloud.SetCapacity("m5.large", zone, "on-demand", 1-min(i, 1)) // one in all
+		}
+		f.cloud.SetFault(func(c awstest.Call) awstest.Fault { return awstest.Fault{Dropped: c.Action == "CreateTags"} })
+		for _, r := range p.CreateMany(t.Context(), claims) {
+			require.Error(t, r.Err)
+		}
+		f.cloud.SetFault(nil)
+		require.Len(t, f.cloud.Truth(), 1)
+		f.cloud.Retag(f.cloud.Truth()[0].ID, map[string]string{"joinery/batch": ""})
+		next := f.provider(t, func(o *aws.Options) { o.Undecided = nil })
+		time.Sleep(time.Minute)
+		launch, err := next.Create(t.Context(), claims[0])
+		require.NoError(t, err)
+		assert.Equal(t, f.cloud.Truth()[0].ID, ec2ID(launch.ID))
+		assert.Len(t, f.cloud.Truth(), 1)
+	})
+}
+
 // What is told of a machine whose record was spoiled is dropped, and does not hold back what is told of others.
 func TestEventsBesideASpoiledMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

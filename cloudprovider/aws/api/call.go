@@ -15,6 +15,7 @@ import (
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go/middleware"
+	smithytime "github.com/aws/smithy-go/time"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
@@ -108,14 +109,7 @@ func Wait(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil || d <= 0 {
 		return err
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	return smithytime.SleepWithContext(ctx, d)
 }
 
 // retryable decides on errors before the SDK does, by the answer book, and not if AWS wants to be left alone for longer than a caller waits. The SDK

@@ -2,9 +2,11 @@ package api
 
 import (
 	"encoding/base64"
-	"reflect"
 	"regexp"
 	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
 // secret matches access keys and their secrets, session tokens, encoded authorization messages, and user data in base64: what
@@ -46,20 +48,20 @@ func plain(c byte) bool {
 
 // userData finds the user data in an input of the SDK, as it is and decoded.
 func userData(input any) []string {
-	v := reflect.ValueOf(input)
-	for _, name := range []string{"LaunchTemplateData", "UserData"} {
-		for v.Kind() == reflect.Pointer {
-			v = v.Elem()
-		}
-		if v.Kind() != reflect.Struct {
-			return nil
-		}
-		if field := v.FieldByName(name); field.IsValid() {
-			v = field
-		}
+	var text *string
+	var data *types.RequestLaunchTemplateData
+	switch in := input.(type) {
+	case *ec2.CreateLaunchTemplateInput:
+		data = in.LaunchTemplateData
+	case *ec2.CreateLaunchTemplateVersionInput:
+		data = in.LaunchTemplateData
+	case *ec2.RunInstancesInput:
+		text = in.UserData
 	}
-	text, ok := reflect.TypeAssert[*string](v)
-	if !ok || text == nil {
+	if data != nil {
+		text = data.UserData
+	}
+	if text == nil {
 		return nil
 	}
 	out := []string{*text}

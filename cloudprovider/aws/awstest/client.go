@@ -14,7 +14,7 @@ import (
 // The credentials that calls of [Cloud.API] are signed with. They open nothing.
 const (
 	AccessKeyID     = "AKIAEXAMPLEEXAMPLE00"
-	SecretAccessKey = "example/secret/access/key/of/no/account/00"
+	SecretAccessKey = "example/secret/access/key/of/nobody/0000"
 )
 
 // API says how to reach the cloud with the real SDK, without a network and with limits like the cloud's own.

@@ -144,12 +144,8 @@ func New(config Config) (*Cloud, error) {
 		return nil, err
 	}
 	region.Offers = slices.DeleteFunc(slices.Clone(region.Offers), func(o catalogue.Offer) bool { return !slices.Contains(config.Types, o.Name) })
-	limits := config.Limits
-	if limits == nil {
-		limits = api.Published
-	}
 	c := &Cloud{
-		config: config, region: region, buckets: api.NewBuckets(limits),
+		config: config, region: region, buckets: api.NewBuckets(config.Limits),
 		calls: map[string]int{}, parameters: map[string]string{}, capacity: map[pool]int{}, quotas: map[string]int{},
 		spot: map[pool]float64{}, onDemand: map[string]float64{}, fleetErrors: map[pool]apiError{}, templates: map[string]*template{},
 		fleets: map[string]*fleet{}, instances: map[string]*instance{}, profiles: map[string]*profile{}, roles: map[string]bool{}, queues: map[string]*queue{},

@@ -59,8 +59,11 @@ func ExampleCloud_Put() {
 		return
 	}
 	things := []awstest.Thing{
-		awstest.Subnet{ID: "subnet-9", Zone: "us-east-1a", Free: 10}, awstest.Group{ID: "sg-9", Name: "web"}, awstest.Image{ID: "ami-9", Name: "ours", Arch: "arm64"},
-		awstest.Reservation{ID: "cr-9", Type: "m5.large", Zone: "us-east-1a", Count: 1}, awstest.PlacementGroup{ID: "pg-9", Name: "racks", Strategy: "spread"},
+		awstest.Subnet{ID: "subnet-9", Zone: "us-east-1a", Free: 10},
+		awstest.Group{ID: "sg-9", Name: "web"},
+		awstest.Image{ID: "ami-9", Name: "ours", Arch: "arm64"},
+		awstest.Reservation{ID: "cr-9", Type: "m5.large", Zone: "us-east-1a", Count: 1},
+		awstest.PlacementGroup{ID: "pg-9", Name: "racks", Strategy: "spread"},
 	}
 	cloud.Put(things...)
 	cloud.Put(awstest.PlacementGroup{ID: "pg-9", Name: "racks", Strategy: "cluster"})

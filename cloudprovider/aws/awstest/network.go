@@ -61,6 +61,7 @@ func (g Group) put(c *Cloud)  { put(&c.groups, g, func(g *Group) string { return
 func (v Reservation) put(c *Cloud) {
 	put(&c.reservations, v, func(v *Reservation) string { return v.ID })
 }
+
 func (p PlacementGroup) put(c *Cloud) {
 	put(&c.placements, p, func(p *PlacementGroup) string { return p.ID })
 }
@@ -188,7 +189,8 @@ func match(r request, tags map[string]string, fields map[string]string) (bool, *
 
 // ids are the parameters that name resources, with the field that is meant, and what is answered where there is none.
 var ids = []struct{ parameter, field, missing string }{
-	{"SubnetId", "subnet-id", "InvalidSubnetID.NotFound"}, {"ImageId", "image-id", "InvalidAMIID.NotFound"},
+	{"SubnetId", "subnet-id", "InvalidSubnetID.NotFound"},
+	{"ImageId", "image-id", "InvalidAMIID.NotFound"},
 	{"CapacityReservationId", "capacity-reservation-id", "InvalidCapacityReservationId.NotFound"},
 }
 

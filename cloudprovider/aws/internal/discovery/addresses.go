@@ -66,18 +66,12 @@ func (a *Addresses) left(subnet string) int64 {
 	return max(left, 0)
 }
 
-// Take counts n addresses of a subnet as gone; giveBack undoes it for the ones that were not used after all, or for any part.
-func (a *Addresses) Take(subnet string, n int64) (giveBack func(unused int64)) {
+// Take counts n addresses of a subnet as gone since a time; a negative n gives back what was taken then and not used after all.
+func (a *Addresses) Take(subnet string, n int64, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at := time.Now()
-	a.taken[subnet] = append(a.taken[subnet], taking{n, at})
-	return func(unused int64) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if unused > 0 {
-			a.taken[subnet] = append(a.taken[subnet], taking{-unused, at})
-		}
+	if n != 0 {
+		a.taken[subnet] = append(a.taken[subnet], taking{n, at})
 	}
 }
 

@@ -15,9 +15,9 @@ type Cache[V any] struct {
 	entries map[string]*entry[V]
 }
 
+// entry is guarded by its turn.
 type entry[V any] struct {
 	turn  chan struct{} // holds one token: its holder asks
-	mu    sync.Mutex
 	value V
 	until time.Time
 }
@@ -35,9 +35,6 @@ func (c *Cache[V]) Get(ctx context.Context, key string, ask func(context.Context
 // get is Get for an answer that is remembered for a time of its own.
 func (c *Cache[V]) get(ctx context.Context, key string, ttl time.Duration, ask func(context.Context) (V, error)) (V, error) {
 	e := c.entry(key)
-	if v, ok := e.fresh(time.Now()); ok {
-		return v, nil
-	}
 	select {
 	case <-ctx.Done():
 		var none V
@@ -45,17 +42,14 @@ func (c *Cache[V]) get(ctx context.Context, key string, ttl time.Duration, ask f
 	case <-e.turn:
 	}
 	defer func() { e.turn <- struct{}{} }()
-	if v, ok := e.fresh(time.Now()); ok {
-		return v, nil
+	if time.Now().Before(e.until) {
+		return e.value, nil
 	}
 	v, err := ask(ctx)
-	if err != nil {
-		return v, err
+	if err == nil {
+		e.value, e.until = v, time.Now().Add(ttl)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.value, e.until = v, time.Now().Add(ttl)
-	return v, nil
+	return v, err
 }
 
 // Forget makes the next Get of the key ask; without keys, of every key.
@@ -78,26 +72,18 @@ func (c *Cache[V]) entry(key string) *entry[V] {
 	if ok {
 		return e
 	}
-	now := time.Now()
 	for old, o := range c.entries {
-		if o.expired(now) {
-			delete(c.entries, old)
+		select {
+		case <-o.turn: // it is not being asked for
+			if !o.until.IsZero() && time.Now().After(o.until) {
+				delete(c.entries, old)
+			}
+			o.turn <- struct{}{}
+		default:
 		}
 	}
 	e = &entry[V]{turn: make(chan struct{}, 1)}
 	e.turn <- struct{}{}
 	c.entries[key] = e
 	return e
-}
-
-func (e *entry[V]) fresh(now time.Time) (V, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.value, now.Before(e.until)
-}
-
-func (e *entry[V]) expired(now time.Time) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return !e.until.IsZero() && !now.Before(e.until)
 }

@@ -3,6 +3,7 @@ package discovery_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
@@ -66,9 +67,10 @@ func ExampleAddresses() {
 	left := func(s discovery.Subnet) string { return fmt.Sprintf("%s has %d", s.ID, addresses.Left(s.ID)) }
 	show := func() { fmt.Println(left(addresses.Best(subnets)["us-east-1a"])) }
 	show()
-	giveBack := addresses.Take("subnet-00", 3900)
+	now := time.Now()
+	addresses.Take("subnet-00", 3900, now)
 	show()
-	giveBack(3900) // nothing came of the launch
+	addresses.Take("subnet-00", -3900, now) // nothing came of the launch
 	show()
 	// Output:
 	// subnet-00 has 4000

@@ -68,7 +68,7 @@ type Override struct {
 // Request is the request to EC2.
 func Request(f Fleet) *sdk.CreateFleetInput {
 	in := &sdk.CreateFleetInput{
-		Type: types.FleetTypeInstant, ClientToken: aws.String(f.Token),
+		Type: types.FleetTypeInstant, ClientToken: aws.String(f.Token), Context: some(f.Context),
 		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{
 			TotalTargetCapacity: aws.Int32(int32(f.Target)), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand,
 		},
@@ -90,9 +90,6 @@ func Request(f Fleet) *sdk.CreateFleetInput {
 	}
 	if f.Prioritized && in.OnDemandOptions != nil {
 		in.OnDemandOptions.AllocationStrategy = types.FleetOnDemandAllocationStrategyPrioritized
-	}
-	if f.Context != "" {
-		in.Context = aws.String(f.Context)
 	}
 	for _, c := range f.Configs {
 		config := types.FleetLaunchTemplateConfigRequest{

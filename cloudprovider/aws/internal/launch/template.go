@@ -66,7 +66,7 @@ func ClusterTags(cluster string) map[string]string {
 func Template(s Spec) (*sdk.CreateLaunchTemplateInput, error) {
 	data := &types.RequestLaunchTemplateData{
 		ImageId:  aws.String(s.Image),
-		UserData: aws.String(base64.StdEncoding.EncodeToString([]byte(s.UserData))),
+		UserData: some(base64.StdEncoding.EncodeToString([]byte(s.UserData))),
 		MetadataOptions: &types.LaunchTemplateInstanceMetadataOptionsRequest{
 			HttpEndpoint:            types.LaunchTemplateInstanceMetadataEndpointState(cmp.Or(s.Class.Metadata.Endpoint, "enabled")),
 			HttpProtocolIpv6:        types.LaunchTemplateInstanceMetadataProtocolIpv6(cmp.Or(s.Class.Metadata.IPv6, "disabled")),
@@ -81,9 +81,6 @@ func Template(s Spec) (*sdk.CreateLaunchTemplateInput, error) {
 			// Without a word machines would use up open reservations that others count on.
 			CapacityReservationPreference: types.CapacityReservationPreferenceNone,
 		},
-	}
-	if s.UserData == "" {
-		data.UserData = nil
 	}
 	if s.Profile != "" {
 		data.IamInstanceProfile = &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String(s.Profile)}
@@ -104,13 +101,7 @@ func Template(s Spec) (*sdk.CreateLaunchTemplateInput, error) {
 		}
 	}
 	if s.PlacementGroup != "" || s.Tenancy == "dedicated" {
-		data.Placement = &types.LaunchTemplatePlacementRequest{}
-		if s.PlacementGroup != "" {
-			data.Placement.GroupId = aws.String(s.PlacementGroup)
-		}
-		if s.Partition > 0 {
-			data.Placement.PartitionNumber = aws.Int32(s.Partition)
-		}
+		data.Placement = &types.LaunchTemplatePlacementRequest{GroupId: some(s.PlacementGroup), PartitionNumber: some(s.Partition)}
 		if s.Tenancy == "dedicated" {
 			data.Placement.Tenancy = types.TenancyDedicated
 		}
@@ -140,15 +131,12 @@ func network(data *types.RequestLaunchTemplateData, s Spec) {
 	var list []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest
 	add := func(card, device int64, kind string) {
 		n := types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
-			NetworkCardIndex: aws.Int32(int32(card)), DeviceIndex: aws.Int32(int32(device)), Groups: groups, DeleteOnTermination: aws.Bool(true),
-		}
-		if kind != "" {
-			n.InterfaceType = aws.String(kind)
+			NetworkCardIndex: aws.Int32(int32(card)), DeviceIndex: aws.Int32(int32(device)), Groups: groups, DeleteOnTermination: aws.Bool(true), InterfaceType: some(kind),
 		}
 		// An interface for EFA alone has no IP, so no connections.
 		if t := s.Class.ConnectionTracking; t != nil && kind != "efa-only" {
 			n.ConnectionTrackingSpecification = &types.ConnectionTrackingSpecificationRequest{
-				TcpEstablishedTimeout: some(t.TCPEstablished), UdpStreamTimeout: some(t.UDPStream), UdpTimeout: some(t.UDP),
+				TcpEstablishedTimeout: some(int32(t.TCPEstablished)), UdpStreamTimeout: some(int32(t.UDPStream)), UdpTimeout: some(int32(t.UDP)),
 			}
 		}
 		list = append(list, n)
@@ -186,12 +174,13 @@ func network(data *types.RequestLaunchTemplateData, s Spec) {
 	data.NetworkInterfaces = list
 }
 
-// some is a pointer to a number that is not zero.
-func some(n int64) *int32 {
-	if n == 0 {
+// some is a pointer to a value that is not zero.
+func some[T comparable](value T) *T {
+	var zero T
+	if value == zero {
 		return nil
 	}
-	return aws.Int32(int32(n))
+	return &value
 }
 
 // disks are the class's, or what the family's images need.
@@ -202,22 +191,13 @@ func disks(c nodeclass.NodeClass) []types.LaunchTemplateBlockDeviceMappingReques
 	}
 	var out []types.LaunchTemplateBlockDeviceMappingRequest
 	for _, b := range list {
-		m := types.LaunchTemplateBlockDeviceMappingRequest{DeviceName: aws.String(b.Device)}
-		if b.Device == "" {
-			m.DeviceName = aws.String(rootDevice(c.Family))
-		}
+		m := types.LaunchTemplateBlockDeviceMappingRequest{DeviceName: aws.String(cmp.Or(b.Device, rootDevice(c.Family)))}
 		if b.Bytes > 0 || b.Snapshot != "" {
 			m.Ebs = &types.LaunchTemplateEbsBlockDeviceRequest{
 				Encrypted: b.Encrypted, DeleteOnTermination: b.DeleteOnTermination, VolumeType: types.VolumeType(b.Type),
-				Iops: some(b.IOPS), Throughput: some(b.Throughput), VolumeInitializationRate: some(b.InitializationRate),
+				Iops: some(int32(b.IOPS)), Throughput: some(int32(b.Throughput)), VolumeInitializationRate: some(int32(b.InitializationRate)),
 				// EC2 counts whole GiB: a disk must not be smaller than what was asked for.
-				VolumeSize: some((b.Bytes + 1<<30 - 1) >> 30),
-			}
-			if b.KMSKeyID != "" {
-				m.Ebs.KmsKeyId = aws.String(b.KMSKeyID)
-			}
-			if b.Snapshot != "" {
-				m.Ebs.SnapshotId = aws.String(b.Snapshot)
+				VolumeSize: some(int32((b.Bytes + 1<<30 - 1) >> 30)), KmsKeyId: some(b.KMSKeyID), SnapshotId: some(b.Snapshot),
 			}
 		}
 		out = append(out, m)

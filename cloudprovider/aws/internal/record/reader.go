@@ -7,7 +7,7 @@ const KeyFleet = "aws:ec2:fleet-id"
 // taken off or spoiled is known by another one of its batch or fleet. It is for one goroutine; make one by [NewReader].
 type Reader struct {
 	batches, fleets map[string]Batch // by their ids
-	seals           map[string]Seal
+	seals           map[string]Seal  // by [Batch.Key]
 }
 
 // NewReader has read all that these machines carry; the tags of each are given.
@@ -28,9 +28,9 @@ func NewReader(machines ...map[string]string) *Reader {
 		if fleet := tags[KeyFleet]; fleet != "" && (id != "" || r.fleets[fleet].Claims == nil) {
 			r.fleets[fleet] = b
 		}
-		if _, known := r.seals[b.ID]; !known && b.ID != "" {
+		if _, known := r.seals[b.Key(tags)]; !known {
 			if s, sealed, err := ReadSeal(tags); sealed && err == nil {
-				r.seals[b.ID] = s
+				r.seals[b.Key(tags)] = s
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func (r *Reader) Batch(tags map[string]string) (Batch, bool, error) {
 
 // Seal is like [ReadSeal], for a machine of the batch.
 func (r *Reader) Seal(b Batch, tags map[string]string) (Seal, bool, error) {
-	if s, ok := r.seals[b.ID]; ok {
+	if s, ok := r.seals[b.Key(tags)]; ok {
 		return s, true, nil
 	}
 	return ReadSeal(tags)

@@ -70,6 +70,9 @@ func (b Batch) Of(i int) string {
 	return cmp.Or(b.Claims[i].Identity, b.Identity)
 }
 
+// Key tells batches apart, given the tags of one of its machines: by their ids, or by the fleet where the batch's name was taken off.
+func (b Batch) Key(tags map[string]string) string { return cmp.Or(b.ID, tags[KeyFleet]) }
+
 // CreatedAt is Created as a time.
 func (b Batch) CreatedAt() time.Time { return time.Unix(b.Created, 0).UTC() }
 
@@ -91,21 +94,18 @@ func Read(tags map[string]string) (Batch, bool, error) {
 		return Batch{}, false, nil
 	}
 	var b Batch
-	if ok, err := unpack(tags, keyClaims, &b); err != nil || !ok {
-		return Batch{}, true, fmt.Errorf("record: batch %q: %w", id, orMissing(err))
+	ok, err := unpack(tags, keyClaims, &b)
+	if err == nil && !ok {
+		err = errors.New("its list of claims is missing")
+	}
+	if err != nil {
+		return Batch{}, true, fmt.Errorf("record: batch %q: %w", id, err)
 	}
 	b.ID = id
 	if len(b.Claims) == 0 {
 		return Batch{}, true, fmt.Errorf("record: batch %q has no claims", id)
 	}
 	return b, true, nil
-}
-
-func orMissing(err error) error {
-	if err != nil {
-		return err
-	}
-	return errors.New("its list of claims is missing")
 }
 
 // Seal says which machine is whose: the i-th of these ids belongs to the batch's i-th claim. Claims beyond it have none.

@@ -56,6 +56,33 @@ func TestHundredClaimsFit(t *testing.T) {
 	assert.LessOrEqual(t, len(tags)+len(seal), 38)
 }
 
+// Whose a machine is shows also if its tags were all taken off, and the others of its fleet have lost the name of the batch.
+func TestReaderOfSpoiledTags(t *testing.T) {
+	fleets := map[string]record.Seal{"fleet-1": {"i-1", "i-2"}, "fleet-2": {"i-3", "i-4"}}
+	var all []map[string]string
+	for fleet, ids := range fleets {
+		tags, err := record.Batch{ID: fleet, Claims: []record.Claim{{Name: "a", Token: fleet + "a"}, {Name: "b", Token: fleet + "b"}}}.Tags()
+		require.NoError(t, err)
+		seal, err := ids.Tags()
+		require.NoError(t, err)
+		maps.Copy(tags, seal)
+		tags[record.KeyFleet] = fleet
+		delete(tags, record.KeyBatch)
+		all = append(all, tags, map[string]string{record.KeyFleet: fleet})
+	}
+	r := record.NewReader(all...)
+	for _, tags := range all {
+		b, ours, err := r.Batch(tags)
+		require.NoError(t, err)
+		require.True(t, ours)
+		got, sealed, err := r.Seal(b, tags)
+		require.NoError(t, err)
+		assert.True(t, sealed)
+		assert.Equal(t, tags[record.KeyFleet]+"a", b.Claims[0].Token)
+		assert.Equal(t, fleets[tags[record.KeyFleet]], got)
+	}
+}
+
 func TestForeignAndBroken(t *testing.T) {
 	_, ok, err := record.Read(map[string]string{"Name": "web"})
 	require.NoError(t, err)
