@@ -163,12 +163,17 @@ const unasked = "default"
 func openLabels(labels map[string]string, typ *instancetypes.InstanceType, o *instancetypes.Offering) requirements.Set {
 	open := map[string]string{}
 	for key, value := range labels {
-		if _, fixed := o.Requirements.Get(key).Single(); fixed || key == nodepool.LabelKey {
-			continue
-		}
-		if _, fixed := typ.Requirements.Get(key).Single(); !fixed {
+		if key != nodepool.LabelKey && !decides(&o.Requirements, key) && !decides(&typ.Requirements, key) {
 			open[key] = value
 		}
 	}
 	return requirements.FromLabels(open)
+}
+
+func decides(s *requirements.Set, key string) bool {
+	if !s.Has(key) { // which is quicker than what no requirement gives
+		return false
+	}
+	_, ok := s.Get(key).Single()
+	return ok
 }

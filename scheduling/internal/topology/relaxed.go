@@ -146,34 +146,28 @@ func (s *assigner) required(rc *RelaxedClass, d int) requirements.Alternatives {
 // keysOf lists the keys whose values matter to a class at a level: of its own constraints, and of groups that count it,
 // with their filters where it may be on either side. Keys that only groups look at are optional.
 func (p *Problem) keysOf(c *class, at *relaxation) []key {
-	var own, others []key
-	label := func(g int32, optional bool) key {
-		return key{name: p.groups[g].key, id: p.groups[g].keyID, filter: -1, optional: optional}
-	}
-	use := func(g int32) {
+	var all []key // own ones before others of the same name
+	use := func(g int32, optional bool) {
 		if !p.withinNode[g] {
-			own = append(own, label(g, false))
+			all = append(all, key{name: p.groups[g].key, id: p.groups[g].keyID, filter: -1, optional: optional})
 		}
 	}
 	for _, sp := range at.Spreads {
-		use(sp.Group)
+		use(sp.Group, false)
 	}
 	for _, t := range at.Terms {
-		use(t.Group)
+		use(t.Group, false)
 	}
 	for _, g := range c.ratios {
-		use(g)
+		use(g, false)
 	}
 	for _, g := range c.all.MemberOf {
-		if p.withinNode[g] {
-			continue
-		}
-		others = append(others, label(g, true))
-		if f := p.groups[g].filter; f >= 0 && p.filters[f].side(at.required) == "" {
-			others = append(others, key{name: p.filters[f].key, id: -1, filter: int(f)})
+		use(g, true)
+		if f := p.groups[g].filter; f >= 0 && !p.withinNode[g] && p.filters[f].side(at.required) == "" {
+			all = append(all, key{name: p.filters[f].key, id: -1, filter: int(f)})
 		}
 	}
-	all := slices.SortedStableFunc(slices.Values(slices.Concat(own, others)), func(a, b key) int { return cmp.Compare(a.name, b.name) })
+	slices.SortStableFunc(all, func(a, b key) int { return cmp.Compare(a.name, b.name) })
 	return slices.CompactFunc(all, func(a, b key) bool { return a.name == b.name })
 }
 
