@@ -379,7 +379,7 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 		if c.Refusal != nil {
 			in.Classes[i].Count = 0
 		}
-		in.Classes[i].Tags, in.Classes[i].Limits = hostport.Tags(c.ports)
+		in.Classes[i].Tags, in.Classes[i].Limits = topology.PortTags(c.ports)
 		for _, a := range c.shared {
 			in.Classes[i].Shared = append(in.Classes[i].Shared, topology.Shared{Name: a.Volume, Dimension: slices.Index(p.Resources, a.Limit)})
 		}

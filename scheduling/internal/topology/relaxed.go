@@ -3,10 +3,12 @@ package topology
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
@@ -233,6 +235,26 @@ func (p *Problem) within(c *class, at *relaxation) (tags []string, lasting, pass
 		}
 	}
 	return tags, lasting, passing
+}
+
+// PortTags puts host ports in the one form that packing knows. A port on one address conflicts with the same port on
+// that address and with the wildcard; the wildcard conflicts with every address. So each port adds a tag for its
+// address and a tag for the port at large: a wildcard allows one of the latter in all, an address allows one of its
+// own and no wildcard.
+func PortTags(ports []hostport.Port) (tags []string, limits []Limit) {
+	for _, p := range ports {
+		all := fmt.Sprintf("port %s/%d", p.Protocol, p.Number)
+		tags = append(tags, all)
+		if p.IP == hostport.AnyAddress {
+			tags = append(tags, all+" wildcard")
+			limits = append(limits, Limit{Tag: all, Max: 1})
+			continue
+		}
+		own := all + " on " + p.IP
+		tags = append(tags, own)
+		limits = append(limits, Limit{Tag: own, Max: 1}, Limit{Tag: all + " wildcard", Max: 0})
+	}
+	return tags, limits
 }
 
 // memo remembers what every assignment of a problem would work out again: it follows from the problem alone. It is safe
