@@ -373,7 +373,7 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	}
 	for i, c := range p.Classes {
 		in.Classes[i] = topology.Class{
-			Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Requests: c.requests, Asked: c.asked, Required: c.Required, Preferred: c.Preferred,
+			Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Requests: c.requests, Asked: c.Asked, Required: c.Required, Preferred: c.Preferred,
 			Tolerated: c.tolerated, Untainted: c.untainted,
 		}
 		if c.Refusal != nil {
