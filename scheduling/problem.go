@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -51,12 +50,6 @@ type Problem struct {
 	topology  *topology.Problem
 	verifier  *verifier
 	aliases   requirements.Aliases
-
-	// held remembers which classes some node could hold, for every attempt asks again.
-	held struct {
-		sync.Mutex
-		known map[int]bool
-	}
 }
 
 // PoolState is a pool and what its limits leave.

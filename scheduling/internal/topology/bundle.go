@@ -268,7 +268,7 @@ func (s *assigner) pairUp(i, d int) int {
 func (s *assigner) fitTogether(i, d, j, e int) bool {
 	x, y := s.classes[i], s.classes[j]
 	at := coupled{x.Class, x.Level, y.Class, y.Level, x.Domains[d].text, y.Domains[e].text}
-	return s.p.memo.coupled(at, func() bool { return s.couple(i, d, j, e) != nil })
+	return remembered(s.p.memo, s.p.memo.couples, at, func() bool { return s.couple(i, d, j, e) != nil })
 }
 
 // findPairs looks at the relaxed classes that were not looked at before.

@@ -294,6 +294,15 @@ func (p *Problem) open(closed map[closedKey]bool) requirements.Alternatives {
 	return out
 }
 
+// Holdable reports whether some node, to buy or there, could hold a pod of the class if there were no others. It is worked out once.
+func (p *Problem) Holdable(class int) bool {
+	c := &p.classes[class]
+	rc := p.relaxed(class, len(c.soft))
+	return remembered(p.memo, p.memo.held, class, func() bool {
+		return len(p.suitable(rc)) > 0 || p.someNode(p.forBundles(), c.Requests, rc.at.required)
+	})
+}
+
 // someNode reports whether some node, of these cells or there, has so much room and suits the requirements.
 func (p *Problem) someNode(cells []cell, requests []int64, required requirements.Alternatives) bool {
 	for i := range cells {

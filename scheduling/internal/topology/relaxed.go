@@ -93,7 +93,7 @@ func (s *assigner) relaxed(class, level int) int {
 // relaxed is what is known of the pods of a class at a level before any is placed. It is worked out once, for every
 // assignment asks again; its slices are shared.
 func (p *Problem) relaxed(class, level int) *RelaxedClass {
-	return p.memo.relaxed([2]int{class, level}, func() *RelaxedClass { return p.newRelaxed(class, level) })
+	return remembered(p.memo, p.memo.classes, [2]int{class, level}, func() *RelaxedClass { return p.newRelaxed(class, level) })
 }
 
 func (p *Problem) newRelaxed(class, level int) *RelaxedClass {
@@ -266,34 +266,19 @@ type memo struct {
 	nodes     map[[2]int][]int
 	sets      map[string]*domainSet
 	couples   map[coupled]bool
+	held      map[int]bool // by class
 	once      sync.Once
 	cells     []cell
 }
 
 func newMemo() *memo {
-	return &memo{classes: map[[2]int]*RelaxedClass{}, universes: map[int32]universe{}, nodes: map[[2]int][]int{}, couples: map[coupled]bool{}, sets: map[string]*domainSet{}}
-}
-
-func (m *memo) relaxed(key [2]int, make func() *RelaxedClass) *RelaxedClass {
-	return remembered(m, m.classes, key, make)
-}
-
-func (m *memo) universe(group int32, make func() universe) universe {
-	return remembered(m, m.universes, group, make)
-}
-
-func (m *memo) suitable(key [2]int, make func() []int) []int {
-	return remembered(m, m.nodes, key, make)
+	return &memo{classes: map[[2]int]*RelaxedClass{}, universes: map[int32]universe{}, nodes: map[[2]int][]int{}, couples: map[coupled]bool{}, held: map[int]bool{}, sets: map[string]*domainSet{}}
 }
 
 // coupled is two pods that may share a node, by class, level and domain.
 type coupled struct {
 	class, level, otherClass, otherLevel int
 	domain, otherDomain                  string
-}
-
-func (m *memo) coupled(key coupled, fits func() bool) bool {
-	return remembered(m, m.couples, key, fits)
 }
 
 // domains are those of a relaxed class.
