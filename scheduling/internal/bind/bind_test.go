@@ -17,9 +17,9 @@ import (
 
 const zone = corev1.LabelTopologyZone
 
-// apart are pods of an app that keep apart by a label of nodes.
-func apart(app, key string) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Labels: map[string]string{"app": app}}}
+// apart is a pod that keeps away from others of its app, by a label of nodes.
+func apart(key string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Labels: map[string]string{"app": "web"}}}
 	p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
 		{TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
 	}}}
@@ -61,7 +61,7 @@ func cluster(t testing.TB, pods []*corev1.Pod, classes []*bind.Class, taints []c
 
 func ExampleCluster() {
 	web := &bind.Class{Need: []int64{3, 1}}
-	c, nodes := cluster(&testing.T{}, []*corev1.Pod{apart("web", zone)}, []*bind.Class{web}, nil, "a", "a", "b")
+	c, nodes := cluster(&testing.T{}, []*corev1.Pod{apart(zone)}, []*bind.Class{web}, nil, "a", "a", "b")
 	for _, n := range nodes {
 		r := c.Check(web, n)
 		fmt.Println(r.OK(), r.By == bind.Interpod)
@@ -118,7 +118,7 @@ func TestWhatKeepsAPodOut(t *testing.T) {
 // What is taken off leaves everything as it was.
 func TestRemoveUndoesAdd(t *testing.T) {
 	web := &bind.Class{Need: []int64{1, 1}, Ports: []hostport.Port{{IP: "0.0.0.0", Protocol: corev1.ProtocolTCP, Number: 80}}}
-	c, nodes := cluster(t, []*corev1.Pod{apart("web", corev1.LabelHostname)}, []*bind.Class{web}, nil, "a")
+	c, nodes := cluster(t, []*corev1.Pod{apart(corev1.LabelHostname)}, []*bind.Class{web}, nil, "a")
 	before := *nodes[0]
 	before.Free = []int64{4, 4}
 	own := c.Clone()
@@ -134,7 +134,7 @@ func TestRemoveUndoesAdd(t *testing.T) {
 // Daemons take what was left for them; those that cannot start are not counted.
 func TestDaemonsStart(t *testing.T) {
 	web, agent := &bind.Class{Need: []int64{1, 1}}, &bind.Class{Need: []int64{2, 2}}
-	pods := []*corev1.Pod{apart("web", corev1.LabelHostname), apart("web", corev1.LabelHostname)}
+	pods := []*corev1.Pod{apart(corev1.LabelHostname), apart(corev1.LabelHostname)}
 	c, nodes := cluster(t, pods, []*bind.Class{web, agent}, nil, "a", "b", "c")
 	plain := &bind.Class{Need: []int64{1, 0}}
 	nodes[0].Free, nodes[1].Free = []int64{0, 0}, []int64{-1, 0}

@@ -272,11 +272,11 @@ func (x *Index) counted(key string, who ...*selection) int32 {
 }
 
 func groupText(key string, who []*selection) string {
-	text := key
+	texts := []string{key}
 	for _, s := range who {
-		text += "|" + s.text
+		texts = append(texts, s.text)
 	}
-	return text
+	return strings.Join(texts, "|")
 }
 
 func words(who []*selection) string {
