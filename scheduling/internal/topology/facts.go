@@ -11,8 +11,8 @@ import (
 
 // Facts is what earlier assignments and their packing found out. The zero value knows nothing; facts are immutable.
 type Facts struct {
-	// caps says how many pods of a class and level a domain holds at most, where packing could not place more.
-	caps map[capKey]int
+	// caps says, by class and level, how many pods a domain holds at most, where packing could not place more.
+	caps map[[2]int]map[string]int
 	// closed are domains that no new node may be in: a spread counts them as soon as one is.
 	closed map[closedKey]bool
 	// blame is how often a class was unplaced, or followed by one that was: the more, the earlier it goes.
@@ -21,11 +21,6 @@ type Facts struct {
 	yields map[int]int
 	// variant numbers other choices of domains where there is a choice; 0 are the usual ones.
 	variant int
-}
-
-type capKey struct {
-	class, level int
-	domain       string
 }
 
 // closedKey is a value of a label, and the filter that nodes there must not pass; -1 for all nodes.

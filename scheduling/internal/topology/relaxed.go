@@ -67,12 +67,16 @@ func (s *assigner) relaxed(class, level int) int {
 	n := len(rc.Domains)
 	counts := make([]int, 3*n)
 	rc.Placed, rc.bundled, rc.most = counts[:n:n], counts[n:2*n:2*n], counts[2*n:]
+	caps := s.facts.caps[[2]int{class, level}]
 	for d := range rc.Domains {
 		dom := &rc.Domains[d]
 		if rc.most[d] = unbounded; dom.price >= unsold {
 			rc.most[d] = dom.room
 		}
-		if most, ok := s.facts.caps[capKey{class, level, dom.text}]; ok {
+		if len(caps) == 0 {
+			continue
+		}
+		if most, ok := caps[dom.text]; ok {
 			rc.most[d] = min(most, rc.most[d])
 		}
 	}
