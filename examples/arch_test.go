@@ -32,6 +32,9 @@ var imports = map[string][]string{
 	"scheduling/nodepool":           {"requirements", "instancetypes/resources", "internal/strictjson"},
 	"scheduling":                    {"requirements", "requirements/kube", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "scheduling/internal/admission", "internal/toleration"},
 	"scheduling/internal/admission": {},
+	"scheduling/internal/bind":      {"requirements", "scheduling/internal/hostport", "scheduling/internal/interpod", "scheduling/internal/taints"}, // and nothing of planning
+	"scheduling/internal/hostport":  {},
+	"scheduling/internal/interpod":  {"requirements"},
 	"scheduling/internal/podclass":  {"instancetypes/resources"},
 	"scheduling/internal/volume":    {"requirements", "requirements/kube", "instancetypes/resources"},
 	"binpack":                       {"requirements"},

@@ -28,6 +28,8 @@ type Class struct {
 	// Required holds the labels that its node must have, deprecated keys renamed, and what volumes and own constraints
 	// add to them.
 	Required requirements.Alternatives
+	// Asked is what the pods themselves ask, before volumes and own constraints.
+	Asked requirements.Alternatives
 	// Preferred holds the soft terms of node affinity, heaviest first.
 	Preferred []requirements.Preference
 	// Refusal is set where the pods can go nowhere whatever is bought, such as for a claim that does not exist.
@@ -35,7 +37,6 @@ type Class struct {
 
 	requests []int64 // by Problem.Resources
 	priority int32
-	asked    requirements.Alternatives // what the pods themselves ask, before volumes and own constraints
 	ports    []hostport.Port
 	shared   []volume.Attachment       // volumes that others of its pods, pods of other classes or running ones use, too
 	where    requirements.Alternatives // what volumes ask
@@ -80,7 +81,7 @@ func (c *Class) fill(admitted *admission.Cluster, aliases requirements.Aliases, 
 		return &InvalidError{What: "pod " + podclass.Name(c.Pods[0]), Err: err}
 	}
 	c.Required = aliases.Alternatives(asked.Required)
-	c.asked = c.Required
+	c.Asked = c.Required
 	for _, p := range asked.Preferred {
 		if renamed, err := aliases.Set(p.Nodes); err == nil {
 			c.Preferred = append(c.Preferred, requirements.Preference{Weight: p.Weight, Nodes: renamed})

@@ -14,6 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
+	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -217,7 +218,7 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod) ExistingNode {
 	present := make([]bool, len(p.daemons))
 	take := func(list corev1.ResourceList, ports []hostport.Port) {
 		subtract(r.Free, p.vector(list))
-		tags, limits := hostport.Tags(ports)
+		tags, limits := topology.PortTags(ports)
 		r.Tags = append(r.Tags, tags...)
 		r.Limits = append(r.Limits, limits...)
 	}

@@ -107,6 +107,8 @@ func (s *state) newNodes(names []string) []NewNode {
 		}
 	}
 	var out []NewNode
+	known := map[string]*NewNode{} // what nodes of one shape, offering and set of labels have in common
+	var key []byte
 	for _, b := range s.bins() {
 		if names[b] == "" {
 			continue
@@ -120,15 +122,21 @@ func (s *state) newNodes(names []string) []NewNode {
 		podclass.Sort(n.Pods)
 		n.PricePerHour = n.Offering.Price
 		n.DaemonSets, n.DaemonRequests = s.p.Daemons(bin.Shape)
-		set, err := s.p.NodeLabels(bin.Shape, bin.Offering)
-		if err == nil {
-			set, err = set.Intersect(bin.Labels)
+		key = bin.Labels.AppendKey(fmt.Appendf(key[:0], "%d %d ", bin.Shape, bin.Offering))
+		like, ok := known[string(key)]
+		if !ok {
+			set, err := s.p.NodeLabels(bin.Shape, bin.Offering)
+			if err == nil {
+				set, err = set.Intersect(bin.Labels)
+			}
+			if err != nil { // no pod was verified there
+				panic(err)
+			}
+			like = &NewNode{Labels: chosenLabels(set)}
+			like.Open = openLabels(like.Labels, typ, &n.Offering)
+			known[string(key)] = like
 		}
-		if err != nil { // no pod was verified there
-			panic(err)
-		}
-		n.Labels = chosenLabels(set)
-		n.Open = openLabels(n.Labels, typ, &n.Offering)
+		n.Labels, n.Open = maps.Clone(like.Labels), like.Open
 		n.Zone, n.CapacityType = n.Labels[corev1.LabelTopologyZone], n.Labels[instancetypes.LabelCapacityType]
 		n.Labels[nodepool.ProvisionerLabelKey] = n.Pool.Name
 		out = append(out, n)
@@ -163,12 +171,17 @@ const unasked = "default"
 func openLabels(labels map[string]string, typ *instancetypes.InstanceType, o *instancetypes.Offering) requirements.Set {
 	open := map[string]string{}
 	for key, value := range labels {
-		if _, fixed := o.Requirements.Get(key).Single(); fixed || key == nodepool.LabelKey {
-			continue
-		}
-		if _, fixed := typ.Requirements.Get(key).Single(); !fixed {
+		if key != nodepool.LabelKey && !decides(&o.Requirements, key) && !decides(&typ.Requirements, key) {
 			open[key] = value
 		}
 	}
 	return requirements.FromLabels(open)
+}
+
+func decides(s *requirements.Set, key string) bool {
+	if !s.Has(key) { // which is quicker than what no requirement gives
+		return false
+	}
+	_, ok := s.Get(key).Single()
+	return ok
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -51,12 +50,6 @@ type Problem struct {
 	topology  *topology.Problem
 	verifier  *verifier
 	aliases   requirements.Aliases
-
-	// held remembers which classes some node could hold, for every attempt asks again.
-	held struct {
-		sync.Mutex
-		known map[int]bool
-	}
 }
 
 // PoolState is a pool and what its limits leave.
@@ -373,13 +366,13 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	}
 	for i, c := range p.Classes {
 		in.Classes[i] = topology.Class{
-			Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Requests: c.requests, Asked: c.asked, Required: c.Required, Preferred: c.Preferred,
+			Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Requests: c.requests, Asked: c.Asked, Required: c.Required, Preferred: c.Preferred,
 			Tolerated: c.tolerated, Untainted: c.untainted,
 		}
 		if c.Refusal != nil {
 			in.Classes[i].Count = 0
 		}
-		in.Classes[i].Tags, in.Classes[i].Limits = hostport.Tags(c.ports)
+		in.Classes[i].Tags, in.Classes[i].Limits = topology.PortTags(c.ports)
 		for _, a := range c.shared {
 			in.Classes[i].Shared = append(in.Classes[i].Shared, topology.Shared{Name: a.Volume, Dimension: slices.Index(p.Resources, a.Limit)})
 		}

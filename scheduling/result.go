@@ -162,35 +162,36 @@ type binding struct {
 // bindings is the pods that packing placed, in the order of assignment. A pick that joined a bundle goes where the bundle is; the
 // others are the first of a bundle, or on their own.
 func (s *state) bindings() []binding {
-	type place struct{ relaxed, domain int }
-	type join struct {
-		place
-		bundle int
+	first, places := make([]int, len(s.assigned.Classes)), 0 // a place is a relaxed class in a domain
+	for i, rc := range s.assigned.Classes {
+		first[i], places = places, places+len(rc.Domains)
 	}
+	type join struct{ place, bundle int }
 	joined := map[join]int{}
 	for _, pk := range s.assigned.Picks {
 		if pk.Bundle >= 0 {
-			joined[join{place{pk.Relaxed, pk.Domain}, pk.Bundle}] += pk.Count
+			joined[join{first[pk.Relaxed] + pk.Domain, pk.Bundle}] += pk.Count
 		}
 	}
-	bundles, alone := map[int]seat{}, map[place][]seat{}
+	bundles, alone := map[int]seat{}, make([][]seat, places)
 	seats := s.seats()
-	for _, bundled := range []bool{true, false} { // those that others joined later go first
-		for i := range s.assigned.Lots {
-			lot := &s.assigned.Lots[i]
-			if bundled != (len(lot.Bundles) > 0) {
-				continue
+	for i := range s.assigned.Lots { // bundles come first
+		lot := &s.assigned.Lots[i]
+		if len(lot.Bundles) == 0 {
+			to := first[lot.Slots[0].Relaxed] + lot.Slots[0].Domain
+			if alone[to] == nil {
+				alone[to] = seats[i]
+			} else {
+				alone[to] = append(alone[to], seats[i]...)
 			}
-			for k, at := range seats[i] {
-				for _, sl := range lot.Slots {
-					to, n := place{sl.Relaxed, sl.Domain}, sl.Count
-					if bundled {
-						bundles[lot.Bundles[k]] = at
-						n -= joined[join{to, lot.Bundles[k]}]
-					}
-					for range n {
-						alone[to] = append(alone[to], at)
-					}
+			continue
+		}
+		for k, at := range seats[i] {
+			bundles[lot.Bundles[k]] = at
+			for _, sl := range lot.Slots {
+				to := first[sl.Relaxed] + sl.Domain
+				for range sl.Count - joined[join{to, lot.Bundles[k]}] { // those that others joined later
+					alone[to] = append(alone[to], at)
 				}
 			}
 		}
@@ -201,7 +202,7 @@ func (s *state) bindings() []binding {
 		rc := s.assigned.Classes[pk.Relaxed]
 		for range pk.Count {
 			at := nowhere
-			if from := (place{pk.Relaxed, pk.Domain}); pk.Bundle >= 0 {
+			if from := first[pk.Relaxed] + pk.Domain; pk.Bundle >= 0 {
 				at = bundles[pk.Bundle]
 			} else if len(alone[from]) > 0 {
 				at, alone[from] = alone[from][0], alone[from][1:]

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
@@ -246,50 +245,51 @@ func (p *Problem) start() *state { return p.state(p.topology.Start(), search{}) 
 func (p *Problem) state(assigned *topology.Assignment, at search) *state {
 	s := &state{p: p, assigned: assigned, items: make([]Item, len(assigned.Lots)), search: at}
 	urgencies := make([]urgency, len(assigned.Lots))
+	var name []byte
+	pods := make([]ItemPods, 0, len(assigned.Lots)) // of most items there is one
 	for i := range assigned.Lots {
 		lot := &assigned.Lots[i]
-		it := Item{
-			Count: lot.Count, Requests: lot.Requests, Requires: lot.Required, Tags: lot.Tags, Limits: lot.Limits,
-			Pods: make([]ItemPods, len(lot.Slots)),
-		}
-		var name strings.Builder
+		it := Item{Count: lot.Count, Requests: lot.Requests, Requires: lot.Required, Tags: lot.Tags, Limits: lot.Limits}
+		name = name[:0]
 		for k, slot := range lot.Slots {
 			if k > 0 {
-				name.WriteString(" with ")
+				name = append(name, " with "...)
 			}
-			s.writeName(&name, slot)
+			name = s.appendName(name, slot)
 			class := assigned.Classes[slot.Relaxed].Class
-			it.Pods[k] = ItemPods{class, slot.Count}
+			pods = append(pods, ItemPods{class, slot.Count})
 			if u := s.urgency(class); k == 0 || u.compare(urgencies[i]) < 0 {
 				urgencies[i] = u
 			}
 		}
 		if lot.Node < 0 && len(lot.Bundles) > 0 && len(lot.Slots) == 1 && lot.Slots[0].Count == 1 {
-			name.WriteString(" by itself") // others of its kind may stand there, too, in no bundle
+			name = append(name, " by itself"...) // others of its kind may stand there, too, in no bundle
 		}
 		if lot.Node >= 0 { // it has one place to go, which others can do without
 			urgencies[i].tied = 1
-			name.WriteString(" on " + p.Existing[lot.Node].Node.Name)
+			name = append(append(name, " on "...), p.Existing[lot.Node].Node.Name...)
 		}
-		it.Name = name.String()
+		it.Name, it.Pods = string(name), slices.Clip(pods[len(pods)-len(lot.Slots):])
 		s.items[i] = it
 	}
 	prioritize(s.items, urgencies)
 	return s
 }
 
-func (s *state) writeName(to *strings.Builder, slot topology.Slot) {
+func (s *state) appendName(to []byte, slot topology.Slot) []byte {
 	rc := s.assigned.Classes[slot.Relaxed]
-	to.WriteString(s.p.Classes[rc.Class].Name())
+	pod := s.p.Classes[rc.Class].Pods[0]
+	to = append(append(append(to, pod.Namespace...), '/'), pod.Name...)
 	if d := rc.Domains[slot.Domain]; len(d.Values) > 0 {
-		to.WriteString(" in " + d.String())
+		to = append(append(to, " in "...), d.String()...)
 	}
 	if rc.Level > 0 {
-		fmt.Fprintf(to, " without %d preferences", rc.Level)
+		to = fmt.Appendf(to, " without %d preferences", rc.Level)
 	}
 	if slot.Count > 1 {
-		fmt.Fprintf(to, " x %d", slot.Count)
+		to = fmt.Appendf(to, " x %d", slot.Count)
 	}
+	return to
 }
 
 // advance takes what became of the round. Where pods could not be placed, their domain holds no more than what was

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 )
 
@@ -125,7 +124,7 @@ func (s *state) step(next *search, unplaced []int) (topology.Facts, bool) {
 func (s *state) unplaced() []int {
 	var out []int
 	for i, c := range s.p.Classes {
-		if s.placed[i] < len(c.Pods) && s.p.holdable(i) {
+		if s.placed[i] < len(c.Pods) && c.Refusal == nil && s.p.topology.Holdable(i) {
 			out = append(out, i)
 		}
 	}
@@ -202,47 +201,4 @@ func prioritize(items []Item, of []urgency) {
 		at, _ := slices.BinarySearchFunc(levels, of[i], urgency.compare)
 		items[i].Priority = int32(at)
 	}
-}
-
-// holdable reports whether some node, to buy or there, could hold a pod of the class if there were no others. It is worked
-// out once.
-func (p *Problem) holdable(class int) bool {
-	p.held.Lock()
-	defer p.held.Unlock()
-	if p.held.known == nil {
-		p.held.known = map[int]bool{}
-	}
-	holds, known := p.held.known[class]
-	if !known {
-		c := p.Classes[class]
-		holds = c.Refusal == nil && (p.buyable(c) || p.fitsExisting(c))
-		p.held.known[class] = holds
-	}
-	return holds
-}
-
-// buyable reports whether some node to buy could hold a pod of the class.
-func (p *Problem) buyable(c *Class) bool {
-	required := c.Required.Intersect(requirements.AnyOf(c.tolerated))
-	for i := range p.Shapes {
-		shape := &p.Shapes[i]
-		if short, _ := p.shortage(c, shape.Free); short != nil || !required.Compatible(shape.Labels, requirements.Keys{}) {
-			continue
-		}
-		for _, o := range shape.Offerings {
-			if node, err := shape.Labels.Intersect(o.Labels); err == nil && required.Compatible(node, requirements.Keys{}) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// fitsExisting reports whether some existing node has room for a pod of the class.
-func (p *Problem) fitsExisting(c *Class) bool {
-	required := c.Required.Intersect(requirements.AnyOf(c.tolerated))
-	return slices.ContainsFunc(p.Existing, func(r ExistingNode) bool {
-		short, _ := p.shortage(c, p.spare(c, &r, r.Free))
-		return short == nil && required.Compatible(r.Labels, requirements.Keys{})
-	})
 }

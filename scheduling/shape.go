@@ -310,7 +310,7 @@ func (p *Problem) shapeFor(list []Shape, first int, proto Shape, allocatable []i
 	proto.Free = slices.Clone(allocatable)
 	for _, i := range daemons {
 		subtract(proto.Free, p.daemons[i].vector)
-		tags, limits := hostport.Tags(p.daemons[i].ports)
+		tags, limits := topology.PortTags(p.daemons[i].ports)
 		proto.Tags = append(proto.Tags, tags...)
 		proto.Limits = append(proto.Limits, limits...)
 		tags, limits = p.topology.Daemon(i)

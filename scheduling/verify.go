@@ -131,11 +131,11 @@ func (v *verifier) verify(bins []OutcomeBin, order []binding) ([]binding, map[in
 		run := v.start(bins, usedBy(order, len(bins)))
 		held := run.bind(order)
 		used := usedBy(held, len(bins))
-		rest := slices.DeleteFunc(slices.Clone(order), func(b binding) bool { return b.at.bin >= 0 && !used[b.at.bin] })
-		if len(rest) == len(order) {
+		empty := func(b binding) bool { return b.at.bin >= 0 && !used[b.at.bin] }
+		if !slices.ContainsFunc(order, empty) {
 			return run.complete(held), run.why
 		}
-		order = rest
+		order = slices.DeleteFunc(slices.Clone(order), empty)
 	}
 }
 

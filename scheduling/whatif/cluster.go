@@ -79,7 +79,7 @@ func (c *Cluster) Settled() *Cluster {
 	c.checkout()
 	old := c.e
 	e := &engine{
-		problem: old.problem, aliases: old.aliases, dims: old.dims, classByRep: old.classByRep, podAt: old.podAt,
+		problem: old.problem, aliases: old.aliases, dims: old.dims, podAt: old.podAt,
 		classes: slices.Clone(old.classes), pods: slices.Clone(old.pods), nodeAt: map[string]int32{}, index: old.index, cluster: old.cluster.Clone(),
 		offers: old.offers, full: slices.Clone(old.full),
 		offerAt: old.offerAt, weights: old.weights, problemClass: old.problemClass, taken: maps.Clone(old.taken), names: make([]int, len(old.names)), offerSigs: old.offerSigs,

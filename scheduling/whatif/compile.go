@@ -44,7 +44,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	}
 	e := &engine{
 		admission: admission.NewCluster(s.PriorityClasses, s.RuntimeClasses, s.LimitRanges),
-		aliases:   requirements.KubernetesAliases(), podAt: map[*corev1.Pod]int32{}, nodeAt: map[string]int32{},
+		aliases:   requirements.KubernetesAliases(), podAt: map[*corev1.Pod]int32{}, nodeAt: map[string]int32{}, problemClass: map[int32]int{},
 		daemons: map[string]*daemonSet{}, offerAt: map[[2]int]int{}, bucketAt: map[string]int32{}, pins: map[pinKey]*pin{}, taken: map[string]bool{},
 	}
 	known := make(map[string]bool, len(s.Nodes))
@@ -62,7 +62,6 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	if err := e.compileClasses(s, groups, o); err != nil {
 		return nil, err
 	}
-	e.problemClass = e.problemClasses()
 	e.compileOffers(o)
 	e.weigh()
 	e.compileNodes(&s)
@@ -120,8 +119,7 @@ func representative(p *corev1.Pod) *corev1.Pod {
 
 func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o Options) error {
 	e.classes = make([]class, len(groups))
-	e.classByRep = map[*corev1.Pod]int32{}
-	classAt := e.classByRep
+	classAt := map[*corev1.Pod]int32{} // by the pod that stands for the class in the problem
 	in := s
 	in.Pods = nil
 	for i, pods := range groups {
@@ -144,9 +142,10 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 		return err
 	}
 	e.dims = len(e.problem.Resources)
-	for _, c := range e.problem.Classes {
+	for i, c := range e.problem.Classes {
 		for _, r := range c.Pods {
 			k := &e.classes[classAt[r]]
+			e.problemClass[classAt[r]] = i
 			k.Required, k.Need, k.movable = c.Required, e.vector(c.Requests), true
 			if c.Refusal != nil {
 				k.refusal, k.movable = c.Refusal.Detail, false
@@ -168,8 +167,15 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 			c.Constraints = e.index.Keeps(c.template)
 			continue
 		}
-		if err := e.constraints(c); err != nil {
+		like := e.problem.Classes[e.problemClass[int32(i)]]
+		all, err := e.index.Read(interpod.Owner{Pod: c.template, Asked: like.Asked})
+		if err != nil {
 			return &scheduling.InvalidError{What: "pod " + podclass.Name(pods[0]), Err: err}
+		}
+		soft := softly{nodes: like.Preferred}
+		c.Constraints, soft.Constraints = all.Split()
+		if len(soft.nodes)+len(soft.Terms)+len(soft.Spreads) > 0 {
+			c.soft = &soft
 		}
 	}
 	if err := e.compileDaemons(&s); err != nil {
@@ -195,7 +201,7 @@ func (e *engine) asked() requirements.Keys {
 		out = out.Union(c.Required.Keys())
 		if c.soft != nil {
 			for _, w := range c.soft.nodes {
-				out = out.Union(w.term.Keys())
+				out = out.Union(w.Nodes.Keys())
 			}
 		}
 	}

@@ -1,28 +1,6 @@
 package whatif
 
-import (
-	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/requirements/kube"
-	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
-)
-
-// constraints reads what the pod of a class asks of other pods: what is required, and what it would rather have.
-func (e *engine) constraints(c *class) error {
-	asked, err := kube.FromPod(&c.template.Spec)
-	if err != nil {
-		return err
-	}
-	all, err := e.index.Read(interpod.Owner{Pod: c.template, Asked: e.aliases.Alternatives(asked.Required)})
-	if err != nil {
-		return err
-	}
-	soft := softly{nodes: e.wishes(asked.Preferred)}
-	c.Constraints, soft.Constraints = all.Split()
-	if len(soft.nodes)+len(soft.Terms)+len(soft.Spreads) > 0 {
-		c.soft = &soft
-	}
-	return nil
-}
+import "github.com/joinery-sdk/joinery/requirements"
 
 // join finds the groups that each class and DaemonSet is in.
 func (e *engine) join() {

@@ -25,7 +25,6 @@ type engine struct {
 	classes      []class
 	pods         []pod
 	podAt        map[*corev1.Pod]int32
-	classByRep   map[*corev1.Pod]int32 // by the pod that stands for the class in the problem
 	nodes        []node
 	nodeAt       map[string]int32
 	buckets      []bucket

@@ -91,17 +91,6 @@ func (e *engine) pinned(p *pin, o *offer) bool {
 	return p.offers[o.at] == 1
 }
 
-// problemClasses maps classes to those of the problem.
-func (e *engine) problemClasses() map[int32]int {
-	out := map[int32]int{}
-	for i, c := range e.problem.Classes {
-		for _, r := range c.Pods {
-			out[e.classByRep[r]] = i
-		}
-	}
-	return out
-}
-
 // perNode is how many pods of the class a new node takes by its constraints on the hostname; 0 if any number.
 func (e *engine) perNode(c *class) int {
 	most := 0

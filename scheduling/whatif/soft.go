@@ -9,15 +9,9 @@ import (
 // score is chosen, and of those the fullest.
 type softly struct {
 	interpod.Constraints
-	nodes []wish
-	met   []int8 // by kind of node and wish: 0 unknown, 1 yes, 2 no
+	nodes []requirements.Preference
+	met   []int8 // by kind of node and term: 0 unknown, 1 yes, 2 no
 	fine  bool   // some of it is about a key of many values
-}
-
-// wish is a preferred term of node affinity.
-type wish struct {
-	weight int32
-	term   requirements.Set
 }
 
 const (
@@ -26,17 +20,6 @@ const (
 	// looks is how many nodes of a bucket are compared where they differ in what a class would rather have.
 	looks = 8
 )
-
-// wishes are the preferred terms of node affinity, deprecated keys renamed. What cannot be met asks nothing.
-func (e *engine) wishes(preferred []requirements.Preference) []wish {
-	var out []wish
-	for _, p := range preferred {
-		if set, err := e.aliases.Set(p.Nodes); err == nil {
-			out = append(out, wish{p.Weight, set})
-		}
-	}
-	return out
-}
 
 // score is how much of what a class would rather have nodes of a kind and with these values of the keys give.
 // Groups that are left out count for nothing.
@@ -49,12 +32,12 @@ func (e *engine) score(s *softly, kind int32, values []int32, without []bool) in
 		}
 		if s.met[at] == 0 {
 			s.met[at] = 2
-			if s.nodes[i].term.Matches(e.cluster.Labels(kind)) {
+			if s.nodes[i].Nodes.Matches(e.cluster.Labels(kind)) {
 				s.met[at] = 1
 			}
 		}
 		if s.met[at] == 1 {
-			sum += s.nodes[i].weight
+			sum += s.nodes[i].Weight
 		}
 	}
 	for i := range s.Terms {

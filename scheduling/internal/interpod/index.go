@@ -99,7 +99,8 @@ type Index struct {
 	selections  map[string]*selection // by what the API object says
 	selectionAt map[string]int32      // numbers, by text
 	lookup      *lookup
-	raw         []byte // reused
+	raw         []byte   // reused
+	names       []string // reused
 }
 
 // groupKey identifies a group: by the number of its selection, or by a text where it is a custom one or has several.
@@ -271,11 +272,11 @@ func (x *Index) counted(key string, who ...*selection) int32 {
 }
 
 func groupText(key string, who []*selection) string {
-	text := key
+	texts := []string{key}
 	for _, s := range who {
-		text += "|" + s.text
+		texts = append(texts, s.text)
 	}
-	return text
+	return strings.Join(texts, "|")
 }
 
 func words(who []*selection) string {
@@ -376,7 +377,12 @@ func (x *Index) selected(sel *metav1.LabelSelector, in []string) (*selection, er
 		in = slices.Compact(slices.Sorted(slices.Values(in)))
 	}
 	raw := appendTexts(x.raw[:0], in...)
-	for _, k := range slices.Sorted(maps.Keys(sel.MatchLabels)) {
+	x.names = x.names[:0]
+	for k := range sel.MatchLabels {
+		x.names = append(x.names, k)
+	}
+	slices.Sort(x.names)
+	for _, k := range x.names {
 		raw = appendTexts(raw, k, sel.MatchLabels[k])
 	}
 	for _, e := range sel.MatchExpressions {

@@ -162,7 +162,7 @@ func (st *Assignment) Learn(missing func(relaxed, domain int) int) (Facts, bool)
 	next := st.facts
 	next.caps = maps.Clone(next.caps)
 	if next.caps == nil {
-		next.caps = map[capKey]int{}
+		next.caps = map[[2]int]map[string]int{}
 	}
 	news := false
 	for i, rc := range st.Classes {
@@ -171,11 +171,16 @@ func (st *Assignment) Learn(missing func(relaxed, domain int) int) (Facts, bool)
 			if gone <= 0 {
 				continue
 			}
-			key := capKey{rc.Class, rc.Level, rc.Domains[d].String()}
-			if have, ok := next.caps[key]; ok && have <= n-gone {
+			key, domain := [2]int{rc.Class, rc.Level}, rc.Domains[d].String()
+			if have, ok := next.caps[key][domain]; ok && have <= n-gone {
 				continue
 			}
-			next.caps[key] = n - gone
+			caps := maps.Clone(next.caps[key]) // those of the facts before stay
+			if caps == nil {
+				caps = map[string]int{}
+			}
+			caps[domain] = n - gone
+			next.caps[key] = caps
 			// Only pods that may be assigned differently make another round worth it.
 			c := &st.p.classes[rc.Class]
 			news = news || len(rc.keys) > 0 || rc.Level < len(c.soft) || len(c.all.MemberOf) > 0

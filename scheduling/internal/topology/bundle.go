@@ -231,17 +231,25 @@ func (s *assigner) hasTargets(rc *RelaxedClass, b *bundle) bool {
 
 // consistent reports whether a pod in the domain can be on the bundle's node: keys that both know have one value.
 func (s *assigner) consistent(rc *RelaxedClass, d int, b *bundle) bool {
-	return !slices.ContainsFunc(b.slots, func(sl Slot) bool { return !agree(rc, d, s.classes[sl.Relaxed], sl.Domain) })
+	return !slices.ContainsFunc(b.slots, func(sl Slot) bool {
+		other := s.classes[sl.Relaxed]
+		return !agree(commonKeys(rc, other), &rc.Domains[d], &other.Domains[sl.Domain])
+	})
 }
 
-// agree reports whether one node can be in both domains: keys that both know have one value.
-func agree(a *RelaxedClass, d int, b *RelaxedClass, e int) bool {
+// commonKeys are the positions of the keys that both know.
+func commonKeys(a, b *RelaxedClass) (both [][2]int) {
 	for i, k := range a.keys {
-		if o := slices.IndexFunc(b.keys, func(o key) bool { return o.name == k.name }); o >= 0 && b.Domains[e].Values[o] != a.Domains[d].Values[i] {
-			return false
+		if o := slices.IndexFunc(b.keys, func(o key) bool { return o.name == k.name }); o >= 0 {
+			both = append(both, [2]int{i, o})
 		}
 	}
-	return true
+	return both
+}
+
+// agree reports whether one node can be in both domains: the keys that both know have one value.
+func agree(keys [][2]int, a, b *Domain) bool {
+	return !slices.ContainsFunc(keys, func(k [2]int) bool { return a.Values[k[0]] != b.Values[k[1]] })
 }
 
 // pairUp makes a bundle of the class's pod and a pod that is on its own so far; in variants those come first that lean its way.
@@ -268,7 +276,7 @@ func (s *assigner) pairUp(i, d int) int {
 func (s *assigner) fitTogether(i, d, j, e int) bool {
 	x, y := s.classes[i], s.classes[j]
 	at := coupled{x.Class, x.Level, y.Class, y.Level, x.Domains[d].text, y.Domains[e].text}
-	return s.p.memo.coupled(at, func() bool { return s.couple(i, d, j, e) != nil })
+	return remembered(s.p.memo, s.p.memo.couples, at, func() bool { return s.couple(i, d, j, e) != nil })
 }
 
 // findPairs looks at the relaxed classes that were not looked at before.
@@ -279,14 +287,17 @@ func (s *assigner) findPairs(i, d int) {
 		return
 	}
 	at := slices.IndexFunc(rc.at.Terms, func(t interpod.Term) bool { return !t.Anti && s.p.withinNode[t.Group] })
+	alone := &bundle{node: -1, slots: []Slot{{}}}
 	for _, m := range s.p.groups[rc.at.Terms[at].Group].members {
 		for _, j := range s.levels[m] {
 			other := s.classes[j]
-			if j < near.seen || other.follows || !s.hasTargets(rc, &bundle{node: -1, slots: []Slot{{Relaxed: j}}}) { // pods that follow others are in bundles already
+			alone.slots[0].Relaxed = j
+			if j < near.seen || other.follows || !s.hasTargets(rc, alone) { // pods that follow others are in bundles already
 				continue
 			}
+			both := commonKeys(rc, other)
 			for e := range other.Domains {
-				if agree(rc, d, other, e) {
+				if agree(both, &rc.Domains[d], &other.Domains[e]) {
 					near.pairs = append(near.pairs, pair{relaxed: j, domain: e})
 				}
 			}

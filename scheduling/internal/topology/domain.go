@@ -181,7 +181,7 @@ func (p *Problem) domains(rc *RelaxedClass) []Domain {
 
 // suitable are the existing nodes that could hold a pod of a class to which no label matters beyond what it asks.
 func (p *Problem) suitable(rc *RelaxedClass) []int {
-	return p.memo.suitable([2]int{rc.Class, rc.Level}, func() []int {
+	return remembered(p.memo, p.memo.nodes, [2]int{rc.Class, rc.Level}, func() []int {
 		var out []int
 		for i := range p.nodes {
 			if n := &p.nodes[i]; copies(n.Free, p.onNode(&p.classes[rc.Class], i)) > 0 && rc.at.required.Compatible(n.Labels, requirements.Keys{}) {
@@ -277,7 +277,7 @@ func (p *Problem) universeOf(id int32) universe {
 // than the plan will have, which only makes spreads stricter.
 func (p *Problem) universe(id int32, closed map[closedKey]bool) []string {
 	g := &p.groups[id]
-	u := p.memo.universe(id, func() universe { return p.universeOf(id) })
+	u := remembered(p.memo, p.memo.universes, id, func() universe { return p.universeOf(id) })
 	if len(closed) == 0 && len(u.standing) == 0 {
 		return u.offered
 	}

@@ -11,8 +11,8 @@ import (
 
 // Facts is what earlier assignments and their packing found out. The zero value knows nothing; facts are immutable.
 type Facts struct {
-	// caps says how many pods of a class and level a domain holds at most, where packing could not place more.
-	caps map[capKey]int
+	// caps says, by class and level, how many pods a domain holds at most, where packing could not place more.
+	caps map[[2]int]map[string]int
 	// closed are domains that no new node may be in: a spread counts them as soon as one is.
 	closed map[closedKey]bool
 	// blame is how often a class was unplaced, or followed by one that was: the more, the earlier it goes.
@@ -21,11 +21,6 @@ type Facts struct {
 	yields map[int]int
 	// variant numbers other choices of domains where there is a choice; 0 are the usual ones.
 	variant int
-}
-
-type capKey struct {
-	class, level int
-	domain       string
 }
 
 // closedKey is a value of a label, and the filter that nodes there must not pass; -1 for all nodes.
@@ -292,6 +287,15 @@ func (p *Problem) open(closed map[closedKey]bool) requirements.Alternatives {
 		from = to
 	}
 	return out
+}
+
+// Holdable reports whether some node, to buy or there, could hold a pod of the class if there were no others. It is worked out once.
+func (p *Problem) Holdable(class int) bool {
+	c := &p.classes[class]
+	rc := p.relaxed(class, len(c.soft))
+	return remembered(p.memo, p.memo.held, class, func() bool {
+		return len(p.suitable(rc)) > 0 || p.someNode(p.forBundles(), c.Requests, rc.at.required)
+	})
 }
 
 // someNode reports whether some node, of these cells or there, has so much room and suits the requirements.

@@ -3,10 +3,12 @@ package topology
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
@@ -65,12 +67,16 @@ func (s *assigner) relaxed(class, level int) int {
 	n := len(rc.Domains)
 	counts := make([]int, 3*n)
 	rc.Placed, rc.bundled, rc.most = counts[:n:n], counts[n:2*n:2*n], counts[2*n:]
+	caps := s.facts.caps[[2]int{class, level}]
 	for d := range rc.Domains {
 		dom := &rc.Domains[d]
 		if rc.most[d] = unbounded; dom.price >= unsold {
 			rc.most[d] = dom.room
 		}
-		if most, ok := s.facts.caps[capKey{class, level, dom.text}]; ok {
+		if len(caps) == 0 {
+			continue
+		}
+		if most, ok := caps[dom.text]; ok {
 			rc.most[d] = min(most, rc.most[d])
 		}
 	}
@@ -91,7 +97,7 @@ func (s *assigner) relaxed(class, level int) int {
 // relaxed is what is known of the pods of a class at a level before any is placed. It is worked out once, for every
 // assignment asks again; its slices are shared.
 func (p *Problem) relaxed(class, level int) *RelaxedClass {
-	return p.memo.relaxed([2]int{class, level}, func() *RelaxedClass { return p.newRelaxed(class, level) })
+	return remembered(p.memo, p.memo.classes, [2]int{class, level}, func() *RelaxedClass { return p.newRelaxed(class, level) })
 }
 
 func (p *Problem) newRelaxed(class, level int) *RelaxedClass {
@@ -146,34 +152,28 @@ func (s *assigner) required(rc *RelaxedClass, d int) requirements.Alternatives {
 // keysOf lists the keys whose values matter to a class at a level: of its own constraints, and of groups that count it,
 // with their filters where it may be on either side. Keys that only groups look at are optional.
 func (p *Problem) keysOf(c *class, at *relaxation) []key {
-	var own, others []key
-	label := func(g int32, optional bool) key {
-		return key{name: p.groups[g].key, id: p.groups[g].keyID, filter: -1, optional: optional}
-	}
-	use := func(g int32) {
+	var all []key // own ones before others of the same name
+	use := func(g int32, optional bool) {
 		if !p.withinNode[g] {
-			own = append(own, label(g, false))
+			all = append(all, key{name: p.groups[g].key, id: p.groups[g].keyID, filter: -1, optional: optional})
 		}
 	}
 	for _, sp := range at.Spreads {
-		use(sp.Group)
+		use(sp.Group, false)
 	}
 	for _, t := range at.Terms {
-		use(t.Group)
+		use(t.Group, false)
 	}
 	for _, g := range c.ratios {
-		use(g)
+		use(g, false)
 	}
 	for _, g := range c.all.MemberOf {
-		if p.withinNode[g] {
-			continue
-		}
-		others = append(others, label(g, true))
-		if f := p.groups[g].filter; f >= 0 && p.filters[f].side(at.required) == "" {
-			others = append(others, key{name: p.filters[f].key, id: -1, filter: int(f)})
+		use(g, true)
+		if f := p.groups[g].filter; f >= 0 && !p.withinNode[g] && p.filters[f].side(at.required) == "" {
+			all = append(all, key{name: p.filters[f].key, id: -1, filter: int(f)})
 		}
 	}
-	all := slices.SortedStableFunc(slices.Values(slices.Concat(own, others)), func(a, b key) int { return cmp.Compare(a.name, b.name) })
+	slices.SortStableFunc(all, func(a, b key) int { return cmp.Compare(a.name, b.name) })
 	return slices.CompactFunc(all, func(a, b key) bool { return a.name == b.name })
 }
 
@@ -241,6 +241,26 @@ func (p *Problem) within(c *class, at *relaxation) (tags []string, lasting, pass
 	return tags, lasting, passing
 }
 
+// PortTags puts host ports in the one form that packing knows. A port on one address conflicts with the same port on
+// that address and with the wildcard; the wildcard conflicts with every address. So each port adds a tag for its
+// address and a tag for the port at large: a wildcard allows one of the latter in all, an address allows one of its
+// own and no wildcard.
+func PortTags(ports []hostport.Port) (tags []string, limits []Limit) {
+	for _, p := range ports {
+		all := fmt.Sprintf("port %s/%d", p.Protocol, p.Number)
+		tags = append(tags, all)
+		if p.IP == hostport.AnyAddress {
+			tags = append(tags, all+" wildcard")
+			limits = append(limits, Limit{Tag: all, Max: 1})
+			continue
+		}
+		own := all + " on " + p.IP
+		tags = append(tags, own)
+		limits = append(limits, Limit{Tag: own, Max: 1}, Limit{Tag: all + " wildcard", Max: 0})
+	}
+	return tags, limits
+}
+
 // memo remembers what every assignment of a problem would work out again: it follows from the problem alone. It is safe
 // for concurrent use.
 type memo struct {
@@ -250,34 +270,19 @@ type memo struct {
 	nodes     map[[2]int][]int
 	sets      map[string]*domainSet
 	couples   map[coupled]bool
+	held      map[int]bool // by class
 	once      sync.Once
 	cells     []cell
 }
 
 func newMemo() *memo {
-	return &memo{classes: map[[2]int]*RelaxedClass{}, universes: map[int32]universe{}, nodes: map[[2]int][]int{}, couples: map[coupled]bool{}, sets: map[string]*domainSet{}}
-}
-
-func (m *memo) relaxed(key [2]int, make func() *RelaxedClass) *RelaxedClass {
-	return remembered(m, m.classes, key, make)
-}
-
-func (m *memo) universe(group int32, make func() universe) universe {
-	return remembered(m, m.universes, group, make)
-}
-
-func (m *memo) suitable(key [2]int, make func() []int) []int {
-	return remembered(m, m.nodes, key, make)
+	return &memo{classes: map[[2]int]*RelaxedClass{}, universes: map[int32]universe{}, nodes: map[[2]int][]int{}, couples: map[coupled]bool{}, held: map[int]bool{}, sets: map[string]*domainSet{}}
 }
 
 // coupled is two pods that may share a node, by class, level and domain.
 type coupled struct {
 	class, level, otherClass, otherLevel int
 	domain, otherDomain                  string
-}
-
-func (m *memo) coupled(key coupled, fits func() bool) bool {
-	return remembered(m, m.couples, key, fits)
 }
 
 // domains are those of a relaxed class.

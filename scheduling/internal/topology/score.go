@@ -139,11 +139,9 @@ func (s *assigner) awaitedNear(rc *RelaxedClass, d int) int {
 			if f == rc || f.want == 0 {
 				continue
 			}
-			for e := range f.Domains {
-				if agree(rc, d, f, e) {
-					n++
-					break
-				}
+			both := commonKeys(rc, f)
+			if slices.ContainsFunc(f.Domains, func(e Domain) bool { return agree(both, &rc.Domains[d], &e) }) {
+				n++
 			}
 		}
 	}

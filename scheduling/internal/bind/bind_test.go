@@ -1,0 +1,147 @@
+package bind_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
+	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
+)
+
+const zone = corev1.LabelTopologyZone
+
+// apart is a pod that keeps away from others of its app, by a label of nodes.
+func apart(key string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Labels: map[string]string{"app": "web"}}}
+	p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+		{TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+	}}}
+	return p
+}
+
+// cluster is a node in each zone, with four units free, and what a pod of the class asks of others.
+func cluster(t testing.TB, pods []*corev1.Pod, classes []*bind.Class, taints []corev1.Taint, zones ...string) (*bind.Cluster, []*bind.Node) {
+	t.Helper()
+	x := interpod.NewIndex(requirements.Aliases{}, nil)
+	for i, p := range pods {
+		all, err := x.Read(interpod.Owner{Pod: p, Asked: requirements.AnyOf(requirements.Set{})})
+		require.NoError(t, err)
+		classes[i].Constraints, _ = all.Split()
+	}
+	for i, p := range pods {
+		x.Join(&classes[i].Constraints, p.Namespace, p.Labels)
+	}
+	var asked requirements.Keys
+	for i, c := range classes {
+		if c.Number = i; c.Required.IsZero() {
+			c.Required = requirements.AnyOf(requirements.Set{})
+		}
+		asked = asked.Union(c.Required.Keys())
+	}
+	out := bind.New(x, asked)
+	var nodes []*bind.Node
+	for i, z := range zones {
+		n := &bind.Node{Free: []int64{4, 4}}
+		out.Describe(n, map[string]string{zone: z, corev1.LabelHostname: fmt.Sprintf("n%d", i)}, taints)
+		nodes = append(nodes, n)
+	}
+	out.Start()
+	for _, n := range nodes {
+		out.CountNode(n, 1)
+	}
+	return out, nodes
+}
+
+func ExampleCluster() {
+	web := &bind.Class{Need: []int64{3, 1}}
+	c, nodes := cluster(&testing.T{}, []*corev1.Pod{apart(zone)}, []*bind.Class{web}, nil, "a", "a", "b")
+	for _, n := range nodes {
+		r := c.Check(web, n)
+		fmt.Println(r.OK(), r.By == bind.Interpod)
+		if r.OK() {
+			c.Add(web, n, false)
+		}
+	}
+	// Output:
+	// true false
+	// false true
+	// true false
+}
+
+func TestWhatKeepsAPodOut(t *testing.T) {
+	port := hostport.Port{IP: "0.0.0.0", Protocol: corev1.ProtocolTCP, Number: 80}
+	spot := []corev1.Taint{{Key: "spot", Effect: corev1.TaintEffectNoSchedule}}
+	for name, c := range map[string]struct {
+		class  bind.Class
+		taints []corev1.Taint
+		there  []bind.Class
+		want   bind.Refusal
+	}{
+		"nothing":            {class: bind.Class{Need: []int64{4, 4}}},
+		"another zone":       {class: bind.Class{Required: requirements.AnyOf(requirements.MustParse(zone + "=b"))}, want: bind.Refusal{By: bind.Labels}},
+		"a taint":            {taints: spot, want: bind.Refusal{By: bind.Labels}},
+		"a tolerated taint":  {taints: spot, class: bind.Class{Tolerations: []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}}}},
+		"the second is full": {class: bind.Class{Need: []int64{1, 2}}, there: []bind.Class{{Need: []int64{3, 3}}}, want: bind.Refusal{By: bind.Free, Resource: 1}},
+		"needs none of it":   {class: bind.Class{Need: []int64{0, 0}}, there: []bind.Class{{Need: []int64{9, 9}}}},
+		"a port":             {class: bind.Class{Ports: []hostport.Port{port}}, there: []bind.Class{{Ports: []hostport.Port{port}}}, want: bind.Refusal{By: bind.Ports, Port: port}},
+		"a volume of two": {
+			class: bind.Class{Need: []int64{3, 0}, Shared: []bind.Shared{{Name: "v", Resource: 0}, {Name: "w", Resource: 0}}},
+			there: []bind.Class{{Need: []int64{2, 0}, Shared: []bind.Shared{{Name: "v", Resource: 0}}}},
+		},
+		"no volume in common": {
+			class: bind.Class{Need: []int64{3, 0}, Shared: []bind.Shared{{Name: "w", Resource: 0}}},
+			there: []bind.Class{{Need: []int64{2, 0}, Shared: []bind.Shared{{Name: "v", Resource: 0}}}}, want: bind.Refusal{By: bind.Free},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			classes := []*bind.Class{&c.class}
+			for i := range c.there {
+				classes = append(classes, &c.there[i])
+			}
+			all, nodes := cluster(t, nil, classes, c.taints, "a")
+			for i := range c.there {
+				all.Add(&c.there[i], nodes[0], false)
+			}
+			assert.Equal(t, c.want, all.Check(&c.class, nodes[0]))
+			assert.Equal(t, c.want, all.Clone().Check(&c.class, nodes[0]))
+		})
+	}
+}
+
+// What is taken off leaves everything as it was.
+func TestRemoveUndoesAdd(t *testing.T) {
+	web := &bind.Class{Need: []int64{1, 1}, Ports: []hostport.Port{{IP: "0.0.0.0", Protocol: corev1.ProtocolTCP, Number: 80}}}
+	c, nodes := cluster(t, []*corev1.Pod{apart(corev1.LabelHostname)}, []*bind.Class{web}, nil, "a")
+	before := *nodes[0]
+	before.Free = []int64{4, 4}
+	own := c.Clone()
+	own.Add(web, nodes[0], false)
+	assert.Equal(t, bind.Ports, own.Check(web, nodes[0]).By)
+	assert.Equal(t, int32(0), c.State.Members(0, nodes[0].Values[0]), "a clone counts by itself")
+	own.Remove(web, nodes[0], false)
+	assert.Empty(t, nodes[0].Ports)
+	assert.Equal(t, before.Free, nodes[0].Free)
+	assert.True(t, own.Check(web, nodes[0]).OK())
+}
+
+// Daemons take what was left for them; those that cannot start are not counted.
+func TestDaemonsStart(t *testing.T) {
+	web, agent := &bind.Class{Need: []int64{1, 1}}, &bind.Class{Need: []int64{2, 2}}
+	pods := []*corev1.Pod{apart(corev1.LabelHostname), apart(corev1.LabelHostname)}
+	c, nodes := cluster(t, pods, []*bind.Class{web, agent}, nil, "a", "b", "c")
+	plain := &bind.Class{Need: []int64{1, 0}}
+	nodes[0].Free, nodes[1].Free = []int64{0, 0}, []int64{-1, 0}
+	c.Add(web, nodes[2], false)
+	assert.Equal(t, []*bind.Class{agent}, c.StartDaemons([]*bind.Class{plain, agent}, nodes[0]), "plain is not counted")
+	assert.Empty(t, c.StartDaemons([]*bind.Class{agent}, nodes[1]), "no space")
+	assert.Empty(t, c.StartDaemons([]*bind.Class{agent}, nodes[2]), "kept away")
+	assert.Equal(t, []int64{0, 0}, nodes[0].Free, "what was left for them is theirs")
+	assert.Equal(t, bind.Interpod, c.Check(&bind.Class{Number: web.Number, Constraints: web.Constraints, Required: web.Required}, nodes[0]).By)
+}
