@@ -375,9 +375,19 @@ func (p *Provider) layers(ctx context.Context) ([]instancetypes.PriceSource, err
 	}
 	return p.prices.Get(ctx, p.clients.Region, func(ctx context.Context) ([]instancetypes.PriceSource, error) {
 		var layers []instancetypes.PriceSource
-		if region, err := p.region(ctx); err != nil {
+		region, err := p.region(ctx)
+		if err != nil {
 			return nil, err
-		} else if region.OnDemandDate == "" {
+		}
+		list, err := market.OnDemand(ctx, p.clients)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		p.notes.set("list", note("the price list could not be read, prices are those of the embedded catalogue", err))
+		// China's own prices are in yuan, those of other regions in dollars: either all are its own, or none is.
+		china := strings.HasPrefix(region.Name, "cn-")
+		yuan := china && err == nil
+		if region.OnDemandDate == "" && !yuan {
 			elsewhere, err := market.PricesElsewhere()
 			if err != nil {
 				return nil, err
@@ -385,11 +395,6 @@ func (p *Provider) layers(ctx context.Context) ([]instancetypes.PriceSource, err
 			layers = append(layers, elsewhere)
 			p.notes.set("prices", fmt.Sprintf("the embedded catalogue has no prices of region %q: where AWS tells none either, those of another region stand for them", region.Name))
 		}
-		list, err := market.OnDemand(ctx, p.clients)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		p.notes.set("list", note("the price list could not be read, prices are those of the embedded catalogue", err))
 		if err == nil {
 			layers = append(layers, list)
 		}
@@ -398,7 +403,7 @@ func (p *Provider) layers(ctx context.Context) ([]instancetypes.PriceSource, err
 			return nil, ctx.Err()
 		}
 		p.notes.set("spot", note("spot prices could not be read, they are estimated", err))
-		if err == nil && history.Complete {
+		if err == nil && history.Complete && china == yuan {
 			layers = append(layers, history)
 		}
 		return layers, nil

@@ -2,6 +2,8 @@ package aws_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -205,6 +207,29 @@ func TestOtherPartitions(t *testing.T) {
 	}
 	_, err := awstest.New(awstest.Config{Region: "eu-west-1"})
 	require.NoError(t, err)
+}
+
+// China's prices are in yuan: no offering is priced in dollars beside them, whichever of them cannot be read.
+func TestPricesInYuan(t *testing.T) {
+	for fails, want := range map[string][]string{
+		"DescribeSpotPriceHistory": {"EC2 on-demand cn-north-1"}, "GetProducts": {"EC2 us-east-1, for want of the region's own prices"}, "": {"EC2 on-demand cn-north-1", "EC2 spot cn-north-1"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, awstest.Config{Region: "cn-north-1"})
+			f.cloud.SetFault(failing(fails, "UnauthorizedOperation", "no"))
+			types, err := f.provider(t).InstanceTypes(t.Context(), pool())
+			require.NoError(t, err)
+			lists := map[string]bool{}
+			for _, it := range types {
+				for _, o := range it.Offerings {
+					if o.List != nil && o.Price > 0 {
+						lists[o.List.Name] = true
+					}
+				}
+			}
+			assert.ElementsMatch(t, want, slices.Collect(maps.Keys(lists)), "without %s", fails)
+		})
+	}
 }
 
 // Where EC2 does not tell types, those of the catalogue are used until it does, and a note says so; a region that the catalogue does not have has to wait.

@@ -16,10 +16,9 @@ import (
 
 // fleet is what a client token led to.
 type fleet struct {
-	request string
-	fields  map[string]string
-	answer  []el
-	made    time.Time
+	fields map[string]string // of the request
+	answer []el
+	made   time.Time
 }
 
 // choice is one override of a fleet with its launch template.
@@ -32,19 +31,16 @@ type choice struct {
 	priority float64
 	pool     pool
 	ids      []string
+	refused  *apiError
 }
 
 func (c *Cloud) createFleet(r request) (any, *apiError) {
 	p := r.params
 	fields := map[string]string{}
 	p.flatten("", fields)
-	var b strings.Builder
-	for _, k := range sortedKeys(fields) {
-		b.WriteString(k + "=" + fields[k] + "\n")
-	}
 	token := p.str("ClientToken")
 	if old, ok := c.fleets[token]; ok && token != "" && c.now().Sub(old.made) < c.config.Tokens {
-		if old.request != b.String() {
+		if !maps.Equal(old.fields, fields) {
 			return nil, &apiError{"IdempotentParameterMismatch", "The request uses the same client token as a previous, but non-identical request."}
 		}
 		return old.answer, nil
@@ -63,14 +59,13 @@ func (c *Cloud) createFleet(r request) (any, *apiError) {
 	}
 	tags := map[string]string{}
 	for _, s := range p.list("TagSpecification") {
-		if t := s.tags("Tag"); s.str("ResourceType") == "instance" {
-			tags = t
-		} else if len(t) > 50 {
+		t := s.tags("Tag")
+		if len(t) > 50 {
 			return nil, &apiError{"TagLimitExceeded", "More than 50 tags"}
 		}
-	}
-	if len(tags) > 50 {
-		return nil, &apiError{"TagLimitExceeded", "More than 50 tags"}
+		if s.str("ResourceType") == "instance" {
+			tags = t
+		}
 	}
 	for k, v := range tags {
 		if len(k) > 128 || len(v) > 256 || strings.HasPrefix(k, "aws:") {
@@ -79,41 +74,30 @@ func (c *Cloud) createFleet(r request) (any, *apiError) {
 	}
 	c.order(choices, kind, p)
 	id := c.id("fleet")
-	refused := map[*choice]*apiError{}
-	var broken *apiError
 	if r.fault.Entry != "" {
-		broken = &apiError{r.fault.Entry, r.fault.Message}
+		for _, ch := range choices {
+			ch.refused = &apiError{r.fault.Entry, r.fault.Message}
+		}
 	}
 	for range target + c.surplus {
-		if !c.fulfil(choices, refused, broken, kind, id, token, tags) {
+		if !c.fulfil(choices, kind, id, token, tags) {
 			break
 		}
 	}
 	answer := []el{e("fleetId", id)}
-	var launched []*choice
-	var failed []*choice
-	for _, ch := range choices {
-		if len(ch.ids) > 0 {
-			launched = append(launched, ch)
-		}
-		if refused[ch] != nil {
-			failed = append(failed, ch)
-		}
-	}
-	lifecycle := "on-demand"
-	if kind == "spot" {
-		lifecycle = "spot"
-	}
+	launched := slices.DeleteFunc(slices.Clone(choices), func(ch *choice) bool { return len(ch.ids) == 0 })
+	failed := slices.DeleteFunc(slices.Clone(choices), func(ch *choice) bool { return ch.refused == nil })
+	lifecycle := choices[0].pool.capacityType
 	answer = append(answer, items("fleetInstanceSet", launched, func(ch *choice) []el {
 		return []el{
 			ch.elements(), e("lifecycle", lifecycle), texts("instanceIds", ch.ids), e("instanceType", ch.typ),
 			e("availabilityZone", ch.zone), e("availabilityZoneId", c.zoneID(ch.zone)), e("subnetId", ch.subnet.ID),
 		}
 	}), items("errorSet", failed, func(ch *choice) []el {
-		return []el{ch.elements(), e("lifecycle", lifecycle), e("errorCode", cited(api.Entry, refused[ch].code).Code), e("errorMessage", refused[ch].message)}
+		return []el{ch.elements(), e("lifecycle", lifecycle), e("errorCode", cited(api.Entry, ch.refused.code).Code), e("errorMessage", ch.refused.message)}
 	}))
 	if token != "" {
-		c.fleets[token] = &fleet{request: b.String(), fields: fields, answer: answer, made: c.now()}
+		c.fleets[token] = &fleet{fields: fields, answer: answer, made: c.now()}
 	}
 	return answer, nil
 }
@@ -163,11 +147,11 @@ func (c *Cloud) choices(p *params, kind string) ([]*choice, *apiError) {
 				capacityType = "spot"
 			}
 			ch.pool = pool{ch.typ, ch.zone, capacityType}
-			if key := fmt.Sprint(ch.pool, t.data.str("CapacityReservationSpecification", "CapacityReservationTarget", "CapacityReservationId")); seen[key] {
+			key := fmt.Sprint(ch.pool, t.data.str("CapacityReservationSpecification", "CapacityReservationTarget", "CapacityReservationId"))
+			if seen[key] {
 				return nil, &apiError{"InvalidFleetConfig", "The fleet configuration contains duplicate instance pools"}
-			} else {
-				seen[key] = true
 			}
+			seen[key] = true
 			out = append(out, ch)
 		}
 	}
@@ -215,20 +199,16 @@ func (c *Cloud) order(choices []*choice, kind string, p *params) {
 }
 
 // fulfil launches one machine from the first pool that has one.
-func (c *Cloud) fulfil(choices []*choice, refused map[*choice]*apiError, broken *apiError, kind, fleetID, token string, tags map[string]string) bool {
+func (c *Cloud) fulfil(choices []*choice, kind, fleetID, token string, tags map[string]string) bool {
 	for _, ch := range choices {
-		if refused[ch] != nil {
+		if ch.refused != nil {
 			continue
 		}
-		reserved, failure := "", (*apiError)(nil)
-		if failure = broken; failure == nil {
-			reserved, failure = c.take(ch, kind)
-		}
-		if failure != nil {
-			refused[ch] = failure
+		var reserved string
+		if reserved, ch.refused = c.take(ch, kind); ch.refused != nil {
 			continue
 		}
-		ch.ids = append(ch.ids, c.launch(ch, kind, fleetID, token, reserved, tags))
+		ch.ids = append(ch.ids, c.launch(ch, fleetID, token, reserved, tags))
 		return true
 	}
 	return false

@@ -1,6 +1,7 @@
 package awstest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -124,21 +125,16 @@ func (c *Cloud) describeStatus(r request) (any, *apiError) {
 }
 
 // launch makes an instance of what was taken.
-func (c *Cloud) launch(ch *choice, kind, fleetID, token, reserved string, tags map[string]string) string {
+func (c *Cloud) launch(ch *choice, fleetID, token, reserved string, tags map[string]string) string {
 	data := ch.template.data
 	i := &instance{
 		id: c.id("i"), typ: ch.typ, zone: ch.zone, subnet: ch.subnet, fleet: fleetID, token: token, reserved: reserved,
-		template: ch.template, launched: c.now(), capacityType: "on-demand",
+		template: ch.template, launched: c.now(), capacityType: ch.pool.capacityType,
 	}
 	if p, ok := c.profiles[data.str("IamInstanceProfile", "Name")]; ok {
 		i.profile = p.arn()
 	}
-	if kind == "spot" {
-		i.capacityType = "spot"
-	}
-	if i.image = ch.image; i.image == "" {
-		i.image = data.str("ImageId")
-	}
+	i.image = cmp.Or(ch.image, data.str("ImageId"))
 	i.groups = data.strs("SecurityGroupId")
 	for _, n := range data.list("NetworkInterface") {
 		i.groups = append(i.groups, n.strs("SecurityGroupId")...)
