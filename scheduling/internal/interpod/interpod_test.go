@@ -333,7 +333,9 @@ func TestGroupsAreToldApart(t *testing.T) {
 		return out
 	}
 	expression := func(e metav1.LabelSelectorRequirement) func(*corev1.PodAffinityTerm) {
-		return func(t *corev1.PodAffinityTerm) { t.LabelSelector.MatchExpressions = []metav1.LabelSelectorRequirement{e} }
+		return func(t *corev1.PodAffinityTerm) {
+			t.LabelSelector.MatchExpressions = []metav1.LabelSelectorRequirement{e}
+		}
 	}
 	p := pod(map[string]string{"app": "web", "tier": "front", "size": "s"})
 	terms := []corev1.PodAffinityTerm{
