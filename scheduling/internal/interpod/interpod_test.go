@@ -319,3 +319,53 @@ func (o *oracle) spreads(p *corev1.Pod, n int) bool {
 	}
 	return true
 }
+
+// Terms that differ in anything that selects pods are about different groups, and terms that say the same are about one.
+func TestGroupsAreToldApart(t *testing.T) {
+	term := func(change ...func(*corev1.PodAffinityTerm)) corev1.PodAffinityTerm {
+		out := corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{
+			MatchLabels:      map[string]string{"app": "web", "tier": "front"},
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "size", Operator: metav1.LabelSelectorOpIn, Values: []string{"s", "m"}}},
+		}}
+		for _, c := range change {
+			c(&out)
+		}
+		return out
+	}
+	expression := func(e metav1.LabelSelectorRequirement) func(*corev1.PodAffinityTerm) {
+		return func(t *corev1.PodAffinityTerm) {
+			t.LabelSelector.MatchExpressions = []metav1.LabelSelectorRequirement{e}
+		}
+	}
+	p := pod(map[string]string{"app": "web", "tier": "front", "size": "s"})
+	terms := []corev1.PodAffinityTerm{
+		term(),
+		term(func(t *corev1.PodAffinityTerm) { t.TopologyKey = "rack" }),
+		term(func(t *corev1.PodAffinityTerm) { t.Namespaces = []string{"other"} }),
+		term(func(t *corev1.PodAffinityTerm) { t.Namespaces = []string{"other", "shop"} }),
+		term(func(t *corev1.PodAffinityTerm) { t.LabelSelector.MatchLabels["app"] = "db" }),
+		term(func(t *corev1.PodAffinityTerm) { delete(t.LabelSelector.MatchLabels, "tier") }),
+		term(expression(metav1.LabelSelectorRequirement{Key: "size", Operator: metav1.LabelSelectorOpIn, Values: []string{"s"}})),
+		term(expression(metav1.LabelSelectorRequirement{Key: "size", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"s", "m"}})),
+		term(func(t *corev1.PodAffinityTerm) { t.LabelSelector = &metav1.LabelSelector{} }),
+		term(func(t *corev1.PodAffinityTerm) { t.LabelSelector = nil }),
+		term(), term(func(t *corev1.PodAffinityTerm) { t.Namespaces = []string{"shop", "shop"} }),
+	}
+	p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = terms
+	x := interpod.NewIndex(requirements.Aliases{}, nil)
+	c, err := x.Read(interpod.Owner{Pod: p, Asked: anything})
+	require.NoError(t, err)
+	seen := map[int32]bool{}
+	for _, term := range c.Terms[:len(terms)-2] {
+		assert.False(t, seen[term.Group], x.Groups()[term.Group].Text)
+		seen[term.Group] = true
+	}
+	assert.Equal(t, c.Terms[0], c.Terms[len(terms)-2])
+	assert.Equal(t, c.Terms[0], c.Terms[len(terms)-1], "a namespace named twice")
+	x.Join(&c, p.Namespace, p.Labels)
+	var self []bool
+	for _, term := range c.Terms[:len(terms)-2] {
+		self = append(self, term.Self)
+	}
+	assert.Equal(t, []bool{true, true, false, true, false, true, true, false, true, false}, self, "each by itself")
+}

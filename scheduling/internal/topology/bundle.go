@@ -165,7 +165,7 @@ func (s *assigner) runs(group int32, n int) bool {
 func (s *assigner) nodesOf(rc *RelaxedClass, d int) []int {
 	nodes := rc.Domains[d].nodes
 	if len(rc.keys) == 0 {
-		nodes = s.p.suitable(rc)
+		nodes = s.p.suitable(rc.relaxed)
 	}
 	type candidate struct{ node, leaning, copies int }
 	var list []candidate

@@ -123,7 +123,7 @@ type key struct {
 }
 
 // domains enumerates where one pod of the class can be, by the values of its keys.
-func (p *Problem) domains(rc *RelaxedClass) []Domain {
+func (p *Problem) domains(rc *relaxed) []Domain {
 	required, requests := rc.at.required, p.classes[rc.Class].Requests
 	byText := map[string]int{}
 	var out []Domain
@@ -180,7 +180,7 @@ func (p *Problem) domains(rc *RelaxedClass) []Domain {
 }
 
 // suitable are the existing nodes that could hold a pod of a class to which no label matters beyond what it asks.
-func (p *Problem) suitable(rc *RelaxedClass) []int {
+func (p *Problem) suitable(rc *relaxed) []int {
 	return remembered(p.memo, p.memo.nodes, [2]int{rc.Class, rc.Level}, func() []int {
 		var out []int
 		for i := range p.nodes {

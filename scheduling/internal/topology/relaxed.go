@@ -14,19 +14,26 @@ import (
 
 // RelaxedClass is the pods of one class that were assigned with the same preferences given up.
 type RelaxedClass struct {
-	// Class is the position in the input, and Level how many preferences were given up.
-	Class, Level int
+	*relaxed
 	// Domains are those that the pods can be in. There is one, without values, where no label matters to the class.
 	Domains []Domain
 	// Placed is how many pods went to each domain.
 	Placed []int
 
 	want    int
-	most    []int // by domain, how many pods it holds at most as far as is known
-	at      relaxation
-	keys    []key
+	most    []int     // by domain, how many pods it holds at most as far as is known
 	bundled []int     // of those placed, how many are in bundles
 	near    []company // by domain, of pods that may join others on a node
+}
+
+// relaxed is what is known of the pods of a class at a level before any is placed.
+type relaxed struct {
+	// Class is the position in the input, and Level how many preferences were given up.
+	Class, Level int
+
+	at      relaxation
+	keys    []key
+	domains []Domain // those that are closed included
 	counted []membership
 	rank    int
 	tags    []string
@@ -58,7 +65,8 @@ func (s *assigner) relaxed(class, level int) int {
 	if at, ok := s.relaxedAt[[2]int{class, level}]; ok {
 		return at
 	}
-	rc := *s.p.relaxed(class, level)
+	rc := &RelaxedClass{relaxed: s.p.relaxed(class, level)}
+	rc.Domains = rc.domains
 	if len(rc.keys) > 0 && len(s.facts.closed) > 0 {
 		if gone := func(d Domain) bool { return d.room == 0 && s.isClosed(rc.keys, &d) }; slices.ContainsFunc(rc.Domains, gone) {
 			rc.Domains = slices.DeleteFunc(slices.Clone(rc.Domains), gone)
@@ -85,10 +93,10 @@ func (s *assigner) relaxed(class, level int) int {
 	}
 	for _, t := range rc.at.Terms {
 		if !t.Anti {
-			s.followers[t.Group] = append(s.followers[t.Group], &rc)
+			s.followers[t.Group] = append(s.followers[t.Group], rc)
 		}
 	}
-	s.classes = append(s.classes, &rc)
+	s.classes = append(s.classes, rc)
 	s.relaxedAt[[2]int{class, level}] = len(s.classes) - 1
 	s.levels[class] = append(s.levels[class], len(s.classes)-1)
 	return len(s.classes) - 1
@@ -96,13 +104,13 @@ func (s *assigner) relaxed(class, level int) int {
 
 // relaxed is what is known of the pods of a class at a level before any is placed. It is worked out once, for every
 // assignment asks again; its slices are shared.
-func (p *Problem) relaxed(class, level int) *RelaxedClass {
-	return remembered(p.memo, p.memo.classes, [2]int{class, level}, func() *RelaxedClass { return p.newRelaxed(class, level) })
+func (p *Problem) relaxed(class, level int) *relaxed {
+	return remembered(p.memo, p.memo.classes, [2]int{class, level}, func() *relaxed { return p.newRelaxed(class, level) })
 }
 
-func (p *Problem) newRelaxed(class, level int) *RelaxedClass {
+func (p *Problem) newRelaxed(class, level int) *relaxed {
 	c := &p.classes[class]
-	rc := &RelaxedClass{Class: class, Level: level, at: c.relax(level)}
+	rc := &relaxed{Class: class, Level: level, at: c.relax(level)}
 	rc.tags, rc.lasting, rc.passing = p.within(c, &rc.at)
 	rc.keys = p.keysOf(c, &rc.at)
 	for _, g := range c.all.MemberOf {
@@ -120,13 +128,13 @@ func (p *Problem) newRelaxed(class, level int) *RelaxedClass {
 		rc.counted = append(rc.counted, m)
 	}
 	if len(rc.keys) == 0 {
-		rc.Domains = []Domain{{node: -1, at: slices.Repeat([]int32{interpod.Absent}, len(p.index.Keys()))}}
+		rc.domains = []Domain{{node: -1, at: slices.Repeat([]int32{interpod.Absent}, len(p.index.Keys()))}}
 	} else {
 		rc.shared = p.memo.domains(rc, c, func() *domainSet {
 			list := p.domains(rc)
 			return &domainSet{list, make([]requirements.Alternatives, len(list))}
 		})
-		rc.Domains = rc.shared.list
+		rc.domains = rc.shared.list
 	}
 	rc.rank = p.rank(&rc.at)
 	for k, key := range rc.keys {
@@ -265,7 +273,7 @@ func PortTags(ports []hostport.Port) (tags []string, limits []Limit) {
 // for concurrent use.
 type memo struct {
 	mu        sync.Mutex
-	classes   map[[2]int]*RelaxedClass
+	classes   map[[2]int]*relaxed
 	universes map[int32]universe
 	nodes     map[[2]int][]int
 	sets      map[string]*domainSet
@@ -276,7 +284,7 @@ type memo struct {
 }
 
 func newMemo() *memo {
-	return &memo{classes: map[[2]int]*RelaxedClass{}, universes: map[int32]universe{}, nodes: map[[2]int][]int{}, couples: map[coupled]bool{}, held: map[int]bool{}, sets: map[string]*domainSet{}}
+	return &memo{classes: map[[2]int]*relaxed{}, universes: map[int32]universe{}, nodes: map[[2]int][]int{}, couples: map[coupled]bool{}, held: map[int]bool{}, sets: map[string]*domainSet{}}
 }
 
 // coupled is two pods that may share a node, by class, level and domain.
@@ -286,7 +294,7 @@ type coupled struct {
 }
 
 // domains are those of a relaxed class.
-func (m *memo) domains(rc *RelaxedClass, c *class, make func() *domainSet) *domainSet {
+func (m *memo) domains(rc *relaxed, c *class, make func() *domainSet) *domainSet {
 	var few [256]byte
 	key := rc.at.required.AppendKey(few[:0])
 	key = binary.AppendUvarint(key, uint64(len(rc.keys)))
