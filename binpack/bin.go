@@ -27,13 +27,15 @@ type bin struct {
 
 // filler holds the state of one packing run: bins, what pools and reservations have left, open-key states.
 type filler struct {
-	in     *Instance
-	nodes  []bin
-	bins   []bin
-	pools  []poolState
-	left   []int // by reservation
-	states openStates
-	want   []int // by item, still to place
+	in    *Instance
+	nodes []bin
+	bins  []bin
+	pools []poolState
+	left  []int // by reservation
+	// diverse is what may still go into each capacity pool, by diversity.
+	diverse [][]int
+	states  openStates
+	want    []int // by item, still to place
 
 	nodeRooms, binRooms rooms
 }
@@ -63,6 +65,7 @@ func newFiller(in *Instance) *filler {
 		}
 		f.pools[i] = s
 	}
+	f.diverse = copied(in.diverse.left)
 	f.nodes = make([]bin, len(p.Nodes))
 	for n := range p.Nodes {
 		b := &f.nodes[n]
@@ -70,6 +73,14 @@ func newFiller(in *Instance) *filler {
 		b.tags = addTags(nil, &in.nodeTags[n], 1)
 	}
 	return f
+}
+
+func copied(rows [][]int) [][]int {
+	out := make([][]int, len(rows))
+	for i := range rows {
+		out[i] = slices.Clone(rows[i])
+	}
+	return out
 }
 
 // admit is how many copies of the item the bin takes, at most want, and under which variant of its requirements.
@@ -81,6 +92,11 @@ func (f *filler) admit(b *bin, item, want int) (int, *variant, uint64, int32) {
 	}
 	if len(b.tags) > 0 || len(in.itemTags[item].caps) > 0 {
 		if k = room(b.tags, &in.itemTags[item], k); k == 0 {
+			return 0, nil, 0, 0
+		}
+	}
+	if len(f.diverse) > 0 {
+		if k = f.spread(f.capacityPool(b), item, k); k == 0 {
 			return 0, nil, 0, 0
 		}
 	}
@@ -147,6 +163,7 @@ func (f *filler) place(b *bin, item, k int, v *variant, mask uint64, open int32)
 		}
 	}
 	b.tags = addTags(b.tags, &in.itemTags[item], k)
+	f.expose(f.capacityPool(b), item, k)
 	if b.node < 0 {
 		if mask&(1<<b.charged) == 0 {
 			f.charge(b.typ, int(b.charged), -1)
@@ -198,7 +215,7 @@ func (f *filler) affordable(t int32) uint64 {
 		if typ.Offerings[j].Price > pool.price {
 			mask &^= 1 << j
 		} else if in.reserveOf[t] != nil {
-			if k := in.reserveOf[t][j]; k >= 0 && f.left[k] == 0 {
+			if k := in.reserveOf[t][j]; k >= 0 && f.left[k] < typ.Offerings[j].takes() {
 				mask &^= 1 << j
 			}
 		}
@@ -224,7 +241,7 @@ func (f *filler) charge(t int32, offering int, sign int64) {
 	}
 	if in.reserveOf[t] != nil {
 		if k := in.reserveOf[t][offering]; k >= 0 && f.left[k] != math.MaxInt {
-			f.left[k] -= int(sign)
+			f.left[k] -= int(sign) * typ.Offerings[offering].takes()
 		}
 	}
 }
@@ -388,4 +405,150 @@ func (in *Instance) tagsSuit(t int32, shares []Share) bool {
 		}
 	}
 	return true
+}
+
+// diversity is [Problem.Diversity] by numbers: those that may be broken, and the capacity pools.
+type diversity struct {
+	left     [][]int   // by diversity and capacity pool: what may still go there
+	counts   [][]Share // by item: which diversities it counts for, and how much one of it does
+	pools    map[string]int32
+	offering [][]int32 // by type and offering: the capacity pool, -1 for none
+	node     []int32   // by node, as well
+}
+
+func (in *Instance) compileDiversity() {
+	p := &in.problem
+	d := &in.diverse
+	var kept []Diversity
+	for _, x := range p.Diversity {
+		all := int64(0)
+		for _, s := range x.Items {
+			all = sum(all, int64(s.Count)*int64(p.Items[s.Item].Count))
+		}
+		for _, n := range x.Placed {
+			all = sum(all, int64(max(n, 0)))
+		}
+		if all > int64(x.Max) {
+			kept = append(kept, x)
+		}
+	}
+	if len(kept) == 0 {
+		return
+	}
+	d.pools = map[string]int32{}
+	number := func(name string) int32 {
+		if name == "" {
+			return -1
+		}
+		id, ok := d.pools[name]
+		if !ok {
+			id = int32(len(d.pools))
+			d.pools[name] = id
+		}
+		return id
+	}
+	d.offering, d.node = make([][]int32, len(p.Types)), make([]int32, len(p.Nodes))
+	for t := range p.Types {
+		for j := range p.Types[t].Offerings {
+			d.offering[t] = append(d.offering[t], number(p.Types[t].Offerings[j].CapacityPool))
+		}
+	}
+	for n := range p.Nodes {
+		d.node[n] = number(p.Nodes[n].CapacityPool)
+	}
+	if len(d.pools) == 0 { // nothing to depend on
+		in.diverse = diversity{}
+		return
+	}
+	d.counts = make([][]Share, len(p.Items))
+	for i, x := range kept {
+		left := slices.Repeat([]int{x.Max}, len(d.pools))
+		for name, n := range x.Placed {
+			if at, ok := d.pools[name]; ok {
+				left[at] = max(x.Max-max(n, 0), 0)
+			}
+		}
+		d.left = append(d.left, left)
+		for _, s := range x.Items {
+			if list := d.counts[s.Item]; s.Count > 0 && len(list) > 0 && list[len(list)-1].Item == i {
+				list[len(list)-1].Count += s.Count
+			} else if s.Count > 0 {
+				d.counts[s.Item] = append(list, Share{i, s.Count})
+			}
+		}
+	}
+}
+
+// count is how much one of the item does for the diversity.
+func (d *diversity) count(number, item int) int64 {
+	for _, s := range d.counts[item] {
+		if s.Item == number {
+			return int64(s.Count)
+		}
+	}
+	return 0
+}
+
+// pool is the number of the offering's capacity pool, -1 for none.
+func (d *diversity) pool(typ, offering int) int32 {
+	if len(d.left) == 0 {
+		return -1
+	}
+	return d.offering[typ][offering]
+}
+
+// capacityPool is that of the bin.
+func (f *filler) capacityPool(b *bin) int32 {
+	if d := &f.in.diverse; b.node >= 0 && len(d.left) > 0 {
+		return d.node[b.node]
+	}
+	return f.in.diverse.pool(int(b.typ), int(b.charged))
+}
+
+// spread is how many copies of the item, at most want, the capacity pool may take.
+func (f *filler) spread(pool int32, item, want int) int {
+	if pool < 0 {
+		return want
+	}
+	for _, s := range f.in.diverse.counts[item] {
+		want = min(want, max(f.diverse[s.Item][pool], 0)/s.Count)
+	}
+	return want
+}
+
+// expose counts k copies of the item against the capacity pool; a negative number gives back.
+func (f *filler) expose(pool int32, item, k int) {
+	if pool < 0 {
+		return
+	}
+	for _, s := range f.in.diverse.counts[item] {
+		f.diverse[s.Item][pool] -= k * s.Count
+	}
+}
+
+// exposeAll counts the shares so many times against the capacity pool.
+func (f *filler) exposeAll(pool int32, shares []Share, times int) {
+	for _, s := range shares {
+		f.expose(pool, s.Item, times*s.Count)
+	}
+}
+
+// exposable keeps the offerings of the mask whose capacity pools may take the shares.
+func (f *filler) exposable(t int32, mask uint64, shares []Share) uint64 {
+	if len(f.diverse) == 0 {
+		return mask
+	}
+	for rest := mask; rest != 0; rest &= rest - 1 {
+		j := bits.TrailingZeros64(rest)
+		pool, n := f.in.diverse.offering[t][j], 0
+		for n < len(shares) && f.spread(pool, shares[n].Item, shares[n].Count) == shares[n].Count {
+			f.expose(pool, shares[n].Item, shares[n].Count)
+			n++
+		}
+		f.exposeAll(pool, shares[:n], -1)
+		if n < len(shares) {
+			mask &^= 1 << j
+		}
+	}
+	return mask
 }

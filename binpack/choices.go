@@ -166,6 +166,14 @@ func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
 	out := chosen(l)
 	known := make(map[string][]Choice, len(l.Bins))
 	r := ranking{in: in, f: newFiller(in), most: most, byPool: make([][]Choice, len(in.problem.Pools)), masks: make([]uint64, len(in.problem.Types)), asked: make([]int, len(in.problem.Types))}
+	for _, b := range l.Bins {
+		r.f.exposeAll(in.diverse.pool(b.Type, b.Offering), b.Shares, 1)
+	}
+	for n, shares := range l.Nodes {
+		if len(in.diverse.left) > 0 {
+			r.f.exposeAll(in.diverse.node[n], shares, 1)
+		}
+	}
 	var key []byte
 	for i, b := range l.Bins {
 		if run.stopped() {
@@ -176,9 +184,13 @@ func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
 			key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(s.Item)), uint64(s.Count))
 		}
 		// Two bins of one content may rest on different offerings of counted reservations; the chosen one leads its list.
+		pool := in.diverse.pool(b.Type, b.Offering)
+		key = binary.AppendVarint(key, int64(pool)) // what other bins leave of the capacity pools depends on it
 		list, ok := known[string(key)]
 		if !ok {
+			r.f.exposeAll(pool, b.Shares, -1)
 			list = r.choicesFor(b)
+			r.f.exposeAll(pool, b.Shares, 1)
 			known[string(key)] = list
 		}
 		chosen := Choice{b.Type, b.Offering}
@@ -215,7 +227,7 @@ func (r *ranking) choicesFor(b Bin) []Choice {
 			break
 		}
 		if r.asked[c.Type] != r.bins {
-			r.asked[c.Type], r.masks[c.Type] = r.bins, r.f.suits(int32(c.Type), &open, open.used)
+			r.asked[c.Type], r.masks[c.Type] = r.bins, r.f.exposable(int32(c.Type), r.f.suits(int32(c.Type), &open, open.used), b.Shares)
 		}
 		if r.masks[c.Type]&(1<<c.Offering) != 0 {
 			all = append(all, c)
@@ -226,7 +238,9 @@ func (r *ranking) choicesFor(b Bin) []Choice {
 	if seen.met() {
 		return slices.Clone(all)
 	}
-	all = in.otherChoices(b, open.used)
+	all = slices.DeleteFunc(in.otherChoices(b, open.used), func(c Choice) bool {
+		return r.f.exposable(int32(c.Type), 1<<c.Offering, b.Shares) == 0
+	})
 	slices.SortFunc(all, in.compareChoices)
 	seen = newMinimums(in.problem.Pools[pool].MinValues)
 	n := 0

@@ -330,23 +330,62 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) int {
 		if kind.typ < 0 { // a node, or things that are left out
 			continue
 		}
-		mask := kind.mask & f.affordable(kind.typ)
+		typ, mask := kind.typ, kind.mask&f.affordable(kind.typ)
+		if len(f.diverse) > 0 {
+			typ, mask = p.elsewhere(r, c, typ, mask)
+		}
 		if mask == 0 {
 			continue
 		}
-		b := f.newBin(kind.typ, mask)
-		f.charge(kind.typ, int(b.charged), 1)
+		b := f.newBin(typ, mask)
+		f.charge(typ, int(b.charged), 1)
 		for k, class := range c.Class {
 			p.take(&b, &queues[class], int(c.Count[k]))
 		}
 		if len(b.shares) == 0 {
-			f.charge(kind.typ, int(b.charged), -1)
+			f.charge(typ, int(b.charged), -1)
 			continue
 		}
 		slices.SortStableFunc(b.shares, func(x, y Share) int { return in.rank[x.Item] - in.rank[y.Item] })
 		f.bins = append(f.bins, b)
 	}
 	return before - f.wanted()
+}
+
+// elsewhere is the type and the offerings for a column whose own capacity pools may not take it: the cheapest that holds it and
+// whose pool may, or its own where there is none.
+func (p *planner) elsewhere(r *relaxation, c relax.Column, typ int32, own uint64) (int32, uint64) {
+	in, f := p.in, p.f
+	shares, used := make([]Share, len(c.Class)), make([]int64, in.dims)
+	for i, class := range c.Class {
+		shares[i] = Share{r.members[class][0], int(c.Count[i])}
+		for d := range used {
+			used[d] += in.problem.Items[shares[i].Item].Size[d] * int64(shares[i].Count)
+		}
+	}
+	if mask := f.exposable(typ, own, shares); mask != 0 {
+		return typ, mask
+	}
+	best, bestMask, bestPrice := typ, own, Price(math.MaxInt64)
+	for _, t := range in.tiers[in.tierOfPool[in.problem.Types[typ].Pool]].types {
+		if in.minPrice[t] >= bestPrice {
+			break
+		}
+		mask := f.affordable(t)
+		if fits(in.capacityOf(t), used, 1) == 0 || mask == 0 {
+			continue
+		}
+		for _, s := range shares {
+			mask &= f.eligible(s.Item, t)
+		}
+		if mask = f.exposable(t, mask, shares); mask == 0 {
+			continue
+		}
+		if j := in.cheapest(t, mask); in.objective(t, j) < bestPrice {
+			best, bestMask, bestPrice = t, 1<<j, in.objective(t, j)
+		}
+	}
+	return best, bestMask
 }
 
 // wanted is how many things have no place yet.
@@ -419,7 +458,7 @@ func (r *relaxation) appendOutlets(in *Instance, list []offer, tier int, used []
 		}
 		suits := make([]uint64, (len(used)+63)/64)
 		suits[k/64] |= 1 << (k % 64)
-		list = append(list, offer{kind{-1, 0, nil}, size, price, -1, suits})
+		list = append(list, offer{kind: kind{-1, 0, nil}, capacity: size, price: price, supply: -1, takes: 1, suits: suits})
 		r.sparse = true
 	}
 	return list

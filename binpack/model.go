@@ -16,6 +16,9 @@ import (
 type relaxation struct {
 	model   *relax.Model
 	apart   []apart // tags that are resources of the model, after those of the problem
+	spread  []int   // diversities that are resources after these: no bin holds more than its capacity pool
+	proves  bool    // it is for a bound: offers of one capacity pool do not stand for those of another
+	several int     // how many offers stand for another, for what a capacity pool may hold is bounded; 1 where it is not
 	class   []int32 // by item, -1 where none is to be placed
 	members [][]int // by class
 	kinds   []kind
@@ -42,8 +45,9 @@ func (k *kind) id() kindID { return kindID{k.typ, k.mask} }
 // With nodes, their room is for
 // sale at no price; ok is false where there are too many different ones.
 func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, steps int) (r *relaxation, ok bool) {
-	r = &relaxation{model: &relax.Model{}, class: make([]int32, len(counts)), apart: in.apartTags(counts)}
-	r.model.Dims = in.dims + len(r.apart)
+	r = &relaxation{model: &relax.Model{}, class: make([]int32, len(counts)), apart: in.apartTags(counts), spread: in.spreadMost(counts)}
+	r.model.Dims = in.dims + len(r.apart) + len(r.spread)
+	r.proves, r.sparse, r.several = steps == 0, steps > 0 && len(in.diverse.left) > 0, in.severalPools(counts, r.spread)
 	r.compileClasses(in, counts)
 	used := r.usedProfiles(in)
 	var list []offer
@@ -57,11 +61,14 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, s
 		r.model.Supply = append(r.model.Supply, int64(n))
 	}
 	r.cut(list)
-	list = undominated(in, list)
+	list = r.undominated(in, list)
 	if steps > 0 && len(list) > max(manyOffers, steps/(offerPasses*(len(r.model.Classes)+1)*max(r.model.Dims, 1))) {
 		before := len(list)
-		list = sparse(list, in.dims)
-		r.sparse = len(list) < before
+		list = r.sparsed(list, in.dims)
+		r.sparse = r.sparse || len(list) < before
+	}
+	if !r.proves && len(r.spread) > 0 {
+		r.countPools(list, len(in.diverse.pools), in.dims+len(r.apart))
 	}
 	if nodes {
 		var rooms []offer
@@ -111,12 +118,20 @@ func (r *relaxation) compileClasses(in *Instance, counts []int) {
 		for _, s := range size {
 			key = strconv.AppendInt(append(key, ' '), s, 36)
 		}
-		if len(r.apart) > 0 {
+		if len(r.apart)+len(r.spread) > 0 {
 			size = slices.Clone(size)
 			for _, a := range r.apart {
 				n := a.takes(&in.itemTags[i])
 				size = append(size, n)
 				key = strconv.AppendInt(append(key, '#'), n, 36)
+			}
+			for _, d := range r.spread {
+				size = append(size, in.diverse.count(d, i))
+			}
+		}
+		if len(in.diverse.left) > 0 {
+			for _, s := range in.diverse.counts[i] {
+				key = strconv.AppendInt(strconv.AppendInt(append(key, '%'), int64(s.Item), 36), -int64(s.Count), 36)
 			}
 		}
 		k, ok := known[string(key)]
@@ -131,6 +146,9 @@ func (r *relaxation) compileClasses(in *Instance, counts []int) {
 		r.class[i] = k
 		r.members[k] = append(r.members[k], i)
 		most := room(nil, &in.itemTags[i], math.MaxInt32)
+		if !r.proves {
+			most = r.spreadRoom(in, i, most)
+		}
 		if most < math.MaxInt32 { // those with the same tags share what one bin holds
 			for _, t := range in.itemTags[i].adds {
 				key = strconv.AppendInt(append(key, '+'), int64(t.tag), 36)
@@ -163,6 +181,8 @@ type offer struct {
 	capacity []int64
 	price    Price
 	supply   int32
+	takes    int      // of the supply
+	pool     int32    // the capacity pool where there is diversity, 0 for none and counted from 1
 	suits    []uint64 // bitset over the used profiles
 }
 
@@ -187,12 +207,16 @@ func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, used []in
 		if !any {
 			continue
 		}
-		o := offer{kind{t, 1 << j, nil}, room, in.objective(t, j), -1, suits}
-		if in.reserveOf[t] != nil {
-			o.supply = in.reserveOf[t][j]
+		o := offer{kind: kind{t, 1 << j, nil}, capacity: room, price: in.objective(t, j), supply: -1, takes: 1, suits: suits}
+		if len(in.diverse.left) > 0 {
+			pool := in.diverse.offering[t][j]
+			o.capacity, o.pool = r.withSpread(in, room, pool), pool+1
+		}
+		if in.reserveOf[t] != nil && in.reserveOf[t][j] >= 0 {
+			o.supply, o.takes = in.reserveOf[t][j], typ.Offerings[j].takes()
 		}
 		alike := slices.IndexFunc(list[first:], func(x offer) bool {
-			return x.price == o.price && x.supply == o.supply && slices.Equal(x.suits, suits)
+			return x.price == o.price && x.supply == o.supply && x.takes == o.takes && x.pool == o.pool && slices.Equal(x.suits, suits) && slices.Equal(x.capacity, o.capacity)
 		})
 		if alike >= 0 {
 			list[first+alike].mask |= o.mask
@@ -203,8 +227,14 @@ func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, used []in
 	return list
 }
 
+// enough reports whether so many offers that do as well as o, the last of them a, stand for it: one, if that is not bounded by
+// another capacity pool, or several.
+func (r *relaxation) enough(n int, a, o *offer) bool {
+	return a.pool == 0 || a.pool == o.pool || !r.proves && n >= r.several
+}
+
 // undominated leaves out what another offer does as well for no more money, in the order of price.
-func undominated(in *Instance, list []offer) []offer {
+func (r *relaxation) undominated(in *Instance, list []offer) []offer {
 	order := make([]int32, len(list)) // offers are large
 	for i := range order {
 		order[i] = int32(i)
@@ -226,10 +256,13 @@ func undominated(in *Instance, list []offer) []offer {
 		return [2]int64{o.capacity[0], o.capacity[min(1, len(o.capacity)-1)]}
 	}
 	for _, i := range order {
-		dominated, room := false, first(&list[i])
-		for k, r := range rooms {
-			if dominated = r[0] >= room[0] && r[1] >= room[1] && in.dominates(&kept[k], &list[i]); dominated {
-				break
+		dominated, n, room := false, 0, first(&list[i])
+		for k, other := range rooms {
+			if other[0] >= room[0] && other[1] >= room[1] && in.dominates(&kept[k], &list[i]) {
+				if n++; r.enough(n, &kept[k], &list[i]) {
+					dominated = true
+					break
+				}
 			}
 		}
 		if !dominated {
@@ -239,12 +272,19 @@ func undominated(in *Instance, list []offer) []offer {
 	return kept
 }
 
-// sparse leaves out what another offer does as well for little more money. A plan over the others
+// sparsed leaves out what another offer does as well for little more money. A plan over the others
 // is nearly as good, its search much shorter, and in the end each bin becomes the cheapest that holds its contents.
-func sparse(list []offer, dims int) []offer {
+func (r *relaxation) sparsed(list []offer, dims int) []offer {
 	var kept []offer
 	for _, o := range slices.Backward(list) {
-		if o.supply < 0 && slices.ContainsFunc(kept, func(k offer) bool { return k.standsFor(&o, dims) }) {
+		n := 0
+		if o.supply < 0 && slices.ContainsFunc(kept, func(k offer) bool {
+			if !k.standsFor(&o, dims) {
+				return false
+			}
+			n++
+			return r.enough(n, &k, &o)
+		}) {
 			continue
 		}
 		kept = append(kept, o)
@@ -267,7 +307,7 @@ func (o *offer) standsFor(smaller *offer, dims int) bool {
 }
 
 func (in *Instance) dominates(a, b *offer) bool {
-	if a.price > b.price || a.supply >= 0 && a.supply != b.supply {
+	if a.price > b.price || a.supply >= 0 && (a.supply != b.supply || a.takes > b.takes) {
 		return false
 	}
 	for r, c := range b.capacity {
@@ -331,7 +371,7 @@ func (r *relaxation) roomsForSale(in *Instance, used []int32, digits int, up boo
 		if len(out) == most {
 			return nil, false
 		}
-		out = append(out, offer{kind{-1, 0, []int32{int32(n)}}, free, 0, 1, suits})
+		out = append(out, offer{kind: kind{-1, 0, []int32{int32(n)}}, capacity: free, supply: 1, takes: 1, suits: suits})
 	}
 	slices.SortFunc(out, func(a, b offer) int { // what is proved does not depend on the order of the nodes
 		return cmp.Or(slices.Compare(a.capacity, b.capacity), slices.Compare(a.suits, b.suits))
@@ -359,7 +399,101 @@ func rounded(n int64, digits int, up bool) int64 {
 
 // roomOf is what an existing node has free in the model.
 func (r *relaxation) roomOf(in *Instance, node int) []int64 {
-	return withRooms(in.free[node*in.dims:(node+1)*in.dims], r.apart, &in.nodeTags[node])
+	free := withRooms(in.free[node*in.dims:(node+1)*in.dims], r.apart, &in.nodeTags[node])
+	if len(r.spread) == 0 {
+		return free
+	}
+	return r.withSpread(in, free, in.diverse.node[node])
+}
+
+// withSpread is the room of a bin, and then what the capacity pool may hold.
+func (r *relaxation) withSpread(in *Instance, room []int64, pool int32) []int64 {
+	out := slices.Clone(room)
+	for _, d := range r.spread {
+		left := int64(math.MaxInt32)
+		if pool >= 0 {
+			left = int64(in.diverse.left[d][pool])
+		}
+		out = append(out, left)
+	}
+	return out
+}
+
+// countPools makes what the capacity pools may hold a supply, for a plan: a bin takes of it what its room comes to in things of
+// average size, and no more than there is. What a pool really holds is counted when the plan is put into practice.
+func (r *relaxation) countPools(list []offer, pools, at int) {
+	mean, things := make([]float64, r.model.Dims), 0.0
+	for _, c := range r.model.Classes {
+		things += float64(c.Count)
+		for d, s := range c.Size {
+			mean[d] += float64(float64(s) * float64(c.Count))
+		}
+	}
+	row := slices.Repeat([]int32{-1}, pools+1)
+	for i := range list {
+		o := &list[i]
+		if o.pool == 0 || o.supply >= 0 {
+			continue
+		}
+		left := o.capacity[at]
+		if row[o.pool] < 0 {
+			row[o.pool] = int32(len(r.model.Supply))
+			r.model.Supply = append(r.model.Supply, left)
+		}
+		part := math.Inf(1)
+		for d, sum := range mean {
+			if d != at && sum > 0 {
+				part = min(part, float64(o.capacity[d])/sum)
+			}
+		}
+		o.supply, o.takes = row[o.pool], int(max(1, min(float64(left), math.Round(part*mean[at]))))
+	}
+}
+
+// severalPools is how many capacity pools it takes at least to hold everything.
+func (in *Instance) severalPools(counts, spread []int) int {
+	several := 1
+	for _, d := range spread {
+		asked, most := 0, slices.Max(in.diverse.left[d])
+		for i, n := range counts {
+			asked += max(n, 0) * int(in.diverse.count(d, i))
+		}
+		several = max(several, min((asked-1)/max(most, 1)+1, mostPools))
+	}
+	return several
+}
+
+// spreadRoom is how many of the item a capacity pool holds at most, by what is no resource, or most.
+func (r *relaxation) spreadRoom(in *Instance, item, most int) int {
+	if len(in.diverse.left) > 0 {
+		for _, s := range in.diverse.counts[item] {
+			if slices.Contains(r.spread, s.Item) {
+				continue
+			}
+			most = min(most, max(slices.Max(in.diverse.left[s.Item])/s.Count, 1))
+		}
+	}
+	return most
+}
+
+// spreadMost are the diversities of which most is asked, as many as may be resources.
+func (in *Instance) spreadMost(counts []int) []int {
+	asked := make([]int64, len(in.diverse.left))
+	var out []int
+	for i, n := range counts {
+		if len(asked) > 0 && n > 0 {
+			for _, s := range in.diverse.counts[i] {
+				asked[s.Item] += int64(s.Count) * int64(n)
+			}
+		}
+	}
+	for d := range asked {
+		if asked[d] > int64(slices.Min(in.diverse.left[d])) {
+			out = append(out, d)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(asked[b], asked[a]) })
+	return out[:min(len(out), maxApart)]
 }
 
 func (r *relaxation) compileKinds(in *Instance, list []offer, used []int32) {
@@ -369,7 +503,7 @@ func (r *relaxation) compileKinds(in *Instance, list []offer, used []int32) {
 		suits[k] = make([]uint64, words)
 	}
 	for i, o := range list {
-		r.model.Kinds = append(r.model.Kinds, relax.Kind{Capacity: o.capacity, Price: float64(o.price), Supply: o.supply, Label: i})
+		r.model.Kinds = append(r.model.Kinds, relax.Kind{Capacity: o.capacity, Price: float64(o.price), Supply: o.supply, Takes: int64(o.takes), Pool: o.pool, Label: i})
 		r.kinds = append(r.kinds, o.kind)
 		for k := range used {
 			if o.suits[k/64]&(1<<(k%64)) != 0 {
@@ -380,6 +514,19 @@ func (r *relaxation) compileKinds(in *Instance, list []offer, used []int32) {
 	for c, members := range r.members {
 		k, _ := slices.BinarySearch(used, in.profile[members[0]])
 		r.model.Classes[c].Kinds = suits[k]
+	}
+	for d := range in.diverse.left {
+		if !r.proves {
+			break
+		}
+		x := relax.Diversity{Counts: make([]int64, len(r.members)), Left: []int64{0}}
+		for c, members := range r.members {
+			x.Counts[c] = in.diverse.count(d, members[0])
+		}
+		for _, n := range in.diverse.left[d] {
+			x.Left = append(x.Left, int64(n))
+		}
+		r.model.Diversity = append(r.model.Diversity, x)
 	}
 }
 

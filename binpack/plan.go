@@ -49,7 +49,8 @@ type Plan struct {
 	// Bound is an objective below which no plan can place the same items; it is never above Objective.
 	Bound Bound
 	// Alternatives holds, for each bin, every choice that would hold the same items, cheapest first, the chosen one
-	// included; it is cut to the longest list asked for by [Options.Alternatives].
+	// included; it is cut to the longest list asked for by [Options.Alternatives]. Each is one that [Diversity] allows while the
+	// other bins stay as they are.
 	Alternatives [][]Choice
 	// Left is how many of each item found no place, by position in Problem.Items.
 	Left []int

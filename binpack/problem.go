@@ -18,8 +18,8 @@
 // # What holds over the plan
 //
 // Items go to the heaviest pool that holds them within its limits; limits of a pool hold after each single bin.
-// Reservations run out, also where several types share one. What finds no place is left over, which is a result and no
-// error.
+// Reservations run out, also where several types share one, and may be amounts of money. One capacity pool holds at most so
+// much of what is to be spread over several ([Diversity]). What finds no place is left over, which is a result and no error.
 //
 // # Strategies
 //
@@ -105,6 +105,19 @@ type Problem struct {
 	Types []Type
 	// Nodes are bins that are paid for already. They are filled first, in this order.
 	Nodes []Node
+	// Diversity keeps items from depending on few capacity pools.
+	Diversity []Diversity
+}
+
+// Diversity allows the bins and nodes of one capacity pool ([Offering.CapacityPool]) so many of some items, all together: what is
+// lost at once when the pool is taken back. Bins without a capacity pool hold any number.
+type Diversity struct {
+	// Items says which items count and how much one of each does; an item that is not mentioned does not.
+	Items []Share
+	// Max is how much the items in one capacity pool may count; not negative.
+	Max int
+	// Placed is what is in each capacity pool already; nil means nothing.
+	Placed map[string]int
 }
 
 // Item is a class of identical things to pack.
@@ -187,6 +200,13 @@ type Offering struct {
 	Counted     bool
 	Count       int
 	Reservation string
+	// Takes is how much of the Count one bin takes; 0 means 1. With it a reservation may be an amount of money, as a savings
+	// plan is: Count is what has been committed, Takes what one bin uses of it, and Price, usually 0, what is paid besides. A
+	// bin is covered as a whole or not at all, so another offering of the type says what it costs beyond the commitment.
+	Takes int
+	// CapacityPool names what may be taken back together with others of that name, such as the spot capacity of an instance type
+	// in a zone; see [Diversity]. Empty is none.
+	CapacityPool string
 }
 
 // Node is a bin that exists.
@@ -197,6 +217,8 @@ type Node struct {
 	// Provides are its labels, one value a key; a key that is not mentioned is absent. Items do not narrow the labels of
 	// a node: nothing of it is open.
 	Provides requirements.Set
+	// CapacityPool is as for offerings.
+	CapacityPool string
 	// Tags and Limits stand for what is there already; a tag may be listed several times.
 	Tags   []string
 	Limits []Limit

@@ -27,6 +27,8 @@ const (
 	// maxApart is how many tags that keep things apart a relaxation takes for resources, for each makes all its searches
 	// longer; apartShare is what a tag must call for, as a part of the bins that the most demanding one calls for.
 	maxApart, apartShare = 3, 0.3
+	// mostPools is how many capacity pools a plan looks at that do as well as one another.
+	mostPools = 20
 	// verifyBase, verifyPerNode and verifyNodes bound the steps of a search that is done again: a node takes fewer than a
 	// hundred, and no effort makes more than so many.
 	verifyBase, verifyPerNode, verifyNodes = 50_000_000, 128, 20_000_000

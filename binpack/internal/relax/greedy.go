@@ -300,23 +300,25 @@ func (m *Model) fillCounted(value []float64) ([]Column, *Model) {
 	for k := range m.Kinds {
 		if m.Kinds[k].Supply >= 0 {
 			_, worth := fill(k)
-			ratio[k] = worth / max(m.Kinds[k].Price, 1e-9)
+			if ratio[k] = worth / max(m.Kinds[k].Price, 1e-9); m.Kinds[k].Price == 0 {
+				ratio[k] /= float64(m.Kinds[k].takes())
+			}
 			order = append(order, k)
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ratio[b], ratio[a]) })
 	for _, k := range order {
 		kind := &m.Kinds[k]
-		for supply[kind.Supply] > 0 {
+		for supply[kind.Supply] >= kind.takes() {
 			pattern, worth := fill(k)
 			if worth <= kind.Price {
 				break
 			}
-			copies := supply[kind.Supply]
+			copies := supply[kind.Supply] / kind.takes()
 			for i, class := range pattern.Class {
 				copies = min(copies, rest.Classes[class].Count/int64(pattern.Count[i]))
 			}
-			supply[kind.Supply] -= copies
+			supply[kind.Supply] -= copies * kind.takes()
 			for i, class := range pattern.Class {
 				rest.Classes[class].Count -= copies * int64(pattern.Count[i])
 			}

@@ -90,6 +90,8 @@ func (m *Model) Bound(patterns []Column, price, grain int64, b *Budget) Solution
 		}
 		value = s.generate(master)
 	}
+	s.prove(m.lift(value, s.Proof, b))
+	s.prove(m.lift(s.coverage, s.Proof, b))
 	if open() {
 		s.refute(value, price, b.Left)
 	}
