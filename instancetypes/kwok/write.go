@@ -26,7 +26,7 @@ type file struct {
 type offering struct {
 	Price               float64
 	Available           bool
-	ReservationCapacity int    `json:",omitempty"`
+	ReservationCapacity int     `json:",omitempty"`
 	Commitment          string  `json:",omitempty"`
 	CommittedPerHour    float64 `json:",omitempty"`
 	CommitmentRate      float64 `json:",omitempty"`
