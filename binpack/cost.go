@@ -215,7 +215,9 @@ func (p *planner) tier(k int) {
 		if whole && len(p.in.tiers) == 1 {
 			p.learn(r, s, counts, ceiling)
 		}
-		if p.realise(r, s.Columns) == 0 || p.stopped() || p.budget.Left <= 0 {
+		placed := p.realise(r, s.Columns)
+		p.fillUp(k)
+		if placed == 0 || p.stopped() || p.budget.Left <= 0 {
 			return
 		}
 	}
@@ -386,6 +388,22 @@ func (p *planner) elsewhere(r *relaxation, c relax.Column, typ int32, own uint64
 		}
 	}
 	return best, bestMask
+}
+
+// fillUp puts what the rules kept from its own bin into the free room of others, if looking at each of them fits into the budget.
+func (p *planner) fillUp(tier int) {
+	rest := 0
+	for _, n := range p.f.want {
+		rest += min(n, 1)
+	}
+	if steps := rest * len(p.f.bins) * admitSteps; steps < p.budget.Left {
+		p.budget.Take(steps)
+		for _, item := range p.in.order {
+			if p.f.want[item] > 0 {
+				p.f.firstFitTier(item, int32(tier))
+			}
+		}
+	}
 }
 
 // wanted is how many things have no place yet.

@@ -9,14 +9,16 @@ const (
 	// instances, of 120 to 1,000 things, were solved.
 	leastSteps, mostSteps, halfThings = 3_000_000, 250_000_000, 270
 	// fastPart and bestTimes are what part of that the effort fast, and how many times as much the effort best takes.
-	fastPart, bestTimes = 20, 10
+	fastPart, bestTimes = 100, 10
 	// enoughGap is a gap at which nothing more is tried: 1% of a thousandth is below what prices are known to.
 	enoughGap = 1e-5
+	// admitSteps is what it takes to see whether a bin takes an item.
+	admitSteps = 4
 	// tierRounds is how often what the rules did not allow is planned again; first fit places the rest.
 	tierRounds = 4
 	// manyOffers is how many kinds a plan looks at closely in any case, and offerPasses how many passes over classes and kinds
 	// the budget must have for more. Of more it takes a selection, and each bin becomes the cheapest of all in the end.
-	manyOffers, offerPasses = 150, 150
+	manyOffers, offerPasses = 150, 600
 	// alikePrice is by how much a kind may cost more than a smaller one which it then stands for, if it has as much of every
 	// resource for its price, but for alikeRoom.
 	alikePrice, alikeRoom = 1.4, 0.98

@@ -135,7 +135,7 @@ func ExampleSpread() {
 		fmt.Println(len(most), "spot pools, at most", slices.Max(slices.Collect(maps.Values(most))), "of 6 pods in one")
 	}
 	// Output:
-	// 1 spot pools, at most 6 of 6 pods in one
+	// 2 spot pools, at most 5 of 6 pods in one
 	// 2 spot pools, at most 3 of 6 pods in one
 }
 

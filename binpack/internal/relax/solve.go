@@ -214,8 +214,7 @@ func (s *solver) searched(steps int) int {
 
 // exact searches through sets of bins in so many steps, fewer the more things there are.
 func (s *solver) exact(value []float64, steps int) {
-	steps = s.searched(steps)
-	part := s.b.Split(steps)
+	part := s.b.Split(s.searched(steps))
 	defer func() { s.b.Return(part) }()
 	if !s.begin(value, part) {
 		return
@@ -229,9 +228,12 @@ func (s *solver) exact(value []float64, steps int) {
 	s.report()
 }
 
-// begin prepares the search.
+// begin prepares the search, if that fits into the budget.
 func (s *solver) begin(value []float64, b *Budget) bool {
 	if s.search == nil {
+		if cells*len(s.m.Kinds)*(s.m.Dims+3)/4 > b.Left {
+			return false
+		}
 		s.Value = make([]int64, len(value))
 		whole := make([]float64, len(value))
 		for i, v := range value {
