@@ -150,7 +150,7 @@ func (in *Instance) valued(l Layout, ceiling Price, b Bound) (*relaxation, []int
 	if len(b.Items) != len(in.problem.Items) {
 		return nil, nil, fmt.Errorf("binpack: certificate has %d values, want %d", len(b.Items), len(in.problem.Items))
 	}
-	r, ok := in.relaxed(in.placed(l), -1, true, ceiling, 0)
+	r, ok := in.relaxed(in.placed(l), -1, true, ceiling, 0, nil)
 	if !ok || r.dearest() > relax.Largest {
 		return nil, nil, errors.New("binpack: the certificate is of a kind that does not suit the problem")
 	}
@@ -305,7 +305,7 @@ func (r *run) bound(in *Instance, l Layout, objective Price, hints []hint) Bound
 	if known || best.Price >= objective || r.stopped() {
 		return best
 	}
-	x, ok := in.relaxed(placed, -1, true, objective, 0)
+	x, ok := in.relaxed(placed, -1, true, objective, 0, r.stop)
 	if !ok || x.dearest() > relax.Largest {
 		return best
 	}

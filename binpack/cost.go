@@ -14,7 +14,7 @@ import (
 type Effort string
 
 // The efforts, in rising order, by the steps that they allow: Default takes up to about half a second for thousands of
-// things and some milliseconds for a hundred, Fast a twentieth of that, and Best ten times as much.
+// things and some milliseconds for a hundred, Fast a hundredth of that but for a few things, and Best ten times as much.
 const (
 	EffortFast    Effort = "fast"
 	EffortDefault Effort = "default"
@@ -28,7 +28,7 @@ func (e Effort) steps(things int) int {
 	switch e {
 	case EffortDefault:
 	case EffortFast:
-		return n / fastPart
+		return max(n/fastPart, fastLeast)
 	case EffortBest:
 		return n * bestTimes
 	}
@@ -49,7 +49,7 @@ func (CostAware) Name() string { return "cost" }
 
 // Pack implements [Strategy].
 func (c CostAware) Pack(in *Instance) Layout {
-	l, _ := (&run{effort: c.Effort}).guided(in, FirstFitDecreasing{}.Pack(in))
+	l, _, _ := (&run{effort: c.Effort}).guided(in, FirstFitDecreasing{}.Pack(in))
 	return l
 }
 
@@ -68,8 +68,8 @@ func (r *run) budget(in *Instance) *relax.Budget {
 // stopped reports whether the caller has given up.
 func (r *run) stopped() bool { return r.stop != nil && r.stop.Load() }
 
-// guided is Pack where first fit has packed already, and what it has learnt about bounds.
-func (r *run) guided(in *Instance, best Layout) (Layout, []hint) {
+// guided is Pack where first fit has packed already, what it has learnt about bounds, and whether it is another layout than that.
+func (r *run) guided(in *Instance, best Layout) (l Layout, hints []hint, better bool) {
 	bestCost := in.objectiveOf(best)
 	p := &planner{run: r, in: in, f: newFiller(in), ceiling: math.MaxInt64, budget: r.budget(in)}
 	if !slices.ContainsFunc(in.left(best), func(n int) bool { return n > 0 }) {
@@ -77,9 +77,9 @@ func (r *run) guided(in *Instance, best Layout) (Layout, []hint) {
 	}
 	l, ok := p.pack()
 	if ok && in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
-		return l, p.hints
+		return l, p.hints, true
 	}
-	return best, p.hints
+	return best, p.hints, false
 }
 
 // things is how many there are to pack.
@@ -187,16 +187,19 @@ func (p *planner) tier(k int) {
 			ceiling = sum(p.ceiling, 1)
 		}
 		counts := p.in.affordable(p.f.want, k)
-		r, ok := p.in.relaxed(counts, k, whole, ceiling, max(p.budget.Left, 1))
+		r, ok := p.in.relaxed(counts, k, whole, ceiling, max(p.budget.Left, 1), p.stop)
+		if p.stopped() {
+			return
+		}
 		if fitting := r.fitting(counts); !slices.Equal(fitting, counts) { // what fits nowhere would count as something to be bought for
 			counts = fitting
-			r, ok = p.in.relaxed(counts, k, whole, ceiling, max(p.budget.Left, 1))
+			r, ok = p.in.relaxed(counts, k, whole, ceiling, max(p.budget.Left, 1), p.stop)
 		}
 		if !ok { // too many kinds of nodes, so they are filled first
 			for _, item := range p.in.order {
 				p.f.firstFit(item)
 			}
-			r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, max(p.budget.Left, 1))
+			r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, max(p.budget.Left, 1), p.stop)
 			whole = false
 		}
 		if !ok || len(r.model.Kinds) == 0 || len(r.model.Classes) == 0 || r.dearest() > relax.Largest {

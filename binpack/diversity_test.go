@@ -52,7 +52,7 @@ func TestDiversityHoldsAndTheBoundKnows(t *testing.T) {
 				p.Diversity = append(p.Diversity, binpack.Diversity{Items: []binpack.Share{{Item: i, Count: 1}}, Max: 6})
 			}
 			each := packed(t, p, effort)
-			require.LessOrEqual(t, each.GapPercent(), 10.0)
+			require.LessOrEqual(t, each.GapPercent(), 15.0)
 			require.Greater(t, spread.Bound.Price+each.Bound.Price, 2*free.Bound.Price, "ten capacity pools cost more than the cheapest, and the bounds say so")
 			t.Logf("%s: without %d, a tenth of the plan %d (gap %.1f%%), and a fifth of each workload %d (gap %.1f%%)", effort, free.Objective, spread.Objective, spread.GapPercent(), each.Objective, each.GapPercent())
 		}

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
@@ -43,12 +44,14 @@ func (k *kind) id() kindID { return kindID{k.typ, k.mask} }
 // relaxed is the relaxation for the counts of items, over the types of one tier, or of all if tier is negative, as far as
 // they cost less than the ceiling; where there are more of them than such a number of steps looks at often, over a selection.
 // With nodes, their room is for
-// sale at no price; ok is false where there are too many different ones.
-func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, steps int) (r *relaxation, ok bool) {
+// sale at no price; ok is false where there are too many different ones, or stop is set.
+func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, steps int, stop *atomic.Bool) (r *relaxation, ok bool) {
 	r = &relaxation{model: &relax.Model{}, class: make([]int32, len(counts)), apart: in.apartTags(counts), spread: in.spreadMost(counts)}
 	r.model.Dims = in.dims + len(r.apart) + len(r.spread)
 	r.proves, r.sparse, r.several = steps == 0, steps > 0 && len(in.diverse.left) > 0, in.severalPools(counts, r.spread)
-	r.compileClasses(in, counts)
+	if !r.compileClasses(in, counts, stop) {
+		return r, false
+	}
 	used := r.usedProfiles(in)
 	var list []offer
 	for _, t := range in.byPrice { // so that little is left to be sorted
@@ -102,12 +105,16 @@ func (r *relaxation) cut(list []offer) {
 	}
 }
 
-// compileClasses goes through the items in an order that does not depend on theirs in the problem.
-func (r *relaxation) compileClasses(in *Instance, counts []int) {
+// compileClasses goes through the items in an order that does not depend on theirs in the problem. It reports whether it was
+// not stopped.
+func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Bool) bool {
 	known := make(map[string]int32, len(counts))
 	capped := map[string]bool{} // classes with limits on their own tags
 	var key []byte
-	for _, i := range in.order {
+	for at, i := range in.order {
+		if at%1024 == 0 && stop != nil && stop.Load() {
+			return false
+		}
 		n := counts[i]
 		r.class[i] = -1
 		if n <= 0 {
@@ -163,6 +170,7 @@ func (r *relaxation) compileClasses(in *Instance, counts []int) {
 		}
 		c.Most = min(c.Most+int64(most), math.MaxInt32)
 	}
+	return true
 }
 
 // usedProfiles are the profiles of items that are there, in order.

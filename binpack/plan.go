@@ -186,15 +186,20 @@ func (r *run) layOut(in *Instance, o *Options) (layout Layout, hints []hint, err
 		layout = o.Strategy.Pack(in)
 		return layout, nil, in.Check(layout)
 	}
-	if o.First != nil && o.First.Strategy == (FirstFitDecreasing{}).Name() {
+	given := o.First != nil && o.First.Strategy == (FirstFitDecreasing{}).Name()
+	if given {
 		layout = o.First.Layout
 	} else {
 		layout = FirstFitDecreasing{}.Pack(in)
 	}
+	better := false
 	if !r.stopped() {
 		priced := *r
 		priced.effort = c.Effort
-		layout, hints = priced.guided(in, layout)
+		layout, hints, better = priced.guided(in, layout)
+	}
+	if given && !better && r.stopped() { // it has been checked, and there is no time
+		return layout, hints, nil
 	}
 	return layout, hints, in.Check(layout)
 }

@@ -56,10 +56,10 @@ func (m *Model) greedy(b *Budget) []Column {
 	refresh := 1 - 0.5/float64(g.tries)
 	var out []Column
 	for g.refresh(b) {
-		if b.Take(0); b.Stop != nil && b.Stop.Load() {
-			return nil
-		}
 		for at, made := g.worth, false; g.worth > refresh*at; made = true {
+			if b.Stop != nil && b.Stop.Load() {
+				return nil
+			}
 			c, ok := g.next(b)
 			if !ok && made { // other kinds are the good ones for what is left
 				break

@@ -164,7 +164,7 @@ func (s *solver) closed() bool {
 // bin holds.
 func (s *solver) generates() bool {
 	rows := float64(len(s.m.Classes) + len(s.m.Supply))
-	return float64(rows*rows*rows)*pivotsPerRow*max(s.m.perBin(), 1) < float64(s.total)/3
+	return float64(rows*rows*rows)*pivotsPerRow*min(max(s.m.perBin(), 1), mostPerBin) < float64(s.total)/3
 }
 
 // columns is column generation, its proof, and dives; it gives the values of the programme.
