@@ -75,14 +75,6 @@ func newFiller(in *Instance) *filler {
 	return f
 }
 
-func copied(rows [][]int) [][]int {
-	out := make([][]int, len(rows))
-	for i := range rows {
-		out[i] = slices.Clone(rows[i])
-	}
-	return out
-}
-
 // admit is how many copies of the item the bin takes, at most want, and under which variant of its requirements.
 func (f *filler) admit(b *bin, item, want int) (int, *variant, uint64, int32) {
 	in := f.in
@@ -181,6 +173,22 @@ func (f *filler) place(b *bin, item, k int, v *variant, mask uint64, open int32)
 		b.shares = append(b.shares, Share{item, k})
 	}
 	f.want[item] -= k
+}
+
+// joined adds the shares of one item up, which has come in turns: a budget or a variant may admit some copies now and
+// others once something else is settled.
+func joined(shares []Share) []Share {
+	at := make(map[int]int, len(shares))
+	out := shares[:0]
+	for _, s := range shares {
+		if k, ok := at[s.Item]; ok {
+			out[k].Count += s.Count
+			continue
+		}
+		at[s.Item] = len(out)
+		out = append(out, s)
+	}
+	return out
 }
 
 // openBin is an empty bin of the type; the caller has seen that the pool can pay for it.
@@ -405,150 +413,4 @@ func (in *Instance) tagsSuit(t int32, shares []Share) bool {
 		}
 	}
 	return true
-}
-
-// diversity is [Problem.Diversity] by numbers: those that may be broken, and the capacity pools.
-type diversity struct {
-	left     [][]int   // by diversity and capacity pool: what may still go there
-	counts   [][]Share // by item: which diversities it counts for, and how much one of it does
-	pools    map[string]int32
-	offering [][]int32 // by type and offering: the capacity pool, -1 for none
-	node     []int32   // by node, as well
-}
-
-func (in *Instance) compileDiversity() {
-	p := &in.problem
-	d := &in.diverse
-	var kept []Diversity
-	for _, x := range p.Diversity {
-		all := int64(0)
-		for _, s := range x.Items {
-			all = sum(all, int64(s.Count)*int64(p.Items[s.Item].Count))
-		}
-		for _, n := range x.Placed {
-			all = sum(all, int64(max(n, 0)))
-		}
-		if all > int64(x.Max) {
-			kept = append(kept, x)
-		}
-	}
-	if len(kept) == 0 {
-		return
-	}
-	d.pools = map[string]int32{}
-	number := func(name string) int32 {
-		if name == "" {
-			return -1
-		}
-		id, ok := d.pools[name]
-		if !ok {
-			id = int32(len(d.pools))
-			d.pools[name] = id
-		}
-		return id
-	}
-	d.offering, d.node = make([][]int32, len(p.Types)), make([]int32, len(p.Nodes))
-	for t := range p.Types {
-		for j := range p.Types[t].Offerings {
-			d.offering[t] = append(d.offering[t], number(p.Types[t].Offerings[j].CapacityPool))
-		}
-	}
-	for n := range p.Nodes {
-		d.node[n] = number(p.Nodes[n].CapacityPool)
-	}
-	if len(d.pools) == 0 { // nothing to depend on
-		in.diverse = diversity{}
-		return
-	}
-	d.counts = make([][]Share, len(p.Items))
-	for i, x := range kept {
-		left := slices.Repeat([]int{x.Max}, len(d.pools))
-		for name, n := range x.Placed {
-			if at, ok := d.pools[name]; ok {
-				left[at] = max(x.Max-max(n, 0), 0)
-			}
-		}
-		d.left = append(d.left, left)
-		for _, s := range x.Items {
-			if list := d.counts[s.Item]; s.Count > 0 && len(list) > 0 && list[len(list)-1].Item == i {
-				list[len(list)-1].Count += s.Count
-			} else if s.Count > 0 {
-				d.counts[s.Item] = append(list, Share{i, s.Count})
-			}
-		}
-	}
-}
-
-// count is how much one of the item does for the diversity.
-func (d *diversity) count(number, item int) int64 {
-	for _, s := range d.counts[item] {
-		if s.Item == number {
-			return int64(s.Count)
-		}
-	}
-	return 0
-}
-
-// pool is the number of the offering's capacity pool, -1 for none.
-func (d *diversity) pool(typ, offering int) int32 {
-	if len(d.left) == 0 {
-		return -1
-	}
-	return d.offering[typ][offering]
-}
-
-// capacityPool is that of the bin.
-func (f *filler) capacityPool(b *bin) int32 {
-	if d := &f.in.diverse; b.node >= 0 && len(d.left) > 0 {
-		return d.node[b.node]
-	}
-	return f.in.diverse.pool(int(b.typ), int(b.charged))
-}
-
-// spread is how many copies of the item, at most want, the capacity pool may take.
-func (f *filler) spread(pool int32, item, want int) int {
-	if pool < 0 {
-		return want
-	}
-	for _, s := range f.in.diverse.counts[item] {
-		want = min(want, max(f.diverse[s.Item][pool], 0)/s.Count)
-	}
-	return want
-}
-
-// expose counts k copies of the item against the capacity pool; a negative number gives back.
-func (f *filler) expose(pool int32, item, k int) {
-	if pool < 0 {
-		return
-	}
-	for _, s := range f.in.diverse.counts[item] {
-		f.diverse[s.Item][pool] -= k * s.Count
-	}
-}
-
-// exposeAll counts the shares so many times against the capacity pool.
-func (f *filler) exposeAll(pool int32, shares []Share, times int) {
-	for _, s := range shares {
-		f.expose(pool, s.Item, times*s.Count)
-	}
-}
-
-// exposable keeps the offerings of the mask whose capacity pools may take the shares.
-func (f *filler) exposable(t int32, mask uint64, shares []Share) uint64 {
-	if len(f.diverse) == 0 {
-		return mask
-	}
-	for rest := mask; rest != 0; rest &= rest - 1 {
-		j := bits.TrailingZeros64(rest)
-		pool, n := f.in.diverse.offering[t][j], 0
-		for n < len(shares) && f.spread(pool, shares[n].Item, shares[n].Count) == shares[n].Count {
-			f.expose(pool, shares[n].Item, shares[n].Count)
-			n++
-		}
-		f.exposeAll(pool, shares[:n], -1)
-		if n < len(shares) {
-			mask &^= 1 << j
-		}
-	}
-	return mask
 }

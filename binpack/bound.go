@@ -57,7 +57,7 @@ const exact = 1024
 
 // VerifyBound checks the certificate of a plan in one pass over types and items, in arithmetic that is exact or errs to the
 // safe side by a margin that is derived: that no type that costs less than the bound can be filled with more worth than its
-// price, and that what the placed items are worth, less what existing nodes and counted reservations give away, rounded up to
+// price, and that what the placed items are worth, less what existing nodes, counted reservations and capacity pools give away, rounded up to
 // a sum that prices can come to, is at least the bound. For [Configuration] the pass holds a search over the fillings of each
 // type, of limited length. A bound that is [Exhausted] has no certificate; the search is done again, in about as many nodes.
 func (in *Instance) VerifyBound(plan *Plan) error {

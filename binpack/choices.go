@@ -2,7 +2,9 @@ package binpack
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -332,4 +334,71 @@ func (o *openStates) narrowOr(in *Instance, state, ask int32) int32 {
 		return next
 	}
 	return state
+}
+
+// Point is a layout on a [Instance.Frontier].
+type Point struct {
+	Layout
+	Objective Price
+	// Count is the sum of what its bins count for.
+	Count int64
+}
+
+// Frontier is what it costs to have less of something: layouts that place as much as the cheapest does, none of which is both
+// dearer and counts for more than another, the cheapest first. counts says what a bin bought so counts for, not negative; nil
+// counts bins, and 1 for spot offerings alone shows cost against how much is spot.
+//
+// Each point is the plan, at the effort fast, of a problem in which what counts costs something more, twice as much from one to
+// the next (the weighted sums of multi-objective optimization), so that points inside the convex hull are not found. When ctx
+// ends, the points so far stand.
+func (in *Instance) Frontier(ctx context.Context, counts func(Choice) int64) ([]Point, error) {
+	if counts == nil {
+		counts = func(Choice) int64 { return 1 }
+	}
+	var out []Point
+	var left []int
+	for step, extra := 0, Price(0); step < frontierPoints && ctx.Err() == nil; step++ {
+		priced := in.problem
+		priced.Types = slices.Clone(priced.Types)
+		for t := range priced.Types {
+			offers := slices.Clone(priced.Types[t].Offerings)
+			for j := range offers {
+				if n := counts(Choice{t, j}); n > 0 && extra > 0 {
+					offers[j].Objective = Price(min(float64(offers[j].cost())+float64(float64(n)*float64(extra)), math.MaxInt64/4))
+				}
+			}
+			priced.Types[t].Offerings = offers
+		}
+		other, err := Compile(priced)
+		if err != nil {
+			return nil, err
+		}
+		plan, err := other.Pack(ctx, &Options{Effort: EffortFast, Draft: true})
+		if err != nil {
+			return nil, err
+		}
+		p := Point{Layout: plan.Layout, Objective: in.objectiveOf(plan.Layout)}
+		for _, b := range plan.Bins {
+			p.Count += counts(Choice{b.Type, b.Offering})
+		}
+		if left == nil {
+			left = plan.Left
+		}
+		if slices.Equal(left, plan.Left) {
+			out = append(out, p)
+		}
+		if extra *= 2; extra == 0 {
+			extra = max(p.Objective/Price(16*max(len(p.Bins), 1)), 1) // a sixteenth of what a bin costs
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.Objective, b.Objective), cmp.Compare(a.Count, b.Count))
+	})
+	kept := out[:0]
+	for _, p := range out {
+		if len(kept) == 0 || p.Count < kept[len(kept)-1].Count {
+			kept = append(kept, p)
+		}
+	}
+	return kept, nil
 }

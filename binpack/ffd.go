@@ -312,22 +312,6 @@ func (f *filler) finish() Layout {
 	return l
 }
 
-// joined adds the shares of one item up, which has come in turns: a budget or a variant may admit some copies now and
-// others once something else is settled.
-func joined(shares []Share) []Share {
-	at := make(map[int]int, len(shares))
-	out := shares[:0]
-	for _, s := range shares {
-		if k, ok := at[s.Item]; ok {
-			out[k].Count += s.Count
-			continue
-		}
-		at[s.Item] = len(out)
-		out = append(out, s)
-	}
-	return out
-}
-
 // cheapestChoice is the least dear type and offering of the bin's tier that holds its contents within all budgets.
 func (f *filler) cheapestChoice(b *bin) (int32, int) {
 	in := f.in
@@ -359,9 +343,6 @@ func (f *filler) cheapestChoice(b *bin) (int32, int) {
 	}
 	return bestT, bestJ
 }
-
-// maxScarce bounds the work of [scarce]: bins times types times items.
-const maxScarce = 20_000_000
 
 // scarce packs again where budgets left something over. The cheapest bin for the next item is then the wrong measure:
 // each new bin is the one that places the most for what it takes of the budgets, all items still to place considered, or

@@ -41,6 +41,8 @@ const (
 	blockOfBins = 16
 	// frontierPoints is how many layouts a frontier tries: with the last, a bin costs a thousand times its sixteenth more.
 	frontierPoints = 11
+	// maxScarce bounds the work of packing again where budgets leave something over: bins times types times items.
+	maxScarce = 20_000_000
 	// patience is how many items that do not go into a bin are tried before it is given up.
 	patience = 64
 )

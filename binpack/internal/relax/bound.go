@@ -221,6 +221,16 @@ func (m *Model) verify(value []int64, sure func(kind int) bool) (price int64, se
 	return sum.Int64(), searched, nil
 }
 
+// BoundBy is a bound as Bound gives it, by what the room was worth in another one; infinite where that had other dimensions.
+func (s *Knapsack) BoundBy(weight []float64) float64 {
+	if len(weight) != len(s.dims) {
+		return math.Inf(1)
+	}
+	s.weight = append(s.weight[:0], weight...)
+	s.steps += 2 * len(s.cand) * len(s.dims)
+	return s.weigh() * (1 + Slack)
+}
+
 // fractional solves the knapsack in fractions, max value.n with the parts of each dimension at most 1, by the simplex
 // method on as many rows as there are dimensions. It gives what each dimension is worth.
 type fractional struct {

@@ -107,16 +107,6 @@ func (s *Knapsack) Bound(enough float64) float64 {
 	return min(sum, all) * (1 + Slack)
 }
 
-// BoundBy is a bound as Bound gives it, by what the room was worth in another one; infinite where that had other dimensions.
-func (s *Knapsack) BoundBy(weight []float64) float64 {
-	if len(weight) != len(s.dims) {
-		return math.Inf(1)
-	}
-	s.weight = append(s.weight[:0], weight...)
-	s.steps += 2 * len(s.cand) * len(s.dims)
-	return s.weigh() * (1 + Slack)
-}
-
 // rank orders the candidates for searches, once after each Bound.
 func (s *Knapsack) rank() {
 	if s.ranked {

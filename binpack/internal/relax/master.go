@@ -25,12 +25,9 @@ type Master struct {
 	columns []Column
 	seen    map[string]bool
 	knap    Knapsack
-	root    []float64 // by kind, the bound of the last pricing
-	next    int       // the kind to price next
-	// wait is for how many pricings a kind is searched no closer than by simple fillings, for a closer search has found nothing;
-	// pause is how long that was the last time.
-	wait, pause []int
-	weight      [][]float64 // by kind, what its room was worth the last time
+	root    []float64   // by kind, the bound of the last pricing
+	next    int         // the kind to price next
+	weight  [][]float64 // by kind, what its room was worth the last time
 	// Best is the values that have proved most so far, and what they prove.
 	Best      []float64
 	BestPrice float64
@@ -62,7 +59,7 @@ func NewMaster(m *Model) *Master {
 	return &Master{
 		m: m, unit: unit, left: slices.Clone(m.Classes), supply: slices.Clone(m.Supply), alone: alone, lp: lp.New(rhs, supply, big),
 		seen: map[string]bool{}, root: make([]float64, len(m.Kinds)),
-		wait: make([]int, len(m.Kinds)), pause: make([]int, len(m.Kinds)), weight: make([][]float64, len(m.Kinds)),
+		weight: make([][]float64, len(m.Kinds)),
 	}
 }
 
@@ -190,7 +187,7 @@ func (s *Master) Price(value []float64, b *Budget) bool {
 	const enough = 12
 	var news []found
 	n := len(s.m.Kinds)
-	full, waited := true, false
+	full := true
 	for range n {
 		k := s.next
 		s.next = (s.next + 1) % n
@@ -205,17 +202,8 @@ func (s *Master) Price(value []float64, b *Budget) bool {
 			s.weight[k] = append(s.weight[k][:0], s.knap.weight...)
 		}
 		if s.root[k] > limit {
-			close := s.wait[k] == 0
-			switch worth := s.knap.pattern(limit, close); {
-			case worth > limit:
+			if worth := s.knap.pattern(limit); worth > limit {
 				news = append(news, found{Column{k, s.knap.Found()}, worth / max(limit, 1e-9)})
-				s.pause[k] = 0
-			case close:
-				s.pause[k] = min(2*s.pause[k]+1, longestPause)
-				s.wait[k] = s.pause[k]
-			default:
-				s.wait[k]--
-				waited = true
 			}
 		}
 		if !b.Take(s.knap.Steps()) || len(news) >= enough {
@@ -230,15 +218,11 @@ func (s *Master) Price(value []float64, b *Budget) bool {
 	for i := range news {
 		added = s.Add(news[i].column) || added
 	}
-	if !added && waited && b.Left > 0 {
-		clear(s.wait)
-		return s.Price(value, b)
-	}
 	return added && b.Left > 0
 }
 
-// pattern tries one way after the other until something above the limit is found, the long ones only if it is to look close.
-func (s *Knapsack) pattern(limit float64, close bool) float64 {
+// pattern tries one way after the other until something above the limit is found.
+func (s *Knapsack) pattern(limit float64) float64 {
 	worth := s.Round()
 	if worth > limit {
 		return s.Improve(2, 60)
@@ -247,9 +231,6 @@ func (s *Knapsack) pattern(limit float64, close bool) float64 {
 		if worth = s.Fill(way[0], way[1]); worth > limit {
 			return worth
 		}
-	}
-	if !close {
-		return worth
 	}
 	if worth = s.Improve(6, 200); worth > limit {
 		return worth

@@ -49,8 +49,6 @@ const (
 	// of them at most: what holds more than a hundred things takes no more pivots. With 4 whatever a bin holds, plans of 50 distinct
 	// things were 6% dearer, for little was left for the search over bins; without mostPerBin bounds of 100 labelled pods were 9% lower.
 	pivotsPerRow, mostPerBin = 2, 16
-	// longestPause is for how many pricings at most a kind is not searched closely after it was in vain.
-	longestPause = 15
 	// priceRows times the cube root of the number of things is how many rows the programme may have that gives each sort of kinds
 	// prices of its own: its cost grows with their cube, and the budget with things. With 9, bounds of 50 and 100 labelled pods
 	// were 1.8% lower; with 30, 100 things that each asked for other kinds took 0.24 s, with 18 0.05.
