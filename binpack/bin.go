@@ -27,13 +27,15 @@ type bin struct {
 
 // filler holds the state of one packing run: bins, what pools and reservations have left, open-key states.
 type filler struct {
-	in     *Instance
-	nodes  []bin
-	bins   []bin
-	pools  []poolState
-	left   []int // by reservation
-	states openStates
-	want   []int // by item, still to place
+	in    *Instance
+	nodes []bin
+	bins  []bin
+	pools []poolState
+	left  []int // by reservation
+	// diverse is what may still go into each capacity pool, by diversity.
+	diverse [][]int
+	states  openStates
+	want    []int // by item, still to place
 
 	nodeRooms, binRooms rooms
 }
@@ -63,6 +65,7 @@ func newFiller(in *Instance) *filler {
 		}
 		f.pools[i] = s
 	}
+	f.diverse = copied(in.diverse.left)
 	f.nodes = make([]bin, len(p.Nodes))
 	for n := range p.Nodes {
 		b := &f.nodes[n]
@@ -81,6 +84,11 @@ func (f *filler) admit(b *bin, item, want int) (int, *variant, uint64, int32) {
 	}
 	if len(b.tags) > 0 || len(in.itemTags[item].caps) > 0 {
 		if k = room(b.tags, &in.itemTags[item], k); k == 0 {
+			return 0, nil, 0, 0
+		}
+	}
+	if len(f.diverse) > 0 {
+		if k = f.spread(f.capacityPool(b), item, k); k == 0 {
 			return 0, nil, 0, 0
 		}
 	}
@@ -147,6 +155,7 @@ func (f *filler) place(b *bin, item, k int, v *variant, mask uint64, open int32)
 		}
 	}
 	b.tags = addTags(b.tags, &in.itemTags[item], k)
+	f.expose(f.capacityPool(b), item, k)
 	if b.node < 0 {
 		if mask&(1<<b.charged) == 0 {
 			f.charge(b.typ, int(b.charged), -1)
@@ -164,6 +173,22 @@ func (f *filler) place(b *bin, item, k int, v *variant, mask uint64, open int32)
 		b.shares = append(b.shares, Share{item, k})
 	}
 	f.want[item] -= k
+}
+
+// joined adds the shares of one item up, which has come in turns: a budget or a variant may admit some copies now and
+// others once something else is settled.
+func joined(shares []Share) []Share {
+	at := make(map[int]int, len(shares))
+	out := shares[:0]
+	for _, s := range shares {
+		if k, ok := at[s.Item]; ok {
+			out[k].Count += s.Count
+			continue
+		}
+		at[s.Item] = len(out)
+		out = append(out, s)
+	}
+	return out
 }
 
 // openBin is an empty bin of the type; the caller has seen that the pool can pay for it.
@@ -198,7 +223,7 @@ func (f *filler) affordable(t int32) uint64 {
 		if typ.Offerings[j].Price > pool.price {
 			mask &^= 1 << j
 		} else if in.reserveOf[t] != nil {
-			if k := in.reserveOf[t][j]; k >= 0 && f.left[k] == 0 {
+			if k := in.reserveOf[t][j]; k >= 0 && f.left[k] < typ.Offerings[j].takes() {
 				mask &^= 1 << j
 			}
 		}
@@ -224,7 +249,7 @@ func (f *filler) charge(t int32, offering int, sign int64) {
 	}
 	if in.reserveOf[t] != nil {
 		if k := in.reserveOf[t][offering]; k >= 0 && f.left[k] != math.MaxInt {
-			f.left[k] -= int(sign)
+			f.left[k] -= int(sign) * typ.Offerings[offering].takes()
 		}
 	}
 }

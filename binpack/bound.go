@@ -57,7 +57,7 @@ const exact = 1024
 
 // VerifyBound checks the certificate of a plan in one pass over types and items, in arithmetic that is exact or errs to the
 // safe side by a margin that is derived: that no type that costs less than the bound can be filled with more worth than its
-// price, and that what the placed items are worth, less what existing nodes and counted reservations give away, rounded up to
+// price, and that what the placed items are worth, less what existing nodes, counted reservations and capacity pools give away, rounded up to
 // a sum that prices can come to, is at least the bound. For [Configuration] the pass holds a search over the fillings of each
 // type, of limited length. A bound that is [Exhausted] has no certificate; the search is done again, in about as many nodes.
 func (in *Instance) VerifyBound(plan *Plan) error {
@@ -150,7 +150,7 @@ func (in *Instance) valued(l Layout, ceiling Price, b Bound) (*relaxation, []int
 	if len(b.Items) != len(in.problem.Items) {
 		return nil, nil, fmt.Errorf("binpack: certificate has %d values, want %d", len(b.Items), len(in.problem.Items))
 	}
-	r, ok := in.relaxed(in.placed(l), -1, true, ceiling, 0)
+	r, ok := in.relaxed(in.placed(l), -1, true, ceiling, 0, nil)
 	if !ok || r.dearest() > relax.Largest {
 		return nil, nil, errors.New("binpack: the certificate is of a kind that does not suit the problem")
 	}
@@ -305,7 +305,7 @@ func (r *run) bound(in *Instance, l Layout, objective Price, hints []hint) Bound
 	if known || best.Price >= objective || r.stopped() {
 		return best
 	}
-	x, ok := in.relaxed(placed, -1, true, objective, 0)
+	x, ok := in.relaxed(placed, -1, true, objective, 0, r.stop)
 	if !ok || x.dearest() > relax.Largest {
 		return best
 	}

@@ -3,6 +3,7 @@ package binpack
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -27,6 +28,7 @@ func (in *Instance) Check(l Layout) error {
 	}
 	c.bins(l.Bins)
 	c.budgets(l.Bins)
+	c.diversity(l)
 	for i, it := range in.problem.Items {
 		if c.placed[i] > it.Count {
 			c.bad("item %q is placed %d times, there are %d", it.Name, c.placed[i], it.Count)
@@ -214,7 +216,7 @@ func (c *checker) budgets(bins []Bin) {
 		}
 		if c.in.reserveOf[b.Type] != nil {
 			if k := c.in.reserveOf[b.Type][b.Offering]; k >= 0 {
-				left[k]--
+				left[k] -= typ.Offerings[b.Offering].takes()
 			}
 		}
 	}
@@ -233,7 +235,38 @@ func (c *checker) budgets(bins []Bin) {
 	}
 	for k, n := range left {
 		if n < 0 {
-			c.bad("reservation %d is used %d times too often", k, -n)
+			c.bad("of reservation %d, %d more are taken than there are", k, -n)
+		}
+	}
+}
+
+func (c *checker) diversity(l Layout) {
+	p := &c.in.problem
+	for i, d := range p.Diversity {
+		counts := make([]int, len(p.Items))
+		for _, s := range d.Items {
+			counts[s.Item] += s.Count
+		}
+		in := map[string]int{}
+		add := func(pool string, shares []Share) {
+			for _, s := range shares {
+				if pool != "" && s.Item >= 0 && s.Item < len(counts) && s.Count > 0 {
+					in[pool] += counts[s.Item] * s.Count
+				}
+			}
+		}
+		for n, shares := range l.Nodes {
+			add(p.Nodes[n].CapacityPool, shares)
+		}
+		for _, b := range l.Bins {
+			if b.Type >= 0 && b.Type < len(p.Types) && b.Offering >= 0 && b.Offering < len(p.Types[b.Type].Offerings) {
+				add(p.Types[b.Type].Offerings[b.Offering].CapacityPool, b.Shares)
+			}
+		}
+		for _, pool := range slices.Sorted(maps.Keys(in)) {
+			if placed := max(d.Placed[pool], 0); in[pool] > max(d.Max-placed, 0) {
+				c.bad("diversity %d: %d are in capacity pool %q, at most %d are allowed", i, in[pool]+placed, pool, d.Max)
+			}
 		}
 	}
 }

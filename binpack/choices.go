@@ -2,7 +2,9 @@ package binpack
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -166,6 +168,14 @@ func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
 	out := chosen(l)
 	known := make(map[string][]Choice, len(l.Bins))
 	r := ranking{in: in, f: newFiller(in), most: most, byPool: make([][]Choice, len(in.problem.Pools)), masks: make([]uint64, len(in.problem.Types)), asked: make([]int, len(in.problem.Types))}
+	for _, b := range l.Bins {
+		r.f.exposeAll(in.diverse.pool(b.Type, b.Offering), b.Shares, 1)
+	}
+	for n, shares := range l.Nodes {
+		if len(in.diverse.left) > 0 {
+			r.f.exposeAll(in.diverse.node[n], shares, 1)
+		}
+	}
 	var key []byte
 	for i, b := range l.Bins {
 		if run.stopped() {
@@ -176,9 +186,13 @@ func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
 			key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(s.Item)), uint64(s.Count))
 		}
 		// Two bins of one content may rest on different offerings of counted reservations; the chosen one leads its list.
+		pool := in.diverse.pool(b.Type, b.Offering)
+		key = binary.AppendVarint(key, int64(pool)) // what other bins leave of the capacity pools depends on it
 		list, ok := known[string(key)]
 		if !ok {
+			r.f.exposeAll(pool, b.Shares, -1)
 			list = r.choicesFor(b)
+			r.f.exposeAll(pool, b.Shares, 1)
 			known[string(key)] = list
 		}
 		chosen := Choice{b.Type, b.Offering}
@@ -215,7 +229,7 @@ func (r *ranking) choicesFor(b Bin) []Choice {
 			break
 		}
 		if r.asked[c.Type] != r.bins {
-			r.asked[c.Type], r.masks[c.Type] = r.bins, r.f.suits(int32(c.Type), &open, open.used)
+			r.asked[c.Type], r.masks[c.Type] = r.bins, r.f.exposable(int32(c.Type), r.f.suits(int32(c.Type), &open, open.used), b.Shares)
 		}
 		if r.masks[c.Type]&(1<<c.Offering) != 0 {
 			all = append(all, c)
@@ -226,7 +240,9 @@ func (r *ranking) choicesFor(b Bin) []Choice {
 	if seen.met() {
 		return slices.Clone(all)
 	}
-	all = in.otherChoices(b, open.used)
+	all = slices.DeleteFunc(in.otherChoices(b, open.used), func(c Choice) bool {
+		return r.f.exposable(int32(c.Type), 1<<c.Offering, b.Shares) == 0
+	})
 	slices.SortFunc(all, in.compareChoices)
 	seen = newMinimums(in.problem.Pools[pool].MinValues)
 	n := 0
@@ -318,4 +334,71 @@ func (o *openStates) narrowOr(in *Instance, state, ask int32) int32 {
 		return next
 	}
 	return state
+}
+
+// Point is a layout on a [Instance.Frontier].
+type Point struct {
+	Layout
+	Objective Price
+	// Count is the sum of what its bins count for.
+	Count int64
+}
+
+// Frontier is what it costs to have less of something: layouts that place as much as the cheapest does, none of which is both
+// dearer and counts for more than another, the cheapest first. counts says what a bin bought so counts for, not negative; nil
+// counts bins, and 1 for spot offerings alone shows cost against how much is spot.
+//
+// Each point is the plan, at the effort fast, of a problem in which what counts costs something more, twice as much from one to
+// the next (the weighted sums of multi-objective optimization), so that points inside the convex hull are not found. When ctx
+// ends, the points so far stand.
+func (in *Instance) Frontier(ctx context.Context, counts func(Choice) int64) ([]Point, error) {
+	if counts == nil {
+		counts = func(Choice) int64 { return 1 }
+	}
+	var out []Point
+	var left []int
+	for step, extra := 0, Price(0); step < frontierPoints && ctx.Err() == nil; step++ {
+		priced := in.problem
+		priced.Types = slices.Clone(priced.Types)
+		for t := range priced.Types {
+			offers := slices.Clone(priced.Types[t].Offerings)
+			for j := range offers {
+				if n := counts(Choice{t, j}); n > 0 && extra > 0 {
+					offers[j].Objective = Price(min(float64(offers[j].cost())+float64(float64(n)*float64(extra)), math.MaxInt64/4))
+				}
+			}
+			priced.Types[t].Offerings = offers
+		}
+		other, err := Compile(priced)
+		if err != nil {
+			return nil, err
+		}
+		plan, err := other.Pack(ctx, &Options{Effort: EffortFast, Draft: true})
+		if err != nil {
+			return nil, err
+		}
+		p := Point{Layout: plan.Layout, Objective: in.objectiveOf(plan.Layout)}
+		for _, b := range plan.Bins {
+			p.Count += counts(Choice{b.Type, b.Offering})
+		}
+		if left == nil {
+			left = plan.Left
+		}
+		if slices.Equal(left, plan.Left) {
+			out = append(out, p)
+		}
+		if extra *= 2; extra == 0 {
+			extra = max(p.Objective/Price(16*max(len(p.Bins), 1)), 1) // a sixteenth of what a bin costs
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.Objective, b.Objective), cmp.Compare(a.Count, b.Count))
+	})
+	kept := out[:0]
+	for _, p := range out {
+		if len(kept) == 0 || p.Count < kept[len(kept)-1].Count {
+			kept = append(kept, p)
+		}
+	}
+	return kept, nil
 }

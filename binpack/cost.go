@@ -14,7 +14,7 @@ import (
 type Effort string
 
 // The efforts, in rising order, by the steps that they allow: Default takes up to about half a second for thousands of
-// things and some milliseconds for a hundred, Fast a twentieth of that, and Best ten times as much.
+// things and some milliseconds for a hundred, Fast a hundredth of that but for a few things, and Best ten times as much.
 const (
 	EffortFast    Effort = "fast"
 	EffortDefault Effort = "default"
@@ -28,7 +28,7 @@ func (e Effort) steps(things int) int {
 	switch e {
 	case EffortDefault:
 	case EffortFast:
-		return n / fastPart
+		return max(n/fastPart, fastLeast)
 	case EffortBest:
 		return n * bestTimes
 	}
@@ -49,7 +49,7 @@ func (CostAware) Name() string { return "cost" }
 
 // Pack implements [Strategy].
 func (c CostAware) Pack(in *Instance) Layout {
-	l, _ := (&run{effort: c.Effort}).guided(in, FirstFitDecreasing{}.Pack(in))
+	l, _, _ := (&run{effort: c.Effort}).guided(in, FirstFitDecreasing{}.Pack(in))
 	return l
 }
 
@@ -68,8 +68,8 @@ func (r *run) budget(in *Instance) *relax.Budget {
 // stopped reports whether the caller has given up.
 func (r *run) stopped() bool { return r.stop != nil && r.stop.Load() }
 
-// guided is Pack where first fit has packed already, and what it has learnt about bounds.
-func (r *run) guided(in *Instance, best Layout) (Layout, []hint) {
+// guided is Pack where first fit has packed already, what it has learnt about bounds, and whether it is another layout than that.
+func (r *run) guided(in *Instance, best Layout) (l Layout, hints []hint, better bool) {
 	bestCost := in.objectiveOf(best)
 	p := &planner{run: r, in: in, f: newFiller(in), ceiling: math.MaxInt64, budget: r.budget(in)}
 	if !slices.ContainsFunc(in.left(best), func(n int) bool { return n > 0 }) {
@@ -77,9 +77,9 @@ func (r *run) guided(in *Instance, best Layout) (Layout, []hint) {
 	}
 	l, ok := p.pack()
 	if ok && in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
-		return l, p.hints
+		return l, p.hints, true
 	}
-	return best, p.hints
+	return best, p.hints, false
 }
 
 // things is how many there are to pack.
@@ -187,16 +187,19 @@ func (p *planner) tier(k int) {
 			ceiling = sum(p.ceiling, 1)
 		}
 		counts := p.in.affordable(p.f.want, k)
-		r, ok := p.in.relaxed(counts, k, whole, ceiling, max(p.budget.Left, 1))
+		r, ok := p.in.relaxed(counts, k, whole, ceiling, max(p.budget.Left, 1), p.stop)
+		if p.stopped() {
+			return
+		}
 		if fitting := r.fitting(counts); !slices.Equal(fitting, counts) { // what fits nowhere would count as something to be bought for
 			counts = fitting
-			r, ok = p.in.relaxed(counts, k, whole, ceiling, max(p.budget.Left, 1))
+			r, ok = p.in.relaxed(counts, k, whole, ceiling, max(p.budget.Left, 1), p.stop)
 		}
 		if !ok { // too many kinds of nodes, so they are filled first
 			for _, item := range p.in.order {
 				p.f.firstFit(item)
 			}
-			r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, max(p.budget.Left, 1))
+			r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, max(p.budget.Left, 1), p.stop)
 			whole = false
 		}
 		if !ok || len(r.model.Kinds) == 0 || len(r.model.Classes) == 0 || r.dearest() > relax.Largest {
@@ -215,7 +218,9 @@ func (p *planner) tier(k int) {
 		if whole && len(p.in.tiers) == 1 {
 			p.learn(r, s, counts, ceiling)
 		}
-		if p.realise(r, s.Columns) == 0 || p.stopped() || p.budget.Left <= 0 {
+		placed := p.realise(r, s.Columns)
+		p.fillUp(k)
+		if placed == 0 || p.stopped() || p.budget.Left <= 0 {
 			return
 		}
 	}
@@ -330,23 +335,78 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) int {
 		if kind.typ < 0 { // a node, or things that are left out
 			continue
 		}
-		mask := kind.mask & f.affordable(kind.typ)
+		typ, mask := kind.typ, kind.mask&f.affordable(kind.typ)
+		if len(f.diverse) > 0 {
+			typ, mask = p.elsewhere(r, c, typ, mask)
+		}
 		if mask == 0 {
 			continue
 		}
-		b := f.newBin(kind.typ, mask)
-		f.charge(kind.typ, int(b.charged), 1)
+		b := f.newBin(typ, mask)
+		f.charge(typ, int(b.charged), 1)
 		for k, class := range c.Class {
 			p.take(&b, &queues[class], int(c.Count[k]))
 		}
 		if len(b.shares) == 0 {
-			f.charge(kind.typ, int(b.charged), -1)
+			f.charge(typ, int(b.charged), -1)
 			continue
 		}
 		slices.SortStableFunc(b.shares, func(x, y Share) int { return in.rank[x.Item] - in.rank[y.Item] })
 		f.bins = append(f.bins, b)
 	}
 	return before - f.wanted()
+}
+
+// elsewhere is the type and the offerings for a column whose own capacity pools may not take it: the cheapest that holds it and
+// whose pool may, or its own where there is none.
+func (p *planner) elsewhere(r *relaxation, c relax.Column, typ int32, own uint64) (int32, uint64) {
+	in, f := p.in, p.f
+	shares, used := make([]Share, len(c.Class)), make([]int64, in.dims)
+	for i, class := range c.Class {
+		shares[i] = Share{r.members[class][0], int(c.Count[i])}
+		for d := range used {
+			used[d] += in.problem.Items[shares[i].Item].Size[d] * int64(shares[i].Count)
+		}
+	}
+	if mask := f.exposable(typ, own, shares); mask != 0 {
+		return typ, mask
+	}
+	best, bestMask, bestPrice := typ, own, Price(math.MaxInt64)
+	for _, t := range in.tiers[in.tierOfPool[in.problem.Types[typ].Pool]].types {
+		if in.minPrice[t] >= bestPrice {
+			break
+		}
+		mask := f.affordable(t)
+		if fits(in.capacityOf(t), used, 1) == 0 || mask == 0 {
+			continue
+		}
+		for _, s := range shares {
+			mask &= f.eligible(s.Item, t)
+		}
+		if mask = f.exposable(t, mask, shares); mask == 0 {
+			continue
+		}
+		if j := in.cheapest(t, mask); in.objective(t, j) < bestPrice {
+			best, bestMask, bestPrice = t, 1<<j, in.objective(t, j)
+		}
+	}
+	return best, bestMask
+}
+
+// fillUp puts what the rules kept from its own bin into the free room of others, if looking at each of them fits into the budget.
+func (p *planner) fillUp(tier int) {
+	rest := 0
+	for _, n := range p.f.want {
+		rest += min(n, 1)
+	}
+	if steps := rest * len(p.f.bins) * admitSteps; steps < p.budget.Left {
+		p.budget.Take(steps)
+		for _, item := range p.in.order {
+			if p.f.want[item] > 0 {
+				p.f.firstFitTier(item, int32(tier))
+			}
+		}
+	}
 }
 
 // wanted is how many things have no place yet.
@@ -419,7 +479,7 @@ func (r *relaxation) appendOutlets(in *Instance, list []offer, tier int, used []
 		}
 		suits := make([]uint64, (len(used)+63)/64)
 		suits[k/64] |= 1 << (k % 64)
-		list = append(list, offer{kind{-1, 0, nil}, size, price, -1, suits})
+		list = append(list, offer{kind: kind{-1, 0, nil}, capacity: size, price: price, supply: -1, takes: 1, suits: suits})
 		r.sparse = true
 	}
 	return list

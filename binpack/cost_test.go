@@ -74,7 +74,7 @@ func TestCostAwareBoundOptimumAndCostStandInOrder(t *testing.T) {
 
 // plain takes out of a problem what a relaxation leaves out: then nothing but size, labels that are settled and price counts.
 func plain(p binpack.Problem) binpack.Problem {
-	p.Nodes = nil
+	p.Nodes, p.Diversity = nil, nil
 	p.Pools, p.Types, p.Items = slices.Clone(p.Pools), slices.Clone(p.Types), slices.Clone(p.Items)
 	for i := range p.Pools {
 		p.Pools[i] = binpack.Pool{Name: p.Pools[i].Name, MaxNodes: -1, MaxPrice: -1}

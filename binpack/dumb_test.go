@@ -137,7 +137,7 @@ func dumbCheck(p *binpack.Problem, l binpack.Layout) error {
 					}
 				}
 			}
-			taken[name]++
+			taken[name] += max(o.Takes, 1)
 			left[name] = least
 		}
 		for _, m := range p.Pools[typ.Pool].MinValues {
@@ -154,6 +154,29 @@ func dumbCheck(p *binpack.Problem, l binpack.Layout) error {
 			return fmt.Errorf("pool %d: price", k)
 		case len(pool.Limits) > 0 && nodes[k] > 0 && usage[k] > pool.Limits[0]:
 			return fmt.Errorf("pool %d: limit", k)
+		}
+	}
+	for i, d := range p.Diversity {
+		in := map[string]int{}
+		count := func(pool string, shares []binpack.Share) {
+			for _, s := range shares {
+				for _, x := range d.Items {
+					if x.Item == s.Item && pool != "" {
+						in[pool] += x.Count * s.Count
+					}
+				}
+			}
+		}
+		for n := range l.Nodes {
+			count(p.Nodes[n].CapacityPool, l.Nodes[n])
+		}
+		for _, b := range l.Bins {
+			count(p.Types[b.Type].Offerings[b.Offering].CapacityPool, b.Shares)
+		}
+		for pool, n := range in {
+			if n > 0 && n+d.Placed[pool] > d.Max {
+				return fmt.Errorf("diversity %d: pool %s", i, pool)
+			}
 		}
 	}
 	for name, n := range taken {

@@ -3,6 +3,7 @@ package binpack
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -196,14 +197,14 @@ func (f *filler) open(item int, tr *tier, d *demand) bool {
 	}
 }
 
-// eligible is the mask of the type's offerings that suit the item under any variant.
+// eligible is the mask of the type's offerings that suit the item under any variant, and whose capacity pools may take one more.
 func (f *filler) eligible(item int, t int32) uint64 {
 	var mask uint64
 	p := &f.in.profiles[f.in.profile[item]]
 	for i := range p.variants {
 		mask |= p.variants[i].masks[t]
 	}
-	return mask
+	return f.exposable(t, mask, []Share{{item, 1}})
 }
 
 // newBin is an empty bin of the type that may end as any offering of the mask which is not counted; where all are, it
@@ -223,6 +224,13 @@ func (f *filler) newBin(t int32, mask uint64) bin {
 		free = 1 << in.cheapest(t, mask)
 	}
 	b.mask, b.charged = free, int32(in.cheapest(t, free))
+	if len(f.diverse) > 0 { // it is of one capacity pool from the start
+		for rest, pools := free, in.diverse.offering[t]; rest != 0; rest &= rest - 1 {
+			if j := bits.TrailingZeros64(rest); pools[j] != pools[b.charged] {
+				b.mask &^= 1 << j
+			}
+		}
+	}
 	return b
 }
 
@@ -295,27 +303,13 @@ func (f *filler) finish() Layout {
 		b := &f.bins[i]
 		b.shares = joined(b.shares)
 		f.charge(b.typ, int(b.charged), -1)
+		f.exposeAll(f.capacityPool(b), b.shares, -1)
 		t, j := f.cheapestChoice(b)
 		f.charge(t, j, 1)
+		f.exposeAll(f.in.diverse.pool(int(t), j), b.shares, 1)
 		l.Bins = append(l.Bins, Bin{int(t), j, b.shares})
 	}
 	return l
-}
-
-// joined adds the shares of one item up, which has come in turns: a budget or a variant may admit some copies now and
-// others once something else is settled.
-func joined(shares []Share) []Share {
-	at := make(map[int]int, len(shares))
-	out := shares[:0]
-	for _, s := range shares {
-		if k, ok := at[s.Item]; ok {
-			out[k].Count += s.Count
-			continue
-		}
-		at[s.Item] = len(out)
-		out = append(out, s)
-	}
-	return out
 }
 
 // cheapestChoice is the least dear type and offering of the bin's tier that holds its contents within all budgets.
@@ -331,7 +325,7 @@ func (f *filler) cheapestChoice(b *bin) (int32, int) {
 		if mask == 0 {
 			continue
 		}
-		if mask &= f.affordable(t); mask == 0 {
+		if mask = f.exposable(t, mask&f.affordable(t), b.shares); mask == 0 {
 			continue
 		}
 		j := in.cheapest(t, mask)
@@ -349,9 +343,6 @@ func (f *filler) cheapestChoice(b *bin) (int32, int) {
 	}
 	return bestT, bestJ
 }
-
-// maxScarce bounds the work of [scarce]: bins times types times items.
-const maxScarce = 20_000_000
 
 // scarce packs again where budgets left something over. The cheapest bin for the next item is then the wrong measure:
 // each new bin is the one that places the most for what it takes of the budgets, all items still to place considered, or
@@ -430,7 +421,7 @@ func (f *filler) fullest(item int, tr *tier, byLevel bool) (bin, bool) {
 
 // try is how many copies a new bin of the type would take, the item first: of the item's priority, and in all.
 func (f *filler) try(t int32, mask uint64, item int) (level, all int) {
-	want, left := slices.Clone(f.want), slices.Clone(f.left)
+	want, left, diverse := slices.Clone(f.want), slices.Clone(f.left), copied(f.diverse)
 	pools := slices.Clone(f.pools)
 	for i := range pools {
 		pools[i].limits = slices.Clone(pools[i].limits)
@@ -445,7 +436,7 @@ func (f *filler) try(t int32, mask uint64, item int) (level, all int) {
 			level += n
 		}
 	}
-	f.want, f.left, f.pools = want, left, pools
+	f.want, f.left, f.diverse, f.pools = want, left, diverse, pools
 	return level, all
 }
 

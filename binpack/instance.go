@@ -37,7 +37,8 @@ type Instance struct {
 	nodeTags   []tagProfile
 	reserved   map[string]int32 // reservation name to index
 	reserveOf  [][]int32        // by type and offering, -1 = not counted
-	tiers      []tier           // pools by weight, heaviest first
+	diverse    diversity
+	tiers      []tier // pools by weight, heaviest first
 	tierOfPool []int32
 }
 
@@ -76,6 +77,7 @@ func Compile(p Problem) (*Instance, error) {
 	in.compileTags()
 	in.compileReservations()
 	in.compileProfiles()
+	in.compileDiversity()
 	in.order = in.decreasing()
 	in.rank = make([]int, len(in.order))
 	for k, i := range in.order {
@@ -165,11 +167,21 @@ func (p Problem) validate() error {
 			if o.Price < 0 || o.Objective < 0 {
 				bad("%s: offerings[%d]: price is negative", what(), j)
 			}
-			if o.Counted && o.Count < 0 {
+			if o.Counted && (o.Count < 0 || o.Takes < 0) {
 				bad("%s: offerings[%d]: count is negative", what(), j)
 			}
 		}
 		limits(what, t.Limits)
+	}
+	for i, d := range p.Diversity {
+		if d.Max < 0 {
+			bad("diversity[%d]: max %d is negative", i, d.Max)
+		}
+		for _, s := range d.Items {
+			if s.Item < 0 || s.Item >= len(p.Items) || s.Count < 0 || s.Count > math.MaxInt32 {
+				bad("diversity[%d]: there is no item %d that counts %d", i, s.Item, s.Count)
+			}
+		}
 	}
 	nodes := make(map[string]bool, len(p.Nodes))
 	for i := range p.Nodes {
@@ -318,6 +330,9 @@ func (in *Instance) compileReservations() {
 		}
 	}
 }
+
+// takes is how much of its reservation a bin of the offering takes.
+func (o *Offering) takes() int { return max(o.Takes, 1) }
 
 // reservationCounts is a fresh count of what each reservation has left: the least that any of its offerings says.
 func (in *Instance) reservationCounts() []int {

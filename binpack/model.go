@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
@@ -16,6 +17,9 @@ import (
 type relaxation struct {
 	model   *relax.Model
 	apart   []apart // tags that are resources of the model, after those of the problem
+	spread  []int   // diversities that are resources after these: no bin holds more than its capacity pool
+	proves  bool    // it is for a bound: offers of one capacity pool do not stand for those of another
+	several int     // how many offers stand for another, for what a capacity pool may hold is bounded; 1 where it is not
 	class   []int32 // by item, -1 where none is to be placed
 	members [][]int // by class
 	kinds   []kind
@@ -40,11 +44,14 @@ func (k *kind) id() kindID { return kindID{k.typ, k.mask} }
 // relaxed is the relaxation for the counts of items, over the types of one tier, or of all if tier is negative, as far as
 // they cost less than the ceiling; where there are more of them than such a number of steps looks at often, over a selection.
 // With nodes, their room is for
-// sale at no price; ok is false where there are too many different ones.
-func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, steps int) (r *relaxation, ok bool) {
-	r = &relaxation{model: &relax.Model{}, class: make([]int32, len(counts)), apart: in.apartTags(counts)}
-	r.model.Dims = in.dims + len(r.apart)
-	r.compileClasses(in, counts)
+// sale at no price; ok is false where there are too many different ones, or stop is set.
+func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, steps int, stop *atomic.Bool) (r *relaxation, ok bool) {
+	r = &relaxation{model: &relax.Model{}, class: make([]int32, len(counts)), apart: in.apartTags(counts), spread: in.spreadMost(counts)}
+	r.model.Dims = in.dims + len(r.apart) + len(r.spread)
+	r.proves, r.sparse, r.several = steps == 0, steps > 0 && len(in.diverse.left) > 0, in.severalPools(counts, r.spread)
+	if !r.compileClasses(in, counts, stop) {
+		return r, false
+	}
 	used := r.usedProfiles(in)
 	var list []offer
 	for _, t := range in.byPrice { // so that little is left to be sorted
@@ -57,11 +64,14 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, s
 		r.model.Supply = append(r.model.Supply, int64(n))
 	}
 	r.cut(list)
-	list = undominated(in, list)
+	list = r.undominated(in, list)
 	if steps > 0 && len(list) > max(manyOffers, steps/(offerPasses*(len(r.model.Classes)+1)*max(r.model.Dims, 1))) {
 		before := len(list)
-		list = sparse(list, in.dims)
-		r.sparse = len(list) < before
+		list = r.sparsed(list, in.dims)
+		r.sparse = r.sparse || len(list) < before
+	}
+	if !r.proves && len(r.spread) > 0 {
+		r.countPools(list, len(in.diverse.pools), in.dims+len(r.apart))
 	}
 	if nodes {
 		var rooms []offer
@@ -95,12 +105,16 @@ func (r *relaxation) cut(list []offer) {
 	}
 }
 
-// compileClasses goes through the items in an order that does not depend on theirs in the problem.
-func (r *relaxation) compileClasses(in *Instance, counts []int) {
+// compileClasses goes through the items in an order that does not depend on theirs in the problem. It reports whether it was
+// not stopped.
+func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Bool) bool {
 	known := make(map[string]int32, len(counts))
 	capped := map[string]bool{} // classes with limits on their own tags
 	var key []byte
-	for _, i := range in.order {
+	for at, i := range in.order {
+		if at%1024 == 0 && stop != nil && stop.Load() {
+			return false
+		}
 		n := counts[i]
 		r.class[i] = -1
 		if n <= 0 {
@@ -111,12 +125,20 @@ func (r *relaxation) compileClasses(in *Instance, counts []int) {
 		for _, s := range size {
 			key = strconv.AppendInt(append(key, ' '), s, 36)
 		}
-		if len(r.apart) > 0 {
+		if len(r.apart)+len(r.spread) > 0 {
 			size = slices.Clone(size)
 			for _, a := range r.apart {
 				n := a.takes(&in.itemTags[i])
 				size = append(size, n)
 				key = strconv.AppendInt(append(key, '#'), n, 36)
+			}
+			for _, d := range r.spread {
+				size = append(size, in.diverse.count(d, i))
+			}
+		}
+		if len(in.diverse.left) > 0 {
+			for _, s := range in.diverse.counts[i] {
+				key = strconv.AppendInt(strconv.AppendInt(append(key, '%'), int64(s.Item), 36), -int64(s.Count), 36)
 			}
 		}
 		k, ok := known[string(key)]
@@ -131,6 +153,9 @@ func (r *relaxation) compileClasses(in *Instance, counts []int) {
 		r.class[i] = k
 		r.members[k] = append(r.members[k], i)
 		most := room(nil, &in.itemTags[i], math.MaxInt32)
+		if !r.proves {
+			most = r.spreadRoom(in, i, most)
+		}
 		if most < math.MaxInt32 { // those with the same tags share what one bin holds
 			for _, t := range in.itemTags[i].adds {
 				key = strconv.AppendInt(append(key, '+'), int64(t.tag), 36)
@@ -145,6 +170,7 @@ func (r *relaxation) compileClasses(in *Instance, counts []int) {
 		}
 		c.Most = min(c.Most+int64(most), math.MaxInt32)
 	}
+	return true
 }
 
 // usedProfiles are the profiles of items that are there, in order.
@@ -163,6 +189,8 @@ type offer struct {
 	capacity []int64
 	price    Price
 	supply   int32
+	takes    int      // of the supply
+	pool     int32    // the capacity pool where there is diversity, 0 for none and counted from 1
 	suits    []uint64 // bitset over the used profiles
 }
 
@@ -187,12 +215,16 @@ func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, used []in
 		if !any {
 			continue
 		}
-		o := offer{kind{t, 1 << j, nil}, room, in.objective(t, j), -1, suits}
-		if in.reserveOf[t] != nil {
-			o.supply = in.reserveOf[t][j]
+		o := offer{kind: kind{t, 1 << j, nil}, capacity: room, price: in.objective(t, j), supply: -1, takes: 1, suits: suits}
+		if len(in.diverse.left) > 0 {
+			pool := in.diverse.offering[t][j]
+			o.capacity, o.pool = r.withSpread(in, room, pool), pool+1
+		}
+		if in.reserveOf[t] != nil && in.reserveOf[t][j] >= 0 {
+			o.supply, o.takes = in.reserveOf[t][j], typ.Offerings[j].takes()
 		}
 		alike := slices.IndexFunc(list[first:], func(x offer) bool {
-			return x.price == o.price && x.supply == o.supply && slices.Equal(x.suits, suits)
+			return x.price == o.price && x.supply == o.supply && x.takes == o.takes && x.pool == o.pool && slices.Equal(x.suits, suits) && slices.Equal(x.capacity, o.capacity)
 		})
 		if alike >= 0 {
 			list[first+alike].mask |= o.mask
@@ -203,8 +235,14 @@ func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, used []in
 	return list
 }
 
+// enough reports whether so many offers that do as well as o, the last of them a, stand for it: one, if that is not bounded by
+// another capacity pool, or several.
+func (r *relaxation) enough(n int, a, o *offer) bool {
+	return a.pool == 0 || a.pool == o.pool || !r.proves && n >= r.several
+}
+
 // undominated leaves out what another offer does as well for no more money, in the order of price.
-func undominated(in *Instance, list []offer) []offer {
+func (r *relaxation) undominated(in *Instance, list []offer) []offer {
 	order := make([]int32, len(list)) // offers are large
 	for i := range order {
 		order[i] = int32(i)
@@ -226,10 +264,13 @@ func undominated(in *Instance, list []offer) []offer {
 		return [2]int64{o.capacity[0], o.capacity[min(1, len(o.capacity)-1)]}
 	}
 	for _, i := range order {
-		dominated, room := false, first(&list[i])
-		for k, r := range rooms {
-			if dominated = r[0] >= room[0] && r[1] >= room[1] && in.dominates(&kept[k], &list[i]); dominated {
-				break
+		dominated, n, room := false, 0, first(&list[i])
+		for k, other := range rooms {
+			if other[0] >= room[0] && other[1] >= room[1] && in.dominates(&kept[k], &list[i]) {
+				if n++; r.enough(n, &kept[k], &list[i]) {
+					dominated = true
+					break
+				}
 			}
 		}
 		if !dominated {
@@ -239,12 +280,19 @@ func undominated(in *Instance, list []offer) []offer {
 	return kept
 }
 
-// sparse leaves out what another offer does as well for little more money. A plan over the others
+// sparsed leaves out what another offer does as well for little more money. A plan over the others
 // is nearly as good, its search much shorter, and in the end each bin becomes the cheapest that holds its contents.
-func sparse(list []offer, dims int) []offer {
+func (r *relaxation) sparsed(list []offer, dims int) []offer {
 	var kept []offer
 	for _, o := range slices.Backward(list) {
-		if o.supply < 0 && slices.ContainsFunc(kept, func(k offer) bool { return k.standsFor(&o, dims) }) {
+		n := 0
+		if o.supply < 0 && slices.ContainsFunc(kept, func(k offer) bool {
+			if !k.standsFor(&o, dims) {
+				return false
+			}
+			n++
+			return r.enough(n, &k, &o)
+		}) {
 			continue
 		}
 		kept = append(kept, o)
@@ -267,7 +315,7 @@ func (o *offer) standsFor(smaller *offer, dims int) bool {
 }
 
 func (in *Instance) dominates(a, b *offer) bool {
-	if a.price > b.price || a.supply >= 0 && a.supply != b.supply {
+	if a.price > b.price || a.supply >= 0 && (a.supply != b.supply || a.takes > b.takes) {
 		return false
 	}
 	for r, c := range b.capacity {
@@ -331,7 +379,7 @@ func (r *relaxation) roomsForSale(in *Instance, used []int32, digits int, up boo
 		if len(out) == most {
 			return nil, false
 		}
-		out = append(out, offer{kind{-1, 0, []int32{int32(n)}}, free, 0, 1, suits})
+		out = append(out, offer{kind: kind{-1, 0, []int32{int32(n)}}, capacity: free, supply: 1, takes: 1, suits: suits})
 	}
 	slices.SortFunc(out, func(a, b offer) int { // what is proved does not depend on the order of the nodes
 		return cmp.Or(slices.Compare(a.capacity, b.capacity), slices.Compare(a.suits, b.suits))
@@ -359,7 +407,11 @@ func rounded(n int64, digits int, up bool) int64 {
 
 // roomOf is what an existing node has free in the model.
 func (r *relaxation) roomOf(in *Instance, node int) []int64 {
-	return withRooms(in.free[node*in.dims:(node+1)*in.dims], r.apart, &in.nodeTags[node])
+	free := withRooms(in.free[node*in.dims:(node+1)*in.dims], r.apart, &in.nodeTags[node])
+	if len(r.spread) == 0 {
+		return free
+	}
+	return r.withSpread(in, free, in.diverse.node[node])
 }
 
 func (r *relaxation) compileKinds(in *Instance, list []offer, used []int32) {
@@ -369,7 +421,7 @@ func (r *relaxation) compileKinds(in *Instance, list []offer, used []int32) {
 		suits[k] = make([]uint64, words)
 	}
 	for i, o := range list {
-		r.model.Kinds = append(r.model.Kinds, relax.Kind{Capacity: o.capacity, Price: float64(o.price), Supply: o.supply, Label: i})
+		r.model.Kinds = append(r.model.Kinds, relax.Kind{Capacity: o.capacity, Price: float64(o.price), Supply: o.supply, Takes: int64(o.takes), Pool: o.pool, Label: i})
 		r.kinds = append(r.kinds, o.kind)
 		for k := range used {
 			if o.suits[k/64]&(1<<(k%64)) != 0 {
@@ -381,6 +433,19 @@ func (r *relaxation) compileKinds(in *Instance, list []offer, used []int32) {
 		k, _ := slices.BinarySearch(used, in.profile[members[0]])
 		r.model.Classes[c].Kinds = suits[k]
 	}
+	for d := range in.diverse.left {
+		if !r.proves {
+			break
+		}
+		x := relax.Diversity{Counts: make([]int64, len(r.members)), Left: []int64{0}}
+		for c, members := range r.members {
+			x.Counts[c] = in.diverse.count(d, members[0])
+		}
+		for _, n := range in.diverse.left[d] {
+			x.Left = append(x.Left, int64(n))
+		}
+		r.model.Diversity = append(r.model.Diversity, x)
+	}
 }
 
 // dearest is the highest price of the relaxation's kinds.
@@ -390,109 +455,4 @@ func (r *relaxation) dearest() float64 {
 		most = math.Max(most, r.model.Kinds[i].Price)
 	}
 	return most
-}
-
-// apart is a tag that keeps its bearers in different bins, so that their number says how many bins there must be. A
-// relaxation takes it for one more resource: each bearer that brings a limit on its own tag takes what it adds, and a bin
-// holds the highest of these limits, less what it carries already; for as soon as one such bearer is in the bin, all
-// together stay within its limit.
-type apart struct {
-	tag int32
-	max int64
-}
-
-// apartTags are the tags that call for the most bins by themselves for these counts of items, the most demanding first.
-// A tag that only items of one size and profile share is left out: how many of them one bin holds is known without.
-func (in *Instance) apartTags(counts []int) []apart {
-	type claim struct {
-		apart
-		adds  int64
-		item  int // one of the bearers
-		mixed bool
-	}
-	var claims []claim
-	at := map[int32]int{}
-	for _, i := range in.order {
-		if counts[i] <= 0 {
-			continue
-		}
-		for _, add := range in.itemTags[i].adds {
-			most, ok := capOf(&in.itemTags[i], add.tag)
-			if !ok || most <= 0 {
-				continue
-			}
-			k, known := at[add.tag]
-			if !known {
-				k = len(claims)
-				at[add.tag] = k
-				claims = append(claims, claim{apart: apart{tag: add.tag}, item: i})
-			}
-			c := &claims[k]
-			c.max = max(c.max, int64(most))
-			c.adds += int64(add.n) * int64(counts[i])
-			c.mixed = c.mixed || in.profile[c.item] != in.profile[i] || !slices.Equal(in.problem.Items[c.item].Size, in.problem.Items[i].Size)
-		}
-	}
-	need := in.fullBins(counts)
-	for _, c := range claims {
-		need = max(need, float64(c.adds)/float64(c.max))
-	}
-	claims = slices.DeleteFunc(claims, func(c claim) bool {
-		bins := float64(c.adds) / float64(c.max)
-		return !c.mixed || bins < 2 || bins < apartShare*need
-	})
-	names := make(map[int32]string, len(claims))
-	for name, tag := range in.tags {
-		if _, ok := at[tag]; ok {
-			names[tag] = name
-		}
-	}
-	slices.SortFunc(claims, func(a, b claim) int {
-		return cmp.Or(cmp.Compare(float64(b.adds)/float64(b.max), float64(a.adds)/float64(a.max)), cmp.Compare(names[a.tag], names[b.tag]))
-	})
-	var out []apart
-	for _, c := range claims[:min(len(claims), maxApart)] {
-		out = append(out, c.apart)
-	}
-	return out
-}
-
-// takes is what one of the item takes of the tag's room.
-func (a apart) takes(t *tagProfile) int64 {
-	if _, ok := capOf(t, a.tag); !ok {
-		return 0
-	}
-	for _, add := range t.adds {
-		if add.tag == a.tag {
-			return int64(add.n)
-		}
-	}
-	return 0
-}
-
-// room is how much of the tag a bin holds that has these tags when it is empty.
-func (a apart) room(t *tagProfile) int64 {
-	room := a.max
-	if most, ok := capOf(t, a.tag); ok {
-		room = min(room, int64(most))
-	}
-	for _, add := range t.adds {
-		if add.tag == a.tag {
-			room -= int64(add.n)
-		}
-	}
-	return max(room, 0)
-}
-
-// withRooms is the room of a bin by resource and then by tag.
-func withRooms(room []int64, tags []apart, t *tagProfile) []int64 {
-	if len(tags) == 0 {
-		return room
-	}
-	out := make([]int64, 0, len(room)+len(tags))
-	out = append(out, room...)
-	for _, a := range tags {
-		out = append(out, a.room(t))
-	}
-	return out
 }

@@ -96,7 +96,11 @@ func small(data []byte) binpack.Problem {
 			}
 			if d.below(4) == 0 {
 				o.Counted, o.Count, o.Reservation = true, d.below(3), d.one("", "r")
+				if d.below(3) == 0 { // money, say
+					o.Count, o.Takes = 5*o.Count, d.below(7)
+				}
 			}
+			o.CapacityPool = d.one("", "", "p", "q")
 			t.Offerings = append(t.Offerings, o)
 		}
 		p.Types = append(p.Types, t)
@@ -136,7 +140,20 @@ func small(data []byte) binpack.Problem {
 			labels["team"] = d.one("a", "b")
 		}
 		n.Provides = requirements.FromLabels(labels)
+		n.CapacityPool = d.one("", "p")
 		p.Nodes = append(p.Nodes, n)
+	}
+	for range d.below(3) {
+		x := binpack.Diversity{Max: d.below(4)}
+		for i := range p.Items {
+			if n := d.below(3); n > 0 {
+				x.Items = append(x.Items, binpack.Share{Item: i, Count: n})
+			}
+		}
+		if d.below(3) == 0 {
+			x.Placed = map[string]int{"p": d.below(3)}
+		}
+		p.Diversity = append(p.Diversity, x)
 	}
 	return p
 }

@@ -8,15 +8,19 @@ const (
 	// about half a second. It was raised until 77 of OR-Library's 80
 	// instances, of 120 to 1,000 things, were solved.
 	leastSteps, mostSteps, halfThings = 3_000_000, 250_000_000, 270
-	// fastPart and bestTimes are what part of that the effort fast, and how many times as much the effort best takes.
-	fastPart, bestTimes = 20, 10
+	// fastPart and bestTimes are what part of that the effort fast, and how many times as much the effort best takes; fastLeast is
+	// what fast takes at least, under half a millisecond. With a twentieth fast plans of 5,000 diverse pods took three times as long
+	// and cost as much.
+	fastPart, fastLeast, bestTimes = 100, 150_000, 10
 	// enoughGap is a gap at which nothing more is tried: 1% of a thousandth is below what prices are known to.
 	enoughGap = 1e-5
+	// admitSteps is what it takes to see whether a bin takes an item.
+	admitSteps = 4
 	// tierRounds is how often what the rules did not allow is planned again; first fit places the rest.
 	tierRounds = 4
 	// manyOffers is how many kinds a plan looks at closely in any case, and offerPasses how many passes over classes and kinds
 	// the budget must have for more. Of more it takes a selection, and each bin becomes the cheapest of all in the end.
-	manyOffers, offerPasses = 150, 150
+	manyOffers, offerPasses = 150, 600
 	// alikePrice is by how much a kind may cost more than a smaller one which it then stands for, if it has as much of every
 	// resource for its price, but for alikeRoom.
 	alikePrice, alikeRoom = 1.4, 0.98
@@ -27,6 +31,8 @@ const (
 	// maxApart is how many tags that keep things apart a relaxation takes for resources, for each makes all its searches
 	// longer; apartShare is what a tag must call for, as a part of the bins that the most demanding one calls for.
 	maxApart, apartShare = 3, 0.3
+	// mostPools is how many capacity pools a plan looks at that do as well as one another.
+	mostPools = 20
 	// verifyBase, verifyPerNode and verifyNodes bound the steps of a search that is done again: a node takes fewer than a
 	// hundred, and no effort makes more than so many.
 	verifyBase, verifyPerNode, verifyNodes = 50_000_000, 128, 20_000_000
@@ -35,6 +41,8 @@ const (
 	blockOfBins = 16
 	// frontierPoints is how many layouts a frontier tries: with the last, a bin costs a thousand times its sixteenth more.
 	frontierPoints = 11
+	// maxScarce bounds the work of packing again where budgets leave something over: bins times types times items.
+	maxScarce = 20_000_000
 	// patience is how many items that do not go into a bin are tried before it is given up.
 	patience = 64
 )

@@ -40,6 +40,10 @@ type Offering struct {
 	// Commitment names what was paid for in advance (a reserved instance, a savings plan) and makes the price what it is; empty
 	// = none. It is no label: nodes do not carry it.
 	Commitment string
+	// CommittedPerHour, unless it is 0, says that the Commitment is an amount of money, such as a savings plan: so many dollars an
+	// hour are paid whether used or not. A node of this offering uses CommitmentRate of them and costs Price besides, usually 0.
+	// Nodes of several offerings share what is committed; ReservationCount is how many it covers of this one alone.
+	CommittedPerHour, CommitmentRate float64
 }
 
 // Overhead is what the node keeps from pods. Resources that a list does not mention are 0.

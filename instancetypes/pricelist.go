@@ -110,6 +110,8 @@ type Quote struct {
 	// one commitment, whatever the offering, share the count.
 	Count      int
 	Commitment string
+	// CommittedPerHour and CommitmentRate are those of [Offering].
+	CommittedPerHour, CommitmentRate float64
 }
 
 // PriceSource is one layer of prices. It gets what the layers below say of an offering and returns what holds above it,
@@ -138,7 +140,7 @@ func reprice(t InstanceType, o Offering, layers []PriceSource) []Offering {
 	unknown := !o.Available && o.Price == 0
 	var quotes []Quote
 	if !unknown {
-		quotes = []Quote{{Price: o.Price, List: o.List, Count: o.ReservationCount, Commitment: o.Commitment}}
+		quotes = []Quote{{Price: o.Price, List: o.List, Count: o.ReservationCount, Commitment: o.Commitment, CommittedPerHour: o.CommittedPerHour, CommitmentRate: o.CommitmentRate}}
 	}
 	for _, layer := range layers {
 		if layer == nil {
@@ -154,6 +156,7 @@ func reprice(t InstanceType, o Offering, layers []PriceSource) []Offering {
 	for _, q := range quotes {
 		n := o
 		n.Price, n.List, n.ReservationCount, n.Commitment = q.Price, q.List, q.Count, q.Commitment
+		n.CommittedPerHour, n.CommitmentRate = q.CommittedPerHour, q.CommitmentRate
 		n.Available = o.Available || unknown && !t.Retired
 		out = append(out, n)
 	}

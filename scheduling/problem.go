@@ -220,7 +220,7 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 	others := slices.Concat(slices.Collect(maps.Values(running))...) // in any order: only what they ask of others counts
 	var errs []error
 	var totals podclass.Totals
-	for _, pods := range podclass.GroupAmong(pending, others) {
+	for _, pods := range p.keptApart(podclass.GroupAmong(pending, others)) {
 		c := &Class{Pods: pods}
 		if err := c.fill(&p.admission, aliases, &totals); err != nil {
 			errs = append(errs, err)
@@ -236,6 +236,29 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 	}
 	slices.SortStableFunc(p.Ignored, func(a, b Ignored) int { return podclass.Compare(a.Pod, b.Pod) })
 	return errors.Join(errs...)
+}
+
+// keptApart splits the groups of pods by what the caller wants apart.
+func (p *Problem) keptApart(groups [][]*corev1.Pod) [][]*corev1.Pod {
+	if p.options.Apart == nil {
+		return groups
+	}
+	var out [][]*corev1.Pod
+	for _, pods := range groups {
+		at := map[string]int{}
+		for _, pod := range pods {
+			name := p.options.Apart(pod)
+			i, ok := at[name]
+			if !ok {
+				i = len(out)
+				at[name] = i
+				out = append(out, nil)
+			}
+			out[i] = append(out[i], pod)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b []*corev1.Pod) int { return podclass.Compare(a[0], b[0]) })
+	return out
 }
 
 // assignVolumes narrows the classes to where their volumes are or can be made, counts what they attach, and refuses

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/joinery-sdk/joinery/binpack"
@@ -115,4 +116,35 @@ func ExampleDifference() {
 	// c6a.large 1 to 0
 	// c6a.xlarge 0 to 1
 	// Pod shop/web-6 is new
+}
+
+// No spot pool, the spot capacity of a type in a zone, holds more than half of the workload.
+func ExampleSpread() {
+	s := snapshot()
+	s.Pools[0].Requirements = requirements.MustParse("karpenter.k8s.aws/instance-family in (c6a,m6a), karpenter.sh/capacity-type=spot")
+	for _, spread := range []plan.Spread{{}, {Plan: 0.5}} {
+		p, err := plan.Make(context.Background(), s, &plan.Options{Objective: &plan.Objective{Spread: spread}})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		most := map[string]int{}
+		for _, n := range p.NewNodes() {
+			most[n.InstanceType.Name+" in "+n.Labels["topology.kubernetes.io/zone"]] += len(n.Pods)
+		}
+		fmt.Println(len(most), "spot pools, at most", slices.Max(slices.Collect(maps.Values(most))), "of 6 pods in one")
+	}
+	// Output:
+	// 2 spot pools, at most 5 of 6 pods in one
+	// 2 spot pools, at most 3 of 6 pods in one
+}
+
+// A type that is interrupted once in twenty hours, where that costs half a dollar, counts two and a half cents more.
+func ExampleInterruptions() {
+	o := plan.Objective{Interruptions: &plan.Interruptions{Cost: 0.5, PerHour: func(instanceType, zone string) (float64, bool) {
+		return 0.05, instanceType == "m6a.large"
+	}}}
+	labels := requirements.MustParse("karpenter.sh/capacity-type=spot, node.kubernetes.io/instance-type=m6a.large")
+	fmt.Println(o.Cost(labels, 0.03).Dollars())
+	// Output: 0.055
 }

@@ -44,7 +44,7 @@ func Make(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, err
 	if opts != nil {
 		o = *opts
 	}
-	p, err := scheduling.Compile(o.Objective.Narrow(s), o.Scheduling)
+	p, err := scheduling.Compile(o.Objective.Narrow(s), o.Objective.Scheduling(o.Scheduling))
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func Make(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, err
 }
 
 // Solve is [Make] for a problem that is compiled already. Of its options Scheduling is not looked at, and the objective counts
-// costs only; [Objective.Narrow] is for before.
+// costs only; [Objective.Narrow] and [Objective.Scheduling] are for before.
 func Solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, error) {
 	out := &Plan{Problem: p}
 	if opts != nil {
@@ -60,7 +60,7 @@ func Solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, er
 	}
 	out.options.Scheduling = p.Options()
 	out.options.Scheduling.Progress = nil // fixes are tried in silence
-	k := &packer{types: typesFor(p, out.options.Objective)}
+	k := &packer{types: typesFor(p, out.options.Objective), spread: out.options.Objective.spreadFor(p)}
 	k.final, k.draft = packings(out.options.Packing)
 	var err error
 	if out.Result, err = p.Solve(ctx, k); err != nil {
@@ -82,6 +82,7 @@ func Solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, er
 // of binpack pack every round.
 type packer struct {
 	types        []binpack.Type
+	spread       *spreading
 	final, draft binpack.Options
 	rounds       []round
 	last         round
@@ -102,7 +103,9 @@ func (k *packer) Pack(ctx context.Context, p *scheduling.Problem, r scheduling.R
 		}
 		opts.First = k.last.plan
 	} else {
-		in, err := binpack.Compile(Problem(p, k.types, r.Items))
+		problem := Problem(p, k.types, r.Items)
+		k.spread.limit(&problem, r.Items)
+		in, err := binpack.Compile(problem)
 		if err != nil {
 			return scheduling.Outcome{}, err
 		}
@@ -151,8 +154,19 @@ func typesFor(p *scheduling.Problem, beyond *Objective) []binpack.Type {
 		}
 		for j, o := range s.Offerings[:len(t.Offerings)] {
 			t.Offerings[j] = binpack.Offering{Provides: o.Labels, Price: Price(o.Price), Objective: beyond.counts(p, i, j), Counted: o.Count > 0, Count: o.Count, Reservation: o.Reservation}
+			if c := &p.InstanceType(i).Offerings[o.Index]; c.CommittedPerHour > 0 { // counted in millionths of a dollar
+				t.Offerings[j].Count = int(c.CommittedPerHour * 1e6)
+				t.Offerings[j].Takes = max(int(math.Ceil(c.CommitmentRate*1e6)), 1)
+			}
 			if !(o.Price >= 0 && o.Price < math.MaxInt64/float64(binpack.PerDollar)) { // no number, or none that can be paid
 				t.Offerings[j] = binpack.Offering{Provides: o.Labels, Counted: true}
+			}
+		}
+		if beyond != nil && beyond.Spread != (Spread{}) {
+			for j := range t.Offerings {
+				if labels, err := p.NodeLabels(i, j); err == nil {
+					t.Offerings[j].CapacityPool = spotPool(labels)
+				}
 			}
 		}
 		out[i] = t

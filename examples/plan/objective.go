@@ -23,8 +23,15 @@ type Objective struct {
 	Factors []Factor
 	// PerNode is added for each node, in dollars an hour: a licence, an agent, an address.
 	PerNode float64
-	// Interruption is the part of a spot price that is added to it for the trouble of being interrupted.
+	// Interruption is the part of a spot price that is added to it for the trouble of being interrupted, where Interruptions says
+	// nothing.
 	Interruption float64
+	// Interruptions says how often spot capacity is interrupted and what that costs; nil says nothing.
+	Interruptions *Interruptions
+	// Prices are layers over the price list, the lowest first, such as discounts and savings plans.
+	Prices []instancetypes.PriceSource
+	// Spread keeps workloads from depending on few spot pools.
+	Spread Spread
 	// MostCPU is how many vCPUs a node has at most; 0 means any number.
 	MostCPU int64
 	// MostNodes is how many nodes each pool may have at most, those that exist included; 0 means any number.
@@ -38,15 +45,26 @@ type Factor struct {
 	Times float64
 }
 
-// Narrow takes the types that are too large out of the snapshot's pools, and limits their number of nodes. The snapshot
-// given is not changed.
+// Interruptions is what being interrupted costs a spot node in the mean: how often that happens, times what it costs each time.
+type Interruptions struct {
+	// Cost of one interruption in dollars: work that is lost, capacity that stands idle until it is replaced.
+	Cost float64
+	// PerHour is how many times an hour a spot node of the type in the zone is interrupted; known is false where nobody says.
+	PerHour func(instanceType, zone string) (rate float64, known bool)
+}
+
+// Narrow takes the types that are too large out of the snapshot's pools, limits their number of nodes, and lays the objective's
+// prices over theirs. The snapshot given is not changed.
 func (o *Objective) Narrow(s scheduling.Snapshot) scheduling.Snapshot {
-	if o == nil || o.MostCPU <= 0 && o.MostNodes <= 0 {
+	if o == nil || o.MostCPU <= 0 && o.MostNodes <= 0 && len(o.Prices) == 0 {
 		return s
 	}
 	s.Pools = slices.Clone(s.Pools)
 	for i := range s.Pools {
 		p := &s.Pools[i]
+		if len(o.Prices) > 0 {
+			p.Types = instancetypes.Reprice(p.Types, o.Prices...)
+		}
 		if o.MostCPU > 0 {
 			p.Types = slices.DeleteFunc(slices.Clone(p.Types), func(t instancetypes.InstanceType) bool { return t.Capacity.Cpu().Value() > o.MostCPU })
 		}
@@ -66,7 +84,7 @@ func (o *Objective) Narrow(s scheduling.Snapshot) scheduling.Snapshot {
 
 // counts is what the offering of the shape counts for; 0 where that is its price.
 func (o *Objective) counts(p *scheduling.Problem, shape, offering int) binpack.Price {
-	if o == nil || len(o.Factors) == 0 && o.PerNode == 0 && o.Interruption == 0 {
+	if o == nil || len(o.Factors) == 0 && o.PerNode == 0 && o.Interruption == 0 && o.Interruptions == nil {
 		return 0
 	}
 	labels, err := p.NodeLabels(shape, offering)
@@ -86,7 +104,19 @@ func (o *Objective) Cost(labels requirements.Set, price float64) binpack.Price {
 		cost *= o.Factors[i].Times
 	}
 	if capacityType, _ := labels.Get(instancetypes.LabelCapacityType).Single(); capacityType == instancetypes.CapacityTypeSpot {
-		cost += o.Interruption * price
+		cost += o.trouble(labels, price)
 	}
 	return Price(cost + o.PerNode)
+}
+
+// trouble is what interruptions of a spot node with these labels cost an hour.
+func (o *Objective) trouble(labels requirements.Set, price float64) float64 {
+	if x := o.Interruptions; x != nil {
+		typ, _ := labels.Get(corev1.LabelInstanceTypeStable).Single()
+		zone, _ := labels.Get(corev1.LabelTopologyZone).Single()
+		if rate, known := x.PerHour(typ, zone); known {
+			return rate * x.Cost
+		}
+	}
+	return o.Interruption * price
 }

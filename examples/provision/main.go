@@ -55,6 +55,8 @@ type options struct {
 	beyond      inputs.Objective
 	mostCPU     int64
 	mostNodes   int64
+	spread      plan.Spread
+	savings     []string
 	preferences string
 	explain     string
 	fixes       string
@@ -91,6 +93,9 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 	o.beyond.Register(cmd.Flags())
 	cmd.Flags().Int64Var(&o.mostCPU, "max-node-cpu", 0, "most vCPUs of a node; 0 means any number")
 	cmd.Flags().Int64Var(&o.mostNodes, "max-nodes", 0, "most nodes of each pool, those that exist included; 0 means any number")
+	cmd.Flags().Float64Var(&o.spread.Workload, "max-workload-in-spot-pool", 0, "part of the pods of each workload that spot capacity of one type in one zone may hold, such as 0.5; 0 means any")
+	cmd.Flags().Float64Var(&o.spread.Plan, "max-plan-in-spot-pool", 0, "the same for all pods together")
+	cmd.Flags().StringArrayVar(&o.savings, "savings-plan", nil, "'REQUIREMENTS: DOLLARS at PERCENT%': so many dollars an hour are paid for already and cover on-demand nodes that match, at a discount (repeatable)")
 	cmd.Flags().StringVar(&o.preferences, "preferences", "respect", "soft constraints: respect (as far as possible) or ignore")
 	cmd.Flags().StringVar(&o.explain, "explain", "", "NAMESPACE/POD: say why this pod goes where it goes, or what stops it")
 	cmd.Flags().StringVar(&o.sample, "sample", usualSample, "built-in sample to plan without -f: usual, or refusals, with pods that can't be placed")
@@ -231,7 +236,7 @@ func (o *options) pack(ctx context.Context, stderr io.Writer, s scheduling.Snaps
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	p, err := scheduling.Compile(beyond.Narrow(s), o.scheduling())
+	p, err := scheduling.Compile(beyond.Narrow(s), beyond.Scheduling(o.scheduling()))
 	if err != nil {
 		return nil, 0, 0, inputs.Bad(err)
 	}

@@ -19,9 +19,24 @@ func (o *options) objective() (*plan.Objective, error) {
 	case o.mostNodes < 0:
 		return nil, inputs.Bad(fmt.Errorf("--max-nodes %d: want a number of nodes", o.mostNodes))
 	}
+	if part := o.spread.Workload; !(part >= 0 && part <= 1) {
+		return nil, inputs.Bad(fmt.Errorf("--max-workload-in-spot-pool %v: want a part from 0 to 1", part))
+	}
+	if part := o.spread.Plan; !(part >= 0 && part <= 1) {
+		return nil, inputs.Bad(fmt.Errorf("--max-plan-in-spot-pool %v: want a part from 0 to 1", part))
+	}
 	out, err := o.beyond.Parse()
 	if err != nil {
 		return nil, err
+	}
+	out.Spread = o.spread
+	for i, text := range o.savings {
+		c, err := inputs.SavingsPlan(text)
+		if err != nil {
+			return nil, err
+		}
+		c.Name = fmt.Sprintf("savings plan %d", i+1)
+		out.Prices = append(out.Prices, c)
 	}
 	out.MostCPU, out.MostNodes = o.mostCPU, o.mostNodes
 	return out, nil
@@ -57,7 +72,7 @@ func (o *options) addCurve(ctx context.Context, r *report, s scheduling.Snapshot
 	packing := o.packing()
 	for most := int64(2); ; most *= 2 {
 		beyond.MostCPU = min(most, largest)
-		p, err := scheduling.Compile(beyond.Narrow(s), o.scheduling())
+		p, err := scheduling.Compile(beyond.Narrow(s), beyond.Scheduling(o.scheduling()))
 		if err != nil {
 			return err
 		}

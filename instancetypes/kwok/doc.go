@@ -5,6 +5,6 @@
 //	 "offerings": [{"Price": 0.1, "Available": true, "Requirements": [{"key": ..., "operator": "In", "values": [...]}]}]}
 //
 // with optional fields of our own: "requirements" (more labels of the type), "overhead" (a resource list taken off
-// resources; none means that resources are what pods can use), "retired", and "ReservationCapacity" and
-// "Commitment" of an offering.
+// resources; none means that resources are what pods can use), "retired", and "ReservationCapacity",
+// "Commitment", "CommittedPerHour" and "CommitmentRate" of an offering.
 package kwok

@@ -165,7 +165,7 @@ func (r *reader) offerings(raw json.RawMessage) []instancetypes.Offering {
 	out := make([]instancetypes.Offering, 0, len(list))
 	for i, raw := range list {
 		at := fmt.Sprintf(".offerings[%d]", i)
-		f := r.object(at, raw, "Price", "Available", "Requirements", "ReservationCapacity", "Commitment")
+		f := r.object(at, raw, "Price", "Available", "Requirements", "ReservationCapacity", "Commitment", "CommittedPerHour", "CommitmentRate")
 		if f == nil {
 			continue
 		}
@@ -178,6 +178,8 @@ func (r *reader) offerings(raw json.RawMessage) []instancetypes.Offering {
 		r.value(at+".Available", f["Available"], &o.Available, "true or false")
 		r.value(at+".ReservationCapacity", f["ReservationCapacity"], &o.ReservationCount, "a count")
 		r.value(at+".Commitment", f["Commitment"], &o.Commitment, "a text")
+		r.value(at+".CommittedPerHour", f["CommittedPerHour"], &o.CommittedPerHour, "a number of US dollars per hour")
+		r.value(at+".CommitmentRate", f["CommitmentRate"], &o.CommitmentRate, "a number of US dollars per hour")
 		if raw := f["Requirements"]; raw != nil {
 			o.Requirements = r.requirements(at+".Requirements", raw)
 		}

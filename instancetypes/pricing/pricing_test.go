@@ -73,6 +73,8 @@ func TestLayers(t *testing.T) {
 		"free":                  {[]instancetypes.PriceSource{pricing.Discount{Percent: 200}}, "a/on-demand 0, a/spot 0, b/on-demand 0, b/spot 0"},
 		"reserved in zone a":    {[]instancetypes.PriceSource{pricing.Commitment{Name: "ri", Count: 3, Price: 0.6, Match: in(corev1.LabelTopologyZone, "a")}}, "a/on-demand 3x0.6 by ri, a/on-demand 1, a/spot 0.4, b/on-demand 1, b/spot 0.5"},
 		"savings plan":          {[]instancetypes.PriceSource{pricing.Commitment{Name: "sp", Count: 3, PercentOff: 30}}, "a/on-demand 3x0.7 by sp, a/on-demand 1, a/spot 0.4, b/on-demand 3x0.7 by sp, b/on-demand 1, b/spot 0.5"},
+		"money":                 {[]instancetypes.PriceSource{pricing.Commitment{Name: "sp", PerHour: 1.6, PercentOff: 25, Match: in(corev1.LabelTopologyZone, "a")}}, "a/on-demand 2x0 by sp, a/on-demand 1, a/spot 0.4, b/on-demand 1, b/spot 0.5"},
+		"money for no node":     {[]instancetypes.PriceSource{pricing.Commitment{Name: "sp", PerHour: 0.7, PercentOff: 25}}, ground},
 		"two, cheapest first":   {[]instancetypes.PriceSource{pricing.Commitment{Name: "sp", Count: 1, Price: 0.7, Match: in(corev1.LabelTopologyZone, "a")}, pricing.Commitment{Name: "ri", Count: 1, Match: in(corev1.LabelTopologyZone, "a")}}, "a/on-demand 1x0 by ri, a/on-demand 1x0.7 by sp, a/on-demand 1, a/spot 0.4, b/on-demand 1, b/spot 0.5"},
 		"order matters":         {[]instancetypes.PriceSource{pricing.Discount{Percent: 50}, pricing.Commitment{Name: "sp", Count: 1, PercentOff: 50, Match: in(corev1.LabelTopologyZone, "b")}}, "a/on-demand 0.5, a/spot 0.2, b/on-demand 1x0.25 by sp, b/on-demand 0.5, b/spot 0.25"},
 		"list keeps counts":     {[]instancetypes.PriceSource{pricing.Commitment{Name: "ri", Count: 1, Price: 0.1, Match: in(corev1.LabelTopologyZone, "a")}, pricing.List{OnDemand: map[string]float64{"m5": 3}}}, "a/on-demand 1x0.1 by ri, a/on-demand 3, a/spot 0.4, b/on-demand 3, b/spot 0.5"},
@@ -212,6 +214,14 @@ func ExampleCommitment() {
 	// Output:
 	// 0.6 5 ri-1
 	// 1 0
+}
+
+// A savings plan: two dollars an hour are committed, and cover nodes at a discount of 25%.
+func ExampleCommitment_savingsPlan() {
+	plan := pricing.Commitment{Name: "plan-1", PerHour: 2, PercentOff: 25}
+	o := instancetypes.Reprice([]instancetypes.InstanceType{named("m5", "m")}, plan)[0].Offerings[0]
+	fmt.Println("a node costs", o.Price, "besides", o.CommitmentRate, "of", o.CommittedPerHour, "that are paid for;", o.ReservationCount, "are covered")
+	// Output: a node costs 0 besides 0.75 of 2 that are paid for; 2 are covered
 }
 
 func ExampleOverride() {

@@ -34,12 +34,27 @@ type Commitment struct {
 	// Price in US dollars per hour of each; 0 for what is paid whether used or not. PercentOff, if it is not 0, is taken
 	// off the price below instead.
 	Price, PercentOff float64
+	// PerHour, if it is not 0, makes it a savings plan that is counted in money: so many dollars an hour are paid whether used or
+	// not. A node uses the price below less PercentOff of them and costs nothing besides, until they are used up. Count and Price
+	// do not apply. What nodes that run already use is to be taken off. The bill covers the last node in part; here a node is
+	// covered as a whole or not at all, so the bill may be lower than the plan by less than one node's price.
+	PerHour float64
 }
 
 // Quotes adds the counted price; see [instancetypes.PriceSource].
 func (c Commitment) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
-	if c.Count <= 0 || q.Offering.CapacityType() != instancetypes.CapacityTypeOnDemand || !q.Matches(c.Match) {
+	if c.Count <= 0 && c.PerHour <= 0 || q.Offering.CapacityType() != instancetypes.CapacityTypeOnDemand || !q.Matches(c.Match) {
 		return below
+	}
+	if c.PerHour > 0 {
+		base, ok := unlimited(below)
+		rate := base.Price * (1 - c.PercentOff/100)
+		if !ok || !(rate > 0) || rate > c.PerHour {
+			return below
+		}
+		return ordered(below, instancetypes.Quote{
+			List: &c.From, Count: int(min(c.PerHour/rate, 1<<30)), Commitment: cmp.Or(c.Name, "commitment"), CommittedPerHour: c.PerHour, CommitmentRate: rate,
+		})
 	}
 	price := c.Price
 	if c.PercentOff != 0 {

@@ -163,6 +163,7 @@ func (m *Model) verify(value []int64, sure func(kind int) bool) (price int64, se
 		return 0, false, fmt.Errorf("%d classes are too many for the margin of rounding", len(m.Classes))
 	}
 	var knap Knapsack
+	pools := m.poolsWorth(value)
 	worth := make([]float64, len(value))
 	sum := new(big.Int)
 	for i, v := range value {
@@ -172,13 +173,17 @@ func (m *Model) verify(value []int64, sure func(kind int) bool) (price int64, se
 		worth[i] = float64(v)
 		sum.Add(sum, new(big.Int).Mul(big.NewInt(v), big.NewInt(m.Classes[i].Count)))
 	}
-	premium := make([]int64, len(m.Supply))
+	premium := make([]*big.Int, len(m.Supply))
 	for k := range m.Kinds {
 		kind := &m.Kinds[k]
 		if sure(k) || !m.Load(&knap, k, worth) {
 			continue
 		}
 		most := knap.Bound(kind.Price)
+		if most > kind.Price && kind.Supply < 0 && kind.Pool > 0 {
+			pools.over(kind, most)
+			continue
+		}
 		if most > kind.Price {
 			target := kind.Price
 			if found, done := knap.Search(target, verifySteps); done {
@@ -192,10 +197,20 @@ func (m *Model) verify(value []int64, sure func(kind int) bool) (price int64, se
 		if kind.Supply < 0 {
 			return 0, searched, fmt.Errorf("kind %d can be filled with a worth of %.0f, its price is %.0f", kind.Label, most, kind.Price)
 		}
-		premium[kind.Supply] = max(premium[kind.Supply], int64(math.Ceil(most-kind.Price)))
+		// For each unit of the supply that it takes, a bin is worth so much more than its price: all bins that share the supply
+		// together no more than the highest of these times the supply, whatever mix they are.
+		if takes := kind.takes(); takes <= m.Supply[kind.Supply] {
+			over := new(big.Int).Mul(big.NewInt(int64(math.Ceil(most-kind.Price))), big.NewInt(m.Supply[kind.Supply]))
+			over.Add(over, big.NewInt(takes-1)).Quo(over, big.NewInt(takes))
+			if premium[kind.Supply] == nil || over.Cmp(premium[kind.Supply]) > 0 {
+				premium[kind.Supply] = over
+			}
+		}
 	}
-	for k, p := range premium {
-		sum.Sub(sum, new(big.Int).Mul(big.NewInt(p), big.NewInt(m.Supply[k])))
+	for _, p := range append(premium, pools.premium...) {
+		if p != nil {
+			sum.Sub(sum, p)
+		}
 	}
 	if sum.Sign() <= 0 {
 		return 0, searched, nil
@@ -204,6 +219,16 @@ func (m *Model) verify(value []int64, sure func(kind int) bool) (price int64, se
 		return math.MaxInt64, searched, nil
 	}
 	return sum.Int64(), searched, nil
+}
+
+// BoundBy is a bound as Bound gives it, by what the room was worth in another one; infinite where that had other dimensions.
+func (s *Knapsack) BoundBy(weight []float64) float64 {
+	if len(weight) != len(s.dims) {
+		return math.Inf(1)
+	}
+	s.weight = append(s.weight[:0], weight...)
+	s.steps += 2 * len(s.cand) * len(s.dims)
+	return s.weigh() * (1 + Slack)
 }
 
 // fractional solves the knapsack in fractions, max value.n with the parts of each dimension at most 1, by the simplex

@@ -133,7 +133,7 @@ func (s *Search) copies(k int) int {
 		}
 	}
 	if kind.Supply >= 0 {
-		n = min(n, s.m.Supply[kind.Supply])
+		n = min(n, s.m.Supply[kind.Supply]/kind.takes())
 	}
 	return int(n)
 }
@@ -259,12 +259,13 @@ func (s *Search) add(x surrogate, b *Budget) {
 	work := len(offers)
 	for at, left := range s.supply {
 		var some []offer
+		least := int64(math.MaxInt64) // that one of them takes
 		for _, k := range s.kinds {
 			if int(s.m.Kinds[k].Supply) == at && x.room[k] > 0 {
-				some = append(some, offerOf(k))
+				some, least = append(some, offerOf(k)), min(least, s.m.Kinds[k].takes())
 			}
 		}
-		for range min(left, int64(s.things)) {
+		for range min(left/least, int64(s.things)) {
 			if work += len(some); len(some) == 0 {
 				break
 			}
@@ -355,7 +356,7 @@ func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
 		k := s.kinds[at]
 		kind := &s.m.Kinds[k]
 		low := cost + kind.Price
-		if low >= s.limit || s.used[k] == s.most[k] || kind.Supply >= 0 && s.supply[kind.Supply] == 0 {
+		if low >= s.limit || s.used[k] == s.most[k] || kind.Supply >= 0 && s.supply[kind.Supply] < kind.takes() {
 			continue
 		}
 		next, price := s.rest[depth], low
@@ -377,11 +378,11 @@ func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
 		s.set = append(s.set, k)
 		s.used[k]++
 		if kind.Supply >= 0 {
-			s.supply[kind.Supply]--
+			s.supply[kind.Supply] -= kind.takes()
 		}
 		s.descend(at, price, next, depth+1)
 		if kind.Supply >= 0 {
-			s.supply[kind.Supply]++
+			s.supply[kind.Supply] += kind.takes()
 		}
 		s.used[k]--
 		s.set = s.set[:len(s.set)-1]

@@ -50,16 +50,22 @@ func (m *Model) greedy(b *Budget) []Column {
 			g.left[i] = m.Classes[i].Count
 		}
 	}
+	// It must come to an end, so what the budget does not suffice for is done in less detail.
+	bins := min(float64(m.things())/m.perBin(), 4*float64(len(m.Classes)))
+	g.tries = int(max(1, min(fillings, float64(b.Left)/(fillingSteps*max(bins, 1)))))
+	refresh := 1 - 0.5/float64(g.tries)
 	var out []Column
-	for g.refresh() {
-		if b.Take(0); b.Stop != nil && b.Stop.Load() {
-			return nil
-		}
-		budget := &Budget{Left: max(b.Left, 1_000_000), Stop: b.Stop} // it must come to an end
-		for at := g.worth; g.worth > 0.9*at; {
-			c, ok := g.next(budget)
-			if !ok {
+	for g.refresh(b) {
+		for at, made := g.worth, false; g.worth > refresh*at; made = true {
+			if b.Stop != nil && b.Stop.Load() {
+				return nil
+			}
+			c, ok := g.next(b)
+			if !ok && made { // other kinds are the good ones for what is left
 				break
+			}
+			if !ok {
+				c = g.alone()
 			}
 			for range g.copies(c.Pattern) {
 				out = append(out, c)
@@ -69,7 +75,6 @@ func (m *Model) greedy(b *Budget) []Column {
 				}
 			}
 		}
-		b.Left -= max(b.Left, 1_000_000) - budget.Left
 	}
 	return out
 }
@@ -99,10 +104,11 @@ type greedy struct {
 	worths []float64
 	inSub  []bool
 	sorts  *sorts
+	tries  int // how many fillings are compared for a bin
 }
 
 // refresh prices what is left and reports whether there is any.
-func (g *greedy) refresh() bool {
+func (g *greedy) refresh(b *Budget) bool {
 	rest := slices.Clone(g.m.Classes)
 	first := g.order == nil
 	if first {
@@ -135,6 +141,7 @@ func (g *greedy) refresh() bool {
 		g.inSub = make([]bool, len(g.left))
 	}
 	g.rank(prices)
+	b.Take(g.knap.Steps())
 	return g.good > 0
 }
 
@@ -224,7 +231,7 @@ func (g *greedy) sample(k int, worth float64) []float64 {
 // next is the best filling of a few kinds.
 func (g *greedy) next(b *Budget) (Column, bool) {
 	best, most := Column{}, 0.0
-	for try := range 5 {
+	for try := range g.tries {
 		k := g.kinds[g.rng.Below(g.good)]
 		if try == 0 {
 			k = g.kinds[0]
@@ -236,10 +243,10 @@ func (g *greedy) next(b *Budget) (Column, bool) {
 		}
 		g.knap.Bound(math.Inf(1))
 		worth := g.knap.Fill(2, 1)
-		if b.Take(g.knap.Steps()) {
+		if g.tries > 1 {
 			worth = g.knap.Improve(2, 100)
-			b.Take(g.knap.Steps())
 		}
+		b.Take(g.knap.Steps())
 		if ratio := worth / max(kind.Price, 1e-9); ratio > most {
 			p := g.knap.Found()
 			for i, at := range p.Class {
@@ -249,17 +256,20 @@ func (g *greedy) next(b *Budget) (Column, bool) {
 			best, most = Column{k, p}, ratio
 		}
 	}
-	if most > 0 {
-		return best, true
-	}
-	for _, i := range g.order { // the sample had nothing for these kinds
-		for _, k := range g.kinds {
-			if g.left[i] > 0 && has(g.m.Classes[i].Kinds, k) && Copies(g.m.Kinds[k].Capacity, g.m.Classes[i].Size, 1) > 0 {
-				return Column{k, Pattern{[]int32{i}, []int32{1}}}, true
-			}
+	return best, most > 0
+}
+
+// alone is the cheapest bin for one thing of the most valuable class that is left.
+func (g *greedy) alone() Column {
+	i := g.order[slices.IndexFunc(g.order, func(i int32) bool { return g.left[i] > 0 })]
+	best := -1
+	for _, k := range g.kinds {
+		kind := &g.m.Kinds[k]
+		if (best < 0 || kind.Price < g.m.Kinds[best].Price) && has(g.m.Classes[i].Kinds, k) && Copies(kind.Capacity, g.m.Classes[i].Size, 1) > 0 {
+			best = k
 		}
 	}
-	return Column{}, false
+	return Column{best, Pattern{[]int32{i}, []int32{1}}}
 }
 
 // copies is how often the filling may be repeated without using up a quarter of any class in it.
@@ -300,23 +310,25 @@ func (m *Model) fillCounted(value []float64) ([]Column, *Model) {
 	for k := range m.Kinds {
 		if m.Kinds[k].Supply >= 0 {
 			_, worth := fill(k)
-			ratio[k] = worth / max(m.Kinds[k].Price, 1e-9)
+			if ratio[k] = worth / max(m.Kinds[k].Price, 1e-9); m.Kinds[k].Price == 0 {
+				ratio[k] /= float64(m.Kinds[k].takes())
+			}
 			order = append(order, k)
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ratio[b], ratio[a]) })
 	for _, k := range order {
 		kind := &m.Kinds[k]
-		for supply[kind.Supply] > 0 {
+		for supply[kind.Supply] >= kind.takes() {
 			pattern, worth := fill(k)
 			if worth <= kind.Price {
 				break
 			}
-			copies := supply[kind.Supply]
+			copies := supply[kind.Supply] / kind.takes()
 			for i, class := range pattern.Class {
 				copies = min(copies, rest.Classes[class].Count/int64(pattern.Count[i]))
 			}
-			supply[kind.Supply] -= copies
+			supply[kind.Supply] -= copies * kind.takes()
 			for i, class := range pattern.Class {
 				rest.Classes[class].Count -= copies * int64(pattern.Count[i])
 			}

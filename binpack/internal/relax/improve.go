@@ -90,6 +90,7 @@ func (m *Model) Improve(bins []Column, value, room []float64, floor float64, b *
 
 func (m *Model) improve(variation int, bins []Column, value, room []float64, floor float64, b *Budget) []Column {
 	s := newImprover(m, bins, value, room)
+	b.Take(s.knap.Steps())
 	s.rng = Draw(variation)
 	for b.Left > 0 && len(s.bins) > 0 && len(s.kinds) > 0 && s.cost > floor*(1+1e-9) {
 		s.round(b)

@@ -19,13 +19,15 @@ type Master struct {
 	m       *Model
 	left    []Class // counts still to cover
 	supply  []int64
+	unit    []float64 // by supply, what the row counts in: the most that one bin takes
 	alone   []float64 // by class, what one of it costs by itself
 	lp      *lp.Program
 	columns []Column
 	seen    map[string]bool
 	knap    Knapsack
-	root    []float64 // by kind, the bound of the last pricing
-	next    int       // the kind to price next
+	root    []float64   // by kind, the bound of the last pricing
+	next    int         // the kind to price next
+	weight  [][]float64 // by kind, what its room was worth the last time
 	// Best is the values that have proved most so far, and what they prove.
 	Best      []float64
 	BestPrice float64
@@ -45,12 +47,19 @@ func NewMaster(m *Model) *Master {
 			rhs[i], big[i] = 0, 1
 		}
 	}
+	unit := slices.Repeat([]float64{1}, len(m.Supply))
+	for k := range m.Kinds {
+		if kind := &m.Kinds[k]; kind.Supply >= 0 {
+			unit[kind.Supply] = max(unit[kind.Supply], float64(kind.takes()))
+		}
+	}
 	for k, c := range m.Supply {
-		rhs[n+k], supply[n+k], big[n+k] = float64(c), true, 1
+		rhs[n+k], supply[n+k], big[n+k] = float64(c)/unit[k], true, 1
 	}
 	return &Master{
-		m: m, left: slices.Clone(m.Classes), supply: slices.Clone(m.Supply), alone: alone, lp: lp.New(rhs, supply, big),
+		m: m, unit: unit, left: slices.Clone(m.Classes), supply: slices.Clone(m.Supply), alone: alone, lp: lp.New(rhs, supply, big),
 		seen: map[string]bool{}, root: make([]float64, len(m.Kinds)),
+		weight: make([][]float64, len(m.Kinds)),
 	}
 }
 
@@ -70,7 +79,7 @@ func (s *Master) Add(c Column) bool {
 	}
 	kind := &s.m.Kinds[c.Kind]
 	if kind.Supply >= 0 {
-		entries = append(entries, lp.Entry{Row: int32(len(s.m.Classes)) + kind.Supply, Amount: 1})
+		entries = append(entries, lp.Entry{Row: int32(len(s.m.Classes)) + kind.Supply, Amount: float64(kind.takes()) / s.unit[kind.Supply]})
 	}
 	s.lp.Add(kind.Price, entries)
 	s.columns = append(s.columns, c)
@@ -107,7 +116,7 @@ func (s *Master) premium(k *Kind) float64 {
 	if k.Supply < 0 {
 		return 0
 	}
-	return max(0, -s.lp.Multipliers()[len(s.m.Classes)+int(k.Supply)])
+	return max(0, -s.lp.Multipliers()[len(s.m.Classes)+int(k.Supply)]) * (float64(k.takes()) / s.unit[k.Supply])
 }
 
 // Generate solves and adds patterns in turn, until none is missing, rounds are over or the budget is. Patterns are priced
@@ -188,7 +197,10 @@ func (s *Master) Price(value []float64, b *Budget) bool {
 		if !s.knap.Load(kind.Capacity, s.left, func(i int) bool { return has(s.m.Classes[i].Kinds, k) }, value) {
 			continue
 		}
-		s.root[k] = s.knap.Bound(min(limit, kind.Price))
+		if s.root[k] = s.knap.BoundBy(s.weight[k]); s.root[k] > kind.Price {
+			s.root[k] = s.knap.Bound(min(limit, kind.Price))
+			s.weight[k] = append(s.weight[k][:0], s.knap.weight...)
+		}
 		if s.root[k] > limit {
 			if worth := s.knap.pattern(limit); worth > limit {
 				news = append(news, found{Column{k, s.knap.Found()}, worth / max(limit, 1e-9)})
@@ -255,7 +267,7 @@ func (m *Model) proves(value []float64, theta float64, root []float64) float64 {
 	premium := make([]float64, len(m.Supply))
 	for k := range m.Kinds {
 		if kind := &m.Kinds[k]; kind.Supply >= 0 {
-			premium[kind.Supply] = max(premium[kind.Supply], float64(theta*root[k])-kind.Price)
+			premium[kind.Supply] = max(premium[kind.Supply], (float64(theta*root[k])-kind.Price)/float64(kind.takes()))
 		}
 	}
 	for k, p := range premium {
@@ -337,7 +349,7 @@ func (s *Master) reset() {
 		}
 	}
 	for k, n := range s.supply {
-		s.lp.Demand(len(s.left)+k, float64(n))
+		s.lp.Demand(len(s.left)+k, float64(n)/s.unit[k])
 	}
 	for c := range s.columns {
 		s.lp.Reprice(c, s.m.Kinds[s.columns[c].Kind].Price)
@@ -380,7 +392,7 @@ func (s *Master) fix(out []Batch, c int, copies int64) []Batch {
 	}
 	p.Class, p.Count = p.Class[:kept], p.Count[:kept]
 	if sup := s.m.Kinds[s.columns[c].Kind].Supply; sup >= 0 {
-		copies = min(copies, s.supply[sup])
+		copies = min(copies, s.supply[sup]/s.m.Kinds[s.columns[c].Kind].takes())
 	}
 	if kept == 0 || copies <= 0 {
 		return out
@@ -389,8 +401,8 @@ func (s *Master) fix(out []Batch, c int, copies int64) []Batch {
 		s.left[class].Count -= copies * int64(p.Count[k])
 	}
 	if sup := s.m.Kinds[s.columns[c].Kind].Supply; sup >= 0 {
-		s.supply[sup] -= copies
-		s.lp.Demand(len(s.m.Classes)+int(sup), float64(s.supply[sup]))
+		s.supply[sup] -= copies * s.m.Kinds[s.columns[c].Kind].takes()
+		s.lp.Demand(len(s.m.Classes)+int(sup), float64(s.supply[sup])/s.unit[sup])
 	}
 	return append(out, Batch{Column{s.columns[c].Kind, p}, copies})
 }

@@ -20,8 +20,16 @@ type Model struct {
 	Dims    int
 	Kinds   []Kind
 	Classes []Class
-	// Supply is how many bins there are of what is counted: reservations, and rooms that are paid for.
+	// Supply is how much there is of what is counted: bins of reservations, rooms that are paid for, money that is committed.
 	Supply []int64
+	// Diversity is what proofs know of things that may not be in one pool of kinds; packings do not mind it.
+	Diversity []Diversity
+}
+
+// Diversity bounds what the bins of a pool of kinds hold, all together.
+type Diversity struct {
+	// Counts is how much one of each class does; Left, by pool, how much there may be. Pool 0 has no bound.
+	Counts, Left []int64
 }
 
 // Kind is one way to buy a bin.
@@ -30,9 +38,16 @@ type Kind struct {
 	Price    float64
 	// Supply is an index into Model.Supply, or -1 for what never runs out.
 	Supply int32
+	// Takes is how much of the supply one bin takes; 0 means 1.
+	Takes int64
+	// Pool is what [Diversity] bounds; 0 is none.
+	Pool int32
 	// Label is the caller's.
 	Label int
 }
+
+// takes is how much of its supply one bin takes.
+func (k *Kind) takes() int64 { return max(k.Takes, 1) }
 
 // Class is a number of equal things.
 type Class struct {

@@ -90,6 +90,8 @@ func (m *Model) Bound(patterns []Column, price, grain int64, b *Budget) Solution
 		}
 		value = s.generate(master)
 	}
+	s.prove(m.lift(value, s.Proof, b))
+	s.prove(m.lift(s.coverage, s.Proof, b))
 	if open() {
 		s.refute(value, price, b.Left)
 	}
@@ -162,7 +164,7 @@ func (s *solver) closed() bool {
 // bin holds.
 func (s *solver) generates() bool {
 	rows := float64(len(s.m.Classes) + len(s.m.Supply))
-	return float64(rows*rows*rows)*pivotsPerRow*max(s.m.perBin(), 1) < float64(s.total)/3
+	return float64(rows*rows*rows)*pivotsPerRow*min(max(s.m.perBin(), 1), mostPerBin) < float64(s.total)/3
 }
 
 // columns is column generation, its proof, and dives; it gives the values of the programme.
@@ -212,8 +214,7 @@ func (s *solver) searched(steps int) int {
 
 // exact searches through sets of bins in so many steps, fewer the more things there are.
 func (s *solver) exact(value []float64, steps int) {
-	steps = s.searched(steps)
-	part := s.b.Split(steps)
+	part := s.b.Split(s.searched(steps))
 	defer func() { s.b.Return(part) }()
 	if !s.begin(value, part) {
 		return
@@ -227,9 +228,12 @@ func (s *solver) exact(value []float64, steps int) {
 	s.report()
 }
 
-// begin prepares the search.
+// begin prepares the search, if that fits into the budget.
 func (s *solver) begin(value []float64, b *Budget) bool {
 	if s.search == nil {
+		if cells*len(s.m.Kinds)*(s.m.Dims+3)/4 > b.Left {
+			return false
+		}
 		s.Value = make([]int64, len(value))
 		whole := make([]float64, len(value))
 		for i, v := range value {

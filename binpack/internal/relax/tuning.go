@@ -17,6 +17,9 @@ const (
 	// of the rest are for the large-neighbourhood search, before the exact search takes what remains. With a third for tightening,
 	// small plans with labels were 0.8% dearer, and OR-Library no better.
 	simplePart, greedyPart, generatePart, provePart, tightenPart, improveTenths = 16, 8, 3, 4, 10, 9
+	// fillings is how many fillings the greedy filling compares for a bin where its part of the budget suffices for so many, and
+	// fillingSteps what one takes.
+	fillings, fillingSteps = 5, 3_000
 	// exactFirst is the part of the budget that an exact search gets before column generation, and exactThings how many things
 	// halve that. Without a first search, gaps at twenty to a hundred pods were 3.3% in the mean instead of 0.5%; with a quarter
 	// of the budget 77 instead of 79 of OR-Library's instances were solved.
@@ -42,9 +45,10 @@ const (
 	dives = 4
 	// sharp is by what part a proof may be below what it could become, and patient in how many rounds it is sought.
 	sharp, patient = 0.0005, 8
-	// pivotsPerRow is how many pivots a row of the master programme is reckoned to take for each thing that a bin holds. With 4
-	// whatever a bin holds, plans of 50 distinct things were 6% dearer, for little was left for the search over bins.
-	pivotsPerRow = 2
+	// pivotsPerRow is how many pivots a row of the master programme is reckoned to take for each thing that a bin holds, mostPerBin
+	// of them at most: what holds more than a hundred things takes no more pivots. With 4 whatever a bin holds, plans of 50 distinct
+	// things were 6% dearer, for little was left for the search over bins; without mostPerBin bounds of 100 labelled pods were 9% lower.
+	pivotsPerRow, mostPerBin = 2, 16
 	// priceRows times the cube root of the number of things is how many rows the programme may have that gives each sort of kinds
 	// prices of its own: its cost grows with their cube, and the budget with things. With 9, bounds of 50 and 100 labelled pods
 	// were 1.8% lower; with 30, 100 things that each asked for other kinds took 0.24 s, with 18 0.05.

@@ -16,15 +16,18 @@ def least(instance):
     placed = [[] for _ in items]
     taken = [[] for _ in (instance["supplies"] or [])]
     bought = [[] for _ in instance["pools"]]
+    sources = {}
     total = []
 
-    def room(capacity, may, used):
+    def room(capacity, may, used, source):
         inside = []
         for i, item in enumerate(items):
             if may[i]:
                 n = model.new_int_var(0, item["count"], "")
                 placed[i].append(n)
                 inside.append((i, n))
+                if source:
+                    sources.setdefault(source, []).append((i, n))
         for r, c in enumerate(capacity):
             model.add(sum(items[i]["size"][r] * n for i, n in inside) <= c * used)
         for i, n in inside:
@@ -39,7 +42,7 @@ def least(instance):
         return b
 
     for node in (instance["nodes"] or []):
-        room(node["capacity"], node["may"], 1)
+        room(node["capacity"], node["may"], 1, node["source"])
     for kind in instance["kinds"]:
         before = None
         for _ in range(kind["most"]):
@@ -47,15 +50,18 @@ def least(instance):
             if before is not None:
                 model.add_implication(used, before)
             before = used
-            room(kind["capacity"], kind["may"], used)
+            room(kind["capacity"], kind["may"], used, kind["source"])
             total.append(kind["price"] * used)
             if kind["supply"] >= 0:
-                taken[kind["supply"]].append(used)
+                taken[kind["supply"]].append(kind["takes"] * used)
             bought[kind["pool"]].append((kind, used))
     for i, item in enumerate(items):
         model.add(sum(placed[i]) == item["count"])
     for s, n in enumerate((instance["supplies"] or [])):
         model.add(sum(taken[s]) <= n)
+    for d in (instance["spread"] or []):
+        for held in sources.values():
+            model.add(sum(d["counts"][i] * n for i, n in held) <= d["most"])
     for p, pool in enumerate(instance["pools"]):
         if pool["nodes"] >= 0:
             model.add(sum(used for _, used in bought[p]) <= pool["nodes"])

@@ -49,6 +49,17 @@ func ExampleObjective() {
 	// --factor "old: much": want a positive number after the colon
 }
 
+// What is committed, for which nodes, at which discount.
+func ExampleSavingsPlan() {
+	c, err := inputs.SavingsPlan("karpenter.k8s.aws/instance-family in (m7i): 2.5 at 28%")
+	fmt.Println(c.Match, c.PerHour, c.PercentOff, err)
+	_, err = inputs.SavingsPlan("2.5")
+	fmt.Println(err)
+	// Output:
+	// karpenter.k8s.aws/instance-family in (m7i) 2.5 28 <nil>
+	// --savings-plan "2.5": want "REQUIREMENTS: DOLLARS at PERCENT%", such as "karpenter.k8s.aws/instance-family in (m7i): 2.5 at 28%"
+}
+
 // A program that has printed its answer, and the answer is "not all", has nothing more to say: its exit code does.
 func ExampleExitError() {
 	fmt.Println(inputs.End(os.Stdout, &inputs.ExitError{Code: inputs.ExitNotAll}))

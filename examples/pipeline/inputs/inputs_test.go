@@ -78,3 +78,40 @@ func ExampleBad() {
 	// --region: no such region
 	// 2
 }
+
+func TestInterruptionRates(t *testing.T) {
+	read := func(text string) (*inputs.Objective, error) {
+		path := filepath.Join(t.TempDir(), "rates.csv")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		var o inputs.Objective
+		set := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		o.Register(set)
+		require.NoError(t, set.Parse([]string{"--interruption-rates", path, "--interruption-cost", "2"}))
+		_, err := o.Parse()
+		return &o, err
+	}
+	o, err := read("# type, zone, rate\nm5.large, a, 0.1\nm5.large, , 0.2\n, b, 0.3\n, , 0.4\n")
+	require.NoError(t, err)
+	objective, err := o.Parse()
+	require.NoError(t, err)
+	for _, c := range []struct {
+		typ, zone string
+		want      float64
+	}{{"m5.large", "a", 0.1}, {"m5.large", "b", 0.2}, {"c5.large", "b", 0.3}, {"c5.large", "a", 0.4}} {
+		rate, known := objective.Interruptions.PerHour(c.typ, c.zone)
+		assert.True(t, known)
+		assert.InDelta(t, c.want, rate, 0, "%s in %s: the most particular line holds", c.typ, c.zone)
+	}
+	_, err = read("m5.large,a,-1\nm5.large,a,often\nm5.large,b,1\nm5.large,b,1\n")
+	for _, want := range []string{`rates.csv:1: rate "-1": want interruptions an hour`, `rates.csv:2: rate "often"`, `rates.csv:4: type "m5.large" in zone "b" has a rate already`} {
+		assert.ErrorContains(t, err, want)
+	}
+	_, err = read("m5.large\n")
+	assert.ErrorContains(t, err, "want lines of INSTANCE-TYPE,ZONE,RATE")
+	var lonely inputs.Objective
+	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	lonely.Register(set)
+	require.NoError(t, set.Parse([]string{"--interruption-cost", "2"}))
+	_, err = lonely.Parse()
+	assert.ErrorContains(t, err, "want --interruption-rates, too")
+}

@@ -1,14 +1,18 @@
 package inputs
 
 import (
+	"bytes"
+	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/instancetypes/pricing"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -18,13 +22,17 @@ type Objective struct {
 	factors      []string
 	perNode      float64
 	interruption float64
+	rates        string
+	cost         float64
 }
 
 // Register adds the flags.
 func (o *Objective) Register(set *pflag.FlagSet) {
 	set.StringArrayVar(&o.factors, "factor", nil, "'REQUIREMENTS: NUMBER': count what matches so many times its price, for example 'karpenter.k8s.aws/instance-generation<6: 1.3' (repeatable, the first that matches)")
 	set.Float64Var(&o.perNode, "per-node", 0, "dollars an hour that each node counts for besides, such as a licence")
-	set.Float64Var(&o.interruption, "interruption", 0, "part of its price that spot capacity counts for besides, such as 0.2")
+	set.Float64Var(&o.interruption, "interruption", 0, "part of its price that spot capacity counts for besides, such as 0.2, where --interruption-rates says nothing")
+	set.StringVar(&o.rates, "interruption-rates", "", "FILE of lines INSTANCE-TYPE,ZONE,RATE: how many times an hour spot capacity is interrupted; an empty type or zone means any")
+	set.Float64Var(&o.cost, "interruption-cost", 0, "dollars that one interruption costs, with --interruption-rates")
 }
 
 // Parse gives what the flags say. All that is wrong with them is said at once.
@@ -39,6 +47,19 @@ func (o *Objective) Parse() (*plan.Objective, error) {
 	}
 	if !(o.interruption >= 0) || o.interruption > 1e6 {
 		bad("interruption", o.interruption, "a part of the price, not negative")
+	}
+	if !(o.cost >= 0) || o.cost > 1e6 {
+		bad("interruption-cost", o.cost, "dollars, not negative")
+	}
+	if o.rates == "" && o.cost > 0 {
+		errs = append(errs, errors.New("--interruption-cost: want --interruption-rates, too, which say how often that is"))
+	} else if o.rates != "" {
+		data, err := readFile("--interruption-rates", o.rates)
+		if err == nil {
+			out.Interruptions = &plan.Interruptions{Cost: o.cost}
+			out.Interruptions.PerHour, err = interruptionRates(o.rates, data)
+		}
+		errs = append(errs, err)
 	}
 	for _, text := range o.factors {
 		at := strings.LastIndexByte(text, ':')
@@ -60,6 +81,67 @@ func (o *Objective) Parse() (*plan.Objective, error) {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, Bad(err)
+	}
+	return out, nil
+}
+
+// interruptionRates reads lines of instance type, zone and interruptions an hour; the most particular line holds.
+func interruptionRates(name string, data []byte) (func(instanceType, zone string) (float64, bool), error) {
+	r := csv.NewReader(bytes.NewReader(data))
+	r.Comment, r.FieldsPerRecord, r.TrimLeadingSpace = '#', 3, true
+	rates := map[[2]string]float64{}
+	var errs []error
+	for {
+		record, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w: want lines of INSTANCE-TYPE,ZONE,RATE", name, err)
+		}
+		line, _ := r.FieldPos(2)
+		key := [2]string{strings.TrimSpace(record[0]), strings.TrimSpace(record[1])}
+		rate, err := strconv.ParseFloat(strings.TrimSpace(record[2]), 64)
+		switch _, twice := rates[key]; {
+		case err != nil || !(rate >= 0) || rate > 3600:
+			errs = append(errs, fmt.Errorf("%s:%d: rate %q: want interruptions an hour, such as 0.002", name, line, record[2]))
+		case twice:
+			errs = append(errs, fmt.Errorf("%s:%d: type %q in zone %q has a rate already", name, line, key[0], key[1]))
+		}
+		rates[key] = rate
+	}
+	return func(instanceType, zone string) (float64, bool) {
+		for _, key := range [][2]string{{instanceType, zone}, {instanceType, ""}, {"", zone}, {"", ""}} {
+			if rate, ok := rates[key]; ok {
+				return rate, true
+			}
+		}
+		return 0, false
+	}, errors.Join(errs...)
+}
+
+// SavingsPlan reads "REQUIREMENTS: DOLLARS at PERCENT%": what it covers, what is committed an hour, and its discount.
+func SavingsPlan(text string) (pricing.Commitment, error) {
+	bad := func(err error) (pricing.Commitment, error) {
+		return pricing.Commitment{}, Bad(fmt.Errorf("--savings-plan %q: %w", text, err))
+	}
+	form := errors.New(`want "REQUIREMENTS: DOLLARS at PERCENT%", such as "karpenter.k8s.aws/instance-family in (m7i): 2.5 at 28%"`)
+	at := strings.LastIndexByte(text, ':')
+	dollars, percent, ok := strings.Cut(text[at+1:], "at")
+	if at < 0 || !ok {
+		return bad(form)
+	}
+	match, err := requirements.Parse(strings.TrimSpace(text[:at]))
+	if err != nil {
+		return bad(err)
+	}
+	out := pricing.Commitment{Name: "savings plan", Match: match}
+	percent, ok = strings.CutSuffix(strings.TrimSpace(percent), "%")
+	var wrong [2]error
+	out.PerHour, wrong[0] = strconv.ParseFloat(strings.TrimSpace(dollars), 64)
+	out.PercentOff, wrong[1] = strconv.ParseFloat(percent, 64)
+	if !ok || wrong != [2]error{} || !(out.PerHour > 0) || out.PerHour > 1e6 || !(out.PercentOff >= 0) || out.PercentOff >= 100 {
+		return bad(form)
 	}
 	return out, nil
 }
