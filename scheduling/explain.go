@@ -23,8 +23,16 @@ func (s *state) explain(class int) []Reason {
 		return []Reason{*c.Refusal}
 	}
 	var out []Reason
+	labels := p.shapeLabels()
+	suits := make([]bool, len(labels.sets))
+	for i, set := range labels.sets {
+		suits[i] = c.Required.Compatible(set, requirements.Keys{})
+	}
+	labelled := func(shape int) bool {
+		return slices.ContainsFunc(labels.of[shape], func(id int32) bool { return suits[id] })
+	}
 	for k := range p.Pools {
-		out = append(out, s.explainPool(class, k))
+		out = append(out, s.explainPool(class, k, labelled))
 	}
 	if r, ok := s.explainExisting(c); ok {
 		out = append(out, r)
@@ -35,14 +43,14 @@ func (s *state) explain(class int) []Reason {
 	return out
 }
 
-func (s *state) explainPool(class, k int) Reason {
+func (s *state) explainPool(class, k int, labelled func(shape int) bool) Reason {
 	p := s.p
 	c := p.Classes[class]
 	pool := &p.Pools[k]
 	if taint, bad := taints.Untolerated(pool.Taints, c.Template.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute); bad {
 		return Reason{Pool: pool.Name, Stage: StageTaint, Key: taint.Key, Detail: fmt.Sprintf("taint %s is not tolerated", taints.Text(taint))}
 	}
-	census := p.census(c, k)
+	census := p.census(c, k, labelled)
 	switch {
 	case len(pool.Types) == 0:
 		return Reason{Pool: pool.Name, Stage: StageOffering, Detail: "it has no instance types"}
@@ -72,10 +80,41 @@ type census struct {
 	allLack corev1.ResourceName
 }
 
-func (p *Problem) census(c *Class, k int) census {
+// labelSets are the labels of nodes to buy, as far as somebody asks about them: each set once, and which of them each shape has.
+type labelSets struct {
+	sets []requirements.Set
+	of   [][]int32
+}
+
+func (p *Problem) labelSets() *labelSets {
+	out := &labelSets{of: make([][]int32, len(p.Shapes))}
+	known := map[string]int32{}
+	var key []byte
+	for i := range p.Shapes {
+		shape := &p.Shapes[i]
+		for _, o := range shape.Offerings {
+			key = o.Labels.AppendKey(shape.Labels.AppendKey(key[:0]))
+			id, ok := known[string(key)]
+			if !ok {
+				id = int32(len(out.sets))
+				known[string(key)] = id
+				set, err := shape.Labels.Intersect(o.Labels)
+				if err != nil {
+					set = requirements.Impossible()
+				}
+				out.sets = append(out.sets, set)
+			}
+			if !slices.Contains(out.of[i], id) {
+				out.of[i] = append(out.of[i], id)
+			}
+		}
+	}
+	return out
+}
+
+func (p *Problem) census(c *Class, k int, labelled func(shape int) bool) census {
 	out := census{shape: -1}
 	pool := &p.Pools[k]
-	required := c.Required
 	seen := map[int]bool{}
 	lacking := map[corev1.ResourceName]int{}
 	best := 0.0
@@ -90,15 +129,7 @@ func (p *Problem) census(c *Class, k int) census {
 		if first {
 			out.offered++
 		}
-		labelled := false
-		for _, o := range shape.Offerings {
-			node, err := shape.Labels.Intersect(o.Labels)
-			if err == nil && required.Compatible(node.Without(requirements.KeysOf(taints.Key)), requirements.Keys{}) {
-				labelled = true
-				break
-			}
-		}
-		if !labelled {
+		if !labelled(i) {
 			continue
 		}
 		if first {
@@ -125,7 +156,7 @@ func (p *Problem) census(c *Class, k int) census {
 		}
 	}
 	if out.fitting == 0 {
-		out.outside = p.outside(c, pool, required)
+		out.outside = p.outside(c, pool, c.Required)
 	}
 	return out
 }

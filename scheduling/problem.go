@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -49,7 +50,9 @@ type Problem struct {
 	admission admission.Cluster
 	topology  *topology.Problem
 	verifier  *verifier
-	aliases   requirements.Aliases
+	// shapeLabels is worked out once, when something is explained.
+	shapeLabels func() *labelSets
+	aliases     requirements.Aliases
 }
 
 // PoolState is a pool and what its limits leave.
@@ -161,6 +164,7 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	}
 	p.compileShapes(p.mentioned())
 	p.topology = p.topology.WithShapes(p.forTopology)
+	p.shapeLabels = sync.OnceValue(p.labelSets)
 	var err error
 	p.verifier, err = p.newVerifier(shared)
 	return p, err

@@ -231,14 +231,15 @@ func (s *assigner) hasTargets(rc *RelaxedClass, b *bundle) bool {
 
 // consistent reports whether a pod in the domain can be on the bundle's node: keys that both know have one value.
 func (s *assigner) consistent(rc *RelaxedClass, d int, b *bundle) bool {
+	var few [4][2]int
 	return !slices.ContainsFunc(b.slots, func(sl Slot) bool {
 		other := s.classes[sl.Relaxed]
-		return !agree(commonKeys(rc, other), &rc.Domains[d], &other.Domains[sl.Domain])
+		return !agree(commonKeys(few[:0], rc, other), &rc.Domains[d], &other.Domains[sl.Domain])
 	})
 }
 
-// commonKeys are the positions of the keys that both know.
-func commonKeys(a, b *RelaxedClass) (both [][2]int) {
+// commonKeys appends the positions of the keys that both know.
+func commonKeys(both [][2]int, a, b *RelaxedClass) [][2]int {
 	for i, k := range a.keys {
 		if o := slices.IndexFunc(b.keys, func(o key) bool { return o.name == k.name }); o >= 0 {
 			both = append(both, [2]int{i, o})
@@ -287,7 +288,7 @@ func (s *assigner) findPairs(i, d int) {
 		return
 	}
 	at := slices.IndexFunc(rc.at.Terms, func(t interpod.Term) bool { return !t.Anti && s.p.withinNode[t.Group] })
-	alone := &bundle{node: -1, slots: []Slot{{}}}
+	alone, few := &bundle{node: -1, slots: []Slot{{}}}, [4][2]int{}
 	for _, m := range s.p.groups[rc.at.Terms[at].Group].members {
 		for _, j := range s.levels[m] {
 			other := s.classes[j]
@@ -295,7 +296,7 @@ func (s *assigner) findPairs(i, d int) {
 			if j < near.seen || other.follows || !s.hasTargets(rc, alone) { // pods that follow others are in bundles already
 				continue
 			}
-			both := commonKeys(rc, other)
+			both := commonKeys(few[:0], rc, other)
 			for e := range other.Domains {
 				if agree(both, &rc.Domains[d], &other.Domains[e]) {
 					near.pairs = append(near.pairs, pair{relaxed: j, domain: e})

@@ -237,8 +237,11 @@ func (p *Problem) combinations(labels requirements.Set, required requirements.Al
 		}
 		var list []string
 		for alt := range required.All() {
-			some, finite := r.Intersect(alt.Get(name)).Values()
-			if finite {
+			both := r
+			if alt.Has(name) {
+				both = r.Intersect(alt.Get(name))
+			}
+			if some, finite := both.Values(); finite {
 				list = append(slices.Clip(list), some...)
 			}
 		}

@@ -131,6 +131,7 @@ func (s *assigner) crowd(rc *RelaxedClass, d int) int {
 // anywhere yet, and they can be in the domain.
 func (s *assigner) awaitedNear(rc *RelaxedClass, d int) int {
 	n := 0
+	var few [4][2]int
 	for _, g := range s.p.classes[rc.Class].all.MemberOf {
 		if !s.p.withinNode[g] || s.state.Total(g) > 0 {
 			continue
@@ -139,7 +140,7 @@ func (s *assigner) awaitedNear(rc *RelaxedClass, d int) int {
 			if f == rc || f.want == 0 {
 				continue
 			}
-			both := commonKeys(rc, f)
+			both := commonKeys(few[:0], rc, f)
 			if slices.ContainsFunc(f.Domains, func(e Domain) bool { return agree(both, &rc.Domains[d], &e) }) {
 				n++
 			}
