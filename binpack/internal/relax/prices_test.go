@@ -99,6 +99,6 @@ func TestPricesBySort(t *testing.T) {
 		},
 	}
 	require.InDeltaSlice(t, []float64{10e6, 8e6}, m.Coverage(), 1)
-	_, proof := m.CertifyCoverage()
+	_, proof := m.CertifyCoverage(&Budget{Left: math.MaxInt})
 	require.InDelta(t, 180e6, float64(proof.Price), 30)
 }
