@@ -38,6 +38,7 @@ type filler struct {
 	want    []int // by item, still to place
 
 	nodeRooms, binRooms rooms
+	priced              bool // some pool has a budget of prices
 }
 
 type poolState struct {
@@ -64,6 +65,7 @@ func newFiller(in *Instance) *filler {
 			s.price = math.MaxInt64
 		}
 		f.pools[i] = s
+		f.priced = f.priced || pool.MaxPrice >= 0
 	}
 	f.diverse = copied(in.diverse.left)
 	f.nodes = make([]bin, len(p.Nodes))
@@ -264,6 +266,76 @@ func (in *Instance) cheapest(t int32, mask uint64) int {
 		}
 	}
 	return best
+}
+
+// rooms is an index of bins: for each block of them the most that one has free of each resource, or more where bins have been
+// filled since. A pass for an item goes over the blocks and into those that may have room.
+type rooms struct {
+	n     int
+	most  []int64 // by block and resource
+	stale []bool
+	scans []scan // of items of the size that comes last
+}
+
+// scan says that the bins before a number take no more of what is like an item: bins only fill up, and a bin takes as much as
+// it can.
+type scan struct {
+	item int
+	tier int32
+	from int
+}
+
+// scanOf is the scan for items like this one; items come by size.
+func (x *rooms) scanOf(in *Instance, item int, tier int32) *scan {
+	it, t := &in.problem.Items[item], &in.itemTags[item]
+	if len(x.scans) > 0 && !slices.Equal(in.problem.Items[x.scans[0].item].Size, it.Size) {
+		x.scans = x.scans[:0]
+	}
+	for i := range x.scans {
+		s := &x.scans[i]
+		o := &in.itemTags[s.item]
+		if s.tier == tier && in.profile[s.item] == in.profile[item] && slices.Equal(o.adds, t.adds) && slices.Equal(o.caps, t.caps) && in.diverse.alike(s.item, item) {
+			return s
+		}
+	}
+	x.scans = append(x.scans, scan{item, tier, 0})
+	return &x.scans[len(x.scans)-1]
+}
+
+// extend takes in the bins that have come since.
+func (x *rooms) extend(bins []bin, dims int) {
+	for ; x.n < len(bins); x.n++ {
+		if x.n%blockOfBins == 0 {
+			x.most, x.stale = append(x.most, make([]int64, dims)...), append(x.stale, false)
+		}
+		for r, free := range bins[x.n].free {
+			most := &x.most[len(x.most)-dims+r]
+			*most = max(*most, free)
+		}
+	}
+}
+
+// may reports whether some bin of the block may have room for the size.
+func (x *rooms) may(bins []bin, block int, size []int64) bool {
+	most := x.most[block*len(size) : (block+1)*len(size)]
+	for range 2 {
+		for r, s := range size {
+			if s > most[r] {
+				return false
+			}
+		}
+		if !x.stale[block] {
+			return true
+		}
+		x.stale[block] = false
+		clear(most)
+		for _, b := range bins[block*blockOfBins : min((block+1)*blockOfBins, len(bins))] {
+			for r, free := range b.free {
+				most[r] = max(most[r], free)
+			}
+		}
+	}
+	return true
 }
 
 // tagProfile is the tags that something adds and the limits that it brings, by number, in order.

@@ -83,12 +83,16 @@ func (f *filler) firstFitTier(item int, tier int32) { f.firstOf(f.bins, &f.binRo
 func (f *filler) firstOf(bins []bin, x *rooms, item int, tier int32) {
 	in := f.in
 	size := in.problem.Items[item].Size
+	if f.want[item] == 0 {
+		return
+	}
 	x.extend(bins, in.dims)
-	for from := 0; from < len(bins) && f.want[item] > 0; from += blockOfBins {
+	s := x.scanOf(in, item, tier)
+	for from := s.from / blockOfBins * blockOfBins; from < len(bins) && f.want[item] > 0; from += blockOfBins {
 		if !x.may(bins, from/blockOfBins, size) {
 			continue
 		}
-		for i := from; i < min(from+blockOfBins, len(bins)) && f.want[item] > 0; i++ {
+		for i := max(from, s.from); i < min(from+blockOfBins, len(bins)) && f.want[item] > 0; i++ {
 			b := &bins[i]
 			if tier >= 0 && len(in.tiers) > 1 && in.tierOfPool[in.problem.Types[b.typ].Pool] != tier {
 				continue
@@ -96,53 +100,18 @@ func (f *filler) firstOf(bins []bin, x *rooms, item int, tier int32) {
 			if k, v, mask, open := f.admit(b, item, f.want[item]); k > 0 {
 				f.place(b, item, k, v, mask, open)
 				x.stale[from/blockOfBins] = true
+				if f.want[item] == 0 {
+					s.from = i // which may take more
+				}
 			}
 		}
 	}
-}
-
-// rooms is an index of bins: for each block of them the most that one has free of each resource, or more where bins have been
-// filled since. A pass for an item goes over the blocks and into those that may have room.
-type rooms struct {
-	n     int
-	most  []int64 // by block and resource
-	stale []bool
-}
-
-// extend takes in the bins that have come since.
-func (x *rooms) extend(bins []bin, dims int) {
-	for ; x.n < len(bins); x.n++ {
-		if x.n%blockOfBins == 0 {
-			x.most, x.stale = append(x.most, make([]int64, dims)...), append(x.stale, false)
-		}
-		for r, free := range bins[x.n].free {
-			most := &x.most[len(x.most)-dims+r]
-			*most = max(*most, free)
-		}
+	if f.want[item] > 0 {
+		s.from = len(bins)
 	}
-}
-
-// may reports whether some bin of the block may have room for the size.
-func (x *rooms) may(bins []bin, block int, size []int64) bool {
-	most := x.most[block*len(size) : (block+1)*len(size)]
-	for range 2 {
-		for r, s := range size {
-			if s > most[r] {
-				return false
-			}
-		}
-		if !x.stale[block] {
-			return true
-		}
-		x.stale[block] = false
-		clear(most)
-		for _, b := range bins[block*blockOfBins : min((block+1)*blockOfBins, len(bins))] {
-			for r, free := range b.free {
-				most[r] = max(most[r], free)
-			}
-		}
+	if f.priced { // what a budget of prices refuses it may allow later
+		s.from = 0
 	}
-	return true
 }
 
 // open opens bins for the item, at the type that promises the least cost for what is left. It reports whether it could.

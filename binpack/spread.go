@@ -184,6 +184,11 @@ func (in *Instance) compileDiversity() {
 	}
 }
 
+// alike reports whether two items count for the same.
+func (d *diversity) alike(a, b int) bool {
+	return len(d.left) == 0 || slices.Equal(d.counts[a], d.counts[b])
+}
+
 // count is how much one of the item does for the diversity.
 func (d *diversity) count(number, item int) int64 {
 	for _, s := range d.counts[item] {

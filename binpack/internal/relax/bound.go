@@ -107,31 +107,36 @@ func (m *Model) proof(s *Master, near float64, rounds int, b *Budget) Proof {
 
 // Certify makes a proof of the values times a factor, if they are one.
 func (m *Model) Certify(value []float64, factor float64) Proof {
-	return m.certify(value, factor, func(int) bool { return false })
+	return m.certify(value, factor, nil, false)
 }
 
 // rounded is by how much the values of a proof are lowered, so that rounding raises none.
 const rounded = 1e-9
 
 // CertifyCoverage is what Coverage says, and the proof that this makes. The values follow from prices of resources, so a kind
-// whose whole room is not worth more than its price needs no filling to be looked for.
-func (m *Model) CertifyCoverage() (value []float64, proof Proof) {
+// whose whole room is not worth more than its price needs no filling to be looked for. Nor does a counted one where looking for the
+// best filling of each does not fit into the budget: none is worth more than the room.
+func (m *Model) CertifyCoverage(b *Budget) (value []float64, proof Proof) {
 	s := m.sorts()
 	prices := s.prices(m.Classes)
 	value = s.values(prices)
-	return value, m.certify(value, 1, func(k int) bool {
-		worth := 0.0
+	rooms, counted := make([]float64, len(m.Kinds)), 0
+	for k := range m.Kinds {
 		if s.of[k] < 0 {
-			return true
+			continue
 		}
 		for r, c := range m.Kinds[k].Capacity {
-			worth += float64(float64(max(c, 0)) * prices[s.of[k]][r])
+			rooms[k] += float64(float64(max(c, 0)) * prices[s.of[k]][r])
 		}
-		return worth <= m.Kinds[k].Price*(1+rounded/10) // sums of a few products round by far less
-	})
+		if m.Kinds[k].Supply >= 0 {
+			counted++
+		}
+	}
+	return value, m.certify(value, 1, rooms, counted*len(m.Classes)*m.Dims*countedSteps > b.Left/countedPart)
 }
 
-func (m *Model) certify(value []float64, factor float64, sure func(kind int) bool) Proof {
+// certify is Certify where no filling of a kind is worth more than its room, if there are rooms; quick takes that for counted kinds.
+func (m *Model) certify(value []float64, factor float64, rooms []float64, quick bool) Proof {
 	proof := Proof{Value: make([]int64, len(value))}
 	for i, v := range value {
 		if v *= factor * (1 - rounded); v > 0 && v < Largest {
@@ -139,7 +144,7 @@ func (m *Model) certify(value []float64, factor float64, sure func(kind int) boo
 		}
 	}
 	var err error
-	if proof.Price, proof.Searched, err = m.verify(proof.Value, sure); err != nil {
+	if proof.Price, proof.Searched, err = m.verify(proof.Value, rooms, quick); err != nil {
 		return Proof{Value: make([]int64, len(value))} // rounding, or a search that ends otherwise
 	}
 	return proof
@@ -154,11 +159,11 @@ func (m *Model) Load(knap *Knapsack, k int, value []float64) bool {
 // together cost at least the worth of all things, less what the counted ones may hold beyond theirs. searched says that
 // this took a search and not only fractions.
 func (m *Model) Verify(value []int64) (price int64, searched bool, err error) {
-	return m.verify(value, func(int) bool { return false })
+	return m.verify(value, nil, false)
 }
 
-// verify is Verify where some kinds are sure to be worth no more than their price, whatever fills them.
-func (m *Model) verify(value []int64, sure func(kind int) bool) (price int64, searched bool, err error) {
+// verify is Verify with what certify knows of rooms; sums of a few products round by far less than the values were lowered.
+func (m *Model) verify(value []int64, rooms []float64, quick bool) (price int64, searched bool, err error) {
 	if float64(len(m.Classes)+1)*float64(m.Dims+8)*0x1p-53 > Slack {
 		return 0, false, fmt.Errorf("%d classes are too many for the margin of rounding", len(m.Classes))
 	}
@@ -176,15 +181,22 @@ func (m *Model) verify(value []int64, sure func(kind int) bool) (price int64, se
 	premium := make([]*big.Int, len(m.Supply))
 	for k := range m.Kinds {
 		kind := &m.Kinds[k]
-		if sure(k) || !m.Load(&knap, k, worth) {
+		if rooms != nil && rooms[k] <= kind.Price*(1+rounded/10) {
 			continue
 		}
-		most := knap.Bound(kind.Price)
+		most := 0.0
+		if quick && kind.Supply >= 0 {
+			most = rooms[k]
+		} else if !m.Load(&knap, k, worth) {
+			continue
+		} else {
+			most = knap.Bound(kind.Price)
+		}
 		if most > kind.Price && kind.Supply < 0 && kind.Pool > 0 {
 			pools.over(kind, most)
 			continue
 		}
-		if most > kind.Price {
+		if most > kind.Price && !(quick && kind.Supply >= 0) {
 			target := kind.Price
 			if found, done := knap.Search(target, verifySteps); done {
 				searched = searched || most > max(found, target)

@@ -283,7 +283,7 @@ func (g *greedy) copies(p Pattern) int64 {
 
 // fillCounted fills bins of counted kinds with what is worth most, those first that give the most for their price, as long as
 // they are worth it. It gives them and the model of what is left.
-func (m *Model) fillCounted(value []float64) ([]Column, *Model) {
+func (m *Model) fillCounted(value []float64, b *Budget) ([]Column, *Model) {
 	rest := *m
 	if len(m.Supply) == 0 {
 		return nil, &rest
@@ -296,10 +296,20 @@ func (m *Model) fillCounted(value []float64) ([]Column, *Model) {
 	}
 	var out []Column
 	var knap Knapsack
+	counted := 0
+	for k := range m.Kinds {
+		if m.Kinds[k].Supply >= 0 {
+			counted++
+		}
+	}
+	// Where looking at all classes for each bin does not fit into the budget, it is every so many of them, others for each.
+	stride := 1 + len(m.Classes)*counted*m.Dims*countedSteps/max(b.Left, 1)
+	stride = max(min(stride, len(m.Classes)/leastClasses), 1)
 	fill := func(k int) (Pattern, float64) {
-		if !rest.Load(&knap, k, positive) {
+		if !knap.Load(m.Kinds[k].Capacity, rest.Classes, func(i int) bool { return (i+k)%stride == 0 && has(rest.Classes[i].Kinds, k) }, positive) {
 			return Pattern{}, 0
 		}
+		defer func() { b.Take(knap.Steps()) }()
 		knap.Bound(math.Inf(1))
 		knap.Fill(2, 1)
 		worth := knap.Improve(3, 100)

@@ -3,6 +3,7 @@ package relax
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -99,6 +100,39 @@ func TestPricesBySort(t *testing.T) {
 		},
 	}
 	require.InDeltaSlice(t, []float64{10e6, 8e6}, m.Coverage(), 1)
-	_, proof := m.CertifyCoverage()
+	_, proof := m.CertifyCoverage(&Budget{Left: math.MaxInt})
 	require.InDelta(t, 180e6, float64(proof.Price), 30)
+}
+
+// Things of size 1 in bins that each hold four, of pools that each hold so many bins: the cheapest pools are filled, one after the
+// other, and then what has no pool. The lifted proof knows nearly that, and no more.
+func TestLiftedProofIsBelowTheOptimum(t *testing.T) {
+	rng := rand.New(rand.NewPCG(91, 92))
+	for range 300 {
+		m := &Model{Dims: 1}
+		bins, each := int64(1+rng.IntN(12)), int64(1+rng.IntN(3))
+		var prices []int64
+		for pool := range 1 + rng.IntN(5) {
+			price := 1000 * int64(100+rng.IntN(100))
+			prices = append(prices, slices.Repeat([]int64{price}, int(each))...)
+			m.Kinds = append(m.Kinds, Kind{Capacity: []int64{4}, Price: float64(price), Supply: -1, Pool: int32(pool + 1)})
+		}
+		m.Kinds = append(m.Kinds, Kind{Capacity: []int64{4}, Price: 400_000, Supply: -1})
+		prices = append(prices, slices.Repeat([]int64{400_000}, int(bins))...)
+		m.Classes = []Class{{Size: []int64{1}, Count: 4 * bins, Most: 1 << 30, Kinds: []uint64{1<<len(m.Kinds) - 1}}}
+		m.Diversity = []Diversity{{Counts: []int64{1}, Left: slices.Repeat([]int64{4 * each}, len(m.Kinds))}}
+		slices.Sort(prices)
+		optimum := int64(0)
+		for _, p := range prices[:bins] {
+			optimum += p
+		}
+		b := &Budget{Left: 1 << 40}
+		value, proof := m.CertifyCoverage(b)
+		lifted := m.lift(value, proof, b)
+		require.LessOrEqual(t, lifted.Price, optimum, "%+v", m)
+		require.GreaterOrEqual(t, float64(lifted.Price), 0.999*float64(optimum), "%+v", m)
+		again, _, err := m.Verify(lifted.Value)
+		require.NoError(t, err)
+		require.Equal(t, lifted.Price, again)
+	}
 }

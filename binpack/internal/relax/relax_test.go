@@ -109,7 +109,7 @@ func TestProofsAreNeverAboveTheOptimum(t *testing.T) {
 		if float64(proof.Price) > best*(1-1e-6) {
 			tight++
 		}
-		_, covered := m.CertifyCoverage()
+		_, covered := m.CertifyCoverage(&relax.Budget{Left: math.MaxInt})
 		require.LessOrEqual(t, float64(covered.Price), best)
 		if proof.Price > 0 { // too much worth is found out
 			for i := range proof.Value {
@@ -212,7 +212,7 @@ func TestReachedRoomsAreSums(t *testing.T) {
 func TestCoverageProvesItself(t *testing.T) {
 	proved := 0
 	each(t, 41, func(m *relax.Model, best float64) {
-		_, got := m.CertifyCoverage()
+		_, got := m.CertifyCoverage(&relax.Budget{Left: math.MaxInt})
 		want := m.Certify(m.Coverage(), 1)
 		require.Equal(t, want.Value, got.Value)
 		require.GreaterOrEqual(t, want.Price, got.Price)

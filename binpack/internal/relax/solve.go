@@ -40,10 +40,12 @@ type Task struct {
 func (m *Model) Solve(t Task, b *Budget) Solution {
 	s := solver{m: m, Task: t, b: b, total: b.Left}
 	s.take(t.Known)
-	value, proof := m.CertifyCoverage()
+	value, proof := m.CertifyCoverage(b)
 	s.coverage = value
 	s.prove(proof)
-	counted, rest := m.fillCounted(value)
+	part := b.Split(s.total / countedPart)
+	counted, rest := m.fillCounted(value, part)
+	b.Return(part)
 	plain := b.Split(s.total / simplePart)
 	s.take(with(counted, rest.simple(plain)))
 	b.Return(plain)
@@ -79,7 +81,7 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 // that refutes what costs less than the price.
 func (m *Model) Bound(patterns []Column, price, grain int64, b *Budget) Solution {
 	s := solver{m: m, Task: Task{Grain: grain}, b: b, total: b.Left}
-	value, proof := m.CertifyCoverage()
+	value, proof := m.CertifyCoverage(b)
 	s.coverage = value
 	s.prove(proof)
 	open := func() bool { return b.Left > 0 && s.bound() < price }
