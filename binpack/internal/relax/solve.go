@@ -165,8 +165,11 @@ func (s *solver) closed() bool {
 // row for each class, a pivot touches its square, and there are the more pivots the more rows there are and the more things a
 // bin holds.
 func (s *solver) generates() bool {
-	rows := float64(len(s.m.Classes) + len(s.m.Supply))
-	return float64(rows*rows*rows)*pivotsPerRow*min(max(s.m.perBin(), 1), mostPerBin) < float64(s.total)/3
+	rows, fill := float64(len(s.m.Classes)+len(s.m.Supply)), max(s.m.perBin(), 1)
+	if s.Columns == nil || float64(s.bound()) < s.m.Cost(s.Columns)*(1-wideGap) { // other ways have not come near
+		fill = min(fill, mostPerBin)
+	}
+	return float64(rows*rows*rows)*pivotsPerRow*fill < float64(s.total)/3
 }
 
 // columns is column generation, its proof, and dives; it gives the values of the programme.
