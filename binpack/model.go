@@ -256,26 +256,41 @@ func (r *relaxation) undominated(in *Instance, list []offer) []offer {
 			cmp.Compare(in.problem.Types[a.typ].Name, in.problem.Types[b.typ].Name), cmp.Compare(a.typ, b.typ), cmp.Compare(a.mask, b.mask), cmp.Compare(x, y))
 	})
 	var kept []offer
-	var rooms [][2]int64 // of those kept, the first two capacities: most are seen to be too small at a glance
+	const block = 32
+	var rooms, most [][2]int64 // of those kept, the first two capacities, and of each block of them the most: few need a closer look
 	first := func(o *offer) [2]int64 {
 		if len(o.capacity) == 0 {
 			return [2]int64{}
 		}
 		return [2]int64{o.capacity[0], o.capacity[min(1, len(o.capacity)-1)]}
 	}
-	for _, i := range order {
-		dominated, n, room := false, 0, first(&list[i])
-		for k, other := range rooms {
-			if other[0] >= room[0] && other[1] >= room[1] && in.dominates(&kept[k], &list[i]) {
-				if n++; r.enough(n, &kept[k], &list[i]) {
-					dominated = true
-					break
+	dominated := func(o *offer, room [2]int64) bool {
+		n := 0
+		for b, m := range most {
+			if m[0] < room[0] || m[1] < room[1] {
+				continue
+			}
+			for k := b * block; k < min((b+1)*block, len(kept)); k++ {
+				if rooms[k][0] >= room[0] && rooms[k][1] >= room[1] && in.dominates(&kept[k], o) {
+					if n++; r.enough(n, &kept[k], o) {
+						return true
+					}
 				}
 			}
 		}
-		if !dominated {
-			kept, rooms = append(kept, list[i]), append(rooms, room)
+		return false
+	}
+	for _, i := range order {
+		room := first(&list[i])
+		if dominated(&list[i], room) {
+			continue
 		}
+		if len(kept)%block == 0 {
+			most = append(most, room)
+		}
+		m := &most[len(most)-1]
+		*m = [2]int64{max(m[0], room[0]), max(m[1], room[1])}
+		kept, rooms = append(kept, list[i]), append(rooms, room)
 	}
 	return kept
 }
