@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -188,10 +189,19 @@ func open(ctx context.Context, name, dir string, background *sync.WaitGroup) sub
 			},
 		}
 	case "newprovider":
+		catalogue, err := json.Marshal(types)
+		if err != nil {
+			panic(err)
+		}
 		cloud := sky.New(0, time.Now)
 		provider := newprovider.New(newprovider.Config{
 			Client: cloud, Store: newprovider.NewFile(filepath.Join(dir, "journal.json")), Now: time.Now,
-			Types: func() []instancetypes.InstanceType { return instancetypes.Reprice(types) },
+			Types: func() (copied []instancetypes.InstanceType) {
+				if err := json.Unmarshal(catalogue, &copied); err != nil {
+					panic(err)
+				}
+				return copied
+			},
 		})
 		background.Go(func() { join(ctx, provider) })
 		return subject{
