@@ -25,7 +25,7 @@ type NodeClaim struct {
 	// Pool is the node pool's name, empty for a claim that belongs to none.
 	Pool string
 	// NodeClass names the cloud's own settings; zero = the provider's defaults. One that the provider does not know is
-	// ErrInvalidSpec, one that is still being worked out ErrNotReady.
+	// ErrInvalidSpec, one that is still being worked out ErrNotReady. A cloud that has no such settings does not look at it.
 	NodeClass nodepool.NodeClassRef
 	// Requirements are what the node's labels must satisfy.
 	Requirements requirements.Set

@@ -22,7 +22,8 @@ type Provider interface {
 type Catalogue interface {
 	// InstanceTypes lists the types that nodes of the pool could be of, whether or not they are available now. The zero
 	// pool stands for no pool in particular. The pool's requirements need not be applied; its node class must be. The slice,
-	// its offerings and its resource lists are the caller's: a provider that keeps a catalogue copies it for each answer.
+	// its offerings and its resource lists are the caller's: a provider makes the catalogue anew for each answer, or keeps it as JSON
+	// and decodes that.
 	InstanceTypes(ctx context.Context, pool nodepool.NodePool) ([]instancetypes.InstanceType, error)
 }
 

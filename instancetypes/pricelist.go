@@ -123,7 +123,8 @@ type PriceSource interface {
 
 // Reprice returns the types with each offering priced by the layers, lowest first. What an offering says itself is the
 // ground: an offering that is unavailable without a price (0) starts without quotes, and becomes available if a layer has
-// one; any other keeps its availability. Layers that are nil are passed over. Several quotes make several offerings, in the order of the quotes. New values.
+// one; any other keeps its availability. Layers that are nil are passed over. Several quotes make several offerings, in the order of the quotes. The
+// offerings are new; resource lists are shared with the types that were given.
 func Reprice(types []InstanceType, layers ...PriceSource) []InstanceType {
 	out := make([]InstanceType, len(types))
 	for i, t := range types {

@@ -133,6 +133,21 @@ var breakages = []struct {
 			return claim
 		})
 	}},
+	{"forgets the token of what only the list has told of", "create-dead-token", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		var unheard sync.Map // tokens whose reply was lost
+		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+			launch, err := c.Create(ctx, claim)
+			if _, lose := losing.LoadAndDelete(c); lose && err == nil {
+				unheard.Store(claim.Token, true)
+				return cloudprovider.Launch{}, cloudtest.ErrLostReply
+			}
+			if _, lost := unheard.Load(claim.Token); lost && errors.Is(err, cloudprovider.ErrNotFound) {
+				claim.Token += "-again"
+				return c.Create(ctx, claim)
+			}
+			return launch, err
+		}}
+	}},
 	{"launches a new one for a dead token", "create-dead-token", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
 		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
 			launch, err := c.Create(ctx, claim)

@@ -151,7 +151,7 @@ func createDeadToken(ctx context.Context, p *probe) error {
 			return err
 		}
 	}
-	return nil
+	return deadLostToken(ctx, p)
 }
 
 func createInvalid(ctx context.Context, p *probe) error {

@@ -29,7 +29,8 @@ type Harness struct {
 	Exhaust func(ctx context.Context, offering cloudprovider.Candidate) (restore func(), err error)
 	// Block sets a quota such that nothing more can be had.
 	Block func(ctx context.Context) (restore func(), err error)
-	// Reopen starts the provider anew, as after a crash: of what it knew only what the cloud, or its own storage, holds is left.
+	// Reopen starts the provider anew, as after a crash: of what it knew only what the cloud, or its own storage, holds is left. The
+	// case that asks for it goes on with the new one, Check with Provider: a function that reaches into a provider must reach both.
 	Reopen func(ctx context.Context) (cloudprovider.Provider, error)
 	// Foreign puts a machine into the cloud that Create has not made, and says whether it is still there.
 	Foreign func(ctx context.Context) (id string, there func(ctx context.Context) (bool, error), err error)

@@ -155,3 +155,37 @@ func foreign(ctx context.Context, p *probe) error {
 	}
 	return nil
 }
+
+// deadLostToken deletes an instance of which only the list has told, for the reply to its launch was lost.
+func deadLostToken(ctx context.Context, p *probe) error {
+	if p.h.LoseReply == nil {
+		return nil
+	}
+	claim, err := p.claim(ctx)
+	if err != nil {
+		return err
+	}
+	restore, err := p.h.LoseReply(ctx)
+	if err != nil {
+		return fmt.Errorf("the harness did not lose a reply: %w", err)
+	}
+	defer restore()
+	_, _ = p.create(ctx, claim) // what it says is for another case
+	restore()
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	made, err := p.of(ctx, claim)
+	if err != nil || len(made) == 0 { // none: the request was lost, too
+		return err
+	}
+	p.note(made[0].ID)
+	if err := p.delete(ctx, made[0].ID); err != nil {
+		return fmt.Errorf("Delete of an instance that only List has told of failed: %w", err)
+	}
+	_, err = p.create(ctx, claim)
+	if err := mustBe("Create after Delete of an instance that only List has told of", err, cloudprovider.ErrNotFound); err != nil {
+		return err
+	}
+	return p.count(ctx, claim, 0)
+}

@@ -14,7 +14,8 @@ import (
 type Entry struct {
 	// Claim is what the token was first used for.
 	Claim cloudprovider.NodeClaim `json:"claim"`
-	// Instance is what it has led to; the zero value while that is not known.
+	// Instance is what it has led to; the zero value while that is not known. Create writes it; so does a provider that comes upon the
+	// machine by its label while it reads.
 	Instance cloudprovider.Instance `json:"instance"`
 	// Ended is when the last call that may have launched something came to its end without an answer, or when the instance was
 	// deleted; zero while a call is on its way.
@@ -23,7 +24,8 @@ type Entry struct {
 	Deleted bool `json:"deleted,omitempty"`
 }
 
-// Store keeps a journal where a restart finds it.
+// Store keeps a journal where a restart finds it: a file of one process, a ConfigMap that is updated by its resource version, a row of a
+// database. A failed write need not be of the closed list of errors: what it was for is then unknown, and the call is made again.
 type Store interface {
 	// Update lets a function change the entries, by token, and writes them if it returns nil, all or nothing; its error comes back.
 	// Updates exclude each other, those of other processes included. The map is the function's for the time of the call.
@@ -36,9 +38,9 @@ type Store interface {
 // concurrent use, and calls with one token exclude each other.
 type Journal struct {
 	Store Store
-	// Lag is how long the cloud may take to show a new machine.
+	// Lag is how long the cloud may take to show a new machine to find; 0 = it shows at once.
 	Lag time.Duration
-	// Now is the time.
+	// Now is the time, such as time.Now.
 	Now func() time.Time
 
 	mu   sync.Mutex
@@ -49,7 +51,7 @@ type Journal struct {
 // remembered is how long a token is known after its instance was deleted: twice what providers promise.
 const remembered = 48 * time.Hour
 
-// Create keeps the obligations of [cloudprovider.Creator] about tokens. The cloud launches for a token that is new; find looks for a
+// Create keeps the obligations of [cloudprovider.Creator] about tokens, and tests the context and the claim before. The cloud launches for a token that is new; find looks for a
 // machine by the token that it is labelled with. Both give errors of the closed list where they are certain that nothing was
 // launched, and any other where they are not. Create then fails with ErrNotReady until Lag has passed since that call ended, or
 // since this process learnt of a call that another left open.
@@ -156,7 +158,8 @@ func (j *Journal) ended(token string, e Entry) time.Time {
 }
 
 // Delete writes the tombstone of an instance, so that its token leads to no second one. It comes before the cloud is asked: where that
-// fails, it is asked again. It reports whether a token has led to the instance; of others it writes nothing.
+// fails, it is asked again. It reports whether the entry of a token has the instance, also when it was deleted before; of others it writes
+// nothing. A machine whose reply was lost is not ours before its entry has it: see the package documentation.
 func (j *Journal) Delete(ctx context.Context, id string) (ours bool, err error) {
 	err = j.Store.Update(ctx, func(entries map[string]Entry) error {
 		for token, e := range entries {

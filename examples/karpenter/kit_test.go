@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -26,6 +27,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
 	"github.com/joinery-sdk/joinery/examples/karpenter"
 	"github.com/joinery-sdk/joinery/examples/newprovider"
+	"github.com/joinery-sdk/joinery/examples/newprovider/sky"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
@@ -38,14 +40,13 @@ var excepted = map[string]map[string]string{
 		"create-invalid": "Karpenter's claims name no candidates, so none of them can be outside of the catalogue",
 	},
 	"newprovider": {
-		"create-invalid":     "Karpenter's claims name no candidates, so none of them can be outside of the catalogue",
-		"create-no-capacity": "its catalogue shows what is sold out, so the adaptor does not ask, and nobody refuses",
+		"create-invalid": "Karpenter's claims name no candidates, so none of them can be outside of the catalogue",
 	},
 }
 
 // The kit speaks to a provider through Karpenter's interface: what it sees there is what Karpenter sees.
 func TestTheKitThroughTheAdaptor(t *testing.T) {
-	for name, open := range map[string]func(t *testing.T) cloudtest.Harness{"memcloud": memory, "newprovider": file} {
+	for name, open := range map[string]func(t *testing.T) cloudtest.Harness{"memcloud": memory, "newprovider": remote} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t)
 			losing := &forgetful{Provider: h.Provider}
@@ -192,30 +193,28 @@ func memory(t *testing.T) cloudtest.Harness {
 	}
 }
 
-func file(t *testing.T) cloudtest.Harness {
-	folder := t.TempDir()
-	open := func(context.Context) (cloudprovider.Provider, error) { return newprovider.New(folder, sample()) }
-	p, err := newprovider.New(folder, sample())
-	require.NoError(t, err)
+func remote(t *testing.T) cloudtest.Harness {
+	cloud, path := sky.New(0, time.Now), filepath.Join(t.TempDir(), "journal.json")
+	open := func() cloudprovider.Provider {
+		return newprovider.New(newprovider.Config{Client: cloud, Types: sample, Store: newprovider.NewFile(path), Now: time.Now})
+	}
 	return cloudtest.Harness{
-		Provider: p, Reopen: open,
+		Provider: open(),
+		Reopen:   func(context.Context) (cloudprovider.Provider, error) { return open(), nil },
 		Foreign: func(ctx context.Context) (string, func(context.Context) (bool, error), error) {
-			const id = "file://somebody's"
-			err := p.Edit(ctx, func(s *newprovider.State) error { s.Machines[id] = cloudprovider.Instance{ID: id}; return nil })
-			return id, func(ctx context.Context) (there bool, err error) {
-				err = p.Edit(ctx, func(s *newprovider.State) error { _, there = s.Machines[id]; return nil })
-				return there, err
+			m, err := cloud.CreateMachine(ctx, sky.Machine{Offer: sky.Offer{Size: "box.small", Zone: "zone-0", Spot: true}})
+			return m.ID, func(ctx context.Context) (bool, error) {
+				_, err := cloud.GetMachine(ctx, m.ID)
+				return err == nil, nil
 			}, err
 		},
-		Exhaust: func(ctx context.Context, c cloudprovider.Candidate) (func(), error) {
-			set := func(change func([]string) []string) error {
-				return p.Edit(ctx, func(s *newprovider.State) error { s.SoldOut = change(s.SoldOut); return nil })
-			}
-			return func() {
-				assert.NoError(t, set(func(all []string) []string {
-					return slices.DeleteFunc(all, func(x string) bool { return x == c.String() })
-				}))
-			}, set(func(all []string) []string { return append(all, c.String()) })
+		Exhaust: func(_ context.Context, c cloudprovider.Candidate) (func(), error) {
+			cloud.SellOut(newprovider.OfferOf(c), true)
+			return func() { cloud.SellOut(newprovider.OfferOf(c), false) }, nil
+		},
+		Block: func(context.Context) (func(), error) {
+			cloud.Quota(0)
+			return func() { cloud.Quota(-1) }, nil
 		},
 	}
 }

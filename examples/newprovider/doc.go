@@ -1,4 +1,5 @@
-// Package newprovider is the smallest provider that keeps all obligations: a cloud that is a file. Copy it to write your own.
+// Package newprovider is the smallest provider that keeps all obligations, of a cloud without client tokens whose list lags behind:
+// package sky, which stands for the client of yours. Copy it to write your own.
 //
 // # Guide
 //
@@ -17,12 +18,14 @@
 //     in Error.Err. "None left" names the candidates, "not allowed more" names the quota and what it blocks. Do not map
 //     time-outs and lost connections: they mean that the outcome is unknown, and the caller will ask again.
 //  6. List: read every page or fail. Filter by your tag, so that you never list, and nobody ever deletes, what others made.
-//  7. Delete: return nil as soon as the cloud has taken the order, and ErrNotFound once the machine is gone. Do not
-//     look the machine up before: right after a launch the search may not know it.
+//  7. Delete: return nil as soon as the cloud has taken the order, and ErrNotFound once the machine is gone. Ask the journal first,
+//     so that the token ends with the machine, even if the cloud has already taken it. A machine that the journal does not know
+//     may still be ours: the reply to its launch was lost, and somebody found it by List. Its entry is completed before it is deleted.
 //  8. What your cloud can do beyond that: cloudprovider.BatchCreator, RepairAdviser and RegistrationHook, interruption.Source.
 //  9. Run the test under the race detector. Then run it against the real cloud, with Harness.Settle that waits for as long
 //     as the cloud's readers lag, Harness.Reopen, Harness.Foreign, Harness.LoseReply with a cloudtest.LosingTransport, and
 //     Harness.Many greater than a page of its lists.
 //
-// What this provider leaves out on purpose: several processes at once, which would need a lock on the file.
+// What this provider leaves out on purpose: several processes at once. [File] is for one; a ConfigMap that is updated by its resource
+// version, or a row of a database, is a store for many.
 package newprovider

@@ -2,188 +2,204 @@ package newprovider
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"sync"
+	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/idempotent"
+	"github.com/joinery-sdk/joinery/examples/newprovider/sky"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Provider keeps its machines in a file, cloud.json. Make one by [New]; it is safe for concurrent use within one process.
+// tokenTag is the tag of a machine that says which claim it is for.
+const tokenTag = "claim-token"
+
+// Client is what of the cloud's client is needed.
+type Client interface {
+	CreateMachine(ctx context.Context, m sky.Machine) (sky.Machine, error)
+	GetMachine(ctx context.Context, id string) (sky.Machine, error)
+	ListMachines(ctx context.Context, from string) (list []sky.Machine, next string, err error)
+	DeleteMachine(ctx context.Context, id string) error
+}
+
+// Provider buys machines of the cloud. Make one by [New]; it is safe for concurrent use.
 type Provider struct {
-	path    string
-	types   []byte     // the catalogue as JSON: each caller gets a copy of its own by decoding it
-	mu      sync.Mutex // held during each call: reading, changing and writing the file is one step
-	journal idempotent.Journal
+	client  Client
+	types   func() []instancetypes.InstanceType
+	store   idempotent.Store
+	journal *idempotent.Journal
 }
 
-// State is the content of the file. Whoever edits it plays the cloud. A machine without a token was not made by us.
-type State struct {
-	Made     int                               // so many ids have been given away
-	Limit    int                               // this many machines at a time; 0 = no limit
-	SoldOut  []string                          // offerings that cannot be had, as Candidate.String writes them
-	Machines map[string]cloudprovider.Instance // by id
-	Journal  map[string]idempotent.Entry       // by token
+// Config is what a provider needs; all of it is required, but a Lag of 0 is that of a cloud whose list is never out of date.
+type Config struct {
+	Client Client
+	// Types makes the catalogue anew for each call, for callers may change what they get. It satisfies instancetypes.Validate.
+	Types func() []instancetypes.InstanceType
+	Store idempotent.Store
+	// Lag is how long the cloud's list may be out of date.
+	Lag time.Duration
+	Now func() time.Time
 }
 
-// New is a provider with its file in a folder that exists. The catalogue must satisfy instancetypes.Validate.
-func New(folder string, types []instancetypes.InstanceType) (*Provider, error) {
-	data, err := json.Marshal(types)
-	if err != nil {
-		return nil, fmt.Errorf("newprovider: %w", err)
-	}
-	p := &Provider{path: filepath.Join(folder, "cloud.json"), types: data}
-	p.journal.Store, p.journal.Now = p, time.Now
-	return p, nil
+// New is a provider. It calls nothing.
+func New(c Config) *Provider {
+	return &Provider{client: c.Client, types: c.Types, store: c.Store, journal: &idempotent.Journal{Store: c.Store, Lag: c.Lag, Now: c.Now}}
 }
 
-// Edit changes the file, unless the change fails or the context is done.
-func (p *Provider) Edit(ctx context.Context, change func(*State) error) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("newprovider: %w", err)
-	}
-	state := State{Machines: map[string]cloudprovider.Instance{}, Journal: map[string]idempotent.Entry{}}
-	data, err := os.ReadFile(p.path)
-	if err == nil {
-		err = json.Unmarshal(data, &state)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("newprovider: %w", err)
-	}
-	if err := change(&state); err != nil {
-		return err
-	}
-	if data, err = json.MarshalIndent(state, "", "  "); err != nil {
-		return fmt.Errorf("newprovider: %w", err)
-	}
-	// A crash leaves the old file or the new one, never half of one.
-	if err = os.WriteFile(p.path+".new", data, 0o600); err == nil {
-		err = os.Rename(p.path+".new", p.path)
-	}
-	if err != nil {
-		return fmt.Errorf("newprovider: %w", err)
-	}
-	return nil
+// OfferOf is what the cloud calls a candidate.
+func OfferOf(c cloudprovider.Candidate) sky.Offer {
+	zone, _ := c.Offering.Get(corev1.LabelTopologyZone).Single()
+	return sky.Offer{Size: c.Type, Zone: zone, Spot: c.Offering.Get(instancetypes.LabelCapacityType).Contains(instancetypes.CapacityTypeSpot)}
 }
 
-// Update keeps the journal in the same file.
-func (p *Provider) Update(ctx context.Context, change func(map[string]idempotent.Entry) error) error {
-	return p.Edit(ctx, func(s *State) error { return change(s.Journal) })
-}
-
-// InstanceTypes is the catalogue; what is sold out is there, but not available.
+// InstanceTypes is the catalogue. The cloud does not say beforehand what is sold out, so all of it is there.
 func (p *Provider) InstanceTypes(ctx context.Context, _ nodepool.NodePool) ([]instancetypes.InstanceType, error) {
-	var types []instancetypes.InstanceType
-	err := p.Edit(ctx, func(s *State) error {
-		if err := json.Unmarshal(p.types, &types); err != nil {
-			return fmt.Errorf("newprovider: %w", err)
-		}
-		for i, t := range types {
-			for j, o := range t.Offerings {
-				types[i].Offerings[j].Available = o.Available && !slices.Contains(s.SoldOut, cloudprovider.Candidate{Type: t.Name, Offering: o.Requirements}.String())
-			}
-		}
-		return nil
-	})
-	return types, err
+	return p.types(), ctx.Err()
 }
 
-// Create takes the first candidate that is not sold out, once for each token.
+// Create takes the first candidate that is not refused, once for each token.
 func (p *Provider) Create(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
 	return p.journal.Create(ctx, claim, func(ctx context.Context) (cloudprovider.Launch, error) { return p.launch(ctx, claim) }, p.ofToken)
 }
 
 func (p *Provider) launch(ctx context.Context, claim cloudprovider.NodeClaim) (launch cloudprovider.Launch, err error) {
-	types, err := p.InstanceTypes(ctx, nodepool.NodePool{})
+	choices, err := idempotent.Resolve(claim, p.types())
 	if err != nil {
 		return launch, err
 	}
-	choices, err := idempotent.Resolve(claim, types)
-	if err != nil {
-		return launch, err
+	var taints []string
+	for _, t := range slices.Concat(claim.Taints, claim.StartupTaints) {
+		taints = append(taints, t.ToString())
 	}
-	err = p.Edit(ctx, func(s *State) error {
-		for _, c := range choices {
-			switch {
-			case slices.Contains(s.SoldOut, c.Candidate.String()):
-				launch.Refused = append(launch.Refused, cloudprovider.Refusal{Type: c.Type.Name, Offering: c.Offering.Requirements, Detail: "sold out"})
-			case s.Limit > 0 && len(s.Machines) >= s.Limit:
-				return &cloudprovider.Error{Code: cloudprovider.ErrQuota, Op: "create", Subject: claim.Name, Refused: launch.Refused, Quotas: []cloudprovider.Quota{
-					{Name: "machines", Used: int64(len(s.Machines)), Limit: int64(s.Limit)},
-				}}
-			default:
-				s.Made++
-				launch.Instance = c.Instance(claim, fmt.Sprintf("file://m-%08d", s.Made), time.Now().UTC())
-				s.Machines[launch.ID] = launch.Clone()
-				return nil
-			}
+	no := &cloudprovider.Error{Code: cloudprovider.ErrQuota, Op: "create", Subject: claim.Name}
+	for _, c := range choices {
+		// The tag comes with the machine: one that is added later is lost in a crash, and the machine with it.
+		m, err := p.client.CreateMachine(ctx, sky.Machine{
+			Offer: OfferOf(c.Candidate), Tags: map[string]string{tokenTag: claim.Token}, Config: sky.Config{Labels: c.Labels, Taints: taints},
+		})
+		switch known := meaning("create", claim.Name, err); {
+		case err == nil:
+			return cloudprovider.Launch{Instance: c.Instance(claim, m.ID, m.Created), Refused: no.Refused, Quotas: no.Quotas}, nil
+		case errors.Is(known, cloudprovider.ErrInsufficientCapacity):
+			no.Code = cloudprovider.ErrInsufficientCapacity
+			no.Refused = append(no.Refused, cloudprovider.Refusal{Type: c.Type.Name, Offering: c.Offering.Requirements, Detail: err.Error()})
+		case errors.Is(known, cloudprovider.ErrQuota):
+			no.Quotas = []cloudprovider.Quota{{Name: "machines"}} // it counts machines of every size
+		default:
+			return launch, known // there may be a machine: no other candidate is tried
 		}
-		return &cloudprovider.Error{Code: cloudprovider.ErrInsufficientCapacity, Op: "create", Subject: claim.Name, Refused: launch.Refused}
-	})
-	return launch, err
+	}
+	return launch, no
 }
 
 // ofToken finds the machine that a token has led to.
 func (p *Provider) ofToken(ctx context.Context, token string) (cloudprovider.Instance, bool, error) {
 	list, err := p.List(ctx)
-	if i := slices.IndexFunc(list, func(m cloudprovider.Instance) bool { return m.Token == token }); i >= 0 {
+	if i := slices.IndexFunc(list, func(i cloudprovider.Instance) bool { return i.Token == token }); i >= 0 {
 		return list[i], true, nil
 	}
 	return cloudprovider.Instance{}, false, err
 }
 
-// find looks a machine up and does something with it.
-func (p *Provider) find(ctx context.Context, op, id string, do func(*State, cloudprovider.Instance)) error {
-	return p.Edit(ctx, func(s *State) error {
-		machine, ok := s.Machines[id]
-		if !ok || machine.Token == "" {
-			return &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Op: op, Subject: id}
+// Get reads a machine.
+func (p *Provider) Get(ctx context.Context, id string) (cloudprovider.Instance, error) {
+	m, err := p.client.GetMachine(ctx, id)
+	if err != nil {
+		return cloudprovider.Instance{}, meaning("get", id, err)
+	}
+	ours, err := p.instances(ctx, m)
+	switch {
+	case err != nil:
+		return cloudprovider.Instance{}, err
+	case len(ours) == 0: // somebody else's
+		return cloudprovider.Instance{}, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Op: "get", Subject: id}
+	}
+	return ours[0], nil
+}
+
+// List reads all pages.
+func (p *Provider) List(ctx context.Context) ([]cloudprovider.Instance, error) {
+	var all []sky.Machine
+	for from := ""; ; {
+		list, next, err := p.client.ListMachines(ctx, from)
+		if err != nil {
+			return nil, meaning("list", "", err)
 		}
-		do(s, machine)
-		return nil
-	})
+		all = append(all, list...)
+		if from = next; from == "" {
+			return p.instances(ctx, all...)
+		}
+	}
 }
 
-// Get reads the machine from the file.
-func (p *Provider) Get(ctx context.Context, id string) (machine cloudprovider.Instance, err error) {
-	err = p.find(ctx, "get", id, func(_ *State, m cloudprovider.Instance) { machine = m })
-	return machine, err
-}
-
-// List reads all machines from the file.
-func (p *Provider) List(ctx context.Context) (list []cloudprovider.Instance, err error) {
-	err = p.Edit(ctx, func(s *State) error {
-		for _, id := range slices.Sorted(maps.Keys(s.Machines)) {
-			if m := s.Machines[id]; m.Token != "" {
-				list = append(list, m)
+// instances are those machines that are of our tokens, by id. One whose reply was lost is written down now: from here on its id may be
+// handed to Delete, which has to know its token.
+func (p *Provider) instances(ctx context.Context, machines ...sky.Machine) (out []cloudprovider.Instance, err error) {
+	err = p.store.Update(ctx, func(entries map[string]idempotent.Entry) error {
+		for _, m := range machines {
+			e, ours := entries[m.Tags[tokenTag]]
+			if !ours {
+				continue
 			}
+			if e.Instance.ID == "" {
+				choices, err := idempotent.Resolve(e.Claim, p.types())
+				if err != nil {
+					return err
+				}
+				i := slices.IndexFunc(choices, func(c idempotent.Choice) bool { return OfferOf(c.Candidate) == m.Offer })
+				if i < 0 {
+					return fmt.Errorf("newprovider: machine %s is none of the candidates of claim %s, whose token it bears", m.ID, e.Claim.Name)
+				}
+				e.Instance = choices[i].Instance(e.Claim, m.ID, m.Created)
+				entries[e.Claim.Token] = e
+			}
+			instance := e.Instance.Clone()
+			if e.Deleted { // and the list does not know yet
+				instance.State = cloudprovider.Terminating
+			}
+			out = append(out, instance)
 		}
 		return nil
 	})
-	return list, err
+	slices.SortFunc(out, func(a, b cloudprovider.Instance) int { return strings.Compare(a.ID, b.ID) })
+	return out, err
 }
 
-// Delete takes the machine out of the file; its token stays.
+// Delete writes the end of the token down and then ends the machine.
 func (p *Provider) Delete(ctx context.Context, id string) error {
-	if _, err := p.journal.Delete(ctx, id); err != nil {
+	ours, err := p.journal.Delete(ctx, id)
+	if err == nil && !ours {
+		if _, err = p.Get(ctx, id); err == nil { // the reply to its launch was lost: now it is written down
+			_, err = p.journal.Delete(ctx, id)
+		}
+	}
+	if err != nil {
 		return err
 	}
-	return p.find(ctx, "delete", id, func(s *State, _ cloudprovider.Instance) { delete(s.Machines, id) })
+	return meaning("delete", id, p.client.DeleteMachine(ctx, id))
 }
 
 // Drifted finds nothing, ever: there are no settings that could change.
 func (p *Provider) Drifted(ctx context.Context, id string) (cloudprovider.Drift, error) {
-	return cloudprovider.Drift{}, p.find(ctx, "drifted", id, func(*State, cloudprovider.Instance) {})
+	_, err := p.Get(ctx, id)
+	return cloudprovider.Drift{}, err
+}
+
+// codes are the replies of the cloud that are certain.
+var codes = map[string]error{
+	"not-found": cloudprovider.ErrNotFound, "sold-out": cloudprovider.ErrInsufficientCapacity, "quota": cloudprovider.ErrQuota,
+}
+
+// meaning translates an error of the client; what is no reply of the cloud's stays what it is, for nobody knows what came of the call.
+func meaning(op, subject string, err error) error {
+	if reply, ok := errors.AsType[*sky.Error](err); ok && codes[reply.Code] != nil {
+		return &cloudprovider.Error{Code: codes[reply.Code], Op: op, Subject: subject, Err: err}
+	}
+	return err
 }

@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,7 +18,9 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/cloudtest"
+	"github.com/joinery-sdk/joinery/cloudprovider/idempotent"
 	"github.com/joinery-sdk/joinery/examples/newprovider"
+	"github.com/joinery-sdk/joinery/examples/newprovider/sky"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 )
@@ -31,82 +35,145 @@ func catalogue() []instancetypes.InstanceType {
 				corev1.ResourceCPU:    *resource.NewQuantity(int64(4<<i), resource.DecimalSI),
 				corev1.ResourceMemory: *resource.NewQuantity(int64(16<<i)<<30, resource.BinarySI),
 			},
-			Offerings: []instancetypes.Offering{{
-				Requirements: requirements.MustParse("karpenter.sh/capacity-type=on-demand, topology.kubernetes.io/zone=cellar"),
-				Price:        float64(1 + i), Available: true,
-			}},
+			Offerings: []instancetypes.Offering{
+				{Requirements: requirements.MustParse("karpenter.sh/capacity-type=on-demand, topology.kubernetes.io/zone=cellar"), Price: float64(2 + i), Available: true},
+				{Requirements: requirements.MustParse("karpenter.sh/capacity-type=spot, topology.kubernetes.io/zone=attic"), Price: float64(1 + i), Available: true},
+			},
 		})
 	}
 	return types
 }
 
+// lag is how long the list of the cloud is out of date.
+const lag = 5 * time.Second
+
+// clock is a time that passes when the test says so.
+type clock struct {
+	mu   sync.Mutex
+	time time.Time
+}
+
+func (c *clock) now() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.time }
+
+func (c *clock) pass(d time.Duration) { c.mu.Lock(); defer c.mu.Unlock(); c.time = c.time.Add(d) }
+
+// world is a cloud, and a provider that can be started again.
+type world struct {
+	clock clock
+	cloud *sky.Cloud
+	path  string
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{path: filepath.Join(t.TempDir(), "journal.json"), clock: clock{time: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}}
+	w.cloud = sky.New(lag, w.clock.now)
+	return w
+}
+
+func (w *world) start() *newprovider.Provider {
+	return newprovider.New(newprovider.Config{Client: w.cloud, Types: catalogue, Store: newprovider.NewFile(w.path), Lag: lag, Now: w.clock.now})
+}
+
+func claim(token string) cloudprovider.NodeClaim {
+	return cloudprovider.NodeClaim{
+		Name: "node-" + token, Token: token, Candidates: cloudprovider.CandidatesOf(catalogue(), requirements.Set{}, nil, requirements.Keys{}),
+	}
+}
+
+// All that the kit can do to this cloud, it does.
 func TestConformance(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Harness {
-		folder := t.TempDir()
-		p, err := newprovider.New(folder, catalogue())
-		require.NoError(t, err)
+		w := newWorld(t)
 		return cloudtest.Harness{
-			Provider: p,
-			Reopen:   func(context.Context) (cloudprovider.Provider, error) { return newprovider.New(folder, catalogue()) },
+			Provider: w.start(),
+			Settle:   func(context.Context) error { w.clock.pass(lag); return nil },
+			Reopen:   func(context.Context) (cloudprovider.Provider, error) { return w.start(), nil },
+			Exhaust: func(_ context.Context, c cloudprovider.Candidate) (func(), error) {
+				w.cloud.SellOut(newprovider.OfferOf(c), true)
+				return func() { w.cloud.SellOut(newprovider.OfferOf(c), false) }, nil
+			},
+			Block: func(context.Context) (func(), error) {
+				w.cloud.Quota(0)
+				return func() { w.cloud.Quota(-1) }, nil
+			},
+			LoseReply: func(context.Context) (func(), error) {
+				w.cloud.LoseReply(true)
+				return func() { w.cloud.LoseReply(false) }, nil
+			},
 			Foreign: func(ctx context.Context) (string, func(context.Context) (bool, error), error) {
-				const id = "file://somebody's"
-				err := p.Edit(ctx, func(s *newprovider.State) error { s.Machines[id] = cloudprovider.Instance{ID: id}; return nil })
-				return id, func(ctx context.Context) (there bool, err error) {
-					err = p.Edit(ctx, func(s *newprovider.State) error { _, there = s.Machines[id]; return nil })
-					return there, err
-				}, err
-			},
-			Exhaust: func(ctx context.Context, c cloudprovider.Candidate) (func(), error) {
-				set := func(soldOut []string) error {
-					return p.Edit(ctx, func(s *newprovider.State) error { s.SoldOut = soldOut; return nil })
+				m, err := w.cloud.CreateMachine(ctx, sky.Machine{Offer: sky.Offer{Size: "box", Zone: "attic"}, Tags: map[string]string{"claim-token": "of another cluster"}})
+				there := func(ctx context.Context) (bool, error) {
+					_, err := w.cloud.GetMachine(ctx, m.ID)
+					return err == nil, nil
 				}
-				return func() { assert.NoError(t, set(nil)) }, set([]string{c.String(), strings.Replace(c.String(), "bigbox", "box", 1)})
-			},
-			Block: func(ctx context.Context) (func(), error) {
-				set := func(limit int) error {
-					return p.Edit(ctx, func(s *newprovider.State) error { s.Limit = limit; return nil })
-				}
-				_, err := p.Create(ctx, cloudprovider.NodeClaim{
-					Name: "before", Token: "before", Candidates: []cloudprovider.Candidate{{Type: "box", Offering: catalogue()[0].Offerings[0].Requirements}},
-				})
-				return func() { assert.NoError(t, set(0)) }, errors.Join(err, set(1))
+				return m.ID, there, err
 			},
 		}
 	})
 }
 
-// A second process finds what the first has left.
-func TestRestart(t *testing.T) {
-	folder := t.TempDir()
-	claim := cloudprovider.NodeClaim{
-		Name: "a", Token: "a-1", Candidates: []cloudprovider.Candidate{{Type: "box", Offering: catalogue()[0].Offerings[0].Requirements}},
-	}
-	var ids []string
-	for range 2 {
-		p, err := newprovider.New(folder, catalogue())
+// A machine whose reply was lost is known from the list alone. Who deletes it, for its claim is gone, ends its token, too.
+func TestAMachineKnownFromTheListAlone(t *testing.T) {
+	w := newWorld(t)
+	for _, listed := range []bool{true, false} {
+		token := fmt.Sprint(listed)
+		w.cloud.LoseReply(true)
+		_, err := w.start().Create(t.Context(), claim(token))
+		require.ErrorIs(t, err, sky.ErrConnection)
+		assert.True(t, cloudprovider.Advise(err).Unknown)
+		w.clock.pass(lag)
+		machines, _, err := w.cloud.ListMachines(t.Context(), "")
 		require.NoError(t, err)
-		launch, err := p.Create(t.Context(), claim)
-		require.NoError(t, err)
-		ids = append(ids, launch.ID)
+		require.Len(t, machines, 1)
+		p := w.start()
+		if listed {
+			list, err := p.List(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, machines[0].ID, list[0].ID)
+		}
+		require.NoError(t, p.Delete(t.Context(), machines[0].ID))
+		w.clock.pass(lag)
+		_, err = p.Create(t.Context(), claim(token))
+		require.ErrorIs(t, err, cloudprovider.ErrNotFound)
+		require.ErrorIs(t, p.Delete(t.Context(), machines[0].ID), cloudprovider.ErrNotFound)
 	}
-	assert.Equal(t, ids[0], ids[1])
 }
 
-func TestFileThatIsNoState(t *testing.T) {
-	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "cloud.json"), []byte("{"), 0o600))
-	p, err := newprovider.New(folder, catalogue())
+// While the list may not show the machine yet, nothing more is bought: the caller is told when to ask again.
+func TestALostReplyWithinTheLag(t *testing.T) {
+	w := newWorld(t)
+	w.cloud.LoseReply(true)
+	_, err := w.start().Create(t.Context(), claim("a"))
+	require.ErrorIs(t, err, sky.ErrConnection)
+	w.clock.pass(time.Second)
+	_, err = w.start().Create(t.Context(), claim("a"))
+	require.ErrorIs(t, err, cloudprovider.ErrNotReady)
+	detail, ok := errors.AsType[*cloudprovider.Error](err)
+	require.True(t, ok)
+	assert.Equal(t, lag-time.Second, detail.RetryAfter)
+	w.clock.pass(detail.RetryAfter)
+	launch, err := w.start().Create(t.Context(), claim("a"))
 	require.NoError(t, err)
-	_, err = p.List(t.Context())
-	require.Error(t, err)
+	assert.Equal(t, "sky://m-00000001", launch.ID)
+}
+
+func TestFileThatIsNoJournal(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, os.WriteFile(w.path, []byte("{"), 0o600))
+	_, err := w.start().List(t.Context())
+	require.ErrorContains(t, err, w.path)
 	assert.True(t, cloudprovider.Advise(err).Unknown)
 }
 
 // A template to copy must stay one.
 func TestItIsSmall(t *testing.T) {
-	data, err := os.ReadFile("newprovider.go")
-	require.NoError(t, err)
-	assert.Less(t, strings.Count(string(data), "\n"), 200)
+	lines := 0
+	for _, name := range []string{"newprovider.go", "file.go"} {
+		data, err := os.ReadFile(name)
+		require.NoError(t, err)
+		lines += strings.Count(string(data), "\n")
+	}
+	assert.LessOrEqual(t, lines, 260)
 }
 
 func ExampleNew() {
@@ -116,42 +183,34 @@ func ExampleNew() {
 		return
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	p, err := newprovider.New(folder, catalogue())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	launch, err := p.Create(context.Background(), cloudprovider.NodeClaim{
-		Name: "node-1", Token: "node-1-token", Candidates: cloudprovider.CandidatesOf(catalogue(), requirements.Set{}, nil, requirements.Keys{}),
+	cloud := sky.New(0, time.Now)
+	p := newprovider.New(newprovider.Config{
+		Client: cloud, Types: catalogue, Store: newprovider.NewFile(filepath.Join(folder, "journal.json")), Now: time.Now,
 	})
-	fmt.Println(launch.ID, launch.Type, err)
-	// Output: file://m-00000001 box <nil>
+	cloud.SellOut(sky.Offer{Size: "box", Zone: "attic", Spot: true}, true)
+	launch, err := p.Create(context.Background(), claim("first"))
+	fmt.Println(launch.ID, launch.Type, launch.Refused, err)
+	// Output: sky://m-00000001 bigbox [box (karpenter.sh/capacity-type in (spot), topology.kubernetes.io/zone in (attic)): sky: sold-out] <nil>
 }
 
-// Whoever edits the state plays the cloud: here it runs out of one offering, and says so as data.
-func ExampleProvider_Edit() {
+func ExampleNewFile() {
 	folder, err := os.MkdirTemp("", "newprovider")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	p, err := newprovider.New(folder, catalogue())
-	if err != nil {
-		fmt.Println(err)
-		return
+	file := newprovider.NewFile(filepath.Join(folder, "journal.json"))
+	for range 2 {
+		err = file.Update(context.Background(), func(entries map[string]idempotent.Entry) error {
+			fmt.Println(len(entries), "tokens")
+			entries["first"] = idempotent.Entry{Claim: claim("first")}
+			return nil
+		})
 	}
-	ctx := context.Background()
-	candidates := cloudprovider.CandidatesOf(catalogue(), requirements.Set{}, nil, requirements.Keys{})[:1]
-	err = p.Edit(ctx, func(s *newprovider.State) error {
-		s.SoldOut = append(s.SoldOut, candidates[0].String())
-		return nil
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	_, err = p.Create(ctx, cloudprovider.NodeClaim{Name: "node-1", Token: "node-1-token", Candidates: candidates})
-	fmt.Println(errors.Is(err, cloudprovider.ErrInsufficientCapacity))
-	// Output: true
+	fmt.Println(err)
+	// Output:
+	// 0 tokens
+	// 1 tokens
+	// <nil>
 }

@@ -3,6 +3,8 @@ package rules_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/joinery-sdk/joinery/examples/pipeline/ruletest"
 )
 
@@ -75,4 +77,17 @@ func TestRefusalsAreReadable(t *testing.T) {
 		ruletest.Pod("shop/giant").Requests("cpu", "500")).Plan(t)
 	plan.Pods("shop/typo").AreRefused(ruletest.Refusal{Stage: "requirement", Text: "us-east-1z"})
 	plan.Pods("shop/giant").AreRefused(ruletest.Refusal{Stage: "resource", Text: "none is large enough; nearest"})
+}
+
+// The rules of a file, checked against a plan for every team at once.
+func TestTheRulesOfAFile(t *testing.T) {
+	rules, err := ruletest.ReadFile("testdata/rules.yaml")
+	require.NoError(t, err)
+	platform().Add(
+		ruletest.DaemonSet("kube-system/logs").Requests("cpu", "100m", "memory", "128Mi").Tolerates(""),
+		ruletest.Deployment("shop/web", 6).Requests("cpu", "1", "memory", "1Gi").Spreads("zone", 1),
+		ruletest.Deployment("batch/etl", 3).Requests("cpu", "1").On("kubernetes.io/arch=arm64").Tolerates("dedicated=batch"),
+		ruletest.Deployment("ml/train", 1).Requests("cpu", "3", "nvidia.com/gpu", "1").Tolerates("nvidia.com/gpu"),
+		ruletest.Pod("ml/forgot").Requests("cpu", "3", "nvidia.com/gpu", "1"),
+	).Plan(t).Keep(rules...)
 }

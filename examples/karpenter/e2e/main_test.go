@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -36,6 +37,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/karpenter"
 	"github.com/joinery-sdk/joinery/examples/karpenter/upkeep"
 	"github.com/joinery-sdk/joinery/examples/newprovider"
+	"github.com/joinery-sdk/joinery/examples/newprovider/sky"
 	"github.com/joinery-sdk/joinery/examples/operator/cluster"
 	"github.com/joinery-sdk/joinery/examples/operator/crds"
 	"github.com/joinery-sdk/joinery/examples/operator/memory"
@@ -187,32 +189,30 @@ func open(ctx context.Context, name, dir string, background *sync.WaitGroup) sub
 			},
 		}
 	case "newprovider":
-		folder := filepath.Join(dir, "cloud")
-		if err := os.Mkdir(folder, 0o700); err != nil {
-			panic(err)
-		}
-		cloud, err := newprovider.New(folder, types)
+		catalogue, err := json.Marshal(types)
 		if err != nil {
 			panic(err)
 		}
-		background.Go(func() { join(ctx, cloud) })
+		cloud := sky.New(0, time.Now)
+		provider := newprovider.New(newprovider.Config{
+			Client: cloud, Store: newprovider.NewFile(filepath.Join(dir, "journal.json")), Now: time.Now,
+			Types: func() (copied []instancetypes.InstanceType) {
+				if err := json.Unmarshal(catalogue, &copied); err != nil {
+					panic(err)
+				}
+				return copied
+			},
+		})
+		background.Go(func() { join(ctx, provider) })
 		return subject{
-			name: name, provider: cloud, machines: cloud.List,
-			sell: func(ctx context.Context, typeName string, sold bool) error {
-				return cloud.Edit(ctx, func(s *newprovider.State) error {
-					s.SoldOut = nil
-					for _, o := range offeringsOf(types, typeName) {
-						if !sold {
-							s.SoldOut = append(s.SoldOut, o.String())
-						}
-					}
-					return nil
-				})
+			name: name, provider: provider, machines: provider.List,
+			sell: func(_ context.Context, typeName string, sold bool) error {
+				for _, o := range offeringsOf(types, typeName) {
+					cloud.SellOut(newprovider.OfferOf(o), !sold)
+				}
+				return nil
 			},
-			// This cloud gives no notice: the machine is gone.
-			interrupt: func(ctx context.Context, id string) error {
-				return cloud.Edit(ctx, func(s *newprovider.State) error { delete(s.Machines, id); return nil })
-			},
+			interrupt: cloud.DeleteMachine, // this cloud gives no notice: the machine is gone
 		}
 	default:
 		panic("no provider " + name)

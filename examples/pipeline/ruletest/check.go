@@ -123,9 +123,16 @@ func (p *Plan) Check(rules ...Rule) []Result {
 // slips are what the rule says of pods and places that are not there: it was probably written wrong.
 func (p *Plan) slips(r *Rule) []Breach {
 	if len(r.choose(p.members)) == 0 && (r.Pods != "" || r.Labels != "" || r.AtMostPerHour == nil) {
-		return []Breach{{Why: "no pending pod is meant by it" + p.nearestPod(r)}}
+		return []Breach{{Why: "no pending pod is meant by it" + p.nearestPod(r.Pods)}}
 	}
-	return p.strangers(r)
+	var out []Breach
+	for _, c := range []*Company{r.Together, r.Apart} {
+		there := func(m member) bool { return matchesPod(c.With, m.name) }
+		if c != nil && c.With != "" && !slices.ContainsFunc(p.members, there) && !slices.ContainsFunc(p.running, there) {
+			out = append(out, Breach{Why: fmt.Sprintf("no pending or running pod is meant by %q%s", c.With, p.nearestPod(c.With))})
+		}
+	}
+	return append(out, p.strangers(r)...)
 }
 
 // breaches are the ways in which the plan breaks the rule, demand by demand.
@@ -151,14 +158,19 @@ func (p *Plan) breaches(r *Rule) []Breach {
 	return out
 }
 
-// nearestPod is the name that was probably meant.
-func (p *Plan) nearestPod(r *Rule) string {
+// nearestPod is the name that was probably meant by patterns that match no pod.
+func (p *Plan) nearestPod(patterns string) string {
 	names := map[string]bool{}
 	for _, m := range p.members {
 		names[m.name] = true
 		names[strings.TrimRight(m.name, "0123456789")+"*"] = true
 	}
-	for pattern := range strings.SplitSeq(r.Pods, ",") {
+	for _, d := range p.packed.Problem.Snapshot().DaemonSets {
+		if matchesPod(patterns, d.Namespace+"/"+d.Name) {
+			return fmt.Sprintf("; %s/%s is of a daemon set, whose pods are on every node that takes them: no rule speaks of them", d.Namespace, d.Name)
+		}
+	}
+	for pattern := range strings.SplitSeq(patterns, ",") {
 		pattern = strings.TrimSpace(pattern)
 		if pattern != "" && !strings.Contains(pattern, "/") {
 			pattern = "default/" + pattern
@@ -175,7 +187,11 @@ func (p *Plan) nearestPod(r *Rule) string {
 func (p *Plan) strangers(r *Rule) []Breach {
 	known := p.known()
 	var out []Breach
-	for _, place := range slices.Concat(r.LandsOn, r.NeverOn) {
+	places := slices.Concat(r.LandsOn, r.NeverOn)
+	if r.Refused != nil {
+		places = append(places, Place{Pool: r.Refused.Pool})
+	}
+	for _, place := range places {
 		for _, f := range place.fields() {
 			if f.want == "" || f.name == "node" {
 				continue

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes"
 )
 
 // NodePool builds a pool that may buy nodes. It is a value: every method returns a new one. The zero value has no name,
@@ -172,8 +174,11 @@ func (t InstanceType) Label(key, value string) InstanceType {
 	return t
 }
 
-// Offer sells the type in a zone, as "on-demand" or "spot", at a price in dollars an hour.
+// Offer sells the type in a zone, as "on-demand", "spot" or "reserved", at a price in dollars an hour.
 func (t InstanceType) Offer(zone, capacityType string, price float64) InstanceType {
+	if kinds := []string{instancetypes.CapacityTypeOnDemand, instancetypes.CapacityTypeSpot, instancetypes.CapacityTypeReserved}; !slices.Contains(kinds, capacityType) {
+		t.err = errors.Join(t.err, fmt.Errorf("ruletest: type %q: capacity type %q: want one of %s%s", t.name, capacityType, strings.Join(kinds, ", "), hint(capacityType, kinds)))
+	}
 	t.offers = append(slices.Clone(t.offers), map[string]any{
 		"Price": price, "Available": true, "Requirements": []corev1.NodeSelectorRequirement{
 			labelled(corev1.LabelTopologyZone, zone), labelled("karpenter.sh/capacity-type", capacityType),

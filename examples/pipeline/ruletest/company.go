@@ -26,7 +26,7 @@ func (p *Plan) together(r *Rule, subjects []member) []Breach {
 	if r.Together.With != "" {
 		others := p.company(r.Together.With)
 		if len(others) == 0 {
-			return []Breach{{Why: fmt.Sprintf("no placed pod is meant by %q", r.Together.With)}}
+			return []Breach{{Why: fmt.Sprintf("no pod that is meant by %q has a place", r.Together.With)}}
 		}
 		for _, m := range subjects {
 			if m.site == nil {

@@ -61,6 +61,7 @@
 //
 // Reading is strict: unknown fields, wrong types and rules that demand nothing are errors with their line.
 //
-// A rule that no pending pod matches is broken, and so is one that names a pool, type, zone, capacity type or label that there is
-// none of: a slip would else let a rule about what must not happen hold for ever.
+// A rule that no pending pod matches is broken, and so is one that names other pods, a pool, type, zone, capacity type or label that
+// there is none of: a slip would else let a rule about what must not happen hold for ever. Rules speak of pending pods, and of running
+// ones as company; not of the pods of daemon sets, which are on every node that takes them.
 package ruletest

@@ -74,7 +74,7 @@ func (p Pods) AreApart(by string) Pods {
 	return p.demand(func(r *Rule) { r.Apart = &Company{By: by} })
 }
 
-// AreSpread demands that at most so many of the pods share a node, zone or other label.
+// AreSpread demands that at most so many of the pods share a node, zone or other label. How even they are is for [Pods.SpreadOver].
 func (p Pods) AreSpread(by string, most int) Pods {
 	p.plan.testing().Helper()
 	return p.demand(func(r *Rule) { r.Apart = &Company{By: by, Most: most} })

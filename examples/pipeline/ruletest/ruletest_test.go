@@ -253,6 +253,26 @@ func TestTheRulesOfTheDocumentationParse(t *testing.T) {
 	require.Len(t, rules[1].LandsOn, 3)
 }
 
+// Other pods, pools and capacity types that are not there are slips, too, and the pods of a daemon set have no rules.
+func TestNamesThatNothingHas(t *testing.T) {
+	p := ruletest.New(ruletest.Pool("gpu").Taint("gpu:NoSchedule"), ruletest.DaemonSet("kube-system/agent"),
+		ruletest.Pod("web").Requests("cpu", "1"), ruletest.Pod("cache").Requests("cpu", "1")).Plan(t)
+	for _, c := range []struct {
+		rule ruletest.Rule
+		want string
+	}{
+		{ruletest.Rule{Pods: "web", Refused: &ruletest.Refusal{Pool: "gpus"}}, `there is no pool gpus here (did you mean "gpu"?)`},
+		{ruletest.Rule{Pods: "web", Apart: &ruletest.Company{By: "node", With: "cahce"}}, `no pending or running pod is meant by "cahce" (did you mean "default/cache"?)`},
+		{ruletest.Rule{Pods: "kube-system/agent*", Placed: true}, "kube-system/agent is of a daemon set"},
+	} {
+		res := p.Check(c.rule)[0]
+		require.False(t, res.Holds())
+		require.Contains(t, res.String(), c.want)
+	}
+	_, err := ruletest.New(ruletest.Pool("default"), ruletest.Type("m", "cpu", "1").Offer("a", "ondemand", 1)).Solve()
+	require.ErrorContains(t, err, `capacity type "ondemand": want one of on-demand, spot, reserved (did you mean "on-demand"?)`)
+}
+
 // A label that nothing has is a slip: what must not happen by it would hold for ever.
 func TestLabelsThatNothingHas(t *testing.T) {
 	p := ruletest.New(ruletest.Pool("default").Label("team", "web"), ruletest.Deployment("shop/web", 4).Requests("cpu", "1").Spreads("zone", 1)).Plan(t)

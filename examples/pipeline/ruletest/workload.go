@@ -34,7 +34,7 @@ func Pod(name string) Workload { return workload("Pod", name, 1) }
 // Deployment is pods name-0, name-1 and so on, all with the label app=name.
 func Deployment(name string, replicas int) Workload { return workload("Deployment", name, replicas) }
 
-// DaemonSet is a pod on every node that it tolerates and selects.
+// DaemonSet is a pod on every node that it tolerates and selects. It takes room; rules do not speak of its pods.
 func DaemonSet(name string) Workload { return workload("DaemonSet", name, 1) }
 
 func workload(kind, name string, replicas int) Workload {

@@ -1,0 +1,53 @@
+package aws_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws"
+	"github.com/joinery-sdk/joinery/cloudprovider/cloudtest"
+)
+
+// The kit with replies to launches that get lost, and a provider that is started anew: the new one may have a history.
+func TestConformanceWithLostReplies(t *testing.T) {
+	t.Parallel()
+	for name, config := range clouds() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, config)
+				transport, lost := cloudtest.NewLosingTransport(f.options().HTTPClient.Transport), 0
+				open := func(change ...func(*aws.Options)) cloudprovider.Provider {
+					return f.provider(t, append(change, func(o *aws.Options) { o.HTTPClient = &http.Client{Transport: transport} })...)
+				}
+				h := f.harness(open())
+				h.Reopen = func(context.Context) (cloudprovider.Provider, error) {
+					p := open(func(o *aws.Options) { o.Undecided = nil })
+					time.Sleep(31 * time.Second)
+					return p, nil
+				}
+				h.LoseReply = func(context.Context) (func(), error) {
+					return transport.Lose(func(r *http.Request) bool {
+						body, err := io.ReadAll(r.Body)
+						r.Body = io.NopCloser(bytes.NewReader(body))
+						if err != nil || !bytes.Contains(body, []byte("Action=CreateFleet")) {
+							return false
+						}
+						lost++
+						return true
+					}), nil
+				}
+				require.NoError(t, h.Check(t.Context()))
+				assert.Equal(t, 2, lost)
+			})
+		})
+	}
+}
