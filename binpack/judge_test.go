@@ -285,6 +285,6 @@ func TestPlansBeforeCPSAT(t *testing.T) {
 	require.Less(t, unsolved, len(plans)/50+1)
 	t.Logf("%d instances: %d at the optimum, %d of them proved, %d not solved by the judge in time; of %d with diversity %d not at the optimum",
 		len(plans), optimal, claimed, unsolved, spread, missed)
-	require.GreaterOrEqual(t, (optimal+missed)*100, len(plans)*98)
+	require.LessOrEqual(t, len(plans)-optimal-missed, max(1, len(plans)/50)) // one of few proves nothing
 	require.LessOrEqual(t, missed*100, spread*15)
 }
