@@ -196,7 +196,7 @@ func (m *Model) verify(value []int64, rooms []float64, quick bool) (price int64,
 			pools.over(kind, most)
 			continue
 		}
-		if most > kind.Price && !(quick && kind.Supply >= 0) {
+		if most > kind.Price && (!quick || kind.Supply < 0) {
 			target := kind.Price
 			if found, done := knap.Search(target, verifySteps); done {
 				searched = searched || most > max(found, target)
