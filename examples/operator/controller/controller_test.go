@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -52,7 +53,7 @@ func operate(t *testing.T, faults interceptor.Funcs, objects ...client.Object) (
 	c := b.Build()
 	o := &Operator{
 		options: Options{Provider: cloud}.withDefaults(), client: c, api: c, events: events.NewFakeRecorder(10000), wake: make(chan struct{}, 1),
-		busy: map[string]bool{}, planned: map[types.UID]planned{},
+		busy: map[string]bool{}, planned: map[types.UID]planned{}, nominations: flowcontrol.NewFakeAlwaysRateLimiter(),
 	}
 	return o, cloud
 }

@@ -101,7 +101,7 @@ func (o *Operator) point(ctx context.Context, pod *corev1.Pod) bool {
 		return false
 	case nominated == "" && (plan.again || !keepsRoom(pod)):
 		return false
-	case nominated == "":
+	case nominated == "" && o.nominations.TryAccept():
 		o.mu.Lock()
 		plan.pod, plan.again = client.ObjectKeyFromObject(pod), true
 		o.planned[pod.UID] = plan
@@ -119,7 +119,8 @@ func keepsRoom(pod *corev1.Pod) bool {
 	})
 }
 
-// pointAll points all pods that are planned for a claim to its node, which has just joined.
+// pointAll points the pods that are planned for a claim to its node, which has just joined. Of thousands of pods only some are: whenever
+// kube-scheduler looks at a node for any pod, it works out what the node is like with all that are nominated there.
 func (o *Operator) pointAll(ctx context.Context, claim, node string) {
 	var pods []types.NamespacedName
 	o.mu.Lock()
@@ -131,7 +132,7 @@ func (o *Operator) pointAll(ctx context.Context, claim, node string) {
 	o.mu.Unlock()
 	parallel(len(pods), func(i int) {
 		var pod corev1.Pod
-		if o.client.Get(ctx, pods[i], &pod) == nil && pod.Spec.NodeName == "" && keepsRoom(&pod) {
+		if o.client.Get(ctx, pods[i], &pod) == nil && pod.Spec.NodeName == "" && keepsRoom(&pod) && o.nominations.TryAccept() {
 			o.patchNomination(ctx, pods[i], node)
 		}
 	})

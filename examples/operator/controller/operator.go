@@ -82,6 +82,8 @@ type Operator struct {
 	events  events.EventRecorder
 	wake    chan struct{} // a batch of pods has something to look at
 
+	nominations flowcontrol.PassiveRateLimiter
+
 	deciding sync.Mutex // held from reading the caches until what was decided on them is in the caches
 
 	mu          sync.Mutex
@@ -124,7 +126,8 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 	}
 	o := &Operator{
 		options: options, manager: mgr, client: mgr.GetClient(), api: mgr.GetAPIReader(), events: &herald{mgr.GetEventRecorder("joinery"), flowcontrol.NewTokenBucketRateLimiter(20, 100)}, wake: make(chan struct{}, 1),
-		busy: map[string]bool{}, planned: map[types.UID]planned{},
+		nominations: flowcontrol.NewTokenBucketRateLimiter(20, 200),
+		busy:        map[string]bool{}, planned: map[types.UID]planned{},
 	}
 	err = indexes(func(object client.Object, field string, value client.IndexerFunc) error {
 		return mgr.GetFieldIndexer().IndexField(context.Background(), object, field, value)
