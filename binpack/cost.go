@@ -14,7 +14,7 @@ import (
 type Effort string
 
 // The efforts, in rising order, by the steps that they allow: Default takes up to about half a second for thousands of
-// things and some milliseconds for a hundred, Fast a hundredth of that but for a few things, and Best ten times as much.
+// things and some milliseconds for a hundred, Fast a twentieth of that but for a few things, and Best ten times as much.
 const (
 	EffortFast    Effort = "fast"
 	EffortDefault Effort = "default"
