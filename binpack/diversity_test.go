@@ -34,7 +34,8 @@ func spotMarket(rng *rand.Rand, types int) []binpack.Type {
 // costs something.
 func TestDiversityHoldsAndTheBoundKnows(t *testing.T) {
 	for _, effort := range []binpack.Effort{binpack.EffortFast, binpack.EffortDefault} {
-		for seed := range uint64(rounds(4, 40)) {
+		draws, ofPlan, ofWorkloads := uint64(rounds(4, 40)), 0.0, 0.0 // sums of gaps
+		for seed := range draws {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			p := binpack.Problem{Resources: []string{"cpu", "memory"}, Types: spotMarket(rng, 12)}
 			all := binpack.Diversity{Max: 30}
@@ -46,16 +47,18 @@ func TestDiversityHoldsAndTheBoundKnows(t *testing.T) {
 			free := packed(t, p, effort)
 			p.Diversity = []binpack.Diversity{all}
 			spread := packed(t, p, effort)
-			require.LessOrEqual(t, spread.GapPercent(), 5.0)
+			ofPlan += spread.GapPercent()
 
 			for i := range p.Items {
 				p.Diversity = append(p.Diversity, binpack.Diversity{Items: []binpack.Share{{Item: i, Count: 1}}, Max: 6})
 			}
 			each := packed(t, p, effort)
-			require.LessOrEqual(t, each.GapPercent(), 15.0)
+			ofWorkloads += each.GapPercent()
 			require.Greater(t, spread.Bound.Price+each.Bound.Price, 2*free.Bound.Price, "ten capacity pools cost more than the cheapest, and the bounds say so")
 			t.Logf("%s: without %d, a tenth of the plan %d (gap %.1f%%), and a fifth of each workload %d (gap %.1f%%)", effort, free.Objective, spread.Objective, spread.GapPercent(), each.Objective, each.GapPercent())
 		}
+		require.LessOrEqual(t, ofPlan/float64(draws), 5.0, "in the mean of %d draws", draws)
+		require.LessOrEqual(t, ofWorkloads/float64(draws), 10.0, "in the mean of %d draws", draws)
 	}
 }
 
