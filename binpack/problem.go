@@ -364,7 +364,7 @@ func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
 			work = max(work, p.Work) // what has been set aside for a part and not been used comes back
 			p.Work = work
 			o.Progress(p)
-			r.stop.Store(ctx.Err() != nil) // whoever is told may have had enough
+			r.stop.Store(ctx.Err() != nil) // the callback may have ended ctx
 		}
 	}
 	layout, hints, err := r.layOut(in, &o)

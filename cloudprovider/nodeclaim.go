@@ -14,8 +14,8 @@ import (
 )
 
 // NodeClaim is what is asked for: one node. It is a plain struct, read-only for its receivers; the zero value is not
-// valid, for it has no name, no token and no candidates. Written as JSON before
-// it is handed to Create, and read again, it asks for the same.
+// valid: a claim needs a name, a token and candidates. Written as JSON before it is handed to Create, and read again, it asks
+// for the same.
 type NodeClaim struct {
 	// Name identifies the claim for people and in the cloud's own tags. It may be used again after the claim is gone.
 	Name string

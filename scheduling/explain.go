@@ -80,7 +80,7 @@ type census struct {
 	allLack corev1.ResourceName
 }
 
-// labelSets are the labels of nodes to buy, as far as somebody asks about them: each set once, and which of them each shape has.
+// labelSets are the labels of nodes to buy that some class asks about: each set once, and which of them each shape has.
 type labelSets struct {
 	sets []requirements.Set
 	of   [][]int32

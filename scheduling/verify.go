@@ -51,7 +51,7 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 	for i, d := range p.daemons {
 		index.Join(&v.daemons[i].Constraints, d.pod.Namespace, d.pod.Labels)
 	}
-	more := len(index.Groups()) > groups // some daemon looks at pods that nobody else does
+	more := len(index.Groups()) > groups // a daemon looks at pods that no class looks at
 	var asked requirements.Keys
 	for i, c := range p.Classes {
 		own := &v.classes[i]

@@ -20,7 +20,7 @@
 //  6. List: read every page or fail. Filter by your tag, so that you never list, and nobody ever deletes, what others made.
 //  7. Delete: return nil as soon as the cloud has taken the order, and ErrNotFound once the machine is gone. Ask the journal first,
 //     so that the token ends with the machine, even if the cloud has already taken it. A machine that the journal does not know
-//     may still be ours: the reply to its launch was lost, and somebody found it by List. Its entry is completed before it is deleted.
+//     may still be ours: the reply to its launch was lost, and a caller has its id from List. Its entry is completed before it is deleted.
 //  8. What your cloud can do beyond that: cloudprovider.BatchCreator, RepairAdviser and RegistrationHook, interruption.Source.
 //  9. Run the test under the race detector. Then run it against the real cloud, with Harness.Settle that waits for as long
 //     as the cloud's readers lag, Harness.Reopen, Harness.Foreign, Harness.LoseReply with a cloudtest.LosingTransport, and

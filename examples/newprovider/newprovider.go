@@ -117,7 +117,7 @@ func (p *Provider) Get(ctx context.Context, id string) (cloudprovider.Instance, 
 	switch {
 	case err != nil:
 		return cloudprovider.Instance{}, err
-	case len(ours) == 0: // somebody else's
+	case len(ours) == 0: // not one of ours
 		return cloudprovider.Instance{}, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Op: "get", Subject: id}
 	}
 	return ours[0], nil
@@ -196,7 +196,7 @@ var codes = map[string]error{
 	"not-found": cloudprovider.ErrNotFound, "sold-out": cloudprovider.ErrInsufficientCapacity, "quota": cloudprovider.ErrQuota,
 }
 
-// meaning translates an error of the client; what is no reply of the cloud's stays what it is, for nobody knows what came of the call.
+// meaning translates an error of the client; what is no reply of the cloud's stays as it is, for the outcome of the call is not known.
 func meaning(op, subject string, err error) error {
 	if reply, ok := errors.AsType[*sky.Error](err); ok && codes[reply.Code] != nil {
 		return &cloudprovider.Error{Code: codes[reply.Code], Op: op, Subject: subject, Err: err}

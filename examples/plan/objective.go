@@ -49,7 +49,7 @@ type Factor struct {
 type Interruptions struct {
 	// Cost of one interruption in dollars: work that is lost, capacity that stands idle until it is replaced.
 	Cost float64
-	// PerHour is how many times an hour a spot node of the type in the zone is interrupted; known is false where nobody says.
+	// PerHour is how many times an hour a spot node of the type in the zone is interrupted; known is false where there is no rate.
 	PerHour func(instanceType, zone string) (rate float64, known bool)
 }
 

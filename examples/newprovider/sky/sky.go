@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Offer is what the cloud sells: a size in a zone, for good or until somebody pays more.
+// Offer is what the cloud sells: a size in a zone, kept until it is deleted or, as spot capacity, until the cloud takes it back.
 type Offer struct {
 	Size, Zone string
 	Spot       bool
