@@ -373,12 +373,12 @@ func TestInfrastructureFilesAgree(t *testing.T) {
 	inline = strings.NewReplacer("${AWS::Partition}", "${Partition}", "${AWS::Region}", "${Region}", "${AWS::AccountId}", "${Account}").Replace(inline)
 	assert.Equal(t, strings.TrimSpace(string(policy)), strings.TrimSpace(inline))
 	assert.Contains(t, string(tf), `templatefile("${path.module}/policy.json"`)
-	for _, event := range []string{
-		"EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation", "EC2 Instance State-change Notification",
-		"EC2 Capacity Reservation Instance Interruption Warning", "AWS Health Event",
+	for event, source := range map[string]string{
+		"EC2 Spot Instance Interruption Warning": "aws.ec2", "EC2 Instance Rebalance Recommendation": "aws.ec2", "EC2 Instance State-change Notification": "aws.ec2",
+		"EC2 Capacity Reservation Instance Interruption Warning": "aws.ec2", "AWS Health Event": "aws.health",
 	} {
-		assert.Contains(t, string(cf), event)
-		assert.Contains(t, string(tf), event)
+		assert.Contains(t, string(cf), fmt.Sprintf("{source: [%s], detail-type: [%s]}", source, event))
+		assert.Contains(t, string(tf), fmt.Sprintf("{ source = [%q], detail-type = [%q] }", source, event))
 	}
 	for name, text := range map[string][]byte{"cloudformation.yaml": cf, "main.tf": tf, "policy.json": policy} {
 		assert.NotContains(t, string(text), "arn:aws", "%s: there are other partitions", name)
