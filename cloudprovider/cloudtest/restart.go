@@ -98,26 +98,31 @@ func lostReplies(ctx context.Context, p *probe) error {
 	if p.h.LoseReply == nil {
 		return &skipped{"Harness.LoseReply"}
 	}
-	claim, err := p.claim(ctx)
+	claim, said, err := p.unanswered(ctx)
 	if err != nil {
 		return err
 	}
-	restore, err := p.h.LoseReply(ctx)
-	if err != nil {
-		return fmt.Errorf("the harness did not lose a reply: %w", err)
-	}
-	defer restore()
-	if _, err := p.create(ctx, claim); err != nil && !cloudprovider.Advise(err).Unknown && !errors.Is(err, cloudprovider.ErrNotReady) {
-		return fmt.Errorf("Create whose outcome is not known failed as if nothing had been made: %w", err)
-	}
-	restore()
-	if err := p.settle(ctx); err != nil {
-		return err
+	if said != nil && !cloudprovider.Advise(said).Unknown && !errors.Is(said, cloudprovider.ErrNotReady) {
+		return fmt.Errorf("Create whose outcome is not known failed as if nothing had been made: %w", said)
 	}
 	if _, err := p.create(ctx, claim); err != nil {
 		return fmt.Errorf("Create that was asked again failed: %w", err)
 	}
 	return p.count(ctx, cloudprovider.NodeClaim{Name: claim.Name}, 1)
+}
+
+// unanswered is a claim whose launch was asked for, and the reply lost: what Create said of it, once everything must show.
+func (p *probe) unanswered(ctx context.Context) (claim cloudprovider.NodeClaim, said, err error) {
+	if claim, err = p.claim(ctx); err != nil {
+		return claim, nil, err
+	}
+	restore, err := p.h.LoseReply(ctx)
+	if err != nil {
+		return claim, nil, fmt.Errorf("the harness did not lose a reply: %w", err)
+	}
+	_, said = p.create(ctx, claim)
+	restore()
+	return claim, said, p.settle(ctx)
 }
 
 func foreign(ctx context.Context, p *probe) error {
@@ -161,18 +166,8 @@ func deadLostToken(ctx context.Context, p *probe) error {
 	if p.h.LoseReply == nil {
 		return nil
 	}
-	claim, err := p.claim(ctx)
+	claim, _, err := p.unanswered(ctx) // what Create said is for another case
 	if err != nil {
-		return err
-	}
-	restore, err := p.h.LoseReply(ctx)
-	if err != nil {
-		return fmt.Errorf("the harness did not lose a reply: %w", err)
-	}
-	defer restore()
-	_, _ = p.create(ctx, claim) // what it says is for another case
-	restore()
-	if err := p.settle(ctx); err != nil {
 		return err
 	}
 	made, err := p.of(ctx, claim)
