@@ -256,7 +256,6 @@ func (r *relaxation) undominated(in *Instance, list []offer) []offer {
 			cmp.Compare(in.problem.Types[a.typ].Name, in.problem.Types[b.typ].Name), cmp.Compare(a.typ, b.typ), cmp.Compare(a.mask, b.mask), cmp.Compare(x, y))
 	})
 	var kept []offer
-	const block = 32
 	var rooms, most [][2]int64 // of those kept, the first two capacities, and of each block of them the most: few need a closer look
 	first := func(o *offer) [2]int64 {
 		if len(o.capacity) == 0 {
@@ -270,7 +269,7 @@ func (r *relaxation) undominated(in *Instance, list []offer) []offer {
 			if m[0] < room[0] || m[1] < room[1] {
 				continue
 			}
-			for k := b * block; k < min((b+1)*block, len(kept)); k++ {
+			for k := b * blockOfOffers; k < min((b+1)*blockOfOffers, len(kept)); k++ {
 				if rooms[k][0] >= room[0] && rooms[k][1] >= room[1] && in.dominates(&kept[k], o) {
 					if n++; r.enough(n, &kept[k], o) {
 						return true
@@ -285,7 +284,7 @@ func (r *relaxation) undominated(in *Instance, list []offer) []offer {
 		if dominated(&list[i], room) {
 			continue
 		}
-		if len(kept)%block == 0 {
+		if len(kept)%blockOfOffers == 0 {
 			most = append(most, room)
 		}
 		m := &most[len(most)-1]
