@@ -278,7 +278,7 @@ func TestSameBytesOnAnyNumberOfCores(t *testing.T) {
 
 // The problem is the caller's: nothing of it changes, and an instance serves several callers at once.
 func TestArgumentsAndInstancesStayAsTheyAre(t *testing.T) {
-	seed := func() binpack.Problem { return shop(rand.New(rand.NewPCG(27, 28)), 30) }
+	seed := func() binpack.Problem { return shop(rand.New(rand.NewPCG(27, 28)), 12) }
 	p := seed()
 	in, err := binpack.Compile(p)
 	require.NoError(t, err)

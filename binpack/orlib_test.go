@@ -94,6 +94,9 @@ func TestOrlibNeverBelowTheOptimum(t *testing.T) {
 	instances := readOrlib(t)
 	require.Len(t, instances, 80)
 	bins, best, bound := 0, 0, 0
+	if raced { // nothing runs beside anything else here: some will do
+		instances = instances[:rounds(len(instances), len(instances))]
+	}
 	for _, o := range instances {
 		_, plan := lawful(t, o.problem())
 		for _, left := range plan.Left {
