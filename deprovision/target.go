@@ -87,38 +87,27 @@ func (p *planner) candidates() []*member {
 	return out
 }
 
-const (
-	// steps is in how many parts the evictions are divided that giving all nodes back would take. A set of nodes is looked at for each,
-	// which is a point of the frontier; above dense parts for every second, where little is left to save.
-	steps, dense = 20, 12
-	// rates is how many prices of disruption sets are chosen at, from dearest times what makes the disruption of all nodes cost as
-	// much as they do, each less by half of what the last but one was: down to less than a thousandth of that.
-	rates, dearest = 25, 4
-	// patience is how many sets in a row may be no better before larger ones are not looked at, but for that of all.
-	patience = 3
-	// hardly is the part of what all nodes cost over the horizon below which it is not worth to move many nodes at once. Single nodes
-	// go for less. Without it one small gain would follow on the other, in each plan and in the next.
-	hardly = 500
-)
+// Sets are chosen at so many prices of disruption: the first is dearest times what makes the disruption of all nodes cost as much as they
+// do, and each other is half of the one before, down to about a thousandth.
+const rates, dearest = 13, 4
 
 // choices are sets of nodes that could go, from few evictions to many, up to all: what is left if it is decided in fractions what
 // to keep at several prices of disruption, or the first of the ranking where the simulator cannot tell.
 func (p *planner) choices(list []*member) [][]*member {
-	evictions, disruption := 0, 0.0
+	disruption := 0.0
 	for _, m := range list {
-		evictions += len(m.Pods)
 		disruption += m.Disruption
 	}
-	var sets [][]*member
 	average := costOf(list).Times(1 / max(1, disruption))
 	ask := make([]Keeping, len(list))
 	for i, m := range list {
 		ask[i] = Keeping{Node: m.Name, Pods: m.Pods, Costs: make([]Price, rates)}
 		for k := range rates {
-			unit := max(average.Times(dearest*math.Pow(2, -float64(k)/2)), p.units[m.Pool].Times(1/p.o.Objective.Horizon.Hours()))
+			unit := max(average.Times(math.Ldexp(dearest, -k)), p.units[m.Pool].Times(1/p.o.Objective.Horizon.Hours()))
 			ask[i].Costs[k] = m.CostPerHour - unit.Times(m.Disruption)
 		}
 	}
+	var sets [][]*member
 	for _, keep := range p.sim.Choose(ask, rates) {
 		var set []*member
 		for i, m := range list {
@@ -128,34 +117,22 @@ func (p *planner) choices(list []*member) [][]*member {
 		}
 		sets = append(sets, set)
 	}
-	chosen := len(sets)
-	for k := 1; k <= steps; k++ {
-		sets = append(sets, list[:len(list)*k/steps])
-	}
-	allowed := evictions
-	if p.o.MaxEvictions > 0 {
-		allowed = min(allowed, p.o.MaxEvictions-p.evictions())
-	}
-	moves := make([]int, len(sets))
-	for i, set := range sets {
-		for _, m := range set {
-			moves[i] += len(m.Pods)
+	for k := range rates {
+		if len(sets) == k { // nothing is known
+			sets = append(sets, list[:len(list)*(k+1)/rates])
 		}
 	}
 	var out [][]*member
-	for k, before := 1, 0; k <= steps; k += 1 + k/dense { // the one that moves most of those that move so many pods, if possible of the chosen ones
-		best := -1
-		for i := range sets {
-			if len(sets[i]) > 1 && moves[i] > before && moves[i] <= allowed*k/steps && (best < 0 || i < chosen && moves[i] > moves[best] || best >= chosen && moves[i] > moves[best]) {
-				best = i
-			}
+	most := 0
+	for _, set := range append(sets, list) {
+		moves := 0
+		for _, m := range set {
+			moves += len(m.Pods)
 		}
-		if best >= 0 {
-			out, before = append(out, sets[best]), moves[best]
+		allowed := p.o.MaxEvictions == 0 || moves <= p.o.MaxEvictions-p.evictions()
+		if n := len(out); len(set) > 1 && allowed && (n == 0 || moves > most || len(set) > len(out[n-1])) {
+			out, most = append(out, set), moves
 		}
-	}
-	if len(list) > 1 && evictions <= allowed && (len(out) == 0 || len(out[len(out)-1]) < len(list)) {
-		out = append(out, list)
 	}
 	return out
 }
@@ -173,12 +150,8 @@ func (p *planner) sets() bool {
 	}
 	var best Answer
 	var set []*member
-	most, worse := costOf(p.members()).Times(p.o.Objective.Horizon.Hours()/hardly), 0
-	choices := p.choices(list)
-	for i, of := range choices {
-		if worse >= patience && i < len(choices)-1 {
-			continue
-		}
+	most := Price(0)
+	for _, of := range p.choices(list) {
 		if !p.first && p.weigh(of, p.sim.Bound(question(of))).net() <= most {
 			p.out.Avoided++
 			continue
@@ -187,9 +160,8 @@ func (p *planner) sets() bool {
 		if ok && p.first {
 			p.point(of, &a)
 		}
-		worse++
 		if ok && w.net() > most {
-			best, set, most, worse = a, of, w.net(), 0
+			best, set, most = a, of, w.net()
 		}
 	}
 	p.first = false
