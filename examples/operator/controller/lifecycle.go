@@ -20,6 +20,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/lifecycle"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
 
 // reconcileClaim takes a claim one step further: launched, registered, initialized, or out of the world.
@@ -111,7 +112,7 @@ func (o *Operator) launch(ctx context.Context, claim *karpv1.NodeClaim) error {
 
 // chooseCandidates writes down what a claim that somebody made by hand can be launched as.
 func (o *Operator) chooseCandidates(ctx context.Context, claim *karpv1.NodeClaim) error {
-	c, err := decodeClaim(claim)
+	c, err := nodeclaim.DecodeObject(claim)
 	if err != nil {
 		return err
 	}
@@ -142,17 +143,8 @@ func (o *Operator) refused(ctx context.Context, claim *karpv1.NodeClaim, ask clo
 	o.learn(func(now time.Time) { o.ledger = o.ledger.Learn(err, now) })
 	launchesRefused.WithLabelValues(ask.Pool).Inc()
 	log.FromContext(ctx).Info("the cloud refused a node", "error", err.Error())
-	o.events.Eventf(claim, nil, corev1.EventTypeWarning, "LaunchRefused", "Launch", "%s", shorten(err.Error()))
+	o.events.Eventf(claim, nil, corev1.EventTypeWarning, "LaunchRefused", "Launch", "%s", err.Error())
 	return o.client.Delete(ctx, claim)
-}
-
-// shorten cuts a text to what an event takes.
-func shorten(s string) string {
-	const most = 1000
-	if len(s) <= most {
-		return s
-	}
-	return s[:most-4] + " ..."
 }
 
 func (o *Operator) learn(change func(now time.Time)) {

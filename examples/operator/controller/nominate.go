@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -130,7 +131,7 @@ func (o *Operator) pointAll(ctx context.Context, claim, node string) {
 		}
 	}
 	o.mu.Unlock()
-	parallel(len(pods), func(i int) {
+	workqueue.ParallelizeUntil(ctx, workers, len(pods), func(i int) {
 		var pod corev1.Pod
 		if o.client.Get(ctx, pods[i], &pod) == nil && pod.Spec.NodeName == "" && keepsRoom(&pod) && o.nominations.TryAccept() {
 			o.patchNomination(ctx, pods[i], node)
