@@ -32,7 +32,7 @@ type view struct {
 	scheduling.Snapshot
 	objects simulate.Objects             // what package simulate reads beside it
 	claims  map[string]*karpv1.NodeClaim // by name of the node or, before it is there, of the claim
-	pools   map[string]knownPool              // by name
+	pools   map[string]knownPool         // by name
 	busy    map[string]bool              // claims of commands that were under way before the rest was read, by name
 	moving  map[types.UID]bool           // pods that need another place, for their nodes are on their way out
 	now     time.Time

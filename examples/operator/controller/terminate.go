@@ -209,4 +209,3 @@ func (o *Operator) evict(ctx context.Context, p *corev1.Pod, node *corev1.Node) 
 	}
 	return nil
 }
-
