@@ -36,7 +36,8 @@ setInterval(() => {
 
 // a cluster with n nodes: some coming, some going, most at work.
 func example(n int) *cluster {
-	c := &cluster{waiting: make([]picture.Pod, n/3)}
+	c := &cluster{waiting: slices.Repeat([]picture.Pod{{App: "batch"}}, n/3)}
+	defer func() { c.pods += len(c.waiting) }()
 	for i := range n {
 		x := picture.Node{
 			Name: fmt.Sprintf("default-%05d", i), Pool: "default", Type: []string{"m6a.2xlarge", "c7gn.metal", "u7i-12tb.224xlarge"}[i%3],
@@ -50,6 +51,7 @@ func example(n int) *cluster {
 		}
 		for k := range i % 12 {
 			for range k%3 + 1 {
+				c.pods++
 				x.Pods = append(x.Pods, picture.Pod{App: fmt.Sprintf("app-%d", (i+k)%17), CPU: 250, Memory: 1 << 30})
 			}
 		}

@@ -29,16 +29,10 @@ type message struct {
 	Pods    int               `json:"p"`
 	Waiting int               `json:"w"`
 	Price   string            `json:"d"`
-	Legend  []entry           `json:"legend"`
+	Legend  string            `json:"legend"`
 	Cost    string            `json:"cost"`
 	Names   []string          `json:"names"` // in the order in which they are shown
 	Drawn   map[string]string `json:"drawn"` // by name
-}
-
-type entry struct {
-	App    string `json:"app"`
-	Pods   int    `json:"pods"`
-	Colour string `json:"colour"`
 }
 
 // show draws it.
@@ -49,7 +43,7 @@ func (c *cluster) show(cost []picture.Point) *message {
 		m.Drawn[n.Name] = string(n.SVG())
 	}
 	for _, e := range picture.Legend(append(slices.Clone(c.nodes), picture.Node{Pods: c.waiting})) {
-		m.Legend = append(m.Legend, entry{e.App, e.Pods, string(e.Colour())})
+		m.Legend += string(e.HTML())
 	}
 	line := picture.Line{}
 	for _, p := range cost {
