@@ -14,7 +14,6 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/deprovision/drift"
 	"github.com/joinery-sdk/joinery/instancetypes"
-	"github.com/joinery-sdk/joinery/requirements"
 )
 
 const (
@@ -50,11 +49,10 @@ func specOf(ask cloudprovider.NodeClaim, pool []karpv1.NodeSelectorRequirementWi
 		in[key] = []string{value}
 	}
 	for _, c := range ask.Candidates {
-		for key, values := range map[string]requirements.Requirement{
-			corev1.LabelInstanceTypeStable: requirements.In(corev1.LabelInstanceTypeStable, c.Type),
-			corev1.LabelTopologyZone:       c.Offering.Get(corev1.LabelTopologyZone), instancetypes.LabelCapacityType: c.Offering.Get(instancetypes.LabelCapacityType),
-		} {
-			if value, ok := values.Single(); ok && !slices.Contains(in[key], value) {
+		fixed := c.Offering.Labels()
+		fixed[corev1.LabelInstanceTypeStable] = c.Type
+		for _, key := range []string{corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, instancetypes.LabelCapacityType} {
+			if value, ok := fixed[key]; ok && !slices.Contains(in[key], value) {
 				in[key] = append(in[key], value)
 			}
 		}

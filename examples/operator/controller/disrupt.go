@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,7 +93,7 @@ func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Res
 			}
 		}
 	}
-	o.learn(func(time.Time) { o.prices = prices })
+	o.locked(func(time.Time) { o.prices = prices })
 	options := o.options.Disruption
 	options.Rules.Placeable = sim.Placeable
 	result, err := deprovision.Plan(ctx, cluster, sim, &options)
@@ -127,7 +126,7 @@ func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command) {
 		if err != nil && ctx.Err() == nil {
 			logger.Info("command given up", "reason", err.Error()) // its nodes are opened again before the next plan
 		}
-		o.learn(func(time.Time) {
+		o.locked(func(time.Time) {
 			for _, c := range append(old, bought...) {
 				delete(o.busy, c.Name)
 			}
@@ -143,7 +142,7 @@ func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command) (
 			return old, nil, fmt.Errorf("node %s has no claim", n.Name)
 		}
 		old = append(old, claim)
-		o.learn(func(time.Time) { o.busy[claim.Name] = true })
+		o.locked(func(time.Time) { o.busy[claim.Name] = true })
 		var node corev1.Node
 		if err := o.client.Get(ctx, client.ObjectKey{Name: n.Name}, &node); err != nil {
 			return old, nil, err
@@ -163,7 +162,7 @@ func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command) (
 			return old, bought, err
 		}
 		bought = append(bought, claim)
-		o.learn(func(time.Time) { o.busy[claim.Name] = true })
+		o.locked(func(time.Time) { o.busy[claim.Name] = true })
 	}
 	return old, bought, nil
 }
@@ -177,8 +176,11 @@ func (o *Operator) finish(ctx context.Context, old, bought []*karpv1.NodeClaim, 
 			dying, atOnce = now.DeletionTimestamp != nil, atOnce || o.urgent(ctx, old)
 			return atOnce || dying || now.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized)
 		})
-		if !atOnce && (err != nil || dying) {
-			return fmt.Errorf("replacement %s did not come up: %w", b.Name, cmp.Or(err, errDeleted))
+		if dying {
+			err = errors.New("it was deleted")
+		}
+		if err != nil && !atOnce {
+			return fmt.Errorf("replacement %s did not come up: %w", b.Name, err)
 		}
 	}
 	for _, c := range old {
@@ -212,8 +214,6 @@ func (o *Operator) await(ctx context.Context, claim *karpv1.NodeClaim, wanted fu
 		return err == nil && wanted(&now), err
 	})
 }
-
-var errDeleted = errors.New("it was deleted")
 
 // reopen takes the taint off nodes that no running command is about to give back, and whose claims are not being deleted: they
 // are left over from a command that was given up, perhaps by a former process.

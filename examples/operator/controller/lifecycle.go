@@ -53,8 +53,7 @@ func (o *Operator) stepClaim(ctx context.Context, claim *karpv1.NodeClaim) (reco
 		return reconcile.Result{}, o.lost(ctx, claim)
 	case !registered:
 		return reconcile.Result{}, o.register(ctx, claim, node)
-	}
-	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) {
+	case !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized):
 		return o.initialize(ctx, claim, node)
 	}
 	return reconcile.Result{}, nil
@@ -83,7 +82,7 @@ func (o *Operator) launch(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if err != nil {
 		return o.refused(ctx, claim, ask, err)
 	}
-	o.learn(func(now time.Time) { o.ledger = o.ledger.Launched(launched, now) })
+	o.locked(func(now time.Time) { o.ledger = o.ledger.Launched(launched, now) })
 	err = o.write(ctx, claim, func() {
 		for key, value := range launched.Labels {
 			metav1.SetMetaDataLabel(&claim.ObjectMeta, key, value)
@@ -92,7 +91,7 @@ func (o *Operator) launch(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if err != nil {
 		return err
 	}
-	_, err = o.writeStatus(ctx, claim, func() {
+	err = o.writeStatus(ctx, claim, func() {
 		claim.Status.ProviderID, claim.Status.ImageID = launched.ID, launched.ImageID
 		claim.Status.Capacity, claim.Status.Allocatable = launched.Capacity, launched.Allocatable
 		claim.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
@@ -140,17 +139,11 @@ func (o *Operator) refused(ctx context.Context, claim *karpv1.NodeClaim, ask clo
 	if advice.Retry == cloudprovider.RetrySame || advice.Unknown {
 		return err // the queue asks again, later and later
 	}
-	o.learn(func(now time.Time) { o.ledger = o.ledger.Learn(err, now) })
+	o.locked(func(now time.Time) { o.ledger = o.ledger.Learn(err, now) })
 	launchesRefused.WithLabelValues(ask.Pool).Inc()
 	log.FromContext(ctx).Info("the cloud refused a node", "error", err.Error())
 	o.events.Eventf(claim, nil, corev1.EventTypeWarning, "LaunchRefused", "Launch", "%s", err.Error())
 	return o.client.Delete(ctx, claim)
-}
-
-func (o *Operator) learn(change func(now time.Time)) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	change(time.Now())
 }
 
 // register makes the node that has joined what its claim says: labels, taints, finalizer.
@@ -178,7 +171,7 @@ func (o *Operator) register(ctx context.Context, claim *karpv1.NodeClaim, node *
 	if err != nil {
 		return err
 	}
-	if _, err := o.writeStatus(ctx, claim, func() {
+	if err := o.writeStatus(ctx, claim, func() {
 		claim.Status.NodeName = node.Name
 		claim.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
 	}); err != nil {
@@ -215,7 +208,7 @@ func (o *Operator) initialize(ctx context.Context, claim *karpv1.NodeClaim, node
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	_, err = o.writeStatus(ctx, claim, func() {
+	err = o.writeStatus(ctx, claim, func() {
 		if lacks != "" { // a change of the node wakes us
 			claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionTypeInitialized, "Waiting", lacks)
 			return

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -57,13 +58,9 @@ func (o *Operator) forget(v *view) {
 	for _, p := range v.Pods {
 		there[p.UID] = true
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for uid := range o.planned {
-		if !there[uid] {
-			delete(o.planned, uid)
-		}
-	}
+	o.locked(func(time.Time) {
+		maps.DeleteFunc(o.planned, func(uid types.UID, _ planned) bool { return !there[uid] })
+	})
 }
 
 // patience is for how long after its initialization a node is held for the pods that are planned there: longer than

@@ -137,9 +137,7 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 	err = indexes(func(object client.Object, field string, value client.IndexerFunc) error {
 		return mgr.GetFieldIndexer().IndexField(context.Background(), object, field, value)
 	})
-	if err := errors.Join(err, o.watch()); err != nil {
-		return nil, fmt.Errorf("controller: %w", err)
-	}
+	err = errors.Join(err, o.watch())
 	for _, loop := range []manager.RunnableFunc{o.provisionLoop, o.disruptLoop, o.noticeLoop, o.reviewLoop} {
 		err = errors.Join(err, mgr.Add(loop))
 	}
@@ -182,6 +180,13 @@ func (o *Operator) Prices() map[string]float64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.prices
+}
+
+// locked changes what the operator remembers.
+func (o *Operator) locked(change func(now time.Time)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	change(time.Now())
 }
 
 // indexes are the questions that are asked of the caches.
@@ -275,16 +280,10 @@ func (o *Operator) write(ctx context.Context, object client.Object, change func(
 }
 
 // writeStatus does the same with the status, of whose parts each has one writer.
-func (o *Operator) writeStatus(ctx context.Context, object client.Object, change func()) (changed bool, err error) {
+func (o *Operator) writeStatus(ctx context.Context, object client.Object, change func()) error {
 	before := object.DeepCopyObject().(client.Object)
 	if change(); equality.Semantic.DeepEqual(before, object) {
-		return false, nil
+		return nil
 	}
-	return true, o.client.Status().Patch(ctx, object, client.MergeFrom(before))
-}
-
-// setCondition sets a condition of a claim, once.
-func (o *Operator) setCondition(ctx context.Context, claim *karpv1.NodeClaim, condition string) error {
-	_, err := o.writeStatus(ctx, claim, func() { claim.StatusConditions().SetTrue(condition) })
-	return err
+	return o.client.Status().Patch(ctx, object, client.MergeFrom(before))
 }

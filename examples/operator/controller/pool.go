@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision/drift"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // reconcilePool says at a pool, now and then, what it has, and whether it can be planned with. Claims of a pool that is deleted are deleted by
@@ -26,18 +26,27 @@ func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (re
 	if pool.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	decoded, invalid := decodePool(pool)
+	decoded, invalid := nodepool.DecodeObject(pool)
 	if hash, ok := drift.Hash(&decoded); ok && invalid == nil {
 		if err := o.write(ctx, pool, func() {
 			metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.NodePoolHashAnnotationKey, hash)
 			metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.NodePoolHashVersionAnnotationKey, drift.HashVersion)
 		}); err != nil {
-			return reconcile.Result{}, err
+			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
 	}
+	claims, err := list[*karpv1.NodeClaim](ctx, o.client, &karpv1.NodeClaimList{}, client.MatchingLabels{karpv1.NodePoolLabelKey: pool.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	nodes, sum := int64(len(claims)), corev1.ResourceList{}
+	for _, c := range claims {
+		sum = resources.Add(sum, c.Status.Capacity)
+	}
+	poolNodes.WithLabelValues(pool.Name).Set(float64(nodes))
 	_, missing := o.classHash(ctx, pool.Spec.Template.Spec.NodeClassRef)
-	var problem error
-	changed, err := o.writeStatus(ctx, pool, func() {
+	before := pool.ResourceVersion
+	err = o.writeStatus(ctx, pool, func() {
 		for _, c := range []struct {
 			kind, reason string
 			err          error
@@ -48,30 +57,15 @@ func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (re
 				pool.StatusConditions().SetFalse(c.kind, c.reason, c.err.Error())
 			}
 		}
-		problem = o.countNodes(ctx, pool)
+		pool.Status.Nodes, pool.Status.Resources = &nodes, sum
 	})
-	if changed { // conditions tell of every change of the spec, and pods may fit now
+	if pool.ResourceVersion != before { // conditions tell of every change of the spec, and pods may fit now
 		o.Wake()
+		if invalid != nil {
+			o.events.Eventf(pool, nil, corev1.EventTypeWarning, "Invalid", "Validate", "%s", invalid)
+		}
 	}
-	if changed && invalid != nil {
-		o.events.Eventf(pool, nil, corev1.EventTypeWarning, "Invalid", "Validate", "%s", invalid.Error())
-	}
-	return reconcile.Result{RequeueAfter: o.options.Poll}, client.IgnoreNotFound(errors.Join(err, problem))
-}
-
-// countNodes sums what the pool's claims have.
-func (o *Operator) countNodes(ctx context.Context, pool *karpv1.NodePool) error {
-	claims, err := list[*karpv1.NodeClaim](ctx, o.client, &karpv1.NodeClaimList{}, client.MatchingLabels{karpv1.NodePoolLabelKey: pool.Name}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return err
-	}
-	nodes, sum := int64(len(claims)), corev1.ResourceList{}
-	for _, c := range claims {
-		sum = resources.Add(sum, c.Status.Capacity)
-	}
-	pool.Status.Nodes, pool.Status.Resources = &nodes, sum
-	poolNodes.WithLabelValues(pool.Name).Set(float64(nodes))
-	return nil
+	return reconcile.Result{RequeueAfter: o.options.Poll}, client.IgnoreNotFound(err)
 }
 
 // classHash is a hash of the spec of a node class, whatever its kind: nodes made by another spec have drifted.

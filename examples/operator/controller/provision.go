@@ -71,7 +71,7 @@ func (o *Operator) podMoved(ctx context.Context, pod *corev1.Pod) error {
 	if !at.After(claim.Status.LastPodEventTime.Add(lastPodEventPause)) && !claim.Status.LastPodEventTime.IsZero() {
 		return nil
 	}
-	_, err = o.writeStatus(ctx, claim, func() { claim.Status.LastPodEventTime.Time = at })
+	err = o.writeStatus(ctx, claim, func() { claim.Status.LastPodEventTime.Time = at })
 	return client.IgnoreNotFound(err)
 }
 
@@ -156,7 +156,7 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 		}
 	}
 	if len(p.Bindings()) > 0 {
-		o.learn(func(now time.Time) { o.provisioned = now })
+		o.locked(func(now time.Time) { o.provisioned = now })
 	}
 	o.refuse(v, p)
 	if err := errors.Join(errs...); err != nil {

@@ -125,7 +125,7 @@ func (o *Operator) checkDrift(ctx context.Context, claim *karpv1.NodeClaim) erro
 			drift = cloudprovider.Drift{Reason: "NodeClassDrift", Detail: "the node class was changed"}
 		}
 	}
-	_, err = o.writeStatus(ctx, claim, func() {
+	err = o.writeStatus(ctx, claim, func() {
 		if drift.Reason != "" {
 			claim.StatusConditions().SetTrueWithReason(karpv1.ConditionTypeDrifted, drift.Reason, drift.Detail)
 		} else {

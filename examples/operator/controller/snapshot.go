@@ -57,7 +57,7 @@ func cached[T client.Object](ctx context.Context, o *Operator, into client.Objec
 // them; the view is good then.
 func (o *Operator) read(ctx context.Context) (*view, error) {
 	v := &view{claims: map[string]*karpv1.NodeClaim{}, pools: map[string]knownPool{}, moving: map[types.UID]bool{}, now: time.Now()}
-	o.learn(func(time.Time) { v.busy = maps.Clone(o.busy) })
+	o.locked(func(time.Time) { v.busy = maps.Clone(o.busy) })
 	var failed error
 	claims := cached[*karpv1.NodeClaim](ctx, o, &karpv1.NodeClaimList{}, &failed)
 	v.Nodes = cached[*corev1.Node](ctx, o, &corev1.NodeList{}, &failed)
@@ -97,11 +97,12 @@ func (o *Operator) readPools(ctx context.Context, v *view, pools []*karpv1.NodeP
 		if p.DeletionTimestamp != nil {
 			continue
 		}
-		decoded, err := decodePool(p)
+		decoded, err := nodepool.DecodeObject(p)
 		if err != nil {
 			problems = append(problems, err)
 			continue
 		}
+		decoded = nodepool.Apply(decoded, nodepool.LinuxByDefault)
 		hash, err := o.classHash(ctx, p.Spec.Template.Spec.NodeClassRef)
 		offered, ok := shared[decoded.NodeClass]
 		if err == nil && !ok {
@@ -117,15 +118,6 @@ func (o *Operator) readPools(ctx context.Context, v *view, pools []*karpv1.NodeP
 		v.Pools = append(v.Pools, scheduling.Pool{NodePool: decoded, Types: offered})
 	}
 	return errors.Join(problems...)
-}
-
-// decodePool reads a pool as package nodepool does it for every version.
-func decodePool(p *karpv1.NodePool) (nodepool.NodePool, error) {
-	decoded, err := nodepool.DecodeObject(p)
-	if err != nil {
-		return nodepool.NodePool{}, err
-	}
-	return nodepool.Apply(decoded, nodepool.LinuxByDefault), nil
 }
 
 // readClaims joins claims and nodes. What a claim promises counts until its node is initialized: see scheduling.NodeClaim.

@@ -133,7 +133,7 @@ func (o *Operator) giveBack(ctx context.Context, claim *karpv1.NodeClaim, node *
 	if err := o.options.Provider.Delete(ctx, claim.Status.ProviderID); notFoundIsFine(err) != nil {
 		return err
 	}
-	return o.setCondition(ctx, claim, karpv1.ConditionTypeInstanceTerminating)
+	return o.writeStatus(ctx, claim, func() { claim.StatusConditions().SetTrue(karpv1.ConditionTypeInstanceTerminating) })
 }
 
 func notFoundIsFine(err error) error {
@@ -171,7 +171,7 @@ func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 		return true, err
 	}
 	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeDrained) { // look once more: a pod that was bound last may not be in the caches yet
-		return true, o.setCondition(ctx, claim, karpv1.ConditionTypeDrained)
+		return true, o.writeStatus(ctx, claim, func() { claim.StatusConditions().SetTrue(karpv1.ConditionTypeDrained) })
 	}
 	attachments, err := list[*storagev1.VolumeAttachment](ctx, o.client, &storagev1.VolumeAttachmentList{}, client.UnsafeDisableDeepCopy)
 	claims, unknown := list[*corev1.PersistentVolumeClaim](ctx, o.client, &corev1.PersistentVolumeClaimList{}, client.UnsafeDisableDeepCopy)
@@ -180,7 +180,7 @@ func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 	if err != nil || len(attached) > 0 && (deadline.IsZero() || now.Before(deadline)) {
 		return true, err
 	}
-	return false, o.setCondition(ctx, claim, karpv1.ConditionTypeVolumesDetached)
+	return false, o.writeStatus(ctx, claim, func() { claim.StatusConditions().SetTrue(karpv1.ConditionTypeVolumesDetached) })
 }
 
 // close keeps new pods away from a node.

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -61,19 +62,13 @@ func New(types []instancetypes.InstanceType, config memcloud.Config) (*Cloud, er
 // Run lets time pass and machines boot and go, until the context ends. Errors of the API server are logged, and what they
 // prevented is done later.
 func (c *Cloud) Run(ctx context.Context, api client.Client) error {
-	clock := time.NewTicker(tick)
-	defer clock.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-clock.C:
-			c.Clock().Advance(time.Since(c.Clock().Now()))
-			if err := c.kubelets.Join(ctx, api, c.Truth()); err != nil && ctx.Err() == nil {
-				log.FromContext(ctx).Info("machines", "error", err.Error())
-			}
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		c.Clock().Advance(time.Since(c.Clock().Now()))
+		if err := c.kubelets.Join(ctx, api, c.Truth()); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Info("machines", "error", err.Error())
 		}
-	}
+	}, tick)
+	return nil
 }
 
 // Kubelets join machines to a cluster, whatever cloud they are of. The zero value knows of none; it is not safe for concurrent use.
