@@ -118,17 +118,16 @@ func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command) {
 		logger.Info("command started", "savings-per-hour", c.SavingsPerHour, "why", c.Why)
 		disruptions.WithLabelValues(string(c.Method), string(c.Kind)).Inc()
 	}
-	atOnce := c.AtOnce
 	go func() {
 		if err == nil {
-			err = o.finish(ctx, old, bought, atOnce)
+			err = o.finish(ctx, old, bought, c.AtOnce)
 		}
 		if err != nil && ctx.Err() == nil {
 			logger.Info("command given up", "reason", err.Error()) // its nodes are opened again before the next plan
 		}
 		o.locked(func(time.Time) {
-			for _, c := range append(old, bought...) {
-				delete(o.busy, c.Name)
+			for _, claim := range append(old, bought...) {
+				delete(o.busy, claim.Name)
 			}
 		})
 	}()

@@ -122,8 +122,7 @@ func (o *Operator) chooseCandidates(ctx context.Context, claim *karpv1.NodeClaim
 	const most = 60 // what one request to a cloud takes
 	candidates := cloudprovider.CandidatesOf(types, c.Requirements, c.Requests, instancetypes.WellKnown())
 	if len(candidates) == 0 {
-		o.events.Eventf(claim, nil, corev1.EventTypeWarning, "Unlaunchable", "Launch", "no instance type satisfies the claim")
-		return o.client.Delete(ctx, claim)
+		return o.giveUp(ctx, claim, "Unlaunchable", "no instance type satisfies the claim")
 	}
 	return errors.Join(o.write(ctx, claim, func() {
 		err = writeRequest(claim, cloudprovider.NodeClaim{
@@ -141,9 +140,7 @@ func (o *Operator) refused(ctx context.Context, claim *karpv1.NodeClaim, ask clo
 	}
 	o.locked(func(now time.Time) { o.ledger = o.ledger.Learn(err, now) })
 	launchesRefused.WithLabelValues(ask.Pool).Inc()
-	log.FromContext(ctx).Info("the cloud refused a node", "error", err.Error())
-	o.events.Eventf(claim, nil, corev1.EventTypeWarning, "LaunchRefused", "Launch", "%s", err.Error())
-	return o.client.Delete(ctx, claim)
+	return o.giveUp(ctx, claim, "LaunchRefused", err.Error())
 }
 
 // register makes the node that has joined what its claim says: labels, taints, finalizer.

@@ -31,12 +31,9 @@ func (o *Operator) nominate(v *view, claim *karpv1.NodeClaim, pod *corev1.Pod) {
 		return
 	}
 	o.mu.Lock()
-	last := o.planned[pod.UID]
-	if last.claim != claim.Name {
+	defer o.mu.Unlock()
+	if o.planned[pod.UID].claim != claim.Name {
 		o.planned[pod.UID] = planned{claim: claim.Name, pod: client.ObjectKeyFromObject(pod)}
-	}
-	o.mu.Unlock()
-	if last.claim != claim.Name {
 		o.events.Eventf(pod, claim, corev1.EventTypeNormal, "Nominated", "Nominate", "pod should go to the node of NodeClaim %s", claim.Name)
 	}
 }

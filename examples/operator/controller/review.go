@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,16 +59,13 @@ func (o *Operator) review(ctx context.Context, round int) error {
 		}
 		errs = append(errs, o.giveUp(ctx, byName[d.Claim], string(d.Verdict), d.Detail))
 	}
-	var mu sync.Mutex
+	drifted := make([]error, len(claims))
 	workqueue.ParallelizeUntil(ctx, workers, len(claims), func(i int) {
 		if i%driftRounds == round%driftRounds && !claims[i].Initialized.IsZero() && known[i].DeletionTimestamp == nil {
-			err := o.checkDrift(ctx, known[i])
-			mu.Lock()
-			errs = append(errs, err)
-			mu.Unlock()
+			drifted[i] = o.checkDrift(ctx, known[i])
 		}
 	})
-	return errors.Join(append(errs, o.repair(ctx, byName, now))...)
+	return errors.Join(append(append(errs, drifted...), o.repair(ctx, byName, now))...)
 }
 
 // since is when a condition became true, the zero time if it is not.
@@ -86,7 +82,7 @@ func (o *Operator) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason, 
 		return nil
 	}
 	log.FromContext(ctx).Info("deleting a claim", "claim", claim.Name, "verdict", reason, "detail", detail)
-	o.events.Eventf(claim, nil, corev1.EventTypeWarning, reason, "Review", "%s", detail)
+	o.events.Eventf(claim, nil, corev1.EventTypeWarning, reason, "Delete", "%s", detail)
 	return client.IgnoreNotFound(o.client.Delete(ctx, claim))
 }
 

@@ -62,10 +62,10 @@ func (o *Operator) removeNode(ctx context.Context, node *corev1.Node) error {
 	if err == nil && node.DeletionTimestamp == nil {
 		err = client.IgnoreNotFound(o.client.Delete(ctx, node))
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = client.IgnoreNotFound(o.removeFinalizer(ctx, node))
 	}
-	return client.IgnoreNotFound(o.removeFinalizer(ctx, node))
+	return err
 }
 
 func (o *Operator) podsOn(ctx context.Context, node *corev1.Node) ([]*corev1.Pod, error) {
@@ -94,7 +94,9 @@ func (o *Operator) terminate(ctx context.Context, claim *karpv1.NodeClaim) (reco
 	switch {
 	case err != nil:
 	case !gone:
-		return reconcile.Result{RequeueAfter: drainPause}, o.giveBack(ctx, claim, node)
+		if err = o.giveBack(ctx, claim, node); err == nil {
+			return reconcile.Result{RequeueAfter: drainPause}, nil
+		}
 	case node != nil:
 		err = o.removeNode(ctx, node)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -93,19 +94,16 @@ func take(ctx context.Context, o *controller.Operator) (*cluster, error) {
 	for i := range nodes.Items {
 		byID[nodes.Items[i].Spec.ProviderID] = &nodes.Items[i]
 	}
+	delete(byID, "")
 	for i := range claims.Items {
 		c := &claims.Items[i]
-		node, dollars := byID[c.Status.ProviderID], 0.0
-		there := node != nil && c.Status.ProviderID != ""
-		if there {
-			dollars = prices[node.Name]
-		} else {
-			node = &corev1.Node{}
-			node.Name, node.Labels = c.Name, c.Labels
+		node, there := byID[c.Status.ProviderID]
+		if !there {
+			node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Name, Labels: c.Labels}}
 		}
 		n := picture.NodeOf(node, on[node.Name])
-		out.price += dollars
-		if dollars > 0 {
+		dollars := prices[node.Name]
+		if out.price += dollars; dollars > 0 {
 			n.Price = fmt.Sprintf("$%.3f/h", dollars)
 		}
 		switch {
