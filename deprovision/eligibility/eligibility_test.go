@@ -184,6 +184,31 @@ func TestTimes(t *testing.T) {
 	assert.False(t, ok, "nobody knows how old it is")
 }
 
+func TestLastPodEvent(t *testing.T) {
+	minute := func(m int) metav1.Time { return metav1.NewTime(now().Add(time.Duration(m) * time.Minute)) }
+	changed := func(kind corev1.PodConditionType, m int) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kind, LastTransitionTime: minute(m)})
+		}
+	}
+	for name, c := range map[string]struct {
+		changes []func(*corev1.Pod)
+		want    int
+	}{
+		"made":             {nil, -60},
+		"bound":            {[]func(*corev1.Pod){changed(corev1.PodScheduled, -50)}, -50},
+		"ready is nothing": {[]func(*corev1.Pod){changed(corev1.PodScheduled, -50), changed(corev1.PodReady, -10)}, -50},
+		"ended": {[]func(*corev1.Pod){changed(corev1.PodScheduled, -50), changed(corev1.PodReady, -10), func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodSucceeded
+		}}, -10},
+		"deleted, its end is to come": {[]func(*corev1.Pod){func(p *corev1.Pod) { at := minute(5); p.DeletionTimestamp = &at }}, 0},
+		"deleted":                     {[]func(*corev1.Pod){func(p *corev1.Pod) { at := minute(-5); p.DeletionTimestamp = &at }}, -5},
+	} {
+		p := pod(append([]func(*corev1.Pod){func(p *corev1.Pod) { p.CreationTimestamp = minute(-60) }}, c.changes...)...)
+		assert.Equal(t, minute(c.want).Time, eligibility.LastPodEvent(p, now()), name)
+	}
+}
+
 func ExampleBlockers() {
 	n := node(with(pod(protected)))
 	for _, b := range eligibility.Blockers(n, eligibility.Consolidation, eviction.Budgets{}, now(), eligibility.Rules{}) {

@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
 )
 
 // EmptinessTimestamp is the annotation of karpenter.sh/v1alpha5 that says since when a node has been empty.
@@ -15,6 +19,24 @@ func (n *Node) Created() time.Time {
 		return n.Claim.Created
 	}
 	return n.Node.CreationTimestamp.Time
+}
+
+// LastPodEvent is when a pod was bound, ended or was deleted, the latest of them, as Claim.LastPodEvent counts for a whole node: never
+// later than now, for a deletion bears the time of its end.
+func LastPodEvent(p *corev1.Pod, now time.Time) time.Time {
+	at := p.CreationTimestamp.Time
+	for _, c := range p.Status.Conditions {
+		if (c.Type == corev1.PodScheduled || eviction.Ended(p)) && c.LastTransitionTime.After(at) {
+			at = c.LastTransitionTime.Time
+		}
+	}
+	if p.DeletionTimestamp != nil && p.DeletionTimestamp.After(at) {
+		at = p.DeletionTimestamp.Time
+	}
+	if at.After(now) {
+		at = now
+	}
+	return at
 }
 
 // QuietSince is since when no pod has come or gone, as far as anybody noted: the annotation for empty nodes, the claim's

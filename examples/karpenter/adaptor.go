@@ -118,15 +118,11 @@ func (c *CloudProvider) RepairPolicies() []karp.RepairPolicy {
 
 // GetInstanceTypes is the catalogue for the pool, with what was refused not long ago unavailable; nil is no pool in particular.
 func (c *CloudProvider) GetInstanceTypes(ctx context.Context, pool *karpv1.NodePool) ([]*karp.InstanceType, error) {
-	typed := karpv1.NodePool{TypeMeta: metav1.TypeMeta{APIVersion: nodepool.V1, Kind: "NodePool"}} // caches drop the type
+	said := karpv1.NodePool{}
 	if pool != nil {
-		typed.Name, typed.Spec = pool.Name, pool.Spec
+		said.Name, said.Spec = pool.Name, pool.Spec
 	}
-	var ours nodepool.NodePool
-	key, err := json.Marshal(&typed)
-	if pool != nil && err == nil {
-		ours, err = nodepool.Decode(key)
-	}
+	key, err := json.Marshal(&said)
 	if err != nil {
 		return nil, fmt.Errorf("karpenter: %w", err)
 	}
@@ -135,6 +131,12 @@ func (c *CloudProvider) GetInstanceTypes(ctx context.Context, pool *karpv1.NodeP
 	c.mu.Unlock()
 	if ok && c.options.Now().Sub(known.since) < c.options.Refresh {
 		return slices.Clone(known.types), nil
+	}
+	var ours nodepool.NodePool
+	if pool != nil {
+		if ours, err = nodepool.DecodeObject(&said); err != nil {
+			return nil, fmt.Errorf("karpenter: %w", err)
+		}
 	}
 	all, err := c.provider.InstanceTypes(ctx, ours)
 	if err != nil {
@@ -212,13 +214,7 @@ func (c *CloudProvider) ask(ctx context.Context, claim *karpv1.NodeClaim) (cloud
 	fail := func(code, err error) (cloudprovider.NodeClaim, error) {
 		return cloudprovider.NodeClaim{}, &cloudprovider.Error{Code: code, Op: "create", Subject: claim.Name, Err: err}
 	}
-	typed := *claim
-	typed.APIVersion, typed.Kind = nodepool.V1, "NodeClaim" // caches drop them
-	var n nodeclaim.NodeClaim
-	data, err := json.Marshal(&typed)
-	if err == nil {
-		n, err = nodeclaim.Decode(data)
-	}
+	n, err := nodeclaim.DecodeObject(claim)
 	if err != nil {
 		return fail(cloudprovider.ErrInvalidSpec, err)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,7 +29,7 @@ func (c classes) NodeClass(ctx context.Context, name string) (nodeclass.NodeClas
 	if err := c.api.Get(ctx, client.ObjectKey{Name: name}, &object); err != nil {
 		return nodeclass.NodeClass{}, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Op: "node class", Subject: name, Err: err}
 	}
-	data, err := json.Marshal(object.Object)
+	data, err := object.MarshalJSON()
 	if err != nil {
 		return nodeclass.NodeClass{}, err
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -24,6 +25,23 @@ func Claim(n *plan.NewNode, token string) cloudprovider.NodeClaim {
 		Requirements: n.Open, Requests: resources.Add(n.Requests, n.DaemonRequests),
 		Candidates: candidates, Labels: n.Pool.PoolLabels(), Taints: n.Pool.Taints, StartupTaints: n.Pool.StartupTaints,
 	}
+}
+
+// Promised is what planning has to know of a claim whose launch has had no answer yet: the node that its first candidate would be. The
+// error says that the pool does not have that type any more, or that the labels of the claim contradict it.
+func Promised(pools []scheduling.Pool, c cloudprovider.NodeClaim) (scheduling.NodeClaim, error) {
+	for i := range pools {
+		for k := range pools[i].Types {
+			if t := &pools[i].Types[k]; pools[i].Name == c.Pool && t.Name == c.Candidates[0].Type {
+				labels, err := cloudprovider.NodeLabels(c, *t, c.Candidates[0].Offering)
+				return scheduling.NodeClaim{
+					Name: c.Name, Labels: labels, Taints: slices.Clone(c.Taints), StartupTaints: slices.Clone(c.StartupTaints),
+					Capacity: t.Capacity.DeepCopy(), Allocatable: t.Allocatable(),
+				}, err
+			}
+		}
+	}
+	return scheduling.NodeClaim{}, fmt.Errorf("pipeline: claim %q: pool %q has no instance type %q any more", c.Name, c.Pool, c.Candidates[0].Type)
 }
 
 // InFlight is what planning has to know of an instance that a claim has led to: it is planned with from the moment that Create

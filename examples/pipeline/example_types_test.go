@@ -176,6 +176,30 @@ func Example_fix() {
 	// 0 changes were not tried
 }
 
+// What was ordered is planned with before the cloud has answered.
+func ExamplePromised() {
+	s, err := shopping()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	packed, err := plan.Make(context.Background(), s, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	nodes := packed.NewNodes()
+	asked := pipeline.Claim(&nodes[0], "token")
+	coming, err := pipeline.Promised(s.Pools, asked)
+	fmt.Println(coming.Name, coming.Labels["node.kubernetes.io/instance-type"], coming.Allocatable.Cpu(), err)
+	asked.Candidates[0].Type = "gone"
+	_, err = pipeline.Promised(s.Pools, asked)
+	fmt.Println(err)
+	// Output:
+	// default-0 a.4 4 <nil>
+	// pipeline: claim "default-0": pool "default" has no instance type "gone" any more
+}
+
 // What Create has returned is planned with from then on.
 func ExampleInFlight() {
 	asked := cloudprovider.NodeClaim{Name: "default-0", Pool: "default"}

@@ -25,7 +25,7 @@ func Snapshot(m *manifests.Snapshot, market *Market) (scheduling.Snapshot, []str
 	}
 	claims := make([]scheduling.NodeClaim, 0, len(m.NodeClaims))
 	for i := range m.NodeClaims {
-		claims = append(claims, nodeClaim(&m.NodeClaims[i]))
+		claims = append(claims, NodeClaim(&m.NodeClaims[i]))
 	}
 	return scheduling.Snapshot{
 		Pods: pods, Nodes: m.Nodes, NodeClaims: claims, Pools: pools, DaemonSets: m.DaemonSets, Namespaces: m.Namespaces,
@@ -34,8 +34,8 @@ func Snapshot(m *manifests.Snapshot, market *Market) (scheduling.Snapshot, []str
 	}, notes, nil
 }
 
-// nodeClaim is a NodeClaim or Machine as a manifest says it.
-func nodeClaim(c *nodeclaim.NodeClaim) scheduling.NodeClaim {
+// NodeClaim is a NodeClaim or Machine, as a manifest or an API server has it, as scheduling counts on it.
+func NodeClaim(c *nodeclaim.NodeClaim) scheduling.NodeClaim {
 	labels := c.Requirements.Labels()
 	maps.Copy(labels, c.Metadata.Labels)
 	return scheduling.NodeClaim{

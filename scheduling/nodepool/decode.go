@@ -20,7 +20,20 @@ func Decode(data []byte) (NodePool, error) {
 	if err != nil {
 		return NodePool{}, fmt.Errorf("nodepool: %w", err)
 	}
-	n := &root
+	return decode(&root)
+}
+
+// DecodeObject reads the NodePool of karpenter.sh/v1 that a client of Kubernetes has: any Go value whose JSON is that of a pool, such as
+// a pointer to Karpenter's own type. Clients drop apiVersion and kind, so they may be missing; all else is as for [Decode].
+func DecodeObject(object any) (NodePool, error) {
+	root, err := nodespec.Object(object, V1, "NodePool")
+	if err != nil {
+		return NodePool{}, fmt.Errorf("nodepool: %w", err)
+	}
+	return decode(&root)
+}
+
+func decode(n *strictjson.Node) (NodePool, error) {
 	var head struct {
 		APIVersion string          `json:"apiVersion"`
 		Kind       string          `json:"kind"`

@@ -116,3 +116,14 @@ func ExampleDefault() {
 	fmt.Println(linux(nodepool.NodePool{}).Requirements)
 	// Output: kubernetes.io/os in (linux)
 }
+
+// What a client has does not say its kind.
+func ExampleDecodeObject() {
+	p, err := nodepool.DecodeObject(map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"weight": 10, "template": map[string]any{"spec": map[string]any{}}}})
+	fmt.Println(p.APIVersion, p.Name, p.Weight, err)
+	_, err = nodepool.DecodeObject(map[string]any{"kind": "Provisioner", "metadata": map[string]any{"name": "a"}})
+	fmt.Println(err)
+	// Output:
+	// karpenter.sh/v1 a 10 <nil>
+	// nodepool: Provisioner a: apiVersion: "karpenter.sh/v1" has no Provisioner (did you mean "karpenter.sh/v1alpha5"?)
+}

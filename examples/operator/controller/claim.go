@@ -14,9 +14,6 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/deprovision/drift"
 	"github.com/joinery-sdk/joinery/instancetypes"
-	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool"
-	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
 
 const (
@@ -30,19 +27,18 @@ const (
 
 // newClaim is the NodeClaim of a node to buy.
 func (v *view) newClaim(ask cloudprovider.NodeClaim) (*karpv1.NodeClaim, error) {
-	object := v.pools[ask.Pool]
-	pool, _ := v.pool(ask.Pool)
-	hash, _ := drift.Hash(&pool.NodePool)
-	claim := object.Spec.Template.ToNodeClaim().DeepCopy()
+	pool := v.pools[ask.Pool]
+	hash, _ := drift.Hash(&pool.decoded)
+	claim := pool.Spec.Template.ToNodeClaim().DeepCopy()
 	claim.GenerateName, claim.Labels, claim.Finalizers = ask.Pool+"-", ask.Labels, []string{karpv1.TerminationFinalizer}
-	claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(object, schema.GroupVersionKind{Group: "karpenter.sh", Version: "v1", Kind: "NodePool"})}
+	claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(pool, schema.GroupVersionKind{Group: "karpenter.sh", Version: "v1", Kind: "NodePool"})}
 	for key, value := range map[string]string{
-		classHashAnnotation: v.classes[ask.Pool], karpv1.NodePoolHashAnnotationKey: hash, karpv1.NodePoolHashVersionAnnotationKey: drift.HashVersion,
+		classHashAnnotation: pool.classHash, karpv1.NodePoolHashAnnotationKey: hash, karpv1.NodePoolHashVersionAnnotationKey: drift.HashVersion,
 	} {
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, key, value)
 	}
 	claim.Spec.Resources.Requests = ask.Requests
-	claim.Spec.Requirements = specOf(ask, object.Spec.Template.Spec.Requirements)
+	claim.Spec.Requirements = specOf(ask, pool.Spec.Template.Spec.Requirements)
 	return claim, writeRequest(claim, ask)
 }
 
@@ -53,11 +49,10 @@ func specOf(ask cloudprovider.NodeClaim, pool []karpv1.NodeSelectorRequirementWi
 		in[key] = []string{value}
 	}
 	for _, c := range ask.Candidates {
-		for key, values := range map[string]requirements.Requirement{
-			corev1.LabelInstanceTypeStable: requirements.In(corev1.LabelInstanceTypeStable, c.Type),
-			corev1.LabelTopologyZone:       c.Offering.Get(corev1.LabelTopologyZone), instancetypes.LabelCapacityType: c.Offering.Get(instancetypes.LabelCapacityType),
-		} {
-			if value, ok := values.Single(); ok && !slices.Contains(in[key], value) {
+		fixed := c.Offering.Labels()
+		fixed[corev1.LabelInstanceTypeStable] = c.Type
+		for _, key := range []string{corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, instancetypes.LabelCapacityType} {
+			if value, ok := fixed[key]; ok && !slices.Contains(in[key], value) {
 				in[key] = append(in[key], value)
 			}
 		}
@@ -73,17 +68,6 @@ func specOf(ask cloudprovider.NodeClaim, pool []karpv1.NodeSelectorRequirementWi
 		}
 	}
 	return out
-}
-
-// decodeClaim reads a claim as package nodeclaim does it for every version.
-func decodeClaim(claim *karpv1.NodeClaim) (nodeclaim.NodeClaim, error) {
-	typed := *claim
-	typed.APIVersion, typed.Kind = nodepool.V1, "NodeClaim" // caches drop them
-	data, err := json.Marshal(&typed)
-	if err != nil {
-		return nodeclaim.NodeClaim{}, fmt.Errorf("NodeClaim %s: %w", claim.Name, err)
-	}
-	return nodeclaim.Decode(data)
 }
 
 func writeRequest(claim *karpv1.NodeClaim, ask cloudprovider.NodeClaim) error {
@@ -111,9 +95,8 @@ func describe(ask cloudprovider.NodeClaim) string {
 			types = append(types, c.Type)
 		}
 	}
-	const shown = 5
-	if len(types) <= shown {
-		return fmt.Sprintf("types %v", types)
+	if more := len(types) - 5; more > 0 {
+		return fmt.Sprintf("types %v and %d other(s)", types[:5], more)
 	}
-	return fmt.Sprintf("types %v and %d other(s)", types[:shown], len(types)-shown)
+	return fmt.Sprintf("types %v", types)
 }

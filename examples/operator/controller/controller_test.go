@@ -397,7 +397,7 @@ func TestStaleSavings(t *testing.T) {
 		o, _ := operate(t, interceptor.Funcs{}, claim("n", "id", karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized), node("n", "id"))
 		v, err := o.read(t.Context())
 		require.NoError(t, err)
-		o.learn(func(now time.Time) { o.provisioned = now.Add(time.Millisecond) })
+		o.locked(func(now time.Time) { o.provisioned = now.Add(time.Millisecond) })
 		c := deprovision.Command{Method: method, Kind: deprovision.Delete, Nodes: []deprovision.Candidate{{Name: "n"}}}
 		o.start(t.Context(), v, &c)
 		require.Equal(t, begun, hasTaint(get(t, o, node("n", "id")), karpv1.DisruptedTaintKey))

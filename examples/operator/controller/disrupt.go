@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -41,12 +41,12 @@ func pause(ctx context.Context, d time.Duration) {
 // disrupt plans once, and starts the commands whose time has come: a saving is taken only if it is still there after a while
 // (Options.Validate), and what has to go goes at once.
 func (o *Operator) disrupt(ctx context.Context, seen *deprovision.Sightings) (next time.Duration, err error) {
-	if err := o.reopen(ctx); err != nil {
-		return o.options.Poll, err
-	}
 	v, problems := o.read(ctx)
 	if v == nil {
 		return o.options.Poll, problems
+	}
+	if err := o.reopen(ctx, v); err != nil {
+		return o.options.Poll, err
 	}
 	result, err := o.planDisruption(ctx, v)
 	if err != nil {
@@ -73,39 +73,27 @@ func (o *Operator) disrupt(ctx context.Context, seen *deprovision.Sightings) (ne
 // planDisruption asks package deprovision.
 func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Result, error) {
 	start := time.Now()
-	snapshot := v.Snapshot
-	snapshot.Pods = slices.Clone(v.Pods)
-	for i, p := range snapshot.Pods { // the room that pods of leaving nodes need is not free
-		if v.moving[p.UID] {
-			pending := *p
-			pending.Spec.NodeName = ""
-			snapshot.Pods[i] = &pending
-		}
-	}
-	sim, nominated, err := simulate.New(snapshot)
+	sim, nominated, err := simulate.New(v.Snapshot)
 	if err != nil {
 		return deprovision.Result{}, err
 	}
-	o.mu.Lock()
 	for node, claim := range v.claims {
-		if o.busy[claim.Name] {
+		if v.busy[claim.Name] {
 			nominated = append(nominated, node)
 		}
 	}
-	o.mu.Unlock()
-	cluster := v.objects.Cluster(snapshot, nominated, v.now)
+	cluster := v.objects.Cluster(v.Snapshot, nominated, v.now)
 	prices := map[string]float64{}
 	for i := range cluster.Nodes {
-		prices[cluster.Nodes[i].Name()] = cluster.Nodes[i].PricePerHour.Dollars()
-		if claim := v.claims[cluster.Nodes[i].Name()]; claim != nil {
-			if n, ok := noticeOf(cluster.Nodes[i].Name(), claim); ok {
+		name := cluster.Nodes[i].Name()
+		prices[name] = cluster.Nodes[i].PricePerHour.Dollars()
+		if claim := v.claims[name]; claim != nil {
+			if n, ok := noticeOf(name, claim); ok {
 				cluster.Interruptions = append(cluster.Interruptions, n)
 			}
 		}
 	}
-	o.mu.Lock()
-	o.prices = prices
-	o.mu.Unlock()
+	o.locked(func(time.Time) { o.prices = prices })
 	options := o.options.Disruption
 	options.Rules.Placeable = sim.Placeable
 	result, err := deprovision.Plan(ctx, cluster, sim, &options)
@@ -125,55 +113,57 @@ func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command) {
 		return
 	}
 	logger := log.FromContext(ctx).WithValues("method", c.Method, "kind", c.Kind, "nodes", len(c.Nodes), "replacements", len(c.NewNodes), "pods", len(c.Placements))
-	var old, bought []*karpv1.NodeClaim
-	err := o.begin(ctx, v, c, &old, &bought)
+	old, bought, err := o.begin(ctx, v, c)
 	if err == nil {
 		logger.Info("command started", "savings-per-hour", c.SavingsPerHour, "why", c.Why)
 		disruptions.WithLabelValues(string(c.Method), string(c.Kind)).Inc()
 	}
-	atOnce := c.AtOnce
 	go func() {
 		if err == nil {
-			err = o.finish(ctx, old, bought, atOnce)
+			err = o.finish(ctx, old, bought, c.AtOnce)
 		}
 		if err != nil && ctx.Err() == nil {
 			logger.Info("command given up", "reason", err.Error()) // its nodes are opened again before the next plan
 		}
-		o.setBusy(false, append(old, bought...)...)
+		o.locked(func(time.Time) {
+			for _, claim := range append(old, bought...) {
+				delete(o.busy, claim.Name)
+			}
+		})
 	}()
 }
 
 // begin closes the nodes of a command and orders what replaces them. Old and bought are those for which that was tried.
-func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command, old, bought *[]*karpv1.NodeClaim) error {
+func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command) (old, bought []*karpv1.NodeClaim, err error) {
 	for _, n := range c.Nodes {
 		claim := v.claims[n.Name]
 		if claim == nil {
-			return fmt.Errorf("node %s has no claim", n.Name)
+			return old, nil, fmt.Errorf("node %s has no claim", n.Name)
 		}
-		*old = append(*old, claim)
-		o.setBusy(true, claim)
+		old = append(old, claim)
+		o.locked(func(time.Time) { o.busy[claim.Name] = true })
 		var node corev1.Node
 		if err := o.client.Get(ctx, client.ObjectKey{Name: n.Name}, &node); err != nil {
-			return err
+			return old, nil, err
 		}
 		if err := o.close(ctx, &node); err != nil {
-			return err
+			return old, nil, err
 		}
-		o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Disrupting", "Disrupt", "%s: %s", c.Method, shorten(c.Why))
+		o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Disrupting", "Disrupt", "%s: %s", c.Method, c.Why)
 	}
 	for i := range c.NewNodes {
 		ask, err := simulate.Claim(v.Snapshot, &c.NewNodes[i], "planned")
 		if err != nil {
-			return err
+			return old, bought, err
 		}
 		claim, err := o.createClaim(ctx, v, ask, "for "+string(c.Method))
 		if err != nil {
-			return err
+			return old, bought, err
 		}
-		*bought = append(*bought, claim)
-		o.setBusy(true, claim)
+		bought = append(bought, claim)
+		o.locked(func(time.Time) { o.busy[claim.Name] = true })
 	}
-	return nil
+	return old, bought, nil
 }
 
 // finish waits until every replacement takes pods, and deletes the old claims, which drains their nodes. It does not wait for
@@ -185,8 +175,11 @@ func (o *Operator) finish(ctx context.Context, old, bought []*karpv1.NodeClaim, 
 			dying, atOnce = now.DeletionTimestamp != nil, atOnce || o.urgent(ctx, old)
 			return atOnce || dying || now.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized)
 		})
-		if !atOnce && (err != nil || dying) {
-			return fmt.Errorf("replacement %s did not come up: %w", b.Name, cmp.Or(err, errDeleted))
+		if dying {
+			err = errors.New("it was deleted")
+		}
+		if err != nil && !atOnce {
+			return fmt.Errorf("replacement %s did not come up: %w", b.Name, err)
 		}
 	}
 	for _, c := range old {
@@ -214,59 +207,23 @@ func (o *Operator) urgent(ctx context.Context, claims []*karpv1.NodeClaim) bool 
 
 // await waits until the cache shows a claim as wanted. A claim that is gone is an error.
 func (o *Operator) await(ctx context.Context, claim *karpv1.NodeClaim, wanted func(*karpv1.NodeClaim) bool) error {
-	for {
+	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		var now karpv1.NodeClaim
-		if err := o.client.Get(ctx, client.ObjectKeyFromObject(claim), &now); err != nil {
-			return err
-		}
-		if wanted(&now) {
-			return nil
-		}
-		if pause(ctx, 20*time.Millisecond); ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-}
-
-var errDeleted = errors.New("it was deleted")
-
-// setBusy marks claims as part of a command under way, or no more.
-func (o *Operator) setBusy(busy bool, claims ...*karpv1.NodeClaim) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, c := range claims {
-		if busy {
-			o.busy[c.Name] = true
-		} else {
-			delete(o.busy, c.Name)
-		}
-	}
+		err := o.client.Get(ctx, client.ObjectKeyFromObject(claim), &now)
+		return err == nil && wanted(&now), err
+	})
 }
 
 // reopen takes the taint off nodes that no running command is about to give back, and whose claims are not being deleted: they
 // are left over from a command that was given up, perhaps by a former process.
-func (o *Operator) reopen(ctx context.Context) error {
-	var nodes corev1.NodeList
-	if err := o.client.List(ctx, &nodes); err != nil {
-		return err
-	}
+func (o *Operator) reopen(ctx context.Context, v *view) error {
 	var errs []error
-	for i := range nodes.Items {
-		node := &nodes.Items[i]
-		if !hasTaint(node, karpv1.DisruptedTaintKey) {
+	for _, n := range v.Nodes {
+		claim := v.claims[n.Name]
+		if !hasTaint(n, karpv1.DisruptedTaintKey) || claim == nil || claim.DeletionTimestamp != nil || n.DeletionTimestamp != nil || v.busy[claim.Name] {
 			continue
 		}
-		claim, err := o.claimOf(ctx, node)
-		if err != nil || claim == nil || claim.DeletionTimestamp != nil || node.DeletionTimestamp != nil {
-			errs = append(errs, err)
-			continue
-		}
-		o.mu.Lock()
-		busy := o.busy[claim.Name]
-		o.mu.Unlock()
-		if busy {
-			continue
-		}
+		node := n.DeepCopy() // it is the cache's
 		errs = append(errs, client.IgnoreNotFound(o.write(ctx, node, func() {
 			node.Spec.Taints = withoutTaint(node.Spec.Taints, karpv1.DisruptedTaintKey)
 			delete(node.Labels, corev1.LabelNodeExcludeBalancers)

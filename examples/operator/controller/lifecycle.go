@@ -20,6 +20,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/lifecycle"
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
 
 // reconcileClaim takes a claim one step further: launched, registered, initialized, or out of the world.
@@ -52,8 +53,7 @@ func (o *Operator) stepClaim(ctx context.Context, claim *karpv1.NodeClaim) (reco
 		return reconcile.Result{}, o.lost(ctx, claim)
 	case !registered:
 		return reconcile.Result{}, o.register(ctx, claim, node)
-	}
-	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) {
+	case !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized):
 		return o.initialize(ctx, claim, node)
 	}
 	return reconcile.Result{}, nil
@@ -82,7 +82,7 @@ func (o *Operator) launch(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if err != nil {
 		return o.refused(ctx, claim, ask, err)
 	}
-	o.learn(func(now time.Time) { o.ledger = o.ledger.Launched(launched, now) })
+	o.locked(func(now time.Time) { o.ledger = o.ledger.Launched(launched, now) })
 	err = o.write(ctx, claim, func() {
 		for key, value := range launched.Labels {
 			metav1.SetMetaDataLabel(&claim.ObjectMeta, key, value)
@@ -91,7 +91,7 @@ func (o *Operator) launch(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if err != nil {
 		return err
 	}
-	_, err = o.writeStatus(ctx, claim, func() {
+	err = o.writeStatus(ctx, claim, func() {
 		claim.Status.ProviderID, claim.Status.ImageID = launched.ID, launched.ImageID
 		claim.Status.Capacity, claim.Status.Allocatable = launched.Capacity, launched.Allocatable
 		claim.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
@@ -111,7 +111,7 @@ func (o *Operator) launch(ctx context.Context, claim *karpv1.NodeClaim) error {
 
 // chooseCandidates writes down what a claim that somebody made by hand can be launched as.
 func (o *Operator) chooseCandidates(ctx context.Context, claim *karpv1.NodeClaim) error {
-	c, err := decodeClaim(claim)
+	c, err := nodeclaim.DecodeObject(claim)
 	if err != nil {
 		return err
 	}
@@ -122,8 +122,7 @@ func (o *Operator) chooseCandidates(ctx context.Context, claim *karpv1.NodeClaim
 	const most = 60 // what one request to a cloud takes
 	candidates := cloudprovider.CandidatesOf(types, c.Requirements, c.Requests, instancetypes.WellKnown())
 	if len(candidates) == 0 {
-		o.events.Eventf(claim, nil, corev1.EventTypeWarning, "Unlaunchable", "Launch", "no instance type satisfies the claim")
-		return o.client.Delete(ctx, claim)
+		return o.giveUp(ctx, claim, "Unlaunchable", "no instance type satisfies the claim")
 	}
 	return errors.Join(o.write(ctx, claim, func() {
 		err = writeRequest(claim, cloudprovider.NodeClaim{
@@ -139,26 +138,9 @@ func (o *Operator) refused(ctx context.Context, claim *karpv1.NodeClaim, ask clo
 	if advice.Retry == cloudprovider.RetrySame || advice.Unknown {
 		return err // the queue asks again, later and later
 	}
-	o.learn(func(now time.Time) { o.ledger = o.ledger.Learn(err, now) })
+	o.locked(func(now time.Time) { o.ledger = o.ledger.Learn(err, now) })
 	launchesRefused.WithLabelValues(ask.Pool).Inc()
-	log.FromContext(ctx).Info("the cloud refused a node", "error", err.Error())
-	o.events.Eventf(claim, nil, corev1.EventTypeWarning, "LaunchRefused", "Launch", "%s", shorten(err.Error()))
-	return o.client.Delete(ctx, claim)
-}
-
-// shorten cuts a text to what an event takes.
-func shorten(s string) string {
-	const most = 1000
-	if len(s) <= most {
-		return s
-	}
-	return s[:most-4] + " ..."
-}
-
-func (o *Operator) learn(change func(now time.Time)) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	change(time.Now())
+	return o.giveUp(ctx, claim, "LaunchRefused", err.Error())
 }
 
 // register makes the node that has joined what its claim says: labels, taints, finalizer.
@@ -186,7 +168,7 @@ func (o *Operator) register(ctx context.Context, claim *karpv1.NodeClaim, node *
 	if err != nil {
 		return err
 	}
-	if _, err := o.writeStatus(ctx, claim, func() {
+	if err := o.writeStatus(ctx, claim, func() {
 		claim.Status.NodeName = node.Name
 		claim.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
 	}); err != nil {
@@ -223,7 +205,7 @@ func (o *Operator) initialize(ctx context.Context, claim *karpv1.NodeClaim, node
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	_, err = o.writeStatus(ctx, claim, func() {
+	err = o.writeStatus(ctx, claim, func() {
 		if lacks != "" { // a change of the node wakes us
 			claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionTypeInitialized, "Waiting", lacks)
 			return

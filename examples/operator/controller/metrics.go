@@ -2,39 +2,36 @@ package controller
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // The metrics. Those that mean the same as Karpenter's have its names, so that dashboards keep working.
 var (
+	registered       = promauto.With(metrics.Registry)
 	claimsCreated    = counter("karpenter_nodeclaims_created_total", "NodeClaims launched.", "nodepool")
 	claimsTerminated = counter("karpenter_nodeclaims_terminated_total", "NodeClaims whose machines are gone.", "nodepool")
 	disruptions      = counter("karpenter_voluntary_disruption_decisions_total", "Commands that were started.", "reason", "decision")
 	interruptions    = counter("karpenter_interruption_received_messages_total", "What the cloud said about machines.", "message_type")
 	launchesRefused  = counter("joinery_launches_refused_total", "NodeClaims that the cloud refused.", "nodepool")
-	evictions        = register(prometheus.NewCounter(prometheus.CounterOpts{Name: "joinery_evictions_total", Help: "Evictions that were granted."}))
+	evictions        = registered.NewCounter(prometheus.CounterOpts{Name: "joinery_evictions_total", Help: "Evictions that were granted."})
 	podsUnplaced     = gauge("joinery_pods_unplaced", "Pods that the last plan had no place for.")
 	clusterCost      = gauge("joinery_cluster_cost_dollars_per_hour", "Price of all nodes whose price is known.")
 	planGap          = gauge("joinery_plan_gap_ratio", "How far the last plan is above its proven bound, as a share of the bound.")
-	poolNodes        = register(prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_nodepools_nodes", Help: "NodeClaims of a pool."}, []string{"nodepool"}))
+	poolNodes        = registered.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_nodepools_nodes", Help: "NodeClaims of a pool."}, []string{"nodepool"})
 	planSeconds      = histogram("joinery_plan_duration_seconds", "Time of a plan, reading the cluster left out.", "plan")
 	nodeReadySeconds = histogram("joinery_node_ready_seconds", "Time from a NodeClaim to its node's initialization.", "nodepool")
 	podStartSeconds  = histogram("karpenter_pods_startup_duration_seconds", "Time from a pod's creation until it runs.", "nodepool")
 )
 
-func register[T prometheus.Collector](c T) T {
-	metrics.Registry.MustRegister(c)
-	return c
-}
-
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return register(prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
+	return registered.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
 func gauge(name, help string) prometheus.Gauge {
-	return register(prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))
+	return registered.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
 func histogram(name, help, label string) *prometheus.HistogramVec {
-	return register(prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.01, 2, 16)}, []string{label}))
+	return registered.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.01, 2, 16)}, []string{label})
 }

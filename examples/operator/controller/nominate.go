@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -29,12 +31,9 @@ func (o *Operator) nominate(v *view, claim *karpv1.NodeClaim, pod *corev1.Pod) {
 		return
 	}
 	o.mu.Lock()
-	last := o.planned[pod.UID]
-	if last.claim != claim.Name {
+	defer o.mu.Unlock()
+	if o.planned[pod.UID].claim != claim.Name {
 		o.planned[pod.UID] = planned{claim: claim.Name, pod: client.ObjectKeyFromObject(pod)}
-	}
-	o.mu.Unlock()
-	if last.claim != claim.Name {
 		o.events.Eventf(pod, claim, corev1.EventTypeNormal, "Nominated", "Nominate", "pod should go to the node of NodeClaim %s", claim.Name)
 	}
 }
@@ -56,13 +55,9 @@ func (o *Operator) forget(v *view) {
 	for _, p := range v.Pods {
 		there[p.UID] = true
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for uid := range o.planned {
-		if !there[uid] {
-			delete(o.planned, uid)
-		}
-	}
+	o.locked(func(time.Time) {
+		maps.DeleteFunc(o.planned, func(uid types.UID, _ planned) bool { return !there[uid] })
+	})
 }
 
 // patience is for how long after its initialization a node is held for the pods that are planned there: longer than
@@ -130,7 +125,7 @@ func (o *Operator) pointAll(ctx context.Context, claim, node string) {
 		}
 	}
 	o.mu.Unlock()
-	parallel(len(pods), func(i int) {
+	workqueue.ParallelizeUntil(ctx, workers, len(pods), func(i int) {
 		var pod corev1.Pod
 		if o.client.Get(ctx, pods[i], &pod) == nil && pod.Spec.NodeName == "" && keepsRoom(&pod) && o.nominations.TryAccept() {
 			o.patchNomination(ctx, pods[i], node)

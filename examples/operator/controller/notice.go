@@ -53,21 +53,21 @@ func (o *Operator) notice(ctx context.Context, e interruption.Event) error {
 	if notFoundIsFine(err) != nil {
 		return err
 	}
-	var claims karpv1.NodeClaimList
-	if err := o.client.List(ctx, &claims); err != nil {
+	claims, err := list[*karpv1.NodeClaim](ctx, o.client, &karpv1.NodeClaimList{})
+	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(claims.Items, func(c karpv1.NodeClaim) bool { // one that was bought a moment ago may not know its machine yet
+	i := slices.IndexFunc(claims, func(c *karpv1.NodeClaim) bool { // one that was bought a moment ago may not know its machine yet
 		return c.Status.ProviderID == e.Instance || string(c.UID) == machine.Token
 	})
 	if i < 0 {
 		return nil // not ours, or gone
 	}
-	claim := &claims.Items[i]
+	claim := claims[i]
 	o.events.Eventf(claim, nil, corev1.EventTypeWarning, string(e.Kind), "Interrupt", "the cloud says so; at the earliest %s", e.Deadline.Format(time.RFC3339))
 	interruptions.WithLabelValues(string(e.Kind)).Inc()
 	if e.Kind.Refuses() && machine.Type != "" {
-		o.learn(func(now time.Time) {
+		o.locked(func(now time.Time) {
 			o.ledger = o.ledger.Refuse(now, cloudprovider.Refusal{Type: machine.Type, Offering: machine.Offering, Detail: string(e.Kind)})
 		})
 	}

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -101,6 +103,9 @@ const (
 	claimProvider = "status.providerID"
 )
 
+// workers is how many calls of a kind are on their way to the API server and the cloud: machines do not wait for each other.
+const workers = 20
+
 // New is an operator for the cluster of a config; Start of its Manager starts it.
 func New(cfg *rest.Config, options Options) (*Operator, error) {
 	if options.Provider == nil {
@@ -132,9 +137,7 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 	err = indexes(func(object client.Object, field string, value client.IndexerFunc) error {
 		return mgr.GetFieldIndexer().IndexField(context.Background(), object, field, value)
 	})
-	if err := errors.Join(err, o.watch()); err != nil {
-		return nil, fmt.Errorf("controller: %w", err)
-	}
+	err = errors.Join(err, o.watch())
 	for _, loop := range []manager.RunnableFunc{o.provisionLoop, o.disruptLoop, o.noticeLoop, o.reviewLoop} {
 		err = errors.Join(err, mgr.Add(loop))
 	}
@@ -158,8 +161,12 @@ type herald struct {
 	pods flowcontrol.PassiveRateLimiter
 }
 
-// Eventf is that of [events.EventRecorder].
+// Eventf is that of [events.EventRecorder]. A note is cut to what an event takes.
 func (h *herald) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+	const most = 1000
+	if text := fmt.Sprintf(note, args...); len(text) > most {
+		note, args = "%s ...", []any{text[:most]}
+	}
 	if _, pod := regarding.(*corev1.Pod); !pod || h.pods.TryAccept() {
 		h.EventRecorder.Eventf(regarding, related, kind, reason, action, note, args...)
 	}
@@ -173,6 +180,13 @@ func (o *Operator) Prices() map[string]float64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.prices
+}
+
+// locked changes what the operator remembers.
+func (o *Operator) locked(change func(now time.Time)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	change(time.Now())
 }
 
 // indexes are the questions that are asked of the caches.
@@ -194,7 +208,7 @@ func indexes(index func(object client.Object, field string, value client.Indexer
 // wake the provisioner.
 func (o *Operator) watch() error {
 	many := controller.Options{
-		MaxConcurrentReconciles: 20,
+		MaxConcurrentReconciles: workers,
 		// Drains have deadlines, and an API server that was away comes back: nothing waits for minutes after a failure.
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 10*time.Second),
 	}
@@ -230,62 +244,46 @@ func (o *Operator) claimsOfNode(ctx context.Context, node client.Object) []recon
 
 // claimOf is the claim of a node, nil if it has none.
 func (o *Operator) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.NodeClaim, error) {
-	var claims karpv1.NodeClaimList
-	err := o.client.List(ctx, &claims, client.MatchingFields{claimProvider: node.Spec.ProviderID})
-	if err != nil || node.Spec.ProviderID == "" || len(claims.Items) == 0 {
-		return nil, err
-	}
-	return &claims.Items[0], nil
+	return first[*karpv1.NodeClaim](ctx, o.client, &karpv1.NodeClaimList{}, client.MatchingFields{claimProvider: node.Spec.ProviderID})
 }
 
 // nodeOf is the node of a claim, nil if it has not joined or is gone.
 func (o *Operator) nodeOf(ctx context.Context, claim *karpv1.NodeClaim) (*corev1.Node, error) {
-	var nodes corev1.NodeList
-	err := o.client.List(ctx, &nodes, client.MatchingFields{nodeProvider: claim.Status.ProviderID})
-	if err != nil || claim.Status.ProviderID == "" || len(nodes.Items) == 0 {
-		return nil, err
-	}
-	return &nodes.Items[0], nil
+	return first[*corev1.Node](ctx, o.client, &corev1.NodeList{}, client.MatchingFields{nodeProvider: claim.Status.ProviderID})
 }
 
-// podsOn are the pods of a node.
-func (o *Operator) podsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
-	var list corev1.PodList
-	if err := o.client.List(ctx, &list, client.MatchingFields{podNode: node}); err != nil {
-		return nil, err
+// list is what a client or a cache has of a kind.
+func list[T client.Object](ctx context.Context, from client.Reader, into client.ObjectList, options ...client.ListOption) (out []T, err error) {
+	if err := from.List(ctx, into, options...); err != nil {
+		return nil, fmt.Errorf("controller: %w", err)
 	}
-	return pointers(list.Items), nil
+	return out, meta.EachListItem(into, func(x runtime.Object) error { out = append(out, x.(T)); return nil })
+}
+
+// first is the first of them, nil if there is none.
+func first[T client.Object](ctx context.Context, from client.Reader, into client.ObjectList, options ...client.ListOption) (out T, err error) {
+	all, err := list[T](ctx, from, into, options...)
+	if len(all) > 0 {
+		out = all[0]
+	}
+	return out, err
 }
 
 // write makes a change to an object and writes what it came to, if anything. It fails where somebody else has written meanwhile: what
 // was decided about an old object is decided again.
 func (o *Operator) write(ctx context.Context, object client.Object, change func()) error {
 	before := object.DeepCopyObject().(client.Object)
-	if change(); equal(before, object) {
+	if change(); equality.Semantic.DeepEqual(before, object) {
 		return nil
 	}
 	return o.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 // writeStatus does the same with the status, of whose parts each has one writer.
-func (o *Operator) writeStatus(ctx context.Context, object client.Object, change func()) (changed bool, err error) {
+func (o *Operator) writeStatus(ctx context.Context, object client.Object, change func()) error {
 	before := object.DeepCopyObject().(client.Object)
-	if change(); equal(before, object) {
-		return false, nil
+	if change(); equality.Semantic.DeepEqual(before, object) {
+		return nil
 	}
-	return true, o.client.Status().Patch(ctx, object, client.MergeFrom(before))
-}
-
-func equal(before, after client.Object) bool {
-	difference, err := client.MergeFrom(before).Data(after)
-	return err == nil && string(difference) == "{}"
-}
-
-// pointers are those to the elements of a list.
-func pointers[T any](items []T) []*T {
-	out := make([]*T, len(items))
-	for i := range items {
-		out[i] = &items[i]
-	}
-	return out
+	return o.client.Status().Patch(ctx, object, client.MergeFrom(before))
 }

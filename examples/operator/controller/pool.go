@@ -3,10 +3,9 @@ package controller
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision/drift"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // reconcilePool says at a pool, now and then, what it has, and whether it can be planned with. Claims of a pool that is deleted are deleted by
@@ -26,18 +26,27 @@ func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (re
 	if pool.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	decoded, invalid := decodePool(pool)
+	decoded, invalid := nodepool.DecodeObject(pool)
 	if hash, ok := drift.Hash(&decoded); ok && invalid == nil {
 		if err := o.write(ctx, pool, func() {
 			metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.NodePoolHashAnnotationKey, hash)
 			metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.NodePoolHashVersionAnnotationKey, drift.HashVersion)
 		}); err != nil {
-			return reconcile.Result{}, err
+			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
 	}
-	_, missing := classHash(ctx, o.client, pool.Spec.Template.Spec.NodeClassRef)
-	var problem error
-	changed, err := o.writeStatus(ctx, pool, func() {
+	claims, err := list[*karpv1.NodeClaim](ctx, o.client, &karpv1.NodeClaimList{}, client.MatchingLabels{karpv1.NodePoolLabelKey: pool.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	nodes, sum := int64(len(claims)), corev1.ResourceList{}
+	for _, c := range claims {
+		sum = resources.Add(sum, c.Status.Capacity)
+	}
+	poolNodes.WithLabelValues(pool.Name).Set(float64(nodes))
+	_, missing := o.classHash(ctx, pool.Spec.Template.Spec.NodeClassRef)
+	before := pool.ResourceVersion
+	err = o.writeStatus(ctx, pool, func() {
 		for _, c := range []struct {
 			kind, reason string
 			err          error
@@ -48,51 +57,32 @@ func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (re
 				pool.StatusConditions().SetFalse(c.kind, c.reason, c.err.Error())
 			}
 		}
-		problem = o.countNodes(ctx, pool)
+		pool.Status.Nodes, pool.Status.Resources = &nodes, sum
 	})
-	if changed { // conditions tell of every change of the spec, and pods may fit now
+	if pool.ResourceVersion != before { // conditions tell of every change of the spec, and pods may fit now
 		o.Wake()
+		if invalid != nil {
+			o.events.Eventf(pool, nil, corev1.EventTypeWarning, "Invalid", "Validate", "%s", invalid)
+		}
 	}
-	if changed && invalid != nil {
-		o.events.Eventf(pool, nil, corev1.EventTypeWarning, "Invalid", "Validate", "%s", shorten(invalid.Error()))
-	}
-	return reconcile.Result{RequeueAfter: o.options.Poll}, client.IgnoreNotFound(errors.Join(err, problem))
-}
-
-// countNodes sums what the pool's claims have.
-func (o *Operator) countNodes(ctx context.Context, pool *karpv1.NodePool) error {
-	var claims karpv1.NodeClaimList
-	if err := o.client.List(ctx, &claims, client.MatchingLabels{karpv1.NodePoolLabelKey: pool.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return err
-	}
-	nodes, sum := int64(len(claims.Items)), corev1.ResourceList{}
-	for i := range claims.Items {
-		sum = resources.Add(sum, claims.Items[i].Status.Capacity)
-	}
-	pool.Status.Nodes, pool.Status.Resources = &nodes, sum
-	poolNodes.WithLabelValues(pool.Name).Set(float64(nodes))
-	return nil
+	return reconcile.Result{RequeueAfter: o.options.Poll}, client.IgnoreNotFound(err)
 }
 
 // classHash is a hash of the spec of a node class, whatever its kind: nodes made by another spec have drifted.
-func classHash(ctx context.Context, c client.Client, ref *karpv1.NodeClassReference) (string, error) {
+func (o *Operator) classHash(ctx context.Context, ref *karpv1.NodeClassReference) (string, error) {
 	if ref == nil {
 		return "", fmt.Errorf("there is no reference to a node class")
 	}
-	kind := schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
-	mapping, err := c.RESTMapper().RESTMapping(kind)
-	if err != nil {
-		return "", err
-	}
 	var class unstructured.Unstructured
-	class.SetGroupVersionKind(mapping.GroupVersionKind)
-	if err := c.Get(ctx, client.ObjectKey{Name: ref.Name}, &class); err != nil {
-		return "", err
+	mapping, err := o.client.RESTMapper().RESTMapping(schema.GroupKind{Group: ref.Group, Kind: ref.Kind})
+	if err == nil {
+		class.SetGroupVersionKind(mapping.GroupVersionKind)
+		err = o.client.Get(ctx, client.ObjectKey{Name: ref.Name}, &class)
+	}
+	if err != nil {
+		return "", fmt.Errorf("its node class: %w", err)
 	}
 	spec, err := json.Marshal(class.Object["spec"]) // keys in order
-	if err != nil {
-		return "", err
-	}
 	sum := sha256.Sum256(spec)
-	return strings.ToLower(fmt.Sprintf("%x", sum[:8])), nil
+	return hex.EncodeToString(sum[:8]), err
 }

@@ -8,15 +8,17 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/plan"
@@ -65,29 +67,12 @@ func (o *Operator) podMoved(ctx context.Context, pod *corev1.Pod) error {
 	if pod.Status.Phase == corev1.PodRunning {
 		o.started(pod, claim)
 	}
-	at := lastChange(pod)
+	at := eligibility.LastPodEvent(pod, time.Now())
 	if !at.After(claim.Status.LastPodEventTime.Add(lastPodEventPause)) && !claim.Status.LastPodEventTime.IsZero() {
 		return nil
 	}
-	_, err = o.writeStatus(ctx, claim, func() { claim.Status.LastPodEventTime.Time = at })
+	err = o.writeStatus(ctx, claim, func() { claim.Status.LastPodEventTime.Time = at })
 	return client.IgnoreNotFound(err)
-}
-
-// lastChange is when a pod was bound, ended or deleted, the latest of them.
-func lastChange(p *corev1.Pod) time.Time {
-	at := p.CreationTimestamp.Time
-	for _, c := range p.Status.Conditions {
-		if (c.Type == corev1.PodScheduled || eviction.Ended(p)) && c.LastTransitionTime.After(at) {
-			at = c.LastTransitionTime.Time
-		}
-	}
-	if p.DeletionTimestamp != nil && p.DeletionTimestamp.After(at) {
-		at = p.DeletionTimestamp.Time
-	}
-	if now := time.Now(); at.After(now) { // a deletion's time is its end
-		at = now
-	}
-	return at
 }
 
 // provisionLoop plans batches of pods: when none has come for a while, or the first has waited long enough; and again when what
@@ -113,13 +98,12 @@ func (o *Operator) provisionLoop(ctx context.Context) error {
 
 // batch waits until no more pods come.
 func (o *Operator) batch(ctx context.Context) {
-	end := time.NewTimer(o.options.BatchMax)
-	defer end.Stop()
+	end := time.After(o.options.BatchMax)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-end.C:
+		case <-end:
 			return
 		case <-time.After(o.options.BatchIdle):
 			return
@@ -160,7 +144,7 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 		planGap.Set((p.Packing.Objective.Dollars() - bound) / max(bound, 1e-9))
 	}
 	bought, errs := make([]*karpv1.NodeClaim, len(nodes)), make([]error, len(nodes))
-	parallel(len(nodes), func(i int) {
+	workqueue.ParallelizeUntil(ctx, workers, len(nodes), func(i int) {
 		bought[i], errs[i] = o.createClaim(ctx, v, pipeline.Claim(&nodes[i], "planned"), fmt.Sprintf("for %d pods", len(nodes[i].Pods)))
 	})
 	for i := range nodes {
@@ -172,7 +156,7 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 		}
 	}
 	if len(p.Bindings()) > 0 {
-		o.learn(func(now time.Time) { o.provisioned = now })
+		o.locked(func(now time.Time) { o.provisioned = now })
 	}
 	o.refuse(v, p)
 	if err := errors.Join(errs...); err != nil {
@@ -186,16 +170,6 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 	return again, nil
 }
 
-// parallel does n things, 20 at a time.
-func parallel(n int, do func(i int)) {
-	var all errgroup.Group
-	all.SetLimit(20)
-	for i := range n {
-		all.Go(func() error { do(i); return nil })
-	}
-	_ = all.Wait()
-}
-
 // createClaim writes a NodeClaim down and returns when the caches have it, so that the next plan counts it.
 func (o *Operator) createClaim(ctx context.Context, v *view, ask cloudprovider.NodeClaim, why string) (*karpv1.NodeClaim, error) {
 	claim, err := v.newClaim(ask)
@@ -206,20 +180,15 @@ func (o *Operator) createClaim(ctx context.Context, v *view, ask cloudprovider.N
 		return nil, err
 	}
 	o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Created", "Create", "%s", why)
-	for try := 1; ; try++ {
+	tries := 0
+	return claim, wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		err := o.client.Get(ctx, client.ObjectKeyFromObject(claim), &karpv1.NodeClaim{})
-		if !apierrors.IsNotFound(err) {
-			return claim, err
+		if tries++; apierrors.IsNotFound(err) && tries%100 == 0 { // the cloud may have refused it, and it was gone before the caches had it
+			gone := o.api.Get(ctx, client.ObjectKeyFromObject(claim), &karpv1.NodeClaim{})
+			return apierrors.IsNotFound(gone), nil
 		}
-		if try%100 == 0 { // the cloud may have refused it, and it was gone before the caches had it
-			if err := o.api.Get(ctx, client.ObjectKeyFromObject(claim), &karpv1.NodeClaim{}); apierrors.IsNotFound(err) {
-				return claim, nil
-			}
-		}
-		if pause(ctx, 10*time.Millisecond); ctx.Err() != nil {
-			return claim, ctx.Err()
-		}
-	}
+		return err == nil, client.IgnoreNotFound(err)
+	})
 }
 
 // refuse tells pods why no node can be bought for them, with a change that was tried and helps. Every class is heard of before the
@@ -236,7 +205,7 @@ func (o *Operator) refuse(v *view, p *plan.Plan) {
 		if fix := p.Fix(u.Class, u.Reasons(), false); fix.Text != "" {
 			lines = append(lines, fix.Text)
 		}
-		texts[i] = shorten(strings.Join(lines, "; "))
+		texts[i] = strings.Join(lines, "; ")
 	}
 	for k := range most {
 		for i, u := range unplaced {

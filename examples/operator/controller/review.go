@@ -3,10 +3,11 @@ package controller
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -17,12 +18,13 @@ import (
 
 // reviewLoop compares machines with claims, now and then.
 func (o *Operator) reviewLoop(ctx context.Context) error {
-	for round := 0; ctx.Err() == nil; round++ {
-		pause(ctx, o.options.Poll)
+	round := 0
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := o.review(ctx, round); err != nil && ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "review")
 		}
-	}
+		round++
+	}, o.options.Poll)
 	return nil
 }
 
@@ -33,14 +35,13 @@ func (o *Operator) review(ctx context.Context, round int) error {
 	if err != nil {
 		return err
 	}
-	var list karpv1.NodeClaimList
-	if err := o.api.List(ctx, &list); err != nil {
+	known, err := list[*karpv1.NodeClaim](ctx, o.api, &karpv1.NodeClaimList{})
+	if err != nil {
 		return err
 	}
 	byName := map[string]*karpv1.NodeClaim{}
 	var claims []lifecycle.Claim
-	for i := range list.Items {
-		c := &list.Items[i]
+	for _, c := range known {
 		byName[c.Name] = c
 		claims = append(claims, lifecycle.Claim{
 			Name: c.Name, Token: string(c.UID), Created: c.CreationTimestamp.Time, Instance: c.Status.ProviderID,
@@ -58,16 +59,13 @@ func (o *Operator) review(ctx context.Context, round int) error {
 		}
 		errs = append(errs, o.giveUp(ctx, byName[d.Claim], string(d.Verdict), d.Detail))
 	}
-	var mu sync.Mutex
-	parallel(len(claims), func(i int) {
-		if i%driftRounds == round%driftRounds && !claims[i].Initialized.IsZero() && list.Items[i].DeletionTimestamp == nil {
-			err := o.checkDrift(ctx, &list.Items[i])
-			mu.Lock()
-			errs = append(errs, err)
-			mu.Unlock()
+	drifted := make([]error, len(claims))
+	workqueue.ParallelizeUntil(ctx, workers, len(claims), func(i int) {
+		if i%driftRounds == round%driftRounds && !claims[i].Initialized.IsZero() && known[i].DeletionTimestamp == nil {
+			drifted[i] = o.checkDrift(ctx, known[i])
 		}
 	})
-	return errors.Join(append(errs, o.repair(ctx, byName, now))...)
+	return errors.Join(append(append(errs, drifted...), o.repair(ctx, byName, now))...)
 }
 
 // since is when a condition became true, the zero time if it is not.
@@ -84,7 +82,7 @@ func (o *Operator) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason, 
 		return nil
 	}
 	log.FromContext(ctx).Info("deleting a claim", "claim", claim.Name, "verdict", reason, "detail", detail)
-	o.events.Eventf(claim, nil, corev1.EventTypeWarning, reason, "Review", "%s", shorten(detail))
+	o.events.Eventf(claim, nil, corev1.EventTypeWarning, reason, "Delete", "%s", detail)
 	return client.IgnoreNotFound(o.client.Delete(ctx, claim))
 }
 
@@ -119,11 +117,11 @@ func (o *Operator) checkDrift(ctx context.Context, claim *karpv1.NodeClaim) erro
 		return err
 	}
 	if have := claim.Annotations[classHashAnnotation]; have != "" && drift.Reason == "" {
-		if hash, err := classHash(ctx, o.client, claim.Spec.NodeClassRef); err == nil && hash != have {
+		if hash, err := o.classHash(ctx, claim.Spec.NodeClassRef); err == nil && hash != have {
 			drift = cloudprovider.Drift{Reason: "NodeClassDrift", Detail: "the node class was changed"}
 		}
 	}
-	_, err = o.writeStatus(ctx, claim, func() {
+	err = o.writeStatus(ctx, claim, func() {
 		if drift.Reason != "" {
 			claim.StatusConditions().SetTrueWithReason(karpv1.ConditionTypeDrifted, drift.Reason, drift.Detail)
 		} else {

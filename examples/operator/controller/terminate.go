@@ -21,6 +21,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/deprovision/drain"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/examples/pipeline"
 )
 
 // drainPause is how long a drain waits before it looks again: what it waits for are pods, whose changes do not wake a claim.
@@ -45,24 +46,34 @@ func (o *Operator) reconcileNode(ctx context.Context, node *corev1.Node) (reconc
 
 // release lets a node of ours go whose claim is gone. The cache may be behind: only the API server's own answer counts.
 func (o *Operator) release(ctx context.Context, node *corev1.Node) error {
-	var claims karpv1.NodeClaimList
-	if err := o.api.List(ctx, &claims); err != nil {
+	claims, err := list[*karpv1.NodeClaim](ctx, o.api, &karpv1.NodeClaimList{})
+	if err != nil || slices.ContainsFunc(claims, func(c *karpv1.NodeClaim) bool { return c.Status.ProviderID == node.Spec.ProviderID }) {
 		return err
-	}
-	if slices.ContainsFunc(claims.Items, func(c karpv1.NodeClaim) bool { return c.Status.ProviderID == node.Spec.ProviderID }) {
-		return nil
 	}
 	return o.removeNode(ctx, node)
 }
 
-// removeNode takes a node whose machine is gone out of the cluster.
+// removeNode takes a node whose machine is gone out of the cluster, with its pods: nobody is left there to say that they have ended.
 func (o *Operator) removeNode(ctx context.Context, node *corev1.Node) error {
-	if node.DeletionTimestamp == nil {
-		if err := o.client.Delete(ctx, node); client.IgnoreNotFound(err) != nil {
-			return err
-		}
+	pods, err := o.podsOn(ctx, node)
+	for _, p := range pods {
+		err = errors.Join(err, o.deletePod(ctx, p, 0))
 	}
-	return client.IgnoreNotFound(o.removeFinalizer(ctx, node))
+	if err == nil && node.DeletionTimestamp == nil {
+		err = client.IgnoreNotFound(o.client.Delete(ctx, node))
+	}
+	if err == nil {
+		err = client.IgnoreNotFound(o.removeFinalizer(ctx, node))
+	}
+	return err
+}
+
+func (o *Operator) podsOn(ctx context.Context, node *corev1.Node) ([]*corev1.Pod, error) {
+	return list[*corev1.Pod](ctx, o.client, &corev1.PodList{}, client.MatchingFields{podNode: node.Name})
+}
+
+func (o *Operator) deletePod(ctx context.Context, p *corev1.Pod, grace time.Duration) error {
+	return client.IgnoreNotFound(o.client.Delete(ctx, p, client.GracePeriodSeconds(grace/time.Second), client.Preconditions{UID: &p.UID}))
 }
 
 func (o *Operator) removeFinalizer(ctx context.Context, object client.Object) error {
@@ -80,62 +91,51 @@ func (o *Operator) terminate(ctx context.Context, claim *karpv1.NodeClaim) (reco
 		return reconcile.Result{}, err
 	}
 	gone, err := o.machineGone(ctx, claim)
+	switch {
+	case err != nil:
+	case !gone:
+		if err = o.giveBack(ctx, claim, node); err == nil {
+			return reconcile.Result{RequeueAfter: drainPause}, nil
+		}
+	case node != nil:
+		err = o.removeNode(ctx, node)
+	}
+	if err == nil {
+		err = o.removeFinalizer(ctx, claim)
+	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if node != nil {
-		if gone {
-			if err := o.bury(ctx, node); err != nil {
-				return reconcile.Result{}, err
-			}
-		} else if waits, err := o.empty(ctx, claim, node); err != nil || waits {
-			return reconcile.Result{RequeueAfter: drainPause}, err
-		}
-	}
-	if !gone {
-		if err := o.options.Provider.Delete(ctx, claim.Status.ProviderID); err != nil && !errors.Is(err, cloudprovider.ErrNotFound) {
-			return reconcile.Result{}, err
-		}
-		if err := o.setCondition(ctx, claim, karpv1.ConditionTypeInstanceTerminating); err != nil {
-			return reconcile.Result{}, err
-		}
-		return reconcile.Result{RequeueAfter: drainPause}, nil
-	}
-	if node != nil {
-		if err := o.removeNode(ctx, node); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	if err := o.removeFinalizer(ctx, claim); err != nil {
-		return reconcile.Result{}, err
-	}
-	pool := claim.Labels[karpv1.NodePoolLabelKey]
-	claimsTerminated.WithLabelValues(pool).Inc()
+	claimsTerminated.WithLabelValues(claim.Labels[karpv1.NodePoolLabelKey]).Inc()
 	log.FromContext(ctx).Info("terminated", "provider-id", claim.Status.ProviderID)
 	o.Wake() // its pods need a place, and its pool's limit has room again
 	return reconcile.Result{}, nil
 }
 
-// machineGone reports whether there is no machine to give back. A launch whose answer was lost is asked for once more: the
-// token leads to its machine, if there is one.
+// machineGone reports whether there is no machine to give back. One whose launch was not answered is found by its token; what the list
+// does not show yet is an orphan, which the review collects.
 func (o *Operator) machineGone(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
-	if claim.Status.ProviderID != "" {
-		_, err := o.options.Provider.Get(ctx, claim.Status.ProviderID)
-		if errors.Is(err, cloudprovider.ErrNotFound) { // readers may lag behind; Delete does not
-			err = o.options.Provider.Delete(ctx, claim.Status.ProviderID)
+	if claim.Status.ProviderID == "" {
+		return pipeline.GiveBack(ctx, o.options.Provider, []cloudprovider.NodeClaim{{Token: string(claim.UID)}})
+	}
+	_, err := o.options.Provider.Get(ctx, claim.Status.ProviderID)
+	if errors.Is(err, cloudprovider.ErrNotFound) { // readers may lag behind; Delete does not
+		err = o.options.Provider.Delete(ctx, claim.Status.ProviderID)
+	}
+	return errors.Is(err, cloudprovider.ErrNotFound), notFoundIsFine(err)
+}
+
+// giveBack empties the node of a claim, if it has one, and then gives the machine back.
+func (o *Operator) giveBack(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
+	if node != nil {
+		if waits, err := o.empty(ctx, claim, node); err != nil || waits {
+			return err
 		}
-		return errors.Is(err, cloudprovider.ErrNotFound), notFoundIsFine(err)
 	}
-	instances, err := o.options.Provider.List(ctx)
-	if err != nil {
-		return false, err
+	if err := o.options.Provider.Delete(ctx, claim.Status.ProviderID); notFoundIsFine(err) != nil {
+		return err
 	}
-	for _, i := range instances {
-		if i.Token == string(claim.UID) {
-			return false, notFoundIsFine(o.options.Provider.Delete(ctx, i.ID))
-		}
-	}
-	return true, nil // one that the list does not show yet is an orphan, which the review collects
+	return o.writeStatus(ctx, claim, func() { claim.StatusConditions().SetTrue(karpv1.ConditionTypeInstanceTerminating) })
 }
 
 func notFoundIsFine(err error) error {
@@ -145,26 +145,14 @@ func notFoundIsFine(err error) error {
 	return err
 }
 
-// bury deletes the pods of a machine that is gone: nobody is left there to say that they have ended.
-func (o *Operator) bury(ctx context.Context, node *corev1.Node) error {
-	pods, err := o.podsOn(ctx, node.Name)
-	for _, p := range pods {
-		err = errors.Join(err, client.IgnoreNotFound(o.client.Delete(ctx, p, client.GracePeriodSeconds(0), client.Preconditions{UID: &p.UID})))
-	}
-	return err
-}
-
 // empty moves the drain of a node on, and reports whether something is left to wait for.
 func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) (waits bool, err error) {
 	if err := o.close(ctx, node); err != nil {
 		return true, err
 	}
-	pods, err := o.podsOn(ctx, node.Name)
-	if err != nil {
-		return true, err
-	}
-	var list policyv1.PodDisruptionBudgetList
-	if err := o.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	pods, err := o.podsOn(ctx, node)
+	budgets, unknown := list[*policyv1.PodDisruptionBudget](ctx, o.client, &policyv1.PodDisruptionBudgetList{}, client.UnsafeDisableDeepCopy)
+	if err := errors.Join(err, unknown); err != nil {
 		return true, err
 	}
 	var deadline time.Time
@@ -172,12 +160,11 @@ func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 		deadline = claim.DeletionTimestamp.Add(grace.Duration)
 	}
 	now := time.Now()
-	plan := drain.Of(pods, eviction.NewBudgets(pointers(list.Items)), now, deadline)
+	plan := drain.Of(pods, eviction.NewBudgets(budgets), now, deadline)
 	var errs []error // one pod's do not hold up the others
 	for _, f := range plan.Forced {
-		seconds := int64(f.Grace / time.Second)
 		o.events.Eventf(f.Pod, node, corev1.EventTypeWarning, "Disrupted", "Delete", "the time of node %s to drain is up", node.Name)
-		errs = append(errs, client.IgnoreNotFound(o.client.Delete(ctx, f.Pod, client.GracePeriodSeconds(seconds), client.Preconditions{UID: &f.Pod.UID})))
+		errs = append(errs, o.deletePod(ctx, f.Pod, f.Grace))
 	}
 	for _, p := range plan.Now() {
 		errs = append(errs, o.evict(ctx, p, node))
@@ -186,16 +173,16 @@ func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 		return true, err
 	}
 	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeDrained) { // look once more: a pod that was bound last may not be in the caches yet
-		return true, o.setCondition(ctx, claim, karpv1.ConditionTypeDrained)
+		return true, o.writeStatus(ctx, claim, func() { claim.StatusConditions().SetTrue(karpv1.ConditionTypeDrained) })
 	}
-	var attachments storagev1.VolumeAttachmentList
-	var claims corev1.PersistentVolumeClaimList
-	err = errors.Join(o.client.List(ctx, &attachments, client.UnsafeDisableDeepCopy), o.client.List(ctx, &claims, client.UnsafeDisableDeepCopy))
-	attached := drain.Attached(node.Name, pointers(attachments.Items), pods, pointers(claims.Items))
+	attachments, err := list[*storagev1.VolumeAttachment](ctx, o.client, &storagev1.VolumeAttachmentList{}, client.UnsafeDisableDeepCopy)
+	claims, unknown := list[*corev1.PersistentVolumeClaim](ctx, o.client, &corev1.PersistentVolumeClaimList{}, client.UnsafeDisableDeepCopy)
+	err = errors.Join(err, unknown)
+	attached := drain.Attached(node.Name, attachments, pods, claims)
 	if err != nil || len(attached) > 0 && (deadline.IsZero() || now.Before(deadline)) {
 		return true, err
 	}
-	return false, o.setCondition(ctx, claim, karpv1.ConditionTypeVolumesDetached)
+	return false, o.writeStatus(ctx, claim, func() { claim.StatusConditions().SetTrue(karpv1.ConditionTypeVolumesDetached) })
 }
 
 // close keeps new pods away from a node.
@@ -218,15 +205,9 @@ func (o *Operator) evict(ctx context.Context, p *corev1.Pod, node *corev1.Node) 
 		evictions.Inc()
 		o.events.Eventf(p, node, corev1.EventTypeNormal, "Evicted", "Evict", "node %s is given back", node.Name)
 	case apierrors.IsTooManyRequests(err):
-		o.events.Eventf(p, node, corev1.EventTypeWarning, "EvictionRefused", "Evict", "%s", shorten(err.Error()))
+		o.events.Eventf(p, node, corev1.EventTypeWarning, "EvictionRefused", "Evict", "%s", err.Error())
 	case !apierrors.IsNotFound(err) && !apierrors.IsConflict(err):
 		return fmt.Errorf("eviction of %s: %w", eviction.Name(p), err)
 	}
 	return nil
-}
-
-// setCondition sets a condition of a claim, once.
-func (o *Operator) setCondition(ctx context.Context, claim *karpv1.NodeClaim, condition string) error {
-	_, err := o.writeStatus(ctx, claim, func() { claim.StatusConditions().SetTrue(condition) })
-	return err
 }

@@ -6,14 +6,16 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
-	"sync"
+	"os"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -21,6 +23,8 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
 	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/instancetypes/kwok"
 )
 
 // Cloud is a cloud and its machines. Make one by [New].
@@ -32,6 +36,18 @@ type Cloud struct {
 
 // tick is how often the cloud's time is set and machines are looked at.
 const tick = 100 * time.Millisecond
+
+// Catalogue is what a file in the shape of Karpenter's KWOK provider offers or, without one, EC2 in a region, as embedded.
+func Catalogue(file, region string) ([]instancetypes.InstanceType, error) {
+	if file == "" {
+		return ec2.Catalogue(region)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("memory: %w", err)
+	}
+	return kwok.Read(data)
+}
 
 // New is a cloud that sells the types. The config's Types and Clock are set here.
 func New(types []instancetypes.InstanceType, config memcloud.Config) (*Cloud, error) {
@@ -46,19 +62,13 @@ func New(types []instancetypes.InstanceType, config memcloud.Config) (*Cloud, er
 // Run lets time pass and machines boot and go, until the context ends. Errors of the API server are logged, and what they
 // prevented is done later.
 func (c *Cloud) Run(ctx context.Context, api client.Client) error {
-	clock := time.NewTicker(tick)
-	defer clock.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-clock.C:
-			c.Clock().Advance(time.Since(c.Clock().Now()))
-			if err := c.kubelets.Join(ctx, api, c.Truth()); err != nil && ctx.Err() == nil {
-				log.FromContext(ctx).Info("machines", "error", err.Error())
-			}
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		c.Clock().Advance(time.Since(c.Clock().Now()))
+		if err := c.kubelets.Join(ctx, api, c.Truth()); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Info("machines", "error", err.Error())
 		}
-	}
+	}, tick)
+	return nil
 }
 
 // Kubelets join machines to a cluster, whatever cloud they are of. The zero value knows of none; it is not safe for concurrent use.
@@ -69,39 +79,36 @@ type Kubelets struct {
 // Join makes a node for every machine that has booted, and takes those away whose machine is gone, as the controller of a cloud does:
 // many at a time, for machines do not wait for each other. The machines are all that there are now.
 func (k *Kubelets) Join(ctx context.Context, api client.Client, machines []cloudprovider.Instance) error {
-	var all errgroup.Group
-	all.SetLimit(20)
-	var mu sync.Mutex
-	known, there := maps.Clone(k.nodes), map[string]bool{}
-	note := func(err error, change func()) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if k.nodes == nil {
-			k.nodes = map[string]string{}
-		}
-		if err == nil {
-			change()
-		}
-		return err
+	type change struct {
+		machine, node string
+		write         func() error
 	}
+	var changes []change
+	there := map[string]bool{}
 	for _, machine := range machines {
 		there[machine.ID] = true
-		if machine.State == cloudprovider.Running && known[machine.ID] == "" {
-			all.Go(func() error {
-				err := api.Create(ctx, kubelet(machine))
-				return note(client.IgnoreAlreadyExists(err), func() { k.nodes[machine.ID] = machine.Claim })
-			})
+		if machine.State == cloudprovider.Running && k.nodes[machine.ID] == "" {
+			changes = append(changes, change{machine.ID, machine.Claim, func() error { return client.IgnoreAlreadyExists(api.Create(ctx, kubelet(machine))) }})
 		}
 	}
-	for id, name := range known {
+	for id, name := range k.nodes {
 		if !there[id] {
-			all.Go(func() error {
-				err := api.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
-				return note(client.IgnoreNotFound(err), func() { delete(k.nodes, id) })
-			})
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			changes = append(changes, change{id, "", func() error { return client.IgnoreNotFound(api.Delete(ctx, node)) }})
 		}
 	}
-	return all.Wait()
+	errs := make([]error, len(changes))
+	workqueue.ParallelizeUntil(ctx, 20, len(changes), func(i int) { errs[i] = changes[i].write() })
+	if k.nodes == nil {
+		k.nodes = map[string]string{}
+	}
+	for i, c := range changes {
+		if errs[i] == nil && ctx.Err() == nil { // a change that is made again does no harm
+			k.nodes[c.machine] = c.node
+		}
+	}
+	maps.DeleteFunc(k.nodes, func(_, node string) bool { return node == "" })
+	return errors.Join(errs...)
 }
 
 // kubelet is the node that a machine registers: not ready, and closed to pods until its claim is found.

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -44,16 +45,8 @@ func Serve(address string, operator *controller.Operator) []manager.Runnable {
 	}
 	s := &server{operator: operator}
 	web := &http.Server{Addr: address, Handler: s.handler(index), ReadHeaderTimeout: 10 * time.Second}
-	return []manager.Runnable{manager.RunnableFunc(s.watch), manager.RunnableFunc(func(ctx context.Context) error {
-		go func() {
-			<-ctx.Done()
-			_ = web.Close() // streams never end by themselves
-		}()
-		if err := web.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("page: %w", err)
-		}
-		return nil
-	})}
+	web.RegisterOnShutdown(func() { _ = web.Close() }) // streams never end by themselves
+	return []manager.Runnable{manager.RunnableFunc(s.watch), &manager.Server{Name: "page", Server: web, OnlyServeWhenLeader: true}}
 }
 
 func (s *server) handler(source string) *http.ServeMux {
@@ -69,21 +62,14 @@ func (s *server) handler(source string) *http.ServeMux {
 
 // watch takes a picture every beat.
 func (s *server) watch(ctx context.Context) error {
-	clock := time.NewTicker(beat)
-	defer clock.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case now := <-clock.C:
-			c, err := take(ctx, s.operator)
-			if err != nil {
-				ctrl.Log.Info("page", "error", err.Error())
-				continue
-			}
-			s.publish(c, now)
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if c, err := take(ctx, s.operator); err != nil {
+			ctrl.Log.Info("page", "error", err.Error())
+		} else {
+			s.publish(c, time.Now())
 		}
-	}
+	}, beat)
+	return nil
 }
 
 func (s *server) publish(c *cluster, now time.Time) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -36,7 +37,8 @@ setInterval(() => {
 
 // a cluster with n nodes: some coming, some going, most at work.
 func example(n int) *cluster {
-	c := &cluster{waiting: make([]picture.Pod, n/3)}
+	c := &cluster{waiting: slices.Repeat([]picture.Pod{{App: "batch"}}, n/3)}
+	defer func() { c.pods += len(c.waiting) }()
 	for i := range n {
 		x := picture.Node{
 			Name: fmt.Sprintf("default-%05d", i), Pool: "default", Type: []string{"m6a.2xlarge", "c7gn.metal", "u7i-12tb.224xlarge"}[i%3],
@@ -50,6 +52,7 @@ func example(n int) *cluster {
 		}
 		for k := range i % 12 {
 			for range k%3 + 1 {
+				c.pods++
 				x.Pods = append(x.Pods, picture.Pod{App: fmt.Sprintf("app-%d", (i+k)%17), CPU: 250, Memory: 1 << 30})
 			}
 		}
@@ -125,6 +128,32 @@ func TestInABrowser(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The operator ends although somebody looks at the page.
+func TestStopsWithAnOpenStream(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // to know a free port
+	require.NoError(t, err)
+	require.NoError(t, free.Close())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Serve(free.Addr().String(), nil)[1].Start(ctx) }()
+	var stream net.Conn
+	require.Eventually(t, func() bool {
+		stream, err = net.Dial("tcp", free.Addr().String()) //nolint:noctx // it ends with the server
+		return err == nil
+	}, 10*time.Second, 10*time.Millisecond)
+	defer stream.Close()
+	_, err = stream.Write([]byte("GET /events HTTP/1.1\r\nHost: here\r\n\r\n"))
+	require.NoError(t, err)
+	time.Sleep(200 * time.Millisecond) // nothing is sent before there is a picture
+	cancel()
+	select {
+	case err := <-ended:
+		require.NoError(t, err)
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for the stream")
 	}
 }
 

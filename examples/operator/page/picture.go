@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -29,16 +30,10 @@ type message struct {
 	Pods    int               `json:"p"`
 	Waiting int               `json:"w"`
 	Price   string            `json:"d"`
-	Legend  []entry           `json:"legend"`
+	Legend  string            `json:"legend"`
 	Cost    string            `json:"cost"`
 	Names   []string          `json:"names"` // in the order in which they are shown
 	Drawn   map[string]string `json:"drawn"` // by name
-}
-
-type entry struct {
-	App    string `json:"app"`
-	Pods   int    `json:"pods"`
-	Colour string `json:"colour"`
 }
 
 // show draws it.
@@ -49,7 +44,7 @@ func (c *cluster) show(cost []picture.Point) *message {
 		m.Drawn[n.Name] = string(n.SVG())
 	}
 	for _, e := range picture.Legend(append(slices.Clone(c.nodes), picture.Node{Pods: c.waiting})) {
-		m.Legend = append(m.Legend, entry{e.App, e.Pods, string(e.Colour())})
+		m.Legend += string(e.HTML())
 	}
 	line := picture.Line{}
 	for _, p := range cost {
@@ -99,19 +94,16 @@ func take(ctx context.Context, o *controller.Operator) (*cluster, error) {
 	for i := range nodes.Items {
 		byID[nodes.Items[i].Spec.ProviderID] = &nodes.Items[i]
 	}
+	delete(byID, "")
 	for i := range claims.Items {
 		c := &claims.Items[i]
-		node, dollars := byID[c.Status.ProviderID], 0.0
-		there := node != nil && c.Status.ProviderID != ""
-		if there {
-			dollars = prices[node.Name]
-		} else {
-			node = &corev1.Node{}
-			node.Name, node.Labels = c.Name, c.Labels
+		node, there := byID[c.Status.ProviderID]
+		if !there {
+			node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Name, Labels: c.Labels}}
 		}
 		n := picture.NodeOf(node, on[node.Name])
-		out.price += dollars
-		if dollars > 0 {
+		dollars := prices[node.Name]
+		if out.price += dollars; dollars > 0 {
 			n.Price = fmt.Sprintf("$%.3f/h", dollars)
 		}
 		switch {

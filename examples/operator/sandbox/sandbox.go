@@ -20,7 +20,6 @@ import (
 	"github.com/joinery-sdk/joinery/examples/operator/cluster"
 	"github.com/joinery-sdk/joinery/examples/operator/controller"
 	"github.com/joinery-sdk/joinery/examples/operator/crds"
-	"github.com/joinery-sdk/joinery/examples/operator/deploy"
 	"github.com/joinery-sdk/joinery/examples/operator/memory"
 	"github.com/joinery-sdk/joinery/instancetypes"
 )
@@ -56,7 +55,7 @@ func Start(ctx context.Context, progress io.Writer, dir string, types []instance
 	}
 	s.Client, err = client.New(c.Config, client.Options{Scheme: scheme.Scheme})
 	if err == nil {
-		s.operator, err = deploy.As(ctx, c.Config, s.Client)
+		s.operator, err = asOperator(ctx, c.Config, s.Client)
 	}
 	if err == nil {
 		s.Cloud, err = memory.New(types, config)

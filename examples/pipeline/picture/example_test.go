@@ -24,11 +24,11 @@ func ExamplePage() {
 // The same app has the same colour wherever it is drawn.
 func ExampleLegend() {
 	for _, e := range picture.Legend([]picture.Node{{Pods: []picture.Pod{{App: "web"}, {App: "db"}, {App: "web"}}}}) {
-		fmt.Println(e.App, e.Pods, e.Colour())
+		fmt.Println(e.HTML())
 	}
 	// Output:
-	// web 2 hsl(245 60% 52%)
-	// db 1 hsl(6 60% 52%)
+	// <span><i style="background: hsl(245 60% 52%)"></i>web × 2</span>
+	// <span><i style="background: hsl(6 60% 52%)"></i>db × 1</span>
 }
 
 // A line over numbers; steps hold until the next point.

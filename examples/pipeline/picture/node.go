@@ -107,8 +107,10 @@ type Entry struct {
 	Pods int
 }
 
-// Colour is that of the app.
-func (e Entry) Colour() template.CSS { return template.CSS(Colour(e.App)) } //nolint:gosec // it holds nothing of the name
+// HTML is the entry as legends show it: a square of the app's colour, its name and how many pods it has.
+func (e Entry) HTML() template.HTML {
+	return template.HTML(fmt.Sprintf(`<span><i style="background: %s"></i>%s × %d</span>`, Colour(e.App), escape(e.App), e.Pods)) //nolint:gosec // the name is escaped
+}
 
 // legendLength is how many apps have a name in a legend; the rest are one entry.
 const legendLength = 24

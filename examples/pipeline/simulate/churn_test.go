@@ -251,3 +251,39 @@ func TestNominatedPodsKeepTheirNode(t *testing.T) {
 		}
 	}
 }
+
+// The room that pods of a node on its way out will take is not free, however the node is known to go.
+func TestRoomForPodsOfLeavingNodes(t *testing.T) {
+	deleted := metav1.NewTime(fragment.Now())
+	for name, leave := range map[string]func(x *told){
+		"": func(*told) {},
+		"marked": func(x *told) {
+			x.s.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}}
+		},
+		"deleted": func(x *told) { x.s.Nodes[1].DeletionTimestamp = &deleted },
+		"its claim is, by name": func(x *told) {
+			x.s.NodeClaims = []scheduling.NodeClaim{{Name: "b-claim", NodeName: "b", Deleting: true, Initialized: true}}
+		},
+		"its claim is, by id": func(x *told) {
+			x.s.Nodes[1].Spec.ProviderID = "cloud://b"
+			x.s.NodeClaims = []scheduling.NodeClaim{{Name: "b-claim", ProviderID: "cloud://b", Deleting: true, Initialized: true}, {Name: "c-claim", NodeName: "c", Initialized: true}}
+		},
+	} {
+		x := tell(t, families("m5"), onDemand)
+		x.node(t, "a", "m5.xlarge", "on-demand", 1, "1", "2Gi")
+		x.node(t, "b", "m5.xlarge", "on-demand", 1, "2", "2Gi")
+		x.node(t, "c", "m5.xlarge", "on-demand", 1, "2", "2Gi")
+		leave(x)
+		assert.Equal(t, map[string]bool{"a": false, "b": name != "", "c": false}, map[string]bool{"a": simulate.Leaving(x.s)["a"], "b": simulate.Leaving(x.s)["b"], "c": simulate.Leaving(x.s)["c"]}, name)
+		_, nominated, err := simulate.New(x.s)
+		require.NoError(t, err)
+		onto := slices.DeleteFunc(x.plan(t, deprovision.Options{}).Commands, func(c deprovision.Command) bool { return len(c.NewNodes) > 0 })
+		if name == "" {
+			assert.Empty(t, nominated)
+			assert.NotEmpty(t, onto, "two pods share a node")
+			continue
+		}
+		assert.Equal(t, []string{"a"}, nominated, name)
+		assert.Empty(t, onto, name)
+	}
+}

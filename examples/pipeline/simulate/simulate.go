@@ -1,12 +1,15 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eligibility"
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/examples/plan"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
@@ -19,8 +22,9 @@ type Simulator struct {
 	market *market
 }
 
-// New compiles a snapshot. Pending pods keep the room that they would take now, those that are nominated to a node the room that
-// kube-scheduler keeps for them there; the nodes are returned, for they are not to be given back.
+// New compiles a snapshot. Pending pods keep the room that they would take now, and so do those that move because their nodes are on
+// their way out ([Leaving]); those that are nominated to a node keep the room that kube-scheduler keeps for them there. The nodes are
+// returned, for they are not to be given back.
 func New(s scheduling.Snapshot) (*Simulator, []string, error) { return NewFor(s, nil) }
 
 // NewFor is New where nodes to buy count for what the objective makes of their price; [Counted] does the same for those that there
@@ -56,25 +60,47 @@ func NewFor(s scheduling.Snapshot, o *plan.Objective) (*Simulator, []string, err
 	return at(c, newMarket(c.Problem(), costs)), nominated, nil
 }
 
+// Leaving are the names of the nodes that are on their way out: marked as such, being deleted, or of a claim that is.
+func Leaving(s scheduling.Snapshot) map[string]bool {
+	deleting := map[string]bool{} // by name and by provider id
+	for i := range s.NodeClaims {
+		if c := &s.NodeClaims[i]; c.Deleting {
+			deleting[cmp.Or(c.NodeName, c.Name)], deleting[c.ProviderID] = true, true
+		}
+	}
+	out := map[string]bool{}
+	for _, n := range s.Nodes {
+		x := eligibility.Node{Node: n, Claim: eligibility.Claim{Deleting: deleting[n.Name] || n.Spec.ProviderID != "" && deleting[n.Spec.ProviderID]}}
+		if x.Leaving() {
+			out[n.Name] = true
+		}
+	}
+	return out
+}
+
 // seated is the snapshot with the pods that kube-scheduler keeps room for (status.nominatedNodeName) on the nodes where it does, and
-// those nodes.
+// those nodes; pods of nodes on their way out are pending.
 func seated(s scheduling.Snapshot) (out scheduling.Snapshot, nodes []string) {
 	there := make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {
 		there[n.Name] = true
 	}
+	leaving := Leaving(s)
 	out = s
+	out.Pods = slices.Clone(s.Pods)
 	for i, p := range s.Pods {
-		node := p.Status.NominatedNodeName
-		if p.Spec.NodeName != "" || p.DeletionTimestamp != nil || !there[node] {
+		node := ""
+		switch {
+		case leaving[p.Spec.NodeName] && eviction.Reschedulable(p):
+		case p.Spec.NodeName == "" && p.DeletionTimestamp == nil && there[p.Status.NominatedNodeName]:
+			node = p.Status.NominatedNodeName
+			nodes = append(nodes, node)
+		default:
 			continue
-		}
-		if len(nodes) == 0 {
-			out.Pods = slices.Clone(s.Pods)
 		}
 		next := *p
 		next.Spec.NodeName = node
-		out.Pods[i], nodes = &next, append(nodes, node)
+		out.Pods[i] = &next
 	}
 	return out, nodes
 }

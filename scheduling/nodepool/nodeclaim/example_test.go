@@ -22,3 +22,18 @@ func ExampleNodeClaim() {
 	fmt.Println(c.Is(nodeclaim.Registered), c.Is(nodeclaim.Initialized))
 	// Output: true false
 }
+
+// What a client has does not say its kind; everything else is read as strictly as from a manifest.
+func ExampleDecodeObject() {
+	type object struct {
+		Metadata map[string]string `json:"metadata"`
+		Spec     map[string]string `json:"spec"`
+	}
+	c, err := nodeclaim.DecodeObject(&object{Metadata: map[string]string{"name": "default-x"}})
+	fmt.Println(c.Kind, c.Name, err)
+	_, err = nodeclaim.DecodeObject(&object{Metadata: map[string]string{"name": "default-x"}, Spec: map[string]string{"expireAfter": "soon"}})
+	fmt.Println(err != nil)
+	// Output:
+	// NodeClaim default-x <nil>
+	// true
+}

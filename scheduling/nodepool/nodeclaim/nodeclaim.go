@@ -117,9 +117,23 @@ func Decode(data []byte) (NodeClaim, error) {
 	if err != nil {
 		return NodeClaim{}, fmt.Errorf("nodeclaim: %w", err)
 	}
+	return decode(&n)
+}
+
+// DecodeObject reads the NodeClaim of karpenter.sh/v1 that a client of Kubernetes has: any Go value whose JSON is that of a claim, such
+// as a pointer to Karpenter's own type. Clients drop apiVersion and kind, so they may be missing; all else is as for [Decode].
+func DecodeObject(object any) (NodeClaim, error) {
+	n, err := nodespec.Object(object, nodepool.V1, "NodeClaim")
+	if err != nil {
+		return NodeClaim{}, fmt.Errorf("nodeclaim: %w", err)
+	}
+	return decode(&n)
+}
+
+func decode(n *strictjson.Node) (NodeClaim, error) {
 	d := strictjson.Decoder{Live: true}
 	var w wireClaim
-	r := nodespec.NewReport(d.Decode(&n, &w))
+	r := nodespec.NewReport(d.Decode(n, &w))
 	machine := w.Kind == "Machine" && w.APIVersion == nodepool.V1Alpha5
 	claim := w.Kind == "NodeClaim" && (w.APIVersion == nodepool.V1Beta1 || w.APIVersion == nodepool.V1)
 	if !machine && !claim {
