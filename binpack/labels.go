@@ -233,6 +233,11 @@ func (l *labelAnswers) variant(s requirements.Set) variant {
 	return v
 }
 
+// suits reports whether some variant goes with an offering.
+func (p *profile) suits(typ, offering int) bool {
+	return slices.ContainsFunc(p.variants, func(v variant) bool { return v.masks[typ]&(1<<offering) != 0 })
+}
+
 // openStates numbers what the items of bins have made of the open keys, so that narrowing twice costs one map look-up.
 type openStates struct {
 	sets []requirements.Set // sets[0] is anything
@@ -315,6 +320,14 @@ func (in *Instance) Labels(b Bin) requirements.Set {
 	set, err := typ.Provides.Intersect(typ.Offerings[b.Offering].Provides)
 	if err != nil {
 		return requirements.Impossible()
+	}
+	if in.open.keys.Len() == 0 { // which leaves nothing to narrow
+		for _, s := range b.Shares {
+			if !in.profiles[in.profile[s.Item]].suits(b.Type, b.Offering) {
+				return requirements.Impossible()
+			}
+		}
+		return set
 	}
 	settled, ok := in.settle(in.closed(set), b.Shares)
 	if !ok {
