@@ -362,10 +362,6 @@ type tagState struct {
 func (in *Instance) compileTags() {
 	p := &in.problem
 	in.tags = map[string]int32{}
-	in.itemTags = make([]tagProfile, len(p.Items))
-	for i, it := range p.Items {
-		in.itemTags[i] = in.tagProfile(it.Tags, it.Limits)
-	}
 	in.typeTags = make([]tagProfile, len(p.Types))
 	for t, typ := range p.Types {
 		in.typeTags[t] = in.tagProfile(typ.Tags, typ.Limits)

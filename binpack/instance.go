@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -16,6 +17,8 @@ type Instance struct {
 	problem Problem
 	origins []Origin
 	dims    int
+	bare    *Instance     // without items and diversity: what other items have in common with these
+	labels  *labelAnswers // of types and nodes, shared likewise
 
 	capacity []int64 // by type, dims each
 	free     []int64 // by node, dims each
@@ -28,8 +31,6 @@ type Instance struct {
 	order    []int     // items by decreasing size
 	rank     []int     // by item, its place in order
 	open     openKeys
-	// consistent is what a variant that asks nothing satisfies.
-	consistent variant
 
 	tags       map[string]int32
 	itemTags   []tagProfile
@@ -67,23 +68,46 @@ const maxOfferings = 64
 // everything that is malformed: vectors of a wrong length, negative sizes, duplicate names, indexes out of range.
 func Compile(p Problem) (*Instance, error) {
 	p = p.filled()
-	if err := p.validate(); err != nil {
+	if err := errors.Join(p.validateItems(), p.validateBins()); err != nil {
 		return nil, err
 	}
-	in := &Instance{problem: p, dims: len(p.Resources)}
-	in.problem.Types, in.origins = splitWide(p)
-	in.compileCapacity()
-	in.compileTiers()
-	in.compileTags()
-	in.compileReservations()
-	in.compileProfiles()
-	in.compileDiversity()
-	in.order = in.decreasing()
-	in.rank = make([]int, len(in.order))
-	for k, i := range in.order {
-		in.rank[i] = k
+	bare := &Instance{problem: p, dims: len(p.Resources)}
+	bare.problem.Items, bare.problem.Diversity = nil, nil
+	bare.problem.Types, bare.origins = splitWide(p)
+	bare.compileCapacity()
+	bare.compileTiers()
+	bare.compileTags()
+	bare.compileReservations()
+	bare.labels = newLabelAnswers(&bare.problem)
+	bare.bare = bare
+	return bare.withItems(p.Items, p.Diversity), nil
+}
+
+// WithItems is the same problem with other items, and the diversity that goes with them. What follows from types, pools and nodes
+// alone is shared, and so is what was found out of a requirement that items asked before, so it costs O(items) and, for
+// requirements that are new, what [Compile] costs. The error is that of [Compile].
+func (in *Instance) WithItems(items []Item, diversity []Diversity) (*Instance, error) {
+	p := in.bare.problem
+	p.Items, p.Diversity = withRequirements(items), diversity
+	if err := p.validateItems(); err != nil {
+		return nil, err
 	}
-	return in, nil
+	return in.bare.withItems(p.Items, diversity), nil
+}
+
+// withItems adds items to an instance without any.
+func (in *Instance) withItems(items []Item, diversity []Diversity) *Instance {
+	out := *in
+	out.problem.Items, out.problem.Diversity = items, diversity
+	out.compileItemTags()
+	out.compileProfiles()
+	out.compileDiversity()
+	out.order = out.decreasing()
+	out.rank = make([]int, len(out.order))
+	for k, i := range out.order {
+		out.rank[i] = k
+	}
+	return &out
 }
 
 // Problem is what was compiled. Types with more than 64 offerings have been split into several of the same name, so
@@ -104,97 +128,121 @@ func (p Problem) filled() Problem {
 			p.Pools[i].MaxPrice = -1
 		}
 	}
-	if anywhere := requirements.AnyOf(requirements.Set{}); slices.ContainsFunc(p.Items, func(it Item) bool { return it.Requires.IsZero() }) {
-		p.Items = slices.Clone(p.Items)
-		for i := range p.Items {
-			if p.Items[i].Requires.IsZero() {
-				p.Items[i].Requires = anywhere
-			}
-		}
-	}
+	p.Items = withRequirements(p.Items)
 	return p
 }
 
-func (p Problem) validate() error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("binpack: "+format, args...)) }
-	vector := func(what func() string, v []int64) {
-		if len(v) != len(p.Resources) {
-			bad("%s has %d resources, want %d", what(), len(v), len(p.Resources))
-		}
-	}
-	limits := func(what func() string, ls []Limit) {
-		for _, l := range ls {
-			if l.Max < 0 {
-				bad("%s: limit of tag %q is negative", what(), l.Tag)
+// withRequirements is the items with what the zero value of their requirements stands for.
+func withRequirements(items []Item) []Item {
+	if anywhere := requirements.AnyOf(requirements.Set{}); slices.ContainsFunc(items, func(it Item) bool { return it.Requires.IsZero() }) {
+		items = slices.Clone(items)
+		for i := range items {
+			if items[i].Requires.IsZero() {
+				items[i].Requires = anywhere
 			}
 		}
 	}
+	return items
+}
+
+// faults collects what is malformed.
+type faults struct {
+	resources int
+	errs      []error
+}
+
+func (f *faults) add(format string, args ...any) {
+	f.errs = append(f.errs, fmt.Errorf("binpack: "+format, args...))
+}
+
+func (f *faults) vector(what func() string, v []int64) {
+	if len(v) != f.resources {
+		f.add("%s has %d resources, want %d", what(), len(v), f.resources)
+	}
+}
+
+func (f *faults) limits(what func() string, ls []Limit) {
+	for _, l := range ls {
+		if l.Max < 0 {
+			f.add("%s: limit of tag %q is negative", what(), l.Tag)
+		}
+	}
+}
+
+// validateItems looks at items and diversity.
+func (p Problem) validateItems() error {
+	f := faults{resources: len(p.Resources)}
 	seen := make(map[string]bool, len(p.Items))
 	for i := range p.Items {
 		it := &p.Items[i]
 		what := func() string { return fmt.Sprintf("item %q", it.Name) }
 		if seen[it.Name] {
-			bad("%s stands there twice", what())
+			f.add("%s stands there twice", what())
 		}
 		seen[it.Name] = true
 		if it.Count < 0 || it.Count > math.MaxInt32 {
-			bad("%s: count %d is out of range", what(), it.Count)
+			f.add("%s: count %d is out of range", what(), it.Count)
 		}
-		vector(what, it.Size)
+		f.vector(what, it.Size)
 		for r, s := range it.Size {
 			if s < 0 && r < len(p.Resources) {
-				bad("%s (items[%d]): size of %s is negative", what(), i, p.Resources[r])
+				f.add("%s (items[%d]): size of %s is negative", what(), i, p.Resources[r])
 			}
 		}
-		limits(what, it.Limits)
+		f.limits(what, it.Limits)
 	}
+	for i, d := range p.Diversity {
+		if d.Max < 0 {
+			f.add("diversity[%d]: max %d is negative", i, d.Max)
+		}
+		for _, s := range d.Items {
+			if s.Item < 0 || s.Item >= len(p.Items) || s.Count < 0 || s.Count > math.MaxInt32 {
+				f.add("diversity[%d]: there is no item %d that counts %d", i, s.Item, s.Count)
+			}
+		}
+	}
+	return errors.Join(f.errs...)
+}
+
+// validateBins looks at types, pools and nodes.
+func (p Problem) validateBins() error {
+	f := faults{resources: len(p.Resources)}
 	for i := range p.Types {
 		t := &p.Types[i]
 		what := func() string { return fmt.Sprintf("type %q (types[%d])", t.Name, i) }
-		vector(what, t.Capacity)
+		f.vector(what, t.Capacity)
 		if t.Pool < 0 || t.Pool >= len(p.Pools) {
-			bad("%s: pool %d does not exist", what(), t.Pool)
+			f.add("%s: pool %d does not exist", what(), t.Pool)
 		} else if n := len(p.Pools[t.Pool].Limits); n > 0 && t.Usage != nil && len(t.Usage) != n {
-			bad("%s: usage has %d entries, its pool %q limits %d", what(), len(t.Usage), p.Pools[t.Pool].Name, n)
+			f.add("%s: usage has %d entries, its pool %q limits %d", what(), len(t.Usage), p.Pools[t.Pool].Name, n)
 		}
 		for _, u := range t.Usage {
 			if u < 0 {
-				bad("%s: usage is negative", what())
+				f.add("%s: usage is negative", what())
 			}
 		}
 		for j, o := range t.Offerings {
 			if o.Price < 0 || o.Objective < 0 {
-				bad("%s: offerings[%d]: price is negative", what(), j)
+				f.add("%s: offerings[%d]: price is negative", what(), j)
 			}
 			if o.Counted && (o.Count < 0 || o.Takes < 0) {
-				bad("%s: offerings[%d]: count is negative", what(), j)
+				f.add("%s: offerings[%d]: count is negative", what(), j)
 			}
 		}
-		limits(what, t.Limits)
-	}
-	for i, d := range p.Diversity {
-		if d.Max < 0 {
-			bad("diversity[%d]: max %d is negative", i, d.Max)
-		}
-		for _, s := range d.Items {
-			if s.Item < 0 || s.Item >= len(p.Items) || s.Count < 0 || s.Count > math.MaxInt32 {
-				bad("diversity[%d]: there is no item %d that counts %d", i, s.Item, s.Count)
-			}
-		}
+		f.limits(what, t.Limits)
 	}
 	nodes := make(map[string]bool, len(p.Nodes))
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		what := func() string { return fmt.Sprintf("node %q", n.Name) }
-		vector(what, n.Free)
+		f.vector(what, n.Free)
 		if nodes[n.Name] {
-			bad("node %q stands there twice", n.Name)
+			f.add("node %q stands there twice", n.Name)
 		}
 		nodes[n.Name] = true
-		limits(what, n.Limits)
+		f.limits(what, n.Limits)
 	}
-	return errors.Join(errs...)
+	return errors.Join(f.errs...)
 }
 
 // Origin says which type of the problem that was given to [Compile] a compiled type stands for, and which of its
@@ -305,6 +353,16 @@ func (in *Instance) compileTiers() {
 			tr := &in.tiers[in.tierOfPool[p.Types[t].Pool]]
 			tr.types = append(tr.types, t)
 		}
+	}
+}
+
+// compileItemTags numbers the tags of items after those of types and nodes, of which there may be other instances.
+func (in *Instance) compileItemTags() {
+	in.tags = maps.Clone(in.tags)
+	in.itemTags = make([]tagProfile, len(in.problem.Items))
+	for i := range in.problem.Items {
+		it := &in.problem.Items[i]
+		in.itemTags[i] = in.tagProfile(it.Tags, it.Limits)
 	}
 }
 

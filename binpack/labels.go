@@ -3,6 +3,7 @@ package binpack
 import (
 	"math/bits"
 	"slices"
+	"sync"
 
 	"github.com/joinery-sdk/joinery/requirements"
 )
@@ -33,8 +34,7 @@ func (x *labelIndex) intern(r requirements.Requirement) int32 {
 	return id
 }
 
-func (in *Instance) indexLabels(key string) *labelIndex {
-	p := &in.problem
+func indexLabels(p *Problem, key string) *labelIndex {
 	x := &labelIndex{key: key, byText: map[string]int32{}}
 	absent := requirements.DoesNotExist(key)
 	said := func(s requirements.Set) requirements.Requirement {
@@ -94,44 +94,71 @@ func (x *labelIndex) leavesOpen(types []Type) bool {
 	return false
 }
 
+// labelAnswers is what the labels of types and nodes have to do with what was asked so far. It is safe for concurrent use.
+type labelAnswers struct {
+	mu       sync.Mutex
+	problem  *Problem // of which items are not looked at
+	none     variant  // what asks nothing
+	index    map[string]*labelIndex
+	profiles map[string]answered // by what is required
+}
+
+// answered is a profile, and what each of its variants asks of open keys.
+type answered struct {
+	profile
+	open []requirements.Set
+	keys requirements.Keys // that the profile mentions and some offering leaves open
+}
+
+func newLabelAnswers(p *Problem) *labelAnswers {
+	return &labelAnswers{problem: p, none: consistent(p), index: map[string]*labelIndex{}, profiles: map[string]answered{}}
+}
+
+// profile compares what is required with all types and nodes; key is its text.
+func (l *labelAnswers) profile(key []byte, alts requirements.Alternatives) answered {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out, ok := l.profiles[string(key)]
+	if ok {
+		return out
+	}
+	var open []string
+	for name := range alts.Keys().All() {
+		if l.index[name] == nil {
+			l.index[name] = indexLabels(l.problem, name)
+		}
+		if l.index[name].open {
+			open = append(open, name)
+		}
+	}
+	out = l.compile(alts, requirements.KeysOf(open...))
+	l.profiles[string(key)] = out
+	return out
+}
+
 func (in *Instance) compileProfiles() {
 	p := &in.problem
 	seen := make(map[string]int32, 64)
-	var distinct []requirements.Alternatives
-	in.profile = make([]int32, len(p.Items))
+	in.profiles, in.profile = nil, make([]int32, len(p.Items))
+	in.open = openKeys{sets: []requirements.Set{{}}}
 	var key []byte
 	for i := range p.Items {
 		key = p.Items[i].Requires.AppendKey(key[:0])
 		id, ok := seen[string(key)]
 		if !ok {
-			id = int32(len(distinct))
+			id = int32(len(in.profiles))
 			seen[string(key)] = id
-			distinct = append(distinct, p.Items[i].Requires)
-		}
-		in.profile[i] = id
-	}
-	var mentioned []string
-	for _, alts := range distinct {
-		for s := range alts.All() {
-			for r := range s.All() {
-				mentioned = append(mentioned, r.Key())
+			a := in.labels.profile(key, p.Items[i].Requires)
+			own := profile{slices.Clone(a.variants)}
+			for k := range own.variants {
+				own.variants[k].open = in.open.intern(a.open[k])
+			}
+			in.profiles = append(in.profiles, own)
+			if a.keys.Len() > 0 {
+				in.open.keys = in.open.keys.Union(a.keys)
 			}
 		}
-	}
-	keys := requirements.KeysOf(mentioned...)
-	index := make(map[string]*labelIndex, keys.Len())
-	var open []string
-	for key := range keys.All() {
-		index[key] = in.indexLabels(key)
-		if index[key].open {
-			open = append(open, key)
-		}
-	}
-	in.consistent = consistent(p)
-	in.open = openKeys{keys: requirements.KeysOf(open...), sets: []requirements.Set{{}}}
-	in.profiles = make([]profile, len(distinct))
-	for i, alts := range distinct {
-		in.profiles[i] = in.compileProfile(alts, index)
+		in.profile[i] = id
 	}
 }
 
@@ -153,37 +180,33 @@ func consistent(p *Problem) variant {
 	return v
 }
 
-func (in *Instance) compileProfile(alts requirements.Alternatives, index map[string]*labelIndex) profile {
+func (l *labelAnswers) compile(alts requirements.Alternatives, open requirements.Keys) answered {
+	var merged []variant // one, if any
 	var narrowing []variant
-	var merged *variant
+	var asked []requirements.Set
 	for s := range alts.All() {
-		v := in.compileVariant(s, index)
-		v.open = in.open.intern(s.Restrict(in.open.keys))
+		v, asks := l.variant(s), s.Restrict(open)
 		switch {
-		case v.open != 0:
-			narrowing = append(narrowing, v)
-		case merged == nil:
-			merged = &v
+		case !asks.IsAnything():
+			narrowing, asked = append(narrowing, v), append(asked, asks)
+		case len(merged) == 0:
+			merged, asked = append(merged, v), slices.Insert(asked, 0, asks)
 		default:
-			for t := range merged.masks {
-				merged.masks[t] |= v.masks[t]
+			for t := range v.masks {
+				merged[0].masks[t] |= v.masks[t]
 			}
-			for w := range merged.nodes {
-				merged.nodes[w] |= v.nodes[w]
+			for w := range v.nodes {
+				merged[0].nodes[w] |= v.nodes[w]
 			}
 		}
 	}
-	if merged == nil {
-		return profile{narrowing}
-	}
-	return profile{append([]variant{*merged}, narrowing...)}
+	return answered{profile{append(merged, narrowing...)}, asked, open}
 }
 
-func (in *Instance) compileVariant(s requirements.Set, index map[string]*labelIndex) variant {
-	p := &in.problem
-	v := variant{masks: slices.Clone(in.consistent.masks), nodes: slices.Clone(in.consistent.nodes)}
+func (l *labelAnswers) variant(s requirements.Set) variant {
+	v := variant{masks: slices.Clone(l.none.masks), nodes: slices.Clone(l.none.nodes)}
 	for r := range s.All() {
-		x := index[r.Key()]
+		x := l.index[r.Key()]
 		ok := make([]bool, len(x.distinct))
 		for i, d := range x.distinct {
 			ok[i] = r.Overlaps(d)
@@ -201,13 +224,18 @@ func (in *Instance) compileVariant(s requirements.Set, index map[string]*labelIn
 				}
 			}
 		}
-		for n := range p.Nodes {
-			if !ok[x.nodes[n]] {
+		for n, id := range x.nodes {
+			if !ok[id] {
 				v.nodes[n/64] &^= 1 << (n % 64)
 			}
 		}
 	}
 	return v
+}
+
+// suits reports whether some variant goes with an offering.
+func (p *profile) suits(typ, offering int) bool {
+	return slices.ContainsFunc(p.variants, func(v variant) bool { return v.masks[typ]&(1<<offering) != 0 })
 }
 
 // openStates numbers what the items of bins have made of the open keys, so that narrowing twice costs one map look-up.
@@ -292,6 +320,14 @@ func (in *Instance) Labels(b Bin) requirements.Set {
 	set, err := typ.Provides.Intersect(typ.Offerings[b.Offering].Provides)
 	if err != nil {
 		return requirements.Impossible()
+	}
+	if in.open.keys.Len() == 0 { // which leaves nothing to narrow
+		for _, s := range b.Shares {
+			if !in.profiles[in.profile[s.Item]].suits(b.Type, b.Offering) {
+				return requirements.Impossible()
+			}
+		}
+		return set
 	}
 	settled, ok := in.settle(in.closed(set), b.Shares)
 	if !ok {

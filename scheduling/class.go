@@ -113,7 +113,7 @@ type Ignored struct {
 func optedOut(required requirements.Alternatives) bool {
 	absent := requirements.DoesNotExist(nodepool.LabelKey)
 	for s := range required.All() {
-		if !s.Get(nodepool.LabelKey).Subset(absent) {
+		if !s.Has(nodepool.LabelKey) || !s.Get(nodepool.LabelKey).Subset(absent) {
 			return false
 		}
 	}

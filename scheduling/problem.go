@@ -222,15 +222,17 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod, aliases requirements.Aliases) error {
 	others := slices.Concat(slices.Collect(maps.Values(running))...) // in any order: only what they ask of others counts
-	var errs []error
-	var totals podclass.Totals
-	for _, pods := range p.keptApart(podclass.GroupAmong(pending, others)) {
-		c := &Class{Pods: pods}
-		if err := c.fill(&p.admission, aliases, &totals); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if optedOut(c.Required) {
+	groups := p.keptApart(podclass.GroupAmong(pending, others))
+	classes, errs := make([]Class, len(groups)), make([]error, len(groups))
+	totals := make([]podclass.Totals, parts(len(groups)))
+	inParts(len(groups), len(totals), func(part, i int) {
+		classes[i].Pods = groups[i]
+		errs[i] = classes[i].fill(&p.admission, aliases, &totals[part])
+	})
+	p.Classes = make([]*Class, 0, len(groups))
+	for i := range classes {
+		c := &classes[i]
+		if errs[i] == nil && optedOut(c.Required) {
 			for _, pod := range c.Pods {
 				p.Ignored = append(p.Ignored, Ignored{pod, "it opted out of every pool by " + nodepool.LabelKey + " DoesNotExist"})
 			}

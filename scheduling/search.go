@@ -196,7 +196,9 @@ func (s *state) urgency(class int) urgency {
 
 // prioritize gives items numbers that are as small as the order allows.
 func prioritize(items []Item, of []urgency) {
-	levels := slices.Compact(slices.SortedFunc(slices.Values(of), urgency.compare))
+	levels := slices.Clone(of)
+	slices.SortFunc(levels, urgency.compare)
+	levels = slices.Compact(levels)
 	for i := range items {
 		at, _ := slices.BinarySearchFunc(levels, of[i], urgency.compare)
 		items[i].Priority = int32(at)

@@ -103,9 +103,7 @@ func (k *packer) Pack(ctx context.Context, p *scheduling.Problem, r scheduling.R
 		}
 		opts.First = k.last.plan
 	} else {
-		problem := Problem(p, k.types, r.Items)
-		k.spread.limit(&problem, r.Items)
-		in, err := binpack.Compile(problem)
+		in, err := k.compile(p, r.Items)
 		if err != nil {
 			return scheduling.Outcome{}, err
 		}
@@ -119,6 +117,19 @@ func (k *packer) Pack(ctx context.Context, p *scheduling.Problem, r scheduling.R
 		k.rounds = append(k.rounds, k.last)
 	}
 	return Outcome(k.last.in, plan), nil
+}
+
+// compile is a round as an instance. Of those after the first only the items are new.
+func (k *packer) compile(p *scheduling.Problem, items []scheduling.Item) (*binpack.Instance, error) {
+	if len(k.rounds) > 0 {
+		return k.rounds[0].in.WithItems(Items(items), k.spread.limits(items))
+	}
+	problem := Problem(p, k.types, items)
+	problem.Diversity = k.spread.limits(items)
+	for i := range problem.Nodes {
+		problem.Nodes[i].CapacityPool = k.spread.poolOf(i)
+	}
+	return binpack.Compile(problem)
 }
 
 // packings are the options by which the round that stands is packed, and those before.
@@ -176,19 +187,9 @@ func typesFor(p *scheduling.Problem, beyond *Objective) []binpack.Type {
 
 // Problem is a round of scheduling as a problem of binpack.
 func Problem(p *scheduling.Problem, types []binpack.Type, items []scheduling.Item) binpack.Problem {
-	out := binpack.Problem{Types: types}
+	out := binpack.Problem{Types: types, Items: Items(items)}
 	for _, name := range p.Resources {
 		out.Resources = append(out.Resources, string(name))
-	}
-	out.Items = make([]binpack.Item, 0, len(items))
-	for i := range items {
-		it := items[i]
-		if it.Requires.IsZero() { // which asks for nothing in binpack
-			it.Requires = requirements.AnyOf()
-		}
-		out.Items = append(out.Items, binpack.Item{
-			Name: it.Name, Count: it.Count, Size: it.Requests, Requires: it.Requires, Tags: it.Tags, Limits: limits(it.Limits), Priority: it.Priority,
-		})
 	}
 	for i := range p.Pools {
 		out.Pools = append(out.Pools, pool(&p.Pools[i]))
@@ -196,6 +197,20 @@ func Problem(p *scheduling.Problem, types []binpack.Type, items []scheduling.Ite
 	for i := range p.Existing {
 		r := &p.Existing[i]
 		out.Nodes = append(out.Nodes, binpack.Node{Name: r.Node.Name, Free: r.Free, Provides: r.Labels, Tags: r.Tags, Limits: limits(r.Limits)})
+	}
+	return out
+}
+
+// Items are what a round asks to pack as the items of binpack.
+func Items(items []scheduling.Item) []binpack.Item {
+	out := make([]binpack.Item, len(items))
+	for i, it := range items {
+		if it.Requires.IsZero() { // which asks for nothing in binpack
+			it.Requires = requirements.AnyOf()
+		}
+		out[i] = binpack.Item{
+			Name: it.Name, Count: it.Count, Size: it.Requests, Requires: it.Requires, Tags: it.Tags, Limits: limits(it.Limits), Priority: it.Priority,
+		}
 	}
 	return out
 }

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/binpack"
@@ -43,9 +45,9 @@ func spotPool(labels requirements.Set) string {
 
 // spreading is what a spread comes to for the pods of a problem.
 type spreading struct {
-	nodes  []string // by existing node, its spot pool
-	of     [][]int  // by class, the limits that it counts for
-	limits []binpack.Diversity
+	nodes []string // by existing node, its spot pool
+	of    [][]int  // by class, the bounds that it counts for
+	bound []binpack.Diversity
 }
 
 func (o *Objective) spreadFor(p *scheduling.Problem) *spreading {
@@ -63,9 +65,9 @@ func (o *Objective) spreadFor(p *scheduling.Problem) *spreading {
 	count := func(name string, n int) int {
 		at, ok := number[name]
 		if !ok {
-			at = len(out.limits)
+			at = len(out.bound)
 			number[name] = at
-			out.limits = append(out.limits, binpack.Diversity{Placed: map[string]int{}})
+			out.bound = append(out.bound, binpack.Diversity{Placed: map[string]int{}})
 		}
 		pods[name] += n
 		return at
@@ -86,7 +88,7 @@ func (o *Objective) spreadFor(p *scheduling.Problem) *spreading {
 			if at, ok := number[name]; ok {
 				pods[name]++
 				if pool := pools[pod.Spec.NodeName]; pool != "" {
-					out.limits[at].Placed[pool]++
+					out.bound[at].Placed[pool]++
 				}
 			}
 		}
@@ -96,28 +98,31 @@ func (o *Objective) spreadFor(p *scheduling.Problem) *spreading {
 		if name == "" {
 			part = o.Spread.Plan
 		}
-		out.limits[at].Max = max(int(part*float64(pods[name])+1e-9), 1)
+		out.bound[at].Max = max(int(part*float64(pods[name])+1e-9), 1)
 	}
 	return out
 }
 
-// limit adds the limits to a round.
-func (s *spreading) limit(p *binpack.Problem, items []scheduling.Item) {
+// poolOf is the spot pool of an existing node.
+func (s *spreading) poolOf(node int) string {
 	if s == nil {
-		return
+		return ""
 	}
-	for i, pool := range s.nodes {
-		p.Nodes[i].CapacityPool = pool
+	return s.nodes[node]
+}
+
+// limits are the bounds for the items of a round.
+func (s *spreading) limits(items []scheduling.Item) []binpack.Diversity {
+	if s == nil {
+		return nil
 	}
-	for _, d := range s.limits {
-		d.Items = nil
-		p.Diversity = append(p.Diversity, d)
-	}
+	out := slices.Clone(s.bound)
 	for i := range items {
 		for _, of := range items[i].Pods {
 			for _, at := range s.of[of.Class] {
-				p.Diversity[at].Items = append(p.Diversity[at].Items, binpack.Share{Item: i, Count: of.Count})
+				out[at].Items = append(out[at].Items, binpack.Share{Item: i, Count: of.Count})
 			}
 		}
 	}
+	return out
 }

@@ -11,13 +11,12 @@ import (
 // assigner gives pods to domains, one after the other, as kube-scheduler would accept them: a pod goes only where its
 // constraints hold given all pods before it, so the order of assignment is an order of binding.
 type assigner struct {
-	p         *Problem
-	facts     Facts
-	state     *interpod.State
-	classes   []*RelaxedClass
-	relaxedAt map[[2]int]int // by class and level
-	levels    [][]int        // the same by class, in the order of levels
-	picks     []Pick         // in the order of placing
+	p       *Problem
+	facts   Facts
+	state   *interpod.State
+	classes []*RelaxedClass
+	levels  [][]int // by class, its relaxed classes in the order in which they were asked for
+	picks   []Pick  // in the order of placing
 
 	followers map[int32][]*RelaxedClass // by group, those with affinity to it
 	bundles   []*bundle
@@ -27,8 +26,8 @@ type assigner struct {
 
 func (p *Problem) newAssigner(f Facts) *assigner {
 	s := &assigner{
-		p: p, facts: f, state: p.running.Clone(), relaxedAt: map[[2]int]int{}, levels: make([][]int, len(p.classes)), followers: map[int32][]*RelaxedClass{},
-		on: map[int][]int{}, free: map[int][]int64{},
+		p: p, facts: f, state: p.running.Clone(), levels: make([][]int, len(p.classes)), followers: map[int32][]*RelaxedClass{},
+		on: map[int][]int{}, free: map[int][]int64{}, classes: make([]*RelaxedClass, 0, len(p.classes)), picks: make([]Pick, 0, 2*len(p.classes)),
 	}
 	for i := range p.groups {
 		if g := &p.groups[i]; g.spread && !p.withinNode[i] {

@@ -40,7 +40,7 @@ import (
 
 // Input is what there is to assign. The zero value is an empty cluster without pods.
 type Input struct {
-	// Classes are the pending pods. Their order breaks ties.
+	// Classes are the pending pods. Their order breaks ties. The slice is kept and must not be modified.
 	Classes []Class
 	// Nodes are those that exist and may take pods.
 	Nodes []Node
@@ -159,8 +159,8 @@ func New(in Input) (*Problem, []ClassError) {
 	}
 	ratios := map[int32]ratio{}
 	var bad []ClassError
-	for i, c := range in.Classes {
-		p.classes[i].Class = c
+	for i := range in.Classes {
+		p.classes[i].Class = &in.Classes[i]
 		if err := p.read(&p.classes[i], in.Aliases, ratios); err != nil {
 			bad = append(bad, ClassError{i, err})
 		}

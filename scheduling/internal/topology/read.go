@@ -14,7 +14,7 @@ import (
 
 // class is a class of the input and what was read of it.
 type class struct {
-	Class
+	*Class
 	all    interpod.Constraints // hard and soft
 	ratios []int32              // groups
 	soft   []Preference         // in the order of giving up

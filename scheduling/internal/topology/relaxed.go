@@ -62,8 +62,10 @@ func (rc *RelaxedClass) Follows() bool { return rc.follows }
 
 // relaxed is the number of a class at a level of relaxation, which is prepared when it is first asked for.
 func (s *assigner) relaxed(class, level int) int {
-	if at, ok := s.relaxedAt[[2]int{class, level}]; ok {
-		return at
+	for _, at := range s.levels[class] {
+		if s.classes[at].Level == level {
+			return at
+		}
 	}
 	rc := &RelaxedClass{relaxed: s.p.relaxed(class, level)}
 	rc.Domains = rc.domains
@@ -97,7 +99,6 @@ func (s *assigner) relaxed(class, level int) int {
 		}
 	}
 	s.classes = append(s.classes, rc)
-	s.relaxedAt[[2]int{class, level}] = len(s.classes) - 1
 	s.levels[class] = append(s.levels[class], len(s.classes)-1)
 	return len(s.classes) - 1
 }
@@ -160,7 +161,7 @@ func (s *assigner) required(rc *RelaxedClass, d int) requirements.Alternatives {
 // keysOf lists the keys whose values matter to a class at a level: of its own constraints, and of groups that count it,
 // with their filters where it may be on either side. Keys that only groups look at are optional.
 func (p *Problem) keysOf(c *class, at *relaxation) []key {
-	var all []key // own ones before others of the same name
+	all := make([]key, 0, len(at.Spreads)+len(at.Terms)+len(c.ratios)+2*len(c.all.MemberOf)) // own ones before others of the same name
 	use := func(g int32, optional bool) {
 		if !p.withinNode[g] {
 			all = append(all, key{name: p.groups[g].key, id: p.groups[g].keyID, filter: -1, optional: optional})
