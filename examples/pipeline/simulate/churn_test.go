@@ -269,7 +269,7 @@ func TestRoomForPodsOfLeavingNodes(t *testing.T) {
 			x.s.NodeClaims = []scheduling.NodeClaim{{Name: "b-claim", ProviderID: "cloud://b", Deleting: true, Initialized: true}, {Name: "c-claim", NodeName: "c", Initialized: true}}
 		},
 	} {
-		x := tell(t, families("m5"), onDemand)
+		x := tell(t, `{key: node.kubernetes.io/instance-type, operator: In, values: [m5.xlarge]}`, onDemand)
 		x.node(t, "a", "m5.xlarge", "on-demand", 1, "1", "2Gi")
 		x.node(t, "b", "m5.xlarge", "on-demand", 1, "2", "2Gi")
 		x.node(t, "c", "m5.xlarge", "on-demand", 1, "2", "2Gi")
