@@ -11,6 +11,10 @@ import (
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 const smallPool = `
@@ -150,6 +154,23 @@ volumeBindingMode: WaitForFirstConsumer
 		p := pack(t, catalogue(t), web+volumes+claim("", "", fmt.Sprintf(", allocatable: {cpu: 2, memory: 64Gi, pods: 100%s}", limit)))
 		assert.Len(t, p.Bindings(), want)
 	}
+}
+
+// A claim without an answer counts as its first candidate, as its own pool has that type, and says so where that cannot be.
+func TestPromised(t *testing.T) {
+	of := func(pool, cpu string) scheduling.Pool {
+		return scheduling.Pool{NodePool: nodepool.NodePool{Name: pool}, Types: []instancetypes.InstanceType{{Name: "a", Capacity: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}
+	}
+	asked := cloudprovider.NodeClaim{Name: "x-0", Pool: "x", Candidates: []cloudprovider.Candidate{{Type: "a", Offering: requirements.MustParse(zoneKey + "=zone-b")}, {Type: "b"}}}
+	coming, err := pipeline.Promised([]scheduling.Pool{of("other", "1"), of("x", "2")}, asked)
+	require.NoError(t, err)
+	assert.Equal(t, "2", coming.Capacity.Cpu().String())
+	assert.Equal(t, "zone-b", coming.Labels[zoneKey])
+	_, err = pipeline.Promised([]scheduling.Pool{of("other", "1")}, asked)
+	require.ErrorContains(t, err, `pool "x" has no instance type "a" any more`)
+	asked.Requirements = requirements.MustParse(zoneKey + "=zone-a")
+	_, err = pipeline.Promised([]scheduling.Pool{of("x", "2")}, asked)
+	require.Error(t, err, "they contradict each other")
 }
 
 // What a provider answers is planned with as it is.

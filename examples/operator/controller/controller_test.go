@@ -458,3 +458,19 @@ func TestWhatGoesInAnyCase(t *testing.T) {
 		require.Equal(t, why != "", get(t, o, c).DeletionTimestamp != nil, why)
 	}
 }
+
+// Nodes of a command that was given up are opened again; those of one under way, and those that go, stay closed.
+func TestReopen(t *testing.T) {
+	closed := func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint} }
+	initialized := []string{karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized}
+	o, _ := operate(t, interceptor.Funcs{}, claim("left-over", "id-1", initialized...), claim("busy", "id-2", initialized...), deleting(claim("going", "id-3", initialized...)),
+		node("left-over", "id-1", closed), node("busy", "id-2", closed), node("going", "id-3", closed), node("nobody's", "id-4", closed))
+	o.busy["busy"] = true
+	v, err := o.read(t.Context())
+	require.NoError(t, err)
+	delete(o.busy, "busy") // the command has ended meanwhile, perhaps by deleting the claim
+	require.NoError(t, o.reopen(t.Context(), v))
+	for name, want := range map[string]bool{"left-over": false, "busy": true, "going": true, "nobody's": true} {
+		require.Equal(t, want, hasTaint(get(t, o, node(name, "")), karpv1.DisruptedTaintKey), name)
+	}
+}

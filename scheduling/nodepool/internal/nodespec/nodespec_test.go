@@ -32,6 +32,24 @@ func TestReportIsSilentWhereDecodingFailed(t *testing.T) {
 	assert.Equal(t, []string{"spec.a[1].b: decoding", "spec.a[10].b: checking 1", "spec.a[1].bc: checking 2"}, texts(r))
 }
 
+// TestObject adds what a client drops, and nothing that is said.
+func TestObject(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  string
+	}{
+		{map[string]any{"spec": 1}, `{"spec":1,"apiVersion":"v","kind":"K"}`},
+		{map[string]any{"kind": "Other"}, `{"kind":"Other","apiVersion":"v"}`},
+		{[]int{1}, `[1]`},
+	} {
+		n, err := nodespec.Object(c.value, "v", "K")
+		assert.NoError(t, err)
+		assert.Equal(t, c.want, string(n.Raw()))
+	}
+	_, err := nodespec.Object(func() {}, "v", "K")
+	assert.Error(t, err)
+}
+
 func TestDuration(t *testing.T) {
 	hour := time.Hour
 	for _, c := range []struct {
