@@ -43,7 +43,7 @@ func (p *Problem) newAssigner(f Facts) *assigner {
 func (s *assigner) run() []int {
 	for i := range s.p.classes {
 		if c := &s.p.classes[i]; c.Count > 0 {
-			level := min(s.facts.yields[i], len(c.soft))
+			level := 0
 			if s.p.ignoresSoft {
 				level = len(c.soft)
 			}

@@ -16,8 +16,6 @@ type Facts struct {
 	closed map[closedKey]bool
 	// blame is how often a class was unplaced, or followed by one that was: the more, the earlier it goes.
 	blame map[int]int
-	// yields is how many preferences a class gives up from the start, for pods that follow it were unplaced.
-	yields map[int]int
 	// variant numbers other choices of domains where there is a choice; 0 are the usual ones.
 	variant int
 }
@@ -44,25 +42,23 @@ func (f Facts) Blamed(class int) int { return f.blame[class] }
 // Order is the numbers by which classes go first, the same for facts that lead to the same order.
 func (f Facts) Order(classes int) []int {
 	levels := slices.Compact(slices.Sorted(maps.Values(f.blame)))
-	out := make([]int, 0, 2*classes)
+	out := make([]int, classes)
 	for i := range classes {
-		at, _ := slices.BinarySearch(levels, f.blame[i])
 		if f.blame[i] > 0 {
-			at++
+			at, _ := slices.BinarySearch(levels, f.blame[i])
+			out[i] = at + 1
 		}
-		out = append(out, at, f.yields[i])
 	}
 	return out
 }
 
 // Blame is the facts for assigning these classes, which were unplaced although something could hold them, before the others,
-// and with them those that they must follow. Where these were blamed before, they give up one more preference from the start:
-// it may keep them from where their followers can be.
+// and with them those that they must follow.
 func (st *Assignment) Blame(unplaced []int) Facts {
 	out := st.facts.next()
-	out.blame, out.yields = maps.Clone(out.blame), maps.Clone(out.yields)
+	out.blame = maps.Clone(out.blame)
 	if out.blame == nil {
-		out.blame, out.yields = map[int]int{}, map[int]int{}
+		out.blame = map[int]int{}
 	}
 	all := slices.Clone(unplaced)
 	for k := 0; k < len(all); k++ { // those that they must follow, and so on
@@ -77,10 +73,7 @@ func (st *Assignment) Blame(unplaced []int) Facts {
 			}
 		}
 	}
-	for k, i := range all {
-		if k >= len(unplaced) && out.blame[i] > 0 {
-			out.yields[i]++
-		}
+	for _, i := range all {
 		out.blame[i]++
 	}
 	return out
