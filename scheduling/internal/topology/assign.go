@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
-	"github.com/joinery-sdk/joinery/scheduling/internal/topology/quota"
 )
 
 // assigner gives pods to domains, one after the other, as kube-scheduler would accept them: a pod goes only where its
@@ -44,7 +43,7 @@ func (p *Problem) newAssigner(f Facts) *assigner {
 func (s *assigner) run() []int {
 	for i := range s.p.classes {
 		if c := &s.p.classes[i]; c.Count > 0 {
-			level := min(s.facts.yields[i], len(c.soft))
+			level := 0
 			if s.p.ignoresSoft {
 				level = len(c.soft)
 			}
@@ -176,14 +175,9 @@ func (s *assigner) place(i int) bool {
 		s.take(i, 0, n, -1)
 		return true
 	}
-	shares := s.quota(rc)
 	moved := false
 	for rc.want > 0 {
-		d := s.best(i, shares)
-		if d < 0 && shares != nil {
-			shares = nil
-			continue
-		}
+		d := s.best(i)
 		if d < 0 {
 			break
 		}
@@ -195,39 +189,9 @@ func (s *assigner) place(i int) bool {
 			}
 		}
 		s.take(i, d, 1, bundle)
-		if shares != nil {
-			shares[d]--
-		}
 		moved = true
 	}
 	return moved
-}
-
-// quota divides what the class still wants over its domains if it spreads itself over two keys or more at once; nil if
-// not.
-func (s *assigner) quota(rc *RelaxedClass) []int {
-	if len(rc.crossed) < 2 {
-		return nil
-	}
-	counts := make([]map[string]int, len(rc.crossed))
-	for i, k := range rc.crossed {
-		counts[i] = map[string]int{}
-		for _, sp := range rc.at.Spreads {
-			if sp.Self && !s.p.withinNode[sp.Group] && s.p.groups[sp.Group].keyID == rc.keys[k].id {
-				for d := range rc.Domains {
-					counts[i][rc.Domains[d].Values[k]] = int(s.state.Members(sp.Group, rc.Domains[d].at[rc.keys[k].id]))
-				}
-			}
-		}
-	}
-	spots := make([]quota.Spot, len(rc.Domains))
-	for d := range rc.Domains {
-		spots[d].Most = rc.most[d] - rc.Placed[d]
-		for _, k := range rc.crossed {
-			spots[d].Values = append(spots[d].Values, rc.Domains[d].Values[k])
-		}
-	}
-	return quota.Divide(rc.want, spots, counts)
 }
 
 // placeNear places pods that must share a node with others, one by one, in the first domain where they find a seat.

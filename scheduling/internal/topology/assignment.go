@@ -51,23 +51,27 @@ type Slot struct{ Relaxed, Domain, Count int }
 // -1 where they were placed on their own, even if others have joined them later.
 type Pick struct{ Relaxed, Domain, Bundle, Count int }
 
-// Start assigns for the first time. Where pods are unplaced, it tries again with the domains closed that only stand in
-// their way, then with all that only stand in some class's way, and keeps what places most.
+// Start assigns for the first time. Where pods are unplaced, it tries another choice of domains, then to close those that only stand in
+// the way, and keeps what places most.
 func (p *Problem) Start() *Assignment {
-	best, s := p.assign(Facts{})
-	unplaced := best.Unplaced
-	theirs, all := func(rc *RelaxedClass) bool { return unplaced[rc.Class] > 0 }, func(*RelaxedClass) bool { return true }
-	for _, whose := range []func(*RelaxedClass) bool{theirs, all} {
-		if best.total() == 0 {
-			break
-		}
-		closed := s.closable(whose)
-		if len(closed) == 0 || maps.Equal(closed, best.facts.closed) {
-			continue
-		}
-		if other := p.Assign(Facts{closed: closed}); other.total() < best.total() {
+	best := p.Assign(Facts{})
+	if best.total() == 0 {
+		return best
+	}
+	try := func(f Facts) {
+		if other := p.Assign(f); other.total() < best.total() {
 			best = other
 		}
+	}
+	try(best.Vary(1))
+	var unplaced []int
+	for i, n := range best.Unplaced {
+		if n > 0 {
+			unplaced = append(unplaced, i)
+		}
+	}
+	if closed, ok := best.Close(unplaced); ok {
+		try(closed)
 	}
 	return best
 }
@@ -75,17 +79,12 @@ func (p *Problem) Start() *Assignment {
 // Assign gives every pod to a domain, as far as the facts let it. It costs about O(pods x domains x constraints); pods
 // that no constraint asks about or counts cost nothing each.
 func (p *Problem) Assign(f Facts) *Assignment {
-	out, _ := p.assign(f)
-	return out
-}
-
-func (p *Problem) assign(f Facts) (*Assignment, *assigner) {
 	s := p.newAssigner(f)
 	out := &Assignment{p: p, facts: f}
 	out.Unplaced = s.run()
 	out.Classes, out.Picks = s.classes, s.picks
 	out.Lots = s.lots()
-	return out, s
+	return out
 }
 
 // Facts are those that were assigned by.

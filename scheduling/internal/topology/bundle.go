@@ -160,22 +160,21 @@ func (s *assigner) runs(group int32, n int) bool {
 	return s.p.running.Members(group, s.p.nodeValues[n][s.p.groups[group].keyID]) > 0
 }
 
-// nodesOf are the existing nodes of the domain that have room for a pod, those that hold most of its kind first; in variants in
-// some other order.
+// nodesOf are the existing nodes of the domain that have room for a pod, those that hold most of its kind first.
 func (s *assigner) nodesOf(rc *RelaxedClass, d int) []int {
 	nodes := rc.Domains[d].nodes
 	if len(rc.keys) == 0 {
 		nodes = s.p.suitable(rc.relaxed)
 	}
-	type candidate struct{ node, leaning, copies int }
+	type candidate struct{ node, copies int }
 	var list []candidate
 	for _, n := range nodes {
 		if k := copies(s.freeOn(n), s.p.onNode(&s.p.classes[rc.Class], n)); k > 0 {
-			list = append(list, candidate{n, s.facts.leaning(rc.Class, n, 0), k})
+			list = append(list, candidate{n, k})
 		}
 	}
 	slices.SortFunc(list, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.leaning, b.leaning), cmp.Compare(b.copies, a.copies), cmp.Compare(a.node, b.node))
+		return cmp.Or(cmp.Compare(b.copies, a.copies), cmp.Compare(a.node, b.node))
 	})
 	out := make([]int, len(list))
 	for i, c := range list {
@@ -253,7 +252,7 @@ func agree(keys [][2]int, a, b *Domain) bool {
 	return !slices.ContainsFunc(keys, func(k [2]int) bool { return a.Values[k[0]] != b.Values[k[1]] })
 }
 
-// pairUp makes a bundle of the class's pod and a pod that is on its own so far; in variants those come first that lean its way.
+// pairUp makes a bundle of the class's pod and a pod that is on its own so far.
 func (s *assigner) pairUp(i, d int) int {
 	s.findPairs(i, d)
 	pairs := s.classes[i].near[d].pairs
@@ -306,8 +305,7 @@ func (s *assigner) findPairs(i, d int) {
 	}
 	near.seen = len(s.classes)
 	slices.SortStableFunc(near.pairs, func(a, b pair) int {
-		x, y := s.classes[a.relaxed].Class, s.classes[b.relaxed].Class
-		return cmp.Or(cmp.Compare(s.facts.leaning(rc.Class, x, 0), s.facts.leaning(rc.Class, y, 0)), cmp.Compare(a.relaxed, b.relaxed), cmp.Compare(a.domain, b.domain))
+		return cmp.Or(cmp.Compare(a.relaxed, b.relaxed), cmp.Compare(a.domain, b.domain))
 	})
 }
 

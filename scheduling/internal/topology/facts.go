@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
 // Facts is what earlier assignments and their packing found out. The zero value knows nothing; facts are immutable.
@@ -17,8 +16,6 @@ type Facts struct {
 	closed map[closedKey]bool
 	// blame is how often a class was unplaced, or followed by one that was: the more, the earlier it goes.
 	blame map[int]int
-	// yields is how many preferences a class gives up from the start, for pods that follow it were unplaced.
-	yields map[int]int
 	// variant numbers other choices of domains where there is a choice; 0 are the usual ones.
 	variant int
 }
@@ -35,7 +32,7 @@ func compareClosed(a, b closedKey) int {
 
 // next is the facts for another attempt: what packing found out holds for the order of before only.
 func (f Facts) next() Facts {
-	f.caps, f.variant = nil, 0
+	f.caps = nil
 	return f
 }
 
@@ -45,25 +42,23 @@ func (f Facts) Blamed(class int) int { return f.blame[class] }
 // Order is the numbers by which classes go first, the same for facts that lead to the same order.
 func (f Facts) Order(classes int) []int {
 	levels := slices.Compact(slices.Sorted(maps.Values(f.blame)))
-	out := make([]int, 0, 2*classes)
+	out := make([]int, classes)
 	for i := range classes {
-		at, _ := slices.BinarySearch(levels, f.blame[i])
 		if f.blame[i] > 0 {
-			at++
+			at, _ := slices.BinarySearch(levels, f.blame[i])
+			out[i] = at + 1
 		}
-		out = append(out, at, f.yields[i])
 	}
 	return out
 }
 
 // Blame is the facts for assigning these classes, which were unplaced although something could hold them, before the others,
-// and with them those that they must follow. Where these were blamed before, they give up one more preference from the start:
-// it may keep them from where their followers can be.
+// and with them those that they must follow.
 func (st *Assignment) Blame(unplaced []int) Facts {
 	out := st.facts.next()
-	out.blame, out.yields = maps.Clone(out.blame), maps.Clone(out.yields)
+	out.blame = maps.Clone(out.blame)
 	if out.blame == nil {
-		out.blame, out.yields = map[int]int{}, map[int]int{}
+		out.blame = map[int]int{}
 	}
 	all := slices.Clone(unplaced)
 	for k := 0; k < len(all); k++ { // those that they must follow, and so on
@@ -78,10 +73,7 @@ func (st *Assignment) Blame(unplaced []int) Facts {
 			}
 		}
 	}
-	for k, i := range all {
-		if k >= len(unplaced) && out.blame[i] > 0 {
-			out.yields[i]++
-		}
+	for _, i := range all {
 		out.blame[i]++
 	}
 	return out
@@ -95,15 +87,12 @@ func (st *Assignment) Vary(variant int) Facts {
 }
 
 // leaning is how little a class likes a domain before all that usually counts. Choices that are right for most pods leave
-// some unplaced now and then: a target of affinity went where its followers cannot go, a group chose the smallest zone. A
-// variant is a number from which preferences of domains follow in a way that is arbitrary but always the same; odd ones prefer
-// balance.
-func (f Facts) leaning(class, domain, crowd int) int {
-	switch {
-	case f.variant == 0:
+// some unplaced now and then: a target of affinity went where its followers cannot go, a group chose the smallest zone, two spreads
+// ran into a combination that does not exist. A variant is a number from which preferences of domains follow in a way that is
+// arbitrary but always the same.
+func (f Facts) leaning(class, domain int) int {
+	if f.variant == 0 {
 		return 0
-	case f.variant%2 == 1:
-		return crowd
 	}
 	const choices = 16
 	return int(mix(uint64(f.variant)<<48|uint64(class)<<24|uint64(domain)) % choices)
@@ -117,8 +106,10 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Close is the facts for assigning with the domains closed where none of the pods are that the spreads of these classes count:
-// a spread looks at fewer domains then, which all hold some, and lets more pods in. It reports whether that is any domain.
+// Close is the facts for assigning with the domains closed where none of the pods are that the spreads of these classes count,
+// such as a zone in which only small types or a tainted pool offer anything. kube-scheduler counts such a domain as soon as a node
+// stands in it, and then lets the others have no more than the skew; so if no node of the plan stands there, more pods can be placed.
+// Domains with a node today, and those that some class cannot do without, stay open. It reports whether any is closed.
 func (st *Assignment) Close(unplaced []int) (Facts, bool) {
 	closed := maps.Clone(st.facts.closed)
 	if closed == nil {
@@ -164,45 +155,6 @@ func (st *Assignment) held(group int32) map[string]bool {
 				out[rc.Domains[d].Values[at]] = true
 			}
 		}
-	}
-	return out
-}
-
-// closable lists the domains that spreads of these classes count although none of their pods can go there, such as a zone in
-// which only small types or a tainted pool offer anything. kube-scheduler counts such a domain as soon as a node stands in
-// it, and then lets the others have no more than the skew; so if no node of the plan stands there, more pods can be placed.
-// Domains with a node today, and those that some class cannot do without, must stay open.
-func (s *assigner) closable(of func(*RelaxedClass) bool) map[closedKey]bool {
-	out := map[closedKey]bool{}
-	usable := map[closedKey]bool{}
-	each := func(see func(rc *RelaxedClass, sp *interpod.Spread)) {
-		for _, rc := range s.classes {
-			for i := range rc.at.Spreads {
-				if sp := &rc.at.Spreads[i]; !s.p.withinNode[sp.Group] {
-					see(rc, sp)
-				}
-			}
-		}
-	}
-	each(func(rc *RelaxedClass, sp *interpod.Spread) {
-		name := s.p.groups[sp.Group].key
-		at := slices.IndexFunc(rc.keys, func(k key) bool { return k.name == name })
-		for d := range rc.Domains {
-			usable[s.p.closedKey(sp.Group, rc.Domains[d].Values[at])] = true
-		}
-	})
-	each(func(rc *RelaxedClass, sp *interpod.Spread) {
-		if !of(rc) {
-			return
-		}
-		for _, v := range s.p.universe(sp.Group, s.facts.closed) {
-			if k := s.p.closedKey(sp.Group, v); !usable[k] && !s.p.stands(k) {
-				out[k] = true
-			}
-		}
-	})
-	if len(out) > 0 {
-		s.p.keepNeeded(out)
 	}
 	return out
 }

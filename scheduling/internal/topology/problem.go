@@ -10,9 +10,9 @@
 // # Order and choice
 //
 // Larger pods come first, then pods that follow others, then pods that spread by others. Within what is allowed, free
-// capacity of existing nodes comes before the price, and the price before balance. Pods that spread over two keys at once
-// get quotas for combinations first; see package quota. Soft constraints are tried as if they were hard and given up one at
-// a time; see [Preference].
+// capacity of existing nodes comes before the price, and the price before balance. Choosing pod by pod may run into corners, such as
+// a combination of two spreads' values that does not exist; other choices are other attempts ([Assignment.Vary]). Soft constraints are
+// tried as if they were hard and given up one at a time; see [Preference].
 //
 // # Within one node
 //

@@ -40,7 +40,6 @@ type relaxed struct {
 	lasting []Limit // that hold as long as a pod is there
 	passing []Limit // that hold when it comes
 	follows bool    // has affinity by hostname
-	crossed []int   // positions of the keys that the pods spread themselves over
 	shared  *domainSet
 }
 
@@ -138,13 +137,6 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 		rc.domains = rc.shared.list
 	}
 	rc.rank = p.rank(&rc.at)
-	for k, key := range rc.keys {
-		if slices.ContainsFunc(rc.at.Spreads, func(sp interpod.Spread) bool {
-			return sp.Self && !p.withinNode[sp.Group] && p.groups[sp.Group].keyID == key.id
-		}) {
-			rc.crossed = append(rc.crossed, k)
-		}
-	}
 	rc.follows = slices.ContainsFunc(rc.at.Terms, func(t interpod.Term) bool { return !t.Anti && p.withinNode[t.Group] })
 	return rc
 }

@@ -27,24 +27,19 @@ func (a score) compare(b score) int {
 		cmp.Compare(a.occupied, b.occupied), cmp.Compare(a.price, b.price), cmp.Compare(a.crowd, b.crowd))
 }
 
-// best is the allowed domain with the best score, of equals the first; -1 if none is allowed. Where a quota has been worked
-// out, it has thought of balance, and what it leaves for a domain counts instead of the price: that keeps the ways open.
-func (s *assigner) best(i int, shares []int) int {
+// best is the allowed domain with the best score, of equals the first; -1 if none is allowed.
+func (s *assigner) best(i int) int {
 	rc, best := s.classes[i], -1
 	var least score
 	for d := range rc.Domains {
-		if rc.isFull(d) || shares != nil && shares[d] <= 0 || !s.allowed(rc, d) {
+		if rc.isFull(d) || !s.allowed(rc, d) {
 			continue
 		}
-		crowd := s.crowd(rc, d)
-		at := score{unawaited: -s.awaited(rc, d) - s.awaitedNear(rc, d), crowd: crowd}
-		if shares != nil {
-			at.price = float64(-shares[d])
-		} else {
-			at.leaning, at.averse = s.facts.leaning(rc.Class, d, crowd), s.averse(rc, d)
-			if rc.Domains[d].room <= rc.Placed[d] {
-				at.occupied, at.price = 1, rc.Domains[d].price
-			}
+		at := score{
+			leaning: s.facts.leaning(rc.Class, d), unawaited: -s.awaited(rc, d) - s.awaitedNear(rc, d), averse: s.averse(rc, d), crowd: s.crowd(rc, d),
+		}
+		if rc.Domains[d].room <= rc.Placed[d] {
+			at.occupied, at.price = 1, rc.Domains[d].price
 		}
 		if best < 0 || at.compare(least) < 0 {
 			best, least = d, at

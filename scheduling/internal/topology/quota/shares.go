@@ -1,3 +1,4 @@
+// Package quota divides pods over the values of a label by fixed shares.
 package quota
 
 import (
