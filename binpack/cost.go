@@ -119,19 +119,10 @@ func (in *Instance) compare(a Layout, costA Price, b Layout, costB Price) int {
 	return cmp.Compare(costA, costB)
 }
 
-// hint is what a plan has learnt about these counts of items: bounds that are proved or, where the plan did not look at all
-// kinds, patterns, which prove nothing yet.
+// hint is the bounds that a plan has proved on the way, for these counts of items.
 type hint struct {
-	bounds   []Bound
-	patterns []pattern
-	all      bool // the plan has looked at all kinds
-	counts   []int
-}
-
-// pattern is a filling of a kind by class; classes are the same wherever counts are.
-type pattern struct {
-	kind
-	relax.Pattern
+	bounds []Bound
+	counts []int
 }
 
 // planner makes one layout.
@@ -187,19 +178,19 @@ func (p *planner) tier(k int) {
 			ceiling = sum(p.ceiling, 1)
 		}
 		counts := p.in.affordable(p.f.want, k)
-		r, ok := p.in.relaxed(counts, k, whole, ceiling, max(p.budget.Left, 1), p.stop)
+		r, ok := p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
 		if p.stopped() {
 			return
 		}
 		if fitting := r.fitting(counts); !slices.Equal(fitting, counts) { // what fits nowhere would count as something to be bought for
 			counts = fitting
-			r, ok = p.in.relaxed(counts, k, whole, ceiling, max(p.budget.Left, 1), p.stop)
+			r, ok = p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
 		}
 		if !ok { // too many kinds of nodes, so they are filled first
 			for _, item := range p.in.order {
 				p.f.firstFit(item)
 			}
-			r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, max(p.budget.Left, 1), p.stop)
+			r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, false, p.stop)
 			whole = false
 		}
 		if !ok || len(r.model.Kinds) == 0 || len(r.model.Classes) == 0 || r.dearest() > relax.Largest {
@@ -295,16 +286,12 @@ func (r *relaxation) fitting(counts []int) []int {
 
 // learn keeps what the solution proves of everything that is to be placed, up to the price from which on kinds were left out.
 func (p *planner) learn(r *relaxation, s relax.Solution, counts []int, ceiling Price) {
-	h := hint{counts: slices.Clone(counts), all: !r.sparse}
 	if r.sparse {
-		for _, c := range s.Patterns {
-			h.patterns = append(h.patterns, pattern{r.kinds[c.Kind], c.Pattern})
-		}
-	} else {
-		h.bounds = p.in.bounds(r, s)
-		for i := range h.bounds {
-			h.bounds[i].Price = min(h.bounds[i].Price, ceiling)
-		}
+		return
+	}
+	h := hint{counts: slices.Clone(counts), bounds: p.in.bounds(r, s)}
+	for i := range h.bounds {
+		h.bounds[i].Price = min(h.bounds[i].Price, ceiling)
 	}
 	p.hints = append(p.hints, h)
 }
