@@ -307,9 +307,6 @@ func (r *run) bound(in *Instance, l Layout, objective Price, hints []hint) Bound
 	if !ok || x.dearest() > relax.Largest {
 		return best
 	}
-	if bound, ok := in.stranded(x, objective); ok {
-		return bound
-	}
 	for _, b := range in.bounds(x, x.model.Bound(int64(objective), int64(in.grain), r.budget(in))) {
 		take(b)
 	}
@@ -339,19 +336,4 @@ func (in *Instance) bounds(r *relaxation, s relax.Solution) []Bound {
 		out = append(out, worth(Exhausted, s.Least, s.Value, s.Nodes))
 	}
 	return out
-}
-
-// stranded looks for an item that no bin below the objective can hold: then no plan is below it.
-func (in *Instance) stranded(r *relaxation, objective Price) (Bound, bool) {
-	for c := range r.model.Classes {
-		if r.model.Fits(c) {
-			continue
-		}
-		b := Bound{Price: objective, Kind: AssignmentLP, Items: make([]Price, len(in.problem.Items))}
-		for _, i := range r.members[c] {
-			b.Items[i] = objective
-		}
-		return b, objective <= relax.Largest
-	}
-	return Bound{}, false
 }

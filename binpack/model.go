@@ -74,9 +74,6 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 		r.cut(rooms)
 		list = append(list, rooms...)
 	}
-	if !proves {
-		list = r.appendOutlets(in, list, tier, used)
-	}
 	r.compileKinds(in, list, used)
 	return r, true
 }

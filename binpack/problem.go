@@ -34,7 +34,6 @@
 // one more resource there, of which a bin has as much as their limit. One portfolio works on it, one way after the other as long
 // as the gap between plan and bound is open:
 //
-//   - what naive planners do: everything in one bin, the largest bins first, first fit decreasing into one kind;
 //   - a greedy filling by the worth of resources;
 //   - an exact search through the sets of bins that cost less than what is known, as far as no surrogate constraint (each
 //     resource, the number of things, their worth) shows them to be too small. Each set is packed by filling, or refuted bin by

@@ -10,9 +10,8 @@ const (
 	leastSteps, mostSteps, halfThings = 3_000_000, 250_000_000, 270
 	// fastPart and bestTimes are what part of that the effort fast, and how many times as much the effort best takes; fastLeast is
 	// what fast takes at least, under half a millisecond. Consolidation asks with this effort: six clusters of a thousand nodes came
-	// out 0.6 to 1.0% dearer than packed from scratch with a hundredth, and 0.0 to 0.1% with a twentieth. With a twentieth, 300 plans
-	// of 20 to 500 pods were 0.25% dearer than with this.
-	fastPart, fastLeast, bestTimes = 14, 210_000, 10
+	// out 0.6 to 1.0% dearer than packed from scratch with a hundredth, and 0.0 to 0.1% with a twentieth.
+	fastPart, fastLeast, bestTimes = 20, 150_000, 10
 	// enoughGap is a gap at which nothing more is tried: 1% of a thousandth is below what prices are known to.
 	enoughGap = 1e-5
 	// admitSteps is what it takes to see whether a bin takes an item.

@@ -2,7 +2,6 @@ package relax
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 )
 
@@ -19,7 +18,6 @@ type completer struct {
 	fill  [][]int64
 	rest  [][]int64 // by bin: what is left from a place in order on, by place and dimension
 	used  [][]int64
-	known map[string]bool // states that lead nowhere
 	nodes int
 	most  int
 }
@@ -75,7 +73,6 @@ func (c *completer) run(set []int, most int, b *Budget) (columns []Column, found
 			return nil, false, true
 		}
 	}
-	c.known = map[string]bool{}
 	grow := func(v [][]int64, n int) [][]int64 {
 		for len(v) < len(set) {
 			v = append(v, nil)
@@ -112,21 +109,6 @@ func (c *completer) bin(at int) bool {
 	if at == len(c.kinds) {
 		return !slices.ContainsFunc(c.left, func(n int64) bool { return n > 0 })
 	}
-	var key []byte
-	if at > 0 {
-		key = binary.AppendUvarint(nil, uint64(at))
-		for _, n := range c.left {
-			key = binary.AppendUvarint(key, uint64(n))
-		}
-		if c.kinds[at] == c.kinds[at-1] { // how full the bin may be depends on the one before
-			for _, n := range c.fill[at-1] {
-				key = binary.AppendUvarint(key, uint64(n))
-			}
-		}
-		if c.known[string(key)] {
-			return false
-		}
-	}
 	rest := c.rest[at]
 	kind := &c.m.Kinds[c.kinds[at]]
 	clear(rest[len(c.order)*d:])
@@ -142,13 +124,7 @@ func (c *completer) bin(at int) bool {
 	}
 	clear(c.used[at])
 	clear(c.fill[at])
-	if c.class(at, 0, kind, at > 0 && c.kinds[at] == c.kinds[at-1]) {
-		return true
-	}
-	if key != nil && c.nodes < c.most && len(c.known) < 1<<16 {
-		c.known[string(key)] = true
-	}
-	return false
+	return c.class(at, 0, kind, at > 0 && c.kinds[at] == c.kinds[at-1])
 }
 
 // class decides how many things of the class at the place of the order go into the bin. bound says that the fillings so

@@ -8,9 +8,8 @@ import (
 )
 
 // Search looks through the sets of bins that cost less than a limit, from the cheap to the dear, and packs or refutes each;
-// for few bins this is exact. A set is looked at if it is large enough by every surrogate constraint: each resource, the
-// resources of the classes that only some kinds hold, the number of things, and their values. No set has more bins than
-// there are things, so the search ends whatever the prices are.
+// for few bins this is exact. A set is looked at if it is large enough by every surrogate constraint: each resource, the number
+// of things, and their values. No set has more bins than there are things, so the search ends whatever the prices are.
 type Search struct {
 	m         *Model
 	kinds     []int // those that cost something, the dearest first
@@ -51,8 +50,7 @@ type surrogate struct {
 	cost   []float64 // by cells of demand, the least price of bins that hold so much
 }
 
-// NewSearch prepares a search in which the values are one more surrogate, and what the prices of resources say another. It is nil
-// where sums of sizes would not fit an integer.
+// NewSearch prepares a search in which the values are one more surrogate. It is nil where sums of sizes would not fit an integer.
 func NewSearch(m *Model, value []float64, b *Budget) *Search {
 	s := &Search{supply: slices.Clone(m.Supply), refuted: map[string]int{}}
 	s.reduce(m)

@@ -20,7 +20,7 @@ type Master struct {
 	left    []Class // counts still to cover
 	supply  []int64
 	unit    []float64 // by supply, what the row counts in: the most that one bin takes
-	alone   []float64 // by class, what one of it costs by itself
+	fits    []bool    // by class, whether some kind holds it
 	lp      *lp.Program
 	columns []Column
 	seen    map[string]bool
@@ -38,10 +38,10 @@ func NewMaster(m *Model) *Master {
 	n := len(m.Classes)
 	rhs := make([]float64, n+len(m.Supply))
 	supply := make([]bool, len(rhs))
-	big, alone := make([]float64, len(rhs)), make([]float64, n)
+	big, fits := make([]float64, len(rhs)), make([]bool, n)
 	for i := range m.Classes {
 		rhs[i] = float64(m.Classes[i].Count)
-		alone[i] = m.alone(&m.Classes[i])
+		fits[i] = m.Fits(i)
 		if big[i] = m.penalty(&m.Classes[i]); math.IsInf(big[i], 1) {
 			rhs[i], big[i] = 0, 1
 		}
@@ -56,7 +56,7 @@ func NewMaster(m *Model) *Master {
 		rhs[n+k], supply[n+k], big[n+k] = float64(c)/unit[k], true, 1
 	}
 	return &Master{
-		m: m, unit: unit, left: slices.Clone(m.Classes), supply: slices.Clone(m.Supply), alone: alone, lp: lp.New(rhs, supply, big),
+		m: m, unit: unit, left: slices.Clone(m.Classes), supply: slices.Clone(m.Supply), fits: fits, lp: lp.New(rhs, supply, big),
 		seen: map[string]bool{}, root: make([]float64, len(m.Kinds)),
 	}
 }
@@ -304,7 +304,7 @@ func (s *Master) reset() {
 	copy(s.left, s.m.Classes)
 	copy(s.supply, s.m.Supply)
 	for i := range s.left {
-		if !math.IsInf(s.alone[i], 1) {
+		if s.fits[i] {
 			s.lp.Demand(i, float64(s.left[i].Count))
 		}
 	}
@@ -330,7 +330,7 @@ func (s *Master) ban() {
 
 func (s *Master) covered() bool {
 	for i := range s.left {
-		if s.left[i].Count > 0 && !math.IsInf(s.alone[i], 1) {
+		if s.left[i].Count > 0 && s.fits[i] {
 			return false
 		}
 	}

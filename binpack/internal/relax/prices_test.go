@@ -28,7 +28,7 @@ func labelled(rng *rand.Rand) *Model {
 		for range m.Dims {
 			c.Size = append(c.Size, int64(rng.IntN(20)))
 		}
-		if m.Classes = append(m.Classes, c); math.IsInf(m.alone(&c), 1) { // nothing holds it
+		if m.Classes = append(m.Classes, c); m.cheapest(&c) < 0 { // nothing holds it
 			m.Classes[len(m.Classes)-1].Count = 0
 		}
 	}

@@ -31,8 +31,8 @@ type Task struct {
 }
 
 // Solve looks for the cheapest packing and for a proof of how cheap any can be, one way after the other, each with its share
-// of one budget, for as long as the gap is open: simple packings; a greedy filling; column generation; dives;
-// large-neighbourhood search over bins; and an exact search.
+// of one budget, for as long as the gap is open: a greedy filling; an exact search; column
+// generation and dives; large-neighbourhood search over bins; and the exact search again.
 func (m *Model) Solve(t Task, b *Budget) Solution {
 	s := solver{m: m, Task: t, b: b, total: b.Left}
 	value, proof := m.CertifyCoverage(b)
@@ -41,12 +41,6 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 	part := b.Split(s.total / countedPart)
 	counted, rest := m.fillCounted(value, part)
 	b.Return(part)
-	plain := b.Split(s.total / simplePart)
-	s.take(with(counted, rest.simple(plain)))
-	b.Return(plain)
-	if s.closed() {
-		return s.Solution
-	}
 	greedy := b.Split(s.total / greedyPart)
 	s.take(with(counted, rest.Greedy(greedy)))
 	b.Return(greedy)
@@ -67,8 +61,8 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 	return s.Solution
 }
 
-// Bound looks for a proof alone, in the order of Solve: column generation, and an exact search that
-// refutes what costs less than the price.
+// Bound looks for a proof alone, in the order of Solve: column generation, and an exact search that refutes
+// what costs less than the price.
 func (m *Model) Bound(price, grain int64, b *Budget) Solution {
 	s := solver{m: m, Task: Task{Grain: grain}, b: b, total: b.Left}
 	value, proof := m.CertifyCoverage(b)

@@ -12,10 +12,9 @@ const (
 	// deepest is the most steps that finding what a kind holds may take in a search, and patience after how many kinds in a
 	// row that took more no other is tried. With 5,000 steps the preparation used up the budget of twenty things.
 	deepest, patience = 1_000, 4
-	// simplePart, greedyPart, generatePart and provePart are what parts of the budget simple packings, the greedy filling, column
-	// generation and its proof get at most; improveTenths of the rest are for the large-neighbourhood search, before the exact
-	// search takes what remains.
-	simplePart, greedyPart, generatePart, provePart, improveTenths = 16, 8, 3, 4, 9
+	// greedyPart, generatePart and provePart are what parts of the budget the greedy filling, column generation and its proof get at
+	// most; improveTenths of the rest are for the large-neighbourhood search, before the exact search takes what remains.
+	greedyPart, generatePart, provePart, improveTenths = 8, 3, 4, 9
 	// fillings is how many fillings the greedy filling compares for a bin where its part of the budget suffices for so many, and
 	// fillingSteps what one takes.
 	fillings, fillingSteps = 5, 3_000
