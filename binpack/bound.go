@@ -138,7 +138,7 @@ func (in *Instance) searchAgain(l Layout, ceiling Price, b Bound, stop *atomic.B
 		whole[i] = float64(v)
 	}
 	budget := &relax.Budget{Left: verifyBase + verifyPerNode*min(max(b.Nodes, 0), verifyNodes), Stop: stop}
-	s := relax.NewSearch(r.model, whole, r.model.Coverage(), budget)
+	s := relax.NewSearch(r.model, whole, budget)
 	if s == nil {
 		return 0, errors.New("binpack: a search does not suit the problem")
 	}
@@ -150,7 +150,7 @@ func (in *Instance) valued(l Layout, ceiling Price, b Bound) (*relaxation, []int
 	if len(b.Items) != len(in.problem.Items) {
 		return nil, nil, fmt.Errorf("binpack: certificate has %d values, want %d", len(b.Items), len(in.problem.Items))
 	}
-	r, ok := in.relaxed(in.placed(l), -1, true, ceiling, 0, nil)
+	r, ok := in.relaxed(in.placed(l), -1, true, ceiling, true, nil)
 	if !ok || r.dearest() > relax.Largest {
 		return nil, nil, errors.New("binpack: the certificate is of a kind that does not suit the problem")
 	}
@@ -292,39 +292,22 @@ func (r *run) bound(in *Instance, l Layout, objective Price, hints []hint) Bound
 		}
 	}
 	known := false
-	var start []pattern
 	for _, h := range hints {
-		if !slices.Equal(h.counts, placed) {
-			continue
-		}
-		known, start = known || h.all, h.patterns
-		for _, b := range h.bounds {
-			take(b)
+		if slices.Equal(h.counts, placed) {
+			known = true
+			for _, b := range h.bounds {
+				take(b)
+			}
 		}
 	}
 	if known || best.Price >= objective || r.stopped() {
 		return best
 	}
-	x, ok := in.relaxed(placed, -1, true, objective, 0, r.stop)
+	x, ok := in.relaxed(placed, -1, true, objective, true, r.stop)
 	if !ok || x.dearest() > relax.Largest {
 		return best
 	}
-	if bound, ok := in.stranded(x, objective); ok {
-		return bound
-	}
-	var patterns []relax.Column
-	number := make(map[kindID]int, len(x.kinds))
-	for k := range x.kinds {
-		if x.kinds[k].typ >= 0 {
-			number[x.kinds[k].id()] = k
-		}
-	}
-	for _, c := range start {
-		if k, ok := number[c.id()]; ok {
-			patterns = append(patterns, relax.Column{Kind: k, Pattern: c.Pattern})
-		}
-	}
-	for _, b := range in.bounds(x, x.model.Bound(patterns, int64(objective), int64(in.grain), r.budget(in))) {
+	for _, b := range in.bounds(x, x.model.Bound(int64(objective), int64(in.grain), r.budget(in))) {
 		take(b)
 	}
 	return best
@@ -353,19 +336,4 @@ func (in *Instance) bounds(r *relaxation, s relax.Solution) []Bound {
 		out = append(out, worth(Exhausted, s.Least, s.Value, s.Nodes))
 	}
 	return out
-}
-
-// stranded looks for an item that no bin below the objective can hold: then no plan is below it.
-func (in *Instance) stranded(r *relaxation, objective Price) (Bound, bool) {
-	for c := range r.model.Classes {
-		if r.model.Fits(c) {
-			continue
-		}
-		b := Bound{Price: objective, Kind: AssignmentLP, Items: make([]Price, len(in.problem.Items))}
-		for _, i := range r.members[c] {
-			b.Items[i] = objective
-		}
-		return b, objective <= relax.Largest
-	}
-	return Bound{}, false
 }

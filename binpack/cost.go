@@ -119,19 +119,10 @@ func (in *Instance) compare(a Layout, costA Price, b Layout, costB Price) int {
 	return cmp.Compare(costA, costB)
 }
 
-// hint is what a plan has learnt about these counts of items: bounds that are proved or, where the plan did not look at all
-// kinds, patterns, which prove nothing yet.
+// hint is the bounds that a plan has proved on the way, for these counts of items.
 type hint struct {
-	bounds   []Bound
-	patterns []pattern
-	all      bool // the plan has looked at all kinds
-	counts   []int
-}
-
-// pattern is a filling of a kind by class; classes are the same wherever counts are.
-type pattern struct {
-	kind
-	relax.Pattern
+	bounds []Bound
+	counts []int
 }
 
 // planner makes one layout.
@@ -187,19 +178,19 @@ func (p *planner) tier(k int) {
 			ceiling = sum(p.ceiling, 1)
 		}
 		counts := p.in.affordable(p.f.want, k)
-		r, ok := p.in.relaxed(counts, k, whole, ceiling, max(p.budget.Left, 1), p.stop)
+		r, ok := p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
 		if p.stopped() {
 			return
 		}
 		if fitting := r.fitting(counts); !slices.Equal(fitting, counts) { // what fits nowhere would count as something to be bought for
 			counts = fitting
-			r, ok = p.in.relaxed(counts, k, whole, ceiling, max(p.budget.Left, 1), p.stop)
+			r, ok = p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
 		}
 		if !ok { // too many kinds of nodes, so they are filled first
 			for _, item := range p.in.order {
 				p.f.firstFit(item)
 			}
-			r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, max(p.budget.Left, 1), p.stop)
+			r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, false, p.stop)
 			whole = false
 		}
 		if !ok || len(r.model.Kinds) == 0 || len(r.model.Classes) == 0 || r.dearest() > relax.Largest {
@@ -295,16 +286,12 @@ func (r *relaxation) fitting(counts []int) []int {
 
 // learn keeps what the solution proves of everything that is to be placed, up to the price from which on kinds were left out.
 func (p *planner) learn(r *relaxation, s relax.Solution, counts []int, ceiling Price) {
-	h := hint{counts: slices.Clone(counts), all: !r.sparse}
 	if r.sparse {
-		for _, c := range s.Patterns {
-			h.patterns = append(h.patterns, pattern{r.kinds[c.Kind], c.Pattern})
-		}
-	} else {
-		h.bounds = p.in.bounds(r, s)
-		for i := range h.bounds {
-			h.bounds[i].Price = min(h.bounds[i].Price, ceiling)
-		}
+		return
+	}
+	h := hint{counts: slices.Clone(counts), bounds: p.in.bounds(r, s)}
+	for i := range h.bounds {
+		h.bounds[i].Price = min(h.bounds[i].Price, ceiling)
 	}
 	p.hints = append(p.hints, h)
 }
@@ -451,47 +438,4 @@ func (p *planner) take(b *bin, q *queue, n int) {
 			at++
 		}
 	}
-}
-
-// appendOutlets adds a bin for one thing of each class that no uncounted kind holds: to leave it out, at the least part of a
-// price that it would have to pay in a pool of less weight, or at more than anything costs.
-func (r *relaxation) appendOutlets(in *Instance, list []offer, tier int, used []int32) []offer {
-	dearest := Price(0)
-	for i := range list {
-		dearest = max(dearest, list[i].price)
-	}
-	bought := list
-	for c := range r.model.Classes {
-		size, profile := r.model.Classes[c].Size, in.profile[r.members[c][0]]
-		k, _ := slices.BinarySearch(used, profile)
-		if slices.ContainsFunc(bought, func(o offer) bool {
-			return o.supply < 0 && o.suits[k/64]&(1<<(k%64)) != 0 && relax.Copies(o.capacity, size, 1) > 0
-		}) {
-			continue
-		}
-		price := 2*dearest + 1
-		for later := max(tier, 0) + 1; later < len(in.tiers); later++ {
-			for _, t := range in.tiers[later].types {
-				if share := in.shareOf(t, size); share <= 1 && in.profiles[profile].reaches(t) {
-					price = min(price, Price(share*float64(in.minPrice[t])))
-				}
-			}
-		}
-		suits := make([]uint64, (len(used)+63)/64)
-		suits[k/64] |= 1 << (k % 64)
-		list = append(list, offer{kind: kind{-1, 0, nil}, capacity: size, price: price, supply: -1, takes: 1, suits: suits})
-		r.sparse = true
-	}
-	return list
-}
-
-// shareOf is the largest part of a bin of the type that the size takes, more than 1 if it does not go in.
-func (in *Instance) shareOf(t int32, size []int64) float64 {
-	share := 0.0
-	for r, c := range in.capacityOf(t) {
-		if size[r] > 0 {
-			share = max(share, float64(size[r])/float64(max(c, 0)))
-		}
-	}
-	return share
 }

@@ -18,8 +18,8 @@ type relaxation struct {
 	model   *relax.Model
 	apart   []apart // tags that are resources of the model, after those of the problem
 	spread  []int   // diversities that are resources after these: no bin holds more than its capacity pool
-	proves  bool    // it is for a bound: offers of one capacity pool do not stand for those of another
 	several int     // how many offers stand for another, for what a capacity pool may hold is bounded; 1 where it is not
+	proves  bool    // it is for a bound: offers of one capacity pool do not stand for those of another
 	class   []int32 // by item, -1 where none is to be placed
 	members [][]int // by class
 	kinds   []kind
@@ -33,22 +33,14 @@ type kind struct {
 	nodes []int32 // of those that exist, in their order; nil for what is bought
 }
 
-// kindID is what tells kinds that are bought apart.
-type kindID struct {
-	typ  int32
-	mask uint64
-}
-
-func (k *kind) id() kindID { return kindID{k.typ, k.mask} }
-
 // relaxed is the relaxation for the counts of items, over the types of one tier, or of all if tier is negative, as far as
-// they cost less than the ceiling; where there are more of them than such a number of steps looks at often, over a selection.
+// they cost less than the ceiling; for a bound where it proves, otherwise for a plan.
 // With nodes, their room is for
 // sale at no price; ok is false where there are too many different ones, or stop is set.
-func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, steps int, stop *atomic.Bool) (r *relaxation, ok bool) {
+func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, proves bool, stop *atomic.Bool) (r *relaxation, ok bool) {
 	r = &relaxation{model: &relax.Model{}, class: make([]int32, len(counts)), apart: in.apartTags(counts), spread: in.spreadMost(counts)}
 	r.model.Dims = in.dims + len(r.apart) + len(r.spread)
-	r.proves, r.sparse, r.several = steps == 0, steps > 0 && len(in.diverse.left) > 0, in.severalPools(counts, r.spread)
+	r.proves, r.sparse, r.several = proves, !proves && len(in.diverse.left) > 0, in.severalPools(counts, r.spread)
 	if !r.compileClasses(in, counts, stop) {
 		return r, false
 	}
@@ -65,18 +57,13 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, s
 	}
 	r.cut(list)
 	list = r.undominated(in, list)
-	if steps > 0 && len(list) > max(manyOffers, steps/(offerPasses*(len(r.model.Classes)+1)*max(r.model.Dims, 1))) {
-		before := len(list)
-		list = r.sparsed(list, in.dims)
-		r.sparse = r.sparse || len(list) < before
-	}
-	if !r.proves && len(r.spread) > 0 {
+	if !proves && len(r.spread) > 0 && len(in.diverse.pools) <= mostPools {
 		r.countPools(list, len(in.diverse.pools), in.dims+len(r.apart))
 	}
 	if nodes {
 		var rooms []offer
 		for digits := range roomDigits { // coarser and coarser
-			if rooms, ok = r.roomsForSale(in, used, []int{63, 4, 3, 2, 1}[digits], steps == 0); ok {
+			if rooms, ok = r.roomsForSale(in, used, []int{63, 4, 3, 2, 1}[digits], proves); ok {
 				r.sparse = r.sparse || digits > 0 // rooms that are rounded down prove nothing
 				break
 			}
@@ -86,9 +73,6 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, s
 		}
 		r.cut(rooms)
 		list = append(list, rooms...)
-	}
-	if steps > 0 {
-		list = r.appendOutlets(in, list, tier, used)
 	}
 	r.compileKinds(in, list, used)
 	return r, true
@@ -235,12 +219,6 @@ func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, used []in
 	return list
 }
 
-// enough reports whether so many offers that do as well as o, the last of them a, stand for it: one, if that is not bounded by
-// another capacity pool, or several.
-func (r *relaxation) enough(n int, a, o *offer) bool {
-	return a.pool == 0 || a.pool == o.pool || !r.proves && n >= r.several
-}
-
 // undominated leaves out what another offer does as well for no more money, in the order of price.
 func (r *relaxation) undominated(in *Instance, list []offer) []offer {
 	order := make([]int32, len(list)) // offers are large
@@ -271,7 +249,8 @@ func (r *relaxation) undominated(in *Instance, list []offer) []offer {
 			}
 			for k := b * blockOfOffers; k < min((b+1)*blockOfOffers, len(kept)); k++ {
 				if rooms[k][0] >= room[0] && rooms[k][1] >= room[1] && in.dominates(&kept[k], o) {
-					if n++; r.enough(n, &kept[k], o) {
+					n++
+					if a := &kept[k]; a.pool == 0 || a.pool == o.pool || !r.proves && n >= r.several { // what another capacity pool may hold is bounded
 						return true
 					}
 				}
@@ -292,40 +271,6 @@ func (r *relaxation) undominated(in *Instance, list []offer) []offer {
 		kept, rooms = append(kept, list[i]), append(rooms, room)
 	}
 	return kept
-}
-
-// sparsed leaves out what another offer does as well for little more money. A plan over the others
-// is nearly as good, its search much shorter, and in the end each bin becomes the cheapest that holds its contents.
-func (r *relaxation) sparsed(list []offer, dims int) []offer {
-	var kept []offer
-	for _, o := range slices.Backward(list) {
-		n := 0
-		if o.supply < 0 && slices.ContainsFunc(kept, func(k offer) bool {
-			if !k.standsFor(&o, dims) {
-				return false
-			}
-			n++
-			return r.enough(n, &k, &o)
-		}) {
-			continue
-		}
-		kept = append(kept, o)
-	}
-	slices.Reverse(kept)
-	return kept
-}
-
-func (o *offer) standsFor(smaller *offer, dims int) bool {
-	dearer := float64(o.price) / max(float64(smaller.price), 1)
-	if o.supply >= 0 || dearer > alikePrice || !slices.Equal(o.suits, smaller.suits) {
-		return false
-	}
-	for r, c := range smaller.capacity {
-		if o.capacity[r] < c || r < dims && float64(o.capacity[r]) < alikeRoom*dearer*float64(c) {
-			return false
-		}
-	}
-	return true
 }
 
 func (in *Instance) dominates(a, b *offer) bool {

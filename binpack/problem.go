@@ -31,18 +31,16 @@
 //
 // [CostAware], the default, plans on a relaxation: classes of equal items, kinds of bins that none undercuts, existing nodes as
 // bins that cost nothing and of which there is a number, which class may go where. Tags that keep many things apart count as
-// one more resource there, of which a bin has as much as their limit; of many kinds a plan looks at a selection, and the bins
-// that it makes become the cheapest that hold their contents among all. One portfolio works on it, one way after the other as
-// long as the gap between plan and bound is open:
+// one more resource there, of which a bin has as much as their limit. One portfolio works on it, one way after the other as long
+// as the gap between plan and bound is open:
 //
-//   - what naive planners do: everything in one bin, the largest bins first, first fit decreasing into one kind;
 //   - a greedy filling by the worth of resources;
 //   - an exact search through the sets of bins that cost less than what is known, as far as no surrogate constraint (each
-//     resource, the number of things, their worth) shows them to be too small. Each set is packed, by filling and by exchanges
-//     (simulated annealing), or refuted bin by bin (R. E. Korf, 2002; S. Martello and P. Toth, 1990);
-//   - the linear programme over fillings of bins (P. C. Gilmore and R. E. Gomory, 1961) by column generation, with the values of
-//     the best proof mixed in against their swinging (P. Wentges, 1997), then dives that make whole bins of fractions;
-//   - doing without a bin by exchanges, and a large-neighbourhood search over bins that cost more than their contents are worth
+//     resource, the number of things, their worth) shows them to be too small. Each set is packed by filling, or refuted bin by
+//     bin (R. E. Korf, 2002);
+//   - the linear programme over fillings of bins (P. C. Gilmore and R. E. Gomory, 1961) by column generation, then
+//     dives that make whole bins of fractions;
+//   - a large-neighbourhood search over bins that cost more than their contents are worth
 //     (G. Schrimpf et al., 2000), in two halves side by side;
 //   - the exact search again.
 //

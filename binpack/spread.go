@@ -315,15 +315,18 @@ func (r *relaxation) countPools(list []offer, pools, at int) {
 	}
 }
 
-// severalPools is how many capacity pools it takes at least to hold everything.
+// severalPools is how many capacity pools it takes at least to hold everything, or 1 where there are too many to count.
 func (in *Instance) severalPools(counts, spread []int) int {
 	several := 1
+	if len(in.diverse.pools) > mostPools {
+		return several
+	}
 	for _, d := range spread {
 		asked, most := 0, slices.Max(in.diverse.left[d])
 		for i, n := range counts {
 			asked += max(n, 0) * int(in.diverse.count(d, i))
 		}
-		several = max(several, min((asked-1)/max(most, 1)+1, mostPools))
+		several = max(several, (asked-1)/max(most, 1)+1)
 	}
 	return several
 }

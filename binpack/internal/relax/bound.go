@@ -113,7 +113,7 @@ func (m *Model) Certify(value []float64, factor float64) Proof {
 // rounded is by how much the values of a proof are lowered, so that rounding raises none.
 const rounded = 1e-9
 
-// CertifyCoverage is what Coverage says, and the proof that this makes. The values follow from prices of resources, so a kind
+// CertifyCoverage is what one of each class is worth by the prices of resources, and the proof that this makes. The values follow from prices of resources, so a kind
 // whose whole room is not worth more than its price needs no filling to be looked for. Nor does a counted one where looking for the
 // best filling of each does not fit into the budget: none is worth more than the room.
 func (m *Model) CertifyCoverage(b *Budget) (value []float64, proof Proof) {
@@ -231,16 +231,6 @@ func (m *Model) verify(value []int64, rooms []float64, quick bool) (price int64,
 		return math.MaxInt64, searched, nil
 	}
 	return sum.Int64(), searched, nil
-}
-
-// BoundBy is a bound as Bound gives it, by what the room was worth in another one; infinite where that had other dimensions.
-func (s *Knapsack) BoundBy(weight []float64) float64 {
-	if len(weight) != len(s.dims) {
-		return math.Inf(1)
-	}
-	s.weight = append(s.weight[:0], weight...)
-	s.steps += 2 * len(s.cand) * len(s.dims)
-	return s.weigh() * (1 + Slack)
 }
 
 // fractional solves the knapsack in fractions, max value.n with the parts of each dimension at most 1, by the simplex

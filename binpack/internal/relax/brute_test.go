@@ -237,3 +237,8 @@ func scaled(m *relax.Model) *relax.Model {
 	}
 	return &out
 }
+
+func coverage(m *relax.Model) []float64 {
+	value, _ := m.CertifyCoverage(plenty())
+	return value
+}

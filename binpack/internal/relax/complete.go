@@ -2,7 +2,6 @@ package relax
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 )
 
@@ -11,24 +10,19 @@ import (
 // resource, is none. Of the packings that differ in nothing that matters it looks at one: the first in the order of the
 // numbers of things, so each bin is full but for what no longer goes in, and equal bins stand in falling order.
 type completer struct {
-	m      *Model
-	kinds  []int   // the smallest first
-	order  []int32 // classes, the largest first
-	left   []int64 // by place in order
-	slack  []int64 // by dimension: what may still stay free
-	fill   [][]int64
-	rest   [][]int64 // by bin: what is left from a place in order on, by place and dimension
-	used   [][]int64
-	known  map[string]bool // states that lead nowhere
-	covers []bool          // by two places in order: the first goes in for the second
-	inside []int32         // places of what is in the bin
-	short  []int64         // by dimension: what the room lacks for one more
-	nodes  int
-	most   int
+	m     *Model
+	kinds []int   // the smallest first
+	order []int32 // classes, the largest first
+	left  []int64 // by place in order
+	slack []int64 // by dimension: what may still stay free
+	fill  [][]int64
+	rest  [][]int64 // by bin: what is left from a place in order on, by place and dimension
+	used  [][]int64
+	nodes int
+	most  int
 }
 
-// prepare orders the classes, the largest first, and finds which of them stand for which. It gives their sizes, all dimensions
-// together.
+// prepare orders the classes, the largest first. It gives their sizes, all dimensions together.
 func (c *completer) prepare(m *Model) []float64 {
 	c.m = m
 	largest := make([]float64, m.Dims)
@@ -48,7 +42,6 @@ func (c *completer) prepare(m *Model) []float64 {
 		size[i] = max(size[i], 1e-9)
 	}
 	slices.SortStableFunc(c.order, func(a, b int32) int { return cmp.Compare(size[b], size[a]) })
-	c.cover()
 	return size
 }
 
@@ -80,7 +73,6 @@ func (c *completer) run(set []int, most int, b *Budget) (columns []Column, found
 			return nil, false, true
 		}
 	}
-	c.known = map[string]bool{}
 	grow := func(v [][]int64, n int) [][]int64 {
 		for len(v) < len(set) {
 			v = append(v, nil)
@@ -117,21 +109,6 @@ func (c *completer) bin(at int) bool {
 	if at == len(c.kinds) {
 		return !slices.ContainsFunc(c.left, func(n int64) bool { return n > 0 })
 	}
-	var key []byte
-	if at > 0 {
-		key = binary.AppendUvarint(nil, uint64(at))
-		for _, n := range c.left {
-			key = binary.AppendUvarint(key, uint64(n))
-		}
-		if c.kinds[at] == c.kinds[at-1] { // how full the bin may be depends on the one before
-			for _, n := range c.fill[at-1] {
-				key = binary.AppendUvarint(key, uint64(n))
-			}
-		}
-		if c.known[string(key)] {
-			return false
-		}
-	}
 	rest := c.rest[at]
 	kind := &c.m.Kinds[c.kinds[at]]
 	clear(rest[len(c.order)*d:])
@@ -147,13 +124,7 @@ func (c *completer) bin(at int) bool {
 	}
 	clear(c.used[at])
 	clear(c.fill[at])
-	if c.class(at, 0, kind, at > 0 && c.kinds[at] == c.kinds[at-1]) {
-		return true
-	}
-	if key != nil && c.nodes < c.most && len(c.known) < 1<<16 {
-		c.known[string(key)] = true
-	}
-	return false
+	return c.class(at, 0, kind, at > 0 && c.kinds[at] == c.kinds[at-1])
 }
 
 // class decides how many things of the class at the place of the order go into the bin. bound says that the fillings so
@@ -206,23 +177,11 @@ func (c *completer) move(at, i int, n int64) {
 	}
 }
 
-// next goes on to the next bin, if this one is full: nothing that is left goes in, neither besides what is in it nor in
-// place of one or two smaller things, which could then go where it goes (the dominance of S. Martello and P. Toth, 1990).
+// next goes on to the next bin, if nothing that is left goes into this one.
 func (c *completer) next(at int, kind *Kind) bool {
 	used := c.used[at]
 	for j, n := range c.left {
 		if n > 0 && c.may(at, j) && c.goes(used, c.m.Classes[c.order[j]].Size, kind) {
-			return false
-		}
-	}
-	c.inside = c.inside[:0]
-	for i, n := range c.fill[at] {
-		if n > 0 {
-			c.inside = append(c.inside, int32(i))
-		}
-	}
-	for j, n := range c.left {
-		if n > 0 && c.may(at, j) && c.replaces(at, j, kind) {
 			return false
 		}
 	}
@@ -251,69 +210,4 @@ func (c *completer) goes(used, size []int64, kind *Kind) bool {
 func (c *completer) may(at, j int) bool {
 	class := &c.m.Classes[c.order[j]]
 	return c.fill[at][j] < class.Most && class.May(c.kinds[at])
-}
-
-// replaces reports whether a thing of the class at place j goes in for one or two that it covers.
-func (c *completer) replaces(at, j int, kind *Kind) bool {
-	size := c.m.Classes[c.order[j]].Size
-	for r, u := range c.used[at] {
-		c.short[r] = u + size[r] - kind.Capacity[r]
-	}
-	covers := c.covers[j*len(c.order) : (j+1)*len(c.order)]
-	first, _ := slices.BinarySearch(c.inside, int32(j))
-	inside := c.inside[first:] // what stands before is larger
-	steps := len(inside)
-	defer func() { c.nodes += steps / 16 }()
-	for a, x := range inside {
-		if !covers[x] {
-			continue
-		}
-		one := c.m.Classes[c.order[x]].Size
-		enough := true
-		for r, s := range one {
-			enough = enough && s >= c.short[r]
-		}
-		if enough {
-			return true
-		}
-		steps += len(inside) - a
-		for _, y := range inside[a:] {
-			if !covers[y] || x == y && c.fill[at][x] < 2 {
-				continue
-			}
-			two := c.m.Classes[c.order[y]].Size
-			goes := true
-			for r, s := range two {
-				sum := one[r] + s
-				if sum > size[r] || sum < c.short[r] {
-					goes = false
-					break
-				}
-			}
-			if goes {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// cover finds for each class those of which one goes wherever one of it goes.
-func (c *completer) cover() {
-	n := len(c.order)
-	c.covers = make([]bool, n*n)
-	for j, big := range c.order {
-		for i := j + 1; i < n; i++ {
-			x, y := &c.m.Classes[c.order[i]], &c.m.Classes[big]
-			ok := x.Most >= x.Count
-			for r, s := range x.Size {
-				ok = ok && s <= y.Size[r]
-			}
-			for w, set := range y.Kinds {
-				ok = ok && set&^x.Kinds[w] == 0
-			}
-			c.covers[j*n+i] = ok
-		}
-	}
-	c.short = make([]int64, c.m.Dims)
 }

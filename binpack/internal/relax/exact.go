@@ -8,9 +8,8 @@ import (
 )
 
 // Search looks through the sets of bins that cost less than a limit, from the cheap to the dear, and packs or refutes each;
-// for few bins this is exact. A set is looked at if it is large enough by every surrogate constraint: each resource, the
-// resources of the classes that only some kinds hold, the number of things, and their values. No set has more bins than
-// there are things, so the search ends whatever the prices are.
+// for few bins this is exact. A set is looked at if it is large enough by every surrogate constraint: each resource, the number
+// of things, and their values. No set has more bins than there are things, so the search ends whatever the prices are.
 type Search struct {
 	m         *Model
 	kinds     []int // those that cost something, the dearest first
@@ -26,7 +25,6 @@ type Search struct {
 	used      []int       // by kind, how often it is in the set
 	rest      [][]float64 // by depth and surrogate
 	completer completer
-	fitter    fitter
 	knap      Knapsack
 	left      []Class
 	size      []float64      // by class: all dimensions together, for filling
@@ -52,9 +50,8 @@ type surrogate struct {
 	cost   []float64 // by cells of demand, the least price of bins that hold so much
 }
 
-// NewSearch prepares a search in which the values are one more surrogate, and what the prices of resources say another. It is nil
-// where sums of sizes would not fit an integer.
-func NewSearch(m *Model, value, coverage []float64, b *Budget) *Search {
+// NewSearch prepares a search in which the values are one more surrogate. It is nil where sums of sizes would not fit an integer.
+func NewSearch(m *Model, value []float64, b *Budget) *Search {
 	s := &Search{supply: slices.Clone(m.Supply), refuted: map[string]int{}}
 	s.reduce(m)
 	if s.m == nil {
@@ -78,7 +75,7 @@ func NewSearch(m *Model, value, coverage []float64, b *Budget) *Search {
 		}
 	}
 	slices.SortStableFunc(s.kinds, func(a, b int) int { return cmp.Compare(m.Kinds[b].Price, m.Kinds[a].Price) })
-	s.compare(value, coverage, b)
+	s.compare(value, b)
 	s.size = s.completer.prepare(m)
 	return s
 }
@@ -139,38 +136,19 @@ func (s *Search) copies(k int) int {
 }
 
 // compare makes the surrogates and keeps the sharpest.
-func (s *Search) compare(value, coverage []float64, b *Budget) {
+func (s *Search) compare(value []float64, b *Budget) {
 	m := s.m
-	groups := [][]uint64{nil} // of classes that only some kinds hold
-	for i := range m.Classes {
-		if c := &m.Classes[i]; c.Count > 0 && len(groups) <= mostGroups && !slices.ContainsFunc(groups, func(g []uint64) bool { return slices.Equal(g, c.Kinds) }) {
-			groups = append(groups, c.Kinds)
+	for r := range m.Dims {
+		x := surrogate{room: make([]float64, len(m.Kinds))}
+		for i := range m.Classes {
+			x.demand += float64(float64(m.Classes[i].Size[r]) * float64(m.Classes[i].Count))
 		}
-	}
-	for _, g := range groups {
-		if len(groups) == 2 && g != nil {
-			break // all classes go to the same kinds
+		for k := range m.Kinds {
+			x.room[k] = float64(m.Kinds[k].Capacity[r]) * (1 + Slack)
 		}
-		for r := range m.Dims {
-			x := surrogate{room: make([]float64, len(m.Kinds))}
-			for i := range m.Classes {
-				if g == nil || within(m.Classes[i].Kinds, g) {
-					x.demand += float64(float64(m.Classes[i].Size[r]) * float64(m.Classes[i].Count))
-				}
-			}
-			for k := range m.Kinds {
-				if g == nil || has(g, k) {
-					x.room[k] = float64(m.Kinds[k].Capacity[r]) * (1 + Slack)
-				}
-			}
-			s.add(x, b)
-		}
+		s.add(x, b)
 	}
-	ones := slices.Repeat([]float64{1}, len(m.Classes))
-	values := [][]float64{ones, value}
-	if !slices.EqualFunc(coverage, value, func(a, b float64) bool { return math.Abs(a-b) <= 1 }) {
-		values = append(values, coverage)
-	}
+	values := [][]float64{slices.Repeat([]float64{1}, len(m.Classes)), value}
 	var knap Knapsack
 	for _, value := range values {
 		x := surrogate{room: make([]float64, len(m.Kinds))}
@@ -215,15 +193,6 @@ func (s *Search) compare(value, coverage []float64, b *Budget) {
 	for i := range s.surrogate {
 		s.start = append(s.start, asked(&s.surrogate[i]))
 	}
-}
-
-func within(a, b []uint64) bool {
-	for w, v := range a {
-		if v&^b[w] != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // add tables what it costs at least to cover amounts of the surrogate by bins that are not free. Those that are counted are
@@ -344,7 +313,7 @@ func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
 		return
 	}
 	if !slices.ContainsFunc(rest, func(v float64) bool { return v > 0 }) {
-		s.settle(cost, rest)
+		s.settle(cost)
 	}
 	if depth == s.things {
 		return
@@ -390,7 +359,7 @@ func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
 }
 
 // settle packs or refutes the set.
-func (s *Search) settle(cost float64, rest []float64) {
+func (s *Search) settle(cost float64) {
 	if s.budget.Left <= 0 {
 		s.lowest = min(s.lowest, cost)
 		return
@@ -414,8 +383,8 @@ func (s *Search) settle(cost float64, rest []float64) {
 			s.refuted[string(s.key)] = levels + 1
 			return
 		}
-		if !found && !s.prove && s.roomy(rest) {
-			columns, found = s.pack(firstProposals << (2 * min(s.level, 4)))
+		if !found && !s.prove {
+			columns, found = s.pack()
 		}
 		if found && !s.prove {
 			s.found, s.cost, s.limit = append(columns, s.gratis...), cost, cost
@@ -429,52 +398,22 @@ func (s *Search) settle(cost float64, rest []float64) {
 	}
 }
 
-// roomy reports whether the set has so much room to spare that packing it is worth a try at this level.
-func (s *Search) roomy(rest []float64) bool {
-	spare := firstSpare / float64(int(1)<<(2*min(s.level, 4)))
-	for i, v := range rest {
-		if -v < spare*s.surrogate[i].demand {
-			return s.level >= spareLevels
-		}
-	}
-	return true
-}
-
-// pack fills the bins of the set greedily in two ways and then makes the better one fit by exchanges.
-func (s *Search) pack(proposals int) (columns []Column, found bool) {
-	var best []Column
-	least := math.Inf(1)
-	for _, quarters := range [...]int{2, 4} {
-		s.left = append(s.left[:0], s.m.Classes...)
-		out := make([]Column, 0, len(s.set))
-		for _, k := range s.set {
-			c := Column{Kind: k}
-			if s.knap.Load(s.m.Kinds[k].Capacity, s.left, func(i int) bool { return s.m.Classes[i].May(k) }, s.size) {
-				s.knap.Bound(math.Inf(1))
-				s.knap.Fill(quarters, 0)
-				c.Pattern = s.knap.Found()
-			}
+// pack fills the bins of the set greedily.
+func (s *Search) pack() (columns []Column, found bool) {
+	s.left = append(s.left[:0], s.m.Classes...)
+	for _, k := range s.set {
+		if s.knap.Load(s.m.Kinds[k].Capacity, s.left, func(i int) bool { return s.m.Classes[i].May(k) }, s.size) {
+			s.knap.Bound(math.Inf(1))
+			s.knap.Fill(2, 0)
+			c := Column{k, s.knap.Found()}
 			for i, class := range c.Class {
 				s.left[class].Count -= int64(c.Count[i])
 			}
-			out = append(out, c)
-		}
-		s.budget.Take(s.knap.Steps())
-		over := 0.0
-		for i := range s.left {
-			over += float64(s.size[i] * float64(s.left[i].Count))
-		}
-		if over < least {
-			best, least = out, over
+			columns = append(columns, c)
 		}
 	}
-	if least > 0 {
-		if s.fitter.load(s.m, s.set, best); !s.fitter.run(proposals, s.budget) {
-			return nil, false
-		}
-		best = s.fitter.columns()
-	}
-	return slices.DeleteFunc(best, func(c Column) bool { return len(c.Class) == 0 }), true
+	s.budget.Take(s.knap.Steps())
+	return columns, !slices.ContainsFunc(s.left, func(c Class) bool { return c.Count > 0 })
 }
 
 // smallFirst is all kinds, the free ones and then those from the cheap to the dear: what does not end for one does not for

@@ -14,7 +14,7 @@ import (
 func TestSearchEndsAtTheOptimum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 3))
 	each(t, 11, func(m *relax.Model, best float64) {
-		begin := func() *relax.Search { return relax.NewSearch(m, values(rng, len(m.Classes)), m.Coverage(), plenty()) }
+		begin := func() *relax.Search { return relax.NewSearch(m, values(rng, len(m.Classes)), plenty()) }
 		limit := best + 1
 		if math.IsInf(best, 1) {
 			limit = 200

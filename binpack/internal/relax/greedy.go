@@ -4,46 +4,12 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sync"
 )
 
 // Greedy fills bin after bin with what is worth most for its price, from a sample of what is left in which the large
 // things come first. Values are those of resources, found anew as the mix of what is left changes. A filling is
 // repeated while plenty is left of all that is in it. What no uncounted kind can hold stays out.
-// Where that makes very many bins, two halves of the things are packed side by side; things of fewer classes are packed as
-// one, for they are done quickly and miss what the other half has.
 func (m *Model) Greedy(b *Budget) []Column {
-	const many, few = 200, 160 // bins, classes
-	things := int64(0)
-	for i := range m.Classes {
-		things += m.Classes[i].Count
-	}
-	if len(m.Classes) <= few || float64(things) < many*m.perBin() {
-		return m.greedy(b)
-	}
-	var half [2]Model
-	for k := range half {
-		half[k] = *m
-		half[k].Classes = slices.Clone(m.Classes)
-	}
-	odd := 0
-	for i, c := range m.Classes {
-		half[odd].Classes[i].Count, half[1-odd].Classes[i].Count = c.Count-c.Count/2, c.Count/2
-		odd ^= int(c.Count % 2)
-	}
-	var out [2][]Column
-	var side sync.WaitGroup
-	part := [2]*Budget{b.Split(b.Left / 2), b.Split(b.Left)}
-	for k := range half {
-		side.Go(func() { out[k] = half[k].greedy(part[k]) })
-	}
-	side.Wait()
-	b.Return(part[0])
-	b.Return(part[1])
-	return append(out[0], out[1]...)
-}
-
-func (m *Model) greedy(b *Budget) []Column {
 	g := &greedy{m: m, left: make([]int64, len(m.Classes))}
 	for i := range m.Classes {
 		if m.fitsUncounted(i) {
@@ -348,76 +314,6 @@ func (m *Model) fillCounted(value []float64, b *Budget) ([]Column, *Model) {
 	return out, &rest
 }
 
-// simple is the cheapest of what planners without a search do: first fit decreasing into bins of one kind, the largest first,
-// as long as the budget lasts; what the kind does not hold goes into the cheapest that does. Each bin becomes the cheapest
-// that holds its contents, so that one bin for everything is among them.
-func (m *Model) simple(b *Budget) []Column {
-	size := make([]float64, len(m.Classes))
-	largest := make([]float64, m.Dims)
-	for k := range m.Kinds {
-		for r, c := range m.Kinds[k].Capacity {
-			largest[r] = max(largest[r], float64(c))
-		}
-	}
-	order := make([]int, len(m.Classes))
-	for i := range m.Classes {
-		order[i] = i
-		for r, s := range m.Classes[i].Size {
-			size[i] = max(size[i], float64(s)/max(largest[r], 1))
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(size[b], size[a]) })
-	var best []Column
-	for k := len(m.Kinds) - 1; k >= 0 && b.Left > 0; k-- { // kinds are in the order of price
-		if m.Kinds[k].Supply >= 0 {
-			continue
-		}
-		if bins := m.firstFit(k, order, b); bins != nil && (best == nil || cheaper(m, bins, best)) {
-			best = bins
-		}
-	}
-	return best
-}
-
-// firstFit packs into bins of one kind as far as it holds the classes, or gives nil when the budget is used up.
-func (m *Model) firstFit(kind int, order []int, b *Budget) []Column {
-	var bins []Column
-	var free [][]int64
-	for _, i := range order {
-		c := &m.Classes[i]
-		left := c.Count
-		for at := 0; at < len(bins) && left > 0; at++ {
-			if k := Copies(free[at], c.Size, min(left, c.Most)); k > 0 && c.May(bins[at].Kind) {
-				bins[at].put(c, i, k, free[at])
-				left -= k
-			}
-		}
-		k := kind
-		if !c.May(k) || Copies(m.Kinds[k].Capacity, c.Size, 1) == 0 {
-			k = m.cheapest(c)
-		}
-		for left > 0 && k >= 0 && m.Kinds[k].Supply < 0 {
-			room := slices.Clone(m.Kinds[k].Capacity)
-			n := Copies(room, c.Size, min(left, c.Most))
-			bins, free = append(bins, Column{Kind: k}), append(free, room)
-			bins[len(bins)-1].put(c, i, n, room)
-			left -= n
-			if !b.Take(m.Dims * 8) {
-				return nil
-			}
-		}
-		if !b.Take(m.Dims * (2 + len(bins))) {
-			return nil
-		}
-	}
-	for at := range bins {
-		bins[at].Sort()
-		bins[at].Kind = m.smallest(bins[at])
-		b.Take(m.Dims * len(m.Kinds))
-	}
-	return bins
-}
-
 // finish puts what the columns leave out into the room that they have, and into more bins.
 func (m *Model) finish(columns []Column, b *Budget) []Column {
 	rest := *m
@@ -461,7 +357,7 @@ func (m *Model) finish(columns []Column, b *Budget) []Column {
 		}
 		out[at].Sort()
 	}
-	return append(out, rest.greedy(b)...)
+	return append(out, rest.Greedy(b)...)
 }
 
 func (c *Column) put(class *Class, i int, n int64, free []int64) {
@@ -471,19 +367,33 @@ func (c *Column) put(class *Class, i int, n int64, free []int64) {
 	}
 }
 
-// smallest is the cheapest uncounted kind that holds what the column does.
-func (m *Model) smallest(c Column) int {
+// smallest is the cheapest uncounted kind that holds what the column does of the classes, its own where none is cheaper.
+func (m *Model) smallest(classes []Class, c Column) int {
+	if k := m.holds(classes, c.Pattern, m.Kinds[c.Kind].Price); k >= 0 && m.Kinds[k].Price < m.Kinds[c.Kind].Price {
+		return k
+	}
+	return c.Kind
+}
+
+// holds is the first of the uncounted kinds that hold the pattern of the classes for the least price, at most the limit, or -1.
+func (m *Model) holds(classes []Class, p Pattern, limit float64) int {
 	need := make([]int64, m.Dims)
-	for i, class := range c.Class {
-		for r, s := range m.Classes[class].Size {
-			need[r] += s * int64(c.Count[i])
+	for i, at := range p.Class {
+		c := &classes[at]
+		if int64(p.Count[i]) > c.Most {
+			return -1
+		}
+		for r, size := range c.Size {
+			if size > 0 {
+				need[r] = saturated(need[r], size, int64(p.Count[i]))
+			}
 		}
 	}
-	best := c.Kind
+	best := -1
 	for k := range m.Kinds {
 		kind := &m.Kinds[k]
-		if kind.Supply < 0 && kind.Price < m.Kinds[best].Price && Copies(kind.Capacity, need, 1) > 0 &&
-			!slices.ContainsFunc(c.Class, func(class int32) bool { return !m.Classes[class].May(k) }) {
+		if kind.Supply < 0 && kind.Price <= limit && (best < 0 || kind.Price < m.Kinds[best].Price) && Copies(kind.Capacity, need, 1) > 0 &&
+			!slices.ContainsFunc(p.Class, func(at int32) bool { return !classes[at].May(k) }) {
 			best = k
 		}
 	}

@@ -3,7 +3,6 @@ package relax
 import (
 	"cmp"
 	"math"
-	"math/bits"
 	"slices"
 	"sync"
 )
@@ -25,23 +24,14 @@ func (d *Draw) Below(n int) int { return int(d.next() % uint64(n)) }
 // Unit is from 0 up to 1.
 func (d *Draw) Unit() float64 { return float64(float64(d.next()>>11) / (1 << 53)) }
 
-// exponential is a sample of about that distribution, with the mean 1: minus the logarithm of a number from 0 to 1, drawn in
-// straight lines between powers of two, for the logarithms of processors differ in the last digit.
-func (d *Draw) exponential() float64 {
-	x := d.next() | 1
-	n := bits.LeadingZeros64(x)
-	part := float64(float64(x<<n>>11) / (1 << 52)) // from 1 to 2
-	return math.Ln2 * (float64(n) + (2 - part))
-}
-
 // Improve is the large-neighbourhood search: it takes some bins out, the wasteful ones rather, and packs what was in them
 // anew, over and over; it keeps what is cheaper (ruin and recreate: G. Schrimpf et al., 2000). value is what one of each class
-// is worth, room what it is worth by the prices of resources. It stops when the budget is used up, when a good part of it has
+// is worth. It stops when the budget is used up, when a good part of it has
 // brought nothing, or at the floor. Bins of counted kinds stay, but for their contents.
 //
 // Two searches run side by side: each on half of the bins, where there are enough of them to exchange with, and otherwise
 // each on all of them in its own way, of which the cheaper outcome stands.
-func (m *Model) Improve(bins []Column, value, room []float64, floor float64, b *Budget) []Column {
+func (m *Model) Improve(bins []Column, value []float64, floor float64, b *Budget) []Column {
 	rounds := min(lnsRounds, 1+b.Left/lnsLeast)
 	for round := range rounds {
 		steps := b.Left / (rounds - round)
@@ -65,7 +55,7 @@ func (m *Model) Improve(bins []Column, value, room []float64, floor float64, b *
 		var budgets [2]*Budget
 		for k := range part {
 			budgets[k] = b.Split(steps / 2)
-			side.Go(func() { part[k] = m.improve(2*round+k, part[k], value, room, least, budgets[k]) })
+			side.Go(func() { part[k] = m.improve(2*round+k, part[k], value, least, budgets[k]) })
 		}
 		side.Wait()
 		for k := range part {
@@ -88,8 +78,8 @@ func (m *Model) Improve(bins []Column, value, room []float64, floor float64, b *
 	return bins
 }
 
-func (m *Model) improve(variation int, bins []Column, value, room []float64, floor float64, b *Budget) []Column {
-	s := newImprover(m, bins, value, room)
+func (m *Model) improve(variation int, bins []Column, value []float64, floor float64, b *Budget) []Column {
+	s := newImprover(m, bins, value)
 	b.Take(s.knap.Steps())
 	s.rng = Draw(variation)
 	for b.Left > 0 && len(s.bins) > 0 && len(s.kinds) > 0 && s.cost > floor*(1+1e-9) {
@@ -101,7 +91,6 @@ func (m *Model) improve(variation int, bins []Column, value, room []float64, flo
 type improver struct {
 	m     *Model
 	value []float64
-	room  []float64 // what classes are worth by resources alone
 	bins  []Column
 	waste []float64
 	cost  float64
@@ -116,7 +105,6 @@ type improver struct {
 	from   []int32 // their numbers in the model
 	worth  []float64
 	count  []int64
-	need   []int64
 	// counted are the kinds of those bins that are out which there is only a number of.
 	counted []int
 }
@@ -127,8 +115,8 @@ type group struct {
 	kinds []int
 }
 
-func newImprover(m *Model, bins []Column, value, room []float64) *improver {
-	s := &improver{m: m, value: value, room: room, bins: slices.Clone(bins), at: make([]int32, len(m.Classes)), need: make([]int64, m.Dims)}
+func newImprover(m *Model, bins []Column, value []float64) *improver {
+	s := &improver{m: m, value: value, bins: slices.Clone(bins), at: make([]int32, len(m.Classes))}
 	for _, c := range s.bins {
 		s.waste = append(s.waste, s.loss(c))
 		s.cost += m.Kinds[c.Kind].Price
@@ -201,26 +189,22 @@ func (s *improver) round(b *Budget) {
 		return
 	}
 	old := s.gather(out)
-	uneven := 0.0
-	for _, i := range out {
-		uneven += float64(s.waste[i] * s.waste[i])
+	made, cost := s.recreate(old, b)
+	if made == nil {
+		return
 	}
-	for range 3 {
-		made, cost := s.recreate(old, b)
-		if made == nil {
-			continue
-		}
-		// At the same cost, waste that gathers in one bin is better than waste in many.
-		now := 0.0
-		for _, c := range made {
-			w := s.loss(c)
-			now += float64(w * w)
-		}
-		if cost < old*(1-1e-12) || cost <= old && now >= uneven {
-			s.replace(out, made)
-			s.cost += cost - old
-			return
-		}
+	// At the same cost, waste that gathers in one bin is better than waste in many.
+	before, now := 0.0, 0.0
+	for _, i := range out {
+		before += float64(s.waste[i] * s.waste[i])
+	}
+	for _, c := range made {
+		w := s.loss(c)
+		now += float64(w * w)
+	}
+	if cost < old*(1-1e-12) || cost <= old && now >= before {
+		s.replace(out, made)
+		s.cost += cost - old
 	}
 }
 
@@ -265,19 +249,9 @@ func (s *improver) recreate(limit float64, b *Budget) ([]Column, float64) {
 	for i := range s.sub {
 		s.sub[i].Count = s.count[i]
 	}
-	noise, byRoom := 0.0, s.rng.Below(2) == 0
-	if s.rng.Below(2) == 0 {
-		noise = 0.02 * s.rng.Unit()
-	}
-	value := make([]float64, len(s.sub))
 	rest := 0.0
 	for i := range s.sub {
 		rest += float64(s.worth[i] * float64(s.sub[i].Count))
-		value[i] = s.worth[i]
-		if byRoom {
-			value[i] = s.room[s.from[i]]
-		}
-		value[i] *= 1 + float64(noise*(s.rng.Unit()-0.5))
 	}
 	var made, best []Column
 	cost, bestCost := 0.0, math.Inf(1)
@@ -290,7 +264,7 @@ func (s *improver) recreate(limit float64, b *Budget) ([]Column, float64) {
 		made = append(made, c)
 	}
 	for _, k := range s.counted {
-		if c, worth := s.fill(k, value); worth > 0 {
+		if c, worth := s.fill(k); worth > 0 {
 			put(c)
 		}
 		b.Take(s.knap.Steps())
@@ -299,15 +273,17 @@ func (s *improver) recreate(limit float64, b *Budget) ([]Column, float64) {
 		best, bestCost = made, cost
 	}
 	for len(made) < 64 && bestCost > cost {
-		if k := s.holdsAll(float64(limit*(1+1e-12))-cost, b); k >= 0 && cost+s.m.Kinds[k].Price < bestCost {
+		all := s.rest()
+		if k := s.m.holds(s.sub, all, float64(limit*(1+1e-12))-cost); k >= 0 && cost+s.m.Kinds[k].Price < bestCost {
 			bestCost = cost + s.m.Kinds[k].Price
-			best = append(slices.Clone(made), s.all(k))
+			best = append(slices.Clone(made), Column{k, all})
 			limit = min(limit, bestCost)
 		}
+		b.Take(len(s.m.Kinds) + len(s.sub)*s.m.Dims)
 		if cost+rest > limit*(1+1e-9) {
 			break
 		}
-		c, ok := s.next(value, b)
+		c, ok := s.next(b)
 		if !ok || b.Left <= 0 {
 			break
 		}
@@ -339,56 +315,19 @@ func (p *Pattern) Sort() {
 	*p = q
 }
 
-// holdsAll is the cheapest kind below the limit that holds everything that is left, or -1.
-func (s *improver) holdsAll(limit float64, b *Budget) int {
-	need := make([]int64, s.m.Dims)
-	for i := range s.sub {
-		c := &s.sub[i]
-		if c.Count > c.Most {
-			return -1
-		}
-		for r, size := range c.Size {
-			if size > 0 {
-				need[r] = saturated(need[r], size, c.Count)
-			}
-		}
-	}
-	best := -1
-	for k := range s.m.Kinds { // in the order of price
-		kind := &s.m.Kinds[k]
-		if kind.Supply >= 0 || kind.Price > limit || best >= 0 && kind.Price >= s.m.Kinds[best].Price {
-			continue
-		}
-		if Copies(kind.Capacity, need, 1) == 0 {
-			continue
-		}
-		ok := true
-		for i := range s.sub {
-			if s.sub[i].Count > 0 && !has(s.sub[i].Kinds, k) {
-				ok = false
-				break
-			}
-		}
-		if ok {
-			best = k
-		}
-	}
-	b.Take(len(s.m.Kinds) + len(s.sub)*s.m.Dims)
-	return best
-}
-
-func (s *improver) all(k int) Column {
-	c := Column{Kind: k}
+// rest is everything of the small problem that is left.
+func (s *improver) rest() Pattern {
+	var p Pattern
 	for i := range s.sub {
 		if s.sub[i].Count > 0 {
-			c.Class, c.Count = append(c.Class, int32(i)), append(c.Count, int32(s.sub[i].Count))
+			p.Class, p.Count = append(p.Class, int32(i)), append(p.Count, int32(s.sub[i].Count))
 		}
 	}
-	return c
+	return p
 }
 
 // next fills bins of a few kinds and takes the one that is worth most for its price.
-func (s *improver) next(value []float64, b *Budget) (Column, bool) {
+func (s *improver) next(b *Budget) (Column, bool) {
 	best, most := Column{}, 0.0
 	for range 6 {
 		// The better a kind, the likelier.
@@ -398,8 +337,8 @@ func (s *improver) next(value []float64, b *Budget) (Column, bool) {
 			continue
 		}
 		k := kinds[int(u*u*float64(len(kinds)))]
-		if c, worth := s.fill(k, value); worth > most*s.m.Kinds[k].Price*0.8 {
-			c.Kind = s.smallest(k, c.Pattern)
+		if c, worth := s.fill(k); worth > most*s.m.Kinds[k].Price*0.8 {
+			c.Kind = s.m.smallest(s.sub, c)
 			if ratio := worth / max(s.m.Kinds[c.Kind].Price, 1e-9); ratio > most {
 				best, most = c, ratio
 			}
@@ -412,8 +351,8 @@ func (s *improver) next(value []float64, b *Budget) (Column, bool) {
 }
 
 // fill fills one bin of the kind in one of several ways, and says what its contents are worth.
-func (s *improver) fill(k int, value []float64) (Column, float64) {
-	if !s.knap.Load(s.m.Kinds[k].Capacity, s.sub, func(i int) bool { return has(s.sub[i].Kinds, k) }, value) {
+func (s *improver) fill(k int) (Column, float64) {
+	if !s.knap.Load(s.m.Kinds[k].Capacity, s.sub, func(i int) bool { return has(s.sub[i].Kinds, k) }, s.worth) {
 		return Column{}, 0
 	}
 	s.knap.Bound(math.Inf(1))
@@ -425,34 +364,9 @@ func (s *improver) fill(k int, value []float64) (Column, float64) {
 		s.knap.Fill(2, 8)
 		worth = s.knap.Improve(2, 60)
 	default:
-		worth = s.knap.Fill(s.rng.Below(5), []int{1, 4, 16}[s.rng.Below(3)])
+		worth = s.knap.Fill(2, 8)
 	}
 	return Column{k, s.knap.Found()}, worth
-}
-
-// smallest is the cheapest kind that holds the pattern of the small problem, if none below the one it was made for does.
-func (s *improver) smallest(k int, p Pattern) int {
-	clear(s.need)
-	for i, at := range p.Class {
-		for r, size := range s.sub[at].Size {
-			s.need[r] += size * int64(p.Count[i])
-		}
-	}
-	price := s.m.Kinds[k].Price
-	for n := range s.m.Kinds {
-		kind := &s.m.Kinds[n]
-		if kind.Supply >= 0 || kind.Price >= price || Copies(kind.Capacity, s.need, 1) == 0 {
-			continue
-		}
-		ok := true
-		for _, at := range p.Class {
-			ok = ok && has(s.sub[at].Kinds, n)
-		}
-		if ok {
-			k, price = n, kind.Price
-		}
-	}
-	return k
 }
 
 func (s *improver) replace(out []int, made []Column) {

@@ -358,43 +358,16 @@ func (s *Knapsack) Found() Pattern {
 	return p
 }
 
-// Round starts from the fractions that Bound was made of, cut down to whole things, and fills up.
-func (s *Knapsack) Round() float64 {
-	n := len(s.cand)
-	clear(s.count)
-	copy(s.free, s.capacity)
-	for i, b := range s.solver.basis {
-		if b < 0 || b >= n {
-			continue
-		}
-		k := Copies(s.free, s.wholeOf(b), min(s.cand[b].most, int64(s.solver.x[i]+1e-9)))
-		s.count[b] = k
-		for r, size := range s.wholeOf(b) {
-			s.free[r] -= k * size
-		}
-	}
-	return s.fill(2, 8)
-}
-
 // Fill packs greedily what looks most like the room that is left, things of more value first, by that many quarters of a power,
 // and by the power keen those that are worth their room. After Bound.
 func (s *Knapsack) Fill(quarters, keen int) float64 {
 	clear(s.count)
 	copy(s.free, s.capacity)
-	return s.fill(quarters, keen)
-}
-
-// fill goes on from count and free.
-func (s *Knapsack) fill(quarters, keen int) float64 {
 	d := len(s.dims)
 	s.order, s.ratio, s.parts = s.order[:0], s.ratio[:0], s.parts[:0]
 	value := 0.0
 	for i := range s.cand {
 		c := &s.cand[i]
-		value += float64(float64(s.count[i]) * c.value)
-		if s.count[i] == c.most {
-			continue
-		}
 		norm := 0.0
 		for _, size := range s.size[i*d : (i+1)*d] {
 			norm += float64(size * size)

@@ -20,14 +20,13 @@ type Master struct {
 	left    []Class // counts still to cover
 	supply  []int64
 	unit    []float64 // by supply, what the row counts in: the most that one bin takes
-	alone   []float64 // by class, what one of it costs by itself
+	fits    []bool    // by class, whether some kind holds it
 	lp      *lp.Program
 	columns []Column
 	seen    map[string]bool
 	knap    Knapsack
-	root    []float64   // by kind, the bound of the last pricing
-	next    int         // the kind to price next
-	weight  [][]float64 // by kind, what its room was worth the last time
+	root    []float64 // by kind, the bound of the last pricing
+	next    int       // the kind to price next
 	// Best is the values that have proved most so far, and what they prove.
 	Best      []float64
 	BestPrice float64
@@ -39,10 +38,10 @@ func NewMaster(m *Model) *Master {
 	n := len(m.Classes)
 	rhs := make([]float64, n+len(m.Supply))
 	supply := make([]bool, len(rhs))
-	big, alone := make([]float64, len(rhs)), make([]float64, n)
+	big, fits := make([]float64, len(rhs)), make([]bool, n)
 	for i := range m.Classes {
 		rhs[i] = float64(m.Classes[i].Count)
-		alone[i] = m.alone(&m.Classes[i])
+		fits[i] = m.Fits(i)
 		if big[i] = m.penalty(&m.Classes[i]); math.IsInf(big[i], 1) {
 			rhs[i], big[i] = 0, 1
 		}
@@ -57,9 +56,8 @@ func NewMaster(m *Model) *Master {
 		rhs[n+k], supply[n+k], big[n+k] = float64(c)/unit[k], true, 1
 	}
 	return &Master{
-		m: m, unit: unit, left: slices.Clone(m.Classes), supply: slices.Clone(m.Supply), alone: alone, lp: lp.New(rhs, supply, big),
+		m: m, unit: unit, left: slices.Clone(m.Classes), supply: slices.Clone(m.Supply), fits: fits, lp: lp.New(rhs, supply, big),
 		seen: map[string]bool{}, root: make([]float64, len(m.Kinds)),
-		weight: make([][]float64, len(m.Kinds)),
 	}
 }
 
@@ -85,9 +83,6 @@ func (s *Master) Add(c Column) bool {
 	s.columns = append(s.columns, c)
 	return true
 }
-
-// Columns are the patterns, by the numbers of [Master.Amount].
-func (s *Master) Columns() []Column { return s.columns }
 
 // Amount is how many of the column's bins the last solution buys.
 func (s *Master) Amount(column int) float64 { return s.lp.Amount(column) }
@@ -119,26 +114,13 @@ func (s *Master) premium(k *Kind) float64 {
 	return max(0, -s.lp.Multipliers()[len(s.m.Classes)+int(k.Supply)]) * (float64(k.takes()) / s.unit[k.Supply])
 }
 
-// Generate solves and adds patterns in turn, until none is missing, rounds are over or the budget is. Patterns are priced
-// at values between those of the programme and the best that are proved, for the programme's own swing widely at first
-// (P. Wentges, 1997).
+// Generate solves and adds patterns in turn, until none is missing, rounds are over or the budget is.
 func (s *Master) Generate(rounds int, b *Budget) {
-	const keep = 0.75
 	for range rounds {
 		if !s.Solve(b) || b.Left <= 0 {
 			return
 		}
-		value := s.Values()
-		if s.Best != nil && s.whole() {
-			mixed := make([]float64, len(value))
-			for i := range mixed {
-				mixed[i] = float64(keep*s.Best[i]) + float64((1-keep)*value[i])
-			}
-			if s.Price(mixed, b) {
-				continue
-			}
-		}
-		if !s.Price(value, b) {
+		if !s.Price(s.Values(), b) {
 			break
 		}
 	}
@@ -197,12 +179,8 @@ func (s *Master) Price(value []float64, b *Budget) bool {
 		if !s.knap.Load(kind.Capacity, s.left, func(i int) bool { return has(s.m.Classes[i].Kinds, k) }, value) {
 			continue
 		}
-		if s.root[k] = s.knap.BoundBy(s.weight[k]); s.root[k] > kind.Price {
-			s.root[k] = s.knap.Bound(min(limit, kind.Price))
-			s.weight[k] = append(s.weight[k][:0], s.knap.weight...)
-		}
-		if s.root[k] > limit {
-			if worth := s.knap.pattern(limit); worth > limit {
+		if s.root[k] = s.knap.Bound(min(limit, kind.Price)); s.root[k] > limit {
+			if worth := s.knap.Fill(2, 8); worth > limit {
 				news = append(news, found{Column{k, s.knap.Found()}, worth / max(limit, 1e-9)})
 			}
 		}
@@ -219,24 +197,6 @@ func (s *Master) Price(value []float64, b *Budget) bool {
 		added = s.Add(news[i].column) || added
 	}
 	return added && b.Left > 0
-}
-
-// pattern tries one way after the other until something above the limit is found.
-func (s *Knapsack) pattern(limit float64) float64 {
-	worth := s.Round()
-	if worth > limit {
-		return s.Improve(2, 60)
-	}
-	for _, way := range [][2]int{{2, 8}, {0, 2}, {4, 30}} {
-		if worth = s.Fill(way[0], way[1]); worth > limit {
-			return worth
-		}
-	}
-	if worth = s.Improve(6, 200); worth > limit {
-		return worth
-	}
-	worth, _ = s.Search(limit, 300)
-	return worth
 }
 
 // note keeps the values if, scaled so that no kind can beat its price, they prove more than those before.
@@ -344,7 +304,7 @@ func (s *Master) reset() {
 	copy(s.left, s.m.Classes)
 	copy(s.supply, s.m.Supply)
 	for i := range s.left {
-		if !math.IsInf(s.alone[i], 1) {
+		if s.fits[i] {
 			s.lp.Demand(i, float64(s.left[i].Count))
 		}
 	}
@@ -370,7 +330,7 @@ func (s *Master) ban() {
 
 func (s *Master) covered() bool {
 	for i := range s.left {
-		if s.left[i].Count > 0 && !math.IsInf(s.alone[i], 1) {
+		if s.left[i].Count > 0 && s.fits[i] {
 			return false
 		}
 	}

@@ -118,14 +118,6 @@ func (b *Budget) Return(part *Budget) {
 	b.Take(0)
 }
 
-// alone is the least price at which one thing of the class can have a bin for itself, or infinity.
-func (m *Model) alone(c *Class) float64 {
-	if k := m.cheapest(c); k >= 0 {
-		return m.Kinds[k].Price
-	}
-	return math.Inf(1)
-}
-
 // cheapest is the first of the kinds that hold a thing of the class for the least price, or -1.
 func (m *Model) cheapest(c *Class) int {
 	best := -1
@@ -160,7 +152,7 @@ func (m *Model) penalty(c *Class) float64 {
 }
 
 // Fits reports whether some kind can hold a thing of the class.
-func (m *Model) Fits(class int) bool { return !math.IsInf(m.alone(&m.Classes[class]), 1) }
+func (m *Model) Fits(class int) bool { return m.cheapest(&m.Classes[class]) >= 0 }
 
 // Cost is the price of all columns together.
 func (m *Model) Cost(columns []Column) float64 {

@@ -18,7 +18,6 @@ type sorts struct {
 	kinds [][]int32 // by sort
 	group []int32   // by class: those of a group ask most of the same and may go to the same kinds, each of which has all of it
 	into  [][]int32 // by group, its sorts
-	parts [][]int32 // sorts that share groups with no others
 }
 
 func (m *Model) sorts() *sorts {
@@ -84,7 +83,6 @@ func (m *Model) sorts() *sorts {
 		s.of[k] = at
 		s.kinds[at] = append(s.kinds[at], int32(k))
 	}
-	s.divide()
 	return s
 }
 
@@ -99,122 +97,50 @@ func (m *Model) asksMost(c *Class, largest []float64) int {
 	return at
 }
 
-// divide finds the parts.
-func (s *sorts) divide() {
-	part := make([]int32, len(s.kinds))
-	for i := range part {
-		part[i] = int32(i)
-	}
-	for changed := true; changed; {
-		changed = false
-		for _, into := range s.into {
-			least := int32(math.MaxInt32)
-			for _, at := range into {
-				least = min(least, part[at])
-			}
-			for _, at := range into {
-				changed = changed || part[at] != least
-				part[at] = least
-			}
-		}
-	}
-	number := map[int32]int{}
-	for at, p := range part {
-		n, ok := number[p]
-		if !ok {
-			n = len(s.parts)
-			number[p] = n
-			s.parts = append(s.parts, nil)
-		}
-		s.parts[n] = append(s.parts[n], int32(at))
-	}
-}
-
 // prices is what a unit of each dimension is worth, by sort, for so many things of each class: so much that no kind that never
-// runs out offers its whole room for less.
+// runs out offers its whole room for less. Where the programme would be large, all sorts have the same.
 func (s *sorts) prices(classes []Class) [][]float64 {
-	demand := make([][]float64, len(s.into)) // by group
-	for g := range demand {
-		demand[g] = make([]float64, s.m.Dims)
-	}
-	for i := range classes {
-		for r, size := range classes[i].Size {
-			demand[s.group[i]][r] += float64(float64(size) * float64(classes[i].Count))
-		}
-	}
-	out := make([][]float64, len(s.kinds))
-	for _, part := range s.parts {
-		s.price(part, demand, classes, out)
-	}
-	return out
-}
-
-// price is prices for the sorts of one part. Where the programme would be large, all of them have the same.
-func (s *sorts) price(part []int32, demand [][]float64, classes []Class, out [][]float64) {
 	m := s.m
 	sum, things := make([]float64, m.Dims), int64(0)
+	flows := lp.Flows{Demand: make([][]float64, len(s.into)), Into: make([][]int, len(s.into)), Rooms: make([][][]float64, len(s.kinds)), Prices: make([][]float64, len(s.kinds))}
+	for g, into := range s.into {
+		flows.Demand[g] = make([]float64, m.Dims)
+		for _, at := range into {
+			flows.Into[g] = append(flows.Into[g], int(at))
+		}
+	}
 	for i := range classes {
 		things += classes[i].Count
-	}
-	var groups []int32
-	for g, into := range s.into {
-		if len(into) > 0 && slices.Contains(part, into[0]) {
-			groups = append(groups, int32(g))
-			for r, d := range demand[g] {
-				sum[r] += d
+		for r, size := range classes[i].Size {
+			asked := float64(float64(size) * float64(classes[i].Count))
+			flows.Demand[s.group[i]][r] += asked
+			if len(s.into[s.group[i]]) > 0 {
+				sum[r] += asked
 			}
 		}
 	}
-	var rows [][]float64
-	var costs []float64
-	for _, at := range part {
-		for _, k := range s.kinds[at] {
+	for at, kinds := range s.kinds {
+		for _, k := range kinds {
 			if m.Kinds[k].Supply < 0 {
-				rows, costs = append(rows, m.Kinds[k].room()), append(costs, m.Kinds[k].Price)
+				flows.Rooms[at], flows.Prices[at] = append(flows.Rooms[at], m.Kinds[k].room()), append(flows.Prices[at], m.Kinds[k].Price)
 			}
 		}
 	}
-	same := lp.Coverage(rows, costs, sum)
-	for _, at := range part {
-		out[at] = same
+	same := slices.Repeat([][]float64{lp.Coverage(slices.Concat(flows.Rooms...), slices.Concat(flows.Prices...), sum)}, len(s.kinds))
+	if len(s.kinds) < 2 || float64(len(s.kinds)*m.Dims+len(s.into)) > priceRows*math.Cbrt(float64(things)) {
+		return same
 	}
-	if len(part) == 1 || float64(len(part)*m.Dims+len(groups)) > priceRows*math.Cbrt(float64(things)) {
-		return
+	if out := flows.Values(); s.worth(classes, out) > s.worth(classes, same) { // things of a group do not all ask in the same proportion
+		return out
 	}
-	flows := lp.Flows{Demand: make([][]float64, len(groups)), Into: make([][]int, len(groups)), Rooms: make([][][]float64, len(part)), Prices: make([][]float64, len(part))}
-	place := make(map[int32]int, len(part))
-	for i, at := range part {
-		place[at] = i
-		for _, k := range s.kinds[at] {
-			if m.Kinds[k].Supply < 0 {
-				flows.Rooms[i], flows.Prices[i] = append(flows.Rooms[i], m.Kinds[k].room()), append(flows.Prices[i], m.Kinds[k].Price)
-			}
-		}
-	}
-	for i, g := range groups {
-		flows.Demand[i] = demand[g]
-		for _, at := range s.into[g] {
-			flows.Into[i] = append(flows.Into[i], place[at])
-		}
-	}
-	before := s.worth(groups, classes, out)
-	for i, values := range flows.Values() {
-		out[part[i]] = values
-	}
-	if s.worth(groups, classes, out) < before { // groups are of a mind only roughly
-		for _, at := range part {
-			out[at] = same
-		}
-	}
+	return same
 }
 
-// worth is what all things of the groups are worth.
-func (s *sorts) worth(groups []int32, classes []Class, prices [][]float64) float64 {
+// worth is what all things are worth.
+func (s *sorts) worth(classes []Class, prices [][]float64) float64 {
 	sum := 0.0
-	for i, g := range s.group {
-		if slices.Contains(groups, g) {
-			sum += float64(s.value(i, prices) * float64(classes[i].Count))
-		}
+	for i := range classes {
+		sum += float64(s.value(i, prices) * float64(classes[i].Count))
 	}
 	return sum
 }
@@ -252,12 +178,6 @@ func (s *sorts) value(class int, prices [][]float64) float64 {
 	return least
 }
 
-// Coverage is what one of each class is worth by the prices of resources.
-func (m *Model) Coverage() []float64 {
-	s := m.sorts()
-	return s.values(s.prices(m.Classes))
-}
-
 // poolsWorth is what proofs take off for pools of kinds whose bins are worth more than their price. A pool holds no more than
 // its diversities allow, so its bins are worth no more than the most valuable things that may be in it, W. A bin of a kind that
 // can be filled with a worth of w at a price of p gives away at most the part (w-p)/w of what is in it, so the pool gives away
@@ -278,27 +198,20 @@ func (m *Model) poolsWorth(value []int64) *poolsWorth {
 	if len(p.worth) == 0 {
 		return p
 	}
-	// Each class is bounded by the first or by the last diversity that counts it, or all by one.
-	first, last, own := make([]int, len(m.Classes)), make([]int, len(m.Classes)), make([]int, len(m.Classes))
+	// Each class is bounded by the first or by the last diversity that counts it.
+	first, last := make([]int, len(m.Classes)), make([]int, len(m.Classes))
 	for i := range first {
-		counts := func(d Diversity) bool { return d.Counts[i] > 0 }
-		first[i], last[i] = slices.IndexFunc(m.Diversity, counts), -1
+		first[i], last[i] = -1, -1
 		for d := range m.Diversity {
-			if counts(m.Diversity[d]) {
+			if m.Diversity[d].Counts[i] > 0 {
 				last[i] = d
+				if first[i] < 0 {
+					first[i] = d
+				}
 			}
 		}
 	}
-	ways := [][]int{first, last}
-	for d := range min(len(m.Diversity), 1+mostGroups) {
-		for i := range own {
-			if own[i] = -1; m.Diversity[d].Counts[i] > 0 {
-				own[i] = d
-			}
-		}
-		ways = append(ways, slices.Clone(own))
-	}
-	for _, way := range ways {
+	for _, way := range [][]int{first, last} {
 		for pool, sum := range m.worthByPool(value, way, len(p.worth)) {
 			if p.worth[pool] == nil || sum.Cmp(p.worth[pool]) < 0 {
 				p.worth[pool] = sum

@@ -53,20 +53,26 @@ func TestKnapsackIsThatOfBruteForce(t *testing.T) {
 func TestMasterSolvesTheProgrammeOverAllFillings(t *testing.T) {
 	below := 0
 	each(t, 5, func(m *relax.Model, best float64) {
+		if len(m.Supply) > 0 { // a proof does not look for fillings of what is counted
+			return
+		}
 		s := relax.NewMaster(m)
 		b := plenty()
-		s.Price(m.Coverage(), b)
-		for s.Generate(400, b); s.Deepen(1_000_000, b); {
+		s.Price(coverage(m), b)
+		for missing := true; missing; { // what a search finds that column generation has missed
 			s.Generate(400, b)
+			_, columns := m.Prove(s.Values(), 1_000_000, b)
+			missing = false
+			for _, c := range columns {
+				missing = s.Add(c) || missing
+			}
 		}
 		value := s.Values()
 		sum := 0.0
 		for i, v := range value {
 			sum += v * float64(m.Classes[i].Count)
 		}
-		if len(m.Supply) == 0 {
-			require.InDelta(t, s.Value(), sum, 1e-6*best)
-		}
+		require.InDelta(t, s.Value(), sum, 1e-6*best)
 		patterns(m, func(count []int64, price float64) {
 			worth := 0.0
 			for i, n := range count {
@@ -78,17 +84,6 @@ func TestMasterSolvesTheProgrammeOverAllFillings(t *testing.T) {
 		if s.Value() < best*(1-1e-6) {
 			below++
 		}
-		var columns []relax.Column
-		for _, batch := range s.Dive(0, b) {
-			for range batch.Copies {
-				columns = append(columns, batch.Column)
-			}
-		}
-		if !m.Uncovered(columns) {
-			require.GreaterOrEqual(t, lawful(t, m, columns), best*(1-1e-9))
-		} else {
-			require.NotEmpty(t, m.Supply, "only what is counted may be missing")
-		}
 	})
 	require.Greater(t, below, trials/20, "fractions are cheaper in some")
 }
@@ -99,7 +94,7 @@ func TestProofsAreNeverAboveTheOptimum(t *testing.T) {
 		m, best = scaled(m), best*1e6
 		s := relax.NewMaster(m)
 		b := plenty()
-		s.Price(m.Coverage(), b)
+		s.Price(coverage(m), b)
 		s.Generate(400, b)
 		proof, _ := m.Prove(s.Values(), 10_000, b)
 		require.LessOrEqual(t, float64(proof.Price), best)
@@ -130,8 +125,8 @@ func TestWaysToPackAreLawful(t *testing.T) {
 		}
 		columns := m.Greedy(plenty())
 		require.GreaterOrEqual(t, lawful(t, m, columns), best)
-		value := m.Coverage()
-		require.GreaterOrEqual(t, lawful(t, m, m.Improve(columns, value, value, best, &relax.Budget{Left: 200_000})), best)
+		value := coverage(m)
+		require.GreaterOrEqual(t, lawful(t, m, m.Improve(columns, value, best, &relax.Budget{Left: 200_000})), best)
 	})
 }
 
@@ -150,14 +145,14 @@ func TestManyBinsInHalves(t *testing.T) {
 	for k := range 2 {
 		runtime.GOMAXPROCS(k + 1)
 		greedy[k] = m.Greedy(&relax.Budget{Left: 20_000_000})
-		better[k] = m.Improve(greedy[k], m.Coverage(), m.Coverage(), 0, &relax.Budget{Left: 20_000_000})
+		better[k] = m.Improve(greedy[k], coverage(m), 0, &relax.Budget{Left: 20_000_000})
 		require.Less(t, lawful(t, m, better[k]), lawful(t, m, greedy[k]))
 	}
 	require.Greater(t, len(better[0]), 400)
 	require.Equal(t, greedy[0], greedy[1])
 	require.Equal(t, better[0], better[1])
 	floor := m.Cost(better[0])
-	require.Equal(t, better[0], m.Improve(better[0], m.Coverage(), m.Coverage(), floor, &relax.Budget{Left: 20_000_000}), "there is nothing to gain")
+	require.Equal(t, better[0], m.Improve(better[0], coverage(m), floor, &relax.Budget{Left: 20_000_000}), "there is nothing to gain")
 }
 
 // A room is cut to the greatest sum that some things come to.
@@ -213,7 +208,7 @@ func TestCoverageProvesItself(t *testing.T) {
 	proved := 0
 	each(t, 41, func(m *relax.Model, best float64) {
 		_, got := m.CertifyCoverage(&relax.Budget{Left: math.MaxInt})
-		want := m.Certify(m.Coverage(), 1)
+		want := m.Certify(coverage(m), 1)
 		require.Equal(t, want.Value, got.Value)
 		require.GreaterOrEqual(t, want.Price, got.Price)
 		require.InDelta(t, want.Price, got.Price, 1e-6*float64(want.Price)+1)

@@ -16,8 +16,6 @@ type Solution struct {
 	Least int64
 	Nodes int
 	Value []int64
-	// Patterns is what column generation has found.
-	Patterns []Column
 }
 
 // Progress is told how far a solve is: a price below which nothing is, and the price of what is known.
@@ -25,8 +23,6 @@ type Progress func(bound, price float64)
 
 // Task says what Solve is to do.
 type Task struct {
-	// Known is a packing to start from; it may be empty.
-	Known []Column
 	// Grain is what every price is a multiple of.
 	Grain int64
 	// Enough is a gap, as a part of the price, at which nothing more is tried.
@@ -35,23 +31,16 @@ type Task struct {
 }
 
 // Solve looks for the cheapest packing and for a proof of how cheap any can be, one way after the other, each with its share
-// of one budget, for as long as the gap is open: simple packings; column generation with values that are smoothed; dives;
-// large-neighbourhood search over bins; and an exact search.
+// of one budget, for as long as the gap is open: a greedy filling; an exact search; column
+// generation and dives; large-neighbourhood search over bins; and the exact search again.
 func (m *Model) Solve(t Task, b *Budget) Solution {
 	s := solver{m: m, Task: t, b: b, total: b.Left}
-	s.take(t.Known)
 	value, proof := m.CertifyCoverage(b)
 	s.coverage = value
 	s.prove(proof)
 	part := b.Split(s.total / countedPart)
 	counted, rest := m.fillCounted(value, part)
 	b.Return(part)
-	plain := b.Split(s.total / simplePart)
-	s.take(with(counted, rest.simple(plain)))
-	b.Return(plain)
-	if s.closed() {
-		return s.Solution
-	}
 	greedy := b.Split(s.total / greedyPart)
 	s.take(with(counted, rest.Greedy(greedy)))
 	b.Return(greedy)
@@ -62,13 +51,8 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 		value = s.columns()
 	}
 	if !s.closed() {
-		part := b.Split(b.Left / tightenPart)
-		s.take(m.tighten(s.Columns, float64(s.bound()), part))
-		b.Return(part)
-	}
-	if !s.closed() {
 		part := b.Split(b.Left * improveTenths / 10)
-		s.take(m.Improve(s.Columns, value, s.coverage, float64(s.bound()), part))
+		s.take(m.Improve(s.Columns, value, float64(s.bound()), part))
 		b.Return(part)
 	}
 	if !s.closed() {
@@ -77,20 +61,16 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 	return s.Solution
 }
 
-// Bound looks for a proof alone, in the order of Solve: column generation that starts from the patterns, and an exact search
-// that refutes what costs less than the price.
-func (m *Model) Bound(patterns []Column, price, grain int64, b *Budget) Solution {
+// Bound looks for a proof alone, in the order of Solve: column generation, and an exact search that refutes
+// what costs less than the price.
+func (m *Model) Bound(price, grain int64, b *Budget) Solution {
 	s := solver{m: m, Task: Task{Grain: grain}, b: b, total: b.Left}
 	value, proof := m.CertifyCoverage(b)
 	s.coverage = value
 	s.prove(proof)
 	open := func() bool { return b.Left > 0 && s.bound() < price }
 	if open() && s.generates() {
-		master := NewMaster(m)
-		for _, c := range patterns {
-			master.Add(c)
-		}
-		value = s.generate(master)
+		value = s.generate(NewMaster(m))
 	}
 	s.prove(m.lift(value, s.Proof, b))
 	s.prove(m.lift(s.coverage, s.Proof, b))
@@ -207,7 +187,6 @@ func (s *solver) generate(master *Master) []float64 {
 	part = s.b.Split(s.total / provePart)
 	s.prove(m.proof(master, sharp, patient, part))
 	s.b.Return(part)
-	s.Patterns = master.Columns()
 	return master.Values()
 }
 
@@ -245,7 +224,7 @@ func (s *solver) begin(value []float64, b *Budget) bool {
 			s.Value[i] = int64(max(0, min(v, Largest)))
 			whole[i] = float64(s.Value[i])
 		}
-		s.search = NewSearch(s.m, whole, s.coverage, b)
+		s.search = NewSearch(s.m, whole, b)
 	}
 	return s.search != nil
 }

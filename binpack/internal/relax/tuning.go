@@ -7,16 +7,14 @@ const (
 	mostThings = 4096
 	// cells is how finely a surrogate tells amounts apart: rounding costs at most one of them a bin, 0.05% of the demand.
 	cells = 2000
-	// mostSurrogates and mostGroups bound what is looked at for each set. They have not been varied.
-	mostSurrogates, mostGroups = 8, 4
+	// mostSurrogates bounds what is looked at for each set. It has not been varied.
+	mostSurrogates = 8
 	// deepest is the most steps that finding what a kind holds may take in a search, and patience after how many kinds in a
 	// row that took more no other is tried. With 5,000 steps the preparation used up the budget of twenty things.
 	deepest, patience = 1_000, 4
-	// simplePart, greedyPart, generatePart and provePart are what parts of the budget simple packings, the greedy filling, column
-	// generation and its proof get at most; tightenPart is the part of what is then left for doing without bins, and improveTenths
-	// of the rest are for the large-neighbourhood search, before the exact search takes what remains. With a third for tightening,
-	// small plans with labels were 0.8% dearer, and OR-Library no better.
-	simplePart, greedyPart, generatePart, provePart, tightenPart, improveTenths = 16, 8, 3, 4, 10, 9
+	// greedyPart, generatePart and provePart are what parts of the budget the greedy filling, column generation and its proof get at
+	// most; improveTenths of the rest are for the large-neighbourhood search, before the exact search takes what remains.
+	greedyPart, generatePart, provePart, improveTenths = 8, 3, 4, 9
 	// fillings is how many fillings the greedy filling compares for a bin where its part of the budget suffices for so many, and
 	// fillingSteps what one takes.
 	fillings, fillingSteps = 5, 3_000
@@ -32,14 +30,6 @@ const (
 	// thresholds in how many parts it goes through the prices between what is proved and what is known. A set that is refuted is
 	// not looked at again, so that a small first level costs little. They have not been varied.
 	levels, firstNodes, thresholds = 9, 256, 8
-	// firstProposals is how many exchanges are tried at the first level to make things fit into a set, four times as many at
-	// the next; firstSpare is how much room a set must have to spare for that at the first level, as a part of the demand, a
-	// quarter of it at the next, and spareLevels the level from which on it need not: sets without room are refuted rather.
-	// Without exchanges the search found hardly any packing of things that are all distinct.
-	firstProposals, firstSpare, spareLevels = 1000, 0.01, 3
-	// proposalsPerThing is how many exchanges are tried to do without a bin. It is what the search for the optima of OR-Library
-	// needs most of: 61 instead of 58 were found with it at the same budget.
-	proposalsPerThing = 3_000
 	// lnsRounds is how often the two halves of the large-neighbourhood search meet, lnsLeast the steps that are worth a meeting,
 	// lnsHalf how many bins a half needs to exchange things with others, and lnsGain by which part a round must have lowered
 	// the cost for another to be worth its steps. Accepting dearer packings for a while (simulated annealing) changed the mean
