@@ -264,6 +264,16 @@ func (m *member) with(pods []*corev1.Pod) *member {
 	return &out
 }
 
+// settled is the node as the next plan will see it, if this one buys it: emptying it moves all its pods, though they are moving now.
+func (m *member) settled() *member {
+	if m.there {
+		return m
+	}
+	out := *m
+	out.owed, out.evictions = m.Disruption, len(m.Pods)
+	return &out
+}
+
 // members are the nodes of the state in the order of their names.
 func (p *planner) members() []*member {
 	out := make([]*member, 0, len(p.order))

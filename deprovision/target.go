@@ -87,9 +87,14 @@ func (p *planner) candidates() []*member {
 	return out
 }
 
-// Sets are chosen at so many prices of disruption: the first is dearest times what makes the disruption of all nodes cost as much as they
-// do, and each other is half of the one before, down to about a thousandth.
-const rates, dearest = 13, 4
+const (
+	// Sets are chosen at so many prices of disruption: the first is dearest times what makes the disruption of all nodes cost as much
+	// as they do, and each other is half of the one before, down to about a thousandth. Twice as many find no better answers.
+	rates, dearest = 13, 4
+	// hardly is the part of what all nodes cost over the horizon below which it is not worth to move many nodes at once. Single nodes
+	// go for less. Without it one small gain would follow on the other, each with all sets looked at again.
+	hardly = 500
+)
 
 // choices are sets of nodes that could go, from few evictions to many, up to all: what is left if it is decided in fractions what
 // to keep at several prices of disruption, or the first of the ranking where the simulator cannot tell.
@@ -150,7 +155,7 @@ func (p *planner) sets() bool {
 	}
 	var best Answer
 	var set []*member
-	most := Price(0)
+	most := costOf(p.members()).Times(p.o.Objective.Horizon.Hours() / hardly)
 	for _, of := range p.choices(list) {
 		if !p.first && p.weigh(of, p.sim.Bound(question(of))).net() <= most {
 			p.out.Avoided++
@@ -261,7 +266,7 @@ func (p *planner) singles(stays func() bool) bool {
 		if m.node != nil && p.ledger.Left(m.Pool, reason(m)) < 1 || p.block(m, eligibility.Consolidation) {
 			continue
 		}
-		set := []*member{m}
+		set := []*member{m.settled()}
 		a, w, ok := p.try(set, len(m.Pods))
 		if !ok || w.net() <= 0 {
 			if ok {
@@ -292,6 +297,9 @@ func (p *planner) try(set []*member, most int) (Answer, worth, bool) {
 	q := question(set)
 	if q.MaxNodes = most; most > 0 {
 		q.MaxCost = costOf(set) - max(p.o.MinSavings, 0)
+		if !set[0].there { // which gets no verdict: an answer that does not pay is not wanted
+			q.MaxCost -= p.weigh(set, 0).disrupted.Times(1 / p.o.Objective.Horizon.Hours())
+		}
 		p.spotRules(set, &q)
 		if q.MaxCost <= 0 {
 			return Answer{}, worth{}, false
