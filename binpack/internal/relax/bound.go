@@ -113,9 +113,9 @@ func (m *Model) Certify(value []float64, factor float64) Proof {
 // rounded is by how much the values of a proof are lowered, so that rounding raises none.
 const rounded = 1e-9
 
-// CertifyCoverage is what one of each class is worth by the prices of resources, and the proof that this makes. The values follow from prices of resources, so a kind
-// whose whole room is not worth more than its price needs no filling to be looked for. Nor does a counted one where looking for the
-// best filling of each does not fit into the budget: none is worth more than the room.
+// CertifyCoverage is what one of each class is worth by the prices of resources, and the proof that this makes. A kind whose whole
+// room is not worth more than its price needs no filling to be looked for. Nor does a counted one where looking for the best filling
+// of each does not fit into the budget: none is worth more than the room.
 func (m *Model) CertifyCoverage(b *Budget) (value []float64, proof Proof) {
 	s := m.sorts()
 	prices := s.prices(m.Classes)

@@ -118,6 +118,31 @@ func TestProofsAreNeverAboveTheOptimum(t *testing.T) {
 	require.Greater(t, tight, trials/5)
 }
 
+// A dive that packs everything is a packing, no cheaper than the optimum. What it leaves out, where pricing met no pattern for the rest,
+// is packed when it is finished.
+func TestDivesAreLawful(t *testing.T) {
+	whole := 0
+	each(t, 6, func(m *relax.Model, best float64) {
+		s := relax.NewMaster(m)
+		b := plenty()
+		s.Price(coverage(m), b)
+		s.Generate(400, b)
+		var columns []relax.Column
+		for _, batch := range s.Dive(0, b) {
+			for range batch.Copies {
+				columns = append(columns, batch.Column)
+			}
+		}
+		if m.Uncovered(columns) {
+			return
+		}
+		whole++
+		require.GreaterOrEqual(t, lawful(t, m, columns), best*(1-1e-9))
+	})
+	t.Logf("%d dives packed everything", whole)
+	require.Greater(t, whole, trials/2)
+}
+
 func TestWaysToPackAreLawful(t *testing.T) {
 	each(t, 9, func(m *relax.Model, best float64) {
 		if len(m.Supply) > 0 { // greedy filling leaves what is counted alone

@@ -53,7 +53,7 @@ func (o *Operator) release(ctx context.Context, node *corev1.Node) error {
 	return o.removeNode(ctx, node)
 }
 
-// removeNode takes a node whose machine is gone out of the cluster, with its pods: nobody is left there to say that they have ended.
+// removeNode deletes a node whose machine is gone, and its pods, because no kubelet is left to report that they have ended.
 func (o *Operator) removeNode(ctx context.Context, node *corev1.Node) error {
 	pods, err := o.podsOn(ctx, node)
 	for _, p := range pods {

@@ -131,7 +131,7 @@ func TestInABrowser(t *testing.T) {
 	}
 }
 
-// The operator ends although somebody looks at the page.
+// An open page does not keep the operator from ending.
 func TestStopsWithAnOpenStream(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // to know a free port
 	require.NoError(t, err)

@@ -23,8 +23,8 @@ type Simulator struct {
 }
 
 // New compiles a snapshot. Pending pods keep the room that they would take now, and so do those that move because their nodes are on
-// their way out ([Leaving]); those that are nominated to a node keep the room that kube-scheduler keeps for them there. The nodes are
-// returned, for they are not to be given back.
+// their way out ([Leaving]). Pods that are nominated to a node keep the room that kube-scheduler keeps for them there. New returns
+// the names of all nodes that hold such room: none of them should be given back.
 func New(s scheduling.Snapshot) (*Simulator, []string, error) { return NewFor(s, nil) }
 
 // NewFor is New where nodes to buy count for what the objective makes of their price; [Counted] does the same for those that there
