@@ -83,8 +83,19 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.startOthers()
 }
 
+// kwokConfig has kwok ask the API server's memory which pods a new node has. By default it reads all pods from etcd, page by page, for
+// each node: with 50,000 pods that takes two seconds.
+const kwokConfig = `apiVersion: config.kwok.x-k8s.io/v1alpha1
+kind: KwokConfiguration
+options:
+  enablePodsOnNodeSyncListPager: false
+`
+
 // startOthers starts what talks to the API server. Their own limits of requests are lifted: one machine has to do it all.
 func (c *Cluster) startOthers() error {
+	if err := os.WriteFile(c.file("kwok.yaml"), []byte(kwokConfig), 0o600); err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
 	limits := []string{"--kube-api-qps=1000", "--kube-api-burst=2000", "--leader-elect=false", "--kubeconfig=" + c.Kubeconfig}
 	for _, p := range []struct {
 		name string
@@ -96,7 +107,7 @@ func (c *Cluster) startOthers() error {
 			"--node-monitor-grace-period=5m", // kwok renews the leases of a thousand nodes late where cores are few
 		}, limits...)},
 		{"kube-scheduler", append([]string{"--secure-port=0"}, limits...)},
-		{"kwok", []string{"--kubeconfig=" + c.Kubeconfig, "--manage-all-nodes=true", "--config=" + filepath.Join(c.bin, "stages.yaml")}},
+		{"kwok", []string{"--kubeconfig=" + c.Kubeconfig, "--manage-all-nodes=true", "--config=" + filepath.Join(c.bin, "stages.yaml"), "--config=" + c.file("kwok.yaml")}},
 	} {
 		proc, err := c.run(p.name, p.args...)
 		if err != nil {

@@ -404,6 +404,19 @@ func TestStaleSavings(t *testing.T) {
 	}
 }
 
+// A claim has its time for a launch from the first try on: one that waits for its turn behind others is not late.
+func TestTimeToLaunch(t *testing.T) {
+	waiting := claim("waiting", "")
+	waiting.Status, waiting.CreationTimestamp = karpv1.NodeClaimStatus{}, metav1.NewTime(time.Now().Add(-time.Hour))
+	o, _ := operate(t, interceptor.Funcs{}, waiting)
+	require.NoError(t, o.review(t.Context(), 0))
+	require.Len(t, claims(t, o), 1)
+	require.Nil(t, get(t, o, waiting).DeletionTimestamp)
+	o.tried.Store(waiting.UID, time.Now().Add(-10*time.Minute))
+	require.NoError(t, o.review(t.Context(), 1))
+	require.NotNil(t, get(t, o, waiting).DeletionTimestamp)
+}
+
 // Every claim is asked for drift in one of a few reviews, not in each.
 func TestDriftInTurns(t *testing.T) {
 	var objects []client.Object

@@ -78,6 +78,7 @@ func (o *Operator) launch(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if len(ask.Candidates) == 0 { // made by hand: look for what it could be, and write that down first
 		return o.chooseCandidates(ctx, claim)
 	}
+	o.tried.LoadOrStore(claim.UID, time.Now())
 	launched, err := o.options.Provider.Create(ctx, ask)
 	if err != nil {
 		return o.refused(ctx, claim, ask, err)

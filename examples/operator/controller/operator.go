@@ -85,6 +85,7 @@ type Operator struct {
 	wake    chan struct{} // a batch of pods has something to look at
 
 	nominations flowcontrol.PassiveRateLimiter
+	tried       sync.Map // by UID of a claim, the time when this process first tried to launch it
 
 	deciding sync.Mutex // held from reading the caches until what was decided on them is in the caches
 

@@ -155,19 +155,16 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 			o.nominate(v, claim, b.Pod)
 		}
 	}
-	if len(p.Bindings()) > 0 {
-		o.locked(func(now time.Time) { o.provisioned = now })
-	}
 	o.refuse(v, p)
-	if err := errors.Join(errs...); err != nil {
-		return 0, err
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if next, ok := o.ledger.Next(v.now); ok && len(p.Unplaced()) > 0 {
-		again = min(again, max(time.Second, next.Sub(v.now)))
-	}
-	return again, nil
+	o.locked(func(now time.Time) {
+		if len(p.Bindings()) > 0 {
+			o.provisioned = now
+		}
+		if next, ok := o.ledger.Next(v.now); ok && len(p.Unplaced()) > 0 {
+			again = min(again, max(time.Second, next.Sub(v.now)))
+		}
+	})
+	return again, errors.Join(errs...)
 }
 
 // createClaim writes a NodeClaim down and returns when the caches have it, so that the next plan counts it.

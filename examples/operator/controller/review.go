@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -41,14 +42,18 @@ func (o *Operator) review(ctx context.Context, round int) error {
 	}
 	byName := map[string]*karpv1.NodeClaim{}
 	var claims []lifecycle.Claim
+	now := time.Now()
 	for _, c := range known {
 		byName[c.Name] = c
+		begun, tried := o.tried.Load(c.UID)
+		if !tried { // with thousands before it, it may wait longer for its turn than a launch may take
+			begun = cmp.Or(since(c, karpv1.ConditionTypeLaunched), now)
+		}
 		claims = append(claims, lifecycle.Claim{
-			Name: c.Name, Token: string(c.UID), Created: c.CreationTimestamp.Time, Instance: c.Status.ProviderID,
+			Name: c.Name, Token: string(c.UID), Created: begun.(time.Time), Instance: c.Status.ProviderID,
 			Launched: since(c, karpv1.ConditionTypeLaunched), Registered: since(c, karpv1.ConditionTypeRegistered), Initialized: since(c, karpv1.ConditionTypeInitialized),
 		})
 	}
-	now := time.Now()
 	decisions, _ := lifecycle.Review(claims, instances, o.options.Timeouts, now)
 	var errs []error
 	for _, d := range decisions {

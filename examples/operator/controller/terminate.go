@@ -106,6 +106,7 @@ func (o *Operator) terminate(ctx context.Context, claim *karpv1.NodeClaim) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	o.tried.Delete(claim.UID)
 	claimsTerminated.WithLabelValues(claim.Labels[karpv1.NodePoolLabelKey]).Inc()
 	log.FromContext(ctx).Info("terminated", "provider-id", claim.Status.ProviderID)
 	o.Wake() // its pods need a place, and its pool's limit has room again

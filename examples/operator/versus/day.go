@@ -187,8 +187,10 @@ func (d *day) look(ctx context.Context) (seen, error) {
 	var pods corev1.PodList
 	var nodes corev1.NodeList
 	var claims karpv1.NodeClaimList
-	if err := errors.Join(d.cached.List(ctx, &pods, client.UnsafeDisableDeepCopy), d.cached.List(ctx, &nodes), d.cached.List(ctx, &claims)); err != nil {
-		return seen{}, err
+	for _, list := range []client.ObjectList{&pods, &nodes, &claims} { // which nobody changes here, so the meter need not copy them
+		if err := d.cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return seen{}, err
+		}
 	}
 	s := seen{pods: len(pods.Items), nodes: len(nodes.Items), claims: len(claims.Items)}
 	for i := range pods.Items {
@@ -196,7 +198,8 @@ func (d *day) look(ctx context.Context) (seen, error) {
 			s.bound++
 		}
 	}
-	for _, n := range nodes.Items {
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
 		s.price += d.price[n.Labels[corev1.LabelInstanceTypeStable]+"/"+n.Labels[corev1.LabelTopologyZone]+"/"+n.Labels[karpv1.CapacityTypeLabelKey]]
 	}
 	return s, nil

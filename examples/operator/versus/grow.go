@@ -59,7 +59,7 @@ func grown(ctx context.Context, cfg *rest.Config, api client.Client, cached clie
 	if err := d.scale(ctx, all); err != nil {
 		return "", err
 	}
-	const limit = 30 * time.Minute
+	limit := time.Duration(max(nodes, 1000)) * 2 * time.Second // for each of the two ways
 	var dollars float64
 	err = d.watch(ctx, limit, &dollars, func(s seen) bool {
 		if last = s; created.IsZero() && s.pods == 10*nodes {
