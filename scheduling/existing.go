@@ -82,6 +82,9 @@ func (s *Snapshot) members(aliases requirements.Aliases) []member {
 
 func memberOf(n *corev1.Node, c *NodeClaim, startup map[string][]corev1.Taint, aliases requirements.Aliases) member {
 	m := member{node: n, starting: taints.StartingUp(n), leaving: n.DeletionTimestamp != nil, capacity: n.Status.Capacity, allocatable: n.Status.Allocatable}
+	if len(m.allocatable) == 0 { // an API server fills it in as a whole
+		m.allocatable = m.capacity
+	}
 	m.leaving = m.leaving || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintDisrupted || t.Key == taintDisruption })
 	labels, promised := n.Labels, []corev1.Taint(nil)
 	temporary := func(corev1.Taint) bool { return false }
@@ -96,7 +99,7 @@ func memberOf(n *corev1.Node, c *NodeClaim, startup map[string][]corev1.Taint, a
 			labels = map[string]string{}
 		}
 		maps.Copy(labels, n.Labels)
-		m.capacity, m.allocatable = promisedOf(n.Status.Capacity, c.Capacity), promisedOf(n.Status.Allocatable, c.Allocatable)
+		m.capacity, m.allocatable = promisedOf(m.capacity, c.Capacity), promisedOf(m.allocatable, c.Allocatable)
 		if !taints.Registered(n) {
 			promised = c.Taints
 		}
@@ -114,7 +117,7 @@ func memberOf(n *corev1.Node, c *NodeClaim, startup map[string][]corev1.Taint, a
 			return taints.Ephemeral(t) || slices.ContainsFunc(known, func(s corev1.Taint) bool { return s.MatchTaint(&t) })
 		}
 	}
-	if m.labels[corev1.LabelHostname] == "" {
+	if m.starting && m.labels[corev1.LabelHostname] == "" { // its kubelet will set it
 		m.labels[corev1.LabelHostname] = n.Name
 	}
 	m.labels[requirements.NodeNameKey] = n.Name
@@ -203,8 +206,6 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod) ExistingNode {
 	for i, name := range p.Resources {
 		if q, ok := m.allocatable[name]; ok {
 			r.Free[i] = resources.Capacity(name, q)
-		} else if q, ok := m.capacity[name]; ok {
-			r.Free[i] = resources.Capacity(name, q)
 		}
 	}
 	for i, name := range p.Resources {
@@ -239,6 +240,7 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod) ExistingNode {
 	for i, d := range p.daemons {
 		if !present[i] && taints.Tolerates(d.pod.Spec.Tolerations, lasting) && d.required.Compatible(r.Labels, requirements.Keys{}) {
 			take(d.requests, d.ports) // even if it cannot come: what keeps it away may end
+			r.expected = append(r.expected, i)
 			short := slices.IndexFunc(r.Free, func(f int64) bool { return f < 0 })
 			taken := slices.IndexFunc(d.ports, func(port hostport.Port) bool { return slices.ContainsFunc(ports, port.Conflicts) })
 			if short >= 0 {

@@ -40,6 +40,9 @@ type NewNode struct {
 	DaemonRequests corev1.ResourceList
 	// Bin is the position of the node in the packer's outcome.
 	Bin int
+	// Added is how many of Pods the packer had left out; they take what it leaves free. What it knows of other ways to buy the node
+	// holds for the others only.
+	Added int
 }
 
 // Node is the node as it will register, ready, with nothing running: what kube-scheduler would see.
@@ -93,8 +96,12 @@ func (s *state) bins() []int {
 func (s *state) newNodes(names []string) []NewNode {
 	pods := make([][]*corev1.Pod, len(names))
 	requests := make([]corev1.ResourceList, len(names))
+	added := make([]int, len(names))
 	for _, b := range s.bound {
 		if at := b.at.bin; at >= 0 {
+			if b.added {
+				added[at]++
+			}
 			pods[at] = append(pods[at], b.pod)
 			if requests[at] == nil {
 				requests[at] = corev1.ResourceList{}
@@ -117,7 +124,7 @@ func (s *state) newNodes(names []string) []NewNode {
 		shape, typ := &s.p.Shapes[bin.Shape], s.p.InstanceType(bin.Shape)
 		n := NewNode{
 			Name: names[b], Pool: &s.p.Pools[shape.Pool], InstanceType: typ, Offering: typ.Offerings[shape.Offerings[bin.Offering].Index],
-			Pods: pods[b], Requests: requests[b], Bin: b,
+			Pods: pods[b], Requests: requests[b], Bin: b, Added: added[b],
 		}
 		podclass.Sort(n.Pods)
 		n.PricePerHour = n.Offering.Price

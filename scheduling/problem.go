@@ -118,7 +118,8 @@ type ExistingNode struct {
 	running  []*corev1.Pod
 	attached []string        // volumes in use there
 	ports    []hostport.Port // of what runs there
-	missing  []int           // indexes into Problem.daemons: those that will still run there if there is room
+	expected []int           // indexes into Problem.daemons: those that room is kept for
+	missing  []int           // those of them that no port keeps away
 }
 
 // Limit allows a node at most Max pods with a tag while the pod that brings the limit is there.
@@ -391,7 +392,7 @@ func (p *Problem) mentioned() requirements.Keys {
 func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	in := topology.Input{
 		Classes: make([]topology.Class, len(p.Classes)), Nodes: make([]topology.Node, len(p.Existing)),
-		Namespaces: interpod.Namespaces(p.snapshot.Pods, p.snapshot.Namespaces), Aliases: p.aliases, IgnorePreferences: p.options.IgnorePreferences,
+		Namespaces: interpod.Namespaces(p.snapshot.Pods, p.snapshot.DaemonSets, p.snapshot.Namespaces), Aliases: p.aliases, IgnorePreferences: p.options.IgnorePreferences,
 	}
 	for i, c := range p.Classes {
 		in.Classes[i] = topology.Class{

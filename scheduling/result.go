@@ -157,6 +157,7 @@ type binding struct {
 	at    seat
 	class int
 	level int
+	added bool // the packer had left it out
 }
 
 // bindings is the pods that packing placed, in the order of assignment. A pick that joined a bundle goes where the bundle is; the
@@ -208,7 +209,7 @@ func (s *state) bindings() []binding {
 				at, alone[from] = alone[from][0], alone[from][1:]
 			}
 			if at != nowhere {
-				out = append(out, binding{s.p.Classes[rc.Class].Pods[next[rc.Class]], at, rc.Class, rc.Level})
+				out = append(out, binding{s.p.Classes[rc.Class].Pods[next[rc.Class]], at, rc.Class, rc.Level, false})
 				next[rc.Class]++
 			}
 		}

@@ -281,12 +281,18 @@ func (p *Problem) daemonsOf(pool *PoolState) (always, depends []int) {
 	return always, depends
 }
 
+// someHost is the hostname of a node that has none yet: no label value, so that nobody asks for it by name.
+var someHost = requirements.MustOf(requirements.In(corev1.LabelHostname, "a new node"))
+
 // running lists the daemons that would run on a node with these labels.
 func (p *Problem) running(always, depends []int, labels, offering requirements.Set) []int {
 	if len(depends) == 0 {
 		return always
 	}
 	node, err := labels.Intersect(offering)
+	if err == nil {
+		node, err = node.Intersect(someHost)
+	}
 	if err != nil {
 		return always
 	}

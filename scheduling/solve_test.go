@@ -108,7 +108,7 @@ func TestTheFinalPackingMustPlaceAll(t *testing.T) {
 // A context that ends leaves the best plan so far, and progress is told round by round.
 func TestASearchEndsWithItsContext(t *testing.T) {
 	var progress [][3]int
-	large := func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("2", "1Gi") }
+	large := func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("7500m", "1Gi") } // more than the first leaves free
 	s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("a"), pod("b", large)}, Pools: []scheduling.Pool{pool("default")}}
 	p, err := scheduling.Compile(s, &scheduling.Options{Progress: func(rounds, placed, pods int) { progress = append(progress, [3]int{rounds, placed, pods}) }})
 	require.NoError(t, err)
@@ -137,7 +137,8 @@ func TestASearchEndsWithItsContext(t *testing.T) {
 
 // Attempts that ask for what was packed before take what came of it.
 func TestTheSameIsNotPackedTwice(t *testing.T) {
-	p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a"), pod("b")}, Pools: []scheduling.Pool{pool("default")}})
+	whole := func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("1500m", "1Gi") } // one a node
+	p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a", whole), pod("b", whole)}, Pools: []scheduling.Pool{pool("default")}})
 	calls := 0
 	r, err := p.Solve(t.Context(), script(func(context.Context, *scheduling.Problem, scheduling.Round) (scheduling.Outcome, error) {
 		calls++

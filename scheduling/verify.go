@@ -86,7 +86,7 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 		v.cluster.CountNode(n, 1)
 	}
 	for i := range v.nodes {
-		v.cluster.StartDaemons(v.daemonsAt(p.Existing[i].missing), &v.nodes[i].Node)
+		v.cluster.StartDaemons(v.daemonsAt(p.Existing[i].expected), &v.nodes[i].Node)
 	}
 	for k, s := range shared {
 		for _, i := range s.Consumers {
@@ -123,7 +123,7 @@ type verification struct {
 }
 
 // verify binds pods in their order where each is meant to be, again and again those that wait for others, and returns those
-// that hold, in the order in which they do, followed by pods that took what was left of existing nodes, and what keeps out the
+// that hold, in the order in which they do, followed by pods that took what was left of nodes, and what keeps out the
 // others by class. Bins that no pod holds are not bought, so
 // nothing is verified on them either. It costs O(pods x constraints of one).
 func (v *verifier) verify(bins []OutcomeBin, order []binding) ([]binding, map[int]bind.Refusal) {
@@ -217,9 +217,10 @@ func (r *verification) bind(order []binding) []binding {
 	return held
 }
 
-// complete adds pods that have no place yet on existing nodes, where kube-scheduler would put them: of the highest priority
-// first, then the largest. The planner holds constraints within a node to stricter limits than the order of binding does, and
-// lets every user of a volume attach it.
+// complete adds pods that have no place yet where kube-scheduler would put them, on existing nodes and then on those that are bought
+// in any case: of the highest priority first, then the largest. The planner holds constraints within a node to stricter limits than
+// the order of binding does, lets every user of a volume attach it, and gives pods of a class to domains before it is known what
+// stays free there. Where the caller keeps pods apart, for rules of the packer, nothing is added to what the packer buys.
 func (r *verification) complete(held []binding) []binding {
 	if len(held) == r.p.pending() {
 		return held
@@ -239,6 +240,10 @@ func (r *verification) complete(held []binding) []binding {
 		x, y := r.p.Classes[a], r.p.Classes[b]
 		return cmp.Or(cmp.Compare(y.priority, x.priority), slices.Compare(y.requests, x.requests))
 	})
+	nodes := len(r.nodes)
+	if r.p.options.Apart != nil {
+		nodes = len(r.verifier.nodes)
+	}
 	for progress := true; progress; {
 		progress = false
 		for _, i := range classes {
@@ -247,8 +252,13 @@ func (r *verification) complete(held []binding) []binding {
 				if bound[pod] {
 					continue
 				}
-				for ; node < len(r.verifier.nodes); node++ {
-					if b := (binding{pod, seat{node, -1}, i, level}); r.place(b).OK() {
+				for ; node < nodes; node++ {
+					at := seat{node, -1}
+					if bin := node - len(r.verifier.nodes); bin >= 0 {
+						at = seat{-1, bin}
+					}
+					there := r.nodes[node].Free != nil // a bin that no pod holds is not
+					if b := (binding{pod, at, i, level, true}); there && r.place(b).OK() {
 						held, bound[pod], progress = append(held, b), true, true
 						break
 					}

@@ -77,3 +77,21 @@ func TestWhatIsLeftOfExistingNodesIsTaken(t *testing.T) {
 		require.Equal(t, "n1", b.Node)
 	}
 }
+
+// They take what is left of nodes that are bought in any case, too, and the node says how many; where pods are kept apart for rules
+// of the packer, they do not.
+func TestWhatIsLeftOfNewNodesIsTaken(t *testing.T) {
+	one := func(_ *scheduling.Problem, _ []scheduling.Item) scheduling.Outcome {
+		return scheduling.Outcome{Bins: []scheduling.OutcomeBin{{Shape: 1, Shares: []scheduling.Share{{Item: 0, Count: 1}}}, {Shape: 1}}}
+	}
+	s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("a"), pod("b"), pod("c")}, Pools: []scheduling.Pool{pool("default")}}
+	result := solve(compile(t, s), packing(one))
+	require.Len(t, result.Bindings(), 3)
+	require.Len(t, result.NewNodes(), 1, "the empty one is not bought")
+	assert.Len(t, result.NewNodes()[0].Pods, 3)
+	assert.Equal(t, 2, result.NewNodes()[0].Added)
+
+	apart, err := scheduling.Compile(s, &scheduling.Options{Apart: func(*corev1.Pod) string { return "" }})
+	require.NoError(t, err)
+	require.Len(t, solve(apart, packing(one)).Bindings(), 1)
+}

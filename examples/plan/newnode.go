@@ -12,7 +12,7 @@ import (
 // NewNode is a node to buy, with the other ways to buy it.
 type NewNode struct {
 	scheduling.NewNode
-	// Alternatives would hold the same pods, cheapest first. None counts more against the limits of its pool than what was planned:
+	// Alternatives would hold the same pods, cheapest first; there may be some that are not listed. None counts more against the limits of its pool than what was planned:
 	// the plan has given what is left of them to others.
 	Alternatives []Alternative
 }
@@ -46,10 +46,14 @@ func (p *Plan) Cost() binpack.Price {
 	return sum
 }
 
-// alternatives are those that binpack knows, without what the open labels of the node or the limits of its pool rule out.
+// alternatives are those that binpack knows, without what the open labels of the node or the limits of its pool rule out. For pods
+// that were added to what binpack packed it knows none.
 func (p *Plan) alternatives(n *scheduling.NewNode) []Alternative {
 	var out []Alternative
 	bin := n.Bin
+	if n.Added > 0 {
+		return nil
+	}
 	origin := p.Instance.Origins()
 	planned := p.Problem.Shapes[origin[p.Packing.Bins[bin].Type].Type].Usage
 	for _, c := range p.Packing.Alternatives[bin] {

@@ -19,17 +19,20 @@ type Spread struct {
 	Workload, Plan float64
 }
 
-// Scheduling is the options that a snapshot must be compiled with for the objective: workloads stay apart where each has a bound
-// of its own. nil means defaults.
+// Scheduling is the options that a snapshot must be compiled with for the objective: pods stay apart where a bound counts them, by
+// workload where each has one of its own. nil means defaults.
 func (o *Objective) Scheduling(opts *scheduling.Options) *scheduling.Options {
-	if o == nil || o.Spread.Workload <= 0 {
+	if o == nil || o.Spread == (Spread{}) {
 		return opts
 	}
 	var out scheduling.Options
 	if opts != nil {
 		out = *opts
 	}
-	out.Apart = WorkloadOf
+	out.Apart = func(*corev1.Pod) string { return "" }
+	if o.Spread.Workload > 0 {
+		out.Apart = WorkloadOf
+	}
 	return &out
 }
 

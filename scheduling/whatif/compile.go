@@ -155,7 +155,8 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 	for _, i := range e.problem.Ignored {
 		e.classes[classAt[i.Pod]].refusal = i.Why
 	}
-	e.index = interpod.NewIndex(e.aliases, interpod.Namespaces(s.Pods, s.Namespaces))
+	e.index = interpod.NewIndex(e.aliases, interpod.Namespaces(s.Pods, s.DaemonSets, s.Namespaces))
+	e.index.Hostless = slices.ContainsFunc(e.problem.Existing, func(n scheduling.ExistingNode) bool { return !n.Labels.Has(corev1.LabelHostname) })
 	for i, pods := range groups {
 		c := &e.classes[i]
 		c.template = e.admission.Pod(pods[0])
@@ -248,7 +249,7 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 		if labels == nil {
 			labels = map[string]string{}
 		}
-		if _, ok := labels[corev1.LabelHostname]; !ok {
+		if _, ok := labels[corev1.LabelHostname]; !ok && starting[n.Name] { // its kubelet will set it
 			labels[corev1.LabelHostname] = n.Name
 		}
 		labels[requirements.NodeNameKey] = n.Name

@@ -52,6 +52,23 @@ func TestNothingToAddReturnsTheArgument(t *testing.T) {
 	assert.Same(t, p, admission.Cluster{}.Pod(p))
 }
 
+// An API server stores quantities in thousandths at most, each rounded up before anybody adds them.
+func TestQuantitiesAreStoredInThousandths(t *testing.T) {
+	got := admitted(t, admission.Cluster{}, pod(func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: list("1300u", ""), Requests: list("", "250m")}
+		p.Spec.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("333300u", "1Gi")}}}
+		p.Spec.Resources = &corev1.ResourceRequirements{Requests: list("2000001n", "")}
+		p.Spec.Overhead = list("1n", "")
+	}))
+	stored := func(l corev1.ResourceList) []string {
+		return []string{l.Cpu().String(), l.Memory().String()}
+	}
+	assert.Equal(t, []string{"2m", "250m"}, stored(requests(got)))
+	assert.Equal(t, []string{"334m", "1Gi"}, stored(got.Spec.InitContainers[0].Resources.Requests))
+	assert.Equal(t, "3m", got.Spec.Resources.Requests.Cpu().String())
+	assert.Equal(t, "1m", got.Spec.Overhead.Cpu().String())
+}
+
 func TestRequestsFromLimits(t *testing.T) {
 	got := admitted(t, admission.Cluster{}, pod(func(p *corev1.Pod) {
 		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: list("2", "1Gi"), Requests: list("1", "")}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -15,6 +16,9 @@ func (c Cluster) Pod(pod *corev1.Pod) *corev1.Pod {
 	d.podLevel()
 	d.priority(c)
 	d.runtime(c)
+	if finerThanMilli(d.out.Spec.Overhead) {
+		d.spec().Overhead = rounded(d.out.Spec.Overhead)
+	}
 	d.labelKeys()
 	return d.out
 }
@@ -57,7 +61,11 @@ func admitted(containers []corev1.Container, limits []corev1.LimitRangeItem, hos
 			lim = merged(lim, item.Default)
 			requests = merged(requests, item.DefaultRequest)
 		}
-		if len(requests) != len(c.Requests) {
+		finer := finerThanMilli(requests)
+		if finer {
+			requests = rounded(requests)
+		}
+		if finer || len(requests) != len(c.Requests) {
 			edit(i).Resources.Requests = requests
 		}
 		if len(lim) != len(c.Limits) {
@@ -68,6 +76,29 @@ func admitted(containers []corev1.Container, limits []corev1.LimitRangeItem, hos
 		}
 	}
 	return out, changed
+}
+
+// finerThanMilli reports whether an API server rounds some quantity of the list.
+func finerThanMilli(list corev1.ResourceList) bool {
+	for _, q := range list {
+		if _, whole := q.AsInt64(); !whole {
+			if _, exact := q.AsScale(resource.Milli); !exact {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// rounded is the list as an API server stores it: quantities of less than a thousandth are rounded up, each for itself.
+func rounded(list corev1.ResourceList) corev1.ResourceList {
+	out := make(corev1.ResourceList, len(list))
+	for name, q := range list {
+		q = q.DeepCopy()
+		q.RoundUp(resource.Milli)
+		out[name] = q
+	}
+	return out
 }
 
 func admittedPorts(ports []corev1.ContainerPort, hostNetwork bool) ([]corev1.ContainerPort, bool) {
@@ -95,9 +126,10 @@ func (d *draft) podLevel() {
 	if r == nil {
 		return
 	}
-	if requests := merged(r.Requests, r.Limits); len(requests) != len(r.Requests) {
+	requests := merged(r.Requests, r.Limits)
+	if finer := finerThanMilli(requests); finer || len(requests) != len(r.Requests) {
 		filled := *r
-		filled.Requests = requests
+		filled.Requests = rounded(requests)
 		d.spec().Resources = &filled
 	}
 }

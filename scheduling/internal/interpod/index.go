@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -86,6 +87,10 @@ func (s *selection) matches(namespace string, set map[string]string) bool {
 // Index numbers the keys, groups and filters that the constraints of pods speak of. It grows while pods are read, and is
 // only read afterwards.
 type Index struct {
+	// Hostless says that some node lacks a hostname, so that a spread that asks for one does not count it. Kubelets give every node
+	// one; where all have it, filters need not ask.
+	Hostless bool
+
 	aliases    requirements.Aliases
 	namespaces map[string]map[string]string
 
@@ -110,14 +115,20 @@ type groupKey struct {
 	text             string
 }
 
-// Namespaces is every namespace that an object or a pod names, with its labels; each carries its own name as a
+// Namespaces is every namespace that pods or DaemonSets are in or that is listed, with its labels; each carries its own name as a
 // label, as the API server sees to.
-func Namespaces(pods []*corev1.Pod, namespaces []*corev1.Namespace) map[string]map[string]string {
+func Namespaces(pods []*corev1.Pod, daemons []*appsv1.DaemonSet, namespaces []*corev1.Namespace) map[string]map[string]string {
 	out := map[string]map[string]string{}
-	for _, p := range pods {
-		if _, ok := out[p.Namespace]; !ok {
-			out[p.Namespace] = map[string]string{corev1.LabelMetadataName: p.Namespace}
+	add := func(name string) {
+		if _, ok := out[name]; !ok {
+			out[name] = map[string]string{corev1.LabelMetadataName: name}
 		}
+	}
+	for _, p := range pods {
+		add(p.Namespace)
+	}
+	for _, d := range daemons {
+		add(d.Namespace)
 	}
 	for _, n := range namespaces {
 		set := map[string]string{corev1.LabelMetadataName: n.Name}
@@ -323,7 +334,7 @@ func (x *Index) filterOf(o Owner, t *corev1.TopologySpreadConstraint) int32 {
 	own := x.Key(t.TopologyKey)
 	for i := range o.Pod.Spec.TopologySpreadConstraints {
 		other := &o.Pod.Spec.TopologySpreadConstraints[i]
-		if id := x.Key(other.TopologyKey); other.WhenUnsatisfiable != corev1.ScheduleAnyway && id != own && x.keys[id] != corev1.LabelHostname {
+		if id := x.Key(other.TopologyKey); other.WhenUnsatisfiable != corev1.ScheduleAnyway && id != own && (x.Hostless || x.keys[id] != corev1.LabelHostname) {
 			f.Keys = append(f.Keys, id)
 		}
 	}

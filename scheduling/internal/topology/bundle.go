@@ -157,7 +157,8 @@ func (s *assigner) join(b *bundle, i, d int) (*bundle, bool) {
 
 // runs reports whether a member of a group by the hostname runs on the node.
 func (s *assigner) runs(group int32, n int) bool {
-	return s.p.running.Members(group, s.p.nodeValues[n][s.p.groups[group].keyID]) > 0
+	at := s.p.nodeValues[n][s.p.groups[group].keyID]
+	return at >= 0 && s.p.running.Members(group, at) > 0
 }
 
 // nodesOf are the existing nodes of the domain that have room for a pod, those that hold most of its kind first.
@@ -417,7 +418,10 @@ func (s *assigner) limitsOf(b *bundle) []Limit {
 // pod and what is on the node exclude each other.
 func (s *assigner) begin(i, d, n int) int {
 	node := &s.p.nodes[n]
-	name, _ := node.value(corev1.LabelHostname)
+	name, ok := node.value(corev1.LabelHostname)
+	if !ok {
+		return -1
+	}
 	b, ok := s.grow(&bundle{node: n, required: requirements.AnyOf(requirements.MustOf(requirements.In(corev1.LabelHostname, name)))}, i, d)
 	if !ok || !fits(b.requests, s.freeOn(n)) || !s.tagsHold(b, s.classes[i], node.Tags, node.Limits, s.bundlesOn(n)) {
 		return -1

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
@@ -46,7 +48,9 @@ func newFilter(number int, f *interpod.Filter, keys []string, tolerated requirem
 	}
 	var b requirements.Builder
 	for _, k := range f.Keys {
-		b.Add(requirements.Exists(keys[k]))
+		if keys[k] != corev1.LabelHostname { // which every node to buy has; nodes without one are left to the verifier
+			b.Add(requirements.Exists(keys[k]))
+		}
 	}
 	others, err := b.Set()
 	if err != nil { // existing is never a contradiction

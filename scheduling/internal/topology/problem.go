@@ -157,6 +157,7 @@ func New(in Input) (*Problem, []ClassError) {
 		classes: make([]class, len(in.Classes)), nodes: slices.Clone(in.Nodes), index: interpod.NewIndex(in.Aliases, in.Namespaces),
 		values: &interpod.Values{}, ignoresSoft: in.IgnorePreferences, memo: newMemo(),
 	}
+	p.index.Hostless = slices.ContainsFunc(in.Nodes, func(n Node) bool { return !n.Labels.Has(corev1.LabelHostname) })
 	ratios := map[int32]ratio{}
 	var bad []ClassError
 	for i := range in.Classes {

@@ -130,6 +130,9 @@ func (a *assignment) locate(c Consumer, claim *corev1.PersistentVolumeClaim, nam
 	if pv == nil {
 		return at, fmt.Sprintf("persistent volume %q of claim %q does not exist", claim.Spec.VolumeName, claim.Name)
 	}
+	if ref := pv.Spec.ClaimRef; ref != nil && (ref.Namespace != claim.Namespace || ref.Name != claim.Name) {
+		return at, fmt.Sprintf("claim %q asks for persistent volume %q, which claim %q of namespace %q has", claim.Name, pv.Name, ref.Name, ref.Namespace)
+	}
 	return a.locateVolume(pv, claim)
 }
 

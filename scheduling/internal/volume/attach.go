@@ -63,8 +63,7 @@ func (x *Index) drivers(running []*corev1.Pod) map[string]string {
 	for _, pod := range running {
 		for i := range pod.Spec.Volumes {
 			name := claimName(pod, &pod.Spec.Volumes[i])
-			claim := x.claims[pod.Namespace+"/"+name]
-			if name != "" && claim != nil {
+			if claim := x.claimOf(pod, &pod.Spec.Volumes[i], name); name != "" && claim != nil {
 				out[nameOf(claim)] = x.driver(x.persistent[claim.Spec.VolumeName], claim)
 			}
 		}

@@ -26,6 +26,7 @@ type Objects struct {
 // nothing.
 type Index struct {
 	claims       map[string]*corev1.PersistentVolumeClaim // by namespace/name
+	reserved     map[string]bool                          // claims that have their volume because it names them
 	persistent   map[string]*corev1.PersistentVolume
 	classes      map[string]*storagev1.StorageClass
 	defaultClass string
@@ -34,10 +35,12 @@ type Index struct {
 }
 
 // NewIndex indexes the objects by name, and keeps pointers to them. Where several storage classes claim to be the
-// default, the first by name is. It costs O(objects), and sorts the volumes that no claim has.
+// default, the newest is, and of equals the first by name. A claim that names no volume, but that a volume names, has that volume:
+// the controller of volumes binds the two before any pod is placed. It costs O(objects), and sorts the volumes that no claim has.
 func NewIndex(o Objects) *Index {
 	x := &Index{
 		claims:     make(map[string]*corev1.PersistentVolumeClaim, len(o.Claims)),
+		reserved:   map[string]bool{},
 		persistent: make(map[string]*corev1.PersistentVolume, len(o.Persistent)),
 		classes:    make(map[string]*storagev1.StorageClass, len(o.Classes)),
 		nodes:      make(map[string]*storagev1.CSINode, len(o.CSINodes)),
@@ -49,6 +52,7 @@ func NewIndex(o Objects) *Index {
 	}
 	for _, pv := range o.Persistent {
 		x.persistent[pv.Name] = pv
+		x.bindReserved(pv)
 		if pv.Spec.ClaimRef == nil && !wanted[pv.Name] && (pv.Status.Phase == "" || pv.Status.Phase == corev1.VolumeAvailable) && pv.DeletionTimestamp == nil {
 			x.unclaimed = append(x.unclaimed, pv)
 		}
@@ -59,7 +63,7 @@ func NewIndex(o Objects) *Index {
 	})
 	for _, c := range o.Classes {
 		x.classes[c.Name] = c
-		if c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" && (x.defaultClass == "" || c.Name < x.defaultClass) {
+		if c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" && beforeAsDefault(c, x.classes[x.defaultClass]) {
 			x.defaultClass = c.Name
 		}
 	}
@@ -67,6 +71,32 @@ func NewIndex(o Objects) *Index {
 		x.nodes[n.Name] = n
 	}
 	return x
+}
+
+// bindReserved gives a volume that names a claim to the claim, where that is still without one: the first such volume by name.
+func (x *Index) bindReserved(pv *corev1.PersistentVolume) {
+	ref := pv.Spec.ClaimRef
+	if ref == nil || pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed {
+		return
+	}
+	key := ref.Namespace + "/" + ref.Name
+	claim := x.claims[key]
+	if claim == nil || ref.UID != "" && claim.UID != "" && ref.UID != claim.UID { // that of an earlier claim of the name
+		return
+	}
+	if has := claim.Spec.VolumeName; has == "" || x.reserved[key] && pv.Name < has {
+		bound := *claim
+		bound.Spec.VolumeName = pv.Name
+		x.claims[key], x.reserved[key] = &bound, true
+	}
+}
+
+// beforeAsDefault reports whether a default class is taken before another, which is nil if there is none.
+func beforeAsDefault(a, b *storagev1.StorageClass) bool {
+	if b == nil || !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return b == nil || b.CreationTimestamp.Before(&a.CreationTimestamp)
+	}
+	return a.Name < b.Name
 }
 
 // claimName is the claim behind a volume, empty if there is none; that of an ephemeral volume is named after the pod.

@@ -8,6 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
@@ -215,7 +216,56 @@ func TestStaticVolumesAreGivenOnce(t *testing.T) {
 	assert.Equal(t, got[0].Where.String(), got[3].Where.String(), "the same claim has the same volume")
 }
 
-func TestTheDefaultClassIsTheFirstByName(t *testing.T) {
+// A volume that names a claim is its volume, as after a restore; one that names another claim is not to be had.
+func TestVolumesThatNameTheirClaim(t *testing.T) {
+	reserved := func(owner, uid string, edits ...func(*corev1.PersistentVolume)) func(*corev1.PersistentVolume) {
+		return func(pv *corev1.PersistentVolume) {
+			pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: owner, UID: types.UID(uid)}
+			for _, e := range edits {
+				e(pv)
+			}
+		}
+	}
+	released := func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }
+	inZone := func(zone string) func(*corev1.PersistentVolume) { return in(corev1.LabelTopologyZone, "In", zone) }
+	withUID := func(c *corev1.PersistentVolumeClaim) { c.UID = "now" }
+	for name, c := range map[string]struct {
+		claim   *corev1.PersistentVolumeClaim
+		volumes []*corev1.PersistentVolume
+		where   string
+		refused bool
+	}{
+		"by its name":                   {claim("data", of("fast")), []*corev1.PersistentVolume{persistent("pv", "fast", "1Gi", reserved("data", ""), inZone("a"))}, "topology.kubernetes.io/zone in (a)", false},
+		"of a class that binds at once": {claim("data", of("now")), []*corev1.PersistentVolume{persistent("pv", "now", "1Gi", reserved("data", ""), inZone("a"))}, "topology.kubernetes.io/zone in (a)", false},
+		"by two":                        {claim("data", of("fast")), []*corev1.PersistentVolume{persistent("pv2", "fast", "1Gi", reserved("data", ""), inZone("b")), persistent("pv1", "fast", "1Gi", reserved("data", ""), inZone("a"))}, "topology.kubernetes.io/zone in (a)", false},
+		"an earlier claim's":            {claim("data", of("fast"), withUID), []*corev1.PersistentVolume{persistent("pv", "fast", "1Gi", reserved("data", "then"), inZone("a"))}, "", false},
+		"released":                      {claim("data", of("fast")), []*corev1.PersistentVolume{persistent("pv", "fast", "1Gi", reserved("data", "", released), inZone("a"))}, "", false},
+		"another claim's":               {claim("data", boundTo("pv")), []*corev1.PersistentVolume{persistent("pv", "fast", "1Gi", reserved("other", ""), inZone("a"))}, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := volume.Objects{Claims: []*corev1.PersistentVolumeClaim{c.claim}, Persistent: c.volumes, Classes: []*storagev1.StorageClass{
+				storage("fast", "ebs.csi.aws.com", func(s *storagev1.StorageClass) {
+					s.VolumeBindingMode = ptr(storagev1.VolumeBindingWaitForFirstConsumer)
+				}), storage("now", "ebs.csi.aws.com"),
+			}}
+			before := c.claim.DeepCopy()
+			got := volume.NewIndex(o).Assign(nil, []volume.Consumer{{Pod: pod("p", "data")}})[0]
+			assert.Equal(t, before, c.claim)
+			assert.Equal(t, c.refused, got.Refusal != "", got.Refusal)
+			if c.where != "" {
+				assert.Equal(t, c.where, got.Where.String())
+				assert.Empty(t, got.Unbound)
+			} else if !c.refused {
+				assert.True(t, got.Where.At(0).IsAnything())
+			}
+		})
+	}
+}
+
+func ptr[T any](x T) *T { return &x }
+
+// Of classes of one age the first by name is the default, otherwise the newest.
+func TestTheDefaultClass(t *testing.T) {
 	o := objects()
 	for _, c := range o.Classes {
 		if c.Name == "zonal" || c.Name == "fast" {
@@ -226,6 +276,13 @@ func TestTheDefaultClassIsTheFirstByName(t *testing.T) {
 	assert.True(t, got[0].Where.At(0).IsAnything(), "fast, not zonal")
 	assert.Equal(t, []string{"shop/default"}, got[0].Unbound)
 	assert.NotEmpty(t, got[1].Refusal, "the empty class asks for no class, not for the default")
+	for _, c := range o.Classes {
+		if c.Name == "zonal" {
+			c.CreationTimestamp = metav1.Unix(1_700_000_000, 0)
+		}
+	}
+	got = volume.NewIndex(o).Assign(nil, []volume.Consumer{{Pod: pod("p", "default")}})
+	assert.False(t, got[0].Where.At(0).IsAnything(), "zonal, which is newer")
 }
 
 func ephemeral(name string) *corev1.Pod {
@@ -261,6 +318,7 @@ func TestAttachRoom(t *testing.T) {
 	running := []*corev1.Pod{pod("a", "in-a", "ebs"), pod("b", "in-a", "in-bc", "missing")}
 	assert.Equal(t, int64(3), x.AttachRoom("n1", "ebs.csi.aws.com", running))
 	assert.Equal(t, volume.Unlimited, x.AttachRoom("n1", "endless", running))
+	assert.Equal(t, int64(4), x.AttachRoom("n1", "ebs.csi.aws.com", []*corev1.Pod{ephemeral("each")}), "its claim is not listed")
 	assert.Equal(t, volume.Unlimited, x.AttachRoom("n1", "unknown", running))
 	assert.Equal(t, volume.Unlimited, x.AttachRoom("n2", "ebs.csi.aws.com", running))
 }

@@ -1,0 +1,141 @@
+package scheduling_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// bound is how many pods are planned onto nodes that exist.
+func bound(t *testing.T, s scheduling.Snapshot) int {
+	t.Helper()
+	return len(solve(compile(t, s), nothing).Bindings()) // nodes are filled with what they let in, whatever the packer says
+}
+
+// A node has for pods what its allocatable says; capacity stands in for it only where there is no allocatable at all, as when an
+// API server stores the node.
+func TestAllocatableIsTakenAtItsWord(t *testing.T) {
+	disk := func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse("1Gi")
+	}
+	for name, c := range map[string]struct {
+		edit   func(*corev1.Node)
+		placed int
+	}{
+		"of capacity alone": {func(n *corev1.Node) {
+			n.Status.Capacity = n.Status.Capacity.DeepCopy()
+			n.Status.Capacity[corev1.ResourceEphemeralStorage] = resource.MustParse("20Gi")
+		}, 0},
+		"without allocatable": {func(n *corev1.Node) {
+			n.Status.Capacity = n.Status.Capacity.DeepCopy()
+			n.Status.Capacity[corev1.ResourceEphemeralStorage] = resource.MustParse("20Gi")
+			n.Status.Allocatable = nil
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.placed, bound(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a", disk)}, Nodes: []*corev1.Node{node("n1", c.edit)}}))
+		})
+	}
+}
+
+// A node without a hostname is in no domain of hostnames: nothing that asks for one goes there, and spreads that ask for one do not
+// count it.
+func TestNodesWithoutAHostname(t *testing.T) {
+	hostless := func(n *corev1.Node) { delete(n.Labels, corev1.LabelHostname) }
+	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	over := func(key string) corev1.TopologySpreadConstraint {
+		return corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: web}
+	}
+	near := func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, LabelSelector: web,
+		}}}}
+	}
+	running := pod("there", func(p *corev1.Pod) { p.Spec.NodeName = "n1" })
+	for name, c := range map[string]struct {
+		pods   []*corev1.Pod
+		placed int
+	}{
+		"nothing asked":        {[]*corev1.Pod{pod("a")}, 1},
+		"affinity by hostname": {[]*corev1.Pod{pod("a", near), running}, 0},
+		"spread over hostnames": {[]*corev1.Pod{pod("a", func(p *corev1.Pod) {
+			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{over(corev1.LabelHostname)}
+		})}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.placed, bound(t, scheduling.Snapshot{Pods: c.pods, Nodes: []*corev1.Node{node("n1", hostless)}}))
+		})
+	}
+	// zone-b has no node that a spread over hostnames counts, so it is no zone that waits for its pods.
+	both := func(p *corev1.Pod) {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{over(corev1.LabelTopologyZone), over(corev1.LabelHostname)}
+		p.Spec.TopologySpreadConstraints[1].MaxSkew = 9
+	}
+	inB := func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = "zone-b" }
+	s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("a", both), pod("b", both), pod("c", both)}, Nodes: []*corev1.Node{node("n1"), node("n2", inB, hostless)}}
+	require.Equal(t, 3, bound(t, s))
+	s.Nodes[1] = node("n2", inB, func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: "full", Effect: corev1.TaintEffectNoSchedule}}
+	})
+	require.Equal(t, 1, bound(t, s), "with a hostname it does")
+}
+
+// Every node to buy will have a hostname, which no daemon can name.
+func TestDaemonsThatAskForAHostname(t *testing.T) {
+	asking := func(op corev1.NodeSelectorOperator, values ...string) *appsv1.DaemonSet {
+		return daemonSet("agent", "500m", func(d *appsv1.DaemonSet) {
+			d.Spec.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: op, Values: values}}}},
+			}}}
+		})
+	}
+	for _, c := range []struct {
+		daemon *appsv1.DaemonSet
+		runs   bool
+	}{
+		{asking(corev1.NodeSelectorOpExists), true},
+		{asking(corev1.NodeSelectorOpNotIn, "n1"), true},
+		{asking(corev1.NodeSelectorOpIn, "n1"), false},
+		{asking(corev1.NodeSelectorOpDoesNotExist), false},
+	} {
+		p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("a")}, Pools: []scheduling.Pool{pool("default")}, DaemonSets: []*appsv1.DaemonSet{c.daemon}})
+		names, _ := p.Daemons(0)
+		assert.Equal(t, c.runs, len(names) == 1, c.daemon.Spec.Template.Spec.Affinity.NodeAffinity.String())
+	}
+}
+
+// A selector of all namespaces means that of a DaemonSet, too, whether the namespace is listed or has other pods or not.
+func TestNamespacesOfDaemonsAreSelected(t *testing.T) {
+	alone := func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{}, NamespaceSelector: &metav1.LabelSelector{},
+		}}}}
+	}
+	s := scheduling.Snapshot{Pods: []*corev1.Pod{pod("a", alone)}, Pools: []scheduling.Pool{pool("default")}}
+	require.Len(t, solve(compile(t, s), careless(1, 0)).Bindings(), 1)
+	s.DaemonSets = []*appsv1.DaemonSet{daemonSet("agent", "100m")}
+	require.Empty(t, solve(compile(t, s), careless(1, 0)).Bindings())
+}
+
+// Of two daemons that want one port the first runs, and what is kept for both does not keep it away.
+func TestOneOfTwoDaemonsHasThePort(t *testing.T) {
+	port := []corev1.ContainerPort{{ContainerPort: 9100, HostPort: 9100}}
+	var daemons []*appsv1.DaemonSet
+	for i := range 2 {
+		daemons = append(daemons, daemonSet(fmt.Sprintf("agent-%d", i), "2500m", func(d *appsv1.DaemonSet) { d.Spec.Template.Spec.Containers[0].Ports = port }))
+	}
+	same := pod("a", func(p *corev1.Pod) { // there is no cpu left for others
+		p.Spec.Containers[0].Ports = port
+		p.Spec.Containers[0].Resources.Requests = nil
+	})
+	require.Zero(t, bound(t, scheduling.Snapshot{Pods: []*corev1.Pod{same}, Nodes: []*corev1.Node{node("n1")}, DaemonSets: daemons}))
+	require.Equal(t, 1, bound(t, scheduling.Snapshot{Pods: []*corev1.Pod{same}, Nodes: []*corev1.Node{node("n1")}}))
+}
