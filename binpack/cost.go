@@ -221,7 +221,7 @@ func (p *planner) tier(k int) {
 // hold of each item alone: a plan for more would be for nothing.
 func (in *Instance) affordable(want []int, tier int) []int {
 	for k, pool := range in.problem.Pools {
-		if int(in.tierOfPool[k]) == tier && pool.MaxNodes < 0 && !slices.ContainsFunc(pool.Limits, func(l int64) bool { return l != Unlimited }) {
+		if int(in.tierOfPool[k]) == tier && pool.MaxNodes < 0 && pool.MaxPrice < 0 && !slices.ContainsFunc(pool.Limits, func(l int64) bool { return l != Unlimited }) {
 			return want
 		}
 	}
@@ -244,7 +244,7 @@ func (in *Instance) affordable(want []int, tier int) []int {
 // most is how many things of the size all bins that the limits of the pool allow hold at most.
 func (in *Instance) most(pool int, size []int64, want int) float64 {
 	p := &in.problem.Pools[pool]
-	perBin, perUnit := 0.0, make([]float64, len(p.Limits))
+	perBin, perPrice, perUnit := 0.0, 0.0, make([]float64, len(p.Limits))
 	for _, t := range in.tiers[in.tierOfPool[pool]].types {
 		typ := &in.problem.Types[t]
 		n := float64(fits(in.capacityOf(t), size, want))
@@ -252,6 +252,9 @@ func (in *Instance) most(pool int, size []int64, want int) float64 {
 			continue
 		}
 		perBin = max(perBin, n)
+		for _, o := range typ.Offerings {
+			perPrice = max(perPrice, n/float64(o.Price)) // infinite where it costs nothing
+		}
 		for i, u := range typ.Usage {
 			perUnit[i] = max(perUnit[i], n/float64(u)) // infinite where none is used
 		}
@@ -264,6 +267,9 @@ func (in *Instance) most(pool int, size []int64, want int) float64 {
 		if l != Unlimited && perUnit[i] > 0 {
 			held = min(held, math.Ceil(perUnit[i]*float64(max(l, 0))))
 		}
+	}
+	if p.MaxPrice >= 0 && perPrice > 0 {
+		held = min(held, math.Ceil(perPrice*float64(p.MaxPrice)))
 	}
 	if perBin == 0 {
 		return 0

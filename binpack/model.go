@@ -96,7 +96,7 @@ func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Boo
 	capped := map[string]bool{} // classes with limits on their own tags
 	var key []byte
 	for at, i := range in.order {
-		if at%1024 == 0 && stop != nil && stop.Load() {
+		if at%stopEvery == 0 && stop != nil && stop.Load() {
 			return false
 		}
 		n := counts[i]
