@@ -77,9 +77,15 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, hints []hint, better 
 	}
 	l, ok := p.pack()
 	if ok && in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
-		return l, p.hints, true
+		best, bestCost, better = l, in.objectiveOf(l), true
 	}
-	return best, p.hints, false
+	if p.refused && !r.stopped() { // so they belong to the plan, which is then no proof
+		again := &planner{run: r, in: in, f: newFiller(in), ceiling: p.ceiling, budget: r.budget(in), limited: true}
+		if l, ok = again.pack(); ok && in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
+			return l, p.hints, true
+		}
+	}
+	return best, p.hints, better
 }
 
 // things is how many there are to pack.
@@ -132,6 +138,8 @@ type planner struct {
 	f       *filler
 	budget  *relax.Budget
 	ceiling Price // what is known to suffice for everything
+	refused bool  // a limit of a pool did not let a bin in that was planned
+	limited bool  // the limits of pools are planned with
 	hints   []hint
 }
 
@@ -178,19 +186,19 @@ func (p *planner) tier(k int) {
 			ceiling = sum(p.ceiling, 1)
 		}
 		counts := p.in.affordable(p.f.want, k)
-		r, ok := p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
+		r, ok := p.in.relaxed(counts, k, whole, ceiling, false, p.pools(), p.stop)
 		if p.stopped() {
 			return
 		}
 		if fitting := r.fitting(counts); !slices.Equal(fitting, counts) { // what fits nowhere would count as something to be bought for
 			counts = fitting
-			r, ok = p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
+			r, ok = p.in.relaxed(counts, k, whole, ceiling, false, p.pools(), p.stop)
 		}
 		if !ok { // too many kinds of nodes, so they are filled first
 			for _, item := range p.in.order {
 				p.f.firstFit(item)
 			}
-			r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, false, p.stop)
+			r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, false, p.pools(), p.stop)
 			whole = false
 		}
 		if !ok || len(r.model.Kinds) == 0 || len(r.model.Classes) == 0 || r.dearest() > relax.Largest {
@@ -215,6 +223,14 @@ func (p *planner) tier(k int) {
 			return
 		}
 	}
+}
+
+// pools is what the limits of pools still allow, where they are planned with.
+func (p *planner) pools() []poolState {
+	if p.limited {
+		return p.f.pools
+	}
+	return nil
 }
 
 // affordable is the counts, cut down to what the existing nodes and the bins that the limits of the tier's pools allow could
@@ -292,7 +308,7 @@ func (r *relaxation) fitting(counts []int) []int {
 
 // learn keeps what the solution proves of everything that is to be placed, up to the price from which on kinds were left out.
 func (p *planner) learn(r *relaxation, s relax.Solution, counts []int, ceiling Price) {
-	if r.sparse {
+	if r.sparse || p.limited {
 		return
 	}
 	h := hint{counts: slices.Clone(counts), bounds: p.in.bounds(r, s)}
@@ -333,6 +349,7 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) int {
 			typ, mask = p.elsewhere(r, c, typ, mask)
 		}
 		if mask == 0 {
+			p.refused = true
 			continue
 		}
 		b := f.newBin(typ, mask)

@@ -113,6 +113,17 @@ func TestManyThingsAndFewNodes(t *testing.T) {
 	}
 }
 
+// How many nodes a pool allows is planned with: what is cheapest without it is not cut off and mended.
+func TestNodesAreFewAndBinsAreMixed(t *testing.T) {
+	for nodes, price := range map[int]binpack.Price{1: 100, 2: 50, 3: 45, 4: 40} {
+		p := one([]string{"cpu"}, []binpack.Type{typ("small", 10, 5), typ("medium", 25, 10), typ("large", 100, 20)}, item("x", 4, 5))
+		p.Pools[0].MaxNodes = nodes
+		_, plan := lawfulBy(t, p, nil)
+		require.Zero(t, plan.Left[0], "%d nodes", nodes)
+		require.Equal(t, price, plan.Objective, "%d nodes", nodes)
+	}
+}
+
 // Sums of prices do not wrap.
 func TestDearPrices(t *testing.T) {
 	p := one([]string{"cpu"}, []binpack.Type{typ("a", 9_000_000_000*binpack.PerDollar, 1)}, item("x", 2, 1))
