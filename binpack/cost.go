@@ -77,9 +77,15 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, hints []hint, better 
 	}
 	l, ok := p.pack()
 	if ok && in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
-		return l, p.hints, true
+		best, bestCost, better = l, in.objectiveOf(l), true
 	}
-	return best, p.hints, false
+	if p.refused && !r.stopped() { // so they belong to the plan, which is then no proof
+		again := &planner{run: r, in: in, f: newFiller(in), ceiling: p.ceiling, budget: r.budget(in), limited: true}
+		if l, ok = again.pack(); ok && in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
+			return l, p.hints, true
+		}
+	}
+	return best, p.hints, better
 }
 
 // things is how many there are to pack.
@@ -132,6 +138,8 @@ type planner struct {
 	f       *filler
 	budget  *relax.Budget
 	ceiling Price // what is known to suffice for everything
+	refused bool  // a limit of a pool did not let a bin in that was planned
+	limited bool  // the limits of pools are planned with
 	hints   []hint
 }
 
@@ -178,19 +186,19 @@ func (p *planner) tier(k int) {
 			ceiling = sum(p.ceiling, 1)
 		}
 		counts := p.in.affordable(p.f.want, k)
-		r, ok := p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
+		r, ok := p.in.relaxed(counts, k, whole, ceiling, false, p.pools(), p.stop)
 		if p.stopped() {
 			return
 		}
 		if fitting := r.fitting(counts); !slices.Equal(fitting, counts) { // what fits nowhere would count as something to be bought for
 			counts = fitting
-			r, ok = p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
+			r, ok = p.in.relaxed(counts, k, whole, ceiling, false, p.pools(), p.stop)
 		}
 		if !ok { // too many kinds of nodes, so they are filled first
 			for _, item := range p.in.order {
 				p.f.firstFit(item)
 			}
-			r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, false, p.stop)
+			r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, false, p.pools(), p.stop)
 			whole = false
 		}
 		if !ok || len(r.model.Kinds) == 0 || len(r.model.Classes) == 0 || r.dearest() > relax.Largest {
@@ -217,11 +225,19 @@ func (p *planner) tier(k int) {
 	}
 }
 
+// pools is what the limits of pools still allow, where they are planned with.
+func (p *planner) pools() []poolState {
+	if p.limited {
+		return p.f.pools
+	}
+	return nil
+}
+
 // affordable is the counts, cut down to what the existing nodes and the bins that the limits of the tier's pools allow could
 // hold of each item alone: a plan for more would be for nothing.
 func (in *Instance) affordable(want []int, tier int) []int {
 	for k, pool := range in.problem.Pools {
-		if int(in.tierOfPool[k]) == tier && pool.MaxNodes < 0 && !slices.ContainsFunc(pool.Limits, func(l int64) bool { return l != Unlimited }) {
+		if int(in.tierOfPool[k]) == tier && pool.MaxNodes < 0 && pool.MaxPrice < 0 && !slices.ContainsFunc(pool.Limits, func(l int64) bool { return l != Unlimited }) {
 			return want
 		}
 	}
@@ -244,7 +260,7 @@ func (in *Instance) affordable(want []int, tier int) []int {
 // most is how many things of the size all bins that the limits of the pool allow hold at most.
 func (in *Instance) most(pool int, size []int64, want int) float64 {
 	p := &in.problem.Pools[pool]
-	perBin, perUnit := 0.0, make([]float64, len(p.Limits))
+	perBin, perPrice, perUnit := 0.0, 0.0, make([]float64, len(p.Limits))
 	for _, t := range in.tiers[in.tierOfPool[pool]].types {
 		typ := &in.problem.Types[t]
 		n := float64(fits(in.capacityOf(t), size, want))
@@ -252,6 +268,9 @@ func (in *Instance) most(pool int, size []int64, want int) float64 {
 			continue
 		}
 		perBin = max(perBin, n)
+		for _, o := range typ.Offerings {
+			perPrice = max(perPrice, n/float64(o.Price)) // infinite where it costs nothing
+		}
 		for i, u := range typ.Usage {
 			perUnit[i] = max(perUnit[i], n/float64(u)) // infinite where none is used
 		}
@@ -264,6 +283,9 @@ func (in *Instance) most(pool int, size []int64, want int) float64 {
 		if l != Unlimited && perUnit[i] > 0 {
 			held = min(held, math.Ceil(perUnit[i]*float64(max(l, 0))))
 		}
+	}
+	if p.MaxPrice >= 0 && perPrice > 0 {
+		held = min(held, math.Ceil(perPrice*float64(p.MaxPrice)))
 	}
 	if perBin == 0 {
 		return 0
@@ -286,7 +308,7 @@ func (r *relaxation) fitting(counts []int) []int {
 
 // learn keeps what the solution proves of everything that is to be placed, up to the price from which on kinds were left out.
 func (p *planner) learn(r *relaxation, s relax.Solution, counts []int, ceiling Price) {
-	if r.sparse {
+	if r.sparse || p.limited {
 		return
 	}
 	h := hint{counts: slices.Clone(counts), bounds: p.in.bounds(r, s)}
@@ -327,6 +349,7 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) int {
 			typ, mask = p.elsewhere(r, c, typ, mask)
 		}
 		if mask == 0 {
+			p.refused = true
 			continue
 		}
 		b := f.newBin(typ, mask)

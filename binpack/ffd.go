@@ -21,10 +21,16 @@ type FirstFitDecreasing struct{}
 func (FirstFitDecreasing) Name() string { return "ffd" }
 
 // Pack implements [Strategy].
-func (FirstFitDecreasing) Pack(in *Instance) Layout {
+func (FirstFitDecreasing) Pack(in *Instance) Layout { return (&run{}).firstFitDecreasing(in) }
+
+// firstFitDecreasing is the layout of [FirstFitDecreasing], or of the items that it has come to when the run is stopped.
+func (r *run) firstFitDecreasing(in *Instance) Layout {
 	f := newFiller(in)
 	d := newDemand(in)
-	for _, item := range in.order {
+	for at, item := range in.order {
+		if at%stopEvery == stopEvery-1 && r.stopped() {
+			return f.finish()
+		}
 		f.firstFit(item)
 		for k := range in.tiers {
 			if f.want[item] == 0 {

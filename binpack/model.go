@@ -37,7 +37,7 @@ type kind struct {
 // they cost less than the ceiling; for a bound where it proves, otherwise for a plan.
 // With nodes, their room is for
 // sale at no price; ok is false where there are too many different ones, or stop is set.
-func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, proves bool, stop *atomic.Bool) (r *relaxation, ok bool) {
+func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, proves bool, pools []poolState, stop *atomic.Bool) (r *relaxation, ok bool) {
 	r = &relaxation{model: &relax.Model{}, class: make([]int32, len(counts)), apart: in.apartTags(counts), spread: in.spreadMost(counts)}
 	r.model.Dims = in.dims + len(r.apart) + len(r.spread)
 	r.proves, r.sparse, r.several = proves, !proves && len(in.diverse.left) > 0, in.severalPools(counts, r.spread)
@@ -55,6 +55,7 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 	for _, n := range in.reservationCounts() {
 		r.model.Supply = append(r.model.Supply, int64(n))
 	}
+	r.limit(in, list, pools)
 	r.cut(list)
 	list = r.undominated(in, list)
 	if !proves && len(r.spread) > 0 && len(in.diverse.pools) <= mostPools {
@@ -78,6 +79,22 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 	return r, true
 }
 
+// limit counts the offers of a pool that allows so many nodes.
+func (r *relaxation) limit(in *Instance, list []offer, pools []poolState) {
+	for k, p := range pools {
+		if p.maxNodes == math.MaxInt {
+			continue
+		}
+		supply := int32(len(r.model.Supply))
+		r.model.Supply = append(r.model.Supply, int64(p.maxNodes))
+		for i := range list {
+			if o := &list[i]; o.supply < 0 && in.problem.Types[o.typ].Pool == k {
+				o.supply = supply
+			}
+		}
+	}
+}
+
 // cut leaves of each room what things can fill.
 func (r *relaxation) cut(list []offer) {
 	rooms := make([][]int64, len(list))
@@ -96,7 +113,7 @@ func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Boo
 	capped := map[string]bool{} // classes with limits on their own tags
 	var key []byte
 	for at, i := range in.order {
-		if at%1024 == 0 && stop != nil && stop.Load() {
+		if at%stopEvery == 0 && stop != nil && stop.Load() {
 			return false
 		}
 		n := counts[i]

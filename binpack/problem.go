@@ -332,8 +332,9 @@ func (p Progress) Gap() float64 { return float64(p.Price-p.Bound) / float64(p.Bo
 // Pack decides a layout by the strategy, checks it, and adds price, bound and alternatives. The error is that of
 // [Compile], or says which rule a strategy broke; the built-in strategies break none.
 //
-// When ctx ends, Pack gives the best plan and the best bound that it has, which is no error but stands in [Plan.Stopped]. As
-// long as ctx lives the answer depends on the problem and the options alone.
+// When ctx ends, Pack gives the best plan and the best bound that it has, which is no error but stands in [Plan.Stopped]; items
+// that first fit had not come to by then, of which there can be some only from a thousand on, are left over. As long as ctx lives
+// the answer depends on the problem and the options alone.
 func Pack(ctx context.Context, p Problem, opts *Options) (*Plan, error) {
 	in, err := Compile(p)
 	if err != nil {
@@ -410,7 +411,7 @@ func (r *run) layOut(in *Instance, o *Options) (layout Layout, hints []hint, err
 	if given {
 		layout = o.First.Layout
 	} else {
-		layout = FirstFitDecreasing{}.Pack(in)
+		layout = r.firstFitDecreasing(in)
 	}
 	better := false
 	if !r.stopped() {

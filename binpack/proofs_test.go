@@ -3,6 +3,7 @@ package binpack_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -94,13 +95,33 @@ func TestPricesFarApart(t *testing.T) {
 
 // What limits do not let in is no reason to plan for it.
 func TestManyThingsAndFewNodes(t *testing.T) {
-	p := one([]string{"cpu"}, []binpack.Type{typ("a", 10, 8), typ("b", 5, 3)}, item("x", 1_000_000_000, 1))
-	p.Pools[0].MaxNodes = 3
-	within(20*time.Second, func() {
+	for what, limit := range map[string]func(*binpack.Pool){
+		"nodes": func(p *binpack.Pool) { p.MaxNodes = 3 },
+		"price": func(p *binpack.Pool) { p.MaxPrice = 30 },
+		"usage": func(p *binpack.Pool) { p.Limits = []int64{3} },
+	} {
+		p := one([]string{"cpu"}, []binpack.Type{typ("a", 10, 8), typ("b", 9, 3)}, item("x", 1_000_000_000, 1), item("y", 1_000_000_000, 2))
+		limit(&p.Pools[0])
+		for t := range p.Types {
+			p.Types[t].Usage = slices.Repeat([]int64{1}, len(p.Pools[0].Limits))
+		}
+		within(5*time.Second, func() {
+			_, plan := lawfulBy(t, p, nil)
+			require.Len(t, plan.Bins, 3, what)
+			require.Equal(t, 24, 1_000_000_000-plan.Left[0]+2*(1_000_000_000-plan.Left[1]), what)
+		})
+	}
+}
+
+// How many nodes a pool allows is planned with: what is cheapest without it is not cut off and mended.
+func TestNodesAreFewAndBinsAreMixed(t *testing.T) {
+	for nodes, price := range map[int]binpack.Price{1: 100, 2: 50, 3: 45, 4: 40} {
+		p := one([]string{"cpu"}, []binpack.Type{typ("small", 10, 5), typ("medium", 25, 10), typ("large", 100, 20)}, item("x", 4, 5))
+		p.Pools[0].MaxNodes = nodes
 		_, plan := lawfulBy(t, p, nil)
-		require.Len(t, plan.Bins, 3)
-		require.Equal(t, 1_000_000_000-24, plan.Left[0])
-	})
+		require.Zero(t, plan.Left[0], "%d nodes", nodes)
+		require.Equal(t, price, plan.Objective, "%d nodes", nodes)
+	}
 }
 
 // Sums of prices do not wrap.

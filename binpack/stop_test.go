@@ -48,6 +48,33 @@ func TestAPlanThatIsStopped(t *testing.T) {
 	}
 }
 
+// First fit of very many distinct things is given up, too: what it has packed by then is the plan.
+func TestFirstFitIsStopped(t *testing.T) {
+	rng := rand.New(rand.NewPCG(85, 86))
+	var items []binpack.Item
+	for i := range 5_000 {
+		items = append(items, item(fmt.Sprint("i", i), 1, 10*int64(1+rng.IntN(400)), int64(32+rng.IntN(3000))))
+	}
+	in, err := binpack.Compile(one([]string{"cpu", "memory"}, market(), items...))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	plan, err := in.Pack(ctx, nil)
+	require.NoError(t, err)
+	require.True(t, plan.Stopped)
+	require.NoError(t, in.Check(plan.Layout))
+	require.NoError(t, in.VerifyBound(plan))
+	left := 0
+	for _, n := range plan.Left {
+		left += n
+	}
+	require.Positive(t, left)
+	require.Less(t, left, len(items))
+	first, err := in.Pack(ctx, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}, Draft: true})
+	require.NoError(t, err)
+	require.NotContains(t, first.Left, 1, "a strategy that is asked for by name ends by itself")
+}
+
 // No plan is dearer than those of naive planners: everything in one bin, the largest bins first, first fit decreasing into one
 // kind of bin.
 func TestNoPlanIsDearerThanNaiveOnes(t *testing.T) {

@@ -35,6 +35,8 @@ const (
 	// blockOfBins is how many bins a block of first fit's index has: 100,000 distinct things took 130 ms with 16, 166 with 64
 	// and 510 with 256, on a busy machine.
 	blockOfBins = 16
+	// stopEvery is how many items are gone through between two looks at whether the caller has given up.
+	stopEvery = 1024
 	// blockOfOffers is how many offers a block has where dominated ones are looked for; it has not been varied.
 	blockOfOffers = 32
 	// frontierPoints is how many layouts a frontier tries: with the last, a bin costs a thousand times its sixteenth more.

@@ -248,7 +248,7 @@ type Batch struct {
 func (s *Master) Dive(variation int, b *Budget) []Batch {
 	var out []Batch
 	rng := Draw(variation)
-	for !s.covered() {
+	for !s.covered() && b.Left > 0 { // what is left then is filled greedily
 		s.Solve(b)
 		n := len(out)
 		for c := range s.columns {
