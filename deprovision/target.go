@@ -324,8 +324,11 @@ func (p *planner) try(set []*member, most int) (Answer, worth, bool) {
 		return a, worth{}, false
 	}
 	w := p.weigh(set, a.cost())
-	return a, w, w.saving > 0 && w.saving >= p.o.MinSavings
+	return a, w, p.saves(w)
 }
+
+// saves reports whether a change saves anything, and as much as the options ask.
+func (p *planner) saves(w worth) bool { return w.saving > 0 && w.saving >= p.o.MinSavings }
 
 // evictions is how many pods move so far.
 func (p *planner) evictions() int {

@@ -19,12 +19,13 @@ import (
 func (p *planner) way() (whole, some bool) {
 	target := p.state
 	p.state = p.start.clone()
+	p.units = p.unitPrices()
 	var fresh func() Simulator
 	before := len(p.out.Commands)
 	step := func(group []removal) (left []removal) {
 		for len(group) > 0 {
-			q, saving := p.stepOf(group, &target)
-			if group[0].method == eligibility.Consolidation && saving <= 0 {
+			q, cost := p.stepOf(group, &target)
+			if group[0].method == eligibility.Consolidation && !p.pays(group, cost) {
 				break
 			}
 			a := p.ask(q)
@@ -68,7 +69,7 @@ func (p *planner) way() (whole, some bool) {
 			waiting = left
 			groups = p.groups(waiting, &target)
 		case len(groups) == 1:
-			p.keep(groups[0]) // all others stay right without it
+			p.keep(groups[0], &target) // all others stay right without it
 			groups, whole = nil, false
 		default: // constraints between pods, or nodes that are to be bought together, make them wait for each other
 			groups = pairs(groups)
@@ -89,11 +90,14 @@ func (p *planner) again(r removal) bool {
 	return r.node == nil || slices.ContainsFunc(r.base, func(pod *corev1.Pod) bool { return p.done[pod] })
 }
 
-// keep says that nodes stay for which no command was found.
-func (p *planner) keep(group []removal) {
+// keep says that nodes stay for which no command was found, or none that is worth it.
+func (p *planner) keep(group []removal, target *state) {
 	for _, r := range group {
 		if v := p.verdictOf(r.Name); v != nil {
 			v.Outcome, v.Method, v.Detail = WouldNotFit, r.method, "its pods would fit only if others moved first that wait for them"
+			if _, cost := p.stepOf(group, target); r.method == eligibility.Consolidation && !p.pays(group, cost) {
+				v.Outcome, v.Detail = Outranked, "by itself it would not save enough to be worth it"
+			}
 			v.Disruption, v.PricePerHour = r.Disruption, r.PricePerHour
 		}
 	}
@@ -116,8 +120,14 @@ func pairs(groups [][]removal) [][]removal {
 	return out
 }
 
-// stepOf asks to give the nodes back, and to buy what their pods need of what is not bought yet. It saves so much an hour.
-func (p *planner) stepOf(group []removal, target *state) (q Question, saving Price) {
+// pays reports whether giving the nodes back for new ones at so much an hour is worth it by itself.
+func (p *planner) pays(group []removal, bought Price) bool {
+	w := p.weigh(members(group), bought)
+	return p.saves(w) && w.net() > 0
+}
+
+// stepOf asks to give the nodes back, and to buy what their pods need of what is not bought yet, which costs so much an hour.
+func (p *planner) stepOf(group []removal, target *state) (q Question, cost Price) {
 	q = exactly(members(group), target.moved)
 	needs := map[string]bool{}
 	for _, node := range q.Moves {
@@ -125,17 +135,15 @@ func (p *planner) stepOf(group []removal, target *state) (q Question, saving Pri
 			needs[node] = true
 		}
 	}
-	sum := Price(0)
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
 		n := target.bought[name]
 		q.Buy = append(q.Buy, n)
-		sum += n.cost()
+		cost += n.cost()
 	}
-	total := costOf(members(group))
-	if group[0].method == eligibility.Consolidation && total > sum {
+	if total := costOf(members(group)); group[0].method == eligibility.Consolidation && total > cost {
 		q.MaxCost = total
 	}
-	return q, total - sum
+	return q, cost
 }
 
 // groups are nodes that go, in the order of the commands, with those together that are needed to save something.
@@ -175,7 +183,7 @@ func (p *planner) groups(list []removal, target *state) [][]removal {
 	slices.SortFunc(replaced, rank)
 	bought := map[string]bool{}
 	var group []removal
-	saving := Price(0)
+	cost := Price(0)
 	for len(replaced) > 0 { // each time the one that saves most with what is bought for it
 		best, most := 0, Price(0)
 		for i, r := range replaced[:min(window, len(replaced))] {
@@ -192,10 +200,10 @@ func (p *planner) groups(list []removal, target *state) [][]removal {
 		for _, to := range needs[replaced[best].Name] {
 			bought[to] = true
 		}
-		group, saving = append(group, replaced[best]), saving+most
+		group, cost = append(group, replaced[best]), cost+replaced[best].CostPerHour-most
 		replaced = slices.Delete(replaced, best, best+1)
-		if saving > 0 || len(replaced) == 0 {
-			out, group, saving = append(out, group), nil, 0
+		if len(replaced) == 0 || p.pays(group, cost) {
+			out, group, cost = append(out, group), nil, 0
 		}
 	}
 	return out

@@ -3,6 +3,7 @@ package deprovision_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/deprovision/policy"
 )
 
 // moody is the toy, which finds no place for the pods of some questions.
@@ -104,4 +106,15 @@ func TestDaemonsOfNewNodes(t *testing.T) {
 	assert.Equal(t, []string{"consolidation delete -a"}, commands(planned(w.Cluster, fickle{daemon: daemon}, nil)))
 	daemon.Annotations = map[string]string{eviction.DoNotDisrupt: "true"}
 	assert.Equal(t, []string{"consolidation replace -a +t1"}, commands(planned(w.Cluster, fickle{daemon: daemon}, nil)))
+}
+
+// What pays only together with something else does not go with it: each command is worth it by itself, and saves as much as is asked.
+func TestEachCommandPays(t *testing.T) {
+	w := newWorld("a 10 1", "b 4 4", "c 20 10")
+	w.node("c").Pool = nil // it stays
+	cent := policy.Payback(deprovision.Dollars(0.01), time.Hour)
+	for _, o := range []deprovision.Options{{Objective: cent}, {Objective: policy.AnySaving(), MinSavings: deprovision.Dollars(0.05)}} {
+		assert.Equal(t, []string{"consolidation delete -a"}, commands(w.plan(o)), "%+v", o)
+	}
+	assert.Len(t, commands(w.plan(deprovision.Options{Objective: policy.AnySaving()})), 2)
 }

@@ -2,6 +2,8 @@ package eligibility
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,7 +76,7 @@ type Rules struct {
 const doNotConsolidate = "karpenter.sh/do-not-consolidate"
 
 // Blockers lists what stands in the way of giving the node back by the method, in a fixed order: what the node is, then
-// annotations, then the pool's settings, then pods in their order. Nothing means that it is a candidate. Whether the node
+// annotations, then the pool's settings, then pods by name. Nothing means that it is a candidate. Whether the node
 // is empty, expired or drifted is not asked here.
 //
 // Expiration of v1 pools and interruption spare nobody: the node goes in any case, and only those that are not ours or on
@@ -108,11 +110,13 @@ func Blockers(n *Node, m Method, budgets eviction.Budgets, now time.Time, r Rule
 	annotations(n, m, add)
 	switches(n, m, now, add)
 	forced := m == Drift && n.gracePeriod() != nil
+	first := len(out)
 	for _, p := range n.Pods {
 		if b, ok := podBlocker(n, p, budgets, now, r, forced); ok {
 			out = append(out, b)
 		}
 	}
+	slices.SortFunc(out[first:], func(a, b Blocker) int { return strings.Compare(a.Pod, b.Pod) })
 	return out
 }
 

@@ -155,6 +155,17 @@ func TestBlockers(t *testing.T) {
 	}
 }
 
+// What stands in the way does not depend on the order in which the pods of a node were read.
+func TestBlockersOfPodsInAnyOrder(t *testing.T) {
+	second := func(p *corev1.Pod) { p.Name = "web-1" }
+	list := func(pods ...*corev1.Pod) []eligibility.Blocker {
+		return eligibility.Blockers(node(func(n *eligibility.Node) { n.Pods = pods }), eligibility.Consolidation, eviction.Budgets{}, now(), eligibility.Rules{})
+	}
+	want := list(pod(protected), pod(protected, second))
+	assert.Len(t, want, 2)
+	assert.Equal(t, want, list(pod(protected, second), pod(protected)))
+}
+
 func TestTimes(t *testing.T) {
 	hour := func(h float64) time.Time { return now().Add(time.Duration(h * float64(time.Hour))) }
 	n := node()
