@@ -83,12 +83,18 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.startOthers()
 }
 
-// kwokConfig has kwok ask the API server's memory which pods a new node has. By default it reads all pods from etcd, page by page, for
-// each node: with 50,000 pods that takes two seconds.
+// kwokConfig is kwok's with one change: it asks the API server's memory which pods a new node has. By default it reads all pods from
+// etcd, page by page, for each node: with 50,000 pods that takes two seconds. A file of options leaves no defaults for the others.
 const kwokConfig = `apiVersion: config.kwok.x-k8s.io/v1alpha1
 kind: KwokConfiguration
 options:
   enablePodsOnNodeSyncListPager: false
+  podsOnNodeSyncParallelism: 1
+  cidr: 10.0.0.0/24
+  nodeLeaseDurationSeconds: 40
+  nodeLeaseParallelism: 4
+  podPlayStageParallelism: 4
+  nodePlayStageParallelism: 4
 `
 
 // startOthers starts what talks to the API server. Their own limits of requests are lifted: one machine has to do it all.
