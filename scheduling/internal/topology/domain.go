@@ -119,7 +119,7 @@ type key struct {
 	name     string
 	id       int32 // of the label; -1 for a filter
 	filter   int   // index into Problem.filters; -1 for a label
-	optional bool  // only others look at it, so the pods can be on nodes without it
+	optional bool  // only others or own anti-affinity look at it, so the pods can be on nodes without it
 }
 
 // domains enumerates where one pod of the class can be, by the values of its keys.
@@ -231,17 +231,16 @@ func (p *Problem) combinations(labels requirements.Set, required requirements.Al
 			}
 			return
 		}
-		r := labels.Get(name)
-		if r.AllowsAbsent() {
-			return
-		}
+		r, lacking := labels.Get(name), false
 		var list []string
 		for alt := range required.All() {
 			both := r
 			if alt.Has(name) {
 				both = r.Intersect(alt.Get(name))
 			}
-			if some, finite := both.Values(); finite {
+			if both.AllowsAbsent() { // then nodes do without
+				lacking = true
+			} else if some, finite := both.Values(); finite {
 				list = append(slices.Clip(list), some...)
 			}
 		}
@@ -249,6 +248,9 @@ func (p *Problem) combinations(labels requirements.Set, required requirements.Al
 			list = slices.Compact(slices.Sorted(slices.Values(list)))
 		}
 		each(list)
+		if lacking && keys[k].optional {
+			each([]string{absent})
+		}
 	}
 	walk(0)
 }

@@ -151,9 +151,10 @@ func (s *assigner) required(rc *RelaxedClass, d int) requirements.Alternatives {
 }
 
 // keysOf lists the keys whose values matter to a class at a level: of its own constraints, and of groups that count it,
-// with their filters where it may be on either side. Keys that only groups look at are optional.
+// with their filters where it may be on either side. Keys that only groups or own anti-affinity look at are optional: on a node
+// without the label there is nothing to keep away from.
 func (p *Problem) keysOf(c *class, at *relaxation) []key {
-	all := make([]key, 0, len(at.Spreads)+len(at.Terms)+len(c.ratios)+2*len(c.all.MemberOf)) // own ones before others of the same name
+	all := make([]key, 0, len(at.Spreads)+len(at.Terms)+len(c.ratios)+2*len(c.all.MemberOf))
 	use := func(g int32, optional bool) {
 		if !p.withinNode[g] {
 			all = append(all, key{name: p.groups[g].key, id: p.groups[g].keyID, filter: -1, optional: optional})
@@ -163,7 +164,7 @@ func (p *Problem) keysOf(c *class, at *relaxation) []key {
 		use(sp.Group, false)
 	}
 	for _, t := range at.Terms {
-		use(t.Group, false)
+		use(t.Group, t.Anti)
 	}
 	for _, g := range c.ratios {
 		use(g, false)
@@ -174,7 +175,15 @@ func (p *Problem) keysOf(c *class, at *relaxation) []key {
 			all = append(all, key{name: p.filters[f].key, id: -1, filter: int(f)})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b key) int { return cmp.Compare(a.name, b.name) })
+	slices.SortStableFunc(all, func(a, b key) int {
+		if a.name == b.name && a.optional != b.optional {
+			if a.optional {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Compare(a.name, b.name)
+	})
 	return slices.CompactFunc(all, func(a, b key) bool { return a.name == b.name })
 }
 

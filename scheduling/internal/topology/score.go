@@ -10,6 +10,8 @@ import (
 type score struct {
 	// leaning is a whim of the attempt, 0 in the usual ones.
 	leaning int
+	// unlabelled is how many labels by which the pod keeps away from others nodes there lack, so that it would not be apart.
+	unlabelled int
 	// unawaited is how many classes wait for a pod of this one in the domain, below zero.
 	unawaited int
 	// averse is how many pods in the domain would rather have none of this class there.
@@ -23,7 +25,7 @@ type score struct {
 }
 
 func (a score) compare(b score) int {
-	return cmp.Or(cmp.Compare(a.leaning, b.leaning), cmp.Compare(a.unawaited, b.unawaited), cmp.Compare(a.averse, b.averse),
+	return cmp.Or(cmp.Compare(a.leaning, b.leaning), cmp.Compare(a.unlabelled, b.unlabelled), cmp.Compare(a.unawaited, b.unawaited), cmp.Compare(a.averse, b.averse),
 		cmp.Compare(a.occupied, b.occupied), cmp.Compare(a.price, b.price), cmp.Compare(a.crowd, b.crowd))
 }
 
@@ -36,7 +38,7 @@ func (s *assigner) best(i int) int {
 			continue
 		}
 		at := score{
-			leaning: s.facts.leaning(rc.Class, d), unawaited: -s.awaited(rc, d) - s.awaitedNear(rc, d), averse: s.averse(rc, d), crowd: s.crowd(rc, d),
+			leaning: s.facts.leaning(rc.Class, d), unlabelled: s.unlabelled(rc, d), unawaited: -s.awaited(rc, d) - s.awaitedNear(rc, d), averse: s.averse(rc, d), crowd: s.crowd(rc, d),
 		}
 		if rc.Domains[d].room <= rc.Placed[d] {
 			at.occupied, at.price = 1, rc.Domains[d].price
@@ -46,6 +48,17 @@ func (s *assigner) best(i int) int {
 		}
 	}
 	return best
+}
+
+// unlabelled is how many labels that own anti-affinity speaks of nodes in the domain lack.
+func (s *assigner) unlabelled(rc *RelaxedClass, d int) int {
+	n := 0
+	for i := range rc.at.Terms {
+		if t := &rc.at.Terms[i]; t.Anti && !s.p.withinNode[t.Group] && rc.Domains[d].at[s.p.groups[t.Group].keyID] < 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // awaited is how many classes wait for a pod of this one in the domain: they have affinity to it, and no pod that they could
