@@ -266,7 +266,7 @@ func (in *Instance) coverageBound(l Layout, objective Price) Bound {
 		rows = append(rows, row)
 		prices = append(prices, float64(in.minPrice[t]))
 	}
-	value := lp.Coverage(rows, prices, demand)
+	value, _ := lp.Coverage(rows, prices, demand)
 	for r := range value {
 		out.Value[r] = value[r] * (1 - 1e-12) // rounding may leave a type worth a little more than its price
 	}

@@ -138,8 +138,8 @@ type planner struct {
 	f       *filler
 	budget  *relax.Budget
 	ceiling Price // what is known to suffice for everything
-	refused bool  // a limit of a pool did not let a bin in that was planned
-	limited bool  // the limits of pools are planned with
+	refused bool  // a pool that allows so many nodes did not let one in that was planned
+	limited bool  // how many nodes pools allow is planned with
 	hints   []hint
 }
 
@@ -349,7 +349,7 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) int {
 			typ, mask = p.elsewhere(r, c, typ, mask)
 		}
 		if mask == 0 {
-			p.refused = true
+			p.refused = p.refused || f.pools[in.problem.Types[kind.typ].Pool].maxNodes == 0
 			continue
 		}
 		b := f.newBin(typ, mask)

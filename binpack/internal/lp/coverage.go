@@ -7,8 +7,8 @@ import (
 
 // Coverage maximises demand.y subject to row.y <= price for every row and y >= 0: what a unit of each resource is worth
 // when capacity can be bought in any fraction: [Flows] to one place. Demand that is not positive needs no cover. The result
-// is only near-exact: callers round it to a certificate.
-func Coverage(rows [][]float64, prices, demand []float64) []float64 {
+// is only near-exact: callers round it to a certificate. steps are those of the simplex.
+func Coverage(rows [][]float64, prices, demand []float64) (best []float64, steps int) {
 	sold := make([]float64, len(demand))
 	var dims []int
 	for r, d := range demand {
@@ -17,10 +17,11 @@ func Coverage(rows [][]float64, prices, demand []float64) []float64 {
 		}
 	}
 	if len(dims) == 0 {
-		return sold
+		return sold, 0
 	}
 	f := Flows{Demand: [][]float64{sold}, Into: [][]int{{0}}, Rooms: [][][]float64{rows}, Prices: [][]float64{prices}}
-	best := f.Values()[0]
+	values, steps := f.Values()
+	best = values[0]
 	// Where entries differ by more than a float's digits, a single resource may prove more than the simplex has found.
 	for _, r := range dims {
 		alone := make([]float64, len(demand))
@@ -34,7 +35,7 @@ func Coverage(rows [][]float64, prices, demand []float64) []float64 {
 			best = alone
 		}
 	}
-	return best
+	return best, steps
 }
 
 // shrunk multiplies the values so that no type is worth more than its price.

@@ -19,14 +19,14 @@ type Flows struct {
 
 // Values is what a unit of each dimension is worth in each place, so that nothing that can be bought offers more worth than
 // its price, and all demand, each where it is worth least, comes to as much as it can. Groups that no place can hold count
-// nothing. It is near-exact, as Coverage is.
-func (f *Flows) Values() [][]float64 {
+// nothing. It is near-exact, as Coverage is. steps are those of the simplex.
+func (f *Flows) Values() (values [][]float64, steps int) {
 	places := len(f.Rooms)
 	dims := 0
 	for _, d := range f.Demand {
 		dims = len(d)
 	}
-	values := make([][]float64, places)
+	values = make([][]float64, places)
 	for s := range values {
 		values[s] = make([]float64, dims)
 	}
@@ -134,5 +134,5 @@ func (f *Flows) Values() [][]float64 {
 		}
 		values[s] = shrunk(f.Rooms[s], f.Prices[s], values[s])
 	}
-	return values
+	return values, p.Steps()
 }

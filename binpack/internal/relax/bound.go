@@ -118,7 +118,7 @@ const rounded = 1e-9
 // of each does not fit into the budget: none is worth more than the room.
 func (m *Model) CertifyCoverage(b *Budget) (value []float64, proof Proof) {
 	s := m.sorts()
-	prices := s.prices(m.Classes)
+	prices := s.prices(m.Classes, b)
 	value = s.values(prices)
 	rooms, counted := make([]float64, len(m.Kinds)), 0
 	for k := range m.Kinds {

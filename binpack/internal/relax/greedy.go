@@ -90,7 +90,7 @@ func (g *greedy) refresh(b *Budget) bool {
 	if len(g.order) == 0 {
 		return false
 	}
-	prices := g.sorts.prices(rest)
+	prices := g.sorts.prices(rest, b)
 	g.value = g.sorts.values(prices)
 	g.worth = 0
 	g.open = make([]float64, len(g.sorts.kinds))

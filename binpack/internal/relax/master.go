@@ -90,7 +90,7 @@ func (s *Master) Amount(column int) float64 { return s.lp.Amount(column) }
 // Solve solves the programme over the patterns that are there, and reports whether it came to the end.
 func (s *Master) Solve(b *Budget) bool {
 	ok := lp.Optimal == s.lp.Solve(50+10*(len(s.m.Classes)+len(s.m.Supply)))
-	b.Take((s.lp.Steps() - s.spent) / 4) // plain sums are quick
+	b.Take((s.lp.Steps() - s.spent) / sumsInStep)
 	s.spent = s.lp.Steps()
 	return ok
 }

@@ -99,7 +99,7 @@ func (m *Model) asksMost(c *Class, largest []float64) int {
 
 // prices is what a unit of each dimension is worth, by sort, for so many things of each class: so much that no kind that never
 // runs out offers its whole room for less. Where the programme would be large, all sorts have the same.
-func (s *sorts) prices(classes []Class) [][]float64 {
+func (s *sorts) prices(classes []Class, b *Budget) [][]float64 {
 	m := s.m
 	sum, things := make([]float64, m.Dims), int64(0)
 	flows := lp.Flows{Demand: make([][]float64, len(s.into)), Into: make([][]int, len(s.into)), Rooms: make([][][]float64, len(s.kinds)), Prices: make([][]float64, len(s.kinds))}
@@ -126,11 +126,15 @@ func (s *sorts) prices(classes []Class) [][]float64 {
 			}
 		}
 	}
-	same := slices.Repeat([][]float64{lp.Coverage(slices.Concat(flows.Rooms...), slices.Concat(flows.Prices...), sum)}, len(s.kinds))
+	all, steps := lp.Coverage(slices.Concat(flows.Rooms...), slices.Concat(flows.Prices...), sum)
+	b.Take(steps / sumsInStep)
+	same := slices.Repeat([][]float64{all}, len(s.kinds))
 	if len(s.kinds) < 2 || float64(len(s.kinds)*m.Dims+len(s.into)) > priceRows*math.Cbrt(float64(things)) {
 		return same
 	}
-	if out := flows.Values(); s.worth(classes, out) > s.worth(classes, same) { // things of a group do not all ask in the same proportion
+	out, steps := flows.Values()
+	b.Take(steps / sumsInStep)
+	if s.worth(classes, out) > s.worth(classes, same) { // things of a group do not all ask in the same proportion
 		return out
 	}
 	return same

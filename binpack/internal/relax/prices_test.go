@@ -47,7 +47,7 @@ func TestNoKindOffersWorthForLess(t *testing.T) {
 	for range 5000 {
 		m := labelled(rng)
 		s := m.sorts()
-		prices := s.prices(m.Classes)
+		prices := s.prices(m.Classes, &Budget{Left: math.MaxInt})
 		for k := range m.Kinds {
 			if s.of[k] < 0 {
 				continue

@@ -143,13 +143,17 @@ func (s *solver) closed() bool {
 
 // generates reports whether column generation is likely to come to an end within its part of the budget: the programme has a
 // row for each class, a pivot touches its square, and there are the more pivots the more rows there are and the more things a
-// bin holds.
+// bin of the best packing so far holds; a few times all kinds are looked through for patterns.
 func (s *solver) generates() bool {
-	rows, fill := float64(len(s.m.Classes)+len(s.m.Supply)), max(s.m.perBin(), 1)
-	if s.Columns == nil || float64(s.bound()) < s.m.Cost(s.Columns)*(1-wideGap) { // other ways have not come near
+	rows, fill := float64(len(s.m.Classes)+len(s.m.Supply)), s.m.perBin()
+	if len(s.Columns) > 0 { // the largest kind may not be the one to buy
+		fill = min(fill, float64(s.m.things())/float64(len(s.Columns)))
+	}
+	if fill = max(fill, 1); s.Columns == nil || float64(s.bound()) < s.m.Cost(s.Columns)*(1-wideGap) { // other ways have not come near
 		fill = min(fill, mostPerBin)
 	}
-	return float64(rows*rows*rows)*pivotsPerRow*fill < float64(s.total)/3
+	pricing := float64(len(s.m.Kinds)*len(s.m.Classes)*s.m.Dims) * pricingSteps
+	return float64(rows*rows*rows)*pivotsPerRow*fill+pricing < float64(s.total)/generatePart
 }
 
 // columns is column generation, its proof, and dives; it gives the values of the programme.
