@@ -375,3 +375,22 @@ func ExampleRanker() {
 	fmt.Println(planned(w.Cluster, w.toy, &deprovision.Options{Ranker: r}).Commands[0].Nodes[0].Name)
 	// Output: b
 }
+
+// The frontier rises up to the whole plan, and what the first commands come to is never better than what it shows.
+func TestFrontierHasEachBeginning(t *testing.T) {
+	w := newWorld("a 4 1", "b 4 1", "c 4 1", "d 8 4", "e 16 9")
+	r := w.plan(deprovision.Options{})
+	require.NotEmpty(t, r.Commands)
+	last := r.Frontier[len(r.Frontier)-1]
+	assert.Equal(t, r.PricePerHour-r.PricePerHourAfter, last.SavingsPerHour)
+	assert.Equal(t, r.Evictions, last.Evictions)
+	saved, evictions := deprovision.Price(0), 0
+	for i := range r.Commands {
+		saved, evictions = saved+r.Commands[i].SavingsPerHour, evictions+len(r.Commands[i].Placements)
+		assert.True(t, slices.ContainsFunc(r.Frontier, func(p deprovision.Point) bool { return p.Evictions <= evictions && p.SavingsPerHour >= saved }), "command %d", i)
+	}
+	for i := range r.Frontier[1:] {
+		assert.Greater(t, r.Frontier[i+1].SavingsPerHour, r.Frontier[i].SavingsPerHour)
+		assert.Greater(t, r.Frontier[i+1].Evictions, r.Frontier[i].Evictions)
+	}
+}

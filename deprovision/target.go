@@ -217,18 +217,26 @@ func (p *planner) point(set []*member, a *Answer) {
 	p.out.Frontier = append(p.out.Frontier, x)
 }
 
-// frontier leaves of the points those that no other beats.
-func frontier(list []Point) []Point {
+// frontier leaves of the changes that were looked at, and of what the first commands come to, those that no other beats. All commands
+// together come last, for what would have been better could not be reached.
+func (p *planner) frontier() {
+	list := slices.DeleteFunc(p.out.Frontier, func(x Point) bool { return x.SavingsPerHour >= p.out.PricePerHour-p.out.PricePerHourAfter })
+	var x Point
+	for i := range p.out.Commands {
+		c := &p.out.Commands[i]
+		x = Point{x.SavingsPerHour + c.SavingsPerHour, x.Evictions + len(c.Placements), x.Nodes + len(c.Nodes)}
+		list = append(list, x)
+	}
 	slices.SortFunc(list, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(a.Evictions, b.Evictions), cmp.Compare(b.SavingsPerHour, a.SavingsPerHour))
 	})
-	var out []Point
+	p.out.Frontier = nil
+	most := Price(0)
 	for _, x := range list {
-		if len(out) == 0 || x.SavingsPerHour > out[len(out)-1].SavingsPerHour {
-			out = append(out, x)
+		if x.SavingsPerHour > most {
+			p.out.Frontier, most = append(p.out.Frontier, x), x.SavingsPerHour
 		}
 	}
-	return out
 }
 
 // spare is the set without nodes that the answer would only buy once more: of several that are alike those that disrupt most.
