@@ -394,3 +394,29 @@ func TestFrontierHasEachBeginning(t *testing.T) {
 		assert.Greater(t, r.Frontier[i+1].Evictions, r.Frontier[i].Evictions)
 	}
 }
+
+// haggling asks half as much again for what is bought where more work is not worth it.
+type haggling struct{ deprovision.Simulator }
+
+func (s haggling) Simulate(ctx context.Context, q deprovision.Question) (deprovision.Answer, error) {
+	a, err := s.Simulator.Simulate(ctx, q)
+	for i := range a.NewNodes {
+		if q.Moves == nil && !q.Thorough {
+			a.NewNodes[i].PricePerHour += a.NewNodes[i].PricePerHour / 2
+		}
+	}
+	if a.After != nil {
+		after := a.After
+		a.After = func() deprovision.Simulator { return haggling{after()} }
+		a.Fresh = a.After
+	}
+	return a, err
+}
+
+// What many nodes are given back for is looked for once more with more work before it is taken.
+func TestThoroughBeforeItIsTaken(t *testing.T) {
+	w := newWorld("a 16 1", "b 16 1", "c 16 1")
+	r := planned(w.Cluster, haggling{w.toy}, nil)
+	require.NotEmpty(t, r.Commands)
+	assert.Equal(t, deprovision.Dollars(0.03), r.PricePerHourAfter)
+}
