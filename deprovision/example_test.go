@@ -308,6 +308,7 @@ func ExamplePoint() {
 	r := planned(w.Cluster, w.toy, &deprovision.Options{MaxEvictions: 3})
 	fmt.Printf("%d pods move to save $%.2f\n", r.Evictions, (r.PricePerHour - r.PricePerHourAfter).Dollars())
 	// Output:
+	// 1 nodes with 1 pods save $0.40 an hour
 	// 2 nodes with 3 pods save $0.70 an hour
 	// 3 nodes with 6 pods save $0.90 an hour
 	// 4 nodes with 10 pods save $0.92 an hour

@@ -44,11 +44,7 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 	if p.err != nil {
 		return Result{}, p.err
 	}
-	gone := 0
-	for i := range p.out.Commands {
-		gone += len(p.out.Commands[i].Nodes)
-	}
-	p.out.Frontier = frontier(append(p.out.Frontier, Point{SavingsPerHour: p.out.PricePerHour - p.out.PricePerHourAfter, Nodes: gone, Evictions: p.out.Evictions}))
+	p.frontier()
 	return p.out, nil
 }
 

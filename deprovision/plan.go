@@ -199,8 +199,9 @@ type Result struct {
 	Evictions                       int
 	// Questions is how many were put to the simulator, and Avoided how many were not because of bounds.
 	Questions, Avoided int
-	// Frontier are changes that were looked at from the start and the plan itself, from few evictions to many, each with what it
-	// would save; none saves less than one with fewer evictions.
+	// Frontier are changes that were looked at from the start and what the first commands come to, from few evictions to many up to
+	// the whole plan, each with what it would save; none saves less than one with fewer evictions. It is empty if the plan saves
+	// nothing.
 	Frontier []Point
 	// After is the simulator of the cluster with all commands carried out.
 	After Simulator

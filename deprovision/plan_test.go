@@ -375,3 +375,48 @@ func ExampleRanker() {
 	fmt.Println(planned(w.Cluster, w.toy, &deprovision.Options{Ranker: r}).Commands[0].Nodes[0].Name)
 	// Output: b
 }
+
+// The frontier rises up to the whole plan, and what the first commands come to is never better than what it shows.
+func TestFrontierHasEachBeginning(t *testing.T) {
+	w := newWorld("a 4 1", "b 4 1", "c 4 1", "d 8 4", "e 16 9")
+	r := w.plan(deprovision.Options{})
+	require.NotEmpty(t, r.Commands)
+	last := r.Frontier[len(r.Frontier)-1]
+	assert.Equal(t, r.PricePerHour-r.PricePerHourAfter, last.SavingsPerHour)
+	assert.Equal(t, r.Evictions, last.Evictions)
+	saved, evictions := deprovision.Price(0), 0
+	for i := range r.Commands {
+		saved, evictions = saved+r.Commands[i].SavingsPerHour, evictions+len(r.Commands[i].Placements)
+		assert.True(t, slices.ContainsFunc(r.Frontier, func(p deprovision.Point) bool { return p.Evictions <= evictions && p.SavingsPerHour >= saved }), "command %d", i)
+	}
+	for i := range r.Frontier[1:] {
+		assert.Greater(t, r.Frontier[i+1].SavingsPerHour, r.Frontier[i].SavingsPerHour)
+		assert.Greater(t, r.Frontier[i+1].Evictions, r.Frontier[i].Evictions)
+	}
+}
+
+// haggling asks half as much again for what is bought where more work is not worth it.
+type haggling struct{ deprovision.Simulator }
+
+func (s haggling) Simulate(ctx context.Context, q deprovision.Question) (deprovision.Answer, error) {
+	a, err := s.Simulator.Simulate(ctx, q)
+	for i := range a.NewNodes {
+		if q.Moves == nil && !q.Thorough {
+			a.NewNodes[i].PricePerHour += a.NewNodes[i].PricePerHour / 2
+		}
+	}
+	if a.After != nil {
+		after := a.After
+		a.After = func() deprovision.Simulator { return haggling{after()} }
+		a.Fresh = a.After
+	}
+	return a, err
+}
+
+// What many nodes are given back for is looked for once more with more work before it is taken.
+func TestThoroughBeforeItIsTaken(t *testing.T) {
+	w := newWorld("a 16 1", "b 16 1", "c 16 1")
+	r := planned(w.Cluster, haggling{w.toy}, nil)
+	require.NotEmpty(t, r.Commands)
+	assert.Equal(t, deprovision.Dollars(0.03), r.PricePerHourAfter)
+}

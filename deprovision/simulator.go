@@ -41,6 +41,8 @@ type Question struct {
 	MaxCost Price
 	// CapacityTypes are those that may be bought; nil is all.
 	CapacityTypes []string
+	// Thorough says that the change is likely to be made, so that more work is worth it to buy for less.
+	Thorough bool
 	// Moves, where it is not nil, says where each of the pods goes, and Buy what is bought: the simulator does that in whatever
 	// order is right, and looks for nothing else. With Elsewhere a pod that its place does not take may go somewhere else, and
 	// pods that nobody can tell apart may change places, so that those of one node stay together.

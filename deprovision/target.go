@@ -174,11 +174,16 @@ func (p *planner) sets() bool {
 		return false
 	}
 	for again := p.spare(set, &best); len(again) < len(set); again = p.spare(set, &best) { // nodes that would only be bought again stay
-		a, w, ok := p.try(again, len(question(again).Pods))
+		a, w, ok := p.try(again, len(question(again).Pods), false)
 		if !ok || w.net() < most {
 			break
 		}
 		best, set, most = a, again, w.net()
+	}
+	if len(best.NewNodes) > 0 {
+		if a, w, ok := p.try(set, len(question(set).Pods), true); ok && w.net() > most {
+			best = a
+		}
 	}
 	p.commit(eligibility.Consolidation, slices.Clone(set), &best, "")
 	return true
@@ -187,7 +192,7 @@ func (p *planner) sets() bool {
 // most is try, without the nodes of pods that find no place: those stay where they are.
 func (p *planner) most(set []*member) (Answer, worth, []*member, bool) {
 	for {
-		a, w, ok := p.try(set, len(question(set).Pods))
+		a, w, ok := p.try(set, len(question(set).Pods), false)
 		if ok || len(a.Left) == 0 {
 			return a, w, set, ok
 		}
@@ -217,18 +222,26 @@ func (p *planner) point(set []*member, a *Answer) {
 	p.out.Frontier = append(p.out.Frontier, x)
 }
 
-// frontier leaves of the points those that no other beats.
-func frontier(list []Point) []Point {
+// frontier leaves of the changes that were looked at, and of what the first commands come to, those that no other beats. All commands
+// together come last, for what would have been better could not be reached.
+func (p *planner) frontier() {
+	list := slices.DeleteFunc(p.out.Frontier, func(x Point) bool { return x.SavingsPerHour >= p.out.PricePerHour-p.out.PricePerHourAfter })
+	var x Point
+	for i := range p.out.Commands {
+		c := &p.out.Commands[i]
+		x = Point{x.SavingsPerHour + c.SavingsPerHour, x.Evictions + len(c.Placements), x.Nodes + len(c.Nodes)}
+		list = append(list, x)
+	}
 	slices.SortFunc(list, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(a.Evictions, b.Evictions), cmp.Compare(b.SavingsPerHour, a.SavingsPerHour))
 	})
-	var out []Point
+	p.out.Frontier = nil
+	most := Price(0)
 	for _, x := range list {
-		if len(out) == 0 || x.SavingsPerHour > out[len(out)-1].SavingsPerHour {
-			out = append(out, x)
+		if x.SavingsPerHour > most {
+			p.out.Frontier, most = append(p.out.Frontier, x), x.SavingsPerHour
 		}
 	}
-	return out
 }
 
 // spare is the set without nodes that the answer would only buy once more: of several that are alike those that disrupt most.
@@ -267,7 +280,7 @@ func (p *planner) singles(stays func() bool) bool {
 			continue
 		}
 		set := []*member{m.settled()}
-		a, w, ok := p.try(set, len(m.Pods))
+		a, w, ok := p.try(set, len(m.Pods), false)
 		if !ok || w.net() <= 0 {
 			if ok {
 				p.refuse(Verdict{
@@ -293,9 +306,9 @@ func (p *planner) singles(stays func() bool) bool {
 }
 
 // try asks what giving back the set would bring, with at most so many new nodes, and whether it is allowed and saves anything.
-func (p *planner) try(set []*member, most int) (Answer, worth, bool) {
+func (p *planner) try(set []*member, most int, thorough bool) (Answer, worth, bool) {
 	q := question(set)
-	if q.MaxNodes = most; most > 0 {
+	if q.MaxNodes, q.Thorough = most, thorough; most > 0 {
 		q.MaxCost = costOf(set) - max(p.o.MinSavings, 0)
 		if !set[0].there { // which gets no verdict: an answer that does not pay is not wanted
 			q.MaxCost -= p.weigh(set, 0).disrupted.Times(1 / p.o.Objective.Horizon.Hours())

@@ -225,7 +225,7 @@ func (p *planner) command(group []removal, a *Answer) {
 	}
 	for _, m := range set {
 		c.Nodes = append(c.Nodes, candidate(m.node, p.cluster.Now))
-		c.Disruption += m.Disruption
+		c.Disruption += c.Nodes[len(c.Nodes)-1].Disruption
 	}
 	detail := string(c.Method) + ": " + c.Why
 	if len(c.NewNodes) > 0 {

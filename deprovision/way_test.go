@@ -118,3 +118,20 @@ func TestEachCommandPays(t *testing.T) {
 	}
 	assert.Len(t, commands(w.plan(deprovision.Options{Objective: policy.AnySaving()})), 2)
 }
+
+// A command disrupts what its nodes do, whatever the search had put on them in between.
+func TestDisruptionOfCommands(t *testing.T) {
+	w := newWorld("a 4 1", "b 4 1", "c 8 2")
+	half := 30 * time.Minute
+	w.Pools[0].Disruption.ExpireAfter = &half
+	w.node("c").Pool = nil // it stays
+	r := planned(w.Cluster, moody{w.toy, func(q deprovision.Question) bool { return q.Elsewhere }}, nil)
+	require.NotEmpty(t, r.Commands)
+	for i := range r.Commands {
+		sum := 0.0
+		for _, n := range r.Commands[i].Nodes {
+			sum += n.Disruption
+		}
+		assert.InDelta(t, sum, r.Commands[i].Disruption, 1e-9)
+	}
+}

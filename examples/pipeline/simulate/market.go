@@ -191,7 +191,7 @@ func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 		return nil
 	}
 	if pods*len(o.Lots) > small {
-		return m.pack(&o)
+		return m.pack(&o, binpack.EffortFast)
 	}
 	limit := o.MaxPrice
 	o.MaxPrice += o.MaxPrice / near
@@ -204,14 +204,20 @@ func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 	} else {
 		quick = nil
 	}
-	if thorough := m.pack(&o); thorough != nil {
+	if thorough := m.pack(&o, binpack.EffortFast); thorough != nil {
 		return thorough
 	}
 	return quick
 }
 
+// thorough is the market where more work is worth it.
+type thorough struct{ *market }
+
+// Buy packs the lots at the least cost that can be found.
+func (m thorough) Buy(o whatif.Order) []whatif.Purchase { return m.pack(&o, binpack.EffortDefault) }
+
 // pack packs the lots with binpack, and returns nothing where that costs as much as is allowed.
-func (m *market) pack(o *whatif.Order) []whatif.Purchase {
+func (m *market) pack(o *whatif.Order, effort binpack.Effort) []whatif.Purchase {
 	p := binpack.Problem{Pools: m.pools}
 	for _, r := range m.problem.Resources {
 		p.Resources = append(p.Resources, string(r))
@@ -262,7 +268,7 @@ func (m *market) pack(o *whatif.Order) []whatif.Purchase {
 	if err != nil {
 		return nil // sizes below zero: nothing can be bought for such pods
 	}
-	layout := binpack.CostAware{Effort: binpack.EffortFast}.Pack(in)
+	layout := binpack.CostAware{Effort: effort}.Pack(in)
 	if o.MaxPrice > 0 {
 		cost := binpack.Price(0)
 		for _, b := range layout.Bins {

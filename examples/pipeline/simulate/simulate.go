@@ -119,7 +119,9 @@ func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (depro
 	}
 	ask := whatif.Question{Remove: q.Remove, Pods: q.Pods, MaxNodes: q.MaxNodes, MaxPrice: whatif.Price(q.MaxCost), CapacityTypes: q.CapacityTypes, Explain: q.Explain}
 	if q.MaxNodes > 1 {
-		ask.Buyer = s.market
+		if ask.Buyer = s.market; q.Thorough {
+			ask.Buyer = thorough{s.market}
+		}
 	}
 	if q.Moves != nil {
 		ask.Place, ask.Elsewhere = q.Moves, q.Elsewhere
