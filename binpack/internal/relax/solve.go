@@ -152,8 +152,8 @@ func (s *solver) generates() bool {
 	if fill = max(fill, 1); s.Columns == nil || float64(s.bound()) < s.m.Cost(s.Columns)*(1-wideGap) { // other ways have not come near
 		fill = min(fill, mostPerBin)
 	}
-	pricing := float64(len(s.m.Kinds)*len(s.m.Classes)*s.m.Dims) * pricingSteps
-	return float64(rows*rows*rows)*pivotsPerRow*fill+pricing < float64(s.total)/generatePart
+	pricing := float64(len(s.m.Kinds) * len(s.m.Classes) * s.m.Dims * pricingSteps)
+	return float64(rows*rows*rows*pivotsPerRow*fill)+pricing < float64(s.total)/generatePart
 }
 
 // columns is column generation, its proof, and dives; it gives the values of the programme.
