@@ -1,9 +1,6 @@
 package scheduling
 
 import (
-	"errors"
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/requirements"
@@ -91,15 +88,6 @@ func (c *Class) fill(admitted *admission.Cluster, aliases requirements.Aliases, 
 		c.priority = *c.Template.Spec.Priority
 	}
 	c.ports = hostport.Of(c.Template)
-	var negative []corev1.ResourceName
-	for name, q := range c.Requests {
-		if q.Sign() < 0 {
-			negative = append(negative, name)
-		}
-	}
-	if len(negative) > 0 {
-		return &InvalidError{What: "pod " + podclass.Name(c.Pods[0]), Err: errors.New("request of " + string(slices.Min(negative)) + " is negative")}
-	}
 	return nil
 }
 

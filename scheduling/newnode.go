@@ -162,17 +162,12 @@ func chosenLabels(set requirements.Set) map[string]string {
 		if r.AllowsAbsent() || r.Key() == taints.Key || r.Key() == requirements.NodeNameKey || topology.IsPseudo(r.Key()) {
 			continue
 		}
-		if r.Contains(unasked) {
-			out[r.Key()] = unasked
-		} else if v, ok := r.Any(); ok {
+		if v, ok := topology.Chosen(r); ok {
 			out[r.Key()] = v
 		}
 	}
 	return out
 }
-
-// unasked is the value of labels such as EC2's tenancy for machines of which nothing was said.
-const unasked = "default"
 
 // openLabels are the labels that neither the type nor the offering decides, nor the name of the pool.
 func openLabels(labels map[string]string, typ *instancetypes.InstanceType, o *instancetypes.Offering) requirements.Set {

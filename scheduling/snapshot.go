@@ -51,7 +51,6 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -184,24 +183,36 @@ func (s *Snapshot) Validate() error {
 	pods := namesOf("pod", "pods", len(s.Pods))
 	each(&v, "Pods", s.Pods, func(i int, p *corev1.Pod) {
 		pods.check(&v, i, cmp.Or(p.Namespace, corev1.NamespaceDefault), p.Name)
-		v.pod(p)
+		v.podSpec(object{"pod", p}, "spec.", &p.Spec)
 	})
 	nodes := namesOf("node", "nodes", len(s.Nodes))
 	each(&v, "Nodes", s.Nodes, func(i int, n *corev1.Node) {
 		nodes.check(&v, i, "", n.Name)
 		v.amounts("node "+n.Name, n.Status.Allocatable)
 		v.amounts("node "+n.Name, n.Status.Capacity)
+		v.taints("node "+n.Name, n.Spec.Taints)
 	})
 	v.claims(s)
 	daemons := namesOf("DaemonSet", "daemonSets", len(s.DaemonSets))
-	each(&v, "DaemonSets", s.DaemonSets, func(i int, d *appsv1.DaemonSet) { daemons.check(&v, i, d.Namespace, d.Name) })
+	each(&v, "DaemonSets", s.DaemonSets, func(i int, d *appsv1.DaemonSet) {
+		daemons.check(&v, i, d.Namespace, d.Name)
+		v.podSpec(object{"DaemonSet", d}, "spec.template.spec.", &d.Spec.Template.Spec)
+	})
 	each(&v, "Namespaces", s.Namespaces, func(int, *corev1.Namespace) {})
+	listed(&v, "PersistentVolume", "PersistentVolumes", s.PersistentVolumes)
+	listed(&v, "PersistentVolumeClaim", "PersistentVolumeClaims", s.PersistentVolumeClaims)
+	listed(&v, "StorageClass", "StorageClasses", s.StorageClasses)
+	listed(&v, "CSINode", "CSINodes", s.CSINodes)
+	listed(&v, "PriorityClass", "PriorityClasses", s.PriorityClasses)
+	listed(&v, "RuntimeClass", "RuntimeClasses", s.RuntimeClasses)
+	listed(&v, "LimitRange", "LimitRanges", s.LimitRanges)
 	pools := namesOf("pool", "pools", len(s.Pools))
 	checked := map[*instancetypes.InstanceType]bool{} // pools may share their types
 	for i := range s.Pools {
 		pool := &s.Pools[i]
 		pools.check(&v, i, pool.Kind, pool.Name) // while users migrate, a Provisioner may have the name of a NodePool
 		v.amounts("limit of pool "+pool.Name, pool.Limits)
+		v.taints("pool "+pool.Name, pool.Taints)
 		if len(pool.Types) > 0 && !checked[&pool.Types[0]] {
 			checked[&pool.Types[0]] = true
 			v.types(pool)
@@ -254,21 +265,122 @@ func (n *names) check(v *validation, i int, scope, name string) {
 	}
 }
 
-// pod reports constraints that an API server refuses and that have no meaning.
-func (v *validation) pod(p *corev1.Pod) {
-	for i := range p.Spec.TopologySpreadConstraints {
-		t := &p.Spec.TopologySpreadConstraints[i]
-		invalid := func(format string, args ...any) {
-			err := fmt.Errorf("spec.topologySpreadConstraints[%d].%w", i, fmt.Errorf(format, args...))
-			v.errs = append(v.errs, &InvalidError{What: "pod " + podclass.Name(p), Err: err})
+// listed reports objects of a list that are nil, without a name, or named like another.
+func listed[T any, P interface {
+	*T
+	metav1.Object
+}](v *validation, kind, list string, all []P) {
+	names := namesOf(kind, list, len(all))
+	for i, x := range all {
+		if x == nil {
+			v.add(fmt.Sprintf("%s[%d]", list, i), "is nil; leave it out")
+			continue
 		}
-		switch {
-		case t.MaxSkew < 1:
-			invalid("maxSkew is %d, must be 1 or more", t.MaxSkew)
-		case t.MinDomains != nil && *t.MinDomains < 1:
-			invalid("minDomains is %d, must be 1 or more", *t.MinDomains)
-		case t.TopologyKey == "":
-			invalid("topologyKey is empty")
+		names.check(v, i, x.GetNamespace(), x.GetName())
+	}
+}
+
+// podSpec reports what an API server refuses and that has no meaning; at leads to the spec. What is only read for pending pods, such as
+// selectors, is checked where it is read.
+func (v *validation) podSpec(what object, at string, s *corev1.PodSpec) {
+	for i := range s.TopologySpreadConstraints {
+		if wrong := wrongSpread(&s.TopologySpreadConstraints[i]); wrong != "" {
+			v.add(what.String(), "%stopologySpreadConstraints[%d].%s", at, i, wrong)
+		}
+	}
+	for i := range s.Tolerations {
+		switch op := s.Tolerations[i].Operator; op {
+		case "", corev1.TolerationOpExists, corev1.TolerationOpEqual, "Lt", "Gt": // the last two only if a feature gate is on
+		default:
+			v.add(what.String(), "%stolerations[%d].operator is %q, want Exists or Equal", at, i, op)
+		}
+	}
+	if a := s.Affinity; a != nil && a.PodAffinity != nil {
+		v.terms(what, at, "podAffinity", a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if a := s.Affinity; a != nil && a.PodAntiAffinity != nil {
+		v.terms(what, at, "podAntiAffinity", a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	v.requests(what, at, "containers", s.Containers)
+	v.requests(what, at, "initContainers", s.InitContainers)
+	v.requested(what, at, "overhead", -1, s.Overhead)
+	if r := s.Resources; r != nil {
+		v.requested(what, at, "resources.requests", -1, r.Requests)
+		v.requested(what, at, "resources.limits", -1, r.Limits)
+	}
+}
+
+// object names an object when something is wrong with it.
+type object struct {
+	kind string
+	metav1.Object
+}
+
+// String is its kind, namespace and name.
+func (o object) String() string {
+	return o.kind + " " + cmp.Or(o.GetNamespace(), corev1.NamespaceDefault) + "/" + o.GetName()
+}
+
+func (v *validation) requests(what object, at, list string, containers []corev1.Container) {
+	for i := range containers {
+		v.requested(what, at, list+"[%d].resources.requests", i, containers[i].Resources.Requests)
+		v.requested(what, at, list+"[%d].resources.limits", i, containers[i].Resources.Limits)
+	}
+}
+
+// requested reports quantities below zero; the field has the number i in it, if that is not negative.
+func (v *validation) requested(what object, at, field string, i int, list corev1.ResourceList) {
+	for _, q := range list {
+		if q.Sign() < 0 {
+			if i >= 0 {
+				field = fmt.Sprintf(field, i)
+			}
+			v.amounts(what.String()+": "+at+field, list)
+			return
+		}
+	}
+}
+
+// wrongSpread says what is wrong with a topology spread constraint, beginning with the field; empty if nothing is.
+func wrongSpread(t *corev1.TopologySpreadConstraint) string {
+	const honor, ignore = corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore
+	switch {
+	case t.MaxSkew < 1:
+		return fmt.Sprintf("maxSkew is %d, must be 1 or more", t.MaxSkew)
+	case t.MinDomains != nil && *t.MinDomains < 1:
+		return fmt.Sprintf("minDomains is %d, must be 1 or more", *t.MinDomains)
+	case t.TopologyKey == "":
+		return "topologyKey is empty"
+	case t.WhenUnsatisfiable != "" && t.WhenUnsatisfiable != corev1.DoNotSchedule && t.WhenUnsatisfiable != corev1.ScheduleAnyway:
+		return fmt.Sprintf("whenUnsatisfiable is %q, want DoNotSchedule or ScheduleAnyway", t.WhenUnsatisfiable)
+	case t.NodeAffinityPolicy != nil && *t.NodeAffinityPolicy != honor && *t.NodeAffinityPolicy != ignore:
+		return fmt.Sprintf("nodeAffinityPolicy is %q, want Honor or Ignore", *t.NodeAffinityPolicy)
+	case t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy != honor && *t.NodeTaintsPolicy != ignore:
+		return fmt.Sprintf("nodeTaintsPolicy is %q, want Honor or Ignore", *t.NodeTaintsPolicy)
+	}
+	return ""
+}
+
+// terms reports terms of affinity or of anti-affinity without a key.
+func (v *validation) terms(what object, at, kind string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+	for i := range required {
+		if required[i].TopologyKey == "" {
+			v.add(what.String(), "%saffinity.%s.requiredDuringSchedulingIgnoredDuringExecution[%d].topologyKey is empty", at, kind, i)
+		}
+	}
+	for i := range preferred {
+		if preferred[i].PodAffinityTerm.TopologyKey == "" {
+			v.add(what.String(), "%saffinity.%s.preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm.topologyKey is empty", at, kind, i)
+		}
+	}
+}
+
+func (v *validation) taints(what string, list []corev1.Taint) {
+	for _, t := range list {
+		switch t.Effect {
+		case corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule:
+		default:
+			v.add(what, "taint %s has the effect %q, want NoSchedule, NoExecute or PreferNoSchedule", t.Key, t.Effect)
 		}
 	}
 }

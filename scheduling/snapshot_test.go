@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -23,6 +26,12 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 	pod := func(spread ...corev1.TopologySpreadConstraint) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: named("web"), Spec: corev1.PodSpec{TopologySpreadConstraints: spread}}
 	}
+	asks := func(edit func(*corev1.PodSpec)) scheduling.Snapshot {
+		p := pod()
+		edit(&p.Spec)
+		return scheduling.Snapshot{Pods: []*corev1.Pod{p}}
+	}
+	perhaps := corev1.NodeInclusionPolicy("Perhaps")
 	zero := int32(0)
 	minus := corev1.ResourceList{"cpu": resource.MustParse("-1")}
 	pools := func(types ...instancetypes.InstanceType) []scheduling.Pool {
@@ -56,6 +65,39 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 		"pod shop/web: spec.topologySpreadConstraints[0].maxSkew is 0, must be 1 or more":    {Pods: []*corev1.Pod{pod(corev1.TopologySpreadConstraint{TopologyKey: "z"})}},
 		"pod shop/web: spec.topologySpreadConstraints[0].minDomains is 0, must be 1 or more": {Pods: []*corev1.Pod{pod(corev1.TopologySpreadConstraint{TopologyKey: "z", MaxSkew: 1, MinDomains: &zero})}},
 		"pod shop/web: spec.topologySpreadConstraints[0].topologyKey is empty":               {Pods: []*corev1.Pod{pod(corev1.TopologySpreadConstraint{MaxSkew: 1})}},
+		"PersistentVolumes[0]: is nil":                          {PersistentVolumes: []*corev1.PersistentVolume{nil}},
+		"PersistentVolumeClaims[0]: is nil":                     {PersistentVolumeClaims: []*corev1.PersistentVolumeClaim{nil}},
+		"StorageClasses[0]: is nil":                             {StorageClasses: []*storagev1.StorageClass{nil}},
+		"CSINodes[0]: is nil":                                   {CSINodes: []*storagev1.CSINode{nil}},
+		"PriorityClasses[0]: is nil":                            {PriorityClasses: []*schedulingv1.PriorityClass{nil}},
+		"RuntimeClasses[0]: is nil":                             {RuntimeClasses: []*nodev1.RuntimeClass{nil}},
+		"LimitRanges[0]: is nil":                                {LimitRanges: []*corev1.LimitRange{nil}},
+		"PersistentVolumeClaim shop/c: is there more than once": {PersistentVolumeClaims: []*corev1.PersistentVolumeClaim{{ObjectMeta: named("c")}, {ObjectMeta: named("c")}}},
+		`node n: taint a has the effect ""`:                     {Nodes: []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a"}}}}}},
+		`pool p: taint a has the effect "No"`:                   {Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "p", Taints: []corev1.Taint{{Key: "a", Effect: "No"}}}}}},
+		`pod shop/web: spec.topologySpreadConstraints[0].whenUnsatisfiable is "Sometimes"`: {Pods: []*corev1.Pod{pod(corev1.TopologySpreadConstraint{TopologyKey: "z", MaxSkew: 1, WhenUnsatisfiable: "Sometimes"})}},
+		`pod shop/web: spec.topologySpreadConstraints[0].nodeAffinityPolicy is "Perhaps"`:  {Pods: []*corev1.Pod{pod(corev1.TopologySpreadConstraint{TopologyKey: "z", MaxSkew: 1, NodeAffinityPolicy: &perhaps})}},
+		`pod shop/web: spec.topologySpreadConstraints[0].nodeTaintsPolicy is "Perhaps"`:    {Pods: []*corev1.Pod{pod(corev1.TopologySpreadConstraint{TopologyKey: "z", MaxSkew: 1, NodeTaintsPolicy: &perhaps})}},
+		`pod shop/web: spec.tolerations[0].operator is "Roughly", want Exists or Equal`:    asks(func(s *corev1.PodSpec) { s.Tolerations = []corev1.Toleration{{Key: "a", Operator: "Roughly"}} }),
+		"pod shop/web: spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey is empty": asks(func(s *corev1.PodSpec) {
+			s.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: make([]corev1.PodAffinityTerm, 1)}}
+		}),
+		"pod shop/web: spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.topologyKey is empty": asks(func(s *corev1.PodSpec) {
+			s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: make([]corev1.WeightedPodAffinityTerm, 1)}}
+		}),
+		"pod shop/web: spec.containers[1].resources.requests: cpu is -1, must not be negative": asks(func(s *corev1.PodSpec) {
+			s.Containers = make([]corev1.Container, 2) // together they would be 2
+			s.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("3")}
+			s.Containers[1].Resources.Requests = minus
+		}),
+		"pod shop/web: spec.initContainers[0].resources.limits: cpu is -1": asks(func(s *corev1.PodSpec) {
+			s.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: minus}}}
+		}),
+		"pod shop/web: spec.overhead: cpu is -1":           asks(func(s *corev1.PodSpec) { s.Overhead = minus }),
+		"pod shop/web: spec.resources.requests: cpu is -1": asks(func(s *corev1.PodSpec) { s.Resources = &corev1.ResourceRequirements{Requests: minus} }),
+		"DaemonSet shop/d: spec.template.spec.containers[0].resources.requests: cpu is -1": {DaemonSets: []*appsv1.DaemonSet{{ObjectMeta: named("d"), Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: minus}}},
+		}}}}}},
 	} {
 		_, err := scheduling.Compile(s, nil)
 		require.ErrorContains(t, err, want)

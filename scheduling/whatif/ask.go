@@ -44,8 +44,8 @@ type Question struct {
 
 // Answer is what would become of them.
 type Answer struct {
-	// Placements are in an order in which each can be bound: one by one kube-scheduler's filters take them, with the removed
-	// nodes gone and the bought ones there.
+	// Placements are there only if every pod found a place, in an order in which each can be bound: one by one kube-scheduler's
+	// filters take them, with the removed nodes gone and the bought ones there.
 	Placements []Placement
 	// Bought are the new nodes.
 	Bought []Bought

@@ -204,7 +204,7 @@ func copies(free, requests []int64) int {
 }
 
 // combinations yields every combination of values that a node with these labels may have for the keys and the pod
-// accepts. A key with infinitely many values takes those that the pod asks for; a node without one of the keys is
+// accepts. A key with infinitely many values takes those that the pod asks for, or else the one that nodes get; a node without one of the keys is
 // outside of every domain, unless the key is optional.
 func (p *Problem) combinations(labels requirements.Set, required requirements.Alternatives, keys []key, yield func([]string)) {
 	values := make([]string, len(keys))
@@ -242,6 +242,8 @@ func (p *Problem) combinations(labels requirements.Set, required requirements.Al
 				lacking = true
 			} else if some, finite := both.Values(); finite {
 				list = append(slices.Clip(list), some...)
+			} else if one, ok := Chosen(both); ok {
+				list = append(slices.Clip(list), one)
 			}
 		}
 		if required.Len() > 1 { // alternatives may share values
@@ -253,6 +255,18 @@ func (p *Problem) combinations(labels requirements.Set, required requirements.Al
 		}
 	}
 	walk(0)
+}
+
+// unasked is the value of labels such as EC2's tenancy for machines of which nothing was said.
+const unasked = "default"
+
+// Chosen is the value that a node gets of a label that several are allowed of, always the same: "default" where that is one of them,
+// for that is what clouds call what they do unasked, and otherwise the first. It is false where none is allowed.
+func Chosen(r requirements.Requirement) (string, bool) {
+	if r.Contains(unasked) {
+		return unasked, true
+	}
+	return r.Any()
 }
 
 // universe is the values of a group's key on nodes that may be bought, and on nodes that exist, as far as the group's

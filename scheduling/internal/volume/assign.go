@@ -165,13 +165,13 @@ func (a *assignment) locateUnbound(claim *corev1.PersistentVolumeClaim, key stri
 	case class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
 		return at, fmt.Sprintf("claim %q waits for its volume to be made (storage class %q binds at once)", claim.Name, class.Name)
 	}
+	if class.Provisioner != noProvisioner { // where a volume that is there already cannot be reached, one is made
+		return location{where: allowed(class), driver: migrated(class.Provisioner), unbound: true}, ""
+	}
 	if pv := a.take(claim, class, key); pv != nil {
 		return a.locateVolume(pv, claim)
 	}
-	if class.Provisioner == noProvisioner {
-		return at, fmt.Sprintf("no volume of storage class %q is left for claim %q", class.Name, claim.Name)
-	}
-	return location{where: allowed(class), driver: migrated(class.Provisioner), unbound: true}, ""
+	return at, fmt.Sprintf("no volume of storage class %q is left for claim %q", class.Name, claim.Name)
 }
 
 // allowed is where a storage class makes volumes. Terms that contradict themselves allow nothing.

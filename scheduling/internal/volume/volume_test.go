@@ -262,6 +262,24 @@ func TestVolumesThatNameTheirClaim(t *testing.T) {
 	}
 }
 
+// A volume that nobody has binds its claim to where it is only if the class can make no other.
+func TestClassesThatMakeVolumesAreNotTiedToThoseThatAreThere(t *testing.T) {
+	late := func(s *storagev1.StorageClass) {
+		s.VolumeBindingMode = ptr(storagev1.VolumeBindingWaitForFirstConsumer)
+	}
+	for provisioner, where := range map[string]string{"ebs.csi.aws.com": "", "kubernetes.io/no-provisioner": "topology.kubernetes.io/zone in (a)"} {
+		got := volume.NewIndex(volume.Objects{
+			Claims: []*corev1.PersistentVolumeClaim{claim("data", of("class"))}, Classes: []*storagev1.StorageClass{storage("class", provisioner, late)},
+			Persistent: []*corev1.PersistentVolume{persistent("pv", "class", "10Gi", in(corev1.LabelTopologyZone, "In", "a"))},
+		}).Assign(nil, []volume.Consumer{{Pod: pod("p", "data")}})[0]
+		assert.Empty(t, got.Refusal)
+		assert.Equal(t, where == "", got.Where.At(0).IsAnything(), provisioner)
+		if where != "" {
+			assert.Equal(t, where, got.Where.String())
+		}
+	}
+}
+
 func ptr[T any](x T) *T { return &x }
 
 // Of classes of one age the first by name is the default, otherwise the newest.

@@ -1,0 +1,84 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/instancetypes"
+	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
+)
+
+const rack = "example.com/rack"
+
+// racks are a pool of one type, four CPUs for a dollar, of which the requirements are given.
+func racks(name, asked string) scheduling.Pool {
+	return scheduling.Pool{
+		NodePool: nodepool.NodePool{Name: name, Requirements: requirements.MustParse(asked)},
+		Types: []instancetypes.InstanceType{{
+			Name: "four", Requirements: requirements.MustParse("node.kubernetes.io/instance-type=four, kubernetes.io/arch=amd64"),
+			Capacity:  corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("20")},
+			Offerings: []instancetypes.Offering{{Price: 1, Available: true, Requirements: requirements.MustParse("topology.kubernetes.io/zone=z, karpenter.sh/capacity-type=on-demand")}},
+		}},
+	}
+}
+
+// Where nodes lack a label, or may have any value of it, pods that keep away from each other by it, and pods that others count by it,
+// find a place as with kube-scheduler; nodes that have the label come first for those that keep away.
+func TestLabelsThatNodesMayLack(t *testing.T) {
+	self := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	apart := func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: rack, LabelSelector: self}}}}
+	}
+	spread := func(p *corev1.Pod) {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: rack, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: self}}
+	}
+	softly := func(p *corev1.Pod) {
+		spread(p)
+		p.Spec.TopologySpreadConstraints[0].WhenUnsatisfiable = corev1.ScheduleAnyway
+	}
+	for name, c := range map[string]struct {
+		pools  []scheduling.Pool
+		edit   func(*corev1.Pod)
+		placed int
+		racks  map[string]int // nodes by label
+	}{
+		"apart, no rack":             {[]scheduling.Pool{racks("p", "")}, apart, 3, map[string]int{"": 1}},
+		"apart, one rack":            {[]scheduling.Pool{racks("p", rack+"=a")}, apart, 1, map[string]int{"a": 1}},
+		"apart, one rack and none":   {[]scheduling.Pool{racks("p", ""), racks("q", rack+"=a")}, apart, 3, map[string]int{"": 1, "a": 1}},
+		"apart, any rack but a":      {[]scheduling.Pool{racks("p", rack+" notin (a)")}, apart, 3, map[string]int{"": 1}},
+		"spread, no rack":            {[]scheduling.Pool{racks("p", "")}, spread, 0, nil},
+		"spread, any rack":           {[]scheduling.Pool{racks("p", rack)}, spread, 3, map[string]int{"default": 1}},
+		"spread softly, any rack":    {[]scheduling.Pool{racks("p", rack)}, softly, 3, map[string]int{"default": 1}},
+		"spread softly, any but a":   {[]scheduling.Pool{racks("p", rack+" notin (a)")}, softly, 3, map[string]int{"": 1}},
+		"spread, any rack but a":     {[]scheduling.Pool{racks("p", rack+" notin (a)")}, spread, 0, nil},
+		"spread over those of pools": {[]scheduling.Pool{racks("p", rack+" in (a,b)")}, spread, 3, map[string]int{"a": 1, "b": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := pods(3)
+			for _, p := range list {
+				p.Labels = map[string]string{"app": "web"}
+				p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
+				c.edit(p)
+			}
+			p, err := plan.Make(t.Context(), scheduling.Snapshot{Pods: list, Pools: c.pools}, nil)
+			require.NoError(t, err)
+			assert.Len(t, p.Bindings(), c.placed)
+			var got map[string]int
+			for _, n := range p.NewNodes() {
+				if got == nil {
+					got = map[string]int{}
+				}
+				got[n.Labels[rack]]++
+			}
+			assert.Equal(t, c.racks, got)
+		})
+	}
+}
