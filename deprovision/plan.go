@@ -86,7 +86,7 @@ type Options struct {
 	Objective Objective
 	// MaxEvictions ends consolidation before more pods than that move; 0 means no bound. [Result.Frontier] shows what that costs.
 	MaxEvictions int
-	// MinSavings is what a consolidation must save an hour at least, whatever the objective says.
+	// MinSavings is what each consolidation must save an hour at least, whatever the objective says.
 	MinSavings Price
 	// SpotToSpot allows spot nodes to be replaced by cheaper spot nodes. One node alone then needs SpotFlexibility types to
 	// choose from, so that it does not end on the one that is taken back next; 0 means 15.
@@ -199,9 +199,9 @@ type Result struct {
 	Evictions                       int
 	// Questions is how many were put to the simulator, and Avoided how many were not because of bounds.
 	Questions, Avoided int
-	// Frontier are changes that were looked at from the start and what the first commands come to, from few evictions to many up to
-	// the whole plan, each with what it would save; none saves less than one with fewer evictions. It is empty if the plan saves
-	// nothing.
+	// Frontier are changes that were looked at from the start and what the first commands come to, from few evictions to many, each
+	// with what it would save; none saves less than one with fewer evictions. The whole plan comes last, unless a beginning of it
+	// saves as much, as where a node that has to go is replaced by a dearer one after that. It is empty if nothing is saved.
 	Frontier []Point
 	// After is the simulator of the cluster with all commands carried out.
 	After Simulator
