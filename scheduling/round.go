@@ -237,8 +237,7 @@ func (o *Outcome) sameLayout(other Outcome) bool {
 // random scenarios of 5 to 1,500 pods placed as many pods, within one in 4,000.
 const maxRounds = 12
 
-// start assigns domains for the first time. Where pods are unplaced, it tries again with the domains closed that only stand in
-// their way, and keeps what places more.
+// start assigns domains for the first time.
 func (p *Problem) start() *state { return p.state(p.topology.Start(), search{}) }
 
 // state names what is to be packed, and gives it the priority of its pods.

@@ -123,9 +123,8 @@ type verification struct {
 }
 
 // verify binds pods in their order where each is meant to be, again and again those that wait for others, and returns those
-// that hold, in the order in which they do, followed by pods that took what was left of nodes, and what keeps out the
-// others by class. Bins that no pod holds are not bought, so
-// nothing is verified on them either. It costs O(pods x constraints of one).
+// that hold, in the order in which they do, followed by pods that took what was left of nodes, and what keeps out the others by
+// class. Bins that no pod holds are not bought, so nothing is verified on them either. It costs O(pods x constraints of one).
 func (v *verifier) verify(bins []OutcomeBin, order []binding) ([]binding, map[int]bind.Refusal) {
 	for {
 		run := v.start(bins, usedBy(order, len(bins)))
