@@ -45,8 +45,8 @@ const (
 	// was left for the search over bins; with twice as many, gaps of 50 and 100 things were a tenth wider. Without mostPerBin bounds of 100 labelled
 	// pods were 9% lower.
 	pivotsPerRow, mostPerBin, wideGap = 4, 16, 0.05
-	// pricingSteps is what looking for patterns takes for each kind, class and dimension, four times over. Without, plans of 20 things at effort fast
-	// were 0.5% dearer: the looking took the steps and came to no end.
+	// pricingSteps is what looking for patterns is reckoned to take for each kind, class and dimension, four times over; it has not been
+	// varied. Without, plans of 20 things at effort fast were 0.5% dearer.
 	pricingSteps = 64
 	// sumsInStep is how many steps of the simplex, plain sums, take as long as one of the budget.
 	sumsInStep = 4
