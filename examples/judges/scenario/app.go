@@ -111,7 +111,7 @@ func (g *generator) pod(a *app, zone string) *corev1.Pod {
 
 // size draws requests in the ways that they can be written.
 func (g *generator) size(p *corev1.Pod) {
-	request(p, pick(g, "50m", "100m", "250m", "500m", "1", "1500m", "2", "4"), pick(g, "64Mi", "256Mi", "512Mi", "1Gi", "2Gi", "6Gi"))
+	request(p, pick(g, "50m", "100m", "33300u", "250m", "500m", "1", "1500m", "2", "4"), pick(g, "64Mi", "256Mi", "512Mi", "1Gi", "2Gi", "6Gi"))
 	main := &p.Spec.Containers[0]
 	switch g.r.IntN(12) {
 	case 0: // limits alone
@@ -321,7 +321,9 @@ func (g *generator) mount(p *corev1.Pod, claim, class, zone string) {
 		v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 			{MatchExpressions: []corev1.NodeSelectorRequirement{in(corev1.LabelTopologyZone, zone)}},
 		}}}
-		c.Spec.VolumeName = v.Name
+		if !g.chance(10) { // the others are bound by the volume, as after a restore
+			c.Spec.VolumeName = v.Name
+		}
 		g.s.PVs = append(g.s.PVs, v)
 	}
 	g.s.PVCs = append(g.s.PVCs, c)

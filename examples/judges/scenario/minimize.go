@@ -87,7 +87,7 @@ func dropNodes(s Scenario, fails func(Scenario) bool) (Scenario, bool) {
 	return s, found
 }
 
-// dropUnused takes out claims that no pod mounts and volumes that no claim names. Those in use stay: a pod without its
+// dropUnused takes out claims that no pod mounts, and volumes that neither name such a claim nor are named by one. Those in use stay: a pod without its
 // claim shows another fault.
 func dropUnused(s Scenario, fails func(Scenario) bool) (Scenario, bool) {
 	mounted, named := map[string]bool{}, map[string]bool{}
@@ -107,7 +107,7 @@ func dropUnused(s Scenario, fails func(Scenario) bool) (Scenario, bool) {
 		}
 	}
 	for _, v := range s.PVs {
-		if named[v.Name] {
+		if ref := v.Spec.ClaimRef; named[v.Name] || ref != nil && mounted[ref.Namespace+"/"+ref.Name] {
 			candidate.PVs = append(candidate.PVs, v)
 		}
 	}

@@ -47,6 +47,9 @@ func (g *generator) nodes() {
 			left.Sub(q)
 			n.Status.Allocatable[name] = left
 		}
+		if g.chance(4) { // no kubelet leaves it out, but people do
+			delete(n.Labels, corev1.LabelHostname)
+		}
 		g.s.Nodes = append(g.s.Nodes, n)
 		g.free = append(g.free, n.Status.Allocatable.DeepCopy())
 		g.ports = append(g.ports, map[int32]bool{})

@@ -13,7 +13,7 @@ import (
 const limitNodes corev1.ResourceName = "nodes"
 
 func (g *generator) pools() {
-	kinds := []string{"spot", "arm", "batch", "gpu", "zonal", "big", "lanes", "slow", "starting", "choice", "static"}
+	kinds := []string{"spot", "arm", "batch", "gpu", "zonal", "big", "lanes", "any-lane", "slow", "starting", "choice", "static"}
 	g.r.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	for _, kind := range append([]string{"general"}, kinds[:g.r.IntN(4)]...) {
 		g.pool(kind)
@@ -74,6 +74,11 @@ func (g *generator) pool(kind string) {
 	case "lanes-spot":
 		require(labelLane, corev1.NodeSelectorOpIn, "spot-1", "spot-2", "spot-3")
 		require(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, karpv1.CapacityTypeSpot)
+	case "any-lane":
+		require(labelLane, pick(g, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpNotIn), "spot-1")
+		if r := &spec.Requirements[0]; r.Operator == corev1.NodeSelectorOpExists {
+			r.Values = nil
+		}
 	case "slow":
 		taint(taintSlow, corev1.TaintEffectPreferNoSchedule)
 	case "starting":
@@ -122,7 +127,7 @@ func (g *generator) daemonSets() {
 		labels := map[string]string{"app": name}
 		p := newPod(name, labels)
 		request(p, pick(g, "10m", "50m", "100m"), pick(g, "16Mi", "64Mi", "128Mi"))
-		switch g.r.IntN(4) {
+		switch g.r.IntN(5) {
 		case 0:
 			p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		case 1:
@@ -130,6 +135,11 @@ func (g *generator) daemonSets() {
 		case 2:
 			port := int32(9100 + i) // one of its own: two daemons on one port would fit no node
 			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: port, HostPort: port}}
+		case 3: // everywhere, in a namespace that nothing else names
+			d.Namespace = "system"
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpExists}}}},
+			}}}
 		}
 		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 		d.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: p.Spec}
