@@ -82,3 +82,46 @@ func TestLabelsThatNodesMayLack(t *testing.T) {
 		})
 	}
 }
+
+// A zone that stands empty while a spread waits for it may be closed to new nodes, which lets more pods of that spread in, but not at
+// the cost of pods of higher priority that spread over the zone themselves.
+func TestZonesAreNotClosedToMoreUrgentPods(t *testing.T) {
+	honor, ignore := corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore
+	cordoned := &corev1.Node{ // for low pods no domain, for high ones one
+		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{corev1.LabelHostname: "n", corev1.LabelTopologyZone: "b"}},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "closed", Effect: corev1.TaintEffectNoSchedule}}},
+	}
+	over := func(app string, policy *corev1.NodeInclusionPolicy, priority int32, p *corev1.Pod) *corev1.Pod {
+		p.Name, p.Labels, p.Spec.Priority = app+p.Name, map[string]string{"app": app}, &priority
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("100m")}
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule, NodeTaintsPolicy: policy, NodeAffinityPolicy: &ignore,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+		}}
+		return p
+	}
+	for _, low := range []int{2, 9} { // which want one zone only
+		pool := racks("p", "")
+		pool.Types[0].Offerings = append(pool.Types[0].Offerings[:0:0], pool.Types[0].Offerings...)
+		for i, zone := range []string{"a", "b"} {
+			o := pool.Types[0].Offerings[0]
+			o.Requirements = requirements.MustParse("karpenter.sh/capacity-type=on-demand, topology.kubernetes.io/zone=" + zone)
+			pool.Types[0].Offerings = append(pool.Types[0].Offerings[:i:i], o)
+		}
+		var list []*corev1.Pod
+		for _, p := range pods(low) {
+			p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "a"}
+			list = append(list, over("low", &honor, -10, p))
+		}
+		for _, p := range pods(4) {
+			list = append(list, over("high", nil, 0, p))
+		}
+		p, err := plan.Make(t.Context(), scheduling.Snapshot{Pods: list, Pools: []scheduling.Pool{pool}, Nodes: []*corev1.Node{cordoned}}, nil)
+		require.NoError(t, err)
+		placed := map[string]int{}
+		for _, b := range p.Bindings() {
+			placed[b.Pod.Labels["app"]]++
+		}
+		assert.Equal(t, map[string]int{"high": 4, "low": 1}, placed, "%d low ones", low)
+	}
+}

@@ -52,14 +52,14 @@ type Slot struct{ Relaxed, Domain, Count int }
 type Pick struct{ Relaxed, Domain, Bundle, Count int }
 
 // Start assigns for the first time. Where pods are unplaced, it tries another choice of domains, then to close those that only stand in
-// the way, and keeps what places most.
+// the way, and keeps what leaves the fewest unplaced of the highest priority in which two differ.
 func (p *Problem) Start() *Assignment {
 	best := p.Assign(Facts{})
-	if best.total() == 0 {
+	if best.placesAll() {
 		return best
 	}
 	try := func(f Facts) {
-		if other := p.Assign(f); other.total() < best.total() {
+		if other := p.Assign(f); other.leavesFewer(best) {
 			best = other
 		}
 	}
@@ -90,13 +90,23 @@ func (p *Problem) Assign(f Facts) *Assignment {
 // Facts are those that were assigned by.
 func (st *Assignment) Facts() Facts { return st.facts }
 
-// total is how many pods are unplaced.
-func (st *Assignment) total() int {
-	n := 0
-	for _, k := range st.Unplaced {
-		n += k
+// placesAll reports whether no pod is unplaced.
+func (st *Assignment) placesAll() bool {
+	return !slices.ContainsFunc(st.Unplaced, func(n int) bool { return n > 0 })
+}
+
+// leavesFewer reports whether fewer pods are unplaced than by another assignment, of the highest priority in which the two differ.
+func (st *Assignment) leavesFewer(other *Assignment) bool {
+	fewer := map[int32]int{}
+	for i := range st.Unplaced {
+		fewer[st.p.classes[i].Priority] += other.Unplaced[i] - st.Unplaced[i]
 	}
-	return n
+	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(fewer))) {
+		if n := fewer[priority]; n != 0 {
+			return n > 0
+		}
+	}
+	return false
 }
 
 // lots turns what was placed into lots: bundles that can be exchanged for each other are one.

@@ -69,7 +69,9 @@ func (s *assigner) relaxed(class, level int) int {
 	rc := &RelaxedClass{relaxed: s.p.relaxed(class, level)}
 	rc.Domains = rc.domains
 	if len(rc.keys) > 0 && len(s.facts.closed) > 0 {
-		if gone := func(d Domain) bool { return d.room == 0 && s.isClosed(rc.keys, &d) }; slices.ContainsFunc(rc.Domains, gone) {
+		if gone := func(d Domain) bool {
+			return d.room == 0 && (s.isClosed(rc.keys, &d) || s.isClosedByFilter(rc.relaxed, &d))
+		}; slices.ContainsFunc(rc.Domains, gone) {
 			rc.Domains = slices.DeleteFunc(slices.Clone(rc.Domains), gone)
 		}
 	}
@@ -197,6 +199,23 @@ func (s *assigner) isClosed(keys []key, d *Domain) bool {
 			if f.filter >= 0 && d.Values[j] == filterIn && s.facts.closed[closedKey{k.name, d.Values[i], f.filter}] {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// isClosedByFilter reports whether the domain has no new node for the class because its value is closed to all that pass a filter,
+// and nothing else is for sale there. Where the filter is a key of the class, the values of the domain tell.
+func (s *assigner) isClosedByFilter(rc *relaxed, d *Domain) bool {
+	for c := range s.facts.closed {
+		at := slices.IndexFunc(rc.keys, func(k key) bool { return k.filter < 0 && k.name == c.key })
+		if c.filter < 0 || at < 0 || d.Values[at] != c.value || slices.ContainsFunc(rc.keys, func(k key) bool { return k.filter == c.filter }) {
+			continue
+		}
+		left := rc.at.required.Intersect(s.p.pin(rc.keys, d)).Intersect(s.p.filters[c.filter].on(filterOut))
+		requests := s.p.classes[rc.Class].Requests
+		if !slices.ContainsFunc(s.p.cells, func(c cell) bool { return c.holds(requests) && left.Compatible(c.labels, requirements.Keys{}) }) {
+			return true
 		}
 	}
 	return false
