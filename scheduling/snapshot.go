@@ -155,7 +155,7 @@ type Options struct {
 	Constraints []Constraint
 	// Apart names what a pod must not be taken together with pods of another name for, such as its workload, where the packer has
 	// rules about that; nil, the default, takes all pods together that are alike to kube-scheduler. Where it is nil, pods that the packer
-	// left out may be added to the nodes that it buys, if kube-scheduler lets them.
+	// left out may be added to the nodes that it buys, if kube-scheduler lets them and the pool has no MinValues.
 	Apart func(*corev1.Pod) string
 	// Progress is called after each round that was packed, with how many were so far, and how many of the pods have a place in
 	// the best plan so far; nil for nobody.

@@ -132,7 +132,7 @@ func (v *verifier) verify(bins []OutcomeBin, order []binding) ([]binding, map[in
 		used := usedBy(held, len(bins))
 		empty := func(b binding) bool { return b.at.bin >= 0 && !used[b.at.bin] }
 		if !slices.ContainsFunc(order, empty) {
-			return run.complete(held), run.why
+			return run.complete(held, run.open(bins)), run.why
 		}
 		order = slices.DeleteFunc(slices.Clone(order), empty)
 	}
@@ -219,8 +219,8 @@ func (r *verification) bind(order []binding) []binding {
 // complete adds pods that have no place yet where kube-scheduler would put them, on existing nodes and then on those that are bought
 // in any case: of the highest priority first, then the largest. The planner holds constraints within a node to stricter limits than
 // the order of binding does, lets every user of a volume attach it, and gives pods of a class to domains before it is known what
-// stays free there. Where the caller keeps pods apart, for rules of the packer, nothing is added to what the packer buys.
-func (r *verification) complete(held []binding) []binding {
+// stays free there.
+func (r *verification) complete(held []binding, open []seat) []binding {
 	if len(held) == r.p.pending() {
 		return held
 	}
@@ -239,25 +239,16 @@ func (r *verification) complete(held []binding) []binding {
 		x, y := r.p.Classes[a], r.p.Classes[b]
 		return cmp.Or(cmp.Compare(y.priority, x.priority), slices.Compare(y.requests, x.requests))
 	})
-	nodes := len(r.nodes)
-	if r.p.options.Apart != nil {
-		nodes = len(r.verifier.nodes)
-	}
 	for progress := true; progress; {
 		progress = false
 		for _, i := range classes {
-			node, level := 0, len(r.p.topology.Preferences(i))
+			next, level := 0, len(r.p.topology.Preferences(i))
 			for _, pod := range r.p.Classes[i].Pods {
 				if bound[pod] {
 					continue
 				}
-				for ; node < nodes; node++ {
-					at := seat{node, -1}
-					if bin := node - len(r.verifier.nodes); bin >= 0 {
-						at = seat{-1, bin}
-					}
-					there := r.nodes[node].Free != nil // a bin that no pod holds is not
-					if b := (binding{pod, at, i, level, true}); there && r.place(b).OK() {
+				for ; next < len(open); next++ {
+					if b := (binding{pod, open[next], i, level, true}); r.place(b).OK() {
 						held, bound[pod], progress = append(held, b), true, true
 						break
 					}
@@ -266,6 +257,22 @@ func (r *verification) complete(held []binding) []binding {
 		}
 	}
 	return held
+}
+
+// open are the nodes to which pods may be added: those that exist, and those that are bought in any case, unless the packer has rules
+// about what is there: where the caller keeps pods apart, or where a node's pods must leave a choice of offerings.
+func (r *verification) open(bins []OutcomeBin) []seat {
+	out := make([]seat, 0, len(r.nodes))
+	for i := range r.verifier.nodes {
+		out = append(out, seat{i, -1})
+	}
+	for b := range bins {
+		bought := r.nodes[len(r.verifier.nodes)+b].Free != nil
+		if pool := r.p.Pools[r.p.Shapes[bins[b].Shape].Pool]; bought && r.p.options.Apart == nil && len(pool.MinValues) == 0 {
+			out = append(out, seat{-1, b})
+		}
+	}
+	return out
 }
 
 // place binds one pod, or says what keeps it out.

@@ -79,7 +79,7 @@ func TestWhatIsLeftOfExistingNodesIsTaken(t *testing.T) {
 }
 
 // They take what is left of nodes that are bought in any case, too, and the node says how many; where pods are kept apart for rules
-// of the packer, they do not.
+// of the packer, or where a pool asks for a choice of types, they do not.
 func TestWhatIsLeftOfNewNodesIsTaken(t *testing.T) {
 	one := func(_ *scheduling.Problem, _ []scheduling.Item) scheduling.Outcome {
 		return scheduling.Outcome{Bins: []scheduling.OutcomeBin{{Shape: 1, Shares: []scheduling.Share{{Item: 0, Count: 1}}}, {Shape: 1}}}
@@ -94,4 +94,7 @@ func TestWhatIsLeftOfNewNodesIsTaken(t *testing.T) {
 	apart, err := scheduling.Compile(s, &scheduling.Options{Apart: func(*corev1.Pod) string { return "" }})
 	require.NoError(t, err)
 	require.Len(t, solve(apart, packing(one)).Bindings(), 1)
+
+	s.Pools[0].MinValues = map[string]int{corev1.LabelInstanceTypeStable: 2}
+	require.Len(t, solve(compile(t, s), packing(one)).Bindings(), 1, "the packer alone knows what choice is left")
 }
