@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -80,7 +81,7 @@ func newFiller(in *Instance) *filler {
 // admit is how many copies of the item the bin takes, at most want, and under which variant of its requirements.
 func (f *filler) admit(b *bin, item, want int) (int, *variant, uint64, int32) {
 	in := f.in
-	k := fits(b.free, in.problem.Items[item].Size, want)
+	k := relax.Copies(b.free, in.problem.Items[item].Size, want)
 	if k == 0 {
 		return 0, nil, 0, 0
 	}
@@ -129,22 +130,6 @@ func (f *filler) admit(b *bin, item, want int) (int, *variant, uint64, int32) {
 		return n, v, mask, open
 	}
 	return 0, nil, 0, 0
-}
-
-// fits is how many copies of the item the free vector holds, at most want.
-func fits(free, size []int64, want int) int {
-	k := want
-	for r, s := range size {
-		if s > free[r] {
-			return 0
-		}
-		if s > 0 && k > 1 {
-			if q := free[r] / s; q < int64(k) {
-				k = int(q)
-			}
-		}
-	}
-	return k
 }
 
 // place puts k copies into the bin as admit allowed.

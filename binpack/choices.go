@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -106,7 +107,7 @@ func (in *Instance) otherChoices(b Bin, used []int64) []Choice {
 		if typ.Pool != pool {
 			continue
 		}
-		if fits(in.capacityOf(int32(t)), used, 1) == 0 || !in.tagsSuit(int32(t), b.Shares) {
+		if relax.Copies(in.capacityOf(int32(t)), used, 1) == 0 || !in.tagsSuit(int32(t), b.Shares) {
 			continue
 		}
 		for j, o := range typ.Offerings {

@@ -245,7 +245,7 @@ func (in *Instance) affordable(want []int, tier int) []int {
 	for i, n := range want {
 		size, held := in.problem.Items[i].Size, 0.0
 		for k := range in.problem.Nodes {
-			held += float64(fits(in.free[k*in.dims:(k+1)*in.dims], size, n))
+			held += float64(relax.Copies(in.free[k*in.dims:(k+1)*in.dims], size, n))
 		}
 		for k := range in.problem.Pools {
 			if held < float64(n) && int(in.tierOfPool[k]) == tier {
@@ -263,7 +263,7 @@ func (in *Instance) most(pool int, size []int64, want int) float64 {
 	perBin, perPrice, perUnit := 0.0, 0.0, make([]float64, len(p.Limits))
 	for _, t := range in.tiers[in.tierOfPool[pool]].types {
 		typ := &in.problem.Types[t]
-		n := float64(fits(in.capacityOf(t), size, want))
+		n := float64(relax.Copies(in.capacityOf(t), size, want))
 		if typ.Pool != pool || n == 0 {
 			continue
 		}
@@ -322,7 +322,10 @@ func (p *planner) learn(r *relaxation, s relax.Solution, counts []int, ceiling P
 // were placed. Existing nodes are filled up before anything is bought.
 func (p *planner) realise(r *relaxation, columns []relax.Column) int {
 	in, f := p.in, p.f
-	queues := r.queues()
+	queues := slices.Clone(r.members) // by class, the items that are still to be placed
+	for class := range queues {
+		queues[class] = slices.Clone(queues[class])
+	}
 	before := f.wanted()
 	next := make(map[int]int) // by kind, the node that comes next
 	for _, c := range columns {
@@ -387,7 +390,7 @@ func (p *planner) elsewhere(r *relaxation, c relax.Column, typ int32, own uint64
 			break
 		}
 		mask := f.affordable(t)
-		if fits(in.capacityOf(t), used, 1) == 0 || mask == 0 {
+		if relax.Copies(in.capacityOf(t), used, 1) == 0 || mask == 0 {
 			continue
 		}
 		for _, s := range shares {
@@ -428,25 +431,14 @@ func (f *filler) wanted() int {
 	return n
 }
 
-// queue is the items of a class that are still to be placed.
-type queue struct{ items []int }
-
-func (r *relaxation) queues() []queue {
-	out := make([]queue, len(r.members))
-	for c, members := range r.members {
-		out[c].items = slices.Clone(members)
-	}
-	return out
-}
-
 // take puts n things of the queue into the bin, or as many as it admits. Items that have limits of their own give way to
 // the next.
-func (p *planner) take(b *bin, q *queue, n int) {
+func (p *planner) take(b *bin, q *[]int, n int) {
 	taken, missed := 0, 0
-	for at := 0; at < len(q.items) && taken < n && missed < patience; {
-		item := q.items[at]
+	for at := 0; at < len(*q) && taken < n && missed < patience; {
+		item := (*q)[at]
 		if p.f.want[item] == 0 { // an existing node has taken it
-			q.items = slices.Delete(q.items, at, at+1)
+			*q = slices.Delete(*q, at, at+1)
 			continue
 		}
 		if k, v, mask, open := p.f.admit(b, item, min(n-taken, p.f.want[item])); k > 0 {
@@ -456,7 +448,7 @@ func (p *planner) take(b *bin, q *queue, n int) {
 			missed++
 		}
 		if p.f.want[item] == 0 {
-			q.items = slices.Delete(q.items, at, at+1)
+			*q = slices.Delete(*q, at, at+1)
 		} else {
 			at++
 		}

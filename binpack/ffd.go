@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
 // FirstFitDecreasing packs the largest items first, each into the first bin that takes it: nodes that exist, then open
@@ -129,7 +131,7 @@ func (f *filler) open(item int, tr *tier, d *demand) bool {
 		if float64(in.minPrice[t]) >= bestCost {
 			break // types come by price, and no plan costs less than one bin
 		}
-		per := fits(in.capacityOf(t), size, f.want[item])
+		per := relax.Copies(in.capacityOf(t), size, f.want[item])
 		if per == 0 {
 			continue
 		}
@@ -373,7 +375,7 @@ func (f *filler) fullest(item int, tr *tier, byLevel bool) (bin, bool) {
 	best, bestMask, bestWorth := int32(-1), uint64(0), [2]float64{}
 	for _, t := range tr.types {
 		mask := f.eligible(item, t) & f.affordable(t)
-		if mask == 0 || fits(in.capacityOf(t), in.problem.Items[item].Size, 1) == 0 || !f.opens(t, item, mask) {
+		if mask == 0 || relax.Copies(in.capacityOf(t), in.problem.Items[item].Size, 1) == 0 || !f.opens(t, item, mask) {
 			continue
 		}
 		level, all := f.try(t, mask, item)

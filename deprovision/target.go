@@ -222,8 +222,8 @@ func (p *planner) point(set []*member, a *Answer) {
 	p.out.Frontier = append(p.out.Frontier, x)
 }
 
-// frontier leaves of the changes that were looked at, and of what the first commands come to, those that no other beats. Looked-at changes
-// that would save more than all commands are left out, for they could not be reached.
+// frontier keeps those changes that no other beats: of those that were looked at, and of what the first commands come to. It drops changes
+// that would save more than the whole plan does, because no commands lead there.
 func (p *planner) frontier() {
 	list := slices.DeleteFunc(p.out.Frontier, func(x Point) bool { return x.SavingsPerHour >= p.out.PricePerHour-p.out.PricePerHourAfter })
 	var x Point

@@ -281,7 +281,7 @@ func (p *Problem) daemonsOf(pool *PoolState) (always, depends []int) {
 	return always, depends
 }
 
-// someHost is the hostname of a node that has none yet: no label value, so that nobody asks for it by name.
+// someHost stands for the hostname that a new node will get. It is not a valid label value, so that no pod can ask for it.
 var someHost = requirements.MustOf(requirements.In(corev1.LabelHostname, "a new node"))
 
 // running lists the daemons that would run on a node with these labels.

@@ -14,8 +14,8 @@ import (
 type Claim struct {
 	// Name and Token are those of the NodeClaim; the token is what owns an instance.
 	Name, Token string
-	// Created is when the claim was written down, from which [Timeouts.Launch] and Register count. Where claims may wait for their turn, it
-	// is better when Create was first called, or now if that has not been yet: or claims are given up that nobody has tried to launch.
+	// Created is when the claim was written down; [Timeouts.Launch] and [Timeouts.Register] count from it. Where many claims wait to be
+	// launched, set it to the first call of Create, or to now before that call. Otherwise claims are given up that were never tried.
 	Created time.Time
 	// Instance is the id that Create returned, empty as long as no answer has come; Launched is when it came.
 	Instance string

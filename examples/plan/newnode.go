@@ -12,8 +12,8 @@ import (
 // NewNode is a node to buy, with the other ways to buy it.
 type NewNode struct {
 	scheduling.NewNode
-	// Alternatives would hold the same pods, cheapest first; there may be some that are not listed. None counts more against the limits of its pool than what was planned:
-	// the plan has given what is left of them to others.
+	// Alternatives would hold the same pods, cheapest first. There may be others: where pods were Added, none are listed. None counts
+	// more against the limits of its pool than what was planned, for the plan has given what is left of them to others.
 	Alternatives []Alternative
 }
 

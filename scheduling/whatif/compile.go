@@ -155,8 +155,8 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 	for _, i := range e.problem.Ignored {
 		e.classes[classAt[i.Pod]].refusal = i.Why
 	}
-	e.index = interpod.NewIndex(e.aliases, interpod.Namespaces(s.Pods, s.DaemonSets, s.Namespaces))
-	e.index.Hostless = slices.ContainsFunc(e.problem.Existing, func(n scheduling.ExistingNode) bool { return !n.Labels.Has(corev1.LabelHostname) })
+	hostless := slices.ContainsFunc(e.problem.Existing, func(n scheduling.ExistingNode) bool { return !n.Labels.Has(corev1.LabelHostname) })
+	e.index = interpod.NewIndex(e.aliases, interpod.Namespaces(s.Pods, s.DaemonSets, s.Namespaces), hostless)
 	for i, pods := range groups {
 		c := &e.classes[i]
 		c.template = e.admission.Pod(pods[0])

@@ -12,7 +12,7 @@ import (
 func (m *Model) Greedy(b *Budget) []Column {
 	g := &greedy{m: m, left: make([]int64, len(m.Classes))}
 	for i := range m.Classes {
-		if m.fitsUncounted(i) {
+		if m.cheapest(&m.Classes[i], false) >= 0 {
 			g.left[i] = m.Classes[i].Count
 		}
 	}
@@ -43,15 +43,6 @@ func (m *Model) Greedy(b *Budget) []Column {
 		}
 	}
 	return out
-}
-
-func (m *Model) fitsUncounted(class int) bool {
-	for k := range m.Kinds {
-		if m.Kinds[k].Supply < 0 && has(m.Classes[class].Kinds, k) && Copies(m.Kinds[k].Capacity, m.Classes[class].Size, 1) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 type greedy struct {
@@ -228,14 +219,7 @@ func (g *greedy) next(b *Budget) (Column, bool) {
 // alone is the cheapest bin for one thing of the most valuable class that is left.
 func (g *greedy) alone() Column {
 	i := g.order[slices.IndexFunc(g.order, func(i int32) bool { return g.left[i] > 0 })]
-	best := -1
-	for _, k := range g.kinds {
-		kind := &g.m.Kinds[k]
-		if (best < 0 || kind.Price < g.m.Kinds[best].Price) && has(g.m.Classes[i].Kinds, k) && Copies(kind.Capacity, g.m.Classes[i].Size, 1) > 0 {
-			best = k
-		}
-	}
-	return Column{best, Pattern{[]int32{i}, []int32{1}}}
+	return Column{g.m.cheapest(&g.m.Classes[i], false), Pattern{[]int32{i}, []int32{1}}}
 }
 
 // copies is how often the filling may be repeated without using up a quarter of any class in it.

@@ -76,14 +76,14 @@ func (c *Class) May(kind int) bool { return has(c.Kinds, kind) }
 func has(set []uint64, i int) bool { return set[i/64]&(1<<(i%64)) != 0 }
 
 // Copies is how many things of the size go into the room, at most want.
-func Copies(free, size []int64, want int64) int64 {
+func Copies[N int | int64](free, size []int64, want N) N {
 	for r, s := range size {
 		if s > free[r] && s > 0 {
 			return 0
 		}
 		if want > 1 {
 			if high, low := bits.Mul64(uint64(s), uint64(want)); high != 0 || low > uint64(free[r]) {
-				want = free[r] / s
+				want = N(free[r] / s)
 			}
 		}
 	}
@@ -118,11 +118,11 @@ func (b *Budget) Return(part *Budget) {
 	b.Take(0)
 }
 
-// cheapest is the first of the kinds that hold a thing of the class for the least price, or -1.
-func (m *Model) cheapest(c *Class) int {
+// cheapest is the first of the kinds that hold a thing of the class for the least price, or -1: of those that never run out, or of all.
+func (m *Model) cheapest(c *Class, counted bool) int {
 	best := -1
 	for k := range m.Kinds {
-		if (best < 0 || m.Kinds[k].Price < m.Kinds[best].Price) && has(c.Kinds, k) && Copies(m.Kinds[k].Capacity, c.Size, 1) > 0 {
+		if (counted || m.Kinds[k].Supply < 0) && (best < 0 || m.Kinds[k].Price < m.Kinds[best].Price) && has(c.Kinds, k) && Copies(m.Kinds[k].Capacity, c.Size, 1) > 0 {
 			best = k
 		}
 	}
@@ -132,27 +132,21 @@ func (m *Model) cheapest(c *Class) int {
 // penalty is more than one thing of the class is worth: what a bin for itself costs that never runs out, and half as much
 // again. It is infinite where no kind holds it.
 func (m *Model) penalty(c *Class) float64 {
-	least, dearest := math.Inf(1), 0.0
-	counted := false
+	if k := m.cheapest(c, false); k >= 0 {
+		return max(1.5*m.Kinds[k].Price, 1) // what costs nothing is still better than nothing
+	}
+	if m.cheapest(c, true) < 0 {
+		return math.Inf(1)
+	}
+	dearest := 0.0
 	for k := range m.Kinds {
-		kind := &m.Kinds[k]
-		dearest = max(dearest, kind.Price)
-		if kind.Price < least && has(c.Kinds, k) && Copies(kind.Capacity, c.Size, 1) > 0 {
-			if kind.Supply >= 0 {
-				counted = true
-			} else {
-				least = kind.Price
-			}
-		}
+		dearest = max(dearest, m.Kinds[k].Price)
 	}
-	if math.IsInf(least, 1) && counted {
-		least = 2*dearest + 1
-	}
-	return max(1.5*least, 1) // what costs nothing is still better than nothing
+	return 1.5 * (2*dearest + 1)
 }
 
 // Fits reports whether some kind can hold a thing of the class.
-func (m *Model) Fits(class int) bool { return m.cheapest(&m.Classes[class]) >= 0 }
+func (m *Model) Fits(class int) bool { return m.cheapest(&m.Classes[class], true) >= 0 }
 
 // Cost is the price of all columns together.
 func (m *Model) Cost(columns []Column) float64 {

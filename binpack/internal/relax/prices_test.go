@@ -28,7 +28,7 @@ func labelled(rng *rand.Rand) *Model {
 		for range m.Dims {
 			c.Size = append(c.Size, int64(rng.IntN(20)))
 		}
-		if m.Classes = append(m.Classes, c); m.cheapest(&c) < 0 { // nothing holds it
+		if m.Classes = append(m.Classes, c); m.cheapest(&c, true) < 0 { // nothing holds it
 			m.Classes[len(m.Classes)-1].Count = 0
 		}
 	}
@@ -107,6 +107,10 @@ func TestPricesBySort(t *testing.T) {
 	require.InDeltaSlice(t, []float64{10e6, 8e6}, coverage(m), 1)
 	_, proof := m.CertifyCoverage(&Budget{Left: math.MaxInt})
 	require.InDelta(t, 180e6, float64(proof.Price), 30)
+
+	b := Budget{Left: 1 << 20}
+	m.sorts().prices(m.Classes, &b)
+	require.Less(t, b.Left, 1<<20, "prices are work, too")
 }
 
 // Things of size 1 in bins that each hold four, of pools that each hold so many bins: the cheapest pools are filled, one after the

@@ -143,6 +143,16 @@ func TestDivesAreLawful(t *testing.T) {
 	require.Greater(t, whole, trials/2)
 }
 
+// A dive takes no steps that it does not have, and says that what it left out is still to be packed.
+func TestDivesEndWithTheirBudget(t *testing.T) {
+	each(t, 6, func(m *relax.Model, _ float64) {
+		s := relax.NewMaster(m)
+		s.Price(coverage(m), plenty())
+		s.Generate(400, plenty())
+		require.Empty(t, s.Dive(0, &relax.Budget{}))
+	})
+}
+
 func TestWaysToPackAreLawful(t *testing.T) {
 	each(t, 9, func(m *relax.Model, best float64) {
 		if len(m.Supply) > 0 { // greedy filling leaves what is counted alone

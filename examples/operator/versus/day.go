@@ -187,7 +187,7 @@ func (d *day) look(ctx context.Context) (seen, error) {
 	var pods corev1.PodList
 	var nodes corev1.NodeList
 	var claims karpv1.NodeClaimList
-	for _, list := range []client.ObjectList{&pods, &nodes, &claims} { // which nobody changes here, so the meter need not copy them
+	for _, list := range []client.ObjectList{&pods, &nodes, &claims} { // read only, so there is no need for copies
 		if err := d.cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return seen{}, err
 		}

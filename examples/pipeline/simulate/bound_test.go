@@ -45,8 +45,8 @@ func fewest(s *Simulator, c *deprovision.Cluster, price float64) (most float64) 
 }
 
 // The frontier is as good as it can be: for half up to 95% of what the full answer saves, no plan whatever takes a tenth fewer evictions.
-// What the first commands save costs more of them than it must, for they lead to the full answer, and so does what is saved
-// beyond, but more than half of all pods have to move for it, whoever plans.
+// The bound is asked for in the middle of the frontier only. Its beginning is the first commands of the full answer, which move more
+// pods than so small a saving needs; at its end nearly every pod moves, whoever plans.
 func TestFewestEvictions(t *testing.T) {
 	c, err := fragment.Generate(fragment.Options{Nodes: 200, Seed: 32})
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestFewestEvictions(t *testing.T) {
 		least := fewest(s, &cluster, (r.PricePerHour - p.SavingsPerHour).Dollars())
 		t.Logf("$%.2f an hour saved: %d evictions, at least %.0f", p.SavingsPerHour.Dollars(), p.Evictions, least)
 		assert.LessOrEqual(t, least, float64(p.Evictions)+1e-6)
-		if saved := r.PricePerHour - r.PricePerHourAfter; p.SavingsPerHour >= saved.Times(0.5) && p.SavingsPerHour <= saved.Times(0.951) {
+		if saved := r.PricePerHour - r.PricePerHourAfter; p.SavingsPerHour >= saved.Times(0.5) && p.SavingsPerHour <= saved.Times(0.95) {
 			assert.LessOrEqual(t, float64(p.Evictions), 1.1*least)
 		}
 	}

@@ -204,8 +204,8 @@ func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 	} else {
 		quick = nil
 	}
-	if thorough := m.pack(&o, binpack.EffortFast); thorough != nil {
-		return thorough
+	if packed := m.pack(&o, binpack.EffortFast); packed != nil {
+		return packed
 	}
 	return quick
 }

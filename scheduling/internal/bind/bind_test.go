@@ -29,7 +29,7 @@ func apart(key string) *corev1.Pod {
 // cluster is a node in each zone, with four units free, and what a pod of the class asks of others.
 func cluster(t testing.TB, pods []*corev1.Pod, classes []*bind.Class, taints []corev1.Taint, zones ...string) (*bind.Cluster, []*bind.Node) {
 	t.Helper()
-	x := interpod.NewIndex(requirements.Aliases{}, nil)
+	x := interpod.NewIndex(requirements.Aliases{}, nil, false)
 	for i, p := range pods {
 		all, err := x.Read(interpod.Owner{Pod: p, Asked: requirements.AnyOf(requirements.Set{})})
 		require.NoError(t, err)

@@ -87,12 +87,9 @@ func (s *selection) matches(namespace string, set map[string]string) bool {
 // Index numbers the keys, groups and filters that the constraints of pods speak of. It grows while pods are read, and is
 // only read afterwards.
 type Index struct {
-	// Hostless says that some node lacks a hostname, so that a spread that asks for one does not count it. Kubelets give every node
-	// one; where all have it, filters need not ask.
-	Hostless bool
-
 	aliases    requirements.Aliases
 	namespaces map[string]map[string]string
+	hostless   bool
 
 	keys     []string
 	keyAt    map[string]int32
@@ -139,10 +136,11 @@ func Namespaces(pods []*corev1.Pod, daemons []*appsv1.DaemonSet, namespaces []*c
 }
 
 // NewIndex is an index without constraints. Aliases rename deprecated topology keys; namespaces are the labels of every
-// namespace, by name.
-func NewIndex(aliases requirements.Aliases, namespaces map[string]map[string]string) *Index {
+// namespace, by name. hostless says that some node lacks a hostname, so that a spread that asks for one does not count it; where all
+// have it, as kubelets see to, filters need not ask.
+func NewIndex(aliases requirements.Aliases, namespaces map[string]map[string]string, hostless bool) *Index {
 	return &Index{
-		aliases: aliases, namespaces: namespaces, keyAt: map[string]int32{}, groupAt: map[groupKey]int32{}, filterAt: map[string]int32{},
+		aliases: aliases, namespaces: namespaces, hostless: hostless, keyAt: map[string]int32{}, groupAt: map[groupKey]int32{}, filterAt: map[string]int32{},
 		selections: map[string]*selection{}, selectionAt: map[string]int32{},
 	}
 }
@@ -334,7 +332,7 @@ func (x *Index) filterOf(o Owner, t *corev1.TopologySpreadConstraint) int32 {
 	own := x.Key(t.TopologyKey)
 	for i := range o.Pod.Spec.TopologySpreadConstraints {
 		other := &o.Pod.Spec.TopologySpreadConstraints[i]
-		if id := x.Key(other.TopologyKey); other.WhenUnsatisfiable != corev1.ScheduleAnyway && id != own && (x.Hostless || x.keys[id] != corev1.LabelHostname) {
+		if id := x.Key(other.TopologyKey); other.WhenUnsatisfiable != corev1.ScheduleAnyway && id != own && (x.hostless || x.keys[id] != corev1.LabelHostname) {
 			f.Keys = append(f.Keys, id)
 		}
 	}

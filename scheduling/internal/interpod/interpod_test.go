@@ -68,7 +68,7 @@ func (w *world) passes(node map[string]string) func(int32) bool {
 
 func newWorld(t *testing.T, nodes []map[string]string, pods ...*corev1.Pod) *world {
 	t.Helper()
-	w := &world{index: interpod.NewIndex(requirements.KubernetesAliases(), map[string]map[string]string{"shop": {}}), values: &interpod.Values{}}
+	w := &world{index: interpod.NewIndex(requirements.KubernetesAliases(), map[string]map[string]string{"shop": {}}, false), values: &interpod.Values{}}
 	for _, p := range pods {
 		c, err := w.index.Read(interpod.Owner{Pod: p, Asked: anything})
 		require.NoError(t, err)
@@ -352,7 +352,7 @@ func TestGroupsAreToldApart(t *testing.T) {
 		term(), term(func(t *corev1.PodAffinityTerm) { t.Namespaces = []string{"shop", "shop"} }),
 	}
 	p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = terms
-	x := interpod.NewIndex(requirements.Aliases{}, nil)
+	x := interpod.NewIndex(requirements.Aliases{}, nil, false)
 	c, err := x.Read(interpod.Owner{Pod: p, Asked: anything})
 	require.NoError(t, err)
 	seen := map[int32]bool{}

@@ -153,11 +153,11 @@ type Problem struct {
 // have one of the labels they ask for + running pods). There is no problem where some class has constraints that no API server would
 // have stored.
 func New(in Input) (*Problem, []ClassError) {
+	hostless := slices.ContainsFunc(in.Nodes, func(n Node) bool { return !n.Labels.Has(corev1.LabelHostname) })
 	p := &Problem{
-		classes: make([]class, len(in.Classes)), nodes: slices.Clone(in.Nodes), index: interpod.NewIndex(in.Aliases, in.Namespaces),
+		classes: make([]class, len(in.Classes)), nodes: slices.Clone(in.Nodes), index: interpod.NewIndex(in.Aliases, in.Namespaces, hostless),
 		values: &interpod.Values{}, ignoresSoft: in.IgnorePreferences, memo: newMemo(),
 	}
-	p.index.Hostless = slices.ContainsFunc(in.Nodes, func(n Node) bool { return !n.Labels.Has(corev1.LabelHostname) })
 	ratios := map[int32]ratio{}
 	var bad []ClassError
 	for i := range in.Classes {

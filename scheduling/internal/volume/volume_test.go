@@ -262,7 +262,7 @@ func TestVolumesThatNameTheirClaim(t *testing.T) {
 	}
 }
 
-// A volume that nobody has binds its claim to where it is only if the class can make no other.
+// A free volume that is there already ties its claim to its place only if the storage class cannot make another one.
 func TestClassesThatMakeVolumesAreNotTiedToThoseThatAreThere(t *testing.T) {
 	late := func(s *storagev1.StorageClass) {
 		s.VolumeBindingMode = ptr(storagev1.VolumeBindingWaitForFirstConsumer)
