@@ -226,10 +226,13 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod) ExistingNode {
 	var last *corev1.Pod
 	var list corev1.ResourceList
 	for _, pod := range pods {
-		if last == nil || !podclass.SameTemplate(last, pod) || len(pod.Status.ContainerStatuses) > 0 {
+		granted := len(pod.Status.ContainerStatuses)+len(pod.Status.InitContainerStatuses) > 0 // by a kubelet, to this pod alone
+		if last == nil || granted || !podclass.SameTemplate(last, pod) {
 			list = resources.OfPod(p.admission.Pod(pod), true)
 		}
-		last = pod
+		if last = pod; granted {
+			last = nil
+		}
 		r.ports = append(r.ports, hostport.Of(pod)...)
 		take(list, hostport.Of(pod))
 		for i, d := range p.daemons {

@@ -46,6 +46,44 @@ func TestAllocatableIsTakenAtItsWord(t *testing.T) {
 	}
 }
 
+// What a kubelet has granted a pod in place is that pod's, not that of the replicas listed after it.
+func TestResizedPodsAreCountedOneByOne(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	grant := []corev1.ContainerStatus{{Name: "main", Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("2500m")}}}}
+	for name, resize := range map[string]func(*corev1.Pod){
+		"a container": func(p *corev1.Pod) { p.Status.ContainerStatuses = grant },
+		"a sidecar":   func(p *corev1.Pod) { p.Status.InitContainerStatuses = grant },
+	} {
+		t.Run(name, func(t *testing.T) {
+			replicas := make([]*corev1.Pod, 2)
+			first := pod("there", func(p *corev1.Pod) {
+				p.Spec.NodeName = "n1"
+				if p.Spec.Containers[0].Name = "main"; name == "a sidecar" {
+					p.Spec.Containers[0].RestartPolicy = &always
+					p.Spec.InitContainers, p.Spec.Containers = p.Spec.Containers, nil
+				}
+			})
+			for i := range replicas {
+				own := *first // they share what their template says
+				own.Name, replicas[i] = fmt.Sprintf("there-%d", i), &own
+			}
+			free := func() int64 {
+				return compile(t, scheduling.Snapshot{Pods: append([]*corev1.Pod{pod("a")}, replicas...), Nodes: []*corev1.Node{node("n1")}}).Existing[0].Free[0]
+			}
+			before := free()
+			resize(replicas[0])
+			own := replicas[0].Spec.Containers
+			if len(own) == 0 {
+				own = replicas[0].Spec.InitContainers
+			}
+			asked := own[0].Resources.Requests["cpu"]
+			assert.Equal(t, before-(2500-asked.MilliValue()), free())
+			resize(replicas[1])
+			assert.Equal(t, before-2*(2500-asked.MilliValue()), free())
+		})
+	}
+}
+
 // A node without a hostname is in no domain of hostnames: nothing that asks for one goes there, and spreads that ask for one do not
 // count it.
 func TestNodesWithoutAHostname(t *testing.T) {

@@ -242,7 +242,21 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 		p.Classes = append(p.Classes, c)
 	}
 	slices.SortStableFunc(p.Ignored, func(a, b Ignored) int { return podclass.Compare(a.Pod, b.Pod) })
+	p.noteMissing()
 	return errors.Join(errs...)
+}
+
+// noteMissing notes the priority and runtime classes that pods name and the snapshot does not have.
+func (p *Problem) noteMissing() {
+	pods := map[string]int{}
+	for _, c := range p.Classes {
+		for _, what := range p.admission.Missing(c.Pods[0]) {
+			pods[what] += len(c.Pods)
+		}
+	}
+	for what, n := range pods { // notes are sorted in the end
+		p.Notes = append(p.Notes, fmt.Sprintf("%s, which %d pods name, is not in the snapshot: they are planned as if they named none; a cluster without it refuses them", what, n))
+	}
 }
 
 // keptApart splits the groups of pods by what the caller wants apart.

@@ -2,9 +2,11 @@ package scheduling
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +57,68 @@ func (p *Problem) compilePools() {
 		}
 		p.Pools = append(p.Pools, state)
 	}
+}
+
+// unknownKey is a label that a pool asks of its nodes and that none of its instance types has.
+type unknownKey struct {
+	text    string
+	refused bool // otherwise it is worth a note
+}
+
+// unknownKeys finds labels that are probably misspelt. A pool may label its nodes as it likes, so what no type has rules nothing
+// out; but below a domain that the types have labels of, such as karpenter.k8s.aws, nobody labels nodes but the cloud.
+func (p *Pool) unknownKeys() []unknownKey {
+	var out []unknownKey
+	var known []string // worked out for the first one
+	for r := range p.NodeRequirements().All() {
+		key := r.Key()
+		domain, _, _ := strings.Cut(key, "/")
+		switch {
+		case len(p.Types) == 0 || key == nodepool.LabelKey || p.knows(key):
+			continue
+		case p.NodeClass.Group == domain && strings.EqualFold(key, domain+"/"+p.NodeClass.Kind): // the label of node classes
+			continue
+		}
+		if known == nil {
+			known = p.knownKeys()
+		}
+		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q, so it rules none out", key)}
+		near, ok := requirements.Nearest(key, known)
+		if ok {
+			u.text += fmt.Sprintf("; did you mean %q?", near)
+		}
+		public := domain == key || strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") || domain == "karpenter.sh"
+		owned := !public && slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, domain+"/") })
+		if u.refused = owned && !r.AllowsAbsent(); u.refused || ok {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+func (p *Pool) knows(key string) bool {
+	return slices.ContainsFunc(p.Types, func(t instancetypes.InstanceType) bool {
+		return t.Requirements.Has(key) || slices.ContainsFunc(t.Offerings, func(o instancetypes.Offering) bool { return o.Requirements.Has(key) })
+	})
+}
+
+// knownKeys are the labels that a pool's types and offerings have, and those that all clouds know.
+func (p *Pool) knownKeys() []string {
+	keys := map[string]bool{}
+	for k := range instancetypes.WellKnown().All() {
+		keys[k] = true
+	}
+	for i := range p.Types {
+		for r := range p.Types[i].Requirements.All() {
+			keys[r.Key()] = true
+		}
+		for _, o := range p.Types[i].Offerings {
+			for r := range o.Requirements.All() {
+				keys[r.Key()] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(keys))
 }
 
 // take counts a node that exists, or that was bought, against the limits.

@@ -50,7 +50,6 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
-	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
@@ -213,6 +212,13 @@ func (s *Snapshot) Validate() error {
 		pools.check(&v, i, pool.Kind, pool.Name) // while users migrate, a Provisioner may have the name of a NodePool
 		v.amounts("limit of pool "+pool.Name, pool.Limits)
 		v.taints("pool "+pool.Name, pool.Taints)
+		v.count("pool "+pool.Name, "weight", int64(pool.Weight))
+		if pool.Replicas != nil {
+			v.count("pool "+pool.Name, "replicas", *pool.Replicas)
+		}
+		for _, key := range slices.Sorted(maps.Keys(pool.MinValues)) {
+			v.count("pool "+pool.Name, "minValues of "+key, int64(pool.MinValues[key]))
+		}
 		if len(pool.Types) > 0 && !checked[&pool.Types[0]] {
 			checked[&pool.Types[0]] = true
 			v.types(pool)
@@ -416,73 +422,21 @@ func (v *validation) amounts(what string, list corev1.ResourceList) {
 	}
 }
 
+// count reports a number below zero.
+func (v *validation) count(what, field string, n int64) {
+	if n < 0 {
+		v.add(what, "%s is %d, must not be negative", field, n)
+	}
+}
+
 func (v *validation) types(pool *Pool) {
 	types := namesOf("pool "+pool.Name+": instance type", "pool "+pool.Name+": types", len(pool.Types))
 	for i := range pool.Types {
 		t := &pool.Types[i]
 		types.check(v, i, "", t.Name)
 		v.amounts("instance type "+t.Name, t.Capacity)
-	}
-}
-
-// unknownKey is a label that a pool asks of its nodes and that none of its instance types has.
-type unknownKey struct {
-	text    string
-	refused bool // otherwise it is worth a note
-}
-
-// unknownKeys finds labels that are probably misspelt. A pool may label its nodes as it likes, so what no type has rules nothing
-// out; but below a domain that the types have labels of, such as karpenter.k8s.aws, nobody labels nodes but the cloud.
-func (p *Pool) unknownKeys() []unknownKey {
-	var out []unknownKey
-	var known []string // worked out for the first one
-	for r := range p.NodeRequirements().All() {
-		key := r.Key()
-		domain, _, _ := strings.Cut(key, "/")
-		switch {
-		case len(p.Types) == 0 || key == nodepool.LabelKey || p.knows(key):
-			continue
-		case p.NodeClass.Group == domain && strings.EqualFold(key, domain+"/"+p.NodeClass.Kind): // the label of node classes
-			continue
-		}
-		if known == nil {
-			known = p.knownKeys()
-		}
-		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q, so it rules none out", key)}
-		near, ok := requirements.Nearest(key, known)
-		if ok {
-			u.text += fmt.Sprintf("; did you mean %q?", near)
-		}
-		public := domain == key || strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") || domain == "karpenter.sh"
-		owned := !public && slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, domain+"/") })
-		if u.refused = owned && !r.AllowsAbsent(); u.refused || ok {
-			out = append(out, u)
+		for k := range t.Offerings {
+			v.count("instance type "+t.Name, fmt.Sprintf("reservation count of offering %d", k), int64(t.Offerings[k].ReservationCount))
 		}
 	}
-	return out
-}
-
-func (p *Pool) knows(key string) bool {
-	return slices.ContainsFunc(p.Types, func(t instancetypes.InstanceType) bool {
-		return t.Requirements.Has(key) || slices.ContainsFunc(t.Offerings, func(o instancetypes.Offering) bool { return o.Requirements.Has(key) })
-	})
-}
-
-// knownKeys are the labels that a pool's types and offerings have, and those that all clouds know.
-func (p *Pool) knownKeys() []string {
-	keys := map[string]bool{}
-	for k := range instancetypes.WellKnown().All() {
-		keys[k] = true
-	}
-	for i := range p.Types {
-		for r := range p.Types[i].Requirements.All() {
-			keys[r.Key()] = true
-		}
-		for _, o := range p.Types[i].Offerings {
-			for r := range o.Requirements.All() {
-				keys[r.Key()] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(keys))
 }

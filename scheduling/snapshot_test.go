@@ -32,7 +32,7 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 		return scheduling.Snapshot{Pods: []*corev1.Pod{p}}
 	}
 	perhaps := corev1.NodeInclusionPolicy("Perhaps")
-	zero := int32(0)
+	zero, below := int32(0), int64(-2)
 	minus := corev1.ResourceList{"cpu": resource.MustParse("-1")}
 	pools := func(types ...instancetypes.InstanceType) []scheduling.Pool {
 		return []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "p"}, Types: types}}
@@ -62,6 +62,10 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 		"instance type a: cpu is -1":                   {Pools: pools(instancetypes.InstanceType{Name: "a", Capacity: minus})},
 		"node n: cpu is -1, must not be negative":      {Nodes: []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Allocatable: minus}}}},
 		"limit of pool p: cpu is -1":                   {Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "p", Limits: minus}}}},
+		"pool p: weight is -1, must not be negative":   {Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "p", Weight: -1}}}},
+		"pool p: replicas is -2, must not be negative": {Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "p", Replicas: &below}}}},
+		"pool p: minValues of size is -3":              {Pools: []scheduling.Pool{{NodePool: nodepool.NodePool{Name: "p", MinValues: map[string]int{"size": -3}}}}},
+		"instance type a: reservation count of offering 1 is -4, must not be negative":       {Pools: pools(instancetypes.InstanceType{Name: "a", Offerings: []instancetypes.Offering{{}, {ReservationCount: -4}}})},
 		"pod shop/web: spec.topologySpreadConstraints[0].maxSkew is 0, must be 1 or more":    {Pods: []*corev1.Pod{pod(corev1.TopologySpreadConstraint{TopologyKey: "z"})}},
 		"pod shop/web: spec.topologySpreadConstraints[0].minDomains is 0, must be 1 or more": {Pods: []*corev1.Pod{pod(corev1.TopologySpreadConstraint{TopologyKey: "z", MaxSkew: 1, MinDomains: &zero})}},
 		"pod shop/web: spec.topologySpreadConstraints[0].topologyKey is empty":               {Pods: []*corev1.Pod{pod(corev1.TopologySpreadConstraint{MaxSkew: 1})}},
@@ -155,4 +159,23 @@ func TestMisspeltLabelsOfPools(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A pod that names a class which the snapshot does not have is planned without it, and that is said: a file of manifests need not hold
+// what its cluster has. A pod that has its priority has been through an API server.
+func TestMissingClassesAreNoted(t *testing.T) {
+	kata, priority := "kata", int32(5)
+	names := func(name string, priority *int32) *corev1.Pod {
+		return pod(name, func(p *corev1.Pod) {
+			p.Spec.PriorityClassName, p.Spec.RuntimeClassName, p.Spec.Priority = "high", &kata, priority
+		})
+	}
+	s := scheduling.Snapshot{Pods: []*corev1.Pod{names("a", nil), names("b", nil), names("c", &priority)}, Pools: []scheduling.Pool{pool("default")}}
+	assert.Equal(t, []string{
+		`PriorityClass "high", which 2 pods name, is not in the snapshot: they are planned as if they named none; a cluster without it refuses them`,
+		`RuntimeClass "kata", which 2 pods name, is not in the snapshot: they are planned as if they named none; a cluster without it refuses them`,
+	}, compile(t, s).Notes)
+	s.PriorityClasses = []*schedulingv1.PriorityClass{{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 5}}
+	s.RuntimeClasses = []*nodev1.RuntimeClass{{ObjectMeta: metav1.ObjectMeta{Name: "kata"}}}
+	assert.Empty(t, compile(t, s).Notes)
 }

@@ -134,7 +134,10 @@ func (g *generator) size(p *corev1.Pod) {
 		main = &p.Spec.Containers[0]
 	}
 	if g.chance(8) { // the pod as a whole, which must ask for no less than its containers
-		p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: quantity("5")}}
+		p.Spec.Resources = pick(g,
+			&corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: quantity("5")}},
+			&corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: quantity("6"), corev1.ResourceMemory: quantity("8Gi")}},
+		)
 	}
 	if g.chance(6) {
 		one := corev1.ResourceList{ResourceGPU: quantity("1")}

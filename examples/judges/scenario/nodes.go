@@ -90,6 +90,10 @@ func (g *generator) running() {
 			p.Spec.NodeName = g.s.Nodes[at].Name
 			p.Spec.SchedulingGates = nil
 			p.Status.Phase = corev1.PodRunning
+			if g.chance(10) { // it was made smaller in place, and its kubelet has not done so yet
+				p.Status.ContainerStatuses = granted(p.Spec.Containers)
+				p.Status.InitContainerStatuses = granted(p.Spec.InitContainers)
+			}
 			if g.chance(terminating) {
 				// A server writes both into a pod that it was asked to delete. There is no clock here.
 				asked, grace := metav1.NewTime(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)), int64(30)
@@ -98,6 +102,22 @@ func (g *generator) running() {
 			g.s.Running = append(g.s.Running, p)
 		}
 	}
+}
+
+// granted is what a kubelet says of containers that run with a core more than they ask for.
+func granted(containers []corev1.Container) []corev1.ContainerStatus {
+	var out []corev1.ContainerStatus
+	for i := range containers {
+		held := containers[i].Resources.Requests.DeepCopy()
+		cpu := held.Cpu().DeepCopy()
+		cpu.Add(quantity("1"))
+		if held == nil {
+			held = corev1.ResourceList{}
+		}
+		held[corev1.ResourceCPU] = cpu
+		out = append(out, corev1.ContainerStatus{Name: containers[i].Name, Resources: &corev1.ResourceRequirements{Requests: held}, AllocatedResources: held})
+	}
+	return out
 }
 
 // takes reserves room for the pod on a node, counting every container and limit, the overhead and the requests of the

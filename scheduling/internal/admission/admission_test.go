@@ -77,7 +77,45 @@ func TestRequestsFromLimits(t *testing.T) {
 	}))
 	assert.Equal(t, list("1", "1Gi"), requests(got))
 	assert.Equal(t, list("3", ""), got.Spec.InitContainers[0].Resources.Requests)
-	assert.Equal(t, list("4", ""), got.Spec.Resources.Requests)
+	assert.Equal(t, []string{"3", "1Gi"}, []string{got.Spec.Resources.Requests.Cpu().String(), got.Spec.Resources.Requests.Memory().String()})
+}
+
+// What a pod asks for as a whole defaults to what its containers come to; its limit is only for what none of them asks for. LimitRanges
+// give to containers later than that.
+func TestPodLevelRequests(t *testing.T) {
+	const huge = corev1.ResourceHugePagesPrefix + "2Mi"
+	ranges := []*corev1.LimitRange{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+		{Type: corev1.LimitTypeContainer, DefaultRequest: list("250m", "")},
+	}}}}
+	for name, c := range map[string]struct {
+		whole      corev1.ResourceRequirements
+		containers []corev1.ResourceList // what each asks for
+		want       corev1.ResourceList
+	}{
+		"a limit, and containers that ask for less": {corev1.ResourceRequirements{Limits: list("4", "")}, []corev1.ResourceList{list("1", ""), list("500m", "")}, list("1500m", "")},
+		"a limit, and containers that do not ask":   {corev1.ResourceRequirements{Limits: list("4", "2Gi")}, []corev1.ResourceList{list("1", ""), nil}, list("1", "2Gi")},
+		"a limit of one, a request of the other":    {corev1.ResourceRequirements{Limits: list("4", "")}, []corev1.ResourceList{list("", "1Gi")}, list("4", "1Gi")},
+		"a request":                                 {corev1.ResourceRequirements{Requests: list("3", ""), Limits: list("4", "")}, []corev1.ResourceList{list("1", "")}, list("3", "")},
+		"a limit, and nobody asks":                  {corev1.ResourceRequirements{Limits: list("4", "")}, []corev1.ResourceList{nil, nil}, list("4", "")},
+		"requests alone are not filled":             {corev1.ResourceRequirements{Requests: list("3", "")}, []corev1.ResourceList{list("1", "1Gi")}, list("3", "")},
+		"hugepages are limits": {corev1.ResourceRequirements{Requests: list("3", "")}, []corev1.ResourceList{{huge: resource.MustParse("2Mi")}}, corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("3"), huge: resource.MustParse("2Mi"),
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := admitted(t, admission.NewCluster(nil, nil, ranges), pod(func(p *corev1.Pod) {
+				p.Spec.Resources, p.Spec.Containers = &c.whole, nil
+				for _, asked := range c.containers {
+					p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Resources: corev1.ResourceRequirements{Requests: asked}})
+				}
+			}))
+			require.Len(t, got.Spec.Resources.Requests, len(c.want))
+			for resource, want := range c.want {
+				have := got.Spec.Resources.Requests[resource]
+				assert.Zero(t, want.Cmp(have), "%s is %s", resource, have.String())
+			}
+		})
+	}
 }
 
 func TestLimitRanges(t *testing.T) {

@@ -1,19 +1,27 @@
 package admission
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
 // Pod is the pod as it would be stored. It returns its argument if there is nothing to add.
 func (c Cluster) Pod(pod *corev1.Pod) *corev1.Pod {
 	d := draft{pod: pod, out: pod}
-	d.containers(c.limits[pod.Namespace])
+	d.containers(nil)
 	d.podLevel()
+	if limits := c.limits[pod.Namespace]; len(limits) > 0 { // these come after defaults, which are filled in again when the pod is read
+		d.containers(limits)
+		d.podLevel()
+	}
 	d.priority(c)
 	d.runtime(c)
 	if finerThanMilli(d.out.Spec.Overhead) {
@@ -21,6 +29,23 @@ func (c Cluster) Pod(pod *corev1.Pod) *corev1.Pod {
 	}
 	d.labelKeys()
 	return d.out
+}
+
+// Missing names the classes that a pod refers to and the cluster does not have, by kind and name: an API server refuses such a pod. One
+// that has a priority was stored by an API server, which knew them.
+func (c Cluster) Missing(pod *corev1.Pod) []string {
+	if pod.Spec.Priority != nil {
+		return nil
+	}
+	var out []string
+	name := pod.Spec.PriorityClassName
+	if _, system := systemPriorities(name); name != "" && !system && c.priorities[name] == nil {
+		out = append(out, fmt.Sprintf("PriorityClass %q", name))
+	}
+	if r := pod.Spec.RuntimeClassName; r != nil && *r != "" && c.runtimes[*r] == nil {
+		out = append(out, fmt.Sprintf("RuntimeClass %q", *r))
+	}
+	return out
 }
 
 // draft copies what it changes, one level at a time, the first time that it changes it.
@@ -120,16 +145,31 @@ func admittedPorts(ports []corev1.ContainerPort, hostNetwork bool) ([]corev1.Con
 	return out, true
 }
 
-// podLevel fills the pod's own requests from its own limits.
+// podLevel fills what the pod asks for as a whole: hugepage limits from those of its containers, which cannot have more than they
+// ask for, then requests from what the containers come to and, where none asks for a resource, from the pod's own limits.
 func (d *draft) podLevel() {
 	r := d.out.Spec.Resources
-	if r == nil {
+	if r == nil || len(r.Requests)+len(r.Limits) == 0 {
 		return
 	}
-	requests := merged(r.Requests, r.Limits)
-	if finer := finerThanMilli(requests); finer || len(requests) != len(r.Requests) {
+	containers := resources.OfPod(&corev1.Pod{Spec: corev1.PodSpec{Containers: d.out.Spec.Containers, InitContainers: d.out.Spec.InitContainers}}, false)
+	requests, limits := r.Requests, r.Limits
+	for name, q := range containers {
+		if _, asked := requests[name]; !asked && strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+			limits = merged(limits, corev1.ResourceList{name: q})
+		}
+	}
+	if len(limits) > 0 {
+		for name, q := range containers {
+			if name == corev1.ResourceCPU || name == corev1.ResourceMemory {
+				requests = merged(requests, corev1.ResourceList{name: q})
+			}
+		}
+		requests = merged(requests, limits)
+	}
+	if finerThanMilli(requests) || len(requests) != len(r.Requests) || len(limits) != len(r.Limits) {
 		filled := *r
-		filled.Requests = rounded(requests)
+		filled.Requests, filled.Limits = rounded(requests), limits
 		d.spec().Resources = &filled
 	}
 }

@@ -174,13 +174,16 @@ func (a *assignment) locateUnbound(claim *corev1.PersistentVolumeClaim, key stri
 	return at, fmt.Sprintf("no volume of storage class %q is left for claim %q", class.Name, claim.Name)
 }
 
-// allowed is where a storage class makes volumes. Terms that contradict themselves allow nothing.
+// allowed is where a storage class makes volumes. Terms that contradict themselves allow nothing, and neither do empty ones.
 func allowed(class *storagev1.StorageClass) requirements.Alternatives {
 	if len(class.AllowedTopologies) == 0 {
 		return anywhere()
 	}
 	var sets []requirements.Set
 	for _, t := range class.AllowedTopologies {
+		if len(t.MatchLabelExpressions) == 0 {
+			continue
+		}
 		var b requirements.Builder
 		for _, e := range t.MatchLabelExpressions {
 			b.Add(requirements.In(e.Key, e.Values...))

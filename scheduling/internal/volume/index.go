@@ -130,24 +130,39 @@ func (x *Index) storageClass(claim *corev1.PersistentVolumeClaim) *storagev1.Sto
 	return x.classes[name]
 }
 
+const noProvisioner = "kubernetes.io/no-provisioner"
+
+// The CSI drivers that serve the volumes of the days before CSI, and are counted.
 const (
-	noProvisioner = "kubernetes.io/no-provisioner"
-	ebsDriver     = "ebs.csi.aws.com"
+	ebsDriver      = "ebs.csi.aws.com"
+	gceDriver      = "pd.csi.storage.gke.io"
+	azureDriver    = "disk.csi.azure.com"
+	cinderDriver   = "cinder.csi.openstack.org"
+	portworxDriver = "pxd.portworx.com"
 )
 
 // driver is the CSI driver that attaches a claim's volume; pv is nil where the volume is yet to be made. It is empty
 // where nothing is attached, or nobody counts it.
 func (x *Index) driver(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
-	switch {
-	case pv != nil && pv.Spec.CSI != nil:
-		return pv.Spec.CSI.Driver
-	case pv != nil && pv.Spec.AWSElasticBlockStore != nil:
-		return ebsDriver
-	case pv != nil:
+	if pv == nil {
+		if class := x.storageClass(claim); class != nil {
+			return migrated(class.Provisioner)
+		}
 		return ""
 	}
-	if class := x.storageClass(claim); class != nil {
-		return migrated(class.Provisioner)
+	switch s := &pv.Spec; {
+	case s.CSI != nil:
+		return s.CSI.Driver
+	case s.AWSElasticBlockStore != nil:
+		return ebsDriver
+	case s.GCEPersistentDisk != nil:
+		return gceDriver
+	case s.AzureDisk != nil:
+		return azureDriver
+	case s.Cinder != nil:
+		return cinderDriver
+	case s.PortworxVolume != nil:
+		return portworxDriver
 	}
 	return ""
 }
@@ -158,9 +173,13 @@ func migrated(provisioner string) string {
 	case "kubernetes.io/aws-ebs":
 		return ebsDriver
 	case "kubernetes.io/gce-pd":
-		return "pd.csi.storage.gke.io"
+		return gceDriver
 	case "kubernetes.io/azure-disk":
-		return "disk.csi.azure.com"
+		return azureDriver
+	case "kubernetes.io/cinder":
+		return cinderDriver
+	case "kubernetes.io/portworx-volume":
+		return portworxDriver
 	case noProvisioner:
 		return ""
 	}

@@ -348,3 +348,54 @@ func TestAttachLimitNamesItsDriver(t *testing.T) {
 	_, ok = volume.Driver(corev1.ResourceCPU)
 	assert.False(t, ok)
 }
+
+// Volumes of the days before CSI count against the limit of the driver that serves them now.
+func TestMigratedVolumesAreCounted(t *testing.T) {
+	for driver, source := range map[string]corev1.PersistentVolumeSource{
+		"ebs.csi.aws.com":          {AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{}},
+		"pd.csi.storage.gke.io":    {GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{}},
+		"disk.csi.azure.com":       {AzureDisk: &corev1.AzureDiskVolumeSource{}},
+		"cinder.csi.openstack.org": {Cinder: &corev1.CinderPersistentVolumeSource{}},
+		"pxd.portworx.com":         {PortworxVolume: &corev1.PortworxVolumeSource{}},
+		"":                         {NFS: &corev1.NFSVolumeSource{}},
+	} {
+		x := volume.NewIndex(volume.Objects{
+			Persistent: []*corev1.PersistentVolume{persistent("pv", "", "10Gi", func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeSource = source })},
+			Claims:     []*corev1.PersistentVolumeClaim{claim("data", boundTo("pv"))},
+		})
+		attached := x.Assign(nil, []volume.Consumer{{Pod: pod("a", "data")}})[0].Attached
+		if driver == "" {
+			assert.Empty(t, attached)
+			continue
+		}
+		assert.Contains(t, attached, volume.AttachLimit(driver))
+	}
+}
+
+// A term of allowed topologies without expressions allows nothing, as for kube-scheduler; no terms allow everything.
+func TestAllowedTopologies(t *testing.T) {
+	in := func(zones ...string) corev1.TopologySelectorTerm {
+		return corev1.TopologySelectorTerm{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelTopologyZone, Values: zones}}}
+	}
+	for name, c := range map[string]struct {
+		terms []corev1.TopologySelectorTerm
+		a, b  bool
+	}{
+		"no terms":             {nil, true, true},
+		"an empty term":        {[]corev1.TopologySelectorTerm{{}}, false, false},
+		"and one of a zone":    {[]corev1.TopologySelectorTerm{{}, in("a")}, true, false},
+		"two zones":            {[]corev1.TopologySelectorTerm{in("a"), in("b")}, true, true},
+		"two zones in a term":  {[]corev1.TopologySelectorTerm{in("b", "a")}, true, true},
+		"another zone's alone": {[]corev1.TopologySelectorTerm{in("c")}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := volume.NewIndex(volume.Objects{
+				Classes: []*storagev1.StorageClass{storage("fast", "ebs.csi.aws.com", func(s *storagev1.StorageClass) { s.AllowedTopologies = c.terms })},
+				Claims:  []*corev1.PersistentVolumeClaim{claim("data", of("fast"))},
+			})
+			where := x.Assign(nil, []volume.Consumer{{Pod: pod("a", "data")}})[0].Where
+			assert.Equal(t, c.a, where.Matches(map[string]string{corev1.LabelTopologyZone: "a"}))
+			assert.Equal(t, c.b, where.Matches(map[string]string{corev1.LabelTopologyZone: "b"}))
+		})
+	}
+}
