@@ -21,7 +21,8 @@ type Price int64
 type Question struct {
 	// Remove are the names of the nodes that go. Pods that run there and are not among Pods go with them.
 	Remove []string
-	// Pods need a place elsewhere.
+	// Pods need a place elsewhere: those of nodes that go, and pending ones, each once. One that is being deleted is placed as the pod
+	// that will be made in its stead.
 	Pods []*corev1.Pod
 	// MaxNodes is how many nodes may be bought; 0 buys none.
 	MaxNodes int
@@ -134,10 +135,6 @@ func (c *Cluster) Ask(q Question) Answer {
 	c.checkout()
 	e.journal = e.journal[:0]
 	a := Answer{from: c}
-	moving, why := e.moving(q.Pods)
-	if why != "" {
-		return Answer{from: c, Left: q.Pods, Why: why}
-	}
 	var gone []int32
 	for _, name := range q.Remove {
 		i, ok := e.nodeAt[name]
@@ -147,6 +144,11 @@ func (c *Cluster) Ask(q Question) Answer {
 		}
 		gone = append(gone, i)
 		e.do(op{kind: opRemove, node: i})
+	}
+	moving, why := e.moving(q.Pods)
+	if why != "" {
+		e.rollback(0)
+		return Answer{from: c, Left: q.Pods, Why: why}
 	}
 	b := buying{e: e, from: c, q: &q, moving: moving}
 	var left []int32
@@ -196,7 +198,7 @@ func (e *engine) credit(gone []int32) {
 }
 
 // Reserve is the cluster with pending pods where kube-scheduler may put them now, so that nobody else takes that room, and
-// the nodes they are on. Pods that find no place are left out.
+// the nodes they are on. Pods that find no place are left out, and so are those that run.
 func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
 	e := c.e
 	e.mu.Lock()
@@ -204,9 +206,10 @@ func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
 	c.checkout()
 	e.journal = e.journal[:0]
 	var movable []*corev1.Pod
+	seen := make(map[*corev1.Pod]bool, len(pods))
 	for _, p := range pods {
-		if i, ok := e.podAt[p]; ok && e.classes[e.pods[i].class].movable {
-			movable = append(movable, p)
+		if i, ok := e.podAt[p]; ok && !seen[p] && e.classes[e.pods[i].class].movable && e.runsOn(i) == nil {
+			movable, seen[p] = append(movable, p), true
 		}
 	}
 	moving, _ := e.moving(movable)
@@ -219,10 +222,23 @@ func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
 	return a.After(), a.Placements
 }
 
+// runsOn is the node that a pod runs on, nil for none that is there.
+func (e *engine) runsOn(p int32) *node {
+	if at := e.pods[p].node; at >= 0 && e.nodes[at].alive {
+		return &e.nodes[at]
+	}
+	return nil
+}
+
 // moving are the pods in the order in which they are placed: large ones first, those of a class together, in the order in which
-// they are given.
+// they are given. Or it says which of them cannot be asked about.
 func (e *engine) moving(pods []*corev1.Pod) ([]int32, string) {
 	out := make([]int32, 0, len(pods))
+	defer func() {
+		for _, i := range out {
+			e.pods[i].asked = false
+		}
+	}()
 	keys := make([]int64, 0, len(pods))
 	for k, p := range pods {
 		i, ok := e.podAt[p]
@@ -232,6 +248,13 @@ func (e *engine) moving(pods []*corev1.Pod) ([]int32, string) {
 		if c := &e.classes[e.pods[i].class]; !c.movable {
 			return nil, fmt.Sprintf("%s: %s", podclass.Name(p), c.refusal)
 		}
+		if n := e.runsOn(i); n != nil {
+			return nil, fmt.Sprintf("pod %s runs on node %q, which stays; remove the node, too", podclass.Name(p), n.name)
+		}
+		if e.pods[i].asked {
+			return nil, fmt.Sprintf("pod %s is asked about more than once", podclass.Name(p))
+		}
+		e.pods[i].asked = true
 		out = append(out, i)
 		keys = append(keys, int64(e.classes[e.pods[i].class].rank)<<32|int64(k))
 	}

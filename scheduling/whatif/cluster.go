@@ -108,6 +108,9 @@ func (c *Cluster) Settled() *Cluster {
 	slices.SortFunc(e.nodes, func(a, b node) int {
 		return cmp.Or(cmp.Compare(e.size(a.Free), e.size(b.Free)), strings.Compare(a.name, b.name))
 	})
+	for i := range e.pods { // the nodes that went are forgotten
+		e.pods[i].node = -1
+	}
 	for i := range e.nodes {
 		e.nodeAt[e.nodes[i].name] = int32(i)
 		for _, p := range e.nodes[i].pods {

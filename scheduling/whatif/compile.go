@@ -134,7 +134,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 				in.Pods = append(in.Pods, p)
 			}
 			e.podAt[p] = int32(len(e.pods))
-			e.pods = append(e.pods, pod{object: p, class: int32(i), node: -1, leaving: p.DeletionTimestamp != nil})
+			e.pods = append(e.pods, pod{object: p, class: int32(i), node: -1})
 		}
 	}
 	var err error
@@ -161,7 +161,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 		c := &e.classes[i]
 		c.template = e.admission.Pod(pods[0])
 		if c.Need == nil {
-			c.Need = e.vector(resources.OfPod(c.template, true))
+			c.Need = e.vector(resources.OfPod(c.template, false))
 		}
 		c.Number, c.Ports, c.Tolerations = i, hostport.Of(c.template), c.template.Spec.Tolerations
 		if !c.movable { // all that matters of a pod that does not move is which it keeps away
@@ -291,7 +291,7 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 			continue // package scheduling has charged it
 		}
 		used := e.classes[p.class].Need
-		if len(p.object.Status.ContainerStatuses) > 0 {
+		if len(p.object.Status.ContainerStatuses)+len(p.object.Status.InitContainerStatuses) > 0 {
 			used = e.vector(resources.OfPod(e.admission.Pod(p.object), true))
 			for d, q := range e.classes[p.class].Need { // volumes, which status does not know
 				if used[d] == 0 {
@@ -307,6 +307,9 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 	slices.SortFunc(e.nodes, func(a, b node) int {
 		return cmp.Or(cmp.Compare(e.size(a.Free), e.size(b.Free)), strings.Compare(a.name, b.name))
 	})
+	for i := range s.NodeClaims { // whose nodes may not be there yet
+		e.taken[s.NodeClaims[i].Name], e.taken[s.NodeClaims[i].NodeName] = true, true
+	}
 	for i := range e.nodes {
 		e.nodeAt[e.nodes[i].name] = int32(i)
 		e.taken[e.nodes[i].name] = true

@@ -63,11 +63,15 @@ type class struct {
 }
 
 type pod struct {
-	object  *corev1.Pod
-	class   int32
-	node    int32
-	leaving bool
+	object *corev1.Pod
+	class  int32
+	node   int32 // where it runs, there or gone; -1 for nowhere
+	placed int32 // how often it was placed
+	asked  bool  // while a question's pods are read: it is one of them
 }
+
+// leaving reports whether the pod is being deleted. One that was placed stands for the pod that is made in its stead.
+func (p *pod) leaving() bool { return p.object.DeletionTimestamp != nil && p.placed == 0 }
 
 type node struct {
 	bind.Node
@@ -136,7 +140,8 @@ func (e *engine) apply(o op) {
 	case opPlace:
 		n, p := &e.nodes[o.node], &e.pods[o.pod]
 		e.tally(n, -1)
-		e.cluster.Add(&e.classes[p.class].Class, &n.Node, p.leaving)
+		p.placed++
+		e.cluster.Add(&e.classes[p.class].Class, &n.Node, p.leaving())
 		e.tally(n, 1)
 		n.pods = append(n.pods, o.pod)
 		p.node = o.node
@@ -175,7 +180,8 @@ func (e *engine) undo(o op) {
 	case opPlace:
 		n, p := &e.nodes[o.node], &e.pods[o.pod]
 		e.tally(n, -1)
-		e.cluster.Remove(&e.classes[p.class].Class, &n.Node, p.leaving)
+		e.cluster.Remove(&e.classes[p.class].Class, &n.Node, p.leaving())
+		p.placed--
 		e.tally(n, 1)
 		n.pods = n.pods[:len(n.pods)-1]
 		p.node = o.old
@@ -197,7 +203,7 @@ func (e *engine) rollback(mark int) {
 // count adds a pod to the counts of its node, or takes it off with sign -1.
 func (e *engine) count(pod int32, n *node, sign int32) {
 	p := &e.pods[pod]
-	e.cluster.Count(&e.classes[p.class].Class, &n.Node, p.leaving, sign)
+	e.cluster.Count(&e.classes[p.class].Class, &n.Node, p.leaving(), sign)
 }
 
 // charge takes a node off what its pool's limits leave, or gives it back.

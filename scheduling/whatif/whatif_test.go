@@ -268,3 +268,77 @@ func ExampleCluster_Ask() {
 	// shop/web-0: of 1 other nodes, 1 have no room (the nearest, b, lacks cpu 1)
 	// default-0 m.4 $0.04
 }
+
+// A pod is asked about once, and only where its node goes: it would otherwise be in two places.
+func TestPodsThatStayAreNotAskedAbout(t *testing.T) {
+	p, q, waits := pod("p", "a", "1"), pod("q", "b", "1"), pod("w", "", "1")
+	c := compile(t, []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4"), node("c", "z1", "4")}, p, q, waits)
+	for want, ask := range map[string]whatif.Question{
+		`pod shop/p runs on node "a", which stays; remove the node, too`: {Remove: []string{"b"}, Pods: []*corev1.Pod{q, p}},
+		"pod shop/p is asked about more than once":                       {Remove: []string{"a"}, Pods: []*corev1.Pod{p, waits, p}},
+	} {
+		a := c.Ask(ask)
+		assert.False(t, a.OK())
+		assert.Equal(t, want, a.Why)
+	}
+	a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p, waits}})
+	assert.True(t, a.OK(), a.Why)
+	left := c.Ask(whatif.Question{Remove: []string{"a"}}) // p goes with its node
+	for _, after := range []*whatif.Cluster{left.After(), left.After().Settled()} {
+		a = after.Ask(whatif.Question{Pods: []*corev1.Pod{p}})
+		assert.True(t, a.OK(), a.Why)
+	}
+	_, at := c.Reserve([]*corev1.Pod{p, waits, waits})
+	require.Len(t, at, 1)
+	assert.Same(t, waits, at[0].Pod)
+}
+
+// A pod that is being deleted does not count for spreads, but the one that is made in its stead will.
+func TestReplacementsCountForSpreads(t *testing.T) {
+	leaving := func(p *corev1.Pod) {
+		now := metav1.Now()
+		p.DeletionTimestamp = &now
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "StatefulSet", Name: "web"}}
+	}
+	p, q := pod("p", "a", "1", spread(corev1.LabelTopologyZone), leaving), pod("q", "a", "1", spread(corev1.LabelTopologyZone), leaving)
+	nodes := []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4"), node("c", "z2", "4")}
+	c := compile(t, nodes, p, q)
+	a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p, q}})
+	assert.ElementsMatch(t, []string{"p>b", "q>c"}, places(a), "one in each zone")
+	back := a.After().Ask(whatif.Question{Remove: []string{"c"}, Pods: []*corev1.Pod{q}})
+	assert.Equal(t, []string{"q>b"}, places(back), "there is one zone left")
+	again := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p, q}})
+	assert.Equal(t, places(a), places(again), "what was undone is as it was")
+}
+
+// What is bought is not called what a claim is called whose node is not there yet.
+func TestBoughtNodesAreNotNamedLikeClaims(t *testing.T) {
+	p := pod("p", "a", "2")
+	s := snapshot([]*corev1.Node{node("a", "z1", "8")}, p)
+	s.NodeClaims = []scheduling.NodeClaim{{Name: "default-0", Labels: map[string]string{nodepool.LabelKey: "default"}, Capacity: list("1", "1Gi"), Allocatable: list("1", "1Gi")}}
+	c, err := whatif.Compile(s, nil)
+	require.NoError(t, err)
+	a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}, MaxNodes: 1})
+	require.Len(t, a.Bought, 1, a.Why)
+	assert.Equal(t, "default-1", a.Bought[0].Name)
+}
+
+// What a kubelet has granted a pod in place is that pod's, not that of those like it, whether we may move them or not.
+func TestResizedPodsAreCountedOneByOne(t *testing.T) {
+	for name, edit := range map[string]func(*corev1.Pod){
+		"ours":            func(*corev1.Pod) {},
+		"another's":       func(p *corev1.Pod) { p.Spec.SchedulerName = "batch" },
+		"a daemon's":      func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d"}} },
+		"a static pod's":  func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} },
+		"with a sidecar":  func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "s"}} },
+		"and one started": func(p *corev1.Pod) { p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "s"}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			grown := pod("p-0", "a", "1", edit, func(p *corev1.Pod) {
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("3")}}}}
+			})
+			c := compile(t, []*corev1.Node{node("a", "z1", "8")}, grown, pod("p-1", "a", "1", edit))
+			assert.Equal(t, []int64{4000}, cpus(c.Room([]string{"a"})))
+		})
+	}
+}
