@@ -119,8 +119,8 @@ func (r *run) mismatch(n *Node, want string) {
 	switch n.Kind {
 	case Bool, Number:
 		hint := ""
-		if want == "a string" {
-			hint = fmt.Sprintf(" (write it in quotes: %q)", n.Text)
+		if want == "a string" { // which text that is may not be known here: YAML has made true of yes, and 83 of 0123
+			hint = " (put the text in quotes)"
 		}
 		r.report(n.Line, "want %s, got %s %s%s", want, n.Kind, n.Text, hint)
 	case String:

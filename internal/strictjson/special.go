@@ -73,7 +73,7 @@ func setQuantity(n *Node, v reflect.Value) error {
 	if n.Kind != String && n.Kind != Number {
 		return wrongKind(n, "a quantity (such as 500m, 2, 1.5Gi)")
 	}
-	q, err := ParseQuantity(n.Text)
+	q, err := ParseQuantity(strings.TrimSpace(n.Text)) // as the API does
 	if err != nil {
 		return err
 	}
@@ -107,6 +107,9 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 // betterQuantity guesses what a quantity with a foreign unit was meant to be.
 func betterQuantity(text string) (string, bool) {
 	t := strings.ReplaceAll(text, " ", "")
+	if _, err := resource.ParseQuantity(t); err == nil && t != text {
+		return t, true
+	}
 	number := strings.TrimRight(t, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 	units := [][2]string{
 		{"kb", "k"},

@@ -103,8 +103,8 @@ func decode(t *testing.T, d *strictjson.Decoder, text string) (outer, []strictjs
 
 func TestDecodeProblems(t *testing.T) {
 	for _, c := range []struct{ text, path, detail string }{
-		{`{"text": 1}`, "text", `want a string, got a number 1 (write it in quotes: "1")`},
-		{`{"text": true}`, "text", `want a string, got a boolean true (write it in quotes: "true")`},
+		{`{"text": 1}`, "text", `want a string, got a number 1 (put the text in quotes)`},
+		{`{"text": true}`, "text", `want a string, got a boolean true (put the text in quotes)`},
 		{`{"text": []}`, "text", "want a string, got a list"},
 		{`{"flag": "true"}`, "flag", `want true or false, got the string "true"`},
 		{`{"small": 200}`, "small", `"200" does not fit into 8 bits`},
@@ -133,6 +133,7 @@ func TestDecodeProblems(t *testing.T) {
 		{`{"count": true}`, "count", `want an integer or a string, got a boolean "true"`},
 		{`{"bytes": "%"}`, "bytes", "the string is not base64"},
 		{`{"bytes": 1}`, "bytes", `want a string in base64, got a number "1"`},
+		{`{"res": {"cpu": "500 m"}}`, "res.cpu", `"500 m" is not a quantity (such as 500m, 2, 1.5Gi) (did you mean "500m"?)`},
 		{`{"res": {"cpu": "1 core"}}`, "res.cpu", `"1 core" is not a quantity (such as 500m, 2, 1.5Gi) (did you mean "1"?)`},
 		{`{"res": {"cpu": {}}}`, "res.cpu", "want a quantity (such as 500m, 2, 1.5Gi), got an object"},
 		{`{"res": {"x/y": "1e1000"}}`, `res["x/y"]`, `"1e1000" is out of the range of quantities`},
@@ -149,7 +150,7 @@ func TestDecodeValues(t *testing.T) {
 	got, problems := decode(t, &strictjson.Decoder{}, `{
 		"kind": "K", "text": "a", "flag": true, "small": -3, "share": 0.5, "list": [{"entry": "b"}], "words": [], "map": {"x": 1},
 		"wait": "90s", "when": "2026-03-01T12:00:00Z", "count": "50%", "bytes": "aGk=", "raw": {"a": [1, null]},
-		"res": {"cpu": 0.5, "memory": "1Gi"}, "pointer": {"entry": "c"}, "status": null}`)
+		"res": {"cpu": 0.5, "memory": " 1Gi "}, "pointer": {"entry": "c"}, "status": null}`)
 	require.Empty(t, problems)
 	assert.Equal(t, "K", got.Kind)
 	assert.True(t, *got.Flag)
@@ -175,7 +176,7 @@ func TestLive(t *testing.T) {
 	var p corev1.Pod
 	d := strictjson.Decoder{Live: true}
 	assert.Equal(t, []strictjson.Problem{
-		{Path: "status.phase", Line: 1, Detail: `want a string, got a number 5 (write it in quotes: "5")`},
+		{Path: "status.phase", Line: 1, Detail: `want a string, got a number 5 (put the text in quotes)`},
 		{Path: "spec.later", Line: 1, Detail: `unknown field "later"`},
 	}, d.Decode(&n, &p))
 	assert.Nil(t, p.ManagedFields)

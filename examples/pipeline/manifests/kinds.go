@@ -150,7 +150,7 @@ func kinds(classes map[string]ClassDecoder) map[string]kind {
 		"Job":                   {[]string{"batch/v1"}, []string{"batch/v1beta1"}, true, typed(checkJob)},
 		"CronJob":               {[]string{"batch/v1"}, []string{"batch/v1beta1", "batch/v2alpha1"}, true, typed(checkCronJob)},
 		"StorageClass":          {storage, oldStorage, false, typed(checkStorageClass)},
-		"CSINode":               {storage, oldStorage, false, typed[storagev1.CSINode](nil)},
+		"CSINode":               {storage, oldStorage, false, typed(checkCSINode)},
 		"CSIDriver":             {storage, oldStorage, false, typed[storagev1.CSIDriver](nil)},
 		"PodDisruptionBudget":   {[]string{"policy/v1"}, []string{"policy/v1beta1"}, true, typed(checkBudget)},
 		"PriorityClass": {
@@ -358,6 +358,14 @@ func checkStorageClass(v *visit, s *storagev1.StorageClass) {
 	}
 }
 
+func checkCSINode(v *visit, n *storagev1.CSINode) {
+	for i, d := range n.Spec.Drivers {
+		if d.Allocatable != nil && d.Allocatable.Count != nil && *d.Allocatable.Count < 0 {
+			v.add(fmt.Sprintf("spec.drivers[%d].allocatable.count", i), "%d: must not be negative", *d.Allocatable.Count)
+		}
+	}
+}
+
 func checkBudget(v *visit, b *policyv1.PodDisruptionBudget) {
 	v.take(v.checker.Selector("spec.selector", b.Spec.Selector))
 	if b.Spec.MinAvailable != nil && b.Spec.MaxUnavailable != nil {
@@ -389,6 +397,10 @@ func checkPriorityClass(v *visit, p *schedulingv1.PriorityClass) {
 	if v.node.Get("value") == nil {
 		v.add("value", "a PriorityClass needs a value")
 	}
+	const highest = 1_000_000_000
+	if p.Value > highest && !strings.HasPrefix(p.Name, "system-") {
+		v.add("value", "%d: want %d at most; what is above is kept for the system's own classes", p.Value, highest)
+	}
 	if p.PreemptionPolicy != nil {
 		v.oneOf("preemptionPolicy", string(*p.PreemptionPolicy), "PreemptLowerPriority", "Never")
 	}
@@ -403,5 +415,6 @@ func checkRuntimeClass(v *visit, r *nodev1.RuntimeClass) {
 	}
 	if r.Scheduling != nil {
 		v.take(v.checker.Labels("scheduling.nodeSelector", r.Scheduling.NodeSelector))
+		v.take(v.checker.Tolerations("scheduling.tolerations", r.Scheduling.Tolerations))
 	}
 }

@@ -98,12 +98,14 @@ func TestMalformedBytes(t *testing.T) {
 func TestMalformedArguments(t *testing.T) {
 	empty := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(empty, "below.yaml"), 0o755))
-	_, err := manifests.Read([]string{"nowhere.yaml", empty, "-", empty}, nil)
+	_, err := manifests.Read([]string{"nowhere.yaml", empty, "-", empty, "", "https://example.com/pod.yaml"}, nil)
 	require.Error(t, err)
 	assert.Equal(t, strings.Join([]string{
 		"-: there is no standard input",
 		empty + ": the argument is given twice",
 		empty + ": the directory holds no *.yaml, *.yml or *.json file",
+		"https://example.com/pod.yaml: addresses are not read: fetch it first, and pipe it to -",
+		"input: the name of a file or a directory is empty",
 		"nowhere.yaml: no such file or directory",
 	}, "\n"), err.Error())
 	var p *manifests.Problem

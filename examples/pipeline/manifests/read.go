@@ -336,7 +336,7 @@ func (w *worker) object(res *result, at Position, n *strictjson.Node) {
 		id.name = v.Text
 	}
 	if kindName == "" {
-		fail(id, "kind", "the object has no kind; is this a manifest?")
+		fail(id, "kind", "the object has no kind; is this a manifest? (%s)", render)
 		return
 	}
 	k, known := w.kinds[kindName]

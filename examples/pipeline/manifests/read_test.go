@@ -51,6 +51,22 @@ func TestReadDirectoryAndStdin(t *testing.T) {
 	assert.Equal(t, filepath.Join(dir, "below", "d.yaml")+":1", at.String())
 }
 
+// TestReadLink reads the directory that a link leads to, and hidden ones neither there nor elsewhere.
+func TestReadLink(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".v1", ".git"), 0o755))
+	pod := []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{}]}}`)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".v1", "a.yaml"), pod, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".v1", ".git", "b.yaml"), pod, 0o644))
+	current := filepath.Join(dir, "current")
+	require.NoError(t, os.Symlink(".v1", current))
+	s, err := manifests.Read([]string{current}, nil)
+	require.NoError(t, err)
+	at, ok := s.Position("Pod", "default", "a")
+	assert.True(t, ok)
+	assert.Equal(t, filepath.Join(current, "a.yaml")+":1", at.String())
+}
+
 func TestDuplicateNamesBothFiles(t *testing.T) {
 	pod := []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{}]}\n")
 	_, err := manifests.Parse([]manifests.File{{Name: "a.yaml", Data: pod}, {Name: "b.yaml", Data: append([]byte("\n# again\n"), pod...)}}, nil)

@@ -67,6 +67,10 @@ func load(args []string, stdin io.Reader) ([]File, []*Problem) {
 		seen[arg] = true
 		info, err := os.Stat(arg)
 		switch {
+		case arg == "":
+			fail("input", "the name of a file or a directory is empty")
+		case strings.Contains(arg, "://"):
+			fail(arg, "addresses are not read: fetch it first, and pipe it to -")
 		case arg == "-" && stdin == nil:
 			fail(arg, "there is no standard input")
 		case arg == "-":
@@ -90,13 +94,16 @@ func load(args []string, stdin io.Reader) ([]File, []*Problem) {
 	return sources, problems
 }
 
+// directory lists the manifests of a directory and of those below. The name may be that of a link; links below are not followed, as
+// kubectl does not.
 func directory(name string) ([]string, error) {
 	var names []string
-	err := filepath.WalkDir(name, func(path string, e fs.DirEntry, err error) error {
+	root := name + string(filepath.Separator)
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return err
-		case e.IsDir() && path != name && strings.HasPrefix(e.Name(), "."): // such as .git
+			return fmt.Errorf("%s: %s", path, reason(err))
+		case e.IsDir() && path != root && strings.HasPrefix(e.Name(), "."): // such as .git
 			return fs.SkipDir
 		case !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(e.Name()))):
 			names = append(names, path)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,6 +61,12 @@ func parse(c chunk) ([]strictjson.Node, error) {
 	return []strictjson.Node{n}, nil
 }
 
+// render is what to do with files that are not manifests yet.
+const render = "render charts with helm template, kustomizations with kubectl kustomize"
+
+// placeholder is where a line, or its value, begins with what a template fills in.
+var placeholder = regexp.MustCompile(`(?m)^[ \t]*(- )?([\w./"-]+:[ \t]+)?\{\{`)
+
 // legible refuses what is not text.
 func legible(c chunk) error {
 	if i := bytes.IndexByte(c.data, 0); i >= 0 {
@@ -112,6 +119,12 @@ func parseYAML(c chunk) (n strictjson.Node, err error) {
 	defer func() { // The YAML package is not ours; a panic of it must not end the program.
 		if r := recover(); r != nil {
 			err = &syntaxError{c.position.Line, "unreadable YAML"}
+		}
+		if bad, ok := errors.AsType[*syntaxError](err); ok {
+			if open := placeholder.FindIndex(c.data); open != nil {
+				bad.line = c.position.Line + bytes.Count(c.data[:open[0]], []byte("\n"))
+				bad.detail += "; {{ is for a template to fill in: " + render
+			}
 		}
 	}()
 	doc, err := oneDocument(c.data)
@@ -349,14 +362,10 @@ func decimal(text string) string {
 	return literal
 }
 
-// float writes a floating-point number of YAML as JSON does. One with an exponent is written out, as the Kubernetes
-// project's YAML package does, since a quantity keeps the form in which it was written.
+// float writes a floating-point number of YAML as JSON does, and as the Kubernetes project's YAML package does: 1e3 is 1000, and 3.0 is 3,
+// which an integer may be.
 func float(text string) (string, bool) {
-	plain := strings.TrimPrefix(strings.ReplaceAll(text, "_", ""), "+")
-	if json.Valid([]byte(plain)) && !strings.ContainsAny(plain, "eE") {
-		return plain, true
-	}
-	f, err := strconv.ParseFloat(plain, 64)
+	f, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
 	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
 		return "0", false
 	}

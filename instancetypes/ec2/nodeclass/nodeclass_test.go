@@ -94,6 +94,17 @@ func TestCustomMayUseAnyAlias(t *testing.T) {
 	assert.Equal(t, ec2.Custom, got.Family)
 }
 
+// TestTermsBesideSoundOnes has terms that Karpenter's schema takes because another of the list is sound: what should stand alone counts.
+func TestTermsBesideSoundOnes(t *testing.T) {
+	got, err := nodeclass.Decode(file(t, "beta.yaml", "    - name: nodes", "    - name: nodes\n      tags: {a: b}\n    - id: sg-1\n      name: x", "    - id: subnet-0a1", "    - id: subnet-0a1\n      tags: {a: b}"))
+	require.NoError(t, err)
+	assert.Equal(t, []nodeclass.Term{{Names: []string{"nodes"}}, {IDs: []string{"sg-1"}}, {Tags: []nodeclass.Tag{{Key: "team", Values: []string{"*"}}}}}, got.SecurityGroups)
+	assert.Equal(t, nodeclass.Term{IDs: []string{"subnet-0a1"}}, got.Subnets[1])
+	got, err = nodeclass.Decode(file(t, "v1.yaml", "alias: al2@latest", "id: ami-1\n      ssmParameter: /my/image", "  kubelet:", "  amiFamily: AL2\n  kubelet:"))
+	require.NoError(t, err)
+	assert.Equal(t, []nodeclass.Term{{IDs: []string{"ami-1"}}}, got.AMIs)
+}
+
 func TestProvider(t *testing.T) {
 	got, err := nodeclass.DecodeProvider(json.RawMessage(`{"apiVersion": "extensions.karpenter.sh/v1alpha1", "kind": "AWS", "amiFamily": "Bottlerocket",
 	  "subnetSelector": {"a": "b"}, "securityGroupSelector": {"a": "b"}, "instanceProfile": "p"}`))
@@ -146,7 +157,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"role and profile":      {"v1.yaml", []string{"instanceProfile: profile", "instanceProfile: profile\n  role: r"}, "want either role or instanceProfile"},
 		"no subnets":            {"v1.yaml", []string{"subnetSelectorTerms:\n    - tags: {karpenter.sh/discovery: cluster}", "subnetSelectorTerms: []"}, "spec.subnetSelectorTerms: missing"},
 		"subnet id":             {"beta.yaml", []string{"    - id: subnet-0a1", "    - id: sn-1"}, "want an id of a subnet"},
-		"group by two":          {"beta.yaml", []string{"    - name: nodes", "    - name: nodes\n      id: sg-1"}, "cannot be combined"},
+		"group by two":          {"beta.yaml", []string{"    - name: nodes", "    - name: nodes\n      id: sg-1", "    - tags: {team: \"*\"}\n", ""}, "securityGroupSelectorTerms[0]: id cannot be combined with name"},
 		"empty tag":             {"v1.yaml", []string{"{karpenter.sh/discovery: cluster}", "{a: ''}"}, "want no empty key or value"},
 		"reserved tag":          {"v1.yaml", []string{"tags: {team: blue}", "tags: {karpenter.sh/nodepool: x}"}, "the controller sets this tag itself"},
 		"cluster tag":           {"v1.yaml", []string{"tags: {team: blue}", "tags: {kubernetes.io/cluster/x: owned}"}, "the controller sets this tag itself"},

@@ -46,12 +46,14 @@ func (w wireTerm) given() []string {
 var account = regexp.MustCompile(`^[0-9]{12}$`)
 
 // terms reads selector terms of a kind that knows the given fields. Owners narrow a term, they do not make one; ids and
-// aliases stand alone, and so does a security group's name.
+// aliases stand alone, and so does a security group's name. But of images, Karpenter's schema takes a term that breaks this where any other
+// keeps it, and Karpenter then looks at what should stand alone only; so does this.
 func (r *report) terms(path string, wire []wireTerm, kind idKind, fields ...string) []Term {
 	if len(wire) > 30 {
 		r.bad(path, "%d terms: want at most 30", len(wire))
 	}
 	var out []Term
+	var clashes, places []string
 	for i, w := range wire {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		given := w.given()
@@ -61,9 +63,6 @@ func (r *report) terms(path string, wire []wireTerm, kind idKind, fields ...stri
 				r.bad(at+"."+name, "no such field: want one of %s", strings.Join(fields, ", "))
 			}
 			selects = selects || name != "owner" && name != "ownerID"
-			if alone := name == "id" || name == "alias" || name == "name" && kind == group(); alone && len(given) > 1 {
-				r.bad(at, "%s cannot be combined with %s", name, strings.Join(slices.DeleteFunc(slices.Clone(given), func(g string) bool { return g == name }), ", "))
-			}
 		}
 		if !selects {
 			r.bad(at, "selects nothing: want one of %s", strings.Join(fields, ", "))
@@ -95,7 +94,35 @@ func (r *report) terms(path string, wire []wireTerm, kind idKind, fields ...stri
 			}
 			t.Tags = append(t.Tags, Tag{Key: key, Values: []string{w.Tags[key]}})
 		}
+		alone, others := standsAlone(given, kind)
+		if alone != "" && len(others) > 0 {
+			clashes = append(clashes, fmt.Sprintf("%s cannot be combined with %s", alone, strings.Join(others, ", ")))
+			places = append(places, at)
+		}
+		switch alone {
+		case "id":
+			t = Term{IDs: t.IDs}
+		case "name":
+			t = Term{Names: t.Names}
+		}
 		out = append(out, t)
 	}
+	if kind == ami() || len(clashes) == len(wire) {
+		for i, clash := range clashes {
+			r.bad(places[i], "%s", clash)
+		}
+	}
 	return out
+}
+
+// standsAlone is the first field given that must be the only one, and those that it excludes, if there is any.
+func standsAlone(given []string, kind idKind) (alone string, others []string) {
+	for _, name := range given {
+		if alone == "" && (name == "id" || name == "alias" || name == "name" && kind == group()) {
+			alone = name
+		} else if kind != ami() || name != "ssmParameter" { // the schema lets that stand beside an id
+			others = append(others, name)
+		}
+	}
+	return alone, others
 }

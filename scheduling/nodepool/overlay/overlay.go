@@ -88,6 +88,11 @@ func Decode(data []byte) (NodeOverlay, error) {
 		o.Weight = *w.Spec.Weight
 	}
 	o.Requirements, _ = r.Requirements("spec.requirements", w.Spec.Requirements, nodespec.Rules{NoMinValues: true})
+	for i, w := range w.Spec.Requirements { // pools may have such an element
+		if w.Operator == string(requirements.OpNotIn) && len(w.Values) == 0 {
+			r.Add(fmt.Sprintf("spec.requirements[%d].values", i), "operator NotIn needs at least one value")
+		}
+	}
 	r.Quantities("spec.capacity", o.Capacity)
 	for _, name := range []corev1.ResourceName{"cpu", "memory", "ephemeral-storage", "pods"} {
 		if _, ok := o.Capacity[name]; ok {

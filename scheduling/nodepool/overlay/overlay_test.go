@@ -36,7 +36,7 @@ func TestErrors(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{"price": "-1"}`:                                       `spec.price: "-1": want a price per hour such as "1.25"`,
 		`{"price": "1e3"}`:                                      `spec.price: "1e3": want a price per hour such as "1.25"`,
-		`{"price": 1}`:                                          `spec.price: want a string, got a number 1 (write it in quotes: "1")`,
+		`{"price": 1}`:                                          `spec.price: want a string, got a number 1 (put the text in quotes)`,
 		`{"priceAdjustment": "10%"}`:                            `spec.priceAdjustment: "10%": want an amount or a percentage with its sign, such as "-0.10" or "+15%"`,
 		`{"priceAdjustment": "-101%"}`:                          `spec.priceAdjustment: "-101%": a price can fall by 100% at most`,
 		`{"price": "1", "priceAdjustment": "+1"}`:               `spec.priceAdjustment: set either price or priceAdjustment, not both`,

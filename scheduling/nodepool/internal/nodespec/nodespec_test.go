@@ -105,6 +105,20 @@ func TestRequirementsRenameAndIntersect(t *testing.T) {
 	assert.Equal(t, map[string]int{"kubernetes.io/arch": 5}, minValues)
 }
 
+// TestValuesThatMeanNothing has elements that Karpenter takes and makes less of than they say.
+func TestValuesThatMeanNothing(t *testing.T) {
+	r := nodespec.NewReport(nil)
+	set, _ := r.Requirements("r", []nodespec.Requirement{
+		{Key: "a", Operator: "Exists", Values: []string{"x"}},
+		{Key: "b", Operator: "DoesNotExist", Values: []string{"x"}},
+		{Key: "c", Operator: "NotIn"},
+	}, nodespec.Rules{})
+	assert.Empty(t, texts(r))
+	assert.True(t, set.Equal(requirements.MustParse("a, !b, c")), set.String())
+	r.Requirements("r", []nodespec.Requirement{{Key: "d", Operator: "In"}}, nodespec.Rules{})
+	assert.Len(t, r.Problems, 1)
+}
+
 // TestContradictionOfThree names the requirement that closes the last gap.
 func TestContradictionOfThree(t *testing.T) {
 	r := nodespec.NewReport(nil)

@@ -63,7 +63,8 @@ func (r *Report) Requirements(path string, list []Requirement, rules Rules) (req
 		} else {
 			r.key(at+".key", w.Key, rules)
 		}
-		req, err := requirements.New(key, requirements.Operator(w.Operator), w.Values...)
+		op, values := meaning(w)
+		req, err := requirements.New(key, op, values...)
 		r.invalid(at, err, w.Key == "")
 		r.values(at, w)
 		r.minValues(at, w, rules)
@@ -95,6 +96,19 @@ func (r *Report) Requirements(path string, list []Requirement, rules Rules) (req
 		r.Add(path, "%s", err)
 	}
 	return set, minValues
+}
+
+// meaning is what Karpenter takes an element for: Exists and DoesNotExist look at no values, and NotIn without any excludes nothing, so
+// the label only has to be there.
+func meaning(w Requirement) (requirements.Operator, []string) {
+	switch op := requirements.Operator(w.Operator); {
+	case op == requirements.OpExists || op == requirements.OpDoesNotExist:
+		return op, nil
+	case op == requirements.OpNotIn && len(w.Values) == 0:
+		return requirements.OpExists, nil
+	default:
+		return op, w.Values
+	}
 }
 
 func (r *Report) invalid(at string, err error, noKey bool) {

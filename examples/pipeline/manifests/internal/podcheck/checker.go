@@ -88,6 +88,13 @@ func (c *Checker) Taints(path string, taints []corev1.Taint) []strictjson.Proble
 	return c.problems
 }
 
+// Tolerations returns what is wrong with a list of tolerations.
+func (c *Checker) Tolerations(path string, list []corev1.Toleration) []strictjson.Problem {
+	c.problems = nil
+	c.tolerations(path, list)
+	return c.problems
+}
+
 // Quantities returns what is wrong with a resource list: negative or absurd amounts.
 func (c *Checker) Quantities(path string, list corev1.ResourceList) []strictjson.Problem {
 	c.problems = nil

@@ -2,7 +2,6 @@ package podcheck
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,9 +79,6 @@ func (c *Checker) container(path string, k *corev1.Container, hostNetwork bool, 
 			c.add(at+".hostPort", "%d: want 1 to 65535", p.HostPort)
 		case hostNetwork && p.HostPort != p.ContainerPort:
 			c.add(at+".hostPort", "%d: with hostNetwork it must equal the containerPort, %d", p.HostPort, p.ContainerPort)
-		}
-		if _, err := netip.ParseAddr(p.HostIP); p.HostIP != "" && err != nil {
-			c.add(at+".hostIP", "%s: not an IP address", strictjson.Quote(p.HostIP))
 		}
 		protocol := string(p.Protocol)
 		if protocol == "" {
