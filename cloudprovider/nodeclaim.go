@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -91,6 +92,26 @@ func (c NodeClaim) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Values are the values that the node may have of each label which the claim decides: where the requirements leave one value, that one,
+// and of type, zone and capacity type those of the candidates, in their order. A NodeClaim object has them as its requirements; it cannot
+// say which type may be had in which zone. A new map.
+func (c NodeClaim) Values() map[string][]string {
+	out := map[string][]string{}
+	for key, value := range c.Requirements.Labels() {
+		out[key] = []string{value}
+	}
+	for _, cand := range c.Candidates {
+		fixed := cand.Offering.Labels()
+		fixed[corev1.LabelInstanceTypeStable] = cand.Type
+		for _, key := range []string{corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, instancetypes.LabelCapacityType} {
+			if value, ok := fixed[key]; ok && !slices.Contains(out[key], value) {
+				out[key] = append(out[key], value)
+			}
+		}
+	}
+	return out
 }
 
 // Equal reports whether both ask for the same: names, tokens, candidates in their order, and all else that a provider

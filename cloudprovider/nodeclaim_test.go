@@ -104,6 +104,21 @@ func types() []instancetypes.InstanceType {
 	}
 }
 
+func TestValues(t *testing.T) {
+	offering := func(zone, kind string) requirements.Set {
+		return requirements.FromLabels(map[string]string{corev1.LabelTopologyZone: zone, instancetypes.LabelCapacityType: kind, "reservation": zone + kind})
+	}
+	claim := cloudprovider.NodeClaim{
+		Requirements: requirements.FromLabels(map[string]string{"team": "red"}),
+		Candidates:   []cloudprovider.Candidate{{Type: "b", Offering: offering("z2", "spot")}, {Type: "a", Offering: offering("z1", "spot")}, {Type: "b", Offering: offering("z1", "spot")}},
+	}
+	want := map[string][]string{
+		"team": {"red"}, corev1.LabelInstanceTypeStable: {"b", "a"}, corev1.LabelTopologyZone: {"z2", "z1"}, instancetypes.LabelCapacityType: {"spot"},
+	}
+	assert.Equal(t, want, claim.Values())
+	assert.Empty(t, cloudprovider.NodeClaim{}.Values())
+}
+
 func TestCandidatesOf(t *testing.T) {
 	cpu := corev1.ResourceList{"cpu": resource.MustParse("2")}
 	got := cloudprovider.CandidatesOf(types(), requirements.Set{}, cpu, requirements.Keys{})
