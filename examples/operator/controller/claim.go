@@ -8,12 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/utils/pretty"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/deprovision/drift"
-	"github.com/joinery-sdk/joinery/instancetypes"
 )
 
 const (
@@ -30,13 +31,12 @@ func (v *view) newClaim(ask cloudprovider.NodeClaim) (*karpv1.NodeClaim, error) 
 	pool := v.pools[ask.Pool]
 	hash, _ := drift.Hash(&pool.decoded)
 	claim := pool.Spec.Template.ToNodeClaim().DeepCopy()
-	claim.GenerateName, claim.Labels, claim.Finalizers = ask.Pool+"-", ask.Labels, []string{karpv1.TerminationFinalizer}
+	claim.GenerateName, claim.Finalizers = ask.Pool+"-", []string{karpv1.TerminationFinalizer}
+	claim.Labels = labels.Merge(ask.Labels, labels.Set{karpv1.NodeClassLabelKey(claim.Spec.NodeClassRef.GroupKind()): claim.Spec.NodeClassRef.Name})
 	claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(pool, schema.GroupVersionKind{Group: "karpenter.sh", Version: "v1", Kind: "NodePool"})}
-	for key, value := range map[string]string{
+	claim.Annotations = labels.Merge(claim.Annotations, labels.Set{
 		classHashAnnotation: pool.classHash, karpv1.NodePoolHashAnnotationKey: hash, karpv1.NodePoolHashVersionAnnotationKey: drift.HashVersion,
-	} {
-		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, key, value)
-	}
+	})
 	claim.Spec.Resources.Requests = ask.Requests
 	claim.Spec.Requirements = specOf(ask, pool.Spec.Template.Spec.Requirements)
 	return claim, writeRequest(claim, ask)
@@ -44,19 +44,7 @@ func (v *view) newClaim(ask cloudprovider.NodeClaim) (*karpv1.NodeClaim, error) 
 
 // specOf are the types, zones and capacity types of the candidates, all else that the plan fixed, and what the pool asks besides.
 func specOf(ask cloudprovider.NodeClaim, pool []karpv1.NodeSelectorRequirementWithMinValues) []karpv1.NodeSelectorRequirementWithMinValues {
-	in := map[string][]string{}
-	for key, value := range ask.Requirements.Labels() {
-		in[key] = []string{value}
-	}
-	for _, c := range ask.Candidates {
-		fixed := c.Offering.Labels()
-		fixed[corev1.LabelInstanceTypeStable] = c.Type
-		for _, key := range []string{corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, instancetypes.LabelCapacityType} {
-			if value, ok := fixed[key]; ok && !slices.Contains(in[key], value) {
-				in[key] = append(in[key], value)
-			}
-		}
-	}
+	in := ask.Values()
 	var out []karpv1.NodeSelectorRequirementWithMinValues
 	for _, key := range slices.Sorted(maps.Keys(in)) {
 		out = append(out, karpv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: in[key]})
@@ -95,8 +83,5 @@ func describe(ask cloudprovider.NodeClaim) string {
 			types = append(types, c.Type)
 		}
 	}
-	if more := len(types) - 5; more > 0 {
-		return fmt.Sprintf("types %v and %d other(s)", types[:5], more)
-	}
-	return fmt.Sprintf("types %v", types)
+	return "types " + pretty.Slice(types, 5)
 }

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -53,7 +52,7 @@ func operate(t *testing.T, faults interceptor.Funcs, objects ...client.Object) (
 	c := b.Build()
 	o := &Operator{
 		options: Options{Provider: cloud}.withDefaults(), client: c, api: c, events: events.NewFakeRecorder(10000), wake: make(chan struct{}, 1),
-		busy: map[string]bool{}, planned: map[types.UID]planned{}, nominations: flowcontrol.NewFakeAlwaysRateLimiter(),
+		busy: map[string]bool{}, planned: map[types.UID]planned{},
 	}
 	return o, cloud
 }
@@ -178,6 +177,7 @@ func TestRequests(t *testing.T) {
 	_, err = o.reconcileClaim(t.Context(), &c)
 	require.NoError(t, err)
 	require.Equal(t, "red", get(t, o, &c).Labels["team"])
+	require.Equal(t, "default", c.Labels["karpenter.kwok.sh/kwoknodeclass"], "who lists the claims of a class finds them")
 	require.Len(t, cloud.Truth(), 1)
 }
 
@@ -361,7 +361,7 @@ func TestPoint(t *testing.T) {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule}}
 	}
 	open := claim("n", "id", karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized)
-	o, _ := operate(t, interceptor.Funcs{}, open, claim("coming", "id-2"), node("n", "id"), pod("a", ""), pod("s", "", spread), pod("c", ""))
+	o, _ := operate(t, interceptor.Funcs{}, open, claim("coming", "id-2"), node("n", "id"), pod("a", ""), pod("s", "", spread), pod("c", ""), pod("other", ""))
 	for name, to := range map[types.UID]string{"a": "n", "s": "n", "c": "coming"} {
 		o.planned[name] = planned{claim: to, pod: types.NamespacedName{Namespace: "default", Name: string(name)}}
 	}
@@ -382,6 +382,7 @@ func TestPoint(t *testing.T) {
 	require.False(t, o.point(t.Context(), cleared()), "others have taken the room")
 
 	o.patchNomination(t.Context(), client.ObjectKeyFromObject(a), "n")
+	o.patchNomination(t.Context(), client.ObjectKeyFromObject(pod("other", "")), "n")
 	late := get(t, o, claim("n", ""))
 	for i := range late.Status.Conditions {
 		late.Status.Conditions[i].LastTransitionTime.Time = time.Now().Add(-time.Minute)
@@ -389,6 +390,41 @@ func TestPoint(t *testing.T) {
 	require.NoError(t, o.client.Status().Update(t.Context(), late))
 	require.False(t, o.point(t.Context(), get(t, o, pod("a", ""))), "it was never tried, or never fitted")
 	require.Empty(t, get(t, o, pod("a", "")).Status.NominatedNodeName, "the next plan counts it as pending")
+	require.False(t, o.point(t.Context(), get(t, o, pod("other", ""))))
+	require.Equal(t, "n", get(t, o, pod("other", "")).Status.NominatedNodeName, "kube-scheduler is making room for it, and nobody else has planned it")
+}
+
+// Of many pods that wait only some are nominated; those that are bound no longer count.
+func TestCrowd(t *testing.T) {
+	objects := []client.Object{claim("n", "id", karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized), node("n", "id"), pod("a", "")}
+	for i := range mostNominated {
+		objects = append(objects, pod(fmt.Sprint(i), "", func(p *corev1.Pod) { p.Status.NominatedNodeName = "m" }))
+	}
+	o, _ := operate(t, interceptor.Funcs{}, objects...)
+	o.planned["a"] = planned{claim: "n", pod: types.NamespacedName{Namespace: "default", Name: "a"}}
+	o.pointAll(t.Context(), "n", "n")
+	require.Empty(t, get(t, o, pod("a", "")).Status.NominatedNodeName)
+
+	bound := get(t, o, pod("0", ""))
+	bound.Spec.NodeName = "m"
+	require.NoError(t, o.client.Update(t.Context(), bound))
+	o.pointAll(t.Context(), "n", "n")
+	require.Equal(t, "n", get(t, o, pod("a", "")).Status.NominatedNodeName)
+}
+
+// What was made of a claim holds for its version only.
+func TestClaimsAreReadAnew(t *testing.T) {
+	o, _ := operate(t, interceptor.Funcs{}, claim("n", "id"))
+	for _, team := range []string{"a", "b"} {
+		c := get(t, o, claim("n", ""))
+		metav1.SetMetaDataLabel(&c.ObjectMeta, "team", team)
+		require.NoError(t, o.client.Update(t.Context(), c))
+		for range 2 {
+			v, err := o.read(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, team, v.objects.NodeClaims[0].Metadata.Labels["team"])
+		}
+	}
 }
 
 // A saving that was planned before pods were given places is not begun; what has to go goes.

@@ -45,13 +45,12 @@ func (o *Operator) disrupt(ctx context.Context, seen *deprovision.Sightings) (ne
 	if v == nil {
 		return o.options.Poll, problems
 	}
-	if err := o.reopen(ctx, v); err != nil {
-		return o.options.Poll, err
+	err = o.reopen(ctx, v) // a node that cannot be opened does not keep the others
+	result, failed := o.planDisruption(ctx, v)
+	if failed != nil {
+		return o.options.Poll, errors.Join(err, failed)
 	}
-	result, err := o.planDisruption(ctx, v)
-	if err != nil {
-		return o.options.Poll, err
-	}
+	measure(v.pools)
 	clusterCost.Set(result.PricePerHour.Dollars())
 	for _, x := range result.Verdicts { // what goes in any case does not wait until its pods fit elsewhere
 		claim := v.claims[x.Node]
@@ -120,7 +119,7 @@ func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command) {
 	}
 	go func() {
 		if err == nil {
-			err = o.finish(ctx, old, bought, c.AtOnce)
+			err = o.finish(ctx, old, slices.Concat(bought, v.coming(c)), c.AtOnce)
 		}
 		if err != nil && ctx.Err() == nil {
 			logger.Info("command given up", "reason", err.Error()) // its nodes are opened again before the next plan
@@ -146,7 +145,7 @@ func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command) (
 		if err := o.client.Get(ctx, client.ObjectKey{Name: n.Name}, &node); err != nil {
 			return old, nil, err
 		}
-		if err := o.close(ctx, &node); err != nil {
+		if err := o.close(ctx, &node, false); err != nil {
 			return old, nil, err
 		}
 		o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Disrupting", "Disrupt", "%s: %s", c.Method, c.Why)
@@ -166,12 +165,24 @@ func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command) (
 	return old, bought, nil
 }
 
-// finish waits until every replacement takes pods, and deletes the old claims, which drains their nodes. It does not wait for
+// coming are the claims of nodes that are on their way already and are to take pods of a command.
+func (v *view) coming(c *deprovision.Command) (out []*karpv1.NodeClaim) {
+	for _, p := range c.Placements {
+		if to := v.claims[p.Node]; to != nil && !is(karpv1.ConditionTypeInitialized)(to) && !slices.Contains(out, to) {
+			out = append(out, to)
+		}
+	}
+	return out
+}
+
+// finish waits until every node that its pods go to takes pods, and deletes the old claims, which drains their nodes. It does not wait for
 // replacements where the cloud is about to take one of the old machines.
-func (o *Operator) finish(ctx context.Context, old, bought []*karpv1.NodeClaim, atOnce bool) error {
-	for _, b := range bought {
+func (o *Operator) finish(ctx context.Context, old, to []*karpv1.NodeClaim, atOnce bool) error {
+	waiting, cancel := context.WithTimeout(ctx, o.options.Timeouts.WithDefaults().Register) // a node may join and never work
+	defer cancel()
+	for _, b := range to {
 		dying := false
-		err := o.await(ctx, b, func(now *karpv1.NodeClaim) bool {
+		err := o.await(waiting, b, func(now *karpv1.NodeClaim) bool {
 			dying, atOnce = now.DeletionTimestamp != nil, atOnce || o.urgent(ctx, old)
 			return atOnce || dying || now.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized)
 		})
@@ -214,6 +225,10 @@ func (o *Operator) await(ctx context.Context, claim *karpv1.NodeClaim, wanted fu
 	})
 }
 
+func is(condition string) func(*karpv1.NodeClaim) bool {
+	return func(c *karpv1.NodeClaim) bool { return c.StatusConditions().IsTrue(condition) }
+}
+
 // reopen takes the taint off nodes that no running command is about to give back, and whose claims are not being deleted: they
 // are left over from a command that was given up, perhaps by a former process.
 func (o *Operator) reopen(ctx context.Context, v *view) error {
@@ -226,7 +241,6 @@ func (o *Operator) reopen(ctx context.Context, v *view) error {
 		node := n.DeepCopy() // it is the cache's
 		errs = append(errs, client.IgnoreNotFound(o.write(ctx, node, func() {
 			node.Spec.Taints = withoutTaint(node.Spec.Taints, karpv1.DisruptedTaintKey)
-			delete(node.Labels, corev1.LabelNodeExcludeBalancers)
 		})))
 	}
 	return errors.Join(errs...)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -84,12 +85,7 @@ func (o *Operator) launch(ctx context.Context, claim *karpv1.NodeClaim) error {
 		return o.refused(ctx, claim, ask, err)
 	}
 	o.locked(func(now time.Time) { o.ledger = o.ledger.Launched(launched, now) })
-	err = o.write(ctx, claim, func() {
-		for key, value := range launched.Labels {
-			metav1.SetMetaDataLabel(&claim.ObjectMeta, key, value)
-		}
-	})
-	if err != nil {
+	if err := o.write(ctx, claim, func() { claim.Labels = labels.Merge(claim.Labels, launched.Labels) }); err != nil {
 		return err
 	}
 	err = o.writeStatus(ctx, claim, func() {
@@ -106,8 +102,7 @@ func (o *Operator) launch(ctx context.Context, claim *karpv1.NodeClaim) error {
 		"zone", claim.Labels[corev1.LabelTopologyZone], "capacity-type", claim.Labels[instancetypes.LabelCapacityType])
 	o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Launched", "Launch", "%s of type %s", launched.ID, launched.Type)
 	claimsCreated.WithLabelValues(ask.Pool).Inc()
-	// What wakes us next may be older than this.
-	return o.await(ctx, claim, func(now *karpv1.NodeClaim) bool { return now.StatusConditions().IsTrue(karpv1.ConditionTypeLaunched) })
+	return o.await(ctx, claim, is(karpv1.ConditionTypeLaunched)) // what wakes us next may be older than this
 }
 
 // chooseCandidates writes down what a claim that somebody made by hand can be launched as.
@@ -133,11 +128,17 @@ func (o *Operator) chooseCandidates(ctx context.Context, claim *karpv1.NodeClaim
 	}), err)
 }
 
-// refused acts on an error of Create by the table of [cloudprovider.Advise]: the same again, or another plan without it.
+// refused acts on an error of Create by the table of [cloudprovider.Advise]: another plan without what was refused, or the same again.
+// That is so for what no retry mends, too: a new claim would be refused like this one, at once and again and again.
 func (o *Operator) refused(ctx context.Context, claim *karpv1.NodeClaim, ask cloudprovider.NodeClaim, err error) error {
-	advice := cloudprovider.Advise(err)
-	if advice.Retry == cloudprovider.RetrySame || advice.Unknown {
-		return err // the queue asks again, later and later
+	if advice := cloudprovider.Advise(err); advice.Retry != cloudprovider.RetryElsewhere && !errors.Is(err, cloudprovider.ErrNotFound) {
+		o.events.Eventf(claim, nil, corev1.EventTypeWarning, "LaunchFailed", "Launch", "%s", err.Error())
+		said := o.writeStatus(ctx, claim, func() { // once: clouds number their errors, and a change has the claim looked at again
+			if x := claim.StatusConditions().Get(karpv1.ConditionTypeLaunched); x == nil || x.Reason != "LaunchFailed" {
+				claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionTypeLaunched, "LaunchFailed", err.Error())
+			}
+		})
+		return errors.Join(err, said) // the queue asks again, later and later
 	}
 	o.locked(func(now time.Time) { o.ledger = o.ledger.Learn(err, now) })
 	launchesRefused.WithLabelValues(ask.Pool).Inc()
@@ -147,14 +148,8 @@ func (o *Operator) refused(ctx context.Context, claim *karpv1.NodeClaim, ask clo
 // register makes the node that has joined what its claim says: labels, taints, finalizer.
 func (o *Operator) register(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	err := o.write(ctx, node, func() {
-		for key, value := range claim.Labels {
-			metav1.SetMetaDataLabel(&node.ObjectMeta, key, value)
-		}
-		for key, value := range claim.Annotations {
-			if key != requestAnnotation {
-				metav1.SetMetaDataAnnotation(&node.ObjectMeta, key, value)
-			}
-		}
+		node.Labels, node.Annotations = labels.Merge(node.Labels, claim.Labels), labels.Merge(node.Annotations, claim.Annotations)
+		delete(node.Annotations, requestAnnotation)
 		if node.Labels[karpv1.NodeRegisteredLabelKey] != "true" { // once: who takes off a startup taint later means it
 			for _, t := range slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints) {
 				if !slices.ContainsFunc(node.Spec.Taints, func(have corev1.Taint) bool { return have.MatchTaint(&t) }) {
@@ -176,7 +171,7 @@ func (o *Operator) register(ctx context.Context, claim *karpv1.NodeClaim, node *
 		return err
 	}
 	o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Registered", "Register", "as node %s", node.Name)
-	return nil
+	return o.await(ctx, claim, is(karpv1.ConditionTypeRegistered))
 }
 
 // openAfter is how long a node that has joined but does not work yet stays closed to all pods. It is opened then for daemons that
@@ -217,6 +212,7 @@ func (o *Operator) initialize(ctx context.Context, claim *karpv1.NodeClaim, node
 	if err == nil && lacks == "" {
 		o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Initialized", "Initialize", "node %s is ready for pods", node.Name)
 		nodeReadySeconds.WithLabelValues(claim.Labels[karpv1.NodePoolLabelKey]).Observe(time.Since(claim.CreationTimestamp.Time).Seconds())
+		err = o.await(ctx, claim, is(karpv1.ConditionTypeInitialized))
 	}
 	return reconcile.Result{}, err
 }

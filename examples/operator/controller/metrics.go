@@ -1,8 +1,11 @@
 package controller
 
 import (
+	"strings"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
@@ -18,11 +21,25 @@ var (
 	podsUnplaced     = gauge("joinery_pods_unplaced", "Pods that the last plan had no place for.")
 	clusterCost      = gauge("joinery_cluster_cost_dollars_per_hour", "Price of all nodes whose price is known.")
 	planGap          = gauge("joinery_plan_gap_ratio", "How far the last plan is above its proven bound, as a share of the bound.")
-	poolNodes        = registered.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_nodepools_nodes", Help: "NodeClaims of a pool."}, []string{"nodepool"})
+	poolUsage        = registered.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_nodepools_usage", Help: "What the nodes of a pool have."}, []string{"nodepool", "resource_type"})
+	poolLimit        = registered.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_nodepools_limit", Help: "What they may have together."}, []string{"nodepool", "resource_type"})
 	planSeconds      = histogram("joinery_plan_duration_seconds", "Time of a plan, reading the cluster left out.", "plan")
 	nodeReadySeconds = histogram("joinery_node_ready_seconds", "Time from a NodeClaim to its node's initialization.", "nodepool")
 	podStartSeconds  = histogram("karpenter_pods_startup_duration_seconds", "Time from a pod's creation until it runs.", "nodepool")
 )
+
+// measure says what pools have and may have. Of those that are no more nothing is said.
+func measure(pools map[string]knownPool) {
+	poolUsage.Reset()
+	poolLimit.Reset()
+	for name, p := range pools {
+		for what, list := range map[*prometheus.GaugeVec]corev1.ResourceList{poolUsage: p.Status.Resources, poolLimit: corev1.ResourceList(p.Spec.Limits)} {
+			for resource, q := range list {
+				what.WithLabelValues(name, strings.ReplaceAll(string(resource), "-", "_")).Set(q.AsApproximateFloat64())
+			}
+		}
+	}
+}
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
 	return registered.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)

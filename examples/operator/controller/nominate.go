@@ -72,15 +72,7 @@ func (o *Operator) point(ctx context.Context, pod *corev1.Pod) bool {
 	o.mu.Lock()
 	plan := o.planned[pod.UID]
 	o.mu.Unlock()
-	nominated := pod.Status.NominatedNodeName
-	if plan.claim == "" && nominated != "" { // planned by a former process, perhaps
-		var node corev1.Node
-		if o.client.Get(ctx, client.ObjectKey{Name: nominated}, &node) == nil {
-			if claim, err := o.claimOf(ctx, &node); err == nil && claim != nil {
-				plan.claim = claim.Name
-			}
-		}
-	}
+	nominated := pod.Status.NominatedNodeName // of a pod that was not planned, kube-scheduler knows why: it may be making room there
 	var claim karpv1.NodeClaim
 	if plan.claim == "" || o.client.Get(ctx, client.ObjectKey{Name: plan.claim}, &claim) != nil || claim.DeletionTimestamp != nil {
 		return false
@@ -96,7 +88,7 @@ func (o *Operator) point(ctx context.Context, pod *corev1.Pod) bool {
 		return false
 	case nominated == "" && (plan.again || !keepsRoom(pod)):
 		return false
-	case nominated == "" && o.nominations.TryAccept():
+	case nominated == "" && !o.crowded(ctx):
 		o.mu.Lock()
 		plan.pod, plan.again = client.ObjectKeyFromObject(pod), true
 		o.planned[pod.UID] = plan
@@ -114,8 +106,18 @@ func keepsRoom(pod *corev1.Pod) bool {
 	})
 }
 
-// pointAll points the pods that are planned for a claim to its node, which has just joined. Of thousands of pods only some are: whenever
-// kube-scheduler looks at a node for any pod, it works out what the node is like with all that are nominated there.
+// mostNominated is how many pods wait on nodes that they are nominated for, about: whenever kube-scheduler looks at a node for any pod,
+// it works out what the node is like with all that are nominated there. Of 10,000 pods it bound 20 a second while hundreds were.
+const mostNominated = 100
+
+// crowded reports whether no more pods should be nominated.
+func (o *Operator) crowded(ctx context.Context) bool {
+	var pods corev1.PodList
+	err := o.client.List(ctx, &pods, client.MatchingFields{podNominated: "true"}, client.UnsafeDisableDeepCopy)
+	return err != nil || len(pods.Items) >= mostNominated
+}
+
+// pointAll points the pods that are planned for a claim to its node, which has just joined. Of thousands of pods only some are.
 func (o *Operator) pointAll(ctx context.Context, claim, node string) {
 	var pods []types.NamespacedName
 	o.mu.Lock()
@@ -127,7 +129,7 @@ func (o *Operator) pointAll(ctx context.Context, claim, node string) {
 	o.mu.Unlock()
 	workqueue.ParallelizeUntil(ctx, workers, len(pods), func(i int) {
 		var pod corev1.Pod
-		if o.client.Get(ctx, pods[i], &pod) == nil && pod.Spec.NodeName == "" && keepsRoom(&pod) && o.nominations.TryAccept() {
+		if o.client.Get(ctx, pods[i], &pod) == nil && pod.Spec.NodeName == "" && keepsRoom(&pod) && !o.crowded(ctx) {
 			o.patchNomination(ctx, pods[i], node)
 		}
 	})
@@ -141,11 +143,4 @@ func (o *Operator) patchNomination(ctx context.Context, pod types.NamespacedName
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsInvalid(err) && ctx.Err() == nil { // invalid: it is bound by now
 		log.FromContext(ctx).Info("nomination failed", "pod", pod.String(), "error", err.Error())
 	}
-}
-
-// Planned is the NodeClaim that a pod was last planned for, empty if none was.
-func (o *Operator) Planned(pod types.UID) string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.planned[pod].claim
 }

@@ -84,8 +84,7 @@ type Operator struct {
 	events  events.EventRecorder
 	wake    chan struct{} // a batch of pods has something to look at
 
-	nominations flowcontrol.PassiveRateLimiter
-	tried       sync.Map // by UID of a claim, the time when this process first tried to launch it
+	tried sync.Map // by UID of a claim, the time when this process first tried to launch it
 
 	deciding sync.Mutex // held from reading the caches until what was decided on them is in the caches
 
@@ -93,13 +92,15 @@ type Operator struct {
 	ledger      availability.Ledger   // what the cloud refused
 	busy        map[string]bool       // claims of commands under way, old and new, by name
 	planned     map[types.UID]planned // by pod: where the last plan had it
-	provisioned time.Time             // when pods were last planned
-	prices      map[string]float64    // by node, in dollars an hour
+	decoded     map[types.UID]decodedClaim
+	provisioned time.Time          // when pods were last planned
+	prices      map[string]float64 // by node, in dollars an hour
 }
 
 // The indexes of the caches.
 const (
 	podNode       = "spec.nodeName"
+	podNominated  = "status.nominatedNodeName" // of pods that are not bound: "true"
 	nodeProvider  = "spec.providerID"
 	claimProvider = "status.providerID"
 )
@@ -118,7 +119,6 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 		Scheme:                        scheme.Scheme, // the module of karpenter.sh/v1 adds itself to this one
 		Cache:                         cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		NewClient:                     options.NewClient,
-		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true}}, // node classes, of any kind
 		Metrics:                       server.Options{BindAddress: cmp.Or(options.MetricsAddress, "0")},
 		HealthProbeBindAddress:        cmp.Or(options.HealthAddress, "0"),
 		LeaderElection:                options.LeaderElection,
@@ -132,8 +132,7 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 	}
 	o := &Operator{
 		options: options, manager: mgr, client: mgr.GetClient(), api: mgr.GetAPIReader(), events: &herald{mgr.GetEventRecorder("joinery"), flowcontrol.NewTokenBucketRateLimiter(20, 100)}, wake: make(chan struct{}, 1),
-		nominations: flowcontrol.NewTokenBucketRateLimiter(20, 200),
-		busy:        map[string]bool{}, planned: map[types.UID]planned{},
+		busy: map[string]bool{}, planned: map[types.UID]planned{},
 	}
 	err = indexes(func(object client.Object, field string, value client.IndexerFunc) error {
 		return mgr.GetFieldIndexer().IndexField(context.Background(), object, field, value)
@@ -200,6 +199,12 @@ func indexes(index func(object client.Object, field string, value client.Indexer
 	}
 	return errors.Join(
 		index(&corev1.Pod{}, podNode, func(x client.Object) []string { return one(x.(*corev1.Pod).Spec.NodeName) }),
+		index(&corev1.Pod{}, podNominated, func(x client.Object) []string {
+			if p := x.(*corev1.Pod); p.Spec.NodeName != "" || p.Status.NominatedNodeName == "" {
+				return nil
+			}
+			return []string{"true"}
+		}),
 		index(&corev1.Node{}, nodeProvider, func(x client.Object) []string { return one(x.(*corev1.Node).Spec.ProviderID) }),
 		index(&karpv1.NodeClaim{}, claimProvider, func(x client.Object) []string { return one(x.(*karpv1.NodeClaim).Status.ProviderID) }),
 	)
@@ -216,22 +221,14 @@ func (o *Operator) watch() error {
 	return errors.Join(
 		ctrl.NewControllerManagedBy(o.manager).Named("nodeclaim").For(&karpv1.NodeClaim{}).WithOptions(many).
 			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(o.claimsOfNode)).
-			Complete(reconcile.AsReconciler(o.client, objectFunc[*karpv1.NodeClaim](o.reconcileClaim))),
+			Complete(reconcile.AsReconciler(o.client, reconcile.TypedFunc[*karpv1.NodeClaim](o.reconcileClaim))),
 		ctrl.NewControllerManagedBy(o.manager).Named("node").For(&corev1.Node{}).WithOptions(many).
-			Complete(reconcile.AsReconciler(o.client, objectFunc[*corev1.Node](o.reconcileNode))),
+			Complete(reconcile.AsReconciler(o.client, reconcile.TypedFunc[*corev1.Node](o.reconcileNode))),
 		ctrl.NewControllerManagedBy(o.manager).Named("nodepool").For(&karpv1.NodePool{}).
-			Complete(reconcile.AsReconciler(o.client, objectFunc[*karpv1.NodePool](o.reconcilePool))),
+			Complete(reconcile.AsReconciler(o.client, reconcile.TypedFunc[*karpv1.NodePool](o.reconcilePool))),
 		ctrl.NewControllerManagedBy(o.manager).Named("pod").For(&corev1.Pod{}).WithOptions(many).
-			Complete(reconcile.AsReconciler(o.client, objectFunc[*corev1.Pod](o.reconcilePod))),
+			Complete(reconcile.AsReconciler(o.client, reconcile.TypedFunc[*corev1.Pod](o.reconcilePod))),
 	)
-}
-
-// objectFunc is a function as a reconciler.
-type objectFunc[T client.Object] func(context.Context, T) (reconcile.Result, error)
-
-// Reconcile calls the function.
-func (f objectFunc[T]) Reconcile(ctx context.Context, object T) (reconcile.Result, error) {
-	return f(ctx, object)
 }
 
 // claimsOfNode is the claim of a node.

@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,6 +29,9 @@ func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (re
 		return reconcile.Result{}, nil
 	}
 	decoded, invalid := nodepool.DecodeObject(pool)
+	if decoded.IsStatic() {
+		invalid = errors.New("spec.replicas: pools of a fixed number of nodes are not supported; leave it out")
+	}
 	if hash, ok := drift.Hash(&decoded); ok && invalid == nil {
 		if err := o.write(ctx, pool, func() {
 			metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.NodePoolHashAnnotationKey, hash)
@@ -39,24 +44,23 @@ func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (re
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	nodes, sum := int64(len(claims)), corev1.ResourceList{}
+	nodes := int64(len(claims))
+	sum := corev1.ResourceList{"nodes": *resource.NewQuantity(nodes, resource.DecimalSI), "cpu": {}, "memory": {}, "pods": {}, "ephemeral-storage": {}}
 	for _, c := range claims {
 		sum = resources.Add(sum, c.Status.Capacity)
 	}
-	poolNodes.WithLabelValues(pool.Name).Set(float64(nodes))
 	_, missing := o.classHash(ctx, pool.Spec.Template.Spec.NodeClassRef)
 	before := pool.ResourceVersion
 	err = o.writeStatus(ctx, pool, func() {
-		for _, c := range []struct {
-			kind, reason string
-			err          error
-		}{{karpv1.ConditionTypeValidationSucceeded, "Invalid", invalid}, {karpv1.ConditionTypeNodeClassReady, "NodeClassNotFound", missing}} {
-			if c.err == nil {
-				pool.StatusConditions().SetTrue(c.kind)
+		say := func(kind, reason string, err error) {
+			if err == nil {
+				pool.StatusConditions().SetTrue(kind)
 			} else {
-				pool.StatusConditions().SetFalse(c.kind, c.reason, c.err.Error())
+				pool.StatusConditions().SetFalse(kind, reason, err.Error())
 			}
 		}
+		say(karpv1.ConditionTypeValidationSucceeded, "Invalid", invalid)
+		say(karpv1.ConditionTypeNodeClassReady, "NodeClassNotFound", missing)
 		pool.Status.Nodes, pool.Status.Resources = &nodes, sum
 	})
 	if pool.ResourceVersion != before { // conditions tell of every change of the spec, and pods may fit now
@@ -77,7 +81,7 @@ func (o *Operator) classHash(ctx context.Context, ref *karpv1.NodeClassReference
 	mapping, err := o.client.RESTMapper().RESTMapping(schema.GroupKind{Group: ref.Group, Kind: ref.Kind})
 	if err == nil {
 		class.SetGroupVersionKind(mapping.GroupVersionKind)
-		err = o.client.Get(ctx, client.ObjectKey{Name: ref.Name}, &class)
+		err = o.api.Get(ctx, client.ObjectKey{Name: ref.Name}, &class) // a cache of a kind that must not be read would never fill
 	}
 	if err != nil {
 		return "", fmt.Errorf("its node class: %w", err)

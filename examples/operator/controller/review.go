@@ -42,9 +42,14 @@ func (o *Operator) review(ctx context.Context, round int) error {
 	}
 	byName := map[string]*karpv1.NodeClaim{}
 	var claims []lifecycle.Claim
-	now := time.Now()
+	now, hashes := time.Now(), map[karpv1.NodeClassReference]string{}
 	for _, c := range known {
 		byName[c.Name] = c
+		if ref := c.Spec.NodeClassRef; ref != nil {
+			if _, asked := hashes[*ref]; !asked {
+				hashes[*ref], _ = o.classHash(ctx, ref)
+			}
+		}
 		begun, tried := o.tried.Load(c.UID)
 		if !tried { // with thousands before it, it may wait longer for its turn than a launch may take
 			begun = cmp.Or(since(c, karpv1.ConditionTypeLaunched), now)
@@ -67,7 +72,7 @@ func (o *Operator) review(ctx context.Context, round int) error {
 	drifted := make([]error, len(claims))
 	workqueue.ParallelizeUntil(ctx, workers, len(claims), func(i int) {
 		if i%driftRounds == round%driftRounds && !claims[i].Initialized.IsZero() && known[i].DeletionTimestamp == nil {
-			drifted[i] = o.checkDrift(ctx, known[i])
+			drifted[i] = o.checkDrift(ctx, known[i], hashes)
 		}
 	})
 	return errors.Join(append(append(errs, drifted...), o.repair(ctx, byName, now))...)
@@ -102,7 +107,7 @@ func (o *Operator) repair(ctx context.Context, claims map[string]*karpv1.NodeCla
 	for _, c := range claims {
 		node, err := o.nodeOf(ctx, c)
 		errs = append(errs, err)
-		if node != nil && c.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) {
+		if node != nil && c.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered) { // it may never have worked
 			nodes = append(nodes, lifecycle.Node{Claim: c.Name, Pool: c.Labels[karpv1.NodePoolLabelKey], Conditions: node.Status.Conditions})
 		}
 	}
@@ -116,13 +121,13 @@ func (o *Operator) repair(ctx context.Context, claims map[string]*karpv1.NodeCla
 const driftRounds = 6
 
 // checkDrift asks whether the machine is still what would be launched today.
-func (o *Operator) checkDrift(ctx context.Context, claim *karpv1.NodeClaim) error {
+func (o *Operator) checkDrift(ctx context.Context, claim *karpv1.NodeClaim, hashes map[karpv1.NodeClassReference]string) error {
 	drift, err := o.options.Provider.Drifted(ctx, claim.Status.ProviderID)
 	if err != nil && !errors.Is(err, cloudprovider.ErrNotFound) {
 		return err
 	}
-	if have := claim.Annotations[classHashAnnotation]; have != "" && drift.Reason == "" {
-		if hash, err := o.classHash(ctx, claim.Spec.NodeClassRef); err == nil && hash != have {
+	if have, ref := claim.Annotations[classHashAnnotation], claim.Spec.NodeClassRef; have != "" && drift.Reason == "" && ref != nil {
+		if hash := hashes[*ref]; hash != "" && hash != have {
 			drift = cloudprovider.Drift{Reason: "NodeClassDrift", Detail: "the node class was changed"}
 		}
 	}

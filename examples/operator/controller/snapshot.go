@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -76,8 +77,11 @@ func (o *Operator) read(ctx context.Context) (*view, error) {
 	if failed != nil {
 		return nil, failed
 	}
-	problems := errors.Join(o.readPools(ctx, v, pools), v.readClaims(claims))
-	leaving := simulate.Leaving(v.Snapshot)
+	problems := errors.Join(o.readPools(ctx, v, pools), o.readClaims(v, claims))
+	leaving, budgets := simulate.Leaving(v.Snapshot), eviction.NewBudgets(v.objects.PodDisruptionBudgets)
+	v.Pods = slices.DeleteFunc(v.Pods, func(p *corev1.Pod) bool { // what no drain may evict needs no other place yet
+		return leaving[p.Spec.NodeName] && (eviction.Protected(p, v.now) != "" || budgets.Check(p).Always)
+	})
 	for _, p := range v.Pods {
 		if leaving[p.Spec.NodeName] && eviction.Reschedulable(p) {
 			v.moving[p.UID] = true
@@ -120,16 +124,33 @@ func (o *Operator) readPools(ctx context.Context, v *view, pools []*karpv1.NodeP
 	return errors.Join(problems...)
 }
 
+// decodedClaim is what a version of a claim says. Reading one takes most of a millisecond, and there may be thousands.
+type decodedClaim struct {
+	version string
+	claim   nodeclaim.NodeClaim
+}
+
 // readClaims joins claims and nodes. What a claim promises counts until its node is initialized: see scheduling.NodeClaim.
-func (v *view) readClaims(claims []*karpv1.NodeClaim) error {
+func (o *Operator) readClaims(v *view, claims []*karpv1.NodeClaim) error {
+	var before map[types.UID]decodedClaim
+	after := make(map[types.UID]decodedClaim, len(claims))
+	o.locked(func(time.Time) { before = o.decoded })
+	defer o.locked(func(time.Time) { o.decoded = after }) // whole, for two may be reading
 	byID := map[string]*corev1.Node{}
 	for _, n := range v.Nodes {
 		byID[n.Spec.ProviderID] = n
 	}
 	var problems []error
 	for _, c := range claims {
-		decoded, err := nodeclaim.DecodeObject(c)
-		name := c.Name
+		last, err := before[c.UID], error(nil)
+		if last.version != c.ResourceVersion {
+			last.version = c.ResourceVersion
+			last.claim, err = nodeclaim.DecodeObject(c)
+		}
+		if err == nil {
+			after[c.UID] = last
+		}
+		decoded, name := last.claim, c.Name
 		if node := byID[c.Status.ProviderID]; node != nil && c.Status.ProviderID != "" {
 			name, decoded.NodeName = node.Name, node.Name
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,10 +43,11 @@ func (o *Operator) reconcileNode(ctx context.Context, node *corev1.Node) (reconc
 	return reconcile.Result{}, nil
 }
 
-// release lets a node of ours go whose claim is gone. The cache may be behind: only the API server's own answer counts.
+// release lets a node of ours go whose claim is gone. The pods of a machine that lives are running: the review gives such a machine back
+// first, unless it is none of ours and somebody deletes its node.
 func (o *Operator) release(ctx context.Context, node *corev1.Node) error {
-	claims, err := list[*karpv1.NodeClaim](ctx, o.api, &karpv1.NodeClaimList{})
-	if err != nil || slices.ContainsFunc(claims, func(c *karpv1.NodeClaim) bool { return c.Status.ProviderID == node.Spec.ProviderID }) {
+	machine, err := o.options.Provider.Get(ctx, node.Spec.ProviderID)
+	if notFoundIsFine(err) != nil || err == nil && (machine.Token != "" || node.DeletionTimestamp == nil) {
 		return err
 	}
 	return o.removeNode(ctx, node)
@@ -148,7 +148,7 @@ func notFoundIsFine(err error) error {
 
 // empty moves the drain of a node on, and reports whether something is left to wait for.
 func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) (waits bool, err error) {
-	if err := o.close(ctx, node); err != nil {
+	if err := o.close(ctx, node, true); err != nil {
 		return true, err
 	}
 	pods, err := o.podsOn(ctx, node)
@@ -170,6 +170,9 @@ func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 	for _, p := range plan.Now() {
 		errs = append(errs, o.evict(ctx, p, node))
 	}
+	if len(plan.Steps) > 0 && len(plan.Now())+len(plan.Ending) == 0 { // nothing moves by itself
+		o.events.Eventf(node, claim, corev1.EventTypeWarning, "FailedDraining", "Drain", "%d pods are left; %s waits: %s", len(plan.Steps), eviction.Name(plan.Steps[0].Pod), plan.Steps[0].Wait)
+	}
 	if err := errors.Join(errs...); err != nil || !plan.Done() {
 		return true, err
 	}
@@ -181,16 +184,20 @@ func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 	err = errors.Join(err, unknown)
 	attached := drain.Attached(node.Name, attachments, pods, claims)
 	if err != nil || len(attached) > 0 && (deadline.IsZero() || now.Before(deadline)) {
+		o.events.Eventf(node, claim, corev1.EventTypeNormal, "AwaitingVolumeDetachment", "Drain", "attached still: %v", attached)
 		return true, err
 	}
 	return false, o.writeStatus(ctx, claim, func() { claim.StatusConditions().SetTrue(karpv1.ConditionTypeVolumesDetached) })
 }
 
-// close keeps new pods away from a node.
-func (o *Operator) close(ctx context.Context, node *corev1.Node) error {
+// close keeps new pods away from a node, and from one that is being drained the traffic of load balancers, too: the pods of others still
+// serve.
+func (o *Operator) close(ctx context.Context, node *corev1.Node, drained bool) error {
 	return o.write(ctx, node, func() {
 		if !hasTaint(node, karpv1.DisruptedTaintKey) {
 			node.Spec.Taints = append(node.Spec.Taints, karpv1.DisruptedNoScheduleTaint)
+		}
+		if drained {
 			metav1.SetMetaDataLabel(&node.ObjectMeta, corev1.LabelNodeExcludeBalancers, "karpenter")
 		}
 	})
