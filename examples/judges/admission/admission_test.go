@@ -60,7 +60,7 @@ func strategies() map[string]rest.RESTCreateStrategy {
 }
 
 // server is what an API server says of a manifest that kubectl sends it, with the strict validation of fields that is kubectl's default.
-func server(text string) error {
+func server(ctx context.Context, text string) error {
 	strict := serializer.NewCodecFactory(legacyscheme.Scheme, serializer.EnableStrict)
 	data, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
@@ -86,7 +86,7 @@ func server(text string) error {
 		where = metav1.NamespaceDefault
 		meta.SetNamespace(where)
 	}
-	ctx := genericapirequest.WithNamespace(context.Background(), where)
+	ctx = genericapirequest.WithNamespace(ctx, where)
 	ctx = genericapirequest.WithRequestInfo(ctx, &genericapirequest.RequestInfo{APIGroup: kind.Group, APIVersion: kind.Version})
 	return rest.BeforeCreate(strategy, ctx, internal)
 }
@@ -105,10 +105,10 @@ func TestManifestsAgreeWithTheAPIServer(t *testing.T) {
 	unreadable := map[string]bool{`resources: {requests: {cpu: .inf}}`: true, `resources: {requests: {cpu: .nan}}`: true} // before there is an object
 	for _, table := range slices.Concat(pods(), others()) {
 		require.Contains(t, table.template, "@")
-		require.NoError(t, server(strings.Replace(table.template, "@", "", 1)), "%s: the template by itself", table.name)
+		require.NoError(t, server(t.Context(), strings.Replace(table.template, "@", "", 1)), "%s: the template by itself", table.name)
 		for _, r := range table.rows {
 			text := strings.Replace(table.template, "@", r.text, 1)
-			theirs := server(text)
+			theirs := server(t.Context(), text)
 			_, ours := manifests.Parse([]manifests.File{{Name: "x.yaml", Data: []byte(text)}}, nil)
 			count++
 			if theirs != nil {
