@@ -355,61 +355,15 @@ func TestRepairKeepsItsHead(t *testing.T) {
 	}
 }
 
-// A pod that kube-scheduler did not get onto its open node is pointed there once more, and then planned anew.
-func TestPoint(t *testing.T) {
-	spread := func(p *corev1.Pod) {
-		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule}}
+// A pod waits for the node that it is planned for, and is planned anew when that is there, or will never be.
+func TestExpected(t *testing.T) {
+	going := claim("going", "id-3")
+	going.Finalizers, going.DeletionTimestamp = []string{karpv1.TerminationFinalizer}, &metav1.Time{Time: time.Now()}
+	o, _ := operate(t, interceptor.Funcs{}, claim("open", "id", karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized), claim("coming", "id-2"), going)
+	for to, want := range map[string]bool{"open": false, "coming": true, "going": false, "gone": false, "": false} {
+		o.planned["a"] = planned{claim: to}
+		require.Equal(t, want, o.expected(t.Context(), pod("a", "")), to)
 	}
-	open := claim("n", "id", karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized)
-	o, _ := operate(t, interceptor.Funcs{}, open, claim("coming", "id-2"), node("n", "id"), pod("a", ""), pod("s", "", spread), pod("c", ""), pod("other", ""))
-	for name, to := range map[types.UID]string{"a": "n", "s": "n", "c": "coming"} {
-		o.planned[name] = planned{claim: to, pod: types.NamespacedName{Namespace: "default", Name: string(name)}}
-	}
-	o.pointAll(t.Context(), "n", "n")
-	a, s := get(t, o, pod("a", "")), get(t, o, pod("s", "", spread))
-	require.Equal(t, "n", a.Status.NominatedNodeName)
-	require.Empty(t, s.Status.NominatedNodeName, "those nominated to one zone would keep each other out of it")
-	require.True(t, o.point(t.Context(), a), "its room is kept")
-	require.False(t, o.point(t.Context(), s))
-	require.True(t, o.point(t.Context(), get(t, o, pod("c", ""))), "its node is coming")
-
-	cleared := func() *corev1.Pod {
-		o.patchNomination(t.Context(), client.ObjectKeyFromObject(a), "")
-		return get(t, o, pod("a", ""))
-	}
-	require.True(t, o.point(t.Context(), cleared()))
-	require.Equal(t, "n", get(t, o, pod("a", "")).Status.NominatedNodeName)
-	require.False(t, o.point(t.Context(), cleared()), "others have taken the room")
-
-	o.patchNomination(t.Context(), client.ObjectKeyFromObject(a), "n")
-	o.patchNomination(t.Context(), client.ObjectKeyFromObject(pod("other", "")), "n")
-	late := get(t, o, claim("n", ""))
-	for i := range late.Status.Conditions {
-		late.Status.Conditions[i].LastTransitionTime.Time = time.Now().Add(-time.Minute)
-	}
-	require.NoError(t, o.client.Status().Update(t.Context(), late))
-	require.False(t, o.point(t.Context(), get(t, o, pod("a", ""))), "it was never tried, or never fitted")
-	require.Empty(t, get(t, o, pod("a", "")).Status.NominatedNodeName, "the next plan counts it as pending")
-	require.False(t, o.point(t.Context(), get(t, o, pod("other", ""))))
-	require.Equal(t, "n", get(t, o, pod("other", "")).Status.NominatedNodeName, "kube-scheduler is making room for it, and nobody else has planned it")
-}
-
-// Of many pods that wait only some are nominated; those that are bound no longer count.
-func TestCrowd(t *testing.T) {
-	objects := []client.Object{claim("n", "id", karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized), node("n", "id"), pod("a", "")}
-	for i := range mostNominated {
-		objects = append(objects, pod(fmt.Sprint(i), "", func(p *corev1.Pod) { p.Status.NominatedNodeName = "m" }))
-	}
-	o, _ := operate(t, interceptor.Funcs{}, objects...)
-	o.planned["a"] = planned{claim: "n", pod: types.NamespacedName{Namespace: "default", Name: "a"}}
-	o.pointAll(t.Context(), "n", "n")
-	require.Empty(t, get(t, o, pod("a", "")).Status.NominatedNodeName)
-
-	bound := get(t, o, pod("0", ""))
-	bound.Spec.NodeName = "m"
-	require.NoError(t, o.client.Update(t.Context(), bound))
-	o.pointAll(t.Context(), "n", "n")
-	require.Equal(t, "n", get(t, o, pod("a", "")).Status.NominatedNodeName)
 }
 
 // What was made of a claim holds for its version only.

@@ -100,7 +100,6 @@ type Operator struct {
 // The indexes of the caches.
 const (
 	podNode       = "spec.nodeName"
-	podNominated  = "status.nominatedNodeName" // of pods that are not bound: "true"
 	nodeProvider  = "spec.providerID"
 	claimProvider = "status.providerID"
 )
@@ -199,12 +198,6 @@ func indexes(index func(object client.Object, field string, value client.Indexer
 	}
 	return errors.Join(
 		index(&corev1.Pod{}, podNode, func(x client.Object) []string { return one(x.(*corev1.Pod).Spec.NodeName) }),
-		index(&corev1.Pod{}, podNominated, func(x client.Object) []string {
-			if p := x.(*corev1.Pod); p.Spec.NodeName != "" || p.Status.NominatedNodeName == "" {
-				return nil
-			}
-			return []string{"true"}
-		}),
 		index(&corev1.Node{}, nodeProvider, func(x client.Object) []string { return one(x.(*corev1.Node).Spec.ProviderID) }),
 		index(&karpv1.NodeClaim{}, claimProvider, func(x client.Object) []string { return one(x.(*karpv1.NodeClaim).Status.ProviderID) }),
 	)

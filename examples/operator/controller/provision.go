@@ -37,8 +37,8 @@ func (o *Operator) reconcilePod(ctx context.Context, pod *corev1.Pod) (reconcile
 	if !unschedulable(pod) {
 		return reconcile.Result{}, o.podMoved(ctx, pod)
 	}
-	if o.point(ctx, pod) {
-		return reconcile.Result{RequeueAfter: patience}, nil
+	if o.expected(ctx, pod) {
+		return reconcile.Result{RequeueAfter: o.options.Poll}, nil
 	}
 	o.Wake()
 	return reconcile.Result{}, nil
