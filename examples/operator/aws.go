@@ -12,7 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 )
 
-// openAWS is EC2, with credentials as every AWS program finds them.
+// openAWS returns EC2, with the credentials of AWS's default chain.
 func (f *flags) openAWS(ctx context.Context, api client.Client) (*aws.Provider, error) {
 	return aws.New(ctx, aws.Options{
 		Cluster: f.cluster, Region: f.region, Queue: f.queue, StatusChecks: true, Classes: classes{api},

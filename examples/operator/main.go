@@ -1,4 +1,4 @@
-// Operator provisions nodes for the pods of a cluster, and gives back those that are not worth their price.
+// Operator provisions nodes for the pods of a cluster, and gives back nodes that cost more than they are good for.
 //
 //	operator [--provider memory|aws] [--kubeconfig FILE] [--ui-bind-address :8700] ...
 //
@@ -99,7 +99,7 @@ func run(ctx context.Context, args []string) error {
 	return operator.Manager().Start(ctx)
 }
 
-// open opens the cloud, and what has to run beside it.
+// open returns the cloud, and what has to run beside it.
 func (f *flags) open(ctx context.Context, cfg *rest.Config) (cloudprovider.Provider, []manager.Runnable, error) {
 	api, err := client.New(cfg, client.Options{Scheme: scheme.Scheme})
 	if err != nil {

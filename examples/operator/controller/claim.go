@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// requestAnnotation holds what the cloud is asked for, as JSON of a cloudprovider.NodeClaim. The spec cannot say it: it has lists
-	// of types and of zones, but not which type in which zone, nor the order. A retry of a launch must ask for exactly the same, so it
-	// is written down before the cloud is asked.
+	// requestAnnotation holds the launch request, as JSON of a cloudprovider.NodeClaim. The spec has lists of types and of zones, but
+	// neither which type in which zone nor the order. A retry of a launch must ask for exactly the same, so the request is written
+	// down before the cloud is asked.
 	requestAnnotation = "joinery-sdk.dev/request"
 	// classHashAnnotation is the hash of the node class's spec when the claim was made.
 	classHashAnnotation = "joinery-sdk.dev/nodeclass-hash"
 )
 
-// newClaim is the NodeClaim of a node to buy.
+// newClaim returns the NodeClaim of a node to buy.
 func (v *view) newClaim(ask cloudprovider.NodeClaim) (*karpv1.NodeClaim, error) {
 	pool := v.pools[ask.Pool]
 	hash, _ := drift.Hash(&pool.decoded)
@@ -42,7 +42,8 @@ func (v *view) newClaim(ask cloudprovider.NodeClaim) (*karpv1.NodeClaim, error) 
 	return claim, writeRequest(claim, ask)
 }
 
-// specOf are the types, zones and capacity types of the candidates, all else that the plan fixed, and what the pool asks besides.
+// specOf returns the requirements of a claim: types, zones and capacity types of the candidates, every other label that the plan
+// decided, and the pool's requirements for the remaining labels.
 func specOf(ask cloudprovider.NodeClaim, pool []karpv1.NodeSelectorRequirementWithMinValues) []karpv1.NodeSelectorRequirementWithMinValues {
 	in := ask.Values()
 	var out []karpv1.NodeSelectorRequirementWithMinValues
@@ -51,7 +52,7 @@ func specOf(ask cloudprovider.NodeClaim, pool []karpv1.NodeSelectorRequirementWi
 	}
 	for _, r := range pool {
 		if in[r.Key] == nil {
-			r.MinValues = nil // the plan has seen to it
+			r.MinValues = nil // the plan has met it
 			out = append(out, r)
 		}
 	}
@@ -64,7 +65,7 @@ func writeRequest(claim *karpv1.NodeClaim, ask cloudprovider.NodeClaim) error {
 	return err
 }
 
-// readRequest is what the cloud is asked for, the same on every retry. A claim that somebody made by hand has no candidates.
+// readRequest returns the launch request of a claim, which is the same on every retry. A claim written by a user has no candidates.
 func readRequest(claim *karpv1.NodeClaim) (ask cloudprovider.NodeClaim, err error) {
 	if text := claim.Annotations[requestAnnotation]; text != "" {
 		if err = json.Unmarshal([]byte(text), &ask); err != nil {
@@ -75,7 +76,7 @@ func readRequest(claim *karpv1.NodeClaim) (ask cloudprovider.NodeClaim, err erro
 	return ask, err
 }
 
-// describe is the line that people look for in the log.
+// describe returns the types of a request, shortened for the log.
 func describe(ask cloudprovider.NodeClaim) string {
 	var types []string
 	for _, c := range ask.Candidates {

@@ -18,7 +18,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
 )
 
-// disruptLoop plans again and again which nodes to give back.
+// disruptLoop plans disruption every Options.Poll, or earlier if a saving is due.
 func (o *Operator) disruptLoop(ctx context.Context) error {
 	var seen deprovision.Sightings
 	for ctx.Err() == nil {
@@ -38,21 +38,21 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// disrupt plans once, and starts the commands whose time has come: a saving is taken only if it is still there after a while
-// (Options.Validate), and what has to go goes at once.
+// disrupt plans once and starts the commands that are due. A saving is due if it has lasted for Options.Validate; interruptions,
+// expiration and drift are due at once.
 func (o *Operator) disrupt(ctx context.Context, seen *deprovision.Sightings) (next time.Duration, err error) {
 	v, problems := o.read(ctx)
 	if v == nil {
 		return o.options.Poll, problems
 	}
-	err = o.reopen(ctx, v) // a node that cannot be opened does not keep the others
+	err = o.reopen(ctx, v) // if it fails for one node, the rest goes on
 	result, failed := o.planDisruption(ctx, v)
 	if failed != nil {
 		return o.options.Poll, errors.Join(err, failed)
 	}
 	measure(v.pools)
 	clusterCost.Set(result.PricePerHour.Dollars())
-	for _, x := range result.Verdicts { // what goes in any case does not wait until its pods fit elsewhere
+	for _, x := range result.Verdicts { // these nodes go even if their pods fit nowhere else
 		claim := v.claims[x.Node]
 		if claim != nil && x.Outcome == deprovision.WouldNotFit && (x.Method == eligibility.Interruption || x.Method == eligibility.Expiration) {
 			err = errors.Join(err, o.giveUp(ctx, claim, string(x.Method), x.Detail))
@@ -69,7 +69,7 @@ func (o *Operator) disrupt(ctx context.Context, seen *deprovision.Sightings) (ne
 	return min(o.options.Poll, due.Sub(v.now)), err
 }
 
-// planDisruption asks package deprovision.
+// planDisruption calls package deprovision on the view, and remembers the prices of all nodes.
 func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Result, error) {
 	start := time.Now()
 	sim, nominated, err := simulate.New(v.Snapshot)
@@ -100,8 +100,8 @@ func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Res
 	return result, err
 }
 
-// start has a command carried out in the background. What goes and what comes is busy until that is over: no other plan takes it.
-// A saving that was planned before pods were given places is planned again.
+// start carries out a command in the background. Until it ends, the claims of its old and new nodes are busy, and no other command
+// uses them. A saving is dropped if pods were planned after its view was read, because they may need the nodes that it removes.
 func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command) {
 	o.deciding.Lock()
 	defer o.deciding.Unlock()
@@ -122,7 +122,7 @@ func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command) {
 			err = o.finish(ctx, old, slices.Concat(bought, v.coming(c)), c.AtOnce)
 		}
 		if err != nil && ctx.Err() == nil {
-			logger.Info("command given up", "reason", err.Error()) // its nodes are opened again before the next plan
+			logger.Info("command given up", "reason", err.Error()) // reopen removes the taint of its nodes before the next plan
 		}
 		o.locked(func(time.Time) {
 			for _, claim := range append(old, bought...) {
@@ -132,7 +132,7 @@ func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command) {
 	}()
 }
 
-// begin closes the nodes of a command and orders what replaces them. Old and bought are those for which that was tried.
+// begin taints the nodes of a command and creates the claims of its replacements. It returns the claims for which that was tried.
 func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command) (old, bought []*karpv1.NodeClaim, err error) {
 	for _, n := range c.Nodes {
 		claim := v.claims[n.Name]
@@ -165,7 +165,7 @@ func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command) (
 	return old, bought, nil
 }
 
-// coming are the claims of nodes that are on their way already and are to take pods of a command.
+// coming returns the claims of in-flight nodes that are to take pods of a command.
 func (v *view) coming(c *deprovision.Command) (out []*karpv1.NodeClaim) {
 	for _, p := range c.Placements {
 		if to := v.claims[p.Node]; to != nil && !is(karpv1.ConditionTypeInitialized)(to) && !slices.Contains(out, to) {
@@ -175,10 +175,10 @@ func (v *view) coming(c *deprovision.Command) (out []*karpv1.NodeClaim) {
 	return out
 }
 
-// finish waits until every node that its pods go to takes pods, and deletes the old claims, which drains their nodes. It does not wait for
-// replacements where the cloud is about to take one of the old machines.
+// finish waits until every target node is initialized and then deletes the old claims, which drains their nodes. It stops waiting
+// when the cloud is about to reclaim one of the old machines.
 func (o *Operator) finish(ctx context.Context, old, to []*karpv1.NodeClaim, atOnce bool) error {
-	waiting, cancel := context.WithTimeout(ctx, o.options.Timeouts.WithDefaults().Register) // a node may join and never work
+	waiting, cancel := context.WithTimeout(ctx, o.options.Timeouts.WithDefaults().Register) // a node may join and never become ready
 	defer cancel()
 	for _, b := range to {
 		dying := false
@@ -197,7 +197,7 @@ func (o *Operator) finish(ctx context.Context, old, to []*karpv1.NodeClaim, atOn
 		if err := o.client.Delete(ctx, c); client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		// Until the cache knows, the node would look like one that was left over.
+		// Until the cache shows the deletion, reopen would take the node for one of an abandoned command.
 		if err := o.await(ctx, c, func(now *karpv1.NodeClaim) bool { return now.DeletionTimestamp != nil }); client.IgnoreNotFound(err) != nil {
 			return err
 		}
@@ -205,7 +205,7 @@ func (o *Operator) finish(ctx context.Context, old, to []*karpv1.NodeClaim, atOn
 	return nil
 }
 
-// urgent reports whether the cloud takes one of the machines in less than it may take to drain it.
+// urgent reports whether the cloud reclaims one of the machines before a drain may have ended.
 func (o *Operator) urgent(ctx context.Context, claims []*karpv1.NodeClaim) bool {
 	const drainTime = 30 * time.Second
 	return slices.ContainsFunc(claims, func(c *karpv1.NodeClaim) bool {
@@ -216,7 +216,7 @@ func (o *Operator) urgent(ctx context.Context, claims []*karpv1.NodeClaim) bool 
 	})
 }
 
-// await waits until the cache shows a claim as wanted. A claim that is gone is an error.
+// await waits until the cache shows a claim for which wanted is true. A claim that no longer exists is an error.
 func (o *Operator) await(ctx context.Context, claim *karpv1.NodeClaim, wanted func(*karpv1.NodeClaim) bool) error {
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		var now karpv1.NodeClaim
@@ -229,8 +229,8 @@ func is(condition string) func(*karpv1.NodeClaim) bool {
 	return func(c *karpv1.NodeClaim) bool { return c.StatusConditions().IsTrue(condition) }
 }
 
-// reopen takes the taint off nodes that no running command is about to give back, and whose claims are not being deleted: they
-// are left over from a command that was given up, perhaps by a former process.
+// reopen removes the disruption taint from nodes of abandoned commands, perhaps of an earlier process: nodes that no running command
+// uses and whose claims are not being deleted.
 func (o *Operator) reopen(ctx context.Context, v *view) error {
 	var errs []error
 	for _, n := range v.Nodes {
@@ -238,7 +238,7 @@ func (o *Operator) reopen(ctx context.Context, v *view) error {
 		if !hasTaint(n, karpv1.DisruptedTaintKey) || claim == nil || claim.DeletionTimestamp != nil || n.DeletionTimestamp != nil || v.busy[claim.Name] {
 			continue
 		}
-		node := n.DeepCopy() // it is the cache's
+		node := n.DeepCopy() // the cache owns n
 		errs = append(errs, client.IgnoreNotFound(o.write(ctx, node, func() {
 			node.Spec.Taints = withoutTaint(node.Spec.Taints, karpv1.DisruptedTaintKey)
 		})))

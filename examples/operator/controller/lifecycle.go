@@ -24,10 +24,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
 
-// reconcileClaim takes a claim one step further: launched, registered, initialized, or out of the world.
+// reconcileClaim takes a claim one step further: launched, registered, initialized, or terminated.
 func (o *Operator) reconcileClaim(ctx context.Context, claim *karpv1.NodeClaim) (reconcile.Result, error) {
 	result, err := o.stepClaim(ctx, claim)
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // somebody was quicker: look again
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // the claim was changed meanwhile
 		return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, nil
 	}
 	return result, err
@@ -48,7 +48,7 @@ func (o *Operator) stepClaim(ctx context.Context, claim *karpv1.NodeClaim) (reco
 	node, err := o.nodeOf(ctx, claim)
 	registered := claim.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered)
 	switch {
-	case err != nil || node == nil && !registered: // it will be there some time, or reviewed
+	case err != nil || node == nil && !registered: // the node has not joined yet; the review ends claims that take too long
 		return reconcile.Result{}, err
 	case node == nil:
 		return reconcile.Result{}, o.lost(ctx, claim)
@@ -60,8 +60,8 @@ func (o *Operator) stepClaim(ctx context.Context, claim *karpv1.NodeClaim) (reco
 	return reconcile.Result{}, nil
 }
 
-// lost gives a claim up whose node was there and has been deleted past its finalizer: no kubelet makes it again. Only the API server
-// knows that for sure.
+// lost deletes a claim whose registered node was deleted in spite of its finalizer, because no kubelet registers it again. The cache may
+// be stale, so it asks the API server.
 func (o *Operator) lost(ctx context.Context, claim *karpv1.NodeClaim) error {
 	err := o.api.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, &corev1.Node{})
 	if apierrors.IsNotFound(err) {
@@ -70,13 +70,13 @@ func (o *Operator) lost(ctx context.Context, claim *karpv1.NodeClaim) error {
 	return err
 }
 
-// launch buys the machine of a claim. The token makes it safe to ask again, whatever became of the answer.
+// launch buys the machine of a claim. The token makes a retry safe even if an answer was lost.
 func (o *Operator) launch(ctx context.Context, claim *karpv1.NodeClaim) error {
 	ask, err := readRequest(claim)
 	if err != nil {
 		return err
 	}
-	if len(ask.Candidates) == 0 { // made by hand: look for what it could be, and write that down first
+	if len(ask.Candidates) == 0 { // written by a user
 		return o.chooseCandidates(ctx, claim)
 	}
 	o.tried.LoadOrStore(claim.UID, time.Now())
@@ -102,10 +102,10 @@ func (o *Operator) launch(ctx context.Context, claim *karpv1.NodeClaim) error {
 		"zone", claim.Labels[corev1.LabelTopologyZone], "capacity-type", claim.Labels[instancetypes.LabelCapacityType])
 	o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Launched", "Launch", "%s of type %s", launched.ID, launched.Type)
 	claimsCreated.WithLabelValues(ask.Pool).Inc()
-	return o.await(ctx, claim, is(karpv1.ConditionTypeLaunched)) // what wakes us next may be older than this
+	return o.await(ctx, claim, is(karpv1.ConditionTypeLaunched)) // the next event may be older than this write
 }
 
-// chooseCandidates writes down what a claim that somebody made by hand can be launched as.
+// chooseCandidates writes the candidates of a claim that a user wrote into its annotation.
 func (o *Operator) chooseCandidates(ctx context.Context, claim *karpv1.NodeClaim) error {
 	c, err := nodeclaim.DecodeObject(claim)
 	if err != nil {
@@ -115,7 +115,7 @@ func (o *Operator) chooseCandidates(ctx context.Context, claim *karpv1.NodeClaim
 	if err != nil {
 		return err
 	}
-	const most = 60 // what one request to a cloud takes
+	const most = 60 // of one request
 	candidates := cloudprovider.CandidatesOf(types, c.Requirements, c.Requests, instancetypes.WellKnown())
 	if len(candidates) == 0 {
 		return o.giveUp(ctx, claim, "Unlaunchable", "no instance type satisfies the claim")
@@ -128,29 +128,30 @@ func (o *Operator) chooseCandidates(ctx context.Context, claim *karpv1.NodeClaim
 	}), err)
 }
 
-// refused acts on an error of Create by the table of [cloudprovider.Advise]: another plan without what was refused, or the same again.
-// That is so for what no retry mends, too: a new claim would be refused like this one, at once and again and again.
+// refused acts on an error of Create as [cloudprovider.Advise] says. Refused capacity is remembered and the claim is deleted, so that its
+// pods are planned anew. For every other error the claim stays and is retried, even if no retry helps: a new claim would fail
+// the same way, in a tight loop.
 func (o *Operator) refused(ctx context.Context, claim *karpv1.NodeClaim, ask cloudprovider.NodeClaim, err error) error {
 	if advice := cloudprovider.Advise(err); advice.Retry != cloudprovider.RetryElsewhere && !errors.Is(err, cloudprovider.ErrNotFound) {
 		o.events.Eventf(claim, nil, corev1.EventTypeWarning, "LaunchFailed", "Launch", "%s", err.Error())
-		said := o.writeStatus(ctx, claim, func() { // once: clouds number their errors, and a change has the claim looked at again
+		said := o.writeStatus(ctx, claim, func() { // once: texts of errors differ by request ids, and every change reconciles the claim again
 			if x := claim.StatusConditions().Get(karpv1.ConditionTypeLaunched); x == nil || x.Reason != "LaunchFailed" {
 				claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionTypeLaunched, "LaunchFailed", err.Error())
 			}
 		})
-		return errors.Join(err, said) // the queue asks again, later and later
+		return errors.Join(err, said) // the queue retries with backoff
 	}
 	o.locked(func(now time.Time) { o.ledger = o.ledger.Learn(err, now) })
 	launchesRefused.WithLabelValues(ask.Pool).Inc()
 	return o.giveUp(ctx, claim, "LaunchRefused", err.Error())
 }
 
-// register makes the node that has joined what its claim says: labels, taints, finalizer.
+// register copies labels, annotations and taints of the claim to the node that has joined, and adds the finalizer.
 func (o *Operator) register(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	err := o.write(ctx, node, func() {
 		node.Labels, node.Annotations = labels.Merge(node.Labels, claim.Labels), labels.Merge(node.Annotations, claim.Annotations)
 		delete(node.Annotations, requestAnnotation)
-		if node.Labels[karpv1.NodeRegisteredLabelKey] != "true" { // once: who takes off a startup taint later means it
+		if node.Labels[karpv1.NodeRegisteredLabelKey] != "true" { // once: a startup taint that is removed later stays removed
 			for _, t := range slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints) {
 				if !slices.ContainsFunc(node.Spec.Taints, func(have corev1.Taint) bool { return have.MatchTaint(&t) }) {
 					node.Spec.Taints = append(node.Spec.Taints, t)
@@ -174,11 +175,11 @@ func (o *Operator) register(ctx context.Context, claim *karpv1.NodeClaim, node *
 	return o.await(ctx, claim, is(karpv1.ConditionTypeRegistered))
 }
 
-// openAfter is how long a node that has joined but does not work yet stays closed to all pods. It is opened then for daemons that
-// it may be waiting for, such as those of its network.
+// openAfter is how long an unready node keeps the unregistered taint. It may be waiting for daemons that do not tolerate the taint, such
+// as those of its network.
 const openAfter = 5 * time.Second
 
-// initialize opens a node to pods, and says when it is ready for them.
+// initialize removes the unregistered taint of a node, and marks node and claim as initialized when nothing is lacking.
 func (o *Operator) initialize(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) (reconcile.Result, error) {
 	if hasTaint(node, karpv1.UnregisteredTaintKey) {
 		if left := openAfter - time.Since(since(claim, karpv1.ConditionTypeRegistered)); left > 0 && !lifecycle.Works(node) {
@@ -201,7 +202,7 @@ func (o *Operator) initialize(ctx context.Context, claim *karpv1.NodeClaim, node
 		return reconcile.Result{}, err
 	}
 	err = o.writeStatus(ctx, claim, func() {
-		if lacks != "" { // a change of the node wakes us
+		if lacks != "" { // a change of the node reconciles the claim again
 			claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionTypeInitialized, "Waiting", lacks)
 			return
 		}

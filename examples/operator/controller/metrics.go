@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// The metrics. Those that mean the same as Karpenter's have its names, so that dashboards keep working.
+// The metrics. Those with the meaning of one of Karpenter's bear its name, so that dashboards keep working.
 var (
 	registered       = promauto.With(metrics.Registry)
 	claimsCreated    = counter("karpenter_nodeclaims_created_total", "NodeClaims launched.", "nodepool")
@@ -28,7 +28,7 @@ var (
 	podStartSeconds  = histogram("karpenter_pods_startup_duration_seconds", "Time from a pod's creation until it runs.", "nodepool")
 )
 
-// measure says what pools have and may have. Of those that are no more nothing is said.
+// measure sets usage and limits of the pools, and drops those of deleted pools.
 func measure(pools map[string]knownPool) {
 	poolUsage.Reset()
 	poolLimit.Reset()

@@ -11,15 +11,15 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// planned is where the last plan has a pod.
+// planned is the claim that the last plan has for a pod.
 type planned struct {
 	claim string
 	runs  bool
 }
 
-// nominate tells a pod by an event which node is meant for it, and remembers it.
+// nominate records the claim that is planned for a pod and writes an event that names it.
 func (o *Operator) nominate(v *view, claim *karpv1.NodeClaim, pod *corev1.Pod) {
-	if v.moving[pod.UID] { // it runs, and what comes in its place is told
+	if v.moving[pod.UID] { // it still runs; the pod that replaces it will be nominated
 		return
 	}
 	o.mu.Lock()
@@ -30,7 +30,7 @@ func (o *Operator) nominate(v *view, claim *karpv1.NodeClaim, pod *corev1.Pod) {
 	}
 }
 
-// started notes, once, how long a pod that was planned took until it ran.
+// started observes, once a pod, the time from its creation until it runs.
 func (o *Operator) started(pod *corev1.Pod, claim *karpv1.NodeClaim) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -41,7 +41,7 @@ func (o *Operator) started(pod *corev1.Pod, claim *karpv1.NodeClaim) {
 	}
 }
 
-// forget drops pods that are no more.
+// forget drops pods that no longer exist.
 func (o *Operator) forget(v *view) {
 	there := make(map[types.UID]bool, len(v.Pods))
 	for _, p := range v.Pods {
@@ -52,8 +52,8 @@ func (o *Operator) forget(v *view) {
 	})
 }
 
-// expected reports whether a pod that fits nowhere yet is planned for a node that is on its way. Where others have taken its place when
-// the node is there, it needs another plan.
+// expected reports whether an unschedulable pod is planned for a node that is not initialized yet. If it is still unschedulable
+// afterwards, other pods have taken its place, and it is planned again.
 func (o *Operator) expected(ctx context.Context, pod *corev1.Pod) bool {
 	o.mu.Lock()
 	name := o.planned[pod.UID].claim

@@ -17,11 +17,11 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 )
 
-// noticeAnnotation holds what the cloud has said about a claim's machine, as JSON of an interruption.Event. It is written
-// before the cloud is told that we know, so that no restart loses it.
+// noticeAnnotation holds the cloud's warning about a claim's machine, as JSON of an interruption.Event. It is written before the event is
+// acknowledged, so that no restart loses it.
 const noticeAnnotation = "joinery-sdk.dev/interruption"
 
-// noticeLoop reads what the cloud says about machines that it takes back.
+// noticeLoop reads the cloud's interruption events.
 func (o *Operator) noticeLoop(ctx context.Context) error {
 	source, ok := o.options.Provider.(interruption.Source)
 	if !ok {
@@ -40,14 +40,14 @@ func (o *Operator) noticeLoop(ctx context.Context) error {
 		} else {
 			cursor = next
 		}
-		if len(events) == 0 || err != nil { // a source that does not wait is asked once a second
+		if len(events) == 0 || err != nil { // a source that does not block is polled once a second
 			pause(ctx, time.Second)
 		}
 	}
 	return nil
 }
 
-// notice writes an event down at the claim that it is about.
+// notice writes an event into the claim of its machine.
 func (o *Operator) notice(ctx context.Context, e interruption.Event) error {
 	machine, err := o.options.Provider.Get(ctx, e.Instance)
 	if notFoundIsFine(err) != nil {
@@ -57,11 +57,11 @@ func (o *Operator) notice(ctx context.Context, e interruption.Event) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(claims, func(c *karpv1.NodeClaim) bool { // one that was bought a moment ago may not know its machine yet
+	i := slices.IndexFunc(claims, func(c *karpv1.NodeClaim) bool { // a claim may not have its provider id yet
 		return c.Status.ProviderID == e.Instance || string(c.UID) == machine.Token
 	})
 	if i < 0 {
-		return nil // not ours, or gone
+		return nil // another owner's, or terminated
 	}
 	claim := claims[i]
 	o.events.Eventf(claim, nil, corev1.EventTypeWarning, string(e.Kind), "Interrupt", "the cloud says so; at the earliest %s", e.Deadline.Format(time.RFC3339))
@@ -85,7 +85,7 @@ func (o *Operator) notice(ctx context.Context, e interruption.Event) error {
 	return client.IgnoreNotFound(o.write(ctx, claim, func() { metav1.SetMetaDataAnnotation(&claim.ObjectMeta, noticeAnnotation, string(text)) }))
 }
 
-// noticeOf is what was written down at a claim.
+// noticeOf returns the interruption that a claim's annotation holds.
 func noticeOf(node string, claim *karpv1.NodeClaim) (deprovision.Interruption, bool) {
 	var e interruption.Event
 	if text := claim.Annotations[noticeAnnotation]; text == "" || json.Unmarshal([]byte(text), &e) != nil {

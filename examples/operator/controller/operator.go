@@ -1,10 +1,10 @@
-// Package controller is a node provisioner for Kubernetes, made of the packages of Joinery: pods that find no place get nodes,
-// and nodes that are not worth their price are given back.
+// Package controller is a node provisioner for Kubernetes, built from the packages of Joinery: it buys nodes for unschedulable pods and
+// gives back nodes that cost more than they are good for.
 //
 // It reads and writes Karpenter's own resources (NodePool and NodeClaim of karpenter.sh/v1), so existing manifests and habits
 // keep working. Each file is one concept; the README says which.
 //
-// All state is in the API server and in the cloud: the process may end between any two calls, and the next one goes on.
+// All state is in the API server and in the cloud: the process may end between any two calls, and the next process continues.
 package controller
 
 import (
@@ -48,23 +48,22 @@ import (
 type Options struct {
 	// Provider is the cloud.
 	Provider cloudprovider.Provider
-	// BatchIdle is how long no pod may have come before a batch is planned, and BatchMax the longest that a batch waits. 0 = 1
-	// second and 10 seconds.
+	// A batch is planned when no pod has arrived for BatchIdle (0 = 1 second), or BatchMax (0 = 10 seconds) after its first pod.
 	BatchIdle, BatchMax time.Duration
 	// Poll is how often the cloud is asked and disruption is planned. 0 = 10 seconds.
 	Poll time.Duration
-	// Validate is how long a consolidation waits before it is looked at again and carried out. 0 = 15 seconds.
+	// Validate is how long a saving must last before it is carried out. 0 = 15 seconds.
 	Validate time.Duration
-	// Timeouts are how long claims may take.
+	// Timeouts bound the launch and the registration of claims.
 	Timeouts lifecycle.Timeouts
 	// Disruption are the options of every plan of disruption; Rules.Placeable is filled in.
 	Disruption deprovision.Options
-	// MetricsAddress and HealthAddress are where these are served; empty = nowhere.
+	// MetricsAddress and HealthAddress are listen addresses; empty = not served.
 	MetricsAddress, HealthAddress string
-	// LeaderElection lets one of several copies work; Namespace is where its lease is.
+	// LeaderElection lets one of several replicas work. Namespace holds its lease.
 	LeaderElection bool
 	Namespace      string
-	// NewClient makes the client that writes; nil = the manager's. Tests put faults there.
+	// NewClient makes the writing client; nil = the manager's. Tests inject faults by it.
 	NewClient client.NewClientFunc
 }
 
@@ -74,24 +73,23 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Operator is the controller at work. Make one by [New]; everything that it knows beyond the API server and the cloud is what
-// may be forgotten.
+// Operator is the controller. Make one by [New]. What it keeps in memory may be lost at any time.
 type Operator struct {
 	options Options
 	manager manager.Manager
 	client  client.Client // reads from the caches
 	api     client.Reader // reads from the API server
 	events  events.EventRecorder
-	wake    chan struct{} // a batch of pods has something to look at
+	wake    chan struct{} // pods have to be planned
 
 	tried sync.Map // by UID of a claim, the time when this process first tried to launch it
 
-	deciding sync.Mutex // held from reading the caches until what was decided on them is in the caches
+	deciding sync.Mutex // held from reading the caches until they show what was decided
 
 	mu          sync.Mutex
 	ledger      availability.Ledger   // what the cloud refused
 	busy        map[string]bool       // claims of commands under way, old and new, by name
-	planned     map[types.UID]planned // by pod: where the last plan had it
+	planned     map[types.UID]planned // by pod
 	decoded     map[types.UID]decodedClaim
 	provisioned time.Time          // when pods were last planned
 	prices      map[string]float64 // by node, in dollars an hour
@@ -104,10 +102,10 @@ const (
 	claimProvider = "status.providerID"
 )
 
-// workers is how many calls of a kind are on their way to the API server and the cloud: machines do not wait for each other.
+// workers is how many objects of a kind are reconciled at the same time, so that machines do not wait for each other.
 const workers = 20
 
-// New is an operator for the cluster of a config; Start of its Manager starts it.
+// New returns an operator for the cluster of a config. Its Manager's Start starts it.
 func New(cfg *rest.Config, options Options) (*Operator, error) {
 	if options.Provider == nil {
 		return nil, fmt.Errorf("controller: Options.Provider is nil; memory.New makes one")
@@ -152,15 +150,15 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 	return o, nil
 }
 
-// herald writes events, but of pods no more than so many a second, and drops the others: a deployment may have ten thousand, each of
-// which is nominated, and an API server that is busy with their events has no time for their bindings.
+// herald writes events, and drops those of pods above a rate: each pod of a deployment of ten thousand is nominated, and an API server
+// that is busy with events delays bindings.
 type herald struct {
 	events.EventRecorder
 
 	pods flowcontrol.PassiveRateLimiter
 }
 
-// Eventf is that of [events.EventRecorder]. A note is cut to what an event takes.
+// Eventf is [events.EventRecorder]'s. It cuts notes to the length that the API allows.
 func (h *herald) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
 	const most = 1000
 	if text := fmt.Sprintf(note, args...); len(text) > most {
@@ -171,24 +169,24 @@ func (h *herald) Eventf(regarding, related runtime.Object, kind, reason, action,
 	}
 }
 
-// Manager is what runs the operator.
+// Manager returns the manager that runs the operator.
 func (o *Operator) Manager() manager.Manager { return o.manager }
 
-// Prices are what nodes cost as of the last plan of disruption, by name, in dollars an hour.
+// Prices returns the prices of nodes in dollars an hour, by name, as of the last plan of disruption.
 func (o *Operator) Prices() map[string]float64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.prices
 }
 
-// locked changes what the operator remembers.
+// locked calls change with the lock held.
 func (o *Operator) locked(change func(now time.Time)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	change(time.Now())
 }
 
-// indexes are the questions that are asked of the caches.
+// indexes adds the indexes of the caches.
 func indexes(index func(object client.Object, field string, value client.IndexerFunc) error) error {
 	one := func(value string) []string {
 		if value == "" {
@@ -203,12 +201,11 @@ func indexes(index func(object client.Object, field string, value client.Indexer
 	)
 }
 
-// watch starts the controllers: of claims, which follow their nodes; of nodes, which follow their claims; of pools; and the pods
-// wake the provisioner.
+// watch adds the controllers of claims, nodes, pools and pods.
 func (o *Operator) watch() error {
 	many := controller.Options{
 		MaxConcurrentReconciles: workers,
-		// Drains have deadlines, and an API server that was away comes back: nothing waits for minutes after a failure.
+		// Drains have deadlines, so the backoff is short.
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 10*time.Second),
 	}
 	return errors.Join(
@@ -224,7 +221,7 @@ func (o *Operator) watch() error {
 	)
 }
 
-// claimsOfNode is the claim of a node.
+// claimsOfNode maps a node to its claim.
 func (o *Operator) claimsOfNode(ctx context.Context, node client.Object) []reconcile.Request {
 	claim, err := o.claimOf(ctx, node.(*corev1.Node))
 	if err != nil || claim == nil {
@@ -233,17 +230,17 @@ func (o *Operator) claimsOfNode(ctx context.Context, node client.Object) []recon
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(claim)}}
 }
 
-// claimOf is the claim of a node, nil if it has none.
+// claimOf returns the claim of a node, or nil.
 func (o *Operator) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.NodeClaim, error) {
 	return first[*karpv1.NodeClaim](ctx, o.client, &karpv1.NodeClaimList{}, client.MatchingFields{claimProvider: node.Spec.ProviderID})
 }
 
-// nodeOf is the node of a claim, nil if it has not joined or is gone.
+// nodeOf returns the node of a claim, nil if it has not joined or was deleted.
 func (o *Operator) nodeOf(ctx context.Context, claim *karpv1.NodeClaim) (*corev1.Node, error) {
 	return first[*corev1.Node](ctx, o.client, &corev1.NodeList{}, client.MatchingFields{nodeProvider: claim.Status.ProviderID})
 }
 
-// list is what a client or a cache has of a kind.
+// list returns the objects of one kind.
 func list[T client.Object](ctx context.Context, from client.Reader, into client.ObjectList, options ...client.ListOption) (out []T, err error) {
 	if err := from.List(ctx, into, options...); err != nil {
 		return nil, fmt.Errorf("controller: %w", err)
@@ -251,7 +248,7 @@ func list[T client.Object](ctx context.Context, from client.Reader, into client.
 	return out, meta.EachListItem(into, func(x runtime.Object) error { out = append(out, x.(T)); return nil })
 }
 
-// first is the first of them, nil if there is none.
+// first returns the first of them, or nil.
 func first[T client.Object](ctx context.Context, from client.Reader, into client.ObjectList, options ...client.ListOption) (out T, err error) {
 	all, err := list[T](ctx, from, into, options...)
 	if len(all) > 0 {
@@ -260,8 +257,8 @@ func first[T client.Object](ctx context.Context, from client.Reader, into client
 	return out, err
 }
 
-// write makes a change to an object and writes what it came to, if anything. It fails where somebody else has written meanwhile: what
-// was decided about an old object is decided again.
+// write changes an object and patches it if the change made a difference. It fails with a conflict if the object was changed
+// meanwhile, so that the decision is made again.
 func (o *Operator) write(ctx context.Context, object client.Object, change func()) error {
 	before := object.DeepCopyObject().(client.Object)
 	if change(); equality.Semantic.DeepEqual(before, object) {
@@ -270,7 +267,7 @@ func (o *Operator) write(ctx context.Context, object client.Object, change func(
 	return o.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// writeStatus does the same with the status, of whose parts each has one writer.
+// writeStatus does the same for the status. It never conflicts, because each field of a status has one writer.
 func (o *Operator) writeStatus(ctx context.Context, object client.Object, change func()) error {
 	before := object.DeepCopyObject().(client.Object)
 	if change(); equality.Semantic.DeepEqual(before, object) {

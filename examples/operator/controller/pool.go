@@ -22,8 +22,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// reconcilePool says at a pool, now and then, what it has, and whether it can be planned with. Claims of a pool that is deleted are deleted by
-// the garbage collector of Kubernetes, for the pool owns them.
+// reconcilePool writes a pool's status: conditions, number of nodes, resources. The garbage collector of Kubernetes deletes the claims of a
+// deleted pool, because the pool owns them.
 func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (reconcile.Result, error) {
 	if pool.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
@@ -63,7 +63,7 @@ func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (re
 		say(karpv1.ConditionTypeNodeClassReady, "NodeClassNotFound", missing)
 		pool.Status.Nodes, pool.Status.Resources = &nodes, sum
 	})
-	if pool.ResourceVersion != before { // conditions tell of every change of the spec, and pods may fit now
+	if pool.ResourceVersion != before { // conditions have the generation, so this is so after every change of the spec, and pods may fit now
 		o.Wake()
 		if invalid != nil {
 			o.events.Eventf(pool, nil, corev1.EventTypeWarning, "Invalid", "Validate", "%s", invalid)
@@ -72,7 +72,7 @@ func (o *Operator) reconcilePool(ctx context.Context, pool *karpv1.NodePool) (re
 	return reconcile.Result{RequeueAfter: o.options.Poll}, client.IgnoreNotFound(err)
 }
 
-// classHash is a hash of the spec of a node class, whatever its kind: nodes made by another spec have drifted.
+// classHash returns a hash of the spec of a node class of any kind. A node whose claim has another hash has drifted.
 func (o *Operator) classHash(ctx context.Context, ref *karpv1.NodeClassReference) (string, error) {
 	if ref == nil {
 		return "", fmt.Errorf("there is no reference to a node class")
@@ -81,12 +81,12 @@ func (o *Operator) classHash(ctx context.Context, ref *karpv1.NodeClassReference
 	mapping, err := o.client.RESTMapper().RESTMapping(schema.GroupKind{Group: ref.Group, Kind: ref.Kind})
 	if err == nil {
 		class.SetGroupVersionKind(mapping.GroupVersionKind)
-		err = o.api.Get(ctx, client.ObjectKey{Name: ref.Name}, &class) // a cache of a kind that must not be read would never fill
+		err = o.api.Get(ctx, client.ObjectKey{Name: ref.Name}, &class) // without the right to read a kind, its cache would never be filled
 	}
 	if err != nil {
 		return "", fmt.Errorf("its node class: %w", err)
 	}
-	spec, err := json.Marshal(class.Object["spec"]) // keys in order
+	spec, err := json.Marshal(class.Object["spec"]) // with sorted keys
 	sum := sha256.Sum256(spec)
 	return hex.EncodeToString(sum[:8]), err
 }

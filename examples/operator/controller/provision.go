@@ -24,7 +24,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
-// Wake has pending pods looked at soon.
+// Wake makes the operator plan pending pods soon.
 func (o *Operator) Wake() {
 	select {
 	case o.wake <- struct{}{}:
@@ -32,7 +32,7 @@ func (o *Operator) Wake() {
 	}
 }
 
-// reconcilePod wakes the provisioner for a pod that the scheduler has found no node for, and notes when pods come and go.
+// reconcilePod wakes the provisioner for an unschedulable pod, and records when pods start and leave.
 func (o *Operator) reconcilePod(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
 	if !unschedulable(pod) {
 		return reconcile.Result{}, o.podMoved(ctx, pod)
@@ -44,17 +44,17 @@ func (o *Operator) reconcilePod(ctx context.Context, pod *corev1.Pod) (reconcile
 	return reconcile.Result{}, nil
 }
 
-// unschedulable reports whether kube-scheduler has said that a pod fits nowhere.
+// unschedulable reports whether kube-scheduler has found no node for a pod.
 func unschedulable(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
 	})
 }
 
-// lastPodEventPause bounds how often a claim is told that pods came or went: what it is compared with is minutes.
+// lastPodEventPause is the least time between two writes of a claim's lastPodEventTime, which is compared with minutes.
 const lastPodEventPause = 10 * time.Second
 
-// podMoved notes at the claim of a pod's node that the pod came, ended or is leaving.
+// podMoved writes the lastPodEventTime of the claim of a pod's node.
 func (o *Operator) podMoved(ctx context.Context, pod *corev1.Pod) error {
 	var node corev1.Node
 	if pod.Spec.NodeName == "" || eviction.Daemon(pod) || o.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node) != nil {
@@ -75,8 +75,7 @@ func (o *Operator) podMoved(ctx context.Context, pod *corev1.Pod) error {
 	return client.IgnoreNotFound(err)
 }
 
-// provisionLoop plans batches of pods: when none has come for a while, or the first has waited long enough; and again when what
-// was refused may be had again.
+// provisionLoop plans batches of pods, and plans again when refused capacity may be available.
 func (o *Operator) provisionLoop(ctx context.Context) error {
 	retry := time.NewTimer(0)
 	for {
@@ -96,7 +95,7 @@ func (o *Operator) provisionLoop(ctx context.Context) error {
 	}
 }
 
-// batch waits until no more pods come.
+// batch waits for the end of a batch: see Options.BatchIdle.
 func (o *Operator) batch(ctx context.Context) {
 	end := time.After(o.options.BatchMax)
 	for {
@@ -112,8 +111,8 @@ func (o *Operator) batch(ctx context.Context) {
 	}
 }
 
-// provision plans the pending pods once and writes a NodeClaim for each node to buy. It returns when to look again without
-// being woken.
+// provision plans the pending pods once and creates a NodeClaim for each new node. It returns the time until the next plan without a
+// wake.
 func (o *Operator) provision(ctx context.Context) (again time.Duration, err error) {
 	o.deciding.Lock()
 	defer o.deciding.Unlock()
@@ -167,7 +166,7 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 	return again, errors.Join(errs...)
 }
 
-// createClaim writes a NodeClaim down and returns when the caches have it, so that the next plan counts it.
+// createClaim creates a NodeClaim and returns when the cache has it, so that the next plan counts it.
 func (o *Operator) createClaim(ctx context.Context, v *view, ask cloudprovider.NodeClaim, why string) (*karpv1.NodeClaim, error) {
 	claim, err := v.newClaim(ask)
 	if err != nil {
@@ -180,7 +179,7 @@ func (o *Operator) createClaim(ctx context.Context, v *view, ask cloudprovider.N
 	tries := 0
 	return claim, wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		err := o.client.Get(ctx, client.ObjectKeyFromObject(claim), &karpv1.NodeClaim{})
-		if tries++; apierrors.IsNotFound(err) && tries%100 == 0 { // the cloud may have refused it, and it was gone before the caches had it
+		if tries++; apierrors.IsNotFound(err) && tries%100 == 0 { // it may have been refused and deleted before the cache had it
 			gone := o.api.Get(ctx, client.ObjectKeyFromObject(claim), &karpv1.NodeClaim{})
 			return apierrors.IsNotFound(gone), nil
 		}
@@ -188,8 +187,8 @@ func (o *Operator) createClaim(ctx context.Context, v *view, ask cloudprovider.N
 	})
 }
 
-// refuse tells pods why no node can be bought for them, with a change that was tried and helps. Every class is heard of before the
-// second pods of any are, for not all may be told.
+// refuse writes events that say why no node can be bought for pods, with a verified fix. Events are limited, so the first pod of every
+// class comes before the second of any.
 func (o *Operator) refuse(v *view, p *plan.Plan) {
 	unplaced, total, most := p.Unplaced(), 0, 0
 	texts := make([]string, len(unplaced))

@@ -17,7 +17,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/lifecycle"
 )
 
-// reviewLoop compares machines with claims, now and then.
+// reviewLoop compares machines with claims every Options.Poll.
 func (o *Operator) reviewLoop(ctx context.Context) error {
 	round := 0
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
@@ -29,8 +29,8 @@ func (o *Operator) reviewLoop(ctx context.Context) error {
 	return nil
 }
 
-// review gives back what package lifecycle says: machines of nobody, claims without a future, nodes past repair. The order of
-// reading is the package's: the cloud first, and the claims from the API server itself.
+// review gives back orphaned machines, overdue claims and broken nodes, as package lifecycle decides. As that package demands, it reads the
+// cloud first, and the claims from the API server instead of the cache.
 func (o *Operator) review(ctx context.Context, round int) error {
 	instances, err := o.options.Provider.List(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (o *Operator) review(ctx context.Context, round int) error {
 			}
 		}
 		begun, tried := o.tried.Load(c.UID)
-		if !tried { // with thousands before it, it may wait longer for its turn than a launch may take
+		if !tried { // among thousands it may wait longer for its turn than a launch may take
 			begun = cmp.Or(since(c, karpv1.ConditionTypeLaunched), now)
 		}
 		claims = append(claims, lifecycle.Claim{
@@ -78,7 +78,7 @@ func (o *Operator) review(ctx context.Context, round int) error {
 	return errors.Join(append(append(errs, drifted...), o.repair(ctx, byName, now))...)
 }
 
-// since is when a condition became true, the zero time if it is not.
+// since returns when a condition became true, or the zero time if it is not true.
 func since(c *karpv1.NodeClaim, condition string) time.Time {
 	if x := c.StatusConditions().Get(condition); x != nil && x.IsTrue() {
 		return x.LastTransitionTime.Time
@@ -86,7 +86,7 @@ func since(c *karpv1.NodeClaim, condition string) time.Time {
 	return time.Time{}
 }
 
-// giveUp deletes a claim that is not being deleted yet.
+// giveUp deletes a claim, with an event that says why.
 func (o *Operator) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason, detail string) error {
 	if claim.DeletionTimestamp != nil {
 		return nil
@@ -96,7 +96,7 @@ func (o *Operator) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason, 
 	return client.IgnoreNotFound(o.client.Delete(ctx, claim))
 }
 
-// repair replaces nodes with a condition that the provider knows to be for good.
+// repair replaces nodes with a condition that never ends, as the provider knows.
 func (o *Operator) repair(ctx context.Context, claims map[string]*karpv1.NodeClaim, now time.Time) error {
 	adviser, ok := o.options.Provider.(cloudprovider.RepairAdviser)
 	if !ok {
@@ -107,7 +107,7 @@ func (o *Operator) repair(ctx context.Context, claims map[string]*karpv1.NodeCla
 	for _, c := range claims {
 		node, err := o.nodeOf(ctx, c)
 		errs = append(errs, err)
-		if node != nil && c.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered) { // it may never have worked
+		if node != nil && c.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered) { // it may never have been ready
 			nodes = append(nodes, lifecycle.Node{Claim: c.Name, Pool: c.Labels[karpv1.NodePoolLabelKey], Conditions: node.Status.Conditions})
 		}
 	}
@@ -117,10 +117,10 @@ func (o *Operator) repair(ctx context.Context, claims map[string]*karpv1.NodeCla
 	return errors.Join(errs...)
 }
 
-// driftRounds is in how many reviews all claims are asked for drift, some in each: that may cost the cloud a request a claim.
+// driftRounds spreads the questions for drift, which may cost a request a claim, over so many reviews.
 const driftRounds = 6
 
-// checkDrift asks whether the machine is still what would be launched today.
+// checkDrift sets the condition Drifted if the machine is not what would be launched today.
 func (o *Operator) checkDrift(ctx context.Context, claim *karpv1.NodeClaim, hashes map[karpv1.NodeClassReference]string) error {
 	drift, err := o.options.Provider.Drifted(ctx, claim.Status.ProviderID)
 	if err != nil && !errors.Is(err, cloudprovider.ErrNotFound) {

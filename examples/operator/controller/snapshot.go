@@ -28,14 +28,14 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
 
-// view is the cluster at one moment, as the packages of the library read it.
+// view is the cluster at one moment, in the types of the library.
 type view struct {
 	scheduling.Snapshot
-	objects simulate.Objects             // what package simulate reads beside it
-	claims  map[string]*karpv1.NodeClaim // by name of the node or, before it is there, of the claim
+	objects simulate.Objects             // for package simulate
+	claims  map[string]*karpv1.NodeClaim // by name of the node or, before it joins, of the claim
 	pools   map[string]knownPool         // by name
-	busy    map[string]bool              // claims of commands that were under way before the rest was read, by name
-	moving  map[types.UID]bool           // pods that need another place, for their nodes are on their way out
+	busy    map[string]bool              // claims of running commands, by name, as of before the rest was read
+	moving  map[types.UID]bool           // pods of leaving nodes, which need another place
 	now     time.Time
 }
 
@@ -46,16 +46,16 @@ type knownPool struct {
 	classHash string
 }
 
-// cached are the objects of a kind in the caches. They are shared with them, for nothing in the library changes what it is given. An
-// error is added to those before.
+// cached returns the objects of a kind, shared with the cache, because the library never changes an argument. It adds an error to
+// failed.
 func cached[T client.Object](ctx context.Context, o *Operator, into client.ObjectList, failed *error) []T {
 	out, err := list[T](ctx, o.client, into, client.UnsafeDisableDeepCopy)
 	*failed = errors.Join(*failed, err)
 	return out
 }
 
-// read makes a view from the caches. What cannot be read, a pool with a mistake, is left out and told in the error, which joins all of
-// them; the view is good then.
+// read makes a view from the caches. It leaves out invalid pools and claims, and joins their errors; such a view can be planned with. If
+// the caches cannot be read, the view is nil.
 func (o *Operator) read(ctx context.Context) (*view, error) {
 	v := &view{claims: map[string]*karpv1.NodeClaim{}, pools: map[string]knownPool{}, moving: map[types.UID]bool{}, now: time.Now()}
 	o.locked(func(time.Time) { v.busy = maps.Clone(o.busy) })
@@ -79,7 +79,7 @@ func (o *Operator) read(ctx context.Context) (*view, error) {
 	}
 	problems := errors.Join(o.readPools(ctx, v, pools), o.readClaims(v, claims))
 	leaving, budgets := simulate.Leaving(v.Snapshot), eviction.NewBudgets(v.objects.PodDisruptionBudgets)
-	v.Pods = slices.DeleteFunc(v.Pods, func(p *corev1.Pod) bool { // what no drain may evict needs no other place yet
+	v.Pods = slices.DeleteFunc(v.Pods, func(p *corev1.Pod) bool { // a pod that no drain may evict stays where it is
 		return leaving[p.Spec.NodeName] && (eviction.Protected(p, v.now) != "" || budgets.Check(p).Always)
 	})
 	for _, p := range v.Pods {
@@ -90,13 +90,13 @@ func (o *Operator) read(ctx context.Context) (*view, error) {
 	return v, problems
 }
 
-// readPools decodes the pools and asks the provider what each can buy.
+// readPools decodes the pools and asks the provider for their instance types.
 func (o *Operator) readPools(ctx context.Context, v *view, pools []*karpv1.NodePool) error {
 	o.mu.Lock()
 	ledger := o.ledger
 	o.mu.Unlock()
 	var problems []error
-	shared := map[nodepool.NodeClassRef][]instancetypes.InstanceType{} // pools of one class share a slice, which saves compiling it twice
+	shared := map[nodepool.NodeClassRef][]instancetypes.InstanceType{} // pools of one class share a slice, which is compiled once
 	for _, p := range pools {
 		if p.DeletionTimestamp != nil {
 			continue
@@ -124,18 +124,19 @@ func (o *Operator) readPools(ctx context.Context, v *view, pools []*karpv1.NodeP
 	return errors.Join(problems...)
 }
 
-// decodedClaim is what a version of a claim says. Reading one takes most of a millisecond, and there may be thousands.
+// decodedClaim is a version of a claim, decoded, which takes a fraction of a millisecond; there may be thousands.
 type decodedClaim struct {
 	version string
 	claim   nodeclaim.NodeClaim
 }
 
-// readClaims joins claims and nodes. What a claim promises counts until its node is initialized: see scheduling.NodeClaim.
+// readClaims decodes the claims that have changed and joins all with their nodes. What a claim promises counts until its node is
+// initialized: see scheduling.NodeClaim.
 func (o *Operator) readClaims(v *view, claims []*karpv1.NodeClaim) error {
 	var before map[types.UID]decodedClaim
 	after := make(map[types.UID]decodedClaim, len(claims))
 	o.locked(func(time.Time) { before = o.decoded })
-	defer o.locked(func(time.Time) { o.decoded = after }) // whole, for two may be reading
+	defer o.locked(func(time.Time) { o.decoded = after }) // replaced as a whole, because two may read at the same time
 	byID := map[string]*corev1.Node{}
 	for _, n := range v.Nodes {
 		byID[n.Spec.ProviderID] = n
@@ -157,7 +158,7 @@ func (o *Operator) readClaims(v *view, claims []*karpv1.NodeClaim) error {
 		counted := pipeline.NodeClaim(&decoded)
 		if err == nil && c.Status.ProviderID == "" {
 			var ask cloudprovider.NodeClaim
-			if ask, err = readRequest(c); len(ask.Candidates) > 0 { // not made by hand a moment ago
+			if ask, err = readRequest(c); len(ask.Candidates) > 0 { // otherwise a user has just written it
 				counted, err = pipeline.Promised(v.Pools, ask)
 				counted.Deleting = decoded.Metadata.DeletionTimestamp != nil
 			}

@@ -23,10 +23,10 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 )
 
-// drainPause is how long a drain waits before it looks again: what it waits for are pods, whose changes do not wake a claim.
+// drainPause is the time between two steps of a drain. Changes of pods do not reconcile claims.
 const drainPause = time.Second
 
-// reconcileNode hands the deletion of a node on to its claim, which drains it, and lets nodes go that have no claim any more.
+// reconcileNode deletes the claim of a node that is being deleted, which drains it, and releases nodes without a claim.
 func (o *Operator) reconcileNode(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(node, karpv1.TerminationFinalizer) {
 		return reconcile.Result{}, nil
@@ -43,8 +43,8 @@ func (o *Operator) reconcileNode(ctx context.Context, node *corev1.Node) (reconc
 	return reconcile.Result{}, nil
 }
 
-// release lets a node of ours go whose claim is gone. The pods of a machine that lives are running: the review gives such a machine back
-// first, unless it is none of ours and somebody deletes its node.
+// release removes a node of ours that has no claim. While its machine lives, its pods run, so the review gives the machine back first. A
+// machine without a token is not ours; its node is removed only if it is being deleted.
 func (o *Operator) release(ctx context.Context, node *corev1.Node) error {
 	machine, err := o.options.Provider.Get(ctx, node.Spec.ProviderID)
 	if notFoundIsFine(err) != nil || err == nil && (machine.Token != "" || node.DeletionTimestamp == nil) {
@@ -53,7 +53,7 @@ func (o *Operator) release(ctx context.Context, node *corev1.Node) error {
 	return o.removeNode(ctx, node)
 }
 
-// removeNode deletes a node whose machine is gone, and its pods, because no kubelet is left to report that they have ended.
+// removeNode deletes a node without a machine, and its pods, because no kubelet is left to report that they have ended.
 func (o *Operator) removeNode(ctx context.Context, node *corev1.Node) error {
 	pods, err := o.podsOn(ctx, node)
 	for _, p := range pods {
@@ -80,8 +80,8 @@ func (o *Operator) removeFinalizer(ctx context.Context, object client.Object) er
 	return o.write(ctx, object, func() { controllerutil.RemoveFinalizer(object, karpv1.TerminationFinalizer) })
 }
 
-// terminate ends a claim that is being deleted: taint, drain, volumes, machine, node, claim. Every step looks at what is there,
-// so it goes on wherever it was interrupted.
+// terminate ends a claim that is being deleted: taint, drain, volumes, machine, node, claim. Every step looks at the current state, so it
+// continues wherever it was interrupted.
 func (o *Operator) terminate(ctx context.Context, claim *karpv1.NodeClaim) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(claim, karpv1.TerminationFinalizer) {
 		return reconcile.Result{}, nil
@@ -109,12 +109,12 @@ func (o *Operator) terminate(ctx context.Context, claim *karpv1.NodeClaim) (reco
 	o.tried.Delete(claim.UID)
 	claimsTerminated.WithLabelValues(claim.Labels[karpv1.NodePoolLabelKey]).Inc()
 	log.FromContext(ctx).Info("terminated", "provider-id", claim.Status.ProviderID)
-	o.Wake() // its pods need a place, and its pool's limit has room again
+	o.Wake() // its pods need a place, and its pool is further from its limit
 	return reconcile.Result{}, nil
 }
 
-// machineGone reports whether there is no machine to give back. One whose launch was not answered is found by its token; what the list
-// does not show yet is an orphan, which the review collects.
+// machineGone reports whether there is no machine to give back. It finds a machine whose launch was not answered by its token; if the
+// cloud's list does not show it yet, the review collects it later as an orphan.
 func (o *Operator) machineGone(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
 	if claim.Status.ProviderID == "" {
 		return pipeline.GiveBack(ctx, o.options.Provider, []cloudprovider.NodeClaim{{Token: string(claim.UID)}})
@@ -126,7 +126,7 @@ func (o *Operator) machineGone(ctx context.Context, claim *karpv1.NodeClaim) (bo
 	return errors.Is(err, cloudprovider.ErrNotFound), notFoundIsFine(err)
 }
 
-// giveBack empties the node of a claim, if it has one, and then gives the machine back.
+// giveBack drains the node of a claim, if it has one, and then gives the machine back.
 func (o *Operator) giveBack(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	if node != nil {
 		if waits, err := o.empty(ctx, claim, node); err != nil || waits {
@@ -146,7 +146,7 @@ func notFoundIsFine(err error) error {
 	return err
 }
 
-// empty moves the drain of a node on, and reports whether something is left to wait for.
+// empty takes a drain one step further and reports whether it has to wait.
 func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) (waits bool, err error) {
 	if err := o.close(ctx, node, true); err != nil {
 		return true, err
@@ -162,7 +162,7 @@ func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 	}
 	now := time.Now()
 	plan := drain.Of(pods, eviction.NewBudgets(budgets), now, deadline)
-	var errs []error // one pod's do not hold up the others
+	var errs []error // an error of one pod does not stop the others
 	for _, f := range plan.Forced {
 		o.events.Eventf(f.Pod, node, corev1.EventTypeWarning, "Disrupted", "Delete", "the time of node %s to drain is up", node.Name)
 		errs = append(errs, o.deletePod(ctx, f.Pod, f.Grace))
@@ -170,13 +170,13 @@ func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 	for _, p := range plan.Now() {
 		errs = append(errs, o.evict(ctx, p, node))
 	}
-	if len(plan.Steps) > 0 && len(plan.Now())+len(plan.Ending) == 0 { // nothing moves by itself
+	if len(plan.Steps) > 0 && len(plan.Now())+len(plan.Ending) == 0 { // the drain is stuck
 		o.events.Eventf(node, claim, corev1.EventTypeWarning, "FailedDraining", "Drain", "%d pods are left; %s waits: %s", len(plan.Steps), eviction.Name(plan.Steps[0].Pod), plan.Steps[0].Wait)
 	}
 	if err := errors.Join(errs...); err != nil || !plan.Done() {
 		return true, err
 	}
-	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeDrained) { // look once more: a pod that was bound last may not be in the caches yet
+	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeDrained) { // look once more: the cache may not show the pod that was bound last
 		return true, o.writeStatus(ctx, claim, func() { claim.StatusConditions().SetTrue(karpv1.ConditionTypeDrained) })
 	}
 	attachments, err := list[*storagev1.VolumeAttachment](ctx, o.client, &storagev1.VolumeAttachmentList{}, client.UnsafeDisableDeepCopy)
@@ -190,8 +190,8 @@ func (o *Operator) empty(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 	return false, o.writeStatus(ctx, claim, func() { claim.StatusConditions().SetTrue(karpv1.ConditionTypeVolumesDetached) })
 }
 
-// close keeps new pods away from a node, and from one that is being drained the traffic of load balancers, too: the pods of others still
-// serve.
+// close taints a node against new pods. A node that is being drained is also excluded from load balancers; one that waits for its
+// replacements still serves.
 func (o *Operator) close(ctx context.Context, node *corev1.Node, drained bool) error {
 	return o.write(ctx, node, func() {
 		if !hasTaint(node, karpv1.DisruptedTaintKey) {
@@ -203,7 +203,7 @@ func (o *Operator) close(ctx context.Context, node *corev1.Node, drained bool) e
 	})
 }
 
-// evict asks the eviction API, which knows best what budgets allow. A refusal for now is no error.
+// evict calls the eviction API, which enforces budgets. Too many requests is no error: the next step tries again.
 func (o *Operator) evict(ctx context.Context, p *corev1.Pod, node *corev1.Node) error {
 	err := o.client.SubResource("eviction").Create(ctx, p, &policyv1.Eviction{
 		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}, DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}},

@@ -1,5 +1,5 @@
-// Package memory is a cloud that needs no account: memcloud in the time of the wall, whose machines join the cluster as nodes.
-// kwok, or anything else that plays kubelet, keeps the nodes alive.
+// Package memory is a cloud without an account: memcloud on the wall clock, whose machines join the cluster as nodes. kwok, or another
+// stand-in for kubelets, keeps the nodes ready.
 //
 // The cloud lives in this process. When the process ends, its machines are gone, and the next operator collects their nodes.
 package memory
@@ -37,7 +37,8 @@ type Cloud struct {
 // tick is how often the cloud's time is set and machines are looked at.
 const tick = 100 * time.Millisecond
 
-// Catalogue is what a file in the shape of Karpenter's KWOK provider offers or, without one, EC2 in a region, as embedded.
+// Catalogue returns the types of a file in the shape of Karpenter's KWOK provider, or the embedded EC2 catalogue of a region if the
+// name is empty.
 func Catalogue(file, region string) ([]instancetypes.InstanceType, error) {
 	if file == "" {
 		return ec2.Catalogue(region)
@@ -49,7 +50,7 @@ func Catalogue(file, region string) ([]instancetypes.InstanceType, error) {
 	return kwok.Read(data)
 }
 
-// New is a cloud that sells the types. The config's Types and Clock are set here.
+// New returns a cloud that sells the types. It sets the config's Types and Clock.
 func New(types []instancetypes.InstanceType, config memcloud.Config) (*Cloud, error) {
 	config.Types, config.Clock = types, memcloud.NewClock(time.Now())
 	cloud, err := memcloud.New(config)
@@ -59,8 +60,7 @@ func New(types []instancetypes.InstanceType, config memcloud.Config) (*Cloud, er
 	return &Cloud{Cloud: cloud}, nil
 }
 
-// Run lets time pass and machines boot and go, until the context ends. Errors of the API server are logged, and what they
-// prevented is done later.
+// Run advances the clock and joins machines until the context ends. It logs errors of the API server and tries again.
 func (c *Cloud) Run(ctx context.Context, api client.Client) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		c.Clock().Advance(time.Since(c.Clock().Now()))
@@ -71,13 +71,13 @@ func (c *Cloud) Run(ctx context.Context, api client.Client) error {
 	return nil
 }
 
-// Kubelets join machines to a cluster, whatever cloud they are of. The zero value knows of none; it is not safe for concurrent use.
+// Kubelets join the machines of any cloud to a cluster. The zero value has joined none. It is not safe for concurrent use.
 type Kubelets struct {
-	nodes map[string]string // by id of the machine: the node that it has joined as
+	nodes map[string]string // name of the node by id of the machine
 }
 
-// Join makes a node for every machine that has booted, and takes those away whose machine is gone, as the controller of a cloud does:
-// many at a time, for machines do not wait for each other. The machines are all that there are now.
+// Join creates a node for every machine that has booted, and deletes nodes without a machine, as a cloud's node controller does. Machines
+// are all machines of the cloud. Calls run in parallel, because machines do not wait for each other.
 func (k *Kubelets) Join(ctx context.Context, api client.Client, machines []cloudprovider.Instance) error {
 	type change struct {
 		machine, node string
@@ -103,7 +103,7 @@ func (k *Kubelets) Join(ctx context.Context, api client.Client, machines []cloud
 		k.nodes = map[string]string{}
 	}
 	for i, c := range changes {
-		if errs[i] == nil && ctx.Err() == nil { // a change that is made again does no harm
+		if errs[i] == nil && ctx.Err() == nil { // a repeated change does no harm
 			k.nodes[c.machine] = c.node
 		}
 	}
@@ -111,7 +111,7 @@ func (k *Kubelets) Join(ctx context.Context, api client.Client, machines []cloud
 	return errors.Join(errs...)
 }
 
-// kubelet is the node that a machine registers: not ready, and closed to pods until its claim is found.
+// kubelet returns the node that a machine registers: not ready, and tainted until its claim is found.
 func kubelet(machine cloudprovider.Instance) *corev1.Node {
 	labels := maps.Clone(machine.Labels)
 	labels[corev1.LabelHostname] = machine.Claim

@@ -1,5 +1,5 @@
-// Package page is a picture of the cluster in a browser: nodes as boxes with their pods in them, what is coming and what is
-// going, and the cost over time. It is one embedded file and a stream of server-sent events.
+// Package page shows the cluster in a browser: nodes as boxes with their pods, which nodes are coming and going, and the cost over time. It
+// is one embedded file and a stream of server-sent events.
 package page
 
 import (
@@ -38,14 +38,14 @@ type server struct {
 	cost []picture.Point
 }
 
-// Serve is what runs to serve the page of an operator at an address; nothing if that is empty.
+// Serve returns the runnables that serve the page of an operator at an address; none if the address is empty.
 func Serve(address string, operator *controller.Operator) []manager.Runnable {
 	if address == "" {
 		return nil
 	}
 	s := &server{operator: operator}
 	web := &http.Server{Addr: address, Handler: s.handler(index), ReadHeaderTimeout: 10 * time.Second}
-	web.RegisterOnShutdown(func() { _ = web.Close() }) // streams never end by themselves
+	web.RegisterOnShutdown(func() { _ = web.Close() }) // streams do not end by themselves
 	return []manager.Runnable{manager.RunnableFunc(s.watch), &manager.Server{Name: "page", Server: web, OnlyServeWhenLeader: true}}
 }
 
@@ -60,7 +60,7 @@ func (s *server) handler(source string) *http.ServeMux {
 	return mux
 }
 
-// watch takes a picture every beat.
+// watch takes a picture every second.
 func (s *server) watch(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if c, err := take(ctx, s.operator); err != nil {
@@ -85,7 +85,7 @@ func (s *server) publish(c *cluster, now time.Time) {
 	s.last = c.show(s.cost)
 }
 
-// stream sends the last picture, and of every other what has changed.
+// stream sends the last picture, and then the changes of each new one.
 func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")

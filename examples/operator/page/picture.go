@@ -16,7 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/examples/pipeline/picture"
 )
 
-// cluster is what there is to see.
+// cluster is what the page shows.
 type cluster struct {
 	nodes   []picture.Node
 	waiting []picture.Pod
@@ -24,7 +24,7 @@ type cluster struct {
 	price   float64 // dollars an hour
 }
 
-// message is what the page shows. The keys are those of index.html.
+// message is what the browser gets. index.html knows the keys.
 type message struct {
 	Nodes   int               `json:"n"`
 	Pods    int               `json:"p"`
@@ -36,7 +36,7 @@ type message struct {
 	Drawn   map[string]string `json:"drawn"` // by name
 }
 
-// show draws it.
+// show draws the cluster and its cost over time.
 func (c *cluster) show(cost []picture.Point) *message {
 	m := &message{Nodes: len(c.nodes), Pods: c.pods, Waiting: len(c.waiting), Price: fmt.Sprintf("$%.2f", c.price), Drawn: map[string]string{}}
 	for _, n := range c.nodes {
@@ -54,7 +54,7 @@ func (c *cluster) show(cost []picture.Point) *message {
 	return m
 }
 
-// since is the message without the drawings that were sent before.
+// since returns the message without the drawings that were sent before.
 func (m *message) since(sent *message) *message {
 	if sent == nil {
 		return m
@@ -69,7 +69,7 @@ func (m *message) since(sent *message) *message {
 	return &out
 }
 
-// take reads the caches.
+// take reads the cluster from the caches.
 func take(ctx context.Context, o *controller.Operator) (*cluster, error) {
 	var pods corev1.PodList
 	var nodes corev1.NodeList
