@@ -27,17 +27,22 @@ type verifier struct {
 	cluster *bind.Cluster  // with the pods on existing nodes
 	nodes   []verifiedNode // existing ones
 	sets    [][]int        // by class: the claims yet to be made that it shares with others
+	volumes *volume.Binder
+	late    [][]volume.LateClaim // by class: those that are bound to a volume when the pod is
 }
 
 // verifiedNode is a node and what is on it.
 type verifiedNode struct {
 	bind.Node
-	zone string
+	labels map[string]string // nodes to buy may share them but for their hostname, which no volume knows yet
 }
 
 func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 	index, read, running := p.topology.Read()
-	v := &verifier{p: p, classes: make([]bind.Class, len(p.Classes)), sets: make([][]int, len(p.Classes))}
+	v := &verifier{
+		p: p, classes: make([]bind.Class, len(p.Classes)), sets: make([][]int, len(p.Classes)),
+		volumes: p.volumes.NewBinder(p.aliases), late: make([][]volume.LateClaim, len(p.Classes)),
+	}
 	groups := len(index.Groups())
 	for _, d := range p.daemons {
 		all, err := index.Read(interpod.Owner{Pod: d.pod, Asked: d.required})
@@ -64,13 +69,14 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 			own.Shared = append(own.Shared, bind.Shared{Name: a.Volume, Resource: slices.Index(p.Resources, a.Limit)})
 		}
 		asked = asked.Union(c.Required.Keys())
+		v.late[i] = v.volumes.Late(p.volumes, c.Template)
 	}
 	v.cluster = bind.New(index, asked)
 	v.nodes = make([]verifiedNode, len(p.Existing))
 	for i := range p.Existing {
 		r, n := &p.Existing[i], &v.nodes[i]
 		labels := concreteLabels(r.Labels)
-		n.Free, n.Shared, n.Ports, n.zone = r.Free, r.attached, slices.Clone(r.ports), labels[corev1.LabelTopologyZone]
+		n.Free, n.Shared, n.Ports, n.labels = r.Free, r.attached, slices.Clone(r.ports), labels
 		v.cluster.Describe(&n.Node, labels, r.taints)
 	}
 	v.cluster.Start()
@@ -117,6 +123,7 @@ func concreteLabels(set requirements.Set) map[string]string {
 type verification struct {
 	*verifier
 	cluster *bind.Cluster
+	volumes *volume.Binder
 	nodes   []verifiedNode       // existing ones, then bins
 	zones   map[int]string       // of claims, once a pod that uses them has a node
 	why     map[int]bind.Refusal // by class, what the first of its pods that is refused fails on
@@ -152,7 +159,7 @@ func usedBy(order []binding, bins int) []bool {
 // start is the cluster with the bins that are used, their daemons there.
 func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 	run := &verification{
-		verifier: v, cluster: v.cluster.Clone(), nodes: slices.Grow(slices.Clone(v.nodes), len(bins))[:len(v.nodes)+len(bins)],
+		verifier: v, cluster: v.cluster.Clone(), volumes: v.volumes.Clone(), nodes: slices.Grow(slices.Clone(v.nodes), len(bins))[:len(v.nodes)+len(bins)],
 		zones: map[int]string{}, why: map[int]bind.Refusal{},
 	}
 	for i := range v.nodes {
@@ -180,7 +187,7 @@ func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 		}
 		labels[corev1.LabelHostname] = "new node " + strconv.Itoa(b)
 		n := &run.nodes[len(v.nodes)+b]
-		n.Free, n.zone = slices.Clone(shape.Free), labels[corev1.LabelTopologyZone]
+		n.Free, n.labels = slices.Clone(shape.Free), labels
 		run.cluster.Describe(&n.Node, labels, v.p.Pools[shape.Pool].Taints)
 		run.cluster.CountNode(&n.Node, 1)
 	}
@@ -287,19 +294,25 @@ func (r *verification) place(b binding) bind.Refusal {
 		return refusal
 	}
 	for _, set := range r.sets[b.class] {
-		if zone, made := r.zones[set]; made && zone != n.zone {
+		if zone, made := r.zones[set]; made && zone != n.labels[corev1.LabelTopologyZone] {
 			return bind.Refusal{By: elsewhere}
 		}
 	}
+	if !r.volumes.Bind(r.late[b.class], n.labels) {
+		return bind.Refusal{By: noVolume}
+	}
 	for _, set := range r.sets[b.class] {
-		r.zones[set] = n.zone
+		r.zones[set] = n.labels[corev1.LabelTopologyZone]
 	}
 	r.cluster.Add(c, &n.Node, false)
 	return refusal
 }
 
-// elsewhere is a filter of the verifier's own: the volume that pods share is made where the first of them is.
-const elsewhere = bind.Interpod + 1
+// The verifier's own filters.
+const (
+	elsewhere = bind.Interpod + 1 + iota // the volume that pods share is made where the first of them is
+	noVolume                             // no free volume is certain to be left for a claim when the pod is bound
+)
 
 // words names what was refused by.
 func (v *verifier) words(r bind.Refusal) string {
@@ -314,6 +327,8 @@ func (v *verifier) words(r bind.Refusal) string {
 		return fmt.Sprintf("host port %d/%s is taken on its node", r.Port.Number, r.Port.Protocol)
 	case elsewhere:
 		return "the volume that it shares is made in another zone"
+	case noVolume:
+		return "kube-scheduler may find no free volume for its claim there"
 	case bind.Interpod: // below
 	}
 	g := &v.cluster.Index.Groups()[r.Violation.Group]

@@ -51,6 +51,9 @@ func (g *generator) drawApps() {
 		if (a.template.Spec.Affinity != nil && apartByDomain(a.template.Spec.Affinity.PodAntiAffinity) || a.shared != "") && g.chance(80) {
 			n = min(n, 4) // a hundred replicas that want a domain each, or one disk, say no more than four do
 		}
+		if a.shared == classLocal || slices.Contains(a.volumes, classLocal) {
+			n = min(n, 3) // there are few volumes that no driver makes
+		}
 		a.replicas = min(n, left)
 		left -= a.replicas
 		g.apps = append(g.apps, a)

@@ -136,23 +136,31 @@ func (a *assignment) locate(c Consumer, claim *corev1.PersistentVolumeClaim, nam
 	return a.locateVolume(pv, claim)
 }
 
-// locateVolume is where a volume that exists can be used: by its node affinity, and by the zone labels of older volumes,
-// which list several zones joined by "__".
+// locateVolume is where a volume that exists can be used, or why it cannot be used at all.
 func (a *assignment) locateVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (at location, why string) {
-	at = location{where: anywhere(), driver: a.driver(pv, claim)}
-	if pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil {
-		terms, err := kube.FromNodeSelector(pv.Spec.NodeAffinity.Required)
-		if err != nil {
-			return at, fmt.Sprintf("persistent volume %q: %v", pv.Name, err)
-		}
-		at.where = terms
+	where, err := reach(pv)
+	if err != nil {
+		return at, fmt.Sprintf("persistent volume %q: %v", pv.Name, err)
 	}
+	return location{where: zoned(pv, where), driver: a.driver(pv, claim)}, ""
+}
+
+// reach is what the node affinity of a volume asks of a node.
+func reach(pv *corev1.PersistentVolume) (requirements.Alternatives, error) {
+	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
+		return anywhere(), nil
+	}
+	return kube.FromNodeSelector(pv.Spec.NodeAffinity.Required)
+}
+
+// zoned is where, narrowed by the zone and region labels of older volumes, which list several values joined by "__".
+func zoned(pv *corev1.PersistentVolume, where requirements.Alternatives) requirements.Alternatives {
 	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion} {
 		if v, ok := pv.Labels[key]; ok {
-			at.where = at.where.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(key, strings.Split(v, "__")...))))
+			where = where.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(key, strings.Split(v, "__")...))))
 		}
 	}
-	return at, ""
+	return where
 }
 
 func (a *assignment) locateUnbound(claim *corev1.PersistentVolumeClaim, key string) (at location, why string) {
@@ -197,20 +205,21 @@ func allowed(class *storagev1.StorageClass) requirements.Alternatives {
 
 // take gives the claim the smallest volume that suits it and is given to no other; nil if there is none.
 func (a *assignment) take(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, key string) *corev1.PersistentVolume {
-	want := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	for _, pv := range a.unclaimed {
-		owner, taken := a.taken[pv.Name]
-		size := pv.Spec.Capacity[corev1.ResourceStorage]
-		if taken && owner != key || pv.Spec.StorageClassName != class.Name || size.Cmp(want) < 0 || !allOf(claim.Spec.AccessModes, pv.Spec.AccessModes) {
-			continue
+		if owner, taken := a.taken[pv.Name]; (!taken || owner == key) && suits(pv, claim, class) {
+			a.taken[pv.Name] = key
+			return pv
 		}
-		if claim.Spec.Selector != nil || mode(claim.Spec.VolumeMode) != mode(pv.Spec.VolumeMode) {
-			continue
-		}
-		a.taken[pv.Name] = key
-		return pv
 	}
 	return nil
+}
+
+// suits reports whether kube-scheduler may bind the claim to a volume that no claim has, wherever that can be reached from. A claim with
+// a selector suits none here.
+func suits(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
+	want, have := claim.Spec.Resources.Requests[corev1.ResourceStorage], pv.Spec.Capacity[corev1.ResourceStorage]
+	return pv.Spec.StorageClassName == class.Name && have.Cmp(want) >= 0 && allOf(claim.Spec.AccessModes, pv.Spec.AccessModes) &&
+		claim.Spec.Selector == nil && mode(claim.Spec.VolumeMode) == mode(pv.Spec.VolumeMode)
 }
 
 func mode(m *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
