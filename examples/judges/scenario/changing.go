@@ -76,7 +76,7 @@ func (g *generator) show(n *corev1.Node) *corev1.Node {
 		}
 		more[ResourceGPU] = quantity("4")
 		claim.Status.Allocatable = more
-		claim.Spec.Taints = append(claim.Spec.Taints, corev1.Taint{Key: taintBatch, Value: "true", Effect: corev1.TaintEffectNoSchedule})
+		claim.Spec.Taints = append(claim.Spec.Taints, corev1.Taint{Key: "example.com/once", Effect: corev1.TaintEffectNoSchedule})
 		g.condition(claim, karpv1.ConditionTypeInitialized)
 		g.s.NodeClaims = append(g.s.NodeClaims, claim)
 		return n
