@@ -111,6 +111,13 @@ func (s Scenario) Cluster() kubejudge.Scenario {
 		return slices.Contains(s.Leaving, n.Name) || slices.ContainsFunc(s.Ready, func(r *corev1.Node) bool { return r.Name == n.Name })
 	})
 	out.Nodes = append(out.Nodes, s.Ready...)
+	for i, n := range out.Nodes {
+		cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+		if n.Spec.Unschedulable && !slices.Contains(n.Spec.Taints, cordon) { // its controller adds it (doNoScheduleTaintingPass)
+			out.Nodes[i] = n.DeepCopy()
+			out.Nodes[i].Spec.Taints = append(out.Nodes[i].Spec.Taints, cordon)
+		}
+	}
 	for _, p := range s.Running {
 		switch {
 		case !slices.Contains(s.Leaving, p.Spec.NodeName):
