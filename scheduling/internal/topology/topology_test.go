@@ -86,7 +86,7 @@ func away(key, name string) func(*topology.Class) {
 
 // shape is one size of node, at a price of one for each unit of cpu, on offer under each of the given labels.
 func shape(size int64, labels string, offerings ...string) topology.Shape {
-	out := topology.Shape{Labels: requirements.MustParse(labels), Room: []int64{size, size}}
+	out := topology.Shape{Labels: requirements.MustParse(labels), Free: []int64{size, size}}
 	for _, o := range offerings {
 		out.Offerings = append(out.Offerings, topology.Offering{Labels: requirements.MustParse(o), Price: float64(size)})
 	}
