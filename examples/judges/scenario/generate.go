@@ -25,7 +25,7 @@ type Options struct {
 	// NoVolumes, NoPreferences and NoExisting leave a whole dimension out.
 	NoVolumes, NoPreferences, NoExisting bool
 	// Changing adds what the others do not expect: nodes and pending pods that are being deleted, claims of nodes on their way,
-	// cordons without their taint, LimitRanges, and free volumes that no driver makes.
+	// cordons without their taint, LimitRanges, free volumes that no driver makes, and daemons with anti-affinity.
 	Changing bool
 }
 

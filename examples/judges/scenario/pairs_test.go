@@ -70,6 +70,7 @@ func surroundingNames() []string {
 	return []string{
 		"node being deleted", "node about to be deleted", "node that is not ready yet", "claim without a node", "claim whose node is gone",
 		"cordon without a taint", "pending pod being deleted", "LimitRange", "free volumes", "free volumes that several nodes reach",
+		"daemons with anti-affinity",
 	}
 }
 
@@ -104,6 +105,10 @@ func surroundingsOf(s scenario.Scenario, into map[feature]bool) {
 	}
 	for _, p := range s.Pods {
 		set("pending pod being deleted", p.DeletionTimestamp != nil)
+	}
+	for _, d := range s.DaemonSets {
+		a := d.Spec.Template.Spec.Affinity
+		set("daemons with anti-affinity", a != nil && a.PodAntiAffinity != nil)
 	}
 	set("LimitRange", len(s.LimitRanges) > 0)
 	for _, v := range s.PVs {
