@@ -204,7 +204,7 @@ func (g *generator) owned(p *corev1.Pod) {
 	case "":
 		return
 	case "Node": // a static pod of the node, as its kubelet mirrors it
-		if len(p.Spec.Volumes) > 0 {
+		if len(p.Spec.Volumes)+len(p.Spec.ResourceClaims) > 0 { // which these must not have
 			return
 		}
 		p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "static"}
