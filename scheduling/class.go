@@ -13,41 +13,39 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Class is a set of pending pods that are alike in everything that bears on placement. Work is done once a class, not
-// once a pod.
+// Class is a set of pending pods that are equal in all that bears on placement.
 type Class struct {
 	// Pods are the members, by namespace and name, numbers in names counted as numbers.
 	Pods []*corev1.Pod
 	// Template is one of them as an API server would have stored it.
 	Template *corev1.Pod
-	// Requests is what each of them takes, the pod slot included.
+	// Requests is what each pod takes, its pod slot included.
 	Requests corev1.ResourceList
-	// Required holds the labels that its node must have, deprecated keys renamed, and what volumes and own constraints
-	// add to them.
+	// Required is what the node's labels must satisfy: Asked, and what volumes and [Options.Constraints] add.
 	Required requirements.Alternatives
-	// Asked is what the pods themselves ask, before volumes and own constraints.
+	// Asked is the pods' own node selector and affinity, deprecated keys renamed.
 	Asked requirements.Alternatives
 	// Preferred holds the soft terms of node affinity, heaviest first.
 	Preferred []requirements.Preference
-	// Refusal is set where the pods can go nowhere whatever is bought, such as for a claim that does not exist.
+	// Refusal is set where no node at all can hold the pods, such as for a claim that does not exist.
 	Refusal *Reason
 
 	requests []int64 // by Problem.Resources
 	priority int32
 	ports    []hostport.Port
-	shared   []volume.Attachment       // volumes that others of its pods, pods of other classes or running ones use, too
+	shared   []volume.Attachment       // volumes that several pods use, of the class, of other classes or running
 	where    requirements.Alternatives // what volumes ask
 	tolerance
 }
 
-// tolerance is what the tolerations of pods come to.
+// tolerance is which taint sets the tolerations of a class cover.
 type tolerance struct {
 	hardOK    []bool           // by taint set: the class tolerates its NoSchedule and NoExecute taints
 	tolerated requirements.Set // the same as a requirement
-	untainted requirements.Set // and without taints that are soft
+	untainted requirements.Set // those of them without untolerated PreferNoSchedule taints
 }
 
-// tolerate works out what the classes tolerate; those that come next to each other often share their tolerations.
+// tolerate sets the tolerance of all classes. Neighbouring classes often share their tolerations.
 func (p *Problem) tolerate() {
 	var last []corev1.Toleration
 	for i, c := range p.Classes {
@@ -62,14 +60,14 @@ func (p *Problem) tolerate() {
 	}
 }
 
-// ComparePods is the order of pods in everything that is listed: by namespace, then name, with runs of digits compared as numbers,
-// so that web-2 comes before web-10. It is meant for slices.SortFunc.
+// ComparePods orders pods by namespace, then name, with digits compared as numbers: web-2 is before web-10. It is meant for
+// slices.SortFunc.
 func ComparePods(a, b *corev1.Pod) int { return podclass.Compare(a, b) }
 
 // Name is namespace and name of the first pod; it identifies the class.
 func (c *Class) Name() string { return podclass.Name(c.Pods[0]) }
 
-// fill works out what the class asks, from its first pod.
+// fill reads the constraints of the class from its first pod.
 func (c *Class) fill(admitted *admission.Cluster, aliases requirements.Aliases, totals *podclass.Totals) error {
 	c.Template = admitted.Pod(c.Pods[0])
 	c.Requests = totals.Requests(c.Template)

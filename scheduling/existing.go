@@ -19,27 +19,25 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Taints of nodes on their way out; karpenter.sh sets them.
+// Taints of nodes that Karpenter is about to delete.
 const (
 	taintDisrupted  = "karpenter.sh/disrupted"
 	taintDisruption = "karpenter.sh/disruption" // the name before v1
 )
 
-// member is a node of the cluster as planning counts on it: what it says of itself and, until it is initialized, what was
-// promised of it.
+// member is a node of the cluster as it is planned with: its own figures and, until it is initialized, those of its claim.
 type member struct {
-	node     *corev1.Node // made from the claim where there is none yet
-	claim    string       // its name, empty for none
-	inFlight bool         // there is none yet
-	starting bool         // it was not ready for pods yet
-	leaving  bool         // it is on its way out, so that nothing new may go there
-	labels   map[string]string
-	taints   []corev1.Taint // that last
-	// Capacity counts against limits, allocatable less what runs there is free.
+	node                  *corev1.Node // made of the claim where the node has not joined
+	claim                 string       // its name, empty for none
+	inFlight              bool         // it has not joined
+	starting              bool         // it was never ready for pods
+	leaving               bool         // it is being removed, and takes no pods
+	labels                map[string]string
+	taints                []corev1.Taint // without temporary ones
 	capacity, allocatable corev1.ResourceList
 }
 
-// members are the nodes of the snapshot with their claims, and the nodes of the claims that have none yet.
+// members are the nodes of the snapshot with their claims, and the claims whose nodes have not joined.
 func (s *Snapshot) members(aliases requirements.Aliases) []member {
 	startup := map[string][]corev1.Taint{}
 	for i := range s.Pools {
@@ -74,7 +72,7 @@ func (s *Snapshot) members(aliases requirements.Aliases) []member {
 		}
 		m := memberOf(n, c, startup, aliases)
 		m.inFlight = true
-		m.leaving = m.leaving || c.Initialized // its node was there, and is gone
+		m.leaving = m.leaving || c.Initialized // its node had joined, and was deleted since
 		out = append(out, m)
 	}
 	return out
@@ -82,7 +80,7 @@ func (s *Snapshot) members(aliases requirements.Aliases) []member {
 
 func memberOf(n *corev1.Node, c *NodeClaim, startup map[string][]corev1.Taint, aliases requirements.Aliases) member {
 	m := member{node: n, starting: taints.StartingUp(n), leaving: n.DeletionTimestamp != nil, capacity: n.Status.Capacity, allocatable: n.Status.Allocatable}
-	if len(m.allocatable) == 0 { // an API server fills it in as a whole
+	if len(m.allocatable) == 0 { // an API server defaults it to capacity, as a whole
 		m.allocatable = m.capacity
 	}
 	m.leaving = m.leaving || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintDisrupted || t.Key == taintDisruption })
@@ -125,9 +123,9 @@ func memberOf(n *corev1.Node, c *NodeClaim, startup map[string][]corev1.Taint, a
 	return m
 }
 
-// promisedOf is what is there, and of what is not there yet what was promised.
-func promisedOf(there, promised corev1.ResourceList) corev1.ResourceList {
-	out := maps.Clone(there)
+// promisedOf is the resources that a node shows, completed with promised ones that it lacks or has none of.
+func promisedOf(shown, promised corev1.ResourceList) corev1.ResourceList {
+	out := maps.Clone(shown)
 	if out == nil {
 		out = corev1.ResourceList{}
 	}
@@ -139,7 +137,8 @@ func promisedOf(there, promised corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// lastingTaints are those of the node and those promised, without those that will go, and a cordon spelt out.
+// lastingTaints are the node's taints and the promised ones, without temporary ones. A cordon counts as the taint that the node lifecycle
+// controller adds for it.
 func lastingTaints(n *corev1.Node, promised []corev1.Taint, temporary func(corev1.Taint) bool) []corev1.Taint {
 	var out []corev1.Taint
 	add := func(t corev1.Taint) {
@@ -159,7 +158,7 @@ func lastingTaints(n *corev1.Node, promised []corev1.Taint, temporary func(corev
 	return out
 }
 
-// compileExisting works out what the existing nodes have free. Nodes that are initialized come first, then by name.
+// compileExisting lists the existing nodes with what they have free: initialized ones first, then by name.
 func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 	known := make(map[string]bool, len(p.members))
 	for i := range p.members {
@@ -242,7 +241,7 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod) ExistingNode {
 	ports := slices.Clip(r.ports)
 	for i, d := range p.daemons {
 		if !present[i] && taints.Tolerates(d.pod.Spec.Tolerations, lasting) && d.required.Compatible(r.Labels, requirements.Keys{}) {
-			take(d.requests, d.ports) // even if it cannot come: what keeps it away may end
+			take(d.requests, d.ports) // even if a taken port keeps it away, which may end
 			r.expected = append(r.expected, i)
 			short := slices.IndexFunc(r.Free, func(f int64) bool { return f < 0 })
 			taken := slices.IndexFunc(d.ports, func(port hostport.Port) bool { return slices.ContainsFunc(ports, port.Conflicts) })
@@ -259,8 +258,7 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod) ExistingNode {
 	return r
 }
 
-// spare is what is free of a node for pods of the class, where so much is left: volumes that are attached already need no
-// more room.
+// spare is left, the free capacity of a node, with an attach slot more for each volume of the class that is attached already.
 func (p *Problem) spare(c *Class, r *ExistingNode, left []int64) []int64 {
 	for _, a := range c.shared {
 		if slices.Contains(r.attached, a.Volume) {

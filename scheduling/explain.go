@@ -15,7 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 )
 
-// explain says why the pods of a class found no place; see [Unplaced.Reasons]. The state must be solved.
+// explain is the reasons of unplaced pods of a class; see [Unplaced.Reasons]. The state must be solved.
 func (s *state) explain(class int) []Reason {
 	p := s.p
 	c := p.Classes[class]
@@ -67,20 +67,20 @@ func (s *state) explainPool(class, k int, labelled func(shape int) bool) Reason 
 	return s.explainTopology(class, pool)
 }
 
-// census counts the types of a pool by how far a class comes with them.
+// census counts the types of a pool by the stages that a class passes.
 type census struct {
 	offered  int // meet the pool's requirements
-	labelled int // and what the pod asks of labels
+	labelled int // and the pod's labels
 	fitting  int // and hold the pod
 
-	short   *Nearest // of the labelled ones, the type that lacks least
-	shape   int      // whose shape that is, for what it leaves free
-	shapes  []int    // that hold it
-	outside *Nearest // large enough, but shut out by labels
+	short   *Nearest // the labelled type that lacks the least
+	shape   int      // the shape of short
+	shapes  []int    // that hold the pod
+	outside *Nearest // a type that is large enough, but excluded by labels
 	allLack corev1.ResourceName
 }
 
-// labelSets are the labels of nodes to buy that some class asks about: each set once, and which of them each shape has.
+// labelSets are the distinct label sets of shapes with offerings, and which of them each shape has.
 type labelSets struct {
 	sets []requirements.Set
 	of   [][]int32
@@ -169,7 +169,7 @@ func named(short map[corev1.ResourceName]int64) map[string]int64 {
 	return out
 }
 
-// shortage is what is lacking of a free capacity for one pod, and the worst of it as a part of the request; nil if it lacks nothing.
+// shortage is what a free capacity lacks for one pod, nil if nothing, and the sum of these as parts of the requests.
 func (p *Problem) shortage(c *Class, free []int64) (map[corev1.ResourceName]int64, float64) {
 	var short map[corev1.ResourceName]int64
 	worst := 0.0
@@ -185,8 +185,7 @@ func (p *Problem) shortage(c *Class, free []int64) (map[corev1.ResourceName]int6
 	return short, worst
 }
 
-// outside finds the type that is large enough and comes closest by labels: first what the pod asks counts, then what the
-// pool asks, then the price.
+// outside is the type that is large enough and violates the fewest requirements: the pod's count before the pool's, then the price.
 func (p *Problem) outside(c *Class, pool *PoolState, required requirements.Alternatives) *Nearest {
 	type find struct {
 		near      Nearest
@@ -220,7 +219,7 @@ func (p *Problem) outside(c *Class, pool *PoolState, required requirements.Alter
 		for _, e := range blocked {
 			by = append(by, "the pod's "+e.Left.String())
 		}
-		if len(by) == 0 { // it is their combination, such as a zone that has it only as spot
+		if len(by) == 0 { // a combination excludes it, such as a zone that has it as spot only
 			by = []string{"its offerings, none of which has all the labels"}
 		}
 		f.near.ShutOutBy = strings.Join(by, " and ")
@@ -234,7 +233,7 @@ func (p *Problem) outside(c *Class, pool *PoolState, required requirements.Alter
 	return &best.near
 }
 
-// fewestConflicts are those of the alternative that has the fewest on the given keys.
+// fewestConflicts are the conflicts on the given keys of the alternative that has the fewest.
 func fewestConflicts(required requirements.Alternatives, labels requirements.Set, keys requirements.Keys) []*requirements.ConflictError {
 	var best []*requirements.ConflictError
 	first := true
@@ -274,14 +273,14 @@ func (p *Problem) explainResources(pool *PoolState, n census) Reason {
 	return out
 }
 
-// explainLabels finds the key that stands between the pod and the pool.
+// explainLabels names the label key by which the pod and the pool contradict each other.
 func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 	out := Reason{Pool: pool.Name, Stage: StageRequirement, Nearest: n.outside}
 	known := p.knownLabels(pool)
 	conflict := p.closest(c.Required, pool, known)
 	if conflict == nil {
-		if gone, ok := p.explainGone(c, pool); ok {
-			return gone
+		if unavailable, ok := p.explainUnavailable(c, pool); ok {
+			return unavailable
 		}
 		out.Detail = "no single type has all the labels that it asks: " + c.Required.String()
 		return out
@@ -306,8 +305,8 @@ func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 	return out
 }
 
-// explainGone finds what the pod asks among the offerings that are not available now.
-func (p *Problem) explainGone(c *Class, pool *PoolState) (Reason, bool) {
+// explainUnavailable names an offering that suits the pod and is not available now; false if there is none.
+func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
 	required := c.Required.Intersect(requirements.AnyOf(pool.Set))
 	name, count, key := "", 0, ""
 	var example requirements.Set
@@ -351,7 +350,7 @@ func (p *Problem) explainGone(c *Class, pool *PoolState) (Reason, bool) {
 	}, true
 }
 
-// shutOut finds a type that has the labels the pod asks and that the pool shuts out, although it is too small.
+// shutOut is a type with the labels that the pod asks, which the pool excludes, and what else it lacks.
 func (p *Problem) shutOut(c *Class, pool *PoolState) (name, by, lacks string) {
 	for i := range pool.Types {
 		typ := &pool.Types[i]
@@ -362,9 +361,9 @@ func (p *Problem) shutOut(c *Class, pool *PoolState) (name, by, lacks string) {
 			if !typ.Requirements.Has(r.Key()) || typ.Requirements.Get(r.Key()).Overlaps(r) {
 				continue
 			}
-			room := p.allocatable(typ)
+			free := p.allocatable(typ)
 			for k, res := range p.Resources {
-				if c.requests[k] > room[k] && !attachable(res) {
+				if c.requests[k] > free[k] && !attachable(res) {
 					lacks = fmt.Sprintf(", and has not enough %s", res)
 				}
 			}
@@ -374,7 +373,7 @@ func (p *Problem) shutOut(c *Class, pool *PoolState) (name, by, lacks string) {
 	return "", "", ""
 }
 
-// offeredInstead names the nearest spelling of a value, or the values there are if they are few.
+// offeredInstead names the value that is spelt most like an asked one, or all values if they are few.
 func (p *Problem) offeredInstead(asked requirements.Requirement, values map[string]bool) string {
 	there := slices.Sorted(maps.Keys(values))
 	if list, ok := asked.Values(); ok {
@@ -397,8 +396,7 @@ func nearest(word string, candidates []string) string {
 	return ""
 }
 
-// knownLabels is every value that the pool, its types and their offerings have, by key. Keys without listed values are
-// in it with none.
+// knownLabels is the values that the pool, its types and their offerings have, by key. Keys of unlisted values have none.
 func (p *Problem) knownLabels(pool *PoolState) map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	see := func(s requirements.Set) {
@@ -428,7 +426,7 @@ func (p *Problem) knownLabels(pool *PoolState) map[string]map[string]bool {
 	return out
 }
 
-// closest is the first conflict of the alternative that has the fewest, against the pool and all values of its types.
+// closest is the first conflict with the pool and all values of its types, of the alternative that has the fewest.
 func (p *Problem) closest(required requirements.Alternatives, pool *PoolState, known map[string]map[string]bool) *requirements.ConflictError {
 	var b requirements.Builder
 	var open []string

@@ -17,35 +17,34 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// NewNode is a node to buy, in the words of Kubernetes.
+// NewNode is a node to buy.
 type NewNode struct {
-	// Name is the pool's name and a number, from 0, that no node or claim of the snapshot has.
+	// Name is the pool's name and a number. No node or claim of the snapshot has it.
 	Name         string
 	Pool         *PoolState
 	InstanceType *instancetypes.InstanceType
-	// Offering is the way to buy it; Zone and CapacityType are labels of it, PricePerHour its price in dollars.
+	// Offering is the way to buy it. Zone and CapacityType are its labels, PricePerHour is its price in dollars.
 	Offering           instancetypes.Offering
 	Zone, CapacityType string
 	PricePerHour       float64
-	// Labels are those that the node will carry, if its provider is asked for them: see Open.
+	// Labels are the labels of the node, if its provider is asked for Open.
 	Labels map[string]string
-	// Open are those of the labels that neither type nor offering decides. A provider must be told them: the pods ask for some of
-	// them, and for the others the plan chose what a cloud does by itself.
+	// Open is the labels that neither type nor offering decides, so that the provider must set them: those that pods ask for, and the
+	// default that the plan chose for others.
 	Open requirements.Set
-	// Pods are those planned there, and Requests what they take together, slots included.
+	// Pods are planned there; Requests is the sum of their requests, pod slots included.
 	Pods     []*corev1.Pod
 	Requests corev1.ResourceList
-	// DaemonSets are the DaemonSets that will run there too, as namespace/name, and DaemonRequests what they take.
+	// DaemonSets will run there too, as namespace/name; DaemonRequests is the sum of their requests.
 	DaemonSets     []string
 	DaemonRequests corev1.ResourceList
 	// Bin is the position of the node in the packer's outcome.
 	Bin int
-	// Added is how many of Pods the packer had left out; they take what it leaves free. What it knows of other ways to buy the node
-	// holds for the others only.
+	// Added is how many of Pods the packer had not placed. Alternatives of the packer to this node hold without these pods only.
 	Added int
 }
 
-// Node is the node as it will register, ready, with nothing running: what kube-scheduler would see.
+// Node is the node as it will register: ready and empty.
 func (n *NewNode) Node() *corev1.Node {
 	labels := map[string]string{corev1.LabelHostname: n.Name}
 	maps.Copy(labels, n.Labels)
@@ -59,7 +58,7 @@ func (n *NewNode) Node() *corev1.Node {
 	}
 }
 
-// names are those of the bins that hold pods, in the order of the pools. A name that a node or a claim has is passed over.
+// names are the names of bins, empty for bins without pods.
 func (s *state) names() []string {
 	taken := map[string]bool{}
 	for i := range s.p.members {
@@ -81,7 +80,7 @@ func (s *state) names() []string {
 	return out
 }
 
-// bins are the positions of all bins, in the order of their pools.
+// bins are the positions of bins, in the order of their pools.
 func (s *state) bins() []int {
 	order := make([]int, len(s.last.Bins))
 	for b := range order {
@@ -114,7 +113,7 @@ func (s *state) newNodes(names []string) []NewNode {
 		}
 	}
 	var out []NewNode
-	known := map[string]*NewNode{} // what nodes of one shape, offering and set of labels have in common
+	known := map[string]*NewNode{} // Labels and Open, by shape, offering and labels of the bin
 	var key []byte
 	for _, b := range s.bins() {
 		if names[b] == "" {
@@ -151,9 +150,8 @@ func (s *state) newNodes(names []string) []NewNode {
 	return out
 }
 
-// ChosenLabels is one value for every label that a new node must carry, always the same, where set is what is known of them. Of several
-// that are allowed it is "default" where there is one, for that is what clouds call what they do unasked, and otherwise the first.
-// Pseudo-labels, which shapes, existing nodes and items carry for the packer's sake, are none.
+// ChosenLabels is one value for each label that set requires of a node, always the same: of several allowed values "default", which
+// clouds use by default, or else the first. Pseudo-labels are left out.
 func (*Problem) ChosenLabels(set requirements.Set) map[string]string { return chosenLabels(set) }
 
 func chosenLabels(set requirements.Set) map[string]string {
@@ -169,7 +167,7 @@ func chosenLabels(set requirements.Set) map[string]string {
 	return out
 }
 
-// openLabels are the labels that neither the type nor the offering decides, nor the name of the pool.
+// openLabels are the labels that neither the type nor the offering decides, without the name of the pool.
 func openLabels(labels map[string]string, typ *instancetypes.InstanceType, o *instancetypes.Offering) requirements.Set {
 	open := map[string]string{}
 	for key, value := range labels {
@@ -181,7 +179,7 @@ func openLabels(labels map[string]string, typ *instancetypes.InstanceType, o *in
 }
 
 func decides(s *requirements.Set, key string) bool {
-	if !s.Has(key) { // which is quicker than what no requirement gives
+	if !s.Has(key) { // cheaper than Get of a key that is missing
 		return false
 	}
 	_, ok := s.Get(key).Single()

@@ -177,3 +177,19 @@ func TestOneOfTwoDaemonsHasThePort(t *testing.T) {
 	require.Zero(t, bound(t, scheduling.Snapshot{Pods: []*corev1.Pod{same}, Nodes: []*corev1.Node{node("n1")}, DaemonSets: daemons}))
 	require.Equal(t, 1, bound(t, scheduling.Snapshot{Pods: []*corev1.Pod{same}, Nodes: []*corev1.Node{node("n1")}}))
 }
+
+// Replicas that differ only in a label that a daemon keeps away from are not planned as one class.
+func TestLabelsThatDaemonsKeepAwayFromTellPodsApart(t *testing.T) {
+	daemon := daemonSet("agent", "100m", func(d *appsv1.DaemonSet) {
+		d.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"noisy": "yes"}}, NamespaceSelector: &metav1.LabelSelector{},
+		}}}}
+	})
+	s := scheduling.Snapshot{
+		Pods:  []*corev1.Pod{pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{"noisy": "yes"} }), pod("b", func(p *corev1.Pod) { p.Labels = nil })},
+		Nodes: []*corev1.Node{node("n1")}, DaemonSets: []*appsv1.DaemonSet{daemon},
+	}
+	bindings := solve(compile(t, s), nothing).Bindings()
+	require.Len(t, bindings, 1)
+	require.Equal(t, "b", bindings[0].Pod.Name)
+}

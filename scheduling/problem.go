@@ -31,13 +31,13 @@ type Problem struct {
 	// Shapes are what can be bought: an instance type as one pool offers it, once for each set of daemons that would
 	// run on it.
 	Shapes []Shape
-	// Existing are the existing nodes that take pods, in the order in which they are to be filled.
+	// Existing are the existing nodes that take pods, in the order in which the packer fills them.
 	Existing []ExistingNode
 	// Classes are the pending pods that are ours, grouped, in the order of their first pods.
 	Classes []*Class
 	// Ignored are the pending pods that are not ours, in the order of their names.
 	Ignored []Ignored
-	// Notes are remarks for people, such as nodes that cannot hold their daemons.
+	// Notes are remarks for users, such as nodes that cannot hold their daemons.
 	Notes []string
 
 	snapshot  *Snapshot
@@ -50,12 +50,12 @@ type Problem struct {
 	admission admission.Cluster
 	topology  *topology.Problem
 	verifier  *verifier
-	// shapeLabels is worked out once, when something is explained.
+	// shapeLabels is computed once, by the first explanation.
 	shapeLabels func() *labelSets
 	aliases     requirements.Aliases
 }
 
-// PoolState is a pool and what its limits leave.
+// PoolState is a pool and what it may still buy within its limits.
 type PoolState struct {
 	Pool
 	// Set is the pool's requirements, labels and name.
@@ -73,9 +73,9 @@ type PoolState struct {
 type Shape struct {
 	// Pool is an index into Problem.Pools, Type one into the pool's types.
 	Pool, Type int
-	// Free is what is left for pods: allocatable less what daemons take, by Problem.Resources. It may be negative.
+	// Free is allocatable less the requests of daemons, by Problem.Resources. It may be negative.
 	Free []int64
-	// Usage is what a node counts against the pool's limits, by PoolState.Limited.
+	// Usage is what a node takes of the pool's limits, by PoolState.Limited.
 	Usage []int64
 	// Labels are those of type and pool that some pod asks about.
 	Labels requirements.Set
@@ -95,20 +95,20 @@ type ShapeOffering struct {
 	Labels requirements.Set
 	// Price is in dollars an hour.
 	Price float64
-	// Count is how many are left, 0 for any number; Reservation names what is counted together.
+	// Count is how many can be bought, 0 for any number. Offerings of one Reservation share their count.
 	Count       int
 	Reservation string
 }
 
-// ExistingNode is one of the cluster's, or one that was bought and is not there yet.
+// ExistingNode is a node of the cluster, or one that was bought and has not joined yet.
 type ExistingNode struct {
 	// Node is the cluster's own object, or that of [NodeClaim.Node].
 	Node *corev1.Node
-	// InFlight says that the node is not there yet, Starting that it was not ready for pods yet, there or not.
+	// InFlight says that the node has not joined, Starting that it was never ready for pods.
 	InFlight, Starting bool
-	// Free is allocatable less what runs there and what daemons will still take.
+	// Free is allocatable less the requests of running pods and of daemons that are still to start.
 	Free []int64
-	// Labels are all its labels, and its name under the key of matchFields.
+	// Labels are all labels of the node, and its name under the key of matchFields.
 	Labels requirements.Set
 	Tags   []string
 	Limits []Limit
@@ -118,8 +118,8 @@ type ExistingNode struct {
 	running  []*corev1.Pod
 	attached []string        // volumes in use there
 	ports    []hostport.Port // of what runs there
-	expected []int           // indexes into Problem.daemons: those that room is kept for
-	missing  []int           // those of them that no port keeps away
+	expected []int           // indexes into Problem.daemons: those that Free is reduced for
+	missing  []int           // those of them that no taken port keeps away
 }
 
 // Limit allows a node at most Max pods with a tag while the pod that brings the limit is there.
@@ -180,12 +180,12 @@ func (p *Problem) Options() *Options {
 	return &o
 }
 
-// sortOut splits the pods into pending ones that are ours and those that run on nodes, and lists the ignored. Pods
-// of a node that is being removed are pending, but for those that nobody makes anew elsewhere.
+// sortOut splits the pods into pending and running ones, and lists the ignored. Pods of a node that is being removed are pending if
+// their controller creates them anew elsewhere; the others are dropped.
 func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1.Pod) {
 	running = map[string][]*corev1.Pod{}
 	goes, at := map[string]bool{}, map[string]string{}
-	for i := range p.members { // a node has been known by its claim's name before it was there
+	for i := range p.members { // a plan names a node by its claim until the node joins
 		at[p.members[i].claim] = p.members[i].node.Name
 	}
 	for i := range p.members {
@@ -208,7 +208,7 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 		case pod.DeletionTimestamp != nil:
 		case pod.Status.NominatedNodeName != "" && podclass.NotOurs(pod) == "" && at[pod.Status.NominatedNodeName] != "" && !goes[at[pod.Status.NominatedNodeName]]:
 			node := at[pod.Status.NominatedNodeName]
-			running[node] = append(running[node], pod) // kube-scheduler keeps its room there
+			running[node] = append(running[node], pod) // kube-scheduler counts nominated pods
 			p.Ignored = append(p.Ignored, Ignored{pod, fmt.Sprintf("nominated to node %q, where its room is kept", node)})
 		default:
 			if why := podclass.NotOurs(pod); why != "" {
@@ -222,7 +222,10 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 }
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod, aliases requirements.Aliases) error {
-	others := slices.Concat(slices.Collect(maps.Values(running))...) // in any order: only what they ask of others counts
+	others := slices.Concat(slices.Collect(maps.Values(running))...) // their order does not matter
+	for _, d := range p.snapshot.DaemonSets {
+		others = append(others, &corev1.Pod{Spec: d.Spec.Template.Spec})
+	}
 	groups := p.keptApart(podclass.GroupAmong(pending, others))
 	classes, errs := make([]Class, len(groups)), make([]error, len(groups))
 	totals := make([]podclass.Totals, parts(len(groups)))
@@ -246,7 +249,7 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 	return errors.Join(errs...)
 }
 
-// noteMissing notes the priority and runtime classes that pods name and the snapshot does not have.
+// noteMissing adds a note for each priority or runtime class that pods name and the snapshot lacks.
 func (p *Problem) noteMissing() {
 	pods := map[string]int{}
 	for _, c := range p.Classes {
@@ -259,7 +262,7 @@ func (p *Problem) noteMissing() {
 	}
 }
 
-// keptApart splits the groups of pods by what the caller wants apart.
+// keptApart splits the groups of pods by Options.Apart.
 func (p *Problem) keptApart(groups [][]*corev1.Pod) [][]*corev1.Pod {
 	if p.options.Apart == nil {
 		return groups
@@ -282,8 +285,8 @@ func (p *Problem) keptApart(groups [][]*corev1.Pod) [][]*corev1.Pod {
 	return out
 }
 
-// assignVolumes narrows the classes to where their volumes are or can be made, counts what they attach, and refuses
-// those whose claims cannot be used. It returns the claims that classes share, by position in Problem.Classes.
+// assignVolumes restricts classes to nodes that reach their volumes, adds attached volumes to their requests, and refuses classes with
+// unusable claims. It returns the unbound claims that several pods use, with indexes into Problem.Classes.
 func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.SharedClaim {
 	consumers := make([]volume.Consumer, len(p.Classes))
 	for i, c := range p.Classes {
@@ -318,7 +321,7 @@ func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.Share
 	return volume.Shared(consumers, needs)
 }
 
-// share notes whose volumes are used by more than one pod, running ones among them.
+// share sets Class.shared: the volumes that more than one pod uses, running pods included.
 func (p *Problem) share(needs []volume.Need, running []string) {
 	users := map[string]int{}
 	for _, v := range running {
@@ -341,7 +344,7 @@ func (p *Problem) share(needs []volume.Need, running []string) {
 // isAnything reports whether every node meets the requirements.
 func isAnything(a requirements.Alternatives) bool { return a.Len() == 1 && a.At(0).IsAnything() }
 
-// applyConstraints asks the caller's own rules about every class that is not refused yet.
+// applyConstraints applies Options.Constraints to every class that is not refused yet.
 func (p *Problem) applyConstraints() {
 	for _, c := range p.Classes {
 		for _, rule := range p.options.Constraints {
@@ -353,14 +356,14 @@ func (p *Problem) applyConstraints() {
 	}
 }
 
-// Constraint is a rule of the caller's own about where pods may go, in addition to what their manifests say.
+// Constraint is a rule of the caller about where pods may go, in addition to their manifests.
 type Constraint interface {
-	// Narrow returns what the node of a pod must satisfy, given what it must satisfy so far: a subset of it. Or it
-	// refuses the pod, with a reason. It is called once a class of pods, with one of them, and must not modify it.
+	// Narrow returns a subset of required, which is what the pod's node must satisfy so far, or a reason to refuse the pod. It is called
+	// once for each class of pods, with one of them, and must not modify it.
 	Narrow(pod *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *Reason)
 }
 
-// compileResources orders the dimensions: the three that every node has, then the others by name.
+// compileResources orders the resources: cpu, memory and pods, then the others by name.
 func (p *Problem) compileResources() {
 	p.Resources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 	var others []corev1.ResourceName
@@ -384,7 +387,7 @@ func (p *Problem) compileResources() {
 	}
 }
 
-// mentioned is every label key that some pod or daemon asks about, or whose values are counted for pods or by a pool.
+// mentioned is the label keys that pods or daemons ask about, that pods are counted by, or that pools have minValues of.
 func (p *Problem) mentioned() requirements.Keys {
 	keys := p.topology.Keys()
 	for _, c := range p.Classes {
@@ -402,7 +405,7 @@ func (p *Problem) mentioned() requirements.Keys {
 	return keys
 }
 
-// compileTopology reads what the classes ask about other pods, and counts those that run.
+// compileTopology reads the constraints between pods, and counts the running ones.
 func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	in := topology.Input{
 		Classes: make([]topology.Class, len(p.Classes)), Nodes: make([]topology.Node, len(p.Existing)),
@@ -449,7 +452,7 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	return nil
 }
 
-// admitted is running pods as an API server stores them, as far as that bears on other pods: only anti-affinity does.
+// admitted is running pods as an API server stores them, where that bears on other pods: only their anti-affinity does.
 func (p *Problem) admitted(pods []*corev1.Pod) []*corev1.Pod {
 	out := pods
 	for i, pod := range pods {
@@ -464,7 +467,7 @@ func (p *Problem) admitted(pods []*corev1.Pod) []*corev1.Pod {
 	return out
 }
 
-// withSides is labels with the pseudo-labels that say on which side of the node filters of spreads a node is.
+// withSides is labels with the pseudo-labels of node filters; see [topology.Problem.Sides].
 func (p *Problem) withSides(labels requirements.Set) requirements.Set {
 	out, err := labels.Intersect(p.topology.Sides(labels))
 	if err != nil { // no label is one of these
@@ -482,7 +485,7 @@ func (p *Problem) forTopology(yield func(topology.Shape) bool) {
 		for _, o := range s.Offerings {
 			offerings = append(offerings, topology.Offering{Labels: o.Labels, Price: o.Price})
 		}
-		if !yield(topology.Shape{Labels: s.Labels, Room: s.Free, Offerings: offerings}) {
+		if !yield(topology.Shape{Labels: s.Labels, Free: s.Free, Offerings: offerings}) {
 			return
 		}
 	}

@@ -11,44 +11,44 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Stage is the first test that a pod fails on its way to a node.
+// Stage is the first test that a pod fails.
 type Stage string
 
 // The stages, in the order in which they are tested.
 const (
-	StagePod         Stage = "pod"         // the pod itself can't run anywhere: a volume claim, a rule of the caller's
+	StagePod         Stage = "pod"         // no node can hold the pod: a volume claim, a rule of the caller
 	StageTaint       Stage = "taint"       // a taint is not tolerated
 	StageRequirement Stage = "requirement" // labels do not meet what the pod asks
 	StageResource    Stage = "resource"    // no type is large enough or has the resource
-	StageOffering    Stage = "offering"    // what fits is not to be had
-	StageLimit       Stage = "limit"       // the pool may not grow that far
-	StageTopology    Stage = "topology"    // other pods stand in the way: spread, affinity, anti-affinity, ports
+	StageOffering    Stage = "offering"    // no offering of a type that fits is available
+	StageLimit       Stage = "limit"       // the limits of the pool
+	StageTopology    Stage = "topology"    // other pods: spread, affinity, anti-affinity, ports
 )
 
-// Depth is how far a pod came that failed at the stage, from 0.
+// Depth is the position of the stage in the order of tests, from 0.
 func (s Stage) Depth() int {
 	return slices.Index([]Stage{StagePod, StageTaint, StageRequirement, StageResource, StageOffering, StageLimit, StageTopology}, s)
 }
 
-// Reason says why one pool, or none in particular, cannot hold a pod. It is data; [Reason.String] makes the text.
+// Reason says why a pool cannot hold a pod, or why no node can. [Reason.String] is its text.
 type Reason struct {
-	// Pool is the name of the pool; empty where the reason lies with the pod or with other pods.
+	// Pool is the name of the pool; empty where the reason is about the pod or existing nodes.
 	Pool  string
 	Stage Stage
-	// Key is the label key, and Resource the resource, that the stage failed on, where there is one.
+	// Key and Resource are the label key and the resource that the stage is about, if any.
 	Key      string
 	Resource string
-	// Detail says it in words, without the pool.
+	// Detail is the text without the pool.
 	Detail  string
 	Nearest *Nearest
 }
 
-// Nearest is the type that came closest to holding a pod.
+// Nearest is the type that lacks the least to hold a pod.
 type Nearest struct {
 	Type string
-	// Short is what it lacks by resource, in counts of package resources; nil if it is large enough.
+	// Short is what it lacks by resource, in units of package resources; nil if it is large enough.
 	Short map[string]int64
-	// ShutOutBy is what keeps a type that is large enough away, such as a requirement of the pool.
+	// ShutOutBy is what excludes a type that is large enough, such as a requirement of the pool.
 	ShutOutBy string
 }
 
@@ -60,8 +60,7 @@ func (r Reason) String() string {
 	return fmt.Sprintf("pool %q: %s", r.Pool, r.Detail)
 }
 
-// explainLimit reports whether the pool's limits admit no type that holds the pod, after what the plan
-// buys.
+// explainLimit is the limit that keeps the pool from buying one node more for the pod, beside those of the plan; false if none does.
 func (s *state) explainLimit(k int, n census) (Reason, bool) {
 	pool := &s.p.Pools[k]
 	left, nodes := slices.Clone(pool.Left), 0
@@ -110,7 +109,7 @@ func humane(pool *PoolState, name corev1.ResourceName) string {
 	return q.String()
 }
 
-// explainTopology names the constraints that involve other pods; one of them, or several together, keep it out.
+// explainTopology names the constraints between pods that may exclude the pod.
 func (s *state) explainTopology(class int, pool *PoolState) Reason {
 	var parts []string
 	key := ""
@@ -132,7 +131,7 @@ func (s *state) explainTopology(class int, pool *PoolState) Reason {
 	return Reason{Pool: pool.Name, Stage: StageTopology, Key: key, Detail: "other pods stand in the way: " + strings.Join(parts, ", ")}
 }
 
-// explainExisting sums up why no existing node took the pod.
+// explainExisting counts the existing nodes by what excludes the pod; false if there are no nodes.
 func (s *state) explainExisting(c *Class) (Reason, bool) {
 	if len(s.p.Existing) == 0 {
 		return Reason{}, false
@@ -184,7 +183,7 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 	return Reason{Stage: stage, Detail: fmt.Sprintf("existing nodes (%d): %s", len(s.p.Existing), strings.Join(parts, ", "))}, true
 }
 
-// freeLeft is what an existing node has free after the last outcome.
+// freeLeft is the free capacity of an existing node after the last outcome.
 func (s *state) freeLeft(node int) []int64 {
 	left := slices.Clone(s.p.Existing[node].Free)
 	if node < len(s.last.Existing) {

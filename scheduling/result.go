@@ -7,12 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Result is where every pod goes: onto nodes that exist, are in flight or are to be bought, or nowhere. It is immutable and safe
-// for concurrent use.
+// Result is a plan: pods on existing nodes and nodes to buy, and unplaced pods. It is immutable and safe for concurrent use.
 type Result struct {
-	// Rounds is how many rounds were packed, the final packing not counted.
+	// Rounds is how many rounds were packed, without the final packing.
 	Rounds int
-	// Round is the number of the round that stands, of which Draft says that its first packing does, for the final one placed less.
+	// Round is the number of the chosen round. Draft says that its first packing was used, because the final one placed less.
 	Round int
 	Draft bool
 	// Stopped says that the context ended before the search did.
@@ -24,21 +23,20 @@ type Result struct {
 	newNodes func() []NewNode
 
 	mu      sync.Mutex
-	reasons map[int][]Reason // by class, as far as anybody has asked
+	reasons map[int][]Reason // by class, those that were asked for
 }
 
 // Binding is a pod and the node that it goes to.
 type Binding struct {
 	Pod *corev1.Pod
-	// Node is the name of the node: of an existing one its own, of one that is not there yet that of its claim or, where it is to
-	// be bought, that of [NewNode].
+	// Node is the name of the node: that of its claim if it has not joined, that of [NewNode] if it is to be bought.
 	Node string
-	// New says that the node is to be bought, InFlight that it was bought and is not ready for pods yet. To kube-scheduler such pods
-	// are nominated there: it binds them once the node is ready.
+	// New says that the node is to be bought, InFlight that it was bought and is not ready for pods yet. kube-scheduler binds the pod
+	// once the node is ready.
 	New, InFlight bool
 }
 
-// Unplaced is the pods of one class that found no place.
+// Unplaced is the unplaced pods of one class.
 type Unplaced struct {
 	// Class is an index into Problem.Classes.
 	Class int
@@ -47,9 +45,8 @@ type Unplaced struct {
 	result *Result
 }
 
-// Reasons say why the pods found no place: one for each pool, in the order of the pools, naming the first stage that no type of
-// the pool passes, and one for the existing nodes where there are any. It costs a pass over the types of every pool,
-// once.
+// Reasons say why the pods are unplaced: one for each pool, in the order of the pools, with the first stage that no type of the pool
+// passes, and one for all existing nodes. The first call costs a pass over the types of all pools.
 func (u Unplaced) Reasons() []Reason {
 	r := u.result
 	r.mu.Lock()
@@ -71,7 +68,7 @@ func newResult(s *state, rounds int, stopped, draft bool) *Result {
 	return r
 }
 
-// Bindings are all placed pods with their nodes: bound in this order, after the daemons, kube-scheduler accepts each.
+// Bindings are the placed pods with their nodes. kube-scheduler accepts each of them in this order, after the daemons' pods.
 func (r *Result) Bindings() []Binding {
 	out := make([]Binding, len(r.state.bound))
 	for i, b := range r.state.bound {
@@ -86,10 +83,10 @@ func (r *Result) Bindings() []Binding {
 	return out
 }
 
-// NewNodes are the nodes to buy: heaviest pool first, then by pool's name, within a pool in the order of the outcome.
+// NewNodes are the nodes to buy: by weight of the pool, heaviest first, then by its name, then in the order of the outcome.
 func (r *Result) NewNodes() []NewNode { return slices.Clone(r.newNodes()) }
 
-// Unplaced are the pods that found no place, by class, in the order of the classes.
+// Unplaced are the unplaced pods by class, in the order of the classes.
 func (r *Result) Unplaced() []Unplaced {
 	bound := make([]int, len(r.p.Classes))
 	has := make(map[*corev1.Pod]bool, len(r.state.bound))
@@ -113,13 +110,13 @@ func (r *Result) Unplaced() []Unplaced {
 	return out
 }
 
-// seat is where one copy of an item sits: an existing node (bin < 0) or a bin.
+// seat is the place of one unit of an item: an existing node (bin < 0) or a bin.
 type seat struct{ node, bin int }
 
-// nowhere is the seat of a copy that packing did not place.
+// nowhere is the seat of a unit that is not packed.
 var nowhere = seat{-1, -1}
 
-// seats are those of every copy of every item.
+// seats are the seats of all units, by item.
 func (s *state) seats() [][]seat {
 	seats := make([][]seat, len(s.items))
 	count := 0
@@ -151,19 +148,19 @@ func (s *state) seats() [][]seat {
 	return seats
 }
 
-// binding is a pod that goes to a seat, with so many preferences given up.
+// binding is a pod and its seat.
 type binding struct {
 	pod   *corev1.Pod
 	at    seat
 	class int
-	level int
-	added bool // the packer had left it out
+	level int  // preferences given up
+	added bool // the packer had not placed it
 }
 
-// bindings is the pods that packing placed, in the order of assignment. A pick that joined a bundle goes where the bundle is; the
-// others are the first of a bundle, or on their own.
+// bindings is the packed pods in the order of assignment. A pick that joined a bundle is where the bundle is; other picks are the first of
+// a bundle, or on their own.
 func (s *state) bindings() []binding {
-	first, places := make([]int, len(s.assigned.Classes)), 0 // a place is a relaxed class in a domain
+	first, places := make([]int, len(s.assigned.Classes)), 0 // a place is a pair of relaxed class and domain
 	for i, rc := range s.assigned.Classes {
 		first[i], places = places, places+len(rc.Domains)
 	}
@@ -176,7 +173,7 @@ func (s *state) bindings() []binding {
 	}
 	bundles, alone := map[int]seat{}, make([][]seat, places)
 	seats := s.seats()
-	for i := range s.assigned.Lots { // bundles come first
+	for i := range s.assigned.Lots {
 		lot := &s.assigned.Lots[i]
 		if len(lot.Bundles) == 0 {
 			to := first[lot.Slots[0].Relaxed] + lot.Slots[0].Domain
@@ -191,7 +188,7 @@ func (s *state) bindings() []binding {
 			bundles[lot.Bundles[k]] = at
 			for _, sl := range lot.Slots {
 				to := first[sl.Relaxed] + sl.Domain
-				for range sl.Count - joined[join{to, lot.Bundles[k]}] { // those that others joined later
+				for range sl.Count - joined[join{to, lot.Bundles[k]}] { // the pods that were alone before others joined
 					alone[to] = append(alone[to], at)
 				}
 			}
@@ -217,7 +214,7 @@ func (s *state) bindings() []binding {
 	return out
 }
 
-// Class is the class that a pending pod belongs to, by namespace and name; false for other pods.
+// Class is the index of a pending pod's class, by namespace and name; false for other pods.
 func (p *Problem) Class(namespace, name string) (int, bool) {
 	for i, c := range p.Classes {
 		for _, pod := range c.Pods {
@@ -229,10 +226,9 @@ func (p *Problem) Class(namespace, name string) (int, bool) {
 	return 0, false
 }
 
-// GivenUp says in words, sort first, which preferences a placed pod was placed without and which it kept, each in the order of
-// giving them up: spreads that may be violated, preferred affinity between pods, preferred node affinity, taints that are only to be
-// avoided; of one sort the lightest first.
-func (r *Result) GivenUp(pod *corev1.Pod) (gone, kept []string) {
+// GivenUp describes the preferences that a placed pod gave up and those that it kept, each in the order of giving up: ScheduleAnyway
+// spreads, preferred pod affinity, preferred node affinity, PreferNoSchedule taints; within these the lightest first.
+func (r *Result) GivenUp(pod *corev1.Pod) (given, kept []string) {
 	s := r.state
 	at := slices.IndexFunc(s.bound, func(b binding) bool { return b.pod == pod })
 	if at < 0 {
@@ -241,10 +237,10 @@ func (r *Result) GivenUp(pod *corev1.Pod) (gone, kept []string) {
 	b := s.bound[at]
 	for level, p := range s.p.topology.Preferences(b.class) {
 		if text := string(p.Kind) + ": " + p.Text; level < b.level {
-			gone = append(gone, text)
+			given = append(given, text)
 		} else {
 			kept = append(kept, text)
 		}
 	}
-	return gone, kept
+	return given, kept
 }

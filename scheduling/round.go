@@ -11,27 +11,26 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 )
 
-// Packer packs what a round asks for onto existing nodes and nodes to buy. [Problem.Solve] calls it, from one goroutine.
+// Packer packs the items of a round onto existing nodes and nodes to buy. [Problem.Solve] calls it from one goroutine.
 type Packer interface {
-	// Pack answers a round. Its items, like the problem, must not be modified. What it places need not suit the pods: what
-	// kube-scheduler would refuse does not stand. When ctx ends it returns the best that it has so far; an error ends the search.
+	// Pack packs a round; it must not modify round and problem. Pods that it places against their constraints are unplaced again. When
+	// ctx ends it returns the best outcome so far. An error ends the search.
 	Pack(ctx context.Context, p *Problem, r Round) (Outcome, error)
 }
 
-// Round is what is to be packed now.
+// Round is the items to pack.
 type Round struct {
 	// Number counts the rounds from 0.
 	Number int
 	Items  []Item
-	// Final is set for the last call: the round of this number stands and is packed once more, with all care. What comes of it is
-	// taken if it places all that the first packing placed. Rounds before are drafts, of which only counts what finds a place.
+	// Final is set for the last call, which packs the chosen round once more, for a low cost. Its outcome is used if it places all that
+	// the first packing of that round placed. Of all other outcomes only the number of placed pods matters.
 	Final bool
 }
 
-// Solve is the dialogue of scheduling and packing: domains are assigned, the packer says what fits, and domains are assigned
-// again with that knowledge, until nothing more can be learnt; where pods are unplaced, a search does so for other orders of
-// assignment. When ctx ends, the best plan so far stands and says that it was [Result.Stopped]; there is one as soon as the first
-// round is packed. The error is the packer's, or says which part of its outcome has no meaning.
+// Solve assigns domains, has the packer pack, and assigns again with what did not fit, until that changes nothing. Where pods are
+// unplaced, it searches with other orders of assignment. When ctx ends it returns the best plan so far, which is [Result.Stopped]; the
+// first round is always packed. The error is the packer's, or names the invalid part of an outcome.
 func (p *Problem) Solve(ctx context.Context, packer Packer) (*Result, error) {
 	at, stopped, placed := p.start(), false, 0
 	var packed []packedRound
@@ -70,16 +69,16 @@ func (p *Problem) Solve(ctx context.Context, packer Packer) (*Result, error) {
 	return newResult(final, rounds, stopped, false), nil
 }
 
-// packedRound is what was packed and what came of it: another attempt may ask for the same.
+// packedRound is a round and its outcome, which another attempt may ask for again.
 type packedRound struct {
 	items   []Item
 	outcome Outcome
 }
 
-// Items are what the first round asks to pack, every pod where it would rather be.
+// Items are the items of the first round, before any preference is given up for lack of capacity.
 func (p *Problem) Items() []Item { return p.start().items }
 
-// pack asks the packer, and checks that its answer has a meaning.
+// pack calls the packer, and checks that its outcome is valid.
 func (s *state) pack(ctx context.Context, packer Packer, final bool) (Outcome, error) {
 	o, err := packer.Pack(ctx, s.p, Round{Number: s.number, Items: s.items, Final: final})
 	if err != nil {
@@ -106,7 +105,7 @@ func (s *state) pack(ctx context.Context, packer Packer, final bool) (Outcome, e
 	return o, nil
 }
 
-// stop ends the search with the outcome of the present round, or what was better.
+// stop ends the search with the outcome of the present round or the best attempt, whichever is better.
 func (s *state) stop(o Outcome) *state {
 	done := *s
 	done.solved, done.last = true, o
@@ -139,8 +138,8 @@ func (s *state) covers(other *state) bool {
 	return len(s.bound) >= len(other.bound)
 }
 
-// state is one point in the dialogue with a packer. States are immutable; each assigns everything anew from the snapshot and from
-// the facts that earlier rounds found out, so that no decision rests on one that was taken back.
+// state is an assignment and the items to pack of it. States are immutable. Each assigns all pods anew, from the problem and the facts of
+// earlier rounds.
 type state struct {
 	p        *Problem
 	assigned *topology.Assignment
@@ -150,31 +149,31 @@ type state struct {
 	last     Outcome
 	search   search
 
-	// Where solved: which pod has a place where, verified, how many of each class, and what keeps out those that were refused.
+	// Where solved: the verified bindings, how many pods of each class they place, and why others were refused.
 	bound   []binding
 	placed  []int
 	refused map[int]bind.Refusal
 }
 
-// Item is a number of things that are to be packed alike: pods of one class, or bundles of pods that must share a node.
+// Item is a number of equal units to pack: pods of one class, or bundles of pods that must share a node.
 type Item struct {
 	// Name is unique within the round.
 	Name  string
 	Count int
-	// Pods says what one of them is made of.
+	// Pods are the pods of one unit.
 	Pods []ItemPods
-	// Requests is what each takes, by Problem.Resources.
+	// Requests is what one unit takes, by Problem.Resources.
 	Requests []int64
-	// Requires is what the labels of the node must satisfy: of shapes and existing nodes, whose labels include pseudo-labels.
+	// Requires is what the labels of a shape with its offering, or of an existing node, must satisfy, pseudo-labels included.
 	Requires requirements.Alternatives
 	Tags     []string
 	Limits   []Limit
-	// Priority orders items where not all of them can be placed, the higher first: what must be on one node, what earlier
-	// attempts could not place, then by the priorities of pods. The numbers say nothing else.
+	// Priority orders items where not all of them can be placed, the highest first: items that are tied to one node, then pods that
+	// earlier attempts could not place, then pods by their priority. Only the order of the numbers matters.
 	Priority int32
 }
 
-// equal reports whether packing cannot tell the items apart.
+// equal reports whether the items are the same to a packer.
 func (it Item) equal(o Item) bool {
 	return it.Count == o.Count && it.Priority == o.Priority && it.Name == o.Name && slices.Equal(it.Pods, o.Pods) && slices.Equal(it.Requests, o.Requests) &&
 		slices.Equal(it.Limits, o.Limits) && slices.Equal(it.Tags, o.Tags) && it.Requires.Equal(o.Requires)
@@ -183,15 +182,15 @@ func (it Item) equal(o Item) bool {
 // ItemPods is a number of pods of a class.
 type ItemPods struct{ Class, Count int }
 
-// Share is a number of copies of one item.
+// Share is a number of units of one item.
 type Share struct {
 	Item  int
 	Count int
 }
 
-// Outcome is what a packer made of a round.
+// Outcome is a packed round.
 type Outcome struct {
-	// Existing holds what each existing node takes, by position in Problem.Existing; it may be shorter.
+	// Existing is what each existing node takes, by position in Problem.Existing; it may be shorter.
 	Existing [][]Share
 	// Bins are the nodes to buy.
 	Bins []OutcomeBin
@@ -201,12 +200,12 @@ type Outcome struct {
 type OutcomeBin struct {
 	// Shape is an index into Problem.Shapes, Offering one into its offerings.
 	Shape, Offering int
-	// Labels are what the pods there leave of the shape's and the offering's. The zero value leaves everything.
+	// Labels narrow those of the shape and the offering as the pods there ask. The zero value narrows nothing.
 	Labels requirements.Set
 	Shares []Share
 }
 
-// shares yields those of existing nodes, then those of bins.
+// shares yields the shares of existing nodes, then those of bins.
 func (o *Outcome) shares() iter.Seq[Share] {
 	return func(yield func(Share) bool) {
 		for _, list := range o.Existing {
@@ -226,21 +225,21 @@ func (o *Outcome) shares() iter.Seq[Share] {
 	}
 }
 
-// sameLayout reports whether both put the same things into the same bins, in the same order.
+// sameLayout reports whether both have the same shares in the same bins, in the same order.
 func (o *Outcome) sameLayout(other Outcome) bool {
 	return slices.EqualFunc(o.Existing, other.Existing, slices.Equal) && slices.EqualFunc(o.Bins, other.Bins, func(a, b OutcomeBin) bool {
 		return a.Shape == b.Shape && a.Offering == b.Offering && slices.Equal(a.Shares, b.Shares)
 	})
 }
 
-// maxRounds bounds the dialogue of one attempt. One or two rounds are usual; every round adds at least one fact. Without the bound
-// random scenarios of 5 to 1,500 pods placed as many pods, within one in 4,000.
+// maxRounds bounds the rounds of one attempt; one or two are usual. On random scenarios of 5 to 1,500 pods attempts without the bound
+// placed as many pods, within one in 4,000.
 const maxRounds = 12
 
 // start assigns domains for the first time.
 func (p *Problem) start() *state { return p.state(p.topology.Start(), search{}) }
 
-// state names what is to be packed, and gives it the priority of its pods.
+// state makes items of an assignment's lots, with names and priorities.
 func (p *Problem) state(assigned *topology.Assignment, at search) *state {
 	s := &state{p: p, assigned: assigned, items: make([]Item, len(assigned.Lots)), search: at}
 	urgencies := make([]urgency, len(assigned.Lots))
@@ -262,9 +261,9 @@ func (p *Problem) state(assigned *topology.Assignment, at search) *state {
 			}
 		}
 		if lot.Node < 0 && len(lot.Bundles) > 0 && len(lot.Slots) == 1 && lot.Slots[0].Count == 1 {
-			name = append(name, " by itself"...) // others of its kind may stand there, too, in no bundle
+			name = append(name, " by itself"...) // pods of its class and domain that are in no bundle have the name without
 		}
-		if lot.Node >= 0 { // it has one place to go, which others can do without
+		if lot.Node >= 0 { // it fits this node only
 			urgencies[i].tied = 1
 			name = append(append(name, " on "...), p.Existing[lot.Node].Node.Name...)
 		}
@@ -291,10 +290,8 @@ func (s *state) appendName(to []byte, slot topology.Slot) []byte {
 	return to
 }
 
-// advance takes what became of the round. Where pods could not be placed, their domain holds no more than what was
-// placed, and everything is assigned again with that knowledge; where all were placed, or none has anywhere else to go,
-// the attempt is over. If pods are unplaced that something could hold, they go before the others in another attempt, a
-// few times; the state that is done stands for the best.
+// advance gives the state after an outcome: another round if the facts learnt from it can change the assignment, the first round of
+// another attempt, or the best plan, which is solved.
 func (s *state) advance(o Outcome) *state {
 	facts, news := s.assigned.Learn(s.shortfall(o))
 	if news && s.search.rounds+1 < maxRounds {
@@ -307,8 +304,7 @@ func (s *state) advance(o Outcome) *state {
 	return done.conclude()
 }
 
-// with is a state that is solved, for another outcome of the same round. It stands without being learnt from, as far as it
-// can be verified.
+// with is the solved state with another outcome of the same round, verified.
 func (s *state) with(o Outcome) *state {
 	other := *s
 	other.last = o
@@ -328,8 +324,8 @@ func (s *state) missing(o Outcome) []int {
 	return missing
 }
 
-// shortfall is how many pods of each relaxed class and domain found no place. Bundles are placed whole or not at all; of one that
-// was not, a quarter is given up, so that what is left of it gets another try.
+// shortfall is how many pods of each relaxed class and domain the outcome does not place. Of a bundle that is not placed a quarter
+// counts, so that the next round tries a smaller one.
 func (s *state) shortfall(o Outcome) func(relaxed, domain int) int {
 	missing := s.missing(o)
 	short := map[[2]int]int{}
@@ -340,7 +336,7 @@ func (s *state) shortfall(o Outcome) func(relaxed, domain int) int {
 		slots := s.assigned.Lots[i].Slots
 		for k, sl := range slots {
 			if k < len(slots)-1 && !s.assigned.Classes[sl.Relaxed].Follows() {
-				continue // the pod that others follow can stay without them
+				continue // the pod that others follow can be placed without them
 			}
 			short[[2]int{sl.Relaxed, sl.Domain}] += n * max(1, (sl.Count+3)/4)
 		}

@@ -9,22 +9,22 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 )
 
-// search is how far the attempts have come. It is Squeaky Wheel Optimization (D. Joslin, D. Clements, 1999): pods that an
-// attempt could not place, although some node could hold them, are blamed, and so are those that they must follow. The next
-// attempt assigns and packs in the order blame, priority, rank. Attempts that blame has no use for try other choices of
-// domains, and one closes domains that only stand in the way. Usually the first attempt places everything.
+// search is the progress of Squeaky Wheel Optimization (D. Joslin, D. Clements, 1999). An attempt blames the pods that it could not place
+// although some node could hold them, and the pods that these have affinity to. The next attempt assigns and packs in the order blame,
+// priority, rank. When blame no longer helps, one attempt closes domains, and the others vary choices of domains. Usually the first
+// attempt places everything.
 type search struct {
 	rounds  int      // of this attempt so far
 	all     int      // of all attempts so far
 	attempt int      // attempts before this one
-	orders  []string // of the attempts so far
+	orders  []string // of blame, in the attempts so far
 	phase   phase
 	variant int
-	idle    int    // attempts since the best one, within the phase
+	idle    int    // attempts since the best one
 	best    *state // nil for none
 }
 
-// phase is what the attempts change.
+// phase is what an attempt changes.
 type phase uint8
 
 const (
@@ -34,17 +34,16 @@ const (
 )
 
 const (
-	// defaultAttempts bounds the search where the options do not. On random scenarios of 5 to 200 pods eight attempts place
-	// about 0.4% more pods than one, and the next eight a tenth of that.
+	// defaultAttempts is the default of Options.Attempts. On random scenarios of 5 to 200 pods eight attempts place about 0.4% more
+	// pods than one, and the next eight a tenth of that.
 	defaultAttempts = 8
-	// searchedPods bounds the search of large snapshots: there are no more attempts once the rounds together have planned so many
-	// pods, but for a second one that there always is.
+	// searchedPods bounds the search of large snapshots. After two attempts it ends as soon as all rounds have planned so many pods.
 	searchedPods = 15_000
-	// patience is how many attempts may blame without a better plan.
+	// patience is how many attempts may blame without finding a better plan.
 	patience = 2
 )
 
-// mostAttempts is how many attempts there may be.
+// mostAttempts is the bound on attempts.
 func (p *Problem) mostAttempts() int {
 	if p.options.Attempts > 0 {
 		return p.options.Attempts
@@ -60,7 +59,7 @@ func (p *Problem) pending() int {
 	return n
 }
 
-// conclude ends an attempt: it verifies what was planned, and gives the first round of another attempt, or the best plan so far.
+// conclude verifies an attempt, and gives the first round of the next one, or the best plan.
 func (s *state) conclude() *state {
 	s.verify()
 	if len(s.bound) == s.p.pending() {
@@ -97,7 +96,7 @@ func (s *state) verify() {
 	}
 }
 
-// step is the facts of the next attempt in the present phase, if there is one worth it.
+// step is the facts of the next attempt; false if the phase has none.
 func (s *state) step(next *search, unplaced []int) (topology.Facts, bool) {
 	switch next.phase {
 	case blaming:
@@ -112,7 +111,7 @@ func (s *state) step(next *search, unplaced []int) (topology.Facts, bool) {
 		next.orders = append(slices.Clip(next.orders), order)
 		return facts, true
 	case closing:
-		next.phase = varying // whatever comes of it
+		next.phase = varying // one attempt closes domains
 		return next.best.assigned.Close(next.best.unplaced())
 	case varying:
 	}
@@ -120,7 +119,7 @@ func (s *state) step(next *search, unplaced []int) (topology.Facts, bool) {
 	return next.best.assigned.Vary(next.variant), true
 }
 
-// unplaced are the classes of which pods are unplaced that some node could hold.
+// unplaced are the classes with unplaced pods that some node could hold.
 func (s *state) unplaced() []int {
 	var out []int
 	for i, c := range s.p.Classes {
@@ -131,8 +130,8 @@ func (s *state) unplaced() []int {
 	return out
 }
 
-// compare says which of two finished attempts is the better one, negative if a is: the one with more pods of the highest
-// priority in which they differ, then with larger requests, then at lower cost, then with fewer preferences given up.
+// compare is negative if a is the better plan: the one with more pods of the highest priority in which they differ, then with larger
+// requests, then with lower cost, then with fewer preferences given up.
 func (p *Problem) compare(a, b *state) int {
 	more := map[int32]int{} // pods of b, by priority
 	for i, c := range p.Classes {
@@ -155,7 +154,7 @@ func (p *Problem) compare(a, b *state) int {
 	return cmp.Or(cmp.Compare(a.cost(), b.cost()), cmp.Compare(a.givenUp(), b.givenUp()))
 }
 
-// cost is the price of what is bought, in dollars an hour.
+// cost is the price of the nodes to buy in dollars an hour.
 func (s *state) cost() float64 {
 	sum := 0.0
 	for _, b := range s.last.Bins {
@@ -164,7 +163,7 @@ func (s *state) cost() float64 {
 	return sum
 }
 
-// givenUp is how many preferences of placed pods were given up.
+// givenUp counts the preferences that placed pods gave up.
 func (s *state) givenUp() int {
 	n := 0
 	for _, rc := range s.assigned.Classes {
@@ -177,7 +176,7 @@ func (s *state) givenUp() int {
 
 // urgency orders items where not all of them can be placed.
 type urgency struct {
-	tied     int // 1 where there is one node for it, 0 elsewhere
+	tied     int // 1 if it fits one node only
 	blame    int
 	priority int32
 }
@@ -186,7 +185,7 @@ func (u urgency) compare(v urgency) int {
 	return cmp.Or(cmp.Compare(u.tied, v.tied), cmp.Compare(u.blame, v.blame), cmp.Compare(u.priority, v.priority))
 }
 
-// urgency is that of pods of a class. The first attempt knows no order, for usually everything finds a place.
+// urgency is that of pods of a class. In the first attempt all are equal: usually everything is placed.
 func (s *state) urgency(class int) urgency {
 	if s.search.attempt == 0 {
 		return urgency{}
@@ -194,7 +193,7 @@ func (s *state) urgency(class int) urgency {
 	return urgency{blame: s.assigned.Facts().Blamed(class), priority: s.p.Classes[class].priority}
 }
 
-// prioritize gives items numbers that are as small as the order allows.
+// prioritize sets the priorities of items to the ranks of their urgencies.
 func prioritize(items []Item, of []urgency) {
 	levels := slices.Clone(of)
 	slices.SortFunc(levels, urgency.compare)

@@ -62,11 +62,11 @@ func (p *Problem) compilePools() {
 // unknownKey is a label that a pool asks of its nodes and that none of its instance types has.
 type unknownKey struct {
 	text    string
-	refused bool // otherwise it is worth a note
+	refused bool // an error; otherwise a note
 }
 
-// unknownKeys finds labels that are probably misspelt. A pool may label its nodes as it likes, so what no type has rules nothing
-// out; but below a domain that the types have labels of, such as karpenter.k8s.aws, nobody labels nodes but the cloud.
+// unknownKeys finds labels that are probably misspelt. A pool may add labels of its own to its nodes, so a label that no type has excludes
+// no type. But labels of a domain that types have labels of, such as karpenter.k8s.aws, are set by the cloud alone.
 func (p *Pool) unknownKeys() []unknownKey {
 	var out []unknownKey
 	var known []string // worked out for the first one
@@ -102,7 +102,7 @@ func (p *Pool) knows(key string) bool {
 	})
 }
 
-// knownKeys are the labels that a pool's types and offerings have, and those that all clouds know.
+// knownKeys are the label keys of a pool's types and offerings, and the well-known ones.
 func (p *Pool) knownKeys() []string {
 	keys := map[string]bool{}
 	for k := range instancetypes.WellKnown().All() {
@@ -121,7 +121,7 @@ func (p *Pool) knownKeys() []string {
 	return slices.Sorted(maps.Keys(keys))
 }
 
-// take counts a node that exists, or that was bought, against the limits.
+// take counts an existing node, or a claim, against the limits.
 func (r *PoolState) take(capacity corev1.ResourceList) {
 	if r.NodesLeft > 0 {
 		r.NodesLeft--
@@ -133,7 +133,7 @@ func (r *PoolState) take(capacity corev1.ResourceList) {
 	}
 }
 
-// typeTable is what shapes need of one slice of types, worked out once for all pools that share the slice.
+// typeTable is what shapes need of one slice of types, computed once for all pools that share the slice.
 type typeTable struct {
 	allocatable [][]int64 // by type, by Problem.Resources
 	labels      []requirements.Set
@@ -171,14 +171,13 @@ func (p *Problem) allocatable(typ *instancetypes.InstanceType) []int64 {
 	return out
 }
 
-// parts is how many parts work is shared out in, where there is enough of it.
+// parts is how many goroutines n units of work are worth.
 func parts(n int) int {
-	const alone = 100
+	const alone = 100 // units that cost less than starting a goroutine
 	return min(runtime.GOMAXPROCS(0), 1+n/alone)
 }
 
-// inParts calls f for every number below n, with the number of the part that it is in: one after the other within a part,
-// parts side by side.
+// inParts calls f for every i below n from count goroutines, each of which has one part of the numbers.
 func inParts(n, count int, f func(part, i int)) {
 	var all sync.WaitGroup
 	for part := range count {
@@ -191,7 +190,7 @@ func inParts(n, count int, f func(part, i int)) {
 	all.Wait()
 }
 
-// attachable reports whether the resource counts volumes, of which a node without a limit takes any number.
+// attachable reports whether the resource counts attached volumes. Nodes without a limit take any number of these.
 func attachable(name corev1.ResourceName) bool {
 	_, ok := volume.Driver(name)
 	return ok
@@ -218,10 +217,10 @@ func (p *Problem) compileShapes(keys requirements.Keys) {
 	}
 }
 
-// priced reports whether a price is one: a number of dollars, 0 or more.
+// priced reports whether a price is a finite number of dollars, 0 or more.
 func priced(price float64) bool { return price >= 0 && !math.IsInf(price, 1) }
 
-// notePrices names the offerings that are not for sale because their price is none.
+// notePrices adds a note for each offering without a valid price.
 func (p *Problem) notePrices(types []instancetypes.InstanceType) {
 	for i := range types {
 		for k := range types[i].Offerings {
@@ -232,7 +231,7 @@ func (p *Problem) notePrices(types []instancetypes.InstanceType) {
 	}
 }
 
-// labelsOf is what a pool asks of its nodes of these labels, and the taints that they have.
+// labelsOf is the labels of a pool's nodes, restricted to the keys, and the pseudo-label of their taints.
 func (p *Problem) labelsOf(pool *PoolState, keys requirements.Keys) (requirements.Set, error) {
 	base, err := requirements.Of(requirements.In(taints.Key, taints.Value(pool.taintSet)))
 	if err != nil {
@@ -281,8 +280,7 @@ func (p *Problem) shapesOf(k int, table *typeTable, keys requirements.Keys) {
 	}
 }
 
-// sideLabels adds to labels of offerings on which side of the node filters of spreads their nodes are. It is safe for
-// concurrent use.
+// sideLabels adds the pseudo-labels of node filters to labels of offerings; see [topology.Problem.Sides]. It is safe for concurrent use.
 type sideLabels struct {
 	topology *topology.Problem
 	mu       sync.Mutex
@@ -314,8 +312,7 @@ func (l *sideLabels) of(shape, offering requirements.Set) requirements.Set {
 	return out
 }
 
-// reservation names what a counted offering is counted with: the reservation that it draws on, or what was paid for in
-// advance, whichever types and zones that covers.
+// reservation names the capacity reservation or commitment that a counted offering shares its count by; empty for other offerings.
 func reservation(o *instancetypes.Offering) string {
 	if o.ReservationCount == 0 {
 		return ""
@@ -329,8 +326,7 @@ func reservation(o *instancetypes.Offering) string {
 	return ""
 }
 
-// daemonsOf splits the daemons that tolerate the pool into those that run on all of its nodes and those whose node
-// selection depends on the offering.
+// daemonsOf splits the daemons that tolerate the pool's taints into those that run on all of its nodes and those that select nodes.
 func (p *Problem) daemonsOf(pool *PoolState) (always, depends []int) {
 	for i, d := range p.daemons {
 		if !taints.Tolerates(d.pod.Spec.Tolerations, pool.Taints) {
@@ -345,10 +341,10 @@ func (p *Problem) daemonsOf(pool *PoolState) (always, depends []int) {
 	return always, depends
 }
 
-// someHost stands for the hostname that a new node will get. It is not a valid label value, so that no pod can ask for it.
+// someHost stands for the hostname of a new node. It is not a valid label value, so no pod can ask for it.
 var someHost = requirements.MustOf(requirements.In(corev1.LabelHostname, "a new node"))
 
-// running lists the daemons that would run on a node with these labels.
+// running lists the daemons of a node with these labels.
 func (p *Problem) running(always, depends []int, labels, offering requirements.Set) []int {
 	if len(depends) == 0 {
 		return always
@@ -391,14 +387,13 @@ func (p *Problem) shapeFor(list []Shape, first int, proto Shape, allocatable []i
 	return list, &list[len(list)-1]
 }
 
-// InstanceType is the type that the shape is made from.
+// InstanceType is the instance type of the shape.
 func (p *Problem) InstanceType(shape int) *instancetypes.InstanceType {
 	s := &p.Shapes[shape]
 	return &p.Pools[s.Pool].Types[s.Type]
 }
 
-// NodeLabels is everything that is known of the labels of a node of the shape and offering: those of the pool, the
-// type and the offering together.
+// NodeLabels is all that is known of the labels of a node of the shape and offering: those of pool, type and offering.
 func (p *Problem) NodeLabels(shape, offering int) (requirements.Set, error) {
 	s := &p.Shapes[shape]
 	typ := p.InstanceType(shape)
@@ -412,7 +407,7 @@ func (p *Problem) NodeLabels(shape, offering int) (requirements.Set, error) {
 	return set, nil
 }
 
-// Daemons names the DaemonSets that run on nodes of the shape, as namespace/name, with what each takes.
+// Daemons names the DaemonSets that run on nodes of the shape, as namespace/name, and sums their requests.
 func (p *Problem) Daemons(shape int) (names []string, total corev1.ResourceList) {
 	total = corev1.ResourceList{}
 	for _, i := range p.Shapes[shape].daemons {
@@ -472,7 +467,7 @@ func (p *Problem) vector(list corev1.ResourceList) []int64 {
 	return out
 }
 
-// count is vector into a slice of zeros.
+// count writes vector into out, which is zero.
 func (p *Problem) count(list corev1.ResourceList, out []int64) {
 	for i, name := range p.Resources {
 		if q, ok := list[name]; ok {
@@ -481,7 +476,7 @@ func (p *Problem) count(list corev1.ResourceList, out []int64) {
 	}
 }
 
-// subtract takes b from a, saturating at both ends.
+// subtract subtracts b from a, and saturates.
 func subtract(a, b []int64) {
 	for i := range a {
 		d := a[i] - b[i]

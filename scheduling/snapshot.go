@@ -1,36 +1,25 @@
-// Package scheduling turns pods, pools and a cluster into what each pod still needs of a node, or why it can't have one.
+// Package scheduling plans pending pods onto existing nodes and nodes to buy, and explains why the others have no place.
 //
-// [Compile] reads a [Snapshot] once: pods become classes (pods that are alike in everything that bears on placement),
-// instance types become shapes (what is left of a type once the daemons of a pool run on it), and of existing nodes what they
-// have free is counted. [Problem.Solve] then is a dialogue of rounds with a [Packer]: classes are assigned to domains, the packer
-// is asked what of it fits, and they are assigned again, from the start, with what was learnt. The [Result] says where every pod goes
-// and in which order kube-scheduler will accept the bindings, what is to be bought, and why the others go nowhere.
+// [Compile] reads a [Snapshot] once. Pods become classes (equal in all that bears on placement), and instance types become shapes (a
+// type as a pool offers it, less the daemons there). [Problem.Solve] then repeats rounds with a [Packer]: it assigns classes to domains,
+// the packer says what fits, and it assigns again with that knowledge. The [Result] has the bindings in an order that kube-scheduler
+// accepts, the nodes to buy, and the reasons.
 //
 // # What is decided here, and what by the packer
 //
-// Scheduling decides domains, the packer decides bins. A constraint on a domain (spread, affinity and anti-affinity over
-// zones, capacity types or any label; volumes) is met by giving pods to combinations of label values. A constraint
-// within one node (host ports, anti-affinity and spread by hostname, attach limits) crosses as tags and limits: at most so
-// many things with a tag while I am here. Pods that must share a node cross as one bundle. Taints cross as a
-// pseudo-label: to tolerate is to accept its value.
+// Scheduling decides domains, the packer decides bins. A constraint on a domain (spread, affinity and anti-affinity over zones, capacity
+// types or any label; volumes) becomes an assignment of pods to combinations of label values. A constraint within one node (host ports,
+// anti-affinity and spread by hostname, attach limits) becomes tags and limits of items. Pods that must share a node become one bundle.
+// Taints become a pseudo-label, whose values pods accept or not.
 //
 // # What a plan promises
 //
-// Of the plans that it finds, the search keeps the one with more pods of the highest priority in which two differ, then with
-// larger requests, then at lower cost, then with fewer preferences given up. A finished plan is bound once more, pod by pod in
-// its own order on its concrete nodes, by code that shares no reasoning with the planner: what kube-scheduler would refuse is
-// unplaced, and said so.
+// Of two plans the better has more pods of the highest priority in which they differ, then larger requests, then lower cost, then fewer
+// preferences given up. A finished plan is bound once more, pod by pod in its own order on its concrete nodes, by code that shares no
+// reasoning with the planner. Pods that kube-scheduler would refuse are unplaced, with that reason.
 //
-// # Where the parts are
-//
-// Internal packages say which pods are alike and in what order they come, where their volumes let them go, and what an API server
-// makes of them. Here they are put together: compiling, rounds, results and
-// explanations.
-//
-// What a node must be is an element of package requirements throughout: nothing here compares labels by itself.
-//
-// All work depends on classes, domains and offerings; only dealing pods out at the end depends on pods. Nothing here
-// reads a clock, and the same snapshot gives the same result whatever the order of its lists.
+// The work grows with classes, domains and offerings; only the last step grows with pods. The same snapshot gives the same result,
+// whatever the order of its lists.
 package scheduling
 
 import (
@@ -54,18 +43,17 @@ import (
 )
 
 // Snapshot is everything that bears on where pods can go, at one moment. It is plain data and is only read; pods that
-// share slices or maps of their specs (replicas made from one template) are recognised as alike without being compared.
+// share slices or maps of their specs (replicas made from one template) are recognised as equal without being compared.
 // The zero value is an empty cluster.
 type Snapshot struct {
 	// Pods are all pods, in any order: those with a node are running there, the others are pending.
 	//
 	// The annotation joinery-sdk.dev/ratio divides pods over the values of a node label by fixed shares, such as
-	// "karpenter.sh/capacity-type: on-demand=2, spot=3". All pods of a namespace with the same text are divided together, those that
-	// run already included, as exactly as whole pods can be; a name and a semicolon in front keep apart what would have the same
-	// text: "web; karpenter.sh/capacity-type: on-demand=1, spot=1". It is a hard constraint on the plan, of which kube-scheduler
-	// knows nothing. No other annotation bears on placement.
+	// "karpenter.sh/capacity-type: on-demand=2, spot=3". All pods of a namespace with the same text are divided together, running pods
+	// included. A name and a semicolon in front make another text: "web; karpenter.sh/capacity-type: on-demand=1, spot=1". The ratio is
+	// a hard constraint of the plan; kube-scheduler does not know it. No other annotation bears on placement.
 	Pods []*corev1.Pod
-	// Nodes are the nodes that exist.
+	// Nodes are the existing nodes.
 	Nodes []*corev1.Node
 	// NodeClaims are the nodes that were bought, whether they are among Nodes yet or not.
 	NodeClaims []NodeClaim
@@ -81,48 +69,45 @@ type Snapshot struct {
 	PersistentVolumeClaims []*corev1.PersistentVolumeClaim
 	StorageClasses         []*storagev1.StorageClass
 	CSINodes               []*storagev1.CSINode
-	// PriorityClasses, RuntimeClasses and LimitRanges are what an API server consults before it stores a pod: pods that were never
-	// through one are planned as if they had been.
+	// PriorityClasses, RuntimeClasses and LimitRanges are what an API server's admission reads. Pods are planned as it would store them.
 	PriorityClasses []*schedulingv1.PriorityClass
 	RuntimeClasses  []*nodev1.RuntimeClass
 	LimitRanges     []*corev1.LimitRange
 }
 
-// Pool is a node pool with everything that its cloud can offer it, types that its requirements shut out included: they
-// make refusals explain themselves. Pools may share one slice of types.
+// Pool is a node pool with all instance types of its cloud. Types that its requirements exclude are used in explanations. Pools may
+// share one slice of types.
 type Pool struct {
 	nodepool.NodePool
 	Types []instancetypes.InstanceType
 }
 
-// NodeClaim is a node that was bought, and what was promised of it. Until the node is initialized the promise counts: pods are
-// planned there, and its pool's limits are charged, so that nothing is bought twice. Afterwards the node speaks for itself.
+// NodeClaim is a node that was bought, and what was promised of it. Until the node is initialized, pods are planned by the promise.
+// Afterwards only the node's own figures count. The claim counts against the limits of its pool until it is deleted.
 //
-// It has only what bears on planning, and that is why it is neither a provider's claim, which holds what to ask for, nor a
-// manifest, whose conditions and references say the same in more words; each of them is turned into one by a short function.
-// The zero value is invalid, for it has no name.
+// It has what bears on planning and no more; short functions make it of a provider's claim or of a manifest. The zero value is invalid:
+// it has no name.
 type NodeClaim struct {
 	// Name identifies the claim, and names its node in a plan until the node is there.
 	Name string
-	// NodeName and ProviderID say which node is the claim's, the one of that name or of that spec.providerID. Both are empty
-	// until they are known; then a node that has the claim's name is its node.
+	// NodeName and ProviderID identify the claim's node, by its name or its spec.providerID. Where both are empty, the node has the
+	// claim's name.
 	NodeName, ProviderID string
-	// Labels are those that the node will have for certain, that of its pool among them ([nodepool.LabelKey]).
+	// Labels are labels that the node will have, [nodepool.LabelKey] included.
 	Labels map[string]string
-	// Taints keep pods away, StartupTaints do not: they will be taken off. Those of the claim's pool need not be repeated.
+	// Taints keep pods away. StartupTaints will be removed and keep no pods away; those of the claim's pool are known without.
 	Taints, StartupTaints []corev1.Taint
-	// Capacity is what counts against the limits of the pool, Allocatable what pods can have. The node's own figures replace
-	// them one by one as they appear. A claim without any holds no pods.
+	// Capacity counts against the limits of the pool, Allocatable is for pods. The node's own figures replace them one by one. A claim
+	// without any holds no pods.
 	Capacity, Allocatable corev1.ResourceList
-	// Initialized says that the node was ready once: it had all that was promised, and no startup taints any more. The label
-	// karpenter.sh/initialized on the node says the same.
+	// Initialized says that the node was ready once, with all resources and without startup taints. The label karpenter.sh/initialized
+	// of the node says the same.
 	Initialized bool
-	// Deleting says that the node is on its way out.
+	// Deleting says that the node is being removed.
 	Deleting bool
 }
 
-// Node is the node as it will register, ready, with nothing running, under the name that plans use for it. It shares nothing
-// with the claim that can be changed.
+// Node is the node as it will register: ready and empty, under the name that plans use for it. The result is the caller's.
 func (c *NodeClaim) Node() *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: cmp.Or(c.NodeName, c.Name), Labels: maps.Clone(c.Labels)},
@@ -143,30 +128,28 @@ func (c *NodeClaim) Node() *corev1.Node {
 
 // Options are the choices of [Compile] that a snapshot does not make. nil means defaults.
 type Options struct {
-	// IgnorePreferences drops every soft constraint from the start. By default they are tried as if they were hard and
-	// given up one at a time.
+	// IgnorePreferences drops all soft constraints. By default they are tried as hard ones and given up one at a time.
 	IgnorePreferences bool
-	// Attempts bounds the search for a plan that places more where pods are unplaced although some node could hold them; each
-	// costs as much as the first. 0 means 8, and fewer where the rounds of all of them have planned 15,000 pods; 1 searches no
-	// further.
+	// Attempts bounds the search for a plan that places more pods; each attempt costs as much as the first. 0 means 8, or fewer as soon
+	// as all rounds together have planned 15,000 pods. 1 ends the search with the first plan.
 	Attempts int
 	// Constraints are rules of the caller's own, applied to every class of pods after the built-in ones.
 	Constraints []Constraint
-	// Apart names what a pod must not be taken together with pods of another name for, such as its workload, where the packer has
-	// rules about that; nil, the default, takes all pods together that are alike to kube-scheduler. Where it is nil, pods that the packer
-	// left out may be added to the nodes that it buys, if kube-scheduler lets them and the pool has no MinValues.
+	// Apart names a pod's workload, or whatever the packer has rules about: pods of different names are of different classes. By default
+	// it is nil, and pods that are equal to kube-scheduler are of one class. Only then pods that the packer could not place may be added
+	// to the nodes that it buys, if kube-scheduler accepts them there and the pool has no MinValues.
 	Apart func(*corev1.Pod) string
-	// Progress is called after each round that was packed, with how many were so far, and how many of the pods have a place in
-	// the best plan so far; nil for nobody.
+	// Progress is called after each packed round with the number of rounds so far, the pods that the best of them placed, and all pending
+	// pods. It may be nil.
 	Progress func(rounds, placed, pods int)
 }
 
 // InvalidError is something in a snapshot that has no meaning, such as two nodes of one name, or a pod that no API server would have
 // stored.
 type InvalidError struct {
-	// What names the object, by kind and name, or by list and position where it has no name.
+	// What is the kind and name of the object, or list and position where it has no name.
 	What string
-	// Err says what is wrong with it, and how to mend it.
+	// Err says what is wrong with it, and how to correct it.
 	Err error
 }
 
@@ -286,8 +269,8 @@ func listed[T any, P interface {
 	}
 }
 
-// podSpec reports what an API server refuses and that has no meaning; at leads to the spec. What is only read for pending pods, such as
-// selectors, is checked where it is read.
+// podSpec reports what an API server refuses and what planning could not read; at is the path of the spec. Selectors are checked where
+// they are read.
 func (v *validation) podSpec(what object, at string, s *corev1.PodSpec) {
 	for i := range s.TopologySpreadConstraints {
 		if wrong := wrongSpread(&s.TopologySpreadConstraints[i]); wrong != "" {
@@ -391,7 +374,7 @@ func (v *validation) taints(what string, list []corev1.Taint) {
 	}
 }
 
-// claims reports claims that no node can be told for, or that share one.
+// claims reports claims without a name, and claims of one node.
 func (v *validation) claims(s *Snapshot) {
 	claims := namesOf("claim", "nodeClaims", len(s.NodeClaims))
 	names, ids := map[string]string{}, map[string]string{} // claim by name and provider id of the node

@@ -15,29 +15,32 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
-// verifier binds the pods of a finished plan once more, one by one, on its concrete nodes, as kube-scheduler's filters
-// would. It shares none of the planner's reasoning about domains, filters, tags and bundles: it looks at labels, taints, free
-// capacity, ports and counts. What it refuses is not placed, whatever the planner thought.
-//
-// It is compiled once for a problem and is safe for concurrent use.
+// verifier binds the pods of a finished plan one by one on its concrete nodes, as kube-scheduler's filters would: by labels, taints, free
+// capacity, ports, volumes and counts. It shares no reasoning with the planner about domains, filters, tags and bundles. Pods that it
+// refuses are not placed. It is compiled once for a problem and safe for concurrent use.
 type verifier struct {
 	p       *Problem
 	classes []bind.Class
 	daemons []*bind.Class
 	cluster *bind.Cluster  // with the pods on existing nodes
 	nodes   []verifiedNode // existing ones
-	sets    [][]int        // by class: the claims yet to be made that it shares with others
+	sets    [][]int        // by class: the unbound claims that it shares
+	volumes *volume.Binder
+	late    [][]volume.LateClaim // by class
 }
 
 // verifiedNode is a node and what is on it.
 type verifiedNode struct {
 	bind.Node
-	zone string
+	labels map[string]string // nodes to buy may share them but for their hostname, which no volume knows yet
 }
 
 func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 	index, read, running := p.topology.Read()
-	v := &verifier{p: p, classes: make([]bind.Class, len(p.Classes)), sets: make([][]int, len(p.Classes))}
+	v := &verifier{
+		p: p, classes: make([]bind.Class, len(p.Classes)), sets: make([][]int, len(p.Classes)),
+		volumes: p.volumes.NewBinder(p.aliases), late: make([][]volume.LateClaim, len(p.Classes)),
+	}
 	groups := len(index.Groups())
 	for _, d := range p.daemons {
 		all, err := index.Read(interpod.Owner{Pod: d.pod, Asked: d.required})
@@ -51,7 +54,7 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 	for i, d := range p.daemons {
 		index.Join(&v.daemons[i].Constraints, d.pod.Namespace, d.pod.Labels)
 	}
-	more := len(index.Groups()) > groups // a daemon looks at pods that no class looks at
+	more := len(index.Groups()) > groups // daemons added groups
 	var asked requirements.Keys
 	for i, c := range p.Classes {
 		own := &v.classes[i]
@@ -64,13 +67,14 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 			own.Shared = append(own.Shared, bind.Shared{Name: a.Volume, Resource: slices.Index(p.Resources, a.Limit)})
 		}
 		asked = asked.Union(c.Required.Keys())
+		v.late[i] = v.volumes.Late(p.volumes, c.Template)
 	}
 	v.cluster = bind.New(index, asked)
 	v.nodes = make([]verifiedNode, len(p.Existing))
 	for i := range p.Existing {
 		r, n := &p.Existing[i], &v.nodes[i]
 		labels := concreteLabels(r.Labels)
-		n.Free, n.Shared, n.Ports, n.zone = r.Free, r.attached, slices.Clone(r.ports), labels[corev1.LabelTopologyZone]
+		n.Free, n.Shared, n.Ports, n.labels = r.Free, r.attached, slices.Clone(r.ports), labels
 		v.cluster.Describe(&n.Node, labels, r.taints)
 	}
 	v.cluster.Start()
@@ -104,7 +108,7 @@ func (v *verifier) daemonsAt(list []int) []*bind.Class {
 	return out
 }
 
-// concreteLabels are those that a node will carry, and its name if it has one.
+// concreteLabels are the labels of a node, and its name if it has one.
 func concreteLabels(set requirements.Set) map[string]string {
 	out := chosenLabels(set)
 	if name, ok := set.Get(requirements.NodeNameKey).Single(); ok && set.Has(requirements.NodeNameKey) {
@@ -117,14 +121,15 @@ func concreteLabels(set requirements.Set) map[string]string {
 type verification struct {
 	*verifier
 	cluster *bind.Cluster
+	volumes *volume.Binder
 	nodes   []verifiedNode       // existing ones, then bins
-	zones   map[int]string       // of claims, once a pod that uses them has a node
-	why     map[int]bind.Refusal // by class, what the first of its pods that is refused fails on
+	zones   map[int]string       // of shared claims whose volume was made
+	why     map[int]bind.Refusal // by class, of its first refused pod
 }
 
-// verify binds pods in their order where each is meant to be, again and again those that wait for others, and returns those
-// that hold, in the order in which they do, followed by pods that took what was left of nodes, and what keeps out the others by
-// class. Bins that no pod holds are not bought, so nothing is verified on them either. It costs O(pods x constraints of one).
+// verify binds pods in their order, and refused ones again after the others. It returns the bindings that kube-scheduler accepts, in that
+// order, followed by those of [verification.complete], and why the first refused pod of each class is. Bins without pods are not bought,
+// so they are not counted as nodes. It costs O(pods x constraints of a pod).
 func (v *verifier) verify(bins []OutcomeBin, order []binding) ([]binding, map[int]bind.Refusal) {
 	for {
 		run := v.start(bins, usedBy(order, len(bins)))
@@ -138,7 +143,7 @@ func (v *verifier) verify(bins []OutcomeBin, order []binding) ([]binding, map[in
 	}
 }
 
-// usedBy says of each bin whether some pod goes there.
+// usedBy reports of each bin whether it has pods.
 func usedBy(order []binding, bins int) []bool {
 	used := make([]bool, bins)
 	for _, b := range order {
@@ -149,17 +154,17 @@ func usedBy(order []binding, bins int) []bool {
 	return used
 }
 
-// start is the cluster with the bins that are used, their daemons there.
+// start is the cluster with the used bins and their daemons.
 func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 	run := &verification{
-		verifier: v, cluster: v.cluster.Clone(), nodes: slices.Grow(slices.Clone(v.nodes), len(bins))[:len(v.nodes)+len(bins)],
+		verifier: v, cluster: v.cluster.Clone(), volumes: v.volumes.Clone(), nodes: slices.Grow(slices.Clone(v.nodes), len(bins))[:len(v.nodes)+len(bins)],
 		zones: map[int]string{}, why: map[int]bind.Refusal{},
 	}
 	for i := range v.nodes {
 		n := &run.nodes[i]
 		n.Free, n.Ports, n.Shared = slices.Clone(n.Free), slices.Clip(n.Ports), slices.Clip(n.Shared)
 	}
-	known := map[string]map[string]string{} // labels, by what shape, offering and pods say of them
+	known := map[string]map[string]string{} // labels, by those of shape, offering and bin
 	var key []byte
 	for b := range bins {
 		if !used[b] {
@@ -174,13 +179,13 @@ func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 			all.AddSet(shape.Labels)
 			all.AddSet(offering.Labels)
 			all.AddSet(bins[b].Labels)
-			set, _ := all.Set() // one that is impossible leaves no labels
+			set, _ := all.Set() // an impossible set has no labels
 			labels = concreteLabels(set)
 			known[string(key)] = labels
 		}
 		labels[corev1.LabelHostname] = "new node " + strconv.Itoa(b)
 		n := &run.nodes[len(v.nodes)+b]
-		n.Free, n.zone = slices.Clone(shape.Free), labels[corev1.LabelTopologyZone]
+		n.Free, n.labels = slices.Clone(shape.Free), labels
 		run.cluster.Describe(&n.Node, labels, v.p.Pools[shape.Pool].Taints)
 		run.cluster.CountNode(&n.Node, 1)
 	}
@@ -216,10 +221,9 @@ func (r *verification) bind(order []binding) []binding {
 	return held
 }
 
-// complete adds pods that have no place yet where kube-scheduler would put them, on existing nodes and then on those that are bought
-// in any case: of the highest priority first, then the largest. The planner holds constraints within a node to stricter limits than
-// the order of binding does, lets every user of a volume attach it, and gives pods of a class to domains before it is known what
-// stays free there.
+// complete places unplaced pods where kube-scheduler would, on existing nodes and then on the bins that are bought: by priority, then the
+// largest first. The planner left some of them out because its limits within a node are stricter than kube-scheduler's, which depend on
+// the order of binding, because it counts a shared volume once for each user, or because it chose domains before capacity was known.
 func (r *verification) complete(held []binding, open []seat) []binding {
 	if len(held) == r.p.pending() {
 		return held
@@ -230,7 +234,7 @@ func (r *verification) complete(held []binding, open []seat) []binding {
 	}
 	var classes []int
 	for i, c := range r.p.Classes {
-		_, divided := c.Template.Annotations[podclass.RatioAnnotation] // of which binding knows nothing
+		_, divided := c.Template.Annotations[podclass.RatioAnnotation] // bind does not know ratios
 		if c.Refusal == nil && !divided && slices.ContainsFunc(c.Pods, func(pod *corev1.Pod) bool { return !bound[pod] }) {
 			classes = append(classes, i)
 		}
@@ -259,8 +263,8 @@ func (r *verification) complete(held []binding, open []seat) []binding {
 	return held
 }
 
-// open are the nodes to which pods may be added: those that exist, and those that are bought in any case, unless the packer has rules
-// about what is there: where the caller keeps pods apart, or where a node's pods must leave a choice of offerings.
+// open are the seats to which pods may be added: existing nodes, and used bins unless the packer has rules about their pods, which are
+// [Options.Apart] and the pool's MinValues.
 func (r *verification) open(bins []OutcomeBin) []seat {
 	out := make([]seat, 0, len(r.nodes))
 	for i := range r.verifier.nodes {
@@ -275,7 +279,7 @@ func (r *verification) open(bins []OutcomeBin) []seat {
 	return out
 }
 
-// place binds one pod, or says what keeps it out.
+// place binds one pod, or gives the refusal.
 func (r *verification) place(b binding) bind.Refusal {
 	at := b.at.node
 	if b.at.bin >= 0 {
@@ -287,21 +291,27 @@ func (r *verification) place(b binding) bind.Refusal {
 		return refusal
 	}
 	for _, set := range r.sets[b.class] {
-		if zone, made := r.zones[set]; made && zone != n.zone {
+		if zone, made := r.zones[set]; made && zone != n.labels[corev1.LabelTopologyZone] {
 			return bind.Refusal{By: elsewhere}
 		}
 	}
+	if !r.volumes.Bind(r.late[b.class], n.labels) {
+		return bind.Refusal{By: noVolume}
+	}
 	for _, set := range r.sets[b.class] {
-		r.zones[set] = n.zone
+		r.zones[set] = n.labels[corev1.LabelTopologyZone]
 	}
 	r.cluster.Add(c, &n.Node, false)
 	return refusal
 }
 
-// elsewhere is a filter of the verifier's own: the volume that pods share is made where the first of them is.
-const elsewhere = bind.Interpod + 1
+// The verifier's own filters.
+const (
+	elsewhere = bind.Interpod + 1 + iota // a shared volume was made in another zone
+	noVolume                             // kube-scheduler may find no free volume for a claim
+)
 
-// words names what was refused by.
+// words describes a refusal.
 func (v *verifier) words(r bind.Refusal) string {
 	switch r.By {
 	case bind.None:
@@ -314,6 +324,8 @@ func (v *verifier) words(r bind.Refusal) string {
 		return fmt.Sprintf("host port %d/%s is taken on its node", r.Port.Number, r.Port.Protocol)
 	case elsewhere:
 		return "the volume that it shares is made in another zone"
+	case noVolume:
+		return "kube-scheduler may find no free volume for its claim there"
 	case bind.Interpod: // below
 	}
 	g := &v.cluster.Index.Groups()[r.Violation.Group]

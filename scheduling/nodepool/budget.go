@@ -75,7 +75,7 @@ func (b *Budget) nodes(r *nodespec.Report, path, text string) {
 	}
 }
 
-// budgetDurations is what Karpenter's schema takes: schedules know no seconds, and none is written by who prints durations.
+// budgetDurations is the pattern of Karpenter's schema, without seconds other than 0.
 var budgetDurations = regexp.MustCompile(`^([0-9]+h|[0-9]+m|[0-9]+h[0-9]+m)(0s)?$`)
 
 func budgetDuration(r *nodespec.Report, path, text string) time.Duration {

@@ -12,9 +12,8 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
 )
 
-// Decode reads a Provisioner or NodePool from JSON. The error joins one [*FieldError] for each problem, or says in which
-// line data is not JSON. The reference to a node class may be missing, unlike in a cluster: a
-// plan needs no machine images. The cost is linear in the size of data.
+// Decode reads a Provisioner or NodePool from JSON. The error joins a [*FieldError] for each problem, or names the line where data is not
+// JSON. Unlike in a cluster, the reference to a node class may be missing. The cost is linear in the size of data.
 func Decode(data []byte) (NodePool, error) {
 	root, err := strictjson.Parse(data)
 	if err != nil {
@@ -23,8 +22,8 @@ func Decode(data []byte) (NodePool, error) {
 	return decode(&root)
 }
 
-// DecodeObject reads the NodePool of karpenter.sh/v1 that a client of Kubernetes has: any Go value whose JSON is that of a pool, such as
-// a pointer to Karpenter's own type. Clients drop apiVersion and kind, so they may be missing; all else is as for [Decode].
+// DecodeObject reads a NodePool of karpenter.sh/v1 from any Go value whose JSON is that of a pool, such as a pointer to Karpenter's own type.
+// Clients drop apiVersion and kind, so these may be missing; all else is as for [Decode].
 func DecodeObject(object any) (NodePool, error) {
 	root, err := nodespec.Object(object, V1, "NodePool")
 	if err != nil {
@@ -45,7 +44,7 @@ func decode(n *strictjson.Node) (NodePool, error) {
 		return NodePool{}, fieldErrors("", []strictjson.Problem{{Detail: fmt.Sprintf("want an object, got %s", n.Kind)}})
 	}
 	var d strictjson.Decoder
-	d.Decode(n, &head) // its problems come up again when the version is known
+	d.Decode(n, &head) // its errors are found again once the version is known
 	var name string
 	if meta := n.Get("metadata"); meta != nil && meta.Get("name") != nil {
 		name = meta.Get("name").Text
@@ -107,10 +106,10 @@ type (
 	}
 )
 
-// nodePaths is where a version keeps what its nodes look like.
+// nodePaths are the paths of a version's fields for nodes.
 type nodePaths struct{ labels, annotations, spec string }
 
-// node checks what a node of the pool looks like and fills in p.
+// node checks the fields for nodes and sets them in p.
 func (p *NodePool) node(r *nodespec.Report, at nodePaths, reqs []nodespec.Requirement, rules nodespec.Rules) {
 	rules.Pool = true
 	set, minValues := r.Requirements(at.spec+".requirements", reqs, rules)

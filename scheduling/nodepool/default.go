@@ -6,8 +6,8 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Default fills in fields of a pool that its manifest leaves open. It returns a changed copy and never writes into the
-// maps, slices and pointers of its argument.
+// Default sets fields that the manifest of a pool leaves open. It returns a changed copy, and does not modify maps, slices and pointers of
+// its argument.
 type Default func(NodePool) NodePool
 
 // Apply runs the hooks in their order, each on the result of the one before.
@@ -18,14 +18,14 @@ func Apply(p NodePool, hooks ...Default) NodePool {
 	return p
 }
 
-// LinuxByDefault asks for nodes that run Linux where neither the requirements nor the labels of a pool speak of the
-// operating system. It is a [Default] for clouds that also sell other systems.
+// LinuxByDefault requires Linux where neither requirements nor labels of a pool have the operating system. It is a [Default] for clouds that
+// also sell other systems.
 func LinuxByDefault(p NodePool) NodePool {
 	return RequireByDefault(requirements.In("kubernetes.io/os", "linux"))(p)
 }
 
-// RequireByDefault returns a [Default] that adds each requirement whose key a pool speaks of neither in its
-// requirements nor in its labels. A pool that lists the key in any way, be it Exists, has decided for itself.
+// RequireByDefault returns a [Default] that adds each requirement whose key neither requirements nor labels of a pool have. A requirement
+// of the pool with the operator Exists counts, too.
 func RequireByDefault(rs ...requirements.Requirement) Default {
 	rs = slices.Clone(rs)
 	return func(p NodePool) NodePool {

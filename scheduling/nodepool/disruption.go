@@ -9,21 +9,21 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Policy says which nodes consolidation may take.
+// Policy is which nodes consolidation may remove.
 type Policy string
 
-// The consolidation policies. The zero value "" means that nodes are never taken for it.
+// The consolidation policies. The zero value "" removes none.
 const (
-	// WhenEmpty takes only nodes on which nothing but daemons runs.
+	// WhenEmpty removes nodes without pods except those of daemons.
 	WhenEmpty Policy = "WhenEmpty"
-	// WhenEmptyOrUnderutilized also takes nodes whose pods fit elsewhere or on a cheaper node. v1beta1 calls it
+	// WhenEmptyOrUnderutilized also removes nodes whose pods fit elsewhere or on a cheaper node. v1beta1 calls it
 	// WhenUnderutilized, v1alpha5 consolidation.enabled.
 	WhenEmptyOrUnderutilized Policy = "WhenEmptyOrUnderutilized"
-	// Balanced takes what WhenEmptyOrUnderutilized would, if the saving is worth the disruption.
+	// Balanced is WhenEmptyOrUnderutilized for savings that outweigh the disruption.
 	Balanced Policy = "Balanced"
 )
 
-// Reason is why a node is given back.
+// Reason is why a node is removed.
 type Reason string
 
 // The reasons that a budget may be limited to.
@@ -33,21 +33,21 @@ const (
 	Drifted       Reason = "Drifted"
 )
 
-// Disruption says when nodes of a pool may be given back. The zero value never gives any back.
+// Disruption is when nodes of a pool may be removed. The zero value removes none.
 type Disruption struct {
-	// Policy is which nodes consolidation may take.
+	// Policy is which nodes consolidation may remove.
 	Policy Policy
-	// ConsolidateAfter is how long a node must have been left alone by pods first; nil means never, which turns
-	// consolidation off whatever the policy.
+	// ConsolidateAfter is the time since the last change of a node's pods before consolidation may remove it; nil means never, whatever
+	// the policy.
 	ConsolidateAfter *time.Duration
-	// ExpireAfter is the age at which a node is given back in any case; nil means never.
+	// ExpireAfter is the age at which a node is removed; nil means never.
 	ExpireAfter *time.Duration
-	// Budgets limit how many nodes may be on their way out at once; the smallest that is active counts. None means no
-	// limit. v1alpha5 has none; later versions have one of 10% unless the manifest says otherwise.
+	// Budgets limit how many nodes may be removed at once; the smallest active one is used. None means no limit, as in v1alpha5; later
+	// versions default to one of 10%.
 	Budgets []Budget
 }
 
-// Budget limits how many nodes of a pool may be on their way out at the same time. The zero value allows none, always.
+// Budget limits how many nodes of a pool may be removed at once. The zero value always allows none.
 type Budget struct {
 	// Nodes is the number allowed, or the share of the pool's nodes in percent (0 to 100) if Percent is set.
 	Nodes   int
@@ -60,8 +60,8 @@ type Budget struct {
 	Duration time.Duration
 }
 
-// Allowed is how many of a pool's nodes may be on their way out at once under the budget while it is active. Shares
-// round up, so that 5% of ten nodes is one node and a small pool can move.
+// Allowed is how many of a pool's nodes the budget lets be removed at once while it is active. Percentages are rounded up: 5% of ten nodes
+// is one node.
 func (b Budget) Allowed(nodes int) int {
 	if !b.Percent {
 		return b.Nodes
@@ -72,8 +72,8 @@ func (b Budget) Allowed(nodes int) int {
 // Counts reports whether the budget limits disruption for that reason.
 func (b Budget) Counts(r Reason) bool { return len(b.Reasons) == 0 || slices.Contains(b.Reasons, r) }
 
-// Active reports whether the budget counts at now: whether its schedule struck at or before now and at most Duration
-// ago. The error is that of a Schedule that cannot be read; no decoded pool has one. Parsing the schedule is the cost.
+// Active reports whether the budget is active at now: its schedule started at most Duration ago. The error is that of an invalid Schedule,
+// which no decoded pool has.
 func (b Budget) Active(now time.Time) (bool, error) {
 	if b.Schedule == "" {
 		return true, nil
@@ -87,8 +87,7 @@ func (b Budget) Active(now time.Time) (bool, error) {
 	return !next.IsZero() && !next.After(now), nil
 }
 
-// parseSchedule reads what Karpenter's schedules may hold: five fields or one of cron's words, in UTC. Time zones and
-// "@every" are refused, as its CRD does.
+// parseSchedule reads a schedule of Karpenter: five fields or a word of cron, in UTC. Time zones and "@every" are errors, as in its CRD.
 func parseSchedule(text string) (cron.Schedule, error) {
 	words := []string{"@annually", "@yearly", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"}
 	fields := strings.Fields(text)

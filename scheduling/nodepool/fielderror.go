@@ -1,7 +1,7 @@
 package nodepool
 
-// FieldError is one thing that is wrong with an object. The functions of this package and its sub-packages return all
-// that they found, joined with errors.Join; use errors.As or a walk over Unwrap() []error to get at each.
+// FieldError is one error in an object. The functions of this package and its sub-packages return all errors, joined with errors.Join; use
+// errors.As, or Unwrap() []error for each.
 type FieldError struct {
 	// Object is kind and name, such as "NodePool default"; the name is missing where the object has none.
 	Object string

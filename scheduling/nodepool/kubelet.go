@@ -15,7 +15,7 @@ import (
 )
 
 // Kubelet is what a pool may set of its nodes' kubelets: spec.kubeletConfiguration of v1alpha5, spec.template.spec.kubelet
-// of v1beta1. Fields that are nil were not set and are left to the cloud. It is to be read, not changed.
+// of v1beta1. Fields that are nil are left to the cloud. It must not be modified.
 type Kubelet struct {
 	// ClusterDNS are the addresses of the cluster's DNS servers.
 	ClusterDNS []string

@@ -29,9 +29,8 @@ const (
 
 // NodePool is one pool of nodes that may be bought, whatever API version it was written in.
 //
-// It is a plain struct to be read, not changed: copies share their maps, slices and pointers, and every package of this
-// module relies on them staying as they are. A hook that changes something ([Default]) replaces the field by a new
-// value. The zero value is a pool without a name that allows any node, never gives one back, and has no limits.
+// It must not be modified: copies share their maps, slices and pointers. A [Default] replaces fields by new values. The zero value is a pool
+// without a name that allows any node, never removes one, and has no limits.
 type NodePool struct {
 	// Name identifies the pool; it is the value of the pool label on its nodes.
 	Name string
@@ -45,18 +44,16 @@ type NodePool struct {
 	Weight int32
 	// Labels and Annotations are put on every node of the pool.
 	Labels, Annotations map[string]string
-	// Taints are on the node for good; pods must tolerate them. StartupTaints are taken off by some daemon once the
-	// node is ready, and so do not keep pods away.
+	// Taints stay on the node; pods must tolerate them. StartupTaints are removed by some daemon once the node is ready, and keep no pods
+	// away.
 	Taints, StartupTaints []corev1.Taint
 
 	// Requirements are those of spec.requirements with deprecated keys renamed, without labels and without the pool
 	// label. See [NodePool.NodeRequirements] for all of them together.
 	Requirements requirements.Set
-	// MinValues is how many different values of a label key the offerings of a node must leave open, 1 to 50. Keys
-	// without such a demand are not in it; nil means none.
+	// MinValues is the least number of values of a label key among the offerings of a node, 1 to 50; nil means none.
 	MinValues map[string]int
-	// Limits bound the sum over the pool's nodes: any resource, and "nodes" for their count. A resource that is not in
-	// it is unbounded; nil means no limits.
+	// Limits bound the sum of resources over the pool's nodes, and "nodes" their number; nil means no limits.
 	Limits corev1.ResourceList
 	// Replicas is the fixed number of nodes of a static pool, and nil for a pool that grows with its pods.
 	Replicas *int64
@@ -68,7 +65,7 @@ type NodePool struct {
 	// TerminationGracePeriod bounds how long a node may take to drain; nil means no bound.
 	TerminationGracePeriod *time.Duration
 
-	// NodeClass refers to what the cloud needs to know; the zero value means that there is no reference.
+	// NodeClass refers to the cloud's own settings; the zero value means none.
 	NodeClass NodeClassRef
 	// Provider is the inline alternative to NodeClass of v1alpha5: an object in JSON that only the cloud understands.
 	Provider json.RawMessage
@@ -118,8 +115,7 @@ func (p NodePool) NodeRequirements() requirements.Set {
 	return set
 }
 
-// Compare orders pools as scheduling tries them: by weight, heaviest first, then by name, then by kind, so that the
-// order of any list of pools is total. It is meant for slices.SortFunc.
+// Compare orders pools by weight, heaviest first, then by name, then by kind. It is meant for slices.SortFunc.
 func Compare(a, b NodePool) int {
 	return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
 }

@@ -83,7 +83,7 @@ func templatePaths() nodePaths {
 	return nodePaths{labels: "spec.template.metadata.labels", annotations: "spec.template.metadata.annotations", spec: "spec.template.spec"}
 }
 
-// movedHints are for those who bring fields of v1alpha5 along.
+// movedHints are the new places of fields of v1alpha5.
 func movedHints(version string) map[string]string {
 	hints := map[string]string{
 		"spec.ttlSecondsAfterEmpty":      `use spec.disruption.consolidateAfter, with consolidationPolicy "WhenEmpty"`,
@@ -112,7 +112,7 @@ func movedHints(version string) map[string]string {
 	return hints
 }
 
-// explain replaces the problem that the limits of v1alpha5 cause in later versions by one that says so.
+// explain replaces the error that limits in the form of v1alpha5 cause in later versions by one that names the form.
 func explain(problems []strictjson.Problem) []strictjson.Problem {
 	for i, p := range problems {
 		if p.Path == "spec.limits.resources" {
@@ -148,7 +148,7 @@ func decodeV1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	return p, r.Problems
 }
 
-// static checks what a pool with a fixed number of nodes may not have.
+// static checks fields that a static pool may not have.
 func (p *NodePool) static(r *nodespec.Report, weight *int32) {
 	if p.Replicas == nil {
 		return

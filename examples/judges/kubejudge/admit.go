@@ -143,6 +143,7 @@ func (a *admission) admit(ctx context.Context, in *corev1.Pod) (*corev1.Pod, err
 	if err := corev1conversion.Convert_core_Pod_To_v1_Pod(internal, out, nil); err != nil {
 		return nil, fmt.Errorf("pod %q: %w", key, err)
 	}
+	corev1conversion.SetObjectDefaults_Pod(out) // as when it is read back, for limits that a range gives are defaults of requests, too
 	out.Status = status
 	return out, nil
 }

@@ -182,6 +182,10 @@ func (c *cluster) preFilter(ctx context.Context, state fwk.CycleState, pod *core
 		// Not a plugin's word: kube-scheduler queues no pod for which it has no profile.
 		return nil, fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("the pod waits for scheduler %q", name)).WithPlugin("SchedulerName")
 	}
+	if pod.DeletionTimestamp != nil {
+		// Nor this: kube-scheduler skips a pod that is being deleted (Scheduler.skipPodSchedule).
+		return nil, fwk.NewStatus(fwk.Unschedulable, "the pod is being deleted").WithPlugin("Deleting")
+	}
 	for _, p := range c.framework.PreEnqueuePlugins() {
 		if status := p.PreEnqueue(ctx, pod); !status.IsSuccess() {
 			return nil, status.WithPlugin(p.Name())

@@ -37,7 +37,7 @@ func drawn(seed uint64) scenario.Scenario {
 	if pods == 0 {
 		pods = 5 + int(seed*37%196)
 	}
-	return scenario.Generate(seed, scenario.Options{Pods: pods, Density: *density, NoVolumes: *noVolumes, Limits: seed%4 == 0})
+	return scenario.Generate(seed, scenario.Options{Pods: pods, Density: *density, NoVolumes: *noVolumes, Limits: seed%4 == 0, Changing: true})
 }
 
 // Every plan must be accepted by kube-scheduler, bind by bind, in the plan's own order.

@@ -40,6 +40,7 @@ func (g *generator) drawApps() {
 		a.template = newPod(a.name, map[string]string{"app": a.name, labelTier: pick(g, "front", "middle", "back")})
 		a.template.Namespace = a.namespace
 		g.size(a.template)
+		g.sizeWithin(a.template)
 		g.where(a.template)
 		g.spreads(a.template)
 		g.affinities(a.template)
@@ -49,6 +50,9 @@ func (g *generator) drawApps() {
 		}
 		if (a.template.Spec.Affinity != nil && apartByDomain(a.template.Spec.Affinity.PodAntiAffinity) || a.shared != "") && g.chance(80) {
 			n = min(n, 4) // a hundred replicas that want a domain each, or one disk, say no more than four do
+		}
+		if a.shared == classLocal || slices.Contains(a.volumes, classLocal) {
+			n = min(n, 3) // there are few volumes that no driver makes
 		}
 		a.replicas = min(n, left)
 		left -= a.replicas
@@ -287,6 +291,14 @@ func (g *generator) extras(a *app) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
 			VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: claimSpec("waits")},
 		}}}}
+	case 4:
+		if g.options.Changing {
+			a.volumes = []string{classLocal, classLocal}[:1+g.r.IntN(2)]
+		}
+	case 5:
+		if g.options.Changing {
+			a.shared = classLocal
+		}
 	}
 }
 
@@ -312,6 +324,9 @@ func (g *generator) mount(p *corev1.Pod, claim, class, zone string) {
 	c := &corev1.PersistentVolumeClaim{Spec: claimSpec(class)}
 	c.TypeMeta, c.ObjectMeta = meta("PersistentVolumeClaim", "v1", claim)
 	c.Namespace = p.Namespace
+	if class == classLocal {
+		c.Spec.Resources.Requests[corev1.ResourceStorage] = quantity("%s", pick(g, "1Gi", "1Gi", "2Gi"))
+	}
 	if class == "bound" && zone == "" {
 		zone = pick(g, Zones()...)
 	}

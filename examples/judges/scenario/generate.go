@@ -3,6 +3,7 @@ package scenario
 import (
 	"math/rand/v2"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -23,6 +24,9 @@ type Options struct {
 	Limits bool
 	// NoVolumes, NoPreferences and NoExisting leave a whole dimension out.
 	NoVolumes, NoPreferences, NoExisting bool
+	// Changing adds what the others do not expect: nodes and pending pods that are being deleted, claims of nodes on their way,
+	// cordons without their taint, LimitRanges, free volumes that no driver makes, and daemons with anti-affinity.
+	Changing bool
 }
 
 // Labels and taints that scenarios use.
@@ -38,6 +42,7 @@ const (
 	taintSlow     = "example.com/slow"
 	taintStartup  = "example.com/starting"
 	storageDriver = "block.csi.example.com"
+	classLocal    = "local" // of volumes that no driver makes
 )
 
 // Names that pods refer to.
@@ -83,11 +88,21 @@ func Generate(seed uint64, o Options) Scenario {
 	if !o.NoExisting {
 		g.nodes()
 	}
+	if o.Changing {
+		g.limitRanges()
+		if !o.NoVolumes {
+			g.freeVolumes()
+		}
+	}
 	g.drawApps()
 	g.running()
 	for i := range g.apps {
 		for range g.apps[i].replicas {
-			g.s.Pods = append(g.s.Pods, g.pod(&g.apps[i], ""))
+			p := g.pod(&g.apps[i], "")
+			if o.Changing && g.chance(3) {
+				deleted(p, batchv1.JobTrackingFinalizer)
+			}
+			g.s.Pods = append(g.s.Pods, p)
 		}
 	}
 	// Pods arrive in no order.
@@ -98,7 +113,7 @@ func Generate(seed uint64, o Options) Scenario {
 // Tangled draws 120 pods whose constraints depend on each other more than they do in most clusters: several terms of
 // every kind a pod, among them empty selectors, up to a dozen node-affinity terms, and pods that are being deleted.
 func Tangled(seed uint64) Scenario {
-	return Generate(seed, Options{Pods: 120, Density: 130, Terms: 65})
+	return Generate(seed, Options{Pods: 120, Density: 130, Terms: 65, Changing: true})
 }
 
 func (g *generator) chance(percent int) bool { return g.r.IntN(100) < percent }
@@ -170,7 +185,11 @@ func (g *generator) surroundings() {
 		return
 	}
 	waits, atOnce := storagev1.VolumeBindingWaitForFirstConsumer, storagev1.VolumeBindingImmediate
-	for _, name := range []string{"waits", "zone-b", "two-zones", "bound"} {
+	names := []string{"waits", "zone-b", "two-zones", "bound"}
+	if g.options.Changing {
+		names = append(names, classLocal)
+	}
+	for _, name := range names {
 		c := &storagev1.StorageClass{Provisioner: storageDriver, VolumeBindingMode: &waits}
 		c.TypeMeta, c.ObjectMeta = meta("StorageClass", "storage.k8s.io/v1", name)
 		switch name {
@@ -180,6 +199,8 @@ func (g *generator) surroundings() {
 			c.AllowedTopologies = allowed(Zones()[0], Zones()[2])
 		case "bound":
 			c.VolumeBindingMode = &atOnce
+		case classLocal:
+			c.Provisioner = "kubernetes.io/no-provisioner"
 		}
 		g.s.StorageClasses = append(g.s.StorageClasses, c)
 	}

@@ -48,6 +48,7 @@ func steps() []step {
 		drop(func(s *Scenario) *[]*nodev1.RuntimeClass { return &s.RuntimeClasses }),
 		drop(func(s *Scenario) *[]*schedulingv1.PriorityClass { return &s.PriorityClasses }),
 		drop(func(s *Scenario) *[]*corev1.Namespace { return &s.Namespaces }),
+		drop(func(s *Scenario) *[]*corev1.LimitRange { return &s.LimitRanges }),
 	}
 }
 
@@ -71,20 +72,39 @@ func drop[T any](list func(*Scenario) *[]T) step {
 	}
 }
 
-// dropNodes takes nodes out, and the pods that run on them.
+// dropNodes takes nodes out, each with its claim and the pods that run on it. A claim whose node is gone is taken out alone.
 func dropNodes(s Scenario, fails func(Scenario) bool) (Scenario, bool) {
 	found := false
-	for at := 0; at < len(s.Nodes); {
-		candidate, name := s, s.Nodes[at].Name
-		candidate.Nodes = slices.Concat(s.Nodes[:at], s.Nodes[at+1:])
+	var names []string
+	for _, n := range slices.Concat(s.Nodes, s.Ready) {
+		names = append(names, n.Name)
+	}
+	for _, c := range s.NodeClaims {
+		names = append(names, c.Name)
+	}
+	for _, name := range names {
+		candidate := s
+		node := func(n *corev1.Node) bool { return n.Name == name }
+		candidate.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), node)
+		candidate.Ready = slices.DeleteFunc(slices.Clone(s.Ready), node)
+		candidate.NodeClaims = slices.DeleteFunc(slices.Clone(s.NodeClaims), func(c *karpv1.NodeClaim) bool { return c.Name == name || c.Status.NodeName == name })
 		candidate.Running = slices.DeleteFunc(slices.Clone(s.Running), func(p *corev1.Pod) bool { return p.Spec.NodeName == name })
-		if fails(candidate) {
+		candidate.CSINodes = slices.DeleteFunc(slices.Clone(s.CSINodes), func(c *storagev1.CSINode) bool { return c.Name == name })
+		ready := len(candidate.Ready) < len(s.Ready)
+		claimed := len(candidate.NodeClaims) < len(s.NodeClaims)
+		if whole := len(candidate.Nodes) < len(s.Nodes) || ready || claimed && !promises(s, name); whole && fails(candidate) {
 			s, found = candidate, true
-		} else {
-			at++
 		}
 	}
 	return s, found
+}
+
+// promises reports whether the claim is of a node that is on its way, under the node's own name: without the claim the cluster would
+// be another one.
+func promises(s Scenario, claim string) bool {
+	at := slices.IndexFunc(s.NodeClaims, func(c *karpv1.NodeClaim) bool { return c.Name == claim })
+	return at >= 0 && s.NodeClaims[at].Status.NodeName != "" && (slices.Contains(s.Leaving, s.NodeClaims[at].Status.NodeName) ||
+		slices.ContainsFunc(s.Ready, func(n *corev1.Node) bool { return n.Name == s.NodeClaims[at].Status.NodeName }))
 }
 
 // dropUnused takes out claims that no pod mounts, and volumes that neither name such a claim nor are named by one. Those in use stay: a pod without its

@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
@@ -37,7 +35,9 @@ func (g *generator) nodes() {
 		}
 		if g.chance(8) {
 			n.Spec.Unschedulable = true
-			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+			if !g.options.Changing || g.chance(50) { // its controller adds it within moments
+				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+			}
 		}
 		n.Spec.ProviderID = "cloud:///" + n.Name
 		n.Status.Capacity = t.Resources.DeepCopy()
@@ -50,7 +50,13 @@ func (g *generator) nodes() {
 		if g.chance(4) { // no kubelet leaves it out, but people do
 			delete(n.Labels, corev1.LabelHostname)
 		}
-		g.s.Nodes = append(g.s.Nodes, n)
+		shown := n
+		if g.options.Changing {
+			if shown = g.show(n); shown == nil {
+				continue
+			}
+		}
+		g.s.Nodes = append(g.s.Nodes, shown)
 		g.free = append(g.free, n.Status.Allocatable.DeepCopy())
 		g.ports = append(g.ports, map[int32]bool{})
 		if !g.options.NoVolumes && g.chance(60) {
@@ -78,7 +84,7 @@ func (g *generator) running() {
 		for range 1 + g.r.IntN(4) {
 			at := g.r.IntN(len(g.s.Nodes))
 			zone := g.s.Nodes[at].Labels[corev1.LabelTopologyZone]
-			if a.shared != "" && a.zone != "" && a.zone != zone {
+			if a.shared != "" && (a.zone != "" && a.zone != zone || zone == "") {
 				continue // the claim's volume is in the zone of the first
 			}
 			p := g.replica(a)
@@ -90,14 +96,16 @@ func (g *generator) running() {
 			p.Spec.NodeName = g.s.Nodes[at].Name
 			p.Spec.SchedulingGates = nil
 			p.Status.Phase = corev1.PodRunning
+			if g.options.Changing {
+				g.owned(p)
+			}
 			if g.chance(10) { // it was made smaller in place, and its kubelet has not done so yet
 				p.Status.ContainerStatuses = granted(p.Spec.Containers)
 				p.Status.InitContainerStatuses = granted(p.Spec.InitContainers)
 			}
 			if g.chance(terminating) {
-				// A server writes both into a pod that it was asked to delete. There is no clock here.
-				asked, grace := metav1.NewTime(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)), int64(30)
-				p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &asked, &grace
+				grace := int64(30) // a server writes both into a pod that it was asked to delete
+				p.DeletionTimestamp, p.DeletionGracePeriodSeconds = asked(), &grace
 			}
 			g.s.Running = append(g.s.Running, p)
 		}

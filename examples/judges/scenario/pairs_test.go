@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/awslabs/operatorpkg/status"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -27,8 +28,11 @@ const pairScenarios = 2000
 // poolSection is the section of FIELDS.md about pools; those of older versions are decoded to the same fields.
 const poolSection = "NodePool v1"
 
-// shapes are what bears on placement besides a field being there at all.
-const shapes = "shapes"
+// claimSection is the section of FIELDS.md about what was bought.
+const claimSection = "NodeClaim"
+
+// shapes are what bears on placement besides a field of a pod being there at all, surroundings the same of what is around the pods.
+const shapes, surroundings = "shapes", "surroundings"
 
 // feature is a field of a section of FIELDS.md, or a shape.
 type feature struct{ section, name string }
@@ -48,15 +52,71 @@ func readFeatures(t *testing.T) (features []feature, sections []string) {
 			features = append(features, feature{sections[len(sections)-1], strings.Split(line, "`")[1]})
 		}
 	}
-	older := func(section string) bool { // or of claims, which are not drawn
-		return section != poolSection && (strings.HasPrefix(section, "NodePool") || strings.HasPrefix(section, "Provisioner") || section == "NodeClaim")
+	older := func(section string) bool {
+		return section != poolSection && (strings.HasPrefix(section, "NodePool") || strings.HasPrefix(section, "Provisioner"))
 	}
 	sections = slices.DeleteFunc(sections, older)
 	features = slices.DeleteFunc(features, func(f feature) bool { return older(f.section) })
 	for _, name := range shapeNames() {
 		features = append(features, feature{shapes, name})
 	}
-	return features, append(sections, shapes)
+	for _, name := range surroundingNames() {
+		features = append(features, feature{surroundings, name})
+	}
+	return features, append(sections, shapes, surroundings)
+}
+
+func surroundingNames() []string {
+	return []string{
+		"node being deleted", "node about to be deleted", "node that is not ready yet", "claim without a node", "claim whose node is gone",
+		"cordon without a taint", "pending pod being deleted", "LimitRange", "free volumes", "free volumes that several nodes reach",
+		"daemons with anti-affinity",
+	}
+}
+
+// surroundingsOf adds what is around the pods of a scenario.
+func surroundingsOf(s scenario.Scenario, into map[feature]bool) {
+	set := func(name string, is bool) {
+		if is {
+			into[feature{surroundings, name}] = true
+		}
+	}
+	names := map[string]bool{}
+	for _, n := range s.Nodes {
+		names[n.Name] = true
+		set("node being deleted", n.DeletionTimestamp != nil)
+		set("node about to be deleted", slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.DisruptedTaintKey }))
+		set("node that is not ready yet", slices.ContainsFunc(s.Ready, func(r *corev1.Node) bool { return r.Name == n.Name }))
+		set("cordon without a taint", n.Spec.Unschedulable && len(n.Spec.Taints) == 0)
+	}
+	for _, c := range s.NodeClaims {
+		initialized := slices.ContainsFunc(c.Status.Conditions, func(k status.Condition) bool { return k.Type == karpv1.ConditionTypeInitialized })
+		set("claim without a node", c.Status.NodeName == "")
+		set("claim whose node is gone", initialized && !names[c.Status.NodeName])
+		for name, is := range map[string]bool{
+			"Name": true, "NodeName": c.Status.NodeName != "", "ProviderID": c.Status.ProviderID != "", "Labels": len(c.Labels) > 0, "Taints": c.Spec.Taints != nil,
+			"StartupTaints": c.Spec.StartupTaints != nil, "Capacity": c.Status.Capacity != nil, "Allocatable": c.Status.Allocatable != nil,
+			"Initialized": initialized, "Deleting": c.DeletionTimestamp != nil,
+		} {
+			if is {
+				into[feature{claimSection, name}] = true
+			}
+		}
+	}
+	for _, p := range s.Pods {
+		set("pending pod being deleted", p.DeletionTimestamp != nil)
+	}
+	for _, d := range s.DaemonSets {
+		a := d.Spec.Template.Spec.Affinity
+		set("daemons with anti-affinity", a != nil && a.PodAntiAffinity != nil)
+	}
+	set("LimitRange", len(s.LimitRanges) > 0)
+	for _, v := range s.PVs {
+		free := v.Spec.ClaimRef == nil
+		set("free volumes", free)
+		set("free volumes that several nodes reach", free && v.Spec.NodeAffinity == nil ||
+			free && len(v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values) > 1)
+	}
 }
 
 func shapeNames() []string {
@@ -70,7 +130,7 @@ func shapeNames() []string {
 
 // shapesOf names the shapes of a pod.
 func shapesOf(p *corev1.Pod) map[string]bool {
-	out := map[string]bool{"terminating": p.DeletionTimestamp != nil, "several spread constraints": len(p.Spec.TopologySpreadConstraints) > 1}
+	out := map[string]bool{"terminating": p.DeletionTimestamp != nil && p.Spec.NodeName != "", "several spread constraints": len(p.Spec.TopologySpreadConstraints) > 1}
 	empty := func(s *metav1.LabelSelector) bool {
 		return s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0
 	}
@@ -155,8 +215,7 @@ func apart(a, b feature) string {
 }
 
 // Every field that bears on placement, and every shape, is drawn together with every other one: two of pods on one pod,
-// which runs if one of them says so and is pending otherwise; one of a pod and one of a pool, or two of pools, in one
-// scenario. README.md has the result by section.
+// which runs if one of them says so and is pending otherwise; all others in one scenario. README.md has the result by section.
 func TestEveryPairIsDrawn(t *testing.T) {
 	features, sections := readFeatures(t)
 	index := map[feature]int{}
@@ -169,16 +228,17 @@ func TestEveryPairIsDrawn(t *testing.T) {
 		counts[i] = make([]int, len(features))
 	}
 	for seed := range uint64(pairScenarios) {
-		s := scenario.Generate(seed+1, scenario.Options{Pods: 5 + int(seed*37%196), Limits: seed%4 == 0})
+		s := scenario.Generate(seed+1, scenario.Options{Pods: 5 + int(seed*37%196), Limits: seed%4 == 0, Changing: true})
 		seen := make([][]bool, len(features))
 		for i := range seen {
 			seen[i] = make([]bool, len(features))
 		}
-		pools := map[feature]bool{}
+		around := map[feature]bool{}
 		for _, p := range s.NodePools {
-			poolFeatures(t, p, pools)
+			poolFeatures(t, p, around)
 		}
-		inPools := known(index, pools)
+		surroundingsOf(s, around)
+		inCluster := known(index, around)
 		done := map[string]bool{}
 		for _, p := range slices.Concat(s.Pods, s.Running) {
 			bound := p.Spec.NodeName != ""
@@ -199,15 +259,15 @@ func TestEveryPairIsDrawn(t *testing.T) {
 				for _, j := range onPod {
 					seen[i][j] = seen[i][j] || bound == (running(i) || running(j))
 				}
-				for _, j := range inPools {
+				for _, j := range inCluster {
 					if bound == running(i) {
 						seen[i][j], seen[j][i] = true, true
 					}
 				}
 			}
 		}
-		for _, i := range inPools {
-			for _, j := range inPools {
+		for _, i := range inCluster {
+			for _, j := range inCluster {
 				seen[i][j] = true
 			}
 		}

@@ -141,6 +141,12 @@ func (g *generator) daemonSets() {
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpExists}}}},
 			}}}
 		}
+		if g.options.Changing && g.chance(12) { // it keeps away from noise
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: corev1.LabelHostname, NamespaceSelector: &metav1.LabelSelector{},
+				LabelSelector: matching(pick(g, labelTier, labelTrack), pick(g, "back", "canary")),
+			}}}}
+		}
 		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 		d.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: p.Spec}
 		g.s.DaemonSets = append(g.s.DaemonSets, d)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	podutils "sigs.k8s.io/karpenter/pkg/utils/pod"
 	"sigs.k8s.io/yaml"
 
 	"github.com/joinery-sdk/joinery/examples/judges/karpenter"
@@ -34,6 +35,12 @@ type Scenario struct {
 	// Pods are pending; Running have a spec.nodeName.
 	Pods, Running []*corev1.Pod
 	Nodes         []*corev1.Node
+	// NodeClaims are of nodes that were bought, whether they are among Nodes or not.
+	NodeClaims []*karpv1.NodeClaim
+	// Ready are the nodes on their way as they will be once they are initialized, and Leaving the names of nodes that will not be
+	// there any more. The cluster does not show either, so they are no manifests.
+	Ready   []*corev1.Node
+	Leaving []string
 
 	CSINodes        []*storagev1.CSINode
 	CSIDrivers      []*storagev1.CSIDriver
@@ -43,6 +50,7 @@ type Scenario struct {
 	Namespaces      []*corev1.Namespace
 	PriorityClasses []*schedulingv1.PriorityClass
 	RuntimeClasses  []*nodev1.RuntimeClass
+	LimitRanges     []*corev1.LimitRange
 }
 
 // String names the seed and counts the objects.
@@ -57,11 +65,13 @@ func (s Scenario) Objects() []client.Object {
 	collect(&all, s.Namespaces)
 	collect(&all, s.PriorityClasses)
 	collect(&all, s.RuntimeClasses)
+	collect(&all, s.LimitRanges)
 	collect(&all, s.StorageClasses)
 	collect(&all, s.CSIDrivers)
 	collect(&all, s.PVs)
 	collect(&all, s.PVCs)
 	collect(&all, s.NodePools)
+	collect(&all, s.NodeClaims)
 	collect(&all, s.Nodes)
 	collect(&all, s.CSINodes)
 	collect(&all, s.DaemonSets)
@@ -90,12 +100,35 @@ func (s Scenario) YAML() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Cluster returns what kube-scheduler knows before anything is planned, not admitted yet.
+// Cluster returns what kube-scheduler will know when the plan's first pod is bound, not admitted yet: nodes on their way are ready, nodes
+// that leave are gone, and their pods that are made anew are pending. Karpenter's own code says which pods those are.
 func (s Scenario) Cluster() kubejudge.Scenario {
-	return kubejudge.Scenario{
-		Nodes: s.Nodes, Running: s.Running, Pods: s.Pods, CSINodes: s.CSINodes, CSIDrivers: s.CSIDrivers,
-		StorageClasses: s.StorageClasses, PVs: s.PVs, PVCs: s.PVCs, Namespaces: s.Namespaces, PriorityClasses: s.PriorityClasses, RuntimeClasses: s.RuntimeClasses,
+	out := kubejudge.Scenario{
+		Pods: slices.Clone(s.Pods), CSINodes: s.CSINodes, CSIDrivers: s.CSIDrivers, StorageClasses: s.StorageClasses, PVs: s.PVs, PVCs: s.PVCs,
+		Namespaces: s.Namespaces, PriorityClasses: s.PriorityClasses, RuntimeClasses: s.RuntimeClasses, LimitRanges: s.LimitRanges,
 	}
+	out.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n *corev1.Node) bool {
+		return slices.Contains(s.Leaving, n.Name) || slices.ContainsFunc(s.Ready, func(r *corev1.Node) bool { return r.Name == n.Name })
+	})
+	out.Nodes = append(out.Nodes, s.Ready...)
+	for i, n := range out.Nodes {
+		cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+		if n.Spec.Unschedulable && !slices.Contains(n.Spec.Taints, cordon) { // its controller adds it (doNoScheduleTaintingPass)
+			out.Nodes[i] = n.DeepCopy()
+			out.Nodes[i].Spec.Taints = append(out.Nodes[i].Spec.Taints, cordon)
+		}
+	}
+	for _, p := range s.Running {
+		switch {
+		case !slices.Contains(s.Leaving, p.Spec.NodeName):
+			out.Running = append(out.Running, p)
+		case podutils.IsReschedulable(p):
+			p = p.DeepCopy()
+			p.Spec.NodeName, p.DeletionTimestamp, p.DeletionGracePeriodSeconds, p.Status = "", nil, nil, corev1.PodStatus{Phase: corev1.PodPending}
+			out.Pods = append(out.Pods, p)
+		}
+	}
+	return out
 }
 
 // Planned returns the cluster with the nodes that a plan opens, and the whole order of binding: the daemonset pods that
@@ -104,7 +137,8 @@ func (s Scenario) Cluster() kubejudge.Scenario {
 // pods keep away from a new node. csi are the attach limits that the plan assumed of its nodes.
 func (s Scenario) Planned(ctx context.Context, nodes []*corev1.Node, csi []*storagev1.CSINode, plan []kubejudge.Binding) (kubejudge.Scenario, []kubejudge.Binding, error) {
 	c := s.Cluster()
-	daemons, first := kubejudge.Daemons(s.DaemonSets, c.Nodes, s.Running)
+	daemons, first := kubejudge.Daemons(s.DaemonSets, c.Nodes, c.Running)
+	pending := c.Pods
 	c.Pods = daemons
 	held, err := kubejudge.Judge(ctx, c, first)
 	if err != nil {
@@ -113,7 +147,7 @@ func (s Scenario) Planned(ctx context.Context, nodes []*corev1.Node, csi []*stor
 	fresh, second := kubejudge.Daemons(s.DaemonSets, nodes, nil)
 	c.Nodes = slices.Concat(c.Nodes, nodes)
 	c.CSINodes = slices.Concat(c.CSINodes, csi)
-	c.Pods = slices.Concat(daemons, fresh, s.Pods)
+	c.Pods = slices.Concat(daemons, fresh, pending)
 	empty, err := kubejudge.Judge(ctx, c, slices.Concat(held.Accepted, second))
 	if err != nil {
 		return kubejudge.Scenario{}, nil, fmt.Errorf("scenario: %w", err)
@@ -124,12 +158,14 @@ func (s Scenario) Planned(ctx context.Context, nodes []*corev1.Node, csi []*stor
 	return c, slices.Concat(held.Accepted, kept, plan), nil
 }
 
-// Karpenter returns the same scenario, admitted, as Karpenter reads it.
+// Karpenter returns the same scenario, admitted, as Karpenter reads it: with the nodes of Cluster, and without the pods that are being
+// deleted, which its provisioner passes over.
 func (s Scenario) Karpenter(ctx context.Context) (karpenter.Input, error) {
 	c, err := kubejudge.Admit(ctx, s.Cluster())
 	if err != nil {
 		return karpenter.Input{}, fmt.Errorf("scenario: %w", err)
 	}
+	c.Pods = slices.DeleteFunc(c.Pods, podutils.IsTerminating)
 	in := karpenter.Input{
 		Pods: c.Pods, NodePools: s.NodePools, InstanceTypes: map[string][]*cloudprovider.InstanceType{},
 		Nodes: c.Nodes, Running: c.Running, CSINodes: c.CSINodes, StorageClasses: c.StorageClasses,

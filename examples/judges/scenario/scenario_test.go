@@ -18,7 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/apis/core"
 	corev1conversion "k8s.io/kubernetes/pkg/apis/core/v1"
+	limitrangeregistry "k8s.io/kubernetes/pkg/registry/core/limitrange"
 	podregistry "k8s.io/kubernetes/pkg/registry/core/pod"
+	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/yaml"
@@ -30,7 +32,8 @@ import (
 
 func TestOneSeedOneScenario(t *testing.T) {
 	for seed := range uint64(5) {
-		a, b := scenario.Generate(seed, scenario.Options{Pods: 100, Limits: true}), scenario.Generate(seed, scenario.Options{Pods: 100, Limits: true})
+		o := scenario.Options{Pods: 100, Limits: true, Changing: true}
+		a, b := scenario.Generate(seed, o), scenario.Generate(seed, o)
 		require.Equal(t, a, b)
 		one, err := a.YAML()
 		require.NoError(t, err)
@@ -44,14 +47,26 @@ func TestOneSeedOneScenario(t *testing.T) {
 
 // TestAnAPIServerAcceptsEveryPod asks the API server's own validation.
 func TestAnAPIServerAcceptsEveryPod(t *testing.T) {
-	for seed := range uint64(60) {
-		s := scenario.Generate(seed, scenario.Options{})
+	for seed := range uint64(120) {
+		s := scenario.Generate(seed, scenario.Options{Changing: seed%2 == 1})
 		c, err := kubejudge.Admit(t.Context(), s.Cluster())
 		require.NoError(t, err, s.String())
 		for _, pod := range append(c.Pods, c.Running...) {
 			internal := &core.Pod{}
 			require.NoError(t, corev1conversion.Convert_v1_Pod_To_core_Pod(pod, internal, nil))
 			assert.Empty(t, podregistry.Strategy.Validate(t.Context(), internal), "%s: %s", s, pod.Name)
+			for _, l := range s.LimitRanges {
+				if l.Namespace == pod.Namespace {
+					l = l.DeepCopy()
+					corev1conversion.SetObjectDefaults_LimitRange(l)
+					assert.NoError(t, limitranger.PodValidateLimitFunc(l, internal), "%s: %s", s, pod.Name)
+				}
+			}
+		}
+		for _, l := range s.LimitRanges {
+			internal := &core.LimitRange{}
+			require.NoError(t, corev1conversion.Convert_v1_LimitRange_To_core_LimitRange(l, internal, nil))
+			assert.Empty(t, limitrangeregistry.Strategy.Validate(t.Context(), internal), "%s: %s", s, l.Name)
 		}
 	}
 }
@@ -147,11 +162,12 @@ func TestManifestsReadBack(t *testing.T) {
 		"PersistentVolume": func() client.Object { return &corev1.PersistentVolume{} }, "PersistentVolumeClaim": func() client.Object { return &corev1.PersistentVolumeClaim{} },
 		"NodePool": func() client.Object { return &karpv1.NodePool{} }, "Node": func() client.Object { return &corev1.Node{} },
 		"CSINode": func() client.Object { return &storagev1.CSINode{} }, "DaemonSet": func() client.Object { return &appsv1.DaemonSet{} },
-		"Pod": func() client.Object { return &corev1.Pod{} },
+		"Pod": func() client.Object { return &corev1.Pod{} }, "NodeClaim": func() client.Object { return &karpv1.NodeClaim{} },
+		"LimitRange": func() client.Object { return &corev1.LimitRange{} },
 	}
 	seen := map[string]bool{}
 	for seed := range uint64(10) {
-		s := scenario.Generate(seed, scenario.Options{Limits: true})
+		s := scenario.Generate(seed, scenario.Options{Limits: true, Changing: true})
 		text, err := s.YAML()
 		require.NoError(t, err)
 		documents := strings.Split(string(text), "---\n")[1:]

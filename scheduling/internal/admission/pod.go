@@ -13,12 +13,12 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// Pod is the pod as it would be stored. It returns its argument if there is nothing to add.
+// Pod is the pod as an API server stores it. It returns its argument if nothing changes.
 func (c Cluster) Pod(pod *corev1.Pod) *corev1.Pod {
 	d := draft{pod: pod, out: pod}
 	d.containers(nil)
 	d.podLevel()
-	if limits := c.limits[pod.Namespace]; len(limits) > 0 { // these come after defaults, which are filled in again when the pod is read
+	if limits := c.limits[pod.Namespace]; len(limits) > 0 { // LimitRanges are applied after defaulting, which is repeated on reading
 		d.containers(limits)
 		d.podLevel()
 	}
@@ -31,8 +31,8 @@ func (c Cluster) Pod(pod *corev1.Pod) *corev1.Pod {
 	return d.out
 }
 
-// Missing names the classes that a pod refers to and the cluster does not have, by kind and name: an API server refuses such a pod. One
-// that has a priority was stored by an API server, which knew them.
+// Missing names the priority and runtime classes of a pod that the cluster lacks: an API server refuses such a pod. A pod with a priority
+// was stored, so its classes are not checked.
 func (c Cluster) Missing(pod *corev1.Pod) []string {
 	if pod.Spec.Priority != nil {
 		return nil
@@ -48,7 +48,7 @@ func (c Cluster) Missing(pod *corev1.Pod) []string {
 	return out
 }
 
-// draft copies what it changes, one level at a time, the first time that it changes it.
+// draft is a copy on write of a pod.
 type draft struct {
 	pod, out *corev1.Pod
 }
@@ -115,7 +115,7 @@ func finerThanMilli(list corev1.ResourceList) bool {
 	return false
 }
 
-// rounded is the list as an API server stores it: quantities of less than a thousandth are rounded up, each for itself.
+// rounded is the list as an API server stores it: each quantity is rounded up to a thousandth.
 func rounded(list corev1.ResourceList) corev1.ResourceList {
 	out := make(corev1.ResourceList, len(list))
 	for name, q := range list {
@@ -145,8 +145,8 @@ func admittedPorts(ports []corev1.ContainerPort, hostNetwork bool) ([]corev1.Con
 	return out, true
 }
 
-// podLevel fills what the pod asks for as a whole: hugepage limits from those of its containers, which cannot have more than they
-// ask for, then requests from what the containers come to and, where none asks for a resource, from the pod's own limits.
+// podLevel defaults spec.resources: hugepage limits from those of the containers, then requests from the sum of the containers' or, where
+// they have none, from the pod's limits.
 func (d *draft) podLevel() {
 	r := d.out.Spec.Resources
 	if r == nil || len(r.Requests)+len(r.Limits) == 0 {
@@ -218,7 +218,7 @@ func (d *draft) runtime(c Cluster) {
 		if selector == nil {
 			selector = map[string]string{}
 		}
-		selector[k] = v // on a conflict the API server refuses the pod; the pod's own word is kept here
+		selector[k] = v // an API server refuses a pod in conflict; here the pod's own value is kept
 	}
 	if !maps.Equal(selector, d.out.Spec.NodeSelector) {
 		d.spec().NodeSelector = selector
@@ -275,8 +275,8 @@ func foldTerms(hard *[]corev1.PodAffinityTerm, soft *[]corev1.WeightedPodAffinit
 	return first || second
 }
 
-// foldedAll is a list of constraints with keys folded into their selectors; of each says where its selector is and which keys must match
-// and must not. It is the list itself where that changes nothing.
+// foldedAll is a list of constraints with keys folded into their selectors; of is the selector, the matchLabelKeys and the
+// mismatchLabelKeys of a constraint. It is the list itself if nothing changes.
 func foldedAll[T any](list []T, labels map[string]string, of func(*T) (selector **metav1.LabelSelector, match, mismatch []string)) ([]T, bool) {
 	out, changed := list, false
 	for i := range list {
@@ -292,8 +292,7 @@ func foldedAll[T any](list []T, labels map[string]string, of func(*T) (selector 
 	return out, changed
 }
 
-// folded adds an expression for each key that the pod carries, unless the selector has that very expression, as it has
-// when an API server folded it. Without a selector nothing is selected, and keys change nothing.
+// folded adds an expression for each key that the pod has, unless the selector has it already. A nil selector stays nil.
 func folded(sel *metav1.LabelSelector, match, mismatch []string, labels map[string]string) (*metav1.LabelSelector, bool) {
 	if sel == nil {
 		return sel, false

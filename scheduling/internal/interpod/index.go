@@ -1,10 +1,8 @@
-// Package interpod holds the constraints between pods: which pods a constraint looks at, how many of them are where, and
-// what that forbids. It follows kube-scheduler's PodTopologySpread and InterPodAffinity plugins.
+// Package interpod evaluates constraints between pods as kube-scheduler's PodTopologySpread and InterPodAffinity plugins do.
 //
-// An [Index] reads the constraints of pods and numbers what they speak of: label keys, groups of pods, and node filters. A
-// [State] counts pods by group and label value, and says whether one more pod may go to a place. The same two serve the
-// assignment of domains (where a place is a combination of label values), questions about one snapshot and the last check
-// of a plan (where a place is a node).
+// An [Index] reads the constraints of pods, and numbers their label keys, groups of pods and node filters. A [State] counts pods by group
+// and label value, and says whether one more pod may be at a place. For the assignment of domains a place is a combination of label
+// values; for questions about a snapshot and for the verification of a plan it is a node.
 package interpod
 
 import (
@@ -26,24 +24,24 @@ import (
 type Group struct {
 	// Key is an index into the keys of the index.
 	Key int32
-	// Filter says on which nodes the pods count; -1 for all that have the key.
+	// Filter is the node filter of a spread; -1 for all nodes with the key.
 	Filter int32
-	// Spread is set for a group of a topology spread constraint, which leaves terminating pods out. Affinity counts them.
+	// Spread is set for groups of topology spread constraints. These do not count terminating pods, affinity does.
 	Spread bool
-	// What says in words which pods these are, and Text identifies the group.
+	// What describes the pods, and Text identifies the group.
 	What, Text string
 
-	who []*selection // a pod is a member if it meets all of them
+	all []*selection // a pod is a member if it meets all of them
 }
 
-// Filter says on which nodes a topology spread constraint counts pods.
+// Filter is the nodes on which a topology spread constraint counts pods.
 type Filter struct {
-	// Asked is what the node affinity of the constraint's owner asks; anything where its policy ignores it.
+	// Asked is the node affinity of the constraint's owner, or anything if nodeAffinityPolicy is Ignore.
 	Asked requirements.Alternatives
-	// Tolerations are those of the owner, and HonorTaints says that nodes with other taints do not count.
+	// Tolerations are those of the owner. HonorTaints excludes nodes with taints that they do not tolerate.
 	Tolerations []corev1.Toleration
 	HonorTaints bool
-	// Keys are the labels that a node must have: those of the owner's other hard spreads.
+	// Keys are label keys that a node must have: those of the owner's other hard spreads.
 	Keys []int32
 }
 
@@ -64,15 +62,15 @@ type Term struct {
 	Weight int32 // of a preferred term
 }
 
-// Constraints are what the pods of a class ask of other pods, and the groups that count them. A constraint that is listed
-// binds; to drop a preferred one is to leave it out.
+// Constraints are the constraints of pods on other pods, and the groups that count the pods. All that are listed are enforced, preferred
+// ones included.
 type Constraints struct {
 	Spreads  []Spread
 	Terms    []Term
 	MemberOf []int32 // ascending
 }
 
-// selection is the pods of some namespaces that a selector matches. Those of one text have one number.
+// selection is the pods of some namespaces that a selector matches. The number identifies the text.
 type selection struct {
 	namespaces map[string]bool
 	selector   labels.Selector
@@ -84,8 +82,8 @@ func (s *selection) matches(namespace string, set map[string]string) bool {
 	return s.namespaces[namespace] && s.selector.Matches(labels.Set(set))
 }
 
-// Index numbers the keys, groups and filters that the constraints of pods speak of. It grows while pods are read, and is
-// only read afterwards.
+// Index numbers the keys, groups and filters of constraints. It grows while pods are read, and must not be read concurrently before that
+// is finished.
 type Index struct {
 	aliases    requirements.Aliases
 	namespaces map[string]map[string]string
@@ -98,22 +96,22 @@ type Index struct {
 	filters  []Filter
 	filterAt map[string]int32
 
-	selections  map[string]*selection // by what the API object says
+	selections  map[string]*selection // by namespaces and selector
 	selectionAt map[string]int32      // numbers, by text
 	lookup      *lookup
 	raw         []byte   // reused
 	names       []string // reused
 }
 
-// groupKey identifies a group: by the number of its selection, or by a text where it is a custom one or has several.
+// groupKey identifies a group: by the number of its selection, or by a text if it is a custom one or has several.
 type groupKey struct {
-	key, filter, who int32
-	spread           bool
-	text             string
+	key, filter, selection int32
+	spread                 bool
+	text                   string
 }
 
-// Namespaces is every namespace that pods or DaemonSets are in or that is listed, with its labels; each carries its own name as a
-// label, as the API server sees to.
+// Namespaces is the labels of the listed namespaces, and of those of pods and DaemonSets, by name. Each has the label
+// kubernetes.io/metadata.name, which the API server sets.
 func Namespaces(pods []*corev1.Pod, daemons []*appsv1.DaemonSet, namespaces []*corev1.Namespace) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	add := func(name string) {
@@ -135,9 +133,8 @@ func Namespaces(pods []*corev1.Pod, daemons []*appsv1.DaemonSet, namespaces []*c
 	return out
 }
 
-// NewIndex is an index without constraints. Aliases rename deprecated topology keys; namespaces are the labels of every
-// namespace, by name. hostless says that some node lacks a hostname, so that a spread that asks for one does not count it; where all
-// have it, as kubelets see to, filters need not ask.
+// NewIndex is an index without constraints. Aliases rename deprecated topology keys; namespaces are the labels of all namespaces, by name.
+// hostless says that some node lacks the hostname label; otherwise node filters do not require it.
 func NewIndex(aliases requirements.Aliases, namespaces map[string]map[string]string, hostless bool) *Index {
 	return &Index{
 		aliases: aliases, namespaces: namespaces, hostless: hostless, keyAt: map[string]int32{}, groupAt: map[groupKey]int32{}, filterAt: map[string]int32{},
@@ -166,15 +163,15 @@ func (x *Index) Key(name string) int32 {
 	return id
 }
 
-// Custom adds a group whose members are told, not selected.
+// Custom adds a group without a selector, whose members the caller adds to MemberOf.
 func (x *Index) Custom(key, what, text string) int32 {
 	id := x.Key(key)
 	return x.group(groupKey{key: id, filter: -1, text: text}, func() Group {
-		return Group{Key: id, Filter: -1, What: what, Text: text, who: []*selection{{selector: labels.Nothing()}}}
+		return Group{Key: id, Filter: -1, What: what, Text: text, all: []*selection{{selector: labels.Nothing()}}}
 	})
 }
 
-// group is the number of a group, which is made if there is none.
+// group is the number of a group, which make adds if it is new.
 func (x *Index) group(key groupKey, make func() Group) int32 {
 	id, ok := x.groupAt[key]
 	if !ok {
@@ -186,15 +183,15 @@ func (x *Index) group(key groupKey, make func() Group) int32 {
 	return id
 }
 
-// Owner is a pod whose constraints are read, and what the node filters of its spreads honour.
+// Owner is a pod whose constraints are read.
 type Owner struct {
 	Pod *corev1.Pod
-	// Asked is what its manifest asks of node labels.
+	// Asked is its node selector and affinity, for the node filters of its spreads.
 	Asked requirements.Alternatives
 }
 
-// Read reads the constraints of a pod as an API server stores it, soft ones included: its spreads, then its terms of affinity
-// and of anti-affinity, each in the order of the manifest with the required ones first. [Index.Join] completes them.
+// Read reads the constraints of a pod as an API server stored it, in the order of the manifest: spreads, then terms of affinity, then of
+// anti-affinity, required terms before preferred ones. [Index.Join] completes them.
 func (x *Index) Read(o Owner) (Constraints, error) {
 	var out Constraints
 	for i := range o.Pod.Spec.TopologySpreadConstraints {
@@ -224,8 +221,7 @@ func (x *Index) Read(o Owner) (Constraints, error) {
 	return out, nil
 }
 
-// Keeps reads the required anti-affinity of a pod alone, which is all that bears on others once it runs. Terms that do not
-// parse are left out: an API server took the pod.
+// Keeps reads the required anti-affinity of a running pod, which is all of it that bears on other pods. Invalid terms are left out.
 func (x *Index) Keeps(pod *corev1.Pod) Constraints {
 	var out Constraints
 	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
@@ -239,22 +235,22 @@ func (x *Index) Keeps(pod *corev1.Pod) Constraints {
 	return out
 }
 
-// terms reads those of affinity or of anti-affinity. A pod counts for a required term of affinity only if it meets all of them that the owner
-// has (podMatchesAllAffinityTerms in kube-scheduler); others stand by themselves.
+// terms reads terms of affinity or of anti-affinity. A pod counts for a required term of affinity only if it meets all required terms of the
+// owner (podMatchesAllAffinityTerms in kube-scheduler). Other terms count by themselves.
 func (x *Index) terms(namespace string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, anti bool, out []Term) ([]Term, error) {
-	who := make([]*selection, len(required))
+	own := make([]*selection, len(required))
 	for i := range required {
 		var err error
-		if who[i], err = x.selectionOf(namespace, &required[i]); err != nil {
+		if own[i], err = x.selectionOf(namespace, &required[i]); err != nil {
 			return nil, fmt.Errorf("requiredDuringSchedulingIgnoredDuringExecution[%d].%w", i, err)
 		}
 	}
-	all := slices.SortedFunc(slices.Values(who), func(a, b *selection) int { return strings.Compare(a.text, b.text) })
+	all := slices.SortedFunc(slices.Values(own), func(a, b *selection) int { return strings.Compare(a.text, b.text) })
 	all = slices.CompactFunc(all, func(a, b *selection) bool { return a.text == b.text })
 	for i := range required {
 		counts := all
 		if anti {
-			counts = who[i : i+1]
+			counts = own[i : i+1]
 		}
 		out = append(out, Term{Group: x.counted(required[i].TopologyKey, counts...), Anti: anti, Hard: true})
 	}
@@ -269,28 +265,28 @@ func (x *Index) terms(namespace string, required []corev1.PodAffinityTerm, prefe
 }
 
 // counted is the group of the pods that meet all selections, by the values of a key.
-func (x *Index) counted(key string, who ...*selection) int32 {
+func (x *Index) counted(key string, all ...*selection) int32 {
 	id := x.Key(key)
-	at := groupKey{key: id, filter: -1, who: who[0].number}
-	if len(who) > 1 {
-		at.text = groupText(x.keys[id], who)
+	at := groupKey{key: id, filter: -1, selection: all[0].number}
+	if len(all) > 1 {
+		at.text = groupText(x.keys[id], all)
 	}
 	return x.group(at, func() Group {
-		return Group{Key: id, Filter: -1, Text: groupText(x.keys[id], who), What: words(who), who: slices.Clone(who)}
+		return Group{Key: id, Filter: -1, Text: groupText(x.keys[id], all), What: words(all), all: slices.Clone(all)}
 	})
 }
 
-func groupText(key string, who []*selection) string {
+func groupText(key string, all []*selection) string {
 	texts := []string{key}
-	for _, s := range who {
+	for _, s := range all {
 		texts = append(texts, s.text)
 	}
 	return strings.Join(texts, "|")
 }
 
-func words(who []*selection) string {
-	words := make([]string, len(who))
-	for i, s := range who {
+func words(all []*selection) string {
+	words := make([]string, len(all))
+	for i, s := range all {
 		if words[i] = s.selector.String(); words[i] == "" {
 			words[i] = "all pods"
 		}
@@ -298,8 +294,7 @@ func words(who []*selection) string {
 	return strings.Join(words, " and ")
 }
 
-// spread reads a topology spread constraint. kube-scheduler counts no pods for an empty selector, although the owner meets it:
-// the constraint then only asks for nodes with the key.
+// spread reads a topology spread constraint. kube-scheduler counts no pods for an empty selector; the constraint then asks for the key only.
 func (x *Index) spread(o Owner, t *corev1.TopologySpreadConstraint) (Spread, error) {
 	s, err := x.selected(t.LabelSelector, []string{o.Pod.Namespace})
 	if err != nil {
@@ -309,9 +304,9 @@ func (x *Index) spread(o Owner, t *corev1.TopologySpreadConstraint) (Spread, err
 		s = x.nothing()
 	}
 	key, filter := x.Key(t.TopologyKey), x.filterOf(o, t)
-	group := x.group(groupKey{key: key, filter: filter, who: s.number, spread: true}, func() Group {
-		who := []*selection{s}
-		return Group{Key: key, Filter: filter, Spread: true, Text: fmt.Sprintf("spread %s|filter %d", groupText(x.keys[key], who), filter), What: words(who), who: who}
+	group := x.group(groupKey{key: key, filter: filter, selection: s.number, spread: true}, func() Group {
+		all := []*selection{s}
+		return Group{Key: key, Filter: filter, Spread: true, Text: fmt.Sprintf("spread %s|filter %d", groupText(x.keys[key], all), filter), What: words(all), all: all}
 	})
 	out := Spread{Group: group, MaxSkew: t.MaxSkew, MinDomains: 1, Hard: t.WhenUnsatisfiable != corev1.ScheduleAnyway}
 	if t.MinDomains != nil {
@@ -351,8 +346,8 @@ func (x *Index) filterOf(o Owner, t *corev1.TopologySpreadConstraint) int32 {
 	return id
 }
 
-// selectionOf is the pods that a term of a pod in the namespace looks at: of the namespaces that it names and those that its
-// selector selects, or of the pod's own where it does neither.
+// selectionOf is the pods that a term selects: of its namespaces and those of its namespaceSelector, or of the pod's own namespace if it
+// has neither.
 func (x *Index) selectionOf(own string, t *corev1.PodAffinityTerm) (*selection, error) {
 	in := t.Namespaces
 	switch {
@@ -427,7 +422,7 @@ func (x *Index) numbered(text string) int32 {
 	return id
 }
 
-// appendTexts appends texts so that no others give the same bytes.
+// appendTexts appends an unambiguous encoding of texts.
 func appendTexts(to []byte, texts ...string) []byte {
 	to = binary.AppendUvarint(to, uint64(len(texts)))
 	for _, s := range texts {

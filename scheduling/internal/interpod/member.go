@@ -8,7 +8,7 @@ import (
 	operator "k8s.io/apimachinery/pkg/selection"
 )
 
-// Split parts what is required from what is only preferred. The groups that count the pods stay with what is required.
+// Split separates required constraints, with the groups of the pods, from preferred ones.
 func (c Constraints) Split() (required, preferred Constraints) {
 	required.MemberOf = c.MemberOf
 	for _, s := range c.Spreads {
@@ -28,7 +28,7 @@ func (c Constraints) Split() (required, preferred Constraints) {
 	return required, preferred
 }
 
-// Join completes the constraints of a pod with these labels: the groups that count it, and which of its own do.
+// Join sets MemberOf and all Self of the constraints of a pod with these labels.
 func (x *Index) Join(c *Constraints, namespace string, set map[string]string) {
 	c.MemberOf = x.MemberOf(namespace, set)
 	for i := range c.Spreads {
@@ -39,19 +39,18 @@ func (x *Index) Join(c *Constraints, namespace string, set map[string]string) {
 	}
 }
 
-// lookup finds the groups of a pod. Most selectors ask for one value of some label, so groups are found by that first.
+// lookup finds the groups of a pod. Groups whose selector requires one of some values of a label are found by that label.
 type lookup struct {
 	byLabel map[label][]int32
 	others  []int32
-	keys    []string           // labels that some selector looks at, ascending
-	known   map[string][]int32 // answers, by namespace and the values of these labels
+	keys    []string           // labels of all selectors, ascending
+	known   map[string][]int32 // results, by namespace and the values of keys
 }
 
 type label struct{ key, value string }
 
-// MemberOf is the groups of the pods with these labels in this namespace, ascending. It must be asked after all constraints
-// were read; it costs a look at the groups that ask for one of the labels, once for all pods that are alike in them. The
-// answer must not be modified.
+// MemberOf is the groups of pods with these labels in this namespace, ascending. All constraints must be read before. It costs a look at the
+// groups of these labels, once for all pods with the same ones. The result must not be modified.
 func (x *Index) MemberOf(namespace string, set map[string]string) []int32 {
 	if len(x.groups) == 0 {
 		return nil
@@ -78,7 +77,7 @@ func (x *Index) MemberOf(namespace string, set map[string]string) []int32 {
 	}
 	slices.Sort(candidates)
 	out := slices.DeleteFunc(slices.Compact(candidates), func(g int32) bool {
-		return slices.ContainsFunc(x.groups[g].who, func(s *selection) bool { return !s.matches(namespace, set) })
+		return slices.ContainsFunc(x.groups[g].all, func(s *selection) bool { return !s.matches(namespace, set) })
 	})
 	l.known[text.String()] = out
 	return out
@@ -89,8 +88,8 @@ func (x *Index) newLookup() *lookup {
 	for i := range x.groups {
 		var first labels.Requirements
 		selectable := true
-		for k := range x.groups[i].who {
-			reqs, ok := x.groups[i].who[k].selector.Requirements()
+		for k := range x.groups[i].all {
+			reqs, ok := x.groups[i].all[k].selector.Requirements()
 			selectable = selectable && ok
 			for r := range reqs {
 				l.keys = append(l.keys, reqs[r].Key())

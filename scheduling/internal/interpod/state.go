@@ -41,7 +41,7 @@ func (v *Values) At(x *Index, labels map[string]string) []int32 {
 	return out
 }
 
-// Find is the number of a value that has one; [Absent] otherwise.
+// Find is the number of a value, or [Absent] if it has none.
 func (v *Values) Find(key int32, value string) int32 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -53,7 +53,7 @@ func (v *Values) Find(key int32, value string) int32 {
 	return Absent
 }
 
-// Len is how many values of a key have a number.
+// Len is the number of values of a key.
 func (v *Values) Len(key int32) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -81,12 +81,12 @@ type tally struct {
 	averse  table // pods whose preferred anti-affinity does
 	total   int32 // members on places that have the key
 
-	// The least count over the domains of a spread, how many of them have it, and for which turn of the domains that was worked
-	// out, counted from 1; 0 for none.
+	// The least count over the domains of a spread, how many of them have it at least, and the turn of the domains that it was computed
+	// in, counted from 1; 0 for none.
 	least, have, at int32
 }
 
-// NewState counts no pods and knows no nodes. Values say how many there are of each key, which only matters for speed.
+// NewState is a state without pods and nodes. Values only choose how keys are counted.
 func NewState(x *Index, values *Values) *State {
 	s := &State{index: x, groups: make([]tally, len(x.groups)), domains: map[domainKey]*table{}, live: make([]*table, len(x.groups))}
 	for i := range x.groups {
@@ -105,7 +105,7 @@ func NewState(x *Index, values *Values) *State {
 	return s
 }
 
-// Clone is a copy that changes by itself.
+// Clone is an independent copy.
 func (s *State) Clone() *State {
 	out := &State{index: s.index, groups: slices.Clone(s.groups), domains: make(map[domainKey]*table, len(s.domains)), live: make([]*table, len(s.live))}
 	for i := range out.groups {
@@ -126,7 +126,7 @@ func (s *State) Clone() *State {
 	return out
 }
 
-// Add counts n pods at a place, or takes them off where n is negative. Terminating pods count for affinity only.
+// Add adds n pods at a place; n may be negative. Terminating pods count for affinity only.
 func (s *State) Add(c *Constraints, values []int32, passes func(filter int32) bool, terminating bool, n int32) {
 	for _, id := range c.MemberOf {
 		g := &s.index.groups[id]
@@ -142,7 +142,7 @@ func (s *State) Add(c *Constraints, values []int32, passes func(filter int32) bo
 			continue
 		}
 		if v := values[s.index.groups[t.Group].Key]; v >= 0 {
-			s.keep(t, v, n)
+			s.Keep(t, v, n)
 		}
 	}
 }
@@ -164,10 +164,11 @@ func (s *State) Count(group, value, n int32) {
 	g.total += n
 }
 
-// CountApart adds members of a group whose place only others know, such as a node that is yet to be chosen.
+// CountApart adds members of a group at an unknown value, such as a node that is not chosen yet.
 func (s *State) CountApart(group, n int32) { s.groups[group].total += n }
 
-func (s *State) keep(t *Term, value, n int32) {
+// Keep adds n pods at a value whose anti-affinity term this is.
+func (s *State) Keep(t *Term, value, n int32) {
 	if t.Hard {
 		s.groups[t.Group].keepers.add(value, n)
 	} else {
@@ -175,10 +176,7 @@ func (s *State) keep(t *Term, value, n int32) {
 	}
 }
 
-// Keep adds pods at a value whose anti-affinity term this is.
-func (s *State) Keep(t *Term, value, n int32) { s.keep(t, value, n) }
-
-// AddNode makes the values of a node domains of the spreads whose filters it passes, or takes it off where n is -1.
+// AddNode adds n nodes with these values to the domains of the spreads whose filters they pass; n may be negative.
 func (s *State) AddNode(values []int32, passes func(filter int32) bool, n int32) {
 	for k, t := range s.domains {
 		if v := values[k.key]; v >= 0 && (k.filter < 0 || passes(k.filter)) {
@@ -187,7 +185,7 @@ func (s *State) AddNode(values []int32, passes func(filter int32) bool, n int32)
 	}
 }
 
-// AddDomain makes a value a domain of a group's spreads.
+// AddDomain adds a value to the domains of a group's spreads.
 func (s *State) AddDomain(group, value int32) { s.live[group].add(value, 1) }
 
 // Members is how many members of a group are at a value.
@@ -196,13 +194,13 @@ func (s *State) Members(group, value int32) int32 { return s.groups[group].count
 // Total is how many members of a group there are.
 func (s *State) Total(group int32) int32 { return s.groups[group].total }
 
-// Averse is how many pods at a value would rather have no member of a group there.
+// Averse is how many pods at a value have preferred anti-affinity to a group.
 func (s *State) Averse(group, value int32) int32 { return s.groups[group].averse.get(value) }
 
-// Rule is a kind of constraint.
+// Rule is a rule of kube-scheduler.
 type Rule uint8
 
-// The kinds of constraints. Kept is the anti-affinity of a pod that is there already.
+// The rules. KeptRule is required anti-affinity of another pod.
 const (
 	None Rule = iota
 	SpreadRule
@@ -211,16 +209,16 @@ const (
 	KeptRule
 )
 
-// Violation says which constraint keeps a pod from a place. The zero value is none.
+// Violation is the constraint that keeps a pod from a place. The zero value is none.
 type Violation struct {
 	Rule  Rule
 	Group int32
 }
 
-// OK reports that nothing does.
+// OK reports whether there is none.
 func (v Violation) OK() bool { return v.Rule == None }
 
-// Check is the first constraint that keeps one more pod from a place. Groups in skip, by number, are not asked about.
+// Check is the first constraint that keeps one more pod from a place. Groups in skip, by number, are not checked; nil skips none.
 func (s *State) Check(c *Constraints, values []int32, skip []bool) Violation {
 	skipped := func(g int32) bool { return skip != nil && skip[g] }
 	met, anywhere, self, missing := true, int32(0), true, int32(0)
@@ -246,11 +244,11 @@ func (s *State) Check(c *Constraints, values []int32, skip []bool) Violation {
 			return Violation{AffinityRule, t.Group}
 		case t.Hard:
 			met, missing = false, t.Group
-		case !t.Self || s.groups[t.Group].total > 0: // a preferred term stands by itself
+		case !t.Self || s.groups[t.Group].total > 0: // a preferred term counts by itself
 			return Violation{AffinityRule, t.Group}
 		}
 	}
-	if !met && (anywhere > 0 || !self) { // the first of its kind may go where it likes
+	if !met && (anywhere > 0 || !self) { // the first pod that meets its own terms may be anywhere
 		return Violation{AffinityRule, missing}
 	}
 	for _, id := range c.MemberOf {
@@ -266,8 +264,7 @@ func (s *State) Check(c *Constraints, values []int32, skip []bool) Violation {
 	return Violation{}
 }
 
-// Even reports whether one more pod at the place keeps to the skew of a spread. kube-scheduler takes the least count over all
-// domains for 0 where there are fewer than minDomains.
+// Even reports whether one more pod at the place keeps within the skew of a spread.
 func (s *State) Even(sp *Spread, values []int32) bool {
 	v := values[s.index.groups[sp.Group].Key]
 	if v < 0 {
@@ -280,8 +277,8 @@ func (s *State) Even(sp *Spread, values []int32) bool {
 	return n-s.Least(sp) <= sp.MaxSkew
 }
 
-// Least is the count that the skew of a spread is measured from. It is kept while counts rise, so that it costs a look at all domains
-// once for each time that all of them have risen.
+// Least is the count that the skew of a spread is measured from: the least of all domains, or 0 if these are fewer than minDomains. It is
+// kept until all domains with the least count have risen.
 func (s *State) Least(sp *Spread) int32 {
 	domains, g := s.live[sp.Group], &s.groups[sp.Group]
 	if domains.live < sp.MinDomains {

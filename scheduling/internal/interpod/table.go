@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// table counts by value of a label. Keys with many values, such as the hostname, are counted sparsely.
+// table counts by value of a key.
 type table struct {
 	dense  []int32
 	sparse map[int32]int32
 	live   int32 // values with a count above zero
-	turns  int32 // how often that changed
+	turns  int32 // changes of live
 }
 
-// manyValues is from how many values on a key is counted sparsely: a cluster has a few zones and thousands of hostnames.
+// manyValues is the most values that are counted in a slice. A cluster has a few zones and thousands of hostnames.
 const manyValues = 64
 
 func newTable(values int) table {
@@ -61,8 +61,7 @@ func (t *table) add(v, d int32) {
 	}
 }
 
-// least is the smallest count over the values that domains counts above zero, and how many of these have it, or fewer: as long as
-// no more than that go up, it stands.
+// least is the smallest count over the values with a positive count in domains, and a lower bound on how many of them have it.
 func (t *table) least(domains *table) (least, have int32) {
 	if domains.live == 0 {
 		return 0, 0

@@ -11,11 +11,10 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// RatioAnnotation says that pods are to be divided over the values of a node label by fixed shares; package scheduling has the text form.
+// RatioAnnotation divides pods over the values of a node label by fixed shares; see scheduling.Snapshot.
 const RatioAnnotation = "joinery-sdk.dev/ratio"
 
-// fingerprint appends everything of a pod that bears on where it can go, so that pods with equal fingerprints are of
-// one class. Labels count only where a selector may look at them.
+// fingerprint encodes all of a pod that bears on placement: pods with equal fingerprints are of one class.
 type fingerprint struct {
 	buf    []byte
 	labels labelUse
@@ -155,7 +154,7 @@ func (f *fingerprint) sorted(m map[string]string) {
 	}
 }
 
-// json is for what few pods have.
+// json appends fields that few pods have.
 func (f *fingerprint) json(v any) {
 	text, err := json.Marshal(v)
 	if err != nil { // these types always marshal

@@ -10,21 +10,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// alone is how many pods are grouped without help: for fewer, sharing the work costs more than it brings.
+// alone is how many pods one goroutine groups: starting another one costs more than grouping fewer.
 const alone = 1000
 
-// Group splits pods into classes that are alike in everything that bears on placement. Each class is in the order of
-// [Compare], and the classes in the order of their first pods, whatever the order of the pods. It costs a comparison of
-// pointers for pods that come next to a replica of theirs and share its memory, and a text of the whole pod for others.
-// Many pods are shared out among the cores; what comes out is the same on any number of them.
+// Group is [GroupAmong] without others.
 func Group(pods []*corev1.Pod) [][]*corev1.Pod { return GroupAmong(pods, nil) }
 
-// GroupAmong is [Group] where others run already: their required anti-affinity may keep some replicas away and let
-// others in, so pods that differ in a label which it looks at are not alike. Pods without anti-affinity cost next to
-// nothing.
-func GroupAmong(pods, running []*corev1.Pod) [][]*corev1.Pod {
+// GroupAmong splits pods into classes of pods that are equal in all that bears on placement: each in the order of [Compare], and the classes
+// in the order of their first pods. Labels count that a selector of these pods, or required anti-affinity of others, looks at. It costs a
+// comparison of pointers for a pod that shares memory with its predecessor, and a text of the whole pod otherwise. The result does not
+// depend on the order of the arguments or the number of cores.
+func GroupAmong(pods, others []*corev1.Pod) [][]*corev1.Pod {
 	used := usedLabels(pods)
-	used.keptBy(running)
+	used.keptBy(others)
 	parts := make([]grouping, 1)
 	if len(pods) > alone {
 		parts = make([]grouping, min(runtime.GOMAXPROCS(0), 1+len(pods)/alone))
@@ -53,7 +51,7 @@ func GroupAmong(pods, running []*corev1.Pod) [][]*corev1.Pod {
 	return sorted
 }
 
-// grouping is classes in the order in which their first pods come, with what tells them apart.
+// grouping is classes in the order of their first pods, with their fingerprints.
 type grouping struct {
 	classes [][]*corev1.Pod
 	prints  []string
@@ -73,7 +71,7 @@ func grouped(pods []*corev1.Pod, used labelUse) grouping {
 	return g
 }
 
-// class is the number of the class with this print, which is new where there is none.
+// class is the number of the class with this fingerprint; a new one if there is none.
 func (g *grouping) class(print []byte) int {
 	if id, ok := g.byPrint[string(print)]; ok {
 		return id
@@ -84,7 +82,7 @@ func (g *grouping) class(print []byte) int {
 	return len(g.classes) - 1
 }
 
-// join adds the pods of another grouping, which come after those that are here.
+// join appends the pods of another grouping.
 func (g *grouping) join(o *grouping) {
 	for i, print := range o.prints {
 		id, ok := g.byPrint[print]
@@ -97,9 +95,8 @@ func (g *grouping) join(o *grouping) {
 	}
 }
 
-// SameTemplate reports whether two pods were plainly made from one template: they share the memory of everything that
-// bears on placement. It is a shortcut only: pods that fail it may still be alike. Pods with ephemeral volumes are never
-// the same, for each has claims of its own.
+// SameTemplate reports whether two pods share the memory of all that bears on placement, as replicas of one template do. Pods that do not
+// may still be equal. It is false for pods with ephemeral volumes: each has claims of its own.
 func SameTemplate(a, b *corev1.Pod) bool {
 	x, y := &a.Spec, &b.Spec
 	return a.Namespace == b.Namespace &&

@@ -5,12 +5,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// labelUse says which labels of pods some selector looks at.
+// labelUse is the label keys that selectors look at.
 type labelUse struct {
 	keys map[string]bool
 }
 
-// usedLabels collects the label keys that any selector of these pods mentions.
+// usedLabels is the label keys in selectors of these pods.
 func usedLabels(pods []*corev1.Pod) labelUse {
 	u := labelUse{map[string]bool{}}
 	var lastAffinity *corev1.Affinity
@@ -31,10 +31,10 @@ func usedLabels(pods []*corev1.Pod) labelUse {
 	return u
 }
 
-// keptBy adds the label keys by which running pods choose whom they keep away.
-func (u labelUse) keptBy(running []*corev1.Pod) {
+// keptBy adds the label keys in required anti-affinity of other pods.
+func (u labelUse) keptBy(others []*corev1.Pod) {
 	var last *corev1.Affinity
-	for _, p := range running {
+	for _, p := range others {
 		a := p.Spec.Affinity
 		if a == nil || a == last || a.PodAntiAffinity == nil {
 			continue

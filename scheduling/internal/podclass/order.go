@@ -11,8 +11,7 @@ import (
 // Name is namespace/name.
 func Name(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
-// Compare is the natural order of pods: by namespace, then name, with runs of digits compared as numbers, so that web-2
-// comes before web-10.
+// Compare orders pods by namespace, then name, with digits compared as numbers: web-2 is before web-10.
 func Compare(a, b *corev1.Pod) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), compareNatural(a.Name, b.Name), strings.Compare(a.Name, b.Name))
 }
@@ -44,8 +43,7 @@ func digits(s string) int {
 	return n
 }
 
-// Sort puts a slice into the order of [Compare], in place; lists that come sorted, as expanded workloads do, cost one
-// pass.
+// Sort sorts a slice by [Compare]. A sorted one costs one pass.
 func Sort(pods []*corev1.Pod) {
 	if !slices.IsSortedFunc(pods, Compare) {
 		slices.SortStableFunc(pods, Compare)

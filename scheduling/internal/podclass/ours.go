@@ -6,14 +6,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Ended reports whether the pod has run to its end, well or not, and takes nothing any more.
+// Ended reports whether the pod has finished and takes no resources.
 func Ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// Moves reports whether a pod that has to leave its node comes back elsewhere: pods of DaemonSets and static pods stay
-// with their node, and of pods that are on their way out only those of a StatefulSet, which keep their names, are made
-// anew for certain.
+// Moves reports whether a pod is created anew elsewhere when its node is removed: pods of DaemonSets and static pods are not, and of
+// terminating pods only those of StatefulSets are.
 func Moves(p *corev1.Pod) bool {
 	sticky := false
 	for _, o := range p.OwnerReferences {
@@ -30,9 +29,8 @@ func Moves(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil || sticky
 }
 
-// NotOurs says why somebody else, or nobody yet, places the pending pod: it waits behind a gate, belongs to another
-// scheduler or to a DaemonSet, mirrors a static pod, or claims devices. The empty text means that
-// it is to be placed.
+// NotOurs says why the pending pod is not planned: it has a scheduling gate, another scheduler, is of a DaemonSet or static, or claims
+// devices. It is empty for pods to plan.
 func NotOurs(p *corev1.Pod) string {
 	if gates := p.Spec.SchedulingGates; len(gates) > 0 {
 		return fmt.Sprintf("scheduling gate %q", gates[0].Name)

@@ -9,15 +9,15 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// Totals works out [resources.OfPod] of pending pods, once for all pods whose containers ask for the same: clusters have many
-// classes of pods, but few sizes. The zero value is ready to use; it is not safe for concurrent use.
+// Totals caches [resources.OfPod] of pending pods by their containers' requests: clusters have many classes of pods, but few sizes. The zero
+// value is ready to use. It is not safe for concurrent use.
 type Totals struct {
 	known map[string]corev1.ResourceList
 	buf   []byte
 	names []corev1.ResourceName
 }
 
-// Requests is what [resources.OfPod] gives for a pending pod. It must not be modified, for others share it.
+// Requests is [resources.OfPod] of a pending pod. It is shared and must not be modified.
 func (t *Totals) Requests(p *corev1.Pod) corev1.ResourceList {
 	t.buf = t.buf[:0]
 	t.containers(p.Spec.Containers)
@@ -52,7 +52,7 @@ func (t *Totals) containers(cs []corev1.Container) {
 	t.buf = f.buf
 }
 
-// list appends the quantities as they are, for their sum counts and not what each is rounded to.
+// list appends the exact quantities: their sum is rounded, not each of them.
 func (t *Totals) list(l corev1.ResourceList) {
 	t.names = t.names[:0]
 	for name := range l {

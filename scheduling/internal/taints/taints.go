@@ -1,5 +1,5 @@
-// Package taints turns tolerating into a requirement like any other: a node provides its set of taints under a pseudo-label,
-// and to tolerate the set is to accept its value.
+// Package taints turns tolerations into requirements: a node has its set of taints as a pseudo-label, and a pod accepts the values that it
+// tolerates.
 package taints
 
 import (
@@ -13,8 +13,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Key is the pseudo-label under which a node provides its set of taints, so that tolerating is a requirement like
-// any other to the packer. It is no valid label key and cannot meet one; it never leaves a plan.
+// Key is the pseudo-label of a node's set of taints. It is not a valid label key, and is not in results.
 const Key = "taints()"
 
 // Sets numbers the distinct sets of taints of pools and nodes.
@@ -23,7 +22,7 @@ type Sets struct {
 	byText map[string]int
 }
 
-// New is without any.
+// New has no sets.
 func New() *Sets { return &Sets{byText: map[string]int{}} }
 
 // Intern is the number of the set.
@@ -51,7 +50,7 @@ func Text(t corev1.Taint) string {
 	return fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect)
 }
 
-// Value is that of the pseudo-label for a set.
+// Value is the value of the pseudo-label for a set.
 func Value(id int) string { return fmt.Sprintf("t%d", id) }
 
 // Untolerated is the first taint of the given effects that the tolerations do not cover.
@@ -64,14 +63,14 @@ func Untolerated(taints []corev1.Taint, tolerations []corev1.Toleration, effects
 	return corev1.Taint{}, false
 }
 
-// Tolerates reports whether the tolerations put up with all taints that keep pods away; soft ones keep none.
+// Tolerates reports whether the tolerations cover all NoSchedule and NoExecute taints.
 func Tolerates(tolerations []corev1.Toleration, list []corev1.Taint) bool {
 	_, found := Untolerated(list, tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
 	return !found
 }
 
-// Tolerated is which of the sets, by number, the tolerations put up with: hard minds the taints that keep a pod away, soft
-// those too that nodes would rather do without.
+// Tolerated says of each set whether the tolerations cover its NoSchedule and NoExecute taints (hard), and its PreferNoSchedule taints, too
+// (soft).
 func (t *Sets) Tolerated(tolerations []corev1.Toleration) (hard, soft []bool) {
 	hard, soft = make([]bool, len(t.sets)), make([]bool, len(t.sets))
 	for i, taints := range t.sets {
@@ -82,7 +81,7 @@ func (t *Sets) Tolerated(tolerations []corev1.Toleration) (hard, soft []bool) {
 	return hard, soft
 }
 
-// Ephemeral reports whether a taint goes away by itself once a node that is starting up is ready.
+// Ephemeral reports whether a taint is removed once a starting node is ready.
 func Ephemeral(t corev1.Taint) bool {
 	switch t.Key {
 	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, "node.cloudprovider.kubernetes.io/uninitialized", taintUnregistered:
@@ -94,26 +93,25 @@ func Ephemeral(t corev1.Taint) bool {
 // taintUnregistered is on a node until its labels and taints are complete.
 const taintUnregistered = "karpenter.sh/unregistered"
 
-// Labels that say how far a node is in its life; karpenter.sh sets them.
+// Labels that Karpenter sets on a node that starts.
 const (
 	labelRegistered  = "karpenter.sh/registered"
 	labelInitialized = "karpenter.sh/initialized"
 )
 
-// StartingUp reports whether a node says of itself that it was bought for a pool and was not ready for pods yet.
+// StartingUp reports whether the labels and taints of a node say that it was bought for a pool and was never ready.
 func StartingUp(n *corev1.Node) bool {
 	unregistered := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintUnregistered })
 	return (Registered(n) || unregistered) && !Initialized(n)
 }
 
-// Registered reports whether the node says that all labels and taints that it was promised with are there.
+// Registered reports whether the node has all labels and taints of its claim.
 func Registered(n *corev1.Node) bool { return n.Labels[labelRegistered] == "true" }
 
-// Initialized reports whether the node says that it was ready for pods once.
+// Initialized reports whether the node was ready for pods once.
 func Initialized(n *corev1.Node) bool { return n.Labels[labelInitialized] == "true" }
 
-// In is the requirement of one of the taint sets that are fine: anything if all are, and what no node meets if
-// none is.
+// In is the requirement of one of the fine taint sets: anything if all are fine, and one that no node meets if none is.
 func In(fine []bool) requirements.Set {
 	if !slices.Contains(fine, false) {
 		return requirements.Set{}

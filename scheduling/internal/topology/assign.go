@@ -7,20 +7,20 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// assigner gives pods to domains, one after the other, as kube-scheduler would accept them: a pod goes only where its
-// constraints hold given all pods before it, so the order of assignment is an order of binding.
+// assigner assigns pods to domains one after the other. Each pod's constraints hold given all pods before it, so the order of assignment
+// is an order of binding.
 type assigner struct {
 	p       *Problem
 	facts   Facts
 	state   *interpod.State
 	classes []*RelaxedClass
-	levels  [][]int // by class, its relaxed classes in the order in which they were asked for
-	picks   []Pick  // in the order of placing
+	levels  [][]int // by class, its relaxed classes
+	picks   []Pick  // in the order of assignment
 
 	followers map[int32][]*RelaxedClass // by group, those with affinity to it
 	bundles   []*bundle
-	on        map[int][]int   // by existing node, the numbers of the bundles that are tied to it
-	free      map[int][]int64 // what pods that must be on a node have left of it
+	on        map[int][]int   // by existing node, the bundles that are tied to it
+	free      map[int][]int64 // by existing node, its free capacity less these bundles
 }
 
 func (p *Problem) newAssigner(f Facts) *assigner {
@@ -38,8 +38,8 @@ func (p *Problem) newAssigner(f Facts) *assigner {
 	return s
 }
 
-// run places all that can be placed, gives up preferences of what cannot, and returns how many pods of each class are
-// unplaced at the last level. Blamed classes go first.
+// run assigns all pods, blamed classes first, and gives up preferences where that fails. It returns how many pods of each class are
+// unplaced.
 func (s *assigner) run() []int {
 	for i := range s.p.classes {
 		if c := &s.p.classes[i]; c.Count > 0 {
@@ -50,7 +50,7 @@ func (s *assigner) run() []int {
 			s.classes[s.relaxed(i, level)].want = c.Count
 		}
 	}
-	for _, u := range s.urgencies() { // the more urgent give up all that they prefer before others take their places
+	for _, u := range s.urgencies() { // these give up all preferences before other classes are assigned
 		s.lapsOf(func(rc *RelaxedClass) bool { return s.urgencyOf(rc.Class) == u })
 	}
 	s.lapsOf(func(*RelaxedClass) bool { return true })
@@ -61,7 +61,7 @@ func (s *assigner) run() []int {
 	return unplaced
 }
 
-// urgency is which classes go first where some were unplaced: those with more blame, then those of higher priority.
+// urgency orders classes once some were unplaced: more blame first, then higher priority.
 type urgency struct {
 	blame    int
 	priority int32
@@ -75,7 +75,7 @@ func (s *assigner) urgencyOf(class int) urgency {
 	return urgency{s.facts.blame[class], s.p.classes[class].Priority}
 }
 
-// urgencies are those of blamed classes, the most urgent first.
+// urgencies are the urgencies of blamed classes, the most urgent first.
 func (s *assigner) urgencies() []urgency {
 	var out []urgency
 	for i := range s.p.classes {
@@ -93,8 +93,8 @@ func (s *assigner) lapsOf(among func(*RelaxedClass) bool) {
 	}
 }
 
-// relax gives up one preference of each class that has pods waiting and least depends on others, and reports whether
-// there was any to give up. The others wait for what comes of it: they may get their way after all.
+// relax gives up one preference of each class of the least rank that has pods to place and preferences, and reports whether there is one.
+// Classes of higher rank depend on these, and may be placed without giving up theirs.
 func (s *assigner) relax(among func(*RelaxedClass) bool) bool {
 	const ranks = 3
 	least := ranks
@@ -116,7 +116,7 @@ func (s *assigner) relax(among func(*RelaxedClass) bool) bool {
 	return least < ranks
 }
 
-// laps goes round the classes until nothing can be placed any more.
+// laps assigns the classes again and again until no pod can be placed.
 func (s *assigner) laps(among func(*RelaxedClass) bool) {
 	order := make([]int, 0, len(s.classes))
 	for i, rc := range s.classes {
@@ -135,8 +135,8 @@ func (s *assigner) laps(among func(*RelaxedClass) bool) {
 	}
 }
 
-// compare is the order of assignment: blame, then priority where something was unplaced before, then rank, then the largest
-// pods, for they are the hardest to place; of equals, pods that are only counted come last, where they disturb none.
+// compare is the order of assignment: urgency, then rank, then the largest requests. Of equal ones, classes that are only counted by others
+// are last.
 func (s *assigner) compare(x, y *RelaxedClass) int {
 	size := func(rc *RelaxedClass, r int) int64 {
 		if requests := s.p.classes[rc.Class].Requests; r < len(requests) {
@@ -158,7 +158,7 @@ func (s *assigner) compare(x, y *RelaxedClass) int {
 		cmp.Compare(free(x), free(y)), cmp.Compare(len(x.Domains), len(y.Domains)), cmp.Compare(x.Class, y.Class), cmp.Compare(x.Level, y.Level))
 }
 
-// place gives as many pods of the class to domains as its constraints allow now.
+// place assigns as many pods of the class as its constraints allow now, and reports whether any.
 func (s *assigner) place(i int) bool {
 	rc := s.classes[i]
 	if rc.want == 0 || len(rc.Domains) == 0 {
@@ -182,7 +182,7 @@ func (s *assigner) place(i int) bool {
 			break
 		}
 		bundle := -1
-		if n := rc.Domains[d].node; n >= 0 { // what it has room for is known: packing need not find out, round by round
+		if n := rc.Domains[d].node; n >= 0 { // its capacity is known, so no round of packing is needed to learn it
 			if bundle = s.tie(i, d, n); bundle < 0 {
 				rc.most[d] = rc.Placed[d]
 				continue
@@ -194,7 +194,7 @@ func (s *assigner) place(i int) bool {
 	return moved
 }
 
-// placeNear places pods that must share a node with others, one by one, in the first domain where they find a seat.
+// placeNear assigns pods with affinity by hostname one by one to the first domain where they can join the others.
 func (s *assigner) placeNear(i int) bool {
 	rc := s.classes[i]
 	moved := false
@@ -220,7 +220,7 @@ func (s *assigner) placeNear(i int) bool {
 // unbounded is more pods than there are.
 const unbounded = 1 << 30
 
-// isFull reports whether the domain takes no more pods of the class, as far as is known.
+// isFull reports whether the domain has reached its bound.
 func (rc *RelaxedClass) isFull(d int) bool { return rc.Placed[d] >= rc.most[d] }
 
 // take records pods in a domain.
@@ -236,8 +236,7 @@ func (s *assigner) take(i, d, n, bundle int) {
 	s.picks = append(s.picks, Pick{i, d, bundle, n})
 }
 
-// count adds pods of a class in a domain to the groups that they are in, and their anti-affinity to those they keep away.
-// A preference keeps its owner away from others, but no pod away from its owner that has nowhere better to go.
+// count adds pods of a class in a domain to its groups, and their anti-affinity to the groups of its terms.
 func (s *assigner) count(rc *RelaxedClass, d int, n int32) {
 	dom := &rc.Domains[d]
 	for _, g := range s.p.classes[rc.Class].all.MemberOf {
@@ -264,7 +263,7 @@ func (s *assigner) count(rc *RelaxedClass, d int, n int32) {
 	}
 }
 
-// allowed reports whether kube-scheduler would let one more pod of the class into the domain now.
+// allowed reports whether kube-scheduler would accept one more pod of the class in the domain now.
 func (s *assigner) allowed(rc *RelaxedClass, d int) bool {
 	dom := &rc.Domains[d]
 	for _, g := range s.p.classes[rc.Class].ratios {

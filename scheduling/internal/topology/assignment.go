@@ -9,33 +9,32 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Assignment is where pods go. It is immutable and safe for concurrent use.
+// Assignment is pods by domain. It is immutable and safe for concurrent use.
 type Assignment struct {
-	// Classes are the pods by class and by how many preferences were given up.
+	// Classes are the pods by class and level.
 	Classes []*RelaxedClass
-	// Lots are what is to be packed: bundles first, then pods on their own.
+	// Lots are to be packed: bundles first, then pods on their own.
 	Lots []Lot
-	// Picks is which pod was placed after which: bound in this order, kube-scheduler accepts each.
+	// Picks are the pods in the order of assignment, which is one in which kube-scheduler accepts them.
 	Picks []Pick
-	// Unplaced is how many pods of each class no domain takes.
+	// Unplaced is how many pods of each class have no domain.
 	Unplaced []int
 
 	p     *Problem
 	facts Facts
 }
 
-// Lot is a number of things that are to be packed alike: pods of one class and domain, or bundles of pods that must share
-// a node.
+// Lot is a number of equal units to pack: pods of one class and domain, or bundles of pods that must share a node.
 type Lot struct {
-	// Count is how many there are.
+	// Count is the number of units.
 	Count int
-	// Slots are what one of them is made of.
+	// Slots are the pods of one unit.
 	Slots []Slot
-	// Bundles numbers them where they are bundles, which is what Pick.Bundle refers to; empty for pods on their own.
+	// Bundles are the numbers of the bundles, as in Pick.Bundle; empty for pods on their own.
 	Bundles []int
 	// Node is the existing node that they must be on, -1 for any.
 	Node int
-	// Requests is what each takes.
+	// Requests is what one unit takes.
 	Requests []int64
 	// Required is what the labels of the node must satisfy.
 	Required requirements.Alternatives
@@ -47,12 +46,12 @@ type Lot struct {
 // Slot is a number of pods of one relaxed class, by position in Assignment.Classes, in a domain.
 type Slot struct{ Relaxed, Domain, Count int }
 
-// Pick is one or more pods of a relaxed class placed in a domain, one after the other. Bundle is the bundle that they joined, or
-// -1 where they were placed on their own, even if others have joined them later.
+// Pick is one or more pods of a relaxed class that were assigned to a domain in a row. Bundle is the bundle that they joined, or -1 if they
+// were on their own then, even if others joined them later.
 type Pick struct{ Relaxed, Domain, Bundle, Count int }
 
-// Start assigns for the first time. Where pods are unplaced, it tries another choice of domains, then to close those that only stand in
-// the way, and keeps what leaves the fewest unplaced of the highest priority in which two differ.
+// Start assigns without facts. Where pods are unplaced, it tries another choice of domains and closed domains, and keeps the assignment with
+// the fewest unplaced pods of the highest priority in which they differ.
 func (p *Problem) Start() *Assignment {
 	best := p.Assign(Facts{})
 	if best.placesAll() {
@@ -76,8 +75,8 @@ func (p *Problem) Start() *Assignment {
 	return best
 }
 
-// Assign gives every pod to a domain, as far as the facts let it. It costs about O(pods x domains x constraints); pods
-// that no constraint asks about or counts cost nothing each.
+// Assign assigns all pods, given the facts. It costs about O(pods x domains x constraints) for pods that have constraints or are counted,
+// and O(classes) for the others.
 func (p *Problem) Assign(f Facts) *Assignment {
 	s := p.newAssigner(f)
 	out := &Assignment{p: p, facts: f}
@@ -87,15 +86,15 @@ func (p *Problem) Assign(f Facts) *Assignment {
 	return out
 }
 
-// Facts are those that were assigned by.
+// Facts are the facts of the assignment.
 func (st *Assignment) Facts() Facts { return st.facts }
 
-// placesAll reports whether no pod is unplaced.
+// placesAll reports whether all pods are placed.
 func (st *Assignment) placesAll() bool {
 	return !slices.ContainsFunc(st.Unplaced, func(n int) bool { return n > 0 })
 }
 
-// leavesFewer reports whether fewer pods are unplaced than by another assignment, of the highest priority in which the two differ.
+// leavesFewer reports whether fewer pods are unplaced than in another assignment, of the highest priority in which they differ.
 func (st *Assignment) leavesFewer(other *Assignment) bool {
 	fewer := map[int32]int{}
 	for i := range st.Unplaced {
@@ -109,7 +108,7 @@ func (st *Assignment) leavesFewer(other *Assignment) bool {
 	return false
 }
 
-// lots turns what was placed into lots: bundles that can be exchanged for each other are one.
+// lots makes lots of the assigned pods. Equal bundles are one lot.
 func (s *assigner) lots() []Lot {
 	most := len(s.bundles)
 	for _, rc := range s.classes {
@@ -155,7 +154,7 @@ func (s *assigner) lots() []Lot {
 	return out
 }
 
-// text tells bundles apart that cannot be exchanged.
+// text identifies equal bundles.
 func (b *bundle) text() string {
 	var out strings.Builder
 	for _, sl := range b.slots {
@@ -165,8 +164,8 @@ func (b *bundle) text() string {
 	return out.String()
 }
 
-// Learn adds to the facts of the assignment that packing found no place for some pods: missing says how many of a relaxed
-// class in a domain. It reports whether another assignment can make a difference.
+// Learn adds to the facts how many pods a relaxed class has at most in a domain, where missing pods could not be packed. It reports whether
+// another assignment can differ.
 func (st *Assignment) Learn(missing func(relaxed, domain int) int) (Facts, bool) {
 	next := st.facts
 	next.caps = maps.Clone(next.caps)
@@ -176,21 +175,21 @@ func (st *Assignment) Learn(missing func(relaxed, domain int) int) (Facts, bool)
 	news := false
 	for i, rc := range st.Classes {
 		for d, n := range rc.Placed {
-			gone := missing(i, d)
-			if gone <= 0 {
+			unpacked := missing(i, d)
+			if unpacked <= 0 {
 				continue
 			}
 			key, domain := [2]int{rc.Class, rc.Level}, rc.Domains[d].String()
-			if have, ok := next.caps[key][domain]; ok && have <= n-gone {
+			if have, ok := next.caps[key][domain]; ok && have <= n-unpacked {
 				continue
 			}
-			caps := maps.Clone(next.caps[key]) // those of the facts before stay
+			caps := maps.Clone(next.caps[key]) // facts are immutable
 			if caps == nil {
 				caps = map[string]int{}
 			}
-			caps[domain] = n - gone
+			caps[domain] = n - unpacked
 			next.caps[key] = caps
-			// Only pods that may be assigned differently make another round worth it.
+			// Pods without domains, preferences and groups would be assigned as before.
 			c := &st.p.classes[rc.Class]
 			news = news || len(rc.keys) > 0 || rc.Level < len(c.soft) || len(c.all.MemberOf) > 0
 		}

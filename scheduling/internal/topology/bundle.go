@@ -10,22 +10,20 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// bundle is pods that must share a node, because one has affinity to another by the hostname: they are packed as one
-// thing. A bundle that is tied to a node is a pod that follows pods which run there.
+// bundle is pods that must share a node because of affinity by hostname: they are packed as one unit.
 type bundle struct {
 	slots    []Slot
 	pods     int // in all slots
-	node     int // -1: any
+	node     int // the existing node that it is tied to, -1 for any
 	requests []int64
 	required requirements.Alternatives
 	tags     []string
-	limits   []Limit // that last
-	passing  []Limit // that held when the pods came that brought them
+	limits   []Limit // lasting ones
+	passing  []Limit // held when their pods were bound
 }
 
-// seatNear finds where one more pod of the class may sit in the domain: with pods that run, in a bundle that has what it
-// asks for, with a pod that is still on its own, or, if none is there yet and it is what it asks for, as the first of
-// its kind. It returns the number of the bundle, a new one if need be, or -1.
+// seatNear adds one more pod of the class in the domain to a bundle: beside running pods of its affinity, beside a bundle or a single pod
+// that meet its affinity, or as the first pod if it meets its affinity itself. It returns the number of the bundle, or -1.
 func (s *assigner) seatNear(i, d int) int {
 	if b := s.joinNode(i, d); b >= 0 {
 		return b
@@ -41,7 +39,7 @@ func (s *assigner) seatNear(i, d int) int {
 	return s.alone(i, d)
 }
 
-// alone makes a bundle of one pod of the class, which others may join; -1 if it follows others that are there already.
+// alone makes a bundle of one pod of the class, which others may join; -1 if it may not be the first.
 func (s *assigner) alone(i, d int) int {
 	if !s.first(s.classes[i], -1) {
 		return -1
@@ -52,10 +50,10 @@ func (s *assigner) alone(i, d int) int {
 	return -1
 }
 
-// first reports whether the pods may be the first of their kind, wherever they like: no pod that they have affinity to by the
-// hostname is anywhere yet, but on the node where that is one (-1 for none), and they have it to themselves.
+// first reports whether one of the pods may be on a node alone: it meets its own affinity by hostname, and no other pod does anywhere, but
+// for running pods of the given node (-1 for none). InterPodAffinity lets such a first pod go anywhere.
 func (s *assigner) first(rc *RelaxedClass, node int) bool {
-	anywhere := int32(0) // of what is required, which is judged as a whole
+	anywhere := int32(0) // pods that meet all required terms
 	for _, t := range rc.at.Terms {
 		if t.Hard && !t.Anti {
 			anywhere += s.state.Total(t.Group)
@@ -69,25 +67,24 @@ func (s *assigner) first(rc *RelaxedClass, node int) bool {
 	})
 }
 
-// company is what is known of where pods of a class in a domain can share a node. What was refused once stays refused: bundles
-// only grow, and nodes only fill.
+// company is where pods of a class in a domain can share a node. A refusal is final: bundles only grow, and nodes only fill.
 type company struct {
-	noNode bool   // no existing node takes any more
-	tried  []int  // by bundle: how many pods it held when it did not take one; refused if it never will
-	pairs  []pair // pods on their own that can be joined
-	seen   int    // how many relaxed classes were looked at for these
+	noNode bool   // no existing node takes one more
+	tried  []int  // by bundle: its pods when it lacked the affinity's target; refused if it never takes one
+	pairs  []pair // single pods that can be joined
+	seen   int    // relaxed classes that pairs were searched in
 }
 
 const refused = 1 << 30
 
-// pair is pods on their own, of a relaxed class in a domain. No node may be able to hold one of them with the other.
+// pair is single pods of a relaxed class in a domain.
 type pair struct {
 	relaxed, domain int
-	never           bool
+	never           bool // no node can hold one of them and a pod of the class
 }
 
-// joinNode looks for an existing node of the domain where pods run that the class asks for, the one with most room first: pods
-// that have a choice of nodes will want some of it.
+// joinNode ties a pod to an existing node of the domain with running pods that meet its affinity: the one with the most free capacity. It
+// returns the number of the bundle, or -1.
 func (s *assigner) joinNode(i, d int) int {
 	rc := s.classes[i]
 	if rc.near[d].noNode {
@@ -108,7 +105,7 @@ func (s *assigner) joinNode(i, d int) int {
 	return -1
 }
 
-// joinBundle puts one more pod of the class into a bundle that has what it asks for, and reports whether it could.
+// joinBundle adds one more pod of the class to a bundle that meets its affinity, and reports whether it could.
 func (s *assigner) joinBundle(i, d, b int) bool {
 	rc, bd := s.classes[i], s.bundles[b]
 	if n := len(rc.near[d].tried); n <= b {
@@ -133,7 +130,7 @@ func (s *assigner) joinBundle(i, d, b int) bool {
 	return false
 }
 
-// join is the bundle with one more pod of the class. On an existing node there must be room, beside what else is tied to it.
+// join is the bundle with one more pod of the class; false if its node cannot hold it.
 func (s *assigner) join(b *bundle, i, d int) (*bundle, bool) {
 	if b.node < 0 {
 		return s.grow(b, i, d)
@@ -155,13 +152,13 @@ func (s *assigner) join(b *bundle, i, d int) (*bundle, bool) {
 	return grown, true
 }
 
-// runs reports whether a member of a group by the hostname runs on the node.
+// runs reports whether a member of a group by hostname runs on the node.
 func (s *assigner) runs(group int32, n int) bool {
 	at := s.p.nodeValues[n][s.p.groups[group].keyID]
 	return at >= 0 && s.p.running.Members(group, at) > 0
 }
 
-// nodesOf are the existing nodes of the domain that have room for a pod, those that hold most of its kind first.
+// nodesOf are the existing nodes of the domain that can hold a pod of the class, those that can hold the most first.
 func (s *assigner) nodesOf(rc *RelaxedClass, d int) []int {
 	nodes := rc.Domains[d].nodes
 	if len(rc.keys) == 0 {
@@ -184,7 +181,7 @@ func (s *assigner) nodesOf(rc *RelaxedClass, d int) []int {
 	return out
 }
 
-// addBundle counts the pods of a new bundle as bundled, and numbers it.
+// addBundle adds a bundle and returns its number.
 func (s *assigner) addBundle(b *bundle) int {
 	for _, sl := range b.slots {
 		s.classes[sl.Relaxed].bundled[sl.Domain] += sl.Count
@@ -197,7 +194,7 @@ func (s *assigner) addBundle(b *bundle) int {
 	return number
 }
 
-// freeOn is what this assigner has not yet given away of a node to pods that must be there.
+// freeOn is the free capacity of an existing node less the bundles that are tied to it.
 func (s *assigner) freeOn(n int) []int64 {
 	if s.free[n] == nil {
 		s.free[n] = slices.Clone(s.p.nodes[n].Free)
@@ -214,7 +211,7 @@ func (s *assigner) bundlesOn(n int) []*bundle {
 	return out
 }
 
-// hasTargets reports whether the bundle holds a pod for each thing that the class wants near, or its node does.
+// hasTargets reports whether each term of affinity by hostname is met by a pod of the bundle or a running pod of its node.
 func (s *assigner) hasTargets(rc *RelaxedClass, b *bundle) bool {
 	for _, t := range rc.at.Terms {
 		if t.Anti || !s.p.withinNode[t.Group] || b.node >= 0 && s.runs(t.Group, b.node) {
@@ -229,7 +226,7 @@ func (s *assigner) hasTargets(rc *RelaxedClass, b *bundle) bool {
 	return true
 }
 
-// consistent reports whether a pod in the domain can be on the bundle's node: keys that both know have one value.
+// consistent reports whether the domain agrees with those of all pods of the bundle.
 func (s *assigner) consistent(rc *RelaxedClass, d int, b *bundle) bool {
 	var few [4][2]int
 	return !slices.ContainsFunc(b.slots, func(sl Slot) bool {
@@ -238,7 +235,7 @@ func (s *assigner) consistent(rc *RelaxedClass, d int, b *bundle) bool {
 	})
 }
 
-// commonKeys appends the positions of the keys that both know.
+// commonKeys appends the positions of the keys that both have.
 func commonKeys(both [][2]int, a, b *RelaxedClass) [][2]int {
 	for i, k := range a.keys {
 		if o := slices.IndexFunc(b.keys, func(o key) bool { return o.name == k.name }); o >= 0 {
@@ -248,12 +245,12 @@ func commonKeys(both [][2]int, a, b *RelaxedClass) [][2]int {
 	return both
 }
 
-// agree reports whether one node can be in both domains: the keys that both know have one value.
+// agree reports whether one node can be in both domains: common keys have one value.
 func agree(keys [][2]int, a, b *Domain) bool {
 	return !slices.ContainsFunc(keys, func(k [2]int) bool { return a.Values[k[0]] != b.Values[k[1]] })
 }
 
-// pairUp makes a bundle of the class's pod and a pod that is on its own so far.
+// pairUp makes a bundle of a pod of the class and a single pod that meets its affinity; -1 if there is none.
 func (s *assigner) pairUp(i, d int) int {
 	s.findPairs(i, d)
 	pairs := s.classes[i].near[d].pairs
@@ -272,15 +269,14 @@ func (s *assigner) pairUp(i, d int) int {
 	return -1
 }
 
-// fitTogether reports whether some node could hold a pod of each of two classes in their domains. It is worked out once for a
-// problem.
+// fitTogether reports whether some node could hold one pod of each of two classes in their domains. It is computed once for a problem.
 func (s *assigner) fitTogether(i, d, j, e int) bool {
 	x, y := s.classes[i], s.classes[j]
 	at := coupled{x.Class, x.Level, y.Class, y.Level, x.Domains[d].text, y.Domains[e].text}
 	return remembered(s.p.memo, s.p.memo.couples, at, func() bool { return s.couple(i, d, j, e) != nil })
 }
 
-// findPairs looks at the relaxed classes that were not looked at before.
+// findPairs adds pairs of the relaxed classes that are new since the last call.
 func (s *assigner) findPairs(i, d int) {
 	rc := s.classes[i]
 	near := &rc.near[d]
@@ -310,8 +306,7 @@ func (s *assigner) findPairs(i, d int) {
 	})
 }
 
-// couple is the bundle of a pod of class i in domain d, which follows others, beside one of class j in domain e; nil if no node
-// can hold the two.
+// couple is the bundle of a pod of class i in domain d and one of class j in domain e; nil if no node can hold both.
 func (s *assigner) couple(i, d, j, e int) *bundle {
 	start, ok := s.grow(&bundle{node: -1, required: requirements.AnyOf(requirements.Set{})}, j, e)
 	if !ok {
@@ -324,7 +319,7 @@ func (s *assigner) couple(i, d, j, e int) *bundle {
 	return grown
 }
 
-// grow is the bundle with one more pod of the class, if some node could hold it.
+// grow is the bundle with one more pod of the class; false if no node could hold it.
 func (s *assigner) grow(b *bundle, i, d int) (*bundle, bool) {
 	rc := s.classes[i]
 	requests := slices.Clone(s.beside(b, &s.p.classes[rc.Class]))
@@ -356,14 +351,13 @@ func (s *assigner) grow(b *bundle, i, d int) (*bundle, bool) {
 	return out, out.node >= 0 || s.p.someNode(cells, requests, out.required)
 }
 
-// tagsHold reports whether the bundle, with what else is on its node, keeps all limits when a pod of the class comes. A spread
-// limits only the pod that comes: its own pods may be followed by others that it counts.
-func (s *assigner) tagsHold(b *bundle, comes *RelaxedClass, tags []string, limits []Limit, others []*bundle) bool {
+// tagsHold reports whether the bundle keeps all lasting limits on its node, and the passing ones of the class whose pod was added.
+func (s *assigner) tagsHold(b *bundle, added *RelaxedClass, tags []string, limits []Limit, others []*bundle) bool {
 	all := slices.Concat(limits, b.limits)
 	for _, o := range others {
 		all = append(all, o.limits...)
 	}
-	if len(all)+len(comes.passing) == 0 {
+	if len(all)+len(added.passing) == 0 {
 		return true
 	}
 	count := map[string]int{}
@@ -379,16 +373,15 @@ func (s *assigner) tagsHold(b *bundle, comes *RelaxedClass, tags []string, limit
 		}
 	}
 	for _, l := range all {
-		// A limit that is broken without the bundle is not the bundle's doing, unless it adds to it or brings it.
+		// Only limits that the bundle has, or whose tag it adds, can be broken by it.
 		if count[l.Tag] > l.Max && (slices.Contains(b.tags, l.Tag) || slices.Contains(b.limits, l)) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(comes.passing, func(l Limit) bool { return count[l.Tag] > l.Max })
+	return !slices.ContainsFunc(added.passing, func(l Limit) bool { return count[l.Tag] > l.Max })
 }
 
-// limitsOf are the limits of a bundle for what else may be on its node, now that all pods that share it are there: where others came
-// after a pod that spreads by them, no more may.
+// limitsOf are the limits of a complete bundle. Passing limits that later pods of its node exceeded become the count that is reached.
 func (s *assigner) limitsOf(b *bundle) []Limit {
 	if len(b.passing) == 0 {
 		return b.limits
@@ -414,8 +407,7 @@ func (s *assigner) limitsOf(b *bundle) []Limit {
 	return out
 }
 
-// begin ties a bundle of one pod of the class to an existing node that has room for it, and returns its number, -1 if the
-// pod and what is on the node exclude each other.
+// begin ties a bundle of one pod of the class to an existing node, and returns its number; -1 if the node cannot hold it.
 func (s *assigner) begin(i, d, n int) int {
 	node := &s.p.nodes[n]
 	name, ok := node.value(corev1.LabelHostname)
@@ -433,8 +425,8 @@ func (s *assigner) begin(i, d, n int) int {
 	return s.addBundle(b)
 }
 
-// tie puts one pod of the class on an existing node, beside those that it follows or shares something with, and returns its
-// bundle, -1 if it cannot be there.
+// tie assigns one pod of the class to an existing node, in a bundle that it has affinity to or shares something with, or in a new one. It
+// returns the number of the bundle, or -1.
 func (s *assigner) tie(i, d, n int) int {
 	rc := s.classes[i]
 	c := &s.p.classes[rc.Class]

@@ -10,18 +10,17 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// unsold is the price of what cannot be bought.
+// unsold is the price of a domain without offerings.
 const unsold = 1e30
 
-// cell is all offerings that no pod of the problem can tell apart by labels: one set of labels, and the sizes to be had.
+// cell is all offerings with one set of labels.
 type cell struct {
 	labels requirements.Set
-	rooms  [][]int64 // what shapes leave for pods, none covered by another
+	free   [][]int64 // capacities of shapes for pods, none of them dominated
 	unit   []float64 // least price of a unit of each resource
 }
 
-// cellsOf groups the offerings. It costs a look-up by labels for each, which are few where they are only those that pods ask
-// about.
+// cellsOf groups the offerings by labels. It costs one text of labels for each.
 func cellsOf(shapes func(yield func(Shape) bool)) []cell {
 	var out []cell
 	byLabels := map[string]int{}
@@ -39,15 +38,15 @@ func cellsOf(shapes func(yield func(Shape) bool)) []cell {
 				}
 				id = len(out)
 				byLabels[string(key)] = id
-				out = append(out, cell{labels: set, unit: slices.Repeat([]float64{unsold}, len(shape.Room))})
+				out = append(out, cell{labels: set, unit: slices.Repeat([]float64{unsold}, len(shape.Free))})
 			}
-			out[id].add(shape.Room, o.Price)
+			out[id].add(shape.Free, o.Price)
 		}
 	}
 	return out
 }
 
-// forBundles are the cells where pods may share a node. Where no pod asks about others they are only made for this.
+// forBundles are the cells, which are made here if the problem has no groups.
 func (p *Problem) forBundles() []cell {
 	if len(p.groups) > 0 || p.shapes == nil {
 		return p.cells
@@ -56,8 +55,8 @@ func (p *Problem) forBundles() []cell {
 	return p.memo.cells
 }
 
-func (c *cell) add(room []int64, price float64) {
-	for r, v := range room {
+func (c *cell) add(free []int64, price float64) {
+	for r, v := range free {
 		if v > 0 {
 			c.unit[r] = min(c.unit[r], price/float64(v))
 		}
@@ -70,15 +69,15 @@ func (c *cell) add(room []int64, price float64) {
 		}
 		return true
 	}
-	if slices.ContainsFunc(c.rooms, func(have []int64) bool { return covers(have, room) }) {
+	if slices.ContainsFunc(c.free, func(have []int64) bool { return covers(have, free) }) {
 		return
 	}
-	c.rooms = append(slices.DeleteFunc(c.rooms, func(have []int64) bool { return covers(room, have) }), room)
+	c.free = append(slices.DeleteFunc(c.free, func(have []int64) bool { return covers(free, have) }), free)
 }
 
-// holds reports whether some shape of the cell has room for one pod.
+// holds reports whether some shape of the cell can hold the requests.
 func (c *cell) holds(requests []int64) bool {
-	return slices.ContainsFunc(c.rooms, func(room []int64) bool { return fits(requests, room) })
+	return slices.ContainsFunc(c.free, func(free []int64) bool { return fits(requests, free) })
 }
 
 // price estimates what one pod costs in the cell: its dearest resource at the least price.
@@ -100,12 +99,12 @@ type Domain struct {
 	Values []string
 
 	at    []int32 // the values by key of the index
-	price float64 // an estimate for one pod, unsold where no new node can be there
-	room  int     // how many pods of the class existing nodes there could hold
-	nodes []int   // which these are
-	node  int     // the existing node that it is about, -1 for none
+	price float64 // an estimate for one pod; unsold without offerings
+	free  int     // pods of the class that its existing nodes could hold
+	nodes []int   // existing nodes that could hold some
+	node  int     // the existing node whose hostname is a value, -1 for none
 	text  string  // the values joined
-	set   int     // its place in the domainSet
+	set   int     // position in the domainSet
 }
 
 // String joins the values.
@@ -114,15 +113,15 @@ func (d Domain) String() string { return d.text }
 // absent is the value of an optional key on nodes that lack it. It is no valid label value and cannot meet one.
 const absent = "(none)"
 
-// key is one of the keys of a class's domains.
+// key is a key of a class's domains.
 type key struct {
 	name     string
 	id       int32 // of the label; -1 for a filter
 	filter   int   // index into Problem.filters; -1 for a label
-	optional bool  // only others or own anti-affinity look at it, so the pods can be on nodes without it
+	optional bool  // nodes without the label suit the pods, too
 }
 
-// domains enumerates where one pod of the class can be, by the values of its keys.
+// domains enumerates the domains of a class, sorted by their values.
 func (p *Problem) domains(rc *relaxed) []Domain {
 	required, requests := rc.at.required, p.classes[rc.Class].Requests
 	byText := map[string]int{}
@@ -157,7 +156,7 @@ func (p *Problem) domains(rc *relaxed) []Domain {
 		}
 		p.combinations(node.Labels, required, rc.keys, func(values []string) {
 			d := at(values)
-			d.room += n
+			d.free += n
 			d.nodes = append(d.nodes, i)
 			if byHost >= 0 && values[byHost] != absent {
 				d.node = i
@@ -179,7 +178,7 @@ func (p *Problem) domains(rc *relaxed) []Domain {
 	return out
 }
 
-// suitable are the existing nodes that could hold a pod of a class to which no label matters beyond what it asks.
+// suitable are the existing nodes that could hold a pod of the class.
 func (p *Problem) suitable(rc *relaxed) []int {
 	return remembered(p.memo, p.memo.nodes, [2]int{rc.Class, rc.Level}, func() []int {
 		var out []int
@@ -203,9 +202,9 @@ func copies(free, requests []int64) int {
 	return n
 }
 
-// combinations yields every combination of values that a node with these labels may have for the keys and the pod
-// accepts. A key with infinitely many values takes those that the pod asks for, or else the one that nodes get; a node without one of the keys is
-// outside of every domain, unless the key is optional.
+// combinations yields the combinations of values of the keys that a node with these labels may have and the pod accepts. A key with
+// infinitely many values has those that the pod asks for, or else the [Chosen] one. A node without one of the keys is in no domain, unless
+// the key is optional.
 func (p *Problem) combinations(labels requirements.Set, required requirements.Alternatives, keys []key, yield func([]string)) {
 	values := make([]string, len(keys))
 	var walk func(int)
@@ -238,7 +237,7 @@ func (p *Problem) combinations(labels requirements.Set, required requirements.Al
 			if alt.Has(name) {
 				both = r.Intersect(alt.Get(name))
 			}
-			if both.AllowsAbsent() { // then nodes do without
+			if both.AllowsAbsent() { // a new node has the label only if a pod asks for it
 				lacking = true
 			} else if some, finite := both.Values(); finite {
 				list = append(slices.Clip(list), some...)
@@ -257,11 +256,11 @@ func (p *Problem) combinations(labels requirements.Set, required requirements.Al
 	walk(0)
 }
 
-// unasked is the value of labels such as EC2's tenancy for machines of which nothing was said.
+// unasked is the value that labels such as EC2's tenancy have by default.
 const unasked = "default"
 
-// Chosen is the value that a node gets of a label that several are allowed of, always the same: "default" where that is one of them,
-// for that is what clouds call what they do unasked, and otherwise the first. It is false where none is allowed.
+// Chosen is one of the allowed values of a label, always the same: "default" if it is allowed, because clouds use it by default, or else the
+// first. It is false if none is allowed.
 func Chosen(r requirements.Requirement) (string, bool) {
 	if r.Contains(unasked) {
 		return unasked, true
@@ -269,8 +268,7 @@ func Chosen(r requirements.Requirement) (string, bool) {
 	return r.Any()
 }
 
-// universe is the values of a group's key on nodes that may be bought, and on nodes that exist, as far as the group's
-// filter lets them count.
+// universe is the values of a group's key on nodes to buy and on existing nodes that pass the group's filter.
 type universe struct{ offered, standing []string }
 
 func (p *Problem) universeOf(id int32) universe {
@@ -292,8 +290,8 @@ func (p *Problem) universeOf(id int32) universe {
 	return universe{sortedTrue(offered), sortedTrue(standing)}
 }
 
-// universe lists the values that the group's spreads count, those that are closed to new nodes left out. It may list more
-// than the plan will have, which only makes spreads stricter.
+// universe lists the values that the group's spreads count, without closed ones. It may list more than the plan will have, which makes
+// spreads stricter and never looser.
 func (p *Problem) universe(id int32, closed map[closedKey]bool) []string {
 	g := &p.groups[id]
 	u := remembered(p.memo, p.memo.universes, id, func() universe { return p.universeOf(id) })
@@ -306,14 +304,12 @@ func (p *Problem) universe(id int32, closed map[closedKey]bool) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(open, u.standing))))
 }
 
-// mostStanding is how many existing nodes a spread by the hostname may count to be assigned over them: each is a domain, and
-// all of them are looked at for every pod that spreads.
+// mostStanding bounds the existing nodes of a spread that is assigned over them. Each is a domain, and every pod looks at all domains.
 const mostStanding = 64
 
-// actsWithinNode says of each group whether what looks at it acts within one node: those on the hostname. A spread by the
-// hostname that counts existing nodes only, for no node to buy passes its filter, is an exception. Elsewhere a new node may
-// be empty, so the least count is 0 and no node may have more pods than the skew. There it rises with the nodes, as in every
-// zone: their hostnames are domains like others, and pods there are tied to their node.
+// actsWithinNode says of each group whether it acts within one node: a group by hostname does. The exception is a spread that counts
+// existing nodes only, because no node to buy passes its filter. Otherwise a new node may be empty, so the least count is 0, and the skew
+// limits each node by itself. In the exception the least count can rise: the hostnames are domains, and pods there are tied to their node.
 func (p *Problem) actsWithinNode() []bool {
 	out := make([]bool, len(p.groups))
 	for i := range p.groups {
@@ -323,7 +319,7 @@ func (p *Problem) actsWithinNode() []bool {
 	return out
 }
 
-// onlyStanding reports whether the group's filter passes existing nodes and no others, and not too many of them.
+// onlyStanding reports whether the group's filter passes existing nodes only, and at most mostStanding.
 func (p *Problem) onlyStanding(g *group) bool {
 	if slices.ContainsFunc(p.cells, func(c cell) bool { return p.passes(g, c.labels) }) {
 		return false

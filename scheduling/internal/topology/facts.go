@@ -8,15 +8,15 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Facts is what earlier assignments and their packing found out. The zero value knows nothing; facts are immutable.
+// Facts is what earlier assignments and their packing found. The zero value has no facts. Facts are immutable.
 type Facts struct {
-	// caps says, by class and level, how many pods a domain holds at most, where packing could not place more.
+	// caps bounds the pods of a class and level in a domain by what could be packed.
 	caps map[[2]int]map[string]int
-	// closed are domains that no new node may be in: a spread counts them as soon as one is.
+	// closed are domains that no new node may be in.
 	closed map[closedKey]bool
-	// blame is how often a class was unplaced, or followed by one that was: the more, the earlier it goes.
+	// blame is how often a class was unplaced, or awaited by an unplaced one. Classes with more blame are assigned earlier.
 	blame map[int]int
-	// variant numbers other choices of domains where there is a choice; 0 are the usual ones.
+	// variant selects other choices of domains; 0 is the usual one.
 	variant int
 }
 
@@ -30,16 +30,16 @@ func compareClosed(a, b closedKey) int {
 	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.value, b.value), cmp.Compare(a.filter, b.filter))
 }
 
-// next is the facts for another attempt: what packing found out holds for the order of before only.
+// next is the facts for another attempt. Caps hold for one order of assignment only.
 func (f Facts) next() Facts {
 	f.caps = nil
 	return f
 }
 
-// Blamed is how often the class was blamed.
+// Blamed is the blame of the class.
 func (f Facts) Blamed(class int) int { return f.blame[class] }
 
-// Order is the numbers by which classes go first, the same for facts that lead to the same order.
+// Order is the ranks of classes by blame. Facts with equal ranks give the same order of assignment.
 func (f Facts) Order(classes int) []int {
 	levels := slices.Compact(slices.Sorted(maps.Values(f.blame)))
 	out := make([]int, classes)
@@ -52,8 +52,7 @@ func (f Facts) Order(classes int) []int {
 	return out
 }
 
-// Blame is the facts for assigning these classes, which were unplaced although something could hold them, before the others,
-// and with them those that they must follow.
+// Blame is the facts with more blame for these classes, and for all that they have affinity to, directly or not.
 func (st *Assignment) Blame(unplaced []int) Facts {
 	out := st.facts.next()
 	out.blame = maps.Clone(out.blame)
@@ -61,7 +60,7 @@ func (st *Assignment) Blame(unplaced []int) Facts {
 		out.blame = map[int]int{}
 	}
 	all := slices.Clone(unplaced)
-	for k := 0; k < len(all); k++ { // those that they must follow, and so on
+	for k := 0; k < len(all); k++ {
 		for _, t := range st.p.classes[all[k]].all.Terms {
 			if !binds(&t) || t.Anti {
 				continue
@@ -79,18 +78,17 @@ func (st *Assignment) Blame(unplaced []int) Facts {
 	return out
 }
 
-// Vary is the facts for assigning with other choices of domains; the variant is 1 or more.
+// Vary is the facts with other choices of domains; variant is 1 or more.
 func (st *Assignment) Vary(variant int) Facts {
 	out := st.facts.next()
 	out.variant = variant
 	return out
 }
 
-// leaning is how little a class likes a domain before all that usually counts. Choices that are right for most pods leave
-// some unplaced now and then: a target of affinity went where its followers cannot go, a group chose the smallest zone, two spreads
-// ran into a combination that does not exist. A variant is a number from which preferences of domains follow in a way that is
-// arbitrary but always the same.
-func (f Facts) leaning(class, domain int) int {
+// arbitrary is a number for a class and domain that depends on the variant, always the same; 0 for variant 0. As the first term of a
+// score it makes other choices: the usual ones leave pods unplaced where, for instance, a pod was assigned to a zone that pods with affinity
+// to it cannot be in.
+func (f Facts) arbitrary(class, domain int) int {
 	if f.variant == 0 {
 		return 0
 	}
@@ -106,10 +104,10 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Close is the facts for assigning with the domains closed where none of the pods are that the spreads of these classes count,
-// such as a zone in which only small types or a tainted pool offer anything. kube-scheduler counts such a domain as soon as a node
-// stands in it, and then lets the others have no more than the skew; so if no node of the plan stands there, more pods can be placed.
-// Domains with a node today, and those that some class cannot do without, stay open. It reports whether any is closed.
+// Close is the facts with more closed domains: those where the spreads of these classes count no pods, such as a zone with small types only.
+// PodTopologySpread counts such a domain as soon as it has a node, and then limits all others to the skew, so without new nodes there more
+// pods can be placed. Domains with an existing node stay open, and so do those without which a class fits nowhere. It reports whether any
+// was closed.
 func (st *Assignment) Close(unplaced []int) (Facts, bool) {
 	closed := maps.Clone(st.facts.closed)
 	if closed == nil {
@@ -141,7 +139,7 @@ func (st *Assignment) Close(unplaced []int) (Facts, bool) {
 	return out, len(closed) > before
 }
 
-// held are the values where pods that the group counts were placed.
+// held are the values where members of the group were placed.
 func (st *Assignment) held(group int32) map[string]bool {
 	out := map[string]bool{}
 	name := st.p.groups[group].key
@@ -163,7 +161,7 @@ func (p *Problem) closedKey(group int32, value string) closedKey {
 	return closedKey{p.groups[group].key, value, int(p.groups[group].filter)}
 }
 
-// stands reports whether a node that counts is in the domain today.
+// stands reports whether an existing node is in the domain.
 func (p *Problem) stands(k closedKey) bool {
 	return slices.ContainsFunc(p.nodes, func(n Node) bool {
 		v, ok := n.value(k.key)
@@ -171,12 +169,10 @@ func (p *Problem) stands(k closedKey) bool {
 	})
 }
 
-// mostClosings bounds the alternatives that closings make of what nodes must satisfy: a closing by a filter lets nodes be
-// outside of either the domain or the filter, and every such choice multiplies.
+// mostClosings bounds the alternatives of open: a node must be outside of each closed domain or of its filter, and these choices multiply.
 const mostClosings = 32
 
-// keepNeeded takes out the domains without which some class could go nowhere, and those whose closing would make what nodes
-// must satisfy too long.
+// keepNeeded removes from closed the domains without which a class fits nowhere, and those that exceed mostClosings.
 func (p *Problem) keepNeeded(closed map[closedKey]bool) {
 	type side struct {
 		key    string
@@ -219,7 +215,7 @@ func (p *Problem) keepNeeded(closed map[closedKey]bool) {
 	}
 }
 
-// open is what keeps a new node out of the domains that are closed.
+// open is what a new node must satisfy to be outside of all closed domains.
 func (p *Problem) open(closed map[closedKey]bool) requirements.Alternatives {
 	out := requirements.AnyOf(requirements.Set{})
 	all := slices.SortedFunc(maps.Keys(closed), func(a, b closedKey) int {
@@ -241,7 +237,7 @@ func (p *Problem) open(closed map[closedKey]bool) requirements.Alternatives {
 	return out
 }
 
-// Holdable reports whether some node, to buy or there, could hold a pod of the class if there were no others. It is worked out once.
+// Holdable reports whether some node, existing or to buy, could hold a pod of the class if it were the only one. It is computed once.
 func (p *Problem) Holdable(class int) bool {
 	c := &p.classes[class]
 	rc := p.relaxed(class, len(c.soft))
@@ -250,7 +246,7 @@ func (p *Problem) Holdable(class int) bool {
 	})
 }
 
-// someNode reports whether some node, of these cells or there, has so much room and suits the requirements.
+// someNode reports whether some node, existing or of these cells, suits the requests and requirements.
 func (p *Problem) someNode(cells []cell, requests []int64, required requirements.Alternatives) bool {
 	for i := range cells {
 		if cells[i].holds(requests) && required.Compatible(cells[i].labels, requirements.Keys{}) {

@@ -11,19 +11,18 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// nodeFilter says on which nodes a spread counts pods: those its owner could use, as far as its policies honour that.
-// Pods of other classes may be on such a node or not, so being inside or outside of the filter is assigned like being in a
-// zone: it is a key of their domains with two values.
+// nodeFilter is the nodes on which a spread counts pods: those that its owner could use, as its policies honour node affinity and taints.
+// Pods of other classes may be on such nodes or not. So the side of the filter is a key of their domains, with the values in and out.
 //
-// A node says under the filter's pseudo-label on which side it is; see [Problem.Sides]. So a filter of many terms is
-// evaluated once for each kind of node and never turned inside out. Only nodes whose labels are open, such as those of a pool
-// that allows several values of a label, can be on either side; for them alone the labels themselves are asked for.
+// Nodes have the side as a pseudo-label; see [Problem.Sides]. So a filter is evaluated for each distinct set of node labels, and never
+// complemented, which takes L^K alternatives for K terms of L labels. Only nodes with open labels, such as those of a pool that allows
+// several values of a label, can be on both sides; for them the labels themselves are required.
 type nodeFilter struct {
 	key     string // the pseudo-label
 	inside  requirements.Alternatives
-	outside requirements.Alternatives // some of what is outside of a filter, by key; see newFilter
-	split   bool                      // some class that it counts may be on either side, so that nodes need the pseudo-label
-	open    bool                      // some node to buy may be on either side
+	outside requirements.Alternatives // a part of the complement; see newFilter
+	split   bool                      // a class that it counts may be on both sides, so nodes have the pseudo-label
+	open    bool                      // a node to buy may be on both sides
 }
 
 // The values of a filter's pseudo-label.
@@ -35,12 +34,11 @@ const (
 // pseudoPrefix is how the pseudo-labels of filters begin. A bracket cannot be in a label key.
 const pseudoPrefix = "filter("
 
-// IsPseudo reports whether a label key is that of a filter, which only plans in the making know.
+// IsPseudo reports whether a label key is the pseudo-label of a filter.
 func IsPseudo(key string) bool { return strings.HasPrefix(key, pseudoPrefix) }
 
-// newFilter reads a filter of the index; tolerated is what the tolerations of its owner leave. All that is outside of a filter
-// of T terms of K labels is K^T alternatives. To be certainly outside it is enough that one label contradicts every term,
-// which is K alternatives and nearly always all there is: terms that have no expression of the label contribute their first.
+// newFilter reads a filter of the index; tolerated is the nodes that its owner tolerates. Outside has one alternative for each label: the
+// label contradicts every term that has it, and the other terms are contradicted by their first label.
 func newFilter(number int, f *interpod.Filter, keys []string, tolerated requirements.Set) nodeFilter {
 	inside := f.Asked
 	if f.HonorTaints {
@@ -48,12 +46,12 @@ func newFilter(number int, f *interpod.Filter, keys []string, tolerated requirem
 	}
 	var b requirements.Builder
 	for _, k := range f.Keys {
-		if keys[k] != corev1.LabelHostname { // which every node to buy has; nodes without one are left to the verifier
+		if keys[k] != corev1.LabelHostname { // every node to buy has one; the verifier checks existing ones
 			b.Add(requirements.Exists(keys[k]))
 		}
 	}
 	others, err := b.Set()
-	if err != nil { // existing is never a contradiction
+	if err != nil { // Exists never contradicts another
 		panic(err)
 	}
 	inside = inside.Intersect(requirements.AnyOf(others))
@@ -85,8 +83,8 @@ func (p *Problem) passes(g *group, labels requirements.Set) bool {
 	return g.filter < 0 || p.filters[g.filter].passes(labels)
 }
 
-// Sides is the pseudo-labels of a node: on which side it is of the filters that some class may be on either side of. A node
-// that may be on either side itself has none. It costs a look at the terms of these filters, which are few.
+// Sides is the pseudo-labels of a node with these labels: its side of each filter that splits a class. A node that may be on both sides
+// has no such label. It costs O(terms of these filters).
 func (p *Problem) Sides(labels requirements.Set) requirements.Set {
 	var b requirements.Builder
 	for i := range p.filters {
@@ -108,12 +106,12 @@ func (p *Problem) Sides(labels requirements.Set) requirements.Set {
 	return out
 }
 
-// Splits reports whether nodes have pseudo-labels at all.
+// Splits reports whether nodes have pseudo-labels.
 func (p *Problem) Splits() bool {
 	return slices.ContainsFunc(p.filters, func(f nodeFilter) bool { return f.split })
 }
 
-// covered reports whether some alternative takes every node with these labels.
+// covered reports whether every node with these labels meets some alternative.
 func covered(labels requirements.Set, by requirements.Alternatives) bool {
 	for alt := range by.All() {
 		all := true
@@ -121,7 +119,7 @@ func covered(labels requirements.Set, by requirements.Alternatives) bool {
 			if labels.Has(r.Key()) {
 				all = all && labels.Get(r.Key()).Subset(r)
 			} else {
-				all = all && r.AllowsAbsent() // what a node does not mention it does not have
+				all = all && r.AllowsAbsent() // a node has no label that its set does not mention
 			}
 		}
 		if all {
@@ -131,7 +129,7 @@ func covered(labels requirements.Set, by requirements.Alternatives) bool {
 	return false
 }
 
-// side is where a class stands to a filter: always inside, never, or free to be either.
+// side is filterIn if all nodes of the class pass the filter, filterOut if none does, and empty otherwise.
 func (f *nodeFilter) side(required requirements.Alternatives) string {
 	switch {
 	case required.Subset(f.inside):
@@ -154,7 +152,7 @@ func overlap(a, b requirements.Alternatives) bool {
 	return false
 }
 
-// values are the sides of the filter on which a node with these labels can be.
+// values are the possible sides of a node with these labels that meets the requirements.
 func (f *nodeFilter) values(labels requirements.Set, required requirements.Alternatives) []string {
 	if labels.Has(f.key) {
 		if v, ok := labels.Get(f.key).Single(); ok {
@@ -171,7 +169,7 @@ func (f *nodeFilter) values(labels requirements.Set, required requirements.Alter
 	return out
 }
 
-// on is what the labels of a node on a side of the filter must satisfy.
+// on is what the labels of a node on the side must satisfy.
 func (f *nodeFilter) on(side string) requirements.Alternatives {
 	unsaid := f.inside
 	if side == filterOut {

@@ -9,10 +9,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// PreferenceKind says what sort of soft constraint a [Preference] is.
+// PreferenceKind is the type of a soft constraint.
 type PreferenceKind string
 
-// The kinds of soft constraints, in the order in which they are given up.
+// The types of soft constraints, in the order in which they are given up.
 const (
 	PreferSpread  PreferenceKind = "ScheduleAnyway spread"
 	PreferPods    PreferenceKind = "preferred pod (anti-)affinity"
@@ -24,15 +24,14 @@ func (k PreferenceKind) rank() int {
 	return slices.Index([]PreferenceKind{PreferSpread, PreferPods, PreferNodes, PreferNoTaint}, k)
 }
 
-// Preference is a soft constraint of a class. All of a class's preferences are tried as if they were hard; pods that
-// find no place so give them up one at a time: first spreads, then pod affinity, then node affinity, then soft taints;
-// within a kind the lightest first, and of equals the one that the manifest lists last.
+// Preference is a soft constraint of a class. Preferences are tried as hard constraints. Pods that cannot be placed give them up one at a
+// time: first spreads, then pod affinity, then node affinity, then PreferNoSchedule taints; within these the lightest first, of equal
+// weights the last of the manifest.
 type Preference struct {
-	// Kind is the sort of constraint.
 	Kind PreferenceKind
-	// Weight is that of the manifest, 0 for kinds that have none.
+	// Weight is that of the manifest, 0 where it has none.
 	Weight int32
-	// Text says it in words.
+	// Text describes the constraint.
 	Text string
 
 	index int // into Class.Preferred or the constraints of the class
@@ -46,7 +45,7 @@ func comparePreferences(a, b Preference) int {
 // Preferences lists the soft constraints of a class in the order in which they are given up.
 func (p *Problem) Preferences(class int) []Preference { return slices.Clone(p.classes[class].soft) }
 
-// binds reports whether a term is never given up.
+// binds reports whether a term is hard or is never given up.
 func binds(t *interpod.Term) bool { return t.Hard || t.Weight == always }
 
 // collectPreferences lists the soft constraints of the class in the order of giving them up.
@@ -77,13 +76,13 @@ func (p *Problem) collectPreferences(c *class) {
 	slices.SortFunc(c.soft, comparePreferences)
 }
 
-// relaxation is a class with its first given-up preferences gone: what is asked of nodes, and which constraints hold.
+// relaxation is the constraints of a class without the preferences that are given up.
 type relaxation struct {
 	interpod.Constraints
 	required requirements.Alternatives // with preferred nodes and taints
 }
 
-// relax works out the class with its first n preferences given up.
+// relax gives up the first n preferences.
 func (c *class) relax(n int) relaxation {
 	out := relaxation{c.all, c.Required}
 	narrow := func(s requirements.Set) {

@@ -1,31 +1,27 @@
-// Package topology decides where pods go that ask something of other pods: spreads, affinity and anti-affinity over zones,
-// capacity types, hostnames or any other label.
+// Package topology assigns pods to domains as constraints between pods ask: spreads, affinity and anti-affinity over zones, capacity types,
+// hostnames or any other label.
 //
-// [New] reads what classes of pods ask of each other and counts the pods that run. [Problem.WithShapes] adds what can be
-// bought. [Problem.Start] and [Problem.Assign] then give every pod to a domain, a combination of label values, one after
-// the other and only where kube-scheduler's rules hold at that moment, given all pods before: the order of assignment is an
-// order of binding. What comes out is an [Assignment]: lots to pack, the order, and which pods are unplaced. A packer that
-// could not place everything makes [Assignment.Learn] tell new [Facts], and everything is assigned again, from the start.
+// [New] reads the constraints and counts the running pods. [Problem.WithShapes] adds what can be bought. [Problem.Start] and
+// [Problem.Assign] then assign one pod after the other to a domain, a combination of label values, where kube-scheduler's rules hold given
+// all pods before: the order of assignment is an order of binding. An [Assignment] has the lots to pack, the order, and the unplaced pods.
+// If packing cannot place a lot, [Assignment.Learn] gives new [Facts], and all pods are assigned anew.
 //
 // # Order and choice
 //
-// Larger pods come first, then pods that follow others, then pods that spread by others. Within what is allowed, free
-// capacity of existing nodes comes before the price, and the price before balance. Choosing pod by pod may run into corners, such as
-// a combination of two spreads' values that does not exist; other choices are other attempts ([Assignment.Vary]). Soft constraints are
-// tried as if they were hard and given up one at a time; see [Preference].
+// Pods without constraints on others are first, then pods with affinity, then pods that spread by others; within these the largest are
+// first. Of the allowed domains the best [score] wins. Choosing pod by pod can end in a combination of values that is not for sale;
+// [Assignment.Vary] makes other choices. Soft constraints are tried as hard ones and given up one at a time; see [Preference].
 //
 // # Within one node
 //
-// Constraints by hostname act within one node and are left to the packer: they become tags and limits. Pods that must
-// share a node, because one has affinity to another by hostname, become one bundle. A spread by hostname that counts no node to
-// buy is assigned over the nodes that exist, as over zones: its least count may rise.
+// Constraints by hostname act within one node. They become tags and limits for the packer. Pods that must share a node, because of
+// affinity by hostname, become one bundle. A spread by hostname that counts existing nodes only is assigned over these nodes as over
+// zones, because its least count can rise.
 //
-// # Domains that are better left alone
+// # Closed domains
 //
-// kube-scheduler counts a domain as soon as an eligible node stands in it. Where that alone keeps pods out, the domain is
-// closed to new nodes, unless some class cannot do without it.
-//
-// Everything is a function of its arguments, and its result is the same whatever the order of maps.
+// PodTopologySpread counts a domain as soon as an eligible node is in it. Where an empty domain keeps pods out, it is closed to new nodes,
+// unless some class fits nowhere else.
 package topology
 
 import (
@@ -38,15 +34,15 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// Input is what there is to assign. The zero value is an empty cluster without pods.
+// Input is pods and nodes. The zero value has none.
 type Input struct {
 	// Classes are the pending pods. Their order breaks ties. The slice is kept and must not be modified.
 	Classes []Class
-	// Nodes are those that exist and may take pods.
+	// Nodes are the existing nodes that take pods.
 	Nodes []Node
 	// Daemons are pods that run on nodes to buy.
 	Daemons []*corev1.Pod
-	// Together are sets of classes whose pods must all be in one zone, such as users of one volume that is yet to be made.
+	// Together are sets of classes whose pods must all be in one zone, such as users of one unbound claim.
 	Together []Together
 	// Namespaces holds the labels of every namespace, by name, for affinity that selects namespaces.
 	Namespaces map[string]map[string]string
@@ -56,27 +52,27 @@ type Input struct {
 	IgnorePreferences bool
 }
 
-// Class is a number of pods that are alike.
+// Class is a number of equal pods.
 type Class struct {
 	// Pod is one of them as an API server stored it: its labels, spreads and pod affinity are read.
 	Pod *corev1.Pod
-	// Count is how many there are to place. Classes of 0 are not counted and hold nothing back.
+	// Count is the number of pods. Classes of 0 are ignored.
 	Count int
-	// Priority decides which go first where not all find a place.
+	// Priority orders classes once some were unplaced.
 	Priority int32
-	// Requests is what one of them takes, cpu and memory first: the larger are placed earlier.
+	// Requests is what one pod takes, cpu and memory first; larger pods are assigned earlier.
 	Requests []int64
-	// Shared are those of Requests that pods on one node take together.
+	// Shared are units of Requests that pods on one node take together.
 	Shared []Shared
-	// Asked is what the manifest asks of node labels, which is what the node filter of a spread honours; Required is what
-	// the node must be after all, with volumes and other rules.
+	// Asked is the node selector and affinity of the manifest, which node filters of spreads honour. Required has the constraints of
+	// volumes and other rules, too.
 	Asked, Required requirements.Alternatives
 	// Preferred are soft terms of node affinity.
 	Preferred []requirements.Preference
-	// Tolerated is what tolerations leave of nodes, as a requirement of some label that stands for taints. Untainted is
-	// that without nodes whose taints are soft; the same where there are none.
+	// Tolerated is the tolerated nodes as a requirement of the pseudo-label of taints. Untainted excludes nodes with untolerated
+	// PreferNoSchedule taints, too.
 	Tolerated, Untainted requirements.Set
-	// Tags and Limits are constraints within a node that are known already, such as host ports.
+	// Tags and Limits are other constraints within a node, such as host ports.
 	Tags   []string
 	Limits []Limit
 }
@@ -85,12 +81,12 @@ type Class struct {
 type Node struct {
 	// Labels are all its labels, the hostname among them.
 	Labels requirements.Set
-	// Free is what it has left, in the dimensions of Class.Requests.
+	// Free is its free capacity, in the dimensions of Class.Requests.
 	Free []int64
-	// Tags and Limits are those of what runs there, apart from what constraints between pods add.
+	// Tags and Limits are those of running pods, without constraints between pods.
 	Tags   []string
 	Limits []Limit
-	// Shared names what the pods there use that others may share.
+	// Shared are the names of what running pods there share, as in [Shared].
 	Shared []string
 	// Running are the pods there, as an API server stored them.
 	Running []*corev1.Pod
@@ -104,12 +100,12 @@ type Together struct {
 	Classes []int
 }
 
-// Shape is something that can be bought in several ways.
+// Shape is an instance type as a pool offers it.
 type Shape struct {
-	// Labels are those of a node of the shape, however it is bought.
+	// Labels are those that all its offerings have.
 	Labels requirements.Set
-	// Room is what it has for pods, in the dimensions of Class.Requests.
-	Room []int64
+	// Free is its capacity for pods, in the dimensions of Class.Requests.
+	Free []int64
 	// Offerings are the ways to buy it.
 	Offerings []Offering
 }
@@ -128,8 +124,7 @@ type Limit struct {
 	Max int
 }
 
-// Problem is what classes ask of each other, what runs, and what can be bought. It is immutable and safe for concurrent
-// use.
+// Problem is the constraints between classes, the running pods, and what can be bought. It is immutable and safe for concurrent use.
 type Problem struct {
 	classes     []class
 	nodes       []Node
@@ -140,18 +135,17 @@ type Problem struct {
 	filters     []nodeFilter
 	running     *interpod.State // the pods that run
 	keeps       [][]interpod.Constraints
-	kept        []bool // by group: some running pod keeps members away
+	kept        []bool // by group: a running pod has anti-affinity to it
 	daemons     []daemon
 	cells       []cell
-	withinNode  []bool // by group: what looks at it acts within one node, so that the packer sees to it
+	withinNode  []bool // by group: its constraints act within one node, and are tags and limits
 	shapes      func(yield func(Shape) bool)
 	ignoresSoft bool
 	memo        *memo
 }
 
-// New reads the constraints of all classes and counts the pods that run. It costs O(classes + selectors x classes that
-// have one of the labels they ask for + running pods). There is no problem where some class has constraints that no API server would
-// have stored.
+// New reads the constraints of all classes and counts the running pods. It costs O(classes + running pods + for each selector the classes
+// with one of its labels). The problem is nil if some class has constraints that no API server would have stored.
 func New(in Input) (*Problem, []ClassError) {
 	hostless := slices.ContainsFunc(in.Nodes, func(n Node) bool { return !n.Labels.Has(corev1.LabelHostname) })
 	p := &Problem{
@@ -187,8 +181,8 @@ func New(in Input) (*Problem, []ClassError) {
 	return p, nil
 }
 
-// Read is what manifests ask of other pods, as package interpod has it: by class, and of the pods that run, by node, what they keep away.
-// More may be read into the index; the constraints must not be modified.
+// Read is the constraints between pods as package interpod has them: all of each class, and the required anti-affinity of running pods, by
+// node. The index may be extended; the constraints must not be modified.
 func (p *Problem) Read() (index *interpod.Index, classes []interpod.Constraints, running [][]interpod.Constraints) {
 	classes = make([]interpod.Constraints, len(p.classes))
 	for i := range p.classes {
@@ -197,9 +191,8 @@ func (p *Problem) Read() (index *interpod.Index, classes []interpod.Constraints,
 	return p.index, classes, p.keeps
 }
 
-// WithShapes is the problem with what can be bought, in place of what was there before. Labels may be restricted to
-// those of [Problem.Keys] and those that classes ask for, and must have those of [Problem.Sides]. Slices of offerings are
-// not kept. It costs one text of labels for each offering.
+// WithShapes is the problem with other shapes. Labels must include those of [Problem.Keys], of the classes' requirements and of
+// [Problem.Sides]. Slices of offerings are not kept. It costs one text of labels for each offering.
 func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 	out := *p
 	out.cells, out.shapes, out.memo = nil, shapes, newMemo()
@@ -215,7 +208,7 @@ func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 	return &out
 }
 
-// Keys are the labels by which pods are counted, and those that say which nodes count.
+// Keys are the label keys by which pods are counted, and those of node filters.
 func (p *Problem) Keys() requirements.Keys {
 	keys := requirements.KeysOf(p.index.Keys()...)
 	for i := range p.filters {
@@ -224,20 +217,20 @@ func (p *Problem) Keys() requirements.Keys {
 	return keys
 }
 
-// Within is what an existing node brings to constraints within a node: the tags and limits that it came with, and those
-// of the pods that run there. They must not be modified.
+// Within is the tags and limits of an existing node: those of the input, and those of constraints of running pods. They must not be
+// modified.
 func (p *Problem) Within(node int) ([]string, []Limit) {
 	return p.nodes[node].Tags, p.nodes[node].Limits
 }
 
-// daemon is what a daemon brings to constraints within a node to buy.
+// daemon is the tags and limits that a daemon adds to a node to buy.
 type daemon struct {
 	tags   []string
 	limits []Limit
 }
 
-// daemon reads what anti-affinity by the hostname has to do with a daemon. Spreads count it, too, but from the least count, which
-// daemons raise on all nodes alike.
+// daemon reads the anti-affinity by hostname of and to a daemon. Spreads are left out: a daemon raises the count of every node, and with
+// it the least count.
 func (p *Problem) daemon(pod *corev1.Pod, keeps *interpod.Constraints) daemon {
 	var out daemon
 	memberOf := p.index.MemberOf(pod.Namespace, pod.Labels)
@@ -258,7 +251,7 @@ func (p *Problem) daemon(pod *corev1.Pod, keeps *interpod.Constraints) daemon {
 	return out
 }
 
-// Daemon is what a daemon, by position in [Input.Daemons], brings to constraints within a node to buy. It must not be modified.
+// Daemon is the tags and limits that a daemon, by position in [Input.Daemons], adds to a node to buy. They must not be modified.
 func (p *Problem) Daemon(i int) ([]string, []Limit) { return p.daemons[i].tags, p.daemons[i].limits }
 
 // Obstacle is a hard constraint between a class and other pods.
@@ -269,8 +262,7 @@ type Obstacle struct {
 	Text string
 }
 
-// Obstacles lists what may keep pods of a class out although nodes suit them: spreads, then terms of affinity, in the
-// order of the manifest, then others that keep away from them.
+// Obstacles lists the hard constraints between pods of a class: spreads, ratios, terms of affinity, and anti-affinity of other pods to it.
 func (p *Problem) Obstacles(class int) []Obstacle {
 	var out []Obstacle
 	c := &p.classes[class]
@@ -301,13 +293,13 @@ func (p *Problem) Obstacles(class int) []Obstacle {
 	return out
 }
 
-// obstacle puts the group's pods and its key into a format, and what else there is.
+// obstacle formats the group's pods, its key and the arguments.
 func (p *Problem) obstacle(group int32, format string, args ...any) Obstacle {
 	g := &p.groups[group]
 	return Obstacle{g.key, fmt.Sprintf(format, append([]any{g.what, g.key}, args...)...)}
 }
 
-// keptAwayFrom reports whether pods of another class must not be where members of the group are.
+// keptAwayFrom reports whether another class has required anti-affinity to the group.
 func (p *Problem) keptAwayFrom(class int, group int32) bool {
 	for i := range p.classes {
 		if i != class && slices.ContainsFunc(p.classes[i].all.Terms, func(t interpod.Term) bool { return t.Hard && t.Anti && t.Group == group }) {
@@ -326,7 +318,7 @@ func fits(requests, free []int64) bool {
 	return true
 }
 
-// ClassError is what is wrong with the constraints of one class, by position in the input.
+// ClassError is an error in the constraints of a class, by position in the input.
 type ClassError struct {
 	Class int
 	Err   error

@@ -12,7 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology/quota"
 )
 
-// class is a class of the input and what was read of it.
+// class is a class of the input and its constraints.
 type class struct {
 	*Class
 	all    interpod.Constraints // hard and soft
@@ -20,18 +20,18 @@ type class struct {
 	soft   []Preference         // in the order of giving up
 }
 
-// group is what this package knows of a group of the index besides its counts.
+// group is a group of the index.
 type group struct {
 	key      string
 	keyID    int32
 	hostname bool   // the key is the hostname
 	filter   int32  // index into filters; -1 for none
 	spread   bool   // it is a spread's
-	tag      string // identifies the group; members on the hostname key are counted within a node by it
-	what     string // says in words which pods it selects
-	members  []int  // classes, in order
+	tag      string // identifies the group where it acts within a node
+	what     string // describes its pods
+	members  []int  // classes, ascending
 
-	// Of a ratio: the annotation that members have, and how many of them each value may have.
+	// Of a ratio: the annotation of its members, and how many of them each value may have.
 	annotation string
 	most       map[int32]int32
 }
@@ -48,7 +48,7 @@ func (p *Problem) read(c *class, aliases requirements.Aliases, ratios map[int32]
 	return p.readRatio(c, aliases, ratios)
 }
 
-// readRunning reads which pods the running ones keep away, by node and pod; pods without anti-affinity have none.
+// readRunning reads the required anti-affinity of running pods.
 func (p *Problem) readRunning() {
 	p.keeps = make([][]interpod.Constraints, len(p.nodes))
 	for n := range p.nodes {
@@ -59,8 +59,8 @@ func (p *Problem) readRunning() {
 	}
 }
 
-// makeGroups numbers the groups, and finds the classes of each. Together, by zone, every member follows the first; no
-// running pod is in such a group.
+// makeGroups copies the groups of the index, adds those of together, and finds the members of all. Classes that must be together have
+// affinity by zone to a group of their own, which no running pod is in.
 func (p *Problem) makeGroups(together []Together, ratios map[int32]ratio) {
 	custom := make([]int32, len(together))
 	for i, t := range together {
@@ -82,7 +82,7 @@ func (p *Problem) makeGroups(together []Together, ratios map[int32]ratio) {
 		for _, k := range t.Classes {
 			c := &p.classes[k]
 			c.all.MemberOf = append(c.all.MemberOf, custom[i])
-			// A term by itself, for what the manifest requires is judged as a whole.
+			// It is not Hard: required terms of a manifest are met by one pod or not at all.
 			c.all.Terms = append(c.all.Terms, interpod.Term{Group: custom[i], Self: true, Weight: always})
 		}
 	}
@@ -113,10 +113,10 @@ func (p *Problem) makeGroups(together []Together, ratios map[int32]ratio) {
 	}
 }
 
-// always is the weight of a term that is never given up although no manifest requires it.
+// always is the weight of a term that is never given up although it is not Hard.
 const always = 1 << 20
 
-// countRunning counts running pods by group. On the hostname key they become tags and limits of their node.
+// countRunning counts running pods by group. Groups by hostname become tags and limits of the node.
 func (p *Problem) countRunning() {
 	p.nodeValues = make([][]int32, len(p.nodes))
 	for i := range p.nodes {
@@ -153,13 +153,13 @@ func (p *Problem) countRunning() {
 	}
 }
 
-// ratio is how the pods of a namespace with one text are divided.
+// ratio is the annotation of pods that are divided together, see [podclass.RatioAnnotation].
 type ratio struct {
 	namespace, text string
 	shares          map[string]int
 }
 
-// readRatio reads the annotation of a class.
+// readRatio reads the ratio of a class.
 func (p *Problem) readRatio(c *class, aliases requirements.Aliases, ratios map[int32]ratio) error {
 	text, ok := c.Pod.Annotations[podclass.RatioAnnotation]
 	if !ok {
@@ -175,8 +175,7 @@ func (p *Problem) readRatio(c *class, aliases requirements.Aliases, ratios map[i
 	return nil
 }
 
-// divide finds how many members of each ratio a value may have: its share, the pods that are left by rounding down going to
-// the largest remainders, of equals to the first value.
+// divide sets how many members of each ratio a value may have; see [quota.Apportion].
 func (p *Problem) divide(ratios map[int32]ratio) {
 	for g, r := range ratios {
 		total := 0

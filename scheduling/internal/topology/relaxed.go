@@ -12,21 +12,21 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// RelaxedClass is the pods of one class that were assigned with the same preferences given up.
+// RelaxedClass is a class at one level of preference relaxation.
 type RelaxedClass struct {
 	*relaxed
 	// Domains are those that the pods can be in. There is one, without values, where no label matters to the class.
 	Domains []Domain
-	// Placed is how many pods went to each domain.
+	// Placed is how many pods each domain has.
 	Placed []int
 
-	want    int
-	most    []int     // by domain, how many pods it holds at most as far as is known
-	bundled []int     // of those placed, how many are in bundles
+	want    int       // pods to place
+	most    []int     // by domain, a bound on its pods
+	bundled []int     // by domain, how many of Placed are in bundles
 	near    []company // by domain, of pods that may join others on a node
 }
 
-// relaxed is what is known of the pods of a class at a level before any is placed.
+// relaxed is a relaxed class before assignment.
 type relaxed struct {
 	// Class is the position in the input, and Level how many preferences were given up.
 	Class, Level int
@@ -37,29 +37,28 @@ type relaxed struct {
 	counted []membership
 	rank    int
 	tags    []string
-	lasting []Limit // that hold as long as a pod is there
-	passing []Limit // that hold when it comes
+	lasting []Limit // hold as long as a pod is on the node
+	passing []Limit // hold when a pod is bound
 	follows bool    // has affinity by hostname
 	shared  *domainSet
 }
 
-// domainSet is domains that several relaxed classes have in common: those of equal pods that the same keys matter to.
+// domainSet is the domains of all relaxed classes with the same requirements, requests and keys.
 type domainSet struct {
 	list   []Domain
-	pinned []requirements.Alternatives // by domain, what its nodes must satisfy; impossible until it is asked for
+	pinned []requirements.Alternatives // by domain, what its nodes must satisfy; impossible until it is computed
 }
 
-// membership is a group that counts the class, and the position of its filter among the keys; -1 where the class is always
-// inside.
+// membership is a group that counts the class, and the position of its filter among the keys; -1 if all nodes of the class pass it.
 type membership struct {
 	group  int32
 	filter int
 }
 
-// Follows reports whether the pods have affinity by hostname, so that they go where others are.
+// Follows reports whether the pods have affinity by hostname.
 func (rc *RelaxedClass) Follows() bool { return rc.follows }
 
-// relaxed is the number of a class at a level of relaxation, which is prepared when it is first asked for.
+// relaxed is the index of a class at a level in s.classes; the first call adds it.
 func (s *assigner) relaxed(class, level int) int {
 	for _, at := range s.levels[class] {
 		if s.classes[at].Level == level {
@@ -69,11 +68,10 @@ func (s *assigner) relaxed(class, level int) int {
 	rc := &RelaxedClass{relaxed: s.p.relaxed(class, level)}
 	rc.Domains = rc.domains
 	if len(rc.keys) > 0 && len(s.facts.closed) > 0 {
-		if gone := func(d Domain) bool {
-			return d.room == 0 && (s.isClosed(rc.keys, &d) || s.isClosedByFilter(rc.relaxed, &d))
-		}; slices.ContainsFunc(rc.Domains, gone) {
-			rc.Domains = slices.DeleteFunc(slices.Clone(rc.Domains), gone)
+		closed := func(d Domain) bool {
+			return d.free == 0 && (s.isClosed(rc.keys, &d) || s.isClosedByFilter(rc.relaxed, &d))
 		}
+		rc.Domains = slices.DeleteFunc(slices.Clone(rc.Domains), closed)
 	}
 	n := len(rc.Domains)
 	counts := make([]int, 3*n)
@@ -82,7 +80,7 @@ func (s *assigner) relaxed(class, level int) int {
 	for d := range rc.Domains {
 		dom := &rc.Domains[d]
 		if rc.most[d] = unbounded; dom.price >= unsold {
-			rc.most[d] = dom.room
+			rc.most[d] = dom.free
 		}
 		if len(caps) == 0 {
 			continue
@@ -104,8 +102,7 @@ func (s *assigner) relaxed(class, level int) int {
 	return len(s.classes) - 1
 }
 
-// relaxed is what is known of the pods of a class at a level before any is placed. It is worked out once, for every
-// assignment asks again; its slices are shared.
+// relaxed is a class at a level before assignment. It is computed once; all assignments share it.
 func (p *Problem) relaxed(class, level int) *relaxed {
 	return remembered(p.memo, p.memo.classes, [2]int{class, level}, func() *relaxed { return p.newRelaxed(class, level) })
 }
@@ -124,7 +121,7 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 		if group.filter >= 0 {
 			m.filter = slices.IndexFunc(rc.keys, func(k key) bool { return k.filter == int(group.filter) })
 			if m.filter < 0 && p.filters[group.filter].side(rc.at.required) == filterOut {
-				continue // its pods never count
+				continue // no node of the class passes
 			}
 		}
 		rc.counted = append(rc.counted, m)
@@ -152,9 +149,9 @@ func (s *assigner) required(rc *RelaxedClass, d int) requirements.Alternatives {
 	return s.p.memo.pinned(rc.shared, dom.set, func() requirements.Alternatives { return rc.at.required.Intersect(s.p.pin(rc.keys, dom)) })
 }
 
-// keysOf lists the keys whose values matter to a class at a level: of its own constraints, and of groups that count it,
-// with their filters where it may be on either side. Keys that only groups or own anti-affinity look at are optional: on a node
-// without the label there is nothing to keep away from.
+// keysOf lists the keys of a class's domains at a level: those of its constraints, and of groups that count it, with their filters where
+// nodes of the class may pass or not. Keys of its own anti-affinity and of groups alone are optional: on a node without the label the
+// constraint does not apply.
 func (p *Problem) keysOf(c *class, at *relaxation) []key {
 	all := make([]key, 0, len(at.Spreads)+len(at.Terms)+len(c.ratios)+2*len(c.all.MemberOf))
 	use := func(g int32, optional bool) {
@@ -189,7 +186,7 @@ func (p *Problem) keysOf(c *class, at *relaxation) []key {
 	return slices.CompactFunc(all, func(a, b key) bool { return a.name == b.name })
 }
 
-// isClosed reports whether no new node may be in the domain, as far as its values tell.
+// isClosed reports whether a value of the domain is closed to new nodes.
 func (s *assigner) isClosed(keys []key, d *Domain) bool {
 	for i, k := range keys {
 		if s.facts.closed[closedKey{k.name, d.Values[i], -1}] {
@@ -204,8 +201,8 @@ func (s *assigner) isClosed(keys []key, d *Domain) bool {
 	return false
 }
 
-// isClosedByFilter reports whether the domain has no new node for the class because its value is closed to all that pass a filter,
-// and nothing else is for sale there. Where the filter is a key of the class, the values of the domain tell.
+// isClosedByFilter reports whether a value of the domain is closed to nodes that pass a filter, which is not a key of the class, and no
+// offering there fails the filter.
 func (s *assigner) isClosedByFilter(rc *relaxed, d *Domain) bool {
 	for c := range s.facts.closed {
 		at := slices.IndexFunc(rc.keys, func(k key) bool { return k.filter < 0 && k.name == c.key })
@@ -221,8 +218,8 @@ func (s *assigner) isClosedByFilter(rc *relaxed, d *Domain) bool {
 	return false
 }
 
-// rank orders classes: pods that depend on no others come first, then those that follow others or would rather
-// keep away from them, and last those that spread by pods they are not among.
+// rank orders classes: 0 for pods without constraints on other classes, 1 for affinity and preferred anti-affinity to others, 2 for spreads
+// that count others.
 func (p *Problem) rank(at *relaxation) int {
 	rank := 0
 	for _, sp := range at.Spreads {
@@ -238,8 +235,8 @@ func (p *Problem) rank(at *relaxation) int {
 	return rank
 }
 
-// within translates constraints that act within one node into tags and limits. Those of spreads and preferences only hold when a
-// pod comes: others that they count may come later.
+// within translates constraints that act within one node into tags and limits. Limits of spreads and preferences hold only when a pod is
+// bound: kube-scheduler lets later pods exceed them.
 func (p *Problem) within(c *class, at *relaxation) (tags []string, lasting, passing []Limit) {
 	tags, lasting = slices.Clip(c.Tags), slices.Clip(c.Limits)
 	for _, g := range c.all.MemberOf {
@@ -270,10 +267,9 @@ func (p *Problem) within(c *class, at *relaxation) (tags []string, lasting, pass
 	return tags, lasting, passing
 }
 
-// PortTags puts host ports in the one form that packing knows. A port on one address conflicts with the same port on
-// that address and with the wildcard; the wildcard conflicts with every address. So each port adds a tag for its
-// address and a tag for the port at large: a wildcard allows one of the latter in all, an address allows one of its
-// own and no wildcard.
+// PortTags translates host ports into tags and limits. A port conflicts with the same port of the same address, and of the wildcard
+// address. So each port adds a tag for the port and one for its address. A wildcard port allows one tag of the port; another one allows
+// one tag of its address and none of the wildcard.
 func PortTags(ports []hostport.Port) (tags []string, limits []Limit) {
 	for _, p := range ports {
 		all := fmt.Sprintf("port %s/%d", p.Protocol, p.Number)
@@ -290,8 +286,7 @@ func PortTags(ports []hostport.Port) (tags []string, limits []Limit) {
 	return tags, limits
 }
 
-// memo remembers what every assignment of a problem would work out again: it follows from the problem alone. It is safe
-// for concurrent use.
+// memo keeps what all assignments of a problem compute alike. It is safe for concurrent use.
 type memo struct {
 	mu        sync.Mutex
 	classes   map[[2]int]*relaxed
@@ -308,7 +303,7 @@ func newMemo() *memo {
 	return &memo{classes: map[[2]int]*relaxed{}, universes: map[int32]universe{}, nodes: map[[2]int][]int{}, couples: map[coupled]bool{}, held: map[int]bool{}, sets: map[string]*domainSet{}}
 }
 
-// coupled is two pods that may share a node, by class, level and domain.
+// coupled identifies two pods by class, level and domain.
 type coupled struct {
 	class, level, otherClass, otherLevel int
 	domain, otherDomain                  string
@@ -336,8 +331,7 @@ func (m *memo) domains(rc *relaxed, c *class, make func() *domainSet) *domainSet
 	return remembered(m, m.sets, string(key), make)
 }
 
-// pinned is what the nodes of one domain must satisfy. The requirement is impossible before it is worked out, and if it is
-// impossible it is worked out again.
+// pinned is what the nodes of a domain must satisfy. An impossible requirement is computed again.
 func (m *memo) pinned(set *domainSet, d int, make func() requirements.Alternatives) requirements.Alternatives {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -347,7 +341,7 @@ func (m *memo) pinned(set *domainSet, d int, make func() requirements.Alternativ
 	return set.pinned[d]
 }
 
-// remembered makes what is not there yet. Two callers at once may both make it; it is the same.
+// remembered is the value of the key, which make computes if it is missing. Two callers at once may both compute it.
 func remembered[K comparable, V any](m *memo, of map[K]V, key K, make func() V) V {
 	m.mu.Lock()
 	v, ok := of[key]

@@ -5,31 +5,30 @@ import (
 	"slices"
 )
 
-// score is how well a pod of some class would be placed in a domain. Its terms are compared one after the other, as they
-// are listed; the smaller is the better.
+// score rates a domain for one more pod of a class. Its terms are compared in this order; smaller is better.
 type score struct {
-	// leaning is a whim of the attempt, 0 in the usual ones.
-	leaning int
-	// unlabelled is how many labels by which the pod keeps away from others nodes there lack, so that it would not be apart.
+	// variant is arbitrary, and 0 in all attempts but those of [Assignment.Vary].
+	variant int
+	// unlabelled is how many keys of the pod's anti-affinity nodes there lack, so that the term would not separate it.
 	unlabelled int
-	// unawaited is how many classes wait for a pod of this one in the domain, below zero.
-	unawaited int
-	// averse is how many pods in the domain would rather have none of this class there.
+	// awaiting is the negated number of classes whose affinity can be met by a pod of this class in the domain.
+	awaiting int
+	// averse is how many pods there have preferred anti-affinity to the class.
 	averse int
-	// occupied is 1 where no existing node there has capacity left, and 0 elsewhere.
-	occupied int
-	// price is what the pod costs there; 0 on an existing node.
+	// buying is 0 if an existing node there has free capacity, and 1 otherwise.
+	buying int
+	// price is that of the pod on a new node, 0 on an existing one.
 	price float64
-	// crowd is how many pods are counted there already.
-	crowd int
+	// counted is how many pods of the class's groups and spreads are there.
+	counted int
 }
 
 func (a score) compare(b score) int {
-	return cmp.Or(cmp.Compare(a.leaning, b.leaning), cmp.Compare(a.unlabelled, b.unlabelled), cmp.Compare(a.unawaited, b.unawaited), cmp.Compare(a.averse, b.averse),
-		cmp.Compare(a.occupied, b.occupied), cmp.Compare(a.price, b.price), cmp.Compare(a.crowd, b.crowd))
+	return cmp.Or(cmp.Compare(a.variant, b.variant), cmp.Compare(a.unlabelled, b.unlabelled), cmp.Compare(a.awaiting, b.awaiting), cmp.Compare(a.averse, b.averse),
+		cmp.Compare(a.buying, b.buying), cmp.Compare(a.price, b.price), cmp.Compare(a.counted, b.counted))
 }
 
-// best is the allowed domain with the best score, of equals the first; -1 if none is allowed.
+// best is the allowed domain with the best score, the first of equal ones; -1 if none is allowed.
 func (s *assigner) best(i int) int {
 	rc, best := s.classes[i], -1
 	var least score
@@ -38,10 +37,10 @@ func (s *assigner) best(i int) int {
 			continue
 		}
 		at := score{
-			leaning: s.facts.leaning(rc.Class, d), unlabelled: s.unlabelled(rc, d), unawaited: -s.awaited(rc, d) - s.awaitedNear(rc, d), averse: s.averse(rc, d), crowd: s.crowd(rc, d),
+			variant: s.facts.arbitrary(rc.Class, d), unlabelled: s.unlabelled(rc, d), awaiting: -s.awaiting(rc, d) - s.awaitingNear(rc, d), averse: s.averse(rc, d), counted: s.counted(rc, d),
 		}
-		if rc.Domains[d].room <= rc.Placed[d] {
-			at.occupied, at.price = 1, rc.Domains[d].price
+		if rc.Domains[d].free <= rc.Placed[d] {
+			at.buying, at.price = 1, rc.Domains[d].price
 		}
 		if best < 0 || at.compare(least) < 0 {
 			best, least = d, at
@@ -50,7 +49,7 @@ func (s *assigner) best(i int) int {
 	return best
 }
 
-// unlabelled is how many labels that own anti-affinity speaks of nodes in the domain lack.
+// unlabelled is score.unlabelled.
 func (s *assigner) unlabelled(rc *RelaxedClass, d int) int {
 	n := 0
 	for i := range rc.at.Terms {
@@ -61,10 +60,9 @@ func (s *assigner) unlabelled(rc *RelaxedClass, d int) int {
 	return n
 }
 
-// awaited is how many classes wait for a pod of this one in the domain: they have affinity to it, and no pod that they could
-// follow is in any domain of theirs yet. Those that wait for these in turn, by the same label, count with them: what they
-// follow must be where the last of a chain can be.
-func (s *assigner) awaited(rc *RelaxedClass, d int) int {
+// awaiting is how many classes wait for a pod of this class in the domain: they have affinity to it by a label, and no pod that meets it is
+// in a domain of theirs. Classes that wait for these by the same label count, too: the first pod of a chain decides for all of it.
+func (s *assigner) awaiting(rc *RelaxedClass, d int) int {
 	var chain []*RelaxedClass
 	for _, m := range rc.counted {
 		id := s.p.groups[m.group].keyID
@@ -80,7 +78,7 @@ func (s *assigner) awaited(rc *RelaxedClass, d int) int {
 	return len(chain)
 }
 
-// await adds to the chain the classes that wait for a member of a group at a value.
+// await adds the classes that wait for a member of a group at a value to the chain.
 func (s *assigner) await(chain []*RelaxedClass, first *RelaxedClass, group, value int32) []*RelaxedClass {
 	for _, f := range s.followers[group] {
 		if f != first && !slices.Contains(chain, f) && s.waits(f, group, value) {
@@ -90,8 +88,7 @@ func (s *assigner) await(chain []*RelaxedClass, first *RelaxedClass, group, valu
 	return chain
 }
 
-// waits reports whether a class that follows a group can be at the value, and has no member of the group anywhere it can
-// be.
+// waits reports whether a class with affinity to a group has a domain at the value, and no member of the group is in a domain of its.
 func (s *assigner) waits(f *RelaxedClass, group, value int32) bool {
 	if f.want == 0 {
 		return false
@@ -107,7 +104,7 @@ func (s *assigner) waits(f *RelaxedClass, group, value int32) bool {
 	return here
 }
 
-// averse is how many pods in the domain would rather have no pod of the class there.
+// averse is score.averse.
 func (s *assigner) averse(rc *RelaxedClass, d int) int {
 	n := 0
 	for _, m := range rc.counted {
@@ -118,8 +115,8 @@ func (s *assigner) averse(rc *RelaxedClass, d int) int {
 	return n
 }
 
-// crowd is how many pods are counted in the domain already, over all groups the class is in or spreads by.
-func (s *assigner) crowd(rc *RelaxedClass, d int) int {
+// counted is score.counted.
+func (s *assigner) counted(rc *RelaxedClass, d int) int {
 	n := int32(0)
 	at := rc.Domains[d].at
 	for _, m := range rc.counted {
@@ -135,9 +132,9 @@ func (s *assigner) crowd(rc *RelaxedClass, d int) int {
 	return int(n)
 }
 
-// awaitedNear is how many classes wait for a pod of this one in the domain to share its node: no pod that they could follow is
-// anywhere yet, and they can be in the domain.
-func (s *assigner) awaitedNear(rc *RelaxedClass, d int) int {
+// awaitingNear is how many classes wait for a pod of this class in the domain to share its node: no pod that meets their affinity by
+// hostname is anywhere yet, and the domain suits them.
+func (s *assigner) awaitingNear(rc *RelaxedClass, d int) int {
 	n := 0
 	var few [4][2]int
 	for _, g := range s.p.classes[rc.Class].all.MemberOf {

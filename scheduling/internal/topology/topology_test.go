@@ -86,7 +86,7 @@ func away(key, name string) func(*topology.Class) {
 
 // shape is one size of node, at a price of one for each unit of cpu, on offer under each of the given labels.
 func shape(size int64, labels string, offerings ...string) topology.Shape {
-	out := topology.Shape{Labels: requirements.MustParse(labels), Room: []int64{size, size}}
+	out := topology.Shape{Labels: requirements.MustParse(labels), Free: []int64{size, size}}
 	for _, o := range offerings {
 		out.Offerings = append(out.Offerings, topology.Offering{Labels: requirements.MustParse(o), Price: float64(size)})
 	}
@@ -302,7 +302,7 @@ func TestBundles(t *testing.T) {
 		_, st := assign(t, topology.Input{Classes: []topology.Class{class("db", 2), class("web", 5, near(host, "db"))}}, inZones(4, "a"))
 		require.Len(t, st.Lots, 2, "two nodes with a different number of followers")
 		for _, lot := range st.Lots {
-			assert.Equal(t, 0, st.Classes[lot.Slots[0].Relaxed].Class, "whom they follow comes first")
+			assert.Equal(t, 0, st.Classes[lot.Slots[0].Relaxed].Class, "the pod that they follow is first")
 			assert.True(t, st.Classes[lot.Slots[1].Relaxed].Follows())
 		}
 		assert.Equal(t, []int{0, 0}, st.Unplaced)

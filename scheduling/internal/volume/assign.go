@@ -17,40 +17,39 @@ import (
 type Consumer struct {
 	// Pod is one of them. Claims of its ephemeral volumes are named after it.
 	Pod *corev1.Pod
-	// Count is how many there are; 0 counts as 1.
+	// Count is the number of pods; 0 counts as 1.
 	Count int
 }
 
 // Need is what the volumes of a consumer ask of its node.
 type Need struct {
-	// Where is what the labels of the node must satisfy; anything goes where there are no volumes.
+	// Where is what the labels of the node must satisfy.
 	Where requirements.Alternatives
-	// Attached is how many volumes each pod attaches, under the resource of [AttachLimit]; nil for none.
+	// Attached is how many volumes each pod attaches, by the resource of [AttachLimit]; nil for none.
 	Attached corev1.ResourceList
-	// Shareable are those of the volumes that other pods may use as well: all but ephemeral ones.
+	// Shareable are the attached volumes that other pods may use, too: all but ephemeral ones.
 	Shareable []Attachment
-	// Unbound are the claims, as namespace/name, whose volume is made when the first pod that uses them has a node.
+	// Unbound are the claims, as namespace/name, whose volume is made for the node of the first pod that uses them.
 	Unbound []string
-	// Refusal says why the pods can go nowhere; it is empty if they can, and otherwise the rest says nothing.
+	// Refusal says why no node can hold the pods, and then the other fields are not set; empty otherwise.
 	Refusal string
 }
 
-// Attachment is a volume, and the resource of [AttachLimit] that counts it, once on a node however many pods use it.
+// Attachment is a volume and the resource of [AttachLimit] that counts it. A node counts it once for all pods that use it.
 type Attachment struct {
 	Volume string
 	Limit  corev1.ResourceName
 }
 
-// assignment is who has got what while consumers are served.
+// assignment is the free volumes and claims that are given to consumers.
 type assignment struct {
 	*Index
-	taken map[string]string // volumes given to a claim, by name
-	users map[string]int    // pods that use a claim and run, or have been served
+	taken map[string]string // claim, by volume
+	users map[string]int    // running pods and earlier consumers, by claim
 }
 
-// Assign works out the need of every consumer, in their order: the first that fits gets a volume that nobody has, and a
-// claim for one pod only is the first one's. Running are the pods on nodes; they have what they use. It costs O(running +
-// volumes of consumers x volumes that nobody has).
+// Assign is the needs of consumers. Earlier ones are first to get a free volume, or a claim that only one pod may use. It costs O(running
+// pods + volumes of consumers x free volumes).
 func (x *Index) Assign(running []*corev1.Pod, consumers []Consumer) []Need {
 	a := &assignment{Index: x, taken: map[string]string{}, users: map[string]int{}}
 	for _, pod := range running {
@@ -75,7 +74,7 @@ func (a *assignment) serve(c Consumer) Need {
 	for i := range c.Pod.Spec.Volumes {
 		v := &c.Pod.Spec.Volumes[i]
 		name := claimName(c.Pod, v)
-		if name == "" || slices.Contains(seen, name) { // a claim that a pod names twice is one volume
+		if name == "" || slices.Contains(seen, name) {
 			continue
 		}
 		seen = append(seen, name)
@@ -99,14 +98,14 @@ func (a *assignment) serve(c Consumer) Need {
 	return out
 }
 
-// location is where a claim can be used, which driver attaches its volume, and whether that is yet to be made.
+// location is the nodes that reach a claim's volume, the driver that attaches it, and whether it is not made yet.
 type location struct {
 	where   requirements.Alternatives
 	driver  string
 	unbound bool
 }
 
-// locate says where a claim can be used, or why it cannot be used at all.
+// locate is the location of a claim, or why no pod can use it.
 func (a *assignment) locate(c Consumer, claim *corev1.PersistentVolumeClaim, name string) (at location, why string) {
 	switch {
 	case claim == nil:
@@ -136,23 +135,31 @@ func (a *assignment) locate(c Consumer, claim *corev1.PersistentVolumeClaim, nam
 	return a.locateVolume(pv, claim)
 }
 
-// locateVolume is where a volume that exists can be used: by its node affinity, and by the zone labels of older volumes,
-// which list several zones joined by "__".
+// locateVolume is the location of an existing volume, or why no pod can use it.
 func (a *assignment) locateVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (at location, why string) {
-	at = location{where: anywhere(), driver: a.driver(pv, claim)}
-	if pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil {
-		terms, err := kube.FromNodeSelector(pv.Spec.NodeAffinity.Required)
-		if err != nil {
-			return at, fmt.Sprintf("persistent volume %q: %v", pv.Name, err)
-		}
-		at.where = terms
+	where, err := reach(pv)
+	if err != nil {
+		return at, fmt.Sprintf("persistent volume %q: %v", pv.Name, err)
 	}
+	return location{where: zoned(pv, where), driver: a.driver(pv, claim)}, ""
+}
+
+// reach is what the node affinity of a volume asks of a node.
+func reach(pv *corev1.PersistentVolume) (requirements.Alternatives, error) {
+	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
+		return anywhere(), nil
+	}
+	return kube.FromNodeSelector(pv.Spec.NodeAffinity.Required)
+}
+
+// zoned is where, narrowed by the zone and region labels of older volumes, which list several values joined by "__".
+func zoned(pv *corev1.PersistentVolume, where requirements.Alternatives) requirements.Alternatives {
 	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion} {
 		if v, ok := pv.Labels[key]; ok {
-			at.where = at.where.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(key, strings.Split(v, "__")...))))
+			where = where.Intersect(requirements.AnyOf(requirements.MustOf(requirements.In(key, strings.Split(v, "__")...))))
 		}
 	}
-	return at, ""
+	return where
 }
 
 func (a *assignment) locateUnbound(claim *corev1.PersistentVolumeClaim, key string) (at location, why string) {
@@ -165,7 +172,7 @@ func (a *assignment) locateUnbound(claim *corev1.PersistentVolumeClaim, key stri
 	case class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
 		return at, fmt.Sprintf("claim %q waits for its volume to be made (storage class %q binds at once)", claim.Name, class.Name)
 	}
-	if class.Provisioner != noProvisioner { // where a volume that is there already cannot be reached, one is made
+	if class.Provisioner != noProvisioner { // a volume is made for nodes that reach no free one
 		return location{where: allowed(class), driver: migrated(class.Provisioner), unbound: true}, ""
 	}
 	if pv := a.take(claim, class, key); pv != nil {
@@ -174,7 +181,7 @@ func (a *assignment) locateUnbound(claim *corev1.PersistentVolumeClaim, key stri
 	return at, fmt.Sprintf("no volume of storage class %q is left for claim %q", class.Name, claim.Name)
 }
 
-// allowed is where a storage class makes volumes. Terms that contradict themselves allow nothing, and neither do empty ones.
+// allowed is where a storage class makes volumes. Contradictory and empty terms allow nothing.
 func allowed(class *storagev1.StorageClass) requirements.Alternatives {
 	if len(class.AllowedTopologies) == 0 {
 		return anywhere()
@@ -195,22 +202,23 @@ func allowed(class *storagev1.StorageClass) requirements.Alternatives {
 	return requirements.AnyOf(sets...)
 }
 
-// take gives the claim the smallest volume that suits it and is given to no other; nil if there is none.
+// take is the smallest volume that suits the claim and no other claim was given; nil if there is none.
 func (a *assignment) take(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, key string) *corev1.PersistentVolume {
-	want := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	for _, pv := range a.unclaimed {
-		owner, taken := a.taken[pv.Name]
-		size := pv.Spec.Capacity[corev1.ResourceStorage]
-		if taken && owner != key || pv.Spec.StorageClassName != class.Name || size.Cmp(want) < 0 || !allOf(claim.Spec.AccessModes, pv.Spec.AccessModes) {
-			continue
+		if owner, taken := a.taken[pv.Name]; (!taken || owner == key) && suits(pv, claim, class) {
+			a.taken[pv.Name] = key
+			return pv
 		}
-		if claim.Spec.Selector != nil || mode(claim.Spec.VolumeMode) != mode(pv.Spec.VolumeMode) {
-			continue
-		}
-		a.taken[pv.Name] = key
-		return pv
 	}
 	return nil
+}
+
+// suits reports whether kube-scheduler may bind the claim to a free volume, whatever its reach. Claims with a selector are not supported:
+// no volume suits them.
+func suits(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
+	want, have := claim.Spec.Resources.Requests[corev1.ResourceStorage], pv.Spec.Capacity[corev1.ResourceStorage]
+	return pv.Spec.StorageClassName == class.Name && have.Cmp(want) >= 0 && allOf(claim.Spec.AccessModes, pv.Spec.AccessModes) &&
+		claim.Spec.Selector == nil && mode(claim.Spec.VolumeMode) == mode(pv.Spec.VolumeMode)
 }
 
 func mode(m *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
@@ -220,7 +228,7 @@ func mode(m *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
 	return *m
 }
 
-// allOf reports whether a volume offers every mode that is asked for.
+// allOf reports whether all asked modes are offered.
 func allOf(asked, offered []corev1.PersistentVolumeAccessMode) bool {
 	return !slices.ContainsFunc(asked, func(m corev1.PersistentVolumeAccessMode) bool { return !slices.Contains(offered, m) })
 }

@@ -11,23 +11,21 @@ import (
 
 const attachPrefix = "attachable-volumes-csi-"
 
-// Unlimited is more volumes than any node will ever hold: the room of nodes that have no limit.
+// Unlimited is the attach limit of nodes without one.
 const Unlimited int64 = 1 << 40
 
-// AttachLimit is the resource under which volumes of a CSI driver are counted: one for each volume of a pod. An instance
-// type that has it in its capacity holds no more; without it there is no limit.
+// AttachLimit is the resource that counts the attached volumes of a CSI driver. An instance type without it in its capacity has no limit.
 func AttachLimit(driver string) corev1.ResourceName {
 	return corev1.ResourceName(attachPrefix + driver)
 }
 
-// Driver is the CSI driver that a resource counts the volumes of; false for other resources.
+// Driver is the CSI driver of an [AttachLimit]; false for other resources.
 func Driver(name corev1.ResourceName) (string, bool) {
 	return strings.CutPrefix(string(name), attachPrefix)
 }
 
-// AttachRoom is how many more volumes of a driver a node can attach: its limit less the volumes that the pods running
-// there use, each counted once however many pods use it. It is [Unlimited] where the node has no limit for the driver,
-// and negative where more is attached than allowed.
+// AttachRoom is how many more volumes of a driver a node can attach: its limit less the volumes of its running pods. It is [Unlimited] if the
+// node has no limit for the driver, and negative if more are attached.
 func (x *Index) AttachRoom(node, driver string, running []*corev1.Pod) int64 {
 	csi := x.nodes[node]
 	if csi == nil {
@@ -41,7 +39,7 @@ func (x *Index) AttachRoom(node, driver string, running []*corev1.Pod) int64 {
 	return Unlimited
 }
 
-// Attached names the volumes that the pods use, each once, in order; see [Need].Shareable.
+// Attached names the volumes that the pods use, sorted; see [Need].Shareable.
 func (x *Index) Attached(running []*corev1.Pod) []string {
 	return slices.Sorted(maps.Keys(x.drivers(running)))
 }
@@ -57,7 +55,7 @@ func (x *Index) attached(running []*corev1.Pod, driver string) int {
 	return n
 }
 
-// drivers are those of the volumes that the pods use, by volume.
+// drivers are the drivers of the volumes that the pods use, by volume.
 func (x *Index) drivers(running []*corev1.Pod) map[string]string {
 	out := map[string]string{}
 	for _, pod := range running {

@@ -9,8 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// Objects are what decides where pods with volumes can go, in any order. The zero value has none, so that every claim is
-// refused as missing.
+// Objects are volumes and what refers to them, in any order. The zero value has none.
 type Objects struct {
 	// Persistent are the persistent volumes, bound or not.
 	Persistent []*corev1.PersistentVolume
@@ -30,13 +29,13 @@ type Index struct {
 	persistent   map[string]*corev1.PersistentVolume
 	classes      map[string]*storagev1.StorageClass
 	defaultClass string
-	unclaimed    []*corev1.PersistentVolume // smallest first
+	unclaimed    []*corev1.PersistentVolume // free volumes, the smallest first
 	nodes        map[string]*storagev1.CSINode
 }
 
-// NewIndex indexes the objects by name, and keeps pointers to them. Where several storage classes claim to be the
-// default, the newest is, and of equals the first by name. A claim that names no volume, but that a volume names, has that volume:
-// the controller of volumes binds the two before any pod is placed. It costs O(objects), and sorts the volumes that no claim has.
+// NewIndex indexes the objects by name, and keeps pointers to them. Of several default storage classes the newest is used, of equal ages the
+// first by name. A claim without a volume is bound to the volume that names it, as the volume controller does before a pod is scheduled.
+// It costs O(objects), and sorts the free volumes.
 func NewIndex(o Objects) *Index {
 	x := &Index{
 		claims:     make(map[string]*corev1.PersistentVolumeClaim, len(o.Claims)),
@@ -73,7 +72,7 @@ func NewIndex(o Objects) *Index {
 	return x
 }
 
-// bindReserved gives a volume that names a claim to the claim, where that is still without one: the first such volume by name.
+// bindReserved binds a claim without a volume to the first volume by name that names the claim.
 func (x *Index) bindReserved(pv *corev1.PersistentVolume) {
 	ref := pv.Spec.ClaimRef
 	if ref == nil || pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed {
@@ -81,7 +80,7 @@ func (x *Index) bindReserved(pv *corev1.PersistentVolume) {
 	}
 	key := ref.Namespace + "/" + ref.Name
 	claim := x.claims[key]
-	if claim == nil || ref.UID != "" && claim.UID != "" && ref.UID != claim.UID { // that of an earlier claim of the name
+	if claim == nil || ref.UID != "" && claim.UID != "" && ref.UID != claim.UID { // an earlier claim of the name
 		return
 	}
 	if has := claim.Spec.VolumeName; has == "" || x.reserved[key] && pv.Name < has {
@@ -91,7 +90,7 @@ func (x *Index) bindReserved(pv *corev1.PersistentVolume) {
 	}
 }
 
-// beforeAsDefault reports whether a default class is taken before another, which is nil if there is none.
+// beforeAsDefault reports whether a is used as the default class rather than b, which may be nil.
 func beforeAsDefault(a, b *storagev1.StorageClass) bool {
 	if b == nil || !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return b == nil || b.CreationTimestamp.Before(&a.CreationTimestamp)
@@ -99,7 +98,7 @@ func beforeAsDefault(a, b *storagev1.StorageClass) bool {
 	return a.Name < b.Name
 }
 
-// claimName is the claim behind a volume, empty if there is none; that of an ephemeral volume is named after the pod.
+// claimName is the claim of a volume, empty for none. The claim of an ephemeral volume is named after the pod.
 func claimName(pod *corev1.Pod, v *corev1.Volume) string {
 	switch {
 	case v.PersistentVolumeClaim != nil:
@@ -110,8 +109,7 @@ func claimName(pod *corev1.Pod, v *corev1.Volume) string {
 	return ""
 }
 
-// claimOf is the claim of that name, made up from the template of an ephemeral volume where it does not exist yet; nil
-// if there is none.
+// claimOf is the claim of that name, or of the template of an ephemeral volume if it does not exist yet; nil for none.
 func (x *Index) claimOf(pod *corev1.Pod, v *corev1.Volume, name string) *corev1.PersistentVolumeClaim {
 	claim := x.claims[pod.Namespace+"/"+name]
 	if claim == nil && v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
@@ -132,7 +130,7 @@ func (x *Index) storageClass(claim *corev1.PersistentVolumeClaim) *storagev1.Sto
 
 const noProvisioner = "kubernetes.io/no-provisioner"
 
-// The CSI drivers that serve the volumes of the days before CSI, and are counted.
+// The CSI drivers of in-tree volumes; see csi-translation-lib.
 const (
 	ebsDriver      = "ebs.csi.aws.com"
 	gceDriver      = "pd.csi.storage.gke.io"
@@ -141,8 +139,8 @@ const (
 	portworxDriver = "pxd.portworx.com"
 )
 
-// driver is the CSI driver that attaches a claim's volume; pv is nil where the volume is yet to be made. It is empty
-// where nothing is attached, or nobody counts it.
+// driver is the CSI driver that attaches a claim's volume; pv is nil if the volume is not made yet. It is empty if kube-scheduler counts no
+// attachment.
 func (x *Index) driver(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
 	if pv == nil {
 		if class := x.storageClass(claim); class != nil {
@@ -167,7 +165,7 @@ func (x *Index) driver(pv *corev1.PersistentVolume, claim *corev1.PersistentVolu
 	return ""
 }
 
-// migrated is the CSI driver that serves a provisioner of the days before CSI.
+// migrated is the CSI driver of an in-tree provisioner.
 func migrated(provisioner string) string {
 	switch provisioner {
 	case "kubernetes.io/aws-ebs":

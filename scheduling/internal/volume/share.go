@@ -2,17 +2,16 @@ package volume
 
 import "slices"
 
-// SharedClaim is a claim whose volume is yet to be made and that more than one pod waits for. The volume comes to be
-// where the first of them goes, so all must go to one zone.
+// SharedClaim is an unbound claim that several pods use. Its volume is made in the zone of the first pod, so all must be in one zone.
 type SharedClaim struct {
 	// Claim is its namespace/name.
 	Claim string
-	// Consumers are those that use it, by position, in order.
+	// Consumers are the positions of its users, ascending.
 	Consumers []int
 }
 
-// Shared lists the claims that pods share before their volume is made, in the order in which they are first met; needs
-// are what [Index.Assign] gave for the consumers. Ephemeral volumes are never shared: each pod has a claim of its own.
+// Shared lists the unbound claims that several pods use, in the order of their first users; needs are those of [Index.Assign]. Ephemeral
+// volumes are never shared.
 func Shared(consumers []Consumer, needs []Need) []SharedClaim {
 	var out []SharedClaim
 	at := map[string]int{}
@@ -33,7 +32,7 @@ func Shared(consumers []Consumer, needs []Need) []SharedClaim {
 	})
 }
 
-// ephemeral reports whether the claim is one that each pod has for itself.
+// ephemeral reports whether the claim is of an ephemeral volume.
 func (c Consumer) ephemeral(key string) bool {
 	for i := range c.Pod.Spec.Volumes {
 		if v := &c.Pod.Spec.Volumes[i]; v.Ephemeral != nil && c.Pod.Namespace+"/"+claimName(c.Pod, v) == key {

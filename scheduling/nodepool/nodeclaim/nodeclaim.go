@@ -1,8 +1,6 @@
-// Package nodeclaim reads what a controller of nodes has asked a cloud for: the Machine of karpenter.sh/v1alpha5 and the
-// NodeClaim of karpenter.sh/v1beta1 and v1, both as one [NodeClaim].
+// Package nodeclaim reads the Machine of karpenter.sh/v1alpha5 and the NodeClaim of karpenter.sh/v1beta1 and v1 as one [NodeClaim].
 //
-// Claims are written by machines, so they are not held to the rules for people (restricted labels pass); but a field
-// that the API version does not have, wrong types and malformed requirements are errors as everywhere.
+// Controllers write claims, so restricted labels are accepted. Unknown fields, wrong types and malformed requirements are errors.
 package nodeclaim
 
 import (
@@ -22,26 +20,25 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
 )
 
-// NodeClaim is one node that was asked for, whether or not it exists yet. It is a plain struct to be read, not changed:
-// copies share maps, slices and pointers. The zero value is a claim without a name that has got nothing yet.
+// NodeClaim is a requested node, whether it exists yet or not. It must not be modified: copies share maps, slices and pointers. The zero
+// value is a claim without a name and a machine.
 type NodeClaim struct {
 	// Name identifies the claim. Kind is "NodeClaim" or "Machine".
 	Name, APIVersion, Kind string
-	// Metadata is that of the claim: its labels are those of the node, its creation time is when it was asked for, its
-	// deletion time when it was given back.
+	// Metadata is that of the claim. Its labels are those of the node.
 	Metadata metav1.ObjectMeta
-	// Pool is the name of its pool, empty for a claim that somebody made by hand.
+	// Pool is the name of its pool, empty for a claim that a user made.
 	Pool string
 	// Taints and StartupTaints are as in nodepool.NodePool.
 	Taints, StartupTaints []corev1.Taint
 	// Requirements are those of spec.requirements, deprecated keys renamed; MinValues as in nodepool.NodePool.
 	Requirements requirements.Set
 	MinValues    map[string]int
-	// Requests is what the pods that the claim was made for ask of it, daemons included.
+	// Requests is the sum of the requests of the pods that it was made for, daemons included.
 	Requests corev1.ResourceList
 	// NodeClass refers to the cloud's own settings.
 	NodeClass nodepool.NodeClassRef
-	// ExpireAfter is the age at which the node is given back, nil for never. Before v1 the pool has it, and it is nil.
+	// ExpireAfter is the age at which the node is removed, nil for never. Before v1 the pool has it.
 	ExpireAfter *time.Duration
 	// TerminationGracePeriod bounds how long the node may take to drain; nil means no bound.
 	TerminationGracePeriod *time.Duration
@@ -51,7 +48,7 @@ type NodeClaim struct {
 	Capacity, Allocatable corev1.ResourceList
 	// Conditions are in the order of the manifest, such as [Registered].
 	Conditions []metav1.Condition
-	// LastPodEvent is when a pod last came to or left the node; the zero time if that is not known.
+	// LastPodEvent is when a pod was last bound to or removed from the node; the zero time if that is not known.
 	LastPodEvent time.Time
 }
 
@@ -69,7 +66,7 @@ func (c NodeClaim) Is(kind string) bool {
 	return meta.IsStatusConditionTrue(c.Conditions, kind)
 }
 
-// wireCondition has what conditions had before karpenter.sh/v1, which says nothing.
+// wireCondition has the severity of conditions before karpenter.sh/v1, which is ignored.
 type wireCondition struct {
 	metav1.Condition `json:",inline"`
 	Severity         string `json:"severity"`
@@ -120,8 +117,8 @@ func Decode(data []byte) (NodeClaim, error) {
 	return decode(&n)
 }
 
-// DecodeObject reads the NodeClaim of karpenter.sh/v1 that a client of Kubernetes has: any Go value whose JSON is that of a claim, such
-// as a pointer to Karpenter's own type. Clients drop apiVersion and kind, so they may be missing; all else is as for [Decode].
+// DecodeObject reads a NodeClaim of karpenter.sh/v1 from any Go value whose JSON is that of a claim, such as a pointer to Karpenter's own
+// type. Clients drop apiVersion and kind, so these may be missing; all else is as for [Decode].
 func DecodeObject(object any) (NodeClaim, error) {
 	n, err := nodespec.Object(object, nodepool.V1, "NodeClaim")
 	if err != nil {

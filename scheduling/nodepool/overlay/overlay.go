@@ -1,5 +1,4 @@
-// Package overlay reads NodeOverlays of karpenter.sh/v1alpha1: corrections to what a cloud says of its instance types, a
-// price or resources that it does not know of.
+// Package overlay reads NodeOverlays of karpenter.sh/v1alpha1, which correct prices and add resources of instance types.
 package overlay
 
 import (
@@ -21,14 +20,14 @@ import (
 // APIVersion is the version that [Decode] reads.
 const APIVersion = "karpenter.sh/v1alpha1"
 
-// NodeOverlay corrects the instance types and offerings that meet its requirements. It is to be read, not changed. The
-// zero value applies to all and changes nothing.
+// NodeOverlay corrects the instance types and offerings that meet its requirements. It must not be modified. The zero value applies to all
+// and changes nothing.
 type NodeOverlay struct {
 	// Name identifies the overlay.
 	Name string
 	// Metadata is that of the object.
 	Metadata metav1.ObjectMeta
-	// Weight orders overlays: of two that set the same thing the heavier holds. It is 1 to 10,000, or 0 if not stated.
+	// Weight orders overlays: the heaviest one that sets a value is used. It is 1 to 10,000, or 0 if not stated.
 	Weight int32
 	// Requirements an offering must meet; the zero Set means every one.
 	Requirements requirements.Set
@@ -37,11 +36,11 @@ type NodeOverlay struct {
 	// Adjustment is added to the price: an amount, or a percentage of it if Percent is set. 0 changes nothing.
 	Adjustment float64
 	Percent    bool
-	// Capacity is what nodes have on top of what the cloud says: extended resources only.
+	// Capacity is added to that of nodes: extended resources only.
 	Capacity corev1.ResourceList
 }
 
-// Adjust is the price per hour under the overlay of what costs price without it, never below 0.
+// Adjust is the price per hour with the overlay, given the price without it. It is never below 0.
 func (o NodeOverlay) Adjust(price float64) float64 {
 	switch {
 	case o.Price != nil:

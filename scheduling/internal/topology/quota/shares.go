@@ -44,8 +44,8 @@ func ParseShares(text string) (key string, shares map[string]int, err error) {
 	return key, shares, nil
 }
 
-// Apportion divides the total by the shares, by the method of largest remainders: of equal ones the first value gets what
-// rounding has left over. The shares are not all 0.
+// Apportion divides the total by the shares, by the method of largest remainders; of equal remainders the first value is larger. The shares
+// are not all 0.
 func Apportion(total int, shares map[string]int) map[string]int {
 	values := slices.Sorted(maps.Keys(shares))
 	all := sum(shares)

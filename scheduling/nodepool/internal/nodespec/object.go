@@ -6,8 +6,7 @@ import (
 	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
-// Object is the document of a Go value, with the apiVersion and kind that it is read by where it does not say them itself. The error
-// says that the value cannot be written as JSON.
+// Object is the JSON document of a Go value, with the given apiVersion and kind where it has none. The error is that of encoding.
 func Object(value any, apiVersion, kind string) (strictjson.Node, error) {
 	data, err := json.Marshal(value)
 	if err != nil {

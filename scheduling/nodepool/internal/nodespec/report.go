@@ -22,8 +22,7 @@ type Report struct {
 	decoding int // how many of them were there before checking began
 }
 
-// NewReport starts with the problems of decoding. What cannot be decoded is not checked further: its field is empty, and
-// whatever the checks say of that would only confuse.
+// NewReport has the problems of decoding. Fields that cannot be decoded are not checked further.
 func NewReport(decoding []strictjson.Problem) *Report {
 	return &Report{Problems: decoding, decoding: len(decoding)}
 }
@@ -97,8 +96,7 @@ func (r *Report) Name(path, name string) {
 	}
 }
 
-// Quantities checks the values of a resource list: none negative, and no name without a domain that is only nearly that
-// of a resource, since a misspelt limit would bound nothing.
+// Quantities checks a resource list: no negative values, and no misspelt names of resources without a domain, which would limit nothing.
 func (r *Report) Quantities(path string, list corev1.ResourceList) {
 	known := []string{"cpu", "memory", "ephemeral-storage", "pods", "nodes"}
 	for _, name := range sortedKeys(list) {
@@ -107,7 +105,7 @@ func (r *Report) Quantities(path string, list corev1.ResourceList) {
 		if q.Sign() < 0 {
 			r.Add(at, "%s: must not be negative", q.String())
 		}
-		if name == "gpu" { // nearer to cpu than to what is meant
+		if name == "gpu" { // DidYouMean would offer cpu
 			r.Add(at, "unknown resource (did you mean \"nvidia.com/gpu\"?)")
 		} else if hint := DidYouMean(string(name), known...); hint != "" && !slices.Contains(known, string(name)) {
 			r.Add(at, "unknown resource%s", hint)

@@ -98,8 +98,7 @@ func (r *Report) Requirements(path string, list []Requirement, rules Rules) (req
 	return set, minValues
 }
 
-// meaning is what Karpenter takes an element for: Exists and DoesNotExist look at no values, and NotIn without any excludes nothing, so
-// the label only has to be there.
+// meaning is an element as Karpenter reads it: Exists and DoesNotExist ignore values, and NotIn without values is Exists.
 func meaning(w Requirement) (requirements.Operator, []string) {
 	switch op := requirements.Operator(w.Operator); {
 	case op == requirements.OpExists || op == requirements.OpDoesNotExist:
@@ -179,7 +178,7 @@ func (r *Report) minValues(at string, w Requirement, rules Rules) {
 	}
 }
 
-// key checks that a label key may be used by people. The form of the key is checked elsewhere.
+// key checks that users may set a label key. Its form is checked elsewhere.
 func (r *Report) key(at, key string, rules Rules) {
 	if rules.Pool && (key == "karpenter.sh/nodepool" || key == "karpenter.sh/provisioner-name") {
 		r.Add(at, "%q is set by the pool's own name and must not be listed", key)

@@ -1,0 +1,157 @@
+package volume
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// Binder counts the free volumes while pods are bound one by one, as kube-scheduler's VolumeBinding does: a claim that waits for its
+// first pod gets the smallest free volume that suits it and that the node reaches. Of several of one size kube-scheduler takes any, so a
+// Binder holds for each group of equal volumes how many are free at least and at most. It is used by one goroutine; Clone is for others.
+type Binder struct {
+	groups []volumeGroup
+	least  []int // by group: free whatever kube-scheduler took
+	most   []int
+	bound  map[string][]int // groups that a claim's volume may be of, by namespace/name
+}
+
+// volumeGroup is a set of free volumes that kube-scheduler cannot tell apart.
+type volumeGroup struct {
+	volume *corev1.PersistentVolume // one of them
+	// reach is what their node affinity asks of a node, where includes their zone labels, which count once they are bound.
+	reach, where requirements.Alternatives
+}
+
+func (g *volumeGroup) size() *resource.Quantity { return g.volume.Spec.Capacity.Storage() }
+
+// LateClaim is a claim that gets its volume when the first pod that uses it is bound.
+type LateClaim struct {
+	key    string
+	groups []int // that suit it, smallest first
+	made   bool  // a driver makes a volume where no free one is reached
+}
+
+// NewBinder groups the free volumes. Label keys are renamed as aliases say.
+func (x *Index) NewBinder(aliases requirements.Aliases) *Binder {
+	b := &Binder{bound: map[string][]int{}}
+	for _, pv := range x.unclaimed {
+		at := slices.IndexFunc(b.groups, func(g volumeGroup) bool { return sameVolume(g.volume, pv) })
+		if at < 0 {
+			nodes, err := reach(pv)
+			if err != nil { // it reaches none
+				continue
+			}
+			at = len(b.groups)
+			b.groups = append(b.groups, volumeGroup{pv, aliases.Alternatives(nodes), aliases.Alternatives(zoned(pv, nodes))})
+			b.least = append(b.least, 0)
+		}
+		b.least[at]++
+	}
+	b.most = slices.Clone(b.least)
+	return b
+}
+
+// sameVolume reports whether two free volumes differ only in their names.
+func sameVolume(a, b *corev1.PersistentVolume) bool {
+	return a.Spec.StorageClassName == b.Spec.StorageClassName && a.Spec.Capacity.Storage().Cmp(*b.Spec.Capacity.Storage()) == 0 && mode(a.Spec.VolumeMode) == mode(b.Spec.VolumeMode) &&
+		slices.Equal(a.Spec.AccessModes, b.Spec.AccessModes) && maps.Equal(a.Labels, b.Labels) && equality.Semantic.DeepEqual(a.Spec.NodeAffinity, b.Spec.NodeAffinity)
+}
+
+// Late lists the claims of the pod that are bound when it is, smallest first, as kube-scheduler goes through them.
+func (b *Binder) Late(x *Index, pod *corev1.Pod) []LateClaim {
+	type sized struct {
+		LateClaim
+		claim *corev1.PersistentVolumeClaim
+	}
+	var found []sized
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		name := claimName(pod, v)
+		claim := x.claimOf(pod, v, name)
+		if name == "" || claim == nil || claim.Spec.VolumeName != "" {
+			continue
+		}
+		class := x.storageClass(claim)
+		key := pod.Namespace + "/" + name
+		if class == nil || slices.ContainsFunc(found, func(s sized) bool { return s.key == key }) {
+			continue
+		}
+		late := LateClaim{key: key, made: class.Provisioner != noProvisioner}
+		for g := range b.groups {
+			if suits(b.groups[g].volume, claim, class) {
+				late.groups = append(late.groups, g)
+			}
+		}
+		if len(late.groups) > 0 || !late.made {
+			found = append(found, sized{late, claim})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b sized) int {
+		return a.claim.Spec.Resources.Requests.Storage().Cmp(*b.claim.Spec.Resources.Requests.Storage())
+	})
+	out := make([]LateClaim, len(found))
+	for i := range found {
+		out[i] = found[i].LateClaim
+	}
+	return out
+}
+
+// Clone copies the counts.
+func (b *Binder) Clone() *Binder {
+	out := *b
+	out.least, out.most, out.bound = slices.Clone(b.least), slices.Clone(b.most), maps.Clone(b.bound)
+	return &out
+}
+
+// Bind gives the claims of a pod their volumes on a node with the labels. It reports false, and changes nothing, if kube-scheduler may find
+// none for some claim, or may have bound it to one that the node does not reach.
+func (b *Binder) Bind(claims []LateClaim, labels map[string]string) bool {
+	if len(claims) == 0 {
+		return true
+	}
+	next := b.Clone()
+	for _, c := range claims {
+		if !next.bind(c, labels) {
+			return false
+		}
+	}
+	*b = *next
+	return true
+}
+
+func (b *Binder) bind(c LateClaim, labels map[string]string) bool {
+	if groups, ok := b.bound[c.key]; ok {
+		return !slices.ContainsFunc(groups, func(g int) bool { return !b.groups[g].where.Matches(labels) })
+	}
+	var possible []int
+	certain := -1
+	for _, g := range c.groups {
+		if certain >= 0 && b.groups[g].size().Cmp(*b.groups[certain].size()) > 0 {
+			break // one that is smaller is free for certain
+		}
+		if b.most[g] == 0 || !b.groups[g].reach.Matches(labels) {
+			continue
+		}
+		possible = append(possible, g)
+		if b.least[g] > 0 && certain < 0 {
+			certain = g
+		}
+	}
+	if certain < 0 && !c.made {
+		return false
+	}
+	b.bound[c.key] = possible
+	for _, g := range possible {
+		b.least[g] = max(b.least[g]-1, 0)
+	}
+	if len(possible) == 1 && certain >= 0 {
+		b.most[possible[0]]--
+	}
+	return true
+}
