@@ -18,9 +18,13 @@ import (
 // Simulator answers the questions of package deprovision about one version of a cluster. It is immutable and safe for
 // concurrent use.
 type Simulator struct {
-	at     *whatif.Cluster
-	market *market
+	at       *whatif.Cluster
+	market   *market
+	reserved []deprovision.Placement
 }
+
+// Reserved are the places that are kept for pods that move by themselves.
+func (s *Simulator) Reserved() []deprovision.Placement { return s.reserved }
 
 // New compiles a snapshot. Pending pods keep the room that they would take now, and so do those that move because their nodes are on
 // their way out ([Leaving]). Pods that are nominated to a node keep the room that kube-scheduler keeps for them there. New returns
@@ -45,6 +49,7 @@ func NewFor(s scheduling.Snapshot, o *plan.Objective) (*Simulator, []string, err
 		costs = compileCosts(c.Problem(), o)
 	}
 	var pending []*corev1.Pod
+	var kept []deprovision.Placement
 	for _, p := range s.Pods {
 		if p.Spec.NodeName == "" {
 			pending = append(pending, p)
@@ -55,9 +60,12 @@ func NewFor(s scheduling.Snapshot, o *plan.Objective) (*Simulator, []string, err
 		c = reserved
 		for _, p := range placements {
 			nominated = append(nominated, p.Node)
+			kept = append(kept, deprovision.Placement{Pod: p.Pod, Node: p.Node})
 		}
 	}
-	return at(c, newMarket(c.Problem(), costs)), nominated, nil
+	sim := at(c, newMarket(c.Problem(), costs))
+	sim.reserved = kept
+	return sim, nominated, nil
 }
 
 // Leaving are the names of the nodes that are on their way out: marked as such, being deleted, or of a claim that is.
