@@ -138,9 +138,9 @@ func (c *Cluster) Ask(q Question) Answer {
 	var gone []int32
 	for _, name := range q.Remove {
 		i, ok := e.nodeAt[name]
-		if !ok || !e.nodes[i].alive {
+		if !ok || !e.nodes[i].alive || e.nodes[i].leaving || e.nodes[i].inFlight {
 			e.rollback(0)
-			return Answer{from: c, Left: q.Pods, Why: fmt.Sprintf("there is no node %q", name)}
+			return Answer{from: c, Left: q.Pods, Why: fmt.Sprintf("there is no node %q that could be removed", name)}
 		}
 		gone = append(gone, i)
 		e.do(op{kind: opRemove, node: i})
@@ -195,31 +195,6 @@ func (e *engine) credit(gone []int32) {
 	for _, i := range gone {
 		e.do(op{kind: opCredit, node: i})
 	}
-}
-
-// Reserve is the cluster with pending pods where kube-scheduler may put them now, so that nobody else takes that room, and
-// the nodes they are on. Pods that find no place are left out, and so are those that run.
-func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
-	e := c.e
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	c.checkout()
-	e.journal = e.journal[:0]
-	var movable []*corev1.Pod
-	seen := make(map[*corev1.Pod]bool, len(pods))
-	for _, p := range pods {
-		if i, ok := e.podAt[p]; ok && !seen[p] && e.classes[e.pods[i].class].movable && e.runsOn(i) == nil {
-			movable, seen[p] = append(movable, p), true
-		}
-	}
-	moving, _ := e.moving(movable)
-	e.placePods(moving, 0, len(e.nodes))
-	a := Answer{from: c, ops: slices.Clone(e.journal)}
-	for _, o := range a.ops {
-		a.Placements = append(a.Placements, Placement{e.pods[o.pod].object, e.nodes[o.node].name})
-	}
-	e.rollback(0)
-	return a.After(), a.Placements
 }
 
 // runsOn is the node that a pod runs on, nil for none that is there.

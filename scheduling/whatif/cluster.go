@@ -114,7 +114,9 @@ func (c *Cluster) Settled() *Cluster {
 	for i := range e.nodes {
 		e.nodeAt[e.nodes[i].name] = int32(i)
 		for _, p := range e.nodes[i].pods {
-			e.pods[p].node = int32(i)
+			if e.pods[p].values == nil || !e.nodes[i].leaving { // or it is where it goes
+				e.pods[p].node = int32(i)
+			}
 		}
 	}
 	e.total = make([]int64, e.dims)

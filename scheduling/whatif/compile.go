@@ -66,11 +66,14 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	e.weigh()
 	e.compileNodes(&s)
 	e.cluster.Start()
+	if slices.ContainsFunc(e.nodes, func(n node) bool { return n.leaving || n.inFlight || slices.ContainsFunc(n.pods, e.terminates) }) {
+		e.cluster.Low = interpod.NewState(e.index, e.cluster.Values)
+	}
 	for i := range e.nodes {
 		for _, p := range e.nodes[i].pods {
 			e.count(p, &e.nodes[i], 1)
 		}
-		e.cluster.CountNode(&e.nodes[i].Node, 1)
+		e.countNode(&e.nodes[i], 1)
 	}
 	e.total = make([]int64, e.dims)
 	for i := range e.nodes {
@@ -227,6 +230,16 @@ const (
 	mostPrice  = 1e9 // dollars
 )
 
+func bounded(free []int64) []int64 {
+	out := make([]int64, len(free))
+	for d, f := range free {
+		out[d] = max(min(f, mostFree), -mostFree)
+	}
+	return out
+}
+
+func (e *engine) terminates(p int32) bool { return e.pods[p].leaving() }
+
 func (e *engine) compileNodes(s *scheduling.Snapshot) {
 	free, starting := map[string][]int64{}, map[string]bool{}
 	for i := range e.problem.Existing {
@@ -255,12 +268,9 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 		labels[requirements.NodeNameKey] = n.Name
 		x := node{name: n.Name, object: n, alive: true, pool: -1, labels: labels}
 		if f, ok := free[n.Name]; ok {
-			x.Free, x.target = slices.Clone(f), !starting[n.Name]
-			for d := range x.Free {
-				x.Free[d] = max(min(x.Free[d], mostFree), -mostFree)
-			}
+			x.Free, x.target, x.coming = bounded(f), !starting[n.Name], starting[n.Name]
 		} else {
-			x.Free = make([]int64, e.dims)
+			x.Free, x.leaving = make([]int64, e.dims), true
 		}
 		if p, ok := pools[labels[nodepool.LabelKey]]; ok {
 			x.pool = p
@@ -273,6 +283,18 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 			taints = append(taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 		}
 		e.cluster.Describe(&x.Node, labels, taints)
+		e.nodes = append(e.nodes, x)
+	}
+	for i := range e.problem.Existing {
+		r := &e.problem.Existing[i]
+		if !r.InFlight {
+			continue
+		}
+		labels := e.aliases.Labels(r.Node.Labels)
+		labels[requirements.NodeNameKey] = r.Node.Name
+		x := node{name: r.Node.Name, object: r.Node, alive: true, inFlight: true, coming: true, pool: -1, labels: labels}
+		x.Free = bounded(r.Free)
+		e.cluster.Describe(&x.Node, labels, r.Node.Spec.Taints)
 		e.nodes = append(e.nodes, x)
 	}
 	byName := make(map[string]*node, len(e.nodes))

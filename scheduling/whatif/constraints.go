@@ -19,7 +19,7 @@ func (e *engine) join() {
 // allowed reports whether the constraints between pods let a pod of the class onto a node with these values of the keys.
 // Groups that are left out are not asked about; what is said no to is refused whatever these say.
 func (e *engine) allowed(c *class, values []int32, without []bool) bool {
-	return e.cluster.State.Check(&c.Constraints, values, without).OK()
+	return e.cluster.Between(&c.Constraints, values, without).OK()
 }
 
 // keyOf is the name of the label by whose values a group is counted.

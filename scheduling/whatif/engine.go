@@ -67,7 +67,9 @@ type pod struct {
 	class  int32
 	node   int32 // where it runs, there or gone; -1 for nowhere
 	placed int32 // how often it was placed
-	asked  bool  // while a question's pods are read: it is one of them
+	// values are those at which it is counted where it goes by itself; nil for a pod that has no such place.
+	values []int32
+	asked  bool // while a question's pods are read: it is one of them
 }
 
 // leaving reports whether the pod is being deleted. One that was placed stands for the pod that is made in its stead.
@@ -75,10 +77,14 @@ func (p *pod) leaving() bool { return p.object.DeletionTimestamp != nil && p.pla
 
 type node struct {
 	bind.Node
-	name    string
-	object  *corev1.Node
-	alive   bool
-	target  bool // takes pods
+	name   string
+	object *corev1.Node
+	alive  bool
+	target bool // takes pods
+	// leaving says that the node may be gone at any moment, and inFlight that it may be there at any moment. coming says that it takes
+	// pods once it is ready, so that only pods which wait for it go there.
+	leaving, inFlight, coming bool
+
 	pods    []int32
 	pool    int32 // index into Problem.Pools, -1 for none
 	usage   []int64
@@ -96,16 +102,17 @@ func (n *node) open() bool { return n.alive && n.target }
 type opKind uint8
 
 const (
-	opRemove opKind = iota // a node goes, with all that runs there
-	opAdd                  // a node comes
-	opPlace                // a pod goes to a node
-	opCredit               // a node that went no longer counts against its pool's limits
+	opRemove  opKind = iota // a node goes, with all that runs there
+	opAdd                   // a node comes
+	opPlace                 // a pod goes to a node
+	opCredit                // a node that went no longer counts against its pool's limits
+	opReserve               // a pod will go to a node by itself
 )
 
 type op struct {
 	kind      opKind
 	pod, node int32
-	old       int32 // of opPlace: where the pod was
+	old       int32 // of opPlace and opReserve: where the pod was
 	added     *node // of opAdd
 }
 
@@ -125,7 +132,7 @@ func (e *engine) apply(o op) {
 			e.count(p, n, -1)
 		}
 		e.countDaemons(n, -1)
-		e.cluster.CountNode(&n.Node, -1)
+		e.countNode(n, -1)
 	case opAdd:
 		e.nodes = append(e.nodes, *o.added)
 		n := &e.nodes[len(e.nodes)-1]
@@ -148,6 +155,19 @@ func (e *engine) apply(o op) {
 		e.refresh(o.node)
 	case opCredit:
 		e.charge(&e.nodes[o.node], -1)
+	case opReserve:
+		n, p := &e.nodes[o.node], &e.pods[o.pod]
+		p.values = n.Values
+		if o.old >= 0 {
+			p.values = e.cluster.Elsewhere(&n.Node, &e.nodes[o.old].Node)
+		}
+		e.tally(n, -1)
+		e.cluster.Take(&e.classes[p.class].Class, &n.Node)
+		e.tally(n, 1)
+		n.pods = append(n.pods, o.pod)
+		e.count(o.pod, n, 1)
+		p.node = o.node
+		e.refresh(o.node)
 	}
 }
 
@@ -162,7 +182,7 @@ func (e *engine) undo(o op) {
 			e.count(p, n, 1)
 		}
 		e.countDaemons(n, 1)
-		e.cluster.CountNode(&n.Node, 1)
+		e.countNode(n, 1)
 	case opAdd:
 		last := len(e.nodes) - 1
 		n := &e.nodes[last]
@@ -188,6 +208,15 @@ func (e *engine) undo(o op) {
 		e.refresh(o.node)
 	case opCredit:
 		e.charge(&e.nodes[o.node], 1)
+	case opReserve:
+		n, p := &e.nodes[o.node], &e.pods[o.pod]
+		e.count(o.pod, n, -1)
+		e.tally(n, -1)
+		e.cluster.Release(&e.classes[p.class].Class, &n.Node)
+		e.tally(n, 1)
+		n.pods = n.pods[:len(n.pods)-1]
+		p.node, p.values = o.old, nil
+		e.refresh(o.node)
 	}
 }
 
@@ -203,7 +232,24 @@ func (e *engine) rollback(mark int) {
 // count adds a pod to the counts of its node, or takes it off with sign -1.
 func (e *engine) count(pod int32, n *node, sign int32) {
 	p := &e.pods[pod]
-	e.cluster.Count(&e.classes[p.class].Class, &n.Node, p.leaving(), sign)
+	c := &e.classes[p.class].Class
+	switch {
+	case n.leaving:
+		e.cluster.CountMoving(c, &n.Node, n.Values, p.object.DeletionTimestamp != nil, sign)
+	case p.values != nil:
+		e.cluster.CountMoving(c, &n.Node, p.values, false, sign)
+	default:
+		e.cluster.Count(c, &n.Node, p.leaving(), sign)
+	}
+}
+
+// countNode makes the node a domain of spreads, or takes it off with sign -1.
+func (e *engine) countNode(n *node, sign int32) {
+	if n.leaving || n.inFlight {
+		e.cluster.CountMovingNode(&n.Node, sign)
+	} else {
+		e.cluster.CountNode(&n.Node, sign)
+	}
 }
 
 // charge takes a node off what its pool's limits leave, or gives it back.

@@ -274,6 +274,13 @@ func TestCommandsAreAcceptedWhileOthersMove(t *testing.T) {
 				}
 			}
 			seen.refused += other.refused
+			if other.share == 0 { // at last the others move, too
+				other.share, other.refused = 1, 0
+				if _, err = other.step(ctx, s); err != nil {
+					return seen, err
+				}
+				seen.late += other.refused
+			}
 		}
 		seen.others = len(sim.Reserved())
 		return seen, nil

@@ -42,7 +42,9 @@ func now() time.Time { return time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC) }
 type tally struct {
 	clusters, commands, evictions int
 	methods                       map[string]int
-	others, refused               int // places of pods that move by themselves, and how many of these were refused when tried
+	// others are places of pods that move by themselves, refused how many were refused in any of the worlds, and late how many of
+	// those that are tried after all commands.
+	others, refused, late int
 }
 
 func (a *tally) add(b tally) {
@@ -51,6 +53,7 @@ func (a *tally) add(b tally) {
 	a.evictions += b.evictions
 	a.others += b.others
 	a.refused += b.refused
+	a.late += b.late
 	for m, n := range b.methods {
 		if a.methods == nil {
 			a.methods = map[string]int{}
@@ -90,7 +93,7 @@ func each(t *testing.T, count int, check func(ctx context.Context, seed uint64) 
 		all.add(sums[i])
 		assert.NoError(t, errs[i], "seed %d", first+uint64(i))
 	}
-	t.Logf("%d clusters, %d commands, %d evictions, %d places kept for others, %d of them refused; by method: %v", all.clusters, all.commands, all.evictions, all.others, all.refused, all.methods)
+	t.Logf("%d clusters, %d commands, %d evictions, %d places kept for others, %d of them refused and %d after all commands; by method: %v", all.clusters, all.commands, all.evictions, all.others, all.refused, all.late, all.methods)
 	require.Positive(t, all.commands)
 }
 

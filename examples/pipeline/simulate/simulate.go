@@ -3,7 +3,6 @@ package simulate
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -35,7 +34,6 @@ func New(s scheduling.Snapshot) (*Simulator, []string, error) { return NewFor(s,
 // are. Nil is the price.
 func NewFor(s scheduling.Snapshot, o *plan.Objective) (*Simulator, []string, error) {
 	var costs [][]deprovision.Price
-	s, nominated := seated(s)
 	c, err := whatif.Compile(s, &whatif.Options{Price: func(p *scheduling.Problem, shape, offering int) whatif.Price {
 		if costs == nil {
 			costs = compileCosts(p, o)
@@ -48,23 +46,20 @@ func NewFor(s scheduling.Snapshot, o *plan.Objective) (*Simulator, []string, err
 	if costs == nil { // nothing is sold
 		costs = compileCosts(c.Problem(), o)
 	}
-	var pending []*corev1.Pod
-	var kept []deprovision.Placement
+	leaving := Leaving(s)
+	var moving []*corev1.Pod
 	for _, p := range s.Pods {
-		if p.Spec.NodeName == "" {
-			pending = append(pending, p)
+		if p.Spec.NodeName == "" || leaving[p.Spec.NodeName] && eviction.Reschedulable(p) {
+			moving = append(moving, p)
 		}
 	}
-	if len(pending) > 0 {
-		reserved, placements := c.Reserve(pending)
-		c = reserved
-		for _, p := range placements {
-			nominated = append(nominated, p.Node)
-			kept = append(kept, deprovision.Placement{Pod: p.Pod, Node: p.Node})
-		}
-	}
+	c, places := c.Reserve(moving)
 	sim := at(c, newMarket(c.Problem(), costs))
-	sim.reserved = kept
+	var nominated []string
+	for _, p := range places {
+		nominated = append(nominated, p.Node)
+		sim.reserved = append(sim.reserved, deprovision.Placement{Pod: p.Pod, Node: p.Node})
+	}
 	return sim, nominated, nil
 }
 
@@ -84,33 +79,6 @@ func Leaving(s scheduling.Snapshot) map[string]bool {
 		}
 	}
 	return out
-}
-
-// seated is the snapshot with the pods that kube-scheduler keeps room for (status.nominatedNodeName) on the nodes where it does, and
-// those nodes; pods of nodes on their way out are pending.
-func seated(s scheduling.Snapshot) (out scheduling.Snapshot, nodes []string) {
-	there := make(map[string]bool, len(s.Nodes))
-	for _, n := range s.Nodes {
-		there[n.Name] = true
-	}
-	leaving := Leaving(s)
-	out = s
-	out.Pods = slices.Clone(s.Pods)
-	for i, p := range s.Pods {
-		node := ""
-		switch {
-		case leaving[p.Spec.NodeName] && eviction.Reschedulable(p):
-		case p.Spec.NodeName == "" && p.DeletionTimestamp == nil && there[p.Status.NominatedNodeName]:
-			node = p.Status.NominatedNodeName
-			nodes = append(nodes, node)
-		default:
-			continue
-		}
-		next := *p
-		next.Spec.NodeName = node
-		out.Pods[i] = &next
-	}
-	return out, nodes
 }
 
 func at(c *whatif.Cluster, m *market) *Simulator {

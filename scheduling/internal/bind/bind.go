@@ -37,10 +37,61 @@ func (c *Cluster) Check(cl *Class, n *Node) Refusal {
 	if r := c.Alone(cl, n); !r.OK() {
 		return r
 	}
-	if v := c.State.Check(&cl.Constraints, n.Values, nil); !v.OK() {
+	if v := c.Between(&cl.Constraints, n.Values, nil); !v.OK() {
 		return Refusal{By: Interpod, Violation: v}
 	}
 	return Refusal{}
+}
+
+// Between is the first constraint between pods that keeps one more pod from a place with these values. Groups in skip, by number, are
+// not asked about. It costs O(constraints), and a look at all domains where Low has to be asked twice.
+func (c *Cluster) Between(x *interpod.Constraints, values []int32, skip []bool) interpod.Violation {
+	v := c.State.Check(x, values, skip)
+	if !v.OK() || c.Low == nil {
+		return v
+	}
+	met, anywhere, missing := true, int32(0), int32(0)
+	for i := range x.Terms {
+		t := &x.Terms[i]
+		if t.Anti || !t.Hard {
+			continue
+		}
+		anywhere += c.State.Total(t.Group)
+		at := values[c.Index.Groups()[t.Group].Key]
+		if (skip == nil || !skip[t.Group]) && (at < 0 || c.Low.Members(t.Group, at) == 0) {
+			met, missing = false, t.Group
+		}
+	}
+	if !met && anywhere > 0 { // what it follows may be elsewhere
+		return interpod.Violation{Rule: interpod.AffinityRule, Group: missing}
+	}
+	for i := range x.Spreads {
+		if sp := &x.Spreads[i]; (skip == nil || !skip[sp.Group]) && !c.even(sp, values) {
+			return interpod.Violation{Rule: interpod.SpreadRule, Group: sp.Group}
+		}
+	}
+	return interpod.Violation{}
+}
+
+// even reports whether one more pod keeps to the skew whenever others move: the most that may be in its domain are compared with
+// the fewest that may be in any other.
+func (c *Cluster) even(sp *interpod.Spread, values []int32) bool {
+	at := values[c.Index.Groups()[sp.Group].Key]
+	n := c.State.Members(sp.Group, at)
+	if sp.Self {
+		n++
+	}
+	own, least := c.Low.Members(sp.Group, at), c.Low.Least(sp)
+	if n-least <= sp.MaxSkew {
+		return true
+	}
+	if own > least {
+		return false
+	}
+	c.Low.Count(sp.Group, at, n-own) // its own domain may be the one with the fewest
+	least = c.Low.Least(sp)
+	c.Low.Count(sp.Group, at, own-n)
+	return n-least <= sp.MaxSkew
 }
 
 // Alone is [Cluster.Check] without constraints between pods.
@@ -74,6 +125,12 @@ func (cl *Class) attached(n *Node, resource int) int64 {
 
 // Add binds a pod of the class to a node, whatever [Cluster.Check] says of it.
 func (c *Cluster) Add(cl *Class, n *Node, terminating bool) {
+	c.Take(cl, n)
+	c.Count(cl, n, terminating, 1)
+}
+
+// Take is [Cluster.Add] without the counts of constraints between pods.
+func (c *Cluster) Take(cl *Class, n *Node) {
 	for i, q := range cl.Need {
 		n.Free[i] -= q - cl.attached(n, i)
 	}
@@ -83,27 +140,71 @@ func (c *Cluster) Add(cl *Class, n *Node, terminating bool) {
 		}
 	}
 	n.Ports = append(n.Ports, cl.Ports...)
-	c.Count(cl, n, terminating, 1)
 }
 
 // Remove takes the pod off that was added to the node last. Its class must not share volumes.
 func (c *Cluster) Remove(cl *Class, n *Node, terminating bool) {
+	c.Release(cl, n)
+	c.Count(cl, n, terminating, -1)
+}
+
+// Release is [Cluster.Remove] without the counts of constraints between pods.
+func (c *Cluster) Release(cl *Class, n *Node) {
 	for i, q := range cl.Need {
 		n.Free[i] += q
 	}
 	n.Ports = n.Ports[:len(n.Ports)-len(cl.Ports)]
-	c.Count(cl, n, terminating, -1)
 }
 
-// Count adds a pod to the counts of constraints between pods, or takes it off with sign -1. Nothing else changes.
+// Count adds a pod to the counts of constraints between pods, or takes it off with sign -1. Nothing else changes. A terminating pod
+// may be gone at any moment.
 func (c *Cluster) Count(cl *Class, n *Node, terminating bool, sign int32) {
-	if len(cl.MemberOf)+len(cl.Terms) > 0 {
-		c.State.Add(&cl.Constraints, n.Values, c.passes(n), terminating, sign)
+	if len(cl.MemberOf)+len(cl.Terms) == 0 {
+		return
+	}
+	c.State.Add(&cl.Constraints, n.Values, c.passes(n), terminating, sign)
+	if c.Low != nil && !terminating {
+		c.Low.Add(&cl.Constraints, n.Values, c.passes(n), false, sign)
 	}
 }
 
+// CountMoving is [Cluster.Count] of a pod that may be at the node or not. Where it may be at another place, too, without leaving the
+// domain, the value of that key is to be [interpod.Absent] in one of the two.
+func (c *Cluster) CountMoving(cl *Class, n *Node, values []int32, terminating bool, sign int32) {
+	c.State.Add(&cl.Constraints, values, c.passes(n), terminating, sign)
+}
+
 // CountNode makes the node a domain of spreads, or takes it off with sign -1.
-func (c *Cluster) CountNode(n *Node, sign int32) { c.State.AddNode(n.Values, c.passes(n), sign) }
+func (c *Cluster) CountNode(n *Node, sign int32) {
+	c.State.AddNode(n.Values, c.passes(n), sign)
+	if c.Low != nil {
+		c.Low.AddNode(n.Values, c.passes(n), sign)
+	}
+}
+
+// CountMovingNode is [Cluster.CountNode] of a node that may be there or not.
+func (c *Cluster) CountMovingNode(n *Node, sign int32) {
+	if c.Low != nil {
+		c.Low.AddNode(n.Values, c.passes(n), sign)
+	}
+}
+
+// Elsewhere is the values of a node without those that it shares with another one, if all node filters say the same of both.
+func (c *Cluster) Elsewhere(n, other *Node) []int32 {
+	here, there := c.passes(n), c.passes(other)
+	for f := range c.Index.Filters() {
+		if here(int32(f)) != there(int32(f)) {
+			return n.Values
+		}
+	}
+	out := slices.Clone(n.Values)
+	for k, v := range other.Values {
+		if v == out[k] {
+			out[k] = interpod.Absent
+		}
+	}
+	return out
+}
 
 // StartDaemons binds the pods of DaemonSets to a node whose free capacity does not have what they take, and returns those that constraints
 // between pods count. One for which there is no space, whose port is taken, or that other pods keep away does not start; the space

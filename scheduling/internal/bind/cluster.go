@@ -77,6 +77,10 @@ type Cluster struct {
 	Values *interpod.Values
 	// State counts the pods. It is nil until the cluster is started.
 	State *interpod.State
+	// Low is nil where every pod stays until it is removed. Otherwise State counts the most pods that may be at a place, over the
+	// fewest nodes, and Low the fewest pods over the most nodes: what moves by itself is in State wherever it may be, and not in
+	// Low. A pod is then let in only if it would be whenever the others move.
+	Low *interpod.State
 
 	asked  requirements.Keys
 	kinds  []kind
@@ -101,6 +105,9 @@ func (c *Cluster) Start() { c.State = interpod.NewState(c.Index, c.Values) }
 // Clone is a copy that changes by itself.
 func (c *Cluster) Clone() *Cluster {
 	out := *c
+	if c.Low != nil {
+		out.Low = c.Low.Clone()
+	}
 	out.State, out.kinds, out.kindAt, out.text = c.State.Clone(), slices.Clip(c.kinds), maps.Clone(c.kindAt), nil
 	out.suits, out.passed = slices.Clone(c.suits), slices.Clone(c.passed)
 	for _, table := range [][][]answer{out.suits, out.passed} {
