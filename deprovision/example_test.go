@@ -69,19 +69,19 @@ func (seats firstFit) Simulate(_ context.Context, q deprovision.Question) (depro
 	for _, pod := range q.Pods {
 		node := after.first()
 		if node == "" {
-			return deprovision.Answer{Left: []*corev1.Pod{pod}, Why: "all seats are taken"}, nil
+			return deprovision.Answer{Unplaced: []*corev1.Pod{pod}, Why: "all seats are taken"}, nil
 		}
 		after[node]--
 		a.Placements = append(a.Placements, deprovision.Placement{Pod: pod, Node: node})
 	}
 	a.After = func() deprovision.Simulator { return after }
-	a.Fresh = a.After
+	a.Rebased = a.After
 	return a, nil
 }
 
 // Bound knows nothing without trying.
-func (firstFit) Bound(deprovision.Question) deprovision.Price { return 0 }
-func (firstFit) Choose([]deprovision.Keeping, int) [][]bool   { return nil }
+func (firstFit) Bound(deprovision.Question) deprovision.Price  { return 0 }
+func (firstFit) Choose([]deprovision.NodeChoice, int) [][]bool { return nil }
 
 // first is the first node by name that has a seat.
 func (seats firstFit) first() string {
@@ -165,14 +165,14 @@ func (fleet) Simulate(_ context.Context, q deprovision.Question) (deprovision.An
 		Alternatives: []deprovision.Alternative{{InstanceType: "m.large", PricePerHour: deprovision.Dollars(0.05)}, {InstanceType: "r.large", PricePerHour: deprovision.Dollars(0.07)}},
 	}
 	if n.PricePerHour >= q.MaxCost && q.Moves == nil {
-		return deprovision.Answer{Left: q.Pods}, nil
+		return deprovision.Answer{Unplaced: q.Pods}, nil
 	}
 	var moves []deprovision.Placement
 	for _, p := range q.Pods {
 		moves = append(moves, deprovision.Placement{Pod: p, Node: n.Name})
 	}
 	after := func() deprovision.Simulator { return fleet{} }
-	return deprovision.Answer{NewNodes: []deprovision.NewNode{n}, Placements: moves, After: after, Fresh: after}, nil
+	return deprovision.Answer{NewNodes: []deprovision.NewNode{n}, Placements: moves, After: after, Rebased: after}, nil
 }
 
 // An alternative is what to launch where the first choice is sold out: it holds the same pods and still saves money.
@@ -318,7 +318,7 @@ func ExamplePoint() {
 // thrifty is the toy, which keeps the nodes whose pods, at a cent each, are worth more than keeping the node costs.
 type thrifty struct{ toy }
 
-func (thrifty) Choose(nodes []deprovision.Keeping, cases int) [][]bool {
+func (thrifty) Choose(nodes []deprovision.NodeChoice, cases int) [][]bool {
 	out := make([][]bool, cases)
 	for k := range out {
 		for _, n := range nodes {
@@ -329,13 +329,13 @@ func (thrifty) Choose(nodes []deprovision.Keeping, cases int) [][]bool {
 }
 
 // A simulator that knows prices of resources says which nodes are worth keeping; a plan then looks at those sets of nodes.
-func ExampleKeeping() {
+func ExampleNodeChoice() {
 	var sim deprovision.Simulator = thrifty{}
 	w := newWorld("a 4 4", "b 4 1")
-	var nodes []deprovision.Keeping
+	var nodes []deprovision.NodeChoice
 	for _, name := range []string{"a", "b"} {
 		n := w.node(name)
-		nodes = append(nodes, deprovision.Keeping{Node: name, Pods: n.Pods, Costs: []deprovision.Price{n.PricePerHour, n.PricePerHour - deprovision.Dollars(0.03)}})
+		nodes = append(nodes, deprovision.NodeChoice{Node: name, Pods: n.Pods, Costs: []deprovision.Price{n.PricePerHour, n.PricePerHour - deprovision.Dollars(0.03)}})
 	}
 	fmt.Println("for their price:", sim.Choose(nodes, 2)[0])
 	fmt.Println("if moving pods costs three cents an hour:", sim.Choose(nodes, 2)[1])

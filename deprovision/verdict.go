@@ -8,16 +8,16 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 )
 
-// refuse notes why a node stays, unless something nearer to a command is known: what the policy said counts for more than
-// what a budget says, and that more than a blocker of an earlier method.
-func (p *planner) refuse(v Verdict) {
-	if old, ok := p.refused[v.Node]; ok && weight(old.Outcome) > weight(v.Outcome) {
+// note records why a node stays, unless a verdict of higher precedence is known.
+func (p *planner) note(v Verdict) {
+	if old, ok := p.noted[v.Node]; ok && precedence(old.Outcome) > precedence(v.Outcome) {
 		return
 	}
-	p.refused[v.Node] = v
+	p.noted[v.Node] = v
 }
 
-func weight(o Outcome) int {
+// precedence is higher for outcomes that are nearer to a command.
+func precedence(o Outcome) int {
 	switch o {
 	case Chosen:
 		return 6
@@ -35,13 +35,13 @@ func weight(o Outcome) int {
 	return 0
 }
 
-// verdicts says of every node of the cluster why it stays or goes.
+// verdicts fills in the verdict of every node.
 func (p *planner) verdicts() {
 	for i := range p.cluster.Nodes {
 		name := p.cluster.Nodes[i].Name()
-		v, ok := p.refused[name]
+		v, ok := p.noted[name]
 		m := p.nodes[name]
-		if m == nil { // the command says it
+		if m == nil { // its command adds the rest
 			v, ok = Verdict{Node: name, Outcome: Chosen}, true
 		}
 		switch {
@@ -56,7 +56,7 @@ func (p *planner) verdicts() {
 	slices.SortFunc(p.out.Verdicts, func(a, b Verdict) int { return strings.Compare(a.Node, b.Node) })
 }
 
-// explain says why a candidate for which nothing was found stays.
+// explain is the verdict of a candidate without any change that gives it back.
 func (p *planner) explain(m *member) Verdict {
 	v := Verdict{Node: m.Name, Method: eligibility.Consolidation, Disruption: m.Disruption, PricePerHour: m.PricePerHour}
 	q := question([]*member{m})

@@ -23,13 +23,13 @@ type moody struct {
 
 func (m moody) Simulate(ctx context.Context, q deprovision.Question) (deprovision.Answer, error) {
 	if m.refuses(q) {
-		return deprovision.Answer{Left: q.Pods, Why: "it is in a mood"}, nil
+		return deprovision.Answer{Unplaced: q.Pods, Why: "it is in a mood"}, nil
 	}
 	a, err := m.Simulator.Simulate(ctx, q)
 	if a.After != nil {
 		after := a.After
 		a.After = func() deprovision.Simulator { return moody{after(), m.refuses} }
-		a.Fresh = a.After
+		a.Rebased = a.After
 	}
 	return a, err
 }
@@ -83,7 +83,7 @@ type fickle struct {
 
 func (f fickle) Simulate(_ context.Context, q deprovision.Question) (deprovision.Answer, error) {
 	if q.Moves == nil && (q.MaxNodes == 0 && !f.moved || f.moved && q.Remove[0] == "old") {
-		return deprovision.Answer{Left: q.Pods, Why: "no room"}, nil
+		return deprovision.Answer{Unplaced: q.Pods, Why: "no room"}, nil
 	}
 	to, a := "old", deprovision.Answer{}
 	if n := (deprovision.NewNode{Name: "new", Pool: "default", InstanceType: "t1", PricePerHour: deprovision.Dollars(0.01), Daemons: []*corev1.Pod{f.daemon}}); q.Moves == nil && !f.moved || len(q.Buy) > 0 {
@@ -93,7 +93,7 @@ func (f fickle) Simulate(_ context.Context, q deprovision.Question) (deprovision
 		a.Placements = append(a.Placements, deprovision.Placement{Pod: p, Node: to})
 	}
 	a.After = func() deprovision.Simulator { return fickle{daemon: f.daemon, moved: true} }
-	a.Fresh = a.After
+	a.Rebased = a.After
 	return a, nil
 }
 

@@ -94,7 +94,7 @@ type Alternative struct {
 }
 
 // OK reports whether every pod found a place.
-func (a *Answer) OK() bool { return len(a.Left) == 0 }
+func (a *Answer) OK() bool { return len(a.Unplaced) == 0 }
 
 // After is the cluster with the answer carried out. It costs nothing until it is asked.
 func (a *Answer) After() *Cluster { return &Cluster{a.from.e, a.from, a.from.depth + 1, a.ops} }
@@ -140,7 +140,7 @@ func (c *Cluster) Ask(q Question) Answer {
 		i, ok := e.nodeAt[name]
 		if !ok || !e.nodes[i].alive || e.nodes[i].leaving || e.nodes[i].inFlight {
 			e.rollback(0)
-			return Answer{from: c, Left: q.Pods, Why: fmt.Sprintf("there is no node %q that could be removed", name)}
+			return Answer{from: c, Unplaced: q.Pods, Why: fmt.Sprintf("there is no node %q that could be removed", name)}
 		}
 		gone = append(gone, i)
 		e.do(op{kind: opRemove, node: i})
@@ -148,7 +148,7 @@ func (c *Cluster) Ask(q Question) Answer {
 	moving, why := e.moving(q.Pods)
 	if why != "" {
 		e.rollback(0)
-		return Answer{from: c, Left: q.Pods, Why: why}
+		return Answer{from: c, Unplaced: q.Pods, Why: why}
 	}
 	b := buying{e: e, from: c, q: &q, moving: moving}
 	var left []int32
@@ -178,7 +178,7 @@ func (c *Cluster) Ask(q Question) Answer {
 			a.Why = e.why(left[0])
 		}
 		for _, p := range left {
-			a.Left = append(a.Left, e.pods[p].object)
+			a.Unplaced = append(a.Unplaced, e.pods[p].object)
 		}
 		e.rollback(0)
 		return a

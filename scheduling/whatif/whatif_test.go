@@ -149,7 +149,7 @@ func TestPreferences(t *testing.T) {
 		c := compile(t, nodes, x.pods...)
 		a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: x.pods[:1]})
 		assert.Equal(t, []string{x.want}, places(a), name)
-		a = c.Settled().Ask(whatif.Question{Remove: []string{"a"}, Pods: x.pods[:1]})
+		a = c.Rebase().Ask(whatif.Question{Remove: []string{"a"}, Pods: x.pods[:1]})
 		assert.Equal(t, []string{x.want}, places(a), "%s, settled", name)
 	}
 }
@@ -227,11 +227,11 @@ func TestVersions(t *testing.T) {
 	two := second.Ask(whatif.Question{Remove: []string{"b"}, Pods: []*corev1.Pod{q, p}})
 	assert.Equal(t, []string{"p>c", "q>c"}, slices.Sorted(slices.Values(places(two))))
 	third := two.After()
-	assert.Equal(t, []int64{0, 0, 2000}, cpus(third.Room([]string{"a", "b", "c"})), "the first two are gone")
-	assert.Equal(t, []int64{3000, 3000, 4000}, cpus(first.Room([]string{"a", "b", "c"})), "an old version is as it was")
+	assert.Equal(t, []int64{0, 0, 2000}, cpus(third.FreeOf([]string{"a", "b", "c"})), "the first two are gone")
+	assert.Equal(t, []int64{3000, 3000, 4000}, cpus(first.FreeOf([]string{"a", "b", "c"})), "an old version is as it was")
 	assert.Equal(t, places(one), places(first.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}})))
 	assert.Equal(t, places(two), places(second.Ask(whatif.Question{Remove: []string{"b"}, Pods: []*corev1.Pod{q, p}})))
-	assert.Equal(t, int64(2000), third.Settled().Free()[0])
+	assert.Equal(t, int64(2000), third.Rebase().Free()[0])
 	assert.Equal(t, int64(2000), third.Free()[0])
 	assert.Equal(t, int64(10000), first.Free()[0])
 }
@@ -284,7 +284,7 @@ func TestPodsThatStayAreNotAskedAbout(t *testing.T) {
 	a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p, waits}})
 	assert.True(t, a.OK(), a.Why)
 	left := c.Ask(whatif.Question{Remove: []string{"a"}}) // p goes with its node
-	for _, after := range []*whatif.Cluster{left.After(), left.After().Settled()} {
+	for _, after := range []*whatif.Cluster{left.After(), left.After().Rebase()} {
 		a = after.Ask(whatif.Question{Pods: []*corev1.Pod{p}})
 		assert.True(t, a.OK(), a.Why)
 	}
@@ -338,7 +338,7 @@ func TestResizedPodsAreCountedOneByOne(t *testing.T) {
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("3")}}}}
 			})
 			c := compile(t, []*corev1.Node{node("a", "z1", "8")}, grown, pod("p-1", "a", "1", edit))
-			assert.Equal(t, []int64{4000}, cpus(c.Room([]string{"a"})))
+			assert.Equal(t, []int64{4000}, cpus(c.FreeOf([]string{"a"})))
 		})
 	}
 }

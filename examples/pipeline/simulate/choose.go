@@ -12,7 +12,7 @@ import (
 // and a row for each resource. Its dual has a variable for each resource and is solved by cutting planes (J. E. Kelley, 1960): at
 // given rates a node is kept if what it can hold is worth more than it costs. A pass costs O(nodes x resources), and a dozen or two
 // do.
-func (s *Simulator) Choose(nodes []deprovision.Keeping, cases int) [][]bool {
+func (s *Simulator) Choose(nodes []deprovision.NodeChoice, cases int) [][]bool {
 	if len(nodes) == 0 || len(s.market.sizes) == 0 {
 		return nil
 	}
@@ -20,7 +20,7 @@ func (s *Simulator) Choose(nodes []deprovision.Keeping, cases int) [][]bool {
 	for i := range nodes {
 		names[i] = nodes[i].Node
 	}
-	free := s.at.Room(names)
+	free := s.at.FreeOf(names)
 	demand := make([]int64, len(s.market.problem.Resources))
 	band := s.proportions(nodes)
 	scale := s.market.scale(demand)
@@ -48,7 +48,7 @@ func (s *Simulator) Choose(nodes []deprovision.Keeping, cases int) [][]bool {
 // band is between which proportions of memory to cpu half of the pods are.
 type band struct{ least, most float64 }
 
-func (s *Simulator) proportions(nodes []deprovision.Keeping) band {
+func (s *Simulator) proportions(nodes []deprovision.NodeChoice) band {
 	var list []float64
 	for i := range nodes {
 		for _, p := range nodes[i].Pods {

@@ -108,7 +108,7 @@ func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (depro
 		}
 	}
 	a := s.at.Ask(ask)
-	out := deprovision.Answer{Left: a.Left, Why: a.Why}
+	out := deprovision.Answer{Unplaced: a.Unplaced, Why: a.Why}
 	if !a.OK() {
 		return out, nil
 	}
@@ -127,7 +127,7 @@ func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (depro
 		out.NewNodes = append(out.NewNodes, n)
 	}
 	out.After = func() deprovision.Simulator { return at(a.After(), s.market) }
-	out.Fresh = func() deprovision.Simulator { return at(a.After().Settled(), s.market) }
+	out.Rebased = func() deprovision.Simulator { return at(a.After().Rebase(), s.market) }
 	return out, nil
 }
 
@@ -135,7 +135,7 @@ func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (depro
 // resource costs at least on anything that can be bought. It costs O(pods).
 func (s *Simulator) Bound(q deprovision.Question) deprovision.Price {
 	need, free := s.at.Needs(q.Pods), s.at.Free()
-	for _, own := range s.at.Room(q.Remove) {
+	for _, own := range s.at.FreeOf(q.Remove) {
 		for d := range free {
 			free[d] -= own[d]
 		}
