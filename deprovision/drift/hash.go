@@ -13,7 +13,7 @@ import (
 // HashVersion is the version of the hash that [Hash] computes.
 const HashVersion = "v3"
 
-// Hash is what the reference writes into the annotation karpenter.sh/nodepool-hash of a pool and of the nodes that it buys, by
+// Hash is what Karpenter writes into the annotation karpenter.sh/nodepool-hash of a pool and of the nodes that it buys, by
 // [HashVersion]: a number over the labels, annotations, taints, startup taints, node class, termination grace period and
 // expiry of the template, wherever these stand in their lists; requirements are compared by themselves. It is false where
 // that is not known: for pools of older API versions, and for taints that say since when they are there.
