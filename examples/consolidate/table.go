@@ -15,7 +15,7 @@ import (
 // hoursPerMonth is what clouds reckon with.
 const hoursPerMonth = 730
 
-// write prints the plan for people: the commands, what they come to, and who stays and why.
+// write prints the plan for people: the commands, their totals, and why other nodes stay.
 func (r *report) write(w io.Writer, s terminal.Style, wide bool) error {
 	dated := r.Summary.Prices.List
 	if r.Summary.Prices.Date != "" {

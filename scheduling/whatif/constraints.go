@@ -17,7 +17,7 @@ func (e *engine) join() {
 }
 
 // allowed reports whether the constraints between pods let a pod of the class onto a node with these values of the keys.
-// Groups that are left out are not asked about; what is said no to is refused whatever these say.
+// Groups that are left out are skipped; a refusal without them stands.
 func (e *engine) allowed(c *class, values []int32, without []bool) bool {
 	return e.cluster.Between(&c.Constraints, values, without).OK()
 }
@@ -25,7 +25,7 @@ func (e *engine) allowed(c *class, values []int32, without []bool) bool {
 // keyOf is the name of the label by whose values a group is counted.
 func (e *engine) keyOf(group int32) string { return e.index.Keys()[e.index.Groups()[group].Key] }
 
-// narrow is the part of the set that the first alternative that suits it leaves.
+// narrow is the set narrowed by the first alternative that suits it.
 func narrow(set requirements.Set, asked requirements.Alternatives) (requirements.Set, bool) {
 	for a := range asked.All() {
 		if !a.Compatible(set, requirements.Keys{}) {

@@ -6,13 +6,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Reserve returns the cluster with places for pods that move without a question: pending pods, and those of nodes that are on their
-// way out. A nominated pod gets its node, and another one a node where kube-scheduler may put it once all these nodes are gone and
-// those that were bought are there. The places are returned; pods that find none are left out, and so are those that run on nodes
-// which stay.
+// Reserve is the cluster with places for pods that move without a question: pending pods, and pods of nodes that leave. A nominated pod
+// gets its node. Any other pod gets a node that accepts it once all of them have moved, leaving nodes are gone, and claims have their
+// nodes. Reserve returns these places. It ignores pods without a place and pods on nodes that stay.
 //
-// When the pods move is not known. So a place is full from now on, and a pod of a question is let in where constraints between pods
-// would let it in whenever they move: each is counted where it is and where it goes for what forbids, and nowhere for what is needed.
+// The moment of each move is unknown. So a place takes its capacity at once, and constraints between pods must hold whenever the others
+// move: a pod that moves counts both where it is and where it goes for anti-affinity and as the high count of a spread, and nowhere for
+// affinity and as the low count. Terminating pods count in the same way, and domains of leaving nodes and of claims are there or not.
 func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
 	e := c.e
 	e.mu.Lock()
@@ -20,12 +20,12 @@ func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
 	c.checkout()
 	e.journal = e.journal[:0]
 	low := e.cluster.Low
-	e.cluster.Low = nil // while places are looked for, all of them have moved
+	e.cluster.Low = nil // places are found as if all had moved
 	for i := range e.nodes {
 		if n := &e.nodes[i]; n.leaving {
 			e.do(op{kind: opRemove, node: int32(i)})
 		} else if n.coming {
-			e.open(int32(i), true)
+			e.admit(int32(i), true)
 		}
 	}
 	var movable []*corev1.Pod
@@ -55,18 +55,18 @@ func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
 	e.rollback(0)
 	for i := range e.nodes {
 		if e.nodes[i].coming {
-			e.open(int32(i), false)
+			e.admit(int32(i), false)
 		}
 	}
-	if e.cluster.Low = low; low == nil && len(ops) > 0 { // until now each pod is where it stays
+	if e.cluster.Low = low; low == nil && len(ops) > 0 { // no pod moved by itself until now
 		e.cluster.Low = e.cluster.State.Clone()
 	}
 	after := &Answer{from: c, ops: slices.Clip(ops)}
 	return after.After(), placements
 }
 
-// open says whether the node takes pods.
-func (e *engine) open(at int32, yes bool) {
+// admit sets whether the node takes pods.
+func (e *engine) admit(at int32, yes bool) {
 	n := &e.nodes[at]
 	e.tally(n, -1)
 	n.target = yes

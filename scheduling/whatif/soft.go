@@ -5,34 +5,34 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// softly is what a class would rather have. It keeps no pod from any node; of nodes that take the pod one with the highest
-// score is chosen, and of those the fullest.
+// softly is the preferences of a class. They keep no pod from a node; a pod goes to a node with the highest score, of equal ones to
+// the fullest.
 type softly struct {
 	interpod.Constraints
 	nodes []requirements.Preference
-	met   []int8 // by kind of node and term: 0 unknown, 1 yes, 2 no
-	fine  bool   // some of it is about a key of many values
+	met   []int8 // by label class and term: 0 unknown, 1 yes, 2 no
+	fine  bool   // some of them are about a fine key
 }
 
 const (
-	// evenness is the weight of keeping to the skew that a spread would rather have: that of the heaviest affinity.
+	// evenness is the weight of a preferred spread: that of the heaviest affinity.
 	evenness = 100
-	// looks is how many nodes of a bucket are compared where they differ in what a class would rather have.
+	// looks bounds how many nodes of a bucket are compared if their scores may differ.
 	looks = 8
 )
 
-// score is how much of what a class would rather have nodes of a kind and with these values of the keys give.
-// Groups that are left out count for nothing.
-func (e *engine) score(s *softly, kind int32, values []int32, without []bool) int32 {
+// score is the total weight of the preferences that a node of this label class and these values meets. Groups that are left out count
+// for nothing.
+func (e *engine) score(s *softly, labelClass int32, values []int32, without []bool) int32 {
 	sum := int32(0)
 	for i := range s.nodes {
-		at := int(kind)*len(s.nodes) + i
+		at := int(labelClass)*len(s.nodes) + i
 		for at >= len(s.met) {
 			s.met = append(s.met, 0)
 		}
 		if s.met[at] == 0 {
 			s.met[at] = 2
-			if s.nodes[i].Nodes.Matches(e.cluster.Labels(kind)) {
+			if s.nodes[i].Nodes.Matches(e.cluster.Labels(labelClass)) {
 				s.met[at] = 1
 			}
 		}
@@ -61,12 +61,12 @@ func (e *engine) score(s *softly, kind int32, values []int32, without []bool) in
 	return sum
 }
 
-// prefer is the node from lo to hi that a pod of the class likes best; hi if none takes it.
+// prefer is the accepting node from lo to hi with the highest score; hi if none accepts a pod of the class.
 func (e *engine) prefer(c *class, lo, hi int) int {
 	best, most := int32(hi), int32(0)
 	for i := range e.buckets {
 		s := &e.buckets[i]
-		if len(s.nodes) == 0 || s.nodes[len(s.nodes)-1] < int32(lo) || !s.mixed && (!e.cluster.Suits(&c.Class, s.kind) || !e.allowed(c, s.values, e.fineGroups)) {
+		if len(s.nodes) == 0 || s.nodes[len(s.nodes)-1] < int32(lo) || !s.mixed && (!e.cluster.Suits(&c.Class, s.labelClass) || !e.allowed(c, s.values, e.fineGroups)) {
 			continue
 		}
 		from := int32(lo)
@@ -76,11 +76,11 @@ func (e *engine) prefer(c *class, lo, hi int) int {
 				break
 			}
 			n := &e.nodes[at]
-			if got := e.score(c.soft, n.Kind, n.Values, nil); best == int32(hi) || got > most || got == most && at < best {
+			if got := e.score(c.soft, n.LabelClass, n.Values, nil); best == int32(hi) || got > most || got == most && at < best {
 				best, most = at, got
 			}
 			if from = at + 1; !s.mixed && !c.soft.fine {
-				break // the others of the bucket are liked as much
+				break // the others of the bucket have the same score
 			}
 		}
 	}

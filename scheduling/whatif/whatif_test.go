@@ -150,7 +150,7 @@ func TestPreferences(t *testing.T) {
 		a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: x.pods[:1]})
 		assert.Equal(t, []string{x.want}, places(a), name)
 		a = c.Rebase().Ask(whatif.Question{Remove: []string{"a"}, Pods: x.pods[:1]})
-		assert.Equal(t, []string{x.want}, places(a), "%s, settled", name)
+		assert.Equal(t, []string{x.want}, places(a), "%s, rebased", name)
 	}
 }
 
@@ -265,7 +265,7 @@ func ExampleCluster_Ask() {
 		fmt.Printf("%s %s $%.2f\n", n.Name, n.Type, float64(n.Price)/1e9)
 	}
 	// Output:
-	// shop/web-0: of 1 other nodes, 1 have no room (the nearest, b, lacks cpu 1)
+	// shop/web-0: of 1 other nodes, 1 are too full (the nearest, b, lacks cpu 1)
 	// default-0 m.4 $0.04
 }
 

@@ -38,7 +38,7 @@ func fewest(s *Simulator, c *deprovision.Cluster, price float64) (most float64) 
 			costs[i] = float64(c.Nodes[i].PricePerHour) - unit*float64(len(c.Nodes[i].Reschedulable()))
 			always += min(0, costs[i])
 		}
-		_, value := s.market.keep(capacities, costs, scaled(demand, scale), scale)
+		_, value := s.market.retain(capacities, costs, scaled(demand, scale), scale)
 		most = max(most, total-(price*1e9-value-always)/unit)
 	}
 	return most

@@ -14,24 +14,23 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
 
-// Simulator answers the questions of package deprovision about one version of a cluster. It is immutable and safe for
-// concurrent use.
+// Simulator answers the questions of package deprovision about one version of a cluster. It is immutable and safe for concurrent use.
 type Simulator struct {
 	at       *whatif.Cluster
 	market   *market
 	reserved []deprovision.Placement
 }
 
-// Reserved are the places that are kept for pods that move by themselves.
+// Reserved are the places of pods that move without a command, see [New]. A simulator that an answer leads to has none.
 func (s *Simulator) Reserved() []deprovision.Placement { return s.reserved }
 
-// New compiles a snapshot. Pending pods keep the room that they would take now, and so do those that move because their nodes are on
-// their way out ([Leaving]). Pods that are nominated to a node keep the room that kube-scheduler keeps for them there. New returns
-// the names of all nodes that hold such room: none of them should be given back.
+// New compiles a snapshot. Pending pods and pods of nodes that leave ([Leaving]) get places, nominated pods on their nodes, see
+// whatif.Cluster.Reserve. New returns the names of the nodes with such places, which should not be given back.
+//
+// A command is right whenever these pods move to their places: before it, after it, or in between.
 func New(s scheduling.Snapshot) (*Simulator, []string, error) { return NewFor(s, nil) }
 
-// NewFor is New where nodes to buy count for what the objective makes of their price; [Counted] does the same for those that there
-// are. Nil is the price.
+// NewFor is New with the objective for nodes to buy; [Counted] is the same for existing nodes. A nil objective is the price.
 func NewFor(s scheduling.Snapshot, o *plan.Objective) (*Simulator, []string, error) {
 	var costs [][]deprovision.Price
 	c, err := whatif.Compile(s, &whatif.Options{Price: func(p *scheduling.Problem, shape, offering int) whatif.Price {
@@ -63,7 +62,7 @@ func NewFor(s scheduling.Snapshot, o *plan.Objective) (*Simulator, []string, err
 	return sim, nominated, nil
 }
 
-// Leaving are the names of the nodes that are on their way out: marked as such, being deleted, or of a claim that is.
+// Leaving are the names of the nodes that are marked for deletion, are being deleted, or have a claim that is.
 func Leaving(s scheduling.Snapshot) map[string]bool {
 	deleting := map[string]bool{} // by name and by provider id
 	for i := range s.NodeClaims {
@@ -85,7 +84,7 @@ func at(c *whatif.Cluster, m *market) *Simulator {
 	return &Simulator{at: c, market: m}
 }
 
-// Placeable says why a pod could not be placed by us wherever it went, empty if it can.
+// Placeable says why no plan places the pod, empty if one can.
 func (s *Simulator) Placeable(p *corev1.Pod) string { return s.at.Refuses(p) }
 
 // Simulate answers the question. The only error is that of the context.
@@ -131,8 +130,8 @@ func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (depro
 	return out, nil
 }
 
-// Bound returns a cost below which nothing holds the pods that do not fit into what other nodes have free, from what a unit of each
-// resource costs at least on anything that can be bought. It costs O(pods).
+// Bound returns a lower bound of the cost of new nodes for the pods, from dual prices of resources and the total free capacity of other
+// nodes. It costs O(pods).
 func (s *Simulator) Bound(q deprovision.Question) deprovision.Price {
 	need, free := s.at.Needs(q.Pods), s.at.Free()
 	for _, own := range s.at.FreeOf(q.Remove) {
@@ -143,5 +142,5 @@ func (s *Simulator) Bound(q deprovision.Question) deprovision.Price {
 	for d := range need {
 		need[d] -= max(0, free[d])
 	}
-	return s.market.worth(need)
+	return s.market.atLeast(need)
 }
