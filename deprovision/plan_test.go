@@ -22,7 +22,7 @@ import (
 
 func now() time.Time { return time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC) }
 
-// toy is a simulator in which every pod has size 1, a node of type tN has room for N and costs N cents an hour, spot half
+// toy is a simulator in which every pod has size 1, a node of type tN holds N and costs N cents an hour, spot half
 // of it.
 type toy struct {
 	free map[string]int
@@ -299,7 +299,7 @@ func TestEveryVerdict(t *testing.T) {
 	assert.Equal(t, "by hand, but no room", verdict(t, r, "a").Detail)
 }
 
-// nowhere has no room at all.
+// nowhere accepts no pod.
 type nowhere struct{ unbounded }
 
 func (nowhere) Simulate(_ context.Context, q deprovision.Question) (deprovision.Answer, error) {
@@ -395,7 +395,7 @@ func TestFrontierHasEachBeginning(t *testing.T) {
 	}
 }
 
-// haggling asks half as much again for what is bought where more work is not worth it.
+// haggling sells at one and a half times the price unless the question is thorough.
 type haggling struct{ deprovision.Simulator }
 
 func (s haggling) Simulate(ctx context.Context, q deprovision.Question) (deprovision.Answer, error) {

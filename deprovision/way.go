@@ -95,7 +95,7 @@ func (p *planner) stay(group []removal, target *state) {
 		if v := p.verdictOf(r.Name); v != nil {
 			v.Outcome, v.Method, v.Detail = WouldNotFit, r.method, "its pods would fit only if others moved first that wait for them"
 			if _, cost := p.stepOf(group, target); r.method == eligibility.Consolidation && !p.pays(group, cost) {
-				v.Outcome, v.Detail = Outranked, "by itself it would not save enough to be worth it"
+				v.Outcome, v.Detail = Outranked, "by itself it would save less than its disruption costs, or than is asked"
 			}
 			v.Disruption, v.PricePerHour = r.Disruption, r.PricePerHour
 		}

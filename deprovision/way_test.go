@@ -15,7 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 )
 
-// moody is the toy, which finds no place for the pods of some questions.
+// moody is the toy without places for the pods of some questions.
 type moody struct {
 	deprovision.Simulator
 	refuses func(deprovision.Question) bool
@@ -74,7 +74,7 @@ func TestNotAllAtOnce(t *testing.T) {
 	assert.Less(t, r.PricePerHourAfter, r.PricePerHour)
 }
 
-// fickle has room for a pod on old only after it has moved.
+// fickle accepts a pod on old only after it has moved.
 type fickle struct {
 	unbounded
 	daemon *corev1.Pod
@@ -108,7 +108,7 @@ func TestDaemonsOfNewNodes(t *testing.T) {
 	assert.Equal(t, []string{"consolidation replace -a +t1"}, commands(planned(w.Cluster, fickle{daemon: daemon}, nil)))
 }
 
-// What pays only together with something else does not go with it: each command is worth it by itself, and saves as much as is asked.
+// Each command pays by itself and saves as much as the options ask: a node that pays only together with others stays.
 func TestEachCommandPays(t *testing.T) {
 	w := newWorld("a 10 1", "b 4 4", "c 20 10")
 	w.node("c").Pool = nil // it stays

@@ -104,7 +104,7 @@ func Of(pods []*corev1.Pod, budgets eviction.Budgets, now, deadline time.Time) P
 	return out
 }
 
-// waitsFor reports whether a pod that is not to be evicted is one that was, and that is worth waiting for.
+// waitsFor reports whether a pod that is not to be evicted was evicted before and still has time to end.
 func waitsFor(p *corev1.Pod, now, deadline time.Time) bool {
 	if p.DeletionTimestamp == nil || now.After(p.DeletionTimestamp.Add(stuck)) || !deadline.IsZero() && !now.Before(deadline) {
 		return false

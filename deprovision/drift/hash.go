@@ -72,11 +72,11 @@ func Hash(p *nodepool.NodePool) (string, bool) {
 		meta.dictionary("Annotations", p.Annotations)
 		template.field("ObjectMeta", uint64(meta))
 	}
-	template.field("Spec", uint64(spec)) // never empty, for it has requirements
+	template.field("Spec", uint64(spec)) // never empty, because it has requirements
 	return strconv.FormatUint(uint64(template), 10), true
 }
 
-// structural is the hash of a struct as far as its fields were added; their order is that of the type.
+// structural is the hash of a struct with the fields added so far, in the order of the type.
 type structural uint64
 
 func newStructural(name string) structural { return structural(written(name)) }

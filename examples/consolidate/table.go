@@ -92,7 +92,7 @@ func (r *report) total(w io.Writer, s terminal.Style) {
 		took = " in " + terminal.Duration(time.Duration((t.Compile+t.Rank+t.Plan)*float64(time.Second)))
 	}
 	if len(r.Commands) == 0 {
-		fmt.Fprintf(w, "%s: %s cost %s/h, and no change is worth it%s\n", s.Bold("nothing to give back"), plural(x.Nodes, "node"), terminal.Dollars(x.PricePerHour), took)
+		fmt.Fprintf(w, "%s: %s cost %s/h, and no change pays%s\n", s.Bold("nothing to give back"), plural(x.Nodes, "node"), terminal.Dollars(x.PricePerHour), took)
 		return
 	}
 	saved := x.PricePerHour - x.PricePerHourAfter

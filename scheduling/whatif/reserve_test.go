@@ -65,7 +65,7 @@ func TestOthersMoveAtAnyMoment(t *testing.T) {
 		}
 		before := compiled.Ask(whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1]})
 		again := compiled.Ask(whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1]})
-		assert.Equal(t, places(before), places(again), "%s: the version before the places were kept is as it was", name)
+		assert.Equal(t, places(before), places(again), "%s: the version before is unchanged", name)
 	}
 }
 
@@ -84,5 +84,5 @@ func TestReserve(t *testing.T) {
 		a := reserved.Ask(whatif.Question{Remove: []string{name}, Pods: []*corev1.Pod{y}})
 		assert.Equal(t, `there is no node "`+name+`" that could be removed`, a.Why)
 	}
-	assert.Equal(t, int64(3000), reserved.Free()[0], "nothing but pods that wait for it goes to n")
+	assert.Equal(t, int64(3000), reserved.Free()[0], "n takes only pods that wait for it")
 }

@@ -171,19 +171,19 @@ func TestRules(t *testing.T) {
 		pods  []*corev1.Pod // the first runs on a, which goes
 		want  []string
 	}{
-		"the fullest node that has room": {three, []*corev1.Pod{pod("p", "a", "1"), pod("q", "c", "2")}, []string{"p>c"}},
-		"no room":                        {three, []*corev1.Pod{pod("p", "a", "3"), pod("q", "b", "2"), pod("r", "c", "2")}, nil},
-		"taints":                         {blocked, []*corev1.Pod{pod("p", "a", "1")}, []string{"p>c"}},
-		"a selector":                     {three, []*corev1.Pod{pod("p", "a", "1", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "z1"} }), pod("q", "c", "2")}, []string{"p>b"}},
-		"a port":                         {three, []*corev1.Pod{pod("p", "a", "1", hostPort), pod("q", "c", "1", hostPort)}, []string{"p>b"}},
-		"apart":                          {three, []*corev1.Pod{pod("p", "a", "1", apart), pod("q", "c", "1")}, []string{"p>b"}},
-		"others keep away":               {three, []*corev1.Pod{pod("p", "a", "1"), pod("q", "c", "1", apart, labelled("other"))}, []string{"p>b"}},
-		"near those of its kind":         {three, []*corev1.Pod{pod("p", "a", "1", near), pod("q", "b", "1")}, []string{"p>b"}},
-		"near itself":                    {three, []*corev1.Pod{pod("p", "a", "1", near)}, []string{"p>b"}},
-		"near nobody":                    {three, []*corev1.Pod{pod("p", "a", "1", near, labelled("other"))}, nil},
-		"spread":                         {three, []*corev1.Pod{pod("p", "a", "1", spread(corev1.LabelTopologyZone)), pod("q", "b", "1")}, []string{"p>c"}},
-		"spread over nodes":              {three, []*corev1.Pod{pod("p", "a", "1", spread(corev1.LabelHostname)), pod("q", "b", "1")}, []string{"p>c"}},
-		"a zone that goes is no domain":  {three[:2], []*corev1.Pod{pod("p", "a", "1", spread(corev1.LabelTopologyZone)), pod("q", "b", "1")}, []string{"p>b"}},
+		"the fullest node that fits":    {three, []*corev1.Pod{pod("p", "a", "1"), pod("q", "c", "2")}, []string{"p>c"}},
+		"all are too full":              {three, []*corev1.Pod{pod("p", "a", "3"), pod("q", "b", "2"), pod("r", "c", "2")}, nil},
+		"taints":                        {blocked, []*corev1.Pod{pod("p", "a", "1")}, []string{"p>c"}},
+		"a selector":                    {three, []*corev1.Pod{pod("p", "a", "1", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "z1"} }), pod("q", "c", "2")}, []string{"p>b"}},
+		"a port":                        {three, []*corev1.Pod{pod("p", "a", "1", hostPort), pod("q", "c", "1", hostPort)}, []string{"p>b"}},
+		"apart":                         {three, []*corev1.Pod{pod("p", "a", "1", apart), pod("q", "c", "1")}, []string{"p>b"}},
+		"others keep away":              {three, []*corev1.Pod{pod("p", "a", "1"), pod("q", "c", "1", apart, labelled("other"))}, []string{"p>b"}},
+		"near its like":                 {three, []*corev1.Pod{pod("p", "a", "1", near), pod("q", "b", "1")}, []string{"p>b"}},
+		"near itself":                   {three, []*corev1.Pod{pod("p", "a", "1", near)}, []string{"p>b"}},
+		"near none":                     {three, []*corev1.Pod{pod("p", "a", "1", near, labelled("other"))}, nil},
+		"spread":                        {three, []*corev1.Pod{pod("p", "a", "1", spread(corev1.LabelTopologyZone)), pod("q", "b", "1")}, []string{"p>c"}},
+		"spread over nodes":             {three, []*corev1.Pod{pod("p", "a", "1", spread(corev1.LabelHostname)), pod("q", "b", "1")}, []string{"p>c"}},
+		"a zone that goes is no domain": {three[:2], []*corev1.Pod{pod("p", "a", "1", spread(corev1.LabelTopologyZone)), pod("q", "b", "1")}, []string{"p>b"}},
 	} {
 		q := whatif.Question{Remove: []string{"a"}, Pods: c.pods[:1], Explain: true}
 		cluster := compile(t, c.nodes, c.pods...)
@@ -236,7 +236,7 @@ func TestVersions(t *testing.T) {
 	assert.Equal(t, int64(10000), first.Free()[0])
 }
 
-func TestPendingPodsKeepTheirRoom(t *testing.T) {
+func TestPendingPodsHaveTheirCapacity(t *testing.T) {
 	p, waits := pod("p", "a", "2"), pod("w", "", "3")
 	c := compile(t, []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4")}, p, waits)
 	reserved, at := c.Reserve([]*corev1.Pod{waits})
@@ -293,7 +293,7 @@ func TestPodsThatStayAreNotAskedAbout(t *testing.T) {
 	assert.Same(t, waits, at[0].Pod)
 }
 
-// A pod that is being deleted does not count for spreads, but the one that is made in its stead will.
+// A terminating pod does not count for spreads, but its successor does.
 func TestReplacementsCountForSpreads(t *testing.T) {
 	leaving := func(p *corev1.Pod) {
 		now := metav1.Now()

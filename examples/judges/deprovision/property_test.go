@@ -203,8 +203,8 @@ func once(r *deprovision.Result) error {
 }
 
 // fresh is the first command of a later plan if it moves only pods which the plan before it left where they were: that plan should
-// have had it. One that moves a pod for the second time it could not have, for it moves each pod at most once; nor one that comes
-// after such a one, for it builds on what that makes room for.
+// have had it. It moves each pod at most once, so it could not have a command that moves a pod a second time, nor one
+// after that, which may need the capacity that it frees.
 func fresh(before, after *deprovision.Result) *deprovision.Command {
 	moved := map[string]bool{}
 	for i := range before.Commands {

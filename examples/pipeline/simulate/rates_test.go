@@ -90,7 +90,7 @@ func TestEveryResourceCounts(t *testing.T) {
 	assert.Zero(t, m.atLeast([]int64{0, 0, -3}))
 }
 
-// What is kept is as good as the linear program with a column for each node and size.
+// retain is as good as the linear program with a column for each node and size.
 func TestKeepAgainstTheWholeProgram(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 4))
@@ -107,7 +107,7 @@ func TestKeepAgainstTheWholeProgram(t *testing.T) {
 				demand[d] += rooms[i][d] * r.Float64()
 			}
 		}
-		// The dual of the program: rates x and, for each node, by how much what it holds is worth more than it costs.
+		// The dual of the program: rates x and, for each node, by how much its capacity at dual prices exceeds its cost.
 		goal := append([]float64{}, demand...)
 		var rows [][]float64
 		var limits []float64
