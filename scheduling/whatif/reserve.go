@@ -19,9 +19,7 @@ func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
 	defer e.mu.Unlock()
 	c.checkout()
 	e.journal = e.journal[:0]
-	low := e.cluster.Low
-	e.cluster.Low = nil // places are found as if all had moved
-	for i := range e.nodes {
+	for i := range e.nodes { // places are found as if all had moved
 		if n := &e.nodes[i]; n.leaving {
 			e.do(op{kind: opRemove, node: int32(i)})
 		} else if n.coming {
@@ -58,7 +56,7 @@ func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
 			e.admit(int32(i), false)
 		}
 	}
-	if e.cluster.Low = low; low == nil && len(ops) > 0 { // no pod moved by itself until now
+	if e.cluster.Low == nil && len(ops) > 0 { // no pod moved by itself until now
 		e.cluster.Low = e.cluster.State.Clone()
 	}
 	after := &Answer{from: c, ops: slices.Clip(ops)}

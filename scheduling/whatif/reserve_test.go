@@ -47,6 +47,7 @@ func TestOthersMoveAtAnyMoment(t *testing.T) {
 		"its node is still a zone":             {[]*corev1.Node{a, b, leaving(node("l", "z3", "4"))}, nil, pod("p", "a", "1", zones), []*corev1.Pod{pod("q", "b", "1"), pod("x", "l", "1", labelled("other"))}, nil},
 		"a node will be a zone":                {[]*corev1.Node{a, b}, []scheduling.NodeClaim{claim("n", "z3")}, pod("p", "a", "1", zones), []*corev1.Pod{pod("q", "b", "1"), pod("x", "", "1", labelled("other"))}, nil},
 		"what is followed moves":               {[]*corev1.Node{a, b, c, leaving(node("l", "z1", "4"))}, nil, pod("p", "a", "1", near), []*corev1.Pod{pod("x", "l", "1", zone("z2"))}, nil},
+		"what is followed is pending":          {[]*corev1.Node{a, b, c}, nil, pod("p", "a", "1", near), []*corev1.Pod{pod("x", "", "1")}, nil},
 		"what is followed ends":                {[]*corev1.Node{a, b, c}, nil, pod("p", "a", "1", near), []*corev1.Pod{pod("x", "b", "1", terminating)}, nil},
 		"what is followed stays":               {[]*corev1.Node{a, b, c}, nil, pod("p", "a", "1", near), []*corev1.Pod{pod("q", "c", "1"), pod("x", "b", "1", terminating)}, []string{"p>c"}},
 		"what is avoided will be there":        {[]*corev1.Node{a, b, c}, nil, pod("p", "a", "1", apart), []*corev1.Pod{pod("x", "", "1", zone("z1"))}, []string{"p>c"}},
@@ -85,4 +86,18 @@ func TestReserve(t *testing.T) {
 		assert.Equal(t, `there is no node "`+name+`" that could be removed`, a.Why)
 	}
 	assert.Equal(t, int64(3000), reserved.Free()[0], "n takes only pods that wait for it")
+}
+
+// Places are found as if claims had their nodes and terminating pods were gone.
+func TestReserveLooksAhead(t *testing.T) {
+	q, x := pod("q", "b", "1"), pod("x", "", "10", spread(corev1.LabelTopologyZone)) // larger than n
+	s := snapshot([]*corev1.Node{node("b", "z1", "32")}, q, x)
+	s.NodeClaims = []scheduling.NodeClaim{claim("n", "z2")}
+	ended := snapshot([]*corev1.Node{node("b", "z1", "4")}, pod("q", "b", "1", terminating), pod("x", "", "1", near, labelled("other")))
+	for name, s := range map[string]scheduling.Snapshot{"a domain more": s, "the pod that it follows ends": ended} {
+		c, err := whatif.Compile(s, nil)
+		require.NoError(t, err)
+		_, at := c.Reserve(s.Pods[1:])
+		assert.Empty(t, places(whatif.Answer{Placements: at}), name)
+	}
 }
