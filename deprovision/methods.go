@@ -164,7 +164,7 @@ func (p *planner) drift() {
 			continue
 		}
 		if p.ledger.Left(m.Pool, nodepool.Drifted) < 1 {
-			p.overBudget(p.ledger.Why(m.Pool, nodepool.Drifted), m, eligibility.Drift)
+			p.note(m.verdict(OverBudget, eligibility.Drift, p.ledger.Why(m.Pool, nodepool.Drifted)))
 			continue
 		}
 		p.force(eligibility.Drift, m, strings.Join(m.node.Drifted, "; "))
@@ -178,7 +178,7 @@ func (p *planner) force(method eligibility.Method, m *member, why string) bool {
 	q.MaxNodes, q.Explain = max(1, len(q.Pods)), true
 	a := p.ask(q)
 	if !a.OK() {
-		p.note(Verdict{Node: m.Name, Outcome: WouldNotFit, Method: method, Detail: why + ", but " + a.Why, Disruption: m.Disruption, PricePerHour: m.PricePerHour})
+		p.note(m.verdict(WouldNotFit, method, why+", but "+a.Why))
 		return false
 	}
 	p.commit(method, []*member{m}, &a, why)
@@ -197,7 +197,7 @@ func (p *planner) emptiness() {
 			continue
 		}
 		if ledger.Left(m.Pool, nodepool.Empty) < 1 {
-			p.overBudget(ledger.Why(m.Pool, nodepool.Empty), m, eligibility.Emptiness)
+			p.note(m.verdict(OverBudget, eligibility.Emptiness, ledger.Why(m.Pool, nodepool.Empty)))
 			continue
 		}
 		ledger = ledger.Take(m.Pool, 1)
@@ -217,12 +217,10 @@ func (p *planner) block(m *member, method eligibility.Method) bool {
 	if len(by) == 0 {
 		return false
 	}
-	p.note(Verdict{Node: m.Name, Outcome: Blocked, Method: method, Detail: by[0].String(), By: by, Disruption: m.Disruption, PricePerHour: m.PricePerHour})
+	v := m.verdict(Blocked, method, by[0].String())
+	v.By = by
+	p.note(v)
 	return true
-}
-
-func (p *planner) overBudget(why string, m *member, method eligibility.Method) {
-	p.note(Verdict{Node: m.Name, Outcome: OverBudget, Method: method, Detail: why, Disruption: m.Disruption, PricePerHour: m.PricePerHour})
 }
 
 // ranked is the members in the order of the ranker, then of their names.

@@ -77,7 +77,7 @@ func (p *planner) candidates() []*member {
 	for _, m := range p.ranked(free) {
 		if m.node != nil {
 			if ledger.Left(m.Pool, reason(m)) < 1 {
-				p.overBudget(ledger.Why(m.Pool, reason(m)), m, eligibility.Consolidation)
+				p.note(m.verdict(OverBudget, eligibility.Consolidation, ledger.Why(m.Pool, reason(m))))
 				continue
 			}
 			ledger = ledger.Take(m.Pool, 1)
@@ -282,11 +282,9 @@ func (p *planner) singles(accept func() bool) bool {
 		a, w, ok := p.try(set, len(m.Pods), false)
 		if !ok || w.net() <= 0 {
 			if ok {
-				p.note(Verdict{
-					Node: m.Name, Outcome: Outranked, Method: eligibility.Consolidation, Disruption: m.Disruption, PricePerHour: m.PricePerHour, BestPricePerHour: a.price(),
-					Earned: w.earned, Cost: w.disrupted,
-					Detail: fmt.Sprintf("it would earn $%.4f in %s, and its disruption costs $%.4f", w.earned.Dollars(), p.o.Objective.Horizon, w.disrupted.Dollars()),
-				})
+				v := m.verdict(Outranked, eligibility.Consolidation, fmt.Sprintf("it would earn $%.4f in %s, and its disruption costs $%.4f", w.earned.Dollars(), p.o.Objective.Horizon, w.disrupted.Dollars()))
+				v.BestPricePerHour, v.Earned, v.Cost = a.price(), w.earned, w.disrupted
+				p.note(v)
 			}
 			continue
 		}
@@ -371,10 +369,9 @@ func (p *planner) flexible(set []*member, a *Answer) bool {
 		}
 		if n.CapacityType == "spot" && len(types) < p.o.SpotFlexibility {
 			if len(set) == 1 {
-				p.note(Verdict{
-					Node: set[0].Name, Outcome: NoSaving, Method: eligibility.Consolidation, Disruption: set[0].Disruption, PricePerHour: set[0].PricePerHour,
-					Detail: fmt.Sprintf("only %d types of spot capacity would be cheaper, and %d are wanted so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility), BestPricePerHour: a.price(),
-				})
+				v := set[0].verdict(NoSaving, eligibility.Consolidation, fmt.Sprintf("only %d types of spot capacity would be cheaper, and %d are wanted so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility))
+				v.BestPricePerHour = a.price()
+				p.note(v)
 			}
 			return false
 		}

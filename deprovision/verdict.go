@@ -8,6 +8,11 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 )
 
+// verdict is one of the node.
+func (c *Candidate) verdict(o Outcome, m eligibility.Method, detail string) Verdict {
+	return Verdict{Node: c.Name, Outcome: o, Method: m, Detail: detail, Disruption: c.Disruption, PricePerHour: c.PricePerHour}
+}
+
 // note records why a node stays, unless a verdict of higher precedence is known.
 func (p *planner) note(v Verdict) {
 	if old, ok := p.noted[v.Node]; ok && precedence(old.Outcome) > precedence(v.Outcome) {
@@ -48,7 +53,7 @@ func (p *planner) verdicts() {
 		case !ok && m != nil && p.asksFor(eligibility.Consolidation):
 			v = p.explain(m)
 		case !ok && m != nil:
-			v = Verdict{Node: name, Outcome: NotAsked, Detail: "none of the methods asked for applies", Disruption: m.Disruption, PricePerHour: m.PricePerHour}
+			v = m.verdict(NotAsked, "", "none of the methods asked for applies")
 		}
 		v.Notes = p.cluster.Nodes[i].Undecided
 		p.out.Verdicts = append(p.out.Verdicts, v)
@@ -58,11 +63,10 @@ func (p *planner) verdicts() {
 
 // explain is the verdict of a candidate without any change that gives it back.
 func (p *planner) explain(m *member) Verdict {
-	v := Verdict{Node: m.Name, Method: eligibility.Consolidation, Disruption: m.Disruption, PricePerHour: m.PricePerHour}
+	v := m.verdict(NoSaving, eligibility.Consolidation, "")
 	q := question([]*member{m})
 	v.BoundPerHour = p.sim.Bound(q)
 	if v.BoundPerHour >= m.CostPerHour {
-		v.Outcome = NoSaving
 		v.Detail = fmt.Sprintf("it costs $%.4f an hour, and nothing that holds its pods can cost less than $%.4f", m.CostPerHour.Dollars(), v.BoundPerHour.Dollars())
 		return v
 	}
@@ -76,10 +80,10 @@ func (p *planner) explain(m *member) Verdict {
 			v.Detail += "; spot nodes are not replaced by spot nodes unless that is asked for"
 		}
 	case len(a.NewNodes) == 0:
-		v.Outcome, v.Detail = NoSaving, "its pods would fit on other nodes, but giving it back saves nothing"
+		v.Detail = "its pods would fit on other nodes, but giving it back saves nothing"
 	default:
 		n := a.NewNodes[0]
-		v.Outcome, v.BestPricePerHour = NoSaving, a.price()
+		v.BestPricePerHour = a.price()
 		v.Detail = fmt.Sprintf("it costs $%.4f an hour, and the cheapest that would hold its pods is %s in %s at $%.4f", m.PricePerHour.Dollars(), n.InstanceType, n.Zone, n.PricePerHour.Dollars())
 	}
 	return v
