@@ -45,6 +45,7 @@ func now() time.Time { return time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC) }
 // tally is what was seen over many clusters.
 type tally struct {
 	clusters, commands, evictions int
+	saved                         deprovision.Price // an hour
 	methods                       map[string]int
 	// others are places of pods that move by themselves, refused how many were refused in any of the worlds, and late how many of
 	// those that are tried after all commands.
@@ -55,6 +56,7 @@ func (a *tally) add(b tally) {
 	a.clusters += b.clusters
 	a.commands += b.commands
 	a.evictions += b.evictions
+	a.saved += b.saved
 	a.others += b.others
 	a.refused += b.refused
 	a.late += b.late
@@ -74,7 +76,7 @@ func few(n int) string {
 }
 
 func (a *tally) see(c *deprovision.Command) {
-	a.add(tally{commands: 1, evictions: len(c.Placements), methods: map[string]int{fmt.Sprintf("%s %s %s to %s", c.Method, c.Kind, few(len(c.Nodes)), few(len(c.NewNodes))): 1}})
+	a.add(tally{commands: 1, evictions: len(c.Placements), saved: c.SavingsPerHour, methods: map[string]int{fmt.Sprintf("%s %s %s to %s", c.Method, c.Kind, few(len(c.Nodes)), few(len(c.NewNodes))): 1}})
 }
 
 // each draws clusters on all cores. What went wrong is reported in the order of the seeds; JOINERY_FROM is the first of them.
@@ -97,7 +99,7 @@ func each(t *testing.T, count int, check func(ctx context.Context, seed uint64) 
 		all.add(sums[i])
 		assert.NoError(t, errs[i], "seed %d", first+uint64(i))
 	}
-	t.Logf("%d clusters, %d commands, %d evictions, %d places kept for others, %d of them refused and %d after all commands; by method: %v", all.clusters, all.commands, all.evictions, all.others, all.refused, all.late, all.methods)
+	t.Logf("%d clusters, %d commands, %d evictions, $%.4f saved, %d places kept for others, %d of them refused and %d after all commands; by method: %v", all.clusters, all.commands, all.evictions, all.saved.Dollars(), all.others, all.refused, all.late, all.methods)
 	require.Positive(t, all.commands)
 }
 
