@@ -8,5 +8,7 @@
 // for every node. Package eligibility decides which nodes may go, package eviction what pods allow, package budget what pools allow,
 // package drift which nodes have drifted, and package drain how a node is emptied. Package execution carries commands out.
 //
-// Preferences of pods (preferred affinities, spreads with ScheduleAnyway) are up to the simulator. No plan fails because of them.
+// Pods that move without a command, such as pending ones and those of nodes that leave, are up to the simulator: its answers must be
+// right whenever they move. So are preferences of pods (preferred affinities, spreads with ScheduleAnyway): no plan fails because of
+// them.
 package deprovision
