@@ -19,60 +19,58 @@ type Price = eligibility.Price
 // Dollars is the price of so many dollars.
 func Dollars(d float64) Price { return eligibility.Dollars(d) }
 
-// Candidate is a node that may be given back, as rankers see it: what it costs, what emptying it costs, and what forbids it.
+// Candidate is a node as rankers see it: its price, the disruption of emptying it, and its blockers.
 type Candidate struct {
 	Name, Pool, InstanceType, Zone, CapacityType string
-	// PricePerHour is what the node costs; 0 where the market does not know. CostPerHour is what that counts for, see
-	// eligibility.Node.
+	// PricePerHour is its price, 0 if the market does not know it, and CostPerHour its cost in the objective, see eligibility.Node.
 	PricePerHour, CostPerHour Price
 	// Pods are those that need a new place.
 	Pods []*corev1.Pod
-	// Disruption is what emptying the node costs, the sum of Parts; see eviction.Disruption for the unit.
+	// Disruption is the disruption of emptying the node, the sum of Parts. For the unit see eviction.Disruption.
 	Disruption float64
 	Parts      DisruptionParts
-	// Lifetime is the share of its life that is left, 1 where it never expires, and RemainingLife how long that is; the
-	// largest duration where it is without end.
+	// Lifetime is the remaining share of its life, 1 if it never expires, and RemainingLife the remaining time, the largest
+	// duration if it never expires.
 	Lifetime      float64
 	RemainingLife time.Duration
-	// MostSavings is what giving the node back could save at most: its price until the horizon of the options, or
-	// until it would go anyway if that is sooner. It is 0 where something blocks the node.
+	// MostSavings is an upper bound of what giving the node back saves: its price over the horizon of the options or over its
+	// remaining life, whichever is shorter. It is 0 if the node has blockers.
 	MostSavings Price
-	// Score is what the ranker says of the node.
+	// Score is the rank that the ranker gives it.
 	Score float64
-	// Blockers are all that forbid giving the node back, see eligibility.Blockers; a node with blockers stays.
+	// Blockers are the reasons why the node must stay, see eligibility.Blockers.
 	Blockers []eligibility.Blocker
 }
 
-// DisruptionParts say where the disruption of a node comes from. Their sum, DoNotDisrupt aside, is [Candidate.Disruption].
+// DisruptionParts are the parts of [Candidate.Disruption]. All but DoNotDisrupt add up to it.
 type DisruptionParts struct {
 	// Node is 1 for the node itself, and Pods 1 for each pod that needs a new place.
 	Node, Pods float64
-	// Priorities and DeletionCosts are what priorities and pod-deletion-cost annotations of the pods add or take off.
+	// Priorities and DeletionCosts are the parts of priorities and of pod-deletion-cost annotations; both may be negative.
 	Priorities, DeletionCosts float64
-	// Bounds corrects the two for pods whose cost would be above 10 or below 0.
+	// Bounds corrects the two, because the cost of a pod is at most 10 and at least 0.
 	Bounds float64
-	// DoNotDisrupt counts the pods that an annotation protects now. They block voluntary disruption and cost nothing.
+	// DoNotDisrupt is the number of pods that an annotation protects now. They block voluntary disruption and cost nothing.
 	DoNotDisrupt int
 }
 
 // Ranker orders candidates.
 type Ranker interface {
-	// Rank is larger for those that should go first. Those of equal rank are taken by name.
+	// Rank returns a larger number for candidates that should go earlier. Equal ones go by name.
 	Rank(Candidate) float64
 }
 
-// PriceRanker takes first what saves most for each unit of disruption: cost / disruption, as Karpenter does since v1.14 with
-// the price.
+// PriceRanker ranks by cost / disruption, as Karpenter does since v1.14 with the price.
 type PriceRanker struct{}
 
-// Rank is the cost by disruption, in dollars.
+// Rank returns the cost for each unit of disruption, in dollars.
 func (PriceRanker) Rank(c Candidate) float64 { return c.CostPerHour.Dollars() / c.Disruption }
 
-// Rank lists every node of the cluster in the order in which it should be given back: those that nothing blocks first, then
-// the higher score of the ranker, then the name. Nodes on which nothing has to move are asked by the rules of emptiness, others
-// by those of consolidation. It asks no simulator and reads no clock: whether the pods find a place elsewhere is for [Plan].
-// Nil options mean defaults; Ranker, Rules and Horizon matter here. The cluster is only read. Calls may run at the same time. It costs
-// O(nodes log nodes + pods), 5,000 nodes with 100,000 pods less than a tenth of a second.
+// Rank returns every node of the cluster in the order in which it should be given back: nodes without blockers first, then by
+// descending score, then by name. Blockers are those of emptiness for nodes on which no pod has to move, and those of consolidation
+// for others. It asks no simulator and reads no clock: [Plan] says whether the pods fit elsewhere. Nil options mean defaults; Ranker,
+// Rules and Horizon matter. The cluster is only read, and calls may run concurrently. It costs O(nodes log nodes + pods), less than a
+// tenth of a second for 5,000 nodes with 100,000 pods.
 func Rank(c Cluster, opts *Options) []Candidate {
 	o := opts.defaults()
 	budgets := eviction.NewBudgets(c.PodDisruptionBudgets)
@@ -99,7 +97,7 @@ func Rank(c Cluster, opts *Options) []Candidate {
 	return out
 }
 
-// candidate describes the node, without score and blockers.
+// candidate is the node without score and blockers.
 func candidate(n *eligibility.Node, now time.Time) Candidate {
 	c := Candidate{
 		Name: n.Name(), Pool: n.PoolName(), InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType,

@@ -1,14 +1,14 @@
-// Package deprovision decides which nodes to give back: those that are empty, too old, no longer what would be bought, or
-// dearer than what their pods need. It is a function of a snapshot and a moment; it changes nothing itself.
+// Package deprovision decides which nodes to give back: empty ones, nodes past their age, nodes that would not be bought again, and
+// nodes that cost more than their pods need. It is a function of a snapshot and a moment, and changes nothing itself.
 //
-// [Rank] lists the nodes in the order in which they should go: what each costs, what emptying it costs and why, what giving it
-// back could save at most, and what forbids it. It needs nothing but the snapshot.
+// [Rank] lists the nodes in the order in which they should go, with the price of each, the disruption of emptying it, the most that
+// giving it back can save, and its blockers. It needs only the snapshot.
 //
-// [Plan] asks a [Simulator] where pods would go, and gives commands in an order in which each is still right after those before
-// it, and one [Verdict] for every node that says why it stays. What is eligible is decided by package eligibility, what pods
-// allow by package eviction, what pools allow by package budget, drift by package drift, and how a chosen node is emptied by
-// package drain. Package execution carries commands out.
+// [Plan] asks a [Simulator] where pods would go. It returns commands, each of which is right after those before it, and one [Verdict]
+// for every node. Package eligibility decides which nodes may go, package eviction what pods allow, package budget what pools allow,
+// package drift which nodes have drifted, and package drain how a node is emptied. Package execution carries commands out.
 //
-// Where pods go is the simulator's business. One that keeps to what pods would rather have (preferred affinities, spreads with
-// ScheduleAnyway) may do so among places that it has; no plan fails for it.
+// Pods that move without a command, such as pending ones and those of nodes that leave, are up to the simulator: its answers must be
+// right whenever they move. So are preferences of pods (preferred affinities, spreads with ScheduleAnyway): no plan fails because of
+// them.
 package deprovision

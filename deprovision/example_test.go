@@ -69,19 +69,19 @@ func (seats firstFit) Simulate(_ context.Context, q deprovision.Question) (depro
 	for _, pod := range q.Pods {
 		node := after.first()
 		if node == "" {
-			return deprovision.Answer{Left: []*corev1.Pod{pod}, Why: "all seats are taken"}, nil
+			return deprovision.Answer{Unplaced: []*corev1.Pod{pod}, Why: "all seats are taken"}, nil
 		}
 		after[node]--
 		a.Placements = append(a.Placements, deprovision.Placement{Pod: pod, Node: node})
 	}
 	a.After = func() deprovision.Simulator { return after }
-	a.Fresh = a.After
+	a.Rebased = a.After
 	return a, nil
 }
 
 // Bound knows nothing without trying.
-func (firstFit) Bound(deprovision.Question) deprovision.Price { return 0 }
-func (firstFit) Choose([]deprovision.Keeping, int) [][]bool   { return nil }
+func (firstFit) Bound(deprovision.Question) deprovision.Price  { return 0 }
+func (firstFit) Choose([]deprovision.NodeChoice, int) [][]bool { return nil }
 
 // first is the first node by name that has a seat.
 func (seats firstFit) first() string {
@@ -93,8 +93,7 @@ func (seats firstFit) first() string {
 	return ""
 }
 
-// Plan knows nothing about where pods fit; a simulator does. It gets questions and gives answers, and never changes: what
-// would be afterwards is another simulator.
+// A simulator says where pods fit. It is immutable: the state after an answer is another simulator.
 func ExampleSimulator() {
 	var sim deprovision.Simulator = firstFit{"node-a": 3, "node-b": 1}
 	w := newWorld("node-a 4 1", "node-b 4 3")
@@ -115,8 +114,8 @@ func ExampleSimulator() {
 	// delete node-a
 }
 
-// An answer says where every pod goes, in an order in which they can be bound, or who is left and why. It is only a plan:
-// After gives the cluster with it carried out, and the simulator that was asked stays as it was.
+// An answer says where every pod goes, in an order in which they can be bound, or which pod is unplaced and why. After gives the cluster
+// with the answer carried out; the simulator that was asked does not change.
 func ExampleAnswer() {
 	w := newWorld("node-a 4 1", "node-b 4 3")
 	a := ask(w, deprovision.Question{Remove: []string{"node-a"}, Pods: w.node("node-a").Pods})
@@ -135,7 +134,7 @@ func ExampleAnswer() {
 	// and besides: false
 }
 
-// A question says which nodes go, who needs a place then, and what may be bought for less than what.
+// A question says which nodes go, which pods need a place, and what may be bought at which cost.
 func ExampleQuestion() {
 	w := newWorld("node-a 8 3", "node-b 4 3")
 	q := deprovision.Question{Remove: []string{"node-a"}, Pods: w.node("node-a").Pods, MaxNodes: 1, MaxCost: deprovision.Dollars(0.08)}
@@ -156,7 +155,7 @@ func ExampleQuestion() {
 	// node-a-1: no room anywhere
 }
 
-// fleet buys from two families, and says so: whoever launches the node can fall back on the dearer one.
+// fleet buys from two families: the launch can fall back on the dearer one.
 type fleet struct{ unbounded }
 
 func (fleet) Simulate(_ context.Context, q deprovision.Question) (deprovision.Answer, error) {
@@ -165,14 +164,14 @@ func (fleet) Simulate(_ context.Context, q deprovision.Question) (deprovision.An
 		Alternatives: []deprovision.Alternative{{InstanceType: "m.large", PricePerHour: deprovision.Dollars(0.05)}, {InstanceType: "r.large", PricePerHour: deprovision.Dollars(0.07)}},
 	}
 	if n.PricePerHour >= q.MaxCost && q.Moves == nil {
-		return deprovision.Answer{Left: q.Pods}, nil
+		return deprovision.Answer{Unplaced: q.Pods}, nil
 	}
 	var moves []deprovision.Placement
 	for _, p := range q.Pods {
 		moves = append(moves, deprovision.Placement{Pod: p, Node: n.Name})
 	}
 	after := func() deprovision.Simulator { return fleet{} }
-	return deprovision.Answer{NewNodes: []deprovision.NewNode{n}, Placements: moves, After: after, Fresh: after}, nil
+	return deprovision.Answer{NewNodes: []deprovision.NewNode{n}, Placements: moves, After: after, Rebased: after}, nil
 }
 
 // An alternative is what to launch where the first choice is sold out: it holds the same pods and still saves money.
@@ -229,7 +228,7 @@ func ExamplePlan_bounds() {
 	// 0 commands: 0 questions, 7 avoided
 }
 
-// What the cloud takes back goes first, whatever it costs; where it leaves no time, nobody waits for the new node.
+// Nodes that the cloud takes back go first, at any cost; without enough notice the command does not wait for the new node.
 func ExampleInterruption() {
 	w := newWorld("spot-a 2 2", "spot-b 2 2")
 	w.Interruptions = []deprovision.Interruption{
@@ -286,7 +285,7 @@ func ExampleOutcome() {
 	// Output: 2 chosen, 2 without a saving, 0 blocked
 }
 
-// One objective says what a change is worth: here an eviction costs ten cents, and a saving counts for an hour.
+// One objective weighs savings and disruption: here an eviction costs ten cents, and a saving counts for an hour.
 func ExampleObjective() {
 	w := newWorld("a 40 1", "b 4 3", "c 8 4")
 	dear := deprovision.Objective{DisruptionPrice: deprovision.Dollars(0.1), Horizon: time.Hour}
@@ -315,10 +314,10 @@ func ExamplePoint() {
 	// 3 pods move to save $0.70
 }
 
-// thrifty is the toy, which keeps the nodes whose pods, at a cent each, are worth more than keeping the node costs.
+// thrifty is the toy with a dual price of a cent for a pod: it retains nodes that cost less than their pods at that price.
 type thrifty struct{ toy }
 
-func (thrifty) Choose(nodes []deprovision.Keeping, cases int) [][]bool {
+func (thrifty) Choose(nodes []deprovision.NodeChoice, cases int) [][]bool {
 	out := make([][]bool, cases)
 	for k := range out {
 		for _, n := range nodes {
@@ -328,14 +327,14 @@ func (thrifty) Choose(nodes []deprovision.Keeping, cases int) [][]bool {
 	return out
 }
 
-// A simulator that knows prices of resources says which nodes are worth keeping; a plan then looks at those sets of nodes.
-func ExampleKeeping() {
+// A simulator with dual prices says which nodes to retain; a plan then looks at those sets of nodes.
+func ExampleNodeChoice() {
 	var sim deprovision.Simulator = thrifty{}
 	w := newWorld("a 4 4", "b 4 1")
-	var nodes []deprovision.Keeping
+	var nodes []deprovision.NodeChoice
 	for _, name := range []string{"a", "b"} {
 		n := w.node(name)
-		nodes = append(nodes, deprovision.Keeping{Node: name, Pods: n.Pods, Costs: []deprovision.Price{n.PricePerHour, n.PricePerHour - deprovision.Dollars(0.03)}})
+		nodes = append(nodes, deprovision.NodeChoice{Node: name, Pods: n.Pods, Costs: []deprovision.Price{n.PricePerHour, n.PricePerHour - deprovision.Dollars(0.03)}})
 	}
 	fmt.Println("for their price:", sim.Choose(nodes, 2)[0])
 	fmt.Println("if moving pods costs three cents an hour:", sim.Choose(nodes, 2)[1])

@@ -14,14 +14,17 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Plan looks for nodes to give back, method by method: interruption, expiration, drift, emptiness, consolidation. It looks for
-// the state to end with first, and for the commands that lead there then: a pod moves once at most, a node that stays is not
-// touched, and no node is bought to be given back. The result is the same for the same arguments. It costs some dozens of
-// questions about sets of nodes, and one or two about each candidate.
+// Plan looks for nodes to give back, method by method: interruption, expiration, drift, emptiness, consolidation. It first finds the
+// state to end with and then the commands that lead there. A pod moves at most once, nodes that stay are not touched, and no node is
+// bought to be given back. The result is the same for the same arguments. It costs some dozens of questions about sets of nodes and one
+// or two about each candidate.
 //
-// It plans in rounds: the second begins where the first ended, and so on until one finds nothing more, or nothing that moves only
-// pods which have not moved. So a plan that is made again, with the same options and without budgets that have come free, has no
-// command that moves none of these pods, unless one that does comes before it.
+// Commands for interruption, expiration and drift come first and need not save anything. They may buy nodes that later commands share,
+// so a plan that is stopped after them can cost more than replacing just their nodes would.
+//
+// It plans in rounds. Each begins where the one before ended, until a round finds no change, or none without pods that have moved
+// already. So if the plan is made again after its commands, with the same options and budgets, its first command moves some pod a
+// second time.
 //
 // The error is [ErrNoSimulator], that of [Cluster.Validate], that of the simulator, or that of the context.
 func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result, error) {
@@ -48,8 +51,7 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 	return p.out, nil
 }
 
-// advance makes of the state what the next round begins with: nodes that were bought are there, and pods that moved are where they
-// went as if they had always been.
+// advance makes the state the start of the next round: bought nodes are there, and moved pods belong to their new nodes.
 func (p *planner) advance() {
 	for i := range p.gone {
 		p.out.Evictions += p.gone[i].evictions
@@ -67,8 +69,8 @@ func (p *planner) advance() {
 	p.start = p.clone()
 }
 
-// target goes through the methods. What consolidation buys may be where an expired or drifted node's pods fit at last; so they
-// take turns until nothing more is found.
+// target finds the state that the round ends with. The forced methods and consolidation take turns until neither finds more, because
+// the pods of an expired or drifted node may fit only on a node that consolidation buys.
 func (p *planner) target() {
 	for {
 		before := len(p.gone)
@@ -81,7 +83,7 @@ func (p *planner) target() {
 			return
 		}
 		if forced > before {
-			p.straighten()
+			p.flatten()
 		}
 		if p.quiet = true; p.asksFor(eligibility.Consolidation) {
 			p.consolidation()
@@ -96,7 +98,7 @@ func (p *planner) asksFor(m eligibility.Method) bool {
 	return p.o.Methods == nil || slices.Contains(p.o.Methods, m)
 }
 
-// interruptions replaces what the cloud takes, soonest first. Budgets and pods have no say in it.
+// interruptions replaces nodes that the cloud takes back, by deadline. It ignores the budgets of pools and pods.
 func (p *planner) interruptions() {
 	if !p.asksFor(eligibility.Interruption) {
 		return
@@ -111,13 +113,13 @@ func (p *planner) interruptions() {
 			continue
 		}
 		why := cmp.Or(i.Why, "the cloud takes the machine back")
-		if p.must(eligibility.Interruption, m, why) {
+		if p.force(eligibility.Interruption, m, why) {
 			p.gone[len(p.gone)-1].atOnce = i.Force || i.Deadline.Sub(p.cluster.Now) < p.o.LaunchTime
 		}
 	}
 }
 
-// expiration replaces nodes that have reached their age, oldest first. Budgets are not asked, but pay.
+// expiration replaces nodes that have reached their age, oldest first. It ignores budgets, but counts against them.
 func (p *planner) expiration() {
 	if !p.asksFor(eligibility.Expiration) {
 		return
@@ -138,12 +140,12 @@ func (p *planner) expiration() {
 	slices.SortStableFunc(list, func(a, b due) int { return a.at.Compare(b.at) })
 	for _, d := range list {
 		if !p.block(d.m, eligibility.Expiration) {
-			p.must(eligibility.Expiration, d.m, fmt.Sprintf("it was to live until %s", d.at.UTC().Format(time.RFC3339)))
+			p.force(eligibility.Expiration, d.m, fmt.Sprintf("it was to live until %s", d.at.UTC().Format(time.RFC3339)))
 		}
 	}
 }
 
-// drift replaces nodes that are not what would be bought now: empty ones first, then those that drifted first.
+// drift replaces drifted nodes: empty ones first, then those that drifted first.
 func (p *planner) drift() {
 	if !p.asksFor(eligibility.Drift) {
 		return
@@ -162,28 +164,28 @@ func (p *planner) drift() {
 			continue
 		}
 		if p.ledger.Left(m.Pool, nodepool.Drifted) < 1 {
-			p.overBudget(p.ledger.Why(m.Pool, nodepool.Drifted), m, eligibility.Drift)
+			p.note(m.verdict(OverBudget, eligibility.Drift, p.ledger.Why(m.Pool, nodepool.Drifted)))
 			continue
 		}
-		p.must(eligibility.Drift, m, strings.Join(m.node.Drifted, "; "))
+		p.force(eligibility.Drift, m, strings.Join(m.node.Drifted, "; "))
 	}
 }
 
-// must replaces a node whatever that costs, as soon as its pods fit somewhere.
-func (p *planner) must(method eligibility.Method, m *member, why string) bool {
+// force replaces a node at any cost if its pods fit somewhere.
+func (p *planner) force(method eligibility.Method, m *member, why string) bool {
 	m = p.nodes[m.Name] // pods may have arrived
 	q := question([]*member{m})
 	q.MaxNodes, q.Explain = max(1, len(q.Pods)), true
 	a := p.ask(q)
 	if !a.OK() {
-		p.refuse(Verdict{Node: m.Name, Outcome: WouldNotFit, Method: method, Detail: why + ", but " + a.Why, Disruption: m.Disruption, PricePerHour: m.PricePerHour})
+		p.note(m.verdict(WouldNotFit, method, why+", but "+a.Why))
 		return false
 	}
 	p.commit(method, []*member{m}, &a, why)
 	return true
 }
 
-// emptiness gives back all nodes on which nothing has to move, in one command.
+// emptiness gives back all nodes without pods that have to move, in one command.
 func (p *planner) emptiness() {
 	if !p.asksFor(eligibility.Emptiness) {
 		return
@@ -195,7 +197,7 @@ func (p *planner) emptiness() {
 			continue
 		}
 		if ledger.Left(m.Pool, nodepool.Empty) < 1 {
-			p.overBudget(ledger.Why(m.Pool, nodepool.Empty), m, eligibility.Emptiness)
+			p.note(m.verdict(OverBudget, eligibility.Emptiness, ledger.Why(m.Pool, nodepool.Empty)))
 			continue
 		}
 		ledger = ledger.Take(m.Pool, 1)
@@ -209,21 +211,19 @@ func (p *planner) emptiness() {
 	}
 }
 
-// block notes what stands in the way of the method, and reports whether anything does.
+// block notes the blockers of the node for the method, and reports whether there are any.
 func (p *planner) block(m *member, method eligibility.Method) bool {
 	by := p.blockers(m, method)
 	if len(by) == 0 {
 		return false
 	}
-	p.refuse(Verdict{Node: m.Name, Outcome: Blocked, Method: method, Detail: by[0].String(), By: by, Disruption: m.Disruption, PricePerHour: m.PricePerHour})
+	v := m.verdict(Blocked, method, by[0].String())
+	v.By = by
+	p.note(v)
 	return true
 }
 
-func (p *planner) overBudget(why string, m *member, method eligibility.Method) {
-	p.refuse(Verdict{Node: m.Name, Outcome: OverBudget, Method: method, Detail: why, Disruption: m.Disruption, PricePerHour: m.PricePerHour})
-}
-
-// ranked puts members in the order of the ranker.
+// ranked is the members in the order of the ranker, then of their names.
 func (p *planner) ranked(list []*member) []*member {
 	out := slices.Clone(list)
 	for i, m := range out {

@@ -7,24 +7,22 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Objective is what consolidation maximizes: what a change saves over the horizon, less the price of the disruption that it
-// brings. A change that does not come out above zero is not made. What nodes cost is their CostPerHour: their price, or what the
-// objective of provisioning makes of it, so that no node that was bought for that is given back for its price. The zero value has
-// the defaults of its fields.
+// Objective is what consolidation maximizes: the saving of a change over the horizon less the price of its disruption. A change is
+// made only if that is positive. Savings are counted in CostPerHour, the cost in the objective of provisioning, so that a node which
+// was bought for that objective is not given back for its price. The zero value has the defaults of its fields.
 type Objective struct {
-	// Horizon is for how long a saving counts, as nobody knows what comes later; 0 means a day. Of a node that expires sooner
-	// it counts until then.
+	// Horizon is how long a saving counts, until the node expires at most; 0 means a day.
 	Horizon time.Duration
-	// DisruptionPrice is what one unit of disruption costs, see [Candidate.Disruption]: about one eviction. 0 means one cent,
-	// and less than zero that disruption is free, so that any saving is taken, as Karpenter does.
+	// DisruptionPrice is the price of one unit of disruption, about one eviction, see [Candidate.Disruption]. 0 means one cent. A
+	// negative price means that disruption is free, so that any saving is taken, as by Karpenter.
 	DisruptionPrice Price
-	// Balanced, where it is not 0, asks that the share of its pool's cost that a change saves is at least 1/Balanced of the
-	// share of its pool's disruption that it brings. That is a price of disruption too: the pool's cost over the horizon by
-	// Balanced times the pool's disruption. Pools that choose the policy of that name are asked with 2, as by Karpenter.
+	// Balanced, if it is not 0, asks that a change saves a share of its pool's cost of at least 1/Balanced of the share of the pool's
+	// disruption that it causes. That is a price of disruption, too: the pool's cost over the horizon, divided by Balanced times the
+	// pool's disruption. Pools with the policy of that name have 2, as in Karpenter.
 	Balanced int
 }
 
-// defaultBalanced is the factor that Karpenter has for pools that ask to be balanced.
+// defaultBalanced is the factor of Karpenter for pools with the policy Balanced.
 const defaultBalanced = 2
 
 func (o Objective) defaults() Objective {
@@ -33,7 +31,7 @@ func (o Objective) defaults() Objective {
 	return o
 }
 
-// poolSum is what the nodes of a pool cost, and what emptying all of them would.
+// poolSum is the cost of the nodes of a pool and the disruption of emptying all of them.
 type poolSum struct {
 	cost       Price
 	disruption float64
@@ -60,14 +58,14 @@ func (p *planner) unitPrices() map[string]Price {
 	return out
 }
 
-// worth is what a change comes to: what it saves an hour by cost, what that earns over the horizon, and what its disruption costs.
-type worth struct{ saving, earned, disrupted Price }
+// balance is the saving of a change an hour, the same over the horizon, and the price of its disruption.
+type balance struct{ saving, earned, disrupted Price }
 
-func (w worth) net() Price { return w.earned - w.disrupted }
+func (w balance) net() Price { return w.earned - w.disrupted }
 
-// weigh judges giving back the set for new nodes of a cost. Nodes and pods that the plan moves already disturb nothing again.
-func (p *planner) weigh(set []*member, bought Price) worth {
-	var w worth
+// weigh is the balance of giving back the set for new nodes of a cost. Pods that the plan moves already disrupt only once.
+func (p *planner) weigh(set []*member, bought Price) balance {
+	var w balance
 	horizon := p.o.Objective.Horizon.Hours()
 	total, lived := Price(0), Price(0)
 	for _, m := range set {

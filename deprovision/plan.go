@@ -13,50 +13,49 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Cluster is what there is at one moment. It is plain data and is only read.
+// Cluster is a cluster at one moment. It is plain data and is only read.
 type Cluster struct {
-	// Nodes are all nodes, those of others too.
+	// Nodes are all nodes, those of no pool included.
 	Nodes []eligibility.Node
-	// Pools are those that nodes point to.
+	// Pools are at least those that nodes point to.
 	Pools []nodepool.NodePool
 	// PodDisruptionBudgets are those of all namespaces.
 	PodDisruptionBudgets []*policyv1.PodDisruptionBudget
-	// Interruptions are what the cloud has said about machines that it takes back.
+	// Interruptions are the machines that the cloud takes back.
 	Interruptions []Interruption
-	// Now is the moment for which to plan.
+	// Now is the moment to plan for.
 	Now time.Time
 }
 
-// Interruption is a node that goes whatever we do.
+// Interruption is a node whose machine the cloud takes back.
 type Interruption struct {
 	Node string
 	// Deadline is when it goes; the zero time means at any moment.
 	Deadline time.Time
-	// Force is set where the machine does not answer, so that draining it is no use.
+	// Force says that the machine does not answer, so that it cannot be drained.
 	Force bool
-	// Why is what the cloud said.
+	// Why is the message of the cloud.
 	Why string
 }
 
 // The errors of [Plan] and [Cluster.Validate].
 var (
-	// ErrNoSimulator says that there is nobody to ask where pods would go.
+	// ErrNoSimulator says that the simulator is nil.
 	ErrNoSimulator = errors.New("deprovision: the simulator is nil")
-	// ErrNoTime says that Now is not set, as in the zero Cluster: ages and budgets would be wrong.
+	// ErrNoTime says that Now is not set, as in the zero Cluster, so that ages and budgets would be wrong.
 	ErrNoTime = errors.New("deprovision: the cluster has no time (Cluster.Now)")
 	// ErrNoNode says that an element of Nodes has no Node.
 	ErrNoNode = errors.New("deprovision: a node of the cluster is nil")
 )
 
-// MissingPoolError says that a node points to a pool that is not among those of the cluster, so that its budgets are not known.
+// MissingPoolError says that the pool of a node is not among those of the cluster, so that its budgets are unknown.
 type MissingPoolError struct{ Node, Pool string }
 
 func (e *MissingPoolError) Error() string {
 	return fmt.Sprintf("deprovision: node %s is of pool %q, which is not in Cluster.Pools", e.Node, e.Pool)
 }
 
-// Validate returns [ErrNoTime], [ErrNoNode] or a [*MissingPoolError], the first that applies, and nil if none does. A cluster
-// without nodes is valid.
+// Validate returns the first of [ErrNoTime], [ErrNoNode] and [*MissingPoolError] that applies, or nil. A cluster without nodes is valid.
 func (c *Cluster) Validate() error {
 	if c.Now.IsZero() {
 		return ErrNoTime
@@ -76,30 +75,30 @@ func (c *Cluster) Validate() error {
 	return nil
 }
 
-// Options are the choices that a cluster does not make. nil means defaults.
+// Options are the choices of the caller. nil means defaults.
 type Options struct {
-	// Methods are those to use, in the fixed order of package eligibility whatever their order here; nil is all.
+	// Methods are the methods to use; their order does not matter. nil means all.
 	Methods []eligibility.Method
 	// Ranker orders candidates for consolidation; nil is [PriceRanker].
 	Ranker Ranker
-	// Objective says what is worth it.
+	// Objective is what consolidation maximizes.
 	Objective Objective
-	// MaxEvictions ends consolidation before more pods than that move; 0 means no bound. [Result.Frontier] shows what that costs.
+	// MaxEvictions bounds how many pods consolidation moves; 0 means no bound. [Result.Frontier] shows what a bound costs.
 	MaxEvictions int
-	// MinSavings is what each consolidation must save an hour at least, whatever the objective says.
+	// MinSavings is the least saving an hour of each consolidation.
 	MinSavings Price
-	// SpotToSpot allows spot nodes to be replaced by cheaper spot nodes. One node alone then needs SpotFlexibility types to
-	// choose from, so that it does not end on the one that is taken back next; 0 means 15.
+	// SpotToSpot allows cheaper spot nodes to replace spot nodes. A new spot node must then have SpotFlexibility types to choose
+	// from, because the cheapest one alone is likely to be interrupted next; 0 means 15.
 	SpotToSpot      bool
 	SpotFlexibility int
 	// Rules are further rules of eligibility.
 	Rules eligibility.Rules
-	// LaunchTime is how long a new node takes: interruptions that leave less do not wait for it; 0 means a minute, which is less than
-	// the two minutes of notice that clouds give of spot machines.
+	// LaunchTime is how long a new node takes. Interruptions with less notice do not wait for it. 0 means a minute, less than the two
+	// minutes of notice that clouds give of spot machines.
 	LaunchTime time.Duration
 }
 
-// defaults are the options with what is not set filled in.
+// defaults are the options with defaults filled in.
 func (o *Options) defaults() Options {
 	var out Options
 	if o != nil {
@@ -114,7 +113,7 @@ func (o *Options) defaults() Options {
 	return out
 }
 
-// Kind says what a command does.
+// Kind is whether a command buys nodes.
 type Kind string
 
 // The kinds.
@@ -130,18 +129,18 @@ type Command struct {
 	// Nodes go, in the order of their names.
 	Nodes    []Candidate
 	NewNodes []NewNode
-	// Placements say where every pod goes, new nodes included.
+	// Placements are the new places of all pods that move, in an order in which each can be bound.
 	Placements []Placement
-	// SavingsPerHour may be negative where a node has to be replaced whatever that costs.
+	// SavingsPerHour may be negative if the node has to go in any case.
 	SavingsPerHour Price
 	Disruption     float64
-	// AtOnce says not to wait for the new nodes: the cloud takes the old one before they can be there.
+	// AtOnce says not to wait for the new nodes, because the cloud takes the old one first.
 	AtOnce bool
-	// Why says what gave rise to the command.
+	// Why is the reason, one sentence.
 	Why string
 }
 
-// Pods are those that move.
+// Pods returns the pods that move.
 func (c *Command) Pods() []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, p := range c.Placements {
@@ -150,40 +149,40 @@ func (c *Command) Pods() []*corev1.Pod {
 	return out
 }
 
-// Outcome is what becomes of a node, in one word.
+// Outcome is what happens to a node, in one word.
 type Outcome string
 
 // The outcomes.
 const (
-	Chosen      Outcome = "chosen"        // a command takes it
-	Blocked     Outcome = "blocked"       // something forbids it, see By
-	WouldNotFit Outcome = "would-not-fit" // its pods find no place, or none that is cheaper
-	NoSaving    Outcome = "no-saving"     // nothing that holds its pods is cheaper
-	Outranked   Outcome = "outranked"     // what it would save is not worth the disruption
-	OverBudget  Outcome = "budget"        // the pool's budgets allow no more
-	NotAsked    Outcome = "not-asked"     // no method that was asked for applies, or the search ended before it
+	Chosen      Outcome = "chosen"        // a command gives it back
+	Blocked     Outcome = "blocked"       // it has blockers, see By
+	WouldNotFit Outcome = "would-not-fit" // its pods have no other place, or none that is cheaper
+	NoSaving    Outcome = "no-saving"     // no cheaper node holds its pods
+	Outranked   Outcome = "outranked"     // its disruption costs more than it saves
+	OverBudget  Outcome = "budget"        // the budgets of its pool allow no more
+	NotAsked    Outcome = "not-asked"     // none of the methods applies, or the search ended earlier
 )
 
-// Verdict is why a node goes or stays.
+// Verdict says why a node goes or stays.
 type Verdict struct {
 	Node    string
 	Outcome Outcome
-	// Method is the one that took it or came nearest; empty where none applies.
+	// Method is the method that chose the node or came nearest to it; empty if none applies.
 	Method eligibility.Method
 	// Detail is one sentence for people.
 	Detail string
-	// By is what stands in the way, where the node is blocked.
+	// By are the blockers of a blocked node.
 	By []eligibility.Blocker
-	// Disruption is what emptying it costs, PricePerHour what it costs itself, 0 where that is not known.
+	// Disruption is that of emptying the node, and PricePerHour its price, 0 if it is unknown.
 	Disruption   float64
 	PricePerHour Price
-	// BestPricePerHour is the price of the cheapest replacement that was found, and BoundPerHour one below which nothing can
-	// hold its pods; 0 where neither was looked for.
+	// BestPricePerHour is the price of the cheapest replacement found, and BoundPerHour a lower bound for any replacement; 0 if
+	// none was looked for.
 	BestPricePerHour, BoundPerHour Price
-	// Notes are what could not be told about the node, such as whether it has drifted.
+	// Notes are questions about the node that could not be decided, such as whether it has drifted.
 	Notes []string
-	// Earned is what the best change that was found would earn over the horizon, and Cost what its disruption costs;
-	// both are 0 where none was found.
+	// Earned is the saving of the best change found over the horizon, and Cost the price of its disruption; both are 0 if none was
+	// found.
 	Earned, Cost Price
 }
 
@@ -191,25 +190,24 @@ type Verdict struct {
 type Result struct {
 	// Commands are to be carried out in order.
 	Commands []Command
-	// Verdicts are one for each node of the cluster, by name.
+	// Verdicts has one verdict for each node of the cluster, by name.
 	Verdicts []Verdict
-	// PricePerHour is what the nodes cost before, those whose price is not known left out, and PricePerHourAfter what they
-	// cost with all commands carried out. Evictions is the number of pods that move, each of them once.
+	// PricePerHour is the price of all nodes before, unknown prices left out, and PricePerHourAfter the same with all commands carried
+	// out. Evictions is the number of pods that move, each of them once.
 	PricePerHour, PricePerHourAfter Price
 	Evictions                       int
-	// Questions is how many were put to the simulator, and Avoided how many were not because of bounds.
+	// Questions is the number of questions to the simulator, and Avoided the number that bounds made unnecessary.
 	Questions, Avoided int
-	// Frontier are changes that were looked at from the start and what the first commands come to, from few evictions to many, each
-	// with what it would save; none saves less than one with fewer evictions. The whole plan comes last, unless a beginning of it
-	// saves as much, as where a node that has to go is replaced by a dearer one after that. It is empty if nothing is saved.
+	// Frontier are savings for fewer evictions, in ascending order of both: changes that were looked at from the start, and the first
+	// commands of the plan. The whole plan comes last, unless its first commands save as much. It is empty if nothing is saved.
 	Frontier []Point
-	// After is the simulator of the cluster with all commands carried out.
+	// After is the cluster with all commands carried out.
 	After Simulator
 }
 
-// Point is a change that could be made.
+// Point is a change that could be made, and its saving.
 type Point struct {
-	// SavingsPerHour is what it saves for so many Evictions, giving back so many Nodes.
-	SavingsPerHour   Price
+	SavingsPerHour Price
+	// Evictions is how many pods move, and Nodes how many nodes go.
 	Evictions, Nodes int
 }

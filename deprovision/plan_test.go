@@ -22,7 +22,7 @@ import (
 
 func now() time.Time { return time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC) }
 
-// toy is a simulator in which every pod has size 1, a node of type tN has room for N and costs N cents an hour, spot half
+// toy is a simulator in which every pod has size 1, a node of type tN holds N and costs N cents an hour, spot half
 // of it.
 type toy struct {
 	free map[string]int
@@ -34,8 +34,8 @@ type toy struct {
 // unbounded knows nothing without trying.
 type unbounded struct{}
 
-func (unbounded) Bound(deprovision.Question) deprovision.Price      { return 0 }
-func (unbounded) Choose([]deprovision.Keeping, int) (keep [][]bool) { return nil }
+func (unbounded) Bound(deprovision.Question) deprovision.Price         { return 0 }
+func (unbounded) Choose([]deprovision.NodeChoice, int) (keep [][]bool) { return nil }
 
 func (s toy) Simulate(_ context.Context, q deprovision.Question) (deprovision.Answer, error) {
 	free := maps.Clone(s.free)
@@ -87,10 +87,10 @@ func (s toy) Simulate(_ context.Context, q deprovision.Question) (deprovision.An
 		}
 	}
 	if len(left) > 0 {
-		return deprovision.Answer{Left: left, Why: fmt.Sprintf("%s: no room anywhere", left[0].Name)}, nil
+		return deprovision.Answer{Unplaced: left, Why: fmt.Sprintf("%s: no room anywhere", left[0].Name)}, nil
 	}
 	a.After = func() deprovision.Simulator { return toy{free: free, spot: s.spot, next: next} }
-	a.Fresh = a.After
+	a.Rebased = a.After
 	return a, nil
 }
 
@@ -299,11 +299,11 @@ func TestEveryVerdict(t *testing.T) {
 	assert.Equal(t, "by hand, but no room", verdict(t, r, "a").Detail)
 }
 
-// nowhere has no room at all.
+// nowhere accepts no pod.
 type nowhere struct{ unbounded }
 
 func (nowhere) Simulate(_ context.Context, q deprovision.Question) (deprovision.Answer, error) {
-	return deprovision.Answer{Left: q.Pods, Why: "no room"}, nil
+	return deprovision.Answer{Unplaced: q.Pods, Why: "no room"}, nil
 }
 
 func TestBudgetsOfPods(t *testing.T) {
@@ -395,7 +395,7 @@ func TestFrontierHasEachBeginning(t *testing.T) {
 	}
 }
 
-// haggling asks half as much again for what is bought where more work is not worth it.
+// haggling sells at one and a half times the price unless the question is thorough.
 type haggling struct{ deprovision.Simulator }
 
 func (s haggling) Simulate(ctx context.Context, q deprovision.Question) (deprovision.Answer, error) {
@@ -408,7 +408,7 @@ func (s haggling) Simulate(ctx context.Context, q deprovision.Question) (deprovi
 	if a.After != nil {
 		after := a.After
 		a.After = func() deprovision.Simulator { return haggling{after()} }
-		a.Fresh = a.After
+		a.Rebased = a.After
 	}
 	return a, err
 }

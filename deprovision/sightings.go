@@ -7,8 +7,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 )
 
-// Touches are the names of all nodes that the command has to do with: those that go, those that it buys, and those that take pods. A
-// name may come twice.
+// Touches returns the names of the nodes that the command gives back or buys and of those that take its pods. A name may occur twice.
 func (c *Command) Touches() []string {
 	var out []string
 	for _, n := range c.Nodes {
@@ -23,9 +22,8 @@ func (c *Command) Touches() []string {
 	return out
 }
 
-// Sightings remember since when each node has been to go in every plan, so that a saving is taken only if it is still there after a
-// while: pods come and go, and a node that is empty at this moment may be wanted at the next. The zero value has seen no plan. It is
-// immutable.
+// Sightings are the times since when every plan has given back the same nodes, so that a saving is taken only if it lasts: a node
+// that is empty now may be needed in a minute. The zero value has seen no plan. It is immutable.
 type Sightings struct {
 	since map[sighting]time.Time
 }
@@ -35,10 +33,9 @@ type sighting struct {
 	node   string
 }
 
-// Look adds the commands of a plan that was made now, and returns what it has seen then and the commands to begin now, in their
-// order: those that save, once all their nodes have been to go for so long, and at once those that have to be. One that touches a node
-// of an earlier command builds on that one and is left to a later plan. Next is when the first command that waits is due, the zero
-// time if none waits.
+// Look adds the commands of a plan made now. It returns the sightings after that and the commands to begin now, in their order:
+// commands that save once all their nodes have been seen for the wait, and others at once. A command that touches a node of an earlier
+// one is left to a later plan. Next is when the first waiting command is due, the zero time if none waits.
 func (s Sightings) Look(commands []Command, now time.Time, wait time.Duration) (seen Sightings, ready []Command, next time.Time) {
 	seen.since = map[sighting]time.Time{}
 	touched := map[string]bool{}
@@ -75,7 +72,7 @@ func (s Sightings) Look(commands []Command, now time.Time, wait time.Duration) (
 	return seen, ready, next
 }
 
-// Saves reports whether the command is for what it saves only, so that nothing is lost if it waits.
+// Saves reports whether the command is made only for its saving, so that it may wait.
 func (c *Command) Saves() bool {
 	return c.Method == eligibility.Emptiness || c.Method == eligibility.Consolidation
 }

@@ -19,7 +19,7 @@ func going(m eligibility.Method, nodes ...string) deprovision.Command {
 	return c
 }
 
-// A saving is taken when it has been there for a while, without a break; what has to be is not kept waiting.
+// A saving is taken once it has lasted for the wait without a break; other commands do not wait.
 func TestSightings(t *testing.T) {
 	start := time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
 	var s deprovision.Sightings

@@ -6,46 +6,45 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Simulator says what would become of a cluster if nodes were given back. It stands for one state of the cluster and never
-// changes; an [Answer] gives the next. Plans ask it many times, so that a question should cost what it changes, not the cluster.
+// Simulator says what a cluster would become without some of its nodes. It stands for one state of the cluster and is immutable; an
+// [Answer] gives the next state. A plan asks it many times, so a question should cost what it changes, not the cluster.
 type Simulator interface {
-	// Simulate answers the question, the same every time. An error, as that of the context, ends the plan.
+	// Simulate answers the question, the same every time. An error, such as that of the context, ends the plan.
 	Simulate(context.Context, Question) (Answer, error)
-	// Bound returns a cost an hour below which nothing that is bought can hold the pods of a question, even if all the room
-	// that other nodes have left could be used, however scattered it is. Zero is always right; what is higher saves questions.
+	// Bound returns a lower bound of the cost an hour of new nodes that hold the pods of a question together with all that other
+	// nodes have free. Zero is always right; a higher bound saves questions.
 	Bound(Question) Price
-	// Choose says which of the nodes to keep so that they and new ones hold the pods of all of them for the least, everything
-	// in fractions: an answer for each of the cases. It is a hint, on which nothing relies but how good a plan is; nil is one
-	// that knows nothing.
-	Choose(nodes []Keeping, cases int) [][]bool
+	// Choose returns, for each of the cases, which of the nodes to retain: the cheapest fractional choice of them and of new nodes
+	// that holds all their pods. It is a hint, so only the quality of a plan depends on it; nil means that there is none.
+	Choose(nodes []NodeChoice, cases int) [][]bool
 }
 
-// Keeping is a node that a plan could keep.
-type Keeping struct {
+// NodeChoice is a node that a plan may retain or give back.
+type NodeChoice struct {
 	Node string
-	// Pods are those that would move if it went.
+	// Pods are those that move if the node goes.
 	Pods []*corev1.Pod
-	// Costs are what keeping it costs an hour, by case: that of the node less what emptying it would cost.
+	// Costs are the costs an hour of retaining it, by case: its own less what emptying it would cost.
 	Costs []Price
 }
 
-// Question asks what would become of pods if nodes went.
+// Question asks where pods would go if nodes went.
 type Question struct {
 	// Remove are the names of the nodes that go.
 	Remove []string
-	// Pods are those that then need a place; whatever else runs on the nodes goes with them.
+	// Pods are those that need a place. Other pods of the removed nodes end.
 	Pods []*corev1.Pod
-	// MaxNodes is how many nodes may be bought for them, 0 for none.
+	// MaxNodes bounds how many nodes are bought; 0 means none.
 	MaxNodes int
-	// MaxCost is what these must cost less than together in an hour; 0 asks nothing.
+	// MaxCost is an exclusive upper bound of their total cost an hour; 0 means no bound.
 	MaxCost Price
-	// CapacityTypes are those that may be bought; nil is all.
+	// CapacityTypes are those that may be bought; nil means all.
 	CapacityTypes []string
-	// Thorough says that the change is likely to be made, so that more work is worth it to buy for less.
+	// Thorough asks for more work to buy for less, because the change is likely to be made.
 	Thorough bool
-	// Moves, where it is not nil, says where each of the pods goes, and Buy what is bought: the simulator does that in whatever
-	// order is right, and looks for nothing else. With Elsewhere a pod that its place does not take may go somewhere else, and
-	// pods that nobody can tell apart may change places, so that those of one node stay together.
+	// Moves, if it is not nil, maps each pod to its node, and Buy are the nodes to buy: the simulator only looks for a right order.
+	// With Elsewhere a pod that its node refuses may go to another one, and indistinguishable pods may change places, so that the
+	// pods of one node go to few others.
 	Moves     map[*corev1.Pod]string
 	Buy       []NewNode
 	Elsewhere bool
@@ -53,25 +52,25 @@ type Question struct {
 	Explain bool
 }
 
-// Answer is what would become of them. The zero value says that nothing has to move.
+// Answer is where pods would go. The zero value says that none has to move.
 type Answer struct {
-	// Placements say where each pod goes, in an order in which each can be bound.
+	// Placements are the places of all pods, in an order in which each can be bound.
 	Placements []Placement
-	// NewNodes are to be bought.
+	// NewNodes are the nodes to buy.
 	NewNodes []NewNode
-	// Left are pods that find no place; then the rest says nothing, and Why says what stands in the way of the
-	// first, where the question asked to explain.
-	Left []*corev1.Pod
-	Why  string
-	// After is the cluster with the answer carried out, and Fresh the same as if it had just been read, so that a plan that
-	// ends there finds nothing when it is made again. Both are nil where Left is not empty.
-	After, Fresh func() Simulator
+	// Unplaced are pods without a place. If there are any, only Why means something besides: what keeps the first of them from every
+	// node, if the question asks to explain.
+	Unplaced []*corev1.Pod
+	Why      string
+	// After returns the cluster with the answer carried out. Rebased returns the same cluster as if it had just been read, so that a
+	// plan which ends there finds nothing when it is made again. Both are nil if pods are unplaced.
+	After, Rebased func() Simulator
 }
 
-// OK reports whether every pod finds a place.
-func (a *Answer) OK() bool { return len(a.Left) == 0 }
+// OK reports whether every pod has a place.
+func (a *Answer) OK() bool { return len(a.Unplaced) == 0 }
 
-// cost is what the new nodes count for, and price what they cost.
+// cost is the total cost of the new nodes, and price their total price.
 func (a *Answer) cost() (sum Price) {
 	for i := range a.NewNodes {
 		sum += a.NewNodes[i].cost()
@@ -86,7 +85,7 @@ func (a *Answer) price() (sum Price) {
 	return sum
 }
 
-// Placement is a pod and the node that it goes to.
+// Placement is a pod and its node.
 type Placement struct {
 	Pod  *corev1.Pod
 	Node string
@@ -94,16 +93,15 @@ type Placement struct {
 
 // NewNode is a node to buy.
 type NewNode struct {
-	// Name is one that no node has; the pods of later commands may be placed there.
+	// Name is a name that no node has. Later commands may place pods there.
 	Name, Pool, InstanceType, Zone, CapacityType string
-	// PricePerHour is what it costs, and CostPerHour what that counts for where plans are compared; 0 means its price.
+	// PricePerHour is its price. CostPerHour is its cost in the objective; 0 means the price.
 	PricePerHour, CostPerHour Price
 	Labels                    map[string]string
 	Pods                      []*corev1.Pod
-	// Daemons are pods that will run there besides, as DaemonSets make them: where the plan goes on to give this node back,
-	// they are asked like those of other nodes.
+	// Daemons are the pods that DaemonSets will run there. They block later commands of the same plan like those of other nodes.
 	Daemons []*corev1.Pod
-	// Alternatives would hold the same pods in the same place and still save money, cheapest first.
+	// Alternatives are other types that would hold the same pods in the same zone and still save money, cheapest first.
 	Alternatives []Alternative
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// planner holds a plan in the making.
+// planner is the working state of [Plan].
 type planner struct {
 	state
 	ctx     context.Context
@@ -25,17 +25,17 @@ type planner struct {
 	o       Options
 	pdbs    eviction.Budgets
 	pools   map[string]*nodepool.NodePool
-	start   state // what the round began with
+	start   state // of the round
 	out     Result
-	refused map[string]Verdict   // by node: the best that was found so far
+	noted   map[string]Verdict   // by node: the verdict of the highest precedence so far
 	units   map[string]Price     // prices of disruption by pool
-	done    map[*corev1.Pod]bool // what earlier rounds move
-	quiet   bool                 // the search of the round has ended with nothing to be found
-	first   bool                 // no set has been looked at yet
+	done    map[*corev1.Pod]bool // pods that earlier rounds move
+	quiet   bool                 // the search of the round has found nothing more
+	first   bool                 // no set has been tried yet
 }
 
-// state is a cluster that the plan could end with, and how it differs from the one that there is. It is changed by commit only,
-// and copied to be able to go back.
+// state is a cluster that the plan could end with, and its difference from the start of the round. Only commit changes it. A clone
+// allows to go back.
 type state struct {
 	sim    Simulator
 	nodes  map[string]*member
@@ -46,7 +46,7 @@ type state struct {
 	moved  map[*corev1.Pod]string // the node that each moved pod ends on
 }
 
-// removal is a node of the cluster that goes, and why.
+// removal is a node that goes, and the reason.
 type removal struct {
 	*member
 	method eligibility.Method
@@ -67,22 +67,22 @@ type member struct {
 	node  *eligibility.Node // nil for nodes that the plan buys
 	there bool              // when the round began
 	pool  *nodepool.NodePool
-	// daemons run on nodes that the plan buys; those of other nodes are among the pods of node.
+	// daemons are the pods of DaemonSets on a node that the plan buys; on other nodes they are among the pods of node.
 	daemons []*corev1.Pod
-	// base are the pods that were there when the round began, and arrived those that the plan has put there.
+	// base are the pods at the start of the round, and arrived those that the plan has moved there since.
 	base, arrived []*corev1.Pod
-	// owed is the disruption that emptying the node would add to the plan, and evictions the number of pods: those that
-	// arrived in this round move in any case.
+	// owed is the disruption that emptying the node adds to the plan, and evictions the number of pods. Those that arrived in this
+	// round count for nothing, because they move in any case.
 	owed      float64
 	evictions int
-	// blocked remembers what stands in the way, by method.
+	// blocked is a cache of the blockers, by method.
 	blocked map[eligibility.Method][]eligibility.Blocker
 }
 
 func newPlanner(ctx context.Context, c Cluster, sim Simulator, o Options) *planner {
 	p := &planner{
 		ctx: ctx, first: true, cluster: c, o: o, pdbs: eviction.NewBudgets(c.PodDisruptionBudgets), pools: map[string]*nodepool.NodePool{},
-		refused: map[string]Verdict{}, done: map[*corev1.Pod]bool{},
+		noted: map[string]Verdict{}, done: map[*corev1.Pod]bool{},
 		state: state{sim: sim, nodes: make(map[string]*member, len(c.Nodes)), bought: map[string]NewNode{}, moved: map[*corev1.Pod]string{}},
 	}
 	for i := range c.Pools {
@@ -118,7 +118,7 @@ func comparePods(a, b *corev1.Pod) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// blockers are those of the node for the method; nodes that the plan buys have only those of their pool and pods.
+// blockers are those of the node for the method. A node that the plan buys has only those of its pool and pods.
 func (p *planner) blockers(m *member, method eligibility.Method) []eligibility.Blocker {
 	if by, ok := m.blocked[method]; ok {
 		return by
@@ -140,7 +140,7 @@ func (p *planner) blockers(m *member, method eligibility.Method) []eligibility.B
 // ended reports whether an error has ended the search.
 func (p *planner) ended() bool { return p.err != nil }
 
-// ask puts a question to the simulator of the state, and counts it.
+// ask asks the simulator of the state. After an error every pod is unplaced.
 func (p *planner) ask(q Question) Answer { return p.askOf(p.sim, q) }
 
 func (p *planner) askOf(sim Simulator, q Question) Answer {
@@ -154,7 +154,7 @@ func (p *planner) askOf(sim Simulator, q Question) Answer {
 			return a
 		}
 	}
-	return Answer{Left: q.Pods}
+	return Answer{Unplaced: q.Pods}
 }
 
 func question(set []*member) Question {
@@ -170,7 +170,7 @@ func question(set []*member) Question {
 	return q
 }
 
-// costOf is what the set counts for, and priceOf what it costs.
+// costOf is the total cost of the set, and priceOf its total price.
 func costOf(set []*member) (sum Price) {
 	for _, m := range set {
 		sum += m.CostPerHour
@@ -185,14 +185,14 @@ func priceOf(set []*member) (sum Price) {
 	return sum
 }
 
-// commit makes the answer the state to go on from.
+// commit changes the state by the answer.
 func (p *planner) commit(method eligibility.Method, set []*member, a *Answer, why string) {
-	p.leave(method, set, a, why)
-	p.arrive(a.Placements)
+	p.remove(method, set, a, why)
+	p.move(a.Placements)
 }
 
-// leave takes the set off, and adds what the answer buys.
-func (p *planner) leave(method eligibility.Method, set []*member, a *Answer, why string) {
+// remove removes the set and adds the nodes that the answer buys.
+func (p *planner) remove(method eligibility.Method, set []*member, a *Answer, why string) {
 	leaves := make(map[string]bool, len(set))
 	for _, m := range set {
 		if m.there {
@@ -220,8 +220,8 @@ func (p *planner) leave(method eligibility.Method, set []*member, a *Answer, why
 	}
 }
 
-// arrive moves pods.
-func (p *planner) arrive(list []Placement) {
+// move puts pods on their new nodes.
+func (p *planner) move(list []Placement) {
 	arrivals := map[string][]*corev1.Pod{}
 	for _, pl := range list {
 		p.moved[pl.Pod] = pl.Node
@@ -264,8 +264,8 @@ func (m *member) with(pods []*corev1.Pod) *member {
 	return &out
 }
 
-// settled is the node as the next plan will see it, if this one buys it: emptying it moves all its pods, though they are moving now.
-func (m *member) settled() *member {
+// rebased is the node as the next plan sees it if this one buys it: emptying it would move all its pods once more.
+func (m *member) rebased() *member {
 	if m.there {
 		return m
 	}
@@ -274,7 +274,7 @@ func (m *member) settled() *member {
 	return &out
 }
 
-// members are the nodes of the state in the order of their names.
+// members are the nodes of the state by name.
 func (p *planner) members() []*member {
 	out := make([]*member, 0, len(p.order))
 	for _, name := range p.order {
@@ -283,8 +283,8 @@ func (p *planner) members() []*member {
 	return out
 }
 
-// exactly asks to give the set, nodes of the start, back and to move its pods as given.
-func exactly(set []*member, moves map[*corev1.Pod]string) Question {
+// moveQuestion asks to remove the set, nodes of the start of the round, and to move its pods as given.
+func moveQuestion(set []*member, moves map[*corev1.Pod]string) Question {
 	pods := 0
 	for _, m := range set {
 		pods += len(m.base)
@@ -300,12 +300,12 @@ func exactly(set []*member, moves map[*corev1.Pod]string) Question {
 	return q
 }
 
-// straighten asks for the state at once from where the round began, every pod moving once. Pods that their place does not take so
-// go elsewhere. False if some find no place; the state stays as it was then.
-func (p *planner) straighten() bool {
+// flatten makes the state one change from the start of the round, in which every pod moves once. Pods that their node refuses go
+// elsewhere. It returns false and leaves the state as it is if a pod is unplaced.
+func (p *planner) flatten() bool {
 	gone := slices.Clone(p.gone)
 	rank := func(r removal) float64 {
-		if r.method != eligibility.Consolidation { // these have an order of their own, and come first
+		if r.method != eligibility.Consolidation { // forced methods come first, in their own order
 			return math.Inf(1)
 		}
 		return p.o.Ranker.Rank(r.Candidate)
@@ -316,7 +316,7 @@ func (p *planner) straighten() bool {
 		gone[i].member = p.start.nodes[gone[i].Name]
 		set = append(set, gone[i].member)
 	}
-	q := exactly(set, p.moved)
+	q := moveQuestion(set, p.moved)
 	q.Elsewhere = true
 	for _, name := range slices.Sorted(maps.Keys(p.bought)) {
 		q.Buy = append(q.Buy, p.bought[name])
@@ -328,8 +328,8 @@ func (p *planner) straighten() bool {
 	p.state = p.start.clone()
 	p.commit(eligibility.Consolidation, set, &a, "")
 	p.gone = gone
-	if a.Fresh != nil {
-		p.sim = a.Fresh()
+	if a.Rebased != nil {
+		p.sim = a.Rebased()
 	}
 	return true
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// consolidation looks for the state to end with. It goes from one to the next better one, each as if it had just been read,
-// until none is found: then a plan that is made from there finds none either. What lies between is forgotten; pods move once.
+// consolidation is a local search: it goes from state to better state until none is found, each flattened so that pods move once and
+// rebased so that a plan made from there finds none either.
 func (p *planner) consolidation() {
 	p.quiet = false
 	for !p.ended() {
 		before := p.clone()
 		p.units = p.unitPrices()
-		value := p.value()
+		start := p.gain()
 		if !p.sets() {
 			if !p.singles(nil) {
 				p.quiet = true
@@ -28,27 +28,27 @@ func (p *planner) consolidation() {
 			for p.singles(nil) {
 			}
 		}
-		if p.straighten() && p.value() > value {
+		if p.flatten() && p.gain() > start {
 			continue
 		}
-		// Not all of it can be had at once with pods moving once. What can is taken node by node.
+		// The state cannot be reached with pods moving once. Single nodes are tried instead.
 		p.state = before
-		best := value
+		best := start
 		p.singles(func() bool {
-			if !p.straighten() || p.value() <= best {
+			if !p.flatten() || p.gain() <= best {
 				return false
 			}
-			best = p.value()
+			best = p.gain()
 			return true
 		})
-		if best == value {
+		if best == start {
 			return
 		}
 	}
 }
 
-// value is what the state has over the cluster as it was when the round began, over the horizon.
-func (p *planner) value() Price {
+// gain is the objective of the state against the start of the round.
+func (p *planner) gain() Price {
 	bought := Price(0)
 	for _, n := range p.bought {
 		bought += n.cost()
@@ -63,8 +63,8 @@ func reason(m *member) nodepool.Reason {
 	return nodepool.Underutilized
 }
 
-// candidates are the nodes that consolidation may take within the budgets, in the order of the ranker; the others get their
-// verdicts.
+// candidates are the nodes that consolidation may give back within the budgets, in the order of the ranker. It notes why the others
+// stay.
 func (p *planner) candidates() []*member {
 	var free []*member
 	for _, m := range p.members() {
@@ -77,7 +77,7 @@ func (p *planner) candidates() []*member {
 	for _, m := range p.ranked(free) {
 		if m.node != nil {
 			if ledger.Left(m.Pool, reason(m)) < 1 {
-				p.overBudget(ledger.Why(m.Pool, reason(m)), m, eligibility.Consolidation)
+				p.note(m.verdict(OverBudget, eligibility.Consolidation, ledger.Why(m.Pool, reason(m))))
 				continue
 			}
 			ledger = ledger.Take(m.Pool, 1)
@@ -88,42 +88,42 @@ func (p *planner) candidates() []*member {
 }
 
 const (
-	// Sets are chosen at so many prices of disruption: the first is dearest times what makes the disruption of all nodes cost as much
-	// as they do, and each other is half of the one before, down to about a thousandth. Twice as many find no better answers.
+	// Sets are chosen at this many prices of disruption. The first is dearest times the price at which the disruption of all nodes
+	// costs as much as they do, and each other is half of the one before. Twice as many find no better answers.
 	rates, dearest = 13, 4
-	// hardly is the part of what all nodes cost over the horizon below which it is not worth to move many nodes at once. Single nodes
-	// go for less. Without it one small gain would follow on the other, each with all sets looked at again.
-	hardly = 500
+	// Giving back many nodes at once must gain 1/leastShare of the cost of all nodes over the horizon; single nodes may gain less.
+	// Otherwise many small gains would follow each other, and each costs a look at all sets.
+	leastShare = 500
 )
 
-// choices are sets of nodes that could go, from few evictions to many, up to all: what is left if it is decided in fractions what
-// to keep at several prices of disruption, or the first of the ranking where the simulator cannot tell.
+// choices are sets of nodes that could go, from few evictions to many, the last of all nodes. They are the complements of fractional
+// choices at several prices of disruption, or heads of the ranking if the simulator has none.
 func (p *planner) choices(list []*member) [][]*member {
 	disruption := 0.0
 	for _, m := range list {
 		disruption += m.Disruption
 	}
 	average := costOf(list).Times(1 / max(1, disruption))
-	ask := make([]Keeping, len(list))
+	ask := make([]NodeChoice, len(list))
 	for i, m := range list {
-		ask[i] = Keeping{Node: m.Name, Pods: m.Pods, Costs: make([]Price, rates)}
+		ask[i] = NodeChoice{Node: m.Name, Pods: m.Pods, Costs: make([]Price, rates)}
 		for k := range rates {
 			unit := max(average.Times(math.Ldexp(dearest, -k)), p.units[m.Pool].Times(1/p.o.Objective.Horizon.Hours()))
 			ask[i].Costs[k] = m.CostPerHour - unit.Times(m.Disruption)
 		}
 	}
 	var sets [][]*member
-	for _, keep := range p.sim.Choose(ask, rates) {
+	for _, retain := range p.sim.Choose(ask, rates) {
 		var set []*member
 		for i, m := range list {
-			if !keep[i] {
+			if !retain[i] {
 				set = append(set, m)
 			}
 		}
 		sets = append(sets, set)
 	}
 	for k := range rates {
-		if len(sets) == k { // nothing is known
+		if len(sets) == k { // no hint
 			sets = append(sets, list[:len(list)*(k+1)/rates])
 		}
 	}
@@ -142,26 +142,25 @@ func (p *planner) choices(list []*member) [][]*member {
 	return out
 }
 
-// sets gives nodes back together, as many as comes out best, with new nodes for the pods that find no room. It reports whether
-// that is worth it.
+// sets gives back the best set of nodes, with new nodes for pods that do not fit elsewhere. It reports whether there is one that pays.
 func (p *planner) sets() bool {
 	list := p.candidates()
 	if len(list) < 2 {
 		return false
 	}
 	if !p.o.SpotToSpot && slices.ContainsFunc(list, func(m *member) bool { return m.CapacityType == "spot" }) {
-		// Spot nodes can only be emptied onto what there is: that is for one at a time.
+		// No node may be bought for spot nodes, so singles handles them.
 		list = slices.DeleteFunc(list, func(m *member) bool { return m.CapacityType == "spot" })
 	}
 	var best Answer
 	var set []*member
-	most := costOf(p.members()).Times(p.o.Objective.Horizon.Hours() / hardly)
+	most := costOf(p.members()).Times(p.o.Objective.Horizon.Hours() / leastShare)
 	for _, of := range p.choices(list) {
 		if !p.first && p.weigh(of, p.sim.Bound(question(of))).net() <= most {
 			p.out.Avoided++
 			continue
 		}
-		a, w, of, ok := p.most(of)
+		a, w, of, ok := p.feasible(of)
 		if ok && p.first {
 			p.point(of, &a)
 		}
@@ -173,7 +172,7 @@ func (p *planner) sets() bool {
 	if len(set) == 0 || p.ended() {
 		return false
 	}
-	for again := p.spare(set, &best); len(again) < len(set); again = p.spare(set, &best) { // nodes that would only be bought again stay
+	for again := p.withoutRebought(set, &best); len(again) < len(set); again = p.withoutRebought(set, &best) {
 		a, w, ok := p.try(again, len(question(again).Pods), false)
 		if !ok || w.net() < most {
 			break
@@ -189,15 +188,15 @@ func (p *planner) sets() bool {
 	return true
 }
 
-// most is try, without the nodes of pods that find no place: those stay where they are.
-func (p *planner) most(set []*member) (Answer, worth, []*member, bool) {
+// feasible is try for the set without the nodes of unplaced pods, repeated until all pods have places.
+func (p *planner) feasible(set []*member) (Answer, balance, []*member, bool) {
 	for {
 		a, w, ok := p.try(set, len(question(set).Pods), false)
-		if ok || len(a.Left) == 0 {
+		if ok || len(a.Unplaced) == 0 {
 			return a, w, set, ok
 		}
 		stuck := map[*corev1.Pod]bool{}
-		for _, pod := range a.Left {
+		for _, pod := range a.Unplaced {
 			stuck[pod] = true
 		}
 		rest := slices.DeleteFunc(slices.Clone(set), func(m *member) bool {
@@ -210,7 +209,7 @@ func (p *planner) most(set []*member) (Answer, worth, []*member, bool) {
 	}
 }
 
-// point notes a change for the frontier.
+// point adds a change to the frontier.
 func (p *planner) point(set []*member, a *Answer) {
 	x := Point{SavingsPerHour: priceOf(set) + priceOf(members(p.gone)) - a.price(), Nodes: len(set) + len(p.gone), Evictions: p.evictions()}
 	for _, n := range p.bought {
@@ -222,8 +221,8 @@ func (p *planner) point(set []*member, a *Answer) {
 	p.out.Frontier = append(p.out.Frontier, x)
 }
 
-// frontier keeps those changes that no other beats: of those that were looked at, and of what the first commands come to. It drops changes
-// that would save more than the whole plan does, because no commands lead there.
+// frontier reduces the changes that were looked at and the heads of the plan to those that no other dominates. It drops changes that
+// save more than the plan, because no commands lead there.
 func (p *planner) frontier() {
 	list := slices.DeleteFunc(p.out.Frontier, func(x Point) bool { return x.SavingsPerHour >= p.out.PricePerHour-p.out.PricePerHourAfter })
 	var x Point
@@ -244,19 +243,19 @@ func (p *planner) frontier() {
 	}
 }
 
-// spare is the set without nodes that the answer would only buy once more: of several that are alike those that disrupt most.
-func (p *planner) spare(set []*member, a *Answer) []*member {
-	type kind struct{ pool, instanceType, zone, capacityType string }
-	buys := map[kind]int{}
+// withoutRebought is the set without nodes that the answer would buy again; of equal ones those of most disruption stay.
+func (p *planner) withoutRebought(set []*member, a *Answer) []*member {
+	type offering struct{ pool, instanceType, zone, capacityType string }
+	buys := map[offering]int{}
 	for _, n := range a.NewNodes {
-		buys[kind{n.Pool, n.InstanceType, n.Zone, n.CapacityType}]++
+		buys[offering{n.Pool, n.InstanceType, n.Zone, n.CapacityType}]++
 	}
 	stays := map[*member]bool{}
 	byCost := slices.Clone(set)
-	slices.Reverse(byCost) // of equals the last of the ranking stays
+	slices.Reverse(byCost) // ties: the last of the ranking stays
 	slices.SortStableFunc(byCost, func(a, b *member) int { return cmp.Compare(b.owed, a.owed) })
 	for _, m := range byCost {
-		k := kind{m.Pool, m.InstanceType, m.Zone, m.CapacityType}
+		k := offering{m.Pool, m.InstanceType, m.Zone, m.CapacityType}
 		if buys[k] > 0 {
 			buys[k]--
 			stays[m] = true
@@ -265,38 +264,36 @@ func (p *planner) spare(set []*member, a *Answer) []*member {
 	return slices.DeleteFunc(slices.Clone(set), func(m *member) bool { return stays[m] })
 }
 
-// singles goes through the candidates one by one, and reports whether it gave any back. After each it asks whether that can
-// stay, if there is a question.
-func (p *planner) singles(stays func() bool) bool {
+// singles tries the candidates one by one, and reports whether it gave any back. If accept is not nil, a change is undone unless it
+// returns true.
+func (p *planner) singles(accept func() bool) bool {
 	found := false
 	for _, m := range p.candidates() {
 		if p.ended() {
 			break
 		}
-		if m = p.nodes[m.Name]; m == nil { // another way to the same state bought other nodes
+		if m = p.nodes[m.Name]; m == nil { // accept may have changed which nodes are bought
 			continue
 		}
 		if m.node != nil && p.ledger.Left(m.Pool, reason(m)) < 1 || p.block(m, eligibility.Consolidation) {
 			continue
 		}
-		set := []*member{m.settled()}
+		set := []*member{m.rebased()}
 		a, w, ok := p.try(set, len(m.Pods), false)
 		if !ok || w.net() <= 0 {
 			if ok {
-				p.refuse(Verdict{
-					Node: m.Name, Outcome: Outranked, Method: eligibility.Consolidation, Disruption: m.Disruption, PricePerHour: m.PricePerHour, BestPricePerHour: a.price(),
-					Earned: w.earned, Cost: w.disrupted,
-					Detail: fmt.Sprintf("it would earn $%.4f in %s, and its disruption costs $%.4f", w.earned.Dollars(), p.o.Objective.Horizon, w.disrupted.Dollars()),
-				})
+				v := m.verdict(Outranked, eligibility.Consolidation, fmt.Sprintf("it would earn $%.4f in %s, and its disruption costs $%.4f", w.earned.Dollars(), p.o.Objective.Horizon, w.disrupted.Dollars()))
+				v.BestPricePerHour, v.Earned, v.Cost = a.price(), w.earned, w.disrupted
+				p.note(v)
 			}
 			continue
 		}
 		before := p.state
-		if stays != nil {
+		if accept != nil {
 			before = p.clone()
 		}
 		p.commit(eligibility.Consolidation, set, &a, "")
-		if stays != nil && !stays() {
+		if accept != nil && !accept() {
 			p.state = before
 			continue
 		}
@@ -305,17 +302,18 @@ func (p *planner) singles(stays func() bool) bool {
 	return found
 }
 
-// try asks what giving back the set would bring, with at most so many new nodes, and whether it is allowed and saves anything.
-func (p *planner) try(set []*member, most int, thorough bool) (Answer, worth, bool) {
+// try asks to give back the set with at most so many new nodes. It returns the answer and its balance, and whether the options allow it
+// and it saves.
+func (p *planner) try(set []*member, most int, thorough bool) (Answer, balance, bool) {
 	q := question(set)
 	if q.MaxNodes, q.Thorough = most, thorough; most > 0 {
 		q.MaxCost = costOf(set) - max(p.o.MinSavings, 0)
-		if !set[0].there { // which gets no verdict: an answer that does not pay is not wanted
+		if !set[0].there { // no verdict needs an answer that does not pay
 			q.MaxCost -= p.weigh(set, 0).disrupted.Times(1 / p.o.Objective.Horizon.Hours())
 		}
 		p.spotRules(set, &q)
 		if q.MaxCost <= 0 {
-			return Answer{}, worth{}, false
+			return Answer{}, balance{}, false
 		}
 	}
 	if p.o.MaxEvictions > 0 {
@@ -324,26 +322,26 @@ func (p *planner) try(set []*member, most int, thorough bool) (Answer, worth, bo
 			evictions += m.evictions
 		}
 		if evictions > p.o.MaxEvictions {
-			return Answer{}, worth{}, false
+			return Answer{}, balance{}, false
 		}
 	}
 	least := p.sim.Bound(q)
 	if most == 0 && least > 0 || most > 0 && least >= q.MaxCost || p.weigh(set, least).net() <= 0 && len(set) > 1 {
 		p.out.Avoided++
-		return Answer{}, worth{}, false
+		return Answer{}, balance{}, false
 	}
 	a := p.ask(q)
-	if !a.OK() || len(set) == 1 && len(p.spare(set, &a)) == 0 || !p.flexible(set, &a) {
-		return a, worth{}, false
+	if !a.OK() || len(set) == 1 && len(p.withoutRebought(set, &a)) == 0 || !p.flexible(set, &a) {
+		return a, balance{}, false
 	}
 	w := p.weigh(set, a.cost())
 	return a, w, p.saves(w)
 }
 
-// saves reports whether a change saves anything, and as much as the options ask.
-func (p *planner) saves(w worth) bool { return w.saving > 0 && w.saving >= p.o.MinSavings }
+// saves reports whether a change saves at least what the options ask.
+func (p *planner) saves(w balance) bool { return w.saving > 0 && w.saving >= p.o.MinSavings }
 
-// evictions is how many pods move so far.
+// evictions is the number of pods that move so far.
 func (p *planner) evictions() int {
 	n := p.out.Evictions
 	for i := range p.gone {
@@ -352,15 +350,14 @@ func (p *planner) evictions() int {
 	return n
 }
 
-// spotRules narrows what may be bought in place of the set: spot nodes are replaced by spot nodes only where the caller asked
-// for it.
+// spotRules forbids to buy spot nodes for a set of spot nodes, unless the options allow it.
 func (p *planner) spotRules(set []*member, q *Question) {
 	if !p.o.SpotToSpot && !slices.ContainsFunc(set, func(m *member) bool { return m.CapacityType != "spot" }) {
 		q.CapacityTypes = []string{"on-demand", "reserved"}
 	}
 }
 
-// flexible asks that spot nodes which take the place of spot nodes leave enough types to choose from.
+// flexible reports whether spot nodes that replace spot nodes have enough types to choose from.
 func (p *planner) flexible(set []*member, a *Answer) bool {
 	if !slices.ContainsFunc(set, func(m *member) bool { return m.CapacityType == "spot" }) {
 		return true
@@ -372,10 +369,9 @@ func (p *planner) flexible(set []*member, a *Answer) bool {
 		}
 		if n.CapacityType == "spot" && len(types) < p.o.SpotFlexibility {
 			if len(set) == 1 {
-				p.refuse(Verdict{
-					Node: set[0].Name, Outcome: NoSaving, Method: eligibility.Consolidation, Disruption: set[0].Disruption, PricePerHour: set[0].PricePerHour,
-					Detail: fmt.Sprintf("only %d types of spot capacity would be cheaper, and %d are wanted so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility), BestPricePerHour: a.price(),
-				})
+				v := set[0].verdict(NoSaving, eligibility.Consolidation, fmt.Sprintf("only %d types of spot capacity would be cheaper, and %d are wanted so that it does not move from one scarce type to the next", len(types), p.o.SpotFlexibility))
+				v.BestPricePerHour = a.price()
+				p.note(v)
 			}
 			return false
 		}

@@ -8,16 +8,21 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 )
 
-// refuse notes why a node stays, unless something nearer to a command is known: what the policy said counts for more than
-// what a budget says, and that more than a blocker of an earlier method.
-func (p *planner) refuse(v Verdict) {
-	if old, ok := p.refused[v.Node]; ok && weight(old.Outcome) > weight(v.Outcome) {
-		return
-	}
-	p.refused[v.Node] = v
+// verdict is one of the node.
+func (c *Candidate) verdict(o Outcome, m eligibility.Method, detail string) Verdict {
+	return Verdict{Node: c.Name, Outcome: o, Method: m, Detail: detail, Disruption: c.Disruption, PricePerHour: c.PricePerHour}
 }
 
-func weight(o Outcome) int {
+// note records why a node stays, unless a verdict of higher precedence is known.
+func (p *planner) note(v Verdict) {
+	if old, ok := p.noted[v.Node]; ok && precedence(old.Outcome) > precedence(v.Outcome) {
+		return
+	}
+	p.noted[v.Node] = v
+}
+
+// precedence is higher for outcomes that are nearer to a command.
+func precedence(o Outcome) int {
 	switch o {
 	case Chosen:
 		return 6
@@ -35,20 +40,20 @@ func weight(o Outcome) int {
 	return 0
 }
 
-// verdicts says of every node of the cluster why it stays or goes.
+// verdicts fills in the verdict of every node.
 func (p *planner) verdicts() {
 	for i := range p.cluster.Nodes {
 		name := p.cluster.Nodes[i].Name()
-		v, ok := p.refused[name]
+		v, ok := p.noted[name]
 		m := p.nodes[name]
-		if m == nil { // the command says it
+		if m == nil { // its command adds the rest
 			v, ok = Verdict{Node: name, Outcome: Chosen}, true
 		}
 		switch {
 		case !ok && m != nil && p.asksFor(eligibility.Consolidation):
 			v = p.explain(m)
 		case !ok && m != nil:
-			v = Verdict{Node: name, Outcome: NotAsked, Detail: "none of the methods asked for applies", Disruption: m.Disruption, PricePerHour: m.PricePerHour}
+			v = m.verdict(NotAsked, "", "none of the methods asked for applies")
 		}
 		v.Notes = p.cluster.Nodes[i].Undecided
 		p.out.Verdicts = append(p.out.Verdicts, v)
@@ -56,13 +61,12 @@ func (p *planner) verdicts() {
 	slices.SortFunc(p.out.Verdicts, func(a, b Verdict) int { return strings.Compare(a.Node, b.Node) })
 }
 
-// explain says why a candidate for which nothing was found stays.
+// explain is the verdict of a candidate without any change that gives it back.
 func (p *planner) explain(m *member) Verdict {
-	v := Verdict{Node: m.Name, Method: eligibility.Consolidation, Disruption: m.Disruption, PricePerHour: m.PricePerHour}
+	v := m.verdict(NoSaving, eligibility.Consolidation, "")
 	q := question([]*member{m})
 	v.BoundPerHour = p.sim.Bound(q)
 	if v.BoundPerHour >= m.CostPerHour {
-		v.Outcome = NoSaving
 		v.Detail = fmt.Sprintf("it costs $%.4f an hour, and nothing that holds its pods can cost less than $%.4f", m.CostPerHour.Dollars(), v.BoundPerHour.Dollars())
 		return v
 	}
@@ -76,10 +80,10 @@ func (p *planner) explain(m *member) Verdict {
 			v.Detail += "; spot nodes are not replaced by spot nodes unless that is asked for"
 		}
 	case len(a.NewNodes) == 0:
-		v.Outcome, v.Detail = NoSaving, "its pods would fit on other nodes, but giving it back saves nothing"
+		v.Detail = "its pods would fit on other nodes, but giving it back saves nothing"
 	default:
 		n := a.NewNodes[0]
-		v.Outcome, v.BestPricePerHour = NoSaving, a.price()
+		v.BestPricePerHour = a.price()
 		v.Detail = fmt.Sprintf("it costs $%.4f an hour, and the cheapest that would hold its pods is %s in %s at $%.4f", m.PricePerHour.Dollars(), n.InstanceType, n.Zone, n.PricePerHour.Dollars())
 	}
 	return v

@@ -12,10 +12,9 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 )
 
-// way derives the commands that lead from where the round began to the target: what must go first, each node by itself, then what
-// is empty, then nodes whose pods fit on those that stay, then the others, together with as few as it takes to save something. A
-// command that would move a pod which an earlier round moved is left out. The state is then what the commands lead to. It reports
-// whether all was carried out, and whether anything was.
+// way derives the commands from the start of the round to the target: forced nodes one by one, empty nodes, nodes whose pods fit on
+// nodes that stay, then the others in the smallest groups that save something. Nodes with pods that an earlier round moved stay. The
+// state becomes that after the commands. It reports whether they reach the whole target, and whether there are any.
 func (p *planner) way() (whole, some bool) {
 	target := p.state
 	p.state = p.start.clone()
@@ -29,9 +28,9 @@ func (p *planner) way() (whole, some bool) {
 				break
 			}
 			a := p.ask(q)
-			if !a.OK() { // without the nodes of pods that find no place it may be right
+			if !a.OK() { // it may be right without the nodes of unplaced pods
 				stuck := map[*corev1.Pod]bool{}
-				for _, pod := range a.Left {
+				for _, pod := range a.Unplaced {
 					stuck[pod] = true
 				}
 				had := len(group)
@@ -49,14 +48,14 @@ func (p *planner) way() (whole, some bool) {
 			}
 			p.command(group, &a)
 			from := len(p.gone)
-			p.leave(group[0].method, members(group), &a, "")
+			p.remove(group[0].method, members(group), &a, "")
 			copy(p.gone[from:], group)
-			fresh = a.Fresh
+			fresh = a.Rebased
 			return left
 		}
 		return append(left, group...)
 	}
-	waiting := slices.DeleteFunc(slices.Clone(target.gone), p.again)
+	waiting := slices.DeleteFunc(slices.Clone(target.gone), p.movesAgain)
 	groups := p.groups(waiting, &target)
 	whole = true
 	for len(groups) > 0 && !p.ended() {
@@ -69,14 +68,14 @@ func (p *planner) way() (whole, some bool) {
 			waiting = left
 			groups = p.groups(waiting, &target)
 		case len(groups) == 1:
-			p.keep(groups[0], &target) // all others stay right without it
+			p.stay(groups[0], &target) // the commands before it are right without it
 			groups, whole = nil, false
-		default: // constraints between pods, or nodes that are to be bought together, make them wait for each other
+		default: // nodes may have to go together because of constraints between pods or shared new nodes
 			groups = pairs(groups)
 		}
 	}
 	for i := range p.out.Commands[before:] {
-		p.arrive(p.out.Commands[before+i].Placements)
+		p.move(p.out.Commands[before+i].Placements)
 	}
 	p.out.After = p.sim
 	if fresh != nil {
@@ -85,18 +84,18 @@ func (p *planner) way() (whole, some bool) {
 	return whole, len(p.out.Commands) > before
 }
 
-// again reports whether giving the node back moves a pod a second time, or is none of the nodes that there were.
-func (p *planner) again(r removal) bool {
+// movesAgain reports whether giving back the node moves a pod a second time, or gives back a node that the plan bought.
+func (p *planner) movesAgain(r removal) bool {
 	return r.node == nil || slices.ContainsFunc(r.base, func(pod *corev1.Pod) bool { return p.done[pod] })
 }
 
-// keep says that nodes stay for which no command was found, or none that is worth it.
-func (p *planner) keep(group []removal, target *state) {
+// stay sets the verdicts of nodes for which there is no command, or none that pays.
+func (p *planner) stay(group []removal, target *state) {
 	for _, r := range group {
 		if v := p.verdictOf(r.Name); v != nil {
 			v.Outcome, v.Method, v.Detail = WouldNotFit, r.method, "its pods would fit only if others moved first that wait for them"
 			if _, cost := p.stepOf(group, target); r.method == eligibility.Consolidation && !p.pays(group, cost) {
-				v.Outcome, v.Detail = Outranked, "by itself it would not save enough to be worth it"
+				v.Outcome, v.Detail = Outranked, "by itself it would save less than its disruption costs, or than is asked"
 			}
 			v.Disruption, v.PricePerHour = r.Disruption, r.PricePerHour
 		}
@@ -111,7 +110,7 @@ func (p *planner) verdictOf(node string) *Verdict {
 	return &p.out.Verdicts[at]
 }
 
-// pairs puts every two groups together.
+// pairs joins every two groups.
 func pairs(groups [][]removal) [][]removal {
 	var out [][]removal
 	for pair := range slices.Chunk(groups, 2) {
@@ -120,15 +119,16 @@ func pairs(groups [][]removal) [][]removal {
 	return out
 }
 
-// pays reports whether giving the nodes back for new ones at so much an hour is worth it by itself.
+// pays reports whether giving back the nodes for new ones of this cost pays by itself.
 func (p *planner) pays(group []removal, bought Price) bool {
 	w := p.weigh(members(group), bought)
 	return p.saves(w) && w.net() > 0
 }
 
-// stepOf asks to give the nodes back, and to buy what their pods need of what is not bought yet, which costs so much an hour.
+// stepOf asks to give back the nodes and to buy the target's nodes that their pods need and that are not there yet, and returns what
+// these cost.
 func (p *planner) stepOf(group []removal, target *state) (q Question, cost Price) {
-	q = exactly(members(group), target.moved)
+	q = moveQuestion(members(group), target.moved)
 	needs := map[string]bool{}
 	for _, node := range q.Moves {
 		if _, ok := target.bought[node]; ok && p.nodes[node] == nil {
@@ -146,7 +146,7 @@ func (p *planner) stepOf(group []removal, target *state) (q Question, cost Price
 	return q, cost
 }
 
-// groups are nodes that go, in the order of the commands, with those together that are needed to save something.
+// groups are the nodes of one command each, in the order of the commands.
 func (p *planner) groups(list []removal, target *state) [][]removal {
 	var out [][]removal
 	var empty, deleted, replaced []removal
@@ -184,7 +184,7 @@ func (p *planner) groups(list []removal, target *state) [][]removal {
 	bought := map[string]bool{}
 	var group []removal
 	cost := Price(0)
-	for len(replaced) > 0 { // each time the one that saves most with what is bought for it
+	for len(replaced) > 0 { // greedily: the one that saves most with the nodes bought so far
 		best, most := 0, Price(0)
 		for i, r := range replaced[:min(window, len(replaced))] {
 			saves := r.CostPerHour
@@ -209,10 +209,10 @@ func (p *planner) groups(list []removal, target *state) [][]removal {
 	return out
 }
 
-// window is how many nodes are compared for which to give back next.
+// window bounds how many nodes groups compares at each step.
 const window = 64
 
-// command writes down what the group comes to.
+// command adds the command that gives back the group.
 func (p *planner) command(group []removal, a *Answer) {
 	set := members(group)
 	slices.SortFunc(set, func(a, b *member) int { return strings.Compare(a.Name, b.Name) })
@@ -221,7 +221,7 @@ func (p *planner) command(group []removal, a *Answer) {
 		c.Kind = Replace
 	}
 	if c.Why == "" {
-		c.Why = together(a, len(set))
+		c.Why = reasonOf(a, len(set))
 	}
 	for _, m := range set {
 		c.Nodes = append(c.Nodes, candidate(m.node, p.cluster.Now))
@@ -248,8 +248,8 @@ func (p *planner) command(group []removal, a *Answer) {
 	p.out.Commands = append(p.out.Commands, c)
 }
 
-// together says in words what takes the place of nodes.
-func together(a *Answer, nodes int) string {
+// reasonOf says in words what replaces the nodes.
+func reasonOf(a *Answer, nodes int) string {
 	switch {
 	case len(a.NewNodes) == 0 && nodes == 1:
 		return "its pods fit on other nodes"

@@ -15,7 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/policy"
 )
 
-// moody is the toy, which finds no place for the pods of some questions.
+// moody is the toy without places for the pods of some questions.
 type moody struct {
 	deprovision.Simulator
 	refuses func(deprovision.Question) bool
@@ -23,13 +23,13 @@ type moody struct {
 
 func (m moody) Simulate(ctx context.Context, q deprovision.Question) (deprovision.Answer, error) {
 	if m.refuses(q) {
-		return deprovision.Answer{Left: q.Pods, Why: "it is in a mood"}, nil
+		return deprovision.Answer{Unplaced: q.Pods, Why: "it is in a mood"}, nil
 	}
 	a, err := m.Simulator.Simulate(ctx, q)
 	if a.After != nil {
 		after := a.After
 		a.After = func() deprovision.Simulator { return moody{after(), m.refuses} }
-		a.Fresh = a.After
+		a.Rebased = a.After
 	}
 	return a, err
 }
@@ -74,7 +74,7 @@ func TestNotAllAtOnce(t *testing.T) {
 	assert.Less(t, r.PricePerHourAfter, r.PricePerHour)
 }
 
-// fickle has room for a pod on old only after it has moved.
+// fickle accepts a pod on old only after it has moved.
 type fickle struct {
 	unbounded
 	daemon *corev1.Pod
@@ -83,7 +83,7 @@ type fickle struct {
 
 func (f fickle) Simulate(_ context.Context, q deprovision.Question) (deprovision.Answer, error) {
 	if q.Moves == nil && (q.MaxNodes == 0 && !f.moved || f.moved && q.Remove[0] == "old") {
-		return deprovision.Answer{Left: q.Pods, Why: "no room"}, nil
+		return deprovision.Answer{Unplaced: q.Pods, Why: "no room"}, nil
 	}
 	to, a := "old", deprovision.Answer{}
 	if n := (deprovision.NewNode{Name: "new", Pool: "default", InstanceType: "t1", PricePerHour: deprovision.Dollars(0.01), Daemons: []*corev1.Pod{f.daemon}}); q.Moves == nil && !f.moved || len(q.Buy) > 0 {
@@ -93,7 +93,7 @@ func (f fickle) Simulate(_ context.Context, q deprovision.Question) (deprovision
 		a.Placements = append(a.Placements, deprovision.Placement{Pod: p, Node: to})
 	}
 	a.After = func() deprovision.Simulator { return fickle{daemon: f.daemon, moved: true} }
-	a.Fresh = a.After
+	a.Rebased = a.After
 	return a, nil
 }
 
@@ -108,7 +108,7 @@ func TestDaemonsOfNewNodes(t *testing.T) {
 	assert.Equal(t, []string{"consolidation replace -a +t1"}, commands(planned(w.Cluster, fickle{daemon: daemon}, nil)))
 }
 
-// What pays only together with something else does not go with it: each command is worth it by itself, and saves as much as is asked.
+// Each command pays by itself and saves as much as the options ask: a node that pays only together with others stays.
 func TestEachCommandPays(t *testing.T) {
 	w := newWorld("a 10 1", "b 4 4", "c 20 10")
 	w.node("c").Pool = nil // it stays

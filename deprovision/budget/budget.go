@@ -1,5 +1,5 @@
-// Package budget counts how many nodes of each pool may still be given back at one moment: the budgets of the pools less
-// what is on its way out already.
+// Package budget counts how many nodes of each pool may still be given back at one moment: the budgets of the pools less the nodes that
+// are leaving already.
 package budget
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Usage is how many nodes a pool has that count, and how many of them are on their way out or not ready.
+// Usage is the number of initialized nodes of a pool, and how many of them are leaving or not ready.
 type Usage struct {
 	Nodes, Leaving int
 }
@@ -32,14 +32,14 @@ type line struct {
 	texts map[nodepool.Reason]string
 }
 
-// Reasons are those that budgets tell apart.
+// Reasons are the reasons that budgets distinguish.
 func Reasons() []nodepool.Reason {
 	return []nodepool.Reason{nodepool.Underutilized, nodepool.Empty, nodepool.Drifted}
 }
 
 // New reads the budgets of the pools at the given moment: of those that are active and count for a reason, the smallest
 // decides; shares round up. Usage is by name of the pool, and a pool that is not in it has no nodes. A schedule that cannot
-// be read makes its budget allow nothing, as in the reference; no decoded pool has one.
+// be read makes its budget allow nothing, as in Karpenter; no decoded pool has one.
 func New(pools []nodepool.NodePool, usage map[string]Usage, now time.Time) Ledger {
 	var out Ledger
 	for _, p := range pools {
@@ -90,7 +90,7 @@ func (l Ledger) Left(pool string, r nodepool.Reason) int {
 	return 0
 }
 
-// Why says which budget decides for the pool and reason; it is empty where none does.
+// Why says which budget decides for the pool and reason; empty if none does.
 func (l Ledger) Why(pool string, r nodepool.Reason) string {
 	for i := range l.lines {
 		if l.lines[i].pool == pool {
@@ -104,8 +104,7 @@ func (l Ledger) Why(pool string, r nodepool.Reason) string {
 	return ""
 }
 
-// Take is the ledger after n nodes of the pool have been given back, for whatever reason: every node on its way out counts
-// against all budgets.
+// Take is the ledger after n more nodes of the pool were given back. Each counts against the budgets of all reasons.
 func (l Ledger) Take(pool string, n int) Ledger {
 	out := Ledger{slices.Clone(l.lines)}
 	for i := range out.lines {

@@ -12,7 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 )
 
-// Tier is when a pod's turn comes.
+// Tier is the turn of a pod in a drain.
 type Tier int
 
 // The tiers, in the order of their turns. Pods of the two system priority classes are critical: others may need them while
@@ -33,9 +33,9 @@ func (t Tier) String() string {
 type Step struct {
 	Pod  *corev1.Pod
 	Tier Tier
-	// Wait says what the pod waits for; it is empty where it can be evicted now.
+	// Wait says what the pod waits for; empty if it can be evicted now.
 	Wait string
-	// Never is set where waiting does not help: only force moves the pod.
+	// Never says that waiting does not help, so that only force moves the pod.
 	Never bool
 }
 
@@ -48,23 +48,23 @@ type Plan struct {
 	Ending []*corev1.Pod
 	// Stay are the pods that no drain waits for: finished, a kubelet's own, tolerating that the node goes, or given up as above.
 	Stay []*corev1.Pod
-	// Forced are the pods to delete now, for their time is up: with Grace, which is at least a second.
+	// Forced are the pods to delete now, with a grace period of at least a second, because the deadline is near.
 	Forced []Forced
 }
 
-// Done reports whether the node is empty as far as a drain makes it so.
+// Done reports whether the drain has nothing left to do or to wait for.
 func (p Plan) Done() bool { return len(p.Steps) == 0 && len(p.Ending) == 0 && len(p.Forced) == 0 }
 
-// stuck is how long after its time a pod is given up.
+// stuck is how long after its end was due a pod is given up.
 const stuck = time.Minute
 
-// Forced is a pod that is deleted without asking anybody.
+// Forced is a pod that is deleted without asking the eviction API.
 type Forced struct {
 	Pod   *corev1.Pod
 	Grace time.Duration
 }
 
-// Now are the pods that can be evicted at once, in order.
+// Now returns the pods that can be evicted at once, in order.
 func (p Plan) Now() []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, s := range p.Steps {
@@ -104,7 +104,7 @@ func Of(pods []*corev1.Pod, budgets eviction.Budgets, now, deadline time.Time) P
 	return out
 }
 
-// waitsFor reports whether a pod that is not to be evicted is one that was, and that is worth waiting for.
+// waitsFor reports whether a pod that is not to be evicted was evicted before and still has time to end.
 func waitsFor(p *corev1.Pod, now, deadline time.Time) bool {
 	if p.DeletionTimestamp == nil || now.After(p.DeletionTimestamp.Add(stuck)) || !deadline.IsZero() && !now.Before(deadline) {
 		return false
@@ -170,7 +170,7 @@ func (p *Plan) force(now, deadline time.Time) {
 	}
 }
 
-// tierOf goes by the names of the two system classes, as the reference does: a class of the user's own is not critical
+// tierOf goes by the names of the two system classes, as Karpenter does: a class of the user is not critical,
 // however high.
 func tierOf(p *corev1.Pod) Tier {
 	critical := p.Spec.PriorityClassName == "system-cluster-critical" || p.Spec.PriorityClassName == "system-node-critical"

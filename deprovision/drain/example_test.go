@@ -10,7 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 )
 
-// Ordinary pods leave first and critical daemons last: whoever ends may still need DNS, logs and network.
+// Ordinary pods leave first and critical daemons last, because pods that end may still need DNS, logs and network.
 func ExampleTier() {
 	p := drain.Of([]*corev1.Pod{
 		pod("cni", daemon, critical), pod("dns", critical), pod("log", daemon), pod("web-0"),

@@ -17,18 +17,18 @@ import (
 type Subject struct {
 	// Labels and Annotations are those of the node or of its claim.
 	Labels, Annotations map[string]string
-	// Age is how old it is.
+	// Age is the age of the node.
 	Age time.Duration
 	// Pool is the pool that bought it; nil compares nothing with a pool.
 	Pool *nodepool.NodePool
-	// Types are all that the pool's cloud has; nil asks nothing.
+	// Types are all types of the pool's cloud; nil compares nothing with them.
 	Types []instancetypes.InstanceType
-	// Image is what it was started from, and Images what would be started now; an empty Image or no Images ask nothing.
+	// Image is the image of the node, and Images are those that new nodes get; both must be set to be compared.
 	Image  string
 	Images []string
 }
 
-// VoluntaryDisruption is the annotation by which somebody has a node replaced: its value is "drifted".
+// VoluntaryDisruption is the annotation that asks to replace a node; its value is "drifted".
 const VoluntaryDisruption = "karpenter.sh/voluntary-disruption"
 
 // hashes are the annotations by which pool and node are compared, and the version of the hash, newest first.
@@ -39,13 +39,12 @@ func hashes() [][2]string {
 	}
 }
 
-// Reasons lists the ways in which the node has drifted, in the order in which the reference looks for them; nothing means
-// that it has not. The cost is one look at each offering of the node's type.
+// Reasons returns the ways in which the node has drifted, in Karpenter's order; none means that it has not. It costs one look at each
+// offering of the node's type.
 //
-// Hashes are compared only where they are of the same version: a pool that was hashed anew by another version says nothing about
-// its nodes. A pool without the annotation, as in a manifest that was never applied, is hashed here ([Hash]). What could not
-// be compared is told by [Unknown]. A type counts as gone when the node is older than an hour, as new offerings take a
-// while to be listed.
+// Hashes are compared only if they are of the same version. A pool without the annotation, as in a manifest that was never applied, is
+// hashed here ([Hash]). [Unknown] returns what could not be compared. A missing type counts only for nodes older than an hour, because
+// new offerings take a while to be listed.
 func Reasons(s Subject) []string {
 	var out []string
 	if s.Annotations[VoluntaryDisruption] == "drifted" {
@@ -71,7 +70,7 @@ func Reasons(s Subject) []string {
 	return out
 }
 
-// Unknown lists what could not be compared, and why: hashes of different versions. It is no drift.
+// Unknown returns what could not be compared, and why: hashes of different versions. It is no drift.
 func Unknown(s Subject) []string {
 	if s.Pool == nil {
 		return nil

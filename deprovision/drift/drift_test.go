@@ -49,13 +49,13 @@ func TestReasons(t *testing.T) {
 		want    []string
 	}{
 		"as bought":                   {subject(), nil},
-		"nobody's":                    {drift.Subject{}, nil},
+		"no pool":                     {drift.Subject{}, nil},
 		"by hand":                     {drift.Subject{Annotations: map[string]string{drift.VoluntaryDisruption: "drifted"}}, []string{"annotation karpenter.sh/voluntary-disruption=drifted"}},
 		"same hash":                   {subject(hash("1", "v3")), nil},
 		"another hash":                {subject(hash("2", "v3")), []string{"the settings of pool default have changed (hash 2, now 1)"}},
 		"another version":             {subject(hash("2", "v2")), nil},
 		"requirement":                 {subject(asks(requirements.In("team", "batch"))), []string{`pool default asks team in (batch), the node has "shop"`}},
-		"requirement kept":            {subject(asks(requirements.NotIn("team", "batch"))), nil},
+		"requirement met":             {subject(asks(requirements.NotIn("team", "batch"))), nil},
 		"label missing":               {subject(asks(requirements.Exists("lane"))), []string{"pool default asks lane, the node has no such label"}},
 		"type gone":                   {subject(label(corev1.LabelInstanceTypeStable, "m.small")), []string{"type m.small does not exist any more"}},
 		"zone gone":                   {subject(label(corev1.LabelTopologyZone, "z9")), []string{"type m.large is no longer offered in zone z9 as on-demand"}},

@@ -13,7 +13,7 @@ import (
 // HashVersion is the version of the hash that [Hash] computes.
 const HashVersion = "v3"
 
-// Hash is what the reference writes into the annotation karpenter.sh/nodepool-hash of a pool and of the nodes that it buys, by
+// Hash is what Karpenter writes into the annotation karpenter.sh/nodepool-hash of a pool and of the nodes that it buys, by
 // [HashVersion]: a number over the labels, annotations, taints, startup taints, node class, termination grace period and
 // expiry of the template, wherever these stand in their lists; requirements are compared by themselves. It is false where
 // that is not known: for pools of older API versions, and for taints that say since when they are there.
@@ -72,11 +72,11 @@ func Hash(p *nodepool.NodePool) (string, bool) {
 		meta.dictionary("Annotations", p.Annotations)
 		template.field("ObjectMeta", uint64(meta))
 	}
-	template.field("Spec", uint64(spec)) // never empty, for it has requirements
+	template.field("Spec", uint64(spec)) // never empty, because it has requirements
 	return strconv.FormatUint(uint64(template), 10), true
 }
 
-// structural is the hash of a struct as far as its fields were added; their order is that of the type.
+// structural is the hash of a struct with the fields added so far, in the order of the type.
 type structural uint64
 
 func newStructural(name string) structural { return structural(written(name)) }

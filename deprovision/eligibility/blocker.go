@@ -24,10 +24,10 @@ const (
 	Consolidation Method = "consolidation"
 )
 
-// Kind says what stands in the way.
+// Kind is a reason why a node must stay.
 type Kind string
 
-// What can stand in the way of giving a node back.
+// The kinds of blockers.
 const (
 	NotOurs        Kind = "not-ours"        // no pool of ours bought it
 	Leaving        Kind = "leaving"         // it is on its way out already
@@ -40,17 +40,17 @@ const (
 	StaticPool     Kind = "static-pool"     // the pool keeps a fixed number of nodes
 	UnknownPrice   Kind = "unknown-price"   // the market does not know what it costs
 	PodProtected   Kind = "pod-protected"   // an annotation of a pod
-	PodUnowned     Kind = "pod-unowned"     // nobody would make a pod again
+	PodUnowned     Kind = "pod-unowned"     // no controller would make a pod again
 	PodBudget      Kind = "pod-budget"      // a PodDisruptionBudget
 	PodUnplaceable Kind = "pod-unplaceable" // a pod that is not ours to place
 )
 
-// Blocker is one thing that stands in the way. Where several do, all are listed.
+// Blocker is one reason why a node must stay.
 type Blocker struct {
 	Kind Kind
-	// Pod is namespace/name where a pod is what stands in the way.
+	// Pod is the namespace/name of the pod that is the reason; empty for other reasons.
 	Pod string
-	// Text says it in words, without naming node or pod.
+	// Text is the reason in words, without the name of node or pod.
 	Text string
 }
 
@@ -62,26 +62,24 @@ func (b Blocker) String() string {
 	return b.Text
 }
 
-// Rules are choices of the caller. The zero value decides as the reference does.
+// Rules are choices of the caller. The zero value decides as Karpenter does.
 type Rules struct {
 	// MinimumAge keeps nodes that are younger from all but interruption and expiration.
 	MinimumAge time.Duration
-	// KeepUnowned protects pods that nobody would make again. Without it they are protected on nodes of
-	// karpenter.sh/v1alpha5 pools only, as in the versions of that API.
+	// KeepUnowned protects pods that no controller would make again. Otherwise they are protected only on nodes of
+	// karpenter.sh/v1alpha5 pools, as in the versions of that API.
 	KeepUnowned bool
-	// Placeable says why a pod could not be placed elsewhere by us, empty if it can; nil asks nothing.
+	// Placeable says why a plan cannot place a pod, empty if it can; nil means that it can place all.
 	Placeable func(*corev1.Pod) string
 }
 
 const doNotConsolidate = "karpenter.sh/do-not-consolidate"
 
-// Blockers lists what stands in the way of giving the node back by the method, in a fixed order: what the node is, then
-// annotations, then the pool's settings, then pods by name. Nothing means that it is a candidate. Whether the node
-// is empty, expired or drifted is not asked here.
+// Blockers returns the reasons why the method must not give back the node, in a fixed order: state of the node, annotations, settings
+// of the pool, pods by name. None means that the node is a candidate. Blockers does not ask whether it is empty, expired or drifted.
 //
-// Expiration of v1 pools and interruption spare nobody: the node goes in any case, and only those that are not ours or on
-// their way are left out. A node with a terminationGracePeriod may drift away under pods that protect themselves, for the
-// period bounds how long they can.
+// Interruption and the expiration of v1 pools have no blockers but NotOurs and Leaving. Pods do not block the drift of a node with a
+// terminationGracePeriod, because it bounds how long they can stay.
 func Blockers(n *Node, m Method, budgets eviction.Budgets, now time.Time, r Rules) []Blocker {
 	var out []Blocker
 	add := func(k Kind, format string, args ...any) {
@@ -120,7 +118,7 @@ func Blockers(n *Node, m Method, budgets eviction.Budgets, now time.Time, r Rule
 	return out
 }
 
-// GracePeriod bounds how long the node may take to drain: the claim's own setting, else the pool's; nil for no bound.
+// GracePeriod bounds how long the node may take to drain: the setting of the claim, else of the pool; nil means no bound.
 func (n *Node) gracePeriod() *time.Duration {
 	if n.Claim.TerminationGracePeriod != nil {
 		return n.Claim.TerminationGracePeriod
@@ -165,7 +163,7 @@ func switches(n *Node, m Method, now time.Time, add func(Kind, string, ...any)) 
 			add(StaticPool, "pool %s keeps a fixed number of nodes (%d), whatever runs on them", n.Pool.Name, *n.Pool.Replicas)
 		}
 		if m == Consolidation && !n.Priced {
-			add(UnknownPrice, "nobody offers %s, so what it costs is not known", described(n))
+			add(UnknownPrice, "no offering of %s is known, so its price is unknown", described(n))
 		}
 	case Interruption, Expiration, Drift:
 	}
@@ -192,7 +190,7 @@ func podBlocker(n *Node, p *corev1.Pod, budgets eviction.Budgets, now time.Time,
 			}
 		}
 	}
-	// A pod that tolerates that its node goes is not evicted, but dies with it: its budget is asked all the same.
+	// A pod that tolerates the taint of leaving nodes is not evicted but ends with its node. Its budget counts all the same.
 	if (eviction.Evictable(p) || eviction.Reschedulable(p) && p.DeletionTimestamp == nil) && !forced {
 		if refusal := budgets.Check(p); refusal.Text != "" {
 			return Blocker{PodBudget, eviction.Name(p), refusal.Text}, true

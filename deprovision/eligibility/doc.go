@@ -1,3 +1,2 @@
-// Package eligibility says which nodes may be given back at all, by which method, since when, and what stands in the way
-// of the others.
+// Package eligibility decides which nodes each method may give back, since when, and why the others must stay.
 package eligibility

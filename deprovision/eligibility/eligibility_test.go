@@ -126,11 +126,11 @@ func TestBlockers(t *testing.T) {
 		"protected pod, old API": {node: node(with(pod(protected)), old), want: [5]kinds{
 			1: {eligibility.PodProtected}, 2: {eligibility.PodProtected}, 3: {eligibility.PodProtected}, 4: {eligibility.PodProtected},
 		}},
-		"nobody's pod": {node: node(with(pod(alone)))},
-		"nobody's pod, old API": {node: node(with(pod(alone)), old), want: [5]kinds{
+		"unowned pod": {node: node(with(pod(alone)))},
+		"unowned pod, old API": {node: node(with(pod(alone)), old), want: [5]kinds{
 			1: {eligibility.PodUnowned}, 2: {eligibility.PodUnowned}, 3: {eligibility.PodUnowned}, 4: {eligibility.PodUnowned},
 		}},
-		"nobody's pod, kept": {node: node(with(pod(alone))), rules: eligibility.Rules{KeepUnowned: true}, want: [5]kinds{
+		"unowned pod, protected": {node: node(with(pod(alone))), rules: eligibility.Rules{KeepUnowned: true}, want: [5]kinds{
 			2: {eligibility.PodUnowned}, 3: {eligibility.PodUnowned}, 4: {eligibility.PodUnowned},
 		}},
 		"another scheduler's pod": {node: node(with(pod())), rules: eligibility.Rules{Placeable: func(*corev1.Pod) string { return "not ours" }}, want: [5]kinds{
@@ -192,7 +192,7 @@ func TestTimes(t *testing.T) {
 	assert.Equal(t, hour(-0.5), n.QuietSince(), "the annotation speaks of empty nodes")
 	n.Node.CreationTimestamp, n.Claim = metav1.Time{}, eligibility.Claim{}
 	_, ok = n.ExpiresAt()
-	assert.False(t, ok, "nobody knows how old it is")
+	assert.False(t, ok, "its age is unknown")
 }
 
 func TestLastPodEvent(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// A node comes with its pool, for the pool says how old it may get and how long it has to be quiet.
+// A node has its pool, which says how old it may get and how long it has to be quiet.
 func ExampleNode() {
 	created := time.Date(2026, 1, 8, 12, 0, 0, 0, time.UTC)
 	n := eligibility.Node{
@@ -65,7 +65,7 @@ func ExampleBlocker() {
 	// pod-protected (pod "shop/web-0"): annotation karpenter.sh/do-not-disrupt=true
 }
 
-// Kinds are for programs: what passes by itself is told from what somebody has to change.
+// A program distinguishes blockers by kind: some pass by themselves, others need a change.
 func ExampleKind() {
 	passes := []eligibility.Kind{eligibility.TooEarly, eligibility.MinimumAge, eligibility.Nominated, eligibility.Uninitialized}
 	n := node(with(pod(protected)))

@@ -10,47 +10,44 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Node is a node with everything that bears on giving it back. It is plain data and is only read. The zero value is of no
-// use: Node must be set.
+// Node is a node with all that matters for giving it back. It is plain data and is only read. Node must be set.
 type Node struct {
 	Node *corev1.Node
-	// Pods are all that are bound to it, daemons and finished ones too.
+	// Pods are all pods bound to it, daemons and finished ones included.
 	Pods []*corev1.Pod
-	// Pool is the pool that it was bought for, nil where it is none of ours.
+	// Pool is the pool that bought it, nil if there is none.
 	Pool *nodepool.NodePool
-	// InstanceType, Zone and CapacityType are what was bought, and PricePerHour what it costs now. Priced is false where the
-	// market does not know, and then it is not consolidated.
+	// PricePerHour is the current price of this type in this zone and capacity type. Priced is false if it is unknown; then the node
+	// is not consolidated.
 	InstanceType, Zone, CapacityType string
 	PricePerHour                     Price
 	Priced                           bool
-	// CostPerHour is what the node counts for where plans are compared, as with a part added for its licence; 0 means its
-	// price.
+	// CostPerHour is the cost in the objective, for example with a licence added to the price; 0 means the price.
 	CostPerHour Price
-	// Claim is what the controller's record of the node adds; the zero value where there is none.
+	// Claim is the NodeClaim or Machine of the node; the zero value if there is none.
 	Claim Claim
-	// Nominated is set while pending pods are about to go there.
+	// Nominated says that pods are about to go there.
 	Nominated bool
-	// Drifted are the reasons why it is not what would be bought now (package drift), and DriftedSince when that was seen,
-	// the zero time where nobody said.
+	// Drifted are the ways in which it has drifted (package drift), and DriftedSince when that was seen, the zero time if unknown.
 	Drifted      []string
 	DriftedSince time.Time
-	// Undecided is what could not be told about its drift, and why; it is only passed on.
+	// Undecided are questions about its drift that could not be decided; they are only passed on.
 	Undecided []string
 }
 
-// Claim is what a Machine or NodeClaim says beyond its node. The zero value says nothing.
+// Claim is what a NodeClaim or Machine says beyond its node. The zero value says nothing.
 type Claim struct {
 	Created, Initialized, LastPodEvent  time.Time
 	Deleting                            bool
 	ExpireAfter, TerminationGracePeriod *time.Duration
-	// Consolidatable is the condition of that name: nil where the claim does not have it.
+	// Consolidatable is the condition of that name, nil if the claim does not have it.
 	Consolidatable *bool
 }
 
 // Name is that of the node.
 func (n *Node) Name() string { return n.Node.Name }
 
-// PoolName is that of the pool, empty for nodes that are not ours.
+// PoolName is that of the pool, empty for a node of no pool.
 func (n *Node) PoolName() string {
 	if n.Pool == nil {
 		return ""
@@ -58,7 +55,7 @@ func (n *Node) PoolName() string {
 	return n.Pool.Name
 }
 
-// Reschedulable are the pods that need a new place if the node goes, in the order of Pods.
+// Reschedulable returns the pods that need a new place if the node goes, in the order of Pods.
 func (n *Node) Reschedulable() []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, p := range n.Pods {
@@ -69,12 +66,12 @@ func (n *Node) Reschedulable() []*corev1.Pod {
 	return out
 }
 
-// Empty reports whether nothing has to move if the node goes.
+// Empty reports whether no pod needs a new place if the node goes.
 func (n *Node) Empty() bool {
 	return !slices.ContainsFunc(n.Pods, eviction.Reschedulable)
 }
 
-// Leaving reports whether the node is on its way out already.
+// Leaving reports whether the node is being deleted or is marked for it.
 func (n *Node) Leaving() bool {
 	if n.Node.DeletionTimestamp != nil || n.Claim.Deleting {
 		return true
@@ -84,7 +81,7 @@ func (n *Node) Leaving() bool {
 	})
 }
 
-// Ready reports whether the node says that it works; one without that condition is taken to.
+// Ready is the condition of that name, true if the node does not have it.
 func (n *Node) Ready() bool {
 	for _, c := range n.Node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -94,8 +91,8 @@ func (n *Node) Ready() bool {
 	return true
 }
 
-// Initialized reports whether the node has once been ready for pods. Nodes without the label that says so count as
-// initialized unless they are known to have only registered.
+// Initialized reports whether the node has been ready for pods once. Nodes without the label karpenter.sh/initialized count as
+// initialized unless they have the label karpenter.sh/registered.
 func (n *Node) Initialized() bool {
 	switch n.Node.Labels["karpenter.sh/initialized"] {
 	case "true":

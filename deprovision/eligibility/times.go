@@ -13,7 +13,7 @@ import (
 // EmptinessTimestamp is the annotation of karpenter.sh/v1alpha5 that says since when a node has been empty.
 const EmptinessTimestamp = "karpenter.sh/emptiness-timestamp"
 
-// Created is when the node was asked for: the creation of its claim, else its own.
+// Created is the creation time of the claim, else of the node.
 func (n *Node) Created() time.Time {
 	if !n.Claim.Created.IsZero() {
 		return n.Claim.Created
@@ -21,8 +21,8 @@ func (n *Node) Created() time.Time {
 	return n.Node.CreationTimestamp.Time
 }
 
-// LastPodEvent is when a pod was bound, ended or was deleted, the latest of them, as Claim.LastPodEvent counts for a whole node: never
-// later than now, for a deletion bears the time of its end.
+// LastPodEvent is the last time at which the pod was created, bound, ended or deleted. It is never after now: a deletion time may lie
+// in the future.
 func LastPodEvent(p *corev1.Pod, now time.Time) time.Time {
 	at := p.CreationTimestamp.Time
 	for _, c := range p.Status.Conditions {
@@ -39,8 +39,8 @@ func LastPodEvent(p *corev1.Pod, now time.Time) time.Time {
 	return at
 }
 
-// QuietSince is since when no pod has come or gone, as far as anybody noted: the annotation for empty nodes, the claim's
-// last pod event, its initialization, and else its creation.
+// QuietSince is the last time at which a pod is known to have come or gone: the annotation of empty nodes, else the claim's last pod
+// event, its initialization or its creation.
 func (n *Node) QuietSince() time.Time {
 	if text, ok := n.Node.Annotations[EmptinessTimestamp]; ok && n.Empty() {
 		if t, err := time.Parse(time.RFC3339, text); err == nil {
@@ -55,8 +55,8 @@ func (n *Node) QuietSince() time.Time {
 	return n.Created()
 }
 
-// ExpiresAt is when the node has reached its age; false where it never does. The claim's own setting goes before the
-// pool's, and a node of which nobody knows how old it is never does.
+// ExpiresAt is when the node reaches its maximum age, and false if it never does or its age is unknown. The setting of the claim
+// precedes that of the pool.
 func (n *Node) ExpiresAt() (time.Time, bool) {
 	after := n.expireAfter()
 	if after == nil || n.Created().IsZero() {
@@ -75,7 +75,7 @@ func (n *Node) expireAfter() *time.Duration {
 	return n.Pool.Disruption.ExpireAfter
 }
 
-// Lifetime is the share of the node's life that is left, from 0 to 1; 1 where it never expires.
+// Lifetime is the remaining share of the node's life, from 0 to 1; 1 if it never expires.
 func (n *Node) Lifetime(now time.Time) float64 {
 	after := n.expireAfter()
 	if after == nil || *after <= 0 || n.Created().IsZero() {
@@ -85,7 +85,7 @@ func (n *Node) Lifetime(now time.Time) float64 {
 	return math.Max(0, math.Min(1, left))
 }
 
-// RemainingLife is how long the node would stay if nobody gave it back; false where that is without end.
+// RemainingLife is the time until the node expires, and false if it never does.
 func (n *Node) RemainingLife(now time.Time) (time.Duration, bool) {
 	at, ok := n.ExpiresAt()
 	if !ok {
@@ -94,7 +94,7 @@ func (n *Node) RemainingLife(now time.Time) (time.Duration, bool) {
 	return max(0, at.Sub(now)), true
 }
 
-// consolidatable says what is missing until consolidation may look at the node: its pool's consolidateAfter.
+// consolidatable says why consolidateAfter keeps the node from consolidation; empty if it does not.
 func (n *Node) consolidatable(now time.Time) string {
 	after := n.Pool.Disruption.ConsolidateAfter
 	if after == nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Budgets are the PodDisruptionBudgets of a cluster, found by pod. The zero value allows everything.
+// Budgets are the PodDisruptionBudgets of a cluster, indexed for pods. The zero value has none.
 type Budgets struct {
 	byNamespace map[string][]budget
 }
@@ -25,16 +25,15 @@ type budget struct {
 
 // Refusal is why a pod cannot be evicted now. The zero value is no refusal.
 type Refusal struct {
-	// Budgets are the PodDisruptionBudgets that speak, as namespace/name, sorted.
+	// Budgets are the PodDisruptionBudgets that forbid it, as namespace/name, sorted.
 	Budgets []string
-	// Always is set where no eviction will ever be allowed: more than one budget selects the pod, or the budget spares
-	// nobody. Where it is not set, waiting may help.
+	// Always says that waiting does not help: more than one budget selects the pod, or its budget allows no disruption at all.
 	Always bool
-	// Text says it in words.
+	// Text is the reason in words.
 	Text string
 }
 
-// NewBudgets indexes the objects. A selector that does not parse selects nothing, an empty one all pods of the namespace.
+// NewBudgets indexes the objects. An invalid selector selects no pod, an empty one all pods of its namespace.
 func NewBudgets(list []*policyv1.PodDisruptionBudget) Budgets {
 	out := Budgets{byNamespace: map[string][]budget{}}
 	for _, o := range list {
@@ -50,7 +49,7 @@ func NewBudgets(list []*policyv1.PodDisruptionBudget) Budgets {
 	return out
 }
 
-// Of are the names of the budgets that select the pod, sorted.
+// Of returns the names of the budgets that select the pod, sorted.
 func (b Budgets) Of(p *corev1.Pod) []string {
 	var out []string
 	for _, x := range b.selecting(p) {
@@ -73,10 +72,10 @@ func (b Budgets) selecting(p *corev1.Pod) []*budget {
 	return out
 }
 
-// Check says what keeps the eviction API from evicting the pod now; the zero value if nothing does.
+// Check says why the eviction API would not evict the pod now; the zero value if it would.
 //
-// A pod that several budgets select is never evicted. One that is not ready may be where its budget says AlwaysAllow, or
-// where those that are healthy are as many as wanted. Every other one needs a disruption that its budget still allows.
+// A pod that several budgets select is never evicted. An unready pod is evicted if its budget says AlwaysAllow or has as many healthy
+// pods as it wants. Any other pod needs a disruption that its budget still allows.
 func (b Budgets) Check(p *corev1.Pod) Refusal {
 	found := b.selecting(p)
 	switch len(found) {
@@ -88,7 +87,7 @@ func (b Budgets) Check(p *corev1.Pod) Refusal {
 		return Refusal{names, true, fmt.Sprintf("%d PodDisruptionBudgets select it (%s), and then nothing may evict it", len(names), strings.Join(names, ", "))}
 	}
 	x := found[0]
-	if !ready(p) && x.sparesUnready() {
+	if !ready(p) && x.allowsUnready() {
 		return Refusal{}
 	}
 	if x.object.Status.DisruptionsAllowed > 0 {
@@ -97,7 +96,7 @@ func (b Budgets) Check(p *corev1.Pod) Refusal {
 	return Refusal{[]string{x.name}, x.blocksAlways(), fmt.Sprintf("PodDisruptionBudget %s allows 0 disruptions", x.name)}
 }
 
-// Allowed is how many pods of a budget, by namespace/name, may be evicted now; 0 if there is no such budget.
+// Allowed is how many pods of a budget, named by namespace/name, may be evicted now; 0 if there is no such budget.
 func (b Budgets) Allowed(name string) int {
 	namespace, _, _ := strings.Cut(name, "/")
 	for _, x := range b.byNamespace[namespace] {
@@ -108,15 +107,14 @@ func (b Budgets) Allowed(name string) int {
 	return 0
 }
 
-// Free reports whether evicting the pod takes nothing from a budget: none selects it, or it is not ready and its budget
-// lets such pods go.
+// Free reports whether evicting the pod counts against no budget: none selects it, or it is unready and its budget allows that.
 func (b Budgets) Free(p *corev1.Pod) bool {
 	found := b.selecting(p)
-	return len(found) == 0 || len(found) == 1 && !ready(p) && found[0].sparesUnready()
+	return len(found) == 0 || len(found) == 1 && !ready(p) && found[0].allowsUnready()
 }
 
-// sparesUnready reports whether pods that are not ready may be evicted whatever is allowed.
-func (x *budget) sparesUnready() bool {
+// allowsUnready reports whether unready pods may be evicted without counting.
+func (x *budget) allowsUnready() bool {
 	if p := x.object.Spec.UnhealthyPodEvictionPolicy; p != nil && *p == policyv1.AlwaysAllow {
 		return true
 	}
@@ -133,8 +131,7 @@ func (x *budget) blocksAlways() bool {
 	return s.MinAvailable != nil && s.MinAvailable.String() == "100%"
 }
 
-// ready reports whether the pod serves. A pod that says nothing of it counts as ready, so that manifests without status
-// are not taken for broken.
+// ready is the condition of that name. A pod without it, as in a manifest without status, counts as ready.
 func ready(p *corev1.Pod) bool {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {

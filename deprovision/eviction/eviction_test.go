@@ -48,7 +48,7 @@ func TestReschedulable(t *testing.T) {
 		want bool
 	}{
 		"usual":                         {pod(owner("ReplicaSet", true)), true},
-		"nobody's":                      {pod(), true},
+		"unowned":                       {pod(), true},
 		"finished":                      {pod(phase(corev1.PodSucceeded)), false},
 		"failed":                        {pod(phase(corev1.PodFailed)), false},
 		"daemon":                        {pod(owner("DaemonSet", true)), false},
@@ -135,19 +135,19 @@ func TestBudgets(t *testing.T) {
 		blocks bool
 		always bool
 	}{
-		"none":                          {nil, pod(), false, false},
-		"one that allows":               {[]*policyv1.PodDisruptionBudget{pdb("a", allows(1))}, pod(), false, false},
-		"one that does not":             {[]*policyv1.PodDisruptionBudget{pdb("a")}, pod(), true, false},
-		"two":                           {[]*policyv1.PodDisruptionBudget{pdb("a", allows(1)), pdb("b", allows(1))}, pod(), true, true},
-		"not ready, lenient":            {[]*policyv1.PodDisruptionBudget{pdb("a", lenient)}, pod(unready), false, false},
-		"ready, lenient":                {[]*policyv1.PodDisruptionBudget{pdb("a", lenient)}, pod(), true, false},
-		"not ready, enough others":      {[]*policyv1.PodDisruptionBudget{pdb("a", func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy, b.Status.DesiredHealthy = 2, 2 })}, pod(unready), false, false},
-		"not ready, not enough others":  {[]*policyv1.PodDisruptionBudget{pdb("a", func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy, b.Status.DesiredHealthy = 1, 2 })}, pod(unready), true, false},
-		"spares nobody, maxUnavailable": {[]*policyv1.PodDisruptionBudget{pdb("a", func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = &zero })}, pod(), true, true},
-		"spares nobody, minAvailable":   {[]*policyv1.PodDisruptionBudget{pdb("a", func(b *policyv1.PodDisruptionBudget) { b.Spec.MinAvailable = &whole })}, pod(), true, true},
-		"of another namespace":          {[]*policyv1.PodDisruptionBudget{pdb("a", func(b *policyv1.PodDisruptionBudget) { b.Namespace = "batch" })}, pod(), false, false},
-		"empty selector takes all":      {[]*policyv1.PodDisruptionBudget{pdb("a", func(b *policyv1.PodDisruptionBudget) { b.Spec.Selector = &metav1.LabelSelector{} })}, pod(), true, false},
-		"no selector takes none":        {[]*policyv1.PodDisruptionBudget{pdb("a", func(b *policyv1.PodDisruptionBudget) { b.Spec.Selector = nil })}, pod(), false, false},
+		"none":                         {nil, pod(), false, false},
+		"one that allows":              {[]*policyv1.PodDisruptionBudget{pdb("a", allows(1))}, pod(), false, false},
+		"one that does not":            {[]*policyv1.PodDisruptionBudget{pdb("a")}, pod(), true, false},
+		"two":                          {[]*policyv1.PodDisruptionBudget{pdb("a", allows(1)), pdb("b", allows(1))}, pod(), true, true},
+		"not ready, lenient":           {[]*policyv1.PodDisruptionBudget{pdb("a", lenient)}, pod(unready), false, false},
+		"ready, lenient":               {[]*policyv1.PodDisruptionBudget{pdb("a", lenient)}, pod(), true, false},
+		"not ready, enough others":     {[]*policyv1.PodDisruptionBudget{pdb("a", func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy, b.Status.DesiredHealthy = 2, 2 })}, pod(unready), false, false},
+		"not ready, not enough others": {[]*policyv1.PodDisruptionBudget{pdb("a", func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy, b.Status.DesiredHealthy = 1, 2 })}, pod(unready), true, false},
+		"allows none, maxUnavailable":  {[]*policyv1.PodDisruptionBudget{pdb("a", func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = &zero })}, pod(), true, true},
+		"allows none, minAvailable":    {[]*policyv1.PodDisruptionBudget{pdb("a", func(b *policyv1.PodDisruptionBudget) { b.Spec.MinAvailable = &whole })}, pod(), true, true},
+		"of another namespace":         {[]*policyv1.PodDisruptionBudget{pdb("a", func(b *policyv1.PodDisruptionBudget) { b.Namespace = "batch" })}, pod(), false, false},
+		"empty selector takes all":     {[]*policyv1.PodDisruptionBudget{pdb("a", func(b *policyv1.PodDisruptionBudget) { b.Spec.Selector = &metav1.LabelSelector{} })}, pod(), true, false},
+		"no selector takes none":       {[]*policyv1.PodDisruptionBudget{pdb("a", func(b *policyv1.PodDisruptionBudget) { b.Spec.Selector = nil })}, pod(), false, false},
 	} {
 		r := eviction.NewBudgets(c.list).Check(c.pod)
 		assert.Equal(t, c.blocks, r.Text != "", name)

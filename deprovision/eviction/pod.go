@@ -10,32 +10,31 @@ import (
 	"github.com/joinery-sdk/joinery/internal/toleration"
 )
 
-// Annotations by which pods and nodes speak about being moved.
+// Annotations of pods and nodes about disruption.
 const (
 	// DoNotDisrupt on a pod is "true" or, since karpenter.sh/v1, a duration since the pod's start; on a node it is "true".
 	DoNotDisrupt = "karpenter.sh/do-not-disrupt"
 	// DoNotEvict is the older name for pods.
 	DoNotEvict = "karpenter.sh/do-not-evict"
-	// DeletionCost orders pods of one owner and adds to what their eviction costs.
+	// DeletionCost orders the pods of one owner, and is part of the cost of an eviction.
 	DeletionCost = "controller.kubernetes.io/pod-deletion-cost"
 )
 
-// Ended reports whether the pod has finished, so that it holds nothing any more.
+// Ended reports whether the pod has finished.
 func Ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// Daemon reports whether a DaemonSet runs the pod: it goes with its node and comes with the next.
+// Daemon reports whether a DaemonSet owns the pod.
 func Daemon(p *corev1.Pod) bool { return owned(p, "DaemonSet") }
 
-// Mirror reports whether the pod stands for one that a kubelet runs from a file: it belongs to its node.
+// Mirror reports whether the pod mirrors a static pod of its kubelet.
 func Mirror(p *corev1.Pod) bool {
 	_, ok := p.Annotations[corev1.MirrorPodAnnotationKey]
 	return ok || owned(p, "Node")
 }
 
-// Unowned reports whether nobody would make the pod again once it is evicted: no controller owns it, and neither DaemonSet
-// nor kubelet does.
+// Unowned reports whether no controller would make the pod again after its eviction.
 func Unowned(p *corev1.Pod) bool {
 	for _, o := range p.OwnerReferences {
 		if o.Controller == nil || *o.Controller {
@@ -54,8 +53,8 @@ func owned(p *corev1.Pod, kind string) bool {
 	return false
 }
 
-// Reschedulable reports whether the pod will need a place elsewhere if its node goes: it runs and is neither a daemon's
-// nor a kubelet's. A pod on its way out needs none, unless its StatefulSet makes it again.
+// Reschedulable reports whether the pod needs another place if its node goes. Finished pods, daemons and mirror pods do not. A
+// terminating pod does only if a StatefulSet makes it again.
 func Reschedulable(p *corev1.Pod) bool {
 	if Ended(p) || Daemon(p) || Mirror(p) {
 		return false
@@ -63,18 +62,18 @@ func Reschedulable(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil || owned(p, "StatefulSet")
 }
 
-// Cost is what it costs to evict the pod, in the reference's unit: 1 for a pod without any remark, more for a high
-// priority or deletion cost, at most 10, and below zero for pods that ask to go first.
+// Cost is the cost of evicting the pod in Karpenter's unit: 1 for an ordinary pod, more for a high priority or deletion cost, at most
+// 10, and negative for pods that ask to go first.
 //
 //	cost = clamp(1 + deletion cost / 2^27 + priority / 2^25, -10, 10)
 //
-// A deletion cost that is no number counts as none.
+// A deletion cost that is not a number counts as 0.
 func Cost(p *corev1.Pod) float64 {
 	deletion, priority := Parts(p)
 	return math.Max(-10, math.Min(10, 1+deletion+priority))
 }
 
-// Parts are what the deletion cost and the priority of a pod add to its [Cost], before that is bounded.
+// Parts are the shares of deletion cost and priority in [Cost] before it is bounded.
 func Parts(p *corev1.Pod) (deletion, priority float64) {
 	if text, ok := p.Annotations[DeletionCost]; ok {
 		var n int32
@@ -88,8 +87,8 @@ func Parts(p *corev1.Pod) (deletion, priority float64) {
 	return deletion, priority
 }
 
-// Disruption is what it costs to empty a node of the pods: 1 for the node and what each pod that must find a new place
-// costs, none less than nothing. The sum is taken in the order of the list.
+// Disruption is the disruption of emptying a node with these pods: 1 for the node, and the cost of each pod that needs a new place, at
+// least 0 each. It is summed in the order of the list.
 func Disruption(pods []*corev1.Pod) float64 {
 	sum := 1.0
 	for _, p := range pods {
@@ -100,9 +99,8 @@ func Disruption(pods []*corev1.Pod) float64 {
 	return sum
 }
 
-// Protected says what in the pod's annotations forbids to disturb it at the given moment; it is empty if nothing does. A
-// duration counts from the pod's start and protects a pod that has not started; what is neither "true" nor a positive
-// duration protects nobody.
+// Protected returns the annotation that forbids to disrupt the pod at the given moment, empty if there is none. A duration counts from
+// the start of the pod and protects a pod that has not started. Values other than "true" and positive durations are ignored.
 func Protected(p *corev1.Pod, now time.Time) string {
 	if Ended(p) {
 		return ""
@@ -127,8 +125,8 @@ func Protected(p *corev1.Pod, now time.Time) string {
 	return DoNotDisrupt + "=" + text
 }
 
-// Evictable reports whether a drain has to evict the pod: it runs, is not a kubelet's own, and does not tolerate the taint
-// that marks nodes on their way out (then it stays until the node is gone).
+// Evictable reports whether a drain evicts the pod. It does not evict finished, terminating and mirror pods, and pods that tolerate
+// the taint karpenter.sh/disrupted, which stay until the node is gone.
 func Evictable(p *corev1.Pod) bool {
 	if Ended(p) || p.DeletionTimestamp != nil || Mirror(p) {
 		return false

@@ -10,27 +10,27 @@ const (
 	Cordon   Kind = "cordon"    // keep new pods off the node
 	Buy      Kind = "buy"       // buy the node
 	Drain    Kind = "drain"     // evict its pods
-	GiveBack Kind = "give-back" // give the machine back, pods or not
-	Uncordon Kind = "uncordon"  // let pods onto the node again, for it stays
+	GiveBack Kind = "give-back" // give the machine back, whatever runs there
+	Uncordon Kind = "uncordon"  // let pods onto the node again, because it stays
 )
 
-// Action is something to do. An action is listed until an event says what came of it, so it must be possible to do it twice.
+// Action is one step for the caller. It is listed until an event tells its result, so it must be idempotent.
 type Action struct {
 	Kind Kind
-	// Command is the position of the command that it is for.
+	// Command is the index of its command.
 	Command int
 	Node    string
-	// New is the node to buy; nil for other actions. It is only to be read.
+	// New is the node to buy, only to be read; nil for other actions.
 	New *deprovision.NewNode
 }
 
-// Fact is what an [Event] tells.
+// Fact is what happened in an [Event].
 type Fact string
 
 // The facts.
 const (
 	Ready  Fact = "ready"  // a node that was bought has joined, and takes pods
-	Empty  Fact = "empty"  // nothing that has to be evicted runs on the node any more
+	Empty  Fact = "empty"  // no pod is left that has to be evicted
 	Gone   Fact = "gone"   // the machine has been given back
 	Open   Fact = "open"   // the node takes pods again
 	Failed Fact = "failed" // the node could not be bought, or not be drained
@@ -40,11 +40,11 @@ const (
 type Event struct {
 	Fact Fact
 	Node string
-	// Why is for people: what went wrong.
+	// Why is the reason of a failure, for people.
 	Why string
 }
 
-// Status is how far a command has come.
+// Status is the progress of a command.
 type Status string
 
 // The statuses. Those from Done on are final.
@@ -59,5 +59,5 @@ const (
 	Skipped   Status = "skipped"   // a command before it failed, so that the plan is no longer right
 )
 
-// Final reports whether nothing more will become of the command.
+// Final reports whether the status never changes again.
 func (s Status) Final() bool { return s == Done || s == Partial || s == Reverted || s == Skipped }

@@ -75,7 +75,7 @@ func ExampleStatus() {
 	// draining false
 }
 
-// What nobody has asked for is an error, and changes nothing.
+// An event without a matching action is an error, and changes nothing.
 func ExampleUnexpectedError() {
 	r := execution.New([]deprovision.Command{{Nodes: []deprovision.Candidate{{Name: "node-a"}}}}, 1)
 	_, err := r.Tell(execution.Event{Fact: execution.Gone, Node: "node-z"})

@@ -76,7 +76,7 @@ func TestScripts(t *testing.T) {
 			},
 			end: "done",
 		},
-		"at once, nobody waits": {
+		"at once, without waiting": {
 			commands: []string{"-a +x !"},
 			steps:    [][2]string{{"", "buy x, drain a"}, {"gone a", "buy x"}, {"ready x", ""}},
 			end:      "done",

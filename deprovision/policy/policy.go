@@ -1,4 +1,4 @@
-// Package policy has settings of what a consolidation is worth, and rankers, beside the defaults of package deprovision.
+// Package policy has objectives and rankers beside the defaults of package deprovision.
 package policy
 
 import (
@@ -8,20 +8,19 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 )
 
-// AnySaving takes whatever saves money, as Karpenter does for pools that do not ask to be balanced.
+// AnySaving is the objective that makes any saving, as Karpenter does for pools without the policy Balanced.
 func AnySaving() deprovision.Objective { return deprovision.Objective{DisruptionPrice: -1} }
 
-// Balanced asks that a change saves a share of what its pools cost that is at least 1/k of the share of their disruption that
-// it brings:
+// Balanced is the objective that compares a change's share of its pools' cost with its share of their disruption:
 //
 //	(savings / pool price) / (disruption / pool disruption) >= 1 / k
 //
-// Karpenter takes 1, 2 or 3, and 2 where nothing is said.
+// Karpenter has 1, 2 and 3, and 2 by default.
 func Balanced(k int) deprovision.Objective {
 	return deprovision.Objective{DisruptionPrice: -1, Balanced: k}
 }
 
-// Payback asks that a change earns more than its disruption costs, within the horizon and before the nodes would go anyway:
+// Payback is the objective that a change saves more than its disruption costs, within the horizon and the remaining life of the nodes:
 //
 //	savings an hour x hours >= disruption x price
 //
@@ -30,8 +29,8 @@ func Payback(price deprovision.Price, horizon time.Duration) deprovision.Objecti
 	return deprovision.Objective{DisruptionPrice: price, Horizon: horizon}
 }
 
-// Lifetime ranks by what is saved for each unit of disruption, with the disruption of nodes that are soon to go anyway
-// counted for less, as in versions of Karpenter before v1.14 (which ranked by disruption alone).
+// Lifetime ranks by cost for each unit of disruption, and multiplies the disruption by the remaining life, as Karpenter did before
+// v1.14 (which ranked by disruption alone).
 type Lifetime struct{}
 
 // Rank is cost / (1 + (disruption - 1) x lifetime).

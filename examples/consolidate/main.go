@@ -1,5 +1,5 @@
-// Consolidate reads manifests of a cluster and prints which nodes to give back, in which order, what that saves and whom it
-// moves, and for every node that stays why. It needs neither a cluster nor credentials.
+// Consolidate reads manifests of a cluster and prints which nodes to give back, in which order, what that saves and which
+// pods move, and why every other node stays. It needs neither a cluster nor credentials.
 package main
 
 import (
@@ -80,7 +80,7 @@ in which they are to be carried out; every node has a verdict that says why it g
 	o.Register(cmd.Flags())
 	f := cmd.Flags()
 	f.StringArrayVar(&o.methods, "method", nil, "only this method: "+strings.Join(methods(), ", ")+" (repeatable)")
-	f.StringVar(&o.policy, "policy", "karpenter", "what is worth it: karpenter (any saving, unless a pool asks for Balanced), balanced, or payback (more than a cent a day for an eviction)")
+	f.StringVar(&o.policy, "policy", "karpenter", "objective: karpenter (any saving, unless a pool asks for Balanced), balanced, or payback (more than a cent a day for an eviction)")
 	f.String("search", "", "")
 	if err := f.MarkDeprecated("search", "there is one search; Karpenter's own is run by examples/judges/deprovision"); err != nil {
 		panic(err) // the flag is there

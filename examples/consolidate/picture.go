@@ -44,7 +44,7 @@ func (r *report) draw(w io.Writer, x scene) error {
 		}})
 	}
 	why, price := map[string]string{}, map[string]float64{}
-	stays := picture.Section{Title: "Who stays, and why"}
+	stays := picture.Section{Title: "Nodes that stay, and why"}
 	for _, v := range r.Verdicts {
 		why[v.Node], price[v.Node] = v.Detail, v.PricePerHour
 		if v.Verdict != string(deprovision.Chosen) {

@@ -15,7 +15,7 @@ import (
 // hoursPerMonth is what clouds reckon with.
 const hoursPerMonth = 730
 
-// write prints the plan for people: the commands, what they come to, and who stays and why.
+// write prints the plan for people: the commands, their totals, and why other nodes stay.
 func (r *report) write(w io.Writer, s terminal.Style, wide bool) error {
 	dated := r.Summary.Prices.List
 	if r.Summary.Prices.Date != "" {
@@ -92,7 +92,7 @@ func (r *report) total(w io.Writer, s terminal.Style) {
 		took = " in " + terminal.Duration(time.Duration((t.Compile+t.Rank+t.Plan)*float64(time.Second)))
 	}
 	if len(r.Commands) == 0 {
-		fmt.Fprintf(w, "%s: %s cost %s/h, and no change is worth it%s\n", s.Bold("nothing to give back"), plural(x.Nodes, "node"), terminal.Dollars(x.PricePerHour), took)
+		fmt.Fprintf(w, "%s: %s cost %s/h, and no change pays%s\n", s.Bold("nothing to give back"), plural(x.Nodes, "node"), terminal.Dollars(x.PricePerHour), took)
 		return
 	}
 	saved := x.PricePerHour - x.PricePerHourAfter

@@ -56,8 +56,8 @@ object on each line: {"at": "2026-01-15T08:00:00Z", "app": "web", "replicas": 12
 	return cmd
 }
 
-// regimes are those that are compared; the first gives back only what it must. Payback reckons five cents for an eviction,
-// and that nobody knows what the load is like in two hours.
+// regimes are the options that are compared; the first gives back only nodes that have to go. Payback has a price of five cents for an
+// eviction and a horizon of two hours.
 func regimes() []regime {
 	forced := []eligibility.Method{eligibility.Interruption, eligibility.Expiration}
 	return []regime{

@@ -73,7 +73,7 @@ type world struct {
 	out      outcome
 	tokens   int
 	cursor   string
-	overlaps float64 // what machines cost that are kept until their replacements are there
+	overlaps float64 // the cost of machines until their replacements are there
 }
 
 type machine struct {
@@ -310,7 +310,7 @@ func (w *world) offering(n *deprovision.NewNode) (requirements.Set, error) {
 			}
 		}
 	}
-	return requirements.Set{}, fmt.Errorf("replay: nobody offers %s in %s as %s", n.InstanceType, n.Zone, n.CapacityType)
+	return requirements.Set{}, fmt.Errorf("replay: no offering of %s in %s as %s", n.InstanceType, n.Zone, n.CapacityType)
 }
 
 func (w *world) launch(ctx context.Context, node *corev1.Node, c cloudprovider.Candidate, price float64, now time.Time) error {

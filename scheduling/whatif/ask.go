@@ -17,51 +17,49 @@ import (
 // Price is an amount of money an hour, in billionths of a dollar.
 type Price int64
 
-// Question asks what would become of pods if nodes went.
+// Question asks where pods would go if nodes went.
 type Question struct {
-	// Remove are the names of the nodes that go. Pods that run there and are not among Pods go with them.
+	// Remove are the names of the nodes that go. Their pods that are not among Pods end.
 	Remove []string
-	// Pods need a place elsewhere: those of nodes that go, and pending ones, each once. One that is being deleted is placed as the pod
-	// that will be made in its stead.
+	// Pods are those that need a place: pods of removed nodes and pending ones, each once. A terminating pod is placed as its successor.
 	Pods []*corev1.Pod
-	// MaxNodes is how many nodes may be bought; 0 buys none.
+	// MaxNodes bounds how many nodes are bought; 0 means none.
 	MaxNodes int
-	// MaxPrice is what they must cost less than together; 0 asks nothing.
+	// MaxPrice is an exclusive upper bound of their total price; 0 means no bound.
 	MaxPrice Price
-	// CapacityTypes are those that may be bought; nil is all.
+	// CapacityTypes are those that may be bought; nil means all.
 	CapacityTypes []string
-	// Buyer decides what to buy where one node will not do, or where several may be cheaper; nil buys one at most.
+	// Buyer decides which nodes to buy if more than one may be bought; nil means that at most one is.
 	Buyer Buyer
-	// Buy and Place, where Place is not nil, say what to do instead of looking for it: these nodes, of which Name, Shape and
-	// Offering are read, are bought, and each pod goes where Place says. With Elsewhere, that is for looking at many changes as
-	// one: a pod may go somewhere else if its place does not take it, pods of a class may change places, so that those of one node
-	// go to few, and the nodes that go do not count against limits.
+	// Place, if it is not nil, maps each pod to its node, and Buy are the nodes to buy, of which Name, Shape and Offering are read.
+	// Then Ask only looks for an order. With Elsewhere a pod that its node refuses may go to another one, pods of a class may change
+	// places, so that those of one node go to few others, and removed nodes do not count against limits before others are bought.
 	Buy       []Bought
 	Place     map[*corev1.Pod]string
 	Elsewhere bool
-	// Explain has [Answer.Why] filled in, which costs a look at every node.
+	// Explain asks for [Answer.Why], which costs a look at every node.
 	Explain bool
 }
 
-// Answer is what would become of them.
+// Answer is where the pods would go.
 type Answer struct {
-	// Placements are there only if every pod found a place, in an order in which each can be bound: one by one kube-scheduler's
-	// filters take them, with the removed nodes gone and the bought ones there.
+	// Placements are the places of all pods, none if one is unplaced. kube-scheduler's filters accept them one by one in this order,
+	// with the removed nodes gone and the bought ones there.
 	Placements []Placement
-	// Bought are the new nodes.
+	// Bought are the nodes to buy.
 	Bought []Bought
-	// Price is what these cost together.
+	// Price is their total price.
 	Price Price
-	// Left are pods that found no place, and Why says for the first of them what stands in the way, where the question asked
-	// to explain. An answer of the buyer's that does not add up is named there in any case.
-	Left []*corev1.Pod
-	Why  string
+	// Unplaced are pods without a place. Why says what keeps the first of them from every node, if the question asks to explain. It
+	// also names an invalid question and an invalid answer of the buyer.
+	Unplaced []*corev1.Pod
+	Why      string
 
 	from *Cluster
 	ops  []op
 }
 
-// Placement is a pod and the node that it goes to.
+// Placement is a pod and its node.
 type Placement struct {
 	Pod  *corev1.Pod
 	Node string
@@ -69,20 +67,19 @@ type Placement struct {
 
 // Bought is a node to buy.
 type Bought struct {
-	// Name is one that no node has: that of the pool and a number.
+	// Name is a name that no node has: that of the pool and a number.
 	Name string
 	// Shape is an index into Problem.Shapes, Offering one into its offerings.
 	Shape, Offering    int
 	Type               string
 	Zone, CapacityType string
 	Price              Price
-	// Labels are those that the node will carry.
+	// Labels are those that the node will have.
 	Labels map[string]string
 	Pods   []*corev1.Pod
-	// Daemons are pods as DaemonSets will run them there, named after these. They are shared and only to be read.
+	// Daemons are the pods that DaemonSets will run there, named after the sets. They are only to be read.
 	Daemons []*corev1.Pod
-	// Alternatives would hold the same pods in the same zone and capacity type and are cheaper than the question's limit
-	// leaves, cheapest first.
+	// Alternatives are other types that would hold the same pods in the same zone and capacity type within MaxPrice, cheapest first.
 	Alternatives []Alternative
 }
 
@@ -93,18 +90,17 @@ type Alternative struct {
 	Price           Price
 }
 
-// OK reports whether every pod found a place.
-func (a *Answer) OK() bool { return len(a.Left) == 0 }
+// OK reports whether every pod has a place.
+func (a *Answer) OK() bool { return len(a.Unplaced) == 0 }
 
-// After is the cluster with the answer carried out. It costs nothing until it is asked.
+// After is the version of the cluster with the answer carried out. It costs nothing until it is asked.
 func (a *Answer) After() *Cluster { return &Cluster{a.from.e, a.from, a.from.depth + 1, a.ops} }
 
-// Problem is what can be bought and the classes of the pods, as package scheduling sees them. Its rooms do not know of the
-// pods that run.
+// Problem is what can be bought and the classes of the pods, as package scheduling compiles them. Its existing nodes are without the
+// pods that run there.
 func (c *Cluster) Problem() *scheduling.Problem { return c.e.problem }
 
-// Refuses says why a pod could not be placed by us wherever it went, empty if it can; a pod that the cluster does not have
-// is refused.
+// Refuses says why no question may place the pod; empty if one may. It refuses a pod that is not in the snapshot.
 func (c *Cluster) Refuses(p *corev1.Pod) string {
 	i, ok := c.e.podAt[p]
 	if !ok {
@@ -113,7 +109,7 @@ func (c *Cluster) Refuses(p *corev1.Pod) string {
 	return c.e.classes[c.e.pods[i].class].refusal
 }
 
-// Needs is what the pods take together, by Problem.Resources.
+// Needs is the total need of the pods, by Problem.Resources.
 func (c *Cluster) Needs(pods []*corev1.Pod) []int64 {
 	total := make([]int64, c.e.dims)
 	for _, p := range pods {
@@ -126,8 +122,8 @@ func (c *Cluster) Needs(pods []*corev1.Pod) []int64 {
 	return total
 }
 
-// Ask answers the question. It costs O(pods that move x nodes looked at for them + offerings), where blocks of nodes that
-// are too full are passed over, and nothing for pods that stay.
+// Ask answers the question. It costs O(pods that move x nodes looked at + offerings). Blocks of nodes that are too full are skipped, and
+// pods that stay cost nothing.
 func (c *Cluster) Ask(q Question) Answer {
 	e := c.e
 	e.mu.Lock()
@@ -138,9 +134,9 @@ func (c *Cluster) Ask(q Question) Answer {
 	var gone []int32
 	for _, name := range q.Remove {
 		i, ok := e.nodeAt[name]
-		if !ok || !e.nodes[i].alive {
+		if !ok || !e.nodes[i].alive || e.nodes[i].leaving || e.nodes[i].inFlight {
 			e.rollback(0)
-			return Answer{from: c, Left: q.Pods, Why: fmt.Sprintf("there is no node %q", name)}
+			return Answer{from: c, Unplaced: q.Pods, Why: fmt.Sprintf("there is no node %q that could be removed", name)}
 		}
 		gone = append(gone, i)
 		e.do(op{kind: opRemove, node: i})
@@ -148,7 +144,7 @@ func (c *Cluster) Ask(q Question) Answer {
 	moving, why := e.moving(q.Pods)
 	if why != "" {
 		e.rollback(0)
-		return Answer{from: c, Left: q.Pods, Why: why}
+		return Answer{from: c, Unplaced: q.Pods, Why: why}
 	}
 	b := buying{e: e, from: c, q: &q, moving: moving}
 	var left []int32
@@ -178,7 +174,7 @@ func (c *Cluster) Ask(q Question) Answer {
 			a.Why = e.why(left[0])
 		}
 		for _, p := range left {
-			a.Left = append(a.Left, e.pods[p].object)
+			a.Unplaced = append(a.Unplaced, e.pods[p].object)
 		}
 		e.rollback(0)
 		return a
@@ -190,39 +186,14 @@ func (c *Cluster) Ask(q Question) Answer {
 	return a
 }
 
-// credit takes nodes that went off what counts against the limits of their pools.
+// credit stops counting removed nodes against the limits of their pools.
 func (e *engine) credit(gone []int32) {
 	for _, i := range gone {
 		e.do(op{kind: opCredit, node: i})
 	}
 }
 
-// Reserve is the cluster with pending pods where kube-scheduler may put them now, so that nobody else takes that room, and
-// the nodes they are on. Pods that find no place are left out, and so are those that run.
-func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
-	e := c.e
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	c.checkout()
-	e.journal = e.journal[:0]
-	var movable []*corev1.Pod
-	seen := make(map[*corev1.Pod]bool, len(pods))
-	for _, p := range pods {
-		if i, ok := e.podAt[p]; ok && !seen[p] && e.classes[e.pods[i].class].movable && e.runsOn(i) == nil {
-			movable, seen[p] = append(movable, p), true
-		}
-	}
-	moving, _ := e.moving(movable)
-	e.placePods(moving, 0, len(e.nodes))
-	a := Answer{from: c, ops: slices.Clone(e.journal)}
-	for _, o := range a.ops {
-		a.Placements = append(a.Placements, Placement{e.pods[o.pod].object, e.nodes[o.node].name})
-	}
-	e.rollback(0)
-	return a.After(), a.Placements
-}
-
-// runsOn is the node that a pod runs on, nil for none that is there.
+// runsOn is the node that a pod runs on, nil if it is pending or its node is gone.
 func (e *engine) runsOn(p int32) *node {
 	if at := e.pods[p].node; at >= 0 && e.nodes[at].alive {
 		return &e.nodes[at]
@@ -230,8 +201,8 @@ func (e *engine) runsOn(p int32) *node {
 	return nil
 }
 
-// moving are the pods in the order in which they are placed: large ones first, those of a class together, in the order in which
-// they are given. Or it says which of them cannot be asked about.
+// moving are the pods in the order in which they are placed: by descending size, the pods of a class together and as given. The text
+// says which pod may not be asked about.
 func (e *engine) moving(pods []*corev1.Pod) ([]int32, string) {
 	out := make([]int32, 0, len(pods))
 	defer func() {
@@ -266,8 +237,8 @@ func (e *engine) moving(pods []*corev1.Pod) ([]int32, string) {
 	return ordered, ""
 }
 
-// placePods puts each pod on the first node from lo to hi that takes it, goes round for those that wait for others, and
-// returns those that found no place.
+// placePods puts each pod on the first node from lo to hi that accepts it, repeats that for pods that others may let in, and returns
+// the unplaced ones.
 func (e *engine) placePods(pods []int32, lo, hi int) []int32 {
 	left := pods
 	for {
@@ -286,7 +257,7 @@ func (e *engine) placePods(pods []int32, lo, hi int) []int32 {
 	}
 }
 
-// waits reports whether a pod may be let in later by what is placed meanwhile.
+// waits reports whether pods placed later may let in a pod of the class.
 func (c *class) waits() bool {
 	return len(c.Spreads) > 0 || slices.ContainsFunc(c.Terms, func(t interpod.Term) bool { return !t.Anti })
 }
@@ -302,7 +273,7 @@ func (e *engine) lap(pods []int32, lo, hi int) []int32 {
 		}
 		at := e.find(c, from, hi)
 		if !c.waits() && c.soft == nil {
-			from = at // the nodes before it take no more of them
+			from = at // the nodes before it accept no more of them
 		}
 		if at == hi {
 			left = append(left, p)
@@ -313,7 +284,7 @@ func (e *engine) lap(pods []int32, lo, hi int) []int32 {
 	return left
 }
 
-// why says what keeps a pod from every node that there is now.
+// why says what keeps a pod from every node.
 func (e *engine) why(p int32) string {
 	c := &e.classes[e.pods[p].class]
 	unsuited, full, apart, all := 0, 0, 0, 0
@@ -325,7 +296,7 @@ func (e *engine) why(p int32) string {
 		}
 		all++
 		switch {
-		case !e.cluster.Suits(&c.Class, n.Kind):
+		case !e.cluster.Suits(&c.Class, n.LabelClass):
 			unsuited++
 		case !bind.Fits(c.Need, n.Free):
 			full++
@@ -339,7 +310,7 @@ func (e *engine) why(p int32) string {
 	}
 	var parts []string
 	if full > 0 {
-		parts = append(parts, fmt.Sprintf("%d have no room (the nearest, %s)", full, short))
+		parts = append(parts, fmt.Sprintf("%d are too full (the nearest, %s)", full, short))
 	}
 	if unsuited > 0 {
 		parts = append(parts, fmt.Sprintf("%d do not suit it by labels or taints", unsuited))
@@ -353,7 +324,7 @@ func (e *engine) why(p int32) string {
 	return fmt.Sprintf("%s: of %d other nodes, %s", podclass.Name(e.pods[p].object), all, strings.Join(parts, "; "))
 }
 
-// short says what a node lacks most for a pod of the class, and how much of the need that is.
+// short says what a node lacks most for a pod of the class, and which share of the need that is.
 func (e *engine) short(c *class, n *node) (float64, string) {
 	worst, at := 0.0, 0
 	for d, q := range c.Need {

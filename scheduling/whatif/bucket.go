@@ -11,46 +11,46 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// bucket holds the nodes that no class can tell apart but by their names and their room: the same labels and taints as far as
-// anybody asks, and the same domains of every key that has few values. What does not hold for one of them holds for none, so
-// that a question passes over whole buckets, and on a bucket over blocks of nodes that have no room.
+// bucket holds nodes that differ for pod classes only in name and free capacity: they have the same relevant labels and taints, and the
+// same domain of every key with few values. If one of them does not suit a class, none does. So a question skips whole buckets, and in
+// a bucket whole blocks of nodes that are too full.
 type bucket struct {
-	// mixed is set for the one bucket of all that is too odd to have its own; there each node is looked at by itself.
-	mixed  bool
-	kind   int32
-	values []int32 // by key, as those of its nodes; for keys of many values it says nothing
-	nodes  []int32 // ascending
-	room   []int64 // of the nodes side by side, by measure; nowhere where a node takes no pods
-	blocks []int64 // by block of nodes and measure: the most that a node of it has
-	rows   []int64 // the same by row of blocks
+	// mixed is set for the one bucket of all nodes beyond mostBuckets; each of them is looked at by itself.
+	mixed      bool
+	labelClass int32
+	values     []int32 // by key, the values of its nodes; unspecified for fine keys
+	nodes      []int32 // ascending
+	free       []int64 // of the nodes side by side, by measure; closed for nodes that take no pods
+	blocks     []int64 // by block of nodes and measure: the maximum over its nodes
+	rows       []int64 // the same by row of blocks
 }
 
-// blend is a proportion of CPU to memory. What a node has of a blend is the less of what it has of either part: the nodes of a
-// block may have both in plenty, but not the same node, and the bounds of the block by resource cannot tell.
+// blend is a proportion of CPU to memory. The measure of a node for a blend is the lesser of its two parts. It shows that no node of a
+// block has enough of both, which the maxima by resource do not.
 type blend [2]float64
 
-// mostBlends is how many proportions are told apart; the measures of a node are its resources and these.
+// mostBlends bounds the number of blends. The measures of a node are its resources and the blends.
 const mostBlends = 6
 
-func (b blend) of(room []int64) int64 {
-	return int64(min(float64(room[0])/b[0], float64(room[1])/b[1]) * (1 << 20)) // rising in both, rounded as it may be
+func (b blend) of(free []int64) int64 {
+	return int64(min(float64(free[0])/b[0], float64(free[1])/b[1]) * (1 << 20)) // any rounding will do that is monotonous
 }
 
 const (
-	// manyValues is from how many values on nodes are not put into buckets by a key.
+	// manyValues is the number of values above which a key does not distinguish buckets.
 	manyValues = 64
-	// blockSize is how many nodes, or blocks, share a bound.
+	// blockSize is the number of nodes of a block, and of blocks of a row.
 	blockSize = 16
 	rowSize   = blockSize * blockSize
-	// mostBuckets is how many there are: each costs a look for each pod.
+	// mostBuckets bounds the number of buckets, because each costs a look for each pod.
 	mostBuckets = 128
-	// nowhere is the room of a node that takes no pods.
-	nowhere = math.MinInt64
+	// closed is every measure of a node that takes no pods.
+	closed = math.MinInt64
 )
 
-// bucketOf finds the bucket of a node whose labels have been read.
+// bucketOf is the bucket of a described node.
 func (e *engine) bucketOf(n *node) int32 {
-	text := binary.AppendVarint(nil, int64(n.Kind))
+	text := binary.AppendVarint(nil, int64(n.LabelClass))
 	for k, v := range n.Values {
 		if !e.fine[k] {
 			text = binary.AppendVarint(text, int64(v))
@@ -62,7 +62,7 @@ func (e *engine) bucketOf(n *node) int32 {
 	id := int32(len(e.buckets))
 	switch {
 	case id < mostBuckets:
-		e.buckets = append(e.buckets, bucket{kind: n.Kind, values: slices.Clone(n.Values)})
+		e.buckets = append(e.buckets, bucket{labelClass: n.LabelClass, values: slices.Clone(n.Values)})
 	case id == mostBuckets:
 		e.buckets = append(e.buckets, bucket{mixed: true})
 	default:
@@ -72,7 +72,7 @@ func (e *engine) bucketOf(n *node) int32 {
 	return id
 }
 
-// measure chooses the blends by what the classes ask for, and says how much of each a class needs.
+// measure chooses the blends by the needs of the classes, and fills in the probe of each class.
 func (e *engine) measure() {
 	var shares []float64
 	for i := range e.classes {
@@ -101,7 +101,7 @@ func (e *engine) measure() {
 	}
 }
 
-// refine finds the keys of so many values that nodes are not put into buckets by them, and the classes to which these matter.
+// refine finds the fine keys, which have too many values to distinguish buckets, and the classes whose constraints are about them.
 func (e *engine) refine() {
 	keys := e.index.Keys()
 	e.fine = make([]bool, len(keys))
@@ -126,7 +126,7 @@ func (e *engine) refine() {
 	}
 }
 
-// stock puts all nodes into their buckets.
+// stock puts all nodes into buckets.
 func (e *engine) stock() {
 	for i := range e.nodes {
 		e.nodes[i].bucket = e.bucketOf(&e.nodes[i])
@@ -134,31 +134,31 @@ func (e *engine) stock() {
 	}
 }
 
-// putIn puts a node at the end of its bucket; it must come after all that are there.
+// putIn appends a node to its bucket; its number must be the highest there.
 func (e *engine) putIn(at int32) {
 	n := &e.nodes[at]
 	s := &e.buckets[n.bucket]
 	n.place = int32(len(s.nodes))
 	s.nodes = append(s.nodes, at)
 	for range e.width() {
-		s.room = append(s.room, nowhere)
+		s.free = append(s.free, closed)
 		if n.place%blockSize == 0 {
-			s.blocks = append(s.blocks, nowhere)
+			s.blocks = append(s.blocks, closed)
 		}
 		if n.place%rowSize == 0 {
-			s.rows = append(s.rows, nowhere)
+			s.rows = append(s.rows, closed)
 		}
 	}
 	e.refresh(at)
 }
 
-// takeOut takes the node off that was put into buckets last.
+// takeOut removes the node that was put into a bucket last.
 func (e *engine) takeOut(at int32) {
 	n := &e.nodes[at]
 	s := &e.buckets[n.bucket]
-	e.stand(n, false)
+	e.measureNode(n, false)
 	s.nodes = s.nodes[:n.place]
-	s.room = s.room[:len(s.room)-e.width()]
+	s.free = s.free[:len(s.free)-e.width()]
 	if n.place%blockSize == 0 {
 		s.blocks = s.blocks[:len(s.blocks)-e.width()]
 	}
@@ -167,32 +167,32 @@ func (e *engine) takeOut(at int32) {
 	}
 }
 
-// refresh notes that a node's room has changed, or whether it takes pods.
+// refresh updates the measures of a node in its bucket.
 func (e *engine) refresh(at int32) {
 	n := &e.nodes[at]
-	e.stand(n, n.open())
+	e.measureNode(n, n.open())
 }
 
-func (e *engine) stand(n *node, open bool) {
+func (e *engine) measureNode(n *node, open bool) {
 	s := &e.buckets[n.bucket]
 	width := int32(e.width())
 	block, row := n.place/blockSize, n.place/rowSize
 	for m := range width {
-		now := int64(nowhere)
+		now := int64(closed)
 		switch {
 		case open && m < int32(e.dims):
 			now = n.Free[m]
 		case open:
 			now = e.blends[m-int32(e.dims)].of(n.Free)
 		}
-		was, before := s.room[n.place*width+m], s.blocks[block*width+m]
-		s.room[n.place*width+m] = now
-		bound(s.room, s.blocks, block, m, width, was, now)
+		was, before := s.free[n.place*width+m], s.blocks[block*width+m]
+		s.free[n.place*width+m] = now
+		bound(s.free, s.blocks, block, m, width, was, now)
 		bound(s.blocks, s.rows, row, m, width, before, s.blocks[block*width+m])
 	}
 }
 
-// bound brings the highest of a group of numbers up to date after one of them went from was to now.
+// bound updates the maximum of a group of numbers after one of them changed from was to now.
 func bound(of, bounds []int64, group, m, width int32, was, now int64) {
 	at := group*width + m
 	switch old := bounds[at]; {
@@ -202,18 +202,18 @@ func bound(of, bounds []int64, group, m, width int32, was, now int64) {
 	case was < old:
 		return
 	}
-	most := int64(nowhere)
+	most := int64(closed)
 	for i := group*blockSize*width + m; i < min(int32(len(of)), (group+1)*blockSize*width); i += width {
 		most = max(most, of[i])
 	}
 	bounds[at] = most
 }
 
-// width is how many measures there are of a node's room.
+// width is the number of measures of a node.
 func (e *engine) width() int { return e.dims + len(e.blends) }
 
-// find is the first node from lo to hi that takes a pod of the class; hi if none does. A class that would rather have some
-// nodes than others gets one of these instead.
+// find is the first node from lo to hi that accepts a pod of the class, the preferred one for a class with preferences; hi if none
+// does.
 func (e *engine) find(c *class, lo, hi int) int {
 	if c.soft != nil && hi-lo > 1 {
 		return e.prefer(c, lo, hi)
@@ -232,14 +232,14 @@ func (e *engine) find(c *class, lo, hi int) int {
 		if len(s.nodes) == 0 || s.nodes[0] >= best || s.nodes[len(s.nodes)-1] < int32(lo) {
 			continue
 		}
-		if s.mixed || e.cluster.Suits(&c.Class, s.kind) && e.allowed(c, s.values, e.fineGroups) {
+		if s.mixed || e.cluster.Suits(&c.Class, s.labelClass) && e.allowed(c, s.values, e.fineGroups) {
 			best = e.search(c, s, int32(lo), best)
 		}
 	}
 	return int(best)
 }
 
-// search is the first node of the bucket from lo to hi that takes a pod of the class.
+// search is the first node of the bucket from lo to hi that accepts a pod of the class; hi if none does.
 func (e *engine) search(c *class, s *bucket, lo, hi int32) int32 {
 	at := 0
 	if s.nodes[0] < lo {
@@ -258,7 +258,7 @@ func (e *engine) search(c *class, s *bucket, lo, hi int32) int32 {
 				continue
 			}
 		}
-		if !bind.Fits(c.Need, s.room[at*width:at*width+e.dims]) {
+		if !bind.Fits(c.Need, s.free[at*width:at*width+e.dims]) {
 			continue
 		}
 		n := &e.nodes[s.nodes[at]]

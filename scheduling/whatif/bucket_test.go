@@ -30,7 +30,7 @@ func quantities(cpu, memory int64) corev1.ResourceList {
 	}
 }
 
-// randomCluster has nodes of so many kinds, and pods of some classes with every sort of constraint.
+// randomCluster has nodes of so many label classes, and pods of some classes with all types of constraints.
 func randomCluster(r *rand.Rand, nodes, kinds int) scheduling.Snapshot {
 	var s scheduling.Snapshot
 	for i := range nodes {

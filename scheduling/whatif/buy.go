@@ -14,14 +14,14 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Buyer decides which nodes to buy for pods that found no room: a packer.
+// Buyer decides which nodes to buy for pods that do not fit on existing ones: a packer.
 type Buyer interface {
-	// Buy returns what to buy and who goes there; what it does not place stays without a place. Constraints between pods are
-	// told to it as far as zones and counts by node can, and are checked when the pods are placed.
+	// Buy returns the nodes to buy and their pods. It may leave pods out. Of constraints between pods it is told pins and counts by
+	// node; all of them are checked when the pods are placed.
 	Buy(o Order) []Purchase
 }
 
-// Order is what to buy for.
+// Order is a set of pods to buy nodes for.
 type Order struct {
 	Problem *scheduling.Problem
 	Lots    []Lot
@@ -33,20 +33,20 @@ type Order struct {
 	suits func(lot, shape, offering int) bool
 }
 
-// Suits reports whether a node bought that way suits the pods of a lot, by labels and taints. It is safe for concurrent use.
+// Suits reports whether labels and taints of a node bought that way suit the pods of a lot. It is safe for concurrent use.
 func (o *Order) Suits(lot, shape, offering int) bool { return o.suits(lot, shape, offering) }
 
-// Lot is a number of pods of one class that are to be placed alike.
+// Lot is a number of pods of one class with the same pin.
 type Lot struct {
 	// Class is an index into Problem.Classes.
 	Class, Count int
-	// Pin is what their nodes must be besides what the class asks, such as a zone.
+	// Pin are further requirements on their nodes, such as a zone.
 	Pin requirements.Set
-	// PerNode bounds how many share a node; 0 asks nothing.
+	// PerNode bounds how many of them share a node; 0 means no bound.
 	PerNode int
 }
 
-// Purchase is a node to buy and how many pods of each lot go there, by position in Order.Lots.
+// Purchase is a node to buy and its pods, by index into Order.Lots.
 type Purchase struct {
 	Shape, Offering int
 	Pods            []LotShare
@@ -55,7 +55,7 @@ type Purchase struct {
 // LotShare is a number of pods of one lot.
 type LotShare struct{ Lot, Count int }
 
-// check says what is wrong with an answer to the order: lots that it does not have, or more pods of one than there are.
+// check says why an answer to the order is invalid: a purchase names an unknown lot or too many pods of one.
 func (o *Order) check(purchases []Purchase) string {
 	taken := make([]int, len(o.Lots))
 	for i, p := range purchases {
@@ -72,8 +72,8 @@ func (o *Order) check(purchases []Purchase) string {
 	return ""
 }
 
-// ask lets the buyer decide. Nobody else waits meanwhile, and the buyer may ask questions of its own: the store is given back as
-// it was before the question, and the changes are made anew afterwards.
+// ask asks the buyer. The lock is released meanwhile, so that the buyer may ask questions of its own; the changes of this question are
+// undone before and made again after.
 func (b *buying) ask(order Order) []Purchase {
 	e := b.e
 	done := slices.Clone(e.journal)
@@ -94,16 +94,15 @@ type buying struct {
 	e      *engine
 	from   *Cluster
 	q      *Question
-	wrong  string // what is wrong with the buyer's answer
+	wrong  string // why the buyer's answer is invalid
 	moving []int32
 	bought []int32 // nodes
 }
 
-// tries is how many offers are looked at closely for one node that is to hold all pods.
+// tries bounds the offers that one tries with all constraints.
 const tries = 8
 
-// buy opens nodes and places the pods, and returns those that have no place still. What is left is all that was given where
-// nothing could be bought.
+// buy buys nodes for the pods, places them, and returns the unplaced ones.
 func (b *buying) buy(left []int32) []int32 {
 	e := b.e
 	mark := len(e.journal)
@@ -142,7 +141,7 @@ func (b *buying) buy(left []int32) []int32 {
 	return rest
 }
 
-// allowedOffer reports whether the offer may be bought under the question and the limits of its pool.
+// allowedOffer reports whether the question and the limits of the pool allow to buy the offer.
 func (b *buying) allowedOffer(o *offer, limit Price) bool {
 	if limit > 0 && o.price >= limit {
 		return false
@@ -165,7 +164,7 @@ func (b *buying) allowedOffer(o *offer, limit Price) bool {
 	return true
 }
 
-// reserved is how many nodes that were bought stand on a reservation.
+// reserved is the number of bought nodes on a reservation.
 func (e *engine) reserved(id string) int {
 	n := 0
 	for i := range e.nodes {
@@ -194,7 +193,7 @@ func (b *buying) one(left []int32) (Price, bool) {
 	tried := 0
 	for i := range e.offers {
 		o := &e.offers[i]
-		if !bind.Fits(total, o.room) || !b.allowedOffer(o, b.q.MaxPrice) {
+		if !bind.Fits(total, o.free) || !b.allowedOffer(o, b.q.MaxPrice) {
 			continue
 		}
 		if slices.ContainsFunc(classes, func(id int32) bool { return !e.buys(&e.classes[id], o) }) {
@@ -212,7 +211,7 @@ func (b *buying) one(left []int32) (Price, bool) {
 	return 0, false
 }
 
-// several buys what the buyer says, and returns the pods that find no place then.
+// several buys what the buyer says, and returns the unplaced pods and the total price.
 func (b *buying) several(left []int32, limit Price) ([]int32, Price) {
 	e := b.e
 	order, members := b.order(left, limit)
@@ -224,8 +223,7 @@ func (b *buying) several(left []int32, limit Price) ([]int32, Price) {
 	}
 	first := len(e.nodes)
 	var pods, meant []int32
-	for k, p := range purchases { // all nodes first: an empty zone counts as soon as it has a node
-
+	for k, p := range purchases { // all nodes first, because a zone is a domain as soon as it has a node
 		o := e.offerOf(p.Shape, p.Offering)
 		var classes []int32
 		for _, s := range p.Pods {
@@ -245,7 +243,7 @@ func (b *buying) several(left []int32, limit Price) ([]int32, Price) {
 	for l := range members {
 		waiting = append(waiting, members[l][taken[l]:]...)
 	}
-	if len(waiting) > 0 { // other new nodes may take them, or old ones now
+	if len(waiting) > 0 { // other new nodes may accept them, or old ones now
 		waiting = e.placePods(waiting, first, len(e.nodes))
 		waiting = e.placePods(waiting, 0, first)
 	}
@@ -270,8 +268,7 @@ func (e *engine) offerOf(shape, offering int) *offer {
 	return nil
 }
 
-// open adds a node of the offer that can have pods of the classes, by the name or a fresh one; false if its labels cannot suit
-// all of them.
+// open adds a node of the offer for pods of the classes; an empty name means a fresh one. It returns false if no labels suit all of them.
 func (b *buying) open(o *offer, classes []int32, name string) bool {
 	e := b.e
 	set := e.labels(o)
@@ -295,7 +292,7 @@ func (b *buying) open(o *offer, classes []int32, name string) bool {
 		number = e.names[o.pool]
 	}
 	n := &node{name: name, number: number, alive: true, target: true, pool: o.pool, usage: e.problem.Shapes[o.shape].Usage, bought: o}
-	n.Free = o.room
+	n.Free = o.free
 	n.labels = e.problem.ChosenLabels(set)
 	n.labels[corev1.LabelHostname] = n.name
 	n.labels[nodepool.ProvisionerLabelKey] = pool.Name
@@ -311,7 +308,7 @@ func (b *buying) open(o *offer, classes []int32, name string) bool {
 	return true
 }
 
-// freshName is the pool's name and the lowest number that no node has or had.
+// freshName is the pool's name and the lowest number that is not taken.
 func (e *engine) freshName(pool int32) string {
 	for ; ; e.names[pool]++ {
 		name := fmt.Sprintf("%s-%d", e.problem.Pools[pool].Name, e.names[pool])
@@ -321,14 +318,14 @@ func (e *engine) freshName(pool int32) string {
 	}
 }
 
-// valued reports whether the pool's minValues hold for a node: enough different values among what would do as well.
+// valued reports whether the pool's minValues hold for a node: whether its alternatives have enough different values.
 func (b *buying) valued(o *offer) bool {
 	pool := &b.e.problem.Pools[o.pool]
 	for _, key := range slices.Sorted(maps.Keys(pool.MinValues)) {
 		seen := map[string]bool{}
 		for i := range b.e.offers {
 			x := &b.e.offers[i]
-			if x.pool != o.pool || !bind.Fits(o.room, x.room) || !b.allowedOffer(x, b.q.MaxPrice) {
+			if x.pool != o.pool || !bind.Fits(o.free, x.free) || !b.allowedOffer(x, b.q.MaxPrice) {
 				continue
 			}
 			if values, ok := b.e.labels(x).Get(key).Values(); ok {
@@ -344,13 +341,13 @@ func (b *buying) valued(o *offer) bool {
 	return true
 }
 
-// spread reports whether some of the pods are spread over domains, so that it matters which of these exist.
+// spread reports whether some of the pods have spreads, so that it matters which domains exist.
 func (e *engine) spread(pods []int32) bool {
 	return slices.ContainsFunc(pods, func(p int32) bool { return len(e.classes[e.pods[p].class].Spreads) > 0 })
 }
 
-// again goes over what was done after the removals with all new nodes there from the start: a zone that only a new node has
-// counts for spreads before any pod is bound. Pods keep their places as far as they can, in whatever order that takes.
+// again repeats what was done after the removals with all new nodes there from the start, because a zone of a new node is a domain of
+// spreads before any pod is bound. Pods retain their places where possible, in any order.
 func (b *buying) again(mark int) []int32 {
 	e := b.e
 	done := slices.Clone(e.journal[mark:])
@@ -385,12 +382,12 @@ func (b *buying) again(mark int) []int32 {
 	return e.placePods(pods, 0, len(e.nodes))
 }
 
-// drop gives up the new nodes that no pod went to in the end: others came that suited better, or an order in which they were
-// not needed. It reports whether that is possible: with fewer domains no spread gets stricter but one that asks for so many.
+// drop removes new nodes without pods. It returns false if one of them may matter to a pod: by its daemons, or as a domain of a spread
+// with minDomains.
 func (b *buying) drop() bool {
 	e := b.e
 	empty := func(n int32) bool { return len(e.nodes[n].pods) == 0 }
-	needed := func(n int32) bool { return empty(n) && len(e.nodes[n].daemons) > 0 } // others may be where they are for its daemons
+	needed := func(n int32) bool { return empty(n) && len(e.nodes[n].daemons) > 0 } // other pods may be where they are because of its daemons
 	if !slices.ContainsFunc(b.bought, empty) {
 		return true
 	}
@@ -412,7 +409,7 @@ func (b *buying) drop() bool {
 	return true
 }
 
-// report writes down what was done.
+// report fills in the answer from the journal.
 func (b *buying) report(a *Answer) {
 	e := b.e
 	at := map[int32]int{}
@@ -444,7 +441,7 @@ func (b *buying) report(a *Answer) {
 	}
 }
 
-// mostAlternatives is what one request to a cloud takes.
+// mostAlternatives is how many types one request to a cloud takes.
 const mostAlternatives = 60
 
 func (b *buying) alternatives(out *Bought, n *node, total Price) {
@@ -467,7 +464,7 @@ func (b *buying) alternatives(out *Bought, n *node, total Price) {
 	for i := range e.offers {
 		o := &e.offers[i]
 		if o == n.bought || o.pool != n.pool || o.zone != n.bought.zone || o.capacity != n.bought.capacity || o.reservationCount > 0 ||
-			!bind.Fits(used, o.room) || limit > 0 && o.price >= limit {
+			!bind.Fits(used, o.free) || limit > 0 && o.price >= limit {
 			continue
 		}
 		if slices.ContainsFunc(classes, func(c int32) bool { return !e.buys(&e.classes[c], o) }) {

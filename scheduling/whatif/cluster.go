@@ -1,14 +1,15 @@
 // Package whatif answers many questions about one cluster: if these nodes went, where would their pods go, and what would
 // have to be bought?
 //
-// A cluster is compiled once into integers: classes of pods, free room by node, sets of nodes that suit a class, and the
-// counts behind every constraint between pods. A question then costs what it changes (the pods that move and the nodes
-// that are looked at for them), not the cluster: pods are put on named nodes one at a time under the same rules by which
-// kube-scheduler filters, so that an answer can be carried out in the order of its placements. Nothing about a domain has
-// to be assigned beforehand, for every node here has all its labels.
+// A cluster is compiled once into integers: classes of pods, free capacity by node, the nodes that suit a class, and the counts of
+// every constraint between pods. A question then costs what it changes, not the cluster. Pods are put on named nodes one by one under
+// the rules of kube-scheduler's filters, so that an answer can be carried out in the order of its placements.
 //
-// Soft constraints (preferred affinities, spreads with ScheduleAnyway) keep no pod from a node. Of nodes that take a pod, the
-// one is chosen that meets most of them by weight, and of equals the fullest; for what is to be bought they are not asked.
+// Pending pods, pods of nodes that leave, and the nodes of claims move without a question. See [Cluster.Reserve] for what is known of
+// them.
+//
+// Soft constraints (preferred affinities, spreads with ScheduleAnyway) keep no pod from a node. A pod goes to the node that meets most
+// of them by weight, of equal ones to the fullest. They have no influence on what is bought.
 package whatif
 
 import (
@@ -18,9 +19,9 @@ import (
 	"strings"
 )
 
-// Cluster is one version of a cluster: the one that was compiled, or what an [Answer] makes of it. It is immutable and safe
-// for concurrent use. Versions share one store that stands at one of them at a time, so that going on from the version asked
-// last costs nothing, and going back costs what lies between.
+// Cluster is one version of a cluster: the compiled one, or one that an [Answer] leads to. It is immutable and safe for concurrent use.
+// Versions share one store, which has one version checked out at a time. To check out the next one costs nothing but its changes, and
+// another one costs the changes between.
 type Cluster struct {
 	e      *engine
 	parent *Cluster
@@ -28,7 +29,7 @@ type Cluster struct {
 	ops    []op
 }
 
-// checkout brings the store to this version.
+// checkout changes the store to this version.
 func (c *Cluster) checkout() {
 	e := c.e
 	if e.at == c {
@@ -37,13 +38,13 @@ func (c *Cluster) checkout() {
 	var forward []*Cluster
 	to := c
 	for e.at.depth > to.depth {
-		e.leave()
+		e.back()
 	}
 	for to.depth > e.at.depth {
 		forward, to = append(forward, to), to.parent
 	}
 	for e.at != to {
-		e.leave()
+		e.back()
 		forward, to = append(forward, to), to.parent
 	}
 	for _, v := range slices.Backward(forward) {
@@ -54,16 +55,15 @@ func (c *Cluster) checkout() {
 	}
 }
 
-// leave goes back to the version before.
-func (e *engine) leave() {
+// back checks out the version before.
+func (e *engine) back() {
 	for _, o := range slices.Backward(e.at.ops) {
 		e.undo(o)
 	}
 	e.at = e.at.parent
 }
 
-// Free is the room that this version has left on nodes that take pods, in all, by the resources of [Cluster.Resources]; what
-// is below zero on a node counts as none.
+// Free is the total free capacity of nodes that take pods, by the resources of the problem. Negative amounts count as 0.
 func (c *Cluster) Free() []int64 {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
@@ -71,9 +71,9 @@ func (c *Cluster) Free() []int64 {
 	return slices.Clone(c.e.total)
 }
 
-// Settled is this version as if it had just been read: nodes that went are forgotten, and the others are filled in the order
-// that their free room gives now. It costs a copy of what is counted.
-func (c *Cluster) Settled() *Cluster {
+// Rebase is this version as the first one of a store of its own, as if it had just been compiled: removed nodes are dropped, and the
+// others are sorted by their present free capacity. It costs a copy of the store.
+func (c *Cluster) Rebase() *Cluster {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	c.checkout()
@@ -97,7 +97,7 @@ func (c *Cluster) Settled() *Cluster {
 		}
 	}
 	for _, s := range old.buckets {
-		e.buckets = append(e.buckets, bucket{mixed: s.mixed, kind: s.kind, values: s.values})
+		e.buckets = append(e.buckets, bucket{mixed: s.mixed, labelClass: s.labelClass, values: s.values})
 	}
 	for i := range old.nodes {
 		if n := old.nodes[i]; n.alive {
@@ -108,13 +108,15 @@ func (c *Cluster) Settled() *Cluster {
 	slices.SortFunc(e.nodes, func(a, b node) int {
 		return cmp.Or(cmp.Compare(e.size(a.Free), e.size(b.Free)), strings.Compare(a.name, b.name))
 	})
-	for i := range e.pods { // the nodes that went are forgotten
+	for i := range e.pods {
 		e.pods[i].node = -1
 	}
 	for i := range e.nodes {
 		e.nodeAt[e.nodes[i].name] = int32(i)
 		for _, p := range e.nodes[i].pods {
-			e.pods[p].node = int32(i)
+			if e.pods[p].values == nil || !e.nodes[i].leaving { // else its node is the reserved one
+				e.pods[p].node = int32(i)
+			}
 		}
 	}
 	e.total = make([]int64, e.dims)
@@ -127,9 +129,9 @@ func (c *Cluster) Settled() *Cluster {
 	return out
 }
 
-// Room is what each of the nodes has free, by the resources of the problem; what is below zero counts as none, and a node that takes
-// no pods has none.
-func (c *Cluster) Room(nodes []string) [][]int64 {
+// FreeOf is the free capacity of each node, by the resources of the problem. Negative amounts count as 0, and a node that takes no pods
+// has none.
+func (c *Cluster) FreeOf(nodes []string) [][]int64 {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	c.checkout()

@@ -24,16 +24,16 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Options are the choices of [Compile] that a snapshot does not make. nil means defaults.
+// Options are the choices of the caller. nil means defaults.
 type Options struct {
-	// Constraints are rules of the caller's own, as in [scheduling.Options].
+	// Constraints are further rules, as in [scheduling.Options].
 	Constraints []scheduling.Constraint
-	// Price is what an offering of a shape counts for; nil is its price.
+	// Price is the cost of an offering of a shape in the objective; nil means its price.
 	Price func(p *scheduling.Problem, shape, offering int) Price
 }
 
-// Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). Pods that are pending are not asked
-// about; see [Cluster.Reserve]. The error is that of [scheduling.Compile].
+// Compile compiles the snapshot. It costs O(pods + classes x labels + pools x types). Pending pods have no place; see
+// [Cluster.Reserve]. The error is that of [scheduling.Compile].
 func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -66,11 +66,14 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	e.weigh()
 	e.compileNodes(&s)
 	e.cluster.Start()
+	if slices.ContainsFunc(e.nodes, func(n node) bool { return n.leaving || n.inFlight || slices.ContainsFunc(n.pods, e.terminates) }) {
+		e.cluster.Low = interpod.NewState(e.index, e.cluster.Values)
+	}
 	for i := range e.nodes {
 		for _, p := range e.nodes[i].pods {
 			e.count(p, &e.nodes[i], 1)
 		}
-		e.cluster.CountNode(&e.nodes[i].Node, 1)
+		e.countNode(&e.nodes[i], 1)
 	}
 	e.total = make([]int64, e.dims)
 	for i := range e.nodes {
@@ -84,7 +87,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	return c, nil
 }
 
-// apart splits groups by whether their pods are ours to place: pods that ask the same need not be placed by the same scheduler.
+// apart splits groups by podclass.NotOurs, because pods with the same constraints may have different schedulers.
 func apart(groups [][]*corev1.Pod) [][]*corev1.Pod {
 	out := make([][]*corev1.Pod, 0, len(groups))
 	for _, pods := range groups {
@@ -103,7 +106,7 @@ func apart(groups [][]*corev1.Pod) [][]*corev1.Pod {
 	return out
 }
 
-// representative is a pod as if it were pending, without what it asks of other pods: package scheduling then says what its
+// representative is the pod as if it were pending and had no constraints between pods, so that package scheduling compiles what its
 // class asks of nodes.
 func representative(p *corev1.Pod) *corev1.Pod {
 	r := *p
@@ -164,7 +167,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 			c.Need = e.vector(resources.OfPod(c.template, false))
 		}
 		c.Number, c.Ports, c.Tolerations = i, hostport.Of(c.template), c.template.Spec.Tolerations
-		if !c.movable { // all that matters of a pod that does not move is which it keeps away
+		if !c.movable { // of a pod that does not move only its anti-affinity matters
 			c.Constraints = e.index.Keeps(c.template)
 			continue
 		}
@@ -227,6 +230,16 @@ const (
 	mostPrice  = 1e9 // dollars
 )
 
+func bounded(free []int64) []int64 {
+	out := make([]int64, len(free))
+	for d, f := range free {
+		out[d] = max(min(f, mostFree), -mostFree)
+	}
+	return out
+}
+
+func (e *engine) terminates(p int32) bool { return e.pods[p].leaving() }
+
 func (e *engine) compileNodes(s *scheduling.Snapshot) {
 	free, starting := map[string][]int64{}, map[string]bool{}
 	for i := range e.problem.Existing {
@@ -255,12 +268,9 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 		labels[requirements.NodeNameKey] = n.Name
 		x := node{name: n.Name, object: n, alive: true, pool: -1, labels: labels}
 		if f, ok := free[n.Name]; ok {
-			x.Free, x.target = slices.Clone(f), !starting[n.Name]
-			for d := range x.Free {
-				x.Free[d] = max(min(x.Free[d], mostFree), -mostFree)
-			}
+			x.Free, x.target, x.coming = bounded(f), !starting[n.Name], starting[n.Name]
 		} else {
-			x.Free = make([]int64, e.dims)
+			x.Free, x.leaving = make([]int64, e.dims), true
 		}
 		if p, ok := pools[labels[nodepool.LabelKey]]; ok {
 			x.pool = p
@@ -273,6 +283,18 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 			taints = append(taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 		}
 		e.cluster.Describe(&x.Node, labels, taints)
+		e.nodes = append(e.nodes, x)
+	}
+	for i := range e.problem.Existing {
+		r := &e.problem.Existing[i]
+		if !r.InFlight {
+			continue
+		}
+		labels := e.aliases.Labels(r.Node.Labels)
+		labels[requirements.NodeNameKey] = r.Node.Name
+		x := node{name: r.Node.Name, object: r.Node, alive: true, inFlight: true, coming: true, pool: -1, labels: labels}
+		x.Free = bounded(r.Free)
+		e.cluster.Describe(&x.Node, labels, r.Node.Spec.Taints)
 		e.nodes = append(e.nodes, x)
 	}
 	byName := make(map[string]*node, len(e.nodes))
@@ -384,7 +406,7 @@ type offer struct {
 	at               int // its own position
 	shape, index     int
 	price            Price
-	room             []int64
+	free             []int64
 	sig              int32
 	labels           requirements.Set
 	pool             int32
@@ -422,7 +444,7 @@ func (e *engine) compileOffers(opts Options) {
 				price = opts.Price(e.problem, i, j)
 			}
 			e.offers = append(e.offers, offer{
-				shape: i, index: j, price: price, room: s.Free, sig: sig, labels: labels, pool: int32(s.Pool), typ: t.Name,
+				shape: i, index: j, price: price, free: s.Free, sig: sig, labels: labels, pool: int32(s.Pool), typ: t.Name,
 				zone: zone, capacity: capacity, reservation: so.Reservation, reservationCount: so.Count,
 			})
 		}

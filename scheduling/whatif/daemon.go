@@ -16,7 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// daemonSet is the pod that a DaemonSet runs on each node that is bought, and what other pods have to do with it.
+// daemonSet is the pod that a DaemonSet runs on each bought node.
 type daemonSet struct {
 	bind.Class
 	pod *corev1.Pod
@@ -61,7 +61,7 @@ func (e *engine) countDaemons(n *node, sign int32) {
 	}
 }
 
-// counted reports whether some constraint between pods has to do with a daemon on a node that was bought.
+// counted reports whether some constraint between pods counts a daemon on a bought node.
 func (b *buying) counted() bool {
 	return slices.ContainsFunc(b.bought, func(n int32) bool { return len(b.e.nodes[n].daemons) > 0 })
 }

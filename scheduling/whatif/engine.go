@@ -13,8 +13,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// engine is the cluster in integers, standing at one version of it. Everything that changes is changed by operations that
-// can be undone, so that any version can be had back; see [Cluster].
+// engine is the store of a cluster, with one version checked out. Every change is an operation that can be undone, see [Cluster].
 type engine struct {
 	mu           sync.Mutex
 	at           *Cluster
@@ -30,26 +29,26 @@ type engine struct {
 	buckets      []bucket
 	bucketAt     map[string]int32
 	blends       []blend
-	fine         []bool // by key: it has so many values that nodes are not put into buckets by it
-	fineGroups   []bool // by group: its key is one of these
+	fine         []bool // by key: it has too many values to distinguish buckets
+	fineGroups   []bool // by group: its key is fine
 	index        *interpod.Index
 	cluster      *bind.Cluster
 	offers       []offer
 	offerSigs    int32
 	full         []*requirements.Set // by offer, once asked: all labels of its nodes
-	total        []int64             // what open nodes have free, below zero counting as none
+	total        []int64             // free capacity of open nodes; negative amounts count as 0
 	weights      []float64           // by resource: see weigh
-	left         [][]int64           // by pool: what its limits leave, then the number of nodes
+	left         [][]int64           // by pool: the rest of its limits, then of its number of nodes
 	journal      []op
 	problemClass map[int32]int   // by class: its position in the problem
 	offerAt      map[[2]int]int  // by shape and offering
-	taken        map[string]bool // names of nodes, those that went included
+	taken        map[string]bool // names of nodes, removed ones included
 	pins         map[pinKey]*pin
 	names        []int                 // by pool: no number below is free
 	daemons      map[string]*daemonSet // by namespace/name
 }
 
-// class is a set of pods that are alike.
+// class is a set of indistinguishable pods.
 type class struct {
 	bind.Class
 	template *corev1.Pod
@@ -57,28 +56,34 @@ type class struct {
 	refusal  string
 	buys     []int8 // by signature of offers: 0 unknown, 1 yes, 2 no
 	movable  bool
-	soft     *softly // what it would rather have; nil if nothing
-	fine     bool    // some constraint on it is about a key of many values
+	soft     *softly // its preferences; nil if it has none
+	fine     bool    // some constraint on it is about a fine key
 	rank     int32   // in the order in which pods are placed
 }
 
 type pod struct {
 	object *corev1.Pod
 	class  int32
-	node   int32 // where it runs, there or gone; -1 for nowhere
+	node   int32 // where it runs, removed or not; -1 for a pending pod
 	placed int32 // how often it was placed
-	asked  bool  // while a question's pods are read: it is one of them
+	// values are those at which its reserved place counts it; nil if none is reserved.
+	values []int32
+	asked  bool // it is among the pods of the question that is being read
 }
 
-// leaving reports whether the pod is being deleted. One that was placed stands for the pod that is made in its stead.
+// leaving reports whether the pod is terminating. A terminating pod that was placed stands for its successor.
 func (p *pod) leaving() bool { return p.object.DeletionTimestamp != nil && p.placed == 0 }
 
 type node struct {
 	bind.Node
-	name    string
-	object  *corev1.Node
-	alive   bool
-	target  bool // takes pods
+	name   string
+	object *corev1.Node
+	alive  bool
+	target bool // takes pods
+	// leaving says that the node may be gone at any moment, inFlight that it may be there at any moment, and coming that it is not
+	// ready, so that it takes only pods that wait for it.
+	leaving, inFlight, coming bool
+
 	pods    []int32
 	pool    int32 // index into Problem.Pools, -1 for none
 	usage   []int64
@@ -96,16 +101,17 @@ func (n *node) open() bool { return n.alive && n.target }
 type opKind uint8
 
 const (
-	opRemove opKind = iota // a node goes, with all that runs there
-	opAdd                  // a node comes
-	opPlace                // a pod goes to a node
-	opCredit               // a node that went no longer counts against its pool's limits
+	opRemove  opKind = iota // removes a node with its pods
+	opAdd                   // adds a node
+	opPlace                 // puts a pod on a node
+	opCredit                // stops counting a removed node against the limits of its pool
+	opReserve               // reserves a place for a pod that moves by itself
 )
 
 type op struct {
 	kind      opKind
 	pod, node int32
-	old       int32 // of opPlace: where the pod was
+	old       int32 // of opPlace and opReserve: where the pod was
 	added     *node // of opAdd
 }
 
@@ -125,7 +131,7 @@ func (e *engine) apply(o op) {
 			e.count(p, n, -1)
 		}
 		e.countDaemons(n, -1)
-		e.cluster.CountNode(&n.Node, -1)
+		e.countNode(n, -1)
 	case opAdd:
 		e.nodes = append(e.nodes, *o.added)
 		n := &e.nodes[len(e.nodes)-1]
@@ -148,6 +154,19 @@ func (e *engine) apply(o op) {
 		e.refresh(o.node)
 	case opCredit:
 		e.charge(&e.nodes[o.node], -1)
+	case opReserve:
+		n, p := &e.nodes[o.node], &e.pods[o.pod]
+		p.values = n.Values
+		if o.old >= 0 {
+			p.values = e.cluster.Elsewhere(&n.Node, &e.nodes[o.old].Node)
+		}
+		e.tally(n, -1)
+		e.cluster.Take(&e.classes[p.class].Class, &n.Node)
+		e.tally(n, 1)
+		n.pods = append(n.pods, o.pod)
+		e.count(o.pod, n, 1)
+		p.node = o.node
+		e.refresh(o.node)
 	}
 }
 
@@ -162,7 +181,7 @@ func (e *engine) undo(o op) {
 			e.count(p, n, 1)
 		}
 		e.countDaemons(n, 1)
-		e.cluster.CountNode(&n.Node, 1)
+		e.countNode(n, 1)
 	case opAdd:
 		last := len(e.nodes) - 1
 		n := &e.nodes[last]
@@ -188,6 +207,15 @@ func (e *engine) undo(o op) {
 		e.refresh(o.node)
 	case opCredit:
 		e.charge(&e.nodes[o.node], 1)
+	case opReserve:
+		n, p := &e.nodes[o.node], &e.pods[o.pod]
+		e.count(o.pod, n, -1)
+		e.tally(n, -1)
+		e.cluster.Release(&e.classes[p.class].Class, &n.Node)
+		e.tally(n, 1)
+		n.pods = n.pods[:len(n.pods)-1]
+		p.node, p.values = o.old, nil
+		e.refresh(o.node)
 	}
 }
 
@@ -203,10 +231,27 @@ func (e *engine) rollback(mark int) {
 // count adds a pod to the counts of its node, or takes it off with sign -1.
 func (e *engine) count(pod int32, n *node, sign int32) {
 	p := &e.pods[pod]
-	e.cluster.Count(&e.classes[p.class].Class, &n.Node, p.leaving(), sign)
+	c := &e.classes[p.class].Class
+	switch {
+	case n.leaving:
+		e.cluster.CountMoving(c, &n.Node, n.Values, p.object.DeletionTimestamp != nil, sign)
+	case p.values != nil:
+		e.cluster.CountMoving(c, &n.Node, p.values, false, sign)
+	default:
+		e.cluster.Count(c, &n.Node, p.leaving(), sign)
+	}
 }
 
-// charge takes a node off what its pool's limits leave, or gives it back.
+// countNode makes the node a domain of spreads, or takes it off with sign -1.
+func (e *engine) countNode(n *node, sign int32) {
+	if n.leaving || n.inFlight {
+		e.cluster.CountMovingNode(&n.Node, sign)
+	} else {
+		e.cluster.CountNode(&n.Node, sign)
+	}
+}
+
+// charge counts a node against the limits of its pool, or stops that with sign -1.
 func (e *engine) charge(n *node, sign int64) {
 	if n.pool < 0 {
 		return
@@ -218,7 +263,7 @@ func (e *engine) charge(n *node, sign int64) {
 	left[len(left)-1] -= sign
 }
 
-// tally adds what the node has free to the total, or takes it off; a node that takes no pods counts for nothing.
+// tally adds the free capacity of an open node to the total, or subtracts it with sign -1.
 func (e *engine) tally(n *node, sign int64) {
 	if n.open() {
 		for i, f := range n.Free {
@@ -227,5 +272,5 @@ func (e *engine) tally(n *node, sign int64) {
 	}
 }
 
-// accepts reports whether the node takes one more pod of the class.
+// accepts reports whether the node accepts one more pod of the class.
 func (e *engine) accepts(c *class, n *node) bool { return e.cluster.Check(&c.Class, &n.Node).OK() }

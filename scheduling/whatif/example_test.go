@@ -35,7 +35,7 @@ func ExampleCompile() {
 	// and without node-b: false
 }
 
-// An answer lists who goes where and what has to be bought, with what else would do.
+// An answer lists the places of pods and the nodes to buy with their alternatives.
 func ExampleAnswer() {
 	a, b := pod("web-0", "node-a", "2"), pod("web-1", "node-a", "3")
 	c, err := whatif.Compile(scheduling.Snapshot{
@@ -77,7 +77,7 @@ func (o offZone) Narrow(p *corev1.Pod, required requirements.Alternatives) (requ
 	return required.Intersect(requirements.AnyOf(elsewhere)), nil
 }
 
-// Rules of one's own hold here as they do when pods are placed for the first time.
+// Constraints of the caller hold as in package scheduling.
 func ExampleOptions() {
 	p := pod("web-0", "node-a", "1")
 	s := scheduling.Snapshot{Nodes: []*corev1.Node{node("node-a", "z1", "4"), node("node-b", "z2", "4"), node("node-c", "z1", "4")}, Pods: []*corev1.Pod{p}}

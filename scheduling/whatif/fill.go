@@ -7,17 +7,17 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 )
 
-// heap is pods that only need space, and all the same.
+// heap is pods with the same need and without other constraints.
 type heap struct {
 	class int32
 	need  []int64
-	share []float64 // of what all pods that are placed need
+	share []float64 // of the total need of all heaps
 	pods  []int32
 }
 
-// fill finds places for pods and returns those that have none. Where there are as many as nodes, those that only need space are put
-// in node by node, each time the one that is largest along what the node has left (R. Panigrahy et al., Heuristics for Vector
-// Bin Packing, 2011): to put in pod by pod leaves more of one resource where another has run out. The others come before them.
+// fill places pods on existing nodes and returns the unplaced ones. If there are at least as many pods as nodes, plain ones are placed
+// last and node by node, each time the pod with the largest dot product of need and free capacity (R. Panigrahy et al., Heuristics for
+// Vector Bin Packing, 2011). Pod by pod would leave more of one resource where another has run out.
 func (e *engine) fill(pods []int32) []int32 {
 	open := 0
 	for i := range e.nodes {
@@ -60,7 +60,7 @@ func (e *engine) fill(pods []int32) []int32 {
 			heaps[k].share[d] = float64(q) / max(1, sum[d])
 		}
 	}
-	from := make([]int, len(heaps)) // how many pods are placed
+	from := make([]int, len(heaps)) // by heap: how many are placed
 	var fitting []int
 	for at := range e.nodes {
 		n := &e.nodes[at]
@@ -69,7 +69,7 @@ func (e *engine) fill(pods []int32) []int32 {
 		}
 		fitting = fitting[:0]
 		for k := range heaps {
-			if h := &heaps[k]; from[k] < len(h.pods) && bind.Fits(h.need, n.Free) && e.cluster.Suits(&e.classes[h.class].Class, n.Kind) {
+			if h := &heaps[k]; from[k] < len(h.pods) && bind.Fits(h.need, n.Free) && e.cluster.Suits(&e.classes[h.class].Class, n.LabelClass) {
 				fitting = append(fitting, k)
 			}
 		}
@@ -99,7 +99,7 @@ func (e *engine) fill(pods []int32) []int32 {
 	return left
 }
 
-// plain reports whether all that a pod of the class asks of a node is space, labels and taints, and nothing asks for it.
+// plain reports whether a pod of the class has no constraints but need, labels and taints, and no constraint counts it.
 func (c *class) plain() bool {
 	return len(c.Spreads)+len(c.Terms)+len(c.MemberOf)+len(c.Ports) == 0 && c.soft == nil
 }

@@ -39,7 +39,7 @@ func TestManyPodsFillNodes(t *testing.T) {
 	}
 }
 
-// Places of pods that nobody can tell apart are dealt anew, so that the pods of a node go to few others, and existing nodes come
+// Places of indistinguishable pods are permuted, so that the pods of a node go to few others, and existing nodes come
 // before those to buy.
 func TestPlacesAreExchanged(t *testing.T) {
 	var pods []*corev1.Pod

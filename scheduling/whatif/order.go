@@ -8,8 +8,8 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// order puts pods into lots: those of a class that some constraint counts by zone get a zone each, balanced over those that
-// exist now; those that keep apart on a node say so.
+// order puts pods into lots. Pods of a class with a spread or affinity by a domain are pinned to one each. PerNode is set for classes
+// with anti-affinity or spreads by hostname.
 func (b *buying) order(left []int32, limit Price) (Order, [][]int32) {
 	e := b.e
 	o := Order{Problem: e.problem, MaxNodes: b.q.MaxNodes, MaxPrice: limit, CapacityTypes: b.q.CapacityTypes}
@@ -36,7 +36,7 @@ func (b *buying) order(left []int32, limit Price) (Order, [][]int32) {
 			continue
 		}
 		values, parts := e.deal(&e.classes[id], group, pods)
-		if len(values) == 0 { // nothing that can be bought has the label
+		if len(values) == 0 { // no offer has the label
 			add(id, pods, &pin{})
 		}
 		for i, value := range values {
@@ -47,7 +47,7 @@ func (b *buying) order(left []int32, limit Price) (Order, [][]int32) {
 	for i := range members {
 		ids[i] = e.pods[members[i][0]].class
 	}
-	var last *offer // lots are asked about one offer after the other
+	var last *offer // Suits is called for one offer after the other
 	o.suits = func(lot, shape, offering int) bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -59,7 +59,7 @@ func (b *buying) order(left []int32, limit Price) (Order, [][]int32) {
 	return o, members
 }
 
-// pin is a value of a label that the nodes of a lot must have; the zero value asks nothing.
+// pin is a value of a label that the nodes of a lot must have; the zero value is no pin.
 type pin struct {
 	set    requirements.Set
 	offers []int8 // by offer: 0 unknown, 1 it can have the value, 2 not
@@ -77,7 +77,7 @@ func (e *engine) pin(key, value string) *pin {
 	return e.pins[k]
 }
 
-// pinned reports whether a node bought by the offer can have what the pin asks.
+// pinned reports whether a node bought by the offer can have the value of the pin.
 func (e *engine) pinned(p *pin, o *offer) bool {
 	if p.offers == nil {
 		return true
@@ -91,7 +91,7 @@ func (e *engine) pinned(p *pin, o *offer) bool {
 	return p.offers[o.at] == 1
 }
 
-// perNode is how many pods of the class a new node takes by its constraints on the hostname; 0 if any number.
+// perNode is how many pods of the class a new node accepts by its constraints on the hostname; 0 means any number.
 func (e *engine) perNode(c *class) int {
 	most := 0
 	for _, t := range c.Terms {
@@ -107,7 +107,7 @@ func (e *engine) perNode(c *class) int {
 	return most
 }
 
-// domainGroup is the group by whose key, other than the hostname, the class is spread or drawn together first.
+// domainGroup is the group of the first spread of the class, else of its first affinity, that is not by hostname.
 func (e *engine) domainGroup(c *class) (int32, bool) {
 	for _, s := range c.Spreads {
 		if e.keyOf(s.Group) != corev1.LabelHostname {
@@ -122,7 +122,7 @@ func (e *engine) domainGroup(c *class) (int32, bool) {
 	return 0, false
 }
 
-// deal gives each pod a value of the key: the one with the fewest members for a spread, one that has members for affinity.
+// deal gives each pod a value of the key: the one with the fewest members for a spread, and with the most for affinity.
 func (e *engine) deal(c *class, group int32, pods []int32) (values []string, parts [][]int32) {
 	key, spreads := e.keyOf(group), e.index.Groups()[group].Spread
 	for i := range e.offers {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// place does what the question says instead of looking for places, and returns the pods that have none.
+// place buys and places what the question says, and returns the unplaced pods.
 func (b *buying) place(moving []int32) []int32 {
 	e := b.e
 	meant := make([]string, len(moving))
@@ -47,7 +47,7 @@ func (b *buying) place(moving []int32) []int32 {
 	return left
 }
 
-// domainOf is where a node is as far as the constraints of a class ask, the node itself aside.
+// domainOf is the domains of a node that the constraints of a class look at, those of fine keys left out.
 func (e *engine) domainOf(c *class, at int32) string {
 	if at < 0 {
 		return ""
@@ -67,8 +67,8 @@ func (e *engine) domainOf(c *class, at int32) string {
 	return string(text)
 }
 
-// placeAt puts each pod on the node meant for it, goes round for those that wait for others, and returns those that their node
-// does not take; -1 is no node.
+// placeAt puts each pod on its node, repeats that for pods that others may let in, and returns those that their node refuses. Node -1
+// refuses all.
 func (e *engine) placeAt(pods, nodes []int32) []int32 {
 	waiting := make([]int, len(pods))
 	for i := range waiting {
@@ -92,25 +92,24 @@ func (e *engine) placeAt(pods, nodes []int32) []int32 {
 	return left
 }
 
-// window is how many nodes are compared for which to empty next.
+// window bounds how many nodes run compares at each step.
 const window = 64
 
-// exchange deals the places that pods have together anew among those that nobody can tell apart, so that few nodes at a time can be
-// given back: it empties one node after the other, each time one whose pods need the fewest places on nodes that are not bought
-// yet, and buys the nodes that have most of these. Where the class of a pod is spread, or keeps to others, the pod takes a place in
-// the domain that it comes from: then the counts are as they were, whatever goes first. From a domain that is to have fewer, the
-// first pods go elsewhere, for kube-scheduler lets none back in before.
+// exchange permutes the places of indistinguishable pods, so that few nodes at a time can be given back. It empties one node after the
+// other, each time one whose pods need the fewest places on nodes that are not bought yet, and buys the nodes with most of these. A pod
+// whose class has spreads or affinity takes a place in its own domain, so that counts do not change whatever goes first. The first
+// pods of a domain that is to have fewer go to other domains, because kube-scheduler accepts none in the domain before.
 type exchange struct {
 	e       *engine
 	pods    []int32 // in the order in which they are placed
 	nodes   []int32 // the place of each
 	lots    map[lotKey]int
-	open    [][]int32       // by lot: places that there are
+	open    [][]int32       // by lot: places on nodes that are there
 	closed  []map[int32]int // by lot: places on nodes that are not bought yet
 	held    map[int32][]int // by node that is not bought yet: the lots of its places, one each
 	classes []int32         // by lot
 	surplus []int           // by lot: how many of its pods go to other domains
-	relief  map[int32]int   // by class: the lot of places for these
+	relief  map[int32]int   // by class: the lot of places for them
 	first   int32           // the first of the nodes to buy
 }
 
@@ -140,13 +139,13 @@ func (x *exchange) lotOf(k lotKey) int {
 	return id
 }
 
-// demand is how many pods of a lot are on a node, and which.
+// demand is the pods of a lot on one node.
 type demand struct {
 	lot  int
 	pods []int
 }
 
-// run deals the places; nodes from first on are those to buy.
+// run permutes the places; nodes from first on are those to buy.
 func (x *exchange) run(from []int32) {
 	e := x.e
 	order := make([]int, len(x.nodes))
@@ -202,7 +201,7 @@ func (x *exchange) run(from []int32) {
 	}
 }
 
-// relieve puts the places that a domain has more than pods aside for pods of others.
+// relieve moves places that a domain has in excess of its pods to the lot for pods of other domains.
 func (x *exchange) relieve() {
 	x.relief = map[int32]int{}
 	for id := range slices.Clone(x.surplus) {
@@ -229,7 +228,7 @@ func (x *exchange) relieve() {
 	}
 }
 
-// split sends the pods of domains that are to have fewer elsewhere.
+// split moves pods of domains that are to have fewer to the lots for other domains.
 func (x *exchange) split(list []demand) []demand {
 	var out []demand
 	for _, d := range list {
@@ -243,7 +242,7 @@ func (x *exchange) split(list []demand) []demand {
 	return out
 }
 
-// assign gives the pods of a node places, and buys what that takes.
+// assign gives places to the pods of a node, and buys nodes for them.
 func (x *exchange) assign(list []demand) {
 	for {
 		gain := map[int32]int{}

@@ -149,8 +149,8 @@ func TestPreferences(t *testing.T) {
 		c := compile(t, nodes, x.pods...)
 		a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: x.pods[:1]})
 		assert.Equal(t, []string{x.want}, places(a), name)
-		a = c.Settled().Ask(whatif.Question{Remove: []string{"a"}, Pods: x.pods[:1]})
-		assert.Equal(t, []string{x.want}, places(a), "%s, settled", name)
+		a = c.Rebase().Ask(whatif.Question{Remove: []string{"a"}, Pods: x.pods[:1]})
+		assert.Equal(t, []string{x.want}, places(a), "%s, rebased", name)
 	}
 }
 
@@ -171,19 +171,19 @@ func TestRules(t *testing.T) {
 		pods  []*corev1.Pod // the first runs on a, which goes
 		want  []string
 	}{
-		"the fullest node that has room": {three, []*corev1.Pod{pod("p", "a", "1"), pod("q", "c", "2")}, []string{"p>c"}},
-		"no room":                        {three, []*corev1.Pod{pod("p", "a", "3"), pod("q", "b", "2"), pod("r", "c", "2")}, nil},
-		"taints":                         {blocked, []*corev1.Pod{pod("p", "a", "1")}, []string{"p>c"}},
-		"a selector":                     {three, []*corev1.Pod{pod("p", "a", "1", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "z1"} }), pod("q", "c", "2")}, []string{"p>b"}},
-		"a port":                         {three, []*corev1.Pod{pod("p", "a", "1", hostPort), pod("q", "c", "1", hostPort)}, []string{"p>b"}},
-		"apart":                          {three, []*corev1.Pod{pod("p", "a", "1", apart), pod("q", "c", "1")}, []string{"p>b"}},
-		"others keep away":               {three, []*corev1.Pod{pod("p", "a", "1"), pod("q", "c", "1", apart, labelled("other"))}, []string{"p>b"}},
-		"near those of its kind":         {three, []*corev1.Pod{pod("p", "a", "1", near), pod("q", "b", "1")}, []string{"p>b"}},
-		"near itself":                    {three, []*corev1.Pod{pod("p", "a", "1", near)}, []string{"p>b"}},
-		"near nobody":                    {three, []*corev1.Pod{pod("p", "a", "1", near, labelled("other"))}, nil},
-		"spread":                         {three, []*corev1.Pod{pod("p", "a", "1", spread(corev1.LabelTopologyZone)), pod("q", "b", "1")}, []string{"p>c"}},
-		"spread over nodes":              {three, []*corev1.Pod{pod("p", "a", "1", spread(corev1.LabelHostname)), pod("q", "b", "1")}, []string{"p>c"}},
-		"a zone that goes is no domain":  {three[:2], []*corev1.Pod{pod("p", "a", "1", spread(corev1.LabelTopologyZone)), pod("q", "b", "1")}, []string{"p>b"}},
+		"the fullest node that fits":    {three, []*corev1.Pod{pod("p", "a", "1"), pod("q", "c", "2")}, []string{"p>c"}},
+		"all are too full":              {three, []*corev1.Pod{pod("p", "a", "3"), pod("q", "b", "2"), pod("r", "c", "2")}, nil},
+		"taints":                        {blocked, []*corev1.Pod{pod("p", "a", "1")}, []string{"p>c"}},
+		"a selector":                    {three, []*corev1.Pod{pod("p", "a", "1", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "z1"} }), pod("q", "c", "2")}, []string{"p>b"}},
+		"a port":                        {three, []*corev1.Pod{pod("p", "a", "1", hostPort), pod("q", "c", "1", hostPort)}, []string{"p>b"}},
+		"apart":                         {three, []*corev1.Pod{pod("p", "a", "1", apart), pod("q", "c", "1")}, []string{"p>b"}},
+		"others keep away":              {three, []*corev1.Pod{pod("p", "a", "1"), pod("q", "c", "1", apart, labelled("other"))}, []string{"p>b"}},
+		"near its like":                 {three, []*corev1.Pod{pod("p", "a", "1", near), pod("q", "b", "1")}, []string{"p>b"}},
+		"near itself":                   {three, []*corev1.Pod{pod("p", "a", "1", near)}, []string{"p>b"}},
+		"near none":                     {three, []*corev1.Pod{pod("p", "a", "1", near, labelled("other"))}, nil},
+		"spread":                        {three, []*corev1.Pod{pod("p", "a", "1", spread(corev1.LabelTopologyZone)), pod("q", "b", "1")}, []string{"p>c"}},
+		"spread over nodes":             {three, []*corev1.Pod{pod("p", "a", "1", spread(corev1.LabelHostname)), pod("q", "b", "1")}, []string{"p>c"}},
+		"a zone that goes is no domain": {three[:2], []*corev1.Pod{pod("p", "a", "1", spread(corev1.LabelTopologyZone)), pod("q", "b", "1")}, []string{"p>b"}},
 	} {
 		q := whatif.Question{Remove: []string{"a"}, Pods: c.pods[:1], Explain: true}
 		cluster := compile(t, c.nodes, c.pods...)
@@ -227,16 +227,16 @@ func TestVersions(t *testing.T) {
 	two := second.Ask(whatif.Question{Remove: []string{"b"}, Pods: []*corev1.Pod{q, p}})
 	assert.Equal(t, []string{"p>c", "q>c"}, slices.Sorted(slices.Values(places(two))))
 	third := two.After()
-	assert.Equal(t, []int64{0, 0, 2000}, cpus(third.Room([]string{"a", "b", "c"})), "the first two are gone")
-	assert.Equal(t, []int64{3000, 3000, 4000}, cpus(first.Room([]string{"a", "b", "c"})), "an old version is as it was")
+	assert.Equal(t, []int64{0, 0, 2000}, cpus(third.FreeOf([]string{"a", "b", "c"})), "the first two are gone")
+	assert.Equal(t, []int64{3000, 3000, 4000}, cpus(first.FreeOf([]string{"a", "b", "c"})), "an old version is as it was")
 	assert.Equal(t, places(one), places(first.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p}})))
 	assert.Equal(t, places(two), places(second.Ask(whatif.Question{Remove: []string{"b"}, Pods: []*corev1.Pod{q, p}})))
-	assert.Equal(t, int64(2000), third.Settled().Free()[0])
+	assert.Equal(t, int64(2000), third.Rebase().Free()[0])
 	assert.Equal(t, int64(2000), third.Free()[0])
 	assert.Equal(t, int64(10000), first.Free()[0])
 }
 
-func TestPendingPodsKeepTheirRoom(t *testing.T) {
+func TestPendingPodsHaveTheirCapacity(t *testing.T) {
 	p, waits := pod("p", "a", "2"), pod("w", "", "3")
 	c := compile(t, []*corev1.Node{node("a", "z1", "4"), node("b", "z1", "4")}, p, waits)
 	reserved, at := c.Reserve([]*corev1.Pod{waits})
@@ -265,7 +265,7 @@ func ExampleCluster_Ask() {
 		fmt.Printf("%s %s $%.2f\n", n.Name, n.Type, float64(n.Price)/1e9)
 	}
 	// Output:
-	// shop/web-0: of 1 other nodes, 1 have no room (the nearest, b, lacks cpu 1)
+	// shop/web-0: of 1 other nodes, 1 are too full (the nearest, b, lacks cpu 1)
 	// default-0 m.4 $0.04
 }
 
@@ -284,7 +284,7 @@ func TestPodsThatStayAreNotAskedAbout(t *testing.T) {
 	a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: []*corev1.Pod{p, waits}})
 	assert.True(t, a.OK(), a.Why)
 	left := c.Ask(whatif.Question{Remove: []string{"a"}}) // p goes with its node
-	for _, after := range []*whatif.Cluster{left.After(), left.After().Settled()} {
+	for _, after := range []*whatif.Cluster{left.After(), left.After().Rebase()} {
 		a = after.Ask(whatif.Question{Pods: []*corev1.Pod{p}})
 		assert.True(t, a.OK(), a.Why)
 	}
@@ -293,7 +293,7 @@ func TestPodsThatStayAreNotAskedAbout(t *testing.T) {
 	assert.Same(t, waits, at[0].Pod)
 }
 
-// A pod that is being deleted does not count for spreads, but the one that is made in its stead will.
+// A terminating pod does not count for spreads, but its successor does.
 func TestReplacementsCountForSpreads(t *testing.T) {
 	leaving := func(p *corev1.Pod) {
 		now := metav1.Now()
@@ -338,7 +338,7 @@ func TestResizedPodsAreCountedOneByOne(t *testing.T) {
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("3")}}}}
 			})
 			c := compile(t, []*corev1.Node{node("a", "z1", "8")}, grown, pod("p-1", "a", "1", edit))
-			assert.Equal(t, []int64{4000}, cpus(c.Room([]string{"a"})))
+			assert.Equal(t, []int64{4000}, cpus(c.FreeOf([]string{"a"})))
 		})
 	}
 }

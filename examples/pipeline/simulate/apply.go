@@ -13,7 +13,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
-// Node is a node that a command buys as it will register, ready and initialized, with nothing running.
+// Node is a node that a command buys, as it is when it is ready and initialized.
 func Node(s scheduling.Snapshot, n *deprovision.NewNode, now time.Time) (*corev1.Node, error) {
 	for i := range s.Pools {
 		pool := &s.Pools[i]
@@ -41,14 +41,14 @@ func Node(s scheduling.Snapshot, n *deprovision.NewNode, now time.Time) (*corev1
 	return nil, fmt.Errorf("simulate: pool %q has no type %q", n.Pool, n.InstanceType)
 }
 
-// Apply is the snapshot with a command carried out: its nodes gone with all that does not move, the new ones there, and the
-// pods where they were placed. Daemons of new nodes are left to their controller.
+// Apply is the snapshot with a command carried out: its nodes are gone, the new ones are there, and pods are on their new nodes. Pods of
+// the old nodes that do not move are gone. It does not add the daemons of new nodes.
 func Apply(s scheduling.Snapshot, c *deprovision.Command, now time.Time) (scheduling.Snapshot, error) {
 	gone := map[string]bool{}
 	for _, n := range c.Nodes {
 		gone[n.Name] = true
 	}
-	to := make(map[string]string, len(c.Placements)) // a pod that moved before is another object
+	to := make(map[string]string, len(c.Placements)) // by name, because a pod that moved before is another object
 	for _, p := range c.Placements {
 		to[p.Pod.Namespace+"/"+p.Pod.Name] = p.Node
 	}
@@ -65,7 +65,7 @@ func Apply(s scheduling.Snapshot, c *deprovision.Command, now time.Time) (schedu
 	for _, p := range s.Pods {
 		node, moves := to[p.Namespace+"/"+p.Name]
 		switch {
-		case moves: // in place of the pod its controller makes another like it
+		case moves: // as its successor
 			q := *p
 			q.Spec.NodeName, q.DeletionTimestamp = node, nil
 			out.Pods = append(out.Pods, &q)

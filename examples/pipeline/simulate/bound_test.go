@@ -27,7 +27,7 @@ func fewest(s *Simulator, c *deprovision.Cluster, price float64) (most float64) 
 		}
 	}
 	scale := s.market.scale(demand)
-	free := s.at.Room(names)
+	free := s.at.FreeOf(names)
 	for unit := 1e6; unit < 1e10; unit *= 1.3 { // billionths of a dollar an hour for an eviction
 		capacities, costs := make([][]float64, len(names)), make([]float64, len(names))
 		always := 0.0
@@ -38,7 +38,7 @@ func fewest(s *Simulator, c *deprovision.Cluster, price float64) (most float64) 
 			costs[i] = float64(c.Nodes[i].PricePerHour) - unit*float64(len(c.Nodes[i].Reschedulable()))
 			always += min(0, costs[i])
 		}
-		_, value := s.market.keep(capacities, costs, scaled(demand, scale), scale)
+		_, value := s.market.retain(capacities, costs, scaled(demand, scale), scale)
 		most = max(most, total-(price*1e9-value-always)/unit)
 	}
 	return most

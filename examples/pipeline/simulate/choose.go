@@ -8,11 +8,10 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 )
 
-// Choose decides in fractions which nodes to keep: a linear program with a column for each node and each size that can be bought,
-// and a row for each resource. Its dual has a variable for each resource and is solved by cutting planes (J. E. Kelley, 1960): at
-// given rates a node is kept if what it can hold is worth more than it costs. A pass costs O(nodes x resources), and a dozen or two
-// do.
-func (s *Simulator) Choose(nodes []deprovision.Keeping, cases int) [][]bool {
+// Choose solves a linear program with a column for each node and for each size that can be bought, and a row for each resource. Its dual
+// has one variable for each resource and is solved by cutting planes (J. E. Kelley, 1960): a node is retained if its capacity at dual
+// prices exceeds its cost. A pass costs O(nodes x resources), and it takes one or two dozen.
+func (s *Simulator) Choose(nodes []deprovision.NodeChoice, cases int) [][]bool {
 	if len(nodes) == 0 || len(s.market.sizes) == 0 {
 		return nil
 	}
@@ -20,7 +19,7 @@ func (s *Simulator) Choose(nodes []deprovision.Keeping, cases int) [][]bool {
 	for i := range nodes {
 		names[i] = nodes[i].Node
 	}
-	free := s.at.Room(names)
+	free := s.at.FreeOf(names)
 	demand := make([]int64, len(s.market.problem.Resources))
 	band := s.proportions(nodes)
 	scale := s.market.scale(demand)
@@ -40,15 +39,15 @@ func (s *Simulator) Choose(nodes []deprovision.Keeping, cases int) [][]bool {
 		for i := range nodes {
 			costs[i] = float64(nodes[i].Costs[k])
 		}
-		out[k], _ = s.market.keep(capacities, costs, scaled(demand, scale), scale)
+		out[k], _ = s.market.retain(capacities, costs, scaled(demand, scale), scale)
 	}
 	return out
 }
 
-// band is between which proportions of memory to cpu half of the pods are.
+// band is the interquartile range of the proportions of memory to CPU of the pods.
 type band struct{ least, most float64 }
 
-func (s *Simulator) proportions(nodes []deprovision.Keeping) band {
+func (s *Simulator) proportions(nodes []deprovision.NodeChoice) band {
 	var list []float64
 	for i := range nodes {
 		for _, p := range nodes[i].Pods {
@@ -64,8 +63,7 @@ func (s *Simulator) proportions(nodes []deprovision.Keeping) band {
 	return band{list[len(list)/4], list[len(list)*3/4]}
 }
 
-// usable is how much of what is free pods of common proportions can use: memory of a node without cores is worth nothing, whatever
-// memory is worth in all.
+// usable is the free capacity that pods of common proportions can use: free memory without free cores holds no pod.
 func (b band) usable(free []int64) []int64 {
 	out := slices.Clone(free)
 	if b.least > 0 {
@@ -75,20 +73,20 @@ func (b band) usable(free []int64) []int64 {
 	return out
 }
 
-// keep is which of the capacities to keep at their costs so that the demand is met for the least in fractions, and a bound below which no
-// choice comes. Rooms that cost nothing or less are kept in any case, and their costs are not in the bound.
-func (m *market) keep(capacities [][]float64, costs, demand, scale []float64) (kept []bool, least float64) {
+// retain is the choice of capacities that meets the demand at least cost, together with sizes to buy, and a lower bound of that cost.
+// Capacities whose cost is not positive are always retained, and the bound does not contain their costs.
+func (m *market) retain(capacities [][]float64, costs, demand, scale []float64) (retained []bool, least float64) {
 	const most, near = 100, 1e-4
 	n := len(demand)
-	kept = make([]bool, len(capacities))
+	retained = make([]bool, len(capacities))
 	for i, capacity := range capacities {
-		if kept[i] = costs[i] <= 0; kept[i] { // in any case
+		if retained[i] = costs[i] <= 0; retained[i] {
 			for d := range demand {
 				demand[d] = max(0, demand[d]-capacity[d])
 			}
 		}
 	}
-	goal := make([]float64, n+1) // the rates, and the value of the program at them
+	goal := make([]float64, n+1) // the dual prices, and the dual bound
 	goal[n] = 1
 	var rows [][]float64
 	var limits []float64
@@ -106,26 +104,26 @@ func (m *market) keep(capacities [][]float64, costs, demand, scale []float64) (k
 	cut(make([]float64, n), 0)
 	for range most {
 		x, bound := maximize(goal, rows, limits)
-		value, cost := dot(demand, x[:n]), 0.0
+		dual, cost := dot(demand, x[:n]), 0.0
 		held := make([]float64, n)
 		for i, capacity := range capacities {
 			if costs[i] <= 0 {
 				continue
 			}
-			worth := dot(capacity, x[:n])
-			if kept[i] = worth > costs[i]; kept[i] {
-				value -= worth - costs[i]
+			reduced := costs[i] - dot(capacity, x[:n])
+			if retained[i] = reduced < 0; retained[i] {
+				dual += reduced
 				cost += costs[i]
 				for d, q := range capacity {
 					held[d] += q
 				}
 			}
 		}
-		least = max(least, value)
-		if value >= float64(bound*(1-near)) {
+		least = max(least, dual)
+		if dual >= float64(bound*(1-near)) {
 			break
 		}
 		cut(held, cost)
 	}
-	return kept, least
+	return retained, least
 }

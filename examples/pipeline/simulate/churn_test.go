@@ -129,7 +129,7 @@ func TestTheSameTypeIsNotBoughtAgain(t *testing.T) {
 	}
 }
 
-// A few cents for many evictions: any saving is taken by the reference's policy, and by no other.
+// A few cents for many evictions: Karpenter's policy takes any saving, and no other does.
 func TestTrivialSavings(t *testing.T) {
 	want := map[string]int{"karpenter": 1, "balanced": 0, "payback": 0}
 	for name, p := range policies() {
@@ -204,7 +204,7 @@ func TestInterruption(t *testing.T) {
 	for _, c := range r.Commands {
 		assert.Len(t, c.Placements, 3)
 		for _, p := range c.Placements {
-			assert.NotContains(t, []string{"a", "b"}, p.Node, "nobody moves to a machine that goes next")
+			assert.NotContains(t, []string{"a", "b"}, p.Node, "no pod moves to a machine that goes next")
 		}
 	}
 }
@@ -252,7 +252,7 @@ func TestNominatedPodsKeepTheirNode(t *testing.T) {
 	}
 }
 
-// The room that pods of a node on its way out will take is not free, however the node is known to go.
+// The capacity that pods of a leaving node will take is not free, however the node is known to leave.
 func TestRoomForPodsOfLeavingNodes(t *testing.T) {
 	deleted := metav1.NewTime(fragment.Now())
 	for name, leave := range map[string]func(x *told){

@@ -15,10 +15,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
-// Claim is a node that a command buys as a provider is asked for it: the planned offering first, then the alternatives in the same
-// zone and capacity type, cheapest first, with every label that the plan counts on and the cloud would not know by itself. Of what
-// its pool limits no alternative has more than what was planned. The token must never have been used before; write the claim down
-// before it is handed to Create. The error says that the snapshot has no such pool, or nobody offers the node.
+// Claim is the claim for a node that a command buys. Its candidates are the planned offering and the alternatives in the same zone and
+// capacity type, cheapest first. An alternative that counts more against the limits of the pool is left out. It has every label that
+// the plan needs and the cloud does not set. The token must be new; store the claim before Create is called with it. The error says
+// that the snapshot has no such pool or no such offering.
 func Claim(s scheduling.Snapshot, n *deprovision.NewNode, token string) (cloudprovider.NodeClaim, error) {
 	for i := range s.Pools {
 		pool := &s.Pools[i]
@@ -59,7 +59,7 @@ func Claim(s scheduling.Snapshot, n *deprovision.NewNode, token string) (cloudpr
 		}
 		out.Requirements = requirements.FromLabels(open)
 		if len(out.Candidates) == 0 || out.Candidates[0].Type != n.InstanceType {
-			return out, fmt.Errorf("simulate: pool %q has no offering of %s in %s as %s; the snapshot is another than that of the plan", n.Pool, n.InstanceType, n.Zone, n.CapacityType)
+			return out, fmt.Errorf("simulate: pool %q has no offering of %s in %s as %s; the plan is of another snapshot", n.Pool, n.InstanceType, n.Zone, n.CapacityType)
 		}
 		return out, nil
 	}

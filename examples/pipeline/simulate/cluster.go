@@ -25,16 +25,16 @@ import (
 
 func alternatives(s requirements.Set) requirements.Alternatives { return requirements.AnyOf(s) }
 
-// Objects are what consolidation reads of a cluster besides its snapshot, as a controller has them; what is left out is not there.
+// Objects are what consolidation reads of a cluster besides its snapshot. Each of them may be left out.
 type Objects struct {
-	// NodeClaims are the controller's records of nodes.
+	// NodeClaims are the claims of nodes.
 	NodeClaims           []nodeclaim.NodeClaim
 	PodDisruptionBudgets []*policyv1.PodDisruptionBudget
-	// Images are those that the status of each node class has, by its name.
+	// Images are those in the status of each node class, by its name.
 	Images map[string][]string
 }
 
-// ObjectsOf are those of manifests.
+// ObjectsOf returns the objects of manifests.
 func ObjectsOf(m *manifests.Snapshot) Objects {
 	out := Objects{NodeClaims: m.NodeClaims, PodDisruptionBudgets: m.PodDisruptionBudgets, Images: map[string][]string{}}
 	for _, c := range m.NodeClasses {
@@ -45,14 +45,14 @@ func ObjectsOf(m *manifests.Snapshot) Objects {
 	return out
 }
 
-// Cluster is [Objects.Cluster] of what manifests say.
+// Cluster is [Objects.Cluster] of the objects of manifests.
 func Cluster(m *manifests.Snapshot, s scheduling.Snapshot, nominated []string, now time.Time) deprovision.Cluster {
 	return ObjectsOf(m).Cluster(s, nominated, now)
 }
 
-// Cluster is the nodes of the snapshot that may be given back, with the prices of its market, at a moment. Nominated are names of
-// nodes that pending pods are about to go to. Nodes are compared with their pools as package drift does, and the image of a node's
-// claim with those of the node class; what a cloud itself says is added by [Drifted].
+// Cluster is the snapshot as package deprovision reads it, with the prices of its market, at a moment. Nominated are names of nodes that
+// pods are about to go to. Package drift compares nodes with their pools, and the image of a claim with those of its node class;
+// [Drifted] adds what the cloud itself says.
 func (o Objects) Cluster(s scheduling.Snapshot, nominated []string, now time.Time) deprovision.Cluster {
 	out := deprovision.Cluster{PodDisruptionBudgets: o.PodDisruptionBudgets, Now: now}
 	pools := map[string]*scheduling.Pool{}
@@ -107,8 +107,8 @@ func (o Objects) Cluster(s scheduling.Snapshot, nominated []string, now time.Tim
 	return out
 }
 
-// Drifted is the cluster with what a cloud says of its machines, by name of the node: the reasons of
-// cloudprovider.Provider.Drifted come after those that were known. Since is when they were seen.
+// Drifted is the cluster with the reports of cloudprovider.Provider.Drifted, by name of the node, after the known reasons. Since is when
+// they were seen.
 func Drifted(c deprovision.Cluster, reports map[string]cloudprovider.Drift, since time.Time) deprovision.Cluster {
 	c.Nodes = slices.Clone(c.Nodes)
 	for i := range c.Nodes {
@@ -129,8 +129,7 @@ func Drifted(c deprovision.Cluster, reports map[string]cloudprovider.Drift, sinc
 	return c
 }
 
-// Counted is the cluster with what its nodes count for by the objective, so that consolidation and provisioning have the same in
-// mind.
+// Counted is the cluster with the costs of its nodes in the objective of provisioning.
 func Counted(c deprovision.Cluster, o *plan.Objective) deprovision.Cluster {
 	c.Nodes = slices.Clone(c.Nodes)
 	for i := range c.Nodes {
@@ -162,7 +161,7 @@ func claimOf(c *nodeclaim.NodeClaim) eligibility.Claim {
 	return out
 }
 
-// prices finds what a node costs now by its type, zone and capacity type.
+// prices finds the present price of a node by its type, zone and capacity type.
 type prices struct {
 	byType map[*instancetypes.InstanceType]map[string]int // by pool's types: name to position
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
 
-// market is what can be bought, as binpack sees it, and what a unit of each resource is worth there. It is immutable.
+// market is what can be bought, as types of binpack, with dual prices of resources. It is immutable.
 type market struct {
 	problem *scheduling.Problem
-	items   []scheduling.Item // by class of the problem: what one pod asks
+	items   []scheduling.Item // by class of the problem: one pod of it
 	pools   []binpack.Pool
 	front   []binpack.Type
 	origin  []int // by type of the front: its shape
 	offers  [][]int
-	costs   [][]deprovision.Price // by shape and offering: what a node counts for
+	costs   [][]deprovision.Price // by shape and offering
 	ways    map[bought][2]int
 	sizes   []size
 	rates   []rates
@@ -40,7 +40,7 @@ func newMarket(p *scheduling.Problem, costs [][]deprovision.Price) *market {
 	whole := plan.Problem(p, nil, nil)
 	m.pools = whole.Pools
 	for i := range m.pools {
-		m.pools[i].MinValues = nil // whatif asks it of what is bought
+		m.pools[i].MinValues = nil // whatif checks them
 	}
 	m.compileWays()
 	m.compileFront()
@@ -48,8 +48,7 @@ func newMarket(p *scheduling.Problem, costs [][]deprovision.Price) *market {
 	return m
 }
 
-// compileFront keeps of the offerings those that no other undercuts: at least as large in everything, as cheap, and with the
-// same labels as far as anybody asks.
+// compileFront finds the offerings that no other dominates: none with the same relevant labels is at least as large and as cheap.
 func (m *market) compileFront() {
 	types := plan.Types(m.problem)
 	type entry struct {
@@ -76,7 +75,7 @@ func (m *market) compileFront() {
 		}
 	}
 	slices.Sort(order)
-	keep := map[int][]int{}
+	undominated := map[int][]int{}
 	for _, key := range order {
 		list := byLabels[key]
 		slices.SortFunc(list, func(a, b entry) int {
@@ -86,35 +85,35 @@ func (m *market) compileFront() {
 		for _, e := range list {
 			if !slices.ContainsFunc(front, func(f entry) bool { return covers(types[f.typ].Capacity, types[e.typ].Capacity) }) {
 				front = append(front, e)
-				keep[e.typ] = append(keep[e.typ], e.offering)
+				undominated[e.typ] = append(undominated[e.typ], e.offering)
 			}
 		}
 	}
 	for t := range types {
-		if len(keep[t]) == 0 {
+		if len(undominated[t]) == 0 {
 			continue
 		}
-		slices.Sort(keep[t])
+		slices.Sort(undominated[t])
 		x := types[t]
 		x.Offerings = nil
-		for _, o := range keep[t] {
+		for _, o := range undominated[t] {
 			off := types[t].Offerings[o]
 			off.Objective = binpack.Price(m.costOf(t, o))
 			x.Offerings = append(x.Offerings, off)
 		}
 		m.front = append(m.front, x)
 		m.origin = append(m.origin, t)
-		m.offers = append(m.offers, keep[t])
+		m.offers = append(m.offers, undominated[t])
 	}
 }
 
-// bought is a way to buy a node as plans name it.
+// bought identifies an offering in a plan.
 type bought struct {
 	pool, instanceType, zone, capacityType string
 	price                                  deprovision.Price
 }
 
-// compileWays finds the first way to buy by what plans name.
+// compileWays indexes the offerings by what a plan says of them.
 func (m *market) compileWays() {
 	m.ways = map[bought][2]int{}
 	for i := range m.problem.Shapes {
@@ -131,7 +130,7 @@ func (m *market) compileWays() {
 	}
 }
 
-// find is the way to buy a node as it was bought before; -1 if there is none.
+// find is the shape and offering of a node that a plan buys; -1 if there is none.
 func (m *market) find(n *deprovision.NewNode) (shape, offering int) {
 	if at, ok := m.ways[bought{n.Pool, n.InstanceType, n.Zone, n.CapacityType, n.PricePerHour}]; ok {
 		return at[0], at[1]
@@ -139,15 +138,15 @@ func (m *market) find(n *deprovision.NewNode) (shape, offering int) {
 	return -1, -1
 }
 
-// priceOf is what a node of an offering of a shape costs.
+// priceOf is the price of an offering of a shape.
 func priceOf(p *scheduling.Problem, shape, offering int) deprovision.Price {
 	return deprovision.Dollars(p.Shapes[shape].Offerings[offering].Price)
 }
 
-// costOf is what a node of an offering of a shape counts for.
+// costOf is the cost of an offering of a shape in the objective.
 func (m *market) costOf(shape, offering int) deprovision.Price { return m.costs[shape][offering] }
 
-// compileCosts finds what everything that can be bought counts for.
+// compileCosts is the cost in the objective of every offering of every shape.
 func compileCosts(p *scheduling.Problem, o *plan.Objective) [][]deprovision.Price {
 	out := make([][]deprovision.Price, len(p.Shapes))
 	for i := range p.Shapes {
@@ -171,13 +170,13 @@ func covers(a, b []int64) bool {
 	return true
 }
 
-// near is by what part of it the quick packing may be above what is allowed for the thorough one to be tried.
+// near is by which fraction (1/near) a quick packing may exceed the limit so that binpack is tried.
 const near = 25
 
-// small is up to how many lots times pods an order is packed quickly first, which costs as much for each size that is sold.
+// small bounds lots times pods of an order that is packed quickly first, because that costs as much for each size on sale.
 const small = 1 << 16
 
-// Buy packs the lots at little cost: quickly first where they are few, and with binpack where that may find something cheaper.
+// Buy packs the lots with little work: quickly if they are few, and with binpack if it may find a cheaper packing.
 func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 	need := make([]int64, len(m.problem.Resources))
 	pods := 0
@@ -187,7 +186,7 @@ func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 			need[d] += q * int64(l.Count)
 		}
 	}
-	if limit := deprovision.Price(o.MaxPrice); limit > 0 && (m.worth(need) >= limit || m.below(limit).highest(need).of(need) >= limit) {
+	if limit := deprovision.Price(o.MaxPrice); limit > 0 && (m.atLeast(need) >= limit || m.below(limit).highest(need).of(need) >= limit) {
 		return nil
 	}
 	if pods*len(o.Lots) > small {
@@ -210,13 +209,13 @@ func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 	return quick
 }
 
-// thorough is the market where more work is worth it.
+// thorough is the market with more work for a lower price.
 type thorough struct{ *market }
 
-// Buy packs the lots at the least cost that can be found.
+// Buy packs the lots with the default effort of binpack.
 func (m thorough) Buy(o whatif.Order) []whatif.Purchase { return m.pack(&o, binpack.EffortDefault) }
 
-// pack packs the lots with binpack, and returns nothing where that costs as much as is allowed.
+// pack packs the lots with binpack, and returns nil if that reaches the limit.
 func (m *market) pack(o *whatif.Order, effort binpack.Effort) []whatif.Purchase {
 	p := binpack.Problem{Pools: m.pools}
 	for _, r := range m.problem.Resources {
@@ -246,7 +245,7 @@ func (m *market) pack(o *whatif.Order, effort binpack.Effort) []whatif.Purchase 
 	var origin []int
 	for t := range m.front {
 		x := m.front[t]
-		var kept []binpack.Offering
+		var allowed []binpack.Offering
 		var index []int
 		for j, off := range x.Offerings {
 			if o.MaxPrice > 0 && off.Objective >= binpack.Price(o.MaxPrice) || !m.sold(m.origin[t], m.offers[t][j], o.CapacityTypes) {
@@ -255,18 +254,18 @@ func (m *market) pack(o *whatif.Order, effort binpack.Effort) []whatif.Purchase 
 			if pinned.Len() > 0 {
 				off.Provides = m.provides(m.origin[t], m.offers[t][j], off.Provides, pinned)
 			}
-			kept, index = append(kept, off), append(index, m.offers[t][j])
+			allowed, index = append(allowed, off), append(index, m.offers[t][j])
 		}
-		if len(kept) == 0 {
+		if len(allowed) == 0 {
 			continue
 		}
-		x.Offerings = kept
+		x.Offerings = allowed
 		p.Types = append(p.Types, x)
 		origin, offers = append(origin, m.origin[t]), append(offers, index)
 	}
 	in, err := binpack.Compile(p)
 	if err != nil {
-		return nil // sizes below zero: nothing can be bought for such pods
+		return nil // negative sizes
 	}
 	layout := binpack.CostAware{Effort: effort}.Pack(in)
 	if o.MaxPrice > 0 {
@@ -291,7 +290,7 @@ func (m *market) pack(o *whatif.Order, effort binpack.Effort) []whatif.Purchase 
 	return out
 }
 
-// pinnedKeys are the labels that some lot is pinned by.
+// pinnedKeys are the keys of the pins of all lots.
 func pinnedKeys(o *whatif.Order) requirements.Keys {
 	var keys []string
 	for i := range o.Lots {
@@ -303,8 +302,7 @@ func pinnedKeys(o *whatif.Order) requirements.Keys {
 	return requirements.KeysOf(slices.Compact(keys)...)
 }
 
-// provides is what an offering provides with the labels by which lots are pinned: what no pod asks about is not among the labels
-// of a shape.
+// provides is what an offering provides with the labels of pins, which are not among the labels of a shape if no pod asks about them.
 func (m *market) provides(shape, offering int, known requirements.Set, keys requirements.Keys) requirements.Set {
 	labels, err := m.problem.NodeLabels(shape, offering)
 	if err != nil {

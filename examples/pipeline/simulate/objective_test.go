@@ -18,7 +18,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
 
-// planFor is the plan of a cluster whose nodes count for what the objective makes of their prices.
+// planFor is the plan of a cluster with the costs of the objective.
 func planFor(t *testing.T, x *told, o *plan.Objective) deprovision.Result {
 	t.Helper()
 	sim, nominated, err := simulate.NewFor(x.s, o)
@@ -78,7 +78,7 @@ func withGPU(x *told, node string) {
 	}
 }
 
-// A full node with GPUs is worth what it costs: it is not asked about, for nothing that is sold holds its pods for less.
+// No question is asked about a full node with GPUs, because no purchase holds its pods for less.
 func TestGPUsAreWorthSomething(t *testing.T) {
 	x := tell(t, families("m5, g4dn"), onDemand)
 	x.node(t, "a", "g4dn.12xlarge", "on-demand", 4, "1", "2Gi")

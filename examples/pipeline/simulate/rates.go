@@ -8,26 +8,26 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 )
 
-// rates are what a unit of each resource costs at prices at which nothing that can be bought holds more than it costs: by linear
-// programming duality no way to buy room for a need costs less than the need at these prices. All resources count.
+// rates are dual prices of resources at which no node that can be bought holds more than it costs. By linear programming duality no
+// purchase that holds a need costs less than the need at these prices.
 type rates []float64
 
-// of is what the need costs, rounded down; amounts below zero count as none.
+// of is the need at these prices, rounded down. Negative amounts count as 0.
 func (r rates) of(need []int64) deprovision.Price {
 	sum := 0.0
 	for d, q := range need {
 		sum += float64(r[d] * float64(max(0, q)))
 	}
-	return deprovision.Price(math.Floor(min(sum, 1<<62) * (1 - 1e-9))) // sums of many numbers are not exact
+	return deprovision.Price(math.Floor(min(sum, 1<<62) * (1 - 1e-9))) // for rounding errors of the sum
 }
 
-// size is a size of node that can be bought, and the least that one counts for.
+// size is a capacity that can be bought, and its least cost.
 type size struct {
 	capacity []int64
 	cost     deprovision.Price
 }
 
-// byCost are the sizes of the front that no other undercuts, whatever their labels.
+// byCost are the sizes of the front that no other dominates, whatever their labels.
 func (m *market) byCost() []size {
 	var all, out []size
 	for t := range m.front {
@@ -46,10 +46,10 @@ func (m *market) byCost() []size {
 	return out
 }
 
-// mostRates is for how many needs the rates at which they cost most are found beforehand.
+// mostRates bounds the needs whose dual prices are computed beforehand.
 const mostRates = 64
 
-// compileRates finds the rates at which pods of the first classes cost most, each of a proportion of its own.
+// compileRates computes the dual prices of the first needs of distinct pods.
 func (m *market) compileRates() {
 	m.sizes = m.byCost()
 	var asked [][]int64
@@ -65,15 +65,15 @@ func (m *market) compileRates() {
 	}
 }
 
-// worth is a cost below which nothing holds so much.
-func (m *market) worth(need []int64) (most deprovision.Price) {
+// atLeast is a lower bound of the cost of holding a need.
+func (m *market) atLeast(need []int64) (most deprovision.Price) {
 	for _, r := range m.rates {
 		most = max(most, r.of(need))
 	}
 	return most
 }
 
-// below is the market without sizes that cost as much as a limit: what fits under it is bought of the others.
+// below is the market without sizes that cost at least the limit.
 func (m *market) below(limit deprovision.Price) *market {
 	n := slices.IndexFunc(m.sizes, func(k size) bool { return k.cost >= limit })
 	if n < 0 {
@@ -82,7 +82,7 @@ func (m *market) below(limit deprovision.Price) *market {
 	return &market{sizes: m.sizes[:n]}
 }
 
-// highest are the rates at which a need costs most.
+// highest are the dual prices at which a need costs most.
 func (m *market) highest(need []int64) rates {
 	scale := m.scale(need)
 	goal := scaled(need, scale)
@@ -92,7 +92,7 @@ func (m *market) highest(need []int64) rates {
 		rows, limits = append(rows, scaled(k.capacity, scale)), append(limits, float64(k.cost))
 	}
 	x, _ := maximize(goal, rows, limits)
-	over := 1.0 // what rounding has made too high
+	over := 1.0 // the largest violation by rounding
 	for k, row := range rows {
 		if sum := dot(row, x); sum > limits[k] {
 			if limits[k] <= 0 {
@@ -108,7 +108,7 @@ func (m *market) highest(need []int64) rates {
 	return r
 }
 
-// scale is how much of each resource counts as one, so that bytes and cores are of a size.
+// scale is the unit of each resource, so that bytes and cores have the same magnitude.
 func (m *market) scale(need []int64) []float64 {
 	out := make([]float64, len(need))
 	for d := range out {
@@ -135,8 +135,8 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-// maximize finds x >= 0 for which goal x is highest while rows x <= limits, none of which is below zero: the simplex method with
-// the rule of R. G. Bland, which does not go in circles. A variable that nothing bounds is left at zero.
+// maximize finds x >= 0 that maximizes goal x subject to rows x <= limits, with limits >= 0: the simplex method with the pivoting rule
+// of R. G. Bland, which does not cycle. An unbounded variable remains 0.
 func maximize(goal []float64, rows [][]float64, limits []float64) (x []float64, value float64) {
 	const tiny = 1e-11
 	n := len(goal)

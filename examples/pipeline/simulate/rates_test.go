@@ -80,17 +80,17 @@ func TestEveryResourceCounts(t *testing.T) {
 	for _, need := range [][]int64{plain, gpu} {
 		m.rates = append(m.rates, m.highest(need))
 	}
-	assert.InDelta(t, 25, float64(m.worth(plain)), 1)
-	assert.InDelta(t, 900, float64(m.worth(gpu)), 1, "one GPU a node")
+	assert.InDelta(t, 25, float64(m.atLeast(plain)), 1)
+	assert.InDelta(t, 900, float64(m.atLeast(gpu)), 1, "one GPU a node")
 	for _, r := range m.rates {
 		for _, k := range m.sizes {
 			assert.LessOrEqual(t, r.of(k.capacity), k.cost)
 		}
 	}
-	assert.Zero(t, m.worth([]int64{0, 0, -3}))
+	assert.Zero(t, m.atLeast([]int64{0, 0, -3}))
 }
 
-// What is kept is as good as the linear program with a column for each node and size.
+// retain is as good as the linear program with a column for each node and size.
 func TestKeepAgainstTheWholeProgram(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 4))
@@ -107,7 +107,7 @@ func TestKeepAgainstTheWholeProgram(t *testing.T) {
 				demand[d] += rooms[i][d] * r.Float64()
 			}
 		}
-		// The dual of the program: rates x and, for each node, by how much what it holds is worth more than it costs.
+		// The dual of the program: rates x and, for each node, by how much its capacity at dual prices exceeds its cost.
 		goal := append([]float64{}, demand...)
 		var rows [][]float64
 		var limits []float64
@@ -128,7 +128,7 @@ func TestKeepAgainstTheWholeProgram(t *testing.T) {
 			rows, limits = append(rows, row), append(limits, costs[i])
 		}
 		want := oracle(t, goal, rows, limits)
-		_, got := m.keep(rooms, costs, demand, []float64{1, 1, 1})
+		_, got := m.retain(rooms, costs, demand, []float64{1, 1, 1})
 		assert.InDelta(t, want, got, 1e-3*max(1, want), "seed %d", seed)
 	}
 }

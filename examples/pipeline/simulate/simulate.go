@@ -3,7 +3,6 @@ package simulate
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,23 +14,25 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
 
-// Simulator answers the questions of package deprovision about one version of a cluster. It is immutable and safe for
-// concurrent use.
+// Simulator answers the questions of package deprovision about one version of a cluster. It is immutable and safe for concurrent use.
 type Simulator struct {
-	at     *whatif.Cluster
-	market *market
+	at       *whatif.Cluster
+	market   *market
+	reserved []deprovision.Placement
 }
 
-// New compiles a snapshot. Pending pods keep the room that they would take now, and so do those that move because their nodes are on
-// their way out ([Leaving]). Pods that are nominated to a node keep the room that kube-scheduler keeps for them there. New returns
-// the names of all nodes that hold such room: none of them should be given back.
+// Reserved are the places of pods that move without a command, see [New]. A simulator that an answer leads to has none.
+func (s *Simulator) Reserved() []deprovision.Placement { return s.reserved }
+
+// New compiles a snapshot. Pending pods and pods of nodes that leave ([Leaving]) get places, nominated pods on their nodes, see
+// whatif.Cluster.Reserve. New returns the names of the nodes with such places, which should not be given back.
+//
+// A command is right whenever these pods move to their places: before it, after it, or in between.
 func New(s scheduling.Snapshot) (*Simulator, []string, error) { return NewFor(s, nil) }
 
-// NewFor is New where nodes to buy count for what the objective makes of their price; [Counted] does the same for those that there
-// are. Nil is the price.
+// NewFor is New with the objective for nodes to buy; [Counted] is the same for existing nodes. A nil objective is the price.
 func NewFor(s scheduling.Snapshot, o *plan.Objective) (*Simulator, []string, error) {
 	var costs [][]deprovision.Price
-	s, nominated := seated(s)
 	c, err := whatif.Compile(s, &whatif.Options{Price: func(p *scheduling.Problem, shape, offering int) whatif.Price {
 		if costs == nil {
 			costs = compileCosts(p, o)
@@ -44,23 +45,24 @@ func NewFor(s scheduling.Snapshot, o *plan.Objective) (*Simulator, []string, err
 	if costs == nil { // nothing is sold
 		costs = compileCosts(c.Problem(), o)
 	}
-	var pending []*corev1.Pod
+	leaving := Leaving(s)
+	var moving []*corev1.Pod
 	for _, p := range s.Pods {
-		if p.Spec.NodeName == "" {
-			pending = append(pending, p)
+		if p.Spec.NodeName == "" || leaving[p.Spec.NodeName] && eviction.Reschedulable(p) {
+			moving = append(moving, p)
 		}
 	}
-	if len(pending) > 0 {
-		reserved, placements := c.Reserve(pending)
-		c = reserved
-		for _, p := range placements {
-			nominated = append(nominated, p.Node)
-		}
+	c, places := c.Reserve(moving)
+	sim := at(c, newMarket(c.Problem(), costs))
+	var nominated []string
+	for _, p := range places {
+		nominated = append(nominated, p.Node)
+		sim.reserved = append(sim.reserved, deprovision.Placement{Pod: p.Pod, Node: p.Node})
 	}
-	return at(c, newMarket(c.Problem(), costs)), nominated, nil
+	return sim, nominated, nil
 }
 
-// Leaving are the names of the nodes that are on their way out: marked as such, being deleted, or of a claim that is.
+// Leaving are the names of the nodes that are marked for deletion, are being deleted, or have a claim that is.
 func Leaving(s scheduling.Snapshot) map[string]bool {
 	deleting := map[string]bool{} // by name and by provider id
 	for i := range s.NodeClaims {
@@ -78,38 +80,11 @@ func Leaving(s scheduling.Snapshot) map[string]bool {
 	return out
 }
 
-// seated is the snapshot with the pods that kube-scheduler keeps room for (status.nominatedNodeName) on the nodes where it does, and
-// those nodes; pods of nodes on their way out are pending.
-func seated(s scheduling.Snapshot) (out scheduling.Snapshot, nodes []string) {
-	there := make(map[string]bool, len(s.Nodes))
-	for _, n := range s.Nodes {
-		there[n.Name] = true
-	}
-	leaving := Leaving(s)
-	out = s
-	out.Pods = slices.Clone(s.Pods)
-	for i, p := range s.Pods {
-		node := ""
-		switch {
-		case leaving[p.Spec.NodeName] && eviction.Reschedulable(p):
-		case p.Spec.NodeName == "" && p.DeletionTimestamp == nil && there[p.Status.NominatedNodeName]:
-			node = p.Status.NominatedNodeName
-			nodes = append(nodes, node)
-		default:
-			continue
-		}
-		next := *p
-		next.Spec.NodeName = node
-		out.Pods[i] = &next
-	}
-	return out, nodes
-}
-
 func at(c *whatif.Cluster, m *market) *Simulator {
 	return &Simulator{at: c, market: m}
 }
 
-// Placeable says why a pod could not be placed by us wherever it went, empty if it can.
+// Placeable says why no plan places the pod, empty if one can.
 func (s *Simulator) Placeable(p *corev1.Pod) string { return s.at.Refuses(p) }
 
 // Simulate answers the question. The only error is that of the context.
@@ -132,7 +107,7 @@ func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (depro
 		}
 	}
 	a := s.at.Ask(ask)
-	out := deprovision.Answer{Left: a.Left, Why: a.Why}
+	out := deprovision.Answer{Unplaced: a.Unplaced, Why: a.Why}
 	if !a.OK() {
 		return out, nil
 	}
@@ -151,15 +126,15 @@ func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (depro
 		out.NewNodes = append(out.NewNodes, n)
 	}
 	out.After = func() deprovision.Simulator { return at(a.After(), s.market) }
-	out.Fresh = func() deprovision.Simulator { return at(a.After().Settled(), s.market) }
+	out.Rebased = func() deprovision.Simulator { return at(a.After().Rebase(), s.market) }
 	return out, nil
 }
 
-// Bound returns a cost below which nothing holds the pods that do not fit into what other nodes have free, from what a unit of each
-// resource costs at least on anything that can be bought. It costs O(pods).
+// Bound returns a lower bound of the cost of new nodes for the pods, from dual prices of resources and the total free capacity of other
+// nodes. It costs O(pods).
 func (s *Simulator) Bound(q deprovision.Question) deprovision.Price {
 	need, free := s.at.Needs(q.Pods), s.at.Free()
-	for _, own := range s.at.Room(q.Remove) {
+	for _, own := range s.at.FreeOf(q.Remove) {
 		for d := range free {
 			free[d] -= own[d]
 		}
@@ -167,5 +142,5 @@ func (s *Simulator) Bound(q deprovision.Question) deprovision.Price {
 	for d := range need {
 		need[d] -= max(0, free[d])
 	}
-	return s.market.worth(need)
+	return s.market.atLeast(need)
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
-// Filter is the part of kube-scheduler that keeps a pod from a node.
+// Filter is a filter of kube-scheduler.
 type Filter uint8
 
-// The filters in the order in which they are asked. None refuses nothing.
+// The filters, in the order in which they are checked. None refuses no pod.
 const (
 	None     Filter = iota
 	Labels          // labels or taints
@@ -20,32 +20,83 @@ const (
 	Interpod        // constraints between pods
 )
 
-// Refusal says what keeps a pod from a node. The zero value is nothing.
+// Refusal says which filter refuses a pod on a node. The zero value is none.
 type Refusal struct {
 	By Filter
-	// Resource is the first that is short, Port the one that is taken, Violation the constraint.
+	// Resource is the first resource that is short, Port the taken port, and Violation the constraint.
 	Resource  int
 	Port      hostport.Port
 	Violation interpod.Violation
 }
 
-// OK reports that nothing does.
+// OK reports whether the node accepts the pod.
 func (r Refusal) OK() bool { return r.By == None }
 
-// Check is what keeps one more pod of the class from a node.
+// Check is the refusal of one more pod of the class on a node.
 func (c *Cluster) Check(cl *Class, n *Node) Refusal {
 	if r := c.Alone(cl, n); !r.OK() {
 		return r
 	}
-	if v := c.State.Check(&cl.Constraints, n.Values, nil); !v.OK() {
+	if v := c.Between(&cl.Constraints, n.Values, nil); !v.OK() {
 		return Refusal{By: Interpod, Violation: v}
 	}
 	return Refusal{}
 }
 
+// Between is the first constraint between pods that refuses one more pod at these values. Groups in skip, by number, are not checked.
+// It costs O(constraints), and rarely a look at all domains.
+func (c *Cluster) Between(x *interpod.Constraints, values []int32, skip []bool) interpod.Violation {
+	v := c.State.Check(x, values, skip)
+	if !v.OK() || c.Low == nil {
+		return v
+	}
+	met, anywhere, missing := true, int32(0), int32(0)
+	for i := range x.Terms {
+		t := &x.Terms[i]
+		if t.Anti || !t.Hard {
+			continue
+		}
+		anywhere += c.State.Total(t.Group)
+		at := values[c.Index.Groups()[t.Group].Key]
+		if (skip == nil || !skip[t.Group]) && (at < 0 || c.Low.Members(t.Group, at) == 0) {
+			met, missing = false, t.Group
+		}
+	}
+	if !met && anywhere > 0 { // the pods that it follows may be elsewhere
+		return interpod.Violation{Rule: interpod.AffinityRule, Group: missing}
+	}
+	for i := range x.Spreads {
+		if sp := &x.Spreads[i]; (skip == nil || !skip[sp.Group]) && !c.even(sp, values) {
+			return interpod.Violation{Rule: interpod.SpreadRule, Group: sp.Group}
+		}
+	}
+	return interpod.Violation{}
+}
+
+// even reports whether one more pod respects the skew whenever others move: it compares the high count of its domain with the least low
+// count of all others.
+func (c *Cluster) even(sp *interpod.Spread, values []int32) bool {
+	at := values[c.Index.Groups()[sp.Group].Key]
+	n := c.State.Members(sp.Group, at)
+	if sp.Self {
+		n++
+	}
+	own, least := c.Low.Members(sp.Group, at), c.Low.Least(sp)
+	if n-least <= sp.MaxSkew {
+		return true
+	}
+	if own > least {
+		return false
+	}
+	c.Low.Count(sp.Group, at, n-own) // the least without its own domain
+	least = c.Low.Least(sp)
+	c.Low.Count(sp.Group, at, own-n)
+	return n-least <= sp.MaxSkew
+}
+
 // Alone is [Cluster.Check] without constraints between pods.
 func (c *Cluster) Alone(cl *Class, n *Node) Refusal {
-	if !c.Suits(cl, n.Kind) {
+	if !c.Suits(cl, n.LabelClass) {
 		return Refusal{By: Labels}
 	}
 	for i, q := range cl.Need {
@@ -61,7 +112,7 @@ func (c *Cluster) Alone(cl *Class, n *Node) Refusal {
 
 func (n *Node) taken(p hostport.Port) bool { return slices.ContainsFunc(n.Ports, p.Conflicts) }
 
-// attached is how much of a resource a pod need not take, for its volumes are attached already.
+// attached is how much of a resource a pod does not take, because its volumes are attached already.
 func (cl *Class) attached(n *Node, resource int) int64 {
 	out := int64(0)
 	for _, s := range cl.Shared {
@@ -72,8 +123,14 @@ func (cl *Class) attached(n *Node, resource int) int64 {
 	return out
 }
 
-// Add binds a pod of the class to a node, whatever [Cluster.Check] says of it.
+// Add binds a pod of the class to a node without [Cluster.Check].
 func (c *Cluster) Add(cl *Class, n *Node, terminating bool) {
+	c.Take(cl, n)
+	c.Count(cl, n, terminating, 1)
+}
+
+// Take is [Cluster.Add] without the counts of constraints between pods.
+func (c *Cluster) Take(cl *Class, n *Node) {
 	for i, q := range cl.Need {
 		n.Free[i] -= q - cl.attached(n, i)
 	}
@@ -83,31 +140,73 @@ func (c *Cluster) Add(cl *Class, n *Node, terminating bool) {
 		}
 	}
 	n.Ports = append(n.Ports, cl.Ports...)
-	c.Count(cl, n, terminating, 1)
 }
 
-// Remove takes the pod off that was added to the node last. Its class must not share volumes.
+// Remove removes the pod that was added to the node last. Its class must not share volumes.
 func (c *Cluster) Remove(cl *Class, n *Node, terminating bool) {
+	c.Release(cl, n)
+	c.Count(cl, n, terminating, -1)
+}
+
+// Release is [Cluster.Remove] without the counts of constraints between pods.
+func (c *Cluster) Release(cl *Class, n *Node) {
 	for i, q := range cl.Need {
 		n.Free[i] += q
 	}
 	n.Ports = n.Ports[:len(n.Ports)-len(cl.Ports)]
-	c.Count(cl, n, terminating, -1)
 }
 
-// Count adds a pod to the counts of constraints between pods, or takes it off with sign -1. Nothing else changes.
+// Count adds a pod to the counts of constraints between pods, or subtracts it with sign -1. A terminating pod may be gone at any moment.
 func (c *Cluster) Count(cl *Class, n *Node, terminating bool, sign int32) {
-	if len(cl.MemberOf)+len(cl.Terms) > 0 {
-		c.State.Add(&cl.Constraints, n.Values, c.passes(n), terminating, sign)
+	if len(cl.MemberOf)+len(cl.Terms) == 0 {
+		return
+	}
+	c.State.Add(&cl.Constraints, n.Values, c.passes(n), terminating, sign)
+	if c.Low != nil && !terminating {
+		c.Low.Add(&cl.Constraints, n.Values, c.passes(n), false, sign)
 	}
 }
 
-// CountNode makes the node a domain of spreads, or takes it off with sign -1.
-func (c *Cluster) CountNode(n *Node, sign int32) { c.State.AddNode(n.Values, c.passes(n), sign) }
+// CountMoving is [Cluster.Count] of a pod that may be on the node or not, at these values. If it moves within a domain, one of its two
+// places must have the value [interpod.Absent] there, see [Cluster.Elsewhere].
+func (c *Cluster) CountMoving(cl *Class, n *Node, values []int32, terminating bool, sign int32) {
+	c.State.Add(&cl.Constraints, values, c.passes(n), terminating, sign)
+}
 
-// StartDaemons binds the pods of DaemonSets to a node whose free capacity does not have what they take, and returns those that constraints
-// between pods count. One for which there is no space, whose port is taken, or that other pods keep away does not start; the space
-// that was left for it stays free.
+// CountNode counts the node in its domains of spreads, or stops that with sign -1.
+func (c *Cluster) CountNode(n *Node, sign int32) {
+	c.State.AddNode(n.Values, c.passes(n), sign)
+	if c.Low != nil {
+		c.Low.AddNode(n.Values, c.passes(n), sign)
+	}
+}
+
+// CountMovingNode is [Cluster.CountNode] of a node that may be there or not.
+func (c *Cluster) CountMovingNode(n *Node, sign int32) {
+	if c.Low != nil {
+		c.Low.AddNode(n.Values, c.passes(n), sign)
+	}
+}
+
+// Elsewhere is the values of a node without those of another one. If a node filter distinguishes the two, it is all its values.
+func (c *Cluster) Elsewhere(n, other *Node) []int32 {
+	here, there := c.passes(n), c.passes(other)
+	for f := range c.Index.Filters() {
+		if here(int32(f)) != there(int32(f)) {
+			return n.Values
+		}
+	}
+	out := slices.Clone(n.Values)
+	for k, v := range other.Values {
+		if v == out[k] {
+			out[k] = interpod.Absent
+		}
+	}
+	return out
+}
+
+// StartDaemons binds the pods of DaemonSets to a node whose free capacity is without their needs, and returns those that constraints
+// between pods count. A pod does not start if it does not fit, its port is taken, or other pods keep it away; its need stays reserved.
 func (c *Cluster) StartDaemons(daemons []*Class, n *Node) []*Class {
 	if len(daemons) == 0 {
 		return nil
@@ -135,7 +234,7 @@ func (c *Cluster) StartDaemons(daemons []*Class, n *Node) []*Class {
 	return counted
 }
 
-// Fits reports whether what is free covers a need. What is short already does not matter to who needs none of it.
+// Fits reports whether free capacity covers a need. A negative amount does not matter to a need of 0.
 func Fits(need, free []int64) bool {
 	for i, q := range need {
 		if q > free[i] && q > 0 {
@@ -145,7 +244,7 @@ func Fits(need, free []int64) bool {
 	return true
 }
 
-// Sum adds up amounts, and stops at the largest number there is.
+// Sum is the sum of two amounts, at most the largest number.
 func Sum(a, b int64) int64 {
 	if b > 0 && a > math.MaxInt64-b {
 		return math.MaxInt64

@@ -115,7 +115,7 @@ func TestWhatKeepsAPodOut(t *testing.T) {
 	}
 }
 
-// What is taken off leaves everything as it was.
+// Removing a pod undoes adding it.
 func TestRemoveUndoesAdd(t *testing.T) {
 	web := &bind.Class{Need: []int64{1, 1}, Ports: []hostport.Port{{IP: "0.0.0.0", Protocol: corev1.ProtocolTCP, Number: 80}}}
 	c, nodes := cluster(t, []*corev1.Pod{apart(corev1.LabelHostname)}, []*bind.Class{web}, nil, "a")

@@ -1,6 +1,5 @@
-// Package bind puts pods on named nodes, one after the other, where kube-scheduler's filters let them: by labels, taints, free
-// capacity, host ports, volumes, and constraints between pods. The last check of a plan and questions about one snapshot share it. It
-// knows nothing of how pods are planned: no domains, no tags and limits, no bundles.
+// Package bind puts pods on named nodes, one after the other, if kube-scheduler's filters accept them: by labels, taints, free capacity,
+// host ports, volumes, and constraints between pods. The verifier of plans and package whatif share it. It knows nothing of planning.
 package bind
 
 import (
@@ -15,19 +14,19 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 )
 
-// Class is pods that are alike, or the pod of a DaemonSet.
+// Class is a set of indistinguishable pods, or the pod of a DaemonSet.
 type Class struct {
-	// Constraints between pods are the required ones alone, and the groups that count these pods.
+	// Constraints are the required constraints between pods, and the groups that count these pods.
 	interpod.Constraints
-	// Number tells it from the other classes of a cluster, which count from 0. It does not matter for DaemonSets.
+	// Number identifies the class; the classes of a cluster count from 0. It does not matter for DaemonSets.
 	Number int
-	// Required and Tolerations are what it asks of labels and puts up with.
+	// Required is what it requires of labels.
 	Required    requirements.Alternatives
 	Tolerations []corev1.Toleration
-	// Need is what one pod takes, by resource, and Ports its host ports.
+	// Need is the need of one pod, by resource, and Ports its host ports.
 	Need  []int64
 	Ports []hostport.Port
-	// Shared are the volumes that pods on one node attach once, however many use them; Need has one for each.
+	// Shared are the volumes that are attached once for all pods of a node. Need counts each of them.
 	Shared []Shared
 }
 
@@ -37,25 +36,25 @@ type Shared struct {
 	Resource int
 }
 
-// Node is a node with what is free there after all that is bound to it.
+// Node is a node with the pods bound to it.
 type Node struct {
-	// Kind is the same for nodes that no class can tell apart by labels and taints.
-	Kind int32
-	// Values are those of the keys of the index.
+	// LabelClass is the same for nodes whose labels and taints are the same for all classes.
+	LabelClass int32
+	// Values are the values of the keys of the index.
 	Values []int32
-	// Free is what is left, Ports are the host ports taken, and Shared the volumes attached.
+	// Free is the free capacity, Ports are the taken host ports, and Shared the attached volumes.
 	Free   []int64
 	Ports  []hostport.Port
 	Shared []string
 }
 
-// kind is what the labels that anybody asks about and the taints say of nodes.
-type kind struct {
+// labelClass is the relevant labels and the taints of nodes.
+type labelClass struct {
 	labels map[string]string
 	taints []corev1.Taint
 }
 
-// answer is what is known of a question. The zero value is nothing.
+// answer is a cached answer. The zero value is unknown.
 type answer uint8
 
 const (
@@ -71,37 +70,42 @@ func answered(ok bool) answer {
 	return no
 }
 
-// Cluster is what nodes have in common: their kinds, and the counts behind constraints between pods. It is not safe for concurrent use.
+// Cluster is the label classes of nodes and the counts of constraints between pods. It is not safe for concurrent use.
 type Cluster struct {
 	Index  *interpod.Index
 	Values *interpod.Values
 	// State counts the pods. It is nil until the cluster is started.
 	State *interpod.State
+	// Low is nil if no pod or node moves by itself. Otherwise State counts such pods wherever they may be and no such nodes, and Low
+	// counts no such pods and all such nodes. Then Check accepts a pod only if kube-scheduler would whenever they move.
+	Low *interpod.State
 
-	asked  requirements.Keys
-	kinds  []kind
-	kindAt map[string]int32
-	suits  [][]answer // by class and kind
-	passed [][]answer // by node filter and kind
-	text   []byte     // reused
+	asked        requirements.Keys
+	labelClasses []labelClass
+	labelClassAt map[string]int32
+	suits        [][]answer // by class and label class
+	passed       [][]answer // by node filter and label class
+	text         []byte     // reused
 }
 
-// New is a cluster without nodes. The index must know the constraints of all classes; asked are the label keys that some class asks
-// about.
+// New is a cluster without nodes. The index must have the constraints of all classes; asked are the label keys that classes require.
 func New(x *interpod.Index, asked requirements.Keys) *Cluster {
 	for _, f := range x.Filters() {
 		asked = asked.Union(f.Asked.Keys())
 	}
-	return &Cluster{Index: x, Values: &interpod.Values{}, asked: asked, kindAt: map[string]int32{}}
+	return &Cluster{Index: x, Values: &interpod.Values{}, asked: asked, labelClassAt: map[string]int32{}}
 }
 
-// Start begins to count. The values of nodes that were described before are known to be all that there are, which only matters for speed.
+// Start creates the counts. Describing all nodes before makes them faster.
 func (c *Cluster) Start() { c.State = interpod.NewState(c.Index, c.Values) }
 
-// Clone is a copy that changes by itself.
+// Clone is an independent copy.
 func (c *Cluster) Clone() *Cluster {
 	out := *c
-	out.State, out.kinds, out.kindAt, out.text = c.State.Clone(), slices.Clip(c.kinds), maps.Clone(c.kindAt), nil
+	if c.Low != nil {
+		out.Low = c.Low.Clone()
+	}
+	out.State, out.labelClasses, out.labelClassAt, out.text = c.State.Clone(), slices.Clip(c.labelClasses), maps.Clone(c.labelClassAt), nil
 	out.suits, out.passed = slices.Clone(c.suits), slices.Clone(c.passed)
 	for _, table := range [][][]answer{out.suits, out.passed} {
 		for i, row := range table {
@@ -111,7 +115,7 @@ func (c *Cluster) Clone() *Cluster {
 	return &out
 }
 
-// Describe fills in what labels and taints say of a node. The labels are read, and not kept.
+// Describe fills in the values and the label class of a node. The labels are only read.
 func (c *Cluster) Describe(n *Node, labels map[string]string, list []corev1.Taint) {
 	n.Values = c.Values.At(c.Index, labels)
 	text := c.text[:0]
@@ -124,35 +128,35 @@ func (c *Cluster) Describe(n *Node, labels map[string]string, list []corev1.Tain
 		text = append(append(text, '|'), taints.Text(list[i])...)
 	}
 	c.text = text
-	id, ok := c.kindAt[string(text)]
+	id, ok := c.labelClassAt[string(text)]
 	if !ok {
-		id = int32(len(c.kinds))
-		c.kindAt[string(text)] = id
+		id = int32(len(c.labelClasses))
+		c.labelClassAt[string(text)] = id
 		own := map[string]string{}
 		for k := range c.asked.All() {
 			if v, ok := labels[k]; ok {
 				own[k] = v
 			}
 		}
-		c.kinds = append(c.kinds, kind{own, list})
+		c.labelClasses = append(c.labelClasses, labelClass{own, list})
 	}
-	n.Kind = id
+	n.LabelClass = id
 }
 
-// Labels are those of nodes of a kind that some class asks about. They must not be modified.
-func (c *Cluster) Labels(kind int32) map[string]string { return c.kinds[kind].labels }
+// Labels are the relevant labels of a label class, only to be read.
+func (c *Cluster) Labels(class int32) map[string]string { return c.labelClasses[class].labels }
 
-// Suits reports whether labels and taints let pods of the class onto nodes of a kind.
-func (c *Cluster) Suits(cl *Class, kind int32) bool {
-	known := at(&c.suits, cl.Number, int(kind))
+// Suits reports whether labels and taints of a label class suit pods of the class.
+func (c *Cluster) Suits(cl *Class, class int32) bool {
+	known := at(&c.suits, cl.Number, int(class))
 	if *known == unknown {
-		k := &c.kinds[kind]
+		k := &c.labelClasses[class]
 		*known = answered(cl.Required.Matches(k.labels) && taints.Tolerates(cl.Tolerations, k.taints))
 	}
 	return *known == yes
 }
 
-// at is the place of an answer in a table, which grows as it must.
+// at is an element of a table, which grows to have it.
 func at(table *[][]answer, i, j int) *answer {
 	for i >= len(*table) {
 		*table = append(*table, nil)
@@ -164,7 +168,7 @@ func at(table *[][]answer, i, j int) *answer {
 	return &(*row)[j]
 }
 
-// passes says which node filters of spreads a node passes.
+// passes returns which node filters of spreads accept the node.
 func (c *Cluster) passes(n *Node) func(filter int32) bool {
 	return func(filter int32) bool {
 		f := &c.Index.Filters()[filter]
@@ -173,9 +177,9 @@ func (c *Cluster) passes(n *Node) func(filter int32) bool {
 				return false
 			}
 		}
-		known := at(&c.passed, int(filter), int(n.Kind))
+		known := at(&c.passed, int(filter), int(n.LabelClass))
 		if *known == unknown {
-			k := &c.kinds[n.Kind]
+			k := &c.labelClasses[n.LabelClass]
 			*known = answered(f.Asked.Matches(k.labels) && (!f.HonorTaints || taints.Tolerates(f.Tolerations, k.taints)))
 		}
 		return *known == yes

@@ -139,7 +139,7 @@ func (g *generator) nodes() {
 	}
 }
 
-// deployments fill the nodes until new ones find hardly any room.
+// deployments fill the nodes until new ones hardly fit.
 func (g *generator) deployments() {
 	cpus := []int64{100, 250, 250, 500, 500, 1000, 1000, 2000, 2000, 4000}
 	perCPU := []int64{1, 2, 2, 4, 4, 8}
@@ -188,7 +188,7 @@ func (g *generator) deployments() {
 	}
 }
 
-// find looks at some nodes at random and takes the one with the least room that suits.
+// find looks at some nodes at random and takes the fullest that suits.
 func (g *generator) find(cpu, memory int64, ok func(int) bool) int {
 	best := -1
 	for range 60 {

@@ -1,0 +1,150 @@
+package deprovision_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/eviction"
+	"github.com/joinery-sdk/joinery/examples/judges/kubejudge"
+	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
+	"github.com/joinery-sdk/joinery/scheduling"
+)
+
+// brief says what a command does in one line.
+func brief(c *deprovision.Command) string {
+	out := string(c.Method) + " -"
+	for _, n := range c.Nodes {
+		out += " " + n.Name
+	}
+	for _, n := range c.NewNodes {
+		out += " + " + n.Name + " " + n.InstanceType + " " + n.Zone
+	}
+	return out
+}
+
+func give(ctx context.Context, w *world, s scheduling.Snapshot, o *deprovision.Options) (deprovision.Result, deprovision.Cluster, error) {
+	sim, nominated, err := simulate.New(s)
+	if err != nil {
+		return deprovision.Result{}, deprovision.Cluster{}, err
+	}
+	o.Rules.Placeable = sim.Placeable
+	c := simulate.Cluster(w.manifests, s, nominated, now())
+	c.Interruptions = w.interrupted
+	r, err := deprovision.Plan(ctx, c, sim, o)
+	return r, c, err
+}
+
+// judge carries out a command and has the pods bound in its order. It returns the snapshot afterwards.
+func (w *world) judge(ctx context.Context, s scheduling.Snapshot, c *deprovision.Command) (scheduling.Snapshot, error) {
+	after, err := simulate.Apply(s, c, now())
+	if err != nil {
+		return s, err
+	}
+	to := map[types.NamespacedName]string{}
+	var order []kubejudge.Binding
+	for _, p := range c.Placements {
+		name := types.NamespacedName{Namespace: p.Pod.Namespace, Name: p.Pod.Name}
+		to[name] = p.Node
+		order = append(order, kubejudge.Binding{Pod: name, Node: p.Node})
+	}
+	gone := map[string]bool{}
+	for _, n := range c.Nodes {
+		gone[n.Name] = true
+	}
+	for _, p := range s.Pods {
+		if _, moves := to[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}]; gone[p.Spec.NodeName] && !moves && p.DeletionTimestamp == nil && !eviction.Daemon(p) && !eviction.Mirror(p) {
+			return s, fmt.Errorf("pod %s/%s runs on %s, which goes, and is not placed (owners %v, phase %s)", p.Namespace, p.Name, p.Spec.NodeName, p.OwnerReferences, p.Status.Phase)
+		}
+	}
+	var fresh []*corev1.Node
+	for _, n := range c.NewNodes {
+		if len(n.Pods) == 0 {
+			return s, fmt.Errorf("%s is bought for no pod", n.Name)
+		}
+	}
+	for _, n := range after.Nodes {
+		if slices.ContainsFunc(c.NewNodes, func(x deprovision.NewNode) bool { return x.Name == n.Name }) {
+			fresh = append(fresh, n)
+		}
+	}
+	daemons, first := kubejudge.Daemons(s.DaemonSets, fresh, nil)
+	var running, moving []*corev1.Pod
+	for _, p := range after.Pods {
+		if _, moves := to[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}]; moves {
+			q := p.DeepCopy()
+			q.Spec.NodeName = ""
+			moving = append(moving, q)
+			continue
+		}
+		if p.Spec.NodeName != "" {
+			running = append(running, p)
+		}
+	}
+	j := w.scenario.Cluster()
+	j.Nodes, j.Running, j.Pods = after.Nodes, running, slices.Concat(daemons, moving)
+	empty, err := kubejudge.Judge(ctx, j, first)
+	if err != nil {
+		return s, err
+	}
+	first = slices.DeleteFunc(first, func(b kubejudge.Binding) bool { // no plan is to blame for daemons that running pods keep away
+		return slices.ContainsFunc(empty.Refused, func(r kubejudge.Refusal) bool { return r.Binding == b && r.Plugin == "InterPodAffinity" })
+	})
+	verdict, err := kubejudge.Judge(ctx, j, slices.Concat(first, order))
+	if err != nil {
+		return s, err
+	}
+	if !verdict.Valid() {
+		return s, fmt.Errorf("%s", verdict)
+	}
+	for _, d := range daemons { // they run from now on
+		for _, b := range first {
+			if b.Pod.Name == d.Name && b.Pod.Namespace == d.Namespace {
+				q := d.DeepCopy()
+				q.Spec.NodeName = b.Node
+				q.Status.Phase = corev1.PodRunning
+				after.Pods = append(after.Pods, q)
+			}
+		}
+	}
+	return after, nil
+}
+
+// respects checks, in a way of its own, that a command breaks neither budgets of pods nor annotations.
+func respects(w *world, s scheduling.Snapshot, c *deprovision.Command) error {
+	for _, n := range c.Nodes {
+		for _, p := range s.Pods {
+			if p.Spec.NodeName != n.Name || p.DeletionTimestamp != nil {
+				continue
+			}
+			if p.Annotations[eviction.DoNotDisrupt] == "true" {
+				return fmt.Errorf("pod %s on %s is not to be disrupted", p.Name, n.Name)
+			}
+			if eviction.Daemon(p) && slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == "" }) {
+				continue // it goes when its node is gone, and not before
+			}
+			matching := 0
+			for _, b := range w.manifests.PodDisruptionBudgets {
+				sel, _ := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+				if b.Namespace != p.Namespace || !sel.Matches(labels.Set(p.Labels)) {
+					continue
+				}
+				if matching++; b.Status.DisruptionsAllowed < 1 || matching > 1 {
+					return fmt.Errorf("budget %s keeps pod %s on %s", b.Name, p.Name, n.Name)
+				}
+			}
+		}
+		for _, x := range s.Nodes {
+			if x.Name == n.Name && x.Annotations[eviction.DoNotDisrupt] == "true" {
+				return fmt.Errorf("node %s is not to be disrupted", n.Name)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package whatif_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling"
+	"github.com/joinery-sdk/joinery/scheduling/whatif"
+)
+
+func leaving(n *corev1.Node) *corev1.Node {
+	n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}}
+	return n
+}
+
+func zone(z string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: z} }
+}
+
+func terminating(p *corev1.Pod) {
+	p.DeletionTimestamp = &metav1.Time{}
+}
+
+// claim is a claim of a node in a zone that is not there yet.
+func claim(name, zone string) scheduling.NodeClaim {
+	return scheduling.NodeClaim{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone}, Capacity: list("8", "64Gi"), Allocatable: list("8", "64Gi")}
+}
+
+// A pod goes only where kube-scheduler lets it whenever the pods and nodes move that move by themselves.
+func TestOthersMoveAtAnyMoment(t *testing.T) {
+	a, b, c := node("a", "z1", "8"), node("b", "z1", "4"), node("c", "z2", "4")
+	zones := spread(corev1.LabelTopologyZone)
+	for name, x := range map[string]struct {
+		nodes  []*corev1.Node
+		claims []scheduling.NodeClaim
+		moves  *corev1.Pod
+		others []*corev1.Pod // the last moves by itself
+		want   []string
+	}{
+		"it is still in its zone":              {[]*corev1.Node{a, b, c, leaving(node("l", "z1", "4"))}, nil, pod("p", "a", "1", zones), []*corev1.Pod{pod("q", "b", "1"), pod("x", "l", "1", zone("z2"))}, []string{"p>c"}},
+		"it is in its next zone already":       {[]*corev1.Node{a, b, c, leaving(node("l", "z1", "4"))}, nil, pod("p", "a", "1", zones), []*corev1.Pod{pod("q", "c", "1"), pod("x", "l", "1", zone("z2"))}, []string{"p>b"}},
+		"it moves within its zone":             {[]*corev1.Node{a, b, c, leaving(node("l", "z1", "4"))}, nil, pod("p", "a", "1", zones), []*corev1.Pod{pod("q", "c", "1"), pod("x", "l", "1", zone("z1"))}, []string{"p>b"}},
+		"its node is still a zone":             {[]*corev1.Node{a, b, leaving(node("l", "z3", "4"))}, nil, pod("p", "a", "1", zones), []*corev1.Pod{pod("q", "b", "1"), pod("x", "l", "1", labelled("other"))}, nil},
+		"a node will be a zone":                {[]*corev1.Node{a, b}, []scheduling.NodeClaim{claim("n", "z3")}, pod("p", "a", "1", zones), []*corev1.Pod{pod("q", "b", "1"), pod("x", "", "1", labelled("other"))}, nil},
+		"what is followed moves":               {[]*corev1.Node{a, b, c, leaving(node("l", "z1", "4"))}, nil, pod("p", "a", "1", near), []*corev1.Pod{pod("x", "l", "1", zone("z2"))}, nil},
+		"what is followed is pending":          {[]*corev1.Node{a, b, c}, nil, pod("p", "a", "1", near), []*corev1.Pod{pod("x", "", "1")}, nil},
+		"what is followed ends":                {[]*corev1.Node{a, b, c}, nil, pod("p", "a", "1", near), []*corev1.Pod{pod("x", "b", "1", terminating)}, nil},
+		"what is followed stays":               {[]*corev1.Node{a, b, c}, nil, pod("p", "a", "1", near), []*corev1.Pod{pod("q", "c", "1"), pod("x", "b", "1", terminating)}, []string{"p>c"}},
+		"what is avoided will be there":        {[]*corev1.Node{a, b, c}, nil, pod("p", "a", "1", apart), []*corev1.Pod{pod("x", "", "1", zone("z1"))}, []string{"p>c"}},
+		"what is avoided is nominated there":   {[]*corev1.Node{a, b, c}, nil, pod("p", "a", "1", apart), []*corev1.Pod{pod("x", "", "1", func(p *corev1.Pod) { p.Status.NominatedNodeName = "c" })}, []string{"p>b"}},
+		"the place of a pending pod is taken":  {[]*corev1.Node{a, b, c}, nil, pod("p", "a", "1", zone("z1")), []*corev1.Pod{pod("x", "", "4", labelled("other"), zone("z1"))}, nil},
+		"a pending pod waits for another node": {[]*corev1.Node{a, b, c}, []scheduling.NodeClaim{claim("n", "z1")}, pod("p", "a", "1", zone("z1")), []*corev1.Pod{pod("x", "", "7", labelled("other"), zone("z1"))}, []string{"p>b"}},
+	} {
+		s := snapshot(x.nodes, append([]*corev1.Pod{x.moves}, x.others...)...)
+		s.NodeClaims = x.claims
+		compiled, err := whatif.Compile(s, nil)
+		require.NoError(t, err, name)
+		reserved, _ := compiled.Reserve(x.others[len(x.others)-1:])
+		for _, at := range []*whatif.Cluster{reserved, reserved.Rebase()} {
+			answer := at.Ask(whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1], Explain: true})
+			assert.Equal(t, x.want, places(answer), "%s: %s", name, answer.Why)
+		}
+		before := compiled.Ask(whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1]})
+		again := compiled.Ask(whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1]})
+		assert.Equal(t, places(before), places(again), "%s: the version before is unchanged", name)
+	}
+}
+
+// Pods that move by themselves get places as if all of them had moved, on nodes that are to come, too, and a node that leaves by
+// itself cannot be removed.
+func TestReserve(t *testing.T) {
+	nodes := []*corev1.Node{node("a", "z1", "4"), leaving(node("l", "z2", "4"))}
+	x, y, stays := pod("x", "l", "3", apart), pod("y", "", "7"), pod("s", "a", "1")
+	s := snapshot(nodes, x, y, stays)
+	s.NodeClaims = []scheduling.NodeClaim{claim("n", "z2")}
+	c, err := whatif.Compile(s, nil)
+	require.NoError(t, err)
+	reserved, at := c.Reserve([]*corev1.Pod{x, y, stays})
+	assert.Equal(t, []whatif.Placement{{Pod: y, Node: "n"}}, at, "x keeps apart from both")
+	for _, name := range []string{"l", "n"} {
+		a := reserved.Ask(whatif.Question{Remove: []string{name}, Pods: []*corev1.Pod{y}})
+		assert.Equal(t, `there is no node "`+name+`" that could be removed`, a.Why)
+	}
+	assert.Equal(t, int64(3000), reserved.Free()[0], "n takes only pods that wait for it")
+}
+
+// Places are found as if claims had their nodes and terminating pods were gone.
+func TestReserveLooksAhead(t *testing.T) {
+	q, x := pod("q", "b", "1"), pod("x", "", "10", spread(corev1.LabelTopologyZone)) // larger than n
+	s := snapshot([]*corev1.Node{node("b", "z1", "32")}, q, x)
+	s.NodeClaims = []scheduling.NodeClaim{claim("n", "z2")}
+	ended := snapshot([]*corev1.Node{node("b", "z1", "4")}, pod("q", "b", "1", terminating), pod("x", "", "1", near, labelled("other")))
+	for name, s := range map[string]scheduling.Snapshot{"a domain more": s, "the pod that it follows ends": ended} {
+		c, err := whatif.Compile(s, nil)
+		require.NoError(t, err)
+		_, at := c.Reserve(s.Pods[1:])
+		assert.Empty(t, places(whatif.Answer{Placements: at}), name)
+	}
+}
