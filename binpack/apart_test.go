@@ -44,7 +44,7 @@ func TestTheBoundCountsBinsThatThingsApartCallFor(t *testing.T) {
 	p := binpack.Problem{Resources: []string{"cpu", "memory"}, Pools: []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}}, Types: types, Items: separate(20, 20, 20)}
 	_, plan := lawfulBy(t, p, nil)
 	require.Equal(t, binpack.Price(60*100), plan.Cost)
-	require.Equal(t, plan.Cost, plan.Bound.Price, "60 things that stand apart are 60 bins")
+	require.Equal(t, plan.Cost, plan.Bound.Price, "60 copies that stand apart are 60 bins")
 
 	// A daemon that bears the tag takes the place of one; a type that is closed to it is no longer an answer.
 	p.Types[0].Tags = []string{"app"}
@@ -70,7 +70,7 @@ func TestThingsApartAreJoinedByOthersWhereManyTypesAreForSale(t *testing.T) {
 	}
 	_, first := lawfulBy(t, p, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
 	_, plan := lawfulBy(t, p, nil)
-	require.Less(t, float64(plan.Cost), 0.9*float64(first.Cost), "first fit leaves things that stand apart alone")
+	require.Less(t, float64(plan.Cost), 0.9*float64(first.Cost), "first fit leaves copies that stand apart alone")
 	require.Less(t, plan.GapPercent(), 4.0)
 }
 
@@ -87,13 +87,13 @@ func TestManyDifferentNodes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(95, 96))
 	cheaper := 0
 	for range rounds(3, 30) {
-		p := one([]string{"cpu", "memory"}, market(), things(rng, 600)...)
+		p := one([]string{"cpu", "memory"}, market(), randomItems(rng, 600)...)
 		for i := range 150 + rng.IntN(150) {
 			p.Nodes = append(p.Nodes, binpack.Node{Name: fmt.Sprint("n", i), Free: []int64{int64(rng.IntN(3000)), int64(rng.IntN(9000))}, Provides: requirements.MustParse("zone=z1")})
 		}
 		_, first := lawfulBy(t, p, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
 		_, plan := lawfulBy(t, p, nil)
-		require.Equal(t, first.Left, plan.Left)
+		require.Equal(t, first.Unplaced, plan.Unplaced)
 		if len(first.Bins) > 0 {
 			require.Greater(t, plan.Bound.Price, binpack.Price(0))
 		}

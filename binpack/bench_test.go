@@ -11,7 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// crowd is n things in n/25 classes over 15 types, two zones and two pools without limits.
+// crowd is n items in n/25 classes over 15 types, two zones and two pools without limits.
 func crowd(n int) binpack.Problem {
 	rng := rand.New(rand.NewPCG(29, 30))
 	p := shop(rng, n/25)
@@ -30,7 +30,7 @@ func crowd(n int) binpack.Problem {
 func BenchmarkPack(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		p := crowd(n)
-		b.Run(fmt.Sprintf("things=%d", n), func(b *testing.B) {
+		b.Run(fmt.Sprintf("copies=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			var plan *binpack.Plan
 			for b.Loop() {

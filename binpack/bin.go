@@ -38,7 +38,7 @@ type filler struct {
 	states  openStates
 	want    []int // by item, still to place
 
-	nodeRooms, binRooms rooms
+	nodeIndex, binIndex freeIndex
 	priced              bool // some pool has a budget of prices
 }
 
@@ -86,7 +86,7 @@ func (f *filler) admit(b *bin, item, want int) (int, *variant, uint64, int32) {
 		return 0, nil, 0, 0
 	}
 	if len(b.tags) > 0 || len(in.itemTags[item].caps) > 0 {
-		if k = room(b.tags, &in.itemTags[item], k); k == 0 {
+		if k = admittedByTags(b.tags, &in.itemTags[item], k); k == 0 {
 			return 0, nil, 0, 0
 		}
 	}
@@ -255,7 +255,7 @@ func (in *Instance) cheapest(t int32, mask uint64) int {
 
 // rooms is an index of bins: for each block of them the most that one has free of each resource, or more where bins have been
 // filled since. A pass for an item goes over the blocks and into those that may have room.
-type rooms struct {
+type freeIndex struct {
 	n     int
 	most  []int64 // by block and resource
 	stale []bool
@@ -271,7 +271,7 @@ type scan struct {
 }
 
 // scanOf is the scan for items like this one; items come by size.
-func (x *rooms) scanOf(in *Instance, item int, tier int32) *scan {
+func (x *freeIndex) scanOf(in *Instance, item int, tier int32) *scan {
 	it, t := &in.problem.Items[item], &in.itemTags[item]
 	if len(x.scans) > 0 && !slices.Equal(in.problem.Items[x.scans[0].item].Size, it.Size) {
 		x.scans = x.scans[:0]
@@ -288,7 +288,7 @@ func (x *rooms) scanOf(in *Instance, item int, tier int32) *scan {
 }
 
 // extend takes in the bins that have come since.
-func (x *rooms) extend(bins []bin, dims int) {
+func (x *freeIndex) extend(bins []bin, dims int) {
 	for ; x.n < len(bins); x.n++ {
 		if x.n%blockOfBins == 0 {
 			x.most, x.stale = append(x.most, make([]int64, dims)...), append(x.stale, false)
@@ -301,7 +301,7 @@ func (x *rooms) extend(bins []bin, dims int) {
 }
 
 // may reports whether some bin of the block may have room for the size.
-func (x *rooms) may(bins []bin, block int, size []int64) bool {
+func (x *freeIndex) may(bins []bin, block int, size []int64) bool {
 	most := x.most[block*len(size) : (block+1)*len(size)]
 	for range 2 {
 		for r, s := range size {
@@ -337,7 +337,7 @@ type tagCount struct {
 
 const noLimit int32 = math.MaxInt32
 
-// tagState is one tag of a bin: how many things carry it and how many are allowed by those that are there.
+// tagState is one tag of a bin: how many items carry it and how many are allowed by those that are there.
 type tagState struct {
 	tag   int32
 	count int32
@@ -390,7 +390,7 @@ func (in *Instance) tagProfile(tags []string, limits []Limit) tagProfile {
 }
 
 // room is how many copies of an item with tags t the state admits, at most want.
-func room(state []tagState, t *tagProfile, want int) int {
+func admittedByTags(state []tagState, t *tagProfile, want int) int {
 	for _, add := range t.adds {
 		count, limit := lookupTag(state, add.tag)
 		if own, ok := capOf(t, add.tag); ok {

@@ -66,10 +66,10 @@ func (p place) String() string {
 	return fmt.Sprintf("bin %d", p.bin)
 }
 
-func (c *checker) contents(what place, shares []Share, room []int64, labels requirements.Set, tags []string, limits []Limit) {
+func (c *checker) contents(what place, shares []Share, capacity []int64, labels requirements.Set, tags []string, limits []Limit) {
 	c.holds(what, shares, labels)
-	used := make([]int64, len(room))
-	over := make([]bool, len(room)) // more than can be counted
+	used := make([]int64, len(capacity))
+	over := make([]bool, len(capacity)) // more than can be counted
 	clear(c.counts)
 	clear(c.most)
 	clear(c.asked)
@@ -111,8 +111,8 @@ func (c *checker) contents(what place, shares []Share, room []int64, labels requ
 	for r := range used {
 		if over[r] {
 			c.bad("%s: more of %s is used than can be counted", what, c.in.problem.Resources[r])
-		} else if used[r] > max(room[r], 0) {
-			c.bad("%s: %d of %s are used, there are %d", what, used[r], c.in.problem.Resources[r], room[r])
+		} else if used[r] > max(capacity[r], 0) {
+			c.bad("%s: %d of %s are used, there are %d", what, used[r], c.in.problem.Resources[r], capacity[r])
 		}
 	}
 	var broken []string
@@ -139,17 +139,17 @@ func (c *checker) contents(what place, shares []Share, room []int64, labels requ
 func (c *checker) holds(what place, shares []Share, labels requirements.Set) {
 	known := slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return s.Item < 0 || s.Item >= len(c.placed) })
 	labels = c.in.closed(labels)
-	if _, ok := c.in.settle(labels, known); ok && !labels.IsImpossible() {
+	if _, ok := c.in.chooseAlternatives(labels, known); ok && !labels.IsImpossible() {
 		return
 	}
 	var kept []Share
 	for _, s := range known {
-		if _, ok := c.in.settle(labels, append(kept, s)); ok && !labels.IsImpossible() {
+		if _, ok := c.in.chooseAlternatives(labels, append(kept, s)); ok && !labels.IsImpossible() {
 			kept = append(kept, s)
 			continue
 		}
 		it := c.in.problem.Items[s.Item]
-		have, _ := c.in.settle(labels, kept)
+		have, _ := c.in.chooseAlternatives(labels, kept)
 		c.bad("%s: item %q requires %s, the labels are %s", what, it.Name, it.Requires, have)
 	}
 }

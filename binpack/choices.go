@@ -115,7 +115,7 @@ func (in *Instance) otherChoices(b Bin, used []int64) []Choice {
 			if err != nil {
 				continue
 			}
-			if _, ok := in.settle(in.closed(labels), b.Shares); ok {
+			if _, ok := in.chooseAlternatives(in.closed(labels), b.Shares); ok {
 				out = append(out, Choice{t, j})
 			}
 		}
@@ -299,7 +299,7 @@ func (f *filler) refill(b Bin) bin {
 	var labels requirements.Set
 	if in.open.keys.Len() > 0 { // or no variant asks
 		labels, _ = in.problem.Types[b.Type].Provides.Intersect(in.problem.Types[b.Type].Offerings[b.Offering].Provides)
-		labels, _ = in.settle(in.closed(labels), b.Shares)
+		labels, _ = in.chooseAlternatives(in.closed(labels), b.Shares)
 	}
 	for _, s := range b.Shares {
 		p := &in.profiles[in.profile[s.Item]]
@@ -383,9 +383,9 @@ func (in *Instance) Frontier(ctx context.Context, counts func(Choice) int64) ([]
 			p.Count += counts(Choice{b.Type, b.Offering})
 		}
 		if left == nil {
-			left = plan.Left
+			left = plan.Unplaced
 		}
-		if slices.Equal(left, plan.Left) {
+		if slices.Equal(left, plan.Unplaced) {
 			out = append(out, p)
 		}
 		if extra *= 2; extra == 0 {

@@ -29,7 +29,7 @@ func costAware(t *testing.T, p binpack.Problem, effort binpack.Effort) (*binpack
 		at[it.Name] = i
 	}
 	for k, it := range byPriority {
-		fewer += plan.Left[at[it.Name]] - base.Left[at[it.Name]]
+		fewer += plan.Unplaced[at[it.Name]] - base.Unplaced[at[it.Name]]
 		if k+1 == len(byPriority) || byPriority[k+1].Priority != it.Priority {
 			require.LessOrEqual(t, fewer, 0, "never fewer placed of priority %d and above", it.Priority)
 			same = same && fewer == 0
@@ -184,7 +184,7 @@ func TestCostAwareOnOrlib(t *testing.T) {
 	solved := 0
 	for _, o := range instances {
 		_, plan := costAware(t, o.problem(), "")
-		for _, left := range plan.Left {
+		for _, left := range plan.Unplaced {
 			require.Zero(t, left, o.name)
 		}
 		require.GreaterOrEqual(t, len(plan.Bins), o.optimum, o.name)
@@ -199,7 +199,7 @@ func TestCostAwareOnOrlib(t *testing.T) {
 	require.GreaterOrEqual(t, solved, len(instances)*77/80)
 }
 
-// What is reserved is a part of the plan for dozens of things too, not only of first fit's.
+// What is reserved is a part of the plan for dozens of items too, not only of first fit's.
 func TestDozensOfThingsAndReservations(t *testing.T) {
 	p := binpack.Problem{
 		Resources: []string{"cpu", "memory"}, Pools: []binpack.Pool{unbounded("p", 0)},
@@ -242,7 +242,7 @@ func TestWhatFitsNowhereDoesNotSwayThePlan(t *testing.T) {
 		},
 	}
 	_, plan := costAware(t, p, "")
-	require.Equal(t, []int{0, 3}, plan.Left)
+	require.Equal(t, []int{0, 3}, plan.Unplaced)
 	require.Equal(t, binpack.Price(10), plan.Objective, "one of seven for the four, not two of three")
 	require.Equal(t, binpack.Price(10), plan.Bound.Price)
 }

@@ -67,7 +67,7 @@ func packed(t *testing.T, p binpack.Problem, effort binpack.Effort) *binpack.Pla
 	t.Helper()
 	in, plan := costAware(t, p, effort)
 	require.NoError(t, dumbCheck(in.Problem(), plan.Layout))
-	for _, n := range plan.Left {
+	for _, n := range plan.Unplaced {
 		require.Zero(t, n)
 	}
 	return plan
@@ -92,7 +92,7 @@ func TestDiversityCountsWhatIsThere(t *testing.T) {
 	p.Types[0].Offerings = p.Types[0].Offerings[:2]
 	plan, err := binpack.Pack(t.Context(), p, nil)
 	require.NoError(t, err)
-	require.Equal(t, []int{3}, plan.Left, "a rule, not a preference")
+	require.Equal(t, []int{3}, plan.Unplaced, "a rule, not a preference")
 }
 
 // Four pods on two capacity pools at most.

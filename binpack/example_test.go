@@ -8,7 +8,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Ten things of three cores, and boxes of four or nine cores.
+// Ten items of three cores, and boxes of four or nine cores.
 func Example() {
 	plan, err := binpack.Pack(context.Background(), binpack.Problem{
 		Resources: []string{"cpu"},
@@ -55,7 +55,7 @@ func sample() binpack.Problem {
 
 func ExamplePack() {
 	plan, err := binpack.Pack(context.Background(), sample(), nil)
-	fmt.Println(err, plan.Cost, plan.Left)
+	fmt.Println(err, plan.Cost, plan.Unplaced)
 	fmt.Println("on the node that exists:", plan.Nodes[0])
 	for i, b := range plan.Bins {
 		fmt.Println("bin:", b.Shares, "choices:", plan.Alternatives[i])
@@ -113,8 +113,8 @@ func ExampleLimit() {
 	p.Types[0].Tags = []string{"port 80"}
 	p.Items[1].Limits = []binpack.Limit{{Tag: "port 80", Max: 0}}
 	plan, _ := binpack.Pack(context.Background(), p, nil)
-	fmt.Println("left over:", plan.Left)
-	// Output: left over: [0 1]
+	fmt.Println("unplaced:", plan.Unplaced)
+	// Output: unplaced: [0 1]
 }
 
 // A dearer pool of more weight is filled first, as far as its budget goes.
@@ -138,8 +138,8 @@ func ExampleMinValues() {
 	p := sample()
 	p.Pools[0].MinValues = []binpack.MinValues{{Key: "zone", Count: 2}}
 	plan, _ := binpack.Pack(context.Background(), p, nil)
-	fmt.Println("left over:", plan.Left)
-	// Output: left over: [0 1]
+	fmt.Println("unplaced:", plan.Unplaced)
+	// Output: unplaced: [0 1]
 }
 
 // A label that the type leaves open takes the value that the items in the bin ask for.
@@ -181,7 +181,7 @@ func ExamplePrice() {
 	// Output: 0.096 2000000000
 }
 
-// One by one gives each thing a bin of its own, of the first type and offering. Whatever a strategy returns is checked
+// One by one gives each item a bin of its own, of the first type and offering. Whatever a strategy returns is checked
 // before anybody sees it.
 type oneByOne struct{}
 
@@ -215,7 +215,7 @@ func ExampleFirstFitDecreasing() {
 	// Output: ffd 220
 }
 
-// CostAware finds what first fit misses: two kinds of things that fill a box together.
+// CostAware finds what first fit misses: two kinds of items that fill a box together.
 func ExampleCostAware() {
 	p := binpack.Problem{
 		Resources: []string{"cpu"},

@@ -83,12 +83,12 @@ func (in *Instance) decreasing() []int {
 }
 
 // firstFit puts the item into existing nodes, the first ones that take it.
-func (f *filler) firstFit(item int) { f.firstOf(f.nodes, &f.nodeRooms, item, -1) }
+func (f *filler) firstFit(item int) { f.firstOf(f.nodes, &f.nodeIndex, item, -1) }
 
 // firstFitTier puts the item into open bins of the tier's pools.
-func (f *filler) firstFitTier(item int, tier int32) { f.firstOf(f.bins, &f.binRooms, item, tier) }
+func (f *filler) firstFitTier(item int, tier int32) { f.firstOf(f.bins, &f.binIndex, item, tier) }
 
-func (f *filler) firstOf(bins []bin, x *rooms, item int, tier int32) {
+func (f *filler) firstOf(bins []bin, x *freeIndex, item int, tier int32) {
 	in := f.in
 	size := in.problem.Items[item].Size
 	if f.want[item] == 0 {
@@ -135,7 +135,7 @@ func (f *filler) open(item int, tr *tier, d *demand) bool {
 		if per == 0 {
 			continue
 		}
-		per = room(nil, &in.itemTags[item], per)
+		per = admittedByTags(nil, &in.itemTags[item], per)
 		mask := f.eligible(item, t)
 		if per == 0 || mask == 0 {
 			continue
@@ -331,7 +331,7 @@ func scarce(in *Instance, first *filler) *filler {
 	}
 	best := first
 	for _, level := range []bool{true, false} {
-		if f := thrifty(in, level); f.placesMore(best) {
+		if f := packByBudget(in, level); f.placesMore(best) {
 			best = f
 		}
 	}
@@ -339,7 +339,7 @@ func scarce(in *Instance, first *filler) *filler {
 }
 
 // thrifty packs so that each new bin is the one that places the most for its share of the budgets.
-func thrifty(in *Instance, level bool) *filler {
+func packByBudget(in *Instance, level bool) *filler {
 	f := newFiller(in)
 	for _, item := range in.order {
 		f.firstFit(item)
@@ -372,7 +372,7 @@ func (f *filler) starved() bool {
 // most of all, or by level the most of the item's priority, and of those alike the most of all.
 func (f *filler) fullest(item int, tr *tier, byLevel bool) (bin, bool) {
 	in := f.in
-	best, bestMask, bestWorth := int32(-1), uint64(0), [2]float64{}
+	best, bestMask, bestScore := int32(-1), uint64(0), [2]float64{}
 	for _, t := range tr.types {
 		mask := f.eligible(item, t) & f.affordable(t)
 		if mask == 0 || relax.Copies(in.capacityOf(t), in.problem.Items[item].Size, 1) == 0 || !f.opens(t, item, mask) {
@@ -383,9 +383,9 @@ func (f *filler) fullest(item int, tr *tier, byLevel bool) (bin, bool) {
 			level = all
 		}
 		share := f.shareOfBudget(t)
-		worth := [2]float64{float64(level) / share, float64(all) / share}
-		if worth[0] > bestWorth[0]*(1+1e-9) || worth[0] >= bestWorth[0]*(1-1e-9) && worth[1] > bestWorth[1]*(1+1e-9) {
-			best, bestMask, bestWorth = t, mask, worth
+		score := [2]float64{float64(level) / share, float64(all) / share}
+		if score[0] > bestScore[0]*(1+1e-9) || score[0] >= bestScore[0]*(1-1e-9) && score[1] > bestScore[1]*(1+1e-9) {
+			best, bestMask, bestScore = t, mask, score
 		}
 	}
 	if best < 0 {

@@ -14,7 +14,7 @@ func TestFrontier(t *testing.T) {
 	rng := rand.New(rand.NewPCG(91, 92))
 	several := 0
 	for range rounds(12, 200) {
-		p := one([]string{"cpu", "memory"}, market(), things(rng, 1+rng.IntN(150))...)
+		p := one([]string{"cpu", "memory"}, market(), randomItems(rng, 1+rng.IntN(150))...)
 		in, err := binpack.Compile(p)
 		require.NoError(t, err)
 		fast, err := in.Pack(t.Context(), &binpack.Options{Effort: binpack.EffortFast})

@@ -32,8 +32,8 @@ func market() []binpack.Type {
 	return out
 }
 
-// things is n things of about n/3 shapes, a few of which ask for a zone or stand apart.
-func things(rng *rand.Rand, n int) []binpack.Item {
+// randomItems is n items of about n/3 shapes, a few of which ask for a zone or stand apart.
+func randomItems(rng *rand.Rand, n int) []binpack.Item {
 	var out []binpack.Item
 	for left := n; left > 0; {
 		it := item(fmt.Sprintf("i%04d", len(out)), 1+rng.IntN(min(left, 5)), int64(1+rng.IntN(40))*50, int64(1+rng.IntN(60))*128)
@@ -75,7 +75,7 @@ func written(p *binpack.Problem, plan *binpack.Plan) string {
 func TestGoldenPlansOnAnyNumberOfCores(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, n := range []int{20, 60, 110, 600} {
-		p := one([]string{"cpu", "memory"}, market(), things(rand.New(rand.NewPCG(71, uint64(n))), n)...)
+		p := one([]string{"cpu", "memory"}, market(), randomItems(rand.New(rand.NewPCG(71, uint64(n))), n)...)
 		p.Nodes = []binpack.Node{{Name: "old", Free: []int64{3000, 9000}, Provides: requirements.MustParse("zone=z1")}}
 		file := filepath.Join("testdata", "golden", fmt.Sprintf("%d.txt", n))
 		for _, cores := range []int{1, 2, 8} {
@@ -91,7 +91,7 @@ func TestGoldenPlansOnAnyNumberOfCores(t *testing.T) {
 			}
 			want, err := os.ReadFile(file)
 			require.NoError(t, err)
-			require.Equal(t, string(want), got, "%d things on %d cores", n, cores)
+			require.Equal(t, string(want), got, "%d copies on %d cores", n, cores)
 			require.NoError(t, in.VerifyBound(plan))
 		}
 	}

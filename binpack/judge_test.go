@@ -23,8 +23,8 @@ import (
 // judged is an instance as testdata/cpsat/judge.py reads it.
 type judged struct {
 	Items    []judgedItem `json:"items"`
-	Kinds    []judgedKind `json:"kinds"`
-	Nodes    []judgedRoom `json:"nodes"`
+	Types    []judgedType `json:"types"`
+	Nodes    []judgedBin  `json:"nodes"`
 	Pools    []judgedPool `json:"pools"`
 	Spread   []judgedMost `json:"spread"`
 	Supplies []int        `json:"supplies"`
@@ -43,14 +43,14 @@ type judgedMost struct {
 	Most   int   `json:"most"`
 }
 
-type judgedRoom struct {
+type judgedBin struct {
 	Capacity []int64 `json:"capacity"`
 	Source   string  `json:"source"` // the capacity pool
 	May      []bool  `json:"may"`    // by item
 }
 
-type judgedKind struct {
-	judgedRoom
+type judgedType struct {
+	judgedBin
 	Price  int64 `json:"price"`
 	Supply int   `json:"supply"`
 	Pool   int   `json:"pool"`
@@ -65,8 +65,8 @@ type judgedPool struct {
 	Limit int64 `json:"limit"`
 }
 
-// instance draws a problem of up to fourteen things: zero capacities, several resources, prices of 0 and far apart, counted
-// supplies alone and shared, budgets, two architectures, labels, things apart, existing nodes.
+// instance draws a problem of up to fourteen items: zero capacities, several resources, prices of 0 and far apart, counted
+// supplies alone and shared, budgets, two architectures, labels, items apart, existing nodes.
 func instance(rng *rand.Rand) binpack.Problem {
 	p := binpack.Problem{Resources: []string{"cpu", "memory", "gpu"}[:1+rng.IntN(3)]}
 	chance := func(n int) bool { return rng.IntN(n) == 0 }
@@ -159,10 +159,10 @@ func instance(rng *rand.Rand) binpack.Problem {
 // forJudge is what the plan places, and where that could have gone.
 func forJudge(p *binpack.Problem, plan *binpack.Plan) judged {
 	var out judged
-	things := 0
+	copies := 0
 	for i, it := range p.Items {
-		j := judgedItem{Size: it.Size, Count: it.Count - plan.Left[i]}
-		things += j.Count
+		j := judgedItem{Size: it.Size, Count: it.Count - plan.Unplaced[i]}
+		copies += j.Count
 		if len(it.Tags) > 0 {
 			j.Group, j.Apart = it.Tags[0], it.Limits[0].Max
 		}
@@ -186,7 +186,7 @@ func forJudge(p *binpack.Problem, plan *binpack.Plan) judged {
 			if err != nil {
 				continue
 			}
-			k := judgedKind{judgedRoom{t.Capacity, o.CapacityPool, may(set)}, int64(o.Price), -1, t.Pool, 0, things, max(o.Takes, 1)}
+			k := judgedType{judgedBin{t.Capacity, o.CapacityPool, may(set)}, int64(o.Price), -1, t.Pool, 0, copies, max(o.Takes, 1)}
 			if len(t.Usage) > 0 {
 				k.Usage = t.Usage[0]
 			}
@@ -202,13 +202,13 @@ func forJudge(p *binpack.Problem, plan *binpack.Plan) judged {
 					out.Supplies = append(out.Supplies, o.Count)
 				}
 				out.Supplies[s] = min(out.Supplies[s], o.Count)
-				k.Supply, k.Most = s, min(o.Count/k.Takes, things)
+				k.Supply, k.Most = s, min(o.Count/k.Takes, copies)
 			}
-			out.Kinds = append(out.Kinds, k)
+			out.Types = append(out.Types, k)
 		}
 	}
 	for _, n := range p.Nodes {
-		out.Nodes = append(out.Nodes, judgedRoom{n.Free, n.CapacityPool, may(n.Provides)})
+		out.Nodes = append(out.Nodes, judgedBin{n.Free, n.CapacityPool, may(n.Provides)})
 	}
 	for _, pool := range p.Pools {
 		j := judgedPool{pool.MaxNodes, int64(pool.MaxPrice), -1}

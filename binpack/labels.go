@@ -329,7 +329,7 @@ func (in *Instance) Labels(b Bin) requirements.Set {
 		}
 		return set
 	}
-	settled, ok := in.settle(in.closed(set), b.Shares)
+	narrowed, ok := in.chooseAlternatives(in.closed(set), b.Shares)
 	if !ok {
 		return requirements.Impossible()
 	}
@@ -339,7 +339,7 @@ func (in *Instance) Labels(b Bin) requirements.Set {
 			silent = append(silent, key)
 		}
 	}
-	return settled.Without(requirements.KeysOf(silent...))
+	return narrowed.Without(requirements.KeysOf(silent...))
 }
 
 // closed says of each open key that the labels do not mention that it is absent: open is a key only where the labels
@@ -362,7 +362,7 @@ func (in *Instance) closed(labels requirements.Set) requirements.Set {
 // settle chooses an alternative for each share, so that a bin with these labels, made by closed, satisfies all of them;
 // the first choice in lexical order, alternatives that leave open keys alone before all others. The cost is linear
 // unless alternatives get in each other's way; then it grows exponentially with the number of shares concerned.
-func (in *Instance) settle(labels requirements.Set, shares []Share) (requirements.Set, bool) {
+func (in *Instance) chooseAlternatives(labels requirements.Set, shares []Share) (requirements.Set, bool) {
 	var asked [][]requirements.Set
 	for _, s := range shares {
 		options, free := in.asks(labels, in.problem.Items[s.Item].Requires)

@@ -97,12 +97,12 @@ func TestPlansDoNotDependOnTheOrderOfTheInput(t *testing.T) {
 		got, _ := named(t, q)
 		require.Equal(t, want, got, "items and types in another order")
 
-		// Nodes are filled in their order, so a shuffle may move things, but neither cost nor bound of a problem that
-		// needs no new bin, nor the bound at all when the same things are placed.
+		// Nodes are filled in their order, so a shuffle may move items, but neither cost nor bound of a problem that
+		// needs no new bin, nor the bound at all when the same items are placed.
 		q.Nodes = shuffled(rng, p.Nodes)
 		_, before := named(t, p)
 		_, after := named(t, q)
-		if slices.Max(before.Left) == 0 && slices.Max(after.Left) == 0 {
+		if slices.Max(before.Unplaced) == 0 && slices.Max(after.Unplaced) == 0 {
 			require.Equal(t, before.Bound.Price, after.Bound.Price, "nodes in another order")
 		}
 	}

@@ -22,12 +22,12 @@ type relaxation struct {
 	proves  bool    // it is for a bound: offers of one capacity pool do not stand for those of another
 	class   []int32 // by item, -1 where none is to be placed
 	members [][]int // by class
-	kinds   []kind
-	sparse  bool // kinds or things may be left out, so what it proves does not hold for all
+	types   []binType
+	sparse  bool // kinds or items may be left out, so what it proves does not hold for all
 }
 
 // kind is a type with those of its offerings that are alike, or existing nodes that are.
-type kind struct {
+type binType struct {
 	typ   int32
 	mask  uint64
 	nodes []int32 // of those that exist, in their order; nil for what is bought
@@ -62,9 +62,9 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 		r.countPools(list, len(in.diverse.pools), in.dims+len(r.apart))
 	}
 	if nodes {
-		var rooms []offer
-		for digits := range roomDigits { // coarser and coarser
-			if rooms, ok = r.roomsForSale(in, used, []int{63, 4, 3, 2, 1}[digits], proves); ok {
+		var nodeOffers []offer
+		for digits := range nodeShapeDigits { // coarser and coarser
+			if nodeOffers, ok = r.existingNodes(in, used, []int{63, 4, 3, 2, 1}[digits], proves); ok {
 				r.sparse = r.sparse || digits > 0 // rooms that are rounded down prove nothing
 				break
 			}
@@ -72,8 +72,8 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 		if !ok {
 			return r, false
 		}
-		r.cut(rooms)
-		list = append(list, rooms...)
+		r.cut(nodeOffers)
+		list = append(list, nodeOffers...)
 	}
 	r.compileKinds(in, list, used)
 	return r, true
@@ -95,14 +95,14 @@ func (r *relaxation) limit(in *Instance, list []offer, pools []poolState) {
 	}
 }
 
-// cut leaves of each room what things can fill.
+// cut leaves of each room what items can fill.
 func (r *relaxation) cut(list []offer) {
-	rooms := make([][]int64, len(list))
+	capacities := make([][]int64, len(list))
 	for i := range list {
-		rooms[i] = list[i].capacity
+		capacities[i] = list[i].capacity
 	}
-	for i, room := range r.model.Reached(rooms) {
-		list[i].capacity = room
+	for i, capacity := range r.model.Tightened(capacities) {
+		list[i].capacity = capacity
 	}
 }
 
@@ -153,9 +153,9 @@ func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Boo
 		c.Count += int64(n)
 		r.class[i] = k
 		r.members[k] = append(r.members[k], i)
-		most := room(nil, &in.itemTags[i], math.MaxInt32)
+		most := admittedByTags(nil, &in.itemTags[i], math.MaxInt32)
 		if !r.proves {
-			most = r.spreadRoom(in, i, most)
+			most = r.mostInPool(in, i, most)
 		}
 		if most < math.MaxInt32 { // those with the same tags share what one bin holds
 			for _, t := range in.itemTags[i].adds {
@@ -186,7 +186,7 @@ func (r *relaxation) usedProfiles(in *Instance) []int32 {
 
 // offer is a kind before it gets a number.
 type offer struct {
-	kind
+	binType
 	capacity []int64
 	price    Price
 	supply   int32
@@ -198,7 +198,7 @@ type offer struct {
 func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, used []int32, ceiling Price) []offer {
 	first := len(list)
 	typ := &in.problem.Types[t]
-	room := withRooms(in.capacityOf(t), r.apart, &in.typeTags[t])
+	capacity := withTags(in.capacityOf(t), r.apart, &in.typeTags[t])
 	for j := range typ.Offerings {
 		if in.objective(t, j) >= ceiling {
 			continue
@@ -216,10 +216,10 @@ func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, used []in
 		if !any {
 			continue
 		}
-		o := offer{kind: kind{t, 1 << j, nil}, capacity: room, price: in.objective(t, j), supply: -1, takes: 1, suits: suits}
+		o := offer{binType: binType{t, 1 << j, nil}, capacity: capacity, price: in.objective(t, j), supply: -1, takes: 1, suits: suits}
 		if len(in.diverse.left) > 0 {
 			pool := in.diverse.offering[t][j]
-			o.capacity, o.pool = r.withSpread(in, room, pool), pool+1
+			o.capacity, o.pool = r.withSpread(in, capacity, pool), pool+1
 		}
 		if in.reserveOf[t] != nil && in.reserveOf[t][j] >= 0 {
 			o.supply, o.takes = in.reserveOf[t][j], typ.Offerings[j].takes()
@@ -251,21 +251,21 @@ func (r *relaxation) undominated(in *Instance, list []offer) []offer {
 			cmp.Compare(in.problem.Types[a.typ].Name, in.problem.Types[b.typ].Name), cmp.Compare(a.typ, b.typ), cmp.Compare(a.mask, b.mask), cmp.Compare(x, y))
 	})
 	var kept []offer
-	var rooms, most [][2]int64 // of those kept, the first two capacities, and of each block of them the most: few need a closer look
+	var capacities, most [][2]int64 // of those kept, the first two capacities, and of each block of them the most: few need a closer look
 	first := func(o *offer) [2]int64 {
 		if len(o.capacity) == 0 {
 			return [2]int64{}
 		}
 		return [2]int64{o.capacity[0], o.capacity[min(1, len(o.capacity)-1)]}
 	}
-	dominated := func(o *offer, room [2]int64) bool {
+	dominated := func(o *offer, capacity [2]int64) bool {
 		n := 0
 		for b, m := range most {
-			if m[0] < room[0] || m[1] < room[1] {
+			if m[0] < capacity[0] || m[1] < capacity[1] {
 				continue
 			}
 			for k := b * blockOfOffers; k < min((b+1)*blockOfOffers, len(kept)); k++ {
-				if rooms[k][0] >= room[0] && rooms[k][1] >= room[1] && in.dominates(&kept[k], o) {
+				if capacities[k][0] >= capacity[0] && capacities[k][1] >= capacity[1] && in.dominates(&kept[k], o) {
 					n++
 					if a := &kept[k]; a.pool == 0 || a.pool == o.pool || !r.proves && n >= r.several { // what another capacity pool may hold is bounded
 						return true
@@ -276,16 +276,16 @@ func (r *relaxation) undominated(in *Instance, list []offer) []offer {
 		return false
 	}
 	for _, i := range order {
-		room := first(&list[i])
-		if dominated(&list[i], room) {
+		capacity := first(&list[i])
+		if dominated(&list[i], capacity) {
 			continue
 		}
 		if len(kept)%blockOfOffers == 0 {
-			most = append(most, room)
+			most = append(most, capacity)
 		}
 		m := &most[len(most)-1]
-		*m = [2]int64{max(m[0], room[0]), max(m[1], room[1])}
-		kept, rooms = append(kept, list[i]), append(rooms, room)
+		*m = [2]int64{max(m[0], capacity[0]), max(m[1], capacity[1])}
+		kept, capacities = append(kept, list[i]), append(capacities, capacity)
 	}
 	return kept
 }
@@ -325,9 +325,9 @@ func (in *Instance) dominates(a, b *offer) bool {
 
 // roomsForSale are the existing nodes as offers at no price, those together that are alike in so many binary digits of what
 // they have free, rounded up for a bound and down for a plan.
-func (r *relaxation) roomsForSale(in *Instance, used []int32, digits int, up bool) ([]offer, bool) {
+func (r *relaxation) existingNodes(in *Instance, used []int32, digits int, up bool) ([]offer, bool) {
 	var out []offer
-	most := min(max(roomWork/(len(r.model.Classes)+1), leastRooms), mostRooms)
+	most := min(max(nodeShapeWork/(len(r.model.Classes)+1), minNodeShapes), maxNodeShapes)
 	for n := range in.problem.Nodes {
 		suits := make([]uint64, (len(used)+63)/64)
 		any := false
@@ -342,7 +342,7 @@ func (r *relaxation) roomsForSale(in *Instance, used []int32, digits int, up boo
 		if !any {
 			continue
 		}
-		free := slices.Clone(r.roomOf(in, n))
+		free := slices.Clone(r.freeOf(in, n))
 		for k := range in.dims {
 			free[k] = rounded(free[k], digits, up)
 		}
@@ -355,7 +355,7 @@ func (r *relaxation) roomsForSale(in *Instance, used []int32, digits int, up boo
 		if len(out) == most {
 			return nil, false
 		}
-		out = append(out, offer{kind: kind{-1, 0, []int32{int32(n)}}, capacity: free, supply: 1, takes: 1, suits: suits})
+		out = append(out, offer{binType: binType{-1, 0, []int32{int32(n)}}, capacity: free, supply: 1, takes: 1, suits: suits})
 	}
 	slices.SortFunc(out, func(a, b offer) int { // what is proved does not depend on the order of the nodes
 		return cmp.Or(slices.Compare(a.capacity, b.capacity), slices.Compare(a.suits, b.suits))
@@ -382,8 +382,8 @@ func rounded(n int64, digits int, up bool) int64 {
 }
 
 // roomOf is what an existing node has free in the model.
-func (r *relaxation) roomOf(in *Instance, node int) []int64 {
-	free := withRooms(in.free[node*in.dims:(node+1)*in.dims], r.apart, &in.nodeTags[node])
+func (r *relaxation) freeOf(in *Instance, node int) []int64 {
+	free := withTags(in.free[node*in.dims:(node+1)*in.dims], r.apart, &in.nodeTags[node])
 	if len(r.spread) == 0 {
 		return free
 	}
@@ -397,8 +397,8 @@ func (r *relaxation) compileKinds(in *Instance, list []offer, used []int32) {
 		suits[k] = make([]uint64, words)
 	}
 	for i, o := range list {
-		r.model.Kinds = append(r.model.Kinds, relax.Kind{Capacity: o.capacity, Price: float64(o.price), Supply: o.supply, Takes: int64(o.takes), Pool: o.pool, Label: i})
-		r.kinds = append(r.kinds, o.kind)
+		r.model.BinTypes = append(r.model.BinTypes, relax.BinType{Capacity: o.capacity, Price: float64(o.price), Supply: o.supply, Takes: int64(o.takes), Pool: o.pool, Label: i})
+		r.types = append(r.types, o.binType)
 		for k := range used {
 			if o.suits[k/64]&(1<<(k%64)) != 0 {
 				suits[k][i/64] |= 1 << (i % 64)
@@ -407,7 +407,7 @@ func (r *relaxation) compileKinds(in *Instance, list []offer, used []int32) {
 	}
 	for c, members := range r.members {
 		k, _ := slices.BinarySearch(used, in.profile[members[0]])
-		r.model.Classes[c].Kinds = suits[k]
+		r.model.Classes[c].BinTypes = suits[k]
 	}
 	for d := range in.diverse.left {
 		if !r.proves {
@@ -427,8 +427,8 @@ func (r *relaxation) compileKinds(in *Instance, list []offer, used []int32) {
 // dearest is the highest price of the relaxation's kinds.
 func (r *relaxation) dearest() float64 {
 	most := 0.0
-	for i := range r.model.Kinds {
-		most = math.Max(most, r.model.Kinds[i].Price)
+	for i := range r.model.BinTypes {
+		most = math.Max(most, r.model.BinTypes[i].Price)
 	}
 	return most
 }

@@ -99,7 +99,7 @@ func TestOrlibNeverBelowTheOptimum(t *testing.T) {
 	}
 	for _, o := range instances {
 		_, plan := lawful(t, o.problem())
-		for _, left := range plan.Left {
+		for _, left := range plan.Unplaced {
 			require.Zero(t, left, o.name)
 		}
 		require.GreaterOrEqual(t, len(plan.Bins), o.optimum, o.name)

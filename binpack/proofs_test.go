@@ -59,7 +59,7 @@ func TestNoFalseClaimIsVerified(t *testing.T) {
 	for _, claim := range []binpack.Price{179, 200, 248} {
 		for _, kind := range []binpack.BoundKind{binpack.Exhausted, binpack.Configuration, binpack.AssignmentLP} {
 			for _, items := range [][]binpack.Price{{10 * binpack.PerDollar, 0, 8 * binpack.PerDollar}, {0, 0, 0}, {5, 1, 8}} {
-				dear.Bound = binpack.Bound{Price: claim * binpack.PerDollar, Kind: kind, Items: items}
+				dear.Bound = binpack.Bound{Price: claim * binpack.PerDollar, Kind: kind, ItemDuals: items}
 				require.Error(t, in.VerifyBound(&dear), "%d of kind %s", claim, kind)
 			}
 		}
@@ -109,7 +109,7 @@ func TestManyThingsAndFewNodes(t *testing.T) {
 		within(5*time.Second, func() {
 			_, plan := lawfulBy(t, p, nil)
 			require.Len(t, plan.Bins, 3, what)
-			require.Equal(t, 24, 1_000_000_000-plan.Left[0]+2*(1_000_000_000-plan.Left[1]), what)
+			require.Equal(t, 24, 1_000_000_000-plan.Unplaced[0]+2*(1_000_000_000-plan.Unplaced[1]), what)
 		})
 	}
 }
@@ -120,7 +120,7 @@ func TestNodesAreFewAndBinsAreMixed(t *testing.T) {
 		p := one([]string{"cpu"}, []binpack.Type{typ("small", 10, 5), typ("medium", 25, 10), typ("large", 100, 20)}, item("x", 4, 5))
 		p.Pools[0].MaxNodes = nodes
 		_, plan := lawfulBy(t, p, nil)
-		require.Zero(t, plan.Left[0], "%d nodes", nodes)
+		require.Zero(t, plan.Unplaced[0], "%d nodes", nodes)
 		require.Equal(t, price, plan.Objective, "%d nodes", nodes)
 	}
 }
@@ -159,7 +159,7 @@ func TestDearPrices(t *testing.T) {
 	plan, err = in.Pack(t.Context(), nil)
 	require.NoError(t, err)
 	require.NoError(t, in.VerifyBound(plan))
-	require.Equal(t, 0, plan.Left[0], fmt.Sprint(plan.Layout))
+	require.Equal(t, 0, plan.Unplaced[0], fmt.Sprint(plan.Layout))
 }
 
 // Bins that cost nothing are never refuted for want of a price.

@@ -65,7 +65,7 @@ func lawfulBy(t *testing.T, p binpack.Problem, opts *binpack.Options) (*binpack.
 		require.Contains(t, plan.Alternatives[i], binpack.Choice{Type: b.Type, Offering: b.Offering})
 	}
 	require.Equal(t, cost, plan.Cost)
-	require.Equal(t, left, plan.Left)
+	require.Equal(t, left, plan.Unplaced)
 	return in, plan
 }
 
@@ -77,7 +77,7 @@ func TestRandomProblemsAgainstTheDumbJudge(t *testing.T) {
 		in, plan := lawful(t, p)
 		require.NoError(t, dumbCheck(in.Problem(), plan.Layout), "the plan %+v of %+v", plan.Layout, p)
 		bought += len(plan.Bins)
-		for _, n := range plan.Left {
+		for _, n := range plan.Unplaced {
 			refused += n
 		}
 		for i, list := range plan.Alternatives {
@@ -105,7 +105,7 @@ func TestRandomProblemsAgainstTheDumbJudge(t *testing.T) {
 	require.Greater(t, broken, 500)
 }
 
-// distort changes one thing in a copy of the layout: an offering, a count, or who sits where.
+// distort changes one item in a copy of the layout: an offering, a count, or who sits where.
 func distort(rng *rand.Rand, p *binpack.Problem, l binpack.Layout) binpack.Layout {
 	out := binpack.Layout{}
 	for _, shares := range l.Nodes {

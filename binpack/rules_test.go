@@ -40,17 +40,17 @@ func TestEmptyProblems(t *testing.T) {
 	p := boxes(3)
 	p.Types = nil
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{3}, plan.Left)
+	require.Equal(t, []int{3}, plan.Unplaced)
 
 	p = boxes(3)
 	p.Types[0].Offerings = nil // cannot be bought
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{3}, plan.Left)
+	require.Equal(t, []int{3}, plan.Unplaced)
 
 	p = boxes(3)
 	p.Items[0].Requires = requirements.AnyOf() // no node suits
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{3}, plan.Left)
+	require.Equal(t, []int{3}, plan.Unplaced)
 
 	p = boxes(9)
 	p.Resources, p.Items[0].Size, p.Types[0].Capacity = nil, nil, nil // nothing is measured, so one bin holds all
@@ -86,7 +86,7 @@ func TestHeavierPoolsFirstWithinTheirLimits(t *testing.T) {
 		}
 		require.Equal(t, c.want, heavy, c.name)
 		require.Len(t, plan.Bins, 5, "%s: the rest goes to the lighter pool", c.name)
-		require.Equal(t, []int{0}, plan.Left)
+		require.Equal(t, []int{0}, plan.Unplaced)
 	}
 }
 
@@ -124,12 +124,12 @@ func TestReservationsAreCountedAndShared(t *testing.T) {
 	}
 	require.Equal(t, 2, taken["truer"])
 	require.Equal(t, 1, taken["true"])
-	require.Equal(t, []int{0}, plan.Left)
+	require.Equal(t, []int{0}, plan.Unplaced)
 
 	p.Types[0].Offerings[0] = binpack.Offering{Price: 10, Counted: true} // none is left of it
 	_, plan = lawful(t, p)
 	require.Len(t, plan.Bins, 3, "only what is reserved can be bought")
-	require.Positive(t, plan.Left[0])
+	require.Positive(t, plan.Unplaced[0])
 }
 
 func TestMinValuesKeepsChoicesOpen(t *testing.T) {
@@ -152,7 +152,7 @@ func TestMinValuesKeepsChoicesOpen(t *testing.T) {
 	}
 	p.Pools[0].MinValues[0].Count = 4
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{8}, plan.Left, "there are not four types")
+	require.Equal(t, []int{8}, plan.Unplaced, "there are not four types")
 
 	p.Pools[0].MinValues[0].Count = 3
 	in, err := binpack.Compile(p)
@@ -175,7 +175,7 @@ func TestMinValuesTryTheNextAlternative(t *testing.T) {
 	}
 	p.Items[0].Requires = requirements.AnyOf(requirements.MustParse("disk=ssd, team=red"), requirements.MustParse("team=blue"))
 	_, plan := lawful(t, p)
-	require.Equal(t, []int{0}, plan.Left)
+	require.Equal(t, []int{0}, plan.Unplaced)
 	require.Len(t, plan.Alternatives[0], 2)
 }
 
@@ -204,7 +204,7 @@ func TestNarrowingStaysWithinTheBudget(t *testing.T) {
 		p.Items = append(p.Items, binpack.Item{Name: "large", Count: 2, Size: []int64{3}, Requires: anywhere()},
 			binpack.Item{Name: "small", Count: 1, Size: []int64{1}, Requires: requirements.AnyOf(requirements.MustParse("zone=b"))})
 		_, plan := lawful(t, p)
-		require.Equal(t, []int{0, 0, c.left}, plan.Left, "budget %d", c.budget)
+		require.Equal(t, []int{0, 0, c.left}, plan.Unplaced, "budget %d", c.budget)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestOpenKeysSeparateItems(t *testing.T) {
 		p.Items = append(p.Items, binpack.Item{Name: fmt.Sprint(i), Count: 1, Size: []int64{1}, Requires: requirements.AnyOf(requirements.MustParse(text))})
 	}
 	in, plan := lawful(t, p)
-	require.Equal(t, []int{0, 0, 0, 0, 0, 0, 1, 0}, plan.Left, "the label is always there, so nothing without it is")
+	require.Equal(t, []int{0, 0, 0, 0, 0, 0, 1, 0}, plan.Unplaced, "the label is always there, so nothing without it is")
 	require.Len(t, plan.Bins, 2)
 	together := map[int]int{}
 	for b, bin := range plan.Bins {
@@ -282,7 +282,7 @@ func TestTagsAndLimits(t *testing.T) {
 
 	p.Items[0].Limits[0].Max = 1
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{6}, plan.Left, "not even one is allowed")
+	require.Equal(t, []int{6}, plan.Unplaced, "not even one is allowed")
 
 	p = boxes(6)
 	p.Items[0].Tags, p.Items[0].Limits = []string{"box"}, []binpack.Limit{{Tag: "box", Max: 3}, {Tag: "box", Max: 2}, {Tag: "box", Max: 9}}
@@ -293,7 +293,7 @@ func TestTagsAndLimits(t *testing.T) {
 	p.Types[0].Tags = []string{"daemon"}
 	p.Items[0].Limits = []binpack.Limit{{Tag: "daemon", Max: 0}}
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{6}, plan.Left, "the type has what the item does not stand")
+	require.Equal(t, []int{6}, plan.Unplaced, "the type has what the item does not stand")
 
 	p = boxes(4)
 	p.Items[0].Limits = []binpack.Limit{{Tag: "daemon", Max: 2}}
@@ -380,9 +380,9 @@ func TestAbsurdSizes(t *testing.T) {
 	p.Items = append(p.Items, binpack.Item{Name: "more", Count: math.MaxInt32, Size: []int64{0}, Requires: anywhere(), Tags: []string{"x"}},
 		binpack.Item{Name: "shy", Count: 1, Size: []int64{0}, Requires: anywhere(), Limits: []binpack.Limit{{Tag: "x", Max: 5}}})
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{0, 0, 0}, plan.Left)
+	require.Equal(t, []int{0, 0, 0}, plan.Unplaced)
 	require.Len(t, plan.Bins, 2, "the shy one keeps to itself")
-	p.Items[1].Count = 0 // twice as many tags as things, and a sum that would be negative
+	p.Items[1].Count = 0 // twice as many tags as items, and a sum that would be negative
 	_, plan = lawful(t, p)
 	require.Len(t, plan.Bins, 2)
 
@@ -392,10 +392,10 @@ func TestAbsurdSizes(t *testing.T) {
 	p.Pools[0].Limits, p.Pools[0].MaxPrice = []int64{most - 1}, most
 	p.Types = append(p.Types, binpack.Type{Name: "light", Capacity: []int64{4}, Usage: []int64{most / 2}, Offerings: []binpack.Offering{{Price: most / 2}}})
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{0}, plan.Left)
+	require.Equal(t, []int{0}, plan.Unplaced)
 	require.Equal(t, binpack.Price(most-1), plan.Cost)
 
-	p = boxes(math.MaxInt32) // billions of things, and the bound is still that of the division
+	p = boxes(math.MaxInt32) // billions of items, and the bound is still that of the division
 	p.Types[0].Capacity = []int64{1 << 20}
 	_, plan = lawful(t, p)
 	require.Len(t, plan.Bins, 2048)
@@ -433,14 +433,14 @@ func TestScarceNodesAreThoseThatHoldMost(t *testing.T) {
 	p.Items = append(p.Items, binpack.Item{Name: "choosy", Count: 1, Size: []int64{1}, Requires: requirements.AnyOf(requirements.MustOf(requirements.In("family", "m")))})
 	p.Pools[0].MaxNodes = 1
 	_, plan := lawful(t, p)
-	require.Equal(t, []int{0, 0}, plan.Left)
+	require.Equal(t, []int{0, 0}, plan.Unplaced)
 	p.Pools[0].MaxNodes = -1
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{0, 0}, plan.Left)
+	require.Equal(t, []int{0, 0}, plan.Unplaced)
 	p.Pools[0].MaxNodes = 1
 	p.Items[1].Size = []int64{2} // they do not fit together: the larger one stays
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{0, 1}, plan.Left)
+	require.Equal(t, []int{0, 1}, plan.Unplaced)
 }
 
 // Two small nodes would hold more in all, but fewer of what goes first.
@@ -456,10 +456,10 @@ func TestScarceNodesAreThoseThatHoldMostOfWhatGoesFirst(t *testing.T) {
 		Name: "port", Count: 4, Size: []int64{1}, Requires: anywhere(), Tags: []string{"port"}, Limits: []binpack.Limit{{Tag: "port", Max: 1}},
 	})
 	_, plan := lawful(t, p)
-	require.Equal(t, []int{0, 4}, plan.Left)
+	require.Equal(t, []int{0, 4}, plan.Unplaced)
 	p.Items[0].Priority = 0
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{1, 2}, plan.Left)
+	require.Equal(t, []int{1, 2}, plan.Unplaced)
 }
 
 // Of the small type, half of the budget is enough for the box that goes first, but the whole of it holds few of the others.
@@ -473,5 +473,5 @@ func TestScarceNodesAreThoseThatHoldMostOfAllTheSame(t *testing.T) {
 	p.Items[0].Size, p.Items[0].Priority = []int64{4}, 1
 	p.Items = append(p.Items, binpack.Item{Name: "crumb", Count: 12, Size: []int64{1}, Requires: anywhere()})
 	_, plan := lawful(t, p)
-	require.Equal(t, []int{0, 0}, plan.Left)
+	require.Equal(t, []int{0, 0}, plan.Unplaced)
 }

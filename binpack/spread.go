@@ -86,28 +86,28 @@ func (a apart) takes(t *tagProfile) int64 {
 }
 
 // room is how much of the tag a bin holds that has these tags when it is empty.
-func (a apart) room(t *tagProfile) int64 {
-	room := a.max
+func (a apart) capacity(t *tagProfile) int64 {
+	capacity := a.max
 	if most, ok := capOf(t, a.tag); ok {
-		room = min(room, int64(most))
+		capacity = min(capacity, int64(most))
 	}
 	for _, add := range t.adds {
 		if add.tag == a.tag {
-			room -= int64(add.n)
+			capacity -= int64(add.n)
 		}
 	}
-	return max(room, 0)
+	return max(capacity, 0)
 }
 
 // withRooms is the room of a bin by resource and then by tag.
-func withRooms(room []int64, tags []apart, t *tagProfile) []int64 {
+func withTags(capacity []int64, tags []apart, t *tagProfile) []int64 {
 	if len(tags) == 0 {
-		return room
+		return capacity
 	}
-	out := make([]int64, 0, len(room)+len(tags))
-	out = append(out, room...)
+	out := make([]int64, 0, len(capacity)+len(tags))
+	out = append(out, capacity...)
 	for _, a := range tags {
-		out = append(out, a.room(t))
+		out = append(out, a.capacity(t))
 	}
 	return out
 }
@@ -272,8 +272,8 @@ func copied(rows [][]int) [][]int {
 }
 
 // withSpread is the room of a bin, and then what the capacity pool may hold.
-func (r *relaxation) withSpread(in *Instance, room []int64, pool int32) []int64 {
-	out := slices.Clone(room)
+func (r *relaxation) withSpread(in *Instance, capacity []int64, pool int32) []int64 {
+	out := slices.Clone(capacity)
 	for _, d := range r.spread {
 		left := int64(math.MaxInt32)
 		if pool >= 0 {
@@ -284,12 +284,12 @@ func (r *relaxation) withSpread(in *Instance, room []int64, pool int32) []int64 
 	return out
 }
 
-// countPools makes what the capacity pools may hold a supply, for a plan: a bin takes of it what its room comes to in things of
+// countPools makes what the capacity pools may hold a supply, for a plan: a bin takes of it what its room comes to in items of
 // average size, and no more than there is. What a pool really holds is counted when the plan is put into practice.
 func (r *relaxation) countPools(list []offer, pools, at int) {
-	mean, things := make([]float64, r.model.Dims), 0.0
+	mean, copies := make([]float64, r.model.Dims), 0.0
 	for _, c := range r.model.Classes {
-		things += float64(c.Count)
+		copies += float64(c.Count)
 		for d, s := range c.Size {
 			mean[d] += float64(float64(s) * float64(c.Count))
 		}
@@ -332,7 +332,7 @@ func (in *Instance) severalPools(counts, spread []int) int {
 }
 
 // spreadRoom is how many of the item a capacity pool holds at most, by what is no resource, or most.
-func (r *relaxation) spreadRoom(in *Instance, item, most int) int {
+func (r *relaxation) mostInPool(in *Instance, item, most int) int {
 	if len(in.diverse.left) > 0 {
 		for _, s := range in.diverse.counts[item] {
 			if slices.Contains(r.spread, s.Item) {

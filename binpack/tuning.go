@@ -3,11 +3,11 @@ package binpack
 // Every constant that trades work for quality stands here, with its reason and what was tried; those of the engine are in
 // internal/relax.
 const (
-	// leastSteps, mostSteps and halfThings are the curve of the budget: leastSteps + mostSteps * x * x * x steps for n things,
-	// x = n / (n + halfThings), a step being two to three nanoseconds. A hundred things take some 10 to 15 ms so, ten thousand
+	// leastSteps, mostSteps and halfItems are the curve of the budget: leastSteps + mostSteps * x * x * x steps for n items,
+	// x = n / (n + halfItems), a step being two to three nanoseconds. A hundred items take some 10 to 15 ms so, ten thousand
 	// about half a second. It was raised until 77 of OR-Library's 80
-	// instances, of 120 to 1,000 things, were solved.
-	leastSteps, mostSteps, halfThings = 3_000_000, 250_000_000, 270
+	// instances, of 120 to 1,000 items, were solved.
+	leastSteps, mostSteps, halfItems = 3_000_000, 250_000_000, 270
 	// fastPart and bestTimes are what part of that the effort fast, and how many times as much the effort best takes; fastLeast is
 	// what fast takes at least, under half a millisecond. Consolidation asks with this effort: six clusters of a thousand nodes came
 	// out 0.6 to 1.0% dearer than packed from scratch with a hundredth, and 0.0 to 0.1% with a twentieth.
@@ -21,8 +21,8 @@ const (
 	// leastRooms to mostRooms is how many different rooms of existing nodes a relaxation takes in, so many that each is compared
 	// with each class roomWork times at most. Of more, like ones are taken together, in up to roomDigits steps of coarseness: with
 	// 64 for any number of classes, plans of 5,000 pods and 200 nodes were 2.5% dearer and their bounds 1% lower.
-	leastRooms, mostRooms, roomWork, roomDigits = 64, 512, 800_000, 5
-	// maxApart is how many tags that keep things apart a relaxation takes for resources, for each makes all its searches
+	minNodeShapes, maxNodeShapes, nodeShapeWork, nodeShapeDigits = 64, 512, 800_000, 5
+	// maxApart is how many tags that keep items apart a relaxation takes for resources, for each makes all its searches
 	// longer; apartShare is what a tag must call for, as a part of the bins that the most demanding one calls for.
 	maxApart, apartShare = 3, 0.3
 	// mostPools is how many capacity pools a plan counts one by one, each a row of the programme. Of more there are others nearly as
@@ -32,7 +32,7 @@ const (
 	// verifyBase, verifyPerNode and verifyNodes bound the steps of a search that is done again: a node takes fewer than a
 	// hundred, and no effort makes more than so many.
 	verifyBase, verifyPerNode, verifyNodes = 50_000_000, 128, 20_000_000
-	// blockOfBins is how many bins a block of first fit's index has: 100,000 distinct things took 130 ms with 16, 166 with 64
+	// blockOfBins is how many bins a block of first fit's index has: 100,000 distinct items took 130 ms with 16, 166 with 64
 	// and 510 with 256, on a busy machine.
 	blockOfBins = 16
 	// stopEvery is how many items are gone through between two looks at whether the caller has given up.

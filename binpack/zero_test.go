@@ -22,7 +22,7 @@ func TestZeroValues(t *testing.T) {
 	}
 	plan, err := binpack.Pack(t.Context(), p, nil)
 	require.NoError(t, err)
-	require.Equal(t, []int{0, 1, 1}, plan.Left)
+	require.Equal(t, []int{0, 1, 1}, plan.Unplaced)
 	require.Len(t, plan.Bins, 3)
 	require.Empty(t, p.Pools, "the problem stays as it is")
 	require.Zero(t, p.Items[0].Requires.Len())
@@ -40,5 +40,5 @@ func TestZeroValues(t *testing.T) {
 	p.Items[0].Requires = requirements.AnyOf(requirements.Impossible()) // which is not the same as none
 	plan, err = binpack.Pack(t.Context(), p, nil)
 	require.NoError(t, err)
-	require.Equal(t, []int{9, 0, 1}, plan.Left)
+	require.Equal(t, []int{9, 0, 1}, plan.Unplaced)
 }

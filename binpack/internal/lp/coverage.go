@@ -19,9 +19,9 @@ func Coverage(rows [][]float64, prices, demand []float64) (best []float64, steps
 	if len(dims) == 0 {
 		return sold, 0
 	}
-	f := Flows{Demand: [][]float64{sold}, Into: [][]int{{0}}, Rooms: [][][]float64{rows}, Prices: [][]float64{prices}}
-	values, steps := f.Values()
-	best = values[0]
+	f := Flows{Demand: [][]float64{sold}, Into: [][]int{{0}}, Capacity: [][][]float64{rows}, Prices: [][]float64{prices}}
+	duals, steps := f.Duals()
+	best = duals[0]
 	// Where entries differ by more than a float's digits, a single resource may prove more than the simplex has found.
 	for _, r := range dims {
 		alone := make([]float64, len(demand))
@@ -42,8 +42,8 @@ func Coverage(rows [][]float64, prices, demand []float64) (best []float64, steps
 func shrunk(rows [][]float64, prices, y []float64) []float64 {
 	factor := 1.0
 	for i, row := range rows {
-		if worth := dot(row, y); worth > prices[i] {
-			factor = min(factor, prices[i]/worth)
+		if dualValue := dot(row, y); dualValue > prices[i] {
+			factor = min(factor, prices[i]/dualValue)
 		}
 	}
 	out := slices.Clone(y)

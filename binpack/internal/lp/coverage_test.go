@@ -20,7 +20,7 @@ func bought(rows [][]float64, prices, demand, y []float64) float64 {
 	m := len(demand)
 	var columns [][]float64 // by row, in parts of the demand; the last entry is the price
 	for i, row := range rows {
-		if worth, _ := dual(nil, nil, row, y); worth < prices[i]*(1-near) {
+		if dualValue, _ := dual(nil, nil, row, y); dualValue < prices[i]*(1-near) {
 			continue
 		}
 		c := make([]float64, m, m+1)
@@ -107,11 +107,11 @@ func dual(rows [][]float64, prices, demand, y []float64) (value, excess float64)
 		value += d * y[r]
 	}
 	for i, row := range rows {
-		worth := 0.0
+		dualValue := 0.0
 		for r, c := range row {
-			worth += c * y[r]
+			dualValue += c * y[r]
 		}
-		excess = max(excess, (worth-prices[i])/prices[i])
+		excess = max(excess, (dualValue-prices[i])/prices[i])
 	}
 	return value, excess
 }
@@ -139,8 +139,8 @@ func TestCoverageDualsOfIllMatchedTypes(t *testing.T) {
 		y, _ := lp.Coverage(rows, prices, demand)
 		got, _ := dual(rows, prices, demand, y)
 		for i, row := range rows {
-			worth, _ := dual(nil, nil, row, y)
-			require.LessOrEqual(t, worth, prices[i]*(1+1e-12))
+			dualValue, _ := dual(nil, nil, row, y)
+			require.LessOrEqual(t, dualValue, prices[i]*(1+1e-12))
 		}
 		for r, d := range demand {
 			alone := -1.0

@@ -18,7 +18,7 @@ type Program struct {
 	supply []bool
 	rhs    []float64
 	// big is what it costs not to cover one unit of a row.
-	big    []float64
+	bigM   []float64
 	cols   [][]Entry
 	prices []float64
 
@@ -36,16 +36,16 @@ type Program struct {
 
 // New makes a programme without columns. Each row is covered, at worst, by an artificial column of the price big; a
 // supply row is told by supply[row].
-func New(rhs []float64, supply []bool, big []float64) *Program {
+func New(rhs []float64, supply []bool, bigM []float64) *Program {
 	m := len(rhs)
-	p := &Program{m: m, supply: supply, rhs: slices.Clone(rhs), big: big}
+	p := &Program{m: m, supply: supply, rhs: slices.Clone(rhs), bigM: bigM}
 	p.inverse = make([]float64, m*m)
 	p.x = make([]float64, m)
 	p.y = make([]float64, m)
 	p.dir = make([]float64, m)
 	p.basis = make([]int32, m)
 	p.least = tiny
-	for _, c := range big {
+	for _, c := range bigM {
 		p.least = max(p.least, c*1e-6)
 	}
 	p.restart()
@@ -94,7 +94,7 @@ func (p *Program) Amount(c int) float64 {
 }
 
 // Value is the cost of the last solution, artificial columns included.
-func (p *Program) Value() float64 {
+func (p *Program) Objective() float64 {
 	sum := 0.0
 	for i, b := range p.basis {
 		sum += float64(p.price(b) * p.x[i])
@@ -107,7 +107,7 @@ func (p *Program) price(b int32) float64 {
 	case b >= 0:
 		return p.prices[b]
 	case int(^b) < p.m && !p.supply[^b]:
-		return p.big[^b]
+		return p.bigM[^b]
 	}
 	return 0
 }
@@ -192,14 +192,14 @@ func (p *Program) reprice(leave int, gain float64) {
 func (p *Program) entering(bland bool) (enter int32, gain float64, found bool) {
 	most := tiny
 	for row := p.m - 1; row >= 0; row-- { // surpluses are the least in the order, the last of them first
-		if b, g := ^int32(p.m+row), -p.y[row]; !p.supply[row] && g > tiny*p.big[row] && !p.inBasis(b) {
+		if b, g := ^int32(p.m+row), -p.y[row]; !p.supply[row] && g > tiny*p.bigM[row] && !p.inBasis(b) {
 			if enter, gain, found = b, g, true; bland {
 				return enter, gain, found
 			}
 		}
 	}
 	for row := p.m - 1; row >= 0; row-- { // slacks, and demands that it pays to leave uncovered
-		if b, g := ^int32(row), p.y[row]-p.price(^int32(row)); g > tiny*p.big[row] && !p.inBasis(b) {
+		if b, g := ^int32(row), p.y[row]-p.price(^int32(row)); g > tiny*p.bigM[row] && !p.inBasis(b) {
 			if enter, gain, found = b, g, true; bland {
 				return enter, gain, found
 			}
@@ -211,13 +211,13 @@ func (p *Program) entering(bland bool) (enter int32, gain float64, found bool) {
 		if p.where[c] >= 0 {
 			continue
 		}
-		worth := 0.0
+		dualValue := 0.0
 		for _, e := range entries {
-			worth += float64(e.Amount * p.y[e.Row])
+			dualValue += float64(e.Amount * p.y[e.Row])
 		}
-		if g := (worth - p.prices[c]) / max(p.prices[c], p.least); g > most {
+		if g := (dualValue - p.prices[c]) / max(p.prices[c], p.least); g > most {
 			most = g
-			if enter, gain, found = int32(c), worth-p.prices[c], true; bland && !slack {
+			if enter, gain, found = int32(c), dualValue-p.prices[c], true; bland && !slack {
 				break
 			}
 		}

@@ -27,69 +27,69 @@ const Slack = 1e-10
 // Proof is a bound with the values that prove it.
 type Proof struct {
 	// Value is what one of each class is worth, in whole units of price.
-	Value []int64
+	Duals []int64
 	Price int64
-	// Searched says that some kind's fillings had to be searched, for in fractions they are worth more than the bin.
+	// Searched says that some bin type's fillings had to be searched, for in fractions they are worth more than the bin.
 	Searched bool
 }
 
-// verifySteps is how many steps a kind's search may take when a proof is checked; a proof takes half of that at most.
+// verifySteps is how many steps a bin type's search may take when a proof is checked; a proof takes half of that at most.
 const verifySteps = 200_000
 
-// Prove makes a proof of the values, lowered as little as need be, searching at most steps a kind. missing is a pattern
+// Prove makes a proof of the values, lowered as little as need be, searching at most steps a bin type. missing is a pattern
 // that is worth more than its bin by more than rounding, where the search has met one.
-func (m *Model) Prove(value []float64, steps int, b *Budget) (proof Proof, missing []Column) {
+func (m *Model) Prove(duals []float64, steps int, b *Budget) (proof Proof, missing []Column) {
 	var knap Knapsack
 	steps = min(steps, verifySteps/2)
 	over := 0.0
-	for k := range m.Kinds {
-		kind := &m.Kinds[k]
-		if kind.Supply >= 0 || !m.Load(&knap, k, value) {
+	for k := range m.BinTypes {
+		typ := &m.BinTypes[k]
+		if typ.Supply >= 0 || !m.Load(&knap, k, duals) {
 			continue
 		}
-		root := knap.Bound(kind.Price)
-		for root > kind.Price*(1+over) {
-			target := kind.Price * (1 + over)
+		profitBound := knap.Bound(typ.Price)
+		for profitBound > typ.Price*(1+over) {
+			target := typ.Price * (1 + over)
 			found, done := knap.Search(target, min(steps, max(b.Left/8, 1)))
 			b.Take(knap.Steps())
-			if found > kind.Price*(1+1e-7) {
+			if found > typ.Price*(1+1e-7) {
 				missing = append(missing, Column{k, knap.Found()})
 			}
 			if done && found <= target {
 				break
 			}
-			next := root/kind.Price - 1
+			next := profitBound/typ.Price - 1
 			if done {
-				next = found/kind.Price - 1
-			} else if kind.Price > 0 {
+				next = found/typ.Price - 1
+			} else if typ.Price > 0 {
 				next = min(next, max(2*over, 0.0005))
 			}
-			if kind.Price == 0 {
+			if typ.Price == 0 {
 				next = math.Inf(1)
 			}
 			over = max(next, over+1e-9)
-			if found/max(kind.Price, 1e-9)-1 > over {
-				over = found/kind.Price - 1
+			if found/max(typ.Price, 1e-9)-1 > over {
+				over = found/typ.Price - 1
 			}
 		}
 		b.Take(knap.Steps())
 	}
-	return m.Certify(value, 1/(1+over)), missing
+	return m.Certify(duals, 1/(1+over)), missing
 }
 
 // proof makes the best proof of what column generation has found, or one that is so near to it, in at most so many rounds.
 func (m *Model) proof(s *Master, near float64, rounds int, b *Budget) Proof {
 	var best Proof
-	if s.BestPrice > 0 {
-		best = m.Certify(s.Best, 1)
+	if s.BestBound > 0 {
+		best = m.Certify(s.BestDuals, 1)
 	}
 	s.Solve(b) // the patterns that came last when steps ran out
 	// What the proof finds worth more than its bin has been missed by column generation, which goes on with it.
 	for range rounds {
-		if s.Value() <= float64(best.Price)*(1+near) || b.Left <= 0 {
+		if s.Objective() <= float64(best.Price)*(1+near) || b.Left <= 0 {
 			break
 		}
-		proof, missing := m.Prove(s.Values(), 100_000, b)
+		proof, missing := m.Prove(s.Duals(), 100_000, b)
 		if proof.Price > best.Price {
 			best = proof
 		}
@@ -106,116 +106,116 @@ func (m *Model) proof(s *Master, near float64, rounds int, b *Budget) Proof {
 }
 
 // Certify makes a proof of the values times a factor, if they are one.
-func (m *Model) Certify(value []float64, factor float64) Proof {
-	return m.certify(value, factor, nil, false)
+func (m *Model) Certify(duals []float64, factor float64) Proof {
+	return m.certify(duals, factor, nil, false)
 }
 
 // rounded is by how much the values of a proof are lowered, so that rounding raises none.
 const rounded = 1e-9
 
-// CertifyCoverage is what one of each class is worth by the prices of resources, and the proof that this makes. A kind whose whole
+// CertifyCoverage is what one of each class is worth by the prices of resources, and the proof that this makes. A bin type whose whole
 // room is not worth more than its price needs no filling to be looked for. Nor does a counted one where looking for the best filling
 // of each does not fit into the budget: none is worth more than the room.
-func (m *Model) CertifyCoverage(b *Budget) (value []float64, proof Proof) {
-	s := m.sorts()
+func (m *Model) CertifyCoverage(b *Budget) (duals []float64, proof Proof) {
+	s := m.typeGroups()
 	prices := s.prices(m.Classes, b)
-	value = s.values(prices)
-	rooms, counted := make([]float64, len(m.Kinds)), 0
-	for k := range m.Kinds {
+	duals = s.duals(prices)
+	full, counted := make([]float64, len(m.BinTypes)), 0
+	for k := range m.BinTypes {
 		if s.of[k] < 0 {
 			continue
 		}
-		for r, c := range m.Kinds[k].Capacity {
-			rooms[k] += float64(float64(max(c, 0)) * prices[s.of[k]][r])
+		for r, c := range m.BinTypes[k].Capacity {
+			full[k] += float64(float64(max(c, 0)) * prices[s.of[k]][r])
 		}
-		if m.Kinds[k].Supply >= 0 {
+		if m.BinTypes[k].Supply >= 0 {
 			counted++
 		}
 	}
-	return value, m.certify(value, 1, rooms, counted*len(m.Classes)*m.Dims*countedSteps > b.Left/countedPart)
+	return duals, m.certify(duals, 1, full, counted*len(m.Classes)*m.Dims*countedSteps > b.Left/countedPart)
 }
 
-// certify is Certify where no filling of a kind is worth more than its room, if there are rooms; quick takes that for counted kinds.
-func (m *Model) certify(value []float64, factor float64, rooms []float64, quick bool) Proof {
-	proof := Proof{Value: make([]int64, len(value))}
-	for i, v := range value {
+// certify is Certify where no filling of a bin type is worth more than its room, if there are rooms; quick takes that for counted bin types.
+func (m *Model) certify(duals []float64, factor float64, full []float64, quick bool) Proof {
+	proof := Proof{Duals: make([]int64, len(duals))}
+	for i, v := range duals {
 		if v *= factor * (1 - rounded); v > 0 && v < Largest {
-			proof.Value[i] = int64(v)
+			proof.Duals[i] = int64(v)
 		}
 	}
 	var err error
-	if proof.Price, proof.Searched, err = m.verify(proof.Value, rooms, quick); err != nil {
-		return Proof{Value: make([]int64, len(value))} // rounding, or a search that ends otherwise
+	if proof.Price, proof.Searched, err = m.verify(proof.Duals, full, quick); err != nil {
+		return Proof{Duals: make([]int64, len(duals))} // rounding, or a search that ends otherwise
 	}
 	return proof
 }
 
-// Load sets the knapsack to the bin of a kind; it reports whether anything goes in.
-func (m *Model) Load(knap *Knapsack, k int, value []float64) bool {
-	return knap.Load(m.Kinds[k].Capacity, m.Classes, func(i int) bool { return has(m.Classes[i].Kinds, k) }, value)
+// Load sets the knapsack to the bin of a bin type; it reports whether anything goes in.
+func (m *Model) Load(knap *Knapsack, k int, duals []float64) bool {
+	return knap.Load(m.BinTypes[k].Capacity, m.Classes, func(i int) bool { return has(m.Classes[i].BinTypes, k) }, duals)
 }
 
-// Verify is what the values prove: no bin of an uncounted kind can be filled with more worth than its price, so all bins
-// together cost at least the worth of all things, less what the counted ones may hold beyond theirs. searched says that
+// Verify is what the values prove: no bin of an uncounted bin type can be filled with more worth than its price, so all bins
+// together cost at least the worth of all items, less what the counted ones may hold beyond theirs. searched says that
 // this took a search and not only fractions.
-func (m *Model) Verify(value []int64) (price int64, searched bool, err error) {
-	return m.verify(value, nil, false)
+func (m *Model) Verify(duals []int64) (price int64, searched bool, err error) {
+	return m.verify(duals, nil, false)
 }
 
 // verify is Verify with what certify knows of rooms; sums of a few products round by far less than the values were lowered.
-func (m *Model) verify(value []int64, rooms []float64, quick bool) (price int64, searched bool, err error) {
+func (m *Model) verify(duals []int64, full []float64, quick bool) (price int64, searched bool, err error) {
 	if float64(len(m.Classes)+1)*float64(m.Dims+8)*0x1p-53 > Slack {
 		return 0, false, fmt.Errorf("%d classes are too many for the margin of rounding", len(m.Classes))
 	}
 	var knap Knapsack
-	pools := m.poolsWorth(value)
-	worth := make([]float64, len(value))
+	pools := m.poolDuals(duals)
+	profits := make([]float64, len(duals))
 	sum := new(big.Int)
-	for i, v := range value {
+	for i, v := range duals {
 		if v < 0 || v > Largest {
 			return 0, false, fmt.Errorf("value %d is out of range", v)
 		}
-		worth[i] = float64(v)
+		profits[i] = float64(v)
 		sum.Add(sum, new(big.Int).Mul(big.NewInt(v), big.NewInt(m.Classes[i].Count)))
 	}
 	premium := make([]*big.Int, len(m.Supply))
-	for k := range m.Kinds {
-		kind := &m.Kinds[k]
-		if rooms != nil && rooms[k] <= kind.Price*(1+rounded/10) {
+	for k := range m.BinTypes {
+		typ := &m.BinTypes[k]
+		if full != nil && full[k] <= typ.Price*(1+rounded/10) {
 			continue
 		}
 		most := 0.0
-		if quick && kind.Supply >= 0 {
-			most = rooms[k]
-		} else if !m.Load(&knap, k, worth) {
+		if quick && typ.Supply >= 0 {
+			most = full[k]
+		} else if !m.Load(&knap, k, profits) {
 			continue
 		} else {
-			most = knap.Bound(kind.Price)
+			most = knap.Bound(typ.Price)
 		}
-		if most > kind.Price && kind.Supply < 0 && kind.Pool > 0 {
-			pools.over(kind, most)
+		if most > typ.Price && typ.Supply < 0 && typ.Pool > 0 {
+			pools.over(typ, most)
 			continue
 		}
-		if most > kind.Price && (!quick || kind.Supply < 0) {
-			target := kind.Price
+		if most > typ.Price && (!quick || typ.Supply < 0) {
+			target := typ.Price
 			if found, done := knap.Search(target, verifySteps); done {
 				searched = searched || most > max(found, target)
 				most = max(found, target)
 			}
 		}
-		if most <= kind.Price {
+		if most <= typ.Price {
 			continue
 		}
-		if kind.Supply < 0 {
-			return 0, searched, fmt.Errorf("kind %d can be filled with a worth of %.0f, its price is %.0f", kind.Label, most, kind.Price)
+		if typ.Supply < 0 {
+			return 0, searched, fmt.Errorf("kind %d can be filled with a worth of %.0f, its price is %.0f", typ.Label, most, typ.Price)
 		}
 		// For each unit of the supply that it takes, a bin is worth so much more than its price: all bins that share the supply
 		// together no more than the highest of these times the supply, whatever mix they are.
-		if takes := kind.takes(); takes <= m.Supply[kind.Supply] {
-			over := new(big.Int).Mul(big.NewInt(int64(math.Ceil(most-kind.Price))), big.NewInt(m.Supply[kind.Supply]))
+		if takes := typ.takes(); takes <= m.Supply[typ.Supply] {
+			over := new(big.Int).Mul(big.NewInt(int64(math.Ceil(most-typ.Price))), big.NewInt(m.Supply[typ.Supply]))
 			over.Add(over, big.NewInt(takes-1)).Quo(over, big.NewInt(takes))
-			if premium[kind.Supply] == nil || over.Cmp(premium[kind.Supply]) > 0 {
-				premium[kind.Supply] = over
+			if premium[typ.Supply] == nil || over.Cmp(premium[typ.Supply]) > 0 {
+				premium[typ.Supply] = over
 			}
 		}
 	}
@@ -237,7 +237,7 @@ func (m *Model) verify(value []int64, rooms []float64, quick bool) (price int64,
 // method on as many rows as there are dimensions. It gives what each dimension is worth.
 type fractional struct {
 	inverse, x, y, dir []float64
-	perValue           []float64 // by candidate and dimension: the part of the bin that a unit of value takes
+	perProfit          []float64 // by candidate and dimension: the part of the bin that a unit of value takes
 	basis              []int
 }
 
@@ -251,11 +251,11 @@ func (f *fractional) solve(cand []candidate, size []float64, d int, out []float6
 		return v
 	}
 	f.inverse, f.x, f.y, f.dir = grow(f.inverse, d*d), grow(f.x, d), grow(f.y, d), grow(f.dir, d)
-	f.perValue = slices.Grow(f.perValue[:0], len(size))[:len(size)]
+	f.perProfit = slices.Grow(f.perProfit[:0], len(size))[:len(size)]
 	for i := range cand {
-		per := 1 / cand[i].value
+		per := 1 / cand[i].profit
 		for k, v := range size[i*d : i*d+d] {
-			f.perValue[i*d+k] = v * per
+			f.perProfit[i*d+k] = v * per
 		}
 	}
 	f.basis = f.basis[:0]
@@ -268,7 +268,7 @@ func (f *fractional) solve(cand []candidate, size []float64, d int, out []float6
 		for i, b := range f.basis {
 			if b >= 0 {
 				for k := range d {
-					f.y[k] += float64(cand[b].value * f.inverse[i*d+k])
+					f.y[k] += float64(cand[b].profit * f.inverse[i*d+k])
 				}
 			}
 		}
@@ -299,7 +299,7 @@ func (f *fractional) solve(cand []candidate, size []float64, d int, out []float6
 		}
 		f.pivot(enter, leave, ratio, d)
 	}
-	// Whatever the rounding, weights must be worth every thing: raise what is short.
+	// Whatever the rounding, weights must be worth every item: raise what is short.
 	for _, y := range f.y {
 		out = append(out, max(0, y))
 	}
@@ -311,21 +311,21 @@ func (f *fractional) entering(n, d int) int {
 	best, least := math.MinInt, 1-1e-11
 	if d == 3 { // cpu, memory and pods
 		y0, y1, y2 := f.y[0], f.y[1], f.y[2]
-		part := f.perValue[:3*n]
+		part := f.perProfit[:3*n]
 		for i := 0; len(part) >= 3; i++ {
-			if room := float64(part[0]*y0) + float64(part[1]*y1) + float64(part[2]*y2); room < least {
-				best, least = i, room
+			if cost := float64(part[0]*y0) + float64(part[1]*y1) + float64(part[2]*y2); cost < least {
+				best, least = i, cost
 			}
 			part = part[3:]
 		}
 	} else {
 		for i := range n {
-			room := 0.0
-			for k, v := range f.perValue[i*d : i*d+d] {
-				room += float64(v * f.y[k])
+			cost := 0.0
+			for k, v := range f.perProfit[i*d : i*d+d] {
+				cost += float64(v * f.y[k])
 			}
-			if room < least {
-				best, least = i, room
+			if cost < least {
+				best, least = i, cost
 			}
 		}
 	}

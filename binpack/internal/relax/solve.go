@@ -7,7 +7,7 @@ import (
 
 // Solution is a packing and what was learnt on the way.
 type Solution struct {
-	// Columns are bins with their contents; they may leave out what counted kinds alone can hold.
+	// Columns are bins with their contents; they may leave out what counted bin types alone can hold.
 	Columns []Column
 	// Proof is the best certificate.
 	Proof Proof
@@ -15,7 +15,7 @@ type Solution struct {
 	// worth Value; 0 where none was made.
 	Least int64
 	Nodes int
-	Value []int64
+	Duals []int64
 }
 
 // Progress is told how far a solve is: a price below which nothing is, and the price of what is known.
@@ -35,28 +35,28 @@ type Task struct {
 // generation and dives; large-neighbourhood search over bins; and the exact search again.
 func (m *Model) Solve(t Task, b *Budget) Solution {
 	s := solver{m: m, Task: t, b: b, total: b.Left}
-	value, proof := m.CertifyCoverage(b)
-	s.coverage = value
+	duals, proof := m.CertifyCoverage(b)
+	s.coverage = duals
 	s.prove(proof)
 	part := b.Split(s.total / countedPart)
-	counted, rest := m.fillCounted(value, part)
+	counted, rest := m.fillCounted(duals, part)
 	b.Return(part)
 	greedy := b.Split(s.total / greedyPart)
 	s.take(with(counted, rest.Greedy(greedy)))
 	b.Return(greedy)
 	if !s.closed() {
-		s.exact(value, s.total/exactFirst)
+		s.exact(duals, s.total/exactFirst)
 	}
 	if s.generates() && !s.closed() {
-		value = s.columns()
+		duals = s.columns()
 	}
 	if !s.closed() {
 		part := b.Split(b.Left * improveTenths / 10)
-		s.take(m.Improve(s.Columns, value, float64(s.bound()), part))
+		s.take(m.Improve(s.Columns, duals, float64(s.bound()), part))
 		b.Return(part)
 	}
 	if !s.closed() {
-		s.exact(value, b.Left)
+		s.exact(duals, b.Left)
 	}
 	return s.Solution
 }
@@ -65,17 +65,17 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 // what costs less than the price.
 func (m *Model) Bound(price, grain int64, b *Budget) Solution {
 	s := solver{m: m, Task: Task{Grain: grain}, b: b, total: b.Left}
-	value, proof := m.CertifyCoverage(b)
-	s.coverage = value
+	duals, proof := m.CertifyCoverage(b)
+	s.coverage = duals
 	s.prove(proof)
 	open := func() bool { return b.Left > 0 && s.bound() < price }
 	if open() && s.generates() {
-		value = s.generate(NewMaster(m))
+		duals = s.generate(NewMaster(m))
 	}
-	s.prove(m.lift(value, s.Proof, b))
+	s.prove(m.lift(duals, s.Proof, b))
 	s.prove(m.lift(s.coverage, s.Proof, b))
 	if open() {
-		s.refute(value, price, b.Left)
+		s.refute(duals, price, b.Left)
 	}
 	return s.Solution
 }
@@ -101,12 +101,12 @@ func (s *solver) take(columns []Column) {
 	}
 }
 
-// with is the columns after those of counted kinds, nil where there are none of either.
+// with is the columns after those of counted bin types, nil where there are none of either.
 func with(counted, columns []Column) []Column {
 	return append(slices.Clip(counted), columns...)
 }
 
-// cheaper reports whether a is the better packing: it leaves out fewer things or, where that is the same, costs less.
+// cheaper reports whether a is the better packing: it leaves out fewer items or, where that is the same, costs less.
 func cheaper(m *Model, a, b []Column) bool {
 	if d := m.leftOut(a) - m.leftOut(b); d != 0 {
 		return d < 0
@@ -142,17 +142,17 @@ func (s *solver) closed() bool {
 }
 
 // generates reports whether column generation is likely to come to an end within its part of the budget: the programme has a
-// row for each class, a pivot touches its square, and there are the more pivots the more rows there are and the more things a
-// bin of the best packing so far holds; a few times all kinds are looked through for patterns.
+// row for each class, a pivot touches its square, and there are the more pivots the more rows there are and the more items a
+// bin of the best packing so far holds; a few times all bin types are looked through for patterns.
 func (s *solver) generates() bool {
 	rows, fill := float64(len(s.m.Classes)+len(s.m.Supply)), s.m.perBin()
-	if len(s.Columns) > 0 { // the largest kind may not be the one to buy
-		fill = min(fill, float64(s.m.things())/float64(len(s.Columns)))
+	if len(s.Columns) > 0 { // the largest bin type may not be the one to buy
+		fill = min(fill, float64(s.m.items())/float64(len(s.Columns)))
 	}
 	if fill = max(fill, 1); s.Columns == nil || float64(s.bound()) < s.m.Cost(s.Columns)*(1-wideGap) { // other ways have not come near
 		fill = min(fill, mostPerBin)
 	}
-	pricing := float64(len(s.m.Kinds) * len(s.m.Classes) * s.m.Dims * pricingSteps)
+	pricing := float64(len(s.m.BinTypes) * len(s.m.Classes) * s.m.Dims * pricingSteps)
 	return float64(rows*rows*rows*pivotsPerRow*fill)+pricing < float64(s.total)/generatePart
 }
 
@@ -163,7 +163,7 @@ func (s *solver) columns() []float64 {
 	for _, c := range s.Columns {
 		master.Add(c)
 	}
-	value := s.generate(master)
+	duals := s.generate(master)
 	for variation := range dives {
 		if s.closed() {
 			break
@@ -176,7 +176,7 @@ func (s *solver) columns() []float64 {
 			break
 		}
 	}
-	return value
+	return duals
 }
 
 // generate solves the programme over fillings and proves what it can of that.
@@ -191,20 +191,20 @@ func (s *solver) generate(master *Master) []float64 {
 	part = s.b.Split(s.total / provePart)
 	s.prove(m.proof(master, sharp, patient, part))
 	s.b.Return(part)
-	return master.Values()
+	return master.Duals()
 }
 
-// searched is the part of the steps that an exact search is worth: the more things there are, the more sets cost nearly the
+// searched is the part of the steps that an exact search is worth: the more items there are, the more sets cost nearly the
 // same.
 func (s *solver) searched(steps int) int {
-	return int(float64(steps) * exactThings / float64(exactThings+s.m.things()))
+	return int(float64(steps) * exactItems / float64(exactItems+s.m.items()))
 }
 
-// exact searches through sets of bins in so many steps, fewer the more things there are.
-func (s *solver) exact(value []float64, steps int) {
+// exact searches through sets of bins in so many steps, fewer the more items there are.
+func (s *solver) exact(duals []float64, steps int) {
 	part := s.b.Split(s.searched(steps))
 	defer func() { s.b.Return(part) }()
-	if !s.begin(value, part) {
+	if !s.begin(duals, part) {
 		return
 	}
 	least, found := s.search.Run(s.m.Cost(s.Columns), part)
@@ -217,16 +217,16 @@ func (s *solver) exact(value []float64, steps int) {
 }
 
 // begin prepares the search, if that fits into the budget.
-func (s *solver) begin(value []float64, b *Budget) bool {
+func (s *solver) begin(duals []float64, b *Budget) bool {
 	if s.search == nil {
-		if cells*len(s.m.Kinds)*(s.m.Dims+3)/4 > b.Left {
+		if cells*len(s.m.BinTypes)*(s.m.Dims+3)/4 > b.Left {
 			return false
 		}
-		s.Value = make([]int64, len(value))
-		whole := make([]float64, len(value))
-		for i, v := range value {
-			s.Value[i] = int64(max(0, min(v, Largest)))
-			whole[i] = float64(s.Value[i])
+		s.Duals = make([]int64, len(duals))
+		whole := make([]float64, len(duals))
+		for i, v := range duals {
+			s.Duals[i] = int64(max(0, min(v, Largest)))
+			whole[i] = float64(s.Duals[i])
 		}
 		s.search = NewSearch(s.m, whole, b)
 	}
@@ -234,9 +234,9 @@ func (s *solver) begin(value []float64, b *Budget) bool {
 }
 
 // refute is exact where a packing for the price is known: it tries to pack nothing.
-func (s *solver) refute(value []float64, price int64, steps int) {
+func (s *solver) refute(duals []float64, price int64, steps int) {
 	part := s.b.Split(s.searched(steps))
-	if s.begin(value, part) {
+	if s.begin(duals, part) {
 		least := s.search.Refute(float64(price), part)
 		s.Nodes, s.Least = s.search.Nodes, int64(math.Ceil(least*(1-1e-12)))
 	}
