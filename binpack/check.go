@@ -10,9 +10,9 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Check reports every rule that a layout breaks, joined, or nil: capacity, labels, tag limits, counts, pool budgets,
-// reservations and MinValues. It reads the problem itself, not what strategies share, so that a mistake there is found
-// here. It costs O(shares x requirements).
+// Check returns every rule that a layout breaks, joined, or nil: capacity, labels, tag limits, counts, pool budgets,
+// reservations, diversity and MinValues. It reads the problem, not the data that strategies share, so it also finds mistakes
+// there. It costs O(shares x requirements).
 func (in *Instance) Check(l Layout) error {
 	c := &checker{
 		in: in, placed: make([]int, len(in.problem.Items)), labels: map[[2]int]requirements.Set{},
@@ -43,8 +43,7 @@ type checker struct {
 	errs   []error
 	labels map[[2]int]requirements.Set // of offerings, by type and offering
 
-	// Of the place that is looked at: how often each tag is there, what anything there allows, what items alone allow, and
-	// which tags items add.
+	// Of the current place: the count of each tag, its lowest limit, its lowest limit by items alone, and whether items add it.
 	counts, most, asked map[string]int
 	touched             map[string]bool
 }
@@ -53,7 +52,7 @@ func (c *checker) bad(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf("binpack: "+format, args...))
 }
 
-// place is a node by its name, its bin being negative, or a bin by its number; its text is for errors.
+// place is a node by name, if bin is negative, or a bin by number; it is formatted in errors.
 type place struct {
 	node string
 	bin  int
@@ -69,7 +68,7 @@ func (p place) String() string {
 func (c *checker) contents(what place, shares []Share, capacity []int64, labels requirements.Set, tags []string, limits []Limit) {
 	c.holds(what, shares, labels)
 	used := make([]int64, len(capacity))
-	over := make([]bool, len(capacity)) // more than can be counted
+	over := make([]bool, len(capacity)) // the sum overflows
 	clear(c.counts)
 	clear(c.most)
 	clear(c.asked)
@@ -118,7 +117,7 @@ func (c *checker) contents(what place, shares []Share, capacity []int64, labels 
 	var broken []string
 	for t, m := range c.most {
 		ok := true
-		if !c.touched[t] { // what was broken before is not the items' fault; their own limits hold all the same
+		if !c.touched[t] { // limits of the node or type bind only tags that items add; limits of items always bind
 			m, ok = c.asked[t]
 		}
 		if ok && c.counts[t] > m {
@@ -135,7 +134,7 @@ func (c *checker) contents(what place, shares []Share, capacity []int64, labels 
 	}
 }
 
-// holds reports each item whose requirements cannot be met together with those before it.
+// holds reports each item whose requirements conflict with those before it.
 func (c *checker) holds(what place, shares []Share, labels requirements.Set) {
 	known := slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return s.Item < 0 || s.Item >= len(c.placed) })
 	labels = c.in.closed(labels)
@@ -154,7 +153,7 @@ func (c *checker) holds(what place, shares []Share, labels requirements.Set) {
 	}
 }
 
-// sum does not wrap around: budgets may be as large as integers get.
+// sum adds without overflow; budgets may be as large as integers.
 func sum[T ~int64](a, b T) T {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -228,7 +227,7 @@ func (c *checker) budgets(bins []Bin) {
 			c.bad("pool %q: %d an hour, at most %d is allowed", pool.Name, price[k], pool.MaxPrice)
 		}
 		for i, l := range pool.Limits {
-			if nodes[k] > 0 && usage[k][i] > l { // a limit may be passed before anything is bought
+			if nodes[k] > 0 && usage[k][i] > l { // a limit may be exceeded before anything is bought
 				c.bad("pool %q: limit %d is %d, %d are used", pool.Name, i, l, usage[k][i])
 			}
 		}
@@ -271,8 +270,8 @@ func (c *checker) diversity(l Layout) {
 	}
 }
 
-// Misfit says why none of an item fits into any bin that can be bought, nor onto any node, though it were alone there; it is empty
-// for an item that would, and then it is other items, budgets or limits that leave it out. It costs a pass over types and nodes.
+// Misfit says why the item does not fit into any new bin or node even alone. It is empty if the item fits: then other items,
+// budgets or limits keep it unplaced. It costs a pass over types and nodes.
 func (in *Instance) Misfit(item int) string {
 	p := &in.problem
 	it := &p.Items[item]
