@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// Flows is demand that can be met in several places, where capacity can be bought in any fraction: of each group, shares
-// of its demand go to the places that are open to it.
+// Flows is a problem in which groups have demand that can be met in several places. In each place capacity can be bought in
+// fractions. The demand of a group is split over the places open to it.
 type Flows struct {
 	// Demand is by group and dimension.
 	Demand [][]float64
-	// Into is by group, the places that are open to it.
+	// Into lists the places open to each group.
 	Into [][]int
-	// Rooms and Prices are by place, what can be bought there; rooms are by dimension.
+	// Capacity and Prices list what can be bought in each place; capacities are by dimension.
 	Capacity [][][]float64
 	Prices   [][]float64
 }
 
-// Values is what a unit of each dimension is worth in each place, so that nothing that can be bought offers more worth than
-// its price, and all demand, each where it is worth least, comes to as much as it can. Groups that no place can hold count
-// nothing. It is near-exact, as Coverage is. steps are those of the simplex.
+// Duals returns the price of a unit of each dimension in each place, and the simplex steps. No capacity has a dual value above
+// its price, and the total dual value of all demand, each group's at its cheapest place, is maximal. Groups that no place can
+// hold are ignored. The result is nearly exact, like that of [Coverage].
 func (f *Flows) Duals() (duals [][]float64, steps int) {
 	places := len(f.Capacity)
 	dims := 0
@@ -38,7 +38,7 @@ func (f *Flows) Duals() (duals [][]float64, steps int) {
 			}
 		}
 	}
-	// least is the price of a unit of each dimension alone, by place; infinite where there is none.
+	// least is the price of a unit of each dimension alone, by place; infinite if there is none.
 	least := make([][]float64, places)
 	for s, capacities := range f.Capacity {
 		least[s] = slices.Repeat([]float64{math.Inf(1)}, dims)
@@ -66,7 +66,7 @@ func (f *Flows) Duals() (duals [][]float64, steps int) {
 	var all []flow
 	most := 0.0
 	for g, demand := range f.Demand {
-		units := 0.0 // of the group, each of which takes at most one of any dimension
+		units := 0.0 // the group's demand, at most 1 of each dimension per unit
 		for r, d := range demand {
 			if d > 0 && scale[r] > 0 {
 				units = max(units, d/scale[r])
@@ -99,7 +99,7 @@ func (f *Flows) Duals() (duals [][]float64, steps int) {
 			most = max(most, units)
 		}
 	}
-	for k := range rhs { // how often all of it is asked changes no value
+	for k := range rhs { // scaling the demand does not change the duals
 		rhs[k] /= max(most, 1e-300)
 	}
 	p := New(rhs, make([]bool, len(rhs)), bigM)
@@ -129,7 +129,7 @@ func (f *Flows) Duals() (duals [][]float64, steps int) {
 	for s := range places {
 		for r := range dims {
 			if scale[r] > 0 && !math.IsInf(least[s][r], 1) {
-				duals[s][r] = max(0, p.Multipliers()[row(s, r)]) / scale[r]
+				duals[s][r] = max(0, p.Duals()[row(s, r)]) / scale[r]
 			}
 		}
 		duals[s] = shrunk(f.Capacity[s], f.Prices[s], duals[s])

@@ -77,7 +77,7 @@ func TestProgramProvesItself(t *testing.T) {
 			want := x.bought(t, p)
 			require.InDelta(t, want, p.Objective(), 1e-6*(1+want), "round %d, step %d", round, step)
 			dual := 0.0
-			for i, y := range p.Multipliers() {
+			for i, y := range p.Duals() {
 				dual += y * x.rhs[i]
 				if x.supply[i] {
 					require.LessOrEqual(t, y, 1e-6)
@@ -90,7 +90,7 @@ func TestProgramProvesItself(t *testing.T) {
 			for j, entries := range x.columns {
 				dualValue := 0.0
 				for _, e := range entries {
-					dualValue += e.Amount * p.Multipliers()[e.Row]
+					dualValue += e.Amount * p.Duals()[e.Row]
 				}
 				require.LessOrEqual(t, dualValue, x.prices[j]+1e-6, "column %d is worth more than its price", j)
 			}

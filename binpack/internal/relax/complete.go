@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// completer looks through all ways to pack everything into a given set of bins, bin by bin (bin completion: R. E. Korf,
-// 2002). What stays free in all bins together is known beforehand, so a filling that leaves more free than that, of any
-// resource, is none. Of the packings that differ in nothing that matters it looks at one: the first in the order of the
-// numbers of items, so each bin is full but for what no longer goes in, and equal bins stand in falling order.
+// completer searches all packings of all items into a given set of bins, bin by bin (bin completion: R. E. Korf, 2002). The
+// total free capacity is known, so a filling that wastes more of any resource is excluded. Of equivalent packings it tries one,
+// the first in the order of item counts: each bin is full except for what no longer fits, and equal bins come in decreasing
+// order.
 type completer struct {
 	m     *Model
 	types []int   // the smallest first
@@ -16,13 +16,13 @@ type completer struct {
 	left  []int64 // by place in order
 	slack []int64 // by dimension: what may still stay free
 	fill  [][]int64
-	rest  [][]int64 // by bin: what is left from a place in order on, by place and dimension
+	rest  [][]int64 // by bin: the total size that remains from a place in order on, by place and dimension
 	used  [][]int64
 	nodes int
 	most  int
 }
 
-// prepare orders the classes, the largest first. It gives their sizes, all dimensions together.
+// prepare orders the classes, the largest first. It returns their sizes, summed over the dimensions.
 func (c *completer) prepare(m *Model) []float64 {
 	c.m = m
 	largest := make([]float64, m.Dims)
@@ -45,11 +45,11 @@ func (c *completer) prepare(m *Model) []float64 {
 	return size
 }
 
-// perNode is how many steps of a budget a node takes.
+// perNode returns the steps that a node takes.
 func (c *completer) perNode() int { return 4 * (c.m.Dims + 1) }
 
-// run looks through all packings into the set, in so many nodes at most. It gives one if it meets one; refuted means that
-// there is none.
+// run searches all packings into the set, with at most so many nodes. It returns one if it finds one; refuted means that there
+// is none.
 func (c *completer) run(set []int, most int, b *Budget) (columns []Column, found, refuted bool) {
 	m, d := c.m, c.m.Dims
 	c.nodes, c.most = 0, most
@@ -105,7 +105,7 @@ func (c *completer) run(set []int, most int, b *Budget) (columns []Column, found
 	return columns, true, false
 }
 
-// bin fills the bin and those after it.
+// bin fills this bin and the later ones.
 func (c *completer) bin(at int) bool {
 	d := c.m.Dims
 	if at == len(c.types) {
@@ -129,8 +129,8 @@ func (c *completer) bin(at int) bool {
 	return c.class(at, 0, typ, at > 0 && c.types[at] == c.types[at-1])
 }
 
-// class decides how many items of the class at the place of the order go into the bin. bound says that the fillings so
-// far are those of the equal bin before, which this one must not exceed.
+// class decides how many items of the class go into the bin, then continues with the next class. bound means that the bin so
+// far equals the equal bin before it, which it must not exceed.
 func (c *completer) class(at, i int, typ *BinType, bound bool) bool {
 	if c.nodes++; c.nodes >= c.most {
 		return false
@@ -179,7 +179,7 @@ func (c *completer) move(at, i int, n int64) {
 	}
 }
 
-// next goes on to the next bin, if nothing that is left goes into this one.
+// next continues with the next bin, if no remaining item fits into this one.
 func (c *completer) next(at int, typ *BinType) bool {
 	used := c.used[at]
 	for j, n := range c.left {
@@ -208,7 +208,7 @@ func (c *completer) goes(used, size []int64, typ *BinType) bool {
 	return true
 }
 
-// may reports whether one more of the class at the place is allowed in the bin, room aside.
+// may reports whether the bin may take one more item of the class, whatever its size.
 func (c *completer) may(at, j int) bool {
 	class := &c.m.Classes[c.order[j]]
 	return c.fill[at][j] < class.Most && class.May(c.types[at])

@@ -7,50 +7,51 @@ import (
 	"slices"
 )
 
-// Search looks through the sets of bins that cost less than a limit, from the cheap to the dear, and packs or refutes each;
-// for few bins this is exact. A set is looked at if it is large enough by every surrogate constraint: each resource, the number
-// of items, and their values. No set has more bins than there are items, so the search ends whatever the prices are.
+// Search enumerates the sets of bins that cost less than a limit, and packs or refutes each. A surrogate constraint excludes a
+// set that is too small: by a resource, the number of items, or their duals. No set has more bins than there are items, so the
+// search ends at any prices.
 type Search struct {
 	m          *Model
-	types      []int // those that cost something, the dearest first
-	free       []int // bins that cost nothing and are part of every set
+	types      []int // those with a price, the dearest first
+	free       []int // counted bins of price 0, part of every set
 	gratis     []Column
-	most       []int   // by bin type, how many bins of it are of use
+	most       []int   // by bin type: how many bins are useful
 	supply     []int64 // what is left of each supply
 	surrogate  []surrogate
 	capacities []float64 // by bin type and surrogate
-	start      []float64 // what is asked beyond the free bins, by surrogate
+	start      []float64 // demand beyond the free bins, by surrogate
 	items      int
 	set        []int
-	used       []int       // by bin type, how often it is in the set
+	used       []int       // by bin type: how often it is in the set
 	rest       [][]float64 // by depth and surrogate
 	completer  completer
 	knap       Knapsack
 	left       []Class
-	size       []float64      // by class: all dimensions together, for filling
-	refuted    map[string]int // by set: the least level at which it is worth another try
+	size       []float64      // by class: the size, summed over the dimensions
+	refuted    map[string]int // by set: the level from which another try pays
 	key        []byte
 
 	budget *Budget
-	limit  float64 // sets that cost as much are not looked at
-	lowest float64 // the cost of the cheapest set that could be neither packed nor refuted
+	limit  float64 // sets that cost as much are skipped
+	lowest float64 // the lowest cost of a set that was neither packed nor refuted
 	level  int
 	prove  bool
 	found  []Column
 	cost   float64
-	// Nodes is how many sets and fillings of bins the search has looked at.
+	// Nodes is how many sets and fillings of bins the search has visited.
 	Nodes int
 }
 
-// surrogate is one way to compare what is asked with what bins hold. Bins that hold everything hold enough by every one.
+// surrogate is a surrogate constraint: bins that hold everything have at least the demand as capacity.
 type surrogate struct {
 	demand   float64
-	per      float64   // cells of cost for a unit of demand
-	capacity []float64 // by bin type, what one bin holds at most
-	cost     []float64 // by cells of demand, the least price of bins that hold so much
+	per      float64   // cells of cost per unit of demand
+	capacity []float64 // by bin type: the capacity of one bin
+	cost     []float64 // by cells of demand: the lowest price of bins with that capacity
 }
 
-// NewSearch prepares a search in which the values are one more surrogate. It is nil where sums of sizes would not fit an integer.
+// NewSearch prepares a search with the duals as one more surrogate. It returns nil if there are too many items or sums of sizes
+// overflow.
 func NewSearch(m *Model, duals []float64, b *Budget) *Search {
 	s := &Search{supply: slices.Clone(m.Supply), refuted: map[string]int{}}
 	s.reduce(m)
@@ -80,7 +81,7 @@ func NewSearch(m *Model, duals []float64, b *Budget) *Search {
 	return s
 }
 
-// reduce cuts rooms down to what may be put there, and takes out what goes into bins that cost nothing and never run out.
+// reduce lowers capacities to what may be packed, and places what fits into uncounted bins of price 0.
 func (s *Search) reduce(m *Model) {
 	out := &Model{Dims: m.Dims, Supply: m.Supply, BinTypes: slices.Clone(m.BinTypes), Classes: slices.Clone(m.Classes)}
 	for i := range out.Classes {
@@ -120,7 +121,7 @@ func (s *Search) reduce(m *Model) {
 	s.m = out
 }
 
-// copies is how many bins of the bin type are of use: each holds something.
+// copies returns how many bins of the bin type can hold an item each.
 func (s *Search) copies(k int) int {
 	typ := &s.m.BinTypes[k]
 	n := int64(0)
@@ -135,7 +136,7 @@ func (s *Search) copies(k int) int {
 	return int(n)
 }
 
-// compare makes the surrogates and keeps the sharpest.
+// compare makes the surrogates and keeps the strongest.
 func (s *Search) compare(duals []float64, b *Budget) {
 	m := s.m
 	for r := range m.Dims {
@@ -195,8 +196,8 @@ func (s *Search) compare(duals []float64, b *Budget) {
 	}
 }
 
-// add tables what it costs at least to cover amounts of the surrogate by bins that are not free. Those that are counted are
-// taken once each (a knapsack by covering, rooms rounded up to cells).
+// add tabulates the lowest cost of covering each amount of the surrogate with bins that are not free: a covering knapsack, with
+// capacities rounded up to cells. Counted bins are limited by their supply.
 func (s *Search) add(x surrogate, b *Budget) {
 	x.demand *= 1 - Slack
 	if x.demand <= 0 {
@@ -214,7 +215,7 @@ func (s *Search) add(x surrogate, b *Budget) {
 	}
 	var offers []offer
 	most := 0
-	for _, k := range slices.Backward(s.types) { // from the cheap to the dear: those that hold more than all before
+	for _, k := range slices.Backward(s.types) { // by price: those that hold more than all cheaper ones
 		if o := offerOf(k); s.m.BinTypes[k].Supply < 0 && o.steps > most {
 			most = o.steps
 			offers = append(offers, o)
@@ -228,7 +229,7 @@ func (s *Search) add(x surrogate, b *Budget) {
 	work := len(offers)
 	for at, left := range s.supply {
 		var some []offer
-		least := int64(math.MaxInt64) // that one of them takes
+		least := int64(math.MaxInt64) // that one bin takes
 		for _, k := range s.types {
 			if int(s.m.BinTypes[k].Supply) == at && x.capacity[k] > 0 {
 				some, least = append(some, offerOf(k)), min(least, s.m.BinTypes[k].takes())
@@ -249,7 +250,7 @@ func (s *Search) add(x surrogate, b *Budget) {
 	s.surrogate = append(s.surrogate, x)
 }
 
-// least is what covering the rest costs at least.
+// least returns the lowest cost of covering the rest.
 func (x *surrogate) least(rest float64) float64 {
 	if rest <= 0 {
 		return 0
@@ -257,7 +258,7 @@ func (x *surrogate) least(rest float64) float64 {
 	return x.cost[min(cells, int(rest*x.per))]
 }
 
-// Root is a price that no set of bins goes below.
+// RootBound returns a lower bound on the cost of a set of bins.
 func (s *Search) RootBound() float64 {
 	most := 0.0
 	for i := range s.surrogate {
@@ -266,9 +267,9 @@ func (s *Search) RootBound() float64 {
 	return most
 }
 
-// Run looks for packings that cost less than the cost, at most a multiple of the grain, until none is left or the budget is
-// used up: first a little at each set, then more. It gives a price that no packing goes below, and the best packing if it is
-// cheaper than the cost. Costs above 2^53 are not exact and not searched.
+// Run looks for packings cheaper than cost, until none is left or the budget ends. It spends little on each set first, then
+// more. It returns a lower bound, and the best packing if one is cheaper than cost. It does not search costs above 2^53, which
+// are not exact.
 func (s *Search) Run(cost float64, b *Budget) (least float64, columns []Column) {
 	s.budget, s.found, s.cost, s.prove = b, nil, cost, false
 	if cost > 2*Largest {
@@ -276,7 +277,7 @@ func (s *Search) Run(cost float64, b *Budget) (least float64, columns []Column) 
 	}
 	least = min(s.RootBound(), cost)
 	for s.level = 0; least < s.cost && b.Left > 0 && s.level < levels; s.level++ {
-		sure := true // all sets below have been refuted
+		sure := true // all cheaper sets are refuted
 		from := least
 		for k := 1.0; k <= thresholds && from < s.cost && b.Left > 0; k++ {
 			limit := math.Ceil(from + float64((s.cost-from)*(k/thresholds)))
@@ -290,8 +291,8 @@ func (s *Search) Run(cost float64, b *Budget) (least float64, columns []Column) 
 	return min(least, s.cost), s.found
 }
 
-// Refute looks through all sets that cost less than the limit. It gives the limit if it has refuted all, otherwise a price
-// below which there is no packing. It does not try to pack.
+// Refute tries to refute all sets that cost less than the limit, without trying to pack. It returns a lower bound: the limit if
+// it refuted all.
 func (s *Search) Refute(limit float64, b *Budget) float64 {
 	if s.budget, s.prove = b, true; limit > 2*Largest {
 		return 0
@@ -306,14 +307,14 @@ func (s *Search) below(limit float64) float64 {
 	return min(s.lowest, s.limit)
 }
 
-// descend looks at the set and at all that have more bins, of the bin types from the place on.
+// descend visits the set and its supersets, with bin types from the place on.
 func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
 	s.Nodes++
 	if cost >= s.limit {
 		return
 	}
 	if !slices.ContainsFunc(rest, func(v float64) bool { return v > 0 }) {
-		s.settle(cost)
+		s.decide(cost)
 	}
 	if depth == s.items {
 		return
@@ -358,8 +359,8 @@ func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
 	}
 }
 
-// settle packs or refutes the set.
-func (s *Search) settle(cost float64) {
+// decide packs or refutes the set.
+func (s *Search) decide(cost float64) {
 	if s.budget.Left <= 0 {
 		s.lowest = min(s.lowest, cost)
 		return
@@ -416,8 +417,8 @@ func (s *Search) pack() (columns []Column, found bool) {
 	return columns, !slices.ContainsFunc(s.left, func(c Class) bool { return c.Count > 0 })
 }
 
-// smallFirst is all bin types, the free ones and then those from the cheap to the dear: what does not end for one does not for
-// larger ones.
+// smallFirst returns all bin types: the free ones, then those with a price in ascending order. If a search does not end for
+// one, it does not for larger ones.
 func (s *Search) smallFirst() []int {
 	out := slices.Clone(s.types)
 	slices.Reverse(out)

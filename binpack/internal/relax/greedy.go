@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Greedy fills bin after bin with what is worth most for its price, from a sample of what is left in which the large
-// items come first. Values are those of resources, found anew as the mix of what is left changes. A filling is
-// repeated while plenty is left of all that is in it. What no uncounted bin type can hold stays out.
+// Greedy fills bin after bin with the highest dual value per price, from a sample of the remaining items in which large items
+// come first. Duals come from resource duals, which it recomputes as the mix changes. It repeats a filling while plenty of its
+// items remain. Items that no uncounted bin type can hold stay unplaced.
 func (m *Model) Greedy(b *Budget) []Column {
 	g := &greedy{m: m, left: make([]int64, len(m.Classes))}
 	for i := range m.Classes {
@@ -16,7 +16,7 @@ func (m *Model) Greedy(b *Budget) []Column {
 			g.left[i] = m.Classes[i].Count
 		}
 	}
-	// It must come to an end, so what the budget does not suffice for is done in less detail.
+	// Greedy must end, so with little budget it works in less detail.
 	bins := min(float64(m.items())/m.perBin(), 4*float64(len(m.Classes)))
 	g.tries = int(max(1, min(fillings, float64(b.Left)/(fillingSteps*max(bins, 1)))))
 	refresh := 1 - 0.5/float64(g.tries)
@@ -27,7 +27,7 @@ func (m *Model) Greedy(b *Budget) []Column {
 				return nil
 			}
 			c, ok := g.next(b)
-			if !ok && made { // other bin types are the good ones for what is left
+			if !ok && made { // other bin types are better for the rest
 				break
 			}
 			if !ok {
@@ -49,11 +49,11 @@ type greedy struct {
 	m          *Model
 	left       []int64
 	duals      []float64
-	rest       float64   // of all that is left
-	open       []float64 // by sort, of what is left that may go there
-	order      []int32   // classes that are left, the most valuable first
-	types      []int     // the best ones first
-	good       int       // how many of them are nearly as good as the best
+	rest       float64   // dual value of the remaining items
+	open       []float64 // by type group: dual value of the remaining items that may go there
+	order      []int32   // remaining classes by decreasing dual
+	types      []int     // the best first
+	good       int       // how many are nearly as good as the best
 	rng        Draw
 	knap       Knapsack
 	sub        []Class
@@ -61,10 +61,10 @@ type greedy struct {
 	subDuals   []float64
 	inSub      []bool
 	typeGroups *typeGroups
-	tries      int // how many fillings are compared for a bin
+	tries      int // fillings to compare per bin
 }
 
-// refresh prices what is left and reports whether there is any.
+// refresh prices the remaining items, and reports whether there are any that fit.
 func (g *greedy) refresh(b *Budget) bool {
 	rest := slices.Clone(g.m.Classes)
 	first := g.order == nil
@@ -102,10 +102,10 @@ func (g *greedy) refresh(b *Budget) bool {
 	return g.good > 0
 }
 
-// rank orders the bin types by the part of their price that a filling with the mix of what is left comes to. Whole room is
-// worth more than any filling, so a bin type whose room would not do is not looked at more closely.
+// rank orders the bin types by the dual value per price of a filling with the mix of remaining items. The whole capacity has a
+// higher dual value than any filling, so a bin type whose capacity does not suffice is not examined.
 func (g *greedy) rank(prices [][]float64) {
-	const near, some = 0.985, 4 // how good the bin types are that are tried, and how many of them at least
+	const near, some = 0.985, 4 // the relative quality of bin types to try, and their minimum number
 	ratio := make([]float64, len(g.m.BinTypes))
 	g.types = g.types[:0]
 	for k := range g.m.BinTypes {
@@ -124,11 +124,11 @@ func (g *greedy) rank(prices [][]float64) {
 	g.sub, g.from, g.subDuals = g.sub[:0], g.from[:0], g.subDuals[:0]
 	for k := 0; k < len(g.order); k += 1 + len(g.order)/40 {
 		c := g.m.Classes[g.order[k]]
-		c.Count = 1 << 20 // the mix matters, not how much there is
+		c.Count = 1 << 20 // the mix matters, not the amount
 		g.sub, g.subDuals = append(g.sub, c), append(g.subDuals, g.duals[g.order[k]])
 	}
 	seen := 0
-	var best [some]float64 // the highest ratios so far, in order
+	var best [some]float64 // the highest ratios so far, sorted
 	for _, k := range g.types {
 		if ratio[k] < min(near*best[0], best[some-1]) {
 			break
@@ -150,15 +150,15 @@ func (g *greedy) rank(prices [][]float64) {
 		}
 	}
 	slices.SortFunc(g.types[:seen], better)
-	// Those nearly as good as the best are tried; a bad one costs more than any filling makes up for.
+	// Try those nearly as good as the best: no filling compensates for a bad bin type.
 	g.good = 0
 	for g.good < seen && ratio[g.types[g.good]] >= 0 && (g.good < some || ratio[g.types[g.good]] > near*ratio[g.types[0]]) {
 		g.good++
 	}
 }
 
-// sample makes a small problem of items that may go into the bin type and are worth so much together: the large ones, and others by
-// chance.
+// sample selects remaining items with the given dual value that may go into the bin type: the large ones, and others at random.
+// It returns their duals.
 func (g *greedy) sample(k int, profit float64) []float64 {
 	g.sub, g.from, g.subDuals = g.sub[:0], g.from[:0], g.subDuals[:0]
 	sum := 0.0
@@ -185,7 +185,7 @@ func (g *greedy) sample(k int, profit float64) []float64 {
 	return g.subDuals
 }
 
-// next is the best filling of a few bin types.
+// next returns the best filling of a few bin types.
 func (g *greedy) next(b *Budget) (Column, bool) {
 	best, most := Column{}, 0.0
 	for try := range g.tries {
@@ -216,13 +216,13 @@ func (g *greedy) next(b *Budget) (Column, bool) {
 	return best, most > 0
 }
 
-// alone is the cheapest bin for one item of the most valuable class that is left.
+// alone returns the cheapest bin for one item of the remaining class with the highest dual.
 func (g *greedy) alone() Column {
 	i := g.order[slices.IndexFunc(g.order, func(i int32) bool { return g.left[i] > 0 })]
 	return Column{g.m.cheapest(&g.m.Classes[i], false), Pattern{[]int32{i}, []int32{1}}}
 }
 
-// copies is how often the filling may be repeated without using up a quarter of any class in it.
+// copies returns how often the filling may be repeated without using a quarter of any of its classes.
 func (g *greedy) copies(p Pattern) int64 {
 	n := int64(1 << 30)
 	for i, class := range p.Class {
@@ -231,8 +231,8 @@ func (g *greedy) copies(p Pattern) int64 {
 	return max(n, 1)
 }
 
-// fillCounted fills bins of counted bin types with what is worth most, those first that give the most for their price, as long as
-// they are worth it. It gives them and the model of what is left.
+// fillCounted fills counted bins, those with the highest dual value per price first, while the dual value exceeds the price. It
+// returns them, and the model of the rest.
 func (m *Model) fillCounted(duals []float64, b *Budget) ([]Column, *Model) {
 	rest := *m
 	if len(m.Supply) == 0 {
@@ -252,7 +252,7 @@ func (m *Model) fillCounted(duals []float64, b *Budget) ([]Column, *Model) {
 			counted++
 		}
 	}
-	// Where looking at all classes for each bin does not fit into the budget, it is every so many of them, others for each.
+	// If the budget is too small for all classes, each bin considers every stride-th, with another offset.
 	stride := 1 + len(m.Classes)*counted*m.Dims*countedSteps/max(b.Left, 1)
 	stride = max(min(stride, len(m.Classes)/leastClasses), 1)
 	fill := func(k int) (Pattern, float64) {
@@ -298,7 +298,7 @@ func (m *Model) fillCounted(duals []float64, b *Budget) ([]Column, *Model) {
 	return out, &rest
 }
 
-// finish puts what the columns leave out into the room that they have, and into more bins.
+// finish puts what the columns leave unplaced into their free capacity, and into more bins.
 func (m *Model) finish(columns []Column, b *Budget) []Column {
 	rest := *m
 	rest.Classes = slices.Clone(m.Classes)
@@ -351,7 +351,7 @@ func (c *Column) put(class *Class, i int, n int64, free []int64) {
 	}
 }
 
-// smallest is the cheapest uncounted bin type that holds what the column does of the classes, its own where none is cheaper.
+// smallest returns the cheapest uncounted bin type that holds the column, or its own if none is cheaper.
 func (m *Model) smallest(classes []Class, c Column) int {
 	if k := m.holds(classes, c.Pattern, m.BinTypes[c.BinType].Price); k >= 0 && m.BinTypes[k].Price < m.BinTypes[c.BinType].Price {
 		return k
@@ -359,7 +359,7 @@ func (m *Model) smallest(classes []Class, c Column) int {
 	return c.BinType
 }
 
-// holds is the first of the uncounted bin types that hold the pattern of the classes for the least price, at most the limit, or -1.
+// holds returns the first uncounted bin type with the lowest price, at most the limit, that holds the pattern; -1 if none does.
 func (m *Model) holds(classes []Class, p Pattern, limit float64) int {
 	need := make([]int64, m.Dims)
 	for i, at := range p.Class {

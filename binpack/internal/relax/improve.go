@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Draw is a sequence of numbers that look random and are the same every time (splitmix64, S. Vigna).
+// Draw is a deterministic pseudo-random sequence (splitmix64, S. Vigna).
 type Draw uint64
 
 func (d *Draw) next() uint64 {
@@ -18,19 +18,18 @@ func (d *Draw) next() uint64 {
 	return z ^ z>>31
 }
 
-// Below is one of 0 to n-1.
+// Below returns a number from 0 to n-1.
 func (d *Draw) Below(n int) int { return int(d.next() % uint64(n)) }
 
-// Unit is from 0 up to 1.
+// Unit returns a number from 0 up to 1.
 func (d *Draw) Unit() float64 { return float64(float64(d.next()>>11) / (1 << 53)) }
 
-// Improve is the large-neighbourhood search: it takes some bins out, the wasteful ones rather, and packs what was in them
-// anew, over and over; it keeps what is cheaper (ruin and recreate: G. Schrimpf et al., 2000). value is what one of each class
-// is worth. It stops when the budget is used up, when a good part of it has
-// brought nothing, or at the floor. Bins of counted bin types stay, but for their contents.
+// Improve is the large-neighbourhood search. It removes a few bins, preferably wasteful ones, repacks their contents, and keeps
+// the result if it is no dearer (ruin and recreate: G. Schrimpf et al., 2000). duals has the dual of each class. It stops at
+// the floor, when the budget ends, or when a round gains too little. Bins of counted bin types are refilled, but not replaced.
 //
-// Two searches run side by side: each on half of the bins, where there are enough of them to exchange with, and otherwise
-// each on all of them in its own way, of which the cheaper outcome stands.
+// Two searches run side by side. With many bins each works on one half; with few each works on all of them, and the cheaper
+// result stands.
 func (m *Model) Improve(bins []Column, duals []float64, floor float64, b *Budget) []Column {
 	rounds := min(lnsRounds, 1+b.Left/lnsLeast)
 	for round := range rounds {
@@ -96,20 +95,20 @@ type improver struct {
 	cost  float64
 	rng   Draw
 	knap  Knapsack
-	types []int // that may be bought, the best ones by value first
-	// groups are the classes that may go to the same bin types, by class its group.
+	types []int // uncounted ones, the best by duals first
+	// groups of classes that may go to the same bin types; group has the group of each class.
 	groups   []group
 	group    []int32
 	at       []int32
-	sub      []Class // the classes in the bins that are out
-	from     []int32 // their numbers in the model
+	sub      []Class // the classes in the removed bins
+	from     []int32 // their indexes in the model
 	subDuals []float64
 	count    []int64
-	// counted are the bin types of those bins that are out which there is only a number of.
+	// counted are the counted bin types of the removed bins.
 	counted []int
 }
 
-// group is a set of bin types, and those of them that may be bought, the best ones by value first.
+// group is a set of bin types, and the uncounted ones among them, the best by duals first.
 type group struct {
 	set   []uint64
 	types []int
@@ -121,7 +120,7 @@ func newImprover(m *Model, bins []Column, duals []float64) *improver {
 		s.waste = append(s.waste, s.loss(c))
 		s.cost += m.BinTypes[c.BinType].Price
 	}
-	// By the part of the price that the best fraction of items comes to; some classes stand for all.
+	// Rank by the best fractional filling per price; a sample of classes stands for all.
 	ratio := make([]float64, len(m.BinTypes))
 	stride := 1 + len(m.Classes)/200
 	some := &Model{Dims: m.Dims, BinTypes: m.BinTypes}
@@ -150,7 +149,7 @@ func newImprover(m *Model, bins []Column, duals []float64) *improver {
 	return s
 }
 
-// loss is by how much the bin costs more than what is in it is worth.
+// loss returns the price of the bin less the dual value of its contents.
 func (s *improver) loss(c Column) float64 {
 	sum := s.m.BinTypes[c.BinType].Price
 	for i, class := range c.Class {
@@ -159,7 +158,7 @@ func (s *improver) loss(c Column) float64 {
 	return sum
 }
 
-// round ruins and recreates once.
+// round removes and repacks once.
 func (s *improver) round(b *Budget) {
 	size := min(1+s.rng.Below(5), len(s.bins))
 	var out []int
@@ -168,7 +167,7 @@ func (s *improver) round(b *Budget) {
 		best := -1
 		picks := 3
 		if len(out) > 0 && s.rng.Below(2) == 0 {
-			picks = 1 // others serve to exchange items with
+			picks = 1 // others serve to exchange items
 		}
 		for range picks {
 			if i := s.rng.Below(len(s.bins)); !slices.Contains(out, i) && (best < 0 || s.waste[i] > s.waste[best]) && (len(out) == 0 || s.related(out[0], i)) {
@@ -193,7 +192,7 @@ func (s *improver) round(b *Budget) {
 	if made == nil {
 		return
 	}
-	// At the same cost, waste that gathers in one bin is better than waste in many.
+	// At equal cost, waste concentrated in one bin is better.
 	before, now := 0.0, 0.0
 	for _, i := range out {
 		before += float64(s.waste[i] * s.waste[i])
@@ -208,12 +207,12 @@ func (s *improver) round(b *Budget) {
 	}
 }
 
-// related reports whether something of the first bin may go into the second one's bin type (related removal: P. Shaw, 1998).
+// related reports whether some item of the first bin may go into the bin type of the second (related removal: P. Shaw, 1998).
 func (s *improver) related(first, second int) bool {
 	return slices.ContainsFunc(s.bins[first].Class, func(class int32) bool { return s.m.Classes[class].May(s.bins[second].BinType) })
 }
 
-// gather makes the classes in the bins a small problem of its own, and gives what the bins cost.
+// gather makes a small problem of the contents of the bins, and returns what the bins cost.
 func (s *improver) gather(out []int) float64 {
 	s.sub, s.from, s.subDuals, s.counted = s.sub[:0], s.from[:0], s.subDuals[:0], s.counted[:0]
 	cost := 0.0
@@ -244,7 +243,7 @@ func (s *improver) gather(out []int) float64 {
 	return cost
 }
 
-// recreate packs the small problem for at most the limit, or gives nil.
+// recreate packs the small problem for at most the limit, or returns nil.
 func (s *improver) recreate(limit float64, b *Budget) ([]Column, float64) {
 	for i := range s.sub {
 		s.sub[i].Count = s.count[i]
@@ -292,7 +291,7 @@ func (s *improver) recreate(limit float64, b *Budget) ([]Column, float64) {
 			break
 		}
 	}
-	for i := range best { // back to the numbers of the model
+	for i := range best { // back to the indexes of the model
 		for k, at := range best[i].Class {
 			best[i].Class[k] = s.from[at]
 		}
@@ -315,7 +314,7 @@ func (p *Pattern) Sort() {
 	*p = q
 }
 
-// rest is everything of the small problem that is left.
+// rest returns the unplaced items of the small problem.
 func (s *improver) rest() Pattern {
 	var p Pattern
 	for i := range s.sub {
@@ -326,13 +325,13 @@ func (s *improver) rest() Pattern {
 	return p
 }
 
-// next fills bins of a few bin types and takes the one that is worth most for its price.
+// next fills a few bins, and returns the one with the highest dual value per price.
 func (s *improver) next(b *Budget) (Column, bool) {
 	best, most := Column{}, 0.0
 	for range 6 {
-		// The better a bin type, the likelier.
+		// Better bin types are more likely.
 		u := s.rng.Unit()
-		types := s.groups[s.group[s.from[s.rng.Below(len(s.from))]]].types // of those that hold some class that is out
+		types := s.groups[s.group[s.from[s.rng.Below(len(s.from))]]].types // of those that hold a removed class
 		if len(types) == 0 {
 			continue
 		}
@@ -350,7 +349,7 @@ func (s *improver) next(b *Budget) (Column, bool) {
 	return best, most > 0
 }
 
-// fill fills one bin of the bin type in one of several ways, and says what its contents are worth.
+// fill fills one bin of the type by a random method, and returns the dual value of its contents.
 func (s *improver) fill(k int) (Column, float64) {
 	if !s.knap.Load(s.m.BinTypes[k].Capacity, s.sub, func(i int) bool { return has(s.sub[i].BinTypes, k) }, s.subDuals) {
 		return Column{}, 0

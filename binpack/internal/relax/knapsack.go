@@ -6,22 +6,21 @@ import (
 	"slices"
 )
 
-// Knapsack looks for the filling of one bin that is worth most. It keeps its memory between calls and is not safe for
-// concurrent use.
+// Knapsack looks for the most profitable filling of one bin. It reuses its memory, and is not safe for concurrent use.
 type Knapsack struct {
 	capacity   []int64
-	dims       []int // those with room
+	dims       []int // those with capacity
 	cand       []candidate
-	weight     []float64 // by dimension: what all of the bin's room is worth
-	unit       []float64 // by resource: what a unit of the bin's room is worth
-	byCost     []int     // candidates, those that take most first
-	suffix     []float64 // what candidates of byRoom from here on are worth beyond their room
-	dense      []float64 // by place in byRoom and resource: the most that a unit is worth to candidates from there on
+	weight     []float64 // by dimension: the dual of the whole capacity
+	unit       []float64 // by resource: the dual of one unit
+	byCost     []int     // candidates by decreasing cost
+	suffix     []float64 // by place in byCost: the profit above cost of the candidates from there on
+	dense      []float64 // by place in byCost and resource: the highest profit per unit from there on
 	free       []int64
 	count      []int64
 	best       []int64
 	ranked     bool
-	fixed      []int64 // of count, what a search leaves alone
+	fixed      []int64 // by candidate: copies that a search does not change
 	bestProfit float64
 	nodes      int
 	steps      int
@@ -29,9 +28,9 @@ type Knapsack struct {
 	target     float64
 	order      []int
 	ratio      []float64
-	parts      []float64 // the sizes of the candidates in order
-	left       []float64 // by dimension, the part of the bin that is free
-	size       []float64 // by candidate and dimension: the part of the bin
+	parts      []float64 // sizes of the candidates in order
+	left       []float64 // by dimension: the free fraction of the bin
+	size       []float64 // by candidate and dimension: the size as a fraction of the bin
 	whole      []int64   // by candidate and resource: the size
 	solver     fractional
 }
@@ -40,10 +39,10 @@ type candidate struct {
 	class  int32
 	most   int64
 	profit float64
-	cost   float64 // what its room is worth
+	cost   float64 // the size times the weights
 }
 
-// Load sets the bin and what may go in: the classes that are eligible, worth something and there. It reports whether there
+// Load sets the bin and the candidates: the eligible classes with positive profit and count that fit. It reports whether there
 // are any.
 func (s *Knapsack) Load(capacity []int64, classes []Class, eligible func(class int) bool, profits []float64) bool {
 	s.capacity = capacity
@@ -69,24 +68,25 @@ func (s *Knapsack) Load(capacity []int64, classes []Class, eligible func(class i
 	for i := range s.cand {
 		size := s.wholeOf(i)
 		for k, r := range s.dims {
-			s.size[i*d+k] = float64(size[r]) / float64(capacity[r]) // the same in any unit of the resource
+			s.size[i*d+k] = float64(size[r]) / float64(capacity[r]) // independent of the unit of the resource
 		}
 	}
 	s.steps += 2 * n * d
 	return n > 0
 }
 
-// wholeOf is the size of a candidate.
+// wholeOf returns the size of a candidate.
 func (s *Knapsack) wholeOf(i int) []int64 { return s.whole[i*len(s.capacity) : (i+1)*len(s.capacity)] }
 
-// Steps is how much work was done since it was last asked.
+// Steps returns the work since the last call.
 func (s *Knapsack) Steps() int {
 	n := s.steps
 	s.steps = 0
 	return n
 }
 
-// Bound is what no filling is worth more than, items taken in fractions; rounded up. It is made no sharper than enough.
+// Bound returns an upper bound on the profit of a filling, from the fractional knapsack, rounded up. It does not sharpen a
+// bound that is at most enough.
 func (s *Knapsack) Bound(enough float64) float64 {
 	all := 0.0
 	for i := range s.cand {
@@ -133,8 +133,8 @@ func (s *Knapsack) rank() {
 	s.dense = s.dense[:0]
 }
 
-// look makes a search see, besides what all room is worth, what the room of one resource may come to: that takes longer, and
-// is for long searches.
+// look prepares a second pruning rule, by the profit per unit of one resource. It is slow to prepare, so only long searches use
+// it.
 func (s *Knapsack) look(limit int) {
 	const long = 1000
 	if s.rank(); limit < long {
@@ -149,7 +149,7 @@ func (s *Knapsack) look(limit int) {
 	for k := n - 1; k >= 0; k-- {
 		i := s.byCost[k]
 		for r, size := range s.wholeOf(i) {
-			s.dense[k*d+r] = max(s.dense[(k+1)*d+r], s.cand[i].profit/float64(size)) // infinite where none is taken
+			s.dense[k*d+r] = max(s.dense[(k+1)*d+r], s.cand[i].profit/float64(size)) // infinite if it takes none
 		}
 	}
 }
@@ -160,7 +160,7 @@ func zeros(v []int64, n int) []int64 {
 	return v
 }
 
-// weigh is the bound by the weights, and sets what the room of each candidate is worth.
+// weigh returns the bound that the weights give, and sets the cost of each candidate.
 func (s *Knapsack) weigh() float64 {
 	d := len(s.dims)
 	sum := 0.0
@@ -181,7 +181,7 @@ func (s *Knapsack) weigh() float64 {
 	return sum
 }
 
-// scarce reports whether some item runs out before the room does.
+// scarce reports whether the count limits some candidate before the capacity does.
 func (s *Knapsack) scarce() bool {
 	for i := range s.cand {
 		most := s.cand[i].most
@@ -192,8 +192,8 @@ func (s *Knapsack) scarce() bool {
 	return false
 }
 
-// sharpen lowers the weights where the items run out before the room does: for all dimensions at once, then one by one.
-// Any weights give a bound; each move is the best one in its direction.
+// sharpen lowers the weights where counts limit candidates: all dimensions together, then one by one. Any weights give a bound;
+// each move is the best in its direction.
 func (s *Knapsack) sharpen() {
 	d := len(s.dims)
 	sum := 0.0
@@ -228,7 +228,7 @@ func (s *Knapsack) sharpen() {
 	}
 }
 
-// dantzig is the t >= 0 that makes c*t + sum of most*max(0, v-g*t) least.
+// dantzig returns the t >= 0 that minimises c*t + sum of most*max(0, v-g*t).
 func (s *Knapsack) dantzig(c float64, of func(i int) (v, g float64)) float64 {
 	s.order, s.ratio = s.order[:0], slices.Grow(s.ratio[:0], len(s.cand))[:len(s.cand)]
 	for i := range s.cand {
@@ -248,9 +248,8 @@ func (s *Knapsack) dantzig(c float64, of func(i int) (v, g float64)) float64 {
 	return 0
 }
 
-// Search looks through whole fillings for the one that is worth most, in at most limit steps; it stops looking where
-// nothing above the target can be found. After Bound. done reports that it has seen all: then no filling is worth more
-// than the greater of what was found and the target.
+// Search looks for the most profitable whole filling, in at most limit steps, and prunes what cannot exceed the target. Call it
+// after Bound. done means that the search is complete: no filling exceeds the greater of profit and target.
 func (s *Knapsack) Search(target float64, limit int) (profit float64, done bool) {
 	s.look(limit)
 	clear(s.count)
@@ -278,14 +277,14 @@ func (s *Knapsack) descend(k int, profit float64) {
 	var c *candidate
 	var whole []int64
 	var n int64
-	for ; n == 0; k++ { // what does not go in any more is passed over
+	for ; n == 0; k++ { // skip what no longer fits
 		if s.nodes++; s.nodes >= s.limit || k == len(s.cand) {
 			return
 		}
 		most := cost + s.suffix[k]
 		if len(s.dense) > 0 {
 			for r, w := range s.dense[k*len(s.free) : (k+1)*len(s.free)] {
-				if v := w * float64(s.free[r]); v < most { // no number where nothing is free and none is taken
+				if v := w * float64(s.free[r]); v < most { // NaN if nothing is free and it takes none
 					most = v
 				}
 			}
@@ -315,7 +314,8 @@ func (s *Knapsack) descend(k int, profit float64) {
 	s.count[i] = 0
 }
 
-// Improve takes a little out of the best filling and searches what the room holds best, a few times over.
+// Improve removes a few items from the best filling and searches for a better completion, a few times. It returns the best
+// profit.
 func (s *Knapsack) Improve(rounds, limit int) float64 {
 	s.look(limit)
 	n := len(s.cand)
@@ -323,7 +323,7 @@ func (s *Knapsack) Improve(rounds, limit int) float64 {
 		copy(s.fixed, s.best)
 		copy(s.free, s.capacity)
 		profit, out := 0.0, 0
-		for k := range n { // every so many of those that are in, one item less
+		for k := range n { // remove one of every few
 			i := s.byCost[k]
 			if s.fixed[i] > 0 && (k+round)%(2+round) == 0 && out < 3+round {
 				s.fixed[i]--
@@ -346,7 +346,7 @@ func (s *Knapsack) Improve(rounds, limit int) float64 {
 	return s.bestProfit
 }
 
-// Found is the best filling of the searches since Bound.
+// Found returns the best filling since Bound.
 func (s *Knapsack) Found() Pattern {
 	var p Pattern
 	for i, n := range s.best { // candidates are in the order of classes
@@ -358,8 +358,8 @@ func (s *Knapsack) Found() Pattern {
 	return p
 }
 
-// Fill packs greedily what looks most like the room that is left, items of more value first, by that many quarters of a power,
-// and by the power keen those that are worth their room. After Bound.
+// Fill packs greedily by the similarity of a candidate to the free capacity, weighted by its profit to the power quarters/4,
+// and by its profit per cost to the power keen. It returns the best profit since Bound. Call it after Bound.
 func (s *Knapsack) Fill(quarters, keen int) float64 {
 	clear(s.count)
 	copy(s.free, s.capacity)
@@ -402,7 +402,7 @@ func (s *Knapsack) Fill(quarters, keen int) float64 {
 		i := s.order[at]
 		c, whole := &s.cand[i], s.wholeOf(i)
 		k := Copies(s.free, whole, c.most-s.count[i])
-		if k == 0 { // rounding let it through
+		if k == 0 { // a rounding error in fittest
 			s.drop(at, d)
 			continue
 		}
@@ -422,7 +422,7 @@ func (s *Knapsack) Fill(quarters, keen int) float64 {
 	return s.bestProfit
 }
 
-// drop takes the candidate at the place out of order, ratio and parts.
+// drop removes the candidate at the place from order, ratio and parts.
 func (s *Knapsack) drop(at, d int) {
 	last := len(s.order) - 1
 	s.order[at], s.ratio[at] = s.order[last], s.ratio[last]
@@ -430,8 +430,8 @@ func (s *Knapsack) drop(at, d int) {
 	s.order, s.ratio, s.parts = s.order[:last], s.ratio[:last], s.parts[:last*d]
 }
 
-// fittest is the place of the candidate that the free room looks most like, or -1. It drops those that no longer go in.
-// This is the innermost loop of all packing.
+// fittest returns the place of the candidate with the highest score, or -1. It drops those that no longer fit. This is the
+// innermost loop of the package.
 func (s *Knapsack) fittest(d int) int {
 	s.left = slices.Grow(s.left[:0], d)[:d]
 	left := s.left

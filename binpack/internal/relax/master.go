@@ -14,26 +14,26 @@ type Column struct {
 	Pattern
 }
 
-// Master buys patterns: the linear programme over those that have been thought of so far.
+// Master is the master programme: the linear programme over the patterns so far.
 type Master struct {
 	m           *Model
 	left        []Class // counts still to cover
 	supply      []int64
-	unit        []float64 // by supply, what the row counts in: the most that one bin takes
-	fits        []bool    // by class, whether some bin type holds it
+	unit        []float64 // by supply: the most that one bin takes, which is the unit of its row
+	fits        []bool    // by class: some bin type holds it
 	lp          *lp.Program
 	columns     []Column
 	seen        map[string]bool
 	knap        Knapsack
-	profitBound []float64 // by bin type, the bound of the last pricing
+	profitBound []float64 // by bin type: the knapsack bound of the last pricing
 	next        int       // the bin type to price next
-	// Best is the values that have proved most so far, and what they prove.
+	// BestDuals are the duals with the best Farley bound so far, scaled to be valid; BestBound is that bound.
 	BestDuals []float64
 	BestBound float64
 	spent     int
 }
 
-// NewMaster is a master programme without patterns. Model counts are the demand.
+// NewMaster returns a master programme without patterns. The counts of the model are the demand.
 func NewMaster(m *Model) *Master {
 	n := len(m.Classes)
 	rhs := make([]float64, n+len(m.Supply))
@@ -61,7 +61,7 @@ func NewMaster(m *Model) *Master {
 	}
 }
 
-// Add takes a pattern in, unless it is there already.
+// Add adds a pattern, and reports whether it is new.
 func (s *Master) Add(c Column) bool {
 	key := binary.AppendVarint(nil, int64(c.BinType))
 	for i, class := range c.Class {
@@ -84,10 +84,10 @@ func (s *Master) Add(c Column) bool {
 	return true
 }
 
-// Amount is how many of the column's bins the last solution buys.
+// Amount returns how many bins of the column the last solution buys.
 func (s *Master) Amount(column int) float64 { return s.lp.Amount(column) }
 
-// Solve solves the programme over the patterns that are there, and reports whether it came to the end.
+// Solve solves the programme over the current patterns, and reports whether it reached the optimum.
 func (s *Master) Solve(b *Budget) bool {
 	ok := lp.Optimal == s.lp.Solve(50+10*(len(s.m.Classes)+len(s.m.Supply)))
 	b.Take((s.lp.Steps() - s.spent) / sumsInStep)
@@ -95,13 +95,13 @@ func (s *Master) Solve(b *Budget) bool {
 	return ok
 }
 
-// Value is the cost of the last solution.
+// Objective returns the cost of the last solution.
 func (s *Master) Objective() float64 { return s.lp.Objective() }
 
-// Values are what one of each class is worth by the last solution.
+// Duals returns the dual of each class in the last solution.
 func (s *Master) Duals() []float64 {
 	out := make([]float64, len(s.m.Classes))
-	for i, y := range s.lp.Multipliers()[:len(out)] {
+	for i, y := range s.lp.Duals()[:len(out)] {
 		out[i] = max(0, y)
 	}
 	return out
@@ -111,10 +111,10 @@ func (s *Master) premium(k *BinType) float64 {
 	if k.Supply < 0 {
 		return 0
 	}
-	return max(0, -s.lp.Multipliers()[len(s.m.Classes)+int(k.Supply)]) * (float64(k.takes()) / s.unit[k.Supply])
+	return max(0, -s.lp.Duals()[len(s.m.Classes)+int(k.Supply)]) * (float64(k.takes()) / s.unit[k.Supply])
 }
 
-// Generate solves and adds patterns in turn, until none is missing, rounds are over or the budget is.
+// Generate alternates solving and pricing, until no pattern is found, or the rounds or the budget end.
 func (s *Master) Generate(rounds int, b *Budget) {
 	for range rounds {
 		if !s.Solve(b) || b.Left <= 0 {
@@ -124,10 +124,10 @@ func (s *Master) Generate(rounds int, b *Budget) {
 			break
 		}
 	}
-	s.Solve(b) // the last patterns count, though the budget is used up
+	s.Solve(b) // include the last patterns even without budget
 }
 
-// Deepen searches, for at most steps a bin type, for patterns that Generate has missed.
+// Deepen searches, with at most steps per bin type, for patterns that Generate missed. It reports whether it added any.
 func (s *Master) Deepen(steps int, b *Budget) bool {
 	duals := s.Duals()
 	added := false
@@ -147,24 +147,24 @@ func (s *Master) Deepen(steps int, b *Budget) bool {
 	return added
 }
 
-// whole reports whether nothing of the demand has been fixed yet.
+// whole reports whether the demand is still complete.
 func (s *Master) whole() bool {
 	for i := range s.left {
 		if s.left[i].Count != s.m.Classes[i].Count {
-			return false // a residual proves nothing of the whole
+			return false // a residual problem proves nothing about the whole
 		}
 	}
 	return true
 }
 
-// found is a pattern that is worth more than its bin.
+// found is a pattern with negative reduced cost.
 type found struct {
 	column Column
 	ratio  float64
 }
 
-// Price looks for patterns that are worth more than their bins at these values, and takes in the best. It stops once it
-// has enough of them and goes on there the next time; where it has gone round, it notes what bound the values prove.
+// Price looks for patterns with negative reduced cost at these duals, and adds them. It stops once it has enough, and continues
+// there next time. After a full round over the bin types it keeps the bound that the duals prove.
 func (s *Master) Price(duals []float64, b *Budget) bool {
 	const enough = 12
 	var news []found
@@ -199,7 +199,7 @@ func (s *Master) Price(duals []float64, b *Budget) bool {
 	return added && b.Left > 0
 }
 
-// note keeps the values if, scaled so that no bin type can beat its price, they prove more than those before.
+// keepBound keeps the duals, scaled to be valid for every bin type, if their Farley bound is the best so far.
 func (s *Master) keepBound(duals []float64) {
 	if !s.whole() {
 		return
@@ -218,7 +218,7 @@ func (s *Master) keepBound(duals []float64) {
 	}
 }
 
-// proves is the bound by the values times theta, where root says what no filling of each bin type is worth more than.
+// dualBound returns the bound that the duals times theta prove, given the knapsack bound of each bin type.
 func (m *Model) dualBound(duals []float64, theta float64, profitBound []float64) float64 {
 	sum := 0.0
 	for i := range m.Classes {
@@ -236,19 +236,19 @@ func (m *Model) dualBound(duals []float64, theta float64, profitBound []float64)
 	return sum
 }
 
-// Batch is a number of bins with the same filling.
+// Batch is a number of bins with the same pattern.
 type Batch struct {
 	Column
 	Copies int64
 }
 
-// Dive turns the programme's fractions into whole bins: it fixes what is bought whole, or else the largest fraction,
-// solves again for what is left, and goes on until nothing is. What no bin type can hold stays out. Another variation takes another
-// of the fractions that are nearly the largest. The programme is as before then, with the patterns that were met on the way.
+// Dive rounds the fractional solution to whole bins: it fixes the integer part, or else the largest fraction, solves the
+// residual problem, and repeats until nothing remains. Items that no bin type can hold stay unplaced. Another variation picks
+// another fraction close to the largest. Dive restores the programme, and keeps the patterns it generated.
 func (s *Master) Dive(variation int, b *Budget) []Batch {
 	var out []Batch
 	rng := Draw(variation)
-	for !s.covered() && b.Left > 0 { // what is left then is filled greedily
+	for !s.covered() && b.Left > 0 { // the rest is filled greedily
 		s.Solve(b)
 		n := len(out)
 		for c := range s.columns {
@@ -288,7 +288,7 @@ func (s *Master) Dive(variation int, b *Budget) []Batch {
 	return out
 }
 
-// nearly is a column of which nearly as much is bought as of the one that most is bought of.
+// nearly returns a column whose amount is close to the largest one.
 func (s *Master) nearly(most float64, rng *Draw) int {
 	var out []int
 	for c := range s.columns {
@@ -299,7 +299,7 @@ func (s *Master) nearly(most float64, rng *Draw) int {
 	return out[rng.Below(len(out))]
 }
 
-// reset asks for everything again.
+// reset restores the full demand.
 func (s *Master) reset() {
 	copy(s.left, s.m.Classes)
 	copy(s.supply, s.m.Supply)
@@ -316,7 +316,7 @@ func (s *Master) reset() {
 	}
 }
 
-// ban makes patterns that hold more than what is left too dear: bought in fractions they look better than they are.
+// ban makes the patterns too dear that exceed the residual demand. In fractions they look better than they are.
 func (s *Master) ban() {
 	for c := range s.columns {
 		for k, class := range s.columns[c].Class {
@@ -337,7 +337,8 @@ func (s *Master) covered() bool {
 	return true
 }
 
-// fix buys so many bins of the column, fewer where the items run out, and no more than one where some run out within it.
+// fix buys copies of the column, limited by the residual demand. If some class runs out within the column, it buys one, with
+// that class cut.
 func (s *Master) fix(out []Batch, c int, copies int64) []Batch {
 	p := s.columns[c].Copy()
 	kept := 0

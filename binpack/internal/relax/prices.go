@@ -10,19 +10,19 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/lp"
 )
 
-// sorts are the bin types of a model by which classes may go into them. A unit of a resource is worth more in a sort that
-// classes must go into than in one that is cheap but open to few of them, so each sort has prices of its own.
+// typeGroups partitions the bin types by the classes that may go into them, and has resource duals for each group. A group that
+// classes must go into has higher duals than a cheap one that is open to few.
 type typeGroups struct {
 	m     *Model
-	of    []int32   // by bin type, its sort, -1 where nothing may go
-	types [][]int32 // by sort
-	group []int32   // by class: those of a group ask most of the same and may go to the same bin types, each of which has all of it
-	into  [][]int32 // by group, its sorts
+	of    []int32   // by bin type: its group; -1 if no class may go there
+	types [][]int32 // by type group
+	group []int32   // by class: its demand group. Classes of a demand group ask most of the same dimension, and may go to the same bin types with all that they need
+	into  [][]int32 // by demand group: the type groups open to it
 }
 
 func (m *Model) typeGroups() *typeGroups {
 	s := &typeGroups{m: m, group: make([]int32, len(m.Classes)), of: make([]int32, len(m.BinTypes))}
-	having := make([][]uint64, m.Dims) // by dimension, the bin types that have any of it
+	having := make([][]uint64, m.Dims) // by dimension: the bin types that have any of it
 	largest := make([]float64, m.Dims)
 	for r := range having {
 		having[r] = make([]uint64, (len(m.BinTypes)+63)/64)
@@ -33,8 +33,8 @@ func (m *Model) typeGroups() *typeGroups {
 			}
 		}
 	}
-	var sets [][]uint64 // by group
-	var most []int      // by group, the dimension that they ask most of
+	var sets [][]uint64 // by demand group
+	var most []int      // by demand group: the dimension that it asks most of
 	for i := range m.Classes {
 		set := slices.Clone(m.Classes[i].BinTypes)
 		for r, size := range m.Classes[i].Size {
@@ -86,7 +86,7 @@ func (m *Model) typeGroups() *typeGroups {
 	return s
 }
 
-// asksMost is the dimension of which a item of the class takes the largest part.
+// asksMost returns the dimension of which an item of the class takes the largest fraction.
 func (m *Model) asksMost(c *Class, largest []float64) int {
 	at, most := 0, 0.0
 	for r, size := range c.Size {
@@ -97,8 +97,8 @@ func (m *Model) asksMost(c *Class, largest []float64) int {
 	return at
 }
 
-// prices is what a unit of each dimension is worth, by sort, for so many items of each class: so much that no bin type that never
-// runs out offers its whole room for less. Where the programme would be large, all sorts have the same.
+// prices returns the dual of each dimension, by type group, for the counts of the classes. Under them no uncounted bin type has
+// a capacity with a dual value above its price. If the programme would be large, all groups have the same duals.
 func (s *typeGroups) prices(classes []Class, b *Budget) [][]float64 {
 	m := s.m
 	sum, items := make([]float64, m.Dims), int64(0)
@@ -134,13 +134,13 @@ func (s *typeGroups) prices(classes []Class, b *Budget) [][]float64 {
 	}
 	out, steps := flows.Duals()
 	b.Take(steps / sumsInStep)
-	if s.dualValue(classes, out) > s.dualValue(classes, same) { // items of a group do not all ask in the same proportion
+	if s.dualValue(classes, out) > s.dualValue(classes, same) { // the classes of a demand group differ in their proportions
 		return out
 	}
 	return same
 }
 
-// worth is what all items are worth.
+// dualValue returns the dual value of all items.
 func (s *typeGroups) dualValue(classes []Class, prices [][]float64) float64 {
 	sum := 0.0
 	for i := range classes {
@@ -149,7 +149,7 @@ func (s *typeGroups) dualValue(classes []Class, prices [][]float64) float64 {
 	return sum
 }
 
-// room is the capacity, as far as there is any.
+// available returns the capacity without negative numbers.
 func (k *BinType) available() []float64 {
 	out := make([]float64, len(k.Capacity))
 	for r, c := range k.Capacity {
@@ -158,7 +158,7 @@ func (k *BinType) available() []float64 {
 	return out
 }
 
-// values is what one of each class is worth.
+// duals returns the dual of each class.
 func (s *typeGroups) duals(prices [][]float64) []float64 {
 	out := make([]float64, len(s.m.Classes))
 	for i := range out {
@@ -167,7 +167,7 @@ func (s *typeGroups) duals(prices [][]float64) []float64 {
 	return out
 }
 
-// value is the least that the room of one item of the class is worth in any sort that it may go into.
+// dual returns the lowest dual value of an item of the class over the type groups open to it.
 func (s *typeGroups) dual(class int, prices [][]float64) float64 {
 	least := 0.0
 	for n, at := range s.into[s.group[class]] {
@@ -182,13 +182,13 @@ func (s *typeGroups) dual(class int, prices [][]float64) float64 {
 	return least
 }
 
-// poolsWorth is what proofs take off for pools of bin types whose bins are worth more than their price. A pool holds no more than
-// its diversities allow, so its bins are worth no more than the most valuable items that may be in it, W. A bin of a bin type that
-// can be filled with a worth of w at a price of p gives away at most the part (w-p)/w of what is in it, so the pool gives away
-// at most the highest such part of W. Without a diversity W is everything, and values above a price prove nothing.
+// poolDuals bounds what a proof must subtract for pools whose bins have dual values above their prices. Let W be the highest
+// dual value that a pool may hold by its diversities. A bin with price p and a filling of at most w gives away at most (w-p)/w
+// of its contents, so the pool gives away at most the highest such fraction of W. Without diversity W is the dual value of
+// everything, and such duals prove nothing.
 type poolDuals struct {
-	dualValue []*big.Int // by pool, the most that may be in it
-	premium   []*big.Int // by pool, what its bins give away at most
+	dualValue []*big.Int // by pool: W
+	premium   []*big.Int // by pool: the most that it gives away
 }
 
 func (m *Model) poolDuals(duals []int64) *poolDuals {
@@ -225,7 +225,7 @@ func (m *Model) poolDuals(duals []int64) *poolDuals {
 	return p
 }
 
-// worthByPool is what the items are worth that may be in each pool, where each class is bounded by one diversity or by none.
+// mostByPool returns the highest dual value that each pool may hold, if each class is bounded by one diversity or none.
 func (m *Model) mostByPool(duals []int64, by []int, pools int) []*big.Int {
 	rest := new(big.Int)
 	bounded := make([][]int, len(m.Diversity))
@@ -242,7 +242,7 @@ func (m *Model) mostByPool(duals []int64, by []int, pools int) []*big.Int {
 	}
 	for d, classes := range bounded {
 		x := &m.Diversity[d]
-		slices.SortFunc(classes, func(a, b int) int { // by what a count is worth, exactly
+		slices.SortFunc(classes, func(a, b int) int { // by dual per count, exactly
 			hi, lo := bits.Mul64(uint64(duals[a]), uint64(x.Counts[b]))
 			h, l := bits.Mul64(uint64(duals[b]), uint64(x.Counts[a]))
 			return cmp.Or(cmp.Compare(h, hi), cmp.Compare(l, lo), cmp.Compare(a, b))
@@ -260,7 +260,7 @@ func (m *Model) mostByPool(duals []int64, by []int, pools int) []*big.Int {
 	return out
 }
 
-// mostWorth is what items of the classes, which are in order, are worth at most that count no more than left, rounded up.
+// mostDual returns the highest dual value of items, of the sorted classes, that count at most left in total, rounded up.
 func (m *Model) mostDual(duals []int64, x *Diversity, classes []int, left int64) *big.Int {
 	sum := new(big.Int)
 	for _, i := range classes {
@@ -275,7 +275,7 @@ func (m *Model) mostDual(duals []int64, x *Diversity, classes []int, left int64)
 	return sum
 }
 
-// over takes note of a bin type of a pool that can be filled with so much worth, more than its price.
+// over records that a bin type of a pool has a filling with the dual value most, above its price.
 func (p *poolDuals) over(typ *BinType, most float64) {
 	w := big.NewInt(int64(math.Ceil(most)))
 	off := new(big.Int).Sub(w, big.NewInt(int64(typ.Price)))
@@ -286,10 +286,9 @@ func (p *poolDuals) over(typ *BinType, most float64) {
 	}
 }
 
-// lift is the proof of the values, or of a multiple of them that proves more. A pool that costs little holds only so much, so
-// what the rest is worth rises above the pool's price until enough other pools come into reach: as many times as makes the
-// worth of all, less what the pools give away, the most. That is a concave function of the factor, straight between those at
-// which a pool is worth its price.
+// lift returns the given proof, or that of a multiple of the duals if it is better. A cheap pool holds only so much, so the
+// duals of the rest may rise above its price. lift takes the factor with the highest dual value net of what pools give away.
+// That is a concave, piecewise linear function of the factor, with breakpoints where a pool reaches its price.
 func (m *Model) lift(duals []float64, proof Proof, b *Budget) Proof {
 	if len(m.Diversity) == 0 || !b.Take(len(m.BinTypes)*len(m.Classes)*m.Dims*8) {
 		return proof
@@ -301,7 +300,7 @@ func (m *Model) lift(duals []float64, proof Proof, b *Budget) Proof {
 		whole[i] = int64(max(0, min(v, Largest)))
 	}
 	dualValue := m.poolDuals(whole).dualValue
-	limit, at := math.Inf(1), slices.Repeat([]float64{math.Inf(1)}, len(dualValue)) // by pool, the factor from which on it gives something away
+	limit, at := math.Inf(1), slices.Repeat([]float64{math.Inf(1)}, len(dualValue)) // by pool: the factor from which it gives something away
 	for k := range m.BinTypes {
 		typ := &m.BinTypes[k]
 		if typ.Supply >= 0 || !m.Load(&knap, k, duals) {

@@ -5,34 +5,33 @@ import (
 	"slices"
 )
 
-// Solution is a packing and what was learnt on the way.
+// Solution is a packing with its bound.
 type Solution struct {
-	// Columns are bins with their contents; they may leave out what counted bin types alone can hold.
+	// Columns are bins with their contents. They may leave items unplaced that only counted bin types can hold.
 	Columns []Column
 	// Proof is the best certificate.
 	Proof Proof
-	// Least is a price that no packing goes below, by a search through Nodes sets and fillings in which the classes were
-	// worth Value; 0 where none was made.
+	// Least is a lower bound by an exact search of Nodes sets and fillings, in which Duals were a surrogate; 0 if there was
+	// none.
 	Least int64
 	Nodes int
 	Duals []int64
 }
 
-// Progress is told how far a solve is: a price below which nothing is, and the price of what is known.
+// Progress receives a lower bound and the price of the best packing so far.
 type Progress func(bound, price float64)
 
-// Task says what Solve is to do.
+// Task holds the options of Solve.
 type Task struct {
-	// Grain is what every price is a multiple of.
+	// Grain divides every price.
 	Grain int64
-	// Enough is a gap, as a part of the price, at which nothing more is tried.
+	// Enough is the relative gap at which Solve stops.
 	Enough float64
 	Report Progress
 }
 
-// Solve looks for the cheapest packing and for a proof of how cheap any can be, one way after the other, each with its share
-// of one budget, for as long as the gap is open: a greedy filling; an exact search; column
-// generation and dives; large-neighbourhood search over bins; and the exact search again.
+// Solve looks for the cheapest packing and for a proof of its quality, while the gap is open and the budget lasts: a greedy
+// filling, an exact search, column generation with dives, large-neighbourhood search over bins, and the exact search again.
 func (m *Model) Solve(t Task, b *Budget) Solution {
 	s := solver{m: m, Task: t, b: b, total: b.Left}
 	duals, proof := m.CertifyCoverage(b)
@@ -61,8 +60,7 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 	return s.Solution
 }
 
-// Bound looks for a proof alone, in the order of Solve: column generation, and an exact search that refutes
-// what costs less than the price.
+// Bound looks for a proof only: by column generation, and by an exact search that refutes what costs less than the price.
 func (m *Model) Bound(price, grain int64, b *Budget) Solution {
 	s := solver{m: m, Task: Task{Grain: grain}, b: b, total: b.Left}
 	duals, proof := m.CertifyCoverage(b)
@@ -80,7 +78,7 @@ func (m *Model) Bound(price, grain int64, b *Budget) Solution {
 	return s.Solution
 }
 
-// solver is the state of a solve.
+// solver is the state of Solve or Bound.
 type solver struct {
 	Task
 	Solution
@@ -88,11 +86,11 @@ type solver struct {
 	b      *Budget
 	total  int
 	search *Search
-	// coverage is what classes are worth by the prices of resources.
+	// coverage holds the duals of classes by resource duals.
 	coverage []float64
 }
 
-// take keeps the packing if it holds more than the one before, or as much for less.
+// take keeps the packing if it is better than the one so far.
 func (s *solver) take(columns []Column) {
 	s.b.Take(len(columns))
 	if columns != nil && (s.Columns == nil || cheaper(s.m, columns, s.Columns)) {
@@ -101,14 +99,14 @@ func (s *solver) take(columns []Column) {
 	}
 }
 
-// with is the columns after those of counted bin types, nil where there are none of either.
+// with appends columns to those of counted bin types; nil if there are none.
 func with(counted, columns []Column) []Column {
 	return append(slices.Clip(counted), columns...)
 }
 
-// cheaper reports whether a is the better packing: it leaves out fewer items or, where that is the same, costs less.
+// cheaper reports whether a is the better packing: it leaves fewer items unplaced, or as many and costs less.
 func cheaper(m *Model, a, b []Column) bool {
-	if d := m.leftOut(a) - m.leftOut(b); d != 0 {
+	if d := m.unplaced(a) - m.unplaced(b); d != 0 {
 		return d < 0
 	}
 	return m.Cost(a) < m.Cost(b)
@@ -127,7 +125,7 @@ func (s *solver) report() {
 	}
 }
 
-// bound is the best that is proved, rounded up to a sum of prices.
+// bound returns the best proved bound, rounded up to a multiple of Grain.
 func (s *solver) bound() int64 {
 	p, g := max(s.Proof.Price, s.Least), max(s.Grain, 1)
 	if p > math.MaxInt64-g {
@@ -136,27 +134,27 @@ func (s *solver) bound() int64 {
 	return (p + g - 1) / g * g
 }
 
-// closed reports whether there is nothing left to do.
+// closed reports whether the gap is closed or the budget is used up.
 func (s *solver) closed() bool {
 	return s.b.Left <= 0 || s.Columns != nil && !s.m.Uncovered(s.Columns) && float64(s.bound()) >= s.m.Cost(s.Columns)*(1-max(s.Enough, 1e-12))
 }
 
-// generates reports whether column generation is likely to come to an end within its part of the budget: the programme has a
-// row for each class, a pivot touches its square, and there are the more pivots the more rows there are and the more items a
-// bin of the best packing so far holds; a few times all bin types are looked through for patterns.
+// generates reports whether column generation will probably end within its part of the budget. The programme has a row for each
+// class, and a pivot costs the square of the rows. The number of pivots grows with the rows and with the items in a bin of the
+// best packing. Added are a few pricing rounds over all bin types.
 func (s *solver) generates() bool {
 	rows, fill := float64(len(s.m.Classes)+len(s.m.Supply)), s.m.perBin()
-	if len(s.Columns) > 0 { // the largest bin type may not be the one to buy
+	if len(s.Columns) > 0 { // the largest bin type may not be the best
 		fill = min(fill, float64(s.m.items())/float64(len(s.Columns)))
 	}
-	if fill = max(fill, 1); s.Columns == nil || float64(s.bound()) < s.m.Cost(s.Columns)*(1-wideGap) { // other ways have not come near
+	if fill = max(fill, 1); s.Columns == nil || float64(s.bound()) < s.m.Cost(s.Columns)*(1-wideGap) { // no other method came near
 		fill = min(fill, mostPerBin)
 	}
 	pricing := float64(len(s.m.BinTypes) * len(s.m.Classes) * s.m.Dims * pricingSteps)
 	return float64(rows*rows*rows*pivotsPerRow*fill)+pricing < float64(s.total)/generatePart
 }
 
-// columns is column generation, its proof, and dives; it gives the values of the programme.
+// columns runs column generation, its proof, and dives. It returns the duals of the programme.
 func (s *solver) columns() []float64 {
 	m := s.m
 	master := NewMaster(m)
@@ -179,7 +177,7 @@ func (s *solver) columns() []float64 {
 	return duals
 }
 
-// generate solves the programme over fillings and proves what it can of that.
+// generate solves the programme over patterns, keeps the bound that it proves, and returns its duals.
 func (s *solver) generate(master *Master) []float64 {
 	m := s.m
 	part := s.b.Split(s.total / generatePart)
@@ -194,13 +192,13 @@ func (s *solver) generate(master *Master) []float64 {
 	return master.Duals()
 }
 
-// searched is the part of the steps that an exact search is worth: the more items there are, the more sets cost nearly the
+// searched returns how many of the steps an exact search may use: fewer with more items, because more sets then cost nearly the
 // same.
 func (s *solver) searched(steps int) int {
 	return int(float64(steps) * exactItems / float64(exactItems+s.m.items()))
 }
 
-// exact searches through sets of bins in so many steps, fewer the more items there are.
+// exact searches sets of bins within part of the steps (see searched).
 func (s *solver) exact(duals []float64, steps int) {
 	part := s.b.Split(s.searched(steps))
 	defer func() { s.b.Return(part) }()
@@ -216,7 +214,7 @@ func (s *solver) exact(duals []float64, steps int) {
 	s.report()
 }
 
-// begin prepares the search, if that fits into the budget.
+// begin prepares the search if the budget allows.
 func (s *solver) begin(duals []float64, b *Budget) bool {
 	if s.search == nil {
 		if cells*len(s.m.BinTypes)*(s.m.Dims+3)/4 > b.Left {
@@ -233,7 +231,7 @@ func (s *solver) begin(duals []float64, b *Budget) bool {
 	return s.search != nil
 }
 
-// refute is exact where a packing for the price is known: it tries to pack nothing.
+// refute is exact for a known price: it only refutes.
 func (s *solver) refute(duals []float64, price int64, steps int) {
 	part := s.b.Split(s.searched(steps))
 	if s.begin(duals, part) {
