@@ -11,7 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// warehouse is a problem in which every rule can be broken, and a layout that breaks none.
+// warehouse returns a problem with every rule, and a layout that breaks none.
 func warehouse() (binpack.Problem, binpack.Layout) {
 	p := binpack.Problem{
 		Resources: []string{"cpu", "memory"},
@@ -118,7 +118,7 @@ func TestCheckReportsEachRule(t *testing.T) {
 	}
 }
 
-// fixed is a strategy that has made up its mind.
+// fixed is a strategy that returns a given layout.
 type fixed struct{ layout binpack.Layout }
 
 func (f fixed) Name() string                          { return "fixed" }

@@ -15,7 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// market is a cloud of three families of types in two zones, of which one is cheaper.
+// market returns three families of types in two zones, one of them cheaper.
 func market() []binpack.Type {
 	var out []binpack.Type
 	for f, ratio := range []int64{2, 4, 8} {
@@ -32,7 +32,7 @@ func market() []binpack.Type {
 	return out
 }
 
-// randomItems is n items of about n/3 shapes, a few of which ask for a zone or stand apart.
+// randomItems returns n copies in about n/3 items; a few need a zone or stand apart.
 func randomItems(rng *rand.Rand, n int) []binpack.Item {
 	var out []binpack.Item
 	for left := n; left > 0; {
@@ -49,7 +49,7 @@ func randomItems(rng *rand.Rand, n int) []binpack.Item {
 	return out
 }
 
-// written is the plan as a text to read.
+// written returns the plan as readable text.
 func written(p *binpack.Problem, plan *binpack.Plan) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "price %d, bound %d (%s), %d bins\n", plan.Objective, plan.Bound.Price, plan.Bound.Kind, len(plan.Bins))
@@ -70,8 +70,8 @@ func written(p *binpack.Problem, plan *binpack.Plan) string {
 	return b.String()
 }
 
-// Plans at the default effort have the same bytes on any number of cores and on every machine: the files are those of amd64
-// and arm64. JOINERY_GOLDEN=1 writes them anew.
+// Plans at the default effort have the same bytes on any number of cores and on every machine: the files hold for amd64 and
+// arm64. JOINERY_GOLDEN=1 rewrites them.
 func TestGoldenPlansOnAnyNumberOfCores(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, n := range []int{20, 60, 110, 600} {

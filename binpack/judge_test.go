@@ -20,7 +20,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// judged is an instance as testdata/cpsat/judge.py reads it.
+// judged is an instance in the format of testdata/cpsat/judge.py.
 type judged struct {
 	Items    []judgedItem `json:"items"`
 	Types    []judgedType `json:"types"`
@@ -34,10 +34,10 @@ type judgedItem struct {
 	Size  []int64 `json:"size"`
 	Count int     `json:"count"`
 	Group string  `json:"group"`
-	Apart int     `json:"apart"` // 0 where any number of the group may be in one bin
+	Apart int     `json:"apart"` // 0 means no limit on the group in one bin
 }
 
-// judgedMost bounds what one capacity pool holds.
+// judgedMost limits what one capacity pool holds.
 type judgedMost struct {
 	Counts []int `json:"counts"` // by item
 	Most   int   `json:"most"`
@@ -65,7 +65,7 @@ type judgedPool struct {
 	Limit int64 `json:"limit"`
 }
 
-// instance draws a problem of up to fourteen items: zero capacities, several resources, prices of 0 and far apart, counted
+// instance draws a problem of up to fourteen copies: zero capacities, several resources, prices of 0 and far apart, counted
 // supplies alone and shared, budgets, two architectures, labels, items apart, existing nodes.
 func instance(rng *rand.Rand) binpack.Problem {
 	p := binpack.Problem{Resources: []string{"cpu", "memory", "gpu"}[:1+rng.IntN(3)]}
@@ -156,7 +156,7 @@ func instance(rng *rand.Rand) binpack.Problem {
 	return p
 }
 
-// forJudge is what the plan places, and where that could have gone.
+// forJudge returns what the plan places, and where that could go.
 func forJudge(p *binpack.Problem, plan *binpack.Plan) judged {
 	var out judged
 	copies := 0
@@ -227,8 +227,8 @@ func forJudge(p *binpack.Problem, plan *binpack.Plan) judged {
 	return out
 }
 
-// OR-Tools CP-SAT, which others wrote, knows the least price at which what a plan places can be placed. No bound is above
-// it, no price below, and a plan is called optimal only where it is.
+// OR-Tools CP-SAT, an independent solver, finds the lowest price for what a plan places. No bound exceeds it, no price is below
+// it, and a plan is called optimal only if it is.
 func TestPlansBeforeCPSAT(t *testing.T) {
 	python := filepath.Join("..", ".cache", "moto", "bin", "python")
 	if err := exec.Command(python, "-c", "import ortools").Run(); err != nil {
@@ -285,6 +285,6 @@ func TestPlansBeforeCPSAT(t *testing.T) {
 	require.Less(t, unsolved, len(plans)/50+1)
 	t.Logf("%d instances: %d at the optimum, %d of them proved, %d not solved by the judge in time; of %d with diversity %d not at the optimum",
 		len(plans), optimal, claimed, unsolved, spread, missed)
-	require.LessOrEqual(t, len(plans)-optimal-missed, max(1, len(plans)/50)) // one of few proves nothing
+	require.LessOrEqual(t, len(plans)-optimal-missed, max(1, len(plans)/50)) // a single miss proves nothing
 	require.LessOrEqual(t, missed*100, spread*15)
 }

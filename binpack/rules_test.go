@@ -12,12 +12,12 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// unbounded is a pool without limits.
+// unbounded returns a pool without limits.
 func unbounded(name string, weight int) binpack.Pool {
 	return binpack.Pool{Name: name, Weight: weight, MaxNodes: -1, MaxPrice: -1}
 }
 
-// boxes is count boxes of size 1 in one dimension, and a type that holds four of them for 10.
+// boxes returns count copies of size 1 in one dimension, and a type that holds four of them for 10.
 func boxes(count int) binpack.Problem {
 	return binpack.Problem{
 		Resources: []string{"cpu"},
@@ -53,7 +53,7 @@ func TestEmptyProblems(t *testing.T) {
 	require.Equal(t, []int{3}, plan.Unplaced)
 
 	p = boxes(9)
-	p.Resources, p.Items[0].Size, p.Types[0].Capacity = nil, nil, nil // nothing is measured, so one bin holds all
+	p.Resources, p.Items[0].Size, p.Types[0].Capacity = nil, nil, nil // nothing is limited, so one bin holds all
 	_, plan = lawful(t, p)
 	require.Len(t, plan.Bins, 1)
 }
@@ -98,8 +98,8 @@ func TestAmongPoolsOfOneWeightThePriceDecides(t *testing.T) {
 	require.Equal(t, binpack.Price(18), plan.Cost)
 }
 
-// A type need not say what it takes of limits that are there.
-func TestUsageOfNothing(t *testing.T) {
+// A type may omit its usage.
+func TestUsageMayBeOmitted(t *testing.T) {
 	p := boxes(8)
 	p.Pools[0].Limits = []int64{0}
 	_, plan := lawful(t, p)
@@ -114,7 +114,7 @@ func TestReservationsAreCountedAndShared(t *testing.T) {
 		{Price: 2, Counted: true, Count: 1}, // counted on its own
 	}
 	p.Types = append(p.Types, binpack.Type{Name: "five", Capacity: []int64{5}, Offerings: []binpack.Offering{
-		{Price: 1, Counted: true, Count: 2, Reservation: "r"}, // the least count of those that share holds
+		{Price: 1, Counted: true, Count: 2, Reservation: "r"}, // the lowest count of those that share it holds
 	}})
 	in, plan := lawful(t, p)
 	taken := map[string]int{}
@@ -179,7 +179,7 @@ func TestMinValuesTryTheNextAlternative(t *testing.T) {
 	require.Len(t, plan.Alternatives[0], 2)
 }
 
-// Each choice must hold all copies in the bin, and what its daemons bring beside them.
+// Each choice must hold all copies in the bin, and what its daemons bring.
 func TestMinValuesCountEveryCopy(t *testing.T) {
 	p := boxes(3)
 	p.Pools[0].MinValues = []binpack.MinValues{{Key: "type", Count: 2}}
@@ -192,7 +192,7 @@ func TestMinValuesCountEveryCopy(t *testing.T) {
 	require.Len(t, plan.Bins, 3)
 }
 
-// A bin that stands in the budget at its cheapest offering is narrowed to a dearer one only as far as the budget goes.
+// A bin counts in the budget at its cheapest offering; it is narrowed to a dearer one only within the budget.
 func TestNarrowingStaysWithinTheBudget(t *testing.T) {
 	for _, c := range []struct {
 		budget binpack.Price
@@ -208,7 +208,7 @@ func TestNarrowingStaysWithinTheBudget(t *testing.T) {
 	}
 }
 
-// A team label that the pool leaves open takes the value that the first item asks for; another value needs another bin.
+// A team label that the pool leaves open takes the value that the first item requires; another value needs another bin.
 func TestOpenKeysSeparateItems(t *testing.T) {
 	p := boxes(0)
 	p.Types[0].Provides = requirements.MustParse("team, zone in (a,b)")
@@ -233,7 +233,7 @@ func TestOpenKeysSeparateItems(t *testing.T) {
 	require.Equal(t, []string{"team in (blue), zone in (b)", "team in (red), zone in (a)"}, labels)
 }
 
-// What one type leaves open is absent on a type that does not mention it.
+// A key that one type leaves open is absent on a type that does not mention it.
 func TestAKeyIsOpenOnlyWhereTheTypeSaysSo(t *testing.T) {
 	p := boxes(0)
 	p.Types = append(p.Types, binpack.Type{Name: "open", Capacity: []int64{1}, Provides: requirements.MustParse("team in (x,y)"), Offerings: []binpack.Offering{{Price: 99}}})
@@ -249,8 +249,8 @@ func TestAKeyIsOpenOnlyWhereTheTypeSaysSo(t *testing.T) {
 	require.True(t, in.Labels(bin).IsImpossible())
 }
 
-// The first alternative of one item would shut out the next; the layout is right, for the second would not.
-func TestAlternativesMakeRoomForEachOther(t *testing.T) {
+// The first alternative of one item would exclude the next item; the layout is valid by the second.
+func TestAlternativesOfItemsAreCompatible(t *testing.T) {
 	p := boxes(0)
 	p.Types[0].Provides = requirements.MustParse("team in (x,y)")
 	p.Items = append(p.Items,
@@ -276,7 +276,7 @@ func TestTagsAndLimits(t *testing.T) {
 	_, plan := lawful(t, p)
 	require.Len(t, plan.Bins, 3, "two a bin")
 
-	p.Items[0].Tags = []string{"box", "box"} // each weighs double
+	p.Items[0].Tags = []string{"box", "box"} // each counts twice
 	_, plan = lawful(t, p)
 	require.Len(t, plan.Bins, 6)
 
@@ -315,7 +315,7 @@ func TestNodesAreFilledFirst(t *testing.T) {
 	p.Nodes = []binpack.Node{
 		{Name: "full", Free: []int64{-3}},
 		{Name: "b", Free: []int64{2}},
-		{Name: "tagged", Free: []int64{9}, Tags: []string{"x", "x"}, Limits: []binpack.Limit{{Tag: "x", Max: 1}}}, // broken before, and not by us
+		{Name: "tagged", Free: []int64{9}, Tags: []string{"x", "x"}, Limits: []binpack.Limit{{Tag: "x", Max: 1}}}, // broken before any item
 		{Name: "red", Free: []int64{9}, Provides: requirements.MustParse("team=red"), Limits: []binpack.Limit{{Tag: "box", Max: 0}}},
 	}
 	p.Items[0].Tags = []string{"box"}
@@ -325,7 +325,7 @@ func TestNodesAreFilledFirst(t *testing.T) {
 	require.Zero(t, plan.Bound.Price)
 	require.Zero(t, plan.GapPercent())
 
-	p.Nodes[1].Provides = requirements.Impossible() // a node that contradicts itself takes nothing
+	p.Nodes[1].Provides = requirements.Impossible() // a node with contradictory labels takes nothing
 	_, plan = lawful(t, p)
 	require.Empty(t, plan.Nodes[1])
 }
@@ -358,7 +358,7 @@ func TestOfferingsThatContradictTheirType(t *testing.T) {
 	require.Equal(t, binpack.Price(10), plan.Cost, "what contradicts itself cannot be bought")
 }
 
-// Sizes, counts, prices and tags at the ends of the integers: nothing wraps around, and no rule is broken.
+// Sizes, counts, prices and tags at the limits of integers: nothing overflows, and no rule is broken.
 func TestAbsurdSizes(t *testing.T) {
 	const most = math.MaxInt64
 	p := boxes(3)
@@ -395,14 +395,14 @@ func TestAbsurdSizes(t *testing.T) {
 	require.Equal(t, []int{0}, plan.Unplaced)
 	require.Equal(t, binpack.Price(most-1), plan.Cost)
 
-	p = boxes(math.MaxInt32) // billions of items, and the bound is still that of the division
+	p = boxes(math.MaxInt32) // billions of copies, and the bound is still that of the division
 	p.Types[0].Capacity = []int64{1 << 20}
 	_, plan = lawful(t, p)
 	require.Len(t, plan.Bins, 2048)
 	require.Equal(t, binpack.Price(20480), plan.Bound.Price)
 }
 
-// packedWithoutSums is lawful for prices whose sum cannot be written.
+// packedWithoutSums is lawful for prices whose sum overflows.
 func packedWithoutSums(t *testing.T, p binpack.Problem) (*binpack.Instance, *binpack.Plan) {
 	t.Helper()
 	in, err := binpack.Compile(p)
@@ -423,9 +423,8 @@ func TestGapPercent(t *testing.T) {
 	require.InDelta(t, 1.5, binpack.Price(1_500_000_000).Dollars(), 1e-12)
 }
 
-// The cheapest node for the first item is not one that the second can share; where only one node may be bought, the one
-// that holds both is.
-func TestScarceNodesAreThoseThatHoldMost(t *testing.T) {
+// The cheapest node for the first item cannot hold the second. If only one node may be bought, it is the one that holds both.
+func TestScarceNodesHoldMost(t *testing.T) {
 	p := boxes(1)
 	p.Types[0].Provides = requirements.FromLabels(map[string]string{"family": "a"})
 	p.Types = append(p.Types, binpack.Type{Name: "m", Capacity: []int64{4}, Provides: requirements.FromLabels(map[string]string{"family": "m"}), Offerings: []binpack.Offering{{Price: 12}}})
@@ -438,13 +437,13 @@ func TestScarceNodesAreThoseThatHoldMost(t *testing.T) {
 	_, plan = lawful(t, p)
 	require.Equal(t, []int{0, 0}, plan.Unplaced)
 	p.Pools[0].MaxNodes = 1
-	p.Items[1].Size = []int64{2} // they do not fit together: the larger one stays
+	p.Items[1].Size = []int64{2} // they do not fit together: the smaller one is unplaced
 	_, plan = lawful(t, p)
 	require.Equal(t, []int{0, 1}, plan.Unplaced)
 }
 
-// Two small nodes would hold more in all, but fewer of what goes first.
-func TestScarceNodesAreThoseThatHoldMostOfWhatGoesFirst(t *testing.T) {
+// Two small nodes would hold more in all, but fewer of the first priority.
+func TestScarceNodesHoldMostOfTheFirstPriority(t *testing.T) {
 	p := boxes(3)
 	p.Pools[0].Limits = []int64{16}
 	p.Types = []binpack.Type{
@@ -462,8 +461,8 @@ func TestScarceNodesAreThoseThatHoldMostOfWhatGoesFirst(t *testing.T) {
 	require.Equal(t, []int{1, 2}, plan.Unplaced)
 }
 
-// Of the small type, half of the budget is enough for the box that goes first, but the whole of it holds few of the others.
-func TestScarceNodesAreThoseThatHoldMostOfAllTheSame(t *testing.T) {
+// Half of the budget in small nodes suffices for the first box, but all of it holds few of the others.
+func TestScarceNodesHoldMostOfAll(t *testing.T) {
 	p := boxes(1)
 	p.Pools[0].Limits = []int64{16}
 	p.Types = []binpack.Type{

@@ -11,7 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 )
 
-// Whenever the context ends, there is a plan that keeps all rules and a bound that holds, no dearer than first fit's, and it
+// Whenever the context ends, there is a plan that keeps all rules and is no dearer than first fit's, with a valid bound, and it
 // says that it was stopped.
 func TestAPlanThatIsStopped(t *testing.T) {
 	p := one([]string{"cpu", "memory"}, market(), randomItems(rand.New(rand.NewPCG(81, 82)), 900)...)
@@ -48,7 +48,7 @@ func TestAPlanThatIsStopped(t *testing.T) {
 	}
 }
 
-// First fit of very many distinct items is given up, too: what it has packed by then is the plan.
+// First fit of very many distinct items stops too; what it packed so far is the plan.
 func TestFirstFitIsStopped(t *testing.T) {
 	rng := rand.New(rand.NewPCG(85, 86))
 	var items []binpack.Item
@@ -81,7 +81,7 @@ func TestNoPlanIsDearerThanNaiveOnes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(83, 84))
 	for round := range rounds(30, 400) {
 		var types []binpack.Type
-		for k := 1; k <= 5+rng.IntN(60); k++ { // prices in proportion to size, or nearly
+		for k := 1; k <= 5+rng.IntN(60); k++ { // prices nearly in proportion to size
 			types = append(types, typ(fmt.Sprintf("t%03d", k), binpack.Price(int64(k)*(1_000_000-int64(rng.IntN(1+round%3*20_000)))), int64(k)*1000-100, int64(k)*4096-300))
 		}
 		var items []binpack.Item

@@ -10,7 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/lp"
 )
 
-// programme is what a Program is made of, for whoever checks it.
+// programme holds the data of a Program for checks.
 type programme struct {
 	rhs, bigM []float64
 	supply    []bool
@@ -18,8 +18,7 @@ type programme struct {
 	columns   [][]lp.Entry
 }
 
-// bought is what the last solution of the programme costs, after a check that it takes no more than there is: what it leaves
-// uncovered is paid for.
+// bought returns the cost of the last solution including what it leaves uncovered, after checking that it exceeds no supply.
 func (x *programme) bought(t *testing.T, p *lp.Program) float64 {
 	t.Helper()
 	rest, cost := slices.Clone(x.rhs), 0.0
@@ -41,8 +40,8 @@ func (x *programme) bought(t *testing.T, p *lp.Program) float64 {
 	return cost
 }
 
-// However demands, supplies and prices change between solutions, what is bought is feasible, the multipliers are a feasible dual,
-// and both have the value that the programme says: so each proves that the other is optimal.
+// However demands, supplies and prices change between solutions, the solution is feasible, the duals are feasible, and both
+// have the objective of the programme. So each proves that the other is optimal.
 func TestProgramProvesItself(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	repaired := 0
@@ -111,14 +110,14 @@ func TestProgramProvesItself(t *testing.T) {
 	require.Positive(t, repaired)
 }
 
-// Where many pivots change nothing, it still comes to an end.
+// The simplex ends on degenerate programmes.
 func TestDegenerateProgramEnds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))
 	for range rounds(200, 5_000) {
 		m := 3 + rng.IntN(10)
 		rhs, bigM := make([]float64, m), make([]float64, m)
 		for i := range rhs {
-			rhs[i], bigM[i] = float64(rng.IntN(2)), 100 // half of all demands are nothing: every basis is degenerate
+			rhs[i], bigM[i] = float64(rng.IntN(2)), 100 // half of the demands are 0, so every basis is degenerate
 		}
 		p := lp.New(rhs, make([]bool, m), bigM)
 		for range 4 * m {

@@ -11,8 +11,8 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
-// tiny is a random model of up to seven items that some bin type holds, of up to three resources: bins that lack a resource,
-// cost nothing or are counted, alone or together, and classes that may go to some bin types only.
+// tiny draws a model of up to seven items and three resources. Bins may lack a resource, cost nothing or be counted, alone or
+// shared, and classes may be limited to some bin types. Some bin type holds each item.
 func tiny(rng *rand.Rand) *relax.Model {
 	m := &relax.Model{Dims: 1 + rng.IntN(3)}
 	types := 1 + rng.IntN(5)
@@ -60,7 +60,7 @@ func tiny(rng *rand.Rand) *relax.Model {
 	return m
 }
 
-// holds reports whether some bin type of the set holds so many of each class.
+// holds reports whether some bin type of the set holds these counts of the classes.
 func holds(m *relax.Model, types uint64, count []int64, classes []relax.Class) bool {
 	for k := range m.BinTypes {
 		if types&(1<<k) != 0 && fitsIn(m, k, count, classes) {
@@ -70,7 +70,7 @@ func holds(m *relax.Model, types uint64, count []int64, classes []relax.Class) b
 	return false
 }
 
-// fitsIn reports whether the bin type holds so many of each class.
+// fitsIn reports whether the bin type holds these counts of the classes.
 func fitsIn(m *relax.Model, k int, count []int64, classes []relax.Class) bool {
 	for i, n := range count {
 		if n > 0 && (classes[i].BinTypes[0]&(1<<k) == 0 || n > classes[i].Most) {
@@ -89,7 +89,7 @@ func fitsIn(m *relax.Model, k int, count []int64, classes []relax.Class) bool {
 	return true
 }
 
-// cheapest is the least price of an uncounted bin type that holds so many of each class.
+// cheapest returns the lowest price of an uncounted bin type that holds these counts of the classes.
 func cheapest(m *relax.Model, count []int64) float64 {
 	least := math.Inf(1)
 	for k := range m.BinTypes {
@@ -100,8 +100,7 @@ func cheapest(m *relax.Model, count []int64) float64 {
 	return least
 }
 
-// optimum tries every way to put the items together, and every way to buy bins for that; infinite where supplies do not
-// suffice.
+// optimum tries every partition of the items and every way to buy bins for it; infinite if supplies do not suffice.
 func optimum(m *relax.Model) float64 {
 	var items []int
 	for i := range m.Classes {
@@ -120,7 +119,7 @@ func optimum(m *relax.Model) float64 {
 		if cost >= best {
 			return
 		}
-		plain := math.Inf(1) // of those without an end only the cheapest matters
+		plain := math.Inf(1) // of uncounted types only the cheapest matters
 		for k := range m.BinTypes {
 			if !fitsIn(m, k, bins[at], m.Classes) {
 				continue
@@ -160,7 +159,7 @@ func optimum(m *relax.Model) float64 {
 	return best
 }
 
-// patterns calls f with every filling that some bin type holds, and the least price of an uncounted one.
+// patterns calls f with every filling that some bin type holds, and the lowest price of an uncounted one.
 func patterns(m *relax.Model, f func(count []int64, price float64)) {
 	count := make([]int64, len(m.Classes))
 	var fill func(i int)
@@ -180,7 +179,7 @@ func patterns(m *relax.Model, f func(count []int64, price float64)) {
 	fill(0)
 }
 
-// lawful checks that the columns hold everything, each within its bin type, and gives what they cost.
+// lawful checks that the columns hold everything, each within its bin type, and returns their cost.
 func lawful(t *testing.T, m *relax.Model, columns []relax.Column) float64 {
 	t.Helper()
 	placed, bought := make([]int64, len(m.Classes)), make([]int64, len(m.Supply))
@@ -202,7 +201,7 @@ func lawful(t *testing.T, m *relax.Model, columns []relax.Column) float64 {
 	return m.Cost(columns)
 }
 
-// trials is how many models each makes.
+// trials is how many models each draws.
 const trials = 400
 
 // each calls f with random tiny models and their optima.
@@ -216,7 +215,7 @@ func each(t *testing.T, seed uint64, f func(m *relax.Model, best float64)) {
 	}
 }
 
-// values are n random ones.
+// duals draws n duals.
 func duals(rng *rand.Rand, n int) []float64 {
 	out := make([]float64, n)
 	for i := range out {
@@ -225,10 +224,10 @@ func duals(rng *rand.Rand, n int) []float64 {
 	return out
 }
 
-// plenty is a budget that does not run out.
+// plenty returns a budget that does not end.
 func plenty() *relax.Budget { return &relax.Budget{Left: math.MaxInt / 2} }
 
-// scaled is the model with prices that leave room for whole values.
+// scaled returns the model with large prices, so that integer duals are precise.
 func scaled(m *relax.Model) *relax.Model {
 	out := *m
 	out.BinTypes = slices.Clone(m.BinTypes)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// labelled draws bin types of which each is open to some groups of classes only.
+// labelled draws a model in which each bin type is open to some groups of classes only.
 func labelled(rng *rand.Rand) *Model {
 	m := &Model{Dims: 1 + rng.IntN(3)}
 	for range 1 + rng.IntN(12) {
@@ -28,7 +28,7 @@ func labelled(rng *rand.Rand) *Model {
 		for range m.Dims {
 			c.Size = append(c.Size, int64(rng.IntN(20)))
 		}
-		if m.Classes = append(m.Classes, c); m.cheapest(&c, true) < 0 { // nothing holds it
+		if m.Classes = append(m.Classes, c); m.cheapest(&c, true) < 0 { // no bin type holds it
 			m.Classes[len(m.Classes)-1].Count = 0
 		}
 	}
@@ -40,8 +40,8 @@ func coverage(m *Model) []float64 {
 	return duals
 }
 
-// No bin type offers its room for less than that is worth in its sort, so whatever fills a bin is worth no more than it costs.
-func TestNoKindOffersWorthForLess(t *testing.T) {
+// No bin type has a capacity with a dual value above its price in its group, so no filling has one.
+func TestNoCapacityAboveItsPrice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	apart := 0
 	for range 5000 {
@@ -69,7 +69,7 @@ func TestNoKindOffersWorthForLess(t *testing.T) {
 				}
 			}
 		}
-		one := *m // the same where every bin type is open to all: prices of one sort
+		one := *m // if all bin types are open to all, there is one group
 		one.Classes = nil
 		for _, c := range m.Classes {
 			c.BinTypes = []uint64{1<<len(m.BinTypes) - 1}
@@ -90,8 +90,8 @@ func TestNoKindOffersWorthForLess(t *testing.T) {
 	require.Greater(t, apart, 1000, "labels make a difference")
 }
 
-// Two groups, each at home in bins of its own, and dear ones that both may go into: worked out by hand.
-func TestPricesBySort(t *testing.T) {
+// Two groups with bins of their own, and dear bins open to both, worked out by hand.
+func TestDualsByTypeGroup(t *testing.T) {
 	m := &Model{
 		Dims: 1,
 		BinTypes: []BinType{
@@ -113,8 +113,8 @@ func TestPricesBySort(t *testing.T) {
 	require.Less(t, b.Left, 1<<20, "prices are work, too")
 }
 
-// Items of size 1 in bins that each hold four, of pools that each hold so many bins: the cheapest pools are filled, one after the
-// other, and then what has no pool. The lifted proof knows nearly that, and no more.
+// Items of size 1, bins that hold four, and pools that hold a number of them. The cheapest pools are filled first, then bins
+// without a pool. The lifted proof comes close to that cost and does not exceed it.
 func TestLiftedProofIsBelowTheOptimum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(91, 92))
 	for range 300 {

@@ -49,17 +49,17 @@ func TestKnapsackIsThatOfBruteForce(t *testing.T) {
 	require.Greater(t, loose, trials/10, "some bounds are no more than that")
 }
 
-// The programme is solved if its values are feasible for its dual, over all fillings there are, and worth what it costs.
+// The programme is solved if its duals are feasible over all patterns and their dual value equals its cost.
 func TestMasterSolvesTheProgrammeOverAllFillings(t *testing.T) {
 	below := 0
 	each(t, 5, func(m *relax.Model, best float64) {
-		if len(m.Supply) > 0 { // a proof does not look for fillings of what is counted
+		if len(m.Supply) > 0 { // proofs do not look for patterns of counted bin types
 			return
 		}
 		s := relax.NewMaster(m)
 		b := plenty()
 		s.Price(coverage(m), b)
-		for missing := true; missing; { // what a search finds that column generation has missed
+		for missing := true; missing; { // patterns that column generation missed
 			s.Generate(400, b)
 			_, columns := m.Prove(s.Duals(), 1_000_000, b)
 			missing = false
@@ -106,7 +106,7 @@ func TestProofsAreNeverAboveTheOptimum(t *testing.T) {
 		}
 		_, covered := m.CertifyCoverage(&relax.Budget{Left: math.MaxInt})
 		require.LessOrEqual(t, float64(covered.Price), best)
-		if proof.Price > 0 { // too much worth is found out
+		if proof.Price > 0 { // duals that are too high are rejected
 			for i := range proof.Duals {
 				proof.Duals[i] *= 2
 			}
@@ -118,8 +118,8 @@ func TestProofsAreNeverAboveTheOptimum(t *testing.T) {
 	require.Greater(t, tight, trials/5)
 }
 
-// A dive that packs everything is a packing, no cheaper than the optimum. What it leaves out, where pricing met no pattern for the rest,
-// is packed when it is finished.
+// A dive that packs everything is a packing, no cheaper than the optimum. What it leaves unplaced, where pricing found no
+// pattern for the rest, finish packs.
 func TestDivesAreLawful(t *testing.T) {
 	whole := 0
 	each(t, 6, func(m *relax.Model, best float64) {
@@ -143,7 +143,7 @@ func TestDivesAreLawful(t *testing.T) {
 	require.Greater(t, whole, trials/2)
 }
 
-// A dive takes no steps that it does not have, and says that what it left out is still to be packed.
+// A dive uses no steps that it does not have, and what it leaves unplaced counts as unplaced.
 func TestDivesEndWithTheirBudget(t *testing.T) {
 	each(t, 6, func(m *relax.Model, _ float64) {
 		s := relax.NewMaster(m)
@@ -155,7 +155,7 @@ func TestDivesEndWithTheirBudget(t *testing.T) {
 
 func TestWaysToPackAreLawful(t *testing.T) {
 	each(t, 9, func(m *relax.Model, best float64) {
-		if len(m.Supply) > 0 { // greedy filling leaves what is counted alone
+		if len(m.Supply) > 0 { // greedy filling ignores counted bin types
 			return
 		}
 		columns := m.Greedy(plenty())
@@ -165,7 +165,7 @@ func TestWaysToPackAreLawful(t *testing.T) {
 	})
 }
 
-// Many bins are made and improved in halves side by side: nothing is lost, and the cores do not matter.
+// Many bins are improved in halves side by side: no item is lost, and the number of cores does not matter.
 func TestManyBinsInHalves(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -190,8 +190,8 @@ func TestManyBinsInHalves(t *testing.T) {
 	require.Equal(t, better[0], m.Improve(better[0], coverage(m), floor, &relax.Budget{Left: 20_000_000}), "there is nothing to gain")
 }
 
-// A room is cut to the greatest sum that some items come to.
-func TestReachedRoomsAreSums(t *testing.T) {
+// A capacity is lowered to the greatest subset sum of items.
+func TestTightenedCapacitiesAreSums(t *testing.T) {
 	cut := 0
 	each(t, 15, func(m *relax.Model, best float64) {
 		var capacities [][]int64
@@ -219,10 +219,10 @@ func TestReachedRoomsAreSums(t *testing.T) {
 						want = max(want, s)
 					}
 				}
-				if len(sums) == 1 { // nothing takes any: the room stays
+				if len(sums) == 1 { // no item takes any, so the capacity stays
 					want = capacities[k][r]
 				}
-				require.Equal(t, want, tightened[k][r], "rooms of %v for sums %v", capacities[k][r], sums)
+				require.Equal(t, want, tightened[k][r], "capacity %v for sums %v", capacities[k][r], sums)
 				if want < capacities[k][r] {
 					cut++
 				}
@@ -238,7 +238,7 @@ func TestReachedRoomsAreSums(t *testing.T) {
 	require.Greater(t, cut, trials)
 }
 
-// The prices of resources prove the same whether or not it is looked at how bin types can be filled.
+// Resource duals prove the same with and without examining the fillings of bin types.
 func TestCoverageProvesItself(t *testing.T) {
 	proved := 0
 	each(t, 41, func(m *relax.Model, best float64) {
