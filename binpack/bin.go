@@ -51,7 +51,7 @@ type poolState struct {
 
 func newFiller(in *Instance) *filler {
 	p := &in.problem
-	f := &filler{in: in, left: in.reservationCounts(), states: openStates{sets: []requirements.Set{{}}, next: map[[2]int32]int32{}}}
+	f := &filler{in: in, left: in.reservationCounts(), states: openStates{sets: []requirements.Set{{}}, next: map[narrowing]int32{}}}
 	f.want = make([]int, len(p.Items))
 	for i, it := range p.Items {
 		f.want[i] = it.Count

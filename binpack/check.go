@@ -15,7 +15,7 @@ import (
 // there. It costs O(shares x requirements).
 func (in *Instance) Check(l Layout) error {
 	c := &checker{
-		in: in, placed: make([]int, len(in.problem.Items)), labels: map[[2]int]requirements.Set{},
+		in: in, placed: make([]int, len(in.problem.Items)), labels: map[Choice]requirements.Set{},
 		counts: map[string]int{}, most: map[string]int{}, asked: map[string]int{}, touched: map[string]bool{},
 	}
 	if len(l.Nodes) > len(in.problem.Nodes) {
@@ -41,7 +41,7 @@ type checker struct {
 	in     *Instance
 	placed []int
 	errs   []error
-	labels map[[2]int]requirements.Set // of offerings, by type and offering
+	labels map[Choice]requirements.Set // of offerings
 
 	// Of the current place: the count of each tag, its lowest limit, its lowest limit by items alone, and whether items add it.
 	counts, most, asked map[string]int
@@ -175,14 +175,14 @@ func (c *checker) bins(bins []Bin) {
 			continue
 		}
 		typ := &p.Types[b.Type]
-		labels, known := c.labels[[2]int{b.Type, b.Offering}]
+		labels, known := c.labels[Choice{b.Type, b.Offering}]
 		if !known {
 			var err error
 			if labels, err = typ.Provides.Intersect(typ.Offerings[b.Offering].Provides); err != nil {
 				c.bad("%s: type and offering contradict each other: %w", what, err)
 				continue
 			}
-			c.labels[[2]int{b.Type, b.Offering}] = labels
+			c.labels[Choice{b.Type, b.Offering}] = labels
 		}
 		before := len(c.errs)
 		c.contents(what, b.Shares, typ.Capacity, labels, typ.Tags, typ.Limits)

@@ -240,12 +240,15 @@ func (p *profile) suits(typ, offering int) bool {
 
 // openStates numbers the states of the open keys of bins, so repeated narrowing costs one map look-up.
 type openStates struct {
-	sets []requirements.Set // sets[0] allows anything
-	next map[[2]int32]int32 // state and requirement to the next state; -1 = impossible
+	sets []requirements.Set  // sets[0] allows anything
+	next map[narrowing]int32 // the next state; -1 = impossible
 }
 
+// narrowing is a state and an index into openKeys.sets that narrows it.
+type narrowing struct{ state, ask int32 }
+
 func (o *openStates) narrow(in *Instance, state, ask int32) int32 {
-	key := [2]int32{state, ask}
+	key := narrowing{state, ask}
 	if next, ok := o.next[key]; ok {
 		return next
 	}

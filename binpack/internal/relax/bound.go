@@ -173,7 +173,7 @@ func (m *Model) verify(duals []int64, full []float64, quick bool) (price int64, 
 	sum := new(big.Int)
 	for i, v := range duals {
 		if v < 0 || v > Largest {
-			return 0, false, fmt.Errorf("value %d is out of range", v)
+			return 0, false, fmt.Errorf("dual %d is out of range", v)
 		}
 		profits[i] = float64(v)
 		sum.Add(sum, new(big.Int).Mul(big.NewInt(v), big.NewInt(m.Classes[i].Count)))
@@ -207,7 +207,7 @@ func (m *Model) verify(duals []int64, full []float64, quick bool) (price int64, 
 			continue
 		}
 		if typ.Supply < 0 {
-			return 0, searched, fmt.Errorf("kind %d can be filled with a worth of %.0f, its price is %.0f", typ.Label, most, typ.Price)
+			return 0, searched, fmt.Errorf("bin type %d has a filling with a dual value of %.0f, above its price %.0f", typ.Label, most, typ.Price)
 		}
 		// The premium of a supply: a bin has so much dual value above its price per unit of the supply. All bins that share the
 		// supply have together at most the highest of these times the supply, in any mix.
