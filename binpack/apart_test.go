@@ -11,8 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// ladder is a cloud of types from 1 to n cores with twice as much memory in GiB at prices in proportion, less what the
-// system keeps for itself of each.
+// ladder returns types from 1 to n cores, with 2 GiB per core and proportional prices, less what the system keeps.
 func ladder(n int) []binpack.Type {
 	var out []binpack.Type
 	for k := 1; k <= n; k++ {
@@ -24,7 +23,7 @@ func ladder(n int) []binpack.Type {
 	return out
 }
 
-// separate is items of several sizes of which no two may share a bin.
+// separate returns items of several sizes of which no two may share a bin.
 func separate(counts ...int) []binpack.Item {
 	var out []binpack.Item
 	for i, n := range counts {
@@ -36,7 +35,7 @@ func separate(counts ...int) []binpack.Item {
 	return out
 }
 
-func TestTheBoundCountsBinsThatThingsApartCallFor(t *testing.T) {
+func TestTheBoundCountsBinsForItemsApart(t *testing.T) {
 	types := []binpack.Type{
 		{Name: "small", Capacity: []int64{2000, 4000}, Offerings: []binpack.Offering{{Price: 100}}},
 		{Name: "large", Capacity: []int64{64_000, 128_000}, Offerings: []binpack.Offering{{Price: 2000}}},
@@ -44,15 +43,15 @@ func TestTheBoundCountsBinsThatThingsApartCallFor(t *testing.T) {
 	p := binpack.Problem{Resources: []string{"cpu", "memory"}, Pools: []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}}, Types: types, Items: separate(20, 20, 20)}
 	_, plan := lawfulBy(t, p, nil)
 	require.Equal(t, binpack.Price(60*100), plan.Cost)
-	require.Equal(t, plan.Cost, plan.Bound.Price, "60 things that stand apart are 60 bins")
+	require.Equal(t, plan.Cost, plan.Bound.Price, "60 copies that stand apart are 60 bins")
 
-	// A daemon that bears the tag takes the place of one; a type that is closed to it is no longer an answer.
+	// A daemon with the tag takes the place of one item; a type without place for it is excluded.
 	p.Types[0].Tags = []string{"app"}
 	_, plan = lawfulBy(t, p, nil)
 	require.Equal(t, binpack.Price(60*2000), plan.Cost)
 	require.Equal(t, plan.Cost, plan.Bound.Price)
 
-	// So it does on an existing node, and a free one saves one bin.
+	// The same holds on an existing node, and a free node saves one bin.
 	p.Types[0].Tags = nil
 	p.Nodes = []binpack.Node{{Name: "taken", Free: []int64{8000, 8000}, Tags: []string{"app"}}, {Name: "free", Free: []int64{8000, 8000}}}
 	_, plan = lawfulBy(t, p, nil)
@@ -60,7 +59,7 @@ func TestTheBoundCountsBinsThatThingsApartCallFor(t *testing.T) {
 	require.Equal(t, plan.Cost, plan.Bound.Price)
 }
 
-func TestThingsApartAreJoinedByOthersWhereManyTypesAreForSale(t *testing.T) {
+func TestItemsApartShareBinsWithOthers(t *testing.T) {
 	p := binpack.Problem{Resources: []string{"cpu", "memory"}, Pools: []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}}, Types: ladder(400)}
 	p.Items = separate(60, 60, 60)
 	for i := range 30 {
@@ -70,7 +69,7 @@ func TestThingsApartAreJoinedByOthersWhereManyTypesAreForSale(t *testing.T) {
 	}
 	_, first := lawfulBy(t, p, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
 	_, plan := lawfulBy(t, p, nil)
-	require.Less(t, float64(plan.Cost), 0.9*float64(first.Cost), "first fit leaves things that stand apart alone")
+	require.Less(t, float64(plan.Cost), 0.9*float64(first.Cost), "first fit leaves copies that stand apart alone")
 	require.Less(t, plan.GapPercent(), 4.0)
 }
 
@@ -82,18 +81,18 @@ func TestFastDoesNotSearchAmongThousands(t *testing.T) {
 	require.Positive(t, plan.Bound.Price)
 }
 
-// Hundreds of nodes with different rooms are part of the plan and of its bound, as groups of like ones.
+// Plan and bound include hundreds of different nodes, in groups of similar ones.
 func TestManyDifferentNodes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(95, 96))
 	cheaper := 0
 	for range rounds(3, 30) {
-		p := one([]string{"cpu", "memory"}, market(), things(rng, 600)...)
+		p := one([]string{"cpu", "memory"}, market(), randomItems(rng, 600)...)
 		for i := range 150 + rng.IntN(150) {
 			p.Nodes = append(p.Nodes, binpack.Node{Name: fmt.Sprint("n", i), Free: []int64{int64(rng.IntN(3000)), int64(rng.IntN(9000))}, Provides: requirements.MustParse("zone=z1")})
 		}
 		_, first := lawfulBy(t, p, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
 		_, plan := lawfulBy(t, p, nil)
-		require.Equal(t, first.Left, plan.Left)
+		require.Equal(t, first.Unplaced, plan.Unplaced)
 		if len(first.Bins) > 0 {
 			require.Greater(t, plan.Bound.Price, binpack.Price(0))
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// crowd is n things in n/25 classes over 15 types, two zones and two pools without limits.
+// crowd returns n copies in n/25 items over 15 types, two zones and two pools without limits.
 func crowd(n int) binpack.Problem {
 	rng := rand.New(rand.NewPCG(29, 30))
 	p := shop(rng, n/25)
@@ -20,7 +20,7 @@ func crowd(n int) binpack.Problem {
 	for i := range p.Items {
 		p.Items[i].Count = left / (len(p.Items) - i)
 		left -= p.Items[i].Count
-		if len(p.Items[i].Limits) > 0 { // few a class keep a bin each, as replicas of one service do
+		if len(p.Items[i].Limits) > 0 { // a few of each class need a bin each, like replicas of a service
 			p.Items[i].Limits[0].Max = 8
 		}
 	}
@@ -30,7 +30,7 @@ func crowd(n int) binpack.Problem {
 func BenchmarkPack(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		p := crowd(n)
-		b.Run(fmt.Sprintf("things=%d", n), func(b *testing.B) {
+		b.Run(fmt.Sprintf("copies=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			var plan *binpack.Plan
 			for b.Loop() {
@@ -95,7 +95,7 @@ func BenchmarkVerifyBound(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenKeys packs items that narrow a label which every type leaves open, one team a class.
+// BenchmarkOpenKeys packs items that narrow a label that every type leaves open, one team per class.
 func BenchmarkOpenKeys(b *testing.B) {
 	p := crowd(10_000)
 	for i := range p.Types {

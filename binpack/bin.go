@@ -13,33 +13,33 @@ import (
 // bin is an open bin or an existing node while a strategy fills it.
 type bin struct {
 	node int32  // index of an existing node, or -1
-	typ  int32  // the type whose capacity it is filled to
-	mask uint64 // offerings of that type which suit every item so far
+	typ  int32  // the type whose capacity bounds the bin
+	mask uint64 // offerings of the type that suit every item so far
 	open int32  // index into openStates
-	// charged is the offering at whose price the bin stands in its pool's budget, one of the mask.
+	// charged is the offering at whose price the bin counts in its pool's budget; one of the mask.
 	charged int32
 	used    []int64
-	// free is what is left of the target's capacity, or of the node.
+	// free is the free capacity of the type or node.
 	free     []int64
-	variants []*variant // of the items in it, without duplicates
+	variants []*variant // of the items in it, distinct
 	tags     []tagState
 	shares   []Share
 }
 
-// filler holds the state of one packing run: bins, what pools and reservations have left, open-key states.
+// filler is the state of one packing run: bins, what pools and reservations have left, states of open keys.
 type filler struct {
 	in    *Instance
 	nodes []bin
 	bins  []bin
 	pools []poolState
 	left  []int // by reservation
-	// diverse is what may still go into each capacity pool, by diversity.
+	// diverse is what each capacity pool may still take, by diversity.
 	diverse [][]int
 	states  openStates
-	want    []int // by item, still to place
+	want    []int // by item: copies still to place
 
-	nodeRooms, binRooms rooms
-	priced              bool // some pool has a budget of prices
+	nodeIndex, binIndex freeIndex
+	priced              bool // some pool has a MaxPrice
 }
 
 type poolState struct {
@@ -51,7 +51,7 @@ type poolState struct {
 
 func newFiller(in *Instance) *filler {
 	p := &in.problem
-	f := &filler{in: in, left: in.reservationCounts(), states: openStates{sets: []requirements.Set{{}}, next: map[[2]int32]int32{}}}
+	f := &filler{in: in, left: in.reservationCounts(), states: openStates{sets: []requirements.Set{{}}, next: map[narrowing]int32{}}}
 	f.want = make([]int, len(p.Items))
 	for i, it := range p.Items {
 		f.want[i] = it.Count
@@ -78,7 +78,8 @@ func newFiller(in *Instance) *filler {
 	return f
 }
 
-// admit is how many copies of the item the bin takes, at most want, and under which variant of its requirements.
+// admit returns how many copies of the item the bin takes, at most want, with the variant of its requirements and the resulting
+// mask and open state.
 func (f *filler) admit(b *bin, item, want int) (int, *variant, uint64, int32) {
 	in := f.in
 	k := relax.Copies(b.free, in.problem.Items[item].Size, want)
@@ -86,7 +87,7 @@ func (f *filler) admit(b *bin, item, want int) (int, *variant, uint64, int32) {
 		return 0, nil, 0, 0
 	}
 	if len(b.tags) > 0 || len(in.itemTags[item].caps) > 0 {
-		if k = room(b.tags, &in.itemTags[item], k); k == 0 {
+		if k = admittedByTags(b.tags, &in.itemTags[item], k); k == 0 {
 			return 0, nil, 0, 0
 		}
 	}
@@ -132,7 +133,7 @@ func (f *filler) admit(b *bin, item, want int) (int, *variant, uint64, int32) {
 	return 0, nil, 0, 0
 }
 
-// place puts k copies into the bin as admit allowed.
+// place puts k copies into the bin, as admit allowed.
 func (f *filler) place(b *bin, item, k int, v *variant, mask uint64, open int32) {
 	in := f.in
 	for r, s := range in.problem.Items[item].Size {
@@ -162,8 +163,8 @@ func (f *filler) place(b *bin, item, k int, v *variant, mask uint64, open int32)
 	f.want[item] -= k
 }
 
-// joined adds the shares of one item up, which has come in turns: a budget or a variant may admit some copies now and
-// others once something else is settled.
+// joined merges the shares of an item. An item may come in several turns: a budget or variant may admit some copies now and
+// others later.
 func joined(shares []Share) []Share {
 	at := make(map[int]int, len(shares))
 	out := shares[:0]
@@ -178,7 +179,7 @@ func joined(shares []Share) []Share {
 	return out
 }
 
-// openBin is an empty bin of the type; the caller has seen that the pool can pay for it.
+// openBin returns an empty bin of the type. The caller has checked the pool's budget.
 func (f *filler) openBin(t int32) bin {
 	in := f.in
 	b := bin{node: -1, typ: t, mask: 1<<len(in.problem.Types[t].Offerings) - 1}
@@ -191,7 +192,7 @@ func (f *filler) openBin(t int32) bin {
 	return b
 }
 
-// affordable is the mask of the type's offerings that pool limits and reservations still allow.
+// affordable returns the type's offerings that pool limits and reservations still allow, as a mask.
 func (f *filler) affordable(t int32) uint64 {
 	in := f.in
 	typ := &in.problem.Types[t]
@@ -241,7 +242,7 @@ func (f *filler) charge(t int32, offering int, sign int64) {
 	}
 }
 
-// cheapest is the offering of the mask with the least objective, the first of equals; mask is not 0.
+// cheapest returns the first offering of the mask with the lowest objective; the mask is not 0.
 func (in *Instance) cheapest(t int32, mask uint64) int {
 	best, price := -1, Price(0)
 	offers := in.problem.Types[t].Offerings
@@ -253,25 +254,24 @@ func (in *Instance) cheapest(t int32, mask uint64) int {
 	return best
 }
 
-// rooms is an index of bins: for each block of them the most that one has free of each resource, or more where bins have been
-// filled since. A pass for an item goes over the blocks and into those that may have room.
-type rooms struct {
+// freeIndex is an index of bins: for each block, the largest free capacity of each resource, or more if bins were filled since.
+// A pass for an item skips the blocks that cannot hold it.
+type freeIndex struct {
 	n     int
 	most  []int64 // by block and resource
 	stale []bool
-	scans []scan // of items of the size that comes last
+	scans []scan // for items of the current size
 }
 
-// scan says that the bins before a number take no more of what is like an item: bins only fill up, and a bin takes as much as
-// it can.
+// scan says that the bins before from take no more of items like this one. Bins only fill up, and each takes as much as it can.
 type scan struct {
 	item int
 	tier int32
 	from int
 }
 
-// scanOf is the scan for items like this one; items come by size.
-func (x *rooms) scanOf(in *Instance, item int, tier int32) *scan {
+// scanOf returns the scan for items like this one. Items must come by size.
+func (x *freeIndex) scanOf(in *Instance, item int, tier int32) *scan {
 	it, t := &in.problem.Items[item], &in.itemTags[item]
 	if len(x.scans) > 0 && !slices.Equal(in.problem.Items[x.scans[0].item].Size, it.Size) {
 		x.scans = x.scans[:0]
@@ -287,8 +287,8 @@ func (x *rooms) scanOf(in *Instance, item int, tier int32) *scan {
 	return &x.scans[len(x.scans)-1]
 }
 
-// extend takes in the bins that have come since.
-func (x *rooms) extend(bins []bin, dims int) {
+// extend indexes the bins that are new.
+func (x *freeIndex) extend(bins []bin, dims int) {
 	for ; x.n < len(bins); x.n++ {
 		if x.n%blockOfBins == 0 {
 			x.most, x.stale = append(x.most, make([]int64, dims)...), append(x.stale, false)
@@ -300,8 +300,8 @@ func (x *rooms) extend(bins []bin, dims int) {
 	}
 }
 
-// may reports whether some bin of the block may have room for the size.
-func (x *rooms) may(bins []bin, block int, size []int64) bool {
+// may reports whether some bin of the block may hold the size.
+func (x *freeIndex) may(bins []bin, block int, size []int64) bool {
 	most := x.most[block*len(size) : (block+1)*len(size)]
 	for range 2 {
 		for r, s := range size {
@@ -323,13 +323,13 @@ func (x *rooms) may(bins []bin, block int, size []int64) bool {
 	return true
 }
 
-// tagProfile is the tags that something adds and the limits that it brings, by number, in order.
+// tagProfile holds the tags that an item, type or node adds and the limits that it brings, sorted by tag number.
 type tagProfile struct {
 	adds []tagCount
 	caps []tagCount
 }
 
-// tagCount is a tag with a number: how many there are, or how many are allowed.
+// tagCount is a tag with a number of copies or a limit.
 type tagCount struct {
 	tag int32
 	n   int32
@@ -337,7 +337,7 @@ type tagCount struct {
 
 const noLimit int32 = math.MaxInt32
 
-// tagState is one tag of a bin: how many things carry it and how many are allowed by those that are there.
+// tagState is one tag in a bin: how many copies have it, and the lowest limit in the bin.
 type tagState struct {
 	tag   int32
 	count int32
@@ -389,8 +389,8 @@ func (in *Instance) tagProfile(tags []string, limits []Limit) tagProfile {
 	return out
 }
 
-// room is how many copies of an item with tags t the state admits, at most want.
-func room(state []tagState, t *tagProfile, want int) int {
+// admittedByTags returns how many copies of an item with tags t the bin admits, at most want.
+func admittedByTags(state []tagState, t *tagProfile, want int) int {
 	for _, add := range t.adds {
 		count, limit := lookupTag(state, add.tag)
 		if own, ok := capOf(t, add.tag); ok {
@@ -440,7 +440,7 @@ func addTags(state []tagState, t *tagProfile, k int) []tagState {
 	}
 	for _, add := range t.adds {
 		s := at(add.tag)
-		s.count = int32(min(int64(s.count)+int64(add.n)*int64(k), int64(noLimit))) // above every limit there is
+		s.count = int32(min(int64(s.count)+int64(add.n)*int64(k), int64(noLimit))) // above every limit
 	}
 	for _, c := range t.caps {
 		s := at(c.tag)
@@ -449,7 +449,7 @@ func addTags(state []tagState, t *tagProfile, k int) []tagState {
 	return state
 }
 
-// tagsSuit reports whether the shares, on a bin of the type, break none of their own limits and none of the type's.
+// tagsSuit reports whether the shares keep all limits, their own and the type's, on a bin of the type.
 func (in *Instance) tagsSuit(t int32, shares []Share) bool {
 	base := addTags(nil, &in.typeTags[t], 1)
 	var added []tagState
@@ -458,7 +458,7 @@ func (in *Instance) tagsSuit(t int32, shares []Share) bool {
 	}
 	for _, s := range added {
 		count, limit := lookupTag(base, s.tag)
-		if s.count == 0 { // what the type breaks by itself is not the items' fault
+		if s.count == 0 { // a limit that the type breaks by itself does not bind the items
 			limit = noLimit
 		}
 		if int64(count)+int64(s.count) > int64(min(limit, s.limit)) && min(limit, s.limit) != noLimit {

@@ -16,50 +16,48 @@ import (
 // BoundKind says which argument proves a [Bound].
 type BoundKind string
 
-// The kinds of bounds, weakest first. In all of them something is worth so much that no type can be filled with more
-// worth than its price; then no plan costs less than what its items are worth.
+// The bounds, weakest first. The first three rest on duals under which no filling of a type has a dual value above its price,
+// so no plan costs less than the dual value of its items.
 const (
-	// CoverageLP prices resources: it looks at their sums only.
+	// CoverageLP has duals of resources: only total sizes count.
 	CoverageLP BoundKind = "coverage-lp"
-	// AssignmentLP prices items, each by the types that it can go to; bins are filled with fractions of items.
+	// AssignmentLP has duals of items; fillings may hold fractions of items.
 	AssignmentLP BoundKind = "assignment-lp"
-	// Configuration prices items, and bins are filled with whole ones.
+	// Configuration has duals of items; fillings hold whole items.
 	Configuration BoundKind = "configuration"
-	// Exhausted looks through all sets of bins that cost less than the bound: none of them holds everything.
+	// Exhausted means that a search refuted every set of bins that costs less than the bound.
 	Exhausted BoundKind = "exhausted"
 )
 
-// Certificate reports whether a bound of the kind has a certificate: numbers that other code checks in one pass over types
-// and items, as [Instance.VerifyBound] does. One that is [Exhausted] has none: it says that a search has come to its end, and
-// only another search can confirm it.
+// Certificate reports whether a bound of this kind has a certificate: numbers that other code checks in one pass over types and
+// items, as [Instance.VerifyBound] does. [Exhausted] has none: only another search confirms it.
 func (k BoundKind) Certificate() bool { return k != Exhausted }
 
-// Bound is an objective below which no plan can place the same items, with the certificate that proves it or the extent of
-// the search that has found nothing cheaper. Budgets and weights of pools are not part of the argument, so it also holds for
-// plans that ignore them.
+// Bound is an objective that no plan for the same items goes below, with its certificate or the extent of the search that
+// proves it. It ignores budgets and weights of pools, so it also holds for plans that break them.
 type Bound struct {
 	Price Price
 	Kind  BoundKind
-	// Value is the certificate of [CoverageLP]: what one unit of each resource is worth, in the unit of [Price]; each
-	// number is meant at its exact binary value. No type may offer capacity for less than it is worth. See
-	// [Instance.VerifyBound].
-	Value []float64
-	// Items is the certificate of the other kinds: what one of each item is worth, by position in Problem.Items. For
-	// Exhausted it is one more surrogate, beside the resources, by which sets of bins are found too small.
-	Items []Price
-	// Nodes is, for Exhausted, how many sets of bins and fillings the search has looked at.
+	// ResourceDuals is the certificate of [CoverageLP]: the dual price of one unit of each resource, in the unit of [Price].
+	// Each number stands for its exact binary value.
+	ResourceDuals []float64
+	// ItemDuals is the certificate of [AssignmentLP] and [Configuration]: the dual price of one copy of each item, by position
+	// in Problem.Items. For [Exhausted] it is a surrogate constraint of the search.
+	ItemDuals []Price
+	// Nodes is how many sets of bins and fillings the search of [Exhausted] looked at.
 	Nodes int
 }
 
-// exact is a precision in bits at which sums of products of a certificate do not round; where they would, they round
-// to the safe side.
+// exact is the precision in bits of certificate sums. Products at this precision are exact; rounding goes to the safe side.
 const exact = 1024
 
-// VerifyBound checks the certificate of a plan in one pass over types and items, in arithmetic that is exact or errs to the
-// safe side by a margin that is derived: that no type that costs less than the bound can be filled with more worth than its
-// price, and that what the placed items are worth, less what existing nodes, counted reservations and capacity pools give away, rounded up to
-// a sum that prices can come to, is at least the bound. For [Configuration] the pass holds a search over the fillings of each
-// type, of limited length. A bound that is [Exhausted] has no certificate; the search is done again, in about as many nodes.
+// VerifyBound checks the bound of a plan. The error says what is wrong.
+//
+// A certificate is checked in one pass over types and items, exactly or with a derived margin for rounding. No type that costs
+// less than the bound may have a filling with a dual value above its price. The dual value of the placed items, less what
+// existing nodes, counted reservations and capacity pools give away, rounded up to a sum of prices, must reach the bound. For
+// [Configuration] the pass includes a search of limited length for each type. For [Exhausted] the search runs again, with about
+// the same number of nodes.
 func (in *Instance) VerifyBound(plan *Plan) error {
 	b := plan.Bound
 	if b.Price > plan.Objective {
@@ -87,33 +85,33 @@ func (in *Instance) VerifyBound(plan *Plan) error {
 }
 
 func (in *Instance) verifyCoverage(plan *Plan) (Price, error) {
-	value := plan.Bound.Value
-	if len(value) != in.dims {
-		return 0, fmt.Errorf("binpack: certificate has %d values, want %d", len(value), in.dims)
+	duals := plan.Bound.ResourceDuals
+	if len(duals) != in.dims {
+		return 0, fmt.Errorf("binpack: certificate has %d values, want %d", len(duals), in.dims)
 	}
-	for _, v := range value {
+	for _, v := range duals {
 		if !(v >= 0) || math.IsInf(v, 0) {
 			return 0, errors.New("binpack: certificate has a value that is negative or no number")
 		}
 	}
 	for t, typ := range in.problem.Types {
-		if len(typ.Offerings) == 0 || in.minPrice[t] >= plan.Bound.Price { // no plan with such a bin costs less
+		if len(typ.Offerings) == 0 || in.minPrice[t] >= plan.Bound.Price { // a plan with such a bin does not cost less
 			continue
 		}
-		if worth(in.capacityOf(int32(t)), value).Cmp(new(big.Float).SetInt64(int64(in.minPrice[t]))) > 0 {
+		if dualValue(in.capacityOf(int32(t)), duals).Cmp(new(big.Float).SetInt64(int64(in.minPrice[t]))) > 0 {
 			return 0, fmt.Errorf("binpack: type %q is worth more than its price", typ.Name)
 		}
 	}
-	return in.proved(in.netDemand(plan.Layout), value), nil
+	return in.proved(in.netDemand(plan.Layout), duals), nil
 }
 
 func (in *Instance) verifyItems(plan *Plan) (Price, error) {
 	b := plan.Bound
-	r, value, err := in.valued(plan.Layout, b.Price, b) // what costs more by itself needs no check
+	r, duals, err := in.relaxedAt(plan.Layout, b.Price, b) // a type that costs as much as the bound needs no check
 	if err != nil {
 		return 0, err
 	}
-	proved, searched, err := r.model.Verify(value)
+	proved, searched, err := r.model.Verify(duals)
 	if err != nil {
 		return 0, fmt.Errorf("binpack: certificate: %w", err)
 	}
@@ -123,15 +121,15 @@ func (in *Instance) verifyItems(plan *Plan) (Price, error) {
 	return Price(proved), nil
 }
 
-// searchAgain does the search of a bound that is [Exhausted] again, without trying to pack. It gives what that proves. A plan
-// claims no more than this, for what the search refutes depends on more than the values: on the kinds below the ceiling, too.
+// searchAgain repeats the search of an [Exhausted] bound without trying to pack, and returns what it proves. A plan claims no
+// more than this, because the search also depends on which bin types are below the ceiling.
 func (in *Instance) searchAgain(l Layout, ceiling Price, b Bound, stop *atomic.Bool) (Price, error) {
-	r, value, err := in.valued(l, ceiling, b)
+	r, duals, err := in.relaxedAt(l, ceiling, b)
 	if err != nil {
 		return 0, err
 	}
-	whole := make([]float64, len(value))
-	for i, v := range value {
+	whole := make([]float64, len(duals))
+	for i, v := range duals {
 		if v < 0 || v > relax.Largest {
 			return 0, fmt.Errorf("binpack: value %d is out of range", v)
 		}
@@ -145,38 +143,38 @@ func (in *Instance) searchAgain(l Layout, ceiling Price, b Bound, stop *atomic.B
 	return Price(math.Ceil(s.Refute(float64(b.Price), budget) * (1 - 1e-12))), nil
 }
 
-// valued is the relaxation of the layout below the ceiling, and what the bound says that one of each class is worth.
-func (in *Instance) valued(l Layout, ceiling Price, b Bound) (*relaxation, []int64, error) {
-	if len(b.Items) != len(in.problem.Items) {
-		return nil, nil, fmt.Errorf("binpack: certificate has %d values, want %d", len(b.Items), len(in.problem.Items))
+// relaxedAt returns the relaxation of the layout below the ceiling, and the dual of each class.
+func (in *Instance) relaxedAt(l Layout, ceiling Price, b Bound) (*relaxation, []int64, error) {
+	if len(b.ItemDuals) != len(in.problem.Items) {
+		return nil, nil, fmt.Errorf("binpack: certificate has %d values, want %d", len(b.ItemDuals), len(in.problem.Items))
 	}
 	r, ok := in.relaxed(in.placed(l), -1, true, ceiling, true, nil, nil)
 	if !ok || r.dearest() > relax.Largest {
 		return nil, nil, errors.New("binpack: the certificate is of a kind that does not suit the problem")
 	}
-	value := make([]int64, len(r.model.Classes))
+	duals := make([]int64, len(r.model.Classes))
 	for c, members := range r.members {
-		value[c] = math.MaxInt64
+		duals[c] = math.MaxInt64
 		for _, i := range members {
-			value[c] = min(value[c], int64(b.Items[i]))
+			duals[c] = min(duals[c], int64(b.ItemDuals[i]))
 		}
 	}
-	return r, value, nil
+	return r, duals, nil
 }
 
-// worth is rounded up, if at all.
-func worth(v []int64, value []float64) *big.Float {
+// dualValue returns the sum of v times duals, rounded up.
+func dualValue(v []int64, duals []float64) *big.Float {
 	sum := new(big.Float).SetPrec(exact).SetMode(big.ToPositiveInf)
 	term := new(big.Float).SetPrec(exact).SetMode(big.ToPositiveInf)
 	for r := range v {
-		if v[r] > 0 && value[r] > 0 {
-			sum.Add(sum, term.Mul(new(big.Float).SetInt64(v[r]), big.NewFloat(value[r])))
+		if v[r] > 0 && duals[r] > 0 {
+			sum.Add(sum, term.Mul(new(big.Float).SetInt64(v[r]), big.NewFloat(duals[r])))
 		}
 	}
 	return sum
 }
 
-// wide is a sum of products that are not negative. It has room for as many of them as memory has.
+// wide is a sum of products of non-negative numbers. It does not overflow in practice.
 type wide struct{ hi, lo uint64 }
 
 func (w *wide) add(a, b uint64) {
@@ -191,8 +189,8 @@ func (w *wide) number() *big.Int {
 	return n.Lsh(n, 64).Add(n, new(big.Int).SetUint64(w.lo))
 }
 
-// netDemand is the sum of all placed items less what the existing nodes to which one of them may go have free, by resource; it
-// may be negative.
+// netDemand returns, by resource, the size of all placed items less the free capacity of the existing nodes that are open to
+// any of them. It may be negative.
 func (in *Instance) netDemand(l Layout) []*big.Int {
 	asked, free := make([]wide, in.dims), make([]wide, in.dims)
 	open := make([]uint64, (len(in.problem.Nodes)+63)/64)
@@ -224,27 +222,27 @@ func (in *Instance) netDemand(l Layout) []*big.Int {
 	return net
 }
 
-// proved is the price that the values prove for the demand, rounded up at the end only, for every price is a whole
-// number.
-func (in *Instance) proved(net []*big.Int, value []float64) Price {
+// proved returns the price that the duals prove for the demand. It is rounded up once, at the end, because every price is an
+// integer.
+func (in *Instance) proved(net []*big.Int, duals []float64) Price {
 	sum := new(big.Float).SetPrec(exact).SetMode(big.ToNegativeInf)
 	term := new(big.Float).SetPrec(exact).SetMode(big.ToNegativeInf)
 	for r := range net {
-		sum.Add(sum, term.Mul(new(big.Float).SetPrec(exact).SetInt(net[r]), big.NewFloat(value[r])))
+		sum.Add(sum, term.Mul(new(big.Float).SetPrec(exact).SetInt(net[r]), big.NewFloat(duals[r])))
 	}
 	if sum.Sign() <= 0 {
 		return 0
 	}
 	whole, accuracy := sum.Int64()
 	if accuracy == big.Below && whole < math.MaxInt64 {
-		whole++ // a fraction was cut off
+		whole++ // Int64 cut off a fraction
 	}
 	return Price(whole)
 }
 
-// coverageBound solves the coverage LP for what the layout places, and rounds its duals down to a certificate.
+// coverageBound solves the coverage LP for the layout, and rounds its duals down to a certificate.
 func (in *Instance) coverageBound(l Layout, objective Price) Bound {
-	out := Bound{Kind: CoverageLP, Value: make([]float64, in.dims)}
+	out := Bound{Kind: CoverageLP, ResourceDuals: make([]float64, in.dims)}
 	if len(l.Bins) == 0 {
 		return out
 	}
@@ -266,15 +264,15 @@ func (in *Instance) coverageBound(l Layout, objective Price) Bound {
 		rows = append(rows, row)
 		prices = append(prices, float64(in.minPrice[t]))
 	}
-	value, _ := lp.Coverage(rows, prices, demand)
-	for r := range value {
-		out.Value[r] = value[r] * (1 - 1e-12) // rounding may leave a type worth a little more than its price
+	duals, _ := lp.Coverage(rows, prices, demand)
+	for r := range duals {
+		out.ResourceDuals[r] = duals[r] * (1 - 1e-12) // keep types at most at their price despite rounding
 	}
-	out.Price = min(in.roundUp(in.proved(net, out.Value)), objective)
+	out.Price = min(in.roundUp(in.proved(net, out.ResourceDuals)), objective)
 	return out
 }
 
-// bound is the best bound that is found for what the layout places.
+// bound returns the best bound found for the layout.
 func (r *run) bound(in *Instance, l Layout, objective Price, hints []hint) Bound {
 	best := in.coverageBound(l, objective)
 	placed := in.placed(l)
@@ -313,13 +311,13 @@ func (r *run) bound(in *Instance, l Layout, objective Price, hints []hint) Bound
 	return best
 }
 
-// bounds is what a solution proves, by a certificate and by a search.
+// bounds returns what a solution proves: by a certificate, and by a search.
 func (in *Instance) bounds(r *relaxation, s relax.Solution) []Bound {
-	worth := func(kind BoundKind, price int64, value []int64, nodes int) Bound {
-		b := Bound{Price: Price(price), Kind: kind, Items: make([]Price, len(in.problem.Items)), Nodes: nodes}
+	dualValue := func(kind BoundKind, price int64, duals []int64, nodes int) Bound {
+		b := Bound{Price: Price(price), Kind: kind, ItemDuals: make([]Price, len(in.problem.Items)), Nodes: nodes}
 		for c, members := range r.members {
 			for _, i := range members {
-				b.Items[i] = Price(value[c])
+				b.ItemDuals[i] = Price(duals[c])
 			}
 		}
 		return b
@@ -330,10 +328,10 @@ func (in *Instance) bounds(r *relaxation, s relax.Solution) []Bound {
 		if s.Proof.Searched {
 			kind = Configuration
 		}
-		out = append(out, worth(kind, s.Proof.Price, s.Proof.Value, 0))
+		out = append(out, dualValue(kind, s.Proof.Price, s.Proof.Duals, 0))
 	}
 	if s.Least > s.Proof.Price {
-		out = append(out, worth(Exhausted, s.Least, s.Value, s.Nodes))
+		out = append(out, dualValue(Exhausted, s.Least, s.Duals, s.Nodes))
 	}
 	return out
 }

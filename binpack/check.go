@@ -10,12 +10,12 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Check reports every rule that a layout breaks, joined, or nil: capacity, labels, tag limits, counts, pool budgets,
-// reservations and MinValues. It reads the problem itself, not what strategies share, so that a mistake there is found
-// here. It costs O(shares x requirements).
+// Check returns every rule that a layout breaks, joined, or nil: capacity, labels, tag limits, counts, pool budgets,
+// reservations, diversity and MinValues. It reads the problem, not the data that strategies share, so it also finds mistakes
+// there. It costs O(shares x requirements).
 func (in *Instance) Check(l Layout) error {
 	c := &checker{
-		in: in, placed: make([]int, len(in.problem.Items)), labels: map[[2]int]requirements.Set{},
+		in: in, placed: make([]int, len(in.problem.Items)), labels: map[Choice]requirements.Set{},
 		counts: map[string]int{}, most: map[string]int{}, asked: map[string]int{}, touched: map[string]bool{},
 	}
 	if len(l.Nodes) > len(in.problem.Nodes) {
@@ -41,10 +41,9 @@ type checker struct {
 	in     *Instance
 	placed []int
 	errs   []error
-	labels map[[2]int]requirements.Set // of offerings, by type and offering
+	labels map[Choice]requirements.Set // of offerings
 
-	// Of the place that is looked at: how often each tag is there, what anything there allows, what items alone allow, and
-	// which tags items add.
+	// Of the current place: the count of each tag, its lowest limit, its lowest limit by items alone, and whether items add it.
 	counts, most, asked map[string]int
 	touched             map[string]bool
 }
@@ -53,7 +52,7 @@ func (c *checker) bad(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf("binpack: "+format, args...))
 }
 
-// place is a node by its name, its bin being negative, or a bin by its number; its text is for errors.
+// place is a node by name, if bin is negative, or a bin by number; it is formatted in errors.
 type place struct {
 	node string
 	bin  int
@@ -66,10 +65,10 @@ func (p place) String() string {
 	return fmt.Sprintf("bin %d", p.bin)
 }
 
-func (c *checker) contents(what place, shares []Share, room []int64, labels requirements.Set, tags []string, limits []Limit) {
+func (c *checker) contents(what place, shares []Share, capacity []int64, labels requirements.Set, tags []string, limits []Limit) {
 	c.holds(what, shares, labels)
-	used := make([]int64, len(room))
-	over := make([]bool, len(room)) // more than can be counted
+	used := make([]int64, len(capacity))
+	over := make([]bool, len(capacity)) // the sum overflows
 	clear(c.counts)
 	clear(c.most)
 	clear(c.asked)
@@ -111,14 +110,14 @@ func (c *checker) contents(what place, shares []Share, room []int64, labels requ
 	for r := range used {
 		if over[r] {
 			c.bad("%s: more of %s is used than can be counted", what, c.in.problem.Resources[r])
-		} else if used[r] > max(room[r], 0) {
-			c.bad("%s: %d of %s are used, there are %d", what, used[r], c.in.problem.Resources[r], room[r])
+		} else if used[r] > max(capacity[r], 0) {
+			c.bad("%s: %d of %s are used, there are %d", what, used[r], c.in.problem.Resources[r], capacity[r])
 		}
 	}
 	var broken []string
 	for t, m := range c.most {
 		ok := true
-		if !c.touched[t] { // what was broken before is not the items' fault; their own limits hold all the same
+		if !c.touched[t] { // limits of the node or type bind only tags that items add; limits of items always bind
 			m, ok = c.asked[t]
 		}
 		if ok && c.counts[t] > m {
@@ -135,26 +134,26 @@ func (c *checker) contents(what place, shares []Share, room []int64, labels requ
 	}
 }
 
-// holds reports each item whose requirements cannot be met together with those before it.
+// holds reports each item whose requirements conflict with those before it.
 func (c *checker) holds(what place, shares []Share, labels requirements.Set) {
 	known := slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return s.Item < 0 || s.Item >= len(c.placed) })
 	labels = c.in.closed(labels)
-	if _, ok := c.in.settle(labels, known); ok && !labels.IsImpossible() {
+	if _, ok := c.in.chooseAlternatives(labels, known); ok && !labels.IsImpossible() {
 		return
 	}
 	var kept []Share
 	for _, s := range known {
-		if _, ok := c.in.settle(labels, append(kept, s)); ok && !labels.IsImpossible() {
+		if _, ok := c.in.chooseAlternatives(labels, append(kept, s)); ok && !labels.IsImpossible() {
 			kept = append(kept, s)
 			continue
 		}
 		it := c.in.problem.Items[s.Item]
-		have, _ := c.in.settle(labels, kept)
+		have, _ := c.in.chooseAlternatives(labels, kept)
 		c.bad("%s: item %q requires %s, the labels are %s", what, it.Name, it.Requires, have)
 	}
 }
 
-// sum does not wrap around: budgets may be as large as integers get.
+// sum adds without overflow; budgets may be as large as integers.
 func sum[T ~int64](a, b T) T {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -176,14 +175,14 @@ func (c *checker) bins(bins []Bin) {
 			continue
 		}
 		typ := &p.Types[b.Type]
-		labels, known := c.labels[[2]int{b.Type, b.Offering}]
+		labels, known := c.labels[Choice{b.Type, b.Offering}]
 		if !known {
 			var err error
 			if labels, err = typ.Provides.Intersect(typ.Offerings[b.Offering].Provides); err != nil {
 				c.bad("%s: type and offering contradict each other: %w", what, err)
 				continue
 			}
-			c.labels[[2]int{b.Type, b.Offering}] = labels
+			c.labels[Choice{b.Type, b.Offering}] = labels
 		}
 		before := len(c.errs)
 		c.contents(what, b.Shares, typ.Capacity, labels, typ.Tags, typ.Limits)
@@ -228,7 +227,7 @@ func (c *checker) budgets(bins []Bin) {
 			c.bad("pool %q: %d an hour, at most %d is allowed", pool.Name, price[k], pool.MaxPrice)
 		}
 		for i, l := range pool.Limits {
-			if nodes[k] > 0 && usage[k][i] > l { // a limit may be passed before anything is bought
+			if nodes[k] > 0 && usage[k][i] > l { // a limit may be exceeded before anything is bought
 				c.bad("pool %q: limit %d is %d, %d are used", pool.Name, i, l, usage[k][i])
 			}
 		}
@@ -271,8 +270,8 @@ func (c *checker) diversity(l Layout) {
 	}
 }
 
-// Misfit says why none of an item fits into any bin that can be bought, nor onto any node, though it were alone there; it is empty
-// for an item that would, and then it is other items, budgets or limits that leave it out. It costs a pass over types and nodes.
+// Misfit says why the item does not fit into any new bin or node even alone. It is empty if the item fits: then other items,
+// budgets or limits keep it unplaced. It costs a pass over types and nodes.
 func (in *Instance) Misfit(item int) string {
 	p := &in.problem
 	it := &p.Items[item]

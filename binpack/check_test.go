@@ -11,7 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// warehouse is a problem in which every rule can be broken, and a layout that breaks none.
+// warehouse returns a problem with every rule, and a layout that breaks none.
 func warehouse() (binpack.Problem, binpack.Layout) {
 	p := binpack.Problem{
 		Resources: []string{"cpu", "memory"},
@@ -118,7 +118,7 @@ func TestCheckReportsEachRule(t *testing.T) {
 	}
 }
 
-// fixed is a strategy that has made up its mind.
+// fixed is a strategy that returns a given layout.
 type fixed struct{ layout binpack.Layout }
 
 func (f fixed) Name() string                          { return "fixed" }
@@ -148,11 +148,11 @@ func TestVerifyBoundRefusesWhatProvesNothing(t *testing.T) {
 		want     string
 	}{
 		{"a higher claim", func(p *binpack.Plan) { p.Bound.Price++; p.Objective++ }, "the bound claims"},
-		{"capacity too dear", func(p *binpack.Plan) { p.Bound.Value = []float64{1000, 1000} }, "is worth more than its price"},
-		{"a negative value", func(p *binpack.Plan) { p.Bound.Value = []float64{-1, 0} }, "negative or no number"},
-		{"no number", func(p *binpack.Plan) { p.Bound.Value = []float64{math.NaN(), 0} }, "negative or no number"},
-		{"no end", func(p *binpack.Plan) { p.Bound.Value = []float64{math.Inf(1), 0} }, "negative or no number"},
-		{"another length", func(p *binpack.Plan) { p.Bound.Value = []float64{0} }, "certificate has 1 values, want 2"},
+		{"capacity too dear", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{1000, 1000} }, "is worth more than its price"},
+		{"a negative value", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{-1, 0} }, "negative or no number"},
+		{"no number", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{math.NaN(), 0} }, "negative or no number"},
+		{"no end", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{math.Inf(1), 0} }, "negative or no number"},
+		{"another length", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{0} }, "certificate has 1 values, want 2"},
 		{"another kind", func(p *binpack.Plan) { p.Bound.Kind = "oracle" }, `unknown kind of bound "oracle"`},
 		{"a cost below it", func(p *binpack.Plan) { p.Objective = 0 }, "is above the objective 0"},
 	} {

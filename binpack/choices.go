@@ -12,7 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// suits is the mask of the type's offerings that would hold what the bin holds, 0 if none.
+// suits returns the type's offerings that hold the bin's contents, as a mask.
 func (f *filler) suits(t int32, b *bin, used []int64) uint64 {
 	in := f.in
 	for r, c := range in.capacityOf(t) {
@@ -30,7 +30,7 @@ func (f *filler) suits(t int32, b *bin, used []int64) uint64 {
 		mask = in.followers(t, f.states.sets[b.open], mask)
 	}
 	if mask != 0 && t != b.typ && (len(in.typeTags[t].caps) > 0 || len(in.typeTags[t].adds) > 0 || len(in.typeTags[b.typ].adds) > 0) {
-		// What daemons bring differs by type, so the tags are counted anew.
+		// Daemons' tags differ by type, so count all tags again.
 		if !in.tagsSuit(t, b.shares) {
 			return 0
 		}
@@ -38,8 +38,8 @@ func (f *filler) suits(t int32, b *bin, used []int64) uint64 {
 	return mask
 }
 
-// flexible is how many more copies of the item, at most k, leave the bin showing the values that its pool's MinValues
-// ask for.
+// flexible returns how many more copies of the item, at most k, the bin may take and still show the values that its pool's
+// MinValues require.
 func (f *filler) flexible(b *bin, item, k int, v *variant, open int32) int {
 	size := f.in.problem.Items[item].Size
 	trial := *b
@@ -70,7 +70,7 @@ func (f *filler) flexible(b *bin, item, k int, v *variant, open int32) int {
 	return lo
 }
 
-// showsMinimums counts the values among all offerings of the bin's pool that would hold it.
+// showsMinimums reports whether the offerings of the bin's pool that hold it show enough values.
 func (f *filler) showsMinimums(b *bin, used []int64) bool {
 	in := f.in
 	pool := in.problem.Types[b.typ].Pool
@@ -88,8 +88,8 @@ func (f *filler) showsMinimums(b *bin, used []int64) bool {
 	return seen.met()
 }
 
-// showsOtherwise is showsMinimums where another choice may serve the items by other alternatives than the bin does. It
-// settles each choice anew, so it is for what the quick way denies.
+// showsOtherwise is like showsMinimums, but lets each choice serve the items by other alternatives than the bin does. It is
+// slow, so it runs only if showsMinimums fails.
 func (in *Instance) showsOtherwise(b Bin, used []int64) bool {
 	pool := in.problem.Types[b.Type].Pool
 	seen := newMinimums(in.problem.Pools[pool].MinValues)
@@ -99,7 +99,7 @@ func (in *Instance) showsOtherwise(b Bin, used []int64) bool {
 	return seen.met()
 }
 
-// otherChoices is every choice of the bin's pool that holds what it holds, under any alternatives.
+// otherChoices returns every choice of the bin's pool that holds its contents, under any alternatives.
 func (in *Instance) otherChoices(b Bin, used []int64) []Choice {
 	pool := in.problem.Types[b.Type].Pool
 	var out []Choice
@@ -115,7 +115,7 @@ func (in *Instance) otherChoices(b Bin, used []int64) []Choice {
 			if err != nil {
 				continue
 			}
-			if _, ok := in.settle(in.closed(labels), b.Shares); ok {
+			if _, ok := in.chooseAlternatives(in.closed(labels), b.Shares); ok {
 				out = append(out, Choice{t, j})
 			}
 		}
@@ -163,8 +163,8 @@ func (m *minimums) met() bool {
 	return true
 }
 
-// alternatives lists for each bin of the layout every choice that holds it, cheapest first. Bins that are alike are
-// worked out once; those that are left when the run is stopped keep the choice that they have.
+// alternatives lists for each bin of the layout the choices that hold it, cheapest first. Equal bins are processed once. If the
+// run is stopped, the remaining bins list only their own choice.
 func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
 	out := chosen(l)
 	known := make(map[string][]Choice, len(l.Bins))
@@ -186,9 +186,9 @@ func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
 		for _, s := range b.Shares {
 			key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(s.Item)), uint64(s.Count))
 		}
-		// Two bins of one content may rest on different offerings of counted reservations; the chosen one leads its list.
+		// Equal bins may use different offerings of counted reservations; the chosen one leads its list.
 		pool := in.diverse.pool(b.Type, b.Offering)
-		key = binary.AppendVarint(key, int64(pool)) // what other bins leave of the capacity pools depends on it
+		key = binary.AppendVarint(key, int64(pool)) // what the capacity pools may still take depends on it
 		list, ok := known[string(key)]
 		if !ok {
 			r.f.exposeAll(pool, b.Shares, -1)
@@ -205,16 +205,16 @@ func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
 	return out
 }
 
-// ranking finds choices for bins, cheapest first. All choices of a pool are brought into order once, so that a bin's first
-// few are found without looking at the rest.
+// ranking finds choices for bins, cheapest first. It sorts the choices of a pool once, so the first few of a bin are found
+// quickly.
 type ranking struct {
 	in     *Instance
 	f      *filler
 	most   int
 	byPool [][]Choice
-	bins   int      // asked so far
-	masks  []uint64 // by type, what suits the bin
-	asked  []int    // by type, the number of the bin for which the mask stands
+	bins   int      // processed so far
+	masks  []uint64 // by type: the offerings that suit the bin
+	asked  []int    // by type: the bin for which the mask holds
 	found  []Choice // reused
 }
 
@@ -254,7 +254,7 @@ func (r *ranking) choicesFor(b Bin) []Choice {
 	return slices.Clip(all[:n])
 }
 
-// ofPool is every choice of the pool in order.
+// ofPool returns every choice of the pool, sorted.
 func (r *ranking) ofPool(pool int) []Choice {
 	if r.byPool[pool] == nil {
 		in := r.in
@@ -284,7 +284,7 @@ func (r *ranking) ofPool(pool int) []Choice {
 	return r.byPool[pool]
 }
 
-// compareChoices is the order of alternatives: by price, then the names of types.
+// compareChoices orders alternatives by price, then by type name.
 func (in *Instance) compareChoices(a, b Choice) int {
 	return cmp.Or(cmp.Compare(in.price(a), in.price(b)), cmp.Compare(in.problem.Types[a.Type].Name, in.problem.Types[b.Type].Name),
 		cmp.Compare(a.Type, b.Type), cmp.Compare(a.Offering, b.Offering))
@@ -292,14 +292,14 @@ func (in *Instance) compareChoices(a, b Choice) int {
 
 func (in *Instance) price(c Choice) Price { return in.objective(int32(c.Type), c.Offering) }
 
-// refill is the state that a bin of a layout has, its open keys narrowed by its items.
+// refill returns the packing state of a bin of a layout, with its open keys narrowed by its items.
 func (f *filler) refill(b Bin) bin {
 	in := f.in
 	out := f.openBin(int32(b.Type))
 	var labels requirements.Set
-	if in.open.keys.Len() > 0 { // or no variant asks
+	if in.open.keys.Len() > 0 { // otherwise no variant narrows a key
 		labels, _ = in.problem.Types[b.Type].Provides.Intersect(in.problem.Types[b.Type].Offerings[b.Offering].Provides)
-		labels, _ = in.settle(in.closed(labels), b.Shares)
+		labels, _ = in.chooseAlternatives(in.closed(labels), b.Shares)
 	}
 	for _, s := range b.Shares {
 		p := &in.profiles[in.profile[s.Item]]
@@ -314,7 +314,7 @@ func (f *filler) refill(b Bin) bin {
 	return out
 }
 
-// hold records a share without counting it against anything.
+// hold records a share without charging any budget.
 func (b *bin) hold(in *Instance, s Share, v *variant, open int32) {
 	for r, size := range in.problem.Items[s.Item].Size {
 		b.used[r] += size * int64(s.Count)
@@ -341,17 +341,17 @@ func (o *openStates) narrowOr(in *Instance, state, ask int32) int32 {
 type Point struct {
 	Layout
 	Objective Price
-	// Count is the sum of what its bins count for.
+	// Count is the sum of counts over its bins.
 	Count int64
 }
 
-// Frontier is what it costs to have less of something: layouts that place as much as the cheapest does, none of which is both
-// dearer and counts for more than another, the cheapest first. counts says what a bin bought so counts for, not negative; nil
-// counts bins, and 1 for spot offerings alone shows cost against how much is spot.
+// Frontier returns layouts that trade cost against a count, cheapest first. All place as many copies as the cheapest one, and
+// none is both dearer and higher in count than another. counts returns the count of a bin bought by a choice, not negative. nil
+// counts bins; 1 for spot offerings alone shows cost against the use of spot.
 //
-// Each point is the plan, at the effort fast, of a problem in which what counts costs something more, twice as much from one to
-// the next (the weighted sums of multi-objective optimization), so that points inside the convex hull are not found. When ctx
-// ends, the points so far stand.
+// Each point is the plan, at effort fast, of a problem in which each count costs extra, doubling from point to point (weighted
+// sums of multi-objective optimization). Points inside the convex hull are not found. When ctx ends, Frontier returns the
+// points so far.
 func (in *Instance) Frontier(ctx context.Context, counts func(Choice) int64) ([]Point, error) {
 	if counts == nil {
 		counts = func(Choice) int64 { return 1 }
@@ -383,13 +383,13 @@ func (in *Instance) Frontier(ctx context.Context, counts func(Choice) int64) ([]
 			p.Count += counts(Choice{b.Type, b.Offering})
 		}
 		if left == nil {
-			left = plan.Left
+			left = plan.Unplaced
 		}
-		if slices.Equal(left, plan.Left) {
+		if slices.Equal(left, plan.Unplaced) {
 			out = append(out, p)
 		}
 		if extra *= 2; extra == 0 {
-			extra = max(p.Objective/Price(16*max(len(p.Bins), 1)), 1) // a sixteenth of what a bin costs
+			extra = max(p.Objective/Price(16*max(len(p.Bins), 1)), 1) // a sixteenth of the mean price of a bin
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Point) int {

@@ -9,21 +9,21 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
-// Effort says how much work a price-aware plan is worth. Work is counted in steps, so the answer does not depend on how
-// fast or busy the machine is. The empty Effort is EffortDefault.
+// Effort says how much work goes into a plan. Work is counted in steps, so the result does not depend on the speed or load of
+// the machine. The empty Effort means EffortDefault.
 type Effort string
 
-// The efforts, in rising order, by the steps that they allow: Default takes up to about half a second for thousands of
-// things and some milliseconds for a hundred, Fast a twentieth of that but for a few things, and Best ten times as much.
+// The efforts, from least to most work. Default takes some milliseconds for a hundred copies and up to half a second for
+// thousands. Fast takes a twentieth of that, with a minimum. Best takes ten times as much.
 const (
 	EffortFast    Effort = "fast"
 	EffortDefault Effort = "default"
 	EffortBest    Effort = "best"
 )
 
-// steps is what the effort allows for so many things, one curve for all.
-func (e Effort) steps(things int) int {
-	x := float64(things) / (float64(things) + halfThings)
+// steps returns the budget for a number of copies: one curve for all sizes.
+func (e Effort) steps(copies int) int {
+	x := float64(copies) / (float64(copies) + halfItems)
 	n := leastSteps + int(mostSteps*x*x*x)
 	switch e {
 	case EffortDefault:
@@ -35,11 +35,10 @@ func (e Effort) steps(things int) int {
 	return n
 }
 
-// CostAware looks for the layout of the least objective. It solves the linear programme over fillings of bins for what a
-// class of items is worth and which fillings pay, buys whole bins of them, packs the most wasteful bins anew as long as
-// its steps last, and puts the outcome into practice under all rules. What the rules forbid is planned again; what is
-// left then is placed by first fit. The result is compared with that of [FirstFitDecreasing]: it never places less, of all
-// items and of those of any priority or above, and never costs more where it places the same.
+// CostAware looks for the layout with the lowest objective. It solves the linear programme over patterns, buys whole bins of
+// the patterns that pay, repacks the most wasteful bins while its budget lasts, and builds the result under all rules. What the
+// rules forbid is planned again, and first fit places the rest. The result is never worse than [FirstFitDecreasing]: it places
+// no fewer copies, in total and of each priority and above, and never costs more where it places the same.
 type CostAware struct {
 	Effort Effort
 }
@@ -53,33 +52,34 @@ func (c CostAware) Pack(in *Instance) Layout {
 	return l
 }
 
-// run is one call of Pack: when it must stop, and where it reports progress.
+// run is one call of Pack: its effort, when it must stop, and where it reports progress.
 type run struct {
 	effort Effort
 	stop   *atomic.Bool
 	report func(Progress)
 }
 
-// budget is the steps of the effort for the instance.
+// budget returns the steps of the effort for the instance.
 func (r *run) budget(in *Instance) *relax.Budget {
-	return &relax.Budget{Left: r.effort.steps(in.things()), Stop: r.stop}
+	return &relax.Budget{Left: r.effort.steps(in.copies()), Stop: r.stop}
 }
 
-// stopped reports whether the caller has given up.
+// stopped reports whether the caller's context has ended.
 func (r *run) stopped() bool { return r.stop != nil && r.stop.Load() }
 
-// guided is Pack where first fit has packed already, what it has learnt about bounds, and whether it is another layout than that.
+// guided improves on the layout of first fit. It returns the better layout, the bounds that it proved on the way, and whether
+// the layout changed.
 func (r *run) guided(in *Instance, best Layout) (l Layout, hints []hint, better bool) {
 	bestCost := in.objectiveOf(best)
 	p := &planner{run: r, in: in, f: newFiller(in), ceiling: math.MaxInt64, budget: r.budget(in)}
-	if !slices.ContainsFunc(in.left(best), func(n int) bool { return n > 0 }) {
+	if !slices.ContainsFunc(in.unplaced(best), func(n int) bool { return n > 0 }) {
 		p.ceiling = bestCost
 	}
 	l, ok := p.pack()
 	if ok && in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
 		best, bestCost, better = l, in.objectiveOf(l), true
 	}
-	if p.refused && !r.stopped() { // so they belong to the plan, which is then no proof
+	if p.refused && !r.stopped() { // plan with the limits; such a plan proves no bound
 		again := &planner{run: r, in: in, f: newFiller(in), ceiling: p.ceiling, budget: r.budget(in), limited: true}
 		if l, ok = again.pack(); ok && in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
 			return l, p.hints, true
@@ -88,8 +88,8 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, hints []hint, better 
 	return best, p.hints, better
 }
 
-// things is how many there are to pack.
-func (in *Instance) things() int {
+// copies counts the copies of all items.
+func (in *Instance) copies() int {
 	n := 0
 	for _, it := range in.problem.Items {
 		n += it.Count
@@ -105,8 +105,8 @@ func (in *Instance) objectiveOf(l Layout) Price {
 	return cost
 }
 
-// compare is negative if a is the better layout: from the highest priority down it places nowhere fewer, all told, and
-// somewhere more, or the same for less.
+// compare is negative if a is the better layout: counted from the highest priority down it never places fewer and at some
+// priority more, or it places the same and costs less.
 func (in *Instance) compare(a Layout, costA Price, b Layout, costB Price) int {
 	placedA, placedB := in.placed(a), in.placed(b)
 	more, most, least := 0, 0, 0
@@ -125,7 +125,7 @@ func (in *Instance) compare(a Layout, costA Price, b Layout, costB Price) int {
 	return cmp.Compare(costA, costB)
 }
 
-// hint is the bounds that a plan has proved on the way, for these counts of items.
+// hint holds the bounds that a plan proved on the way, and the counts of items for which they hold.
 type hint struct {
 	bounds []Bound
 	counts []int
@@ -137,13 +137,13 @@ type planner struct {
 	in      *Instance
 	f       *filler
 	budget  *relax.Budget
-	ceiling Price // what is known to suffice for everything
-	refused bool  // a pool that allows so many nodes did not let one in that was planned
-	limited bool  // how many nodes pools allow is planned with
+	ceiling Price // the price of a layout that places everything
+	refused bool  // a MaxNodes limit rejected a planned bin
+	limited bool  // plan with the MaxNodes limits
 	hints   []hint
 }
 
-// pack is the layout; ok is false where the caller has given up before anything was placed.
+// pack returns the layout; ok is false if it was stopped before anything was placed.
 func (p *planner) pack() (l Layout, ok bool) {
 	in, f := p.in, p.f
 	for k := range in.tiers {
@@ -159,7 +159,7 @@ func (p *planner) pack() (l Layout, ok bool) {
 	return f.finish(), true
 }
 
-// placeRest places what is left by first fit.
+// placeRest places unplaced items by first fit.
 func (p *planner) placeRest() {
 	in, f := p.in, p.f
 	d := newDemand(in)
@@ -176,8 +176,8 @@ func (p *planner) placeRest() {
 	}
 }
 
-// tier plans bins of the pools of one weight, the first of them with the existing nodes, and again what the rules did not
-// allow.
+// tier plans the bins of the pools of one weight, and plans again what the rules did not allow. The first tier includes the
+// existing nodes.
 func (p *planner) tier(k int) {
 	for round := range tierRounds {
 		whole := k == 0 && round == 0 // nothing has been placed yet
@@ -190,22 +190,22 @@ func (p *planner) tier(k int) {
 		if p.stopped() {
 			return
 		}
-		if fitting := r.fitting(counts); !slices.Equal(fitting, counts) { // what fits nowhere would count as something to be bought for
+		if fitting := r.fitting(counts); !slices.Equal(fitting, counts) { // an item that fits nowhere must not count as demand
 			counts = fitting
 			r, ok = p.in.relaxed(counts, k, whole, ceiling, false, p.pools(), p.stop)
 		}
-		if !ok { // too many kinds of nodes, so they are filled first
+		if !ok { // too many different nodes, so fill them first
 			for _, item := range p.in.order {
 				p.f.firstFit(item)
 			}
 			r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, false, p.pools(), p.stop)
 			whole = false
 		}
-		if !ok || len(r.model.Kinds) == 0 || len(r.model.Classes) == 0 || r.dearest() > relax.Largest {
+		if !ok || len(r.model.BinTypes) == 0 || len(r.model.Classes) == 0 || r.dearest() > relax.Largest {
 			return
 		}
 		task := relax.Task{Grain: int64(p.in.grain), Enough: enoughGap}
-		total := p.budget.Left // of what the tiers before have left, each takes the same part, and a round a half of that
+		total := p.budget.Left // each tier gets an equal part of what the earlier ones left, and each round half of that
 		part := p.budget.Split(total / (len(p.in.tiers) - k) >> round)
 		if p.report != nil && whole {
 			task.Report = func(bound, price float64) {
@@ -225,7 +225,7 @@ func (p *planner) tier(k int) {
 	}
 }
 
-// pools is what the limits of pools still allow, where they are planned with.
+// pools returns what the limits of pools still allow, or nil where the plan ignores them.
 func (p *planner) pools() []poolState {
 	if p.limited {
 		return p.f.pools
@@ -233,8 +233,8 @@ func (p *planner) pools() []poolState {
 	return nil
 }
 
-// affordable is the counts, cut down to what the existing nodes and the bins that the limits of the tier's pools allow could
-// hold of each item alone: a plan for more would be for nothing.
+// affordable caps the count of each item at what the existing nodes and the bins within the tier's pool limits could hold of it
+// alone. Planning more would be wasted work.
 func (in *Instance) affordable(want []int, tier int) []int {
 	for k, pool := range in.problem.Pools {
 		if int(in.tierOfPool[k]) == tier && pool.MaxNodes < 0 && pool.MaxPrice < 0 && !slices.ContainsFunc(pool.Limits, func(l int64) bool { return l != Unlimited }) {
@@ -257,7 +257,7 @@ func (in *Instance) affordable(want []int, tier int) []int {
 	return out
 }
 
-// most is how many things of the size all bins that the limits of the pool allow hold at most.
+// most is an upper bound on how many copies of the size fit into all bins within the limits of the pool.
 func (in *Instance) most(pool int, size []int64, want int) float64 {
 	p := &in.problem.Pools[pool]
 	perBin, perPrice, perUnit := 0.0, 0.0, make([]float64, len(p.Limits))
@@ -269,10 +269,10 @@ func (in *Instance) most(pool int, size []int64, want int) float64 {
 		}
 		perBin = max(perBin, n)
 		for _, o := range typ.Offerings {
-			perPrice = max(perPrice, n/float64(o.Price)) // infinite where it costs nothing
+			perPrice = max(perPrice, n/float64(o.Price)) // infinite at price 0
 		}
 		for i, u := range typ.Usage {
-			perUnit[i] = max(perUnit[i], n/float64(u)) // infinite where none is used
+			perUnit[i] = max(perUnit[i], n/float64(u)) // infinite at usage 0
 		}
 	}
 	held := math.Inf(1)
@@ -293,7 +293,7 @@ func (in *Instance) most(pool int, size []int64, want int) float64 {
 	return held
 }
 
-// fitting is the counts without the items that no kind can hold.
+// fitting returns the counts without the items that fit into no bin type.
 func (r *relaxation) fitting(counts []int) []int {
 	out := slices.Clone(counts)
 	for c, members := range r.members {
@@ -306,7 +306,7 @@ func (r *relaxation) fitting(counts []int) []int {
 	return out
 }
 
-// learn keeps what the solution proves of everything that is to be placed, up to the price from which on kinds were left out.
+// learn keeps the bounds that the solution proves, at most the ceiling: dearer bin types are not in the relaxation.
 func (p *planner) learn(r *relaxation, s relax.Solution, counts []int, ceiling Price) {
 	if r.sparse || p.limited {
 		return
@@ -318,20 +318,20 @@ func (p *planner) learn(r *relaxation, s relax.Solution, counts []int, ceiling P
 	p.hints = append(p.hints, h)
 }
 
-// realise puts what the rules allow of each column into an existing node or a new bin, and gives the number of things that
-// were placed. Existing nodes are filled up before anything is bought.
+// realise builds each column as far as the rules allow, in an existing node or a new bin, and returns how many copies it
+// placed. Existing nodes are filled before anything is bought.
 func (p *planner) realise(r *relaxation, columns []relax.Column) int {
 	in, f := p.in, p.f
-	queues := slices.Clone(r.members) // by class, the items that are still to be placed
+	queues := slices.Clone(r.members) // by class: the items still to be placed
 	for class := range queues {
 		queues[class] = slices.Clone(queues[class])
 	}
 	before := f.wanted()
-	next := make(map[int]int) // by kind, the node that comes next
+	next := make(map[int]int) // by bin type: the next node
 	for _, c := range columns {
-		nodes := r.kinds[c.Kind].nodes
-		if at := next[c.Kind]; at < len(nodes) {
-			next[c.Kind]++
+		nodes := r.types[c.BinType].nodes
+		if at := next[c.BinType]; at < len(nodes) {
+			next[c.BinType]++
 			for k, class := range c.Class {
 				p.take(&f.nodes[nodes[at]], &queues[class], int(c.Count[k]))
 			}
@@ -343,16 +343,16 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) int {
 		}
 	}
 	for _, c := range columns {
-		kind := r.kinds[c.Kind]
-		if kind.typ < 0 { // a node, or things that are left out
+		bt := r.types[c.BinType]
+		if bt.typ < 0 { // a node
 			continue
 		}
-		typ, mask := kind.typ, kind.mask&f.affordable(kind.typ)
+		typ, mask := bt.typ, bt.mask&f.affordable(bt.typ)
 		if len(f.diverse) > 0 {
 			typ, mask = p.elsewhere(r, c, typ, mask)
 		}
 		if mask == 0 {
-			p.refused = p.refused || f.pools[in.problem.Types[kind.typ].Pool].maxNodes == 0
+			p.refused = p.refused || f.pools[in.problem.Types[bt.typ].Pool].maxNodes == 0
 			continue
 		}
 		b := f.newBin(typ, mask)
@@ -370,8 +370,8 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) int {
 	return before - f.wanted()
 }
 
-// elsewhere is the type and the offerings for a column whose own capacity pools may not take it: the cheapest that holds it and
-// whose pool may, or its own where there is none.
+// elsewhere returns the type and offerings for a column that its own capacity pool may not take: the cheapest that hold it and
+// whose pool may take it. Without any it returns typ and own.
 func (p *planner) elsewhere(r *relaxation, c relax.Column, typ int32, own uint64) (int32, uint64) {
 	in, f := p.in, p.f
 	shares, used := make([]Share, len(c.Class)), make([]int64, in.dims)
@@ -406,7 +406,8 @@ func (p *planner) elsewhere(r *relaxation, c relax.Column, typ int32, own uint64
 	return best, bestMask
 }
 
-// fillUp puts what the rules kept from its own bin into the free room of others, if looking at each of them fits into the budget.
+// fillUp places items that the rules kept out of their own bin into the free capacity of others, if the budget allows looking
+// at every bin.
 func (p *planner) fillUp(tier int) {
 	rest := 0
 	for _, n := range p.f.want {
@@ -422,7 +423,7 @@ func (p *planner) fillUp(tier int) {
 	}
 }
 
-// wanted is how many things have no place yet.
+// wanted counts the copies still to be placed.
 func (f *filler) wanted() int {
 	n := 0
 	for _, k := range f.want {
@@ -431,8 +432,7 @@ func (f *filler) wanted() int {
 	return n
 }
 
-// take puts n things of the queue into the bin, or as many as it admits. Items that have limits of their own give way to
-// the next.
+// take puts up to n copies from the queue into the bin. An item that the bin does not admit gives way to the next.
 func (p *planner) take(b *bin, q *[]int, n int) {
 	taken, missed := 0, 0
 	for at := 0; at < len(*q) && taken < n && missed < patience; {

@@ -14,7 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// costAware packs by price and holds the plan against all laws, and against first-fit decreasing.
+// costAware packs by price and checks the plan against all laws and against first fit decreasing.
 func costAware(t *testing.T, p binpack.Problem, effort binpack.Effort) (*binpack.Instance, *binpack.Plan) {
 	t.Helper()
 	in, plan := lawfulBy(t, p, &binpack.Options{Effort: effort})
@@ -29,7 +29,7 @@ func costAware(t *testing.T, p binpack.Problem, effort binpack.Effort) (*binpack
 		at[it.Name] = i
 	}
 	for k, it := range byPriority {
-		fewer += plan.Left[at[it.Name]] - base.Left[at[it.Name]]
+		fewer += plan.Unplaced[at[it.Name]] - base.Unplaced[at[it.Name]]
 		if k+1 == len(byPriority) || byPriority[k+1].Priority != it.Priority {
 			require.LessOrEqual(t, fewer, 0, "never fewer placed of priority %d and above", it.Priority)
 			same = same && fewer == 0
@@ -72,7 +72,7 @@ func TestCostAwareBoundOptimumAndCostStandInOrder(t *testing.T) {
 	t.Logf("%d searched: optimal in %d, bounds %v", searched, optimal, kinds)
 }
 
-// plain takes out of a problem what a relaxation leaves out: then nothing but size, labels that are settled and price counts.
+// plain removes what a relaxation ignores: only sizes, fixed labels and prices remain.
 func plain(p binpack.Problem) binpack.Problem {
 	p.Nodes, p.Diversity = nil, nil
 	p.Pools, p.Types, p.Items = slices.Clone(p.Pools), slices.Clone(p.Types), slices.Clone(p.Items)
@@ -95,7 +95,7 @@ func plain(p binpack.Problem) binpack.Problem {
 	return p
 }
 
-// Where nothing but size, labels and price counts, tiny problems are solved as brute force solves them, and proved.
+// Where only sizes, labels and prices matter, tiny problems are solved to the optimum of brute force, and proved.
 func TestCostAwareEqualsBruteForceOnTinyProblems(t *testing.T) {
 	rng := rand.New(rand.NewPCG(43, 44))
 	searched := 0
@@ -174,7 +174,7 @@ func FuzzCostAware(f *testing.F) {
 	})
 }
 
-// Every bound is at or below the proven optimum, and at least 77 of the 80 instances are solved to it.
+// Every bound is at most the proven optimum, and at least 77 of the 80 instances are solved to it.
 func TestCostAwareOnOrlib(t *testing.T) {
 	instances := readOrlib(t)
 	require.Len(t, instances, 80)
@@ -184,7 +184,7 @@ func TestCostAwareOnOrlib(t *testing.T) {
 	solved := 0
 	for _, o := range instances {
 		_, plan := costAware(t, o.problem(), "")
-		for _, left := range plan.Left {
+		for _, left := range plan.Unplaced {
 			require.Zero(t, left, o.name)
 		}
 		require.GreaterOrEqual(t, len(plan.Bins), o.optimum, o.name)
@@ -199,8 +199,8 @@ func TestCostAwareOnOrlib(t *testing.T) {
 	require.GreaterOrEqual(t, solved, len(instances)*77/80)
 }
 
-// What is reserved is a part of the plan for dozens of things too, not only of first fit's.
-func TestDozensOfThingsAndReservations(t *testing.T) {
+// A plan for dozens of items uses reservations too.
+func TestDozensOfItemsAndReservations(t *testing.T) {
 	p := binpack.Problem{
 		Resources: []string{"cpu", "memory"}, Pools: []binpack.Pool{unbounded("p", 0)},
 		Types: []binpack.Type{
@@ -209,7 +209,7 @@ func TestDozensOfThingsAndReservations(t *testing.T) {
 			{Name: "small", Capacity: []int64{30, 30}, Offerings: []binpack.Offering{{Price: 21}}},
 		},
 	}
-	for i := range int64(40) { // most bins hold few of either kind well
+	for i := range int64(40) { // most bins hold few of either item well
 		p.Items = append(p.Items,
 			binpack.Item{Name: fmt.Sprint("c", i), Count: 1, Size: []int64{11 + i%23, 3 + i%7}, Requires: requirements.AnyOf(requirements.Set{})},
 			binpack.Item{Name: fmt.Sprint("m", i), Count: 1, Size: []int64{4 + i%5, 13 + i%29}, Requires: requirements.AnyOf(requirements.Set{})})
@@ -228,8 +228,8 @@ func TestDozensOfThingsAndReservations(t *testing.T) {
 	t.Logf("%d, first fit %d, bound %d (%s)", plan.Objective, first.Objective, plan.Bound.Price, plan.Bound.Kind)
 }
 
-// What no bin can hold is not paid for in the plan of the others.
-func TestWhatFitsNowhereDoesNotSwayThePlan(t *testing.T) {
+// An item that fits no bin does not change the plan of the others.
+func TestAnItemThatFitsNowhereDoesNotChangeThePlan(t *testing.T) {
 	p := binpack.Problem{
 		Resources: []string{"cpu"}, Pools: []binpack.Pool{unbounded("p", 0)},
 		Types: []binpack.Type{
@@ -242,7 +242,7 @@ func TestWhatFitsNowhereDoesNotSwayThePlan(t *testing.T) {
 		},
 	}
 	_, plan := costAware(t, p, "")
-	require.Equal(t, []int{0, 3}, plan.Left)
+	require.Equal(t, []int{0, 3}, plan.Unplaced)
 	require.Equal(t, binpack.Price(10), plan.Objective, "one of seven for the four, not two of three")
 	require.Equal(t, binpack.Price(10), plan.Bound.Price)
 }

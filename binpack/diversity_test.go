@@ -12,7 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// spotMarket is types with spot capacity in three zones, cheaper the better the draw, and on demand at three times the price.
+// spotMarket returns types with spot capacity in three zones at random discounts, and on demand at three times the price.
 func spotMarket(rng *rand.Rand, types int) []binpack.Type {
 	var out []binpack.Type
 	for i := range types {
@@ -30,8 +30,8 @@ func spotMarket(rng *rand.Rand, types int) []binpack.Type {
 	return out
 }
 
-// At every effort no capacity pool holds more than its share of the plan, nor of any workload, and the bound knows that this
-// costs something.
+// At every effort no capacity pool holds more than its share of the plan or of a workload, and the bound includes the cost of
+// that.
 func TestDiversityHoldsAndTheBoundKnows(t *testing.T) {
 	for _, effort := range []binpack.Effort{binpack.EffortFast, binpack.EffortDefault} {
 		draws, ofPlan, ofWorkloads := uint64(rounds(4, 40)), 0.0, 0.0 // sums of gaps
@@ -62,18 +62,18 @@ func TestDiversityHoldsAndTheBoundKnows(t *testing.T) {
 	}
 }
 
-// packed is a plan that places everything and holds before the dumb judge.
+// packed returns a plan that places everything and passes the dumb judge.
 func packed(t *testing.T, p binpack.Problem, effort binpack.Effort) *binpack.Plan {
 	t.Helper()
 	in, plan := costAware(t, p, effort)
 	require.NoError(t, dumbCheck(in.Problem(), plan.Layout))
-	for _, n := range plan.Left {
+	for _, n := range plan.Unplaced {
 		require.Zero(t, n)
 	}
 	return plan
 }
 
-// What is in a capacity pool already counts, nodes count as bins do, and what has no capacity pool holds any number.
+// What a capacity pool holds already counts. Nodes count like bins. Bins without a capacity pool are not limited.
 func TestDiversityCountsWhatIsThere(t *testing.T) {
 	p := binpack.Problem{
 		Resources: []string{"cpu"}, Items: []binpack.Item{item("web", 8, 1)},
@@ -92,10 +92,10 @@ func TestDiversityCountsWhatIsThere(t *testing.T) {
 	p.Types[0].Offerings = p.Types[0].Offerings[:2]
 	plan, err := binpack.Pack(t.Context(), p, nil)
 	require.NoError(t, err)
-	require.Equal(t, []int{3}, plan.Left, "a rule, not a preference")
+	require.Equal(t, []int{3}, plan.Unplaced, "a rule, not a preference")
 }
 
-// Four pods on two capacity pools at most.
+// At most two of four pods in one capacity pool.
 func ExampleDiversity() {
 	problem := binpack.Problem{
 		Resources: []string{"cpu"},
@@ -117,7 +117,7 @@ func ExampleDiversity() {
 	// 210 <nil>
 }
 
-// A savings plan: 50 an hour are committed, a node uses 40 of it, and is then paid for; the next costs its price.
+// A savings plan commits 50 an hour. A node uses 40 of it and then costs nothing more; the next one costs its price.
 func ExampleOffering_commitment() {
 	plan, err := binpack.Pack(context.Background(), binpack.Problem{
 		Resources: []string{"cpu"},

@@ -9,10 +9,10 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// The dumb judge knows the rules as the documentation states them, shares nothing with the package, and tries every
-// value of every label. It is for small problems.
+// The dumb judge applies the rules as documented, shares no code with the package, and tries every value of every label. It is
+// for small problems.
 
-// nodesOf are all label maps that a bin which provides these labels may end up with.
+// nodesOf returns all label maps that a bin with these labels may end up with.
 func nodesOf(provides requirements.Set) []map[string]string {
 	out := []map[string]string{{}}
 	if provides.IsImpossible() {
@@ -45,7 +45,7 @@ func nodesOf(provides requirements.Set) []map[string]string {
 	return out
 }
 
-// dumbHolds reports whether a bin of this description may hold the shares.
+// dumbHolds reports whether a bin with these properties may hold the shares.
 func dumbHolds(p *binpack.Problem, room []int64, provides requirements.Set, tags []string, limits []binpack.Limit, shares []binpack.Share) error {
 	used := make([]int64, len(room))
 	count := map[string]int{}
@@ -76,7 +76,7 @@ func dumbHolds(p *binpack.Problem, room []int64, provides requirements.Set, tags
 		}
 	}
 	for _, l := range limits {
-		if touched[l.Tag] && count[l.Tag] > l.Max { // what is broken without the items is not their fault
+		if touched[l.Tag] && count[l.Tag] > l.Max { // items are not at fault for what is broken without them
 			return fmt.Errorf("limit of tag %s", l.Tag)
 		}
 	}
@@ -95,7 +95,7 @@ func dumbChoice(p *binpack.Problem, t, j int, shares []binpack.Share) error {
 	return dumbHolds(p, typ.Capacity, provides, typ.Tags, typ.Limits, shares)
 }
 
-// dumbCheck is the first rule that the layout breaks.
+// dumbCheck returns the first rule that the layout breaks.
 func dumbCheck(p *binpack.Problem, l binpack.Layout) error {
 	placed := make([]int, len(p.Items))
 	for n, shares := range l.Nodes {
@@ -192,7 +192,7 @@ func dumbCheck(p *binpack.Problem, l binpack.Layout) error {
 	return nil
 }
 
-// dumbValues are the values of the key over all choices of the pool that hold the shares.
+// dumbValues returns the values of the key over all choices of the pool that hold the shares.
 func dumbValues(p *binpack.Problem, pool int, key string, shares []binpack.Share) map[string]bool {
 	seen := map[string]bool{}
 	for t, typ := range p.Types {

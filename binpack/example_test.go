@@ -8,7 +8,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Ten things of three cores, and boxes of four or nine cores.
+// Ten copies of three cores, and boxes of four or nine cores.
 func Example() {
 	plan, err := binpack.Pack(context.Background(), binpack.Problem{
 		Resources: []string{"cpu"},
@@ -33,7 +33,7 @@ func Example() {
 	// $28.00, proven not below $28.00, gap 0.0%
 }
 
-// sample is six web servers and a database, two zones, and a node that exists.
+// sample has six web servers and a database, two zones, and an existing node.
 func sample() binpack.Problem {
 	return binpack.Problem{
 		Resources: []string{"cpu", "memory"},
@@ -55,7 +55,7 @@ func sample() binpack.Problem {
 
 func ExamplePack() {
 	plan, err := binpack.Pack(context.Background(), sample(), nil)
-	fmt.Println(err, plan.Cost, plan.Left)
+	fmt.Println(err, plan.Cost, plan.Unplaced)
 	fmt.Println("on the node that exists:", plan.Nodes[0])
 	for i, b := range plan.Bins {
 		fmt.Println("bin:", b.Shares, "choices:", plan.Alternatives[i])
@@ -97,7 +97,7 @@ func ExampleProblem() {
 	// Output: 0 0 <nil>
 }
 
-// Two of a kind must not meet: each brings the tag, and a limit of one.
+// Two replicas must not share a bin: each brings the tag, and a limit of one.
 func ExampleItem() {
 	p := sample()
 	p.Items[0].Tags = []string{"web"}
@@ -107,17 +107,17 @@ func ExampleItem() {
 	// Output: 5 bins beside the node
 }
 
-// A limit also counts what others bring, here what stands on the type before any item.
+// A limit also counts what others bring, here what the type has before any item.
 func ExampleLimit() {
 	p := sample()
 	p.Types[0].Tags = []string{"port 80"}
 	p.Items[1].Limits = []binpack.Limit{{Tag: "port 80", Max: 0}}
 	plan, _ := binpack.Pack(context.Background(), p, nil)
-	fmt.Println("left over:", plan.Left)
-	// Output: left over: [0 1]
+	fmt.Println("unplaced:", plan.Unplaced)
+	// Output: unplaced: [0 1]
 }
 
-// A dearer pool of more weight is filled first, as far as its budget goes.
+// A pool with more weight is filled first, although it is dearer, as far as its budget goes.
 func ExamplePool() {
 	p := sample()
 	p.Pools = append(p.Pools, binpack.Pool{Name: "preferred", Weight: 10, MaxNodes: 1})
@@ -133,16 +133,16 @@ func ExamplePool() {
 	// default
 }
 
-// A bin of this pool keeps two zones to choose from, so the database, which wants one, goes elsewhere.
+// A bin of this pool keeps two zones to choose from, so the database, which needs one zone, goes elsewhere.
 func ExampleMinValues() {
 	p := sample()
 	p.Pools[0].MinValues = []binpack.MinValues{{Key: "zone", Count: 2}}
 	plan, _ := binpack.Pack(context.Background(), p, nil)
-	fmt.Println("left over:", plan.Left)
-	// Output: left over: [0 1]
+	fmt.Println("unplaced:", plan.Unplaced)
+	// Output: unplaced: [0 1]
 }
 
-// A label that the type leaves open takes the value that the items in the bin ask for.
+// A label that the type leaves open takes the value that the items in the bin require.
 func ExampleType() {
 	p := sample()
 	p.Types[0].Provides = requirements.MustParse("team in (red,blue)")
@@ -159,7 +159,7 @@ func ExampleType() {
 	// team in (red), zone in (a)
 }
 
-// One machine is reserved; the second is bought at the usual price.
+// One machine is reserved; the second costs its usual price.
 func ExampleOffering() {
 	p := sample()
 	p.Types[0].Offerings = append(p.Types[0].Offerings, binpack.Offering{Provides: requirements.MustParse("zone=b"), Price: 0, Counted: true, Count: 1})
@@ -181,8 +181,7 @@ func ExamplePrice() {
 	// Output: 0.096 2000000000
 }
 
-// One by one gives each thing a bin of its own, of the first type and offering. Whatever a strategy returns is checked
-// before anybody sees it.
+// oneByOne gives each copy a bin of its own, of the first type and offering. Pack checks what a strategy returns.
 type oneByOne struct{}
 
 func (oneByOne) Name() string { return "one by one" }
@@ -215,7 +214,7 @@ func ExampleFirstFitDecreasing() {
 	// Output: ffd 220
 }
 
-// CostAware finds what first fit misses: two kinds of things that fill a box together.
+// CostAware finds what first fit misses: two items that fill a box together.
 func ExampleCostAware() {
 	p := binpack.Problem{
 		Resources: []string{"cpu"},
@@ -239,7 +238,7 @@ func ExampleCostAware() {
 	// cost 6 bins for 600 <nil>
 }
 
-// An effort is an amount of work, counted in steps and not in seconds: the same effort gives the same plan on any machine.
+// An effort is an amount of work, counted in steps, so it gives the same plan on any machine.
 func ExampleEffort() {
 	for _, e := range []binpack.Effort{binpack.EffortFast, binpack.EffortDefault, binpack.EffortBest} {
 		plan, err := binpack.Pack(context.Background(), sample(), &binpack.Options{Effort: e})
@@ -264,8 +263,8 @@ func ExampleLayout() {
 	// Output: binpack: bin 0: 5 of cpu are used, there are 4
 }
 
-// The certificate can be checked by hand: at these values no type is worth more than it costs, and what is placed, less
-// what the node has free, is worth the bound.
+// The certificate can be checked by hand. At these duals no type has a capacity above its price, and what is placed, less what
+// the node has free, has the dual value of the bound.
 func ExampleBound() {
 	in, _ := binpack.Compile(sample())
 	plan, _ := in.Pack(context.Background(), nil)
@@ -288,7 +287,7 @@ func ExamplePlan() {
 
 func ExampleOrigin() {
 	p := sample()
-	p.Types[0].Offerings = make([]binpack.Offering, 100) // more than one compiled type can have
+	p.Types[0].Offerings = make([]binpack.Offering, 100) // more than a compiled type can have
 	in, _ := binpack.Compile(p)
 	fmt.Println(in.Origins())
 	// Output: [{0 0} {0 64}]
@@ -323,7 +322,7 @@ func ExampleChoice() {
 	// zone in (b) 120
 }
 
-// A certificate is checked in one pass, what is exhausted by searching again.
+// A certificate is checked in one pass; an exhausted bound by searching again.
 func ExampleBoundKind() {
 	for _, k := range []binpack.BoundKind{binpack.CoverageLP, binpack.AssignmentLP, binpack.Configuration, binpack.Exhausted} {
 		fmt.Println(k, k.Certificate())
@@ -335,19 +334,19 @@ func ExampleBoundKind() {
 	// exhausted false
 }
 
-// Whoever waits can be told how far it is, and stop it.
+// A caller can watch a plan and stop it.
 func ExampleProgress() {
 	ctx, cancel := context.WithCancel(context.Background())
 	plan, err := binpack.Pack(ctx, sample(), &binpack.Options{Progress: func(p binpack.Progress) {
 		if p.Gap() < 0.2 {
-			cancel() // near enough
+			cancel() // close enough
 		}
 	}})
 	fmt.Println(plan.Cost, plan.Stopped, err)
 	// Output: 220 true <nil>
 }
 
-// What does it cost to have fewer nodes?
+// The cost of having fewer nodes.
 func ExamplePoint() {
 	in, _ := binpack.Compile(binpack.Problem{
 		Resources: []string{"cpu"}, Pools: []binpack.Pool{{Name: "default"}},

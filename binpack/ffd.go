@@ -9,14 +9,14 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
-// FirstFitDecreasing packs the largest items first, each into the first bin that takes it: nodes that exist, then open
-// bins, then a new one of the type that looks cheapest for all that is still to pack. At the end each bin is changed
-// to the cheapest choice that holds its contents. Where the budgets of pools leave something over, it packs once more with
-// each new bin chosen for how much it places.
+// FirstFitDecreasing packs the largest items first, each into the first bin that takes it: an existing node, then an open bin,
+// then a new bin of the type with the lowest estimated cost for all remaining items. At the end it changes each bin to the
+// cheapest choice that holds its contents. If pool budgets leave items unplaced, it packs once more and chooses each new bin by
+// how much it places.
 //
-// Size is the dominant share: the largest part, over the resources, that one item takes of the largest capacity on
-// offer. A pass for an item goes over blocks of bins by what
-// they have free at most, so that it seldom looks at many. It is the baseline that other strategies are measured against.
+// Size is the dominant share: the largest fraction, over the resources, that one copy takes of the largest capacity on offer.
+// Blocks of bins are indexed by their largest free capacity, so a pass for an item looks at few bins. It is the baseline for
+// other strategies.
 type FirstFitDecreasing struct{}
 
 // Name is "ffd".
@@ -25,7 +25,7 @@ func (FirstFitDecreasing) Name() string { return "ffd" }
 // Pack implements [Strategy].
 func (FirstFitDecreasing) Pack(in *Instance) Layout { return (&run{}).firstFitDecreasing(in) }
 
-// firstFitDecreasing is the layout of [FirstFitDecreasing], or of the items that it has come to when the run is stopped.
+// firstFitDecreasing returns the layout of [FirstFitDecreasing], or of the items so far if the run is stopped.
 func (r *run) firstFitDecreasing(in *Instance) Layout {
 	f := newFiller(in)
 	d := newDemand(in)
@@ -50,7 +50,7 @@ func (r *run) firstFitDecreasing(in *Instance) Layout {
 	return scarce(in, f).finish()
 }
 
-// decreasing orders the items by priority, then dominant share, then size resource by resource, then name.
+// decreasing returns the items by priority, dominant share, size and name.
 func (in *Instance) decreasing() []int {
 	p := &in.problem
 	largest := make([]int64, in.dims)
@@ -82,13 +82,13 @@ func (in *Instance) decreasing() []int {
 	return order
 }
 
-// firstFit puts the item into existing nodes, the first ones that take it.
-func (f *filler) firstFit(item int) { f.firstOf(f.nodes, &f.nodeRooms, item, -1) }
+// firstFit puts the item into the first existing nodes that take it.
+func (f *filler) firstFit(item int) { f.firstOf(f.nodes, &f.nodeIndex, item, -1) }
 
 // firstFitTier puts the item into open bins of the tier's pools.
-func (f *filler) firstFitTier(item int, tier int32) { f.firstOf(f.bins, &f.binRooms, item, tier) }
+func (f *filler) firstFitTier(item int, tier int32) { f.firstOf(f.bins, &f.binIndex, item, tier) }
 
-func (f *filler) firstOf(bins []bin, x *rooms, item int, tier int32) {
+func (f *filler) firstOf(bins []bin, x *freeIndex, item int, tier int32) {
 	in := f.in
 	size := in.problem.Items[item].Size
 	if f.want[item] == 0 {
@@ -109,7 +109,7 @@ func (f *filler) firstOf(bins []bin, x *rooms, item int, tier int32) {
 				f.place(b, item, k, v, mask, open)
 				x.stale[from/blockOfBins] = true
 				if f.want[item] == 0 {
-					s.from = i // which may take more
+					s.from = i // it may take more
 				}
 			}
 		}
@@ -117,12 +117,12 @@ func (f *filler) firstOf(bins []bin, x *rooms, item int, tier int32) {
 	if f.want[item] > 0 {
 		s.from = len(bins)
 	}
-	if f.priced { // what a budget of prices refuses it may allow later
+	if f.priced { // a MaxPrice may admit later what it refuses now
 		s.from = 0
 	}
 }
 
-// open opens bins for the item, at the type that promises the least cost for what is left. It reports whether it could.
+// open opens bins of the type with the lowest estimated cost for the remaining items. It reports whether it placed any copy.
 func (f *filler) open(item int, tr *tier, d *demand) bool {
 	in := f.in
 	size := in.problem.Items[item].Size
@@ -135,7 +135,7 @@ func (f *filler) open(item int, tr *tier, d *demand) bool {
 		if per == 0 {
 			continue
 		}
-		per = room(nil, &in.itemTags[item], per)
+		per = admittedByTags(nil, &in.itemTags[item], per)
 		mask := f.eligible(item, t)
 		if per == 0 || mask == 0 {
 			continue
@@ -145,7 +145,7 @@ func (f *filler) open(item int, tr *tier, d *demand) bool {
 		}
 		j := in.cheapest(t, mask)
 		price := float64(in.objective(t, j))
-		// Fractions count: the last bin is not full and will be made smaller.
+		// Fractions count, because the last bin will be right-sized.
 		bins := max(1, float64(f.want[item])/float64(per), d.bins(in, t))
 		if cost := price * bins; cost < bestCost && f.opens(t, item, mask) {
 			best, bestMask, bestCost = t, mask, cost
@@ -154,7 +154,7 @@ func (f *filler) open(item int, tr *tier, d *demand) bool {
 	if best < 0 {
 		return false
 	}
-	// The choice holds for as many full bins as the item fills; only the last, partial one is worth thinking anew.
+	// The choice stays the same for all bins that the item fills; only the last, partial bin needs a new one.
 	for opened := false; ; opened = true {
 		bestMask &= f.affordable(best)
 		if bestMask == 0 {
@@ -174,7 +174,8 @@ func (f *filler) open(item int, tr *tier, d *demand) bool {
 	}
 }
 
-// eligible is the mask of the type's offerings that suit the item under any variant, and whose capacity pools may take one more.
+// eligible returns the type's offerings that suit the item under some variant and whose capacity pools may take one more copy,
+// as a mask.
 func (f *filler) eligible(item int, t int32) uint64 {
 	var mask uint64
 	p := &f.in.profiles[f.in.profile[item]]
@@ -184,8 +185,8 @@ func (f *filler) eligible(item int, t int32) uint64 {
 	return f.exposable(t, mask, []Share{{item, 1}})
 }
 
-// newBin is an empty bin of the type that may end as any offering of the mask which is not counted; where all are, it
-// holds the cheapest of them.
+// newBin returns an empty bin of the type whose offering may be any of the mask that is not counted. If all are counted, it
+// takes the cheapest.
 func (f *filler) newBin(t int32, mask uint64) bin {
 	in := f.in
 	b := f.openBin(t)
@@ -201,7 +202,7 @@ func (f *filler) newBin(t int32, mask uint64) bin {
 		free = 1 << in.cheapest(t, mask)
 	}
 	b.mask, b.charged = free, int32(in.cheapest(t, free))
-	if len(f.diverse) > 0 { // it is of one capacity pool from the start
+	if len(f.diverse) > 0 { // the bin has one capacity pool from the start
 		for rest, pools := free, in.diverse.offering[t]; rest != 0; rest &= rest - 1 {
 			if j := bits.TrailingZeros64(rest); pools[j] != pools[b.charged] {
 				b.mask &^= 1 << j
@@ -211,14 +212,14 @@ func (f *filler) newBin(t int32, mask uint64) bin {
 	return b
 }
 
-// opens reports whether a new bin of the type takes the item, tags of daemons and MinValues considered.
+// opens reports whether a new bin of the type takes the item, given daemons' tags and MinValues.
 func (f *filler) opens(t int32, item int, mask uint64) bool {
 	b := f.newBin(t, mask)
 	k, _, _, _ := f.admit(&b, item, 1)
 	return k > 0
 }
 
-// demand is what is still to pack, by profile, so that a type is judged by all that it could hold.
+// demand is the total size of the remaining items, by profile.
 type demand struct {
 	byProfile [][]float64
 }
@@ -236,7 +237,7 @@ func newDemand(in *Instance) *demand {
 	return d
 }
 
-// drop takes an item out, placed or given up.
+// drop removes an item, placed or not.
 func (d *demand) drop(in *Instance, item int) {
 	it := &in.problem.Items[item]
 	for r, s := range it.Size {
@@ -244,7 +245,7 @@ func (d *demand) drop(in *Instance, item int) {
 	}
 }
 
-// bins is how many bins of the type all demand that may go there would fill.
+// bins returns how many bins of the type the demand that may go there would fill.
 func (d *demand) bins(in *Instance, t int32) float64 {
 	most := 0.0
 	for r, c := range in.capacityOf(t) {
@@ -270,7 +271,7 @@ func (p *profile) reaches(t int32) bool {
 	return false
 }
 
-// finish right-sizes every bin and gives the layout.
+// finish right-sizes every bin and returns the layout.
 func (f *filler) finish() Layout {
 	l := Layout{Nodes: make([][]Share, len(f.nodes))}
 	for n := range f.nodes {
@@ -289,7 +290,7 @@ func (f *filler) finish() Layout {
 	return l
 }
 
-// cheapestChoice is the least dear type and offering of the bin's tier that holds its contents within all budgets.
+// cheapestChoice returns the cheapest type and offering of the bin's tier that hold its contents within all budgets.
 func (f *filler) cheapestChoice(b *bin) (int32, int) {
 	in := f.in
 	bestT, bestJ := b.typ, int(b.charged)
@@ -321,25 +322,24 @@ func (f *filler) cheapestChoice(b *bin) (int32, int) {
 	return bestT, bestJ
 }
 
-// scarce packs again where budgets left something over. The cheapest bin for the next item is then the wrong measure:
-// each new bin is the one that places the most for what it takes of the budgets, all items still to place considered, or
-// the most of what goes first: neither is right for all. The layout with more of the items of the highest priority in which
-// they differ stands.
+// scarce packs again if budgets leave items unplaced. Each new bin is then the one that places the most per share of the
+// budgets: counting all remaining items, or first those of the same priority. Neither is always better, so it tries both. It
+// returns the layout that places more at the highest priority where they differ.
 func scarce(in *Instance, first *filler) *filler {
 	if !first.starved() || len(in.problem.Types)*len(in.problem.Items)*(1+len(first.bins)) > maxScarce {
 		return first
 	}
 	best := first
 	for _, level := range []bool{true, false} {
-		if f := thrifty(in, level); f.placesMore(best) {
+		if f := packByBudget(in, level); f.placesMore(best) {
 			best = f
 		}
 	}
 	return best
 }
 
-// thrifty packs so that each new bin is the one that places the most for its share of the budgets.
-func thrifty(in *Instance, level bool) *filler {
+// packByBudget packs with each new bin chosen for how much it places per share of the budgets.
+func packByBudget(in *Instance, level bool) *filler {
 	f := newFiller(in)
 	for _, item := range in.order {
 		f.firstFit(item)
@@ -358,7 +358,7 @@ func thrifty(in *Instance, level bool) *filler {
 	return f
 }
 
-// starved reports whether something is left over while a pool has a budget that bins take from.
+// starved reports whether items are unplaced while a pool has a budget that bins use up.
 func (f *filler) starved() bool {
 	if !slices.ContainsFunc(f.want, func(n int) bool { return n > 0 }) {
 		return false
@@ -368,11 +368,11 @@ func (f *filler) starved() bool {
 	})
 }
 
-// fullest is a new bin, empty, of the type that places the most for its share of the budgets, once it has taken the item: the
-// most of all, or by level the most of the item's priority, and of those alike the most of all.
+// fullest returns an empty bin of the type that places the most per share of the budgets after taking the item. With byLevel it
+// counts copies of the item's priority first, and all copies to break ties.
 func (f *filler) fullest(item int, tr *tier, byLevel bool) (bin, bool) {
 	in := f.in
-	best, bestMask, bestWorth := int32(-1), uint64(0), [2]float64{}
+	best, bestMask, bestScore := int32(-1), uint64(0), [2]float64{}
 	for _, t := range tr.types {
 		mask := f.eligible(item, t) & f.affordable(t)
 		if mask == 0 || relax.Copies(in.capacityOf(t), in.problem.Items[item].Size, 1) == 0 || !f.opens(t, item, mask) {
@@ -383,9 +383,9 @@ func (f *filler) fullest(item int, tr *tier, byLevel bool) (bin, bool) {
 			level = all
 		}
 		share := f.shareOfBudget(t)
-		worth := [2]float64{float64(level) / share, float64(all) / share}
-		if worth[0] > bestWorth[0]*(1+1e-9) || worth[0] >= bestWorth[0]*(1-1e-9) && worth[1] > bestWorth[1]*(1+1e-9) {
-			best, bestMask, bestWorth = t, mask, worth
+		score := [2]float64{float64(level) / share, float64(all) / share}
+		if score[0] > bestScore[0]*(1+1e-9) || score[0] >= bestScore[0]*(1-1e-9) && score[1] > bestScore[1]*(1+1e-9) {
+			best, bestMask, bestScore = t, mask, score
 		}
 	}
 	if best < 0 {
@@ -396,7 +396,7 @@ func (f *filler) fullest(item int, tr *tier, byLevel bool) (bin, bool) {
 	return b, true
 }
 
-// try is how many copies a new bin of the type would take, the item first: of the item's priority, and in all.
+// try returns how many copies a new bin of the type would take, the item first: of the item's priority, and in all.
 func (f *filler) try(t int32, mask uint64, item int) (level, all int) {
 	want, left, diverse := slices.Clone(f.want), slices.Clone(f.left), copied(f.diverse)
 	pools := slices.Clone(f.pools)
@@ -417,7 +417,7 @@ func (f *filler) try(t int32, mask uint64, item int) (level, all int) {
 	return level, all
 }
 
-// fill puts the item into the bin, then all others that still want a place, in order.
+// fill puts the item into the bin, then all other unplaced items in order.
 func (f *filler) fill(b *bin, item int) {
 	put := func(i int) {
 		if f.want[i] == 0 {
@@ -433,11 +433,11 @@ func (f *filler) fill(b *bin, item int) {
 	}
 }
 
-// shareOfBudget is the largest part that one bin of the type takes of what is left of a budget of its pool.
+// shareOfBudget returns the largest fraction of a remaining pool budget that one bin of the type takes.
 func (f *filler) shareOfBudget(t int32) float64 {
 	typ := &f.in.problem.Types[t]
 	pool := &f.pools[typ.Pool]
-	share := 1e-9 // nothing is free
+	share := 1e-9 // no bin is free
 	if pool.maxNodes != math.MaxInt {
 		share = max(share, 1/float64(pool.maxNodes))
 	}
@@ -449,7 +449,7 @@ func (f *filler) shareOfBudget(t int32) float64 {
 	return share
 }
 
-// placesMore reports whether more of the items find a place, those of the highest priority in which they differ.
+// placesMore reports whether f places more copies than o at the highest priority where they differ.
 func (f *filler) placesMore(o *filler) bool {
 	items := f.in.problem.Items
 	for from := 0; from < len(f.in.order); {

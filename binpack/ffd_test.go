@@ -26,7 +26,7 @@ func TestTwoSizes(t *testing.T) {
 	plan, err := in.Pack(t.Context(), &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
 	require.NoError(t, err)
 	require.NoError(t, in.VerifyBound(plan))
-	require.Equal(t, []int{0}, plan.Left)
+	require.Equal(t, []int{0}, plan.Unplaced)
 	require.Equal(t, binpack.Price(28), plan.Cost)
 	require.Equal(t, binpack.Price(28), plan.Bound.Price, "80/3, and all prices are multiples of 4")
 }

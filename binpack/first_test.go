@@ -10,7 +10,7 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 )
 
-// To hand a draft on spares its packing and changes nothing; what is no plan of first fit is passed over.
+// Passing a draft on saves its packing and changes nothing. Plans of other strategies are ignored.
 func TestADraftIsTakenUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 32))
 	for range 12 {
@@ -31,7 +31,7 @@ func TestADraftIsTakenUp(t *testing.T) {
 	}
 }
 
-// A shorter list of alternatives is the beginning of a longer one, cheapest first, however many are looked at.
+// A shorter list of alternatives is a prefix of a longer one, cheapest first.
 func TestAlternativesComeInOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(33, 34))
 	longer := 0
@@ -53,7 +53,7 @@ func TestAlternativesComeInOrder(t *testing.T) {
 				require.Equal(t, list[:cap], few.Alternatives[i])
 			}
 			if len(list) > 1 && list[0] == (binpack.Choice{Type: all.Bins[i].Type, Offering: all.Bins[i].Offering}) {
-				list = list[1:] // a chosen reservation that others have used up leads the list
+				list = list[1:] // a chosen reservation that is used up leads the list
 			}
 			require.True(t, slices.IsSortedFunc(list, func(a, b binpack.Choice) int { return int(price(a) - price(b)) }), list)
 			if len(list) > 3 {
@@ -64,16 +64,16 @@ func TestAlternativesComeInOrder(t *testing.T) {
 	require.Positive(t, longer)
 }
 
-// Fast is never dearer than first fit, often cheaper, and takes a small part of the default's work.
+// Fast is never dearer than first fit, often cheaper, and takes a small fraction of the default's work.
 func TestFastTakesLittle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(35, 36))
-	for _, c := range []struct{ classes, things int }{{60, 2000}, {8, 150}, {8, 5000}} {
+	for _, c := range []struct{ classes, copies int }{{60, 2000}, {8, 150}, {8, 5000}} {
 		cheaper := 0
 		for range 4 {
 			p := shop(rng, c.classes)
 			p.Nodes = nil
 			for i := range p.Items {
-				p.Items[i].Count = c.things / c.classes
+				p.Items[i].Count = c.copies / c.classes
 			}
 			in, err := binpack.Compile(p)
 			require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestFastTakesLittle(t *testing.T) {
 			require.NoError(t, err)
 			fast, err := in.Pack(t.Context(), &binpack.Options{Effort: binpack.EffortFast})
 			require.NoError(t, err)
-			require.Equal(t, first.Left, fast.Left)
+			require.Equal(t, first.Unplaced, fast.Unplaced)
 			require.LessOrEqual(t, fast.Cost, first.Cost)
 			if fast.Cost < first.Cost {
 				cheaper++

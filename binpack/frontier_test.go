@@ -9,17 +9,17 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 )
 
-// Points keep all rules, place the same, and get dearer as they count for less; the first is no dearer than a fast plan.
+// Points keep all rules, place the same, and get dearer as their count falls. The first is no dearer than a fast plan.
 func TestFrontier(t *testing.T) {
 	rng := rand.New(rand.NewPCG(91, 92))
 	several := 0
 	for range rounds(12, 200) {
-		p := one([]string{"cpu", "memory"}, market(), things(rng, 1+rng.IntN(150))...)
+		p := one([]string{"cpu", "memory"}, market(), randomItems(rng, 1+rng.IntN(150))...)
 		in, err := binpack.Compile(p)
 		require.NoError(t, err)
 		fast, err := in.Pack(t.Context(), &binpack.Options{Effort: binpack.EffortFast})
 		require.NoError(t, err)
-		second := func(c binpack.Choice) int64 { return int64(c.Offering) } // those of the second zone
+		second := func(c binpack.Choice) int64 { return int64(c.Offering) } // counts bins of the second zone
 		for _, counts := range []func(binpack.Choice) int64{nil, second} {
 			points, err := in.Frontier(t.Context(), counts)
 			require.NoError(t, err)

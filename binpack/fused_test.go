@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The answer has the same bytes on every machine only if no product is fused with a sum, which rounds once instead of twice
-// where the processor can: arm64, ppc64le, riscv64 and s390x. The compiler's listing for arm64 shows that none is.
+// The result has the same bytes on every machine only if no product is fused with a sum, which rounds once instead of twice on
+// arm64, ppc64le, riscv64 and s390x. The compiler's listing for arm64 shows no fused product.
 func TestNoProductIsFusedWithASum(t *testing.T) {
 	if raced {
 		t.Skip("the listing is the same")

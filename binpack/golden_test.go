@@ -15,7 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// market is a cloud of three families of types in two zones, of which one is cheaper.
+// market returns three families of types in two zones, one of them cheaper.
 func market() []binpack.Type {
 	var out []binpack.Type
 	for f, ratio := range []int64{2, 4, 8} {
@@ -32,8 +32,8 @@ func market() []binpack.Type {
 	return out
 }
 
-// things is n things of about n/3 shapes, a few of which ask for a zone or stand apart.
-func things(rng *rand.Rand, n int) []binpack.Item {
+// randomItems returns n copies in about n/3 items; a few need a zone or stand apart.
+func randomItems(rng *rand.Rand, n int) []binpack.Item {
 	var out []binpack.Item
 	for left := n; left > 0; {
 		it := item(fmt.Sprintf("i%04d", len(out)), 1+rng.IntN(min(left, 5)), int64(1+rng.IntN(40))*50, int64(1+rng.IntN(60))*128)
@@ -49,7 +49,7 @@ func things(rng *rand.Rand, n int) []binpack.Item {
 	return out
 }
 
-// written is the plan as a text to read.
+// written returns the plan as readable text.
 func written(p *binpack.Problem, plan *binpack.Plan) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "price %d, bound %d (%s), %d bins\n", plan.Objective, plan.Bound.Price, plan.Bound.Kind, len(plan.Bins))
@@ -70,12 +70,12 @@ func written(p *binpack.Problem, plan *binpack.Plan) string {
 	return b.String()
 }
 
-// Plans at the default effort have the same bytes on any number of cores and on every machine: the files are those of amd64
-// and arm64. JOINERY_GOLDEN=1 writes them anew.
+// Plans at the default effort have the same bytes on any number of cores and on every machine: the files hold for amd64 and
+// arm64. JOINERY_GOLDEN=1 rewrites them.
 func TestGoldenPlansOnAnyNumberOfCores(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, n := range []int{20, 60, 110, 600} {
-		p := one([]string{"cpu", "memory"}, market(), things(rand.New(rand.NewPCG(71, uint64(n))), n)...)
+		p := one([]string{"cpu", "memory"}, market(), randomItems(rand.New(rand.NewPCG(71, uint64(n))), n)...)
 		p.Nodes = []binpack.Node{{Name: "old", Free: []int64{3000, 9000}, Provides: requirements.MustParse("zone=z1")}}
 		file := filepath.Join("testdata", "golden", fmt.Sprintf("%d.txt", n))
 		for _, cores := range []int{1, 2, 8} {
@@ -91,7 +91,7 @@ func TestGoldenPlansOnAnyNumberOfCores(t *testing.T) {
 			}
 			want, err := os.ReadFile(file)
 			require.NoError(t, err)
-			require.Equal(t, string(want), got, "%d things on %d cores", n, cores)
+			require.Equal(t, string(want), got, "%d copies on %d cores", n, cores)
 			require.NoError(t, in.VerifyBound(plan))
 		}
 	}

@@ -11,25 +11,25 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// Instance is a [Problem] compiled to integers: labels to bit masks, tags to numbers. It is immutable and safe for
-// concurrent use; strategies read it.
+// Instance is a compiled [Problem]: labels are bit masks and tags are numbers. Strategies read it. It is immutable and safe for
+// concurrent use.
 type Instance struct {
 	problem Problem
 	origins []Origin
 	dims    int
-	bare    *Instance     // without items and diversity: what other items have in common with these
-	labels  *labelAnswers // of types and nodes, shared likewise
+	bare    *Instance     // without items and diversity; WithItems shares it
+	labels  *labelAnswers // of types and nodes; shared as well
 
 	capacity []int64 // by type, dims each
 	free     []int64 // by node, dims each
-	byPrice  []int32 // types in the order of their cheapest offering, then pool, name and index
-	grain    Price   // what every objective is a multiple of
-	minPrice []Price // by type, the least objective; no offering: math.MaxInt64
+	byPrice  []int32 // types by their cheapest offering, then pool, name and index
+	grain    Price   // every objective is a multiple of it
+	minPrice []Price // by type: the lowest objective; math.MaxInt64 without offerings
 
-	profiles []profile // what items require, without duplicates
+	profiles []profile // distinct requirements of items
 	profile  []int32   // by item
 	order    []int     // items by decreasing size
-	rank     []int     // by item, its place in order
+	rank     []int     // by item: its position in order
 	open     openKeys
 
 	tags       map[string]int32
@@ -37,35 +37,35 @@ type Instance struct {
 	typeTags   []tagProfile
 	nodeTags   []tagProfile
 	reserved   map[string]int32 // reservation name to index
-	reserveOf  [][]int32        // by type and offering, -1 = not counted
+	reserveOf  [][]int32        // by type and offering; -1 if not counted
 	diverse    diversity
 	tiers      []tier // pools by weight, heaviest first
 	tierOfPool []int32
 }
 
-// profile is what one distinct Requires of an item comes to. Alternatives that leave open keys alone are merged into
-// one variant, which is tried first; each other alternative has its own, because it narrows the bin in its own way.
+// profile is a compiled, distinct Requires. The alternatives that do not narrow open keys are merged into one variant, which is
+// tried first. Each other alternative is a variant of its own.
 type profile struct {
 	variants []variant
 }
 
 type variant struct {
-	masks []uint64 // by type: which of its offerings satisfy the alternative
+	masks []uint64 // by type: the offerings that satisfy the alternative
 	nodes []uint64 // bitset over Problem.Nodes
-	open  int32    // index into openKeys.sets, 0 = nothing asked of open keys
+	open  int32    // index into openKeys.sets; 0 if open keys do not matter
 }
 
-// tier is the types of all pools of one weight, in the order of byPrice.
+// tier holds the types of all pools of one weight, in the order of byPrice.
 type tier struct {
 	weight int
 	types  []int32
 }
 
-// maxOfferings is how many offerings one compiled type can have: a bit each.
+// maxOfferings is how many offerings a compiled type can have: one bit each.
 const maxOfferings = 64
 
-// Compile checks the problem and translates it. It costs O(distinct requirements x offerings). The error joins
-// everything that is malformed: vectors of a wrong length, negative sizes, duplicate names, indexes out of range.
+// Compile checks the problem and translates it. The error joins all faults: vectors of a wrong length, negative sizes,
+// duplicate names, indexes out of range. It costs O(distinct requirements x offerings).
 func Compile(p Problem) (*Instance, error) {
 	p = p.filled()
 	if err := errors.Join(p.validateItems(), p.validateBins()); err != nil {
@@ -83,9 +83,9 @@ func Compile(p Problem) (*Instance, error) {
 	return bare.withItems(p.Items, p.Diversity), nil
 }
 
-// WithItems is the same problem with other items, and the diversity that goes with them. What follows from types, pools and nodes
-// alone is shared, and so is what was found out of a requirement that items asked before, so it costs O(items) and, for
-// requirements that are new, what [Compile] costs. The error is that of [Compile].
+// WithItems returns the same problem with other items and their diversity. It shares what depends on types, pools and nodes
+// only, and the results for requirements that were seen before. So it costs O(items), and for new requirements what [Compile]
+// costs. The error is that of [Compile].
 func (in *Instance) WithItems(items []Item, diversity []Diversity) (*Instance, error) {
 	p := in.bare.problem
 	p.Items, p.Diversity = withRequirements(items), diversity
@@ -95,7 +95,7 @@ func (in *Instance) WithItems(items []Item, diversity []Diversity) (*Instance, e
 	return in.bare.withItems(p.Items, diversity), nil
 }
 
-// withItems adds items to an instance without any.
+// withItems adds items to an instance without items.
 func (in *Instance) withItems(items []Item, diversity []Diversity) *Instance {
 	out := *in
 	out.problem.Items, out.problem.Diversity = items, diversity
@@ -110,11 +110,11 @@ func (in *Instance) withItems(items []Item, diversity []Diversity) *Instance {
 	return &out
 }
 
-// Problem is what was compiled. Types with more than 64 offerings have been split into several of the same name, so
-// indexes of types refer to this, not to the argument of [Compile]. It must not be modified.
+// Problem returns the compiled problem. It must not be modified. Types with more than 64 offerings are split into several of
+// the same name, so indexes of types refer to this problem, not to the argument of [Compile].
 func (in *Instance) Problem() *Problem { return &in.problem }
 
-// filled is the problem with what zero values stand for.
+// filled returns the problem with defaults in place of zero values.
 func (p Problem) filled() Problem {
 	p.Pools = slices.Clone(p.Pools)
 	if len(p.Pools) == 0 {
@@ -132,7 +132,7 @@ func (p Problem) filled() Problem {
 	return p
 }
 
-// withRequirements is the items with what the zero value of their requirements stands for.
+// withRequirements returns the items with defaults in place of zero requirements.
 func withRequirements(items []Item) []Item {
 	if anywhere := requirements.AnyOf(requirements.Set{}); slices.ContainsFunc(items, func(it Item) bool { return it.Requires.IsZero() }) {
 		items = slices.Clone(items)
@@ -145,7 +145,7 @@ func withRequirements(items []Item) []Item {
 	return items
 }
 
-// faults collects what is malformed.
+// faults collects the errors of a problem.
 type faults struct {
 	resources int
 	errs      []error
@@ -169,7 +169,7 @@ func (f *faults) limits(what func() string, ls []Limit) {
 	}
 }
 
-// validateItems looks at items and diversity.
+// validateItems checks items and diversity.
 func (p Problem) validateItems() error {
 	f := faults{resources: len(p.Resources)}
 	seen := make(map[string]bool, len(p.Items))
@@ -204,7 +204,7 @@ func (p Problem) validateItems() error {
 	return errors.Join(f.errs...)
 }
 
-// validateBins looks at types, pools and nodes.
+// validateBins checks types, pools and nodes.
 func (p Problem) validateBins() error {
 	f := faults{resources: len(p.Resources)}
 	for i := range p.Types {
@@ -245,13 +245,12 @@ func (p Problem) validateBins() error {
 	return errors.Join(f.errs...)
 }
 
-// Origin says which type of the problem that was given to [Compile] a compiled type stands for, and which of its
-// offerings comes first.
+// Origin says where a compiled type comes from: an index into the Types given to [Compile], and the first of its offerings.
 type Origin struct {
 	Type, Offering int
 }
 
-// Origins is by position in the Types of [Instance.Problem]. It must not be modified.
+// Origins returns the origin of each type of [Instance.Problem], by position. It must not be modified.
 func (in *Instance) Origins() []Origin { return in.origins }
 
 func splitWide(p Problem) ([]Type, []Origin) {
@@ -285,7 +284,7 @@ func (in *Instance) compileCapacity() {
 		in.minPrice[t] = math.MaxInt64
 		for _, o := range typ.Offerings {
 			in.minPrice[t] = min(in.minPrice[t], o.cost())
-			for a, b := in.grain, o.cost(); ; a, b = b, a%b { // the greatest common divisor, after Euclid
+			for a, b := in.grain, o.cost(); ; a, b = b, a%b { // the greatest common divisor, by Euclid
 				if b == 0 {
 					in.grain = a
 					break
@@ -306,7 +305,7 @@ func (in *Instance) compileCapacity() {
 	}
 }
 
-// cost is what the offering adds to the objective.
+// cost returns the objective of the offering.
 func (o *Offering) cost() Price {
 	if o.Objective != 0 {
 		return o.Objective
@@ -314,7 +313,7 @@ func (o *Offering) cost() Price {
 	return o.Price
 }
 
-// roundUp is the least total of objectives that is not below the price.
+// roundUp returns the lowest sum of objectives that is at least the price.
 func (in *Instance) roundUp(p Price) Price {
 	if in.grain <= 1 || p > math.MaxInt64-in.grain {
 		return p
@@ -356,7 +355,7 @@ func (in *Instance) compileTiers() {
 	}
 }
 
-// compileItemTags numbers the tags of items after those of types and nodes, of which there may be other instances.
+// compileItemTags numbers the tags of items after those of types and nodes, which several instances share.
 func (in *Instance) compileItemTags() {
 	in.tags = maps.Clone(in.tags)
 	in.itemTags = make([]tagProfile, len(in.problem.Items))
@@ -389,10 +388,10 @@ func (in *Instance) compileReservations() {
 	}
 }
 
-// takes is how much of its reservation a bin of the offering takes.
+// takes returns how much of its reservation a bin takes.
 func (o *Offering) takes() int { return max(o.Takes, 1) }
 
-// reservationCounts is a fresh count of what each reservation has left: the least that any of its offerings says.
+// reservationCounts returns what each reservation has left: the lowest Count of its offerings.
 func (in *Instance) reservationCounts() []int {
 	left := slices.Repeat([]int{math.MaxInt}, len(in.reserved))
 	for t, list := range in.reserveOf {
@@ -405,10 +404,10 @@ func (in *Instance) reservationCounts() []int {
 	return left
 }
 
-// openKeys holds the keys whose value the items in a bin decide, and the distinct sets that profiles ask of them.
+// openKeys holds the keys whose value the items in a bin decide, and the distinct sets that profiles require of them.
 type openKeys struct {
 	keys requirements.Keys
-	sets []requirements.Set // sets[0] is anything
+	sets []requirements.Set // sets[0] allows anything
 }
 
 func (o *openKeys) intern(s requirements.Set) int32 {
@@ -419,7 +418,7 @@ func (o *openKeys) intern(s requirements.Set) int32 {
 	return int32(len(o.sets) - 1)
 }
 
-// fullBins is how many bins of the largest room the items would fill.
+// fullBins returns how many bins of the largest capacity the items would fill.
 func (in *Instance) fullBins(counts []int) float64 {
 	need := 0.0
 	for r := range in.dims {

@@ -11,7 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 )
 
-// Other items of the same problem are packed as if they had been compiled with it, whatever was asked before them.
+// Other items of the same problem are packed as if compiled with it, whatever was packed before.
 func TestOtherItemsAreAsIfCompiled(t *testing.T) {
 	rng := rand.New(rand.NewPCG(71, 72))
 	for range 100 {

@@ -20,11 +20,11 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// judged is an instance as testdata/cpsat/judge.py reads it.
+// judged is an instance in the format of testdata/cpsat/judge.py.
 type judged struct {
 	Items    []judgedItem `json:"items"`
-	Kinds    []judgedKind `json:"kinds"`
-	Nodes    []judgedRoom `json:"nodes"`
+	Types    []judgedType `json:"types"`
+	Nodes    []judgedBin  `json:"nodes"`
 	Pools    []judgedPool `json:"pools"`
 	Spread   []judgedMost `json:"spread"`
 	Supplies []int        `json:"supplies"`
@@ -34,23 +34,23 @@ type judgedItem struct {
 	Size  []int64 `json:"size"`
 	Count int     `json:"count"`
 	Group string  `json:"group"`
-	Apart int     `json:"apart"` // 0 where any number of the group may be in one bin
+	Apart int     `json:"apart"` // 0 means no limit on the group in one bin
 }
 
-// judgedMost bounds what one capacity pool holds.
+// judgedMost limits what one capacity pool holds.
 type judgedMost struct {
 	Counts []int `json:"counts"` // by item
 	Most   int   `json:"most"`
 }
 
-type judgedRoom struct {
+type judgedBin struct {
 	Capacity []int64 `json:"capacity"`
 	Source   string  `json:"source"` // the capacity pool
 	May      []bool  `json:"may"`    // by item
 }
 
-type judgedKind struct {
-	judgedRoom
+type judgedType struct {
+	judgedBin
 	Price  int64 `json:"price"`
 	Supply int   `json:"supply"`
 	Pool   int   `json:"pool"`
@@ -65,8 +65,8 @@ type judgedPool struct {
 	Limit int64 `json:"limit"`
 }
 
-// instance draws a problem of up to fourteen things: zero capacities, several resources, prices of 0 and far apart, counted
-// supplies alone and shared, budgets, two architectures, labels, things apart, existing nodes.
+// instance draws a problem of up to fourteen copies: zero capacities, several resources, prices of 0 and far apart, counted
+// supplies alone and shared, budgets, two architectures, labels, items apart, existing nodes.
 func instance(rng *rand.Rand) binpack.Problem {
 	p := binpack.Problem{Resources: []string{"cpu", "memory", "gpu"}[:1+rng.IntN(3)]}
 	chance := func(n int) bool { return rng.IntN(n) == 0 }
@@ -156,13 +156,13 @@ func instance(rng *rand.Rand) binpack.Problem {
 	return p
 }
 
-// forJudge is what the plan places, and where that could have gone.
+// forJudge returns what the plan places, and where that could go.
 func forJudge(p *binpack.Problem, plan *binpack.Plan) judged {
 	var out judged
-	things := 0
+	copies := 0
 	for i, it := range p.Items {
-		j := judgedItem{Size: it.Size, Count: it.Count - plan.Left[i]}
-		things += j.Count
+		j := judgedItem{Size: it.Size, Count: it.Count - plan.Unplaced[i]}
+		copies += j.Count
 		if len(it.Tags) > 0 {
 			j.Group, j.Apart = it.Tags[0], it.Limits[0].Max
 		}
@@ -186,7 +186,7 @@ func forJudge(p *binpack.Problem, plan *binpack.Plan) judged {
 			if err != nil {
 				continue
 			}
-			k := judgedKind{judgedRoom{t.Capacity, o.CapacityPool, may(set)}, int64(o.Price), -1, t.Pool, 0, things, max(o.Takes, 1)}
+			k := judgedType{judgedBin{t.Capacity, o.CapacityPool, may(set)}, int64(o.Price), -1, t.Pool, 0, copies, max(o.Takes, 1)}
 			if len(t.Usage) > 0 {
 				k.Usage = t.Usage[0]
 			}
@@ -202,13 +202,13 @@ func forJudge(p *binpack.Problem, plan *binpack.Plan) judged {
 					out.Supplies = append(out.Supplies, o.Count)
 				}
 				out.Supplies[s] = min(out.Supplies[s], o.Count)
-				k.Supply, k.Most = s, min(o.Count/k.Takes, things)
+				k.Supply, k.Most = s, min(o.Count/k.Takes, copies)
 			}
-			out.Kinds = append(out.Kinds, k)
+			out.Types = append(out.Types, k)
 		}
 	}
 	for _, n := range p.Nodes {
-		out.Nodes = append(out.Nodes, judgedRoom{n.Free, n.CapacityPool, may(n.Provides)})
+		out.Nodes = append(out.Nodes, judgedBin{n.Free, n.CapacityPool, may(n.Provides)})
 	}
 	for _, pool := range p.Pools {
 		j := judgedPool{pool.MaxNodes, int64(pool.MaxPrice), -1}
@@ -227,8 +227,8 @@ func forJudge(p *binpack.Problem, plan *binpack.Plan) judged {
 	return out
 }
 
-// OR-Tools CP-SAT, which others wrote, knows the least price at which what a plan places can be placed. No bound is above
-// it, no price below, and a plan is called optimal only where it is.
+// OR-Tools CP-SAT, an independent solver, finds the lowest price for what a plan places. No bound exceeds it, no price is below
+// it, and a plan is called optimal only if it is.
 func TestPlansBeforeCPSAT(t *testing.T) {
 	python := filepath.Join("..", ".cache", "moto", "bin", "python")
 	if err := exec.Command(python, "-c", "import ortools").Run(); err != nil {
@@ -285,6 +285,6 @@ func TestPlansBeforeCPSAT(t *testing.T) {
 	require.Less(t, unsolved, len(plans)/50+1)
 	t.Logf("%d instances: %d at the optimum, %d of them proved, %d not solved by the judge in time; of %d with diversity %d not at the optimum",
 		len(plans), optimal, claimed, unsolved, spread, missed)
-	require.LessOrEqual(t, len(plans)-optimal-missed, max(1, len(plans)/50)) // one of few proves nothing
+	require.LessOrEqual(t, len(plans)-optimal-missed, max(1, len(plans)/50)) // a single miss proves nothing
 	require.LessOrEqual(t, missed*100, spread*15)
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// labelIndex holds, for one key that some item mentions, what each offering and node says of it, as numbers of distinct
-// requirements. A requirement of an item is then compared once with each distinct one, not with each offering.
+// labelIndex holds, for one key that some item mentions, what each offering and node provides, as numbers of distinct
+// requirements. Thus a requirement of an item is compared once with each distinct one, not with each offering.
 type labelIndex struct {
 	key       string
 	distinct  []requirements.Requirement
 	byText    map[string]int32
-	offerings [][]int32 // by type and offering; nil where one number serves for all offerings of the type
-	types     []int32   // that number
+	offerings [][]int32 // by type and offering; nil if all offerings of the type have the number in types
+	types     []int32   // by type
 	nodes     []int32
-	open      bool // some offering leaves the value open
+	open      bool // some offering leaves the key open
 }
 
 func (x *labelIndex) intern(r requirements.Requirement) int32 {
@@ -73,7 +73,7 @@ func indexLabels(p *Problem, key string) *labelIndex {
 	return x
 }
 
-// leavesOpen reports whether some offering, type and offering taken together, has more than one value for the key.
+// leavesOpen reports whether some offering, together with its type, allows more than one value of the key.
 func (x *labelIndex) leavesOpen(types []Type) bool {
 	absent := requirements.DoesNotExist(x.key)
 	several := make([]bool, len(x.distinct))
@@ -94,16 +94,16 @@ func (x *labelIndex) leavesOpen(types []Type) bool {
 	return false
 }
 
-// labelAnswers is what the labels of types and nodes have to do with what was asked so far. It is safe for concurrent use.
+// labelAnswers caches which types and nodes satisfy which requirements. It is safe for concurrent use.
 type labelAnswers struct {
 	mu       sync.Mutex
-	problem  *Problem // of which items are not looked at
-	none     variant  // what asks nothing
+	problem  *Problem // its items are ignored
+	none     variant  // requires nothing
 	index    map[string]*labelIndex
-	profiles map[string]answered // by what is required
+	profiles map[string]answered // by the text of the requirements
 }
 
-// answered is a profile, and what each of its variants asks of open keys.
+// answered is a profile, and what each of its variants requires of open keys.
 type answered struct {
 	profile
 	open []requirements.Set
@@ -114,7 +114,7 @@ func newLabelAnswers(p *Problem) *labelAnswers {
 	return &labelAnswers{problem: p, none: consistent(p), index: map[string]*labelIndex{}, profiles: map[string]answered{}}
 }
 
-// profile compares what is required with all types and nodes; key is its text.
+// profile compares the requirements with all types and nodes; key is their text.
 func (l *labelAnswers) profile(key []byte, alts requirements.Alternatives) answered {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,7 +162,7 @@ func (in *Instance) compileProfiles() {
 	}
 }
 
-// consistent is the offerings and nodes that do not contradict themselves; nothing goes to the others.
+// consistent returns the offerings and nodes whose labels do not contradict each other. No item goes to the others.
 func consistent(p *Problem) variant {
 	v := variant{masks: make([]uint64, len(p.Types)), nodes: make([]uint64, (len(p.Nodes)+63)/64)}
 	for t, typ := range p.Types {
@@ -181,7 +181,7 @@ func consistent(p *Problem) variant {
 }
 
 func (l *labelAnswers) compile(alts requirements.Alternatives, open requirements.Keys) answered {
-	var merged []variant // one, if any
+	var merged []variant // at most one
 	var narrowing []variant
 	var asked []requirements.Set
 	for s := range alts.All() {
@@ -233,19 +233,22 @@ func (l *labelAnswers) variant(s requirements.Set) variant {
 	return v
 }
 
-// suits reports whether some variant goes with an offering.
+// suits reports whether some variant allows the offering.
 func (p *profile) suits(typ, offering int) bool {
 	return slices.ContainsFunc(p.variants, func(v variant) bool { return v.masks[typ]&(1<<offering) != 0 })
 }
 
-// openStates numbers what the items of bins have made of the open keys, so that narrowing twice costs one map look-up.
+// openStates numbers the states of the open keys of bins, so repeated narrowing costs one map look-up.
 type openStates struct {
-	sets []requirements.Set // sets[0] is anything
-	next map[[2]int32]int32 // state and what is asked of it to the next state, -1 = impossible
+	sets []requirements.Set  // sets[0] allows anything
+	next map[narrowing]int32 // the next state; -1 = impossible
 }
 
+// narrowing is a state and an index into openKeys.sets that narrows it.
+type narrowing struct{ state, ask int32 }
+
 func (o *openStates) narrow(in *Instance, state, ask int32) int32 {
-	key := [2]int32{state, ask}
+	key := narrowing{state, ask}
 	if next, ok := o.next[key]; ok {
 		return next
 	}
@@ -267,8 +270,8 @@ func (o *openStates) narrow(in *Instance, state, ask int32) int32 {
 	return next
 }
 
-// narrow applies what a variant asks of the open keys to a bin's state, and drops the offerings that cannot follow. The
-// mask is 0 when none can.
+// narrow applies what a variant requires of the open keys to a bin's state, and drops the offerings that cannot follow. The
+// mask is 0 if none can.
 func (f *filler) narrow(t, state int32, v *variant, mask uint64) (int32, uint64) {
 	next := f.states.narrow(f.in, state, v.open)
 	if next < 0 {
@@ -280,7 +283,7 @@ func (f *filler) narrow(t, state int32, v *variant, mask uint64) (int32, uint64)
 	return next, f.in.followers(t, f.states.sets[next], mask)
 }
 
-// followers keeps the offerings of the mask whose open labels can still take values that s allows.
+// followers returns the offerings of the mask whose open labels can still take values that s allows.
 func (in *Instance) followers(t int32, s requirements.Set, mask uint64) uint64 {
 	typ := &in.problem.Types[t]
 	for rest := mask; rest != 0; rest &= rest - 1 {
@@ -312,16 +315,16 @@ func (in *Instance) canFollow(typ *Type, o *Offering, s requirements.Set) bool {
 	return true
 }
 
-// Labels is what is certain of the labels of a bin once it holds these shares: the type's and the offering's, narrowed
-// by what the items ask of open keys. An open key that is still free keeps its set of values. Where items have
-// alternatives, each takes the first that leaves room for the others. It is impossible if the bin cannot hold them.
+// Labels returns what is certain of the labels of a bin with these shares: those of the type and offering, narrowed by what the
+// items require of open keys. A key that stays open keeps its set of values. Where items have alternatives, each takes the
+// first that is compatible with the others. The result is impossible if the bin cannot hold the shares.
 func (in *Instance) Labels(b Bin) requirements.Set {
 	typ := &in.problem.Types[b.Type]
 	set, err := typ.Provides.Intersect(typ.Offerings[b.Offering].Provides)
 	if err != nil {
 		return requirements.Impossible()
 	}
-	if in.open.keys.Len() == 0 { // which leaves nothing to narrow
+	if in.open.keys.Len() == 0 { // no key can be narrowed
 		for _, s := range b.Shares {
 			if !in.profiles[in.profile[s.Item]].suits(b.Type, b.Offering) {
 				return requirements.Impossible()
@@ -329,21 +332,20 @@ func (in *Instance) Labels(b Bin) requirements.Set {
 		}
 		return set
 	}
-	settled, ok := in.settle(in.closed(set), b.Shares)
+	narrowed, ok := in.chooseAlternatives(in.closed(set), b.Shares)
 	if !ok {
 		return requirements.Impossible()
 	}
-	var silent []string // what closed has added
+	var silent []string // the keys that closed added
 	for key := range in.open.keys.All() {
 		if !set.Has(key) {
 			silent = append(silent, key)
 		}
 	}
-	return settled.Without(requirements.KeysOf(silent...))
+	return narrowed.Without(requirements.KeysOf(silent...))
 }
 
-// closed says of each open key that the labels do not mention that it is absent: open is a key only where the labels
-// say so.
+// closed returns the labels with each open key that they do not mention marked as absent.
 func (in *Instance) closed(labels requirements.Set) requirements.Set {
 	if in.open.keys.Len() == 0 || labels.IsImpossible() {
 		return labels
@@ -359,16 +361,16 @@ func (in *Instance) closed(labels requirements.Set) requirements.Set {
 	return out
 }
 
-// settle chooses an alternative for each share, so that a bin with these labels, made by closed, satisfies all of them;
-// the first choice in lexical order, alternatives that leave open keys alone before all others. The cost is linear
-// unless alternatives get in each other's way; then it grows exponentially with the number of shares concerned.
-func (in *Instance) settle(labels requirements.Set, shares []Share) (requirements.Set, bool) {
+// chooseAlternatives chooses an alternative for each share, such that a bin with these labels (made by closed) satisfies all of
+// them. It takes the first choice in lexical order, alternatives without open keys first. The cost is linear unless
+// alternatives conflict; then it is exponential in the number of conflicting shares.
+func (in *Instance) chooseAlternatives(labels requirements.Set, shares []Share) (requirements.Set, bool) {
 	var asked [][]requirements.Set
 	for _, s := range shares {
 		options, free := in.asks(labels, in.problem.Items[s.Item].Requires)
 		switch {
 		case free:
-		case len(options) == 1: // no choice: narrow at once, which spares trying others in vain
+		case len(options) == 1: // no choice: narrow at once, to save backtracking
 			next, err := labels.Intersect(options[0])
 			if err != nil {
 				return labels, false
@@ -383,7 +385,7 @@ func (in *Instance) settle(labels requirements.Set, shares []Share) (requirement
 	return narrowInTurn(labels, asked)
 }
 
-// asks is what each alternative that is compatible with the labels says of open keys; free if one says nothing.
+// asks returns what each alternative compatible with the labels requires of open keys; free means that one requires nothing.
 func (in *Instance) asks(labels requirements.Set, alts requirements.Alternatives) (options []requirements.Set, free bool) {
 	for alt := range alts.All() {
 		if !alt.Compatible(labels, requirements.Keys{}) {

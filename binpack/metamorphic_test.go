@@ -15,7 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// shop is a random problem of usual proportions: classes of pods, types of growing size at growing prices in two zones.
+// shop draws a problem of usual proportions: item classes, types of growing size and price, two zones.
 func shop(rng *rand.Rand, classes int) binpack.Problem {
 	p := binpack.Problem{
 		Resources: []string{"cpu", "memory"},
@@ -53,7 +53,7 @@ func shop(rng *rand.Rand, classes int) binpack.Problem {
 	return p
 }
 
-// named is a plan with names for indexes, so that plans of problems in another order can be compared.
+// named returns a plan with names instead of indexes, so plans of permuted problems compare.
 func named(t *testing.T, p binpack.Problem) (string, *binpack.Plan) {
 	t.Helper()
 	in, plan := lawful(t, p)
@@ -86,7 +86,7 @@ func TestPlansDoNotDependOnTheOrderOfTheInput(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	for round := range rounds(20, 300) {
 		p := shop(rng, 12)
-		if round%2 == 0 { // names alone tell these apart
+		if round%2 == 0 { // only names differ
 			for i := range p.Items {
 				p.Items[i].Size = []int64{700, 1 << 20}
 			}
@@ -97,12 +97,12 @@ func TestPlansDoNotDependOnTheOrderOfTheInput(t *testing.T) {
 		got, _ := named(t, q)
 		require.Equal(t, want, got, "items and types in another order")
 
-		// Nodes are filled in their order, so a shuffle may move things, but neither cost nor bound of a problem that
-		// needs no new bin, nor the bound at all when the same things are placed.
+		// Nodes are filled in order, so a shuffle may move items. Cost and bound of a problem without new bins do not change,
+		// nor does the bound if the same items are placed.
 		q.Nodes = shuffled(rng, p.Nodes)
 		_, before := named(t, p)
 		_, after := named(t, q)
-		if slices.Max(before.Left) == 0 && slices.Max(after.Left) == 0 {
+		if slices.Max(before.Unplaced) == 0 && slices.Max(after.Unplaced) == 0 {
 			require.Equal(t, before.Bound.Price, after.Bound.Price, "nodes in another order")
 		}
 	}
@@ -180,13 +180,13 @@ func TestPlansScaleWithTheirUnits(t *testing.T) {
 		require.LessOrEqual(t, before.Bound.Price, after.Cost/7)
 		if before.Bound.Kind == binpack.CoverageLP && after.Bound.Kind == binpack.CoverageLP {
 			require.InDelta(t, 7*float64(before.Bound.Price), float64(after.Bound.Price), 1e-6*float64(after.Cost)+8)
-		} else { // rounding leads the search for fillings along other paths, which end elsewhere when they are cut short
+		} else { // rounding changes the path of the search for patterns, which may be cut short elsewhere
 			require.InEpsilon(t, 7*float64(before.Bound.Price), float64(after.Bound.Price), 0.01)
 		}
 	}
 }
 
-func TestASecondOfferingOfTheSameKindChangesNothing(t *testing.T) {
+func TestAnEqualSecondOfferingChangesNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(19, 20))
 	for range rounds(20, 300) {
 		p := shop(rng, 12)
@@ -206,13 +206,13 @@ func TestASecondOfferingOfTheSameKindChangesNothing(t *testing.T) {
 	}
 }
 
-// How many of a class are left sways the choice of the next type, so the cost of two halves is the same only where there
-// is one type to choose; what can be proved is the same always.
+// How much of an item remains influences the choice of the next type, so two halves cost the same only if there is one type.
+// The provable bound is always the same.
 func TestAClassInTwoHalves(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 22))
 	for round := range rounds(40, 600) {
 		p := shop(rng, 12)
-		p.Pools[1].MaxNodes = -1 // a budget that runs out within a class would fall to either half
+		p.Pools[1].MaxNodes = -1 // a budget that runs out within an item could hit either half
 		if round%2 == 0 {
 			p.Types = p.Types[8:9]
 		}
@@ -226,7 +226,7 @@ func TestAClassInTwoHalves(t *testing.T) {
 		half := q.Items[k]
 		half.Count = q.Items[k].Count / 2
 		q.Items[k].Count -= half.Count
-		half.Name += "b" // next to the other half in the order of names; tags stay those of the whole
+		half.Name += "b" // next to the other half by name; tags stay those of the whole
 		q.Items = append(q.Items, half)
 		_, after := named(t, q)
 		require.Equal(t, before.Bound.Price, after.Bound.Price)
@@ -237,8 +237,7 @@ func TestAClassInTwoHalves(t *testing.T) {
 	}
 }
 
-// The least cost never falls when there is more to pack. What is proved of it may, but only where a search through the
-// fillings of a bin was cut short.
+// The optimum never falls with more to pack. The proved bound may, but only if a search for patterns was cut short.
 func TestMoreToPackNeverLowersTheBound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 24))
 	for range rounds(20, 300) {
@@ -276,7 +275,7 @@ func TestSameBytesOnAnyNumberOfCores(t *testing.T) {
 	}
 }
 
-// The problem is the caller's: nothing of it changes, and an instance serves several callers at once.
+// Pack does not change the problem, and an instance serves several callers at once.
 func TestArgumentsAndInstancesStayAsTheyAre(t *testing.T) {
 	seed := func() binpack.Problem { return shop(rand.New(rand.NewPCG(27, 28)), 12) }
 	p := seed()

@@ -11,32 +11,31 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
-// relaxation is an instance as package relax sees it: items of one size and one set of requirements are a class,
-// offerings of one type that cost the same and suit the same are a kind. Tags between items that keep few of them apart, open keys, budgets of pools
-// and MinValues are left out: without them nothing gets dearer.
+// relaxation is an instance as package relax sees it. Items of equal size and requirements form a class; offerings of a type
+// with equal price and eligibility form a bin type. It leaves out tags between items that keep few of them apart, open keys,
+// budgets of pools and MinValues. Leaving out rules never raises the optimum.
 type relaxation struct {
 	model   *relax.Model
 	apart   []apart // tags that are resources of the model, after those of the problem
-	spread  []int   // diversities that are resources after these: no bin holds more than its capacity pool
-	several int     // how many offers stand for another, for what a capacity pool may hold is bounded; 1 where it is not
-	proves  bool    // it is for a bound: offers of one capacity pool do not stand for those of another
-	class   []int32 // by item, -1 where none is to be placed
-	members [][]int // by class
-	kinds   []kind
-	sparse  bool // kinds or things may be left out, so what it proves does not hold for all
+	spread  []int   // diversities that are further resources: a bin holds no more than its capacity pool
+	several int     // how many dominating offers from other capacity pools exclude an offer; 1 without diversity
+	proves  bool    // the relaxation is for a bound: an offer never excludes one of another capacity pool
+	class   []int32 // by item; -1 where no copy is to be placed
+	members [][]int // by class: its items
+	types   []binType
+	sparse  bool // some bin types or items are left out, so it proves nothing about the whole
 }
 
-// kind is a type with those of its offerings that are alike, or existing nodes that are.
-type kind struct {
+// binType is a type with those of its offerings that are alike, or existing nodes that are alike.
+type binType struct {
 	typ   int32
 	mask  uint64
-	nodes []int32 // of those that exist, in their order; nil for what is bought
+	nodes []int32 // existing nodes, in order; nil for bins to buy
 }
 
-// relaxed is the relaxation for the counts of items, over the types of one tier, or of all if tier is negative, as far as
-// they cost less than the ceiling; for a bound where it proves, otherwise for a plan.
-// With nodes, their room is for
-// sale at no price; ok is false where there are too many different ones, or stop is set.
+// relaxed returns the relaxation for the counts of items, over the types of one tier (negative: all) that cost less than the
+// ceiling. It is for a bound if proves is set, otherwise for a plan. With nodes, existing nodes are bin types of price 0. ok is
+// false if there are too many different nodes, or if it was stopped.
 func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, proves bool, pools []poolState, stop *atomic.Bool) (r *relaxation, ok bool) {
 	r = &relaxation{model: &relax.Model{}, class: make([]int32, len(counts)), apart: in.apartTags(counts), spread: in.spreadMost(counts)}
 	r.model.Dims = in.dims + len(r.apart) + len(r.spread)
@@ -46,7 +45,7 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 	}
 	used := r.usedProfiles(in)
 	var list []offer
-	for _, t := range in.byPrice { // so that little is left to be sorted
+	for _, t := range in.byPrice { // nearly in the order that undominated sorts by
 		typ := &in.problem.Types[t]
 		if len(typ.Offerings) > 0 && in.minPrice[t] < ceiling && (tier < 0 || int(in.tierOfPool[typ.Pool]) == tier) {
 			list = r.appendOffers(in, list, t, used, ceiling)
@@ -62,24 +61,24 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 		r.countPools(list, len(in.diverse.pools), in.dims+len(r.apart))
 	}
 	if nodes {
-		var rooms []offer
-		for digits := range roomDigits { // coarser and coarser
-			if rooms, ok = r.roomsForSale(in, used, []int{63, 4, 3, 2, 1}[digits], proves); ok {
-				r.sparse = r.sparse || digits > 0 // rooms that are rounded down prove nothing
+		var nodeOffers []offer
+		for digits := range nodeShapeDigits { // from exact to coarse
+			if nodeOffers, ok = r.existingNodes(in, used, []int{63, 4, 3, 2, 1}[digits], proves); ok {
+				r.sparse = r.sparse || digits > 0 // capacities that are rounded down prove nothing
 				break
 			}
 		}
 		if !ok {
 			return r, false
 		}
-		r.cut(rooms)
-		list = append(list, rooms...)
+		r.cut(nodeOffers)
+		list = append(list, nodeOffers...)
 	}
 	r.compileKinds(in, list, used)
 	return r, true
 }
 
-// limit counts the offers of a pool that allows so many nodes.
+// limit makes the MaxNodes of pools a supply of their offers.
 func (r *relaxation) limit(in *Instance, list []offer, pools []poolState) {
 	for k, p := range pools {
 		if p.maxNodes == math.MaxInt {
@@ -95,19 +94,19 @@ func (r *relaxation) limit(in *Instance, list []offer, pools []poolState) {
 	}
 }
 
-// cut leaves of each room what things can fill.
+// cut lowers each capacity to what items can fill of it.
 func (r *relaxation) cut(list []offer) {
-	rooms := make([][]int64, len(list))
+	capacities := make([][]int64, len(list))
 	for i := range list {
-		rooms[i] = list[i].capacity
+		capacities[i] = list[i].capacity
 	}
-	for i, room := range r.model.Reached(rooms) {
-		list[i].capacity = room
+	for i, capacity := range r.model.Tightened(capacities) {
+		list[i].capacity = capacity
 	}
 }
 
-// compileClasses goes through the items in an order that does not depend on theirs in the problem. It reports whether it was
-// not stopped.
+// compileClasses groups the items into classes, in an order that does not depend on their order in the problem. It reports
+// whether it finished.
 func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Bool) bool {
 	known := make(map[string]int32, len(counts))
 	capped := map[string]bool{} // classes with limits on their own tags
@@ -153,11 +152,11 @@ func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Boo
 		c.Count += int64(n)
 		r.class[i] = k
 		r.members[k] = append(r.members[k], i)
-		most := room(nil, &in.itemTags[i], math.MaxInt32)
+		most := admittedByTags(nil, &in.itemTags[i], math.MaxInt32)
 		if !r.proves {
-			most = r.spreadRoom(in, i, most)
+			most = r.mostInPool(in, i, most)
 		}
-		if most < math.MaxInt32 { // those with the same tags share what one bin holds
+		if most < math.MaxInt32 { // items with equal tags share the limit of one bin
 			for _, t := range in.itemTags[i].adds {
 				key = strconv.AppendInt(append(key, '+'), int64(t.tag), 36)
 			}
@@ -174,7 +173,7 @@ func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Boo
 	return true
 }
 
-// usedProfiles are the profiles of items that are there, in order.
+// usedProfiles returns the profiles of the classes, sorted.
 func (r *relaxation) usedProfiles(in *Instance) []int32 {
 	var out []int32
 	for _, members := range r.members {
@@ -184,21 +183,21 @@ func (r *relaxation) usedProfiles(in *Instance) []int32 {
 	return slices.Compact(out)
 }
 
-// offer is a kind before it gets a number.
+// offer is a bin type before it has a number.
 type offer struct {
-	kind
+	binType
 	capacity []int64
 	price    Price
 	supply   int32
-	takes    int      // of the supply
-	pool     int32    // the capacity pool where there is diversity, 0 for none and counted from 1
+	takes    int      // how much of the supply one bin takes
+	pool     int32    // 1 + capacity pool where there is diversity; 0 for none
 	suits    []uint64 // bitset over the used profiles
 }
 
 func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, used []int32, ceiling Price) []offer {
 	first := len(list)
 	typ := &in.problem.Types[t]
-	room := withRooms(in.capacityOf(t), r.apart, &in.typeTags[t])
+	capacity := withTags(in.capacityOf(t), r.apart, &in.typeTags[t])
 	for j := range typ.Offerings {
 		if in.objective(t, j) >= ceiling {
 			continue
@@ -216,10 +215,10 @@ func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, used []in
 		if !any {
 			continue
 		}
-		o := offer{kind: kind{t, 1 << j, nil}, capacity: room, price: in.objective(t, j), supply: -1, takes: 1, suits: suits}
+		o := offer{binType: binType{t, 1 << j, nil}, capacity: capacity, price: in.objective(t, j), supply: -1, takes: 1, suits: suits}
 		if len(in.diverse.left) > 0 {
 			pool := in.diverse.offering[t][j]
-			o.capacity, o.pool = r.withSpread(in, room, pool), pool+1
+			o.capacity, o.pool = r.withSpread(in, capacity, pool), pool+1
 		}
 		if in.reserveOf[t] != nil && in.reserveOf[t][j] >= 0 {
 			o.supply, o.takes = in.reserveOf[t][j], typ.Offerings[j].takes()
@@ -236,9 +235,9 @@ func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, used []in
 	return list
 }
 
-// undominated leaves out what another offer does as well for no more money, in the order of price.
+// undominated returns the offers that no other offer dominates, by price.
 func (r *relaxation) undominated(in *Instance, list []offer) []offer {
-	order := make([]int32, len(list)) // offers are large
+	order := make([]int32, len(list)) // sort indexes, because offers are large
 	for i := range order {
 		order[i] = int32(i)
 	}
@@ -251,23 +250,23 @@ func (r *relaxation) undominated(in *Instance, list []offer) []offer {
 			cmp.Compare(in.problem.Types[a.typ].Name, in.problem.Types[b.typ].Name), cmp.Compare(a.typ, b.typ), cmp.Compare(a.mask, b.mask), cmp.Compare(x, y))
 	})
 	var kept []offer
-	var rooms, most [][2]int64 // of those kept, the first two capacities, and of each block of them the most: few need a closer look
+	var capacities, most [][2]int64 // the first two capacities of each kept offer, and the maximum of each block: few offers need a closer look
 	first := func(o *offer) [2]int64 {
 		if len(o.capacity) == 0 {
 			return [2]int64{}
 		}
 		return [2]int64{o.capacity[0], o.capacity[min(1, len(o.capacity)-1)]}
 	}
-	dominated := func(o *offer, room [2]int64) bool {
+	dominated := func(o *offer, capacity [2]int64) bool {
 		n := 0
 		for b, m := range most {
-			if m[0] < room[0] || m[1] < room[1] {
+			if m[0] < capacity[0] || m[1] < capacity[1] {
 				continue
 			}
 			for k := b * blockOfOffers; k < min((b+1)*blockOfOffers, len(kept)); k++ {
-				if rooms[k][0] >= room[0] && rooms[k][1] >= room[1] && in.dominates(&kept[k], o) {
+				if capacities[k][0] >= capacity[0] && capacities[k][1] >= capacity[1] && in.dominates(&kept[k], o) {
 					n++
-					if a := &kept[k]; a.pool == 0 || a.pool == o.pool || !r.proves && n >= r.several { // what another capacity pool may hold is bounded
+					if a := &kept[k]; a.pool == 0 || a.pool == o.pool || !r.proves && n >= r.several { // other capacity pools may fill up
 						return true
 					}
 				}
@@ -276,16 +275,16 @@ func (r *relaxation) undominated(in *Instance, list []offer) []offer {
 		return false
 	}
 	for _, i := range order {
-		room := first(&list[i])
-		if dominated(&list[i], room) {
+		capacity := first(&list[i])
+		if dominated(&list[i], capacity) {
 			continue
 		}
 		if len(kept)%blockOfOffers == 0 {
-			most = append(most, room)
+			most = append(most, capacity)
 		}
 		m := &most[len(most)-1]
-		*m = [2]int64{max(m[0], room[0]), max(m[1], room[1])}
-		kept, rooms = append(kept, list[i]), append(rooms, room)
+		*m = [2]int64{max(m[0], capacity[0]), max(m[1], capacity[1])}
+		kept, capacities = append(kept, list[i]), append(capacities, capacity)
 	}
 	return kept
 }
@@ -304,7 +303,7 @@ func (in *Instance) dominates(a, b *offer) bool {
 			return false
 		}
 	}
-	// What a strategy has to mind beyond price and room may forbid a where it allows b.
+	// Rules beyond price and capacity may forbid a where they allow b.
 	ta, tb := &in.problem.Types[a.typ], &in.problem.Types[b.typ]
 	if ta.Pool != tb.Pool {
 		p := &in.problem.Pools[ta.Pool]
@@ -323,11 +322,11 @@ func (in *Instance) dominates(a, b *offer) bool {
 		slices.Equal(tags.adds, in.typeTags[b.typ].adds) && slices.Equal(tags.caps, in.typeTags[b.typ].caps)
 }
 
-// roomsForSale are the existing nodes as offers at no price, those together that are alike in so many binary digits of what
-// they have free, rounded up for a bound and down for a plan.
-func (r *relaxation) roomsForSale(in *Instance, used []int32, digits int, up bool) ([]offer, bool) {
+// existingNodes returns the existing nodes as offers of price 0. Nodes whose free capacities agree in so many binary digits
+// share an offer, rounded up for a bound and down for a plan. It reports whether the number of offers is within the limit.
+func (r *relaxation) existingNodes(in *Instance, used []int32, digits int, up bool) ([]offer, bool) {
 	var out []offer
-	most := min(max(roomWork/(len(r.model.Classes)+1), leastRooms), mostRooms)
+	most := min(max(nodeShapeWork/(len(r.model.Classes)+1), minNodeShapes), maxNodeShapes)
 	for n := range in.problem.Nodes {
 		suits := make([]uint64, (len(used)+63)/64)
 		any := false
@@ -342,7 +341,7 @@ func (r *relaxation) roomsForSale(in *Instance, used []int32, digits int, up boo
 		if !any {
 			continue
 		}
-		free := slices.Clone(r.roomOf(in, n))
+		free := slices.Clone(r.freeOf(in, n))
 		for k := range in.dims {
 			free[k] = rounded(free[k], digits, up)
 		}
@@ -355,9 +354,9 @@ func (r *relaxation) roomsForSale(in *Instance, used []int32, digits int, up boo
 		if len(out) == most {
 			return nil, false
 		}
-		out = append(out, offer{kind: kind{-1, 0, []int32{int32(n)}}, capacity: free, supply: 1, takes: 1, suits: suits})
+		out = append(out, offer{binType: binType{-1, 0, []int32{int32(n)}}, capacity: free, supply: 1, takes: 1, suits: suits})
 	}
-	slices.SortFunc(out, func(a, b offer) int { // what is proved does not depend on the order of the nodes
+	slices.SortFunc(out, func(a, b offer) int { // proofs do not depend on the order of nodes
 		return cmp.Or(slices.Compare(a.capacity, b.capacity), slices.Compare(a.suits, b.suits))
 	})
 	for i := range out {
@@ -368,7 +367,7 @@ func (r *relaxation) roomsForSale(in *Instance, used []int32, digits int, up boo
 	return out, true
 }
 
-// rounded is the number with so many binary digits, or itself where it cannot be rounded up.
+// rounded returns n rounded to so many binary digits, or n itself where rounding up would overflow.
 func rounded(n int64, digits int, up bool) int64 {
 	shift := max(bits.Len64(uint64(n))-digits, 0)
 	switch down := n >> shift << shift; {
@@ -381,9 +380,9 @@ func rounded(n int64, digits int, up bool) int64 {
 	}
 }
 
-// roomOf is what an existing node has free in the model.
-func (r *relaxation) roomOf(in *Instance, node int) []int64 {
-	free := withRooms(in.free[node*in.dims:(node+1)*in.dims], r.apart, &in.nodeTags[node])
+// freeOf returns the free capacity of an existing node in the model.
+func (r *relaxation) freeOf(in *Instance, node int) []int64 {
+	free := withTags(in.free[node*in.dims:(node+1)*in.dims], r.apart, &in.nodeTags[node])
 	if len(r.spread) == 0 {
 		return free
 	}
@@ -397,8 +396,8 @@ func (r *relaxation) compileKinds(in *Instance, list []offer, used []int32) {
 		suits[k] = make([]uint64, words)
 	}
 	for i, o := range list {
-		r.model.Kinds = append(r.model.Kinds, relax.Kind{Capacity: o.capacity, Price: float64(o.price), Supply: o.supply, Takes: int64(o.takes), Pool: o.pool, Label: i})
-		r.kinds = append(r.kinds, o.kind)
+		r.model.BinTypes = append(r.model.BinTypes, relax.BinType{Capacity: o.capacity, Price: float64(o.price), Supply: o.supply, Takes: int64(o.takes), Pool: o.pool, Label: i})
+		r.types = append(r.types, o.binType)
 		for k := range used {
 			if o.suits[k/64]&(1<<(k%64)) != 0 {
 				suits[k][i/64] |= 1 << (i % 64)
@@ -407,7 +406,7 @@ func (r *relaxation) compileKinds(in *Instance, list []offer, used []int32) {
 	}
 	for c, members := range r.members {
 		k, _ := slices.BinarySearch(used, in.profile[members[0]])
-		r.model.Classes[c].Kinds = suits[k]
+		r.model.Classes[c].BinTypes = suits[k]
 	}
 	for d := range in.diverse.left {
 		if !r.proves {
@@ -424,11 +423,11 @@ func (r *relaxation) compileKinds(in *Instance, list []offer, used []int32) {
 	}
 }
 
-// dearest is the highest price of the relaxation's kinds.
+// dearest returns the highest price of a bin type.
 func (r *relaxation) dearest() float64 {
 	most := 0.0
-	for i := range r.model.Kinds {
-		most = math.Max(most, r.model.Kinds[i].Price)
+	for i := range r.model.BinTypes {
+		most = math.Max(most, r.model.BinTypes[i].Price)
 	}
 	return most
 }

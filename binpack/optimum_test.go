@@ -11,14 +11,13 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 )
 
-// optimum is the least price at which what the layout places can be placed, found by trying everything: each single
-// thing goes to each node, into each bin that is open, or into a new bin of each offering. Rules that need the whole
-// layout are asked at the end. ok is false when the search was given up.
+// optimum returns the lowest price for what the layout places, by brute force: each copy goes to each node, each open bin, or a
+// new bin of each offering. Rules on the whole layout are checked at the end. ok is false if the search was given up.
 func optimum(p *binpack.Problem, of binpack.Layout) (best binpack.Price, ok bool) {
-	var things []int
+	var copies []int
 	count := func(shares []binpack.Share) {
 		for _, s := range shares {
-			things = append(things, slices.Repeat([]int{s.Item}, s.Count)...)
+			copies = append(copies, slices.Repeat([]int{s.Item}, s.Count)...)
 		}
 	}
 	for _, shares := range of.Nodes {
@@ -27,11 +26,11 @@ func optimum(p *binpack.Problem, of binpack.Layout) (best binpack.Price, ok bool
 	for _, b := range of.Bins {
 		count(b.Shares)
 	}
-	slices.Sort(things)
-	if len(things) > 6 {
+	slices.Sort(copies)
+	if len(copies) > 6 {
 		return 0, false
 	}
-	s := &search{p: p, things: things, best: math.MaxInt64, steps: 200_000}
+	s := &search{p: p, copies: copies, best: math.MaxInt64, steps: 200_000}
 	s.layout.Nodes = make([][]binpack.Share, len(p.Nodes))
 	s.place(0, 0)
 	return s.best, s.steps > 0
@@ -39,7 +38,7 @@ func optimum(p *binpack.Problem, of binpack.Layout) (best binpack.Price, ok bool
 
 type search struct {
 	p      *binpack.Problem
-	things []int
+	copies []int
 	layout binpack.Layout
 	best   binpack.Price
 	steps  int
@@ -50,13 +49,13 @@ func (s *search) place(i int, cost binpack.Price) {
 	if s.steps <= 0 || cost >= s.best {
 		return
 	}
-	if i == len(s.things) {
+	if i == len(s.copies) {
 		if dumbCheck(s.p, s.layout) == nil {
 			s.best = cost
 		}
 		return
 	}
-	share := binpack.Share{Item: s.things[i], Count: 1}
+	share := binpack.Share{Item: s.copies[i], Count: 1}
 	for n, node := range s.p.Nodes {
 		old := s.layout.Nodes[n]
 		s.layout.Nodes[n] = append(slices.Clip(old), share)
@@ -109,12 +108,12 @@ func TestBoundOptimumAndCostStandInOrder(t *testing.T) {
 	t.Logf("%d searched: cost optimal in %d, bound tight in %d", searched, optimal, tight)
 }
 
-// FuzzPack decodes bytes into a small problem and holds the plan against all laws, the dumb judge and, where it is
-// tiny, the optimum.
+// FuzzPack decodes bytes into a small problem, and checks the plan against all laws, the dumb judge and, if it is tiny, the
+// optimum.
 func FuzzPack(f *testing.F) {
-	f.Add([]byte{})                                                           // everything at its least
+	f.Add([]byte{})                                                           // the lowest choices
 	f.Add([]byte("joinery packs bins"))                                       // any text is a problem
-	f.Add(slices.Repeat([]byte{1}, 160))                                      // everything at its second choice
+	f.Add(slices.Repeat([]byte{1}, 160))                                      // the second choices
 	f.Add(slices.Repeat([]byte{3, 1, 2}, 60))                                 // minimums and alternatives
 	f.Add([]byte{1, 0, 2, 3, 2, 9, 9, 0, 0, 1, 0, 0, 3, 5, 0, 7, 1, 1, 2, 2}) // a pool with minimums, two dimensions
 	rng := rand.New(rand.NewPCG(7, 8))

@@ -16,7 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 )
 
-// orlib is one instance of OR-Library's one-dimensional bin packing: items of whole sizes, bins of one capacity.
+// orlib is an instance of OR-Library's one-dimensional bin packing: integer sizes, bins of one capacity.
 type orlib struct {
 	name     string
 	capacity int64
@@ -24,7 +24,7 @@ type orlib struct {
 	optimum  int
 }
 
-// sharedData is the folder of external test data, which stands beside the repository.
+// sharedData is the folder of external test data, next to the repository.
 func sharedData(t *testing.T, elem ...string) string {
 	t.Helper()
 	path := filepath.Join(append([]string{"..", "..", "shared", "data"}, elem...)...)
@@ -64,7 +64,7 @@ func readOrlib(t *testing.T) []orlib {
 		for range number() {
 			o := orlib{name: next(), capacity: number()}
 			n := number()
-			number() // the best known when the file was made; some are one too high
+			number() // the best known at the time; some are one too high
 			for range n {
 				o.sizes = append(o.sizes, number())
 			}
@@ -89,17 +89,17 @@ func (o orlib) problem() binpack.Problem {
 	return p
 }
 
-// On 80 instances with proven optima no plan is better than possible, and no bound is above the optimum.
+// On 80 instances with proven optima no plan is better than the optimum, and no bound exceeds it.
 func TestOrlibNeverBelowTheOptimum(t *testing.T) {
 	instances := readOrlib(t)
 	require.Len(t, instances, 80)
 	bins, best, bound := 0, 0, 0
-	if raced { // nothing runs beside anything else here: some will do
+	if raced { // the race detector has nothing to find here, so a few suffice
 		instances = instances[:rounds(len(instances), len(instances))]
 	}
 	for _, o := range instances {
 		_, plan := lawful(t, o.problem())
-		for _, left := range plan.Left {
+		for _, left := range plan.Unplaced {
 			require.Zero(t, left, o.name)
 		}
 		require.GreaterOrEqual(t, len(plan.Bins), o.optimum, o.name)

@@ -13,13 +13,13 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 )
 
-// within panics if f takes longer: a search without an end is a failure.
+// within panics if f takes longer than the limit, because a search must end.
 func within(limit time.Duration, f func()) {
 	defer time.AfterFunc(limit, func() { panic("it does not end") }).Stop()
 	f()
 }
 
-// one is a problem of a single pool without limits.
+// one returns a problem with a single pool without limits.
 func one(resources []string, types []binpack.Type, items ...binpack.Item) binpack.Problem {
 	return binpack.Problem{Resources: resources, Pools: []binpack.Pool{unbounded("p", 0)}, Types: types, Items: items}
 }
@@ -32,20 +32,20 @@ func typ(name string, price binpack.Price, capacity ...int64) binpack.Type {
 	return binpack.Type{Name: name, Capacity: capacity, Offerings: []binpack.Offering{{Price: price}}}
 }
 
-// fragmented needs bins of which no sum of sizes shows the need: its optimum is $178.
+// fragmented needs more bins than any sum of sizes shows; its optimum is $178.
 func fragmented() binpack.Problem {
 	return one([]string{"cpu", "gpu"}, []binpack.Type{typ("cpu", 10*binpack.PerDollar, 100, 0), typ("gpu", 8*binpack.PerDollar, 0, 1)},
 		item("large", 13, 51, 0), item("small", 7, 7, 0), item("gpu", 6, 0, 1))
 }
 
-// A search proves nothing above the optimum, whoever claims it.
+// No claim above the optimum is verified.
 func TestNoFalseClaimIsVerified(t *testing.T) {
 	p := fragmented()
 	in, plan := lawfulBy(t, p, nil)
 	require.Equal(t, 178*binpack.PerDollar, plan.Objective)
 	require.LessOrEqual(t, plan.Bound.Price, plan.Objective)
 	require.NoError(t, in.VerifyBound(plan))
-	// A dearer layout of the same items, so that the bound may be claimed to be higher.
+	// A dearer layout of the same items allows a higher claim.
 	dear := *plan
 	dear.Layout, dear.Objective = binpack.Layout{}, 0
 	for i, n := range []int{13, 7, 6} {
@@ -59,15 +59,15 @@ func TestNoFalseClaimIsVerified(t *testing.T) {
 	for _, claim := range []binpack.Price{179, 200, 248} {
 		for _, kind := range []binpack.BoundKind{binpack.Exhausted, binpack.Configuration, binpack.AssignmentLP} {
 			for _, items := range [][]binpack.Price{{10 * binpack.PerDollar, 0, 8 * binpack.PerDollar}, {0, 0, 0}, {5, 1, 8}} {
-				dear.Bound = binpack.Bound{Price: claim * binpack.PerDollar, Kind: kind, Items: items}
+				dear.Bound = binpack.Bound{Price: claim * binpack.PerDollar, Kind: kind, ItemDuals: items}
 				require.Error(t, in.VerifyBound(&dear), "%d of kind %s", claim, kind)
 			}
 		}
 	}
 }
 
-// A capacity that no item asks for may be as large as integers get.
-func TestCapacityThatNobodyAsksFor(t *testing.T) {
+// A capacity that no item needs may be as large as an integer.
+func TestCapacityThatNoItemNeeds(t *testing.T) {
 	for _, huge := range []int64{1 << 60, 1 << 61, 1 << 62, math.MaxInt64} {
 		p := one([]string{"cpu", "spare"}, []binpack.Type{typ("a", 20, 10, huge), typ("b", 15, 6, huge), typ("c", 5, 1, huge)},
 			item("x", 3, 5, 0), item("y", 3, 4, 0), item("z", 2, 1, 0))
@@ -80,7 +80,7 @@ func TestCapacityThatNobodyAsksFor(t *testing.T) {
 	}
 }
 
-// How long a search takes does not depend on how far prices lie apart.
+// The length of a search does not depend on the ratio of prices.
 func TestPricesFarApart(t *testing.T) {
 	for _, ratio := range []binpack.Price{75_000, 300_000, 10_000_000, 1_000_000_000} {
 		p := one([]string{"cpu", "memory"}, []binpack.Type{typ("cheap", 1, 1, 0), typ("other", 2, 0, 1), typ("dear", 3*ratio, 10, 10)},
@@ -94,8 +94,8 @@ func TestPricesFarApart(t *testing.T) {
 	}
 }
 
-// What limits do not let in is no reason to plan for it.
-func TestManyThingsAndFewNodes(t *testing.T) {
+// A plan does not prepare for what limits do not admit.
+func TestManyCopiesAndFewNodes(t *testing.T) {
 	for what, limit := range map[string]func(*binpack.Pool){
 		"nodes": func(p *binpack.Pool) { p.MaxNodes = 3 },
 		"price": func(p *binpack.Pool) { p.MaxPrice = 30 },
@@ -109,24 +109,24 @@ func TestManyThingsAndFewNodes(t *testing.T) {
 		within(5*time.Second, func() {
 			_, plan := lawfulBy(t, p, nil)
 			require.Len(t, plan.Bins, 3, what)
-			require.Equal(t, 24, 1_000_000_000-plan.Left[0]+2*(1_000_000_000-plan.Left[1]), what)
+			require.Equal(t, 24, 1_000_000_000-plan.Unplaced[0]+2*(1_000_000_000-plan.Unplaced[1]), what)
 		})
 	}
 }
 
-// How many nodes a pool allows is planned with: what is cheapest without it is not cut off and mended.
+// MaxNodes is part of the plan, not a cut afterwards.
 func TestNodesAreFewAndBinsAreMixed(t *testing.T) {
 	for nodes, price := range map[int]binpack.Price{1: 100, 2: 50, 3: 45, 4: 40} {
 		p := one([]string{"cpu"}, []binpack.Type{typ("small", 10, 5), typ("medium", 25, 10), typ("large", 100, 20)}, item("x", 4, 5))
 		p.Pools[0].MaxNodes = nodes
 		_, plan := lawfulBy(t, p, nil)
-		require.Zero(t, plan.Left[0], "%d nodes", nodes)
+		require.Zero(t, plan.Unplaced[0], "%d nodes", nodes)
 		require.Equal(t, price, plan.Objective, "%d nodes", nodes)
 	}
 }
 
-// How good a bound is does not depend on bins that are too large and dear to be bought.
-func TestGiantsThatNobodyBuys(t *testing.T) {
+// A bound does not get worse through bins that are too large and dear to be bought.
+func TestGiantsAreNotBought(t *testing.T) {
 	rng := rand.New(rand.NewPCG(91, 92))
 	types := []binpack.Type{typ("a", 40_000, 2_000, 7_000), typ("b", 79_000, 4_000, 15_000), typ("c", 95_000, 4_000, 31_000), typ("d", 170_000, 8_000, 31_000)}
 	giant := typ("giant", 3_000_000, 64_000, 250_000)
@@ -159,11 +159,11 @@ func TestDearPrices(t *testing.T) {
 	plan, err = in.Pack(t.Context(), nil)
 	require.NoError(t, err)
 	require.NoError(t, in.VerifyBound(plan))
-	require.Equal(t, 0, plan.Left[0], fmt.Sprint(plan.Layout))
+	require.Equal(t, 0, plan.Unplaced[0], fmt.Sprint(plan.Layout))
 }
 
-// Bins that cost nothing are never refuted for want of a price.
-func TestBinsForNothing(t *testing.T) {
+// Bins of price 0 are never refuted.
+func TestBinsOfPriceZero(t *testing.T) {
 	free := typ("free", 0, 4, 0)
 	p := one([]string{"cpu", "gpu"}, []binpack.Type{free, typ("gpu", 8, 9, 1)}, item("x", 7, 3, 0), item("g", 2, 1, 1))
 	_, plan := lawfulBy(t, p, nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 )
 
-// long reports whether the property suites run at their full counts (make test-long).
+// long reports whether property suites run at their full counts (make test-long).
 func long() bool { return os.Getenv("JOINERY_LONG") == "1" }
 
 func rounds(short, full int) int {
@@ -24,8 +24,8 @@ func rounds(short, full int) int {
 	return short
 }
 
-// lawful packs the problem by first fit, which keeps laws to the letter that a search keeps in cost only, and holds the
-// plan against everything that must be true of every plan.
+// lawful packs the problem by first fit, which keeps every law exactly, and checks the plan against everything that must hold
+// for every plan.
 func lawful(t *testing.T, p binpack.Problem) (*binpack.Instance, *binpack.Plan) {
 	t.Helper()
 	return lawfulBy(t, p, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
@@ -65,7 +65,7 @@ func lawfulBy(t *testing.T, p binpack.Problem, opts *binpack.Options) (*binpack.
 		require.Contains(t, plan.Alternatives[i], binpack.Choice{Type: b.Type, Offering: b.Offering})
 	}
 	require.Equal(t, cost, plan.Cost)
-	require.Equal(t, left, plan.Left)
+	require.Equal(t, left, plan.Unplaced)
 	return in, plan
 }
 
@@ -77,7 +77,7 @@ func TestRandomProblemsAgainstTheDumbJudge(t *testing.T) {
 		in, plan := lawful(t, p)
 		require.NoError(t, dumbCheck(in.Problem(), plan.Layout), "the plan %+v of %+v", plan.Layout, p)
 		bought += len(plan.Bins)
-		for _, n := range plan.Left {
+		for _, n := range plan.Unplaced {
 			refused += n
 		}
 		for i, list := range plan.Alternatives {
@@ -90,7 +90,7 @@ func TestRandomProblemsAgainstTheDumbJudge(t *testing.T) {
 				require.True(t, slices.ContainsFunc(nodesOf(labels), p.Items[s.Item].Requires.Matches), "%s is not on %s", p.Items[s.Item].Requires, labels)
 			}
 		}
-		// A layout that something has been done to is right or wrong for both judges.
+		// Both judges agree on a distorted layout.
 		for range 4 {
 			l := distort(rng, in.Problem(), plan.Layout)
 			want := dumbCheck(in.Problem(), l)
@@ -105,7 +105,7 @@ func TestRandomProblemsAgainstTheDumbJudge(t *testing.T) {
 	require.Greater(t, broken, 500)
 }
 
-// distort changes one thing in a copy of the layout: an offering, a count, or who sits where.
+// distort changes one detail in a copy of the layout: an offering, a count, or a place.
 func distort(rng *rand.Rand, p *binpack.Problem, l binpack.Layout) binpack.Layout {
 	out := binpack.Layout{}
 	for _, shares := range l.Nodes {

@@ -8,7 +8,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// draw turns bytes into small choices: the same bytes give the same problem, and after the last byte every choice is 0.
+// draw turns bytes into small choices. The same bytes give the same problem, and after the last byte every choice is 0.
 type draw struct{ rest []byte }
 
 func (d *draw) below(n int) int {
@@ -30,13 +30,12 @@ func randomBytes(rng *rand.Rand, n int) []byte {
 	return out
 }
 
-// vocabulary lists the keys and values that random problems speak of; the last value of a key is one that no
-// requirement names.
+// vocabulary lists the keys and values of random problems; no requirement names the last value of a key.
 func vocabulary() map[string][]string {
 	return map[string][]string{"zone": {"z1", "z2", "z3"}, "team": {"a", "b", "c"}, "type": {"t0", "t1", "t9"}}
 }
 
-// small decodes bytes into a problem of a few items, types, pools and nodes that uses everything a problem can say.
+// small decodes bytes into a problem of a few items, types, pools and nodes with every feature.
 func small(data []byte) binpack.Problem {
 	d := &draw{data}
 	p := binpack.Problem{Resources: []string{"cpu", "memory"}[:1+d.below(2)]}
@@ -96,7 +95,7 @@ func small(data []byte) binpack.Problem {
 			}
 			if d.below(4) == 0 {
 				o.Counted, o.Count, o.Reservation = true, d.below(3), d.one("", "r")
-				if d.below(3) == 0 { // money, say
+				if d.below(3) == 0 { // for example money
 					o.Count, o.Takes = 5*o.Count, d.below(7)
 				}
 			}

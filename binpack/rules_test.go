@@ -12,12 +12,12 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// unbounded is a pool without limits.
+// unbounded returns a pool without limits.
 func unbounded(name string, weight int) binpack.Pool {
 	return binpack.Pool{Name: name, Weight: weight, MaxNodes: -1, MaxPrice: -1}
 }
 
-// boxes is count boxes of size 1 in one dimension, and a type that holds four of them for 10.
+// boxes returns count copies of size 1 in one dimension, and a type that holds four of them for 10.
 func boxes(count int) binpack.Problem {
 	return binpack.Problem{
 		Resources: []string{"cpu"},
@@ -40,20 +40,20 @@ func TestEmptyProblems(t *testing.T) {
 	p := boxes(3)
 	p.Types = nil
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{3}, plan.Left)
+	require.Equal(t, []int{3}, plan.Unplaced)
 
 	p = boxes(3)
 	p.Types[0].Offerings = nil // cannot be bought
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{3}, plan.Left)
+	require.Equal(t, []int{3}, plan.Unplaced)
 
 	p = boxes(3)
 	p.Items[0].Requires = requirements.AnyOf() // no node suits
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{3}, plan.Left)
+	require.Equal(t, []int{3}, plan.Unplaced)
 
 	p = boxes(9)
-	p.Resources, p.Items[0].Size, p.Types[0].Capacity = nil, nil, nil // nothing is measured, so one bin holds all
+	p.Resources, p.Items[0].Size, p.Types[0].Capacity = nil, nil, nil // nothing is limited, so one bin holds all
 	_, plan = lawful(t, p)
 	require.Len(t, plan.Bins, 1)
 }
@@ -86,7 +86,7 @@ func TestHeavierPoolsFirstWithinTheirLimits(t *testing.T) {
 		}
 		require.Equal(t, c.want, heavy, c.name)
 		require.Len(t, plan.Bins, 5, "%s: the rest goes to the lighter pool", c.name)
-		require.Equal(t, []int{0}, plan.Left)
+		require.Equal(t, []int{0}, plan.Unplaced)
 	}
 }
 
@@ -98,8 +98,8 @@ func TestAmongPoolsOfOneWeightThePriceDecides(t *testing.T) {
 	require.Equal(t, binpack.Price(18), plan.Cost)
 }
 
-// A type need not say what it takes of limits that are there.
-func TestUsageOfNothing(t *testing.T) {
+// A type may omit its usage.
+func TestUsageMayBeOmitted(t *testing.T) {
 	p := boxes(8)
 	p.Pools[0].Limits = []int64{0}
 	_, plan := lawful(t, p)
@@ -114,7 +114,7 @@ func TestReservationsAreCountedAndShared(t *testing.T) {
 		{Price: 2, Counted: true, Count: 1}, // counted on its own
 	}
 	p.Types = append(p.Types, binpack.Type{Name: "five", Capacity: []int64{5}, Offerings: []binpack.Offering{
-		{Price: 1, Counted: true, Count: 2, Reservation: "r"}, // the least count of those that share holds
+		{Price: 1, Counted: true, Count: 2, Reservation: "r"}, // the lowest count of those that share it holds
 	}})
 	in, plan := lawful(t, p)
 	taken := map[string]int{}
@@ -124,12 +124,12 @@ func TestReservationsAreCountedAndShared(t *testing.T) {
 	}
 	require.Equal(t, 2, taken["truer"])
 	require.Equal(t, 1, taken["true"])
-	require.Equal(t, []int{0}, plan.Left)
+	require.Equal(t, []int{0}, plan.Unplaced)
 
 	p.Types[0].Offerings[0] = binpack.Offering{Price: 10, Counted: true} // none is left of it
 	_, plan = lawful(t, p)
 	require.Len(t, plan.Bins, 3, "only what is reserved can be bought")
-	require.Positive(t, plan.Left[0])
+	require.Positive(t, plan.Unplaced[0])
 }
 
 func TestMinValuesKeepsChoicesOpen(t *testing.T) {
@@ -152,7 +152,7 @@ func TestMinValuesKeepsChoicesOpen(t *testing.T) {
 	}
 	p.Pools[0].MinValues[0].Count = 4
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{8}, plan.Left, "there are not four types")
+	require.Equal(t, []int{8}, plan.Unplaced, "there are not four types")
 
 	p.Pools[0].MinValues[0].Count = 3
 	in, err := binpack.Compile(p)
@@ -175,11 +175,11 @@ func TestMinValuesTryTheNextAlternative(t *testing.T) {
 	}
 	p.Items[0].Requires = requirements.AnyOf(requirements.MustParse("disk=ssd, team=red"), requirements.MustParse("team=blue"))
 	_, plan := lawful(t, p)
-	require.Equal(t, []int{0}, plan.Left)
+	require.Equal(t, []int{0}, plan.Unplaced)
 	require.Len(t, plan.Alternatives[0], 2)
 }
 
-// Each choice must hold all copies in the bin, and what its daemons bring beside them.
+// Each choice must hold all copies in the bin, and what its daemons bring.
 func TestMinValuesCountEveryCopy(t *testing.T) {
 	p := boxes(3)
 	p.Pools[0].MinValues = []binpack.MinValues{{Key: "type", Count: 2}}
@@ -192,7 +192,7 @@ func TestMinValuesCountEveryCopy(t *testing.T) {
 	require.Len(t, plan.Bins, 3)
 }
 
-// A bin that stands in the budget at its cheapest offering is narrowed to a dearer one only as far as the budget goes.
+// A bin counts in the budget at its cheapest offering; it is narrowed to a dearer one only within the budget.
 func TestNarrowingStaysWithinTheBudget(t *testing.T) {
 	for _, c := range []struct {
 		budget binpack.Price
@@ -204,11 +204,11 @@ func TestNarrowingStaysWithinTheBudget(t *testing.T) {
 		p.Items = append(p.Items, binpack.Item{Name: "large", Count: 2, Size: []int64{3}, Requires: anywhere()},
 			binpack.Item{Name: "small", Count: 1, Size: []int64{1}, Requires: requirements.AnyOf(requirements.MustParse("zone=b"))})
 		_, plan := lawful(t, p)
-		require.Equal(t, []int{0, 0, c.left}, plan.Left, "budget %d", c.budget)
+		require.Equal(t, []int{0, 0, c.left}, plan.Unplaced, "budget %d", c.budget)
 	}
 }
 
-// A team label that the pool leaves open takes the value that the first item asks for; another value needs another bin.
+// A team label that the pool leaves open takes the value that the first item requires; another value needs another bin.
 func TestOpenKeysSeparateItems(t *testing.T) {
 	p := boxes(0)
 	p.Types[0].Provides = requirements.MustParse("team, zone in (a,b)")
@@ -216,7 +216,7 @@ func TestOpenKeysSeparateItems(t *testing.T) {
 		p.Items = append(p.Items, binpack.Item{Name: fmt.Sprint(i), Count: 1, Size: []int64{1}, Requires: requirements.AnyOf(requirements.MustParse(text))})
 	}
 	in, plan := lawful(t, p)
-	require.Equal(t, []int{0, 0, 0, 0, 0, 0, 1, 0}, plan.Left, "the label is always there, so nothing without it is")
+	require.Equal(t, []int{0, 0, 0, 0, 0, 0, 1, 0}, plan.Unplaced, "the label is always there, so nothing without it is")
 	require.Len(t, plan.Bins, 2)
 	together := map[int]int{}
 	for b, bin := range plan.Bins {
@@ -233,7 +233,7 @@ func TestOpenKeysSeparateItems(t *testing.T) {
 	require.Equal(t, []string{"team in (blue), zone in (b)", "team in (red), zone in (a)"}, labels)
 }
 
-// What one type leaves open is absent on a type that does not mention it.
+// A key that one type leaves open is absent on a type that does not mention it.
 func TestAKeyIsOpenOnlyWhereTheTypeSaysSo(t *testing.T) {
 	p := boxes(0)
 	p.Types = append(p.Types, binpack.Type{Name: "open", Capacity: []int64{1}, Provides: requirements.MustParse("team in (x,y)"), Offerings: []binpack.Offering{{Price: 99}}})
@@ -249,8 +249,8 @@ func TestAKeyIsOpenOnlyWhereTheTypeSaysSo(t *testing.T) {
 	require.True(t, in.Labels(bin).IsImpossible())
 }
 
-// The first alternative of one item would shut out the next; the layout is right, for the second would not.
-func TestAlternativesMakeRoomForEachOther(t *testing.T) {
+// The first alternative of one item would exclude the next item; the layout is valid by the second.
+func TestAlternativesOfItemsAreCompatible(t *testing.T) {
 	p := boxes(0)
 	p.Types[0].Provides = requirements.MustParse("team in (x,y)")
 	p.Items = append(p.Items,
@@ -276,13 +276,13 @@ func TestTagsAndLimits(t *testing.T) {
 	_, plan := lawful(t, p)
 	require.Len(t, plan.Bins, 3, "two a bin")
 
-	p.Items[0].Tags = []string{"box", "box"} // each weighs double
+	p.Items[0].Tags = []string{"box", "box"} // each counts twice
 	_, plan = lawful(t, p)
 	require.Len(t, plan.Bins, 6)
 
 	p.Items[0].Limits[0].Max = 1
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{6}, plan.Left, "not even one is allowed")
+	require.Equal(t, []int{6}, plan.Unplaced, "not even one is allowed")
 
 	p = boxes(6)
 	p.Items[0].Tags, p.Items[0].Limits = []string{"box"}, []binpack.Limit{{Tag: "box", Max: 3}, {Tag: "box", Max: 2}, {Tag: "box", Max: 9}}
@@ -293,7 +293,7 @@ func TestTagsAndLimits(t *testing.T) {
 	p.Types[0].Tags = []string{"daemon"}
 	p.Items[0].Limits = []binpack.Limit{{Tag: "daemon", Max: 0}}
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{6}, plan.Left, "the type has what the item does not stand")
+	require.Equal(t, []int{6}, plan.Unplaced, "the type has what the item does not stand")
 
 	p = boxes(4)
 	p.Items[0].Limits = []binpack.Limit{{Tag: "daemon", Max: 2}}
@@ -315,7 +315,7 @@ func TestNodesAreFilledFirst(t *testing.T) {
 	p.Nodes = []binpack.Node{
 		{Name: "full", Free: []int64{-3}},
 		{Name: "b", Free: []int64{2}},
-		{Name: "tagged", Free: []int64{9}, Tags: []string{"x", "x"}, Limits: []binpack.Limit{{Tag: "x", Max: 1}}}, // broken before, and not by us
+		{Name: "tagged", Free: []int64{9}, Tags: []string{"x", "x"}, Limits: []binpack.Limit{{Tag: "x", Max: 1}}}, // broken before any item
 		{Name: "red", Free: []int64{9}, Provides: requirements.MustParse("team=red"), Limits: []binpack.Limit{{Tag: "box", Max: 0}}},
 	}
 	p.Items[0].Tags = []string{"box"}
@@ -325,7 +325,7 @@ func TestNodesAreFilledFirst(t *testing.T) {
 	require.Zero(t, plan.Bound.Price)
 	require.Zero(t, plan.GapPercent())
 
-	p.Nodes[1].Provides = requirements.Impossible() // a node that contradicts itself takes nothing
+	p.Nodes[1].Provides = requirements.Impossible() // a node with contradictory labels takes nothing
 	_, plan = lawful(t, p)
 	require.Empty(t, plan.Nodes[1])
 }
@@ -358,7 +358,7 @@ func TestOfferingsThatContradictTheirType(t *testing.T) {
 	require.Equal(t, binpack.Price(10), plan.Cost, "what contradicts itself cannot be bought")
 }
 
-// Sizes, counts, prices and tags at the ends of the integers: nothing wraps around, and no rule is broken.
+// Sizes, counts, prices and tags at the limits of integers: nothing overflows, and no rule is broken.
 func TestAbsurdSizes(t *testing.T) {
 	const most = math.MaxInt64
 	p := boxes(3)
@@ -380,9 +380,9 @@ func TestAbsurdSizes(t *testing.T) {
 	p.Items = append(p.Items, binpack.Item{Name: "more", Count: math.MaxInt32, Size: []int64{0}, Requires: anywhere(), Tags: []string{"x"}},
 		binpack.Item{Name: "shy", Count: 1, Size: []int64{0}, Requires: anywhere(), Limits: []binpack.Limit{{Tag: "x", Max: 5}}})
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{0, 0, 0}, plan.Left)
+	require.Equal(t, []int{0, 0, 0}, plan.Unplaced)
 	require.Len(t, plan.Bins, 2, "the shy one keeps to itself")
-	p.Items[1].Count = 0 // twice as many tags as things, and a sum that would be negative
+	p.Items[1].Count = 0 // twice as many tags as items, and a sum that would be negative
 	_, plan = lawful(t, p)
 	require.Len(t, plan.Bins, 2)
 
@@ -392,17 +392,17 @@ func TestAbsurdSizes(t *testing.T) {
 	p.Pools[0].Limits, p.Pools[0].MaxPrice = []int64{most - 1}, most
 	p.Types = append(p.Types, binpack.Type{Name: "light", Capacity: []int64{4}, Usage: []int64{most / 2}, Offerings: []binpack.Offering{{Price: most / 2}}})
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{0}, plan.Left)
+	require.Equal(t, []int{0}, plan.Unplaced)
 	require.Equal(t, binpack.Price(most-1), plan.Cost)
 
-	p = boxes(math.MaxInt32) // billions of things, and the bound is still that of the division
+	p = boxes(math.MaxInt32) // billions of copies, and the bound is still that of the division
 	p.Types[0].Capacity = []int64{1 << 20}
 	_, plan = lawful(t, p)
 	require.Len(t, plan.Bins, 2048)
 	require.Equal(t, binpack.Price(20480), plan.Bound.Price)
 }
 
-// packedWithoutSums is lawful for prices whose sum cannot be written.
+// packedWithoutSums is lawful for prices whose sum overflows.
 func packedWithoutSums(t *testing.T, p binpack.Problem) (*binpack.Instance, *binpack.Plan) {
 	t.Helper()
 	in, err := binpack.Compile(p)
@@ -423,9 +423,8 @@ func TestGapPercent(t *testing.T) {
 	require.InDelta(t, 1.5, binpack.Price(1_500_000_000).Dollars(), 1e-12)
 }
 
-// The cheapest node for the first item is not one that the second can share; where only one node may be bought, the one
-// that holds both is.
-func TestScarceNodesAreThoseThatHoldMost(t *testing.T) {
+// The cheapest node for the first item cannot hold the second. If only one node may be bought, it is the one that holds both.
+func TestScarceNodesHoldMost(t *testing.T) {
 	p := boxes(1)
 	p.Types[0].Provides = requirements.FromLabels(map[string]string{"family": "a"})
 	p.Types = append(p.Types, binpack.Type{Name: "m", Capacity: []int64{4}, Provides: requirements.FromLabels(map[string]string{"family": "m"}), Offerings: []binpack.Offering{{Price: 12}}})
@@ -433,18 +432,18 @@ func TestScarceNodesAreThoseThatHoldMost(t *testing.T) {
 	p.Items = append(p.Items, binpack.Item{Name: "choosy", Count: 1, Size: []int64{1}, Requires: requirements.AnyOf(requirements.MustOf(requirements.In("family", "m")))})
 	p.Pools[0].MaxNodes = 1
 	_, plan := lawful(t, p)
-	require.Equal(t, []int{0, 0}, plan.Left)
+	require.Equal(t, []int{0, 0}, plan.Unplaced)
 	p.Pools[0].MaxNodes = -1
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{0, 0}, plan.Left)
+	require.Equal(t, []int{0, 0}, plan.Unplaced)
 	p.Pools[0].MaxNodes = 1
-	p.Items[1].Size = []int64{2} // they do not fit together: the larger one stays
+	p.Items[1].Size = []int64{2} // they do not fit together: the smaller one is unplaced
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{0, 1}, plan.Left)
+	require.Equal(t, []int{0, 1}, plan.Unplaced)
 }
 
-// Two small nodes would hold more in all, but fewer of what goes first.
-func TestScarceNodesAreThoseThatHoldMostOfWhatGoesFirst(t *testing.T) {
+// Two small nodes would hold more in all, but fewer of the first priority.
+func TestScarceNodesHoldMostOfTheFirstPriority(t *testing.T) {
 	p := boxes(3)
 	p.Pools[0].Limits = []int64{16}
 	p.Types = []binpack.Type{
@@ -456,14 +455,14 @@ func TestScarceNodesAreThoseThatHoldMostOfWhatGoesFirst(t *testing.T) {
 		Name: "port", Count: 4, Size: []int64{1}, Requires: anywhere(), Tags: []string{"port"}, Limits: []binpack.Limit{{Tag: "port", Max: 1}},
 	})
 	_, plan := lawful(t, p)
-	require.Equal(t, []int{0, 4}, plan.Left)
+	require.Equal(t, []int{0, 4}, plan.Unplaced)
 	p.Items[0].Priority = 0
 	_, plan = lawful(t, p)
-	require.Equal(t, []int{1, 2}, plan.Left)
+	require.Equal(t, []int{1, 2}, plan.Unplaced)
 }
 
-// Of the small type, half of the budget is enough for the box that goes first, but the whole of it holds few of the others.
-func TestScarceNodesAreThoseThatHoldMostOfAllTheSame(t *testing.T) {
+// Half of the budget in small nodes suffices for the first box, but all of it holds few of the others.
+func TestScarceNodesHoldMostOfAll(t *testing.T) {
 	p := boxes(1)
 	p.Pools[0].Limits = []int64{16}
 	p.Types = []binpack.Type{
@@ -473,5 +472,5 @@ func TestScarceNodesAreThoseThatHoldMostOfAllTheSame(t *testing.T) {
 	p.Items[0].Size, p.Items[0].Priority = []int64{4}, 1
 	p.Items = append(p.Items, binpack.Item{Name: "crumb", Count: 12, Size: []int64{1}, Requires: anywhere()})
 	_, plan := lawful(t, p)
-	require.Equal(t, []int{0, 0}, plan.Left)
+	require.Equal(t, []int{0, 0}, plan.Unplaced)
 }

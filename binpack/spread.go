@@ -7,22 +7,21 @@ import (
 	"slices"
 )
 
-// apart is a tag that keeps its bearers in different bins, so that their number says how many bins there must be. A
-// relaxation takes it for one more resource: each bearer that brings a limit on its own tag takes what it adds, and a bin
-// holds the highest of these limits, less what it carries already; for as soon as one such bearer is in the bin, all
-// together stay within its limit.
+// apart is a tag that keeps items in different bins, so their number is a lower bound on the number of bins. A relaxation
+// treats it as a resource. Each item with a limit on its own tag takes what it adds, and a bin has the highest of these limits,
+// less what it holds when empty. This is valid, because all such items in a bin together keep the limit of each.
 type apart struct {
 	tag int32
 	max int64
 }
 
-// apartTags are the tags that call for the most bins by themselves for these counts of items, the most demanding first.
-// A tag that only items of one size and profile share is left out: how many of them one bin holds is known without.
+// apartTags returns the tags that require the most bins for these counts of items, the most demanding first. It skips a tag
+// that only items of one size and profile have, because Class.Most covers that.
 func (in *Instance) apartTags(counts []int) []apart {
 	type claim struct {
 		apart
 		adds  int64
-		item  int // one of the bearers
+		item  int // one with the tag
 		mixed bool
 	}
 	var claims []claim
@@ -72,7 +71,7 @@ func (in *Instance) apartTags(counts []int) []apart {
 	return out
 }
 
-// takes is what one of the item takes of the tag's room.
+// takes returns what one copy takes of the tag.
 func (a apart) takes(t *tagProfile) int64 {
 	if _, ok := capOf(t, a.tag); !ok {
 		return 0
@@ -85,40 +84,40 @@ func (a apart) takes(t *tagProfile) int64 {
 	return 0
 }
 
-// room is how much of the tag a bin holds that has these tags when it is empty.
-func (a apart) room(t *tagProfile) int64 {
-	room := a.max
+// capacity returns how much of the tag an empty bin with these tags has.
+func (a apart) capacity(t *tagProfile) int64 {
+	capacity := a.max
 	if most, ok := capOf(t, a.tag); ok {
-		room = min(room, int64(most))
+		capacity = min(capacity, int64(most))
 	}
 	for _, add := range t.adds {
 		if add.tag == a.tag {
-			room -= int64(add.n)
+			capacity -= int64(add.n)
 		}
 	}
-	return max(room, 0)
+	return max(capacity, 0)
 }
 
-// withRooms is the room of a bin by resource and then by tag.
-func withRooms(room []int64, tags []apart, t *tagProfile) []int64 {
+// withTags returns the capacity of a bin, by resource and then by tag.
+func withTags(capacity []int64, tags []apart, t *tagProfile) []int64 {
 	if len(tags) == 0 {
-		return room
+		return capacity
 	}
-	out := make([]int64, 0, len(room)+len(tags))
-	out = append(out, room...)
+	out := make([]int64, 0, len(capacity)+len(tags))
+	out = append(out, capacity...)
 	for _, a := range tags {
-		out = append(out, a.room(t))
+		out = append(out, a.capacity(t))
 	}
 	return out
 }
 
-// diversity is [Problem.Diversity] by numbers: those that may be broken, and the capacity pools.
+// diversity is the compiled [Problem.Diversity], without those that no plan can break.
 type diversity struct {
-	left     [][]int   // by diversity and capacity pool: what may still go there
-	counts   [][]Share // by item: which diversities it counts for, and how much one of it does
+	left     [][]int   // by diversity and capacity pool: what it may still hold
+	counts   [][]Share // by item: the diversities that it counts for, and how much one copy counts
 	pools    map[string]int32
 	offering [][]int32 // by type and offering: the capacity pool, -1 for none
-	node     []int32   // by node, as well
+	node     []int32   // by node: the same
 }
 
 func (in *Instance) compileDiversity() {
@@ -161,7 +160,7 @@ func (in *Instance) compileDiversity() {
 	for n := range p.Nodes {
 		d.node[n] = number(p.Nodes[n].CapacityPool)
 	}
-	if len(d.pools) == 0 { // nothing to depend on
+	if len(d.pools) == 0 { // no capacity pools
 		in.diverse = diversity{}
 		return
 	}
@@ -184,12 +183,12 @@ func (in *Instance) compileDiversity() {
 	}
 }
 
-// alike reports whether two items count for the same.
+// alike reports whether two items count for the same diversities.
 func (d *diversity) alike(a, b int) bool {
 	return len(d.left) == 0 || slices.Equal(d.counts[a], d.counts[b])
 }
 
-// count is how much one of the item does for the diversity.
+// count returns how much one copy of the item counts for the diversity.
 func (d *diversity) count(number, item int) int64 {
 	for _, s := range d.counts[item] {
 		if s.Item == number {
@@ -199,7 +198,7 @@ func (d *diversity) count(number, item int) int64 {
 	return 0
 }
 
-// pool is the number of the offering's capacity pool, -1 for none.
+// pool returns the number of the offering's capacity pool, -1 for none.
 func (d *diversity) pool(typ, offering int) int32 {
 	if len(d.left) == 0 {
 		return -1
@@ -207,7 +206,7 @@ func (d *diversity) pool(typ, offering int) int32 {
 	return d.offering[typ][offering]
 }
 
-// capacityPool is that of the bin.
+// capacityPool returns the number of the bin's capacity pool, -1 for none.
 func (f *filler) capacityPool(b *bin) int32 {
 	if d := &f.in.diverse; b.node >= 0 && len(d.left) > 0 {
 		return d.node[b.node]
@@ -215,7 +214,7 @@ func (f *filler) capacityPool(b *bin) int32 {
 	return f.in.diverse.pool(int(b.typ), int(b.charged))
 }
 
-// spread is how many copies of the item, at most want, the capacity pool may take.
+// spread returns how many copies of the item, at most want, the capacity pool may take.
 func (f *filler) spread(pool int32, item, want int) int {
 	if pool < 0 {
 		return want
@@ -226,7 +225,7 @@ func (f *filler) spread(pool int32, item, want int) int {
 	return want
 }
 
-// expose counts k copies of the item against the capacity pool; a negative number gives back.
+// expose counts k copies of the item against the capacity pool; a negative k gives them back.
 func (f *filler) expose(pool int32, item, k int) {
 	if pool < 0 {
 		return
@@ -243,7 +242,7 @@ func (f *filler) exposeAll(pool int32, shares []Share, times int) {
 	}
 }
 
-// exposable keeps the offerings of the mask whose capacity pools may take the shares.
+// exposable returns the offerings of the mask whose capacity pools may take the shares.
 func (f *filler) exposable(t int32, mask uint64, shares []Share) uint64 {
 	if len(f.diverse) == 0 {
 		return mask
@@ -271,9 +270,9 @@ func copied(rows [][]int) [][]int {
 	return out
 }
 
-// withSpread is the room of a bin, and then what the capacity pool may hold.
-func (r *relaxation) withSpread(in *Instance, room []int64, pool int32) []int64 {
-	out := slices.Clone(room)
+// withSpread returns the capacity of a bin, followed by what its capacity pool may hold.
+func (r *relaxation) withSpread(in *Instance, capacity []int64, pool int32) []int64 {
+	out := slices.Clone(capacity)
 	for _, d := range r.spread {
 		left := int64(math.MaxInt32)
 		if pool >= 0 {
@@ -284,12 +283,12 @@ func (r *relaxation) withSpread(in *Instance, room []int64, pool int32) []int64 
 	return out
 }
 
-// countPools makes what the capacity pools may hold a supply, for a plan: a bin takes of it what its room comes to in things of
-// average size, and no more than there is. What a pool really holds is counted when the plan is put into practice.
+// countPools makes what each capacity pool may hold a supply, for a plan. A bin takes as much of the supply as it holds items
+// of average size, and at most all of it. The exact count is taken when the plan is built.
 func (r *relaxation) countPools(list []offer, pools, at int) {
-	mean, things := make([]float64, r.model.Dims), 0.0
+	mean, copies := make([]float64, r.model.Dims), 0.0
 	for _, c := range r.model.Classes {
-		things += float64(c.Count)
+		copies += float64(c.Count)
 		for d, s := range c.Size {
 			mean[d] += float64(float64(s) * float64(c.Count))
 		}
@@ -315,7 +314,7 @@ func (r *relaxation) countPools(list []offer, pools, at int) {
 	}
 }
 
-// severalPools is how many capacity pools it takes at least to hold everything, or 1 where there are too many to count.
+// severalPools returns how many capacity pools are needed at least to hold everything, or 1 if there are too many to count.
 func (in *Instance) severalPools(counts, spread []int) int {
 	several := 1
 	if len(in.diverse.pools) > mostPools {
@@ -331,8 +330,9 @@ func (in *Instance) severalPools(counts, spread []int) int {
 	return several
 }
 
-// spreadRoom is how many of the item a capacity pool holds at most, by what is no resource, or most.
-func (r *relaxation) spreadRoom(in *Instance, item, most int) int {
+// mostInPool returns how many copies of the item a capacity pool may hold by the diversities that are not resources, at most
+// most.
+func (r *relaxation) mostInPool(in *Instance, item, most int) int {
 	if len(in.diverse.left) > 0 {
 		for _, s := range in.diverse.counts[item] {
 			if slices.Contains(r.spread, s.Item) {
@@ -344,7 +344,7 @@ func (r *relaxation) spreadRoom(in *Instance, item, most int) int {
 	return most
 }
 
-// spreadMost are the diversities of which most is asked, as many as may be resources.
+// spreadMost returns the diversities with the highest demand, as many as may become resources.
 func (in *Instance) spreadMost(counts []int) []int {
 	asked := make([]int64, len(in.diverse.left))
 	var out []int

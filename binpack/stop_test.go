@@ -11,10 +11,10 @@ import (
 	"github.com/joinery-sdk/joinery/binpack"
 )
 
-// Whenever the context ends, there is a plan that keeps all rules and a bound that holds, no dearer than first fit's, and it
+// Whenever the context ends, there is a plan that keeps all rules and is no dearer than first fit's, with a valid bound, and it
 // says that it was stopped.
 func TestAPlanThatIsStopped(t *testing.T) {
-	p := one([]string{"cpu", "memory"}, market(), things(rand.New(rand.NewPCG(81, 82)), 900)...)
+	p := one([]string{"cpu", "memory"}, market(), randomItems(rand.New(rand.NewPCG(81, 82)), 900)...)
 	in, err := binpack.Compile(p)
 	require.NoError(t, err)
 	first, err := in.Pack(t.Context(), &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
@@ -40,7 +40,7 @@ func TestAPlanThatIsStopped(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, in.Check(plan.Layout))
 		require.NoError(t, in.VerifyBound(plan))
-		require.Equal(t, first.Left, plan.Left)
+		require.Equal(t, first.Unplaced, plan.Unplaced)
 		require.LessOrEqual(t, plan.Objective, first.Objective)
 		require.LessOrEqual(t, plan.Bound.Price, whole.Objective)
 		require.Equal(t, heard >= reports, plan.Stopped, "after %d reports", reports)
@@ -48,7 +48,7 @@ func TestAPlanThatIsStopped(t *testing.T) {
 	}
 }
 
-// First fit of very many distinct things is given up, too: what it has packed by then is the plan.
+// First fit of very many distinct items stops too; what it packed so far is the plan.
 func TestFirstFitIsStopped(t *testing.T) {
 	rng := rand.New(rand.NewPCG(85, 86))
 	var items []binpack.Item
@@ -65,23 +65,23 @@ func TestFirstFitIsStopped(t *testing.T) {
 	require.NoError(t, in.Check(plan.Layout))
 	require.NoError(t, in.VerifyBound(plan))
 	left := 0
-	for _, n := range plan.Left {
+	for _, n := range plan.Unplaced {
 		left += n
 	}
 	require.Positive(t, left)
 	require.Less(t, left, len(items))
 	first, err := in.Pack(ctx, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}, Draft: true})
 	require.NoError(t, err)
-	require.NotContains(t, first.Left, 1, "a strategy that is asked for by name ends by itself")
+	require.NotContains(t, first.Unplaced, 1, "a strategy that is asked for by name ends by itself")
 }
 
 // No plan is dearer than those of naive planners: everything in one bin, the largest bins first, first fit decreasing into one
-// kind of bin.
+// bin type.
 func TestNoPlanIsDearerThanNaiveOnes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(83, 84))
 	for round := range rounds(30, 400) {
 		var types []binpack.Type
-		for k := 1; k <= 5+rng.IntN(60); k++ { // prices in proportion to size, or nearly
+		for k := 1; k <= 5+rng.IntN(60); k++ { // prices nearly in proportion to size
 			types = append(types, typ(fmt.Sprintf("t%03d", k), binpack.Price(int64(k)*(1_000_000-int64(rng.IntN(1+round%3*20_000)))), int64(k)*1000-100, int64(k)*4096-300))
 		}
 		var items []binpack.Item
@@ -94,7 +94,7 @@ func TestNoPlanIsDearerThanNaiveOnes(t *testing.T) {
 		plan, err := in.Pack(t.Context(), nil)
 		require.NoError(t, err)
 		left := 0
-		for _, n := range plan.Left {
+		for _, n := range plan.Unplaced {
 			left += n
 		}
 		for _, one := range types {
@@ -102,7 +102,7 @@ func TestNoPlanIsDearerThanNaiveOnes(t *testing.T) {
 			q.Types = []binpack.Type{one}
 			naive, err := binpack.Pack(t.Context(), q, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}, Draft: true})
 			require.NoError(t, err)
-			if out := naive.Left; func() int {
+			if out := naive.Unplaced; func() int {
 				n := 0
 				for _, k := range out {
 					n += k

@@ -1,48 +1,49 @@
 package binpack
 
-// Every constant that trades work for quality stands here, with its reason and what was tried; those of the engine are in
-// internal/relax.
+// Constants that trade work for quality, each with its reason and what was tried. Those of the engine are in internal/relax.
 const (
-	// leastSteps, mostSteps and halfThings are the curve of the budget: leastSteps + mostSteps * x * x * x steps for n things,
-	// x = n / (n + halfThings), a step being two to three nanoseconds. A hundred things take some 10 to 15 ms so, ten thousand
-	// about half a second. It was raised until 77 of OR-Library's 80
-	// instances, of 120 to 1,000 things, were solved.
-	leastSteps, mostSteps, halfThings = 3_000_000, 250_000_000, 270
-	// fastPart and bestTimes are what part of that the effort fast, and how many times as much the effort best takes; fastLeast is
-	// what fast takes at least, under half a millisecond. Consolidation asks with this effort: six clusters of a thousand nodes came
-	// out 0.6 to 1.0% dearer than packed from scratch with a hundredth, and 0.0 to 0.1% with a twentieth.
+	// leastSteps, mostSteps and halfItems define the budget for n copies: leastSteps + mostSteps * x * x * x steps with x = n /
+	// (n + halfItems). A step takes two to three nanoseconds, so a hundred copies take 10 to 15 ms and ten thousand about half
+	// a second. The budget was raised until 77 of OR-Library's 80 instances (120 to 1,000 copies) were solved.
+	leastSteps, mostSteps, halfItems = 3_000_000, 250_000_000, 270
+	// fastPart is the fraction of the budget that effort fast takes, fastLeast its minimum (under half a millisecond), and
+	// bestTimes the multiple that effort best takes. Consolidation uses fast: six clusters of a thousand nodes were 0.6 to 1.0%
+	// dearer than packed from scratch with a hundredth of the budget, and 0.0 to 0.1% with a twentieth.
 	fastPart, fastLeast, bestTimes = 20, 150_000, 10
-	// enoughGap is a gap at which nothing more is tried: 1% of a thousandth is below what prices are known to.
+	// enoughGap is the gap at which the search ends; prices are not known more exactly.
 	enoughGap = 1e-5
-	// admitSteps is what it takes to see whether a bin takes an item.
+	// admitSteps is how many steps one admit takes.
 	admitSteps = 4
-	// tierRounds is how often what the rules did not allow is planned again; first fit places the rest.
+	// tierRounds is how often a tier is planned: after the first round, again for what the rules did not allow. First fit
+	// places the rest.
 	tierRounds = 4
-	// leastRooms to mostRooms is how many different rooms of existing nodes a relaxation takes in, so many that each is compared
-	// with each class roomWork times at most. Of more, like ones are taken together, in up to roomDigits steps of coarseness: with
-	// 64 for any number of classes, plans of 5,000 pods and 200 nodes were 2.5% dearer and their bounds 1% lower.
-	leastRooms, mostRooms, roomWork, roomDigits = 64, 512, 800_000, 5
-	// maxApart is how many tags that keep things apart a relaxation takes for resources, for each makes all its searches
-	// longer; apartShare is what a tag must call for, as a part of the bins that the most demanding one calls for.
+	// A relaxation has at most minNodeShapes to maxNodeShapes different free capacities of existing nodes, such that comparing
+	// each with each class takes at most nodeShapeWork. If there are more, similar ones are merged, in up to nodeShapeDigits
+	// steps of coarseness. With 64 for any number of classes, plans of 5,000 pods and 200 nodes were 2.5% dearer and their
+	// bounds 1% lower.
+	minNodeShapes, maxNodeShapes, nodeShapeWork, nodeShapeDigits = 64, 512, 800_000, 5
+	// maxApart is how many tags that keep items apart become resources of a relaxation; each makes all its searches longer.
+	// apartShare is the least number of bins that such a tag must require, relative to the most that any requirement needs.
 	maxApart, apartShare = 3, 0.3
-	// mostPools is how many capacity pools a plan counts one by one, each a row of the programme. Of more there are others nearly as
-	// good, and each bin goes to one that may take it: with 1,800 pools, plans that counted them were 9% dearer; of 12 to 36, plans
-	// that did not were 5 to 10% dearer.
+	// mostPools is how many capacity pools a plan counts, each as a row of the programme. With more, others are nearly as good,
+	// and each bin goes to a pool that may take it. With 1,800 pools, plans that counted them were 9% dearer; with 12 to 36
+	// pools, plans that did not were 5 to 10% dearer.
 	mostPools = 64
-	// verifyBase, verifyPerNode and verifyNodes bound the steps of a search that is done again: a node takes fewer than a
-	// hundred, and no effort makes more than so many.
+	// verifyBase, verifyPerNode and verifyNodes bound the steps of a repeated search: a node takes fewer than a hundred, and no
+	// effort makes more nodes.
 	verifyBase, verifyPerNode, verifyNodes = 50_000_000, 128, 20_000_000
-	// blockOfBins is how many bins a block of first fit's index has: 100,000 distinct things took 130 ms with 16, 166 with 64
-	// and 510 with 256, on a busy machine.
+	// blockOfBins is how many bins a block of freeIndex has. 100,000 distinct items took 130 ms with 16, 166 ms with 64 and 510
+	// ms with 256, on a busy machine.
 	blockOfBins = 16
-	// stopEvery is how many items are gone through between two looks at whether the caller has given up.
+	// stopEvery is how many items are processed between two checks of the context.
 	stopEvery = 1024
-	// blockOfOffers is how many offers a block has where dominated ones are looked for; it has not been varied.
+	// blockOfOffers is how many offers a block has in the dominance check; it has not been varied.
 	blockOfOffers = 32
-	// frontierPoints is how many layouts a frontier tries: with the last, a bin costs a thousand times its sixteenth more.
+	// frontierPoints is how many layouts a frontier tries. At the last, a bin costs a thousand times a sixteenth of its price
+	// more.
 	frontierPoints = 11
-	// maxScarce bounds the work of packing again where budgets leave something over: bins times types times items.
+	// maxScarce bounds the work of packing again when budgets leave items unplaced: bins x types x items.
 	maxScarce = 20_000_000
-	// patience is how many items that do not go into a bin are tried before it is given up.
+	// patience is how many items in a row may fail to enter a bin before it is closed.
 	patience = 64
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// What is left out asks for nothing and limits nothing, and what fits nowhere says why.
+// An omitted field requires nothing and limits nothing, and Misfit says why an item fits nowhere.
 func TestZeroValues(t *testing.T) {
 	p := binpack.Problem{
 		Resources: []string{"cpu"},
@@ -22,7 +22,7 @@ func TestZeroValues(t *testing.T) {
 	}
 	plan, err := binpack.Pack(t.Context(), p, nil)
 	require.NoError(t, err)
-	require.Equal(t, []int{0, 1, 1}, plan.Left)
+	require.Equal(t, []int{0, 1, 1}, plan.Unplaced)
 	require.Len(t, plan.Bins, 3)
 	require.Empty(t, p.Pools, "the problem stays as it is")
 	require.Zero(t, p.Items[0].Requires.Len())
@@ -37,8 +37,8 @@ func TestZeroValues(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, in.Misfit(1))
 
-	p.Items[0].Requires = requirements.AnyOf(requirements.Impossible()) // which is not the same as none
+	p.Items[0].Requires = requirements.AnyOf(requirements.Impossible()) // no alternative, unlike the zero value
 	plan, err = binpack.Pack(t.Context(), p, nil)
 	require.NoError(t, err)
-	require.Equal(t, []int{9, 0, 1}, plan.Left)
+	require.Equal(t, []int{9, 0, 1}, plan.Unplaced)
 }

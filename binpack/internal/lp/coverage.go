@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Coverage maximises demand.y subject to row.y <= price for every row and y >= 0: what a unit of each resource is worth
-// when capacity can be bought in any fraction: [Flows] to one place. Demand that is not positive needs no cover. The result
-// is only near-exact: callers round it to a certificate. steps are those of the simplex.
+// Coverage maximises demand.y subject to row.y <= price for every row and y >= 0. It returns y, the price of a unit of each
+// resource if capacity can be bought in fractions, and the simplex steps. It is [Flows] with one place. Demand that is not
+// positive is ignored. The result is nearly exact: callers round it to a certificate.
 func Coverage(rows [][]float64, prices, demand []float64) (best []float64, steps int) {
 	sold := make([]float64, len(demand))
 	var dims []int
@@ -19,10 +19,10 @@ func Coverage(rows [][]float64, prices, demand []float64) (best []float64, steps
 	if len(dims) == 0 {
 		return sold, 0
 	}
-	f := Flows{Demand: [][]float64{sold}, Into: [][]int{{0}}, Rooms: [][][]float64{rows}, Prices: [][]float64{prices}}
-	values, steps := f.Values()
-	best = values[0]
-	// Where entries differ by more than a float's digits, a single resource may prove more than the simplex has found.
+	f := Flows{Demand: [][]float64{sold}, Into: [][]int{{0}}, Capacity: [][][]float64{rows}, Prices: [][]float64{prices}}
+	duals, steps := f.Duals()
+	best = duals[0]
+	// If magnitudes differ by more than float64 can hold, a single resource may prove more than the simplex found.
 	for _, r := range dims {
 		alone := make([]float64, len(demand))
 		alone[r] = math.Inf(1)
@@ -38,12 +38,12 @@ func Coverage(rows [][]float64, prices, demand []float64) (best []float64, steps
 	return best, steps
 }
 
-// shrunk multiplies the values so that no type is worth more than its price.
+// shrunk scales the duals down such that no row has a dual value above its price.
 func shrunk(rows [][]float64, prices, y []float64) []float64 {
 	factor := 1.0
 	for i, row := range rows {
-		if worth := dot(row, y); worth > prices[i] {
-			factor = min(factor, prices[i]/worth)
+		if dualValue := dot(row, y); dualValue > prices[i] {
+			factor = min(factor, prices[i]/dualValue)
 		}
 	}
 	out := slices.Clone(y)

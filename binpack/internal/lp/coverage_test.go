@@ -11,16 +11,15 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/lp"
 )
 
-// bought is the least cost of what can be bought in fractions of the types that are worth all of their price under y, and covers
-// the demand: by weak duality no y proves more than that, and a y that proves as much is optimal. It is +Inf if nothing of the
-// kind covers the demand, which says that y is not optimal. It shares nothing with the simplex under test: it tries every basis
-// of the types in question and of what may be bought in excess.
+// bought returns the lowest cost of covering the demand in fractions of the types without reduced cost under y. By weak duality
+// no y proves more than that, and a y that proves as much is optimal. It is +Inf if such types do not cover the demand; then y
+// is not optimal. It shares nothing with the simplex under test: it tries every basis of those types and of surpluses.
 func bought(rows [][]float64, prices, demand, y []float64) float64 {
 	const near = 1e-7
 	m := len(demand)
-	var columns [][]float64 // by row, in parts of the demand; the last entry is the price
+	var columns [][]float64 // by row, as fractions of the demand; the last entry is the price
 	for i, row := range rows {
-		if worth, _ := dual(nil, nil, row, y); worth < prices[i]*(1-near) {
+		if dualValue, _ := dual(nil, nil, row, y); dualValue < prices[i]*(1-near) {
 			continue
 		}
 		c := make([]float64, m, m+1)
@@ -58,7 +57,8 @@ func bought(rows [][]float64, prices, demand, y []float64) float64 {
 	return best
 }
 
-// solve is x with the sum of x times the columns 1 in each row, by elimination with the largest pivot; not ok if they depend on each other.
+// solve returns x such that the columns times x sum to 1 in each row, by elimination with the largest pivot; not ok if the
+// columns are dependent.
 func solve(columns [][]float64, m int) (x []float64, ok bool) {
 	a := make([][]float64, m)
 	for r := range a {
@@ -101,26 +101,26 @@ func columnMax(column []float64) float64 {
 	return most
 }
 
-// dual is what the multipliers prove, and how far the worst type is above its price, in parts of it.
+// dual returns the bound that the duals prove, and the largest relative excess of a type over its price.
 func dual(rows [][]float64, prices, demand, y []float64) (value, excess float64) {
 	for r, d := range demand {
 		value += d * y[r]
 	}
 	for i, row := range rows {
-		worth := 0.0
+		dualValue := 0.0
 		for r, c := range row {
-			worth += c * y[r]
+			dualValue += c * y[r]
 		}
-		excess = max(excess, (worth-prices[i])/prices[i])
+		excess = max(excess, (dualValue-prices[i])/prices[i])
 	}
 	return value, excess
 }
 
-// unit is the grain of a resource: memory is counted in bytes, cores are not.
+// unit is the unit of a resource: memory is counted in bytes, cores are not.
 func unit(r int) float64 { return []float64{1, 1 << 30, 1, 1 << 20, 1000}[r] }
 
-// Where one type sells bytes and another tebibytes, digits run out; what comes out must still be a proof, and no worse
-// than that of the best resource by itself.
+// If one type sells bytes and another tebibytes, float64 loses digits. The result must still be a proof, and no worse than that
+// of the best resource alone.
 func TestCoverageDualsOfIllMatchedTypes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for range rounds(300, 20_000) {
@@ -139,8 +139,8 @@ func TestCoverageDualsOfIllMatchedTypes(t *testing.T) {
 		y, _ := lp.Coverage(rows, prices, demand)
 		got, _ := dual(rows, prices, demand, y)
 		for i, row := range rows {
-			worth, _ := dual(nil, nil, row, y)
-			require.LessOrEqual(t, worth, prices[i]*(1+1e-12))
+			dualValue, _ := dual(nil, nil, row, y)
+			require.LessOrEqual(t, dualValue, prices[i]*(1+1e-12))
 		}
 		for r, d := range demand {
 			alone := -1.0
@@ -154,7 +154,7 @@ func TestCoverageDualsOfIllMatchedTypes(t *testing.T) {
 	}
 }
 
-// What the multipliers prove is as much as can be proved: something that can be bought costs no more.
+// The duals prove as much as possible: something that can be bought costs no more.
 func TestCoverageDualsAreOptimal(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for round := range rounds(300, 5_000) {
@@ -165,12 +165,12 @@ func TestCoverageDualsAreOptimal(t *testing.T) {
 			for r := range rows[i] {
 				rows[i][r] = float64(rng.IntN(64)) * unit(r)
 			}
-			rows[i][0]++ // some cover for the first resource
+			rows[i][0]++ // covers the first resource
 			prices[i] = float64(1 + rng.IntN(1_000_000))
 		}
 		for r := range demand {
 			demand[r] = float64(1+rng.IntN(1000)) * float64(1+rng.IntN(1<<20)) * unit(r)
-			rows[r%n][r] += unit(r) // and for every other
+			rows[r%n][r] += unit(r) // covers the others
 		}
 		if m > n {
 			continue
@@ -186,7 +186,7 @@ func TestCoverageDualsAreOptimal(t *testing.T) {
 	}
 }
 
-// One resource: the value is that of the cheapest capacity, however many bins the demand takes.
+// One resource: the dual is the cheapest price per unit, whatever the demand.
 func TestCoverageDualsOfHugeDemand(t *testing.T) {
 	for _, bins := range []float64{1, 1e3, 1e6, 1e9, 1e12} {
 		y, _ := lp.Coverage([][]float64{{4}, {9}}, []float64{4, 8}, []float64{9 * bins})

@@ -1,8 +1,8 @@
-// Package lp solves the linear programmes that price capacity: buy columns at least cost so that every demand is
-// covered and no supply is exceeded. Columns are added as they are thought of (column generation), demands may change
-// between solutions, and the multipliers of the rows are what a unit of each is worth.
+// Package lp solves the linear programmes that price capacity: buy columns at minimum cost, such that every demand is covered
+// and no supply is exceeded. Columns can be added and demands changed between solutions (column generation). The dual of a row
+// is the price of one unit.
 //
-// The method is the revised simplex of the textbooks (G. B. Dantzig), primal and dual. Ties fall to the least index, and where
-// pivots change nothing R. G. Bland's rule (1977) keeps it from going round. Rows are few, columns many: the basis inverse is dense
-// and costs the square of the number of rows a step.
+// The method is the revised simplex (G. B. Dantzig), primal and dual. Ties go to the lowest index, and R. G. Bland's rule
+// (1977) prevents cycling. There are few rows and many columns, so the basis inverse is dense; a pivot costs the square of the
+// rows.
 package lp

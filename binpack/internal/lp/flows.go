@@ -5,45 +5,45 @@ import (
 	"slices"
 )
 
-// Flows is demand that can be met in several places, where capacity can be bought in any fraction: of each group, shares
-// of its demand go to the places that are open to it.
+// Flows is a problem in which groups have demand that can be met in several places. In each place capacity can be bought in
+// fractions. The demand of a group is split over the places open to it.
 type Flows struct {
 	// Demand is by group and dimension.
 	Demand [][]float64
-	// Into is by group, the places that are open to it.
+	// Into lists the places open to each group.
 	Into [][]int
-	// Rooms and Prices are by place, what can be bought there; rooms are by dimension.
-	Rooms  [][][]float64
-	Prices [][]float64
+	// Capacity and Prices list what can be bought in each place; capacities are by dimension.
+	Capacity [][][]float64
+	Prices   [][]float64
 }
 
-// Values is what a unit of each dimension is worth in each place, so that nothing that can be bought offers more worth than
-// its price, and all demand, each where it is worth least, comes to as much as it can. Groups that no place can hold count
-// nothing. It is near-exact, as Coverage is. steps are those of the simplex.
-func (f *Flows) Values() (values [][]float64, steps int) {
-	places := len(f.Rooms)
+// Duals returns the price of a unit of each dimension in each place, and the simplex steps. No capacity has a dual value above
+// its price, and the total dual value of all demand, each group's at its cheapest place, is maximal. Groups that no place can
+// hold are ignored. The result is nearly exact, like that of [Coverage].
+func (f *Flows) Duals() (duals [][]float64, steps int) {
+	places := len(f.Capacity)
 	dims := 0
 	for _, d := range f.Demand {
 		dims = len(d)
 	}
-	values = make([][]float64, places)
-	for s := range values {
-		values[s] = make([]float64, dims)
+	duals = make([][]float64, places)
+	for s := range duals {
+		duals[s] = make([]float64, dims)
 	}
 	scale := make([]float64, dims)
-	for _, rooms := range f.Rooms {
-		for _, room := range rooms {
-			for r, c := range room {
+	for _, capacities := range f.Capacity {
+		for _, capacity := range capacities {
+			for r, c := range capacity {
 				scale[r] = max(scale[r], c)
 			}
 		}
 	}
-	// least is the price of a unit of each dimension alone, by place; infinite where there is none.
+	// least is the price of a unit of each dimension alone, by place; infinite if there is none.
 	least := make([][]float64, places)
-	for s, rooms := range f.Rooms {
+	for s, capacities := range f.Capacity {
 		least[s] = slices.Repeat([]float64{math.Inf(1)}, dims)
-		for i, room := range rooms {
-			for r, c := range room {
+		for i, capacity := range capacities {
+			for r, c := range capacity {
 				if c > 0 {
 					least[s][r] = min(least[s][r], f.Prices[s][i]*scale[r]/c)
 				}
@@ -51,11 +51,11 @@ func (f *Flows) Values() (values [][]float64, steps int) {
 		}
 	}
 	row := func(s, r int) int { return s*dims + r }
-	rhs, big := make([]float64, places*dims), make([]float64, places*dims)
+	rhs, bigM := make([]float64, places*dims), make([]float64, places*dims)
 	for s := range places {
 		for r := range dims {
-			if big[row(s, r)] = 1; !math.IsInf(least[s][r], 1) {
-				big[row(s, r)] = 2*least[s][r] + 1
+			if bigM[row(s, r)] = 1; !math.IsInf(least[s][r], 1) {
+				bigM[row(s, r)] = 2*least[s][r] + 1
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func (f *Flows) Values() (values [][]float64, steps int) {
 	var all []flow
 	most := 0.0
 	for g, demand := range f.Demand {
-		units := 0.0 // of the group, each of which takes at most one of any dimension
+		units := 0.0 // the group's demand, at most 1 of each dimension per unit
 		for r, d := range demand {
 			if d > 0 && scale[r] > 0 {
 				units = max(units, d/scale[r])
@@ -95,27 +95,27 @@ func (f *Flows) Values() (values [][]float64, steps int) {
 			}
 		}
 		if open {
-			rhs, big = append(rhs, units), append(big, 2*dearest+1)
+			rhs, bigM = append(rhs, units), append(bigM, 2*dearest+1)
 			most = max(most, units)
 		}
 	}
-	for k := range rhs { // how often all of it is asked changes no value
+	for k := range rhs { // scaling the demand does not change the duals
 		rhs[k] /= max(most, 1e-300)
 	}
-	p := New(rhs, make([]bool, len(rhs)), big)
+	p := New(rhs, make([]bool, len(rhs)), bigM)
 	for _, f := range all {
 		p.Add(f.price, f.entries)
 	}
-	for s, rooms := range f.Rooms {
-		for i, room := range rooms {
+	for s, capacities := range f.Capacity {
+		for i, capacity := range capacities {
 			largest := 0.0
-			for r, c := range room {
+			for r, c := range capacity {
 				if c > 0 {
 					largest = max(largest, c/scale[r])
 				}
 			}
 			var entries []Entry
-			for r, c := range room {
+			for r, c := range capacity {
 				if c > 0 {
 					entries = append(entries, Entry{int32(row(s, r)), c / scale[r] / largest})
 				}
@@ -129,10 +129,10 @@ func (f *Flows) Values() (values [][]float64, steps int) {
 	for s := range places {
 		for r := range dims {
 			if scale[r] > 0 && !math.IsInf(least[s][r], 1) {
-				values[s][r] = max(0, p.Multipliers()[row(s, r)]) / scale[r]
+				duals[s][r] = max(0, p.Duals()[row(s, r)]) / scale[r]
 			}
 		}
-		values[s] = shrunk(f.Rooms[s], f.Prices[s], values[s])
+		duals[s] = shrunk(f.Capacity[s], f.Prices[s], duals[s])
 	}
-	return values, p.Steps()
+	return duals, p.Steps()
 }

@@ -5,47 +5,47 @@ import (
 	"slices"
 )
 
-// Entry is one number of a column that is not zero.
+// Entry is a non-zero entry of a column.
 type Entry struct {
 	Row    int32
 	Amount float64
 }
 
-// Program is min price.x with cover rows sum >= demand and supply rows sum <= supply, x >= 0. It is not safe for
-// concurrent use.
+// Program minimises price.x with cover rows sum >= demand and supply rows sum <= supply, x >= 0. It is not safe for concurrent
+// use.
 type Program struct {
 	m      int
 	supply []bool
 	rhs    []float64
-	// big is what it costs not to cover one unit of a row.
-	big    []float64
+	// bigM is the cost of leaving one unit of a row uncovered.
+	bigM   []float64
 	cols   [][]Entry
 	prices []float64
 
-	basis   []int32 // column in each row's place: a real one, or ^row for slack and artificial, or ^(m+row) for surplus
-	where   []int32 // by column, its place in the basis or -1
+	basis   []int32 // by row: a column, or ^row for slack and artificial, or ^(m+row) for surplus
+	where   []int32 // by column: its row in the basis, or -1
 	inverse []float64
 	x       []float64
 	y       []float64
 	dir     []float64
 	pivots  int
 	steps   int
-	least   float64 // what a price counts for at least where gains are compared: below, a gain may be rounding
-	fresh   bool    // y has been worked out since the last pivot
+	least   float64 // prices below count as this much when gains are compared, because such gains may be rounding errors
+	fresh   bool    // y was computed since the last pivot
 }
 
-// New makes a programme without columns. Each row is covered, at worst, by an artificial column of the price big; a
-// supply row is told by supply[row].
-func New(rhs []float64, supply []bool, big []float64) *Program {
+// New returns a programme without columns. Artificial columns of price bigM cover the rows until columns do; supply[row] marks
+// a supply row.
+func New(rhs []float64, supply []bool, bigM []float64) *Program {
 	m := len(rhs)
-	p := &Program{m: m, supply: supply, rhs: slices.Clone(rhs), big: big}
+	p := &Program{m: m, supply: supply, rhs: slices.Clone(rhs), bigM: bigM}
 	p.inverse = make([]float64, m*m)
 	p.x = make([]float64, m)
 	p.y = make([]float64, m)
 	p.dir = make([]float64, m)
 	p.basis = make([]int32, m)
 	p.least = tiny
-	for _, c := range big {
+	for _, c := range bigM {
 		p.least = max(p.least, c*1e-6)
 	}
 	p.restart()
@@ -64,7 +64,7 @@ func (p *Program) restart() {
 	copy(p.x, p.rhs)
 }
 
-// Add appends a column and gives its number. The entries are kept, not copied.
+// Add appends a column and returns its number. It keeps the entries without copying.
 func (p *Program) Add(price float64, entries []Entry) int {
 	p.cols = append(p.cols, entries)
 	p.prices = append(p.prices, price)
@@ -72,20 +72,20 @@ func (p *Program) Add(price float64, entries []Entry) int {
 	return len(p.cols) - 1
 }
 
-// Steps counts the numbers touched so far, a measure of work that does not depend on the machine.
+// Steps returns the entries touched so far, which is the unit of work.
 func (p *Program) Steps() int { return p.steps }
 
-// Demand changes the right-hand side of a row; the next Solve starts from the last basis.
+// Demand changes the right-hand side of a row. The next Solve starts from the last basis.
 func (p *Program) Demand(row int, rhs float64) { p.rhs[row] = rhs }
 
-// Reprice changes what a column costs; the next Solve starts from the last basis.
+// Reprice changes the price of a column. The next Solve starts from the last basis.
 func (p *Program) Reprice(c int, price float64) { p.prices[c] = price }
 
-// Multipliers are what a unit of each row is worth, by the last solution: not negative for cover rows, not positive for
-// supply rows. They must not be modified.
-func (p *Program) Multipliers() []float64 { return p.y }
+// Duals returns the dual of each row in the last solution: not negative for cover rows, not positive for supply rows. It must
+// not be modified.
+func (p *Program) Duals() []float64 { return p.y }
 
-// Amount is how much of the column the last solution buys.
+// Amount returns how much of the column the last solution buys.
 func (p *Program) Amount(c int) float64 {
 	if at := p.where[c]; at >= 0 {
 		return max(0, p.x[at])
@@ -93,8 +93,8 @@ func (p *Program) Amount(c int) float64 {
 	return 0
 }
 
-// Value is the cost of the last solution, artificial columns included.
-func (p *Program) Value() float64 {
+// Objective returns the cost of the last solution, artificial columns included.
+func (p *Program) Objective() float64 {
 	sum := 0.0
 	for i, b := range p.basis {
 		sum += float64(p.price(b) * p.x[i])
@@ -107,7 +107,7 @@ func (p *Program) price(b int32) float64 {
 	case b >= 0:
 		return p.prices[b]
 	case int(^b) < p.m && !p.supply[^b]:
-		return p.big[^b]
+		return p.bigM[^b]
 	}
 	return 0
 }
@@ -115,18 +115,17 @@ func (p *Program) price(b int32) float64 {
 // Status says how a solution ended.
 type Status int
 
-// The statuses. After Limit the solution is feasible and its multipliers are those of the last basis, so that what they prove
-// has to be checked; that is so for Optimal too, for numbers are rounded.
+// After Limit the solution is feasible, but its duals are not optimal. Duals must be checked in any case, because numbers are
+// rounded.
 const (
 	Optimal Status = iota
-	Limit          // so many pivots were not enough
+	Limit          // the pivot limit was reached
 )
 
 // Solve pivots until no column improves or the limit is reached.
 //
-// The column that enters is the one with the largest gain for its price. As long as pivots change nothing (degeneracy), for
-// more of them than there are rows, it is R. G. Bland's rule, in which the least of all that improve enters and the least of
-// all that tie leaves, in one order of all variables, so that no basis comes twice.
+// The column with the largest gain per price enters. After more degenerate pivots in a row than there are rows, R. G. Bland's
+// rule decides: the first improving variable enters and the first of a tie leaves, in one fixed order, so no basis repeats.
 func (p *Program) Solve(limit int) Status {
 	p.amounts()
 	if slices.Min(append(p.x, 0)) < 0 && !p.repair(limit) {
@@ -135,21 +134,21 @@ func (p *Program) Solve(limit int) Status {
 	for i := range p.x {
 		p.x[i] = max(0, p.x[i])
 	}
-	p.multipliers()
-	still := 0 // pivots in a row that changed nothing
+	p.computeDuals()
+	still := 0 // degenerate pivots in a row
 	for range limit {
 		enter, gain, ok := p.entering(still > p.m)
 		if !ok && p.fresh {
 			return Optimal
 		}
-		if !ok { // rounding may have gathered
-			p.multipliers()
+		if !ok { // y may have accumulated rounding errors
+			p.computeDuals()
 			continue
 		}
 		p.direction(enter)
 		leave := p.leaving()
 		if leave < 0 {
-			break // only rounding makes it unbounded: prices are not negative
+			break // prices are not negative, so only rounding makes it unbounded
 		}
 		if still++; p.x[leave] > tiny {
 			still = 0
@@ -157,15 +156,15 @@ func (p *Program) Solve(limit int) Status {
 		p.reprice(leave, gain)
 		p.pivot(enter, leave)
 	}
-	p.multipliers()
+	p.computeDuals()
 	return Limit
 }
 
-// tiny is what counts as nothing beside entries and prices near 1.
+// tiny counts as 0 for entries and prices near 1.
 const tiny = 1e-9
 
-// multipliers works y out anew.
-func (p *Program) multipliers() {
+// computeDuals computes y from the basis.
+func (p *Program) computeDuals() {
 	clear(p.y)
 	for i, b := range p.basis {
 		if c := p.price(b); c != 0 {
@@ -178,7 +177,7 @@ func (p *Program) multipliers() {
 	p.fresh = true
 }
 
-// reprice changes y as the pivot that follows does: the column that enters is then worth what it costs.
+// reprice updates y for the coming pivot, after which the entering column has reduced cost 0.
 func (p *Program) reprice(leave int, gain float64) {
 	by := gain / p.dir[leave]
 	for k, v := range p.inverse[leave*p.m : (leave+1)*p.m] {
@@ -188,18 +187,19 @@ func (p *Program) reprice(leave int, gain float64) {
 	p.fresh = false
 }
 
-// entering is the column with the largest gain relative to its price, or, if bland, the first with any, and its gain.
+// entering returns the column with the largest gain relative to its price, and its gain. With bland it returns the first column
+// with any gain.
 func (p *Program) entering(bland bool) (enter int32, gain float64, found bool) {
 	most := tiny
-	for row := p.m - 1; row >= 0; row-- { // surpluses are the least in the order, the last of them first
-		if b, g := ^int32(p.m+row), -p.y[row]; !p.supply[row] && g > tiny*p.big[row] && !p.inBasis(b) {
+	for row := p.m - 1; row >= 0; row-- { // surpluses come first in the order, by descending row
+		if b, g := ^int32(p.m+row), -p.y[row]; !p.supply[row] && g > tiny*p.bigM[row] && !p.inBasis(b) {
 			if enter, gain, found = b, g, true; bland {
 				return enter, gain, found
 			}
 		}
 	}
-	for row := p.m - 1; row >= 0; row-- { // slacks, and demands that it pays to leave uncovered
-		if b, g := ^int32(row), p.y[row]-p.price(^int32(row)); g > tiny*p.big[row] && !p.inBasis(b) {
+	for row := p.m - 1; row >= 0; row-- { // then slacks and artificial columns
+		if b, g := ^int32(row), p.y[row]-p.price(^int32(row)); g > tiny*p.bigM[row] && !p.inBasis(b) {
 			if enter, gain, found = b, g, true; bland {
 				return enter, gain, found
 			}
@@ -211,13 +211,13 @@ func (p *Program) entering(bland bool) (enter int32, gain float64, found bool) {
 		if p.where[c] >= 0 {
 			continue
 		}
-		worth := 0.0
+		dualValue := 0.0
 		for _, e := range entries {
-			worth += float64(e.Amount * p.y[e.Row])
+			dualValue += float64(e.Amount * p.y[e.Row])
 		}
-		if g := (worth - p.prices[c]) / max(p.prices[c], p.least); g > most {
+		if g := (dualValue - p.prices[c]) / max(p.prices[c], p.least); g > most {
 			most = g
-			if enter, gain, found = int32(c), worth-p.prices[c], true; bland && !slack {
+			if enter, gain, found = int32(c), dualValue-p.prices[c], true; bland && !slack {
 				break
 			}
 		}
@@ -227,7 +227,7 @@ func (p *Program) entering(bland bool) (enter int32, gain float64, found bool) {
 
 func (p *Program) inBasis(b int32) bool { return slices.Contains(p.basis, b) }
 
-// direction is the basis inverse times the column.
+// direction computes the basis inverse times the column.
 func (p *Program) direction(b int32) {
 	clear(p.dir)
 	add := func(row int, amount float64) {
@@ -298,7 +298,7 @@ func (p *Program) pivot(enter int32, leave int) {
 	}
 }
 
-// repair makes x not negative again after demands have changed, by dual pivots: the multipliers stay right.
+// repair makes x non-negative after a change of demand, by dual pivots.
 func (p *Program) repair(limit int) bool {
 	for range limit {
 		leave, low := -1, -tiny
@@ -310,7 +310,7 @@ func (p *Program) repair(limit int) bool {
 		if leave < 0 {
 			return true
 		}
-		p.multipliers()
+		p.computeDuals()
 		row := p.inverse[leave*p.m : (leave+1)*p.m]
 		enter, ratio, found := int32(0), math.Inf(1), false
 		try := func(b int32, alpha, reduced float64) {
@@ -352,10 +352,10 @@ func (p *Program) repair(limit int) bool {
 	return false
 }
 
-// refactor works out the inverse and x anew, for each pivot leaves a little rounding behind.
+// refactor recomputes the inverse and x, because pivots accumulate rounding errors.
 func (p *Program) refactor() {
 	m := p.m
-	a := make([]float64, m*m) // a row is an equation, a column a place of the basis
+	a := make([]float64, m*m) // by row and place in the basis
 	for j, b := range p.basis {
 		switch {
 		case b >= 0:
@@ -376,7 +376,7 @@ func (p *Program) refactor() {
 	p.amounts()
 }
 
-// amounts works out x anew.
+// amounts computes x from the basis.
 func (p *Program) amounts() {
 	for i := range p.m {
 		sum := 0.0
@@ -388,7 +388,8 @@ func (p *Program) amounts() {
 	p.steps += p.m * p.m
 }
 
-// invert writes the inverse of a, which it destroys, by Gauss and Jordan with partial pivoting.
+// invert writes the inverse of a to out, by Gauss-Jordan elimination with partial pivoting. It destroys a. It reports whether a
+// is regular.
 func invert(a, out []float64, m int) bool {
 	clear(out)
 	for i := range m {

@@ -10,16 +10,15 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/lp"
 )
 
-// programme is what a Program is made of, for whoever checks it.
+// programme holds the data of a Program for checks.
 type programme struct {
-	rhs, big []float64
-	supply   []bool
-	prices   []float64
-	columns  [][]lp.Entry
+	rhs, bigM []float64
+	supply    []bool
+	prices    []float64
+	columns   [][]lp.Entry
 }
 
-// bought is what the last solution of the programme costs, after a check that it takes no more than there is: what it leaves
-// uncovered is paid for.
+// bought returns the cost of the last solution including what it leaves uncovered, after checking that it exceeds no supply.
 func (x *programme) bought(t *testing.T, p *lp.Program) float64 {
 	t.Helper()
 	rest, cost := slices.Clone(x.rhs), 0.0
@@ -35,24 +34,24 @@ func (x *programme) bought(t *testing.T, p *lp.Program) float64 {
 		if x.supply[i] {
 			require.GreaterOrEqual(t, r, -1e-6, "supply %d is exceeded", i)
 		} else {
-			cost += x.big[i] * max(0, r)
+			cost += x.bigM[i] * max(0, r)
 		}
 	}
 	return cost
 }
 
-// However demands, supplies and prices change between solutions, what is bought is feasible, the multipliers are a feasible dual,
-// and both have the value that the programme says: so each proves that the other is optimal.
+// However demands, supplies and prices change between solutions, the solution is feasible, the duals are feasible, and both
+// have the objective of the programme. So each proves that the other is optimal.
 func TestProgramProvesItself(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	repaired := 0
 	for round := range rounds(300, 10_000) {
 		m := 1 + rng.IntN(8)
-		x := &programme{rhs: make([]float64, m), big: make([]float64, m), supply: make([]bool, m)}
+		x := &programme{rhs: make([]float64, m), bigM: make([]float64, m), supply: make([]bool, m)}
 		for i := range m {
-			x.rhs[i], x.big[i], x.supply[i] = float64(rng.IntN(20)), 200, i > 0 && rng.IntN(4) == 0
+			x.rhs[i], x.bigM[i], x.supply[i] = float64(rng.IntN(20)), 200, i > 0 && rng.IntN(4) == 0
 		}
-		p := lp.New(x.rhs, x.supply, x.big)
+		p := lp.New(x.rhs, x.supply, x.bigM)
 		add := func() {
 			var entries []lp.Entry
 			for i := range m {
@@ -75,24 +74,24 @@ func TestProgramProvesItself(t *testing.T) {
 		for step := range 5 {
 			require.Equal(t, lp.Optimal, p.Solve(1000))
 			want := x.bought(t, p)
-			require.InDelta(t, want, p.Value(), 1e-6*(1+want), "round %d, step %d", round, step)
+			require.InDelta(t, want, p.Objective(), 1e-6*(1+want), "round %d, step %d", round, step)
 			dual := 0.0
-			for i, y := range p.Multipliers() {
+			for i, y := range p.Duals() {
 				dual += y * x.rhs[i]
 				if x.supply[i] {
 					require.LessOrEqual(t, y, 1e-6)
 				} else {
 					require.GreaterOrEqual(t, y, -1e-6)
-					require.LessOrEqual(t, y, x.big[i]+1e-6)
+					require.LessOrEqual(t, y, x.bigM[i]+1e-6)
 				}
 			}
 			require.InDelta(t, want, dual, 1e-6*(1+want))
 			for j, entries := range x.columns {
-				worth := 0.0
+				dualValue := 0.0
 				for _, e := range entries {
-					worth += e.Amount * p.Multipliers()[e.Row]
+					dualValue += e.Amount * p.Duals()[e.Row]
 				}
-				require.LessOrEqual(t, worth, x.prices[j]+1e-6, "column %d is worth more than its price", j)
+				require.LessOrEqual(t, dualValue, x.prices[j]+1e-6, "column %d is worth more than its price", j)
 			}
 			switch i := rng.IntN(m); rng.IntN(3) {
 			case 0:
@@ -111,16 +110,16 @@ func TestProgramProvesItself(t *testing.T) {
 	require.Positive(t, repaired)
 }
 
-// Where many pivots change nothing, it still comes to an end.
+// The simplex ends on degenerate programmes.
 func TestDegenerateProgramEnds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))
 	for range rounds(200, 5_000) {
 		m := 3 + rng.IntN(10)
-		rhs, big := make([]float64, m), make([]float64, m)
+		rhs, bigM := make([]float64, m), make([]float64, m)
 		for i := range rhs {
-			rhs[i], big[i] = float64(rng.IntN(2)), 100 // half of all demands are nothing: every basis is degenerate
+			rhs[i], bigM[i] = float64(rng.IntN(2)), 100 // half of the demands are 0, so every basis is degenerate
 		}
-		p := lp.New(rhs, make([]bool, m), big)
+		p := lp.New(rhs, make([]bool, m), bigM)
 		for range 4 * m {
 			var entries []lp.Entry
 			for i := range m {

@@ -7,89 +7,88 @@ import (
 	"slices"
 )
 
-// Largest is the largest price that the proofs here handle: whole numbers up to it are exact in floating point.
+// Largest is the largest price that proofs accept: integers up to it are exact in floating point.
 const Largest = 1 << 52
 
-// Slack is the relative margin that all bounds keep for the rounding of floating-point numbers.
+// Slack is the relative margin for floating-point rounding in all bounds.
 //
-// It suffices for Bound. Let u = 2^-53, d the number of dimensions, n that of candidates, W the sum of the weights, w the
-// weights, which are exact as they stand. A size as a part of the room is the quotient of two rounded integers, so it is off
-// by at most 3u of itself; the room of a candidate, a sum of d products of what is not negative, by (d+4)u of itself; its
-// difference to the value by that and 2u of the difference. The bound is W plus the positive differences times the counts. As
-// so many of a candidate as may go in fit the room by themselves, each part times the count is at most 1, and so the room of
-// all of them is at most W: the errors of the differences add up to no more than n(d+4)uW, those of the sums to (n+d)u and
-// that of the products to 2u of the bound, which is at least W. Together that is below (n+1)(d+8)u of the bound, which a proof
-// makes sure is less than Slack (see Model.verify). Search prunes by the same sums over fewer terms, and by single products that are off by 4u.
-// What is found is a sum of whole numbers below 2^53 as long as it is of use, and exact. Products that a processor fuses with
-// sums are rounded less often, never more.
+// It suffices for Bound. Let u = 2^-53, d the number of dimensions, n that of candidates, w the weights, which are exact as
+// they stand, and W their sum. A size as a fraction of the capacity is the quotient of two rounded integers, so its relative
+// error is at most 3u. The cost of a candidate, a sum of d non-negative products, has a relative error of at most (d+4)u; the
+// difference to its profit has that and 2u of the difference. The bound is W plus the positive differences times their counts.
+// As many copies of a candidate as may go in fit alone, so each fraction times the count is at most 1, and the cost of all of
+// them is at most W. So the errors of the differences sum to at most n(d+4)uW, those of the sums to (n+d)u and that of the
+// products to 2u of the bound, which is at least W. In total the error is below (n+1)(d+8)u of the bound; Model.verify makes
+// sure that this is less than Slack. Search prunes by the same sums over fewer terms, and by single products with an error of
+// 4u. Its result is a sum of integers, and exact below 2^53. A fused multiply-add rounds less often, never more.
 const Slack = 1e-10
 
-// Proof is a bound with the values that prove it.
+// Proof is a bound with the duals that prove it.
 type Proof struct {
-	// Value is what one of each class is worth, in whole units of price.
-	Value []int64
+	// Duals has the dual of each class, in whole units of price.
+	Duals []int64
 	Price int64
-	// Searched says that some kind's fillings had to be searched, for in fractions they are worth more than the bin.
+	// Searched means that the fractional knapsack did not suffice for some bin type, so its fillings were searched.
 	Searched bool
 }
 
-// verifySteps is how many steps a kind's search may take when a proof is checked; a proof takes half of that at most.
+// verifySteps is the step limit of the search per bin type when a proof is checked. Making a proof uses at most half of it.
 const verifySteps = 200_000
 
-// Prove makes a proof of the values, lowered as little as need be, searching at most steps a kind. missing is a pattern
-// that is worth more than its bin by more than rounding, where the search has met one.
-func (m *Model) Prove(value []float64, steps int, b *Budget) (proof Proof, missing []Column) {
+// Prove makes a proof of the duals, scaled down as little as necessary, with at most steps of search per bin type. missing
+// holds the patterns with negative reduced cost that the search met.
+func (m *Model) Prove(duals []float64, steps int, b *Budget) (proof Proof, missing []Column) {
 	var knap Knapsack
 	steps = min(steps, verifySteps/2)
 	over := 0.0
-	for k := range m.Kinds {
-		kind := &m.Kinds[k]
-		if kind.Supply >= 0 || !m.Load(&knap, k, value) {
+	for k := range m.BinTypes {
+		typ := &m.BinTypes[k]
+		if typ.Supply >= 0 || !m.Load(&knap, k, duals) {
 			continue
 		}
-		root := knap.Bound(kind.Price)
-		for root > kind.Price*(1+over) {
-			target := kind.Price * (1 + over)
+		profitBound := knap.Bound(typ.Price)
+		for profitBound > typ.Price*(1+over) {
+			target := typ.Price * (1 + over)
 			found, done := knap.Search(target, min(steps, max(b.Left/8, 1)))
 			b.Take(knap.Steps())
-			if found > kind.Price*(1+1e-7) {
+			if found > typ.Price*(1+1e-7) {
 				missing = append(missing, Column{k, knap.Found()})
 			}
 			if done && found <= target {
 				break
 			}
-			next := root/kind.Price - 1
+			next := profitBound/typ.Price - 1
 			if done {
-				next = found/kind.Price - 1
-			} else if kind.Price > 0 {
+				next = found/typ.Price - 1
+			} else if typ.Price > 0 {
 				next = min(next, max(2*over, 0.0005))
 			}
-			if kind.Price == 0 {
+			if typ.Price == 0 {
 				next = math.Inf(1)
 			}
 			over = max(next, over+1e-9)
-			if found/max(kind.Price, 1e-9)-1 > over {
-				over = found/kind.Price - 1
+			if found/max(typ.Price, 1e-9)-1 > over {
+				over = found/typ.Price - 1
 			}
 		}
 		b.Take(knap.Steps())
 	}
-	return m.Certify(value, 1/(1+over)), missing
+	return m.Certify(duals, 1/(1+over)), missing
 }
 
-// proof makes the best proof of what column generation has found, or one that is so near to it, in at most so many rounds.
+// proof returns the best proof that column generation yields, or one within near of it, after at most so many rounds.
 func (m *Model) proof(s *Master, near float64, rounds int, b *Budget) Proof {
 	var best Proof
-	if s.BestPrice > 0 {
-		best = m.Certify(s.Best, 1)
+	if s.BestBound > 0 {
+		best = m.Certify(s.BestDuals, 1)
 	}
-	s.Solve(b) // the patterns that came last when steps ran out
-	// What the proof finds worth more than its bin has been missed by column generation, which goes on with it.
+	s.Solve(b) // include the last patterns
+	// Column generation continues with the patterns that the proof found missing.
 	for range rounds {
-		if s.Value() <= float64(best.Price)*(1+near) || b.Left <= 0 {
+		if s.Objective() <= float64(best.Price)*(1+near) || b.Left <= 0 {
 			break
 		}
-		proof, missing := m.Prove(s.Values(), 100_000, b)
+		proof, missing := m.Prove(s.Duals(), 100_000, b)
 		if proof.Price > best.Price {
 			best = proof
 		}
@@ -105,117 +104,118 @@ func (m *Model) proof(s *Master, near float64, rounds int, b *Budget) Proof {
 	return best
 }
 
-// Certify makes a proof of the values times a factor, if they are one.
-func (m *Model) Certify(value []float64, factor float64) Proof {
-	return m.certify(value, factor, nil, false)
+// Certify makes a proof of the duals times a factor; it proves 0 if they are not valid.
+func (m *Model) Certify(duals []float64, factor float64) Proof {
+	return m.certify(duals, factor, nil, false)
 }
 
-// rounded is by how much the values of a proof are lowered, so that rounding raises none.
+// rounded is the relative amount by which duals are lowered, so that rounding never raises one.
 const rounded = 1e-9
 
-// CertifyCoverage is what one of each class is worth by the prices of resources, and the proof that this makes. A kind whose whole
-// room is not worth more than its price needs no filling to be looked for. Nor does a counted one where looking for the best filling
-// of each does not fit into the budget: none is worth more than the room.
-func (m *Model) CertifyCoverage(b *Budget) (value []float64, proof Proof) {
-	s := m.sorts()
+// CertifyCoverage returns the duals of classes by resource duals, and their proof. A bin type whose whole capacity has a dual
+// value of at most its price needs no knapsack. A counted one uses that dual value instead of a knapsack if the budget is too
+// small.
+func (m *Model) CertifyCoverage(b *Budget) (duals []float64, proof Proof) {
+	s := m.typeGroups()
 	prices := s.prices(m.Classes, b)
-	value = s.values(prices)
-	rooms, counted := make([]float64, len(m.Kinds)), 0
-	for k := range m.Kinds {
+	duals = s.duals(prices)
+	full, counted := make([]float64, len(m.BinTypes)), 0
+	for k := range m.BinTypes {
 		if s.of[k] < 0 {
 			continue
 		}
-		for r, c := range m.Kinds[k].Capacity {
-			rooms[k] += float64(float64(max(c, 0)) * prices[s.of[k]][r])
+		for r, c := range m.BinTypes[k].Capacity {
+			full[k] += float64(float64(max(c, 0)) * prices[s.of[k]][r])
 		}
-		if m.Kinds[k].Supply >= 0 {
+		if m.BinTypes[k].Supply >= 0 {
 			counted++
 		}
 	}
-	return value, m.certify(value, 1, rooms, counted*len(m.Classes)*m.Dims*countedSteps > b.Left/countedPart)
+	return duals, m.certify(duals, 1, full, counted*len(m.Classes)*m.Dims*countedSteps > b.Left/countedPart)
 }
 
-// certify is Certify where no filling of a kind is worth more than its room, if there are rooms; quick takes that for counted kinds.
-func (m *Model) certify(value []float64, factor float64, rooms []float64, quick bool) Proof {
-	proof := Proof{Value: make([]int64, len(value))}
-	for i, v := range value {
+// certify is Certify. full, if not nil, has the dual value of the whole capacity of each bin type, an upper bound for its
+// fillings; quick uses it instead of a knapsack for counted bin types.
+func (m *Model) certify(duals []float64, factor float64, full []float64, quick bool) Proof {
+	proof := Proof{Duals: make([]int64, len(duals))}
+	for i, v := range duals {
 		if v *= factor * (1 - rounded); v > 0 && v < Largest {
-			proof.Value[i] = int64(v)
+			proof.Duals[i] = int64(v)
 		}
 	}
 	var err error
-	if proof.Price, proof.Searched, err = m.verify(proof.Value, rooms, quick); err != nil {
-		return Proof{Value: make([]int64, len(value))} // rounding, or a search that ends otherwise
+	if proof.Price, proof.Searched, err = m.verify(proof.Duals, full, quick); err != nil {
+		return Proof{Duals: make([]int64, len(duals))} // rounding, or a search that was cut short
 	}
 	return proof
 }
 
-// Load sets the knapsack to the bin of a kind; it reports whether anything goes in.
-func (m *Model) Load(knap *Knapsack, k int, value []float64) bool {
-	return knap.Load(m.Kinds[k].Capacity, m.Classes, func(i int) bool { return has(m.Classes[i].Kinds, k) }, value)
+// Load sets the knapsack to a bin type; it reports whether any item fits.
+func (m *Model) Load(knap *Knapsack, k int, duals []float64) bool {
+	return knap.Load(m.BinTypes[k].Capacity, m.Classes, func(i int) bool { return has(m.Classes[i].BinTypes, k) }, duals)
 }
 
-// Verify is what the values prove: no bin of an uncounted kind can be filled with more worth than its price, so all bins
-// together cost at least the worth of all things, less what the counted ones may hold beyond theirs. searched says that
-// this took a search and not only fractions.
-func (m *Model) Verify(value []int64) (price int64, searched bool, err error) {
-	return m.verify(value, nil, false)
+// Verify returns the bound that the duals prove. No filling of an uncounted bin type may have a dual value above its price.
+// Then all bins together cost at least the dual value of all items, less the premiums of counted bin types. searched reports
+// that this took a search, not only the fractional knapsack.
+func (m *Model) Verify(duals []int64) (price int64, searched bool, err error) {
+	return m.verify(duals, nil, false)
 }
 
-// verify is Verify with what certify knows of rooms; sums of a few products round by far less than the values were lowered.
-func (m *Model) verify(value []int64, rooms []float64, quick bool) (price int64, searched bool, err error) {
+// verify is Verify with full and quick as in certify. Sums of a few products round by far less than the duals were lowered.
+func (m *Model) verify(duals []int64, full []float64, quick bool) (price int64, searched bool, err error) {
 	if float64(len(m.Classes)+1)*float64(m.Dims+8)*0x1p-53 > Slack {
 		return 0, false, fmt.Errorf("%d classes are too many for the margin of rounding", len(m.Classes))
 	}
 	var knap Knapsack
-	pools := m.poolsWorth(value)
-	worth := make([]float64, len(value))
+	pools := m.poolDuals(duals)
+	profits := make([]float64, len(duals))
 	sum := new(big.Int)
-	for i, v := range value {
+	for i, v := range duals {
 		if v < 0 || v > Largest {
-			return 0, false, fmt.Errorf("value %d is out of range", v)
+			return 0, false, fmt.Errorf("dual %d is out of range", v)
 		}
-		worth[i] = float64(v)
+		profits[i] = float64(v)
 		sum.Add(sum, new(big.Int).Mul(big.NewInt(v), big.NewInt(m.Classes[i].Count)))
 	}
 	premium := make([]*big.Int, len(m.Supply))
-	for k := range m.Kinds {
-		kind := &m.Kinds[k]
-		if rooms != nil && rooms[k] <= kind.Price*(1+rounded/10) {
+	for k := range m.BinTypes {
+		typ := &m.BinTypes[k]
+		if full != nil && full[k] <= typ.Price*(1+rounded/10) {
 			continue
 		}
 		most := 0.0
-		if quick && kind.Supply >= 0 {
-			most = rooms[k]
-		} else if !m.Load(&knap, k, worth) {
+		if quick && typ.Supply >= 0 {
+			most = full[k]
+		} else if !m.Load(&knap, k, profits) {
 			continue
 		} else {
-			most = knap.Bound(kind.Price)
+			most = knap.Bound(typ.Price)
 		}
-		if most > kind.Price && kind.Supply < 0 && kind.Pool > 0 {
-			pools.over(kind, most)
+		if most > typ.Price && typ.Supply < 0 && typ.Pool > 0 {
+			pools.over(typ, most)
 			continue
 		}
-		if most > kind.Price && (!quick || kind.Supply < 0) {
-			target := kind.Price
+		if most > typ.Price && (!quick || typ.Supply < 0) {
+			target := typ.Price
 			if found, done := knap.Search(target, verifySteps); done {
 				searched = searched || most > max(found, target)
 				most = max(found, target)
 			}
 		}
-		if most <= kind.Price {
+		if most <= typ.Price {
 			continue
 		}
-		if kind.Supply < 0 {
-			return 0, searched, fmt.Errorf("kind %d can be filled with a worth of %.0f, its price is %.0f", kind.Label, most, kind.Price)
+		if typ.Supply < 0 {
+			return 0, searched, fmt.Errorf("bin type %d has a filling with a dual value of %.0f, above its price %.0f", typ.Label, most, typ.Price)
 		}
-		// For each unit of the supply that it takes, a bin is worth so much more than its price: all bins that share the supply
-		// together no more than the highest of these times the supply, whatever mix they are.
-		if takes := kind.takes(); takes <= m.Supply[kind.Supply] {
-			over := new(big.Int).Mul(big.NewInt(int64(math.Ceil(most-kind.Price))), big.NewInt(m.Supply[kind.Supply]))
+		// The premium of a supply: a bin has so much dual value above its price per unit of the supply. All bins that share the
+		// supply have together at most the highest of these times the supply, in any mix.
+		if takes := typ.takes(); takes <= m.Supply[typ.Supply] {
+			over := new(big.Int).Mul(big.NewInt(int64(math.Ceil(most-typ.Price))), big.NewInt(m.Supply[typ.Supply]))
 			over.Add(over, big.NewInt(takes-1)).Quo(over, big.NewInt(takes))
-			if premium[kind.Supply] == nil || over.Cmp(premium[kind.Supply]) > 0 {
-				premium[kind.Supply] = over
+			if premium[typ.Supply] == nil || over.Cmp(premium[typ.Supply]) > 0 {
+				premium[typ.Supply] = over
 			}
 		}
 	}
@@ -233,11 +233,11 @@ func (m *Model) verify(value []int64, rooms []float64, quick bool) (price int64,
 	return sum.Int64(), searched, nil
 }
 
-// fractional solves the knapsack in fractions, max value.n with the parts of each dimension at most 1, by the simplex
-// method on as many rows as there are dimensions. It gives what each dimension is worth.
+// fractional solves the fractional knapsack, max profit.x with the sizes in each dimension at most 1, by the simplex method
+// with one row per dimension. It returns the dual of each dimension.
 type fractional struct {
 	inverse, x, y, dir []float64
-	perValue           []float64 // by candidate and dimension: the part of the bin that a unit of value takes
+	perProfit          []float64 // by candidate and dimension: the fraction of the bin per unit of profit
 	basis              []int
 }
 
@@ -251,11 +251,11 @@ func (f *fractional) solve(cand []candidate, size []float64, d int, out []float6
 		return v
 	}
 	f.inverse, f.x, f.y, f.dir = grow(f.inverse, d*d), grow(f.x, d), grow(f.y, d), grow(f.dir, d)
-	f.perValue = slices.Grow(f.perValue[:0], len(size))[:len(size)]
+	f.perProfit = slices.Grow(f.perProfit[:0], len(size))[:len(size)]
 	for i := range cand {
-		per := 1 / cand[i].value
+		per := 1 / cand[i].profit
 		for k, v := range size[i*d : i*d+d] {
-			f.perValue[i*d+k] = v * per
+			f.perProfit[i*d+k] = v * per
 		}
 	}
 	f.basis = f.basis[:0]
@@ -268,7 +268,7 @@ func (f *fractional) solve(cand []candidate, size []float64, d int, out []float6
 		for i, b := range f.basis {
 			if b >= 0 {
 				for k := range d {
-					f.y[k] += float64(cand[b].value * f.inverse[i*d+k])
+					f.y[k] += float64(cand[b].profit * f.inverse[i*d+k])
 				}
 			}
 		}
@@ -299,33 +299,33 @@ func (f *fractional) solve(cand []candidate, size []float64, d int, out []float6
 		}
 		f.pivot(enter, leave, ratio, d)
 	}
-	// Whatever the rounding, weights must be worth every thing: raise what is short.
+	// Any non-negative weights give a bound; rounding may have made some negative.
 	for _, y := range f.y {
 		out = append(out, max(0, y))
 	}
 	return out
 }
 
-// entering is the candidate whose room costs the least part of its value, or the Slack of a dimension, if that pays.
+// entering returns the candidate with the lowest cost per profit, or the slack of a dimension, if entering improves.
 func (f *fractional) entering(n, d int) int {
 	best, least := math.MinInt, 1-1e-11
 	if d == 3 { // cpu, memory and pods
 		y0, y1, y2 := f.y[0], f.y[1], f.y[2]
-		part := f.perValue[:3*n]
+		part := f.perProfit[:3*n]
 		for i := 0; len(part) >= 3; i++ {
-			if room := float64(part[0]*y0) + float64(part[1]*y1) + float64(part[2]*y2); room < least {
-				best, least = i, room
+			if cost := float64(part[0]*y0) + float64(part[1]*y1) + float64(part[2]*y2); cost < least {
+				best, least = i, cost
 			}
 			part = part[3:]
 		}
 	} else {
 		for i := range n {
-			room := 0.0
-			for k, v := range f.perValue[i*d : i*d+d] {
-				room += float64(v * f.y[k])
+			cost := 0.0
+			for k, v := range f.perProfit[i*d : i*d+d] {
+				cost += float64(v * f.y[k])
 			}
-			if room < least {
-				best, least = i, room
+			if cost < least {
+				best, least = i, cost
 			}
 		}
 	}

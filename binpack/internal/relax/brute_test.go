@@ -11,37 +11,37 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
-// tiny is a random model of up to seven things that some kind holds, of up to three resources: bins that lack a resource,
-// cost nothing or are counted, alone or together, and classes that may go to some kinds only.
+// tiny draws a model of up to seven items and three resources. Bins may lack a resource, cost nothing or be counted, alone or
+// shared, and classes may be limited to some bin types. Some bin type holds each item.
 func tiny(rng *rand.Rand) *relax.Model {
 	m := &relax.Model{Dims: 1 + rng.IntN(3)}
-	kinds := 1 + rng.IntN(5)
+	types := 1 + rng.IntN(5)
 	wild := rng.IntN(2) == 0
 	if wild {
 		for range rng.IntN(3) {
 			m.Supply = append(m.Supply, int64(rng.IntN(4)))
 		}
 	}
-	for k := range kinds {
-		kind := relax.Kind{Price: float64(1 + rng.IntN(40)), Supply: -1, Label: k}
+	for k := range types {
+		typ := relax.BinType{Price: float64(1 + rng.IntN(40)), Supply: -1, Label: k}
 		if wild && rng.IntN(5) == 0 {
-			kind.Price = 0
+			typ.Price = 0
 		}
 		if len(m.Supply) > 0 && rng.IntN(2) == 0 {
-			kind.Supply = int32(rng.IntN(len(m.Supply)))
+			typ.Supply = int32(rng.IntN(len(m.Supply)))
 		}
 		for range m.Dims {
 			room := int64(6 + rng.IntN(20))
 			if wild && rng.IntN(4) == 0 {
 				room = 0
 			}
-			kind.Capacity = append(kind.Capacity, room)
+			typ.Capacity = append(typ.Capacity, room)
 		}
-		m.Kinds = append(m.Kinds, kind)
+		m.BinTypes = append(m.BinTypes, typ)
 	}
-	arches := []uint64{1<<kinds - 1, rng.Uint64N(1 << kinds), rng.Uint64N(1 << kinds)}
+	arches := []uint64{1<<types - 1, rng.Uint64N(1 << types), rng.Uint64N(1 << types)}
 	for left := int64(1 + rng.IntN(7)); left > 0; {
-		c := relax.Class{Count: 1 + rng.Int64N(min(left, 3)), Most: math.MaxInt32, Kinds: []uint64{arches[rng.IntN(len(arches))]}}
+		c := relax.Class{Count: 1 + rng.Int64N(min(left, 3)), Most: math.MaxInt32, BinTypes: []uint64{arches[rng.IntN(len(arches))]}}
 		if rng.IntN(5) == 0 {
 			c.Most = 1 + rng.Int64N(2)
 		}
@@ -52,7 +52,7 @@ func tiny(rng *rand.Rand) *relax.Model {
 			}
 			c.Size = append(c.Size, size)
 		}
-		if holds(m, c.Kinds[0], []int64{1}, []relax.Class{c}) {
+		if holds(m, c.BinTypes[0], []int64{1}, []relax.Class{c}) {
 			m.Classes = append(m.Classes, c)
 		}
 		left -= c.Count
@@ -60,20 +60,20 @@ func tiny(rng *rand.Rand) *relax.Model {
 	return m
 }
 
-// holds reports whether some kind of the set holds so many of each class.
-func holds(m *relax.Model, kinds uint64, count []int64, classes []relax.Class) bool {
-	for k := range m.Kinds {
-		if kinds&(1<<k) != 0 && fitsIn(m, k, count, classes) {
+// holds reports whether some bin type of the set holds these counts of the classes.
+func holds(m *relax.Model, types uint64, count []int64, classes []relax.Class) bool {
+	for k := range m.BinTypes {
+		if types&(1<<k) != 0 && fitsIn(m, k, count, classes) {
 			return true
 		}
 	}
 	return false
 }
 
-// fitsIn reports whether the kind holds so many of each class.
+// fitsIn reports whether the bin type holds these counts of the classes.
 func fitsIn(m *relax.Model, k int, count []int64, classes []relax.Class) bool {
 	for i, n := range count {
-		if n > 0 && (classes[i].Kinds[0]&(1<<k) == 0 || n > classes[i].Most) {
+		if n > 0 && (classes[i].BinTypes[0]&(1<<k) == 0 || n > classes[i].Most) {
 			return false
 		}
 	}
@@ -82,31 +82,30 @@ func fitsIn(m *relax.Model, k int, count []int64, classes []relax.Class) bool {
 		for i, n := range count {
 			sum += n * classes[i].Size[r]
 		}
-		if sum > m.Kinds[k].Capacity[r] {
+		if sum > m.BinTypes[k].Capacity[r] {
 			return false
 		}
 	}
 	return true
 }
 
-// cheapest is the least price of an uncounted kind that holds so many of each class.
+// cheapest returns the lowest price of an uncounted bin type that holds these counts of the classes.
 func cheapest(m *relax.Model, count []int64) float64 {
 	least := math.Inf(1)
-	for k := range m.Kinds {
-		if m.Kinds[k].Supply < 0 && fitsIn(m, k, count, m.Classes) {
-			least = min(least, m.Kinds[k].Price)
+	for k := range m.BinTypes {
+		if m.BinTypes[k].Supply < 0 && fitsIn(m, k, count, m.Classes) {
+			least = min(least, m.BinTypes[k].Price)
 		}
 	}
 	return least
 }
 
-// optimum tries every way to put the things together, and every way to buy bins for that; infinite where supplies do not
-// suffice.
+// optimum tries every partition of the items and every way to buy bins for it; infinite if supplies do not suffice.
 func optimum(m *relax.Model) float64 {
-	var things []int
+	var items []int
 	for i := range m.Classes {
 		for range m.Classes[i].Count {
-			things = append(things, i)
+			items = append(items, i)
 		}
 	}
 	best := math.Inf(1)
@@ -120,18 +119,18 @@ func optimum(m *relax.Model) float64 {
 		if cost >= best {
 			return
 		}
-		plain := math.Inf(1) // of those without an end only the cheapest matters
-		for k := range m.Kinds {
+		plain := math.Inf(1) // of uncounted types only the cheapest matters
+		for k := range m.BinTypes {
 			if !fitsIn(m, k, bins[at], m.Classes) {
 				continue
 			}
-			kind := &m.Kinds[k]
-			if kind.Supply < 0 {
-				plain = min(plain, kind.Price)
-			} else if supply[kind.Supply] > 0 {
-				supply[kind.Supply]--
-				buy(at+1, cost+kind.Price)
-				supply[kind.Supply]++
+			typ := &m.BinTypes[k]
+			if typ.Supply < 0 {
+				plain = min(plain, typ.Price)
+			} else if supply[typ.Supply] > 0 {
+				supply[typ.Supply]--
+				buy(at+1, cost+typ.Price)
+				supply[typ.Supply]++
 			}
 		}
 		if !math.IsInf(plain, 1) {
@@ -140,19 +139,19 @@ func optimum(m *relax.Model) float64 {
 	}
 	var place func(at int)
 	place = func(at int) {
-		if at == len(things) {
+		if at == len(items) {
 			buy(0, 0)
 			return
 		}
 		for _, b := range bins {
-			b[things[at]]++
+			b[items[at]]++
 			if holds(m, math.MaxUint64, b, m.Classes) {
 				place(at + 1)
 			}
-			b[things[at]]--
+			b[items[at]]--
 		}
 		bins = append(bins, make([]int64, len(m.Classes)))
-		bins[len(bins)-1][things[at]]++
+		bins[len(bins)-1][items[at]]++
 		place(at + 1)
 		bins = bins[:len(bins)-1]
 	}
@@ -160,7 +159,7 @@ func optimum(m *relax.Model) float64 {
 	return best
 }
 
-// patterns calls f with every filling that some kind holds, and the least price of an uncounted one.
+// patterns calls f with every filling that some bin type holds, and the lowest price of an uncounted one.
 func patterns(m *relax.Model, f func(count []int64, price float64)) {
 	count := make([]int64, len(m.Classes))
 	var fill func(i int)
@@ -180,7 +179,7 @@ func patterns(m *relax.Model, f func(count []int64, price float64)) {
 	fill(0)
 }
 
-// lawful checks that the columns hold everything, each within its kind, and gives what they cost.
+// lawful checks that the columns hold everything, each within its bin type, and returns their cost.
 func lawful(t *testing.T, m *relax.Model, columns []relax.Column) float64 {
 	t.Helper()
 	placed, bought := make([]int64, len(m.Classes)), make([]int64, len(m.Supply))
@@ -190,11 +189,11 @@ func lawful(t *testing.T, m *relax.Model, columns []relax.Column) float64 {
 			count[class] += int64(c.Count[i])
 			placed[class] += int64(c.Count[i])
 		}
-		if sup := m.Kinds[c.Kind].Supply; sup >= 0 {
+		if sup := m.BinTypes[c.BinType].Supply; sup >= 0 {
 			bought[sup]++
 			require.LessOrEqual(t, bought[sup], m.Supply[sup])
 		}
-		require.True(t, fitsIn(m, c.Kind, count, m.Classes), "%v in %+v", c, m.Kinds[c.Kind])
+		require.True(t, fitsIn(m, c.BinType, count, m.Classes), "%v in %+v", c, m.BinTypes[c.BinType])
 	}
 	for i := range m.Classes {
 		require.Equal(t, m.Classes[i].Count, placed[i], "class %d", i)
@@ -202,7 +201,7 @@ func lawful(t *testing.T, m *relax.Model, columns []relax.Column) float64 {
 	return m.Cost(columns)
 }
 
-// trials is how many models each makes.
+// trials is how many models each draws.
 const trials = 400
 
 // each calls f with random tiny models and their optima.
@@ -216,8 +215,8 @@ func each(t *testing.T, seed uint64, f func(m *relax.Model, best float64)) {
 	}
 }
 
-// values are n random ones.
-func values(rng *rand.Rand, n int) []float64 {
+// duals draws n duals.
+func duals(rng *rand.Rand, n int) []float64 {
 	out := make([]float64, n)
 	for i := range out {
 		out[i] = float64(rng.IntN(30))
@@ -225,20 +224,20 @@ func values(rng *rand.Rand, n int) []float64 {
 	return out
 }
 
-// plenty is a budget that does not run out.
+// plenty returns a budget that does not end.
 func plenty() *relax.Budget { return &relax.Budget{Left: math.MaxInt / 2} }
 
-// scaled is the model with prices that leave room for whole values.
+// scaled returns the model with large prices, so that integer duals are precise.
 func scaled(m *relax.Model) *relax.Model {
 	out := *m
-	out.Kinds = slices.Clone(m.Kinds)
-	for k := range out.Kinds {
-		out.Kinds[k].Price *= 1e6
+	out.BinTypes = slices.Clone(m.BinTypes)
+	for k := range out.BinTypes {
+		out.BinTypes[k].Price *= 1e6
 	}
 	return &out
 }
 
 func coverage(m *relax.Model) []float64 {
-	value, _ := m.CertifyCoverage(plenty())
-	return value
+	duals, _ := m.CertifyCoverage(plenty())
+	return duals
 }

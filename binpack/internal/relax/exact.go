@@ -7,165 +7,166 @@ import (
 	"slices"
 )
 
-// Search looks through the sets of bins that cost less than a limit, from the cheap to the dear, and packs or refutes each;
-// for few bins this is exact. A set is looked at if it is large enough by every surrogate constraint: each resource, the number
-// of things, and their values. No set has more bins than there are things, so the search ends whatever the prices are.
+// Search enumerates the sets of bins that cost less than a limit, and packs or refutes each. A surrogate constraint excludes a
+// set that is too small: by a resource, the number of items, or their duals. No set has more bins than there are items, so the
+// search ends at any prices.
 type Search struct {
-	m         *Model
-	kinds     []int // those that cost something, the dearest first
-	free      []int // bins that cost nothing and are part of every set
-	gratis    []Column
-	most      []int   // by kind, how many bins of it are of use
-	supply    []int64 // what is left of each supply
-	surrogate []surrogate
-	rooms     []float64 // by kind and surrogate
-	start     []float64 // what is asked beyond the free bins, by surrogate
-	things    int
-	set       []int
-	used      []int       // by kind, how often it is in the set
-	rest      [][]float64 // by depth and surrogate
-	completer completer
-	knap      Knapsack
-	left      []Class
-	size      []float64      // by class: all dimensions together, for filling
-	refuted   map[string]int // by set: the least level at which it is worth another try
-	key       []byte
+	m          *Model
+	types      []int // those with a price, the dearest first
+	free       []int // counted bins of price 0, part of every set
+	gratis     []Column
+	most       []int   // by bin type: how many bins are useful
+	supply     []int64 // what is left of each supply
+	surrogate  []surrogate
+	capacities []float64 // by bin type and surrogate
+	start      []float64 // demand beyond the free bins, by surrogate
+	items      int
+	set        []int
+	used       []int       // by bin type: how often it is in the set
+	rest       [][]float64 // by depth and surrogate
+	completer  completer
+	knap       Knapsack
+	left       []Class
+	size       []float64      // by class: the size, summed over the dimensions
+	refuted    map[string]int // by set: the level from which another try pays
+	key        []byte
 
 	budget *Budget
-	limit  float64 // sets that cost as much are not looked at
-	lowest float64 // the cost of the cheapest set that could be neither packed nor refuted
+	limit  float64 // sets that cost as much are skipped
+	lowest float64 // the lowest cost of a set that was neither packed nor refuted
 	level  int
 	prove  bool
 	found  []Column
 	cost   float64
-	// Nodes is how many sets and fillings of bins the search has looked at.
+	// Nodes is how many sets and fillings of bins the search has visited.
 	Nodes int
 }
 
-// surrogate is one way to compare what is asked with what bins hold. Bins that hold everything hold enough by every one.
+// surrogate is a surrogate constraint: bins that hold everything have at least the demand as capacity.
 type surrogate struct {
-	demand float64
-	per    float64   // cells of cost for a unit of demand
-	room   []float64 // by kind, what one bin holds at most
-	cost   []float64 // by cells of demand, the least price of bins that hold so much
+	demand   float64
+	per      float64   // cells of cost per unit of demand
+	capacity []float64 // by bin type: the capacity of one bin
+	cost     []float64 // by cells of demand: the lowest price of bins with that capacity
 }
 
-// NewSearch prepares a search in which the values are one more surrogate. It is nil where sums of sizes would not fit an integer.
-func NewSearch(m *Model, value []float64, b *Budget) *Search {
+// NewSearch prepares a search with the duals as one more surrogate. It returns nil if there are too many items or sums of sizes
+// overflow.
+func NewSearch(m *Model, duals []float64, b *Budget) *Search {
 	s := &Search{supply: slices.Clone(m.Supply), refuted: map[string]int{}}
 	s.reduce(m)
 	if s.m == nil {
 		return nil
 	}
 	m = s.m
-	s.most, s.used = make([]int, len(m.Kinds)), make([]int, len(m.Kinds))
+	s.most, s.used = make([]int, len(m.BinTypes)), make([]int, len(m.BinTypes))
 	shared := make([]int, len(m.Supply))
-	for k := range m.Kinds {
-		if s.most[k] = s.copies(k); s.most[k] > 0 && m.Kinds[k].Supply >= 0 {
-			shared[m.Kinds[k].Supply]++
+	for k := range m.BinTypes {
+		if s.most[k] = s.copies(k); s.most[k] > 0 && m.BinTypes[k].Supply >= 0 {
+			shared[m.BinTypes[k].Supply]++
 		}
 	}
-	for k := range m.Kinds {
-		switch kind := &m.Kinds[k]; {
-		case s.most[k] == 0 || math.IsInf(kind.Price, 1):
-		case kind.Price == 0 && kind.Supply >= 0 && shared[kind.Supply] == 1:
+	for k := range m.BinTypes {
+		switch typ := &m.BinTypes[k]; {
+		case s.most[k] == 0 || math.IsInf(typ.Price, 1):
+		case typ.Price == 0 && typ.Supply >= 0 && shared[typ.Supply] == 1:
 			s.free = append(s.free, slices.Repeat([]int{k}, s.most[k])...)
 		default:
-			s.kinds = append(s.kinds, k)
+			s.types = append(s.types, k)
 		}
 	}
-	slices.SortStableFunc(s.kinds, func(a, b int) int { return cmp.Compare(m.Kinds[b].Price, m.Kinds[a].Price) })
-	s.compare(value, b)
+	slices.SortStableFunc(s.types, func(a, b int) int { return cmp.Compare(m.BinTypes[b].Price, m.BinTypes[a].Price) })
+	s.compare(duals, b)
 	s.size = s.completer.prepare(m)
 	return s
 }
 
-// reduce cuts rooms down to what may be put there, and takes out what goes into bins that cost nothing and never run out.
+// reduce lowers capacities to what may be packed, and places what fits into uncounted bins of price 0.
 func (s *Search) reduce(m *Model) {
-	out := &Model{Dims: m.Dims, Supply: m.Supply, Kinds: slices.Clone(m.Kinds), Classes: slices.Clone(m.Classes)}
+	out := &Model{Dims: m.Dims, Supply: m.Supply, BinTypes: slices.Clone(m.BinTypes), Classes: slices.Clone(m.Classes)}
 	for i := range out.Classes {
 		c := &out.Classes[i]
-		for k := range m.Kinds {
-			if kind := &m.Kinds[k]; c.Count > 0 && kind.Price == 0 && kind.Supply < 0 && c.May(k) && Copies(kind.Capacity, c.Size, 1) > 0 {
+		for k := range m.BinTypes {
+			if typ := &m.BinTypes[k]; c.Count > 0 && typ.Price == 0 && typ.Supply < 0 && c.May(k) && Copies(typ.Capacity, c.Size, 1) > 0 {
 				for range c.Count {
 					s.gratis = append(s.gratis, Column{k, Pattern{[]int32{int32(i)}, []int32{1}}})
 				}
 				c.Count = 0
 			}
 		}
-		if c.Count > mostThings {
+		if c.Count > maxItems {
 			return
 		}
-		s.things += int(c.Count)
+		s.items += int(c.Count)
 	}
-	if s.things > mostThings {
+	if s.items > maxItems {
 		return
 	}
-	for k := range out.Kinds {
-		room := slices.Clone(m.Kinds[k].Capacity)
-		for r := range room {
+	for k := range out.BinTypes {
+		capacity := slices.Clone(m.BinTypes[k].Capacity)
+		for r := range capacity {
 			asked := int64(0)
 			for i := range out.Classes {
 				if c := &out.Classes[i]; c.May(k) && c.Size[r] > 0 {
 					asked = saturated(asked, c.Size[r], c.Count)
 				}
 			}
-			room[r] = max(min(room[r], asked), 0)
-			if room[r] > math.MaxInt64/4/int64(s.things+1) {
+			capacity[r] = max(min(capacity[r], asked), 0)
+			if capacity[r] > math.MaxInt64/4/int64(s.items+1) {
 				return
 			}
 		}
-		out.Kinds[k].Capacity = room
+		out.BinTypes[k].Capacity = capacity
 	}
 	s.m = out
 }
 
-// copies is how many bins of the kind are of use: each holds something.
+// copies returns how many bins of the bin type can hold an item each.
 func (s *Search) copies(k int) int {
-	kind := &s.m.Kinds[k]
+	typ := &s.m.BinTypes[k]
 	n := int64(0)
 	for i := range s.m.Classes {
-		if c := &s.m.Classes[i]; c.May(k) && Copies(kind.Capacity, c.Size, 1) > 0 {
+		if c := &s.m.Classes[i]; c.May(k) && Copies(typ.Capacity, c.Size, 1) > 0 {
 			n += c.Count
 		}
 	}
-	if kind.Supply >= 0 {
-		n = min(n, s.m.Supply[kind.Supply]/kind.takes())
+	if typ.Supply >= 0 {
+		n = min(n, s.m.Supply[typ.Supply]/typ.takes())
 	}
 	return int(n)
 }
 
-// compare makes the surrogates and keeps the sharpest.
-func (s *Search) compare(value []float64, b *Budget) {
+// compare makes the surrogates and keeps the strongest.
+func (s *Search) compare(duals []float64, b *Budget) {
 	m := s.m
 	for r := range m.Dims {
-		x := surrogate{room: make([]float64, len(m.Kinds))}
+		x := surrogate{capacity: make([]float64, len(m.BinTypes))}
 		for i := range m.Classes {
 			x.demand += float64(float64(m.Classes[i].Size[r]) * float64(m.Classes[i].Count))
 		}
-		for k := range m.Kinds {
-			x.room[k] = float64(m.Kinds[k].Capacity[r]) * (1 + Slack)
+		for k := range m.BinTypes {
+			x.capacity[k] = float64(m.BinTypes[k].Capacity[r]) * (1 + Slack)
 		}
 		s.add(x, b)
 	}
-	values := [][]float64{slices.Repeat([]float64{1}, len(m.Classes)), value}
+	weights := [][]float64{slices.Repeat([]float64{1}, len(m.Classes)), duals}
 	var knap Knapsack
-	for _, value := range values {
-		x := surrogate{room: make([]float64, len(m.Kinds))}
+	for _, weight := range weights {
+		x := surrogate{capacity: make([]float64, len(m.BinTypes))}
 		for i := range m.Classes {
-			x.demand += float64(value[i] * float64(m.Classes[i].Count))
+			x.demand += float64(weight[i] * float64(m.Classes[i].Count))
 		}
 		missed := 0
 		for _, k := range s.smallFirst() {
-			if x.room[k] > 0 || !m.Load(&knap, k, value) {
+			if x.capacity[k] > 0 || !m.Load(&knap, k, weight) {
 				continue
 			}
-			x.room[k] = knap.Bound(math.Inf(1))
+			x.capacity[k] = knap.Bound(math.Inf(1))
 			if missed == patience {
 				continue
 			}
 			if found, done := knap.Search(0, deepest); done {
-				x.room[k] = min(x.room[k], found*(1+Slack))
+				x.capacity[k] = min(x.capacity[k], found*(1+Slack))
 				missed = 0
 			} else {
 				missed++
@@ -177,7 +178,7 @@ func (s *Search) compare(value []float64, b *Budget) {
 	asked := func(x *surrogate) float64 { // beyond the free bins
 		rest := x.demand
 		for _, k := range s.free {
-			rest -= x.room[k]
+			rest -= x.capacity[k]
 		}
 		return rest
 	}
@@ -185,9 +186,9 @@ func (s *Search) compare(value []float64, b *Budget) {
 		return cmp.Or(cmp.Compare(b.least(asked(&b)), a.least(asked(&a))), cmp.Compare(b.cost[cells], a.cost[cells]))
 	})
 	s.surrogate = s.surrogate[:min(len(s.surrogate), mostSurrogates)]
-	for k := range m.Kinds {
+	for k := range m.BinTypes {
 		for i := range s.surrogate {
-			s.rooms = append(s.rooms, s.surrogate[i].room[k])
+			s.capacities = append(s.capacities, s.surrogate[i].capacity[k])
 		}
 	}
 	for i := range s.surrogate {
@@ -195,8 +196,8 @@ func (s *Search) compare(value []float64, b *Budget) {
 	}
 }
 
-// add tables what it costs at least to cover amounts of the surrogate by bins that are not free. Those that are counted are
-// taken once each (a knapsack by covering, rooms rounded up to cells).
+// add tabulates the lowest cost of covering each amount of the surrogate with bins that are not free: a covering knapsack, with
+// capacities rounded up to cells. Counted bins are limited by their supply.
 func (s *Search) add(x surrogate, b *Budget) {
 	x.demand *= 1 - Slack
 	if x.demand <= 0 {
@@ -210,12 +211,12 @@ func (s *Search) add(x surrogate, b *Budget) {
 		price float64
 	}
 	offerOf := func(k int) offer {
-		return offer{int(math.Ceil(min(x.room[k]*x.per*(1+Slack), cells))), s.m.Kinds[k].Price}
+		return offer{int(math.Ceil(min(x.capacity[k]*x.per*(1+Slack), cells))), s.m.BinTypes[k].Price}
 	}
 	var offers []offer
 	most := 0
-	for _, k := range slices.Backward(s.kinds) { // from the cheap to the dear: those that hold more than all before
-		if o := offerOf(k); s.m.Kinds[k].Supply < 0 && o.steps > most {
+	for _, k := range slices.Backward(s.types) { // by price: those that hold more than all cheaper ones
+		if o := offerOf(k); s.m.BinTypes[k].Supply < 0 && o.steps > most {
 			most = o.steps
 			offers = append(offers, o)
 		}
@@ -228,13 +229,13 @@ func (s *Search) add(x surrogate, b *Budget) {
 	work := len(offers)
 	for at, left := range s.supply {
 		var some []offer
-		least := int64(math.MaxInt64) // that one of them takes
-		for _, k := range s.kinds {
-			if int(s.m.Kinds[k].Supply) == at && x.room[k] > 0 {
-				some, least = append(some, offerOf(k)), min(least, s.m.Kinds[k].takes())
+		least := int64(math.MaxInt64) // that one bin takes
+		for _, k := range s.types {
+			if int(s.m.BinTypes[k].Supply) == at && x.capacity[k] > 0 {
+				some, least = append(some, offerOf(k)), min(least, s.m.BinTypes[k].takes())
 			}
 		}
-		for range min(left/least, int64(s.things)) {
+		for range min(left/least, int64(s.items)) {
 			if work += len(some); len(some) == 0 {
 				break
 			}
@@ -249,7 +250,7 @@ func (s *Search) add(x surrogate, b *Budget) {
 	s.surrogate = append(s.surrogate, x)
 }
 
-// least is what covering the rest costs at least.
+// least returns the lowest cost of covering the rest.
 func (x *surrogate) least(rest float64) float64 {
 	if rest <= 0 {
 		return 0
@@ -257,8 +258,8 @@ func (x *surrogate) least(rest float64) float64 {
 	return x.cost[min(cells, int(rest*x.per))]
 }
 
-// Root is a price that no set of bins goes below.
-func (s *Search) Root() float64 {
+// RootBound returns a lower bound on the cost of a set of bins.
+func (s *Search) RootBound() float64 {
 	most := 0.0
 	for i := range s.surrogate {
 		most = max(most, s.surrogate[i].least(s.start[i]))
@@ -266,17 +267,17 @@ func (s *Search) Root() float64 {
 	return most
 }
 
-// Run looks for packings that cost less than the cost, at most a multiple of the grain, until none is left or the budget is
-// used up: first a little at each set, then more. It gives a price that no packing goes below, and the best packing if it is
-// cheaper than the cost. Costs above 2^53 are not exact and not searched.
+// Run looks for packings cheaper than cost, until none is left or the budget ends. It spends little on each set first, then
+// more. It returns a lower bound, and the best packing if one is cheaper than cost. It does not search costs above 2^53, which
+// are not exact.
 func (s *Search) Run(cost float64, b *Budget) (least float64, columns []Column) {
 	s.budget, s.found, s.cost, s.prove = b, nil, cost, false
 	if cost > 2*Largest {
 		return 0, nil
 	}
-	least = min(s.Root(), cost)
+	least = min(s.RootBound(), cost)
 	for s.level = 0; least < s.cost && b.Left > 0 && s.level < levels; s.level++ {
-		sure := true // all sets below have been refuted
+		sure := true // all cheaper sets are refuted
 		from := least
 		for k := 1.0; k <= thresholds && from < s.cost && b.Left > 0; k++ {
 			limit := math.Ceil(from + float64((s.cost-from)*(k/thresholds)))
@@ -290,8 +291,8 @@ func (s *Search) Run(cost float64, b *Budget) (least float64, columns []Column) 
 	return min(least, s.cost), s.found
 }
 
-// Refute looks through all sets that cost less than the limit. It gives the limit if it has refuted all, otherwise a price
-// below which there is no packing. It does not try to pack.
+// Refute tries to refute all sets that cost less than the limit, without trying to pack. It returns a lower bound: the limit if
+// it refuted all.
 func (s *Search) Refute(limit float64, b *Budget) float64 {
 	if s.budget, s.prove = b, true; limit > 2*Largest {
 		return 0
@@ -306,32 +307,32 @@ func (s *Search) below(limit float64) float64 {
 	return min(s.lowest, s.limit)
 }
 
-// descend looks at the set and at all that have more bins, of the kinds from the place on.
+// descend visits the set and its supersets, with bin types from the place on.
 func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
 	s.Nodes++
 	if cost >= s.limit {
 		return
 	}
 	if !slices.ContainsFunc(rest, func(v float64) bool { return v > 0 }) {
-		s.settle(cost)
+		s.decide(cost)
 	}
-	if depth == s.things {
+	if depth == s.items {
 		return
 	}
 	if len(s.rest) == depth {
 		s.rest = append(s.rest, make([]float64, len(rest)))
 	}
-	for at := from; at < len(s.kinds); at++ {
-		k := s.kinds[at]
-		kind := &s.m.Kinds[k]
-		low := cost + kind.Price
-		if low >= s.limit || s.used[k] == s.most[k] || kind.Supply >= 0 && s.supply[kind.Supply] < kind.takes() {
+	for at := from; at < len(s.types); at++ {
+		k := s.types[at]
+		typ := &s.m.BinTypes[k]
+		low := cost + typ.Price
+		if low >= s.limit || s.used[k] == s.most[k] || typ.Supply >= 0 && s.supply[typ.Supply] < typ.takes() {
 			continue
 		}
 		next, price := s.rest[depth], low
-		rooms := s.rooms[k*len(rest):][:len(rest)]
+		capacities := s.capacities[k*len(rest):][:len(rest)]
 		for i, v := range rest {
-			next[i] = v - rooms[i]
+			next[i] = v - capacities[i]
 			if low = max(low, price+s.surrogate[i].least(next[i])); low >= s.limit {
 				break
 			}
@@ -346,20 +347,20 @@ func (s *Search) descend(from int, cost float64, rest []float64, depth int) {
 		}
 		s.set = append(s.set, k)
 		s.used[k]++
-		if kind.Supply >= 0 {
-			s.supply[kind.Supply] -= kind.takes()
+		if typ.Supply >= 0 {
+			s.supply[typ.Supply] -= typ.takes()
 		}
 		s.descend(at, price, next, depth+1)
-		if kind.Supply >= 0 {
-			s.supply[kind.Supply] += kind.takes()
+		if typ.Supply >= 0 {
+			s.supply[typ.Supply] += typ.takes()
 		}
 		s.used[k]--
 		s.set = s.set[:len(s.set)-1]
 	}
 }
 
-// settle packs or refutes the set.
-func (s *Search) settle(cost float64) {
+// decide packs or refutes the set.
+func (s *Search) decide(cost float64) {
 	if s.budget.Left <= 0 {
 		s.lowest = min(s.lowest, cost)
 		return
@@ -402,7 +403,7 @@ func (s *Search) settle(cost float64) {
 func (s *Search) pack() (columns []Column, found bool) {
 	s.left = append(s.left[:0], s.m.Classes...)
 	for _, k := range s.set {
-		if s.knap.Load(s.m.Kinds[k].Capacity, s.left, func(i int) bool { return s.m.Classes[i].May(k) }, s.size) {
+		if s.knap.Load(s.m.BinTypes[k].Capacity, s.left, func(i int) bool { return s.m.Classes[i].May(k) }, s.size) {
 			s.knap.Bound(math.Inf(1))
 			s.knap.Fill(2, 0)
 			c := Column{k, s.knap.Found()}
@@ -416,10 +417,10 @@ func (s *Search) pack() (columns []Column, found bool) {
 	return columns, !slices.ContainsFunc(s.left, func(c Class) bool { return c.Count > 0 })
 }
 
-// smallFirst is all kinds, the free ones and then those from the cheap to the dear: what does not end for one does not for
-// larger ones.
+// smallFirst returns all bin types: the free ones, then those with a price in ascending order. If a search does not end for
+// one, it does not for larger ones.
 func (s *Search) smallFirst() []int {
-	out := slices.Clone(s.kinds)
+	out := slices.Clone(s.types)
 	slices.Reverse(out)
 	return append(slices.Compact(slices.Clone(s.free)), out...)
 }

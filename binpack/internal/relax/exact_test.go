@@ -14,13 +14,13 @@ import (
 func TestSearchEndsAtTheOptimum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 3))
 	each(t, 11, func(m *relax.Model, best float64) {
-		begin := func() *relax.Search { return relax.NewSearch(m, values(rng, len(m.Classes)), plenty()) }
+		begin := func() *relax.Search { return relax.NewSearch(m, duals(rng, len(m.Classes)), plenty()) }
 		limit := best + 1
 		if math.IsInf(best, 1) {
 			limit = 200
 		}
 		s := begin()
-		require.LessOrEqual(t, s.Root(), best)
+		require.LessOrEqual(t, s.RootBound(), best)
 		least, found := s.Run(limit, plenty())
 		if math.IsInf(best, 1) {
 			require.Equal(t, limit, least)

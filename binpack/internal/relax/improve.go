@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Draw is a sequence of numbers that look random and are the same every time (splitmix64, S. Vigna).
+// Draw is a deterministic pseudo-random sequence (splitmix64, S. Vigna).
 type Draw uint64
 
 func (d *Draw) next() uint64 {
@@ -18,20 +18,19 @@ func (d *Draw) next() uint64 {
 	return z ^ z>>31
 }
 
-// Below is one of 0 to n-1.
+// Below returns a number from 0 to n-1.
 func (d *Draw) Below(n int) int { return int(d.next() % uint64(n)) }
 
-// Unit is from 0 up to 1.
+// Unit returns a number from 0 up to 1.
 func (d *Draw) Unit() float64 { return float64(float64(d.next()>>11) / (1 << 53)) }
 
-// Improve is the large-neighbourhood search: it takes some bins out, the wasteful ones rather, and packs what was in them
-// anew, over and over; it keeps what is cheaper (ruin and recreate: G. Schrimpf et al., 2000). value is what one of each class
-// is worth. It stops when the budget is used up, when a good part of it has
-// brought nothing, or at the floor. Bins of counted kinds stay, but for their contents.
+// Improve is the large-neighbourhood search. It removes a few bins, preferably wasteful ones, repacks their contents, and keeps
+// the result if it is no dearer (ruin and recreate: G. Schrimpf et al., 2000). duals has the dual of each class. It stops at
+// the floor, when the budget ends, or when a round gains too little. Bins of counted bin types are refilled, but not replaced.
 //
-// Two searches run side by side: each on half of the bins, where there are enough of them to exchange with, and otherwise
-// each on all of them in its own way, of which the cheaper outcome stands.
-func (m *Model) Improve(bins []Column, value []float64, floor float64, b *Budget) []Column {
+// Two searches run side by side. With many bins each works on one half; with few each works on all of them, and the cheaper
+// result stands.
+func (m *Model) Improve(bins []Column, duals []float64, floor float64, b *Budget) []Column {
 	rounds := min(lnsRounds, 1+b.Left/lnsLeast)
 	for round := range rounds {
 		steps := b.Left / (rounds - round)
@@ -55,7 +54,7 @@ func (m *Model) Improve(bins []Column, value []float64, floor float64, b *Budget
 		var budgets [2]*Budget
 		for k := range part {
 			budgets[k] = b.Split(steps / 2)
-			side.Go(func() { part[k] = m.improve(2*round+k, part[k], value, least, budgets[k]) })
+			side.Go(func() { part[k] = m.improve(2*round+k, part[k], duals, least, budgets[k]) })
 		}
 		side.Wait()
 		for k := range part {
@@ -78,11 +77,11 @@ func (m *Model) Improve(bins []Column, value []float64, floor float64, b *Budget
 	return bins
 }
 
-func (m *Model) improve(variation int, bins []Column, value []float64, floor float64, b *Budget) []Column {
-	s := newImprover(m, bins, value)
+func (m *Model) improve(variation int, bins []Column, duals []float64, floor float64, b *Budget) []Column {
+	s := newImprover(m, bins, duals)
 	b.Take(s.knap.Steps())
 	s.rng = Draw(variation)
-	for b.Left > 0 && len(s.bins) > 0 && len(s.kinds) > 0 && s.cost > floor*(1+1e-9) {
+	for b.Left > 0 && len(s.bins) > 0 && len(s.types) > 0 && s.cost > floor*(1+1e-9) {
 		s.round(b)
 	}
 	return s.bins
@@ -90,76 +89,76 @@ func (m *Model) improve(variation int, bins []Column, value []float64, floor flo
 
 type improver struct {
 	m     *Model
-	value []float64
+	duals []float64
 	bins  []Column
 	waste []float64
 	cost  float64
 	rng   Draw
 	knap  Knapsack
-	kinds []int // that may be bought, the best ones by value first
-	// groups are the classes that may go to the same kinds, by class its group.
-	groups []group
-	group  []int32
-	at     []int32
-	sub    []Class // the classes in the bins that are out
-	from   []int32 // their numbers in the model
-	worth  []float64
-	count  []int64
-	// counted are the kinds of those bins that are out which there is only a number of.
+	types []int // uncounted ones, the best by duals first
+	// groups of classes that may go to the same bin types; group has the group of each class.
+	groups   []group
+	group    []int32
+	at       []int32
+	sub      []Class // the classes in the removed bins
+	from     []int32 // their indexes in the model
+	subDuals []float64
+	count    []int64
+	// counted are the counted bin types of the removed bins.
 	counted []int
 }
 
-// group is a set of kinds, and those of them that may be bought, the best ones by value first.
+// group is a set of bin types, and the uncounted ones among them, the best by duals first.
 type group struct {
 	set   []uint64
-	kinds []int
+	types []int
 }
 
-func newImprover(m *Model, bins []Column, value []float64) *improver {
-	s := &improver{m: m, value: value, bins: slices.Clone(bins), at: make([]int32, len(m.Classes))}
+func newImprover(m *Model, bins []Column, duals []float64) *improver {
+	s := &improver{m: m, duals: duals, bins: slices.Clone(bins), at: make([]int32, len(m.Classes))}
 	for _, c := range s.bins {
 		s.waste = append(s.waste, s.loss(c))
-		s.cost += m.Kinds[c.Kind].Price
+		s.cost += m.BinTypes[c.BinType].Price
 	}
-	// By the part of the price that the best fraction of things comes to; some classes stand for all.
-	ratio := make([]float64, len(m.Kinds))
+	// Rank by the best fractional filling per price; a sample of classes stands for all.
+	ratio := make([]float64, len(m.BinTypes))
 	stride := 1 + len(m.Classes)/200
-	some := &Model{Dims: m.Dims, Kinds: m.Kinds}
-	var worth []float64
+	some := &Model{Dims: m.Dims, BinTypes: m.BinTypes}
+	var someDuals []float64
 	for i := 0; i < len(m.Classes); i += stride {
 		c := m.Classes[i]
 		c.Count *= int64(stride)
-		some.Classes, worth = append(some.Classes, c), append(worth, value[i])
+		some.Classes, someDuals = append(some.Classes, c), append(someDuals, duals[i])
 	}
-	for k := range m.Kinds {
-		if m.Kinds[k].Supply < 0 && some.Load(&s.knap, k, worth) {
-			ratio[k] = s.knap.Bound(math.Inf(1)) / max(m.Kinds[k].Price, 1e-9)
-			s.kinds = append(s.kinds, k)
+	for k := range m.BinTypes {
+		if m.BinTypes[k].Supply < 0 && some.Load(&s.knap, k, someDuals) {
+			ratio[k] = s.knap.Bound(math.Inf(1)) / max(m.BinTypes[k].Price, 1e-9)
+			s.types = append(s.types, k)
 		}
 	}
-	slices.SortStableFunc(s.kinds, func(a, b int) int { return cmp.Compare(ratio[b], ratio[a]) })
+	slices.SortStableFunc(s.types, func(a, b int) int { return cmp.Compare(ratio[b], ratio[a]) })
 	for i := range m.Classes {
-		set := m.Classes[i].Kinds
+		set := m.Classes[i].BinTypes
 		g := slices.IndexFunc(s.groups, func(g group) bool { return slices.Equal(g.set, set) })
 		if g < 0 {
 			g = len(s.groups)
-			s.groups = append(s.groups, group{set, slices.DeleteFunc(slices.Clone(s.kinds), func(k int) bool { return !has(set, k) })})
+			s.groups = append(s.groups, group{set, slices.DeleteFunc(slices.Clone(s.types), func(k int) bool { return !has(set, k) })})
 		}
 		s.group = append(s.group, int32(g))
 	}
 	return s
 }
 
-// loss is by how much the bin costs more than what is in it is worth.
+// loss returns the price of the bin less the dual value of its contents.
 func (s *improver) loss(c Column) float64 {
-	sum := s.m.Kinds[c.Kind].Price
+	sum := s.m.BinTypes[c.BinType].Price
 	for i, class := range c.Class {
-		sum -= float64(s.value[class] * float64(c.Count[i]))
+		sum -= float64(s.duals[class] * float64(c.Count[i]))
 	}
 	return sum
 }
 
-// round ruins and recreates once.
+// round removes and repacks once.
 func (s *improver) round(b *Budget) {
 	size := min(1+s.rng.Below(5), len(s.bins))
 	var out []int
@@ -168,7 +167,7 @@ func (s *improver) round(b *Budget) {
 		best := -1
 		picks := 3
 		if len(out) > 0 && s.rng.Below(2) == 0 {
-			picks = 1 // others serve to exchange things with
+			picks = 1 // others serve to exchange items
 		}
 		for range picks {
 			if i := s.rng.Below(len(s.bins)); !slices.Contains(out, i) && (best < 0 || s.waste[i] > s.waste[best]) && (len(out) == 0 || s.related(out[0], i)) {
@@ -193,7 +192,7 @@ func (s *improver) round(b *Budget) {
 	if made == nil {
 		return
 	}
-	// At the same cost, waste that gathers in one bin is better than waste in many.
+	// At equal cost, waste concentrated in one bin is better.
 	before, now := 0.0, 0.0
 	for _, i := range out {
 		before += float64(s.waste[i] * s.waste[i])
@@ -208,20 +207,20 @@ func (s *improver) round(b *Budget) {
 	}
 }
 
-// related reports whether something of the first bin may go into the second one's kind (related removal: P. Shaw, 1998).
+// related reports whether some item of the first bin may go into the bin type of the second (related removal: P. Shaw, 1998).
 func (s *improver) related(first, second int) bool {
-	return slices.ContainsFunc(s.bins[first].Class, func(class int32) bool { return s.m.Classes[class].May(s.bins[second].Kind) })
+	return slices.ContainsFunc(s.bins[first].Class, func(class int32) bool { return s.m.Classes[class].May(s.bins[second].BinType) })
 }
 
-// gather makes the classes in the bins a small problem of its own, and gives what the bins cost.
+// gather makes a small problem of the contents of the bins, and returns what the bins cost.
 func (s *improver) gather(out []int) float64 {
-	s.sub, s.from, s.worth, s.counted = s.sub[:0], s.from[:0], s.worth[:0], s.counted[:0]
+	s.sub, s.from, s.subDuals, s.counted = s.sub[:0], s.from[:0], s.subDuals[:0], s.counted[:0]
 	cost := 0.0
 	for _, i := range out {
-		if k := s.bins[i].Kind; s.m.Kinds[k].Supply >= 0 {
+		if k := s.bins[i].BinType; s.m.BinTypes[k].Supply >= 0 {
 			s.counted = append(s.counted, k)
 		}
-		cost += s.m.Kinds[s.bins[i].Kind].Price
+		cost += s.m.BinTypes[s.bins[i].BinType].Price
 		for k, class := range s.bins[i].Class {
 			at := s.at[class] - 1
 			if at < 0 {
@@ -229,7 +228,7 @@ func (s *improver) gather(out []int) float64 {
 				s.at[class] = at + 1
 				c := s.m.Classes[class]
 				c.Count = 0
-				s.sub, s.from, s.worth = append(s.sub, c), append(s.from, class), append(s.worth, s.value[class])
+				s.sub, s.from, s.subDuals = append(s.sub, c), append(s.from, class), append(s.subDuals, s.duals[class])
 			}
 			s.sub[at].Count += int64(s.bins[i].Count[k])
 		}
@@ -244,27 +243,27 @@ func (s *improver) gather(out []int) float64 {
 	return cost
 }
 
-// recreate packs the small problem for at most the limit, or gives nil.
+// recreate packs the small problem for at most the limit, or returns nil.
 func (s *improver) recreate(limit float64, b *Budget) ([]Column, float64) {
 	for i := range s.sub {
 		s.sub[i].Count = s.count[i]
 	}
 	rest := 0.0
 	for i := range s.sub {
-		rest += float64(s.worth[i] * float64(s.sub[i].Count))
+		rest += float64(s.subDuals[i] * float64(s.sub[i].Count))
 	}
 	var made, best []Column
 	cost, bestCost := 0.0, math.Inf(1)
 	put := func(c Column) {
-		cost += s.m.Kinds[c.Kind].Price
+		cost += s.m.BinTypes[c.BinType].Price
 		for i, at := range c.Class {
 			s.sub[at].Count -= int64(c.Count[i])
-			rest -= float64(s.worth[at] * float64(c.Count[i]))
+			rest -= float64(s.subDuals[at] * float64(c.Count[i]))
 		}
 		made = append(made, c)
 	}
 	for _, k := range s.counted {
-		if c, worth := s.fill(k); worth > 0 {
+		if c, profit := s.fill(k); profit > 0 {
 			put(c)
 		}
 		b.Take(s.knap.Steps())
@@ -274,12 +273,12 @@ func (s *improver) recreate(limit float64, b *Budget) ([]Column, float64) {
 	}
 	for len(made) < 64 && bestCost > cost {
 		all := s.rest()
-		if k := s.m.holds(s.sub, all, float64(limit*(1+1e-12))-cost); k >= 0 && cost+s.m.Kinds[k].Price < bestCost {
-			bestCost = cost + s.m.Kinds[k].Price
+		if k := s.m.holds(s.sub, all, float64(limit*(1+1e-12))-cost); k >= 0 && cost+s.m.BinTypes[k].Price < bestCost {
+			bestCost = cost + s.m.BinTypes[k].Price
 			best = append(slices.Clone(made), Column{k, all})
 			limit = min(limit, bestCost)
 		}
-		b.Take(len(s.m.Kinds) + len(s.sub)*s.m.Dims)
+		b.Take(len(s.m.BinTypes) + len(s.sub)*s.m.Dims)
 		if cost+rest > limit*(1+1e-9) {
 			break
 		}
@@ -292,7 +291,7 @@ func (s *improver) recreate(limit float64, b *Budget) ([]Column, float64) {
 			break
 		}
 	}
-	for i := range best { // back to the numbers of the model
+	for i := range best { // back to the indexes of the model
 		for k, at := range best[i].Class {
 			best[i].Class[k] = s.from[at]
 		}
@@ -315,7 +314,7 @@ func (p *Pattern) Sort() {
 	*p = q
 }
 
-// rest is everything of the small problem that is left.
+// rest returns the unplaced items of the small problem.
 func (s *improver) rest() Pattern {
 	var p Pattern
 	for i := range s.sub {
@@ -326,20 +325,20 @@ func (s *improver) rest() Pattern {
 	return p
 }
 
-// next fills bins of a few kinds and takes the one that is worth most for its price.
+// next fills a few bins, and returns the one with the highest dual value per price.
 func (s *improver) next(b *Budget) (Column, bool) {
 	best, most := Column{}, 0.0
 	for range 6 {
-		// The better a kind, the likelier.
+		// Better bin types are more likely.
 		u := s.rng.Unit()
-		kinds := s.groups[s.group[s.from[s.rng.Below(len(s.from))]]].kinds // of those that hold some class that is out
-		if len(kinds) == 0 {
+		types := s.groups[s.group[s.from[s.rng.Below(len(s.from))]]].types // of those that hold a removed class
+		if len(types) == 0 {
 			continue
 		}
-		k := kinds[int(u*u*float64(len(kinds)))]
-		if c, worth := s.fill(k); worth > most*s.m.Kinds[k].Price*0.8 {
-			c.Kind = s.m.smallest(s.sub, c)
-			if ratio := worth / max(s.m.Kinds[c.Kind].Price, 1e-9); ratio > most {
+		k := types[int(u*u*float64(len(types)))]
+		if c, profit := s.fill(k); profit > most*s.m.BinTypes[k].Price*0.8 {
+			c.BinType = s.m.smallest(s.sub, c)
+			if ratio := profit / max(s.m.BinTypes[c.BinType].Price, 1e-9); ratio > most {
 				best, most = c, ratio
 			}
 		}
@@ -350,23 +349,23 @@ func (s *improver) next(b *Budget) (Column, bool) {
 	return best, most > 0
 }
 
-// fill fills one bin of the kind in one of several ways, and says what its contents are worth.
+// fill fills one bin of the type by a random method, and returns the dual value of its contents.
 func (s *improver) fill(k int) (Column, float64) {
-	if !s.knap.Load(s.m.Kinds[k].Capacity, s.sub, func(i int) bool { return has(s.sub[i].Kinds, k) }, s.worth) {
+	if !s.knap.Load(s.m.BinTypes[k].Capacity, s.sub, func(i int) bool { return has(s.sub[i].BinTypes, k) }, s.subDuals) {
 		return Column{}, 0
 	}
 	s.knap.Bound(math.Inf(1))
-	var worth float64
+	var profit float64
 	switch s.rng.Below(4) {
 	case 0:
-		worth, _ = s.knap.Search(0, 150)
+		profit, _ = s.knap.Search(0, 150)
 	case 1:
 		s.knap.Fill(2, 8)
-		worth = s.knap.Improve(2, 60)
+		profit = s.knap.Improve(2, 60)
 	default:
-		worth = s.knap.Fill(2, 8)
+		profit = s.knap.Fill(2, 8)
 	}
-	return Column{k, s.knap.Found()}, worth
+	return Column{k, s.knap.Found()}, profit
 }
 
 func (s *improver) replace(out []int, made []Column) {

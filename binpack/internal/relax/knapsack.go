@@ -6,55 +6,54 @@ import (
 	"slices"
 )
 
-// Knapsack looks for the filling of one bin that is worth most. It keeps its memory between calls and is not safe for
-// concurrent use.
+// Knapsack looks for the most profitable filling of one bin. It reuses its memory, and is not safe for concurrent use.
 type Knapsack struct {
-	capacity []int64
-	dims     []int // those with room
-	cand     []candidate
-	weight   []float64 // by dimension: what all of the bin's room is worth
-	unit     []float64 // by resource: what a unit of the bin's room is worth
-	byRoom   []int     // candidates, those that take most first
-	suffix   []float64 // what candidates of byRoom from here on are worth beyond their room
-	dense    []float64 // by place in byRoom and resource: the most that a unit is worth to candidates from there on
-	free     []int64
-	count    []int64
-	best     []int64
-	ranked   bool
-	fixed    []int64 // of count, what a search leaves alone
-	bestVal  float64
-	nodes    int
-	steps    int
-	limit    int
-	target   float64
-	order    []int
-	ratio    []float64
-	parts    []float64 // the sizes of the candidates in order
-	left     []float64 // by dimension, the part of the bin that is free
-	size     []float64 // by candidate and dimension: the part of the bin
-	whole    []int64   // by candidate and resource: the size
-	solver   fractional
+	capacity   []int64
+	dims       []int // those with capacity
+	cand       []candidate
+	weight     []float64 // by dimension: the dual of the whole capacity
+	unit       []float64 // by resource: the dual of one unit
+	byCost     []int     // candidates by decreasing cost
+	suffix     []float64 // by place in byCost: the profit above cost of the candidates from there on
+	dense      []float64 // by place in byCost and resource: the highest profit per unit from there on
+	free       []int64
+	count      []int64
+	best       []int64
+	ranked     bool
+	fixed      []int64 // by candidate: copies that a search does not change
+	bestProfit float64
+	nodes      int
+	steps      int
+	limit      int
+	target     float64
+	order      []int
+	ratio      []float64
+	parts      []float64 // sizes of the candidates in order
+	left       []float64 // by dimension: the free fraction of the bin
+	size       []float64 // by candidate and dimension: the size as a fraction of the bin
+	whole      []int64   // by candidate and resource: the size
+	solver     fractional
 }
 
 type candidate struct {
-	class int32
-	most  int64
-	value float64
-	room  float64 // what its room is worth
+	class  int32
+	most   int64
+	profit float64
+	cost   float64 // the size times the weights
 }
 
-// Load sets the bin and what may go in: the classes that are eligible, worth something and there. It reports whether there
+// Load sets the bin and the candidates: the eligible classes with positive profit and count that fit. It reports whether there
 // are any.
-func (s *Knapsack) Load(capacity []int64, classes []Class, eligible func(class int) bool, value []float64) bool {
+func (s *Knapsack) Load(capacity []int64, classes []Class, eligible func(class int) bool, profits []float64) bool {
 	s.capacity = capacity
 	s.cand, s.whole = s.cand[:0], s.whole[:0]
 	for i := range classes {
 		c := &classes[i]
-		if value[i] <= 0 || c.Count == 0 || !eligible(i) {
+		if profits[i] <= 0 || c.Count == 0 || !eligible(i) {
 			continue
 		}
 		if most := Copies(capacity, c.Size, min(c.Count, c.Most)); most > 0 {
-			s.cand = append(s.cand, candidate{class: int32(i), most: most, value: value[i]})
+			s.cand = append(s.cand, candidate{class: int32(i), most: most, profit: profits[i]})
 			s.whole = append(s.whole, c.Size...)
 		}
 	}
@@ -69,28 +68,29 @@ func (s *Knapsack) Load(capacity []int64, classes []Class, eligible func(class i
 	for i := range s.cand {
 		size := s.wholeOf(i)
 		for k, r := range s.dims {
-			s.size[i*d+k] = float64(size[r]) / float64(capacity[r]) // the same in any unit of the resource
+			s.size[i*d+k] = float64(size[r]) / float64(capacity[r]) // independent of the unit of the resource
 		}
 	}
 	s.steps += 2 * n * d
 	return n > 0
 }
 
-// wholeOf is the size of a candidate.
+// wholeOf returns the size of a candidate.
 func (s *Knapsack) wholeOf(i int) []int64 { return s.whole[i*len(s.capacity) : (i+1)*len(s.capacity)] }
 
-// Steps is how much work was done since it was last asked.
+// Steps returns the work since the last call.
 func (s *Knapsack) Steps() int {
 	n := s.steps
 	s.steps = 0
 	return n
 }
 
-// Bound is what no filling is worth more than, things taken in fractions; rounded up. It is made no sharper than enough.
+// Bound returns an upper bound on the profit of a filling, from the fractional knapsack, rounded up. It does not sharpen a
+// bound that is at most enough.
 func (s *Knapsack) Bound(enough float64) float64 {
 	all := 0.0
 	for i := range s.cand {
-		all += float64(s.cand[i].value * float64(s.cand[i].most))
+		all += float64(s.cand[i].profit * float64(s.cand[i].most))
 	}
 	s.weight = s.solver.solve(s.cand, s.size, len(s.dims), s.weight[:0])
 	s.steps += 8 * len(s.cand) * len(s.dims)
@@ -103,7 +103,7 @@ func (s *Knapsack) Bound(enough float64) float64 {
 	s.ranked = false
 	s.count, s.best, s.fixed = zeros(s.count, len(s.cand)), zeros(s.best, len(s.cand)), zeros(s.fixed, len(s.cand))
 	s.free = append(s.free[:0], s.capacity...)
-	s.bestVal = 0
+	s.bestProfit = 0
 	return min(sum, all) * (1 + Slack)
 }
 
@@ -119,22 +119,22 @@ func (s *Knapsack) rank() {
 		s.unit[r] = s.weight[k] / float64(s.capacity[r])
 	}
 	n := len(s.cand)
-	s.byRoom = s.byRoom[:0]
+	s.byCost = s.byCost[:0]
 	for i := range n {
-		s.byRoom = append(s.byRoom, i)
+		s.byCost = append(s.byCost, i)
 	}
-	slices.SortFunc(s.byRoom, func(a, b int) int { return cmp.Or(cmp.Compare(s.cand[b].room, s.cand[a].room), cmp.Compare(a, b)) })
+	slices.SortFunc(s.byCost, func(a, b int) int { return cmp.Or(cmp.Compare(s.cand[b].cost, s.cand[a].cost), cmp.Compare(a, b)) })
 	s.suffix = slices.Grow(s.suffix[:0], n+1)[:n+1]
 	s.suffix[n] = 0
 	for k := n - 1; k >= 0; k-- {
-		c := &s.cand[s.byRoom[k]]
-		s.suffix[k] = s.suffix[k+1] + float64(max(0, c.value-c.room)*float64(c.most))
+		c := &s.cand[s.byCost[k]]
+		s.suffix[k] = s.suffix[k+1] + float64(max(0, c.profit-c.cost)*float64(c.most))
 	}
 	s.dense = s.dense[:0]
 }
 
-// look makes a search see, besides what all room is worth, what the room of one resource may come to: that takes longer, and
-// is for long searches.
+// look prepares a second pruning rule, by the profit per unit of one resource. It is slow to prepare, so only long searches use
+// it.
 func (s *Knapsack) look(limit int) {
 	const long = 1000
 	if s.rank(); limit < long {
@@ -147,9 +147,9 @@ func (s *Knapsack) look(limit int) {
 	s.dense = slices.Grow(s.dense, (n+1)*d)[:(n+1)*d]
 	clear(s.dense[n*d:])
 	for k := n - 1; k >= 0; k-- {
-		i := s.byRoom[k]
+		i := s.byCost[k]
 		for r, size := range s.wholeOf(i) {
-			s.dense[k*d+r] = max(s.dense[(k+1)*d+r], s.cand[i].value/float64(size)) // infinite where none is taken
+			s.dense[k*d+r] = max(s.dense[(k+1)*d+r], s.cand[i].profit/float64(size)) // infinite if it takes none
 		}
 	}
 }
@@ -160,7 +160,7 @@ func zeros(v []int64, n int) []int64 {
 	return v
 }
 
-// weigh is the bound by the weights, and sets what the room of each candidate is worth.
+// weigh returns the bound that the weights give, and sets the cost of each candidate.
 func (s *Knapsack) weigh() float64 {
 	d := len(s.dims)
 	sum := 0.0
@@ -168,20 +168,20 @@ func (s *Knapsack) weigh() float64 {
 		sum += w
 	}
 	for i := range s.cand {
-		room := 0.0
+		cost := 0.0
 		for k, w := range s.weight {
-			room += float64(w * s.size[i*d+k])
+			cost += float64(w * s.size[i*d+k])
 		}
 		c := &s.cand[i]
-		c.room = room
-		if c.value > room {
-			sum += float64((c.value - room) * float64(c.most))
+		c.cost = cost
+		if c.profit > cost {
+			sum += float64((c.profit - cost) * float64(c.most))
 		}
 	}
 	return sum
 }
 
-// scarce reports whether some thing runs out before the room does.
+// scarce reports whether the count limits some candidate before the capacity does.
 func (s *Knapsack) scarce() bool {
 	for i := range s.cand {
 		most := s.cand[i].most
@@ -192,8 +192,8 @@ func (s *Knapsack) scarce() bool {
 	return false
 }
 
-// sharpen lowers the weights where the things run out before the room does: for all dimensions at once, then one by one.
-// Any weights give a bound; each move is the best one in its direction.
+// sharpen lowers the weights where counts limit candidates: all dimensions together, then one by one. Any weights give a bound;
+// each move is the best in its direction.
 func (s *Knapsack) sharpen() {
 	d := len(s.dims)
 	sum := 0.0
@@ -205,7 +205,7 @@ func (s *Knapsack) sharpen() {
 		for k, w := range s.weight {
 			g += float64(w * s.size[i*d+k])
 		}
-		return s.cand[i].value, g
+		return s.cand[i].profit, g
 	})
 	for k := range s.weight {
 		s.weight[k] *= theta
@@ -216,7 +216,7 @@ func (s *Knapsack) sharpen() {
 	for range 2 {
 		for k := range s.weight {
 			s.weight[k] = s.dantzig(1, func(i int) (float64, float64) {
-				v := s.cand[i].value
+				v := s.cand[i].profit
 				for j, w := range s.weight {
 					if j != k {
 						v -= float64(w * s.size[i*d+j])
@@ -228,7 +228,7 @@ func (s *Knapsack) sharpen() {
 	}
 }
 
-// dantzig is the t >= 0 that makes c*t + sum of most*max(0, v-g*t) least.
+// dantzig returns the t >= 0 that minimises c*t + sum of most*max(0, v-g*t).
 func (s *Knapsack) dantzig(c float64, of func(i int) (v, g float64)) float64 {
 	s.order, s.ratio = s.order[:0], slices.Grow(s.ratio[:0], len(s.cand))[:len(s.cand)]
 	for i := range s.cand {
@@ -248,10 +248,9 @@ func (s *Knapsack) dantzig(c float64, of func(i int) (v, g float64)) float64 {
 	return 0
 }
 
-// Search looks through whole fillings for the one that is worth most, in at most limit steps; it stops looking where
-// nothing above the target can be found. After Bound. done reports that it has seen all: then no filling is worth more
-// than the greater of what was found and the target.
-func (s *Knapsack) Search(target float64, limit int) (value float64, done bool) {
+// Search looks for the most profitable whole filling, in at most limit steps, and prunes what cannot exceed the target. Call it
+// after Bound. done means that the search is complete: no filling exceeds the greater of profit and target.
+func (s *Knapsack) Search(target float64, limit int) (profit float64, done bool) {
 	s.look(limit)
 	clear(s.count)
 	clear(s.fixed)
@@ -259,41 +258,41 @@ func (s *Knapsack) Search(target float64, limit int) (value float64, done bool) 
 	s.nodes, s.limit, s.target = 0, limit, target
 	s.descend(0, 0)
 	s.steps += s.nodes * (len(s.dims) + 4)
-	return s.bestVal, s.nodes < s.limit
+	return s.bestProfit, s.nodes < s.limit
 }
 
-func (s *Knapsack) descend(k int, value float64) {
-	if value > s.bestVal {
-		s.bestVal = value
+func (s *Knapsack) descend(k int, profit float64) {
+	if profit > s.bestProfit {
+		s.bestProfit = profit
 		for i, n := range s.count {
 			s.best[i] = n + s.fixed[i]
 		}
 	}
-	least := max(s.bestVal, s.target)
-	room := 0.0
+	least := max(s.bestProfit, s.target)
+	cost := 0.0
 	for r, free := range s.free {
-		room += float64(s.unit[r] * float64(free))
+		cost += float64(s.unit[r] * float64(free))
 	}
 	var i int
 	var c *candidate
 	var whole []int64
 	var n int64
-	for ; n == 0; k++ { // what does not go in any more is passed over
+	for ; n == 0; k++ { // skip what no longer fits
 		if s.nodes++; s.nodes >= s.limit || k == len(s.cand) {
 			return
 		}
-		most := room + s.suffix[k]
+		most := cost + s.suffix[k]
 		if len(s.dense) > 0 {
 			for r, w := range s.dense[k*len(s.free) : (k+1)*len(s.free)] {
-				if v := w * float64(s.free[r]); v < most { // no number where nothing is free and none is taken
+				if v := w * float64(s.free[r]); v < most { // NaN if nothing is free and it takes none
 					most = v
 				}
 			}
 		}
-		if (value+most)*(1+Slack) <= least {
+		if (profit+most)*(1+Slack) <= least {
 			return
 		}
-		i = s.byRoom[k]
+		i = s.byCost[k]
 		c, whole = &s.cand[i], s.wholeOf(i)
 		n = Copies(s.free, whole, c.most-s.fixed[i])
 	}
@@ -301,7 +300,7 @@ func (s *Knapsack) descend(k int, value float64) {
 		s.free[r] -= n * size
 	}
 	for s.count[i] = n; ; s.count[i]-- {
-		s.descend(k, value+float64(float64(s.count[i])*c.value))
+		s.descend(k, profit+float64(float64(s.count[i])*c.profit))
 		if s.count[i] == 0 || s.nodes >= s.limit {
 			break
 		}
@@ -315,38 +314,39 @@ func (s *Knapsack) descend(k int, value float64) {
 	s.count[i] = 0
 }
 
-// Improve takes a little out of the best filling and searches what the room holds best, a few times over.
+// Improve removes a few items from the best filling and searches for a better completion, a few times. It returns the best
+// profit.
 func (s *Knapsack) Improve(rounds, limit int) float64 {
 	s.look(limit)
 	n := len(s.cand)
 	for round := range rounds {
 		copy(s.fixed, s.best)
 		copy(s.free, s.capacity)
-		value, out := 0.0, 0
-		for k := range n { // every so many of those that are in, one thing less
-			i := s.byRoom[k]
+		profit, out := 0.0, 0
+		for k := range n { // remove one of every few
+			i := s.byCost[k]
 			if s.fixed[i] > 0 && (k+round)%(2+round) == 0 && out < 3+round {
 				s.fixed[i]--
 				out++
 			}
-			value += float64(float64(s.fixed[i]) * s.cand[i].value)
+			profit += float64(float64(s.fixed[i]) * s.cand[i].profit)
 			for r, size := range s.wholeOf(i) {
 				s.free[r] -= s.fixed[i] * size
 			}
 		}
 		clear(s.count)
-		before := s.bestVal
+		before := s.bestProfit
 		s.nodes, s.limit, s.target = 0, limit, 0
-		s.descend(0, value)
+		s.descend(0, profit)
 		s.steps += s.nodes*(len(s.dims)+4) + n
-		if s.bestVal <= before && round > 2 {
+		if s.bestProfit <= before && round > 2 {
 			break
 		}
 	}
-	return s.bestVal
+	return s.bestProfit
 }
 
-// Found is the best filling of the searches since Bound.
+// Found returns the best filling since Bound.
 func (s *Knapsack) Found() Pattern {
 	var p Pattern
 	for i, n := range s.best { // candidates are in the order of classes
@@ -358,14 +358,14 @@ func (s *Knapsack) Found() Pattern {
 	return p
 }
 
-// Fill packs greedily what looks most like the room that is left, things of more value first, by that many quarters of a power,
-// and by the power keen those that are worth their room. After Bound.
+// Fill packs greedily by the similarity of a candidate to the free capacity, weighted by its profit to the power quarters/4,
+// and by its profit per cost to the power keen. It returns the best profit since Bound. Call it after Bound.
 func (s *Knapsack) Fill(quarters, keen int) float64 {
 	clear(s.count)
 	copy(s.free, s.capacity)
 	d := len(s.dims)
 	s.order, s.ratio, s.parts = s.order[:0], s.ratio[:0], s.parts[:0]
-	value := 0.0
+	profit := 0.0
 	for i := range s.cand {
 		c := &s.cand[i]
 		norm := 0.0
@@ -374,21 +374,21 @@ func (s *Knapsack) Fill(quarters, keen int) float64 {
 		}
 		ratio := 1 / math.Sqrt(max(norm, 1e-300))
 		for q := quarters; q > 0; { // roots and products are the same on every processor, powers are not
-			switch root := math.Sqrt(c.value); {
+			switch half := math.Sqrt(c.profit); {
 			case q >= 4:
-				ratio, q = ratio*c.value, q-4
+				ratio, q = ratio*c.profit, q-4
 			case q >= 2:
-				ratio, q = ratio*root, q-2
+				ratio, q = ratio*half, q-2
 			default:
-				ratio, q = ratio*math.Sqrt(root), q-1
+				ratio, q = ratio*math.Sqrt(half), q-1
 			}
 		}
-		worth := c.value / max(c.room, 1e-300)
+		density := c.profit / max(c.cost, 1e-300)
 		for k := keen; k > 0; k /= 2 {
 			if k%2 == 1 {
-				ratio *= worth
+				ratio *= density
 			}
-			worth *= worth
+			density *= density
 		}
 		s.order, s.ratio = append(s.order, i), append(s.ratio, ratio)
 		s.parts = append(s.parts, s.size[i*d:(i+1)*d]...)
@@ -402,7 +402,7 @@ func (s *Knapsack) Fill(quarters, keen int) float64 {
 		i := s.order[at]
 		c, whole := &s.cand[i], s.wholeOf(i)
 		k := Copies(s.free, whole, c.most-s.count[i])
-		if k == 0 { // rounding let it through
+		if k == 0 { // a rounding error in fittest
 			s.drop(at, d)
 			continue
 		}
@@ -410,19 +410,19 @@ func (s *Knapsack) Fill(quarters, keen int) float64 {
 		for r, size := range whole {
 			s.free[r] -= k * size
 		}
-		value += float64(float64(k) * c.value)
+		profit += float64(float64(k) * c.profit)
 		if s.count[i] += k; s.count[i] == c.most {
 			s.drop(at, d)
 		}
 	}
-	if value > s.bestVal {
-		s.bestVal = value
+	if profit > s.bestProfit {
+		s.bestProfit = profit
 		copy(s.best, s.count)
 	}
-	return s.bestVal
+	return s.bestProfit
 }
 
-// drop takes the candidate at the place out of order, ratio and parts.
+// drop removes the candidate at the place from order, ratio and parts.
 func (s *Knapsack) drop(at, d int) {
 	last := len(s.order) - 1
 	s.order[at], s.ratio[at] = s.order[last], s.ratio[last]
@@ -430,8 +430,8 @@ func (s *Knapsack) drop(at, d int) {
 	s.order, s.ratio, s.parts = s.order[:last], s.ratio[:last], s.parts[:last*d]
 }
 
-// fittest is the place of the candidate that the free room looks most like, or -1. It drops those that no longer go in.
-// This is the innermost loop of all packing.
+// fittest returns the place of the candidate with the highest score, or -1. It drops those that no longer fit. This is the
+// innermost loop of the package.
 func (s *Knapsack) fittest(d int) int {
 	s.left = slices.Grow(s.left[:0], d)[:d]
 	left := s.left

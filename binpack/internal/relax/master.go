@@ -8,32 +8,32 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/lp"
 )
 
-// Column is a pattern for a kind.
+// Column is a pattern for a bin type.
 type Column struct {
-	Kind int
+	BinType int
 	Pattern
 }
 
-// Master buys patterns: the linear programme over those that have been thought of so far.
+// Master is the master programme: the linear programme over the patterns so far.
 type Master struct {
-	m       *Model
-	left    []Class // counts still to cover
-	supply  []int64
-	unit    []float64 // by supply, what the row counts in: the most that one bin takes
-	fits    []bool    // by class, whether some kind holds it
-	lp      *lp.Program
-	columns []Column
-	seen    map[string]bool
-	knap    Knapsack
-	root    []float64 // by kind, the bound of the last pricing
-	next    int       // the kind to price next
-	// Best is the values that have proved most so far, and what they prove.
-	Best      []float64
-	BestPrice float64
+	m           *Model
+	left        []Class // counts still to cover
+	supply      []int64
+	unit        []float64 // by supply: the most that one bin takes, which is the unit of its row
+	fits        []bool    // by class: some bin type holds it
+	lp          *lp.Program
+	columns     []Column
+	seen        map[string]bool
+	knap        Knapsack
+	profitBound []float64 // by bin type: the knapsack bound of the last pricing
+	next        int       // the bin type to price next
+	// BestDuals are the duals with the best Farley bound so far, scaled to be valid; BestBound is that bound.
+	BestDuals []float64
+	BestBound float64
 	spent     int
 }
 
-// NewMaster is a master programme without patterns. Model counts are the demand.
+// NewMaster returns a master programme without patterns. The counts of the model are the demand.
 func NewMaster(m *Model) *Master {
 	n := len(m.Classes)
 	rhs := make([]float64, n+len(m.Supply))
@@ -42,14 +42,14 @@ func NewMaster(m *Model) *Master {
 	for i := range m.Classes {
 		rhs[i] = float64(m.Classes[i].Count)
 		fits[i] = m.Fits(i)
-		if big[i] = m.penalty(&m.Classes[i]); math.IsInf(big[i], 1) {
+		if big[i] = m.bigM(&m.Classes[i]); math.IsInf(big[i], 1) {
 			rhs[i], big[i] = 0, 1
 		}
 	}
 	unit := slices.Repeat([]float64{1}, len(m.Supply))
-	for k := range m.Kinds {
-		if kind := &m.Kinds[k]; kind.Supply >= 0 {
-			unit[kind.Supply] = max(unit[kind.Supply], float64(kind.takes()))
+	for k := range m.BinTypes {
+		if typ := &m.BinTypes[k]; typ.Supply >= 0 {
+			unit[typ.Supply] = max(unit[typ.Supply], float64(typ.takes()))
 		}
 	}
 	for k, c := range m.Supply {
@@ -57,13 +57,13 @@ func NewMaster(m *Model) *Master {
 	}
 	return &Master{
 		m: m, unit: unit, left: slices.Clone(m.Classes), supply: slices.Clone(m.Supply), fits: fits, lp: lp.New(rhs, supply, big),
-		seen: map[string]bool{}, root: make([]float64, len(m.Kinds)),
+		seen: map[string]bool{}, profitBound: make([]float64, len(m.BinTypes)),
 	}
 }
 
-// Add takes a pattern in, unless it is there already.
+// Add adds a pattern, and reports whether it is new.
 func (s *Master) Add(c Column) bool {
-	key := binary.AppendVarint(nil, int64(c.Kind))
+	key := binary.AppendVarint(nil, int64(c.BinType))
 	for i, class := range c.Class {
 		key = binary.AppendVarint(binary.AppendVarint(key, int64(class)), int64(c.Count[i]))
 	}
@@ -75,19 +75,19 @@ func (s *Master) Add(c Column) bool {
 	for i, class := range c.Class {
 		entries = append(entries, lp.Entry{Row: class, Amount: float64(c.Count[i])})
 	}
-	kind := &s.m.Kinds[c.Kind]
-	if kind.Supply >= 0 {
-		entries = append(entries, lp.Entry{Row: int32(len(s.m.Classes)) + kind.Supply, Amount: float64(kind.takes()) / s.unit[kind.Supply]})
+	typ := &s.m.BinTypes[c.BinType]
+	if typ.Supply >= 0 {
+		entries = append(entries, lp.Entry{Row: int32(len(s.m.Classes)) + typ.Supply, Amount: float64(typ.takes()) / s.unit[typ.Supply]})
 	}
-	s.lp.Add(kind.Price, entries)
+	s.lp.Add(typ.Price, entries)
 	s.columns = append(s.columns, c)
 	return true
 }
 
-// Amount is how many of the column's bins the last solution buys.
+// Amount returns how many bins of the column the last solution buys.
 func (s *Master) Amount(column int) float64 { return s.lp.Amount(column) }
 
-// Solve solves the programme over the patterns that are there, and reports whether it came to the end.
+// Solve solves the programme over the current patterns, and reports whether it reached the optimum.
 func (s *Master) Solve(b *Budget) bool {
 	ok := lp.Optimal == s.lp.Solve(50+10*(len(s.m.Classes)+len(s.m.Supply)))
 	b.Take((s.lp.Steps() - s.spent) / sumsInStep)
@@ -95,49 +95,49 @@ func (s *Master) Solve(b *Budget) bool {
 	return ok
 }
 
-// Value is the cost of the last solution.
-func (s *Master) Value() float64 { return s.lp.Value() }
+// Objective returns the cost of the last solution.
+func (s *Master) Objective() float64 { return s.lp.Objective() }
 
-// Values are what one of each class is worth by the last solution.
-func (s *Master) Values() []float64 {
+// Duals returns the dual of each class in the last solution.
+func (s *Master) Duals() []float64 {
 	out := make([]float64, len(s.m.Classes))
-	for i, y := range s.lp.Multipliers()[:len(out)] {
+	for i, y := range s.lp.Duals()[:len(out)] {
 		out[i] = max(0, y)
 	}
 	return out
 }
 
-func (s *Master) premium(k *Kind) float64 {
+func (s *Master) premium(k *BinType) float64 {
 	if k.Supply < 0 {
 		return 0
 	}
-	return max(0, -s.lp.Multipliers()[len(s.m.Classes)+int(k.Supply)]) * (float64(k.takes()) / s.unit[k.Supply])
+	return max(0, -s.lp.Duals()[len(s.m.Classes)+int(k.Supply)]) * (float64(k.takes()) / s.unit[k.Supply])
 }
 
-// Generate solves and adds patterns in turn, until none is missing, rounds are over or the budget is.
+// Generate alternates solving and pricing, until no pattern is found, or the rounds or the budget end.
 func (s *Master) Generate(rounds int, b *Budget) {
 	for range rounds {
 		if !s.Solve(b) || b.Left <= 0 {
 			return
 		}
-		if !s.Price(s.Values(), b) {
+		if !s.Price(s.Duals(), b) {
 			break
 		}
 	}
-	s.Solve(b) // the last patterns count, though the budget is used up
+	s.Solve(b) // include the last patterns even without budget
 }
 
-// Deepen searches, for at most steps a kind, for patterns that Generate has missed.
+// Deepen searches, with at most steps per bin type, for patterns that Generate missed. It reports whether it added any.
 func (s *Master) Deepen(steps int, b *Budget) bool {
-	value := s.Values()
+	duals := s.Duals()
 	added := false
-	for k := range s.m.Kinds {
-		kind := &s.m.Kinds[k]
-		limit := (kind.Price + s.premium(kind)) * (1 + 1e-6)
-		if !s.knap.Load(kind.Capacity, s.left, func(i int) bool { return has(s.m.Classes[i].Kinds, k) }, value) || s.knap.Bound(limit) <= limit {
+	for k := range s.m.BinTypes {
+		typ := &s.m.BinTypes[k]
+		limit := (typ.Price + s.premium(typ)) * (1 + 1e-6)
+		if !s.knap.Load(typ.Capacity, s.left, func(i int) bool { return has(s.m.Classes[i].BinTypes, k) }, duals) || s.knap.Bound(limit) <= limit {
 			continue
 		}
-		if worth, _ := s.knap.Search(limit, steps); worth > limit {
+		if profit, _ := s.knap.Search(limit, steps); profit > limit {
 			added = s.Add(Column{k, s.knap.Found()}) || added
 		}
 		if !b.Take(s.knap.Steps()) {
@@ -147,41 +147,41 @@ func (s *Master) Deepen(steps int, b *Budget) bool {
 	return added
 }
 
-// whole reports whether nothing of the demand has been fixed yet.
+// whole reports whether the demand is still complete.
 func (s *Master) whole() bool {
 	for i := range s.left {
 		if s.left[i].Count != s.m.Classes[i].Count {
-			return false // a residual proves nothing of the whole
+			return false // a residual problem proves nothing about the whole
 		}
 	}
 	return true
 }
 
-// found is a pattern that is worth more than its bin.
+// found is a pattern with negative reduced cost.
 type found struct {
 	column Column
 	ratio  float64
 }
 
-// Price looks for patterns that are worth more than their bins at these values, and takes in the best. It stops once it
-// has enough of them and goes on there the next time; where it has gone round, it notes what bound the values prove.
-func (s *Master) Price(value []float64, b *Budget) bool {
+// Price looks for patterns with negative reduced cost at these duals, and adds them. It stops once it has enough, and continues
+// there next time. After a full round over the bin types it keeps the bound that the duals prove.
+func (s *Master) Price(duals []float64, b *Budget) bool {
 	const enough = 12
 	var news []found
-	n := len(s.m.Kinds)
+	n := len(s.m.BinTypes)
 	full := true
 	for range n {
 		k := s.next
 		s.next = (s.next + 1) % n
-		kind := &s.m.Kinds[k]
-		limit := (kind.Price + s.premium(kind)) * (1 + 1e-6)
-		s.root[k] = 0
-		if !s.knap.Load(kind.Capacity, s.left, func(i int) bool { return has(s.m.Classes[i].Kinds, k) }, value) {
+		typ := &s.m.BinTypes[k]
+		limit := (typ.Price + s.premium(typ)) * (1 + 1e-6)
+		s.profitBound[k] = 0
+		if !s.knap.Load(typ.Capacity, s.left, func(i int) bool { return has(s.m.Classes[i].BinTypes, k) }, duals) {
 			continue
 		}
-		if s.root[k] = s.knap.Bound(min(limit, kind.Price)); s.root[k] > limit {
-			if worth := s.knap.Fill(2, 8); worth > limit {
-				news = append(news, found{Column{k, s.knap.Found()}, worth / max(limit, 1e-9)})
+		if s.profitBound[k] = s.knap.Bound(min(limit, typ.Price)); s.profitBound[k] > limit {
+			if profit := s.knap.Fill(2, 8); profit > limit {
+				news = append(news, found{Column{k, s.knap.Found()}, profit / max(limit, 1e-9)})
 			}
 		}
 		if !b.Take(s.knap.Steps()) || len(news) >= enough {
@@ -190,7 +190,7 @@ func (s *Master) Price(value []float64, b *Budget) bool {
 		}
 	}
 	if full {
-		s.note(value)
+		s.keepBound(duals)
 	}
 	added := false
 	for i := range news {
@@ -199,35 +199,35 @@ func (s *Master) Price(value []float64, b *Budget) bool {
 	return added && b.Left > 0
 }
 
-// note keeps the values if, scaled so that no kind can beat its price, they prove more than those before.
-func (s *Master) note(value []float64) {
+// keepBound keeps the duals, scaled to be valid for every bin type, if their Farley bound is the best so far.
+func (s *Master) keepBound(duals []float64) {
 	if !s.whole() {
 		return
 	}
 	theta := 1.0
-	for k := range s.m.Kinds {
-		if kind := &s.m.Kinds[k]; kind.Supply < 0 && s.root[k] > kind.Price {
-			theta = min(theta, kind.Price/s.root[k])
+	for k := range s.m.BinTypes {
+		if typ := &s.m.BinTypes[k]; typ.Supply < 0 && s.profitBound[k] > typ.Price {
+			theta = min(theta, typ.Price/s.profitBound[k])
 		}
 	}
-	if p := s.m.proves(value, theta, s.root); p > s.BestPrice {
-		s.BestPrice, s.Best = p, slices.Clone(value)
-		for i := range s.Best {
-			s.Best[i] *= theta
+	if p := s.m.dualBound(duals, theta, s.profitBound); p > s.BestBound {
+		s.BestBound, s.BestDuals = p, slices.Clone(duals)
+		for i := range s.BestDuals {
+			s.BestDuals[i] *= theta
 		}
 	}
 }
 
-// proves is the bound by the values times theta, where root says what no filling of each kind is worth more than.
-func (m *Model) proves(value []float64, theta float64, root []float64) float64 {
+// dualBound returns the bound that the duals times theta prove, given the knapsack bound of each bin type.
+func (m *Model) dualBound(duals []float64, theta float64, profitBound []float64) float64 {
 	sum := 0.0
 	for i := range m.Classes {
-		sum += float64(theta * value[i] * float64(m.Classes[i].Count))
+		sum += float64(theta * duals[i] * float64(m.Classes[i].Count))
 	}
 	premium := make([]float64, len(m.Supply))
-	for k := range m.Kinds {
-		if kind := &m.Kinds[k]; kind.Supply >= 0 {
-			premium[kind.Supply] = max(premium[kind.Supply], (float64(theta*root[k])-kind.Price)/float64(kind.takes()))
+	for k := range m.BinTypes {
+		if typ := &m.BinTypes[k]; typ.Supply >= 0 {
+			premium[typ.Supply] = max(premium[typ.Supply], (float64(theta*profitBound[k])-typ.Price)/float64(typ.takes()))
 		}
 	}
 	for k, p := range premium {
@@ -236,19 +236,19 @@ func (m *Model) proves(value []float64, theta float64, root []float64) float64 {
 	return sum
 }
 
-// Batch is a number of bins with the same filling.
+// Batch is a number of bins with the same pattern.
 type Batch struct {
 	Column
 	Copies int64
 }
 
-// Dive turns the programme's fractions into whole bins: it fixes what is bought whole, or else the largest fraction,
-// solves again for what is left, and goes on until nothing is. What no kind can hold stays out. Another variation takes another
-// of the fractions that are nearly the largest. The programme is as before then, with the patterns that were met on the way.
+// Dive rounds the fractional solution to whole bins: it fixes the integer part, or else the largest fraction, solves the
+// residual problem, and repeats until nothing remains. Items that no bin type can hold stay unplaced. Another variation picks
+// another fraction close to the largest. Dive restores the programme, and keeps the patterns it generated.
 func (s *Master) Dive(variation int, b *Budget) []Batch {
 	var out []Batch
 	rng := Draw(variation)
-	for !s.covered() && b.Left > 0 { // what is left then is filled greedily
+	for !s.covered() && b.Left > 0 { // the rest is filled greedily
 		s.Solve(b)
 		n := len(out)
 		for c := range s.columns {
@@ -279,7 +279,7 @@ func (s *Master) Dive(variation int, b *Budget) []Batch {
 		s.Solve(b)
 		s.ban()
 		for range 6 {
-			if s.Solve(b); b.Left <= 0 || !s.Price(s.Values(), b) {
+			if s.Solve(b); b.Left <= 0 || !s.Price(s.Duals(), b) {
 				break
 			}
 		}
@@ -288,7 +288,7 @@ func (s *Master) Dive(variation int, b *Budget) []Batch {
 	return out
 }
 
-// nearly is a column of which nearly as much is bought as of the one that most is bought of.
+// nearly returns a column whose amount is close to the largest one.
 func (s *Master) nearly(most float64, rng *Draw) int {
 	var out []int
 	for c := range s.columns {
@@ -299,7 +299,7 @@ func (s *Master) nearly(most float64, rng *Draw) int {
 	return out[rng.Below(len(out))]
 }
 
-// reset asks for everything again.
+// reset restores the full demand.
 func (s *Master) reset() {
 	copy(s.left, s.m.Classes)
 	copy(s.supply, s.m.Supply)
@@ -312,16 +312,16 @@ func (s *Master) reset() {
 		s.lp.Demand(len(s.left)+k, float64(n)/s.unit[k])
 	}
 	for c := range s.columns {
-		s.lp.Reprice(c, s.m.Kinds[s.columns[c].Kind].Price)
+		s.lp.Reprice(c, s.m.BinTypes[s.columns[c].BinType].Price)
 	}
 }
 
-// ban makes patterns that hold more than what is left too dear: bought in fractions they look better than they are.
+// ban makes the patterns too dear that exceed the residual demand. In fractions they look better than they are.
 func (s *Master) ban() {
 	for c := range s.columns {
 		for k, class := range s.columns[c].Class {
 			if int64(s.columns[c].Count[k]) > s.left[class].Count {
-				s.lp.Reprice(c, max(s.m.Kinds[s.columns[c].Kind].Price, 1)*1000)
+				s.lp.Reprice(c, max(s.m.BinTypes[s.columns[c].BinType].Price, 1)*1000)
 				break
 			}
 		}
@@ -337,7 +337,8 @@ func (s *Master) covered() bool {
 	return true
 }
 
-// fix buys so many bins of the column, fewer where the things run out, and no more than one where some run out within it.
+// fix buys copies of the column, limited by the residual demand. If some class runs out within the column, it buys one, with
+// that class cut.
 func (s *Master) fix(out []Batch, c int, copies int64) []Batch {
 	p := s.columns[c].Copy()
 	kept := 0
@@ -351,8 +352,8 @@ func (s *Master) fix(out []Batch, c int, copies int64) []Batch {
 		kept++
 	}
 	p.Class, p.Count = p.Class[:kept], p.Count[:kept]
-	if sup := s.m.Kinds[s.columns[c].Kind].Supply; sup >= 0 {
-		copies = min(copies, s.supply[sup]/s.m.Kinds[s.columns[c].Kind].takes())
+	if sup := s.m.BinTypes[s.columns[c].BinType].Supply; sup >= 0 {
+		copies = min(copies, s.supply[sup]/s.m.BinTypes[s.columns[c].BinType].takes())
 	}
 	if kept == 0 || copies <= 0 {
 		return out
@@ -360,9 +361,9 @@ func (s *Master) fix(out []Batch, c int, copies int64) []Batch {
 	for k, class := range p.Class {
 		s.left[class].Count -= copies * int64(p.Count[k])
 	}
-	if sup := s.m.Kinds[s.columns[c].Kind].Supply; sup >= 0 {
-		s.supply[sup] -= copies * s.m.Kinds[s.columns[c].Kind].takes()
+	if sup := s.m.BinTypes[s.columns[c].BinType].Supply; sup >= 0 {
+		s.supply[sup] -= copies * s.m.BinTypes[s.columns[c].BinType].takes()
 		s.lp.Demand(len(s.m.Classes)+int(sup), float64(s.supply[sup])/s.unit[sup])
 	}
-	return append(out, Batch{Column{s.columns[c].Kind, p}, copies})
+	return append(out, Batch{Column{s.columns[c].BinType, p}, copies})
 }

@@ -1,12 +1,11 @@
-// Package relax is the packing problem without its finer rules: classes of equal things, kinds of bins at a price, and
-// which class may go into which kind. What it costs at least is a lower bound of the real problem, and what it buys is
-// a guide for strategies, which then obey all rules.
+// Package relax solves the packing problem without its finer rules: classes of equal items, bin types with a price, and which
+// class may go into which bin type. The cost of its optimum is a lower bound for the real problem, and its solution guides
+// strategies, which then apply all rules.
 //
-// The linear programme over patterns (P. C. Gilmore and R. E. Gomory, 1961) is solved by column generation: a pattern is a
-// way to fill one bin, the master programme buys patterns, its multipliers say what one more thing of each class is
-// worth, and a knapsack for each kind looks for a pattern that is worth more than its bin. Values that no kind can beat
-// prove a bound (A. A. Farley, 1990); where the knapsack is relaxed to fractions, this is the bound of assigning fractions
-// of classes to kinds, where it is searched, the stronger one over whole patterns.
+// Column generation solves the linear programme over patterns (P. C. Gilmore and R. E. Gomory, 1961). A pattern is a filling of
+// one bin. The master programme buys patterns and yields a dual for each class, and a knapsack for each bin type looks for a
+// pattern with negative reduced cost. Duals under which no pattern has negative reduced cost prove a bound (A. A. Farley,
+// 1990): over fractional patterns if the knapsack is relaxed, and the stronger one over whole patterns if it is searched.
 package relax
 
 import (
@@ -15,67 +14,67 @@ import (
 	"sync/atomic"
 )
 
-// Model is a relaxed problem. It is not modified by anything here.
+// Model is a relaxed problem. This package does not modify it.
 type Model struct {
-	Dims    int
-	Kinds   []Kind
-	Classes []Class
-	// Supply is how much there is of what is counted: bins of reservations, rooms that are paid for, money that is committed.
+	Dims     int
+	BinTypes []BinType
+	Classes  []Class
+	// Supply is the amount of each counted supply: bins of a reservation, existing nodes, committed money.
 	Supply []int64
-	// Diversity is what proofs know of things that may not be in one pool of kinds; packings do not mind it.
+	// Diversity limits what a pool of bin types holds. Only proofs use it; packings ignore it.
 	Diversity []Diversity
 }
 
-// Diversity bounds what the bins of a pool of kinds hold, all together.
+// Diversity bounds what all bins of a pool of bin types hold together.
 type Diversity struct {
-	// Counts is how much one of each class does; Left, by pool, how much there may be. Pool 0 has no bound.
+	// Counts is how much one item of each class counts. Left is the bound of each pool; pool 0 has none.
 	Counts, Left []int64
 }
 
-// Kind is one way to buy a bin.
-type Kind struct {
+// BinType is one way to buy a bin.
+type BinType struct {
 	Capacity []int64
 	Price    float64
-	// Supply is an index into Model.Supply, or -1 for what never runs out.
+	// Supply is an index into Model.Supply, or -1 for an uncounted bin type, which never runs out.
 	Supply int32
 	// Takes is how much of the supply one bin takes; 0 means 1.
 	Takes int64
-	// Pool is what [Diversity] bounds; 0 is none.
+	// Pool is the pool that [Diversity] bounds; 0 means none.
 	Pool int32
-	// Label is the caller's.
+	// Label belongs to the caller.
 	Label int
 }
 
-// takes is how much of its supply one bin takes.
-func (k *Kind) takes() int64 { return max(k.Takes, 1) }
+// takes returns how much of its supply one bin takes.
+func (k *BinType) takes() int64 { return max(k.Takes, 1) }
 
-// Class is a number of equal things.
+// Class is a number of equal items.
 type Class struct {
 	Size  []int64
 	Count int64
-	// Most is how many of them one bin holds at most, whatever the room.
+	// Most is how many of them one bin holds at most, whatever its capacity.
 	Most int64
-	// Kinds is the bitset of those that the class may go into, sizes aside.
-	Kinds []uint64
+	// BinTypes is the bitset of the bin types that the class may go into, whatever the sizes.
+	BinTypes []uint64
 }
 
-// Pattern is one filling of a bin: how many of which classes, by class in ascending order.
+// Pattern is a filling of one bin: classes in ascending order, and how many items of each.
 type Pattern struct {
 	Class []int32
 	Count []int32
 }
 
-// Copy is a pattern of its own.
+// Copy returns a deep copy.
 func (p Pattern) Copy() Pattern {
 	return Pattern{append([]int32(nil), p.Class...), append([]int32(nil), p.Count...)}
 }
 
-// May reports whether the class may go into the kind, sizes aside.
-func (c *Class) May(kind int) bool { return has(c.Kinds, kind) }
+// May reports whether the class may go into the bin type, whatever the sizes.
+func (c *Class) May(typ int) bool { return has(c.BinTypes, typ) }
 
 func has(set []uint64, i int) bool { return set[i/64]&(1<<(i%64)) != 0 }
 
-// Copies is how many things of the size go into the room, at most want.
+// Copies returns how many items of the size fit into the free capacity, at most want.
 func Copies[N int | int64](free, size []int64, want N) N {
 	for r, s := range size {
 		if s > free[r] && s > 0 {
@@ -90,14 +89,13 @@ func Copies[N int | int64](free, size []int64, want N) N {
 	return want
 }
 
-// Budget counts steps of work down, so that how long something is tried does not depend on the machine. It is used up at
-// once when Stop is set.
+// Budget counts down steps of work, so the amount of work does not depend on the machine. Setting Stop uses it up at once.
 type Budget struct {
 	Left int
 	Stop *atomic.Bool
 }
 
-// Take uses steps up and reports whether any are left.
+// Take uses n steps and reports whether any are left.
 func (b *Budget) Take(n int) bool {
 	if b.Left -= n; b.Stop != nil && b.Stop.Load() {
 		b.Left = min(b.Left, 0)
@@ -105,63 +103,64 @@ func (b *Budget) Take(n int) bool {
 	return b.Left > 0
 }
 
-// Split moves a part of what is left, at most n steps, to a budget of its own.
+// Split moves at most n of the remaining steps to a new budget.
 func (b *Budget) Split(n int) *Budget {
 	n = max(min(n, b.Left), 0)
 	b.Left -= n
 	return &Budget{n, b.Stop}
 }
 
-// Return takes back what is left of a part.
+// Return adds what is left of a part.
 func (b *Budget) Return(part *Budget) {
 	b.Left += part.Left
 	b.Take(0)
 }
 
-// cheapest is the first of the kinds that hold a thing of the class for the least price, or -1: of those that never run out, or of all.
+// cheapest returns the first bin type with the lowest price that holds an item of the class, or -1. It considers counted bin
+// types only if counted is set.
 func (m *Model) cheapest(c *Class, counted bool) int {
 	best := -1
-	for k := range m.Kinds {
-		if (counted || m.Kinds[k].Supply < 0) && (best < 0 || m.Kinds[k].Price < m.Kinds[best].Price) && has(c.Kinds, k) && Copies(m.Kinds[k].Capacity, c.Size, 1) > 0 {
+	for k := range m.BinTypes {
+		if (counted || m.BinTypes[k].Supply < 0) && (best < 0 || m.BinTypes[k].Price < m.BinTypes[best].Price) && has(c.BinTypes, k) && Copies(m.BinTypes[k].Capacity, c.Size, 1) > 0 {
 			best = k
 		}
 	}
 	return best
 }
 
-// penalty is more than one thing of the class is worth: what a bin for itself costs that never runs out, and half as much
-// again. It is infinite where no kind holds it.
-func (m *Model) penalty(c *Class) float64 {
+// bigM returns the cost of leaving one item of the class unplaced in the master programme. It exceeds every dual: it is 1.5
+// times the price of an uncounted bin for the item alone. It is infinite if no bin type holds the item.
+func (m *Model) bigM(c *Class) float64 {
 	if k := m.cheapest(c, false); k >= 0 {
-		return max(1.5*m.Kinds[k].Price, 1) // what costs nothing is still better than nothing
+		return max(1.5*m.BinTypes[k].Price, 1) // even at price 0, placing beats not placing
 	}
 	if m.cheapest(c, true) < 0 {
 		return math.Inf(1)
 	}
 	dearest := 0.0
-	for k := range m.Kinds {
-		dearest = max(dearest, m.Kinds[k].Price)
+	for k := range m.BinTypes {
+		dearest = max(dearest, m.BinTypes[k].Price)
 	}
 	return 1.5 * (2*dearest + 1)
 }
 
-// Fits reports whether some kind can hold a thing of the class.
+// Fits reports whether some bin type can hold an item of the class.
 func (m *Model) Fits(class int) bool { return m.cheapest(&m.Classes[class], true) >= 0 }
 
-// Cost is the price of all columns together.
+// Cost returns the total price of the columns.
 func (m *Model) Cost(columns []Column) float64 {
 	sum := 0.0
 	for _, c := range columns {
-		sum += m.Kinds[c.Kind].Price
+		sum += m.BinTypes[c.BinType].Price
 	}
 	return sum
 }
 
-// Uncovered reports whether the columns leave out something that some kind can hold.
-func (m *Model) Uncovered(columns []Column) bool { return m.leftOut(columns) > 0 }
+// Uncovered reports whether the columns leave items unplaced that some bin type can hold.
+func (m *Model) Uncovered(columns []Column) bool { return m.unplaced(columns) > 0 }
 
-// leftOut is how many things that some kind can hold the columns leave out.
-func (m *Model) leftOut(columns []Column) int64 {
+// unplaced counts the items that some bin type can hold and the columns do not.
+func (m *Model) unplaced(columns []Column) int64 {
 	placed := make([]int64, len(m.Classes))
 	for _, c := range columns {
 		for i, class := range c.Class {
@@ -177,8 +176,8 @@ func (m *Model) leftOut(columns []Column) int64 {
 	return n
 }
 
-// things is how many there are.
-func (m *Model) things() int64 {
+// items counts the items.
+func (m *Model) items() int64 {
 	n := int64(0)
 	for i := range m.Classes {
 		n += m.Classes[i].Count
@@ -186,17 +185,17 @@ func (m *Model) things() int64 {
 	return n
 }
 
-// perBin is about how many things of average size the largest kind holds.
+// perBin estimates how many items of average size the largest bin type holds.
 func (m *Model) perBin() float64 {
 	largest := make([]float64, m.Dims)
-	for k := range m.Kinds {
-		for r, c := range m.Kinds[k].Capacity {
+	for k := range m.BinTypes {
+		for r, c := range m.BinTypes[k].Capacity {
 			largest[r] = max(largest[r], float64(c))
 		}
 	}
-	need, things := make([]float64, m.Dims), 0.0
+	need, items := make([]float64, m.Dims), 0.0
 	for i := range m.Classes {
-		things += float64(m.Classes[i].Count)
+		items += float64(m.Classes[i].Count)
 		for r, s := range m.Classes[i].Size {
 			need[r] += float64(float64(s) * float64(m.Classes[i].Count))
 		}
@@ -207,27 +206,27 @@ func (m *Model) perBin() float64 {
 			bins = max(bins, need[r]/largest[r])
 		}
 	}
-	return things / max(bins, 1e-9)
+	return items / max(bins, 1e-9)
 }
 
-// Reached is the rooms cut down to what sums of things can come to, resource by resource: whatever is packed, the rest stays
-// empty. Sizes are usually round numbers and rooms are not, so that proofs get sharper. It costs O(classes x sums / 64), and
-// leaves things alone where there are many classes or sums, which then come to almost anything.
-func (m *Model) Reached(rooms [][]int64) [][]int64 {
+// Tightened returns the capacities lowered to the largest subset sums of items, resource by resource. No packing fills the
+// rest. Sizes are usually round and capacities are not, so this tightens proofs. It costs O(classes x sums / 64). With many
+// classes or sums it returns the capacities unchanged, because subset sums then reach almost any amount.
+func (m *Model) Tightened(capacities [][]int64) [][]int64 {
 	const mostClasses, mostSums = 256, 1 << 16
 	if len(m.Classes) > mostClasses {
-		return rooms
+		return capacities
 	}
-	out, flat := make([][]int64, len(rooms)), make([]int64, 0, len(rooms)*m.Dims)
-	for k := range rooms {
-		flat = append(flat, rooms[k]...)
-		out[k] = flat[len(flat)-len(rooms[k]):]
+	out, flat := make([][]int64, len(capacities)), make([]int64, 0, len(capacities)*m.Dims)
+	for k := range capacities {
+		flat = append(flat, capacities[k]...)
+		out[k] = flat[len(flat)-len(capacities[k]):]
 	}
 	for r := range m.Dims {
-		unit, room, all := int64(0), int64(0), int64(0)
+		unit, capacity, all := int64(0), int64(0), int64(0)
 		for i := range m.Classes {
 			c := &m.Classes[i]
-			for a, b := unit, c.Size[r]; ; a, b = b, a%b { // the greatest common divisor, after Euclid
+			for a, b := unit, c.Size[r]; ; a, b = b, a%b { // the greatest common divisor, by Euclid
 				if b == 0 {
 					unit = a
 					break
@@ -237,14 +236,14 @@ func (m *Model) Reached(rooms [][]int64) [][]int64 {
 				all = saturated(all, c.Size[r], c.Count)
 			}
 		}
-		for k := range rooms {
-			room = max(room, rooms[k][r])
+		for k := range capacities {
+			capacity = max(capacity, capacities[k][r])
 		}
-		room = min(room, all)
-		if unit == 0 || room/unit > mostSums {
+		capacity = min(capacity, all)
+		if unit == 0 || capacity/unit > mostSums {
 			continue
 		}
-		sums := m.sums(r, unit, room/unit)
+		sums := m.sums(r, unit, capacity/unit)
 		for k := range out {
 			if c := &out[k][r]; *c > 0 {
 				*c = sums.below(*c/unit) * unit
@@ -254,7 +253,7 @@ func (m *Model) Reached(rooms [][]int64) [][]int64 {
 	return out
 }
 
-// saturated is a sum plus a product, or the largest number.
+// saturated returns sum + size * count, or math.MaxInt64 on overflow.
 func saturated(sum, size, count int64) int64 {
 	if count > (math.MaxInt64-sum)/size {
 		return math.MaxInt64
@@ -262,10 +261,10 @@ func saturated(sum, size, count int64) int64 {
 	return sum + size*count
 }
 
-// sumSet is a bitset of numbers.
+// sumSet is a bitset of sums.
 type sumSet []uint64
 
-// sums are the multiples of the unit, up to so many, that some things have together.
+// sums returns the subset sums of the items, in multiples of the unit, up to most.
 func (m *Model) sums(r int, unit, most int64) sumSet {
 	s := make(sumSet, most/64+1)
 	s[0] = 1
@@ -275,7 +274,7 @@ func (m *Model) sums(r int, unit, most int64) sumSet {
 			continue
 		}
 		left = min(left, most/size)
-		for n := int64(1); left > 0; n *= 2 { // 1, 2, 4... and the rest make up every number
+		for n := int64(1); left > 0; n *= 2 { // 1, 2, 4... and a remainder form every number
 			n = min(n, left)
 			left -= n
 			s.shift(n * size)
@@ -284,7 +283,7 @@ func (m *Model) sums(r int, unit, most int64) sumSet {
 	return s
 }
 
-// shift adds to the set what its numbers and one more make.
+// shift adds each sum plus by.
 func (s sumSet) shift(by int64) {
 	words, rest := int(by/64), uint(by%64)
 	for i := len(s) - 1; i >= words; i-- {
@@ -296,7 +295,7 @@ func (s sumSet) shift(by int64) {
 	}
 }
 
-// below is the greatest of the set that is at most n.
+// below returns the largest sum that is at most n.
 func (s sumSet) below(n int64) int64 {
 	if n >= int64(len(s))*64 {
 		n = int64(len(s))*64 - 1

@@ -10,33 +10,33 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/lp"
 )
 
-// sorts are the kinds of a model by which classes may go into them. A unit of a resource is worth more in a sort that
-// classes must go into than in one that is cheap but open to few of them, so each sort has prices of its own.
-type sorts struct {
+// typeGroups partitions the bin types by the classes that may go into them, and has resource duals for each group. A group that
+// classes must go into has higher duals than a cheap one that is open to few.
+type typeGroups struct {
 	m     *Model
-	of    []int32   // by kind, its sort, -1 where nothing may go
-	kinds [][]int32 // by sort
-	group []int32   // by class: those of a group ask most of the same and may go to the same kinds, each of which has all of it
-	into  [][]int32 // by group, its sorts
+	of    []int32   // by bin type: its group; -1 if no class may go there
+	types [][]int32 // by type group
+	group []int32   // by class: its demand group. Classes of a demand group ask most of the same dimension, and may go to the same bin types with all that they need
+	into  [][]int32 // by demand group: the type groups open to it
 }
 
-func (m *Model) sorts() *sorts {
-	s := &sorts{m: m, group: make([]int32, len(m.Classes)), of: make([]int32, len(m.Kinds))}
-	having := make([][]uint64, m.Dims) // by dimension, the kinds that have any of it
+func (m *Model) typeGroups() *typeGroups {
+	s := &typeGroups{m: m, group: make([]int32, len(m.Classes)), of: make([]int32, len(m.BinTypes))}
+	having := make([][]uint64, m.Dims) // by dimension: the bin types that have any of it
 	largest := make([]float64, m.Dims)
 	for r := range having {
-		having[r] = make([]uint64, (len(m.Kinds)+63)/64)
-		for k := range m.Kinds {
-			if c := m.Kinds[k].Capacity[r]; c > 0 {
+		having[r] = make([]uint64, (len(m.BinTypes)+63)/64)
+		for k := range m.BinTypes {
+			if c := m.BinTypes[k].Capacity[r]; c > 0 {
 				having[r][k/64] |= 1 << (k % 64)
 				largest[r] = max(largest[r], float64(c))
 			}
 		}
 	}
-	var sets [][]uint64 // by group
-	var most []int      // by group, the dimension that they ask most of
+	var sets [][]uint64 // by demand group
+	var most []int      // by demand group: the dimension that it asks most of
 	for i := range m.Classes {
-		set := slices.Clone(m.Classes[i].Kinds)
+		set := slices.Clone(m.Classes[i].BinTypes)
 		for r, size := range m.Classes[i].Size {
 			for w := range set {
 				if size > 0 {
@@ -57,7 +57,7 @@ func (m *Model) sorts() *sorts {
 	s.into = make([][]int32, len(sets))
 	known := map[string]int32{}
 	key := make([]byte, (len(sets)+7)/8)
-	for k := range m.Kinds {
+	for k := range m.BinTypes {
 		clear(key)
 		any := false
 		for g, set := range sets {
@@ -71,9 +71,9 @@ func (m *Model) sorts() *sorts {
 		}
 		at, ok := known[string(key)]
 		if !ok {
-			at = int32(len(s.kinds))
+			at = int32(len(s.types))
 			known[string(key)] = at
-			s.kinds = append(s.kinds, nil)
+			s.types = append(s.types, nil)
 			for g, set := range sets {
 				if has(set, k) {
 					s.into[g] = append(s.into[g], at)
@@ -81,12 +81,12 @@ func (m *Model) sorts() *sorts {
 			}
 		}
 		s.of[k] = at
-		s.kinds[at] = append(s.kinds[at], int32(k))
+		s.types[at] = append(s.types[at], int32(k))
 	}
 	return s
 }
 
-// asksMost is the dimension of which a thing of the class takes the largest part.
+// asksMost returns the dimension of which an item of the class takes the largest fraction.
 func (m *Model) asksMost(c *Class, largest []float64) int {
 	at, most := 0, 0.0
 	for r, size := range c.Size {
@@ -97,12 +97,12 @@ func (m *Model) asksMost(c *Class, largest []float64) int {
 	return at
 }
 
-// prices is what a unit of each dimension is worth, by sort, for so many things of each class: so much that no kind that never
-// runs out offers its whole room for less. Where the programme would be large, all sorts have the same.
-func (s *sorts) prices(classes []Class, b *Budget) [][]float64 {
+// prices returns the dual of each dimension, by type group, for the counts of the classes. Under them no uncounted bin type has
+// a capacity with a dual value above its price. If the programme would be large, all groups have the same duals.
+func (s *typeGroups) prices(classes []Class, b *Budget) [][]float64 {
 	m := s.m
-	sum, things := make([]float64, m.Dims), int64(0)
-	flows := lp.Flows{Demand: make([][]float64, len(s.into)), Into: make([][]int, len(s.into)), Rooms: make([][][]float64, len(s.kinds)), Prices: make([][]float64, len(s.kinds))}
+	sum, items := make([]float64, m.Dims), int64(0)
+	flows := lp.Flows{Demand: make([][]float64, len(s.into)), Into: make([][]int, len(s.into)), Capacity: make([][][]float64, len(s.types)), Prices: make([][]float64, len(s.types))}
 	for g, into := range s.into {
 		flows.Demand[g] = make([]float64, m.Dims)
 		for _, at := range into {
@@ -110,7 +110,7 @@ func (s *sorts) prices(classes []Class, b *Budget) [][]float64 {
 		}
 	}
 	for i := range classes {
-		things += classes[i].Count
+		items += classes[i].Count
 		for r, size := range classes[i].Size {
 			asked := float64(float64(size) * float64(classes[i].Count))
 			flows.Demand[s.group[i]][r] += asked
@@ -119,38 +119,38 @@ func (s *sorts) prices(classes []Class, b *Budget) [][]float64 {
 			}
 		}
 	}
-	for at, kinds := range s.kinds {
-		for _, k := range kinds {
-			if m.Kinds[k].Supply < 0 {
-				flows.Rooms[at], flows.Prices[at] = append(flows.Rooms[at], m.Kinds[k].room()), append(flows.Prices[at], m.Kinds[k].Price)
+	for at, types := range s.types {
+		for _, k := range types {
+			if m.BinTypes[k].Supply < 0 {
+				flows.Capacity[at], flows.Prices[at] = append(flows.Capacity[at], m.BinTypes[k].available()), append(flows.Prices[at], m.BinTypes[k].Price)
 			}
 		}
 	}
-	all, steps := lp.Coverage(slices.Concat(flows.Rooms...), slices.Concat(flows.Prices...), sum)
+	all, steps := lp.Coverage(slices.Concat(flows.Capacity...), slices.Concat(flows.Prices...), sum)
 	b.Take(steps / sumsInStep)
-	same := slices.Repeat([][]float64{all}, len(s.kinds))
-	if len(s.kinds) < 2 || float64(len(s.kinds)*m.Dims+len(s.into)) > priceRows*math.Cbrt(float64(things)) {
+	same := slices.Repeat([][]float64{all}, len(s.types))
+	if len(s.types) < 2 || float64(len(s.types)*m.Dims+len(s.into)) > priceRows*math.Cbrt(float64(items)) {
 		return same
 	}
-	out, steps := flows.Values()
+	out, steps := flows.Duals()
 	b.Take(steps / sumsInStep)
-	if s.worth(classes, out) > s.worth(classes, same) { // things of a group do not all ask in the same proportion
+	if s.dualValue(classes, out) > s.dualValue(classes, same) { // the classes of a demand group differ in their proportions
 		return out
 	}
 	return same
 }
 
-// worth is what all things are worth.
-func (s *sorts) worth(classes []Class, prices [][]float64) float64 {
+// dualValue returns the dual value of all items.
+func (s *typeGroups) dualValue(classes []Class, prices [][]float64) float64 {
 	sum := 0.0
 	for i := range classes {
-		sum += float64(s.value(i, prices) * float64(classes[i].Count))
+		sum += float64(s.dual(i, prices) * float64(classes[i].Count))
 	}
 	return sum
 }
 
-// room is the capacity, as far as there is any.
-func (k *Kind) room() []float64 {
+// available returns the capacity without negative numbers.
+func (k *BinType) available() []float64 {
 	out := make([]float64, len(k.Capacity))
 	for r, c := range k.Capacity {
 		out[r] = float64(max(c, 0))
@@ -158,48 +158,48 @@ func (k *Kind) room() []float64 {
 	return out
 }
 
-// values is what one of each class is worth.
-func (s *sorts) values(prices [][]float64) []float64 {
+// duals returns the dual of each class.
+func (s *typeGroups) duals(prices [][]float64) []float64 {
 	out := make([]float64, len(s.m.Classes))
 	for i := range out {
-		out[i] = s.value(i, prices)
+		out[i] = s.dual(i, prices)
 	}
 	return out
 }
 
-// value is the least that the room of one thing of the class is worth in any sort that it may go into.
-func (s *sorts) value(class int, prices [][]float64) float64 {
+// dual returns the lowest dual value of an item of the class over the type groups open to it.
+func (s *typeGroups) dual(class int, prices [][]float64) float64 {
 	least := 0.0
 	for n, at := range s.into[s.group[class]] {
-		worth := 0.0
+		dualValue := 0.0
 		for r, size := range s.m.Classes[class].Size {
-			worth += float64(float64(size) * prices[at][r])
+			dualValue += float64(float64(size) * prices[at][r])
 		}
-		if n == 0 || worth < least {
-			least = worth
+		if n == 0 || dualValue < least {
+			least = dualValue
 		}
 	}
 	return least
 }
 
-// poolsWorth is what proofs take off for pools of kinds whose bins are worth more than their price. A pool holds no more than
-// its diversities allow, so its bins are worth no more than the most valuable things that may be in it, W. A bin of a kind that
-// can be filled with a worth of w at a price of p gives away at most the part (w-p)/w of what is in it, so the pool gives away
-// at most the highest such part of W. Without a diversity W is everything, and values above a price prove nothing.
-type poolsWorth struct {
-	worth   []*big.Int // by pool, the most that may be in it
-	premium []*big.Int // by pool, what its bins give away at most
+// poolDuals bounds what a proof must subtract for pools whose bins have dual values above their prices. Let W be the highest
+// dual value that a pool may hold by its diversities. A bin with price p and a filling of at most w gives away at most (w-p)/w
+// of its contents, so the pool gives away at most the highest such fraction of W. Without diversity W is the dual value of
+// everything, and such duals prove nothing.
+type poolDuals struct {
+	dualValue []*big.Int // by pool: W
+	premium   []*big.Int // by pool: the most that it gives away
 }
 
-func (m *Model) poolsWorth(value []int64) *poolsWorth {
-	p := &poolsWorth{}
-	for k := range m.Kinds {
-		if n := int(m.Kinds[k].Pool) + 1; n > len(p.worth) {
-			p.worth = append(p.worth, make([]*big.Int, n-len(p.worth))...)
+func (m *Model) poolDuals(duals []int64) *poolDuals {
+	p := &poolDuals{}
+	for k := range m.BinTypes {
+		if n := int(m.BinTypes[k].Pool) + 1; n > len(p.dualValue) {
+			p.dualValue = append(p.dualValue, make([]*big.Int, n-len(p.dualValue))...)
 		}
 	}
-	p.premium = make([]*big.Int, len(p.worth))
-	if len(p.worth) == 0 {
+	p.premium = make([]*big.Int, len(p.dualValue))
+	if len(p.dualValue) == 0 {
 		return p
 	}
 	// Each class is bounded by the first or by the last diversity that counts it.
@@ -216,20 +216,20 @@ func (m *Model) poolsWorth(value []int64) *poolsWorth {
 		}
 	}
 	for _, way := range [][]int{first, last} {
-		for pool, sum := range m.worthByPool(value, way, len(p.worth)) {
-			if p.worth[pool] == nil || sum.Cmp(p.worth[pool]) < 0 {
-				p.worth[pool] = sum
+		for pool, sum := range m.mostByPool(duals, way, len(p.dualValue)) {
+			if p.dualValue[pool] == nil || sum.Cmp(p.dualValue[pool]) < 0 {
+				p.dualValue[pool] = sum
 			}
 		}
 	}
 	return p
 }
 
-// worthByPool is what the things are worth that may be in each pool, where each class is bounded by one diversity or by none.
-func (m *Model) worthByPool(value []int64, by []int, pools int) []*big.Int {
+// mostByPool returns the highest dual value that each pool may hold, if each class is bounded by one diversity or none.
+func (m *Model) mostByPool(duals []int64, by []int, pools int) []*big.Int {
 	rest := new(big.Int)
 	bounded := make([][]int, len(m.Diversity))
-	for i, v := range value {
+	for i, v := range duals {
 		if by[i] < 0 {
 			rest.Add(rest, new(big.Int).Mul(big.NewInt(v), big.NewInt(m.Classes[i].Count)))
 		} else {
@@ -242,16 +242,16 @@ func (m *Model) worthByPool(value []int64, by []int, pools int) []*big.Int {
 	}
 	for d, classes := range bounded {
 		x := &m.Diversity[d]
-		slices.SortFunc(classes, func(a, b int) int { // by what a count is worth, exactly
-			hi, lo := bits.Mul64(uint64(value[a]), uint64(x.Counts[b]))
-			h, l := bits.Mul64(uint64(value[b]), uint64(x.Counts[a]))
+		slices.SortFunc(classes, func(a, b int) int { // by dual per count, exactly
+			hi, lo := bits.Mul64(uint64(duals[a]), uint64(x.Counts[b]))
+			h, l := bits.Mul64(uint64(duals[b]), uint64(x.Counts[a]))
 			return cmp.Or(cmp.Compare(h, hi), cmp.Compare(l, lo), cmp.Compare(a, b))
 		})
 		known := map[int64]*big.Int{}
 		for pool := 1; pool < pools; pool++ {
 			sum, ok := known[x.Left[pool]]
 			if !ok {
-				sum = m.mostWorth(value, x, classes, x.Left[pool])
+				sum = m.mostDual(duals, x, classes, x.Left[pool])
 				known[x.Left[pool]] = sum
 			}
 			out[pool].Add(out[pool], sum)
@@ -260,74 +260,75 @@ func (m *Model) worthByPool(value []int64, by []int, pools int) []*big.Int {
 	return out
 }
 
-// mostWorth is what things of the classes, which are in order, are worth at most that count no more than left, rounded up.
-func (m *Model) mostWorth(value []int64, x *Diversity, classes []int, left int64) *big.Int {
+// mostDual returns the highest dual value of items, of the sorted classes, that count at most left in total, rounded up.
+func (m *Model) mostDual(duals []int64, x *Diversity, classes []int, left int64) *big.Int {
 	sum := new(big.Int)
 	for _, i := range classes {
 		all := m.Classes[i].Count
 		if fits := left / x.Counts[i]; fits < all {
-			part := new(big.Int).Mul(big.NewInt(value[i]), big.NewInt(left))
+			part := new(big.Int).Mul(big.NewInt(duals[i]), big.NewInt(left))
 			return sum.Add(sum, part.Add(part, big.NewInt(x.Counts[i]-1)).Quo(part, big.NewInt(x.Counts[i])))
 		}
-		sum.Add(sum, new(big.Int).Mul(big.NewInt(value[i]), big.NewInt(all)))
+		sum.Add(sum, new(big.Int).Mul(big.NewInt(duals[i]), big.NewInt(all)))
 		left -= all * x.Counts[i]
 	}
 	return sum
 }
 
-// over takes note of a kind of a pool that can be filled with so much worth, more than its price.
-func (p *poolsWorth) over(kind *Kind, most float64) {
+// over records that a bin type of a pool has a filling with the dual value most, above its price.
+func (p *poolDuals) over(typ *BinType, most float64) {
 	w := big.NewInt(int64(math.Ceil(most)))
-	off := new(big.Int).Sub(w, big.NewInt(int64(kind.Price)))
-	off.Mul(off, p.worth[kind.Pool])
+	off := new(big.Int).Sub(w, big.NewInt(int64(typ.Price)))
+	off.Mul(off, p.dualValue[typ.Pool])
 	off.Add(off, new(big.Int).Sub(w, big.NewInt(1))).Quo(off, w)
-	if at := &p.premium[kind.Pool]; *at == nil || off.Cmp(*at) > 0 {
+	if at := &p.premium[typ.Pool]; *at == nil || off.Cmp(*at) > 0 {
 		*at = off
 	}
 }
 
-// lift is the proof of the values, or of a multiple of them that proves more. A pool that costs little holds only so much, so
-// what the rest is worth rises above the pool's price until enough other pools come into reach: as many times as makes the
-// worth of all, less what the pools give away, the most. That is a concave function of the factor, straight between those at
-// which a pool is worth its price.
-func (m *Model) lift(value []float64, proof Proof, b *Budget) Proof {
-	if len(m.Diversity) == 0 || !b.Take(len(m.Kinds)*len(m.Classes)*m.Dims*8) {
+// lift returns the given proof, or that of a multiple of the duals if it is better. A cheap pool holds only so much, so the
+// duals of the rest may rise above its price. lift takes the factor with the highest dual value net of what pools give away.
+// That is a concave, piecewise linear function of the factor, with breakpoints where a pool reaches its price.
+func (m *Model) lift(duals []float64, proof Proof, b *Budget) Proof {
+	if len(m.Diversity) == 0 || !b.Take(len(m.BinTypes)*len(m.Classes)*m.Dims*8) {
 		return proof
 	}
-	type step struct{ factor, worth float64 }
+	type step struct{ factor, dualValue float64 }
 	var knap Knapsack
-	whole := make([]int64, len(value))
-	for i, v := range value {
+	whole := make([]int64, len(duals))
+	for i, v := range duals {
 		whole[i] = int64(max(0, min(v, Largest)))
 	}
-	worth := m.poolsWorth(whole).worth
-	limit, at := math.Inf(1), slices.Repeat([]float64{math.Inf(1)}, len(worth)) // by pool, the factor from which on it gives something away
-	for k := range m.Kinds {
-		kind := &m.Kinds[k]
-		if kind.Supply >= 0 || !m.Load(&knap, k, value) {
+	dualValue := m.poolDuals(whole).dualValue
+	limit, at := math.Inf(1), slices.Repeat([]float64{math.Inf(1)}, len(dualValue)) // by pool: the factor from which it gives something away
+	for k := range m.BinTypes {
+		typ := &m.BinTypes[k]
+		if typ.Supply >= 0 || !m.Load(&knap, k, duals) {
 			continue
 		}
-		factor := kind.Price / max(knap.Bound(0), 1e-9)
-		if kind.Pool == 0 {
+		factor := typ.Price / max(knap.Bound(0), 1e-9)
+		if typ.Pool == 0 {
 			limit = min(limit, factor)
 			continue
 		}
-		at[kind.Pool] = min(at[kind.Pool], factor)
+		at[typ.Pool] = min(at[typ.Pool], factor)
 	}
 	var steps []step
-	for pool, sum := range worth {
+	for pool, sum := range dualValue {
 		if pool > 0 && !math.IsInf(at[pool], 1) {
 			most, _ := new(big.Float).SetInt(sum).Float64()
 			steps = append(steps, step{at[pool], most})
 		}
 	}
-	slices.SortFunc(steps, func(a, b step) int { return cmp.Or(cmp.Compare(a.factor, b.factor), cmp.Compare(a.worth, b.worth)) })
+	slices.SortFunc(steps, func(a, b step) int {
+		return cmp.Or(cmp.Compare(a.factor, b.factor), cmp.Compare(a.dualValue, b.dualValue))
+	})
 	slope, factor := 0.0, limit
-	for i, v := range value {
+	for i, v := range duals {
 		slope += float64(v * float64(m.Classes[i].Count))
 	}
 	for _, s := range steps {
-		if slope -= s.worth; slope <= 0 {
+		if slope -= s.dualValue; slope <= 0 {
 			factor = min(s.factor, limit)
 			break
 		}
@@ -335,7 +336,7 @@ func (m *Model) lift(value []float64, proof Proof, b *Budget) Proof {
 	if math.IsInf(factor, 1) || factor <= 1 {
 		return proof
 	}
-	if lifted := m.Certify(value, factor); lifted.Price > proof.Price {
+	if lifted := m.Certify(duals, factor); lifted.Price > proof.Price {
 		return lifted
 	}
 	return proof

@@ -9,26 +9,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// labelled draws kinds of which each is open to some groups of classes only.
+// labelled draws a model in which each bin type is open to some groups of classes only.
 func labelled(rng *rand.Rand) *Model {
 	m := &Model{Dims: 1 + rng.IntN(3)}
 	for range 1 + rng.IntN(12) {
-		k := Kind{Price: float64(rng.IntN(1000)), Supply: -1, Label: len(m.Kinds)}
+		k := BinType{Price: float64(rng.IntN(1000)), Supply: -1, Label: len(m.BinTypes)}
 		for range m.Dims {
 			k.Capacity = append(k.Capacity, int64(rng.IntN(50)))
 		}
-		m.Kinds = append(m.Kinds, k)
+		m.BinTypes = append(m.BinTypes, k)
 	}
 	sets := make([]uint64, 1+rng.IntN(5))
 	for g := range sets {
-		sets[g] = rng.Uint64() & (1<<len(m.Kinds) - 1)
+		sets[g] = rng.Uint64() & (1<<len(m.BinTypes) - 1)
 	}
 	for range 1 + rng.IntN(10) {
-		c := Class{Count: int64(1 + rng.IntN(30)), Most: math.MaxInt32, Kinds: []uint64{sets[rng.IntN(len(sets))]}}
+		c := Class{Count: int64(1 + rng.IntN(30)), Most: math.MaxInt32, BinTypes: []uint64{sets[rng.IntN(len(sets))]}}
 		for range m.Dims {
 			c.Size = append(c.Size, int64(rng.IntN(20)))
 		}
-		if m.Classes = append(m.Classes, c); m.cheapest(&c, true) < 0 { // nothing holds it
+		if m.Classes = append(m.Classes, c); m.cheapest(&c, true) < 0 { // no bin type holds it
 			m.Classes[len(m.Classes)-1].Count = 0
 		}
 	}
@@ -36,47 +36,47 @@ func labelled(rng *rand.Rand) *Model {
 }
 
 func coverage(m *Model) []float64 {
-	value, _ := m.CertifyCoverage(&Budget{Left: math.MaxInt})
-	return value
+	duals, _ := m.CertifyCoverage(&Budget{Left: math.MaxInt})
+	return duals
 }
 
-// No kind offers its room for less than that is worth in its sort, so whatever fills a bin is worth no more than it costs.
-func TestNoKindOffersWorthForLess(t *testing.T) {
+// No bin type has a capacity with a dual value above its price in its group, so no filling has one.
+func TestNoCapacityAboveItsPrice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	apart := 0
 	for range 5000 {
 		m := labelled(rng)
-		s := m.sorts()
+		s := m.typeGroups()
 		prices := s.prices(m.Classes, &Budget{Left: math.MaxInt})
-		for k := range m.Kinds {
+		for k := range m.BinTypes {
 			if s.of[k] < 0 {
 				continue
 			}
 			room := 0.0
-			for r, c := range m.Kinds[k].room() {
+			for r, c := range m.BinTypes[k].available() {
 				room += c * prices[s.of[k]][r]
 			}
-			require.LessOrEqual(t, room, m.Kinds[k].Price*(1+1e-9))
+			require.LessOrEqual(t, room, m.BinTypes[k].Price*(1+1e-9))
 		}
-		for i, v := range s.values(prices) {
-			for k := range m.Kinds {
-				if m.Classes[i].May(k) && Copies(m.Kinds[k].Capacity, m.Classes[i].Size, 1) > 0 {
-					worth := 0.0
+		for i, v := range s.duals(prices) {
+			for k := range m.BinTypes {
+				if m.Classes[i].May(k) && Copies(m.BinTypes[k].Capacity, m.Classes[i].Size, 1) > 0 {
+					profit := 0.0
 					for r, size := range m.Classes[i].Size {
-						worth += float64(size) * prices[s.of[k]][r]
+						profit += float64(size) * prices[s.of[k]][r]
 					}
-					require.LessOrEqual(t, v, worth*(1+1e-12))
+					require.LessOrEqual(t, v, profit*(1+1e-12))
 				}
 			}
 		}
-		one := *m // the same where every kind is open to all: prices of one sort
+		one := *m // if all bin types are open to all, there is one group
 		one.Classes = nil
 		for _, c := range m.Classes {
-			c.Kinds = []uint64{1<<len(m.Kinds) - 1}
+			c.BinTypes = []uint64{1<<len(m.BinTypes) - 1}
 			one.Classes = append(one.Classes, c)
 		}
-		total := func(m *Model, values []float64) (sum float64) {
-			for i, v := range values {
+		total := func(m *Model, duals []float64) (sum float64) {
+			for i, v := range duals {
 				sum += v * float64(m.Classes[i].Count)
 			}
 			return sum
@@ -90,18 +90,18 @@ func TestNoKindOffersWorthForLess(t *testing.T) {
 	require.Greater(t, apart, 1000, "labels make a difference")
 }
 
-// Two groups, each at home in bins of its own, and dear ones that both may go into: worked out by hand.
-func TestPricesBySort(t *testing.T) {
+// Two groups with bins of their own, and dear bins open to both, worked out by hand.
+func TestDualsByTypeGroup(t *testing.T) {
 	m := &Model{
 		Dims: 1,
-		Kinds: []Kind{
+		BinTypes: []BinType{
 			{Capacity: []int64{10}, Price: 100e6, Supply: -1}, // for both
 			{Capacity: []int64{10}, Price: 80e6, Supply: -1},  // for the second
 			{Capacity: []int64{5}, Price: 60e6, Supply: -1},   // for the first, dear
 		},
 		Classes: []Class{
-			{Size: []int64{1}, Count: 10, Most: 10, Kinds: []uint64{0b101}},
-			{Size: []int64{1}, Count: 10, Most: 10, Kinds: []uint64{0b011}},
+			{Size: []int64{1}, Count: 10, Most: 10, BinTypes: []uint64{0b101}},
+			{Size: []int64{1}, Count: 10, Most: 10, BinTypes: []uint64{0b011}},
 		},
 	}
 	require.InDeltaSlice(t, []float64{10e6, 8e6}, coverage(m), 1)
@@ -109,12 +109,12 @@ func TestPricesBySort(t *testing.T) {
 	require.InDelta(t, 180e6, float64(proof.Price), 30)
 
 	b := Budget{Left: 1 << 20}
-	m.sorts().prices(m.Classes, &b)
+	m.typeGroups().prices(m.Classes, &b)
 	require.Less(t, b.Left, 1<<20, "prices are work, too")
 }
 
-// Things of size 1 in bins that each hold four, of pools that each hold so many bins: the cheapest pools are filled, one after the
-// other, and then what has no pool. The lifted proof knows nearly that, and no more.
+// Items of size 1, bins that hold four, and pools that hold a number of them. The cheapest pools are filled first, then bins
+// without a pool. The lifted proof comes close to that cost and does not exceed it.
 func TestLiftedProofIsBelowTheOptimum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(91, 92))
 	for range 300 {
@@ -124,23 +124,23 @@ func TestLiftedProofIsBelowTheOptimum(t *testing.T) {
 		for pool := range 1 + rng.IntN(5) {
 			price := 1000 * int64(100+rng.IntN(100))
 			prices = append(prices, slices.Repeat([]int64{price}, int(each))...)
-			m.Kinds = append(m.Kinds, Kind{Capacity: []int64{4}, Price: float64(price), Supply: -1, Pool: int32(pool + 1)})
+			m.BinTypes = append(m.BinTypes, BinType{Capacity: []int64{4}, Price: float64(price), Supply: -1, Pool: int32(pool + 1)})
 		}
-		m.Kinds = append(m.Kinds, Kind{Capacity: []int64{4}, Price: 400_000, Supply: -1})
+		m.BinTypes = append(m.BinTypes, BinType{Capacity: []int64{4}, Price: 400_000, Supply: -1})
 		prices = append(prices, slices.Repeat([]int64{400_000}, int(bins))...)
-		m.Classes = []Class{{Size: []int64{1}, Count: 4 * bins, Most: 1 << 30, Kinds: []uint64{1<<len(m.Kinds) - 1}}}
-		m.Diversity = []Diversity{{Counts: []int64{1}, Left: slices.Repeat([]int64{4 * each}, len(m.Kinds))}}
+		m.Classes = []Class{{Size: []int64{1}, Count: 4 * bins, Most: 1 << 30, BinTypes: []uint64{1<<len(m.BinTypes) - 1}}}
+		m.Diversity = []Diversity{{Counts: []int64{1}, Left: slices.Repeat([]int64{4 * each}, len(m.BinTypes))}}
 		slices.Sort(prices)
 		optimum := int64(0)
 		for _, p := range prices[:bins] {
 			optimum += p
 		}
 		b := &Budget{Left: 1 << 40}
-		value, proof := m.CertifyCoverage(b)
-		lifted := m.lift(value, proof, b)
+		duals, proof := m.CertifyCoverage(b)
+		lifted := m.lift(duals, proof, b)
 		require.LessOrEqual(t, lifted.Price, optimum, "%+v", m)
 		require.GreaterOrEqual(t, float64(lifted.Price), 0.999*float64(optimum), "%+v", m)
-		again, _, err := m.Verify(lifted.Value)
+		again, _, err := m.Verify(lifted.Duals)
 		require.NoError(t, err)
 		require.Equal(t, lifted.Price, again)
 	}

@@ -16,21 +16,21 @@ func TestKnapsackIsThatOfBruteForce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	loose := 0
 	each(t, 3, func(m *relax.Model, _ float64) {
-		value := values(rng, len(m.Classes))
-		for k := range m.Kinds {
+		duals := duals(rng, len(m.Classes))
+		for k := range m.BinTypes {
 			most := 0.0
 			patterns(m, func(count []int64, _ float64) {
 				if !fitsIn(m, k, count, m.Classes) {
 					return
 				}
-				worth := 0.0
+				profit := 0.0
 				for i, n := range count {
-					worth += value[i] * float64(n)
+					profit += duals[i] * float64(n)
 				}
-				most = max(most, worth)
+				most = max(most, profit)
 			})
 			var knap relax.Knapsack
-			if !knap.Load(m.Kinds[k].Capacity, m.Classes, func(i int) bool { return m.Classes[i].Kinds[0]&(1<<k) != 0 }, value) {
+			if !knap.Load(m.BinTypes[k].Capacity, m.Classes, func(i int) bool { return m.Classes[i].BinTypes[0]&(1<<k) != 0 }, duals) {
 				require.Zero(t, most)
 				continue
 			}
@@ -49,39 +49,39 @@ func TestKnapsackIsThatOfBruteForce(t *testing.T) {
 	require.Greater(t, loose, trials/10, "some bounds are no more than that")
 }
 
-// The programme is solved if its values are feasible for its dual, over all fillings there are, and worth what it costs.
+// The programme is solved if its duals are feasible over all patterns and their dual value equals its cost.
 func TestMasterSolvesTheProgrammeOverAllFillings(t *testing.T) {
 	below := 0
 	each(t, 5, func(m *relax.Model, best float64) {
-		if len(m.Supply) > 0 { // a proof does not look for fillings of what is counted
+		if len(m.Supply) > 0 { // proofs do not look for patterns of counted bin types
 			return
 		}
 		s := relax.NewMaster(m)
 		b := plenty()
 		s.Price(coverage(m), b)
-		for missing := true; missing; { // what a search finds that column generation has missed
+		for missing := true; missing; { // patterns that column generation missed
 			s.Generate(400, b)
-			_, columns := m.Prove(s.Values(), 1_000_000, b)
+			_, columns := m.Prove(s.Duals(), 1_000_000, b)
 			missing = false
 			for _, c := range columns {
 				missing = s.Add(c) || missing
 			}
 		}
-		value := s.Values()
+		duals := s.Duals()
 		sum := 0.0
-		for i, v := range value {
+		for i, v := range duals {
 			sum += v * float64(m.Classes[i].Count)
 		}
-		require.InDelta(t, s.Value(), sum, 1e-6*best)
+		require.InDelta(t, s.Objective(), sum, 1e-6*best)
 		patterns(m, func(count []int64, price float64) {
-			worth := 0.0
+			profit := 0.0
 			for i, n := range count {
-				worth += value[i] * float64(n)
+				profit += duals[i] * float64(n)
 			}
-			require.LessOrEqual(t, worth, price*(1+1e-5), "filling %v", count)
+			require.LessOrEqual(t, profit, price*(1+1e-5), "filling %v", count)
 		})
-		require.LessOrEqual(t, s.Value(), best*(1+1e-6)+1e-6)
-		if s.Value() < best*(1-1e-6) {
+		require.LessOrEqual(t, s.Objective(), best*(1+1e-6)+1e-6)
+		if s.Objective() < best*(1-1e-6) {
 			below++
 		}
 	})
@@ -96,9 +96,9 @@ func TestProofsAreNeverAboveTheOptimum(t *testing.T) {
 		b := plenty()
 		s.Price(coverage(m), b)
 		s.Generate(400, b)
-		proof, _ := m.Prove(s.Values(), 10_000, b)
+		proof, _ := m.Prove(s.Duals(), 10_000, b)
 		require.LessOrEqual(t, float64(proof.Price), best)
-		again, _, err := m.Verify(proof.Value)
+		again, _, err := m.Verify(proof.Duals)
 		require.NoError(t, err)
 		require.Equal(t, proof.Price, again)
 		if float64(proof.Price) > best*(1-1e-6) {
@@ -106,11 +106,11 @@ func TestProofsAreNeverAboveTheOptimum(t *testing.T) {
 		}
 		_, covered := m.CertifyCoverage(&relax.Budget{Left: math.MaxInt})
 		require.LessOrEqual(t, float64(covered.Price), best)
-		if proof.Price > 0 { // too much worth is found out
-			for i := range proof.Value {
-				proof.Value[i] *= 2
+		if proof.Price > 0 { // duals that are too high are rejected
+			for i := range proof.Duals {
+				proof.Duals[i] *= 2
 			}
-			if price, _, err := m.Verify(proof.Value); err == nil {
+			if price, _, err := m.Verify(proof.Duals); err == nil {
 				require.LessOrEqual(t, float64(price), best)
 			}
 		}
@@ -118,8 +118,8 @@ func TestProofsAreNeverAboveTheOptimum(t *testing.T) {
 	require.Greater(t, tight, trials/5)
 }
 
-// A dive that packs everything is a packing, no cheaper than the optimum. What it leaves out, where pricing met no pattern for the rest,
-// is packed when it is finished.
+// A dive that packs everything is a packing, no cheaper than the optimum. What it leaves unplaced, where pricing found no
+// pattern for the rest, finish packs.
 func TestDivesAreLawful(t *testing.T) {
 	whole := 0
 	each(t, 6, func(m *relax.Model, best float64) {
@@ -143,7 +143,7 @@ func TestDivesAreLawful(t *testing.T) {
 	require.Greater(t, whole, trials/2)
 }
 
-// A dive takes no steps that it does not have, and says that what it left out is still to be packed.
+// A dive uses no steps that it does not have, and what it leaves unplaced counts as unplaced.
 func TestDivesEndWithTheirBudget(t *testing.T) {
 	each(t, 6, func(m *relax.Model, _ float64) {
 		s := relax.NewMaster(m)
@@ -155,26 +155,26 @@ func TestDivesEndWithTheirBudget(t *testing.T) {
 
 func TestWaysToPackAreLawful(t *testing.T) {
 	each(t, 9, func(m *relax.Model, best float64) {
-		if len(m.Supply) > 0 { // greedy filling leaves what is counted alone
+		if len(m.Supply) > 0 { // greedy filling ignores counted bin types
 			return
 		}
 		columns := m.Greedy(plenty())
 		require.GreaterOrEqual(t, lawful(t, m, columns), best)
-		value := coverage(m)
-		require.GreaterOrEqual(t, lawful(t, m, m.Improve(columns, value, best, &relax.Budget{Left: 200_000})), best)
+		duals := coverage(m)
+		require.GreaterOrEqual(t, lawful(t, m, m.Improve(columns, duals, best, &relax.Budget{Left: 200_000})), best)
 	})
 }
 
-// Many bins are made and improved in halves side by side: nothing is lost, and the cores do not matter.
+// Many bins are improved in halves side by side: no item is lost, and the number of cores does not matter.
 func TestManyBinsInHalves(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	rng := rand.New(rand.NewPCG(5, 6))
-	m := &relax.Model{Dims: 2, Kinds: []relax.Kind{
+	m := &relax.Model{Dims: 2, BinTypes: []relax.BinType{
 		{Capacity: []int64{100, 120}, Price: 10, Supply: -1}, {Capacity: []int64{220, 180}, Price: 19, Supply: -1},
 	}}
 	for range 40 {
 		size := []int64{5 + rng.Int64N(40), 5 + rng.Int64N(40)}
-		m.Classes = append(m.Classes, relax.Class{Size: size, Count: 51 + rng.Int64N(50), Most: math.MaxInt32, Kinds: []uint64{3}})
+		m.Classes = append(m.Classes, relax.Class{Size: size, Count: 51 + rng.Int64N(50), Most: math.MaxInt32, BinTypes: []uint64{3}})
 	}
 	var greedy, better [2][]relax.Column
 	for k := range 2 {
@@ -190,17 +190,17 @@ func TestManyBinsInHalves(t *testing.T) {
 	require.Equal(t, better[0], m.Improve(better[0], coverage(m), floor, &relax.Budget{Left: 20_000_000}), "there is nothing to gain")
 }
 
-// A room is cut to the greatest sum that some things come to.
-func TestReachedRoomsAreSums(t *testing.T) {
+// A capacity is lowered to the greatest subset sum of items.
+func TestTightenedCapacitiesAreSums(t *testing.T) {
 	cut := 0
 	each(t, 15, func(m *relax.Model, best float64) {
-		var rooms [][]int64
-		for _, k := range m.Kinds {
-			rooms = append(rooms, k.Capacity)
+		var capacities [][]int64
+		for _, k := range m.BinTypes {
+			capacities = append(capacities, k.Capacity)
 		}
-		before := slices.Clone(rooms[0])
-		reached := m.Reached(rooms)
-		require.Equal(t, before, rooms[0], "the argument stays as it is")
+		before := slices.Clone(capacities[0])
+		tightened := m.Tightened(capacities)
+		require.Equal(t, before, capacities[0], "the argument stays as it is")
 		for r := range m.Dims {
 			sums := map[int64]bool{0: true}
 			for i := range m.Classes {
@@ -212,43 +212,43 @@ func TestReachedRoomsAreSums(t *testing.T) {
 					sums = next
 				}
 			}
-			for k := range rooms {
+			for k := range capacities {
 				want := int64(0)
 				for s := range sums {
-					if s <= rooms[k][r] {
+					if s <= capacities[k][r] {
 						want = max(want, s)
 					}
 				}
-				if len(sums) == 1 { // nothing takes any: the room stays
-					want = rooms[k][r]
+				if len(sums) == 1 { // no item takes any, so the capacity stays
+					want = capacities[k][r]
 				}
-				require.Equal(t, want, reached[k][r], "rooms of %v for sums %v", rooms[k][r], sums)
-				if want < rooms[k][r] {
+				require.Equal(t, want, tightened[k][r], "capacity %v for sums %v", capacities[k][r], sums)
+				if want < capacities[k][r] {
 					cut++
 				}
 			}
 		}
 		same := *m
-		same.Kinds = slices.Clone(m.Kinds)
-		for k := range same.Kinds {
-			same.Kinds[k].Capacity = reached[k]
+		same.BinTypes = slices.Clone(m.BinTypes)
+		for k := range same.BinTypes {
+			same.BinTypes[k].Capacity = tightened[k]
 		}
 		require.Equal(t, best, optimum(&same))
 	})
 	require.Greater(t, cut, trials)
 }
 
-// The prices of resources prove the same whether or not it is looked at how kinds can be filled.
+// Resource duals prove the same with and without examining the fillings of bin types.
 func TestCoverageProvesItself(t *testing.T) {
 	proved := 0
 	each(t, 41, func(m *relax.Model, best float64) {
 		_, got := m.CertifyCoverage(&relax.Budget{Left: math.MaxInt})
 		want := m.Certify(coverage(m), 1)
-		require.Equal(t, want.Value, got.Value)
+		require.Equal(t, want.Duals, got.Duals)
 		require.GreaterOrEqual(t, want.Price, got.Price)
 		require.InDelta(t, want.Price, got.Price, 1e-6*float64(want.Price)+1)
 		require.LessOrEqual(t, float64(got.Price), best+1e-6)
-		price, _, err := m.Verify(got.Value)
+		price, _, err := m.Verify(got.Duals)
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, price, got.Price)
 		if got.Price > 0 {

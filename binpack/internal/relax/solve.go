@@ -5,82 +5,80 @@ import (
 	"slices"
 )
 
-// Solution is a packing and what was learnt on the way.
+// Solution is a packing with its bound.
 type Solution struct {
-	// Columns are bins with their contents; they may leave out what counted kinds alone can hold.
+	// Columns are bins with their contents. They may leave items unplaced that only counted bin types can hold.
 	Columns []Column
 	// Proof is the best certificate.
 	Proof Proof
-	// Least is a price that no packing goes below, by a search through Nodes sets and fillings in which the classes were
-	// worth Value; 0 where none was made.
+	// Least is a lower bound by an exact search of Nodes sets and fillings, in which Duals were a surrogate; 0 if there was
+	// none.
 	Least int64
 	Nodes int
-	Value []int64
+	Duals []int64
 }
 
-// Progress is told how far a solve is: a price below which nothing is, and the price of what is known.
+// Progress receives a lower bound and the price of the best packing so far.
 type Progress func(bound, price float64)
 
-// Task says what Solve is to do.
+// Task holds the options of Solve.
 type Task struct {
-	// Grain is what every price is a multiple of.
+	// Grain divides every price.
 	Grain int64
-	// Enough is a gap, as a part of the price, at which nothing more is tried.
+	// Enough is the relative gap at which Solve stops.
 	Enough float64
 	Report Progress
 }
 
-// Solve looks for the cheapest packing and for a proof of how cheap any can be, one way after the other, each with its share
-// of one budget, for as long as the gap is open: a greedy filling; an exact search; column
-// generation and dives; large-neighbourhood search over bins; and the exact search again.
+// Solve looks for the cheapest packing and for a proof of its quality, while the gap is open and the budget lasts: a greedy
+// filling, an exact search, column generation with dives, large-neighbourhood search over bins, and the exact search again.
 func (m *Model) Solve(t Task, b *Budget) Solution {
 	s := solver{m: m, Task: t, b: b, total: b.Left}
-	value, proof := m.CertifyCoverage(b)
-	s.coverage = value
+	duals, proof := m.CertifyCoverage(b)
+	s.coverage = duals
 	s.prove(proof)
 	part := b.Split(s.total / countedPart)
-	counted, rest := m.fillCounted(value, part)
+	counted, rest := m.fillCounted(duals, part)
 	b.Return(part)
 	greedy := b.Split(s.total / greedyPart)
 	s.take(with(counted, rest.Greedy(greedy)))
 	b.Return(greedy)
 	if !s.closed() {
-		s.exact(value, s.total/exactFirst)
+		s.exact(duals, s.total/exactFirst)
 	}
 	if s.generates() && !s.closed() {
-		value = s.columns()
+		duals = s.columns()
 	}
 	if !s.closed() {
 		part := b.Split(b.Left * improveTenths / 10)
-		s.take(m.Improve(s.Columns, value, float64(s.bound()), part))
+		s.take(m.Improve(s.Columns, duals, float64(s.bound()), part))
 		b.Return(part)
 	}
 	if !s.closed() {
-		s.exact(value, b.Left)
+		s.exact(duals, b.Left)
 	}
 	return s.Solution
 }
 
-// Bound looks for a proof alone, in the order of Solve: column generation, and an exact search that refutes
-// what costs less than the price.
+// Bound looks for a proof only: by column generation, and by an exact search that refutes what costs less than the price.
 func (m *Model) Bound(price, grain int64, b *Budget) Solution {
 	s := solver{m: m, Task: Task{Grain: grain}, b: b, total: b.Left}
-	value, proof := m.CertifyCoverage(b)
-	s.coverage = value
+	duals, proof := m.CertifyCoverage(b)
+	s.coverage = duals
 	s.prove(proof)
 	open := func() bool { return b.Left > 0 && s.bound() < price }
 	if open() && s.generates() {
-		value = s.generate(NewMaster(m))
+		duals = s.generate(NewMaster(m))
 	}
-	s.prove(m.lift(value, s.Proof, b))
+	s.prove(m.lift(duals, s.Proof, b))
 	s.prove(m.lift(s.coverage, s.Proof, b))
 	if open() {
-		s.refute(value, price, b.Left)
+		s.refute(duals, price, b.Left)
 	}
 	return s.Solution
 }
 
-// solver is the state of a solve.
+// solver is the state of Solve or Bound.
 type solver struct {
 	Task
 	Solution
@@ -88,11 +86,11 @@ type solver struct {
 	b      *Budget
 	total  int
 	search *Search
-	// coverage is what classes are worth by the prices of resources.
+	// coverage holds the duals of classes by resource duals.
 	coverage []float64
 }
 
-// take keeps the packing if it holds more than the one before, or as much for less.
+// take keeps the packing if it is better than the one so far.
 func (s *solver) take(columns []Column) {
 	s.b.Take(len(columns))
 	if columns != nil && (s.Columns == nil || cheaper(s.m, columns, s.Columns)) {
@@ -101,14 +99,14 @@ func (s *solver) take(columns []Column) {
 	}
 }
 
-// with is the columns after those of counted kinds, nil where there are none of either.
+// with appends columns to those of counted bin types; nil if there are none.
 func with(counted, columns []Column) []Column {
 	return append(slices.Clip(counted), columns...)
 }
 
-// cheaper reports whether a is the better packing: it leaves out fewer things or, where that is the same, costs less.
+// cheaper reports whether a is the better packing: it leaves fewer items unplaced, or as many and costs less.
 func cheaper(m *Model, a, b []Column) bool {
-	if d := m.leftOut(a) - m.leftOut(b); d != 0 {
+	if d := m.unplaced(a) - m.unplaced(b); d != 0 {
 		return d < 0
 	}
 	return m.Cost(a) < m.Cost(b)
@@ -127,7 +125,7 @@ func (s *solver) report() {
 	}
 }
 
-// bound is the best that is proved, rounded up to a sum of prices.
+// bound returns the best proved bound, rounded up to a multiple of Grain.
 func (s *solver) bound() int64 {
 	p, g := max(s.Proof.Price, s.Least), max(s.Grain, 1)
 	if p > math.MaxInt64-g {
@@ -136,34 +134,34 @@ func (s *solver) bound() int64 {
 	return (p + g - 1) / g * g
 }
 
-// closed reports whether there is nothing left to do.
+// closed reports whether the gap is closed or the budget is used up.
 func (s *solver) closed() bool {
 	return s.b.Left <= 0 || s.Columns != nil && !s.m.Uncovered(s.Columns) && float64(s.bound()) >= s.m.Cost(s.Columns)*(1-max(s.Enough, 1e-12))
 }
 
-// generates reports whether column generation is likely to come to an end within its part of the budget: the programme has a
-// row for each class, a pivot touches its square, and there are the more pivots the more rows there are and the more things a
-// bin of the best packing so far holds; a few times all kinds are looked through for patterns.
+// generates reports whether column generation will probably end within its part of the budget. The programme has a row for each
+// class, and a pivot costs the square of the rows. The number of pivots grows with the rows and with the items in a bin of the
+// best packing. Added are a few pricing rounds over all bin types.
 func (s *solver) generates() bool {
 	rows, fill := float64(len(s.m.Classes)+len(s.m.Supply)), s.m.perBin()
-	if len(s.Columns) > 0 { // the largest kind may not be the one to buy
-		fill = min(fill, float64(s.m.things())/float64(len(s.Columns)))
+	if len(s.Columns) > 0 { // the largest bin type may not be the best
+		fill = min(fill, float64(s.m.items())/float64(len(s.Columns)))
 	}
-	if fill = max(fill, 1); s.Columns == nil || float64(s.bound()) < s.m.Cost(s.Columns)*(1-wideGap) { // other ways have not come near
+	if fill = max(fill, 1); s.Columns == nil || float64(s.bound()) < s.m.Cost(s.Columns)*(1-wideGap) { // no other method came near
 		fill = min(fill, mostPerBin)
 	}
-	pricing := float64(len(s.m.Kinds) * len(s.m.Classes) * s.m.Dims * pricingSteps)
+	pricing := float64(len(s.m.BinTypes) * len(s.m.Classes) * s.m.Dims * pricingSteps)
 	return float64(rows*rows*rows*pivotsPerRow*fill)+pricing < float64(s.total)/generatePart
 }
 
-// columns is column generation, its proof, and dives; it gives the values of the programme.
+// columns runs column generation, its proof, and dives. It returns the duals of the programme.
 func (s *solver) columns() []float64 {
 	m := s.m
 	master := NewMaster(m)
 	for _, c := range s.Columns {
 		master.Add(c)
 	}
-	value := s.generate(master)
+	duals := s.generate(master)
 	for variation := range dives {
 		if s.closed() {
 			break
@@ -176,10 +174,10 @@ func (s *solver) columns() []float64 {
 			break
 		}
 	}
-	return value
+	return duals
 }
 
-// generate solves the programme over fillings and proves what it can of that.
+// generate solves the programme over patterns, keeps the bound that it proves, and returns its duals.
 func (s *solver) generate(master *Master) []float64 {
 	m := s.m
 	part := s.b.Split(s.total / generatePart)
@@ -191,20 +189,20 @@ func (s *solver) generate(master *Master) []float64 {
 	part = s.b.Split(s.total / provePart)
 	s.prove(m.proof(master, sharp, patient, part))
 	s.b.Return(part)
-	return master.Values()
+	return master.Duals()
 }
 
-// searched is the part of the steps that an exact search is worth: the more things there are, the more sets cost nearly the
+// searched returns how many of the steps an exact search may use: fewer with more items, because more sets then cost nearly the
 // same.
 func (s *solver) searched(steps int) int {
-	return int(float64(steps) * exactThings / float64(exactThings+s.m.things()))
+	return int(float64(steps) * exactItems / float64(exactItems+s.m.items()))
 }
 
-// exact searches through sets of bins in so many steps, fewer the more things there are.
-func (s *solver) exact(value []float64, steps int) {
+// exact searches sets of bins within part of the steps (see searched).
+func (s *solver) exact(duals []float64, steps int) {
 	part := s.b.Split(s.searched(steps))
 	defer func() { s.b.Return(part) }()
-	if !s.begin(value, part) {
+	if !s.begin(duals, part) {
 		return
 	}
 	least, found := s.search.Run(s.m.Cost(s.Columns), part)
@@ -216,27 +214,27 @@ func (s *solver) exact(value []float64, steps int) {
 	s.report()
 }
 
-// begin prepares the search, if that fits into the budget.
-func (s *solver) begin(value []float64, b *Budget) bool {
+// begin prepares the search if the budget allows.
+func (s *solver) begin(duals []float64, b *Budget) bool {
 	if s.search == nil {
-		if cells*len(s.m.Kinds)*(s.m.Dims+3)/4 > b.Left {
+		if cells*len(s.m.BinTypes)*(s.m.Dims+3)/4 > b.Left {
 			return false
 		}
-		s.Value = make([]int64, len(value))
-		whole := make([]float64, len(value))
-		for i, v := range value {
-			s.Value[i] = int64(max(0, min(v, Largest)))
-			whole[i] = float64(s.Value[i])
+		s.Duals = make([]int64, len(duals))
+		whole := make([]float64, len(duals))
+		for i, v := range duals {
+			s.Duals[i] = int64(max(0, min(v, Largest)))
+			whole[i] = float64(s.Duals[i])
 		}
 		s.search = NewSearch(s.m, whole, b)
 	}
 	return s.search != nil
 }
 
-// refute is exact where a packing for the price is known: it tries to pack nothing.
-func (s *solver) refute(value []float64, price int64, steps int) {
+// refute is exact for a known price: it only refutes.
+func (s *solver) refute(duals []float64, price int64, steps int) {
 	part := s.b.Split(s.searched(steps))
-	if s.begin(value, part) {
+	if s.begin(duals, part) {
 		least := s.search.Refute(float64(price), part)
 		s.Nodes, s.Least = s.search.Nodes, int64(math.Ceil(least*(1-1e-12)))
 	}

@@ -19,7 +19,7 @@ def least(instance):
     sources = {}
     total = []
 
-    def room(capacity, may, used, source):
+    def add_bin(capacity, may, used, source):
         inside = []
         for i, item in enumerate(items):
             if may[i]:
@@ -42,19 +42,19 @@ def least(instance):
         return b
 
     for node in (instance["nodes"] or []):
-        room(node["capacity"], node["may"], 1, node["source"])
-    for kind in instance["kinds"]:
+        add_bin(node["capacity"], node["may"], 1, node["source"])
+    for bin_type in instance["types"]:
         before = None
-        for _ in range(kind["most"]):
+        for _ in range(bin_type["most"]):
             used = model.new_bool_var("")
             if before is not None:
                 model.add_implication(used, before)
             before = used
-            room(kind["capacity"], kind["may"], used, kind["source"])
-            total.append(kind["price"] * used)
-            if kind["supply"] >= 0:
-                taken[kind["supply"]].append(kind["takes"] * used)
-            bought[kind["pool"]].append((kind, used))
+            add_bin(bin_type["capacity"], bin_type["may"], used, bin_type["source"])
+            total.append(bin_type["price"] * used)
+            if bin_type["supply"] >= 0:
+                taken[bin_type["supply"]].append(bin_type["takes"] * used)
+            bought[bin_type["pool"]].append((bin_type, used))
     for i, item in enumerate(items):
         model.add(sum(placed[i]) == item["count"])
     for s, n in enumerate((instance["supplies"] or [])):
@@ -66,9 +66,9 @@ def least(instance):
         if pool["nodes"] >= 0:
             model.add(sum(used for _, used in bought[p]) <= pool["nodes"])
         if pool["price"] >= 0:
-            model.add(sum(kind["price"] * used for kind, used in bought[p]) <= pool["price"])
+            model.add(sum(bin_type["price"] * used for bin_type, used in bought[p]) <= pool["price"])
         if pool["limit"] >= 0:
-            model.add(sum(kind["usage"] * used for kind, used in bought[p]) <= pool["limit"])
+            model.add(sum(bin_type["usage"] * used for bin_type, used in bought[p]) <= pool["limit"])
     model.minimize(sum(total))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1

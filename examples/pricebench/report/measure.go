@@ -72,7 +72,7 @@ func measure(r request) (measured, error) {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err == nil {
 		m.MB = float64(usage.Maxrss) / 1024 // Linux counts KiB
 	}
-	for i, left := range plan.Left {
+	for i, left := range plan.Unplaced {
 		if left > 0 {
 			return m, fmt.Errorf("%s, %d pods: %d of %s are left", r.Workload, r.Pods, left, p.Items[i].Name)
 		}
