@@ -171,7 +171,7 @@ func (p *Problem) allocatable(typ *instancetypes.InstanceType) []int64 {
 	return out
 }
 
-// parts is how many goroutines n units of work are worth.
+// parts is how many goroutines share n units of work.
 func parts(n int) int {
 	const alone = 100 // units that cost less than starting a goroutine
 	return min(runtime.GOMAXPROCS(0), 1+n/alone)
