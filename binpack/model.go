@@ -74,7 +74,7 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 		r.cut(in, nodeOffers, used)
 		list = append(list, nodeOffers...)
 	}
-	r.compileKinds(in, list, used)
+	r.compileBinTypes(in, list, used)
 	return r, true
 }
 
@@ -393,7 +393,7 @@ func (r *relaxation) freeOf(in *Instance, node int) []int64 {
 	return r.withSpread(in, free, in.diverse.node[node])
 }
 
-func (r *relaxation) compileKinds(in *Instance, list []offer, used []int32) {
+func (r *relaxation) compileBinTypes(in *Instance, list []offer, used []int32) {
 	words := (len(list) + 63) / 64
 	suits := make([][]uint64, len(used)) // by profile
 	for k := range used {
