@@ -313,7 +313,7 @@ func (r *run) bound(in *Instance, l Layout, objective Price, hints []hint) Bound
 
 // bounds returns what a solution proves: by a certificate, and by a search.
 func (in *Instance) bounds(r *relaxation, s relax.Solution) []Bound {
-	dualValue := func(kind BoundKind, price int64, duals []int64, nodes int) Bound {
+	claim := func(kind BoundKind, price int64, duals []int64, nodes int) Bound {
 		b := Bound{Price: Price(price), Kind: kind, ItemDuals: make([]Price, len(in.problem.Items)), Nodes: nodes}
 		for c, members := range r.members {
 			for _, i := range members {
@@ -328,10 +328,10 @@ func (in *Instance) bounds(r *relaxation, s relax.Solution) []Bound {
 		if s.Proof.Searched {
 			kind = Configuration
 		}
-		out = append(out, dualValue(kind, s.Proof.Price, s.Proof.Duals, 0))
+		out = append(out, claim(kind, s.Proof.Price, s.Proof.Duals, 0))
 	}
 	if s.Least > s.Proof.Price {
-		out = append(out, dualValue(Exhausted, s.Least, s.Duals, s.Nodes))
+		out = append(out, claim(Exhausted, s.Least, s.Duals, s.Nodes))
 	}
 	return out
 }

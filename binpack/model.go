@@ -55,7 +55,7 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 		r.model.Supply = append(r.model.Supply, int64(n))
 	}
 	r.limit(in, list, pools)
-	r.cut(list)
+	r.cut(in, list, used)
 	list = r.undominated(in, list)
 	if !proves && len(r.spread) > 0 && len(in.diverse.pools) <= mostPools {
 		r.countPools(list, len(in.diverse.pools), in.dims+len(r.apart))
@@ -71,10 +71,10 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 		if !ok {
 			return r, false
 		}
-		r.cut(nodeOffers)
+		r.cut(in, nodeOffers, used)
 		list = append(list, nodeOffers...)
 	}
-	r.compileKinds(in, list, used)
+	r.compileBinTypes(in, list, used)
 	return r, true
 }
 
@@ -95,12 +95,16 @@ func (r *relaxation) limit(in *Instance, list []offer, pools []poolState) {
 }
 
 // cut lowers each capacity to what items can fill of it.
-func (r *relaxation) cut(list []offer) {
-	capacities := make([][]int64, len(list))
+func (r *relaxation) cut(in *Instance, list []offer, used []int32) {
+	capacities, open := make([][]int64, len(list)), make([][]uint64, len(list))
 	for i := range list {
-		capacities[i] = list[i].capacity
+		capacities[i], open[i] = list[i].capacity, list[i].suits
 	}
-	for i, capacity := range r.model.Tightened(capacities) {
+	profile := make([]int, len(r.members))
+	for c, members := range r.members {
+		profile[c], _ = slices.BinarySearch(used, in.profile[members[0]])
+	}
+	for i, capacity := range r.model.Tightened(capacities, profile, open) {
 		list[i].capacity = capacity
 	}
 }
@@ -389,7 +393,7 @@ func (r *relaxation) freeOf(in *Instance, node int) []int64 {
 	return r.withSpread(in, free, in.diverse.node[node])
 }
 
-func (r *relaxation) compileKinds(in *Instance, list []offer, used []int32) {
+func (r *relaxation) compileBinTypes(in *Instance, list []offer, used []int32) {
 	words := (len(list) + 63) / 64
 	suits := make([][]uint64, len(used)) // by profile
 	for k := range used {

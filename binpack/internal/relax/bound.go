@@ -12,7 +12,7 @@ const Largest = 1 << 52
 
 // Slack is the relative margin for floating-point rounding in all bounds.
 //
-// It suffices for Bound. Let u = 2^-53, d the number of dimensions, n that of candidates, w the weights, which are exact as
+// It suffices for Bound and Sharpest. Let u = 2^-53, d the number of dimensions, n that of candidates, w the weights, which are exact as
 // they stand, and W their sum. A size as a fraction of the capacity is the quotient of two rounded integers, so its relative
 // error is at most 3u. The cost of a candidate, a sum of d non-negative products, has a relative error of at most (d+4)u; the
 // difference to its profit has that and 2u of the difference. The bound is W plus the positive differences times their counts.
@@ -79,9 +79,6 @@ func (m *Model) Prove(duals []float64, steps int, b *Budget) (proof Proof, missi
 // proof returns the best proof that column generation yields, or one within near of it, after at most so many rounds.
 func (m *Model) proof(s *Master, near float64, rounds int, b *Budget) Proof {
 	var best Proof
-	if s.BestBound > 0 {
-		best = m.Certify(s.BestDuals, 1)
-	}
 	s.Solve(b) // include the last patterns
 	// Column generation continues with the patterns that the proof found missing.
 	for range rounds {
@@ -190,7 +187,7 @@ func (m *Model) verify(duals []int64, full []float64, quick bool) (price int64, 
 		} else if !m.Load(&knap, k, profits) {
 			continue
 		} else {
-			most = knap.Bound(typ.Price)
+			most = knap.Sharpest(typ.Price)
 		}
 		if most > typ.Price && typ.Supply < 0 && typ.Pool > 0 {
 			pools.over(typ, most)

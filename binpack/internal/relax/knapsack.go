@@ -210,22 +210,40 @@ func (s *Knapsack) sharpen() {
 	for k := range s.weight {
 		s.weight[k] *= theta
 	}
-	if d == 1 {
-		return
+	if d > 1 {
+		s.descendWeights()
+		s.descendWeights()
 	}
-	for range 2 {
-		for k := range s.weight {
-			s.weight[k] = s.dantzig(1, func(i int) (float64, float64) {
-				v := s.cand[i].profit
-				for j, w := range s.weight {
-					if j != k {
-						v -= float64(w * s.size[i*d+j])
-					}
+}
+
+// descendWeights moves each weight to its best value in turn.
+func (s *Knapsack) descendWeights() {
+	d := len(s.dims)
+	for k := range s.weight {
+		s.weight[k] = s.dantzig(1, func(i int) (float64, float64) {
+			v := s.cand[i].profit
+			for j, w := range s.weight {
+				if j != k {
+					v -= float64(w * s.size[i*d+j])
 				}
-				return v, s.size[i*d+k]
-			})
+			}
+			return v, s.size[i*d+k]
+		})
+	}
+}
+
+// Sharpest returns Bound(enough), made sharper as long as it is above enough and that gains.
+func (s *Knapsack) Sharpest(enough float64) float64 {
+	bound := s.Bound(enough)
+	for bound > enough {
+		s.descendWeights()
+		s.steps += 4 * len(s.cand) * (len(s.dims) + 1)
+		before := bound
+		if bound = min(bound, s.weigh()*(1+Slack)); bound > before*(1-sharpened) {
+			break
 		}
 	}
+	return bound
 }
 
 // dantzig returns the t >= 0 that minimises c*t + sum of most*max(0, v-g*t).

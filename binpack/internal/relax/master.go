@@ -16,21 +16,17 @@ type Column struct {
 
 // Master is the master programme: the linear programme over the patterns so far.
 type Master struct {
-	m           *Model
-	left        []Class // counts still to cover
-	supply      []int64
-	unit        []float64 // by supply: the most that one bin takes, which is the unit of its row
-	fits        []bool    // by class: some bin type holds it
-	lp          *lp.Program
-	columns     []Column
-	seen        map[string]bool
-	knap        Knapsack
-	profitBound []float64 // by bin type: the knapsack bound of the last pricing
-	next        int       // the bin type to price next
-	// BestDuals are the duals with the best Farley bound so far, scaled to be valid; BestBound is that bound.
-	BestDuals []float64
-	BestBound float64
-	spent     int
+	m       *Model
+	left    []Class // counts still to cover
+	supply  []int64
+	unit    []float64 // by supply: the most that one bin takes, which is the unit of its row
+	fits    []bool    // by class: some bin type holds it
+	lp      *lp.Program
+	columns []Column
+	seen    map[string]bool
+	knap    Knapsack
+	next    int // the bin type to price next
+	spent   int
 }
 
 // NewMaster returns a master programme without patterns. The counts of the model are the demand.
@@ -57,7 +53,7 @@ func NewMaster(m *Model) *Master {
 	}
 	return &Master{
 		m: m, unit: unit, left: slices.Clone(m.Classes), supply: slices.Clone(m.Supply), fits: fits, lp: lp.New(rhs, supply, big),
-		seen: map[string]bool{}, profitBound: make([]float64, len(m.BinTypes)),
+		seen: map[string]bool{},
 	}
 }
 
@@ -147,16 +143,6 @@ func (s *Master) Deepen(steps int, b *Budget) bool {
 	return added
 }
 
-// whole reports whether the demand is still complete.
-func (s *Master) whole() bool {
-	for i := range s.left {
-		if s.left[i].Count != s.m.Classes[i].Count {
-			return false // a residual problem proves nothing about the whole
-		}
-	}
-	return true
-}
-
 // found is a pattern with negative reduced cost.
 type found struct {
 	column Column
@@ -164,76 +150,33 @@ type found struct {
 }
 
 // Price looks for patterns with negative reduced cost at these duals, and adds them. It stops once it has enough, and continues
-// there next time. After a full round over the bin types it keeps the bound that the duals prove.
+// there next time.
 func (s *Master) Price(duals []float64, b *Budget) bool {
 	const enough = 12
 	var news []found
 	n := len(s.m.BinTypes)
-	full := true
 	for range n {
 		k := s.next
 		s.next = (s.next + 1) % n
 		typ := &s.m.BinTypes[k]
 		limit := (typ.Price + s.premium(typ)) * (1 + 1e-6)
-		s.profitBound[k] = 0
 		if !s.knap.Load(typ.Capacity, s.left, func(i int) bool { return has(s.m.Classes[i].BinTypes, k) }, duals) {
 			continue
 		}
-		if s.profitBound[k] = s.knap.Bound(min(limit, typ.Price)); s.profitBound[k] > limit {
+		if s.knap.Bound(limit) > limit {
 			if profit := s.knap.Fill(2, 8); profit > limit {
 				news = append(news, found{Column{k, s.knap.Found()}, profit / max(limit, 1e-9)})
 			}
 		}
 		if !b.Take(s.knap.Steps()) || len(news) >= enough {
-			full = false
 			break
 		}
-	}
-	if full {
-		s.keepBound(duals)
 	}
 	added := false
 	for i := range news {
 		added = s.Add(news[i].column) || added
 	}
 	return added && b.Left > 0
-}
-
-// keepBound keeps the duals, scaled to be valid for every bin type, if their Farley bound is the best so far.
-func (s *Master) keepBound(duals []float64) {
-	if !s.whole() {
-		return
-	}
-	theta := 1.0
-	for k := range s.m.BinTypes {
-		if typ := &s.m.BinTypes[k]; typ.Supply < 0 && s.profitBound[k] > typ.Price {
-			theta = min(theta, typ.Price/s.profitBound[k])
-		}
-	}
-	if p := s.m.dualBound(duals, theta, s.profitBound); p > s.BestBound {
-		s.BestBound, s.BestDuals = p, slices.Clone(duals)
-		for i := range s.BestDuals {
-			s.BestDuals[i] *= theta
-		}
-	}
-}
-
-// dualBound returns the bound that the duals times theta prove, given the knapsack bound of each bin type.
-func (m *Model) dualBound(duals []float64, theta float64, profitBound []float64) float64 {
-	sum := 0.0
-	for i := range m.Classes {
-		sum += float64(theta * duals[i] * float64(m.Classes[i].Count))
-	}
-	premium := make([]float64, len(m.Supply))
-	for k := range m.BinTypes {
-		if typ := &m.BinTypes[k]; typ.Supply >= 0 {
-			premium[typ.Supply] = max(premium[typ.Supply], (float64(theta*profitBound[k])-typ.Price)/float64(typ.takes()))
-		}
-	}
-	for k, p := range premium {
-		sum -= float64(p * float64(m.Supply[k]))
-	}
-	return sum
 }
 
 // Batch is a number of bins with the same pattern.

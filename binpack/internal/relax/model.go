@@ -11,6 +11,7 @@ package relax
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 )
 
@@ -209,21 +210,21 @@ func (m *Model) perBin() float64 {
 	return items / max(bins, 1e-9)
 }
 
-// Tightened returns the capacities lowered to the largest subset sums of items, resource by resource. No packing fills the
-// rest. Sizes are usually round and capacities are not, so this tightens proofs. It costs O(classes x sums / 64). With many
-// classes or sums it returns the capacities unchanged, because subset sums then reach almost any amount.
-func (m *Model) Tightened(capacities [][]int64) [][]int64 {
+// Tightened returns the capacities lowered to what items can fill, resource by resource: to the sizes of all items that may go
+// there, and to the largest subset sum of items. Sizes are usually round and capacities are not, so this tightens proofs. profile
+// has a number for each class, and open, for each capacity, the bitset of the profiles that may go there. It costs O(capacities x
+// profiles + classes x sums / 64). With many classes or sums it skips subset sums, because they then reach almost any amount.
+func (m *Model) Tightened(capacities [][]int64, profile []int, open [][]uint64) [][]int64 {
 	const mostClasses, mostSums = 256, 1 << 16
-	if len(m.Classes) > mostClasses {
-		return capacities
-	}
 	out, flat := make([][]int64, len(capacities)), make([]int64, 0, len(capacities)*m.Dims)
 	for k := range capacities {
 		flat = append(flat, capacities[k]...)
 		out[k] = flat[len(flat)-len(capacities[k]):]
 	}
+	demand := make([]int64, 1+slices.Max(append(profile, 0)))
 	for r := range m.Dims {
-		unit, capacity, all := int64(0), int64(0), int64(0)
+		unit := int64(0)
+		clear(demand)
 		for i := range m.Classes {
 			c := &m.Classes[i]
 			for a, b := unit, c.Size[r]; ; a, b = b, a%b { // the greatest common divisor, by Euclid
@@ -233,17 +234,27 @@ func (m *Model) Tightened(capacities [][]int64) [][]int64 {
 				}
 			}
 			if c.Size[r] > 0 {
-				all = saturated(all, c.Size[r], c.Count)
+				demand[profile[i]] = saturated(demand[profile[i]], c.Size[r], c.Count)
 			}
 		}
-		for k := range capacities {
-			capacity = max(capacity, capacities[k][r])
-		}
-		capacity = min(capacity, all)
-		if unit == 0 || capacity/unit > mostSums {
+		if unit == 0 {
 			continue
 		}
-		sums := m.sums(r, unit, capacity/unit)
+		largest := int64(0)
+		for k := range out {
+			all := int64(0)
+			for p, d := range demand {
+				if d > 0 && has(open[k], p) {
+					all = saturated(all, d, 1)
+				}
+			}
+			out[k][r] = min(out[k][r], all)
+			largest = max(largest, out[k][r])
+		}
+		if len(m.Classes) > mostClasses || largest/unit > mostSums {
+			continue
+		}
+		sums := m.sums(r, unit, largest/unit)
 		for k := range out {
 			if c := &out[k][r]; *c > 0 {
 				*c = sums.below(*c/unit) * unit

@@ -145,3 +145,25 @@ func TestLiftedProofIsBelowTheOptimum(t *testing.T) {
 		require.Equal(t, lifted.Price, again)
 	}
 }
+
+// Ascended duals are valid and prove more, unless there is little to gain. Ascent needs a budget.
+func TestAscendedDualsProveMore(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 32))
+	more, rounds := 0, 200
+	for range rounds {
+		m := labelled(rng)
+		b := &Budget{Left: math.MaxInt}
+		duals, proof := m.CertifyCoverage(b)
+		up := m.ascend(duals, b)
+		require.NotNil(t, up)
+		better := m.Certify(up, 1)
+		again, _, err := m.Verify(better.Duals)
+		require.NoError(t, err)
+		require.Equal(t, better.Price, again)
+		if better.Price > proof.Price {
+			more++
+		}
+		require.Nil(t, m.ascend(duals, &Budget{Left: 1}))
+	}
+	require.Greater(t, more, rounds/3) // others have little to gain
+}

@@ -190,7 +190,7 @@ func TestManyBinsInHalves(t *testing.T) {
 	require.Equal(t, better[0], m.Improve(better[0], coverage(m), floor, &relax.Budget{Left: 20_000_000}), "there is nothing to gain")
 }
 
-// A capacity is lowered to the greatest subset sum of items.
+// A capacity is lowered to the items that may go there, and to the largest subset sum of items.
 func TestTightenedCapacitiesAreSums(t *testing.T) {
 	cut := 0
 	each(t, 15, func(m *relax.Model, best float64) {
@@ -199,7 +199,16 @@ func TestTightenedCapacitiesAreSums(t *testing.T) {
 			capacities = append(capacities, k.Capacity)
 		}
 		before := slices.Clone(capacities[0])
-		tightened := m.Tightened(capacities)
+		profile, open := make([]int, len(m.Classes)), make([][]uint64, len(m.BinTypes)) // a profile for each class
+		for k := range open {
+			open[k] = []uint64{0}
+			for i := range m.Classes {
+				if profile[i] = i; m.Classes[i].May(k) {
+					open[k][0] |= 1 << i
+				}
+			}
+		}
+		tightened := m.Tightened(capacities, profile, open)
 		require.Equal(t, before, capacities[0], "the argument stays as it is")
 		for r := range m.Dims {
 			sums := map[int64]bool{0: true}
@@ -213,9 +222,14 @@ func TestTightenedCapacitiesAreSums(t *testing.T) {
 				}
 			}
 			for k := range capacities {
-				want := int64(0)
+				want, all := int64(0), int64(0)
+				for i := range m.Classes {
+					if m.Classes[i].May(k) {
+						all += m.Classes[i].Size[r] * m.Classes[i].Count
+					}
+				}
 				for s := range sums {
-					if s <= capacities[k][r] {
+					if s <= min(capacities[k][r], all) {
 						want = max(want, s)
 					}
 				}

@@ -34,9 +34,7 @@ type Task struct {
 // filling, an exact search, column generation with dives, large-neighbourhood search over bins, and the exact search again.
 func (m *Model) Solve(t Task, b *Budget) Solution {
 	s := solver{m: m, Task: t, b: b, total: b.Left}
-	duals, proof := m.CertifyCoverage(b)
-	s.coverage = duals
-	s.prove(proof)
+	duals := s.start()
 	part := b.Split(s.total / countedPart)
 	counted, rest := m.fillCounted(duals, part)
 	b.Return(part)
@@ -63,9 +61,7 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 // Bound looks for a proof only: by column generation, and by an exact search that refutes what costs less than the price.
 func (m *Model) Bound(price, grain int64, b *Budget) Solution {
 	s := solver{m: m, Task: Task{Grain: grain}, b: b, total: b.Left}
-	duals, proof := m.CertifyCoverage(b)
-	s.coverage = duals
-	s.prove(proof)
+	duals := s.start()
 	open := func() bool { return b.Left > 0 && s.bound() < price }
 	if open() && s.generates() {
 		duals = s.generate(NewMaster(m))
@@ -76,6 +72,17 @@ func (m *Model) Bound(price, grain int64, b *Budget) Solution {
 		s.refute(duals, price, b.Left)
 	}
 	return s.Solution
+}
+
+// start proves a bound by resource duals and their ascent. It returns the resource duals: plans by ascended ones are no cheaper.
+func (s *solver) start() []float64 {
+	duals, proof := s.m.CertifyCoverage(s.b)
+	s.coverage = duals
+	s.prove(proof)
+	if up := s.m.ascend(duals, s.b); up != nil {
+		s.prove(s.m.Certify(up, 1))
+	}
+	return duals
 }
 
 // solver is the state of Solve or Bound.
@@ -147,9 +154,7 @@ func (s *solver) generates() bool {
 	if len(s.Columns) > 0 { // the largest bin type may not be the best
 		fill = min(fill, float64(s.m.items())/float64(len(s.Columns)))
 	}
-	if fill = max(fill, 1); s.Columns == nil || float64(s.bound()) < s.m.Cost(s.Columns)*(1-wideGap) { // no other method came near
-		fill = min(fill, mostPerBin)
-	}
+	fill = min(max(fill, 1), mostPerBin)
 	pricing := float64(len(s.m.BinTypes) * len(s.m.Classes) * s.m.Dims * pricingSteps)
 	return float64(rows*rows*rows*pivotsPerRow*fill)+pricing < float64(s.total)/generatePart
 }
