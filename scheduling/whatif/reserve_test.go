@@ -25,9 +25,9 @@ func terminating(p *corev1.Pod) {
 	p.DeletionTimestamp = &metav1.Time{}
 }
 
-// claim is a claim of a node in a zone that is not there yet.
-func claim(name, zone string) scheduling.NodeClaim {
-	return scheduling.NodeClaim{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone}, Capacity: list("8", "64Gi"), Allocatable: list("8", "64Gi")}
+// claim is the claim n of a node in a zone that is not there yet.
+func claim(zone string) scheduling.NodeClaim {
+	return scheduling.NodeClaim{Name: "n", Labels: map[string]string{corev1.LabelTopologyZone: zone}, Capacity: list("8", "64Gi"), Allocatable: list("8", "64Gi")}
 }
 
 // A pod goes only where kube-scheduler lets it whenever the pods and nodes move that move by themselves.
@@ -45,7 +45,7 @@ func TestOthersMoveAtAnyMoment(t *testing.T) {
 		"it is in its next zone already":       {[]*corev1.Node{a, b, c, leaving(node("l", "z1", "4"))}, nil, pod("p", "a", "1", zones), []*corev1.Pod{pod("q", "c", "1"), pod("x", "l", "1", zone("z2"))}, []string{"p>b"}},
 		"it moves within its zone":             {[]*corev1.Node{a, b, c, leaving(node("l", "z1", "4"))}, nil, pod("p", "a", "1", zones), []*corev1.Pod{pod("q", "c", "1"), pod("x", "l", "1", zone("z1"))}, []string{"p>b"}},
 		"its node is still a zone":             {[]*corev1.Node{a, b, leaving(node("l", "z3", "4"))}, nil, pod("p", "a", "1", zones), []*corev1.Pod{pod("q", "b", "1"), pod("x", "l", "1", labelled("other"))}, nil},
-		"a node will be a zone":                {[]*corev1.Node{a, b}, []scheduling.NodeClaim{claim("n", "z3")}, pod("p", "a", "1", zones), []*corev1.Pod{pod("q", "b", "1"), pod("x", "", "1", labelled("other"))}, nil},
+		"a node will be a zone":                {[]*corev1.Node{a, b}, []scheduling.NodeClaim{claim("z3")}, pod("p", "a", "1", zones), []*corev1.Pod{pod("q", "b", "1"), pod("x", "", "1", labelled("other"))}, nil},
 		"what is followed moves":               {[]*corev1.Node{a, b, c, leaving(node("l", "z1", "4"))}, nil, pod("p", "a", "1", near), []*corev1.Pod{pod("x", "l", "1", zone("z2"))}, nil},
 		"what is followed is pending":          {[]*corev1.Node{a, b, c}, nil, pod("p", "a", "1", near), []*corev1.Pod{pod("x", "", "1")}, nil},
 		"what is followed ends":                {[]*corev1.Node{a, b, c}, nil, pod("p", "a", "1", near), []*corev1.Pod{pod("x", "b", "1", terminating)}, nil},
@@ -53,7 +53,7 @@ func TestOthersMoveAtAnyMoment(t *testing.T) {
 		"what is avoided will be there":        {[]*corev1.Node{a, b, c}, nil, pod("p", "a", "1", apart), []*corev1.Pod{pod("x", "", "1", zone("z1"))}, []string{"p>c"}},
 		"what is avoided is nominated there":   {[]*corev1.Node{a, b, c}, nil, pod("p", "a", "1", apart), []*corev1.Pod{pod("x", "", "1", func(p *corev1.Pod) { p.Status.NominatedNodeName = "c" })}, []string{"p>b"}},
 		"the place of a pending pod is taken":  {[]*corev1.Node{a, b, c}, nil, pod("p", "a", "1", zone("z1")), []*corev1.Pod{pod("x", "", "4", labelled("other"), zone("z1"))}, nil},
-		"a pending pod waits for another node": {[]*corev1.Node{a, b, c}, []scheduling.NodeClaim{claim("n", "z1")}, pod("p", "a", "1", zone("z1")), []*corev1.Pod{pod("x", "", "7", labelled("other"), zone("z1"))}, []string{"p>b"}},
+		"a pending pod waits for another node": {[]*corev1.Node{a, b, c}, []scheduling.NodeClaim{claim("z1")}, pod("p", "a", "1", zone("z1")), []*corev1.Pod{pod("x", "", "7", labelled("other"), zone("z1"))}, []string{"p>b"}},
 	} {
 		s := snapshot(x.nodes, append([]*corev1.Pod{x.moves}, x.others...)...)
 		s.NodeClaims = x.claims
@@ -76,7 +76,7 @@ func TestReserve(t *testing.T) {
 	nodes := []*corev1.Node{node("a", "z1", "4"), leaving(node("l", "z2", "4"))}
 	x, y, stays := pod("x", "l", "3", apart), pod("y", "", "7"), pod("s", "a", "1")
 	s := snapshot(nodes, x, y, stays)
-	s.NodeClaims = []scheduling.NodeClaim{claim("n", "z2")}
+	s.NodeClaims = []scheduling.NodeClaim{claim("z2")}
 	c, err := whatif.Compile(s, nil)
 	require.NoError(t, err)
 	reserved, at := c.Reserve([]*corev1.Pod{x, y, stays})
@@ -92,7 +92,7 @@ func TestReserve(t *testing.T) {
 func TestReserveLooksAhead(t *testing.T) {
 	q, x := pod("q", "b", "1"), pod("x", "", "10", spread(corev1.LabelTopologyZone)) // larger than n
 	s := snapshot([]*corev1.Node{node("b", "z1", "32")}, q, x)
-	s.NodeClaims = []scheduling.NodeClaim{claim("n", "z2")}
+	s.NodeClaims = []scheduling.NodeClaim{claim("z2")}
 	ended := snapshot([]*corev1.Node{node("b", "z1", "4")}, pod("q", "b", "1", terminating), pod("x", "", "1", near, labelled("other")))
 	for name, s := range map[string]scheduling.Snapshot{"a domain more": s, "the pod that it follows ends": ended} {
 		c, err := whatif.Compile(s, nil)

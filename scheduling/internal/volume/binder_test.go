@@ -25,35 +25,43 @@ func TestFreeVolumesAreBoundAsKubeSchedulerMay(t *testing.T) {
 	}{
 		"one in each zone": {
 			[]*corev1.PersistentVolume{inZones("1", "10Gi", "a"), inZones("2", "10Gi", "b")},
-			[]bound{{"x", "a"}, {"y", "a"}, {"y", "b"}}, []bool{true, false, true},
+			[]bound{{"x", "a"}, {"y", "a"}, {"y", "b"}},
+			[]bool{true, false, true},
 		},
 		"two of one reach": {
 			[]*corev1.PersistentVolume{inZones("1", "10Gi", "a"), inZones("2", "10Gi", "a")},
-			[]bound{{"x", "a"}, {"y", "a"}, {"z", "a"}}, []bool{true, true, false},
+			[]bound{{"x", "a"}, {"y", "a"}, {"z", "a"}},
+			[]bool{true, true, false},
 		},
 		"the smaller one is taken, though the other zone reaches no other": {
 			[]*corev1.PersistentVolume{inZones("1", "10Gi", "a", "b"), inZones("2", "20Gi", "a")},
-			[]bound{{"x", "a"}, {"y", "b"}, {"y", "a"}}, []bool{true, false, true},
+			[]bound{{"x", "a"}, {"y", "b"}, {"y", "a"}},
+			[]bool{true, false, true},
 		},
 		"the larger one is left": {
 			[]*corev1.PersistentVolume{inZones("1", "10Gi", "a"), inZones("2", "20Gi", "a", "b")},
-			[]bound{{"x", "a"}, {"y", "b"}}, []bool{true, true},
+			[]bound{{"x", "a"}, {"y", "b"}},
+			[]bool{true, true},
 		},
 		"of two of one size the one that both zones reach may be taken": {
 			[]*corev1.PersistentVolume{inZones("1", "10Gi", "a"), inZones("2", "10Gi", "a", "b")},
-			[]bound{{"x", "a"}, {"y", "b"}}, []bool{true, false},
+			[]bound{{"x", "a"}, {"y", "b"}},
+			[]bool{true, false},
 		},
 		"and one more is enough": {
 			[]*corev1.PersistentVolume{inZones("1", "10Gi", "a"), inZones("2", "10Gi", "a", "b"), inZones("3", "10Gi", "a", "b")},
-			[]bound{{"x", "a"}, {"y", "b"}, {"z", "b"}}, []bool{true, true, false},
+			[]bound{{"x", "a"}, {"y", "b"}, {"z", "b"}},
+			[]bool{true, true, false},
 		},
 		"other users of a claim go where its volume is": {
 			[]*corev1.PersistentVolume{inZones("1", "10Gi", "a", "b")},
-			[]bound{{"x", "a"}, {"x", "b"}, {"x", "c"}}, []bool{true, true, false},
+			[]bound{{"x", "a"}, {"x", "b"}, {"x", "c"}},
+			[]bool{true, true, false},
 		},
 		"and where each that it may be is": {
 			[]*corev1.PersistentVolume{inZones("1", "10Gi", "a"), inZones("2", "10Gi", "a", "b")},
-			[]bound{{"x", "a"}, {"x", "b"}, {"x", "a"}}, []bool{true, false, true},
+			[]bound{{"x", "a"}, {"x", "b"}, {"x", "a"}},
+			[]bool{true, false, true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
