@@ -290,7 +290,7 @@ func (p *Problem) keptApart(groups [][]*corev1.Pod) [][]*corev1.Pod {
 func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.SharedClaim {
 	consumers := make([]volume.Consumer, len(p.Classes))
 	for i, c := range p.Classes {
-		consumers[i] = volume.Consumer{Pod: c.Template, Count: len(c.Pods)}
+		consumers[i] = volume.Consumer{Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Required: c.Required}
 	}
 	var users []*corev1.Pod
 	for _, node := range slices.Sorted(maps.Keys(running)) {

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +19,10 @@ type Consumer struct {
 	// Pod is one of them. Claims of its ephemeral volumes are named after it.
 	Pod *corev1.Pod
 	// Count is the number of pods; 0 counts as 1.
-	Count int
+	Count    int
+	Priority int32
+	// Required is what the pods require of a node. The zero value requires nothing.
+	Required requirements.Alternatives
 }
 
 // Need is what the volumes of a consumer ask of its node.
@@ -45,11 +49,12 @@ type Attachment struct {
 type assignment struct {
 	*Index
 	taken map[string]string // claim, by volume
+	fresh []string          // volumes that the consumer at hand has taken
 	users map[string]int    // running pods and earlier consumers, by claim
 }
 
-// Assign is the needs of consumers. Earlier ones are first to get a free volume, or a claim that only one pod may use. It costs O(running
-// pods + volumes of consumers x free volumes).
+// Assign returns the needs of consumers. Pods of higher priority, then earlier consumers, are first to get a free volume, or a claim that only one
+// pod may use. It costs O(running pods + volumes of consumers x free volumes).
 func (x *Index) Assign(running []*corev1.Pod, consumers []Consumer) []Need {
 	a := &assignment{Index: x, taken: map[string]string{}, users: map[string]int{}}
 	for _, pod := range running {
@@ -60,8 +65,18 @@ func (x *Index) Assign(running []*corev1.Pod, consumers []Consumer) []Need {
 		}
 	}
 	out := make([]Need, len(consumers))
-	for i, c := range consumers {
-		out[i] = a.serve(c)
+	order := make([]int, len(consumers))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, k int) int { return cmp.Compare(consumers[k].Priority, consumers[i].Priority) })
+	for _, i := range order {
+		a.fresh = a.fresh[:0]
+		if out[i] = a.serve(consumers[i]); out[i].Refusal != "" { // others may have its volumes
+			for _, volume := range a.fresh {
+				delete(a.taken, volume)
+			}
+		}
 	}
 	return out
 }
@@ -69,7 +84,10 @@ func (x *Index) Assign(running []*corev1.Pod, consumers []Consumer) []Need {
 func anywhere() requirements.Alternatives { return requirements.AnyOf(requirements.Set{}) }
 
 func (a *assignment) serve(c Consumer) Need {
-	out := Need{Where: anywhere()}
+	out, within := Need{Where: anywhere()}, c.Required
+	if within.IsZero() {
+		within = anywhere()
+	}
 	var seen []string
 	for i := range c.Pod.Spec.Volumes {
 		v := &c.Pod.Spec.Volumes[i]
@@ -79,11 +97,11 @@ func (a *assignment) serve(c Consumer) Need {
 		}
 		seen = append(seen, name)
 		claim := a.claimOf(c.Pod, v, name)
-		at, why := a.locate(c, claim, name)
+		at, why := a.locate(c, claim, name, within)
 		if why != "" {
 			return Need{Where: anywhere(), Refusal: why}
 		}
-		out.Where = out.Where.Intersect(at.where)
+		out.Where, within = out.Where.Intersect(at.where), within.Intersect(at.where)
 		if at.driver != "" {
 			limit := AttachLimit(at.driver)
 			out.Attached = resources.Add(out.Attached, corev1.ResourceList{limit: resources.Quantity(limit, 1)})
@@ -105,8 +123,8 @@ type location struct {
 	unbound bool
 }
 
-// locate is the location of a claim, or why no pod can use it.
-func (a *assignment) locate(c Consumer, claim *corev1.PersistentVolumeClaim, name string) (at location, why string) {
+// locate is the location of a claim, or why no pod can use it. Free volumes that no node within reaches are passed over.
+func (a *assignment) locate(c Consumer, claim *corev1.PersistentVolumeClaim, name string, within requirements.Alternatives) (at location, why string) {
 	switch {
 	case claim == nil:
 		return at, fmt.Sprintf("persistent volume claim %q does not exist", name)
@@ -123,7 +141,7 @@ func (a *assignment) locate(c Consumer, claim *corev1.PersistentVolumeClaim, nam
 		a.users[key]++
 	}
 	if claim.Spec.VolumeName == "" {
-		return a.locateUnbound(claim, key)
+		return a.locateUnbound(claim, key, within)
 	}
 	pv := a.persistent[claim.Spec.VolumeName]
 	if pv == nil {
@@ -162,7 +180,7 @@ func zoned(pv *corev1.PersistentVolume, where requirements.Alternatives) require
 	return where
 }
 
-func (a *assignment) locateUnbound(claim *corev1.PersistentVolumeClaim, key string) (at location, why string) {
+func (a *assignment) locateUnbound(claim *corev1.PersistentVolumeClaim, key string, within requirements.Alternatives) (at location, why string) {
 	class := a.storageClass(claim)
 	switch {
 	case class == nil && claim.Spec.StorageClassName != nil && *claim.Spec.StorageClassName != "":
@@ -175,10 +193,10 @@ func (a *assignment) locateUnbound(claim *corev1.PersistentVolumeClaim, key stri
 	if class.Provisioner != noProvisioner { // a volume is made for nodes that reach no free one
 		return location{where: allowed(class), driver: migrated(class.Provisioner), unbound: true}, ""
 	}
-	if pv := a.take(claim, class, key); pv != nil {
+	if pv := a.take(claim, class, key, within); pv != nil {
 		return a.locateVolume(pv, claim)
 	}
-	return at, fmt.Sprintf("no volume of storage class %q is left for claim %q", class.Name, claim.Name)
+	return at, fmt.Sprintf("no volume of storage class %q is left for claim %q on nodes that its pods may use", class.Name, claim.Name)
 }
 
 // allowed is where a storage class makes volumes. Contradictory and empty terms allow nothing.
@@ -202,11 +220,19 @@ func allowed(class *storagev1.StorageClass) requirements.Alternatives {
 	return requirements.AnyOf(sets...)
 }
 
-// take is the smallest volume that suits the claim and no other claim was given; nil if there is none.
-func (a *assignment) take(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, key string) *corev1.PersistentVolume {
+// take is the smallest volume that suits the claim, that a node within reaches, and that no other claim was given; nil if there is none.
+func (a *assignment) take(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, key string, within requirements.Alternatives) *corev1.PersistentVolume {
 	for _, pv := range a.unclaimed {
-		if owner, taken := a.taken[pv.Name]; (!taken || owner == key) && suits(pv, claim, class) {
+		owner, taken := a.taken[pv.Name]
+		if taken && owner == key {
+			return pv
+		}
+		if taken || !suits(pv, claim, class) {
+			continue
+		}
+		if where, err := reach(pv); err == nil && !within.Intersect(zoned(pv, where)).IsImpossible() {
 			a.taken[pv.Name] = key
+			a.fresh = append(a.fresh, pv.Name)
 			return pv
 		}
 	}

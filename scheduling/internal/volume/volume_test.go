@@ -1,6 +1,7 @@
 package volume_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 )
 
@@ -142,9 +144,9 @@ func TestRefusals(t *testing.T) {
 		"classless": `claim "classless" is bound to no volume and there is no default storage class`,
 		"default":   `claim "default" is bound to no volume and there is no default storage class`,
 		"at-once":   `claim "at-once" waits for its volume to be made (storage class "at-once" binds at once)`,
-		"huge":      `no volume of storage class "local" is left for claim "huge"`,
-		"many":      `no volume of storage class "local" is left for claim "many"`,
-		"picky":     `no volume of storage class "local" is left for claim "picky"`,
+		"huge":      `no volume of storage class "local" is left for claim "huge" on nodes that its pods may use`,
+		"many":      `no volume of storage class "local" is left for claim "many" on nodes that its pods may use`,
+		"picky":     `no volume of storage class "local" is left for claim "picky" on nodes that its pods may use`,
 	} {
 		t.Run(claim, func(t *testing.T) {
 			got := need(volume.Consumer{Pod: pod("p", "in-a", claim), Count: 1})[0]
@@ -212,7 +214,7 @@ func TestStaticVolumesAreGivenOnce(t *testing.T) {
 		volume.Consumer{Pod: pod("d", "local-1")})
 	assert.Equal(t, "kubernetes.io/hostname in (n20)", got[0].Where.String())
 	assert.Equal(t, "kubernetes.io/hostname in (n50)", got[1].Where.String())
-	assert.Equal(t, `no volume of storage class "local" is left for claim "local-3"`, got[2].Refusal)
+	assert.Equal(t, `no volume of storage class "local" is left for claim "local-3" on nodes that its pods may use`, got[2].Refusal)
 	assert.Equal(t, got[0].Where.String(), got[3].Where.String(), "the same claim has the same volume")
 }
 
@@ -277,6 +279,42 @@ func TestClassesThatMakeVolumesAreNotTiedToThoseThatAreThere(t *testing.T) {
 		if where != "" {
 			assert.Equal(t, where, got.Where.String())
 		}
+	}
+}
+
+// Free volumes go to the pods of highest priority first, to none that no node of the pods reaches, and back where the pods are refused.
+func TestFreeVolumesGoWhereTheyAreOfUse(t *testing.T) {
+	late := func(s *storagev1.StorageClass) {
+		s.VolumeBindingMode = ptr(storagev1.VolumeBindingWaitForFirstConsumer)
+	}
+	zone := func(name string) requirements.Alternatives {
+		return requirements.AnyOf(requirements.MustOf(requirements.In(corev1.LabelTopologyZone, name)))
+	}
+	o := volume.Objects{
+		Claims:     []*corev1.PersistentVolumeClaim{claim("x", of("local")), claim("y", of("local")), claim("z", of("local"))},
+		Classes:    []*storagev1.StorageClass{storage("local", "kubernetes.io/no-provisioner", late)},
+		Persistent: []*corev1.PersistentVolume{persistent("a", "local", "10Gi", in(corev1.LabelTopologyZone, "In", "a")), persistent("b", "local", "20Gi", in(corev1.LabelTopologyZone, "In", "b"))},
+	}
+	for name, c := range map[string]struct {
+		consumers []volume.Consumer
+		where     []string // empty for refused
+	}{
+		"in order":              {[]volume.Consumer{{Pod: pod("p", "x")}, {Pod: pod("q", "y")}, {Pod: pod("r", "z")}}, []string{"a", "b", ""}},
+		"by priority":           {[]volume.Consumer{{Pod: pod("p", "x")}, {Pod: pod("q", "y")}, {Pod: pod("r", "z"), Priority: 1}}, []string{"b", "", "a"}},
+		"within reach":          {[]volume.Consumer{{Pod: pod("p", "x"), Required: zone("b")}, {Pod: pod("q", "y")}}, []string{"b", "a"}},
+		"out of reach":          {[]volume.Consumer{{Pod: pod("p", "x"), Required: zone("c")}, {Pod: pod("q", "y")}}, []string{"", "a"}},
+		"a pod with two":        {[]volume.Consumer{{Pod: pod("p", "x", "y")}, {Pod: pod("q", "z")}}, []string{"", "a"}},
+		"back from one refused": {[]volume.Consumer{{Pod: pod("p", "x", "missing")}, {Pod: pod("q", "y")}, {Pod: pod("r", "z")}}, []string{"", "a", "b"}},
+	} {
+		var got []string
+		for _, need := range volume.NewIndex(o).Assign(nil, c.consumers) {
+			at := ""
+			if need.Refusal == "" {
+				at = strings.TrimSuffix(strings.TrimPrefix(need.Where.String(), "topology.kubernetes.io/zone in ("), ")")
+			}
+			got = append(got, at)
+		}
+		assert.Equal(t, c.where, got, name)
 	}
 }
 
