@@ -29,10 +29,12 @@ var (
 
 // Over all scenarios, more pods have a place that kube-scheduler accepts in our plans than in Karpenter's, and in at most
 // one scenario of a hundred fewer. Fewer means fewer of the highest priority in which the two plans differ. Karpenter's
-// plan has no order, so any that is found will do; and it is another one each time, for Karpenter ranges over maps.
+// plan has no order, so any that is found will do; and it is another one each time, for Karpenter ranges over maps. Clusters that
+// change are left out: of free volumes of one size kube-scheduler takes any, and a plan of ours holds whichever it takes, while
+// Karpenter's is accepted if it holds for the one that was taken here.
 func TestPodsBesideKarpenters(t *testing.T) {
 	results := make([]comparison, *against)
-	inParallel(*against, func(i int) { results[i] = compared(t.Context(), drawn(*from+uint64(i))) })
+	inParallel(*against, func(i int) { results[i] = compared(t.Context(), draw(*from+uint64(i), false)) })
 	var all comparison
 	all.ours, all.theirs = map[int32]int{}, map[int32]int{}
 	more, fewer, by := 0, 0, map[int]int{}

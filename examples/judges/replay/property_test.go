@@ -32,12 +32,14 @@ var (
 )
 
 // drawn is the scenario of a seed, of every fourth with limits.
-func drawn(seed uint64) scenario.Scenario {
+func drawn(seed uint64) scenario.Scenario { return draw(seed, true) }
+
+func draw(seed uint64, changing bool) scenario.Scenario {
 	pods := *size
 	if pods == 0 {
 		pods = 5 + int(seed*37%196)
 	}
-	return scenario.Generate(seed, scenario.Options{Pods: pods, Density: *density, NoVolumes: *noVolumes, Limits: seed%4 == 0, Changing: true})
+	return scenario.Generate(seed, scenario.Options{Pods: pods, Density: *density, NoVolumes: *noVolumes, Limits: seed%4 == 0, Changing: changing})
 }
 
 // Every plan must be accepted by kube-scheduler, bind by bind, in the plan's own order.
