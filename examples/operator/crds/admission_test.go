@@ -54,7 +54,7 @@ func schemas(t *testing.T) map[string]schema {
 
 // refused is what an API server says against a manifest that kubectl sends it, with the strict validation of fields that is kubectl's
 // default.
-func refused(all map[string]schema, text string) error {
+func refused(ctx context.Context, all map[string]schema, text string) error {
 	data, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func refused(all map[string]schema, text string) error {
 	problems := validation.ValidateCustomResource(nil, object, s.validator)
 	problems = append(problems, listtype.ValidateListSetsAndMaps(nil, s.structural, object)...)
 	if len(problems) == 0 {
-		problems, _ = s.rules.Validate(context.Background(), nil, s.structural, object, nil, celconfig.RuntimeCELCostBudget)
+		problems, _ = s.rules.Validate(ctx, nil, s.structural, object, nil, celconfig.RuntimeCELCostBudget)
 	}
 	return problems.ToAggregate()
 }
@@ -110,10 +110,10 @@ func TestManifestsAgreeWithTheSchemas(t *testing.T) {
 	require.NoError(t, err)
 	count, bad := 0, 0
 	for _, table := range slices.Concat(pools(), classes()) {
-		require.NoError(t, refused(all, strings.Replace(table.template, "HERE", "", 1)), "%s: the template by itself", table.name)
+		require.NoError(t, refused(t.Context(), all, strings.Replace(table.template, "HERE", "", 1)), "%s: the template by itself", table.name)
 		for _, r := range table.rows {
 			text := strings.Replace(table.template, "HERE", r.text, 1)
-			theirs, ours := refused(all, text), here(market, text)
+			theirs, ours := refused(t.Context(), all, text), here(market, text)
 			count++
 			if theirs != nil {
 				bad++
