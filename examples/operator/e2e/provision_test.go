@@ -196,7 +196,7 @@ func TestCapacityElsewhere(t *testing.T) {
 	}
 }
 
-// A pool whose node class is of a kind that the operator must not read says so, and keeps nobody from anything.
+// A pool whose node class is of a kind that the operator has no right to read says so, and other pools work.
 func TestClassThatMayNotBeRead(t *testing.T) {
 	odd := sandbox.Pool("odd", func(p *karpv1.NodePool) {
 		p.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "view"}
