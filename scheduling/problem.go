@@ -223,10 +223,7 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod, aliases requirements.Aliases) error {
 	others := slices.Concat(slices.Collect(maps.Values(running))...) // their order does not matter
-	for _, d := range p.snapshot.DaemonSets {
-		others = append(others, &corev1.Pod{Spec: d.Spec.Template.Spec})
-	}
-	groups := p.keptApart(podclass.GroupAmong(pending, others))
+	groups := p.keptApart(podclass.GroupAmong(pending, others, p.snapshot.DaemonSets))
 	classes, errs := make([]Class, len(groups)), make([]error, len(groups))
 	totals := make([]podclass.Totals, parts(len(groups)))
 	inParts(len(groups), len(totals), func(part, i int) {

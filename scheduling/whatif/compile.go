@@ -58,7 +58,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 		}
 		live = append(live, p)
 	}
-	groups := apart(podclass.Group(live))
+	groups := apart(podclass.GroupAmong(live, nil, s.DaemonSets))
 	if err := e.compileClasses(s, groups, o); err != nil {
 		return nil, err
 	}

@@ -54,3 +54,22 @@ func TestDaemonsOfNewNodesCount(t *testing.T) {
 		})
 	}
 }
+
+// Pods that differ only in a label that a daemon keeps away from are told apart.
+func TestDaemonsTellPodsApart(t *testing.T) {
+	noisy := func(p *corev1.Pod) { p.Labels = map[string]string{"noisy": "yes"} }
+	quiet := func(p *corev1.Pod) { p.Labels = map[string]string{"noisy": "no"} }
+	p, q := pod("a", "n1", "1", noisy), pod("b", "n1", "1", quiet)
+	daemon := agent(labelled("agent"))
+	daemon.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"noisy": "yes"}},
+	}}}}
+	s := snapshot([]*corev1.Node{node("n1", "z1", "4"), node("n2", "z2", "0")}, p, q)
+	s.DaemonSets = append(s.DaemonSets, daemon)
+	cluster, err := whatif.Compile(s, nil)
+	require.NoError(t, err)
+	for _, x := range s.Pods {
+		a := cluster.Ask(whatif.Question{Remove: []string{"n1"}, Pods: []*corev1.Pod{x}, MaxNodes: 1})
+		assert.Equal(t, x == q, a.OK(), x.Name)
+	}
+}

@@ -7,22 +7,26 @@ import (
 	"slices"
 	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
 // alone is how many pods one goroutine groups: starting another one costs more than grouping fewer.
 const alone = 1000
 
-// Group is [GroupAmong] without others.
-func Group(pods []*corev1.Pod) [][]*corev1.Pod { return GroupAmong(pods, nil) }
+// Group is [GroupAmong] without others and DaemonSets.
+func Group(pods []*corev1.Pod) [][]*corev1.Pod { return GroupAmong(pods, nil, nil) }
 
 // GroupAmong splits pods into classes of pods that are equal in all that bears on placement: each in the order of [Compare], and the classes
-// in the order of their first pods. Labels count that a selector of these pods, or required anti-affinity of others, looks at. It costs a
+// in the order of their first pods. Labels count that a selector of these pods, or required anti-affinity of others or of DaemonSets, looks at. It costs a
 // comparison of pointers for a pod that shares memory with its predecessor, and a text of the whole pod otherwise. The result does not
 // depend on the order of the arguments or the number of cores.
-func GroupAmong(pods, others []*corev1.Pod) [][]*corev1.Pod {
+func GroupAmong(pods, others []*corev1.Pod, daemonSets []*appsv1.DaemonSet) [][]*corev1.Pod {
 	used := usedLabels(pods)
 	used.keptBy(others)
+	for _, d := range daemonSets {
+		used.keptBy([]*corev1.Pod{{Spec: d.Spec.Template.Spec}})
+	}
 	parts := make([]grouping, 1)
 	if len(pods) > alone {
 		parts = make([]grouping, min(runtime.GOMAXPROCS(0), 1+len(pods)/alone))

@@ -54,7 +54,7 @@ func ExampleGroupAmong() {
 			MatchLabelKeys: []string{"version"}, TopologyKey: corev1.LabelTopologyZone,
 		}},
 	}}
-	fmt.Println(len(podclass.GroupAmong(pods, []*corev1.Pod{running})), "classes where it keeps one version away")
+	fmt.Println(len(podclass.GroupAmong(pods, []*corev1.Pod{running}, nil)), "classes where it keeps one version away")
 	// Output:
 	// 1 class where nobody looks at versions
 	// 2 classes where it keeps one version away
