@@ -157,7 +157,7 @@ func (e *engine) apply(o op) {
 	case opReserve:
 		n, p := &e.nodes[o.node], &e.pods[o.pod]
 		p.values = n.Values
-		if o.old >= 0 {
+		if o.old >= 0 && !e.terminates(o.pod) { // a terminating pod counts in no spread where it is
 			p.values = e.cluster.Elsewhere(&n.Node, &e.nodes[o.old].Node)
 		}
 		e.tally(n, -1)

@@ -44,6 +44,7 @@ func TestOthersMoveAtAnyMoment(t *testing.T) {
 		"it is still in its zone":              {[]*corev1.Node{a, b, c, leaving(node("l", "z1", "4"))}, nil, pod("p", "a", "1", zones), []*corev1.Pod{pod("q", "b", "1"), pod("x", "l", "1", zone("z2"))}, []string{"p>c"}},
 		"it is in its next zone already":       {[]*corev1.Node{a, b, c, leaving(node("l", "z1", "4"))}, nil, pod("p", "a", "1", zones), []*corev1.Pod{pod("q", "c", "1"), pod("x", "l", "1", zone("z2"))}, []string{"p>b"}},
 		"it moves within its zone":             {[]*corev1.Node{a, b, c, leaving(node("l", "z1", "4"))}, nil, pod("p", "a", "1", zones), []*corev1.Pod{pod("q", "c", "1"), pod("x", "l", "1", zone("z1"))}, []string{"p>b"}},
+		"it ends, and is made again there":     {[]*corev1.Node{a, b, node("c", "z2", "0.5"), leaving(node("l", "z1", "4"))}, nil, pod("p", "a", "1", zones), []*corev1.Pod{pod("x", "l", "1", zone("z1"), terminating)}, nil},
 		"its node is still a zone":             {[]*corev1.Node{a, b, leaving(node("l", "z3", "4"))}, nil, pod("p", "a", "1", zones), []*corev1.Pod{pod("q", "b", "1"), pod("x", "l", "1", labelled("other"))}, nil},
 		"a node will be a zone":                {[]*corev1.Node{a, b}, []scheduling.NodeClaim{claim("z3")}, pod("p", "a", "1", zones), []*corev1.Pod{pod("q", "b", "1"), pod("x", "", "1", labelled("other"))}, nil},
 		"what is followed moves":               {[]*corev1.Node{a, b, c, leaving(node("l", "z1", "4"))}, nil, pod("p", "a", "1", near), []*corev1.Pod{pod("x", "l", "1", zone("z2"))}, nil},
