@@ -430,6 +430,45 @@ func TestDriftInTurns(t *testing.T) {
 	}
 }
 
+// ready is a claim, two hours old, and its node.
+func ready(name, id string) (*karpv1.NodeClaim, *corev1.Node) {
+	c := claim(name, id, karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized)
+	c.CreationTimestamp = metav1.NewTime(time.Now().Add(-2 * time.Hour))
+	c.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("20")}
+	return c, node(name, id, func(n *corev1.Node) {
+		n.Labels = map[string]string{
+			karpv1.NodePoolLabelKey: "default", karpv1.NodeInitializedLabelKey: "true", karpv1.NodeRegisteredLabelKey: "true",
+			corev1.LabelInstanceTypeStable: "m6a.xlarge", corev1.LabelTopologyZone: "us-east-1a", karpv1.CapacityTypeLabelKey: "on-demand",
+		}
+		n.Status.Capacity, n.Status.Allocatable = c.Status.Capacity, c.Status.Capacity
+	})
+}
+
+// A node that a pending pod is planned for is not given back, even if the pod fits on another one.
+func TestAwaited(t *testing.T) {
+	atOnce := func(p *karpv1.NodePool) {
+		p.Spec.Disruption.ConsolidationPolicy, p.Spec.Disruption.ConsolidateAfter = karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized, karpv1.MustParseNillableDuration("0s")
+		p.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "100%"}}
+	}
+	for awaited, goes := range map[string]string{"": "b", "b": "", "gone": "b"} {
+		a, onA := ready("a", "id-1")
+		b, onB := ready("b", "id-2")
+		o, _ := operate(t, interceptor.Funcs{}, pool("default", atOnce), a, b, onA, onB, pod("p", ""))
+		o.planned["p"] = planned{claim: awaited}
+		v, err := o.read(t.Context())
+		require.NoError(t, err)
+		result, err := o.planDisruption(t.Context(), v)
+		require.NoError(t, err)
+		var names string
+		for _, c := range result.Commands {
+			for _, n := range c.Nodes {
+				names += n.Name
+			}
+		}
+		require.Equal(t, goes, names, awaited)
+	}
+}
+
 // Expiry is forceful: a node whose pods fit nowhere else goes, too, and so does one that the cloud takes.
 func TestWhatGoesInAnyCase(t *testing.T) {
 	limits := func(p *karpv1.NodePool) {
@@ -443,17 +482,8 @@ func TestWhatGoesInAnyCase(t *testing.T) {
 		},
 		"": func(*karpv1.NodeClaim) {},
 	} {
-		c := claim("n", "id", karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized)
-		c.CreationTimestamp = metav1.NewTime(time.Now().Add(-2 * time.Hour))
-		c.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("20")}
+		c, full := ready("n", "id")
 		change(c)
-		full := node("n", "id", func(n *corev1.Node) {
-			n.Labels = map[string]string{
-				karpv1.NodePoolLabelKey: "default", karpv1.NodeInitializedLabelKey: "true", karpv1.NodeRegisteredLabelKey: "true",
-				corev1.LabelInstanceTypeStable: "m6a.xlarge", corev1.LabelTopologyZone: "us-east-1a", karpv1.CapacityTypeLabelKey: "on-demand",
-			}
-			n.Status.Capacity, n.Status.Allocatable = c.Status.Capacity, c.Status.Capacity
-		})
 		o, _ := operate(t, interceptor.Funcs{}, pool("default", limits), c, full, pod("a", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }))
 		var seen deprovision.Sightings
 		_, err := o.disrupt(t.Context(), &seen)

@@ -76,8 +76,9 @@ func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Res
 	if err != nil {
 		return deprovision.Result{}, err
 	}
+	awaited := o.awaited(v)
 	for node, claim := range v.claims {
-		if v.busy[claim.Name] {
+		if v.busy[claim.Name] || awaited[claim.Name] {
 			nominated = append(nominated, node)
 		}
 	}
@@ -142,7 +143,7 @@ func (o *Operator) begin(ctx context.Context, v *view, c *deprovision.Command) (
 		old = append(old, claim)
 		o.locked(func(time.Time) { o.busy[claim.Name] = true })
 		var node corev1.Node
-		if err := o.client.Get(ctx, client.ObjectKey{Name: n.Name}, &node); err != nil {
+		if err := o.api.Get(ctx, client.ObjectKey{Name: n.Name}, &node); err != nil { // the cache is often behind a kubelet that reports
 			return old, nil, err
 		}
 		if err := o.close(ctx, &node, false); err != nil {

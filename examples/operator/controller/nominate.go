@@ -41,6 +41,20 @@ func (o *Operator) started(pod *corev1.Pod, claim *karpv1.NodeClaim) {
 	}
 }
 
+// awaited returns the names of the claims that pending pods are planned for. Their nodes stay, even if the pods would fit elsewhere,
+// because kube-scheduler may bind them there at any moment.
+func (o *Operator) awaited(v *view) map[string]bool {
+	out := map[string]bool{}
+	o.locked(func(time.Time) {
+		for _, p := range v.Pods {
+			if plan, ok := o.planned[p.UID]; ok && p.Spec.NodeName == "" {
+				out[plan.claim] = true
+			}
+		}
+	})
+	return out
+}
+
 // forget drops pods that no longer exist.
 func (o *Operator) forget(v *view) {
 	there := make(map[types.UID]bool, len(v.Pods))

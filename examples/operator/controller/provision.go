@@ -211,4 +211,11 @@ func (o *Operator) refuse(v *view, p *plan.Plan) {
 		}
 	}
 	podsUnplaced.Set(float64(total))
+	o.locked(func(time.Time) {
+		for _, u := range unplaced {
+			for _, p := range u.Pods {
+				delete(o.planned, p.UID)
+			}
+		}
+	})
 }
