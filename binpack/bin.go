@@ -38,6 +38,8 @@ type filler struct {
 	states  openStates
 	want    []int // by item: copies still to place
 
+	spare []bin // bins that are not used any more, whose memory new ones take
+
 	nodeIndex, binIndex freeIndex
 	priced              bool // some pool has a MaxPrice
 }
@@ -71,11 +73,15 @@ func newFiller(in *Instance) *filler {
 	f.diverse = copied(in.diverse.left)
 	f.nodes = make([]bin, len(p.Nodes))
 	for n := range p.Nodes {
-		b := &f.nodes[n]
-		*b = bin{node: int32(n), typ: -1, free: slices.Clone(in.free[n*in.dims : (n+1)*in.dims])}
-		b.tags = addTags(nil, &in.nodeTags[n], 1)
+		f.nodes[n] = f.emptyNode(n)
 	}
 	return f
+}
+
+// emptyNode returns an existing node without new items.
+func (f *filler) emptyNode(n int) bin {
+	in := f.in
+	return bin{node: int32(n), typ: -1, free: slices.Clone(in.free[n*in.dims : (n+1)*in.dims]), tags: addTags(nil, &in.nodeTags[n], 1)}
 }
 
 // admit returns how many copies of the item the bin takes, at most want, with the variant of its requirements and the resulting
@@ -182,14 +188,21 @@ func joined(shares []Share) []Share {
 // openBin returns an empty bin of the type. The caller has checked the pool's budget.
 func (f *filler) openBin(t int32) bin {
 	in := f.in
-	b := bin{node: -1, typ: t, mask: 1<<len(in.problem.Types[t].Offerings) - 1}
-	b.used = make([]int64, 2*in.dims)
-	b.used, b.free = b.used[:in.dims:in.dims], b.used[in.dims:]
+	b := bin{}
+	if n := len(f.spare); n > 0 {
+		b, f.spare = f.spare[n-1], f.spare[:n-1]
+		clear(b.used)
+	} else {
+		b.used = make([]int64, 2*in.dims)
+		b.used, b.free = b.used[:in.dims:in.dims], b.used[in.dims:]
+	}
 	for r, c := range in.capacityOf(t) {
 		b.free[r] = max(c, 0)
 	}
-	b.tags = addTags(nil, &in.typeTags[t], 1)
-	return b
+	return bin{
+		node: -1, typ: t, mask: 1<<len(in.problem.Types[t].Offerings) - 1, used: b.used, free: b.free,
+		variants: b.variants[:0], tags: addTags(b.tags[:0], &in.typeTags[t], 1), shares: b.shares[:0],
+	}
 }
 
 // affordable returns the type's offerings that pool limits and reservations still allow, as a mask.
@@ -252,75 +265,6 @@ func (in *Instance) cheapest(t int32, mask uint64) int {
 		}
 	}
 	return best
-}
-
-// freeIndex is an index of bins: for each block, the largest free capacity of each resource, or more if bins were filled since.
-// A pass for an item skips the blocks that cannot hold it.
-type freeIndex struct {
-	n     int
-	most  []int64 // by block and resource
-	stale []bool
-	scans []scan // for items of the current size
-}
-
-// scan says that the bins before from take no more of items like this one. Bins only fill up, and each takes as much as it can.
-type scan struct {
-	item int
-	tier int32
-	from int
-}
-
-// scanOf returns the scan for items like this one. Items must come by size.
-func (x *freeIndex) scanOf(in *Instance, item int, tier int32) *scan {
-	it, t := &in.problem.Items[item], &in.itemTags[item]
-	if len(x.scans) > 0 && !slices.Equal(in.problem.Items[x.scans[0].item].Size, it.Size) {
-		x.scans = x.scans[:0]
-	}
-	for i := range x.scans {
-		s := &x.scans[i]
-		o := &in.itemTags[s.item]
-		if s.tier == tier && in.profile[s.item] == in.profile[item] && slices.Equal(o.adds, t.adds) && slices.Equal(o.caps, t.caps) && in.diverse.alike(s.item, item) {
-			return s
-		}
-	}
-	x.scans = append(x.scans, scan{item, tier, 0})
-	return &x.scans[len(x.scans)-1]
-}
-
-// extend indexes the bins that are new.
-func (x *freeIndex) extend(bins []bin, dims int) {
-	for ; x.n < len(bins); x.n++ {
-		if x.n%blockOfBins == 0 {
-			x.most, x.stale = append(x.most, make([]int64, dims)...), append(x.stale, false)
-		}
-		for r, free := range bins[x.n].free {
-			most := &x.most[len(x.most)-dims+r]
-			*most = max(*most, free)
-		}
-	}
-}
-
-// may reports whether some bin of the block may hold the size.
-func (x *freeIndex) may(bins []bin, block int, size []int64) bool {
-	most := x.most[block*len(size) : (block+1)*len(size)]
-	for range 2 {
-		for r, s := range size {
-			if s > most[r] {
-				return false
-			}
-		}
-		if !x.stale[block] {
-			return true
-		}
-		x.stale[block] = false
-		clear(most)
-		for _, b := range bins[block*blockOfBins : min((block+1)*blockOfBins, len(bins))] {
-			for r, free := range b.free {
-				most[r] = max(most[r], free)
-			}
-		}
-	}
-	return true
 }
 
 // tagProfile holds the tags that an item, type or node adds and the limits that it brings, sorted by tag number.
@@ -449,6 +393,19 @@ func addTags(state []tagState, t *tagProfile, k int) []tagState {
 	return state
 }
 
+// withTags returns the capacity of a bin, by resource and then by tag.
+func withTags(capacity []int64, tags []apart, t *tagProfile) []int64 {
+	if len(tags) == 0 {
+		return capacity
+	}
+	out := make([]int64, 0, len(capacity)+len(tags))
+	out = append(out, capacity...)
+	for _, a := range tags {
+		out = append(out, a.capacity(t))
+	}
+	return out
+}
+
 // tagsSuit reports whether the shares keep all limits, their own and the type's, on a bin of the type.
 func (in *Instance) tagsSuit(t int32, shares []Share) bool {
 	base := addTags(nil, &in.typeTags[t], 1)
@@ -466,4 +423,68 @@ func (in *Instance) tagsSuit(t int32, shares []Share) bool {
 		}
 	}
 	return true
+}
+
+// capacityPool returns the number of the bin's capacity pool, -1 for none.
+func (f *filler) capacityPool(b *bin) int32 {
+	if b.node >= 0 {
+		return f.in.diverse.ofNode(int(b.node))
+	}
+	return f.in.diverse.pool(int(b.typ), int(b.charged))
+}
+
+// spread returns how many copies of the item, at most want, the capacity pool may take.
+func (f *filler) spread(pool int32, item, want int) int {
+	if pool < 0 {
+		return want
+	}
+	for _, s := range f.in.diverse.counts[item] {
+		want = min(want, max(f.diverse[s.Item][pool], 0)/s.Count)
+	}
+	return want
+}
+
+// expose counts k copies of the item against the capacity pool; a negative k gives them back.
+func (f *filler) expose(pool int32, item, k int) {
+	if pool < 0 {
+		return
+	}
+	for _, s := range f.in.diverse.counts[item] {
+		f.diverse[s.Item][pool] -= k * s.Count
+	}
+}
+
+// exposeAll counts the shares so many times against the capacity pool.
+func (f *filler) exposeAll(pool int32, shares []Share, times int) {
+	for _, s := range shares {
+		f.expose(pool, s.Item, times*s.Count)
+	}
+}
+
+// exposable returns the offerings of the mask whose capacity pools may take the shares.
+func (f *filler) exposable(t int32, mask uint64, shares []Share) uint64 {
+	if len(f.diverse) == 0 {
+		return mask
+	}
+	for rest := mask; rest != 0; rest &= rest - 1 {
+		j := bits.TrailingZeros64(rest)
+		pool, n := f.in.diverse.offering[t][j], 0
+		for n < len(shares) && f.spread(pool, shares[n].Item, shares[n].Count) == shares[n].Count {
+			f.expose(pool, shares[n].Item, shares[n].Count)
+			n++
+		}
+		f.exposeAll(pool, shares[:n], -1)
+		if n < len(shares) {
+			mask &^= 1 << j
+		}
+	}
+	return mask
+}
+
+func copied(rows [][]int) [][]int {
+	out := make([][]int, len(rows))
+	for i := range rows {
+		out[i] = slices.Clone(rows[i])
+	}
+	return out
 }

@@ -148,7 +148,7 @@ func (in *Instance) relaxedAt(l Layout, ceiling Price, b Bound) (*relaxation, []
 	if len(b.ItemDuals) != len(in.problem.Items) {
 		return nil, nil, fmt.Errorf("binpack: certificate has %d values, want %d", len(b.ItemDuals), len(in.problem.Items))
 	}
-	r, ok := in.relaxed(in.placed(l), -1, true, ceiling, true, nil, nil)
+	r, ok := in.relaxed(in.placed(l), -1, true, ceiling, true, nil)
 	if !ok || r.dearest() > relax.Largest {
 		return nil, nil, errors.New("binpack: the certificate is of a kind that does not suit the problem")
 	}
@@ -301,7 +301,7 @@ func (r *run) bound(in *Instance, l Layout, objective Price, hints []hint) Bound
 	if known || best.Price >= objective || r.stopped() {
 		return best
 	}
-	x, ok := in.relaxed(placed, -1, true, objective, true, nil, r.stop)
+	x, ok := in.relaxed(placed, -1, true, objective, true, r.stop)
 	if !ok || x.dearest() > relax.Largest {
 		return best
 	}

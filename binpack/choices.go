@@ -2,7 +2,6 @@ package binpack
 
 import (
 	"cmp"
-	"context"
 	"encoding/binary"
 	"math"
 	"math/bits"
@@ -337,69 +336,138 @@ func (o *openStates) narrowOr(in *Instance, state, ask int32) int32 {
 	return state
 }
 
-// Point is a layout on a [Instance.Frontier].
-type Point struct {
-	Layout
-	Objective Price
-	// Count is the sum of counts over its bins.
-	Count int64
+// diversity is the compiled [Problem.Diversity], without those that no plan can break.
+type diversity struct {
+	left     [][]int   // by diversity and capacity pool: what it may still hold
+	counts   [][]Share // by item: the diversities that it counts for, and how much one copy counts
+	pools    map[string]int32
+	offering [][]int32 // by type and offering: the capacity pool, -1 for none
+	node     []int32   // by node: the same
 }
 
-// Frontier returns layouts that trade cost against a count, cheapest first. All place as many copies as the cheapest one, and
-// none is both dearer and higher in count than another. counts returns the count of a bin bought by a choice, not negative. nil
-// counts bins; 1 for spot offerings alone shows cost against the use of spot.
-//
-// Each point is the plan, at effort fast, of a problem in which each count costs extra, doubling from point to point (weighted
-// sums of multi-objective optimization). Points inside the convex hull are not found. When ctx ends, Frontier returns the
-// points so far.
-func (in *Instance) Frontier(ctx context.Context, counts func(Choice) int64) ([]Point, error) {
-	if counts == nil {
-		counts = func(Choice) int64 { return 1 }
+func (in *Instance) compileDiversity() {
+	p := &in.problem
+	d := &in.diverse
+	var kept []Diversity
+	for _, x := range p.Diversity {
+		all := int64(0)
+		for _, s := range x.Items {
+			all = sum(all, int64(s.Count)*int64(p.Items[s.Item].Count))
+		}
+		for _, n := range x.Placed {
+			all = sum(all, int64(max(n, 0)))
+		}
+		if all > int64(x.Max) {
+			kept = append(kept, x)
+		}
 	}
-	var out []Point
-	var left []int
-	for step, extra := 0, Price(0); step < frontierPoints && ctx.Err() == nil; step++ {
-		priced := in.problem
-		priced.Types = slices.Clone(priced.Types)
-		for t := range priced.Types {
-			offers := slices.Clone(priced.Types[t].Offerings)
-			for j := range offers {
-				if n := counts(Choice{t, j}); n > 0 && extra > 0 {
-					offers[j].Objective = Price(min(float64(offers[j].cost())+float64(float64(n)*float64(extra)), math.MaxInt64/4))
-				}
+	if len(kept) == 0 {
+		return
+	}
+	d.pools = map[string]int32{}
+	number := func(name string) int32 {
+		if name == "" {
+			return -1
+		}
+		id, ok := d.pools[name]
+		if !ok {
+			id = int32(len(d.pools))
+			d.pools[name] = id
+		}
+		return id
+	}
+	d.offering, d.node = make([][]int32, len(p.Types)), make([]int32, len(p.Nodes))
+	for t := range p.Types {
+		for j := range p.Types[t].Offerings {
+			d.offering[t] = append(d.offering[t], number(p.Types[t].Offerings[j].CapacityPool))
+		}
+	}
+	for n := range p.Nodes {
+		d.node[n] = number(p.Nodes[n].CapacityPool)
+	}
+	if len(d.pools) == 0 { // no capacity pools
+		in.diverse = diversity{}
+		return
+	}
+	d.counts = make([][]Share, len(p.Items))
+	for i, x := range kept {
+		left := slices.Repeat([]int{x.Max}, len(d.pools))
+		for name, n := range x.Placed {
+			if at, ok := d.pools[name]; ok {
+				left[at] = max(x.Max-max(n, 0), 0)
 			}
-			priced.Types[t].Offerings = offers
 		}
-		other, err := Compile(priced)
-		if err != nil {
-			return nil, err
-		}
-		plan, err := other.Pack(ctx, &Options{Effort: EffortFast, Draft: true})
-		if err != nil {
-			return nil, err
-		}
-		p := Point{Layout: plan.Layout, Objective: in.objectiveOf(plan.Layout)}
-		for _, b := range plan.Bins {
-			p.Count += counts(Choice{b.Type, b.Offering})
-		}
-		if left == nil {
-			left = plan.Unplaced
-		}
-		if slices.Equal(left, plan.Unplaced) {
-			out = append(out, p)
-		}
-		if extra *= 2; extra == 0 {
-			extra = max(p.Objective/Price(16*max(len(p.Bins), 1)), 1) // a sixteenth of the mean price of a bin
+		d.left = append(d.left, left)
+		for _, s := range x.Items {
+			if list := d.counts[s.Item]; s.Count > 0 && len(list) > 0 && list[len(list)-1].Item == i {
+				list[len(list)-1].Count += s.Count
+			} else if s.Count > 0 {
+				d.counts[s.Item] = append(list, Share{i, s.Count})
+			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Point) int {
-		return cmp.Or(cmp.Compare(a.Objective, b.Objective), cmp.Compare(a.Count, b.Count))
-	})
-	kept := out[:0]
-	for _, p := range out {
-		if len(kept) == 0 || p.Count < kept[len(kept)-1].Count {
-			kept = append(kept, p)
+}
+
+// alike reports whether two items count for the same diversities.
+func (d *diversity) alike(a, b int) bool {
+	return len(d.left) == 0 || slices.Equal(d.counts[a], d.counts[b])
+}
+
+// count returns how much one copy of the item counts for the diversity.
+func (d *diversity) count(number, item int) int64 {
+	for _, s := range d.counts[item] {
+		if s.Item == number {
+			return int64(s.Count)
 		}
 	}
-	return kept, nil
+	return 0
+}
+
+// pool returns the number of the offering's capacity pool, -1 for none.
+func (d *diversity) pool(typ, offering int) int32 {
+	if len(d.left) == 0 {
+		return -1
+	}
+	return d.offering[typ][offering]
+}
+
+// ofNode returns the number of the node's capacity pool, -1 for none.
+func (d *diversity) ofNode(node int) int32 {
+	if len(d.left) == 0 {
+		return -1
+	}
+	return d.node[node]
+}
+
+// withSpread returns the capacity of a bin, followed by what its capacity pool may hold.
+func (r *relaxation) withSpread(in *Instance, capacity []int64, pool int32) []int64 {
+	out := slices.Clone(capacity)
+	for _, d := range r.spread {
+		left := int64(math.MaxInt32)
+		if pool >= 0 {
+			left = int64(in.diverse.left[d][pool])
+		}
+		out = append(out, left)
+	}
+	return out
+}
+
+// spreadMost returns the diversities with the highest demand, as many as may become resources.
+func (in *Instance) spreadMost(counts []int) []int {
+	asked := make([]int64, len(in.diverse.left))
+	var out []int
+	for i, n := range counts {
+		if len(asked) > 0 && n > 0 {
+			for _, s := range in.diverse.counts[i] {
+				asked[s.Item] += int64(s.Count) * int64(n)
+			}
+		}
+	}
+	for d := range asked {
+		if asked[d] > int64(slices.Min(in.diverse.left[d])) {
+			out = append(out, d)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(asked[b], asked[a]) })
+	return out[:min(len(out), maxApart)]
 }

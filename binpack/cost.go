@@ -2,6 +2,7 @@ package binpack
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -79,9 +80,10 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, hints []hint, better 
 	if ok && in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
 		best, bestCost, better = l, in.objectiveOf(l), true
 	}
-	if p.refused && !r.stopped() { // plan with the limits; such a plan proves no bound
-		again := &planner{run: r, in: in, f: newFiller(in), ceiling: p.ceiling, budget: r.budget(in), limited: true}
-		if l, ok = again.pack(); ok && in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
+	if p.loose && !r.stopped() {
+		part := r.budget(in)
+		part.Left /= repackPart
+		if l = r.repack(in, best, part); in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
 			return l, p.hints, true
 		}
 	}
@@ -138,8 +140,7 @@ type planner struct {
 	f       *filler
 	budget  *relax.Budget
 	ceiling Price // the price of a layout that places everything
-	refused bool  // a MaxNodes limit rejected a planned bin
-	limited bool  // plan with the MaxNodes limits
+	loose   bool  // rules that the relaxation leaves out make a difference
 	hints   []hint
 }
 
@@ -176,61 +177,47 @@ func (p *planner) placeRest() {
 	}
 }
 
-// tier plans the bins of the pools of one weight, and plans again what the rules did not allow. The first tier includes the
-// existing nodes.
+// tier plans the bins of the pools of one weight. The first tier includes the existing nodes.
 func (p *planner) tier(k int) {
-	for round := range tierRounds {
-		whole := k == 0 && round == 0 // nothing has been placed yet
-		ceiling := Price(math.MaxInt64)
-		if whole && len(p.in.tiers) == 1 {
-			ceiling = sum(p.ceiling, 1)
+	whole := k == 0 // nothing has been placed yet
+	ceiling := Price(math.MaxInt64)
+	if len(p.in.tiers) == 1 {
+		ceiling = sum(p.ceiling, 1)
+	}
+	counts := p.in.affordable(p.f.want, k)
+	r, ok := p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
+	if p.stopped() {
+		return
+	}
+	if fitting := r.fitting(counts); !slices.Equal(fitting, counts) { // an item that fits nowhere must not count as demand
+		counts = fitting
+		r, ok = p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
+	}
+	if !ok { // too many different nodes, so fill them first
+		for _, item := range p.in.order {
+			p.f.firstFit(item)
 		}
-		counts := p.in.affordable(p.f.want, k)
-		r, ok := p.in.relaxed(counts, k, whole, ceiling, false, p.pools(), p.stop)
-		if p.stopped() {
-			return
-		}
-		if fitting := r.fitting(counts); !slices.Equal(fitting, counts) { // an item that fits nowhere must not count as demand
-			counts = fitting
-			r, ok = p.in.relaxed(counts, k, whole, ceiling, false, p.pools(), p.stop)
-		}
-		if !ok { // too many different nodes, so fill them first
-			for _, item := range p.in.order {
-				p.f.firstFit(item)
-			}
-			r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, false, p.pools(), p.stop)
-			whole = false
-		}
-		if !ok || len(r.model.BinTypes) == 0 || len(r.model.Classes) == 0 || r.dearest() > relax.Largest {
-			return
-		}
-		task := relax.Task{Grain: int64(p.in.grain), Enough: enoughGap}
-		total := p.budget.Left // each tier gets an equal part of what the earlier ones left, and each round half of that
-		part := p.budget.Split(total / (len(p.in.tiers) - k) >> round)
-		if p.report != nil && whole {
-			task.Report = func(bound, price float64) {
-				p.report(Progress{Bound: Price(bound), Price: Price(price), Work: 1 - float64(max(p.budget.Left+part.Left, 0))/float64(max(total, 1))})
-			}
-		}
-		s := r.model.Solve(task, part)
-		p.budget.Return(part)
-		if whole && len(p.in.tiers) == 1 {
-			p.learn(r, s, counts, ceiling)
-		}
-		placed := p.realise(r, s.Columns)
-		p.fillUp(k)
-		if placed == 0 || p.stopped() || p.budget.Left <= 0 {
-			return
+		r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, false, p.stop)
+		whole = false
+	}
+	if !ok || len(r.model.BinTypes) == 0 || len(r.model.Classes) == 0 || r.dearest() > relax.Largest {
+		return
+	}
+	task := relax.Task{Grain: int64(p.in.grain), Enough: enoughGap}
+	total := p.budget.Left // each tier gets an equal part of what the earlier ones left
+	part := p.budget.Split(total / (len(p.in.tiers) - k))
+	if p.report != nil && whole {
+		task.Report = func(bound, price float64) {
+			p.report(Progress{Bound: Price(bound), Price: Price(price), Work: 1 - float64(max(p.budget.Left+part.Left, 0))/float64(max(total, 1))})
 		}
 	}
-}
-
-// pools returns what the limits of pools still allow, or nil where the plan ignores them.
-func (p *planner) pools() []poolState {
-	if p.limited {
-		return p.f.pools
+	s := r.model.Solve(task, part)
+	p.budget.Return(part)
+	if whole && len(p.in.tiers) == 1 {
+		p.learn(r, s, counts, ceiling)
 	}
-	return nil
+	p.realise(r, s.Columns)
+	p.loose = p.loose || r.sparse || p.f.wanted() > 0
 }
 
 // affordable caps the count of each item at what the existing nodes and the bins within the tier's pool limits could hold of it
@@ -271,8 +258,8 @@ func (in *Instance) most(pool int, size []int64, want int) float64 {
 		for _, o := range typ.Offerings {
 			perPrice = max(perPrice, n/float64(o.Price)) // infinite at price 0
 		}
-		for i, u := range typ.Usage {
-			perUnit[i] = max(perUnit[i], n/float64(u)) // infinite at usage 0
+		for i := range perUnit {
+			perUnit[i] = max(perUnit[i], n/float64(typ.Usage[i])) // infinite at usage 0
 		}
 	}
 	held := math.Inf(1)
@@ -308,7 +295,7 @@ func (r *relaxation) fitting(counts []int) []int {
 
 // learn keeps the bounds that the solution proves, at most the ceiling: dearer bin types are not in the relaxation.
 func (p *planner) learn(r *relaxation, s relax.Solution, counts []int, ceiling Price) {
-	if r.sparse || p.limited {
+	if r.sparse {
 		return
 	}
 	h := hint{counts: slices.Clone(counts), bounds: p.in.bounds(r, s)}
@@ -318,15 +305,13 @@ func (p *planner) learn(r *relaxation, s relax.Solution, counts []int, ceiling P
 	p.hints = append(p.hints, h)
 }
 
-// realise builds each column as far as the rules allow, in an existing node or a new bin, and returns how many copies it
-// placed. Existing nodes are filled before anything is bought.
-func (p *planner) realise(r *relaxation, columns []relax.Column) int {
+// realise builds each column as far as the rules allow, in an existing node or a new bin. Existing nodes are filled before anything is bought.
+func (p *planner) realise(r *relaxation, columns []relax.Column) {
 	in, f := p.in, p.f
 	queues := slices.Clone(r.members) // by class: the items still to be placed
 	for class := range queues {
 		queues[class] = slices.Clone(queues[class])
 	}
-	before := f.wanted()
 	next := make(map[int]int) // by bin type: the next node
 	for _, c := range columns {
 		nodes := r.types[c.BinType].nodes
@@ -348,11 +333,7 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) int {
 			continue
 		}
 		typ, mask := bt.typ, bt.mask&f.affordable(bt.typ)
-		if len(f.diverse) > 0 {
-			typ, mask = p.elsewhere(r, c, typ, mask)
-		}
 		if mask == 0 {
-			p.refused = p.refused || f.pools[in.problem.Types[bt.typ].Pool].maxNodes == 0
 			continue
 		}
 		b := f.newBin(typ, mask)
@@ -366,60 +347,6 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) int {
 		}
 		slices.SortStableFunc(b.shares, func(x, y Share) int { return in.rank[x.Item] - in.rank[y.Item] })
 		f.bins = append(f.bins, b)
-	}
-	return before - f.wanted()
-}
-
-// elsewhere returns the type and offerings for a column that its own capacity pool may not take: the cheapest that hold it and
-// whose pool may take it. Without any it returns typ and own.
-func (p *planner) elsewhere(r *relaxation, c relax.Column, typ int32, own uint64) (int32, uint64) {
-	in, f := p.in, p.f
-	shares, used := make([]Share, len(c.Class)), make([]int64, in.dims)
-	for i, class := range c.Class {
-		shares[i] = Share{r.members[class][0], int(c.Count[i])}
-		for d := range used {
-			used[d] += in.problem.Items[shares[i].Item].Size[d] * int64(shares[i].Count)
-		}
-	}
-	if mask := f.exposable(typ, own, shares); mask != 0 {
-		return typ, mask
-	}
-	best, bestMask, bestPrice := typ, own, Price(math.MaxInt64)
-	for _, t := range in.tiers[in.tierOfPool[in.problem.Types[typ].Pool]].types {
-		if in.minPrice[t] >= bestPrice {
-			break
-		}
-		mask := f.affordable(t)
-		if relax.Copies(in.capacityOf(t), used, 1) == 0 || mask == 0 {
-			continue
-		}
-		for _, s := range shares {
-			mask &= f.eligible(s.Item, t)
-		}
-		if mask = f.exposable(t, mask, shares); mask == 0 {
-			continue
-		}
-		if j := in.cheapest(t, mask); in.objective(t, j) < bestPrice {
-			best, bestMask, bestPrice = t, 1<<j, in.objective(t, j)
-		}
-	}
-	return best, bestMask
-}
-
-// fillUp places items that the rules kept out of their own bin into the free capacity of others, if the budget allows looking
-// at every bin.
-func (p *planner) fillUp(tier int) {
-	rest := 0
-	for _, n := range p.f.want {
-		rest += min(n, 1)
-	}
-	if steps := rest * len(p.f.bins) * admitSteps; steps < p.budget.Left {
-		p.budget.Take(steps)
-		for _, item := range p.in.order {
-			if p.f.want[item] > 0 {
-				p.f.firstFitTier(item, int32(tier))
-			}
-		}
 	}
 }
 
@@ -453,4 +380,71 @@ func (p *planner) take(b *bin, q *[]int, n int) {
 			at++
 		}
 	}
+}
+
+// Point is a layout on a [Instance.Frontier].
+type Point struct {
+	Layout
+	Objective Price
+	// Count is the sum of counts over its bins.
+	Count int64
+}
+
+// Frontier returns layouts that trade cost against a count, cheapest first. All place as many copies as the cheapest one, and
+// none is both dearer and higher in count than another. counts returns the count of a bin bought by a choice, not negative. nil
+// counts bins; 1 for spot offerings alone shows cost against the use of spot.
+//
+// Each point is the plan, at effort fast, of a problem in which each count costs extra, doubling from point to point (weighted
+// sums of multi-objective optimization). Points inside the convex hull are not found. When ctx ends, Frontier returns the
+// points so far.
+func (in *Instance) Frontier(ctx context.Context, counts func(Choice) int64) ([]Point, error) {
+	if counts == nil {
+		counts = func(Choice) int64 { return 1 }
+	}
+	var out []Point
+	var left []int
+	for step, extra := 0, Price(0); step < frontierPoints && ctx.Err() == nil; step++ {
+		priced := in.problem
+		priced.Types = slices.Clone(priced.Types)
+		for t := range priced.Types {
+			offers := slices.Clone(priced.Types[t].Offerings)
+			for j := range offers {
+				if n := counts(Choice{t, j}); n > 0 && extra > 0 {
+					offers[j].Objective = Price(min(float64(offers[j].cost())+float64(float64(n)*float64(extra)), math.MaxInt64/4))
+				}
+			}
+			priced.Types[t].Offerings = offers
+		}
+		other, err := Compile(priced)
+		if err != nil {
+			return nil, err
+		}
+		plan, err := other.Pack(ctx, &Options{Effort: EffortFast, Draft: true})
+		if err != nil {
+			return nil, err
+		}
+		p := Point{Layout: plan.Layout, Objective: in.objectiveOf(plan.Layout)}
+		for _, b := range plan.Bins {
+			p.Count += counts(Choice{b.Type, b.Offering})
+		}
+		if left == nil {
+			left = plan.Unplaced
+		}
+		if slices.Equal(left, plan.Unplaced) {
+			out = append(out, p)
+		}
+		if extra *= 2; extra == 0 {
+			extra = max(p.Objective/Price(16*max(len(p.Bins), 1)), 1) // a sixteenth of the mean price of a bin
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.Objective, b.Objective), cmp.Compare(a.Count, b.Count))
+	})
+	kept := out[:0]
+	for _, p := range out {
+		if len(kept) == 0 || p.Count < kept[len(kept)-1].Count {
+			kept = append(kept, p)
+		}
+	}
+	return kept, nil
 }

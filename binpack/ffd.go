@@ -53,6 +53,21 @@ func (r *run) firstFitDecreasing(in *Instance) Layout {
 // decreasing returns the items by priority, dominant share, size and name.
 func (in *Instance) decreasing() []int {
 	p := &in.problem
+	share, order := in.dominantShares(), make([]int, len(p.Items))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(p.Items[b].Priority, p.Items[a].Priority), cmp.Compare(share[b], share[a]),
+			slices.Compare(p.Items[b].Size, p.Items[a].Size),
+			cmp.Compare(p.Items[a].Name, p.Items[b].Name))
+	})
+	return order
+}
+
+// dominantShares returns the dominant share of one copy of each item.
+func (in *Instance) dominantShares() []float64 {
+	p := &in.problem
 	largest := make([]int64, in.dims)
 	for t := range p.Types {
 		for r, c := range in.capacityOf(int32(t)) {
@@ -65,21 +80,14 @@ func (in *Instance) decreasing() []int {
 		}
 	}
 	share := make([]float64, len(p.Items))
-	order := make([]int, len(p.Items))
 	for i, it := range p.Items {
-		order[i] = i
 		for r, s := range it.Size {
 			if s > 0 {
 				share[i] = max(share[i], float64(s)/float64(max(largest[r], 1)))
 			}
 		}
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(p.Items[b].Priority, p.Items[a].Priority), cmp.Compare(share[b], share[a]),
-			slices.Compare(p.Items[b].Size, p.Items[a].Size),
-			cmp.Compare(p.Items[a].Name, p.Items[b].Name))
-	})
-	return order
+	return share
 }
 
 // firstFit puts the item into the first existing nodes that take it.
@@ -322,145 +330,71 @@ func (f *filler) cheapestChoice(b *bin) (int32, int) {
 	return bestT, bestJ
 }
 
-// scarce packs again if budgets leave items unplaced. Each new bin is then the one that places the most per share of the
-// budgets: counting all remaining items, or first those of the same priority. Neither is always better, so it tries both. It
-// returns the layout that places more at the highest priority where they differ.
-func scarce(in *Instance, first *filler) *filler {
-	if !first.starved() || len(in.problem.Types)*len(in.problem.Items)*(1+len(first.bins)) > maxScarce {
-		return first
-	}
-	best := first
-	for _, level := range []bool{true, false} {
-		if f := packByBudget(in, level); f.placesMore(best) {
-			best = f
-		}
-	}
-	return best
+// freeIndex is an index of bins: for each block, the largest free capacity of each resource, or more if bins were filled since.
+// A pass for an item skips the blocks that cannot hold it.
+type freeIndex struct {
+	n     int
+	most  []int64 // by block and resource
+	stale []bool
+	scans []scan // for items of the current size
 }
 
-// packByBudget packs with each new bin chosen for how much it places per share of the budgets.
-func packByBudget(in *Instance, level bool) *filler {
-	f := newFiller(in)
-	for _, item := range in.order {
-		f.firstFit(item)
-		for k := range in.tiers {
-			f.firstFitTier(item, int32(k))
-			for f.want[item] > 0 {
-				b, ok := f.fullest(item, &in.tiers[k], level)
-				if !ok {
-					break
-				}
-				f.fill(&b, item)
-				f.bins = append(f.bins, b)
+// scan says that the bins before from take no more of items like this one. Bins only fill up, and each takes as much as it can.
+type scan struct {
+	item int
+	tier int32
+	from int
+}
+
+// scanOf returns the scan for items like this one. Items must come by size.
+func (x *freeIndex) scanOf(in *Instance, item int, tier int32) *scan {
+	it, t := &in.problem.Items[item], &in.itemTags[item]
+	if len(x.scans) > 0 && !slices.Equal(in.problem.Items[x.scans[0].item].Size, it.Size) {
+		x.scans = x.scans[:0]
+	}
+	for i := range x.scans {
+		s := &x.scans[i]
+		o := &in.itemTags[s.item]
+		if s.tier == tier && in.profile[s.item] == in.profile[item] && slices.Equal(o.adds, t.adds) && slices.Equal(o.caps, t.caps) && in.diverse.alike(s.item, item) {
+			return s
+		}
+	}
+	x.scans = append(x.scans, scan{item, tier, 0})
+	return &x.scans[len(x.scans)-1]
+}
+
+// extend indexes the bins that are new.
+func (x *freeIndex) extend(bins []bin, dims int) {
+	for ; x.n < len(bins); x.n++ {
+		if x.n%blockOfBins == 0 {
+			x.most, x.stale = append(x.most, make([]int64, dims)...), append(x.stale, false)
+		}
+		for r, free := range bins[x.n].free {
+			most := &x.most[len(x.most)-dims+r]
+			*most = max(*most, free)
+		}
+	}
+}
+
+// may reports whether some bin of the block may hold the size.
+func (x *freeIndex) may(bins []bin, block int, size []int64) bool {
+	most := x.most[block*len(size) : (block+1)*len(size)]
+	for range 2 {
+		for r, s := range size {
+			if s > most[r] {
+				return false
+			}
+		}
+		if !x.stale[block] {
+			return true
+		}
+		x.stale[block] = false
+		clear(most)
+		for _, b := range bins[block*blockOfBins : min((block+1)*blockOfBins, len(bins))] {
+			for r, free := range b.free {
+				most[r] = max(most[r], free)
 			}
 		}
 	}
-	return f
-}
-
-// starved reports whether items are unplaced while a pool has a budget that bins use up.
-func (f *filler) starved() bool {
-	if !slices.ContainsFunc(f.want, func(n int) bool { return n > 0 }) {
-		return false
-	}
-	return slices.ContainsFunc(f.pools, func(p poolState) bool {
-		return p.maxNodes != math.MaxInt || slices.ContainsFunc(p.limits, func(l int64) bool { return l != Unlimited })
-	})
-}
-
-// fullest returns an empty bin of the type that places the most per share of the budgets after taking the item. With byLevel it
-// counts copies of the item's priority first, and all copies to break ties.
-func (f *filler) fullest(item int, tr *tier, byLevel bool) (bin, bool) {
-	in := f.in
-	best, bestMask, bestScore := int32(-1), uint64(0), [2]float64{}
-	for _, t := range tr.types {
-		mask := f.eligible(item, t) & f.affordable(t)
-		if mask == 0 || relax.Copies(in.capacityOf(t), in.problem.Items[item].Size, 1) == 0 || !f.opens(t, item, mask) {
-			continue
-		}
-		level, all := f.try(t, mask, item)
-		if !byLevel {
-			level = all
-		}
-		share := f.shareOfBudget(t)
-		score := [2]float64{float64(level) / share, float64(all) / share}
-		if score[0] > bestScore[0]*(1+1e-9) || score[0] >= bestScore[0]*(1-1e-9) && score[1] > bestScore[1]*(1+1e-9) {
-			best, bestMask, bestScore = t, mask, score
-		}
-	}
-	if best < 0 {
-		return bin{}, false
-	}
-	b := f.newBin(best, bestMask)
-	f.charge(best, int(b.charged), 1)
-	return b, true
-}
-
-// try returns how many copies a new bin of the type would take, the item first: of the item's priority, and in all.
-func (f *filler) try(t int32, mask uint64, item int) (level, all int) {
-	want, left, diverse := slices.Clone(f.want), slices.Clone(f.left), copied(f.diverse)
-	pools := slices.Clone(f.pools)
-	for i := range pools {
-		pools[i].limits = slices.Clone(pools[i].limits)
-	}
-	b := f.newBin(t, mask)
-	f.charge(t, int(b.charged), 1)
-	f.fill(&b, item)
-	items := f.in.problem.Items
-	for i := range want {
-		n := want[i] - f.want[i]
-		if all += n; items[i].Priority == items[item].Priority {
-			level += n
-		}
-	}
-	f.want, f.left, f.diverse, f.pools = want, left, diverse, pools
-	return level, all
-}
-
-// fill puts the item into the bin, then all other unplaced items in order.
-func (f *filler) fill(b *bin, item int) {
-	put := func(i int) {
-		if f.want[i] == 0 {
-			return
-		}
-		if k, v, mask, open := f.admit(b, i, f.want[i]); k > 0 {
-			f.place(b, i, k, v, mask, open)
-		}
-	}
-	put(item)
-	for _, i := range f.in.order {
-		put(i)
-	}
-}
-
-// shareOfBudget returns the largest fraction of a remaining pool budget that one bin of the type takes.
-func (f *filler) shareOfBudget(t int32) float64 {
-	typ := &f.in.problem.Types[t]
-	pool := &f.pools[typ.Pool]
-	share := 1e-9 // no bin is free
-	if pool.maxNodes != math.MaxInt {
-		share = max(share, 1/float64(pool.maxNodes))
-	}
-	for i, l := range pool.limits {
-		if l != Unlimited && l > 0 {
-			share = max(share, float64(typ.Usage[i])/float64(l))
-		}
-	}
-	return share
-}
-
-// placesMore reports whether f places more copies than o at the highest priority where they differ.
-func (f *filler) placesMore(o *filler) bool {
-	items := f.in.problem.Items
-	for from := 0; from < len(f.in.order); {
-		level, sum := items[f.in.order[from]].Priority, 0
-		for ; from < len(f.in.order) && items[f.in.order[from]].Priority == level; from++ {
-			i := f.in.order[from]
-			sum += o.want[i] - f.want[i]
-		}
-		if sum != 0 {
-			return sum > 0
-		}
-	}
-	return false
+	return true
 }

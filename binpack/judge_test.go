@@ -285,6 +285,6 @@ func TestPlansBeforeCPSAT(t *testing.T) {
 	require.Less(t, unsolved, len(plans)/50+1)
 	t.Logf("%d instances: %d at the optimum, %d of them proved, %d not solved by the judge in time; of %d with diversity %d not at the optimum",
 		len(plans), optimal, claimed, unsolved, spread, missed)
-	require.LessOrEqual(t, len(plans)-optimal-missed, max(1, len(plans)/50)) // a single miss proves nothing
-	require.LessOrEqual(t, missed*100, spread*15)
+	require.LessOrEqual(t, len(plans)-optimal-missed, max(1, len(plans)/200)) // a single miss proves nothing
+	require.LessOrEqual(t, missed, max(1, spread/50))
 }

@@ -18,7 +18,6 @@ type relaxation struct {
 	model   *relax.Model
 	apart   []apart // tags that are resources of the model, after those of the problem
 	spread  []int   // diversities that are further resources: a bin holds no more than its capacity pool
-	several int     // how many dominating offers from other capacity pools exclude an offer; 1 without diversity
 	proves  bool    // the relaxation is for a bound: an offer never excludes one of another capacity pool
 	class   []int32 // by item; -1 where no copy is to be placed
 	members [][]int // by class: its items
@@ -36,10 +35,10 @@ type binType struct {
 // relaxed returns the relaxation for the counts of items, over the types of one tier (negative: all) that cost less than the
 // ceiling. It is for a bound if proves is set, otherwise for a plan. With nodes, existing nodes are bin types of price 0. ok is
 // false if there are too many different nodes, or if it was stopped.
-func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, proves bool, pools []poolState, stop *atomic.Bool) (r *relaxation, ok bool) {
+func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, proves bool, stop *atomic.Bool) (r *relaxation, ok bool) {
 	r = &relaxation{model: &relax.Model{}, class: make([]int32, len(counts)), apart: in.apartTags(counts), spread: in.spreadMost(counts)}
 	r.model.Dims = in.dims + len(r.apart) + len(r.spread)
-	r.proves, r.sparse, r.several = proves, !proves && len(in.diverse.left) > 0, in.severalPools(counts, r.spread)
+	r.proves, r.sparse = proves, !proves && len(in.diverse.left) > 0
 	if !r.compileClasses(in, counts, stop) {
 		return r, false
 	}
@@ -54,12 +53,8 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 	for _, n := range in.reservationCounts() {
 		r.model.Supply = append(r.model.Supply, int64(n))
 	}
-	r.limit(in, list, pools)
 	r.cut(in, list, used)
 	list = r.undominated(in, list)
-	if !proves && len(r.spread) > 0 && len(in.diverse.pools) <= mostPools {
-		r.countPools(list, len(in.diverse.pools), in.dims+len(r.apart))
-	}
 	if nodes {
 		var nodeOffers []offer
 		for digits := range nodeShapeDigits { // from exact to coarse
@@ -76,22 +71,6 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 	}
 	r.compileBinTypes(in, list, used)
 	return r, true
-}
-
-// limit makes the MaxNodes of pools a supply of their offers.
-func (r *relaxation) limit(in *Instance, list []offer, pools []poolState) {
-	for k, p := range pools {
-		if p.maxNodes == math.MaxInt {
-			continue
-		}
-		supply := int32(len(r.model.Supply))
-		r.model.Supply = append(r.model.Supply, int64(p.maxNodes))
-		for i := range list {
-			if o := &list[i]; o.supply < 0 && in.problem.Types[o.typ].Pool == k {
-				o.supply = supply
-			}
-		}
-	}
 }
 
 // cut lowers each capacity to what items can fill of it.
@@ -157,9 +136,6 @@ func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Boo
 		r.class[i] = k
 		r.members[k] = append(r.members[k], i)
 		most := admittedByTags(nil, &in.itemTags[i], math.MaxInt32)
-		if !r.proves {
-			most = r.mostInPool(in, i, most)
-		}
 		if most < math.MaxInt32 { // items with equal tags share the limit of one bin
 			for _, t := range in.itemTags[i].adds {
 				key = strconv.AppendInt(append(key, '+'), int64(t.tag), 36)
@@ -262,17 +238,13 @@ func (r *relaxation) undominated(in *Instance, list []offer) []offer {
 		return [2]int64{o.capacity[0], o.capacity[min(1, len(o.capacity)-1)]}
 	}
 	dominated := func(o *offer, capacity [2]int64) bool {
-		n := 0
 		for b, m := range most {
 			if m[0] < capacity[0] || m[1] < capacity[1] {
 				continue
 			}
 			for k := b * blockOfOffers; k < min((b+1)*blockOfOffers, len(kept)); k++ {
-				if capacities[k][0] >= capacity[0] && capacities[k][1] >= capacity[1] && in.dominates(&kept[k], o) {
-					n++
-					if a := &kept[k]; a.pool == 0 || a.pool == o.pool || !r.proves && n >= r.several { // other capacity pools may fill up
-						return true
-					}
+				if capacities[k][0] >= capacity[0] && capacities[k][1] >= capacity[1] && (!r.proves || kept[k].pool == 0 || kept[k].pool == o.pool) && in.dominates(&kept[k], o) {
+					return true
 				}
 			}
 		}
@@ -345,7 +317,7 @@ func (r *relaxation) existingNodes(in *Instance, used []int32, digits int, up bo
 		if !any {
 			continue
 		}
-		free := slices.Clone(r.freeOf(in, n))
+		free := r.withSpread(in, withTags(in.free[n*in.dims:(n+1)*in.dims], r.apart, &in.nodeTags[n]), in.diverse.ofNode(n))
 		for k := range in.dims {
 			free[k] = rounded(free[k], digits, up)
 		}
@@ -382,15 +354,6 @@ func rounded(n int64, digits int, up bool) int64 {
 	default:
 		return down + 1<<shift
 	}
-}
-
-// freeOf returns the free capacity of an existing node in the model.
-func (r *relaxation) freeOf(in *Instance, node int) []int64 {
-	free := withTags(in.free[node*in.dims:(node+1)*in.dims], r.apart, &in.nodeTags[node])
-	if len(r.spread) == 0 {
-		return free
-	}
-	return r.withSpread(in, free, in.diverse.node[node])
 }
 
 func (r *relaxation) compileBinTypes(in *Instance, list []offer, used []int32) {
@@ -434,4 +397,95 @@ func (r *relaxation) dearest() float64 {
 		most = math.Max(most, r.model.BinTypes[i].Price)
 	}
 	return most
+}
+
+// apart is a tag that keeps items in different bins, so their number is a lower bound on the number of bins. A relaxation
+// treats it as a resource. Each item with a limit on its own tag takes what it adds, and a bin has the highest of these limits,
+// less what it holds when empty. This is valid, because all such items in a bin together keep the limit of each.
+type apart struct {
+	tag int32
+	max int64
+}
+
+// apartTags returns the tags that require the most bins for these counts of items, the most demanding first. It skips a tag
+// that only items of one size and profile have, because Class.Most covers that.
+func (in *Instance) apartTags(counts []int) []apart {
+	type claim struct {
+		apart
+		adds  int64
+		item  int // one with the tag
+		mixed bool
+	}
+	var claims []claim
+	at := map[int32]int{}
+	for _, i := range in.order {
+		if counts[i] <= 0 {
+			continue
+		}
+		for _, add := range in.itemTags[i].adds {
+			most, ok := capOf(&in.itemTags[i], add.tag)
+			if !ok || most <= 0 {
+				continue
+			}
+			k, known := at[add.tag]
+			if !known {
+				k = len(claims)
+				at[add.tag] = k
+				claims = append(claims, claim{apart: apart{tag: add.tag}, item: i})
+			}
+			c := &claims[k]
+			c.max = max(c.max, int64(most))
+			c.adds += int64(add.n) * int64(counts[i])
+			c.mixed = c.mixed || in.profile[c.item] != in.profile[i] || !slices.Equal(in.problem.Items[c.item].Size, in.problem.Items[i].Size)
+		}
+	}
+	need := in.fullBins(counts)
+	for _, c := range claims {
+		need = max(need, float64(c.adds)/float64(c.max))
+	}
+	claims = slices.DeleteFunc(claims, func(c claim) bool {
+		bins := float64(c.adds) / float64(c.max)
+		return !c.mixed || bins < 2 || bins < apartShare*need
+	})
+	names := make(map[int32]string, len(claims))
+	for name, tag := range in.tags {
+		if _, ok := at[tag]; ok {
+			names[tag] = name
+		}
+	}
+	slices.SortFunc(claims, func(a, b claim) int {
+		return cmp.Or(cmp.Compare(float64(b.adds)/float64(b.max), float64(a.adds)/float64(a.max)), cmp.Compare(names[a.tag], names[b.tag]))
+	})
+	var out []apart
+	for _, c := range claims[:min(len(claims), maxApart)] {
+		out = append(out, c.apart)
+	}
+	return out
+}
+
+// takes returns what one copy takes of the tag.
+func (a apart) takes(t *tagProfile) int64 {
+	if _, ok := capOf(t, a.tag); !ok {
+		return 0
+	}
+	for _, add := range t.adds {
+		if add.tag == a.tag {
+			return int64(add.n)
+		}
+	}
+	return 0
+}
+
+// capacity returns how much of the tag an empty bin with these tags has.
+func (a apart) capacity(t *tagProfile) int64 {
+	capacity := a.max
+	if most, ok := capOf(t, a.tag); ok {
+		capacity = min(capacity, int64(most))
+	}
+	for _, add := range t.adds {
+		if add.tag == a.tag {
+			capacity -= int64(add.n)
+		}
+	}
+	return max(capacity, 0)
 }

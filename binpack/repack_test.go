@@ -1,0 +1,56 @@
+package binpack_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/requirements"
+)
+
+// What no relaxation knows is found by packing again under all rules.
+func TestRulesThatNoRelaxationKnows(t *testing.T) {
+	box := func(name string, cpu int64, offerings ...binpack.Offering) binpack.Type {
+		return binpack.Type{Name: name, Capacity: []int64{cpu}, Usage: []int64{cpu}, Offerings: offerings}
+	}
+	offer := func(price binpack.Price, pool string) binpack.Offering {
+		return binpack.Offering{Price: price, CapacityPool: pool}
+	}
+	unlimited := []binpack.Pool{{Name: "all", MaxNodes: -1, MaxPrice: -1, Limits: []int64{binpack.Unlimited}}}
+	for name, x := range map[string]struct {
+		p    binpack.Problem
+		cost binpack.Price
+	}{
+		"a limit on what is bought: the small boxes would exceed it": {binpack.Problem{
+			Items: []binpack.Item{item("a", 4, 3)}, Types: []binpack.Type{box("small", 4, offer(10, "")), box("large", 12, offer(35, ""))},
+			Pools: []binpack.Pool{{Name: "all", MaxNodes: -1, MaxPrice: -1, Limits: []int64{12}}},
+		}, 35},
+		"two nodes at most": {binpack.Problem{
+			Items: []binpack.Item{item("a", 5, 3)}, Types: []binpack.Type{box("small", 4, offer(10, "")), box("large", 12, offer(45, ""))},
+			Pools: []binpack.Pool{{Name: "all", MaxNodes: 2, MaxPrice: -1, Limits: []int64{binpack.Unlimited}}},
+		}, 55},
+		"a capacity pool takes two of five, and which two matters": {binpack.Problem{
+			Items: []binpack.Item{item("a", 3, 5), item("b", 2, 2)}, Types: []binpack.Type{box("t", 7, offer(10, "p"), offer(11, "q"), offer(12, "r"))}, Pools: unlimited,
+			Diversity: []binpack.Diversity{{Items: []binpack.Share{{Item: 0, Count: 1}, {Item: 1, Count: 1}}, Max: 2}},
+		}, 33},
+	} {
+		x.p.Resources = []string{"cpu"}
+		in, plan := costAware(t, x.p, "")
+		require.NoError(t, dumbCheck(in.Problem(), plan.Layout), name)
+		require.Equal(t, x.cost, plan.Objective, name)
+		for _, n := range plan.Unplaced {
+			require.Zero(t, n, name)
+		}
+	}
+}
+
+// Usage matters only where a pool has limits.
+func TestUsageOfAPoolWithoutLimits(t *testing.T) {
+	p := binpack.Problem{
+		Resources: []string{"cpu"}, Items: []binpack.Item{item("a", 3, 4)}, Pools: []binpack.Pool{{Name: "all", MaxNodes: 2, MaxPrice: -1}},
+		Types: []binpack.Type{{Name: "t", Capacity: []int64{4}, Usage: []int64{4}, Offerings: []binpack.Offering{{Price: 1, Provides: requirements.Set{}}}}},
+	}
+	_, plan := costAware(t, p, "")
+	require.Equal(t, []int{1}, plan.Unplaced)
+}
