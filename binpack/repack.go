@@ -214,8 +214,12 @@ func (s *repacker) recreate(base int) (cost Price, more, ok bool) {
 		}
 	}
 	if s.draw.Below(2) == 0 {
-		for i := range s.bins {
-			cost += s.addTo(i)
+		from, n := 0, min(len(s.bins), otherBins)
+		if n > 0 {
+			from = s.draw.Below(len(s.bins))
+		}
+		for k := range n {
+			cost += s.addTo((from + k) % len(s.bins))
 		}
 	}
 	for _, item := range s.items {

@@ -23,7 +23,7 @@ const (
 	putSteps, openSteps = 16, 60
 	// A new bin is one of the layout's types or of otherTypes random ones. One of blinks items is passed over. leastShare makes
 	// items without a size count.
-	otherTypes, blinks, leastShare = 4, 8, 1e-3
+	otherTypes, otherBins, blinks, leastShare = 4, 16, 8, 1e-3
 	// A relaxation has at most minNodeShapes to maxNodeShapes different free capacities of existing nodes, such that comparing
 	// each with each class takes at most nodeShapeWork. If there are more, similar ones are merged, in up to nodeShapeDigits
 	// steps of coarseness. With 64 for any number of classes, plans of 5,000 pods and 200 nodes were 2.5% dearer and their
