@@ -37,8 +37,8 @@ func (e Effort) steps(copies int) int {
 }
 
 // CostAware looks for the layout with the lowest objective. It solves the linear programme over patterns, buys whole bins of
-// the patterns that pay, repacks the most wasteful bins while its budget lasts, and builds the result under all rules. What the
-// rules forbid is planned again, and first fit places the rest. The result is never worse than [FirstFitDecreasing]: it places
+// the patterns that pay, repacks the most wasteful bins while its budget lasts, and builds the result under all rules. First fit
+// places what they keep out of its own bin, and a few bins at a time are packed again under all rules. The result is never worse than [FirstFitDecreasing]: it places
 // no fewer copies, in total and of each priority and above, and never costs more where it places the same.
 type CostAware struct {
 	Effort Effort

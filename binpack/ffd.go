@@ -90,6 +90,22 @@ func (in *Instance) dominantShares() []float64 {
 	return share
 }
 
+// shareOfBudget returns the largest fraction of a remaining pool budget that one bin of the type takes.
+func (f *filler) shareOfBudget(t int32) float64 {
+	typ := &f.in.problem.Types[t]
+	pool := &f.pools[typ.Pool]
+	share := 1e-9 // no bin is free
+	if pool.maxNodes != math.MaxInt {
+		share = max(share, 1/float64(pool.maxNodes))
+	}
+	for i, l := range pool.limits {
+		if l != Unlimited && l > 0 {
+			share = max(share, float64(typ.Usage[i])/float64(l))
+		}
+	}
+	return share
+}
+
 // firstFit puts the item into the first existing nodes that take it.
 func (f *filler) firstFit(item int) { f.firstOf(f.nodes, &f.nodeIndex, item, -1) }
 

@@ -46,8 +46,9 @@
 // They share one budget of steps, which grows smoothly with the number of copies. A method that cannot end within its part of
 // the budget is skipped.
 //
-// The result is then built under all rules. What the rules forbid is planned again, and first fit places the rest. CostAware
-// never places less than first fit, and never costs more where it places the same. [Effort] sets the budget in steps, so the
+// The result is then built under all rules, and first fit places what they keep out of its own bin. Where rules that no
+// relaxation knows made a difference, a few bins at a time are emptied and packed again under all rules. CostAware never places
+// less than first fit, and never costs more where it places the same. [Effort] sets the budget in steps, so the
 // answer does not depend on the machine.
 //
 // By price alone, old families win: their cores are cheaper and slower. [Offering.Objective] lets a caller account for that.

@@ -23,6 +23,7 @@ type repacker struct {
 	// The state of a round.
 	tier    int32
 	items   []int // those of the removed bins and emptied nodes
+	extra   []int // some of the missing ones
 	removed []bin
 	emptied []bin // nodes as they were
 	grown   []bin // bins that took items, as they were
@@ -127,17 +128,28 @@ func (s *repacker) tierOf(t int32) int32 { return s.in.tierOfPool[s.in.problem.T
 func (s *repacker) round() bool {
 	s.ruin()
 	base := len(s.bins)
-	cost, more, ok := s.recreate(base)
-	for i := range s.removed {
-		cost -= s.price(&s.removed[i])
-	}
-	if ok && (more || cost <= 0) {
-		for _, i := range s.missing {
-			s.lacks[i] = s.want[i]
+	more, ok := s.recreate(base)
+	var before, after Price
+	for _, list := range [][]bin{s.removed, s.grown} {
+		for i := range list {
+			before = sum(before, s.price(&list[i]))
 		}
-		s.missing = slices.DeleteFunc(s.missing, func(i int) bool { return s.lacks[i] == 0 })
+	}
+	for i := base; i < len(s.bins); i++ {
+		after = sum(after, s.price(&s.bins[i]))
+	}
+	for _, at := range s.grownAt {
+		after = sum(after, s.price(&s.bins[at]))
+	}
+	if ok && (more || after <= before) {
+		if more {
+			for _, i := range s.missing {
+				s.lacks[i] = s.want[i]
+			}
+			s.missing = slices.DeleteFunc(s.missing, func(i int) bool { return s.lacks[i] == 0 })
+		}
 		s.spare = append(s.spare, s.removed...)
-		return more || cost < 0
+		return more || after < before
 	}
 	for i := base; i < len(s.bins); i++ {
 		s.withdraw(&s.bins[i])
@@ -186,17 +198,21 @@ func (s *repacker) ruin() {
 		for i := range list {
 			s.withdraw(&list[i])
 			for _, x := range list[i].shares {
-				if !slices.Contains(s.items, x.Item) {
-					s.items = append(s.items, x.Item)
-				}
+				s.items = append(s.items, x.Item)
 			}
 		}
 	}
 	for _, b := range s.emptied {
 		s.nodes[b.node] = s.emptyNode(int(b.node))
 	}
+	s.extra = nil
+	if n := len(s.missing); n > 0 { // rather those of high priority, which come first
+		from := s.draw.Below(1 + s.draw.Below(n))
+		s.extra = s.missing[from:min(from+otherItems, n)]
+	}
+	slices.SortFunc(s.items, func(a, b int) int { return s.in.rank[a] - s.in.rank[b] })
+	s.items = slices.Compact(s.items)
 	if s.draw.Below(2) == 0 {
-		slices.SortFunc(s.items, func(a, b int) int { return s.in.rank[a] - s.in.rank[b] })
 		return
 	}
 	for i := range s.items {
@@ -205,9 +221,9 @@ func (s *repacker) ruin() {
 	}
 }
 
-// recreate packs the items into the emptied nodes, every second time into the bins that are left, and into new bins, whose positions
-// begin at base. It returns what that costs, whether it places more than before, and whether it places no less.
-func (s *repacker) recreate(base int) (cost Price, more, ok bool) {
+// recreate packs the items into the emptied nodes, every second time into a few of the bins that are left, and into new bins, whose positions
+// begin at base. It reports whether it places more than before, and whether it places no less.
+func (s *repacker) recreate(base int) (more, ok bool) {
 	for _, item := range s.items {
 		for _, b := range s.emptied {
 			s.put(&s.nodes[b.node], item, s.want[item])
@@ -219,17 +235,17 @@ func (s *repacker) recreate(base int) (cost Price, more, ok bool) {
 			from = s.draw.Below(len(s.bins))
 		}
 		for k := range n {
-			cost += s.addTo((from + k) % len(s.bins))
+			s.addTo((from + k) % len(s.bins))
 		}
 	}
 	for _, item := range s.items {
 		for s.want[item] > s.lacks[item] {
 			if !s.open(item) {
-				return 0, false, false
+				return false, false
 			}
 		}
 	}
-	for _, item := range s.missing {
+	for _, item := range s.extra {
 		for _, b := range s.emptied {
 			s.put(&s.nodes[b.node], item, s.want[item])
 		}
@@ -238,7 +254,11 @@ func (s *repacker) recreate(base int) (cost Price, more, ok bool) {
 		}
 		for s.want[item] > 0 && s.open(item) {
 		}
-		more = more || s.want[item] < s.lacks[item]
+	}
+	for _, list := range [][]int{s.items, s.extra} {
+		for _, item := range list {
+			more = more || s.want[item] < s.lacks[item]
+		}
 	}
 	for i := base; i < len(s.bins); i++ { // right-size
 		b := s.bins[i]
@@ -248,23 +268,22 @@ func (s *repacker) recreate(base int) (cost Price, more, ok bool) {
 		last := len(s.bins)
 		if !s.add(t, j, b.shares) {
 			s.count(&b, 1) // as every bin of the round
-			return 0, false, false
+			return false, false
 		}
 		s.spare = append(s.spare, b)
 		s.bins[i] = s.bins[last]
 		s.bins = s.bins[:last]
-		cost += s.price(&s.bins[i])
 	}
-	return cost, more, true
+	return more, true
 }
 
-// addTo puts the items into a bin of the tier, and returns how much more it costs then.
-func (s *repacker) addTo(at int) Price {
+// addTo puts the items into a bin of the tier.
+func (s *repacker) addTo(at int) {
 	b := &s.bins[at]
 	if s.tierOf(b.typ) != s.tier {
-		return 0
+		return
 	}
-	before, grown := s.price(b), false
+	grown := false
 	for _, item := range s.items {
 		if s.want[item] == 0 {
 			continue
@@ -281,12 +300,14 @@ func (s *repacker) addTo(at int) Price {
 		}
 		s.place(b, item, k, v, mask, open)
 	}
-	return s.price(b) - before
 }
 
 // open opens the bin that holds the most for its price, with some randomness, of the layout's types and a few others. It reports
 // whether a bin takes the item.
 func (s *repacker) open(item int) bool {
+	if !s.budget.Take(openSteps) {
+		return false
+	}
 	best, most := bin{}, 0.0
 	try := func(t int32) {
 		s.budget.Take(openSteps)
@@ -302,7 +323,7 @@ func (s *repacker) open(item int) bool {
 			held += float64((leastShare + s.share[x.Item]) * float64(x.Count))
 		}
 		s.withdraw(&b)
-		if score := held / float64(s.price(&b)+1) * (1 + s.draw.Unit()); score > most {
+		if score := held / (float64(s.price(&b)) + 1) * (1 + s.draw.Unit()); score > most {
 			b, best, most = best, b, score
 		}
 		if len(b.used) > 0 {
@@ -329,7 +350,7 @@ func (s *repacker) fill(b *bin, item int) {
 	if s.put(b, item, s.want[item]) == 0 {
 		return
 	}
-	for _, list := range [][]int{s.items, s.missing} {
+	for _, list := range [][]int{s.items, s.extra} {
 		for _, i := range list {
 			if s.want[i] > 0 && s.draw.Below(blinks) > 0 {
 				s.put(b, i, s.want[i])
@@ -447,22 +468,6 @@ func (f *filler) fill(b *bin, item int) {
 	for _, i := range f.in.order {
 		put(i)
 	}
-}
-
-// shareOfBudget returns the largest fraction of a remaining pool budget that one bin of the type takes.
-func (f *filler) shareOfBudget(t int32) float64 {
-	typ := &f.in.problem.Types[t]
-	pool := &f.pools[typ.Pool]
-	share := 1e-9 // no bin is free
-	if pool.maxNodes != math.MaxInt {
-		share = max(share, 1/float64(pool.maxNodes))
-	}
-	for i, l := range pool.limits {
-		if l != Unlimited && l > 0 {
-			share = max(share, float64(typ.Usage[i])/float64(l))
-		}
-	}
-	return share
 }
 
 // placesMore reports whether f places more copies than o at the highest priority where they differ.

@@ -15,15 +15,16 @@ const (
 	// admitSteps is how many steps one admit takes.
 	admitSteps = 4
 	// repackPart is the fraction of the budget that goes into packing again under all rules, where rules that no relaxation knows
-	// make a difference. 150 random clusters with constraints of all kinds cost 1.7% less with a tenth, 2.2% less with a quarter,
-	// and 3% less with the whole. It ends after idleRounds rounds without a gain for each bin.
+	// make a difference. 150 random clusters with constraints of all kinds cost 1.7% less with a tenth, and 2.2% less with a
+	// quarter. It ends after idleRounds rounds without a gain for each bin.
 	repackPart, idleRounds = 4, 100
 	// putSteps is how many steps one attempt to put an item into a bin takes, and openSteps those of a new bin, measured by a
 	// profile.
 	putSteps, openSteps = 16, 60
-	// A new bin is one of the layout's types or of otherTypes random ones. One of blinks items is passed over. leastShare makes
-	// items without a size count.
-	otherTypes, otherBins, blinks, leastShare = 4, 16, 8, 1e-3
+	// A new bin is one of the layout's types or of otherTypes random ones, and up to otherBins of the bins that are left take
+	// items, and up to otherItems unplaced items are tried, so that a round does not depend on the size of the plan. One of blinks items is passed over. leastShare makes items
+	// without a size count.
+	otherTypes, otherBins, otherItems, blinks, leastShare = 4, 16, 8, 8, 1e-3
 	// A relaxation has at most minNodeShapes to maxNodeShapes different free capacities of existing nodes, such that comparing
 	// each with each class takes at most nodeShapeWork. If there are more, similar ones are merged, in up to nodeShapeDigits
 	// steps of coarseness. With 64 for any number of classes, plans of 5,000 pods and 200 nodes were 2.5% dearer and their
