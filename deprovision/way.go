@@ -57,7 +57,7 @@ func (p *planner) way() (whole, some bool) {
 	}
 	waiting := slices.DeleteFunc(slices.Clone(target.gone), p.movesAgain)
 	groups := p.groups(waiting, &target)
-	whole = true
+	whole = len(waiting) == len(target.gone)
 	for len(groups) > 0 && !p.ended() {
 		var left []removal
 		for _, group := range groups {
