@@ -366,6 +366,46 @@ func TestExpected(t *testing.T) {
 	}
 }
 
+// Pods are nominated to the node that is planned for them before it is opened, but not those that would keep each other out, and of
+// thousands none. The next plan does not count on nominations of ours: kube-scheduler may have refused them.
+func TestPoint(t *testing.T) {
+	spread := func(p *corev1.Pod) {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule}}
+	}
+	making := func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" }
+	o, _ := operate(t, interceptor.Funcs{}, claim("n", "id"), node("n", "id"), pod("a", ""), pod("s", "", spread), pod("c", ""), pod("bound", "n"), pod("other", "", making))
+	nominated := func() (out []string) {
+		for _, name := range []string{"a", "s", "c", "bound", "other"} {
+			if get(t, o, pod(name, "")).Status.NominatedNodeName != "" {
+				out = append(out, name)
+			}
+		}
+		return out
+	}
+	plan := func(to string, names ...string) {
+		for _, name := range names {
+			o.planned[types.UID(name)] = planned{claim: to, pod: types.NamespacedName{Namespace: "default", Name: name}}
+		}
+	}
+	plan("n", "a", "s", "bound")
+	plan("m", "c")
+	for i := range mostNominated {
+		plan("m", fmt.Sprint(i))
+	}
+	o.point(t.Context(), "n", "n")
+	require.Equal(t, []string{"other"}, nominated())
+	_, err := o.read(t.Context())
+	require.NoError(t, err)
+	require.Len(t, o.planned, 4, "the others do not exist")
+	o.point(t.Context(), "n", "n")
+	require.Equal(t, []string{"a", "other"}, nominated())
+	v, err := o.read(t.Context())
+	require.NoError(t, err)
+	for _, p := range v.Pods {
+		require.Equal(t, p.Name == "other", p.Status.NominatedNodeName != "", "%s: there kube-scheduler makes room", p.Name)
+	}
+}
+
 // What was made of a claim holds for its version only.
 func TestClaimsAreReadAnew(t *testing.T) {
 	o, _ := operate(t, interceptor.Funcs{}, claim("n", "id"))

@@ -185,6 +185,7 @@ func (o *Operator) initialize(ctx context.Context, claim *karpv1.NodeClaim, node
 		if left := openAfter - time.Since(since(claim, karpv1.ConditionTypeRegistered)); left > 0 && !lifecycle.Works(node) {
 			return reconcile.Result{RequeueAfter: left}, nil
 		}
+		o.point(ctx, claim.Name, node.Name)
 	}
 	lacks := lifecycle.Lacks(node, claim.Spec.StartupTaints, claim.Spec.Resources.Requests, claim.Status.Capacity)
 	if hook, ok := o.options.Provider.(cloudprovider.RegistrationHook); ok && lacks == "" {

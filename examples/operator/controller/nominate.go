@@ -2,19 +2,20 @@ package controller
 
 import (
 	"context"
-	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// planned is the claim that the last plan has for a pod.
+// planned is the claim that the last plan has for a pod that does not run yet.
 type planned struct {
 	claim string
-	runs  bool
+	pod   types.NamespacedName
 }
 
 // nominate records the claim that is planned for a pod and writes an event that names it.
@@ -25,7 +26,7 @@ func (o *Operator) nominate(v *view, claim *karpv1.NodeClaim, pod *corev1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.planned[pod.UID].claim != claim.Name {
-		o.planned[pod.UID] = planned{claim: claim.Name}
+		o.planned[pod.UID] = planned{claim: claim.Name, pod: client.ObjectKeyFromObject(pod)}
 		o.events.Eventf(pod, claim, corev1.EventTypeNormal, "Nominated", "Nominate", "pod should go to the node of NodeClaim %s", claim.Name)
 	}
 }
@@ -34,11 +35,37 @@ func (o *Operator) nominate(v *view, claim *karpv1.NodeClaim, pod *corev1.Pod) {
 func (o *Operator) started(pod *corev1.Pod, claim *karpv1.NodeClaim) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if plan, ok := o.planned[pod.UID]; ok && !plan.runs {
-		plan.runs = true
-		o.planned[pod.UID] = plan
+	if _, ok := o.planned[pod.UID]; ok {
+		delete(o.planned, pod.UID)
 		podStartSeconds.WithLabelValues(claim.Labels[karpv1.NodePoolLabelKey]).Observe(time.Since(pod.CreationTimestamp.Time).Seconds())
 	}
+}
+
+// mostNominated is how many pods may wait for their nodes if they are to be nominated: whenever kube-scheduler looks at a node for any
+// pod, it works out what the node is like with all pods that are nominated there. With thousands it bound 20 pods a second.
+const mostNominated = 500
+
+// point nominates the pods that are planned for a claim to its node, which is about to be opened: kube-scheduler tries that node first and
+// keeps the place free for as long. It is a hint, so errors do not matter; a pod that does not get there is planned again, see read.
+func (o *Operator) point(ctx context.Context, claim, node string) {
+	var pods []types.NamespacedName
+	o.locked(func(time.Time) {
+		for _, p := range o.planned {
+			if p.claim == claim && len(o.planned) <= mostNominated {
+				pods = append(pods, p.pod)
+			}
+		}
+	})
+	workqueue.ParallelizeUntil(ctx, workers, len(pods), func(i int) {
+		var pod corev1.Pod
+		if o.client.Get(ctx, pods[i], &pod) != nil || !unschedulable(&pod) {
+			return
+		}
+		if slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == corev1.DoNotSchedule }) {
+			return // kube-scheduler counts pods nominated to the node that it tries, but to no other: they would keep each other out
+		}
+		_ = o.writeStatus(ctx, &pod, func() { pod.Status.NominatedNodeName = node })
+	})
 }
 
 // awaited returns the names of the claims that pending pods are planned for. Their nodes stay, even if the pods would fit elsewhere,
@@ -53,17 +80,6 @@ func (o *Operator) awaited(v *view) map[string]bool {
 		}
 	})
 	return out
-}
-
-// forget drops pods that no longer exist.
-func (o *Operator) forget(v *view) {
-	there := make(map[types.UID]bool, len(v.Pods))
-	for _, p := range v.Pods {
-		there[p.UID] = true
-	}
-	o.locked(func(time.Time) {
-		maps.DeleteFunc(o.planned, func(uid types.UID, _ planned) bool { return !there[uid] })
-	})
 }
 
 // expected reports whether an unschedulable pod is planned for a node that is not initialized yet. If it is still unschedulable

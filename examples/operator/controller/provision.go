@@ -124,7 +124,6 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 		log.FromContext(ctx).Info("left out of the plan", "problems", problems.Error())
 	}
 	again = 6 * o.options.Poll
-	o.forget(v)
 	if !slices.ContainsFunc(v.Pods, func(p *corev1.Pod) bool { return unschedulable(p) || v.moving[p.UID] }) || len(v.Pools) == 0 {
 		podsUnplaced.Set(0)
 		return again, nil

@@ -82,11 +82,21 @@ func (o *Operator) read(ctx context.Context) (*view, error) {
 	v.Pods = slices.DeleteFunc(v.Pods, func(p *corev1.Pod) bool { // a pod that no drain may evict stays where it is
 		return leaving[p.Spec.NodeName] && (eviction.Protected(p, v.now) != "" || budgets.Check(p).Always)
 	})
-	for _, p := range v.Pods {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known := make(map[types.UID]planned, len(o.planned))
+	for i, p := range v.Pods {
 		if leaving[p.Spec.NodeName] && eviction.Reschedulable(p) {
 			v.moving[p.UID] = true
 		}
+		if plan, ok := o.planned[p.UID]; ok {
+			if known[p.UID] = plan; p.Spec.NodeName == "" { // nominated by us to a node where kube-scheduler may have refused it
+				q := *p
+				q.Status.NominatedNodeName, v.Pods[i] = "", &q
+			}
+		}
 	}
+	o.planned = known // the others are gone
 	return v, problems
 }
 
