@@ -38,8 +38,9 @@ func (e Effort) steps(copies int) int {
 
 // CostAware looks for the layout with the lowest objective. It solves the linear programme over patterns, buys whole bins of
 // the patterns that pay, repacks the most wasteful bins while its budget lasts, and builds the result under all rules. First fit
-// places what they keep out of its own bin, and a few bins at a time are packed again under all rules. The result is never worse than [FirstFitDecreasing]: it places
-// no fewer copies, in total and of each priority and above, and never costs more where it places the same.
+// places what they keep out of its own bin. Where rules that the linear programme leaves out made a difference, a few bins at a
+// time are packed again under all rules. The result is never worse than [FirstFitDecreasing]: it places no fewer copies, in total
+// and of each priority and above, and never costs more where it places the same.
 type CostAware struct {
 	Effort Effort
 }
@@ -305,7 +306,8 @@ func (p *planner) learn(r *relaxation, s relax.Solution, counts []int, ceiling P
 	p.hints = append(p.hints, h)
 }
 
-// realise builds each column as far as the rules allow, in an existing node or a new bin. Existing nodes are filled before anything is bought.
+// realise builds each column as far as the rules allow, in an existing node or a new bin. Existing nodes are filled before
+// anything is bought.
 func (p *planner) realise(r *relaxation, columns []relax.Column) {
 	in, f := p.in, p.f
 	queues := slices.Clone(r.members) // by class: the items still to be placed

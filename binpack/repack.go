@@ -8,8 +8,9 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
-// repacker improves a layout under all rules (ruin and recreate: G. Schrimpf et al., 2000). Each round empties a few bins and existing
-// nodes and packs their items anew. The search of package relax does that faster, but without the rules that a relaxation leaves out.
+// repacker improves a layout under all rules (ruin and recreate: G. Schrimpf et al., 2000). Each round empties a few bins and
+// existing nodes and packs their items anew. The search of package relax does that faster, but without the rules that a
+// relaxation leaves out.
 type repacker struct {
 	*filler
 	budget *relax.Budget
@@ -107,9 +108,10 @@ func (s *repacker) put(b *bin, item, want int) int {
 	return k
 }
 
-// withdraw takes the bin and what it holds off all counts; count adds it again.
+// withdraw takes the bin and what it holds off all budgets and counts.
 func (s *repacker) withdraw(b *bin) { s.count(b, -1) }
 
+// count adds the bin and what it holds to all budgets and counts; sign -1 takes it off.
 func (s *repacker) count(b *bin, sign int) {
 	if b.node < 0 {
 		s.charge(b.typ, int(b.charged), int64(sign))
@@ -221,8 +223,8 @@ func (s *repacker) ruin() {
 	}
 }
 
-// recreate packs the items into the emptied nodes, every second time into a few of the bins that are left, and into new bins, whose positions
-// begin at base. It reports whether it places more than before, and whether it places no less.
+// recreate packs the items into the emptied nodes, every second time into a few of the bins that are left, and into new bins,
+// whose positions begin at base. It reports whether it places more than before, and whether it places no less.
 func (s *repacker) recreate(base int) (more, ok bool) {
 	for _, item := range s.items {
 		for _, b := range s.emptied {
@@ -240,7 +242,7 @@ func (s *repacker) recreate(base int) (more, ok bool) {
 	}
 	for _, item := range s.items {
 		for s.want[item] > s.lacks[item] {
-			if !s.open(item) {
+			if !s.openAny(item) {
 				return false, false
 			}
 		}
@@ -252,7 +254,7 @@ func (s *repacker) recreate(base int) (more, ok bool) {
 		for i := base; i < len(s.bins); i++ {
 			s.put(&s.bins[i], item, s.want[item])
 		}
-		for s.want[item] > 0 && s.open(item) {
+		for s.want[item] > 0 && s.openAny(item) {
 		}
 	}
 	for _, list := range [][]int{s.items, s.extra} {
@@ -302,9 +304,9 @@ func (s *repacker) addTo(at int) {
 	}
 }
 
-// open opens the bin that holds the most for its price, with some randomness, of the layout's types and a few others. It reports
-// whether a bin takes the item.
-func (s *repacker) open(item int) bool {
+// openAny opens the bin that holds the most for its price, with some randomness, of the layout's types and a few others. It
+// reports whether a bin takes the item.
+func (s *repacker) openAny(item int) bool {
 	if !s.budget.Take(openSteps) {
 		return false
 	}
@@ -317,7 +319,7 @@ func (s *repacker) open(item int) bool {
 		}
 		b := s.newBin(t, mask)
 		s.charge(t, int(b.charged), 1)
-		s.fill(&b, item)
+		s.fillSome(&b, item)
 		held := 0.0
 		for _, x := range b.shares {
 			held += float64((leastShare + s.share[x.Item]) * float64(x.Count))
@@ -345,8 +347,9 @@ func (s *repacker) open(item int) bool {
 	return true
 }
 
-// fill puts the item into the bin, then the others, but passes over some of them (blinks: J. Christiaens, G. Vanden Berghe, 2020).
-func (s *repacker) fill(b *bin, item int) {
+// fillSome puts the item into the bin, then the others, but passes over some of them (blinks: J. Christiaens, G. Vanden Berghe,
+// 2020).
+func (s *repacker) fillSome(b *bin, item int) {
 	if s.put(b, item, s.want[item]) == 0 {
 		return
 	}

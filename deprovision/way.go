@@ -57,7 +57,7 @@ func (p *planner) way() (whole, some bool) {
 	}
 	waiting := slices.DeleteFunc(slices.Clone(target.gone), p.movesAgain)
 	groups := p.groups(waiting, &target)
-	whole = len(waiting) == len(target.gone)
+	whole = len(waiting) == len(target.gone) // otherwise the state is another than the search ended with
 	for len(groups) > 0 && !p.ended() {
 		var left []removal
 		for _, group := range groups {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -394,9 +396,9 @@ func TestPoint(t *testing.T) {
 	}
 	o.point(t.Context(), "n", "n")
 	require.Equal(t, []string{"other"}, nominated())
-	_, err := o.read(t.Context())
-	require.NoError(t, err)
-	require.Len(t, o.planned, 4, "the others do not exist")
+	for i := range mostNominated {
+		delete(o.planned, types.UID(fmt.Sprint(i)))
+	}
 	o.point(t.Context(), "n", "n")
 	require.Equal(t, []string{"a", "other"}, nominated())
 	v, err := o.read(t.Context())
@@ -404,6 +406,21 @@ func TestPoint(t *testing.T) {
 	for _, p := range v.Pods {
 		require.Equal(t, p.Name == "other", p.Status.NominatedNodeName != "", "%s: there kube-scheduler makes room", p.Name)
 	}
+}
+
+// A plan drops what an earlier one planned for pods that are gone, or that it has no place for.
+func TestPlannedPods(t *testing.T) {
+	giant := func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("100k")
+	}
+	c, n := ready("n", "id")
+	o, _ := operate(t, interceptor.Funcs{}, pool("default"), c, n, pod("bound", "n"), pod("fits", ""), pod("giant", "", giant))
+	for _, name := range []types.UID{"bound", "fits", "giant", "gone"} {
+		o.planned[name] = planned{claim: "n"}
+	}
+	_, err := o.provision(t.Context())
+	require.NoError(t, err)
+	require.ElementsMatch(t, []types.UID{"bound", "fits"}, slices.Collect(maps.Keys(o.planned)))
 }
 
 // What was made of a claim holds for its version only.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -148,13 +150,19 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 	for i := range nodes {
 		v.claims[nodes[i].Name] = bought[i]
 	}
+	known := map[types.UID]bool{} // pods that have a place; the others were refused, or are gone
+	for _, q := range v.Pods {
+		known[q.UID] = q.Spec.NodeName != ""
+	}
 	for _, b := range p.Bindings() {
+		known[b.Pod.UID] = true
 		if claim := v.claims[b.Node]; claim != nil {
 			o.nominate(v, claim, b.Pod)
 		}
 	}
 	o.refuse(v, p)
 	o.locked(func(now time.Time) {
+		maps.DeleteFunc(o.planned, func(pod types.UID, _ planned) bool { return !known[pod] })
 		if len(p.Bindings()) > 0 {
 			o.provisioned = now
 		}
@@ -210,11 +218,4 @@ func (o *Operator) refuse(v *view, p *plan.Plan) {
 		}
 	}
 	podsUnplaced.Set(float64(total))
-	o.locked(func(time.Time) {
-		for _, u := range unplaced {
-			for _, p := range u.Pods {
-				delete(o.planned, p.UID)
-			}
-		}
-	})
 }

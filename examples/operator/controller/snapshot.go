@@ -84,19 +84,15 @@ func (o *Operator) read(ctx context.Context) (*view, error) {
 	})
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	known := make(map[types.UID]planned, len(o.planned))
 	for i, p := range v.Pods {
 		if leaving[p.Spec.NodeName] && eviction.Reschedulable(p) {
 			v.moving[p.UID] = true
 		}
-		if plan, ok := o.planned[p.UID]; ok {
-			if known[p.UID] = plan; p.Spec.NodeName == "" { // nominated by us to a node where kube-scheduler may have refused it
-				q := *p
-				q.Status.NominatedNodeName, v.Pods[i] = "", &q
-			}
+		if _, ours := o.planned[p.UID]; ours && p.Spec.NodeName == "" { // we nominated it, and kube-scheduler may have refused it there
+			q := *p
+			q.Status.NominatedNodeName, v.Pods[i] = "", &q
 		}
 	}
-	o.planned = known // the others are gone
 	return v, problems
 }
 
