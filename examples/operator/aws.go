@@ -14,9 +14,7 @@ import (
 
 // openAWS returns EC2, with the credentials of AWS's default chain.
 func (f *flags) openAWS(ctx context.Context, api client.Client) (*aws.Provider, error) {
-	return aws.New(ctx, aws.Options{
-		Cluster: f.cluster, Region: f.region, Queue: f.queue, StatusChecks: true, Classes: classes{api},
-	})
+	return aws.New(ctx, aws.Options{Cluster: f.cluster, Region: f.region, Queue: f.queue, StatusChecks: true, Classes: classes{api}})
 }
 
 // classes finds EC2NodeClasses in the cluster.

@@ -43,7 +43,7 @@ func operate(t *testing.T, faults interceptor.Funcs, objects ...client.Object) (
 	b := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithRESTMapper(mapper).WithInterceptorFuncs(faults).
 		WithStatusSubresource(&karpv1.NodeClaim{}, &karpv1.NodePool{}, &corev1.Pod{}, &corev1.Node{}).
 		WithObjects(&kwok.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}).WithObjects(objects...)
-	require.NoError(t, indexes(func(o client.Object, field string, value client.IndexerFunc) error {
+	require.NoError(t, indexes(func(_ context.Context, o client.Object, field string, value client.IndexerFunc) error {
 		b = b.WithIndex(o, field, value)
 		return nil
 	}))
@@ -364,47 +364,101 @@ func TestExpected(t *testing.T) {
 	o, _ := operate(t, interceptor.Funcs{}, claim("open", "id", karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized), claim("coming", "id-2"), going)
 	for to, want := range map[string]bool{"open": false, "coming": true, "going": false, "gone": false, "": false} {
 		o.planned["a"] = planned{claim: to}
-		require.Equal(t, want, o.expected(t.Context(), pod("a", "")), to)
+		result, err := o.reconcilePod(t.Context(), pod("a", ""))
+		require.NoError(t, err)
+		require.Equal(t, want, result.RequeueAfter > 0, to)
+		require.Equal(t, want, len(o.wake) == 0, to)
+		o.wake = make(chan struct{}, 1)
 	}
 }
 
-// Pods are nominated to the node that is planned for them before it is opened, but not those that would keep each other out, and of
-// thousands none. The next plan does not count on nominations of ours: kube-scheduler may have refused them.
-func TestPoint(t *testing.T) {
+// Nodes of one plan are opened together, after their pods are nominated, but not those that would keep each other out. The next plan does
+// not count on nominations of ours: kube-scheduler may have refused them.
+func TestOpen(t *testing.T) {
+	joined := func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{karpv1.UnregisteredNoExecuteTaint}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	}
 	spread := func(p *corev1.Pod) {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule}}
 	}
 	making := func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" }
-	o, _ := operate(t, interceptor.Funcs{}, claim("n", "id"), node("n", "id"), pod("a", ""), pod("s", "", spread), pod("c", ""), pod("bound", "n"), pod("other", "", making))
-	nominated := func() (out []string) {
+	o, _ := operate(t, interceptor.Funcs{}, claim("n", "id-n", karpv1.ConditionTypeRegistered), node("n", "id-n", joined), claim("m", "id-m"), node("m", "id-m", joined),
+		pod("a", ""), pod("s", "", spread), pod("c", ""), pod("bound", "n"), pod("other", "", making))
+	for to, names := range map[string][]string{"n": {"a", "s", "bound"}, "m": {"c"}, "gone": {"d"}} {
+		for _, name := range names {
+			o.planned[types.UID(name)] = planned{to, types.NamespacedName{Namespace: "default", Name: name}}
+		}
+	}
+	// open returns when the claim of n has to look again, and what is then nominated and open.
+	open := func() (again time.Duration, nominated, open []string) {
+		result, err := o.stepClaim(t.Context(), get(t, o, claim("n", "")))
+		require.NoError(t, err)
 		for _, name := range []string{"a", "s", "c", "bound", "other"} {
 			if get(t, o, pod(name, "")).Status.NominatedNodeName != "" {
-				out = append(out, name)
+				nominated = append(nominated, name)
 			}
 		}
-		return out
-	}
-	plan := func(to string, names ...string) {
-		for _, name := range names {
-			o.planned[types.UID(name)] = planned{claim: to, pod: types.NamespacedName{Namespace: "default", Name: name}}
+		for _, name := range []string{"n", "m"} {
+			if !hasTaint(get(t, o, node(name, "")), karpv1.UnregisteredTaintKey) {
+				open = append(open, name)
+			}
 		}
+		return result.RequeueAfter, nominated, open
 	}
-	plan("n", "a", "s", "bound")
-	plan("m", "c")
-	for i := range mostNominated {
-		plan("m", fmt.Sprint(i))
-	}
-	o.point(t.Context(), "n", "n")
-	require.Equal(t, []string{"other"}, nominated())
-	for i := range mostNominated {
-		delete(o.planned, types.UID(fmt.Sprint(i)))
-	}
-	o.point(t.Context(), "n", "n")
-	require.Equal(t, []string{"a", "other"}, nominated())
+	again, nominated, opened := open()
+	require.InDelta(t, openAfter.Seconds(), again.Seconds(), 1, "the other one is still coming")
+	require.Equal(t, []string{"other"}, nominated)
+	require.Empty(t, opened)
+
+	require.NoError(t, o.register(t.Context(), get(t, o, claim("m", "")), get(t, o, node("m", ""))))
+	again, nominated, opened = open()
+	require.Zero(t, again)
+	require.Equal(t, []string{"a", "c", "other"}, nominated)
+	require.Equal(t, []string{"n", "m"}, opened)
 	v, err := o.read(t.Context())
 	require.NoError(t, err)
 	for _, p := range v.Pods {
 		require.Equal(t, p.Name == "other", p.Status.NominatedNodeName != "", "%s: there kube-scheduler makes room", p.Name)
+	}
+}
+
+// A node that is not ready, or that waits for the others of its plan, is opened after a while, and with it all that are ready. Of
+// thousands of pods, none is nominated.
+func TestOpenLate(t *testing.T) {
+	joined := func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{karpv1.UnregisteredNoExecuteTaint} }
+	works := func(n *corev1.Node) {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	}
+	for _, more := range []int{0, mostNominated} {
+		late := claim("late", "id-late", karpv1.ConditionTypeRegistered)
+		for i := range late.Status.Conditions {
+			late.Status.Conditions[i].LastTransitionTime = metav1.NewTime(time.Now().Add(-openAfter))
+		}
+		o, _ := operate(t, interceptor.Funcs{}, late, node("late", "id-late", joined), claim("coming", "id-coming"), pod("a", ""),
+			claim("n", "id-n", karpv1.ConditionTypeRegistered), node("n", "id-n", joined, works), claim("unready", "id-unready", karpv1.ConditionTypeRegistered), node("unready", "id-unready", joined))
+		opened := func() (out []string) {
+			for _, name := range []string{"late", "n", "unready"} {
+				if !hasTaint(get(t, o, node(name, "")), karpv1.UnregisteredTaintKey) {
+					out = append(out, name)
+				}
+			}
+			return out
+		}
+		for i := range more {
+			o.planned[types.UID(fmt.Sprint(i))] = planned{claim: "n"}
+		}
+		o.planned["a"] = planned{"n", types.NamespacedName{Namespace: "default", Name: "a"}}
+		o.planned["c"] = planned{claim: "coming"}
+		for _, name := range []string{"unready", "n"} {
+			_, err := o.stepClaim(t.Context(), get(t, o, claim(name, "")))
+			require.NoError(t, err)
+			require.Empty(t, opened())
+		}
+		_, err := o.stepClaim(t.Context(), get(t, o, claim("late", "")))
+		require.NoError(t, err)
+		require.Equal(t, []string{"late", "n"}, opened())
+		require.Equal(t, more == 0, get(t, o, pod("a", "")).Status.NominatedNodeName == "n")
 	}
 }
 

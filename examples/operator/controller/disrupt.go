@@ -76,9 +76,8 @@ func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Res
 	if err != nil {
 		return deprovision.Result{}, err
 	}
-	awaited := o.awaited(v)
 	for node, claim := range v.claims {
-		if v.busy[claim.Name] || awaited[claim.Name] {
+		if v.busy[claim.Name] || v.awaited[claim.Name] { // kube-scheduler may bind a pod there at any moment, even if it fits elsewhere
 			nominated = append(nominated, node)
 		}
 	}
@@ -106,9 +105,8 @@ func (o *Operator) planDisruption(ctx context.Context, v *view) (deprovision.Res
 func (o *Operator) start(ctx context.Context, v *view, c *deprovision.Command) {
 	o.deciding.Lock()
 	defer o.deciding.Unlock()
-	o.mu.Lock()
-	stale := c.Saves() && o.provisioned.After(v.now)
-	o.mu.Unlock()
+	stale := false
+	o.locked(func(time.Time) { stale = c.Saves() && o.provisioned.After(v.now) })
 	if stale {
 		return
 	}
@@ -239,10 +237,7 @@ func (o *Operator) reopen(ctx context.Context, v *view) error {
 		if !hasTaint(n, karpv1.DisruptedTaintKey) || claim == nil || claim.DeletionTimestamp != nil || n.DeletionTimestamp != nil || v.busy[claim.Name] {
 			continue
 		}
-		node := n.DeepCopy() // the cache owns n
-		errs = append(errs, client.IgnoreNotFound(o.write(ctx, node, func() {
-			node.Spec.Taints = withoutTaint(node.Spec.Taints, karpv1.DisruptedTaintKey)
-		})))
+		errs = append(errs, client.IgnoreNotFound(o.untaint(ctx, n.DeepCopy(), karpv1.DisruptedTaintKey))) // the cache owns n
 	}
 	return errors.Join(errs...)
 }

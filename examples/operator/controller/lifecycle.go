@@ -54,10 +54,12 @@ func (o *Operator) stepClaim(ctx context.Context, claim *karpv1.NodeClaim) (reco
 		return reconcile.Result{}, o.lost(ctx, claim)
 	case !registered:
 		return reconcile.Result{}, o.register(ctx, claim, node)
-	case !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized):
-		return o.initialize(ctx, claim, node)
+	case claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized):
+		return reconcile.Result{}, nil
+	case hasTaint(node, karpv1.UnregisteredTaintKey):
+		return o.open(ctx, claim) // the change of the node reconciles the claim again
 	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, o.initialize(ctx, claim, node)
 }
 
 // lost deletes a claim whose registered node was deleted in spite of its finalizer, because no kubelet registers it again. The cache may
@@ -175,51 +177,36 @@ func (o *Operator) register(ctx context.Context, claim *karpv1.NodeClaim, node *
 	return o.await(ctx, claim, is(karpv1.ConditionTypeRegistered))
 }
 
-// openAfter is how long an unready node keeps the unregistered taint. It may be waiting for daemons that do not tolerate the taint, such
-// as those of its network.
-const openAfter = 5 * time.Second
-
-// initialize removes the unregistered taint of a node, and marks node and claim as initialized when nothing is lacking.
-func (o *Operator) initialize(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) (reconcile.Result, error) {
-	if hasTaint(node, karpv1.UnregisteredTaintKey) {
-		if left := openAfter - time.Since(since(claim, karpv1.ConditionTypeRegistered)); left > 0 && !lifecycle.Works(node) {
-			return reconcile.Result{RequeueAfter: left}, nil
-		}
-		o.point(ctx, claim.Name, node.Name)
-	}
-	lacks := lifecycle.Lacks(node, claim.Spec.StartupTaints, claim.Spec.Resources.Requests, claim.Status.Capacity)
-	if hook, ok := o.options.Provider.(cloudprovider.RegistrationHook); ok && lacks == "" {
-		if err := hook.Registered(ctx, claim.Status.ProviderID, node.DeepCopy()); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	err := o.write(ctx, node, func() {
-		node.Spec.Taints = withoutTaint(node.Spec.Taints, karpv1.UnregisteredTaintKey)
-		if lacks == "" {
-			metav1.SetMetaDataLabel(&node.ObjectMeta, karpv1.NodeInitializedLabelKey, "true")
-		}
-	})
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	err = o.writeStatus(ctx, claim, func() {
-		if lacks != "" { // a change of the node reconciles the claim again
+// initialize marks the open node of a claim, and the claim, as initialized when nothing is lacking.
+func (o *Operator) initialize(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
+	if lacks := lifecycle.Lacks(node, claim.Spec.StartupTaints, claim.Spec.Resources.Requests, claim.Status.Capacity); lacks != "" {
+		return o.writeStatus(ctx, claim, func() { // a change of the node reconciles the claim again
 			claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionTypeInitialized, "Waiting", lacks)
-			return
+		})
+	}
+	if hook, ok := o.options.Provider.(cloudprovider.RegistrationHook); ok {
+		if err := hook.Registered(ctx, claim.Status.ProviderID, node.DeepCopy()); err != nil {
+			return err
 		}
+	}
+	if err := o.write(ctx, node, func() { metav1.SetMetaDataLabel(&node.ObjectMeta, karpv1.NodeInitializedLabelKey, "true") }); err != nil {
+		return err
+	}
+	if err := o.writeStatus(ctx, claim, func() {
 		claim.Status.Capacity, claim.Status.Allocatable = node.Status.Capacity, node.Status.Allocatable
 		claim.StatusConditions().SetTrue(karpv1.ConditionTypeInitialized)
-	})
-	if err == nil && lacks == "" {
-		o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Initialized", "Initialize", "node %s is ready for pods", node.Name)
-		nodeReadySeconds.WithLabelValues(claim.Labels[karpv1.NodePoolLabelKey]).Observe(time.Since(claim.CreationTimestamp.Time).Seconds())
-		err = o.await(ctx, claim, is(karpv1.ConditionTypeInitialized))
+	}); err != nil {
+		return err
 	}
-	return reconcile.Result{}, err
+	o.events.Eventf(claim, nil, corev1.EventTypeNormal, "Initialized", "Initialize", "node %s is ready for pods", node.Name)
+	nodeReadySeconds.WithLabelValues(claim.Labels[karpv1.NodePoolLabelKey]).Observe(time.Since(claim.CreationTimestamp.Time).Seconds())
+	return o.await(ctx, claim, is(karpv1.ConditionTypeInitialized))
 }
 
-func withoutTaint(taints []corev1.Taint, key string) []corev1.Taint {
-	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return t.Key == key })
+func (o *Operator) untaint(ctx context.Context, node *corev1.Node, key string) error {
+	return o.write(ctx, node, func() {
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+	})
 }
 
 func hasTaint(node *corev1.Node, key string) bool {

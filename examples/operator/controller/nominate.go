@@ -2,14 +2,21 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/lifecycle"
+	"github.com/joinery-sdk/joinery/examples/plan"
 )
 
 // planned is the claim that the last plan has for a pod that does not run yet.
@@ -18,79 +25,101 @@ type planned struct {
 	pod   types.NamespacedName
 }
 
-// nominate records the claim that is planned for a pod and writes an event that names it.
-func (o *Operator) nominate(v *view, claim *karpv1.NodeClaim, pod *corev1.Pod) {
-	if v.moving[pod.UID] { // it still runs; the pod that replaces it will be nominated
-		return
+// nominate records which claims are planned for pods, with an event for each that is new, and drops what an earlier plan had for pods that
+// are gone or have no place now.
+func (o *Operator) nominate(v *view, p *plan.Plan) {
+	known := map[types.UID]bool{}
+	for _, q := range v.Pods {
+		known[q.UID] = q.Spec.NodeName != ""
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.planned[pod.UID].claim != claim.Name {
-		o.planned[pod.UID] = planned{claim: claim.Name, pod: client.ObjectKeyFromObject(pod)}
-		o.events.Eventf(pod, claim, corev1.EventTypeNormal, "Nominated", "Nominate", "pod should go to the node of NodeClaim %s", claim.Name)
-	}
+	o.locked(func(time.Time) {
+		for _, b := range p.Bindings() {
+			known[b.Pod.UID] = true
+			claim := v.claims[b.Node]
+			if claim != nil && !v.moving[b.Pod.UID] && o.planned[b.Pod.UID].claim != claim.Name { // of one that moves, the successor will be nominated
+				o.planned[b.Pod.UID] = planned{claim: claim.Name, pod: client.ObjectKeyFromObject(b.Pod)}
+				o.events.Eventf(b.Pod, claim, corev1.EventTypeNormal, "Nominated", "Nominate", "pod should go to the node of NodeClaim %s", claim.Name)
+			}
+		}
+		maps.DeleteFunc(o.planned, func(pod types.UID, _ planned) bool { return !known[pod] })
+	})
 }
 
-// started observes, once a pod, the time from its creation until it runs.
-func (o *Operator) started(pod *corev1.Pod, claim *karpv1.NodeClaim) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if _, ok := o.planned[pod.UID]; ok {
-		delete(o.planned, pod.UID)
-		podStartSeconds.WithLabelValues(claim.Labels[karpv1.NodePoolLabelKey]).Observe(time.Since(pod.CreationTimestamp.Time).Seconds())
-	}
-}
+const (
+	// openAfter is how long a node keeps the unregistered taint because nodes are not ready: itself, or others of the plan. It may be
+	// waiting for daemons that do not tolerate the taint, such as those of its network.
+	openAfter = 5 * time.Second
+	// mostNominated is how many pods may wait for their nodes if they are to be nominated: whenever kube-scheduler looks at a node for
+	// any pod, it works out what the node is like with all pods that are nominated there. With thousands it bound 20 pods a second.
+	mostNominated = 500
+)
 
-// mostNominated is how many pods may wait for their nodes if they are to be nominated: whenever kube-scheduler looks at a node for any
-// pod, it works out what the node is like with all pods that are nominated there. With thousands it bound 20 pods a second.
-const mostNominated = 500
-
-// point nominates the pods that are planned for a claim to its node, which is about to be opened: kube-scheduler tries that node first and
-// keeps the place free for as long. It is a hint, so errors do not matter; a pod that does not get there is planned again, see read.
-func (o *Operator) point(ctx context.Context, claim, node string) {
-	var pods []types.NamespacedName
+// open removes the unregistered taint of a registered node, together with those of the other nodes that pods are planned for: one that is
+// open before the others is filled with pods that are planned for those, and at each, kube-scheduler tries all pods again that
+// wait. If few pods wait, they are nominated first.
+func (o *Operator) open(ctx context.Context, claim *karpv1.NodeClaim) (reconcile.Result, error) {
+	o.opening.Lock()
+	defer o.opening.Unlock()
+	pods := map[string][]types.NamespacedName{claim.Name: nil} // by claim
 	o.locked(func(time.Time) {
 		for _, p := range o.planned {
-			if p.claim == claim && len(o.planned) <= mostNominated {
-				pods = append(pods, p.pod)
+			pods[p.claim] = append(pods[p.claim], p.pod)
+		}
+	})
+	left := openAfter - time.Since(since(claim, karpv1.ConditionTypeRegistered))
+	var shut []*corev1.Node
+	var hints []planned
+	for name := range pods {
+		var c karpv1.NodeClaim
+		if o.client.Get(ctx, client.ObjectKey{Name: name}, &c) != nil || c.DeletionTimestamp != nil || is(karpv1.ConditionTypeInitialized)(&c) {
+			continue
+		}
+		node, err := o.nodeOf(ctx, &c)
+		ready := node != nil && is(karpv1.ConditionTypeRegistered)(&c) && lifecycle.Works(node)
+		if err != nil || !ready && left > 0 {
+			return reconcile.Result{RequeueAfter: left}, err
+		}
+		if node != nil && (ready || name == claim.Name) && hasTaint(node, karpv1.UnregisteredTaintKey) {
+			for _, pod := range pods[name] {
+				hints = append(hints, planned{node.Name, pod})
 			}
+			shut = append(shut, node)
 		}
-	})
-	workqueue.ParallelizeUntil(ctx, workers, len(pods), func(i int) {
-		var pod corev1.Pod
-		if o.client.Get(ctx, pods[i], &pod) != nil || !unschedulable(&pod) {
-			return
-		}
-		if slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == corev1.DoNotSchedule }) {
-			return // kube-scheduler counts pods nominated to the node that it tries, but to no other: they would keep each other out
-		}
-		_ = o.writeStatus(ctx, &pod, func() { pod.Status.NominatedNodeName = node })
-	})
-}
-
-// awaited returns the names of the claims that pending pods are planned for. Their nodes stay, even if the pods would fit elsewhere,
-// because kube-scheduler may bind them there at any moment.
-func (o *Operator) awaited(v *view) map[string]bool {
-	out := map[string]bool{}
-	o.locked(func(time.Time) {
-		for _, p := range v.Pods {
-			if plan, ok := o.planned[p.UID]; ok && p.Spec.NodeName == "" {
-				out[plan.claim] = true
-			}
-		}
-	})
-	return out
-}
-
-// expected reports whether an unschedulable pod is planned for a node that is not initialized yet. If it is still unschedulable
-// afterwards, other pods have taken its place, and it is planned again.
-func (o *Operator) expected(ctx context.Context, pod *corev1.Pod) bool {
-	o.mu.Lock()
-	name := o.planned[pod.UID].claim
-	o.mu.Unlock()
-	var claim karpv1.NodeClaim
-	if name == "" || o.client.Get(ctx, client.ObjectKey{Name: name}, &claim) != nil || claim.DeletionTimestamp != nil {
-		return false
 	}
-	return !is(karpv1.ConditionTypeInitialized)(&claim)
+	workqueue.ParallelizeUntil(ctx, workers, len(hints), func(i int) { o.hint(ctx, hints[i].pod, hints[i].claim) })
+	errs := make([]error, len(shut))
+	workqueue.ParallelizeUntil(ctx, workers, len(shut), func(i int) {
+		errs[i] = retry.RetryOnConflict(retry.DefaultRetry, func() error { // the kubelet has just begun to report, and the others are open
+			if err := o.api.Get(ctx, client.ObjectKeyFromObject(shut[i]), shut[i]); err != nil {
+				return err
+			}
+			return o.untaint(ctx, shut[i], karpv1.UnregisteredTaintKey)
+		})
+	})
+	return reconcile.Result{}, errors.Join(errs...)
+}
+
+// hint nominates an unschedulable pod to a node: kube-scheduler tries that node first, and keeps the place free for as long. Errors do not
+// matter; kube-scheduler drops a nomination if it tries the pod before the node is open, see read.
+func (o *Operator) hint(ctx context.Context, name types.NamespacedName, node string) {
+	many := false
+	o.locked(func(time.Time) { many = len(o.planned) > mostNominated })
+	var pod corev1.Pod
+	if many || o.client.Get(ctx, name, &pod) != nil || !unschedulable(&pod) {
+		return
+	}
+	if slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == corev1.DoNotSchedule }) {
+		return // kube-scheduler counts pods nominated to the node that it tries, but to no other: they would keep each other out
+	}
+	_ = o.writeStatus(ctx, &pod, func() { pod.Status.NominatedNodeName = node })
+}
+
+// place returns the claim that a pod is planned for, nil if there is none or not for long.
+func (o *Operator) place(ctx context.Context, pod *corev1.Pod) *karpv1.NodeClaim {
+	claim := &karpv1.NodeClaim{}
+	o.locked(func(time.Time) { claim.Name = o.planned[pod.UID].claim })
+	if claim.Name == "" || o.client.Get(ctx, client.ObjectKeyFromObject(claim), claim) != nil || claim.DeletionTimestamp != nil {
+		return nil
+	}
+	return claim
 }

@@ -67,9 +67,8 @@ func (o *Operator) notice(ctx context.Context, e interruption.Event) error {
 	o.events.Eventf(claim, nil, corev1.EventTypeWarning, string(e.Kind), "Interrupt", "the cloud says so; at the earliest %s", e.Deadline.Format(time.RFC3339))
 	interruptions.WithLabelValues(string(e.Kind)).Inc()
 	if e.Kind.Refuses() && machine.Type != "" {
-		o.locked(func(now time.Time) {
-			o.ledger = o.ledger.Refuse(now, cloudprovider.Refusal{Type: machine.Type, Offering: machine.Offering, Detail: string(e.Kind)})
-		})
+		refusal := cloudprovider.Refusal{Type: machine.Type, Offering: machine.Offering, Detail: string(e.Kind)}
+		o.locked(func(now time.Time) { o.ledger = o.ledger.Refuse(now, refusal) })
 	}
 	if e.Kind.Respond() == interruption.Ignore || claim.DeletionTimestamp != nil {
 		return nil

@@ -82,9 +82,9 @@ type Operator struct {
 	events  events.EventRecorder
 	wake    chan struct{} // pods have to be planned
 
-	tried sync.Map // by UID of a claim, the time when this process first tried to launch it
-
+	tried    sync.Map   // by UID of a claim, the time when this process first tried to launch it
 	deciding sync.Mutex // held from reading the caches until they show what was decided
+	opening  sync.Mutex // no node is opened before the pods of all are nominated
 
 	mu          sync.Mutex
 	ledger      availability.Ledger   // what the cloud refused
@@ -131,10 +131,7 @@ func New(cfg *rest.Config, options Options) (*Operator, error) {
 		options: options, manager: mgr, client: mgr.GetClient(), api: mgr.GetAPIReader(), events: &herald{mgr.GetEventRecorder("joinery"), flowcontrol.NewTokenBucketRateLimiter(20, 100)}, wake: make(chan struct{}, 1),
 		busy: map[string]bool{}, planned: map[types.UID]planned{},
 	}
-	err = indexes(func(object client.Object, field string, value client.IndexerFunc) error {
-		return mgr.GetFieldIndexer().IndexField(context.Background(), object, field, value)
-	})
-	err = errors.Join(err, o.watch())
+	err = errors.Join(indexes(mgr.GetFieldIndexer().IndexField), o.watch())
 	for _, loop := range []manager.RunnableFunc{o.provisionLoop, o.disruptLoop, o.noticeLoop, o.reviewLoop} {
 		err = errors.Join(err, mgr.Add(loop))
 	}
@@ -173,10 +170,9 @@ func (h *herald) Eventf(regarding, related runtime.Object, kind, reason, action,
 func (o *Operator) Manager() manager.Manager { return o.manager }
 
 // Prices returns the prices of nodes in dollars an hour, by name, as of the last plan of disruption.
-func (o *Operator) Prices() map[string]float64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.prices
+func (o *Operator) Prices() (prices map[string]float64) {
+	o.locked(func(time.Time) { prices = o.prices })
+	return prices
 }
 
 // locked calls change with the lock held.
@@ -187,7 +183,8 @@ func (o *Operator) locked(change func(now time.Time)) {
 }
 
 // indexes adds the indexes of the caches.
-func indexes(index func(object client.Object, field string, value client.IndexerFunc) error) error {
+func indexes(index func(ctx context.Context, object client.Object, field string, value client.IndexerFunc) error) error {
+	ctx := context.Background()
 	one := func(value string) []string {
 		if value == "" {
 			return nil
@@ -195,9 +192,9 @@ func indexes(index func(object client.Object, field string, value client.Indexer
 		return []string{value}
 	}
 	return errors.Join(
-		index(&corev1.Pod{}, podNode, func(x client.Object) []string { return one(x.(*corev1.Pod).Spec.NodeName) }),
-		index(&corev1.Node{}, nodeProvider, func(x client.Object) []string { return one(x.(*corev1.Node).Spec.ProviderID) }),
-		index(&karpv1.NodeClaim{}, claimProvider, func(x client.Object) []string { return one(x.(*karpv1.NodeClaim).Status.ProviderID) }),
+		index(ctx, &corev1.Pod{}, podNode, func(x client.Object) []string { return one(x.(*corev1.Pod).Spec.NodeName) }),
+		index(ctx, &corev1.Node{}, nodeProvider, func(x client.Object) []string { return one(x.(*corev1.Node).Spec.ProviderID) }),
+		index(ctx, &karpv1.NodeClaim{}, claimProvider, func(x client.Object) []string { return one(x.(*karpv1.NodeClaim).Status.ProviderID) }),
 	)
 }
 

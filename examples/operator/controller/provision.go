@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,8 +37,13 @@ func (o *Operator) reconcilePod(ctx context.Context, pod *corev1.Pod) (reconcile
 	if !unschedulable(pod) {
 		return reconcile.Result{}, o.podMoved(ctx, pod)
 	}
-	if o.expected(ctx, pod) {
-		return reconcile.Result{RequeueAfter: o.options.Poll}, nil
+	if claim := o.place(ctx, pod); claim != nil {
+		if claim.Status.NodeName != "" && pod.Status.NominatedNodeName == "" { // kube-scheduler has tried it before the node was open
+			o.hint(ctx, client.ObjectKeyFromObject(pod), claim.Status.NodeName)
+		}
+		if !is(karpv1.ConditionTypeInitialized)(claim) { // if the pod is still unschedulable afterwards, its place is taken
+			return reconcile.Result{RequeueAfter: o.options.Poll}, nil
+		}
 	}
 	o.Wake()
 	return reconcile.Result{}, nil
@@ -66,9 +69,12 @@ func (o *Operator) podMoved(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil || claim == nil {
 		return err
 	}
-	if pod.Status.Phase == corev1.PodRunning {
-		o.started(pod, claim)
-	}
+	o.locked(func(now time.Time) {
+		if _, ok := o.planned[pod.UID]; ok && pod.Status.Phase == corev1.PodRunning { // once a pod
+			delete(o.planned, pod.UID)
+			podStartSeconds.WithLabelValues(claim.Labels[karpv1.NodePoolLabelKey]).Observe(now.Sub(pod.CreationTimestamp.Time).Seconds())
+		}
+	})
 	at := eligibility.LastPodEvent(pod, time.Now())
 	if !at.After(claim.Status.LastPodEventTime.Add(lastPodEventPause)) && !claim.Status.LastPodEventTime.IsZero() {
 		return nil
@@ -150,19 +156,9 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 	for i := range nodes {
 		v.claims[nodes[i].Name] = bought[i]
 	}
-	known := map[types.UID]bool{} // pods that have a place; the others were refused, or are gone
-	for _, q := range v.Pods {
-		known[q.UID] = q.Spec.NodeName != ""
-	}
-	for _, b := range p.Bindings() {
-		known[b.Pod.UID] = true
-		if claim := v.claims[b.Node]; claim != nil {
-			o.nominate(v, claim, b.Pod)
-		}
-	}
+	o.nominate(v, p)
 	o.refuse(v, p)
 	o.locked(func(now time.Time) {
-		maps.DeleteFunc(o.planned, func(pod types.UID, _ planned) bool { return !known[pod] })
 		if len(p.Bindings()) > 0 {
 			o.provisioned = now
 		}

@@ -19,6 +19,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/availability"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/simulate"
@@ -36,6 +37,7 @@ type view struct {
 	pools   map[string]knownPool         // by name
 	busy    map[string]bool              // claims of running commands, by name, as of before the rest was read
 	moving  map[types.UID]bool           // pods of leaving nodes, which need another place
+	awaited map[string]bool              // claims that pending pods are planned for, by name
 	now     time.Time
 }
 
@@ -57,7 +59,7 @@ func cached[T client.Object](ctx context.Context, o *Operator, into client.Objec
 // read makes a view from the caches. It leaves out invalid pools and claims, and joins their errors; such a view can be planned with. If
 // the caches cannot be read, the view is nil.
 func (o *Operator) read(ctx context.Context) (*view, error) {
-	v := &view{claims: map[string]*karpv1.NodeClaim{}, pools: map[string]knownPool{}, moving: map[types.UID]bool{}, now: time.Now()}
+	v := &view{claims: map[string]*karpv1.NodeClaim{}, pools: map[string]knownPool{}, moving: map[types.UID]bool{}, awaited: map[string]bool{}, now: time.Now()}
 	o.locked(func(time.Time) { v.busy = maps.Clone(o.busy) })
 	var failed error
 	claims := cached[*karpv1.NodeClaim](ctx, o, &karpv1.NodeClaimList{}, &failed)
@@ -88,7 +90,8 @@ func (o *Operator) read(ctx context.Context) (*view, error) {
 		if leaving[p.Spec.NodeName] && eviction.Reschedulable(p) {
 			v.moving[p.UID] = true
 		}
-		if _, ours := o.planned[p.UID]; ours && p.Spec.NodeName == "" { // we nominated it, and kube-scheduler may have refused it there
+		if place, ours := o.planned[p.UID]; ours && p.Spec.NodeName == "" { // we nominated it, and kube-scheduler may have refused it there
+			v.awaited[place.claim] = true
 			q := *p
 			q.Status.NominatedNodeName, v.Pods[i] = "", &q
 		}
@@ -98,9 +101,8 @@ func (o *Operator) read(ctx context.Context) (*view, error) {
 
 // readPools decodes the pools and asks the provider for their instance types.
 func (o *Operator) readPools(ctx context.Context, v *view, pools []*karpv1.NodePool) error {
-	o.mu.Lock()
-	ledger := o.ledger
-	o.mu.Unlock()
+	var ledger availability.Ledger
+	o.locked(func(time.Time) { ledger = o.ledger })
 	var problems []error
 	shared := map[nodepool.NodeClassRef][]instancetypes.InstanceType{} // pools of one class share a slice, which is compiled once
 	for _, p := range pools {
