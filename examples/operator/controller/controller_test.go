@@ -416,6 +416,12 @@ func TestOpen(t *testing.T) {
 	require.Zero(t, again)
 	require.Equal(t, []string{"a", "c", "other"}, nominated)
 	require.Equal(t, []string{"n", "m"}, opened)
+	dropped := get(t, o, pod("c", ""))
+	require.NoError(t, o.writeStatus(t.Context(), dropped, func() { dropped.Status.NominatedNodeName = "" }))
+	_, err := o.reconcilePod(t.Context(), dropped)
+	require.NoError(t, err)
+	require.Equal(t, "m", get(t, o, pod("c", "")).Status.NominatedNodeName, "kube-scheduler had tried it before the node was open")
+
 	v, err := o.read(t.Context())
 	require.NoError(t, err)
 	for _, p := range v.Pods {
