@@ -13,7 +13,7 @@ import (
 // Passing a draft on saves its packing and changes nothing. Plans of other strategies are ignored.
 func TestADraftIsTakenUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 32))
-	for range 12 {
+	for range rounds(12, 12) {
 		in, err := binpack.Compile(shop(rng, 1+rng.IntN(6)))
 		require.NoError(t, err)
 		draft, err := in.Pack(t.Context(), &binpack.Options{Strategy: binpack.FirstFitDecreasing{}, Draft: true})
@@ -64,8 +64,11 @@ func TestAlternativesComeInOrder(t *testing.T) {
 	require.Positive(t, longer)
 }
 
-// Fast is never dearer than first fit, often cheaper, and takes a small fraction of the default's work.
-func TestFastTakesLittle(t *testing.T) {
+// Fast is never dearer than first fit, and often cheaper.
+func TestFastIsOftenCheaper(t *testing.T) {
+	if raced {
+		t.Skip("the run without the race detector does it")
+	}
 	rng := rand.New(rand.NewPCG(35, 36))
 	for _, c := range []struct{ classes, copies int }{{60, 2000}, {8, 150}, {8, 5000}} {
 		cheaper := 0
