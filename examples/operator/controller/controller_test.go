@@ -358,7 +358,7 @@ func TestRepairKeepsItsHead(t *testing.T) {
 }
 
 // A pod waits for the node that it is planned for, and is planned anew when that is there, or will never be.
-func TestExpected(t *testing.T) {
+func TestAPlannedPodWaits(t *testing.T) {
 	going := claim("going", "id-3")
 	going.Finalizers, going.DeletionTimestamp = []string{karpv1.TerminationFinalizer}, &metav1.Time{Time: time.Now()}
 	o, _ := operate(t, interceptor.Funcs{}, claim("open", "id", karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized), claim("coming", "id-2"), going)

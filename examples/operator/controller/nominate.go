@@ -54,9 +54,9 @@ const (
 	mostNominated = 500
 )
 
-// open removes the unregistered taint of a registered node, together with those of the other nodes that pods are planned for: one that is
-// open before the others is filled with pods that are planned for those, and at each, kube-scheduler tries all pods again that
-// wait. If few pods wait, they are nominated first.
+// open removes the unregistered taint of the node of a claim, and of all ready nodes that pods are planned for, after nominating those pods.
+// It does so when all of them are ready, or openAfter after the claim was registered. A node that is open before the others would be
+// filled with pods that are planned for those, and whenever one is opened, kube-scheduler tries all waiting pods again.
 func (o *Operator) open(ctx context.Context, claim *karpv1.NodeClaim) (reconcile.Result, error) {
 	o.opening.Lock()
 	defer o.opening.Unlock()
@@ -100,7 +100,7 @@ func (o *Operator) open(ctx context.Context, claim *karpv1.NodeClaim) (reconcile
 }
 
 // hint nominates an unschedulable pod to a node: kube-scheduler tries that node first, and keeps the place free for as long. Errors do not
-// matter; kube-scheduler drops a nomination if it tries the pod before the node is open, see read.
+// matter. If kube-scheduler tries the pod before the node is open, it drops the nomination; then [Operator.reconcilePod] gives it again.
 func (o *Operator) hint(ctx context.Context, name types.NamespacedName, node string) {
 	many := false
 	o.locked(func(time.Time) { many = len(o.planned) > mostNominated })
@@ -114,7 +114,7 @@ func (o *Operator) hint(ctx context.Context, name types.NamespacedName, node str
 	_ = o.writeStatus(ctx, &pod, func() { pod.Status.NominatedNodeName = node })
 }
 
-// place returns the claim that a pod is planned for, nil if there is none or not for long.
+// place returns the claim that a pod is planned for; nil if there is none, or it is being deleted.
 func (o *Operator) place(ctx context.Context, pod *corev1.Pod) *karpv1.NodeClaim {
 	claim := &karpv1.NodeClaim{}
 	o.locked(func(time.Time) { claim.Name = o.planned[pod.UID].claim })
