@@ -60,6 +60,9 @@ func TestTheBoundCountsBinsForItemsApart(t *testing.T) {
 }
 
 func TestItemsApartShareBinsWithOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("packs hundreds of items")
+	}
 	p := binpack.Problem{Resources: []string{"cpu", "memory"}, Pools: []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}}, Types: ladder(400)}
 	p.Items = separate(60, 60, 60)
 	for i := range 30 {
@@ -83,6 +86,9 @@ func TestFastDoesNotSearchAmongThousands(t *testing.T) {
 
 // Plan and bound include hundreds of different nodes, in groups of similar ones.
 func TestManyDifferentNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("packs hundreds of items onto hundreds of nodes")
+	}
 	rng := rand.New(rand.NewPCG(95, 96))
 	cheaper := 0
 	for range rounds(3, 30) {

@@ -178,7 +178,7 @@ func FuzzCostAware(f *testing.F) {
 func TestCostAwareOnOrlib(t *testing.T) {
 	instances := readOrlib(t)
 	require.Len(t, instances, 80)
-	if raced {
+	if testing.Short() {
 		instances = instances[:4]
 	}
 	solved := 0

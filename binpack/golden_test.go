@@ -75,7 +75,7 @@ func written(p *binpack.Problem, plan *binpack.Plan) string {
 func TestGoldenPlansOnAnyNumberOfCores(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	counts := []int{1, 2, 8}
-	if raced { // as many goroutines as there are to watch
+	if testing.Short() {
 		counts = []int{8}
 	}
 	for _, n := range []int{20, 60, 110, 600} {

@@ -94,7 +94,7 @@ func TestOrlibNeverBelowTheOptimum(t *testing.T) {
 	instances := readOrlib(t)
 	require.Len(t, instances, 80)
 	bins, best, bound := 0, 0, 0
-	if raced { // the race detector has nothing to find here, so a few suffice
+	if testing.Short() {
 		instances = instances[:rounds(len(instances), len(instances))]
 	}
 	for _, o := range instances {

@@ -14,6 +14,9 @@ import (
 // Whenever the context ends, there is a plan that keeps all rules and is no dearer than first fit's, with a valid bound, and it
 // says that it was stopped.
 func TestAPlanThatIsStopped(t *testing.T) {
+	if testing.Short() {
+		t.Skip("packs 900 items eight times")
+	}
 	p := one([]string{"cpu", "memory"}, market(), randomItems(rand.New(rand.NewPCG(81, 82)), 900)...)
 	in, err := binpack.Compile(p)
 	require.NoError(t, err)

@@ -154,6 +154,9 @@ func motoOptions(t testing.TB) (aws.Options, *api.Clients) {
 
 // The kit, as far as an emulator without shortages allows it.
 func TestMotoConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("moto is slow")
+	}
 	t.Parallel()
 	options, _ := motoOptions(t)
 	options.StaticTypes = true // reading a thousand types takes moto a quarter of a minute
@@ -164,6 +167,9 @@ func TestMotoConformance(t *testing.T) {
 
 // What the provider made is read by the emulator's own means, not by ours.
 func TestMotoEverydayCalls(t *testing.T) {
+	if testing.Short() {
+		t.Skip("moto is slow")
+	}
 	t.Parallel()
 	options, c := motoOptions(t)
 	options.Known = nil // EKS tells

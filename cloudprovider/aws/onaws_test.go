@@ -97,6 +97,9 @@ func TestOnAWSSuiteOnAwstest(t *testing.T) {
 }
 
 func TestOnAWSSuiteOnMoto(t *testing.T) {
+	if testing.Short() {
+		t.Skip("moto is slow")
+	}
 	t.Parallel()
 	options, c := motoOptions(t)
 	ctx := t.Context()

@@ -252,6 +252,9 @@ func faults(p cloudprovider.Provider) cloudprovider.Provider {
 }
 
 func TestLaunchLoop(t *testing.T) {
+	if testing.Short() {
+		t.Skip("launches ten thousand nodes")
+	}
 	const launches = 10_000
 	cloud := loopCloud(t)
 	l := newLoop(cloud, faults(cloud), 42, 30)

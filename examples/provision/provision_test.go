@@ -101,7 +101,11 @@ func TestSameInputSameBytes(t *testing.T) {
 	want := run("", "--no-timing", "-o", "json")
 	require.Contains(t, []int{0, 3}, want.code)
 	rng := rand.New(rand.NewPCG(1, 2))
-	for i := range 20 {
+	runs := 20
+	if testing.Short() {
+		runs = 2
+	}
+	for i := range runs {
 		old := runtime.GOMAXPROCS(1 + i%2)
 		rng.Shuffle(len(docs), func(a, b int) { docs[a], docs[b] = docs[b], docs[a] })
 		got := run(strings.Join(docs, "\n---\n"), "--no-timing", "-o", "json", "-f", "-")

@@ -1,5 +1,0 @@
-//go:build !race
-
-package binpack_test
-
-const raced = false
