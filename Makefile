@@ -11,7 +11,11 @@ CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/n
 RACE := $(if $(CC_FOUND),-race,)
 # Packages in which anything, tests included, runs side by side. The race detector has nothing to find in others, nor in suites that
 # repeat themselves, which -short leaves out.
-SIDE_BY_SIDE = $(sort $(shell grep -rlE --include='*.go' $(patsubst %,--exclude-dir=%,.cache judges karpenter operator) '"(sync|sync/atomic|testing/synctest)"|GOMAXPROCS|^[[:space:]]*go [a-z]' . | sed 's|/[^/]*$$||'))
+SIDE_BY_SIDE = $(call with,"(sync|sync/atomic|testing/synctest)"|GOMAXPROCS|^[[:space:]]*go [a-z])
+# Packages with suites that JOINERY_LONG=1 makes longer.
+LONG = $(call with,JOINERY_LONG)
+# The joined packages with a file that has the pattern in it.
+with = $(sort $(shell grep -rlE --include='*.go' $(patsubst %,--exclude-dir=%,.cache judges karpenter operator) '$(1)' . | sed 's|/[^/]*$$||'))
 
 .PHONY: cluster cluster-demo test-cluster test-adaptors versus-cluster scale-cluster versus moto test test-long test-k8s lint tidy generate bench bench-price deps api api-baseline help
 
@@ -54,7 +58,7 @@ endif
 	cd examples/karpenter && $(GO) vet ./... && $(GO) test -short ./...
 
 test-long: moto ## the full counts of the property suites and the judges
-	JOINERY_LONG=1 $(GO) test -timeout 30m -skip '^TestFaultRun$$' $(JOINED)
+	JOINERY_LONG=1 $(GO) test -timeout 30m -skip '^TestFaultRun$$' $(LONG)
 	JOINERY_LONG=1 $(GO) test $(RACE) -timeout 60m -run '^TestFaultRun$$' ./cloudprovider/aws
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'PlansAreAccepted$$' -scenarios 2000 -v
 	cd examples/judges && $(GO) test -timeout 60m ./replay -run 'TestPlansAreAccepted$$' -scenarios 40 -pods 1500 -v

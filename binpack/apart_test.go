@@ -86,12 +86,9 @@ func TestFastDoesNotSearchAmongThousands(t *testing.T) {
 
 // Plan and bound include hundreds of different nodes, in groups of similar ones.
 func TestManyDifferentNodes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("packs hundreds of items onto hundreds of nodes")
-	}
 	rng := rand.New(rand.NewPCG(95, 96))
 	cheaper := 0
-	for range rounds(3, 30) {
+	for range rounds(t, 3, 30) {
 		p := one([]string{"cpu", "memory"}, market(), randomItems(rng, 600)...)
 		for i := range 150 + rng.IntN(150) {
 			p.Nodes = append(p.Nodes, binpack.Node{Name: fmt.Sprint("n", i), Free: []int64{int64(rng.IntN(3000)), int64(rng.IntN(9000))}, Provides: requirements.MustParse("zone=z1")})

@@ -43,7 +43,7 @@ func costAware(t *testing.T, p binpack.Problem, effort binpack.Effort) (*binpack
 
 func TestCostAwareAgainstTheDumbJudge(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 32))
-	for range rounds(1_000, 40_000) {
+	for range rounds(t, 1_000, 40_000) {
 		p := small(randomBytes(rng, 160))
 		in, plan := costAware(t, p, binpack.EffortFast)
 		require.NoError(t, dumbCheck(in.Problem(), plan.Layout), "the plan %+v of %+v", plan.Layout, p)
@@ -53,7 +53,7 @@ func TestCostAwareAgainstTheDumbJudge(t *testing.T) {
 func TestCostAwareBoundOptimumAndCostStandInOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(33, 34))
 	searched, optimal, kinds := 0, 0, map[binpack.BoundKind]int{}
-	for range rounds(500, 20_000) {
+	for range rounds(t, 500, 20_000) {
 		p := small(randomBytes(rng, 160))
 		in, plan := costAware(t, p, binpack.EffortFast)
 		best, ok := optimum(in.Problem(), plan.Layout)
@@ -68,7 +68,7 @@ func TestCostAwareBoundOptimumAndCostStandInOrder(t *testing.T) {
 			optimal++
 		}
 	}
-	require.Greater(t, searched, rounds(80, 80))
+	require.Greater(t, searched, 80)
 	t.Logf("%d searched: optimal in %d, bounds %v", searched, optimal, kinds)
 }
 
@@ -99,7 +99,7 @@ func plain(p binpack.Problem) binpack.Problem {
 func TestCostAwareEqualsBruteForceOnTinyProblems(t *testing.T) {
 	rng := rand.New(rand.NewPCG(43, 44))
 	searched := 0
-	for range rounds(1_000, 40_000) {
+	for range rounds(t, 1_000, 40_000) {
 		p := plain(small(randomBytes(rng, 160)))
 		in, plan := costAware(t, p, "")
 		best, ok := optimum(in.Problem(), plan.Layout)
@@ -109,7 +109,7 @@ func TestCostAwareEqualsBruteForceOnTinyProblems(t *testing.T) {
 		searched++
 		require.Equal(t, best, plan.Objective, "%+v", p)
 	}
-	require.Greater(t, searched, rounds(200, 200))
+	require.Greater(t, searched, 200)
 }
 
 func TestCostAwareSameBytesOnAnyNumberOfCores(t *testing.T) {
@@ -131,7 +131,7 @@ func TestCostAwareSameBytesOnAnyNumberOfCores(t *testing.T) {
 
 func TestCostAwareDoesNotDependOnTheOrderOfTheInput(t *testing.T) {
 	rng := rand.New(rand.NewPCG(37, 38))
-	for range rounds(6, 100) {
+	for range rounds(t, 6, 100) {
 		p := shop(rng, 12)
 		_, before := costAware(t, p, binpack.EffortFast)
 		q := p

@@ -34,7 +34,7 @@ func spotMarket(rng *rand.Rand, types int) []binpack.Type {
 // that.
 func TestDiversityHoldsAndTheBoundKnows(t *testing.T) {
 	for _, effort := range []binpack.Effort{binpack.EffortFast, binpack.EffortDefault} {
-		draws, ofPlan, ofWorkloads := uint64(rounds(4, 40)), 0.0, 0.0 // sums of gaps
+		draws, ofPlan, ofWorkloads := uint64(rounds(t, 4, 40)), 0.0, 0.0 // sums of gaps
 		for seed := range draws {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			p := binpack.Problem{Resources: []string{"cpu", "memory"}, Types: spotMarket(rng, 12)}

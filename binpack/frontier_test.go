@@ -13,7 +13,7 @@ import (
 func TestFrontier(t *testing.T) {
 	rng := rand.New(rand.NewPCG(91, 92))
 	several := 0
-	for range rounds(12, 200) {
+	for range rounds(t, 12, 200) {
 		p := one([]string{"cpu", "memory"}, market(), randomItems(rng, 1+rng.IntN(150))...)
 		in, err := binpack.Compile(p)
 		require.NoError(t, err)

@@ -241,7 +241,7 @@ func TestPlansBeforeCPSAT(t *testing.T) {
 	var plans []*binpack.Plan
 	var lines bytes.Buffer
 	var problems []binpack.Problem
-	for range rounds(200, 2_000) {
+	for range rounds(t, 200, 2_000) {
 		p := instance(rng)
 		within(30*time.Second, func() {
 			in, plan := lawfulBy(t, p, nil)

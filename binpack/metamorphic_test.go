@@ -84,7 +84,7 @@ func shuffled[T any](rng *rand.Rand, in []T) []T {
 
 func TestPlansDoNotDependOnTheOrderOfTheInput(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
-	for round := range rounds(20, 300) {
+	for round := range rounds(t, 20, 300) {
 		p := shop(rng, 12)
 		if round%2 == 0 { // only names differ
 			for i := range p.Items {
@@ -110,7 +110,7 @@ func TestPlansDoNotDependOnTheOrderOfTheInput(t *testing.T) {
 
 func TestPlansDoNotDependOnNames(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))
-	for range rounds(20, 300) {
+	for range rounds(t, 20, 300) {
 		p := shop(rng, 12)
 		q := p
 		q.Items, q.Types, q.Resources = slices.Clone(p.Items), slices.Clone(p.Types), []string{"kerne", "speicher"}
@@ -143,7 +143,7 @@ func TestPlansDoNotDependOnNames(t *testing.T) {
 
 func TestPlansScaleWithTheirUnits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(17, 18))
-	for range rounds(20, 300) {
+	for range rounds(t, 20, 300) {
 		p := shop(rng, 12)
 		_, before := named(t, p)
 
@@ -188,7 +188,7 @@ func TestPlansScaleWithTheirUnits(t *testing.T) {
 
 func TestAnEqualSecondOfferingChangesNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(19, 20))
-	for range rounds(20, 300) {
+	for range rounds(t, 20, 300) {
 		p := shop(rng, 12)
 		_, before := named(t, p)
 		q := p
@@ -210,7 +210,7 @@ func TestAnEqualSecondOfferingChangesNothing(t *testing.T) {
 // The provable bound is always the same.
 func TestAClassInTwoHalves(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 22))
-	for round := range rounds(40, 600) {
+	for round := range rounds(t, 40, 600) {
 		p := shop(rng, 12)
 		p.Pools[1].MaxNodes = -1 // a budget that runs out within an item could hit either half
 		if round%2 == 0 {
@@ -240,7 +240,7 @@ func TestAClassInTwoHalves(t *testing.T) {
 // The optimum never falls with more to pack. The proved bound may, but only if a search for patterns was cut short.
 func TestMoreToPackNeverLowersTheBound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 24))
-	for range rounds(20, 300) {
+	for range rounds(t, 20, 300) {
 		p := shop(rng, 12)
 		p.Nodes, p.Pools[1].MaxNodes = nil, -1
 		_, before := named(t, p)
@@ -259,13 +259,16 @@ func TestMoreToPackNeverLowersTheBound(t *testing.T) {
 
 func TestSameBytesOnAnyNumberOfCores(t *testing.T) {
 	rng := rand.New(rand.NewPCG(25, 26))
-	problems := []binpack.Problem{shop(rng, 40), shop(rng, 80), small(randomBytes(rng, 200))}
+	problems, runs := []binpack.Problem{shop(rng, 40), shop(rng, 80), small(randomBytes(rng, 200))}, 10
+	if testing.Short() {
+		problems, runs = problems[:1], 2
+	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for i, p := range problems {
 		want := ""
 		for _, cores := range []int{1, 2} {
 			runtime.GOMAXPROCS(cores)
-			for range rounds(10, 10) {
+			for range runs {
 				text, plan := named(t, p)
 				text += fmt.Sprintf("%+v", *plan)
 				want = cmp.Or(want, text)

@@ -82,7 +82,7 @@ func TestFirstFitIsStopped(t *testing.T) {
 // bin type.
 func TestNoPlanIsDearerThanNaiveOnes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(83, 84))
-	for round := range rounds(30, 400) {
+	for round := range rounds(t, 30, 400) {
 		var types []binpack.Type
 		for k := 1; k <= 5+rng.IntN(60); k++ { // prices nearly in proportion to size
 			types = append(types, typ(fmt.Sprintf("t%03d", k), binpack.Price(int64(k)*(1_000_000-int64(rng.IntN(1+round%3*20_000)))), int64(k)*1000-100, int64(k)*4096-300))

@@ -121,6 +121,9 @@ func TestRestartAmongMany(t *testing.T) {
 
 // What a provider remembers has an end.
 func TestHeapStaysLevel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("repeats itself")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		cycles := 4_000
 		if os.Getenv("JOINERY_LONG") != "" {

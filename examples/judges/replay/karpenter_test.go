@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	against = flag.Int("karpenter", 40, "in how many random scenarios to compare the pods placed with Karpenter's")
+	against = flag.Int("karpenter", 20, "in how many random scenarios to compare the pods placed with Karpenter's")
 	invents = flag.Bool("invented-labels", false, "leave labels on Karpenter's nodes that it makes up for a pod; see README.md")
 )
 

@@ -22,7 +22,7 @@ import (
 
 // Which scenarios the tests of this package draw.
 var (
-	scenarios = flag.Int("scenarios", 200, "how many random scenarios to judge")
+	scenarios = flag.Int("scenarios", 100, "how many random scenarios to judge")
 	from      = flag.Uint64("from", 1, "the seed of the first scenario; the others follow")
 	size      = flag.Int("pods", 0, "pods a scenario, 1500 for large ones; 0 draws a size from 5 to 200 for each")
 	density   = flag.Int("density", 0, "constraints a pod in percent of usual; 0 draws it for each scenario")
