@@ -26,13 +26,12 @@ type bin struct {
 	shares   []Share
 }
 
-// filler is the state of one packing run: bins, what pools and reservations have left, states of open keys.
+// filler is the state of one packing run: bins, what is left of budgets, states of open keys.
 type filler struct {
 	in    *Instance
 	nodes []bin
 	bins  []bin
-	pools []poolState
-	left  []int // by reservation
+	left  []int64 // by budget
 	// diverse is what each capacity pool may still take, by diversity.
 	diverse [][]int
 	states  openStates
@@ -41,34 +40,14 @@ type filler struct {
 	spare []bin // bins that are not used any more, whose memory new ones take
 
 	nodeIndex, binIndex freeIndex
-	priced              bool // some pool has a MaxPrice
-}
-
-type poolState struct {
-	limits   []int64
-	maxNodes int
-	price    Price
-	minimums bool
 }
 
 func newFiller(in *Instance) *filler {
 	p := &in.problem
-	f := &filler{in: in, left: in.reservationCounts(), states: openStates{sets: []requirements.Set{{}}, next: map[narrowing]int32{}}}
+	f := &filler{in: in, left: slices.Clone(in.budgets.amounts), states: openStates{sets: []requirements.Set{{}}, next: map[narrowing]int32{}}}
 	f.want = make([]int, len(p.Items))
 	for i, it := range p.Items {
 		f.want[i] = it.Count
-	}
-	f.pools = make([]poolState, len(p.Pools))
-	for i, pool := range p.Pools {
-		s := poolState{limits: slices.Clone(pool.Limits), maxNodes: pool.MaxNodes, price: pool.MaxPrice, minimums: len(pool.MinValues) > 0}
-		if s.maxNodes < 0 {
-			s.maxNodes = math.MaxInt
-		}
-		if s.price < 0 {
-			s.price = math.MaxInt64
-		}
-		f.pools[i] = s
-		f.priced = f.priced || pool.MaxPrice >= 0
 	}
 	f.diverse = copied(in.diverse.left)
 	f.nodes = make([]bin, len(p.Nodes))
@@ -121,15 +100,11 @@ func (f *filler) admit(b *bin, item, want int) (int, *variant, uint64, int32) {
 				continue
 			}
 		}
-		pool := &f.pools[in.problem.Types[b.typ].Pool]
-		if mask&(1<<b.charged) == 0 && pool.price != math.MaxInt64 {
-			offers := in.problem.Types[b.typ].Offerings
-			if offers[in.cheapest(b.typ, mask)].Price-offers[b.charged].Price > pool.price {
-				continue
-			}
+		if mask&(1<<b.charged) == 0 && !f.affordsOther(b.typ, int(b.charged), in.cheapest(b.typ, mask)) {
+			continue
 		}
 		n := k // the next variant starts from k again
-		if pool.minimums {
+		if len(in.problem.Pools[in.problem.Types[b.typ].Pool].MinValues) > 0 {
 			if n = f.flexible(b, item, k, v, open); n == 0 {
 				continue
 			}
@@ -205,26 +180,12 @@ func (f *filler) openBin(t int32) bin {
 	}
 }
 
-// affordable returns the type's offerings that pool limits and reservations still allow, as a mask.
+// affordable returns the type's offerings that budgets still allow, as a mask.
 func (f *filler) affordable(t int32) uint64 {
-	in := f.in
-	typ := &in.problem.Types[t]
-	pool := &f.pools[typ.Pool]
-	if pool.maxNodes == 0 {
-		return 0
-	}
-	for i, l := range pool.limits {
-		if l != Unlimited && typ.Usage[i] > l {
-			return 0
-		}
-	}
-	mask := uint64(1)<<len(typ.Offerings) - 1
-	for rest := mask; rest != 0; rest &= rest - 1 {
-		j := bits.TrailingZeros64(rest)
-		if typ.Offerings[j].Price > pool.price {
-			mask &^= 1 << j
-		} else if in.reserveOf[t] != nil {
-			if k := in.reserveOf[t][j]; k >= 0 && f.left[k] < typ.Offerings[j].takes() {
+	mask := uint64(1)<<len(f.in.problem.Types[t].Offerings) - 1
+	for j, uses := range f.in.budgets.uses[t] {
+		for _, u := range uses {
+			if u.amount > f.left[u.budget] {
 				mask &^= 1 << j
 			}
 		}
@@ -232,26 +193,25 @@ func (f *filler) affordable(t int32) uint64 {
 	return mask
 }
 
-// charge takes one bin of the offering from its pool and reservation; sign -1 gives it back.
+// affordsOther reports whether budgets allow another offering for a bin of the type.
+func (f *filler) affordsOther(t int32, from, to int) bool {
+	before := f.in.budgets.of(t, from)
+	for _, u := range f.in.budgets.of(t, to) {
+		given := int64(0)
+		if k := slices.IndexFunc(before, func(b use) bool { return b.budget == u.budget }); k >= 0 {
+			given = before[k].amount
+		}
+		if u.amount-given > f.left[u.budget] {
+			return false
+		}
+	}
+	return true
+}
+
+// charge takes one bin of the offering from all budgets; sign -1 gives it back.
 func (f *filler) charge(t int32, offering int, sign int64) {
-	in := f.in
-	typ := &in.problem.Types[t]
-	pool := &f.pools[typ.Pool]
-	if pool.maxNodes != math.MaxInt {
-		pool.maxNodes -= int(sign)
-	}
-	for i, l := range pool.limits {
-		if l != Unlimited {
-			pool.limits[i] -= sign * typ.Usage[i]
-		}
-	}
-	if pool.price != math.MaxInt64 {
-		pool.price -= Price(sign) * typ.Offerings[offering].Price
-	}
-	if in.reserveOf[t] != nil {
-		if k := in.reserveOf[t][offering]; k >= 0 && f.left[k] != math.MaxInt {
-			f.left[k] -= int(sign) * typ.Offerings[offering].takes()
-		}
+	for _, u := range f.in.budgets.of(t, offering) {
+		f.left[u.budget] -= sign * u.amount
 	}
 }
 

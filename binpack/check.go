@@ -196,7 +196,7 @@ func (c *checker) bins(bins []Bin) {
 
 func (c *checker) budgets(bins []Bin) {
 	p := &c.in.problem
-	left := c.in.reservationCounts()
+	left := slices.Clone(c.in.budgets.amounts[:c.in.budgets.reservations])
 	nodes := make([]int, len(p.Pools))
 	price := make([]Price, len(p.Pools))
 	usage := make([][]int64, len(p.Pools))
@@ -213,10 +213,9 @@ func (c *checker) budgets(bins []Bin) {
 		for i := range usage[typ.Pool] {
 			usage[typ.Pool][i] = sum(usage[typ.Pool][i], typ.Usage[i])
 		}
-		if c.in.reserveOf[b.Type] != nil {
-			if k := c.in.reserveOf[b.Type][b.Offering]; k >= 0 {
-				left[k] -= typ.Offerings[b.Offering].takes()
-			}
+		if typ.Offerings[b.Offering].Counted {
+			u := c.in.budgets.of(int32(b.Type), b.Offering)[0]
+			left[u.budget] -= u.amount
 		}
 	}
 	for k, pool := range p.Pools {

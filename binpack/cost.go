@@ -224,8 +224,8 @@ func (p *planner) tier(k int) {
 // affordable caps the count of each item at what the existing nodes and the bins within the tier's pool limits could hold of it
 // alone. Planning more would be wasted work.
 func (in *Instance) affordable(want []int, tier int) []int {
-	for k, pool := range in.problem.Pools {
-		if int(in.tierOfPool[k]) == tier && pool.MaxNodes < 0 && pool.MaxPrice < 0 && !slices.ContainsFunc(pool.Limits, func(l int64) bool { return l != Unlimited }) {
+	for k, bounded := range in.budgets.bounded {
+		if int(in.tierOfPool[k]) == tier && !bounded {
 			return want
 		}
 	}
@@ -245,35 +245,28 @@ func (in *Instance) affordable(want []int, tier int) []int {
 	return out
 }
 
-// most is an upper bound on how many copies of the size fit into all bins within the limits of the pool.
+// most is an upper bound on how many copies of the size fit into all bins within the budgets of the pool.
 func (in *Instance) most(pool int, size []int64, want int) float64 {
-	p := &in.problem.Pools[pool]
-	perBin, perPrice, perUnit := 0.0, 0.0, make([]float64, len(p.Limits))
+	perBin, perUnit := 0.0, make([]float64, len(in.budgets.amounts))
 	for _, t := range in.tiers[in.tierOfPool[pool]].types {
-		typ := &in.problem.Types[t]
 		n := float64(relax.Copies(in.capacityOf(t), size, want))
-		if typ.Pool != pool || n == 0 {
+		if in.problem.Types[t].Pool != pool || n == 0 {
 			continue
 		}
 		perBin = max(perBin, n)
-		for _, o := range typ.Offerings {
-			perPrice = max(perPrice, n/float64(o.Price)) // infinite at price 0
-		}
-		for i := range perUnit {
-			perUnit[i] = max(perUnit[i], n/float64(typ.Usage[i])) // infinite at usage 0
+		for _, uses := range in.budgets.uses[t] {
+			for _, u := range uses {
+				if int(u.budget) >= in.budgets.reservations {
+					perUnit[u.budget] = max(perUnit[u.budget], n/float64(u.amount)) // infinite if it takes nothing
+				}
+			}
 		}
 	}
 	held := math.Inf(1)
-	if p.MaxNodes >= 0 {
-		held = perBin * float64(p.MaxNodes)
-	}
-	for i, l := range p.Limits {
-		if l != Unlimited && perUnit[i] > 0 {
-			held = min(held, math.Ceil(perUnit[i]*float64(max(l, 0))))
+	for k, per := range perUnit {
+		if per > 0 && !math.IsInf(per, 1) {
+			held = min(held, math.Ceil(per*float64(max(in.budgets.amounts[k], 0))))
 		}
-	}
-	if p.MaxPrice >= 0 && perPrice > 0 {
-		held = min(held, math.Ceil(perPrice*float64(p.MaxPrice)))
 	}
 	if perBin == 0 {
 		return 0

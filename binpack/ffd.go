@@ -90,17 +90,12 @@ func (in *Instance) dominantShares() []float64 {
 	return share
 }
 
-// shareOfBudget returns the largest fraction of a remaining pool budget that one bin of the type takes.
-func (f *filler) shareOfBudget(t int32) float64 {
-	typ := &f.in.problem.Types[t]
-	pool := &f.pools[typ.Pool]
+// shareOfBudget returns the largest fraction of what is left of a pool's budget that one bin of the offering takes.
+func (f *filler) shareOfBudget(t int32, offering int) float64 {
 	share := 1e-9 // no bin is free
-	if pool.maxNodes != math.MaxInt {
-		share = max(share, 1/float64(pool.maxNodes))
-	}
-	for i, l := range pool.limits {
-		if l != Unlimited && l > 0 {
-			share = max(share, float64(typ.Usage[i])/float64(l))
+	for _, u := range f.in.budgets.of(t, offering) {
+		if int(u.budget) >= f.in.budgets.reservations && f.left[u.budget] > 0 {
+			share = max(share, float64(u.amount)/float64(f.left[u.budget]))
 		}
 	}
 	return share
@@ -141,7 +136,7 @@ func (f *filler) firstOf(bins []bin, x *freeIndex, item int, tier int32) {
 	if f.want[item] > 0 {
 		s.from = len(bins)
 	}
-	if f.priced { // a MaxPrice may admit later what it refuses now
+	if in.budgets.priced { // a MaxPrice may admit later what it refuses now
 		s.from = 0
 	}
 }
@@ -214,14 +209,7 @@ func (f *filler) eligible(item int, t int32) uint64 {
 func (f *filler) newBin(t int32, mask uint64) bin {
 	in := f.in
 	b := f.openBin(t)
-	free := mask
-	if in.reserveOf[t] != nil {
-		for j, k := range in.reserveOf[t] {
-			if k >= 0 {
-				free &^= 1 << j
-			}
-		}
-	}
+	free := mask &^ in.budgets.counted[t]
 	if free == 0 {
 		free = 1 << in.cheapest(t, mask)
 	}

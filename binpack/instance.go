@@ -36,8 +36,7 @@ type Instance struct {
 	itemTags   []tagProfile
 	typeTags   []tagProfile
 	nodeTags   []tagProfile
-	reserved   map[string]int32 // reservation name to index
-	reserveOf  [][]int32        // by type and offering; -1 if not counted
+	budgets    budgets
 	diverse    diversity
 	tiers      []tier // pools by weight, heaviest first
 	tierOfPool []int32
@@ -77,7 +76,7 @@ func Compile(p Problem) (*Instance, error) {
 	bare.compileCapacity()
 	bare.compileTiers()
 	bare.compileTags()
-	bare.compileReservations()
+	bare.compileBudgets()
 	bare.labels = newLabelAnswers(&bare.problem)
 	bare.bare = bare
 	return bare.withItems(p.Items, p.Diversity), nil
@@ -365,43 +364,89 @@ func (in *Instance) compileItemTags() {
 	}
 }
 
-func (in *Instance) compileReservations() {
-	in.reserved = map[string]int32{}
-	in.reserveOf = make([][]int32, len(in.problem.Types))
-	for t, typ := range in.problem.Types {
+// budgets are the amounts that bins use up: the counts of reservations, then the limits, nodes and prices of pools.
+type budgets struct {
+	amounts      []int64
+	reservations int // the first so many amounts are those of reservations
+	// uses lists, by type and offering, what one bin takes; its reservation comes first. nil where a type takes nothing.
+	uses    [][][]use
+	counted []uint64 // by type: the offerings with a reservation
+	bounded []bool   // by pool: whether it has a budget
+	priced  bool     // some pool bounds the price
+}
+
+// use is what one bin takes of a budget.
+type use struct {
+	budget int32
+	amount int64
+}
+
+func (in *Instance) compileBudgets() {
+	p := &in.problem
+	b := &in.budgets
+	b.uses, b.counted, b.bounded = make([][][]use, len(p.Types)), make([]uint64, len(p.Types)), make([]bool, len(p.Pools))
+	byPool := make([][]int, len(p.Pools)) // the types of each
+	for t := range p.Types {
+		byPool[p.Types[t].Pool] = append(byPool[p.Types[t].Pool], t)
+	}
+	takes := func(t, j int, budget int, amount int64) {
+		if b.uses[t] == nil {
+			b.uses[t] = make([][]use, len(p.Types[t].Offerings))
+		}
+		b.uses[t][j] = append(b.uses[t][j], use{int32(budget), amount})
+	}
+	reserved := map[string]int{}
+	for t, typ := range p.Types {
 		for j, o := range typ.Offerings {
 			if !o.Counted {
 				continue
-			}
-			if in.reserveOf[t] == nil {
-				in.reserveOf[t] = slices.Repeat([]int32{-1}, len(typ.Offerings))
 			}
 			name := o.Reservation
 			if name == "" { // counted on its own
 				name = fmt.Sprintf("\x00%d/%d", t, j)
 			}
-			if _, ok := in.reserved[name]; !ok {
-				in.reserved[name] = int32(len(in.reserved))
+			at, known := reserved[name]
+			if !known {
+				at = len(b.amounts)
+				reserved[name] = at
+				b.amounts = append(b.amounts, math.MaxInt64)
 			}
-			in.reserveOf[t][j] = in.reserved[name]
+			b.amounts[at] = min(b.amounts[at], int64(o.Count))
+			b.counted[t] |= 1 << j
+			takes(t, j, at, int64(max(o.Takes, 1)))
+		}
+	}
+	b.reservations = len(b.amounts)
+	for k, pool := range p.Pools {
+		add := func(amount int64, of func(t *Type, o *Offering) int64) {
+			b.amounts, b.bounded[k] = append(b.amounts, amount), true
+			for _, t := range byPool[k] {
+				for j := range p.Types[t].Offerings {
+					takes(t, j, len(b.amounts)-1, of(&p.Types[t], &p.Types[t].Offerings[j]))
+				}
+			}
+		}
+		for i, l := range pool.Limits {
+			if l != Unlimited {
+				add(l, func(t *Type, _ *Offering) int64 { return t.Usage[i] })
+			}
+		}
+		if pool.MaxNodes >= 0 {
+			add(int64(pool.MaxNodes), func(*Type, *Offering) int64 { return 1 })
+		}
+		if pool.MaxPrice >= 0 {
+			b.priced = true
+			add(int64(pool.MaxPrice), func(_ *Type, o *Offering) int64 { return int64(o.Price) })
 		}
 	}
 }
 
-// takes returns how much of its reservation a bin takes.
-func (o *Offering) takes() int { return max(o.Takes, 1) }
-
-// reservationCounts returns what each reservation has left: the lowest Count of its offerings.
-func (in *Instance) reservationCounts() []int {
-	left := slices.Repeat([]int{math.MaxInt}, len(in.reserved))
-	for t, list := range in.reserveOf {
-		for j, k := range list {
-			if k >= 0 {
-				left[k] = min(left[k], in.problem.Types[t].Offerings[j].Count)
-			}
-		}
+// of returns what one bin of the offering takes.
+func (b *budgets) of(t int32, offering int) []use {
+	if b.uses[t] == nil {
+		return nil
 	}
-	return left
+	return b.uses[t][offering]
 }
 
 // openKeys holds the keys whose value the items in a bin decide, and the distinct sets that profiles require of them.

@@ -50,9 +50,7 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 			list = r.appendOffers(in, list, t, used, ceiling)
 		}
 	}
-	for _, n := range in.reservationCounts() {
-		r.model.Supply = append(r.model.Supply, int64(n))
-	}
+	r.model.Supply = slices.Clone(in.budgets.amounts[:in.budgets.reservations])
 	r.cut(in, list, used)
 	list = r.undominated(in, list)
 	if nodes {
@@ -169,7 +167,7 @@ type offer struct {
 	capacity []int64
 	price    Price
 	supply   int32
-	takes    int      // how much of the supply one bin takes
+	takes    int64    // how much of the supply one bin takes
 	pool     int32    // 1 + capacity pool where there is diversity; 0 for none
 	suits    []uint64 // bitset over the used profiles
 }
@@ -200,8 +198,9 @@ func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, used []in
 			pool := in.diverse.offering[t][j]
 			o.capacity, o.pool = r.withSpread(in, capacity, pool), pool+1
 		}
-		if in.reserveOf[t] != nil && in.reserveOf[t][j] >= 0 {
-			o.supply, o.takes = in.reserveOf[t][j], typ.Offerings[j].takes()
+		if typ.Offerings[j].Counted {
+			u := in.budgets.of(t, j)[0]
+			o.supply, o.takes = u.budget, u.amount
 		}
 		alike := slices.IndexFunc(list[first:], func(x offer) bool {
 			return x.price == o.price && x.supply == o.supply && x.takes == o.takes && x.pool == o.pool && slices.Equal(x.suits, suits) && slices.Equal(x.capacity, o.capacity)
@@ -282,8 +281,7 @@ func (in *Instance) dominates(a, b *offer) bool {
 	// Rules beyond price and capacity may forbid a where they allow b.
 	ta, tb := &in.problem.Types[a.typ], &in.problem.Types[b.typ]
 	if ta.Pool != tb.Pool {
-		p := &in.problem.Pools[ta.Pool]
-		if p.MaxNodes >= 0 || p.MaxPrice >= 0 || len(p.Limits) > 0 || len(p.MinValues) > 0 {
+		if in.budgets.bounded[ta.Pool] || len(in.problem.Pools[ta.Pool].MinValues) > 0 {
 			return false
 		}
 	} else {
@@ -363,7 +361,7 @@ func (r *relaxation) compileBinTypes(in *Instance, list []offer, used []int32) {
 		suits[k] = make([]uint64, words)
 	}
 	for i, o := range list {
-		r.model.BinTypes = append(r.model.BinTypes, relax.BinType{Capacity: o.capacity, Price: float64(o.price), Supply: o.supply, Takes: int64(o.takes), Pool: o.pool, Label: i})
+		r.model.BinTypes = append(r.model.BinTypes, relax.BinType{Capacity: o.capacity, Price: float64(o.price), Supply: o.supply, Takes: o.takes, Pool: o.pool, Label: i})
 		r.types = append(r.types, o.binType)
 		for k := range used {
 			if o.suits[k/64]&(1<<(k%64)) != 0 {

@@ -2,7 +2,6 @@ package binpack
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
@@ -403,9 +402,7 @@ func (f *filler) starved() bool {
 	if !slices.ContainsFunc(f.want, func(n int) bool { return n > 0 }) {
 		return false
 	}
-	return slices.ContainsFunc(f.pools, func(p poolState) bool {
-		return p.maxNodes != math.MaxInt || slices.ContainsFunc(p.limits, func(l int64) bool { return l != Unlimited })
-	})
+	return slices.Contains(f.in.budgets.bounded, true)
 }
 
 // fullest returns an empty bin of the type that places the most per share of the budgets after taking the item. With byLevel it
@@ -422,7 +419,7 @@ func (f *filler) fullest(item int, tr *tier, byLevel bool) (bin, bool) {
 		if !byLevel {
 			level = all
 		}
-		share := f.shareOfBudget(t)
+		share := f.shareOfBudget(t, in.cheapest(t, mask))
 		score := [2]float64{float64(level) / share, float64(all) / share}
 		if score[0] > bestScore[0]*(1+1e-9) || score[0] >= bestScore[0]*(1-1e-9) && score[1] > bestScore[1]*(1+1e-9) {
 			best, bestMask, bestScore = t, mask, score
@@ -439,10 +436,6 @@ func (f *filler) fullest(item int, tr *tier, byLevel bool) (bin, bool) {
 // try returns how many copies a new bin of the type would take, the item first: of the item's priority, and in all.
 func (f *filler) try(t int32, mask uint64, item int) (level, all int) {
 	want, left, diverse := slices.Clone(f.want), slices.Clone(f.left), copied(f.diverse)
-	pools := slices.Clone(f.pools)
-	for i := range pools {
-		pools[i].limits = slices.Clone(pools[i].limits)
-	}
 	b := f.newBin(t, mask)
 	f.charge(t, int(b.charged), 1)
 	f.fill(&b, item)
@@ -453,7 +446,7 @@ func (f *filler) try(t int32, mask uint64, item int) (level, all int) {
 			level += n
 		}
 	}
-	f.want, f.left, f.diverse, f.pools = want, left, diverse, pools
+	f.want, f.left, f.diverse = want, left, diverse
 	return level, all
 }
 
