@@ -298,57 +298,16 @@ func (m *Model) fillCounted(duals []float64, b *Budget) ([]Column, *Model) {
 	return out, &rest
 }
 
-// finish puts what the columns leave unplaced into their free capacity, and into more bins.
-func (m *Model) finish(columns []Column, b *Budget) []Column {
+// rest returns the model of the items that the columns leave unplaced.
+func (m *Model) rest(columns []Column) *Model {
 	rest := *m
 	rest.Classes = slices.Clone(m.Classes)
-	out := make([]Column, 0, len(columns))
 	for _, c := range columns {
 		for i, class := range c.Class {
 			rest.Classes[class].Count -= int64(c.Count[i])
 		}
-		out = append(out, Column{c.BinType, c.Copy()})
 	}
-	for at := range out {
-		free := slices.Clone(m.BinTypes[out[at].BinType].Capacity)
-		for i, class := range out[at].Class {
-			for r, s := range m.Classes[class].Size {
-				free[r] -= s * int64(out[at].Count[i])
-			}
-		}
-		for i := range rest.Classes {
-			c := &rest.Classes[i]
-			if c.Count == 0 || !c.May(out[at].BinType) {
-				continue
-			}
-			inside := int64(0)
-			place := slices.Index(out[at].Class, int32(i))
-			if place >= 0 {
-				inside = int64(out[at].Count[place])
-			}
-			n := Copies(free, c.Size, min(c.Count, c.Most-inside))
-			if n <= 0 {
-				continue
-			}
-			if c.Count -= n; place < 0 {
-				out[at].put(c, i, n, free)
-				continue
-			}
-			out[at].Count[place] += int32(n)
-			for r, s := range c.Size {
-				free[r] -= s * n
-			}
-		}
-		out[at].Sort()
-	}
-	return append(out, rest.Greedy(b)...)
-}
-
-func (c *Column) put(class *Class, i int, n int64, free []int64) {
-	c.Class, c.Count = append(c.Class, int32(i)), append(c.Count, int32(n))
-	for r, s := range class.Size {
-		free[r] -= s * n
-	}
+	return &rest
 }
 
 // smallest returns the cheapest uncounted bin type that holds the column, or its own if none is cheaper.

@@ -179,17 +179,11 @@ func (s *Master) Price(duals []float64, b *Budget) bool {
 	return added && b.Left > 0
 }
 
-// Batch is a number of bins with the same pattern.
-type Batch struct {
-	Column
-	Copies int64
-}
-
 // Dive rounds the fractional solution to whole bins: it fixes the integer part, or else the largest fraction, solves the
 // residual problem, and repeats until nothing remains. Items that no bin type can hold stay unplaced. Another variation picks
 // another fraction close to the largest. Dive restores the programme, and keeps the patterns it generated.
-func (s *Master) Dive(variation int, b *Budget) []Batch {
-	var out []Batch
+func (s *Master) Dive(variation int, b *Budget) []Column {
+	var out []Column
 	rng := Draw(variation)
 	for !s.covered() && b.Left > 0 { // the rest is filled greedily
 		s.Solve(b)
@@ -282,7 +276,7 @@ func (s *Master) covered() bool {
 
 // fix buys copies of the column, limited by the residual demand. If some class runs out within the column, it buys one, with
 // that class cut.
-func (s *Master) fix(out []Batch, c int, copies int64) []Batch {
+func (s *Master) fix(out []Column, c int, copies int64) []Column {
 	p := s.columns[c].Copy()
 	kept := 0
 	for k, class := range p.Class {
@@ -308,5 +302,5 @@ func (s *Master) fix(out []Batch, c int, copies int64) []Batch {
 		s.supply[sup] -= copies * s.m.BinTypes[s.columns[c].BinType].takes()
 		s.lp.Demand(len(s.m.Classes)+int(sup), float64(s.supply[sup])/s.unit[sup])
 	}
-	return append(out, Batch{Column{s.columns[c].BinType, p}, copies})
+	return append(out, slices.Repeat([]Column{{s.columns[c].BinType, p}}, int(copies))...)
 }

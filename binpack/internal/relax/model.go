@@ -162,16 +162,10 @@ func (m *Model) Uncovered(columns []Column) bool { return m.unplaced(columns) > 
 
 // unplaced counts the items that some bin type can hold and the columns do not.
 func (m *Model) unplaced(columns []Column) int64 {
-	placed := make([]int64, len(m.Classes))
-	for _, c := range columns {
-		for i, class := range c.Class {
-			placed[class] += int64(c.Count[i])
-		}
-	}
 	n := int64(0)
-	for i := range m.Classes {
-		if left := m.Classes[i].Count - placed[i]; left > 0 && m.Fits(i) {
-			n += left
+	for i, c := range m.rest(columns).Classes {
+		if c.Count > 0 && m.Fits(i) {
+			n += c.Count
 		}
 	}
 	return n

@@ -39,7 +39,7 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 	counted, rest := m.fillCounted(duals, part)
 	b.Return(part)
 	greedy := b.Split(s.total / greedyPart)
-	s.take(with(counted, rest.Greedy(greedy)))
+	s.take(slices.Concat(counted, rest.Greedy(greedy)))
 	b.Return(greedy)
 	if !s.closed() {
 		s.exact(duals, s.total/exactFirst)
@@ -106,11 +106,6 @@ func (s *solver) take(columns []Column) {
 	}
 }
 
-// with appends columns to those of counted bin types; nil if there are none.
-func with(counted, columns []Column) []Column {
-	return append(slices.Clip(counted), columns...)
-}
-
 // cheaper reports whether a is the better packing: it leaves fewer items unplaced, or as many and costs less.
 func cheaper(m *Model, a, b []Column) bool {
 	if d := m.unplaced(a) - m.unplaced(b); d != 0 {
@@ -173,7 +168,8 @@ func (s *solver) columns() []float64 {
 		}
 		before := s.b.Left
 		part := s.b.Split(before / 2)
-		s.take(m.finish(flat(master.Dive(variation, part)), part))
+		columns := master.Dive(variation, part)
+		s.take(append(columns, m.rest(columns).Greedy(part)...))
 		s.b.Return(part)
 		if spent := before - s.b.Left; s.b.Left < 4*spent {
 			break
@@ -244,12 +240,4 @@ func (s *solver) refute(duals []float64, price int64, steps int) {
 		s.Nodes, s.Least = s.search.Nodes, int64(math.Ceil(least*(1-1e-12)))
 	}
 	s.b.Return(part)
-}
-
-func flat(batches []Batch) []Column {
-	var out []Column
-	for _, b := range batches {
-		out = append(out, slices.Repeat([]Column{b.Column}, int(b.Copies))...)
-	}
-	return out
 }
