@@ -13,7 +13,7 @@ import (
 // Passing a draft on saves its packing and changes nothing. Plans of other strategies are ignored.
 func TestADraftIsTakenUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 32))
-	for range 12 {
+	for range rounds(t, 12, 12) {
 		in, err := binpack.Compile(shop(rng, 1+rng.IntN(6)))
 		require.NoError(t, err)
 		draft, err := in.Pack(t.Context(), &binpack.Options{Strategy: binpack.FirstFitDecreasing{}, Draft: true})
