@@ -35,7 +35,9 @@ type filler struct {
 	// diverse is what each capacity pool may still take, by diversity.
 	diverse [][]int
 	states  openStates
-	want    []int // by item: copies still to place
+	// shownTypes counts the types that were looked at for MinValues, which is most of the work where there are any.
+	shownTypes int
+	want       []int // by item: copies still to place
 
 	spare []bin // bins that are not used any more, whose memory new ones take
 
@@ -44,7 +46,7 @@ type filler struct {
 
 func newFiller(in *Instance) *filler {
 	p := &in.problem
-	f := &filler{in: in, left: slices.Clone(in.budgets.amounts), states: openStates{sets: []requirements.Set{{}}, next: map[narrowing]int32{}}}
+	f := &filler{in: in, left: slices.Clone(in.budgets.amounts), states: openStates{sets: []requirements.Set{{}}, next: map[narrowing]int32{}, follow: map[narrowing]uint64{}}}
 	f.want = make([]int, len(p.Items))
 	for i, it := range p.Items {
 		f.want[i] = it.Count
@@ -447,4 +449,30 @@ func copied(rows [][]int) [][]int {
 		out[i] = slices.Clone(rows[i])
 	}
 	return out
+}
+
+// suits returns the type's offerings that hold the bin's contents, as a mask.
+func (f *filler) suits(t int32, b *bin, used []int64) uint64 {
+	in := f.in
+	for r, c := range in.capacityOf(t) {
+		if used[r] > c {
+			return 0
+		}
+	}
+	mask := uint64(1)<<len(in.problem.Types[t].Offerings) - 1
+	for _, v := range b.variants {
+		if mask &= v.masks[t]; mask == 0 {
+			return 0
+		}
+	}
+	if b.open != 0 {
+		mask &= f.states.followers(in, t, b.open)
+	}
+	if mask != 0 && t != b.typ && (len(in.typeTags[t].caps) > 0 || len(in.typeTags[t].adds) > 0 || len(in.typeTags[b.typ].adds) > 0) {
+		// Daemons' tags differ by type, so count all tags again.
+		if !in.tagsSuit(t, b.shares) {
+			return 0
+		}
+	}
+	return mask
 }

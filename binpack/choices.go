@@ -11,30 +11,92 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// suits returns the type's offerings that hold the bin's contents, as a mask.
-func (f *filler) suits(t int32, b *bin, used []int64) uint64 {
-	in := f.in
-	for r, c := range in.capacityOf(t) {
-		if used[r] > c {
-			return 0
+// minimums are the MinValues of a pool, compiled: each value of a key is a bit.
+type minimums struct {
+	count []int // by MinValues entry: how many values it wants
+	first []int // by entry: its first word; the last element is the number of words
+}
+
+// shown counts the values that offerings show of a pool's MinValues.
+type shown struct {
+	*minimums
+	words []uint64
+}
+
+func (in *Instance) compileMinimums() {
+	p := &in.problem
+	in.minimums, in.shows = make([]minimums, len(p.Pools)), make([][][]uint64, len(p.Types))
+	for k, pool := range p.Pools {
+		m := &in.minimums[k]
+		m.first = []int{0}
+		for _, w := range pool.MinValues {
+			number := map[string]int{}
+			start := m.first[len(m.first)-1]
+			for t := range p.Types {
+				if p.Types[t].Pool != k {
+					continue
+				}
+				if in.shows[t] == nil {
+					in.shows[t] = make([][]uint64, len(p.Types[t].Offerings))
+				}
+				for j := range p.Types[t].Offerings {
+					for _, v := range p.Types[t].values(j, w.Key) {
+						at, known := number[v]
+						if !known {
+							at = len(number)
+							number[v] = at
+						}
+						word := start + at/64
+						for len(in.shows[t][j]) <= word {
+							in.shows[t][j] = append(in.shows[t][j], 0)
+						}
+						in.shows[t][j][word] |= 1 << (at % 64)
+					}
+				}
+			}
+			m.count, m.first = append(m.count, w.Count), append(m.first, start+(len(number)+63)/64)
 		}
 	}
-	mask := uint64(1)<<len(in.problem.Types[t].Offerings) - 1
-	for _, v := range b.variants {
-		if mask &= v.masks[t]; mask == 0 {
-			return 0
+}
+
+// values returns the values that the offering has of the key; what it says itself goes before what its type says.
+func (t *Type) values(offering int, key string) []string {
+	set := t.Offerings[offering].Provides
+	if !set.Has(key) {
+		set = t.Provides
+	}
+	if !set.Has(key) {
+		return nil
+	}
+	values, _ := set.Get(key).Values()
+	return values
+}
+
+func (in *Instance) shownBy(pool int) shown {
+	m := &in.minimums[pool]
+	return shown{m, make([]uint64, m.first[len(m.first)-1])}
+}
+
+// add counts the values of the offering, whose type is of the pool.
+func (s shown) add(in *Instance, t int32, offering int) {
+	if len(s.words) > 0 {
+		for i, w := range in.shows[t][offering] {
+			s.words[i] |= w
 		}
 	}
-	if b.open != 0 {
-		mask = in.followers(t, f.states.sets[b.open], mask)
-	}
-	if mask != 0 && t != b.typ && (len(in.typeTags[t].caps) > 0 || len(in.typeTags[t].adds) > 0 || len(in.typeTags[b.typ].adds) > 0) {
-		// Daemons' tags differ by type, so count all tags again.
-		if !in.tagsSuit(t, b.shares) {
-			return 0
+}
+
+// met reports whether there are enough values of each key.
+func (s shown) met() bool {
+	for i, want := range s.count {
+		for _, w := range s.words[s.first[i]:s.first[i+1]] {
+			want -= bits.OnesCount64(w)
+		}
+		if want > 0 {
+			return false
 		}
 	}
-	return mask
+	return true
 }
 
 // flexible returns how many more copies of the item, at most k, the bin may take and still show the values that its pool's
@@ -73,15 +135,18 @@ func (f *filler) flexible(b *bin, item, k int, v *variant, open int32) int {
 func (f *filler) showsMinimums(b *bin, used []int64) bool {
 	in := f.in
 	pool := in.problem.Types[b.typ].Pool
-	seen := newMinimums(in.problem.Pools[pool].MinValues)
+	seen := in.shownBy(pool)
 	for _, t := range in.tiers[in.tierOfPool[pool]].types {
 		if in.problem.Types[t].Pool != pool {
 			continue
 		}
-		for rest := f.suits(t, b, used); rest != 0; rest &= rest - 1 {
-			if seen.add(in, Choice{int(t), bits.TrailingZeros64(rest)}); seen.met() {
-				return true
-			}
+		f.shownTypes++
+		mask := f.suits(t, b, used)
+		for rest := mask; rest != 0; rest &= rest - 1 {
+			seen.add(in, t, bits.TrailingZeros64(rest))
+		}
+		if mask != 0 && seen.met() {
+			return true
 		}
 	}
 	return seen.met()
@@ -91,9 +156,9 @@ func (f *filler) showsMinimums(b *bin, used []int64) bool {
 // slow, so it runs only if showsMinimums fails.
 func (in *Instance) showsOtherwise(b Bin, used []int64) bool {
 	pool := in.problem.Types[b.Type].Pool
-	seen := newMinimums(in.problem.Pools[pool].MinValues)
+	seen := in.shownBy(pool)
 	for _, c := range in.otherChoices(b, used) {
-		seen.add(in, c)
+		seen.add(in, int32(c.Type), c.Offering)
 	}
 	return seen.met()
 }
@@ -120,46 +185,6 @@ func (in *Instance) otherChoices(b Bin, used []int64) []Choice {
 		}
 	}
 	return out
-}
-
-// minimums counts distinct values toward MinValues.
-type minimums struct {
-	want []MinValues
-	seen []map[string]bool
-}
-
-func newMinimums(want []MinValues) *minimums {
-	m := &minimums{want: want, seen: make([]map[string]bool, len(want))}
-	for i := range want {
-		m.seen[i] = map[string]bool{}
-	}
-	return m
-}
-
-func (m *minimums) add(in *Instance, c Choice) {
-	typ := &in.problem.Types[c.Type]
-	for i, w := range m.want {
-		r := typ.Offerings[c.Offering].Provides.Get(w.Key)
-		if !typ.Offerings[c.Offering].Provides.Has(w.Key) {
-			if !typ.Provides.Has(w.Key) {
-				continue
-			}
-			r = typ.Provides.Get(w.Key)
-		}
-		values, _ := r.Values()
-		for _, v := range values {
-			m.seen[i][v] = true
-		}
-	}
-}
-
-func (m *minimums) met() bool {
-	for i, w := range m.want {
-		if len(m.seen[i]) < w.Count {
-			return false
-		}
-	}
-	return true
 }
 
 // alternatives lists for each bin of the layout the choices that hold it, cheapest first. Equal bins are processed once. If the
@@ -222,7 +247,7 @@ func (r *ranking) choicesFor(b Bin) []Choice {
 	open := r.f.refill(b)
 	r.bins++
 	pool := in.problem.Types[b.Type].Pool
-	seen := newMinimums(in.problem.Pools[pool].MinValues)
+	seen := in.shownBy(pool)
 	all := r.found[:0]
 	for _, c := range r.ofPool(pool) {
 		if len(all) >= r.most && seen.met() {
@@ -233,7 +258,7 @@ func (r *ranking) choicesFor(b Bin) []Choice {
 		}
 		if r.masks[c.Type]&(1<<c.Offering) != 0 {
 			all = append(all, c)
-			seen.add(in, c)
+			seen.add(in, int32(c.Type), c.Offering)
 		}
 	}
 	r.found = all
@@ -244,10 +269,10 @@ func (r *ranking) choicesFor(b Bin) []Choice {
 		return r.f.exposable(int32(c.Type), 1<<c.Offering, b.Shares) == 0
 	})
 	slices.SortFunc(all, in.compareChoices)
-	seen = newMinimums(in.problem.Pools[pool].MinValues)
+	seen = in.shownBy(pool)
 	n := 0
 	for n < len(all) && (n < r.most || !seen.met()) {
-		seen.add(in, all[n])
+		seen.add(in, int32(all[n].Type), all[n].Offering)
 		n++
 	}
 	return slices.Clip(all[:n])

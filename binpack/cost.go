@@ -37,10 +37,10 @@ func (e Effort) steps(copies int) int {
 }
 
 // CostAware looks for the layout with the lowest objective. It solves the linear programme over patterns, buys whole bins of
-// the patterns that pay, repacks the most wasteful bins while its budget lasts, and builds the result under all rules. First fit
-// places what they keep out of its own bin. Where rules that the linear programme leaves out made a difference, a few bins at a
-// time are packed again under all rules. The result is never worse than [FirstFitDecreasing]: it places no fewer copies, in total
-// and of each priority and above, and never costs more where it places the same.
+// the patterns that pay, and builds them under all rules; first fit places what these keep out of its own bin. Then a few bins at
+// a time are packed again under all rules while the budget lasts. The result is never worse than
+// [FirstFitDecreasing]: at the highest priority of which they do not place as many copies it places more, and it never costs more
+// where they place as many of each.
 type CostAware struct {
 	Effort Effort
 }
@@ -73,7 +73,7 @@ func (r *run) stopped() bool { return r.stop != nil && r.stop.Load() }
 // the layout changed.
 func (r *run) guided(in *Instance, best Layout) (l Layout, hints []hint, better bool) {
 	bestCost := in.objectiveOf(best)
-	p := &planner{run: r, in: in, f: newFiller(in), ceiling: math.MaxInt64, budget: r.budget(in)}
+	p := r.planner(in)
 	if !slices.ContainsFunc(in.unplaced(best), func(n int) bool { return n > 0 }) {
 		p.ceiling = bestCost
 	}
@@ -81,14 +81,19 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, hints []hint, better 
 	if ok && in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
 		best, bestCost, better = l, in.objectiveOf(l), true
 	}
-	if p.loose && !r.stopped() {
-		part := r.budget(in)
-		part.Left /= repackPart
-		if l = r.repack(in, best, part); in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
+	if p.open || p.loose {
+		if p.loose {
+			p.budget.Left += r.budget(in).Left / repackPart
+		}
+		if l = p.repack(best); in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
 			return l, p.hints, true
 		}
 	}
 	return best, p.hints, better
+}
+
+func (r *run) planner(in *Instance) *planner {
+	return &planner{run: r, in: in, f: newFiller(in), ceiling: math.MaxInt64, budget: r.budget(in), guides: make([]guide, len(in.tiers))}
 }
 
 // copies counts the copies of all items.
@@ -108,24 +113,24 @@ func (in *Instance) objectiveOf(l Layout) Price {
 	return cost
 }
 
-// compare is negative if a is the better layout: counted from the highest priority down it never places fewer and at some
-// priority more, or it places the same and costs less.
+// compare is negative if a is the better layout: it places more copies of the highest priority of which the layouts do not place as
+// many, or it places as many of each and costs less.
 func (in *Instance) compare(a Layout, costA Price, b Layout, costB Price) int {
 	placedA, placedB := in.placed(a), in.placed(b)
-	more, most, least := 0, 0, 0
-	for k, i := range in.order {
-		more += placedA[i] - placedB[i]
-		if k+1 == len(in.order) || in.problem.Items[in.order[k+1]].Priority != in.problem.Items[i].Priority {
-			most, least = max(most, more), min(least, more)
+	return cmp.Or(-in.compareCounts(in.order, func(i int) int { return placedA[i] - placedB[i] }), cmp.Compare(costA, costB))
+}
+
+// compareCounts adds up numbers of copies by item. It returns the sum of the highest priority at which the sum is not 0, or 0. The
+// items are in order.
+func (in *Instance) compareCounts(items []int, of func(item int) int) int {
+	sum := 0
+	for k, i := range items {
+		if k > 0 && sum != 0 && in.problem.Items[items[k-1]].Priority != in.problem.Items[i].Priority {
+			break
 		}
+		sum += of(i)
 	}
-	switch {
-	case least < 0:
-		return 1
-	case most > 0:
-		return -1
-	}
-	return cmp.Compare(costA, costB)
+	return sum
 }
 
 // hint holds the bounds that a plan proved on the way, and the counts of items for which they hold.
@@ -142,7 +147,15 @@ type planner struct {
 	budget  *relax.Budget
 	ceiling Price // the price of a layout that places everything
 	loose   bool  // rules that the relaxation leaves out make a difference
+	open    bool  // some relaxation's packing may not be the cheapest
 	hints   []hint
+	guides  []guide // by tier
+}
+
+// guide is what the relaxation of a tier knows of its items and types.
+type guide struct {
+	worth []float64 // by item: the price that a copy accounts for; nil where nothing is known
+	types []int32   // what the relaxation did not rule out, the most worth for its price first
 }
 
 // pack returns the layout; ok is false if it was stopped before anything was placed.
@@ -217,8 +230,25 @@ func (p *planner) tier(k int) {
 	if whole && len(p.in.tiers) == 1 {
 		p.learn(r, s, counts, ceiling)
 	}
+	p.guides[k] = r.guide(len(counts), s.Worth)
 	p.realise(r, s.Columns)
+	p.open = p.open || !s.Closed
 	p.loose = p.loose || r.sparse || p.f.wanted() > 0
+}
+
+func (r *relaxation) guide(items int, worth []float64) guide {
+	g := guide{worth: make([]float64, items)}
+	for class, members := range r.members {
+		for _, i := range members {
+			g.worth[i] = worth[class]
+		}
+	}
+	for _, k := range r.model.Ranked(worth) {
+		if t := r.types[k].typ; !slices.Contains(g.types, t) {
+			g.types = append(g.types, t)
+		}
+	}
+	return g
 }
 
 // affordable caps the count of each item at what the existing nodes and the bins within the tier's pool limits could hold of it

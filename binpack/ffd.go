@@ -11,8 +11,8 @@ import (
 
 // FirstFitDecreasing packs the largest items first, each into the first bin that takes it: an existing node, then an open bin,
 // then a new bin of the type with the lowest estimated cost for all remaining items. At the end it changes each bin to the
-// cheapest choice that holds its contents. If pool budgets leave items unplaced, it packs once more and chooses each new bin by
-// how much it places.
+// cheapest choice that holds its contents. If pool budgets leave items unplaced, it packs a few bins at a time again, within the steps
+// of [EffortFast].
 //
 // Size is the dominant share: the largest fraction, over the resources, that one copy takes of the largest capacity on offer.
 // Blocks of bins are indexed by their largest free capacity, so a pass for an item looks at few bins. It is the baseline for
@@ -47,7 +47,11 @@ func (r *run) firstFitDecreasing(in *Instance) Layout {
 		}
 		d.drop(in, item)
 	}
-	return scarce(in, f).finish()
+	l := f.finish()
+	if f.wanted() > 0 && slices.Contains(in.budgets.bounded, true) && !r.stopped() {
+		return (&run{effort: EffortFast, stop: r.stop}).planner(in).repack(l)
+	}
+	return l
 }
 
 // decreasing returns the items by priority, dominant share, size and name.

@@ -37,6 +37,8 @@ type Instance struct {
 	typeTags   []tagProfile
 	nodeTags   []tagProfile
 	budgets    budgets
+	minimums   []minimums   // by pool
+	shows      [][][]uint64 // by type and offering: the values it has, as bits of its pool's minimums
 	diverse    diversity
 	tiers      []tier // pools by weight, heaviest first
 	tierOfPool []int32
@@ -77,6 +79,7 @@ func Compile(p Problem) (*Instance, error) {
 	bare.compileTiers()
 	bare.compileTags()
 	bare.compileBudgets()
+	bare.compileMinimums()
 	bare.labels = newLabelAnswers(&bare.problem)
 	bare.bare = bare
 	return bare.withItems(p.Items, p.Diversity), nil
@@ -439,6 +442,16 @@ func (in *Instance) compileBudgets() {
 			add(int64(pool.MaxPrice), func(_ *Type, o *Offering) int64 { return int64(o.Price) })
 		}
 	}
+}
+
+// boundedTier reports whether some pool of the tier has a budget.
+func (in *Instance) boundedTier(tier int32) bool {
+	for k, bounded := range in.budgets.bounded {
+		if bounded && in.tierOfPool[k] == tier {
+			return true
+		}
+	}
+	return false
 }
 
 // of returns what one bin of the offering takes.

@@ -242,6 +242,8 @@ func (p *profile) suits(typ, offering int) bool {
 type openStates struct {
 	sets []requirements.Set  // sets[0] allows anything
 	next map[narrowing]int32 // the next state; -1 = impossible
+	// follow holds the offerings of a type, in place of ask, that can follow a state.
+	follow map[narrowing]uint64
 }
 
 // narrowing is a state and an index into openKeys.sets that narrows it.
@@ -280,22 +282,26 @@ func (f *filler) narrow(t, state int32, v *variant, mask uint64) (int32, uint64)
 	if next == state {
 		return state, mask
 	}
-	return next, f.in.followers(t, f.states.sets[next], mask)
+	return next, mask & f.states.followers(f.in, t, next)
 }
 
-// followers returns the offerings of the mask whose open labels can still take values that s allows.
-func (in *Instance) followers(t int32, s requirements.Set, mask uint64) uint64 {
-	typ := &in.problem.Types[t]
-	for rest := mask; rest != 0; rest &= rest - 1 {
-		j := bits.TrailingZeros64(rest)
-		if !in.canFollow(typ, &typ.Offerings[j], s) {
-			mask &^= 1 << j
+// followers returns the offerings of the type whose open labels can still take values that the state allows.
+func (o *openStates) followers(in *Instance, t, state int32) uint64 {
+	key := narrowing{state, t}
+	mask, ok := o.follow[key]
+	if !ok {
+		typ := &in.problem.Types[t]
+		for j := range typ.Offerings {
+			if canFollow(typ, &typ.Offerings[j], o.sets[state]) {
+				mask |= 1 << j
+			}
 		}
+		o.follow[key] = mask
 	}
 	return mask
 }
 
-func (in *Instance) canFollow(typ *Type, o *Offering, s requirements.Set) bool {
+func canFollow(typ *Type, o *Offering, s requirements.Set) bool {
 	for r := range s.All() {
 		if o.Provides.Has(r.Key()) {
 			r = r.Intersect(o.Provides.Get(r.Key()))

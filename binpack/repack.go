@@ -7,36 +7,55 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
-// repacker improves a layout under all rules (ruin and recreate: G. Schrimpf et al., 2000). Each round empties a few bins and
-// existing nodes and packs their items anew. The search of package relax does that faster, but without the rules that a
-// relaxation leaves out.
+// repacker improves a layout under all rules (ruin and recreate: G. Schrimpf et al., 2000). Each round empties a few bins,
+// preferably wasteful ones, and existing nodes, and packs their items anew.
 type repacker struct {
 	*filler
 	budget *relax.Budget
 	draw   relax.Draw
+	guides []guide
 	types  []int32   // those of the first layout's bins, by price
-	share  []float64 // by item: the dominant share of one copy
-	lacks  []int     // by item: how many copies the layout does not place
+	reach  [][]int32 // by tier and profile: the guide's types that a profile reaches; nil where nobody asked
+	cost   Price
+	copies float64 // of all items
+	lacks  []int   // by item: how many copies the layout does not place
 	// missing are the items that the layout does not place completely, in order.
 	missing []int
 
 	// The state of a round.
 	tier    int32
-	items   []int // those of the removed bins and emptied nodes
-	extra   []int // some of the missing ones
+	scarce  float64 // how much a new bin's share of the budgets counts, from 0 to 1; what it costs counts the rest
+	items   []int   // those of the removed bins and emptied nodes, and some of the missing ones
 	removed []bin
 	emptied []bin // nodes as they were
 	grown   []bin // bins that took items, as they were
 	grownAt []int
 }
 
-// repack returns a layout that is no worse than l: it places no less, and costs no more if it places the same.
-func (r *run) repack(in *Instance, l Layout, b *relax.Budget) Layout {
-	s := &repacker{filler: newFiller(in), budget: b, share: in.dominantShares()}
+// repack returns a layout that is no worse than l (see [Instance.compare]). It ends with the budget, at a bound, or after many rounds
+// without a gain.
+func (p *planner) repack(l Layout) Layout {
+	in := p.in
+	s := &repacker{filler: newFiller(in), budget: p.budget, guides: slices.Clone(p.guides), cost: in.objectiveOf(l), copies: float64(in.copies())}
+	s.reach = make([][]int32, len(in.tiers)*len(in.profiles))
+	for k := range s.guides {
+		if s.guides[k].worth == nil { // nothing is known
+			s.guides[k] = guide{make([]float64, len(in.problem.Items)), in.tiers[k].types}
+		}
+	}
 	if len(l.Bins) == 0 || !s.restore(l) {
 		return l
 	}
-	for idle := 0; idle < idleRounds*(len(s.bins)+len(s.nodes)) && b.Left > 0 && !r.stopped(); idle++ {
+	floor := Price(0)
+	for _, h := range p.hints {
+		for _, b := range h.bounds {
+			floor = max(floor, b.Price)
+		}
+	}
+	for idle := 0; idle < idleRounds*(len(s.bins)+len(s.nodes)) && s.budget.Left > 0 && !p.stopped(); idle++ {
+		if s.cost <= floor && len(s.missing) == 0 {
+			break
+		}
 		if s.round() {
 			idle = 0
 		}
@@ -68,12 +87,17 @@ func (s *repacker) restore(l Layout) bool {
 		}
 	}
 	s.lacks = slices.Clone(s.want)
+	s.listMissing()
+	return true
+}
+
+func (s *repacker) listMissing() {
+	s.missing = s.missing[:0]
 	for _, i := range s.in.order {
 		if s.lacks[i] > 0 {
 			s.missing = append(s.missing, i)
 		}
 	}
-	return true
 }
 
 // add adds a bin for the shares. It reports whether the bin holds all of them.
@@ -99,8 +123,9 @@ func (s *repacker) put(b *bin, item, want int) int {
 	if want == 0 {
 		return 0
 	}
-	s.budget.Take(putSteps)
+	before := s.shownTypes
 	k, v, mask, open := s.admit(b, item, want)
+	s.budget.Take(putSteps + showSteps*(s.shownTypes-before))
 	if k > 0 {
 		s.place(b, item, k, v, mask, open)
 	}
@@ -123,34 +148,35 @@ func (s *repacker) count(b *bin, sign int) {
 
 func (s *repacker) price(b *bin) Price { return s.in.objective(b.typ, int(b.charged)) }
 
+// waste is what the bin costs above the worth of its items.
+func (s *repacker) waste(b *bin) float64 {
+	waste, worth := float64(s.price(b)), s.guides[s.tierOf(b.typ)].worth
+	for _, x := range b.shares {
+		waste -= float64(worth[x.Item] * float64(x.Count))
+	}
+	return waste
+}
+
 func (s *repacker) tierOf(t int32) int32 { return s.in.tierOfPool[s.in.problem.Types[t].Pool] }
 
 // round empties bins and packs again. It reports whether the layout got better.
 func (s *repacker) round() bool {
 	s.ruin()
 	base := len(s.bins)
-	more, ok := s.recreate(base)
-	var before, after Price
-	for _, list := range [][]bin{s.removed, s.grown} {
-		for i := range list {
-			before = sum(before, s.price(&list[i]))
+	ok := s.recreate(base)
+	before, after := s.costs(base)
+	slices.SortFunc(s.items, func(a, b int) int { return s.in.rank[a] - s.in.rank[b] })
+	more := s.in.compareCounts(s.items, func(i int) int { return s.lacks[i] - s.want[i] })
+	if ok && (more > 0 || more == 0 && after <= before) {
+		s.cost += after - before
+		for _, i := range s.items {
+			s.lacks[i] = s.want[i]
 		}
-	}
-	for i := base; i < len(s.bins); i++ {
-		after = sum(after, s.price(&s.bins[i]))
-	}
-	for _, at := range s.grownAt {
-		after = sum(after, s.price(&s.bins[at]))
-	}
-	if ok && (more || after <= before) {
-		if more {
-			for _, i := range s.missing {
-				s.lacks[i] = s.want[i]
-			}
-			s.missing = slices.DeleteFunc(s.missing, func(i int) bool { return s.lacks[i] == 0 })
+		if more > 0 || len(s.missing) > 0 {
+			s.listMissing()
 		}
 		s.spare = append(s.spare, s.removed...)
-		return more || after < before
+		return more > 0 || after < before
 	}
 	for i := base; i < len(s.bins); i++ {
 		s.withdraw(&s.bins[i])
@@ -174,15 +200,52 @@ func (s *repacker) round() bool {
 	return false
 }
 
-// ruin removes up to three bins of one tier and empties up to two nodes.
+// costs returns what the bins that the round removed and changed cost, and what those cost that are there instead.
+func (s *repacker) costs(base int) (before, after Price) {
+	for _, list := range [][]bin{s.removed, s.grown} {
+		for i := range list {
+			before = sum(before, s.price(&list[i]))
+		}
+	}
+	for i := base; i < len(s.bins); i++ {
+		after = sum(after, s.price(&s.bins[i]))
+	}
+	for _, at := range s.grownAt {
+		after = sum(after, s.price(&s.bins[at]))
+	}
+	return before, after
+}
+
+// pays reports whether the round may still gain: it places missing items, or the new bins and the worth of what is still out of
+// bins are at most what the old ones cost.
+func (s *repacker) pays(base int) bool {
+	if len(s.missing) > 0 {
+		return true
+	}
+	before, after := s.costs(base)
+	rest, worth := float64(after), s.guides[s.tier].worth
+	for _, item := range s.items {
+		rest += float64(worth[item] * float64(s.want[item]-s.lacks[item]))
+	}
+	return rest <= float64(before)*(1+1e-9)
+}
+
+// ruin removes up to five related bins of one tier and empties up to two nodes.
 func (s *repacker) ruin() {
 	s.items, s.removed, s.emptied, s.grown, s.grownAt = s.items[:0], s.removed[:0], s.emptied[:0], s.grown[:0], s.grownAt[:0]
-	for range min(1+s.draw.Below(3), len(s.bins)) {
+	for range min(1+s.draw.Below(5), len(s.bins)) {
 		i, last := s.draw.Below(len(s.bins)), len(s.bins)-1
+		if len(s.removed) == 0 || s.draw.Below(2) == 0 { // others serve to exchange items
+			for range 2 {
+				if j := s.draw.Below(len(s.bins)); s.waste(&s.bins[j]) > s.waste(&s.bins[i]) {
+					i = j
+				}
+			}
+		}
 		b := s.bins[i]
 		if len(s.removed) == 0 {
 			s.tier = s.tierOf(b.typ)
-		} else if s.tierOf(b.typ) != s.tier {
+		} else if s.tierOf(b.typ) != s.tier || !s.related(&s.removed[0], &b) {
 			continue
 		}
 		s.bins[i] = s.bins[last]
@@ -206,10 +269,13 @@ func (s *repacker) ruin() {
 	for _, b := range s.emptied {
 		s.nodes[b.node] = s.emptyNode(int(b.node))
 	}
-	s.extra = nil
 	if n := len(s.missing); n > 0 { // rather those of high priority, which come first
 		from := s.draw.Below(1 + s.draw.Below(n))
-		s.extra = s.missing[from:min(from+otherItems, n)]
+		s.items = append(s.items, s.missing[from:min(from+otherItems, n)]...)
+	}
+	s.scarce = 0
+	if s.in.boundedTier(s.tier) && s.draw.Below(2) == 0 {
+		s.scarce = s.draw.Unit()
 	}
 	slices.SortFunc(s.items, func(a, b int) int { return s.in.rank[a] - s.in.rank[b] })
 	s.items = slices.Compact(s.items)
@@ -222,9 +288,14 @@ func (s *repacker) ruin() {
 	}
 }
 
+// related reports whether some item of the first bin may go into the type of the second (related removal: P. Shaw, 1998).
+func (s *repacker) related(first, second *bin) bool {
+	return slices.ContainsFunc(first.shares, func(x Share) bool { return s.in.profiles[s.in.profile[x.Item]].reaches(second.typ) })
+}
+
 // recreate packs the items into the emptied nodes, every second time into a few of the bins that are left, and into new bins,
-// whose positions begin at base. It reports whether it places more than before, and whether it places no less.
-func (s *repacker) recreate(base int) (more, ok bool) {
+// whose positions begin at base. It reports false if the result is no better.
+func (s *repacker) recreate(base int) bool {
 	for _, item := range s.items {
 		for _, b := range s.emptied {
 			s.put(&s.nodes[b.node], item, s.want[item])
@@ -240,25 +311,10 @@ func (s *repacker) recreate(base int) (more, ok bool) {
 		}
 	}
 	for _, item := range s.items {
-		for s.want[item] > s.lacks[item] {
-			if !s.openAny(item) {
-				return false, false
-			}
+		for s.want[item] > 0 && s.pays(base) && s.openAny(item) {
 		}
-	}
-	for _, item := range s.extra {
-		for _, b := range s.emptied {
-			s.put(&s.nodes[b.node], item, s.want[item])
-		}
-		for i := base; i < len(s.bins); i++ {
-			s.put(&s.bins[i], item, s.want[item])
-		}
-		for s.want[item] > 0 && s.openAny(item) {
-		}
-	}
-	for _, list := range [][]int{s.items, s.extra} {
-		for _, item := range list {
-			more = more || s.want[item] < s.lacks[item]
+		if s.want[item] > 0 && len(s.missing) == 0 {
+			return false
 		}
 	}
 	for i := base; i < len(s.bins); i++ { // right-size
@@ -269,13 +325,13 @@ func (s *repacker) recreate(base int) (more, ok bool) {
 		last := len(s.bins)
 		if !s.add(t, j, b.shares) {
 			s.count(&b, 1) // as every bin of the round
-			return false, false
+			return false
 		}
 		s.spare = append(s.spare, b)
 		s.bins[i] = s.bins[last]
 		s.bins = s.bins[:last]
 	}
-	return more, true
+	return true
 }
 
 // addTo puts the items into a bin of the tier.
@@ -303,13 +359,14 @@ func (s *repacker) addTo(at int) {
 	}
 }
 
-// openAny opens the bin that holds the most for its price, with some randomness, of the layout's types and a few others. It
-// reports whether a bin takes the item.
+// openAny opens the bin that holds the most for what it takes, with some randomness, of the layout's types and a few others. It
+// reports whether a bin takes the item. What a bin takes is its part of the layout's cost and of what budgets have left, and what it
+// holds is the worth and the number of its items.
 func (s *repacker) openAny(item int) bool {
 	if !s.budget.Take(openSteps) {
 		return false
 	}
-	best, most := bin{}, 0.0
+	best, most, worth, total := bin{}, 0.0, s.guides[s.tier].worth, float64(s.cost)+1
 	try := func(t int32) {
 		s.budget.Take(openSteps)
 		mask := s.eligible(item, t) & s.affordable(t)
@@ -317,14 +374,20 @@ func (s *repacker) openAny(item int) bool {
 			return
 		}
 		b := s.newBin(t, mask)
+		share := 0.0
+		if s.scarce > 0 {
+			share = s.scarce * s.shareOfBudget(t, int(b.charged))
+		}
 		s.charge(t, int(b.charged), 1)
 		s.fillSome(&b, item)
 		held := 0.0
 		for _, x := range b.shares {
-			held += float64((leastShare + s.share[x.Item]) * float64(x.Count))
+			each := float64((1-s.scarce)*(1+worth[x.Item])/total) + float64(s.scarce/s.copies)
+			held += float64(each * float64(x.Count))
 		}
 		s.withdraw(&b)
-		if score := held / (float64(s.price(&b)) + 1) * (1 + s.draw.Unit()); score > most {
+		took := float64((1-s.scarce)*float64(s.price(&b)+1)/total) + share
+		if score := held / took * (1 + s.draw.Unit()); score > most {
 			b, best, most = best, b, score
 		}
 		if len(b.used) > 0 {
@@ -334,9 +397,11 @@ func (s *repacker) openAny(item int) bool {
 	for _, t := range s.types {
 		try(t)
 	}
-	for range otherTypes {
-		list := s.in.tiers[s.tier].types
-		try(list[s.draw.Below(len(list))])
+	if others := s.others(item); len(others) > 0 {
+		for range otherTypes { // rather the better ones
+			u := s.draw.Unit()
+			try(others[int(u*u*float64(len(others)))])
+		}
 	}
 	if most == 0 {
 		return false
@@ -346,138 +411,30 @@ func (s *repacker) openAny(item int) bool {
 	return true
 }
 
+// others returns the types of the tier that the item may go to, the best first.
+func (s *repacker) others(item int) []int32 {
+	p := s.in.profile[item]
+	list := &s.reach[int(s.tier)*len(s.in.profiles)+int(p)]
+	if *list == nil {
+		*list = []int32{}
+		for _, t := range s.guides[s.tier].types {
+			if s.in.profiles[p].reaches(t) {
+				*list = append(*list, t)
+			}
+		}
+	}
+	return *list
+}
+
 // fillSome puts the item into the bin, then the others, but passes over some of them (blinks: J. Christiaens, G. Vanden Berghe,
 // 2020).
 func (s *repacker) fillSome(b *bin, item int) {
 	if s.put(b, item, s.want[item]) == 0 {
 		return
 	}
-	for _, list := range [][]int{s.items, s.extra} {
-		for _, i := range list {
-			if s.want[i] > 0 && s.draw.Below(blinks) > 0 {
-				s.put(b, i, s.want[i])
-			}
+	for _, i := range s.items {
+		if s.want[i] > 0 && s.draw.Below(blinks) > 0 {
+			s.put(b, i, s.want[i])
 		}
 	}
-}
-
-// scarce packs again if budgets leave items unplaced. Each new bin is then the one that places the most per share of the
-// budgets: counting all remaining items, or first those of the same priority. Neither is always better, so it tries both. It
-// returns the layout that places more at the highest priority where they differ.
-func scarce(in *Instance, first *filler) *filler {
-	if !first.starved() || len(in.problem.Types)*len(in.problem.Items)*(1+len(first.bins)) > maxScarce {
-		return first
-	}
-	best := first
-	for _, level := range []bool{true, false} {
-		if f := packByBudget(in, level); f.placesMore(best) {
-			best = f
-		}
-	}
-	return best
-}
-
-// packByBudget packs with each new bin chosen for how much it places per share of the budgets.
-func packByBudget(in *Instance, level bool) *filler {
-	f := newFiller(in)
-	for _, item := range in.order {
-		f.firstFit(item)
-		for k := range in.tiers {
-			f.firstFitTier(item, int32(k))
-			for f.want[item] > 0 {
-				b, ok := f.fullest(item, &in.tiers[k], level)
-				if !ok {
-					break
-				}
-				f.fill(&b, item)
-				f.bins = append(f.bins, b)
-			}
-		}
-	}
-	return f
-}
-
-// starved reports whether items are unplaced while a pool has a budget that bins use up.
-func (f *filler) starved() bool {
-	if !slices.ContainsFunc(f.want, func(n int) bool { return n > 0 }) {
-		return false
-	}
-	return slices.Contains(f.in.budgets.bounded, true)
-}
-
-// fullest returns an empty bin of the type that places the most per share of the budgets after taking the item. With byLevel it
-// counts copies of the item's priority first, and all copies to break ties.
-func (f *filler) fullest(item int, tr *tier, byLevel bool) (bin, bool) {
-	in := f.in
-	best, bestMask, bestScore := int32(-1), uint64(0), [2]float64{}
-	for _, t := range tr.types {
-		mask := f.eligible(item, t) & f.affordable(t)
-		if mask == 0 || relax.Copies(in.capacityOf(t), in.problem.Items[item].Size, 1) == 0 || !f.opens(t, item, mask) {
-			continue
-		}
-		level, all := f.try(t, mask, item)
-		if !byLevel {
-			level = all
-		}
-		share := f.shareOfBudget(t, in.cheapest(t, mask))
-		score := [2]float64{float64(level) / share, float64(all) / share}
-		if score[0] > bestScore[0]*(1+1e-9) || score[0] >= bestScore[0]*(1-1e-9) && score[1] > bestScore[1]*(1+1e-9) {
-			best, bestMask, bestScore = t, mask, score
-		}
-	}
-	if best < 0 {
-		return bin{}, false
-	}
-	b := f.newBin(best, bestMask)
-	f.charge(best, int(b.charged), 1)
-	return b, true
-}
-
-// try returns how many copies a new bin of the type would take, the item first: of the item's priority, and in all.
-func (f *filler) try(t int32, mask uint64, item int) (level, all int) {
-	want, left, diverse := slices.Clone(f.want), slices.Clone(f.left), copied(f.diverse)
-	b := f.newBin(t, mask)
-	f.charge(t, int(b.charged), 1)
-	f.fill(&b, item)
-	items := f.in.problem.Items
-	for i := range want {
-		n := want[i] - f.want[i]
-		if all += n; items[i].Priority == items[item].Priority {
-			level += n
-		}
-	}
-	f.want, f.left, f.diverse = want, left, diverse
-	return level, all
-}
-
-// fill puts the item into the bin, then all other unplaced items in order.
-func (f *filler) fill(b *bin, item int) {
-	put := func(i int) {
-		if f.want[i] == 0 {
-			return
-		}
-		if k, v, mask, open := f.admit(b, i, f.want[i]); k > 0 {
-			f.place(b, i, k, v, mask, open)
-		}
-	}
-	put(item)
-	for _, i := range f.in.order {
-		put(i)
-	}
-}
-
-// placesMore reports whether f places more copies than o at the highest priority where they differ.
-func (f *filler) placesMore(o *filler) bool {
-	items := f.in.problem.Items
-	for from := 0; from < len(f.in.order); {
-		level, sum := items[f.in.order[from]].Priority, 0
-		for ; from < len(f.in.order) && items[f.in.order[from]].Priority == level; from++ {
-			i := f.in.order[from]
-			sum += o.want[i] - f.want[i]
-		}
-		if sum != 0 {
-			return sum > 0
-		}
-	}
-	return false
 }

@@ -18,14 +18,15 @@ const (
 	// on top of it: 150 random clusters with constraints of all kinds cost 1.7% less with a tenth, and 2.2% less with a quarter. It
 	// ends after idleRounds rounds for each bin without a gain.
 	repackPart, idleRounds = 4, 100
-	// putSteps is how many steps one attempt to put an item into a bin takes there, and openSteps those of a new bin. With the 4 of
+	// putSteps is how many steps one attempt to put an item into a bin takes there, openSteps those of a new bin, and showSteps those
+	// of a type that is looked at for MinValues. With the 4 of
 	// admitSteps, a fifth of the budget took as long as all the rest; it includes what is copied.
-	putSteps, openSteps = 16, 60
+	putSteps, openSteps, showSteps = 16, 60, 8
 	// A new bin is one of the layout's types or of otherTypes random ones; up to otherBins of the bins that are left take items,
 	// and up to otherItems unplaced items are tried, so that a round does not depend on the size of the plan. One of blinks items
-	// is passed over. leastShare makes items without a size count. None of them has been varied, but for otherBins: with all bins,
+	// is passed over. None of them has been varied, but for otherBins: with all bins,
 	// that was nearly half of the work for 1,500 pods, and the 150 clusters cost the same.
-	otherTypes, otherBins, otherItems, blinks, leastShare = 4, 16, 8, 8, 1e-3
+	otherTypes, otherBins, otherItems, blinks = 4, 16, 8, 8
 	// A relaxation has at most minNodeShapes to maxNodeShapes different free capacities of existing nodes, such that comparing
 	// each with each class takes at most nodeShapeWork. If there are more, similar ones are merged, in up to nodeShapeDigits
 	// steps of coarseness. With 64 for any number of classes, plans of 5,000 pods and 200 nodes were 2.5% dearer and their
@@ -47,8 +48,6 @@ const (
 	// frontierPoints is how many layouts a frontier tries. At the last, a bin costs a thousand times a sixteenth of its price
 	// more.
 	frontierPoints = 11
-	// maxScarce bounds the work of packing again when budgets leave items unplaced: bins x types x items.
-	maxScarce = 20_000_000
 	// patience is how many items in a row may fail to enter a bin before it is closed.
 	patience = 64
 )

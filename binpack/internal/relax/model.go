@@ -9,6 +9,7 @@
 package relax
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -312,4 +313,42 @@ func (s sumSet) below(n int64) int64 {
 		v = s[i]
 	}
 	return i*64 + 63 - int64(bits.LeadingZeros64(v))
+}
+
+// Ranked returns the uncounted bin types by how much of the worth of classes the best fractional filling has for its price, the
+// best first. A sample of the classes stands for all.
+func (m *Model) Ranked(worth []float64) []int {
+	some := &Model{Dims: m.Dims, BinTypes: m.BinTypes}
+	var someWorth []float64
+	stride := 1 + len(m.Classes)/rankedClasses
+	for i := 0; i < len(m.Classes); i += stride {
+		c := m.Classes[i]
+		c.Count *= int64(stride)
+		some.Classes, someWorth = append(some.Classes, c), append(someWorth, worth[i])
+	}
+	var knap Knapsack
+	var types []int
+	ratio := make([]float64, len(m.BinTypes))
+	for k := range m.BinTypes {
+		if m.BinTypes[k].Supply < 0 && some.Load(&knap, k, someWorth) {
+			ratio[k] = knap.Bound(math.Inf(1)) / max(m.BinTypes[k].Price, 1e-9)
+			types = append(types, k)
+		}
+	}
+	slices.SortStableFunc(types, func(a, b int) int { return cmp.Compare(ratio[b], ratio[a]) })
+	return types
+}
+
+// Sort puts the classes in order.
+func (p *Pattern) Sort() {
+	order := make([]int, len(p.Class))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(p.Class[a], p.Class[b]) })
+	q := Pattern{make([]int32, len(order)), make([]int32, len(order))}
+	for i, o := range order {
+		q.Class[i], q.Count[i] = p.Class[o], p.Count[o]
+	}
+	*p = q
 }
