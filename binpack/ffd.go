@@ -208,18 +208,17 @@ func (f *filler) eligible(item int, t int32) uint64 {
 	return f.exposable(t, mask, []Share{{item, 1}})
 }
 
-// newBin returns an empty bin of the type whose offering may be any of the mask that is not counted. If all are counted, it
-// takes the cheapest.
+// newBin returns an empty bin of the type with the cheapest offering of the mask. Unless that is counted, the others that are not may
+// become the bin's as well.
 func (f *filler) newBin(t int32, mask uint64) bin {
 	in := f.in
 	b := f.openBin(t)
-	free := mask &^ in.budgets.counted[t]
-	if free == 0 {
-		free = 1 << in.cheapest(t, mask)
+	b.charged = int32(in.cheapest(t, mask))
+	if b.mask = mask &^ in.budgets.counted[t]; b.mask&(1<<b.charged) == 0 {
+		b.mask = 1 << b.charged
 	}
-	b.mask, b.charged = free, int32(in.cheapest(t, free))
 	if len(f.diverse) > 0 { // the bin has one capacity pool from the start
-		for rest, pools := free, in.diverse.offering[t]; rest != 0; rest &= rest - 1 {
+		for rest, pools := b.mask, in.diverse.offering[t]; rest != 0; rest &= rest - 1 {
 			if j := bits.TrailingZeros64(rest); pools[j] != pools[b.charged] {
 				b.mask &^= 1 << j
 			}
