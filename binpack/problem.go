@@ -26,7 +26,8 @@
 // error, never a result.
 //
 // [FirstFitDecreasing] is the classic of that name (D. S. Johnson, 1973), for several resources by dominant share (A. Ghodsi et
-// al., 2011). At the end it changes each bin to the cheapest choice that holds its contents.
+// al., 2011). At the end it changes each bin to the cheapest choice that holds its contents. Where budgets of pools leave items
+// unplaced, it packs a few bins at a time again.
 //
 // [CostAware], the default, solves a relaxation first. The relaxation has item classes, undominated bin types, the existing
 // nodes as bins of price 0 in limited number, and says which class may go into which bin type. A tag that keeps many items
@@ -39,17 +40,16 @@
 //     2002);
 //   - column generation for the linear programme over patterns (P. C. Gilmore and R. E. Gomory, 1961), and dives that round its
 //     solution to whole bins;
-//   - a large-neighbourhood search over bins whose price exceeds the duals of their contents (G. Schrimpf et al., 2000), in two
-//     halves side by side;
 //   - the exact search again.
 //
-// They share one budget of steps, which grows smoothly with the number of copies. A method that cannot end within its part of
-// the budget is skipped.
+// The result is then built under all rules, and first fit places what they keep out of its own bin. At last a few bins at a time,
+// preferably those whose price exceeds the duals of their contents, are emptied and packed again under all rules (G. Schrimpf et
+// al., 2000). CostAware is never worse than first fit: where they do not place the same, it places more of the highest priority
+// that makes a difference, and it never costs more where they do.
 //
-// The result is then built under all rules, and first fit places what they keep out of its own bin. Where rules that no
-// relaxation knows made a difference, a few bins at a time are emptied and packed again under all rules. CostAware never places
-// less than first fit, and never costs more where it places the same. [Effort] sets the budget in steps, so the
-// answer does not depend on the machine.
+// All share one budget of steps, which grows smoothly with the number of copies, and is larger where rules that no relaxation knows
+// make a difference. A method that cannot end within its part is skipped. [Effort] sets the budget, so the answer does not depend
+// on the machine.
 //
 // By price alone, old families win: their cores are cheaper and slower. [Offering.Objective] lets a caller account for that.
 //
