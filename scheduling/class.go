@@ -3,6 +3,7 @@ package scheduling
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
@@ -68,9 +69,9 @@ func ComparePods(a, b *corev1.Pod) int { return podclass.Compare(a, b) }
 func (c *Class) Name() string { return podclass.Name(c.Pods[0]) }
 
 // fill reads the constraints of the class from its first pod.
-func (c *Class) fill(admitted *admission.Cluster, aliases requirements.Aliases, totals *podclass.Totals) error {
+func (c *Class) fill(admitted *admission.Cluster, aliases requirements.Aliases, totals *podclass.Totals[corev1.ResourceList]) error {
 	c.Template = admitted.Pod(c.Pods[0])
-	c.Requests = totals.Requests(c.Template)
+	c.Requests = totals.Of(c.Template, func() corev1.ResourceList { return resources.OfPod(c.Template, false) }) // shared, not modified
 	asked, err := kube.FromPod(&c.Template.Spec)
 	if err != nil {
 		return &InvalidError{What: "pod " + podclass.Name(c.Pods[0]), Err: err}

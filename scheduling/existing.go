@@ -161,6 +161,7 @@ func lastingTaints(n *corev1.Node, promised []corev1.Taint, temporary func(corev
 // compileExisting lists the existing nodes with what they have free: initialized ones first, then by name.
 func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 	known := make(map[string]bool, len(p.members))
+	var totals podclass.Totals[[]int64]
 	for i := range p.members {
 		m := &p.members[i]
 		known[m.node.Name] = true
@@ -175,7 +176,7 @@ func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 			p.Notes = append(p.Notes, note)
 			continue
 		}
-		p.Existing = append(p.Existing, p.existing(m, running[m.node.Name]))
+		p.Existing = append(p.Existing, p.existing(m, running[m.node.Name], &totals))
 	}
 	for _, name := range slices.Sorted(maps.Keys(running)) {
 		if !known[name] {
@@ -194,12 +195,11 @@ func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 	slices.Sort(p.Notes)
 }
 
-func (p *Problem) existing(m *member, pods []*corev1.Pod) ExistingNode {
+func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Totals[[]int64]) ExistingNode {
 	n, lasting := m.node, m.taints
-	r := ExistingNode{Node: n, InFlight: m.inFlight, Starting: m.starting, running: pods, attached: p.volumes.Attached(pods), taintSet: p.taints.Intern(lasting), taints: lasting}
-	labels := maps.Clone(m.labels)
-	labels[taints.Key] = taints.Value(r.taintSet)
-	r.Labels = requirements.FromLabels(labels)
+	r := ExistingNode{Node: n, InFlight: m.inFlight, Starting: m.starting, running: pods, attached: p.volumes.Attached(pods), taintSet: p.taints.Intern(lasting), taints: lasting, labels: m.labels}
+	r.labels[taints.Key] = taints.Value(r.taintSet)
+	r.Labels = requirements.FromLabels(r.labels)
 
 	r.Free = make([]int64, len(p.Resources))
 	for i, name := range p.Resources {
@@ -216,24 +216,25 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod) ExistingNode {
 		}
 	}
 	present := make([]bool, len(p.daemons))
-	take := func(list corev1.ResourceList, ports []hostport.Port) {
-		subtract(r.Free, p.vector(list))
+	take := func(requests []int64, ports []hostport.Port) {
+		subtract(r.Free, requests)
 		tags, limits := topology.PortTags(ports)
 		r.Tags = append(r.Tags, tags...)
 		r.Limits = append(r.Limits, limits...)
 	}
 	var last *corev1.Pod
-	var list corev1.ResourceList
+	var requests []int64
 	for _, pod := range pods {
-		granted := len(pod.Status.ContainerStatuses)+len(pod.Status.InitContainerStatuses) > 0 // by a kubelet, to this pod alone
-		if last == nil || granted || !podclass.SameTemplate(last, pod) {
-			list = resources.OfPod(p.admission.Pod(pod), true)
+		now := func() []int64 { return p.vector(resources.OfPod(p.admission.Pod(pod), true)) }
+		switch {
+		case len(pod.Status.ContainerStatuses)+len(pod.Status.InitContainerStatuses) > 0: // granted by a kubelet, to this pod alone
+			requests, last = now(), nil
+		case last == nil || !podclass.SameTemplate(last, pod):
+			requests, last = totals.Of(pod, now, pod.Namespace, runtimeClass(pod)), pod
 		}
-		if last = pod; granted {
-			last = nil
-		}
-		r.ports = append(r.ports, hostport.Of(pod)...)
-		take(list, hostport.Of(pod))
+		ports := hostport.Of(pod)
+		r.ports = append(r.ports, ports...)
+		take(requests, ports)
 		for i, d := range p.daemons {
 			present[i] = present[i] || d.owns(pod)
 		}
@@ -241,7 +242,7 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod) ExistingNode {
 	ports := slices.Clip(r.ports)
 	for i, d := range p.daemons {
 		if !present[i] && taints.Tolerates(d.pod.Spec.Tolerations, lasting) && d.required.Compatible(r.Labels, requirements.Keys{}) {
-			take(d.requests, d.ports) // even if a taken port keeps it away, which may end
+			take(d.vector, d.ports) // even if a taken port keeps it away, which may end
 			r.expected = append(r.expected, i)
 			short := slices.IndexFunc(r.Free, func(f int64) bool { return f < 0 })
 			taken := slices.IndexFunc(d.ports, func(port hostport.Port) bool { return slices.ContainsFunc(ports, port.Conflicts) })
@@ -256,6 +257,14 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod) ExistingNode {
 		}
 	}
 	return r
+}
+
+// runtimeClass names the runtime class of a pod, whose overhead admission adds; empty for none.
+func runtimeClass(pod *corev1.Pod) string {
+	if name := pod.Spec.RuntimeClassName; name != nil {
+		return *name
+	}
+	return ""
 }
 
 // spare is left, the free capacity of a node, with an attach slot more for each volume of the class that is attached already.

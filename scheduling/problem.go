@@ -114,7 +114,8 @@ type ExistingNode struct {
 	Limits []Limit
 
 	taintSet int
-	taints   []corev1.Taint // that last
+	taints   []corev1.Taint    // that last
+	labels   map[string]string // those of Labels, without the sides of node filters
 	running  []*corev1.Pod
 	attached []string        // volumes in use there
 	ports    []hostport.Port // of what runs there
@@ -225,7 +226,7 @@ func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*co
 	others := slices.Concat(slices.Collect(maps.Values(running))...) // their order does not matter
 	groups := p.keptApart(podclass.GroupAmong(pending, others, p.snapshot.DaemonSets))
 	classes, errs := make([]Class, len(groups)), make([]error, len(groups))
-	totals := make([]podclass.Totals, parts(len(groups)))
+	totals := make([]podclass.Totals[corev1.ResourceList], parts(len(groups)))
 	inParts(len(groups), len(totals), func(part, i int) {
 		classes[i].Pods = groups[i]
 		errs[i] = classes[i].fill(&p.admission, aliases, &totals[part])
@@ -423,7 +424,7 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	}
 	for i := range p.Existing {
 		r := &p.Existing[i]
-		in.Nodes[i] = topology.Node{Labels: r.Labels, Free: r.Free, Tags: r.Tags, Limits: r.Limits, Running: p.admitted(r.running), Shared: r.attached}
+		in.Nodes[i] = topology.Node{Labels: r.Labels, Free: r.Free, Tags: r.Tags, Limits: r.Limits, Running: admitted(r.running), Shared: r.attached}
 		for _, d := range r.missing {
 			in.Nodes[i].Running = append(slices.Clip(in.Nodes[i].Running), p.daemons[d].pod)
 		}
@@ -450,7 +451,7 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 }
 
 // admitted is running pods as an API server stores them, where that bears on other pods: only their anti-affinity does.
-func (p *Problem) admitted(pods []*corev1.Pod) []*corev1.Pod {
+func admitted(pods []*corev1.Pod) []*corev1.Pod {
 	out := pods
 	for i, pod := range pods {
 		if a := pod.Spec.Affinity; a == nil || a.PodAntiAffinity == nil {
@@ -459,7 +460,7 @@ func (p *Problem) admitted(pods []*corev1.Pod) []*corev1.Pod {
 		if &out[0] == &pods[0] {
 			out = slices.Clone(pods)
 		}
-		out[i] = p.admission.Pod(pod)
+		out[i] = admission.WithLabelKeys(pod)
 	}
 	return out
 }

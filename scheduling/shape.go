@@ -242,10 +242,9 @@ func (p *Problem) labelsOf(pool *PoolState, keys requirements.Keys) (requirement
 
 func (p *Problem) shapesOf(k int, table *typeTable, keys requirements.Keys) {
 	pool := &p.Pools[k]
-	always, depends := p.daemonsOf(pool)
 	poolLabels, _ := p.labelsOf(pool, keys)
 	lists := make([][]Shape, parts(len(pool.Types)))
-	sides := sideLabels{topology: p.topology, known: map[string]requirements.Set{}}
+	kinds := p.newNodeKinds(pool)
 	inParts(len(pool.Types), len(lists), func(part, i int) {
 		typ := &pool.Types[i]
 		if !typ.Requirements.Overlaps(pool.Set) {
@@ -267,10 +266,10 @@ func (p *Problem) shapesOf(k int, table *typeTable, keys requirements.Keys) {
 				continue
 			}
 			var at *Shape
-			own, at = p.shapeFor(own, first, Shape{Pool: k, Type: i, Usage: usage, Labels: labels},
-				table.allocatable[i], p.running(always, depends, labels, table.offerings[i][j]))
+			kind := kinds.of(labels, table.offerings[i][j])
+			own, at = p.shapeFor(own, first, Shape{Pool: k, Type: i, Usage: usage, Labels: labels}, table.allocatable[i], kind.daemons)
 			at.Offerings = append(at.Offerings, ShapeOffering{
-				Index: j, Labels: sides.of(labels, table.offerings[i][j]), Price: o.Price, Count: o.ReservationCount, Reservation: reservation(o),
+				Index: j, Labels: kind.offering, Price: o.Price, Count: o.ReservationCount, Reservation: reservation(o),
 			})
 		}
 		lists[part] = own
@@ -280,37 +279,75 @@ func (p *Problem) shapesOf(k int, table *typeTable, keys requirements.Keys) {
 	}
 }
 
-// sideLabels adds the pseudo-labels of node filters to labels of offerings; see [topology.Problem.Sides]. It is safe for concurrent use.
-type sideLabels struct {
-	topology *topology.Problem
-	mu       sync.Mutex
-	known    map[string]requirements.Set // by the labels of the node
+// nodeKinds is what depends on all labels of a pool's node: its daemons, and the pseudo-labels of node filters. It is computed once for all
+// offerings with the same labels, and safe for concurrent use.
+type nodeKinds struct {
+	p               *Problem
+	always, depends []int // daemons that run on all nodes of the pool, and those that select nodes
+	mu              sync.Mutex
+	known           map[string]nodeKind // by the labels of shape and offering
 }
 
-func (l *sideLabels) of(shape, offering requirements.Set) requirements.Set {
-	if !l.topology.Splits() {
-		return offering
+// nodeKind is the daemons of a node, and the labels of its offering with pseudo-labels; see [topology.Problem.Sides].
+type nodeKind struct {
+	daemons  []int
+	offering requirements.Set
+}
+
+func (p *Problem) newNodeKinds(pool *PoolState) *nodeKinds {
+	k := &nodeKinds{p: p, known: map[string]nodeKind{}}
+	for i, d := range p.daemons {
+		switch {
+		case !taints.Tolerates(d.pod.Spec.Tolerations, pool.Taints):
+		case isAnything(d.required):
+			k.always = append(k.always, i)
+		default:
+			k.depends = append(k.depends, i)
+		}
 	}
-	node, err := shape.Intersect(offering)
-	if err != nil {
-		return offering
+	return k
+}
+
+func (k *nodeKinds) of(shape, offering requirements.Set) nodeKind {
+	if len(k.depends) == 0 && !k.p.topology.Splits() {
+		return nodeKind{k.always, offering}
 	}
-	key := string(node.AppendKey(nil))
-	l.mu.Lock()
-	sides, ok := l.known[key]
-	l.mu.Unlock()
+	var few [256]byte
+	key := offering.AppendKey(shape.AppendKey(few[:0]))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	out, ok := k.known[string(key)]
 	if !ok {
-		sides = l.topology.Sides(node)
-		l.mu.Lock()
-		l.known[key] = sides
-		l.mu.Unlock()
-	}
-	out, err := offering.Intersect(sides)
-	if err != nil { // the labels are new
-		panic(err)
+		out = k.make(shape, offering)
+		k.known[string(key)] = out
 	}
 	return out
 }
+
+func (k *nodeKinds) make(shape, offering requirements.Set) nodeKind {
+	out := nodeKind{slices.Clip(k.always), offering}
+	node, err := shape.Intersect(offering)
+	if err != nil {
+		return out
+	}
+	if k.p.topology.Splits() {
+		if out.offering, err = offering.Intersect(k.p.topology.Sides(node)); err != nil { // the labels are new
+			panic(err)
+		}
+	}
+	if node, err = node.Intersect(someHost); err != nil {
+		return out
+	}
+	for _, i := range k.depends {
+		if k.p.daemons[i].required.Compatible(node, requirements.Keys{}) {
+			out.daemons = append(out.daemons, i)
+		}
+	}
+	return out
+}
+
+// someHost stands for the hostname of a new node. It is not a valid label value, so no pod can ask for it.
+var someHost = requirements.MustOf(requirements.In(corev1.LabelHostname, "a new node"))
 
 // reservation names the capacity reservation or commitment that a counted offering shares its count by; empty for other offerings.
 func reservation(o *instancetypes.Offering) string {
@@ -324,45 +361,6 @@ func reservation(o *instancetypes.Offering) string {
 		return "commitment " + o.Commitment
 	}
 	return ""
-}
-
-// daemonsOf splits the daemons that tolerate the pool's taints into those that run on all of its nodes and those that select nodes.
-func (p *Problem) daemonsOf(pool *PoolState) (always, depends []int) {
-	for i, d := range p.daemons {
-		if !taints.Tolerates(d.pod.Spec.Tolerations, pool.Taints) {
-			continue
-		}
-		if isAnything(d.required) {
-			always = append(always, i)
-		} else {
-			depends = append(depends, i)
-		}
-	}
-	return always, depends
-}
-
-// someHost stands for the hostname of a new node. It is not a valid label value, so no pod can ask for it.
-var someHost = requirements.MustOf(requirements.In(corev1.LabelHostname, "a new node"))
-
-// running lists the daemons of a node with these labels.
-func (p *Problem) running(always, depends []int, labels, offering requirements.Set) []int {
-	if len(depends) == 0 {
-		return always
-	}
-	node, err := labels.Intersect(offering)
-	if err == nil {
-		node, err = node.Intersect(someHost)
-	}
-	if err != nil {
-		return always
-	}
-	out := always
-	for _, i := range depends {
-		if p.daemons[i].required.Compatible(node, requirements.Keys{}) {
-			out = append(slices.Clip(out), i)
-		}
-	}
-	return out
 }
 
 // shapeFor finds the shape of the type with this set of daemons, or adds it to the list.

@@ -73,9 +73,8 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 	v.nodes = make([]verifiedNode, len(p.Existing))
 	for i := range p.Existing {
 		r, n := &p.Existing[i], &v.nodes[i]
-		labels := concreteLabels(r.Labels)
-		n.Free, n.Shared, n.Ports, n.labels = r.Free, r.attached, slices.Clone(r.ports), labels
-		v.cluster.Describe(&n.Node, labels, r.taints)
+		n.Free, n.Shared, n.Ports, n.labels = r.Free, r.attached, slices.Clone(r.ports), r.labels
+		v.cluster.Describe(&n.Node, r.labels, r.taints)
 	}
 	v.cluster.Start()
 	for i := range v.nodes {
@@ -104,15 +103,6 @@ func (v *verifier) daemonsAt(list []int) []*bind.Class {
 	out := make([]*bind.Class, len(list))
 	for i, d := range list {
 		out[i] = v.daemons[d]
-	}
-	return out
-}
-
-// concreteLabels are the labels of a node, and its name if it has one.
-func concreteLabels(set requirements.Set) map[string]string {
-	out := chosenLabels(set)
-	if name, ok := set.Get(requirements.NodeNameKey).Single(); ok && set.Has(requirements.NodeNameKey) {
-		out[requirements.NodeNameKey] = name
 	}
 	return out
 }
@@ -180,7 +170,7 @@ func (v *verifier) start(bins []OutcomeBin, used []bool) *verification {
 			all.AddSet(offering.Labels)
 			all.AddSet(bins[b].Labels)
 			set, _ := all.Set() // an impossible set has no labels
-			labels = concreteLabels(set)
+			labels = chosenLabels(set)
 			known[string(key)] = labels
 		}
 		labels[corev1.LabelHostname] = "new node " + strconv.Itoa(b)

@@ -84,9 +84,14 @@ func TestFixesAreVerified(t *testing.T) {
 			assert.Empty(t, pack(t, market, c.mended).Unplaced(), "whoever does what the fix says sees the pods placed")
 		})
 	}
-	// Where no single change helps, none is offered.
-	p := pack(t, market, pool("", "taints: [{key: batch, effect: NoSchedule}], requirements: []")+deployment("web", 1, container("9")))
-	u := p.Unplaced()[0]
-	fix := p.Fix(u.Class, u.Reasons(), false)
-	assert.Empty(t, fix.Text)
+	// Where no single change helps, none is offered. A label is no name of a node.
+	byName := "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [gone]}]}]}}}\n"
+	for _, text := range []string{
+		pool("", "taints: [{key: batch, effect: NoSchedule}], requirements: []") + deployment("web", 1, container("9")),
+		anyPool + deployment("web", 1, byName+container("1")),
+	} {
+		p := pack(t, market, text)
+		u := p.Unplaced()[0]
+		assert.Empty(t, p.Fix(u.Class, u.Reasons(), false).Text)
+	}
 }

@@ -102,9 +102,9 @@ func selects(t corev1.PodAffinityTerm, namespace string, pod *corev1.Pod) bool {
 }
 
 // suit makes pool and pods agree on the label that the pool's reason names: the pool gets it, if it is one that users set
-// and the pool has none, or the pods stop asking for it.
+// and the pool has none, or the pods stop asking for it. A node's name is no label.
 func suit(c *scheduling.Class, pool *scheduling.PoolState, key string) []change {
-	if key == "" {
+	if key == "" || key == requirements.NodeNameKey {
 		return nil
 	}
 	var out []change

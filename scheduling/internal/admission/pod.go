@@ -31,6 +31,14 @@ func (c Cluster) Pod(pod *corev1.Pod) *corev1.Pod {
 	return d.out
 }
 
+// WithLabelKeys is the pod with the label keys of its constraints folded into their selectors, as an API server stores these. It returns its
+// argument if nothing changes.
+func WithLabelKeys(pod *corev1.Pod) *corev1.Pod {
+	d := draft{pod: pod, out: pod}
+	d.labelKeys()
+	return d.out
+}
+
 // Missing names the priority and runtime classes of a pod that the cluster lacks: an API server refuses such a pod. A pod with a priority
 // was stored, so its classes are not checked.
 func (c Cluster) Missing(pod *corev1.Pod) []string {

@@ -2,7 +2,6 @@ package interpod
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 	operator "k8s.io/apimachinery/pkg/selection"
@@ -45,6 +44,7 @@ type lookup struct {
 	others  []int32
 	keys    []string           // labels of all selectors, ascending
 	known   map[string][]int32 // results, by namespace and the values of keys
+	text    []byte             // reused
 }
 
 type label struct{ key, value string }
@@ -59,16 +59,15 @@ func (x *Index) MemberOf(namespace string, set map[string]string) []int32 {
 		x.lookup = x.newLookup()
 	}
 	l := x.lookup
-	var text strings.Builder
-	text.WriteString(namespace)
+	l.text = append(l.text[:0], namespace...)
 	for _, k := range l.keys {
 		if v, ok := set[k]; ok {
-			text.WriteString("\x00" + v)
+			l.text = append(append(l.text, 0), v...)
 		} else {
-			text.WriteString("\x01")
+			l.text = append(l.text, 1)
 		}
 	}
-	if known, ok := l.known[text.String()]; ok {
+	if known, ok := l.known[string(l.text)]; ok {
 		return known
 	}
 	candidates := slices.Clone(l.others)
@@ -79,7 +78,7 @@ func (x *Index) MemberOf(namespace string, set map[string]string) []int32 {
 	out := slices.DeleteFunc(slices.Compact(candidates), func(g int32) bool {
 		return slices.ContainsFunc(x.groups[g].all, func(s *selection) bool { return !s.matches(namespace, set) })
 	})
-	l.known[text.String()] = out
+	l.known[string(l.text)] = out
 	return out
 }
 

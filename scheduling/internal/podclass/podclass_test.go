@@ -112,9 +112,9 @@ func TestGroupsDoNotDependOnCores(t *testing.T) {
 }
 
 func ExampleTotals() {
-	var totals podclass.Totals
+	var totals podclass.Totals[corev1.ResourceList]
 	for _, p := range []*corev1.Pod{pod("a", "500m"), pod("b", "0.5")} {
-		list := totals.Requests(p)
+		list := totals.Of(p, func() corev1.ResourceList { return resources.OfPod(p, false) })
 		fmt.Println(list.Cpu(), list.Pods())
 	}
 	// Output:
@@ -152,10 +152,10 @@ func TestTotalsAreRequests(t *testing.T) {
 			p.Spec.Containers[0].Resources.Requests["memory"] = resource.MustParse("1073741824")
 		}),
 	}
-	var totals podclass.Totals
+	var totals podclass.Totals[corev1.ResourceList]
 	for range 2 {
 		for i, p := range pods {
-			want, got := resources.OfPod(p, false), totals.Requests(p)
+			want, got := resources.OfPod(p, false), totals.Of(p, func() corev1.ResourceList { return resources.OfPod(p, false) })
 			require.Equal(t, len(want), len(got))
 			for name, q := range want {
 				have := got[name]

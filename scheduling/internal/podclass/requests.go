@@ -5,21 +5,23 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/joinery-sdk/joinery/instancetypes/resources"
 )
 
-// Totals caches [resources.OfPod] of pending pods by their containers' requests: clusters have many classes of pods, but few sizes. The zero
-// value is ready to use. It is not safe for concurrent use.
-type Totals struct {
-	known map[string]corev1.ResourceList
+// Totals caches what is computed of pods by their containers' resources, such as their requests: clusters have many classes of pods, but few
+// sizes. The zero value is ready to use. It is not safe for concurrent use.
+type Totals[T any] struct {
+	known map[string]T
 	buf   []byte
 	names []corev1.ResourceName
 }
 
-// Requests is [resources.OfPod] of a pending pod. It is shared and must not be modified.
-func (t *Totals) Requests(p *corev1.Pod) corev1.ResourceList {
-	t.buf = t.buf[:0]
+// Of is the value for pods of the same resources as p, which compute gives for the first of them. The scope is what else it depends on.
+func (t *Totals[T]) Of(p *corev1.Pod, compute func() T, scope ...string) T {
+	f := fingerprint{buf: t.buf[:0]}
+	for _, s := range scope {
+		f.text(s)
+	}
+	t.buf = f.buf
 	t.containers(p.Spec.Containers)
 	t.containers(p.Spec.InitContainers)
 	t.list(p.Spec.Overhead)
@@ -27,18 +29,18 @@ func (t *Totals) Requests(p *corev1.Pod) corev1.ResourceList {
 		t.list(r.Requests)
 		t.list(r.Limits)
 	}
-	if list, ok := t.known[string(t.buf)]; ok {
-		return list
+	if v, ok := t.known[string(t.buf)]; ok {
+		return v
 	}
-	list := resources.OfPod(p, false)
+	key, v := string(t.buf), compute()
 	if t.known == nil {
-		t.known = map[string]corev1.ResourceList{}
+		t.known = map[string]T{}
 	}
-	t.known[string(t.buf)] = list
-	return list
+	t.known[key] = v
+	return v
 }
 
-func (t *Totals) containers(cs []corev1.Container) {
+func (t *Totals[T]) containers(cs []corev1.Container) {
 	f := fingerprint{buf: t.buf}
 	f.number(int64(len(cs)))
 	for i := range cs {
@@ -47,13 +49,14 @@ func (t *Totals) containers(cs []corev1.Container) {
 		}
 		t.buf = append(f.buf, '|')
 		t.list(cs[i].Resources.Requests)
+		t.list(cs[i].Resources.Limits)
 		f.buf = t.buf
 	}
 	t.buf = f.buf
 }
 
 // list appends the exact quantities: their sum is rounded, not each of them.
-func (t *Totals) list(l corev1.ResourceList) {
+func (t *Totals[T]) list(l corev1.ResourceList) {
 	t.names = t.names[:0]
 	for name := range l {
 		t.names = append(t.names, name)
