@@ -195,7 +195,7 @@ func (p *Problem) outside(c *Class, pool *PoolState, required requirements.Alter
 	var best *find
 	for i := range pool.Types {
 		typ := &pool.Types[i]
-		if short, _ := p.shortage(c, p.allocatable(typ)); short != nil {
+		if short, _ := p.shortage(c, p.freeOf(pool, i)); short != nil {
 			continue
 		}
 		f := find{near: Nearest{Type: typ.Name}}
@@ -231,6 +231,14 @@ func (p *Problem) outside(c *Class, pool *PoolState, required requirements.Alter
 		return nil
 	}
 	return &best.near
+}
+
+// freeOf is what nodes of a pool's type have for pods and daemons.
+func (p *Problem) freeOf(pool *PoolState, typ int) []int64 {
+	if pool.table == nil {
+		return p.allocatable(&pool.Types[typ])
+	}
+	return pool.table.allocatable[typ]
 }
 
 // fewestConflicts are the conflicts on the given keys of the alternative that has the fewest.
@@ -276,7 +284,7 @@ func (p *Problem) explainResources(pool *PoolState, n census) Reason {
 // explainLabels names the label key by which the pod and the pool contradict each other.
 func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 	out := Reason{Pool: pool.Name, Stage: StageRequirement, Nearest: n.outside}
-	known := p.knownLabels(pool)
+	known := pool.known()
 	conflict := p.closest(c.Required, pool, known)
 	if conflict == nil {
 		if unavailable, ok := p.explainUnavailable(c, pool); ok {
@@ -361,7 +369,7 @@ func (p *Problem) shutOut(c *Class, pool *PoolState) (name, by, lacks string) {
 			if !typ.Requirements.Has(r.Key()) || typ.Requirements.Get(r.Key()).Overlaps(r) {
 				continue
 			}
-			free := p.allocatable(typ)
+			free := p.freeOf(pool, i)
 			for k, res := range p.Resources {
 				if c.requests[k] > free[k] && !attachable(res) {
 					lacks = fmt.Sprintf(", and has not enough %s", res)
@@ -397,7 +405,7 @@ func nearest(word string, candidates []string) string {
 }
 
 // knownLabels is the values that the pool, its types and their offerings have, by key. Keys of unlisted values have none.
-func (p *Problem) knownLabels(pool *PoolState) map[string]map[string]bool {
+func knownLabels(pool *PoolState) map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	see := func(s requirements.Set) {
 		for r := range s.All() {

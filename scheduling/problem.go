@@ -67,6 +67,8 @@ type PoolState struct {
 	NodesLeft int
 
 	taintSet int
+	table    *typeTable                        // nil if no type can meet Set
+	known    func() map[string]map[string]bool // see knownLabels; computed once, by the first explanation
 }
 
 // Shape is an instance type as one pool offers it.

@@ -55,6 +55,8 @@ func (p *Problem) compilePools() {
 				state.take(p.members[i].capacity)
 			}
 		}
+		k := len(p.Pools)
+		state.known = sync.OnceValue(func() map[string]map[string]bool { return knownLabels(&p.Pools[k]) })
 		p.Pools = append(p.Pools, state)
 	}
 }
@@ -213,7 +215,8 @@ func (p *Problem) compileShapes(keys requirements.Keys) {
 			p.notePrices(pool.Types)
 			tables[&pool.Types[0]] = table
 		}
-		p.shapesOf(k, table, keys)
+		pool.table = table
+		p.shapesOf(k, keys)
 	}
 }
 
@@ -240,8 +243,9 @@ func (p *Problem) labelsOf(pool *PoolState, keys requirements.Keys) (requirement
 	return pool.Set.Restrict(keys).Intersect(base) // a key that no pool can constrain
 }
 
-func (p *Problem) shapesOf(k int, table *typeTable, keys requirements.Keys) {
+func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 	pool := &p.Pools[k]
+	table := pool.table
 	poolLabels, _ := p.labelsOf(pool, keys)
 	lists := make([][]Shape, parts(len(pool.Types)))
 	kinds := p.newNodeKinds(pool)

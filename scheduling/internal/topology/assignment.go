@@ -120,12 +120,11 @@ func (s *assigner) lots() []Lot {
 	}
 	out := make([]Lot, 0, most)
 	slots := make([]Slot, 0, most) // of pods on their own
-	open := s.p.open(s.facts.closed)
 	keep := func(required requirements.Alternatives) requirements.Alternatives {
-		if len(s.facts.closed) == 0 {
+		if s.facts.closed == nil {
 			return required
 		}
-		return required.Intersect(open)
+		return required.Intersect(s.facts.closed.open)
 	}
 	at := map[string]int{}
 	for i, b := range s.bundles {

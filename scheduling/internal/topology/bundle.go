@@ -273,7 +273,7 @@ func (s *assigner) pairUp(i, d int) int {
 func (s *assigner) fitTogether(i, d, j, e int) bool {
 	x, y := s.classes[i], s.classes[j]
 	at := coupled{x.Class, x.Level, y.Class, y.Level, x.Domains[d].text, y.Domains[e].text}
-	return remembered(s.p.memo, s.p.memo.couples, at, func() bool { return s.couple(i, d, j, e) != nil })
+	return remembered(&s.p.memo.mu, s.p.memo.couples, at, func() bool { return s.couple(i, d, j, e) != nil })
 }
 
 // findPairs adds pairs of the relaxed classes that are new since the last call.

@@ -180,7 +180,7 @@ func (p *Problem) domains(rc *relaxed) []Domain {
 
 // suitable are the existing nodes that could hold a pod of the class.
 func (p *Problem) suitable(rc *relaxed) []int {
-	return remembered(p.memo, p.memo.nodes, [2]int{rc.Class, rc.Level}, func() []int {
+	return remembered(&p.memo.mu, p.memo.nodes, [2]int{rc.Class, rc.Level}, func() []int {
 		var out []int
 		for i := range p.nodes {
 			if n := &p.nodes[i]; copies(n.Free, p.onNode(&p.classes[rc.Class], i)) > 0 && rc.at.required.Compatible(n.Labels, requirements.Keys{}) {
@@ -268,8 +268,8 @@ func Chosen(r requirements.Requirement) (string, bool) {
 	return r.Any()
 }
 
-// universe is the values of a group's key on nodes to buy and on existing nodes that pass the group's filter.
-type universe struct{ offered, standing []string }
+// universe is the values of a group's key on nodes to buy and on existing nodes that pass the group's filter, and all of them.
+type universe struct{ offered, standing, all []string }
 
 func (p *Problem) universeOf(id int32) universe {
 	g := &p.groups[id]
@@ -287,21 +287,28 @@ func (p *Problem) universeOf(id int32) universe {
 			standing[v] = true
 		}
 	}
-	return universe{sortedTrue(offered), sortedTrue(standing)}
+	out := universe{offered: sortedTrue(offered), standing: sortedTrue(standing)}
+	out.all = union(out.offered, out.standing)
+	return out
 }
 
 // universe lists the values that the group's spreads count, without closed ones. It may list more than the plan will have, which makes
 // spreads stricter and never looser.
-func (p *Problem) universe(id int32, closed map[closedKey]bool) []string {
-	g := &p.groups[id]
-	u := remembered(p.memo, p.memo.universes, id, func() universe { return p.universeOf(id) })
-	if len(closed) == 0 && len(u.standing) == 0 {
-		return u.offered
+func (p *Problem) universe(id int32, closed *closing) []string {
+	u := remembered(&p.memo.mu, p.memo.universes, id, func() universe { return p.universeOf(id) })
+	if closed == nil {
+		return u.all
 	}
-	open := slices.DeleteFunc(slices.Clone(u.offered), func(v string) bool {
-		return closed[p.closedKey(id, v)] || closed[closedKey{g.key, v, -1}]
+	return remembered(&closed.mu, closed.universes, id, func() []string {
+		return union(slices.DeleteFunc(slices.Clone(u.offered), func(v string) bool {
+			return closed.domains[p.closedKey(id, v)] || closed.domains[closedKey{p.groups[id].key, v, -1}]
+		}), u.standing)
 	})
-	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(open, u.standing))))
+}
+
+// union is the values of both lists, sorted.
+func union(a, b []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
 // mostStanding bounds the existing nodes of a spread that is assigned over them. Each is a domain, and every pod looks at all domains.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/joinery-sdk/joinery/requirements"
 )
@@ -12,8 +13,8 @@ import (
 type Facts struct {
 	// caps bounds the pods of a class and level in a domain by what could be packed.
 	caps map[[2]int]map[string]int
-	// closed are domains that no new node may be in.
-	closed map[closedKey]bool
+	// closed are the domains that no new node may be in; nil for none.
+	closed *closing
 	// blame is how often a class was unplaced, or awaited by an unplaced one. Classes with more blame are assigned earlier.
 	blame map[int]int
 	// variant selects other choices of domains; 0 is the usual one.
@@ -24,6 +25,16 @@ type Facts struct {
 type closedKey struct {
 	key, value string
 	filter     int
+}
+
+// closing is domains that no new node may be in, and what follows from that for all assignments. It is safe for concurrent use.
+type closing struct {
+	domains map[closedKey]bool
+	open    requirements.Alternatives // what a new node must satisfy to be outside of all of them
+
+	mu        sync.Mutex
+	classes   map[[2]int][]Domain // by class and level, the domains that are left
+	universes map[int32][]string  // by group, the values that are left
 }
 
 func compareClosed(a, b closedKey) int {
@@ -109,9 +120,9 @@ func mix(x uint64) uint64 {
 // pods can be placed. Domains with an existing node stay open, and so do those without which a class fits nowhere. It reports whether any
 // was closed.
 func (st *Assignment) Close(unplaced []int) (Facts, bool) {
-	closed := maps.Clone(st.facts.closed)
-	if closed == nil {
-		closed = map[closedKey]bool{}
+	closed := map[closedKey]bool{}
+	if c := st.facts.closed; c != nil {
+		maps.Copy(closed, c.domains)
 	}
 	before := len(closed)
 	for _, rc := range st.Classes {
@@ -133,9 +144,9 @@ func (st *Assignment) Close(unplaced []int) (Facts, bool) {
 	if len(closed) == before {
 		return Facts{}, false
 	}
-	st.p.keepNeeded(closed)
+	open := st.p.keepNeeded(closed)
 	out := st.facts.next()
-	out.closed = closed
+	out.closed = &closing{domains: closed, open: open, classes: map[[2]int][]Domain{}, universes: map[int32][]string{}}
 	return out, len(closed) > before
 }
 
@@ -172,8 +183,9 @@ func (p *Problem) stands(k closedKey) bool {
 // mostClosings bounds the alternatives of open: a node must be outside of each closed domain or of its filter, and these choices multiply.
 const mostClosings = 32
 
-// keepNeeded removes from closed the domains without which a class fits nowhere, and those that exceed mostClosings.
-func (p *Problem) keepNeeded(closed map[closedKey]bool) {
+// keepNeeded removes from closed the domains without which a class fits nowhere, and those that exceed mostClosings. It returns what a new
+// node must satisfy to be outside of the others.
+func (p *Problem) keepNeeded(closed map[closedKey]bool) requirements.Alternatives {
 	type side struct {
 		key    string
 		filter int
@@ -213,6 +225,7 @@ func (p *Problem) keepNeeded(closed map[closedKey]bool) {
 		}
 		open = p.open(closed)
 	}
+	return open
 }
 
 // open is what a new node must satisfy to be outside of all closed domains.
@@ -241,7 +254,7 @@ func (p *Problem) open(closed map[closedKey]bool) requirements.Alternatives {
 func (p *Problem) Holdable(class int) bool {
 	c := &p.classes[class]
 	rc := p.relaxed(class, len(c.soft))
-	return remembered(p.memo, p.memo.held, class, func() bool {
+	return remembered(&p.memo.mu, p.memo.held, class, func() bool {
 		return len(p.suitable(rc)) > 0 || p.someNode(p.forBundles(), c.Requests, rc.at.required)
 	})
 }

@@ -67,11 +67,12 @@ func (s *assigner) relaxed(class, level int) int {
 	}
 	rc := &RelaxedClass{relaxed: s.p.relaxed(class, level)}
 	rc.Domains = rc.domains
-	if len(rc.keys) > 0 && len(s.facts.closed) > 0 {
-		closed := func(d Domain) bool {
-			return d.free == 0 && (s.isClosed(rc.keys, &d) || s.isClosedByFilter(rc.relaxed, &d))
-		}
-		rc.Domains = slices.DeleteFunc(slices.Clone(rc.Domains), closed)
+	if closed := s.facts.closed; closed != nil && len(rc.keys) > 0 {
+		rc.Domains = remembered(&closed.mu, closed.classes, [2]int{class, level}, func() []Domain {
+			return slices.DeleteFunc(slices.Clone(rc.domains), func(d Domain) bool {
+				return d.free == 0 && (closed.has(rc.keys, &d) || s.p.closedByFilter(closed, rc.relaxed, &d))
+			})
+		})
 	}
 	n := len(rc.Domains)
 	counts := make([]int, 3*n)
@@ -104,7 +105,7 @@ func (s *assigner) relaxed(class, level int) int {
 
 // relaxed is a class at a level before assignment. It is computed once; all assignments share it.
 func (p *Problem) relaxed(class, level int) *relaxed {
-	return remembered(p.memo, p.memo.classes, [2]int{class, level}, func() *relaxed { return p.newRelaxed(class, level) })
+	return remembered(&p.memo.mu, p.memo.classes, [2]int{class, level}, func() *relaxed { return p.newRelaxed(class, level) })
 }
 
 func (p *Problem) newRelaxed(class, level int) *relaxed {
@@ -186,14 +187,14 @@ func (p *Problem) keysOf(c *class, at *relaxation) []key {
 	return slices.CompactFunc(all, func(a, b key) bool { return a.name == b.name })
 }
 
-// isClosed reports whether a value of the domain is closed to new nodes.
-func (s *assigner) isClosed(keys []key, d *Domain) bool {
+// has reports whether a value of the domain is closed to new nodes.
+func (c *closing) has(keys []key, d *Domain) bool {
 	for i, k := range keys {
-		if s.facts.closed[closedKey{k.name, d.Values[i], -1}] {
+		if c.domains[closedKey{k.name, d.Values[i], -1}] {
 			return true
 		}
 		for j, f := range keys {
-			if f.filter >= 0 && d.Values[j] == filterIn && s.facts.closed[closedKey{k.name, d.Values[i], f.filter}] {
+			if f.filter >= 0 && d.Values[j] == filterIn && c.domains[closedKey{k.name, d.Values[i], f.filter}] {
 				return true
 			}
 		}
@@ -201,17 +202,17 @@ func (s *assigner) isClosed(keys []key, d *Domain) bool {
 	return false
 }
 
-// isClosedByFilter reports whether a value of the domain is closed to nodes that pass a filter, which is not a key of the class, and no
+// closedByFilter reports whether a value of the domain is closed to nodes that pass a filter, which is not a key of the class, and no
 // offering there fails the filter.
-func (s *assigner) isClosedByFilter(rc *relaxed, d *Domain) bool {
-	for c := range s.facts.closed {
+func (p *Problem) closedByFilter(closed *closing, rc *relaxed, d *Domain) bool {
+	for c := range closed.domains {
 		at := slices.IndexFunc(rc.keys, func(k key) bool { return k.filter < 0 && k.name == c.key })
 		if c.filter < 0 || at < 0 || d.Values[at] != c.value || slices.ContainsFunc(rc.keys, func(k key) bool { return k.filter == c.filter }) {
 			continue
 		}
-		left := rc.at.required.Intersect(s.p.pin(rc.keys, d)).Intersect(s.p.filters[c.filter].on(filterOut))
-		requests := s.p.classes[rc.Class].Requests
-		if !slices.ContainsFunc(s.p.cells, func(c cell) bool { return c.holds(requests) && left.Compatible(c.labels, requirements.Keys{}) }) {
+		left := rc.at.required.Intersect(p.pin(rc.keys, d)).Intersect(p.filters[c.filter].on(filterOut))
+		requests := p.classes[rc.Class].Requests
+		if !slices.ContainsFunc(p.cells, func(c cell) bool { return c.holds(requests) && left.Compatible(c.labels, requirements.Keys{}) }) {
 			return true
 		}
 	}
@@ -328,7 +329,7 @@ func (m *memo) domains(rc *relaxed, c *class, make func() *domainSet) *domainSet
 	for _, sh := range c.Shared {
 		key = append(append(key, sh.Name...), 0)
 	}
-	return remembered(m, m.sets, string(key), make)
+	return remembered(&m.mu, m.sets, string(key), make)
 }
 
 // pinned is what the nodes of a domain must satisfy. An impossible requirement is computed again.
@@ -342,16 +343,16 @@ func (m *memo) pinned(set *domainSet, d int, make func() requirements.Alternativ
 }
 
 // remembered is the value of the key, which make computes if it is missing. Two callers at once may both compute it.
-func remembered[K comparable, V any](m *memo, of map[K]V, key K, make func() V) V {
-	m.mu.Lock()
+func remembered[K comparable, V any](mu *sync.Mutex, of map[K]V, key K, make func() V) V {
+	mu.Lock()
 	v, ok := of[key]
-	m.mu.Unlock()
+	mu.Unlock()
 	if ok {
 		return v
 	}
 	v = make()
-	m.mu.Lock()
+	mu.Lock()
 	of[key] = v
-	m.mu.Unlock()
+	mu.Unlock()
 	return v
 }
