@@ -447,7 +447,7 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 	}
 	for i := range p.Existing {
 		p.Existing[i].Tags, p.Existing[i].Limits = p.topology.Within(i)
-		p.Existing[i].Labels = p.withSides(p.Existing[i].Labels)
+		p.Existing[i].Labels = with(p.Existing[i].Labels, p.topology.Sides(p.Existing[i].Labels))
 	}
 	return nil
 }
@@ -467,9 +467,12 @@ func admitted(pods []*corev1.Pod) []*corev1.Pod {
 	return out
 }
 
-// withSides is labels with the pseudo-labels of node filters; see [topology.Problem.Sides].
-func (p *Problem) withSides(labels requirements.Set) requirements.Set {
-	out, err := labels.Intersect(p.topology.Sides(labels))
+// with is labels with the pseudo-labels of node filters; see [topology.Problem.Sides].
+func with(labels, sides requirements.Set) requirements.Set {
+	if sides.IsAnything() {
+		return labels
+	}
+	out, err := labels.Intersect(sides)
 	if err != nil { // no label is one of these
 		panic(err)
 	}

@@ -273,7 +273,7 @@ func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 			kind := kinds.of(labels, table.offerings[i][j])
 			own, at = p.shapeFor(own, first, Shape{Pool: k, Type: i, Usage: usage, Labels: labels}, table.allocatable[i], kind.daemons)
 			at.Offerings = append(at.Offerings, ShapeOffering{
-				Index: j, Labels: kind.offering, Price: o.Price, Count: o.ReservationCount, Reservation: reservation(o),
+				Index: j, Labels: with(table.offerings[i][j], kind.sides), Price: o.Price, Count: o.ReservationCount, Reservation: reservation(o),
 			})
 		}
 		lists[part] = own
@@ -283,39 +283,45 @@ func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 	}
 }
 
-// nodeKinds is what depends on all labels of a pool's node: its daemons, and the pseudo-labels of node filters. It is computed once for all
-// offerings with the same labels, and safe for concurrent use.
+// nodeKinds is what depends on the labels of a pool's node: its daemons, and the pseudo-labels of node filters. It is computed once for all
+// offerings that do not differ in the labels that these look at, and safe for concurrent use.
 type nodeKinds struct {
 	p               *Problem
 	always, depends []int // daemons that run on all nodes of the pool, and those that select nodes
+	splits          bool  // nodes have pseudo-labels
+	keys            requirements.Keys
 	mu              sync.Mutex
-	known           map[string]nodeKind // by the labels of shape and offering
+	known           map[string]nodeKind // by the labels of shape and offering that have these keys
 }
 
-// nodeKind is the daemons of a node, and the labels of its offering with pseudo-labels; see [topology.Problem.Sides].
+// nodeKind is the daemons of a node, and its pseudo-labels; see [topology.Problem.Sides].
 type nodeKind struct {
-	daemons  []int
-	offering requirements.Set
+	daemons []int
+	sides   requirements.Set
 }
 
 func (p *Problem) newNodeKinds(pool *PoolState) *nodeKinds {
-	k := &nodeKinds{p: p, known: map[string]nodeKind{}}
+	k := &nodeKinds{p: p, splits: p.topology.Splits(), known: map[string]nodeKind{}}
+	if k.splits {
+		k.keys = p.topology.Keys()
+	}
 	for i, d := range p.daemons {
 		switch {
 		case !taints.Tolerates(d.pod.Spec.Tolerations, pool.Taints):
 		case isAnything(d.required):
 			k.always = append(k.always, i)
 		default:
-			k.depends = append(k.depends, i)
+			k.depends, k.keys = append(k.depends, i), k.keys.Union(d.required.Keys())
 		}
 	}
 	return k
 }
 
 func (k *nodeKinds) of(shape, offering requirements.Set) nodeKind {
-	if len(k.depends) == 0 && !k.p.topology.Splits() {
-		return nodeKind{k.always, offering}
+	if len(k.depends) == 0 && !k.splits {
+		return nodeKind{daemons: k.always}
 	}
+	shape, offering = shape.Restrict(k.keys), offering.Restrict(k.keys)
 	var few [256]byte
 	key := offering.AppendKey(shape.AppendKey(few[:0]))
 	k.mu.Lock()
@@ -329,16 +335,12 @@ func (k *nodeKinds) of(shape, offering requirements.Set) nodeKind {
 }
 
 func (k *nodeKinds) make(shape, offering requirements.Set) nodeKind {
-	out := nodeKind{slices.Clip(k.always), offering}
+	out := nodeKind{daemons: slices.Clip(k.always)}
 	node, err := shape.Intersect(offering)
 	if err != nil {
 		return out
 	}
-	if k.p.topology.Splits() {
-		if out.offering, err = offering.Intersect(k.p.topology.Sides(node)); err != nil { // the labels are new
-			panic(err)
-		}
-	}
+	out.sides = k.p.topology.Sides(node)
 	if node, err = node.Intersect(someHost); err != nil {
 		return out
 	}

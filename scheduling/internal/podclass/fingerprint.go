@@ -103,27 +103,21 @@ func (f *fingerprint) containers(cs []corev1.Container) {
 }
 
 func (f *fingerprint) list(l corev1.ResourceList) {
-	f.number(int64(len(l)))
-	switch len(l) {
-	case 0:
-		return
-	case 1:
-		for name, q := range l {
-			f.text(string(name))
-			f.number(resources.Request(name, q))
-		}
-		return
-	}
 	var few [8]corev1.ResourceName
-	names := few[:0]
+	for _, name := range f.sortedNames(l, few[:0]) {
+		f.text(string(name))
+		f.number(resources.Request(name, l[name]))
+	}
+}
+
+// sortedNames appends the number of resources, and returns their names in order, in the memory of names.
+func (f *fingerprint) sortedNames(l corev1.ResourceList, names []corev1.ResourceName) []corev1.ResourceName {
+	f.number(int64(len(l)))
 	for name := range l {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	for _, name := range names {
-		f.text(string(name))
-		f.number(resources.Request(name, l[name]))
-	}
+	return names
 }
 
 func (f *fingerprint) mapping(m map[string]string) {

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -287,7 +288,7 @@ func (p *Problem) universeOf(id int32) universe {
 			standing[v] = true
 		}
 	}
-	out := universe{offered: sortedTrue(offered), standing: sortedTrue(standing)}
+	out := universe{offered: slices.Sorted(maps.Keys(offered)), standing: slices.Sorted(maps.Keys(standing))}
 	out.all = union(out.offered, out.standing)
 	return out
 }
@@ -342,14 +343,3 @@ func (p *Problem) onlyStanding(g *group) bool {
 
 // value is the node's one value of the label; false where it has none.
 func (n *Node) value(key string) (string, bool) { return n.Labels.Get(key).Single() }
-
-func sortedTrue(m map[string]bool) []string {
-	out := make([]string, 0, len(m))
-	for k, v := range m {
-		if v {
-			out = append(out, k)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
