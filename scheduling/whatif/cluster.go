@@ -13,10 +13,8 @@
 package whatif
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // Cluster is one version of a cluster: the compiled one, or one that an [Answer] leads to. It is immutable and safe for concurrent use.
@@ -82,7 +80,7 @@ func (c *Cluster) Rebase() *Cluster {
 		problem: old.problem, aliases: old.aliases, dims: old.dims, podAt: old.podAt,
 		classes: slices.Clone(old.classes), pods: slices.Clone(old.pods), nodeAt: map[string]int32{}, index: old.index, cluster: old.cluster.Clone(),
 		offers: old.offers, full: slices.Clone(old.full),
-		offerAt: old.offerAt, weights: old.weights, problemClass: old.problemClass, taken: maps.Clone(old.taken), names: make([]int, len(old.names)), offerSigs: old.offerSigs,
+		offerAt: old.offerAt, weights: old.weights, problemClass: old.problemClass, taken: maps.Clone(old.taken), names: make([]int, len(old.names)),
 		bucketAt: maps.Clone(old.bucketAt), blends: old.blends, pins: map[pinKey]*pin{}, fine: old.fine, fineGroups: old.fineGroups, daemons: old.daemons,
 	}
 	for _, l := range old.left {
@@ -105,28 +103,8 @@ func (c *Cluster) Rebase() *Cluster {
 			e.nodes = append(e.nodes, n)
 		}
 	}
-	slices.SortFunc(e.nodes, func(a, b node) int {
-		return cmp.Or(cmp.Compare(e.size(a.Free), e.size(b.Free)), strings.Compare(a.name, b.name))
-	})
-	for i := range e.pods {
-		e.pods[i].node = -1
-	}
-	for i := range e.nodes {
-		e.nodeAt[e.nodes[i].name] = int32(i)
-		for _, p := range e.nodes[i].pods {
-			if e.pods[p].values == nil || !e.nodes[i].leaving { // else its node is the reserved one
-				e.pods[p].node = int32(i)
-			}
-		}
-	}
-	e.total = make([]int64, e.dims)
-	for i := range e.nodes {
-		e.tally(&e.nodes[i], 1)
-	}
-	e.stock()
-	out := &Cluster{e: e}
-	e.at = out
-	return out
+	e.line()
+	return e.first()
 }
 
 // FreeOf is the free capacity of each node, by the resources of the problem. Negative amounts count as 0, and a node that takes no pods

@@ -75,16 +75,9 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 		}
 		e.countNode(&e.nodes[i], 1)
 	}
-	e.total = make([]int64, e.dims)
-	for i := range e.nodes {
-		e.tally(&e.nodes[i], 1)
-	}
 	e.refine()
 	e.measure()
-	e.stock()
-	c := &Cluster{e: e}
-	e.at = c
-	return c, nil
+	return e.first(), nil
 }
 
 // apart splits groups by podclass.NotOurs, because pods with the same constraints may have different schedulers.
@@ -326,19 +319,42 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 		}
 	}
 	e.attach(s, free)
-	slices.SortFunc(e.nodes, func(a, b node) int {
-		return cmp.Or(cmp.Compare(e.size(a.Free), e.size(b.Free)), strings.Compare(a.name, b.name))
-	})
+	e.line()
 	for i := range s.NodeClaims { // whose nodes may not be there yet
 		e.taken[s.NodeClaims[i].Name], e.taken[s.NodeClaims[i].NodeName] = true, true
 	}
 	for i := range e.nodes {
-		e.nodeAt[e.nodes[i].name] = int32(i)
 		e.taken[e.nodes[i].name] = true
+	}
+}
+
+// line sorts the nodes by their free capacity, and finds the nodes of all pods.
+func (e *engine) line() {
+	slices.SortFunc(e.nodes, func(a, b node) int {
+		return cmp.Or(cmp.Compare(e.size(a.Free), e.size(b.Free)), strings.Compare(a.name, b.name))
+	})
+	for i := range e.pods {
+		e.pods[i].node = -1
+	}
+	for i := range e.nodes {
+		e.nodeAt[e.nodes[i].name] = int32(i)
 		for _, p := range e.nodes[i].pods {
-			e.pods[p].node = int32(i)
+			if e.pods[p].values == nil || !e.nodes[i].leaving { // else its node is the reserved one
+				e.pods[p].node = int32(i)
+			}
 		}
 	}
+}
+
+// first is the first version of the store, whose nodes are in line.
+func (e *engine) first() *Cluster {
+	e.total = make([]int64, e.dims)
+	for i := range e.nodes {
+		e.tally(&e.nodes[i], 1)
+	}
+	e.stock()
+	e.at = &Cluster{e: e}
+	return e.at
 }
 
 // attach charges nodes with the volumes of pods that never move, which the needs of classes do not know.
@@ -449,7 +465,6 @@ func (e *engine) compileOffers(opts Options) {
 			})
 		}
 	}
-	e.offerSigs = int32(len(sigs))
 	slices.SortStableFunc(e.offers, func(a, b offer) int {
 		return cmp.Or(cmp.Compare(e.problem.Pools[b.pool].Weight, e.problem.Pools[a.pool].Weight), cmp.Compare(a.price, b.price),
 			strings.Compare(a.typ, b.typ), strings.Compare(a.zone, b.zone), cmp.Compare(a.shape, b.shape), cmp.Compare(a.index, b.index))
@@ -464,16 +479,9 @@ func (e *engine) compileOffers(opts Options) {
 
 // buys reports whether a node bought by the offer suits the class, by labels and taints.
 func (e *engine) buys(c *class, o *offer) bool {
-	if c.buys == nil {
-		c.buys = make([]int8, e.offerSigs)
-	}
-	if c.buys[o.sig] == 0 {
-		c.buys[o.sig] = 2
-		if c.Required.Compatible(o.labels, requirements.Keys{}) && taints.Tolerates(c.Tolerations, e.problem.Pools[o.pool].Taints) {
-			c.buys[o.sig] = 1
-		}
-	}
-	return c.buys[o.sig] == 1
+	return c.buys.Of(int(o.sig), func() bool {
+		return c.Required.Compatible(o.labels, requirements.Keys{}) && taints.Tolerates(c.Tolerations, e.problem.Pools[o.pool].Taints)
+	})
 }
 
 // labels are all those that a node bought by the offer can have.

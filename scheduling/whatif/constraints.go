@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
@@ -53,8 +54,8 @@ func narrow(set requirements.Set, asked requirements.Alternatives) (requirements
 type softly struct {
 	interpod.Constraints
 	nodes []requirements.Preference
-	met   []int8 // by label class and term: 0 unknown, 1 yes, 2 no
-	fine  bool   // some of them are about a fine key
+	met   bind.Answers // by label class and term
+	fine  bool         // some of them are about a fine key
 }
 
 const (
@@ -70,16 +71,7 @@ func (e *engine) score(s *softly, labelClass int32, values []int32, without []bo
 	sum := int32(0)
 	for i := range s.nodes {
 		at := int(labelClass)*len(s.nodes) + i
-		for at >= len(s.met) {
-			s.met = append(s.met, 0)
-		}
-		if s.met[at] == 0 {
-			s.met[at] = 2
-			if s.nodes[i].Nodes.Matches(e.cluster.Labels(labelClass)) {
-				s.met[at] = 1
-			}
-		}
-		if s.met[at] == 1 {
+		if s.met.Of(at, func() bool { return s.nodes[i].Nodes.Matches(e.cluster.Labels(labelClass)) }) {
 			sum += s.nodes[i].Weight
 		}
 	}

@@ -34,7 +34,6 @@ type engine struct {
 	index        *interpod.Index
 	cluster      *bind.Cluster
 	offers       []offer
-	offerSigs    int32
 	full         []*requirements.Set // by offer, once asked: all labels of its nodes
 	total        []int64             // free capacity of open nodes; negative amounts count as 0
 	weights      []float64           // by resource: see weigh
@@ -54,7 +53,7 @@ type class struct {
 	template *corev1.Pod
 	probe    []int64 // what one pod takes, and of each blend
 	refusal  string
-	buys     []int8 // by signature of offers: 0 unknown, 1 yes, 2 no
+	buys     bind.Answers // by signature of offers
 	movable  bool
 	soft     *softly // its preferences; nil if it has none
 	fine     bool    // some constraint on it is about a fine key

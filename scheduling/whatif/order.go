@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 )
 
 // order puts pods into lots. Pods of a class with a spread or affinity by a domain are pinned to one each. PerNode is set for classes
@@ -62,7 +63,7 @@ func (b *buying) order(left []int32, limit Price) (Order, [][]int32) {
 // pin is a value of a label that the nodes of a lot must have; the zero value is no pin.
 type pin struct {
 	set    requirements.Set
-	offers []int8 // by offer: 0 unknown, 1 it can have the value, 2 not
+	offers bind.Answers // by offer: it can have the value
 }
 
 type pinKey struct {
@@ -72,23 +73,14 @@ type pinKey struct {
 func (e *engine) pin(key, value string) *pin {
 	k := pinKey{key, value}
 	if e.pins[k] == nil {
-		e.pins[k] = &pin{requirements.MustOf(requirements.In(key, value)), make([]int8, len(e.offers))}
+		e.pins[k] = &pin{set: requirements.MustOf(requirements.In(key, value))}
 	}
 	return e.pins[k]
 }
 
 // pinned reports whether a node bought by the offer can have the value of the pin.
 func (e *engine) pinned(p *pin, o *offer) bool {
-	if p.offers == nil {
-		return true
-	}
-	if p.offers[o.at] == 0 {
-		p.offers[o.at] = 2
-		if p.set.Overlaps(e.labels(o)) {
-			p.offers[o.at] = 1
-		}
-	}
-	return p.offers[o.at] == 1
+	return p.set.IsAnything() || p.offers.Of(o.at, func() bool { return p.set.Overlaps(e.labels(o)) })
 }
 
 // perNode is how many pods of the class a new node accepts by its constraints on the hostname; 0 means any number.

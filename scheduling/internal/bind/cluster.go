@@ -54,7 +54,9 @@ type labelClass struct {
 	taints []corev1.Taint
 }
 
-// answer is a cached answer. The zero value is unknown.
+// Answers remembers answers to numbered questions. The zero value knows none.
+type Answers []answer
+
 type answer uint8
 
 const (
@@ -63,11 +65,18 @@ const (
 	no
 )
 
-func answered(ok bool) answer {
-	if ok {
-		return yes
+// Of is the answer to question i, which ask gives the first time.
+func (a *Answers) Of(i int, ask func() bool) bool {
+	for i >= len(*a) {
+		*a = append(*a, unknown)
 	}
-	return no
+	known := &(*a)[i]
+	if *known == unknown {
+		if *known = no; ask() {
+			*known = yes
+		}
+	}
+	return *known == yes
 }
 
 // Cluster is the label classes of nodes and the counts of constraints between pods. It is not safe for concurrent use.
@@ -83,9 +92,9 @@ type Cluster struct {
 	asked        requirements.Keys
 	labelClasses []labelClass
 	labelClassAt map[string]int32
-	suits        [][]answer // by class and label class
-	passed       [][]answer // by node filter and label class
-	text         []byte     // reused
+	suits        []Answers // by class and label class
+	passed       []Answers // by node filter and label class
+	text         []byte    // reused
 }
 
 // New is a cluster without nodes. The index must have the constraints of all classes; asked are the label keys that classes require.
@@ -107,7 +116,7 @@ func (c *Cluster) Clone() *Cluster {
 	}
 	out.State, out.labelClasses, out.labelClassAt, out.text = c.State.Clone(), slices.Clip(c.labelClasses), maps.Clone(c.labelClassAt), nil
 	out.suits, out.passed = slices.Clone(c.suits), slices.Clone(c.passed)
-	for _, table := range [][][]answer{out.suits, out.passed} {
+	for _, table := range [][]Answers{out.suits, out.passed} {
 		for i, row := range table {
 			table[i] = slices.Clone(row)
 		}
@@ -148,24 +157,18 @@ func (c *Cluster) Labels(class int32) map[string]string { return c.labelClasses[
 
 // Suits reports whether labels and taints of a label class suit pods of the class.
 func (c *Cluster) Suits(cl *Class, class int32) bool {
-	known := at(&c.suits, cl.Number, int(class))
-	if *known == unknown {
+	return row(&c.suits, cl.Number).Of(int(class), func() bool {
 		k := &c.labelClasses[class]
-		*known = answered(cl.Required.Matches(k.labels) && taints.Tolerates(cl.Tolerations, k.taints))
-	}
-	return *known == yes
+		return cl.Required.Matches(k.labels) && taints.Tolerates(cl.Tolerations, k.taints)
+	})
 }
 
-// at is an element of a table, which grows to have it.
-func at(table *[][]answer, i, j int) *answer {
+// row is a row of a table, which grows to have it.
+func row(table *[]Answers, i int) *Answers {
 	for i >= len(*table) {
 		*table = append(*table, nil)
 	}
-	row := &(*table)[i]
-	for j >= len(*row) {
-		*row = append(*row, unknown)
-	}
-	return &(*row)[j]
+	return &(*table)[i]
 }
 
 // passes returns which node filters of spreads accept the node.
@@ -177,11 +180,9 @@ func (c *Cluster) passes(n *Node) func(filter int32) bool {
 				return false
 			}
 		}
-		known := at(&c.passed, int(filter), int(n.LabelClass))
-		if *known == unknown {
+		return row(&c.passed, int(filter)).Of(int(n.LabelClass), func() bool {
 			k := &c.labelClasses[n.LabelClass]
-			*known = answered(f.Asked.Matches(k.labels) && (!f.HonorTaints || taints.Tolerates(f.Tolerations, k.taints)))
-		}
-		return *known == yes
+			return f.Asked.Matches(k.labels) && (!f.HonorTaints || taints.Tolerates(f.Tolerations, k.taints))
+		})
 	}
 }
