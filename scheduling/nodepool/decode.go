@@ -98,12 +98,6 @@ type (
 		Schedule *string  `json:"schedule"`
 		Duration *string  `json:"duration"`
 	}
-	wireClassRef struct {
-		Group      string `json:"group"`
-		Kind       string `json:"kind"`
-		Name       string `json:"name"`
-		APIVersion string `json:"apiVersion"`
-	}
 )
 
 // nodePaths are the paths of a version's fields for nodes.
@@ -143,7 +137,7 @@ func (p *NodePool) limits(r *nodespec.Report, path string, list corev1.ResourceL
 	}
 }
 
-func (p *NodePool) classRef(r *nodespec.Report, path string, ref *wireClassRef, withGroup bool) {
+func (p *NodePool) classRef(r *nodespec.Report, path string, ref *nodespec.ClassRef, withGroup bool) {
 	if ref == nil {
 		return
 	}

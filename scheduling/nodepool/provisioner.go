@@ -29,13 +29,13 @@ type wireProvisionerSpec struct {
 	Limits        struct {
 		Resources corev1.ResourceList `json:"resources"`
 	} `json:"limits"`
-	Weight                 *int32          `json:"weight"`
-	Kubelet                *wireKubelet    `json:"kubeletConfiguration"`
-	TTLSecondsAfterEmpty   *int64          `json:"ttlSecondsAfterEmpty"`
-	TTLSecondsUntilExpired *int64          `json:"ttlSecondsUntilExpired"`
-	Consolidation          *wireSwitch     `json:"consolidation"`
-	Provider               json.RawMessage `json:"provider"`
-	ProviderRef            *wireClassRef   `json:"providerRef"`
+	Weight                 *int32             `json:"weight"`
+	Kubelet                *wireKubelet       `json:"kubeletConfiguration"`
+	TTLSecondsAfterEmpty   *int64             `json:"ttlSecondsAfterEmpty"`
+	TTLSecondsUntilExpired *int64             `json:"ttlSecondsUntilExpired"`
+	Consolidation          *wireSwitch        `json:"consolidation"`
+	Provider               json.RawMessage    `json:"provider"`
+	ProviderRef            *nodespec.ClassRef `json:"providerRef"`
 }
 
 type wireSwitch struct {

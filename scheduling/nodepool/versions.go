@@ -23,7 +23,7 @@ type wireV1 struct {
 				Taints                 []corev1.Taint         `json:"taints"`
 				StartupTaints          []corev1.Taint         `json:"startupTaints"`
 				Requirements           []nodespec.Requirement `json:"requirements"`
-				NodeClassRef           *wireClassRef          `json:"nodeClassRef"`
+				NodeClassRef           *nodespec.ClassRef     `json:"nodeClassRef"`
 				TerminationGracePeriod string                 `json:"terminationGracePeriod"`
 				ExpireAfter            string                 `json:"expireAfter"`
 			} `json:"spec"`
@@ -55,9 +55,9 @@ type wireV1Beta1 struct {
 				Resources     struct {
 					Requests corev1.ResourceList `json:"requests"`
 				} `json:"resources"`
-				Kubelet                *wireKubelet  `json:"kubelet"`
-				NodeClassRef           *wireClassRef `json:"nodeClassRef"`
-				TerminationGracePeriod string        `json:"terminationGracePeriod"` // its last releases have it
+				Kubelet                *wireKubelet       `json:"kubelet"`
+				NodeClassRef           *nodespec.ClassRef `json:"nodeClassRef"`
+				TerminationGracePeriod string             `json:"terminationGracePeriod"` // its last releases have it
 			} `json:"spec"`
 		} `json:"template"`
 		Disruption struct {

@@ -83,11 +83,11 @@ type wireClaim struct {
 		Resources     struct {
 			Requests corev1.ResourceList `json:"requests"`
 		} `json:"resources"`
-		Kubelet                json.RawMessage `json:"kubelet"`
-		NodeClassRef           *wireRef        `json:"nodeClassRef"`
-		MachineTemplateRef     *wireRef        `json:"machineTemplateRef"`
-		TerminationGracePeriod string          `json:"terminationGracePeriod"`
-		ExpireAfter            string          `json:"expireAfter"`
+		Kubelet                json.RawMessage    `json:"kubelet"`
+		NodeClassRef           *nodespec.ClassRef `json:"nodeClassRef"`
+		MachineTemplateRef     *nodespec.ClassRef `json:"machineTemplateRef"`
+		TerminationGracePeriod string             `json:"terminationGracePeriod"`
+		ExpireAfter            string             `json:"expireAfter"`
 	} `json:"spec"`
 	Status struct {
 		NodeName         string              `json:"nodeName"`
@@ -98,13 +98,6 @@ type wireClaim struct {
 		Conditions       []wireCondition     `json:"conditions"`
 		LastPodEventTime metav1.Time         `json:"lastPodEventTime"`
 	} `json:"status"`
-}
-
-type wireRef struct {
-	Group      string `json:"group"`
-	Kind       string `json:"kind"`
-	Name       string `json:"name"`
-	APIVersion string `json:"apiVersion"`
 }
 
 // Decode reads a Machine or NodeClaim from JSON. The error joins one [*nodepool.FieldError] for each problem, or says in which

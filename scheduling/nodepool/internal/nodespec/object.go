@@ -20,3 +20,11 @@ func Object(value any, apiVersion, kind string) (strictjson.Node, error) {
 	}
 	return n, err
 }
+
+// ClassRef is a reference to a node class as manifests have it: APIVersion is the form before karpenter.sh/v1, Group the one since.
+type ClassRef struct {
+	Group      string `json:"group"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	APIVersion string `json:"apiVersion"`
+}
