@@ -40,8 +40,16 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 		if p.out.Verdicts == nil {
 			p.verdicts()
 		}
-		whole, some := p.way()
-		again = some && (!p.quiet || !whole)
+		before := len(p.out.Commands)
+		whole := p.way()
+		commands := p.out.Commands[before:]
+		if again = len(commands) > 0 && !(p.quiet && whole); again {
+			var all []Placement
+			for i := range commands {
+				all = append(all, commands[i].Placements...)
+			}
+			p.move(all)
+		}
 		p.advance()
 	}
 	if p.err != nil {

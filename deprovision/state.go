@@ -206,7 +206,11 @@ func (p *planner) remove(method eligibility.Method, set []*member, a *Answer, wh
 		delete(p.nodes, m.Name)
 		leaves[m.Name] = true
 	}
-	p.order = slices.DeleteFunc(p.order, func(name string) bool { return leaves[name] })
+	if at, ok := slices.BinarySearch(p.order, set[0].Name); ok && len(set) == 1 {
+		p.order = slices.Delete(p.order, at, at+1)
+	} else {
+		p.order = slices.DeleteFunc(p.order, func(name string) bool { return leaves[name] })
+	}
 	for _, n := range a.NewNodes {
 		p.bought[n.Name] = n
 		p.nodes[n.Name] = p.newMember(n)
@@ -249,6 +253,7 @@ func (p *planner) newMember(n NewNode) *member {
 func (m *member) with(pods []*corev1.Pod) *member {
 	out := *m
 	out.arrived = slices.Concat(m.arrived, pods)
+	out.Disruption = m.Disruption + eviction.Disruption(pods) - 1 // exact, because every cost is a multiple of 2^-27
 	pods = slices.Clone(pods)
 	sortPods(pods)
 	out.Pods = make([]*corev1.Pod, 0, len(m.Pods)+len(pods))
@@ -259,7 +264,6 @@ func (m *member) with(pods []*corev1.Pod) *member {
 		}
 		out.Pods, *from = append(out.Pods, (*from)[0]), (*from)[1:]
 	}
-	out.Disruption = eviction.Disruption(out.Pods)
 	out.blocked = map[eligibility.Method][]eligibility.Blocker{}
 	return &out
 }

@@ -14,13 +14,12 @@ import (
 
 // way derives the commands from the start of the round to the target: forced nodes one by one, empty nodes, nodes whose pods fit on
 // nodes that stay, then the others in the smallest groups that save something. Nodes with pods that an earlier round moved stay. The
-// state becomes that after the commands. It reports whether they reach the whole target, and whether there are any.
-func (p *planner) way() (whole, some bool) {
+// state becomes that after the commands, except that no pod has moved yet. It reports whether they reach the whole target.
+func (p *planner) way() (whole bool) {
 	target := p.state
 	p.state = p.start.clone()
 	p.units = p.unitPrices()
 	var fresh func() Simulator
-	before := len(p.out.Commands)
 	step := func(group []removal) (left []removal) {
 		for len(group) > 0 {
 			q, cost := p.stepOf(group, &target)
@@ -74,14 +73,11 @@ func (p *planner) way() (whole, some bool) {
 			groups = pairs(groups)
 		}
 	}
-	for i := range p.out.Commands[before:] {
-		p.move(p.out.Commands[before+i].Placements)
-	}
 	p.out.After = p.sim
 	if fresh != nil {
 		p.sim = fresh()
 	}
-	return whole, len(p.out.Commands) > before
+	return whole
 }
 
 // movesAgain reports whether giving back the node moves a pod a second time, or gives back a node that the plan bought.

@@ -72,15 +72,19 @@ func (o *Order) check(purchases []Purchase) string {
 	return ""
 }
 
-// ask asks the buyer. The lock is released meanwhile, so that the buyer may ask questions of its own; the changes of this question are
-// undone before and made again after.
+// ask asks the buyer. The lock is released meanwhile, so that the buyer may ask questions of its own. If anybody does, the changes of
+// this question are undone before and made again after.
 func (b *buying) ask(order Order) []Purchase {
 	e := b.e
-	done := slices.Clone(e.journal)
-	e.rollback(0)
+	done := e.journal
+	e.suspended = b
 	e.mu.Unlock()
 	defer func() {
 		e.mu.Lock()
+		if e.suspended == b {
+			e.suspended = nil
+			return
+		}
 		b.from.checkout()
 		e.journal = e.journal[:0]
 		for _, o := range done {

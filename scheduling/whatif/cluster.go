@@ -30,6 +30,10 @@ type Cluster struct {
 // checkout changes the store to this version.
 func (c *Cluster) checkout() {
 	e := c.e
+	if e.suspended != nil { // it makes its changes again from its own journal
+		e.rollback(0)
+		e.journal, e.suspended = nil, nil
+	}
 	if e.at == c {
 		return
 	}

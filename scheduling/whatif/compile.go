@@ -130,7 +130,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 				in.Pods = append(in.Pods, p)
 			}
 			e.podAt[p] = int32(len(e.pods))
-			e.pods = append(e.pods, pod{object: p, class: int32(i), node: -1})
+			e.pods = append(e.pods, pod{object: p, class: int32(i), node: -1, terminating: p.DeletionTimestamp != nil})
 		}
 	}
 	var err error

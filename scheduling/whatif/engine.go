@@ -39,6 +39,7 @@ type engine struct {
 	weights      []float64           // by resource: see weigh
 	left         [][]int64           // by pool: the rest of its limits, then of its number of nodes
 	journal      []op
+	suspended    *buying         // whose changes the journal still has while its buyer is asked; nil if it is empty between questions
 	problemClass map[int32]int   // by class: its position in the problem
 	offerAt      map[[2]int]int  // by shape and offering
 	taken        map[string]bool // names of nodes, removed ones included
@@ -65,13 +66,15 @@ type pod struct {
 	class  int32
 	node   int32 // where it runs, removed or not; -1 for a pending pod
 	placed int32 // how often it was placed
+	// terminating says that the object is. Objects are far apart in memory, and every change of a node asks for that of all its pods.
+	terminating bool
+	asked       bool // it is among the pods of the question that is being read
 	// values are those at which its reserved place counts it; nil if none is reserved.
 	values []int32
-	asked  bool // it is among the pods of the question that is being read
 }
 
 // leaving reports whether the pod is terminating. A terminating pod that was placed stands for its successor.
-func (p *pod) leaving() bool { return p.object.DeletionTimestamp != nil && p.placed == 0 }
+func (p *pod) leaving() bool { return p.terminating && p.placed == 0 }
 
 type node struct {
 	bind.Node
@@ -233,7 +236,7 @@ func (e *engine) count(pod int32, n *node, sign int32) {
 	c := &e.classes[p.class].Class
 	switch {
 	case n.leaving:
-		e.cluster.CountMoving(c, &n.Node, n.Values, p.object.DeletionTimestamp != nil, sign)
+		e.cluster.CountMoving(c, &n.Node, n.Values, p.terminating, sign)
 	case p.values != nil:
 		e.cluster.CountMoving(c, &n.Node, p.values, false, sign)
 	default:

@@ -31,6 +31,7 @@ func (e *engine) fill(pods []int32) []int32 {
 	var held []int32
 	var heaps []heap
 	known := map[string]int{}
+	last, k := int32(-1), 0 // the pods of a class are together
 	sum := make([]float64, e.dims)
 	for _, p := range pods {
 		c := &e.classes[e.pods[p].class]
@@ -38,16 +39,18 @@ func (e *engine) fill(pods []int32) []int32 {
 			held = append(held, p)
 			continue
 		}
-		id := e.pods[p].class
-		key := fmt.Sprint(id)
-		if len(c.template.Spec.Tolerations) == 0 && c.Required.Len() == 1 && c.Required.At(0).IsAnything() {
-			key = fmt.Sprint(c.Need)
-		}
-		k, ok := known[key]
-		if !ok {
-			k = len(heaps)
-			known[key] = k
-			heaps = append(heaps, heap{class: id, need: c.Need, share: make([]float64, e.dims)})
+		if id := e.pods[p].class; id != last {
+			key := fmt.Sprint(id)
+			if len(c.template.Spec.Tolerations) == 0 && c.Required.Len() == 1 && c.Required.At(0).IsAnything() {
+				key = fmt.Sprint(c.Need)
+			}
+			at, ok := known[key]
+			if !ok {
+				at = len(heaps)
+				known[key] = at
+				heaps = append(heaps, heap{class: id, need: c.Need, share: make([]float64, e.dims)})
+			}
+			last, k = id, at
 		}
 		heaps[k].pods = append(heaps[k].pods, p)
 		for d, q := range c.Need {
