@@ -10,35 +10,49 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
 // Node is a node that a command buys, as it is when it is ready and initialized.
 func Node(s scheduling.Snapshot, n *deprovision.NewNode, now time.Time) (*corev1.Node, error) {
-	for i := range s.Pools {
-		pool := &s.Pools[i]
-		if pool.Name != n.Pool {
-			continue
-		}
-		for k := range pool.Types {
-			t := &pool.Types[k]
-			if t.Name != n.InstanceType {
-				continue
-			}
-			node := &corev1.Node{
-				ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: map[string]string{}, Annotations: pool.Annotations, CreationTimestamp: metav1.NewTime(now)},
-				Spec:       corev1.NodeSpec{Taints: pool.Taints},
-				Status: corev1.NodeStatus{
-					Capacity: t.Capacity, Allocatable: t.Allocatable(),
-					Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-				},
-			}
-			maps.Copy(node.Labels, n.Labels)
-			node.Labels["karpenter.sh/registered"], node.Labels["karpenter.sh/initialized"] = "true", "true"
-			return node, nil
+	pool := poolOf(&s, n.Pool)
+	t := typeOf(pool, n.InstanceType)
+	if t == nil {
+		return nil, fmt.Errorf("simulate: pool %q has no type %q", n.Pool, n.InstanceType)
+	}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: map[string]string{}, Annotations: pool.Annotations, CreationTimestamp: metav1.NewTime(now)},
+		Spec:       corev1.NodeSpec{Taints: pool.Taints},
+		Status: corev1.NodeStatus{
+			Capacity: t.Capacity, Allocatable: t.Allocatable(),
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+	maps.Copy(node.Labels, n.Labels)
+	node.Labels["karpenter.sh/registered"], node.Labels["karpenter.sh/initialized"] = "true", "true"
+	return node, nil
+}
+
+// poolOf is the pool of that name; nil if there is none.
+func poolOf(s *scheduling.Snapshot, name string) *scheduling.Pool {
+	if i := slices.IndexFunc(s.Pools, func(p scheduling.Pool) bool { return p.Name == name }); i >= 0 {
+		return &s.Pools[i]
+	}
+	return nil
+}
+
+// typeOf is the type of that name; nil if the pool has none, or is nil.
+func typeOf(pool *scheduling.Pool, name string) *instancetypes.InstanceType {
+	if pool == nil {
+		return nil
+	}
+	for i := range pool.Types {
+		if pool.Types[i].Name == name {
+			return &pool.Types[i]
 		}
 	}
-	return nil, fmt.Errorf("simulate: pool %q has no type %q", n.Pool, n.InstanceType)
+	return nil
 }
 
 // Apply is the snapshot with a command carried out: its nodes are gone, the new ones are there, and pods are on their new nodes. Pods of

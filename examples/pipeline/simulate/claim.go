@@ -20,50 +20,47 @@ import (
 // the plan needs and the cloud does not set. The token must be new; store the claim before Create is called with it. The error says
 // that the snapshot has no such pool or no such offering.
 func Claim(s scheduling.Snapshot, n *deprovision.NewNode, token string) (cloudprovider.NodeClaim, error) {
-	for i := range s.Pools {
-		pool := &s.Pools[i]
-		if pool.Name != n.Pool {
+	pool := poolOf(&s, n.Pool)
+	if pool == nil {
+		return cloudprovider.NodeClaim{}, fmt.Errorf("simulate: node %s is of pool %q, which the snapshot does not have", n.Name, n.Pool)
+	}
+	out := cloudprovider.NodeClaim{
+		Name: n.Name, Token: token, Pool: pool.Name, NodeClass: pool.NodeClass,
+		Labels: pool.PoolLabels(), Taints: pool.Taints, StartupTaints: pool.StartupTaints,
+	}
+	for _, list := range [][]*corev1.Pod{n.Pods, n.Daemons} {
+		for _, p := range list {
+			out.Requests = resources.Add(out.Requests, resources.OfPod(p, false))
+		}
+	}
+	names := []string{n.InstanceType}
+	for _, a := range n.Alternatives {
+		names = append(names, a.InstanceType)
+	}
+	open := maps.Clone(n.Labels)
+	delete(open, corev1.LabelHostname)
+	delete(open, nodepool.ProvisionerLabelKey)
+	var planned corev1.ResourceList
+	for _, name := range names {
+		t, offering, ok := offered(pool, name, n.Zone, n.CapacityType)
+		if !ok || planned != nil && exceeds(pool.Limits, t.Capacity, planned) {
 			continue
 		}
-		out := cloudprovider.NodeClaim{
-			Name: n.Name, Token: token, Pool: pool.Name, NodeClass: pool.NodeClass,
-			Labels: pool.PoolLabels(), Taints: pool.Taints, StartupTaints: pool.StartupTaints,
+		if planned == nil {
+			planned = t.Capacity
 		}
-		for _, list := range [][]*corev1.Pod{n.Pods, n.Daemons} {
-			for _, p := range list {
-				out.Requests = resources.Add(out.Requests, resources.OfPod(p, false))
+		out.Candidates = append(out.Candidates, cloudprovider.Candidate{Type: name, Offering: offering})
+		for _, known := range []requirements.Set{t.Requirements, offering} {
+			for r := range known.All() {
+				delete(open, r.Key())
 			}
 		}
-		names := []string{n.InstanceType}
-		for _, a := range n.Alternatives {
-			names = append(names, a.InstanceType)
-		}
-		open := maps.Clone(n.Labels)
-		delete(open, corev1.LabelHostname)
-		delete(open, nodepool.ProvisionerLabelKey)
-		var planned corev1.ResourceList
-		for _, name := range names {
-			t, offering, ok := offered(pool, name, n.Zone, n.CapacityType)
-			if !ok || planned != nil && exceeds(pool.Limits, t.Capacity, planned) {
-				continue
-			}
-			if planned == nil {
-				planned = t.Capacity
-			}
-			out.Candidates = append(out.Candidates, cloudprovider.Candidate{Type: name, Offering: offering})
-			for _, known := range []requirements.Set{t.Requirements, offering} {
-				for r := range known.All() {
-					delete(open, r.Key())
-				}
-			}
-		}
-		out.Requirements = requirements.FromLabels(open)
-		if len(out.Candidates) == 0 || out.Candidates[0].Type != n.InstanceType {
-			return out, fmt.Errorf("simulate: pool %q has no offering of %s in %s as %s; the plan is of another snapshot", n.Pool, n.InstanceType, n.Zone, n.CapacityType)
-		}
-		return out, nil
 	}
-	return cloudprovider.NodeClaim{}, fmt.Errorf("simulate: node %s is of pool %q, which the snapshot does not have", n.Name, n.Pool)
+	out.Requirements = requirements.FromLabels(open)
+	if len(out.Candidates) == 0 || out.Candidates[0].Type != n.InstanceType {
+		return out, fmt.Errorf("simulate: pool %q has no offering of %s in %s as %s; the plan is of another snapshot", n.Pool, n.InstanceType, n.Zone, n.CapacityType)
+	}
+	return out, nil
 }
 
 // exceeds reports whether a node counts more against the limits than another.
@@ -78,16 +75,13 @@ func exceeds(limits, capacity, other corev1.ResourceList) bool {
 
 // offered is a type and its cheapest offering in a zone and capacity type.
 func offered(pool *scheduling.Pool, name, zone, capacityType string) (t *instancetypes.InstanceType, out requirements.Set, ok bool) {
+	if t = typeOf(pool, name); t == nil {
+		return nil, out, false
+	}
 	best := 0.0
-	for i := range pool.Types {
-		if pool.Types[i].Name != name {
-			continue
-		}
-		t = &pool.Types[i]
-		for _, o := range pool.Types[i].Offerings {
-			if o.Available && o.CapacityType() == capacityType && o.Requirements.Get(corev1.LabelTopologyZone).Contains(zone) && (!ok || o.Price < best) {
-				out, best, ok = o.Requirements, o.Price, true
-			}
+	for _, o := range t.Offerings {
+		if o.Available && o.CapacityType() == capacityType && o.Requirements.Get(corev1.LabelTopologyZone).Contains(zone) && (!ok || o.Price < best) {
+			out, best, ok = o.Requirements, o.Price, true
 		}
 	}
 	return t, out, ok

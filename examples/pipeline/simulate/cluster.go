@@ -23,8 +23,6 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/nodeclaim"
 )
 
-func alternatives(s requirements.Set) requirements.Alternatives { return requirements.AnyOf(s) }
-
 // Objects are what consolidation reads of a cluster besides its snapshot. Each of them may be left out.
 type Objects struct {
 	// NodeClaims are the claims of nodes.
@@ -76,7 +74,6 @@ func (o Objects) Cluster(s scheduling.Snapshot, nominated []string, now time.Tim
 	for _, n := range nominated {
 		waits[n] = true
 	}
-	prices := newPrices(s.Pools)
 	aliases := requirements.KubernetesAliases()
 	for _, n := range s.Nodes {
 		labels := aliases.Labels(n.Labels)
@@ -96,7 +93,7 @@ func (o Objects) Cluster(s scheduling.Snapshot, nominated []string, now time.Tim
 		}
 		if pool != nil {
 			node.Pool = &pool.NodePool
-			node.PricePerHour, node.Priced = prices.of(pool, &node)
+			node.PricePerHour, node.Priced = priceNow(pool, &node)
 			subject.Pool, subject.Types, subject.Age = &pool.NodePool, pool.Types, now.Sub(node.Created())
 			subject.Images = o.Images[pool.NodeClass.Name]
 			node.Drifted = append(node.Drifted, drift.Reasons(subject)...)
@@ -161,37 +158,15 @@ func claimOf(c *nodeclaim.NodeClaim) eligibility.Claim {
 	return out
 }
 
-// prices finds the present price of a node by its type, zone and capacity type.
-type prices struct {
-	byType map[*instancetypes.InstanceType]map[string]int // by pool's types: name to position
-}
-
-func newPrices(pools []scheduling.Pool) prices {
-	out := prices{map[*instancetypes.InstanceType]map[string]int{}}
-	for _, p := range pools {
-		if len(p.Types) == 0 || out.byType[&p.Types[0]] != nil {
-			continue
-		}
-		names := make(map[string]int, len(p.Types))
-		for i := range p.Types {
-			names[p.Types[i].Name] = i
-		}
-		out.byType[&p.Types[0]] = names
-	}
-	return out
-}
-
-func (x prices) of(pool *scheduling.Pool, n *eligibility.Node) (eligibility.Price, bool) {
-	if len(pool.Types) == 0 {
-		return 0, false
-	}
-	i, ok := x.byType[&pool.Types[0]][n.InstanceType]
-	if !ok {
+// priceNow is the present price of a node by its type, zone and capacity type, and whether one is known.
+func priceNow(pool *scheduling.Pool, n *eligibility.Node) (eligibility.Price, bool) {
+	t := typeOf(pool, n.InstanceType)
+	if t == nil {
 		return 0, false
 	}
 	best, found := 0.0, false
 	reserved := n.Node.Labels[instancetypes.LabelReservationID]
-	for _, o := range pool.Types[i].Offerings {
+	for _, o := range t.Offerings {
 		if !o.Requirements.Get(corev1.LabelTopologyZone).Contains(n.Zone) || n.CapacityType != "" && o.CapacityType() != n.CapacityType || o.Commitment != "" {
 			continue
 		}

@@ -15,7 +15,7 @@ func (m *market) quick(o *whatif.Order) ([]whatif.Purchase, whatif.Price) {
 	for l := range o.Lots {
 		left[l] = o.Lots[l].Count
 		pods += left[l]
-		duals[l] = m.atLeast(m.items[o.Lots[l].Class].Requests)
+		duals[l] = m.duals[o.Lots[l].Class]
 	}
 	choices := m.choices(o)
 	var out []whatif.Purchase

@@ -20,14 +20,14 @@ import (
 type market struct {
 	problem *scheduling.Problem
 	items   []scheduling.Item // by class of the problem: one pod of it
-	pools   []binpack.Pool
+	base    binpack.Problem   // resources and pools
 	front   []binpack.Type
 	origin  []int // by type of the front: its shape
 	offers  [][]int
 	costs   [][]deprovision.Price // by shape and offering
 	ways    map[bought][2]int
 	sizes   []size
-	rates   []rates
+	duals   []deprovision.Price // by class: what a pod of it costs at dual prices, see atLeast
 }
 
 func newMarket(p *scheduling.Problem, costs [][]deprovision.Price) *market {
@@ -37,14 +37,20 @@ func newMarket(p *scheduling.Problem, costs [][]deprovision.Price) *market {
 			m.items[it.Pods[0].Class] = it
 		}
 	}
-	whole := plan.Problem(p, nil, nil)
-	m.pools = whole.Pools
-	for i := range m.pools {
-		m.pools[i].MinValues = nil // whatif checks them
+	m.base = plan.Problem(p, nil, nil)
+	m.base.Nodes = nil // what is full stays full
+	for i := range m.base.Pools {
+		m.base.Pools[i].MinValues = nil // whatif checks them
 	}
 	m.compileWays()
 	m.compileFront()
-	m.compileRates()
+	m.sizes = m.byCost()
+	m.duals = make([]deprovision.Price, len(m.items))
+	for i := range m.items {
+		if need := m.items[i].Requests; need != nil {
+			m.duals[i] = m.atLeast(need, 0)
+		}
+	}
 	return m
 }
 
@@ -64,7 +70,7 @@ func (m *market) compileFront() {
 				continue
 			}
 			real := m.problem.InstanceType(t).Offerings[m.problem.Shapes[t].Offerings[o].Index].Requirements
-			key := set.String() + "|" + m.pools[types[t].Pool].Name + "|" + real.Get(corev1.LabelTopologyZone).String() + "|" + real.Get(instancetypes.LabelCapacityType).String()
+			key := set.String() + "|" + m.base.Pools[types[t].Pool].Name + "|" + real.Get(corev1.LabelTopologyZone).String() + "|" + real.Get(instancetypes.LabelCapacityType).String()
 			if x.Counted {
 				key += "|" + x.Reservation + m.problem.InstanceType(t).Name
 			}
@@ -186,7 +192,7 @@ func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 			need[d] += q * int64(l.Count)
 		}
 	}
-	if limit := deprovision.Price(o.MaxPrice); limit > 0 && (m.atLeast(need) >= limit || m.below(limit).highest(need).of(need) >= limit) {
+	if limit := deprovision.Price(o.MaxPrice); limit > 0 && m.atLeast(need, limit) >= limit {
 		return nil
 	}
 	if pods*len(o.Lots) > small {
@@ -217,29 +223,22 @@ func (m thorough) Buy(o whatif.Order) []whatif.Purchase { return m.pack(&o, binp
 
 // pack packs the lots with binpack, and returns nil if that reaches the limit.
 func (m *market) pack(o *whatif.Order, effort binpack.Effort) []whatif.Purchase {
-	p := binpack.Problem{Pools: m.pools}
-	for _, r := range m.problem.Resources {
-		p.Resources = append(p.Resources, string(r))
-	}
+	items := make([]scheduling.Item, len(o.Lots))
 	for i, l := range o.Lots {
 		it := m.items[l.Class]
-		item := binpack.Item{
-			Name: it.Name + " #" + string(rune('0'+i%10)) + strings.Repeat("'", i/10), Count: l.Count, Size: it.Requests, Tags: it.Tags, Priority: it.Priority,
-		}
-		for _, x := range it.Limits {
-			item.Limits = append(item.Limits, binpack.Limit{Tag: x.Tag, Max: x.Max})
-		}
-		item.Requires = it.Requires
-		if !l.Pin.IsAnything() {
-			item.Requires = item.Requires.Intersect(alternatives(l.Pin))
-		}
 		if l.PerNode > 0 {
 			tag := "class " + it.Name
-			item.Tags = append(slices.Clip(item.Tags), tag)
-			item.Limits = append(item.Limits, binpack.Limit{Tag: tag, Max: l.PerNode})
+			it.Tags = append(slices.Clip(it.Tags), tag)
+			it.Limits = append(slices.Clip(it.Limits), scheduling.Limit{Tag: tag, Max: l.PerNode})
 		}
-		p.Items = append(p.Items, item)
+		if !l.Pin.IsAnything() {
+			it.Requires = it.Requires.Intersect(requirements.AnyOf(l.Pin))
+		}
+		it.Name, it.Count = it.Name+" #"+string(rune('0'+i%10))+strings.Repeat("'", i/10), l.Count
+		items[i] = it
 	}
+	p := m.base
+	p.Items = plan.Items(items)
 	pinned := pinnedKeys(o)
 	var offers [][]int
 	var origin []int

@@ -8,19 +8,6 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 )
 
-// rates are dual prices of resources at which no node that can be bought holds more than it costs. By linear programming duality no
-// purchase that holds a need costs less than the need at these prices.
-type rates []float64
-
-// of is the need at these prices, rounded down. Negative amounts count as 0.
-func (r rates) of(need []int64) deprovision.Price {
-	sum := 0.0
-	for d, q := range need {
-		sum += float64(r[d] * float64(max(0, q)))
-	}
-	return deprovision.Price(math.Floor(min(sum, 1<<62) * (1 - 1e-9))) // for rounding errors of the sum
-}
-
 // size is a capacity that can be bought, and its least cost.
 type size struct {
 	capacity []int64
@@ -46,66 +33,15 @@ func (m *market) byCost() []size {
 	return out
 }
 
-// mostRates bounds the needs whose dual prices are computed beforehand.
-const mostRates = 64
-
-// compileRates computes the dual prices of the first needs of distinct pods.
-func (m *market) compileRates() {
-	m.sizes = m.byCost()
-	var asked [][]int64
-	for i := range m.items {
-		need := m.items[i].Requests
-		if need == nil || len(asked) == mostRates || slices.ContainsFunc(asked, func(a []int64) bool { return slices.Equal(a, need) }) {
-			continue
-		}
-		asked = append(asked, need)
-		if r := m.highest(need); !slices.ContainsFunc(m.rates, func(x rates) bool { return slices.Equal(x, r) }) {
-			m.rates = append(m.rates, r)
-		}
+// atLeast is a lower bound of the cost of holding a need on sizes below a limit, 0 for all: its value at dual prices of resources, at
+// which no such size holds more than it costs. Negative amounts count as 0.
+func (m *market) atLeast(need []int64, limit deprovision.Price) deprovision.Price {
+	if n := slices.IndexFunc(m.sizes, func(k size) bool { return limit > 0 && k.cost >= limit }); n >= 0 {
+		m = &market{sizes: m.sizes[:n]}
 	}
-}
-
-// atLeast is a lower bound of the cost of holding a need.
-func (m *market) atLeast(need []int64) (most deprovision.Price) {
-	for _, r := range m.rates {
-		most = max(most, r.of(need))
-	}
-	return most
-}
-
-// below is the market without sizes that cost at least the limit.
-func (m *market) below(limit deprovision.Price) *market {
-	n := slices.IndexFunc(m.sizes, func(k size) bool { return k.cost >= limit })
-	if n < 0 {
-		return m
-	}
-	return &market{sizes: m.sizes[:n]}
-}
-
-// highest are the dual prices at which a need costs most.
-func (m *market) highest(need []int64) rates {
 	scale := m.scale(need)
-	goal := scaled(need, scale)
-	var rows [][]float64
-	var limits []float64
-	for _, k := range m.sizes {
-		rows, limits = append(rows, scaled(k.capacity, scale)), append(limits, float64(k.cost))
-	}
-	x, _ := maximize(goal, rows, limits)
-	over := 1.0 // the largest violation by rounding
-	for k, row := range rows {
-		if sum := dot(row, x); sum > limits[k] {
-			if limits[k] <= 0 {
-				return make(rates, len(need))
-			}
-			over = max(over, sum/limits[k])
-		}
-	}
-	r := make(rates, len(need))
-	for d := range r {
-		r[d] = x[d] / over / scale[d]
-	}
-	return r
+	_, least := m.retain(nil, nil, scaled(need, scale), scale)
+	return deprovision.Price(math.Floor(min(least, 1<<62) * (1 - 1e-9))) // for rounding errors
 }
 
 // scale is the unit of each resource, so that bytes and cores have the same magnitude.

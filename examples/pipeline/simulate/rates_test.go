@@ -77,17 +77,12 @@ func shop(sizes map[int64][3]int64) *market {
 func TestEveryResourceCounts(t *testing.T) {
 	m := shop(map[int64][3]int64{100: {4000, 16, 0}, 900: {4000, 16, 1}})
 	plain, gpu := []int64{1000, 4, 0}, []int64{1000, 4, 1}
-	for _, need := range [][]int64{plain, gpu} {
-		m.rates = append(m.rates, m.highest(need))
+	assert.InDelta(t, 25, float64(m.atLeast(plain, 0)), 1)
+	assert.InDelta(t, 900, float64(m.atLeast(gpu, 0)), 1, "one GPU a node")
+	for _, k := range m.sizes {
+		assert.LessOrEqual(t, m.atLeast(k.capacity, 0), k.cost)
 	}
-	assert.InDelta(t, 25, float64(m.atLeast(plain)), 1)
-	assert.InDelta(t, 900, float64(m.atLeast(gpu)), 1, "one GPU a node")
-	for _, r := range m.rates {
-		for _, k := range m.sizes {
-			assert.LessOrEqual(t, r.of(k.capacity), k.cost)
-		}
-	}
-	assert.Zero(t, m.atLeast([]int64{0, 0, -3}))
+	assert.Zero(t, m.atLeast([]int64{0, 0, -3}, 0))
 }
 
 // retain is as good as the linear program with a column for each node and size.

@@ -142,5 +142,5 @@ func (s *Simulator) Bound(q deprovision.Question) deprovision.Price {
 	for d := range need {
 		need[d] -= max(0, free[d])
 	}
-	return s.market.atLeast(need)
+	return s.market.atLeast(need, 0)
 }
