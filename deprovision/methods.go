@@ -42,13 +42,12 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 		}
 		before := len(p.out.Commands)
 		whole := p.way()
-		commands := p.out.Commands[before:]
-		if again = len(commands) > 0 && !(p.quiet && whole); again {
-			var all []Placement
-			for i := range commands {
-				all = append(all, commands[i].Placements...)
+		if again = len(p.out.Commands) > before && !(p.quiet && whole); again {
+			var moves []Placement
+			for _, c := range p.out.Commands[before:] {
+				moves = append(moves, c.Placements...)
 			}
-			p.move(all)
+			p.move(moves)
 		}
 		p.advance()
 	}
@@ -61,9 +60,7 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 
 // advance makes the state the start of the next round: bought nodes are there, and moved pods belong to their new nodes.
 func (p *planner) advance() {
-	for i := range p.gone {
-		p.out.Evictions += p.gone[i].evictions
-	}
+	p.out.Evictions = p.evictions(nil)
 	p.out.PricePerHourAfter = 0
 	for name, m := range p.nodes {
 		p.out.PricePerHourAfter += m.PricePerHour
@@ -82,9 +79,7 @@ func (p *planner) advance() {
 func (p *planner) target() {
 	for {
 		before := len(p.gone)
-		p.interruptions()
-		p.expiration()
-		p.drift()
+		p.forced()
 		p.emptiness()
 		forced := len(p.gone)
 		if before > 0 && forced == before {
@@ -106,91 +101,74 @@ func (p *planner) asksFor(m eligibility.Method) bool {
 	return p.o.Methods == nil || slices.Contains(p.o.Methods, m)
 }
 
-// interruptions replaces nodes that the cloud takes back, by deadline. It ignores the budgets of pools and pods.
-func (p *planner) interruptions() {
-	if !p.asksFor(eligibility.Interruption) {
-		return
-	}
-	list := slices.Clone(p.cluster.Interruptions)
-	slices.SortStableFunc(list, func(a, b Interruption) int {
-		return cmp.Or(a.Deadline.Compare(b.Deadline), strings.Compare(a.Node, b.Node))
-	})
-	for _, i := range list {
-		m := p.nodes[i.Node]
-		if m == nil || p.block(m, eligibility.Interruption) {
-			continue
-		}
-		why := cmp.Or(i.Why, "the cloud takes the machine back")
-		if p.force(eligibility.Interruption, m, why) {
-			p.gone[len(p.gone)-1].atOnce = i.Force || i.Deadline.Sub(p.cluster.Now) < p.o.LaunchTime
-		}
-	}
+// due is a node that goes at any cost.
+type due struct {
+	*member
+	at     time.Time
+	why    string
+	atOnce bool
 }
 
-// expiration replaces nodes that have reached their age, oldest first. It ignores budgets, but counts against them.
-func (p *planner) expiration() {
-	if !p.asksFor(eligibility.Expiration) {
-		return
+// forced replaces nodes that the cloud takes back, by deadline; nodes that have reached their age, oldest first; and drifted nodes:
+// empty ones first, then those that drifted first. Interruptions and expiration ignore budgets, but count against them.
+func (p *planner) forced() {
+	var interrupted, expired, empty, drifted []due
+	for _, i := range p.cluster.Interruptions {
+		if m := p.nodes[i.Node]; m != nil {
+			atOnce := i.Force || i.Deadline.Sub(p.cluster.Now) < p.o.LaunchTime
+			interrupted = append(interrupted, due{m, i.Deadline, cmp.Or(i.Why, "the cloud takes the machine back"), atOnce})
+		}
 	}
-	type due struct {
-		m  *member
-		at time.Time
-	}
-	var list []due
+	p.replace(eligibility.Interruption, interrupted)
 	for _, m := range p.members() {
 		if m.node == nil {
 			continue
 		}
 		if at, ok := m.node.ExpiresAt(); ok && !p.cluster.Now.Before(at) {
-			list = append(list, due{m, at})
+			expired = append(expired, due{m, at, fmt.Sprintf("it was to live until %s", at.UTC().Format(time.RFC3339)), false})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b due) int { return a.at.Compare(b.at) })
-	for _, d := range list {
-		if !p.block(d.m, eligibility.Expiration) {
-			p.force(eligibility.Expiration, d.m, fmt.Sprintf("it was to live until %s", d.at.UTC().Format(time.RFC3339)))
+	p.replace(eligibility.Expiration, expired)
+	for _, m := range p.members() {
+		if m.node == nil || len(m.node.Drifted) == 0 {
+			continue
+		}
+		d := due{m, m.node.DriftedSince, strings.Join(m.node.Drifted, "; "), false}
+		if len(m.Pods) == 0 {
+			empty = append(empty, d)
+		} else {
+			drifted = append(drifted, d)
 		}
 	}
+	p.replace(eligibility.Drift, empty)
+	p.replace(eligibility.Drift, drifted)
 }
 
-// drift replaces drifted nodes: empty ones first, then those that drifted first.
-func (p *planner) drift() {
-	if !p.asksFor(eligibility.Drift) {
+// replace replaces nodes at any cost, by their times, if their pods fit somewhere.
+func (p *planner) replace(method eligibility.Method, list []due) {
+	if !p.asksFor(method) {
 		return
 	}
-	var list []*member
-	for _, m := range p.members() {
-		if m.node != nil && len(m.node.Drifted) > 0 {
-			list = append(list, m)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b *member) int {
-		return cmp.Or(cmp.Compare(min(1, len(a.Pods)), min(1, len(b.Pods))), a.node.DriftedSince.Compare(b.node.DriftedSince))
-	})
-	for _, m := range list {
-		if p.block(m, eligibility.Drift) {
+	slices.SortStableFunc(list, func(a, b due) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.Name, b.Name)) })
+	for _, d := range list {
+		m := p.nodes[d.Name] // pods may have arrived
+		if m == nil || p.block(m, method) {
 			continue
 		}
-		if p.ledger.Left(m.Pool, nodepool.Drifted) < 1 {
-			p.note(m.verdict(OverBudget, eligibility.Drift, p.ledger.Why(m.Pool, nodepool.Drifted)))
+		if method == eligibility.Drift && p.ledger.Left(m.Pool, nodepool.Drifted) < 1 {
+			p.note(m.verdict(OverBudget, method, p.ledger.Why(m.Pool, nodepool.Drifted)))
 			continue
 		}
-		p.force(eligibility.Drift, m, strings.Join(m.node.Drifted, "; "))
+		q := question([]*member{m})
+		q.MaxNodes, q.Explain = max(1, len(q.Pods)), true
+		a := p.ask(q)
+		if !a.OK() {
+			p.note(m.verdict(WouldNotFit, method, d.why+", but "+a.Why))
+			continue
+		}
+		p.commit(method, []*member{m}, &a, d.why)
+		p.gone[len(p.gone)-1].atOnce = d.atOnce
 	}
-}
-
-// force replaces a node at any cost if its pods fit somewhere.
-func (p *planner) force(method eligibility.Method, m *member, why string) bool {
-	m = p.nodes[m.Name] // pods may have arrived
-	q := question([]*member{m})
-	q.MaxNodes, q.Explain = max(1, len(q.Pods)), true
-	a := p.ask(q)
-	if !a.OK() {
-		p.note(m.verdict(WouldNotFit, method, why+", but "+a.Why))
-		return false
-	}
-	p.commit(method, []*member{m}, &a, why)
-	return true
 }
 
 // emptiness gives back all nodes without pods that have to move, in one command.

@@ -170,6 +170,17 @@ func question(set []*member) Question {
 	return q
 }
 
+// stuck returns a function that reports whether some of the pods have no place in the answer.
+func (a *Answer) stuck() func([]*corev1.Pod) bool {
+	set := make(map[*corev1.Pod]bool, len(a.Unplaced))
+	for _, pod := range a.Unplaced {
+		set[pod] = true
+	}
+	return func(pods []*corev1.Pod) bool {
+		return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return set[pod] })
+	}
+}
+
 // costOf is the total cost of the set, and priceOf its total price.
 func costOf(set []*member) (sum Price) {
 	for _, m := range set {
@@ -287,19 +298,16 @@ func (p *planner) members() []*member {
 	return out
 }
 
-// moveQuestion asks to remove the set, nodes of the start of the round, and to move its pods as given.
-func moveQuestion(set []*member, moves map[*corev1.Pod]string) Question {
-	pods := 0
-	for _, m := range set {
-		pods += len(m.base)
+// moveQuestion asks to remove nodes of the start of the round and to move the pods that were there then as given.
+func (p *planner) moveQuestion(gone []removal, moves map[*corev1.Pod]string) Question {
+	set := make([]*member, len(gone))
+	for i := range gone {
+		set[i] = p.start.nodes[gone[i].Name]
 	}
-	q := Question{Remove: make([]string, 0, len(set)), Pods: make([]*corev1.Pod, 0, pods), Moves: make(map[*corev1.Pod]string, pods)}
-	for _, m := range set {
-		q.Remove = append(q.Remove, m.Name)
-		for _, pod := range m.base {
-			q.Pods = append(q.Pods, pod)
-			q.Moves[pod] = moves[pod]
-		}
+	q := question(set)
+	q.Moves = make(map[*corev1.Pod]string, len(q.Pods))
+	for _, pod := range q.Pods {
+		q.Moves[pod] = moves[pod]
 	}
 	return q
 }
@@ -315,12 +323,10 @@ func (p *planner) flatten() bool {
 		return p.o.Ranker.Rank(r.Candidate)
 	}
 	slices.SortStableFunc(gone, func(a, b removal) int { return cmp.Compare(rank(b), rank(a)) })
-	var set []*member
 	for i := range gone {
 		gone[i].member = p.start.nodes[gone[i].Name]
-		set = append(set, gone[i].member)
 	}
-	q := moveQuestion(set, p.moved)
+	q := p.moveQuestion(gone, p.moved)
 	q.Elsewhere = true
 	for _, name := range slices.Sorted(maps.Keys(p.bought)) {
 		q.Buy = append(q.Buy, p.bought[name])
@@ -330,7 +336,7 @@ func (p *planner) flatten() bool {
 		return false
 	}
 	p.state = p.start.clone()
-	p.commit(eligibility.Consolidation, set, &a, "")
+	p.commit(eligibility.Consolidation, members(gone), &a, "")
 	p.gone = gone
 	if a.Rebased != nil {
 		p.sim = a.Rebased()

@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -134,7 +132,7 @@ func (p *planner) choices(list []*member) [][]*member {
 		for _, m := range set {
 			moves += len(m.Pods)
 		}
-		allowed := p.o.MaxEvictions == 0 || moves <= p.o.MaxEvictions-p.evictions()
+		allowed := p.o.MaxEvictions == 0 || moves <= p.o.MaxEvictions-p.evictions(nil)
 		if n := len(out); len(set) > 1 && allowed && (n == 0 || moves > most || len(set) > len(out[n-1])) {
 			out, most = append(out, set), moves
 		}
@@ -173,14 +171,14 @@ func (p *planner) sets() bool {
 		return false
 	}
 	for again := p.withoutRebought(set, &best); len(again) < len(set); again = p.withoutRebought(set, &best) {
-		a, w, ok := p.try(again, len(question(again).Pods), false)
+		a, w, ok := p.try(again, false)
 		if !ok || w.net() < most {
 			break
 		}
 		best, set, most = a, again, w.net()
 	}
 	if len(best.NewNodes) > 0 {
-		if a, w, ok := p.try(set, len(question(set).Pods), true); ok && w.net() > most {
+		if a, w, ok := p.try(set, true); ok && w.net() > most {
 			best = a
 		}
 	}
@@ -191,17 +189,12 @@ func (p *planner) sets() bool {
 // feasible is try for the set without the nodes of unplaced pods, repeated until all pods have places.
 func (p *planner) feasible(set []*member) (Answer, balance, []*member, bool) {
 	for {
-		a, w, ok := p.try(set, len(question(set).Pods), false)
+		a, w, ok := p.try(set, false)
 		if ok || len(a.Unplaced) == 0 {
 			return a, w, set, ok
 		}
-		stuck := map[*corev1.Pod]bool{}
-		for _, pod := range a.Unplaced {
-			stuck[pod] = true
-		}
-		rest := slices.DeleteFunc(slices.Clone(set), func(m *member) bool {
-			return slices.ContainsFunc(m.Pods, func(pod *corev1.Pod) bool { return stuck[pod] })
-		})
+		stuck := a.stuck()
+		rest := slices.DeleteFunc(slices.Clone(set), func(m *member) bool { return stuck(m.Pods) })
 		if len(rest) == len(set) || len(rest) < 2 || p.ended() {
 			return a, w, set, false
 		}
@@ -211,12 +204,9 @@ func (p *planner) feasible(set []*member) (Answer, balance, []*member, bool) {
 
 // point adds a change to the frontier.
 func (p *planner) point(set []*member, a *Answer) {
-	x := Point{SavingsPerHour: priceOf(set) + priceOf(members(p.gone)) - a.price(), Nodes: len(set) + len(p.gone), Evictions: p.evictions()}
+	x := Point{SavingsPerHour: priceOf(set) + priceOf(members(p.gone)) - a.price(), Nodes: len(set) + len(p.gone), Evictions: p.evictions(set)}
 	for _, n := range p.bought {
 		x.SavingsPerHour -= n.PricePerHour
-	}
-	for _, m := range set {
-		x.Evictions += m.evictions
 	}
 	p.out.Frontier = append(p.out.Frontier, x)
 }
@@ -279,7 +269,7 @@ func (p *planner) singles(accept func() bool) bool {
 			continue
 		}
 		set := []*member{m.rebased()}
-		a, w, ok := p.try(set, len(m.Pods), false)
+		a, w, ok := p.try(set, false)
 		if !ok || w.net() <= 0 {
 			if ok {
 				v := m.verdict(Outranked, eligibility.Consolidation, fmt.Sprintf("it would earn $%.4f in %s, and its disruption costs $%.4f", w.earned.Dollars(), p.o.Objective.Horizon, w.disrupted.Dollars()))
@@ -302,11 +292,10 @@ func (p *planner) singles(accept func() bool) bool {
 	return found
 }
 
-// try asks to give back the set with at most so many new nodes. It returns the answer and its balance, and whether the options allow it
-// and it saves.
-func (p *planner) try(set []*member, most int, thorough bool) (Answer, balance, bool) {
+// try asks to give back the set. It returns the answer and its balance, and whether the options allow it and it saves.
+func (p *planner) try(set []*member, thorough bool) (Answer, balance, bool) {
 	q := question(set)
-	if q.MaxNodes, q.Thorough = most, thorough; most > 0 {
+	if q.MaxNodes, q.Thorough = len(q.Pods), thorough; q.MaxNodes > 0 {
 		q.MaxCost = costOf(set) - max(p.o.MinSavings, 0)
 		if !set[0].there { // no verdict needs an answer that does not pay
 			q.MaxCost -= p.weigh(set, 0).disrupted.Times(1 / p.o.Objective.Horizon.Hours())
@@ -316,17 +305,11 @@ func (p *planner) try(set []*member, most int, thorough bool) (Answer, balance, 
 			return Answer{}, balance{}, false
 		}
 	}
-	if p.o.MaxEvictions > 0 {
-		evictions := p.evictions()
-		for _, m := range set {
-			evictions += m.evictions
-		}
-		if evictions > p.o.MaxEvictions {
-			return Answer{}, balance{}, false
-		}
+	if p.o.MaxEvictions > 0 && p.evictions(set) > p.o.MaxEvictions {
+		return Answer{}, balance{}, false
 	}
 	least := p.sim.Bound(q)
-	if most == 0 && least > 0 || most > 0 && least >= q.MaxCost || p.weigh(set, least).net() <= 0 && len(set) > 1 {
+	if least > 0 && least >= q.MaxCost || p.weigh(set, least).net() <= 0 && len(set) > 1 {
 		p.out.Avoided++
 		return Answer{}, balance{}, false
 	}
@@ -341,11 +324,11 @@ func (p *planner) try(set []*member, most int, thorough bool) (Answer, balance, 
 // saves reports whether a change saves at least what the options ask.
 func (p *planner) saves(w balance) bool { return w.saving > 0 && w.saving >= p.o.MinSavings }
 
-// evictions is the number of pods that move so far.
-func (p *planner) evictions() int {
+// evictions is the number of pods that move so far, and with the set.
+func (p *planner) evictions(set []*member) int {
 	n := p.out.Evictions
-	for i := range p.gone {
-		n += p.gone[i].evictions
+	for _, m := range slices.Concat(members(p.gone), set) {
+		n += m.evictions
 	}
 	return n
 }

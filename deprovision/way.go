@@ -28,21 +28,17 @@ func (p *planner) way() (whole bool) {
 			}
 			a := p.ask(q)
 			if !a.OK() { // it may be right without the nodes of unplaced pods
-				stuck := map[*corev1.Pod]bool{}
-				for _, pod := range a.Unplaced {
-					stuck[pod] = true
-				}
-				had := len(group)
-				group = slices.DeleteFunc(slices.Clone(group), func(r removal) bool {
-					yes := slices.ContainsFunc(r.base, func(pod *corev1.Pod) bool { return stuck[pod] })
-					if yes {
-						left = append(left, r)
-					}
-					return yes
-				})
-				if len(group) == had {
+				stuck := a.stuck()
+				rest := slices.DeleteFunc(slices.Clone(group), func(r removal) bool { return stuck(r.base) })
+				if len(rest) == len(group) {
 					break
 				}
+				for _, r := range group {
+					if stuck(r.base) {
+						left = append(left, r)
+					}
+				}
+				group = rest
 				continue
 			}
 			p.command(group, &a)
@@ -124,7 +120,7 @@ func (p *planner) pays(group []removal, bought Price) bool {
 // stepOf asks to give back the nodes and to buy the target's nodes that their pods need and that are not there yet, and returns what
 // these cost.
 func (p *planner) stepOf(group []removal, target *state) (q Question, cost Price) {
-	q = moveQuestion(members(group), target.moved)
+	q = p.moveQuestion(group, target.moved)
 	needs := map[string]bool{}
 	for _, node := range q.Moves {
 		if _, ok := target.bought[node]; ok && p.nodes[node] == nil {

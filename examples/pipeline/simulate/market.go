@@ -24,14 +24,13 @@ type market struct {
 	front   []binpack.Type
 	origin  []int // by type of the front: its shape
 	offers  [][]int
-	costs   [][]deprovision.Price // by shape and offering
 	ways    map[bought][2]int
 	sizes   []size
 	duals   []deprovision.Price // by class: what a pod of it costs at dual prices, see atLeast
 }
 
-func newMarket(p *scheduling.Problem, costs [][]deprovision.Price) *market {
-	m := &market{problem: p, costs: costs, items: make([]scheduling.Item, len(p.Classes))}
+func newMarket(p *scheduling.Problem, o *plan.Objective) *market {
+	m := &market{problem: p, items: make([]scheduling.Item, len(p.Classes))}
 	for _, it := range p.Items() {
 		if len(it.Pods) == 1 {
 			m.items[it.Pods[0].Class] = it
@@ -43,7 +42,7 @@ func newMarket(p *scheduling.Problem, costs [][]deprovision.Price) *market {
 		m.base.Pools[i].MinValues = nil // whatif checks them
 	}
 	m.compileWays()
-	m.compileFront()
+	m.compileFront(o)
 	m.sizes = m.byCost()
 	m.duals = make([]deprovision.Price, len(m.items))
 	for i := range m.items {
@@ -55,7 +54,7 @@ func newMarket(p *scheduling.Problem, costs [][]deprovision.Price) *market {
 }
 
 // compileFront finds the offerings that no other dominates: none with the same relevant labels is at least as large and as cheap.
-func (m *market) compileFront() {
+func (m *market) compileFront(objective *plan.Objective) {
 	types := plan.Types(m.problem)
 	type entry struct {
 		typ, offering int
@@ -77,7 +76,7 @@ func (m *market) compileFront() {
 			if byLabels[key] == nil {
 				order = append(order, key)
 			}
-			byLabels[key] = append(byLabels[key], entry{t, o, m.costOf(t, o)})
+			byLabels[key] = append(byLabels[key], entry{t, o, costOf(m.problem, objective, t, o)})
 		}
 	}
 	slices.Sort(order)
@@ -104,7 +103,7 @@ func (m *market) compileFront() {
 		x.Offerings = nil
 		for _, o := range undominated[t] {
 			off := types[t].Offerings[o]
-			off.Objective = binpack.Price(m.costOf(t, o))
+			off.Objective = binpack.Price(costOf(m.problem, objective, t, o))
 			x.Offerings = append(x.Offerings, off)
 		}
 		m.front = append(m.front, x)
@@ -149,22 +148,14 @@ func priceOf(p *scheduling.Problem, shape, offering int) deprovision.Price {
 	return deprovision.Dollars(p.Shapes[shape].Offerings[offering].Price)
 }
 
-// costOf is the cost of an offering of a shape in the objective.
-func (m *market) costOf(shape, offering int) deprovision.Price { return m.costs[shape][offering] }
-
-// compileCosts is the cost in the objective of every offering of every shape.
-func compileCosts(p *scheduling.Problem, o *plan.Objective) [][]deprovision.Price {
-	out := make([][]deprovision.Price, len(p.Shapes))
-	for i := range p.Shapes {
-		out[i] = make([]deprovision.Price, len(p.Shapes[i].Offerings))
-		for j, x := range p.Shapes[i].Offerings {
-			out[i][j] = priceOf(p, i, j)
-			if labels, err := p.NodeLabels(i, j); o != nil && err == nil {
-				out[i][j] = deprovision.Price(o.Cost(labels, x.Price))
-			}
+// costOf is the cost of an offering of a shape in the objective; a nil objective is the price.
+func costOf(p *scheduling.Problem, o *plan.Objective, shape, offering int) deprovision.Price {
+	if o != nil {
+		if labels, err := p.NodeLabels(shape, offering); err == nil {
+			return deprovision.Price(o.Cost(labels, p.Shapes[shape].Offerings[offering].Price))
 		}
 	}
-	return out
+	return priceOf(p, shape, offering)
 }
 
 func covers(a, b []int64) bool {

@@ -19,7 +19,7 @@ func (m *market) byCost() []size {
 	var all, out []size
 	for t := range m.front {
 		for j := range m.front[t].Offerings {
-			all = append(all, size{m.front[t].Capacity, m.costOf(m.origin[t], m.offers[t][j])})
+			all = append(all, size{m.front[t].Capacity, deprovision.Price(m.front[t].Offerings[j].Objective)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b size) int {

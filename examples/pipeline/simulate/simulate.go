@@ -32,18 +32,11 @@ func New(s scheduling.Snapshot) (*Simulator, []string, error) { return NewFor(s,
 
 // NewFor is New with the objective for nodes to buy; [Counted] is the same for existing nodes. A nil objective is the price.
 func NewFor(s scheduling.Snapshot, o *plan.Objective) (*Simulator, []string, error) {
-	var costs [][]deprovision.Price
 	c, err := whatif.Compile(s, &whatif.Options{Price: func(p *scheduling.Problem, shape, offering int) whatif.Price {
-		if costs == nil {
-			costs = compileCosts(p, o)
-		}
-		return whatif.Price(costs[shape][offering])
+		return whatif.Price(costOf(p, o, shape, offering))
 	}})
 	if err != nil {
 		return nil, nil, err
-	}
-	if costs == nil { // nothing is sold
-		costs = compileCosts(c.Problem(), o)
 	}
 	leaving := Leaving(s)
 	var moving []*corev1.Pod
@@ -53,7 +46,7 @@ func NewFor(s scheduling.Snapshot, o *plan.Objective) (*Simulator, []string, err
 		}
 	}
 	c, places := c.Reserve(moving)
-	sim := at(c, newMarket(c.Problem(), costs))
+	sim := &Simulator{at: c, market: newMarket(c.Problem(), o)}
 	var nominated []string
 	for _, p := range places {
 		nominated = append(nominated, p.Node)
@@ -78,10 +71,6 @@ func Leaving(s scheduling.Snapshot) map[string]bool {
 		}
 	}
 	return out
-}
-
-func at(c *whatif.Cluster, m *market) *Simulator {
-	return &Simulator{at: c, market: m}
 }
 
 // Placeable says why no plan places the pod, empty if one can.
@@ -125,8 +114,8 @@ func (s *Simulator) Simulate(ctx context.Context, q deprovision.Question) (depro
 		}
 		out.NewNodes = append(out.NewNodes, n)
 	}
-	out.After = func() deprovision.Simulator { return at(a.After(), s.market) }
-	out.Rebased = func() deprovision.Simulator { return at(a.After().Rebase(), s.market) }
+	out.After = func() deprovision.Simulator { return &Simulator{at: a.After(), market: s.market} }
+	out.Rebased = func() deprovision.Simulator { return &Simulator{at: a.After().Rebase(), market: s.market} }
 	return out, nil
 }
 
