@@ -82,26 +82,25 @@ func allowance(b nodepool.Budget, n int) string {
 
 // Left is how many more nodes of the pool may go for the reason.
 func (l Ledger) Left(pool string, r nodepool.Reason) int {
-	for i := range l.lines {
-		if l.lines[i].pool == pool {
-			return max(0, l.lines[i].left[r]-l.lines[i].taken)
-		}
+	x := l.of(pool)
+	return max(0, x.left[r]-x.taken)
+}
+
+// of is the line of the pool; the zero value, which allows nothing, if there is none.
+func (l Ledger) of(pool string) line {
+	if i := slices.IndexFunc(l.lines, func(x line) bool { return x.pool == pool }); i >= 0 {
+		return l.lines[i]
 	}
-	return 0
+	return line{}
 }
 
 // Why says which budget decides for the pool and reason; empty if none does.
 func (l Ledger) Why(pool string, r nodepool.Reason) string {
-	for i := range l.lines {
-		if l.lines[i].pool == pool {
-			text := l.lines[i].texts[r]
-			if n := l.lines[i].taken; n > 0 && text != "" {
-				text += fmt.Sprintf("; this plan takes %d", n)
-			}
-			return text
-		}
+	x := l.of(pool)
+	if x.taken > 0 && x.texts[r] != "" {
+		return fmt.Sprintf("%s; this plan takes %d", x.texts[r], x.taken)
 	}
-	return ""
+	return x.texts[r]
 }
 
 // Take is the ledger after n more nodes of the pool were given back. Each counts against the budgets of all reasons.

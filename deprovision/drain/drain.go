@@ -140,15 +140,9 @@ func (p *Plan) wait(budgets eviction.Budgets, now time.Time) {
 		if budgets.Free(s.Pod) {
 			continue
 		}
-		for _, name := range budgets.Of(s.Pod) {
-			if taken[name] >= budgets.Allowed(name) {
-				s.Wait = "PodDisruptionBudget " + name + " allows no more at the same time"
-			}
-		}
-		if s.Wait == "" {
-			for _, name := range budgets.Of(s.Pod) {
-				taken[name]++
-			}
+		name := budgets.Of(s.Pod)[0] // the only one, because more of them refuse it
+		if taken[name]++; taken[name] > budgets.Allowed(name) {
+			s.Wait = "PodDisruptionBudget " + name + " allows no more at the same time"
 		}
 	}
 }

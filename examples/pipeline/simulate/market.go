@@ -170,6 +170,11 @@ func covers(a, b []int64) bool {
 // near is by which fraction (1/near) a quick packing may exceed the limit so that binpack is tried.
 const near = 25
 
+// perNode is added to the cost of each node that binpack may buy, a billionth of a dollar: of packings that cost the same it takes one
+// of few nodes. They are many, because the prices of a family are in proportion to its sizes, and few large nodes are also easier to
+// fill later.
+const perNode = 1
+
 // small bounds lots times pods of an order that is packed quickly first, because that costs as much for each size on sale.
 const small = 1 << 16
 
@@ -215,6 +220,7 @@ func (m thorough) Buy(o whatif.Order) []whatif.Purchase { return m.pack(&o, binp
 // pack packs the lots with binpack, and returns nil if that reaches the limit.
 func (m *market) pack(o *whatif.Order, effort binpack.Effort) []whatif.Purchase {
 	items := make([]scheduling.Item, len(o.Lots))
+	var pinned requirements.Keys
 	for i, l := range o.Lots {
 		it := m.items[l.Class]
 		if l.PerNode > 0 {
@@ -223,14 +229,13 @@ func (m *market) pack(o *whatif.Order, effort binpack.Effort) []whatif.Purchase 
 			it.Limits = append(slices.Clip(it.Limits), scheduling.Limit{Tag: tag, Max: l.PerNode})
 		}
 		if !l.Pin.IsAnything() {
-			it.Requires = it.Requires.Intersect(requirements.AnyOf(l.Pin))
+			it.Requires, pinned = it.Requires.Intersect(requirements.AnyOf(l.Pin)), pinned.Union(l.Pin.Keys())
 		}
 		it.Name, it.Count = it.Name+" #"+string(rune('0'+i%10))+strings.Repeat("'", i/10), l.Count
 		items[i] = it
 	}
 	p := m.base
 	p.Items = plan.Items(items)
-	pinned := pinnedKeys(o)
 	var offers [][]int
 	var origin []int
 	for t := range m.front {
@@ -244,6 +249,7 @@ func (m *market) pack(o *whatif.Order, effort binpack.Effort) []whatif.Purchase 
 			if pinned.Len() > 0 {
 				off.Provides = m.provides(m.origin[t], m.offers[t][j], off.Provides, pinned)
 			}
+			off.Objective += perNode
 			allowed, index = append(allowed, off), append(index, m.offers[t][j])
 		}
 		if len(allowed) == 0 {
@@ -278,18 +284,6 @@ func (m *market) pack(o *whatif.Order, effort binpack.Effort) []whatif.Purchase 
 		out = append(out, buy)
 	}
 	return out
-}
-
-// pinnedKeys are the keys of the pins of all lots.
-func pinnedKeys(o *whatif.Order) requirements.Keys {
-	var keys []string
-	for i := range o.Lots {
-		for r := range o.Lots[i].Pin.All() {
-			keys = append(keys, r.Key())
-		}
-	}
-	slices.Sort(keys)
-	return requirements.KeysOf(slices.Compact(keys)...)
 }
 
 // provides is what an offering provides with the labels of pins, which are not among the labels of a shape if no pod asks about them.
