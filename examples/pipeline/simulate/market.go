@@ -26,7 +26,6 @@ type market struct {
 	offers  [][]int
 	ways    map[bought][2]int
 	sizes   []size
-	duals   []deprovision.Price // by class: what a pod of it costs at dual prices, see atLeast
 }
 
 func newMarket(p *scheduling.Problem, o *plan.Objective) *market {
@@ -44,12 +43,6 @@ func newMarket(p *scheduling.Problem, o *plan.Objective) *market {
 	m.compileWays()
 	m.compileFront(o)
 	m.sizes = m.byCost()
-	m.duals = make([]deprovision.Price, len(m.items))
-	for i := range m.items {
-		if need := m.items[i].Requests; need != nil {
-			m.duals[i] = m.atLeast(need, 0)
-		}
-	}
 	return m
 }
 
@@ -167,23 +160,15 @@ func covers(a, b []int64) bool {
 	return true
 }
 
-// near is by which fraction (1/near) a quick packing may exceed the limit so that binpack is tried.
-const near = 25
-
 // perNode is added to the cost of each node that binpack may buy, a billionth of a dollar: of packings that cost the same it takes one
 // of few nodes. They are many, because the prices of a family are in proportion to its sizes, and few large nodes are also easier to
 // fill later.
 const perNode = 1
 
-// small bounds lots times pods of an order that is packed quickly first, because that costs as much for each size on sale.
-const small = 1 << 16
-
-// Buy packs the lots with little work: quickly if they are few, and with binpack if it may find a cheaper packing.
+// Buy packs the lots with little work, if a packing may cost less than the limit.
 func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 	need := make([]int64, len(m.problem.Resources))
-	pods := 0
 	for _, l := range o.Lots {
-		pods += l.Count
 		for d, q := range m.items[l.Class].Requests {
 			need[d] += q * int64(l.Count)
 		}
@@ -191,24 +176,7 @@ func (m *market) Buy(o whatif.Order) []whatif.Purchase {
 	if limit := deprovision.Price(o.MaxPrice); limit > 0 && m.atLeast(need, limit) >= limit {
 		return nil
 	}
-	if pods*len(o.Lots) > small {
-		return m.pack(&o, binpack.EffortFast)
-	}
-	limit := o.MaxPrice
-	o.MaxPrice += o.MaxPrice / near
-	quick, price := m.quick(&o)
-	if quick == nil && limit > 0 {
-		return nil
-	}
-	if o.MaxPrice = limit; quick != nil && (limit == 0 || price < limit) {
-		o.MaxPrice = price
-	} else {
-		quick = nil
-	}
-	if packed := m.pack(&o, binpack.EffortFast); packed != nil {
-		return packed
-	}
-	return quick
+	return m.pack(&o, binpack.EffortFast)
 }
 
 // thorough is the market with more work for a lower price.
