@@ -279,16 +279,6 @@ func (m *member) with(pods []*corev1.Pod) *member {
 	return &out
 }
 
-// rebased is the node as the next plan sees it if this one buys it: emptying it would move all its pods once more.
-func (m *member) rebased() *member {
-	if m.there {
-		return m
-	}
-	out := *m
-	out.owed, out.evictions = m.Disruption, len(m.Pods)
-	return &out
-}
-
 // members are the nodes of the state by name.
 func (p *planner) members() []*member {
 	out := make([]*member, 0, len(p.order))

@@ -268,7 +268,11 @@ func (p *planner) singles(accept func() bool) bool {
 		if m.node != nil && p.ledger.Left(m.Pool, reason(m)) < 1 || p.block(m, eligibility.Consolidation) {
 			continue
 		}
-		set := []*member{m.rebased()}
+		own := *m
+		if !m.there { // as the next plan sees what this one buys: emptying it would move all its pods once more
+			own.owed, own.evictions = m.Disruption, len(m.Pods)
+		}
+		set := []*member{&own}
 		a, w, ok := p.try(set, false)
 		if !ok || w.net() <= 0 {
 			if ok {

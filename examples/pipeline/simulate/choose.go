@@ -21,12 +21,16 @@ func (s *Simulator) Choose(nodes []deprovision.NodeChoice, cases int) [][]bool {
 	}
 	free := s.at.FreeOf(names)
 	demand := make([]int64, len(s.market.problem.Resources))
-	band := s.proportions(nodes)
+	least, most := s.proportions(nodes)
 	scale := s.market.scale(demand)
 	capacities := make([][]float64, len(nodes))
 	for i := range nodes {
 		need := s.at.Needs(nodes[i].Pods)
-		capacity := band.usable(free[i])
+		capacity := slices.Clone(free[i])
+		if least > 0 { // free memory without free cores holds no pod, nor do cores without memory
+			capacity[1] = min(capacity[1], int64(min(float64(free[i][0])*most, 1<<62)))
+			capacity[0] = min(capacity[0], int64(min(float64(free[i][1])/least, 1<<62)))
+		}
 		for d, q := range need {
 			demand[d] += q
 			capacity[d] += q
@@ -44,10 +48,8 @@ func (s *Simulator) Choose(nodes []deprovision.NodeChoice, cases int) [][]bool {
 	return out
 }
 
-// band is the interquartile range of the proportions of memory to CPU of the pods.
-type band struct{ least, most float64 }
-
-func (s *Simulator) proportions(nodes []deprovision.NodeChoice) band {
+// proportions are the quartiles of the proportions of memory to CPU of the pods; zeros if there are none.
+func (s *Simulator) proportions(nodes []deprovision.NodeChoice) (least, most float64) {
 	var list []float64
 	for i := range nodes {
 		for _, p := range nodes[i].Pods {
@@ -57,20 +59,10 @@ func (s *Simulator) proportions(nodes []deprovision.NodeChoice) band {
 		}
 	}
 	if len(list) == 0 {
-		return band{}
+		return 0, 0
 	}
 	slices.Sort(list)
-	return band{list[len(list)/4], list[len(list)*3/4]}
-}
-
-// usable is the free capacity that pods of common proportions can use: free memory without free cores holds no pod.
-func (b band) usable(free []int64) []int64 {
-	out := slices.Clone(free)
-	if b.least > 0 {
-		out[1] = min(out[1], int64(min(float64(out[0])*b.most, 1<<62)))
-		out[0] = min(out[0], int64(min(float64(free[1])/b.least, 1<<62)))
-	}
-	return out
+	return list[len(list)/4], list[len(list)*3/4]
 }
 
 // retain is the choice of capacities that meets the demand at least cost, together with sizes to buy, and a lower bound of that cost.

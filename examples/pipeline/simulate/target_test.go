@@ -95,3 +95,30 @@ func TestFrontier(t *testing.T) {
 	assert.LessOrEqual(t, most/float64(seeds), 0.4)
 	assert.LessOrEqual(t, nearly/float64(seeds), 0.6)
 }
+
+// Over many clusters, most of them with spreads and anti-affinity, no full answer costs more than 2% above packing from scratch or has
+// more than twice its nodes.
+func TestTails(t *testing.T) {
+	if os.Getenv("JOINERY_LONG") != "1" {
+		t.Skip("plans many clusters")
+	}
+	above, nodes := 0.0, 0.0
+	for seed := range uint64(60) {
+		o := fragment.Options{Nodes: 50, Seed: 400 + seed, Constrained: seed%3 > 0}
+		if seed%6 == 5 {
+			o.Nodes = 200
+		}
+		c, err := fragment.Generate(o)
+		require.NoError(t, err)
+		r := answer(t, c)
+		best, fewest := scratch(t, c)
+		left := len(c.Snapshot.Nodes)
+		for i := range r.Commands {
+			left += len(r.Commands[i].NewNodes) - len(r.Commands[i].Nodes)
+		}
+		assert.LessOrEqual(t, r.PricePerHourAfter.Dollars(), 1.02*best, "%+v", o)
+		assert.LessOrEqual(t, left, 2*fewest, "%+v", o)
+		above, nodes = max(above, 100*(r.PricePerHourAfter.Dollars()/best-1)), max(nodes, float64(left)/float64(fewest))
+	}
+	t.Logf("at most %.2f%% above scratch, and %.2f times its nodes", above, nodes)
+}
