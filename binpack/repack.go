@@ -169,10 +169,10 @@ func (s *repacker) round() bool {
 	more := s.in.compareCounts(s.items, func(i int) int { return s.lacks[i] - s.want[i] })
 	if ok && (more > 0 || more == 0 && after <= before) {
 		s.cost += after - before
-		for _, i := range s.items {
-			s.lacks[i] = s.want[i]
-		}
-		if more > 0 || len(s.missing) > 0 {
+		if slices.ContainsFunc(s.items, func(i int) bool { return s.lacks[i] != s.want[i] }) {
+			for _, i := range s.items {
+				s.lacks[i] = s.want[i]
+			}
 			s.listMissing()
 		}
 		s.spare = append(s.spare, s.removed...)
