@@ -82,9 +82,7 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, hints []hint, better 
 		best, bestCost, better = l, in.objectiveOf(l), true
 	}
 	if p.open || p.loose {
-		if p.loose {
-			p.budget.Left += r.budget(in).Left / repackPart
-		}
+		p.budget.Left = r.budget(in).Left / repackPart
 		if l = p.repack(best); in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
 			return l, p.hints, true
 		}

@@ -47,8 +47,7 @@
 // al., 2000). CostAware is never worse than first fit: where they do not place the same, it places more of the highest priority
 // that makes a difference, and it never costs more where they do.
 //
-// All share one budget of steps, which grows smoothly with the number of copies, and is larger where rules that no relaxation knows
-// make a difference. A method that cannot end within its part is skipped. [Effort] sets the budget, so the answer does not depend
+// All have one budget of steps, which grows smoothly with the number of copies. A method that cannot end within its part is skipped. [Effort] sets the budget, so the answer does not depend
 // on the machine.
 //
 // By price alone, old families win: their cores are cheaper and slower. [Offering.Objective] lets a caller account for that.

@@ -35,8 +35,7 @@ type Task struct {
 }
 
 // Solve looks for the cheapest packing and for a proof of its quality, while the gap is open and the budget lasts: a greedy
-// filling, an exact search, column generation with dives, and the exact search again. It leaves budget for a search under the rules
-// that the model leaves out.
+// filling, an exact search, column generation with dives, and the exact search again.
 func (m *Model) Solve(t Task, b *Budget) Solution {
 	s := solver{m: m, Task: t, b: b, total: b.Left}
 	duals := s.start()
