@@ -316,8 +316,8 @@ func (s sumSet) below(n int64) int64 {
 }
 
 // Ranked returns the uncounted bin types by how much of the worth of classes the best fractional filling has for its price, the
-// best first. A sample of the classes stands for all.
-func (m *Model) Ranked(worth []float64) []int {
+// best first. A sample of the classes stands for all. The steps are those of the knapsack.
+func (m *Model) Ranked(knap *Knapsack, worth []float64) []int {
 	some := &Model{Dims: m.Dims, BinTypes: m.BinTypes}
 	var someWorth []float64
 	stride := 1 + len(m.Classes)/rankedClasses
@@ -326,11 +326,10 @@ func (m *Model) Ranked(worth []float64) []int {
 		c.Count *= int64(stride)
 		some.Classes, someWorth = append(some.Classes, c), append(someWorth, worth[i])
 	}
-	var knap Knapsack
 	var types []int
 	ratio := make([]float64, len(m.BinTypes))
 	for k := range m.BinTypes {
-		if m.BinTypes[k].Supply < 0 && some.Load(&knap, k, someWorth) {
+		if m.BinTypes[k].Supply < 0 && some.Load(knap, k, someWorth) {
 			ratio[k] = knap.Bound(math.Inf(1)) / max(m.BinTypes[k].Price, 1e-9)
 			types = append(types, k)
 		}
