@@ -42,7 +42,7 @@ func Plan(ctx context.Context, c Cluster, sim Simulator, opts *Options) (Result,
 		}
 		before := len(p.out.Commands)
 		whole := p.way()
-		if again = len(p.out.Commands) > before && !(p.quiet && whole); again {
+		if again = len(p.out.Commands) > before && (!p.quiet || !whole); again {
 			var moves []Placement
 			for _, c := range p.out.Commands[before:] {
 				moves = append(moves, c.Placements...)
