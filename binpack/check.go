@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/joinery-sdk/joinery/requirements"
 )
@@ -196,7 +197,16 @@ func (c *checker) bins(bins []Bin) {
 
 func (c *checker) budgets(bins []Bin) {
 	p := &c.in.problem
-	left := slices.Clone(c.in.budgets.amounts[:c.in.budgets.reservations])
+	left := map[string]int{} // by reservation: the lowest Count of its offerings, less what is taken
+	for t := range p.Types {
+		for j, o := range p.Types[t].Offerings {
+			if name, ok := p.reservation(t, j); ok {
+				if least, known := left[name]; !known || o.Count < least {
+					left[name] = o.Count
+				}
+			}
+		}
+	}
 	nodes := make([]int, len(p.Pools))
 	price := make([]Price, len(p.Pools))
 	usage := make([][]int64, len(p.Pools))
@@ -213,9 +223,8 @@ func (c *checker) budgets(bins []Bin) {
 		for i := range usage[typ.Pool] {
 			usage[typ.Pool][i] = sum(usage[typ.Pool][i], typ.Usage[i])
 		}
-		if typ.Offerings[b.Offering].Counted {
-			u := c.in.budgets.of(int32(b.Type), b.Offering)[0]
-			left[u.budget] -= u.amount
+		if name, ok := p.reservation(b.Type, b.Offering); ok {
+			left[name] -= max(typ.Offerings[b.Offering].Takes, 1)
 		}
 	}
 	for k, pool := range p.Pools {
@@ -231,9 +240,9 @@ func (c *checker) budgets(bins []Bin) {
 			}
 		}
 	}
-	for k, n := range left {
-		if n < 0 {
-			c.bad("of reservation %d, %d more are taken than there are", k, -n)
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		if left[name] < 0 {
+			c.bad("of reservation %q, %d more are taken than there are", strings.TrimPrefix(name, "\x00"), -left[name])
 		}
 	}
 }

@@ -87,7 +87,7 @@ func TestCheckReportsEachRule(t *testing.T) {
 		{"reservation", func(p *binpack.Problem, l *binpack.Layout) {
 			p.Pools[0].Limits, p.Pools[0].MaxPrice = nil, -1
 			l.Bins[0].Type, l.Bins[0].Shares = 2, l.Bins[0].Shares[:1]
-		}, "binpack: of reservation 0, 1 more are taken than there are"},
+		}, `binpack: of reservation "r", 1 more are taken than there are`},
 		{"minimum of values", func(p *binpack.Problem, l *binpack.Layout) { p.Types[1].Offerings = p.Types[1].Offerings[:1] }, `binpack: bin 2: its alternatives do not show the minimum of values that pool "shown" asks for`},
 		{"an empty bin", func(p *binpack.Problem, l *binpack.Layout) { l.Bins[2].Shares = nil }, "binpack: bin 2 is empty"},
 		{"no such type", func(p *binpack.Problem, l *binpack.Layout) { l.Bins[2].Type = 3 }, "binpack: bin 2: there is no offering 0 of type 3"},

@@ -91,7 +91,7 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, hints []hint, better 
 }
 
 func (r *run) planner(in *Instance) *planner {
-	return &planner{run: r, in: in, f: newFiller(in), ceiling: math.MaxInt64, budget: r.budget(in), guides: make([]guide, len(in.tiers))}
+	return &planner{run: r, in: in, f: newFiller(in), ceiling: math.MaxInt64, budget: r.budget(in), solved: make([]solved, len(in.tiers))}
 }
 
 // copies counts the copies of all items.
@@ -146,13 +146,13 @@ type planner struct {
 	ceiling Price // the price of a layout that places everything
 	loose   bool  // rules that the relaxation leaves out make a difference
 	hints   []hint
-	guides  []guide // by tier
+	solved  []solved // by tier; nil where a relaxation could not be made
 }
 
-// guide is what the relaxation of a tier knows of its items and types.
-type guide struct {
-	worth []float64 // by item: the price that a copy accounts for; nil where nothing is known
-	types []int32   // what the relaxation did not rule out, the most worth for its price first
+// solved is a relaxation and the duals of its classes.
+type solved struct {
+	*relaxation
+	worth []float64
 }
 
 // pack returns the layout; ok is false if it was stopped before anything was placed.
@@ -227,24 +227,9 @@ func (p *planner) tier(k int) {
 	if whole && len(p.in.tiers) == 1 {
 		p.learn(r, s, counts, ceiling)
 	}
-	p.guides[k] = r.guide(len(counts), s.Worth)
+	p.solved[k] = solved{r, s.Worth}
 	p.realise(r, s.Columns)
 	p.loose = p.loose || r.sparse || p.f.wanted() > 0
-}
-
-func (r *relaxation) guide(items int, worth []float64) guide {
-	g := guide{worth: make([]float64, items)}
-	for class, members := range r.members {
-		for _, i := range members {
-			g.worth[i] = worth[class]
-		}
-	}
-	for _, k := range r.model.Ranked(&relax.Knapsack{}, worth) {
-		if t := r.types[k].typ; !slices.Contains(g.types, t) {
-			g.types = append(g.types, t)
-		}
-	}
-	return g
 }
 
 // affordable caps the count of each item at what the existing nodes and the bins within the tier's pool limits could hold of it
@@ -273,17 +258,18 @@ func (in *Instance) affordable(want []int, tier int) []int {
 
 // most is an upper bound on how many copies of the size fit into all bins within the budgets of the pool.
 func (in *Instance) most(pool int, size []int64, want int) float64 {
-	perBin, perUnit := 0.0, make([]float64, len(in.budgets.amounts))
+	b := &in.budgets
+	perBin, perUnit := 0.0, make([]float64, len(b.amounts)-b.reservations)
 	for _, t := range in.tiers[in.tierOfPool[pool]].types {
 		n := float64(relax.Copies(in.capacityOf(t), size, want))
 		if in.problem.Types[t].Pool != pool || n == 0 {
 			continue
 		}
 		perBin = max(perBin, n)
-		for _, uses := range in.budgets.uses[t] {
+		for _, uses := range b.uses[t] {
 			for _, u := range uses {
-				if int(u.budget) >= in.budgets.reservations {
-					perUnit[u.budget] = max(perUnit[u.budget], n/float64(u.amount)) // infinite if it takes nothing
+				if at := int(u.budget) - b.reservations; at >= 0 {
+					perUnit[at] = max(perUnit[at], n/float64(u.amount)) // infinite if it takes nothing
 				}
 			}
 		}
@@ -291,7 +277,7 @@ func (in *Instance) most(pool int, size []int64, want int) float64 {
 	held := math.Inf(1)
 	for k, per := range perUnit {
 		if per > 0 && !math.IsInf(per, 1) {
-			held = min(held, math.Ceil(per*float64(max(in.budgets.amounts[k], 0))))
+			held = min(held, math.Ceil(per*float64(max(b.amounts[b.reservations+k], 0))))
 		}
 	}
 	if perBin == 0 {

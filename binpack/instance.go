@@ -401,12 +401,9 @@ func (in *Instance) compileBudgets() {
 	reserved := map[string]int{}
 	for t, typ := range p.Types {
 		for j, o := range typ.Offerings {
-			if !o.Counted {
+			name, ok := p.reservation(t, j)
+			if !ok {
 				continue
-			}
-			name := o.Reservation
-			if name == "" { // counted on its own
-				name = fmt.Sprintf("\x00%d/%d", t, j)
 			}
 			at, known := reserved[name]
 			if !known {

@@ -85,6 +85,7 @@ package binpack
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -452,4 +453,16 @@ func (in *Instance) placed(l Layout) []int {
 		}
 	}
 	return placed
+}
+
+// reservation names what the offering is counted by; ok is false if it is not counted.
+func (p *Problem) reservation(typ, offering int) (name string, ok bool) {
+	switch o := &p.Types[typ].Offerings[offering]; {
+	case !o.Counted:
+		return "", false
+	case o.Reservation == "": // counted on its own
+		return fmt.Sprintf("\x00%s/%d/%d", p.Types[typ].Name, typ, offering), true
+	default:
+		return o.Reservation, true
+	}
 }

@@ -15,7 +15,7 @@ type repacker struct {
 	draw   relax.Draw
 	guides []guide
 	types  []int32   // those of the first layout's bins, by price
-	reach  [][]int32 // by tier and profile: the guide's types that a profile reaches; nil where nobody asked
+	reach  [][]int32 // by tier and profile: those of the guide's types that the profile can go to; nil until it is needed
 	cost   Price
 	copies float64 // of all items
 	lacks  []int   // by item: how many copies the layout does not place
@@ -36,15 +36,13 @@ type repacker struct {
 // without a gain.
 func (p *planner) repack(l Layout) Layout {
 	in := p.in
-	s := &repacker{filler: newFiller(in), budget: p.budget, guides: slices.Clone(p.guides), cost: in.objectiveOf(l), copies: float64(in.copies())}
-	s.reach = make([][]int32, len(in.tiers)*len(in.profiles))
-	for k := range s.guides {
-		if s.guides[k].worth == nil { // nothing is known
-			s.guides[k] = guide{make([]float64, len(in.problem.Items)), in.tiers[k].types}
-		}
-	}
+	s := &repacker{filler: newFiller(in), budget: p.budget, cost: in.objectiveOf(l), copies: float64(in.copies())}
 	if len(l.Bins) == 0 || !s.restore(l) {
 		return l
+	}
+	s.reach = make([][]int32, len(in.tiers)*len(in.profiles))
+	for k := range in.tiers {
+		s.guides = append(s.guides, p.guide(k))
 	}
 	floor := Price(0)
 	for _, h := range p.hints {
@@ -64,6 +62,34 @@ func (p *planner) repack(l Layout) Layout {
 		return cmp.Or(in.rank[a.shares[0].Item]-in.rank[b.shares[0].Item], cmp.Compare(s.price(&a), s.price(&b)))
 	})
 	return s.finish()
+}
+
+// guide is what the relaxation of a tier knows of its items and types.
+type guide struct {
+	worth []float64 // by item: the price that a copy accounts for; 0 where nothing is known
+	types []int32   // what the relaxation did not rule out, the most worth for its price first
+}
+
+func (p *planner) guide(tier int) guide {
+	g := guide{worth: make([]float64, len(p.in.problem.Items))}
+	s := &p.solved[tier]
+	if s.relaxation == nil {
+		g.types = p.in.tiers[tier].types
+		return g
+	}
+	for class, members := range s.members {
+		for _, i := range members {
+			g.worth[i] = s.worth[class]
+		}
+	}
+	var knap relax.Knapsack
+	for _, k := range s.model.Ranked(&knap, s.worth) {
+		if t := s.types[k].typ; !slices.Contains(g.types, t) {
+			g.types = append(g.types, t)
+		}
+	}
+	p.budget.Take(knap.Steps())
+	return g
 }
 
 // restore fills the filler with the layout. It reports whether the rules admit the items in this order.

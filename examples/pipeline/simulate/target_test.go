@@ -96,15 +96,16 @@ func TestFrontier(t *testing.T) {
 	assert.LessOrEqual(t, nearly/float64(seeds), 0.6)
 }
 
-// Over many clusters, most of them with spreads and anti-affinity, no full answer costs more than 2% above packing from scratch, and at
-// most one in thirty has more than twice its nodes. Price decides before the number of nodes, and the cheapest packing that is found may
-// be of small nodes: seed 448 ends with 24 nodes at 0.46% above the 11 from scratch, where 15 nodes would cost 1.3% more.
+// Over many clusters, most of them with spreads and anti-affinity, no full answer costs more than 2% above packing from scratch, and it has
+// no more nodes in the mean. A single one may have many: price decides before the number of nodes, and the cheapest packing that is
+// found may be of small nodes.
 func TestTails(t *testing.T) {
 	if os.Getenv("JOINERY_LONG") != "1" {
 		t.Skip("plans many clusters")
 	}
-	above, nodes, many := 0.0, 0.0, 0
-	for seed := range uint64(60) {
+	const clusters = 60
+	above, nodes, mean := 0.0, 0.0, 0.0
+	for seed := range uint64(clusters) {
 		o := fragment.Options{Nodes: 50, Seed: 400 + seed, Constrained: seed%3 > 0}
 		if seed%6 == 5 {
 			o.Nodes = 200
@@ -118,11 +119,9 @@ func TestTails(t *testing.T) {
 			left += len(r.Commands[i].NewNodes) - len(r.Commands[i].Nodes)
 		}
 		assert.LessOrEqual(t, r.PricePerHourAfter.Dollars(), 1.02*best, "%+v", o)
-		if left > 2*fewest {
-			many++
-		}
-		above, nodes = max(above, 100*(r.PricePerHourAfter.Dollars()/best-1)), max(nodes, float64(left)/float64(fewest))
+		ratio := float64(left) / float64(fewest)
+		above, nodes, mean = max(above, 100*(r.PricePerHourAfter.Dollars()/best-1)), max(nodes, ratio), mean+ratio/clusters
 	}
-	assert.LessOrEqual(t, many, 2)
-	t.Logf("at most %.2f%% above scratch, and %.2f times its nodes", above, nodes)
+	assert.LessOrEqual(t, mean, 1.0)
+	t.Logf("at most %.2f%% above scratch, with %.2f times its nodes in the mean and %.2f times at most", above, mean, nodes)
 }
