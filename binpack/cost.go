@@ -37,9 +37,9 @@ func (e Effort) steps(copies int) int {
 }
 
 // CostAware looks for the layout with the lowest objective. It solves the linear programme over patterns, buys whole bins of
-// the patterns that pay, repacks the most wasteful bins while its budget lasts, and builds the result under all rules. First fit
-// places what they keep out of its own bin. Where rules that the linear programme leaves out made a difference, a few bins at a
-// time are packed again under all rules. The result is never worse than [FirstFitDecreasing]: at the highest priority of which they do not place as many copies it places more, and it never costs more
+// the patterns that pay, and builds them under all rules; first fit places what these keep out of its own bin. Then a few bins at
+// a time are packed again under all rules while the budget lasts. The result is never worse than
+// [FirstFitDecreasing]: at the highest priority of which they do not place as many copies it places more, and it never costs more
 // where they place as many of each.
 type CostAware struct {
 	Effort Effort
@@ -81,7 +81,7 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, hints []hint, better 
 	if ok && in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
 		best, bestCost, better = l, in.objectiveOf(l), true
 	}
-	if p.loose && !r.stopped() {
+	if p.open || p.loose {
 		p.budget.Left = r.budget(in).Left / repackPart
 		if l = p.repack(best); in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
 			return l, p.hints, true
@@ -145,6 +145,7 @@ type planner struct {
 	budget  *relax.Budget
 	ceiling Price // the price of a layout that places everything
 	loose   bool  // rules that the relaxation leaves out make a difference
+	open    bool  // some relaxation's packing may not be its cheapest
 	hints   []hint
 	solved  []solved // by tier; nil where a relaxation could not be made
 }
@@ -229,6 +230,7 @@ func (p *planner) tier(k int) {
 	}
 	p.solved[k] = solved{r, s.Worth}
 	p.realise(r, s.Columns)
+	p.open = p.open || !s.Closed
 	p.loose = p.loose || r.sparse || p.f.wanted() > 0
 }
 

@@ -40,17 +40,15 @@
 //     2002);
 //   - column generation for the linear programme over patterns (P. C. Gilmore and R. E. Gomory, 1961), and dives that round its
 //     solution to whole bins;
-//   - a large-neighbourhood search over bins whose price exceeds the duals of their contents (G. Schrimpf et al., 2000), in two
-//     halves side by side;
 //   - the exact search again.
 //
-// They share one budget of steps, which grows smoothly with the number of copies. A method that cannot end within its part is
-// skipped.
+// The result is then built under all rules, and first fit places what they keep out of its own bin. At last a few bins at a time,
+// preferably those whose price exceeds the duals of their contents, are emptied and packed again under all rules (G. Schrimpf et
+// al., 2000): knapsacks fill the best of a few random bins. CostAware is never worse than first fit: where they do not place the
+// same, it places more of the highest priority that makes a difference, and it never costs more where they do.
 //
-// The result is then built under all rules, and first fit places what they keep out of its own bin. Where rules that no
-// relaxation knows made a difference, a few bins at a time are emptied and packed again under all rules. CostAware is never worse
-// than first fit: where they do not place the same, it places more of the highest priority that makes a difference, and it never
-// costs more where they do. [Effort] sets the budget, so the answer does not depend on the machine.
+// The budget of steps grows smoothly with the number of copies. A method that cannot end within its part is skipped. [Effort] sets
+// the budget, so the answer does not depend on the machine.
 //
 // By price alone, old families win: their cores are cheaper and slower. [Offering.Objective] lets a caller account for that.
 //

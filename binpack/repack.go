@@ -8,14 +8,13 @@ import (
 )
 
 // repacker improves a layout under all rules (ruin and recreate: G. Schrimpf et al., 2000). Each round empties a few bins,
-// preferably wasteful ones, and existing nodes, and packs their items anew.
+// preferably wasteful ones, and existing nodes, and packs their items anew, by knapsacks over what the linear programme pays for them.
 type repacker struct {
 	*filler
 	budget *relax.Budget
 	draw   relax.Draw
 	guides []guide
-	types  []int32   // those of the first layout's bins, by price
-	reach  [][]int32 // by tier and profile: those of the guide's types that the profile can go to; nil until it is needed
+	reach  [][]binType // by tier and profile: the guide's types that the profile can go to; nil until it is needed
 	cost   Price
 	copies float64 // of all items
 	lacks  []int   // by item: how many copies the layout does not place
@@ -24,8 +23,11 @@ type repacker struct {
 
 	// The state of a round.
 	tier    int32
-	scarce  float64 // how much a new bin's share of the budgets counts, from 0 to 1; what it costs counts the rest
-	items   []int   // those of the removed bins and emptied nodes, and some of the missing ones
+	scarce  float64       // how much a new bin's share of the budgets counts, from 0 to 1; what it costs counts the rest
+	items   []int         // those of the removed bins and emptied nodes, and some of the missing ones
+	classes []relax.Class // the items, as knap takes them
+	profits []float64     // what a copy of each of the items is worth (see value)
+	knap    relax.Knapsack
 	removed []bin
 	emptied []bin // nodes as they were
 	grown   []bin // bins that took items, as they were
@@ -40,7 +42,7 @@ func (p *planner) repack(l Layout) Layout {
 	if len(l.Bins) == 0 || !s.restore(l) {
 		return l
 	}
-	s.reach = make([][]int32, len(in.tiers)*len(in.profiles))
+	s.reach = make([][]binType, len(in.tiers)*len(in.profiles))
 	for k := range in.tiers {
 		s.guides = append(s.guides, p.guide(k))
 	}
@@ -67,14 +69,16 @@ func (p *planner) repack(l Layout) Layout {
 // guide is what the relaxation of a tier knows of its items and types.
 type guide struct {
 	worth []float64 // by item: the price that a copy accounts for; 0 where nothing is known
-	types []int32   // what the relaxation did not rule out, the most worth for its price first
+	types []binType // what the relaxation did not rule out, the most worth for its price first
 }
 
 func (p *planner) guide(tier int) guide {
 	g := guide{worth: make([]float64, len(p.in.problem.Items))}
 	s := &p.solved[tier]
 	if s.relaxation == nil {
-		g.types = p.in.tiers[tier].types
+		for _, t := range p.in.tiers[tier].types {
+			g.types = append(g.types, binType{typ: t, mask: 1<<len(p.in.problem.Types[t].Offerings) - 1})
+		}
 		return g
 	}
 	for class, members := range s.members {
@@ -84,9 +88,7 @@ func (p *planner) guide(tier int) guide {
 	}
 	var knap relax.Knapsack
 	for _, k := range s.model.Ranked(&knap, s.worth) {
-		if t := s.types[k].typ; !slices.Contains(g.types, t) {
-			g.types = append(g.types, t)
-		}
+		g.types = append(g.types, s.types[k])
 	}
 	p.budget.Take(knap.Steps())
 	return g
@@ -99,17 +101,10 @@ func (s *repacker) restore(l Layout) bool {
 			return false
 		}
 	}
-	used := make([]bool, len(s.in.problem.Types))
 	for _, x := range l.Bins {
 		t := int32(x.Type)
 		if s.affordable(t)&(1<<x.Offering) == 0 || !s.add(t, x.Offering, x.Shares) {
 			return false
-		}
-		used[t] = true
-	}
-	for _, t := range s.in.byPrice {
-		if used[t] {
-			s.types = append(s.types, t)
 		}
 	}
 	s.lacks = slices.Clone(s.want)
@@ -317,150 +312,4 @@ func (s *repacker) ruin() {
 // related reports whether some item of the first bin may go into the type of the second (related removal: P. Shaw, 1998).
 func (s *repacker) related(first, second *bin) bool {
 	return slices.ContainsFunc(first.shares, func(x Share) bool { return s.in.profiles[s.in.profile[x.Item]].reaches(second.typ) })
-}
-
-// recreate packs the items into the emptied nodes, every second time into a few of the bins that are left, and into new bins,
-// whose positions begin at base. It reports false if the result is no better.
-func (s *repacker) recreate(base int) bool {
-	for _, item := range s.items {
-		for _, b := range s.emptied {
-			s.put(&s.nodes[b.node], item, s.want[item])
-		}
-	}
-	if s.draw.Below(2) == 0 {
-		from, n := 0, min(len(s.bins), otherBins)
-		if n > 0 {
-			from = s.draw.Below(len(s.bins))
-		}
-		for k := range n {
-			s.addTo((from + k) % len(s.bins))
-		}
-	}
-	for _, item := range s.items {
-		for s.want[item] > 0 && s.pays(base) && s.openAny(item) {
-		}
-		if s.want[item] > 0 && len(s.missing) == 0 {
-			return false
-		}
-	}
-	for i := base; i < len(s.bins); i++ { // right-size
-		b := s.bins[i]
-		s.withdraw(&b)
-		s.budget.Take(len(s.in.tiers[s.tier].types))
-		t, j := s.cheapestChoice(&b)
-		last := len(s.bins)
-		if !s.add(t, j, b.shares) {
-			s.count(&b, 1) // as every bin of the round
-			return false
-		}
-		s.spare = append(s.spare, b)
-		s.bins[i] = s.bins[last]
-		s.bins = s.bins[:last]
-	}
-	return true
-}
-
-// addTo puts the items into a bin of the tier.
-func (s *repacker) addTo(at int) {
-	b := &s.bins[at]
-	if s.tierOf(b.typ) != s.tier {
-		return
-	}
-	grown := false
-	for _, item := range s.items {
-		if s.want[item] == 0 {
-			continue
-		}
-		s.budget.Take(admitSteps)
-		k, v, mask, open := s.admit(b, item, s.want[item])
-		if k == 0 {
-			continue
-		}
-		if !grown {
-			s.grown, s.grownAt, grown = append(s.grown, *b), append(s.grownAt, at), true
-			b.used, b.free, b.variants = slices.Clone(b.used), slices.Clone(b.free), slices.Clone(b.variants)
-			b.tags, b.shares = slices.Clone(b.tags), slices.Clone(b.shares)
-		}
-		s.place(b, item, k, v, mask, open)
-	}
-}
-
-// openAny opens the bin that holds the most for what it takes, with some randomness, of the layout's types and a few others. It
-// reports whether a bin takes the item. What a bin takes is its part of the layout's cost and of what budgets have left, and what it
-// holds is the worth and the number of its items.
-func (s *repacker) openAny(item int) bool {
-	if !s.budget.Take(openSteps) {
-		return false
-	}
-	best, most, worth, total := bin{}, 0.0, s.guides[s.tier].worth, float64(s.cost)+1
-	try := func(t int32) {
-		s.budget.Take(openSteps)
-		mask := s.eligible(item, t) & s.affordable(t)
-		if mask == 0 || s.tierOf(t) != s.tier || relax.Copies(s.in.capacityOf(t), s.in.problem.Items[item].Size, 1) == 0 {
-			return
-		}
-		b := s.newBin(t, mask)
-		share := 0.0
-		if s.scarce > 0 {
-			share = s.scarce * s.shareOfBudget(t, int(b.charged))
-		}
-		s.charge(t, int(b.charged), 1)
-		s.fillSome(&b, item)
-		held := 0.0
-		for _, x := range b.shares {
-			each := float64((1-s.scarce)*(1+worth[x.Item])/total) + float64(s.scarce/s.copies)
-			held += float64(each * float64(x.Count))
-		}
-		s.withdraw(&b)
-		took := float64((1-s.scarce)*float64(s.price(&b)+1)/total) + share
-		if score := held / took * (1 + s.draw.Unit()); score > most {
-			b, best, most = best, b, score
-		}
-		if len(b.used) > 0 {
-			s.spare = append(s.spare, b)
-		}
-	}
-	for _, t := range s.types {
-		try(t)
-	}
-	if others := s.others(item); len(others) > 0 {
-		for range otherTypes { // rather the better ones
-			u := s.draw.Unit()
-			try(others[int(u*u*float64(len(others)))])
-		}
-	}
-	if most == 0 {
-		return false
-	}
-	s.count(&best, 1)
-	s.bins = append(s.bins, best)
-	return true
-}
-
-// others returns the types of the tier that the item may go to, the best first.
-func (s *repacker) others(item int) []int32 {
-	p := s.in.profile[item]
-	list := &s.reach[int(s.tier)*len(s.in.profiles)+int(p)]
-	if *list == nil {
-		*list = []int32{}
-		for _, t := range s.guides[s.tier].types {
-			if s.in.profiles[p].reaches(t) {
-				*list = append(*list, t)
-			}
-		}
-	}
-	return *list
-}
-
-// fillSome puts the item into the bin, then the others, but passes over some of them (blinks: J. Christiaens, G. Vanden Berghe,
-// 2020).
-func (s *repacker) fillSome(b *bin, item int) {
-	if s.put(b, item, s.want[item]) == 0 {
-		return
-	}
-	for _, i := range s.items {
-		if s.want[i] > 0 && s.draw.Below(blinks) > 0 {
-			s.put(b, i, s.want[i])
-		}
-	}
 }

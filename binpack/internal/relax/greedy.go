@@ -309,36 +309,3 @@ func (m *Model) rest(columns []Column) *Model {
 	}
 	return &rest
 }
-
-// smallest returns the cheapest uncounted bin type that holds the column, or its own if none is cheaper.
-func (m *Model) smallest(classes []Class, c Column) int {
-	if k := m.holds(classes, c.Pattern, m.BinTypes[c.BinType].Price); k >= 0 && m.BinTypes[k].Price < m.BinTypes[c.BinType].Price {
-		return k
-	}
-	return c.BinType
-}
-
-// holds returns the first uncounted bin type with the lowest price, at most the limit, that holds the pattern; -1 if none does.
-func (m *Model) holds(classes []Class, p Pattern, limit float64) int {
-	need := make([]int64, m.Dims)
-	for i, at := range p.Class {
-		c := &classes[at]
-		if int64(p.Count[i]) > c.Most {
-			return -1
-		}
-		for r, size := range c.Size {
-			if size > 0 {
-				need[r] = saturated(need[r], size, int64(p.Count[i]))
-			}
-		}
-	}
-	best := -1
-	for k := range m.BinTypes {
-		typ := &m.BinTypes[k]
-		if typ.Supply < 0 && typ.Price <= limit && (best < 0 || typ.Price < m.BinTypes[best].Price) && Copies(typ.Capacity, need, 1) > 0 &&
-			!slices.ContainsFunc(p.Class, func(at int32) bool { return !classes[at].May(k) }) {
-			best = k
-		}
-	}
-	return best
-}

@@ -246,21 +246,46 @@ func (s *Knapsack) Sharpest(enough float64) float64 {
 	return bound
 }
 
-// dantzig returns the t >= 0 that minimises c*t + sum of most*max(0, v-g*t).
+// dantzig returns the t >= 0 that minimises c*t + sum of most*max(0, v-g*t): the highest ratio v/g down to which the g of all copies
+// sum up to c. It is found as in quickselect, because this is called more often than anything else.
 func (s *Knapsack) dantzig(c float64, of func(i int) (v, g float64)) float64 {
-	s.order, s.ratio = s.order[:0], slices.Grow(s.ratio[:0], len(s.cand))[:len(s.cand)]
+	n := len(s.cand)
+	s.ratio, s.parts = slices.Grow(s.ratio[:0], n)[:0], slices.Grow(s.parts[:0], n)[:0]
 	for i := range s.cand {
-		v, g := of(i)
-		if s.ratio[i] = 0; v > 0 && g > 0 {
-			s.ratio[i] = v / g
-			s.order = append(s.order, i)
+		if v, g := of(i); v > 0 && g > 0 {
+			s.ratio, s.parts = append(s.ratio, v/g), append(s.parts, float64(g*float64(s.cand[i].most)))
 		}
 	}
-	slices.SortFunc(s.order, func(a, b int) int { return cmp.Or(cmp.Compare(s.ratio[b], s.ratio[a]), cmp.Compare(a, b)) })
-	for _, i := range s.order {
-		_, g := of(i)
-		if c -= float64(g * float64(s.cand[i].most)); c <= 0 {
-			return s.ratio[i]
+	ratio, mass := s.ratio, s.parts
+	for len(ratio) > 0 {
+		n := len(ratio)
+		low, pivot, high := ratio[0], ratio[n/2], ratio[n-1]
+		pivot = max(min(low, pivot), min(max(low, pivot), high)) // the median of three
+		above, at, below := 0.0, 0.0, n                          // those above the pivot come first, then those at it
+		first := 0
+		for k := 0; k < below; {
+			switch {
+			case ratio[k] > pivot:
+				above += mass[k]
+				ratio[k], ratio[first], mass[k], mass[first] = ratio[first], ratio[k], mass[first], mass[k]
+				first++
+				k++
+			case ratio[k] < pivot:
+				below--
+				ratio[k], ratio[below], mass[k], mass[below] = ratio[below], ratio[k], mass[below], mass[k]
+			default:
+				at += mass[k]
+				k++
+			}
+		}
+		switch {
+		case above >= c:
+			ratio, mass = ratio[:first], mass[:first]
+		case above+at >= c:
+			return pivot
+		default:
+			c -= above + at
+			ratio, mass = ratio[below:], mass[below:]
 		}
 	}
 	return 0

@@ -3,7 +3,6 @@ package relax_test
 import (
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -155,34 +154,7 @@ func TestWaysToPackAreLawful(t *testing.T) {
 		}
 		columns := m.Greedy(plenty())
 		require.GreaterOrEqual(t, lawful(t, m, columns), best)
-		duals := coverage(m)
-		require.GreaterOrEqual(t, lawful(t, m, m.Improve(columns, duals, best, &relax.Budget{Left: 200_000})), best)
 	})
-}
-
-// Many bins are improved in halves side by side: no item is lost, and the number of cores does not matter.
-func TestManyBinsInHalves(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	rng := rand.New(rand.NewPCG(5, 6))
-	m := &relax.Model{Dims: 2, BinTypes: []relax.BinType{
-		{Capacity: []int64{100, 120}, Price: 10, Supply: -1}, {Capacity: []int64{220, 180}, Price: 19, Supply: -1},
-	}}
-	for range 40 {
-		size := []int64{5 + rng.Int64N(40), 5 + rng.Int64N(40)}
-		m.Classes = append(m.Classes, relax.Class{Size: size, Count: 51 + rng.Int64N(50), Most: math.MaxInt32, BinTypes: []uint64{3}})
-	}
-	var greedy, better [2][]relax.Column
-	for k := range 2 {
-		runtime.GOMAXPROCS(k + 1)
-		greedy[k] = m.Greedy(&relax.Budget{Left: 20_000_000})
-		better[k] = m.Improve(greedy[k], coverage(m), 0, &relax.Budget{Left: 20_000_000})
-		require.Less(t, lawful(t, m, better[k]), lawful(t, m, greedy[k]))
-	}
-	require.Greater(t, len(better[0]), 400)
-	require.Equal(t, greedy[0], greedy[1])
-	require.Equal(t, better[0], better[1])
-	floor := m.Cost(better[0])
-	require.Equal(t, better[0], m.Improve(better[0], coverage(m), floor, &relax.Budget{Left: 20_000_000}), "there is nothing to gain")
 }
 
 // A capacity is lowered to the items that may go there, and to the largest subset sum of items.

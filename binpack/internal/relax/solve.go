@@ -18,6 +18,8 @@ type Solution struct {
 	Duals []int64
 	// Worth holds the dual of each class: what the best programme over patterns, or else the resources, pays for one item.
 	Worth []float64
+	// Closed says that the packing is as cheap as the bound, up to Enough.
+	Closed bool
 }
 
 // Progress receives a lower bound and the price of the best packing so far.
@@ -33,8 +35,7 @@ type Task struct {
 }
 
 // Solve looks for the cheapest packing and for a proof of its quality, while the gap is open and the budget lasts: a greedy
-// filling, an exact search, column generation with dives, large-neighbourhood search over bins, and the exact
-// search again.
+// filling, an exact search, column generation with dives, and the exact search again.
 func (m *Model) Solve(t Task, b *Budget) Solution {
 	s := solver{m: m, Task: t, b: b, total: b.Left}
 	duals := s.start()
@@ -51,14 +52,9 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 		duals = s.columns()
 	}
 	if !s.closed() {
-		part := b.Split(b.Left * improveTenths / 10)
-		s.take(m.Improve(s.Columns, duals, float64(s.bound()), part))
-		b.Return(part)
+		s.exact(duals, b.Left/exactLast)
 	}
-	if !s.closed() {
-		s.exact(duals, b.Left)
-	}
-	s.Worth = duals
+	s.Worth, s.Closed = duals, s.met()
 	return s.Solution
 }
 
@@ -141,8 +137,11 @@ func (s *solver) bound() int64 {
 }
 
 // closed reports whether the gap is closed or the budget is used up.
-func (s *solver) closed() bool {
-	return s.b.Left <= 0 || s.Columns != nil && !s.m.Uncovered(s.Columns) && float64(s.bound()) >= s.m.Cost(s.Columns)*(1-max(s.Enough, 1e-12))
+func (s *solver) closed() bool { return s.b.Left <= 0 || s.met() }
+
+// met reports whether the packing is as cheap as the bound.
+func (s *solver) met() bool {
+	return s.Columns != nil && !s.m.Uncovered(s.Columns) && float64(s.bound()) >= s.m.Cost(s.Columns)*(1-max(s.Enough, 1e-12))
 }
 
 // generates reports whether column generation will probably end within its part of the budget. The programme has a row for each
