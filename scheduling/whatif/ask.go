@@ -130,12 +130,12 @@ func (c *Cluster) Ask(q Question) Answer {
 	defer e.mu.Unlock()
 	c.checkout()
 	e.journal = e.journal[:0]
+	defer e.rollback(0) // also where a buyer panics
 	a := Answer{from: c}
 	var gone []int32
 	for _, name := range q.Remove {
 		i, ok := e.nodeAt[name]
 		if !ok || !e.nodes[i].alive || e.nodes[i].leaving || e.nodes[i].inFlight {
-			e.rollback(0)
 			return Answer{from: c, Unplaced: q.Pods, Why: fmt.Sprintf("there is no node %q that could be removed", name)}
 		}
 		gone = append(gone, i)
@@ -143,7 +143,6 @@ func (c *Cluster) Ask(q Question) Answer {
 	}
 	moving, why := e.moving(q.Pods)
 	if why != "" {
-		e.rollback(0)
 		return Answer{from: c, Unplaced: q.Pods, Why: why}
 	}
 	b := buying{e: e, from: c, q: &q, moving: moving}
@@ -176,13 +175,11 @@ func (c *Cluster) Ask(q Question) Answer {
 		for _, p := range left {
 			a.Unplaced = append(a.Unplaced, e.pods[p].object)
 		}
-		e.rollback(0)
 		return a
 	}
 	b.report(&a)
 	e.credit(gone)
 	a.ops = slices.Clone(e.journal)
-	e.rollback(0)
 	return a
 }
 

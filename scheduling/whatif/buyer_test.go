@@ -58,6 +58,24 @@ func TestABuyerMayAsk(t *testing.T) {
 	}
 }
 
+// panicking has a mistake in it.
+type panicking struct{}
+
+func (panicking) Buy(whatif.Order) []whatif.Purchase { panic("mistake") }
+
+// After a buyer has panicked, questions are answered as if it had never been asked.
+func TestABuyerMayPanic(t *testing.T) {
+	pods := []*corev1.Pod{pod("a", "n1", "7"), pod("b", "n1", "7")}
+	c := compile(t, []*corev1.Node{node("n1", "zone-a", "16"), node("n2", "zone-a", "7")}, pods...)
+	free := c.Free()
+	require.PanicsWithValue(t, "mistake", func() {
+		c.Ask(whatif.Question{Remove: []string{"n1"}, Pods: pods, MaxNodes: 3, Buyer: panicking{}})
+	})
+	require.Equal(t, free, c.Free())
+	a := c.Ask(whatif.Question{Remove: []string{"n2"}})
+	require.True(t, a.OK(), a.Why)
+}
+
 func TestDuplicatesAreRefused(t *testing.T) {
 	_, err := whatif.Compile(snapshot([]*corev1.Node{node("n1", "zone-a", "4"), node("n1", "zone-a", "4")}), nil)
 	require.ErrorContains(t, err, "node n1: is there more than once")
