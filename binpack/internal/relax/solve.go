@@ -52,7 +52,7 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 		duals = s.columns()
 	}
 	if !s.closed() {
-		s.exact(duals, b.Left/exactLast)
+		s.exact(duals, b.Left)
 	}
 	s.Worth, s.Closed = duals, s.met()
 	return s.Solution
