@@ -23,7 +23,9 @@ func (s *repacker) recreate(base int) bool {
 			s.addTo((from + k) % len(s.bins))
 		}
 	}
-	for s.pays(base) && s.openAny() {
+	for at, item := range s.items {
+		for s.want[item] > 0 && s.pays(base) && s.openAny(at) {
+		}
 	}
 	return len(s.missing) > 0 || !slices.ContainsFunc(s.items, func(i int) bool { return s.want[i] > 0 })
 }
@@ -65,9 +67,10 @@ func (s *repacker) addTo(at int) {
 	}
 }
 
-// openAny opens the bin that has the highest profit for what it takes, of a few random types. What a bin takes is its part of the
-// layout's cost and of what budgets have left. openAny reports false if no bin takes anything.
-func (s *repacker) openAny() bool {
+// openAny opens the bin that has the highest profit for what it takes, of a few random types that may hold one of the items. What a
+// bin takes is its part of the layout's cost and of what budgets have left. While the layout leaves any unplaced, the item goes first,
+// because those of high priority come first in every second round. openAny reports false if no bin takes anything.
+func (s *repacker) openAny(at int) bool {
 	var best bin
 	var choice Choice
 	most, total := 0.0, float64(s.cost)+1
@@ -79,8 +82,7 @@ func (s *repacker) openAny() bool {
 		return part
 	}
 	for range openTypes {
-		at := s.drawItem()
-		if at < 0 || !s.budget.Take(openSteps) {
+		if !s.budget.Take(openSteps) {
 			break
 		}
 		t, mask := s.drawType(at)
@@ -117,21 +119,6 @@ func (s *repacker) openAny() bool {
 	}
 	s.spare = append(s.spare, best)
 	return true
-}
-
-// drawItem returns the place of a random one of the items that are out of bins, -1 if there is none. While the layout leaves any
-// unplaced, it is the first one: those of high priority come first in every second round.
-func (s *repacker) drawItem() int {
-	n, from := len(s.items), 0
-	if len(s.missing) == 0 {
-		from = s.draw.Below(n)
-	}
-	for k := range n {
-		if at := (from + k) % n; s.want[s.items[at]] > 0 {
-			return at
-		}
-	}
-	return -1
 }
 
 // drawType returns a random type and offerings of it: those of a removed bin, or some of the tier that may take the item, rather
