@@ -86,7 +86,7 @@ func (s *repacker) openAny(at int) bool {
 			break
 		}
 		t, mask := s.drawType(at)
-		if mask &= s.affordable(t); mask == 0 {
+		if mask == 0 {
 			continue
 		}
 		b := s.newBin(t, mask)
@@ -100,7 +100,11 @@ func (s *repacker) openAny(at int) bool {
 		if held > promising*most*took(t, int(b.charged)) {
 			s.budget.Take(len(s.in.tiers[s.tier].types))
 			u, j := s.cheapestChoice(&b)
-			if score := held / took(u, j); score > most {
+			score := held / took(u, j)
+			if s.blinks {
+				score *= 1 + s.draw.Unit()
+			}
+			if score > most {
 				b, best, most, choice = best, b, score, Choice{int(u), j}
 			}
 		}
@@ -121,20 +125,46 @@ func (s *repacker) openAny(at int) bool {
 	return true
 }
 
-// drawType returns a random type and offerings of it: those of a removed bin, or some of the tier that may take the item, rather
-// better ones. The offerings are 0 if there are none.
+// drawType returns a random type that may take one of the items, and its offerings that may: usually one of the guide's, rather a better
+// one, or else that of a removed bin or any of the tier, because the guide knows nothing of budgets and capacity pools. The offerings are 0
+// if there are none.
 func (s *repacker) drawType(at int) (t int32, mask uint64) {
-	if n := len(s.removed); n > 0 && s.draw.Below(4) == 0 {
-		b := &s.removed[s.draw.Below(n)]
-		return b.typ, b.mask
+	item := s.items[at]
+	may := func(t int32, mask uint64) uint64 {
+		if relax.Copies(s.in.capacityOf(t), s.in.problem.Items[item].Size, 1) == 0 {
+			return 0
+		}
+		return mask & s.affordable(t) & s.eligible(item, t)
 	}
-	list := s.others(s.items[at])
-	if len(list) == 0 {
-		return 0, 0
+	switch s.draw.Below(8) {
+	case 0, 1:
+		if n := len(s.removed); n > 0 {
+			b := &s.removed[s.draw.Below(n)]
+			if mask := may(b.typ, b.mask); mask != 0 {
+				return b.typ, mask
+			}
+		}
+	case 2:
+		all := s.in.tiers[s.tier].types
+		from := s.draw.Below(len(all))
+		for k := range all {
+			t := all[(from+k)%len(all)]
+			s.budget.Take(1)
+			if mask := may(t, math.MaxUint64); mask != 0 {
+				return t, mask
+			}
+		}
 	}
-	u := s.draw.Unit()
-	x := list[int(u*u*float64(len(list)))]
-	return x.typ, x.mask
+	list, u := s.others(item), s.draw.Unit()
+	from := int(u * u * float64(len(list)))
+	for k := range list {
+		x := list[(from+k)%len(list)]
+		s.budget.Take(1)
+		if mask := may(x.typ, x.mask); mask != 0 {
+			return x.typ, mask
+		}
+	}
+	return 0, 0
 }
 
 // others returns the types of the tier that the item may go to, the best first.
@@ -159,6 +189,9 @@ func (s *repacker) fill(b *bin) float64 {
 		s.classes[k].Count = int64(s.want[i])
 	}
 	may := func(k int) bool {
+		if s.blinks && s.draw.Below(blinks) == 0 {
+			return false
+		}
 		return slices.ContainsFunc(s.in.profiles[s.in.profile[s.items[k]]].variants, func(v variant) bool {
 			if b.node >= 0 {
 				return v.nodes[b.node/64]&(1<<(b.node%64)) != 0

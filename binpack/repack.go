@@ -23,6 +23,7 @@ type repacker struct {
 
 	// The state of a round.
 	tier    int32
+	blinks  bool          // some items are passed over, and scores are noisy (J. Christiaens, G. Vanden Berghe, 2020)
 	scarce  float64       // how much a new bin's share of the budgets counts, from 0 to 1; what it costs counts the rest
 	items   []int         // those of the removed bins and emptied nodes, and some of the missing ones
 	classes []relax.Class // the items, as knap takes them
@@ -52,7 +53,7 @@ func (p *planner) repack(l Layout) Layout {
 			floor = max(floor, b.Price)
 		}
 	}
-	for idle := 0; idle < idleRounds*(len(s.bins)+len(s.nodes)) && s.budget.Left > 0 && !p.stopped(); idle++ {
+	for idle := 0; idle < idleLeast+idleRounds*(len(s.bins)+len(s.nodes)) && s.budget.Left > 0 && !p.stopped(); idle++ {
 		if s.cost <= floor && len(s.missing) == 0 {
 			break
 		}
@@ -88,7 +89,9 @@ func (p *planner) guide(tier int) guide {
 	}
 	var knap relax.Knapsack
 	for _, k := range s.model.Ranked(&knap, s.worth) {
-		g.types = append(g.types, s.types[k])
+		if s.types[k].nodes == nil { // to buy
+			g.types = append(g.types, s.types[k])
+		}
 	}
 	p.budget.Take(knap.Steps())
 	return g
@@ -294,7 +297,7 @@ func (s *repacker) ruin() {
 		from := s.draw.Below(1 + s.draw.Below(n))
 		s.items = append(s.items, s.missing[from:min(from+otherItems, n)]...)
 	}
-	s.scarce = 0
+	s.blinks, s.scarce = s.draw.Below(2) == 0, 0
 	if s.in.boundedTier(s.tier) && s.draw.Below(2) == 0 {
 		s.scarce = s.draw.Unit()
 	}

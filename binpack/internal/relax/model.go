@@ -315,7 +315,7 @@ func (s sumSet) below(n int64) int64 {
 	return i*64 + 63 - int64(bits.LeadingZeros64(v))
 }
 
-// Ranked returns the uncounted bin types by how much of the worth of classes the best fractional filling has for its price, the
+// Ranked returns the bin types by how much of the worth of classes the best fractional filling has for its price, the
 // best first. A sample of the classes stands for all. The steps are those of the knapsack.
 func (m *Model) Ranked(knap *Knapsack, worth []float64) []int {
 	some := &Model{Dims: m.Dims, BinTypes: m.BinTypes}
@@ -329,7 +329,7 @@ func (m *Model) Ranked(knap *Knapsack, worth []float64) []int {
 	var types []int
 	ratio := make([]float64, len(m.BinTypes))
 	for k := range m.BinTypes {
-		if m.BinTypes[k].Supply < 0 && some.Load(knap, k, someWorth) {
+		if some.Load(knap, k, someWorth) {
 			ratio[k] = knap.Bound(math.Inf(1)) / max(m.BinTypes[k].Price, 1e-9)
 			types = append(types, k)
 		}
