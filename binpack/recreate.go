@@ -189,7 +189,7 @@ func (s *repacker) fill(b *bin) float64 {
 		s.classes[k].Count = int64(s.want[i])
 	}
 	may := func(k int) bool {
-		if s.blinks && s.draw.Below(blinks) == 0 {
+		if b.node < 0 && s.blinks && s.draw.Below(blinks) == 0 { // what goes to a node costs nothing
 			return false
 		}
 		return slices.ContainsFunc(s.in.profiles[s.in.profile[s.items[k]]].variants, func(v variant) bool {
