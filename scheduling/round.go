@@ -335,7 +335,7 @@ func (s *state) shortfall(o Outcome) func(relaxed, domain int) int {
 		}
 		slots := s.assigned.Lots[i].Slots
 		for k, sl := range slots {
-			if k < len(slots)-1 && !s.assigned.Classes[sl.Relaxed].Follows() {
+			if k < len(slots)-1 && !s.assigned.Classes[sl.Relaxed].Follows {
 				continue // the pod that others follow can be placed without them
 			}
 			short[[2]int{sl.Relaxed, sl.Domain}] += n * max(1, (sl.Count+3)/4)

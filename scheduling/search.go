@@ -190,7 +190,7 @@ func (s *state) urgency(class int) urgency {
 	if s.search.attempt == 0 {
 		return urgency{}
 	}
-	return urgency{blame: s.assigned.Facts().Blamed(class), priority: s.p.Classes[class].priority}
+	return urgency{blame: s.assigned.Facts.Blamed(class), priority: s.p.Classes[class].priority}
 }
 
 // prioritize sets the priorities of items to the ranks of their urgencies.

@@ -19,9 +19,10 @@ type Assignment struct {
 	Picks []Pick
 	// Unplaced is how many pods of each class have no domain.
 	Unplaced []int
+	// Facts are those that it was given.
+	Facts Facts
 
-	p     *Problem
-	facts Facts
+	p *Problem
 }
 
 // Lot is a number of equal units to pack: pods of one class and domain, or bundles of pods that must share a node.
@@ -79,15 +80,12 @@ func (p *Problem) Start() *Assignment {
 // and O(classes) for the others.
 func (p *Problem) Assign(f Facts) *Assignment {
 	s := p.newAssigner(f)
-	out := &Assignment{p: p, facts: f}
+	out := &Assignment{p: p, Facts: f}
 	out.Unplaced = s.run()
 	out.Classes, out.Picks = s.classes, s.picks
 	out.Lots = s.lots()
 	return out
 }
-
-// Facts are the facts of the assignment.
-func (st *Assignment) Facts() Facts { return st.facts }
 
 // placesAll reports whether all pods are placed.
 func (st *Assignment) placesAll() bool {
@@ -166,7 +164,7 @@ func (b *bundle) text() string {
 // Learn adds to the facts how many pods a relaxed class has at most in a domain, where missing pods could not be packed. It reports whether
 // another assignment can differ.
 func (st *Assignment) Learn(missing func(relaxed, domain int) int) (Facts, bool) {
-	next := st.facts
+	next := st.Facts
 	next.caps = maps.Clone(next.caps)
 	if next.caps == nil {
 		next.caps = map[[2]int]map[string]int{}
