@@ -253,34 +253,32 @@ func (d *draft) labelKeys() {
 		return
 	}
 	filled, changed := *a, false
-	if p := a.PodAffinity; p != nil {
-		own := *p
-		if foldTerms(&own.RequiredDuringSchedulingIgnoredDuringExecution, &own.PreferredDuringSchedulingIgnoredDuringExecution, labels) {
-			filled.PodAffinity, changed = &own, true
-		}
+	if own, ok := foldedTerms(a.PodAffinity, labels); ok {
+		filled.PodAffinity, changed = own, true
 	}
-	if p := a.PodAntiAffinity; p != nil {
-		own := *p
-		if foldTerms(&own.RequiredDuringSchedulingIgnoredDuringExecution, &own.PreferredDuringSchedulingIgnoredDuringExecution, labels) {
-			filled.PodAntiAffinity, changed = &own, true
-		}
+	if own, ok := foldedTerms((*corev1.PodAffinity)(a.PodAntiAffinity), labels); ok { // it has the same fields
+		filled.PodAntiAffinity, changed = (*corev1.PodAntiAffinity)(own), true
 	}
 	if changed {
 		d.spec().Affinity = &filled
 	}
 }
 
-// foldTerms replaces lists of terms where keys add something to their selectors, and reports whether they do.
-func foldTerms(hard *[]corev1.PodAffinityTerm, soft *[]corev1.WeightedPodAffinityTerm, labels map[string]string) bool {
+// foldedTerms is terms with keys folded into their selectors, and whether any adds something.
+func foldedTerms(a *corev1.PodAffinity, labels map[string]string) (*corev1.PodAffinity, bool) {
+	if a == nil {
+		return nil, false
+	}
 	keys := func(t *corev1.PodAffinityTerm) (**metav1.LabelSelector, []string, []string) {
 		return &t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys
 	}
+	own := *a
 	var first, second bool
-	*hard, first = foldedAll(*hard, labels, keys)
-	*soft, second = foldedAll(*soft, labels, func(w *corev1.WeightedPodAffinityTerm) (**metav1.LabelSelector, []string, []string) {
+	own.RequiredDuringSchedulingIgnoredDuringExecution, first = foldedAll(a.RequiredDuringSchedulingIgnoredDuringExecution, labels, keys)
+	own.PreferredDuringSchedulingIgnoredDuringExecution, second = foldedAll(a.PreferredDuringSchedulingIgnoredDuringExecution, labels, func(w *corev1.WeightedPodAffinityTerm) (**metav1.LabelSelector, []string, []string) {
 		return keys(&w.PodAffinityTerm)
 	})
-	return first || second
+	return &own, first || second
 }
 
 // foldedAll is a list of constraints with keys folded into their selectors; of is the selector, the matchLabelKeys and the

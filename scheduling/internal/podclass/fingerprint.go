@@ -132,7 +132,7 @@ func (f *fingerprint) mapping(m map[string]string) {
 func (f *fingerprint) selected(m map[string]string) {
 	f.keys = f.keys[:0]
 	for k := range m {
-		if f.labels.keys[k] {
+		if f.labels[k] {
 			f.keys = append(f.keys, k)
 		}
 	}
@@ -214,16 +214,16 @@ func (f *fingerprint) affinity(a *corev1.Affinity) {
 	if a.NodeAffinity != nil {
 		f.json(a.NodeAffinity)
 	}
-	if a.PodAffinity != nil {
-		f.podTerms(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
-	}
+	f.podTerms(a.PodAffinity)
 	f.text("|")
-	if a.PodAntiAffinity != nil {
-		f.podTerms(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
-	}
+	f.podTerms((*corev1.PodAffinity)(a.PodAntiAffinity)) // it has the same fields
 }
 
-func (f *fingerprint) podTerms(hard []corev1.PodAffinityTerm, soft []corev1.WeightedPodAffinityTerm) {
+func (f *fingerprint) podTerms(a *corev1.PodAffinity) {
+	if a == nil {
+		return
+	}
+	hard, soft := a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution
 	term := func(t *corev1.PodAffinityTerm) {
 		f.text(t.TopologyKey)
 		f.selector(t.LabelSelector)
