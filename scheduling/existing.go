@@ -247,10 +247,10 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 			short := slices.IndexFunc(r.Free, func(f int64) bool { return f < 0 })
 			taken := slices.IndexFunc(d.ports, func(port hostport.Port) bool { return slices.ContainsFunc(ports, port.Conflicts) })
 			if short >= 0 {
-				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s/%s: short of %s", n.Name, d.namespace, d.name, p.Resources[short]))
+				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s: short of %s", n.Name, podclass.Name(d.pod), p.Resources[short]))
 			}
 			if taken >= 0 {
-				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s/%s: host port %d is taken", n.Name, d.namespace, d.name, d.ports[taken].Number))
+				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s: host port %d is taken", n.Name, podclass.Name(d.pod), d.ports[taken].Number))
 				continue
 			}
 			r.missing, ports = append(r.missing, i), append(ports, d.ports...)

@@ -137,7 +137,7 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 		return Reason{}, false
 	}
 	var tainted, labels, full, other int
-	short := map[corev1.ResourceName]int{}
+	short := map[string]int{}
 	for i := range s.p.Existing {
 		r := &s.p.Existing[i]
 		lacks, _ := s.p.shortage(c, s.p.spare(c, r, s.freeLeft(i)))
@@ -165,7 +165,7 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 	part(labels, "without the labels it asks")
 	var lacking []string
 	for _, name := range s.p.Resources {
-		if short[name] > 0 {
+		if short[string(name)] > 0 {
 			lacking = append(lacking, string(name))
 		}
 	}

@@ -423,13 +423,12 @@ func (p *Problem) Daemons(shape int) (names []string, total corev1.ResourceList)
 
 // daemon is a DaemonSet and the pod that it runs.
 type daemon struct {
-	namespace, name string
-	uid             string
-	pod             *corev1.Pod
-	requests        corev1.ResourceList
-	vector          []int64 // the same by Problem.Resources
-	required        requirements.Alternatives
-	ports           []hostport.Port
+	uid      string
+	pod      *corev1.Pod // named after it
+	requests corev1.ResourceList
+	vector   []int64 // the same by Problem.Resources
+	required requirements.Alternatives
+	ports    []hostport.Port
 }
 
 func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
@@ -443,8 +442,7 @@ func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
 			return fmt.Errorf("scheduling: DaemonSet %s/%s: %w", ds.Namespace, ds.Name, err)
 		}
 		p.daemons = append(p.daemons, &daemon{
-			namespace: ds.Namespace, name: ds.Name, uid: string(ds.UID), pod: pod,
-			requests: resources.OfPod(pod, false), required: aliases.Alternatives(asked.Required), ports: hostport.Of(pod),
+			uid: string(ds.UID), pod: pod, requests: resources.OfPod(pod, false), required: aliases.Alternatives(asked.Required), ports: hostport.Of(pod),
 		})
 	}
 	slices.SortStableFunc(p.daemons, func(a, b *daemon) int { return podclass.Compare(a.pod, b.pod) })
@@ -453,11 +451,11 @@ func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
 
 // owns reports whether the running pod is one of the daemon's.
 func (d *daemon) owns(pod *corev1.Pod) bool {
-	if pod.Namespace != d.namespace {
+	if pod.Namespace != d.pod.Namespace {
 		return false
 	}
 	for _, o := range pod.OwnerReferences {
-		if o.Kind == "DaemonSet" && (d.uid != "" && string(o.UID) == d.uid || o.Name == d.name) {
+		if o.Kind == "DaemonSet" && (d.uid != "" && string(o.UID) == d.uid || o.Name == d.pod.Name) {
 			return true
 		}
 	}

@@ -58,7 +58,8 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 		}
 		live = append(live, p)
 	}
-	groups := apart(podclass.GroupAmong(live, nil, s.DaemonSets))
+	// Pods with the same constraints may have different schedulers.
+	groups := podclass.Split(podclass.Group(live, nil, s.DaemonSets), podclass.NotOurs)
 	if err := e.compileClasses(s, groups, o); err != nil {
 		return nil, err
 	}
@@ -78,25 +79,6 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	e.refine()
 	e.measure()
 	return e.first(), nil
-}
-
-// apart splits groups by podclass.NotOurs, because pods with the same constraints may have different schedulers.
-func apart(groups [][]*corev1.Pod) [][]*corev1.Pod {
-	out := make([][]*corev1.Pod, 0, len(groups))
-	for _, pods := range groups {
-		var reasons []string
-		first := len(out)
-		for _, p := range pods {
-			why := podclass.NotOurs(p)
-			at := slices.Index(reasons, why)
-			if at < 0 {
-				at = len(reasons)
-				reasons, out = append(reasons, why), append(out, nil)
-			}
-			out[first+at] = append(out[first+at], p)
-		}
-	}
-	return out
 }
 
 // representative is the pod as if it were pending and had no constraints between pods, so that package scheduling compiles what its

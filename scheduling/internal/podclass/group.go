@@ -14,14 +14,11 @@ import (
 // alone is how many pods one goroutine groups: starting another one costs more than grouping fewer.
 const alone = 1000
 
-// Group is [GroupAmong] without others and DaemonSets.
-func Group(pods []*corev1.Pod) [][]*corev1.Pod { return GroupAmong(pods, nil, nil) }
-
-// GroupAmong splits pods into classes of pods that are equal in all that bears on placement: each in the order of [Compare], and the classes
+// Group splits pods into classes of pods that are equal in all that bears on placement: each in the order of [Compare], and the classes
 // in the order of their first pods. Labels count that a selector of these pods, or required anti-affinity of others or of DaemonSets, looks at. It costs a
 // comparison of pointers for a pod that shares memory with its predecessor, and a text of the whole pod otherwise. The result does not
 // depend on the order of the arguments or the number of cores.
-func GroupAmong(pods, others []*corev1.Pod, daemonSets []*appsv1.DaemonSet) [][]*corev1.Pod {
+func Group(pods, others []*corev1.Pod, daemonSets []*appsv1.DaemonSet) [][]*corev1.Pod {
 	used := usedLabels(pods)
 	used.keptBy(others)
 	for _, d := range daemonSets {
@@ -53,6 +50,25 @@ func GroupAmong(pods, others []*corev1.Pod, daemonSets []*appsv1.DaemonSet) [][]
 		sorted[i] = out[at]
 	}
 	return sorted
+}
+
+// Split splits groups of pods further, by a text that it asks for each pod. A group has its parts in the order of their first pods.
+func Split(groups [][]*corev1.Pod, by func(*corev1.Pod) string) [][]*corev1.Pod {
+	var out [][]*corev1.Pod
+	for _, pods := range groups {
+		at := map[string]int{}
+		for _, pod := range pods {
+			text := by(pod)
+			i, ok := at[text]
+			if !ok {
+				i = len(out)
+				at[text] = i
+				out = append(out, nil)
+			}
+			out[i] = append(out[i], pod)
+		}
+	}
+	return out
 }
 
 // grouping is classes in the order of their first pods, with their fingerprints.
