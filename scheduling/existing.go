@@ -197,8 +197,8 @@ func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 
 func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Totals[[]int64]) ExistingNode {
 	n, lasting := m.node, m.taints
-	r := ExistingNode{Node: n, InFlight: m.inFlight, Starting: m.starting, running: pods, attached: p.volumes.Attached(pods), taintSet: p.taints.Intern(lasting), taints: lasting, labels: m.labels}
-	r.labels[taints.Key] = taints.Value(r.taintSet)
+	r := ExistingNode{Node: n, InFlight: m.inFlight, Starting: m.starting, running: pods, attached: p.volumes.Attached(pods), taints: lasting, labels: m.labels}
+	r.labels[taints.Key] = taints.Value(p.taints.Intern(lasting))
 	r.Labels = requirements.FromLabels(r.labels)
 
 	r.Free = make([]int64, len(p.Resources))

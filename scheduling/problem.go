@@ -115,7 +115,6 @@ type ExistingNode struct {
 	Tags   []string
 	Limits []Limit
 
-	taintSet int
 	taints   []corev1.Taint    // that last
 	labels   map[string]string // those of Labels, without the sides of node filters
 	running  []*corev1.Pod

@@ -9,6 +9,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 )
 
 // Stage is the first test that a pod fails.
@@ -142,7 +143,7 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 		r := &s.p.Existing[i]
 		lacks, _ := s.p.shortage(c, s.p.spare(c, r, s.freeLeft(i)))
 		switch {
-		case !c.hardOK[r.taintSet]:
+		case !taints.Tolerates(c.Template.Spec.Tolerations, r.taints):
 			tainted++
 		case !c.Required.Compatible(r.Labels, requirements.Keys{}):
 			labels++

@@ -234,19 +234,11 @@ func (p *Problem) notePrices(types []instancetypes.InstanceType) {
 	}
 }
 
-// labelsOf is the labels of a pool's nodes, restricted to the keys, and the pseudo-label of their taints.
-func (p *Problem) labelsOf(pool *PoolState, keys requirements.Keys) (requirements.Set, error) {
-	base, err := requirements.Of(requirements.In(taints.Key, taints.Value(pool.taintSet)))
-	if err != nil {
-		return base, err
-	}
-	return pool.Set.Restrict(keys).Intersect(base) // a key that no pool can constrain
-}
-
 func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 	pool := &p.Pools[k]
 	table := pool.table
-	poolLabels, _ := p.labelsOf(pool, keys)
+	tainted := requirements.MustOf(requirements.In(taints.Key, taints.Value(pool.taintSet)))
+	poolLabels, _ := pool.Set.Restrict(keys).Intersect(tainted) // a key that no pool can constrain
 	lists := make([][]Shape, parts(len(pool.Types)))
 	kinds := p.newNodeKinds(pool)
 	inParts(len(pool.Types), len(lists), func(part, i int) {
