@@ -163,10 +163,7 @@ func (b *buying) allowedOffer(o *offer, limit Price) bool {
 			return false
 		}
 	}
-	if o.reservationCount > 0 && b.e.reserved(o.reservation) >= o.reservationCount {
-		return false
-	}
-	return true
+	return o.reservationCount == 0 || b.e.reserved(o.reservation) < o.reservationCount
 }
 
 // reserved is the number of bought nodes on a reservation.

@@ -63,11 +63,7 @@ func (f *fingerprint) of(p *corev1.Pod) []byte {
 	}
 	f.optional(s.Priority)
 	f.text(s.PriorityClassName)
-	if s.RuntimeClassName != nil { // the empty name is none
-		f.text(*s.RuntimeClassName)
-	} else {
-		f.text("")
-	}
+	f.text(textOf(s.RuntimeClassName)) // the empty name is none
 	if s.HostNetwork {
 		f.text("host")
 	}
@@ -163,8 +159,8 @@ func (f *fingerprint) spread(t *corev1.TopologySpreadConstraint) {
 	f.text(string(t.WhenUnsatisfiable))
 	f.selector(t.LabelSelector)
 	f.optional(t.MinDomains)
-	f.policy(t.NodeAffinityPolicy)
-	f.policy(t.NodeTaintsPolicy)
+	f.text(string(textOf(t.NodeAffinityPolicy)))
+	f.text(string(textOf(t.NodeTaintsPolicy)))
 	f.texts(t.MatchLabelKeys)
 }
 
@@ -177,12 +173,12 @@ func (f *fingerprint) optional(n *int32) {
 	f.number(int64(*n))
 }
 
-func (f *fingerprint) policy(p *corev1.NodeInclusionPolicy) {
-	if p == nil {
-		f.text("")
-		return
+// textOf is the text that a field has, empty for none.
+func textOf[T ~string](field *T) T {
+	if field == nil {
+		return ""
 	}
-	f.text(string(*p))
+	return *field
 }
 
 func (f *fingerprint) texts(list []string) {

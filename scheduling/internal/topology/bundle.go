@@ -356,18 +356,7 @@ func (s *assigner) tagsHold(b *bundle, added *RelaxedClass, tags []string, limit
 	if len(all)+len(added.passing) == 0 {
 		return true
 	}
-	count := map[string]int{}
-	for _, t := range tags {
-		count[t]++
-	}
-	for _, t := range b.tags {
-		count[t]++
-	}
-	for _, o := range others {
-		for _, t := range o.tags {
-			count[t]++
-		}
-	}
+	count := countTags(tags, append(others, b)...)
 	for _, l := range all {
 		// Only limits that the bundle has, or whose tag it adds, can be broken by it.
 		if count[l.Tag] > l.Max && (slices.Contains(b.tags, l.Tag) || slices.Contains(b.limits, l)) {
@@ -377,24 +366,28 @@ func (s *assigner) tagsHold(b *bundle, added *RelaxedClass, tags []string, limit
 	return !slices.ContainsFunc(added.passing, func(l Limit) bool { return count[l.Tag] > l.Max })
 }
 
+// countTags counts tags, and those of bundles.
+func countTags(tags []string, bundles ...*bundle) map[string]int {
+	count := map[string]int{}
+	for _, t := range tags {
+		count[t]++
+	}
+	for _, b := range bundles {
+		for _, t := range b.tags {
+			count[t]++
+		}
+	}
+	return count
+}
+
 // limitsOf are the limits of a complete bundle. Passing limits that later pods of its node exceeded become the count that is reached.
 func (s *assigner) limitsOf(b *bundle) []Limit {
 	if len(b.passing) == 0 {
 		return b.limits
 	}
-	count := map[string]int{}
-	note := func(tags []string) {
-		for _, t := range tags {
-			count[t]++
-		}
-	}
-	if b.node < 0 {
-		note(b.tags)
-	} else {
-		note(s.p.nodes[b.node].Tags)
-		for _, o := range s.bundlesOn(b.node) {
-			note(o.tags)
-		}
+	count := countTags(b.tags)
+	if b.node >= 0 {
+		count = countTags(s.p.nodes[b.node].Tags, s.bundlesOn(b.node)...)
 	}
 	out := slices.Clone(b.limits)
 	for _, l := range b.passing {

@@ -240,7 +240,7 @@ func (p *Problem) open(closed map[closedKey]bool) requirements.Alternatives {
 		}
 		elsewhere := requirements.AnyOf(requirements.MustOf(requirements.NotIn(all[from].key, values...)))
 		if f := all[from].filter; f >= 0 {
-			elsewhere = requirements.AnyOf(slices.Collect(concat(elsewhere, p.filters[f].on(filterOut)))...)
+			elsewhere = either(elsewhere, p.filters[f].on(filterOut))
 		}
 		out = out.Intersect(elsewhere)
 		from = to
