@@ -96,6 +96,5 @@ func seconds(r *nodespec.Report, path string, n *int64) *time.Duration {
 		r.Add(path, "%d: want 0 to %d seconds", *n, most)
 		return nil
 	}
-	d := time.Duration(*n) * time.Second
-	return &d
+	return new(time.Duration(*n) * time.Second)
 }

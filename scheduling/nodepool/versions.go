@@ -62,10 +62,7 @@ type wireV1Beta1 struct {
 }
 
 // month is the age at which nodes expire unless the manifest says otherwise, since v1beta1.
-func month() *time.Duration {
-	d := 720 * time.Hour
-	return &d
-}
+const month = 720 * time.Hour
 
 func templatePaths() nodePaths {
 	return nodePaths{labels: "spec.template.metadata.labels", annotations: "spec.template.metadata.annotations", spec: "spec.template.spec"}
@@ -122,7 +119,7 @@ func decodeV1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	p.static(r, w.Spec.Weight)
 	p.TerminationGracePeriod = r.Duration("spec.template.spec.terminationGracePeriod", t.Spec.TerminationGracePeriod, false, nil)
 	p.classRef(r, "spec.template.spec.nodeClassRef", t.Spec.NodeClassRef, true)
-	p.Disruption.ExpireAfter = r.Duration("spec.template.spec.expireAfter", t.Spec.ExpireAfter, true, month())
+	p.Disruption.ExpireAfter = r.Duration("spec.template.spec.expireAfter", t.Spec.ExpireAfter, true, new(month))
 	p.Disruption.ConsolidateAfter = r.Duration("spec.disruption.consolidateAfter", w.Spec.Disruption.ConsolidateAfter, true, new(time.Duration))
 	p.Disruption.Policy = WhenEmptyOrUnderutilized
 	if policy := w.Spec.Disruption.ConsolidationPolicy; policy != "" {
@@ -166,7 +163,7 @@ func decodeV1Beta1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	p.classRef(r, "spec.template.spec.nodeClassRef", t.Spec.NodeClassRef, false)
 	const below = "spec.disruption"
 	nodespec.Range(r, below+".utilizationThreshold", w.Spec.Disruption.UtilizationThreshold, 1, 100)
-	p.Disruption.ExpireAfter = r.Duration(below+".expireAfter", w.Spec.Disruption.ExpireAfter, true, month())
+	p.Disruption.ExpireAfter = r.Duration(below+".expireAfter", w.Spec.Disruption.ExpireAfter, true, new(month))
 	after := w.Spec.Disruption.ConsolidateAfter
 	p.Disruption.ConsolidateAfter = r.Duration(below+".consolidateAfter", after, true, new(time.Duration))
 	const underutilized = "WhenUnderutilized"

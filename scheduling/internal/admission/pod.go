@@ -199,8 +199,7 @@ func (d *draft) priority(c Cluster) {
 		return
 	}
 	s := d.spec()
-	value := class.Value
-	s.Priority = &value
+	s.Priority = new(class.Value)
 	s.PriorityClassName = class.Name
 	if s.PreemptionPolicy == nil {
 		s.PreemptionPolicy = class.PreemptionPolicy

@@ -1,7 +1,6 @@
 package podclass
 
 import (
-	"cmp"
 	"maps"
 	"runtime"
 	"slices"
@@ -40,16 +39,8 @@ func Group(pods, others []*corev1.Pod, daemonSets []*appsv1.DaemonSet) [][]*core
 	for _, class := range out {
 		Sort(class)
 	}
-	order := make([]int, len(out))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Or(Compare(out[a][0], out[b][0]), cmp.Compare(a, b)) })
-	sorted := make([][]*corev1.Pod, len(out))
-	for i, at := range order {
-		sorted[i] = out[at]
-	}
-	return sorted
+	slices.SortFunc(out, func(a, b []*corev1.Pod) int { return Compare(a[0], b[0]) }) // no two pods have one name
+	return out
 }
 
 // Split splits groups of pods further, by a text that it asks for each pod. A group has its parts in the order of their first pods.
@@ -105,12 +96,7 @@ func (g *grouping) class(print []byte) int {
 // join appends the pods of another grouping.
 func (g *grouping) join(o *grouping) {
 	for i, print := range o.prints {
-		id, ok := g.byPrint[print]
-		if !ok {
-			g.byPrint[print] = len(g.classes)
-			g.classes, g.prints = append(g.classes, o.classes[i]), append(g.prints, print)
-			continue
-		}
+		id := g.class([]byte(print))
 		g.classes[id] = append(g.classes[id], o.classes[i]...)
 	}
 }
