@@ -92,10 +92,8 @@ func memberOf(n *corev1.Node, c *NodeClaim, startup map[string][]corev1.Taint, a
 		m.starting = !c.Initialized && !taints.Initialized(n)
 	}
 	if m.starting && c != nil {
-		labels = maps.Clone(c.Labels)
-		if labels == nil {
-			labels = map[string]string{}
-		}
+		labels = map[string]string{}
+		maps.Copy(labels, c.Labels)
 		maps.Copy(labels, n.Labels)
 		m.capacity, m.allocatable = promisedOf(m.capacity, c.Capacity), promisedOf(m.allocatable, c.Allocatable)
 		if !taints.Registered(n) {
@@ -125,10 +123,8 @@ func memberOf(n *corev1.Node, c *NodeClaim, startup map[string][]corev1.Taint, a
 
 // promisedOf is the resources that a node shows, completed with promised ones that it lacks or has none of.
 func promisedOf(shown, promised corev1.ResourceList) corev1.ResourceList {
-	out := maps.Clone(shown)
-	if out == nil {
-		out = corev1.ResourceList{}
-	}
+	out := corev1.ResourceList{}
+	maps.Copy(out, shown)
 	for name, q := range promised {
 		if own, ok := out[name]; !ok || own.IsZero() {
 			out[name] = q

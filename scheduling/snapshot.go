@@ -110,16 +110,14 @@ type NodeClaim struct {
 // Node is the node as it will register: ready and empty, under the name that plans use for it. The result is the caller's.
 func (c *NodeClaim) Node() *corev1.Node {
 	n := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: cmp.Or(c.NodeName, c.Name), Labels: maps.Clone(c.Labels)},
+		ObjectMeta: metav1.ObjectMeta{Name: cmp.Or(c.NodeName, c.Name), Labels: map[string]string{}},
 		Spec:       corev1.NodeSpec{ProviderID: c.ProviderID, Taints: slices.Clone(c.Taints)},
 		Status: corev1.NodeStatus{
 			Capacity: c.Capacity.DeepCopy(), Allocatable: c.Allocatable.DeepCopy(),
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
 	}
-	if n.Labels == nil {
-		n.Labels = map[string]string{}
-	}
+	maps.Copy(n.Labels, c.Labels)
 	if n.Labels[corev1.LabelHostname] == "" {
 		n.Labels[corev1.LabelHostname] = n.Name
 	}

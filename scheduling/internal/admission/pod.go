@@ -220,13 +220,9 @@ func (d *draft) runtime(c Cluster) {
 	if class.Scheduling == nil {
 		return
 	}
-	selector := maps.Clone(class.Scheduling.NodeSelector)
-	for k, v := range d.out.Spec.NodeSelector {
-		if selector == nil {
-			selector = map[string]string{}
-		}
-		selector[k] = v // an API server refuses a pod in conflict; here the pod's own value is kept
-	}
+	selector := map[string]string{}
+	maps.Copy(selector, class.Scheduling.NodeSelector)
+	maps.Copy(selector, d.out.Spec.NodeSelector) // an API server refuses a pod in conflict; here the pod's own value is kept
 	if !maps.Equal(selector, d.out.Spec.NodeSelector) {
 		d.spec().NodeSelector = selector
 	}

@@ -165,10 +165,8 @@ func (b *bundle) text() string {
 // another assignment can differ.
 func (st *Assignment) Learn(missing func(relaxed, domain int) int) (Facts, bool) {
 	next := st.Facts
-	next.caps = maps.Clone(next.caps)
-	if next.caps == nil {
-		next.caps = map[[2]int]map[string]int{}
-	}
+	next.caps = map[[2]int]map[string]int{}
+	maps.Copy(next.caps, st.Facts.caps)
 	news := false
 	for i, rc := range st.Classes {
 		for d, n := range rc.Placed {
@@ -180,10 +178,8 @@ func (st *Assignment) Learn(missing func(relaxed, domain int) int) (Facts, bool)
 			if have, ok := next.caps[key][domain]; ok && have <= n-unpacked {
 				continue
 			}
-			caps := maps.Clone(next.caps[key]) // facts are immutable
-			if caps == nil {
-				caps = map[string]int{}
-			}
+			caps := map[string]int{} // facts are immutable
+			maps.Copy(caps, next.caps[key])
 			caps[domain] = n - unpacked
 			next.caps[key] = caps
 			// Pods without domains, preferences and groups would be assigned as before.

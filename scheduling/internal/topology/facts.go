@@ -66,10 +66,8 @@ func (f Facts) Order(classes int) []int {
 // Blame is the facts with more blame for these classes, and for all that they have affinity to, directly or not.
 func (st *Assignment) Blame(unplaced []int) Facts {
 	out := st.Facts.next()
-	out.blame = maps.Clone(out.blame)
-	if out.blame == nil {
-		out.blame = map[int]int{}
-	}
+	out.blame = map[int]int{}
+	maps.Copy(out.blame, st.Facts.blame)
 	all := slices.Clone(unplaced)
 	for k := 0; k < len(all); k++ {
 		for _, t := range st.p.classes[all[k]].all.Terms {
