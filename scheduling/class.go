@@ -41,8 +41,7 @@ type Class struct {
 
 // tolerance is which taint sets the tolerations of a class cover.
 type tolerance struct {
-	hardOK    []bool           // by taint set: the class tolerates its NoSchedule and NoExecute taints
-	tolerated requirements.Set // the same as a requirement
+	tolerated requirements.Set // those whose NoSchedule and NoExecute taints it tolerates
 	untainted requirements.Set // those of them without untolerated PreferNoSchedule taints
 }
 
@@ -56,7 +55,7 @@ func (p *Problem) tolerate() {
 			continue
 		}
 		hard, soft := p.taints.Tolerated(list)
-		c.tolerance = tolerance{hard, taints.In(hard), taints.In(soft)}
+		c.tolerance = tolerance{taints.In(hard), taints.In(soft)}
 		last = list
 	}
 }

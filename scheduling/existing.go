@@ -92,10 +92,8 @@ func memberOf(n *corev1.Node, c *NodeClaim, startup map[string][]corev1.Taint, a
 		m.starting = !c.Initialized && !taints.Initialized(n)
 	}
 	if m.starting && c != nil {
-		labels = maps.Clone(c.Labels)
-		if labels == nil {
-			labels = map[string]string{}
-		}
+		labels = map[string]string{}
+		maps.Copy(labels, c.Labels)
 		maps.Copy(labels, n.Labels)
 		m.capacity, m.allocatable = promisedOf(m.capacity, c.Capacity), promisedOf(m.allocatable, c.Allocatable)
 		if !taints.Registered(n) {
@@ -125,10 +123,8 @@ func memberOf(n *corev1.Node, c *NodeClaim, startup map[string][]corev1.Taint, a
 
 // promisedOf is the resources that a node shows, completed with promised ones that it lacks or has none of.
 func promisedOf(shown, promised corev1.ResourceList) corev1.ResourceList {
-	out := maps.Clone(shown)
-	if out == nil {
-		out = corev1.ResourceList{}
-	}
+	out := corev1.ResourceList{}
+	maps.Copy(out, shown)
 	for name, q := range promised {
 		if own, ok := out[name]; !ok || own.IsZero() {
 			out[name] = q
@@ -197,8 +193,8 @@ func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 
 func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Totals[[]int64]) ExistingNode {
 	n, lasting := m.node, m.taints
-	r := ExistingNode{Node: n, InFlight: m.inFlight, Starting: m.starting, running: pods, attached: p.volumes.Attached(pods), taintSet: p.taints.Intern(lasting), taints: lasting, labels: m.labels}
-	r.labels[taints.Key] = taints.Value(r.taintSet)
+	r := ExistingNode{Node: n, InFlight: m.inFlight, Starting: m.starting, running: pods, attached: p.volumes.Attached(pods), taints: lasting, labels: m.labels}
+	r.labels[taints.Key] = taints.Value(p.taints.Intern(lasting))
 	r.Labels = requirements.FromLabels(r.labels)
 
 	r.Free = make([]int64, len(p.Resources))
@@ -247,10 +243,10 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 			short := slices.IndexFunc(r.Free, func(f int64) bool { return f < 0 })
 			taken := slices.IndexFunc(d.ports, func(port hostport.Port) bool { return slices.ContainsFunc(ports, port.Conflicts) })
 			if short >= 0 {
-				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s/%s: short of %s", n.Name, d.namespace, d.name, p.Resources[short]))
+				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s: short of %s", n.Name, podclass.Name(d.pod), p.Resources[short]))
 			}
 			if taken >= 0 {
-				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s/%s: host port %d is taken", n.Name, d.namespace, d.name, d.ports[taken].Number))
+				p.Notes = append(p.Notes, fmt.Sprintf("node %s has no room for DaemonSet %s: host port %d is taken", n.Name, podclass.Name(d.pod), d.ports[taken].Number))
 				continue
 			}
 			r.missing, ports = append(r.missing, i), append(ports, d.ports...)

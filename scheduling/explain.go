@@ -77,7 +77,7 @@ type census struct {
 	shape   int      // the shape of short
 	shapes  []int    // that hold the pod
 	outside *Nearest // a type that is large enough, but excluded by labels
-	allLack corev1.ResourceName
+	allLack string
 }
 
 // labelSets are the distinct label sets of shapes with offerings, and which of them each shape has.
@@ -116,7 +116,7 @@ func (p *Problem) census(c *Class, k int, labelled func(shape int) bool) census 
 	out := census{shape: -1}
 	pool := &p.Pools[k]
 	seen := map[int]bool{}
-	lacking := map[corev1.ResourceName]int{}
+	lacking := map[string]int{}
 	best := 0.0
 	for i := range p.Shapes {
 		shape := &p.Shapes[i]
@@ -142,12 +142,12 @@ func (p *Problem) census(c *Class, k int, labelled func(shape int) bool) census 
 			continue
 		}
 		for name := range short {
-			if shape.Free[slices.Index(p.Resources, name)] <= 0 {
+			if shape.Free[slices.Index(p.Resources, corev1.ResourceName(name))] <= 0 {
 				lacking[name]++
 			}
 		}
 		if out.short == nil || worst < best {
-			out.short, out.shape, best = &Nearest{Type: typ.Name, Short: named(short)}, i, worst
+			out.short, out.shape, best = &Nearest{Type: typ.Name, Short: short}, i, worst
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(lacking)) {
@@ -161,24 +161,16 @@ func (p *Problem) census(c *Class, k int, labelled func(shape int) bool) census 
 	return out
 }
 
-func named(short map[corev1.ResourceName]int64) map[string]int64 {
-	out := make(map[string]int64, len(short))
-	for name, n := range short {
-		out[string(name)] = n
-	}
-	return out
-}
-
 // shortage is what a free capacity lacks for one pod, nil if nothing, and the sum of these as parts of the requests.
-func (p *Problem) shortage(c *Class, free []int64) (map[corev1.ResourceName]int64, float64) {
-	var short map[corev1.ResourceName]int64
+func (p *Problem) shortage(c *Class, free []int64) (map[string]int64, float64) {
+	var short map[string]int64
 	worst := 0.0
 	for r, q := range c.requests {
 		if q > 0 && q > free[r] {
 			if short == nil {
-				short = map[corev1.ResourceName]int64{}
+				short = map[string]int64{}
 			}
-			short[p.Resources[r]] = q - max(free[r], 0)
+			short[string(p.Resources[r])] = q - max(free[r], 0)
 			worst += float64(q-max(free[r], 0)) / float64(q)
 		}
 	}
@@ -257,7 +249,7 @@ func (p *Problem) explainResources(pool *PoolState, n census) Reason {
 	out := Reason{Pool: pool.Name, Stage: StageResource, Nearest: n.short}
 	var text strings.Builder
 	if n.allLack != "" {
-		out.Resource = string(n.allLack)
+		out.Resource = n.allLack
 		fmt.Fprintf(&text, "%s: all lack %s", many(n.labelled, "type"), n.allLack)
 	} else {
 		names := slices.Sorted(maps.Keys(n.short.Short))

@@ -137,6 +137,9 @@ func TestFieldsOfPoolsAreListed(t *testing.T) {
 func paths(types map[string]*ast.StructType, s *ast.StructType, parent string) []string {
 	var out []string
 	for _, f := range s.Fields.List {
+		if name, ok := f.Type.(*ast.Ident); ok && len(f.Names) == 0 && types[name.Name] != nil { // embedded
+			out = append(out, paths(types, types[name.Name], parent)...)
+		}
 		if f.Tag == nil {
 			continue
 		}

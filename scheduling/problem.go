@@ -115,7 +115,6 @@ type ExistingNode struct {
 	Tags   []string
 	Limits []Limit
 
-	taintSet int
 	taints   []corev1.Taint    // that last
 	labels   map[string]string // those of Labels, without the sides of node filters
 	running  []*corev1.Pod
@@ -226,7 +225,7 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod, aliases requirements.Aliases) error {
 	others := slices.Concat(slices.Collect(maps.Values(running))...) // their order does not matter
-	groups := p.keptApart(podclass.GroupAmong(pending, others, p.snapshot.DaemonSets))
+	groups := p.keptApart(podclass.Group(pending, others, p.snapshot.DaemonSets))
 	classes, errs := make([]Class, len(groups)), make([]error, len(groups))
 	totals := make([]podclass.Totals[corev1.ResourceList], parts(len(groups)))
 	inParts(len(groups), len(totals), func(part, i int) {
@@ -267,20 +266,7 @@ func (p *Problem) keptApart(groups [][]*corev1.Pod) [][]*corev1.Pod {
 	if p.options.Apart == nil {
 		return groups
 	}
-	var out [][]*corev1.Pod
-	for _, pods := range groups {
-		at := map[string]int{}
-		for _, pod := range pods {
-			name := p.options.Apart(pod)
-			i, ok := at[name]
-			if !ok {
-				i = len(out)
-				at[name] = i
-				out = append(out, nil)
-			}
-			out[i] = append(out[i], pod)
-		}
-	}
+	out := podclass.Split(groups, p.options.Apart)
 	slices.SortStableFunc(out, func(a, b []*corev1.Pod) int { return podclass.Compare(a[0], b[0]) })
 	return out
 }

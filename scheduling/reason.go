@@ -9,6 +9,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 )
 
 // Stage is the first test that a pod fails.
@@ -137,12 +138,12 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 		return Reason{}, false
 	}
 	var tainted, labels, full, other int
-	short := map[corev1.ResourceName]int{}
+	short := map[string]int{}
 	for i := range s.p.Existing {
 		r := &s.p.Existing[i]
 		lacks, _ := s.p.shortage(c, s.p.spare(c, r, s.freeLeft(i)))
 		switch {
-		case !c.hardOK[r.taintSet]:
+		case !taints.Tolerates(c.Template.Spec.Tolerations, r.taints):
 			tainted++
 		case !c.Required.Compatible(r.Labels, requirements.Keys{}):
 			labels++
@@ -165,7 +166,7 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 	part(labels, "without the labels it asks")
 	var lacking []string
 	for _, name := range s.p.Resources {
-		if short[name] > 0 {
+		if short[string(name)] > 0 {
 			lacking = append(lacking, string(name))
 		}
 	}

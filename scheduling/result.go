@@ -88,15 +88,13 @@ func (r *Result) NewNodes() []NewNode { return slices.Clone(r.newNodes()) }
 
 // Unplaced are the unplaced pods by class, in the order of the classes.
 func (r *Result) Unplaced() []Unplaced {
-	bound := make([]int, len(r.p.Classes))
 	has := make(map[*corev1.Pod]bool, len(r.state.bound))
 	for _, b := range r.state.bound {
-		bound[b.class]++
 		has[b.pod] = true
 	}
 	var out []Unplaced
 	for c, class := range r.p.Classes {
-		if bound[c] == len(class.Pods) {
+		if r.state.placed[c] == len(class.Pods) {
 			continue
 		}
 		u := Unplaced{Class: c, result: r}

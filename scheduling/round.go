@@ -107,13 +107,11 @@ func (s *state) pack(ctx context.Context, packer Packer, final bool) (Outcome, e
 
 // stop ends the search with the outcome of the present round or the best attempt, whichever is better.
 func (s *state) stop(o Outcome) *state {
-	done := *s
-	done.solved, done.last = true, o
-	done.verify()
-	if best := s.search.best; best != nil && s.p.compare(best, &done) <= 0 {
+	done := s.with(o)
+	if best := s.search.best; best != nil && s.p.compare(best, done) <= 0 {
 		return best
 	}
-	return &done
+	return done
 }
 
 // packed is how many pods the outcome places.
@@ -299,15 +297,13 @@ func (s *state) advance(o Outcome) *state {
 		next.rounds, next.all = next.rounds+1, next.all+1
 		return s.p.state(s.p.topology.Assign(facts), next)
 	}
-	done := *s
-	done.solved, done.last = true, o
-	return done.conclude()
+	return s.with(o).conclude()
 }
 
-// with is the solved state with another outcome of the same round, verified.
+// with is the state solved by an outcome of its round, verified.
 func (s *state) with(o Outcome) *state {
 	other := *s
-	other.last = o
+	other.solved, other.last = true, o
 	other.verify()
 	return &other
 }
@@ -335,7 +331,7 @@ func (s *state) shortfall(o Outcome) func(relaxed, domain int) int {
 		}
 		slots := s.assigned.Lots[i].Slots
 		for k, sl := range slots {
-			if k < len(slots)-1 && !s.assigned.Classes[sl.Relaxed].Follows() {
+			if k < len(slots)-1 && !s.assigned.Classes[sl.Relaxed].Follows {
 				continue // the pod that others follow can be placed without them
 			}
 			short[[2]int{sl.Relaxed, sl.Domain}] += n * max(1, (sl.Count+3)/4)

@@ -234,19 +234,11 @@ func (p *Problem) notePrices(types []instancetypes.InstanceType) {
 	}
 }
 
-// labelsOf is the labels of a pool's nodes, restricted to the keys, and the pseudo-label of their taints.
-func (p *Problem) labelsOf(pool *PoolState, keys requirements.Keys) (requirements.Set, error) {
-	base, err := requirements.Of(requirements.In(taints.Key, taints.Value(pool.taintSet)))
-	if err != nil {
-		return base, err
-	}
-	return pool.Set.Restrict(keys).Intersect(base) // a key that no pool can constrain
-}
-
 func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 	pool := &p.Pools[k]
 	table := pool.table
-	poolLabels, _ := p.labelsOf(pool, keys)
+	tainted := requirements.MustOf(requirements.In(taints.Key, taints.Value(pool.taintSet)))
+	poolLabels, _ := pool.Set.Restrict(keys).Intersect(tainted) // a key that no pool can constrain
 	lists := make([][]Shape, parts(len(pool.Types)))
 	kinds := p.newNodeKinds(pool)
 	inParts(len(pool.Types), len(lists), func(part, i int) {
@@ -423,13 +415,12 @@ func (p *Problem) Daemons(shape int) (names []string, total corev1.ResourceList)
 
 // daemon is a DaemonSet and the pod that it runs.
 type daemon struct {
-	namespace, name string
-	uid             string
-	pod             *corev1.Pod
-	requests        corev1.ResourceList
-	vector          []int64 // the same by Problem.Resources
-	required        requirements.Alternatives
-	ports           []hostport.Port
+	uid      string
+	pod      *corev1.Pod // named after it
+	requests corev1.ResourceList
+	vector   []int64 // the same by Problem.Resources
+	required requirements.Alternatives
+	ports    []hostport.Port
 }
 
 func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
@@ -443,8 +434,7 @@ func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
 			return fmt.Errorf("scheduling: DaemonSet %s/%s: %w", ds.Namespace, ds.Name, err)
 		}
 		p.daemons = append(p.daemons, &daemon{
-			namespace: ds.Namespace, name: ds.Name, uid: string(ds.UID), pod: pod,
-			requests: resources.OfPod(pod, false), required: aliases.Alternatives(asked.Required), ports: hostport.Of(pod),
+			uid: string(ds.UID), pod: pod, requests: resources.OfPod(pod, false), required: aliases.Alternatives(asked.Required), ports: hostport.Of(pod),
 		})
 	}
 	slices.SortStableFunc(p.daemons, func(a, b *daemon) int { return podclass.Compare(a.pod, b.pod) })
@@ -453,11 +443,11 @@ func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
 
 // owns reports whether the running pod is one of the daemon's.
 func (d *daemon) owns(pod *corev1.Pod) bool {
-	if pod.Namespace != d.namespace {
+	if pod.Namespace != d.pod.Namespace {
 		return false
 	}
 	for _, o := range pod.OwnerReferences {
-		if o.Kind == "DaemonSet" && (d.uid != "" && string(o.UID) == d.uid || o.Name == d.name) {
+		if o.Kind == "DaemonSet" && (d.uid != "" && string(o.UID) == d.uid || o.Name == d.pod.Name) {
 			return true
 		}
 	}

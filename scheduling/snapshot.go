@@ -110,16 +110,14 @@ type NodeClaim struct {
 // Node is the node as it will register: ready and empty, under the name that plans use for it. The result is the caller's.
 func (c *NodeClaim) Node() *corev1.Node {
 	n := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: cmp.Or(c.NodeName, c.Name), Labels: maps.Clone(c.Labels)},
+		ObjectMeta: metav1.ObjectMeta{Name: cmp.Or(c.NodeName, c.Name), Labels: map[string]string{}},
 		Spec:       corev1.NodeSpec{ProviderID: c.ProviderID, Taints: slices.Clone(c.Taints)},
 		Status: corev1.NodeStatus{
 			Capacity: c.Capacity.DeepCopy(), Allocatable: c.Allocatable.DeepCopy(),
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
 	}
-	if n.Labels == nil {
-		n.Labels = map[string]string{}
-	}
+	maps.Copy(n.Labels, c.Labels)
 	if n.Labels[corev1.LabelHostname] == "" {
 		n.Labels[corev1.LabelHostname] = n.Name
 	}
@@ -258,15 +256,9 @@ func (n *names) check(v *validation, i int, scope, name string) {
 func listed[T any, P interface {
 	*T
 	metav1.Object
-}](v *validation, kind, list string, all []P) {
+}](v *validation, kind, list string, all []*T) {
 	names := namesOf(kind, list, len(all))
-	for i, x := range all {
-		if x == nil {
-			v.add(fmt.Sprintf("%s[%d]", list, i), "is nil; leave it out")
-			continue
-		}
-		names.check(v, i, x.GetNamespace(), x.GetName())
-	}
+	each(v, list, all, func(i int, x *T) { names.check(v, i, P(x).GetNamespace(), P(x).GetName()) })
 }
 
 // podSpec reports what an API server refuses and what planning could not read; at is the path of the spec. Selectors are checked where
@@ -284,11 +276,9 @@ func (v *validation) podSpec(what object, at string, s *corev1.PodSpec) {
 			v.add(what.String(), "%stolerations[%d].operator is %q, want Exists or Equal", at, i, op)
 		}
 	}
-	if a := s.Affinity; a != nil && a.PodAffinity != nil {
-		v.terms(what, at, "podAffinity", a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
-	}
-	if a := s.Affinity; a != nil && a.PodAntiAffinity != nil {
-		v.terms(what, at, "podAntiAffinity", a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	if a := s.Affinity; a != nil {
+		v.terms(what, at, "podAffinity", a.PodAffinity)
+		v.terms(what, at, "podAntiAffinity", (*corev1.PodAffinity)(a.PodAntiAffinity)) // it has the same fields
 	}
 	v.requests(what, at, "containers", s.Containers)
 	v.requests(what, at, "initContainers", s.InitContainers)
@@ -351,14 +341,17 @@ func wrongSpread(t *corev1.TopologySpreadConstraint) string {
 }
 
 // terms reports terms of affinity or of anti-affinity without a key.
-func (v *validation) terms(what object, at, kind string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
-	for i := range required {
-		if required[i].TopologyKey == "" {
+func (v *validation) terms(what object, at, kind string, a *corev1.PodAffinity) {
+	if a == nil {
+		return
+	}
+	for i, t := range a.RequiredDuringSchedulingIgnoredDuringExecution {
+		if t.TopologyKey == "" {
 			v.add(what.String(), "%saffinity.%s.requiredDuringSchedulingIgnoredDuringExecution[%d].topologyKey is empty", at, kind, i)
 		}
 	}
-	for i := range preferred {
-		if preferred[i].PodAffinityTerm.TopologyKey == "" {
+	for i, t := range a.PreferredDuringSchedulingIgnoredDuringExecution {
+		if t.PodAffinityTerm.TopologyKey == "" {
 			v.add(what.String(), "%saffinity.%s.preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm.topologyKey is empty", at, kind, i)
 		}
 	}

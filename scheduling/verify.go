@@ -45,7 +45,7 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 	for _, d := range p.daemons {
 		all, err := index.Read(interpod.Owner{Pod: d.pod, Asked: d.required})
 		if err != nil {
-			return nil, fmt.Errorf("scheduling: DaemonSet %s/%s: %w", d.namespace, d.name, err)
+			return nil, fmt.Errorf("scheduling: DaemonSet %s: %w", podclass.Name(d.pod), err)
 		}
 		own := &bind.Class{Need: d.vector, Ports: d.ports}
 		own.Constraints, _ = all.Split()

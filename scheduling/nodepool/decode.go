@@ -33,17 +33,11 @@ func DecodeObject(object any) (NodePool, error) {
 }
 
 func decode(n *strictjson.Node) (NodePool, error) {
-	var head struct {
-		APIVersion string          `json:"apiVersion"`
-		Kind       string          `json:"kind"`
-		Metadata   json.RawMessage `json:"metadata"`
-		Spec       json.RawMessage `json:"spec"`
-		Status     json.RawMessage `json:"status"`
-	}
 	if n.Kind != strictjson.Object {
 		return NodePool{}, fieldErrors("", []strictjson.Problem{{Detail: fmt.Sprintf("want an object, got %s", n.Kind)}})
 	}
 	var d strictjson.Decoder
+	var head wireHead
 	d.Decode(n, &head) // its errors are found again once the version is known
 	var name string
 	if meta := n.Get("metadata"); meta != nil && meta.Get("name") != nil {
@@ -88,9 +82,20 @@ func fieldErrors(object string, problems []strictjson.Problem) error {
 
 // The wire form of the parts that more than one version has.
 type (
+	wireHead struct {
+		APIVersion string            `json:"apiVersion"`
+		Kind       string            `json:"kind"`
+		Metadata   metav1.ObjectMeta `json:"metadata"`
+		Status     json.RawMessage   `json:"status"`
+	}
 	wireTemplateMeta struct {
 		Labels      map[string]string `json:"labels"`
 		Annotations map[string]string `json:"annotations"`
+	}
+	wireNodes struct {
+		Taints        []corev1.Taint         `json:"taints"`
+		StartupTaints []corev1.Taint         `json:"startupTaints"`
+		Requirements  []nodespec.Requirement `json:"requirements"`
 	}
 	wireBudget struct {
 		Reasons  []string `json:"reasons"`
@@ -104,23 +109,23 @@ type (
 type nodePaths struct{ labels, annotations, spec string }
 
 // node checks the fields for nodes and sets them in p.
-func (p *NodePool) node(r *nodespec.Report, at nodePaths, reqs []nodespec.Requirement, rules nodespec.Rules) {
+func (p *NodePool) node(r *nodespec.Report, at nodePaths, m wireTemplateMeta, n wireNodes, rules nodespec.Rules) {
 	rules.Pool = true
-	set, minValues := r.Requirements(at.spec+".requirements", reqs, rules)
-	r.Labels(at.labels, p.Labels, set, rules)
+	p.Labels, p.Annotations, p.Taints, p.StartupTaints = m.Labels, m.Annotations, n.Taints, n.StartupTaints
+	p.Requirements, p.MinValues = r.Requirements(at.spec+".requirements", n.Requirements, rules)
+	r.Labels(at.labels, p.Labels, p.Requirements, rules)
 	r.Annotations(at.annotations, p.Annotations)
 	r.Taints(at.spec, p.Taints, p.StartupTaints)
-	p.Requirements, p.MinValues = set, minValues
 }
 
 // meta checks the pool object's own metadata and weight.
-func (p *NodePool) meta(r *nodespec.Report, version, kind string, m metav1.ObjectMeta, weight *int32) {
-	r.Name("metadata.name", m.Name)
-	if m.Namespace != "" {
-		r.Add("metadata.namespace", "%q: a %s belongs to no namespace", m.Namespace, kind)
+func (p *NodePool) meta(r *nodespec.Report, w wireHead, weight *int32) {
+	r.Name("metadata.name", w.Metadata.Name)
+	if w.Metadata.Namespace != "" {
+		r.Add("metadata.namespace", "%q: a %s belongs to no namespace", w.Metadata.Namespace, w.Kind)
 	}
 	nodespec.Range(r, "spec.weight", weight, 1, 100)
-	p.APIVersion, p.Kind, p.Name, p.Metadata = version, kind, m.Name, m
+	p.APIVersion, p.Kind, p.Name, p.Metadata = w.APIVersion, w.Kind, w.Metadata.Name, w.Metadata
 	if weight != nil {
 		p.Weight = *weight
 	}

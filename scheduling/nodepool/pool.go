@@ -101,10 +101,8 @@ func (p NodePool) PoolLabels() map[string]string {
 // [LabelKey] only, as requirements.KubernetesAliases renames the older key). The set of a decoded pool is never
 // impossible; that of a pool put together by hand may be. It costs O(n log n) in their number.
 func (p NodePool) NodeRequirements() requirements.Set {
-	labels := maps.Clone(p.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
+	labels := map[string]string{}
+	maps.Copy(labels, p.Labels)
 	labels[LabelKey] = p.Name
 	var b requirements.Builder
 	b.AddSet(p.Requirements).AddSet(requirements.FromLabels(labels))

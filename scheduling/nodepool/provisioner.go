@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
@@ -13,20 +12,14 @@ import (
 
 // wireProvisioner is karpenter.sh/v1alpha5 as manifests have it.
 type wireProvisioner struct {
-	APIVersion string              `json:"apiVersion"`
-	Kind       string              `json:"kind"`
-	Metadata   metav1.ObjectMeta   `json:"metadata"`
-	Spec       wireProvisionerSpec `json:"spec"`
-	Status     json.RawMessage     `json:"status"`
+	wireHead
+	Spec wireProvisionerSpec `json:"spec"`
 }
 
 type wireProvisionerSpec struct {
-	Labels        map[string]string      `json:"labels"`
-	Annotations   map[string]string      `json:"annotations"`
-	Taints        []corev1.Taint         `json:"taints"`
-	StartupTaints []corev1.Taint         `json:"startupTaints"`
-	Requirements  []nodespec.Requirement `json:"requirements"`
-	Limits        struct {
+	wireTemplateMeta
+	wireNodes
+	Limits struct {
 		Resources corev1.ResourceList `json:"resources"`
 	} `json:"limits"`
 	Weight                 *int32             `json:"weight"`
@@ -55,9 +48,9 @@ func decodeProvisioner(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	var w wireProvisioner
 	r := nodespec.NewReport(d.Decode(n, &w))
 	s := &w.Spec
-	p := NodePool{Labels: s.Labels, Annotations: s.Annotations, Taints: s.Taints, StartupTaints: s.StartupTaints}
-	p.meta(r, w.APIVersion, w.Kind, w.Metadata, s.Weight)
-	p.node(r, nodePaths{labels: "spec.labels", annotations: "spec.annotations", spec: "spec"}, s.Requirements,
+	var p NodePool
+	p.meta(r, w.wireHead, s.Weight)
+	p.node(r, nodePaths{labels: "spec.labels", annotations: "spec.annotations", spec: "spec"}, s.wireTemplateMeta, s.wireNodes,
 		nodespec.Rules{OldDomains: true, NoMinValues: true})
 	p.limits(r, "spec.limits.resources", s.Limits.Resources)
 	p.Kubelet = s.Kubelet.decode(r, "spec.kubeletConfiguration")
@@ -103,6 +96,5 @@ func seconds(r *nodespec.Report, path string, n *int64) *time.Duration {
 		r.Add(path, "%d: want 0 to %d seconds", *n, most)
 		return nil
 	}
-	d := time.Duration(*n) * time.Second
-	return &d
+	return new(time.Duration(*n) * time.Second)
 }

@@ -1,11 +1,9 @@
 package nodepool
 
 import (
-	"encoding/json"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool/internal/nodespec"
@@ -13,19 +11,15 @@ import (
 
 // wireV1 is karpenter.sh/v1 as manifests have it.
 type wireV1 struct {
-	APIVersion string            `json:"apiVersion"`
-	Kind       string            `json:"kind"`
-	Metadata   metav1.ObjectMeta `json:"metadata"`
-	Spec       struct {
+	wireHead
+	Spec struct {
 		Template struct {
 			Metadata wireTemplateMeta `json:"metadata"`
 			Spec     struct {
-				Taints                 []corev1.Taint         `json:"taints"`
-				StartupTaints          []corev1.Taint         `json:"startupTaints"`
-				Requirements           []nodespec.Requirement `json:"requirements"`
-				NodeClassRef           *nodespec.ClassRef     `json:"nodeClassRef"`
-				TerminationGracePeriod string                 `json:"terminationGracePeriod"`
-				ExpireAfter            string                 `json:"expireAfter"`
+				wireNodes
+				NodeClassRef           *nodespec.ClassRef `json:"nodeClassRef"`
+				TerminationGracePeriod string             `json:"terminationGracePeriod"`
+				ExpireAfter            string             `json:"expireAfter"`
 			} `json:"spec"`
 		} `json:"template"`
 		Disruption struct {
@@ -37,22 +31,17 @@ type wireV1 struct {
 		Weight   *int32              `json:"weight"`
 		Replicas *int64              `json:"replicas"`
 	} `json:"spec"`
-	Status json.RawMessage `json:"status"`
 }
 
 // wireV1Beta1 is karpenter.sh/v1beta1 as manifests have it.
 type wireV1Beta1 struct {
-	APIVersion string            `json:"apiVersion"`
-	Kind       string            `json:"kind"`
-	Metadata   metav1.ObjectMeta `json:"metadata"`
-	Spec       struct {
+	wireHead
+	Spec struct {
 		Template struct {
 			Metadata wireTemplateMeta `json:"metadata"`
 			Spec     struct {
-				Taints        []corev1.Taint         `json:"taints"`
-				StartupTaints []corev1.Taint         `json:"startupTaints"`
-				Requirements  []nodespec.Requirement `json:"requirements"`
-				Resources     struct {
+				wireNodes
+				Resources struct {
 					Requests corev1.ResourceList `json:"requests"`
 				} `json:"resources"`
 				Kubelet                *wireKubelet       `json:"kubelet"`
@@ -70,14 +59,10 @@ type wireV1Beta1 struct {
 		Limits corev1.ResourceList `json:"limits"`
 		Weight *int32              `json:"weight"`
 	} `json:"spec"`
-	Status json.RawMessage `json:"status"`
 }
 
 // month is the age at which nodes expire unless the manifest says otherwise, since v1beta1.
-func month() *time.Duration {
-	d := 720 * time.Hour
-	return &d
-}
+const month = 720 * time.Hour
 
 func templatePaths() nodePaths {
 	return nodePaths{labels: "spec.template.metadata.labels", annotations: "spec.template.metadata.annotations", spec: "spec.template.spec"}
@@ -127,17 +112,14 @@ func decodeV1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	var w wireV1
 	r := nodespec.NewReport(explain(d.Decode(n, &w)))
 	t := &w.Spec.Template
-	p := NodePool{
-		Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations,
-		Taints: t.Spec.Taints, StartupTaints: t.Spec.StartupTaints, Replicas: w.Spec.Replicas,
-	}
-	p.meta(r, w.APIVersion, w.Kind, w.Metadata, w.Spec.Weight)
-	p.node(r, templatePaths(), t.Spec.Requirements, nodespec.Rules{})
+	p := NodePool{Replicas: w.Spec.Replicas}
+	p.meta(r, w.wireHead, w.Spec.Weight)
+	p.node(r, templatePaths(), t.Metadata, t.Spec.wireNodes, nodespec.Rules{})
 	p.limits(r, "spec.limits", w.Spec.Limits)
 	p.static(r, w.Spec.Weight)
 	p.TerminationGracePeriod = r.Duration("spec.template.spec.terminationGracePeriod", t.Spec.TerminationGracePeriod, false, nil)
 	p.classRef(r, "spec.template.spec.nodeClassRef", t.Spec.NodeClassRef, true)
-	p.Disruption.ExpireAfter = r.Duration("spec.template.spec.expireAfter", t.Spec.ExpireAfter, true, month())
+	p.Disruption.ExpireAfter = r.Duration("spec.template.spec.expireAfter", t.Spec.ExpireAfter, true, new(month))
 	p.Disruption.ConsolidateAfter = r.Duration("spec.disruption.consolidateAfter", w.Spec.Disruption.ConsolidateAfter, true, new(time.Duration))
 	p.Disruption.Policy = WhenEmptyOrUnderutilized
 	if policy := w.Spec.Disruption.ConsolidationPolicy; policy != "" {
@@ -169,12 +151,9 @@ func decodeV1Beta1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	var w wireV1Beta1
 	r := nodespec.NewReport(explain(d.Decode(n, &w)))
 	t := &w.Spec.Template
-	p := NodePool{
-		Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations,
-		Taints: t.Spec.Taints, StartupTaints: t.Spec.StartupTaints,
-	}
-	p.meta(r, w.APIVersion, w.Kind, w.Metadata, w.Spec.Weight)
-	p.node(r, templatePaths(), t.Spec.Requirements, nodespec.Rules{OldDomains: true})
+	var p NodePool
+	p.meta(r, w.wireHead, w.Spec.Weight)
+	p.node(r, templatePaths(), t.Metadata, t.Spec.wireNodes, nodespec.Rules{OldDomains: true})
 	p.limits(r, "spec.limits", w.Spec.Limits)
 	if len(t.Spec.Resources.Requests) > 0 {
 		r.Add("spec.template.spec.resources", "only a NodeClaim asks for resources, a pool does not")
@@ -184,7 +163,7 @@ func decodeV1Beta1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	p.classRef(r, "spec.template.spec.nodeClassRef", t.Spec.NodeClassRef, false)
 	const below = "spec.disruption"
 	nodespec.Range(r, below+".utilizationThreshold", w.Spec.Disruption.UtilizationThreshold, 1, 100)
-	p.Disruption.ExpireAfter = r.Duration(below+".expireAfter", w.Spec.Disruption.ExpireAfter, true, month())
+	p.Disruption.ExpireAfter = r.Duration(below+".expireAfter", w.Spec.Disruption.ExpireAfter, true, new(month))
 	after := w.Spec.Disruption.ConsolidateAfter
 	p.Disruption.ConsolidateAfter = r.Duration(below+".consolidateAfter", after, true, new(time.Duration))
 	const underutilized = "WhenUnderutilized"

@@ -111,14 +111,13 @@ func (c *Cluster) Refuses(p *corev1.Pod) string {
 
 // Needs is the total need of the pods, by Problem.Resources.
 func (c *Cluster) Needs(pods []*corev1.Pod) []int64 {
-	total := make([]int64, c.e.dims)
+	known := make([]int32, 0, len(pods))
 	for _, p := range pods {
 		if i, ok := c.e.podAt[p]; ok {
-			for d, q := range c.e.classes[c.e.pods[i].class].Need {
-				total[d] = bind.Sum(total[d], q)
-			}
+			known = append(known, i)
 		}
 	}
+	_, total := c.e.needs(known)
 	return total
 }
 

@@ -118,31 +118,32 @@ func (b *buying) buy(left []int32) []int32 {
 		return left
 	}
 	limit := b.q.MaxPrice
-	var single []op
+	single := slices.Clone(e.journal[mark:]) // none if one node does not hold them
 	if ok {
-		single = slices.Clone(e.journal[mark:])
 		limit = one
 	}
-	e.rollback(mark)
-	b.bought = nil
+	b.undo(mark)
 	rest, price := b.several(left, limit)
-	switch {
-	case len(rest) == 0 && (!ok || price < one):
-		return nil
-	case ok:
-		e.rollback(mark)
-		b.bought = nil
-		for _, o := range single {
-			e.do(o)
-			if o.kind == opAdd {
-				b.bought = append(b.bought, int32(len(e.nodes)-1))
-			}
-		}
+	if len(rest) == 0 && (!ok || price < one) {
 		return nil
 	}
-	e.rollback(mark)
-	b.bought = nil
+	b.undo(mark)
+	for _, o := range single {
+		e.do(o)
+		if o.kind == opAdd {
+			b.bought = append(b.bought, int32(len(e.nodes)-1))
+		}
+	}
+	if ok {
+		return nil
+	}
 	return rest
+}
+
+// undo undoes everything after the mark, where nothing was bought yet.
+func (b *buying) undo(mark int) {
+	b.e.rollback(mark)
+	b.bought = nil
 }
 
 // allowedOffer reports whether the question and the limits of the pool allow to buy the offer.
@@ -162,10 +163,7 @@ func (b *buying) allowedOffer(o *offer, limit Price) bool {
 			return false
 		}
 	}
-	if o.reservationCount > 0 && b.e.reserved(o.reservation) >= o.reservationCount {
-		return false
-	}
-	return true
+	return o.reservationCount == 0 || b.e.reserved(o.reservation) < o.reservationCount
 }
 
 // reserved is the number of bought nodes on a reservation.
@@ -182,17 +180,7 @@ func (e *engine) reserved(id string) int {
 // one buys the cheapest node that holds all the pods.
 func (b *buying) one(left []int32) (Price, bool) {
 	e := b.e
-	total := make([]int64, e.dims)
-	var classes []int32
-	for _, p := range left {
-		id := e.pods[p].class
-		if len(classes) == 0 || classes[len(classes)-1] != id {
-			classes = append(classes, id)
-		}
-		for d, q := range e.classes[id].Need {
-			total[d] = bind.Sum(total[d], q)
-		}
-	}
+	classes, total := e.needs(left)
 	mark := len(e.journal)
 	tried := 0
 	for i := range e.offers {
@@ -206,13 +194,27 @@ func (b *buying) one(left []int32) (Price, bool) {
 		if b.open(o, classes, "") && len(e.placePods(left, len(e.nodes)-1, len(e.nodes))) == 0 && b.valued(o) {
 			return o.price, true
 		}
-		e.rollback(mark)
-		b.bought = nil
+		b.undo(mark)
 		if tried++; tried == tries {
 			break
 		}
 	}
 	return 0, false
+}
+
+// needs are the classes of the pods, each run of one class once, and the total need.
+func (e *engine) needs(pods []int32) (classes []int32, total []int64) {
+	total = make([]int64, e.dims)
+	for _, p := range pods {
+		id := e.pods[p].class
+		if len(classes) == 0 || classes[len(classes)-1] != id {
+			classes = append(classes, id)
+		}
+		for d, q := range e.classes[id].Need {
+			total[d] = bind.Sum(total[d], q)
+		}
+	}
+	return classes, total
 }
 
 // several buys what the buyer says, and returns the unplaced pods and the total price.
@@ -356,34 +358,15 @@ func (b *buying) again(mark int) []int32 {
 	e := b.e
 	done := slices.Clone(e.journal[mark:])
 	e.rollback(mark)
-	var left []op
+	var pods, nodes []int32
 	for _, o := range done {
 		if o.kind == opAdd {
 			e.do(o)
 		} else {
-			left = append(left, o)
+			pods, nodes = append(pods, o.pod), append(nodes, o.node)
 		}
 	}
-	for {
-		var next []op
-		for _, o := range left {
-			if n := &e.nodes[o.node]; e.accepts(&e.classes[e.pods[o.pod].class], n) {
-				e.do(o)
-			} else {
-				next = append(next, o)
-			}
-		}
-		if len(next) == 0 || len(next) == len(left) {
-			left = next
-			break
-		}
-		left = next
-	}
-	pods := make([]int32, len(left))
-	for i, o := range left {
-		pods[i] = o.pod
-	}
-	return e.placePods(pods, 0, len(e.nodes))
+	return e.placePods(e.placeAt(pods, nodes), 0, len(e.nodes))
 }
 
 // drop removes new nodes without pods. It returns false if one of them may matter to a pod: by its daemons, or as a domain of a spread
@@ -450,17 +433,7 @@ const mostAlternatives = 60
 
 func (b *buying) alternatives(out *Bought, n *node, total Price) {
 	e := b.e
-	var classes []int32
-	used := make([]int64, e.dims)
-	for _, p := range n.pods {
-		c := e.pods[p].class
-		classes = append(classes, c)
-		for d, q := range e.classes[c].Need {
-			used[d] = bind.Sum(used[d], q)
-		}
-	}
-	slices.Sort(classes)
-	classes = slices.Compact(classes)
+	classes, used := e.needs(n.pods)
 	limit := Price(0)
 	if b.q.MaxPrice > 0 {
 		limit = b.q.MaxPrice - (total - n.bought.price)

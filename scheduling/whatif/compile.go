@@ -58,7 +58,8 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 		}
 		live = append(live, p)
 	}
-	groups := apart(podclass.GroupAmong(live, nil, s.DaemonSets))
+	// Pods with the same constraints may have different schedulers.
+	groups := podclass.Split(podclass.Group(live, nil, s.DaemonSets), podclass.NotOurs)
 	if err := e.compileClasses(s, groups, o); err != nil {
 		return nil, err
 	}
@@ -78,25 +79,6 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	e.refine()
 	e.measure()
 	return e.first(), nil
-}
-
-// apart splits groups by podclass.NotOurs, because pods with the same constraints may have different schedulers.
-func apart(groups [][]*corev1.Pod) [][]*corev1.Pod {
-	out := make([][]*corev1.Pod, 0, len(groups))
-	for _, pods := range groups {
-		var reasons []string
-		first := len(out)
-		for _, p := range pods {
-			why := podclass.NotOurs(p)
-			at := slices.Index(reasons, why)
-			if at < 0 {
-				at = len(reasons)
-				reasons, out = append(reasons, why), append(out, nil)
-			}
-			out[first+at] = append(out[first+at], p)
-		}
-	}
-	return out
 }
 
 // representative is the pod as if it were pending and had no constraints between pods, so that package scheduling compiles what its
@@ -234,38 +216,42 @@ func bounded(free []int64) []int64 {
 func (e *engine) terminates(p int32) bool { return e.pods[p].leaving() }
 
 func (e *engine) compileNodes(s *scheduling.Snapshot) {
-	free, starting := map[string][]int64{}, map[string]bool{}
+	existing, nodes := map[string]*scheduling.ExistingNode{}, slices.Clone(s.Nodes)
 	for i := range e.problem.Existing {
 		r := &e.problem.Existing[i]
-		free[r.Node.Name], starting[r.Node.Name] = r.Free, r.Starting
+		existing[r.Node.Name] = r
+		if r.InFlight {
+			nodes = append(nodes, r.Node)
+		}
 	}
 	pools := map[string]int32{}
 	for i := range e.problem.Pools {
 		pools[e.problem.Pools[i].Name] = int32(i)
 		p := &e.problem.Pools[i]
-		left := slices.Clone(p.Left)
-		nodes := int64(p.NodesLeft)
+		count := int64(p.NodesLeft)
 		if p.NodesLeft < 0 {
-			nodes = math.MaxInt32
+			count = math.MaxInt32
 		}
-		e.left = append(e.left, append(left, nodes))
+		e.left = append(e.left, append(slices.Clone(p.Left), count))
 	}
-	for _, n := range s.Nodes {
+	for i, n := range nodes {
 		labels := e.aliases.Labels(n.Labels)
 		if labels == nil {
 			labels = map[string]string{}
 		}
-		if _, ok := labels[corev1.LabelHostname]; !ok && starting[n.Name] { // its kubelet will set it
+		r := existing[n.Name]
+		if _, ok := labels[corev1.LabelHostname]; !ok && r != nil && r.Starting { // its kubelet will set it
 			labels[corev1.LabelHostname] = n.Name
 		}
 		labels[requirements.NodeNameKey] = n.Name
 		x := node{name: n.Name, object: n, alive: true, pool: -1, labels: labels}
-		if f, ok := free[n.Name]; ok {
-			x.Free, x.target, x.coming = bounded(f), !starting[n.Name], starting[n.Name]
+		if r != nil {
+			x.Free, x.inFlight, x.coming = bounded(r.Free), r.InFlight, r.InFlight || r.Starting
+			x.target = !x.coming
 		} else {
 			x.Free, x.leaving = make([]int64, e.dims), true
 		}
-		if p, ok := pools[labels[nodepool.LabelKey]]; ok {
+		if p, ok := pools[labels[nodepool.LabelKey]]; ok && !x.inFlight { // a claim is charged until it is gone
 			x.pool = p
 			for _, name := range e.problem.Pools[p].Limited {
 				x.usage = append(x.usage, resources.Request(name, n.Status.Capacity[name]))
@@ -277,32 +263,18 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 		}
 		e.cluster.Describe(&x.Node, labels, taints)
 		e.nodes = append(e.nodes, x)
-	}
-	for i := range e.problem.Existing {
-		r := &e.problem.Existing[i]
-		if !r.InFlight {
-			continue
-		}
-		labels := e.aliases.Labels(r.Node.Labels)
-		labels[requirements.NodeNameKey] = r.Node.Name
-		x := node{name: r.Node.Name, object: r.Node, alive: true, inFlight: true, coming: true, pool: -1, labels: labels}
-		x.Free = bounded(r.Free)
-		e.cluster.Describe(&x.Node, labels, r.Node.Spec.Taints)
-		e.nodes = append(e.nodes, x)
-	}
-	byName := make(map[string]*node, len(e.nodes))
-	for i := range e.nodes {
-		byName[e.nodes[i].name] = &e.nodes[i]
+		e.nodeAt[n.Name] = int32(i)
 	}
 	for i := range e.pods {
 		p := &e.pods[i]
-		n := byName[p.object.Spec.NodeName]
-		if n == nil {
+		at, ok := e.nodeAt[p.object.Spec.NodeName]
+		if !ok {
 			continue
 		}
+		n := &e.nodes[at]
 		n.pods = append(n.pods, int32(i))
 		n.Ports = append(n.Ports, e.classes[p.class].Ports...)
-		if isDaemon(p.object) && len(free[n.name]) > 0 {
+		if isDaemon(p.object) && !n.leaving {
 			continue // package scheduling has charged it
 		}
 		used := e.classes[p.class].Need
@@ -318,7 +290,7 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 			n.Free[d] = max(n.Free[d]-q, -mostFree)
 		}
 	}
-	e.attach(s, free)
+	e.attach(s)
 	e.line()
 	for i := range s.NodeClaims { // whose nodes may not be there yet
 		e.taken[s.NodeClaims[i].Name], e.taken[s.NodeClaims[i].NodeName] = true, true
@@ -358,7 +330,7 @@ func (e *engine) first() *Cluster {
 }
 
 // attach charges nodes with the volumes of pods that never move, which the needs of classes do not know.
-func (e *engine) attach(s *scheduling.Snapshot, taking map[string][]int64) {
+func (e *engine) attach(s *scheduling.Snapshot) {
 	index := volume.NewIndex(volume.Objects{
 		Persistent: s.PersistentVolumes, Claims: s.PersistentVolumeClaims, Classes: s.StorageClasses, CSINodes: s.CSINodes,
 	})
@@ -375,7 +347,7 @@ func (e *engine) attach(s *scheduling.Snapshot, taking map[string][]int64) {
 					staying = append(staying, o)
 				}
 			}
-			if len(staying) > 0 && len(taking[n.name]) > 0 {
+			if len(staying) > 0 && !n.leaving {
 				n.Free[d] -= index.AttachRoom(n.name, driver, nil) - index.AttachRoom(n.name, driver, staying)
 			}
 		}

@@ -125,15 +125,7 @@ func (e *engine) do(o op) {
 func (e *engine) apply(o op) {
 	switch o.kind {
 	case opRemove:
-		n := &e.nodes[o.node]
-		e.tally(n, -1)
-		n.alive = false
-		e.refresh(o.node)
-		for _, p := range n.pods {
-			e.count(p, n, -1)
-		}
-		e.countDaemons(n, -1)
-		e.countNode(n, -1)
+		e.exist(o.node, -1)
 	case opAdd:
 		e.nodes = append(e.nodes, *o.added)
 		n := &e.nodes[len(e.nodes)-1]
@@ -145,45 +137,48 @@ func (e *engine) apply(o op) {
 		e.cluster.CountNode(&n.Node, 1)
 		n.daemons = e.cluster.StartDaemons(n.daemons, &n.Node)
 		e.charge(n, 1)
-	case opPlace:
+	case opPlace, opReserve:
 		n, p := &e.nodes[o.node], &e.pods[o.pod]
+		c := &e.classes[p.class].Class
 		e.tally(n, -1)
-		p.placed++
-		e.cluster.Add(&e.classes[p.class].Class, &n.Node, p.leaving())
+		e.cluster.Take(c, &n.Node)
 		e.tally(n, 1)
 		n.pods = append(n.pods, o.pod)
+		if o.kind == opPlace {
+			p.placed++
+			e.cluster.Count(c, &n.Node, p.leaving(), 1)
+		} else {
+			p.values = n.Values
+			if o.old >= 0 && !p.leaving() { // a terminating pod counts in no spread where it is
+				p.values = e.cluster.Elsewhere(&n.Node, &e.nodes[o.old].Node)
+			}
+			e.count(o.pod, n, 1)
+		}
 		p.node = o.node
 		e.refresh(o.node)
 	case opCredit:
 		e.charge(&e.nodes[o.node], -1)
-	case opReserve:
-		n, p := &e.nodes[o.node], &e.pods[o.pod]
-		p.values = n.Values
-		if o.old >= 0 && !e.terminates(o.pod) { // a terminating pod counts in no spread where it is
-			p.values = e.cluster.Elsewhere(&n.Node, &e.nodes[o.old].Node)
-		}
-		e.tally(n, -1)
-		e.cluster.Take(&e.classes[p.class].Class, &n.Node)
-		e.tally(n, 1)
-		n.pods = append(n.pods, o.pod)
-		e.count(o.pod, n, 1)
-		p.node = o.node
-		e.refresh(o.node)
 	}
+}
+
+// exist counts a node that is there again with its pods, or stops that with sign -1 because it is gone.
+func (e *engine) exist(at, sign int32) {
+	n := &e.nodes[at]
+	e.tally(n, -1)
+	n.alive = sign > 0
+	e.tally(n, 1)
+	e.refresh(at)
+	for _, p := range n.pods {
+		e.count(p, n, sign)
+	}
+	e.countDaemons(n, sign)
+	e.countNode(n, sign)
 }
 
 func (e *engine) undo(o op) {
 	switch o.kind {
 	case opRemove:
-		n := &e.nodes[o.node]
-		n.alive = true
-		e.tally(n, 1)
-		e.refresh(o.node)
-		for _, p := range n.pods {
-			e.count(p, n, 1)
-		}
-		e.countDaemons(n, 1)
-		e.countNode(n, 1)
+		e.exist(o.node, 1)
 	case opAdd:
 		last := len(e.nodes) - 1
 		n := &e.nodes[last]
@@ -198,26 +193,24 @@ func (e *engine) undo(o op) {
 		}
 		e.takeOut(int32(last))
 		e.nodes = e.nodes[:last]
-	case opPlace:
+	case opPlace, opReserve:
 		n, p := &e.nodes[o.node], &e.pods[o.pod]
+		c := &e.classes[p.class].Class
+		if o.kind == opPlace {
+			e.cluster.Count(c, &n.Node, p.leaving(), -1)
+			p.placed--
+		} else {
+			e.count(o.pod, n, -1)
+			p.values = nil
+		}
 		e.tally(n, -1)
-		e.cluster.Remove(&e.classes[p.class].Class, &n.Node, p.leaving())
-		p.placed--
+		e.cluster.Release(c, &n.Node)
 		e.tally(n, 1)
 		n.pods = n.pods[:len(n.pods)-1]
 		p.node = o.old
 		e.refresh(o.node)
 	case opCredit:
 		e.charge(&e.nodes[o.node], 1)
-	case opReserve:
-		n, p := &e.nodes[o.node], &e.pods[o.pod]
-		e.count(o.pod, n, -1)
-		e.tally(n, -1)
-		e.cluster.Release(&e.classes[p.class].Class, &n.Node)
-		e.tally(n, 1)
-		n.pods = n.pods[:len(n.pods)-1]
-		p.node, p.values = o.old, nil
-		e.refresh(o.node)
 	}
 }
 

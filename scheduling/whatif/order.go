@@ -14,12 +14,11 @@ import (
 func (b *buying) order(left []int32, limit Price) (Order, [][]int32) {
 	e := b.e
 	o := Order{Problem: e.problem, MaxNodes: b.q.MaxNodes, MaxPrice: limit, CapacityTypes: b.q.CapacityTypes}
-	classOf := e.problemClass
 	var members [][]int32
 	var pins []*pin
 	add := func(id int32, pods []int32, p *pin) {
 		if len(pods) > 0 {
-			o.Lots = append(o.Lots, Lot{classOf[id], len(pods), p.set, e.perNode(&e.classes[id])})
+			o.Lots = append(o.Lots, Lot{e.problemClass[id], len(pods), p.set, e.perNode(&e.classes[id])})
 			members, pins = append(members, pods), append(pins, p)
 		}
 	}
@@ -31,13 +30,13 @@ func (b *buying) order(left []int32, limit Price) (Order, [][]int32) {
 		}
 		pods := left[start:end]
 		start = end
+		var values []string
+		var parts [][]int32
 		group, ok := e.domainGroup(&e.classes[id])
-		if !ok {
-			add(id, pods, &pin{})
-			continue
+		if ok {
+			values, parts = e.deal(&e.classes[id], group, pods)
 		}
-		values, parts := e.deal(&e.classes[id], group, pods)
-		if len(values) == 0 { // no offer has the label
+		if len(values) == 0 { // no constraint by a domain, or no offer has the label
 			add(id, pods, &pin{})
 		}
 		for i, value := range values {
@@ -148,12 +147,9 @@ func (e *engine) deal(c *class, group int32, pods []int32) (values []string, par
 	}
 	parts = make([][]int32, len(values))
 	for _, p := range pods {
-		best := -1
+		best := 0
 		for i := range values {
-			switch {
-			case best < 0:
-				best = i
-			case spreads && counts[i] < counts[best], !spreads && counts[i] > counts[best]:
+			if spreads && counts[i] < counts[best] || !spreads && counts[i] > counts[best] {
 				best = i
 			}
 		}

@@ -199,8 +199,7 @@ func (d *draft) priority(c Cluster) {
 		return
 	}
 	s := d.spec()
-	value := class.Value
-	s.Priority = &value
+	s.Priority = new(class.Value)
 	s.PriorityClassName = class.Name
 	if s.PreemptionPolicy == nil {
 		s.PreemptionPolicy = class.PreemptionPolicy
@@ -221,13 +220,9 @@ func (d *draft) runtime(c Cluster) {
 	if class.Scheduling == nil {
 		return
 	}
-	selector := maps.Clone(class.Scheduling.NodeSelector)
-	for k, v := range d.out.Spec.NodeSelector {
-		if selector == nil {
-			selector = map[string]string{}
-		}
-		selector[k] = v // an API server refuses a pod in conflict; here the pod's own value is kept
-	}
+	selector := map[string]string{}
+	maps.Copy(selector, class.Scheduling.NodeSelector)
+	maps.Copy(selector, d.out.Spec.NodeSelector) // an API server refuses a pod in conflict; here the pod's own value is kept
 	if !maps.Equal(selector, d.out.Spec.NodeSelector) {
 		d.spec().NodeSelector = selector
 	}
@@ -253,34 +248,32 @@ func (d *draft) labelKeys() {
 		return
 	}
 	filled, changed := *a, false
-	if p := a.PodAffinity; p != nil {
-		own := *p
-		if foldTerms(&own.RequiredDuringSchedulingIgnoredDuringExecution, &own.PreferredDuringSchedulingIgnoredDuringExecution, labels) {
-			filled.PodAffinity, changed = &own, true
-		}
+	if own, ok := foldedTerms(a.PodAffinity, labels); ok {
+		filled.PodAffinity, changed = own, true
 	}
-	if p := a.PodAntiAffinity; p != nil {
-		own := *p
-		if foldTerms(&own.RequiredDuringSchedulingIgnoredDuringExecution, &own.PreferredDuringSchedulingIgnoredDuringExecution, labels) {
-			filled.PodAntiAffinity, changed = &own, true
-		}
+	if own, ok := foldedTerms((*corev1.PodAffinity)(a.PodAntiAffinity), labels); ok { // it has the same fields
+		filled.PodAntiAffinity, changed = (*corev1.PodAntiAffinity)(own), true
 	}
 	if changed {
 		d.spec().Affinity = &filled
 	}
 }
 
-// foldTerms replaces lists of terms where keys add something to their selectors, and reports whether they do.
-func foldTerms(hard *[]corev1.PodAffinityTerm, soft *[]corev1.WeightedPodAffinityTerm, labels map[string]string) bool {
+// foldedTerms is terms with keys folded into their selectors, and whether any adds something.
+func foldedTerms(a *corev1.PodAffinity, labels map[string]string) (*corev1.PodAffinity, bool) {
+	if a == nil {
+		return nil, false
+	}
 	keys := func(t *corev1.PodAffinityTerm) (**metav1.LabelSelector, []string, []string) {
 		return &t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys
 	}
+	own := *a
 	var first, second bool
-	*hard, first = foldedAll(*hard, labels, keys)
-	*soft, second = foldedAll(*soft, labels, func(w *corev1.WeightedPodAffinityTerm) (**metav1.LabelSelector, []string, []string) {
+	own.RequiredDuringSchedulingIgnoredDuringExecution, first = foldedAll(a.RequiredDuringSchedulingIgnoredDuringExecution, labels, keys)
+	own.PreferredDuringSchedulingIgnoredDuringExecution, second = foldedAll(a.PreferredDuringSchedulingIgnoredDuringExecution, labels, func(w *corev1.WeightedPodAffinityTerm) (**metav1.LabelSelector, []string, []string) {
 		return keys(&w.PodAffinityTerm)
 	})
-	return first || second
+	return &own, first || second
 }
 
 // foldedAll is a list of constraints with keys folded into their selectors; of is the selector, the matchLabelKeys and the

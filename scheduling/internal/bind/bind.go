@@ -142,13 +142,7 @@ func (c *Cluster) Take(cl *Class, n *Node) {
 	n.Ports = append(n.Ports, cl.Ports...)
 }
 
-// Remove removes the pod that was added to the node last. Its class must not share volumes.
-func (c *Cluster) Remove(cl *Class, n *Node, terminating bool) {
-	c.Release(cl, n)
-	c.Count(cl, n, terminating, -1)
-}
-
-// Release is [Cluster.Remove] without the counts of constraints between pods.
+// Release undoes [Cluster.Take] of the pod that took from the node last. Its class must not share volumes.
 func (c *Cluster) Release(cl *Class, n *Node) {
 	for i, q := range cl.Need {
 		n.Free[i] += q

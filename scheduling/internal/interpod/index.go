@@ -206,17 +206,11 @@ func (x *Index) Read(o Owner) (Constraints, error) {
 		return out, nil
 	}
 	var err error
-	if t := a.PodAffinity; t != nil {
-		out.Terms, err = x.terms(o.Pod.Namespace, t.RequiredDuringSchedulingIgnoredDuringExecution, t.PreferredDuringSchedulingIgnoredDuringExecution, false, out.Terms)
-		if err != nil {
-			return out, fmt.Errorf("spec.affinity.podAffinity.%w", err)
-		}
+	if out.Terms, err = x.terms(o.Pod.Namespace, a.PodAffinity, false, out.Terms); err != nil {
+		return out, fmt.Errorf("spec.affinity.podAffinity.%w", err)
 	}
-	if t := a.PodAntiAffinity; t != nil {
-		out.Terms, err = x.terms(o.Pod.Namespace, t.RequiredDuringSchedulingIgnoredDuringExecution, t.PreferredDuringSchedulingIgnoredDuringExecution, true, out.Terms)
-		if err != nil {
-			return out, fmt.Errorf("spec.affinity.podAntiAffinity.%w", err)
-		}
+	if out.Terms, err = x.terms(o.Pod.Namespace, (*corev1.PodAffinity)(a.PodAntiAffinity), true, out.Terms); err != nil { // it has the same fields
+		return out, fmt.Errorf("spec.affinity.podAntiAffinity.%w", err)
 	}
 	return out, nil
 }
@@ -237,7 +231,11 @@ func (x *Index) Keeps(pod *corev1.Pod) Constraints {
 
 // terms reads terms of affinity or of anti-affinity. A pod counts for a required term of affinity only if it meets all required terms of the
 // owner (podMatchesAllAffinityTerms in kube-scheduler). Other terms count by themselves.
-func (x *Index) terms(namespace string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, anti bool, out []Term) ([]Term, error) {
+func (x *Index) terms(namespace string, a *corev1.PodAffinity, anti bool, out []Term) ([]Term, error) {
+	if a == nil {
+		return out, nil
+	}
+	required, preferred := a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution
 	own := make([]*selection, len(required))
 	for i := range required {
 		var err error

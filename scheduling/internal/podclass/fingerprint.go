@@ -63,11 +63,7 @@ func (f *fingerprint) of(p *corev1.Pod) []byte {
 	}
 	f.optional(s.Priority)
 	f.text(s.PriorityClassName)
-	if s.RuntimeClassName != nil { // the empty name is none
-		f.text(*s.RuntimeClassName)
-	} else {
-		f.text("")
-	}
+	f.text(textOf(s.RuntimeClassName)) // the empty name is none
 	if s.HostNetwork {
 		f.text("host")
 	}
@@ -132,7 +128,7 @@ func (f *fingerprint) mapping(m map[string]string) {
 func (f *fingerprint) selected(m map[string]string) {
 	f.keys = f.keys[:0]
 	for k := range m {
-		if f.labels.keys[k] {
+		if f.labels[k] {
 			f.keys = append(f.keys, k)
 		}
 	}
@@ -163,8 +159,8 @@ func (f *fingerprint) spread(t *corev1.TopologySpreadConstraint) {
 	f.text(string(t.WhenUnsatisfiable))
 	f.selector(t.LabelSelector)
 	f.optional(t.MinDomains)
-	f.policy(t.NodeAffinityPolicy)
-	f.policy(t.NodeTaintsPolicy)
+	f.text(string(textOf(t.NodeAffinityPolicy)))
+	f.text(string(textOf(t.NodeTaintsPolicy)))
 	f.texts(t.MatchLabelKeys)
 }
 
@@ -177,12 +173,12 @@ func (f *fingerprint) optional(n *int32) {
 	f.number(int64(*n))
 }
 
-func (f *fingerprint) policy(p *corev1.NodeInclusionPolicy) {
-	if p == nil {
-		f.text("")
-		return
+// textOf is the text that a field has, empty for none.
+func textOf[T ~string](field *T) T {
+	if field == nil {
+		return ""
 	}
-	f.text(string(*p))
+	return *field
 }
 
 func (f *fingerprint) texts(list []string) {
@@ -214,16 +210,16 @@ func (f *fingerprint) affinity(a *corev1.Affinity) {
 	if a.NodeAffinity != nil {
 		f.json(a.NodeAffinity)
 	}
-	if a.PodAffinity != nil {
-		f.podTerms(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
-	}
+	f.podTerms(a.PodAffinity)
 	f.text("|")
-	if a.PodAntiAffinity != nil {
-		f.podTerms(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
-	}
+	f.podTerms((*corev1.PodAffinity)(a.PodAntiAffinity)) // it has the same fields
 }
 
-func (f *fingerprint) podTerms(hard []corev1.PodAffinityTerm, soft []corev1.WeightedPodAffinityTerm) {
+func (f *fingerprint) podTerms(a *corev1.PodAffinity) {
+	if a == nil {
+		return
+	}
+	hard, soft := a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution
 	term := func(t *corev1.PodAffinityTerm) {
 		f.text(t.TopologyKey)
 		f.selector(t.LabelSelector)

@@ -1,7 +1,6 @@
 package podclass
 
 import (
-	"cmp"
 	"maps"
 	"runtime"
 	"slices"
@@ -14,14 +13,11 @@ import (
 // alone is how many pods one goroutine groups: starting another one costs more than grouping fewer.
 const alone = 1000
 
-// Group is [GroupAmong] without others and DaemonSets.
-func Group(pods []*corev1.Pod) [][]*corev1.Pod { return GroupAmong(pods, nil, nil) }
-
-// GroupAmong splits pods into classes of pods that are equal in all that bears on placement: each in the order of [Compare], and the classes
+// Group splits pods into classes of pods that are equal in all that bears on placement: each in the order of [Compare], and the classes
 // in the order of their first pods. Labels count that a selector of these pods, or required anti-affinity of others or of DaemonSets, looks at. It costs a
 // comparison of pointers for a pod that shares memory with its predecessor, and a text of the whole pod otherwise. The result does not
 // depend on the order of the arguments or the number of cores.
-func GroupAmong(pods, others []*corev1.Pod, daemonSets []*appsv1.DaemonSet) [][]*corev1.Pod {
+func Group(pods, others []*corev1.Pod, daemonSets []*appsv1.DaemonSet) [][]*corev1.Pod {
 	used := usedLabels(pods)
 	used.keptBy(others)
 	for _, d := range daemonSets {
@@ -43,16 +39,27 @@ func GroupAmong(pods, others []*corev1.Pod, daemonSets []*appsv1.DaemonSet) [][]
 	for _, class := range out {
 		Sort(class)
 	}
-	order := make([]int, len(out))
-	for i := range order {
-		order[i] = i
+	slices.SortFunc(out, func(a, b []*corev1.Pod) int { return Compare(a[0], b[0]) }) // no two pods have one name
+	return out
+}
+
+// Split splits groups of pods further, by a text that it asks for each pod. A group has its parts in the order of their first pods.
+func Split(groups [][]*corev1.Pod, by func(*corev1.Pod) string) [][]*corev1.Pod {
+	var out [][]*corev1.Pod
+	for _, pods := range groups {
+		at := map[string]int{}
+		for _, pod := range pods {
+			text := by(pod)
+			i, ok := at[text]
+			if !ok {
+				i = len(out)
+				at[text] = i
+				out = append(out, nil)
+			}
+			out[i] = append(out[i], pod)
+		}
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Or(Compare(out[a][0], out[b][0]), cmp.Compare(a, b)) })
-	sorted := make([][]*corev1.Pod, len(out))
-	for i, at := range order {
-		sorted[i] = out[at]
-	}
-	return sorted
+	return out
 }
 
 // grouping is classes in the order of their first pods, with their fingerprints.
@@ -89,12 +96,7 @@ func (g *grouping) class(print []byte) int {
 // join appends the pods of another grouping.
 func (g *grouping) join(o *grouping) {
 	for i, print := range o.prints {
-		id, ok := g.byPrint[print]
-		if !ok {
-			g.byPrint[print] = len(g.classes)
-			g.classes, g.prints = append(g.classes, o.classes[i]), append(g.prints, print)
-			continue
-		}
+		id := g.class([]byte(print))
 		g.classes[id] = append(g.classes[id], o.classes[i]...)
 	}
 }

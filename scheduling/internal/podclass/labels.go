@@ -6,13 +6,11 @@ import (
 )
 
 // labelUse is the label keys that selectors look at.
-type labelUse struct {
-	keys map[string]bool
-}
+type labelUse map[string]bool
 
 // usedLabels is the label keys in selectors of these pods.
 func usedLabels(pods []*corev1.Pod) labelUse {
-	u := labelUse{map[string]bool{}}
+	u := labelUse{}
 	var lastAffinity *corev1.Affinity
 	var lastSpreads []corev1.TopologySpreadConstraint
 	for _, p := range pods {
@@ -48,7 +46,7 @@ func (u labelUse) keptBy(others []*corev1.Pod) {
 
 func (u labelUse) add(keys []string) {
 	for _, k := range keys {
-		u.keys[k] = true
+		u[k] = true
 	}
 }
 
@@ -57,10 +55,10 @@ func (u labelUse) selector(s *metav1.LabelSelector) {
 		return
 	}
 	for k := range s.MatchLabels {
-		u.keys[k] = true
+		u[k] = true
 	}
 	for _, e := range s.MatchExpressions {
-		u.keys[e.Key] = true
+		u[e.Key] = true
 	}
 }
 
@@ -71,18 +69,15 @@ func (u labelUse) term(t *corev1.PodAffinityTerm) {
 }
 
 func (u labelUse) affinity(a *corev1.Affinity) {
-	each := func(hard []corev1.PodAffinityTerm, soft []corev1.WeightedPodAffinityTerm) {
-		for i := range hard {
-			u.term(&hard[i])
+	for _, terms := range []*corev1.PodAffinity{a.PodAffinity, (*corev1.PodAffinity)(a.PodAntiAffinity)} { // they have the same fields
+		if terms == nil {
+			continue
 		}
-		for i := range soft {
-			u.term(&soft[i].PodAffinityTerm)
+		for i := range terms.RequiredDuringSchedulingIgnoredDuringExecution {
+			u.term(&terms.RequiredDuringSchedulingIgnoredDuringExecution[i])
 		}
-	}
-	if a.PodAffinity != nil {
-		each(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
-	}
-	if a.PodAntiAffinity != nil {
-		each(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+		for i := range terms.PreferredDuringSchedulingIgnoredDuringExecution {
+			u.term(&terms.PreferredDuringSchedulingIgnoredDuringExecution[i].PodAffinityTerm)
+		}
 	}
 }

@@ -25,7 +25,7 @@ func pod(name, cpu string) *corev1.Pod {
 
 func ExampleGroup() {
 	pods := []*corev1.Pod{pod("web-10", "1"), pod("db-0", "2"), pod("web-9", "1000m")}
-	for _, class := range podclass.Group(pods) {
+	for _, class := range podclass.Group(pods, nil, nil) {
 		for _, p := range class {
 			fmt.Print(podclass.Name(p), " ")
 		}
@@ -37,14 +37,14 @@ func ExampleGroup() {
 	// shop/web-9 shop/web-10 take 1 each
 }
 
-func ExampleGroupAmong() {
+func ExampleGroup_others() {
 	web := func(name, version string) *corev1.Pod {
 		p := pod(name, "1")
 		p.Labels = map[string]string{"app": "web", "version": version}
 		return p
 	}
 	pods := []*corev1.Pod{web("web-0", "1"), web("web-1", "2")}
-	fmt.Println(len(podclass.Group(pods)), "class where nobody looks at versions")
+	fmt.Println(len(podclass.Group(pods, nil, nil)), "class where nobody looks at versions")
 
 	// A pod that runs already keeps the replicas of one version away from its zone.
 	running := web("old", "1")
@@ -54,7 +54,7 @@ func ExampleGroupAmong() {
 			MatchLabelKeys: []string{"version"}, TopologyKey: corev1.LabelTopologyZone,
 		}},
 	}}
-	fmt.Println(len(podclass.GroupAmong(pods, []*corev1.Pod{running}, nil)), "classes where it keeps one version away")
+	fmt.Println(len(podclass.Group(pods, []*corev1.Pod{running}, nil)), "classes where it keeps one version away")
 	// Output:
 	// 1 class where nobody looks at versions
 	// 2 classes where it keeps one version away
@@ -68,7 +68,7 @@ func TestPodsWithEphemeralVolumesAreNeverTheSame(t *testing.T) {
 	a.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
 	b.Spec = a.Spec
 	assert.False(t, podclass.SameTemplate(a, b))
-	assert.Len(t, podclass.Group([]*corev1.Pod{a, b}), 2)
+	assert.Len(t, podclass.Group([]*corev1.Pod{a, b}, nil, nil), 2)
 }
 
 func TestPrioritiesKeepPodsApart(t *testing.T) {
@@ -76,7 +76,7 @@ func TestPrioritiesKeepPodsApart(t *testing.T) {
 	zero := int32(0)
 	b.Spec.Priority = &zero
 	c.Spec.PriorityClassName = "high"
-	assert.Len(t, podclass.Group([]*corev1.Pod{a, b, c}), 3)
+	assert.Len(t, podclass.Group([]*corev1.Pod{a, b, c}, nil, nil), 3)
 }
 
 func TestNaturalOrder(t *testing.T) {
@@ -98,10 +98,10 @@ func TestGroupsDoNotDependOnCores(t *testing.T) {
 		pods = append(pods, p)
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	want := podclass.Group(pods)
+	want := podclass.Group(pods, nil, nil)
 	require.Greater(t, len(want), 300)
 	runtime.GOMAXPROCS(4)
-	got := podclass.Group(pods)
+	got := podclass.Group(pods, nil, nil)
 	require.Len(t, got, len(want))
 	for i := range want {
 		require.Equal(t, len(want[i]), len(got[i]))

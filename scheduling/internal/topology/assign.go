@@ -164,7 +164,7 @@ func (s *assigner) place(i int) bool {
 	if rc.want == 0 || len(rc.Domains) == 0 {
 		return false
 	}
-	if rc.follows {
+	if rc.Follows {
 		return s.placeNear(i)
 	}
 	if len(rc.keys) == 0 {
@@ -175,7 +175,7 @@ func (s *assigner) place(i int) bool {
 		s.take(i, 0, n, -1)
 		return true
 	}
-	moved := false
+	before := rc.want
 	for rc.want > 0 {
 		d := s.best(i)
 		if d < 0 {
@@ -189,32 +189,28 @@ func (s *assigner) place(i int) bool {
 			}
 		}
 		s.take(i, d, 1, bundle)
-		moved = true
 	}
-	return moved
+	return rc.want < before
 }
 
 // placeNear assigns pods with affinity by hostname one by one to the first domain where they can join the others.
 func (s *assigner) placeNear(i int) bool {
 	rc := s.classes[i]
-	moved := false
-	for rc.want > 0 {
-		found := false
+	before := rc.want
+	for found := true; found && rc.want > 0; {
+		found = false
 		for d := range rc.Domains {
 			if rc.isFull(d) || len(rc.keys) > 0 && !s.allowed(rc, d) {
 				continue
 			}
 			if b := s.seatNear(i, d); b >= 0 {
 				s.take(i, d, 1, b)
-				found, moved = true, true
+				found = true
 				break
 			}
 		}
-		if !found {
-			break
-		}
 	}
-	return moved
+	return rc.want < before
 }
 
 // unbounded is more pods than there are.

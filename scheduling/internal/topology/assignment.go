@@ -19,9 +19,10 @@ type Assignment struct {
 	Picks []Pick
 	// Unplaced is how many pods of each class have no domain.
 	Unplaced []int
+	// Facts are those that it was given.
+	Facts Facts
 
-	p     *Problem
-	facts Facts
+	p *Problem
 }
 
 // Lot is a number of equal units to pack: pods of one class and domain, or bundles of pods that must share a node.
@@ -79,15 +80,12 @@ func (p *Problem) Start() *Assignment {
 // and O(classes) for the others.
 func (p *Problem) Assign(f Facts) *Assignment {
 	s := p.newAssigner(f)
-	out := &Assignment{p: p, facts: f}
+	out := &Assignment{p: p, Facts: f}
 	out.Unplaced = s.run()
 	out.Classes, out.Picks = s.classes, s.picks
 	out.Lots = s.lots()
 	return out
 }
-
-// Facts are the facts of the assignment.
-func (st *Assignment) Facts() Facts { return st.facts }
 
 // placesAll reports whether all pods are placed.
 func (st *Assignment) placesAll() bool {
@@ -166,11 +164,9 @@ func (b *bundle) text() string {
 // Learn adds to the facts how many pods a relaxed class has at most in a domain, where missing pods could not be packed. It reports whether
 // another assignment can differ.
 func (st *Assignment) Learn(missing func(relaxed, domain int) int) (Facts, bool) {
-	next := st.facts
-	next.caps = maps.Clone(next.caps)
-	if next.caps == nil {
-		next.caps = map[[2]int]map[string]int{}
-	}
+	next := st.Facts
+	next.caps = map[[2]int]map[string]int{}
+	maps.Copy(next.caps, st.Facts.caps)
 	news := false
 	for i, rc := range st.Classes {
 		for d, n := range rc.Placed {
@@ -182,10 +178,8 @@ func (st *Assignment) Learn(missing func(relaxed, domain int) int) (Facts, bool)
 			if have, ok := next.caps[key][domain]; ok && have <= n-unpacked {
 				continue
 			}
-			caps := maps.Clone(next.caps[key]) // facts are immutable
-			if caps == nil {
-				caps = map[string]int{}
-			}
+			caps := map[string]int{} // facts are immutable
+			maps.Copy(caps, next.caps[key])
 			caps[domain] = n - unpacked
 			next.caps[key] = caps
 			// Pods without domains, preferences and groups would be assigned as before.

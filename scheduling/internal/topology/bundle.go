@@ -36,19 +36,14 @@ func (s *assigner) seatNear(i, d int) int {
 	if b := s.pairUp(i, d); b >= 0 {
 		return b
 	}
-	return s.alone(i, d)
-}
-
-// alone makes a bundle of one pod of the class, which others may join; -1 if it may not be the first.
-func (s *assigner) alone(i, d int) int {
-	if !s.first(s.classes[i], -1) {
-		return -1
-	}
-	if alone, ok := s.grow(&bundle{node: -1, required: requirements.AnyOf(requirements.Set{})}, i, d); ok {
-		return s.addBundle(alone)
+	if s.first(s.classes[i], -1) {
+		return s.addBundle(s.grow(empty(), i, d))
 	}
 	return -1
 }
+
+// empty is a bundle without pods on any node.
+func empty() *bundle { return &bundle{node: -1, required: requirements.AnyOf(requirements.Set{})} }
 
 // first reports whether one of the pods may be on a node alone: it meets its own affinity by hostname, and no other pod does anywhere, but
 // for running pods of the given node (-1 for none). InterPodAffinity lets such a first pod go anywhere.
@@ -120,7 +115,7 @@ func (s *assigner) joinBundle(i, d, b int) bool {
 		return false
 	}
 	if s.consistent(rc, d, bd) {
-		if grown, ok := s.join(bd, i, d); ok {
+		if grown := s.join(bd, i, d); grown != nil {
 			s.bundles[b] = grown
 			rc.bundled[d]++
 			return true
@@ -130,26 +125,26 @@ func (s *assigner) joinBundle(i, d, b int) bool {
 	return false
 }
 
-// join is the bundle with one more pod of the class; false if its node cannot hold it.
-func (s *assigner) join(b *bundle, i, d int) (*bundle, bool) {
+// join is the bundle with one more pod of the class; nil if its node cannot hold it.
+func (s *assigner) join(b *bundle, i, d int) *bundle {
 	if b.node < 0 {
 		return s.grow(b, i, d)
 	}
 	rc, node := s.classes[i], &s.p.nodes[b.node]
 	requests := s.beside(b, &s.p.classes[rc.Class])
 	if !fits(requests, s.freeOn(b.node)) || !rc.at.required.Compatible(node.Labels, requirements.Keys{}) || !s.p.contains(rc, d, node.Labels) {
-		return nil, false
+		return nil
 	}
-	grown, ok := s.grow(b, i, d)
+	grown := s.grow(b, i, d)
 	others := slices.DeleteFunc(s.bundlesOn(b.node), func(o *bundle) bool { return o == b })
-	if !ok || !s.tagsHold(grown, rc, node.Tags, node.Limits, others) {
-		return nil, false
+	if grown == nil || !s.tagsHold(grown, rc, node.Tags, node.Limits, others) {
+		return nil
 	}
 	left := s.freeOn(b.node)
 	for r, q := range requests { // it fits, so nothing overflows
 		left[r] -= q
 	}
-	return grown, true
+	return grown
 }
 
 // runs reports whether a member of a group by hostname runs on the node.
@@ -181,8 +176,11 @@ func (s *assigner) nodesOf(rc *RelaxedClass, d int) []int {
 	return out
 }
 
-// addBundle adds a bundle and returns its number.
+// addBundle adds a bundle and returns its number; -1 for nil.
 func (s *assigner) addBundle(b *bundle) int {
+	if b == nil {
+		return -1
+	}
 	for _, sl := range b.slots {
 		s.classes[sl.Relaxed].bundled[sl.Domain] += sl.Count
 	}
@@ -260,8 +258,8 @@ func (s *assigner) pairUp(i, d int) int {
 			continue
 		}
 		if s.fitTogether(i, d, p.relaxed, p.domain) {
-			if both := s.couple(i, d, p.relaxed, p.domain); both != nil {
-				return s.addBundle(both)
+			if b := s.addBundle(s.couple(i, d, p.relaxed, p.domain)); b >= 0 {
+				return b
 			}
 		}
 		p.never = true
@@ -289,7 +287,7 @@ func (s *assigner) findPairs(i, d int) {
 		for _, j := range s.levels[m] {
 			other := s.classes[j]
 			alone.slots[0].Relaxed = j
-			if j < near.seen || other.follows || !s.hasTargets(rc, alone) { // pods that follow others are in bundles already
+			if j < near.seen || other.Follows || !s.hasTargets(rc, alone) { // pods that follow others are in bundles already
 				continue
 			}
 			both := commonKeys(few[:0], rc, other)
@@ -308,29 +306,24 @@ func (s *assigner) findPairs(i, d int) {
 
 // couple is the bundle of a pod of class i in domain d and one of class j in domain e; nil if no node can hold both.
 func (s *assigner) couple(i, d, j, e int) *bundle {
-	start, ok := s.grow(&bundle{node: -1, required: requirements.AnyOf(requirements.Set{})}, j, e)
-	if !ok {
+	start := s.grow(empty(), j, e)
+	if start == nil {
 		return nil
 	}
-	grown, ok := s.grow(start, i, d)
-	if !ok {
-		return nil
-	}
-	return grown
+	return s.grow(start, i, d)
 }
 
-// grow is the bundle with one more pod of the class; false if no node could hold it.
-func (s *assigner) grow(b *bundle, i, d int) (*bundle, bool) {
+// grow is the bundle with one more pod of the class; nil if no node could hold it.
+func (s *assigner) grow(b *bundle, i, d int) *bundle {
 	rc := s.classes[i]
 	requests := slices.Clone(s.beside(b, &s.p.classes[rc.Class]))
 	for r, q := range b.requests {
 		if requests[r] += q; requests[r] < q {
-			return nil, false
+			return nil
 		}
 	}
-	cells := s.p.forBundles()
-	if b.node < 0 && !s.p.someNode(cells, requests, requirements.AnyOf(requirements.Set{})) { // most that fail do so here
-		return nil, false
+	if b.node < 0 && !s.p.someNode(requests, requirements.AnyOf(requirements.Set{})) { // most that fail do so here
+		return nil
 	}
 	out := &bundle{node: b.node, pods: b.pods + 1, slots: slices.Clone(b.slots), requests: requests, required: b.required}
 	at := slices.IndexFunc(out.slots, func(sl Slot) bool { return sl.Relaxed == i && sl.Domain == d })
@@ -343,12 +336,15 @@ func (s *assigner) grow(b *bundle, i, d int) (*bundle, bool) {
 		out.limits, out.passing = slices.Concat(b.limits, rc.lasting), slices.Concat(b.passing, rc.passing)
 	}
 	if !s.tagsHold(out, rc, nil, nil, nil) {
-		return nil, false
+		return nil
 	}
 	if at < 0 {
 		out.required = b.required.Intersect(s.required(rc, d))
 	}
-	return out, out.node >= 0 || s.p.someNode(cells, requests, out.required)
+	if out.node < 0 && !s.p.someNode(requests, out.required) {
+		return nil
+	}
+	return out
 }
 
 // tagsHold reports whether the bundle keeps all lasting limits on its node, and the passing ones of the class whose pod was added.
@@ -360,18 +356,7 @@ func (s *assigner) tagsHold(b *bundle, added *RelaxedClass, tags []string, limit
 	if len(all)+len(added.passing) == 0 {
 		return true
 	}
-	count := map[string]int{}
-	for _, t := range tags {
-		count[t]++
-	}
-	for _, t := range b.tags {
-		count[t]++
-	}
-	for _, o := range others {
-		for _, t := range o.tags {
-			count[t]++
-		}
-	}
+	count := countTags(tags, append(others, b)...)
 	for _, l := range all {
 		// Only limits that the bundle has, or whose tag it adds, can be broken by it.
 		if count[l.Tag] > l.Max && (slices.Contains(b.tags, l.Tag) || slices.Contains(b.limits, l)) {
@@ -381,24 +366,28 @@ func (s *assigner) tagsHold(b *bundle, added *RelaxedClass, tags []string, limit
 	return !slices.ContainsFunc(added.passing, func(l Limit) bool { return count[l.Tag] > l.Max })
 }
 
+// countTags counts tags, and those of bundles.
+func countTags(tags []string, bundles ...*bundle) map[string]int {
+	count := map[string]int{}
+	for _, t := range tags {
+		count[t]++
+	}
+	for _, b := range bundles {
+		for _, t := range b.tags {
+			count[t]++
+		}
+	}
+	return count
+}
+
 // limitsOf are the limits of a complete bundle. Passing limits that later pods of its node exceeded become the count that is reached.
 func (s *assigner) limitsOf(b *bundle) []Limit {
 	if len(b.passing) == 0 {
 		return b.limits
 	}
-	count := map[string]int{}
-	note := func(tags []string) {
-		for _, t := range tags {
-			count[t]++
-		}
-	}
-	if b.node < 0 {
-		note(b.tags)
-	} else {
-		note(s.p.nodes[b.node].Tags)
-		for _, o := range s.bundlesOn(b.node) {
-			note(o.tags)
-		}
+	count := countTags(b.tags)
+	if b.node >= 0 {
+		count = countTags(s.p.nodes[b.node].Tags, s.bundlesOn(b.node)...)
 	}
 	out := slices.Clone(b.limits)
 	for _, l := range b.passing {
@@ -409,20 +398,11 @@ func (s *assigner) limitsOf(b *bundle) []Limit {
 
 // begin ties a bundle of one pod of the class to an existing node, and returns its number; -1 if the node cannot hold it.
 func (s *assigner) begin(i, d, n int) int {
-	node := &s.p.nodes[n]
-	name, ok := node.value(corev1.LabelHostname)
+	name, ok := s.p.nodes[n].value(corev1.LabelHostname)
 	if !ok {
 		return -1
 	}
-	b, ok := s.grow(&bundle{node: n, required: requirements.AnyOf(requirements.MustOf(requirements.In(corev1.LabelHostname, name)))}, i, d)
-	if !ok || !fits(b.requests, s.freeOn(n)) || !s.tagsHold(b, s.classes[i], node.Tags, node.Limits, s.bundlesOn(n)) {
-		return -1
-	}
-	left := s.freeOn(n)
-	for r, q := range b.requests { // it fits, so nothing overflows
-		left[r] -= q
-	}
-	return s.addBundle(b)
+	return s.addBundle(s.join(&bundle{node: n, required: requirements.AnyOf(requirements.MustOf(requirements.In(corev1.LabelHostname, name)))}, i, d))
 }
 
 // tie assigns one pod of the class to an existing node, in a bundle that it has affinity to or shares something with, or in a new one. It
@@ -430,9 +410,9 @@ func (s *assigner) begin(i, d, n int) int {
 func (s *assigner) tie(i, d, n int) int {
 	rc := s.classes[i]
 	c := &s.p.classes[rc.Class]
-	if rc.follows || len(c.Shared) > 0 {
+	if rc.Follows || len(c.Shared) > 0 {
 		for _, b := range s.on[n] {
-			if (rc.follows || s.sharesWith(s.bundles[b], c)) && s.joinBundle(i, d, b) {
+			if (rc.Follows || s.sharesWith(s.bundles[b], c)) && s.joinBundle(i, d, b) {
 				return b
 			}
 		}

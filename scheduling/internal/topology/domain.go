@@ -47,15 +47,6 @@ func cellsOf(shapes func(yield func(Shape) bool)) []cell {
 	return out
 }
 
-// forBundles are the cells, which are made here if the problem has no groups.
-func (p *Problem) forBundles() []cell {
-	if len(p.groups) > 0 || p.shapes == nil {
-		return p.cells
-	}
-	p.memo.once.Do(func() { p.memo.cells = cellsOf(p.shapes) })
-	return p.memo.cells
-}
-
 func (c *cell) add(free []int64, price float64) {
 	for r, v := range free {
 		if v > 0 {
@@ -137,8 +128,9 @@ func (p *Problem) domains(rc *relaxed) []Domain {
 		}
 		return &out[id]
 	}
-	for i := range p.cells {
-		c := &p.cells[i]
+	cells := p.cells()
+	for i := range cells {
+		c := &cells[i]
 		if !required.Compatible(c.labels, requirements.Keys{}) || !c.holds(requests) {
 			continue
 		}
@@ -277,8 +269,7 @@ func (p *Problem) universeOf(id int32) universe {
 	offered, standing := map[string]bool{}, map[string]bool{}
 	anything := requirements.AnyOf(requirements.Set{})
 	only := []key{{name: g.key, id: g.keyID, filter: -1}}
-	for i := range p.cells {
-		c := &p.cells[i]
+	for _, c := range p.cells() {
 		if p.passes(g, c.labels) {
 			p.combinations(c.labels, anything, only, func(v []string) { offered[v[0]] = true })
 		}
@@ -329,7 +320,7 @@ func (p *Problem) actsWithinNode() []bool {
 
 // onlyStanding reports whether the group's filter passes existing nodes only, and at most mostStanding.
 func (p *Problem) onlyStanding(g *group) bool {
-	if slices.ContainsFunc(p.cells, func(c cell) bool { return p.passes(g, c.labels) }) {
+	if slices.ContainsFunc(p.cells(), func(c cell) bool { return p.passes(g, c.labels) }) {
 		return false
 	}
 	n := 0

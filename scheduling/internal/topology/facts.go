@@ -65,11 +65,9 @@ func (f Facts) Order(classes int) []int {
 
 // Blame is the facts with more blame for these classes, and for all that they have affinity to, directly or not.
 func (st *Assignment) Blame(unplaced []int) Facts {
-	out := st.facts.next()
-	out.blame = maps.Clone(out.blame)
-	if out.blame == nil {
-		out.blame = map[int]int{}
-	}
+	out := st.Facts.next()
+	out.blame = map[int]int{}
+	maps.Copy(out.blame, st.Facts.blame)
 	all := slices.Clone(unplaced)
 	for k := 0; k < len(all); k++ {
 		for _, t := range st.p.classes[all[k]].all.Terms {
@@ -91,7 +89,7 @@ func (st *Assignment) Blame(unplaced []int) Facts {
 
 // Vary is the facts with other choices of domains; variant is 1 or more.
 func (st *Assignment) Vary(variant int) Facts {
-	out := st.facts.next()
+	out := st.Facts.next()
 	out.variant = variant
 	return out
 }
@@ -121,7 +119,7 @@ func mix(x uint64) uint64 {
 // was closed.
 func (st *Assignment) Close(unplaced []int) (Facts, bool) {
 	closed := map[closedKey]bool{}
-	if c := st.facts.closed; c != nil {
+	if c := st.Facts.closed; c != nil {
 		maps.Copy(closed, c.domains)
 	}
 	before := len(closed)
@@ -134,7 +132,7 @@ func (st *Assignment) Close(unplaced []int) (Facts, bool) {
 				continue
 			}
 			held := st.held(sp.Group)
-			for _, v := range st.p.universe(sp.Group, st.facts.closed) {
+			for _, v := range st.p.universe(sp.Group, st.Facts.closed) {
 				if k := st.p.closedKey(sp.Group, v); len(held) > 0 && !held[v] && !st.p.stands(k) {
 					closed[k] = true
 				}
@@ -145,7 +143,7 @@ func (st *Assignment) Close(unplaced []int) (Facts, bool) {
 		return Facts{}, false
 	}
 	open := st.p.keepNeeded(closed)
-	out := st.facts.next()
+	out := st.Facts.next()
 	out.closed = &closing{domains: closed, open: open, classes: map[[2]int][]Domain{}, universes: map[int32][]string{}}
 	return out, len(closed) > before
 }
@@ -211,18 +209,16 @@ func (p *Problem) keepNeeded(closed map[closedKey]bool) requirements.Alternative
 			continue
 		}
 		required := c.relax(len(c.soft)).required
-		if p.someNode(p.cells, c.Requests, required.Intersect(open)) {
+		if p.someNode(c.Requests, required.Intersect(open)) {
 			continue
 		}
-		for _, k := range slices.SortedFunc(maps.Keys(closed), compareClosed) {
+		maps.DeleteFunc(closed, func(k closedKey, _ bool) bool {
 			there := requirements.AnyOf(requirements.MustOf(requirements.In(k.key, k.value)))
 			if k.filter >= 0 {
 				there = there.Intersect(p.filters[k.filter].on(filterIn))
 			}
-			if p.someNode(p.cells, c.Requests, required.Intersect(there)) {
-				delete(closed, k)
-			}
-		}
+			return p.someNode(c.Requests, required.Intersect(there))
+		})
 		open = p.open(closed)
 	}
 	return open
@@ -242,7 +238,7 @@ func (p *Problem) open(closed map[closedKey]bool) requirements.Alternatives {
 		}
 		elsewhere := requirements.AnyOf(requirements.MustOf(requirements.NotIn(all[from].key, values...)))
 		if f := all[from].filter; f >= 0 {
-			elsewhere = requirements.AnyOf(slices.Collect(concat(elsewhere, p.filters[f].on(filterOut)))...)
+			elsewhere = either(elsewhere, p.filters[f].on(filterOut))
 		}
 		out = out.Intersect(elsewhere)
 		from = to
@@ -255,18 +251,15 @@ func (p *Problem) Holdable(class int) bool {
 	c := &p.classes[class]
 	rc := p.relaxed(class, len(c.soft))
 	return remembered(&p.memo.mu, p.memo.held, class, func() bool {
-		return len(p.suitable(rc)) > 0 || p.someNode(p.forBundles(), c.Requests, rc.at.required)
+		return len(p.suitable(rc)) > 0 || p.someNode(c.Requests, rc.at.required)
 	})
 }
 
-// someNode reports whether some node, existing or of these cells, suits the requests and requirements.
-func (p *Problem) someNode(cells []cell, requests []int64, required requirements.Alternatives) bool {
-	for i := range cells {
-		if cells[i].holds(requests) && required.Compatible(cells[i].labels, requirements.Keys{}) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(p.nodes, func(n Node) bool {
+// someNode reports whether some node, existing or to buy, suits the requests and requirements.
+func (p *Problem) someNode(requests []int64, required requirements.Alternatives) bool {
+	return slices.ContainsFunc(p.cells(), func(c cell) bool {
+		return c.holds(requests) && required.Compatible(c.labels, requirements.Keys{})
+	}) || slices.ContainsFunc(p.nodes, func(n Node) bool {
 		return fits(requests, n.Free) && required.Compatible(n.Labels, requirements.Keys{})
 	})
 }

@@ -183,19 +183,12 @@ func (f *nodeFilter) on(side string) requirements.Alternatives {
 		return out
 	}
 	unsaid = unsaid.Intersect(requirements.AnyOf(requirements.MustOf(requirements.DoesNotExist(f.key))))
-	return requirements.AnyOf(slices.Collect(concat(out, unsaid))...)
+	return either(out, unsaid)
 }
 
-func concat(lists ...requirements.Alternatives) func(yield func(requirements.Set) bool) {
-	return func(yield func(requirements.Set) bool) {
-		for _, l := range lists {
-			for s := range l.All() {
-				if !yield(s) {
-					return
-				}
-			}
-		}
-	}
+// either is the alternatives of both.
+func either(a, b requirements.Alternatives) requirements.Alternatives {
+	return requirements.AnyOf(slices.AppendSeq(slices.Collect(a.All()), b.All())...)
 }
 
 // pin is what the labels of a node in the domain must satisfy.

@@ -27,6 +27,7 @@ package topology
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -137,9 +138,8 @@ type Problem struct {
 	keeps       [][]interpod.Constraints
 	kept        []bool // by group: a running pod has anti-affinity to it
 	daemons     []daemon
-	cells       []cell
-	withinNode  []bool // by group: its constraints act within one node, and are tags and limits
-	shapes      func(yield func(Shape) bool)
+	withinNode  []bool        // by group: its constraints act within one node, and are tags and limits
+	cells       func() []cell // what can be bought; computed once, where something asks
 	ignoresSoft bool
 	memo        *memo
 }
@@ -150,7 +150,7 @@ func New(in Input) (*Problem, []ClassError) {
 	hostless := slices.ContainsFunc(in.Nodes, func(n Node) bool { return !n.Labels.Has(corev1.LabelHostname) })
 	p := &Problem{
 		classes: make([]class, len(in.Classes)), nodes: slices.Clone(in.Nodes), index: interpod.NewIndex(in.Aliases, in.Namespaces, hostless),
-		values: &interpod.Values{}, ignoresSoft: in.IgnorePreferences, memo: newMemo(),
+		values: &interpod.Values{}, ignoresSoft: in.IgnorePreferences, memo: newMemo(), cells: func() []cell { return nil },
 	}
 	ratios := map[int32]ratio{}
 	var bad []ClassError
@@ -192,17 +192,14 @@ func (p *Problem) Read() (index *interpod.Index, classes []interpod.Constraints,
 }
 
 // WithShapes is the problem with other shapes. Labels must include those of [Problem.Keys], of the classes' requirements and of
-// [Problem.Sides]. Slices of offerings are not kept. It costs one text of labels for each offering.
+// [Problem.Sides]. Slices of offerings are not kept. The first look at what can be bought costs one text of labels for each offering.
 func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 	out := *p
-	out.cells, out.shapes, out.memo = nil, shapes, newMemo()
-	if len(p.groups) > 0 {
-		out.cells = cellsOf(shapes)
-	}
+	out.cells, out.memo = sync.OnceValue(func() []cell { return cellsOf(shapes) }), newMemo()
 	out.filters = slices.Clone(p.filters)
 	for i := range out.filters {
 		f := &out.filters[i]
-		f.open = f.split && slices.ContainsFunc(out.cells, func(c cell) bool { return !c.labels.Has(f.key) })
+		f.open = f.split && slices.ContainsFunc(out.cells(), func(c cell) bool { return !c.labels.Has(f.key) })
 	}
 	out.withinNode = out.actsWithinNode()
 	return &out

@@ -30,6 +30,8 @@ type RelaxedClass struct {
 type relaxed struct {
 	// Class is the position in the input, and Level how many preferences were given up.
 	Class, Level int
+	// Follows says that the pods have affinity by hostname.
+	Follows bool
 
 	at      relaxation
 	keys    []key
@@ -39,14 +41,13 @@ type relaxed struct {
 	tags    []string
 	lasting []Limit // hold as long as a pod is on the node
 	passing []Limit // hold when a pod is bound
-	follows bool    // has affinity by hostname
 	shared  *domainSet
 }
 
 // domainSet is the domains of all relaxed classes with the same requirements, requests and keys.
 type domainSet struct {
 	list   []Domain
-	pinned []requirements.Alternatives // by domain, what its nodes must satisfy; impossible until it is computed
+	pinned map[int]requirements.Alternatives // by domain, what its nodes must satisfy
 }
 
 // membership is a group that counts the class, and the position of its filter among the keys; -1 if all nodes of the class pass it.
@@ -54,9 +55,6 @@ type membership struct {
 	group  int32
 	filter int
 }
-
-// Follows reports whether the pods have affinity by hostname.
-func (rc *RelaxedClass) Follows() bool { return rc.follows }
 
 // relaxed is the index of a class at a level in s.classes; the first call adds it.
 func (s *assigner) relaxed(class, level int) int {
@@ -90,7 +88,7 @@ func (s *assigner) relaxed(class, level int) int {
 			rc.most[d] = min(most, rc.most[d])
 		}
 	}
-	if rc.follows || len(s.p.classes[class].Shared) > 0 {
+	if rc.Follows || len(s.p.classes[class].Shared) > 0 {
 		rc.near = make([]company, n)
 	}
 	for _, t := range rc.at.Terms {
@@ -131,13 +129,12 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 		rc.domains = []Domain{{node: -1, at: slices.Repeat([]int32{interpod.Absent}, len(p.index.Keys()))}}
 	} else {
 		rc.shared = p.memo.domains(rc, c, func() *domainSet {
-			list := p.domains(rc)
-			return &domainSet{list, make([]requirements.Alternatives, len(list))}
+			return &domainSet{p.domains(rc), map[int]requirements.Alternatives{}}
 		})
 		rc.domains = rc.shared.list
 	}
 	rc.rank = p.rank(&rc.at)
-	rc.follows = slices.ContainsFunc(rc.at.Terms, func(t interpod.Term) bool { return !t.Anti && p.withinNode[t.Group] })
+	rc.Follows = slices.ContainsFunc(rc.at.Terms, func(t interpod.Term) bool { return !t.Anti && p.withinNode[t.Group] })
 	return rc
 }
 
@@ -147,7 +144,9 @@ func (s *assigner) required(rc *RelaxedClass, d int) requirements.Alternatives {
 		return rc.at.required
 	}
 	dom := &rc.Domains[d]
-	return s.p.memo.pinned(rc.shared, dom.set, func() requirements.Alternatives { return rc.at.required.Intersect(s.p.pin(rc.keys, dom)) })
+	return remembered(&s.p.memo.mu, rc.shared.pinned, dom.set, func() requirements.Alternatives {
+		return rc.at.required.Intersect(s.p.pin(rc.keys, dom))
+	})
 }
 
 // keysOf lists the keys of a class's domains at a level: those of its constraints, and of groups that count it, with their filters where
@@ -212,7 +211,7 @@ func (p *Problem) closedByFilter(closed *closing, rc *relaxed, d *Domain) bool {
 		}
 		left := rc.at.required.Intersect(p.pin(rc.keys, d)).Intersect(p.filters[c.filter].on(filterOut))
 		requests := p.classes[rc.Class].Requests
-		if !slices.ContainsFunc(p.cells, func(c cell) bool { return c.holds(requests) && left.Compatible(c.labels, requirements.Keys{}) }) {
+		if !slices.ContainsFunc(p.cells(), func(c cell) bool { return c.holds(requests) && left.Compatible(c.labels, requirements.Keys{}) }) {
 			return true
 		}
 	}
@@ -296,8 +295,6 @@ type memo struct {
 	sets      map[string]*domainSet
 	couples   map[coupled]bool
 	held      map[int]bool // by class
-	once      sync.Once
-	cells     []cell
 }
 
 func newMemo() *memo {
@@ -330,16 +327,6 @@ func (m *memo) domains(rc *relaxed, c *class, make func() *domainSet) *domainSet
 		key = append(append(key, sh.Name...), 0)
 	}
 	return remembered(&m.mu, m.sets, string(key), make)
-}
-
-// pinned is what the nodes of a domain must satisfy. An impossible requirement is computed again.
-func (m *memo) pinned(set *domainSet, d int, make func() requirements.Alternatives) requirements.Alternatives {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if set.pinned[d].IsImpossible() {
-		set.pinned[d] = make()
-	}
-	return set.pinned[d]
 }
 
 // remembered is the value of the key, which make computes if it is missing. Two callers at once may both compute it.

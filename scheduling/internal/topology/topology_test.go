@@ -303,7 +303,7 @@ func TestBundles(t *testing.T) {
 		require.Len(t, st.Lots, 2, "two nodes with a different number of followers")
 		for _, lot := range st.Lots {
 			assert.Equal(t, 0, st.Classes[lot.Slots[0].Relaxed].Class, "the pod that they follow is first")
-			assert.True(t, st.Classes[lot.Slots[1].Relaxed].Follows())
+			assert.True(t, st.Classes[lot.Slots[1].Relaxed].Follows)
 		}
 		assert.Equal(t, []int{0, 0}, st.Unplaced)
 	})

@@ -57,7 +57,7 @@ func (x *Index) attached(running []*corev1.Pod, driver string) int {
 
 // drivers are the drivers of the volumes that the pods use, by volume.
 func (x *Index) drivers(running []*corev1.Pod) map[string]string {
-	var out map[string]string
+	out := map[string]string{}
 	for _, pod := range running {
 		for i := range pod.Spec.Volumes {
 			name := claimName(pod, &pod.Spec.Volumes[i])
@@ -65,9 +65,6 @@ func (x *Index) drivers(running []*corev1.Pod) map[string]string {
 				continue
 			}
 			if claim := x.claimOf(pod, &pod.Spec.Volumes[i], name); claim != nil {
-				if out == nil {
-					out = map[string]string{}
-				}
 				out[nameOf(claim)] = x.driver(x.persistent[claim.Spec.VolumeName], claim)
 			}
 		}

@@ -3,6 +3,7 @@ package nodespec
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -99,7 +100,7 @@ func (r *Report) Name(path, name string) {
 // Quantities checks a resource list: no negative values, and no misspelt names of resources without a domain, which would limit nothing.
 func (r *Report) Quantities(path string, list corev1.ResourceList) {
 	known := []string{"cpu", "memory", "ephemeral-storage", "pods", "nodes"}
-	for _, name := range sortedKeys(list) {
+	for _, name := range slices.Sorted(maps.Keys(list)) {
 		at := path + strictjson.MapKey(string(name))
 		q := list[name]
 		if q.Sign() < 0 {
@@ -111,15 +112,6 @@ func (r *Report) Quantities(path string, list corev1.ResourceList) {
 			r.Add(at, "unknown resource%s", hint)
 		}
 	}
-}
-
-func sortedKeys[K ~string, V any](m map[K]V) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // Never is the word for a duration without end.

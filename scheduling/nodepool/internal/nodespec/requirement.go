@@ -3,6 +3,7 @@ package nodespec
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -229,7 +230,7 @@ func inDomain(domain, parent string) bool {
 // Labels checks the labels that a pool puts on its nodes, and that none contradicts the requirements.
 func (r *Report) Labels(path string, labels map[string]string, set requirements.Set, rules Rules) {
 	aliases := requirements.KubernetesAliases()
-	for _, key := range sortedKeys(labels) {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		at := path + strictjson.MapKey(key)
 		before := len(r.Problems)
 		for _, msg := range validation.IsQualifiedName(key) {
@@ -249,7 +250,7 @@ func (r *Report) Labels(path string, labels map[string]string, set requirements.
 
 // Annotations checks the keys of annotations.
 func (r *Report) Annotations(path string, annotations map[string]string) {
-	for _, key := range sortedKeys(annotations) {
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		for _, msg := range validation.IsQualifiedName(strings.ToLower(key)) {
 			r.Add(path+strictjson.MapKey(key), "key %s: %s", strictjson.Quote(key), msg)
 		}

@@ -2,7 +2,6 @@ package nodespec
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -47,8 +46,6 @@ func (r *Report) Taint(at string, t corev1.Taint) {
 	for _, msg := range validation.IsValidLabelValue(t.Value) {
 		r.Add(at+".value", "%s: %s", strictjson.Quote(t.Value), msg)
 	}
-	effects := []string{string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute)}
-	if !slices.Contains(effects, string(t.Effect)) {
-		r.OneOf(at+".effect", string(t.Effect), effects...)
-	}
+	r.OneOf(at+".effect", string(t.Effect),
+		string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute))
 }
