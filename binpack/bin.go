@@ -146,6 +146,22 @@ func (f *filler) place(b *bin, item, k int, v *variant, mask uint64, open int32)
 	f.want[item] -= k
 }
 
+// withdraw takes the bin and what it holds off all budgets and counts.
+func (f *filler) withdraw(b *bin) { f.count(b, -1) }
+
+// count adds the bin and what it holds to all budgets and counts; sign -1 takes it off.
+func (f *filler) count(b *bin, sign int) {
+	if b.node < 0 {
+		f.charge(b.typ, int(b.charged), int64(sign))
+	}
+	f.exposeAll(f.capacityPool(b), b.shares, sign)
+	for _, x := range b.shares {
+		f.want[x.Item] -= sign * x.Count
+	}
+}
+
+func (f *filler) tierOf(t int32) int32 { return f.in.tierOfPool[f.in.problem.Types[t].Pool] }
+
 // joined merges the shares of an item. An item may come in several turns: a budget or variant may admit some copies now and
 // others later.
 func joined(shares []Share) []Share {

@@ -156,6 +156,36 @@ type solved struct {
 	worth []float64
 }
 
+// guide is what the relaxation of a tier knows of its items and types.
+type guide struct {
+	worth []float64 // by item: the price that a copy accounts for; 0 where nothing is known
+	types []binType // what the relaxation did not rule out, the most worth for its price first
+}
+
+func (p *planner) guide(tier int) guide {
+	g := guide{worth: make([]float64, len(p.in.problem.Items))}
+	s := &p.solved[tier]
+	if s.relaxation == nil {
+		for _, t := range p.in.tiers[tier].types {
+			g.types = append(g.types, binType{typ: t, mask: 1<<len(p.in.problem.Types[t].Offerings) - 1})
+		}
+		return g
+	}
+	for class, members := range s.members {
+		for _, i := range members {
+			g.worth[i] = s.worth[class]
+		}
+	}
+	var knap relax.Knapsack
+	for _, k := range s.model.Ranked(&knap, s.worth) {
+		if s.types[k].nodes == nil { // to buy
+			g.types = append(g.types, s.types[k])
+		}
+	}
+	p.budget.Take(knap.Steps())
+	return g
+}
+
 // pack returns the layout; ok is false if it was stopped before anything was placed.
 func (p *planner) pack() (l Layout, ok bool) {
 	in, f := p.in, p.f
