@@ -24,7 +24,7 @@ type repacker struct {
 
 	// The state of a round.
 	tier    int32
-	blinks  bool          // some items are passed over, and scores are noisy (J. Christiaens, G. Vanden Berghe, 2020)
+	blinks  bool          // some items are passed over, and fewer types tried (J. Christiaens, G. Vanden Berghe, 2020)
 	scarce  float64       // how much a new bin's share of the budgets counts, from 0 to 1; what it costs counts the rest
 	items   []int         // those of the removed bins and emptied nodes, and some of the missing ones
 	classes []relax.Class // the items, as knap takes them
@@ -346,7 +346,11 @@ func (s *repacker) openAny(at int) bool {
 		}
 		return part
 	}
-	for range openTypes {
+	tries := openTypes
+	if s.blinks {
+		tries = 1 + s.draw.Below(openTypes)
+	}
+	for range tries {
 		if !s.budget.Take(openSteps) {
 			break
 		}
@@ -362,14 +366,13 @@ func (s *repacker) openAny(at int) bool {
 		}
 		held += s.fill(&b)
 		s.withdraw(&b)
-		if held > promising*most*took(t, int(b.charged)) {
+		if part := took(t, int(b.charged)); held > promising*most*part {
 			s.budget.Take(len(s.in.tiers[s.tier].types))
 			u, j := s.cheapestChoice(&b)
-			score := held / took(u, j)
-			if s.blinks {
-				score *= 1 + s.draw.Unit()
+			if took(u, j) > part { // the cheaper one takes more of the budgets
+				u, j = t, int(b.charged)
 			}
-			if score > most {
+			if score := held / took(u, j); score > most {
 				b, best, most, choice = best, b, score, Choice{int(u), j}
 			}
 		}
