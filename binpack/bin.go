@@ -162,17 +162,16 @@ func (f *filler) count(b *bin, sign int) {
 
 func (f *filler) tierOf(t int32) int32 { return f.in.tierOfPool[f.in.problem.Types[t].Pool] }
 
-// joined merges the shares of an item. An item may come in several turns: a budget or variant may admit some copies now and
-// others later.
-func joined(shares []Share) []Share {
-	at := make(map[int]int, len(shares))
+// joined returns the shares in the order of items, one for each. An item may come in several turns: a budget or variant may admit some
+// copies now and others later.
+func (in *Instance) joined(shares []Share) []Share {
+	slices.SortStableFunc(shares, func(a, b Share) int { return in.rank[a.Item] - in.rank[b.Item] })
 	out := shares[:0]
 	for _, s := range shares {
-		if k, ok := at[s.Item]; ok {
-			out[k].Count += s.Count
+		if n := len(out); n > 0 && out[n-1].Item == s.Item {
+			out[n-1].Count += s.Count
 			continue
 		}
-		at[s.Item] = len(out)
 		out = append(out, s)
 	}
 	return out

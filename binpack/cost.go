@@ -384,7 +384,6 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) {
 			f.charge(typ, int(b.charged), -1)
 			continue
 		}
-		slices.SortStableFunc(b.shares, func(x, y Share) int { return in.rank[x.Item] - in.rank[y.Item] })
 		f.bins = append(f.bins, b)
 	}
 }

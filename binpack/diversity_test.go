@@ -114,8 +114,8 @@ func ExampleDiversity() {
 	}
 	fmt.Println(plan.Cost, err)
 	// Output:
-	// large in a 2
 	// large in b 2
+	// large in a 2
 	// 210 <nil>
 }
 
@@ -130,5 +130,5 @@ func ExampleOffering_commitment() {
 		}}},
 	}, nil)
 	fmt.Println(plan.Bins[0].Offering, plan.Bins[1].Offering, plan.Cost, plan.Bound.Price, err)
-	// Output: 0 1 60 60 <nil>
+	// Output: 1 0 60 60 <nil>
 }

@@ -286,15 +286,15 @@ func (p *profile) reaches(t int32) bool {
 	return false
 }
 
-// finish right-sizes every bin and returns the layout.
+// finish right-sizes every bin and returns the layout, with bins in the order of their first items, the dearest first.
 func (f *filler) finish() Layout {
 	l := Layout{Nodes: make([][]Share, len(f.nodes))}
 	for n := range f.nodes {
-		l.Nodes[n] = joined(f.nodes[n].shares)
+		l.Nodes[n] = f.in.joined(f.nodes[n].shares)
 	}
 	for i := range f.bins {
 		b := &f.bins[i]
-		b.shares = joined(b.shares)
+		b.shares = f.in.joined(b.shares)
 		f.charge(b.typ, int(b.charged), -1)
 		f.exposeAll(f.capacityPool(b), b.shares, -1)
 		t, j := f.cheapestChoice(b)
@@ -302,6 +302,9 @@ func (f *filler) finish() Layout {
 		f.exposeAll(f.in.diverse.pool(int(t), j), b.shares, 1)
 		l.Bins = append(l.Bins, Bin{int(t), j, b.shares})
 	}
+	slices.SortStableFunc(l.Bins, func(a, b Bin) int {
+		return cmp.Or(f.in.rank[a.Shares[0].Item]-f.in.rank[b.Shares[0].Item], cmp.Compare(f.in.price(Choice{b.Type, b.Offering}), f.in.price(Choice{a.Type, a.Offering})))
+	})
 	return l
 }
 

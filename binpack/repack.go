@@ -1,7 +1,6 @@
 package binpack
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -62,9 +61,6 @@ func (p *planner) repack(l Layout) Layout {
 			idle = 0
 		}
 	}
-	slices.SortStableFunc(s.bins, func(a, b bin) int {
-		return cmp.Or(in.rank[a.shares[0].Item]-in.rank[b.shares[0].Item], cmp.Compare(s.price(&a), s.price(&b)))
-	})
 	return s.finish()
 }
 
