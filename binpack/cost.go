@@ -81,8 +81,8 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, hints []hint, better 
 	if ok && in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
 		best, bestCost, better = l, in.objectiveOf(l), true
 	}
-	if p.open || p.loose {
-		p.budget.Left = r.budget(in).Left / repackPart
+	if (p.open || p.loose) && !r.stopped() {
+		p.budget.Left = p.total / repackPart
 		if l = p.repack(best); in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
 			return l, p.hints, true
 		}
@@ -91,7 +91,13 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, hints []hint, better 
 }
 
 func (r *run) planner(in *Instance) *planner {
-	return &planner{run: r, in: in, f: newFiller(in), ceiling: math.MaxInt64, budget: r.budget(in), solved: make([]solved, len(in.tiers))}
+	b := r.budget(in)
+	return &planner{run: r, in: in, f: newFiller(in), ceiling: math.MaxInt64, budget: b, total: b.Left, solved: make([]solved, len(in.tiers))}
+}
+
+// work is the fraction of all steps that are used, those for packing again included, if so many are left.
+func (p *planner) work(left int) float64 {
+	return 1 - float64(max(left, 0))/float64(p.total+p.total/repackPart)
 }
 
 // copies counts the copies of all items.
@@ -143,6 +149,7 @@ type planner struct {
 	in      *Instance
 	f       *filler
 	budget  *relax.Budget
+	total   int   // steps of the budget at first
 	ceiling Price // the price of a layout that places everything
 	loose   bool  // rules that the relaxation leaves out make a difference
 	open    bool  // some relaxation's packing may not be its cheapest
@@ -246,11 +253,10 @@ func (p *planner) tier(k int) {
 		return
 	}
 	task := relax.Task{Grain: int64(p.in.grain), Enough: enoughGap}
-	total := p.budget.Left // each tier gets an equal part of what the earlier ones left
-	part := p.budget.Split(total / (len(p.in.tiers) - k))
+	part := p.budget.Split(p.budget.Left / (len(p.in.tiers) - k)) // each tier gets an equal part of what the earlier ones left
 	if p.report != nil && whole {
 		task.Report = func(bound, price float64) {
-			p.report(Progress{Bound: Price(bound), Price: Price(price), Work: 1 - float64(max(p.budget.Left+part.Left, 0))/float64(max(total, 1))})
+			p.report(Progress{Bound: Price(bound), Price: Price(price), Work: p.work(p.budget.Left + part.Left + p.total/repackPart)})
 		}
 	}
 	s := r.model.Solve(task, part)

@@ -58,7 +58,9 @@ func (p *planner) repack(l Layout) Layout {
 			break
 		}
 		if s.round() {
-			idle = 0
+			if idle = 0; p.report != nil {
+				p.report(Progress{Bound: min(floor, s.cost), Price: s.cost, Work: p.work(s.budget.Left)})
+			}
 		}
 	}
 	return s.finish()

@@ -22,9 +22,11 @@ func TestAPlanThatIsStopped(t *testing.T) {
 	require.NoError(t, err)
 	first, err := in.Pack(t.Context(), &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
 	require.NoError(t, err)
-	whole, err := in.Pack(t.Context(), nil)
+	var last binpack.Progress
+	whole, err := in.Pack(t.Context(), &binpack.Options{Progress: func(p binpack.Progress) { last = p }})
 	require.NoError(t, err)
 	require.False(t, whole.Stopped)
+	require.Equal(t, whole.Objective, last.Price, "the last gain is reported")
 	for reports := range 6 {
 		ctx, cancel := context.WithCancel(t.Context())
 		if reports == 0 {
