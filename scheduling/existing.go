@@ -193,7 +193,7 @@ func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 
 func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Totals[[]int64]) ExistingNode {
 	n, lasting := m.node, m.taints
-	r := ExistingNode{Node: n, InFlight: m.inFlight, Starting: m.starting, running: pods, attached: p.volumes.Attached(pods), taints: lasting, labels: m.labels}
+	r := ExistingNode{Node: n, InFlight: m.inFlight, Starting: m.starting, running: pods, attached: p.volumes.Attached(pods), Taints: lasting, labels: m.labels}
 	r.labels[taints.Key] = taints.Value(p.taints.Intern(lasting))
 	r.Labels = requirements.FromLabels(r.labels)
 
@@ -239,7 +239,7 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 	for i, d := range p.daemons {
 		if !present[i] && taints.Tolerates(d.pod.Spec.Tolerations, lasting) && d.required.Compatible(r.Labels, requirements.Keys{}) {
 			take(d.vector, d.ports) // even if a taken port keeps it away, which may end
-			r.expected = append(r.expected, i)
+			r.expected, r.DaemonSets = append(r.expected, i), append(r.DaemonSets, podclass.Name(d.pod))
 			short := slices.IndexFunc(r.Free, func(f int64) bool { return f < 0 })
 			taken := slices.IndexFunc(d.ports, func(port hostport.Port) bool { return slices.ContainsFunc(ports, port.Conflicts) })
 			if short >= 0 {

@@ -112,10 +112,13 @@ type ExistingNode struct {
 	Free []int64
 	// Labels are all labels of the node, and its name under the key of matchFields.
 	Labels requirements.Set
-	Tags   []string
-	Limits []Limit
+	// Taints are those that last: temporary ones of its start are left out.
+	Taints []corev1.Taint
+	// DaemonSets names those that are still to start a pod there, as namespace/name. Free is reduced for them.
+	DaemonSets []string
+	Tags       []string
+	Limits     []Limit
 
-	taints   []corev1.Taint    // that last
 	labels   map[string]string // those of Labels, without the sides of node filters
 	running  []*corev1.Pod
 	attached []string        // volumes in use there

@@ -143,7 +143,7 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 		r := &s.p.Existing[i]
 		lacks, _ := s.p.shortage(c, s.p.spare(c, r, s.freeLeft(i)))
 		switch {
-		case !taints.Tolerates(c.Template.Spec.Tolerations, r.taints):
+		case !taints.Tolerates(c.Template.Spec.Tolerations, r.Taints):
 			tainted++
 		case !c.Required.Compatible(r.Labels, requirements.Keys{}):
 			labels++

@@ -74,7 +74,7 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 	for i := range p.Existing {
 		r, n := &p.Existing[i], &v.nodes[i]
 		n.Free, n.Shared, n.Ports, n.labels = r.Free, r.attached, slices.Clone(r.ports), r.labels
-		v.cluster.Describe(&n.Node, r.labels, r.taints)
+		v.cluster.Describe(&n.Node, r.labels, r.Taints)
 	}
 	v.cluster.Start()
 	for i := range v.nodes {

@@ -3,6 +3,7 @@ package whatif
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -67,13 +68,16 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	e.weigh()
 	e.compileNodes(&s)
 	e.cluster.Start()
-	if slices.ContainsFunc(e.nodes, func(n node) bool { return n.leaving || n.inFlight || slices.ContainsFunc(n.pods, e.terminates) }) {
+	if slices.ContainsFunc(e.nodes, func(n node) bool {
+		return n.shifts() || len(n.daemons) > 0 || slices.ContainsFunc(n.pods, e.terminates)
+	}) {
 		e.cluster.Low = interpod.NewState(e.index, e.cluster.Values)
 	}
 	for i := range e.nodes {
 		for _, p := range e.nodes[i].pods {
 			e.count(p, &e.nodes[i], 1)
 		}
+		e.countDaemons(&e.nodes[i], 1)
 		e.countNode(&e.nodes[i], 1)
 	}
 	e.refine()
@@ -235,33 +239,28 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 		e.left = append(e.left, append(slices.Clone(p.Left), count))
 	}
 	for i, n := range nodes {
-		labels := e.aliases.Labels(n.Labels)
-		if labels == nil {
-			labels = map[string]string{}
-		}
+		x := node{name: n.Name, object: n, alive: true, pool: -1}
 		r := existing[n.Name]
-		if _, ok := labels[corev1.LabelHostname]; !ok && r != nil && r.Starting { // its kubelet will set it
-			labels[corev1.LabelHostname] = n.Name
+		if r == nil || r.Starting {
+			e.describe(&x)
 		}
-		labels[requirements.NodeNameKey] = n.Name
-		x := node{name: n.Name, object: n, alive: true, pool: -1, labels: labels}
-		if r != nil {
-			x.Free, x.inFlight, x.coming = bounded(r.Free), r.InFlight, r.InFlight || r.Starting
-			x.target = !x.coming
-		} else {
+		if r == nil {
 			x.Free, x.leaving = make([]int64, e.dims), true
+		} else {
+			now := x.Node
+			x.labels = r.Labels.Labels()
+			e.cluster.Describe(&x.Node, x.labels, r.Taints)
+			x.Free, x.inFlight, x.coming = bounded(r.Free), r.InFlight, r.InFlight || r.Starting
+			x.joining = r.InFlight || r.Starting && (x.LabelClass != now.LabelClass || !slices.Equal(x.Values, now.Values))
+			x.target = !x.coming
+			e.expect(&x, r.DaemonSets)
 		}
-		if p, ok := pools[labels[nodepool.LabelKey]]; ok && !x.inFlight { // a claim is charged until it is gone
+		if p, ok := pools[x.labels[nodepool.LabelKey]]; ok && !x.inFlight { // a claim is charged until it is gone
 			x.pool = p
 			for _, name := range e.problem.Pools[p].Limited {
 				x.usage = append(x.usage, resources.Request(name, n.Status.Capacity[name]))
 			}
 		}
-		taints := slices.Clone(n.Spec.Taints)
-		if n.Spec.Unschedulable {
-			taints = append(taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
-		}
-		e.cluster.Describe(&x.Node, labels, taints)
 		e.nodes = append(e.nodes, x)
 		e.nodeAt[n.Name] = int32(i)
 	}
@@ -298,6 +297,18 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 	for i := range e.nodes {
 		e.taken[e.nodes[i].name] = true
 	}
+}
+
+// describe describes the node as it shows itself.
+func (e *engine) describe(n *node) {
+	n.labels = map[string]string{}
+	maps.Copy(n.labels, e.aliases.Labels(n.object.Labels))
+	n.labels[requirements.NodeNameKey] = n.name
+	taints := slices.Clone(n.object.Spec.Taints)
+	if n.object.Spec.Unschedulable {
+		taints = append(taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	}
+	e.cluster.Describe(&n.Node, n.labels, taints)
 }
 
 // line sorts the nodes by their free capacity, and finds the nodes of all pods.

@@ -54,10 +54,25 @@ func (e *engine) daemonsOf(shape int) []*daemonSet {
 	return out
 }
 
+// expect adds the daemons that are still to start on the node. Their need is not free any more.
+func (e *engine) expect(n *node, names []string) {
+	for _, name := range names {
+		d := e.daemons[name]
+		n.Ports = append(n.Ports, d.Ports...)
+		if len(d.MemberOf)+len(d.Terms) > 0 {
+			n.daemons = append(n.daemons, &d.Class)
+		}
+	}
+}
+
 // countDaemons adds the node's daemons to the counts, or takes them off with sign -1.
 func (e *engine) countDaemons(n *node, sign int32) {
 	for _, d := range n.daemons {
-		e.cluster.Count(d, &n.Node, false, sign)
+		if n.bought != nil {
+			e.cluster.Count(d, &n.Node, false, sign)
+		} else {
+			e.cluster.CountMoving(d, &n.Node, n.Values, false, sign)
+		}
 	}
 }
 

@@ -82,15 +82,15 @@ type node struct {
 	object *corev1.Node
 	alive  bool
 	target bool // takes pods
-	// leaving says that the node may be gone at any moment, inFlight that it may be there at any moment, and coming that it is not
-	// ready, so that it takes only pods that wait for it.
-	leaving, inFlight, coming bool
+	// leaving says that the node may be gone at any moment, inFlight that it may be there at any moment, joining that it may have the
+	// labels and taints of its claim at any moment, and coming that it is not ready, so that it takes only pods that wait for it.
+	leaving, inFlight, joining, coming bool
 
 	pods    []int32
 	pool    int32 // index into Problem.Pools, -1 for none
 	usage   []int64
 	bought  *offer
-	daemons []*bind.Class // of a node that was bought: those that are counted
+	daemons []*bind.Class // those that are counted: of a node that was bought, or still to start
 	number  int           // in its name, where it was bought
 	labels  map[string]string
 	bucket  int32
@@ -99,6 +99,9 @@ type node struct {
 
 // open reports whether the node takes pods.
 func (n *node) open() bool { return n.alive && n.target }
+
+// shifts reports whether the node may become or cease to be a domain of spreads at any moment.
+func (n *node) shifts() bool { return n.leaving || n.joining }
 
 type opKind uint8
 
@@ -232,6 +235,8 @@ func (e *engine) count(pod int32, n *node, sign int32) {
 		e.cluster.CountMoving(c, &n.Node, n.Values, p.terminating, sign)
 	case p.values != nil:
 		e.cluster.CountMoving(c, &n.Node, p.values, false, sign)
+	case n.joining:
+		e.cluster.CountMoving(c, &n.Node, n.Values, p.terminating, sign)
 	default:
 		e.cluster.Count(c, &n.Node, p.leaving(), sign)
 	}
@@ -239,7 +244,7 @@ func (e *engine) count(pod int32, n *node, sign int32) {
 
 // countNode makes the node a domain of spreads, or takes it off with sign -1.
 func (e *engine) countNode(n *node, sign int32) {
-	if n.leaving || n.inFlight {
+	if n.shifts() {
 		e.cluster.CountMovingNode(&n.Node, sign)
 	} else {
 		e.cluster.CountNode(&n.Node, sign)

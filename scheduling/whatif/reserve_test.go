@@ -102,3 +102,76 @@ func TestReserveLooksAhead(t *testing.T) {
 		assert.Empty(t, places(whatif.Answer{Placements: at}), name)
 	}
 }
+
+// A node that starts is what its claim promises: the pod that waits for it is kept a place there, and what will be there forbids.
+func TestStartingNodesAreWhatTheirClaimsPromise(t *testing.T) {
+	start := node("n", "", "8")
+	start.Labels = map[string]string{corev1.LabelHostname: "n"}
+	start.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute}, {Key: "cni.example.com/agent", Effect: corev1.TaintEffectNoSchedule}}
+	promised := claim("z2")
+	promised.NodeName, promised.StartupTaints = "n", start.Spec.Taints[1:]
+	zonal := func(p *corev1.Pod) {
+		apart(p)
+		p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = corev1.LabelTopologyZone
+	}
+	for name, x := range map[string]struct {
+		nodes       []*corev1.Node
+		moves, runs *corev1.Pod
+		want        []string
+	}{
+		"labels that it will have":              {[]*corev1.Node{start}, pod("p", "a", "1", zonal), pod("x", "n", "1"), nil},
+		"pods that its labels do not count yet": {[]*corev1.Node{start}, pod("p", "a", "1", near), pod("x", "n", "1"), nil},
+		"a domain that it will be":              {[]*corev1.Node{node("b", "z1", "4"), start}, pod("p", "a", "1", spread(corev1.LabelTopologyZone)), pod("x", "b", "1"), nil},
+	} {
+		s := snapshot(append([]*corev1.Node{node("a", "z1", "8"), node("c", "z2", "1")}, x.nodes...), x.moves, x.runs)
+		if name == "a domain that it will be" {
+			s.Nodes = append(s.Nodes[:1:1], x.nodes...)
+		}
+		s.NodeClaims = []scheduling.NodeClaim{promised}
+		c, err := whatif.Compile(s, nil)
+		require.NoError(t, err, name)
+		a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1], Explain: true})
+		assert.Equal(t, x.want, places(a), "%s: %s", name, a.Why)
+	}
+	waits := pod("x", "", "7", zone("z2"))
+	s := snapshot([]*corev1.Node{node("a", "z1", "8"), start}, waits)
+	s.NodeClaims = []scheduling.NodeClaim{promised}
+	c, err := whatif.Compile(s, nil)
+	require.NoError(t, err)
+	_, at := c.Reserve(s.Pods)
+	assert.Equal(t, []whatif.Placement{{Pod: waits, Node: "n"}}, at)
+}
+
+// The pods that DaemonSets are still to start on nodes that are there or to come count as what may be there at any moment.
+func TestDaemonsThatAreStillToStart(t *testing.T) {
+	zonal := func(term func(*corev1.Pod)) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			term(p)
+			if a := p.Spec.Affinity.PodAntiAffinity; a != nil {
+				a.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = corev1.LabelTopologyZone
+			}
+		}
+	}
+	for name, x := range map[string]struct {
+		claims    []scheduling.NodeClaim
+		moves, by func(*corev1.Pod)
+		want      []string
+	}{
+		"avoided on a node to come":    {[]scheduling.NodeClaim{claim("z2")}, zonal(apart), labelled("web"), nil},
+		"avoiding from a node to come": {[]scheduling.NodeClaim{claim("z2")}, labelled("web"), func(p *corev1.Pod) { labelled("agent")(p); zonal(apart)(p) }, nil},
+		"followed on a node to come":   {[]scheduling.NodeClaim{claim("z2")}, func(p *corev1.Pod) { labelled("job")(p); near(p) }, labelled("web"), nil},
+		"avoided on a node":            {nil, apart, labelled("web"), nil},
+		"its port":                     {nil, hostPort, func(p *corev1.Pod) { labelled("agent")(p); hostPort(p) }, nil},
+		"not selected":                 {[]scheduling.NodeClaim{claim("z2")}, zonal(apart), labelled("agent"), []string{"p>c"}},
+	} {
+		s := snapshot([]*corev1.Node{node("a", "z1", "8"), node("c", "z2", "4")}, pod("p", "a", "1", x.moves))
+		s.NodeClaims = x.claims
+		s.DaemonSets = append(s.DaemonSets, agent(x.by))
+		c, err := whatif.Compile(s, nil)
+		require.NoError(t, err, name)
+		for _, at := range []*whatif.Cluster{c, c.Rebase()} {
+			a := at.Ask(whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1], Explain: true})
+			assert.Equal(t, x.want, places(a), "%s: %s", name, a.Why)
+		}
+	}
+}

@@ -25,8 +25,8 @@ func key(p *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 }
 
-// disturb puts a part of the cluster in motion: nodes leave by a deletion time, a taint or a deleted claim, claims have no node yet,
-// and pods are pending, nominated or terminating.
+// disturb puts a part of the cluster in motion: nodes leave by a deletion time, a taint or a deleted claim, claims have no node yet or
+// one that does not bear their labels, daemons are still to start, and pods are pending, nominated or terminating.
 func (w *world) disturb(r *rand.Rand) {
 	deleted := metav1.NewTime(now().Add(-time.Minute))
 	s := &w.snapshot
@@ -36,6 +36,9 @@ func (w *world) disturb(r *rand.Rand) {
 		q := p.DeepCopy()
 		switch k := r.IntN(100); {
 		case eviction.Daemon(p):
+			if k < pods/2 {
+				s.Pods[i] = nil
+			}
 			continue
 		case k < 2*pods:
 			q.Spec.NodeName, q.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
@@ -53,6 +56,7 @@ func (w *world) disturb(r *rand.Rand) {
 		}
 		s.Pods[i] = q
 	}
+	s.Pods = slices.DeleteFunc(s.Pods, func(p *corev1.Pod) bool { return p == nil })
 	absent := map[string]bool{}
 	for i, n := range s.Nodes {
 		q := n.DeepCopy()
@@ -69,13 +73,18 @@ func (w *world) disturb(r *rand.Rand) {
 				Name: claim.Name, Kind: "NodeClaim", NodeName: n.Name, Metadata: metav1.ObjectMeta{Name: claim.Name, DeletionTimestamp: &deleted},
 			})
 		case k < 4*nodes && len(absent)+1 < len(s.Nodes):
-			claim.Name, claim.NodeName = n.Name, "" // the plan names the node like the claim
+			if absent[n.Name] = true; k%2 == 0 {
+				claim.Name, claim.NodeName = n.Name, "" // the plan names the node like the claim
+				q = nil
+			} else {
+				q.Labels = map[string]string{corev1.LabelHostname: n.Labels[corev1.LabelHostname]}
+				q.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute}}
+			}
 			s.NodeClaims = append(s.NodeClaims, claim)
-			absent[n.Name] = true
 		}
 		s.Nodes[i] = q
 	}
-	s.Nodes = slices.DeleteFunc(s.Nodes, func(n *corev1.Node) bool { return absent[n.Name] })
+	s.Nodes = slices.DeleteFunc(s.Nodes, func(n *corev1.Node) bool { return n == nil })
 	var list []*corev1.Pod
 	for _, p := range s.Pods {
 		if absent[p.Spec.NodeName] {
@@ -101,20 +110,25 @@ type others struct {
 	r       *rand.Rand
 	share   float64
 	order   []kubejudge.Binding
-	claims  []scheduling.NodeClaim // without a node
+	claims  []scheduling.NodeClaim // without a node that bears their labels
+	nodes   map[string]bool        // that are there without a command
 	moves   map[types.NamespacedName]bool
 	refused int // places that kube-scheduler refused when tried
 }
 
 func (w *world) others(sim *simulate.Simulator, share float64, r *rand.Rand) *others {
-	o := &others{world: w, r: r, share: share, moves: map[types.NamespacedName]bool{}}
+	o := &others{world: w, r: r, share: share, moves: map[types.NamespacedName]bool{}, nodes: map[string]bool{}}
 	for _, p := range sim.Reserved() {
 		o.order = append(o.order, kubejudge.Binding{Pod: key(p.Pod), Node: p.Node})
 	}
 	for _, c := range w.snapshot.NodeClaims {
-		if c.NodeName == "" {
+		if !c.Initialized {
 			o.claims = append(o.claims, c)
+			o.nodes[c.Node().Name] = true
 		}
+	}
+	for _, n := range w.snapshot.Nodes {
+		o.nodes[n.Name] = true
 	}
 	leaving := simulate.Leaving(w.snapshot)
 	for _, p := range w.snapshot.Pods {
@@ -137,6 +151,7 @@ func (o *others) step(ctx context.Context, s scheduling.Snapshot) (scheduling.Sn
 			return false
 		}
 		arrived = append(arrived, c.Node())
+		s.Nodes = slices.DeleteFunc(s.Nodes, func(n *corev1.Node) bool { return n.Name == c.NodeName })
 		return true
 	})
 	s.Nodes = append(s.Nodes, arrived...)
@@ -168,7 +183,19 @@ func (o *others) step(ctx context.Context, s scheduling.Snapshot) (scheduling.Sn
 	s.Nodes = slices.DeleteFunc(s.Nodes, func(n *corev1.Node) bool { return gone[n.Name] })
 	s.Pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return gone[p.Spec.NodeName] })
 
-	daemons, bindings := kubejudge.Daemons(s.DaemonSets, arrived, nil)
+	var daemons []*corev1.Pod
+	var bindings []kubejudge.Binding
+	for _, n := range s.Nodes {
+		if !o.nodes[n.Name] || leaving[n.Name] {
+			continue
+		}
+		more, at := kubejudge.Daemons(s.DaemonSets, []*corev1.Node{n}, s.Pods)
+		for i, p := range more {
+			if slices.Contains(arrived, n) || o.now() {
+				daemons, bindings = append(daemons, p), append(bindings, at[i])
+			}
+		}
+	}
 	j := o.world.scenario.Cluster()
 	j.Nodes, j.Running, j.Pods = s.Nodes, nil, daemons
 	there := map[string]bool{}
@@ -193,12 +220,16 @@ func (o *others) step(ctx context.Context, s scheduling.Snapshot) (scheduling.Sn
 	if err != nil {
 		return s, err
 	}
-	o.refused += len(verdict.Refused)
+	for _, r := range verdict.Refused {
+		if o.moves[r.Binding.Pod] {
+			o.refused++
+		}
+	}
 	at := map[types.NamespacedName]string{}
 	for _, b := range verdict.Accepted {
 		at[b.Pod] = b.Node
 	}
-	s.Pods = slices.Concat(s.Pods, daemons)
+	s.Pods = slices.Concat(s.Pods, slices.DeleteFunc(daemons, func(p *corev1.Pod) bool { return at[key(p)] == "" }))
 	for i, p := range s.Pods {
 		if node := at[key(p)]; node != "" && p.Spec.NodeName == "" {
 			q := p.DeepCopy()
