@@ -252,6 +252,9 @@ func (p *Problem) state(assigned *topology.Assignment, at search) *state {
 				name = append(name, " with "...)
 			}
 			name = s.appendName(name, slot)
+			if lot.Loose {
+				name = append(name, " or elsewhere"...)
+			}
 			class := assigned.Classes[slot.Relaxed].Class
 			pods = append(pods, ItemPods{class, slot.Count})
 			if u := s.urgency(class); k == 0 || u.compare(urgencies[i]) < 0 {
@@ -291,6 +294,13 @@ func (s *state) appendName(to []byte, slot topology.Slot) []byte {
 // advance gives the state after an outcome: another round if the facts learnt from it can change the assignment, the first round of
 // another attempt, or the best plan, which is solved.
 func (s *state) advance(o Outcome) *state {
+	if s.search.loose {
+		if loose, best := s.with(o), s.search.best; s.p.comparePlaced(loose, best) > 0 {
+			return best
+		} else {
+			return loose
+		}
+	}
 	facts, news := s.assigned.Learn(s.shortfall(o))
 	if news && s.search.rounds+1 < maxRounds {
 		next := s.search

@@ -22,6 +22,7 @@ type search struct {
 	variant int
 	idle    int    // attempts since the best one
 	best    *state // nil for none
+	loose   bool   // it is over, and this round packs the best plan without needless ties to domains
 }
 
 const (
@@ -42,10 +43,10 @@ func (p *Problem) pending() int {
 	return n
 }
 
-// conclude gives the first round of the attempt after a verified one, or the best plan.
+// conclude gives the first round of the attempt after a verified one, or the last round of the best plan.
 func (s *state) conclude() *state {
 	if len(s.bound) == s.p.pending() {
-		return s
+		return s.loosen()
 	}
 	next := s.search
 	next.rounds, next.all = 0, next.all+1
@@ -61,10 +62,22 @@ func (s *state) conclude() *state {
 		most = defaultAttempts
 	}
 	if len(unplaced) == 0 || next.attempt >= most || next.attempt > 1 && spent >= searchedPods && s.p.options.Attempts == 0 {
-		return next.best
+		return next.best.loosen()
 	}
 	facts := s.step(&next, unplaced)
 	return s.p.state(s.p.topology.Assign(facts), next)
+}
+
+// loosen gives the round that packs the plan without needless ties to domains, or the plan itself if it has none. Only here is it known who
+// is placed, and so who needs others where they are.
+func (s *state) loosen() *state {
+	loose := s.assigned.Loosen(func(class int) bool { return s.placed[class] > 0 })
+	if loose == nil {
+		return s
+	}
+	last := s.search
+	last.best, last.loose = s, true
+	return s.p.state(loose, last)
 }
 
 // verify binds the outcome pod by pod.
@@ -109,6 +122,11 @@ func (s *state) unplaced() []int {
 // compare is negative if a is the better plan: the one with more pods of the highest priority in which they differ, then with larger
 // requests, then with lower cost, then with fewer preferences given up.
 func (p *Problem) compare(a, b *state) int {
+	return cmp.Or(p.comparePlaced(a, b), cmp.Compare(a.cost(), b.cost()), cmp.Compare(a.givenUp(), b.givenUp()))
+}
+
+// comparePlaced is compare by what the plans place.
+func (p *Problem) comparePlaced(a, b *state) int {
 	more := map[int32]int{} // pods of b, by priority
 	for i, c := range p.Classes {
 		more[c.priority] += b.placed[i] - a.placed[i]
@@ -127,7 +145,7 @@ func (p *Problem) compare(a, b *state) int {
 			return cmp.Compare(sum, 0)
 		}
 	}
-	return cmp.Or(cmp.Compare(a.cost(), b.cost()), cmp.Compare(a.givenUp(), b.givenUp()))
+	return 0
 }
 
 // cost is the price of the nodes to buy in dollars an hour.

@@ -125,3 +125,29 @@ func TestZonesAreNotClosedToMoreUrgentPods(t *testing.T) {
 		assert.Equal(t, map[string]int{"high": 4, "low": 1}, placed, "%d low ones", low)
 	}
 }
+
+// Pods that have no place keep nobody else from one, nor from the cheapest: here nodes must be replaceable by three types, so that no pod
+// can be sure of the type that another one follows.
+func TestPodsWithoutAPlaceTieNobody(t *testing.T) {
+	pool := pools()[0]
+	make := func(least int, list ...*corev1.Pod) *plan.Plan {
+		pool.MinValues = map[string]int{corev1.LabelInstanceTypeStable: least}
+		p, err := plan.Make(t.Context(), scheduling.Snapshot{Pods: list, Pools: []scheduling.Pool{pool}}, nil)
+		require.NoError(t, err)
+		return p
+	}
+	follower := pods(1)[0]
+	follower.Name = "follower"
+	follower.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		TopologyKey: corev1.LabelInstanceTypeStable, LabelSelector: &metav1.LabelSelector{},
+	}}}}
+	alone := make(3, pods(9)...)
+	require.Len(t, alone.Bindings(), 9)
+	both := make(3, append(pods(9), follower)...)
+	assert.Len(t, both.Bindings(), 9)
+	assert.Equal(t, alone.Cost(), both.Cost())
+
+	follower.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("9000")
+	alone, both = make(0, pods(9)...), make(0, append(pods(9), follower)...)
+	assert.Equal(t, alone.Cost(), both.Cost())
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
 // Assignment is pods by domain. It is immutable and safe for concurrent use.
@@ -35,6 +36,8 @@ type Lot struct {
 	Bundles []int
 	// Node is the existing node that they must be on, -1 for any.
 	Node int
+	// Loose says that they may leave their domain; see [Assignment.Loosen].
+	Loose bool
 	// Requests is what one unit takes.
 	Requests []int64
 	// Required is what the labels of the node must satisfy.
@@ -118,12 +121,7 @@ func (s *assigner) lots() []Lot {
 	}
 	out := make([]Lot, 0, most)
 	slots := make([]Slot, 0, most) // of pods on their own
-	keep := func(required requirements.Alternatives) requirements.Alternatives {
-		if s.facts.closed == nil {
-			return required
-		}
-		return required.Intersect(s.facts.closed.open)
-	}
+	keep := s.facts.keep
 	at := map[string]int{}
 	for i, b := range s.bundles {
 		text := b.text()
@@ -149,6 +147,125 @@ func (s *assigner) lots() []Lot {
 		}
 	}
 	return out
+}
+
+// Loosen is the assignment without needless ties of pods to their domains: pods that others only have affinity to need one of them in the
+// domain, and pods that only unplaced ones look at none. Placed says which classes have placed pods. It is nil if every tie is needed.
+// Bundles stay tied.
+func (st *Assignment) Loosen(placed func(class int) bool) *Assignment {
+	t := st.ties(placed)
+	keys := make([][]key, len(st.Classes)) // those that stay
+	for i, rc := range st.Classes {
+		keys[i] = t.keys(rc)
+	}
+	stays := func(i int) bool { return len(keys[i]) == len(st.Classes[i].keys) }
+	if !slices.ContainsFunc(st.Lots, func(l Lot) bool { return len(l.Bundles) == 0 && !stays(l.Slots[0].Relaxed) }) {
+		return nil
+	}
+	for i, rc := range st.Classes {
+		for d, n := range rc.Placed {
+			if stays(i) && n > 0 || rc.bundled[d] > 0 {
+				t.follow(rc, d)
+			}
+		}
+	}
+	followed := map[[2]int]bool{} // by relaxed class and domain
+	for _, pk := range st.Picks {
+		if rc := st.Classes[pk.Relaxed]; !stays(pk.Relaxed) && rc.Placed[pk.Domain] > rc.bundled[pk.Domain] && t.follow(rc, pk.Domain) {
+			followed[[2]int{pk.Relaxed, pk.Domain}] = true
+		}
+	}
+	out := *st
+	out.Lots = make([]Lot, 0, len(st.Lots)+len(followed))
+	for _, lot := range st.Lots {
+		slot := lot.Slots[0]
+		if len(lot.Bundles) > 0 || stays(slot.Relaxed) {
+			out.Lots = append(out.Lots, lot)
+			continue
+		}
+		if followed[[2]int{slot.Relaxed, slot.Domain}] {
+			one := lot
+			one.Count = 1
+			out.Lots = append(out.Lots, one)
+			lot.Count--
+		}
+		if lot.Count > 0 {
+			rc := st.Classes[slot.Relaxed]
+			lot.Required, lot.Loose = st.Facts.keep(rc.at.required.Intersect(st.p.pin(rc.values(keys[slot.Relaxed], slot.Domain)))), true
+			out.Lots = append(out.Lots, lot)
+		}
+	}
+	return &out
+}
+
+// ties are what placed pods look at.
+type ties struct {
+	p       *Problem
+	counted []bool            // by group: a constraint counts its pods in each domain
+	follows map[followed]bool // where pods need one that they follow, and have none yet
+}
+
+// followed is a group and a value of its key.
+type followed struct{ group, value int32 }
+
+func (st *Assignment) ties(placed func(class int) bool) ties {
+	t := ties{st.p, slices.Clone(st.p.kept), map[followed]bool{}}
+	for _, rc := range st.Classes {
+		if !placed(rc.Class) {
+			continue
+		}
+		for d, n := range rc.Placed {
+			if n == 0 {
+				continue
+			}
+			for _, sp := range rc.at.Spreads {
+				t.counted[sp.Group] = true
+			}
+			for _, term := range rc.at.Terms {
+				at := followed{term.Group, rc.Domains[d].at[st.p.groups[term.Group].keyID]}
+				switch {
+				case term.Anti:
+					t.counted[term.Group] = true
+				case at.value >= 0 && st.p.running.Members(at.group, at.value) == 0:
+					t.follows[at] = true
+				}
+			}
+		}
+	}
+	return t
+}
+
+// keys are the keys by which pods of the class must stay in their domains.
+func (t *ties) keys(rc *RelaxedClass) []key {
+	return slices.DeleteFunc(slices.Clone(rc.keys), func(k key) bool {
+		if !k.optional && k.filter < 0 || slices.ContainsFunc(rc.at.Terms, func(term interpod.Term) bool { return t.p.groups[term.Group].keyID == k.id }) {
+			return false
+		}
+		return !slices.ContainsFunc(rc.counted, func(m membership) bool {
+			g := &t.p.groups[m.group]
+			return t.counted[m.group] && (k.filter < 0 && g.keyID == k.id || k.filter >= 0 && int(g.filter) == k.filter)
+		})
+	})
+}
+
+// follow reports whether pods need one of the class in the domain to follow, which they have then.
+func (t *ties) follow(rc *RelaxedClass, d int) (yes bool) {
+	for _, m := range rc.counted {
+		at := followed{m.group, rc.Domains[d].at[t.p.groups[m.group].keyID]}
+		yes = yes || t.follows[at]
+		delete(t.follows, at)
+	}
+	return yes
+}
+
+// values are some of the keys and the domain's values of them.
+func (rc *RelaxedClass) values(keys []key, d int) ([]key, *Domain) {
+	out := &Domain{}
+	for _, k := range keys {
+		at := slices.IndexFunc(rc.keys, func(o key) bool { return o.name == k.name })
+		out.Values = append(out.Values, rc.Domains[d].Values[at])
+	}
+	return keys, out
 }
 
 // text identifies equal bundles.

@@ -47,6 +47,14 @@ func (f Facts) next() Facts {
 	return f
 }
 
+// keep is what the labels of a node must satisfy that is in no closed domain.
+func (f Facts) keep(required requirements.Alternatives) requirements.Alternatives {
+	if f.closed == nil {
+		return required
+	}
+	return required.Intersect(f.closed.open)
+}
+
 // Blamed is the blame of the class.
 func (f Facts) Blamed(class int) int { return f.blame[class] }
 

@@ -455,3 +455,46 @@ func TestMalformedSelectorsAreNamed(t *testing.T) {
 	assert.ErrorContains(t, errs[0].Err, "spec.topologySpreadConstraints[0].labelSelector: ")
 	assert.ErrorContains(t, errs[1].Err, "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector: ")
 }
+
+// Who is placed decides who must stay where: pods that are counted all stay, of those that are only followed one in each domain does, and
+// nobody stays for pods without a place.
+func TestTiesThatNobodyNeeds(t *testing.T) {
+	web := class("web", 5)
+	run := topology.Node{Labels: requirements.FromLabels(map[string]string{zone: "a", host: "n"}), Free: []int64{0, 0}, Running: []*corev1.Pod{web.Pod}}
+	for name, c := range map[string]struct {
+		others   []topology.Class
+		nodes    []topology.Node
+		unplaced []int
+		want     int // of web, how many stay
+	}{
+		"counted by a spread":     {[]topology.Class{class("x", 1, spread(zone, "web"))}, nil, nil, 5},
+		"kept away from":          {[]topology.Class{class("x", 1, away(zone, "web"))}, nil, nil, 5},
+		"followed":                {[]topology.Class{class("x", 1, near(zone, "web"))}, nil, nil, 1},
+		"followed by two":         {[]topology.Class{class("x", 1, near(zone, "web")), class("y", 1, near(zone, "web"))}, nil, nil, 1},
+		"another is followed":     {[]topology.Class{class("x", 1, near(zone, "web"))}, []topology.Node{run}, nil, 0},
+		"followed and counted":    {[]topology.Class{class("x", 1, near(zone, "web")), class("y", 1, away(zone, "web"))}, nil, nil, 5},
+		"counted by an unplaced":  {[]topology.Class{class("x", 1, spread(zone, "web"))}, nil, []int{1}, 0},
+		"followed by an unplaced": {[]topology.Class{class("x", 1, near(zone, "web"))}, nil, []int{1}, 0},
+		"counted under a filter":  {[]topology.Class{class("x", 1, asks(tier+"=1"), spread(zone, "web"))}, nil, []int{1}, 0},
+		"by different labels":     {[]topology.Class{class("x", 1, near(zone, "web")), class("y", 1, away(tier, "web"))}, nil, nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, st := assign(t, topology.Input{Classes: append([]topology.Class{web}, c.others...), Nodes: c.nodes},
+				shape(9, "", zone+"=a, "+tier+"=1"), shape(9, "", zone+"=b, "+tier+"=1"), shape(9, "", zone+"=a, "+tier+"=2"))
+			loose := st.Loosen(func(class int) bool { return !slices.Contains(c.unplaced, class) })
+			if loose == nil {
+				loose = st
+			}
+			tied, all := 0, 0
+			for _, lot := range loose.Lots {
+				if loose.Classes[lot.Slots[0].Relaxed].Class == 0 {
+					if all += lot.Count; !lot.Loose {
+						tied += lot.Count
+					}
+				}
+			}
+			assert.Equal(t, c.want, tied, "%v", placed(st))
+			assert.Equal(t, 5, all)
+		})
+	}
+}
