@@ -221,7 +221,7 @@ func (o *others) step(ctx context.Context, s scheduling.Snapshot) (scheduling.Sn
 		return s, err
 	}
 	for _, r := range verdict.Refused {
-		if o.moves[r.Binding.Pod] {
+		if o.moves[r.Pod] {
 			o.refused++
 		}
 	}
