@@ -82,7 +82,6 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, hints []hint, better 
 		best, bestCost, better = l, in.objectiveOf(l), true
 	}
 	if (p.open || p.loose) && !r.stopped() {
-		p.budget.Left = p.total / repackPart
 		if l = p.repack(best); in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
 			return l, p.hints, true
 		}

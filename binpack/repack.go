@@ -39,6 +39,7 @@ type repacker struct {
 // without a gain.
 func (p *planner) repack(l Layout) Layout {
 	in := p.in
+	p.budget.Left = p.total / repackPart
 	s := &repacker{filler: newFiller(in), budget: p.budget, cost: in.objectiveOf(l), copies: float64(in.copies())}
 	if len(l.Bins) == 0 || !s.restore(l) {
 		return l
