@@ -252,9 +252,6 @@ func (p *Problem) state(assigned *topology.Assignment, at search) *state {
 				name = append(name, " with "...)
 			}
 			name = s.appendName(name, slot)
-			if lot.Loose {
-				name = append(name, " or elsewhere"...)
-			}
 			class := assigned.Classes[slot.Relaxed].Class
 			pods = append(pods, ItemPods{class, slot.Count})
 			if u := s.urgency(class); k == 0 || u.compare(urgencies[i]) < 0 {
@@ -263,6 +260,9 @@ func (p *Problem) state(assigned *topology.Assignment, at search) *state {
 		}
 		if lot.Node < 0 && len(lot.Bundles) > 0 && len(lot.Slots) == 1 && lot.Slots[0].Count == 1 {
 			name = append(name, " by itself"...) // pods of its class and domain that are in no bundle have the name without
+		}
+		if lot.Loose {
+			name = append(name, " or elsewhere"...)
 		}
 		if lot.Node >= 0 { // it fits this node only
 			urgencies[i].tied = 1
@@ -295,11 +295,10 @@ func (s *state) appendName(to []byte, slot topology.Slot) []byte {
 // another attempt, or the best plan, which is solved.
 func (s *state) advance(o Outcome) *state {
 	if s.search.loose {
-		if loose, best := s.with(o), s.search.best; s.p.comparePlaced(loose, best) > 0 {
-			return best
-		} else {
+		if loose := s.with(o); s.p.comparePlaced(loose, s.search.best) <= 0 {
 			return loose
 		}
+		return s.search.best
 	}
 	facts, news := s.assigned.Learn(s.shortfall(o))
 	if news && s.search.rounds+1 < maxRounds {

@@ -151,47 +151,55 @@ func (s *assigner) lots() []Lot {
 
 // Loosen is the assignment without needless ties of pods to their domains: pods that others only have affinity to need one of them in the
 // domain, and pods that only unplaced ones look at none. Placed says which classes have placed pods. It is nil if every tie is needed.
-// Bundles stay tied.
 func (st *Assignment) Loosen(placed func(class int) bool) *Assignment {
 	t := st.ties(placed)
 	keys := make([][]key, len(st.Classes)) // those that stay
 	for i, rc := range st.Classes {
 		keys[i] = t.keys(rc)
 	}
-	stays := func(i int) bool { return len(keys[i]) == len(st.Classes[i].keys) }
-	if !slices.ContainsFunc(st.Lots, func(l Lot) bool { return len(l.Bundles) == 0 && !stays(l.Slots[0].Relaxed) }) {
-		return nil
-	}
-	for i, rc := range st.Classes {
-		for d, n := range rc.Placed {
-			if stays(i) && n > 0 || rc.bundled[d] > 0 {
-				t.follow(rc, d)
+	moves := func(sl Slot) bool { return len(keys[sl.Relaxed]) < len(st.Classes[sl.Relaxed].keys) }
+	some := false
+	for _, lot := range st.Lots {
+		some = some || lot.Node < 0 && slices.ContainsFunc(lot.Slots, moves)
+		for _, sl := range lot.Slots {
+			if lot.Node >= 0 || !moves(sl) {
+				t.follow(st.Classes[sl.Relaxed], sl.Domain)
 			}
 		}
 	}
-	followed := map[[2]int]bool{} // by relaxed class and domain
+	if !some {
+		return nil
+	}
+	needed := map[[2]int]bool{} // one pod of the relaxed class in the domain is
 	for _, pk := range st.Picks {
-		if rc := st.Classes[pk.Relaxed]; !stays(pk.Relaxed) && rc.Placed[pk.Domain] > rc.bundled[pk.Domain] && t.follow(rc, pk.Domain) {
-			followed[[2]int{pk.Relaxed, pk.Domain}] = true
+		if t.follow(st.Classes[pk.Relaxed], pk.Domain) {
+			needed[[2]int{pk.Relaxed, pk.Domain}] = true
 		}
 	}
 	out := *st
-	out.Lots = make([]Lot, 0, len(st.Lots)+len(followed))
+	out.Lots = make([]Lot, 0, len(st.Lots)+len(needed))
 	for _, lot := range st.Lots {
-		slot := lot.Slots[0]
-		if len(lot.Bundles) > 0 || stays(slot.Relaxed) {
+		if lot.Node >= 0 || !slices.ContainsFunc(lot.Slots, moves) {
 			out.Lots = append(out.Lots, lot)
 			continue
 		}
-		if followed[[2]int{slot.Relaxed, slot.Domain}] {
+		tied, required := false, requirements.AnyOf(requirements.Set{})
+		for _, sl := range lot.Slots {
+			rc, at := st.Classes[sl.Relaxed], [2]int{sl.Relaxed, sl.Domain}
+			tied = tied || needed[at]
+			delete(needed, at)
+			required = required.Intersect(rc.at.required).Intersect(st.p.pin(rc.values(keys[sl.Relaxed], sl.Domain)))
+		}
+		if tied {
 			one := lot
-			one.Count = 1
+			one.Count, lot.Count = 1, lot.Count-1
+			if len(lot.Bundles) > 0 {
+				one.Bundles, lot.Bundles = lot.Bundles[:1], lot.Bundles[1:]
+			}
 			out.Lots = append(out.Lots, one)
-			lot.Count--
 		}
 		if lot.Count > 0 {
-			rc := st.Classes[slot.Relaxed]
-			lot.Required, lot.Loose = st.Facts.keep(rc.at.required.Intersect(st.p.pin(rc.values(keys[slot.Relaxed], slot.Domain)))), true
+			lot.Required, lot.Loose = st.Facts.keep(required), true
 			out.Lots = append(out.Lots, lot)
 		}
 	}

@@ -498,3 +498,24 @@ func TestTiesThatNobodyNeeds(t *testing.T) {
 		})
 	}
 }
+
+func TestTiesOfBundles(t *testing.T) {
+	head, tail, x := class("head", 3, takes(4)), class("tail", 3, takes(4), near(host, "head")), class("x", 1, near(zone, "head"))
+	_, st := assign(t, topology.Input{Classes: []topology.Class{head, tail, x}}, inZones(9, "a"))
+	for unplaced, want := range map[int][]string{
+		-1: {"1 in a, bundles [0]", "2 anywhere, bundles [1 2]"},
+		2:  {"3 anywhere, bundles [0 1 2]"},
+	} {
+		var got []string
+		for _, lot := range st.Loosen(func(class int) bool { return class != unplaced }).Lots {
+			where := "in a"
+			if lot.Loose && lot.Required.String() == "anything" {
+				where = "anywhere"
+			}
+			if len(lot.Slots) == 2 {
+				got = append(got, fmt.Sprintf("%d %s, bundles %v", lot.Count, where, lot.Bundles))
+			}
+		}
+		assert.Equal(t, want, got, "%d is unplaced", unplaced)
+	}
+}
