@@ -279,7 +279,7 @@ func TestThePlanIsWhatHappens(t *testing.T) {
 		}
 		type place struct{ app, claim string }
 		named, ran := map[place]int{}, map[place]int{} // pods of one deployment may stand in for each other
-		var unnamed []string // an event may get lost
+		var unnamed []string                           // an event may get lost
 		for _, p := range pods(t) {
 			if planned[p.UID] == "" {
 				unnamed = append(unnamed, p.Name)
