@@ -126,8 +126,8 @@ func TestZonesAreNotClosedToMoreUrgentPods(t *testing.T) {
 	}
 }
 
-// Pods that have no place keep nobody else from one, nor from the cheapest: here nodes must be replaceable by three types, so that no pod
-// can be sure of the type that another one follows.
+// An unplaced pod does not change what happens to others. Here the pool's MinValues ask for three types, so no pod can be tied to the type
+// that the follower needs; then the follower is larger than any type.
 func TestPodsWithoutAPlaceTieNobody(t *testing.T) {
 	pool := pools()[0]
 	make := func(least int, list ...*corev1.Pod) *plan.Plan {

@@ -108,6 +108,7 @@ func TestStartingNodesAreWhatTheirClaimsPromise(t *testing.T) {
 	start := node("n", "", "8")
 	start.Labels = map[string]string{corev1.LabelHostname: "n"}
 	start.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute}, {Key: "cni.example.com/agent", Effect: corev1.TaintEffectNoSchedule}}
+	a, b, c := node("a", "z1", "8"), node("b", "z1", "4"), node("c", "z2", "1")
 	promised := claim("z2")
 	promised.NodeName, promised.StartupTaints = "n", start.Spec.Taints[1:]
 	zonal := func(p *corev1.Pod) {
@@ -119,26 +120,24 @@ func TestStartingNodesAreWhatTheirClaimsPromise(t *testing.T) {
 		moves, runs *corev1.Pod
 		want        []string
 	}{
-		"labels that it will have":              {[]*corev1.Node{start}, pod("p", "a", "1", zonal), pod("x", "n", "1"), nil},
-		"pods that its labels do not count yet": {[]*corev1.Node{start}, pod("p", "a", "1", near), pod("x", "n", "1"), nil},
-		"a domain that it will be":              {[]*corev1.Node{node("b", "z1", "4"), start}, pod("p", "a", "1", spread(corev1.LabelTopologyZone)), pod("x", "b", "1"), nil},
+		"labels that it will have":              {[]*corev1.Node{a, c, start}, pod("p", "a", "1", zonal), pod("x", "n", "1"), nil},
+		"pods that its labels do not count yet": {[]*corev1.Node{a, c, start}, pod("p", "a", "1", near), pod("x", "n", "1"), nil},
+		"a domain that it will be":              {[]*corev1.Node{a, b, start}, pod("p", "a", "1", spread(corev1.LabelTopologyZone)), pod("x", "b", "1"), nil},
+		"nothing that matters":                  {[]*corev1.Node{a, c, start}, pod("p", "a", "1", zonal), pod("x", "n", "1", labelled("other")), []string{"p>c"}},
 	} {
-		s := snapshot(append([]*corev1.Node{node("a", "z1", "8"), node("c", "z2", "1")}, x.nodes...), x.moves, x.runs)
-		if name == "a domain that it will be" {
-			s.Nodes = append(s.Nodes[:1:1], x.nodes...)
-		}
+		s := snapshot(x.nodes, x.moves, x.runs)
 		s.NodeClaims = []scheduling.NodeClaim{promised}
-		c, err := whatif.Compile(s, nil)
+		cluster, err := whatif.Compile(s, nil)
 		require.NoError(t, err, name)
-		a := c.Ask(whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1], Explain: true})
-		assert.Equal(t, x.want, places(a), "%s: %s", name, a.Why)
+		answer := cluster.Ask(whatif.Question{Remove: []string{"a"}, Pods: s.Pods[:1], Explain: true})
+		assert.Equal(t, x.want, places(answer), "%s: %s", name, answer.Why)
 	}
 	waits := pod("x", "", "7", zone("z2"))
-	s := snapshot([]*corev1.Node{node("a", "z1", "8"), start}, waits)
+	s := snapshot([]*corev1.Node{a, start}, waits)
 	s.NodeClaims = []scheduling.NodeClaim{promised}
-	c, err := whatif.Compile(s, nil)
+	cluster, err := whatif.Compile(s, nil)
 	require.NoError(t, err)
-	_, at := c.Reserve(s.Pods)
+	_, at := cluster.Reserve(s.Pods)
 	assert.Equal(t, []whatif.Placement{{Pod: waits, Node: "n"}}, at)
 }
 

@@ -149,8 +149,8 @@ func (s *assigner) lots() []Lot {
 	return out
 }
 
-// Loosen is the assignment without needless ties of pods to their domains: pods that others only have affinity to need one of them in the
-// domain, and pods that only unplaced ones look at none. Placed says which classes have placed pods. It is nil if every tie is needed.
+// Loosen is the assignment with pods tied to their domains only where placed pods need it. Pods that a constraint counts stay. Of pods that
+// others only have affinity to, one stays in each domain. Placed says which classes have placed pods. It is nil if every tie is needed.
 func (st *Assignment) Loosen(placed func(class int) bool) *Assignment {
 	t := st.ties(placed)
 	keys := make([][]key, len(st.Classes)) // those that stay
@@ -188,7 +188,7 @@ func (st *Assignment) Loosen(placed func(class int) bool) *Assignment {
 			rc, at := st.Classes[sl.Relaxed], [2]int{sl.Relaxed, sl.Domain}
 			tied = tied || needed[at]
 			delete(needed, at)
-			required = required.Intersect(rc.at.required).Intersect(st.p.pin(rc.values(keys[sl.Relaxed], sl.Domain)))
+			required = required.Intersect(rc.at.required).Intersect(st.p.pin(rc.by(keys[sl.Relaxed], sl.Domain)))
 		}
 		if tied {
 			one := lot
@@ -266,8 +266,8 @@ func (t *ties) follow(rc *RelaxedClass, d int) (yes bool) {
 	return yes
 }
 
-// values are some of the keys and the domain's values of them.
-func (rc *RelaxedClass) values(keys []key, d int) ([]key, *Domain) {
+// by is the domain by some of the class's keys only.
+func (rc *RelaxedClass) by(keys []key, d int) ([]key, *Domain) {
 	out := &Domain{}
 	for _, k := range keys {
 		at := slices.IndexFunc(rc.keys, func(o key) bool { return o.name == k.name })

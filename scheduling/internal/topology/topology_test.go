@@ -456,8 +456,8 @@ func TestMalformedSelectorsAreNamed(t *testing.T) {
 	assert.ErrorContains(t, errs[1].Err, "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector: ")
 }
 
-// Who is placed decides who must stay where: pods that are counted all stay, of those that are only followed one in each domain does, and
-// nobody stays for pods without a place.
+// Pods that placed pods count all stay in their domains. Of pods that placed pods only follow, one stays in each domain. Unplaced pods tie
+// none.
 func TestTiesThatNobodyNeeds(t *testing.T) {
 	web := class("web", 5)
 	run := topology.Node{Labels: requirements.FromLabels(map[string]string{zone: "a", host: "n"}), Free: []int64{0, 0}, Running: []*corev1.Pod{web.Pod}}
