@@ -18,11 +18,11 @@ const alone = 1000
 // comparison of pointers for a pod that shares memory with its predecessor, and a text of the whole pod otherwise. The result does not
 // depend on the order of the arguments or the number of cores.
 func Group(pods, others []*corev1.Pod, daemonSets []*appsv1.DaemonSet) [][]*corev1.Pod {
-	used := usedLabels(pods)
-	used.keptBy(others)
-	for _, d := range daemonSets {
-		used.keptBy([]*corev1.Pod{{Spec: d.Spec.Template.Spec}})
+	daemons := make([]*corev1.Pod, len(daemonSets))
+	for i, d := range daemonSets {
+		daemons[i] = &corev1.Pod{Spec: d.Spec.Template.Spec}
 	}
+	used := usedLabels(pods, slices.Concat(others, daemons)...)
 	parts := make([]grouping, 1)
 	if len(pods) > alone {
 		parts = make([]grouping, min(runtime.GOMAXPROCS(0), 1+len(pods)/alone))

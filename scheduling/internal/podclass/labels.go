@@ -8,40 +8,30 @@ import (
 // labelUse is the label keys that selectors look at.
 type labelUse map[string]bool
 
-// usedLabels is the label keys in selectors of these pods.
-func usedLabels(pods []*corev1.Pod) labelUse {
+// usedLabels is the label keys in selectors of these pods, and in required anti-affinity of others.
+func usedLabels(pods []*corev1.Pod, others ...*corev1.Pod) labelUse {
 	u := labelUse{}
-	var lastAffinity *corev1.Affinity
-	var lastSpreads []corev1.TopologySpreadConstraint
+	var last corev1.PodSpec // replicas share the memory of their template
 	for _, p := range pods {
-		if a := p.Spec.Affinity; a != nil && a != lastAffinity {
-			lastAffinity = a
-			u.affinity(a)
+		if a := p.Spec.Affinity; a != nil && a != last.Affinity {
+			u.terms(a.PodAffinity)
+			u.terms((*corev1.PodAffinity)(a.PodAntiAffinity)) // it has the same fields
 		}
-		if s := p.Spec.TopologySpreadConstraints; len(s) > 0 && !sameSlice(s, lastSpreads) {
-			lastSpreads = s
-			for i := range s {
-				u.selector(s[i].LabelSelector)
-				u.add(s[i].MatchLabelKeys)
+		if spreads := p.Spec.TopologySpreadConstraints; !sameSlice(spreads, last.TopologySpreadConstraints) {
+			for i := range spreads {
+				u.selector(spreads[i].LabelSelector)
+				u.add(spreads[i].MatchLabelKeys)
 			}
+		}
+		last.Affinity, last.TopologySpreadConstraints = p.Spec.Affinity, p.Spec.TopologySpreadConstraints
+	}
+	for _, p := range others {
+		if a := p.Spec.Affinity; a != nil && a != last.Affinity && a.PodAntiAffinity != nil {
+			last.Affinity = a
+			u.required(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 		}
 	}
 	return u
-}
-
-// keptBy adds the label keys in required anti-affinity of other pods.
-func (u labelUse) keptBy(others []*corev1.Pod) {
-	var last *corev1.Affinity
-	for _, p := range others {
-		a := p.Spec.Affinity
-		if a == nil || a == last || a.PodAntiAffinity == nil {
-			continue
-		}
-		last = a
-		for i := range a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
-			u.term(&a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i])
-		}
-	}
 }
 
 func (u labelUse) add(keys []string) {
@@ -68,16 +58,18 @@ func (u labelUse) term(t *corev1.PodAffinityTerm) {
 	u.add(t.MismatchLabelKeys)
 }
 
-func (u labelUse) affinity(a *corev1.Affinity) {
-	for _, terms := range []*corev1.PodAffinity{a.PodAffinity, (*corev1.PodAffinity)(a.PodAntiAffinity)} { // they have the same fields
-		if terms == nil {
-			continue
-		}
-		for i := range terms.RequiredDuringSchedulingIgnoredDuringExecution {
-			u.term(&terms.RequiredDuringSchedulingIgnoredDuringExecution[i])
-		}
-		for i := range terms.PreferredDuringSchedulingIgnoredDuringExecution {
-			u.term(&terms.PreferredDuringSchedulingIgnoredDuringExecution[i].PodAffinityTerm)
-		}
+func (u labelUse) required(terms []corev1.PodAffinityTerm) {
+	for i := range terms {
+		u.term(&terms[i])
+	}
+}
+
+func (u labelUse) terms(a *corev1.PodAffinity) {
+	if a == nil {
+		return
+	}
+	u.required(a.RequiredDuringSchedulingIgnoredDuringExecution)
+	for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
+		u.term(&a.PreferredDuringSchedulingIgnoredDuringExecution[i].PodAffinityTerm)
 	}
 }
