@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
@@ -111,20 +110,11 @@ func (st *Assignment) leavesFewer(other *Assignment) bool {
 
 // lots makes lots of the assigned pods. Equal bundles are one lot.
 func (s *assigner) lots() []Lot {
-	most := len(s.bundles)
-	for _, rc := range s.classes {
-		for d, n := range rc.Placed {
-			if n > rc.bundled[d] {
-				most++
-			}
-		}
-	}
-	out := make([]Lot, 0, most)
-	slots := make([]Slot, 0, most) // of pods on their own
+	out := make([]Lot, 0, len(s.bundles)+len(s.classes))
 	keep := s.facts.keep
 	at := map[string]int{}
 	for i, b := range s.bundles {
-		text := b.text()
+		text := fmt.Sprint(b.slots, b.node)
 		k, ok := at[text]
 		if !ok {
 			k = len(out)
@@ -139,9 +129,8 @@ func (s *assigner) lots() []Lot {
 			if n -= rc.bundled[d]; n <= 0 {
 				continue
 			}
-			slots = append(slots, Slot{i, d, 1})
 			out = append(out, Lot{
-				Count: n, Slots: slots[len(slots)-1 : len(slots) : len(slots)], Node: -1, Requests: s.p.classes[rc.Class].Requests,
+				Count: n, Slots: []Slot{{i, d, 1}}, Node: -1, Requests: s.p.classes[rc.Class].Requests,
 				Required: keep(s.required(rc, d)), Tags: rc.tags, Limits: slices.Concat(rc.lasting, rc.passing),
 			})
 		}
@@ -153,11 +142,13 @@ func (s *assigner) lots() []Lot {
 // others only have affinity to, one stays in each domain. Placed says which classes have placed pods. It is nil if every tie is needed.
 func (st *Assignment) Loosen(placed func(class int) bool) *Assignment {
 	t := st.ties(placed)
-	keys := make([][]key, len(st.Classes)) // those that stay
+	stays := make([][]bool, len(st.Classes)) // by class and key
 	for i, rc := range st.Classes {
-		keys[i] = t.keys(rc)
+		for _, k := range rc.keys {
+			stays[i] = append(stays[i], t.needs(rc, k))
+		}
 	}
-	moves := func(sl Slot) bool { return len(keys[sl.Relaxed]) < len(st.Classes[sl.Relaxed].keys) }
+	moves := func(sl Slot) bool { return slices.Contains(stays[sl.Relaxed], false) }
 	some := false
 	for _, lot := range st.Lots {
 		some = some || lot.Node < 0 && slices.ContainsFunc(lot.Slots, moves)
@@ -188,7 +179,7 @@ func (st *Assignment) Loosen(placed func(class int) bool) *Assignment {
 			rc, at := st.Classes[sl.Relaxed], [2]int{sl.Relaxed, sl.Domain}
 			tied = tied || needed[at]
 			delete(needed, at)
-			required = required.Intersect(rc.at.required).Intersect(st.p.pin(rc.by(keys[sl.Relaxed], sl.Domain)))
+			required = required.Intersect(rc.at.required).Intersect(st.p.pin(rc.keys, &rc.Domains[sl.Domain], stays[sl.Relaxed]))
 		}
 		if tied {
 			one := lot
@@ -243,16 +234,14 @@ func (st *Assignment) ties(placed func(class int) bool) ties {
 	return t
 }
 
-// keys are the keys by which pods of the class must stay in their domains.
-func (t *ties) keys(rc *RelaxedClass) []key {
-	return slices.DeleteFunc(slices.Clone(rc.keys), func(k key) bool {
-		if !k.optional && k.filter < 0 || slices.ContainsFunc(rc.at.Terms, func(term interpod.Term) bool { return t.p.groups[term.Group].keyID == k.id }) {
-			return false
-		}
-		return !slices.ContainsFunc(rc.counted, func(m membership) bool {
-			g := &t.p.groups[m.group]
-			return t.counted[m.group] && (k.filter < 0 && g.keyID == k.id || k.filter >= 0 && int(g.filter) == k.filter)
-		})
+// needs reports whether pods of the class must keep their value of the key.
+func (t *ties) needs(rc *RelaxedClass, k key) bool {
+	if !k.optional && k.filter < 0 || slices.ContainsFunc(rc.at.Terms, func(term interpod.Term) bool { return t.p.groups[term.Group].keyID == k.id }) {
+		return true
+	}
+	return slices.ContainsFunc(rc.counted, func(m membership) bool {
+		g := &t.p.groups[m.group]
+		return t.counted[m.group] && (k.filter < 0 && g.keyID == k.id || k.filter >= 0 && int(g.filter) == k.filter)
 	})
 }
 
@@ -266,31 +255,11 @@ func (t *ties) follow(rc *RelaxedClass, d int) (yes bool) {
 	return yes
 }
 
-// by is the domain by some of the class's keys only.
-func (rc *RelaxedClass) by(keys []key, d int) ([]key, *Domain) {
-	out := &Domain{}
-	for _, k := range keys {
-		at := slices.IndexFunc(rc.keys, func(o key) bool { return o.name == k.name })
-		out.Values = append(out.Values, rc.Domains[d].Values[at])
-	}
-	return keys, out
-}
-
-// text identifies equal bundles.
-func (b *bundle) text() string {
-	var out strings.Builder
-	for _, sl := range b.slots {
-		fmt.Fprintf(&out, "%d/%d x%d ", sl.Relaxed, sl.Domain, sl.Count)
-	}
-	fmt.Fprintf(&out, "@%d", b.node)
-	return out.String()
-}
-
 // Learn adds to the facts how many pods a relaxed class has at most in a domain, where missing pods could not be packed. It reports whether
 // another assignment can differ.
 func (st *Assignment) Learn(missing func(relaxed, domain int) int) (Facts, bool) {
 	next := st.Facts
-	next.caps = map[[2]int]map[string]int{}
+	next.caps = map[capped]int{} // facts are immutable
 	maps.Copy(next.caps, st.Facts.caps)
 	news := false
 	for i, rc := range st.Classes {
@@ -299,14 +268,11 @@ func (st *Assignment) Learn(missing func(relaxed, domain int) int) (Facts, bool)
 			if unpacked <= 0 {
 				continue
 			}
-			key, domain := [2]int{rc.Class, rc.Level}, rc.Domains[d].String()
-			if have, ok := next.caps[key][domain]; ok && have <= n-unpacked {
+			key := capped{rc.Class, rc.Level, rc.Domains[d].text}
+			if have, ok := next.caps[key]; ok && have <= n-unpacked {
 				continue
 			}
-			caps := map[string]int{} // facts are immutable
-			maps.Copy(caps, next.caps[key])
-			caps[domain] = n - unpacked
-			next.caps[key] = caps
+			next.caps[key] = n - unpacked
 			// Pods without domains, preferences and groups would be assigned as before.
 			c := &st.p.classes[rc.Class]
 			news = news || len(rc.keys) > 0 || rc.Level < len(c.soft) || len(c.all.MemberOf) > 0

@@ -67,7 +67,7 @@ type company struct {
 	noNode bool   // no existing node takes one more
 	tried  []int  // by bundle: its pods when it lacked the affinity's target; refused if it never takes one
 	pairs  []pair // single pods that can be joined
-	seen   int    // relaxed classes that pairs were searched in
+	seen   int    // relaxed classes that there were when pairs were listed
 }
 
 const refused = 1 << 30
@@ -130,14 +130,13 @@ func (s *assigner) join(b *bundle, i, d int) *bundle {
 	if b.node < 0 {
 		return s.grow(b, i, d)
 	}
-	rc, node := s.classes[i], &s.p.nodes[b.node]
+	rc := s.classes[i]
 	requests := s.beside(b, &s.p.classes[rc.Class])
-	if !fits(requests, s.freeOn(b.node)) || !rc.at.required.Compatible(node.Labels, requirements.Keys{}) || !s.p.contains(rc, d, node.Labels) {
+	if _, ok := slices.BinarySearch(s.p.nodesIn(rc, d), b.node); !ok || !fits(requests, s.freeOn(b.node)) {
 		return nil
 	}
 	grown := s.grow(b, i, d)
-	others := slices.DeleteFunc(s.bundlesOn(b.node), func(o *bundle) bool { return o == b })
-	if grown == nil || !s.tagsHold(grown, rc, node.Tags, node.Limits, others) {
+	if grown == nil {
 		return nil
 	}
 	left := s.freeOn(b.node)
@@ -155,13 +154,9 @@ func (s *assigner) runs(group int32, n int) bool {
 
 // nodesOf are the existing nodes of the domain that can hold a pod of the class, those that can hold the most first.
 func (s *assigner) nodesOf(rc *RelaxedClass, d int) []int {
-	nodes := rc.Domains[d].nodes
-	if len(rc.keys) == 0 {
-		nodes = s.p.suitable(rc.relaxed)
-	}
 	type candidate struct{ node, copies int }
 	var list []candidate
-	for _, n := range nodes {
+	for _, n := range s.p.nodesIn(rc, d) {
 		if k := copies(s.freeOn(n), s.p.onNode(&s.p.classes[rc.Class], n)); k > 0 {
 			list = append(list, candidate{n, k})
 		}
@@ -250,17 +245,17 @@ func agree(keys [][2]int, a, b *Domain) bool {
 
 // pairUp makes a bundle of a pod of the class and a single pod that meets its affinity; -1 if there is none.
 func (s *assigner) pairUp(i, d int) int {
-	s.findPairs(i, d)
-	pairs := s.classes[i].near[d].pairs
-	for k := range pairs {
-		p := &pairs[k]
+	near := &s.classes[i].near[d]
+	if near.seen < len(s.classes) {
+		near.pairs, near.seen = s.pairs(i, d), len(s.classes)
+	}
+	for k := range near.pairs {
+		p := &near.pairs[k]
 		if other := s.classes[p.relaxed]; p.never || other.Placed[p.domain] <= other.bundled[p.domain] {
 			continue
 		}
 		if s.fitTogether(i, d, p.relaxed, p.domain) {
-			if b := s.addBundle(s.couple(i, d, p.relaxed, p.domain)); b >= 0 {
-				return b
-			}
+			return s.addBundle(s.grow(s.grow(empty(), p.relaxed, p.domain), i, d))
 		}
 		p.never = true
 	}
@@ -271,50 +266,41 @@ func (s *assigner) pairUp(i, d int) int {
 func (s *assigner) fitTogether(i, d, j, e int) bool {
 	x, y := s.classes[i], s.classes[j]
 	at := coupled{x.Class, x.Level, y.Class, y.Level, x.Domains[d].text, y.Domains[e].text}
-	return remembered(&s.p.memo.mu, s.p.memo.couples, at, func() bool { return s.couple(i, d, j, e) != nil })
+	return s.p.memo.couples.of(at, func() bool { return s.grow(s.grow(empty(), j, e), i, d) != nil })
 }
 
-// findPairs adds pairs of the relaxed classes that are new since the last call.
-func (s *assigner) findPairs(i, d int) {
+// pairs lists the classes and domains whose pods meet the affinity of the class and can share a node of the domain.
+func (s *assigner) pairs(i, d int) []pair {
 	rc := s.classes[i]
-	near := &rc.near[d]
-	if near.seen == len(s.classes) {
-		return
-	}
+	var out []pair
 	at := slices.IndexFunc(rc.at.Terms, func(t interpod.Term) bool { return !t.Anti && s.p.withinNode[t.Group] })
 	alone, few := &bundle{node: -1, slots: []Slot{{}}}, [4][2]int{}
 	for _, m := range s.p.groups[rc.at.Terms[at].Group].members {
 		for _, j := range s.levels[m] {
 			other := s.classes[j]
 			alone.slots[0].Relaxed = j
-			if j < near.seen || other.Follows || !s.hasTargets(rc, alone) { // pods that follow others are in bundles already
+			if other.Follows || !s.hasTargets(rc, alone) { // pods that follow others are in bundles already
 				continue
 			}
 			both := commonKeys(few[:0], rc, other)
 			for e := range other.Domains {
 				if agree(both, &rc.Domains[d], &other.Domains[e]) {
-					near.pairs = append(near.pairs, pair{relaxed: j, domain: e})
+					out = append(out, pair{relaxed: j, domain: e})
 				}
 			}
 		}
 	}
-	near.seen = len(s.classes)
-	slices.SortStableFunc(near.pairs, func(a, b pair) int {
+	slices.SortFunc(out, func(a, b pair) int {
 		return cmp.Or(cmp.Compare(a.relaxed, b.relaxed), cmp.Compare(a.domain, b.domain))
 	})
+	return out
 }
 
-// couple is the bundle of a pod of class i in domain d and one of class j in domain e; nil if no node can hold both.
-func (s *assigner) couple(i, d, j, e int) *bundle {
-	start := s.grow(empty(), j, e)
-	if start == nil {
+// grow is the bundle with one more pod of the class; nil if no node could hold it, or for nil.
+func (s *assigner) grow(b *bundle, i, d int) *bundle {
+	if b == nil {
 		return nil
 	}
-	return s.grow(start, i, d)
-}
-
-// grow is the bundle with one more pod of the class; nil if no node could hold it.
-func (s *assigner) grow(b *bundle, i, d int) *bundle {
 	rc := s.classes[i]
 	requests := slices.Clone(s.beside(b, &s.p.classes[rc.Class]))
 	for r, q := range b.requests {
@@ -335,7 +321,7 @@ func (s *assigner) grow(b *bundle, i, d int) *bundle {
 		out.slots = append(out.slots, Slot{i, d, 1})
 		out.limits, out.passing = slices.Concat(b.limits, rc.lasting), slices.Concat(b.passing, rc.passing)
 	}
-	if !s.tagsHold(out, rc, nil, nil, nil) {
+	if !s.tagsHold(out, rc, slices.DeleteFunc(s.bundlesOn(b.node), func(o *bundle) bool { return o == b })) {
 		return nil
 	}
 	if at < 0 {
@@ -347,16 +333,20 @@ func (s *assigner) grow(b *bundle, i, d int) *bundle {
 	return out
 }
 
-// tagsHold reports whether the bundle keeps all lasting limits on its node, and the passing ones of the class whose pod was added.
-func (s *assigner) tagsHold(b *bundle, added *RelaxedClass, tags []string, limits []Limit, others []*bundle) bool {
-	all := slices.Concat(limits, b.limits)
+// tagsHold reports whether the bundle keeps all lasting limits on its node, where others are, too, and the passing ones of the class whose
+// pod was added.
+func (s *assigner) tagsHold(b *bundle, added *RelaxedClass, others []*bundle) bool {
+	all := slices.Clip(b.limits)
+	if b.node >= 0 {
+		all = append(all, s.p.nodes[b.node].Limits...)
+	}
 	for _, o := range others {
 		all = append(all, o.limits...)
 	}
 	if len(all)+len(added.passing) == 0 {
 		return true
 	}
-	count := countTags(tags, append(others, b)...)
+	count := s.countTags(b.node, append(others, b))
 	for _, l := range all {
 		// Only limits that the bundle has, or whose tag it adds, can be broken by it.
 		if count[l.Tag] > l.Max && (slices.Contains(b.tags, l.Tag) || slices.Contains(b.limits, l)) {
@@ -366,11 +356,13 @@ func (s *assigner) tagsHold(b *bundle, added *RelaxedClass, tags []string, limit
 	return !slices.ContainsFunc(added.passing, func(l Limit) bool { return count[l.Tag] > l.Max })
 }
 
-// countTags counts tags, and those of bundles.
-func countTags(tags []string, bundles ...*bundle) map[string]int {
+// countTags counts the tags of a node, -1 for none, and of bundles.
+func (s *assigner) countTags(node int, bundles []*bundle) map[string]int {
 	count := map[string]int{}
-	for _, t := range tags {
-		count[t]++
+	if node >= 0 {
+		for _, t := range s.p.nodes[node].Tags {
+			count[t]++
+		}
 	}
 	for _, b := range bundles {
 		for _, t := range b.tags {
@@ -385,10 +377,11 @@ func (s *assigner) limitsOf(b *bundle) []Limit {
 	if len(b.passing) == 0 {
 		return b.limits
 	}
-	count := countTags(b.tags)
+	on := []*bundle{b}
 	if b.node >= 0 {
-		count = countTags(s.p.nodes[b.node].Tags, s.bundlesOn(b.node)...)
+		on = s.bundlesOn(b.node)
 	}
+	count := s.countTags(b.node, on)
 	out := slices.Clone(b.limits)
 	for _, l := range b.passing {
 		out = append(out, Limit{l.Tag, max(l.Max, count[l.Tag])})

@@ -171,9 +171,17 @@ func (p *Problem) domains(rc *relaxed) []Domain {
 	return out
 }
 
+// nodesIn are the existing nodes of a domain that could hold a pod of the class, ascending.
+func (p *Problem) nodesIn(rc *RelaxedClass, d int) []int {
+	if len(rc.keys) == 0 {
+		return p.suitable(rc.relaxed)
+	}
+	return rc.Domains[d].nodes
+}
+
 // suitable are the existing nodes that could hold a pod of the class.
 func (p *Problem) suitable(rc *relaxed) []int {
-	return remembered(&p.memo.mu, p.memo.nodes, [2]int{rc.Class, rc.Level}, func() []int {
+	return p.memo.nodes.of([2]int{rc.Class, rc.Level}, func() []int {
 		var out []int
 		for i := range p.nodes {
 			if n := &p.nodes[i]; copies(n.Free, p.onNode(&p.classes[rc.Class], i)) > 0 && rc.at.required.Compatible(n.Labels, requirements.Keys{}) {
@@ -287,11 +295,11 @@ func (p *Problem) universeOf(id int32) universe {
 // universe lists the values that the group's spreads count, without closed ones. It may list more than the plan will have, which makes
 // spreads stricter and never looser.
 func (p *Problem) universe(id int32, closed *closing) []string {
-	u := remembered(&p.memo.mu, p.memo.universes, id, func() universe { return p.universeOf(id) })
+	u := p.memo.universes.of(id, func() universe { return p.universeOf(id) })
 	if closed == nil {
 		return u.all
 	}
-	return remembered(&closed.mu, closed.universes, id, func() []string {
+	return closed.universes.of(id, func() []string {
 		return union(slices.DeleteFunc(slices.Clone(u.offered), func(v string) bool {
 			return closed.domains[p.closedKey(id, v)] || closed.domains[closedKey{p.groups[id].key, v, -1}]
 		}), u.standing)

@@ -4,21 +4,26 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // Facts is what earlier assignments and their packing found. The zero value has no facts. Facts are immutable.
 type Facts struct {
-	// caps bounds the pods of a class and level in a domain by what could be packed.
-	caps map[[2]int]map[string]int
+	// caps bounds pods by what could be packed.
+	caps map[capped]int
 	// closed are the domains that no new node may be in; nil for none.
 	closed *closing
 	// blame is how often a class was unplaced, or awaited by an unplaced one. Classes with more blame are assigned earlier.
 	blame map[int]int
 	// variant selects other choices of domains; 0 is the usual one.
 	variant int
+}
+
+// capped is the pods of a class and level in a domain, which its text identifies.
+type capped struct {
+	class, level int
+	domain       string
 }
 
 // closedKey is a value of a label, and the filter that nodes there must not pass; -1 for all nodes.
@@ -32,9 +37,8 @@ type closing struct {
 	domains map[closedKey]bool
 	open    requirements.Alternatives // what a new node must satisfy to be outside of all of them
 
-	mu        sync.Mutex
-	classes   map[[2]int][]Domain // by class and level, the domains that are left
-	universes map[int32][]string  // by group, the values that are left
+	classes   cache[[2]int, []Domain] // by class and level, the domains that are left
+	universes cache[int32, []string]  // by group, the values that are left
 }
 
 func compareClosed(a, b closedKey) int {
@@ -152,7 +156,7 @@ func (st *Assignment) Close(unplaced []int) (Facts, bool) {
 	}
 	open := st.p.keepNeeded(closed)
 	out := st.Facts.next()
-	out.closed = &closing{domains: closed, open: open, classes: map[[2]int][]Domain{}, universes: map[int32][]string{}}
+	out.closed = &closing{domains: closed, open: open}
 	return out, len(closed) > before
 }
 
@@ -258,7 +262,7 @@ func (p *Problem) open(closed map[closedKey]bool) requirements.Alternatives {
 func (p *Problem) Holdable(class int) bool {
 	c := &p.classes[class]
 	rc := p.relaxed(class, len(c.soft))
-	return remembered(&p.memo.mu, p.memo.held, class, func() bool {
+	return p.memo.held.of(class, func() bool {
 		return len(p.suitable(rc)) > 0 || p.someNode(c.Requests, rc.at.required)
 	})
 }

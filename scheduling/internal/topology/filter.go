@@ -191,12 +191,13 @@ func either(a, b requirements.Alternatives) requirements.Alternatives {
 	return requirements.AnyOf(slices.AppendSeq(slices.Collect(a.All()), b.All())...)
 }
 
-// pin is what the labels of a node in the domain must satisfy.
-func (p *Problem) pin(keys []key, d *Domain) requirements.Alternatives {
+// pin is what the labels of a node in the domain must satisfy, by the keys that matter; nil for all.
+func (p *Problem) pin(keys []key, d *Domain, matter []bool) requirements.Alternatives {
 	var b requirements.Builder
 	out := requirements.AnyOf(requirements.Set{})
 	for i, k := range keys {
 		switch {
+		case matter != nil && !matter[i]:
 		case k.filter >= 0:
 			out = out.Intersect(p.filters[k.filter].on(d.Values[i]))
 		case d.Values[i] == absent:
@@ -210,26 +211,4 @@ func (p *Problem) pin(keys []key, d *Domain) requirements.Alternatives {
 		panic(fmt.Sprintf("topology: %v", err))
 	}
 	return out.Intersect(requirements.AnyOf(set))
-}
-
-// contains reports whether a node with these labels is in a domain of the class.
-func (p *Problem) contains(rc *RelaxedClass, d int, labels requirements.Set) bool {
-	for i, k := range rc.keys {
-		want := rc.Domains[d].Values[i]
-		switch {
-		case k.filter >= 0:
-			if !slices.Contains(p.filters[k.filter].values(labels, rc.at.required), want) {
-				return false
-			}
-		case want == absent:
-			if labels.Has(k.name) {
-				return false
-			}
-		default:
-			if v, ok := labels.Get(k.name).Single(); !ok || v != want {
-				return false
-			}
-		}
-	}
-	return true
 }

@@ -150,7 +150,7 @@ func New(in Input) (*Problem, []ClassError) {
 	hostless := slices.ContainsFunc(in.Nodes, func(n Node) bool { return !n.Labels.Has(corev1.LabelHostname) })
 	p := &Problem{
 		classes: make([]class, len(in.Classes)), nodes: slices.Clone(in.Nodes), index: interpod.NewIndex(in.Aliases, in.Namespaces, hostless),
-		values: &interpod.Values{}, ignoresSoft: in.IgnorePreferences, memo: newMemo(), cells: func() []cell { return nil },
+		values: &interpod.Values{}, ignoresSoft: in.IgnorePreferences, memo: &memo{}, cells: func() []cell { return nil },
 	}
 	ratios := map[int32]ratio{}
 	var bad []ClassError
@@ -195,7 +195,7 @@ func (p *Problem) Read() (index *interpod.Index, classes []interpod.Constraints,
 // [Problem.Sides]. Slices of offerings are not kept. The first look at what can be bought costs one text of labels for each offering.
 func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 	out := *p
-	out.cells, out.memo = sync.OnceValue(func() []cell { return cellsOf(shapes) }), newMemo()
+	out.cells, out.memo = sync.OnceValue(func() []cell { return cellsOf(shapes) }), &memo{}
 	out.filters = slices.Clone(p.filters)
 	for i := range out.filters {
 		f := &out.filters[i]

@@ -47,7 +47,7 @@ type relaxed struct {
 // domainSet is the domains of all relaxed classes with the same requirements, requests and keys.
 type domainSet struct {
 	list   []Domain
-	pinned map[int]requirements.Alternatives // by domain, what its nodes must satisfy
+	pinned cache[int, requirements.Alternatives] // by domain, what its nodes must satisfy
 }
 
 // membership is a group that counts the class, and the position of its filter among the keys; -1 if all nodes of the class pass it.
@@ -66,7 +66,7 @@ func (s *assigner) relaxed(class, level int) int {
 	rc := &RelaxedClass{relaxed: s.p.relaxed(class, level)}
 	rc.Domains = rc.domains
 	if closed := s.facts.closed; closed != nil && len(rc.keys) > 0 {
-		rc.Domains = remembered(&closed.mu, closed.classes, [2]int{class, level}, func() []Domain {
+		rc.Domains = closed.classes.of([2]int{class, level}, func() []Domain {
 			return slices.DeleteFunc(slices.Clone(rc.domains), func(d Domain) bool {
 				return d.free == 0 && (closed.has(rc.keys, &d) || s.p.closedByFilter(closed, rc.relaxed, &d))
 			})
@@ -75,16 +75,15 @@ func (s *assigner) relaxed(class, level int) int {
 	n := len(rc.Domains)
 	counts := make([]int, 3*n)
 	rc.Placed, rc.bundled, rc.most = counts[:n:n], counts[n:2*n:2*n], counts[2*n:]
-	caps := s.facts.caps[[2]int{class, level}]
 	for d := range rc.Domains {
 		dom := &rc.Domains[d]
 		if rc.most[d] = unbounded; dom.price >= unsold {
 			rc.most[d] = dom.free
 		}
-		if len(caps) == 0 {
+		if len(s.facts.caps) == 0 {
 			continue
 		}
-		if most, ok := caps[dom.text]; ok {
+		if most, ok := s.facts.caps[capped{class, level, dom.text}]; ok {
 			rc.most[d] = min(most, rc.most[d])
 		}
 	}
@@ -103,7 +102,7 @@ func (s *assigner) relaxed(class, level int) int {
 
 // relaxed is a class at a level before assignment. It is computed once; all assignments share it.
 func (p *Problem) relaxed(class, level int) *relaxed {
-	return remembered(&p.memo.mu, p.memo.classes, [2]int{class, level}, func() *relaxed { return p.newRelaxed(class, level) })
+	return p.memo.classes.of([2]int{class, level}, func() *relaxed { return p.newRelaxed(class, level) })
 }
 
 func (p *Problem) newRelaxed(class, level int) *relaxed {
@@ -128,9 +127,7 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 	if len(rc.keys) == 0 {
 		rc.domains = []Domain{{node: -1, at: slices.Repeat([]int32{interpod.Absent}, len(p.index.Keys()))}}
 	} else {
-		rc.shared = p.memo.domains(rc, c, func() *domainSet {
-			return &domainSet{p.domains(rc), map[int]requirements.Alternatives{}}
-		})
+		rc.shared = p.memo.domains(rc, c, func() *domainSet { return &domainSet{list: p.domains(rc)} })
 		rc.domains = rc.shared.list
 	}
 	rc.rank = p.rank(&rc.at)
@@ -144,8 +141,8 @@ func (s *assigner) required(rc *RelaxedClass, d int) requirements.Alternatives {
 		return rc.at.required
 	}
 	dom := &rc.Domains[d]
-	return remembered(&s.p.memo.mu, rc.shared.pinned, dom.set, func() requirements.Alternatives {
-		return rc.at.required.Intersect(s.p.pin(rc.keys, dom))
+	return rc.shared.pinned.of(dom.set, func() requirements.Alternatives {
+		return rc.at.required.Intersect(s.p.pin(rc.keys, dom, nil))
 	})
 }
 
@@ -209,7 +206,7 @@ func (p *Problem) closedByFilter(closed *closing, rc *relaxed, d *Domain) bool {
 		if c.filter < 0 || at < 0 || d.Values[at] != c.value || slices.ContainsFunc(rc.keys, func(k key) bool { return k.filter == c.filter }) {
 			continue
 		}
-		left := rc.at.required.Intersect(p.pin(rc.keys, d)).Intersect(p.filters[c.filter].on(filterOut))
+		left := rc.at.required.Intersect(p.pin(rc.keys, d, nil)).Intersect(p.filters[c.filter].on(filterOut))
 		requests := p.classes[rc.Class].Requests
 		if !slices.ContainsFunc(p.cells(), func(c cell) bool { return c.holds(requests) && left.Compatible(c.labels, requirements.Keys{}) }) {
 			return true
@@ -286,19 +283,14 @@ func PortTags(ports []hostport.Port) (tags []string, limits []Limit) {
 	return tags, limits
 }
 
-// memo keeps what all assignments of a problem compute alike. It is safe for concurrent use.
+// memo keeps what all assignments of a problem compute alike.
 type memo struct {
-	mu        sync.Mutex
-	classes   map[[2]int]*relaxed
-	universes map[int32]universe
-	nodes     map[[2]int][]int
-	sets      map[string]*domainSet
-	couples   map[coupled]bool
-	held      map[int]bool // by class
-}
-
-func newMemo() *memo {
-	return &memo{classes: map[[2]int]*relaxed{}, universes: map[int32]universe{}, nodes: map[[2]int][]int{}, couples: map[coupled]bool{}, held: map[int]bool{}, sets: map[string]*domainSet{}}
+	classes   cache[[2]int, *relaxed] // by class and level
+	nodes     cache[[2]int, []int]    // the same
+	universes cache[int32, universe]  // by group
+	sets      cache[string, *domainSet]
+	couples   cache[coupled, bool]
+	held      cache[int, bool] // by class
 }
 
 // coupled identifies two pods by class, level and domain.
@@ -326,20 +318,29 @@ func (m *memo) domains(rc *relaxed, c *class, make func() *domainSet) *domainSet
 	for _, sh := range c.Shared {
 		key = append(append(key, sh.Name...), 0)
 	}
-	return remembered(&m.mu, m.sets, string(key), make)
+	return m.sets.of(string(key), make)
 }
 
-// remembered is the value of the key, which make computes if it is missing. Two callers at once may both compute it.
-func remembered[K comparable, V any](mu *sync.Mutex, of map[K]V, key K, make func() V) V {
-	mu.Lock()
-	v, ok := of[key]
-	mu.Unlock()
+// cache keeps computed values. The zero value is empty. It is safe for concurrent use.
+type cache[K comparable, V any] struct {
+	mu    sync.Mutex
+	known map[K]V
+}
+
+// of is the value of the key, which make computes if it is missing. Two callers at once may both compute it.
+func (c *cache[K, V]) of(key K, make func() V) V {
+	c.mu.Lock()
+	v, ok := c.known[key]
+	c.mu.Unlock()
 	if ok {
 		return v
 	}
 	v = make()
-	mu.Lock()
-	of[key] = v
-	mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil {
+		c.known = map[K]V{}
+	}
+	c.known[key] = v
 	return v
 }
