@@ -43,7 +43,7 @@ func (p *Problem) newVerifier(shared []volume.SharedClaim) (*verifier, error) {
 	}
 	groups := len(index.Groups())
 	for _, d := range p.daemons {
-		all, err := index.Read(interpod.Owner{Pod: d.pod, Asked: d.required})
+		all, err := index.Read(d.pod, d.required)
 		if err != nil {
 			return nil, fmt.Errorf("scheduling: DaemonSet %s: %w", podclass.Name(d.pod), err)
 		}

@@ -151,7 +151,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 			continue
 		}
 		like := e.problem.Classes[e.problemClass[int32(i)]]
-		all, err := e.index.Read(interpod.Owner{Pod: c.template, Asked: like.Asked})
+		all, err := e.index.Read(c.template, like.Asked)
 		if err != nil {
 			return &scheduling.InvalidError{What: "pod " + podclass.Name(pods[0]), Err: err}
 		}

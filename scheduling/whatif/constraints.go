@@ -89,7 +89,7 @@ func (e *engine) score(s *softly, labelClass int32, values []int32, without []bo
 		}
 	}
 	for i := range s.Spreads {
-		if sp := &s.Spreads[i]; (without == nil || !without[sp.Group]) && !e.cluster.State.Even(sp, values) {
+		if sp := &s.Spreads[i]; (without == nil || !without[sp.Group]) && !e.cluster.State.Even(sp, values, nil) {
 			sum -= evenness
 		}
 	}

@@ -31,7 +31,7 @@ func (e *engine) compileDaemons(s *scheduling.Snapshot) error {
 		asked, err := kube.FromPod(&p.Spec)
 		var all interpod.Constraints
 		if err == nil {
-			all, err = e.index.Read(interpod.Owner{Pod: p, Asked: e.aliases.Alternatives(asked.Required)})
+			all, err = e.index.Read(p, e.aliases.Alternatives(asked.Required))
 		}
 		if err != nil {
 			return fmt.Errorf("whatif: DaemonSet %s/%s: %w", d.Namespace, d.Name, err)

@@ -43,55 +43,9 @@ func (c *Cluster) Check(cl *Class, n *Node) Refusal {
 	return Refusal{}
 }
 
-// Between is the first constraint between pods that refuses one more pod at these values. Groups in skip, by number, are not checked.
-// It costs O(constraints), and rarely a look at all domains.
+// Between is the first constraint between pods that refuses one more pod at these values; see [interpod.State.Check].
 func (c *Cluster) Between(x *interpod.Constraints, values []int32, skip []bool) interpod.Violation {
-	v := c.State.Check(x, values, skip)
-	if !v.OK() || c.Low == nil {
-		return v
-	}
-	met, anywhere, missing := true, int32(0), int32(0)
-	for i := range x.Terms {
-		t := &x.Terms[i]
-		if t.Anti || !t.Hard {
-			continue
-		}
-		anywhere += c.State.Total(t.Group)
-		at := values[c.Index.Groups()[t.Group].Key]
-		if (skip == nil || !skip[t.Group]) && (at < 0 || c.Low.Members(t.Group, at) == 0) {
-			met, missing = false, t.Group
-		}
-	}
-	if !met && anywhere > 0 { // the pods that it follows may be elsewhere
-		return interpod.Violation{Rule: interpod.AffinityRule, Group: missing}
-	}
-	for i := range x.Spreads {
-		if sp := &x.Spreads[i]; (skip == nil || !skip[sp.Group]) && !c.even(sp, values) {
-			return interpod.Violation{Rule: interpod.SpreadRule, Group: sp.Group}
-		}
-	}
-	return interpod.Violation{}
-}
-
-// even reports whether one more pod respects the skew whenever others move: it compares the high count of its domain with the least low
-// count of all others.
-func (c *Cluster) even(sp *interpod.Spread, values []int32) bool {
-	at := values[c.Index.Groups()[sp.Group].Key]
-	n := c.State.Members(sp.Group, at)
-	if sp.Self {
-		n++
-	}
-	own, least := c.Low.Members(sp.Group, at), c.Low.Least(sp)
-	if n-least <= sp.MaxSkew {
-		return true
-	}
-	if own > least {
-		return false
-	}
-	c.Low.Count(sp.Group, at, n-own) // the least without its own domain
-	least = c.Low.Least(sp)
-	c.Low.Count(sp.Group, at, own-n)
-	return n-least <= sp.MaxSkew
+	return c.State.Check(x, values, skip, c.Low)
 }
 
 // Alone is [Cluster.Check] without constraints between pods.
@@ -213,7 +167,7 @@ func (c *Cluster) StartDaemons(daemons []*Class, n *Node) []*Class {
 	}
 	var counted []*Class
 	for _, d := range daemons {
-		if !Fits(d.Need, free) || slices.ContainsFunc(d.Ports, n.taken) || !c.State.Check(&d.Constraints, n.Values, nil).OK() {
+		if !Fits(d.Need, free) || slices.ContainsFunc(d.Ports, n.taken) || !c.State.Check(&d.Constraints, n.Values, nil, nil).OK() {
 			continue
 		}
 		for i, q := range d.Need {

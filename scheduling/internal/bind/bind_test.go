@@ -31,7 +31,7 @@ func cluster(t testing.TB, pods []*corev1.Pod, classes []*bind.Class, taints []c
 	t.Helper()
 	x := interpod.NewIndex(requirements.Aliases{}, nil, false)
 	for i, p := range pods {
-		all, err := x.Read(interpod.Owner{Pod: p, Asked: requirements.AnyOf(requirements.Set{})})
+		all, err := x.Read(p, requirements.AnyOf(requirements.Set{}))
 		require.NoError(t, err)
 		classes[i].Constraints, _ = all.Split()
 	}

@@ -54,29 +54,21 @@ type labelClass struct {
 	taints []corev1.Taint
 }
 
-// Answers remembers answers to numbered questions. The zero value knows none.
-type Answers []answer
-
-type answer uint8
-
-const (
-	unknown answer = iota
-	yes
-	no
-)
+// Answers remembers answers to numbered questions: 1 for yes, -1 for no, and 0 for unknown. The zero value knows none.
+type Answers []int8
 
 // Of is the answer to question i, which ask gives the first time.
 func (a *Answers) Of(i int, ask func() bool) bool {
 	for i >= len(*a) {
-		*a = append(*a, unknown)
+		*a = append(*a, 0)
 	}
 	known := &(*a)[i]
-	if *known == unknown {
-		if *known = no; ask() {
-			*known = yes
+	if *known == 0 {
+		if *known = -1; ask() {
+			*known = 1
 		}
 	}
-	return *known == yes
+	return *known > 0
 }
 
 // Cluster is the label classes of nodes and the counts of constraints between pods. It is not safe for concurrent use.
@@ -85,8 +77,7 @@ type Cluster struct {
 	Values *interpod.Values
 	// State counts the pods. It is nil until the cluster is started.
 	State *interpod.State
-	// Low is nil if no pod or node moves by itself. Otherwise State counts such pods wherever they may be and no such nodes, and Low
-	// counts no such pods and all such nodes. Then Check accepts a pod only if kube-scheduler would whenever they move.
+	// Low is nil if no pod or node moves by itself; see [interpod.State.Check].
 	Low *interpod.State
 
 	asked        requirements.Keys

@@ -31,7 +31,8 @@ type Group struct {
 	// What describes the pods, and Text identifies the group.
 	What, Text string
 
-	all []*selection // a pod is a member if it meets all of them
+	all    []*selection // a pod is a member if it meets all of them
+	domain int32        // index into Index.domains; of spreads only
 }
 
 // Filter is the nodes on which a topology spread constraint counts pods.
@@ -70,13 +71,15 @@ type Constraints struct {
 	MemberOf []int32 // ascending
 }
 
-// selection is the pods of some namespaces that a selector matches. The number identifies the text.
+// selection is the pods of some namespaces that a selector matches. The text identifies it.
 type selection struct {
 	namespaces map[string]bool
 	selector   labels.Selector
 	text       string
-	number     int32
 }
+
+// nothing selects no pods.
+var nothing = &selection{selector: labels.Nothing(), text: "nothing"}
 
 func (s *selection) matches(namespace string, set map[string]string) bool {
 	return s.namespaces[namespace] && s.selector.Matches(labels.Set(set))
@@ -89,25 +92,45 @@ type Index struct {
 	namespaces map[string]map[string]string
 	hostless   bool
 
-	keys     []string
-	keyAt    map[string]int32
-	groups   []Group
-	groupAt  map[groupKey]int32
-	filters  []Filter
-	filterAt map[string]int32
+	keys       numbered[string, string]
+	groups     numbered[groupKey, Group]
+	filters    numbered[string, Filter]
+	domains    numbered[domainKey, domainKey]
+	selections map[string]*selection // by namespaces and selector
 
-	selections  map[string]*selection // by namespaces and selector
-	selectionAt map[string]int32      // numbers, by text
-	lookup      *lookup
-	raw         []byte   // reused
-	names       []string // reused
+	lookup *lookup
+	raw    []byte   // reused
+	names  []string // reused
 }
 
-// groupKey identifies a group: by the number of its selection, or by a text if it is a custom one or has several.
+// groupKey identifies a group. The text is that of its selections; of a custom group it begins with a bracket.
 type groupKey struct {
-	key, filter, selection int32
-	spread                 bool
-	text                   string
+	key, filter int32
+	spread      bool
+	text        string
+}
+
+// domainKey is a key and a node filter: spreads that have both in common count the same nodes.
+type domainKey struct{ key, filter int32 }
+
+// numbered numbers distinct keys and keeps a value of each. The zero value has none.
+type numbered[K comparable, V any] struct {
+	at   map[K]int32
+	list []V
+}
+
+// of is the number of the key, a new one if need be, whose value make gives.
+func (n *numbered[K, V]) of(key K, make func() V) int32 {
+	id, ok := n.at[key]
+	if !ok {
+		if n.at == nil {
+			n.at = map[K]int32{}
+		}
+		id = int32(len(n.list))
+		n.at[key] = id
+		n.list = append(n.list, make())
+	}
+	return id
 }
 
 // Namespaces is the labels of the listed namespaces, and of those of pods and DaemonSets, by name. Each has the label
@@ -136,80 +159,53 @@ func Namespaces(pods []*corev1.Pod, daemons []*appsv1.DaemonSet, namespaces []*c
 // NewIndex is an index without constraints. Aliases rename deprecated topology keys; namespaces are the labels of all namespaces, by name.
 // hostless says that some node lacks the hostname label; otherwise node filters do not require it.
 func NewIndex(aliases requirements.Aliases, namespaces map[string]map[string]string, hostless bool) *Index {
-	return &Index{
-		aliases: aliases, namespaces: namespaces, hostless: hostless, keyAt: map[string]int32{}, groupAt: map[groupKey]int32{}, filterAt: map[string]int32{},
-		selections: map[string]*selection{}, selectionAt: map[string]int32{},
-	}
+	return &Index{aliases: aliases, namespaces: namespaces, hostless: hostless, selections: map[string]*selection{}}
 }
 
 // Keys are the label keys by number. They must not be modified.
-func (x *Index) Keys() []string { return x.keys }
+func (x *Index) Keys() []string { return x.keys.list }
 
 // Groups are the groups by number. They must not be modified.
-func (x *Index) Groups() []Group { return x.groups }
+func (x *Index) Groups() []Group { return x.groups.list }
 
 // Filters are the node filters by number. They must not be modified.
-func (x *Index) Filters() []Filter { return x.filters }
+func (x *Index) Filters() []Filter { return x.filters.list }
 
 // Key is the number of a label key, a new one if need be.
 func (x *Index) Key(name string) int32 {
 	name = x.aliases.Key(name)
-	id, ok := x.keyAt[name]
-	if !ok {
-		id = int32(len(x.keys))
-		x.keyAt[name] = id
-		x.keys = append(x.keys, name)
-	}
-	return id
+	return x.keys.of(name, func() string { return name })
 }
 
 // Custom adds a group without a selector, whose members the caller adds to MemberOf.
 func (x *Index) Custom(key, what, text string) int32 {
 	id := x.Key(key)
-	return x.group(groupKey{key: id, filter: -1, text: text}, func() Group {
-		return Group{Key: id, Filter: -1, What: what, Text: text, all: []*selection{{selector: labels.Nothing()}}}
+	return x.groups.of(groupKey{key: id, filter: -1, text: "(" + text}, func() Group {
+		return Group{Key: id, Filter: -1, What: what, Text: text, all: []*selection{nothing}}
 	})
 }
 
-// group is the number of a group, which make adds if it is new.
-func (x *Index) group(key groupKey, make func() Group) int32 {
-	id, ok := x.groupAt[key]
-	if !ok {
-		id = int32(len(x.groups))
-		x.groupAt[key] = id
-		x.groups = append(x.groups, make())
-		x.lookup = nil
-	}
-	return id
-}
-
-// Owner is a pod whose constraints are read.
-type Owner struct {
-	Pod *corev1.Pod
-	// Asked is its node selector and affinity, for the node filters of its spreads.
-	Asked requirements.Alternatives
-}
-
 // Read reads the constraints of a pod as an API server stored it, in the order of the manifest: spreads, then terms of affinity, then of
-// anti-affinity, required terms before preferred ones. [Index.Join] completes them.
-func (x *Index) Read(o Owner) (Constraints, error) {
+// anti-affinity, required terms before preferred ones. [Index.Join] completes them. Asked is its node selector and affinity, for the node
+// filters of its spreads.
+func (x *Index) Read(pod *corev1.Pod, asked requirements.Alternatives) (Constraints, error) {
 	var out Constraints
-	for i := range o.Pod.Spec.TopologySpreadConstraints {
-		s, err := x.spread(o, &o.Pod.Spec.TopologySpreadConstraints[i])
+	for i := range pod.Spec.TopologySpreadConstraints {
+		s, err := x.spread(pod, asked, &pod.Spec.TopologySpreadConstraints[i])
 		if err != nil {
 			return out, fmt.Errorf("spec.topologySpreadConstraints[%d].%w", i, err)
 		}
 		out.Spreads = append(out.Spreads, s)
 	}
-	a := o.Pod.Spec.Affinity
+	a := pod.Spec.Affinity
 	if a == nil {
 		return out, nil
 	}
 	var err error
-	if out.Terms, err = x.terms(o.Pod.Namespace, a.PodAffinity, false, out.Terms); err != nil {
+	if out.Terms, err = x.terms(pod.Namespace, a.PodAffinity, false, out.Terms); err != nil {
 		return out, fmt.Errorf("spec.affinity.podAffinity.%w", err)
 	}
-	if out.Terms, err = x.terms(o.Pod.Namespace, (*corev1.PodAffinity)(a.PodAntiAffinity), true, out.Terms); err != nil { // it has the same fields
+	if out.Terms, err = x.terms(pod.Namespace, (*corev1.PodAffinity)(a.PodAntiAffinity), true, out.Terms); err != nil { // it has the same fields
 		return out, fmt.Errorf("spec.affinity.podAntiAffinity.%w", err)
 	}
 	return out, nil
@@ -264,22 +260,13 @@ func (x *Index) terms(namespace string, a *corev1.PodAffinity, anti bool, out []
 
 // counted is the group of the pods that meet all selections, by the values of a key.
 func (x *Index) counted(key string, all ...*selection) int32 {
-	id := x.Key(key)
-	at := groupKey{key: id, filter: -1, selection: all[0].number}
-	if len(all) > 1 {
-		at.text = groupText(x.keys[id], all)
+	id, text := x.Key(key), all[0].text
+	for _, s := range all[1:] {
+		text += "|" + s.text
 	}
-	return x.group(at, func() Group {
-		return Group{Key: id, Filter: -1, Text: groupText(x.keys[id], all), What: words(all), all: slices.Clone(all)}
+	return x.groups.of(groupKey{key: id, filter: -1, text: text}, func() Group {
+		return Group{Key: id, Filter: -1, Text: x.keys.list[id] + "|" + text, What: words(all), all: slices.Clone(all)}
 	})
-}
-
-func groupText(key string, all []*selection) string {
-	texts := []string{key}
-	for _, s := range all {
-		texts = append(texts, s.text)
-	}
-	return strings.Join(texts, "|")
 }
 
 func words(all []*selection) string {
@@ -293,18 +280,21 @@ func words(all []*selection) string {
 }
 
 // spread reads a topology spread constraint. kube-scheduler counts no pods for an empty selector; the constraint then asks for the key only.
-func (x *Index) spread(o Owner, t *corev1.TopologySpreadConstraint) (Spread, error) {
-	s, err := x.selected(t.LabelSelector, []string{o.Pod.Namespace})
+func (x *Index) spread(pod *corev1.Pod, asked requirements.Alternatives, t *corev1.TopologySpreadConstraint) (Spread, error) {
+	s, err := x.selected(t.LabelSelector, []string{pod.Namespace})
 	if err != nil {
 		return Spread{}, fmt.Errorf("labelSelector: %w", err)
 	}
 	if s.selector.Empty() {
-		s = x.nothing()
+		s = nothing
 	}
-	key, filter := x.Key(t.TopologyKey), x.filterOf(o, t)
-	group := x.group(groupKey{key: key, filter: filter, selection: s.number, spread: true}, func() Group {
-		all := []*selection{s}
-		return Group{Key: key, Filter: filter, Spread: true, Text: fmt.Sprintf("spread %s|filter %d", groupText(x.keys[key], all), filter), What: words(all), all: all}
+	key, filter := x.Key(t.TopologyKey), x.filterOf(pod, asked, t)
+	group := x.groups.of(groupKey{key: key, filter: filter, text: s.text, spread: true}, func() Group {
+		d := domainKey{key, filter}
+		return Group{
+			Key: key, Filter: filter, Spread: true, Text: fmt.Sprintf("spread %s|%s|filter %d", x.keys.list[key], s.text, filter), What: words([]*selection{s}),
+			all: []*selection{s}, domain: x.domains.of(d, func() domainKey { return d }),
+		}
 	})
 	out := Spread{Group: group, MaxSkew: t.MaxSkew, MinDomains: 1, Hard: t.WhenUnsatisfiable != corev1.ScheduleAnyway}
 	if t.MinDomains != nil {
@@ -314,18 +304,18 @@ func (x *Index) spread(o Owner, t *corev1.TopologySpreadConstraint) (Spread, err
 }
 
 // filterOf is the number of the node filter of a spread; -1 if it passes every node that has the spread's key.
-func (x *Index) filterOf(o Owner, t *corev1.TopologySpreadConstraint) int32 {
-	f := Filter{Asked: o.Asked, HonorTaints: t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor}
+func (x *Index) filterOf(pod *corev1.Pod, asked requirements.Alternatives, t *corev1.TopologySpreadConstraint) int32 {
+	f := Filter{Asked: asked, HonorTaints: t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor}
 	if t.NodeAffinityPolicy != nil && *t.NodeAffinityPolicy != corev1.NodeInclusionPolicyHonor {
 		f.Asked = requirements.AnyOf(requirements.Set{})
 	}
 	if f.HonorTaints {
-		f.Tolerations = o.Pod.Spec.Tolerations
+		f.Tolerations = pod.Spec.Tolerations
 	}
 	own := x.Key(t.TopologyKey)
-	for i := range o.Pod.Spec.TopologySpreadConstraints {
-		other := &o.Pod.Spec.TopologySpreadConstraints[i]
-		if id := x.Key(other.TopologyKey); other.WhenUnsatisfiable != corev1.ScheduleAnyway && id != own && (x.hostless || x.keys[id] != corev1.LabelHostname) {
+	for i := range pod.Spec.TopologySpreadConstraints {
+		other := &pod.Spec.TopologySpreadConstraints[i]
+		if id := x.Key(other.TopologyKey); other.WhenUnsatisfiable != corev1.ScheduleAnyway && id != own && (x.hostless || x.keys.list[id] != corev1.LabelHostname) {
 			f.Keys = append(f.Keys, id)
 		}
 	}
@@ -335,13 +325,7 @@ func (x *Index) filterOf(o Owner, t *corev1.TopologySpreadConstraint) int32 {
 		return -1
 	}
 	text := string(f.Asked.AppendKey(nil)) + fmt.Sprint("|", f.Keys, f.HonorTaints, f.Tolerations)
-	id, ok := x.filterAt[text]
-	if !ok {
-		id = int32(len(x.filters))
-		x.filterAt[text] = id
-		x.filters = append(x.filters, f)
-	}
-	return id
+	return x.filters.of(text, func() Filter { return f })
 }
 
 // selectionOf is the pods that a term selects: of its namespaces and those of its namespaceSelector, or of the pod's own namespace if it
@@ -373,7 +357,7 @@ func (x *Index) selectionOf(own string, t *corev1.PodAffinityTerm) (*selection, 
 // selected is the selection of a label selector in some namespaces. A nil selector selects nothing, an empty one everything.
 func (x *Index) selected(sel *metav1.LabelSelector, in []string) (*selection, error) {
 	if sel == nil {
-		return x.nothing(), nil
+		return nothing, nil
 	}
 	if len(in) > 1 {
 		in = slices.Compact(slices.Sorted(slices.Values(in)))
@@ -402,22 +386,8 @@ func (x *Index) selected(sel *metav1.LabelSelector, in []string) (*selection, er
 	for _, n := range in {
 		out.namespaces[n] = true
 	}
-	out.number = x.numbered(out.text)
 	x.selections[string(raw)] = out
 	return out, nil
-}
-
-func (x *Index) nothing() *selection {
-	return &selection{selector: labels.Nothing(), text: "nothing", number: x.numbered("nothing")}
-}
-
-func (x *Index) numbered(text string) int32 {
-	id, ok := x.selectionAt[text]
-	if !ok {
-		id = int32(len(x.selectionAt))
-		x.selectionAt[text] = id
-	}
-	return id
 }
 
 // appendTexts appends an unambiguous encoding of texts.

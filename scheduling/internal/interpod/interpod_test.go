@@ -70,7 +70,7 @@ func newWorld(t *testing.T, nodes []map[string]string, pods ...*corev1.Pod) *wor
 	t.Helper()
 	w := &world{index: interpod.NewIndex(requirements.KubernetesAliases(), map[string]map[string]string{"shop": {}}, false), values: &interpod.Values{}}
 	for _, p := range pods {
-		c, err := w.index.Read(interpod.Owner{Pod: p, Asked: anything})
+		c, err := w.index.Read(p, anything)
 		require.NoError(t, err)
 		w.read = append(w.read, c)
 	}
@@ -85,7 +85,7 @@ func newWorld(t *testing.T, nodes []map[string]string, pods ...*corev1.Pod) *wor
 }
 
 func (w *world) fits(pod int, node map[string]string) bool {
-	return w.state.Check(&w.read[pod], w.values.At(w.index, node), nil).OK()
+	return w.state.Check(&w.read[pod], w.values.At(w.index, node), nil, nil).OK()
 }
 
 func (w *world) bind(pod int, node map[string]string, terminating bool) {
@@ -353,7 +353,7 @@ func TestGroupsAreToldApart(t *testing.T) {
 	}
 	p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = terms
 	x := interpod.NewIndex(requirements.Aliases{}, nil, false)
-	c, err := x.Read(interpod.Owner{Pod: p, Asked: anything})
+	c, err := x.Read(p, anything)
 	require.NoError(t, err)
 	seen := map[int32]bool{}
 	for _, term := range c.Terms[:len(terms)-2] {

@@ -10,19 +10,12 @@ import (
 // Split separates required constraints, with the groups of the pods, from preferred ones.
 func (c Constraints) Split() (required, preferred Constraints) {
 	required.MemberOf = c.MemberOf
+	of := map[bool]*Constraints{true: &required, false: &preferred} // by Hard
 	for _, s := range c.Spreads {
-		if s.Hard {
-			required.Spreads = append(required.Spreads, s)
-		} else {
-			preferred.Spreads = append(preferred.Spreads, s)
-		}
+		of[s.Hard].Spreads = append(of[s.Hard].Spreads, s)
 	}
 	for _, t := range c.Terms {
-		if t.Hard {
-			required.Terms = append(required.Terms, t)
-		} else {
-			preferred.Terms = append(preferred.Terms, t)
-		}
+		of[t.Hard].Terms = append(of[t.Hard].Terms, t)
 	}
 	return required, preferred
 }
@@ -40,6 +33,7 @@ func (x *Index) Join(c *Constraints, namespace string, set map[string]string) {
 
 // lookup finds the groups of a pod. Groups whose selector requires one of some values of a label are found by that label.
 type lookup struct {
+	groups  int // that it knows
 	byLabel map[label][]int32
 	others  []int32
 	keys    []string           // labels of all selectors, ascending
@@ -52,10 +46,10 @@ type label struct{ key, value string }
 // MemberOf is the groups of pods with these labels in this namespace, ascending. All constraints must be read before. It costs a look at the
 // groups of these labels, once for all pods with the same ones. The result must not be modified.
 func (x *Index) MemberOf(namespace string, set map[string]string) []int32 {
-	if len(x.groups) == 0 {
+	if len(x.groups.list) == 0 {
 		return nil
 	}
-	if x.lookup == nil {
+	if x.lookup == nil || x.lookup.groups < len(x.groups.list) {
 		x.lookup = x.newLookup()
 	}
 	l := x.lookup
@@ -76,19 +70,19 @@ func (x *Index) MemberOf(namespace string, set map[string]string) []int32 {
 	}
 	slices.Sort(candidates)
 	out := slices.DeleteFunc(slices.Compact(candidates), func(g int32) bool {
-		return slices.ContainsFunc(x.groups[g].all, func(s *selection) bool { return !s.matches(namespace, set) })
+		return slices.ContainsFunc(x.groups.list[g].all, func(s *selection) bool { return !s.matches(namespace, set) })
 	})
 	l.known[string(l.text)] = out
 	return out
 }
 
 func (x *Index) newLookup() *lookup {
-	l := &lookup{byLabel: map[label][]int32{}, known: map[string][]int32{}}
-	for i := range x.groups {
+	l := &lookup{groups: len(x.groups.list), byLabel: map[label][]int32{}, known: map[string][]int32{}}
+	for i := range x.groups.list {
 		var first labels.Requirements
 		selectable := true
-		for k := range x.groups[i].all {
-			reqs, ok := x.groups[i].all[k].selector.Requirements()
+		for _, s := range x.groups.list[i].all {
+			reqs, ok := s.selector.Requirements()
 			selectable = selectable && ok
 			for r := range reqs {
 				l.keys = append(l.keys, reqs[r].Key())

@@ -31,8 +31,8 @@ func (v *Values) Of(key int32, value string) int32 {
 
 // At is the values of a node with these labels, by key of the index.
 func (v *Values) At(x *Index, labels map[string]string) []int32 {
-	out := make([]int32, len(x.keys))
-	for k, key := range x.keys {
+	out := make([]int32, len(x.keys.list))
+	for k, key := range x.keys.list {
 		out[k] = Absent
 		if value, ok := labels[key]; ok {
 			out[k] = v.Of(int32(k), value)
@@ -68,11 +68,8 @@ func (v *Values) Len(key int32) int {
 type State struct {
 	index   *Index
 	groups  []tally
-	domains map[domainKey]*table // nodes by value, for the groups of spreads
-	live    []*table             // the same by group; nil for affinity
+	domains []table // nodes by value, for the groups of spreads; see Group.domain
 }
-
-type domainKey struct{ key, filter int32 }
 
 // tally is the counts of one group.
 type tally struct {
@@ -88,48 +85,37 @@ type tally struct {
 
 // NewState is a state without pods and nodes. Values only choose how keys are counted.
 func NewState(x *Index, values *Values) *State {
-	s := &State{index: x, groups: make([]tally, len(x.groups)), domains: map[domainKey]*table{}, live: make([]*table, len(x.groups))}
-	for i := range x.groups {
-		g := &x.groups[i]
+	s := &State{index: x, groups: make([]tally, len(x.groups.list)), domains: make([]table, len(x.domains.list))}
+	for i, g := range x.groups.list {
 		n := values.Len(g.Key)
 		s.groups[i] = tally{counts: newTable(n), keepers: newTable(n), averse: newTable(n)}
-		if g.Spread {
-			k := domainKey{g.Key, g.Filter}
-			if s.domains[k] == nil {
-				t := newTable(n)
-				s.domains[k] = &t
-			}
-			s.live[i] = s.domains[k]
-		}
+	}
+	for i, d := range x.domains.list {
+		s.domains[i] = newTable(values.Len(d.key))
 	}
 	return s
 }
 
 // Clone is an independent copy.
 func (s *State) Clone() *State {
-	out := &State{index: s.index, groups: slices.Clone(s.groups), domains: make(map[domainKey]*table, len(s.domains)), live: make([]*table, len(s.live))}
+	out := &State{index: s.index, groups: slices.Clone(s.groups), domains: slices.Clone(s.domains)}
 	for i := range out.groups {
 		g := &out.groups[i]
 		g.counts, g.keepers, g.averse = g.counts.clone(), g.keepers.clone(), g.averse.clone()
 	}
-	for i, t := range s.live {
-		if t == nil {
-			continue
-		}
-		k := domainKey{s.index.groups[i].Key, s.index.groups[i].Filter}
-		if out.domains[k] == nil {
-			c := t.clone()
-			out.domains[k] = &c
-		}
-		out.live[i] = out.domains[k]
+	for i := range out.domains {
+		out.domains[i] = out.domains[i].clone()
 	}
 	return out
 }
 
+// domainsOf are the domains of the spreads of a group.
+func (s *State) domainsOf(group int32) *table { return &s.domains[s.index.groups.list[group].domain] }
+
 // Add adds n pods at a place; n may be negative. Terminating pods count for affinity only.
 func (s *State) Add(c *Constraints, values []int32, passes func(filter int32) bool, terminating bool, n int32) {
 	for _, id := range c.MemberOf {
-		g := &s.index.groups[id]
+		g := &s.index.groups.list[id]
 		v := values[g.Key]
 		if v < 0 || g.Spread && terminating || g.Filter >= 0 && !passes(g.Filter) {
 			continue
@@ -141,7 +127,7 @@ func (s *State) Add(c *Constraints, values []int32, passes func(filter int32) bo
 		if !t.Anti {
 			continue
 		}
-		if v := values[s.index.groups[t.Group].Key]; v >= 0 {
+		if v := values[s.index.groups.list[t.Group].Key]; v >= 0 {
 			s.Keep(t, v, n)
 		}
 	}
@@ -154,7 +140,7 @@ func (s *State) Count(group, value, n int32) {
 		switch {
 		case n < 0:
 			g.at = 0
-		case g.counts.get(value) == g.least && s.live[group].get(value) > 0:
+		case g.counts.get(value) == g.least && s.domainsOf(group).get(value) > 0:
 			if g.have--; g.have <= 0 {
 				g.at = 0
 			}
@@ -178,15 +164,16 @@ func (s *State) Keep(t *Term, value, n int32) {
 
 // AddNode adds n nodes with these values to the domains of the spreads whose filters they pass; n may be negative.
 func (s *State) AddNode(values []int32, passes func(filter int32) bool, n int32) {
-	for k, t := range s.domains {
-		if v := values[k.key]; v >= 0 && (k.filter < 0 || passes(k.filter)) {
-			t.add(v, n)
+	for i := range s.domains {
+		d := s.index.domains.list[i]
+		if v := values[d.key]; v >= 0 && (d.filter < 0 || passes(d.filter)) {
+			s.domains[i].add(v, n)
 		}
 	}
 }
 
 // AddDomain adds a value to the domains of a group's spreads.
-func (s *State) AddDomain(group, value int32) { s.live[group].add(value, 1) }
+func (s *State) AddDomain(group, value int32) { s.domainsOf(group).add(value, 1) }
 
 // Members is how many members of a group are at a value.
 func (s *State) Members(group, value int32) int32 { return s.groups[group].counts.get(value) }
@@ -218,8 +205,12 @@ type Violation struct {
 // OK reports whether there is none.
 func (v Violation) OK() bool { return v.Rule == None }
 
-// Check is the first constraint that keeps one more pod from a place. Groups in skip, by number, are not checked; nil skips none.
-func (s *State) Check(c *Constraints, values []int32, skip []bool) Violation {
+// Check is the first constraint that keeps one more pod from a place. Groups in skip, by number, are not checked; nil skips none. It costs
+// O(constraints), and rarely a look at all domains.
+//
+// Low is nil if no pod or node moves by itself. Otherwise s counts such pods wherever they may be and no such nodes, and low counts no such
+// pods and all such nodes. Then a pod is accepted only if kube-scheduler would whenever they move.
+func (s *State) Check(c *Constraints, values []int32, skip []bool, low *State) Violation {
 	skipped := func(g int32) bool { return skip != nil && skip[g] }
 	met, anywhere, self, missing := true, int32(0), true, int32(0)
 	for i := range c.Terms {
@@ -231,10 +222,13 @@ func (s *State) Check(c *Constraints, values []int32, skip []bool) Violation {
 		if skipped(t.Group) {
 			continue
 		}
-		v := values[s.index.groups[t.Group].Key]
+		v := values[s.index.groups.list[t.Group].Key]
 		n := int32(0)
 		if v >= 0 {
-			n = s.groups[t.Group].counts.get(v)
+			n = s.Members(t.Group, v)
+		}
+		if low != nil && t.Hard && !t.Anti && n > 0 { // the pods that it follows may be elsewhere
+			n = low.Members(t.Group, v)
 		}
 		switch {
 		case t.Anti && n > 0:
@@ -252,35 +246,49 @@ func (s *State) Check(c *Constraints, values []int32, skip []bool) Violation {
 		return Violation{AffinityRule, missing}
 	}
 	for _, id := range c.MemberOf {
-		if v := values[s.index.groups[id].Key]; v >= 0 && !skipped(id) && s.groups[id].keepers.get(v) > 0 {
+		if v := values[s.index.groups.list[id].Key]; v >= 0 && !skipped(id) && s.groups[id].keepers.get(v) > 0 {
 			return Violation{KeptRule, id}
 		}
 	}
 	for i := range c.Spreads {
-		if sp := &c.Spreads[i]; !skipped(sp.Group) && !s.Even(sp, values) {
+		if sp := &c.Spreads[i]; !skipped(sp.Group) && !s.Even(sp, values, low) {
 			return Violation{SpreadRule, sp.Group}
 		}
 	}
 	return Violation{}
 }
 
-// Even reports whether one more pod at the place keeps within the skew of a spread.
-func (s *State) Even(sp *Spread, values []int32) bool {
-	v := values[s.index.groups[sp.Group].Key]
+// Even reports whether one more pod at the place keeps within the skew of a spread. With low it does whenever others move: the count of its
+// domain is compared with the least low count of all others.
+func (s *State) Even(sp *Spread, values []int32, low *State) bool {
+	v := values[s.index.groups.list[sp.Group].Key]
 	if v < 0 {
 		return false
 	}
-	n := s.groups[sp.Group].counts.get(v)
+	n := s.Members(sp.Group, v)
 	if sp.Self {
 		n++
 	}
-	return n-s.Least(sp) <= sp.MaxSkew
+	if n-s.least(sp) > sp.MaxSkew {
+		return false
+	}
+	if low == nil || n-low.least(sp) <= sp.MaxSkew {
+		return true
+	}
+	own := low.Members(sp.Group, v)
+	if own > low.least(sp) {
+		return false
+	}
+	low.Count(sp.Group, v, n-own) // the least without its own domain
+	least := low.least(sp)
+	low.Count(sp.Group, v, own-n)
+	return n-least <= sp.MaxSkew
 }
 
-// Least is the count that the skew of a spread is measured from: the least of all domains, or 0 if these are fewer than minDomains. It is
+// least is the count that the skew of a spread is measured from: the least of all domains, or 0 if these are fewer than minDomains. It is
 // kept until all domains with the least count have risen.
-func (s *State) Least(sp *Spread) int32 {
-	domains, g := s.live[sp.Group], &s.groups[sp.Group]
+func (s *State) least(sp *Spread) int32 {
+	domains, g := s.domainsOf(sp.Group), &s.groups[sp.Group]
 	if domains.live < sp.MinDomains {
 		return 0
 	}

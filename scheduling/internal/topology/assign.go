@@ -267,5 +267,5 @@ func (s *assigner) allowed(rc *RelaxedClass, d int) bool {
 			return false
 		}
 	}
-	return s.state.Check(&rc.at.Constraints, dom.at, s.p.withinNode).OK()
+	return s.state.Check(&rc.at.Constraints, dom.at, s.p.withinNode, nil).OK()
 }

@@ -39,7 +39,7 @@ type group struct {
 // read turns the constraints of a class into groups and filters.
 func (p *Problem) read(c *class, aliases requirements.Aliases, ratios map[int32]ratio) error {
 	var err error
-	if c.all, err = p.index.Read(interpod.Owner{Pod: c.Pod, Asked: c.Asked}); err != nil {
+	if c.all, err = p.index.Read(c.Pod, c.Asked); err != nil {
 		return err
 	}
 	for i := len(p.filters); i < len(p.index.Filters()); i++ {
