@@ -237,86 +237,70 @@ func (d *draft) runtime(c Cluster) {
 // values of the pod's own labels.
 func (d *draft) labelKeys() {
 	labels := d.out.Labels
-	spreads, changed := foldedAll(d.out.Spec.TopologySpreadConstraints, labels, func(t *corev1.TopologySpreadConstraint) (**metav1.LabelSelector, []string, []string) {
-		return &t.LabelSelector, t.MatchLabelKeys, nil
-	})
-	if changed {
-		d.spec().TopologySpreadConstraints = spreads
-	}
-	a := d.out.Spec.Affinity
-	if a == nil {
+	if !slices.ContainsFunc(keyedOf(&d.out.Spec), func(k keyed) bool { return len(k.missing(labels)) > 0 }) {
 		return
 	}
-	filled, changed := *a, false
-	if own, ok := foldedTerms(a.PodAffinity, labels); ok {
-		filled.PodAffinity, changed = own, true
-	}
-	if own, ok := foldedTerms((*corev1.PodAffinity)(a.PodAntiAffinity), labels); ok { // it has the same fields
-		filled.PodAntiAffinity, changed = (*corev1.PodAntiAffinity)(own), true
-	}
-	if changed {
-		d.spec().Affinity = &filled
-	}
-}
-
-// foldedTerms is terms with keys folded into their selectors, and whether any adds something.
-func foldedTerms(a *corev1.PodAffinity, labels map[string]string) (*corev1.PodAffinity, bool) {
-	if a == nil {
-		return nil, false
-	}
-	keys := func(t *corev1.PodAffinityTerm) (**metav1.LabelSelector, []string, []string) {
-		return &t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys
-	}
-	own := *a
-	var first, second bool
-	own.RequiredDuringSchedulingIgnoredDuringExecution, first = foldedAll(a.RequiredDuringSchedulingIgnoredDuringExecution, labels, keys)
-	own.PreferredDuringSchedulingIgnoredDuringExecution, second = foldedAll(a.PreferredDuringSchedulingIgnoredDuringExecution, labels, func(w *corev1.WeightedPodAffinityTerm) (**metav1.LabelSelector, []string, []string) {
-		return keys(&w.PodAffinityTerm)
-	})
-	return &own, first || second
-}
-
-// foldedAll is a list of constraints with keys folded into their selectors; of is the selector, the matchLabelKeys and the
-// mismatchLabelKeys of a constraint. It is the list itself if nothing changes.
-func foldedAll[T any](list []T, labels map[string]string, of func(*T) (selector **metav1.LabelSelector, match, mismatch []string)) ([]T, bool) {
-	out, changed := list, false
-	for i := range list {
-		selector, match, mismatch := of(&list[i])
-		if sel, ok := folded(*selector, match, mismatch, labels); ok {
-			if !changed {
-				out, changed = slices.Clone(list), true
-			}
-			selector, _, _ = of(&out[i])
-			*selector = sel
+	s := d.spec()
+	s.TopologySpreadConstraints, s.Affinity = slices.Clone(s.TopologySpreadConstraints), s.Affinity.DeepCopy()
+	for _, k := range keyedOf(s) {
+		*k.selector = &metav1.LabelSelector{
+			MatchLabels: (*k.selector).MatchLabels, MatchExpressions: slices.Concat((*k.selector).MatchExpressions, k.missing(labels)),
 		}
 	}
-	return out, changed
 }
 
-// folded adds an expression for each key that the pod has, unless the selector has it already. A nil selector stays nil.
-func folded(sel *metav1.LabelSelector, match, mismatch []string, labels map[string]string) (*metav1.LabelSelector, bool) {
-	if sel == nil {
-		return sel, false
+// keyed is the selector of a constraint and the label keys to fold into it.
+type keyed struct {
+	selector        **metav1.LabelSelector
+	match, mismatch []string
+}
+
+// keyedOf lists the selectors of pod affinity and of spreads that have such keys. A nil selector stays nil.
+func keyedOf(s *corev1.PodSpec) []keyed {
+	var out []keyed
+	add := func(selector **metav1.LabelSelector, match, mismatch []string) {
+		if *selector != nil && len(match)+len(mismatch) > 0 {
+			out = append(out, keyed{selector, match, mismatch})
+		}
 	}
-	exprs, changed := slices.Clip(sel.MatchExpressions), false
+	for i := range s.TopologySpreadConstraints {
+		t := &s.TopologySpreadConstraints[i]
+		add(&t.LabelSelector, t.MatchLabelKeys, nil)
+	}
+	if s.Affinity == nil {
+		return out
+	}
+	for _, a := range []*corev1.PodAffinity{s.Affinity.PodAffinity, (*corev1.PodAffinity)(s.Affinity.PodAntiAffinity)} { // they have the same fields
+		if a == nil {
+			continue
+		}
+		for i := range a.RequiredDuringSchedulingIgnoredDuringExecution {
+			t := &a.RequiredDuringSchedulingIgnoredDuringExecution[i]
+			add(&t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys)
+		}
+		for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
+			t := &a.PreferredDuringSchedulingIgnoredDuringExecution[i].PodAffinityTerm
+			add(&t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys)
+		}
+	}
+	return out
+}
+
+// missing is an expression for each key that the pod has, unless the selector has it already.
+func (k keyed) missing(labels map[string]string) []metav1.LabelSelectorRequirement {
+	var out []metav1.LabelSelectorRequirement
 	add := func(keys []string, op metav1.LabelSelectorOperator) {
 		for _, key := range keys {
 			value, ok := labels[key]
-			if !ok {
-				continue
-			}
-			there := slices.ContainsFunc(exprs, func(e metav1.LabelSelectorRequirement) bool {
+			same := func(e metav1.LabelSelectorRequirement) bool {
 				return e.Key == key && e.Operator == op && slices.Equal(e.Values, []string{value})
-			})
-			if !there {
-				exprs, changed = append(exprs, metav1.LabelSelectorRequirement{Key: key, Operator: op, Values: []string{value}}), true
+			}
+			if ok && !slices.ContainsFunc((*k.selector).MatchExpressions, same) && !slices.ContainsFunc(out, same) {
+				out = append(out, metav1.LabelSelectorRequirement{Key: key, Operator: op, Values: []string{value}})
 			}
 		}
 	}
-	add(match, metav1.LabelSelectorOpIn)
-	add(mismatch, metav1.LabelSelectorOpNotIn)
-	if !changed {
-		return sel, false
-	}
-	return &metav1.LabelSelector{MatchLabels: sel.MatchLabels, MatchExpressions: exprs}, true
+	add(k.match, metav1.LabelSelectorOpIn)
+	add(k.mismatch, metav1.LabelSelectorOpNotIn)
+	return out
 }

@@ -58,10 +58,8 @@ type assignment struct {
 func (x *Index) Assign(running []*corev1.Pod, consumers []Consumer) []Need {
 	a := &assignment{Index: x, taken: map[string]string{}, users: map[string]int{}}
 	for _, pod := range running {
-		for i := range pod.Spec.Volumes {
-			if name := claimName(pod, &pod.Spec.Volumes[i]); name != "" {
-				a.users[pod.Namespace+"/"+name]++
-			}
+		for _, u := range x.uses(pod) {
+			a.users[u.key]++
 		}
 	}
 	out := make([]Need, len(consumers))
@@ -88,16 +86,8 @@ func (a *assignment) serve(c Consumer) Need {
 	if within.IsZero() {
 		within = anywhere()
 	}
-	var seen []string
-	for i := range c.Pod.Spec.Volumes {
-		v := &c.Pod.Spec.Volumes[i]
-		name := claimName(c.Pod, v)
-		if name == "" || slices.Contains(seen, name) {
-			continue
-		}
-		seen = append(seen, name)
-		claim := a.claimOf(c.Pod, v, name)
-		at, why := a.locate(c, claim, name, within)
+	for _, u := range a.uses(c.Pod) {
+		at, why := a.locate(c, u, within)
 		if why != "" {
 			return Need{Where: anywhere(), Refusal: why}
 		}
@@ -105,12 +95,12 @@ func (a *assignment) serve(c Consumer) Need {
 		if at.driver != "" {
 			limit := AttachLimit(at.driver)
 			out.Attached = resources.Add(out.Attached, corev1.ResourceList{limit: resources.Quantity(limit, 1)})
-			if v.Ephemeral == nil {
-				out.Shareable = append(out.Shareable, Attachment{nameOf(claim), limit})
+			if !u.ephemeral {
+				out.Shareable = append(out.Shareable, Attachment{nameOf(u.claim), limit})
 			}
 		}
 		if at.unbound {
-			out.Unbound = append(out.Unbound, c.Pod.Namespace+"/"+name)
+			out.Unbound = append(out.Unbound, u.key)
 		}
 	}
 	return out
@@ -124,24 +114,24 @@ type location struct {
 }
 
 // locate is the location of a claim, or why no pod can use it. Free volumes that no node within reaches are passed over.
-func (a *assignment) locate(c Consumer, claim *corev1.PersistentVolumeClaim, name string, within requirements.Alternatives) (at location, why string) {
+func (a *assignment) locate(c Consumer, u use, within requirements.Alternatives) (at location, why string) {
+	claim := u.claim
 	switch {
 	case claim == nil:
-		return at, fmt.Sprintf("persistent volume claim %q does not exist", name)
+		return at, fmt.Sprintf("persistent volume claim %q does not exist", u.name)
 	case claim.DeletionTimestamp != nil:
-		return at, fmt.Sprintf("persistent volume claim %q is being deleted", name)
+		return at, fmt.Sprintf("persistent volume claim %q is being deleted", u.name)
 	case claim.Status.Phase == corev1.ClaimLost:
-		return at, fmt.Sprintf("persistent volume claim %q has lost its volume", name)
+		return at, fmt.Sprintf("persistent volume claim %q has lost its volume", u.name)
 	}
-	key := claim.Namespace + "/" + claim.Name
 	if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
-		if a.users[key] > 0 || c.Count > 1 {
-			return at, fmt.Sprintf("persistent volume claim %q is ReadWriteOncePod and another pod uses it", name)
+		if a.users[u.key] > 0 || c.Count > 1 {
+			return at, fmt.Sprintf("persistent volume claim %q is ReadWriteOncePod and another pod uses it", u.name)
 		}
-		a.users[key]++
+		a.users[u.key]++
 	}
 	if claim.Spec.VolumeName == "" {
-		return a.locateUnbound(claim, key, within)
+		return a.locateUnbound(claim, u.key, within)
 	}
 	pv := a.persistent[claim.Spec.VolumeName]
 	if pv == nil {
@@ -191,7 +181,7 @@ func (a *assignment) locateUnbound(claim *corev1.PersistentVolumeClaim, key stri
 		return at, fmt.Sprintf("claim %q waits for its volume to be made (storage class %q binds at once)", claim.Name, class.Name)
 	}
 	if class.Provisioner != noProvisioner { // a volume is made for nodes that reach no free one
-		return location{where: allowed(class), driver: migrated(class.Provisioner), unbound: true}, ""
+		return location{where: allowed(class), driver: driverOf(class), unbound: true}, ""
 	}
 	if pv := a.take(claim, class, key, within); pv != nil {
 		return a.locateVolume(pv, claim)

@@ -33,7 +33,13 @@ func (x *Index) AttachRoom(node, driver string, running []*corev1.Pod) int64 {
 	}
 	for _, d := range csi.Spec.Drivers {
 		if d.Name == driver && d.Allocatable != nil && d.Allocatable.Count != nil {
-			return int64(*d.Allocatable.Count) - int64(x.attached(running, driver))
+			free := int64(*d.Allocatable.Count)
+			for _, other := range x.drivers(running) {
+				if other == driver {
+					free--
+				}
+			}
+			return free
 		}
 	}
 	return Unlimited
@@ -44,28 +50,13 @@ func (x *Index) Attached(running []*corev1.Pod) []string {
 	return slices.Sorted(maps.Keys(x.drivers(running)))
 }
 
-// attached counts the volumes of a driver that the pods use, each once.
-func (x *Index) attached(running []*corev1.Pod, driver string) int {
-	n := 0
-	for _, d := range x.drivers(running) {
-		if d == driver {
-			n++
-		}
-	}
-	return n
-}
-
 // drivers are the drivers of the volumes that the pods use, by volume.
 func (x *Index) drivers(running []*corev1.Pod) map[string]string {
 	out := map[string]string{}
 	for _, pod := range running {
-		for i := range pod.Spec.Volumes {
-			name := claimName(pod, &pod.Spec.Volumes[i])
-			if name == "" {
-				continue
-			}
-			if claim := x.claimOf(pod, &pod.Spec.Volumes[i], name); claim != nil {
-				out[nameOf(claim)] = x.driver(x.persistent[claim.Spec.VolumeName], claim)
+		for _, u := range x.uses(pod) {
+			if u.claim != nil {
+				out[nameOf(u.claim)] = x.driver(x.persistent[u.claim.Spec.VolumeName], u.claim)
 			}
 		}
 	}

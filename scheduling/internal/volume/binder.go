@@ -70,19 +70,16 @@ func (b *Binder) Late(x *Index, pod *corev1.Pod) []LateClaim {
 		claim *corev1.PersistentVolumeClaim
 	}
 	var found []sized
-	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		name := claimName(pod, v)
-		claim := x.claimOf(pod, v, name)
-		if name == "" || claim == nil || claim.Spec.VolumeName != "" {
+	for _, u := range x.uses(pod) {
+		claim := u.claim
+		if claim == nil || claim.Spec.VolumeName != "" {
 			continue
 		}
 		class := x.storageClass(claim)
-		key := pod.Namespace + "/" + name
-		if class == nil || slices.ContainsFunc(found, func(s sized) bool { return s.key == key }) {
+		if class == nil {
 			continue
 		}
-		late := LateClaim{key: key, made: class.Provisioner != noProvisioner}
+		late := LateClaim{key: u.key, made: class.Provisioner != noProvisioner}
 		for g := range b.groups {
 			if suits(b.groups[g].volume, claim, class) {
 				late.groups = append(late.groups, g)

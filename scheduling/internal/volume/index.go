@@ -98,25 +98,38 @@ func beforeAsDefault(a, b *storagev1.StorageClass) bool {
 	return a.Name < b.Name
 }
 
-// claimName is the claim of a volume, empty for none. The claim of an ephemeral volume is named after the pod.
-func claimName(pod *corev1.Pod, v *corev1.Volume) string {
-	switch {
-	case v.PersistentVolumeClaim != nil:
-		return v.PersistentVolumeClaim.ClaimName
-	case v.Ephemeral != nil:
-		return pod.Name + "-" + v.Name
-	}
-	return ""
+// use is the claim that a volume of a pod refers to.
+type use struct {
+	key       string // of the claim, as namespace/name
+	name      string
+	ephemeral bool
+	claim     *corev1.PersistentVolumeClaim // nil if it does not exist
 }
 
-// claimOf is the claim of that name, or of the template of an ephemeral volume if it does not exist yet; nil for none.
-func (x *Index) claimOf(pod *corev1.Pod, v *corev1.Volume, name string) *corev1.PersistentVolumeClaim {
-	claim := x.claims[pod.Namespace+"/"+name]
-	if claim == nil && v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
-		claim = &corev1.PersistentVolumeClaim{Spec: v.Ephemeral.VolumeClaimTemplate.Spec}
-		claim.Namespace, claim.Name = pod.Namespace, name
+// uses are the claims of a pod's volumes, each once. The claim of an ephemeral volume is named after the pod; it is that of the template if it
+// does not exist yet.
+func (x *Index) uses(pod *corev1.Pod) []use {
+	var out []use
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		u := use{ephemeral: v.Ephemeral != nil}
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			u.name = v.PersistentVolumeClaim.ClaimName
+		case u.ephemeral:
+			u.name = pod.Name + "-" + v.Name
+		}
+		if u.name == "" || slices.ContainsFunc(out, func(o use) bool { return o.name == u.name }) {
+			continue
+		}
+		u.key = pod.Namespace + "/" + u.name
+		if u.claim = x.claims[u.key]; u.claim == nil && u.ephemeral && v.Ephemeral.VolumeClaimTemplate != nil {
+			u.claim = &corev1.PersistentVolumeClaim{Spec: v.Ephemeral.VolumeClaimTemplate.Spec}
+			u.claim.Namespace, u.claim.Name = pod.Namespace, u.name
+		}
+		out = append(out, u)
 	}
-	return claim
+	return out
 }
 
 // storageClass is the class that a claim names, or the default class; nil if there is neither.
@@ -139,12 +152,30 @@ const (
 	portworxDriver = "pxd.portworx.com"
 )
 
+// migrated are the CSI drivers of in-tree provisioners.
+var migrated = map[string]string{
+	"kubernetes.io/aws-ebs":         ebsDriver,
+	"kubernetes.io/gce-pd":          gceDriver,
+	"kubernetes.io/azure-disk":      azureDriver,
+	"kubernetes.io/cinder":          cinderDriver,
+	"kubernetes.io/portworx-volume": portworxDriver,
+	noProvisioner:                   "",
+}
+
+// driverOf is the CSI driver of the volumes that a class makes, empty if it makes none.
+func driverOf(class *storagev1.StorageClass) string {
+	if driver, ok := migrated[class.Provisioner]; ok {
+		return driver
+	}
+	return class.Provisioner
+}
+
 // driver is the CSI driver that attaches a claim's volume; pv is nil if the volume is not made yet. It is empty if kube-scheduler counts no
 // attachment.
 func (x *Index) driver(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
 	if pv == nil {
 		if class := x.storageClass(claim); class != nil {
-			return migrated(class.Provisioner)
+			return driverOf(class)
 		}
 		return ""
 	}
@@ -163,23 +194,4 @@ func (x *Index) driver(pv *corev1.PersistentVolume, claim *corev1.PersistentVolu
 		return portworxDriver
 	}
 	return ""
-}
-
-// migrated is the CSI driver of an in-tree provisioner.
-func migrated(provisioner string) string {
-	switch provisioner {
-	case "kubernetes.io/aws-ebs":
-		return ebsDriver
-	case "kubernetes.io/gce-pd":
-		return gceDriver
-	case "kubernetes.io/azure-disk":
-		return azureDriver
-	case "kubernetes.io/cinder":
-		return cinderDriver
-	case "kubernetes.io/portworx-volume":
-		return portworxDriver
-	case noProvisioner:
-		return ""
-	}
-	return provisioner
 }

@@ -28,16 +28,7 @@ func Shared(consumers []Consumer, needs []Need) []SharedClaim {
 	}
 	return slices.DeleteFunc(out, func(s SharedClaim) bool {
 		c := consumers[s.Consumers[0]]
-		return len(s.Consumers) == 1 && (c.Count <= 1 || c.ephemeral(s.Claim))
+		ephemeral := func(u use) bool { return u.ephemeral && u.key == s.Claim }
+		return len(s.Consumers) == 1 && (c.Count <= 1 || slices.ContainsFunc(new(Index).uses(c.Pod), ephemeral))
 	})
-}
-
-// ephemeral reports whether the claim is of an ephemeral volume.
-func (c Consumer) ephemeral(key string) bool {
-	for i := range c.Pod.Spec.Volumes {
-		if v := &c.Pod.Spec.Volumes[i]; v.Ephemeral != nil && c.Pod.Namespace+"/"+claimName(c.Pod, v) == key {
-			return true
-		}
-	}
-	return false
 }
