@@ -118,15 +118,13 @@ func (s *assigner) relax(among func(*RelaxedClass) bool) bool {
 
 // laps assigns the classes again and again until no pod can be placed.
 func (s *assigner) laps(among func(*RelaxedClass) bool) {
-	order := make([]int, 0, len(s.classes))
+	var order []int
 	for i, rc := range s.classes {
 		if rc.want > 0 && among(rc) {
 			order = append(order, i)
 		}
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(s.compare(s.classes[a], s.classes[b]), cmp.Compare(a, b))
-	})
+	slices.SortFunc(order, func(a, b int) int { return s.compare(s.classes[a], s.classes[b]) })
 	for progress := true; progress; {
 		progress = false
 		for _, i := range order {

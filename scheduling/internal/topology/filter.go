@@ -113,18 +113,18 @@ func (p *Problem) Splits() bool {
 
 // covered reports whether every node with these labels meets some alternative.
 func covered(labels requirements.Set, by requirements.Alternatives) bool {
+next:
 	for alt := range by.All() {
-		all := true
 		for r := range alt.All() {
+			have := requirements.DoesNotExist(r.Key()) // a node has no label that its set does not mention
 			if labels.Has(r.Key()) {
-				all = all && labels.Get(r.Key()).Subset(r)
-			} else {
-				all = all && r.AllowsAbsent() // a node has no label that its set does not mention
+				have = labels.Get(r.Key())
+			}
+			if !have.Subset(r) {
+				continue next
 			}
 		}
-		if all {
-			return true
-		}
+		return true
 	}
 	return false
 }
@@ -134,22 +134,10 @@ func (f *nodeFilter) side(required requirements.Alternatives) string {
 	switch {
 	case required.Subset(f.inside):
 		return filterIn
-	case !overlap(required, f.inside):
+	case required.Intersect(f.inside).IsImpossible():
 		return filterOut
 	}
 	return ""
-}
-
-// overlap reports whether a node can meet both.
-func overlap(a, b requirements.Alternatives) bool {
-	for x := range a.All() {
-		for y := range b.All() {
-			if x.Overlaps(y) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // values are the possible sides of a node with these labels that meets the requirements.

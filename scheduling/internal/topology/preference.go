@@ -84,39 +84,29 @@ type relaxation struct {
 
 // relax gives up the first n preferences.
 func (c *class) relax(n int) relaxation {
-	out := relaxation{c.all, c.Required}
-	narrow := func(s requirements.Set) {
-		if !s.IsAnything() {
-			out.required = out.required.Intersect(requirements.AnyOf(s))
-		}
-	}
-	tolerated := c.Tolerated
-	for _, s := range c.soft[n:] {
-		switch s.Kind {
-		case PreferNodes:
-			narrow(c.Preferred[s.index].Nodes)
-		case PreferNoTaint:
-			tolerated = c.Untainted
-		case PreferSpread, PreferPods: // below
-		}
-	}
-	narrow(tolerated)
-	if n == 0 { // nothing is given up
-		return out
-	}
 	keeps := func(kind PreferenceKind, index int) bool {
-		return slices.ContainsFunc(c.soft[n:], func(s Preference) bool { return s.Kind == kind && s.index == index })
+		return !slices.ContainsFunc(c.soft[:n], func(s Preference) bool { return s.Kind == kind && s.index == index })
 	}
-	out.Spreads, out.Terms = nil, nil
+	out := relaxation{interpod.Constraints{MemberOf: c.all.MemberOf}, c.Required}
 	for i, sp := range c.all.Spreads {
-		if sp.Hard || keeps(PreferSpread, i) {
+		if keeps(PreferSpread, i) {
 			out.Spreads = append(out.Spreads, sp)
 		}
 	}
-	for i := range c.all.Terms {
-		if t := c.all.Terms[i]; binds(&t) || keeps(PreferPods, i) {
+	for i, t := range c.all.Terms {
+		if keeps(PreferPods, i) {
 			out.Terms = append(out.Terms, t)
 		}
 	}
+	for i, preferred := range slices.Backward(c.Preferred) {
+		if keeps(PreferNodes, i) {
+			out.required = out.required.Intersect(requirements.AnyOf(preferred.Nodes))
+		}
+	}
+	tolerated := c.Untainted
+	if !keeps(PreferNoTaint, 0) {
+		tolerated = c.Tolerated
+	}
+	out.required = out.required.Intersect(requirements.AnyOf(tolerated))
 	return out
 }

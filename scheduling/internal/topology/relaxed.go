@@ -73,8 +73,7 @@ func (s *assigner) relaxed(class, level int) int {
 		})
 	}
 	n := len(rc.Domains)
-	counts := make([]int, 3*n)
-	rc.Placed, rc.bundled, rc.most = counts[:n:n], counts[n:2*n:2*n], counts[2*n:]
+	rc.Placed, rc.bundled, rc.most = make([]int, n), make([]int, n), make([]int, n)
 	for d := range rc.Domains {
 		dom := &rc.Domains[d]
 		if rc.most[d] = unbounded; dom.price >= unsold {
@@ -150,10 +149,17 @@ func (s *assigner) required(rc *RelaxedClass, d int) requirements.Alternatives {
 // nodes of the class may pass or not. Keys of its own anti-affinity and of groups alone are optional: on a node without the label the
 // constraint does not apply.
 func (p *Problem) keysOf(c *class, at *relaxation) []key {
-	all := make([]key, 0, len(at.Spreads)+len(at.Terms)+len(c.ratios)+2*len(c.all.MemberOf))
+	var all []key
+	add := func(k key) {
+		if at := slices.IndexFunc(all, func(o key) bool { return o.name == k.name }); at >= 0 {
+			all[at].optional = all[at].optional && k.optional
+		} else {
+			all = append(all, k)
+		}
+	}
 	use := func(g int32, optional bool) {
 		if !p.withinNode[g] {
-			all = append(all, key{name: p.groups[g].key, id: p.groups[g].keyID, filter: -1, optional: optional})
+			add(key{name: p.groups[g].key, id: p.groups[g].keyID, filter: -1, optional: optional})
 		}
 	}
 	for _, sp := range at.Spreads {
@@ -168,19 +174,11 @@ func (p *Problem) keysOf(c *class, at *relaxation) []key {
 	for _, g := range c.all.MemberOf {
 		use(g, true)
 		if f := p.groups[g].filter; f >= 0 && !p.withinNode[g] && p.filters[f].side(at.required) == "" {
-			all = append(all, key{name: p.filters[f].key, id: -1, filter: int(f)})
+			add(key{name: p.filters[f].key, id: -1, filter: int(f)})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b key) int {
-		if a.name == b.name && a.optional != b.optional {
-			if a.optional {
-				return 1
-			}
-			return -1
-		}
-		return cmp.Compare(a.name, b.name)
-	})
-	return slices.CompactFunc(all, func(a, b key) bool { return a.name == b.name })
+	slices.SortFunc(all, func(a, b key) int { return cmp.Compare(a.name, b.name) })
+	return all
 }
 
 // has reports whether a value of the domain is closed to new nodes.
@@ -250,11 +248,10 @@ func (p *Problem) within(c *class, at *relaxation) (tags []string, lasting, pass
 		if !p.withinNode[t.Group] || !t.Anti {
 			continue
 		}
-		most := 0
+		l := Limit{Tag: p.groups[t.Group].tag}
 		if t.Self {
-			most = 1
+			l.Max = 1
 		}
-		l := Limit{p.groups[t.Group].tag, most}
 		if t.Hard {
 			lasting = append(lasting, l)
 		} else {
