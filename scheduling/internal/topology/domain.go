@@ -301,7 +301,7 @@ func (p *Problem) universe(id int32, closed *closing) []string {
 	}
 	return closed.universes.of(id, func() []string {
 		return union(slices.DeleteFunc(slices.Clone(u.offered), func(v string) bool {
-			return closed.domains[p.closedKey(id, v)] || closed.domains[closedKey{p.groups[id].key, v, -1}]
+			return closed.domains[closedDomain{p.side(id), v}] || closed.domains[closedDomain{side{p.groups[id].key, -1}, v}]
 		}), u.standing)
 	})
 }

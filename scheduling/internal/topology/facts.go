@@ -26,23 +26,35 @@ type capped struct {
 	domain       string
 }
 
-// closedKey is a value of a label, and the filter that nodes there must not pass; -1 for all nodes.
-type closedKey struct {
-	key, value string
-	filter     int
+// side is the nodes that have a label key and pass a filter; -1 for all that have the key.
+type side struct {
+	key    string
+	filter int
+}
+
+// closedDomain is a value of the key on nodes of a side.
+type closedDomain struct {
+	side
+	value string
 }
 
 // closing is domains that no new node may be in, and what follows from that for all assignments. It is safe for concurrent use.
 type closing struct {
-	domains map[closedKey]bool
+	domains map[closedDomain]bool
 	open    requirements.Alternatives // what a new node must satisfy to be outside of all of them
 
-	classes   cache[[2]int, []Domain] // by class and level, the domains that are left
-	universes cache[int32, []string]  // by group, the values that are left
+	sets      cache[*domainSet, []Domain] // the domains that are left
+	universes cache[int32, []string]      // by group, the values that are left
 }
 
-func compareClosed(a, b closedKey) int {
-	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.value, b.value), cmp.Compare(a.filter, b.filter))
+// sides are those of closed domains, in order.
+func sides(closed map[closedDomain]bool) []side {
+	var out []side
+	for k := range closed {
+		out = append(out, k.side)
+	}
+	slices.SortFunc(out, func(a, b side) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.filter, b.filter)) })
+	return slices.Compact(out)
 }
 
 // next is the facts for another attempt. Caps hold for one order of assignment only.
@@ -130,7 +142,7 @@ func mix(x uint64) uint64 {
 // pods can be placed. Domains with an existing node stay open, and so do those without which a class fits nowhere. It reports whether any
 // was closed.
 func (st *Assignment) Close(unplaced []int) (Facts, bool) {
-	closed := map[closedKey]bool{}
+	closed := map[closedDomain]bool{}
 	if c := st.Facts.closed; c != nil {
 		maps.Copy(closed, c.domains)
 	}
@@ -145,7 +157,7 @@ func (st *Assignment) Close(unplaced []int) (Facts, bool) {
 			}
 			held := st.held(sp.Group)
 			for _, v := range st.p.universe(sp.Group, st.Facts.closed) {
-				if k := st.p.closedKey(sp.Group, v); len(held) > 0 && !held[v] && !st.p.stands(k) {
+				if k := (closedDomain{st.p.side(sp.Group), v}); len(held) > 0 && !held[v] && !st.p.stands(k) {
 					closed[k] = true
 				}
 			}
@@ -178,12 +190,13 @@ func (st *Assignment) held(group int32) map[string]bool {
 	return out
 }
 
-func (p *Problem) closedKey(group int32, value string) closedKey {
-	return closedKey{p.groups[group].key, value, int(p.groups[group].filter)}
+// side is that of the nodes on which the group's spreads count.
+func (p *Problem) side(group int32) side {
+	return side{p.groups[group].key, int(p.groups[group].filter)}
 }
 
 // stands reports whether an existing node is in the domain.
-func (p *Problem) stands(k closedKey) bool {
+func (p *Problem) stands(k closedDomain) bool {
 	return slices.ContainsFunc(p.nodes, func(n Node) bool {
 		v, ok := n.value(k.key)
 		return ok && v == k.value && (k.filter < 0 || p.filters[k.filter].passes(n.Labels))
@@ -195,24 +208,18 @@ const mostClosings = 32
 
 // keepNeeded removes from closed the domains without which a class fits nowhere, and those that exceed mostClosings. It returns what a new
 // node must satisfy to be outside of the others.
-func (p *Problem) keepNeeded(closed map[closedKey]bool) requirements.Alternatives {
-	type side struct {
-		key    string
-		filter int
-	}
-	alternatives, sides := 1, map[side]bool{}
-	for _, k := range slices.SortedFunc(maps.Keys(closed), compareClosed) {
-		sd := side{k.key, k.filter}
-		if k.filter < 0 || sides[sd] {
+func (p *Problem) keepNeeded(closed map[closedDomain]bool) requirements.Alternatives {
+	alternatives := 1
+	for _, sd := range sides(closed) {
+		if sd.filter < 0 {
 			continue
 		}
-		n := 1 + p.filters[k.filter].on(filterOut).Len()
+		n := 1 + p.filters[sd.filter].on(filterOut).Len()
 		if alternatives*n > mostClosings {
-			maps.DeleteFunc(closed, func(c closedKey, _ bool) bool { return c.key == sd.key && c.filter == sd.filter })
+			maps.DeleteFunc(closed, func(c closedDomain, _ bool) bool { return c.side == sd })
 			continue
 		}
 		alternatives *= n
-		sides[sd] = true
 	}
 	open := p.open(closed)
 	for i := range p.classes {
@@ -224,7 +231,7 @@ func (p *Problem) keepNeeded(closed map[closedKey]bool) requirements.Alternative
 		if p.someNode(c.Requests, required.Intersect(open)) {
 			continue
 		}
-		maps.DeleteFunc(closed, func(k closedKey, _ bool) bool {
+		maps.DeleteFunc(closed, func(k closedDomain, _ bool) bool {
 			there := requirements.AnyOf(requirements.MustOf(requirements.In(k.key, k.value)))
 			if k.filter >= 0 {
 				there = there.Intersect(p.filters[k.filter].on(filterIn))
@@ -237,23 +244,20 @@ func (p *Problem) keepNeeded(closed map[closedKey]bool) requirements.Alternative
 }
 
 // open is what a new node must satisfy to be outside of all closed domains.
-func (p *Problem) open(closed map[closedKey]bool) requirements.Alternatives {
+func (p *Problem) open(closed map[closedDomain]bool) requirements.Alternatives {
 	out := requirements.AnyOf(requirements.Set{})
-	all := slices.SortedFunc(maps.Keys(closed), func(a, b closedKey) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.filter, b.filter), cmp.Compare(a.value, b.value))
-	})
-	for from := 0; from < len(all); {
-		to := from
+	for _, sd := range sides(closed) {
 		var values []string
-		for ; to < len(all) && all[to].key == all[from].key && all[to].filter == all[from].filter; to++ {
-			values = append(values, all[to].value)
+		for k := range closed {
+			if k.side == sd {
+				values = append(values, k.value)
+			}
 		}
-		elsewhere := requirements.AnyOf(requirements.MustOf(requirements.NotIn(all[from].key, values...)))
-		if f := all[from].filter; f >= 0 {
-			elsewhere = either(elsewhere, p.filters[f].on(filterOut))
+		elsewhere := requirements.AnyOf(requirements.MustOf(requirements.NotIn(sd.key, values...)))
+		if sd.filter >= 0 {
+			elsewhere = either(elsewhere, p.filters[sd.filter].on(filterOut))
 		}
 		out = out.Intersect(elsewhere)
-		from = to
 	}
 	return out
 }
@@ -269,9 +273,14 @@ func (p *Problem) Holdable(class int) bool {
 
 // someNode reports whether some node, existing or to buy, suits the requests and requirements.
 func (p *Problem) someNode(requests []int64, required requirements.Alternatives) bool {
+	return p.sold(requests, required) || slices.ContainsFunc(p.nodes, func(n Node) bool {
+		return fits(requests, n.Free) && required.Compatible(n.Labels, requirements.Keys{})
+	})
+}
+
+// sold reports whether some node to buy suits the requests and requirements.
+func (p *Problem) sold(requests []int64, required requirements.Alternatives) bool {
 	return slices.ContainsFunc(p.cells(), func(c cell) bool {
 		return c.holds(requests) && required.Compatible(c.labels, requirements.Keys{})
-	}) || slices.ContainsFunc(p.nodes, func(n Node) bool {
-		return fits(requests, n.Free) && required.Compatible(n.Labels, requirements.Keys{})
 	})
 }

@@ -66,9 +66,9 @@ func (s *assigner) relaxed(class, level int) int {
 	rc := &RelaxedClass{relaxed: s.p.relaxed(class, level)}
 	rc.Domains = rc.domains
 	if closed := s.facts.closed; closed != nil && len(rc.keys) > 0 {
-		rc.Domains = closed.classes.of([2]int{class, level}, func() []Domain {
+		rc.Domains = closed.sets.of(rc.shared, func() []Domain {
 			return slices.DeleteFunc(slices.Clone(rc.domains), func(d Domain) bool {
-				return d.free == 0 && (closed.has(rc.keys, &d) || s.p.closedByFilter(closed, rc.relaxed, &d))
+				return d.free == 0 && !s.p.sold(s.p.classes[class].Requests, rc.at.required.Intersect(s.p.pin(rc.keys, &d, nil)).Intersect(closed.open))
 			})
 		})
 	}
@@ -179,38 +179,6 @@ func (p *Problem) keysOf(c *class, at *relaxation) []key {
 	}
 	slices.SortFunc(all, func(a, b key) int { return cmp.Compare(a.name, b.name) })
 	return all
-}
-
-// has reports whether a value of the domain is closed to new nodes.
-func (c *closing) has(keys []key, d *Domain) bool {
-	for i, k := range keys {
-		if c.domains[closedKey{k.name, d.Values[i], -1}] {
-			return true
-		}
-		for j, f := range keys {
-			if f.filter >= 0 && d.Values[j] == filterIn && c.domains[closedKey{k.name, d.Values[i], f.filter}] {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// closedByFilter reports whether a value of the domain is closed to nodes that pass a filter, which is not a key of the class, and no
-// offering there fails the filter.
-func (p *Problem) closedByFilter(closed *closing, rc *relaxed, d *Domain) bool {
-	for c := range closed.domains {
-		at := slices.IndexFunc(rc.keys, func(k key) bool { return k.filter < 0 && k.name == c.key })
-		if c.filter < 0 || at < 0 || d.Values[at] != c.value || slices.ContainsFunc(rc.keys, func(k key) bool { return k.filter == c.filter }) {
-			continue
-		}
-		left := rc.at.required.Intersect(p.pin(rc.keys, d, nil)).Intersect(p.filters[c.filter].on(filterOut))
-		requests := p.classes[rc.Class].Requests
-		if !slices.ContainsFunc(p.cells(), func(c cell) bool { return c.holds(requests) && left.Compatible(c.labels, requirements.Keys{}) }) {
-			return true
-		}
-	}
-	return false
 }
 
 // rank orders classes: 0 for pods without constraints on other classes, 1 for affinity and preferred anti-affinity to others, 2 for spreads
