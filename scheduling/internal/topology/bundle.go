@@ -54,8 +54,8 @@ func (s *assigner) first(rc *RelaxedClass, node int) bool {
 			anywhere += s.state.Total(t.Group)
 		}
 	}
-	return !slices.ContainsFunc(rc.at.Terms, func(t interpod.Term) bool {
-		if t.Anti || !s.p.withinNode[t.Group] || node >= 0 && s.runs(t.Group, node) {
+	return !slices.ContainsFunc(rc.hosts, func(t interpod.Term) bool {
+		if node >= 0 && s.runs(t.Group, node) {
 			return false
 		}
 		return !t.Self || t.Hard && anywhere != 0 || s.state.Total(t.Group) != 0
@@ -86,14 +86,10 @@ func (s *assigner) joinNode(i, d int) int {
 		return -1
 	}
 	for _, n := range s.nodesOf(rc, d) {
-		alone := slices.ContainsFunc(rc.at.Terms, func(t interpod.Term) bool {
-			return !t.Anti && s.p.withinNode[t.Group] && !s.runs(t.Group, n)
-		})
-		if alone {
-			continue
-		}
-		if b := s.begin(i, d, n); b >= 0 {
-			return b
+		if s.hasTargets(rc, &bundle{node: n}) {
+			if b := s.begin(i, d, n); b >= 0 {
+				return b
+			}
 		}
 	}
 	rc.near[d].noNode = true
@@ -206,17 +202,11 @@ func (s *assigner) bundlesOn(n int) []*bundle {
 
 // hasTargets reports whether each term of affinity by hostname is met by a pod of the bundle or a running pod of its node.
 func (s *assigner) hasTargets(rc *RelaxedClass, b *bundle) bool {
-	for _, t := range rc.at.Terms {
-		if t.Anti || !s.p.withinNode[t.Group] || b.node >= 0 && s.runs(t.Group, b.node) {
-			continue
-		}
-		if !slices.ContainsFunc(b.slots, func(sl Slot) bool {
+	return !slices.ContainsFunc(rc.hosts, func(t interpod.Term) bool {
+		return !(b.node >= 0 && s.runs(t.Group, b.node)) && !slices.ContainsFunc(b.slots, func(sl Slot) bool {
 			return slices.Contains(s.p.classes[s.classes[sl.Relaxed].Class].all.MemberOf, t.Group)
-		}) {
-			return false
-		}
-	}
-	return true
+		})
+	})
 }
 
 // consistent reports whether the domain agrees with those of all pods of the bundle.
@@ -273,9 +263,8 @@ func (s *assigner) fitTogether(i, d, j, e int) bool {
 func (s *assigner) pairs(i, d int) []pair {
 	rc := s.classes[i]
 	var out []pair
-	at := slices.IndexFunc(rc.at.Terms, func(t interpod.Term) bool { return !t.Anti && s.p.withinNode[t.Group] })
 	alone, few := &bundle{node: -1, slots: []Slot{{}}}, [4][2]int{}
-	for _, m := range s.p.groups[rc.at.Terms[at].Group].members {
+	for _, m := range s.p.groups[rc.hosts[0].Group].members {
 		for _, j := range s.levels[m] {
 			other := s.classes[j]
 			alone.slots[0].Relaxed = j

@@ -53,18 +53,9 @@ func (c *cell) add(free []int64, price float64) {
 			c.unit[r] = min(c.unit[r], price/float64(v))
 		}
 	}
-	covers := func(a, b []int64) bool {
-		for r := range a {
-			if a[r] < b[r] {
-				return false
-			}
-		}
-		return true
+	if !c.holds(free) {
+		c.free = append(slices.DeleteFunc(c.free, func(have []int64) bool { return fits(have, free) }), free)
 	}
-	if slices.ContainsFunc(c.free, func(have []int64) bool { return covers(have, free) }) {
-		return
-	}
-	c.free = append(slices.DeleteFunc(c.free, func(have []int64) bool { return covers(free, have) }), free)
 }
 
 // holds reports whether some shape of the cell can hold the requests.

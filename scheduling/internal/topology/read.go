@@ -97,13 +97,10 @@ func (p *Problem) makeGroups(together []Together, ratios map[int32]ratio) {
 		p.groups[g].annotation = r.text
 		p.groups[g].what = "pods of ratio " + r.text
 	}
-	for i := range p.filters {
-		f := &p.filters[i]
-		for k := range p.groups {
-			if p.groups[k].filter != int32(i) {
-				continue
-			}
-			f.split = f.split || slices.ContainsFunc(p.groups[k].members, func(m int) bool { return f.side(p.classes[m].Required) == "" })
+	for _, g := range p.groups {
+		if g.filter >= 0 {
+			f := &p.filters[g.filter]
+			f.split = f.split || slices.ContainsFunc(g.members, func(m int) bool { return f.side(p.classes[m].Required) == "" })
 		}
 	}
 	for i := range p.nodes {

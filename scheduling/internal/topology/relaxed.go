@@ -2,7 +2,6 @@ package topology
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
@@ -34,6 +33,7 @@ type relaxed struct {
 	Follows bool
 
 	at      relaxation
+	hosts   []interpod.Term // of affinity by hostname
 	keys    []key
 	domains []Domain // those that are closed included
 	counted []membership
@@ -130,7 +130,12 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 		rc.domains = rc.shared.list
 	}
 	rc.rank = p.rank(&rc.at)
-	rc.Follows = slices.ContainsFunc(rc.at.Terms, func(t interpod.Term) bool { return !t.Anti && p.withinNode[t.Group] })
+	for _, t := range rc.at.Terms {
+		if !t.Anti && p.withinNode[t.Group] {
+			rc.hosts = append(rc.hosts, t)
+		}
+	}
+	rc.Follows = len(rc.hosts) > 0
 	return rc
 }
 
@@ -266,23 +271,7 @@ type coupled struct {
 
 // domains are those of a relaxed class.
 func (m *memo) domains(rc *relaxed, c *class, make func() *domainSet) *domainSet {
-	var few [256]byte
-	key := rc.at.required.AppendKey(few[:0])
-	key = binary.AppendUvarint(key, uint64(len(rc.keys)))
-	for _, k := range rc.keys {
-		key = append(binary.AppendUvarint(key, uint64(len(k.name))), k.name...)
-		flag := byte(0)
-		if k.optional {
-			flag = 1
-		}
-		key = append(key, flag)
-	}
-	for _, q := range c.Requests {
-		key = binary.AppendVarint(key, q)
-	}
-	for _, sh := range c.Shared {
-		key = append(append(key, sh.Name...), 0)
-	}
+	key := fmt.Appendf(rc.at.required.AppendKey(nil), "%v %v %v", rc.keys, c.Requests, c.Shared)
 	return m.sets.of(string(key), make)
 }
 
