@@ -9,7 +9,6 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
-	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
@@ -54,8 +53,7 @@ func (p *Problem) tolerate() {
 			c.tolerance = p.Classes[i-1].tolerance
 			continue
 		}
-		hard, soft := p.taints.Tolerated(list)
-		c.tolerance = tolerance{taints.In(hard), taints.In(soft)}
+		c.tolerance.tolerated, c.tolerance.untainted = p.taints.Tolerated(list)
 		last = list
 	}
 }

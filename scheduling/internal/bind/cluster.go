@@ -132,12 +132,8 @@ func (c *Cluster) Describe(n *Node, labels map[string]string, list []corev1.Tain
 	if !ok {
 		id = int32(len(c.labelClasses))
 		c.labelClassAt[string(text)] = id
-		own := map[string]string{}
-		for k := range c.asked.All() {
-			if v, ok := labels[k]; ok {
-				own[k] = v
-			}
-		}
+		own := maps.Clone(labels)
+		maps.DeleteFunc(own, func(k, _ string) bool { return !c.asked.Contains(k) })
 		c.labelClasses = append(c.labelClasses, labelClass{own, list})
 	}
 	n.LabelClass = id

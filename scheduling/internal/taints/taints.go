@@ -69,16 +69,30 @@ func Tolerates(tolerations []corev1.Toleration, list []corev1.Taint) bool {
 	return !found
 }
 
-// Tolerated says of each set whether the tolerations cover its NoSchedule and NoExecute taints (hard), and its PreferNoSchedule taints, too
-// (soft).
-func (t *Sets) Tolerated(tolerations []corev1.Toleration) (hard, soft []bool) {
-	hard, soft = make([]bool, len(t.sets)), make([]bool, len(t.sets))
+// Tolerated is the requirement of a set whose NoSchedule and NoExecute taints the tolerations cover (hard), and of one whose PreferNoSchedule
+// taints they cover, too (soft). It is anything if all sets are such, and one that no node meets if none is.
+func (t *Sets) Tolerated(tolerations []corev1.Toleration) (hard, soft requirements.Set) {
+	var hards, softs []string
 	for i, taints := range t.sets {
-		_, unwelcome := Untolerated(taints, tolerations, corev1.TaintEffectPreferNoSchedule)
-		hard[i] = Tolerates(tolerations, taints)
-		soft[i] = hard[i] && !unwelcome
+		if !Tolerates(tolerations, taints) {
+			continue
+		}
+		hards = append(hards, Value(i))
+		if _, unwelcome := Untolerated(taints, tolerations, corev1.TaintEffectPreferNoSchedule); !unwelcome {
+			softs = append(softs, Value(i))
+		}
 	}
-	return hard, soft
+	return t.in(hards), t.in(softs)
+}
+
+func (t *Sets) in(values []string) requirements.Set {
+	switch len(values) {
+	case len(t.sets):
+		return requirements.Set{}
+	case 0:
+		values = []string{"none is tolerated"}
+	}
+	return requirements.MustOf(requirements.In(Key, values...))
 }
 
 // Ephemeral reports whether a taint is removed once a starting node is ready.
@@ -110,20 +124,3 @@ func Registered(n *corev1.Node) bool { return n.Labels[labelRegistered] == "true
 
 // Initialized reports whether the node was ready for pods once.
 func Initialized(n *corev1.Node) bool { return n.Labels[labelInitialized] == "true" }
-
-// In is the requirement of one of the fine taint sets: anything if all are fine, and one that no node meets if none is.
-func In(fine []bool) requirements.Set {
-	if !slices.Contains(fine, false) {
-		return requirements.Set{}
-	}
-	var values []string
-	for i, ok := range fine {
-		if ok {
-			values = append(values, Value(i))
-		}
-	}
-	if len(values) == 0 {
-		values = []string{"none is tolerated"}
-	}
-	return requirements.MustOf(requirements.In(Key, values...))
-}

@@ -22,7 +22,7 @@ func TestToleratingIsARequirement(t *testing.T) {
 	node := func(id int) requirements.Set {
 		return requirements.FromLabels(map[string]string{taints.Key: taints.Value(id)})
 	}
-	accepts := func(fine []bool, id int) bool { return taints.In(fine).Compatible(node(id), requirements.Keys{}) }
+	accepts := func(fine requirements.Set, id int) bool { return fine.Compatible(node(id), requirements.Keys{}) }
 	hard, _ := sets.Tolerated(nil)
 	require.True(t, accepts(hard, none))
 	require.False(t, accepts(hard, both))
@@ -30,7 +30,11 @@ func TestToleratingIsARequirement(t *testing.T) {
 	require.True(t, accepts(hard, both))
 	require.False(t, accepts(soft, both), "what would rather not is still minded")
 	require.True(t, accepts(soft, none))
-	require.False(t, accepts([]bool{false, false}, none), "nothing is tolerated")
+
+	sets = taints.New()
+	tainted := sets.Intern([]corev1.Taint{gpu})
+	hard, soft = sets.Tolerated(nil)
+	require.False(t, accepts(hard, tainted) || accepts(soft, tainted), "nothing is tolerated")
 }
 
 func TestTaintsOfAStartThatPass(t *testing.T) {
