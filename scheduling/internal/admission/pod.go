@@ -135,12 +135,6 @@ func rounded(list corev1.ResourceList) corev1.ResourceList {
 }
 
 func admittedPorts(ports []corev1.ContainerPort, hostNetwork bool) ([]corev1.ContainerPort, bool) {
-	missing := func(p corev1.ContainerPort) bool {
-		return p.Protocol == "" || hostNetwork && p.HostPort == 0 && p.ContainerPort != 0
-	}
-	if !slices.ContainsFunc(ports, missing) {
-		return nil, false
-	}
 	out := slices.Clone(ports)
 	for i := range out {
 		if out[i].Protocol == "" {
@@ -150,7 +144,7 @@ func admittedPorts(ports []corev1.ContainerPort, hostNetwork bool) ([]corev1.Con
 			out[i].HostPort = out[i].ContainerPort
 		}
 	}
-	return out, true
+	return out, !slices.Equal(out, ports)
 }
 
 // podLevel defaults spec.resources: hugepage limits from those of the containers, then requests from the sum of the containers' or, where

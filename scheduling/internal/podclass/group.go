@@ -47,17 +47,12 @@ func Group(pods, others []*corev1.Pod, daemonSets []*appsv1.DaemonSet) [][]*core
 func Split(groups [][]*corev1.Pod, by func(*corev1.Pod) string) [][]*corev1.Pod {
 	var out [][]*corev1.Pod
 	for _, pods := range groups {
-		at := map[string]int{}
+		g := grouping{byPrint: map[string]int{}}
 		for _, pod := range pods {
-			text := by(pod)
-			i, ok := at[text]
-			if !ok {
-				i = len(out)
-				at[text] = i
-				out = append(out, nil)
-			}
-			out[i] = append(out[i], pod)
+			at := g.class([]byte(by(pod)))
+			g.classes[at] = append(g.classes[at], pod)
 		}
+		out = append(out, g.classes...)
 	}
 	return out
 }
