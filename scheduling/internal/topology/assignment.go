@@ -53,31 +53,6 @@ type Slot struct{ Relaxed, Domain, Count int }
 // were on their own then, even if others joined them later.
 type Pick struct{ Relaxed, Domain, Bundle, Count int }
 
-// Start assigns without facts. Where pods are unplaced, it tries another choice of domains and closed domains, and keeps the assignment with
-// the fewest unplaced pods of the highest priority in which they differ.
-func (p *Problem) Start() *Assignment {
-	best := p.Assign(Facts{})
-	if best.placesAll() {
-		return best
-	}
-	try := func(f Facts) {
-		if other := p.Assign(f); other.leavesFewer(best) {
-			best = other
-		}
-	}
-	try(best.Vary(1))
-	var unplaced []int
-	for i, n := range best.Unplaced {
-		if n > 0 {
-			unplaced = append(unplaced, i)
-		}
-	}
-	if closed, ok := best.Close(unplaced); ok {
-		try(closed)
-	}
-	return best
-}
-
 // Assign assigns all pods, given the facts. It costs about O(pods x domains x constraints) for pods that have constraints or are counted,
 // and O(classes) for the others.
 func (p *Problem) Assign(f Facts) *Assignment {
@@ -87,25 +62,6 @@ func (p *Problem) Assign(f Facts) *Assignment {
 	out.Classes, out.Picks = s.classes, s.picks
 	out.Lots = s.lots()
 	return out
-}
-
-// placesAll reports whether all pods are placed.
-func (st *Assignment) placesAll() bool {
-	return !slices.ContainsFunc(st.Unplaced, func(n int) bool { return n > 0 })
-}
-
-// leavesFewer reports whether fewer pods are unplaced than in another assignment, of the highest priority in which they differ.
-func (st *Assignment) leavesFewer(other *Assignment) bool {
-	fewer := map[int32]int{}
-	for i := range st.Unplaced {
-		fewer[st.p.classes[i].Priority] += other.Unplaced[i] - st.Unplaced[i]
-	}
-	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(fewer))) {
-		if n := fewer[priority]; n != 0 {
-			return n > 0
-		}
-	}
-	return false
 }
 
 // lots makes lots of the assigned pods. Equal bundles are one lot.

@@ -106,7 +106,7 @@ func assign(t *testing.T, in topology.Input, shapes ...topology.Shape) (*topolog
 	p, errs := topology.New(in)
 	require.Empty(t, errs)
 	p = p.WithShapes(slices.Values(shapes))
-	return p, p.Start()
+	return p, p.Assign(topology.Facts{})
 }
 
 // placed says how many pods of each class went to each domain, and how many are left over.
@@ -144,7 +144,9 @@ func TestTwoSpreadsWithOneCombinationMissing(t *testing.T) {
 			}
 		}
 	}
-	_, st := assign(t, topology.Input{Classes: []topology.Class{class("web", 18, spread(zone, "web"), spread(tier, "web"))}}, shape(4, "", offerings...))
+	p, st := assign(t, topology.Input{Classes: []topology.Class{class("web", 18, spread(zone, "web"), spread(tier, "web"))}}, shape(4, "", offerings...))
+	require.Positive(t, st.Unplaced[0])
+	st = p.Assign(st.Vary(1))
 	assert.Equal(t, []int{0}, st.Unplaced, "18 of 18")
 	sums := map[string]int{}
 	for d, n := range st.Classes[0].Placed {
@@ -175,14 +177,20 @@ func TestDomainsThatOnlyStandInTheWayAreClosed(t *testing.T) {
 		"a tainted pool":   {class("web", 12, tolerates, spread(zone, "web")), []topology.Shape{normal, tainted}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, st := assign(t, topology.Input{Classes: []topology.Class{c.web, class("other", 3)}}, c.shapes...)
+			p, st := assign(t, topology.Input{Classes: []topology.Class{c.web, class("other", 3)}}, c.shapes...)
+			facts, closed := st.Close([]int{0})
+			require.True(t, closed)
+			st = p.Assign(facts)
 			assert.Equal(t, []string{`0 in "a": 6`, `0 in "b": 6`, `1 in "": 3`}, placed(st), "12 of 12")
 			for _, lot := range st.Lots {
 				assert.False(t, lot.Required.Matches(map[string]string{zone: "c", taint: "t0"}), "nobody may open the zone")
 			}
 			// Somebody who can be nowhere else keeps the zone open.
 			stuck := class("stuck", 1, asks(zone+"=c"))
-			_, st = assign(t, topology.Input{Classes: []topology.Class{c.web, stuck}}, c.shapes...)
+			p, st = assign(t, topology.Input{Classes: []topology.Class{c.web, stuck}}, c.shapes...)
+			if facts, closed = st.Close([]int{0}); closed {
+				st = p.Assign(facts)
+			}
 			assert.Equal(t, []int{10, 0}, st.Unplaced)
 		})
 	}
