@@ -179,14 +179,7 @@ func (s *assigner) place(i int) bool {
 		if d < 0 {
 			break
 		}
-		bundle := -1
-		if n := rc.Domains[d].node; n >= 0 { // its capacity is known, so no round of packing is needed to learn it
-			if bundle = s.tie(i, d, n); bundle < 0 {
-				rc.most[d] = rc.Placed[d]
-				continue
-			}
-		}
-		s.take(i, d, 1, bundle)
+		s.take(i, d, 1, -1)
 	}
 	return rc.want < before
 }

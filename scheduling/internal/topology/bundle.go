@@ -36,7 +36,7 @@ func (s *assigner) seatNear(i, d int) int {
 	if b := s.pairUp(i, d); b >= 0 {
 		return b
 	}
-	if s.first(s.classes[i], -1) {
+	if s.first(s.classes[i]) {
 		return s.addBundle(s.grow(empty(), i, d))
 	}
 	return -1
@@ -45,9 +45,9 @@ func (s *assigner) seatNear(i, d int) int {
 // empty is a bundle without pods on any node.
 func empty() *bundle { return &bundle{node: -1, required: requirements.AnyOf(requirements.Set{})} }
 
-// first reports whether one of the pods may be on a node alone: it meets its own affinity by hostname, and no other pod does anywhere, but
-// for running pods of the given node (-1 for none). InterPodAffinity lets such a first pod go anywhere.
-func (s *assigner) first(rc *RelaxedClass, node int) bool {
+// first reports whether one of the pods may be on a node alone: it meets its own affinity by hostname, and no other pod does anywhere.
+// InterPodAffinity lets such a first pod go anywhere.
+func (s *assigner) first(rc *RelaxedClass) bool {
 	anywhere := int32(0) // pods that meet all required terms
 	for _, t := range rc.at.Terms {
 		if t.Hard && !t.Anti {
@@ -55,9 +55,6 @@ func (s *assigner) first(rc *RelaxedClass, node int) bool {
 		}
 	}
 	return !slices.ContainsFunc(rc.hosts, func(t interpod.Term) bool {
-		if node >= 0 && s.runs(t.Group, node) {
-			return false
-		}
 		return !t.Self || t.Hard && anywhere != 0 || s.state.Total(t.Group) != 0
 	})
 }
@@ -86,10 +83,13 @@ func (s *assigner) joinNode(i, d int) int {
 		return -1
 	}
 	for _, n := range s.nodesOf(rc, d) {
-		if s.hasTargets(rc, &bundle{node: n}) {
-			if b := s.begin(i, d, n); b >= 0 {
-				return b
-			}
+		name, ok := s.p.nodes[n].value(corev1.LabelHostname)
+		if !ok || !s.hasTargets(rc, &bundle{node: n}) {
+			continue
+		}
+		here := requirements.AnyOf(requirements.MustOf(requirements.In(corev1.LabelHostname, name)))
+		if b := s.addBundle(s.join(&bundle{node: n, required: here}, i, d)); b >= 0 {
+			return b
 		}
 	}
 	rc.near[d].noNode = true
@@ -376,31 +376,4 @@ func (s *assigner) limitsOf(b *bundle) []Limit {
 		out = append(out, Limit{l.Tag, max(l.Max, count[l.Tag])})
 	}
 	return out
-}
-
-// begin ties a bundle of one pod of the class to an existing node, and returns its number; -1 if the node cannot hold it.
-func (s *assigner) begin(i, d, n int) int {
-	name, ok := s.p.nodes[n].value(corev1.LabelHostname)
-	if !ok {
-		return -1
-	}
-	return s.addBundle(s.join(&bundle{node: n, required: requirements.AnyOf(requirements.MustOf(requirements.In(corev1.LabelHostname, name)))}, i, d))
-}
-
-// tie assigns one pod of the class to an existing node, in a bundle that it has affinity to or shares something with, or in a new one. It
-// returns the number of the bundle, or -1.
-func (s *assigner) tie(i, d, n int) int {
-	rc := s.classes[i]
-	c := &s.p.classes[rc.Class]
-	if rc.Follows || len(c.Shared) > 0 {
-		for _, b := range s.on[n] {
-			if (rc.Follows || s.sharesWith(s.bundles[b], c)) && s.joinBundle(i, d, b) {
-				return b
-			}
-		}
-	}
-	if !s.first(rc, n) {
-		return -1
-	}
-	return s.begin(i, d, n)
 }

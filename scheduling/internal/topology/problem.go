@@ -15,8 +15,7 @@
 // # Within one node
 //
 // Constraints by hostname act within one node. They become tags and limits for the packer. Pods that must share a node, because of
-// affinity by hostname, become one bundle. A spread by hostname that counts existing nodes only is assigned over these nodes as over
-// zones, because its least count can rise.
+// affinity by hostname, become one bundle. A new node may be empty, so the least count of a spread by hostname is taken to be 0.
 //
 // # Closed domains
 //
@@ -138,7 +137,7 @@ type Problem struct {
 	keeps       [][]interpod.Constraints
 	kept        []bool // by group: a running pod has anti-affinity to it
 	daemons     []daemon
-	withinNode  []bool        // by group: its constraints act within one node, and are tags and limits
+	withinNode  []bool        // by group: it is by hostname, so its constraints act within one node, and are tags and limits
 	cells       func() []cell // what can be bought; computed once, where something asks
 	ignoresSoft bool
 	memo        *memo
@@ -177,7 +176,6 @@ func New(in Input) (*Problem, []ClassError) {
 	for i := range p.classes {
 		p.collectPreferences(&p.classes[i])
 	}
-	p.withinNode = p.actsWithinNode()
 	return p, nil
 }
 
@@ -201,7 +199,6 @@ func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 		f := &out.filters[i]
 		f.open = f.split && slices.ContainsFunc(out.cells(), func(c cell) bool { return !c.labels.Has(f.key) })
 	}
-	out.withinNode = out.actsWithinNode()
 	return &out
 }
 
@@ -232,17 +229,17 @@ func (p *Problem) daemon(pod *corev1.Pod, keeps *interpod.Constraints) daemon {
 	var out daemon
 	memberOf := p.index.MemberOf(pod.Namespace, pod.Labels)
 	for _, g := range memberOf {
-		if gr := &p.groups[g]; gr.hostname && !gr.spread {
+		if gr := &p.groups[g]; p.withinNode[g] && !gr.spread {
 			out.tags = append(out.tags, gr.tag)
 		}
 	}
 	for _, t := range keeps.Terms {
-		if gr := &p.groups[t.Group]; gr.hostname {
+		if p.withinNode[t.Group] {
 			most := 0
 			if slices.Contains(memberOf, t.Group) {
 				most = 1 // itself
 			}
-			out.limits = append(out.limits, Limit{gr.tag, most})
+			out.limits = append(out.limits, Limit{p.groups[t.Group].tag, most})
 		}
 	}
 	return out

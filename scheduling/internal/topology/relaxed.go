@@ -86,7 +86,7 @@ func (s *assigner) relaxed(class, level int) int {
 			rc.most[d] = min(most, rc.most[d])
 		}
 	}
-	if rc.Follows || len(s.p.classes[class].Shared) > 0 {
+	if rc.Follows {
 		rc.near = make([]company, n)
 	}
 	for _, t := range rc.at.Terms {
@@ -124,7 +124,7 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 		rc.counted = append(rc.counted, m)
 	}
 	if len(rc.keys) == 0 {
-		rc.domains = []Domain{{node: -1, at: slices.Repeat([]int32{interpod.Absent}, len(p.index.Keys()))}}
+		rc.domains = []Domain{{at: slices.Repeat([]int32{interpod.Absent}, len(p.index.Keys()))}}
 	} else {
 		rc.shared = p.memo.domains(rc, c, func() *domainSet { return &domainSet{list: p.domains(rc)} })
 		rc.domains = rc.shared.list
