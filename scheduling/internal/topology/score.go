@@ -37,7 +37,7 @@ func (s *assigner) best(i int) int {
 			continue
 		}
 		at := score{
-			variant: s.facts.arbitrary(rc.Class, d), unlabelled: s.unlabelled(rc, d), awaiting: -s.awaiting(rc, d) - s.awaitingNear(rc, d), averse: s.averse(rc, d), counted: s.counted(rc, d),
+			variant: s.facts.arbitrary(rc.Class, d), unlabelled: s.unlabelled(rc, d), awaiting: -s.awaiting(rc, d), averse: s.averse(rc, d), counted: s.counted(rc, d),
 		}
 		if rc.Domains[d].free <= rc.Placed[d] {
 			at.buying, at.price = 1, rc.Domains[d].price
@@ -60,46 +60,34 @@ func (s *assigner) unlabelled(rc *RelaxedClass, d int) int {
 	return n
 }
 
-// awaiting is how many classes wait for a pod of this class in the domain: they have affinity to it by a label, and no pod that meets it is
-// in a domain of theirs. Classes that wait for these by the same label count, too: the first pod of a chain decides for all of it.
+// awaiting is how many classes wait for a pod of this class in the domain: they have affinity to it, no pod that meets it is where they can
+// be, and the domain suits them.
 func (s *assigner) awaiting(rc *RelaxedClass, d int) int {
-	var chain []*RelaxedClass
-	for _, m := range rc.counted {
-		id := s.p.groups[m.group].keyID
-		chain = s.await(chain, rc, m.group, rc.Domains[d].at[id])
-		for k := 0; k < len(chain); k++ {
-			for _, next := range chain[k].counted {
-				if s.p.groups[next.group].keyID == id {
-					chain = s.await(chain, rc, next.group, rc.Domains[d].at[id])
-				}
+	n := 0
+	for _, g := range s.p.classes[rc.Class].all.MemberOf {
+		for _, f := range s.followers[g] {
+			if f != rc && f.want > 0 && s.waits(f, g, rc, d) {
+				n++
 			}
 		}
 	}
-	return len(chain)
+	return n
 }
 
-// await adds the classes that wait for a member of a group at a value to the chain.
-func (s *assigner) await(chain []*RelaxedClass, first *RelaxedClass, group, value int32) []*RelaxedClass {
-	for _, f := range s.followers[group] {
-		if f != first && !slices.Contains(chain, f) && s.waits(f, group, value) {
-			chain = append(chain, f)
-		}
+// waits reports whether a class with affinity to a group waits for a pod of another one in a domain.
+func (s *assigner) waits(f *RelaxedClass, group int32, rc *RelaxedClass, d int) bool {
+	if s.p.withinNode[group] {
+		var few [4][2]int
+		both := commonKeys(few[:0], rc, f)
+		return s.state.Total(group) == 0 && slices.ContainsFunc(f.Domains, func(e Domain) bool { return agree(both, &rc.Domains[d], &e) })
 	}
-	return chain
-}
-
-// waits reports whether a class with affinity to a group has a domain at the value, and no member of the group is in a domain of its.
-func (s *assigner) waits(f *RelaxedClass, group, value int32) bool {
-	if f.want == 0 {
-		return false
-	}
-	here := false
-	for d := range f.Domains {
-		v := f.Domains[d].at[s.p.groups[group].keyID]
+	id, here := s.p.groups[group].keyID, false
+	for e := range f.Domains {
+		v := f.Domains[e].at[id]
 		if v >= 0 && s.state.Members(group, v) > 0 {
 			return false
 		}
-		here = here || v == value
+		here = here || v == rc.Domains[d].at[id]
 	}
 	return here
 }
@@ -130,26 +118,4 @@ func (s *assigner) counted(rc *RelaxedClass, d int) int {
 		}
 	}
 	return int(n)
-}
-
-// awaitingNear is how many classes wait for a pod of this class in the domain to share its node: no pod that meets their affinity by
-// hostname is anywhere yet, and the domain suits them.
-func (s *assigner) awaitingNear(rc *RelaxedClass, d int) int {
-	n := 0
-	var few [4][2]int
-	for _, g := range s.p.classes[rc.Class].all.MemberOf {
-		if !s.p.withinNode[g] || s.state.Total(g) > 0 {
-			continue
-		}
-		for _, f := range s.followers[g] {
-			if f == rc || f.want == 0 {
-				continue
-			}
-			both := commonKeys(few[:0], rc, f)
-			if slices.ContainsFunc(f.Domains, func(e Domain) bool { return agree(both, &rc.Domains[d], &e) }) {
-				n++
-			}
-		}
-	}
-	return n
 }
