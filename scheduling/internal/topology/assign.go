@@ -19,14 +19,13 @@ type assigner struct {
 
 	followers map[int32][]*RelaxedClass // by group, those with affinity to it
 	bundles   []*bundle
-	on        map[int][]int   // by existing node, the bundles that are tied to it
-	free      map[int][]int64 // by existing node, its free capacity less these bundles
+	free      map[int][]int64 // by existing node, its free capacity less the bundles that are tied to it
 }
 
 func (p *Problem) newAssigner(f Facts) *assigner {
 	s := &assigner{
 		p: p, facts: f, state: p.running.Clone(), levels: make([][]int, len(p.classes)), followers: map[int32][]*RelaxedClass{},
-		on: map[int][]int{}, free: map[int][]int64{}, classes: make([]*RelaxedClass, 0, len(p.classes)), picks: make([]Pick, 0, 2*len(p.classes)),
+		free: map[int][]int64{}, classes: make([]*RelaxedClass, 0, len(p.classes)), picks: make([]Pick, 0, 2*len(p.classes)),
 	}
 	for i := range p.groups {
 		if g := &p.groups[i]; g.spread && !p.withinNode[i] {
@@ -241,10 +240,7 @@ func (s *assigner) count(rc *RelaxedClass, d int, n int32) {
 	}
 	for i := range rc.at.Terms {
 		t := &rc.at.Terms[i]
-		if !t.Anti || s.p.withinNode[t.Group] {
-			continue
-		}
-		if v := dom.at[s.p.groups[t.Group].keyID]; v >= 0 {
+		if v := dom.at[s.p.groups[t.Group].keyID]; t.Anti && v >= 0 {
 			s.state.Keep(t, v, n)
 		}
 	}

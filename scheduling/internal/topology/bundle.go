@@ -82,9 +82,12 @@ func (s *assigner) joinNode(i, d int) int {
 	if rc.near[d].noNode {
 		return -1
 	}
-	for _, n := range s.nodesOf(rc, d) {
+	nodes := slices.DeleteFunc(slices.Clone(s.p.nodesIn(rc, d)), func(n int) bool { return !s.hasTargets(rc, &bundle{node: n}) })
+	room := func(n int) int { return copies(s.freeOn(n), s.p.onNode(&s.p.classes[rc.Class], n)) }
+	slices.SortStableFunc(nodes, func(a, b int) int { return cmp.Compare(room(b), room(a)) })
+	for _, n := range nodes {
 		name, ok := s.p.nodes[n].value(corev1.LabelHostname)
-		if !ok || !s.hasTargets(rc, &bundle{node: n}) {
+		if !ok {
 			continue
 		}
 		here := requirements.AnyOf(requirements.MustOf(requirements.In(corev1.LabelHostname, name)))
@@ -148,25 +151,6 @@ func (s *assigner) runs(group int32, n int) bool {
 	return at >= 0 && s.p.running.Members(group, at) > 0
 }
 
-// nodesOf are the existing nodes of the domain that can hold a pod of the class, those that can hold the most first.
-func (s *assigner) nodesOf(rc *RelaxedClass, d int) []int {
-	type candidate struct{ node, copies int }
-	var list []candidate
-	for _, n := range s.p.nodesIn(rc, d) {
-		if k := copies(s.freeOn(n), s.p.onNode(&s.p.classes[rc.Class], n)); k > 0 {
-			list = append(list, candidate{n, k})
-		}
-	}
-	slices.SortFunc(list, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.copies, a.copies), cmp.Compare(a.node, b.node))
-	})
-	out := make([]int, len(list))
-	for i, c := range list {
-		out[i] = c.node
-	}
-	return out
-}
-
 // addBundle adds a bundle and returns its number; -1 for nil.
 func (s *assigner) addBundle(b *bundle) int {
 	if b == nil {
@@ -176,11 +160,7 @@ func (s *assigner) addBundle(b *bundle) int {
 		s.classes[sl.Relaxed].bundled[sl.Domain] += sl.Count
 	}
 	s.bundles = append(s.bundles, b)
-	number := len(s.bundles) - 1
-	if b.node >= 0 {
-		s.on[b.node] = append(s.on[b.node], number)
-	}
-	return number
+	return len(s.bundles) - 1
 }
 
 // freeOn is the free capacity of an existing node less the bundles that are tied to it.
@@ -191,11 +171,13 @@ func (s *assigner) freeOn(n int) []int64 {
 	return s.free[n]
 }
 
-// bundlesOn lists the bundles that are tied to the node.
-func (s *assigner) bundlesOn(n int) []*bundle {
-	out := make([]*bundle, 0, len(s.on[n]))
-	for _, b := range s.on[n] {
-		out = append(out, s.bundles[b])
+// bundlesOn lists the bundles that are tied to the node, but for one; -1 has none.
+func (s *assigner) bundlesOn(n int, but *bundle) []*bundle {
+	var out []*bundle
+	for _, b := range s.bundles {
+		if n >= 0 && b.node == n && b != but {
+			out = append(out, b)
+		}
 	}
 	return out
 }
@@ -310,7 +292,7 @@ func (s *assigner) grow(b *bundle, i, d int) *bundle {
 		out.slots = append(out.slots, Slot{i, d, 1})
 		out.limits, out.passing = slices.Concat(b.limits, rc.lasting), slices.Concat(b.passing, rc.passing)
 	}
-	if !s.tagsHold(out, rc, slices.DeleteFunc(s.bundlesOn(b.node), func(o *bundle) bool { return o == b })) {
+	if !s.tagsHold(out, rc, s.bundlesOn(b.node, b)) {
 		return nil
 	}
 	if at < 0 {
@@ -366,11 +348,7 @@ func (s *assigner) limitsOf(b *bundle) []Limit {
 	if len(b.passing) == 0 {
 		return b.limits
 	}
-	on := []*bundle{b}
-	if b.node >= 0 {
-		on = s.bundlesOn(b.node)
-	}
-	count := s.countTags(b.node, on)
+	count := s.countTags(b.node, append(s.bundlesOn(b.node, b), b))
 	out := slices.Clone(b.limits)
 	for _, l := range b.passing {
 		out = append(out, Limit{l.Tag, max(l.Max, count[l.Tag])})

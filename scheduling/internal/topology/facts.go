@@ -267,7 +267,7 @@ func (p *Problem) Holdable(class int) bool {
 	c := &p.classes[class]
 	rc := p.relaxed(class, len(c.soft))
 	return p.memo.held.of(class, func() bool {
-		return len(p.suitable(rc)) > 0 || p.someNode(c.Requests, rc.at.required)
+		return len(p.suitable(rc)) > 0 || p.sold(c.Requests, rc.at.required)
 	})
 }
 
