@@ -226,23 +226,10 @@ type daemon struct {
 // daemon reads the anti-affinity by hostname of and to a daemon. Spreads are left out: a daemon raises the count of every node, and with
 // it the least count.
 func (p *Problem) daemon(pod *corev1.Pod, keeps *interpod.Constraints) daemon {
-	var out daemon
-	memberOf := p.index.MemberOf(pod.Namespace, pod.Labels)
-	for _, g := range memberOf {
-		if gr := &p.groups[g]; p.withinNode[g] && !gr.spread {
-			out.tags = append(out.tags, gr.tag)
-		}
-	}
-	for _, t := range keeps.Terms {
-		if p.withinNode[t.Group] {
-			most := 0
-			if slices.Contains(memberOf, t.Group) {
-				most = 1 // itself
-			}
-			out.limits = append(out.limits, Limit{p.groups[t.Group].tag, most})
-		}
-	}
-	return out
+	p.index.Join(keeps, pod.Namespace, pod.Labels)
+	keeps.MemberOf = slices.DeleteFunc(slices.Clone(keeps.MemberOf), func(g int32) bool { return p.groups[g].spread })
+	tags, limits, _ := p.within(&Class{}, keeps)
+	return daemon{tags, limits}
 }
 
 // Daemon is the tags and limits that a daemon, by position in [Input.Daemons], adds to a node to buy. They must not be modified.

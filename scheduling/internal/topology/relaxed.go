@@ -107,7 +107,7 @@ func (p *Problem) relaxed(class, level int) *relaxed {
 func (p *Problem) newRelaxed(class, level int) *relaxed {
 	c := &p.classes[class]
 	rc := &relaxed{Class: class, Level: level, at: c.relax(level)}
-	rc.tags, rc.lasting, rc.passing = p.within(c, &rc.at)
+	rc.tags, rc.lasting, rc.passing = p.within(c.Class, &rc.at.Constraints)
 	rc.keys = p.keysOf(c, &rc.at)
 	for _, g := range c.all.MemberOf {
 		group := &p.groups[g]
@@ -205,9 +205,9 @@ func (p *Problem) rank(at *relaxation) int {
 
 // within translates constraints that act within one node into tags and limits. Limits of spreads and preferences hold only when a pod is
 // bound: kube-scheduler lets later pods exceed them.
-func (p *Problem) within(c *class, at *relaxation) (tags []string, lasting, passing []Limit) {
+func (p *Problem) within(c *Class, at *interpod.Constraints) (tags []string, lasting, passing []Limit) {
 	tags, lasting = slices.Clip(c.Tags), slices.Clip(c.Limits)
-	for _, g := range c.all.MemberOf {
+	for _, g := range at.MemberOf {
 		if p.withinNode[g] {
 			tags = append(tags, p.groups[g].tag)
 		}

@@ -33,6 +33,7 @@ func (g *volumeGroup) size() *resource.Quantity { return g.volume.Spec.Capacity.
 // LateClaim is a claim that gets its volume when the first pod that uses it is bound.
 type LateClaim struct {
 	key    string
+	size   *resource.Quantity
 	groups []int // that suit it, smallest first
 	made   bool  // a driver makes a volume where no free one is reached
 }
@@ -65,11 +66,7 @@ func sameVolume(a, b *corev1.PersistentVolume) bool {
 
 // Late lists the claims of the pod that are bound when it is, smallest first, as kube-scheduler goes through them.
 func (b *Binder) Late(x *Index, pod *corev1.Pod) []LateClaim {
-	type sized struct {
-		LateClaim
-		claim *corev1.PersistentVolumeClaim
-	}
-	var found []sized
+	var out []LateClaim
 	for _, u := range x.uses(pod) {
 		claim := u.claim
 		if claim == nil || claim.Spec.VolumeName != "" {
@@ -79,23 +76,17 @@ func (b *Binder) Late(x *Index, pod *corev1.Pod) []LateClaim {
 		if class == nil {
 			continue
 		}
-		late := LateClaim{key: u.key, made: class.Provisioner != noProvisioner}
+		late := LateClaim{key: u.key, size: claim.Spec.Resources.Requests.Storage(), made: class.Provisioner != noProvisioner}
 		for g := range b.groups {
 			if suits(b.groups[g].volume, claim, class) {
 				late.groups = append(late.groups, g)
 			}
 		}
 		if len(late.groups) > 0 || !late.made {
-			found = append(found, sized{late, claim})
+			out = append(out, late)
 		}
 	}
-	slices.SortStableFunc(found, func(a, b sized) int {
-		return a.claim.Spec.Resources.Requests.Storage().Cmp(*b.claim.Spec.Resources.Requests.Storage())
-	})
-	out := make([]LateClaim, len(found))
-	for i := range found {
-		out[i] = found[i].LateClaim
-	}
+	slices.SortStableFunc(out, func(a, b LateClaim) int { return a.size.Cmp(*b.size) })
 	return out
 }
 
