@@ -75,13 +75,5 @@ func merged(a, b corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// systemPriorities are the two classes that every cluster has.
-func systemPriorities(name string) (int32, bool) {
-	switch name {
-	case "system-cluster-critical":
-		return 2_000_000_000, true
-	case "system-node-critical":
-		return 2_000_001_000, true
-	}
-	return 0, false
-}
+// systemPriorities are those of the two classes that every cluster has.
+var systemPriorities = map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}

@@ -47,7 +47,7 @@ func (c Cluster) Missing(pod *corev1.Pod) []string {
 	}
 	var out []string
 	name := pod.Spec.PriorityClassName
-	if _, system := systemPriorities(name); name != "" && !system && c.priorities[name] == nil {
+	if _, system := systemPriorities[name]; name != "" && !system && c.priorities[name] == nil {
 		out = append(out, fmt.Sprintf("PriorityClass %q", name))
 	}
 	if r := pod.Spec.RuntimeClassName; r != nil && *r != "" && c.runtimes[*r] == nil {
@@ -181,7 +181,7 @@ func (d *draft) priority(c Cluster) {
 		return
 	}
 	name := d.out.Spec.PriorityClassName
-	if value, ok := systemPriorities(name); ok {
+	if value, ok := systemPriorities[name]; ok {
 		d.spec().Priority = &value
 		return
 	}

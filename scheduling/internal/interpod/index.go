@@ -99,8 +99,7 @@ type Index struct {
 	selections map[string]*selection // by namespaces and selector
 
 	lookup *lookup
-	raw    []byte   // reused
-	names  []string // reused
+	raw    []byte // reused
 }
 
 // groupKey identifies a group. The text is that of its selections; of a custom group it begins with a bracket.
@@ -363,12 +362,7 @@ func (x *Index) selected(sel *metav1.LabelSelector, in []string) (*selection, er
 		in = slices.Compact(slices.Sorted(slices.Values(in)))
 	}
 	raw := appendTexts(x.raw[:0], in...)
-	x.names = x.names[:0]
-	for k := range sel.MatchLabels {
-		x.names = append(x.names, k)
-	}
-	slices.Sort(x.names)
-	for _, k := range x.names {
+	for _, k := range slices.Sorted(maps.Keys(sel.MatchLabels)) {
 		raw = appendTexts(raw, k, sel.MatchLabels[k])
 	}
 	for _, e := range sel.MatchExpressions {

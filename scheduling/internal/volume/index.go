@@ -92,10 +92,7 @@ func (x *Index) bindReserved(pv *corev1.PersistentVolume) {
 
 // beforeAsDefault reports whether a is used as the default class rather than b, which may be nil.
 func beforeAsDefault(a, b *storagev1.StorageClass) bool {
-	if b == nil || !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return b == nil || b.CreationTimestamp.Before(&a.CreationTimestamp)
-	}
-	return a.Name < b.Name
+	return b == nil || cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
 }
 
 // use is the claim that a volume of a pod refers to.
