@@ -95,24 +95,20 @@ func (s *assigner) lapsOf(among func(*RelaxedClass) bool) {
 // relax gives up one preference of each class of the least rank that has pods to place and preferences, and reports whether there is one.
 // Classes of higher rank depend on these, and may be placed without giving up theirs.
 func (s *assigner) relax(among func(*RelaxedClass) bool) bool {
-	const ranks = 3
-	least := ranks
-	can := func(rc *RelaxedClass) bool {
-		return rc.want > 0 && rc.Level < len(s.p.classes[rc.Class].soft) && among(rc)
+	willing := slices.DeleteFunc(slices.Clone(s.classes), func(rc *RelaxedClass) bool {
+		return rc.want == 0 || rc.Level == len(s.p.classes[rc.Class].soft) || !among(rc)
+	})
+	if len(willing) == 0 {
+		return false
 	}
-	for _, rc := range s.classes {
-		if can(rc) {
-			least = min(least, rc.rank)
-		}
-	}
-	for _, rc := range slices.Clone(s.classes) {
-		if can(rc) && rc.rank == least {
-			want := rc.want
+	least := slices.MinFunc(willing, func(a, b *RelaxedClass) int { return cmp.Compare(a.rank, b.rank) }).rank
+	for _, rc := range willing {
+		if rc.rank == least {
+			s.classes[s.relaxed(rc.Class, rc.Level+1)].want += rc.want
 			rc.want = 0
-			s.classes[s.relaxed(rc.Class, rc.Level+1)].want += want
 		}
 	}
-	return least < ranks
+	return true
 }
 
 // laps assigns the classes again and again until no pod can be placed.
@@ -158,47 +154,24 @@ func (s *assigner) compare(x, y *RelaxedClass) int {
 // place assigns as many pods of the class as its constraints allow now, and reports whether any.
 func (s *assigner) place(i int) bool {
 	rc := s.classes[i]
-	if rc.want == 0 || len(rc.Domains) == 0 {
-		return false
-	}
-	if rc.Follows {
-		return s.placeNear(i)
-	}
-	if len(rc.keys) == 0 {
-		n := min(rc.want, rc.most[0]-rc.Placed[0])
-		if n <= 0 {
-			return false
-		}
-		s.take(i, 0, n, -1)
-		return true
-	}
 	before := rc.want
+	if len(rc.keys) == 0 && !rc.Follows { // all at once
+		if n := min(rc.want, rc.most[0]-rc.Placed[0]); n > 0 {
+			s.take(i, 0, n, -1)
+		}
+		return rc.want < before
+	}
 	for rc.want > 0 {
-		d := s.best(i)
+		d, bundle := -1, -1
+		if rc.Follows {
+			d, bundle = s.seat(i)
+		} else {
+			d = s.best(i)
+		}
 		if d < 0 {
 			break
 		}
-		s.take(i, d, 1, -1)
-	}
-	return rc.want < before
-}
-
-// placeNear assigns pods with affinity by hostname one by one to the first domain where they can join the others.
-func (s *assigner) placeNear(i int) bool {
-	rc := s.classes[i]
-	before := rc.want
-	for found := true; found && rc.want > 0; {
-		found = false
-		for d := range rc.Domains {
-			if rc.isFull(d) || len(rc.keys) > 0 && !s.allowed(rc, d) {
-				continue
-			}
-			if b := s.seatNear(i, d); b >= 0 {
-				s.take(i, d, 1, b)
-				found = true
-				break
-			}
-		}
+		s.take(i, d, 1, bundle)
 	}
 	return rc.want < before
 }

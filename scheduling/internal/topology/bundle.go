@@ -22,24 +22,33 @@ type bundle struct {
 	passing  []Limit // held when their pods were bound
 }
 
-// seatNear adds one more pod of the class in the domain to a bundle: beside running pods of its affinity, beside a bundle or a single pod
-// that meet its affinity, or as the first pod if it meets its affinity itself. It returns the number of the bundle, or -1.
-func (s *assigner) seatNear(i, d int) int {
-	if b := s.joinNode(i, d); b >= 0 {
-		return b
-	}
-	for b := range s.bundles {
-		if s.joinBundle(i, d, b) {
-			return b
+// seat adds one more pod of the class with affinity by hostname to a bundle: beside running pods of its affinity, beside a bundle or a single
+// pod that meet its affinity, or as the first pod if it meets its affinity itself. It returns the first domain where that is possible, and
+// the number of the bundle; -1 if there is none.
+func (s *assigner) seat(i int) (domain, bundle int) {
+	rc := s.classes[i]
+	for d := range rc.Domains {
+		if rc.isFull(d) || !s.allowed(rc, d) {
+			continue
+		}
+		if b := s.joinNode(i, d); b >= 0 {
+			return d, b
+		}
+		for b := range s.bundles {
+			if s.joinBundle(i, d, b) {
+				return d, b
+			}
+		}
+		if b := s.pairUp(i, d); b >= 0 {
+			return d, b
+		}
+		if s.first(rc) {
+			if b := s.addBundle(s.grow(empty(), i, d)); b >= 0 {
+				return d, b
+			}
 		}
 	}
-	if b := s.pairUp(i, d); b >= 0 {
-		return b
-	}
-	if s.first(s.classes[i]) {
-		return s.addBundle(s.grow(empty(), i, d))
-	}
-	return -1
+	return -1, -1
 }
 
 // empty is a bundle without pods on any node.

@@ -253,8 +253,8 @@ func Chosen(r requirements.Requirement) (string, bool) {
 	return r.Any()
 }
 
-// universe is the values of a group's key on nodes to buy and on existing nodes that pass the group's filter, and all of them.
-type universe struct{ offered, standing, all []string }
+// universe is the values of a group's key on nodes to buy and on existing nodes that pass the group's filter.
+type universe struct{ offered, standing []string }
 
 func (p *Problem) universeOf(id int32) universe {
 	g := &p.groups[id]
@@ -271,28 +271,20 @@ func (p *Problem) universeOf(id int32) universe {
 			standing[v] = true
 		}
 	}
-	out := universe{offered: slices.Sorted(maps.Keys(offered)), standing: slices.Sorted(maps.Keys(standing))}
-	out.all = union(out.offered, out.standing)
-	return out
+	return universe{slices.Sorted(maps.Keys(offered)), slices.Sorted(maps.Keys(standing))}
 }
 
-// universe lists the values that the group's spreads count, without closed ones. It may list more than the plan will have, which makes
-// spreads stricter and never looser.
+// universe lists the values that the group's spreads count, without closed ones; some are there twice. It may list more than the plan will
+// have, which makes spreads stricter and never looser.
 func (p *Problem) universe(id int32, closed *closing) []string {
 	u := p.memo.universes.of(id, func() universe { return p.universeOf(id) })
-	if closed == nil {
-		return u.all
-	}
-	return closed.universes.of(id, func() []string {
-		return union(slices.DeleteFunc(slices.Clone(u.offered), func(v string) bool {
+	offered := u.offered
+	if closed != nil {
+		offered = slices.DeleteFunc(slices.Clone(offered), func(v string) bool {
 			return closed.domains[closedDomain{p.side(id), v}] || closed.domains[closedDomain{side{p.groups[id].key, -1}, v}]
-		}), u.standing)
-	})
-}
-
-// union is the values of both lists, sorted.
-func union(a, b []string) []string {
-	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
+		})
+	}
+	return slices.Concat(offered, u.standing)
 }
 
 // value is the node's one value of the label; false where it has none.

@@ -43,8 +43,7 @@ type closing struct {
 	domains map[closedDomain]bool
 	open    requirements.Alternatives // what a new node must satisfy to be outside of all of them
 
-	sets      cache[*domainSet, []Domain] // the domains that are left
-	universes cache[int32, []string]      // by group, the values that are left
+	sets cache[*domainSet, []Domain] // the domains that are left
 }
 
 // sides are those of closed domains, in order.
