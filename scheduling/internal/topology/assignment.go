@@ -87,7 +87,7 @@ func (s *assigner) lots() []Lot {
 			}
 			out = append(out, Lot{
 				Count: n, Slots: []Slot{{i, d, 1}}, Node: -1, Requests: s.p.classes[rc.Class].Requests,
-				Required: keep(s.required(rc, d)), Tags: rc.tags, Limits: slices.Concat(rc.lasting, rc.passing),
+				Required: keep(rc.Domains[d].required()), Tags: rc.tags, Limits: slices.Concat(rc.lasting, rc.passing),
 			})
 		}
 	}

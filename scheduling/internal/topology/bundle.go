@@ -71,12 +71,10 @@ func (s *assigner) first(rc *RelaxedClass) bool {
 // company is where pods of a class in a domain can share a node. A refusal is final: bundles only grow, and nodes only fill.
 type company struct {
 	noNode bool   // no existing node takes one more
-	tried  []int  // by bundle: its pods when it lacked the affinity's target; refused if it never takes one
+	tried  []int  // by bundle: its pods when it lacked the affinity's target; unbounded if it never takes one
 	pairs  []pair // single pods that can be joined
 	seen   int    // relaxed classes that there were when pairs were listed
 }
-
-const refused = 1 << 30
 
 // pair is single pods of a relaxed class in a domain.
 type pair struct {
@@ -129,7 +127,7 @@ func (s *assigner) joinBundle(i, d, b int) bool {
 			return true
 		}
 	}
-	*tried = refused
+	*tried = unbounded
 	return false
 }
 
@@ -305,7 +303,7 @@ func (s *assigner) grow(b *bundle, i, d int) *bundle {
 		return nil
 	}
 	if at < 0 {
-		out.required = b.required.Intersect(s.required(rc, d))
+		out.required = b.required.Intersect(rc.Domains[d].required())
 	}
 	if out.node < 0 && !s.p.someNode(requests, out.required) {
 		return nil

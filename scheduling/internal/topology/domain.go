@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
@@ -84,7 +85,8 @@ type Domain struct {
 	free  int     // pods of the class that its existing nodes could hold
 	nodes []int   // existing nodes that could hold some
 	text  string  // the values joined
-	set   int     // position in the domainSet
+
+	required func() requirements.Alternatives // what the labels of a node there must satisfy to hold a pod; computed once
 }
 
 // String joins the values.
@@ -143,7 +145,7 @@ func (p *Problem) domains(rc *relaxed) []Domain {
 	slices.SortFunc(out, func(a, b Domain) int { return slices.Compare(a.Values, b.Values) })
 	for i := range out {
 		d := &out[i]
-		d.set = i
+		d.required = sync.OnceValue(func() requirements.Alternatives { return required.Intersect(p.pin(rc.keys, d, nil)) })
 		d.text = strings.Join(d.Values, "/")
 		d.at = slices.Repeat([]int32{interpod.Absent}, len(p.index.Keys()))
 		for k, key := range rc.keys {
@@ -178,7 +180,7 @@ func (p *Problem) suitable(rc *relaxed) []int {
 
 // copies is how many pods fit into what is free.
 func copies(free, requests []int64) int {
-	n := 1 << 30
+	n := unbounded
 	for r, q := range requests {
 		if q > 0 {
 			n = min(n, int(max(0, free[r])/q))

@@ -43,7 +43,7 @@ type closing struct {
 	domains map[closedDomain]bool
 	open    requirements.Alternatives // what a new node must satisfy to be outside of all of them
 
-	sets cache[*domainSet, []Domain] // the domains that are left
+	left cache[[2]int, []Domain] // the domains that are, by class and level
 }
 
 // sides are those of closed domains, in order.

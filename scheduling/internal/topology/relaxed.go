@@ -41,13 +41,6 @@ type relaxed struct {
 	tags    []string
 	lasting []Limit // hold as long as a pod is on the node
 	passing []Limit // hold when a pod is bound
-	shared  *domainSet
-}
-
-// domainSet is the domains of all relaxed classes with the same requirements, requests and keys.
-type domainSet struct {
-	list   []Domain
-	pinned cache[int, requirements.Alternatives] // by domain, what its nodes must satisfy
 }
 
 // membership is a group that counts the class, and the position of its filter among the keys; -1 if all nodes of the class pass it.
@@ -66,9 +59,9 @@ func (s *assigner) relaxed(class, level int) int {
 	rc := &RelaxedClass{relaxed: s.p.relaxed(class, level)}
 	rc.Domains = rc.domains
 	if closed := s.facts.closed; closed != nil && len(rc.keys) > 0 {
-		rc.Domains = closed.sets.of(rc.shared, func() []Domain {
+		rc.Domains = closed.left.of([2]int{class, level}, func() []Domain {
 			return slices.DeleteFunc(slices.Clone(rc.domains), func(d Domain) bool {
-				return d.free == 0 && !s.p.sold(s.p.classes[class].Requests, rc.at.required.Intersect(s.p.pin(rc.keys, &d, nil)).Intersect(closed.open))
+				return d.free == 0 && !s.p.sold(s.p.classes[class].Requests, d.required().Intersect(closed.open))
 			})
 		})
 	}
@@ -124,10 +117,11 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 		rc.counted = append(rc.counted, m)
 	}
 	if len(rc.keys) == 0 {
-		rc.domains = []Domain{{at: slices.Repeat([]int32{interpod.Absent}, len(p.index.Keys()))}}
+		anywhere := func() requirements.Alternatives { return rc.at.required }
+		rc.domains = []Domain{{at: slices.Repeat([]int32{interpod.Absent}, len(p.index.Keys())), required: anywhere}}
 	} else {
-		rc.shared = p.memo.domains(rc, c, func() *domainSet { return &domainSet{list: p.domains(rc)} })
-		rc.domains = rc.shared.list
+		node := fmt.Appendf(rc.at.required.AppendKey(nil), "%v %v %v", rc.keys, c.Requests, c.Shared) // all that domains depend on
+		rc.domains = p.memo.domains.of(string(node), func() []Domain { return p.domains(rc) })
 	}
 	rc.rank = p.rank(&rc.at)
 	for _, t := range rc.at.Terms {
@@ -137,17 +131,6 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 	}
 	rc.Follows = len(rc.hosts) > 0
 	return rc
-}
-
-// required is what the labels of a node in the domain must satisfy to hold a pod of the class.
-func (s *assigner) required(rc *RelaxedClass, d int) requirements.Alternatives {
-	if len(rc.keys) == 0 {
-		return rc.at.required
-	}
-	dom := &rc.Domains[d]
-	return rc.shared.pinned.of(dom.set, func() requirements.Alternatives {
-		return rc.at.required.Intersect(s.p.pin(rc.keys, dom, nil))
-	})
 }
 
 // keysOf lists the keys of a class's domains at a level: those of its constraints, and of groups that count it, with their filters where
@@ -258,7 +241,7 @@ type memo struct {
 	classes   cache[[2]int, *relaxed] // by class and level
 	nodes     cache[[2]int, []int]    // the same
 	universes cache[int32, universe]  // by group
-	sets      cache[string, *domainSet]
+	domains   cache[string, []Domain] // shared by relaxed classes that ask the same of nodes
 	couples   cache[coupled, bool]
 	held      cache[int, bool] // by class
 }
@@ -267,12 +250,6 @@ type memo struct {
 type coupled struct {
 	class, level, otherClass, otherLevel int
 	domain, otherDomain                  string
-}
-
-// domains are those of a relaxed class.
-func (m *memo) domains(rc *relaxed, c *class, make func() *domainSet) *domainSet {
-	key := fmt.Appendf(rc.at.required.AppendKey(nil), "%v %v %v", rc.keys, c.Requests, c.Shared)
-	return m.sets.of(string(key), make)
 }
 
 // cache keeps computed values. The zero value is empty. It is safe for concurrent use.
