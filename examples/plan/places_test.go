@@ -151,3 +151,32 @@ func TestPodsWithoutAPlaceTieNobody(t *testing.T) {
 	alone, both = make(0, pods(9)...), make(0, append(pods(9), follower)...)
 	assert.Equal(t, alone.Cost(), both.Cost())
 }
+
+// Where a spread over hostnames counts no node to buy, its least count rises with the nodes that there are, until one of them is full.
+func TestSpreadOverNodesThatExist(t *testing.T) {
+	s := scheduling.Snapshot{Pools: []scheduling.Pool{racks("p", "")}, Pods: pods(12)}
+	for name, cpu := range map[string]string{"n1": "9", "n2": "9", "n3": "2"} {
+		s.Nodes = append(s.Nodes, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, "tier": "old"}},
+			Status: corev1.NodeStatus{
+				Allocatable: corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("32Gi"), "pods": resource.MustParse("40")},
+				Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			},
+		})
+	}
+	for _, p := range s.Pods {
+		p.Labels, p.Spec.NodeSelector = map[string]string{"app": "web"}, map[string]string{"tier": "old"}
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		}}
+	}
+	p, err := plan.Make(t.Context(), s, nil)
+	require.NoError(t, err)
+	got := map[string]int{}
+	for _, b := range p.Bindings() {
+		got[b.Node]++
+	}
+	assert.Equal(t, map[string]int{"n1": 3, "n2": 3, "n3": 2}, got)
+}
