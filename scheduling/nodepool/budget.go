@@ -3,6 +3,7 @@ package nodepool
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,23 +56,15 @@ func (d *Disruption) budgets(r *nodespec.Report, path string, list *[]wireBudget
 }
 
 func (b *Budget) nodes(r *nodespec.Report, path, text string) {
-	const most = 1 << 31
 	digits, percent := strings.CutSuffix(text, "%")
-	n := 0
-	for _, c := range digits {
-		if c < '0' || c > '9' || n > most {
-			r.Add(path, "%s: want a count such as \"5\" or a share such as \"10%%\"", strictjson.Quote(text))
-			return
-		}
-		n = 10*n + int(c-'0')
-	}
+	n, err := strconv.ParseUint(digits, 10, 31)
 	switch {
-	case digits == "":
+	case err != nil:
 		r.Add(path, "%s: want a count such as \"5\" or a share such as \"10%%\"", strictjson.Quote(text))
 	case percent && n > 100:
 		r.Add(path, "%s: a share is at most 100%%", strictjson.Quote(text))
 	default:
-		b.Nodes, b.Percent = n, percent
+		b.Nodes, b.Percent = int(n), percent
 	}
 }
 

@@ -105,17 +105,14 @@ type (
 	}
 )
 
-// nodePaths are the paths of a version's fields for nodes.
-type nodePaths struct{ labels, annotations, spec string }
-
-// node checks the fields for nodes and sets them in p.
-func (p *NodePool) node(r *nodespec.Report, at nodePaths, m wireTemplateMeta, n wireNodes, rules nodespec.Rules) {
+// node checks the fields for nodes and sets them in p. metadata and spec are the paths of m and n.
+func (p *NodePool) node(r *nodespec.Report, metadata, spec string, m wireTemplateMeta, n wireNodes, rules nodespec.Rules) {
 	rules.Pool = true
 	p.Labels, p.Annotations, p.Taints, p.StartupTaints = m.Labels, m.Annotations, n.Taints, n.StartupTaints
-	p.Requirements, p.MinValues = r.Requirements(at.spec+".requirements", n.Requirements, rules)
-	r.Labels(at.labels, p.Labels, p.Requirements, rules)
-	r.Annotations(at.annotations, p.Annotations)
-	r.Taints(at.spec, p.Taints, p.StartupTaints)
+	p.Requirements, p.MinValues = r.Requirements(spec+".requirements", n.Requirements, rules)
+	r.Labels(metadata+".labels", p.Labels, p.Requirements, rules)
+	r.Annotations(metadata+".annotations", p.Annotations)
+	r.Taints(spec, p.Taints, p.StartupTaints)
 }
 
 // meta checks the pool object's own metadata and weight.

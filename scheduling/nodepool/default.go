@@ -37,11 +37,7 @@ func RequireByDefault(rs ...requirements.Requirement) Default {
 				b.Add(r)
 			}
 		}
-		set, err := b.Set()
-		if err != nil { // Two requirements of the hook itself contradict each other.
-			set = requirements.Impossible()
-		}
-		p.Requirements = set
+		p.Requirements, _ = b.Set() // impossible if two requirements of the hook itself contradict each other
 		return p
 	}
 }

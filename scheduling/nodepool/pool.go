@@ -104,12 +104,7 @@ func (p NodePool) NodeRequirements() requirements.Set {
 	labels := map[string]string{}
 	maps.Copy(labels, p.Labels)
 	labels[LabelKey] = p.Name
-	var b requirements.Builder
-	b.AddSet(p.Requirements).AddSet(requirements.FromLabels(labels))
-	set, err := b.Set()
-	if err != nil {
-		return requirements.Impossible()
-	}
+	set, _ := p.Requirements.Intersect(requirements.FromLabels(labels)) // with an error it is impossible
 	return set
 }
 

@@ -13,26 +13,22 @@ import (
 // wireProvisioner is karpenter.sh/v1alpha5 as manifests have it.
 type wireProvisioner struct {
 	wireHead
-	Spec wireProvisionerSpec `json:"spec"`
-}
-
-type wireProvisionerSpec struct {
-	wireTemplateMeta
-	wireNodes
-	Limits struct {
-		Resources corev1.ResourceList `json:"resources"`
-	} `json:"limits"`
-	Weight                 *int32             `json:"weight"`
-	Kubelet                *wireKubelet       `json:"kubeletConfiguration"`
-	TTLSecondsAfterEmpty   *int64             `json:"ttlSecondsAfterEmpty"`
-	TTLSecondsUntilExpired *int64             `json:"ttlSecondsUntilExpired"`
-	Consolidation          *wireSwitch        `json:"consolidation"`
-	Provider               json.RawMessage    `json:"provider"`
-	ProviderRef            *nodespec.ClassRef `json:"providerRef"`
-}
-
-type wireSwitch struct {
-	Enabled *bool `json:"enabled"`
+	Spec struct {
+		wireTemplateMeta
+		wireNodes
+		Limits struct {
+			Resources corev1.ResourceList `json:"resources"`
+		} `json:"limits"`
+		Weight                 *int32       `json:"weight"`
+		Kubelet                *wireKubelet `json:"kubeletConfiguration"`
+		TTLSecondsAfterEmpty   *int64       `json:"ttlSecondsAfterEmpty"`
+		TTLSecondsUntilExpired *int64       `json:"ttlSecondsUntilExpired"`
+		Consolidation          struct {
+			Enabled bool `json:"enabled"`
+		} `json:"consolidation"`
+		Provider    json.RawMessage    `json:"provider"`
+		ProviderRef *nodespec.ClassRef `json:"providerRef"`
+	} `json:"spec"`
 }
 
 func decodeProvisioner(n *strictjson.Node) (NodePool, []strictjson.Problem) {
@@ -50,11 +46,10 @@ func decodeProvisioner(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	s := &w.Spec
 	var p NodePool
 	p.meta(r, w.wireHead, s.Weight)
-	p.node(r, nodePaths{labels: "spec.labels", annotations: "spec.annotations", spec: "spec"}, s.wireTemplateMeta, s.wireNodes,
-		nodespec.Rules{OldDomains: true, NoMinValues: true})
+	p.node(r, "spec", "spec", s.wireTemplateMeta, s.wireNodes, nodespec.Rules{OldDomains: true, NoMinValues: true})
 	p.limits(r, "spec.limits.resources", s.Limits.Resources)
 	p.Kubelet = s.Kubelet.decode(r, "spec.kubeletConfiguration")
-	p.Disruption = s.disruptionOf(r)
+	p.Disruption = w.disruption(r)
 	p.classRef(r, "spec.providerRef", s.ProviderRef, false)
 	inline := n.Get("spec").Get("provider")
 	switch {
@@ -70,15 +65,15 @@ func decodeProvisioner(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	return p, r.Problems
 }
 
-// disruptionOf maps the three switches of v1alpha5 to one policy.
-func (s *wireProvisionerSpec) disruptionOf(r *nodespec.Report) Disruption {
+// disruption maps the three switches of v1alpha5 to one policy.
+func (w *wireProvisioner) disruption(r *nodespec.Report) Disruption {
 	var d Disruption
-	consolidate := s.Consolidation != nil && s.Consolidation.Enabled != nil && *s.Consolidation.Enabled
+	s := &w.Spec
 	empty := seconds(r, "spec.ttlSecondsAfterEmpty", s.TTLSecondsAfterEmpty)
 	switch {
-	case consolidate && s.TTLSecondsAfterEmpty != nil:
+	case s.Consolidation.Enabled && s.TTLSecondsAfterEmpty != nil:
 		r.Add("spec.ttlSecondsAfterEmpty", "set either ttlSecondsAfterEmpty or consolidation.enabled, not both")
-	case consolidate:
+	case s.Consolidation.Enabled:
 		d.Policy, d.ConsolidateAfter = WhenEmptyOrUnderutilized, new(time.Duration)
 	case empty != nil:
 		d.Policy, d.ConsolidateAfter = WhenEmpty, empty

@@ -64,10 +64,6 @@ type wireV1Beta1 struct {
 // month is the age at which nodes expire unless the manifest says otherwise, since v1beta1.
 const month = 720 * time.Hour
 
-func templatePaths() nodePaths {
-	return nodePaths{labels: "spec.template.metadata.labels", annotations: "spec.template.metadata.annotations", spec: "spec.template.spec"}
-}
-
 // movedHints are the new places of fields of v1alpha5.
 func movedHints(version string) map[string]string {
 	hints := map[string]string{
@@ -114,7 +110,7 @@ func decodeV1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	t := &w.Spec.Template
 	p := NodePool{Replicas: w.Spec.Replicas}
 	p.meta(r, w.wireHead, w.Spec.Weight)
-	p.node(r, templatePaths(), t.Metadata, t.Spec.wireNodes, nodespec.Rules{})
+	p.node(r, "spec.template.metadata", "spec.template.spec", t.Metadata, t.Spec.wireNodes, nodespec.Rules{})
 	p.limits(r, "spec.limits", w.Spec.Limits)
 	p.static(r, w.Spec.Weight)
 	p.TerminationGracePeriod = r.Duration("spec.template.spec.terminationGracePeriod", t.Spec.TerminationGracePeriod, false, nil)
@@ -153,7 +149,7 @@ func decodeV1Beta1(n *strictjson.Node) (NodePool, []strictjson.Problem) {
 	t := &w.Spec.Template
 	var p NodePool
 	p.meta(r, w.wireHead, w.Spec.Weight)
-	p.node(r, templatePaths(), t.Metadata, t.Spec.wireNodes, nodespec.Rules{OldDomains: true})
+	p.node(r, "spec.template.metadata", "spec.template.spec", t.Metadata, t.Spec.wireNodes, nodespec.Rules{OldDomains: true})
 	p.limits(r, "spec.limits", w.Spec.Limits)
 	if len(t.Spec.Resources.Requests) > 0 {
 		r.Add("spec.template.spec.resources", "only a NodeClaim asks for resources, a pool does not")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -52,9 +51,8 @@ func (r *Report) Requirements(path string, list []Requirement, rules Rules) (req
 		at  string
 		req requirements.Requirement
 	}
-	var sound []requirements.Requirement
 	var minValues map[string]int
-	first := map[string]entry{}
+	sound := map[string]entry{} // by key
 	for i, w := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		before := len(r.Problems)
@@ -67,7 +65,7 @@ func (r *Report) Requirements(path string, list []Requirement, rules Rules) (req
 		op, values := meaning(w)
 		req, err := requirements.New(key, op, values...)
 		r.invalid(at, err, w.Key == "")
-		r.values(at, w)
+		r.capacityTypes(at, w)
 		r.minValues(at, w, rules)
 		if len(r.Problems) > before {
 			continue
@@ -78,10 +76,9 @@ func (r *Report) Requirements(path string, list []Requirement, rules Rules) (req
 			}
 			minValues[key] = max(minValues[key], *w.MinValues)
 		}
-		prior, ok := first[key]
+		prior, ok := sound[key]
 		if !ok {
-			first[key] = entry{at, req}
-			sound = append(sound, req)
+			sound[key] = entry{at, req}
 			continue
 		}
 		both := prior.req.Intersect(req)
@@ -89,10 +86,13 @@ func (r *Report) Requirements(path string, list []Requirement, rules Rules) (req
 			r.Add(at, "%s contradicts %s (%s): no node can satisfy both", req, prior.req, prior.at)
 			continue
 		}
-		first[key] = entry{prior.at, both}
-		sound = append(sound, req)
+		sound[key] = entry{prior.at, both}
 	}
-	set, err := requirements.Of(sound...)
+	var b requirements.Builder
+	for _, e := range sound { // the builder sorts
+		b.Add(e.req)
+	}
+	set, err := b.Set()
 	if err != nil { // cannot be: each step was checked above
 		r.Add(path, "%s", err)
 	}
@@ -112,58 +112,38 @@ func meaning(w Requirement) (requirements.Operator, []string) {
 }
 
 func (r *Report) invalid(at string, err error, noKey bool) {
-	for _, e := range flatten(err) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return
+	}
+	for _, e := range joined.Unwrap() {
 		var bad *requirements.InvalidError
 		switch {
 		case !errors.As(e, &bad):
 			r.Add(at, "%s", e)
 		case bad.Path == "key" && noKey: // said already
 		default:
-			r.Add(strings.TrimSuffix(at+"."+bad.Path, "."), "%s", bad.Detail)
+			r.Add(at+"."+bad.Path, "%s", bad.Detail)
 		}
 	}
 }
 
-func flatten(err error) []error {
-	if err == nil {
-		return nil
+// capacityTypes checks what Karpenter demands of their values beyond the algebra.
+func (r *Report) capacityTypes(at string, w Requirement) {
+	if w.Operator != "In" || w.Key != "karpenter.sh/capacity-type" || len(w.Values) == 0 {
+		return
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var all []error
-		for _, e := range joined.Unwrap() {
-			all = append(all, flatten(e)...)
+	known := []string{"on-demand", "spot", "reserved"}
+	count := 0
+	for _, v := range known {
+		if slices.Contains(w.Values, v) {
+			count++
 		}
-		return all
 	}
-	return []error{err}
-}
-
-// values checks what Karpenter demands of values beyond the algebra.
-func (r *Report) values(at string, w Requirement) {
-	switch w.Operator {
-	case "Gt", "Lt", "Gte", "Lte":
-		said := slices.ContainsFunc(r.Problems, func(p strictjson.Problem) bool { return p.Path == at+".values[0]" })
-		if len(w.Values) == 1 && !said {
-			if n, err := strconv.ParseInt(w.Values[0], 10, 64); err == nil && n < 0 {
-				r.Add(at+".values[0]", "%q: operator %s needs an integer that is not negative", w.Values[0], w.Operator)
-			}
-		}
-	case "In":
-		known := []string{"on-demand", "spot", "reserved"}
-		if w.Key != "karpenter.sh/capacity-type" || len(w.Values) == 0 {
-			return
-		}
-		count := 0
-		for _, v := range known {
-			if slices.Contains(w.Values, v) {
-				count++
-			}
-		}
-		if count == 0 {
-			r.Add(at+".values", "%q: want at least one of %s%s", w.Values, strings.Join(known, ", "), DidYouMean(w.Values[0], known...))
-		} else if w.MinValues != nil && *w.MinValues > count && *w.MinValues <= len(w.Values) {
-			r.Add(at+".minValues", "%d: only %d of the values are capacity types", *w.MinValues, count)
-		}
+	if count == 0 {
+		r.Add(at+".values", "%q: want at least one of %s%s", w.Values, strings.Join(known, ", "), DidYouMean(w.Values[0], known...))
+	} else if w.MinValues != nil && *w.MinValues > count && *w.MinValues <= len(w.Values) {
+		r.Add(at+".minValues", "%d: only %d of the values are capacity types", *w.MinValues, count)
 	}
 }
 
@@ -209,10 +189,9 @@ func (r *Report) key(at, key string, rules Rules) {
 	if !rules.OldDomains {
 		return
 	}
-	for _, free := range []string{"kops.k8s.io", "node.kubernetes.io", "node-restriction.kubernetes.io"} {
-		if inDomain(domain, free) {
-			return
-		}
+	free := []string{"kops.k8s.io", "node.kubernetes.io", "node-restriction.kubernetes.io"}
+	if slices.ContainsFunc(free, func(parent string) bool { return inDomain(domain, parent) }) {
+		return
 	}
 	for _, kept := range []string{"kubernetes.io", "k8s.io"} {
 		if inDomain(domain, kept) {

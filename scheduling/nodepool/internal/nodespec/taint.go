@@ -12,11 +12,7 @@ import (
 // Taints checks the taints and startup taints of one node: their form, and that no (key, effect) is there twice over
 // both lists. below is the path of the object that holds them.
 func (r *Report) Taints(below string, taints, startupTaints []corev1.Taint) {
-	type id struct {
-		key    string
-		effect corev1.TaintEffect
-	}
-	first := map[id]string{}
+	first := map[corev1.Taint]string{} // path, by key and effect
 	for _, list := range []struct {
 		path   string
 		taints []corev1.Taint
@@ -24,7 +20,7 @@ func (r *Report) Taints(below string, taints, startupTaints []corev1.Taint) {
 		for i, t := range list.taints {
 			at := fmt.Sprintf("%s[%d]", list.path, i)
 			r.Taint(at, t)
-			this := id{t.Key, t.Effect}
+			this := corev1.Taint{Key: t.Key, Effect: t.Effect}
 			if prior, ok := first[this]; ok {
 				r.Add(at, "taint %s:%s is there already (%s)", t.Key, t.Effect, prior)
 				continue
