@@ -106,7 +106,7 @@ func (c *Cluster) Refuses(p *corev1.Pod) string {
 	if !ok {
 		return "it is not in the snapshot"
 	}
-	return c.e.classes[c.e.pods[i].class].refusal
+	return c.e.classOf(i).refusal
 }
 
 // Needs is the total need of the pods, by Problem.Resources.
@@ -124,10 +124,8 @@ func (c *Cluster) Needs(pods []*corev1.Pod) []int64 {
 // Ask answers the question. It costs O(pods that move x nodes looked at + offerings). Blocks of nodes that are too full are skipped, and
 // pods that stay cost nothing.
 func (c *Cluster) Ask(q Question) Answer {
-	e := c.e
-	e.mu.Lock()
+	e := c.lock()
 	defer e.mu.Unlock()
-	c.checkout()
 	e.journal = e.journal[:0]
 	defer e.rollback(0) // also where a buyer panics
 	a := Answer{from: c}
@@ -206,13 +204,13 @@ func (e *engine) moving(pods []*corev1.Pod) ([]int32, string) {
 			e.pods[i].asked = false
 		}
 	}()
-	keys := make([]int64, 0, len(pods))
+	keys := make([]int64, 0, len(pods)) // ranks and positions
 	for k, p := range pods {
 		i, ok := e.podAt[p]
 		if !ok {
 			return nil, fmt.Sprintf("pod %s is not in the snapshot", podclass.Name(p))
 		}
-		if c := &e.classes[e.pods[i].class]; !c.movable {
+		if c := e.classOf(i); !c.movable {
 			return nil, fmt.Sprintf("%s: %s", podclass.Name(p), c.refusal)
 		}
 		if n := e.runsOn(i); n != nil {
@@ -223,7 +221,7 @@ func (e *engine) moving(pods []*corev1.Pod) ([]int32, string) {
 		}
 		e.pods[i].asked = true
 		out = append(out, i)
-		keys = append(keys, int64(e.classes[e.pods[i].class].rank)<<32|int64(k))
+		keys = append(keys, int64(e.classOf(i).rank)<<32|int64(k))
 	}
 	slices.Sort(keys)
 	ordered := make([]int32, len(out))
@@ -236,20 +234,12 @@ func (e *engine) moving(pods []*corev1.Pod) ([]int32, string) {
 // placePods puts each pod on the first node from lo to hi that accepts it, repeats that for pods that others may let in, and returns
 // the unplaced ones.
 func (e *engine) placePods(pods []int32, lo, hi int) []int32 {
-	left := pods
 	for {
-		next := e.lap(left, lo, hi)
-		again := false
-		if len(next) < len(left) {
-			for _, p := range next {
-				c := &e.classes[e.pods[p].class]
-				again = again || c.waits()
-			}
-		}
-		left = next
-		if !again {
+		left := e.lap(pods, lo, hi)
+		if len(left) == len(pods) || !slices.ContainsFunc(left, func(p int32) bool { return e.classOf(p).waits() }) {
 			return left
 		}
+		pods = left
 	}
 }
 
@@ -260,12 +250,12 @@ func (c *class) waits() bool {
 
 func (e *engine) lap(pods []int32, lo, hi int) []int32 {
 	var left []int32
-	last, from := int32(-1), lo
+	var last *class
+	from := lo
 	for _, p := range pods {
-		id := e.pods[p].class
-		c := &e.classes[id]
-		if id != last {
-			last, from = id, lo
+		c := e.classOf(p)
+		if c != last {
+			last, from = c, lo
 		}
 		at := e.find(c, from, hi)
 		if !c.waits() && c.soft == nil {
@@ -282,7 +272,7 @@ func (e *engine) lap(pods []int32, lo, hi int) []int32 {
 
 // why says what keeps a pod from every node.
 func (e *engine) why(p int32) string {
-	c := &e.classes[e.pods[p].class]
+	c := e.classOf(p)
 	unsuited, full, apart, all := 0, 0, 0, 0
 	best, short := -1.0, ""
 	for i := range e.nodes {

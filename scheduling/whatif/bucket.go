@@ -156,7 +156,8 @@ func (e *engine) putIn(at int32) {
 func (e *engine) takeOut(at int32) {
 	n := &e.nodes[at]
 	s := &e.buckets[n.bucket]
-	e.measureNode(n, false)
+	n.alive = false
+	e.refresh(at)
 	s.nodes = s.nodes[:n.place]
 	s.free = s.free[:len(s.free)-e.width()]
 	if n.place%blockSize == 0 {
@@ -170,12 +171,7 @@ func (e *engine) takeOut(at int32) {
 // refresh updates the measures of a node in its bucket.
 func (e *engine) refresh(at int32) {
 	n := &e.nodes[at]
-	e.measureNode(n, n.open())
-}
-
-func (e *engine) measureNode(n *node, open bool) {
-	s := &e.buckets[n.bucket]
-	width := int32(e.width())
+	s, width, open := &e.buckets[n.bucket], int32(e.width()), n.open()
 	block, row := n.place/blockSize, n.place/rowSize
 	for m := range width {
 		now := int64(closed)

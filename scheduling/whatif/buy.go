@@ -148,14 +148,8 @@ func (b *buying) undo(mark int) {
 
 // allowedOffer reports whether the question and the limits of the pool allow to buy the offer.
 func (b *buying) allowedOffer(o *offer, limit Price) bool {
-	if limit > 0 && o.price >= limit {
-		return false
-	}
-	if b.q.CapacityTypes != nil && !slices.Contains(b.q.CapacityTypes, o.capacity) {
-		return false
-	}
 	left := b.e.left[o.pool]
-	if left[len(left)-1] < 1 {
+	if limit > 0 && o.price >= limit || b.q.CapacityTypes != nil && !slices.Contains(b.q.CapacityTypes, o.capacity) || left[len(left)-1] < 1 {
 		return false
 	}
 	for i, u := range b.e.problem.Shapes[o.shape].Usage {
@@ -277,19 +271,14 @@ func (e *engine) offerOf(shape, offering int) *offer {
 // open adds a node of the offer for pods of the classes; an empty name means a fresh one. It returns false if no labels suit all of them.
 func (b *buying) open(o *offer, classes []int32, name string) bool {
 	e := b.e
-	set := e.labels(o)
-	if set.IsImpossible() {
-		return false
-	}
+	set, ok := o.all(), true
 	for _, id := range classes {
-		if r := e.classes[id].Required; r.Len() == 1 && r.At(0).IsAnything() {
-			continue
-		}
-		narrowed, ok := narrow(set, e.classes[id].Required)
-		if !ok {
+		if set, ok = narrow(set, e.classes[id].Required); !ok {
 			return false
 		}
-		set = narrowed
+	}
+	if set.IsImpossible() {
+		return false
 	}
 	pool := &e.problem.Pools[o.pool]
 	number := -1
@@ -334,10 +323,9 @@ func (b *buying) valued(o *offer) bool {
 			if x.pool != o.pool || !bind.Fits(o.free, x.free) || !b.allowedOffer(x, b.q.MaxPrice) {
 				continue
 			}
-			if values, ok := b.e.labels(x).Get(key).Values(); ok {
-				for _, v := range values {
-					seen[v] = true
-				}
+			values, _ := x.all().Get(key).Values()
+			for _, v := range values {
+				seen[v] = true
 			}
 		}
 		if len(seen) < pool.MinValues[key] {
@@ -349,7 +337,7 @@ func (b *buying) valued(o *offer) bool {
 
 // spread reports whether some of the pods have spreads, so that it matters which domains exist.
 func (e *engine) spread(pods []int32) bool {
-	return slices.ContainsFunc(pods, func(p int32) bool { return len(e.classes[e.pods[p].class].Spreads) > 0 })
+	return slices.ContainsFunc(pods, func(p int32) bool { return len(e.classOf(p).Spreads) > 0 })
 }
 
 // again repeats what was done after the removals with all new nodes there from the start, because a zone of a new node is a domain of
@@ -382,7 +370,7 @@ func (b *buying) drop() bool {
 		return false
 	}
 	for _, p := range b.moving {
-		if slices.ContainsFunc(e.classes[e.pods[p].class].Spreads, func(s interpod.Spread) bool { return s.MinDomains > 1 }) {
+		if slices.ContainsFunc(e.classOf(p).Spreads, func(s interpod.Spread) bool { return s.MinDomains > 1 }) {
 			return false
 		}
 	}

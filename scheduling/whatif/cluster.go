@@ -34,9 +34,6 @@ func (c *Cluster) checkout() {
 		e.rollback(0)
 		e.journal, e.suspended = nil, nil
 	}
-	if e.at == c {
-		return
-	}
 	var forward []*Cluster
 	to := c
 	for e.at.depth > to.depth {
@@ -57,6 +54,13 @@ func (c *Cluster) checkout() {
 	}
 }
 
+// lock locks the store with this version checked out; the caller unlocks it.
+func (c *Cluster) lock() *engine {
+	c.e.mu.Lock()
+	c.checkout()
+	return c.e
+}
+
 // back checks out the version before.
 func (e *engine) back() {
 	for _, o := range slices.Backward(e.at.ops) {
@@ -65,38 +69,37 @@ func (e *engine) back() {
 	e.at = e.at.parent
 }
 
-// Free is the total free capacity of nodes that take pods, by the resources of the problem. Negative amounts count as 0.
+// Free is the total free capacity of nodes that take pods, by the resources of the problem. Negative amounts count as 0. It costs O(nodes).
 func (c *Cluster) Free() []int64 {
-	c.e.mu.Lock()
-	defer c.e.mu.Unlock()
-	c.checkout()
-	return slices.Clone(c.e.total)
+	e := c.lock()
+	defer e.mu.Unlock()
+	out, width := make([]int64, e.dims), e.width()
+	for i := range e.buckets {
+		for free := e.buckets[i].free; len(free) > 0; free = free[width:] {
+			for d := range out {
+				out[d] += max(0, free[d])
+			}
+		}
+	}
+	return out
 }
 
 // Rebase is this version as the first one of a store of its own, as if it had just been compiled: removed nodes are dropped, and the
 // others are sorted by their present free capacity. It costs a copy of the store.
 func (c *Cluster) Rebase() *Cluster {
-	c.e.mu.Lock()
-	defer c.e.mu.Unlock()
-	c.checkout()
-	old := c.e
+	old := c.lock()
+	defer old.mu.Unlock()
 	e := &engine{
 		problem: old.problem, aliases: old.aliases, dims: old.dims, podAt: old.podAt,
 		classes: slices.Clone(old.classes), pods: slices.Clone(old.pods), nodeAt: map[string]int32{}, index: old.index, cluster: old.cluster.Clone(),
-		offers: old.offers, full: slices.Clone(old.full),
-		offerAt: old.offerAt, weights: old.weights, problemClass: old.problemClass, taken: maps.Clone(old.taken), names: make([]int, len(old.names)),
-		bucketAt: maps.Clone(old.bucketAt), blends: old.blends, pins: map[pinKey]*pin{}, fine: old.fine, fineGroups: old.fineGroups, daemons: old.daemons,
+		offers: old.offers, offerAt: old.offerAt, weights: old.weights, taken: maps.Clone(old.taken), names: make([]int, len(old.names)),
+		bucketAt: maps.Clone(old.bucketAt), blends: old.blends, fine: old.fine, fineGroups: old.fineGroups, daemons: old.daemons,
 	}
 	for _, l := range old.left {
 		e.left = append(e.left, slices.Clone(l))
 	}
 	for i := range e.classes {
 		e.classes[i].buys = slices.Clone(e.classes[i].buys)
-		if s := e.classes[i].soft; s != nil {
-			own := *s
-			own.met = slices.Clone(s.met)
-			e.classes[i].soft = &own
-		}
 	}
 	for _, s := range old.buckets {
 		e.buckets = append(e.buckets, bucket{mixed: s.mixed, labelClass: s.labelClass, values: s.values})
@@ -114,15 +117,13 @@ func (c *Cluster) Rebase() *Cluster {
 // FreeOf is the free capacity of each node, by the resources of the problem. Negative amounts count as 0, and a node that takes no pods
 // has none.
 func (c *Cluster) FreeOf(nodes []string) [][]int64 {
-	c.e.mu.Lock()
-	defer c.e.mu.Unlock()
-	c.checkout()
+	e := c.lock()
+	defer e.mu.Unlock()
 	out := make([][]int64, len(nodes))
-	flat := make([]int64, len(nodes)*c.e.dims)
 	for k, name := range nodes {
-		out[k], flat = flat[:c.e.dims:c.e.dims], flat[c.e.dims:]
-		if i, ok := c.e.nodeAt[name]; ok && c.e.nodes[i].open() {
-			for d, f := range c.e.nodes[i].Free {
+		out[k] = make([]int64, e.dims)
+		if i, ok := e.nodeAt[name]; ok && e.nodes[i].open() {
+			for d, f := range e.nodes[i].Free {
 				out[k][d] = max(0, f)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,8 +46,8 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	}
 	e := &engine{
 		admission: admission.NewCluster(s.PriorityClasses, s.RuntimeClasses, s.LimitRanges),
-		aliases:   requirements.KubernetesAliases(), podAt: map[*corev1.Pod]int32{}, nodeAt: map[string]int32{}, problemClass: map[int32]int{},
-		daemons: map[string]*daemonSet{}, offerAt: map[[2]int]int{}, bucketAt: map[string]int32{}, pins: map[pinKey]*pin{}, taken: map[string]bool{},
+		aliases:   requirements.KubernetesAliases(), podAt: map[*corev1.Pod]int32{}, nodeAt: map[string]int32{},
+		daemons: map[string]*daemonSet{}, offerAt: map[[2]int]int{}, bucketAt: map[string]int32{}, taken: map[string]bool{},
 	}
 	known := make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {
@@ -69,7 +70,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	e.compileNodes(&s)
 	e.cluster.Start()
 	if slices.ContainsFunc(e.nodes, func(n node) bool {
-		return n.shifts() || len(n.daemons) > 0 || slices.ContainsFunc(n.pods, e.terminates)
+		return n.shifts() || len(n.daemons) > 0 || slices.ContainsFunc(n.pods, func(p int32) bool { return e.pods[p].leaving() })
 	}) {
 		e.cluster.Low = interpod.NewState(e.index, e.cluster.Values)
 	}
@@ -127,8 +128,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 	for i, c := range e.problem.Classes {
 		for _, r := range c.Pods {
 			k := &e.classes[classAt[r]]
-			e.problemClass[classAt[r]] = i
-			k.Required, k.Need, k.movable = c.Required, e.vector(c.Requests), true
+			k.Required, k.Need, k.movable, k.problem = c.Required, e.vector(c.Requests), true, i
 			if c.Refusal != nil {
 				k.refusal, k.movable = c.Refusal.Detail, false
 			}
@@ -139,6 +139,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 	}
 	hostless := slices.ContainsFunc(e.problem.Existing, func(n scheduling.ExistingNode) bool { return !n.Labels.Has(corev1.LabelHostname) })
 	e.index = interpod.NewIndex(e.aliases, interpod.Namespaces(s.Pods, s.DaemonSets, s.Namespaces), hostless)
+	var asked requirements.Keys // label keys that some class asks about
 	for i, pods := range groups {
 		c := &e.classes[i]
 		c.template = e.admission.Pod(pods[0])
@@ -150,7 +151,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 			c.Constraints = e.index.Keeps(c.template)
 			continue
 		}
-		like := e.problem.Classes[e.problemClass[int32(i)]]
+		like := e.problem.Classes[c.problem]
 		all, err := e.index.Read(c.template, like.Asked)
 		if err != nil {
 			return &scheduling.InvalidError{What: "pod " + podclass.Name(pods[0]), Err: err}
@@ -160,35 +161,21 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 		if len(soft.nodes)+len(soft.Terms)+len(soft.Spreads) > 0 {
 			c.soft = &soft
 		}
+		asked = asked.Union(c.Required.Keys())
+		for _, w := range soft.nodes {
+			asked = asked.Union(w.Nodes.Keys())
+		}
 	}
 	if err := e.compileDaemons(&s); err != nil {
 		return err
 	}
 	e.join()
-	e.cluster = bind.New(e.index, e.asked())
+	e.cluster = bind.New(e.index, asked)
 	return nil
 }
 
 func isDaemon(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" })
-}
-
-// asked are the label keys that some class asks about.
-func (e *engine) asked() requirements.Keys {
-	var out requirements.Keys
-	for i := range e.classes {
-		c := &e.classes[i]
-		if !c.movable {
-			continue
-		}
-		out = out.Union(c.Required.Keys())
-		if c.soft != nil {
-			for _, w := range c.soft.nodes {
-				out = out.Union(w.Nodes.Keys())
-			}
-		}
-	}
-	return out
 }
 
 func (e *engine) vector(list corev1.ResourceList) []int64 {
@@ -209,16 +196,6 @@ const (
 	mostPrice  = 1e9 // dollars
 )
 
-func bounded(free []int64) []int64 {
-	out := make([]int64, len(free))
-	for d, f := range free {
-		out[d] = max(min(f, mostFree), -mostFree)
-	}
-	return out
-}
-
-func (e *engine) terminates(p int32) bool { return e.pods[p].leaving() }
-
 func (e *engine) compileNodes(s *scheduling.Snapshot) {
 	existing, nodes := map[string]*scheduling.ExistingNode{}, slices.Clone(s.Nodes)
 	for i := range e.problem.Existing {
@@ -230,27 +207,29 @@ func (e *engine) compileNodes(s *scheduling.Snapshot) {
 	}
 	pools := map[string]int32{}
 	for i := range e.problem.Pools {
-		pools[e.problem.Pools[i].Name] = int32(i)
 		p := &e.problem.Pools[i]
+		pools[p.Name] = int32(i)
 		count := int64(p.NodesLeft)
-		if p.NodesLeft < 0 {
+		if count < 0 {
 			count = math.MaxInt32
 		}
 		e.left = append(e.left, append(slices.Clone(p.Left), count))
 	}
 	for i, n := range nodes {
-		x := node{name: n.Name, object: n, alive: true, pool: -1}
+		x := node{name: n.Name, object: n, alive: true, pool: -1, leaving: existing[n.Name] == nil}
+		x.Free = make([]int64, e.dims)
 		r := existing[n.Name]
 		if r == nil || r.Starting {
 			e.describe(&x)
 		}
-		if r == nil {
-			x.Free, x.leaving = make([]int64, e.dims), true
-		} else {
+		if r != nil {
 			now := x.Node
 			x.labels = r.Labels.Labels()
 			e.cluster.Describe(&x.Node, x.labels, r.Taints)
-			x.Free, x.inFlight, x.coming = bounded(r.Free), r.InFlight, r.InFlight || r.Starting
+			for d, f := range r.Free {
+				x.Free[d] = max(min(f, mostFree), -mostFree)
+			}
+			x.inFlight, x.coming = r.InFlight, r.InFlight || r.Starting
 			x.joining = r.InFlight || r.Starting && (x.LabelClass != now.LabelClass || !slices.Equal(x.Values, now.Values))
 			x.target = !x.coming
 			e.expect(&x, r.DaemonSets)
@@ -331,10 +310,6 @@ func (e *engine) line() {
 
 // first is the first version of the store, whose nodes are in line.
 func (e *engine) first() *Cluster {
-	e.total = make([]int64, e.dims)
-	for i := range e.nodes {
-		e.tally(&e.nodes[i], 1)
-	}
 	e.stock()
 	e.at = &Cluster{e: e}
 	return e.at
@@ -376,9 +351,9 @@ func (e *engine) weigh() {
 			total[d] += float64(q)
 		}
 	}
-	const memory, common = 1.0 / (4 << 30), 3
+	const common = 3 // cpu, memory and pods
 	e.weights = make([]float64, e.dims)
-	e.weights[0], e.weights[1] = 1.0/1000, memory
+	e.weights[0], e.weights[1] = 1.0/1000, 1.0/(4<<30)
 	for d := common; d < e.dims; d++ {
 		e.weights[d] = (1 + e.size([]int64{int64(total[0]), int64(total[1])})) / max(1, total[d])
 	}
@@ -402,12 +377,12 @@ func (e *engine) size(amounts []int64) (sum float64) {
 
 // offer is one way to buy a node.
 type offer struct {
-	at               int // its own position
 	shape, index     int
 	price            Price
 	free             []int64
 	sig              int32
-	labels           requirements.Set
+	labels           requirements.Set        // those that some pod asks about
+	all              func() requirements.Set // all that its nodes can have; computed once
 	pool             int32
 	typ              string
 	zone, capacity   string
@@ -419,33 +394,33 @@ type offer struct {
 func (e *engine) compileOffers(opts Options) {
 	sigs := map[string]int32{}
 	for i := range e.problem.Shapes {
-		s := &e.problem.Shapes[i]
-		t := e.problem.InstanceType(i)
+		s, t := &e.problem.Shapes[i], e.problem.InstanceType(i)
 		for j, so := range s.Offerings {
 			labels, err := s.Labels.Intersect(so.Labels)
 			if err != nil {
 				continue
 			}
-			reqs := t.Offerings[so.Index].Requirements
-			zone, _ := reqs.Get(corev1.LabelTopologyZone).Single()
-			capacity, _ := reqs.Get(instancetypes.LabelCapacityType).Single()
 			text := fmt.Sprintf("%d %s", s.Pool, labels)
 			sig, ok := sigs[text]
 			if !ok {
 				sig = int32(len(sigs))
 				sigs[text] = sig
 			}
-			if !(so.Price >= 0) { // no number
-				continue
+			o := offer{
+				shape: i, index: j, price: Price(math.Round(min(so.Price, mostPrice) * 1e9)), free: s.Free, sig: sig, labels: labels,
+				pool: int32(s.Pool), typ: t.Name, reservation: so.Reservation, reservationCount: so.Count,
 			}
-			price := Price(math.Round(min(so.Price, mostPrice) * 1e9))
-			if opts.Price != nil {
-				price = opts.Price(e.problem, i, j)
-			}
-			e.offers = append(e.offers, offer{
-				shape: i, index: j, price: price, free: s.Free, sig: sig, labels: labels, pool: int32(s.Pool), typ: t.Name,
-				zone: zone, capacity: capacity, reservation: so.Reservation, reservationCount: so.Count,
+			o.all = sync.OnceValue(func() requirements.Set {
+				set, _ := e.problem.NodeLabels(i, j) // with an error it is impossible
+				return set
 			})
+			reqs := t.Offerings[so.Index].Requirements
+			o.zone, _ = reqs.Get(corev1.LabelTopologyZone).Single()
+			o.capacity, _ = reqs.Get(instancetypes.LabelCapacityType).Single()
+			if opts.Price != nil {
+				o.price = opts.Price(e.problem, i, j)
+			}
+			e.offers = append(e.offers, o)
 		}
 	}
 	slices.SortStableFunc(e.offers, func(a, b offer) int {
@@ -453,11 +428,9 @@ func (e *engine) compileOffers(opts Options) {
 			strings.Compare(a.typ, b.typ), strings.Compare(a.zone, b.zone), cmp.Compare(a.shape, b.shape), cmp.Compare(a.index, b.index))
 	})
 	for i := range e.offers {
-		e.offers[i].at = i
 		e.offerAt[[2]int{e.offers[i].shape, e.offers[i].index}] = i
 	}
 	e.names = make([]int, len(e.problem.Pools))
-	e.full = make([]*requirements.Set, len(e.offers))
 }
 
 // buys reports whether a node bought by the offer suits the class, by labels and taints.
@@ -465,16 +438,4 @@ func (e *engine) buys(c *class, o *offer) bool {
 	return c.buys.Of(int(o.sig), func() bool {
 		return c.Required.Compatible(o.labels, requirements.Keys{}) && taints.Tolerates(c.Tolerations, e.problem.Pools[o.pool].Taints)
 	})
-}
-
-// labels are all those that a node bought by the offer can have.
-func (e *engine) labels(o *offer) requirements.Set {
-	if e.full[o.at] == nil {
-		set, err := e.problem.NodeLabels(o.shape, o.index)
-		if err != nil {
-			set = requirements.Impossible()
-		}
-		e.full[o.at] = &set
-	}
-	return *e.full[o.at]
 }

@@ -2,7 +2,6 @@ package whatif
 
 import (
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
 
@@ -35,14 +34,10 @@ func narrow(set requirements.Set, asked requirements.Alternatives) (requirements
 		if !a.Compatible(set, requirements.Keys{}) {
 			continue
 		}
-		var b requirements.Builder
-		b.AddSet(set)
-		for r := range a.All() {
-			if set.Has(r.Key()) {
-				b.Add(r)
-			}
+		if a.IsAnything() {
+			return set, true
 		}
-		if out, err := b.Set(); err == nil {
+		if out, err := set.Intersect(a.Restrict(set.Keys())); err == nil {
 			return out, true
 		}
 	}
@@ -54,8 +49,7 @@ func narrow(set requirements.Set, asked requirements.Alternatives) (requirements
 type softly struct {
 	interpod.Constraints
 	nodes []requirements.Preference
-	met   bind.Answers // by label class and term
-	fine  bool         // some of them are about a fine key
+	fine  bool // some of them are about a fine key
 }
 
 const (
@@ -65,22 +59,17 @@ const (
 	looks = 8
 )
 
-// score is the total weight of the preferences that a node of this label class and these values meets. Groups that are left out count
-// for nothing.
-func (e *engine) score(s *softly, labelClass int32, values []int32, without []bool) int32 {
+// score is the total weight of the preferences that a node meets.
+func (e *engine) score(s *softly, n *node) int32 {
 	sum := int32(0)
-	for i := range s.nodes {
-		at := int(labelClass)*len(s.nodes) + i
-		if s.met.Of(at, func() bool { return s.nodes[i].Nodes.Matches(e.cluster.Labels(labelClass)) }) {
-			sum += s.nodes[i].Weight
+	for _, p := range s.nodes {
+		if p.Nodes.Matches(e.cluster.Labels(n.LabelClass)) {
+			sum += p.Weight
 		}
 	}
 	for i := range s.Terms {
 		t := &s.Terms[i]
-		if without != nil && without[t.Group] {
-			continue
-		}
-		if v := values[e.index.Groups()[t.Group].Key]; v >= 0 && e.cluster.State.Members(t.Group, v) > 0 {
+		if v := n.Values[e.index.Groups()[t.Group].Key]; v >= 0 && e.cluster.State.Members(t.Group, v) > 0 {
 			if t.Anti {
 				sum -= t.Weight
 			} else {
@@ -89,7 +78,7 @@ func (e *engine) score(s *softly, labelClass int32, values []int32, without []bo
 		}
 	}
 	for i := range s.Spreads {
-		if sp := &s.Spreads[i]; (without == nil || !without[sp.Group]) && !e.cluster.State.Even(sp, values, nil) {
+		if !e.cluster.State.Even(&s.Spreads[i], n.Values, nil) {
 			sum -= evenness
 		}
 	}
@@ -111,7 +100,7 @@ func (e *engine) prefer(c *class, lo, hi int) int {
 				break
 			}
 			n := &e.nodes[at]
-			if got := e.score(c.soft, n.LabelClass, n.Values, nil); best == int32(hi) || got > most || got == most && at < best {
+			if got := e.score(c.soft, n); best == int32(hi) || got > most || got == most && at < best {
 				best, most = at, got
 			}
 			if from = at + 1; !s.mixed && !c.soft.fine {

@@ -47,9 +47,7 @@ func (e *engine) daemonsOf(shape int) []*daemonSet {
 	names, _ := e.problem.Daemons(shape)
 	var out []*daemonSet
 	for _, name := range names {
-		if d := e.daemons[name]; d != nil {
-			out = append(out, d)
-		}
+		out = append(out, e.daemons[name])
 	}
 	return out
 }

@@ -15,37 +15,33 @@ import (
 
 // engine is the store of a cluster, with one version checked out. Every change is an operation that can be undone, see [Cluster].
 type engine struct {
-	mu           sync.Mutex
-	at           *Cluster
-	problem      *scheduling.Problem
-	admission    admission.Cluster
-	aliases      requirements.Aliases
-	dims         int
-	classes      []class
-	pods         []pod
-	podAt        map[*corev1.Pod]int32
-	nodes        []node
-	nodeAt       map[string]int32
-	buckets      []bucket
-	bucketAt     map[string]int32
-	blends       []blend
-	fine         []bool // by key: it has too many values to distinguish buckets
-	fineGroups   []bool // by group: its key is fine
-	index        *interpod.Index
-	cluster      *bind.Cluster
-	offers       []offer
-	full         []*requirements.Set // by offer, once asked: all labels of its nodes
-	total        []int64             // free capacity of open nodes; negative amounts count as 0
-	weights      []float64           // by resource: see weigh
-	left         [][]int64           // by pool: the rest of its limits, then of its number of nodes
-	journal      []op
-	suspended    *buying         // whose changes the journal still has while its buyer is asked; nil if it is empty between questions
-	problemClass map[int32]int   // by class: its position in the problem
-	offerAt      map[[2]int]int  // by shape and offering
-	taken        map[string]bool // names of nodes, removed ones included
-	pins         map[pinKey]*pin
-	names        []int                 // by pool: no number below is free
-	daemons      map[string]*daemonSet // by namespace/name
+	mu         sync.Mutex
+	at         *Cluster
+	problem    *scheduling.Problem
+	admission  admission.Cluster
+	aliases    requirements.Aliases
+	dims       int
+	classes    []class
+	pods       []pod
+	podAt      map[*corev1.Pod]int32
+	nodes      []node
+	nodeAt     map[string]int32
+	buckets    []bucket
+	bucketAt   map[string]int32
+	blends     []blend
+	fine       []bool // by key: it has too many values to distinguish buckets
+	fineGroups []bool // by group: its key is fine
+	index      *interpod.Index
+	cluster    *bind.Cluster
+	offers     []offer
+	weights    []float64 // by resource: see weigh
+	left       [][]int64 // by pool: the rest of its limits, then of its number of nodes
+	journal    []op
+	suspended  *buying               // whose changes the journal still has while its buyer is asked; nil if it is empty between questions
+	offerAt    map[[2]int]int        // by shape and offering
+	taken      map[string]bool       // names of nodes, removed ones included
+	names      []int                 // by pool: no number below is free
+	daemons    map[string]*daemonSet // by namespace/name
 }
 
 // class is a set of indistinguishable pods.
@@ -56,6 +52,7 @@ type class struct {
 	refusal  string
 	buys     bind.Answers // by signature of offers
 	movable  bool
+	problem  int     // its position in the problem, if it is movable
 	soft     *softly // its preferences; nil if it has none
 	fine     bool    // some constraint on it is about a fine key
 	rank     int32   // in the order in which pods are placed
@@ -136,16 +133,13 @@ func (e *engine) apply(o op) {
 		e.nodeAt[n.name] = int32(len(e.nodes) - 1)
 		e.taken[n.name] = true
 		e.putIn(int32(len(e.nodes) - 1))
-		e.tally(n, 1)
 		e.cluster.CountNode(&n.Node, 1)
 		n.daemons = e.cluster.StartDaemons(n.daemons, &n.Node)
 		e.charge(n, 1)
 	case opPlace, opReserve:
 		n, p := &e.nodes[o.node], &e.pods[o.pod]
 		c := &e.classes[p.class].Class
-		e.tally(n, -1)
 		e.cluster.Take(c, &n.Node)
-		e.tally(n, 1)
 		n.pods = append(n.pods, o.pod)
 		if o.kind == opPlace {
 			p.placed++
@@ -167,9 +161,7 @@ func (e *engine) apply(o op) {
 // exist counts a node that is there again with its pods, or stops that with sign -1 because it is gone.
 func (e *engine) exist(at, sign int32) {
 	n := &e.nodes[at]
-	e.tally(n, -1)
 	n.alive = sign > 0
-	e.tally(n, 1)
 	e.refresh(at)
 	for _, p := range n.pods {
 		e.count(p, n, sign)
@@ -185,7 +177,6 @@ func (e *engine) undo(o op) {
 	case opAdd:
 		last := len(e.nodes) - 1
 		n := &e.nodes[last]
-		e.tally(n, -1)
 		e.charge(n, -1)
 		e.countDaemons(n, -1)
 		e.cluster.CountNode(&n.Node, -1)
@@ -206,9 +197,7 @@ func (e *engine) undo(o op) {
 			e.count(o.pod, n, -1)
 			p.values = nil
 		}
-		e.tally(n, -1)
 		e.cluster.Release(c, &n.Node)
-		e.tally(n, 1)
 		n.pods = n.pods[:len(n.pods)-1]
 		p.node = o.old
 		e.refresh(o.node)
@@ -231,11 +220,9 @@ func (e *engine) count(pod int32, n *node, sign int32) {
 	p := &e.pods[pod]
 	c := &e.classes[p.class].Class
 	switch {
-	case n.leaving:
-		e.cluster.CountMoving(c, &n.Node, n.Values, p.terminating, sign)
-	case p.values != nil:
+	case p.values != nil && !n.leaving:
 		e.cluster.CountMoving(c, &n.Node, p.values, false, sign)
-	case n.joining:
+	case n.shifts():
 		e.cluster.CountMoving(c, &n.Node, n.Values, p.terminating, sign)
 	default:
 		e.cluster.Count(c, &n.Node, p.leaving(), sign)
@@ -263,14 +250,7 @@ func (e *engine) charge(n *node, sign int64) {
 	left[len(left)-1] -= sign
 }
 
-// tally adds the free capacity of an open node to the total, or subtracts it with sign -1.
-func (e *engine) tally(n *node, sign int64) {
-	if n.open() {
-		for i, f := range n.Free {
-			e.total[i] += sign * max(0, f)
-		}
-	}
-}
+func (e *engine) classOf(pod int32) *class { return &e.classes[e.pods[pod].class] }
 
 // accepts reports whether the node accepts one more pod of the class.
 func (e *engine) accepts(c *class, n *node) bool { return e.cluster.Check(&c.Class, &n.Node).OK() }

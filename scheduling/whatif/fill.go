@@ -34,7 +34,7 @@ func (e *engine) fill(pods []int32) []int32 {
 	last, k := int32(-1), 0 // the pods of a class are together
 	sum := make([]float64, e.dims)
 	for _, p := range pods {
-		c := &e.classes[e.pods[p].class]
+		c := e.classOf(p)
 		if !c.plain() {
 			held = append(held, p)
 			continue
@@ -96,9 +96,7 @@ func (e *engine) fill(pods []int32) []int32 {
 	for k := range heaps {
 		left = append(left, heaps[k].pods[from[k]:]...)
 	}
-	slices.SortStableFunc(left, func(a, b int32) int {
-		return int(e.classes[e.pods[a].class].rank - e.classes[e.pods[b].class].rank)
-	})
+	slices.SortStableFunc(left, func(a, b int32) int { return int(e.classOf(a).rank - e.classOf(b).rank) })
 	return left
 }
 

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/requirements"
-	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 )
 
 // order puts pods into lots. Pods of a class with a spread or affinity by a domain are pinned to one each. PerNode is set for classes
@@ -15,71 +14,40 @@ func (b *buying) order(left []int32, limit Price) (Order, [][]int32) {
 	e := b.e
 	o := Order{Problem: e.problem, MaxNodes: b.q.MaxNodes, MaxPrice: limit, CapacityTypes: b.q.CapacityTypes}
 	var members [][]int32
-	var pins []*pin
-	add := func(id int32, pods []int32, p *pin) {
+	add := func(c *class, pods []int32, pin requirements.Set) {
 		if len(pods) > 0 {
-			o.Lots = append(o.Lots, Lot{e.problemClass[id], len(pods), p.set, e.perNode(&e.classes[id])})
-			members, pins = append(members, pods), append(pins, p)
+			o.Lots = append(o.Lots, Lot{c.problem, len(pods), pin, e.perNode(c)})
+			members = append(members, pods)
 		}
 	}
 	for start := 0; start < len(left); {
-		id := e.pods[left[start]].class
-		end := start
-		for end < len(left) && e.pods[left[end]].class == id {
+		c, end := e.classOf(left[start]), start
+		for end < len(left) && e.classOf(left[end]) == c {
 			end++
 		}
 		pods := left[start:end]
 		start = end
 		var values []string
 		var parts [][]int32
-		group, ok := e.domainGroup(&e.classes[id])
+		group, ok := e.domainGroup(c)
 		if ok {
-			values, parts = e.deal(&e.classes[id], group, pods)
+			values, parts = e.deal(c, group, pods)
 		}
 		if len(values) == 0 { // no constraint by a domain, or no offer has the label
-			add(id, pods, &pin{})
+			add(c, pods, requirements.Set{})
 		}
 		for i, value := range values {
-			add(id, parts[i], e.pin(e.keyOf(group), value))
+			add(c, parts[i], requirements.MustOf(requirements.In(e.keyOf(group), value)))
 		}
 	}
-	ids := make([]int32, len(members))
-	for i := range members {
-		ids[i] = e.pods[members[i][0]].class
-	}
-	var last *offer // Suits is called for one offer after the other
+	lots := o.Lots
 	o.suits = func(lot, shape, offering int) bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if last == nil || last.shape != shape || last.index != offering {
-			last = e.offerOf(shape, offering)
-		}
-		return last != nil && e.buys(&e.classes[ids[lot]], last) && e.pinned(pins[lot], last)
+		offer := e.offerOf(shape, offering)
+		return offer != nil && e.buys(e.classOf(members[lot][0]), offer) && lots[lot].Pin.Overlaps(offer.all())
 	}
 	return o, members
-}
-
-// pin is a value of a label that the nodes of a lot must have; the zero value is no pin.
-type pin struct {
-	set    requirements.Set
-	offers bind.Answers // by offer: it can have the value
-}
-
-type pinKey struct {
-	key, value string
-}
-
-func (e *engine) pin(key, value string) *pin {
-	k := pinKey{key, value}
-	if e.pins[k] == nil {
-		e.pins[k] = &pin{set: requirements.MustOf(requirements.In(key, value))}
-	}
-	return e.pins[k]
-}
-
-// pinned reports whether a node bought by the offer can have the value of the pin.
-func (e *engine) pinned(p *pin, o *offer) bool {
-	return p.set.IsAnything() || p.offers.Of(o.at, func() bool { return p.set.Overlaps(e.labels(o)) })
 }
 
 // perNode is how many pods of the class a new node accepts by its constraints on the hostname; 0 means any number.
@@ -127,13 +95,15 @@ func (e *engine) deal(c *class, group int32, pods []int32) (values []string, par
 			}
 			continue
 		}
-		if list, ok := e.labels(o).Get(key).Values(); ok {
-			for _, v := range list {
-				if !slices.Contains(values, v) {
-					values = append(values, v)
-				}
+		list, _ := o.all().Get(key).Values()
+		for _, v := range list {
+			if !slices.Contains(values, v) {
+				values = append(values, v)
 			}
 		}
+	}
+	if len(values) == 0 {
+		return nil, nil
 	}
 	slices.Sort(values)
 	counts := make([]int32, len(values))
@@ -141,9 +111,6 @@ func (e *engine) deal(c *class, group int32, pods []int32) (values []string, par
 		if id := e.cluster.Values.Find(e.index.Groups()[group].Key, v); id >= 0 {
 			counts[i] = e.cluster.State.Members(group, id)
 		}
-	}
-	if len(values) == 0 {
-		return nil, nil
 	}
 	parts = make([][]int32, len(values))
 	for _, p := range pods {

@@ -2,7 +2,6 @@ package whatif
 
 import (
 	"encoding/binary"
-	"maps"
 	"slices"
 )
 
@@ -37,7 +36,7 @@ func (b *buying) place(moving []int32) []int32 {
 		for _, name := range b.q.Remove {
 			from = append(from, e.nodeAt[name])
 		}
-		x := exchange{e: e, pods: moving, nodes: nodes, lots: map[lotKey]int{}, held: map[int32][]int{}, first: first}
+		x := exchange{e: e, pods: moving, nodes: nodes, lots: map[lotKey]int{}, held: map[int32]map[int]int{}, first: first}
 		x.run(from)
 	}
 	left := e.placeAt(moving, nodes)
@@ -78,7 +77,7 @@ func (e *engine) placeAt(pods, nodes []int32) []int32 {
 		before = len(waiting)
 		waiting = slices.DeleteFunc(waiting, func(i int) bool {
 			at := nodes[i]
-			if at < 0 || !e.nodes[at].open() || !e.accepts(&e.classes[e.pods[pods[i]].class], &e.nodes[at]) {
+			if at < 0 || !e.nodes[at].open() || !e.accepts(e.classOf(pods[i]), &e.nodes[at]) {
 				return false
 			}
 			e.do(op{kind: opPlace, pod: pods[i], node: at, old: e.pods[pods[i]].node})
@@ -104,13 +103,12 @@ type exchange struct {
 	pods    []int32 // in the order in which they are placed
 	nodes   []int32 // the place of each
 	lots    map[lotKey]int
-	open    [][]int32       // by lot: places on nodes that are there
-	closed  []map[int32]int // by lot: places on nodes that are not bought yet
-	held    map[int32][]int // by node that is not bought yet: the lots of its places, one each
-	classes []int32         // by lot
-	surplus []int           // by lot: how many of its pods go to other domains
-	relief  map[int32]int   // by class: the lot of places for them
-	first   int32           // the first of the nodes to buy
+	open    [][]int32             // by lot: places on nodes that are there
+	held    map[int32]map[int]int // by node that is not bought yet: its places, by lot
+	classes []int32               // by lot
+	surplus []int                 // by lot: how many of its pods go to other domains
+	relief  map[int32]int         // by class: the lot of places for them
+	first   int32                 // the first of the nodes to buy
 }
 
 // lotKey is a class and the domains that its constraints look at.
@@ -133,8 +131,7 @@ func (x *exchange) lotOf(k lotKey) int {
 	if !ok {
 		id = len(x.lots)
 		x.lots[k] = id
-		x.open, x.closed = append(x.open, nil), append(x.closed, map[int32]int{})
-		x.surplus, x.classes = append(x.surplus, 0), append(x.classes, k.class)
+		x.open, x.surplus, x.classes = append(x.open, nil), append(x.surplus, 0), append(x.classes, k.class)
 	}
 	return id
 }
@@ -159,10 +156,12 @@ func (x *exchange) run(from []int32) {
 		x.surplus[lot]--
 		if at < x.first {
 			x.open[lot] = append(x.open[lot], at)
-		} else {
-			x.closed[lot][at]++
-			x.held[at] = append(x.held[at], lot)
+			continue
 		}
+		if x.held[at] == nil {
+			x.held[at] = map[int]int{}
+		}
+		x.held[at][lot]++
 	}
 	demands := map[int32][]demand{}
 	for i, p := range x.pods {
@@ -186,7 +185,7 @@ func (x *exchange) run(from []int32) {
 				away := min(len(d.pods), x.surplus[d.lot])
 				missing += max(0, len(d.pods)-away-len(x.open[d.lot]))
 				if away > 0 {
-					missing += max(0, away-len(x.open[x.relief[e.pods[x.pods[d.pods[0]]].class]]))
+					missing += max(0, away-len(x.open[x.relief[x.classes[d.lot]]]))
 				}
 			}
 			if least < 0 || missing < least {
@@ -217,12 +216,14 @@ func (x *exchange) relieve() {
 				x.open[id] = x.open[id][:k-1]
 				continue
 			}
-			last := slices.Max(slices.Collect(maps.Keys(x.closed[id])))
-			if x.closed[id][last]--; x.closed[id][last] == 0 {
-				delete(x.closed[id], last)
+			last := int32(-1)
+			for at, places := range x.held {
+				if places[id] > 0 {
+					last = max(last, at)
+				}
 			}
-			x.closed[to][last]++
-			x.held[last][slices.Index(x.held[last], id)] = to
+			x.held[last][id]--
+			x.held[last][to]++
 		}
 		x.surplus[id] = 0
 	}
@@ -234,7 +235,7 @@ func (x *exchange) split(list []demand) []demand {
 	for _, d := range list {
 		if away := min(len(d.pods), x.surplus[d.lot]); away > 0 {
 			x.surplus[d.lot] -= away
-			out = append(out, demand{x.relief[x.e.pods[x.pods[d.pods[0]]].class], d.pods[:away]})
+			out = append(out, demand{x.relief[x.classes[d.lot]], d.pods[:away]})
 			d.pods = d.pods[away:]
 		}
 		out = append(out, d)
@@ -245,27 +246,27 @@ func (x *exchange) split(list []demand) []demand {
 // assign gives places to the pods of a node, and buys nodes for them.
 func (x *exchange) assign(list []demand) {
 	for {
-		gain := map[int32]int{}
-		for _, d := range list {
-			if missing := len(d.pods) - len(x.open[d.lot]); missing > 0 {
-				for at, n := range x.closed[d.lot] {
-					gain[at] += min(n, missing)
-				}
-			}
-		}
-		best := int32(-1)
-		for at, n := range gain {
-			if best < 0 || n > gain[best] || n == gain[best] && at < best {
-				best = at
-			}
-		}
-		if best < 0 {
+		short := slices.DeleteFunc(slices.Clone(list), func(d demand) bool { return len(d.pods) <= len(x.open[d.lot]) })
+		if len(short) == 0 {
 			break
 		}
-		for _, lot := range x.held[best] {
-			x.open[lot] = append(x.open[lot], best)
-			delete(x.closed[lot], best)
+		best, most := int32(-1), 0
+		for at, places := range x.held {
+			gain := 0
+			for _, d := range short {
+				gain += min(places[d.lot], len(d.pods)-len(x.open[d.lot]))
+			}
+			if gain > most || gain == most && gain > 0 && at < best {
+				best, most = at, gain
+			}
 		}
+		if most == 0 {
+			break
+		}
+		for lot, n := range x.held[best] {
+			x.open[lot] = append(x.open[lot], slices.Repeat([]int32{best}, n)...)
+		}
+		delete(x.held, best)
 	}
 	for _, d := range list {
 		n := min(len(d.pods), len(x.open[d.lot]))

@@ -14,10 +14,8 @@ import (
 // move: a pod that moves counts both where it is and where it goes for anti-affinity and as the high count of a spread, and nowhere for
 // affinity and as the low count. Terminating pods count in the same way, and domains of leaving nodes and of claims are there or not.
 func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
-	e := c.e
-	e.mu.Lock()
+	e := c.lock()
 	defer e.mu.Unlock()
-	c.checkout()
 	e.journal = e.journal[:0]
 	for i := range e.nodes { // places are found as if all had moved
 		if n := &e.nodes[i]; n.leaving {
@@ -65,9 +63,6 @@ func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
 
 // admit sets whether the node takes pods.
 func (e *engine) admit(at int32, yes bool) {
-	n := &e.nodes[at]
-	e.tally(n, -1)
-	n.target = yes
-	e.tally(n, 1)
+	e.nodes[at].target = yes
 	e.refresh(at)
 }
