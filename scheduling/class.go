@@ -6,7 +6,6 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
-	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
@@ -33,29 +32,7 @@ type Class struct {
 	requests []int64 // by Problem.Resources
 	priority int32
 	ports    []hostport.Port
-	shared   []volume.Attachment       // volumes that several pods use, of the class, of other classes or running
-	where    requirements.Alternatives // what volumes ask
-	tolerance
-}
-
-// tolerance is which taint sets the tolerations of a class cover.
-type tolerance struct {
-	tolerated requirements.Set // those whose NoSchedule and NoExecute taints it tolerates
-	untainted requirements.Set // those of them without untolerated PreferNoSchedule taints
-}
-
-// tolerate sets the tolerance of all classes. Neighbouring classes often share their tolerations.
-func (p *Problem) tolerate() {
-	var last []corev1.Toleration
-	for i, c := range p.Classes {
-		list := c.Template.Spec.Tolerations
-		if i > 0 && len(list) == len(last) && (len(list) == 0 || &list[0] == &last[0]) {
-			c.tolerance = p.Classes[i-1].tolerance
-			continue
-		}
-		c.tolerance.tolerated, c.tolerance.untainted = p.taints.Tolerated(list)
-		last = list
-	}
+	shared   []volume.Attachment // volumes that several pods use, of the class, of other classes or running
 }
 
 // ComparePods orders pods by namespace, then name, with digits compared as numbers: web-2 is before web-10. It is meant for
@@ -66,18 +43,18 @@ func ComparePods(a, b *corev1.Pod) int { return podclass.Compare(a, b) }
 func (c *Class) Name() string { return podclass.Name(c.Pods[0]) }
 
 // fill reads the constraints of the class from its first pod.
-func (c *Class) fill(admitted *admission.Cluster, aliases requirements.Aliases, totals *podclass.Totals[corev1.ResourceList]) error {
-	c.Template = admitted.Pod(c.Pods[0])
-	c.Requests = totals.Of(c.Template, func() corev1.ResourceList { return resources.OfPod(c.Template, false) }) // shared, not modified
+func (p *Problem) fill(c *Class) error {
+	c.Template = p.admission.Pod(c.Pods[0])
+	c.Requests = resources.OfPod(c.Template, false)
 	asked, err := kube.FromPod(&c.Template.Spec)
 	if err != nil {
 		return &InvalidError{What: "pod " + podclass.Name(c.Pods[0]), Err: err}
 	}
-	c.Required = aliases.Alternatives(asked.Required)
-	c.Asked = c.Required
-	for _, p := range asked.Preferred {
-		if renamed, err := aliases.Set(p.Nodes); err == nil {
-			c.Preferred = append(c.Preferred, requirements.Preference{Weight: p.Weight, Nodes: renamed})
+	c.Asked = p.aliases.Alternatives(asked.Required)
+	c.Required = c.Asked
+	for _, preferred := range asked.Preferred {
+		if renamed, err := p.aliases.Set(preferred.Nodes); err == nil {
+			c.Preferred = append(c.Preferred, requirements.Preference{Weight: preferred.Weight, Nodes: renamed})
 		}
 	}
 	if c.Template.Spec.Priority != nil {

@@ -84,40 +84,40 @@ func memberOf(n *corev1.Node, c *NodeClaim, startup map[string][]corev1.Taint, a
 		m.allocatable = m.capacity
 	}
 	m.leaving = m.leaving || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintDisrupted || t.Key == taintDisruption })
-	labels, promised := n.Labels, []corev1.Taint(nil)
-	temporary := func(corev1.Taint) bool { return false }
+	labels, all, known := map[string]string{}, n.Spec.Taints, []corev1.Taint(nil) // known are the startup taints
 	if c != nil {
 		m.claim = c.Name
 		m.leaving = m.leaving || c.Deleting
 		m.starting = !c.Initialized && !taints.Initialized(n)
 	}
 	if m.starting && c != nil {
-		labels = map[string]string{}
 		maps.Copy(labels, c.Labels)
-		maps.Copy(labels, n.Labels)
 		m.capacity, m.allocatable = promisedOf(m.capacity, c.Capacity), promisedOf(m.allocatable, c.Allocatable)
 		if !taints.Registered(n) {
-			promised = c.Taints
+			all = slices.Concat(all, c.Taints)
 		}
+		known = c.StartupTaints
 	}
+	maps.Copy(labels, n.Labels)
 	m.labels = aliases.Labels(labels)
-	if m.labels == nil {
-		m.labels = map[string]string{}
+	if n.Spec.Unschedulable { // a cordon counts as the taint that the node lifecycle controller adds for it
+		all = append(slices.Clip(all), corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 	}
 	if m.starting {
-		known := startup[m.labels[nodepool.LabelKey]]
-		if c != nil {
-			known = slices.Concat(known, c.StartupTaints)
-		}
-		temporary = func(t corev1.Taint) bool {
+		known = slices.Concat(known, startup[m.labels[nodepool.LabelKey]])
+		all = slices.DeleteFunc(slices.Clone(all), func(t corev1.Taint) bool {
 			return taints.Ephemeral(t) || slices.ContainsFunc(known, func(s corev1.Taint) bool { return s.MatchTaint(&t) })
+		})
+		if m.labels[corev1.LabelHostname] == "" { // its kubelet will set it
+			m.labels[corev1.LabelHostname] = n.Name
 		}
-	}
-	if m.starting && m.labels[corev1.LabelHostname] == "" { // its kubelet will set it
-		m.labels[corev1.LabelHostname] = n.Name
 	}
 	m.labels[requirements.NodeNameKey] = n.Name
-	m.taints = lastingTaints(n, promised, temporary)
+	for i := range all {
+		if !slices.ContainsFunc(m.taints, func(t corev1.Taint) bool { return t.MatchTaint(&all[i]) }) {
+			m.taints = append(m.taints, all[i])
+		}
+	}
 	return m
 }
 
@@ -129,27 +129,6 @@ func promisedOf(shown, promised corev1.ResourceList) corev1.ResourceList {
 		if own, ok := out[name]; !ok || own.IsZero() {
 			out[name] = q
 		}
-	}
-	return out
-}
-
-// lastingTaints are the node's taints and the promised ones, without temporary ones. A cordon counts as the taint that the node lifecycle
-// controller adds for it.
-func lastingTaints(n *corev1.Node, promised []corev1.Taint, temporary func(corev1.Taint) bool) []corev1.Taint {
-	var out []corev1.Taint
-	add := func(t corev1.Taint) {
-		if !temporary(t) && !slices.ContainsFunc(out, func(o corev1.Taint) bool { return o.MatchTaint(&t) }) {
-			out = append(out, t)
-		}
-	}
-	for _, t := range n.Spec.Taints {
-		add(t)
-	}
-	for _, t := range promised {
-		add(t)
-	}
-	if n.Spec.Unschedulable {
-		add(corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 	}
 	return out
 }
@@ -180,13 +159,13 @@ func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 		}
 	}
 	slices.SortStableFunc(p.Existing, func(a, b ExistingNode) int {
-		if a.Starting != b.Starting {
-			if a.Starting {
-				return 1
-			}
-			return -1
+		switch {
+		case a.Starting == b.Starting:
+			return strings.Compare(a.Node.Name, b.Node.Name)
+		case a.Starting:
+			return 1
 		}
-		return strings.Compare(a.Node.Name, b.Node.Name)
+		return -1
 	})
 	slices.Sort(p.Notes)
 }
@@ -199,15 +178,13 @@ func (p *Problem) existing(m *member, pods []*corev1.Pod, totals *podclass.Total
 
 	r.Free = make([]int64, len(p.Resources))
 	for i, name := range p.Resources {
-		if q, ok := m.allocatable[name]; ok {
+		q, promised := m.allocatable[name]
+		if promised {
 			r.Free[i] = resources.Capacity(name, q)
 		}
-	}
-	for i, name := range p.Resources {
 		if driver, ok := volume.Driver(name); ok {
-			q, promised := m.allocatable[name]
-			if r.Free[i] = p.volumes.AttachRoom(n.Name, driver, pods); r.Free[i] == volume.Unlimited && m.starting && promised {
-				r.Free[i] = resources.Capacity(name, q)
+			if room := p.volumes.AttachRoom(n.Name, driver, pods); room != volume.Unlimited || !m.starting || !promised {
+				r.Free[i] = room
 			}
 		}
 	}

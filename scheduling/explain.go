@@ -22,7 +22,6 @@ func (s *state) explain(class int) []Reason {
 	if c.Refusal != nil {
 		return []Reason{*c.Refusal}
 	}
-	var out []Reason
 	labels := p.shapeLabels()
 	suits := make([]bool, len(labels.sets))
 	for i, set := range labels.sets {
@@ -31,8 +30,11 @@ func (s *state) explain(class int) []Reason {
 	labelled := func(shape int) bool {
 		return slices.ContainsFunc(labels.of[shape], func(id int32) bool { return suits[id] })
 	}
+	var out []Reason
 	for k := range p.Pools {
-		out = append(out, s.explainPool(class, k, labelled))
+		r := s.explainPool(class, k, labelled)
+		r.Pool = p.Pools[k].Name
+		out = append(out, r)
 	}
 	if r, ok := s.explainExisting(c); ok {
 		out = append(out, r)
@@ -43,41 +45,40 @@ func (s *state) explain(class int) []Reason {
 	return out
 }
 
+// explainPool is the reason of one pool, without its name.
 func (s *state) explainPool(class, k int, labelled func(shape int) bool) Reason {
-	p := s.p
-	c := p.Classes[class]
-	pool := &p.Pools[k]
+	p, c, pool := s.p, s.p.Classes[class], &s.p.Pools[k]
 	if taint, bad := taints.Untolerated(pool.Taints, c.Template.Spec.Tolerations, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute); bad {
-		return Reason{Pool: pool.Name, Stage: StageTaint, Key: taint.Key, Detail: fmt.Sprintf("taint %s is not tolerated", taints.Text(taint))}
+		return Reason{Stage: StageTaint, Key: taint.Key, Detail: fmt.Sprintf("taint %s is not tolerated", taints.Text(taint))}
 	}
 	census := p.census(c, k, labelled)
 	switch {
 	case len(pool.Types) == 0:
-		return Reason{Pool: pool.Name, Stage: StageOffering, Detail: "it has no instance types"}
-	case census.offered == 0:
-		return Reason{Pool: pool.Name, Stage: StageOffering, Detail: "no instance type meets the pool's own requirements: " + pool.Set.String()}
+		return Reason{Stage: StageOffering, Detail: "it has no instance types"}
+	case !census.offered:
+		return Reason{Stage: StageOffering, Detail: "no instance type meets the pool's own requirements: " + pool.Set.String()}
 	case census.labelled == 0:
 		return p.explainLabels(c, pool, census)
-	case census.fitting == 0:
-		return p.explainResources(pool, census)
+	case len(census.shapes) == 0:
+		return p.explainResources(census)
 	}
-	if limit, ok := s.explainLimit(k, census); ok {
+	if limit, ok := s.explainLimit(k, census.shapes); ok {
 		return limit
 	}
-	return s.explainTopology(class, pool)
+	return s.explainTopology(class)
 }
 
-// census counts the types of a pool by the stages that a class passes.
+// census is the types of a pool by the stages that a class passes.
 type census struct {
-	offered  int // meet the pool's requirements
-	labelled int // and the pod's labels
-	fitting  int // and hold the pod
+	offered  bool  // some type meets the pool's requirements
+	labelled int   // how many types meet the pod's, too
+	shapes   []int // those that hold the pod
 
+	// If none does:
 	short   *Nearest // the labelled type that lacks the least
 	shape   int      // the shape of short
-	shapes  []int    // that hold the pod
+	allLack string   // a resource that no labelled type has
 	outside *Nearest // a type that is large enough, but excluded by labels
-	allLack string
 }
 
 // labelSets are the distinct label sets of shapes with offerings, and which of them each shape has.
@@ -98,10 +99,7 @@ func (p *Problem) labelSets() *labelSets {
 			if !ok {
 				id = int32(len(out.sets))
 				known[string(key)] = id
-				set, err := shape.Labels.Intersect(o.Labels)
-				if err != nil {
-					set = requirements.Impossible()
-				}
+				set, _ := shape.Labels.Intersect(o.Labels) // with an error it is impossible
 				out.sets = append(out.sets, set)
 			}
 			if !slices.Contains(out.of[i], id) {
@@ -113,51 +111,46 @@ func (p *Problem) labelSets() *labelSets {
 }
 
 func (p *Problem) census(c *Class, k int, labelled func(shape int) bool) census {
-	out := census{shape: -1}
-	pool := &p.Pools[k]
-	seen := map[int]bool{}
-	lacking := map[string]int{}
-	best := 0.0
+	var out census
+	last := -1 // a labelled type; the shapes of a type are side by side
+	lacking, best := map[string]int{}, 0.0
 	for i := range p.Shapes {
 		shape := &p.Shapes[i]
 		if shape.Pool != k {
 			continue
 		}
-		typ := p.InstanceType(i)
-		first := !seen[shape.Type]
-		seen[shape.Type] = true
-		if first {
-			out.offered++
-		}
+		out.offered = true
 		if !labelled(i) {
 			continue
 		}
+		first := shape.Type != last
 		if first {
+			last = shape.Type
 			out.labelled++
 		}
 		short, worst := p.shortage(c, shape.Free)
 		if short == nil {
-			out.fitting++
 			out.shapes = append(out.shapes, i)
 			continue
 		}
 		for name := range short {
-			if shape.Free[slices.Index(p.Resources, corev1.ResourceName(name))] <= 0 {
+			if first && shape.Free[slices.Index(p.Resources, corev1.ResourceName(name))] <= 0 {
 				lacking[name]++
 			}
 		}
 		if out.short == nil || worst < best {
-			out.short, out.shape, best = &Nearest{Type: typ.Name, Short: short}, i, worst
+			out.short, out.shape, best = &Nearest{Type: p.InstanceType(i).Name, Short: short}, i, worst
 		}
 	}
+	if len(out.shapes) > 0 {
+		return out
+	}
 	for _, name := range slices.Sorted(maps.Keys(lacking)) {
-		if lacking[name] == out.labelled && out.fitting == 0 {
+		if lacking[name] == out.labelled {
 			out.allLack = name
 		}
 	}
-	if out.fitting == 0 {
-		out.outside = p.outside(c, pool, c.Required)
-	}
+	out.outside = p.outside(c, &p.Pools[k])
 	return out
 }
 
@@ -178,79 +171,68 @@ func (p *Problem) shortage(c *Class, free []int64) (map[string]int64, float64) {
 }
 
 // outside is the type that is large enough and violates the fewest requirements: the pod's count before the pool's, then the price.
-func (p *Problem) outside(c *Class, pool *PoolState, required requirements.Alternatives) *Nearest {
+func (p *Problem) outside(c *Class, pool *PoolState) *Nearest {
 	type find struct {
 		near      Nearest
 		pod, pool int // requirements in the way
 		price     float64
 	}
-	var best *find
+	var best find
+	keys := c.Required.Keys()
 	for i := range pool.Types {
 		typ := &pool.Types[i]
-		if short, _ := p.shortage(c, p.freeOf(pool, i)); short != nil {
-			continue
-		}
-		f := find{near: Nearest{Type: typ.Name}}
-		var ok bool
-		if f.price, ok = typ.LeastPrice(requirements.Set{}); !ok {
+		price, ok := typ.LeastPrice(requirements.Set{})
+		if short, _ := p.shortage(c, pool.table[i].allocatable); short != nil || !ok {
 			continue
 		}
 		var by []string
 		for r := range pool.Set.All() {
-			if typ.Requirements.Has(r.Key()) && !typ.Requirements.Get(r.Key()).Overlaps(r) {
+			if !typ.Requirements.Get(r.Key()).Overlaps(r) {
 				by = append(by, r.String())
 			}
 		}
-		f.pool = len(by)
+		f := find{pool: len(by), price: price}
 		node, err := pool.Set.Without(typ.Requirements.Keys()).Intersect(typ.Requirements)
 		if err != nil {
 			continue
 		}
-		blocked := fewestConflicts(required, node, node.Keys())
-		f.pod = len(blocked)
-		for _, e := range blocked {
-			by = append(by, "the pod's "+e.Left.String())
+		if !c.Required.Compatible(node, keys) {
+			for _, e := range fewestConflicts(c.Required, node, keys) {
+				by = append(by, "the pod's "+e.Left.String())
+			}
 		}
+		f.pod = len(by) - f.pool
 		if len(by) == 0 { // a combination excludes it, such as a zone that has it as spot only
 			by = []string{"its offerings, none of which has all the labels"}
 		}
-		f.near.ShutOutBy = strings.Join(by, " and ")
-		if best == nil || cmp.Or(cmp.Compare(f.pod, best.pod), cmp.Compare(f.pool, best.pool), cmp.Compare(f.price, best.price), strings.Compare(f.near.Type, best.near.Type)) < 0 {
-			best = &f
+		f.near = Nearest{Type: typ.Name, ShutOutBy: strings.Join(by, " and ")}
+		worse := cmp.Or(cmp.Compare(f.pod, best.pod), cmp.Compare(f.pool, best.pool), cmp.Compare(price, best.price),
+			strings.Compare(typ.Name, best.near.Type))
+		if worse < 0 || best.near.Type == "" {
+			best = f
 		}
 	}
-	if best == nil {
+	if best.near.Type == "" {
 		return nil
 	}
 	return &best.near
 }
 
-// freeOf is what nodes of a pool's type have for pods and daemons.
-func (p *Problem) freeOf(pool *PoolState, typ int) []int64 {
-	if pool.table == nil {
-		return p.allocatable(&pool.Types[typ])
-	}
-	return pool.table.allocatable[typ]
-}
-
-// fewestConflicts are the conflicts on the given keys of the alternative that has the fewest.
-func fewestConflicts(required requirements.Alternatives, labels requirements.Set, keys requirements.Keys) []*requirements.ConflictError {
+// fewestConflicts are the conflicts of the alternative that has the fewest, and has some. Keys that are open may have any value.
+func fewestConflicts(required requirements.Alternatives, node requirements.Set, open requirements.Keys) []*requirements.ConflictError {
 	var best []*requirements.ConflictError
-	first := true
 	for alt := range required.All() {
-		if conflicts := alt.Restrict(keys).Conflicts(labels, requirements.Keys{}); first || len(conflicts) < len(best) {
-			best, first = conflicts, false
+		if conflicts := alt.Conflicts(node, open); len(conflicts) > 0 && (best == nil || len(conflicts) < len(best)) {
+			best = conflicts
 		}
 	}
 	return best
 }
 
-func (p *Problem) explainResources(pool *PoolState, n census) Reason {
-	out := Reason{Pool: pool.Name, Stage: StageResource, Nearest: n.short}
-	var text strings.Builder
+func (p *Problem) explainResources(n census) Reason {
+	out := Reason{Stage: StageResource, Resource: n.allLack, Nearest: n.short, Detail: many(n.labelled, "type")}
 	if n.allLack != "" {
-		out.Resource = n.allLack
-		fmt.Fprintf(&text, "%s: all lack %s", many(n.labelled, "type"), n.allLack)
+		out.Detail += ": all lack " + n.allLack
 	} else {
 		names := slices.Sorted(maps.Keys(n.short.Short))
 		out.Resource = names[0]
@@ -258,26 +240,25 @@ func (p *Problem) explainResources(pool *PoolState, n census) Reason {
 		for _, name := range names {
 			parts = append(parts, fmt.Sprintf("%s of %s", resources.Humane(corev1.ResourceName(name), n.short.Short[name]), name))
 		}
-		fmt.Fprintf(&text, "%s: none is large enough; nearest %s, short of %s", many(n.labelled, "type"), n.short.Type, strings.Join(parts, " and "))
-		if names, _ := p.Daemons(n.shape); len(names) > 0 {
-			fmt.Fprintf(&text, " after %s", many(len(names), "daemon"))
+		out.Detail += fmt.Sprintf(": none is large enough; nearest %s, short of %s", n.short.Type, strings.Join(parts, " and "))
+		if daemons := p.Shapes[n.shape].daemons; len(daemons) > 0 {
+			out.Detail += " after " + many(len(daemons), "daemon")
 		}
 	}
 	if n.outside != nil {
 		out.Nearest = n.outside
-		fmt.Fprintf(&text, "; %s would do, shut out by %s", n.outside.Type, n.outside.ShutOutBy)
+		out.Detail += fmt.Sprintf("; %s would do, shut out by %s", n.outside.Type, n.outside.ShutOutBy)
 	} else if n.allLack != "" {
-		text.WriteString("; no type of this catalogue has it in that amount")
+		out.Detail += "; no type of this catalogue has it in that amount"
 	}
-	out.Detail = text.String()
 	return out
 }
 
 // explainLabels names the label key by which the pod and the pool contradict each other.
 func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
-	out := Reason{Pool: pool.Name, Stage: StageRequirement, Nearest: n.outside}
+	out := Reason{Stage: StageRequirement, Nearest: n.outside}
 	known := pool.known()
-	conflict := p.closest(c.Required, pool, known)
+	conflict := closest(c.Required, pool, known)
 	if conflict == nil {
 		if unavailable, ok := p.explainUnavailable(c, pool); ok {
 			return unavailable
@@ -296,91 +277,87 @@ func (p *Problem) explainLabels(c *Class, pool *PoolState, n census) Reason {
 		out.Detail = fmt.Sprintf("it asks %s; %s would do, shut out by %s", conflict.Left, n.outside.Type, n.outside.ShutOutBy)
 	default:
 		out.Nearest = nil
-		if name, by, lacks := p.shutOut(c, pool); name != "" {
-			out.Detail = fmt.Sprintf("it asks %s; %s is shut out by %s%s", conflict.Left, name, by, lacks)
-			break
+		out.Detail = fmt.Sprintf("it asks %s, which no type of the pool offers%s", conflict.Left, offeredInstead(conflict.Left, values))
+		if shut := p.shutOut(c, pool); shut != "" {
+			out.Detail = fmt.Sprintf("it asks %s; %s", conflict.Left, shut)
 		}
-		out.Detail = fmt.Sprintf("it asks %s, which no type of the pool offers%s", conflict.Left, p.offeredInstead(conflict.Left, values))
 	}
 	return out
 }
 
 // explainUnavailable names an offering that suits the pod and is not available now; false if there is none.
 func (p *Problem) explainUnavailable(c *Class, pool *PoolState) (Reason, bool) {
-	required := c.Required.Intersect(requirements.AnyOf(pool.Set))
-	name, count, key := "", 0, ""
+	var names []string // of types with such an offering
 	var example requirements.Set
 	for i := range pool.Types {
 		typ := &pool.Types[i]
-		found := false
-		for _, o := range typ.Offerings {
+		at := slices.IndexFunc(typ.Offerings, func(o instancetypes.Offering) bool {
+			if o.Available {
+				return false
+			}
 			node, err := typ.Requirements.Intersect(o.Requirements)
-			if err != nil || o.Available {
-				continue
+			if err == nil {
+				node, err = node.Intersect(pool.Set)
 			}
-			if node, err = node.Intersect(pool.Set); err != nil || !required.Compatible(node, requirements.Keys{}) {
-				continue
-			}
-			if found = true; name == "" {
-				name, example = typ.Name, o.Requirements
-			}
+			return err == nil && c.Required.Compatible(node, requirements.Keys{})
+		})
+		if at < 0 {
+			continue
 		}
-		if found {
-			count++
+		if len(names) == 0 {
+			example = typ.Offerings[at].Requirements
 		}
+		names = append(names, typ.Name)
 	}
-	if count == 0 {
+	if len(names) == 0 {
 		return Reason{}, false
 	}
-	for alt := range c.Required.All() {
-		for r := range alt.All() {
-			if key == "" && example.Has(r.Key()) {
-				key = r.Key()
-			}
-		}
-	}
-	others := ""
-	if count > 1 {
-		others = fmt.Sprintf(", like %s", many(count-1, "other type"))
-	}
 	where := example.Restrict(requirements.KeysOf(corev1.LabelTopologyZone, instancetypes.LabelCapacityType))
-	return Reason{
-		Pool: pool.Name, Stage: StageOffering, Key: key, Nearest: &Nearest{Type: name, ShutOutBy: "not available now"},
-		Detail: fmt.Sprintf("what it asks is not available now: %s has it as %s%s", name, where, others),
-	}, true
+	out := Reason{
+		Stage: StageOffering, Nearest: &Nearest{Type: names[0], ShutOutBy: "not available now"},
+		Detail: fmt.Sprintf("what it asks is not available now: %s has it as %s", names[0], where),
+	}
+	if len(names) > 1 {
+		out.Detail += ", like " + many(len(names)-1, "other type")
+	}
+	keys := slices.Collect(c.Required.Keys().All())
+	if at := slices.IndexFunc(keys, example.Has); at >= 0 {
+		out.Key = keys[at]
+	}
+	return out, true
 }
 
-// shutOut is a type with the labels that the pod asks, which the pool excludes, and what else it lacks.
-func (p *Problem) shutOut(c *Class, pool *PoolState) (name, by, lacks string) {
+// shutOut names a type with the labels that the pod asks, what of the pool excludes it, and what else it lacks; empty if there is none.
+func (p *Problem) shutOut(c *Class, pool *PoolState) string {
+	keys := c.Required.Keys()
 	for i := range pool.Types {
 		typ := &pool.Types[i]
-		if len(fewestConflicts(c.Required, typ.Requirements, typ.Requirements.Keys())) > 0 {
+		if !c.Required.Compatible(typ.Requirements, keys) {
 			continue
 		}
 		for r := range pool.Set.All() {
-			if !typ.Requirements.Has(r.Key()) || typ.Requirements.Get(r.Key()).Overlaps(r) {
+			if typ.Requirements.Get(r.Key()).Overlaps(r) {
 				continue
 			}
-			free := p.freeOf(pool, i)
-			for k, res := range p.Resources {
-				if c.requests[k] > free[k] && !attachable(res) {
-					lacks = fmt.Sprintf(", and has not enough %s", res)
+			text := fmt.Sprintf("%s is shut out by %s", typ.Name, r)
+			for k := len(p.Resources) - 1; k >= 0; k-- {
+				if c.requests[k] > pool.table[i].allocatable[k] && !attachable(p.Resources[k]) {
+					return fmt.Sprintf("%s, and has not enough %s", text, p.Resources[k])
 				}
 			}
-			return typ.Name, r.String(), lacks
+			return text
 		}
 	}
-	return "", "", ""
+	return ""
 }
 
 // offeredInstead names the value that is spelt most like an asked one, or all values if they are few.
-func (p *Problem) offeredInstead(asked requirements.Requirement, values map[string]bool) string {
+func offeredInstead(asked requirements.Requirement, values map[string]bool) string {
 	there := slices.Sorted(maps.Keys(values))
-	if list, ok := asked.Values(); ok {
-		for _, v := range list {
-			if near, ok := requirements.Nearest(v, there); ok {
-				return fmt.Sprintf(" (did you mean %q?)", near)
-			}
+	list, _ := asked.Values()
+	for _, v := range list {
+		if hint := nearest(v, there); hint != "" {
+			return hint
 		}
 	}
 	if len(there) > 0 && len(there) <= 12 {
@@ -426,8 +403,8 @@ func knownLabels(pool *PoolState) map[string]map[string]bool {
 	return out
 }
 
-// closest is the first conflict with the pool and all values of its types, of the alternative that has the fewest.
-func (p *Problem) closest(required requirements.Alternatives, pool *PoolState, known map[string]map[string]bool) *requirements.ConflictError {
+// closest is the first conflict with the pool and all values of its types, of the alternative that has the fewest; nil if it has none.
+func closest(required requirements.Alternatives, pool *PoolState, known map[string]map[string]bool) *requirements.ConflictError {
 	var b requirements.Builder
 	var open []string
 	for key, values := range known { // the builder sorts
@@ -435,12 +412,10 @@ func (p *Problem) closest(required requirements.Alternatives, pool *PoolState, k
 			open = append(open, key)
 			continue
 		}
-		have := requirements.In(key, slices.Sorted(maps.Keys(values))...)
-		if pool.Set.Has(key) {
-			have = have.Intersect(pool.Set.Get(key))
-		}
+		allowed := pool.Set.Get(key)
+		have := requirements.In(key, slices.Sorted(maps.Keys(values))...).Intersect(allowed)
 		if have.IsImpossible() {
-			have = pool.Set.Get(key)
+			have = allowed
 		}
 		b.Add(have)
 	}
@@ -448,13 +423,7 @@ func (p *Problem) closest(required requirements.Alternatives, pool *PoolState, k
 	if err != nil {
 		return nil
 	}
-	var best []*requirements.ConflictError
-	for alt := range required.All() {
-		conflicts := alt.Conflicts(node, requirements.KeysOf(open...))
-		if len(conflicts) > 0 && (best == nil || len(conflicts) < len(best)) {
-			best = conflicts
-		}
-	}
+	best := fewestConflicts(required, node, requirements.KeysOf(open...))
 	if len(best) == 0 {
 		return nil
 	}

@@ -46,13 +46,21 @@ type NewNode struct {
 
 // Node is the node as it will register: ready and empty.
 func (n *NewNode) Node() *corev1.Node {
-	labels := map[string]string{corev1.LabelHostname: n.Name}
-	maps.Copy(labels, n.Labels)
+	node := readyNode(n.Name, n.Labels, n.Pool.Taints, n.InstanceType.Capacity, n.InstanceType.Allocatable())
+	node.Annotations = n.Pool.Annotations
+	return node
+}
+
+// readyNode is a node that has these figures; without a hostname among the labels it has its name there.
+func readyNode(name string, labels map[string]string, taints []corev1.Taint, capacity, allocatable corev1.ResourceList) *corev1.Node {
+	all := map[string]string{corev1.LabelHostname: name}
+	maps.Copy(all, labels)
+	all[corev1.LabelHostname] = cmp.Or(all[corev1.LabelHostname], name)
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: labels, Annotations: n.Pool.Annotations},
-		Spec:       corev1.NodeSpec{Taints: n.Pool.Taints},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: all},
+		Spec:       corev1.NodeSpec{Taints: taints},
 		Status: corev1.NodeStatus{
-			Capacity: n.InstanceType.Capacity, Allocatable: n.InstanceType.Allocatable(),
+			Capacity: capacity, Allocatable: allocatable,
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
 	}
@@ -93,56 +101,46 @@ func (s *state) bins() []int {
 }
 
 func (s *state) newNodes(names []string) []NewNode {
-	pods := make([][]*corev1.Pod, len(names))
-	requests := make([]corev1.ResourceList, len(names))
-	added := make([]int, len(names))
+	bins := make([]NewNode, len(names))
 	for _, b := range s.bound {
-		if at := b.at.bin; at >= 0 {
-			if b.added {
-				added[at]++
-			}
-			pods[at] = append(pods[at], b.pod)
-			if requests[at] == nil {
-				requests[at] = corev1.ResourceList{}
-			}
-			for name, q := range s.p.Classes[b.class].Requests { // what a node holds does not overflow
-				sum := requests[at][name]
-				sum.Add(q)
-				requests[at][name] = sum
-			}
+		if b.at.bin < 0 {
+			continue
+		}
+		n := &bins[b.at.bin]
+		n.Pods = append(n.Pods, b.pod)
+		if b.added {
+			n.Added++
+		}
+		if n.Requests == nil {
+			n.Requests = corev1.ResourceList{}
+		}
+		for name, q := range s.p.Classes[b.class].Requests { // what a node holds does not overflow
+			sum := n.Requests[name]
+			sum.Add(q)
+			n.Requests[name] = sum
 		}
 	}
 	var out []NewNode
-	known := map[string]*NewNode{} // Labels and Open, by shape, offering and labels of the bin
-	var key []byte
 	for _, b := range s.bins() {
 		if names[b] == "" {
 			continue
 		}
-		bin := &s.last.Bins[b]
+		bin, n := &s.last.Bins[b], bins[b]
 		shape, typ := &s.p.Shapes[bin.Shape], s.p.InstanceType(bin.Shape)
-		n := NewNode{
-			Name: names[b], Pool: &s.p.Pools[shape.Pool], InstanceType: typ, Offering: typ.Offerings[shape.Offerings[bin.Offering].Index],
-			Pods: pods[b], Requests: requests[b], Bin: b, Added: added[b],
-		}
-		podclass.Sort(n.Pods)
+		n.Name, n.Bin, n.Pool, n.InstanceType = names[b], b, &s.p.Pools[shape.Pool], typ
+		n.Offering = typ.Offerings[shape.Offerings[bin.Offering].Index]
 		n.PricePerHour = n.Offering.Price
 		n.DaemonSets, n.DaemonRequests = s.p.Daemons(bin.Shape)
-		key = bin.Labels.AppendKey(fmt.Appendf(key[:0], "%d %d ", bin.Shape, bin.Offering))
-		like, ok := known[string(key)]
-		if !ok {
-			set, err := s.p.NodeLabels(bin.Shape, bin.Offering)
-			if err == nil {
-				set, err = set.Intersect(bin.Labels)
-			}
-			if err != nil { // no pod was verified there
-				panic(err)
-			}
-			like = &NewNode{Labels: chosenLabels(set)}
-			like.Open = openLabels(like.Labels, typ, &n.Offering)
-			known[string(key)] = like
+		podclass.Sort(n.Pods)
+		set, err := s.p.NodeLabels(bin.Shape, bin.Offering)
+		if err == nil {
+			set, err = set.Intersect(bin.Labels)
 		}
-		n.Labels, n.Open = maps.Clone(like.Labels), like.Open
+		if err != nil { // no pod was verified there
+			panic(err)
+		}
+		n.Labels = chosenLabels(set)
+		n.Open = openLabels(n.Labels, typ, &n.Offering)
 		n.Zone, n.CapacityType = n.Labels[corev1.LabelTopologyZone], n.Labels[instancetypes.LabelCapacityType]
 		n.Labels[nodepool.ProvisionerLabelKey] = n.Pool.Name
 		out = append(out, n)

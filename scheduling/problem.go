@@ -67,7 +67,7 @@ type PoolState struct {
 	NodesLeft int
 
 	taintSet int
-	table    *typeTable                        // nil if no type can meet Set
+	table    []typeRow                         // by type
 	known    func() map[string]map[string]bool // see knownLabels; computed once, by the first explanation
 }
 
@@ -133,38 +133,32 @@ type Limit = topology.Limit
 // Compile reads the snapshot once. It costs O(pods + classes x labels + pools x types). The error joins an
 // [*InvalidError] for each object that has no meaning, such as a nil one, two of one name, or a pod that no API server would have stored.
 func Compile(s Snapshot, opts *Options) (*Problem, error) {
-	p := &Problem{snapshot: &s, taints: taints.New()}
-	if opts != nil {
-		p.options = *opts
-	}
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	aliases := requirements.KubernetesAliases()
-	p.aliases = aliases
-	p.volumes = volume.NewIndex(volume.Objects{
-		Persistent: s.PersistentVolumes, Claims: s.PersistentVolumeClaims, Classes: s.StorageClasses, CSINodes: s.CSINodes,
-	})
-	p.admission = admission.NewCluster(s.PriorityClasses, s.RuntimeClasses, s.LimitRanges)
-	p.members = s.members(aliases)
+	p := &Problem{
+		snapshot: &s, taints: taints.New(), aliases: requirements.KubernetesAliases(),
+		admission: admission.NewCluster(s.PriorityClasses, s.RuntimeClasses, s.LimitRanges),
+		volumes: volume.NewIndex(volume.Objects{
+			Persistent: s.PersistentVolumes, Claims: s.PersistentVolumeClaims, Classes: s.StorageClasses, CSINodes: s.CSINodes,
+		}),
+	}
+	if opts != nil {
+		p.options = *opts
+	}
+	p.members = s.members(p.aliases)
 	pending, running := p.sortOut()
-	if err := p.compileClasses(pending, running, aliases); err != nil {
+	if err := p.compileClasses(pending, running); err != nil {
 		return nil, err
 	}
 	shared := p.assignVolumes(running)
 	p.applyConstraints()
-	if err := p.compileDaemons(aliases); err != nil {
+	if err := p.compileDaemons(); err != nil {
 		return nil, err
 	}
 	p.compileResources()
 	p.compilePools()
 	p.compileExisting(running)
-	flat := make([]int64, len(p.Classes)*len(p.Resources))
-	for _, c := range p.Classes {
-		c.requests, flat = flat[:len(p.Resources):len(p.Resources)], flat[len(p.Resources):]
-		p.count(c.Requests, c.requests)
-	}
-	p.tolerate()
 	if err := p.compileTopology(shared); err != nil {
 		return nil, err
 	}
@@ -226,14 +220,17 @@ func (p *Problem) sortOut() (pending []*corev1.Pod, running map[string][]*corev1
 	return pending, running
 }
 
-func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod, aliases requirements.Aliases) error {
+func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) error {
 	others := slices.Concat(slices.Collect(maps.Values(running))...) // their order does not matter
-	groups := p.keptApart(podclass.Group(pending, others, p.snapshot.DaemonSets))
+	groups := podclass.Group(pending, others, p.snapshot.DaemonSets)
+	if p.options.Apart != nil {
+		groups = podclass.Split(groups, p.options.Apart)
+		slices.SortStableFunc(groups, func(a, b []*corev1.Pod) int { return podclass.Compare(a[0], b[0]) })
+	}
 	classes, errs := make([]Class, len(groups)), make([]error, len(groups))
-	totals := make([]podclass.Totals[corev1.ResourceList], parts(len(groups)))
-	inParts(len(groups), len(totals), func(part, i int) {
+	inParallel(len(groups), func(i int) {
 		classes[i].Pods = groups[i]
-		errs[i] = classes[i].fill(&p.admission, aliases, &totals[part])
+		errs[i] = p.fill(&classes[i])
 	})
 	p.Classes = make([]*Class, 0, len(groups))
 	for i := range classes {
@@ -264,16 +261,6 @@ func (p *Problem) noteMissing() {
 	}
 }
 
-// keptApart splits the groups of pods by Options.Apart.
-func (p *Problem) keptApart(groups [][]*corev1.Pod) [][]*corev1.Pod {
-	if p.options.Apart == nil {
-		return groups
-	}
-	out := podclass.Split(groups, p.options.Apart)
-	slices.SortStableFunc(out, func(a, b []*corev1.Pod) int { return podclass.Compare(a[0], b[0]) })
-	return out
-}
-
 // assignVolumes restricts classes to nodes that reach their volumes, adds attached volumes to their requests, and refuses classes with
 // unusable claims. It returns the unbound claims that several pods use, with indexes into Problem.Classes.
 func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.SharedClaim {
@@ -292,17 +279,17 @@ func (p *Problem) assignVolumes(running map[string][]*corev1.Pod) []volume.Share
 			c.Refusal = &Reason{Stage: StagePod, Detail: need.Refusal}
 			continue
 		}
-		c.where = p.aliases.Alternatives(need.Where)
-		switch {
-		case c.Required.IsImpossible():
-			c.Refusal = &Reason{Stage: StagePod, Detail: "what it asks of nodes contradicts itself"}
-		case !isAnything(need.Where):
-			c.Required = c.Required.Intersect(c.where)
-		}
 		if len(need.Attached) > 0 {
 			c.Requests = resources.Add(c.Requests, need.Attached)
 		}
-		if c.Required.IsImpossible() && c.Refusal == nil {
+		if c.Required.IsImpossible() {
+			c.Refusal = &Reason{Stage: StagePod, Detail: "what it asks of nodes contradicts itself"}
+			continue
+		}
+		if !isAnything(need.Where) {
+			c.Required = c.Required.Intersect(p.aliases.Alternatives(need.Where))
+		}
+		if c.Required.IsImpossible() {
 			c.Refusal = &Reason{Stage: StagePod, Detail: "its volumes and what it asks of nodes contradict each other"}
 		}
 	}
@@ -371,6 +358,9 @@ func (p *Problem) compileResources() {
 	}
 	slices.Sort(others)
 	p.Resources = append(p.Resources, others...)
+	for _, c := range p.Classes {
+		c.requests = p.vector(c.Requests)
+	}
 	for _, d := range p.daemons {
 		d.vector = p.vector(d.requests)
 	}
@@ -401,24 +391,32 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 		Namespaces: interpod.Namespaces(p.snapshot.Pods, p.snapshot.DaemonSets, p.snapshot.Namespaces), Aliases: p.aliases, IgnorePreferences: p.options.IgnorePreferences,
 	}
 	for i, c := range p.Classes {
-		in.Classes[i] = topology.Class{
+		to := &in.Classes[i]
+		*to = topology.Class{
 			Pod: c.Template, Count: len(c.Pods), Priority: c.priority, Requests: c.requests, Asked: c.Asked, Required: c.Required, Preferred: c.Preferred,
-			Tolerated: c.tolerated, Untainted: c.untainted,
 		}
 		if c.Refusal != nil {
-			in.Classes[i].Count = 0
+			to.Count = 0
 		}
-		in.Classes[i].Tags, in.Classes[i].Limits = topology.PortTags(c.ports)
+		to.Tolerated, to.Untainted = p.taints.Tolerated(c.Template.Spec.Tolerations)
+		to.Tags, to.Limits = topology.PortTags(c.ports)
 		for _, a := range c.shared {
-			in.Classes[i].Shared = append(in.Classes[i].Shared, topology.Shared{Name: a.Volume, Dimension: slices.Index(p.Resources, a.Limit)})
+			to.Shared = append(to.Shared, topology.Shared{Name: a.Volume, Dimension: slices.Index(p.Resources, a.Limit)})
 		}
 	}
 	for i := range p.Existing {
 		r := &p.Existing[i]
-		in.Nodes[i] = topology.Node{Labels: r.Labels, Free: r.Free, Tags: r.Tags, Limits: r.Limits, Running: admitted(r.running), Shared: r.attached}
-		for _, d := range r.missing {
-			in.Nodes[i].Running = append(slices.Clip(in.Nodes[i].Running), p.daemons[d].pod)
+		running := make([]*corev1.Pod, 0, len(r.running)+len(r.missing))
+		for _, pod := range r.running {
+			if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil { // nothing else of it bears on other pods
+				pod = admission.WithLabelKeys(pod)
+			}
+			running = append(running, pod)
 		}
+		for _, d := range r.missing {
+			running = append(running, p.daemons[d].pod)
+		}
+		in.Nodes[i] = topology.Node{Labels: r.Labels, Free: r.Free, Tags: r.Tags, Limits: r.Limits, Running: running, Shared: r.attached}
 	}
 	for _, d := range p.daemons {
 		in.Daemons = append(in.Daemons, d.pod)
@@ -427,40 +425,24 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 		in.Together = append(in.Together, topology.Together{Name: fmt.Sprintf("pods with claim %s", s.Claim), Classes: s.Consumers})
 	}
 	var bad []topology.ClassError
-	if p.topology, bad = topology.New(in); len(bad) > 0 {
-		var errs []error
-		for _, c := range bad {
-			errs = append(errs, &InvalidError{What: "pod " + p.Classes[c.Class].Name(), Err: c.Err})
-		}
+	p.topology, bad = topology.New(in)
+	var errs []error
+	for _, c := range bad {
+		errs = append(errs, &InvalidError{What: "pod " + p.Classes[c.Class].Name(), Err: c.Err})
+	}
+	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
 	for i := range p.Existing {
-		p.Existing[i].Tags, p.Existing[i].Limits = p.topology.Within(i)
-		p.Existing[i].Labels = with(p.Existing[i].Labels, p.topology.Sides(p.Existing[i].Labels))
+		r := &p.Existing[i]
+		r.Tags, r.Limits = p.topology.Within(i)
+		r.Labels = with(r.Labels, p.topology.Sides(r.Labels))
 	}
 	return nil
 }
 
-// admitted is running pods as an API server stores them, where that bears on other pods: only their anti-affinity does.
-func admitted(pods []*corev1.Pod) []*corev1.Pod {
-	out := pods
-	for i, pod := range pods {
-		if a := pod.Spec.Affinity; a == nil || a.PodAntiAffinity == nil {
-			continue
-		}
-		if &out[0] == &pods[0] {
-			out = slices.Clone(pods)
-		}
-		out[i] = admission.WithLabelKeys(pod)
-	}
-	return out
-}
-
 // with is labels with the pseudo-labels of node filters; see [topology.Problem.Sides].
 func with(labels, sides requirements.Set) requirements.Set {
-	if sides.IsAnything() {
-		return labels
-	}
 	out, err := labels.Intersect(sides)
 	if err != nil { // no label is one of these
 		panic(err)

@@ -1,6 +1,7 @@
 package scheduling
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 )
 
@@ -62,7 +64,7 @@ func (r Reason) String() string {
 }
 
 // explainLimit is the limit that keeps the pool from buying one node more for the pod, beside those of the plan; false if none does.
-func (s *state) explainLimit(k int, n census) (Reason, bool) {
+func (s *state) explainLimit(k int, shapes []int) (Reason, bool) {
 	pool := &s.p.Pools[k]
 	left, nodes := slices.Clone(pool.Left), 0
 	for _, b := range s.last.Bins {
@@ -72,37 +74,28 @@ func (s *state) explainLimit(k int, n census) (Reason, bool) {
 		}
 	}
 	if pool.NodesLeft >= 0 && nodes >= pool.NodesLeft {
-		return Reason{
-			Pool: pool.Name, Stage: StageLimit, Resource: string(resourceNodes),
-			Detail: fmt.Sprintf("the limit of %s nodes is reached", humane(pool, resourceNodes)),
-		}, true
+		detail := fmt.Sprintf("the limit of %s nodes is reached", humane(pool, resourceNodes))
+		return Reason{Stage: StageLimit, Resource: string(resourceNodes), Detail: detail}, true
 	}
+	usage := func(shape int) []int64 { return s.p.Shapes[shape].Usage }
 	for i, name := range pool.Limited {
-		fits := slices.ContainsFunc(n.shapes, func(shape int) bool { return s.p.Shapes[shape].Usage[i] <= left[i] })
-		if fits {
+		least := slices.MinFunc(shapes, func(a, b int) int { return cmp.Compare(usage(a)[i], usage(b)[i]) })
+		typ, need := s.p.InstanceType(least).Name, usage(least)[i]
+		if need <= left[i] {
 			continue
 		}
-		least := slices.MinFunc(n.shapes, func(a, b int) int { return int(min(1, max(-1, s.p.Shapes[a].Usage[i]-s.p.Shapes[b].Usage[i]))) })
-		typ := s.p.InstanceType(least).Name
-		need := s.p.Shapes[least].Usage[i]
 		return Reason{
-			Pool: pool.Name, Stage: StageLimit, Resource: string(name),
+			Stage: StageLimit, Resource: string(name),
 			Nearest: &Nearest{Type: typ, Short: map[string]int64{string(name): need - max(0, left[i])}},
 			Detail: fmt.Sprintf("the limit of %s %s leaves %s; the smallest type that holds it, %s, counts %s", humane(pool, name), name,
 				resources.Humane(name, max(0, left[i])), typ, resources.Humane(name, need)),
 		}, true
 	}
-	if len(pool.Limited) > 1 && !slices.ContainsFunc(n.shapes, func(shape int) bool {
-		for i := range left {
-			if s.p.Shapes[shape].Usage[i] > left[i] {
-				return false
-			}
-		}
-		return true
-	}) {
-		return Reason{Pool: pool.Name, Stage: StageLimit, Resource: string(pool.Limited[0]), Detail: "no type that holds it is within all of the pool's limits at once"}, true
+	if slices.ContainsFunc(shapes, func(shape int) bool { return bind.Fits(usage(shape), left) }) {
+		return Reason{}, false
 	}
-	return Reason{}, false
+	const atOnce = "no type that holds it is within all of the pool's limits at once"
+	return Reason{Stage: StageLimit, Resource: string(pool.Limited[0]), Detail: atOnce}, true
 }
 
 func humane(pool *PoolState, name corev1.ResourceName) string {
@@ -111,13 +104,11 @@ func humane(pool *PoolState, name corev1.ResourceName) string {
 }
 
 // explainTopology names the constraints between pods that may exclude the pod.
-func (s *state) explainTopology(class int, pool *PoolState) Reason {
+func (s *state) explainTopology(class int) Reason {
+	out := Reason{Stage: StageTopology}
 	var parts []string
-	key := ""
 	for _, o := range s.p.topology.Obstacles(class) {
-		if key == "" {
-			key = o.Key
-		}
+		out.Key = cmp.Or(out.Key, o.Key)
 		parts = append(parts, o.Text)
 	}
 	for _, p := range s.p.Classes[class].ports {
@@ -126,10 +117,11 @@ func (s *state) explainTopology(class int, pool *PoolState) Reason {
 	if why := s.p.verifier.words(s.refused[class]); why != "" && len(parts) == 0 {
 		parts = append(parts, why)
 	}
+	out.Detail = "other pods stand in the way: " + strings.Join(parts, ", ")
 	if len(parts) == 0 {
-		return Reason{Pool: pool.Name, Stage: StageTopology, Detail: "nothing speaks against the pool alone; another pool's limit or a count of values decides"}
+		out.Detail = "nothing speaks against the pool alone; another pool's limit or a count of values decides"
 	}
-	return Reason{Pool: pool.Name, Stage: StageTopology, Key: key, Detail: "other pods stand in the way: " + strings.Join(parts, ", ")}
+	return out
 }
 
 // explainExisting counts the existing nodes by what excludes the pod; false if there are no nodes.
@@ -138,7 +130,7 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 		return Reason{}, false
 	}
 	var tainted, labels, full, other int
-	short := map[string]int{}
+	short := map[string]bool{}
 	for i := range s.p.Existing {
 		r := &s.p.Existing[i]
 		lacks, _ := s.p.shortage(c, s.p.spare(c, r, s.freeLeft(i)))
@@ -150,7 +142,7 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 		case lacks != nil:
 			full++
 			for name := range lacks {
-				short[name]++
+				short[name] = true
 			}
 		default:
 			other++
@@ -166,7 +158,7 @@ func (s *state) explainExisting(c *Class) (Reason, bool) {
 	part(labels, "without the labels it asks")
 	var lacking []string
 	for _, name := range s.p.Resources {
-		if short[string(name)] > 0 {
+		if short[string(name)] {
 			lacking = append(lacking, string(name))
 		}
 	}

@@ -17,7 +17,6 @@ type Result struct {
 	// Stopped says that the context ended before the search did.
 	Stopped bool
 
-	p        *Problem
 	state    *state
 	names    []string // of bins; empty for those that hold no pod
 	newNodes func() []NewNode
@@ -53,9 +52,6 @@ func (u Unplaced) Reasons() []Reason {
 	defer r.mu.Unlock()
 	out, known := r.reasons[u.Class]
 	if !known {
-		if r.reasons == nil {
-			r.reasons = map[int][]Reason{}
-		}
 		out = r.state.explain(u.Class)
 		r.reasons[u.Class] = out
 	}
@@ -63,7 +59,7 @@ func (u Unplaced) Reasons() []Reason {
 }
 
 func newResult(s *state, rounds int, stopped, draft bool) *Result {
-	r := &Result{Rounds: rounds, Round: s.number, Draft: draft, Stopped: stopped, p: s.p, state: s, names: s.names()}
+	r := &Result{Rounds: rounds, Round: s.number, Draft: draft, Stopped: stopped, state: s, names: s.names(), reasons: map[int][]Reason{}}
 	r.newNodes = sync.OnceValue(func() []NewNode { return s.newNodes(r.names) })
 	return r
 }
@@ -76,7 +72,7 @@ func (r *Result) Bindings() []Binding {
 		if b.at.bin >= 0 {
 			out[i].Node, out[i].New = r.names[b.at.bin], true
 		} else {
-			n := &r.p.Existing[b.at.node]
+			n := &r.state.p.Existing[b.at.node]
 			out[i].Node, out[i].InFlight = n.Node.Name, n.Starting
 		}
 	}
@@ -93,7 +89,7 @@ func (r *Result) Unplaced() []Unplaced {
 		has[b.pod] = true
 	}
 	var out []Unplaced
-	for c, class := range r.p.Classes {
+	for c, class := range r.state.p.Classes {
 		if r.state.placed[c] == len(class.Pods) {
 			continue
 		}
@@ -117,13 +113,8 @@ var nowhere = seat{-1, -1}
 // seats are the seats of all units, by item.
 func (s *state) seats() [][]seat {
 	seats := make([][]seat, len(s.items))
-	count := 0
 	for i := range s.items {
-		count += s.items[i].Count
-	}
-	flat := make([]seat, count)
-	for i := range s.items {
-		seats[i], flat = flat[:0:s.items[i].Count], flat[s.items[i].Count:]
+		seats[i] = make([]seat, 0, s.items[i].Count)
 	}
 	sit := func(shares []Share, at seat) {
 		for _, sh := range shares {
@@ -158,35 +149,27 @@ type binding struct {
 // bindings is the packed pods in the order of assignment. A pick that joined a bundle is where the bundle is; other picks are the first of
 // a bundle, or on their own.
 func (s *state) bindings() []binding {
-	first, places := make([]int, len(s.assigned.Classes)), 0 // a place is a pair of relaxed class and domain
-	for i, rc := range s.assigned.Classes {
-		first[i], places = places, places+len(rc.Domains)
-	}
-	type join struct{ place, bundle int }
-	joined := map[join]int{}
+	type place struct{ relaxed, domain, bundle int } // bundle is -1 for pods that joined none
+	joined := map[place]int{}
 	for _, pk := range s.assigned.Picks {
 		if pk.Bundle >= 0 {
-			joined[join{first[pk.Relaxed] + pk.Domain, pk.Bundle}] += pk.Count
+			joined[place{pk.Relaxed, pk.Domain, pk.Bundle}] += pk.Count
 		}
 	}
-	bundles, alone := map[int]seat{}, make([][]seat, places)
+	bundles, alone := map[int]seat{}, map[place][]seat{}
 	seats := s.seats()
 	for i := range s.assigned.Lots {
 		lot := &s.assigned.Lots[i]
 		if len(lot.Bundles) == 0 {
-			to := first[lot.Slots[0].Relaxed] + lot.Slots[0].Domain
-			if alone[to] == nil {
-				alone[to] = seats[i]
-			} else {
-				alone[to] = append(alone[to], seats[i]...)
-			}
+			to := place{lot.Slots[0].Relaxed, lot.Slots[0].Domain, -1}
+			alone[to] = append(alone[to], seats[i]...)
 			continue
 		}
 		for k, at := range seats[i] {
 			bundles[lot.Bundles[k]] = at
 			for _, sl := range lot.Slots {
-				to := first[sl.Relaxed] + sl.Domain
-				for range sl.Count - joined[join{to, lot.Bundles[k]}] { // the pods that were alone before others joined
+				to := place{sl.Relaxed, sl.Domain, -1}
+				for range sl.Count - joined[place{sl.Relaxed, sl.Domain, lot.Bundles[k]}] { // the pods that were alone before others joined
 					alone[to] = append(alone[to], at)
 				}
 			}
@@ -195,18 +178,22 @@ func (s *state) bindings() []binding {
 	next := make([]int, len(s.p.Classes))
 	out := make([]binding, 0, s.p.pending())
 	for _, pk := range s.assigned.Picks {
-		rc := s.assigned.Classes[pk.Relaxed]
-		for range pk.Count {
+		rc, from := s.assigned.Classes[pk.Relaxed], place{pk.Relaxed, pk.Domain, -1}
+		free := alone[from]
+		for i := range pk.Count {
 			at := nowhere
-			if from := first[pk.Relaxed] + pk.Domain; pk.Bundle >= 0 {
+			if pk.Bundle >= 0 {
 				at = bundles[pk.Bundle]
-			} else if len(alone[from]) > 0 {
-				at, alone[from] = alone[from][0], alone[from][1:]
+			} else if i < len(free) {
+				at = free[i]
 			}
 			if at != nowhere {
 				out = append(out, binding{s.p.Classes[rc.Class].Pods[next[rc.Class]], at, rc.Class, rc.Level, false})
 				next[rc.Class]++
 			}
+		}
+		if pk.Bundle < 0 {
+			alone[from] = free[min(pk.Count, len(free)):]
 		}
 	}
 	return out

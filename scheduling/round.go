@@ -3,7 +3,6 @@ package scheduling
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/joinery-sdk/joinery/requirements"
@@ -60,13 +59,10 @@ func (p *Problem) Solve(ctx context.Context, packer Packer) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	final := at
-	if !o.sameLayout(at.last) {
-		if final = at.with(o); !final.covers(at) {
-			return newResult(at, rounds, stopped, true), nil
-		}
+	if final := at.with(o); final.covers(at) {
+		return newResult(final, rounds, stopped, false), nil
 	}
-	return newResult(final, rounds, stopped, false), nil
+	return newResult(at, rounds, stopped, true), nil
 }
 
 // packedRound is a round and its outcome, which another attempt may ask for again.
@@ -92,7 +88,7 @@ func (s *state) pack(ctx context.Context, packer Packer, final bool) (Outcome, e
 			return o, fmt.Errorf("scheduling: round %d: bin %d: there is no offering %d of shape %d", s.number, b, x.Offering, x.Shape)
 		}
 	}
-	for sh := range o.shares() {
+	for _, sh := range o.shares() {
 		if sh.Item < 0 || sh.Item >= len(s.items) || sh.Count < 0 {
 			return o, fmt.Errorf("scheduling: round %d: %d of item %d, of %d items, has no meaning", s.number, sh.Count, sh.Item, len(s.items))
 		}
@@ -203,31 +199,13 @@ type OutcomeBin struct {
 	Shares []Share
 }
 
-// shares yields the shares of existing nodes, then those of bins.
-func (o *Outcome) shares() iter.Seq[Share] {
-	return func(yield func(Share) bool) {
-		for _, list := range o.Existing {
-			for _, sh := range list {
-				if !yield(sh) {
-					return
-				}
-			}
-		}
-		for b := range o.Bins {
-			for _, sh := range o.Bins[b].Shares {
-				if !yield(sh) {
-					return
-				}
-			}
-		}
+// shares are those of existing nodes, then those of bins.
+func (o *Outcome) shares() []Share {
+	out := slices.Concat(o.Existing...)
+	for b := range o.Bins {
+		out = append(out, o.Bins[b].Shares...)
 	}
-}
-
-// sameLayout reports whether both have the same shares in the same bins, in the same order.
-func (o *Outcome) sameLayout(other Outcome) bool {
-	return slices.EqualFunc(o.Existing, other.Existing, slices.Equal) && slices.EqualFunc(o.Bins, other.Bins, func(a, b OutcomeBin) bool {
-		return a.Shape == b.Shape && a.Offering == b.Offering && slices.Equal(a.Shares, b.Shares)
-	})
+	return out
 }
 
 // maxRounds bounds the rounds of one attempt; one or two are usual. On random scenarios of 5 to 1,500 pods attempts without the bound
@@ -242,7 +220,6 @@ func (p *Problem) state(assigned *topology.Assignment, at search) *state {
 	s := &state{p: p, assigned: assigned, items: make([]Item, len(assigned.Lots)), search: at}
 	urgencies := make([]urgency, len(assigned.Lots))
 	var name []byte
-	pods := make([]ItemPods, 0, len(assigned.Lots)) // of most items there is one
 	for i := range assigned.Lots {
 		lot := &assigned.Lots[i]
 		it := Item{Count: lot.Count, Requests: lot.Requests, Requires: lot.Required, Tags: lot.Tags, Limits: lot.Limits}
@@ -253,7 +230,7 @@ func (p *Problem) state(assigned *topology.Assignment, at search) *state {
 			}
 			name = s.appendName(name, slot)
 			class := assigned.Classes[slot.Relaxed].Class
-			pods = append(pods, ItemPods{class, slot.Count})
+			it.Pods = append(it.Pods, ItemPods{class, slot.Count})
 			if u := s.urgency(class); k == 0 || u.compare(urgencies[i]) < 0 {
 				urgencies[i] = u
 			}
@@ -268,7 +245,7 @@ func (p *Problem) state(assigned *topology.Assignment, at search) *state {
 			urgencies[i].tied = 1
 			name = append(append(name, " on "...), p.Existing[lot.Node].Node.Name...)
 		}
-		it.Name, it.Pods = string(name), slices.Clip(pods[len(pods)-len(lot.Slots):])
+		it.Name = string(name)
 		s.items[i] = it
 	}
 	prioritize(s.items, urgencies)
@@ -323,7 +300,7 @@ func (s *state) missing(o Outcome) []int {
 	for i := range s.items {
 		missing[i] = s.items[i].Count
 	}
-	for sh := range o.shares() {
+	for _, sh := range o.shares() {
 		missing[sh.Item] -= sh.Count
 	}
 	return missing
@@ -332,9 +309,8 @@ func (s *state) missing(o Outcome) []int {
 // shortfall is how many pods of each relaxed class and domain the outcome does not place. Of a bundle that is not placed a quarter
 // counts, so that the next round tries a smaller one.
 func (s *state) shortfall(o Outcome) func(relaxed, domain int) int {
-	missing := s.missing(o)
 	short := map[[2]int]int{}
-	for i, n := range missing {
+	for i, n := range s.missing(o) {
 		if n <= 0 {
 			continue
 		}

@@ -57,10 +57,7 @@ func (s *state) conclude() *state {
 	}
 	unplaced := s.unplaced()
 	spent := next.all * s.p.pending()
-	most := s.p.options.Attempts
-	if most <= 0 {
-		most = defaultAttempts
-	}
+	most := cmp.Or(max(0, s.p.options.Attempts), defaultAttempts)
 	if len(unplaced) == 0 || next.attempt >= most || next.attempt > 1 && spent >= searchedPods && s.p.options.Attempts == 0 {
 		return next.best.loosen()
 	}

@@ -2,7 +2,6 @@ package scheduling
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -10,6 +9,8 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apitypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
@@ -33,10 +34,7 @@ func (p *Problem) compilePools() {
 		if pool.IsStatic() || pool.Metadata.DeletionTimestamp != nil {
 			continue
 		}
-		set, err := p.aliases.Set(pool.NodeRequirements())
-		if err != nil {
-			set = requirements.Impossible()
-		}
+		set, _ := p.aliases.Set(pool.NodeRequirements()) // with an error it is impossible
 		for _, u := range pool.unknownKeys() {
 			p.Notes = append(p.Notes, fmt.Sprintf("pool %s: %s", pool.Name, u.text))
 		}
@@ -82,7 +80,7 @@ func (p *Pool) unknownKeys() []unknownKey {
 			continue
 		}
 		if known == nil {
-			known = p.knownKeys()
+			known = slices.Collect(p.knownKeys().All())
 		}
 		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q, so it rules none out", key)}
 		near, ok := requirements.Nearest(key, known)
@@ -105,22 +103,15 @@ func (p *Pool) knows(key string) bool {
 }
 
 // knownKeys are the label keys of a pool's types and offerings, and the well-known ones.
-func (p *Pool) knownKeys() []string {
-	keys := map[string]bool{}
-	for k := range instancetypes.WellKnown().All() {
-		keys[k] = true
-	}
+func (p *Pool) knownKeys() requirements.Keys {
+	keys := instancetypes.WellKnown()
 	for i := range p.Types {
-		for r := range p.Types[i].Requirements.All() {
-			keys[r.Key()] = true
-		}
+		keys = keys.Union(p.Types[i].Requirements.Keys())
 		for _, o := range p.Types[i].Offerings {
-			for r := range o.Requirements.All() {
-				keys[r.Key()] = true
-			}
+			keys = keys.Union(o.Requirements.Keys())
 		}
 	}
-	return slices.Sorted(maps.Keys(keys))
+	return keys
 }
 
 // take counts an existing node, or a claim, against the limits.
@@ -135,26 +126,23 @@ func (r *PoolState) take(capacity corev1.ResourceList) {
 	}
 }
 
-// typeTable is what shapes need of one slice of types, computed once for all pools that share the slice.
-type typeTable struct {
-	allocatable [][]int64 // by type, by Problem.Resources
-	labels      []requirements.Set
-	offerings   [][]requirements.Set
+// typeRow is what shapes need of a type, computed once for all pools that share its slice of types.
+type typeRow struct {
+	allocatable []int64            // by Problem.Resources
+	labels      requirements.Set   // those that some pod asks about
+	offerings   []requirements.Set // those of the offerings
 }
 
-func (p *Problem) tabulate(types []instancetypes.InstanceType, keys requirements.Keys) *typeTable {
-	t := &typeTable{
-		allocatable: make([][]int64, len(types)), labels: make([]requirements.Set, len(types)), offerings: make([][]requirements.Set, len(types)),
-	}
-	inParts(len(types), parts(len(types)), func(_, i int) {
-		t.allocatable[i] = p.allocatable(&types[i])
-		t.labels[i] = types[i].Requirements.Restrict(keys)
-		t.offerings[i] = make([]requirements.Set, len(types[i].Offerings))
+func (p *Problem) tabulate(types []instancetypes.InstanceType, keys requirements.Keys) []typeRow {
+	table := make([]typeRow, len(types))
+	inParallel(len(types), func(i int) {
+		offerings := make([]requirements.Set, len(types[i].Offerings))
 		for j, o := range types[i].Offerings {
-			t.offerings[i][j] = o.Requirements.Restrict(keys)
+			offerings[j] = o.Requirements.Restrict(keys)
 		}
+		table[i] = typeRow{p.allocatable(&types[i]), types[i].Requirements.Restrict(keys), offerings}
 	})
-	return t
+	return table
 }
 
 // allocatable is what nodes of a type have for pods and daemons, by Problem.Resources.
@@ -173,19 +161,15 @@ func (p *Problem) allocatable(typ *instancetypes.InstanceType) []int64 {
 	return out
 }
 
-// parts is how many goroutines share n units of work.
-func parts(n int) int {
-	const alone = 100 // units that cost less than starting a goroutine
-	return min(runtime.GOMAXPROCS(0), 1+n/alone)
-}
-
-// inParts calls f for every i below n from count goroutines, each of which has one part of the numbers.
-func inParts(n, count int, f func(part, i int)) {
+// inParallel calls f for every i below n, from several goroutines if n is large.
+func inParallel(n int, f func(i int)) {
+	const alone = 100 // calls that cost less than starting a goroutine
+	count := min(runtime.GOMAXPROCS(0), 1+n/alone)
 	var all sync.WaitGroup
 	for part := range count {
 		all.Go(func() {
 			for i := part * n / count; i < (part+1)*n/count; i++ {
-				f(part, i)
+				f(i)
 			}
 		})
 	}
@@ -199,24 +183,23 @@ func attachable(name corev1.ResourceName) bool {
 }
 
 func (p *Problem) compileShapes(keys requirements.Keys) {
-	tables := map[*instancetypes.InstanceType]*typeTable{}
+	tables := map[*instancetypes.InstanceType][]typeRow{}
 	for k := range p.Pools {
 		pool := &p.Pools[k]
 		if len(pool.Types) == 0 {
 			p.Notes = append(p.Notes, fmt.Sprintf("pool %s has no instance types and can buy nothing; give it those that its cloud offers", pool.Name))
 			continue
 		}
-		if pool.Set.IsImpossible() {
-			continue
-		}
 		table := tables[&pool.Types[0]]
-		if table == nil || len(table.labels) != len(pool.Types) {
+		if len(table) != len(pool.Types) {
 			table = p.tabulate(pool.Types, keys)
 			p.notePrices(pool.Types)
 			tables[&pool.Types[0]] = table
 		}
 		pool.table = table
-		p.shapesOf(k, keys)
+		if !pool.Set.IsImpossible() {
+			p.shapesOf(k, keys)
+		}
 	}
 }
 
@@ -236,17 +219,16 @@ func (p *Problem) notePrices(types []instancetypes.InstanceType) {
 
 func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 	pool := &p.Pools[k]
-	table := pool.table
 	tainted := requirements.MustOf(requirements.In(taints.Key, taints.Value(pool.taintSet)))
 	poolLabels, _ := pool.Set.Restrict(keys).Intersect(tainted) // a key that no pool can constrain
-	lists := make([][]Shape, parts(len(pool.Types)))
+	lists := make([][]Shape, len(pool.Types))                   // of a type one for each set of daemons
 	kinds := p.newNodeKinds(pool)
-	inParts(len(pool.Types), len(lists), func(part, i int) {
-		typ := &pool.Types[i]
+	inParallel(len(lists), func(i int) {
+		typ, row := &pool.Types[i], &pool.table[i]
 		if !typ.Requirements.Overlaps(pool.Set) {
 			return
 		}
-		labels, err := table.labels[i].Intersect(poolLabels)
+		labels, err := row.labels.Intersect(poolLabels)
 		if err != nil {
 			return
 		}
@@ -254,21 +236,23 @@ func (p *Problem) shapesOf(k int, keys requirements.Keys) {
 		for _, name := range pool.Limited {
 			usage = append(usage, resources.Capacity(name, typ.Capacity[name]))
 		}
-		own := lists[part]
-		first := len(own) // shapes of this type, one for each set of daemons
 		for j := range typ.Offerings {
 			o := &typ.Offerings[j]
 			if !o.Available || !priced(o.Price) || !o.Requirements.Overlaps(pool.Set) {
 				continue
 			}
-			var at *Shape
-			kind := kinds.of(labels, table.offerings[i][j])
-			own, at = p.shapeFor(own, first, Shape{Pool: k, Type: i, Usage: usage, Labels: labels}, table.allocatable[i], kind.daemons)
-			at.Offerings = append(at.Offerings, ShapeOffering{
-				Index: j, Labels: with(table.offerings[i][j], kind.sides), Price: o.Price, Count: o.ReservationCount, Reservation: reservation(o),
+			kind := kinds.of(labels, row.offerings[j])
+			at := slices.IndexFunc(lists[i], func(s Shape) bool { return slices.Equal(s.daemons, kind.daemons) })
+			if at < 0 {
+				at = len(lists[i])
+				s := Shape{Pool: k, Type: i, Free: slices.Clone(row.allocatable), Usage: usage, Labels: labels, daemons: kind.daemons}
+				p.chargeDaemons(&s)
+				lists[i] = append(lists[i], s)
+			}
+			lists[i][at].Offerings = append(lists[i][at].Offerings, ShapeOffering{
+				Index: j, Labels: with(row.offerings[j], kind.sides), Price: o.Price, Count: o.ReservationCount, Reservation: reservation(o),
 			})
 		}
-		lists[part] = own
 	})
 	for _, list := range lists {
 		p.Shapes = append(p.Shapes, list...)
@@ -361,26 +345,15 @@ func reservation(o *instancetypes.Offering) string {
 	return ""
 }
 
-// shapeFor finds the shape of the type with this set of daemons, or adds it to the list.
-func (p *Problem) shapeFor(list []Shape, first int, proto Shape, allocatable []int64, daemons []int) ([]Shape, *Shape) {
-	for s := first; s < len(list); s++ {
-		if slices.Equal(list[s].daemons, daemons) {
-			return list, &list[s]
-		}
+// chargeDaemons takes what the daemons of the shape take.
+func (p *Problem) chargeDaemons(s *Shape) {
+	for _, i := range s.daemons {
+		subtract(s.Free, p.daemons[i].vector)
+		ports, portLimits := topology.PortTags(p.daemons[i].ports)
+		tags, limits := p.topology.Daemon(i)
+		s.Tags = slices.Concat(s.Tags, ports, tags)
+		s.Limits = slices.Concat(s.Limits, portLimits, limits)
 	}
-	proto.daemons = daemons
-	proto.Free = slices.Clone(allocatable)
-	for _, i := range daemons {
-		subtract(proto.Free, p.daemons[i].vector)
-		tags, limits := topology.PortTags(p.daemons[i].ports)
-		proto.Tags = append(proto.Tags, tags...)
-		proto.Limits = append(proto.Limits, limits...)
-		tags, limits = p.topology.Daemon(i)
-		proto.Tags = append(proto.Tags, tags...)
-		proto.Limits = append(proto.Limits, limits...)
-	}
-	list = append(list, proto)
-	return list, &list[len(list)-1]
 }
 
 // InstanceType is the instance type of the shape.
@@ -415,7 +388,7 @@ func (p *Problem) Daemons(shape int) (names []string, total corev1.ResourceList)
 
 // daemon is a DaemonSet and the pod that it runs.
 type daemon struct {
-	uid      string
+	uid      apitypes.UID
 	pod      *corev1.Pod // named after it
 	requests corev1.ResourceList
 	vector   []int64 // the same by Problem.Resources
@@ -423,7 +396,7 @@ type daemon struct {
 	ports    []hostport.Port
 }
 
-func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
+func (p *Problem) compileDaemons() error {
 	for _, ds := range p.snapshot.DaemonSets {
 		if ds.DeletionTimestamp != nil {
 			continue
@@ -434,7 +407,7 @@ func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
 			return fmt.Errorf("scheduling: DaemonSet %s/%s: %w", ds.Namespace, ds.Name, err)
 		}
 		p.daemons = append(p.daemons, &daemon{
-			uid: string(ds.UID), pod: pod, requests: resources.OfPod(pod, false), required: aliases.Alternatives(asked.Required), ports: hostport.Of(pod),
+			uid: ds.UID, pod: pod, requests: resources.OfPod(pod, false), required: p.aliases.Alternatives(asked.Required), ports: hostport.Of(pod),
 		})
 	}
 	slices.SortStableFunc(p.daemons, func(a, b *daemon) int { return podclass.Compare(a.pod, b.pod) })
@@ -443,31 +416,20 @@ func (p *Problem) compileDaemons(aliases requirements.Aliases) error {
 
 // owns reports whether the running pod is one of the daemon's.
 func (d *daemon) owns(pod *corev1.Pod) bool {
-	if pod.Namespace != d.pod.Namespace {
-		return false
-	}
-	for _, o := range pod.OwnerReferences {
-		if o.Kind == "DaemonSet" && (d.uid != "" && string(o.UID) == d.uid || o.Name == d.pod.Name) {
-			return true
-		}
-	}
-	return false
+	return pod.Namespace == d.pod.Namespace && slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
+		return o.Kind == "DaemonSet" && (d.uid != "" && o.UID == d.uid || o.Name == d.pod.Name)
+	})
 }
 
 // vector is a resource list by Problem.Resources, rounded up.
 func (p *Problem) vector(list corev1.ResourceList) []int64 {
 	out := make([]int64, len(p.Resources))
-	p.count(list, out)
-	return out
-}
-
-// count writes vector into out, which is zero.
-func (p *Problem) count(list corev1.ResourceList, out []int64) {
 	for i, name := range p.Resources {
 		if q, ok := list[name]; ok {
 			out[i] = resources.Request(name, q)
 		}
 	}
+	return out
 }
 
 // subtract subtracts b from a, and saturates.

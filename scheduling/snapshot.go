@@ -109,18 +109,8 @@ type NodeClaim struct {
 
 // Node is the node as it will register: ready and empty, under the name that plans use for it. The result is the caller's.
 func (c *NodeClaim) Node() *corev1.Node {
-	n := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: cmp.Or(c.NodeName, c.Name), Labels: map[string]string{}},
-		Spec:       corev1.NodeSpec{ProviderID: c.ProviderID, Taints: slices.Clone(c.Taints)},
-		Status: corev1.NodeStatus{
-			Capacity: c.Capacity.DeepCopy(), Allocatable: c.Allocatable.DeepCopy(),
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-		},
-	}
-	maps.Copy(n.Labels, c.Labels)
-	if n.Labels[corev1.LabelHostname] == "" {
-		n.Labels[corev1.LabelHostname] = n.Name
-	}
+	n := readyNode(cmp.Or(c.NodeName, c.Name), c.Labels, slices.Clone(c.Taints), c.Capacity.DeepCopy(), c.Allocatable.DeepCopy())
+	n.Spec.ProviderID = c.ProviderID
 	return n
 }
 
@@ -160,32 +150,28 @@ func (e *InvalidError) Unwrap() error { return e.Err }
 // Validate reports everything in the snapshot that has no meaning, an [*InvalidError] each. [Compile] does so, too.
 func (s *Snapshot) Validate() error {
 	v := validation{}
-	pods := namesOf("pod", "pods", len(s.Pods))
-	each(&v, "Pods", s.Pods, func(i int, p *corev1.Pod) {
-		pods.check(&v, i, cmp.Or(p.Namespace, corev1.NamespaceDefault), p.Name)
-		v.podSpec(object{"pod", p}, "spec.", &p.Spec)
-	})
-	nodes := namesOf("node", "nodes", len(s.Nodes))
-	each(&v, "Nodes", s.Nodes, func(i int, n *corev1.Node) {
-		nodes.check(&v, i, "", n.Name)
+	listed(&v, "pod", "pods", "Pods", s.Pods, func(p *corev1.Pod) { v.podSpec(object{"pod", p}, "spec.", &p.Spec) })
+	listed(&v, "node", "nodes", "Nodes", s.Nodes, func(n *corev1.Node) {
 		v.amounts("node "+n.Name, n.Status.Allocatable)
 		v.amounts("node "+n.Name, n.Status.Capacity)
 		v.taints("node "+n.Name, n.Spec.Taints)
 	})
 	v.claims(s)
-	daemons := namesOf("DaemonSet", "daemonSets", len(s.DaemonSets))
-	each(&v, "DaemonSets", s.DaemonSets, func(i int, d *appsv1.DaemonSet) {
-		daemons.check(&v, i, d.Namespace, d.Name)
+	listed(&v, "DaemonSet", "daemonSets", "DaemonSets", s.DaemonSets, func(d *appsv1.DaemonSet) {
 		v.podSpec(object{"DaemonSet", d}, "spec.template.spec.", &d.Spec.Template.Spec)
 	})
-	each(&v, "Namespaces", s.Namespaces, func(int, *corev1.Namespace) {})
-	listed(&v, "PersistentVolume", "PersistentVolumes", s.PersistentVolumes)
-	listed(&v, "PersistentVolumeClaim", "PersistentVolumeClaims", s.PersistentVolumeClaims)
-	listed(&v, "StorageClass", "StorageClasses", s.StorageClasses)
-	listed(&v, "CSINode", "CSINodes", s.CSINodes)
-	listed(&v, "PriorityClass", "PriorityClasses", s.PriorityClasses)
-	listed(&v, "RuntimeClass", "RuntimeClasses", s.RuntimeClasses)
-	listed(&v, "LimitRange", "LimitRanges", s.LimitRanges)
+	for i, n := range s.Namespaces {
+		if n == nil {
+			v.add(fmt.Sprintf("Namespaces[%d]", i), "is nil; leave it out")
+		}
+	}
+	listed(&v, "PersistentVolume", "PersistentVolumes", "PersistentVolumes", s.PersistentVolumes, nil)
+	listed(&v, "PersistentVolumeClaim", "PersistentVolumeClaims", "PersistentVolumeClaims", s.PersistentVolumeClaims, nil)
+	listed(&v, "StorageClass", "StorageClasses", "StorageClasses", s.StorageClasses, nil)
+	listed(&v, "CSINode", "CSINodes", "CSINodes", s.CSINodes, nil)
+	listed(&v, "PriorityClass", "PriorityClasses", "PriorityClasses", s.PriorityClasses, nil)
+	listed(&v, "RuntimeClass", "RuntimeClasses", "RuntimeClasses", s.RuntimeClasses, nil)
+	listed(&v, "LimitRange", "LimitRanges", "LimitRanges", s.LimitRanges, nil)
 	pools := namesOf("pool", "pools", len(s.Pools))
 	checked := map[*instancetypes.InstanceType]bool{} // pools may share their types
 	for i := range s.Pools {
@@ -219,17 +205,6 @@ func (v *validation) add(what, format string, args ...any) {
 	v.errs = append(v.errs, &InvalidError{what, fmt.Errorf(format, args...)})
 }
 
-// each calls see for every object of a list, and reports those that are nil.
-func each[T any](v *validation, list string, all []*T, see func(i int, x *T)) {
-	for i, x := range all {
-		if x == nil {
-			v.add(fmt.Sprintf("%s[%d]", list, i), "is nil; leave it out")
-			continue
-		}
-		see(i, x)
-	}
-}
-
 // names finds objects without a name, and those that have the name of another.
 type names struct {
 	kind, list string
@@ -252,13 +227,28 @@ func (n *names) check(v *validation, i int, scope, name string) {
 	}
 }
 
-// listed reports objects of a list that are nil, without a name, or named like another.
-func listed[T any, P interface {
-	*T
+// listed reports objects of a list that are nil, without a name, or named like another, and calls more, if it is not nil, for those that
+// are not nil. field is the name of the list in [Snapshot].
+func listed[P interface {
+	comparable
 	metav1.Object
-}](v *validation, kind, list string, all []*T) {
+}](v *validation, kind, list, field string, all []P, more func(P)) {
 	names := namesOf(kind, list, len(all))
-	each(v, list, all, func(i int, x *T) { names.check(v, i, P(x).GetNamespace(), P(x).GetName()) })
+	var missing P
+	for i, x := range all {
+		if x == missing {
+			v.add(fmt.Sprintf("%s[%d]", field, i), "is nil; leave it out")
+			continue
+		}
+		scope := x.GetNamespace()
+		if kind == "pod" {
+			scope = cmp.Or(scope, corev1.NamespaceDefault)
+		}
+		names.check(v, i, scope, x.GetName())
+		if more != nil {
+			more(x)
+		}
+	}
 }
 
 // podSpec reports what an API server refuses and what planning could not read; at is the path of the spec. Selectors are checked where
@@ -345,15 +335,16 @@ func (v *validation) terms(what object, at, kind string, a *corev1.PodAffinity) 
 	if a == nil {
 		return
 	}
-	for i, t := range a.RequiredDuringSchedulingIgnoredDuringExecution {
-		if t.TopologyKey == "" {
-			v.add(what.String(), "%saffinity.%s.requiredDuringSchedulingIgnoredDuringExecution[%d].topologyKey is empty", at, kind, i)
+	check := func(key, field string, i int) {
+		if key == "" {
+			v.add(what.String(), "%saffinity.%s."+field+".topologyKey is empty", at, kind, i)
 		}
 	}
+	for i, t := range a.RequiredDuringSchedulingIgnoredDuringExecution {
+		check(t.TopologyKey, "requiredDuringSchedulingIgnoredDuringExecution[%d]", i)
+	}
 	for i, t := range a.PreferredDuringSchedulingIgnoredDuringExecution {
-		if t.PodAffinityTerm.TopologyKey == "" {
-			v.add(what.String(), "%saffinity.%s.preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm.topologyKey is empty", at, kind, i)
-		}
+		check(t.PodAffinityTerm.TopologyKey, "preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm", i)
 	}
 }
 

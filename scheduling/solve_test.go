@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
@@ -181,4 +183,18 @@ func TestLabelsOfNewNodes(t *testing.T) {
 			assert.Equal(t, c.want, n.Node().Labels[tenancy])
 		})
 	}
+}
+
+// A type of which the first shape does not suit the pod, and another does, is no reason to speak of labels.
+func TestReasonsOfTypesWithSeveralShapes(t *testing.T) {
+	inZoneB := func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "zone-b"} }
+	p := compile(t, scheduling.Snapshot{
+		Pods:  []*corev1.Pod{pod("web", inZoneB)},
+		Pools: []scheduling.Pool{pool("default", func(p *nodepool.NodePool) { p.Limits = corev1.ResourceList{"nodes": resource.MustParse("0")} })},
+		DaemonSets: []*appsv1.DaemonSet{daemonSet("zonal", "100m", func(d *appsv1.DaemonSet) {
+			d.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "zone-a"}
+		})},
+	})
+	reasons := solve(p, nothing).Unplaced()[0].Reasons()
+	assert.Equal(t, "the limit of 0 nodes is reached", reasons[0].Detail)
 }
