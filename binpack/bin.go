@@ -61,11 +61,8 @@ func newFiller(in *Instance) *filler {
 
 // emptyNode returns an existing node without new items.
 func (f *filler) emptyNode(n int) bin {
-	b, dims := f.blank(), f.in.dims
-	b.node, b.typ = int32(n), -1
-	copy(b.free, f.in.free[n*dims:(n+1)*dims])
-	b.tags = addTags(b.tags, &f.in.nodeTags[n], 1)
-	return b
+	in := f.in
+	return bin{node: int32(n), typ: -1, free: slices.Clone(in.free[n*in.dims : (n+1)*in.dims]), tags: addTags(nil, &in.nodeTags[n], 1)}
 }
 
 // admit returns how many copies of the item the bin takes, at most want, with the variant of its requirements and the resulting
@@ -124,7 +121,9 @@ func (f *filler) place(b *bin, item, k int, v *variant, mask uint64, open int32)
 	in := f.in
 	for r, s := range in.problem.Items[item].Size {
 		b.free[r] -= s * int64(k)
-		b.used[r] += s * int64(k)
+		if b.node < 0 {
+			b.used[r] += s * int64(k)
+		}
 	}
 	b.tags = addTags(b.tags, &in.itemTags[item], k)
 	f.expose(f.capacityPool(b), item, k)
@@ -180,35 +179,22 @@ func (in *Instance) joined(shares []Share) []Share {
 
 // openBin returns an empty bin of the type. The caller has checked the pool's budget.
 func (f *filler) openBin(t int32) bin {
-	b := f.blank()
-	b.node, b.typ, b.mask = -1, t, 1<<len(f.in.problem.Types[t].Offerings)-1
-	for r, c := range f.in.capacityOf(t) {
+	in := f.in
+	b := bin{}
+	if n := len(f.spare); n > 0 {
+		b, f.spare = f.spare[n-1], f.spare[:n-1]
+		clear(b.used)
+	} else {
+		b.used = make([]int64, 2*in.dims)
+		b.used, b.free = b.used[:in.dims:in.dims], b.used[in.dims:]
+	}
+	for r, c := range in.capacityOf(t) {
 		b.free[r] = max(c, 0)
 	}
-	b.tags = addTags(b.tags, &f.in.typeTags[t], 1)
-	return b
-}
-
-// blank returns a bin of nothing, in the memory of one that is not used any more.
-func (f *filler) blank() bin {
-	if n := len(f.spare); n > 0 {
-		b := f.spare[n-1]
-		f.spare = f.spare[:n-1]
-		clear(b.used)
-		return bin{used: b.used, free: b.free, variants: b.variants[:0], tags: b.tags[:0], shares: b.shares[:0]}
+	return bin{
+		node: -1, typ: t, mask: 1<<len(in.problem.Types[t].Offerings) - 1, used: b.used, free: b.free,
+		variants: b.variants[:0], tags: addTags(b.tags[:0], &in.typeTags[t], 1), shares: b.shares[:0],
 	}
-	both := make([]int64, 2*f.in.dims)
-	return bin{used: both[:f.in.dims:f.in.dims], free: both[f.in.dims:]}
-}
-
-// copyOf returns a bin with the same contents that shares no memory with it.
-func (f *filler) copyOf(b *bin) bin {
-	c, memory := *b, f.blank()
-	c.used, c.free = memory.used, memory.free
-	copy(c.used, b.used)
-	copy(c.free, b.free)
-	c.variants, c.tags, c.shares = append(memory.variants, b.variants...), append(memory.tags, b.tags...), append(memory.shares, b.shares...)
-	return c
 }
 
 // affordable returns the type's offerings that budgets still allow, as a mask.
@@ -399,8 +385,8 @@ func withTags(capacity []int64, tags []apart, t *tagProfile) []int64 {
 
 // tagsSuit reports whether the shares keep all limits, their own and the type's, on a bin of the type.
 func (in *Instance) tagsSuit(t int32, shares []Share) bool {
-	var most, room [16]tagState // enough for most bins, and on the stack
-	base, added := addTags(most[:0], &in.typeTags[t], 1), room[:0]
+	base := addTags(nil, &in.typeTags[t], 1)
+	var added []tagState
 	for _, s := range shares {
 		added = addTags(added, &in.itemTags[s.Item], s.Count)
 	}

@@ -153,7 +153,7 @@ func (s *repacker) round() bool {
 			}
 			s.listMissing()
 		}
-		s.spare = append(append(append(s.spare, s.removed...), s.grown...), s.emptied...)
+		s.spare = append(s.spare, s.removed...)
 		return more > 0 || after < before
 	}
 	for i := base; i < len(s.bins); i++ {
@@ -163,13 +163,11 @@ func (s *repacker) round() bool {
 	s.bins = s.bins[:base]
 	for i, at := range s.grownAt {
 		s.withdraw(&s.bins[at])
-		s.spare = append(s.spare, s.bins[at])
 		s.bins[at] = s.grown[i]
 		s.count(&s.bins[at], 1)
 	}
 	for _, b := range s.emptied {
 		s.withdraw(&s.nodes[b.node])
-		s.spare = append(s.spare, s.nodes[b.node])
 		s.nodes[b.node] = b
 		s.count(&b, 1)
 	}
@@ -326,7 +324,8 @@ func (s *repacker) addTo(at int) {
 		}
 		if !grown {
 			s.grown, s.grownAt, grown = append(s.grown, *b), append(s.grownAt, at), true
-			*b = s.copyOf(b)
+			b.used, b.free, b.variants = slices.Clone(b.used), slices.Clone(b.free), slices.Clone(b.variants)
+			b.tags, b.shares = slices.Clone(b.tags), slices.Clone(b.shares)
 		}
 		s.place(b, item, k, v, mask, open)
 	}
@@ -481,11 +480,11 @@ func (s *repacker) fill(b *bin) float64 {
 		s.knap.Fill(2, 8)
 	}
 	s.budget.Take(s.knap.Steps())
-	refused, profit := false, 0.0
-	for at, n := range s.knap.Best() {
+	found, refused, profit := s.knap.Found(), false, 0.0
+	for i, at := range found.Class {
 		before := s.want[s.items[at]]
-		profit += s.putItem(b, int(at), int(n))
-		refused = refused || before-s.want[s.items[at]] < int(n)
+		profit += s.putItem(b, int(at), int(found.Count[i]))
+		refused = refused || before-s.want[s.items[at]] < int(found.Count[i])
 	}
 	for at := 0; refused && at < len(s.items); at++ {
 		profit += s.putItem(b, at, s.want[s.items[at]])

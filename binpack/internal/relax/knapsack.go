@@ -2,7 +2,6 @@ package relax
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 )
 
@@ -389,22 +388,14 @@ func (s *Knapsack) Improve(rounds, limit int) float64 {
 	return s.bestProfit
 }
 
-// Best yields the classes of the best filling since Bound, in order, and how many of each.
-func (s *Knapsack) Best() iter.Seq2[int32, int32] {
-	return func(yield func(class, n int32) bool) {
-		for i, n := range s.best { // candidates are in the order of classes
-			if n > 0 && !yield(s.cand[i].class, int32(n)) {
-				return
-			}
-		}
-	}
-}
-
 // Found returns the best filling since Bound.
 func (s *Knapsack) Found() Pattern {
 	var p Pattern
-	for class, n := range s.Best() {
-		p.Class, p.Count = append(p.Class, class), append(p.Count, n)
+	for i, n := range s.best { // candidates are in the order of classes
+		if n > 0 {
+			p.Class = append(p.Class, s.cand[i].class)
+			p.Count = append(p.Count, int32(n))
+		}
 	}
 	return p
 }
