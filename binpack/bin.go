@@ -46,7 +46,7 @@ type filler struct {
 
 func newFiller(in *Instance) *filler {
 	p := &in.problem
-	f := &filler{in: in, left: slices.Clone(in.budgets.amounts), states: openStates{sets: []requirements.Set{{}}, next: map[narrowing]int32{}, follow: map[narrowing]uint64{}}}
+	f := &filler{in: in, left: slices.Clone(in.budgets.amounts), states: openStates{sets: []requirements.Set{{}}, masks: [][]uint64{nil}, next: map[narrowing]int32{}}}
 	f.want = make([]int, len(p.Items))
 	for i, it := range p.Items {
 		f.want[i] = it.Count
@@ -83,9 +83,9 @@ func (f *filler) admit(b *bin, item, want int) (int, *variant, uint64, int32) {
 			return 0, nil, 0, 0
 		}
 	}
-	p := &in.profiles[in.profile[item]]
-	for i := range p.variants {
-		v := &p.variants[i]
+	p := in.profileOf(item)
+	for i := range p {
+		v := &p[i]
 		if b.node >= 0 {
 			if v.nodes[b.node/64]&(1<<(b.node%64)) != 0 {
 				return k, v, 0, 0
@@ -314,7 +314,7 @@ func (in *Instance) tagProfile(tags []string, limits []Limit) tagProfile {
 func admittedByTags(state []tagState, t *tagProfile, want int) int {
 	for _, add := range t.adds {
 		count, limit := lookupTag(state, add.tag)
-		if own, ok := capOf(t, add.tag); ok {
+		if own, ok := amountOf(t.caps, add.tag); ok {
 			limit = min(limit, own)
 		}
 		if limit == noLimit {
@@ -330,8 +330,8 @@ func admittedByTags(state []tagState, t *tagProfile, want int) int {
 	return want
 }
 
-func capOf(t *tagProfile, tag int32) (int32, bool) {
-	for _, c := range t.caps {
+func amountOf(list []tagCount, tag int32) (n int32, ok bool) {
+	for _, c := range list {
 		if c.tag == tag {
 			return c.n, true
 		}
@@ -368,19 +368,6 @@ func addTags(state []tagState, t *tagProfile, k int) []tagState {
 		s.limit = min(s.limit, c.n)
 	}
 	return state
-}
-
-// withTags returns the capacity of a bin, by resource and then by tag.
-func withTags(capacity []int64, tags []apart, t *tagProfile) []int64 {
-	if len(tags) == 0 {
-		return capacity
-	}
-	out := make([]int64, 0, len(capacity)+len(tags))
-	out = append(out, capacity...)
-	for _, a := range tags {
-		out = append(out, a.capacity(t))
-	}
-	return out
 }
 
 // tagsSuit reports whether the shares keep all limits, their own and the type's, on a bin of the type.
@@ -481,7 +468,7 @@ func (f *filler) suits(t int32, b *bin, used []int64) uint64 {
 		}
 	}
 	if b.open != 0 {
-		mask &= f.states.followers(in, t, b.open)
+		mask &= f.states.masks[b.open][t]
 	}
 	if mask != 0 && t != b.typ && (len(in.typeTags[t].caps) > 0 || len(in.typeTags[t].adds) > 0 || len(in.typeTags[b.typ].adds) > 0) {
 		// Daemons' tags differ by type, so count all tags again.

@@ -201,7 +201,7 @@ func (in *Instance) netDemand(l Layout) []*big.Int {
 		for r, size := range in.problem.Items[i].Size {
 			asked[r].add(uint64(size), uint64(n))
 		}
-		for _, v := range in.profiles[in.profile[i]].variants {
+		for _, v := range in.profileOf(i) {
 			for w, nodes := range v.nodes {
 				open[w] |= nodes
 			}

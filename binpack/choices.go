@@ -3,7 +3,6 @@ package binpack
 import (
 	"cmp"
 	"encoding/binary"
-	"math"
 	"math/bits"
 	"slices"
 
@@ -197,9 +196,7 @@ func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
 		r.f.exposeAll(in.diverse.pool(b.Type, b.Offering), b.Shares, 1)
 	}
 	for n, shares := range l.Nodes {
-		if len(in.diverse.left) > 0 {
-			r.f.exposeAll(in.diverse.node[n], shares, 1)
-		}
+		r.f.exposeAll(in.diverse.ofNode(n), shares, 1)
 	}
 	var key []byte
 	for i, b := range l.Bins {
@@ -326,39 +323,26 @@ func (f *filler) refill(b Bin) bin {
 		labels, _ = in.chooseAlternatives(in.closed(labels), b.Shares)
 	}
 	for _, s := range b.Shares {
-		p := &in.profiles[in.profile[s.Item]]
-		for i := range p.variants {
-			v := &p.variants[i]
-			if v.masks[b.Type]&(1<<b.Offering) != 0 && (v.open == 0 || labels.Subset(in.open.sets[v.open])) {
-				out.hold(in, s, v, f.states.narrowOr(in, out.open, v.open))
-				break
+		p := in.profileOf(s.Item)
+		for i := range p {
+			v := &p[i]
+			if v.masks[b.Type]&(1<<b.Offering) == 0 || v.open != 0 && !labels.Subset(in.open.sets[v.open]) {
+				continue
 			}
+			for r, size := range in.problem.Items[s.Item].Size {
+				out.used[r] += size * int64(s.Count)
+			}
+			if v.open != 0 {
+				out.open = max(f.states.narrow(in, out.open, v.open), 0) // the labels agree
+			}
+			if !slices.Contains(out.variants, v) {
+				out.variants = append(out.variants, v)
+			}
+			out.shares = append(out.shares, s)
+			break
 		}
 	}
 	return out
-}
-
-// hold records a share without charging any budget.
-func (b *bin) hold(in *Instance, s Share, v *variant, open int32) {
-	for r, size := range in.problem.Items[s.Item].Size {
-		b.used[r] += size * int64(s.Count)
-	}
-	b.open = open
-	if !slices.Contains(b.variants, v) {
-		b.variants = append(b.variants, v)
-	}
-	b.shares = append(b.shares, s)
-}
-
-// narrowOr is narrow for states that are known to agree.
-func (o *openStates) narrowOr(in *Instance, state, ask int32) int32 {
-	if ask == 0 {
-		return state
-	}
-	if next := o.narrow(in, state, ask); next >= 0 {
-		return next
-	}
-	return state
 }
 
 // diversity is the compiled [Problem.Diversity], without those that no plan can break.
@@ -464,23 +448,10 @@ func (d *diversity) ofNode(node int) int32 {
 	return d.node[node]
 }
 
-// withSpread returns the capacity of a bin, followed by what its capacity pool may hold.
-func (r *relaxation) withSpread(in *Instance, capacity []int64, pool int32) []int64 {
-	out := slices.Clone(capacity)
-	for _, d := range r.spread {
-		left := int64(math.MaxInt32)
-		if pool >= 0 {
-			left = int64(in.diverse.left[d][pool])
-		}
-		out = append(out, left)
-	}
-	return out
-}
-
 // spreadMost returns the diversities with the highest demand, as many as may become resources.
-func (in *Instance) spreadMost(counts []int) []int {
+func (in *Instance) spreadMost(counts []int) []extra {
 	asked := make([]int64, len(in.diverse.left))
-	var out []int
+	var out []extra
 	for i, n := range counts {
 		if len(asked) > 0 && n > 0 {
 			for _, s := range in.diverse.counts[i] {
@@ -490,9 +461,9 @@ func (in *Instance) spreadMost(counts []int) []int {
 	}
 	for d := range asked {
 		if asked[d] > int64(slices.Min(in.diverse.left[d])) {
-			out = append(out, d)
+			out = append(out, extra{tag: -1, diversity: d})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(asked[b], asked[a]) })
+	slices.SortStableFunc(out, func(a, b extra) int { return cmp.Compare(asked[b.diversity], asked[a.diversity]) })
 	return out[:min(len(out), maxApart)]
 }

@@ -361,8 +361,8 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) {
 		nodes := r.types[c.BinType].nodes
 		if at := next[c.BinType]; at < len(nodes) {
 			next[c.BinType]++
-			for k, class := range c.Class {
-				p.take(&f.nodes[nodes[at]], &queues[class], int(c.Count[k]))
+			for _, a := range c.Pattern {
+				p.take(&f.nodes[nodes[at]], &queues[a.Class], int(a.Count))
 			}
 		}
 	}
@@ -382,8 +382,8 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) {
 		}
 		b := f.newBin(typ, mask)
 		f.charge(typ, int(b.charged), 1)
-		for k, class := range c.Class {
-			p.take(&b, &queues[class], int(c.Count[k]))
+		for _, a := range c.Pattern {
+			p.take(&b, &queues[a.Class], int(a.Count))
 		}
 		if len(b.shares) == 0 {
 			f.charge(typ, int(b.charged), -1)

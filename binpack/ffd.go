@@ -200,12 +200,7 @@ func (f *filler) open(item int, tr *tier, d *demand) bool {
 // eligible returns the type's offerings that suit the item under some variant and whose capacity pools may take one more copy,
 // as a mask.
 func (f *filler) eligible(item int, t int32) uint64 {
-	var mask uint64
-	p := &f.in.profiles[f.in.profile[item]]
-	for i := range p.variants {
-		mask |= p.variants[i].masks[t]
-	}
-	return f.exposable(t, mask, []Share{{item, 1}})
+	return f.exposable(t, f.in.profileOf(item).mask(t), []Share{{item, 1}})
 }
 
 // newBin returns an empty bin of the type with the cheapest offering of the mask. Unless that is counted, the others that are not may
@@ -266,7 +261,7 @@ func (d *demand) bins(in *Instance, t int32) float64 {
 	for r, c := range in.capacityOf(t) {
 		sum := 0.0
 		for p, v := range d.byProfile {
-			if in.profiles[p].reaches(t) {
+			if in.profiles[p].mask(t) != 0 {
 				sum += v[r]
 			}
 		}
@@ -275,15 +270,6 @@ func (d *demand) bins(in *Instance, t int32) float64 {
 		}
 	}
 	return most
-}
-
-func (p *profile) reaches(t int32) bool {
-	for i := range p.variants {
-		if p.variants[i].masks[t] != 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // finish right-sizes every bin and returns the layout, with bins in the order of their first items, the dearest first.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -46,9 +47,7 @@ type Instance struct {
 
 // profile is a compiled, distinct Requires. The alternatives that do not narrow open keys are merged into one variant, which is
 // tried first. Each other alternative is a variant of its own.
-type profile struct {
-	variants []variant
-}
+type profile []variant
 
 type variant struct {
 	masks []uint64 // by type: the offerings that satisfy the alternative
@@ -56,10 +55,26 @@ type variant struct {
 	open  int32    // index into openKeys.sets; 0 if open keys do not matter
 }
 
+// mask returns the offerings of the type that satisfy some variant.
+func (p profile) mask(t int32) uint64 {
+	mask := uint64(0)
+	for i := range p {
+		mask |= p[i].masks[t]
+	}
+	return mask
+}
+
+// goesTo reports whether the existing node satisfies some variant.
+func (p profile) goesTo(node int32) bool {
+	return slices.ContainsFunc(p, func(v variant) bool { return v.nodes[node/64]&(1<<(node%64)) != 0 })
+}
+
+// profileOf returns the profile of an item.
+func (in *Instance) profileOf(item int) profile { return in.profiles[in.profile[item]] }
+
 // tier holds the types of all pools of one weight, in the order of byPrice.
 type tier struct {
-	weight int
-	types  []int32
+	types []int32
 }
 
 // maxOfferings is how many offerings a compiled type can have: one bit each.
@@ -286,12 +301,7 @@ func (in *Instance) compileCapacity() {
 		in.minPrice[t] = math.MaxInt64
 		for _, o := range typ.Offerings {
 			in.minPrice[t] = min(in.minPrice[t], o.cost())
-			for a, b := in.grain, o.cost(); ; a, b = b, a%b { // the greatest common divisor, by Euclid
-				if b == 0 {
-					in.grain = a
-					break
-				}
-			}
+			in.grain = relax.Divisor(in.grain, o.cost())
 		}
 	}
 	slices.SortFunc(in.byPrice, func(a, b int32) int {
@@ -341,13 +351,8 @@ func (in *Instance) compileTiers() {
 	weights = slices.Compact(weights)
 	in.tiers = make([]tier, len(weights))
 	in.tierOfPool = make([]int32, len(p.Pools))
-	for i, w := range weights {
-		in.tiers[i].weight = w
-		for k, pool := range p.Pools {
-			if pool.Weight == w {
-				in.tierOfPool[k] = int32(i)
-			}
-		}
+	for k, pool := range p.Pools {
+		in.tierOfPool[k] = int32(slices.Index(weights, pool.Weight))
 	}
 	for _, t := range in.byPrice {
 		if len(p.Types[t].Offerings) > 0 {
@@ -463,14 +468,6 @@ func (b *budgets) of(t int32, offering int) []use {
 type openKeys struct {
 	keys requirements.Keys
 	sets []requirements.Set // sets[0] allows anything
-}
-
-func (o *openKeys) intern(s requirements.Set) int32 {
-	if i := slices.IndexFunc(o.sets, s.Equal); i >= 0 {
-		return int32(i)
-	}
-	o.sets = append(o.sets, s)
-	return int32(len(o.sets) - 1)
 }
 
 // fullBins returns how many bins of the largest capacity the items would fill.

@@ -136,6 +136,13 @@ func (l *labelAnswers) profile(key []byte, alts requirements.Alternatives) answe
 	return out
 }
 
+// masks returns the offerings that satisfy a set of keys that some profile mentions, by type.
+func (l *labelAnswers) masks(s requirements.Set) []uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.variant(s).masks
+}
+
 func (in *Instance) compileProfiles() {
 	p := &in.problem
 	seen := make(map[string]int32, 64)
@@ -149,9 +156,9 @@ func (in *Instance) compileProfiles() {
 			id = int32(len(in.profiles))
 			seen[string(key)] = id
 			a := in.labels.profile(key, p.Items[i].Requires)
-			own := profile{slices.Clone(a.variants)}
-			for k := range own.variants {
-				own.variants[k].open = in.open.intern(a.open[k])
+			own := slices.Clone(a.profile)
+			for k := range own {
+				own[k].open = intern(&in.open.sets, a.open[k])
 			}
 			in.profiles = append(in.profiles, own)
 			if a.keys.Len() > 0 {
@@ -200,7 +207,7 @@ func (l *labelAnswers) compile(alts requirements.Alternatives, open requirements
 			}
 		}
 	}
-	return answered{profile{append(merged, narrowing...)}, asked, open}
+	return answered{append(merged, narrowing...), asked, open}
 }
 
 func (l *labelAnswers) variant(s requirements.Set) variant {
@@ -233,17 +240,11 @@ func (l *labelAnswers) variant(s requirements.Set) variant {
 	return v
 }
 
-// suits reports whether some variant allows the offering.
-func (p *profile) suits(typ, offering int) bool {
-	return slices.ContainsFunc(p.variants, func(v variant) bool { return v.masks[typ]&(1<<offering) != 0 })
-}
-
 // openStates numbers the states of the open keys of bins, so repeated narrowing costs one map look-up.
 type openStates struct {
-	sets []requirements.Set  // sets[0] allows anything
-	next map[narrowing]int32 // the next state; -1 = impossible
-	// follow holds the offerings of a type, in place of ask, that can follow a state.
-	follow map[narrowing]uint64
+	sets  []requirements.Set  // sets[0] allows anything
+	masks [][]uint64          // by state and type: the offerings whose open labels can still take values that the state allows
+	next  map[narrowing]int32 // the next state; -1 = impossible
 }
 
 // narrowing is a state and an index into openKeys.sets that narrows it.
@@ -251,25 +252,27 @@ type narrowing struct{ state, ask int32 }
 
 func (o *openStates) narrow(in *Instance, state, ask int32) int32 {
 	key := narrowing{state, ask}
-	if next, ok := o.next[key]; ok {
+	next, ok := o.next[key]
+	if ok {
 		return next
 	}
-	next := int32(-1)
+	next = -1
 	if s, err := o.sets[state].Intersect(in.open.sets[ask]); err == nil {
-		next = -2
-		for i, known := range o.sets {
-			if known.Equal(s) {
-				next = int32(i)
-				break
-			}
-		}
-		if next == -2 {
-			next = int32(len(o.sets))
-			o.sets = append(o.sets, s)
+		if next = intern(&o.sets, s); len(o.masks) < len(o.sets) {
+			o.masks = append(o.masks, in.labels.masks(s))
 		}
 	}
 	o.next[key] = next
 	return next
+}
+
+// intern returns the position of the set, which it appends if it is new.
+func intern(sets *[]requirements.Set, s requirements.Set) int32 {
+	if i := slices.IndexFunc(*sets, s.Equal); i >= 0 {
+		return int32(i)
+	}
+	*sets = append(*sets, s)
+	return int32(len(*sets) - 1)
 }
 
 // narrow applies what a variant requires of the open keys to a bin's state, and drops the offerings that cannot follow. The
@@ -279,46 +282,7 @@ func (f *filler) narrow(t, state int32, v *variant, mask uint64) (int32, uint64)
 	if next < 0 {
 		return state, 0
 	}
-	if next == state {
-		return state, mask
-	}
-	return next, mask & f.states.followers(f.in, t, next)
-}
-
-// followers returns the offerings of the type whose open labels can still take values that the state allows.
-func (o *openStates) followers(in *Instance, t, state int32) uint64 {
-	key := narrowing{state, t}
-	mask, ok := o.follow[key]
-	if !ok {
-		typ := &in.problem.Types[t]
-		for j := range typ.Offerings {
-			if canFollow(typ, &typ.Offerings[j], o.sets[state]) {
-				mask |= 1 << j
-			}
-		}
-		o.follow[key] = mask
-	}
-	return mask
-}
-
-func canFollow(typ *Type, o *Offering, s requirements.Set) bool {
-	for r := range s.All() {
-		if o.Provides.Has(r.Key()) {
-			r = r.Intersect(o.Provides.Get(r.Key()))
-		}
-		if typ.Provides.Has(r.Key()) {
-			r = r.Intersect(typ.Provides.Get(r.Key()))
-		} else if !o.Provides.Has(r.Key()) {
-			if !r.AllowsAbsent() {
-				return false
-			}
-			continue
-		}
-		if r.IsImpossible() {
-			return false
-		}
-	}
-	return true
+	return next, mask & f.states.masks[next][t]
 }
 
 // Labels returns what is certain of the labels of a bin with these shares: those of the type and offering, narrowed by what the
@@ -332,7 +296,7 @@ func (in *Instance) Labels(b Bin) requirements.Set {
 	}
 	if in.open.keys.Len() == 0 { // no key can be narrowed
 		for _, s := range b.Shares {
-			if !in.profiles[in.profile[s.Item]].suits(b.Type, b.Offering) {
+			if in.profileOf(s.Item).mask(int32(b.Type))&(1<<b.Offering) == 0 {
 				return requirements.Impossible()
 			}
 		}

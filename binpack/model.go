@@ -16,11 +16,10 @@ import (
 // budgets of pools and MinValues. Leaving out rules never raises the optimum.
 type relaxation struct {
 	model   *relax.Model
-	apart   []apart // tags that are resources of the model, after those of the problem
-	spread  []int   // diversities that are further resources: a bin holds no more than its capacity pool
+	extra   []extra // resources of the model after those of the problem
 	proves  bool    // the relaxation is for a bound: an offer never excludes one of another capacity pool
-	class   []int32 // by item; -1 where no copy is to be placed
 	members [][]int // by class: its items
+	used    []bool  // by profile: whether some class has it
 	types   []binType
 	sparse  bool // some bin types or items are left out, so it proves nothing about the whole
 }
@@ -36,27 +35,26 @@ type binType struct {
 // ceiling. It is for a bound if proves is set, otherwise for a plan. With nodes, existing nodes are bin types of price 0. ok is
 // false if there are too many different nodes, or if it was stopped.
 func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, proves bool, stop *atomic.Bool) (r *relaxation, ok bool) {
-	r = &relaxation{model: &relax.Model{}, class: make([]int32, len(counts)), apart: in.apartTags(counts), spread: in.spreadMost(counts)}
-	r.model.Dims = in.dims + len(r.apart) + len(r.spread)
+	r = &relaxation{model: &relax.Model{}, extra: append(in.apartTags(counts), in.spreadMost(counts)...), used: make([]bool, len(in.profiles))}
+	r.model.Dims = in.dims + len(r.extra)
 	r.proves, r.sparse = proves, !proves && len(in.diverse.left) > 0
 	if !r.compileClasses(in, counts, stop) {
 		return r, false
 	}
-	used := r.usedProfiles(in)
 	var list []offer
 	for _, t := range in.byPrice { // nearly in the order that undominated sorts by
 		typ := &in.problem.Types[t]
 		if len(typ.Offerings) > 0 && in.minPrice[t] < ceiling && (tier < 0 || int(in.tierOfPool[typ.Pool]) == tier) {
-			list = r.appendOffers(in, list, t, used, ceiling)
+			list = r.appendOffers(in, list, t, ceiling)
 		}
 	}
 	r.model.Supply = slices.Clone(in.budgets.amounts[:in.budgets.reservations])
-	r.cut(in, list, used)
+	r.cut(in, list)
 	list = r.undominated(in, list)
 	if nodes {
 		var nodeOffers []offer
 		for digits := range nodeShapeDigits { // from exact to coarse
-			if nodeOffers, ok = r.existingNodes(in, used, []int{63, 4, 3, 2, 1}[digits], proves); ok {
+			if nodeOffers, ok = r.existingNodes(in, []int{63, 4, 3, 2, 1}[digits]); ok {
 				r.sparse = r.sparse || digits > 0 // capacities that are rounded down prove nothing
 				break
 			}
@@ -64,22 +62,22 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 		if !ok {
 			return r, false
 		}
-		r.cut(in, nodeOffers, used)
+		r.cut(in, nodeOffers)
 		list = append(list, nodeOffers...)
 	}
-	r.compileBinTypes(in, list, used)
+	r.compileBinTypes(in, list)
 	return r, true
 }
 
 // cut lowers each capacity to what items can fill of it.
-func (r *relaxation) cut(in *Instance, list []offer, used []int32) {
+func (r *relaxation) cut(in *Instance, list []offer) {
 	capacities, open := make([][]int64, len(list)), make([][]uint64, len(list))
 	for i := range list {
 		capacities[i], open[i] = list[i].capacity, list[i].suits
 	}
 	profile := make([]int, len(r.members))
 	for c, members := range r.members {
-		profile[c], _ = slices.BinarySearch(used, in.profile[members[0]])
+		profile[c] = int(in.profile[members[0]])
 	}
 	for i, capacity := range r.model.Tightened(capacities, profile, open) {
 		list[i].capacity = capacity
@@ -97,25 +95,19 @@ func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Boo
 			return false
 		}
 		n := counts[i]
-		r.class[i] = -1
 		if n <= 0 {
 			continue
 		}
+		r.used[in.profile[i]] = true
 		key = strconv.AppendInt(key[:0], int64(in.profile[i]), 36)
 		size := in.problem.Items[i].Size
 		for _, s := range size {
 			key = strconv.AppendInt(append(key, ' '), s, 36)
 		}
-		if len(r.apart)+len(r.spread) > 0 {
-			size = slices.Clone(size)
-			for _, a := range r.apart {
-				n := a.takes(&in.itemTags[i])
-				size = append(size, n)
-				key = strconv.AppendInt(append(key, '#'), n, 36)
-			}
-			for _, d := range r.spread {
-				size = append(size, in.diverse.count(d, i))
-			}
+		for k := range r.extra {
+			n := r.extra[k].takes(in, i)
+			size = append(slices.Clip(size), n)
+			key = strconv.AppendInt(append(key, '#'), n, 36)
 		}
 		if len(in.diverse.left) > 0 {
 			for _, s := range in.diverse.counts[i] {
@@ -131,7 +123,6 @@ func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Boo
 		}
 		c := &r.model.Classes[k]
 		c.Count += int64(n)
-		r.class[i] = k
 		r.members[k] = append(r.members[k], i)
 		most := admittedByTags(nil, &in.itemTags[i], math.MaxInt32)
 		if most < math.MaxInt32 { // items with equal tags share the limit of one bin
@@ -151,14 +142,24 @@ func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Boo
 	return true
 }
 
-// usedProfiles returns the profiles of the classes, sorted.
-func (r *relaxation) usedProfiles(in *Instance) []int32 {
-	var out []int32
-	for _, members := range r.members {
-		out = append(out, in.profile[members[0]])
+// suiting returns the used profiles that suit, as a bitset; any reports whether there are any.
+func (r *relaxation) suiting(in *Instance, suits func(p profile) bool) (set []uint64, any bool) {
+	set = make([]uint64, (len(in.profiles)+63)/64)
+	for k, p := range in.profiles {
+		if r.used[k] && suits(p) {
+			set[k/64] |= 1 << (k % 64)
+			any = true
+		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return set, any
+}
+
+// capacity returns the capacity of a bin with these tags and capacity pool, by resource and extra resource.
+func (r *relaxation) capacity(in *Instance, own []int64, tags *tagProfile, pool int32) []int64 {
+	for i := range r.extra {
+		own = append(slices.Clip(own), r.extra[i].capacity(in, tags, pool))
+	}
+	return own
 }
 
 // offer is a bin type before it has a number.
@@ -169,34 +170,24 @@ type offer struct {
 	supply   int32
 	takes    int64    // how much of the supply one bin takes
 	pool     int32    // 1 + capacity pool where there is diversity; 0 for none
-	suits    []uint64 // bitset over the used profiles
+	suits    []uint64 // bitset over the profiles
 }
 
-func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, used []int32, ceiling Price) []offer {
+func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, ceiling Price) []offer {
 	first := len(list)
 	typ := &in.problem.Types[t]
-	capacity := withTags(in.capacityOf(t), r.apart, &in.typeTags[t])
 	for j := range typ.Offerings {
 		if in.objective(t, j) >= ceiling {
 			continue
 		}
-		suits := make([]uint64, (len(used)+63)/64)
-		any := false
-		for k, p := range used {
-			for v := range in.profiles[p].variants {
-				if in.profiles[p].variants[v].masks[t]&(1<<j) != 0 {
-					suits[k/64] |= 1 << (k % 64)
-					any = true
-				}
-			}
-		}
+		suits, any := r.suiting(in, func(p profile) bool { return p.mask(t)&(1<<j) != 0 })
 		if !any {
 			continue
 		}
-		o := offer{binType: binType{t, 1 << j, nil}, capacity: capacity, price: in.objective(t, j), supply: -1, takes: 1, suits: suits}
-		if len(in.diverse.left) > 0 {
-			pool := in.diverse.offering[t][j]
-			o.capacity, o.pool = r.withSpread(in, capacity, pool), pool+1
+		pool := in.diverse.pool(int(t), j)
+		o := offer{
+			binType: binType{t, 1 << j, nil}, capacity: r.capacity(in, in.capacityOf(t), &in.typeTags[t], pool),
+			price: in.objective(t, j), supply: -1, takes: 1, pool: pool + 1, suits: suits,
 		}
 		if typ.Offerings[j].Counted {
 			u := in.budgets.of(t, j)[0]
@@ -298,26 +289,17 @@ func (in *Instance) dominates(a, b *offer) bool {
 
 // existingNodes returns the existing nodes as offers of price 0. Nodes whose free capacities agree in so many binary digits
 // share an offer, rounded up for a bound and down for a plan. It reports whether the number of offers is within the limit.
-func (r *relaxation) existingNodes(in *Instance, used []int32, digits int, up bool) ([]offer, bool) {
+func (r *relaxation) existingNodes(in *Instance, digits int) ([]offer, bool) {
 	var out []offer
 	most := min(max(nodeShapeWork/(len(r.model.Classes)+1), minNodeShapes), maxNodeShapes)
 	for n := range in.problem.Nodes {
-		suits := make([]uint64, (len(used)+63)/64)
-		any := false
-		for k, p := range used {
-			for v := range in.profiles[p].variants {
-				if in.profiles[p].variants[v].nodes[n/64]&(1<<(n%64)) != 0 {
-					suits[k/64] |= 1 << (k % 64)
-					any = true
-				}
-			}
-		}
+		suits, any := r.suiting(in, func(p profile) bool { return p.goesTo(int32(n)) })
 		if !any {
 			continue
 		}
-		free := r.withSpread(in, withTags(in.free[n*in.dims:(n+1)*in.dims], r.apart, &in.nodeTags[n]), in.diverse.ofNode(n))
+		free := slices.Clone(r.capacity(in, in.free[n*in.dims:(n+1)*in.dims], &in.nodeTags[n], in.diverse.ofNode(n)))
 		for k := range in.dims {
-			free[k] = rounded(free[k], digits, up)
+			free[k] = rounded(free[k], digits, r.proves)
 		}
 		alike := slices.IndexFunc(out, func(x offer) bool { return slices.Equal(x.capacity, free) && slices.Equal(x.suits, suits) })
 		if alike >= 0 {
@@ -354,29 +336,27 @@ func rounded(n int64, digits int, up bool) int64 {
 	}
 }
 
-func (r *relaxation) compileBinTypes(in *Instance, list []offer, used []int32) {
-	words := (len(list) + 63) / 64
-	suits := make([][]uint64, len(used)) // by profile
-	for k := range used {
-		suits[k] = make([]uint64, words)
+func (r *relaxation) compileBinTypes(in *Instance, list []offer) {
+	suits := make([][]uint64, len(in.profiles))
+	for k := range suits {
+		suits[k] = make([]uint64, (len(list)+63)/64)
 	}
 	for i, o := range list {
 		r.model.BinTypes = append(r.model.BinTypes, relax.BinType{Capacity: o.capacity, Price: float64(o.price), Supply: o.supply, Takes: o.takes, Pool: o.pool, Label: i})
 		r.types = append(r.types, o.binType)
-		for k := range used {
+		for k := range suits {
 			if o.suits[k/64]&(1<<(k%64)) != 0 {
 				suits[k][i/64] |= 1 << (i % 64)
 			}
 		}
 	}
 	for c, members := range r.members {
-		k, _ := slices.BinarySearch(used, in.profile[members[0]])
-		r.model.Classes[c].BinTypes = suits[k]
+		r.model.Classes[c].BinTypes = suits[in.profile[members[0]]]
+	}
+	if !r.proves {
+		return
 	}
 	for d := range in.diverse.left {
-		if !r.proves {
-			break
-		}
 		x := relax.Diversity{Counts: make([]int64, len(r.members)), Left: []int64{0}}
 		for c, members := range r.members {
 			x.Counts[c] = in.diverse.count(d, members[0])
@@ -397,19 +377,22 @@ func (r *relaxation) dearest() float64 {
 	return most
 }
 
-// apart is a tag that keeps items in different bins, so their number is a lower bound on the number of bins. A relaxation
-// treats it as a resource. Each item with a limit on its own tag takes what it adds, and a bin has the highest of these limits,
-// less what it holds when empty. This is valid, because all such items in a bin together keep the limit of each.
-type apart struct {
-	tag int32
-	max int64
+// extra is a rule that a relaxation treats as a resource.
+//
+// A tag may keep items in different bins, so their number is a lower bound on the number of bins. Each item with a limit on its
+// own tag takes what it adds, and a bin has the highest of these limits, less what it holds when empty. This is valid, because all
+// such items in a bin together keep the limit of each. A diversity is one, because a bin holds no more than its capacity pool.
+type extra struct {
+	tag       int32 // -1 for a diversity
+	max       int64
+	diversity int
 }
 
 // apartTags returns the tags that require the most bins for these counts of items, the most demanding first. It skips a tag
 // that only items of one size and profile have, because Class.Most covers that.
-func (in *Instance) apartTags(counts []int) []apart {
+func (in *Instance) apartTags(counts []int) []extra {
 	type claim struct {
-		apart
+		extra
 		adds  int64
 		item  int // one with the tag
 		mixed bool
@@ -421,7 +404,7 @@ func (in *Instance) apartTags(counts []int) []apart {
 			continue
 		}
 		for _, add := range in.itemTags[i].adds {
-			most, ok := capOf(&in.itemTags[i], add.tag)
+			most, ok := amountOf(in.itemTags[i].caps, add.tag)
 			if !ok || most <= 0 {
 				continue
 			}
@@ -429,7 +412,7 @@ func (in *Instance) apartTags(counts []int) []apart {
 			if !known {
 				k = len(claims)
 				at[add.tag] = k
-				claims = append(claims, claim{apart: apart{tag: add.tag}, item: i})
+				claims = append(claims, claim{extra: extra{tag: add.tag}, item: i})
 			}
 			c := &claims[k]
 			c.max = max(c.max, int64(most))
@@ -454,36 +437,38 @@ func (in *Instance) apartTags(counts []int) []apart {
 	slices.SortFunc(claims, func(a, b claim) int {
 		return cmp.Or(cmp.Compare(float64(b.adds)/float64(b.max), float64(a.adds)/float64(a.max)), cmp.Compare(names[a.tag], names[b.tag]))
 	})
-	var out []apart
+	var out []extra
 	for _, c := range claims[:min(len(claims), maxApart)] {
-		out = append(out, c.apart)
+		out = append(out, c.extra)
 	}
 	return out
 }
 
-// takes returns what one copy takes of the tag.
-func (a apart) takes(t *tagProfile) int64 {
-	if _, ok := capOf(t, a.tag); !ok {
+// takes returns what one copy of the item takes.
+func (e *extra) takes(in *Instance, item int) int64 {
+	if e.tag < 0 {
+		return in.diverse.count(e.diversity, item)
+	}
+	t := &in.itemTags[item]
+	if _, limited := amountOf(t.caps, e.tag); !limited {
 		return 0
 	}
-	for _, add := range t.adds {
-		if add.tag == a.tag {
-			return int64(add.n)
-		}
-	}
-	return 0
+	adds, _ := amountOf(t.adds, e.tag)
+	return int64(adds)
 }
 
-// capacity returns how much of the tag an empty bin with these tags has.
-func (a apart) capacity(t *tagProfile) int64 {
-	capacity := a.max
-	if most, ok := capOf(t, a.tag); ok {
-		capacity = min(capacity, int64(most))
+// capacity returns how much an empty bin with these tags and capacity pool has.
+func (e *extra) capacity(in *Instance, t *tagProfile, pool int32) int64 {
+	switch {
+	case e.tag < 0 && pool < 0:
+		return math.MaxInt32
+	case e.tag < 0:
+		return int64(in.diverse.left[e.diversity][pool])
 	}
-	for _, add := range t.adds {
-		if add.tag == a.tag {
-			capacity -= int64(add.n)
-		}
+	most := e.max
+	if limit, ok := amountOf(t.caps, e.tag); ok {
+		most = min(most, int64(limit))
 	}
-	return max(capacity, 0)
+	adds, _ := amountOf(t.adds, e.tag)
+	return max(most-int64(adds), 0)
 }

@@ -268,7 +268,7 @@ func (s *repacker) ruin() {
 
 // related reports whether some item of the first bin may go into the type of the second (related removal: P. Shaw, 1998).
 func (s *repacker) related(first, second *bin) bool {
-	return slices.ContainsFunc(first.shares, func(x Share) bool { return s.in.profiles[s.in.profile[x.Item]].reaches(second.typ) })
+	return slices.ContainsFunc(first.shares, func(x Share) bool { return s.in.profileOf(x.Item).mask(second.typ) != 0 })
 }
 
 // recreate packs the items into the emptied nodes, every second time into a few of the bins that are left, and into new bins,
@@ -441,7 +441,7 @@ func (s *repacker) others(item int) []binType {
 	if *list == nil {
 		*list = []binType{}
 		for _, t := range s.guides[s.tier].types {
-			if slices.ContainsFunc(s.in.profiles[p].variants, func(v variant) bool { return v.masks[t.typ]&t.mask != 0 }) {
+			if s.in.profiles[p].mask(t.typ)&t.mask != 0 {
 				*list = append(*list, t)
 			}
 		}
@@ -459,12 +459,8 @@ func (s *repacker) fill(b *bin) float64 {
 		if b.node < 0 && s.blinks && s.draw.Below(blinks) == 0 { // what goes to a node costs nothing
 			return false
 		}
-		return slices.ContainsFunc(s.in.profiles[s.in.profile[s.items[k]]].variants, func(v variant) bool {
-			if b.node >= 0 {
-				return v.nodes[b.node/64]&(1<<(b.node%64)) != 0
-			}
-			return v.masks[b.typ]&b.mask != 0
-		})
+		p := s.in.profileOf(s.items[k])
+		return b.node >= 0 && p.goesTo(b.node) || b.node < 0 && p.mask(b.typ)&b.mask != 0
 	}
 	if !s.knap.Load(b.free, s.classes, may, s.profits) {
 		return 0
@@ -480,11 +476,11 @@ func (s *repacker) fill(b *bin) float64 {
 		s.knap.Fill(2, 8)
 	}
 	s.budget.Take(s.knap.Steps())
-	found, refused, profit := s.knap.Found(), false, 0.0
-	for i, at := range found.Class {
-		before := s.want[s.items[at]]
-		profit += s.putItem(b, int(at), int(found.Count[i]))
-		refused = refused || before-s.want[s.items[at]] < int(found.Count[i])
+	refused, profit := false, 0.0
+	for _, a := range s.knap.Found() {
+		before := s.want[s.items[a.Class]]
+		profit += s.putItem(b, int(a.Class), int(a.Count))
+		refused = refused || before-s.want[s.items[a.Class]] < int(a.Count)
 	}
 	for at := 0; refused && at < len(s.items); at++ {
 		profit += s.putItem(b, at, s.want[s.items[at]])

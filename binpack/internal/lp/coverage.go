@@ -9,21 +9,23 @@ import (
 // resource if capacity can be bought in fractions, and the simplex steps. It is [Flows] with one place. Demand that is not
 // positive is ignored. The result is nearly exact: callers round it to a certificate.
 func Coverage(rows [][]float64, prices, demand []float64) (best []float64, steps int) {
-	sold := make([]float64, len(demand))
-	var dims []int
+	sold, any := make([]float64, len(demand)), false
 	for r, d := range demand {
 		if d > 0 && slices.ContainsFunc(rows, func(row []float64) bool { return row[r] > 0 }) {
-			sold[r], dims = d, append(dims, r)
+			sold[r], any = d, true
 		}
 	}
-	if len(dims) == 0 {
+	if !any {
 		return sold, 0
 	}
 	f := Flows{Demand: [][]float64{sold}, Into: [][]int{{0}}, Capacity: [][][]float64{rows}, Prices: [][]float64{prices}}
 	duals, steps := f.Duals()
 	best = duals[0]
 	// If magnitudes differ by more than float64 can hold, a single resource may prove more than the simplex found.
-	for _, r := range dims {
+	for r, d := range sold {
+		if d == 0 {
+			continue
+		}
 		alone := make([]float64, len(demand))
 		alone[r] = math.Inf(1)
 		for i, row := range rows {
@@ -38,19 +40,17 @@ func Coverage(rows [][]float64, prices, demand []float64) (best []float64, steps
 	return best, steps
 }
 
-// shrunk scales the duals down such that no row has a dual value above its price.
-func shrunk(rows [][]float64, prices, y []float64) []float64 {
+// shrink scales the duals down such that no row has a dual value above its price.
+func shrink(rows [][]float64, prices, y []float64) {
 	factor := 1.0
 	for i, row := range rows {
 		if dualValue := dot(row, y); dualValue > prices[i] {
 			factor = min(factor, prices[i]/dualValue)
 		}
 	}
-	out := slices.Clone(y)
-	for r := range out {
-		out[r] *= factor
+	for r := range y {
+		y[r] *= factor
 	}
-	return out
 }
 
 func dot(a, b []float64) float64 {

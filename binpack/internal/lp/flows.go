@@ -21,14 +21,9 @@ type Flows struct {
 // its price, and the total dual value of all demand, each group's at its cheapest place, is maximal. Groups that no place can
 // hold are ignored. The result is nearly exact, like that of [Coverage].
 func (f *Flows) Duals() (duals [][]float64, steps int) {
-	places := len(f.Capacity)
-	dims := 0
-	for _, d := range f.Demand {
-		dims = len(d)
-	}
-	duals = make([][]float64, places)
-	for s := range duals {
-		duals[s] = make([]float64, dims)
+	places, dims := len(f.Capacity), 0
+	if len(f.Demand) > 0 {
+		dims = len(f.Demand[0])
 	}
 	scale := make([]float64, dims)
 	for _, capacities := range f.Capacity {
@@ -40,6 +35,8 @@ func (f *Flows) Duals() (duals [][]float64, steps int) {
 	}
 	// least is the price of a unit of each dimension alone, by place; infinite if there is none.
 	least := make([][]float64, places)
+	row := func(s, r int) int { return s*dims + r }
+	rhs, bigM := make([]float64, places*dims), slices.Repeat([]float64{1}, places*dims)
 	for s, capacities := range f.Capacity {
 		least[s] = slices.Repeat([]float64{math.Inf(1)}, dims)
 		for i, capacity := range capacities {
@@ -49,21 +46,13 @@ func (f *Flows) Duals() (duals [][]float64, steps int) {
 				}
 			}
 		}
-	}
-	row := func(s, r int) int { return s*dims + r }
-	rhs, bigM := make([]float64, places*dims), make([]float64, places*dims)
-	for s := range places {
-		for r := range dims {
-			if bigM[row(s, r)] = 1; !math.IsInf(least[s][r], 1) {
-				bigM[row(s, r)] = 2*least[s][r] + 1
+		for r, price := range least[s] {
+			if !math.IsInf(price, 1) {
+				bigM[row(s, r)] = 2*price + 1
 			}
 		}
 	}
-	type flow struct {
-		price   float64
-		entries []Entry
-	}
-	var all []flow
+	var flows [][]Entry // by group and place
 	most := 0.0
 	for g, demand := range f.Demand {
 		units := 0.0 // the group's demand, at most 1 of each dimension per unit
@@ -90,7 +79,7 @@ func (f *Flows) Duals() (duals [][]float64, steps int) {
 				}
 			}
 			if fits {
-				all = append(all, flow{0, entries})
+				flows = append(flows, entries)
 				dearest, open = max(dearest, cost), true
 			}
 		}
@@ -103,16 +92,14 @@ func (f *Flows) Duals() (duals [][]float64, steps int) {
 		rhs[k] /= max(most, 1e-300)
 	}
 	p := New(rhs, make([]bool, len(rhs)), bigM)
-	for _, f := range all {
-		p.Add(f.price, f.entries)
+	for _, entries := range flows {
+		p.Add(0, entries)
 	}
 	for s, capacities := range f.Capacity {
 		for i, capacity := range capacities {
 			largest := 0.0
 			for r, c := range capacity {
-				if c > 0 {
-					largest = max(largest, c/scale[r])
-				}
+				largest = max(largest, c/max(scale[r], 1e-300))
 			}
 			var entries []Entry
 			for r, c := range capacity {
@@ -126,13 +113,15 @@ func (f *Flows) Duals() (duals [][]float64, steps int) {
 		}
 	}
 	p.Solve(200 + 20*len(rhs))
+	duals = make([][]float64, places)
 	for s := range places {
-		for r := range dims {
-			if scale[r] > 0 && !math.IsInf(least[s][r], 1) {
+		duals[s] = make([]float64, dims)
+		for r, price := range least[s] {
+			if !math.IsInf(price, 1) {
 				duals[s][r] = max(0, p.Duals()[row(s, r)]) / scale[r]
 			}
 		}
-		duals[s] = shrunk(f.Capacity[s], f.Prices[s], duals[s])
+		shrink(f.Capacity[s], f.Prices[s], duals[s])
 	}
 	return duals, p.Steps()
 }

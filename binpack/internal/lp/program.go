@@ -14,15 +14,15 @@ type Entry struct {
 // Program minimises price.x with cover rows sum >= demand and supply rows sum <= supply, x >= 0. It is not safe for concurrent
 // use.
 type Program struct {
-	m      int
-	supply []bool
-	rhs    []float64
+	m   int
+	rhs []float64
 	// bigM is the cost of leaving one unit of a row uncovered.
-	bigM   []float64
+	bigM []float64
+	// cols has the logical columns, two for each row, and then those of Add.
 	cols   [][]Entry
 	prices []float64
 
-	basis   []int32 // by row: a column, or ^row for slack and artificial, or ^(m+row) for surplus
+	basis   []int32 // by row: a column
 	where   []int32 // by column: its row in the basis, or -1
 	inverse []float64
 	x       []float64
@@ -38,15 +38,24 @@ type Program struct {
 // a supply row.
 func New(rhs []float64, supply []bool, bigM []float64) *Program {
 	m := len(rhs)
-	p := &Program{m: m, supply: supply, rhs: slices.Clone(rhs), bigM: bigM}
-	p.inverse = make([]float64, m*m)
-	p.x = make([]float64, m)
-	p.y = make([]float64, m)
-	p.dir = make([]float64, m)
-	p.basis = make([]int32, m)
-	p.least = tiny
-	for _, c := range bigM {
-		p.least = max(p.least, c*1e-6)
+	p := &Program{
+		m: m, rhs: slices.Clone(rhs), bigM: bigM, least: tiny, basis: make([]int32, m), inverse: make([]float64, m*m),
+		x: make([]float64, m), y: make([]float64, m), dir: make([]float64, m),
+	}
+	for row := m - 1; row >= 0; row-- {
+		surplus := -1.0
+		if supply[row] { // it has none
+			surplus = 0
+		}
+		p.Add(0, []Entry{{int32(row), surplus}})
+	}
+	for row := m - 1; row >= 0; row-- { // slacks and artificial columns
+		price := bigM[row]
+		if supply[row] {
+			price = 0
+		}
+		p.Add(price, []Entry{{int32(row), 1}})
+		p.least = max(p.least, bigM[row]*1e-6)
 	}
 	p.restart()
 	return p
@@ -54,12 +63,13 @@ func New(rhs []float64, supply []bool, bigM []float64) *Program {
 
 func (p *Program) restart() {
 	clear(p.inverse)
-	for i := range p.m {
-		p.basis[i] = ^int32(i)
-		p.inverse[i*p.m+i] = 1
-	}
 	for c := range p.where {
 		p.where[c] = -1
+	}
+	for i := range p.m {
+		c := 2*p.m - 1 - i // the slack or artificial column of the row
+		p.basis[i], p.where[c] = int32(c), int32(i)
+		p.inverse[i*p.m+i] = 1
 	}
 	copy(p.x, p.rhs)
 }
@@ -69,17 +79,21 @@ func (p *Program) Add(price float64, entries []Entry) int {
 	p.cols = append(p.cols, entries)
 	p.prices = append(p.prices, price)
 	p.where = append(p.where, -1)
-	return len(p.cols) - 1
+	return len(p.cols) - 1 - 2*p.m
 }
 
-// Steps returns the entries touched so far, which is the unit of work.
-func (p *Program) Steps() int { return p.steps }
+// Steps returns the work since the last call: the entries touched.
+func (p *Program) Steps() int {
+	n := p.steps
+	p.steps = 0
+	return n
+}
 
 // Demand changes the right-hand side of a row. The next Solve starts from the last basis.
 func (p *Program) Demand(row int, rhs float64) { p.rhs[row] = rhs }
 
 // Reprice changes the price of a column. The next Solve starts from the last basis.
-func (p *Program) Reprice(c int, price float64) { p.prices[c] = price }
+func (p *Program) Reprice(c int, price float64) { p.prices[2*p.m+c] = price }
 
 // Duals returns the dual of each row in the last solution: not negative for cover rows, not positive for supply rows. It must
 // not be modified.
@@ -87,7 +101,7 @@ func (p *Program) Duals() []float64 { return p.y }
 
 // Amount returns how much of the column the last solution buys.
 func (p *Program) Amount(c int) float64 {
-	if at := p.where[c]; at >= 0 {
+	if at := p.where[2*p.m+c]; at >= 0 {
 		return max(0, p.x[at])
 	}
 	return 0
@@ -97,36 +111,17 @@ func (p *Program) Amount(c int) float64 {
 func (p *Program) Objective() float64 {
 	sum := 0.0
 	for i, b := range p.basis {
-		sum += float64(p.price(b) * p.x[i])
+		sum += float64(p.prices[b] * p.x[i])
 	}
 	return sum
 }
 
-func (p *Program) price(b int32) float64 {
-	switch {
-	case b >= 0:
-		return p.prices[b]
-	case int(^b) < p.m && !p.supply[^b]:
-		return p.bigM[^b]
-	}
-	return 0
-}
-
-// Status says how a solution ended.
-type Status int
-
-// After Limit the solution is feasible, but its duals are not optimal. Duals must be checked in any case, because numbers are
-// rounded.
-const (
-	Optimal Status = iota
-	Limit          // the pivot limit was reached
-)
-
-// Solve pivots until no column improves or the limit is reached.
+// Solve pivots until no column improves or the limit is reached; it reports which. After the limit the solution is feasible, but
+// its duals are not optimal. Duals must be checked in any case, because numbers are rounded.
 //
 // The column with the largest gain per price enters. After more degenerate pivots in a row than there are rows, R. G. Bland's
 // rule decides: the first improving variable enters and the first of a tie leaves, in one fixed order, so no basis repeats.
-func (p *Program) Solve(limit int) Status {
+func (p *Program) Solve(limit int) (optimal bool) {
 	p.amounts()
 	if slices.Min(append(p.x, 0)) < 0 && !p.repair(limit) {
 		p.restart()
@@ -139,7 +134,7 @@ func (p *Program) Solve(limit int) Status {
 	for range limit {
 		enter, gain, ok := p.entering(still > p.m)
 		if !ok && p.fresh {
-			return Optimal
+			return true
 		}
 		if !ok { // y may have accumulated rounding errors
 			p.computeDuals()
@@ -157,7 +152,7 @@ func (p *Program) Solve(limit int) Status {
 		p.pivot(enter, leave)
 	}
 	p.computeDuals()
-	return Limit
+	return false
 }
 
 // tiny counts as 0 for entries and prices near 1.
@@ -167,7 +162,7 @@ const tiny = 1e-9
 func (p *Program) computeDuals() {
 	clear(p.y)
 	for i, b := range p.basis {
-		if c := p.price(b); c != 0 {
+		if c := p.prices[b]; c != 0 {
 			for k, v := range p.inverse[i*p.m : (i+1)*p.m] {
 				p.y[k] += float64(c * v)
 			}
@@ -190,34 +185,27 @@ func (p *Program) reprice(leave int, gain float64) {
 // entering returns the column with the largest gain relative to its price, and its gain. With bland it returns the first column
 // with any gain.
 func (p *Program) entering(bland bool) (enter int32, gain float64, found bool) {
+	for c, entries := range p.cols[:2*p.m] { // the last logical column that gains enters if no other does
+		e := entries[0]
+		if g := float64(e.Amount*p.y[e.Row]) - p.prices[c]; g > tiny*p.bigM[e.Row] && p.where[c] < 0 {
+			if enter, gain, found = int32(c), g, true; bland {
+				return enter, gain, found
+			}
+		}
+	}
 	most := tiny
-	for row := p.m - 1; row >= 0; row-- { // surpluses come first in the order, by descending row
-		if b, g := ^int32(p.m+row), -p.y[row]; !p.supply[row] && g > tiny*p.bigM[row] && !p.inBasis(b) {
-			if enter, gain, found = b, g, true; bland {
-				return enter, gain, found
-			}
-		}
-	}
-	for row := p.m - 1; row >= 0; row-- { // then slacks and artificial columns
-		if b, g := ^int32(row), p.y[row]-p.price(^int32(row)); g > tiny*p.bigM[row] && !p.inBasis(b) {
-			if enter, gain, found = b, g, true; bland {
-				return enter, gain, found
-			}
-		}
-	}
-	slack := found
-	for c, entries := range p.cols {
-		p.steps += len(entries)
+	for c := 2 * p.m; c < len(p.cols); c++ {
+		p.steps += len(p.cols[c])
 		if p.where[c] >= 0 {
 			continue
 		}
 		dualValue := 0.0
-		for _, e := range entries {
+		for _, e := range p.cols[c] {
 			dualValue += float64(e.Amount * p.y[e.Row])
 		}
 		if g := (dualValue - p.prices[c]) / max(p.prices[c], p.least); g > most {
 			most = g
-			if enter, gain, found = int32(c), dualValue-p.prices[c], true; bland && !slack {
+			if enter, gain, found = int32(c), dualValue-p.prices[c], true; bland {
 				break
 			}
 		}
@@ -225,26 +213,14 @@ func (p *Program) entering(bland bool) (enter int32, gain float64, found bool) {
 	return enter, gain, found
 }
 
-func (p *Program) inBasis(b int32) bool { return slices.Contains(p.basis, b) }
-
 // direction computes the basis inverse times the column.
-func (p *Program) direction(b int32) {
+func (p *Program) direction(c int32) {
 	clear(p.dir)
-	add := func(row int, amount float64) {
+	for _, e := range p.cols[c] {
 		for i := range p.m {
-			p.dir[i] += float64(amount * p.inverse[i*p.m+row])
+			p.dir[i] += float64(e.Amount * p.inverse[i*p.m+int(e.Row)])
 		}
 		p.steps += p.m
-	}
-	switch {
-	case b >= 0:
-		for _, e := range p.cols[b] {
-			add(int(e.Row), e.Amount)
-		}
-	case int(^b) < p.m:
-		add(int(^b), 1)
-	default:
-		add(int(^b)-p.m, -1)
 	}
 }
 
@@ -286,13 +262,8 @@ func (p *Program) pivot(enter int32, leave int) {
 		}
 	}
 	p.steps += m * m
-	if old := p.basis[leave]; old >= 0 {
-		p.where[old] = -1
-	}
-	if enter >= 0 {
-		p.where[enter] = int32(leave)
-	}
-	p.basis[leave] = enter
+	p.where[p.basis[leave]] = -1
+	p.basis[leave], p.where[enter] = enter, int32(leave)
 	if p.pivots++; p.pivots%100 == 0 {
 		p.refactor()
 	}
@@ -312,14 +283,7 @@ func (p *Program) repair(limit int) bool {
 		}
 		p.computeDuals()
 		row := p.inverse[leave*p.m : (leave+1)*p.m]
-		enter, ratio, found := int32(0), math.Inf(1), false
-		try := func(b int32, alpha, reduced float64) {
-			if alpha < -tiny {
-				if q := max(0, reduced) / -alpha; q < ratio || q == ratio && b < enter {
-					enter, ratio, found = b, q, true
-				}
-			}
-		}
+		enter, ratio := int32(-1), math.Inf(1)
 		for c, entries := range p.cols {
 			if p.where[c] >= 0 {
 				continue
@@ -329,18 +293,14 @@ func (p *Program) repair(limit int) bool {
 				alpha += float64(e.Amount * row[e.Row])
 				reduced -= float64(e.Amount * p.y[e.Row])
 			}
-			p.steps += len(entries)
-			try(int32(c), alpha, reduced)
-		}
-		for i := range p.m {
-			if !p.supply[i] && !p.inBasis(^int32(p.m+i)) {
-				try(^int32(p.m+i), -row[i], p.y[i])
+			if c >= 2*p.m {
+				p.steps += len(entries)
 			}
-			if !p.inBasis(^int32(i)) {
-				try(^int32(i), row[i], p.price(^int32(i))-p.y[i])
+			if q := max(0, reduced) / -alpha; alpha < -tiny && q < ratio {
+				enter, ratio = int32(c), q
 			}
 		}
-		if !found {
+		if enter < 0 {
 			return false
 		}
 		p.direction(enter)
@@ -354,23 +314,20 @@ func (p *Program) repair(limit int) bool {
 
 // refactor recomputes the inverse and x, because pivots accumulate rounding errors.
 func (p *Program) refactor() {
-	m := p.m
-	a := make([]float64, m*m) // by row and place in the basis
-	for j, b := range p.basis {
-		switch {
-		case b >= 0:
-			for _, e := range p.cols[b] {
-				a[int(e.Row)*m+j] += e.Amount
-			}
-		case int(^b) < m:
-			a[int(^b)*m+j] = 1
-		default:
-			a[(int(^b)-m)*m+j] = -1
+	m, w := p.m, 2*p.m
+	a := make([]float64, m*w) // the basis, by row and place, and beside it the unit matrix
+	for i, b := range p.basis {
+		for _, e := range p.cols[b] {
+			a[int(e.Row)*w+i] += e.Amount
 		}
+		a[i*w+m+i] = 1
 	}
-	if !invert(a, p.inverse, m) {
+	if !eliminate(a, m) {
 		p.restart()
 		return
+	}
+	for i := range m {
+		copy(p.inverse[i*m:(i+1)*m], a[i*w+m:])
 	}
 	p.steps += m * m * m / 4
 	p.amounts()
@@ -379,59 +336,40 @@ func (p *Program) refactor() {
 // amounts computes x from the basis.
 func (p *Program) amounts() {
 	for i := range p.m {
-		sum := 0.0
-		for k, v := range p.inverse[i*p.m : (i+1)*p.m] {
-			sum += float64(v * p.rhs[k])
-		}
-		p.x[i] = sum
+		p.x[i] = dot(p.inverse[i*p.m:(i+1)*p.m], p.rhs)
 	}
 	p.steps += p.m * p.m
 }
 
-// invert writes the inverse of a to out, by Gauss-Jordan elimination with partial pivoting. It destroys a. It reports whether a
-// is regular.
-func invert(a, out []float64, m int) bool {
-	clear(out)
-	for i := range m {
-		out[i*m+i] = 1
-	}
+// eliminate turns the left half of a matrix of m rows into the unit matrix, by Gauss-Jordan elimination with partial pivoting,
+// which turns a unit matrix on the right into the inverse. It reports whether the left half is regular.
+func eliminate(a []float64, m int) bool {
+	w := 2 * m
 	for c := range m {
 		best := c
 		for i := c + 1; i < m; i++ {
-			if math.Abs(a[i*m+c]) > math.Abs(a[best*m+c]) {
+			if math.Abs(a[i*w+c]) > math.Abs(a[best*w+c]) {
 				best = i
 			}
 		}
-		d := a[best*m+c]
+		d := a[best*w+c]
 		if math.Abs(d) < 1e-12 {
 			return false
 		}
-		if best != c {
-			swapRows(a, m, best, c)
-			swapRows(out, m, best, c)
-		}
-		ra, ro := a[c*m:(c+1)*m], out[c*m:(c+1)*m]
-		for k := range m {
-			ra[k] /= d
-			ro[k] /= d
+		pivot := a[c*w : (c+1)*w]
+		for k := range pivot {
+			pivot[k], a[best*w+k] = a[best*w+k], pivot[k]
+			pivot[k] /= d
 		}
 		for i := range m {
-			f := a[i*m+c]
+			f := a[i*w+c]
 			if i == c || f == 0 {
 				continue
 			}
-			xa, xo := a[i*m:(i+1)*m], out[i*m:(i+1)*m]
-			for k := range m {
-				xa[k] -= float64(f * ra[k])
-				xo[k] -= float64(f * ro[k])
+			for k, v := range pivot {
+				a[i*w+k] -= float64(f * v)
 			}
 		}
 	}
 	return true
-}
-
-func swapRows(a []float64, m, i, j int) {
-	for k := range m {
-		a[i*m+k], a[j*m+k] = a[j*m+k], a[i*m+k]
-	}
 }

@@ -72,7 +72,7 @@ func TestProgramProvesItself(t *testing.T) {
 			continue
 		}
 		for step := range 5 {
-			require.Equal(t, lp.Optimal, p.Solve(1000))
+			require.True(t, p.Solve(1000))
 			want := x.bought(t, p)
 			require.InDelta(t, want, p.Objective(), 1e-6*(1+want), "round %d, step %d", round, step)
 			dual := 0.0
@@ -129,7 +129,7 @@ func TestDegenerateProgramEnds(t *testing.T) {
 			}
 			p.Add(float64(1+rng.IntN(3)), entries)
 		}
-		require.Equal(t, lp.Optimal, p.Solve(100*m))
-		require.Equal(t, lp.Limit, lp.New([]float64{1}, []bool{false}, []float64{5}).Solve(0), "no pivot is not enough to know")
+		require.True(t, p.Solve(100*m))
+		require.False(t, lp.New([]float64{1}, []bool{false}, []float64{5}).Solve(0), "no pivot is not enough to know")
 	}
 }

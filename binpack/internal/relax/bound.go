@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"slices"
 )
 
 // Largest is the largest price that proofs accept: integers up to it are exact in floating point.
@@ -57,19 +56,13 @@ func (m *Model) Prove(duals []float64, steps int, b *Budget) (proof Proof, missi
 			if done && found <= target {
 				break
 			}
-			next := profitBound/typ.Price - 1
+			next := math.Inf(1)
 			if done {
 				next = found/typ.Price - 1
 			} else if typ.Price > 0 {
-				next = min(next, max(2*over, 0.0005))
+				next = min(profitBound/typ.Price-1, max(2*over, 0.0005))
 			}
-			if typ.Price == 0 {
-				next = math.Inf(1)
-			}
-			over = max(next, over+1e-9)
-			if found/max(typ.Price, 1e-9)-1 > over {
-				over = found/typ.Price - 1
-			}
+			over = max(next, over+1e-9, found/max(typ.Price, 1e-9)-1)
 		}
 		b.Take(knap.Steps())
 	}
@@ -149,7 +142,7 @@ func (m *Model) certify(duals []float64, factor float64, full []float64, quick b
 
 // Load sets the knapsack to a bin type; it reports whether any item fits.
 func (m *Model) Load(knap *Knapsack, k int, duals []float64) bool {
-	return knap.Load(m.BinTypes[k].Capacity, m.Classes, func(i int) bool { return has(m.Classes[i].BinTypes, k) }, duals)
+	return knap.Load(m.BinTypes[k].Capacity, m.Classes, func(i int) bool { return m.Classes[i].May(k) }, duals)
 }
 
 // Verify returns the bound that the duals prove. No filling of an uncounted bin type may have a dual value above its price.
@@ -239,16 +232,8 @@ type fractional struct {
 }
 
 func (f *fractional) solve(cand []candidate, size []float64, d int, out []float64) []float64 {
-	grow := func(v []float64, n int) []float64 {
-		if cap(v) < n {
-			return make([]float64, n)
-		}
-		v = v[:n]
-		clear(v)
-		return v
-	}
-	f.inverse, f.x, f.y, f.dir = grow(f.inverse, d*d), grow(f.x, d), grow(f.y, d), grow(f.dir, d)
-	f.perProfit = slices.Grow(f.perProfit[:0], len(size))[:len(size)]
+	f.inverse, f.x, f.y, f.dir = zeros(f.inverse, d*d), zeros(f.x, d), zeros(f.y, d), zeros(f.dir, d)
+	f.perProfit = sized(f.perProfit, len(size))
 	for i := range cand {
 		per := 1 / cand[i].profit
 		for k, v := range size[i*d : i*d+d] {

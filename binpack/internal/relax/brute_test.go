@@ -185,9 +185,9 @@ func lawful(t *testing.T, m *relax.Model, columns []relax.Column) float64 {
 	placed, bought := make([]int64, len(m.Classes)), make([]int64, len(m.Supply))
 	for _, c := range columns {
 		count := make([]int64, len(m.Classes))
-		for i, class := range c.Class {
-			count[class] += int64(c.Count[i])
-			placed[class] += int64(c.Count[i])
+		for _, a := range c.Pattern {
+			count[a.Class] += a.Count
+			placed[a.Class] += a.Count
 		}
 		if sup := m.BinTypes[c.BinType].Supply; sup >= 0 {
 			bought[sup]++

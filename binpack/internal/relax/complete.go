@@ -11,13 +11,13 @@ import (
 // order.
 type completer struct {
 	m     *Model
-	types []int   // the smallest first
-	order []int32 // classes, the largest first
-	left  []int64 // by place in order
-	slack []int64 // by dimension: what may still stay free
-	fill  [][]int64
+	types []int     // the smallest first
+	order []int32   // classes, the largest first
+	left  []int64   // by place in order
+	slack []int64   // by dimension: what may still stay free
+	fill  [][]int64 // by bin: how many items, by place in order
 	rest  [][]int64 // by bin: the total size that remains from a place in order on, by place and dimension
-	used  [][]int64
+	free  [][]int64 // by bin: what is free, by dimension
 	nodes int
 	most  int
 }
@@ -25,13 +25,7 @@ type completer struct {
 // prepare orders the classes, the largest first. It returns their sizes, summed over the dimensions.
 func (c *completer) prepare(m *Model) []float64 {
 	c.m = m
-	largest := make([]float64, m.Dims)
-	for k := range m.BinTypes {
-		for r, capacity := range m.BinTypes[k].Capacity {
-			largest[r] = max(largest[r], float64(capacity))
-		}
-	}
-	size := make([]float64, len(m.Classes))
+	largest, size := m.largest(), make([]float64, len(m.Classes))
 	for i := range m.Classes {
 		if m.Classes[i].Count > 0 {
 			c.order = append(c.order, int32(i))
@@ -70,21 +64,17 @@ func (c *completer) run(set []int, most int, b *Budget) (columns []Column, found
 		}
 	}
 	b.Take((len(set) + 4) * (len(c.order) + 4) * (d + 1) / 4)
-	for _, s := range c.slack {
-		if s < 0 {
-			return nil, false, true
-		}
+	if slices.ContainsFunc(c.slack, func(s int64) bool { return s < 0 }) {
+		return nil, false, true
 	}
 	grow := func(v [][]int64, n int) [][]int64 {
-		for len(v) < len(set) {
-			v = append(v, nil)
-		}
+		v = append(v, make([][]int64, max(len(set)-len(v), 0))...)
 		for i := range set {
-			v[i] = append(v[i][:0], make([]int64, n)...)
+			v[i] = zeros(v[i], n)
 		}
 		return v
 	}
-	c.fill, c.rest, c.used = grow(c.fill, len(c.order)), grow(c.rest, (len(c.order)+1)*d), grow(c.used, d)
+	c.fill, c.rest, c.free = grow(c.fill, len(c.order)), grow(c.rest, (len(c.order)+1)*d), grow(c.free, d)
 	found = c.bin(0)
 	b.Take(c.nodes * c.perNode())
 	if !found {
@@ -94,11 +84,11 @@ func (c *completer) run(set []int, most int, b *Budget) (columns []Column, found
 		col := Column{BinType: k}
 		for at, class := range c.order {
 			if n := c.fill[i][at]; n > 0 {
-				col.Class, col.Count = append(col.Class, class), append(col.Count, int32(n))
+				col.Pattern = append(col.Pattern, Amount{class, n})
 			}
 		}
-		if len(col.Class) > 0 {
-			col.Sort()
+		if len(col.Pattern) > 0 {
+			col.sort()
 			columns = append(columns, col)
 		}
 	}
@@ -111,56 +101,49 @@ func (c *completer) bin(at int) bool {
 	if at == len(c.types) {
 		return !slices.ContainsFunc(c.left, func(n int64) bool { return n > 0 })
 	}
-	rest := c.rest[at]
-	typ := &c.m.BinTypes[c.types[at]]
+	rest, k := c.rest[at], c.types[at]
 	clear(rest[len(c.order)*d:])
 	for i, v := range slices.Backward(c.order) {
 		class := &c.m.Classes[v]
 		n := min(c.left[i], class.Most)
-		if !class.May(c.types[at]) {
+		if !class.May(k) {
 			n = 0
 		}
 		for r, s := range class.Size {
 			rest[i*d+r] = rest[(i+1)*d+r] + n*s
 		}
 	}
-	clear(c.used[at])
+	copy(c.free[at], c.m.BinTypes[k].Capacity)
 	clear(c.fill[at])
-	return c.class(at, 0, typ, at > 0 && c.types[at] == c.types[at-1])
+	return c.class(at, 0, at > 0 && k == c.types[at-1])
 }
 
 // class decides how many items of the class go into the bin, then continues with the next class. bound means that the bin so
 // far equals the equal bin before it, which it must not exceed.
-func (c *completer) class(at, i int, typ *BinType, bound bool) bool {
+func (c *completer) class(at, i int, bound bool) bool {
 	if c.nodes++; c.nodes >= c.most {
 		return false
 	}
-	d := c.m.Dims
-	used, rest := c.used[at], c.rest[at]
-	for r, u := range used {
-		if u+rest[i*d+r] < typ.Capacity[r]-c.slack[r] {
+	rest := c.rest[at][i*c.m.Dims:]
+	for r, free := range c.free[at] {
+		if free > rest[r]+c.slack[r] {
 			return false
 		}
 	}
 	if i == len(c.order) {
-		return c.next(at, typ)
+		return c.next(at)
 	}
 	class := &c.m.Classes[c.order[i]]
 	n := int64(0)
 	if c.left[i] > 0 && class.May(c.types[at]) {
-		n = min(c.left[i], class.Most)
-		for r, s := range class.Size {
-			if s > 0 {
-				n = min(n, (typ.Capacity[r]-used[r])/s)
-			}
-		}
+		n = Copies(c.free[at], class.Size, min(c.left[i], class.Most))
 	}
 	if bound {
 		n = min(n, c.fill[at-1][i])
 	}
 	for ; n >= 0; n-- {
 		c.move(at, i, n)
-		if c.class(at, i+1, typ, bound && n == c.fill[at-1][i]) {
+		if c.class(at, i+1, bound && n == c.fill[at-1][i]) {
 			return true
 		}
 		c.move(at, i, -n)
@@ -175,41 +158,27 @@ func (c *completer) move(at, i int, n int64) {
 	c.left[i] -= n
 	c.fill[at][i] += n
 	for r, s := range c.m.Classes[c.order[i]].Size {
-		c.used[at][r] += n * s
+		c.free[at][r] -= n * s
 	}
 }
 
 // next continues with the next bin, if no remaining item fits into this one.
-func (c *completer) next(at int, typ *BinType) bool {
-	used := c.used[at]
-	for j, n := range c.left {
-		if n > 0 && c.may(at, j) && c.goes(used, c.m.Classes[c.order[j]].Size, typ) {
+func (c *completer) next(at int) bool {
+	free := c.free[at]
+	for i, n := range c.left {
+		class := &c.m.Classes[c.order[i]]
+		if n > 0 && c.fill[at][i] < class.Most && class.May(c.types[at]) && Copies(free, class.Size, 1) > 0 {
 			return false
 		}
 	}
-	for r, u := range used {
-		c.slack[r] -= typ.Capacity[r] - u
+	for r, n := range free {
+		c.slack[r] -= n
 	}
 	if c.bin(at + 1) {
 		return true
 	}
-	for r, u := range used {
-		c.slack[r] += typ.Capacity[r] - u
+	for r, n := range free {
+		c.slack[r] += n
 	}
 	return false
-}
-
-func (c *completer) goes(used, size []int64, typ *BinType) bool {
-	for r, s := range size {
-		if used[r]+s > typ.Capacity[r] {
-			return false
-		}
-	}
-	return true
-}
-
-// may reports whether the bin may take one more item of the class, whatever its size.
-func (c *completer) may(at, j int) bool {
-	class := &c.m.Classes[c.order[j]]
-	return c.fill[at][j] < class.Most && class.May(c.types[at])
 }

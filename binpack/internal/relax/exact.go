@@ -87,9 +87,9 @@ func (s *Search) reduce(m *Model) {
 	for i := range out.Classes {
 		c := &out.Classes[i]
 		for k := range m.BinTypes {
-			if typ := &m.BinTypes[k]; c.Count > 0 && typ.Price == 0 && typ.Supply < 0 && c.May(k) && Copies(typ.Capacity, c.Size, 1) > 0 {
+			if typ := &m.BinTypes[k]; c.Count > 0 && typ.Price == 0 && typ.Supply < 0 && c.fits(typ, k) {
 				for range c.Count {
-					s.gratis = append(s.gratis, Column{k, Pattern{[]int32{int32(i)}, []int32{1}}})
+					s.gratis = append(s.gratis, Column{k, Pattern{{int32(i), 1}}})
 				}
 				c.Count = 0
 			}
@@ -126,7 +126,7 @@ func (s *Search) copies(k int) int {
 	typ := &s.m.BinTypes[k]
 	n := int64(0)
 	for i := range s.m.Classes {
-		if c := &s.m.Classes[i]; c.May(k) && Copies(typ.Capacity, c.Size, 1) > 0 {
+		if c := &s.m.Classes[i]; c.fits(typ, k) {
 			n += c.Count
 		}
 	}
@@ -406,11 +406,9 @@ func (s *Search) pack() (columns []Column, found bool) {
 		if s.knap.Load(s.m.BinTypes[k].Capacity, s.left, func(i int) bool { return s.m.Classes[i].May(k) }, s.size) {
 			s.knap.Bound(math.Inf(1))
 			s.knap.Fill(2, 0)
-			c := Column{k, s.knap.Found()}
-			for i, class := range c.Class {
-				s.left[class].Count -= int64(c.Count[i])
-			}
-			columns = append(columns, c)
+			found := s.knap.Found()
+			found.take(s.left, 1)
+			columns = append(columns, Column{k, found})
 		}
 	}
 	s.budget.Take(s.knap.Steps())

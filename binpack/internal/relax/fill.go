@@ -1,9 +1,6 @@
 package relax
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // Fill packs greedily by the similarity of a candidate to the free capacity, weighted by its profit to the power quarters/4,
 // and by its profit per cost to the power keen. It returns the best profit since Bound. Call it after Bound.
@@ -80,7 +77,7 @@ func (s *Knapsack) drop(at, d int) {
 // fittest returns the place of the candidate with the highest score, or -1. It drops those that no longer fit. This is the
 // innermost loop of the package.
 func (s *Knapsack) fittest(d int) int {
-	s.left = slices.Grow(s.left[:0], d)[:d]
+	s.left = sized(s.left, d)
 	left := s.left
 	for k, r := range s.dims {
 		left[k] = float64(s.free[r]) / float64(s.capacity[r]) * (1 + 1e-12)

@@ -10,10 +10,13 @@ import (
 // come first. Duals come from resource duals, which it recomputes as the mix changes. It repeats a filling while plenty of its
 // items remain. Items that no uncounted bin type can hold stay unplaced.
 func (m *Model) Greedy(b *Budget) []Column {
-	g := &greedy{m: m, left: make([]int64, len(m.Classes))}
-	for i := range m.Classes {
-		if m.cheapest(&m.Classes[i], false) >= 0 {
-			g.left[i] = m.Classes[i].Count
+	g := &greedy{m: m, left: slices.Clone(m.Classes), typeGroups: m.typeGroups(), inSub: make([]bool, len(m.Classes))}
+	for i := range g.left {
+		if c := &g.left[i]; c.Count > 0 && m.cheapest(c, false) < 0 {
+			c.Count = 0
+		}
+		if g.left[i].Count > 0 {
+			g.order = append(g.order, int32(i))
 		}
 	}
 	// Greedy must end, so with little budget it works in less detail.
@@ -33,11 +36,11 @@ func (m *Model) Greedy(b *Budget) []Column {
 			if !ok {
 				c = g.alone()
 			}
-			for range g.copies(c.Pattern) {
+			for range max(c.times(g.left)/4, 1) { // while plenty of each class remains
 				out = append(out, c)
-				for i, class := range c.Class {
-					g.left[class] -= int64(c.Count[i])
-					g.rest -= float64(g.duals[class] * float64(c.Count[i]))
+				c.take(g.left, 1)
+				for _, a := range c.Pattern {
+					g.rest -= float64(g.duals[a.Class] * float64(a.Count))
 				}
 			}
 		}
@@ -47,7 +50,7 @@ func (m *Model) Greedy(b *Budget) []Column {
 
 type greedy struct {
 	m          *Model
-	left       []int64
+	left       []Class // the remaining items
 	duals      []float64
 	rest       float64   // dual value of the remaining items
 	open       []float64 // by type group: dual value of the remaining items that may go there
@@ -66,28 +69,18 @@ type greedy struct {
 
 // refresh prices the remaining items, and reports whether there are any that fit.
 func (g *greedy) refresh(b *Budget) bool {
-	rest := slices.Clone(g.m.Classes)
-	first := g.order == nil
-	if first {
-		g.typeGroups = g.m.typeGroups()
-	}
-	g.order = slices.DeleteFunc(g.order, func(i int32) bool { return g.left[i] == 0 })
-	for i := range rest {
-		rest[i].Count = g.left[i]
-		if g.left[i] > 0 && first {
-			g.order = append(g.order, int32(i))
-		}
-	}
+	g.order = slices.DeleteFunc(g.order, func(i int32) bool { return g.left[i].Count == 0 })
 	if len(g.order) == 0 {
 		return false
 	}
-	prices := g.typeGroups.prices(rest, b)
+	first := g.duals == nil
+	prices := g.typeGroups.prices(g.left, b)
 	g.duals = g.typeGroups.duals(prices)
 	g.rest = 0
 	g.open = make([]float64, len(g.typeGroups.types))
-	for i, n := range g.left {
+	for i := range g.left {
 		g.duals[i] = max(g.duals[i], 1e-6)
-		profit := float64(g.duals[i] * float64(n))
+		profit := float64(g.duals[i] * float64(g.left[i].Count))
 		g.rest += profit
 		for _, at := range g.typeGroups.into[g.typeGroups.group[i]] {
 			g.open[at] += profit
@@ -95,7 +88,6 @@ func (g *greedy) refresh(b *Budget) bool {
 	}
 	if first {
 		slices.SortFunc(g.order, func(a, b int32) int { return cmp.Or(cmp.Compare(g.duals[b], g.duals[a]), cmp.Compare(a, b)) })
-		g.inSub = make([]bool, len(g.left))
 	}
 	g.rank(prices)
 	b.Take(g.knap.Steps())
@@ -135,7 +127,7 @@ func (g *greedy) rank(prices [][]float64) {
 		}
 		seen++
 		typ := &g.m.BinTypes[k]
-		if !g.knap.Load(typ.Capacity, g.sub, func(i int) bool { return has(g.sub[i].BinTypes, k) }, g.subDuals) {
+		if !g.knap.Load(typ.Capacity, g.sub, func(i int) bool { return g.sub[i].May(k) }, g.subDuals) {
 			ratio[k] = -1
 			continue
 		}
@@ -163,12 +155,11 @@ func (g *greedy) sample(k int, profit float64) []float64 {
 	g.sub, g.from, g.subDuals = g.sub[:0], g.from[:0], g.subDuals[:0]
 	sum := 0.0
 	add := func(i int32) {
-		if g.inSub[i] || g.left[i] == 0 || !has(g.m.Classes[i].BinTypes, k) {
+		c := g.left[i]
+		if g.inSub[i] || c.Count == 0 || !c.May(k) {
 			return
 		}
 		g.inSub[i] = true
-		c := g.m.Classes[i]
-		c.Count = g.left[i]
 		g.sub, g.from, g.subDuals = append(g.sub, c), append(g.from, i), append(g.subDuals, g.duals[i])
 		sum += float64(g.duals[i] * float64(min(c.Count, c.Most)))
 	}
@@ -206,10 +197,10 @@ func (g *greedy) next(b *Budget) (Column, bool) {
 		b.Take(g.knap.Steps())
 		if ratio := profit / max(typ.Price, 1e-9); ratio > most {
 			p := g.knap.Found()
-			for i, at := range p.Class {
-				p.Class[i] = g.from[at]
+			for i := range p {
+				p[i].Class = g.from[p[i].Class]
 			}
-			p.Sort()
+			p.sort()
 			best, most = Column{k, p}, ratio
 		}
 	}
@@ -218,17 +209,8 @@ func (g *greedy) next(b *Budget) (Column, bool) {
 
 // alone returns the cheapest bin for one item of the remaining class with the highest dual.
 func (g *greedy) alone() Column {
-	i := g.order[slices.IndexFunc(g.order, func(i int32) bool { return g.left[i] > 0 })]
-	return Column{g.m.cheapest(&g.m.Classes[i], false), Pattern{[]int32{i}, []int32{1}}}
-}
-
-// copies returns how often the filling may be repeated without using a quarter of any of its classes.
-func (g *greedy) copies(p Pattern) int64 {
-	n := int64(1 << 30)
-	for i, class := range p.Class {
-		n = min(n, g.left[class]/(4*int64(p.Count[i])))
-	}
-	return max(n, 1)
+	i := g.order[slices.IndexFunc(g.order, func(i int32) bool { return g.left[i].Count > 0 })]
+	return Column{g.m.cheapest(&g.m.Classes[i], false), Pattern{{i, 1}}}
 }
 
 // fillCounted fills counted bins, those with the highest dual value per price first, while the dual value exceeds the price. It
@@ -244,20 +226,19 @@ func (m *Model) fillCounted(duals []float64, b *Budget) ([]Column, *Model) {
 	for i, v := range duals {
 		positive[i] = max(v, 1e-6)
 	}
-	var out []Column
-	var knap Knapsack
-	counted := 0
+	var counted []int
 	for k := range m.BinTypes {
 		if m.BinTypes[k].Supply >= 0 {
-			counted++
+			counted = append(counted, k)
 		}
 	}
 	// If the budget is too small for all classes, each bin considers every stride-th, with another offset.
-	stride := 1 + len(m.Classes)*counted*m.Dims*countedSteps/max(b.Left, 1)
+	stride := 1 + len(m.Classes)*len(counted)*m.Dims*countedSteps/max(b.Left, 1)
 	stride = max(min(stride, len(m.Classes)/leastClasses), 1)
+	var knap Knapsack
 	fill := func(k int) (Pattern, float64) {
-		if !knap.Load(m.BinTypes[k].Capacity, rest.Classes, func(i int) bool { return (i+k)%stride == 0 && has(rest.Classes[i].BinTypes, k) }, positive) {
-			return Pattern{}, 0
+		if !knap.Load(m.BinTypes[k].Capacity, rest.Classes, func(i int) bool { return (i+k)%stride == 0 && rest.Classes[i].May(k) }, positive) {
+			return nil, 0
 		}
 		defer func() { b.Take(knap.Steps()) }()
 		knap.Bound(math.Inf(1))
@@ -266,32 +247,24 @@ func (m *Model) fillCounted(duals []float64, b *Budget) ([]Column, *Model) {
 		return knap.Found(), profit
 	}
 	ratio := make([]float64, len(m.BinTypes))
-	var order []int
-	for k := range m.BinTypes {
-		if m.BinTypes[k].Supply >= 0 {
-			_, profit := fill(k)
-			if ratio[k] = profit / max(m.BinTypes[k].Price, 1e-9); m.BinTypes[k].Price == 0 {
-				ratio[k] /= float64(m.BinTypes[k].takes())
-			}
-			order = append(order, k)
+	for _, k := range counted {
+		_, profit := fill(k)
+		if ratio[k] = profit / max(m.BinTypes[k].Price, 1e-9); m.BinTypes[k].Price == 0 {
+			ratio[k] /= float64(m.BinTypes[k].takes())
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ratio[b], ratio[a]) })
-	for _, k := range order {
+	slices.SortStableFunc(counted, func(a, b int) int { return cmp.Compare(ratio[b], ratio[a]) })
+	var out []Column
+	for _, k := range counted {
 		typ := &m.BinTypes[k]
 		for supply[typ.Supply] >= typ.takes() {
 			pattern, profit := fill(k)
 			if profit <= typ.Price {
 				break
 			}
-			copies := supply[typ.Supply] / typ.takes()
-			for i, class := range pattern.Class {
-				copies = min(copies, rest.Classes[class].Count/int64(pattern.Count[i]))
-			}
+			copies := min(supply[typ.Supply]/typ.takes(), pattern.times(rest.Classes))
 			supply[typ.Supply] -= copies * typ.takes()
-			for i, class := range pattern.Class {
-				rest.Classes[class].Count -= copies * int64(pattern.Count[i])
-			}
+			pattern.take(rest.Classes, copies)
 			out = append(out, slices.Repeat([]Column{{k, pattern}}, int(copies))...)
 		}
 	}
@@ -303,9 +276,7 @@ func (m *Model) rest(columns []Column) *Model {
 	rest := *m
 	rest.Classes = slices.Clone(m.Classes)
 	for _, c := range columns {
-		for i, class := range c.Class {
-			rest.Classes[class].Count -= int64(c.Count[i])
-		}
+		c.take(rest.Classes, 1)
 	}
 	return &rest
 }

@@ -63,7 +63,7 @@ func (s *Knapsack) Load(capacity []int64, classes []Class, eligible func(class i
 		}
 	}
 	n, d := len(s.cand), len(s.dims)
-	s.size = slices.Grow(s.size[:0], n*d)[:n*d]
+	s.size = sized(s.size, n*d)
 	for i := range s.cand {
 		size := s.wholeOf(i)
 		for k, r := range s.dims {
@@ -106,55 +106,48 @@ func (s *Knapsack) Bound(enough float64) float64 {
 	return min(sum, all) * (1 + Slack)
 }
 
-// rank orders the candidates for searches, once after each Bound.
-func (s *Knapsack) rank() {
-	if s.ranked {
-		return
-	}
-	s.ranked = true
-	s.unit = slices.Grow(s.unit[:0], len(s.capacity))[:len(s.capacity)]
-	clear(s.unit)
-	for k, r := range s.dims {
-		s.unit[r] = s.weight[k] / float64(s.capacity[r])
-	}
-	n := len(s.cand)
-	s.byCost = s.byCost[:0]
-	for i := range n {
-		s.byCost = append(s.byCost, i)
-	}
-	slices.SortFunc(s.byCost, func(a, b int) int { return cmp.Or(cmp.Compare(s.cand[b].cost, s.cand[a].cost), cmp.Compare(a, b)) })
-	s.suffix = slices.Grow(s.suffix[:0], n+1)[:n+1]
-	s.suffix[n] = 0
-	for k := n - 1; k >= 0; k-- {
-		c := &s.cand[s.byCost[k]]
-		s.suffix[k] = s.suffix[k+1] + float64(max(0, c.profit-c.cost)*float64(c.most))
-	}
-	s.dense = s.dense[:0]
-}
-
-// look prepares a second pruning rule, by the profit per unit of one resource. It is slow to prepare, so only long searches use
-// it.
-func (s *Knapsack) look(limit int) {
+// rank orders the candidates for searches of so many nodes, once after each Bound. Long searches have a second pruning rule, by the
+// profit per unit of one resource, which is slow to prepare.
+func (s *Knapsack) rank(limit int) {
 	const long = 1000
-	if s.rank(); limit < long {
+	n, d := len(s.cand), len(s.capacity)
+	if !s.ranked {
+		s.ranked = true
+		s.unit = zeros(s.unit, d)
+		for k, r := range s.dims {
+			s.unit[r] = s.weight[k] / float64(s.capacity[r])
+		}
+		s.byCost = s.byCost[:0]
+		for i := range n {
+			s.byCost = append(s.byCost, i)
+		}
+		slices.SortFunc(s.byCost, func(a, b int) int { return cmp.Or(cmp.Compare(s.cand[b].cost, s.cand[a].cost), cmp.Compare(a, b)) })
+		s.suffix = zeros(s.suffix, n+1)
+		for k, i := range slices.Backward(s.byCost) {
+			c := &s.cand[i]
+			s.suffix[k] = s.suffix[k+1] + float64(max(0, c.profit-c.cost)*float64(c.most))
+		}
 		s.dense = s.dense[:0]
 	}
-	n, d := len(s.cand), len(s.capacity)
-	if limit < long || len(s.dense) > 0 {
-		return
-	}
-	s.dense = slices.Grow(s.dense, (n+1)*d)[:(n+1)*d]
-	clear(s.dense[n*d:])
-	for k := n - 1; k >= 0; k-- {
-		i := s.byCost[k]
-		for r, size := range s.wholeOf(i) {
-			s.dense[k*d+r] = max(s.dense[(k+1)*d+r], s.cand[i].profit/float64(size)) // infinite if it takes none
+	switch {
+	case limit < long:
+		s.dense = s.dense[:0]
+	case len(s.dense) == 0:
+		s.dense = zeros(s.dense, (n+1)*d)
+		for k, i := range slices.Backward(s.byCost) {
+			for r, size := range s.wholeOf(i) {
+				s.dense[k*d+r] = max(s.dense[(k+1)*d+r], s.cand[i].profit/float64(size)) // infinite if it takes none
+			}
 		}
 	}
 }
 
-func zeros(v []int64, n int) []int64 {
-	v = slices.Grow(v[:0], n)[:n]
+// sized returns a slice of n elements, in the memory of v if it suffices.
+func sized[T any](v []T, n int) []T { return slices.Grow(v[:0], n)[:n] }
+
+// zeros returns n zeros, in the memory of v if it suffices.
+func zeros[T any](v []T, n int) []T {
+	v = sized(v, n)
 	clear(v)
 	return v
 }
@@ -194,22 +187,15 @@ func (s *Knapsack) scarce() bool {
 // sharpen lowers the weights where counts limit candidates: all dimensions together, then one by one. Any weights give a bound;
 // each move is the best in its direction.
 func (s *Knapsack) sharpen() {
-	d := len(s.dims)
 	sum := 0.0
 	for _, w := range s.weight {
 		sum += w
 	}
-	theta := s.dantzig(sum, func(i int) (float64, float64) {
-		g := 0.0
-		for k, w := range s.weight {
-			g += float64(w * s.size[i*d+k])
-		}
-		return s.cand[i].profit, g
-	})
+	theta := s.dantzig(sum, func(i int) (float64, float64) { return s.cand[i].profit, s.cand[i].cost })
 	for k := range s.weight {
 		s.weight[k] *= theta
 	}
-	if d > 1 {
+	if len(s.dims) > 1 {
 		s.descendWeights()
 		s.descendWeights()
 	}
@@ -248,8 +234,7 @@ func (s *Knapsack) Sharpest(enough float64) float64 {
 // dantzig returns the t >= 0 that minimises c*t + sum of most*max(0, v-g*t): the highest ratio v/g down to which the g of all copies
 // sum up to c. It is found as in quickselect, because this is called more often than anything else.
 func (s *Knapsack) dantzig(c float64, of func(i int) (v, g float64)) float64 {
-	n := len(s.cand)
-	s.ratio, s.parts = slices.Grow(s.ratio[:0], n)[:0], slices.Grow(s.parts[:0], n)[:0]
+	s.ratio, s.parts = s.ratio[:0], s.parts[:0]
 	for i := range s.cand {
 		if v, g := of(i); v > 0 && g > 0 {
 			s.ratio, s.parts = append(s.ratio, v/g), append(s.parts, float64(g*float64(s.cand[i].most)))
@@ -293,7 +278,7 @@ func (s *Knapsack) dantzig(c float64, of func(i int) (v, g float64)) float64 {
 // Search looks for the most profitable whole filling, in at most limit steps, and prunes what cannot exceed the target. Call it
 // after Bound. done means that the search is complete: no filling exceeds the greater of profit and target.
 func (s *Knapsack) Search(target float64, limit int) (profit float64, done bool) {
-	s.look(limit)
+	s.rank(limit)
 	clear(s.count)
 	clear(s.fixed)
 	copy(s.free, s.capacity)
@@ -359,7 +344,7 @@ func (s *Knapsack) descend(k int, profit float64) {
 // Improve removes a few items from the best filling and searches for a better completion, a few times. It returns the best
 // profit.
 func (s *Knapsack) Improve(rounds, limit int) float64 {
-	s.look(limit)
+	s.rank(limit)
 	n := len(s.cand)
 	for round := range rounds {
 		copy(s.fixed, s.best)
@@ -393,8 +378,7 @@ func (s *Knapsack) Found() Pattern {
 	var p Pattern
 	for i, n := range s.best { // candidates are in the order of classes
 		if n > 0 {
-			p.Class = append(p.Class, s.cand[i].class)
-			p.Count = append(p.Count, int32(n))
+			p = append(p, Amount{s.cand[i].class, n})
 		}
 	}
 	return p

@@ -17,77 +17,67 @@ type Column struct {
 // Master is the master programme: the linear programme over the patterns so far.
 type Master struct {
 	m       *Model
-	left    []Class // counts still to cover
+	classes []Class // without the items that no bin type holds
+	left    []Class // those still to cover
 	supply  []int64
 	unit    []float64 // by supply: the most that one bin takes, which is the unit of its row
-	fits    []bool    // by class: some bin type holds it
 	lp      *lp.Program
 	columns []Column
 	seen    map[string]bool
 	knap    Knapsack
 	next    int // the bin type to price next
-	spent   int
 }
 
 // NewMaster returns a master programme without patterns. The counts of the model are the demand.
 func NewMaster(m *Model) *Master {
 	n := len(m.Classes)
-	rhs := make([]float64, n+len(m.Supply))
-	supply := make([]bool, len(rhs))
-	big, fits := make([]float64, len(rhs)), make([]bool, n)
-	for i := range m.Classes {
-		rhs[i] = float64(m.Classes[i].Count)
-		fits[i] = m.Fits(i)
-		if big[i] = m.bigM(&m.Classes[i]); math.IsInf(big[i], 1) {
-			rhs[i], big[i] = 0, 1
+	s := &Master{m: m, classes: slices.Clone(m.Classes), unit: slices.Repeat([]float64{1}, len(m.Supply)), seen: map[string]bool{}}
+	big, supply := slices.Repeat([]float64{1}, n+len(m.Supply)), make([]bool, n+len(m.Supply))
+	for i := range s.classes {
+		if price := m.bigM(&m.Classes[i]); math.IsInf(price, 1) {
+			s.classes[i].Count = 0
+		} else {
+			big[i] = price
 		}
 	}
-	unit := slices.Repeat([]float64{1}, len(m.Supply))
 	for k := range m.BinTypes {
 		if typ := &m.BinTypes[k]; typ.Supply >= 0 {
-			unit[typ.Supply] = max(unit[typ.Supply], float64(typ.takes()))
+			s.unit[typ.Supply] = max(s.unit[typ.Supply], float64(typ.takes()))
 		}
 	}
-	for k, c := range m.Supply {
-		rhs[n+k], supply[n+k], big[n+k] = float64(c)/unit[k], true, 1
+	for k := range m.Supply {
+		supply[n+k] = true
 	}
-	return &Master{
-		m: m, unit: unit, left: slices.Clone(m.Classes), supply: slices.Clone(m.Supply), fits: fits, lp: lp.New(rhs, supply, big),
-		seen: map[string]bool{},
-	}
+	s.lp = lp.New(make([]float64, len(big)), supply, big)
+	s.reset()
+	return s
 }
 
 // Add adds a pattern, and reports whether it is new.
 func (s *Master) Add(c Column) bool {
 	key := binary.AppendVarint(nil, int64(c.BinType))
-	for i, class := range c.Class {
-		key = binary.AppendVarint(binary.AppendVarint(key, int64(class)), int64(c.Count[i]))
+	entries := make([]lp.Entry, 0, len(c.Pattern)+1)
+	for _, a := range c.Pattern {
+		key = binary.AppendVarint(binary.AppendVarint(key, int64(a.Class)), a.Count)
+		entries = append(entries, lp.Entry{Row: a.Class, Amount: float64(a.Count)})
 	}
-	if s.seen[string(key)] || len(c.Class) == 0 {
+	if s.seen[string(key)] || len(c.Pattern) == 0 {
 		return false
 	}
 	s.seen[string(key)] = true
-	entries := make([]lp.Entry, 0, len(c.Class)+1)
-	for i, class := range c.Class {
-		entries = append(entries, lp.Entry{Row: class, Amount: float64(c.Count[i])})
-	}
 	typ := &s.m.BinTypes[c.BinType]
 	if typ.Supply >= 0 {
-		entries = append(entries, lp.Entry{Row: int32(len(s.m.Classes)) + typ.Supply, Amount: float64(typ.takes()) / s.unit[typ.Supply]})
+		entries = append(entries, lp.Entry{Row: int32(len(s.classes)) + typ.Supply, Amount: float64(typ.takes()) / s.unit[typ.Supply]})
 	}
 	s.lp.Add(typ.Price, entries)
 	s.columns = append(s.columns, c)
 	return true
 }
 
-// Amount returns how many bins of the column the last solution buys.
-func (s *Master) Amount(column int) float64 { return s.lp.Amount(column) }
-
 // Solve solves the programme over the current patterns, and reports whether it reached the optimum.
 func (s *Master) Solve(b *Budget) bool {
-	ok := lp.Optimal == s.lp.Solve(50+10*(len(s.m.Classes)+len(s.m.Supply)))
-	b.Take((s.lp.Steps() - s.spent) / sumsInStep)
-	s.spent = s.lp.Steps()
+	ok := s.lp.Solve(50 + 10*(len(s.m.Classes)+len(s.m.Supply)))
+	b.Take(s.lp.Steps() / sumsInStep)
 	return ok
 }
 
@@ -128,53 +118,45 @@ func (s *Master) Deepen(steps int, b *Budget) bool {
 	duals := s.Duals()
 	added := false
 	for k := range s.m.BinTypes {
-		typ := &s.m.BinTypes[k]
-		limit := (typ.Price + s.premium(typ)) * (1 + 1e-6)
-		if !s.knap.Load(typ.Capacity, s.left, func(i int) bool { return has(s.m.Classes[i].BinTypes, k) }, duals) || s.knap.Bound(limit) <= limit {
-			continue
-		}
-		if profit, _ := s.knap.Search(limit, steps); profit > limit {
-			added = s.Add(Column{k, s.knap.Found()}) || added
-		}
-		if !b.Take(s.knap.Steps()) {
+		_, isNew := s.price(k, duals, func(limit float64) float64 {
+			profit, _ := s.knap.Search(limit, steps)
+			b.Take(s.knap.Steps())
+			return profit
+		})
+		if added = added || isNew; b.Left <= 0 {
 			return false
 		}
 	}
 	return added
 }
 
-// found is a pattern with negative reduced cost.
-type found struct {
-	column Column
-	ratio  float64
+// price looks for a pattern of the bin type with negative reduced cost, and adds it. fill returns the profit of a pattern, which
+// has to be above the limit.
+func (s *Master) price(k int, duals []float64, fill func(limit float64) float64) (found, added bool) {
+	typ := &s.m.BinTypes[k]
+	limit := (typ.Price + s.premium(typ)) * (1 + 1e-6)
+	may := func(i int) bool { return s.left[i].May(k) }
+	if !s.knap.Load(typ.Capacity, s.left, may, duals) || s.knap.Bound(limit) <= limit || fill(limit) <= limit {
+		return false, false
+	}
+	return true, s.Add(Column{k, s.knap.Found()})
 }
 
 // Price looks for patterns with negative reduced cost at these duals, and adds them. It stops once it has enough, and continues
 // there next time.
 func (s *Master) Price(duals []float64, b *Budget) bool {
 	const enough = 12
-	var news []found
+	patterns, added := 0, false
 	n := len(s.m.BinTypes)
 	for range n {
-		k := s.next
+		found, isNew := s.price(s.next, duals, func(float64) float64 { return s.knap.Fill(2, 8) })
 		s.next = (s.next + 1) % n
-		typ := &s.m.BinTypes[k]
-		limit := (typ.Price + s.premium(typ)) * (1 + 1e-6)
-		if !s.knap.Load(typ.Capacity, s.left, func(i int) bool { return has(s.m.Classes[i].BinTypes, k) }, duals) {
-			continue
+		if added = added || isNew; found {
+			patterns++
 		}
-		if s.knap.Bound(limit) > limit {
-			if profit := s.knap.Fill(2, 8); profit > limit {
-				news = append(news, found{Column{k, s.knap.Found()}, profit / max(limit, 1e-9)})
-			}
-		}
-		if !b.Take(s.knap.Steps()) || len(news) >= enough {
+		if !b.Take(s.knap.Steps()) || patterns >= enough {
 			break
 		}
-	}
-	added := false
-	for i := range news {
-		added = s.Add(news[i].column) || added
 	}
 	return added && b.Left > 0
 }
@@ -185,7 +167,7 @@ func (s *Master) Price(duals []float64, b *Budget) bool {
 func (s *Master) Dive(variation int, b *Budget) []Column {
 	var out []Column
 	rng := Draw(variation)
-	for !s.covered() && b.Left > 0 { // the rest is filled greedily
+	for slices.ContainsFunc(s.left, func(c Class) bool { return c.Count > 0 }) && b.Left > 0 { // the rest is filled greedily
 		s.Solve(b)
 		n := len(out)
 		for c := range s.columns {
@@ -210,9 +192,7 @@ func (s *Master) Dive(variation int, b *Budget) []Column {
 				break
 			}
 		}
-		for i := range s.left {
-			s.lp.Demand(i, float64(s.left[i].Count))
-		}
+		s.demand()
 		s.Solve(b)
 		s.ban()
 		for range 6 {
@@ -238,69 +218,52 @@ func (s *Master) nearly(most float64, rng *Draw) int {
 
 // reset restores the full demand.
 func (s *Master) reset() {
-	copy(s.left, s.m.Classes)
-	copy(s.supply, s.m.Supply)
-	for i := range s.left {
-		if s.fits[i] {
-			s.lp.Demand(i, float64(s.left[i].Count))
-		}
-	}
-	for k, n := range s.supply {
-		s.lp.Demand(len(s.left)+k, float64(n)/s.unit[k])
-	}
+	s.left, s.supply = slices.Clone(s.classes), slices.Clone(s.m.Supply)
+	s.demand()
 	for c := range s.columns {
 		s.lp.Reprice(c, s.m.BinTypes[s.columns[c].BinType].Price)
 	}
 }
 
-// ban makes the patterns too dear that exceed the residual demand. In fractions they look better than they are.
-func (s *Master) ban() {
-	for c := range s.columns {
-		for k, class := range s.columns[c].Class {
-			if int64(s.columns[c].Count[k]) > s.left[class].Count {
-				s.lp.Reprice(c, max(s.m.BinTypes[s.columns[c].BinType].Price, 1)*1000)
-				break
-			}
-		}
+// demand makes what is left the demand of the programme.
+func (s *Master) demand() {
+	for i := range s.left {
+		s.lp.Demand(i, float64(s.left[i].Count))
+	}
+	for k, n := range s.supply {
+		s.lp.Demand(len(s.left)+k, float64(n)/s.unit[k])
 	}
 }
 
-func (s *Master) covered() bool {
-	for i := range s.left {
-		if s.left[i].Count > 0 && s.fits[i] {
-			return false
+// ban makes the patterns too dear that exceed the residual demand. In fractions they look better than they are.
+func (s *Master) ban() {
+	for c, column := range s.columns {
+		if column.times(s.left) == 0 {
+			s.lp.Reprice(c, max(s.m.BinTypes[column.BinType].Price, 1)*1000)
 		}
 	}
-	return true
 }
 
 // fix buys copies of the column, limited by the residual demand. If some class runs out within the column, it buys one, with
 // that class cut.
 func (s *Master) fix(out []Column, c int, copies int64) []Column {
-	p := s.columns[c].Copy()
-	kept := 0
-	for k, class := range p.Class {
-		n := min(int64(p.Count[k]), s.left[class].Count)
-		if n == 0 {
-			continue
+	var p Pattern
+	for _, a := range s.columns[c].Pattern {
+		if a.Count = min(a.Count, s.left[a.Class].Count); a.Count > 0 {
+			p = append(p, a)
 		}
-		p.Class[kept], p.Count[kept] = class, int32(n)
-		copies = min(copies, s.left[class].Count/n)
-		kept++
 	}
-	p.Class, p.Count = p.Class[:kept], p.Count[:kept]
-	if sup := s.m.BinTypes[s.columns[c].BinType].Supply; sup >= 0 {
-		copies = min(copies, s.supply[sup]/s.m.BinTypes[s.columns[c].BinType].takes())
+	typ := &s.m.BinTypes[s.columns[c].BinType]
+	copies = min(copies, p.times(s.left))
+	if typ.Supply >= 0 {
+		copies = min(copies, s.supply[typ.Supply]/typ.takes())
 	}
-	if kept == 0 || copies <= 0 {
+	if len(p) == 0 || copies <= 0 {
 		return out
 	}
-	for k, class := range p.Class {
-		s.left[class].Count -= copies * int64(p.Count[k])
-	}
-	if sup := s.m.BinTypes[s.columns[c].BinType].Supply; sup >= 0 {
-		s.supply[sup] -= copies * s.m.BinTypes[s.columns[c].BinType].takes()
-		s.lp.Demand(len(s.m.Classes)+int(sup), float64(s.supply[sup])/s.unit[sup])
+	p.take(s.left, copies)
+	if typ.Supply >= 0 {
+		s.supply[typ.Supply] -= copies * typ.takes()
 	}
 	return append(out, slices.Repeat([]Column{{s.columns[c].BinType, p}}, int(copies))...)
 }

@@ -60,21 +60,44 @@ type Class struct {
 	BinTypes []uint64
 }
 
-// Pattern is a filling of one bin: classes in ascending order, and how many items of each.
-type Pattern struct {
-	Class []int32
-	Count []int32
+// Pattern is a filling of one bin, by class in ascending order.
+type Pattern []Amount
+
+// Amount is a number of items of a class.
+type Amount struct {
+	Class int32
+	Count int64
 }
 
-// Copy returns a deep copy.
-func (p Pattern) Copy() Pattern {
-	return Pattern{append([]int32(nil), p.Class...), append([]int32(nil), p.Count...)}
+// times returns how often the items suffice for the pattern.
+func (p Pattern) times(classes []Class) int64 {
+	n := int64(math.MaxInt64)
+	for _, a := range p {
+		n = min(n, classes[a.Class].Count/a.Count)
+	}
+	return n
+}
+
+// take takes the items of so many copies of the pattern.
+func (p Pattern) take(classes []Class, copies int64) {
+	for _, a := range p {
+		classes[a.Class].Count -= copies * a.Count
+	}
+}
+
+func (p Pattern) sort() {
+	slices.SortFunc(p, func(a, b Amount) int { return cmp.Compare(a.Class, b.Class) })
 }
 
 // May reports whether the class may go into the bin type, whatever the sizes.
 func (c *Class) May(typ int) bool { return has(c.BinTypes, typ) }
 
 func has(set []uint64, i int) bool { return set[i/64]&(1<<(i%64)) != 0 }
+
+// fits reports whether an item of the class alone goes into the bin type k.
+func (c *Class) fits(typ *BinType, k int) bool {
+	return c.May(k) && Copies(typ.Capacity, c.Size, 1) > 0
+}
 
 // Copies returns how many items of the size fit into the free capacity, at most want.
 func Copies[N int | int64](free, size []int64, want N) N {
@@ -123,7 +146,8 @@ func (b *Budget) Return(part *Budget) {
 func (m *Model) cheapest(c *Class, counted bool) int {
 	best := -1
 	for k := range m.BinTypes {
-		if (counted || m.BinTypes[k].Supply < 0) && (best < 0 || m.BinTypes[k].Price < m.BinTypes[best].Price) && has(c.BinTypes, k) && Copies(m.BinTypes[k].Capacity, c.Size, 1) > 0 {
+		typ := &m.BinTypes[k]
+		if (counted || typ.Supply < 0) && (best < 0 || typ.Price < m.BinTypes[best].Price) && c.fits(typ, k) {
 			best = k
 		}
 	}
@@ -158,11 +182,8 @@ func (m *Model) Cost(columns []Column) float64 {
 	return sum
 }
 
-// Uncovered reports whether the columns leave items unplaced that some bin type can hold.
-func (m *Model) Uncovered(columns []Column) bool { return m.unplaced(columns) > 0 }
-
-// unplaced counts the items that some bin type can hold and the columns do not.
-func (m *Model) unplaced(columns []Column) int64 {
+// Unplaced counts the items that some bin type can hold and the columns do not.
+func (m *Model) Unplaced(columns []Column) int64 {
 	n := int64(0)
 	for i, c := range m.rest(columns).Classes {
 		if c.Count > 0 && m.Fits(i) {
@@ -183,15 +204,8 @@ func (m *Model) items() int64 {
 
 // perBin estimates how many items of average size the largest bin type holds.
 func (m *Model) perBin() float64 {
-	largest := make([]float64, m.Dims)
-	for k := range m.BinTypes {
-		for r, c := range m.BinTypes[k].Capacity {
-			largest[r] = max(largest[r], float64(c))
-		}
-	}
-	need, items := make([]float64, m.Dims), 0.0
+	largest, need := m.largest(), make([]float64, m.Dims)
 	for i := range m.Classes {
-		items += float64(m.Classes[i].Count)
 		for r, s := range m.Classes[i].Size {
 			need[r] += float64(float64(s) * float64(m.Classes[i].Count))
 		}
@@ -202,7 +216,18 @@ func (m *Model) perBin() float64 {
 			bins = max(bins, need[r]/largest[r])
 		}
 	}
-	return items / max(bins, 1e-9)
+	return float64(m.items()) / max(bins, 1e-9)
+}
+
+// largest returns the largest capacity on offer, by dimension.
+func (m *Model) largest() []float64 {
+	out := make([]float64, m.Dims)
+	for k := range m.BinTypes {
+		for r, c := range m.BinTypes[k].Capacity {
+			out[r] = max(out[r], float64(c))
+		}
+	}
+	return out
 }
 
 // Tightened returns the capacities lowered to what items can fill, resource by resource: to the sizes of all items that may go
@@ -211,10 +236,9 @@ func (m *Model) perBin() float64 {
 // profiles + classes x sums / 64). With many classes or sums it skips subset sums, because they then reach almost any amount.
 func (m *Model) Tightened(capacities [][]int64, profile []int, open [][]uint64) [][]int64 {
 	const mostClasses, mostSums = 256, 1 << 16
-	out, flat := make([][]int64, len(capacities)), make([]int64, 0, len(capacities)*m.Dims)
+	out := make([][]int64, len(capacities))
 	for k := range capacities {
-		flat = append(flat, capacities[k]...)
-		out[k] = flat[len(flat)-len(capacities[k]):]
+		out[k] = slices.Clone(capacities[k])
 	}
 	demand := make([]int64, 1+slices.Max(append(profile, 0)))
 	for r := range m.Dims {
@@ -222,12 +246,7 @@ func (m *Model) Tightened(capacities [][]int64, profile []int, open [][]uint64) 
 		clear(demand)
 		for i := range m.Classes {
 			c := &m.Classes[i]
-			for a, b := unit, c.Size[r]; ; a, b = b, a%b { // the greatest common divisor, by Euclid
-				if b == 0 {
-					unit = a
-					break
-				}
-			}
+			unit = Divisor(unit, c.Size[r])
 			if c.Size[r] > 0 {
 				demand[profile[i]] = saturated(demand[profile[i]], c.Size[r], c.Count)
 			}
@@ -257,6 +276,14 @@ func (m *Model) Tightened(capacities [][]int64, profile []int, open [][]uint64) 
 		}
 	}
 	return out
+}
+
+// Divisor returns the greatest common divisor, by Euclid.
+func Divisor[N ~int64](a, b N) N {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 // saturated returns sum + size * count, or math.MaxInt64 on overflow.
@@ -303,9 +330,7 @@ func (s sumSet) shift(by int64) {
 
 // below returns the largest sum that is at most n.
 func (s sumSet) below(n int64) int64 {
-	if n >= int64(len(s))*64 {
-		n = int64(len(s))*64 - 1
-	}
+	n = min(n, int64(len(s))*64-1)
 	i := n / 64
 	v := s[i] & (^uint64(0) >> (63 - uint(n%64)))
 	for v == 0 {
@@ -336,18 +361,4 @@ func (m *Model) Ranked(knap *Knapsack, worth []float64) []int {
 	}
 	slices.SortStableFunc(types, func(a, b int) int { return cmp.Compare(ratio[b], ratio[a]) })
 	return types
-}
-
-// Sort puts the classes in order.
-func (p *Pattern) Sort() {
-	order := make([]int, len(p.Class))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(p.Class[a], p.Class[b]) })
-	q := Pattern{make([]int32, len(order)), make([]int32, len(order))}
-	for i, o := range order {
-		q.Class[i], q.Count[i] = p.Class[o], p.Count[o]
-	}
-	*p = q
 }

@@ -23,13 +23,12 @@ type typeGroups struct {
 func (m *Model) typeGroups() *typeGroups {
 	s := &typeGroups{m: m, group: make([]int32, len(m.Classes)), of: make([]int32, len(m.BinTypes))}
 	having := make([][]uint64, m.Dims) // by dimension: the bin types that have any of it
-	largest := make([]float64, m.Dims)
+	largest := m.largest()
 	for r := range having {
 		having[r] = make([]uint64, (len(m.BinTypes)+63)/64)
 		for k := range m.BinTypes {
-			if c := m.BinTypes[k].Capacity[r]; c > 0 {
+			if m.BinTypes[k].Capacity[r] > 0 {
 				having[r][k/64] |= 1 << (k % 64)
-				largest[r] = max(largest[r], float64(c))
 			}
 		}
 	}

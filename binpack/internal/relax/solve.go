@@ -22,16 +22,14 @@ type Solution struct {
 	Closed bool
 }
 
-// Progress receives a lower bound and the price of the best packing so far.
-type Progress func(bound, price float64)
-
 // Task holds the options of Solve.
 type Task struct {
 	// Grain divides every price.
 	Grain int64
 	// Enough is the relative gap at which Solve stops.
 	Enough float64
-	Report Progress
+	// Report, if not nil, receives a lower bound and the price of the best packing so far.
+	Report func(bound, price float64)
 }
 
 // Solve looks for the cheapest packing and for a proof of its quality, while the gap is open and the budget lasts: a greedy
@@ -108,7 +106,7 @@ func (s *solver) take(columns []Column) {
 
 // cheaper reports whether a is the better packing: it leaves fewer items unplaced, or as many and costs less.
 func cheaper(m *Model, a, b []Column) bool {
-	if d := m.unplaced(a) - m.unplaced(b); d != 0 {
+	if d := m.Unplaced(a) - m.Unplaced(b); d != 0 {
 		return d < 0
 	}
 	return m.Cost(a) < m.Cost(b)
@@ -141,7 +139,7 @@ func (s *solver) closed() bool { return s.b.Left <= 0 || s.met() }
 
 // met reports whether the packing is as cheap as the bound.
 func (s *solver) met() bool {
-	return s.Columns != nil && !s.m.Uncovered(s.Columns) && float64(s.bound()) >= s.m.Cost(s.Columns)*(1-max(s.Enough, 1e-12))
+	return s.Columns != nil && s.m.Unplaced(s.Columns) == 0 && float64(s.bound()) >= s.m.Cost(s.Columns)*(1-max(s.Enough, 1e-12))
 }
 
 // generates reports whether column generation will probably end within its part of the budget. The programme has a row for each
