@@ -454,10 +454,10 @@ func copied(rows [][]int) [][]int {
 }
 
 // suits returns the type's offerings that hold the bin's contents, as a mask.
-func (f *filler) suits(t int32, b *bin, used []int64) uint64 {
+func (f *filler) suits(t int32, b *bin) uint64 {
 	in := f.in
 	for r, c := range in.capacityOf(t) {
-		if used[r] > c {
+		if b.used[r] > c {
 			return 0
 		}
 	}

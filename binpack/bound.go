@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"math/bits"
 	"slices"
 	"sync/atomic"
 
@@ -98,7 +97,11 @@ func (in *Instance) verifyCoverage(plan *Plan) (Price, error) {
 		if len(typ.Offerings) == 0 || in.minPrice[t] >= plan.Bound.Price { // a plan with such a bin does not cost less
 			continue
 		}
-		if dualValue(in.capacityOf(int32(t)), duals).Cmp(new(big.Float).SetInt64(int64(in.minPrice[t]))) > 0 {
+		capacity := make([]*big.Int, in.dims)
+		for r, c := range typ.Capacity {
+			capacity[r] = big.NewInt(max(c, 0))
+		}
+		if dualValue(capacity, duals, big.ToPositiveInf).Cmp(new(big.Float).SetInt64(int64(in.minPrice[t]))) > 0 {
 			return 0, fmt.Errorf("binpack: type %q is worth more than its price", typ.Name)
 		}
 	}
@@ -128,15 +131,13 @@ func (in *Instance) searchAgain(l Layout, ceiling Price, b Bound, stop *atomic.B
 	if err != nil {
 		return 0, err
 	}
-	whole := make([]float64, len(duals))
-	for i, v := range duals {
+	for _, v := range duals {
 		if v < 0 || v > relax.Largest {
 			return 0, fmt.Errorf("binpack: value %d is out of range", v)
 		}
-		whole[i] = float64(v)
 	}
 	budget := &relax.Budget{Left: verifyBase + verifyPerNode*min(max(b.Nodes, 0), verifyNodes), Stop: stop}
-	s := relax.NewSearch(r.model, whole, budget)
+	s := relax.NewSearch(r.model, duals, budget)
 	if s == nil {
 		return 0, errors.New("binpack: a search does not suit the problem")
 	}
@@ -162,44 +163,33 @@ func (in *Instance) relaxedAt(l Layout, ceiling Price, b Bound) (*relaxation, []
 	return r, duals, nil
 }
 
-// dualValue returns the sum of v times duals, rounded up.
-func dualValue(v []int64, duals []float64) *big.Float {
-	sum := new(big.Float).SetPrec(exact).SetMode(big.ToPositiveInf)
-	term := new(big.Float).SetPrec(exact).SetMode(big.ToPositiveInf)
+// dualValue returns the sum of v times duals, rounded in the given direction.
+func dualValue(v []*big.Int, duals []float64, mode big.RoundingMode) *big.Float {
+	sum := new(big.Float).SetPrec(exact).SetMode(mode)
+	term := new(big.Float).SetPrec(exact).SetMode(mode)
 	for r := range v {
-		if v[r] > 0 && duals[r] > 0 {
-			sum.Add(sum, term.Mul(new(big.Float).SetInt64(v[r]), big.NewFloat(duals[r])))
-		}
+		sum.Add(sum, term.Mul(new(big.Float).SetPrec(exact).SetInt(v[r]), big.NewFloat(duals[r])))
 	}
 	return sum
-}
-
-// wide is a sum of products of non-negative numbers. It does not overflow in practice.
-type wide struct{ hi, lo uint64 }
-
-func (w *wide) add(a, b uint64) {
-	hi, lo := bits.Mul64(a, b)
-	var carry uint64
-	w.lo, carry = bits.Add64(w.lo, lo, 0)
-	w.hi, _ = bits.Add64(w.hi, hi, carry)
-}
-
-func (w *wide) number() *big.Int {
-	n := new(big.Int).SetUint64(w.hi)
-	return n.Lsh(n, 64).Add(n, new(big.Int).SetUint64(w.lo))
 }
 
 // netDemand returns, by resource, the size of all placed items less the free capacity of the existing nodes that are open to
 // any of them. It may be negative.
 func (in *Instance) netDemand(l Layout) []*big.Int {
-	asked, free := make([]wide, in.dims), make([]wide, in.dims)
+	net := make([]*big.Int, in.dims)
+	for r := range net {
+		net[r] = new(big.Int)
+	}
+	var size, count big.Int
 	open := make([]uint64, (len(in.problem.Nodes)+63)/64)
 	for i, n := range in.placed(l) {
 		if n == 0 {
 			continue
 		}
-		for r, size := range in.problem.Items[i].Size {
-			asked[r].add(uint64(size), uint64(n))
+		count.SetInt64(int64(n))
+		for r, s := range in.problem.Items[i].Size {
+			size.SetInt64(s)
+			net[r].Add(net[r], size.Mul(&size, &count))
 		}
 		for _, v := range in.profileOf(i) {
 			for w, nodes := range v.nodes {
@@ -211,13 +201,9 @@ func (in *Instance) netDemand(l Layout) []*big.Int {
 		if open[n/64]&(1<<(n%64)) == 0 {
 			continue
 		}
-		for r := range free {
-			free[r].add(uint64(in.free[n*in.dims+r]), 1)
+		for r := range net {
+			net[r].Sub(net[r], size.SetInt64(in.free[n*in.dims+r]))
 		}
-	}
-	net := make([]*big.Int, in.dims)
-	for r := range net {
-		net[r] = new(big.Int).Sub(asked[r].number(), free[r].number())
 	}
 	return net
 }
@@ -225,11 +211,7 @@ func (in *Instance) netDemand(l Layout) []*big.Int {
 // proved returns the price that the duals prove for the demand. It is rounded up once, at the end, because every price is an
 // integer.
 func (in *Instance) proved(net []*big.Int, duals []float64) Price {
-	sum := new(big.Float).SetPrec(exact).SetMode(big.ToNegativeInf)
-	term := new(big.Float).SetPrec(exact).SetMode(big.ToNegativeInf)
-	for r := range net {
-		sum.Add(sum, term.Mul(new(big.Float).SetPrec(exact).SetInt(net[r]), big.NewFloat(duals[r])))
-	}
+	sum := dualValue(net, duals, big.ToNegativeInf)
 	if sum.Sign() <= 0 {
 		return 0
 	}
@@ -273,7 +255,7 @@ func (in *Instance) coverageBound(l Layout, objective Price) Bound {
 }
 
 // bound returns the best bound found for the layout.
-func (r *run) bound(in *Instance, l Layout, objective Price, hints []hint) Bound {
+func (r *run) bound(in *Instance, l Layout, objective Price, h hint) Bound {
 	best := in.coverageBound(l, objective)
 	placed := in.placed(l)
 	take := func(b Bound) {
@@ -289,13 +271,10 @@ func (r *run) bound(in *Instance, l Layout, objective Price, hints []hint) Bound
 			best = b
 		}
 	}
-	known := false
-	for _, h := range hints {
-		if slices.Equal(h.counts, placed) {
-			known = true
-			for _, b := range h.bounds {
-				take(b)
-			}
+	known := slices.Equal(h.counts, placed)
+	if known {
+		for _, b := range h.bounds {
+			take(b)
 		}
 	}
 	if known || best.Price >= objective || r.stopped() {

@@ -17,7 +17,6 @@ import (
 func (in *Instance) Check(l Layout) error {
 	c := &checker{
 		in: in, placed: make([]int, len(in.problem.Items)), labels: map[Choice]requirements.Set{},
-		counts: map[string]int{}, most: map[string]int{}, asked: map[string]int{}, touched: map[string]bool{},
 	}
 	if len(l.Nodes) > len(in.problem.Nodes) {
 		c.bad("layout has %d nodes, the problem %d", len(l.Nodes), len(in.problem.Nodes))
@@ -27,9 +26,9 @@ func (in *Instance) Check(l Layout) error {
 		node := &in.problem.Nodes[n]
 		c.contents(place{node.Name, -1}, shares, node.Free, node.Provides, node.Tags, node.Limits)
 	}
-	c.bins(l.Bins)
-	c.budgets(l.Bins)
-	c.diversity(l)
+	bins := c.bins(l.Bins)
+	c.budgets(bins)
+	c.diversity(l.Nodes, bins)
 	for i, it := range in.problem.Items {
 		if c.placed[i] > it.Count {
 			c.bad("item %q is placed %d times, there are %d", it.Name, c.placed[i], it.Count)
@@ -43,10 +42,6 @@ type checker struct {
 	placed []int
 	errs   []error
 	labels map[Choice]requirements.Set // of offerings
-
-	// Of the current place: the count of each tag, its lowest limit, its lowest limit by items alone, and whether items add it.
-	counts, most, asked map[string]int
-	touched             map[string]bool
 }
 
 func (c *checker) bad(format string, args ...any) {
@@ -70,20 +65,25 @@ func (c *checker) contents(what place, shares []Share, capacity []int64, labels 
 	c.holds(what, shares, labels)
 	used := make([]int64, len(capacity))
 	over := make([]bool, len(capacity)) // the sum overflows
-	clear(c.counts)
-	clear(c.most)
-	clear(c.asked)
-	clear(c.touched)
-	limit := func(most map[string]int, l Limit) {
-		if m, ok := most[l.Tag]; !ok || l.Max < m {
-			most[l.Tag] = l.Max
-		}
+	type tally struct {
+		count int  // of the tag
+		added bool // by items
+		// The lowest limit, and the lowest by items. Limits of the node or type bind only tags that items add; those of items always bind.
+		limit, asked int
 	}
-	for _, t := range tags {
-		c.counts[t]++
+	tallies := map[string]*tally{}
+	of := func(tag string) *tally {
+		if tallies[tag] == nil {
+			tallies[tag] = &tally{limit: math.MaxInt, asked: math.MaxInt}
+		}
+		return tallies[tag]
+	}
+	for _, tag := range tags {
+		of(tag).count++
 	}
 	for _, l := range limits {
-		limit(c.most, l)
+		t := of(l.Tag)
+		t.limit = min(t.limit, l.Max)
 	}
 	for _, s := range shares {
 		if s.Item < 0 || s.Item >= len(c.placed) || s.Count <= 0 {
@@ -99,13 +99,13 @@ func (c *checker) contents(what place, shares []Share, capacity []int64, labels 
 				used[r] += size * int64(s.Count)
 			}
 		}
-		for _, t := range it.Tags {
-			c.counts[t] += s.Count
-			c.touched[t] = true
+		for _, tag := range it.Tags {
+			t := of(tag)
+			t.count, t.added = t.count+s.Count, true
 		}
 		for _, l := range it.Limits {
-			limit(c.most, l)
-			limit(c.asked, l)
+			t := of(l.Tag)
+			t.limit, t.asked = min(t.limit, l.Max), min(t.asked, l.Max)
 		}
 	}
 	for r := range used {
@@ -115,23 +115,14 @@ func (c *checker) contents(what place, shares []Share, capacity []int64, labels 
 			c.bad("%s: %d of %s are used, there are %d", what, used[r], c.in.problem.Resources[r], capacity[r])
 		}
 	}
-	var broken []string
-	for t, m := range c.most {
-		ok := true
-		if !c.touched[t] { // limits of the node or type bind only tags that items add; limits of items always bind
-			m, ok = c.asked[t]
+	for _, tag := range slices.Sorted(maps.Keys(tallies)) {
+		t := tallies[tag]
+		if !t.added {
+			t.limit = t.asked
 		}
-		if ok && c.counts[t] > m {
-			broken = append(broken, t)
+		if t.count > t.limit {
+			c.bad("%s: tag %q stands there %d times, at most %d are allowed", what, tag, t.count, t.limit)
 		}
-	}
-	slices.Sort(broken)
-	for _, t := range broken {
-		m := c.most[t]
-		if !c.touched[t] {
-			m = c.asked[t]
-		}
-		c.bad("%s: tag %q stands there %d times, at most %d are allowed", what, t, c.counts[t], m)
 	}
 }
 
@@ -139,13 +130,17 @@ func (c *checker) contents(what place, shares []Share, capacity []int64, labels 
 func (c *checker) holds(what place, shares []Share, labels requirements.Set) {
 	known := slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return s.Item < 0 || s.Item >= len(c.placed) })
 	labels = c.in.closed(labels)
-	if _, ok := c.in.chooseAlternatives(labels, known); ok && !labels.IsImpossible() {
+	fits := func(shares []Share) bool {
+		_, ok := c.in.chooseAlternatives(labels, shares)
+		return ok && !labels.IsImpossible()
+	}
+	if fits(known) {
 		return
 	}
 	var kept []Share
 	for _, s := range known {
-		if _, ok := c.in.chooseAlternatives(labels, append(kept, s)); ok && !labels.IsImpossible() {
-			kept = append(kept, s)
+		if with := append(kept, s); fits(with) {
+			kept = with
 			continue
 		}
 		it := c.in.problem.Items[s.Item]
@@ -162,7 +157,8 @@ func sum[T ~int64](a, b T) T {
 	return a + b
 }
 
-func (c *checker) bins(bins []Bin) {
+// bins checks each bin, and returns those whose type and offering exist.
+func (c *checker) bins(bins []Bin) (known []Bin) {
 	p := &c.in.problem
 	f := newFiller(c.in)
 	for i, b := range bins {
@@ -171,13 +167,13 @@ func (c *checker) bins(bins []Bin) {
 			c.bad("%s: there is no offering %d of type %d", what, b.Offering, b.Type)
 			continue
 		}
-		if len(b.Shares) == 0 {
+		if known = append(known, b); len(b.Shares) == 0 {
 			c.bad("%s is empty", what)
 			continue
 		}
 		typ := &p.Types[b.Type]
-		labels, known := c.labels[Choice{b.Type, b.Offering}]
-		if !known {
+		labels, ok := c.labels[Choice{b.Type, b.Offering}]
+		if !ok {
 			var err error
 			if labels, err = typ.Provides.Intersect(typ.Offerings[b.Offering].Provides); err != nil {
 				c.bad("%s: type and offering contradict each other: %w", what, err)
@@ -188,11 +184,12 @@ func (c *checker) bins(bins []Bin) {
 		before := len(c.errs)
 		c.contents(what, b.Shares, typ.Capacity, labels, typ.Tags, typ.Limits)
 		if len(c.errs) == before && len(p.Pools[typ.Pool].MinValues) > 0 {
-			if open := f.refill(b); !f.showsMinimums(&open, open.used) && !c.in.showsOtherwise(b, open.used) {
+			if open := f.refill(b); !f.showsMinimums(&open) && !c.in.showsOtherwise(b, open.used) {
 				c.bad("%s: its alternatives do not show the minimum of values that pool %q asks for", what, p.Pools[typ.Pool].Name)
 			}
 		}
 	}
+	return known
 }
 
 func (c *checker) budgets(bins []Bin) {
@@ -214,9 +211,6 @@ func (c *checker) budgets(bins []Bin) {
 		usage[k] = make([]int64, len(p.Pools[k].Limits))
 	}
 	for _, b := range bins {
-		if b.Type < 0 || b.Type >= len(p.Types) || b.Offering < 0 || b.Offering >= len(p.Types[b.Type].Offerings) {
-			continue // reported already
-		}
 		typ := p.Types[b.Type]
 		nodes[typ.Pool]++
 		price[typ.Pool] = sum(price[typ.Pool], typ.Offerings[b.Offering].Price)
@@ -247,7 +241,7 @@ func (c *checker) budgets(bins []Bin) {
 	}
 }
 
-func (c *checker) diversity(l Layout) {
+func (c *checker) diversity(nodes [][]Share, bins []Bin) {
 	p := &c.in.problem
 	for i, d := range p.Diversity {
 		counts := make([]int, len(p.Items))
@@ -262,13 +256,11 @@ func (c *checker) diversity(l Layout) {
 				}
 			}
 		}
-		for n, shares := range l.Nodes {
+		for n, shares := range nodes {
 			add(p.Nodes[n].CapacityPool, shares)
 		}
-		for _, b := range l.Bins {
-			if b.Type >= 0 && b.Type < len(p.Types) && b.Offering >= 0 && b.Offering < len(p.Types[b.Type].Offerings) {
-				add(p.Types[b.Type].Offerings[b.Offering].CapacityPool, b.Shares)
-			}
+		for _, b := range bins {
+			add(p.Types[b.Type].Offerings[b.Offering].CapacityPool, b.Shares)
 		}
 		for _, pool := range slices.Sorted(maps.Keys(in)) {
 			if placed := max(d.Placed[pool], 0); in[pool] > max(d.Max-placed, 0) {

@@ -108,13 +108,13 @@ func (f *filler) flexible(b *bin, item, k int, v *variant, open int32) int {
 		trial.variants = append(slices.Clip(b.variants), v)
 	}
 	trial.shares = append(slices.Clip(b.shares), Share{item, 1})
-	used := make([]int64, len(size))
+	trial.used = make([]int64, len(size))
 	holds := func(n int) bool {
 		trial.shares[len(trial.shares)-1].Count = n
-		for r := range used {
-			used[r] = b.used[r] + int64(n)*size[r]
+		for r := range size {
+			trial.used[r] = b.used[r] + int64(n)*size[r]
 		}
-		return f.showsMinimums(&trial, used)
+		return f.showsMinimums(&trial)
 	}
 	if holds(k) {
 		return k
@@ -131,7 +131,7 @@ func (f *filler) flexible(b *bin, item, k int, v *variant, open int32) int {
 }
 
 // showsMinimums reports whether the offerings of the bin's pool that hold it show enough values.
-func (f *filler) showsMinimums(b *bin, used []int64) bool {
+func (f *filler) showsMinimums(b *bin) bool {
 	in := f.in
 	pool := in.problem.Types[b.typ].Pool
 	seen := in.shownBy(pool)
@@ -140,7 +140,7 @@ func (f *filler) showsMinimums(b *bin, used []int64) bool {
 			continue
 		}
 		f.shownTypes++
-		mask := f.suits(t, b, used)
+		mask := f.suits(t, b)
 		for rest := mask; rest != 0; rest &= rest - 1 {
 			seen.add(in, t, bits.TrailingZeros64(rest))
 		}
@@ -156,34 +156,28 @@ func (f *filler) showsMinimums(b *bin, used []int64) bool {
 func (in *Instance) showsOtherwise(b Bin, used []int64) bool {
 	pool := in.problem.Types[b.Type].Pool
 	seen := in.shownBy(pool)
-	for _, c := range in.otherChoices(b, used) {
-		seen.add(in, int32(c.Type), c.Offering)
+	for t, typ := range in.problem.Types {
+		for j := range typ.Offerings {
+			if typ.Pool == pool && in.holdsOtherwise(Choice{t, j}, b.Shares, used) {
+				seen.add(in, int32(t), j)
+			}
+		}
 	}
 	return seen.met()
 }
 
-// otherChoices returns every choice of the bin's pool that holds its contents, under any alternatives.
-func (in *Instance) otherChoices(b Bin, used []int64) []Choice {
-	pool := in.problem.Types[b.Type].Pool
-	var out []Choice
-	for t, typ := range in.problem.Types {
-		if typ.Pool != pool {
-			continue
-		}
-		if relax.Copies(in.capacityOf(int32(t)), used, 1) == 0 || !in.tagsSuit(int32(t), b.Shares) {
-			continue
-		}
-		for j, o := range typ.Offerings {
-			labels, err := typ.Provides.Intersect(o.Provides)
-			if err != nil {
-				continue
-			}
-			if _, ok := in.chooseAlternatives(in.closed(labels), b.Shares); ok {
-				out = append(out, Choice{t, j})
-			}
-		}
+// holdsOtherwise reports whether the choice holds the shares under any alternatives.
+func (in *Instance) holdsOtherwise(c Choice, shares []Share, used []int64) bool {
+	if relax.Copies(in.capacityOf(int32(c.Type)), used, 1) == 0 || !in.tagsSuit(int32(c.Type), shares) {
+		return false
 	}
-	return out
+	typ := &in.problem.Types[c.Type]
+	labels, err := typ.Provides.Intersect(typ.Offerings[c.Offering].Provides)
+	if err != nil {
+		return false
+	}
+	_, ok := in.chooseAlternatives(in.closed(labels), shares)
+	return ok
 }
 
 // alternatives lists for each bin of the layout the choices that hold it, cheapest first. Equal bins are processed once. If the
@@ -191,7 +185,10 @@ func (in *Instance) otherChoices(b Bin, used []int64) []Choice {
 func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
 	out := chosen(l)
 	known := make(map[string][]Choice, len(l.Bins))
-	r := ranking{in: in, f: newFiller(in), most: most, byPool: make([][]Choice, len(in.problem.Pools)), masks: make([]uint64, len(in.problem.Types)), asked: make([]int, len(in.problem.Types))}
+	r := ranking{
+		in: in, f: newFiller(in), most: most, byPool: make([][]Choice, len(in.problem.Pools)),
+		masks: make([]uint64, len(in.problem.Types)), asked: make([]bool, len(in.problem.Types)),
+	}
 	for _, b := range l.Bins {
 		r.f.exposeAll(in.diverse.pool(b.Type, b.Offering), b.Shares, 1)
 	}
@@ -233,81 +230,68 @@ type ranking struct {
 	f      *filler
 	most   int
 	byPool [][]Choice
-	bins   int      // processed so far
 	masks  []uint64 // by type: the offerings that suit the bin
-	asked  []int    // by type: the bin for which the mask holds
+	asked  []bool   // by type: whether the mask is known
 	found  []Choice // reused
 }
 
 func (r *ranking) choicesFor(b Bin) []Choice {
-	in := r.in
 	open := r.f.refill(b)
-	r.bins++
-	pool := in.problem.Types[b.Type].Pool
-	seen := in.shownBy(pool)
-	all := r.found[:0]
+	pool := r.in.problem.Types[b.Type].Pool
+	clear(r.asked)
+	list, met := r.first(pool, func(c Choice) bool {
+		if t := int32(c.Type); !r.asked[t] {
+			r.asked[t], r.masks[t] = true, r.f.exposable(t, r.f.suits(t, &open), b.Shares)
+		}
+		return r.masks[c.Type]&(1<<c.Offering) != 0
+	})
+	if !met {
+		list, _ = r.first(pool, func(c Choice) bool {
+			return r.in.holdsOtherwise(c, b.Shares, open.used) && r.f.exposable(int32(c.Type), 1<<c.Offering, b.Shares) != 0
+		})
+	}
+	return list
+}
+
+// first returns the first choices of the pool that suit, and more than most only until the minimums are met; it reports whether
+// they are.
+func (r *ranking) first(pool int, suits func(c Choice) bool) ([]Choice, bool) {
+	seen := r.in.shownBy(pool)
+	r.found = r.found[:0]
 	for _, c := range r.ofPool(pool) {
-		if len(all) >= r.most && seen.met() {
+		if len(r.found) >= r.most && seen.met() {
 			break
 		}
-		if r.asked[c.Type] != r.bins {
-			r.asked[c.Type], r.masks[c.Type] = r.bins, r.f.exposable(int32(c.Type), r.f.suits(int32(c.Type), &open, open.used), b.Shares)
-		}
-		if r.masks[c.Type]&(1<<c.Offering) != 0 {
-			all = append(all, c)
-			seen.add(in, int32(c.Type), c.Offering)
+		if suits(c) {
+			r.found = append(r.found, c)
+			seen.add(r.in, int32(c.Type), c.Offering)
 		}
 	}
-	r.found = all
-	if seen.met() {
-		return slices.Clone(all)
-	}
-	all = slices.DeleteFunc(in.otherChoices(b, open.used), func(c Choice) bool {
-		return r.f.exposable(int32(c.Type), 1<<c.Offering, b.Shares) == 0
-	})
-	slices.SortFunc(all, in.compareChoices)
-	seen = in.shownBy(pool)
-	n := 0
-	for n < len(all) && (n < r.most || !seen.met()) {
-		seen.add(in, int32(all[n].Type), all[n].Offering)
-		n++
-	}
-	return slices.Clip(all[:n])
+	return slices.Clone(r.found), seen.met()
 }
 
 // ofPool returns every choice of the pool, sorted.
 func (r *ranking) ofPool(pool int) []Choice {
 	if r.byPool[pool] == nil {
-		in := r.in
-		type priced struct {
-			Choice
-			price Price
-		}
-		var list []priced
-		for _, t := range in.tiers[in.tierOfPool[pool]].types {
-			if typ := &in.problem.Types[t]; typ.Pool == pool {
-				for j := range typ.Offerings {
-					list = append(list, priced{Choice{int(t), j}, typ.Offerings[j].cost()})
+		r.byPool[pool] = []Choice{}
+		for t, typ := range r.in.problem.Types {
+			for j := range typ.Offerings {
+				if typ.Pool == pool {
+					r.byPool[pool] = append(r.byPool[pool], Choice{t, j})
 				}
 			}
 		}
-		slices.SortFunc(list, func(a, b priced) int {
-			if c := cmp.Compare(a.price, b.price); c != 0 {
-				return c
-			}
-			return in.compareChoices(a.Choice, b.Choice)
-		})
-		r.byPool[pool] = make([]Choice, len(list))
-		for i := range list {
-			r.byPool[pool][i] = list[i].Choice
-		}
+		slices.SortFunc(r.byPool[pool], r.in.compareChoices)
 	}
 	return r.byPool[pool]
 }
 
 // compareChoices orders alternatives by price, then by type name.
 func (in *Instance) compareChoices(a, b Choice) int {
-	return cmp.Or(cmp.Compare(in.price(a), in.price(b)), cmp.Compare(in.problem.Types[a.Type].Name, in.problem.Types[b.Type].Name),
+	if c := cmp.Compare(in.price(a), in.price(b)); c != 0 { // most differ
+		return c
+	}
+	return cmp.Or(cmp.Compare(in.problem.Types[a.Type].Name, in.problem.Types[b.Type].Name),
 		cmp.Compare(a.Type, b.Type), cmp.Compare(a.Offering, b.Offering))
 }
 

@@ -71,7 +71,7 @@ func (r *run) stopped() bool { return r.stop != nil && r.stop.Load() }
 
 // guided improves on the layout of first fit. It returns the better layout, the bounds that it proved on the way, and whether
 // the layout changed.
-func (r *run) guided(in *Instance, best Layout) (l Layout, hints []hint, better bool) {
+func (r *run) guided(in *Instance, best Layout) (l Layout, h hint, better bool) {
 	bestCost := in.objectiveOf(best)
 	p := r.planner(in)
 	if !slices.ContainsFunc(in.unplaced(best), func(n int) bool { return n > 0 }) {
@@ -83,10 +83,10 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, hints []hint, better 
 	}
 	if (p.open || p.loose) && !r.stopped() {
 		if l = p.repack(best); in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
-			return l, p.hints, true
+			return l, p.hint, true
 		}
 	}
-	return best, p.hints, better
+	return best, p.hint, better
 }
 
 func (r *run) planner(in *Instance) *planner {
@@ -152,7 +152,7 @@ type planner struct {
 	ceiling Price // the price of a layout that places everything
 	loose   bool  // rules that the relaxation leaves out make a difference
 	open    bool  // some relaxation's packing may not be its cheapest
-	hints   []hint
+	hint    hint
 	solved  []solved // by tier; nil where a relaxation could not be made
 }
 
@@ -201,28 +201,8 @@ func (p *planner) pack() (l Layout, ok bool) {
 	if p.stopped() && len(f.bins) == 0 {
 		return l, false
 	}
-	for _, item := range in.order {
-		f.firstFit(item)
-	}
-	p.placeRest()
+	p.firstFit(f)
 	return f.finish(), true
-}
-
-// placeRest places unplaced items by first fit.
-func (p *planner) placeRest() {
-	in, f := p.in, p.f
-	d := newDemand(in)
-	for _, item := range in.order {
-		for k := range in.tiers {
-			if f.want[item] == 0 {
-				break
-			}
-			f.firstFitTier(item, int32(k))
-			for f.want[item] > 0 && f.open(item, &in.tiers[k], d) {
-			}
-		}
-		d.drop(in, item)
-	}
 }
 
 // tier plans the bins of the pools of one weight. The first tier includes the existing nodes.
@@ -341,11 +321,10 @@ func (p *planner) learn(r *relaxation, s relax.Solution, counts []int, ceiling P
 	if r.sparse {
 		return
 	}
-	h := hint{counts: slices.Clone(counts), bounds: p.in.bounds(r, s)}
-	for i := range h.bounds {
-		h.bounds[i].Price = min(h.bounds[i].Price, ceiling)
+	p.hint = hint{counts: slices.Clone(counts), bounds: p.in.bounds(r, s)}
+	for i := range p.hint.bounds {
+		p.hint.bounds[i].Price = min(p.hint.bounds[i].Price, ceiling)
 	}
-	p.hints = append(p.hints, h)
 }
 
 // realise builds each column as far as the rules allow, in an existing node or a new bin. Existing nodes are filled before

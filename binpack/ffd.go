@@ -28,30 +28,29 @@ func (FirstFitDecreasing) Pack(in *Instance) Layout { return (&run{}).firstFitDe
 // firstFitDecreasing returns the layout of [FirstFitDecreasing], or of the items so far if the run is stopped.
 func (r *run) firstFitDecreasing(in *Instance) Layout {
 	f := newFiller(in)
-	d := newDemand(in)
-	for at, item := range in.order {
-		if at%stopEvery == stopEvery-1 && r.stopped() {
-			return f.finish()
-		}
-		f.firstFit(item)
-		for k := range in.tiers {
-			if f.want[item] == 0 {
-				break
-			}
-			f.firstFitTier(item, int32(k))
-			for f.want[item] > 0 {
-				if !f.open(item, &in.tiers[k], d) {
-					break
-				}
-			}
-		}
-		d.drop(in, item)
-	}
+	r.firstFit(f)
 	l := f.finish()
 	if f.wanted() > 0 && slices.Contains(in.budgets.bounded, true) && !r.stopped() {
 		return (&run{effort: EffortFast, stop: r.stop}).planner(in).repack(l)
 	}
 	return l
+}
+
+// firstFit places the items that are left, or those so far if the run is stopped.
+func (r *run) firstFit(f *filler) {
+	in, d := f.in, newDemand(f.in)
+	for at, item := range in.order {
+		if at%stopEvery == stopEvery-1 && r.stopped() {
+			return
+		}
+		f.firstFit(item)
+		for k := range in.tiers {
+			f.firstFitTier(item, int32(k))
+			for f.want[item] > 0 && f.open(item, &in.tiers[k], d) {
+			}
+		}
+		d.drop(in, item)
+	}
 }
 
 // decreasing returns the items by priority, dominant share, size and name.
@@ -303,7 +302,7 @@ func (f *filler) cheapestChoice(b *bin) (int32, int) {
 		if in.minPrice[t] >= bestPrice {
 			break
 		}
-		mask := f.suits(t, b, b.used)
+		mask := f.suits(t, b)
 		if mask == 0 {
 			continue
 		}
@@ -316,7 +315,7 @@ func (f *filler) cheapestChoice(b *bin) (int32, int) {
 			if other && len(in.problem.Pools[in.problem.Types[t].Pool].MinValues) > 0 {
 				moved := *b
 				moved.typ = t
-				if !f.showsMinimums(&moved, b.used) {
+				if !f.showsMinimums(&moved) {
 					continue
 				}
 			}

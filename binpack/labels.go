@@ -13,11 +13,12 @@ import (
 type labelIndex struct {
 	key       string
 	distinct  []requirements.Requirement
+	several   []bool // by number: the requirement allows several values
 	byText    map[string]int32
 	offerings [][]int32 // by type and offering; nil if all offerings of the type have the number in types
 	types     []int32   // by type
 	nodes     []int32
-	open      bool // some offering leaves the key open
+	open      bool // some offering, together with its type, leaves the key open
 }
 
 func (x *labelIndex) intern(r requirements.Requirement) int32 {
@@ -30,6 +31,7 @@ func (x *labelIndex) intern(r requirements.Requirement) int32 {
 		id = int32(len(x.distinct))
 		x.byText[text] = id
 		x.distinct = append(x.distinct, r)
+		x.several = append(x.several, !single && !r.Equal(requirements.DoesNotExist(x.key)) && !r.IsImpossible())
 	}
 	return id
 }
@@ -49,49 +51,26 @@ func indexLabels(p *Problem, key string) *labelIndex {
 		base := said(typ.Provides)
 		x.types[t] = x.intern(base)
 		for j, o := range typ.Offerings {
-			if !o.Provides.Has(key) {
-				continue
-			}
-			if x.offerings[t] == nil {
-				x.offerings[t] = make([]int32, len(typ.Offerings))
-				for i := range x.offerings[t] {
-					x.offerings[t][i] = x.types[t]
+			id := x.types[t]
+			if o.Provides.Has(key) {
+				if x.offerings[t] == nil {
+					x.offerings[t] = slices.Repeat([]int32{id}, len(typ.Offerings))
 				}
+				r := o.Provides.Get(key)
+				if typ.Provides.Has(key) && !r.Subset(base) {
+					r = r.Intersect(base)
+				}
+				id = x.intern(r)
+				x.offerings[t][j] = id
 			}
-			r := o.Provides.Get(key)
-			if typ.Provides.Has(key) && !r.Subset(base) {
-				r = r.Intersect(base)
-			}
-			x.offerings[t][j] = x.intern(r)
+			x.open = x.open || x.several[id]
 		}
 	}
 	x.nodes = make([]int32, len(p.Nodes))
 	for n, node := range p.Nodes {
 		x.nodes[n] = x.intern(said(node.Provides))
 	}
-	x.open = x.leavesOpen(p.Types)
 	return x
-}
-
-// leavesOpen reports whether some offering, together with its type, allows more than one value of the key.
-func (x *labelIndex) leavesOpen(types []Type) bool {
-	absent := requirements.DoesNotExist(x.key)
-	several := make([]bool, len(x.distinct))
-	for i, r := range x.distinct {
-		_, single := r.Single()
-		several[i] = !single && !r.Equal(absent) && !r.IsImpossible()
-	}
-	for t := range types {
-		if x.offerings[t] == nil && len(types[t].Offerings) > 0 && several[x.types[t]] {
-			return true
-		}
-		for _, id := range x.offerings[t] {
-			if several[id] {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // labelAnswers caches which types and nodes satisfy which requirements. It is safe for concurrent use.

@@ -370,7 +370,7 @@ func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
 			r.stop.Store(ctx.Err() != nil) // the callback may have ended ctx
 		}
 	}
-	layout, hints, err := r.layOut(in, &o)
+	layout, h, err := r.layOut(in, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -388,7 +388,7 @@ func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
 	// Alternatives and bound do not depend on each other.
 	var other sync.WaitGroup
 	other.Go(func() { plan.Alternatives = in.alternatives(layout, o.Alternatives, r) })
-	plan.Bound = r.bound(in, layout, plan.Objective, hints)
+	plan.Bound = r.bound(in, layout, plan.Objective, h)
 	other.Wait()
 	plan.Stopped = r.stopped()
 	return plan, nil
@@ -405,11 +405,11 @@ func chosen(l Layout) [][]Choice {
 }
 
 // layOut returns the checked layout of the strategy, and the bounds that it proved on the way.
-func (r *run) layOut(in *Instance, o *Options) (layout Layout, hints []hint, err error) {
+func (r *run) layOut(in *Instance, o *Options) (layout Layout, h hint, err error) {
 	c, ok := o.Strategy.(CostAware)
 	if !ok {
 		layout = o.Strategy.Pack(in)
-		return layout, nil, in.Check(layout)
+		return layout, h, in.Check(layout)
 	}
 	given := o.First != nil && o.First.Strategy == (FirstFitDecreasing{}).Name()
 	if given {
@@ -421,12 +421,12 @@ func (r *run) layOut(in *Instance, o *Options) (layout Layout, hints []hint, err
 	if !r.stopped() {
 		priced := *r
 		priced.effort = c.Effort
-		layout, hints, better = priced.guided(in, layout)
+		layout, h, better = priced.guided(in, layout)
 	}
 	if given && !better && r.stopped() { // First was checked, and no time is left
-		return layout, hints, nil
+		return layout, h, nil
 	}
-	return layout, hints, in.Check(layout)
+	return layout, h, in.Check(layout)
 }
 
 func (in *Instance) unplaced(l Layout) []int {

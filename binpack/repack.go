@@ -49,10 +49,8 @@ func (p *planner) repack(l Layout) Layout {
 		s.guides = append(s.guides, p.guide(k))
 	}
 	floor := Price(0)
-	for _, h := range p.hints {
-		for _, b := range h.bounds {
-			floor = max(floor, b.Price)
-		}
+	for _, b := range p.hint.bounds {
+		floor = max(floor, b.Price)
 	}
 	for idle := 0; idle < idleLeast+idleRounds*(len(s.bins)+len(s.nodes)) && s.budget.Left > 0 && !p.stopped(); idle++ {
 		if s.cost <= floor && len(s.missing) == 0 {

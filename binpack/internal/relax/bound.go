@@ -177,9 +177,7 @@ func (m *Model) verify(duals []int64, full []float64, quick bool) (price int64, 
 		most := 0.0
 		if quick && typ.Supply >= 0 {
 			most = full[k]
-		} else if !m.Load(&knap, k, profits) {
-			continue
-		} else {
+		} else if m.Load(&knap, k, profits) {
 			most = knap.Sharpest(typ.Price)
 		}
 		if most > typ.Price && typ.Supply < 0 && typ.Pool > 0 {
@@ -187,10 +185,9 @@ func (m *Model) verify(duals []int64, full []float64, quick bool) (price int64, 
 			continue
 		}
 		if most > typ.Price && (!quick || typ.Supply < 0) {
-			target := typ.Price
-			if found, done := knap.Search(target, verifySteps); done {
-				searched = searched || most > max(found, target)
-				most = max(found, target)
+			if found, done := knap.Search(typ.Price, verifySteps); done {
+				searched = searched || most > max(found, typ.Price)
+				most = max(found, typ.Price)
 			}
 		}
 		if most <= typ.Price {

@@ -52,7 +52,7 @@ type surrogate struct {
 
 // NewSearch prepares a search with the duals as one more surrogate. It returns nil if there are too many items or sums of sizes
 // overflow.
-func NewSearch(m *Model, duals []float64, b *Budget) *Search {
+func NewSearch(m *Model, duals []int64, b *Budget) *Search {
 	s := &Search{supply: slices.Clone(m.Supply), refuted: map[string]int{}}
 	s.reduce(m)
 	if s.m == nil {
@@ -137,7 +137,7 @@ func (s *Search) copies(k int) int {
 }
 
 // compare makes the surrogates and keeps the strongest.
-func (s *Search) compare(duals []float64, b *Budget) {
+func (s *Search) compare(duals []int64, b *Budget) {
 	m := s.m
 	for r := range m.Dims {
 		x := surrogate{capacity: make([]float64, len(m.BinTypes))}
@@ -149,15 +149,21 @@ func (s *Search) compare(duals []float64, b *Budget) {
 		}
 		s.add(x, b)
 	}
-	weights := [][]float64{slices.Repeat([]float64{1}, len(m.Classes)), duals}
+	ones, weights := slices.Repeat([]float64{1}, len(duals)), make([]float64, len(duals))
+	for i, v := range duals {
+		weights[i] = float64(v)
+	}
+	// If a search does not end for a bin type, it does not for larger ones.
+	smallFirst := append(slices.Compact(slices.Clone(s.free)), s.types...)
+	slices.Reverse(smallFirst[len(smallFirst)-len(s.types):])
 	var knap Knapsack
-	for _, weight := range weights {
+	for _, weight := range [][]float64{ones, weights} {
 		x := surrogate{capacity: make([]float64, len(m.BinTypes))}
 		for i := range m.Classes {
 			x.demand += float64(weight[i] * float64(m.Classes[i].Count))
 		}
 		missed := 0
-		for _, k := range s.smallFirst() {
+		for _, k := range smallFirst {
 			if x.capacity[k] > 0 || !m.Load(&knap, k, weight) {
 				continue
 			}
@@ -413,12 +419,4 @@ func (s *Search) pack() (columns []Column, found bool) {
 	}
 	s.budget.Take(s.knap.Steps())
 	return columns, !slices.ContainsFunc(s.left, func(c Class) bool { return c.Count > 0 })
-}
-
-// smallFirst returns all bin types: the free ones, then those with a price in ascending order. If a search does not end for
-// one, it does not for larger ones.
-func (s *Search) smallFirst() []int {
-	out := slices.Clone(s.types)
-	slices.Reverse(out)
-	return append(slices.Compact(slices.Clone(s.free)), out...)
 }

@@ -14,7 +14,13 @@ import (
 func TestSearchEndsAtTheOptimum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 3))
 	each(t, 11, func(m *relax.Model, best float64) {
-		begin := func() *relax.Search { return relax.NewSearch(m, duals(rng, len(m.Classes)), plenty()) }
+		begin := func() *relax.Search {
+			whole := make([]int64, len(m.Classes))
+			for i, v := range duals(rng, len(whole)) {
+				whole[i] = int64(v)
+			}
+			return relax.NewSearch(m, whole, plenty())
+		}
 		limit := best + 1
 		if math.IsInf(best, 1) {
 			limit = 200

@@ -14,14 +14,14 @@ import (
 // classes must go into has higher duals than a cheap one that is open to few.
 type typeGroups struct {
 	m     *Model
-	of    []int32   // by bin type: its group; -1 if no class may go there
-	types [][]int32 // by type group
-	group []int32   // by class: its demand group. Classes of a demand group ask most of the same dimension, and may go to the same bin types with all that they need
-	into  [][]int32 // by demand group: the type groups open to it
+	of    []int   // by bin type: its group; -1 if no class may go there
+	types [][]int // by type group
+	group []int   // by class: its demand group. Classes of a demand group ask most of the same dimension, and may go to the same bin types with all that they need
+	into  [][]int // by demand group: the type groups open to it
 }
 
 func (m *Model) typeGroups() *typeGroups {
-	s := &typeGroups{m: m, group: make([]int32, len(m.Classes)), of: make([]int32, len(m.BinTypes))}
+	s := &typeGroups{m: m, group: make([]int, len(m.Classes)), of: make([]int, len(m.BinTypes))}
 	having := make([][]uint64, m.Dims) // by dimension: the bin types that have any of it
 	largest := m.largest()
 	for r := range having {
@@ -51,10 +51,10 @@ func (m *Model) typeGroups() *typeGroups {
 		if g == len(sets) {
 			sets, most = append(sets, set), append(most, d)
 		}
-		s.group[i] = int32(g)
+		s.group[i] = g
 	}
-	s.into = make([][]int32, len(sets))
-	known := map[string]int32{}
+	s.into = make([][]int, len(sets))
+	known := map[string]int{}
 	key := make([]byte, (len(sets)+7)/8)
 	for k := range m.BinTypes {
 		clear(key)
@@ -70,7 +70,7 @@ func (m *Model) typeGroups() *typeGroups {
 		}
 		at, ok := known[string(key)]
 		if !ok {
-			at = int32(len(s.types))
+			at = len(s.types)
 			known[string(key)] = at
 			s.types = append(s.types, nil)
 			for g, set := range sets {
@@ -80,7 +80,7 @@ func (m *Model) typeGroups() *typeGroups {
 			}
 		}
 		s.of[k] = at
-		s.types[at] = append(s.types[at], int32(k))
+		s.types[at] = append(s.types[at], k)
 	}
 	return s
 }
@@ -101,12 +101,9 @@ func (m *Model) asksMost(c *Class, largest []float64) int {
 func (s *typeGroups) prices(classes []Class, b *Budget) [][]float64 {
 	m := s.m
 	sum, items := make([]float64, m.Dims), int64(0)
-	flows := lp.Flows{Demand: make([][]float64, len(s.into)), Into: make([][]int, len(s.into)), Capacity: make([][][]float64, len(s.types)), Prices: make([][]float64, len(s.types))}
-	for g, into := range s.into {
+	flows := lp.Flows{Demand: make([][]float64, len(s.into)), Into: s.into, Capacity: make([][][]float64, len(s.types)), Prices: make([][]float64, len(s.types))}
+	for g := range s.into {
 		flows.Demand[g] = make([]float64, m.Dims)
-		for _, at := range into {
-			flows.Into[g] = append(flows.Into[g], int(at))
-		}
 	}
 	for i := range classes {
 		items += classes[i].Count
@@ -120,8 +117,8 @@ func (s *typeGroups) prices(classes []Class, b *Budget) [][]float64 {
 	}
 	for at, types := range s.types {
 		for _, k := range types {
-			if m.BinTypes[k].Supply < 0 {
-				flows.Capacity[at], flows.Prices[at] = append(flows.Capacity[at], m.BinTypes[k].available()), append(flows.Prices[at], m.BinTypes[k].Price)
+			if typ := &m.BinTypes[k]; typ.Supply < 0 {
+				flows.Capacity[at], flows.Prices[at] = append(flows.Capacity[at], typ.available()), append(flows.Prices[at], typ.Price)
 			}
 		}
 	}
@@ -153,6 +150,15 @@ func (k *BinType) available() []float64 {
 	out := make([]float64, len(k.Capacity))
 	for r, c := range k.Capacity {
 		out[r] = float64(max(c, 0))
+	}
+	return out
+}
+
+// whole returns the duals without fractions, in the range that proofs accept.
+func whole(duals []float64) []int64 {
+	out := make([]int64, len(duals))
+	for i, v := range duals {
+		out[i] = int64(max(0, min(v, Largest)))
 	}
 	return out
 }
@@ -294,11 +300,7 @@ func (m *Model) lift(duals []float64, proof Proof, b *Budget) Proof {
 	}
 	type step struct{ factor, dualValue float64 }
 	var knap Knapsack
-	whole := make([]int64, len(duals))
-	for i, v := range duals {
-		whole[i] = int64(max(0, min(v, Largest)))
-	}
-	dualValue := m.poolDuals(whole).dualValue
+	dualValue := m.poolDuals(whole(duals)).dualValue
 	limit, at := math.Inf(1), slices.Repeat([]float64{math.Inf(1)}, len(dualValue)) // by pool: the factor from which it gives something away
 	for k := range m.BinTypes {
 		typ := &m.BinTypes[k]

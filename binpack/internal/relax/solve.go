@@ -222,13 +222,8 @@ func (s *solver) begin(duals []float64, b *Budget) bool {
 		if cells*len(s.m.BinTypes)*(s.m.Dims+3)/4 > b.Left {
 			return false
 		}
-		s.Duals = make([]int64, len(duals))
-		whole := make([]float64, len(duals))
-		for i, v := range duals {
-			s.Duals[i] = int64(max(0, min(v, Largest)))
-			whole[i] = float64(s.Duals[i])
-		}
-		s.search = NewSearch(s.m, whole, b)
+		s.Duals = whole(duals)
+		s.search = NewSearch(s.m, s.Duals, b)
 	}
 	return s.search != nil
 }
