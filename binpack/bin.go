@@ -51,7 +51,9 @@ func newFiller(in *Instance) *filler {
 	for i, it := range p.Items {
 		f.want[i] = it.Count
 	}
-	f.diverse = copied(in.diverse.left)
+	for _, left := range in.diverse.left {
+		f.diverse = append(f.diverse, slices.Clone(left))
+	}
 	f.nodes = make([]bin, len(p.Nodes))
 	for n := range p.Nodes {
 		f.nodes[n] = f.emptyNode(n)
@@ -62,7 +64,7 @@ func newFiller(in *Instance) *filler {
 // emptyNode returns an existing node without new items.
 func (f *filler) emptyNode(n int) bin {
 	in := f.in
-	return bin{node: int32(n), typ: -1, free: slices.Clone(in.free[n*in.dims : (n+1)*in.dims]), tags: addTags(nil, &in.nodeTags[n], 1)}
+	return bin{node: int32(n), typ: -1, free: slices.Clone(in.free[n*in.dims : (n+1)*in.dims]), tags: slices.Clone(in.nodeTags[n])}
 }
 
 // admit returns how many copies of the item the bin takes, at most want, with the variant of its requirements and the resulting
@@ -73,10 +75,8 @@ func (f *filler) admit(b *bin, item, want int) (int, *variant, uint64, int32) {
 	if k == 0 {
 		return 0, nil, 0, 0
 	}
-	if len(b.tags) > 0 || len(in.itemTags[item].caps) > 0 {
-		if k = admittedByTags(b.tags, &in.itemTags[item], k); k == 0 {
-			return 0, nil, 0, 0
-		}
+	if k = admittedByTags(b.tags, in.itemTags[item], k); k == 0 {
+		return 0, nil, 0, 0
 	}
 	if len(f.diverse) > 0 {
 		if k = f.spread(f.capacityPool(b), item, k); k == 0 {
@@ -125,7 +125,7 @@ func (f *filler) place(b *bin, item, k int, v *variant, mask uint64, open int32)
 			b.used[r] += s * int64(k)
 		}
 	}
-	b.tags = addTags(b.tags, &in.itemTags[item], k)
+	b.tags = addTags(b.tags, in.itemTags[item], k)
 	f.expose(f.capacityPool(b), item, k)
 	if b.node < 0 {
 		if mask&(1<<b.charged) == 0 {
@@ -193,7 +193,7 @@ func (f *filler) openBin(t int32) bin {
 	}
 	return bin{
 		node: -1, typ: t, mask: 1<<len(in.problem.Types[t].Offerings) - 1, used: b.used, free: b.free,
-		variants: b.variants[:0], tags: addTags(b.tags[:0], &in.typeTags[t], 1), shares: b.shares[:0],
+		variants: b.variants[:0], tags: append(b.tags[:0], in.typeTags[t]...), shares: b.shares[:0],
 	}
 }
 
@@ -244,21 +244,10 @@ func (in *Instance) cheapest(t int32, mask uint64) int {
 	return best
 }
 
-// tagProfile holds the tags that an item, type or node adds and the limits that it brings, sorted by tag number.
-type tagProfile struct {
-	adds []tagCount
-	caps []tagCount
-}
-
-// tagCount is a tag with a number of copies or a limit.
-type tagCount struct {
-	tag int32
-	n   int32
-}
-
 const noLimit int32 = math.MaxInt32
 
-// tagState is one tag in a bin: how many copies have it, and the lowest limit in the bin.
+// tagState is one tag in a bin: how many copies have it, and the lowest limit in the bin. Of an item, type or node it is how often
+// it adds the tag, and the limit that it brings; these are sorted by tag.
 type tagState struct {
 	tag   int32
 	count int32
@@ -268,75 +257,59 @@ type tagState struct {
 func (in *Instance) compileTags() {
 	p := &in.problem
 	in.tags = map[string]int32{}
-	in.typeTags = make([]tagProfile, len(p.Types))
+	in.typeTags = make([][]tagState, len(p.Types))
 	for t, typ := range p.Types {
-		in.typeTags[t] = in.tagProfile(typ.Tags, typ.Limits)
+		in.typeTags[t] = in.tagsOf(typ.Tags, typ.Limits)
 	}
-	in.nodeTags = make([]tagProfile, len(p.Nodes))
+	in.nodeTags = make([][]tagState, len(p.Nodes))
 	for n, node := range p.Nodes {
-		in.nodeTags[n] = in.tagProfile(node.Tags, node.Limits)
+		in.nodeTags[n] = in.tagsOf(node.Tags, node.Limits)
 	}
 }
 
-func (in *Instance) tagProfile(tags []string, limits []Limit) tagProfile {
-	var out tagProfile
-	number := func(tag string) int32 {
+func (in *Instance) tagsOf(tags []string, limits []Limit) []tagState {
+	var out []tagState
+	at := func(tag string) *tagState {
 		id, ok := in.tags[tag]
 		if !ok {
 			id = int32(len(in.tags))
 			in.tags[tag] = id
 		}
-		return id
+		return tagAt(&out, id)
 	}
-	byTag := func(a, b tagCount) int { return cmp.Compare(a.tag, b.tag) }
 	for _, tag := range tags {
-		id := number(tag)
-		if k := slices.IndexFunc(out.adds, func(c tagCount) bool { return c.tag == id }); k >= 0 {
-			out.adds[k].n++
-		} else {
-			out.adds = append(out.adds, tagCount{id, 1})
-		}
+		at(tag).count++
 	}
 	for _, l := range limits {
-		id, n := number(l.Tag), int32(min(l.Max, math.MaxInt32-1))
-		if k := slices.IndexFunc(out.caps, func(c tagCount) bool { return c.tag == id }); k >= 0 {
-			out.caps[k].n = min(out.caps[k].n, n)
-		} else {
-			out.caps = append(out.caps, tagCount{id, n})
-		}
+		s := at(l.Tag)
+		s.limit = min(s.limit, int32(min(l.Max, math.MaxInt32-1)))
 	}
-	slices.SortFunc(out.adds, byTag)
-	slices.SortFunc(out.caps, byTag)
+	slices.SortFunc(out, func(a, b tagState) int { return cmp.Compare(a.tag, b.tag) })
 	return out
 }
 
-// admittedByTags returns how many copies of an item with tags t the bin admits, at most want.
-func admittedByTags(state []tagState, t *tagProfile, want int) int {
-	for _, add := range t.adds {
-		count, limit := lookupTag(state, add.tag)
-		if own, ok := amountOf(t.caps, add.tag); ok {
-			limit = min(limit, own)
-		}
-		if limit == noLimit {
-			continue
-		}
-		want = min(want, int(max(0, limit-count)/add.n))
+// tagAt returns the state of the tag, which it appends if it is not there.
+func tagAt(states *[]tagState, tag int32) *tagState {
+	at := slices.IndexFunc(*states, func(s tagState) bool { return s.tag == tag })
+	if at < 0 {
+		at = len(*states)
+		*states = append(*states, tagState{tag, 0, noLimit})
 	}
-	for _, c := range t.caps {
-		if count, _ := lookupTag(state, c.tag); count > c.n {
+	return &(*states)[at]
+}
+
+// admittedByTags returns how many copies of an item with these tags the bin admits, at most want.
+func admittedByTags(state, tags []tagState, want int) int {
+	for _, own := range tags {
+		count, limit := lookupTag(state, own.tag)
+		if limit = min(limit, own.limit); own.count > 0 && limit != noLimit {
+			want = min(want, int(max(0, limit-count)/own.count))
+		}
+		if count > own.limit {
 			return 0
 		}
 	}
 	return want
-}
-
-func amountOf(list []tagCount, tag int32) (n int32, ok bool) {
-	for _, c := range list {
-		if c.tag == tag {
-			return c.n, true
-		}
-	}
-	return 0, false
 }
 
 func lookupTag(state []tagState, tag int32) (count, limit int32) {
@@ -348,37 +321,24 @@ func lookupTag(state []tagState, tag int32) (count, limit int32) {
 	return 0, noLimit
 }
 
-// addTags records k copies of an item with tags t.
-func addTags(state []tagState, t *tagProfile, k int) []tagState {
-	at := func(tag int32) *tagState {
-		for i := range state {
-			if state[i].tag == tag {
-				return &state[i]
-			}
-		}
-		state = append(state, tagState{tag, 0, noLimit})
-		return &state[len(state)-1]
-	}
-	for _, add := range t.adds {
-		s := at(add.tag)
-		s.count = int32(min(int64(s.count)+int64(add.n)*int64(k), int64(noLimit))) // above every limit
-	}
-	for _, c := range t.caps {
-		s := at(c.tag)
-		s.limit = min(s.limit, c.n)
+// addTags records k copies of an item with these tags.
+func addTags(state, tags []tagState, k int) []tagState {
+	for _, own := range tags {
+		s := tagAt(&state, own.tag)
+		s.count = int32(min(int64(s.count)+int64(own.count)*int64(k), int64(noLimit))) // above every limit
+		s.limit = min(s.limit, own.limit)
 	}
 	return state
 }
 
 // tagsSuit reports whether the shares keep all limits, their own and the type's, on a bin of the type.
 func (in *Instance) tagsSuit(t int32, shares []Share) bool {
-	base := addTags(nil, &in.typeTags[t], 1)
 	var added []tagState
 	for _, s := range shares {
-		added = addTags(added, &in.itemTags[s.Item], s.Count)
+		added = addTags(added, in.itemTags[s.Item], s.Count)
 	}
 	for _, s := range added {
-		count, limit := lookupTag(base, s.tag)
+		count, limit := lookupTag(in.typeTags[t], s.tag)
 		if s.count == 0 { // a limit that the type breaks by itself does not bind the items
 			limit = noLimit
 		}
@@ -445,14 +405,6 @@ func (f *filler) exposable(t int32, mask uint64, shares []Share) uint64 {
 	return mask
 }
 
-func copied(rows [][]int) [][]int {
-	out := make([][]int, len(rows))
-	for i := range rows {
-		out[i] = slices.Clone(rows[i])
-	}
-	return out
-}
-
 // suits returns the type's offerings that hold the bin's contents, as a mask.
 func (f *filler) suits(t int32, b *bin) uint64 {
 	in := f.in
@@ -470,11 +422,9 @@ func (f *filler) suits(t int32, b *bin) uint64 {
 	if b.open != 0 {
 		mask &= f.states.masks[b.open][t]
 	}
-	if mask != 0 && t != b.typ && (len(in.typeTags[t].caps) > 0 || len(in.typeTags[t].adds) > 0 || len(in.typeTags[b.typ].adds) > 0) {
-		// Daemons' tags differ by type, so count all tags again.
-		if !in.tagsSuit(t, b.shares) {
-			return 0
-		}
+	// Daemons' tags differ by type, so count all tags again.
+	if mask != 0 && t != b.typ && len(in.typeTags[t])+len(in.typeTags[b.typ]) > 0 && !in.tagsSuit(t, b.shares) {
+		return 0
 	}
 	return mask
 }

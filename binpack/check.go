@@ -24,7 +24,7 @@ func (in *Instance) Check(l Layout) error {
 	}
 	for n, shares := range l.Nodes {
 		node := &in.problem.Nodes[n]
-		c.contents(place{node.Name, -1}, shares, node.Free, node.Provides, node.Tags, node.Limits)
+		c.contents(fmt.Sprintf("node %q", node.Name), shares, node.Free, node.Provides, node.Tags, node.Limits)
 	}
 	bins := c.bins(l.Bins)
 	c.budgets(bins)
@@ -48,20 +48,7 @@ func (c *checker) bad(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf("binpack: "+format, args...))
 }
 
-// place is a node by name, if bin is negative, or a bin by number; it is formatted in errors.
-type place struct {
-	node string
-	bin  int
-}
-
-func (p place) String() string {
-	if p.bin < 0 {
-		return fmt.Sprintf("node %q", p.node)
-	}
-	return fmt.Sprintf("bin %d", p.bin)
-}
-
-func (c *checker) contents(what place, shares []Share, capacity []int64, labels requirements.Set, tags []string, limits []Limit) {
+func (c *checker) contents(what string, shares []Share, capacity []int64, labels requirements.Set, tags []string, limits []Limit) {
 	c.holds(what, shares, labels)
 	used := make([]int64, len(capacity))
 	over := make([]bool, len(capacity)) // the sum overflows
@@ -127,7 +114,7 @@ func (c *checker) contents(what place, shares []Share, capacity []int64, labels 
 }
 
 // holds reports each item whose requirements conflict with those before it.
-func (c *checker) holds(what place, shares []Share, labels requirements.Set) {
+func (c *checker) holds(what string, shares []Share, labels requirements.Set) {
 	known := slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return s.Item < 0 || s.Item >= len(c.placed) })
 	labels = c.in.closed(labels)
 	fits := func(shares []Share) bool {
@@ -162,7 +149,7 @@ func (c *checker) bins(bins []Bin) (known []Bin) {
 	p := &c.in.problem
 	f := newFiller(c.in)
 	for i, b := range bins {
-		what := place{bin: i}
+		what := fmt.Sprintf("bin %d", i)
 		if b.Type < 0 || b.Type >= len(p.Types) || b.Offering < 0 || b.Offering >= len(p.Types[b.Type].Offerings) {
 			c.bad("%s: there is no offering %d of type %d", what, b.Offering, b.Type)
 			continue

@@ -56,9 +56,14 @@ func (r *run) firstFit(f *filler) {
 // decreasing returns the items by priority, dominant share, size and name.
 func (in *Instance) decreasing() []int {
 	p := &in.problem
-	share, order := in.dominantShares(), make([]int, len(p.Items))
-	for i := range order {
+	share, order := make([]float64, len(p.Items)), make([]int, len(p.Items))
+	for i, it := range p.Items {
 		order[i] = i
+		for r, s := range it.Size {
+			if s > 0 {
+				share[i] = max(share[i], float64(s)/float64(max(in.largest[r], 1)))
+			}
+		}
 	}
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(p.Items[b].Priority, p.Items[a].Priority), cmp.Compare(share[b], share[a]),
@@ -66,31 +71,6 @@ func (in *Instance) decreasing() []int {
 			cmp.Compare(p.Items[a].Name, p.Items[b].Name))
 	})
 	return order
-}
-
-// dominantShares returns the dominant share of one copy of each item.
-func (in *Instance) dominantShares() []float64 {
-	p := &in.problem
-	largest := make([]int64, in.dims)
-	for t := range p.Types {
-		for r, c := range in.capacityOf(int32(t)) {
-			largest[r] = max(largest[r], c)
-		}
-	}
-	for n := range p.Nodes {
-		for r := range largest {
-			largest[r] = max(largest[r], in.free[n*in.dims+r])
-		}
-	}
-	share := make([]float64, len(p.Items))
-	for i, it := range p.Items {
-		for r, s := range it.Size {
-			if s > 0 {
-				share[i] = max(share[i], float64(s)/float64(max(largest[r], 1)))
-			}
-		}
-	}
-	return share
 }
 
 // shareOfBudget returns the largest fraction of what is left of a pool's budget that one bin of the offering takes.
@@ -145,7 +125,7 @@ func (f *filler) firstOf(bins []bin, x *freeIndex, item int, tier int32) {
 }
 
 // open opens bins of the type with the lowest estimated cost for the remaining items. It reports whether it placed any copy.
-func (f *filler) open(item int, tr *tier, d *demand) bool {
+func (f *filler) open(item int, tr *tier, d demand) bool {
 	in := f.in
 	size := in.problem.Items[item].Size
 	best, bestMask, bestCost := int32(-1), uint64(0), math.Inf(1)
@@ -157,7 +137,7 @@ func (f *filler) open(item int, tr *tier, d *demand) bool {
 		if per == 0 {
 			continue
 		}
-		per = admittedByTags(nil, &in.itemTags[item], per)
+		per = admittedByTags(nil, in.itemTags[item], per)
 		mask := f.eligible(item, t)
 		if per == 0 || mask == 0 {
 			continue
@@ -229,37 +209,35 @@ func (f *filler) opens(t int32, item int, mask uint64) bool {
 }
 
 // demand is the total size of the remaining items, by profile.
-type demand struct {
-	byProfile [][]float64
-}
+type demand [][]float64
 
-func newDemand(in *Instance) *demand {
-	d := &demand{make([][]float64, len(in.profiles))}
-	for i := range d.byProfile {
-		d.byProfile[i] = make([]float64, in.dims)
+func newDemand(in *Instance) demand {
+	d := make(demand, len(in.profiles))
+	for i := range d {
+		d[i] = make([]float64, in.dims)
 	}
 	for i, it := range in.problem.Items {
 		for r, s := range it.Size {
-			d.byProfile[in.profile[i]][r] += float64(float64(s) * float64(it.Count))
+			d[in.profile[i]][r] += float64(float64(s) * float64(it.Count))
 		}
 	}
 	return d
 }
 
 // drop removes an item, placed or not.
-func (d *demand) drop(in *Instance, item int) {
+func (d demand) drop(in *Instance, item int) {
 	it := &in.problem.Items[item]
 	for r, s := range it.Size {
-		d.byProfile[in.profile[item]][r] -= float64(float64(s) * float64(it.Count))
+		d[in.profile[item]][r] -= float64(float64(s) * float64(it.Count))
 	}
 }
 
 // bins returns how many bins of the type the demand that may go there would fill.
-func (d *demand) bins(in *Instance, t int32) float64 {
+func (d demand) bins(in *Instance, t int32) float64 {
 	most := 0.0
 	for r, c := range in.capacityOf(t) {
 		sum := 0.0
-		for p, v := range d.byProfile {
+		for p, v := range d {
 			if in.profiles[p].mask(t) != 0 {
 				sum += v[r]
 			}
@@ -343,14 +321,13 @@ type scan struct {
 
 // scanOf returns the scan for items like this one. Items must come by size.
 func (x *freeIndex) scanOf(in *Instance, item int, tier int32) *scan {
-	it, t := &in.problem.Items[item], &in.itemTags[item]
+	it := &in.problem.Items[item]
 	if len(x.scans) > 0 && !slices.Equal(in.problem.Items[x.scans[0].item].Size, it.Size) {
 		x.scans = x.scans[:0]
 	}
 	for i := range x.scans {
 		s := &x.scans[i]
-		o := &in.itemTags[s.item]
-		if s.tier == tier && in.profile[s.item] == in.profile[item] && slices.Equal(o.adds, t.adds) && slices.Equal(o.caps, t.caps) && in.diverse.alike(s.item, item) {
+		if s.tier == tier && in.profile[s.item] == in.profile[item] && slices.Equal(in.itemTags[s.item], in.itemTags[item]) && in.diverse.alike(s.item, item) {
 			return s
 		}
 	}

@@ -22,6 +22,7 @@ type Instance struct {
 	labels  *labelAnswers // of types and nodes; shared as well
 
 	capacity []int64 // by type, dims each
+	largest  []int64 // capacity of a type or node, by resource
 	free     []int64 // by node, dims each
 	byPrice  []int32 // types by their cheapest offering, then pool, name and index
 	grain    Price   // every objective is a multiple of it
@@ -34,9 +35,9 @@ type Instance struct {
 	open     openKeys
 
 	tags       map[string]int32
-	itemTags   []tagProfile
-	typeTags   []tagProfile
-	nodeTags   []tagProfile
+	itemTags   [][]tagState
+	typeTags   [][]tagState
+	nodeTags   [][]tagState
 	budgets    budgets
 	minimums   []minimums   // by pool
 	shows      [][][]uint64 // by type and offering: the values it has, as bits of its pool's minimums
@@ -50,9 +51,10 @@ type Instance struct {
 type profile []variant
 
 type variant struct {
-	masks []uint64 // by type: the offerings that satisfy the alternative
-	nodes []uint64 // bitset over Problem.Nodes
-	open  int32    // index into openKeys.sets; 0 if open keys do not matter
+	masks []uint64         // by type: the offerings that satisfy the alternative
+	nodes []uint64         // bitset over Problem.Nodes
+	asks  requirements.Set // of open keys
+	open  int32            // asks, as an index into openKeys.sets; 0 if open keys do not matter
 }
 
 // mask returns the offerings of the type that satisfy some variant.
@@ -292,11 +294,14 @@ func splitWide(p Problem) ([]Type, []Origin) {
 
 func (in *Instance) compileCapacity() {
 	p := &in.problem
-	in.capacity = make([]int64, len(p.Types)*in.dims)
+	in.capacity, in.largest = make([]int64, len(p.Types)*in.dims), make([]int64, in.dims)
 	in.minPrice = make([]Price, len(p.Types))
 	in.byPrice = make([]int32, len(p.Types))
 	for t, typ := range p.Types {
 		copy(in.capacity[t*in.dims:], typ.Capacity)
+		for r, c := range typ.Capacity {
+			in.largest[r] = max(in.largest[r], c)
+		}
 		in.byPrice[t] = int32(t)
 		in.minPrice[t] = math.MaxInt64
 		for _, o := range typ.Offerings {
@@ -313,6 +318,7 @@ func (in *Instance) compileCapacity() {
 	for n, node := range p.Nodes {
 		for r, f := range node.Free {
 			in.free[n*in.dims+r] = max(f, 0)
+			in.largest[r] = max(in.largest[r], f)
 		}
 	}
 }
@@ -365,10 +371,10 @@ func (in *Instance) compileTiers() {
 // compileItemTags numbers the tags of items after those of types and nodes, which several instances share.
 func (in *Instance) compileItemTags() {
 	in.tags = maps.Clone(in.tags)
-	in.itemTags = make([]tagProfile, len(in.problem.Items))
+	in.itemTags = make([][]tagState, len(in.problem.Items))
 	for i := range in.problem.Items {
 		it := &in.problem.Items[i]
-		in.itemTags[i] = in.tagProfile(it.Tags, it.Limits)
+		in.itemTags[i] = in.tagsOf(it.Tags, it.Limits)
 	}
 }
 
@@ -473,11 +479,8 @@ type openKeys struct {
 // fullBins returns how many bins of the largest capacity the items would fill.
 func (in *Instance) fullBins(counts []int) float64 {
 	need := 0.0
-	for r := range in.dims {
-		largest, sum := int64(0), 0.0
-		for t := range in.problem.Types {
-			largest = max(largest, in.capacityOf(int32(t))[r])
-		}
+	for r, largest := range in.largest {
+		sum := 0.0
 		for i, n := range counts {
 			sum += float64(float64(in.problem.Items[i].Size[r]) * float64(max(n, 0)))
 		}

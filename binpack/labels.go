@@ -82,11 +82,10 @@ type labelAnswers struct {
 	profiles map[string]answered // by the text of the requirements
 }
 
-// answered is a profile, and what each of its variants requires of open keys.
+// answered is a profile, and the keys that it mentions and some offering leaves open.
 type answered struct {
 	profile
-	open []requirements.Set
-	keys requirements.Keys // that the profile mentions and some offering leaves open
+	keys requirements.Keys
 }
 
 func newLabelAnswers(p *Problem) *labelAnswers {
@@ -137,7 +136,7 @@ func (in *Instance) compileProfiles() {
 			a := in.labels.profile(key, p.Items[i].Requires)
 			own := slices.Clone(a.profile)
 			for k := range own {
-				own[k].open = intern(&in.open.sets, a.open[k])
+				own[k].open = intern(&in.open.sets, own[k].asks)
 			}
 			in.profiles = append(in.profiles, own)
 			if a.keys.Len() > 0 {
@@ -167,26 +166,25 @@ func consistent(p *Problem) variant {
 }
 
 func (l *labelAnswers) compile(alts requirements.Alternatives, open requirements.Keys) answered {
-	var merged []variant // at most one
-	var narrowing []variant
-	var asked []requirements.Set
+	var out profile
 	for s := range alts.All() {
-		v, asks := l.variant(s), s.Restrict(open)
+		v := l.variant(s)
+		v.asks = s.Restrict(open)
 		switch {
-		case !asks.IsAnything():
-			narrowing, asked = append(narrowing, v), append(asked, asks)
-		case len(merged) == 0:
-			merged, asked = append(merged, v), slices.Insert(asked, 0, asks)
+		case !v.asks.IsAnything():
+			out = append(out, v)
+		case len(out) == 0 || !out[0].asks.IsAnything():
+			out = slices.Insert(out, 0, v)
 		default:
 			for t := range v.masks {
-				merged[0].masks[t] |= v.masks[t]
+				out[0].masks[t] |= v.masks[t]
 			}
 			for w := range v.nodes {
-				merged[0].nodes[w] |= v.nodes[w]
+				out[0].nodes[w] |= v.nodes[w]
 			}
 		}
 	}
-	return answered{append(merged, narrowing...), asked, open}
+	return answered{out, open}
 }
 
 func (l *labelAnswers) variant(s requirements.Set) variant {

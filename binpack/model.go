@@ -53,9 +53,9 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 	list = r.undominated(in, list)
 	if nodes {
 		var nodeOffers []offer
-		for digits := range nodeShapeDigits { // from exact to coarse
-			if nodeOffers, ok = r.existingNodes(in, []int{63, 4, 3, 2, 1}[digits]); ok {
-				r.sparse = r.sparse || digits > 0 // capacities that are rounded down prove nothing
+		for _, digits := range []int{63, 4, 3, 2, 1} { // from exact to coarse
+			if nodeOffers, ok = r.existingNodes(in, digits); ok {
+				r.sparse = r.sparse || digits < 63 // capacities that are rounded down prove nothing
 				break
 			}
 		}
@@ -124,13 +124,12 @@ func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Boo
 		c := &r.model.Classes[k]
 		c.Count += int64(n)
 		r.members[k] = append(r.members[k], i)
-		most := admittedByTags(nil, &in.itemTags[i], math.MaxInt32)
+		most := admittedByTags(nil, in.itemTags[i], math.MaxInt32)
 		if most < math.MaxInt32 { // items with equal tags share the limit of one bin
-			for _, t := range in.itemTags[i].adds {
-				key = strconv.AppendInt(append(key, '+'), int64(t.tag), 36)
-			}
-			for _, t := range in.itemTags[i].caps {
-				key = strconv.AppendInt(strconv.AppendInt(append(key, '<'), int64(t.tag), 36), int64(t.n), 36)
+			for _, own := range in.itemTags[i] {
+				key = strconv.AppendInt(append(key, '+'), int64(min(own.count, 1)), 36)
+				key = strconv.AppendInt(append(key, '+'), int64(own.tag), 36)
+				key = strconv.AppendInt(append(key, '<'), int64(own.limit), 36)
 			}
 			if capped[string(key)] {
 				continue
@@ -155,7 +154,7 @@ func (r *relaxation) suiting(in *Instance, suits func(p profile) bool) (set []ui
 }
 
 // capacity returns the capacity of a bin with these tags and capacity pool, by resource and extra resource.
-func (r *relaxation) capacity(in *Instance, own []int64, tags *tagProfile, pool int32) []int64 {
+func (r *relaxation) capacity(in *Instance, own []int64, tags []tagState, pool int32) []int64 {
 	for i := range r.extra {
 		own = append(slices.Clip(own), r.extra[i].capacity(in, tags, pool))
 	}
@@ -186,7 +185,7 @@ func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, ceiling P
 		}
 		pool := in.diverse.pool(int(t), j)
 		o := offer{
-			binType: binType{t, 1 << j, nil}, capacity: r.capacity(in, in.capacityOf(t), &in.typeTags[t], pool),
+			binType: binType{t, 1 << j, nil}, capacity: r.capacity(in, in.capacityOf(t), in.typeTags[t], pool),
 			price: in.objective(t, j), supply: -1, takes: 1, pool: pool + 1, suits: suits,
 		}
 		if typ.Offerings[j].Counted {
@@ -282,9 +281,7 @@ func (in *Instance) dominates(a, b *offer) bool {
 			}
 		}
 	}
-	tags := &in.typeTags[a.typ]
-	return len(tags.adds) == 0 && len(tags.caps) == 0 ||
-		slices.Equal(tags.adds, in.typeTags[b.typ].adds) && slices.Equal(tags.caps, in.typeTags[b.typ].caps)
+	return len(in.typeTags[a.typ]) == 0 || slices.Equal(in.typeTags[a.typ], in.typeTags[b.typ])
 }
 
 // existingNodes returns the existing nodes as offers of price 0. Nodes whose free capacities agree in so many binary digits
@@ -297,7 +294,7 @@ func (r *relaxation) existingNodes(in *Instance, digits int) ([]offer, bool) {
 		if !any {
 			continue
 		}
-		free := slices.Clone(r.capacity(in, in.free[n*in.dims:(n+1)*in.dims], &in.nodeTags[n], in.diverse.ofNode(n)))
+		free := slices.Clone(r.capacity(in, in.free[n*in.dims:(n+1)*in.dims], in.nodeTags[n], in.diverse.ofNode(n)))
 		for k := range in.dims {
 			free[k] = rounded(free[k], digits, r.proves)
 		}
@@ -403,20 +400,19 @@ func (in *Instance) apartTags(counts []int) []extra {
 		if counts[i] <= 0 {
 			continue
 		}
-		for _, add := range in.itemTags[i].adds {
-			most, ok := amountOf(in.itemTags[i].caps, add.tag)
-			if !ok || most <= 0 {
+		for _, own := range in.itemTags[i] {
+			if own.count == 0 || own.limit <= 0 || own.limit == noLimit {
 				continue
 			}
-			k, known := at[add.tag]
+			k, known := at[own.tag]
 			if !known {
 				k = len(claims)
-				at[add.tag] = k
-				claims = append(claims, claim{extra: extra{tag: add.tag}, item: i})
+				at[own.tag] = k
+				claims = append(claims, claim{extra: extra{tag: own.tag}, item: i})
 			}
 			c := &claims[k]
-			c.max = max(c.max, int64(most))
-			c.adds += int64(add.n) * int64(counts[i])
+			c.max = max(c.max, int64(own.limit))
+			c.adds += int64(own.count) * int64(counts[i])
 			c.mixed = c.mixed || in.profile[c.item] != in.profile[i] || !slices.Equal(in.problem.Items[c.item].Size, in.problem.Items[i].Size)
 		}
 	}
@@ -449,26 +445,21 @@ func (e *extra) takes(in *Instance, item int) int64 {
 	if e.tag < 0 {
 		return in.diverse.count(e.diversity, item)
 	}
-	t := &in.itemTags[item]
-	if _, limited := amountOf(t.caps, e.tag); !limited {
+	count, limit := lookupTag(in.itemTags[item], e.tag)
+	if limit == noLimit {
 		return 0
 	}
-	adds, _ := amountOf(t.adds, e.tag)
-	return int64(adds)
+	return int64(count)
 }
 
 // capacity returns how much an empty bin with these tags and capacity pool has.
-func (e *extra) capacity(in *Instance, t *tagProfile, pool int32) int64 {
+func (e *extra) capacity(in *Instance, tags []tagState, pool int32) int64 {
 	switch {
 	case e.tag < 0 && pool < 0:
 		return math.MaxInt32
 	case e.tag < 0:
 		return int64(in.diverse.left[e.diversity][pool])
 	}
-	most := e.max
-	if limit, ok := amountOf(t.caps, e.tag); ok {
-		most = min(most, int64(limit))
-	}
-	adds, _ := amountOf(t.adds, e.tag)
-	return max(most-int64(adds), 0)
+	count, limit := lookupTag(tags, e.tag)
+	return max(min(e.max, int64(limit))-int64(count), 0)
 }

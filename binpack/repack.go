@@ -298,7 +298,7 @@ func (s *repacker) value() {
 	s.classes, s.profits = s.classes[:0], s.profits[:0]
 	worth, total := s.guides[s.tier].worth, float64(s.cost)+1
 	for _, i := range s.items {
-		most := admittedByTags(nil, &s.in.itemTags[i], math.MaxInt32)
+		most := admittedByTags(nil, s.in.itemTags[i], math.MaxInt32)
 		s.classes = append(s.classes, relax.Class{Size: s.in.problem.Items[i].Size, Most: int64(most)})
 		s.profits = append(s.profits, float64((1-s.scarce)*(1+worth[i])/total)+float64(s.scarce/s.copies))
 	}

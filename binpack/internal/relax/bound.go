@@ -107,21 +107,14 @@ const rounded = 1e-9
 // small.
 func (m *Model) CertifyCoverage(b *Budget) (duals []float64, proof Proof) {
 	s := m.typeGroups()
-	prices := s.prices(m.Classes, b)
-	duals = s.duals(prices)
-	full, counted := make([]float64, len(m.BinTypes)), 0
+	prices, duals := s.prices(m.Classes, b)
+	counted := 0
 	for k := range m.BinTypes {
-		if s.of[k] < 0 {
-			continue
-		}
-		for r, c := range m.BinTypes[k].Capacity {
-			full[k] += float64(float64(max(c, 0)) * prices[s.of[k]][r])
-		}
-		if m.BinTypes[k].Supply >= 0 {
+		if s.of[k] >= 0 && m.BinTypes[k].Supply >= 0 {
 			counted++
 		}
 	}
-	return duals, m.certify(duals, 1, full, counted*len(m.Classes)*m.Dims*countedSteps > b.Left/countedPart)
+	return duals, m.certify(duals, 1, s.full(prices), counted*len(m.Classes)*m.Dims*countedSteps > b.Left/countedPart)
 }
 
 // certify is Certify. full, if not nil, has the dual value of the whole capacity of each bin type, an upper bound for its

@@ -74,10 +74,9 @@ func (g *greedy) refresh(b *Budget) bool {
 		return false
 	}
 	first := g.duals == nil
-	prices := g.typeGroups.prices(g.left, b)
-	g.duals = g.typeGroups.duals(prices)
-	g.rest = 0
-	g.open = make([]float64, len(g.typeGroups.types))
+	var prices [][]float64
+	prices, g.duals = g.typeGroups.prices(g.left, b)
+	g.rest, g.open = 0, make([]float64, len(g.typeGroups.types))
 	for i := range g.left {
 		g.duals[i] = max(g.duals[i], 1e-6)
 		profit := float64(g.duals[i] * float64(g.left[i].Count))
@@ -98,18 +97,13 @@ func (g *greedy) refresh(b *Budget) bool {
 // higher dual value than any filling, so a bin type whose capacity does not suffice is not examined.
 func (g *greedy) rank(prices [][]float64) {
 	const near, some = 0.985, 4 // the relative quality of bin types to try, and their minimum number
-	ratio := make([]float64, len(g.m.BinTypes))
+	ratio := g.typeGroups.full(prices)
 	g.types = g.types[:0]
-	for k := range g.m.BinTypes {
-		if g.m.BinTypes[k].Supply >= 0 || g.typeGroups.of[k] < 0 {
-			continue
+	for k, at := range g.typeGroups.of {
+		if typ := &g.m.BinTypes[k]; typ.Supply < 0 && at >= 0 {
+			ratio[k] = min(ratio[k]*(1+1e-6), g.open[at]) / max(typ.Price, 1e-9)
+			g.types = append(g.types, k)
 		}
-		full := 0.0
-		for r, c := range g.m.BinTypes[k].Capacity {
-			full += float64(float64(max(c, 0)) * prices[g.typeGroups.of[k]][r])
-		}
-		ratio[k] = min(full*(1+1e-6), g.open[g.typeGroups.of[k]]) / max(g.m.BinTypes[k].Price, 1e-9)
-		g.types = append(g.types, k)
 	}
 	better := func(a, b int) int { return cmp.Or(cmp.Compare(ratio[b], ratio[a]), cmp.Compare(a, b)) }
 	slices.SortFunc(g.types, better)

@@ -11,6 +11,7 @@ package relax
 import (
 	"cmp"
 	"math"
+	"math/big"
 	"math/bits"
 	"slices"
 	"sync/atomic"
@@ -271,7 +272,7 @@ func (m *Model) Tightened(capacities [][]int64, profile []int, open [][]uint64) 
 		sums := m.sums(r, unit, largest/unit)
 		for k := range out {
 			if c := &out[k][r]; *c > 0 {
-				*c = sums.below(*c/unit) * unit
+				*c = sums[*c/unit] * unit
 			}
 		}
 	}
@@ -294,13 +295,10 @@ func saturated(sum, size, count int64) int64 {
 	return sum + size*count
 }
 
-// sumSet is a bitset of sums.
-type sumSet []uint64
-
-// sums returns the subset sums of the items, in multiples of the unit, up to most.
-func (m *Model) sums(r int, unit, most int64) sumSet {
-	s := make(sumSet, most/64+1)
-	s[0] = 1
+// sums returns for each amount up to most, in multiples of the unit, the largest subset sum of the items that is at most as much.
+func (m *Model) sums(r int, unit, most int64) []int64 {
+	sums, more, mask := big.NewInt(1), new(big.Int), big.NewInt(1) // a bit for each sum
+	mask.Lsh(mask, uint(most+1)).Sub(mask, big.NewInt(1))
 	for i := range m.Classes {
 		size, left := m.Classes[i].Size[r]/unit, min(m.Classes[i].Count, m.Classes[i].Most)
 		if size == 0 {
@@ -310,34 +308,16 @@ func (m *Model) sums(r int, unit, most int64) sumSet {
 		for n := int64(1); left > 0; n *= 2 { // 1, 2, 4... and a remainder form every number
 			n = min(n, left)
 			left -= n
-			s.shift(n * size)
+			sums.Or(sums, more.Lsh(sums, uint(n*size))).And(sums, mask)
 		}
 	}
-	return s
-}
-
-// shift adds each sum plus by.
-func (s sumSet) shift(by int64) {
-	words, rest := int(by/64), uint(by%64)
-	for i := len(s) - 1; i >= words; i-- {
-		v := s[i-words] << rest
-		if rest > 0 && i > words {
-			v |= s[i-words-1] >> (64 - rest)
+	out := make([]int64, most+1)
+	for n := range out[1:] {
+		if out[n+1] = out[n]; sums.Bit(n+1) == 1 {
+			out[n+1] = int64(n + 1)
 		}
-		s[i] |= v
 	}
-}
-
-// below returns the largest sum that is at most n.
-func (s sumSet) below(n int64) int64 {
-	n = min(n, int64(len(s))*64-1)
-	i := n / 64
-	v := s[i] & (^uint64(0) >> (63 - uint(n%64)))
-	for v == 0 {
-		i--
-		v = s[i]
-	}
-	return i*64 + 63 - int64(bits.LeadingZeros64(v))
+	return out
 }
 
 // Ranked returns the bin types by how much of the worth of classes the best fractional filling has for its price, the

@@ -96,9 +96,10 @@ func (m *Model) asksMost(c *Class, largest []float64) int {
 	return at
 }
 
-// prices returns the dual of each dimension, by type group, for the counts of the classes. Under them no uncounted bin type has
-// a capacity with a dual value above its price. If the programme would be large, all groups have the same duals.
-func (s *typeGroups) prices(classes []Class, b *Budget) [][]float64 {
+// prices returns the dual of each dimension, by type group, for the counts of the classes, and the dual of each class. Under them
+// no uncounted bin type has a capacity with a dual value above its price. If the programme would be large, all groups have the
+// same duals.
+func (s *typeGroups) prices(classes []Class, b *Budget) (prices [][]float64, duals []float64) {
 	m := s.m
 	sum, items := make([]float64, m.Dims), int64(0)
 	flows := lp.Flows{Demand: make([][]float64, len(s.into)), Into: s.into, Capacity: make([][][]float64, len(s.types)), Prices: make([][]float64, len(s.types))}
@@ -124,25 +125,40 @@ func (s *typeGroups) prices(classes []Class, b *Budget) [][]float64 {
 	}
 	all, steps := lp.Coverage(slices.Concat(flows.Capacity...), slices.Concat(flows.Prices...), sum)
 	b.Take(steps / sumsInStep)
-	same := slices.Repeat([][]float64{all}, len(s.types))
+	prices = slices.Repeat([][]float64{all}, len(s.types))
+	duals = s.duals(prices)
 	if len(s.types) < 2 || float64(len(s.types)*m.Dims+len(s.into)) > priceRows*math.Cbrt(float64(items)) {
-		return same
+		return prices, duals
 	}
-	out, steps := flows.Duals()
+	apart, steps := flows.Duals()
 	b.Take(steps / sumsInStep)
-	if s.dualValue(classes, out) > s.dualValue(classes, same) { // the classes of a demand group differ in their proportions
-		return out
+	if other := s.duals(apart); dualValue(other, classes) > dualValue(duals, classes) { // the classes of a demand group differ in their proportions
+		return apart, other
 	}
-	return same
+	return prices, duals
 }
 
 // dualValue returns the dual value of all items.
-func (s *typeGroups) dualValue(classes []Class, prices [][]float64) float64 {
+func dualValue(duals []float64, classes []Class) float64 {
 	sum := 0.0
-	for i := range classes {
-		sum += float64(s.dual(i, prices) * float64(classes[i].Count))
+	for i, v := range duals {
+		sum += float64(v * float64(classes[i].Count))
 	}
 	return sum
+}
+
+// full returns the dual value of the whole capacity of each bin type, 0 if no class may go there.
+func (s *typeGroups) full(prices [][]float64) []float64 {
+	out := make([]float64, len(s.of))
+	for k, at := range s.of {
+		if at < 0 {
+			continue
+		}
+		for r, c := range s.m.BinTypes[k].Capacity {
+			out[k] += float64(float64(max(c, 0)) * prices[at][r])
+		}
+	}
+	return out
 }
 
 // available returns the capacity without negative numbers.
@@ -163,28 +179,21 @@ func whole(duals []float64) []int64 {
 	return out
 }
 
-// duals returns the dual of each class.
+// duals returns the dual of each class: the lowest dual value of an item over the type groups open to it.
 func (s *typeGroups) duals(prices [][]float64) []float64 {
 	out := make([]float64, len(s.m.Classes))
 	for i := range out {
-		out[i] = s.dual(i, prices)
+		for n, at := range s.into[s.group[i]] {
+			value := 0.0
+			for r, size := range s.m.Classes[i].Size {
+				value += float64(float64(size) * prices[at][r])
+			}
+			if n == 0 || value < out[i] {
+				out[i] = value
+			}
+		}
 	}
 	return out
-}
-
-// dual returns the lowest dual value of an item of the class over the type groups open to it.
-func (s *typeGroups) dual(class int, prices [][]float64) float64 {
-	least := 0.0
-	for n, at := range s.into[s.group[class]] {
-		dualValue := 0.0
-		for r, size := range s.m.Classes[class].Size {
-			dualValue += float64(float64(size) * prices[at][r])
-		}
-		if n == 0 || dualValue < least {
-			least = dualValue
-		}
-	}
-	return least
 }
 
 // poolDuals bounds what a proof must subtract for pools whose bins have dual values above their prices. Let W be the highest
@@ -300,8 +309,8 @@ func (m *Model) lift(duals []float64, proof Proof, b *Budget) Proof {
 	}
 	type step struct{ factor, dualValue float64 }
 	var knap Knapsack
-	dualValue := m.poolDuals(whole(duals)).dualValue
-	limit, at := math.Inf(1), slices.Repeat([]float64{math.Inf(1)}, len(dualValue)) // by pool: the factor from which it gives something away
+	most := m.poolDuals(whole(duals)).dualValue
+	limit, at := math.Inf(1), slices.Repeat([]float64{math.Inf(1)}, len(most)) // by pool: the factor from which it gives something away
 	for k := range m.BinTypes {
 		typ := &m.BinTypes[k]
 		if typ.Supply >= 0 || !m.Load(&knap, k, duals) {
@@ -315,19 +324,16 @@ func (m *Model) lift(duals []float64, proof Proof, b *Budget) Proof {
 		at[typ.Pool] = min(at[typ.Pool], factor)
 	}
 	var steps []step
-	for pool, sum := range dualValue {
+	for pool, sum := range most {
 		if pool > 0 && !math.IsInf(at[pool], 1) {
-			most, _ := new(big.Float).SetInt(sum).Float64()
-			steps = append(steps, step{at[pool], most})
+			value, _ := new(big.Float).SetInt(sum).Float64()
+			steps = append(steps, step{at[pool], value})
 		}
 	}
 	slices.SortFunc(steps, func(a, b step) int {
 		return cmp.Or(cmp.Compare(a.factor, b.factor), cmp.Compare(a.dualValue, b.dualValue))
 	})
-	slope, factor := 0.0, limit
-	for i, v := range duals {
-		slope += float64(v * float64(m.Classes[i].Count))
-	}
+	slope, factor := dualValue(duals, m.Classes), limit
 	for _, s := range steps {
 		if slope -= s.dualValue; slope <= 0 {
 			factor = min(s.factor, limit)

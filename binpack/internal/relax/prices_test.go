@@ -47,7 +47,7 @@ func TestNoCapacityAboveItsPrice(t *testing.T) {
 	for range 5000 {
 		m := labelled(rng)
 		s := m.typeGroups()
-		prices := s.prices(m.Classes, &Budget{Left: math.MaxInt})
+		prices, duals := s.prices(m.Classes, &Budget{Left: math.MaxInt})
 		for k := range m.BinTypes {
 			if s.of[k] < 0 {
 				continue
@@ -58,7 +58,7 @@ func TestNoCapacityAboveItsPrice(t *testing.T) {
 			}
 			require.LessOrEqual(t, room, m.BinTypes[k].Price*(1+1e-9))
 		}
-		for i, v := range s.duals(prices) {
+		for i, v := range duals {
 			for k := range m.BinTypes {
 				if m.Classes[i].May(k) && Copies(m.BinTypes[k].Capacity, m.Classes[i].Size, 1) > 0 {
 					profit := 0.0

@@ -44,13 +44,13 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 	s.take(slices.Concat(counted, rest.Greedy(greedy)))
 	b.Return(greedy)
 	if !s.closed() {
-		s.exact(duals, s.total/exactFirst)
+		s.exact(duals, s.total/exactFirst, s.pack)
 	}
 	if s.generates() && !s.closed() {
 		duals = s.columns()
 	}
 	if !s.closed() {
-		s.exact(duals, b.Left)
+		s.exact(duals, b.Left, s.pack)
 	}
 	s.Worth, s.Closed = duals, s.met()
 	return s.Solution
@@ -67,7 +67,7 @@ func (m *Model) Bound(price, grain int64, b *Budget) Solution {
 	s.prove(m.lift(duals, s.Proof, b))
 	s.prove(m.lift(s.coverage, s.Proof, b))
 	if open() {
-		s.refute(duals, price, b.Left)
+		s.exact(duals, b.Left, func(part *Budget) float64 { return s.search.Refute(float64(price), part) })
 	}
 	return s.Solution
 }
@@ -194,46 +194,26 @@ func (s *solver) generate(master *Master) []float64 {
 	return master.Duals()
 }
 
-// searched returns how many of the steps an exact search may use: fewer with more items, because more sets then cost nearly the
-// same.
-func (s *solver) searched(steps int) int {
-	return int(float64(steps) * exactItems / float64(exactItems+s.m.items()))
-}
-
-// exact searches sets of bins within part of the steps (see searched).
-func (s *solver) exact(duals []float64, steps int) {
-	part := s.b.Split(s.searched(steps))
+// exact searches sets of bins within part of the steps: fewer with more items, because more sets then cost nearly the same. search
+// returns the lower bound that it proves. It is skipped if the budget does not allow to prepare it.
+func (s *solver) exact(duals []float64, steps int, search func(part *Budget) (least float64)) {
+	part := s.b.Split(int(float64(steps) * exactItems / float64(exactItems+s.m.items())))
 	defer func() { s.b.Return(part) }()
-	if !s.begin(duals, part) {
+	if s.search == nil && cells*len(s.m.BinTypes)*(s.m.Dims+3)/4 <= part.Left {
+		s.Duals = whole(duals)
+		s.search = NewSearch(s.m, s.Duals, part)
+	}
+	if s.search == nil {
 		return
 	}
-	least, found := s.search.Run(s.m.Cost(s.Columns), part)
-	s.Nodes = s.search.Nodes
-	s.Least = max(s.Least, int64(math.Ceil(least*(1-1e-12))))
-	if found != nil {
-		s.take(found)
-	}
+	least := search(part)
+	s.Nodes, s.Least = s.search.Nodes, max(s.Least, int64(math.Ceil(least*(1-1e-12))))
 	s.report()
 }
 
-// begin prepares the search if the budget allows.
-func (s *solver) begin(duals []float64, b *Budget) bool {
-	if s.search == nil {
-		if cells*len(s.m.BinTypes)*(s.m.Dims+3)/4 > b.Left {
-			return false
-		}
-		s.Duals = whole(duals)
-		s.search = NewSearch(s.m, s.Duals, b)
-	}
-	return s.search != nil
-}
-
-// refute is exact for a known price: it only refutes.
-func (s *solver) refute(duals []float64, price int64, steps int) {
-	part := s.b.Split(s.searched(steps))
-	if s.begin(duals, part) {
-		least := s.search.Refute(float64(price), part)
-		s.Nodes, s.Least = s.search.Nodes, int64(math.Ceil(least*(1-1e-12)))
-	}
-	s.b.Return(part)
+// pack searches sets that cost less than the packing so far, and takes what it finds.
+func (s *solver) pack(part *Budget) float64 {
+	least, found := s.search.Run(s.m.Cost(s.Columns), part)
+	s.take(found)
+	return least
 }
