@@ -15,14 +15,14 @@ import (
 // BoundKind says which argument proves a [Bound].
 type BoundKind string
 
-// The bounds, weakest first. The first three rest on duals under which no filling of a type has a dual value above its price,
-// so no plan costs less than the dual value of its items.
+// The bounds, weakest first. The first three rest on duals under which no filling of a type has a dual value above its price. By
+// linear programming duality no plan costs less than the dual value of its items, less that of existing nodes.
 const (
 	// CoverageLP has duals of resources: only total sizes count.
 	CoverageLP BoundKind = "coverage-lp"
 	// AssignmentLP has duals of items; fillings may hold fractions of items.
 	AssignmentLP BoundKind = "assignment-lp"
-	// Configuration has duals of items; fillings hold whole items.
+	// Configuration has duals of items; fillings hold whole items (A. A. Farley, 1990).
 	Configuration BoundKind = "configuration"
 	// Exhausted means that a search refuted every set of bins that costs less than the bound.
 	Exhausted BoundKind = "exhausted"
@@ -150,7 +150,7 @@ func (in *Instance) relaxedAt(l Layout, ceiling Price, b Bound) (*relaxation, []
 		return nil, nil, fmt.Errorf("binpack: certificate has %d values, want %d", len(b.ItemDuals), len(in.problem.Items))
 	}
 	r, ok := in.relaxed(in.placed(l), -1, true, ceiling, true, nil)
-	if !ok || r.dearest() > relax.Largest {
+	if !ok {
 		return nil, nil, errors.New("binpack: the certificate is of a kind that does not suit the problem")
 	}
 	duals := make([]int64, len(r.model.Classes))
@@ -281,7 +281,7 @@ func (r *run) bound(in *Instance, l Layout, objective Price, h hint) Bound {
 		return best
 	}
 	x, ok := in.relaxed(placed, -1, true, objective, true, r.stop)
-	if !ok || x.dearest() > relax.Largest {
+	if !ok {
 		return best
 	}
 	for _, b := range in.bounds(x, x.model.Bound(int64(objective), int64(in.grain), r.budget(in))) {

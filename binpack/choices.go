@@ -288,14 +288,12 @@ func (r *ranking) ofPool(pool int) []Choice {
 
 // compareChoices orders alternatives by price, then by type name.
 func (in *Instance) compareChoices(a, b Choice) int {
-	if c := cmp.Compare(in.price(a), in.price(b)); c != 0 { // most differ
+	if c := cmp.Compare(in.objective(int32(a.Type), a.Offering), in.objective(int32(b.Type), b.Offering)); c != 0 { // most differ
 		return c
 	}
 	return cmp.Or(cmp.Compare(in.problem.Types[a.Type].Name, in.problem.Types[b.Type].Name),
 		cmp.Compare(a.Type, b.Type), cmp.Compare(a.Offering, b.Offering))
 }
-
-func (in *Instance) price(c Choice) Price { return in.objective(int32(c.Type), c.Offering) }
 
 // refill returns the packing state of a bin of a layout, with its open keys narrowed by its items.
 func (f *filler) refill(b Bin) bin {
@@ -341,6 +339,7 @@ type diversity struct {
 func (in *Instance) compileDiversity() {
 	p := &in.problem
 	d := &in.diverse
+	d.counts = make([][]Share, len(p.Items))
 	var kept []Diversity
 	for _, x := range p.Diversity {
 		all := int64(0)
@@ -379,10 +378,9 @@ func (in *Instance) compileDiversity() {
 		d.node[n] = number(p.Nodes[n].CapacityPool)
 	}
 	if len(d.pools) == 0 { // no capacity pools
-		in.diverse = diversity{}
+		in.diverse = diversity{counts: d.counts}
 		return
 	}
-	d.counts = make([][]Share, len(p.Items))
 	for i, x := range kept {
 		left := slices.Repeat([]int{x.Max}, len(d.pools))
 		for name, n := range x.Placed {
@@ -399,11 +397,6 @@ func (in *Instance) compileDiversity() {
 			}
 		}
 	}
-}
-
-// alike reports whether two items count for the same diversities.
-func (d *diversity) alike(a, b int) bool {
-	return len(d.left) == 0 || slices.Equal(d.counts[a], d.counts[b])
 }
 
 // count returns how much one copy of the item counts for the diversity.
@@ -437,10 +430,8 @@ func (in *Instance) spreadMost(counts []int) []extra {
 	asked := make([]int64, len(in.diverse.left))
 	var out []extra
 	for i, n := range counts {
-		if len(asked) > 0 && n > 0 {
-			for _, s := range in.diverse.counts[i] {
-				asked[s.Item] += int64(s.Count) * int64(n)
-			}
+		for _, s := range in.diverse.counts[i] {
+			asked[s.Item] += int64(s.Count) * int64(max(n, 0))
 		}
 	}
 	for d := range asked {

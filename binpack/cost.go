@@ -36,10 +36,8 @@ func (e Effort) steps(copies int) int {
 	return n
 }
 
-// CostAware looks for the layout with the lowest objective. It solves the linear programme over patterns, buys whole bins of
-// the patterns that pay, and builds them under all rules; first fit places what these keep out of its own bin. Then a few bins at
-// a time are packed again under all rules while the budget lasts. The result is never worse than
-// [FirstFitDecreasing]: at the highest priority of which they do not place as many copies it places more, and it never costs more
+// CostAware looks for the layout with the lowest objective; the package documentation says how. The result is never worse than
+// that of [FirstFitDecreasing]: at the highest priority of which they do not place as many copies it places more, and it never costs more
 // where they place as many of each.
 type CostAware struct {
 	Effort Effort
@@ -71,19 +69,17 @@ func (r *run) stopped() bool { return r.stop != nil && r.stop.Load() }
 
 // guided improves on the layout of first fit. It returns the better layout, the bounds that it proved on the way, and whether
 // the layout changed.
-func (r *run) guided(in *Instance, best Layout) (l Layout, h hint, better bool) {
-	bestCost := in.objectiveOf(best)
+func (r *run) guided(in *Instance, best Layout) (_ Layout, h hint, better bool) {
 	p := r.planner(in)
 	if !slices.ContainsFunc(in.unplaced(best), func(n int) bool { return n > 0 }) {
-		p.ceiling = bestCost
+		p.ceiling = in.objectiveOf(best)
 	}
-	l, ok := p.pack()
-	if ok && in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
-		best, bestCost, better = l, in.objectiveOf(l), true
+	if l := p.pack(); in.better(l, best) {
+		best, better = l, true
 	}
-	if (p.open || p.loose) && !r.stopped() {
-		if l = p.repack(best); in.compare(l, in.objectiveOf(l), best, bestCost) < 0 {
-			return l, p.hint, true
+	if p.open && !r.stopped() {
+		if l := p.repack(best); in.better(l, best) {
+			best, better = l, true
 		}
 	}
 	return best, p.hint, better
@@ -116,11 +112,12 @@ func (in *Instance) objectiveOf(l Layout) Price {
 	return cost
 }
 
-// compare is negative if a is the better layout: it places more copies of the highest priority of which the layouts do not place as
+// better reports whether a is the better layout: it places more copies of the highest priority of which the layouts do not place as
 // many, or it places as many of each and costs less.
-func (in *Instance) compare(a Layout, costA Price, b Layout, costB Price) int {
+func (in *Instance) better(a, b Layout) bool {
 	placedA, placedB := in.placed(a), in.placed(b)
-	return cmp.Or(-in.compareCounts(in.order, func(i int) int { return placedA[i] - placedB[i] }), cmp.Compare(costA, costB))
+	more := in.compareCounts(in.order, func(i int) int { return placedA[i] - placedB[i] })
+	return more > 0 || more == 0 && in.objectiveOf(a) < in.objectiveOf(b)
 }
 
 // compareCounts adds up numbers of copies by item. It returns the sum of the highest priority at which the sum is not 0, or 0. The
@@ -150,8 +147,7 @@ type planner struct {
 	budget  *relax.Budget
 	total   int   // steps of the budget at first
 	ceiling Price // the price of a layout that places everything
-	loose   bool  // rules that the relaxation leaves out make a difference
-	open    bool  // some relaxation's packing may not be its cheapest
+	open    bool  // some relaxation's packing may not be its cheapest, or rules that it leaves out make a difference
 	hint    hint
 	solved  []solved // by tier; nil where a relaxation could not be made
 }
@@ -192,17 +188,13 @@ func (p *planner) guide(tier int) guide {
 	return g
 }
 
-// pack returns the layout; ok is false if it was stopped before anything was placed.
-func (p *planner) pack() (l Layout, ok bool) {
-	in, f := p.in, p.f
-	for k := range in.tiers {
+// pack returns the layout.
+func (p *planner) pack() Layout {
+	for k := range p.in.tiers {
 		p.tier(k)
 	}
-	if p.stopped() && len(f.bins) == 0 {
-		return l, false
-	}
-	p.firstFit(f)
-	return f.finish(), true
+	p.firstFit(p.f)
+	return p.f.finish()
 }
 
 // tier plans the bins of the pools of one weight. The first tier includes the existing nodes.
@@ -228,7 +220,7 @@ func (p *planner) tier(k int) {
 		r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, false, p.stop)
 		whole = false
 	}
-	if !ok || len(r.model.BinTypes) == 0 || len(r.model.Classes) == 0 || r.dearest() > relax.Largest {
+	if !ok || len(r.model.BinTypes) == 0 || len(r.model.Classes) == 0 {
 		return
 	}
 	task := relax.Task{Grain: int64(p.in.grain), Enough: enoughGap}
@@ -240,13 +232,15 @@ func (p *planner) tier(k int) {
 	}
 	s := r.model.Solve(task, part)
 	p.budget.Return(part)
-	if whole && len(p.in.tiers) == 1 {
-		p.learn(r, s, counts, ceiling)
+	if whole && len(p.in.tiers) == 1 && !r.sparse {
+		p.hint = hint{counts: slices.Clone(counts), bounds: p.in.bounds(r, s)}
+		for i := range p.hint.bounds { // dearer bin types are not in the relaxation
+			p.hint.bounds[i].Price = min(p.hint.bounds[i].Price, ceiling)
+		}
 	}
 	p.solved[k] = solved{r, s.Worth}
 	p.realise(r, s.Columns)
-	p.open = p.open || !s.Closed
-	p.loose = p.loose || r.sparse || p.f.wanted() > 0
+	p.open = p.open || !s.Closed || r.sparse || p.f.wanted() > 0
 }
 
 // affordable caps the count of each item at what the existing nodes and the bins within the tier's pool limits could hold of it
@@ -314,17 +308,6 @@ func (r *relaxation) fitting(counts []int) []int {
 		}
 	}
 	return out
-}
-
-// learn keeps the bounds that the solution proves, at most the ceiling: dearer bin types are not in the relaxation.
-func (p *planner) learn(r *relaxation, s relax.Solution, counts []int, ceiling Price) {
-	if r.sparse {
-		return
-	}
-	p.hint = hint{counts: slices.Clone(counts), bounds: p.in.bounds(r, s)}
-	for i := range p.hint.bounds {
-		p.hint.bounds[i].Price = min(p.hint.bounds[i].Price, ceiling)
-	}
 }
 
 // realise builds each column as far as the rules allow, in an existing node or a new bin. Existing nodes are filled before

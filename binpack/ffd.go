@@ -9,12 +9,13 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
-// FirstFitDecreasing packs the largest items first, each into the first bin that takes it: an existing node, then an open bin,
+// FirstFitDecreasing is the classic of that name (D. S. Johnson, 1973). It packs the largest items first, each into the first bin that takes it: an existing node, then an open bin,
 // then a new bin of the type with the lowest estimated cost for all remaining items. At the end it changes each bin to the
 // cheapest choice that holds its contents. If pool budgets leave items unplaced, it packs a few bins at a time again, within half
 // the steps of [EffortFast].
 //
-// Size is the dominant share: the largest fraction, over the resources, that one copy takes of the largest capacity on offer.
+// Size is the dominant share (A. Ghodsi et al., 2011): the largest fraction, over the resources, that one copy takes of the largest
+// capacity on offer.
 // Blocks of bins are indexed by their largest free capacity, so a pass for an item looks at few bins. It is the baseline for
 // other strategies.
 type FirstFitDecreasing struct{}
@@ -266,7 +267,7 @@ func (f *filler) finish() Layout {
 		l.Bins = append(l.Bins, Bin{int(t), j, b.shares})
 	}
 	slices.SortStableFunc(l.Bins, func(a, b Bin) int {
-		return cmp.Or(f.in.rank[a.Shares[0].Item]-f.in.rank[b.Shares[0].Item], cmp.Compare(f.in.price(Choice{b.Type, b.Offering}), f.in.price(Choice{a.Type, a.Offering})))
+		return cmp.Or(f.in.rank[a.Shares[0].Item]-f.in.rank[b.Shares[0].Item], cmp.Compare(f.in.objective(int32(b.Type), b.Offering), f.in.objective(int32(a.Type), a.Offering)))
 	})
 	return l
 }
@@ -327,7 +328,8 @@ func (x *freeIndex) scanOf(in *Instance, item int, tier int32) *scan {
 	}
 	for i := range x.scans {
 		s := &x.scans[i]
-		if s.tier == tier && in.profile[s.item] == in.profile[item] && slices.Equal(in.itemTags[s.item], in.itemTags[item]) && in.diverse.alike(s.item, item) {
+		if s.tier == tier && in.profile[s.item] == in.profile[item] && slices.Equal(in.itemTags[s.item], in.itemTags[item]) &&
+			slices.Equal(in.diverse.counts[s.item], in.diverse.counts[item]) {
 			return s
 		}
 	}

@@ -271,14 +271,6 @@ func (in *Instance) Labels(b Bin) requirements.Set {
 	if err != nil {
 		return requirements.Impossible()
 	}
-	if in.open.keys.Len() == 0 { // no key can be narrowed
-		for _, s := range b.Shares {
-			if in.profileOf(s.Item).mask(int32(b.Type))&(1<<b.Offering) == 0 {
-				return requirements.Impossible()
-			}
-		}
-		return set
-	}
 	narrowed, ok := in.chooseAlternatives(in.closed(set), b.Shares)
 	if !ok {
 		return requirements.Impossible()

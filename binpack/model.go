@@ -33,7 +33,7 @@ type binType struct {
 
 // relaxed returns the relaxation for the counts of items, over the types of one tier (negative: all) that cost less than the
 // ceiling. It is for a bound if proves is set, otherwise for a plan. With nodes, existing nodes are bin types of price 0. ok is
-// false if there are too many different nodes, or if it was stopped.
+// false if there are too many different nodes, if a price is too large for proofs, or if it was stopped.
 func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, proves bool, stop *atomic.Bool) (r *relaxation, ok bool) {
 	r = &relaxation{model: &relax.Model{}, extra: append(in.apartTags(counts), in.spreadMost(counts)...), used: make([]bool, len(in.profiles))}
 	r.model.Dims = in.dims + len(r.extra)
@@ -66,7 +66,7 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 		list = append(list, nodeOffers...)
 	}
 	r.compileBinTypes(in, list)
-	return r, true
+	return r, !slices.ContainsFunc(r.model.BinTypes, func(typ relax.BinType) bool { return typ.Price > relax.Largest })
 }
 
 // cut lowers each capacity to what items can fill of it.
@@ -109,10 +109,8 @@ func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Boo
 			size = append(slices.Clip(size), n)
 			key = strconv.AppendInt(append(key, '#'), n, 36)
 		}
-		if len(in.diverse.left) > 0 {
-			for _, s := range in.diverse.counts[i] {
-				key = strconv.AppendInt(strconv.AppendInt(append(key, '%'), int64(s.Item), 36), -int64(s.Count), 36)
-			}
+		for _, s := range in.diverse.counts[i] {
+			key = strconv.AppendInt(strconv.AppendInt(append(key, '%'), int64(s.Item), 36), -int64(s.Count), 36)
 		}
 		k, ok := known[string(key)]
 		if !ok {
@@ -219,37 +217,21 @@ func (r *relaxation) undominated(in *Instance, list []offer) []offer {
 			cmp.Compare(in.problem.Types[a.typ].Name, in.problem.Types[b.typ].Name), cmp.Compare(a.typ, b.typ), cmp.Compare(a.mask, b.mask), cmp.Compare(x, y))
 	})
 	var kept []offer
-	var capacities, most [][2]int64 // the first two capacities of each kept offer, and the maximum of each block: few offers need a closer look
-	first := func(o *offer) [2]int64 {
-		if len(o.capacity) == 0 {
-			return [2]int64{}
-		}
-		return [2]int64{o.capacity[0], o.capacity[min(1, len(o.capacity)-1)]}
-	}
+	var first [][2]int64 // two capacities of each kept offer: few need a closer look
 	dominated := func(o *offer, capacity [2]int64) bool {
-		for b, m := range most {
-			if m[0] < capacity[0] || m[1] < capacity[1] {
-				continue
-			}
-			for k := b * blockOfOffers; k < min((b+1)*blockOfOffers, len(kept)); k++ {
-				if capacities[k][0] >= capacity[0] && capacities[k][1] >= capacity[1] && (!r.proves || kept[k].pool == 0 || kept[k].pool == o.pool) && in.dominates(&kept[k], o) {
-					return true
-				}
+		for k, most := range first {
+			if most[0] >= capacity[0] && most[1] >= capacity[1] && (!r.proves || kept[k].pool == 0 || kept[k].pool == o.pool) && in.dominates(&kept[k], o) {
+				return true
 			}
 		}
 		return false
 	}
 	for _, i := range order {
-		capacity := first(&list[i])
-		if dominated(&list[i], capacity) {
-			continue
+		var capacity [2]int64
+		copy(capacity[:], list[i].capacity)
+		if !dominated(&list[i], capacity) {
+			kept, first = append(kept, list[i]), append(first, capacity)
 		}
-		if len(kept)%blockOfOffers == 0 {
-			most = append(most, capacity)
-		}
-		m := &most[len(most)-1]
-		*m = [2]int64{max(m[0], capacity[0]), max(m[1], capacity[1])}
-		kept, capacities = append(kept, list[i]), append(capacities, capacity)
 	}
 	return kept
 }
@@ -363,15 +345,6 @@ func (r *relaxation) compileBinTypes(in *Instance, list []offer) {
 		}
 		r.model.Diversity = append(r.model.Diversity, x)
 	}
-}
-
-// dearest returns the highest price of a bin type.
-func (r *relaxation) dearest() float64 {
-	most := 0.0
-	for i := range r.model.BinTypes {
-		most = math.Max(most, r.model.BinTypes[i].Price)
-	}
-	return most
 }
 
 // extra is a rule that a relaxation treats as a resource.

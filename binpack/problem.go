@@ -25,11 +25,7 @@
 // A [Strategy] decides the [Layout]. [Instance.Check] checks every layout by the rules above: a plan that breaks one is an
 // error, never a result.
 //
-// [FirstFitDecreasing] is the classic of that name (D. S. Johnson, 1973), for several resources by dominant share (A. Ghodsi et
-// al., 2011). At the end it changes each bin to the cheapest choice that holds its contents. Where budgets of pools leave items
-// unplaced, it packs a few bins at a time again.
-//
-// [CostAware], the default, solves a relaxation first. The relaxation has item classes, undominated bin types, the existing
+// [FirstFitDecreasing] is the baseline. [CostAware], the default, solves a relaxation first. The relaxation has item classes, undominated bin types, the existing
 // nodes as bins of price 0 in limited number, and says which class may go into which bin type. A tag that keeps many items
 // apart is one more resource of it, with the limit as the capacity. One portfolio works on the relaxation, one method after the
 // other while the gap between plan and bound is open:
@@ -44,8 +40,7 @@
 //
 // The result is then built under all rules, and first fit places what they keep out of its own bin. At last a few bins at a time,
 // preferably those whose price exceeds the duals of their contents, are emptied and packed again under all rules (G. Schrimpf et
-// al., 2000): knapsacks fill the best of a few random bins. CostAware is never worse than first fit: where they do not place the
-// same, it places more of the highest priority that makes a difference, and it never costs more where they do.
+// al., 2000): knapsacks fill the best of a few random bins.
 //
 // The budget of steps grows smoothly with the number of copies. A method that cannot end within its part is skipped. [Effort] sets
 // the budget, so the answer does not depend on the machine.
@@ -55,15 +50,7 @@
 // # Bounds
 //
 // Every [Plan] carries a [Bound]: no plan that places the same items has a lower objective. Most bounds have a certificate:
-// duals that [Instance.VerifyBound] checks in one pass.
-//
-//   - [CoverageLP] has a dual for each resource, such that the capacity of no type has a dual value above its price. By linear
-//     programming duality no plan costs less than the dual value of what it places, less that of the free capacity of existing
-//     nodes.
-//   - [AssignmentLP] and [Configuration] have a dual for each item, such that no filling of a type has a dual value above its
-//     price. Fillings are fractional in the first and whole in the second (A. A. Farley, 1990).
-//   - [Exhausted] has no certificate: a search has refuted every set of bins that costs less. The bound says how many nodes the
-//     search took.
+// duals that [Instance.VerifyBound] checks in one pass. [BoundKind] lists the arguments.
 //
 // All bounds are rounded up to a sum that prices can form. With [Diversity], the item certificates charge a capacity pool whose
 // bins are filled above their price: at most what the items that it may hold give away (a Lagrangian bound). The search and

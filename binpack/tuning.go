@@ -48,8 +48,6 @@ const (
 	blockOfBins = 16
 	// stopEvery is how many items are processed between two checks of the context.
 	stopEvery = 1024
-	// blockOfOffers is how many offers a block has in the dominance check; it has not been varied.
-	blockOfOffers = 32
 	// frontierPoints is how many layouts a frontier tries. At the last, a bin costs a thousand times a sixteenth of its price
 	// more.
 	frontierPoints = 11
