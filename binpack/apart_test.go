@@ -105,3 +105,28 @@ func TestManyDifferentNodes(t *testing.T) {
 	}
 	require.Positive(t, cheaper)
 }
+
+// More different nodes than a relaxation takes are filled first. What they leave is still planned by cost.
+func TestTooManyDifferentNodes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	p := one([]string{"cpu", "memory", "pods"}, nil)
+	for k, price := range []binpack.Price{10, 11, 19, 20, 38, 40, 78, 81} {
+		cpu := int64(4000) << (k / 2)
+		p.Types = append(p.Types, binpack.Type{
+			Name: fmt.Sprint("type-", k), Capacity: []int64{cpu, cpu * int64(2+2*(k%2)), 110}, Offerings: []binpack.Offering{{Price: price}},
+		})
+	}
+	for i := range 1500 {
+		free := []int64{1 << rng.IntN(12), 1 << rng.IntN(13), 1 << rng.IntN(6)}
+		p.Nodes = append(p.Nodes, binpack.Node{Name: fmt.Sprint("n", i), Free: free, Provides: requirements.MustParse(fmt.Sprint("zone=z", i%6))})
+	}
+	for i := range 60 {
+		p.Items = append(p.Items, binpack.Item{Name: fmt.Sprint("i", i), Count: 40, Size: []int64{int64(1+rng.IntN(30)) * 100, int64(1+rng.IntN(60)) * 128, 1}})
+		if i%3 == 0 {
+			p.Items[i].Requires = requirements.AnyOf(requirements.MustParse(fmt.Sprint("zone notin (z", i%6, ")")))
+		}
+	}
+	_, first := lawfulBy(t, p, &binpack.Options{Strategy: binpack.FirstFitDecreasing{}})
+	_, plan := lawfulBy(t, p, &binpack.Options{Effort: binpack.EffortFast})
+	require.Less(t, float64(plan.Objective), 0.97*float64(first.Objective))
+}

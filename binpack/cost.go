@@ -206,19 +206,16 @@ func (p *planner) tier(k int) {
 	}
 	counts := p.in.affordable(p.f.want, k)
 	r, ok := p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
-	if p.stopped() {
-		return
-	}
-	if fitting := r.fitting(counts); !slices.Equal(fitting, counts) { // an item that fits nowhere must not count as demand
-		counts = fitting
-		r, ok = p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
-	}
-	if !ok { // too many different nodes, so fill them first
+	if !ok && !p.stopped() { // too many different nodes, so fill them first
 		for _, item := range p.in.order {
 			p.f.firstFit(item)
 		}
-		r, ok = p.in.relaxed(r.fitting(p.f.want), k, false, math.MaxInt64, false, p.stop)
-		whole = false
+		counts, whole, ceiling = p.f.want, false, math.MaxInt64
+		r, ok = p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
+	}
+	if fitting := r.fitting(counts); ok && !slices.Equal(fitting, counts) { // an item that fits nowhere must not count as demand
+		counts = fitting
+		r, ok = p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
 	}
 	if !ok || len(r.model.BinTypes) == 0 || len(r.model.Classes) == 0 {
 		return
