@@ -160,8 +160,6 @@ func (f *filler) count(b *bin, sign int) {
 	}
 }
 
-func (f *filler) tierOf(t int32) int32 { return f.in.tierOfPool[f.in.problem.Types[t].Pool] }
-
 // joined returns the shares in the order of items, one for each. An item may come in several turns: a budget or variant may admit some
 // copies now and others later.
 func (in *Instance) joined(shares []Share) []Share {
@@ -212,17 +210,10 @@ func (f *filler) affordable(t int32) uint64 {
 
 // affordsOther reports whether budgets allow another offering for a bin of the type.
 func (f *filler) affordsOther(t int32, from, to int) bool {
-	before := f.in.budgets.of(t, from)
-	for _, u := range f.in.budgets.of(t, to) {
-		given := int64(0)
-		if k := slices.IndexFunc(before, func(b use) bool { return b.budget == u.budget }); k >= 0 {
-			given = before[k].amount
-		}
-		if u.amount-given > f.left[u.budget] {
-			return false
-		}
-	}
-	return true
+	f.charge(t, from, -1)
+	ok := f.affordable(t)&(1<<to) != 0
+	f.charge(t, from, 1)
+	return ok
 }
 
 // charge takes one bin of the offering from all budgets; sign -1 gives it back.
@@ -269,19 +260,11 @@ func (in *Instance) compileTags() {
 
 func (in *Instance) tagsOf(tags []string, limits []Limit) []tagState {
 	var out []tagState
-	at := func(tag string) *tagState {
-		id, ok := in.tags[tag]
-		if !ok {
-			id = int32(len(in.tags))
-			in.tags[tag] = id
-		}
-		return tagAt(&out, id)
-	}
 	for _, tag := range tags {
-		at(tag).count++
+		tagAt(&out, numbered(in.tags, tag)).count++
 	}
 	for _, l := range limits {
-		s := at(l.Tag)
+		s := tagAt(&out, numbered(in.tags, l.Tag))
 		s.limit = min(s.limit, int32(min(l.Max, math.MaxInt32-1)))
 	}
 	slices.SortFunc(out, func(a, b tagState) int { return cmp.Compare(a.tag, b.tag) })

@@ -209,10 +209,10 @@ func (c *checker) budgets(bins []Bin) {
 		}
 	}
 	for k, pool := range p.Pools {
-		if pool.MaxNodes >= 0 && nodes[k] > pool.MaxNodes {
+		if pool.MaxNodes > 0 && nodes[k] > pool.MaxNodes {
 			c.bad("pool %q: %d bins, at most %d are allowed", pool.Name, nodes[k], pool.MaxNodes)
 		}
-		if pool.MaxPrice >= 0 && price[k] > pool.MaxPrice {
+		if pool.MaxPrice > 0 && price[k] > pool.MaxPrice {
 			c.bad("pool %q: %d an hour, at most %d is allowed", pool.Name, price[k], pool.MaxPrice)
 		}
 		for i, l := range pool.Limits {
@@ -262,37 +262,37 @@ func (c *checker) diversity(nodes [][]Share, bins []Bin) {
 func (in *Instance) Misfit(item int) string {
 	p := &in.problem
 	it := &p.Items[item]
-	labelled, best, short := false, "", -1
-	lack := int64(0)
-	consider := func(name string, free []int64) bool {
-		labelled = true
-		worst, by := -1, int64(0)
+	short, least := "", int64(math.MaxInt64)
+	fits := func(name string, labels requirements.Set, free []int64) bool {
+		if !it.Requires.Compatible(labels, requirements.Keys{}) {
+			return false
+		}
+		worst, lack := 0, int64(0)
 		for r, s := range it.Size {
-			if d := s - max(0, free[r]); d > by {
-				worst, by = r, d
+			if d := s - max(0, free[r]); d > lack {
+				worst, lack = r, d
 			}
 		}
-		if worst >= 0 && (short < 0 || by < lack) {
-			best, short, lack = name, worst, by
+		if lack > 0 && lack < least {
+			short, least = fmt.Sprintf("%s lacks %d of %s", name, lack, p.Resources[worst]), lack
 		}
-		return worst < 0
+		return lack == 0
 	}
-	for i := range p.Nodes {
-		if it.Requires.Compatible(p.Nodes[i].Provides, requirements.Keys{}) && consider("node "+p.Nodes[i].Name, p.Nodes[i].Free) {
+	for _, n := range p.Nodes {
+		if fits("node "+n.Name, n.Provides, n.Free) {
 			return ""
 		}
 	}
 	for i := range p.Types {
 		t := &p.Types[i]
 		for _, o := range t.Offerings {
-			have, err := t.Provides.Intersect(o.Provides)
-			if err == nil && it.Requires.Compatible(have, requirements.Keys{}) && consider(t.Name, t.Capacity) {
+			if have, err := t.Provides.Intersect(o.Provides); err == nil && fits(t.Name, have, t.Capacity) {
 				return ""
 			}
 		}
 	}
-	if !labelled {
+	if short == "" {
 		return fmt.Sprintf("nothing has the labels that it requires: %s", it.Requires)
 	}
-	return fmt.Sprintf("nothing that has the labels is large enough: %s lacks %d of %s", best, lack, p.Resources[short])
+	return fmt.Sprintf("nothing that has the labels is large enough: %s", short)
 }

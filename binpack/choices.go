@@ -29,7 +29,7 @@ func (in *Instance) compileMinimums() {
 		m := &in.minimums[k]
 		m.first = []int{0}
 		for _, w := range pool.MinValues {
-			number := map[string]int{}
+			number := map[string]int32{}
 			start := m.first[len(m.first)-1]
 			for t := range p.Types {
 				if p.Types[t].Pool != k {
@@ -40,12 +40,8 @@ func (in *Instance) compileMinimums() {
 				}
 				for j := range p.Types[t].Offerings {
 					for _, v := range p.Types[t].values(j, w.Key) {
-						at, known := number[v]
-						if !known {
-							at = len(number)
-							number[v] = at
-						}
-						word := start + at/64
+						at := numbered(number, v)
+						word := start + int(at)/64
 						for len(in.shows[t][j]) <= word {
 							in.shows[t][j] = append(in.shows[t][j], 0)
 						}
@@ -135,7 +131,7 @@ func (f *filler) showsMinimums(b *bin) bool {
 	in := f.in
 	pool := in.problem.Types[b.typ].Pool
 	seen := in.shownBy(pool)
-	for _, t := range in.tiers[in.tierOfPool[pool]].types {
+	for _, t := range in.tiers[in.tierOfPool[pool]] {
 		if in.problem.Types[t].Pool != pool {
 			continue
 		}
@@ -361,12 +357,7 @@ func (in *Instance) compileDiversity() {
 		if name == "" {
 			return -1
 		}
-		id, ok := d.pools[name]
-		if !ok {
-			id = int32(len(d.pools))
-			d.pools[name] = id
-		}
-		return id
+		return numbered(d.pools, name)
 	}
 	d.offering, d.node = make([][]int32, len(p.Types)), make([]int32, len(p.Nodes))
 	for t := range p.Types {

@@ -48,7 +48,7 @@ func (CostAware) Name() string { return "cost" }
 
 // Pack implements [Strategy].
 func (c CostAware) Pack(in *Instance) Layout {
-	l, _, _ := (&run{effort: c.Effort}).guided(in, FirstFitDecreasing{}.Pack(in))
+	l, _ := (&run{effort: c.Effort}).guided(in, FirstFitDecreasing{}.Pack(in))
 	return l
 }
 
@@ -67,22 +67,21 @@ func (r *run) budget(in *Instance) *relax.Budget {
 // stopped reports whether the caller's context has ended.
 func (r *run) stopped() bool { return r.stop != nil && r.stop.Load() }
 
-// guided improves on the layout of first fit. It returns the better layout, the bounds that it proved on the way, and whether
-// the layout changed.
-func (r *run) guided(in *Instance, best Layout) (_ Layout, h hint, better bool) {
+// guided improves on the layout of first fit. It returns the better layout, and the bounds that it proved on the way.
+func (r *run) guided(in *Instance, best Layout) (Layout, hint) {
 	p := r.planner(in)
 	if !slices.ContainsFunc(in.unplaced(best), func(n int) bool { return n > 0 }) {
 		p.ceiling = in.objectiveOf(best)
 	}
 	if l := p.pack(); in.better(l, best) {
-		best, better = l, true
+		best = l
 	}
 	if p.open && !r.stopped() {
 		if l := p.repack(best); in.better(l, best) {
-			best, better = l, true
+			best = l
 		}
 	}
-	return best, p.hint, better
+	return best, p.hint
 }
 
 func (r *run) planner(in *Instance) *planner {
@@ -168,7 +167,7 @@ func (p *planner) guide(tier int) guide {
 	g := guide{worth: make([]float64, len(p.in.problem.Items))}
 	s := &p.solved[tier]
 	if s.relaxation == nil {
-		for _, t := range p.in.tiers[tier].types {
+		for _, t := range p.in.tiers[tier] {
 			g.types = append(g.types, binType{typ: t, mask: 1<<len(p.in.problem.Types[t].Offerings) - 1})
 		}
 		return g
@@ -268,7 +267,7 @@ func (in *Instance) affordable(want []int, tier int) []int {
 func (in *Instance) most(pool int, size []int64, want int) float64 {
 	b := &in.budgets
 	perBin, perUnit := 0.0, make([]float64, len(b.amounts)-b.reservations)
-	for _, t := range in.tiers[in.tierOfPool[pool]].types {
+	for _, t := range in.tiers[in.tierOfPool[pool]] {
 		n := float64(relax.Copies(in.capacityOf(t), size, want))
 		if in.problem.Types[t].Pool != pool || n == 0 {
 			continue

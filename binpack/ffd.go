@@ -47,7 +47,7 @@ func (r *run) firstFit(f *filler) {
 		f.firstFit(item)
 		for k := range in.tiers {
 			f.firstFitTier(item, int32(k))
-			for f.want[item] > 0 && f.open(item, &in.tiers[k], d) {
+			for f.want[item] > 0 && f.open(item, in.tiers[k], d) {
 			}
 		}
 		d.drop(in, item)
@@ -105,7 +105,7 @@ func (f *filler) firstOf(bins []bin, x *freeIndex, item int, tier int32) {
 		}
 		for i := max(from, s.from); i < min(from+blockOfBins, len(bins)) && f.want[item] > 0; i++ {
 			b := &bins[i]
-			if tier >= 0 && len(in.tiers) > 1 && in.tierOfPool[in.problem.Types[b.typ].Pool] != tier {
+			if tier >= 0 && len(in.tiers) > 1 && in.tierOf(b.typ) != tier {
 				continue
 			}
 			if k, v, mask, open := f.admit(b, item, f.want[item]); k > 0 {
@@ -125,12 +125,12 @@ func (f *filler) firstOf(bins []bin, x *freeIndex, item int, tier int32) {
 	}
 }
 
-// open opens bins of the type with the lowest estimated cost for the remaining items. It reports whether it placed any copy.
-func (f *filler) open(item int, tr *tier, d demand) bool {
+// open opens bins of that of the types with the lowest estimated cost for the remaining items. It reports whether it placed any copy.
+func (f *filler) open(item int, types []int32, d demand) bool {
 	in := f.in
 	size := in.problem.Items[item].Size
 	best, bestMask, bestCost := int32(-1), uint64(0), math.Inf(1)
-	for _, t := range tr.types {
+	for _, t := range types {
 		if float64(in.minPrice[t]) >= bestCost {
 			break // types come by price, and no plan costs less than one bin
 		}
@@ -277,7 +277,7 @@ func (f *filler) cheapestChoice(b *bin) (int32, int) {
 	in := f.in
 	bestT, bestJ := b.typ, int(b.charged)
 	bestPrice := in.objective(bestT, bestJ)
-	for _, t := range in.tiers[in.tierOfPool[in.problem.Types[b.typ].Pool]].types {
+	for _, t := range in.tiers[in.tierOf(b.typ)] {
 		if in.minPrice[t] >= bestPrice {
 			break
 		}

@@ -42,7 +42,7 @@ type Instance struct {
 	minimums   []minimums   // by pool
 	shows      [][][]uint64 // by type and offering: the values it has, as bits of its pool's minimums
 	diverse    diversity
-	tiers      []tier // pools by weight, heaviest first
+	tiers      [][]int32 // types in the order of byPrice, by the weight of their pools, heaviest first
 	tierOfPool []int32
 }
 
@@ -74,18 +74,16 @@ func (p profile) goesTo(node int32) bool {
 // profileOf returns the profile of an item.
 func (in *Instance) profileOf(item int) profile { return in.profiles[in.profile[item]] }
 
-// tier holds the types of all pools of one weight, in the order of byPrice.
-type tier struct {
-	types []int32
-}
-
 // maxOfferings is how many offerings a compiled type can have: one bit each.
 const maxOfferings = 64
 
 // Compile checks the problem and translates it. The error joins all faults: vectors of a wrong length, negative sizes,
 // duplicate names, indexes out of range. It costs O(distinct requirements x offerings).
 func Compile(p Problem) (*Instance, error) {
-	p = p.filled()
+	p.Items, p.Pools = withRequirements(p.Items), slices.Clone(p.Pools)
+	if len(p.Pools) == 0 {
+		p.Pools = []Pool{{}}
+	}
 	if err := errors.Join(p.validateItems(), p.validateBins()); err != nil {
 		return nil, err
 	}
@@ -132,24 +130,6 @@ func (in *Instance) withItems(items []Item, diversity []Diversity) *Instance {
 // Problem returns the compiled problem. It must not be modified. Types with more than 64 offerings are split into several of
 // the same name, so indexes of types refer to this problem, not to the argument of [Compile].
 func (in *Instance) Problem() *Problem { return &in.problem }
-
-// filled returns the problem with defaults in place of zero values.
-func (p Problem) filled() Problem {
-	p.Pools = slices.Clone(p.Pools)
-	if len(p.Pools) == 0 {
-		p.Pools = []Pool{{}}
-	}
-	for i := range p.Pools {
-		if p.Pools[i].MaxNodes == 0 {
-			p.Pools[i].MaxNodes = -1
-		}
-		if p.Pools[i].MaxPrice == 0 {
-			p.Pools[i].MaxPrice = -1
-		}
-	}
-	p.Items = withRequirements(p.Items)
-	return p
-}
 
 // withRequirements returns the items with defaults in place of zero requirements.
 func withRequirements(items []Item) []Item {
@@ -332,12 +312,7 @@ func (o *Offering) cost() Price {
 }
 
 // roundUp returns the lowest sum of objectives that is at least the price.
-func (in *Instance) roundUp(p Price) Price {
-	if in.grain <= 1 || p > math.MaxInt64-in.grain {
-		return p
-	}
-	return (p + in.grain - 1) / in.grain * in.grain
-}
+func (in *Instance) roundUp(p Price) Price { return relax.RoundUp(p, in.grain) }
 
 func (in *Instance) objective(t int32, offering int) Price {
 	return in.problem.Types[t].Offerings[offering].cost()
@@ -355,18 +330,20 @@ func (in *Instance) compileTiers() {
 	}
 	slices.SortFunc(weights, func(a, b int) int { return cmp.Compare(b, a) })
 	weights = slices.Compact(weights)
-	in.tiers = make([]tier, len(weights))
+	in.tiers = make([][]int32, len(weights))
 	in.tierOfPool = make([]int32, len(p.Pools))
 	for k, pool := range p.Pools {
 		in.tierOfPool[k] = int32(slices.Index(weights, pool.Weight))
 	}
 	for _, t := range in.byPrice {
 		if len(p.Types[t].Offerings) > 0 {
-			tr := &in.tiers[in.tierOfPool[p.Types[t].Pool]]
-			tr.types = append(tr.types, t)
+			k := in.tierOf(t)
+			in.tiers[k] = append(in.tiers[k], t)
 		}
 	}
 }
+
+func (in *Instance) tierOf(t int32) int32 { return in.tierOfPool[in.problem.Types[t].Pool] }
 
 // compileItemTags numbers the tags of items after those of types and nodes, which several instances share.
 func (in *Instance) compileItemTags() {
@@ -409,22 +386,20 @@ func (in *Instance) compileBudgets() {
 		}
 		b.uses[t][j] = append(b.uses[t][j], use{int32(budget), amount})
 	}
-	reserved := map[string]int{}
+	reserved := map[string]int32{}
 	for t, typ := range p.Types {
 		for j, o := range typ.Offerings {
 			name, ok := p.reservation(t, j)
 			if !ok {
 				continue
 			}
-			at, known := reserved[name]
-			if !known {
-				at = len(b.amounts)
-				reserved[name] = at
+			at := numbered(reserved, name)
+			if int(at) == len(b.amounts) {
 				b.amounts = append(b.amounts, math.MaxInt64)
 			}
 			b.amounts[at] = min(b.amounts[at], int64(o.Count))
 			b.counted[t] |= 1 << j
-			takes(t, j, at, int64(max(o.Takes, 1)))
+			takes(t, j, int(at), int64(max(o.Takes, 1)))
 		}
 	}
 	b.reservations = len(b.amounts)
@@ -442,14 +417,24 @@ func (in *Instance) compileBudgets() {
 				add(l, func(t *Type, _ *Offering) int64 { return t.Usage[i] })
 			}
 		}
-		if pool.MaxNodes >= 0 {
+		if pool.MaxNodes > 0 {
 			add(int64(pool.MaxNodes), func(*Type, *Offering) int64 { return 1 })
 		}
-		if pool.MaxPrice >= 0 {
+		if pool.MaxPrice > 0 {
 			b.priced = true
 			add(int64(pool.MaxPrice), func(_ *Type, o *Offering) int64 { return int64(o.Price) })
 		}
 	}
+}
+
+// numbered returns the number of the name, which is the next one if it is new.
+func numbered(numbers map[string]int32, name string) int32 {
+	id, ok := numbers[name]
+	if !ok {
+		id = int32(len(numbers))
+		numbers[name] = id
+	}
+	return id
 }
 
 // boundedTier reports whether some pool of the tier has a budget.

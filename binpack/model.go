@@ -321,7 +321,7 @@ func (r *relaxation) compileBinTypes(in *Instance, list []offer) {
 		suits[k] = make([]uint64, (len(list)+63)/64)
 	}
 	for i, o := range list {
-		r.model.BinTypes = append(r.model.BinTypes, relax.BinType{Capacity: o.capacity, Price: float64(o.price), Supply: o.supply, Takes: o.takes, Pool: o.pool, Label: i})
+		r.model.BinTypes = append(r.model.BinTypes, relax.BinType{Capacity: o.capacity, Price: float64(o.price), Supply: o.supply, Takes: o.takes, Pool: o.pool})
 		r.types = append(r.types, o.binType)
 		for k := range suits {
 			if o.suits[k/64]&(1<<(k%64)) != 0 {

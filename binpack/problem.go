@@ -398,20 +398,15 @@ func (r *run) layOut(in *Instance, o *Options) (layout Layout, h hint, err error
 		layout = o.Strategy.Pack(in)
 		return layout, h, in.Check(layout)
 	}
-	given := o.First != nil && o.First.Strategy == (FirstFitDecreasing{}).Name()
-	if given {
+	if o.First != nil && o.First.Strategy == (FirstFitDecreasing{}).Name() {
 		layout = o.First.Layout
 	} else {
 		layout = r.firstFitDecreasing(in)
 	}
-	better := false
 	if !r.stopped() {
 		priced := *r
 		priced.effort = c.Effort
-		layout, h, better = priced.guided(in, layout)
-	}
-	if given && !better && r.stopped() { // First was checked, and no time is left
-		return layout, h, nil
+		layout, h = priced.guided(in, layout)
 	}
 	return layout, h, in.Check(layout)
 }

@@ -128,7 +128,7 @@ func (s *repacker) price(b *bin) Price { return s.in.objective(b.typ, int(b.char
 
 // waste is what the bin costs above the worth of its items.
 func (s *repacker) waste(b *bin) float64 {
-	waste, worth := float64(s.price(b)), s.guides[s.tierOf(b.typ)].worth
+	waste, worth := float64(s.price(b)), s.guides[s.in.tierOf(b.typ)].worth
 	for _, x := range b.shares {
 		waste -= float64(worth[x.Item] * float64(x.Count))
 	}
@@ -220,8 +220,8 @@ func (s *repacker) ruin() {
 		}
 		b := s.bins[i]
 		if len(s.removed) == 0 {
-			s.tier = s.tierOf(b.typ)
-		} else if s.tierOf(b.typ) != s.tier || !s.related(&s.removed[0], &b) {
+			s.tier = s.in.tierOf(b.typ)
+		} else if s.in.tierOf(b.typ) != s.tier || !s.related(&s.removed[0], &b) {
 			continue
 		}
 		s.bins[i] = s.bins[last]
@@ -307,7 +307,7 @@ func (s *repacker) value() {
 // addTo puts the items into a bin of the tier.
 func (s *repacker) addTo(at int) {
 	b := &s.bins[at]
-	if s.tierOf(b.typ) != s.tier {
+	if s.in.tierOf(b.typ) != s.tier {
 		return
 	}
 	grown := false
@@ -364,7 +364,7 @@ func (s *repacker) openAny(at int) bool {
 		held += s.fill(&b)
 		s.withdraw(&b)
 		if part := took(t, int(b.charged)); held > promising*most*part {
-			s.budget.Take(len(s.in.tiers[s.tier].types))
+			s.budget.Take(len(s.in.tiers[s.tier]))
 			u, j := s.cheapestChoice(&b)
 			if took(u, j) > part { // the cheaper one takes more of the budgets
 				u, j = t, int(b.charged)
@@ -410,7 +410,7 @@ func (s *repacker) drawType(at int) (t int32, mask uint64) {
 			}
 		}
 	case 2:
-		all := s.in.tiers[s.tier].types
+		all := s.in.tiers[s.tier]
 		from := s.draw.Below(len(all))
 		for k := range all {
 			t := all[(from+k)%len(all)]
@@ -468,10 +468,10 @@ func (s *repacker) fill(b *bin) float64 {
 	case 0:
 		s.knap.Search(0, knapsackNodes)
 	case 1:
-		s.knap.Fill(2, 8)
+		s.knap.Fill(8)
 		s.knap.Improve(repairs, repairNodes)
 	default:
-		s.knap.Fill(2, 8)
+		s.knap.Fill(8)
 	}
 	s.budget.Take(s.knap.Steps())
 	refused, profit := false, 0.0

@@ -64,26 +64,22 @@ func (f *Flows) Duals() (duals [][]float64, steps int) {
 		if units == 0 {
 			continue
 		}
-		dearest, open := 0.0, false
-		at := int32(len(rhs))
+		dearest, at := -1.0, int32(len(rhs))
 		for _, s := range f.Into[g] {
-			fits, cost := true, 0.0
-			entries := []Entry{{at, 1}}
+			cost, entries := 0.0, []Entry{{at, 1}}
 			for r, d := range demand {
-				if d <= 0 {
-					continue
-				}
-				if fits = fits && !math.IsInf(least[s][r], 1); fits {
-					entries = append(entries, Entry{int32(row(s, r)), -d / scale[r] / units})
-					cost += float64(least[s][r] * (d / scale[r] / units))
+				if d > 0 {
+					part := d / scale[r] / units
+					entries = append(entries, Entry{int32(row(s, r)), -part})
+					cost += float64(least[s][r] * part)
 				}
 			}
-			if fits {
+			if cost < math.Inf(1) { // the place holds the group
 				flows = append(flows, entries)
-				dearest, open = max(dearest, cost), true
+				dearest = max(dearest, cost)
 			}
 		}
-		if open {
+		if dearest >= 0 {
 			rhs, bigM = append(rhs, units), append(bigM, 2*dearest+1)
 			most = max(most, units)
 		}

@@ -34,11 +34,10 @@ type Proof struct {
 // verifySteps is the step limit of the search per bin type when a proof is checked. Making a proof uses at most half of it.
 const verifySteps = 200_000
 
-// Prove makes a proof of the duals, scaled down as little as necessary, with at most steps of search per bin type. missing
+// Prove makes a proof of the duals, scaled down as little as necessary. missing
 // holds the patterns with negative reduced cost that the search met.
-func (m *Model) Prove(duals []float64, steps int, b *Budget) (proof Proof, missing []Column) {
+func (m *Model) Prove(duals []float64, b *Budget) (proof Proof, missing []Column) {
 	var knap Knapsack
-	steps = min(steps, verifySteps/2)
 	over := 0.0
 	for k := range m.BinTypes {
 		typ := &m.BinTypes[k]
@@ -48,7 +47,7 @@ func (m *Model) Prove(duals []float64, steps int, b *Budget) (proof Proof, missi
 		profitBound := knap.Bound(typ.Price)
 		for profitBound > typ.Price*(1+over) {
 			target := typ.Price * (1 + over)
-			found, done := knap.Search(target, min(steps, max(b.Left/8, 1)))
+			found, done := knap.Search(target, min(verifySteps/2, max(b.Left/8, 1)))
 			b.Take(knap.Steps())
 			if found > typ.Price*(1+1e-7) {
 				missing = append(missing, Column{k, knap.Found()})
@@ -78,7 +77,7 @@ func (m *Model) proof(s *Master, near float64, rounds int, b *Budget) Proof {
 		if s.Objective() <= float64(best.Price)*(1+near) || b.Left <= 0 {
 			break
 		}
-		proof, missing := m.Prove(s.Duals(), 100_000, b)
+		proof, missing := m.Prove(s.Duals(), b)
 		if proof.Price > best.Price {
 			best = proof
 		}
@@ -187,7 +186,7 @@ func (m *Model) verify(duals []int64, full []float64, quick bool) (price int64, 
 			continue
 		}
 		if typ.Supply < 0 {
-			return 0, searched, fmt.Errorf("bin type %d has a filling with a dual value of %.0f, above its price %.0f", typ.Label, most, typ.Price)
+			return 0, searched, fmt.Errorf("bin type %d has a filling with a dual value of %.0f, above its price %.0f", k, most, typ.Price)
 		}
 		// The premium of a supply: a bin has so much dual value above its price per unit of the supply. All bins that share the
 		// supply have together at most the highest of these times the supply, in any mix.

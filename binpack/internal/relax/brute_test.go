@@ -22,8 +22,8 @@ func tiny(rng *rand.Rand) *relax.Model {
 			m.Supply = append(m.Supply, int64(rng.IntN(4)))
 		}
 	}
-	for k := range types {
-		typ := relax.BinType{Price: float64(1 + rng.IntN(40)), Supply: -1, Label: k}
+	for range types {
+		typ := relax.BinType{Price: float64(1 + rng.IntN(40)), Supply: -1}
 		if wild && rng.IntN(5) == 0 {
 			typ.Price = 0
 		}

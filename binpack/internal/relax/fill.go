@@ -2,9 +2,9 @@ package relax
 
 import "math"
 
-// Fill packs greedily by the similarity of a candidate to the free capacity, weighted by its profit to the power quarters/4,
-// and by its profit per cost to the power keen. It returns the best profit since Bound. Call it after Bound.
-func (s *Knapsack) Fill(quarters, keen int) float64 {
+// Fill packs greedily by the similarity of a candidate to the free capacity, weighted by the square root of its profit, and by its
+// profit per cost to the power keen. It returns the best profit since Bound. Call it after Bound.
+func (s *Knapsack) Fill(keen int) float64 {
 	clear(s.count)
 	copy(s.free, s.capacity)
 	d := len(s.dims)
@@ -16,17 +16,7 @@ func (s *Knapsack) Fill(quarters, keen int) float64 {
 		for _, size := range s.size[i*d : (i+1)*d] {
 			norm += float64(size * size)
 		}
-		ratio := 1 / math.Sqrt(max(norm, 1e-300))
-		for q := quarters; q > 0; { // roots and products are the same on every processor, powers are not
-			switch half := math.Sqrt(c.profit); {
-			case q >= 4:
-				ratio, q = ratio*c.profit, q-4
-			case q >= 2:
-				ratio, q = ratio*half, q-2
-			default:
-				ratio, q = ratio*math.Sqrt(half), q-1
-			}
-		}
+		ratio := 1 / math.Sqrt(max(norm, 1e-300)) * math.Sqrt(c.profit) // powers are not the same on every processor
 		density := c.profit / max(c.cost, 1e-300)
 		for k := keen; k > 0; k /= 2 {
 			if k%2 == 1 {

@@ -184,7 +184,7 @@ func (g *greedy) next(b *Budget) (Column, bool) {
 			continue
 		}
 		g.knap.Bound(math.Inf(1))
-		profit := g.knap.Fill(2, 1)
+		profit := g.knap.Fill(1)
 		if g.tries > 1 {
 			profit = g.knap.Improve(2, 100)
 		}
@@ -236,7 +236,7 @@ func (m *Model) fillCounted(duals []float64, b *Budget) ([]Column, *Model) {
 		}
 		defer func() { b.Take(knap.Steps()) }()
 		knap.Bound(math.Inf(1))
-		knap.Fill(2, 1)
+		knap.Fill(1)
 		profit := knap.Improve(3, 100)
 		return knap.Found(), profit
 	}

@@ -44,8 +44,6 @@ type BinType struct {
 	Takes int64
 	// Pool is the pool that [Diversity] bounds; 0 means none.
 	Pool int32
-	// Label belongs to the caller.
-	Label int
 }
 
 // takes returns how much of its supply one bin takes.
@@ -285,6 +283,14 @@ func Divisor[N ~int64](a, b N) N {
 		a, b = b, a%b
 	}
 	return a
+}
+
+// RoundUp returns the lowest multiple of the grain that is at least n, or n if that overflows. A grain of 0 means 1.
+func RoundUp[N ~int64](n, grain N) N {
+	if grain = max(grain, 1); n > math.MaxInt64-grain {
+		return n
+	}
+	return (n + grain - 1) / grain * grain
 }
 
 // saturated returns sum + size * count, or math.MaxInt64 on overflow.

@@ -13,7 +13,7 @@ import (
 func labelled(rng *rand.Rand) *Model {
 	m := &Model{Dims: 1 + rng.IntN(3)}
 	for range 1 + rng.IntN(12) {
-		k := BinType{Price: float64(rng.IntN(1000)), Supply: -1, Label: len(m.BinTypes)}
+		k := BinType{Price: float64(rng.IntN(1000)), Supply: -1}
 		for range m.Dims {
 			k.Capacity = append(k.Capacity, int64(rng.IntN(50)))
 		}

@@ -126,13 +126,7 @@ func (s *solver) report() {
 }
 
 // bound returns the best proved bound, rounded up to a multiple of Grain.
-func (s *solver) bound() int64 {
-	p, g := max(s.Proof.Price, s.Least), max(s.Grain, 1)
-	if p > math.MaxInt64-g {
-		return p
-	}
-	return (p + g - 1) / g * g
-}
+func (s *solver) bound() int64 { return RoundUp(max(s.Proof.Price, s.Least), s.Grain) }
 
 // closed reports whether the gap is closed or the budget is used up.
 func (s *solver) closed() bool { return s.b.Left <= 0 || s.met() }
