@@ -46,7 +46,8 @@ type filler struct {
 
 func newFiller(in *Instance) *filler {
 	p := &in.problem
-	f := &filler{in: in, left: slices.Clone(in.budgets.amounts), states: openStates{sets: []requirements.Set{{}}, masks: [][]uint64{nil}, next: map[narrowing]int32{}}}
+	f := &filler{in: in, left: slices.Clone(in.budgets.amounts)}
+	f.states = openStates{sets: []requirements.Set{{}}, masks: [][]uint64{nil}, next: map[narrowing]int32{}}
 	f.want = make([]int, len(p.Items))
 	for i, it := range p.Items {
 		f.want[i] = it.Count
@@ -316,18 +317,12 @@ func addTags(state, tags []tagState, k int) []tagState {
 
 // tagsSuit reports whether the shares keep all limits, their own and the type's, on a bin of the type.
 func (in *Instance) tagsSuit(t int32, shares []Share) bool {
-	var added []tagState
+	state := slices.Clone(in.typeTags[t])
 	for _, s := range shares {
-		added = addTags(added, in.itemTags[s.Item], s.Count)
-	}
-	for _, s := range added {
-		count, limit := lookupTag(in.typeTags[t], s.tag)
-		if s.count == 0 { // a limit that the type breaks by itself does not bind the items
-			limit = noLimit
-		}
-		if int64(count)+int64(s.count) > int64(min(limit, s.limit)) && min(limit, s.limit) != noLimit {
+		if admittedByTags(state, in.itemTags[s.Item], s.Count) < s.Count {
 			return false
 		}
+		state = addTags(state, in.itemTags[s.Item], s.Count)
 	}
 	return true
 }

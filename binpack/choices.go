@@ -10,46 +10,42 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// minimums are the MinValues of a pool, compiled: each value of a key is a bit.
-type minimums struct {
-	count []int // by MinValues entry: how many values it wants
-	first []int // by entry: its first word; the last element is the number of words
-}
+// minimum is one of the MinValues of a pool, compiled: each value of the key is a bit of the words between two positions.
+type minimum struct{ count, from, to int }
 
-// shown counts the values that offerings show of a pool's MinValues.
+// shown holds the values that offerings show of a pool's MinValues.
 type shown struct {
-	*minimums
-	words []uint64
+	minimums []minimum
+	words    []uint64
 }
 
 func (in *Instance) compileMinimums() {
 	p := &in.problem
-	in.minimums, in.shows = make([]minimums, len(p.Pools)), make([][][]uint64, len(p.Types))
+	in.minimums, in.shows = make([][]minimum, len(p.Pools)), make([][][]uint64, len(p.Types))
 	for k, pool := range p.Pools {
-		m := &in.minimums[k]
-		m.first = []int{0}
+		from := 0
 		for _, w := range pool.MinValues {
 			number := map[string]int32{}
-			start := m.first[len(m.first)-1]
-			for t := range p.Types {
-				if p.Types[t].Pool != k {
+			for t, typ := range p.Types {
+				if typ.Pool != k {
 					continue
 				}
 				if in.shows[t] == nil {
-					in.shows[t] = make([][]uint64, len(p.Types[t].Offerings))
+					in.shows[t] = make([][]uint64, len(typ.Offerings))
 				}
-				for j := range p.Types[t].Offerings {
-					for _, v := range p.Types[t].values(j, w.Key) {
+				for j := range typ.Offerings {
+					for _, v := range typ.values(j, w.Key) {
 						at := numbered(number, v)
-						word := start + int(at)/64
-						for len(in.shows[t][j]) <= word {
+						for len(in.shows[t][j]) <= from+int(at)/64 {
 							in.shows[t][j] = append(in.shows[t][j], 0)
 						}
-						in.shows[t][j][word] |= 1 << (at % 64)
+						in.shows[t][j][from+int(at)/64] |= 1 << (at % 64)
 					}
 				}
 			}
-			m.count, m.first = append(m.count, w.Count), append(m.first, start+(len(number)+63)/64)
+			to := from + (len(number)+63)/64
+			in.minimums[k] = append(in.minimums[k], minimum{w.Count, from, to})
+			from = to
 		}
 	}
 }
@@ -68,8 +64,11 @@ func (t *Type) values(offering int, key string) []string {
 }
 
 func (in *Instance) shownBy(pool int) shown {
-	m := &in.minimums[pool]
-	return shown{m, make([]uint64, m.first[len(m.first)-1])}
+	s := shown{minimums: in.minimums[pool]}
+	if n := len(s.minimums); n > 0 {
+		s.words = make([]uint64, s.minimums[n-1].to)
+	}
+	return s
 }
 
 // add counts the values of the offering, whose type is of the pool.
@@ -83,11 +82,11 @@ func (s shown) add(in *Instance, t int32, offering int) {
 
 // met reports whether there are enough values of each key.
 func (s shown) met() bool {
-	for i, want := range s.count {
-		for _, w := range s.words[s.first[i]:s.first[i+1]] {
-			want -= bits.OnesCount64(w)
+	for _, m := range s.minimums {
+		for _, w := range s.words[m.from:m.to] {
+			m.count -= bits.OnesCount64(w)
 		}
-		if want > 0 {
+		if m.count > 0 {
 			return false
 		}
 	}

@@ -9,15 +9,14 @@ import (
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
 
-// FirstFitDecreasing is the classic of that name (D. S. Johnson, 1973). It packs the largest items first, each into the first bin that takes it: an existing node, then an open bin,
-// then a new bin of the type with the lowest estimated cost for all remaining items. At the end it changes each bin to the
-// cheapest choice that holds its contents. If pool budgets leave items unplaced, it packs a few bins at a time again, within half
-// the steps of [EffortFast].
+// FirstFitDecreasing is the classic of that name (D. S. Johnson, 1973). It packs the largest items first, each into the first
+// bin that takes it: an existing node, then an open bin, then a new bin of the type with the lowest estimated cost for all
+// remaining items. At the end it changes each bin to the cheapest choice that holds its contents. If pool budgets leave items
+// unplaced, it packs a few bins at a time again, within half the steps of [EffortFast].
 //
-// Size is the dominant share (A. Ghodsi et al., 2011): the largest fraction, over the resources, that one copy takes of the largest
-// capacity on offer.
-// Blocks of bins are indexed by their largest free capacity, so a pass for an item looks at few bins. It is the baseline for
-// other strategies.
+// Size is the dominant share (A. Ghodsi et al., 2011): the largest fraction, over the resources, that one copy takes of the
+// largest capacity on offer. Blocks of bins are indexed by their largest free capacity, so a pass for an item looks at few bins.
+// It is the baseline for other strategies.
 type FirstFitDecreasing struct{}
 
 // Name is "ffd".
@@ -46,7 +45,7 @@ func (r *run) firstFit(f *filler) {
 		}
 		f.firstFit(item)
 		for k := range in.tiers {
-			f.firstFitTier(item, int32(k))
+			f.firstOf(f.bins, &f.binIndex, item, int32(k))
 			for f.want[item] > 0 && f.open(item, in.tiers[k], d) {
 			}
 		}
@@ -88,9 +87,7 @@ func (f *filler) shareOfBudget(t int32, offering int) float64 {
 // firstFit puts the item into the first existing nodes that take it.
 func (f *filler) firstFit(item int) { f.firstOf(f.nodes, &f.nodeIndex, item, -1) }
 
-// firstFitTier puts the item into open bins of the tier's pools.
-func (f *filler) firstFitTier(item int, tier int32) { f.firstOf(f.bins, &f.binIndex, item, tier) }
-
+// firstOf puts the item into the first of the nodes, or of the open bins of a tier's pools, that take it. A tier of -1 means nodes.
 func (f *filler) firstOf(bins []bin, x *freeIndex, item int, tier int32) {
 	in := f.in
 	size := in.problem.Items[item].Size

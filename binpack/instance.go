@@ -39,7 +39,7 @@ type Instance struct {
 	typeTags   [][]tagState
 	nodeTags   [][]tagState
 	budgets    budgets
-	minimums   []minimums   // by pool
+	minimums   [][]minimum  // by pool
 	shows      [][][]uint64 // by type and offering: the values it has, as bits of its pool's minimums
 	diverse    diversity
 	tiers      [][]int32 // types in the order of byPrice, by the weight of their pools, heaviest first

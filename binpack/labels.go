@@ -139,9 +139,7 @@ func (in *Instance) compileProfiles() {
 				own[k].open = intern(&in.open.sets, own[k].asks)
 			}
 			in.profiles = append(in.profiles, own)
-			if a.keys.Len() > 0 {
-				in.open.keys = in.open.keys.Union(a.keys)
-			}
+			in.open.keys = in.open.keys.Union(a.keys)
 		}
 		in.profile[i] = id
 	}
@@ -275,13 +273,7 @@ func (in *Instance) Labels(b Bin) requirements.Set {
 	if !ok {
 		return requirements.Impossible()
 	}
-	var silent []string // the keys that closed added
-	for key := range in.open.keys.All() {
-		if !set.Has(key) {
-			silent = append(silent, key)
-		}
-	}
-	return narrowed.Without(requirements.KeysOf(silent...))
+	return narrowed.Restrict(set.Keys()) // without those that closed added
 }
 
 // closed returns the labels with each open key that they do not mention marked as absent.

@@ -25,10 +25,10 @@
 // A [Strategy] decides the [Layout]. [Instance.Check] checks every layout by the rules above: a plan that breaks one is an
 // error, never a result.
 //
-// [FirstFitDecreasing] is the baseline. [CostAware], the default, solves a relaxation first. The relaxation has item classes, undominated bin types, the existing
-// nodes as bins of price 0 in limited number, and says which class may go into which bin type. A tag that keeps many items
-// apart is one more resource of it, with the limit as the capacity. One portfolio works on the relaxation, one method after the
-// other while the gap between plan and bound is open:
+// [FirstFitDecreasing] is the baseline. [CostAware], the default, solves a relaxation first. The relaxation has item classes,
+// undominated bin types, the existing nodes as bins of price 0 in limited number, and says which class may go into which bin
+// type. A tag that keeps many items apart is one more resource of it, with the limit as the capacity. One portfolio works on the
+// relaxation, one method after the other while the gap between plan and bound is open:
 //
 //   - a greedy filling guided by resource duals;
 //   - an exact search over the sets of bins that cost less than the best plan. A surrogate constraint (a resource, the number

@@ -34,8 +34,8 @@ const (
 	// None of them has been varied.
 	knapsackNodes, repairs, repairNodes = 150, 2, 60
 	// A relaxation has at most minNodeShapes to maxNodeShapes different free capacities of existing nodes, such that comparing
-	// each with each class takes at most nodeShapeWork. If there are more, similar ones are merged. With 64 for any number of classes, plans of 5,000 pods and 200 nodes were 2.5% dearer and their
-	// bounds 1% lower.
+	// each with each class takes at most nodeShapeWork. If there are more, similar ones are merged. With 64 for any number of
+	// classes, plans of 5,000 pods and 200 nodes were 2.5% dearer and their bounds 1% lower.
 	minNodeShapes, maxNodeShapes, nodeShapeWork = 64, 512, 800_000
 	// maxApart is how many tags that keep items apart become resources of a relaxation; each makes all its searches longer.
 	// apartShare is the least number of bins that such a tag must require, relative to the most that any requirement needs.

@@ -12,9 +12,8 @@ import (
 // search ends at any prices.
 type Search struct {
 	m          *Model
-	types      []int // those with a price, the dearest first
-	free       []int // counted bins of price 0, part of every set
-	gratis     []Column
+	types      []int   // those with a price, the dearest first
+	free       []int   // counted bins of price 0, part of every set
 	most       []int   // by bin type: how many bins are useful
 	supply     []int64 // what is left of each supply
 	surrogate  []surrogate
@@ -81,19 +80,11 @@ func NewSearch(m *Model, duals []int64, b *Budget) *Search {
 	return s
 }
 
-// reduce lowers capacities to what may be packed, and places what fits into uncounted bins of price 0.
+// reduce lowers capacities to what may be packed.
 func (s *Search) reduce(m *Model) {
 	out := &Model{Dims: m.Dims, Supply: m.Supply, BinTypes: slices.Clone(m.BinTypes), Classes: slices.Clone(m.Classes)}
 	for i := range out.Classes {
 		c := &out.Classes[i]
-		for k := range m.BinTypes {
-			if typ := &m.BinTypes[k]; c.Count > 0 && typ.Price == 0 && typ.Supply < 0 && c.fits(typ, k) {
-				for range c.Count {
-					s.gratis = append(s.gratis, Column{k, Pattern{{int32(i), 1}}})
-				}
-				c.Count = 0
-			}
-		}
 		if c.Count > maxItems {
 			return
 		}
@@ -394,7 +385,7 @@ func (s *Search) decide(cost float64) {
 			columns, found = s.pack()
 		}
 		if found && !s.prove {
-			s.found, s.cost, s.limit = append(columns, s.gratis...), cost, cost
+			s.found, s.cost, s.limit = columns, cost, cost
 		} else {
 			s.refuted[string(s.key)] = s.level + 1
 		}

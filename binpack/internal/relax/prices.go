@@ -102,7 +102,9 @@ func (m *Model) asksMost(c *Class, largest []float64) int {
 func (s *typeGroups) prices(classes []Class, b *Budget) (prices [][]float64, duals []float64) {
 	m := s.m
 	sum, items := make([]float64, m.Dims), int64(0)
-	flows := lp.Flows{Demand: make([][]float64, len(s.into)), Into: s.into, Capacity: make([][][]float64, len(s.types)), Prices: make([][]float64, len(s.types))}
+	flows := lp.Flows{
+		Demand: make([][]float64, len(s.into)), Into: s.into, Capacity: make([][][]float64, len(s.types)), Prices: make([][]float64, len(s.types)),
+	}
 	for g := range s.into {
 		flows.Demand[g] = make([]float64, m.Dims)
 	}
