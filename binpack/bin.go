@@ -176,26 +176,6 @@ func (in *Instance) joined(shares []Share) []Share {
 	return out
 }
 
-// openBin returns an empty bin of the type. The caller has checked the pool's budget.
-func (f *filler) openBin(t int32) bin {
-	in := f.in
-	b := bin{}
-	if n := len(f.spare); n > 0 {
-		b, f.spare = f.spare[n-1], f.spare[:n-1]
-		clear(b.used)
-	} else {
-		b.used = make([]int64, 2*in.dims)
-		b.used, b.free = b.used[:in.dims:in.dims], b.used[in.dims:]
-	}
-	for r, c := range in.capacityOf(t) {
-		b.free[r] = max(c, 0)
-	}
-	return bin{
-		node: -1, typ: t, mask: 1<<len(in.problem.Types[t].Offerings) - 1, used: b.used, free: b.free,
-		variants: b.variants[:0], tags: append(b.tags[:0], in.typeTags[t]...), shares: b.shares[:0],
-	}
-}
-
 // affordable returns the type's offerings that budgets still allow, as a mask.
 func (f *filler) affordable(t int32) uint64 {
 	mask := uint64(1)<<len(f.in.problem.Types[t].Offerings) - 1
@@ -211,10 +191,17 @@ func (f *filler) affordable(t int32) uint64 {
 
 // affordsOther reports whether budgets allow another offering for a bin of the type.
 func (f *filler) affordsOther(t int32, from, to int) bool {
-	f.charge(t, from, -1)
-	ok := f.affordable(t)&(1<<to) != 0
-	f.charge(t, from, 1)
-	return ok
+	before := f.in.budgets.of(t, from)
+	for _, u := range f.in.budgets.of(t, to) {
+		given := int64(0)
+		if k := slices.IndexFunc(before, func(b use) bool { return b.budget == u.budget }); k >= 0 {
+			given = before[k].amount
+		}
+		if u.amount-given > f.left[u.budget] {
+			return false
+		}
+	}
+	return true
 }
 
 // charge takes one bin of the offering from all budgets; sign -1 gives it back.

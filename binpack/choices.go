@@ -265,35 +265,40 @@ func (r *ranking) first(pool int, suits func(c Choice) bool) ([]Choice, bool) {
 	return slices.Clone(r.found), seen.met()
 }
 
-// ofPool returns every choice of the pool, sorted.
+// ofPool returns every choice of the pool, by price, then by type name.
 func (r *ranking) ofPool(pool int) []Choice {
 	if r.byPool[pool] == nil {
-		r.byPool[pool] = []Choice{}
-		for t, typ := range r.in.problem.Types {
-			for j := range typ.Offerings {
-				if typ.Pool == pool {
-					r.byPool[pool] = append(r.byPool[pool], Choice{t, j})
+		type priced struct {
+			Choice
+			price Price
+		}
+		var list []priced
+		for _, t := range r.in.tiers[r.in.tierOfPool[pool]] { // nearly in order
+			if typ := &r.in.problem.Types[t]; typ.Pool == pool {
+				for j := range typ.Offerings {
+					list = append(list, priced{Choice{int(t), j}, typ.Offerings[j].cost()})
 				}
 			}
 		}
-		slices.SortFunc(r.byPool[pool], r.in.compareChoices)
+		slices.SortFunc(list, func(a, b priced) int {
+			if c := cmp.Compare(a.price, b.price); c != 0 { // most differ
+				return c
+			}
+			return cmp.Or(cmp.Compare(r.in.problem.Types[a.Type].Name, r.in.problem.Types[b.Type].Name),
+				cmp.Compare(a.Type, b.Type), cmp.Compare(a.Offering, b.Offering))
+		})
+		r.byPool[pool] = make([]Choice, len(list))
+		for i := range list {
+			r.byPool[pool][i] = list[i].Choice
+		}
 	}
 	return r.byPool[pool]
-}
-
-// compareChoices orders alternatives by price, then by type name.
-func (in *Instance) compareChoices(a, b Choice) int {
-	if c := cmp.Compare(in.objective(int32(a.Type), a.Offering), in.objective(int32(b.Type), b.Offering)); c != 0 { // most differ
-		return c
-	}
-	return cmp.Or(cmp.Compare(in.problem.Types[a.Type].Name, in.problem.Types[b.Type].Name),
-		cmp.Compare(a.Type, b.Type), cmp.Compare(a.Offering, b.Offering))
 }
 
 // refill returns the packing state of a bin of a layout, with its open keys narrowed by its items.
 func (f *filler) refill(b Bin) bin {
 	in := f.in
-	out := f.openBin(int32(b.Type))
+	out := f.newBin(int32(b.Type), 1<<b.Offering)
 	var labels requirements.Set
 	if in.open.keys.Len() > 0 { // otherwise no variant narrows a key
 		labels, _ = in.problem.Types[b.Type].Provides.Intersect(in.problem.Types[b.Type].Offerings[b.Offering].Provides)

@@ -86,7 +86,7 @@ func (r *run) guided(in *Instance, best Layout) (Layout, hint) {
 
 func (r *run) planner(in *Instance) *planner {
 	b := r.budget(in)
-	return &planner{run: r, in: in, f: newFiller(in), ceiling: math.MaxInt64, budget: b, total: b.Left, solved: make([]solved, len(in.tiers))}
+	return &planner{run: r, in: in, f: newFiller(in), ceiling: math.MaxInt64, budget: b, total: b.Left, solved: make([]*relaxation, len(in.tiers))}
 }
 
 // work is the fraction of all steps that are used, those for packing again included, if so many are left.
@@ -148,13 +148,7 @@ type planner struct {
 	ceiling Price // the price of a layout that places everything
 	open    bool  // some relaxation's packing may not be its cheapest, or rules that it leaves out make a difference
 	hint    hint
-	solved  []solved // by tier; nil where a relaxation could not be made
-}
-
-// solved is a relaxation and the duals of its classes.
-type solved struct {
-	*relaxation
-	worth []float64
+	solved  []*relaxation // by tier; nil where none could be made
 }
 
 // guide is what the relaxation of a tier knows of its items and types.
@@ -165,8 +159,8 @@ type guide struct {
 
 func (p *planner) guide(tier int) guide {
 	g := guide{worth: make([]float64, len(p.in.problem.Items))}
-	s := &p.solved[tier]
-	if s.relaxation == nil {
+	s := p.solved[tier]
+	if s == nil {
 		for _, t := range p.in.tiers[tier] {
 			g.types = append(g.types, binType{typ: t, mask: 1<<len(p.in.problem.Types[t].Offerings) - 1})
 		}
@@ -234,7 +228,7 @@ func (p *planner) tier(k int) {
 			p.hint.bounds[i].Price = min(p.hint.bounds[i].Price, ceiling)
 		}
 	}
-	p.solved[k] = solved{r, s.Worth}
+	p.solved[k], r.worth = r, s.Worth
 	p.realise(r, s.Columns)
 	p.open = p.open || !s.Closed || r.sparse || p.f.wanted() > 0
 }

@@ -87,7 +87,7 @@ func (f *filler) shareOfBudget(t int32, offering int) float64 {
 // firstFit puts the item into the first existing nodes that take it.
 func (f *filler) firstFit(item int) { f.firstOf(f.nodes, &f.nodeIndex, item, -1) }
 
-// firstOf puts the item into the first of the nodes, or of the open bins of a tier's pools, that take it. A tier of -1 means nodes.
+// firstOf puts the item into the first of the bins that take it: nodes, for which the tier is -1, or open bins of the tier's pools.
 func (f *filler) firstOf(bins []bin, x *freeIndex, item int, tier int32) {
 	in := f.in
 	size := in.problem.Items[item].Size
@@ -122,7 +122,8 @@ func (f *filler) firstOf(bins []bin, x *freeIndex, item int, tier int32) {
 	}
 }
 
-// open opens bins of that of the types with the lowest estimated cost for the remaining items. It reports whether it placed any copy.
+// open opens bins of one of the types, that with the lowest estimated cost for the remaining items. It reports whether it placed any
+// copy.
 func (f *filler) open(item int, types []int32, d demand) bool {
 	in := f.in
 	size := in.problem.Items[item].Size
@@ -181,12 +182,25 @@ func (f *filler) eligible(item int, t int32) uint64 {
 }
 
 // newBin returns an empty bin of the type with the cheapest offering of the mask. Unless that is counted, the others that are not may
-// become the bin's as well.
+// become the bin's as well. The caller has checked the pool's budget.
 func (f *filler) newBin(t int32, mask uint64) bin {
 	in := f.in
-	b := f.openBin(t)
-	b.charged = int32(in.cheapest(t, mask))
-	if b.mask = mask &^ in.budgets.counted[t]; b.mask&(1<<b.charged) == 0 {
+	b := bin{}
+	if n := len(f.spare); n > 0 {
+		b, f.spare = f.spare[n-1], f.spare[:n-1]
+		clear(b.used)
+	} else {
+		b.used = make([]int64, 2*in.dims)
+		b.used, b.free = b.used[:in.dims:in.dims], b.used[in.dims:]
+	}
+	for r, c := range in.capacityOf(t) {
+		b.free[r] = max(c, 0)
+	}
+	b = bin{
+		node: -1, typ: t, mask: mask &^ in.budgets.counted[t], charged: int32(in.cheapest(t, mask)), used: b.used, free: b.free,
+		variants: b.variants[:0], tags: append(b.tags[:0], in.typeTags[t]...), shares: b.shares[:0],
+	}
+	if b.mask&(1<<b.charged) == 0 {
 		b.mask = 1 << b.charged
 	}
 	if len(f.diverse) > 0 { // the bin has one capacity pool from the start

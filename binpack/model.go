@@ -16,10 +16,11 @@ import (
 // budgets of pools and MinValues. Leaving out rules never raises the optimum.
 type relaxation struct {
 	model   *relax.Model
-	extra   []extra // resources of the model after those of the problem
-	proves  bool    // the relaxation is for a bound: an offer never excludes one of another capacity pool
-	members [][]int // by class: its items
-	used    []bool  // by profile: whether some class has it
+	extra   []extra   // resources of the model after those of the problem
+	proves  bool      // the relaxation is for a bound: an offer never excludes one of another capacity pool
+	members [][]int   // by class: its items
+	worth   []float64 // by class: its dual, once the relaxation is solved
+	used    []bool    // by profile: whether some class has it
 	types   []binType
 	sparse  bool // some bin types or items are left out, so it proves nothing about the whole
 }
@@ -351,7 +352,7 @@ func (r *relaxation) compileBinTypes(in *Instance, list []offer) {
 //
 // A tag may keep items in different bins, so their number is a lower bound on the number of bins. Each item with a limit on its
 // own tag takes what it adds, and a bin has the highest of these limits, less what it holds when empty. This is valid, because all
-// such items in a bin together keep the limit of each. A diversity is one, because a bin holds no more than its capacity pool.
+// such items in a bin together keep the limit of each. A diversity is one, because a bin holds no more than its capacity pool may.
 type extra struct {
 	tag       int32 // -1 for a diversity
 	max       int64

@@ -34,8 +34,8 @@ type Proof struct {
 // verifySteps is the step limit of the search per bin type when a proof is checked. Making a proof uses at most half of it.
 const verifySteps = 200_000
 
-// Prove makes a proof of the duals, scaled down as little as necessary. missing
-// holds the patterns with negative reduced cost that the search met.
+// Prove makes a proof of the duals, scaled down as little as necessary. missing holds the patterns with negative reduced cost that
+// the search met.
 func (m *Model) Prove(duals []float64, b *Budget) (proof Proof, missing []Column) {
 	var knap Knapsack
 	over := 0.0

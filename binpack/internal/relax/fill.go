@@ -16,7 +16,7 @@ func (s *Knapsack) Fill(keen int) float64 {
 		for _, size := range s.size[i*d : (i+1)*d] {
 			norm += float64(size * size)
 		}
-		ratio := 1 / math.Sqrt(max(norm, 1e-300)) * math.Sqrt(c.profit) // powers are not the same on every processor
+		ratio := 1 / math.Sqrt(max(norm, 1e-300)) * math.Sqrt(c.profit) // roots are the same on every processor, powers are not
 		density := c.profit / max(c.cost, 1e-300)
 		for k := keen; k > 0; k /= 2 {
 			if k%2 == 1 {
