@@ -22,7 +22,8 @@ type Assignment struct {
 	// Facts are those that it was given.
 	Facts Facts
 
-	p *Problem
+	p     *Problem
+	state *interpod.State // the counts of all these pods
 }
 
 // Lot is a number of equal units to pack: pods of one class and domain, or bundles of pods that must share a node.
@@ -57,7 +58,7 @@ type Pick struct{ Relaxed, Domain, Bundle, Count int }
 // and O(classes) for the others.
 func (p *Problem) Assign(f Facts) *Assignment {
 	s := p.newAssigner(f)
-	out := &Assignment{p: p, Facts: f}
+	out := &Assignment{p: p, Facts: f, state: s.state}
 	out.Unplaced = s.run()
 	out.Classes, out.Picks = s.classes, s.picks
 	out.Lots = s.lots()

@@ -90,8 +90,8 @@ func (s *assigner) joinNode(i, d int) int {
 		return -1
 	}
 	nodes := slices.DeleteFunc(slices.Clone(s.p.nodesIn(rc, d)), func(n int) bool { return !s.hasTargets(rc, &bundle{node: n}) })
-	room := func(n int) int { return copies(s.freeOn(n), s.p.onNode(&s.p.classes[rc.Class], n)) }
-	slices.SortStableFunc(nodes, func(a, b int) int { return cmp.Compare(room(b), room(a)) })
+	most := func(n int) int { return copies(s.freeOn(n), s.p.onNode(&s.p.classes[rc.Class], n)) }
+	slices.SortStableFunc(nodes, func(a, b int) int { return cmp.Compare(most(b), most(a)) })
 	for _, n := range nodes {
 		name, ok := s.p.nodes[n].value(corev1.LabelHostname)
 		if !ok {

@@ -59,7 +59,7 @@ func (s *assigner) relaxed(class, level int) int {
 	rc := &RelaxedClass{relaxed: s.p.relaxed(class, level)}
 	rc.Domains = rc.domains
 	if closed := s.facts.closed; closed != nil && len(rc.keys) > 0 {
-		rc.Domains = closed.left.of([2]int{class, level}, func() []Domain {
+		rc.Domains = closed.remaining.of([2]int{class, level}, func() []Domain {
 			return slices.DeleteFunc(slices.Clone(rc.domains), func(d Domain) bool {
 				return d.free == 0 && !s.p.sold(s.p.classes[class].Requests, d.required().Intersect(closed.open))
 			})
