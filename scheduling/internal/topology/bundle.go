@@ -224,28 +224,25 @@ func agree(keys [][2]int, a, b *Domain) bool {
 
 // pairUp makes a bundle of a pod of the class and a single pod that meets its affinity; -1 if there is none.
 func (s *assigner) pairUp(i, d int) int {
-	near := &s.classes[i].near[d]
+	rc := s.classes[i]
+	near := &rc.near[d]
 	if near.seen < len(s.classes) {
 		near.pairs, near.seen = s.pairs(i, d), len(s.classes)
 	}
 	for k := range near.pairs {
 		p := &near.pairs[k]
-		if other := s.classes[p.relaxed]; p.never || other.Placed[p.domain] <= other.bundled[p.domain] {
+		other := s.classes[p.relaxed]
+		if p.never || other.Placed[p.domain] <= other.bundled[p.domain] {
 			continue
 		}
-		if s.fitTogether(i, d, p.relaxed, p.domain) {
-			return s.addBundle(s.grow(s.grow(empty(), p.relaxed, p.domain), i, d))
+		together := func() *bundle { return s.grow(s.grow(empty(), p.relaxed, p.domain), i, d) }
+		both := coupled{rc.relaxed, other.relaxed, rc.Domains[d].text, other.Domains[p.domain].text}
+		if s.p.memo.couples.of(both, func() bool { return together() != nil }) {
+			return s.addBundle(together())
 		}
 		p.never = true
 	}
 	return -1
-}
-
-// fitTogether reports whether some node could hold one pod of each of two classes in their domains. It is computed once for a problem.
-func (s *assigner) fitTogether(i, d, j, e int) bool {
-	x, y := s.classes[i], s.classes[j]
-	at := coupled{x.Class, x.Level, y.Class, y.Level, x.Domains[d].text, y.Domains[e].text}
-	return s.p.memo.couples.of(at, func() bool { return s.grow(s.grow(empty(), j, e), i, d) != nil })
 }
 
 // pairs lists the classes and domains whose pods meet the affinity of the class and can share a node of the domain.

@@ -258,7 +258,7 @@ func Chosen(r requirements.Requirement) (string, bool) {
 // universe is the values of a group's key on nodes to buy and on existing nodes that pass the group's filter.
 type universe struct{ offered, standing []string }
 
-func (p *Problem) universeOf(id int32) universe {
+func (p *Problem) newUniverse(id int32) universe {
 	g := &p.groups[id]
 	offered, standing := map[string]bool{}, map[string]bool{}
 	anything := requirements.AnyOf(requirements.Set{})
@@ -279,7 +279,7 @@ func (p *Problem) universeOf(id int32) universe {
 // universe lists the values that the group's spreads count, without closed ones; some are there twice. It may list more than the plan will
 // have, which makes spreads stricter and never looser.
 func (p *Problem) universe(id int32, closed *closing) []string {
-	u := p.memo.universes.of(id, func() universe { return p.universeOf(id) })
+	u := p.memo.universes.of(id, func() universe { return p.newUniverse(id) })
 	offered := u.offered
 	if closed != nil {
 		offered = slices.DeleteFunc(slices.Clone(offered), func(v string) bool {

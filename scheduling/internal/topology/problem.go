@@ -135,10 +135,10 @@ type Problem struct {
 	filters     []nodeFilter
 	running     *interpod.State // the pods that run
 	keeps       [][]interpod.Constraints
-	kept        []bool // by group: a running pod has anti-affinity to it
-	daemons     []daemon
-	withinNode  []bool        // by group: it is by hostname, so its constraints act within one node, and are tags and limits
-	cells       func() []cell // what can be bought; computed once, where something asks
+	kept        []bool                 // by group: a running pod has anti-affinity to it
+	daemons     []interpod.Constraints // anti-affinity; a daemon raises the count of every node, and so the least count of spreads
+	withinNode  []bool                 // by group: it is by hostname, so its constraints act within one node, and are tags and limits
+	cells       func() []cell          // what can be bought; computed once, where something asks
 	ignoresSoft bool
 	memo        *memo
 }
@@ -163,14 +163,15 @@ func New(in Input) (*Problem, []ClassError) {
 		return nil, bad
 	}
 	p.readRunning()
-	daemons := make([]interpod.Constraints, len(in.Daemons))
-	for i, pod := range in.Daemons {
-		daemons[i] = p.index.Keeps(pod)
+	for _, pod := range in.Daemons {
+		p.daemons = append(p.daemons, p.index.Keeps(pod))
 	}
 	p.makeGroups(in.Together, ratios)
 	p.countRunning()
 	for i, pod := range in.Daemons {
-		p.daemons = append(p.daemons, p.daemon(pod, &daemons[i]))
+		d := &p.daemons[i]
+		p.index.Join(d, pod.Namespace, pod.Labels)
+		d.MemberOf = slices.DeleteFunc(slices.Clone(d.MemberOf), func(g int32) bool { return p.groups[g].spread })
 	}
 	p.divide(ratios)
 	for i := range p.classes {
@@ -217,23 +218,11 @@ func (p *Problem) Within(node int) ([]string, []Limit) {
 	return p.nodes[node].Tags, p.nodes[node].Limits
 }
 
-// daemon is the tags and limits that a daemon adds to a node to buy.
-type daemon struct {
-	tags   []string
-	limits []Limit
+// Daemon is the tags and limits that a daemon, by position in [Input.Daemons], adds to a node to buy.
+func (p *Problem) Daemon(i int) ([]string, []Limit) {
+	tags, limits, _ := p.within(&Class{}, &p.daemons[i])
+	return tags, limits
 }
-
-// daemon reads the anti-affinity by hostname of and to a daemon. Spreads are left out: a daemon raises the count of every node, and with
-// it the least count.
-func (p *Problem) daemon(pod *corev1.Pod, keeps *interpod.Constraints) daemon {
-	p.index.Join(keeps, pod.Namespace, pod.Labels)
-	keeps.MemberOf = slices.DeleteFunc(slices.Clone(keeps.MemberOf), func(g int32) bool { return p.groups[g].spread })
-	tags, limits, _ := p.within(&Class{}, keeps)
-	return daemon{tags, limits}
-}
-
-// Daemon is the tags and limits that a daemon, by position in [Input.Daemons], adds to a node to buy. They must not be modified.
-func (p *Problem) Daemon(i int) ([]string, []Limit) { return p.daemons[i].tags, p.daemons[i].limits }
 
 // Obstacle is a hard constraint between a class and other pods.
 type Obstacle struct {

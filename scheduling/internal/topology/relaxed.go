@@ -72,9 +72,6 @@ func (s *assigner) relaxed(class, level int) int {
 		if rc.most[d] = unbounded; dom.price >= unsold {
 			rc.most[d] = dom.free
 		}
-		if len(s.facts.caps) == 0 {
-			continue
-		}
 		if most, ok := s.facts.caps[capped{class, level, dom.text}]; ok {
 			rc.most[d] = min(most, rc.most[d])
 		}
@@ -242,14 +239,14 @@ type memo struct {
 	nodes     cache[[2]int, []int]    // the same
 	universes cache[int32, universe]  // by group
 	domains   cache[string, []Domain] // shared by relaxed classes that ask the same of nodes
-	couples   cache[coupled, bool]
-	held      cache[int, bool] // by class
+	couples   cache[coupled, bool]    // whether some node could hold both
+	held      cache[int, bool]        // by class
 }
 
 // coupled identifies two pods by class, level and domain.
 type coupled struct {
-	class, level, otherClass, otherLevel int
-	domain, otherDomain                  string
+	a, b *relaxed
+	d, e string
 }
 
 // cache keeps computed values. The zero value is empty. It is safe for concurrent use.
