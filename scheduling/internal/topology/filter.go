@@ -44,17 +44,11 @@ func newFilter(number int, f *interpod.Filter, keys []string, tolerated requirem
 	if f.HonorTaints {
 		inside = inside.Intersect(requirements.AnyOf(tolerated))
 	}
-	var b requirements.Builder
 	for _, k := range f.Keys {
 		if keys[k] != corev1.LabelHostname { // every node to buy has one; the verifier checks existing ones
-			b.Add(requirements.Exists(keys[k]))
+			inside = inside.Intersect(requirements.AnyOf(requirements.MustOf(requirements.Exists(keys[k]))))
 		}
 	}
-	others, err := b.Set()
-	if err != nil { // Exists never contradicts another
-		panic(err)
-	}
-	inside = inside.Intersect(requirements.AnyOf(others))
 	var outside []requirements.Set
 	for key := range inside.Keys().All() {
 		var b requirements.Builder
@@ -86,24 +80,17 @@ func (p *Problem) passes(g *group, labels requirements.Set) bool {
 // Sides is the pseudo-labels of a node with these labels: its side of each filter that splits a class. A node that may be on both sides
 // has no such label. It costs O(terms of these filters).
 func (p *Problem) Sides(labels requirements.Set) requirements.Set {
-	var b requirements.Builder
+	var sides []requirements.Requirement
 	for i := range p.filters {
-		f := &p.filters[i]
-		if !f.split {
-			continue
-		}
-		switch {
+		switch f := &p.filters[i]; {
+		case !f.split:
 		case !f.passes(labels):
-			b.Add(requirements.In(f.key, filterOut))
+			sides = append(sides, requirements.In(f.key, filterOut))
 		case covered(labels, f.inside):
-			b.Add(requirements.In(f.key, filterIn))
+			sides = append(sides, requirements.In(f.key, filterIn))
 		}
 	}
-	out, err := b.Set()
-	if err != nil { // every filter has a label of its own
-		panic(err)
-	}
-	return out
+	return requirements.MustOf(sides...)
 }
 
 // Splits reports whether nodes have pseudo-labels.
@@ -181,7 +168,7 @@ func either(a, b requirements.Alternatives) requirements.Alternatives {
 
 // pin is what the labels of a node in the domain must satisfy, by the keys that matter; nil for all.
 func (p *Problem) pin(keys []key, d *Domain, matter []bool) requirements.Alternatives {
-	var b requirements.Builder
+	var labels []requirements.Requirement
 	out := requirements.AnyOf(requirements.Set{})
 	for i, k := range keys {
 		switch {
@@ -189,14 +176,10 @@ func (p *Problem) pin(keys []key, d *Domain, matter []bool) requirements.Alterna
 		case k.filter >= 0:
 			out = out.Intersect(p.filters[k.filter].on(d.Values[i]))
 		case d.Values[i] == absent:
-			b.Add(requirements.DoesNotExist(k.name))
+			labels = append(labels, requirements.DoesNotExist(k.name))
 		default:
-			b.Add(requirements.In(k.name, d.Values[i]))
+			labels = append(labels, requirements.In(k.name, d.Values[i]))
 		}
 	}
-	set, err := b.Set()
-	if err != nil { // the keys are distinct
-		panic(fmt.Sprintf("topology: %v", err))
-	}
-	return out.Intersect(requirements.AnyOf(set))
+	return out.Intersect(requirements.AnyOf(requirements.MustOf(labels...)))
 }
