@@ -223,7 +223,7 @@ func (o *Outcome) sameLayout(other Outcome) bool {
 const maxRounds = 12
 
 // start assigns domains for the first time.
-func (p *Problem) start() *state { return p.state(p.topology.Assign(topology.Facts{}), search{}) }
+func (p *Problem) start() *state { return p.state(p.topology.Start(), search{}) }
 
 // state makes items of an assignment's lots, with names and priorities.
 func (p *Problem) state(assigned *topology.Assignment, at search) *state {

@@ -54,6 +54,25 @@ type Slot struct{ Relaxed, Domain, Count int }
 // were on their own then, even if others joined them later.
 type Pick struct{ Relaxed, Domain, Bundle, Count int }
 
+// Start assigns without facts. Where pods are unplaced, it tries another choice of domains and closed domains, and keeps the assignment with
+// the fewest unplaced pods of the highest priority in which they differ.
+func (p *Problem) Start() *Assignment {
+	best := p.Assign(Facts{})
+	if len(best.unplaced()) == 0 {
+		return best
+	}
+	try := func(f Facts) {
+		if other := p.Assign(f); other.leavesFewer(best) {
+			best = other
+		}
+	}
+	try(best.Vary(1))
+	if closed, ok := best.Close(best.unplaced()); ok {
+		try(closed)
+	}
+	return best
+}
+
 // Assign assigns all pods, given the facts. It costs about O(pods x domains x constraints) for pods that have constraints or are counted,
 // and O(classes) for the others.
 func (p *Problem) Assign(f Facts) *Assignment {
@@ -63,6 +82,31 @@ func (p *Problem) Assign(f Facts) *Assignment {
 	out.Classes, out.Picks = s.classes, s.picks
 	out.Lots = s.lots()
 	return out
+}
+
+// unplaced are the classes with unplaced pods.
+func (st *Assignment) unplaced() []int {
+	var out []int
+	for i, n := range st.Unplaced {
+		if n > 0 {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// leavesFewer reports whether fewer pods are unplaced than in another assignment, of the highest priority in which they differ.
+func (st *Assignment) leavesFewer(other *Assignment) bool {
+	fewer := map[int32]int{}
+	for i := range st.Unplaced {
+		fewer[st.p.classes[i].Priority] += other.Unplaced[i] - st.Unplaced[i]
+	}
+	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(fewer))) {
+		if n := fewer[priority]; n != 0 {
+			return n > 0
+		}
+	}
+	return false
 }
 
 // lots makes lots of the assigned pods. Equal bundles are one lot.

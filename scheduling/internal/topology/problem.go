@@ -1,9 +1,9 @@
 // Package topology assigns pods to domains as constraints between pods ask: spreads, affinity and anti-affinity over zones, capacity types,
 // hostnames or any other label.
 //
-// [New] reads the constraints and counts the running pods. [Problem.WithShapes] adds what can be bought. [Problem.Assign] then
-// assigns one pod after the other to a domain, a combination of label values, where kube-scheduler's rules hold given all pods before: the
-// order of assignment is an order of binding. An [Assignment] has the lots to pack, the order, and the unplaced pods.
+// [New] reads the constraints and counts the running pods. [Problem.WithShapes] adds what can be bought. [Problem.Start] and
+// [Problem.Assign] then assign one pod after the other to a domain, a combination of label values, where kube-scheduler's rules hold given
+// all pods before: the order of assignment is an order of binding. An [Assignment] has the lots to pack, the order, and the unplaced pods.
 // If packing cannot place a lot, [Assignment.Learn] gives new [Facts], and all pods are assigned anew.
 //
 // # Order and choice

@@ -106,7 +106,7 @@ func assign(t *testing.T, in topology.Input, shapes ...topology.Shape) (*topolog
 	p, errs := topology.New(in)
 	require.Empty(t, errs)
 	p = p.WithShapes(slices.Values(shapes))
-	return p, p.Assign(topology.Facts{})
+	return p, p.Start()
 }
 
 // placed says how many pods of each class went to each domain, and how many are left over.
@@ -144,9 +144,7 @@ func TestTwoSpreadsWithOneCombinationMissing(t *testing.T) {
 			}
 		}
 	}
-	p, st := assign(t, topology.Input{Classes: []topology.Class{class("web", 18, spread(zone, "web"), spread(tier, "web"))}}, shape(4, "", offerings...))
-	require.Positive(t, st.Unplaced[0])
-	st = p.Assign(st.Vary(1))
+	_, st := assign(t, topology.Input{Classes: []topology.Class{class("web", 18, spread(zone, "web"), spread(tier, "web"))}}, shape(4, "", offerings...))
 	assert.Equal(t, []int{0}, st.Unplaced, "18 of 18")
 	sums := map[string]int{}
 	for d, n := range st.Classes[0].Placed {
@@ -177,20 +175,14 @@ func TestDomainsThatOnlyStandInTheWayAreClosed(t *testing.T) {
 		"a tainted pool":   {class("web", 12, tolerates, spread(zone, "web")), []topology.Shape{normal, tainted}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, st := assign(t, topology.Input{Classes: []topology.Class{c.web, class("other", 3)}}, c.shapes...)
-			facts, closed := st.Close([]int{0})
-			require.True(t, closed)
-			st = p.Assign(facts)
+			_, st := assign(t, topology.Input{Classes: []topology.Class{c.web, class("other", 3)}}, c.shapes...)
 			assert.Equal(t, []string{`0 in "a": 6`, `0 in "b": 6`, `1 in "": 3`}, placed(st), "12 of 12")
 			for _, lot := range st.Lots {
 				assert.False(t, lot.Required.Matches(map[string]string{zone: "c", taint: "t0"}), "nobody may open the zone")
 			}
 			// Somebody who can be nowhere else keeps the zone open.
 			stuck := class("stuck", 1, asks(zone+"=c"))
-			p, st = assign(t, topology.Input{Classes: []topology.Class{c.web, stuck}}, c.shapes...)
-			if facts, closed = st.Close([]int{0}); closed {
-				st = p.Assign(facts)
-			}
+			_, st = assign(t, topology.Input{Classes: []topology.Class{c.web, stuck}}, c.shapes...)
 			assert.Equal(t, []int{10, 0}, st.Unplaced)
 		})
 	}
