@@ -171,6 +171,12 @@ func (s *assigner) place(i int) bool {
 		if d < 0 {
 			break
 		}
+		if n := rc.Domains[d].node; n >= 0 && bundle < 0 { // its capacity is known, so no round of packing is needed to learn it
+			if bundle = s.tie(i, d, n); bundle < 0 {
+				rc.most[d] = rc.Placed[d]
+				continue
+			}
+		}
 		s.take(i, d, 1, bundle)
 	}
 	return rc.want < before
@@ -213,7 +219,7 @@ func (s *assigner) count(rc *RelaxedClass, d int, n int32) {
 	}
 	for i := range rc.at.Terms {
 		t := &rc.at.Terms[i]
-		if v := dom.at[s.p.groups[t.Group].keyID]; t.Anti && v >= 0 {
+		if v := dom.at[s.p.groups[t.Group].keyID]; t.Anti && v >= 0 && !s.p.withinNode[t.Group] {
 			s.state.Keep(t, v, n)
 		}
 	}

@@ -22,8 +22,7 @@ type Assignment struct {
 	// Facts are those that it was given.
 	Facts Facts
 
-	p     *Problem
-	state *interpod.State // the counts of all these pods
+	p *Problem
 }
 
 // Lot is a number of equal units to pack: pods of one class and domain, or bundles of pods that must share a node.
@@ -77,7 +76,7 @@ func (p *Problem) Start() *Assignment {
 // and O(classes) for the others.
 func (p *Problem) Assign(f Facts) *Assignment {
 	s := p.newAssigner(f)
-	out := &Assignment{p: p, Facts: f, state: s.state}
+	out := &Assignment{p: p, Facts: f}
 	out.Unplaced = s.run()
 	out.Classes, out.Picks = s.classes, s.picks
 	out.Lots = s.lots()

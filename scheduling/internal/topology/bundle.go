@@ -93,12 +93,7 @@ func (s *assigner) joinNode(i, d int) int {
 	most := func(n int) int { return copies(s.freeOn(n), s.p.onNode(&s.p.classes[rc.Class], n)) }
 	slices.SortStableFunc(nodes, func(a, b int) int { return cmp.Compare(most(b), most(a)) })
 	for _, n := range nodes {
-		name, ok := s.p.nodes[n].value(corev1.LabelHostname)
-		if !ok {
-			continue
-		}
-		here := requirements.AnyOf(requirements.MustOf(requirements.In(corev1.LabelHostname, name)))
-		if b := s.addBundle(s.join(&bundle{node: n, required: here}, i, d)); b >= 0 {
+		if b := s.begin(i, d, n); b >= 0 {
 			return b
 		}
 	}
@@ -358,4 +353,25 @@ func (s *assigner) limitsOf(b *bundle) []Limit {
 		out = append(out, Limit{l.Tag, max(l.Max, count[l.Tag])})
 	}
 	return out
+}
+
+// begin ties a bundle of one pod of the class to an existing node, and returns its number; -1 if the node cannot hold it.
+func (s *assigner) begin(i, d, n int) int {
+	name, ok := s.p.nodes[n].value(corev1.LabelHostname)
+	if !ok {
+		return -1
+	}
+	return s.addBundle(s.join(&bundle{node: n, required: requirements.AnyOf(requirements.MustOf(requirements.In(corev1.LabelHostname, name)))}, i, d))
+}
+
+// tie assigns one pod of a class without affinity by hostname to an existing node, in a bundle that it shares something with, or in a new
+// one. It returns the number of the bundle, or -1.
+func (s *assigner) tie(i, d, n int) int {
+	c := &s.p.classes[s.classes[i].Class]
+	for b := range s.bundles {
+		if len(c.Shared) > 0 && s.bundles[b].node == n && s.sharesWith(s.bundles[b], c) && s.joinBundle(i, d, b) {
+			return b
+		}
+	}
+	return s.begin(i, d, n)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 )
@@ -84,6 +86,7 @@ type Domain struct {
 	price float64 // an estimate for one pod; unsold without offerings
 	free  int     // pods of the class that its existing nodes could hold
 	nodes []int   // existing nodes that could hold some
+	node  int     // the existing node whose hostname is a value, -1 for none
 	text  string  // the values joined
 
 	required func() requirements.Alternatives // what the labels of a node there must satisfy to hold a pod; computed once
@@ -114,7 +117,7 @@ func (p *Problem) domains(rc *relaxed) []Domain {
 		if !ok {
 			id = len(out)
 			byText[text] = id
-			out = append(out, Domain{Values: slices.Clone(values), price: unsold})
+			out = append(out, Domain{Values: slices.Clone(values), price: unsold, node: -1})
 		}
 		return &out[id]
 	}
@@ -130,6 +133,7 @@ func (p *Problem) domains(rc *relaxed) []Domain {
 			d.price = min(d.price, price)
 		})
 	}
+	byHost := slices.IndexFunc(rc.keys, func(k key) bool { return k.name == corev1.LabelHostname })
 	for i := range p.nodes {
 		node := &p.nodes[i]
 		n := copies(node.Free, p.onNode(&p.classes[rc.Class], i))
@@ -140,6 +144,9 @@ func (p *Problem) domains(rc *relaxed) []Domain {
 			d := at(values)
 			d.free += n
 			d.nodes = append(d.nodes, i)
+			if byHost >= 0 && values[byHost] != absent {
+				d.node = i
+			}
 		})
 	}
 	slices.SortFunc(out, func(a, b Domain) int { return slices.Compare(a.Values, b.Values) })
@@ -287,6 +294,35 @@ func (p *Problem) universe(id int32, closed *closing) []string {
 		})
 	}
 	return slices.Concat(offered, u.standing)
+}
+
+// mostStanding bounds the existing nodes of a spread that is assigned over them. Each is a domain, and every pod looks at all domains.
+const mostStanding = 64
+
+// actsWithinNode says of each group whether it acts within one node: a group by hostname does. The exception is a spread that counts
+// existing nodes only, because no node to buy passes its filter. Otherwise a new node may be empty, so the least count is 0, and the skew
+// limits each node by itself. In the exception the least count can rise: the hostnames are domains, and pods there are tied to their node.
+func (p *Problem) actsWithinNode() []bool {
+	out := make([]bool, len(p.groups))
+	for i := range p.groups {
+		g := &p.groups[i]
+		out[i] = g.hostname && (!g.spread || !p.onlyStanding(g))
+	}
+	return out
+}
+
+// onlyStanding reports whether the group's filter passes existing nodes only, and at most mostStanding.
+func (p *Problem) onlyStanding(g *group) bool {
+	if slices.ContainsFunc(p.cells(), func(c cell) bool { return p.passes(g, c.labels) }) {
+		return false
+	}
+	n := 0
+	for i := range p.nodes {
+		if p.passes(g, p.nodes[i].Labels) {
+			n++
+		}
+	}
+	return n <= mostStanding
 }
 
 // value is the node's one value of the label; false where it has none.

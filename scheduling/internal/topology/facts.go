@@ -43,7 +43,7 @@ type closing struct {
 	domains map[closedDomain]bool
 	open    requirements.Alternatives // what a new node must satisfy to be outside of all of them
 
-	remaining cache[[2]int, []Domain] // the open domains, by class and level
+	left cache[[2]int, []Domain] // the domains that are, by class and level
 }
 
 // sides are those of closed domains, in order.
@@ -154,9 +154,9 @@ func (st *Assignment) Close(unplaced []int) (Facts, bool) {
 			if st.p.withinNode[sp.Group] || !sp.Hard {
 				continue
 			}
+			held := st.held(sp.Group)
 			for _, v := range st.p.universe(sp.Group, st.Facts.closed) {
-				k, value := closedDomain{st.p.side(sp.Group), v}, st.p.values.Of(st.p.groups[sp.Group].keyID, v)
-				if st.state.Total(sp.Group) > 0 && st.state.Members(sp.Group, value) == 0 && !st.p.stands(k) {
+				if k := (closedDomain{st.p.side(sp.Group), v}); len(held) > 0 && !held[v] && !st.p.stands(k) {
 					closed[k] = true
 				}
 			}
@@ -169,6 +169,24 @@ func (st *Assignment) Close(unplaced []int) (Facts, bool) {
 	out := st.Facts.next()
 	out.closed = &closing{domains: closed, open: open}
 	return out, len(closed) > before
+}
+
+// held are the values where members of the group were placed.
+func (st *Assignment) held(group int32) map[string]bool {
+	out := map[string]bool{}
+	name := st.p.groups[group].key
+	for _, rc := range st.Classes {
+		if !slices.ContainsFunc(rc.counted, func(m membership) bool { return m.group == group }) {
+			continue
+		}
+		at := slices.IndexFunc(rc.keys, func(k key) bool { return k.name == name })
+		for d, n := range rc.Placed {
+			if n > 0 {
+				out[rc.Domains[d].Values[at]] = true
+			}
+		}
+	}
+	return out
 }
 
 // side is that of the nodes on which the group's spreads count.

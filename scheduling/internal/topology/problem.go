@@ -15,7 +15,8 @@
 // # Within one node
 //
 // Constraints by hostname act within one node. They become tags and limits for the packer. Pods that must share a node, because of
-// affinity by hostname, become one bundle. A new node may be empty, so the least count of a spread by hostname is taken to be 0.
+// affinity by hostname, become one bundle. A spread by hostname that counts existing nodes only is assigned over these nodes as over
+// zones, because its least count can rise.
 //
 // # Closed domains
 //
@@ -137,7 +138,7 @@ type Problem struct {
 	keeps       [][]interpod.Constraints
 	kept        []bool                 // by group: a running pod has anti-affinity to it
 	daemons     []interpod.Constraints // anti-affinity; a daemon raises the count of every node, and so the least count of spreads
-	withinNode  []bool                 // by group: it is by hostname, so its constraints act within one node, and are tags and limits
+	withinNode  []bool                 // by group: its constraints act within one node, and are tags and limits
 	cells       func() []cell          // what can be bought; computed once, where something asks
 	ignoresSoft bool
 	memo        *memo
@@ -177,6 +178,7 @@ func New(in Input) (*Problem, []ClassError) {
 	for i := range p.classes {
 		p.collectPreferences(&p.classes[i])
 	}
+	p.withinNode = p.actsWithinNode()
 	return p, nil
 }
 
@@ -200,6 +202,7 @@ func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 		f := &out.filters[i]
 		f.open = f.split && slices.ContainsFunc(out.cells(), func(c cell) bool { return !c.labels.Has(f.key) })
 	}
+	out.withinNode = out.actsWithinNode()
 	return &out
 }
 

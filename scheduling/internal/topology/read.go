@@ -22,13 +22,14 @@ type class struct {
 
 // group is a group of the index.
 type group struct {
-	key     string
-	keyID   int32
-	filter  int32  // index into filters; -1 for none
-	spread  bool   // it is a spread's
-	tag     string // identifies the group where it acts within a node
-	what    string // describes its pods
-	members []int  // classes, ascending
+	key      string
+	keyID    int32
+	hostname bool   // the key is the hostname
+	filter   int32  // index into filters; -1 for none
+	spread   bool   // it is a spread's
+	tag      string // identifies the group where it acts within a node
+	what     string // describes its pods
+	members  []int  // classes, ascending
 
 	// Of a ratio: the annotation of its members, and how many of them each value may have.
 	annotation string
@@ -68,13 +69,10 @@ func (p *Problem) makeGroups(together []Together, ratios map[int32]ratio) {
 	for _, g := range p.index.Groups() {
 		key := p.index.Keys()[g.Key]
 		p.groups = append(p.groups, group{
-			key: key, keyID: g.Key, filter: g.Filter, spread: g.Spread, tag: "pods " + g.Text, what: g.What,
+			key: key, keyID: g.Key, hostname: key == corev1.LabelHostname, filter: g.Filter, spread: g.Spread, tag: "pods " + g.Text, what: g.What,
 		})
 	}
-	p.kept, p.withinNode = make([]bool, len(p.groups)), make([]bool, len(p.groups))
-	for i := range p.groups {
-		p.withinNode[i] = p.groups[i].key == corev1.LabelHostname
-	}
+	p.kept = make([]bool, len(p.groups))
 	for i := range p.classes {
 		c := &p.classes[i]
 		p.index.Join(&c.all, c.Pod.Namespace, c.Pod.Labels)
@@ -138,13 +136,13 @@ func (p *Problem) countRunning() {
 			terminating := pod.DeletionTimestamp != nil
 			p.running.Add(c, p.nodeValues[i], passes, terminating, 1)
 			for _, g := range c.MemberOf {
-				if gr := &p.groups[g]; p.withinNode[g] && (!gr.spread || !terminating) && (gr.filter < 0 || passes(gr.filter)) {
+				if gr := &p.groups[g]; gr.hostname && (!gr.spread || !terminating) && (gr.filter < 0 || passes(gr.filter)) {
 					node.Tags = append(node.Tags, gr.tag)
 				}
 			}
 			for _, t := range c.Terms {
 				p.kept[t.Group] = true
-				if p.withinNode[t.Group] {
+				if p.groups[t.Group].hostname {
 					node.Limits = append(node.Limits, Limit{p.groups[t.Group].tag, 0})
 				}
 			}

@@ -59,7 +59,7 @@ func (s *assigner) relaxed(class, level int) int {
 	rc := &RelaxedClass{relaxed: s.p.relaxed(class, level)}
 	rc.Domains = rc.domains
 	if closed := s.facts.closed; closed != nil && len(rc.keys) > 0 {
-		rc.Domains = closed.remaining.of([2]int{class, level}, func() []Domain {
+		rc.Domains = closed.left.of([2]int{class, level}, func() []Domain {
 			return slices.DeleteFunc(slices.Clone(rc.domains), func(d Domain) bool {
 				return d.free == 0 && !s.p.sold(s.p.classes[class].Requests, d.required().Intersect(closed.open))
 			})
@@ -76,7 +76,7 @@ func (s *assigner) relaxed(class, level int) int {
 			rc.most[d] = min(most, rc.most[d])
 		}
 	}
-	if rc.Follows {
+	if rc.Follows || len(s.p.classes[class].Shared) > 0 {
 		rc.near = make([]company, n)
 	}
 	for _, t := range rc.at.Terms {
@@ -115,7 +115,7 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 	}
 	if len(rc.keys) == 0 {
 		anywhere := func() requirements.Alternatives { return rc.at.required }
-		rc.domains = []Domain{{at: slices.Repeat([]int32{interpod.Absent}, len(p.index.Keys())), required: anywhere}}
+		rc.domains = []Domain{{node: -1, at: slices.Repeat([]int32{interpod.Absent}, len(p.index.Keys())), required: anywhere}}
 	} else {
 		node := fmt.Appendf(rc.at.required.AppendKey(nil), "%v %v %v", rc.keys, c.Requests, c.Shared) // all that domains depend on
 		rc.domains = p.memo.domains.of(string(node), func() []Domain { return p.domains(rc) })

@@ -53,7 +53,7 @@ func (s *assigner) best(i int) int {
 func (s *assigner) unlabelled(rc *RelaxedClass, d int) int {
 	n := 0
 	for i := range rc.at.Terms {
-		if t := &rc.at.Terms[i]; t.Anti && rc.Domains[d].at[s.p.groups[t.Group].keyID] < 0 {
+		if t := &rc.at.Terms[i]; t.Anti && !s.p.withinNode[t.Group] && rc.Domains[d].at[s.p.groups[t.Group].keyID] < 0 {
 			n++
 		}
 	}

@@ -27,6 +27,11 @@ func (s *assigner) uses(b *bundle, name string) bool {
 	})
 }
 
+// sharesWith reports whether the pods of the class share something with the bundle.
+func (s *assigner) sharesWith(b *bundle, c *class) bool {
+	return slices.ContainsFunc(c.Shared, func(sh Shared) bool { return s.uses(b, sh.Name) })
+}
+
 // sparing is the requests of a pod without the shared units that are there.
 func sparing(c *class, there func(name string) bool) []int64 {
 	out := c.Requests

@@ -235,6 +235,42 @@ func TestHostnameConstraintsBecomeTagsAndLimits(t *testing.T) {
 	assert.Empty(t, limits)
 }
 
+// Where no node to buy counts, the least of a spread by the hostname rises with the nodes that there are, one of which holds no
+// more. Others that it counts are settled with them.
+func TestHostnameSpreadOverNodesThatExist(t *testing.T) {
+	old := func(name string, free int64) topology.Node {
+		return topology.Node{Labels: requirements.FromLabels(map[string]string{host: name, zone: "a", tier: "old"}), Free: []int64{free, free}}
+	}
+	in := topology.Input{
+		Nodes:   []topology.Node{old("n1", 9), old("n2", 9), old("n3", 2)},
+		Classes: []topology.Class{class("web", 12, asks(tier+"=old"), spread(host, "web"))},
+	}
+	_, st := assign(t, in, inZones(8, "a"))
+	require.Equal(t, []string{`0 in "n1": 3`, `0 in "n2": 3`, `0 in "n3": 2`, "0 unplaced: 4"}, placed(st))
+	in.Classes = append(in.Classes, class("web", 12, asks(tier+"=old")))
+	_, st = assign(t, in, inZones(8, "a"))
+	on := make([]int, len(in.Nodes))
+	for _, lot := range st.Lots {
+		on[lot.Node] += lot.Count
+	}
+	require.Equal(t, []int{9, 9, 2}, on, "they are tied to nodes, as many as these hold")
+
+	in.Classes[1] = class("web", 3, takes(10))
+	_, st = assign(t, in, inZones(32, "a"))
+	require.Equal(t, []string{`0 in "n1": 3`, `0 in "n2": 3`, `0 in "n3": 2`, `1 in "out/(none)": 3`, "0 unplaced: 4"}, placed(st))
+
+	also := inZones(8, "a")
+	also.Labels = requirements.MustParse(tier + "=old")
+	_, st = assign(t, in, also)
+	require.Equal(t, topology.Limit{Tag: st.Lots[0].Tags[0], Max: 1}, st.Lots[0].Limits[0], "a new node might be empty")
+
+	for i := range 64 {
+		in.Nodes = append(in.Nodes, old(fmt.Sprint("more", i), 2))
+	}
+	_, st = assign(t, in, inZones(32, "a"))
+	require.Len(t, st.Lots[0].Limits, 1, "too many to look at them all for every pod")
+}
+
 // A spread by the hostname limits the pod that comes with it. Others that it counts may come later; where they share a node that is
 // known, so many are there then, and no more may be.
 func TestHostnameSpreadLimitsWhoComes(t *testing.T) {
