@@ -154,7 +154,7 @@ func TestPodsWithoutAPlaceTieNobody(t *testing.T) {
 
 // Where a spread over hostnames counts no node to buy, its least count rises with the nodes that there are, until one of them is full.
 func TestSpreadOverNodesThatExist(t *testing.T) {
-	s := scheduling.Snapshot{Pools: []scheduling.Pool{racks("p", "")}, Pods: pods(12)}
+	s := scheduling.Snapshot{Pools: []scheduling.Pool{racks("p", "")}}
 	for name, cpu := range map[string]string{"n1": "9", "n2": "9", "n3": "2"} {
 		s.Nodes = append(s.Nodes, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, "tier": "old"}},
@@ -164,19 +164,38 @@ func TestSpreadOverNodesThatExist(t *testing.T) {
 			},
 		})
 	}
-	for _, p := range s.Pods {
-		p.Labels, p.Spec.NodeSelector = map[string]string{"app": "web"}, map[string]string{"tier": "old"}
-		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
-		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
-			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
-		}}
+	for name, c := range map[string]struct {
+		edit func(i int, p *corev1.Pod)
+		want map[string]int
+	}{
+		"alone": {func(int, *corev1.Pod) {}, map[string]int{"n1": 3, "n2": 3, "n3": 2}},
+		"with others to it": {func(i int, p *corev1.Pod) {
+			if i >= 12 {
+				p.Spec.TopologySpreadConstraints = nil
+			}
+		}, map[string]int{"n1": 9, "n2": 9, "n3": 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.Pods = pods(24)
+			if name == "alone" {
+				s.Pods = s.Pods[:12]
+			}
+			for i, p := range s.Pods {
+				p.Labels, p.Spec.NodeSelector = map[string]string{"app": "web"}, map[string]string{"tier": "old"}
+				p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
+				p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+					MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule,
+					LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+				}}
+				c.edit(i, p)
+			}
+			p, err := plan.Make(t.Context(), s, nil)
+			require.NoError(t, err)
+			got := map[string]int{}
+			for _, b := range p.Bindings() {
+				got[b.Node]++
+			}
+			assert.Equal(t, c.want, got)
+		})
 	}
-	p, err := plan.Make(t.Context(), s, nil)
-	require.NoError(t, err)
-	got := map[string]int{}
-	for _, b := range p.Bindings() {
-		got[b.Node]++
-	}
-	assert.Equal(t, map[string]int{"n1": 3, "n2": 3, "n3": 2}, got)
 }
