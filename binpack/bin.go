@@ -64,8 +64,30 @@ func newFiller(in *Instance) *filler {
 
 // emptyNode returns an existing node without new items.
 func (f *filler) emptyNode(n int) bin {
-	in := f.in
-	return bin{node: int32(n), typ: -1, free: slices.Clone(in.free[n*in.dims : (n+1)*in.dims]), tags: slices.Clone(in.nodeTags[n])}
+	b, dims := f.blank(), f.in.dims
+	b.node, b.typ, b.tags = int32(n), -1, append(b.tags, f.in.nodeTags[n]...)
+	copy(b.free, f.in.free[n*dims:])
+	return b
+}
+
+// blank returns a bin of nothing, in the memory of one that is not used any more.
+func (f *filler) blank() bin {
+	if n := len(f.spare); n > 0 {
+		b := f.spare[n-1]
+		f.spare = f.spare[:n-1]
+		clear(b.used)
+		return bin{used: b.used, free: b.free, variants: b.variants[:0], tags: b.tags[:0], shares: b.shares[:0]}
+	}
+	both := make([]int64, 2*f.in.dims)
+	return bin{used: both[:f.in.dims:f.in.dims], free: both[f.in.dims:]}
+}
+
+// copyOf returns a bin like b that shares no memory with it.
+func (f *filler) copyOf(b *bin) bin {
+	c, to := *b, f.blank()
+	c.used, c.free = append(to.used[:0], b.used...), append(to.free[:0], b.free...)
+	c.variants, c.tags, c.shares = append(to.variants, b.variants...), append(to.tags, b.tags...), append(to.shares, b.shares...)
+	return c
 }
 
 // admit returns how many copies of the item the bin takes, at most want, with the variant of its requirements and the resulting
@@ -122,9 +144,7 @@ func (f *filler) place(b *bin, item, k int, v *variant, mask uint64, open int32)
 	in := f.in
 	for r, s := range in.problem.Items[item].Size {
 		b.free[r] -= s * int64(k)
-		if b.node < 0 {
-			b.used[r] += s * int64(k)
-		}
+		b.used[r] += s * int64(k)
 	}
 	b.tags = addTags(b.tags, in.itemTags[item], k)
 	f.expose(f.capacityPool(b), item, k)
@@ -248,25 +268,26 @@ func (in *Instance) compileTags() {
 
 func (in *Instance) tagsOf(tags []string, limits []Limit) []tagState {
 	var out []tagState
+	at := 0
 	for _, tag := range tags {
-		tagAt(&out, numbered(in.tags, tag)).count++
+		out, at = withTag(out, numbered(in.tags, tag))
+		out[at].count++
 	}
 	for _, l := range limits {
-		s := tagAt(&out, numbered(in.tags, l.Tag))
-		s.limit = min(s.limit, int32(min(l.Max, math.MaxInt32-1)))
+		out, at = withTag(out, numbered(in.tags, l.Tag))
+		out[at].limit = min(out[at].limit, int32(min(l.Max, math.MaxInt32-1)))
 	}
 	slices.SortFunc(out, func(a, b tagState) int { return cmp.Compare(a.tag, b.tag) })
 	return out
 }
 
-// tagAt returns the state of the tag, which it appends if it is not there.
-func tagAt(states *[]tagState, tag int32) *tagState {
-	at := slices.IndexFunc(*states, func(s tagState) bool { return s.tag == tag })
+// withTag returns the states with one of the tag, and its position.
+func withTag(states []tagState, tag int32) ([]tagState, int) {
+	at := slices.IndexFunc(states, func(s tagState) bool { return s.tag == tag })
 	if at < 0 {
-		at = len(*states)
-		*states = append(*states, tagState{tag, 0, noLimit})
+		return append(states, tagState{tag, 0, noLimit}), len(states)
 	}
-	return &(*states)[at]
+	return states, at
 }
 
 // admittedByTags returns how many copies of an item with these tags the bin admits, at most want.
@@ -294,8 +315,10 @@ func lookupTag(state []tagState, tag int32) (count, limit int32) {
 
 // addTags records k copies of an item with these tags.
 func addTags(state, tags []tagState, k int) []tagState {
+	at := 0
 	for _, own := range tags {
-		s := tagAt(&state, own.tag)
+		state, at = withTag(state, own.tag)
+		s := &state[at]
 		s.count = int32(min(int64(s.count)+int64(own.count)*int64(k), int64(noLimit))) // above every limit
 		s.limit = min(s.limit, own.limit)
 	}
@@ -304,7 +327,8 @@ func addTags(state, tags []tagState, k int) []tagState {
 
 // tagsSuit reports whether the shares keep all limits, their own and the type's, on a bin of the type.
 func (in *Instance) tagsSuit(t int32, shares []Share) bool {
-	state := slices.Clone(in.typeTags[t])
+	var room [16]tagState // enough for most bins, and on the stack
+	state := append(room[:0], in.typeTags[t]...)
 	for _, s := range shares {
 		if admittedByTags(state, in.itemTags[s.Item], s.Count) < s.Count {
 			return false

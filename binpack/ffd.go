@@ -185,21 +185,12 @@ func (f *filler) eligible(item int, t int32) uint64 {
 // become the bin's as well. The caller has checked the pool's budget.
 func (f *filler) newBin(t int32, mask uint64) bin {
 	in := f.in
-	b := bin{}
-	if n := len(f.spare); n > 0 {
-		b, f.spare = f.spare[n-1], f.spare[:n-1]
-		clear(b.used)
-	} else {
-		b.used = make([]int64, 2*in.dims)
-		b.used, b.free = b.used[:in.dims:in.dims], b.used[in.dims:]
-	}
+	b := f.blank()
+	b.node, b.typ, b.mask, b.charged = -1, t, mask&^in.budgets.counted[t], int32(in.cheapest(t, mask))
 	for r, c := range in.capacityOf(t) {
 		b.free[r] = max(c, 0)
 	}
-	b = bin{
-		node: -1, typ: t, mask: mask &^ in.budgets.counted[t], charged: int32(in.cheapest(t, mask)), used: b.used, free: b.free,
-		variants: b.variants[:0], tags: append(b.tags[:0], in.typeTags[t]...), shares: b.shares[:0],
-	}
+	b.tags = append(b.tags, in.typeTags[t]...)
 	if b.mask&(1<<b.charged) == 0 {
 		b.mask = 1 << b.charged
 	}

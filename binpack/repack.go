@@ -29,6 +29,7 @@ type repacker struct {
 	classes []relax.Class // the items, as knap takes them
 	profits []float64     // what a copy of each of the items is worth (see value)
 	knap    relax.Knapsack
+	found   relax.Pattern
 	removed []bin
 	emptied []bin // nodes as they were
 	grown   []bin // bins that took items, as they were
@@ -151,7 +152,7 @@ func (s *repacker) round() bool {
 			}
 			s.listMissing()
 		}
-		s.spare = append(s.spare, s.removed...)
+		s.spare = append(append(append(s.spare, s.removed...), s.grown...), s.emptied...)
 		return more > 0 || after < before
 	}
 	for i := base; i < len(s.bins); i++ {
@@ -161,11 +162,13 @@ func (s *repacker) round() bool {
 	s.bins = s.bins[:base]
 	for i, at := range s.grownAt {
 		s.withdraw(&s.bins[at])
+		s.spare = append(s.spare, s.bins[at])
 		s.bins[at] = s.grown[i]
 		s.count(&s.bins[at], 1)
 	}
 	for _, b := range s.emptied {
 		s.withdraw(&s.nodes[b.node])
+		s.spare = append(s.spare, s.nodes[b.node])
 		s.nodes[b.node] = b
 		s.count(&b, 1)
 	}
@@ -322,8 +325,7 @@ func (s *repacker) addTo(at int) {
 		}
 		if !grown {
 			s.grown, s.grownAt, grown = append(s.grown, *b), append(s.grownAt, at), true
-			b.used, b.free, b.variants = slices.Clone(b.used), slices.Clone(b.free), slices.Clone(b.variants)
-			b.tags, b.shares = slices.Clone(b.tags), slices.Clone(b.shares)
+			*b = s.copyOf(b)
 		}
 		s.place(b, item, k, v, mask, open)
 	}
@@ -475,7 +477,8 @@ func (s *repacker) fill(b *bin) float64 {
 	}
 	s.budget.Take(s.knap.Steps())
 	refused, profit := false, 0.0
-	for _, a := range s.knap.Found() {
+	s.found = s.knap.Found(s.found[:0])
+	for _, a := range s.found {
 		before := s.want[s.items[a.Class]]
 		profit += s.putItem(b, int(a.Class), int(a.Count))
 		refused = refused || before-s.want[s.items[a.Class]] < int(a.Count)

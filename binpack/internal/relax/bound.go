@@ -50,7 +50,7 @@ func (m *Model) Prove(duals []float64, b *Budget) (proof Proof, missing []Column
 			found, done := knap.Search(target, min(verifySteps/2, max(b.Left/8, 1)))
 			b.Take(knap.Steps())
 			if found > typ.Price*(1+1e-7) {
-				missing = append(missing, Column{k, knap.Found()})
+				missing = append(missing, Column{k, knap.Found(nil)})
 			}
 			if done && found <= target {
 				break

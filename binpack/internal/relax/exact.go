@@ -403,7 +403,7 @@ func (s *Search) pack() (columns []Column, found bool) {
 		if s.knap.Load(s.m.BinTypes[k].Capacity, s.left, func(i int) bool { return s.m.Classes[i].May(k) }, s.size) {
 			s.knap.Bound(math.Inf(1))
 			s.knap.Fill(0)
-			found := s.knap.Found()
+			found := s.knap.Found(nil)
 			found.take(s.left, 1)
 			columns = append(columns, Column{k, found})
 		}

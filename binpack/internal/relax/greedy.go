@@ -190,7 +190,7 @@ func (g *greedy) next(b *Budget) (Column, bool) {
 		}
 		b.Take(g.knap.Steps())
 		if ratio := profit / max(typ.Price, 1e-9); ratio > most {
-			p := g.knap.Found()
+			p := g.knap.Found(nil)
 			for i := range p {
 				p[i].Class = g.from[p[i].Class]
 			}
@@ -238,7 +238,7 @@ func (m *Model) fillCounted(duals []float64, b *Budget) ([]Column, *Model) {
 		knap.Bound(math.Inf(1))
 		knap.Fill(1)
 		profit := knap.Improve(3, 100)
-		return knap.Found(), profit
+		return knap.Found(nil), profit
 	}
 	ratio := make([]float64, len(m.BinTypes))
 	for _, k := range counted {

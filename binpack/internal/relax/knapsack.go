@@ -373,13 +373,12 @@ func (s *Knapsack) Improve(rounds, limit int) float64 {
 	return s.bestProfit
 }
 
-// Found returns the best filling since Bound.
-func (s *Knapsack) Found() Pattern {
-	var p Pattern
+// Found appends the best filling since Bound.
+func (s *Knapsack) Found(to Pattern) Pattern {
 	for i, n := range s.best { // candidates are in the order of classes
 		if n > 0 {
-			p = append(p, Amount{s.cand[i].class, n})
+			to = append(to, Amount{s.cand[i].class, n})
 		}
 	}
-	return p
+	return to
 }

@@ -139,7 +139,7 @@ func (s *Master) price(k int, duals []float64, fill func(limit float64) float64)
 	if !s.knap.Load(typ.Capacity, s.left, may, duals) || s.knap.Bound(limit) <= limit || fill(limit) <= limit {
 		return false, false
 	}
-	return true, s.Add(Column{k, s.knap.Found()})
+	return true, s.Add(Column{k, s.knap.Found(nil)})
 }
 
 // Price looks for patterns with negative reduced cost at these duals, and adds them. It stops once it has enough, and continues
