@@ -53,17 +53,21 @@ func (c *checker) contents(what string, shares []Share, capacity []int64, labels
 	used := make([]int64, len(capacity))
 	over := make([]bool, len(capacity)) // the sum overflows
 	type tally struct {
-		count int  // of the tag
+		tag   string
+		count int
 		added bool // by items
 		// The lowest limit, and the lowest by items. Limits of the node or type bind only tags that items add; those of items always bind.
 		limit, asked int
 	}
-	tallies := map[string]*tally{}
+	var tallies []tally
+	at := map[string]int{}
 	of := func(tag string) *tally {
-		if tallies[tag] == nil {
-			tallies[tag] = &tally{limit: math.MaxInt, asked: math.MaxInt}
+		i, ok := at[tag]
+		if !ok {
+			i = len(tallies)
+			at[tag], tallies = i, append(tallies, tally{tag: tag, limit: math.MaxInt, asked: math.MaxInt})
 		}
-		return tallies[tag]
+		return &tallies[i]
 	}
 	for _, tag := range tags {
 		of(tag).count++
@@ -102,13 +106,12 @@ func (c *checker) contents(what string, shares []Share, capacity []int64, labels
 			c.bad("%s: %d of %s are used, there are %d", what, used[r], c.in.problem.Resources[r], capacity[r])
 		}
 	}
-	for _, tag := range slices.Sorted(maps.Keys(tallies)) {
-		t := tallies[tag]
+	for _, t := range tallies {
 		if !t.added {
 			t.limit = t.asked
 		}
 		if t.count > t.limit {
-			c.bad("%s: tag %q stands there %d times, at most %d are allowed", what, tag, t.count, t.limit)
+			c.bad("%s: tag %q stands there %d times, at most %d are allowed", what, t.tag, t.count, t.limit)
 		}
 	}
 }

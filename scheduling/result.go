@@ -112,9 +112,13 @@ var nowhere = seat{-1, -1}
 
 // seats are the seats of all units, by item.
 func (s *state) seats() [][]seat {
-	seats := make([][]seat, len(s.items))
+	seats, count := make([][]seat, len(s.items)), 0
 	for i := range s.items {
-		seats[i] = make([]seat, 0, s.items[i].Count)
+		count += s.items[i].Count
+	}
+	flat := make([]seat, count)
+	for i := range s.items {
+		seats[i], flat = flat[:0:s.items[i].Count], flat[s.items[i].Count:]
 	}
 	sit := func(shares []Share, at seat) {
 		for _, sh := range shares {
@@ -149,27 +153,35 @@ type binding struct {
 // bindings is the packed pods in the order of assignment. A pick that joined a bundle is where the bundle is; other picks are the first of
 // a bundle, or on their own.
 func (s *state) bindings() []binding {
-	type place struct{ relaxed, domain, bundle int } // bundle is -1 for pods that joined none
-	joined := map[place]int{}
+	first, places := make([]int, len(s.assigned.Classes)), 0 // a place is a pair of relaxed class and domain
+	for i, rc := range s.assigned.Classes {
+		first[i], places = places, places+len(rc.Domains)
+	}
+	type join struct{ place, bundle int }
+	joined := map[join]int{}
 	for _, pk := range s.assigned.Picks {
 		if pk.Bundle >= 0 {
-			joined[place{pk.Relaxed, pk.Domain, pk.Bundle}] += pk.Count
+			joined[join{first[pk.Relaxed] + pk.Domain, pk.Bundle}] += pk.Count
 		}
 	}
-	bundles, alone := map[int]seat{}, map[place][]seat{}
+	bundles, alone := map[int]seat{}, make([][]seat, places)
 	seats := s.seats()
 	for i := range s.assigned.Lots {
 		lot := &s.assigned.Lots[i]
 		if len(lot.Bundles) == 0 {
-			to := place{lot.Slots[0].Relaxed, lot.Slots[0].Domain, -1}
-			alone[to] = append(alone[to], seats[i]...)
+			to := first[lot.Slots[0].Relaxed] + lot.Slots[0].Domain
+			if alone[to] == nil {
+				alone[to] = seats[i]
+			} else {
+				alone[to] = append(alone[to], seats[i]...)
+			}
 			continue
 		}
 		for k, at := range seats[i] {
 			bundles[lot.Bundles[k]] = at
 			for _, sl := range lot.Slots {
-				to := place{sl.Relaxed, sl.Domain, -1}
-				for range sl.Count - joined[place{sl.Relaxed, sl.Domain, lot.Bundles[k]}] { // the pods that were alone before others joined
+				to := first[sl.Relaxed] + sl.Domain
+				for range sl.Count - joined[join{to, lot.Bundles[k]}] { // the pods that were alone before others joined
 					alone[to] = append(alone[to], at)
 				}
 			}
@@ -178,22 +190,18 @@ func (s *state) bindings() []binding {
 	next := make([]int, len(s.p.Classes))
 	out := make([]binding, 0, s.p.pending())
 	for _, pk := range s.assigned.Picks {
-		rc, from := s.assigned.Classes[pk.Relaxed], place{pk.Relaxed, pk.Domain, -1}
-		free := alone[from]
-		for i := range pk.Count {
+		rc := s.assigned.Classes[pk.Relaxed]
+		for range pk.Count {
 			at := nowhere
-			if pk.Bundle >= 0 {
+			if from := first[pk.Relaxed] + pk.Domain; pk.Bundle >= 0 {
 				at = bundles[pk.Bundle]
-			} else if i < len(free) {
-				at = free[i]
+			} else if len(alone[from]) > 0 {
+				at, alone[from] = alone[from][0], alone[from][1:]
 			}
 			if at != nowhere {
 				out = append(out, binding{s.p.Classes[rc.Class].Pods[next[rc.Class]], at, rc.Class, rc.Level, false})
 				next[rc.Class]++
 			}
-		}
-		if pk.Bundle < 0 {
-			alone[from] = free[min(pk.Count, len(free)):]
 		}
 	}
 	return out

@@ -91,9 +91,11 @@ func (s *state) pack(ctx context.Context, packer Packer, final bool) (Outcome, e
 			return o, fmt.Errorf("scheduling: round %d: bin %d: there is no offering %d of shape %d", s.number, b, x.Offering, x.Shape)
 		}
 	}
-	for _, sh := range o.shares() {
-		if sh.Item < 0 || sh.Item >= len(s.items) || sh.Count < 0 {
-			return o, fmt.Errorf("scheduling: round %d: %d of item %d, of %d items, has no meaning", s.number, sh.Count, sh.Item, len(s.items))
+	for _, list := range o.lists() {
+		for _, sh := range list {
+			if sh.Item < 0 || sh.Item >= len(s.items) || sh.Count < 0 {
+				return o, fmt.Errorf("scheduling: round %d: %d of item %d, of %d items, has no meaning", s.number, sh.Count, sh.Item, len(s.items))
+			}
 		}
 	}
 	for i, n := range s.missing(o) {
@@ -202,11 +204,11 @@ type OutcomeBin struct {
 	Shares []Share
 }
 
-// shares are those of existing nodes, then those of bins.
-func (o *Outcome) shares() []Share {
-	out := slices.Concat(o.Existing...)
+// lists are the shares of each existing node, then those of each bin.
+func (o *Outcome) lists() [][]Share {
+	out := slices.Clone(o.Existing)
 	for b := range o.Bins {
-		out = append(out, o.Bins[b].Shares...)
+		out = append(out, o.Bins[b].Shares)
 	}
 	return out
 }
@@ -310,8 +312,10 @@ func (s *state) missing(o Outcome) []int {
 	for i := range s.items {
 		missing[i] = s.items[i].Count
 	}
-	for _, sh := range o.shares() {
-		missing[sh.Item] -= sh.Count
+	for _, list := range o.lists() {
+		for _, sh := range list {
+			missing[sh.Item] -= sh.Count
+		}
 	}
 	return missing
 }

@@ -13,12 +13,17 @@ import (
 // the ends of what [Request] can express. The sum of two empty lists is an empty list, not nil.
 func Add(a, b corev1.ResourceList) corev1.ResourceList {
 	sum := clone(a, len(b))
+	add(sum, b)
+	return sum
+}
+
+// add adds b to the sum itself.
+func add(sum, b corev1.ResourceList) {
 	for name, q := range b {
 		have := sum[name]
 		have.Add(q)
 		sum[name] = saturate(name, have)
 	}
-	return sum
 }
 
 // Sub returns a minus b as a new list with the resources of both; a resource that one side lacks counts as 0 there,

@@ -18,7 +18,7 @@ func OfPod(p *corev1.Pod, running bool) corev1.ResourceList {
 	}
 	total := corev1.ResourceList{}
 	for i := range p.Spec.Containers {
-		total = Add(total, granted(p, &p.Spec.Containers[i], states))
+		add(total, granted(p, &p.Spec.Containers[i], states))
 	}
 	if len(p.Spec.InitContainers) > 0 {
 		sidecars, peak := initSteps(p, initStates)
@@ -31,10 +31,9 @@ func OfPod(p *corev1.Pod, running bool) corev1.ResourceList {
 			}
 		}
 	}
-	if len(p.Spec.Overhead) > 0 {
-		total = Add(total, p.Spec.Overhead)
-	}
-	return Add(total, corev1.ResourceList{corev1.ResourcePods: Quantity(corev1.ResourcePods, 1)})
+	add(total, p.Spec.Overhead)
+	add(total, corev1.ResourceList{corev1.ResourcePods: Quantity(corev1.ResourcePods, 1)})
+	return total
 }
 
 // initSteps returns what the sidecars take together, and the most that the pod takes while it starts: each init container

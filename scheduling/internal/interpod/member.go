@@ -10,12 +10,19 @@ import (
 // Split separates required constraints, with the groups of the pods, from preferred ones.
 func (c Constraints) Split() (required, preferred Constraints) {
 	required.MemberOf = c.MemberOf
-	of := map[bool]*Constraints{true: &required, false: &preferred} // by Hard
+	of := func(hard bool) *Constraints {
+		if hard {
+			return &required
+		}
+		return &preferred
+	}
 	for _, s := range c.Spreads {
-		of[s.Hard].Spreads = append(of[s.Hard].Spreads, s)
+		to := of(s.Hard)
+		to.Spreads = append(to.Spreads, s)
 	}
 	for _, t := range c.Terms {
-		of[t.Hard].Terms = append(of[t.Hard].Terms, t)
+		to := of(t.Hard)
+		to.Terms = append(to.Terms, t)
 	}
 	return required, preferred
 }

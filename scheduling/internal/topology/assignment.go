@@ -124,13 +124,15 @@ func (s *assigner) lots() []Lot {
 		out[k].Count++
 		out[k].Bundles = append(out[k].Bundles, i)
 	}
+	slots := make([]Slot, 0, cap(out)) // of pods on their own
 	for i, rc := range s.classes {
 		for d, n := range rc.Placed {
 			if n -= rc.bundled[d]; n <= 0 {
 				continue
 			}
+			slots = append(slots, Slot{i, d, 1})
 			out = append(out, Lot{
-				Count: n, Slots: []Slot{{i, d, 1}}, Node: -1, Requests: s.p.classes[rc.Class].Requests,
+				Count: n, Slots: slots[len(slots)-1 : len(slots) : len(slots)], Node: -1, Requests: s.p.classes[rc.Class].Requests,
 				Required: keep(rc.Domains[d].required()), Tags: rc.tags, Limits: slices.Concat(rc.lasting, rc.passing),
 			})
 		}

@@ -87,15 +87,18 @@ func (c *class) relax(n int) relaxation {
 	keeps := func(kind PreferenceKind, index int) bool {
 		return !slices.ContainsFunc(c.soft[:n], func(s Preference) bool { return s.Kind == kind && s.index == index })
 	}
-	out := relaxation{interpod.Constraints{MemberOf: c.all.MemberOf}, c.Required}
-	for i, sp := range c.all.Spreads {
-		if keeps(PreferSpread, i) {
-			out.Spreads = append(out.Spreads, sp)
+	out := relaxation{c.all, c.Required}
+	if n > 0 {
+		out.Spreads, out.Terms = nil, nil
+		for i, sp := range c.all.Spreads {
+			if keeps(PreferSpread, i) {
+				out.Spreads = append(out.Spreads, sp)
+			}
 		}
-	}
-	for i, t := range c.all.Terms {
-		if keeps(PreferPods, i) {
-			out.Terms = append(out.Terms, t)
+		for i, t := range c.all.Terms {
+			if keeps(PreferPods, i) {
+				out.Terms = append(out.Terms, t)
+			}
 		}
 	}
 	for i, preferred := range slices.Backward(c.Preferred) {

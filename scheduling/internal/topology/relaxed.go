@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/joinery-sdk/joinery/requirements"
@@ -66,7 +67,8 @@ func (s *assigner) relaxed(class, level int) int {
 		})
 	}
 	n := len(rc.Domains)
-	rc.Placed, rc.bundled, rc.most = make([]int, n), make([]int, n), make([]int, n)
+	counts := make([]int, 3*n)
+	rc.Placed, rc.bundled, rc.most = counts[:n:n], counts[n:2*n:2*n], counts[2*n:]
 	for d := range rc.Domains {
 		dom := &rc.Domains[d]
 		if rc.most[d] = unbounded; dom.price >= unsold {
@@ -117,8 +119,17 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 		anywhere := func() requirements.Alternatives { return rc.at.required }
 		rc.domains = []Domain{{node: -1, at: slices.Repeat([]int32{interpod.Absent}, len(p.index.Keys())), required: anywhere}}
 	} else {
-		node := fmt.Appendf(rc.at.required.AppendKey(nil), "%v %v %v", rc.keys, c.Requests, c.Shared) // all that domains depend on
-		rc.domains = p.memo.domains.of(string(node), func() []Domain { return p.domains(rc) })
+		text := rc.at.required.AppendKey(nil) // and all else that domains depend on
+		for _, k := range rc.keys {
+			text = strconv.AppendBool(append(text, k.name...), k.optional)
+		}
+		for _, q := range c.Requests {
+			text = strconv.AppendInt(append(text, ' '), q, 36)
+		}
+		for _, sh := range c.Shared {
+			text = append(append(text, '/'), sh.Name...)
+		}
+		rc.domains = p.memo.domains.of(string(text), func() []Domain { return p.domains(rc) })
 	}
 	rc.rank = p.rank(&rc.at)
 	for _, t := range rc.at.Terms {
