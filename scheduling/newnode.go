@@ -121,6 +121,8 @@ func (s *state) newNodes(names []string) []NewNode {
 		}
 	}
 	var out []NewNode
+	known := map[string]*NewNode{} // Labels and Open, by shape, offering and labels of the bin
+	var key []byte
 	for _, b := range s.bins() {
 		if names[b] == "" {
 			continue
@@ -132,15 +134,21 @@ func (s *state) newNodes(names []string) []NewNode {
 		n.PricePerHour = n.Offering.Price
 		n.DaemonSets, n.DaemonRequests = s.p.Daemons(bin.Shape)
 		podclass.Sort(n.Pods)
-		set, err := s.p.NodeLabels(bin.Shape, bin.Offering)
-		if err == nil {
-			set, err = set.Intersect(bin.Labels)
+		key = bin.Labels.AppendKey(fmt.Appendf(key[:0], "%d %d ", bin.Shape, bin.Offering))
+		like, ok := known[string(key)]
+		if !ok {
+			set, err := s.p.NodeLabels(bin.Shape, bin.Offering)
+			if err == nil {
+				set, err = set.Intersect(bin.Labels)
+			}
+			if err != nil { // no pod was verified there
+				panic(err)
+			}
+			like = &NewNode{Labels: chosenLabels(set)}
+			like.Open = openLabels(like.Labels, typ, &n.Offering)
+			known[string(key)] = like
 		}
-		if err != nil { // no pod was verified there
-			panic(err)
-		}
-		n.Labels = chosenLabels(set)
-		n.Open = openLabels(n.Labels, typ, &n.Offering)
+		n.Labels, n.Open = maps.Clone(like.Labels), like.Open
 		n.Zone, n.CapacityType = n.Labels[corev1.LabelTopologyZone], n.Labels[instancetypes.LabelCapacityType]
 		n.Labels[nodepool.ProvisionerLabelKey] = n.Pool.Name
 		out = append(out, n)
