@@ -48,7 +48,7 @@ func (CostAware) Name() string { return "cost" }
 
 // Pack implements [Strategy].
 func (c CostAware) Pack(in *Instance) Layout {
-	l, _ := (&run{effort: c.Effort}).guided(in, FirstFitDecreasing{}.Pack(in))
+	l, _, _ := (&run{effort: c.Effort}).guided(in, FirstFitDecreasing{}.Pack(in))
 	return l
 }
 
@@ -67,21 +67,22 @@ func (r *run) budget(in *Instance) *relax.Budget {
 // stopped reports whether the caller's context has ended.
 func (r *run) stopped() bool { return r.stop != nil && r.stop.Load() }
 
-// guided improves on the layout of first fit. It returns the better layout, and the bounds that it proved on the way.
-func (r *run) guided(in *Instance, best Layout) (Layout, hint) {
+// guided improves on the layout of first fit. It returns the better layout, the bounds that it proved on the way, and whether the
+// layout changed.
+func (r *run) guided(in *Instance, best Layout) (l Layout, h hint, better bool) {
 	p := r.planner(in)
 	if !slices.ContainsFunc(in.unplaced(best), func(n int) bool { return n > 0 }) {
 		p.ceiling = in.objectiveOf(best)
 	}
-	if l := p.pack(); in.better(l, best) {
-		best = l
+	if l, ok := p.pack(); ok && in.better(l, best) {
+		best, better = l, true
 	}
 	if p.open && !r.stopped() {
 		if l := p.repack(best); in.better(l, best) {
-			best = l
+			best, better = l, true
 		}
 	}
-	return best, p.hint
+	return best, p.hint, better
 }
 
 func (r *run) planner(in *Instance) *planner {
@@ -181,13 +182,16 @@ func (p *planner) guide(tier int) guide {
 	return g
 }
 
-// pack returns the layout.
-func (p *planner) pack() Layout {
+// pack returns the layout; ok is false if it was stopped before anything was placed.
+func (p *planner) pack() (l Layout, ok bool) {
 	for k := range p.in.tiers {
 		p.tier(k)
 	}
+	if p.stopped() && len(p.f.bins) == 0 {
+		return l, false
+	}
 	p.firstFit(p.f)
-	return p.f.finish()
+	return p.f.finish(), true
 }
 
 // tier plans the bins of the pools of one weight. The first tier includes the existing nodes.

@@ -398,7 +398,8 @@ func (r *run) layOut(in *Instance, o *Options) (layout Layout, h hint, err error
 		layout = o.Strategy.Pack(in)
 		return layout, h, in.Check(layout)
 	}
-	if o.First != nil && o.First.Strategy == (FirstFitDecreasing{}).Name() {
+	given, better := o.First != nil && o.First.Strategy == (FirstFitDecreasing{}).Name(), false
+	if given {
 		layout = o.First.Layout
 	} else {
 		layout = r.firstFitDecreasing(in)
@@ -406,7 +407,10 @@ func (r *run) layOut(in *Instance, o *Options) (layout Layout, h hint, err error
 	if !r.stopped() {
 		priced := *r
 		priced.effort = c.Effort
-		layout, h = priced.guided(in, layout)
+		layout, h, better = priced.guided(in, layout)
+	}
+	if given && !better && r.stopped() { // First was checked, and no time is left
+		return layout, h, nil
 	}
 	return layout, h, in.Check(layout)
 }

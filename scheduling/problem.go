@@ -329,6 +329,11 @@ func (p *Problem) applyConstraints() {
 			}
 			c.Required, c.Refusal = rule.Narrow(c.Template, c.Required)
 		}
+		if r := c.Refusal; r != nil && r.Detail == "" { // no text would be no refusal
+			told := *r
+			told.Detail = "a constraint of the caller refuses it"
+			c.Refusal = &told
+		}
 	}
 }
 

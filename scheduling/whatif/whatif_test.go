@@ -251,6 +251,18 @@ func TestRefuses(t *testing.T) {
 	c := compile(t, []*corev1.Node{node("a", "z1", "4")}, p)
 	assert.Equal(t, `scheduler "other" places it`, c.Refuses(p))
 	assert.Equal(t, "it is not in the snapshot", c.Refuses(pod("x", "", "1")))
+
+	silent := pod("p", "a", "1")
+	c, err := whatif.Compile(scheduling.Snapshot{Nodes: []*corev1.Node{node("a", "z1", "4")}, Pods: []*corev1.Pod{silent}}, &whatif.Options{Constraints: []scheduling.Constraint{refusing{}}})
+	require.NoError(t, err)
+	assert.Equal(t, "a constraint of the caller refuses it", c.Refuses(silent))
+}
+
+// refusing refuses every pod, and does not say why.
+type refusing struct{}
+
+func (refusing) Narrow(_ *corev1.Pod, required requirements.Alternatives) (requirements.Alternatives, *scheduling.Reason) {
+	return required, &scheduling.Reason{}
 }
 
 func ExampleCluster_Ask() {
