@@ -340,9 +340,9 @@ func (p *Problem) shutOut(c *Class, pool *PoolState) string {
 				continue
 			}
 			text := fmt.Sprintf("%s is shut out by %s", typ.Name, r)
-			for k := len(p.Resources) - 1; k >= 0; k-- {
-				if c.requests[k] > pool.table[i].allocatable[k] && !attachable(p.Resources[k]) {
-					return fmt.Sprintf("%s, and has not enough %s", text, p.Resources[k])
+			for k, resource := range slices.Backward(p.Resources) {
+				if c.requests[k] > pool.table[i].allocatable[k] && !attachable(resource) {
+					return fmt.Sprintf("%s, and has not enough %s", text, resource)
 				}
 			}
 			return text

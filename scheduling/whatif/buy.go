@@ -271,8 +271,9 @@ func (e *engine) offerOf(shape, offering int) *offer {
 // open adds a node of the offer for pods of the classes; an empty name means a fresh one. It returns false if no labels suit all of them.
 func (b *buying) open(o *offer, classes []int32, name string) bool {
 	e := b.e
-	set, ok := o.all(), true
+	set := o.all()
 	for _, id := range classes {
+		var ok bool
 		if set, ok = narrow(set, e.classes[id].Required); !ok {
 			return false
 		}

@@ -162,11 +162,11 @@ func (s *assigner) place(i int) bool {
 		return rc.want < before
 	}
 	for rc.want > 0 {
-		d, bundle := -1, -1
+		var d, bundle int
 		if rc.Follows {
 			d, bundle = s.seat(i)
 		} else {
-			d = s.best(i)
+			d, bundle = s.best(i), -1
 		}
 		if d < 0 {
 			break

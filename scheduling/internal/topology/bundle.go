@@ -187,7 +187,7 @@ func (s *assigner) bundlesOn(n int, but *bundle) []*bundle {
 // hasTargets reports whether each term of affinity by hostname is met by a pod of the bundle or a running pod of its node.
 func (s *assigner) hasTargets(rc *RelaxedClass, b *bundle) bool {
 	return !slices.ContainsFunc(rc.hosts, func(t interpod.Term) bool {
-		return !(b.node >= 0 && s.runs(t.Group, b.node)) && !slices.ContainsFunc(b.slots, func(sl Slot) bool {
+		return (b.node < 0 || !s.runs(t.Group, b.node)) && !slices.ContainsFunc(b.slots, func(sl Slot) bool {
 			return slices.Contains(s.p.classes[s.classes[sl.Relaxed].Class].all.MemberOf, t.Group)
 		})
 	})
