@@ -206,9 +206,9 @@ func (p *Problem) outside(c *Class, pool *PoolState) *Nearest {
 			by = []string{"its offerings, none of which has all the labels"}
 		}
 		f.near = Nearest{Type: typ.Name, ShutOutBy: strings.Join(by, " and ")}
-		worse := cmp.Or(cmp.Compare(f.pod, best.pod), cmp.Compare(f.pool, best.pool), cmp.Compare(price, best.price),
+		order := cmp.Or(cmp.Compare(f.pod, best.pod), cmp.Compare(f.pool, best.pool), cmp.Compare(price, best.price),
 			strings.Compare(typ.Name, best.near.Type))
-		if worse < 0 || best.near.Type == "" {
+		if order < 0 || best.near.Type == "" {
 			best = f
 		}
 	}
