@@ -149,20 +149,21 @@ const (
 	portworxDriver = "pxd.portworx.com"
 )
 
-// migrated are the CSI drivers of in-tree provisioners.
-var migrated = map[string]string{
-	"kubernetes.io/aws-ebs":         ebsDriver,
-	"kubernetes.io/gce-pd":          gceDriver,
-	"kubernetes.io/azure-disk":      azureDriver,
-	"kubernetes.io/cinder":          cinderDriver,
-	"kubernetes.io/portworx-volume": portworxDriver,
-	noProvisioner:                   "",
-}
-
-// driverOf is the CSI driver of the volumes that a class makes, empty if it makes none.
+// driverOf is the CSI driver of the volumes that a class makes, empty if it makes none. In-tree provisioners have one, too.
 func driverOf(class *storagev1.StorageClass) string {
-	if driver, ok := migrated[class.Provisioner]; ok {
-		return driver
+	switch class.Provisioner {
+	case "kubernetes.io/aws-ebs":
+		return ebsDriver
+	case "kubernetes.io/gce-pd":
+		return gceDriver
+	case "kubernetes.io/azure-disk":
+		return azureDriver
+	case "kubernetes.io/cinder":
+		return cinderDriver
+	case "kubernetes.io/portworx-volume":
+		return portworxDriver
+	case noProvisioner:
+		return ""
 	}
 	return class.Provisioner
 }
