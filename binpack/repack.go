@@ -27,6 +27,7 @@ type repacker struct {
 	scarce  float64       // how much a new bin's share of the budgets counts, from 0 to 1; what it costs counts the rest
 	items   []int         // those of the removed bins and emptied nodes, and some of the missing ones
 	classes []relax.Class // the items, as knap takes them
+	rest    []Share       // those that are out of bins
 	profits []float64     // what a copy of each of the items is worth (see value)
 	knap    relax.Knapsack
 	found   relax.Pattern
@@ -40,8 +41,11 @@ type repacker struct {
 // without a gain.
 func (p *planner) repack(l Layout) Layout {
 	in := p.in
-	p.budget.Left = p.total / repackPart
-	s := &repacker{filler: newFiller(in), budget: p.budget, cost: in.objectiveOf(l), copies: float64(in.copies())}
+	left := max(p.budget.Left, 0)
+	p.budget.Left = left + p.total/repackPart
+	part := p.budget.Split(left/2 + p.total/repackPart)
+	defer p.budget.Return(part)
+	s := &repacker{filler: newFiller(in), budget: part, cost: in.objectiveOf(l), copies: float64(in.copies())}
 	if len(l.Bins) == 0 || !s.restore(l) {
 		return l
 	}
@@ -49,10 +53,7 @@ func (p *planner) repack(l Layout) Layout {
 	for k := range in.tiers {
 		s.guides = append(s.guides, p.guide(k))
 	}
-	floor := Price(0)
-	for _, b := range p.hint.bounds {
-		floor = max(floor, b.Price)
-	}
+	floor := p.floor()
 	for idle := 0; idle < idleLeast+idleRounds*(len(s.bins)+len(s.nodes)) && s.budget.Left > 0 && !p.stopped(); idle++ {
 		if s.cost <= floor && len(s.missing) == 0 {
 			break
@@ -100,6 +101,17 @@ func (s *repacker) add(t int32, offering int, shares []Share) bool {
 	ok := s.putAll(&b, shares)
 	s.bins = append(s.bins, b)
 	return ok
+}
+
+// tryAdd is like add, but leaves no bin that does not hold all of the shares.
+func (s *repacker) tryAdd(t int32, offering int, shares []Share) bool {
+	if s.add(t, offering, shares) {
+		return true
+	}
+	last := len(s.bins) - 1
+	s.withdraw(&s.bins[last])
+	s.bins = s.bins[:last]
+	return false
 }
 
 func (s *repacker) putAll(b *bin, shares []Share) bool {
@@ -289,7 +301,7 @@ func (s *repacker) recreate(base int) bool {
 		}
 	}
 	for at, item := range s.items {
-		for s.want[item] > 0 && s.pays(base) && s.openAny(at) {
+		for s.want[item] > 0 && s.pays(base) && (s.oneBin(base) || s.openAny(at)) {
 		}
 	}
 	return len(s.missing) > 0 || !slices.ContainsFunc(s.items, func(i int) bool { return s.want[i] > 0 })
@@ -382,14 +394,43 @@ func (s *repacker) openAny(at int) bool {
 	if most == 0 {
 		return false
 	}
-	if !s.add(int32(choice.Type), choice.Offering, best.shares) {
-		last := len(s.bins) - 1
-		s.withdraw(&s.bins[last])
-		s.bins = s.bins[:last]
-		return false
-	}
 	s.spare = append(s.spare, best)
-	return true
+	return s.tryAdd(int32(choice.Type), choice.Offering, best.shares)
+}
+
+// oneBin puts all that is left into one new bin, if that makes the layout cheaper.
+func (s *repacker) oneBin(base int) bool {
+	before, after := s.costs(base)
+	size := make([]int64, s.in.dims) // a sum that overflows costs an attempt in vain
+	s.rest = s.rest[:0]
+	for _, i := range s.items {
+		if n := s.want[i]; n > 0 {
+			s.rest = append(s.rest, Share{i, n})
+			for r, v := range s.in.problem.Items[i].Size {
+				size[r] += v * int64(n)
+			}
+		}
+	}
+	s.budget.Take(len(s.in.tiers[s.tier]) / oneBinPart)
+	for _, t := range s.in.tiers[s.tier] {
+		if s.in.minPrice[t] >= before-after {
+			break
+		}
+		mask := uint64(0)
+		if relax.Copies(s.in.capacityOf(t), size, 1) > 0 {
+			mask = s.affordable(t)
+		}
+		for k := 0; mask != 0 && k < len(s.rest); k++ {
+			mask &= s.eligible(s.rest[k].Item, t)
+		}
+		if mask == 0 {
+			continue
+		}
+		if j := s.in.cheapest(t, mask); s.in.objective(t, j) < before-after && s.tryAdd(t, j, s.rest) {
+			return true
+		}
+	}
+	return false
 }
 
 // drawType returns a random type that may take one of the items, and its offerings that may: usually one of the guide's, rather a better
@@ -470,10 +511,10 @@ func (s *repacker) fill(b *bin) float64 {
 	case 0:
 		s.knap.Search(0, knapsackNodes)
 	case 1:
-		s.knap.Fill(8)
+		s.knap.Fill()
 		s.knap.Improve(repairs, repairNodes)
 	default:
-		s.knap.Fill(8)
+		s.knap.Fill()
 	}
 	s.budget.Take(s.knap.Steps())
 	refused, profit := false, 0.0

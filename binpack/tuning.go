@@ -5,7 +5,7 @@ const (
 	// leastSteps, mostSteps and halfItems define the budget for n copies: leastSteps + mostSteps * x * x * x steps with x = n /
 	// (n + halfItems). A step takes two to three nanoseconds, so a hundred copies take 10 to 15 ms and ten thousand about half
 	// a second. The budget was raised until 77 of OR-Library's 80 instances (120 to 1,000 copies) were solved.
-	leastSteps, mostSteps, halfItems = 3_000_000, 250_000_000, 270
+	leastSteps, mostSteps, halfItems = 3_000_000, 250_000_000, 300
 	// fastPart is the fraction of the budget that effort fast takes, fastLeast its minimum (under half a millisecond), and
 	// bestTimes the multiple that effort best takes. Consolidation uses fast: six clusters of a thousand nodes were 0.6 to 1.0%
 	// dearer than packed from scratch with a hundredth of the budget, and 0.0 to 0.1% with a twentieth.
@@ -18,6 +18,8 @@ const (
 	// were 0.3% dearer with a quarter. It ends after idleRounds rounds for each bin without a gain, and idleLeast more; with 100 rounds,
 	// plans of 478 of them were 0.02% cheaper.
 	repackPart, idleRounds, idleLeast = 2, 40, 800
+	// Looking for one bin that holds all takes one step for oneBinPart types.
+	oneBinPart = 4
 	// putSteps is how many steps one attempt to put an item into a bin takes there, openSteps those of a new bin, and showSteps those
 	// of a type that is looked at for MinValues. With the 4 of
 	// admitSteps, a fifth of the budget took as long as all the rest; it includes what is copied.
