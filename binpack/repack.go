@@ -28,7 +28,7 @@ type repacker struct {
 	items   []int         // those of the removed bins and emptied nodes, and some of the missing ones
 	classes []relax.Class // the items, as knap takes them
 	rest    []Share       // those that are out of bins
-	profits []float64     // what a copy of each of the items is worth (see value)
+	profits []float64     // what a copy of each of the items is worth (see recreate)
 	knap    relax.Knapsack
 	found   relax.Pattern
 	removed []bin
@@ -54,13 +54,11 @@ func (p *planner) repack(l Layout) Layout {
 		s.guides = append(s.guides, p.guide(k))
 	}
 	floor := p.floor()
-	for idle := 0; idle < idleLeast+idleRounds*(len(s.bins)+len(s.nodes)) && s.budget.Left > 0 && !p.stopped(); idle++ {
-		if s.cost <= floor && len(s.missing) == 0 {
-			break
-		}
+	open := func() bool { return s.budget.Left > 0 && !p.stopped() && (s.cost > floor || len(s.missing) > 0) }
+	for idle := 0; idle < idleLeast+idleRounds*(len(s.bins)+len(s.nodes)) && open(); idle++ {
 		if s.round() {
 			if idle = 0; p.report != nil {
-				p.report(Progress{Bound: min(floor, s.cost), Price: s.cost, Work: p.work(s.budget.Left)})
+				p.report(Progress{Bound: min(floor, s.cost), Price: s.cost, Work: p.work(s.budget.Left + p.budget.Left)})
 			}
 		}
 	}
@@ -94,24 +92,17 @@ func (s *repacker) listMissing() {
 	}
 }
 
-// add adds a bin for the shares. It reports whether the bin holds all of them.
+// add adds a bin for the shares. It reports whether the bin holds all of them; otherwise there is none.
 func (s *repacker) add(t int32, offering int, shares []Share) bool {
 	b := s.newBin(t, 1<<offering)
 	s.charge(t, int(b.charged), 1)
-	ok := s.putAll(&b, shares)
-	s.bins = append(s.bins, b)
-	return ok
-}
-
-// tryAdd is like add, but leaves no bin that does not hold all of the shares.
-func (s *repacker) tryAdd(t int32, offering int, shares []Share) bool {
-	if s.add(t, offering, shares) {
-		return true
+	if !s.putAll(&b, shares) {
+		s.withdraw(&b)
+		s.spare = append(s.spare, b)
+		return false
 	}
-	last := len(s.bins) - 1
-	s.withdraw(&s.bins[last])
-	s.bins = s.bins[:last]
-	return false
+	s.bins = append(s.bins, b)
+	return true
 }
 
 func (s *repacker) putAll(b *bin, shares []Share) bool {
@@ -285,18 +276,22 @@ func (s *repacker) related(first, second *bin) bool {
 }
 
 // recreate packs the items into the emptied nodes, every second time into a few of the bins that are left, and into new bins,
-// whose positions begin at base. It reports false if the result is no better.
+// whose positions begin at base. It reports false if the result is no better. The profit of a copy is its part of the layout's cost
+// and, as far as budgets are scarce, of the number of copies.
 func (s *repacker) recreate(base int) bool {
-	s.value()
+	s.classes, s.profits = s.classes[:0], s.profits[:0]
+	worth, total := s.guides[s.tier].worth, float64(s.cost)+1
+	for _, i := range s.items {
+		most := admittedByTags(nil, s.in.itemTags[i], math.MaxInt32)
+		s.classes = append(s.classes, relax.Class{Size: s.in.problem.Items[i].Size, Most: int64(most)})
+		s.profits = append(s.profits, float64((1-s.scarce)*(1+worth[i])/total)+float64(s.scarce/s.copies))
+	}
 	for _, b := range s.emptied {
 		s.fill(&s.nodes[b.node])
 	}
 	if s.draw.Below(2) == 0 {
-		from, n := 0, min(len(s.bins), otherBins)
-		if n > 0 {
-			from = s.draw.Below(len(s.bins))
-		}
-		for k := range n {
+		from := s.draw.Below(max(len(s.bins), 1))
+		for k := range min(len(s.bins), otherBins) {
 			s.addTo((from + k) % len(s.bins))
 		}
 	}
@@ -305,18 +300,6 @@ func (s *repacker) recreate(base int) bool {
 		}
 	}
 	return len(s.missing) > 0 || !slices.ContainsFunc(s.items, func(i int) bool { return s.want[i] > 0 })
-}
-
-// value sets classes and profits. The profit of a copy is its part of the layout's cost and, as far as budgets are scarce, of the
-// number of copies.
-func (s *repacker) value() {
-	s.classes, s.profits = s.classes[:0], s.profits[:0]
-	worth, total := s.guides[s.tier].worth, float64(s.cost)+1
-	for _, i := range s.items {
-		most := admittedByTags(nil, s.in.itemTags[i], math.MaxInt32)
-		s.classes = append(s.classes, relax.Class{Size: s.in.problem.Items[i].Size, Most: int64(most)})
-		s.profits = append(s.profits, float64((1-s.scarce)*(1+worth[i])/total)+float64(s.scarce/s.copies))
-	}
 }
 
 // addTo puts the items into a bin of the tier.
@@ -395,42 +378,21 @@ func (s *repacker) openAny(at int) bool {
 		return false
 	}
 	s.spare = append(s.spare, best)
-	return s.tryAdd(int32(choice.Type), choice.Offering, best.shares)
+	return s.add(int32(choice.Type), choice.Offering, best.shares)
 }
 
 // oneBin puts all that is left into one new bin, if that makes the layout cheaper.
 func (s *repacker) oneBin(base int) bool {
 	before, after := s.costs(base)
-	size := make([]int64, s.in.dims) // a sum that overflows costs an attempt in vain
 	s.rest = s.rest[:0]
 	for _, i := range s.items {
-		if n := s.want[i]; n > 0 {
-			s.rest = append(s.rest, Share{i, n})
-			for r, v := range s.in.problem.Items[i].Size {
-				size[r] += v * int64(n)
-			}
+		if s.want[i] > 0 {
+			s.rest = append(s.rest, Share{i, s.want[i]})
 		}
 	}
 	s.budget.Take(len(s.in.tiers[s.tier]) / oneBinPart)
-	for _, t := range s.in.tiers[s.tier] {
-		if s.in.minPrice[t] >= before-after {
-			break
-		}
-		mask := uint64(0)
-		if relax.Copies(s.in.capacityOf(t), size, 1) > 0 {
-			mask = s.affordable(t)
-		}
-		for k := 0; mask != 0 && k < len(s.rest); k++ {
-			mask &= s.eligible(s.rest[k].Item, t)
-		}
-		if mask == 0 {
-			continue
-		}
-		if j := s.in.cheapest(t, mask); s.in.objective(t, j) < before-after && s.tryAdd(t, j, s.rest) {
-			return true
-		}
-	}
-	return false
+	t, j, ok := s.choiceFor(s.rest, s.tier, before-after)
+	return ok && s.add(t, j, s.rest)
 }
 
 // drawType returns a random type that may take one of the items, and its offerings that may: usually one of the guide's, rather a better
