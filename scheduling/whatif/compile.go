@@ -341,14 +341,16 @@ func (e *engine) attach(s *scheduling.Snapshot) {
 }
 
 // weigh finds what a unit of each resource counts for in the order of nodes and classes: memory as on common machines beside cpu,
-// and what only some machines have by its share of what all pods ask for, so that pods with GPUs are placed before all that only
-// keep these company, and others go to nodes with free GPUs last. Then it puts the classes in the order in which their pods are
-// placed: large ones first.
+// and what only some machines have by its share of what all pods that can move ask for, so that pods with GPUs are placed before all
+// that only keep these company, and others go to nodes with free GPUs last. Daemons do not count, because they end with their nodes, and
+// the order is to stay when nodes go. Then it puts the classes in the order in which their pods are placed: large ones first.
 func (e *engine) weigh() {
 	total := make([]float64, e.dims)
 	for i := range e.pods {
-		for d, q := range e.classes[e.pods[i].class].Need {
-			total[d] += float64(q)
+		if c := e.classOf(int32(i)); c.movable {
+			for d, q := range c.Need {
+				total[d] += float64(q)
+			}
 		}
 	}
 	const common = 3 // cpu, memory and pods

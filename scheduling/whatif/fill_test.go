@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/scheduling/whatif"
 )
@@ -100,4 +101,25 @@ func TestRareResourcesComeFirst(t *testing.T) {
 	a := c.Ask(whatif.Question{Remove: []string{"old"}, Pods: []*corev1.Pod{large, small}, Explain: true})
 	require.True(t, a.OK(), a.Why)
 	assert.Equal(t, []string{"small>card", "large>plain"}, places(a))
+}
+
+// What ends with the nodes that go does not change the order of those that stay, or a plan made after that would find other places.
+func TestDaemonsDoNotOrderNodes(t *testing.T) {
+	const gpu = "nvidia.com/gpu"
+	card := node("card", "z1", "1")
+	card.Status.Allocatable[gpu], card.Status.Capacity[gpu] = resource.MustParse("1"), resource.MustParse("1")
+	p := pod("p", "old", "1")
+	asks := pod("asks", "", "1", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests[gpu] = resource.MustParse("1") })
+	agent := pod("agent", "old", "20", func(p *corev1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: new(true)}}
+	})
+	var want []string
+	for _, pods := range [][]*corev1.Pod{{p, asks}, {p, asks, agent}} {
+		c := compile(t, []*corev1.Node{card, node("large", "z1", "8"), node("old", "z1", "32")}, pods...)
+		got := places(c.Ask(whatif.Question{Remove: []string{"old"}, Pods: pods[:1]}))
+		if want == nil {
+			want = got
+		}
+		assert.Equal(t, want, got)
+	}
 }

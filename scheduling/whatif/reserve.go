@@ -1,19 +1,23 @@
 package whatif
 
-import (
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
-)
+import corev1 "k8s.io/api/core/v1"
 
 // Reserve is the cluster with places for pods that move without a question: pending pods, and pods of nodes that leave. A nominated pod
 // gets its node. Any other pod gets a node that accepts it once all of them have moved, leaving nodes are gone, and claims have their
-// nodes. Reserve returns these places. It ignores pods without a place and pods on nodes that stay.
+// nodes. Reserve returns these places. It ignores pods without a place and pods on nodes that stay. It costs a copy of the store, as
+// [Cluster.Rebase] does, so that the order of the nodes knows the places.
 //
 // The moment of each move is unknown. So a place takes its capacity at once, and constraints between pods must hold whenever the others
 // move: a pod that moves counts both where it is and where it goes for anti-affinity and as the high count of a spread, and nowhere for
 // affinity and as the low count. Terminating pods count in the same way, and domains of leaving nodes and of claims are there or not.
 func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
+	ops, places := c.reserve(pods)
+	after := &Answer{from: c, ops: ops}
+	return after.After().Rebase(), places
+}
+
+// reserve returns the places, and the operations that reserve them.
+func (c *Cluster) reserve(pods []*corev1.Pod) ([]op, []Placement) {
 	e := c.lock()
 	defer e.mu.Unlock()
 	e.journal = e.journal[:0]
@@ -57,8 +61,7 @@ func (c *Cluster) Reserve(pods []*corev1.Pod) (*Cluster, []Placement) {
 	if e.cluster.Low == nil && len(ops) > 0 { // no pod moved by itself until now
 		e.cluster.Low = e.cluster.State.Clone()
 	}
-	after := &Answer{from: c, ops: slices.Clip(ops)}
-	return after.After(), placements
+	return ops, placements
 }
 
 // admit sets whether the node takes pods.

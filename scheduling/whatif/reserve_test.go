@@ -174,3 +174,16 @@ func TestDaemonsThatAreStillToStart(t *testing.T) {
 		}
 	}
 }
+
+// Where pods go depends on the state of the cluster and not on the way there: a node with a reserved place is as full as if the pod
+// were there.
+func TestReservedPlacesFillNodes(t *testing.T) {
+	p, x := pod("p", "r", "1"), pod("x", "", "2", zone("z2"))
+	s := snapshot([]*corev1.Node{node("a", "z1", "3"), node("b", "z2", "4"), node("r", "z1", "4")}, p, x)
+	compiled, err := whatif.Compile(s, nil)
+	require.NoError(t, err)
+	reserved, _ := compiled.Reserve([]*corev1.Pod{x})
+	for _, at := range []*whatif.Cluster{reserved, reserved.Rebase()} {
+		assert.Equal(t, []string{"p>b"}, places(at.Ask(whatif.Question{Remove: []string{"r"}, Pods: []*corev1.Pod{p}})))
+	}
+}
