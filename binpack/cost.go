@@ -81,6 +81,11 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, h hint, better bool) 
 		if l := p.repack(best); in.better(l, best) {
 			best, better = l, true
 		}
+		if l, ok := p.search(best); ok && in.better(l, best) {
+			if best, better = l, true; r.report != nil {
+				r.report(Progress{Bound: p.floor(), Price: in.objectiveOf(l), Work: 1})
+			}
+		}
 	}
 	return best, p.hint, better
 }
@@ -88,6 +93,38 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, h hint, better bool) 
 func (r *run) planner(in *Instance) *planner {
 	b := r.budget(in)
 	return &planner{run: r, in: in, f: newFiller(in), ceiling: math.MaxInt64, budget: b, total: b.Left, solved: make([]*relaxation, len(in.tiers))}
+}
+
+// search continues the exact search, for bounds and for a layout that costs less than l.
+func (p *planner) search(l Layout) (found Layout, ok bool) {
+	if p.solver == nil || p.stopped() || !slices.Equal(p.in.placed(l), p.hint.counts) {
+		return l, false
+	}
+	ok = p.solver.Search(float64(p.in.objectiveOf(l)), p.budget)
+	if p.prove(); !ok {
+		return l, false
+	}
+	p.f = newFiller(p.in)
+	p.realise(p.solved[0], p.solver.Columns)
+	p.firstFit(p.f)
+	return p.f.finish(), true
+}
+
+// prove takes the bounds of the solver.
+func (p *planner) prove() {
+	p.hint.bounds = p.in.bounds(p.solved[0], p.solver.Solution)
+	for i := range p.hint.bounds { // dearer bin types are not in the relaxation
+		p.hint.bounds[i].Price = min(p.hint.bounds[i].Price, sum(p.ceiling, 1))
+	}
+}
+
+// floor is the best bound of the hint.
+func (p *planner) floor() Price {
+	floor := Price(0)
+	for _, b := range p.hint.bounds {
+		floor = max(floor, b.Price)
+	}
+	return floor
 }
 
 // work is the fraction of all steps that are used, those for packing again included, if so many are left.
@@ -150,6 +187,7 @@ type planner struct {
 	open    bool  // some relaxation's packing may not be its cheapest, or rules that it leaves out make a difference
 	hint    hint
 	solved  []*relaxation // by tier; nil where none could be made
+	solver  *relax.Solver // that of the only tier; nil if it proves nothing
 }
 
 // guide is what the relaxation of a tier knows of its items and types.
@@ -227,12 +265,12 @@ func (p *planner) tier(k int) {
 	s := r.model.Solve(task, part)
 	p.budget.Return(part)
 	if whole && len(p.in.tiers) == 1 && !r.sparse {
-		p.hint = hint{counts: slices.Clone(counts), bounds: p.in.bounds(r, s)}
-		for i := range p.hint.bounds { // dearer bin types are not in the relaxation
-			p.hint.bounds[i].Price = min(p.hint.bounds[i].Price, ceiling)
-		}
+		p.hint.counts, p.solver = slices.Clone(counts), s
 	}
 	p.solved[k], r.worth = r, s.Worth
+	if p.solver != nil {
+		p.prove()
+	}
 	p.realise(r, s.Columns)
 	p.open = p.open || !s.Closed || r.sparse || p.f.wanted() > 0
 }

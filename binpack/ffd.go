@@ -306,6 +306,36 @@ func (f *filler) cheapestChoice(b *bin) (int32, int) {
 	return bestT, bestJ
 }
 
+// choiceFor returns a type of the tier and its cheapest offering that suit all shares together by labels, size and budgets, and cost
+// less than the limit; the cheapest if the offerings of a type cost the same. It does not look at tags, open keys and MinValues.
+func (f *filler) choiceFor(shares []Share, tier int32, limit Price) (t int32, offering int, ok bool) {
+	in := f.in
+	size := make([]int64, in.dims) // a sum that overflows costs an attempt in vain
+	for _, s := range shares {
+		for r, v := range in.problem.Items[s.Item].Size {
+			size[r] += v * int64(s.Count)
+		}
+	}
+	for _, t := range in.tiers[tier] {
+		if in.minPrice[t] >= limit {
+			break
+		}
+		if relax.Copies(in.capacityOf(t), size, 1) == 0 {
+			continue
+		}
+		mask := f.affordable(t)
+		for k := 0; mask != 0 && k < len(shares); k++ {
+			mask &= f.eligible(shares[k].Item, t)
+		}
+		if mask != 0 {
+			if j := in.cheapest(t, mask); in.objective(t, j) < limit {
+				return t, j, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
 // freeIndex is an index of bins: for each block, the largest free capacity of each resource, or more if bins were filled since.
 // A pass for an item skips the blocks that cannot hold it.
 type freeIndex struct {

@@ -27,7 +27,8 @@ type repacker struct {
 	scarce  float64       // how much a new bin's share of the budgets counts, from 0 to 1; what it costs counts the rest
 	items   []int         // those of the removed bins and emptied nodes, and some of the missing ones
 	classes []relax.Class // the items, as knap takes them
-	profits []float64     // what a copy of each of the items is worth (see value)
+	rest    []Share       // those that are out of bins
+	profits []float64     // what a copy of each of the items is worth (see recreate)
 	knap    relax.Knapsack
 	found   relax.Pattern
 	removed []bin
@@ -40,8 +41,11 @@ type repacker struct {
 // without a gain.
 func (p *planner) repack(l Layout) Layout {
 	in := p.in
-	p.budget.Left = p.total / repackPart
-	s := &repacker{filler: newFiller(in), budget: p.budget, cost: in.objectiveOf(l), copies: float64(in.copies())}
+	left := max(p.budget.Left, 0)
+	p.budget.Left = left + p.total/repackPart
+	part := p.budget.Split(left/2 + p.total/repackPart)
+	defer p.budget.Return(part)
+	s := &repacker{filler: newFiller(in), budget: part, cost: in.objectiveOf(l), copies: float64(in.copies())}
 	if len(l.Bins) == 0 || !s.restore(l) {
 		return l
 	}
@@ -49,17 +53,12 @@ func (p *planner) repack(l Layout) Layout {
 	for k := range in.tiers {
 		s.guides = append(s.guides, p.guide(k))
 	}
-	floor := Price(0)
-	for _, b := range p.hint.bounds {
-		floor = max(floor, b.Price)
-	}
-	for idle := 0; idle < idleLeast+idleRounds*(len(s.bins)+len(s.nodes)) && s.budget.Left > 0 && !p.stopped(); idle++ {
-		if s.cost <= floor && len(s.missing) == 0 {
-			break
-		}
+	floor := p.floor()
+	open := func() bool { return s.budget.Left > 0 && !p.stopped() && (s.cost > floor || len(s.missing) > 0) }
+	for idle := 0; idle < idleLeast+idleRounds*(len(s.bins)+len(s.nodes)) && open(); idle++ {
 		if s.round() {
 			if idle = 0; p.report != nil {
-				p.report(Progress{Bound: min(floor, s.cost), Price: s.cost, Work: p.work(s.budget.Left)})
+				p.report(Progress{Bound: min(floor, s.cost), Price: s.cost, Work: p.work(s.budget.Left + p.budget.Left)})
 			}
 		}
 	}
@@ -93,13 +92,17 @@ func (s *repacker) listMissing() {
 	}
 }
 
-// add adds a bin for the shares. It reports whether the bin holds all of them.
+// add adds a bin for the shares. It reports whether the bin holds all of them; otherwise there is none.
 func (s *repacker) add(t int32, offering int, shares []Share) bool {
 	b := s.newBin(t, 1<<offering)
 	s.charge(t, int(b.charged), 1)
-	ok := s.putAll(&b, shares)
+	if !s.putAll(&b, shares) {
+		s.withdraw(&b)
+		s.spare = append(s.spare, b)
+		return false
+	}
 	s.bins = append(s.bins, b)
-	return ok
+	return true
 }
 
 func (s *repacker) putAll(b *bin, shares []Share) bool {
@@ -273,31 +276,9 @@ func (s *repacker) related(first, second *bin) bool {
 }
 
 // recreate packs the items into the emptied nodes, every second time into a few of the bins that are left, and into new bins,
-// whose positions begin at base. It reports false if the result is no better.
+// whose positions begin at base. It reports false if the result is no better. The profit of a copy is its part of the layout's cost
+// and, as far as budgets are scarce, of the number of copies.
 func (s *repacker) recreate(base int) bool {
-	s.value()
-	for _, b := range s.emptied {
-		s.fill(&s.nodes[b.node])
-	}
-	if s.draw.Below(2) == 0 {
-		from, n := 0, min(len(s.bins), otherBins)
-		if n > 0 {
-			from = s.draw.Below(len(s.bins))
-		}
-		for k := range n {
-			s.addTo((from + k) % len(s.bins))
-		}
-	}
-	for at, item := range s.items {
-		for s.want[item] > 0 && s.pays(base) && s.openAny(at) {
-		}
-	}
-	return len(s.missing) > 0 || !slices.ContainsFunc(s.items, func(i int) bool { return s.want[i] > 0 })
-}
-
-// value sets classes and profits. The profit of a copy is its part of the layout's cost and, as far as budgets are scarce, of the
-// number of copies.
-func (s *repacker) value() {
 	s.classes, s.profits = s.classes[:0], s.profits[:0]
 	worth, total := s.guides[s.tier].worth, float64(s.cost)+1
 	for _, i := range s.items {
@@ -305,6 +286,20 @@ func (s *repacker) value() {
 		s.classes = append(s.classes, relax.Class{Size: s.in.problem.Items[i].Size, Most: int64(most)})
 		s.profits = append(s.profits, float64((1-s.scarce)*(1+worth[i])/total)+float64(s.scarce/s.copies))
 	}
+	for _, b := range s.emptied {
+		s.fill(&s.nodes[b.node])
+	}
+	if s.draw.Below(2) == 0 {
+		from := s.draw.Below(max(len(s.bins), 1))
+		for k := range min(len(s.bins), otherBins) {
+			s.addTo((from + k) % len(s.bins))
+		}
+	}
+	for at, item := range s.items {
+		for s.want[item] > 0 && s.pays(base) && (s.oneBin(base) || s.openAny(at)) {
+		}
+	}
+	return len(s.missing) > 0 || !slices.ContainsFunc(s.items, func(i int) bool { return s.want[i] > 0 })
 }
 
 // addTo puts the items into a bin of the tier.
@@ -382,14 +377,22 @@ func (s *repacker) openAny(at int) bool {
 	if most == 0 {
 		return false
 	}
-	if !s.add(int32(choice.Type), choice.Offering, best.shares) {
-		last := len(s.bins) - 1
-		s.withdraw(&s.bins[last])
-		s.bins = s.bins[:last]
-		return false
-	}
 	s.spare = append(s.spare, best)
-	return true
+	return s.add(int32(choice.Type), choice.Offering, best.shares)
+}
+
+// oneBin puts all that is left into one new bin, if that makes the layout cheaper.
+func (s *repacker) oneBin(base int) bool {
+	before, after := s.costs(base)
+	s.rest = s.rest[:0]
+	for _, i := range s.items {
+		if s.want[i] > 0 {
+			s.rest = append(s.rest, Share{i, s.want[i]})
+		}
+	}
+	s.budget.Take(len(s.in.tiers[s.tier]) / oneBinPart)
+	t, j, ok := s.choiceFor(s.rest, s.tier, before-after)
+	return ok && s.add(t, j, s.rest)
 }
 
 // drawType returns a random type that may take one of the items, and its offerings that may: usually one of the guide's, rather a better
@@ -470,10 +473,10 @@ func (s *repacker) fill(b *bin) float64 {
 	case 0:
 		s.knap.Search(0, knapsackNodes)
 	case 1:
-		s.knap.Fill(8)
+		s.knap.Fill()
 		s.knap.Improve(repairs, repairNodes)
 	default:
-		s.knap.Fill(8)
+		s.knap.Fill()
 	}
 	s.budget.Take(s.knap.Steps())
 	refused, profit := false, 0.0

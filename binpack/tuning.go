@@ -3,9 +3,10 @@ package binpack
 // Constants that trade work for quality, each with its reason and what was tried. Those of the engine are in internal/relax.
 const (
 	// leastSteps, mostSteps and halfItems define the budget for n copies: leastSteps + mostSteps * x * x * x steps with x = n /
-	// (n + halfItems). A step takes two to three nanoseconds, so a hundred copies take 10 to 15 ms and ten thousand about half
-	// a second. The budget was raised until 77 of OR-Library's 80 instances (120 to 1,000 copies) were solved.
-	leastSteps, mostSteps, halfItems = 3_000_000, 250_000_000, 270
+	// (n + halfItems). A step takes two to three nanoseconds, so a hundred copies take 15 to 25 ms and ten thousand about half
+	// a second. 77 of OR-Library's 80 instances (120 to 1,000 copies) are solved. With 3 and 250 million and 270, 2,080 problems of
+	// 20 to 5,000 copies took a seventh longer and were 0.04% cheaper; with a half of 400, bounds of 100 and 200 copies were 0.2% lower.
+	leastSteps, mostSteps, halfItems = 3_500_000, 200_000_000, 300
 	// fastPart is the fraction of the budget that effort fast takes, fastLeast its minimum (under half a millisecond), and
 	// bestTimes the multiple that effort best takes. Consolidation uses fast: six clusters of a thousand nodes were 0.6 to 1.0%
 	// dearer than packed from scratch with a hundredth of the budget, and 0.0 to 0.1% with a twentieth.
@@ -14,10 +15,13 @@ const (
 	enoughGap = 1e-5
 	// admitSteps is how many steps one admit takes.
 	admitSteps = 4
-	// Packing again under all rules takes up to 1/repackPart of the budget on top of it: plans of 499 problems of 20 to 5,000 items
-	// were 0.3% dearer with a quarter. It ends after idleRounds rounds for each bin without a gain, and idleLeast more; with 100 rounds,
+	// Packing again under all rules takes 1/repackPart of the budget on top of it, and half of what is left, whose rest goes to the exact
+	// search: plans of 2,080 problems of 20 to 5,000 items were 0.07% dearer with a quarter. It ends after idleRounds rounds for each bin without a gain, and idleLeast more; with 100 rounds,
 	// plans of 478 of them were 0.02% cheaper.
 	repackPart, idleRounds, idleLeast = 2, 40, 800
+	// Looking for one bin that holds all that is left takes one step for oneBinPart types. Plans of 1,040 problems were 0.07% dearer
+	// without it, those of 100 items with labels 0.4%.
+	oneBinPart = 4
 	// putSteps is how many steps one attempt to put an item into a bin takes there, openSteps those of a new bin, and showSteps those
 	// of a type that is looked at for MinValues. With the 4 of
 	// admitSteps, a fifth of the budget took as long as all the rest; it includes what is copied.

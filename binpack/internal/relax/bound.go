@@ -101,12 +101,11 @@ func (m *Model) Certify(duals []float64, factor float64) Proof {
 // rounded is the relative amount by which duals are lowered, so that rounding never raises one.
 const rounded = 1e-9
 
-// CertifyCoverage returns the duals of classes by resource duals, and their proof. A bin type whose whole capacity has a dual
-// value of at most its price needs no knapsack. A counted one uses that dual value instead of a knapsack if the budget is too
-// small.
-func (m *Model) CertifyCoverage(b *Budget) (duals []float64, proof Proof) {
-	s := m.typeGroups()
-	prices, duals := s.prices(m.Classes, b)
+// certify returns the duals of classes by resource duals, and their proof. A bin type whose whole capacity has a dual value of at
+// most its price needs no knapsack. A counted one uses that dual value instead of a knapsack if the budget is too small.
+func (s *typeGroups) certify(b *Budget) (duals []float64, proof Proof) {
+	m := s.m
+	prices, duals := s.refine(b)
 	counted := 0
 	for k := range m.BinTypes {
 		if s.of[k] >= 0 && m.BinTypes[k].Supply >= 0 {

@@ -402,7 +402,7 @@ func (s *Search) pack() (columns []Column, found bool) {
 	for _, k := range s.set {
 		if s.knap.Load(s.m.BinTypes[k].Capacity, s.left, func(i int) bool { return s.m.Classes[i].May(k) }, s.size) {
 			s.knap.Bound(math.Inf(1))
-			s.knap.Fill(0)
+			s.knap.Fill()
 			found := s.knap.Found(nil)
 			found.take(s.left, 1)
 			columns = append(columns, Column{k, found})

@@ -2,9 +2,9 @@ package relax
 
 import "math"
 
-// Fill packs greedily by the similarity of a candidate to the free capacity, weighted by the square root of its profit, and by its
-// profit per cost to the power keen. It returns the best profit since Bound. Call it after Bound.
-func (s *Knapsack) Fill(keen int) float64 {
+// Fill packs greedily by the similarity of a candidate to the free capacity, weighted by the square root of its profit, and by the
+// eighth power of its profit per cost. It returns the best profit since Bound. Call it after Bound.
+func (s *Knapsack) Fill() float64 {
 	clear(s.count)
 	copy(s.free, s.capacity)
 	d := len(s.dims)
@@ -18,12 +18,9 @@ func (s *Knapsack) Fill(keen int) float64 {
 		}
 		ratio := 1 / math.Sqrt(max(norm, 1e-300)) * math.Sqrt(c.profit) // roots are the same on every processor, powers are not
 		density := c.profit / max(c.cost, 1e-300)
-		for k := keen; k > 0; k /= 2 {
-			if k%2 == 1 {
-				ratio *= density
-			}
-			density *= density
-		}
+		density *= density
+		density *= density
+		ratio *= density * density // its eighth power
 		s.order, s.ratio = append(s.order, i), append(s.ratio, ratio)
 		s.parts = append(s.parts, s.size[i*d:(i+1)*d]...)
 	}

@@ -9,8 +9,8 @@ import (
 // Greedy fills bin after bin with the highest dual value per price, from a sample of the remaining items in which large items
 // come first. Duals come from resource duals, which it recomputes as the mix changes. It repeats a filling while plenty of its
 // items remain. Items that no uncounted bin type can hold stay unplaced.
-func (m *Model) Greedy(b *Budget) []Column {
-	g := &greedy{m: m, left: slices.Clone(m.Classes), typeGroups: m.typeGroups(), inSub: make([]bool, len(m.Classes))}
+func (m *Model) Greedy(groups *typeGroups, b *Budget) []Column {
+	g := &greedy{m: m, left: slices.Clone(m.Classes), typeGroups: groups, inSub: make([]bool, len(m.Classes))}
 	for i := range g.left {
 		if c := &g.left[i]; c.Count > 0 && m.cheapest(c, false) < 0 {
 			c.Count = 0
@@ -74,8 +74,8 @@ func (g *greedy) refresh(b *Budget) bool {
 		return false
 	}
 	first := g.duals == nil
-	var prices [][]float64
-	prices, g.duals = g.typeGroups.prices(g.left, b)
+	prices := g.typeGroups.prices(g.left, b)
+	g.duals, _ = g.typeGroups.duals(prices)
 	g.rest, g.open = 0, make([]float64, len(g.typeGroups.types))
 	for i := range g.left {
 		g.duals[i] = max(g.duals[i], 1e-6)
@@ -184,7 +184,7 @@ func (g *greedy) next(b *Budget) (Column, bool) {
 			continue
 		}
 		g.knap.Bound(math.Inf(1))
-		profit := g.knap.Fill(1)
+		profit := g.knap.Fill()
 		if g.tries > 1 {
 			profit = g.knap.Improve(2, 100)
 		}
@@ -236,7 +236,7 @@ func (m *Model) fillCounted(duals []float64, b *Budget) ([]Column, *Model) {
 		}
 		defer func() { b.Take(knap.Steps()) }()
 		knap.Bound(math.Inf(1))
-		knap.Fill(1)
+		knap.Fill()
 		profit := knap.Improve(3, 100)
 		return knap.Found(nil), profit
 	}

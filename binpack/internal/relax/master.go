@@ -149,7 +149,7 @@ func (s *Master) Price(duals []float64, b *Budget) bool {
 	patterns, added := 0, false
 	n := len(s.m.BinTypes)
 	for range n {
-		found, isNew := s.price(s.next, duals, func(float64) float64 { return s.knap.Fill(8) })
+		found, isNew := s.price(s.next, duals, func(float64) float64 { return s.knap.Fill() })
 		s.next = (s.next + 1) % n
 		if added = added || isNew; found {
 			patterns++

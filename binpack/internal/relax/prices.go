@@ -16,14 +16,15 @@ type typeGroups struct {
 	m     *Model
 	of    []int   // by bin type: its group; -1 if no class may go there
 	types [][]int // by type group
-	group []int   // by class: its demand group. Classes of a demand group ask most of the same dimension, and may go to the same bin types with all that they need
+	group []int   // by class: its demand group. Its classes may go to the same bin types with all that they need
 	into  [][]int // by demand group: the type groups open to it
+	most  int     // how many rows the programme may have
 }
 
 func (m *Model) typeGroups() *typeGroups {
 	s := &typeGroups{m: m, group: make([]int, len(m.Classes)), of: make([]int, len(m.BinTypes))}
+	s.most = int(priceRows * math.Cbrt(float64(m.items())))
 	having := make([][]uint64, m.Dims) // by dimension: the bin types that have any of it
-	largest := m.largest()
 	for r := range having {
 		having[r] = make([]uint64, (len(m.BinTypes)+63)/64)
 		for k := range m.BinTypes {
@@ -33,7 +34,6 @@ func (m *Model) typeGroups() *typeGroups {
 		}
 	}
 	var sets [][]uint64 // by demand group
-	var most []int      // by demand group: the dimension that it asks most of
 	for i := range m.Classes {
 		set := slices.Clone(m.Classes[i].BinTypes)
 		for r, size := range m.Classes[i].Size {
@@ -43,13 +43,9 @@ func (m *Model) typeGroups() *typeGroups {
 				}
 			}
 		}
-		d := m.asksMost(&m.Classes[i], largest)
-		g := 0
-		for g < len(sets) && (most[g] != d || !slices.Equal(sets[g], set)) {
-			g++
-		}
-		if g == len(sets) {
-			sets, most = append(sets, set), append(most, d)
+		g := slices.IndexFunc(sets, func(x []uint64) bool { return slices.Equal(x, set) })
+		if g < 0 {
+			g, sets = len(sets), append(sets, set)
 		}
 		s.group[i] = g
 	}
@@ -85,23 +81,11 @@ func (m *Model) typeGroups() *typeGroups {
 	return s
 }
 
-// asksMost returns the dimension of which an item of the class takes the largest fraction.
-func (m *Model) asksMost(c *Class, largest []float64) int {
-	at, most := 0, 0.0
-	for r, size := range c.Size {
-		if part := float64(size) / max(largest[r], 1); part > most {
-			at, most = r, part
-		}
-	}
-	return at
-}
-
-// prices returns the dual of each dimension, by type group, for the counts of the classes, and the dual of each class. Under them
-// no uncounted bin type has a capacity with a dual value above its price. If the programme would be large, all groups have the
-// same duals.
-func (s *typeGroups) prices(classes []Class, b *Budget) (prices [][]float64, duals []float64) {
+// prices returns the dual of each dimension, by type group, for the counts of the classes. Under them no uncounted bin type has a
+// capacity with a dual value above its price. If the programme would be large, all groups have the same duals.
+func (s *typeGroups) prices(classes []Class, b *Budget) [][]float64 {
 	m := s.m
-	sum, items := make([]float64, m.Dims), int64(0)
+	sum := make([]float64, m.Dims)
 	flows := lp.Flows{
 		Demand: make([][]float64, len(s.into)), Into: s.into, Capacity: make([][][]float64, len(s.types)), Prices: make([][]float64, len(s.types)),
 	}
@@ -109,7 +93,6 @@ func (s *typeGroups) prices(classes []Class, b *Budget) (prices [][]float64, dua
 		flows.Demand[g] = make([]float64, m.Dims)
 	}
 	for i := range classes {
-		items += classes[i].Count
 		for r, size := range classes[i].Size {
 			asked := float64(float64(size) * float64(classes[i].Count))
 			flows.Demand[s.group[i]][r] += asked
@@ -127,17 +110,55 @@ func (s *typeGroups) prices(classes []Class, b *Budget) (prices [][]float64, dua
 	}
 	all, steps := lp.Coverage(slices.Concat(flows.Capacity...), slices.Concat(flows.Prices...), sum)
 	b.Take(steps / sumsInStep)
-	prices = slices.Repeat([][]float64{all}, len(s.types))
-	duals = s.duals(prices)
-	if len(s.types) < 2 || float64(len(s.types)*m.Dims+len(s.into)) > priceRows*math.Cbrt(float64(items)) {
-		return prices, duals
+	if len(s.types) < 2 || s.rows() > s.most {
+		return slices.Repeat([][]float64{all}, len(s.types))
 	}
 	apart, steps := flows.Duals()
 	b.Take(steps / sumsInStep)
-	if other := s.duals(apart); dualValue(other, classes) > dualValue(duals, classes) { // the classes of a demand group differ in their proportions
-		return apart, other
+	return apart
+}
+
+// refine splits demand groups whose classes are cheapest in different type groups, and prices again, until there is none, which is
+// optimal, or the programme is large. It returns the best prices, and the duals of the classes under them.
+func (s *typeGroups) refine(b *Budget) (prices [][]float64, duals []float64) {
+	for left := b.Left; ; {
+		apart := s.prices(s.m.Classes, b)
+		other, cheapest := s.duals(apart)
+		if prices == nil || dualValue(other, s.m.Classes) > dualValue(duals, s.m.Classes) {
+			prices, duals = apart, other
+		}
+		if s.rows() >= s.most || left-b.Left > left/refinePart || !s.split(cheapest) {
+			return prices, duals
+		}
 	}
-	return prices, duals
+}
+
+func (s *typeGroups) rows() int { return len(s.types)*s.m.Dims + len(s.into) }
+
+// split splits each demand group by the type group where its classes are cheapest. It reports whether there was any to split.
+func (s *typeGroups) split(cheapest []int32) bool {
+	type part struct {
+		group int
+		at    int32
+	}
+	parts, n := map[part]int{}, len(s.into)
+	first := slices.Repeat([]int32{-1}, n) // by demand group: the type group of its first class, which keeps the number
+	for i, g := range s.group {
+		if first[g] < 0 {
+			first[g] = cheapest[i]
+		}
+		if first[g] == cheapest[i] {
+			continue
+		}
+		to, ok := parts[part{g, cheapest[i]}]
+		if !ok {
+			to = len(s.into)
+			parts[part{g, cheapest[i]}] = to
+			s.into = append(s.into, s.into[g])
+		}
+		s.group[i] = to
+	}
+	return len(s.into) > n
 }
 
 // dualValue returns the dual value of all items.
@@ -181,21 +202,21 @@ func whole(duals []float64) []int64 {
 	return out
 }
 
-// duals returns the dual of each class: the lowest dual value of an item over the type groups open to it.
-func (s *typeGroups) duals(prices [][]float64) []float64 {
-	out := make([]float64, len(s.m.Classes))
-	for i := range out {
+// duals returns the dual of each class, the lowest dual value of an item over the type groups open to it, and that type group.
+func (s *typeGroups) duals(prices [][]float64) (duals []float64, cheapest []int32) {
+	duals, cheapest = make([]float64, len(s.m.Classes)), make([]int32, len(s.m.Classes))
+	for i := range duals {
 		for n, at := range s.into[s.group[i]] {
 			value := 0.0
 			for r, size := range s.m.Classes[i].Size {
 				value += float64(float64(size) * prices[at][r])
 			}
-			if n == 0 || value < out[i] {
-				out[i] = value
+			if n == 0 || value < duals[i] {
+				duals[i], cheapest[i] = value, int32(at)
 			}
 		}
 	}
-	return out
+	return duals, cheapest
 }
 
 // poolDuals bounds what a proof must subtract for pools whose bins have dual values above their prices. Let W be the highest

@@ -47,7 +47,7 @@ func TestNoCapacityAboveItsPrice(t *testing.T) {
 	for range 5000 {
 		m := labelled(rng)
 		s := m.typeGroups()
-		prices, duals := s.prices(m.Classes, &Budget{Left: math.MaxInt})
+		prices, duals := s.refine(&Budget{Left: math.MaxInt})
 		for k := range m.BinTypes {
 			if s.of[k] < 0 {
 				continue
@@ -88,6 +88,32 @@ func TestNoCapacityAboveItsPrice(t *testing.T) {
 		}
 	}
 	require.Greater(t, apart, 1000, "labels make a difference")
+}
+
+// Prices with a demand group for each class are optimal. Splitting only groups whose classes are cheapest in different places
+// finds prices that are as good.
+func TestRefinedPricesAreOptimal(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	better := 0
+	for range 1000 {
+		m := labelled(rng)
+		plenty := &Budget{Left: math.MaxInt}
+		few, each := m.typeGroups(), m.typeGroups()
+		few.most, each.most = math.MaxInt, math.MaxInt
+		coarse, _ := few.duals(few.prices(m.Classes, plenty))
+		_, refined := few.refine(plenty)
+		into := each.into
+		each.into = nil
+		for i, g := range each.group {
+			each.group[i], each.into = i, append(each.into, into[g])
+		}
+		most, _ := each.duals(each.prices(m.Classes, plenty))
+		require.InEpsilon(t, 1+dualValue(most, m.Classes), 1+dualValue(refined, m.Classes), 1e-6)
+		if dualValue(coarse, m.Classes) < dualValue(most, m.Classes)*(1-1e-6) {
+			better++
+		}
+	}
+	require.Greater(t, better, 100, "one step is not enough")
 }
 
 // Two groups with bins of their own, and dear bins open to both, worked out by hand.

@@ -33,15 +33,15 @@ type Task struct {
 }
 
 // Solve looks for the cheapest packing and for a proof of its quality, while the gap is open and the budget lasts: a greedy
-// filling, an exact search, column generation with dives, and the exact search again.
-func (m *Model) Solve(t Task, b *Budget) Solution {
-	s := solver{m: m, Task: t, b: b, total: b.Left}
+// filling, an exact search, column generation with dives, and the exact search again, which Search continues.
+func (m *Model) Solve(t Task, b *Budget) *Solver {
+	s := &Solver{m: m, Task: t, b: b, total: b.Left}
 	duals := s.start()
 	part := b.Split(s.total / countedPart)
 	counted, rest := m.fillCounted(duals, part)
 	b.Return(part)
 	greedy := b.Split(s.total / greedyPart)
-	s.take(slices.Concat(counted, rest.Greedy(greedy)))
+	s.take(slices.Concat(counted, rest.Greedy(s.groups, greedy)))
 	b.Return(greedy)
 	if !s.closed() {
 		s.exact(duals, s.total/exactFirst, s.pack)
@@ -50,15 +50,29 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 		duals = s.columns()
 	}
 	if !s.closed() {
-		s.exact(duals, b.Left, s.pack)
+		s.exact(duals, b.Left/2, s.pack)
 	}
 	s.Worth, s.Closed = duals, s.met()
-	return s.Solution
+	return s
+}
+
+// Search continues the exact search for packings cheaper than cost, which may be that of another packing. It reports whether it
+// found one.
+func (s *Solver) Search(cost float64, b *Budget) (found bool) {
+	s.b, s.Report = b, nil
+	s.exact(s.Worth, b.Left, func(part *Budget) float64 {
+		least, columns := s.search.Run(cost, part)
+		if found = columns != nil; found {
+			s.Columns = columns
+		}
+		return least
+	})
+	return found
 }
 
 // Bound looks for a proof only: by column generation, and by an exact search that refutes what costs less than the price.
 func (m *Model) Bound(price, grain int64, b *Budget) Solution {
-	s := solver{m: m, Task: Task{Grain: grain}, b: b, total: b.Left}
+	s := &Solver{m: m, Task: Task{Grain: grain}, b: b, total: b.Left}
 	duals := s.start()
 	open := func() bool { return b.Left > 0 && s.bound() < price }
 	if open() && s.generates() {
@@ -73,8 +87,9 @@ func (m *Model) Bound(price, grain int64, b *Budget) Solution {
 }
 
 // start proves a bound by resource duals and their ascent. It returns the resource duals: plans by ascended ones are no cheaper.
-func (s *solver) start() []float64 {
-	duals, proof := s.m.CertifyCoverage(s.b)
+func (s *Solver) start() []float64 {
+	s.groups = s.m.typeGroups()
+	duals, proof := s.groups.certify(s.b)
 	s.coverage = duals
 	s.prove(proof)
 	if up := s.m.ascend(duals, s.b); up != nil {
@@ -83,20 +98,21 @@ func (s *solver) start() []float64 {
 	return duals
 }
 
-// solver is the state of Solve or Bound.
-type solver struct {
+// Solver is the state of Solve or Bound.
+type Solver struct {
 	Task
 	Solution
 	m      *Model
 	b      *Budget
 	total  int
 	search *Search
+	groups *typeGroups // refined
 	// coverage holds the duals of classes by resource duals.
 	coverage []float64
 }
 
 // take keeps the packing if it is better than the one so far.
-func (s *solver) take(columns []Column) {
+func (s *Solver) take(columns []Column) {
 	s.b.Take(len(columns))
 	if columns != nil && (s.Columns == nil || cheaper(s.m, columns, s.Columns)) {
 		s.Columns = columns
@@ -112,34 +128,34 @@ func cheaper(m *Model, a, b []Column) bool {
 	return m.Cost(a) < m.Cost(b)
 }
 
-func (s *solver) prove(p Proof) {
+func (s *Solver) prove(p Proof) {
 	if p.Price > s.Proof.Price {
 		s.Proof = p
 		s.report()
 	}
 }
 
-func (s *solver) report() {
+func (s *Solver) report() {
 	if s.Report != nil && s.Columns != nil {
 		s.Report(float64(s.bound()), s.m.Cost(s.Columns))
 	}
 }
 
 // bound returns the best proved bound, rounded up to a multiple of Grain.
-func (s *solver) bound() int64 { return RoundUp(max(s.Proof.Price, s.Least), s.Grain) }
+func (s *Solver) bound() int64 { return RoundUp(max(s.Proof.Price, s.Least), s.Grain) }
 
 // closed reports whether the gap is closed or the budget is used up.
-func (s *solver) closed() bool { return s.b.Left <= 0 || s.met() }
+func (s *Solver) closed() bool { return s.b.Left <= 0 || s.met() }
 
 // met reports whether the packing is as cheap as the bound.
-func (s *solver) met() bool {
+func (s *Solver) met() bool {
 	return s.Columns != nil && s.m.Unplaced(s.Columns) == 0 && float64(s.bound()) >= s.m.Cost(s.Columns)*(1-max(s.Enough, 1e-12))
 }
 
 // generates reports whether column generation will probably end within its part of the budget. The programme has a row for each
 // class, and a pivot costs the square of the rows. The number of pivots grows with the rows and with the items in a bin of the
 // best packing. Added are a few pricing rounds over all bin types.
-func (s *solver) generates() bool {
+func (s *Solver) generates() bool {
 	rows, fill := float64(len(s.m.Classes)+len(s.m.Supply)), s.m.perBin()
 	if len(s.Columns) > 0 { // the largest bin type may not be the best
 		fill = min(fill, float64(s.m.items())/float64(len(s.Columns)))
@@ -150,7 +166,7 @@ func (s *solver) generates() bool {
 }
 
 // columns runs column generation, its proof, and dives. It returns the duals of the programme.
-func (s *solver) columns() []float64 {
+func (s *Solver) columns() []float64 {
 	m := s.m
 	master := NewMaster(m)
 	for _, c := range s.Columns {
@@ -164,7 +180,7 @@ func (s *solver) columns() []float64 {
 		before := s.b.Left
 		part := s.b.Split(before / 2)
 		columns := master.Dive(variation, part)
-		s.take(append(columns, m.rest(columns).Greedy(part)...))
+		s.take(append(columns, m.rest(columns).Greedy(s.groups, part)...))
 		s.b.Return(part)
 		if spent := before - s.b.Left; s.b.Left < 4*spent {
 			break
@@ -174,7 +190,7 @@ func (s *solver) columns() []float64 {
 }
 
 // generate solves the programme over patterns, keeps the bound that it proves, and returns its duals.
-func (s *solver) generate(master *Master) []float64 {
+func (s *Solver) generate(master *Master) []float64 {
 	m := s.m
 	part := s.b.Split(s.total / generatePart)
 	master.Price(s.coverage, part)
@@ -190,7 +206,7 @@ func (s *solver) generate(master *Master) []float64 {
 
 // exact searches sets of bins within part of the steps: fewer with more items, because more sets then cost nearly the same. search
 // returns the lower bound that it proves. It is skipped if the budget does not allow to prepare it.
-func (s *solver) exact(duals []float64, steps int, search func(part *Budget) (least float64)) {
+func (s *Solver) exact(duals []float64, steps int, search func(part *Budget) (least float64)) {
 	part := s.b.Split(int(float64(steps) * exactItems / float64(exactItems+s.m.items())))
 	defer func() { s.b.Return(part) }()
 	if s.search == nil && cells*len(s.m.BinTypes)*(s.m.Dims+3)/4 <= part.Left {
@@ -206,7 +222,7 @@ func (s *solver) exact(duals []float64, steps int, search func(part *Budget) (le
 }
 
 // pack searches sets that cost less than the packing so far, and takes what it finds.
-func (s *solver) pack(part *Budget) float64 {
+func (s *Solver) pack(part *Budget) float64 {
 	least, found := s.search.Run(s.m.Cost(s.Columns), part)
 	s.take(found)
 	return least

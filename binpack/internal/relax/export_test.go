@@ -1,0 +1,9 @@
+package relax
+
+// CertifyCoverage proves a bound by resource duals.
+func (m *Model) CertifyCoverage(b *Budget) (duals []float64, proof Proof) {
+	return m.typeGroups().certify(b)
+}
+
+// FillGreedily packs everything by Greedy.
+func (m *Model) FillGreedily(b *Budget) []Column { return m.Greedy(m.typeGroups(), b) }
