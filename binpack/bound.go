@@ -114,12 +114,9 @@ func (in *Instance) verifyItems(plan *Plan) (Price, error) {
 	if err != nil {
 		return 0, err
 	}
-	proved, searched, err := r.model.Verify(duals)
+	proved, err := r.model.Verify(duals, b.Kind == Configuration)
 	if err != nil {
 		return 0, fmt.Errorf("binpack: certificate: %w", err)
-	}
-	if searched && b.Kind == AssignmentLP {
-		return 0, errors.New("binpack: certificate: some type can be filled with fractions that are worth more than its price")
 	}
 	return Price(proved), nil
 }

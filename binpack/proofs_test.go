@@ -170,3 +170,21 @@ func TestBinsOfPriceZero(t *testing.T) {
 	require.Equal(t, binpack.Price(16), plan.Objective)
 	require.Equal(t, plan.Objective, plan.Bound.Price)
 }
+
+// A bound that a small budget proves by the capacity of whole nodes is checked without a search, which proves more.
+func TestBoundsOfNodesAtLittleEffort(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 17))
+		p := one([]string{"cpu", "memory"}, nil)
+		for k := int64(2); k <= 64; k *= 2 {
+			p.Types = append(p.Types, typ(fmt.Sprint("c", k), binpack.Price(90*k+1), 100*k, 200*k), typ(fmt.Sprint("m", k), binpack.Price(110*k+1), 100*k, 400*k))
+		}
+		for i := range 60 + r.IntN(100) {
+			p.Items = append(p.Items, item(fmt.Sprint("x", i), 1, 5+r.Int64N(300), 10+r.Int64N(900)))
+		}
+		for i := range 10 + r.IntN(20) {
+			p.Nodes = append(p.Nodes, binpack.Node{Name: fmt.Sprint("n", i), Free: []int64{r.Int64N(800), r.Int64N(1600)}})
+		}
+		lawfulBy(t, p, &binpack.Options{Strategy: binpack.CostAware{Effort: binpack.EffortFast}})
+	}
+}

@@ -125,7 +125,7 @@ func (m *Model) certify(duals []float64, factor float64, full []float64, quick b
 		}
 	}
 	var err error
-	if proof.Price, proof.Searched, err = m.verify(proof.Duals, full, quick); err != nil {
+	if proof.Price, proof.Searched, err = m.verify(proof.Duals, full, quick, true); err != nil {
 		return Proof{Duals: make([]int64, len(duals))} // rounding, or a search that was cut short
 	}
 	return proof
@@ -137,14 +137,16 @@ func (m *Model) Load(knap *Knapsack, k int, duals []float64) bool {
 }
 
 // Verify returns the bound that the duals prove. No filling of an uncounted bin type may have a dual value above its price.
-// Then all bins together cost at least the dual value of all items, less the premiums of counted bin types. searched reports
-// that this took a search, not only the fractional knapsack.
-func (m *Model) Verify(duals []int64) (price int64, searched bool, err error) {
-	return m.verify(duals, nil, false)
+// Then all bins together cost at least the dual value of all items, less the premiums of counted bin types. Without search, fillings
+// may be fractional: that suffices for a proof that was not searched.
+func (m *Model) Verify(duals []int64, search bool) (price int64, err error) {
+	price, _, err = m.verify(duals, nil, false, search)
+	return price, err
 }
 
-// verify is Verify with full and quick as in certify. Sums of a few products round by far less than the duals were lowered.
-func (m *Model) verify(duals []int64, full []float64, quick bool) (price int64, searched bool, err error) {
+// verify is Verify with full and quick as in certify; searched reports that the search made a difference. Sums of a few products round
+// by far less than the duals were lowered.
+func (m *Model) verify(duals []int64, full []float64, quick, search bool) (price int64, searched bool, err error) {
 	if float64(len(m.Classes)+1)*float64(m.Dims+8)*0x1p-53 > Slack {
 		return 0, false, fmt.Errorf("%d classes are too many for the margin of rounding", len(m.Classes))
 	}
@@ -175,7 +177,7 @@ func (m *Model) verify(duals []int64, full []float64, quick bool) (price int64, 
 			pools.over(typ, most)
 			continue
 		}
-		if most > typ.Price && (!quick || typ.Supply < 0) {
+		if most > typ.Price && search && (!quick || typ.Supply < 0) {
 			if found, done := knap.Search(typ.Price, verifySteps); done {
 				searched = searched || most > max(found, typ.Price)
 				most = max(found, typ.Price)

@@ -166,7 +166,7 @@ func TestLiftedProofIsBelowTheOptimum(t *testing.T) {
 		lifted := m.lift(duals, proof, b)
 		require.LessOrEqual(t, lifted.Price, optimum, "%+v", m)
 		require.GreaterOrEqual(t, float64(lifted.Price), 0.999*float64(optimum), "%+v", m)
-		again, _, err := m.Verify(lifted.Duals)
+		again, err := m.Verify(lifted.Duals, lifted.Searched)
 		require.NoError(t, err)
 		require.Equal(t, lifted.Price, again)
 	}
@@ -183,7 +183,7 @@ func TestAscendedDualsProveMore(t *testing.T) {
 		up := m.ascend(duals, b)
 		require.NotNil(t, up)
 		better := m.Certify(up, 1)
-		again, _, err := m.Verify(better.Duals)
+		again, err := m.Verify(better.Duals, better.Searched)
 		require.NoError(t, err)
 		require.Equal(t, better.Price, again)
 		if better.Price > proof.Price {

@@ -97,7 +97,7 @@ func TestProofsAreNeverAboveTheOptimum(t *testing.T) {
 		s.Generate(400, b)
 		proof, _ := m.Prove(s.Duals(), b)
 		require.LessOrEqual(t, float64(proof.Price), best)
-		again, _, err := m.Verify(proof.Duals)
+		again, err := m.Verify(proof.Duals, proof.Searched)
 		require.NoError(t, err)
 		require.Equal(t, proof.Price, again)
 		if float64(proof.Price) > best*(1-1e-6) {
@@ -109,7 +109,7 @@ func TestProofsAreNeverAboveTheOptimum(t *testing.T) {
 			for i := range proof.Duals {
 				proof.Duals[i] *= 2
 			}
-			if price, _, err := m.Verify(proof.Duals); err == nil {
+			if price, err := m.Verify(proof.Duals, proof.Searched); err == nil {
 				require.LessOrEqual(t, float64(price), best)
 			}
 		}
@@ -229,7 +229,7 @@ func TestCoverageProvesItself(t *testing.T) {
 		require.GreaterOrEqual(t, want.Price, got.Price)
 		require.InDelta(t, want.Price, got.Price, 1e-6*float64(want.Price)+1)
 		require.LessOrEqual(t, float64(got.Price), best+1e-6)
-		price, _, err := m.Verify(got.Duals)
+		price, err := m.Verify(got.Duals, got.Searched)
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, price, got.Price)
 		if got.Price > 0 {
