@@ -19,13 +19,9 @@ func (m *Model) Greedy(groups *typeGroups, b *Budget) []Column {
 			g.order = append(g.order, int32(i))
 		}
 	}
-	// Greedy must end, so with little budget it works in less detail.
-	bins := min(float64(m.items())/m.perBin(), 4*float64(len(m.Classes)))
-	g.tries = int(max(1, min(fillings, float64(b.Left)/(fillingSteps*max(bins, 1)))))
-	refresh := 1 - 0.5/float64(g.tries)
 	var out []Column
 	for g.refresh(b) {
-		for at, made := g.rest, false; g.rest > refresh*at; made = true {
+		for at, made := g.rest, false; g.rest > stale*at; made = true {
 			if b.Stop != nil && b.Stop.Load() {
 				return nil
 			}
@@ -64,7 +60,6 @@ type greedy struct {
 	subDuals   []float64
 	inSub      []bool
 	typeGroups *typeGroups
-	tries      int // fillings to compare per bin
 }
 
 // refresh prices the remaining items, and reports whether there are any that fit.
@@ -173,7 +168,7 @@ func (g *greedy) sample(k int, profit float64) []float64 {
 // next returns the best filling of a few bin types.
 func (g *greedy) next(b *Budget) (Column, bool) {
 	best, most := Column{}, 0.0
-	for try := range g.tries {
+	for try := range fillings {
 		k := g.types[g.rng.Below(g.good)]
 		if try == 0 {
 			k = g.types[0]
@@ -184,10 +179,8 @@ func (g *greedy) next(b *Budget) (Column, bool) {
 			continue
 		}
 		g.knap.Bound(math.Inf(1))
-		profit := g.knap.Fill()
-		if g.tries > 1 {
-			profit = g.knap.Improve(2, 100)
-		}
+		g.knap.Fill()
+		profit := g.knap.Improve(2, 100)
 		b.Take(g.knap.Steps())
 		if ratio := profit / max(typ.Price, 1e-9); ratio > most {
 			p := g.knap.Found(nil)

@@ -15,8 +15,10 @@ const (
 	// greedyPart, generatePart and provePart are the divisors of the budget for the greedy filling, column generation and its
 	// proof.
 	greedyPart, generatePart, provePart = 8, 3, 4
-	// fillings is how many fillings Greedy compares for a bin if its budget allows, and fillingSteps is what one takes.
-	fillings, fillingSteps = 5, 3_000
+	// fillings is how many fillings Greedy compares for a bin. With 3, plans of 2,080 problems at effort fast were 0.3% dearer; with one
+	// or two for many items, those of 100,000 distinct items were 2.2 and 0.8% dearer. Greedy prices what is left again when its dual
+	// value is stale times what it was.
+	fillings, stale = 5, 0.9
 	// countedPart is the divisor of the budget for filling counted bins. countedSteps is the cost of two passes per class and
 	// dimension. leastClasses is how many classes each bin considers at least. Without these limits, 5,000 distinct pods and
 	// 200 nodes took effort fast over a second.
