@@ -142,7 +142,7 @@ func (c *Cluster) Ask(q Question) Answer {
 	if why != "" {
 		return Answer{from: c, Unplaced: q.Pods, Why: why}
 	}
-	b := buying{e: e, from: c, q: &q, moving: moving}
+	b, there := buying{e: e, from: c, q: &q, moving: moving}, len(e.nodes)
 	var left []int32
 	if q.Place != nil {
 		if q.Elsewhere {
@@ -167,7 +167,7 @@ func (c *Cluster) Ask(q Question) Answer {
 		case b.wrong != "":
 			a.Why = b.wrong
 		case q.Explain:
-			a.Why = e.why(left[0])
+			a.Why = e.why(left[0], e.nodes[:there])
 		}
 		for _, p := range left {
 			a.Unplaced = append(a.Unplaced, e.pods[p].object)
@@ -270,13 +270,13 @@ func (e *engine) lap(pods []int32, lo, hi int) []int32 {
 	return left
 }
 
-// why says what keeps a pod from every node.
-func (e *engine) why(p int32) string {
+// why says what keeps a pod from every one of the nodes.
+func (e *engine) why(p int32, nodes []node) string {
 	c := e.classOf(p)
 	unsuited, full, apart, all := 0, 0, 0, 0
 	best, short := -1.0, ""
-	for i := range e.nodes {
-		n := &e.nodes[i]
+	for i := range nodes {
+		n := &nodes[i]
 		if !n.open() {
 			continue
 		}

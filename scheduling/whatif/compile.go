@@ -66,7 +66,6 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 		return nil, err
 	}
 	e.compileOffers(o)
-	e.weigh()
 	e.compileNodes(&s)
 	e.cluster.Start()
 	if slices.ContainsFunc(e.nodes, func(n node) bool {
@@ -290,14 +289,22 @@ func (e *engine) describe(n *node) {
 	e.cluster.Describe(&n.Node, n.labels, taints)
 }
 
-// line sorts the nodes by their free capacity, and finds the nodes of all pods.
+// line weighs resources by the pods that are there, sorts the nodes by their free capacity, and finds the nodes of all pods.
 func (e *engine) line() {
+	there := make([]bool, len(e.pods))
+	for i := range e.pods {
+		there[i] = e.pods[i].object.Spec.NodeName == ""
+		e.pods[i].node = -1
+	}
+	for i := range e.nodes {
+		for _, p := range e.nodes[i].pods {
+			there[p] = true
+		}
+	}
+	e.weigh(there)
 	slices.SortFunc(e.nodes, func(a, b node) int {
 		return cmp.Or(cmp.Compare(e.size(a.Free), e.size(b.Free)), strings.Compare(a.name, b.name))
 	})
-	for i := range e.pods {
-		e.pods[i].node = -1
-	}
 	for i := range e.nodes {
 		e.nodeAt[e.nodes[i].name] = int32(i)
 		for _, p := range e.nodes[i].pods {
@@ -343,14 +350,20 @@ func (e *engine) attach(s *scheduling.Snapshot) {
 // weigh finds what a unit of each resource counts for in the order of nodes and classes: memory as on common machines beside cpu,
 // and what only some machines have by its share of what all pods that can move ask for, so that pods with GPUs are placed before all
 // that only keep these company, and others go to nodes with free GPUs last. Daemons do not count, because they end with their nodes, and
-// the order is to stay when nodes go. Then it puts the classes in the order in which their pods are placed: large ones first.
-func (e *engine) weigh() {
-	total := make([]float64, e.dims)
-	for i := range e.pods {
-		if c := e.classOf(int32(i)); c.movable {
-			for d, q := range c.Need {
-				total[d] += float64(q)
-			}
+// the order is to stay when nodes go. Then it puts the classes in the order in which their pods are placed: large ones first, of equal
+// ones that of the first pod.
+func (e *engine) weigh(there []bool) {
+	total, first := make([]float64, e.dims), make([]*corev1.Pod, len(e.classes))
+	for i := range e.pods { // in order within a class
+		c := e.pods[i].class
+		if !there[i] || !e.classes[c].movable {
+			continue
+		}
+		for d, q := range e.classes[c].Need {
+			total[d] += float64(q)
+		}
+		if first[c] == nil {
+			first[c] = e.pods[i].object
 		}
 	}
 	const common = 3 // cpu, memory and pods
@@ -359,11 +372,15 @@ func (e *engine) weigh() {
 	for d := common; d < e.dims; d++ {
 		e.weights[d] = (1 + e.size([]int64{int64(total[0]), int64(total[1])})) / max(1, total[d])
 	}
-	order := make([]int32, len(e.classes))
-	for i := range order {
-		order[i] = int32(i)
+	var order []int32
+	for i := range e.classes {
+		if first[i] != nil {
+			order = append(order, int32(i))
+		}
 	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(e.size(e.classes[b].Need), e.size(e.classes[a].Need)) })
+	slices.SortFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(e.size(e.classes[b].Need), e.size(e.classes[a].Need)), podclass.Compare(first[a], first[b]))
+	})
 	for rank, i := range order {
 		e.classes[i].rank = int32(rank)
 	}
