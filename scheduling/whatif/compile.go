@@ -289,7 +289,7 @@ func (e *engine) describe(n *node) {
 	e.cluster.Describe(&n.Node, n.labels, taints)
 }
 
-// line weighs resources by the pods that are there, sorts the nodes by their free capacity, and finds the nodes of all pods.
+// line puts the classes in the order in which pods are placed, sorts the nodes by their free capacity, and finds the nodes of all pods.
 func (e *engine) line() {
 	there := make([]bool, len(e.pods))
 	for i := range e.pods {
@@ -301,9 +301,16 @@ func (e *engine) line() {
 			there[p] = true
 		}
 	}
-	e.weigh(there)
+	e.rank(there)
+	free := make([]float64, e.dims)
+	for i := range e.nodes {
+		for d, f := range e.nodes[i].Free {
+			free[d] += float64(max(0, f))
+		}
+	}
+	w := weights(free)
 	slices.SortFunc(e.nodes, func(a, b node) int {
-		return cmp.Or(cmp.Compare(e.size(a.Free), e.size(b.Free)), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(w.size(a.Free), w.size(b.Free)), strings.Compare(a.name, b.name))
 	})
 	for i := range e.nodes {
 		e.nodeAt[e.nodes[i].name] = int32(i)
@@ -347,12 +354,9 @@ func (e *engine) attach(s *scheduling.Snapshot) {
 	}
 }
 
-// weigh finds what a unit of each resource counts for in the order of nodes and classes: memory as on common machines beside cpu,
-// and what only some machines have by its share of what all pods that can move ask for, so that pods with GPUs are placed before all
-// that only keep these company, and others go to nodes with free GPUs last. Daemons do not count, because they end with their nodes, and
-// the order is to stay when nodes go. Then it puts the classes in the order in which their pods are placed: large ones first, of equal
-// ones that of the first pod.
-func (e *engine) weigh(there []bool) {
+// rank puts the classes in the order in which their pods are placed: large ones first, of equal ones that of the first pod. Only pods
+// count that are there and can move, not daemons: they end with their nodes, and the order is to stay when nodes go.
+func (e *engine) rank(there []bool) {
 	total, first := make([]float64, e.dims), make([]*corev1.Pod, len(e.classes))
 	for i := range e.pods { // in order within a class
 		c := e.pods[i].class
@@ -366,12 +370,7 @@ func (e *engine) weigh(there []bool) {
 			first[c] = e.pods[i].object
 		}
 	}
-	const common = 3 // cpu, memory and pods
-	e.weights = make([]float64, e.dims)
-	e.weights[0], e.weights[1] = 1.0/1000, 1.0/(4<<30)
-	for d := common; d < e.dims; d++ {
-		e.weights[d] = (1 + e.size([]int64{int64(total[0]), int64(total[1])})) / max(1, total[d])
-	}
+	w := weights(total)
 	var order []int32
 	for i := range e.classes {
 		if first[i] != nil {
@@ -379,17 +378,35 @@ func (e *engine) weigh(there []bool) {
 		}
 	}
 	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(e.size(e.classes[b].Need), e.size(e.classes[a].Need)), podclass.Compare(first[a], first[b]))
+		return cmp.Or(cmp.Compare(w.size(e.classes[b].Need), w.size(e.classes[a].Need)), podclass.Compare(first[a], first[b]))
 	})
 	for rank, i := range order {
 		e.classes[i].rank = int32(rank)
 	}
 }
 
+// scale is what a unit of each resource counts for.
+type scale []float64
+
+// weights is the scale of amounts with these sums: memory counts as on common machines beside cpu, and any other resource as much in
+// all as cpu and memory together. So pods with GPUs are placed before all that only keep these company, and others go to nodes with free
+// GPUs last. (Weighed by what pods ask for, nodes were in the order of their free volumes where few pods have any; consolidation of
+// 800 drawn clusters saved 3% less.)
+func weights(sums []float64) scale {
+	const common = 3 // cpu, memory and pods
+	out := make(scale, len(sums))
+	out[0], out[1] = 1.0/1000, 1.0/(4<<30)
+	both := float64(out[0]*sums[0]) + float64(out[1]*sums[1])
+	for d := common; d < len(sums); d++ {
+		out[d] = (1 + both) / max(1, sums[d])
+	}
+	return out
+}
+
 // size is how large amounts of resources are together; those below zero count as none.
-func (e *engine) size(amounts []int64) (sum float64) {
+func (s scale) size(amounts []int64) (sum float64) {
 	for d, q := range amounts {
-		sum += float64(float64(max(0, q)) * e.weights[d])
+		sum += float64(float64(max(0, q)) * s[d])
 	}
 	return sum
 }

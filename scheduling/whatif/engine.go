@@ -34,7 +34,6 @@ type engine struct {
 	index      *interpod.Index
 	cluster    *bind.Cluster
 	offers     []offer
-	weights    []float64 // by resource: see weigh
 	left       [][]int64 // by pool: the rest of its limits, then of its number of nodes
 	journal    []op
 	suspended  *buying               // whose changes the journal still has while its buyer is asked; nil if it is empty between questions

@@ -103,23 +103,33 @@ func TestRareResourcesComeFirst(t *testing.T) {
 	assert.Equal(t, []string{"small>card", "large>plain"}, places(a))
 }
 
-// What ends with the nodes that go does not change the order of those that stay, or a plan made after that would find other places.
-func TestDaemonsDoNotOrderNodes(t *testing.T) {
+// What ends with the nodes that go does not change the order of pods, or a plan made after that would find other places.
+func TestDaemonsDoNotOrderPods(t *testing.T) {
 	const gpu = "nvidia.com/gpu"
-	card := node("card", "z1", "1")
-	card.Status.Allocatable[gpu], card.Status.Capacity[gpu] = resource.MustParse("1"), resource.MustParse("1")
-	p := pod("p", "old", "1")
-	asks := pod("asks", "", "1", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests[gpu] = resource.MustParse("1") })
+	cards := func(n string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests[gpu] = resource.MustParse(n) }
+	}
+	card := node("card", "z1", "8")
+	card.Status.Allocatable[gpu], card.Status.Capacity[gpu] = resource.MustParse("4"), resource.MustParse("4")
+	large, small, asks := pod("large", "old", "4"), pod("small", "old", "1", cards("1")), pod("asks", "", "1", cards("3"))
 	agent := pod("agent", "old", "20", func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: new(true)}}
 	})
-	var want []string
-	for _, pods := range [][]*corev1.Pod{{p, asks}, {p, asks, agent}} {
-		c := compile(t, []*corev1.Node{card, node("large", "z1", "8"), node("old", "z1", "32")}, pods...)
-		got := places(c.Ask(whatif.Question{Remove: []string{"old"}, Pods: pods[:1]}))
-		if want == nil {
-			want = got
-		}
-		assert.Equal(t, want, got)
+	for _, pods := range [][]*corev1.Pod{{large, small, asks}, {large, small, asks, agent}} {
+		c := compile(t, []*corev1.Node{card, node("plain", "z1", "8"), node("spare", "z1", "9"), node("old", "z1", "32")}, pods...)
+		assert.Equal(t, []string{"large>plain", "small>card"}, places(c.Ask(whatif.Question{Remove: []string{"old"}, Pods: pods[:2]})))
 	}
+}
+
+// Where few pods have volumes, free room for them does not outweigh all else: a pod goes to the fullest node.
+func TestCommonResourcesDoNotOrderNodes(t *testing.T) {
+	const disk = corev1.ResourceEphemeralStorage
+	with := func(n *corev1.Node, size string) *corev1.Node {
+		n.Status.Allocatable[disk], n.Status.Capacity[disk] = resource.MustParse(size), resource.MustParse(size)
+		return n
+	}
+	p := pod("p", "old", "1")
+	asks := pod("asks", "", "1", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests[disk] = resource.MustParse("1Gi") })
+	c := compile(t, []*corev1.Node{with(node("full", "z1", "2"), "100Gi"), with(node("idle", "z1", "8"), "90Gi"), with(node("old", "z1", "32"), "100Gi")}, p, asks)
+	assert.Equal(t, []string{"p>full"}, places(c.Ask(whatif.Question{Remove: []string{"old"}, Pods: []*corev1.Pod{p}})))
 }
