@@ -99,6 +99,7 @@ Bound is proved, and the certificate was checked (Instance.VerifyBound). Gap is 
 plan may be nearer to the optimum than that, never further. Two stars mark a gap above the target. "FFD" is the cost against
 first fit decreasing with right-sizing. Seconds are compile and solve with the proof, the median of as many runs as take half a
 second together, at least one and at most 25, in one process; MB is the most memory that it had, the catalogue included.
+Shared machines of one kind are at times half as fast as at others, so compare seconds within this file, not with an older one.
 
 Labels and categories have the widest gaps. With ten times the work (effort best), plans of 24 other draws of 50 labelled pods were
 1.1%% cheaper and their bounds 1.0%% higher, of 12 of 100 pods 1.7 and 1.1%%, of 6 of 500 pods 0.7 and 0.1%%; the mean gaps are then
