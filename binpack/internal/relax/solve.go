@@ -152,9 +152,10 @@ func (s *Solver) met() bool {
 	return s.Columns != nil && s.m.Unplaced(s.Columns) == 0 && float64(s.bound()) >= s.m.Cost(s.Columns)*(1-max(s.Enough, 1e-12))
 }
 
-// generates reports whether column generation will probably end within its part of the budget. The programme has a row for each
-// class, and a pivot costs the square of the rows. The number of pivots grows with the rows and with the items in a bin of the
-// best packing. Added are a few pricing rounds over all bin types.
+// generates reports whether column generation will probably end within the whole budget. It gets a part of that, but is worth much even
+// if it does not end there: limited to its part, plans of 20,000 pods with spreads over nodes were 12% dearer. The programme has a row for
+// each class, and a pivot costs the square of the rows. The number of pivots grows with the rows and with the items in a bin of the best
+// packing. Added are a few pricing rounds over all bin types.
 func (s *Solver) generates() bool {
 	rows, fill := float64(len(s.m.Classes)+len(s.m.Supply)), s.m.perBin()
 	if len(s.Columns) > 0 { // the largest bin type may not be the best
@@ -162,7 +163,7 @@ func (s *Solver) generates() bool {
 	}
 	fill = min(max(fill, 1), mostPerBin)
 	pricing := float64(len(s.m.BinTypes) * len(s.m.Classes) * s.m.Dims * pricingSteps)
-	return float64(rows*rows*rows*pivotsPerRow*fill)+pricing < float64(s.total)/generatePart
+	return float64(rows*rows*rows*pivotsPerRow*fill)+pricing < float64(s.total)
 }
 
 // columns runs column generation, its proof, and dives. It returns the duals of the programme.
