@@ -224,6 +224,22 @@ func fresh(before, after *deprovision.Result) *deprovision.Command {
 	return c
 }
 
+// carryOut plans the cluster and carries out the commands. It returns the plan and the cluster after it.
+func (w *world) carryOut(ctx context.Context, o *deprovision.Options, seen *tally) (deprovision.Result, scheduling.Snapshot, error) {
+	s := w.snapshot
+	r, _, err := give(ctx, w, s, o)
+	if err != nil {
+		return r, s, err
+	}
+	for i := range r.Commands {
+		seen.see(&r.Commands[i])
+		if s, err = w.judge(ctx, s, &r.Commands[i]); err != nil {
+			return r, s, fmt.Errorf("command %d, %s: %w", i, brief(&r.Commands[i]), err)
+		}
+	}
+	return r, s, nil
+}
+
 // A consolidated cluster is quiet when it is planned again, under every policy: a plan that is made again begins with no command that
 // moves only pods which have not moved. What would move a pod once more is excused and counted. In every other cluster pods are pending
 // and nodes leave, and still do when it is planned again; where the places that are kept for them are others then, a command is excused
@@ -240,16 +256,9 @@ func TestConsolidatedStaysQuiet(t *testing.T) {
 			w.disturb(rand.New(rand.NewPCG(seed, 9)))
 		}
 		for _, pol := range policies {
-			r, _, err := give(ctx, w, w.snapshot, &deprovision.Options{Objective: pol})
+			r, s, err := w.carryOut(ctx, &deprovision.Options{Objective: pol}, &seen)
 			if err != nil {
-				return seen, err
-			}
-			s := w.snapshot
-			for i := range r.Commands {
-				seen.see(&r.Commands[i])
-				if s, err = w.judge(ctx, s, &r.Commands[i]); err != nil {
-					return seen, fmt.Errorf("policy %+v, command %d, %s: %w", pol, i, brief(&r.Commands[i]), err)
-				}
+				return seen, fmt.Errorf("policy %+v, %w", pol, err)
 			}
 			again, _, err := give(ctx, w, s, &deprovision.Options{Objective: pol})
 			if err != nil {

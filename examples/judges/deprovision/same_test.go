@@ -7,8 +7,10 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -21,6 +23,7 @@ import (
 // The cluster that a plan ends with answers like the same cluster read anew: if any of its nodes goes, pods have the same places, and the
 // same nodes are bought. So a plan that is made again finds what the plan before would have found.
 func TestAnswersAreThoseOfTheClusterReadAnew(t *testing.T) {
+	var asked, dealt atomic.Int64
 	each(t, clusters(20, 500), func(ctx context.Context, seed uint64) (seen tally, err error) {
 		w, err := draw(ctx, seed, false)
 		if err != nil {
@@ -29,19 +32,17 @@ func TestAnswersAreThoseOfTheClusterReadAnew(t *testing.T) {
 		if seed%2 == 1 {
 			w.disturb(rand.New(rand.NewPCG(seed, 9)))
 		}
-		r, _, err := give(ctx, w, w.snapshot, &deprovision.Options{})
+		r, s, err := w.carryOut(ctx, &deprovision.Options{}, &seen)
 		if err != nil {
 			return seen, err
 		}
-		s := w.snapshot
-		for i := range r.Commands {
-			seen.see(&r.Commands[i])
-			if s, err = w.judge(ctx, s, &r.Commands[i]); err != nil {
-				return seen, err
-			}
-		}
-		if same, err := samePlaces(w.snapshot, s); err != nil || !same {
+		same, err := samePlaces(w.snapshot, s)
+		if err != nil {
 			return seen, err
+		}
+		if !same {
+			dealt.Add(1)
+			return seen, nil
 		}
 		anew, _, err := simulate.New(s)
 		if err != nil {
@@ -65,12 +66,15 @@ func TestAnswersAreThoseOfTheClusterReadAnew(t *testing.T) {
 			if err != nil {
 				return seen, err
 			}
+			asked.Add(1)
 			if a != b {
 				return seen, fmt.Errorf("without %s, after %d commands: %s\nread anew: %s", n.Name, len(r.Commands), a, b)
 			}
 		}
 		return seen, nil
 	})
+	t.Logf("%d nodes were asked about, and %d clusters keep other places for pods that move by themselves", asked.Load(), dealt.Load())
+	require.Positive(t, asked.Load())
 }
 
 // answer asks a simulator what becomes of the pods that now run on a node if it goes. The objects of the pods are those of the snapshot.
