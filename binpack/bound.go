@@ -16,7 +16,8 @@ import (
 type BoundKind string
 
 // The bounds, weakest first. The first three rest on duals under which no filling of a type has a dual value above its price. By
-// linear programming duality no plan costs less than the dual value of its items, less that of existing nodes.
+// linear programming duality no plan costs less than the dual value of its items, less that of existing nodes. Where items can only go
+// to types that no filling pays in full, duals of items also prove the rest of the price of as many whole bins as these items need.
 const (
 	// CoverageLP has duals of resources: only total sizes count.
 	CoverageLP BoundKind = "coverage-lp"
@@ -54,9 +55,9 @@ const exact = 1024
 //
 // A certificate is checked in one pass over types and items, exactly or with a derived margin for rounding. No type that costs
 // less than the bound may have a filling with a dual value above its price. The dual value of the placed items, less what
-// existing nodes, counted reservations and capacity pools give away, rounded up to a sum of prices, must reach the bound. For
-// [Configuration] the pass includes a search of limited length for each type. For [Exhausted] the search runs again, with about
-// the same number of nodes.
+// existing nodes, counted reservations and capacity pools give away, plus the rest of the price of whole bins, rounded up to a sum
+// of prices, must reach the bound. For [Configuration] the pass includes a search of limited length for each type. For [Exhausted]
+// the search runs again, with about the same number of nodes.
 func (in *Instance) VerifyBound(plan *Plan) error {
 	b := plan.Bound
 	if b.Price > plan.Objective {

@@ -42,7 +42,7 @@
 // preferably those whose price exceeds the duals of their contents, are emptied and packed again under all rules (G. Schrimpf et
 // al., 2000): knapsacks fill the best of a few random bins.
 //
-// The budget of steps grows smoothly with the number of copies. A method that cannot end within its part is skipped. [Effort] sets
+// The budget of steps grows smoothly with the number of copies. A method that probably cannot end within it is skipped. [Effort] sets
 // the budget, so the answer does not depend on the machine.
 //
 // By price alone, old families win: their cores are cheaper and slower. [Offering.Objective] lets a caller account for that.
@@ -50,7 +50,9 @@
 // # Bounds
 //
 // Every [Plan] carries a [Bound]: no plan that places the same items has a lower objective. Most bounds have a certificate:
-// duals that [Instance.VerifyBound] checks in one pass. [BoundKind] lists the arguments.
+// duals that [Instance.VerifyBound] checks in one pass. [BoundKind] lists the arguments. Duals pay for fractions of bins, which is too
+// little where a few items need dear bins: nine items with a GPU, of which a bin has eight. There the duals of items also count whole
+// bins.
 //
 // All bounds are rounded up to a sum that prices can form. With [Diversity], the item certificates charge a capacity pool whose
 // bins are filled above their price: at most what the items that it may hold give away (a Lagrangian bound). The search and

@@ -38,6 +38,17 @@ func fragmented() binpack.Problem {
 		item("large", 13, 51, 0), item("small", 7, 7, 0), item("gpu", 6, 0, 1))
 }
 
+// Nine items need a GPU, of which a bin has eight: the bound counts two bins, not nine eighths of one.
+func TestBoundCountsWholeBins(t *testing.T) {
+	p := one([]string{"cpu", "gpu"}, []binpack.Type{typ("cpu", binpack.PerDollar, 16, 0), typ("gpu", 40*binpack.PerDollar, 96, 8)},
+		item("cpu", 5000, 1, 0), item("gpu", 9, 4, 1))
+	in, plan := lawfulBy(t, p, nil)
+	require.Equal(t, 383*binpack.PerDollar, plan.Objective)
+	require.Equal(t, 383*binpack.PerDollar, plan.Bound.Price)
+	require.Equal(t, binpack.AssignmentLP, plan.Bound.Kind)
+	require.NoError(t, in.VerifyBound(plan))
+}
+
 // No claim above the optimum is verified.
 func TestNoFalseClaimIsVerified(t *testing.T) {
 	p := fragmented()

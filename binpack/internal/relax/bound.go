@@ -95,7 +95,7 @@ func (m *Model) proof(s *Master, near float64, rounds int, b *Budget) Proof {
 
 // Certify makes a proof of the duals times a factor; it proves 0 if they are not valid.
 func (m *Model) Certify(duals []float64, factor float64) Proof {
-	return m.certify(duals, factor, nil, false)
+	return m.certify(duals, factor, examination{search: true})
 }
 
 // rounded is the relative amount by which duals are lowered, so that rounding never raises one.
@@ -112,12 +112,22 @@ func (s *typeGroups) certify(b *Budget) (duals []float64, proof Proof) {
 			counted++
 		}
 	}
-	return duals, m.certify(duals, 1, s.full(prices), counted*len(m.Classes)*m.Dims*countedSteps > b.Left/countedPart)
+	quick := counted*len(m.Classes)*m.Dims*countedSteps > b.Left/countedPart
+	return duals, m.certify(duals, 1, examination{full: s.full(prices), quick: quick, search: true})
 }
 
-// certify is Certify. full, if not nil, has the dual value of the whole capacity of each bin type, an upper bound for its
-// fillings; quick uses it instead of a knapsack for counted bin types.
-func (m *Model) certify(duals []float64, factor float64, full []float64, quick bool) Proof {
+// examination says how thoroughly duals are examined.
+type examination struct {
+	// full, if not nil, has the dual value of the whole capacity of each bin type, an upper bound for its fillings; quick uses it
+	// instead of a knapsack for counted bin types.
+	full  []float64
+	quick bool
+	// search looks for whole fillings where fractional ones are too good, and whole for whole bins that hold captives.
+	search, whole bool
+}
+
+// certify is Certify.
+func (m *Model) certify(duals []float64, factor float64, by examination) Proof {
 	proof := Proof{Duals: make([]int64, len(duals))}
 	for i, v := range duals {
 		if v *= factor * (1 - rounded); v > 0 && v < Largest {
@@ -125,7 +135,7 @@ func (m *Model) certify(duals []float64, factor float64, full []float64, quick b
 		}
 	}
 	var err error
-	if proof.Price, proof.Searched, err = m.verify(proof.Duals, full, quick, true); err != nil {
+	if proof.Price, proof.Searched, err = m.verify(proof.Duals, by); err != nil {
 		return Proof{Duals: make([]int64, len(duals))} // rounding, or a search that was cut short
 	}
 	return proof
@@ -137,16 +147,16 @@ func (m *Model) Load(knap *Knapsack, k int, duals []float64) bool {
 }
 
 // Verify returns the bound that the duals prove. No filling of an uncounted bin type may have a dual value above its price.
-// Then all bins together cost at least the dual value of all items, less the premiums of counted bin types. Without search, fillings
-// may be fractional: that suffices for a proof that was not searched.
+// Then all bins together cost at least the dual value of all items, less the premiums of counted bin types, and the slack of whole bins
+// (see captives). Without search, fillings may be fractional: that suffices for a proof that was not searched.
 func (m *Model) Verify(duals []int64, search bool) (price int64, err error) {
-	price, _, err = m.verify(duals, nil, false, search)
+	price, _, err = m.verify(duals, examination{search: search, whole: true})
 	return price, err
 }
 
-// verify is Verify with full and quick as in certify; searched reports that the search made a difference. Sums of a few products round
-// by far less than the duals were lowered.
-func (m *Model) verify(duals []int64, full []float64, quick, search bool) (price int64, searched bool, err error) {
+// verify is Verify; searched reports that the search made a difference. Sums of a few products round by far less than the duals were
+// lowered.
+func (m *Model) verify(duals []int64, by examination) (price int64, searched bool, err error) {
 	if float64(len(m.Classes)+1)*float64(m.Dims+8)*0x1p-53 > Slack {
 		return 0, false, fmt.Errorf("%d classes are too many for the margin of rounding", len(m.Classes))
 	}
@@ -161,15 +171,15 @@ func (m *Model) verify(duals []int64, full []float64, quick, search bool) (price
 		profits[i] = float64(v)
 		sum.Add(sum, new(big.Int).Mul(big.NewInt(v), big.NewInt(m.Classes[i].Count)))
 	}
-	premium := make([]*big.Int, len(m.Supply))
+	premium, slack := make([]*big.Int, len(m.Supply)), make([]float64, len(m.BinTypes)) // by bin type: at least the slack
 	for k := range m.BinTypes {
 		typ := &m.BinTypes[k]
-		if full != nil && full[k] <= typ.Price*(1+rounded/10) {
+		if by.full != nil && by.full[k] <= typ.Price*(1+rounded/10) {
 			continue
 		}
 		most := 0.0
-		if quick && typ.Supply >= 0 {
-			most = full[k]
+		if by.quick && typ.Supply >= 0 {
+			most = by.full[k]
 		} else if m.Load(&knap, k, profits) {
 			most = knap.Sharpest(typ.Price)
 		}
@@ -177,13 +187,14 @@ func (m *Model) verify(duals []int64, full []float64, quick, search bool) (price
 			pools.over(typ, most)
 			continue
 		}
-		if most > typ.Price && search && (!quick || typ.Supply < 0) {
+		if most > typ.Price && by.search && (!by.quick || typ.Supply < 0) {
 			if found, done := knap.Search(typ.Price, verifySteps); done {
 				searched = searched || most > max(found, typ.Price)
 				most = max(found, typ.Price)
 			}
 		}
 		if most <= typ.Price {
+			slack[k] = math.Floor(typ.Price - most)
 			continue
 		}
 		if typ.Supply < 0 {
@@ -203,6 +214,13 @@ func (m *Model) verify(duals []int64, full []float64, quick, search bool) (price
 		if p != nil {
 			sum.Sub(sum, p)
 		}
+	}
+	if by.whole {
+		whole := m.wholeBins(profits, slack)
+		if whole == math.MaxInt64 {
+			return whole, searched, nil
+		}
+		sum.Add(sum, big.NewInt(whole))
 	}
 	if sum.Sign() <= 0 {
 		return 0, searched, nil

@@ -200,36 +200,22 @@ func (s *Search) add(x surrogate, b *Budget) {
 	if x.demand <= 0 {
 		return
 	}
-	x.cost = slices.Repeat([]float64{math.Inf(1)}, cells+1)
-	x.cost[0] = 0
 	x.per = cells / x.demand
-	type offer struct {
-		steps int
-		price float64
-	}
-	offerOf := func(k int) offer {
-		return offer{int(math.Ceil(min(x.capacity[k]*x.per*(1+Slack), cells))), s.m.BinTypes[k].Price}
-	}
-	var offers []offer
-	most := 0
-	for _, k := range slices.Backward(s.types) { // by price: those that hold more than all cheaper ones
-		if o := offerOf(k); s.m.BinTypes[k].Supply < 0 && o.steps > most {
-			most = o.steps
-			offers = append(offers, o)
+	coverOf := func(k int) cover { return cover{cellsOf(x.capacity[k], x.per), s.m.BinTypes[k].Price} }
+	var uncounted []cover
+	for _, k := range s.types {
+		if s.m.BinTypes[k].Supply < 0 {
+			uncounted = append(uncounted, coverOf(k))
 		}
 	}
-	for q := 1; q <= cells; q++ {
-		for _, o := range offers {
-			x.cost[q] = min(x.cost[q], o.price+x.cost[max(0, q-o.steps)])
-		}
-	}
-	work := len(offers)
+	cost, work := covering(uncounted)
+	x.cost = cost
 	for at, left := range s.supply {
-		var some []offer
+		var some []cover
 		least := int64(math.MaxInt64) // that one bin takes
 		for _, k := range s.types {
 			if int(s.m.BinTypes[k].Supply) == at && x.capacity[k] > 0 {
-				some, least = append(some, offerOf(k)), min(least, s.m.BinTypes[k].takes())
+				some, least = append(some, coverOf(k)), min(least, s.m.BinTypes[k].takes())
 			}
 		}
 		for range min(left/least, int64(s.items)) {
@@ -238,7 +224,7 @@ func (s *Search) add(x surrogate, b *Budget) {
 			}
 			for q := cells; q > 0; q-- {
 				for _, o := range some {
-					x.cost[q] = min(x.cost[q], o.price+x.cost[max(0, q-o.steps)])
+					x.cost[q] = min(x.cost[q], o.price+x.cost[max(0, q-o.cells)])
 				}
 			}
 		}

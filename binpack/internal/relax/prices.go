@@ -22,33 +22,10 @@ type typeGroups struct {
 }
 
 func (m *Model) typeGroups() *typeGroups {
-	s := &typeGroups{m: m, group: make([]int, len(m.Classes)), of: make([]int, len(m.BinTypes))}
+	s := &typeGroups{m: m, of: make([]int, len(m.BinTypes))}
 	s.most = int(priceRows * math.Cbrt(float64(m.items())))
-	having := make([][]uint64, m.Dims) // by dimension: the bin types that have any of it
-	for r := range having {
-		having[r] = make([]uint64, (len(m.BinTypes)+63)/64)
-		for k := range m.BinTypes {
-			if m.BinTypes[k].Capacity[r] > 0 {
-				having[r][k/64] |= 1 << (k % 64)
-			}
-		}
-	}
-	var sets [][]uint64 // by demand group
-	for i := range m.Classes {
-		set := slices.Clone(m.Classes[i].BinTypes)
-		for r, size := range m.Classes[i].Size {
-			for w := range set {
-				if size > 0 {
-					set[w] &= having[r][w]
-				}
-			}
-		}
-		g := slices.IndexFunc(sets, func(x []uint64) bool { return slices.Equal(x, set) })
-		if g < 0 {
-			g, sets = len(sets), append(sets, set)
-		}
-		s.group[i] = g
-	}
+	sets, group := m.demandSets()
+	s.group = group
 	s.into = make([][]int, len(sets))
 	known := map[string]int{}
 	key := make([]byte, (len(sets)+7)/8)
@@ -79,6 +56,36 @@ func (m *Model) typeGroups() *typeGroups {
 		s.types[at] = append(s.types[at], k)
 	}
 	return s
+}
+
+// demandSets returns the distinct sets of bin types that have all that some class needs and are open to it, and the set of each class.
+func (m *Model) demandSets() (sets [][]uint64, group []int) {
+	having := make([][]uint64, m.Dims) // by dimension: the bin types that have any of it
+	for r := range having {
+		having[r] = make([]uint64, (len(m.BinTypes)+63)/64)
+		for k := range m.BinTypes {
+			if m.BinTypes[k].Capacity[r] > 0 {
+				having[r][k/64] |= 1 << (k % 64)
+			}
+		}
+	}
+	group = make([]int, len(m.Classes))
+	for i := range m.Classes {
+		set := slices.Clone(m.Classes[i].BinTypes)
+		for r, size := range m.Classes[i].Size {
+			for w := range set {
+				if size > 0 {
+					set[w] &= having[r][w]
+				}
+			}
+		}
+		g := slices.IndexFunc(sets, func(x []uint64) bool { return slices.Equal(x, set) })
+		if g < 0 {
+			g, sets = len(sets), append(sets, set)
+		}
+		group[i] = g
+	}
+	return sets, group
 }
 
 // prices returns the dual of each dimension, by type group, for the counts of the classes. Under them no uncounted bin type has a

@@ -168,7 +168,8 @@ func TestLiftedProofIsBelowTheOptimum(t *testing.T) {
 		require.GreaterOrEqual(t, float64(lifted.Price), 0.999*float64(optimum), "%+v", m)
 		again, err := m.Verify(lifted.Duals, lifted.Searched)
 		require.NoError(t, err)
-		require.Equal(t, lifted.Price, again)
+		require.GreaterOrEqual(t, again, lifted.Price)
+		require.LessOrEqual(t, again, optimum, "%+v", m)
 	}
 }
 
@@ -185,11 +186,28 @@ func TestAscendedDualsProveMore(t *testing.T) {
 		better := m.Certify(up, 1)
 		again, err := m.Verify(better.Duals, better.Searched)
 		require.NoError(t, err)
-		require.Equal(t, better.Price, again)
+		require.GreaterOrEqual(t, again, better.Price)
 		if better.Price > proof.Price {
 			more++
 		}
 		require.Nil(t, m.ascend(duals, &Budget{Left: 1}))
 	}
 	require.Greater(t, more, rounds/3) // others have little to gain
+}
+
+// Captives whose set overlaps others replace them only if they have more slack than these together, and more than the loss.
+func TestDisjointCaptivesHaveTheMostSlack(t *testing.T) {
+	var apart []captives
+	add := func(set uint64, slack, loss float64) (added bool) {
+		apart, added = addApart(apart, captives{set: []uint64{set}, slack: slack}, loss)
+		return added
+	}
+	require.True(t, add(1, 5, 0))
+	require.True(t, add(2, 4, 0))
+	require.False(t, add(3, 9, 0))
+	require.False(t, add(4, 3, 3))
+	require.Len(t, apart, 2)
+	require.False(t, add(3, 10, 1))
+	require.True(t, add(7, 10, 0))
+	require.Len(t, apart, 1)
 }

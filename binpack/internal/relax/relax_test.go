@@ -99,7 +99,8 @@ func TestProofsAreNeverAboveTheOptimum(t *testing.T) {
 		require.LessOrEqual(t, float64(proof.Price), best)
 		again, err := m.Verify(proof.Duals, proof.Searched)
 		require.NoError(t, err)
-		require.Equal(t, proof.Price, again)
+		require.GreaterOrEqual(t, again, proof.Price)
+		require.LessOrEqual(t, float64(again), best)
 		if float64(proof.Price) > best*(1-1e-6) {
 			tight++
 		}
@@ -219,7 +220,7 @@ func TestTightenedCapacitiesAreSums(t *testing.T) {
 	require.Greater(t, cut, trials)
 }
 
-// Resource duals prove the same with and without examining the fillings of bin types.
+// Resource duals prove no less if fillings and whole bins are examined.
 func TestCoverageProvesItself(t *testing.T) {
 	proved := 0
 	each(t, 41, func(m *relax.Model, best float64) {
@@ -227,8 +228,7 @@ func TestCoverageProvesItself(t *testing.T) {
 		want := m.Certify(coverage(m), 1)
 		require.Equal(t, want.Duals, got.Duals)
 		require.GreaterOrEqual(t, want.Price, got.Price)
-		require.InDelta(t, want.Price, got.Price, 1e-6*float64(want.Price)+1)
-		require.LessOrEqual(t, float64(got.Price), best+1e-6)
+		require.LessOrEqual(t, float64(want.Price), best+1e-6)
 		price, err := m.Verify(got.Duals, got.Searched)
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, price, got.Price)

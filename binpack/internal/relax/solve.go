@@ -95,7 +95,19 @@ func (s *Solver) start() []float64 {
 	if up := s.m.ascend(duals, s.b); up != nil {
 		s.prove(s.m.Certify(up, 1))
 	}
+	s.proveWhole()
 	return duals
+}
+
+// proveWhole looks for a better proof from the best one, by whole bins.
+func (s *Solver) proveWhole() {
+	duals := make([]float64, len(s.m.Classes))
+	for i, v := range s.Proof.Duals {
+		duals[i] = float64(v)
+	}
+	if duals = s.m.forWholeBins(duals, s.b); duals != nil {
+		s.prove(s.m.certify(duals, 1, examination{search: s.Proof.Searched, whole: true}))
+	}
 }
 
 // Solver is the state of Solve or Bound.
@@ -202,6 +214,7 @@ func (s *Solver) generate(master *Master) []float64 {
 	part = s.b.Split(s.total / provePart)
 	s.prove(m.proof(master, sharp, patient, part))
 	s.b.Return(part)
+	s.proveWhole()
 	return master.Duals()
 }
 
