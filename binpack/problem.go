@@ -313,7 +313,8 @@ type Options struct {
 
 // Progress is the state of a running [Pack].
 type Progress struct {
-	// Bound and Price bracket the optimum: no plan costs less than Bound, and a known plan costs Price.
+	// Bound and Price bracket the optimum: no plan of the items costs less than Bound, and a known plan costs Price. They are equal
+	// where that leaves items unplaced that would cost more.
 	Bound, Price Price
 	// Work is the fraction of the steps that are used, from 0 to 1.
 	Work float64
@@ -355,6 +356,7 @@ func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
 		r.report = func(p Progress) {
 			work = max(work, p.Work) // steps that a method was given and did not use come back
 			p.Work = work
+			p.Bound = min(p.Bound, p.Price) // the bound is of all items, and the plan may leave some unplaced
 			o.Progress(p)
 			r.stop.Store(ctx.Err() != nil) // the callback may have ended ctx
 		}

@@ -58,7 +58,7 @@ func (p *planner) repack(l Layout) Layout {
 	for idle := 0; idle < idleLeast+idleRounds*(len(s.bins)+len(s.nodes)) && open(); idle++ {
 		if s.round() {
 			if idle = 0; p.report != nil {
-				p.report(Progress{Bound: min(floor, s.cost), Price: s.cost, Work: p.work(s.budget.Left + p.budget.Left)})
+				p.report(Progress{Bound: floor, Price: s.cost, Work: p.work(s.budget.Left + p.budget.Left)})
 			}
 		}
 	}

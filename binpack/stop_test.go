@@ -80,6 +80,21 @@ func TestFirstFitIsStopped(t *testing.T) {
 	require.NotContains(t, first.Unplaced, 1, "a strategy that is asked for by name ends by itself")
 }
 
+// While a plan leaves items unplaced, the bound of all items may be above its price; progress does not show that.
+func TestProgressBoundIsNeverAboveThePrice(t *testing.T) {
+	p := one([]string{"cpu", "gpu"}, []binpack.Type{typ("cpu", binpack.PerDollar, 16, 0), typ("gpu", 40*binpack.PerDollar, 96, 8)},
+		item("cpu", 700, 3, 0), item("gpu", 30, 4, 1))
+	p.Types[1].Offerings[0].Counted, p.Types[1].Offerings[0].Count = true, 2
+	reports := 0
+	plan, err := binpack.Pack(t.Context(), p, &binpack.Options{Progress: func(p binpack.Progress) {
+		require.LessOrEqual(t, p.Bound, p.Price)
+		reports++
+	}})
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 14}, plan.Unplaced)
+	require.Positive(t, reports)
+}
+
 // No plan is dearer than those of naive planners: everything in one bin, the largest bins first, first fit decreasing into one
 // bin type.
 func TestNoPlanIsDearerThanNaiveOnes(t *testing.T) {
