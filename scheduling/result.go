@@ -207,6 +207,37 @@ func (s *state) bindings() []binding {
 	return out
 }
 
+// Relaxed is the placed pods as items that ask only for what holds wherever other pods are: requests, node selector and affinity with the
+// reach of volumes, tolerations, host ports, and required anti-affinity by hostname. Spreads, affinity between pods, anti-affinity over other
+// keys and preferences are left out. There is one item for each class with placed pods, in the order of the classes.
+//
+// Any plan that places the same pods, whatever domains and pools it chooses, is a packing of these items onto [Problem.Existing] and
+// [Problem.Shapes]. So a lower bound on the price of packing them is one on the price of placing the pods. It is a relaxation, in the
+// words of integer programming.
+func (r *Result) Relaxed() []Item {
+	p := r.state.p
+	var out []Item
+	for i, c := range p.Classes {
+		placed := r.state.placed[i]
+		if placed == 0 {
+			continue
+		}
+		requests := c.requests
+		if len(c.shared) > 0 { // a volume that pods share counts once a node, so it may cost the next pod nothing
+			requests = slices.Clone(requests)
+			for _, a := range c.shared {
+				if k := slices.Index(p.Resources, a.Limit); k >= 0 && requests[k] > 0 {
+					requests[k]--
+				}
+			}
+		}
+		it := Item{Name: c.Name(), Count: placed, Pods: []ItemPods{{i, 1}}, Requests: requests}
+		it.Requires, it.Tags, it.Limits = p.topology.Alone(i)
+		out = append(out, it)
+	}
+	return out
+}
+
 // Class is the index of a pending pod's class, by namespace and name; false for other pods.
 func (p *Problem) Class(namespace, name string) (int, bool) {
 	for i, c := range p.Classes {

@@ -107,7 +107,7 @@ func (p *Plan) MarginalCost(ctx context.Context, workload string) (float64, erro
 	s.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(pod *corev1.Pod) bool {
 		return pod.Spec.NodeName == "" && WorkloadOf(pod) == workload
 	})
-	without, err := Make(ctx, s, &p.options)
+	without, err := unproved(ctx, s, &p.options)
 	if err != nil {
 		return 0, err
 	}

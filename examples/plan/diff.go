@@ -17,7 +17,7 @@ type Totals struct {
 
 // Totals are the figures of the plan.
 func (p *Plan) Totals() Totals {
-	t := Totals{NewNodes: len(p.Result.NewNodes()), PricePerHour: p.Cost().Dollars(), LowerBoundPerHour: p.Packing.Bound.Price.Dollars(), Placed: len(p.Bindings())}
+	t := Totals{NewNodes: len(p.Result.NewNodes()), PricePerHour: p.Cost().Dollars(), LowerBoundPerHour: p.Bound.Price.Dollars(), Placed: len(p.Bindings())}
 	for _, u := range p.Unplaced() {
 		t.Unplaced += len(u.Pods)
 	}

@@ -67,7 +67,7 @@ func (p *Plan) Fix(class int, reasons []scheduling.Reason, all bool) Fix {
 		if !ok {
 			continue
 		}
-		after, err := Make(context.Background(), c.apply(waiting), &p.options)
+		after, err := unproved(context.Background(), c.apply(waiting), &p.options)
 		if err != nil || len(after.Unplaced()) > 0 || slices.ContainsFunc(after.Problem.Ignored, func(i scheduling.Ignored) bool { return i.Pod.Status.NominatedNodeName == "" }) {
 			continue
 		}

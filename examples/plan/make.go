@@ -13,13 +13,15 @@ import (
 )
 
 // Plan is a finished plan: where every pod goes, what is bought, and the proof of what it must cost. It is not safe for concurrent
-// use, for fixes share a budget.
+// use, because fixes share a budget.
 type Plan struct {
 	// Result says where every pod goes: Bindings, Unplaced, GivenUp.
 	*scheduling.Result
 	// Problem is what was solved.
 	Problem *scheduling.Problem
-	// Instance and Packing are the round that stands as binpack sees it, with bound and certificate.
+	// Bound is what the same pods must cost at least. It is the zero value where [binpack.Options.Draft] asks for no bound.
+	Bound Bound
+	// Instance and Packing are the round that stands as binpack sees it. The bound in it is Bound.Choice, with its certificate.
 	Instance *binpack.Instance
 	Packing  *binpack.Plan
 
@@ -40,20 +42,49 @@ type Options struct {
 // lasts; then the best plan so far stands, and says so (Stopped, Packing.Stopped). The error is that of [scheduling.Compile] for a
 // snapshot without meaning; pods that find no place are no error.
 func Make(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, error) {
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
-	p, err := scheduling.Compile(o.Objective.Narrow(s), o.Objective.Scheduling(o.Scheduling))
+	p, err := compile(s, opts)
 	if err != nil {
 		return nil, err
 	}
 	return Solve(ctx, p, opts)
 }
 
+func compile(s scheduling.Snapshot, opts *Options) (*scheduling.Problem, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	return scheduling.Compile(o.Objective.Narrow(s), o.Objective.Scheduling(o.Scheduling))
+}
+
+// unproved is [Make] without a bound of the pods, for plans that are only compared.
+func unproved(ctx context.Context, s scheduling.Snapshot, opts *Options) (*Plan, error) {
+	p, err := compile(s, opts)
+	if err != nil {
+		return nil, err
+	}
+	out, _, err := solve(ctx, p, opts)
+	return out, err
+}
+
 // Solve is [Make] for a problem that is compiled already. Of its options Scheduling is not looked at, and the objective counts
 // costs only; [Objective.Narrow] and [Objective.Scheduling] are for before.
 func Solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, error) {
+	out, k, err := solve(ctx, p, opts)
+	if err != nil || k.final.Draft {
+		return out, err
+	}
+	effort := k.final.Effort
+	if s, ok := k.final.Strategy.(binpack.CostAware); ok {
+		effort = s.Effort
+	}
+	if err := out.prove(ctx, k.types, effort); err != nil {
+		return nil, fmt.Errorf("plan: the bound: %w", err)
+	}
+	return out, nil
+}
+
+func solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, *packer, error) {
 	out := &Plan{Problem: p}
 	if opts != nil {
 		out.options = *opts
@@ -64,17 +95,17 @@ func Solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, er
 	k.final, k.draft = packings(out.options.Packing)
 	var err error
 	if out.Result, err = p.Solve(ctx, k); err != nil {
-		return nil, fmt.Errorf("plan: %w", err)
+		return nil, nil, fmt.Errorf("plan: %w", err)
 	}
 	out.Instance, out.Packing = k.last.in, k.last.plan
 	if out.Draft { // which has no bound and no alternatives yet
 		opts := k.final
 		opts.Strategy, opts.First = binpack.FirstFitDecreasing{}, k.rounds[out.Round].plan
 		if out.Packing, err = out.Instance.Pack(ctx, &opts); err != nil {
-			return nil, fmt.Errorf("plan: %w", err)
+			return nil, nil, fmt.Errorf("plan: %w", err)
 		}
 	}
-	return out, nil
+	return out, k, nil
 }
 
 // packer packs by binpack. While scheduling and packing talk, first fit packs, for it is quick and finds out as well what fits; the

@@ -79,7 +79,7 @@ func (c *comparison) write(w io.Writer, style terminal.Style) error {
 		change = style.Good(change)
 	}
 	t.Row("price per hour", terminal.Dollars(c.Before.PricePerHour), terminal.Dollars(c.After.PricePerHour), change)
-	t.Row("proven not below", terminal.Dollars(c.Before.LowerBoundPerHour), terminal.Dollars(c.After.LowerBoundPerHour), "")
+	t.Row("nobody places them below", terminal.Dollars(c.Before.LowerBoundPerHour), terminal.Dollars(c.After.LowerBoundPerHour), "")
 	count("pods placed", c.Before.Scheduled, c.After.Scheduled)
 	count("pods without a place", c.Before.Unschedulable, c.After.Unschedulable)
 	for _, n := range c.nodes {

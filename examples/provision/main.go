@@ -197,6 +197,11 @@ func (o *options) plan(cmd *cobra.Command, market *pipeline.Market, stdin io.Rea
 		return nil, nil, err
 	}
 	r := newReport(market, packed, o.fixes)
+	weights, err := packed.WeightsCost(cmd.Context())
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Summary.WeightsPerHour = weights.Dollars()
 	if !o.NoTiming {
 		r.addTiming(read, compile, solve)
 	}
@@ -248,7 +253,7 @@ func (o *options) pack(ctx context.Context, stderr io.Writer, s scheduling.Snaps
 	packing.Progress = func(p binpack.Progress) {
 		if now := time.Now(); !o.NoTiming && now.Sub(said) >= time.Second {
 			said = now
-			fmt.Fprintf(stderr, "plan: $%.4f an hour, not below $%.4f, %.0f%% of the work\n", p.Price.Dollars(), p.Bound.Dollars(), 100*p.Work)
+			fmt.Fprintf(stderr, "plan: $%.4f an hour, not below $%.4f with these zones, %.0f%% of the work\n", p.Price.Dollars(), p.Bound.Dollars(), 100*p.Work)
 		}
 	}
 	if packed, err = plan.Solve(ctx, p, &plan.Options{Packing: packing, Objective: beyond}); err == nil && packed.Packing.Stopped {

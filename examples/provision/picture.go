@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -25,9 +26,12 @@ func (r *report) draw(ctx context.Context, w io.Writer, packed *plan.Plan) error
 		Figures: []picture.Figure{
 			{Value: terminal.Count(sum.NewNodes), Label: "new nodes"},
 			{Value: terminal.Dollars(sum.PricePerHour), Label: "an hour"},
-			{Value: terminal.Dollars(sum.LowerBoundPerHour), Label: "proven not below"},
+			{Value: terminal.Dollars(sum.LowerBoundPerHour), Label: "nobody can place these pods below"},
 			{Value: fmt.Sprintf("%d of %d", sum.Scheduled, sum.Pods-sum.Ignored), Label: "pods placed"},
 		},
+	}
+	if choices := r.choices(); len(choices) > 0 {
+		page.Subtitle += ". " + strings.Join(choices, "; ")
 	}
 	var refused picture.Section
 	for _, u := range r.Unschedulable {

@@ -233,10 +233,10 @@ func newPurchaseReport(market *pipeline.Market, bought *pipeline.Purchase) *repo
 	})
 	r.NewNodes = nodes
 	r.ExistingNodes = slices.DeleteFunc(r.ExistingNodes, func(n existingNode) bool { return ours[n.Name] })
-	first := bought.First.Packing
+	first := &bought.First.Bound
 	s := &r.Summary
 	s.NewNodes, s.PricePerHour = len(nodes), rounded(paid, 6)
-	s.LowerBoundPerHour, s.BoundKind, s.Proof, s.Plans = first.Bound.Price.Dollars(), string(first.Bound.Kind), lib.Proof(first.Bound.Kind), bought.Plans
+	s.LowerBoundPerHour, s.BoundKind, s.Proof, s.Plans = first.Price.Dollars(), string(first.Kind), lib.Proof(first.Kind), bought.Plans
 	s.GapPercent = 0
 	if s.LowerBoundPerHour > 0 {
 		s.GapPercent = rounded(100*(paid-s.LowerBoundPerHour)/s.LowerBoundPerHour, 2)

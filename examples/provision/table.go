@@ -178,7 +178,7 @@ func (r *report) writeTotals(w io.Writer, style terminal.Style) {
 			parts = append(parts, fmt.Sprintf("counted as %s/h", terminal.Dollars(s.ObjectivePerHour)))
 		}
 		parts = append(parts,
-			fmt.Sprintf("proven not below %s/h (gap %.1f%%)", terminal.Dollars(s.LowerBoundPerHour), s.GapPercent))
+			fmt.Sprintf("nobody can place these pods below %s/h (gap %.1f%%)", terminal.Dollars(s.LowerBoundPerHour), s.GapPercent))
 	}
 	placed := fmt.Sprintf("%s of %s placed", terminal.Count(s.Scheduled), plural(s.Scheduled+s.Unschedulable, "pod"))
 	if s.Unschedulable > 0 {
@@ -190,6 +190,22 @@ func (r *report) writeTotals(w io.Writer, style terminal.Style) {
 		placed += style.Dim(" in " + terminal.Duration(duration(s.Seconds.Compile+s.Seconds.Solve)))
 	}
 	fmt.Fprintln(w, strings.Join(append(parts, placed), "   "))
+	for _, line := range r.choices() {
+		fmt.Fprintln(w, style.Dim(line))
+	}
+}
+
+// choices says what the choices of the plan cost, where they do: zones, pools and preferences, and the weights of pools among them.
+func (r *report) choices() []string {
+	var out []string
+	s := &r.Summary
+	if s.ChoiceLowerBoundPerHour > 0 {
+		out = append(out, fmt.Sprintf("with these zones, and pools in this order, not below %s/h", terminal.Dollars(s.ChoiceLowerBoundPerHour)))
+	}
+	if s.WeightsPerHour > 0 {
+		out = append(out, fmt.Sprintf("the weights of pools cost %s/h: that much less buys the same pods with equal weights", terminal.Dollars(s.WeightsPerHour)))
+	}
+	return out
 }
 
 // writeRefusals tells each refusal once for all pods that share it.

@@ -136,7 +136,7 @@ func compare(ctx context.Context, w pricebench.Workload, n int, maxCPU int64, se
 	}
 	took := time.Since(start)
 	nodes, order := replay.Plan(packed)
-	out.bound = packed.Packing.Bound.Price.Dollars()
+	out.bound = packed.Bound.Price.Dollars()
 	out.ours = side{len(order), len(nodes), packed.Cost().Dollars(), -1, took.Seconds()}
 	if n <= judged {
 		verdict, err := kubejudge.Judge(ctx, kubejudge.Scenario{Nodes: nodes, Pods: pods}, order)

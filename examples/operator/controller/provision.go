@@ -144,7 +144,7 @@ func (o *Operator) provision(ctx context.Context) (again time.Duration, err erro
 	planSeconds.WithLabelValues("provision").Observe(time.Since(start).Seconds())
 	nodes := p.NewNodes()
 	if len(nodes) > 0 {
-		bound := p.Packing.Bound.Price.Dollars()
+		bound := p.Bound.Price.Dollars()
 		log.FromContext(ctx).Info("planned", "pods", len(p.Bindings()), "new-nodes", len(nodes),
 			"price-per-hour", p.Cost().Dollars(), "bound-per-hour", bound, "seconds", time.Since(start).Seconds())
 		planGap.Set((p.Packing.Objective.Dollars() - bound) / max(bound, 1e-9))

@@ -26,23 +26,28 @@ type Report struct {
 
 // Summary are the figures of a plan.
 type Summary struct {
-	Pods              int      `json:"pods"`
-	Scheduled         int      `json:"scheduled"`
-	Unschedulable     int      `json:"unschedulable"`
-	Ignored           int      `json:"ignored"`
-	NewNodes          int      `json:"newNodes"`
-	PricePerHour      float64  `json:"pricePerHour"`
-	ObjectivePerHour  float64  `json:"objectivePerHour,omitempty"`
-	LowerBoundPerHour float64  `json:"lowerBoundPerHour"`
-	GapPercent        float64  `json:"gapPercent"`
-	BoundKind         string   `json:"boundKind"`
-	Proof             string   `json:"proof"` // certificate or exhausted
-	Strategy          string   `json:"strategy"`
-	Rounds            int      `json:"rounds"`
-	Plans             int      `json:"plans,omitempty"` // how often was planned, when it was bought
-	Prices            Prices   `json:"prices"`
-	Notes             []string `json:"notes,omitempty"`
-	Seconds           *Seconds `json:"seconds,omitempty"`
+	Pods             int     `json:"pods"`
+	Scheduled        int     `json:"scheduled"`
+	Unschedulable    int     `json:"unschedulable"`
+	Ignored          int     `json:"ignored"`
+	NewNodes         int     `json:"newNodes"`
+	PricePerHour     float64 `json:"pricePerHour"`
+	ObjectivePerHour float64 `json:"objectivePerHour,omitempty"`
+	// LowerBoundPerHour is a price below which nobody can place the same pods. ChoiceLowerBoundPerHour is one for the zones, pools and
+	// preferences that the plan chose; it is left out where it is not higher.
+	LowerBoundPerHour       float64 `json:"lowerBoundPerHour"`
+	ChoiceLowerBoundPerHour float64 `json:"choiceLowerBoundPerHour,omitempty"`
+	// WeightsPerHour is what the weights of pools cost; see [plan.Plan.WeightsCost].
+	WeightsPerHour float64  `json:"weightsPerHour,omitempty"`
+	GapPercent     float64  `json:"gapPercent"`
+	BoundKind      string   `json:"boundKind"`
+	Proof          string   `json:"proof"` // certificate or exhausted
+	Strategy       string   `json:"strategy"`
+	Rounds         int      `json:"rounds"`
+	Plans          int      `json:"plans,omitempty"` // how often was planned, when it was bought
+	Prices         Prices   `json:"prices"`
+	Notes          []string `json:"notes,omitempty"`
+	Seconds        *Seconds `json:"seconds,omitempty"`
 }
 
 // Prices names a list of prices and its day.
@@ -162,11 +167,14 @@ func Of(p *plan.Plan) Report {
 	for _, i := range p.Problem.Ignored {
 		r.Ignored = append(r.Ignored, Ignored{i.Pod.Namespace + "/" + i.Pod.Name, i.Why})
 	}
-	bound := p.Packing.Bound
+	bound := p.Bound
 	r.Summary = Summary{
 		Scheduled: len(order), Unschedulable: len(r.Unschedulable), Ignored: len(r.Ignored), NewNodes: len(nodes),
-		PricePerHour: p.Cost().Dollars(), LowerBoundPerHour: bound.Price.Dollars(), GapPercent: rounded(p.Packing.GapPercent()),
+		PricePerHour: p.Cost().Dollars(), LowerBoundPerHour: bound.Price.Dollars(), GapPercent: rounded(bound.GapPercent),
 		BoundKind: string(bound.Kind), Proof: Proof(bound.Kind), Strategy: p.Packing.Strategy, Rounds: p.Rounds, Notes: p.Problem.Notes,
+	}
+	if bound.Choice > bound.Price {
+		r.Summary.ChoiceLowerBoundPerHour = bound.Choice.Dollars()
 	}
 	if p.Packing.Objective != p.Packing.Cost {
 		r.Summary.ObjectivePerHour = p.Packing.Objective.Dollars()

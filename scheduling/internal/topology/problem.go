@@ -141,6 +141,7 @@ type Problem struct {
 	withinNode  []bool                 // by group: its constraints act within one node, and are tags and limits
 	cells       func() []cell          // what can be bought; computed once, where something asks
 	ignoresSoft bool
+	hostless    bool // some existing node lacks the hostname label
 	memo        *memo
 }
 
@@ -150,7 +151,7 @@ func New(in Input) (*Problem, []ClassError) {
 	hostless := slices.ContainsFunc(in.Nodes, func(n Node) bool { return !n.Labels.Has(corev1.LabelHostname) })
 	p := &Problem{
 		classes: make([]class, len(in.Classes)), nodes: slices.Clone(in.Nodes), index: interpod.NewIndex(in.Aliases, in.Namespaces, hostless),
-		values: &interpod.Values{}, ignoresSoft: in.IgnorePreferences, memo: &memo{}, cells: func() []cell { return nil },
+		values: &interpod.Values{}, ignoresSoft: in.IgnorePreferences, hostless: hostless, memo: &memo{}, cells: func() []cell { return nil },
 	}
 	ratios := map[int32]ratio{}
 	var bad []ClassError

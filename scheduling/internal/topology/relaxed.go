@@ -225,6 +225,19 @@ func (p *Problem) within(c *Class, at *interpod.Constraints) (tags []string, las
 	return tags, lasting, passing
 }
 
+// Alone is what a pod of the class asks of its node wherever other pods are, once it gave up all preferences: the requirements of the
+// node's labels, and as tags and limits its host ports and required anti-affinity by hostname. These do not depend on the order of binding.
+// Where some node lacks a hostname, which keeps no pods apart, anti-affinity is left out.
+func (p *Problem) Alone(class int) (required requirements.Alternatives, tags []string, limits []Limit) {
+	c := &p.classes[class]
+	at := c.relax(len(c.soft))
+	if p.hostless {
+		return at.required, c.Tags, c.Limits
+	}
+	tags, limits, _ = p.within(c.Class, &at.Constraints)
+	return at.required, tags, limits
+}
+
 // PortTags translates host ports into tags and limits. A port conflicts with the same port of the same address, and of the wildcard
 // address. So each port adds a tag for the port and one for its address. A wildcard port allows one tag of the port; another one allows
 // one tag of its address and none of the wildcard.

@@ -1,0 +1,133 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/binpack"
+)
+
+// Bound is what a plan must cost at least. The zero value claims nothing.
+type Bound struct {
+	// Price is a price below which nobody can place the same pods, whatever zones, pools and preferences are chosen. Only what bears on a
+	// pod and its node counts: requests, node affinity, tolerations, volumes, host ports, required anti-affinity by hostname, and what is
+	// for sale. It is in the unit of [binpack.Offering.Objective], and never above the plan.
+	Price binpack.Price
+	// Kind is what proves Price.
+	Kind binpack.BoundKind
+	// Choice is a price below which the same pods cannot be placed with the zones, pools in their order, and preferences that this plan has
+	// chosen. It is often higher than Price, and says how well the choice is packed.
+	Choice binpack.Price
+	// GapPercent is how far the plan is above Price, in percent of Price.
+	GapPercent float64
+
+	relaxed *binpack.Instance
+	claim   *binpack.Plan
+}
+
+// closeEnough is the gap in percent up to which a quick bound stands. A smaller gap is not worth the time of a better bound, which takes up
+// to half of the planning.
+const closeEnough = 1
+
+// Verify checks the bound anew: that the plan is a packing of the relaxed pods, and that no packing of them is cheaper than Price.
+func (b *Bound) Verify() error {
+	if b.relaxed == nil {
+		return nil
+	}
+	return errors.Join(b.relaxed.Check(b.claim.Layout), b.relaxed.VerifyBound(b.claim))
+}
+
+// prove bounds the price of the plan: quickly first, and with the effort of the packing where that leaves a gap.
+func (p *Plan) prove(ctx context.Context, types []binpack.Type, effort binpack.Effort) error {
+	relaxed, err := binpack.Compile(p.relaxation(types))
+	if err != nil {
+		return err
+	}
+	p.Bound.Choice = p.Packing.Bound.Price
+	for _, e := range []binpack.Effort{binpack.EffortFast, effort} {
+		claim, err := relaxed.Pack(ctx, &binpack.Options{Strategy: asPlanned{p.layout(relaxed)}, Effort: e, Alternatives: 1})
+		if err != nil {
+			return err
+		}
+		if p.Bound.claim == nil || claim.Bound.Price > p.Bound.Price {
+			p.Bound.Price, p.Bound.Kind, p.Bound.GapPercent = claim.Bound.Price, claim.Bound.Kind, claim.GapPercent()
+			p.Bound.relaxed, p.Bound.claim = relaxed, claim
+		}
+		if p.Bound.GapPercent <= closeEnough || effort == binpack.EffortFast {
+			break
+		}
+	}
+	return nil
+}
+
+// relaxation is the placed pods as [scheduling.Result.Relaxed] has them, with all that is for sale in one pool without weight, limits and
+// minValues. Types are left out where one node would break a limit of its pool.
+func (p *Plan) relaxation(types []binpack.Type) binpack.Problem {
+	out := Problem(p.Problem, slices.Clone(types), p.Relaxed())
+	for i := range out.Types {
+		t := &out.Types[i]
+		for k, left := range p.Problem.Pools[t.Pool].Left {
+			if t.Usage[k] > left {
+				t.Offerings = nil
+			}
+		}
+		t.Pool, t.Usage = 0, nil
+	}
+	out.Pools = nil
+	return out
+}
+
+// asPlanned is the layout of a plan as a strategy: a bound is of the items that a layout places.
+type asPlanned struct{ layout binpack.Layout }
+
+func (s asPlanned) Pack(*binpack.Instance) binpack.Layout { return s.layout }
+func (asPlanned) Name() string                            { return "as planned" }
+
+// layout is the plan as a layout of its relaxation.
+func (p *Plan) layout(relaxed *binpack.Instance) binpack.Layout {
+	type part struct{ typ, offering int }
+	at, parts := map[part]binpack.Choice{}, relaxed.Problem().Types
+	for k, o := range relaxed.Origins() {
+		for j := range parts[k].Offerings {
+			at[part{o.Type, o.Offering + j}] = binpack.Choice{Type: k, Offering: j}
+		}
+	}
+	item := map[*corev1.Pod]int{}
+	for i, it := range p.Relaxed() {
+		for _, pod := range p.Problem.Classes[it.Pods[0].Class].Pods {
+			item[pod] = i
+		}
+	}
+	shares := func(pods []*corev1.Pod) []binpack.Share {
+		var out []binpack.Share
+		for _, pod := range pods {
+			k := slices.IndexFunc(out, func(s binpack.Share) bool { return s.Item == item[pod] })
+			if k < 0 {
+				k, out = len(out), append(out, binpack.Share{Item: item[pod]})
+			}
+			out[k].Count++
+		}
+		return out
+	}
+	out := binpack.Layout{Nodes: make([][]binpack.Share, len(p.Problem.Existing))}
+	origins := p.Instance.Origins()
+	for _, n := range p.Result.NewNodes() {
+		b := p.Packing.Bins[n.Bin]
+		o := origins[b.Type]
+		to := at[part{o.Type, o.Offering + b.Offering}]
+		out.Bins = append(out.Bins, binpack.Bin{Type: to.Type, Offering: to.Offering, Shares: shares(n.Pods)})
+	}
+	on := map[string][]*corev1.Pod{}
+	for _, b := range p.Bindings() {
+		if !b.New {
+			on[b.Node] = append(on[b.Node], b.Pod)
+		}
+	}
+	for i := range p.Problem.Existing {
+		out.Nodes[i] = shares(on[p.Problem.Existing[i].Node.Name])
+	}
+	return out
+}
