@@ -53,6 +53,7 @@ type Problem struct {
 	// shapeLabels is computed once, by the first explanation.
 	shapeLabels func() *labelSets
 	aliases     requirements.Aliases
+	own         func(class int) float64 // the least price of what a pod takes of a new node; computed once for each class
 }
 
 // PoolState is a pool and what it may still buy within its limits.
@@ -165,6 +166,7 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	p.compileShapes(p.mentioned())
 	p.topology = p.topology.WithShapes(p.forTopology)
 	p.shapeLabels = sync.OnceValue(p.labelSets)
+	p.own = p.topology.Own
 	var err error
 	p.verifier, err = p.newVerifier(shared)
 	return p, err
@@ -421,7 +423,7 @@ func (p *Problem) compileTopology(shared []volume.SharedClaim) error {
 		for _, d := range r.missing {
 			running = append(running, p.daemons[d].pod)
 		}
-		in.Nodes[i] = topology.Node{Labels: r.Labels, Free: r.Free, Tags: r.Tags, Limits: r.Limits, Running: running, Shared: r.attached}
+		in.Nodes[i] = topology.Node{Labels: r.Labels, Free: r.Free, Tags: r.Tags, Limits: r.Limits, Running: running, Starting: len(r.missing), Shared: r.attached}
 	}
 	for _, d := range p.daemons {
 		in.Daemons = append(in.Daemons, d.pod)

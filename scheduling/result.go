@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 )
 
 // Result is a plan: pods on existing nodes and nodes to buy, and unplaced pods. It is immutable and safe for concurrent use.
@@ -209,14 +211,15 @@ func (s *state) bindings() []binding {
 
 // Relaxed is the placed pods as items that ask only for what holds wherever other pods are: requests, node selector and affinity with the
 // reach of volumes, tolerations, host ports, and required anti-affinity by hostname. Spreads, affinity between pods, anti-affinity over other
-// keys and preferences are left out. There is one item for each class with placed pods, in the order of the classes.
+// keys and preferences are left out. There is one item for each class with placed pods, in the order of the classes. Beside them are the
+// existing nodes, whose tags and limits are those of running pods: daemons that are still to start may be kept away.
 //
-// Any plan that places the same pods, whatever domains and pools it chooses, is a packing of these items onto [Problem.Existing] and
-// [Problem.Shapes]. So a lower bound on the price of packing them is one on the price of placing the pods. It is a relaxation, in the
-// words of integer programming.
-func (r *Result) Relaxed() []Item {
+// Any plan that places the same pods, whatever domains and pools it chooses, is a packing of these items onto these nodes and
+// [Problem.Shapes] without their tags and limits. So a lower bound on the price of packing them is one on the price of placing the pods. It
+// is a relaxation, in the words of integer programming.
+func (r *Result) Relaxed() ([]Item, []ExistingNode) {
 	p := r.state.p
-	var out []Item
+	var items []Item
 	for i, c := range p.Classes {
 		placed := r.state.placed[i]
 		if placed == 0 {
@@ -233,9 +236,15 @@ func (r *Result) Relaxed() []Item {
 		}
 		it := Item{Name: c.Name(), Count: placed, Pods: []ItemPods{{i, 1}}, Requests: requests}
 		it.Requires, it.Tags, it.Limits = p.topology.Alone(i)
-		out = append(out, it)
+		items = append(items, it)
 	}
-	return out
+	nodes := slices.Clone(p.Existing)
+	for i := range nodes {
+		tags, limits := p.topology.Certain(i)
+		nodes[i].Tags, nodes[i].Limits = topology.PortTags(nodes[i].ports)
+		nodes[i].Tags, nodes[i].Limits = append(nodes[i].Tags, tags...), append(nodes[i].Limits, limits...)
+	}
+	return items, nodes
 }
 
 // Class is the index of a pending pod's class, by namespace and name; false for other pods.

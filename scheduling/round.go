@@ -28,33 +28,19 @@ type Round struct {
 }
 
 // Solve assigns domains, has the packer pack, and assigns again with what did not fit, until that changes nothing. Where pods are
-// unplaced, it searches with other orders of assignment. When ctx ends it returns the best plan so far, which is [Result.Stopped]; the
-// first round is always packed. The error is the packer's, or names the invalid part of an outcome.
+// unplaced, it searches with other orders of assignment. Then it looks for a cheaper plan of the same pods by other decisions; see
+// [Options.PreferencePrice] and [Options.LeaveZones]. When ctx ends it returns the best plan so far, which is [Result.Stopped]; the first
+// round is always packed. The error is the packer's, or names the invalid part of an outcome.
 func (p *Problem) Solve(ctx context.Context, packer Packer) (*Result, error) {
-	at, stopped, placed := p.start(), false, 0
-	var packed []packedRound
-	for !at.solved {
-		at.number = slices.IndexFunc(packed, func(r packedRound) bool { return slices.EqualFunc(r.items, at.items, Item.equal) })
-		if at.number < 0 {
-			at.number = len(packed)
-			o, err := at.pack(ctx, packer, false)
-			if err != nil {
-				return nil, err
-			}
-			packed = append(packed, packedRound{at.items, o})
-			if p.options.Progress != nil {
-				placed = max(placed, at.packed(o))
-				p.options.Progress(len(packed), placed, p.pending())
-			}
-		}
-		o := packed[at.number].outcome
-		next := at.advance(o)
-		if !next.solved && ctx.Err() != nil {
-			next, stopped = at.stop(o), true
-		}
-		at = next
+	v := &solver{ctx: ctx, packer: packer}
+	at, err := v.solve(p)
+	if err == nil {
+		at, err = v.decide(at)
 	}
-	rounds := len(packed)
+	if err != nil {
+		return nil, err
+	}
+	rounds := len(v.packed)
 	o, err := at.pack(ctx, packer, true)
 	if err != nil {
 		return nil, err
@@ -62,10 +48,48 @@ func (p *Problem) Solve(ctx context.Context, packer Packer) (*Result, error) {
 	final := at
 	if !o.sameLayout(at.last) { // else it would be verified again
 		if final = at.with(o); !final.covers(at) {
-			return newResult(at, rounds, stopped, true), nil
+			return newResult(at, rounds, v.stopped, true), nil
 		}
 	}
-	return newResult(final, rounds, stopped, false), nil
+	return newResult(final, rounds, v.stopped, false), nil
+}
+
+// solver is a running [Problem.Solve].
+type solver struct {
+	ctx     context.Context
+	packer  Packer
+	packed  []packedRound
+	placed  int  // the most pods that a round placed
+	pods    int  // of all rounds
+	stopped bool // ctx ended before the search did
+}
+
+// solve runs rounds until one of them stands.
+func (v *solver) solve(p *Problem) (*state, error) {
+	at := p.start()
+	for !at.solved {
+		at.number = slices.IndexFunc(v.packed, func(r packedRound) bool { return slices.EqualFunc(r.items, at.items, Item.equal) })
+		if at.number < 0 {
+			at.number = len(v.packed)
+			o, err := at.pack(v.ctx, v.packer, false)
+			if err != nil {
+				return nil, err
+			}
+			v.packed = append(v.packed, packedRound{at.items, o})
+			v.pods += p.pending()
+			if p.options.Progress != nil {
+				v.placed = max(v.placed, at.packed(o))
+				p.options.Progress(len(v.packed), v.placed, p.pending())
+			}
+		}
+		o := v.packed[at.number].outcome
+		next := at.advance(o)
+		if !next.solved && v.ctx.Err() != nil {
+			next, v.stopped = at.stop(o), true
+		}
+		at = next
+	}
+	return at, nil
 }
 
 // packedRound is a round and its outcome, which another attempt may ask for again.

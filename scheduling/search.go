@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
@@ -117,9 +118,17 @@ func (s *state) unplaced() []int {
 }
 
 // compare is negative if a is the better plan: the one with more pods of the highest priority in which they differ, then with larger
-// requests, then with lower cost, then with fewer preferences given up.
+// requests, then with lower cost and price of the preferences given up, then with fewer of these.
 func (p *Problem) compare(a, b *state) int {
-	return cmp.Or(p.comparePlaced(a, b), cmp.Compare(a.cost(), b.cost()), cmp.Compare(a.givenUp(), b.givenUp()))
+	return cmp.Or(p.comparePlaced(a, b), compareCosts(a.cost()+a.forgone(), b.cost()+b.forgone()), cmp.Compare(a.givenUp(), b.givenUp()))
+}
+
+// compareCosts compares sums of prices, whose last digits depend on the order of adding.
+func compareCosts(a, b float64) int {
+	if math.Abs(a-b) <= 1e-9*max(a, b) {
+		return 0
+	}
+	return cmp.Compare(a, b)
 }
 
 // comparePlaced is compare by what the plans place.
@@ -150,6 +159,23 @@ func (s *state) cost() float64 {
 	sum := 0.0
 	for _, b := range s.last.Bins {
 		sum += s.p.Shapes[b.Shape].Offerings[b.Offering].Price
+	}
+	return sum
+}
+
+// forgone is the price of the preferences that placed pods gave up, in dollars an hour.
+func (s *state) forgone() float64 {
+	price := s.p.preferencePrice()
+	if math.IsInf(price, 1) { // then they are given up only where pods cannot be placed with them
+		return 0
+	}
+	sum := 0.0
+	for _, rc := range s.assigned.Classes {
+		for _, k := range rc.Placed {
+			if k > 0 && rc.Level > 0 {
+				sum += float64(k*rc.Level) * price * s.p.own(rc.Class)
+			}
+		}
 	}
 	return sum
 }
@@ -192,5 +218,161 @@ func prioritize(items []Item, of []urgency) {
 	for i := range items {
 		at, _ := slices.BinarySearchFunc(levels, of[i], urgency.compare)
 		items[i].Priority = int32(at)
+	}
+}
+
+// defaultPreferencePrice is the default of [Options.PreferencePrice].
+const defaultPreferencePrice = 0.1
+
+// triedDecisions bounds the plans that are made only to be compared with the best one. Each costs as much as one attempt.
+const triedDecisions = 12
+
+func (p *Problem) preferencePrice() float64 {
+	if p.options.PreferencePrice == nil {
+		return defaultPreferencePrice
+	}
+	return max(0, *p.options.PreferencePrice)
+}
+
+// decide looks for a better plan of what the given plan places by decisions that come before the assignment of domains: spreads by hostname
+// over the existing nodes, preferences that cost more than their price, and zones that are left alone. A decision stays if the plan with it is
+// better by the objective, whole plans compared.
+func (v *solver) decide(best *state) (*state, error) {
+	d := decisions{solver: v, best: best}
+	d.onlyPlaced()
+	d.overNodes()
+	d.preferences()
+	d.zones()
+	return d.best, d.err
+}
+
+// decisions are the search for them. An error ends it.
+type decisions struct {
+	*solver
+	best  *state
+	tried int
+	err   error
+}
+
+// try plans with a choice and keeps the plan if it is better. It reports whether the plan is cheaper, whatever its preferences are worth.
+func (d *decisions) try(c topology.Choice) (kept, cheaper bool) {
+	p := d.best.p
+	if d.err != nil || d.ctx.Err() != nil || d.tried == triedDecisions || d.best.cost() == 0 || d.pods >= searchedPods && p.options.Attempts == 0 {
+		return false, false
+	}
+	t, ok := p.topology.With(c)
+	if !ok {
+		return false, false
+	}
+	d.tried++
+	other := *p
+	other.topology, other.options.Attempts = t, 1
+	at, err := d.solve(&other)
+	if err != nil {
+		d.err = err
+		return false, false
+	}
+	if p.comparePlaced(at, d.best) > 0 {
+		return false, false
+	}
+	cheaper = compareCosts(at.cost(), d.best.cost()) < 0
+	if p.compare(at, d.best) < 0 {
+		d.best = at
+		return true, cheaper
+	}
+	return false, cheaper
+}
+
+// onlyPlaced tries the placed pods by themselves: others that found no place after all may have led the search to dear domains.
+func (d *decisions) onlyPlaced() {
+	if len(d.best.bound) == d.best.p.pending() {
+		return
+	}
+	c := d.best.p.topology.Choice()
+	c.Only = slices.Clone(d.best.placed)
+	d.try(c)
+}
+
+// overNodes tries spreads by hostname over the existing nodes, whose least count can rise, where some pods are to be on new nodes.
+func (d *decisions) overNodes() {
+	c := d.best.p.topology.Choice()
+	c.OverNodes = true
+	d.try(c)
+}
+
+// preferences tries to give up those of all classes. If that makes the plan cheaper, but not by as much as they are worth, halves of the
+// classes are tried. Where it pays, halves of the classes have theirs back if the plan is better so, and the kinds of preferences that are
+// given up last.
+func (d *decisions) preferences() {
+	p := d.best.p
+	if math.IsInf(p.preferencePrice(), 1) || p.options.IgnorePreferences {
+		return
+	}
+	var all []int
+	for i := range p.Classes {
+		if d.best.placed[i] > 0 && len(p.topology.Preferences(i)) > 0 {
+			all = append(all, i)
+		}
+	}
+	worth := func(class int) float64 { return float64(d.best.placed[class]) * p.own(class) }
+	slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(worth(b), worth(a)) })
+	type trial struct {
+		classes []int
+		back    bool // they gave theirs up
+	}
+	for queue := []trial{{all, false}}; len(queue) > 0; queue = queue[1:] {
+		t := queue[0]
+		if len(t.classes) == 0 {
+			continue
+		}
+		kept, cheaper := d.giveUp(func(class, now int) int {
+			switch {
+			case !slices.Contains(t.classes, class):
+				return now
+			case t.back:
+				return 0
+			}
+			return len(p.topology.Preferences(class))
+		})
+		if n := len(t.classes) / 2; n > 0 && (kept != t.back && (kept || cheaper) || t.back && !kept) {
+			back := kept || t.back
+			queue = append(queue, trial{t.classes[:n], back}, trial{t.classes[n:], back})
+		}
+	}
+	for _, last := range []topology.PreferenceKind{topology.PreferPods, topology.PreferSpread} {
+		d.giveUp(func(class, now int) int {
+			first := slices.IndexFunc(p.topology.Preferences(class), func(x topology.Preference) bool { return x.Kind.After(last) })
+			if first < 0 {
+				return now
+			}
+			return min(now, first)
+		})
+	}
+}
+
+// giveUp tries another number of preferences given up by each class, as change makes it of that in the best plan.
+func (d *decisions) giveUp(change func(class, now int) int) (kept, cheaper bool) {
+	c := d.best.p.topology.Choice()
+	next := make([]int, len(d.best.p.Classes))
+	copy(next, c.GivenUp)
+	for i := range next {
+		next[i] = change(i, next[i])
+	}
+	if slices.Equal(next, c.GivenUp) || c.GivenUp == nil && !slices.ContainsFunc(next, func(n int) bool { return n > 0 }) {
+		return false, false
+	}
+	c.GivenUp = next
+	return d.try(c)
+}
+
+// zones tries to leave each zone alone.
+func (d *decisions) zones() {
+	if !d.best.p.options.LeaveZones {
+		return
+	}
+	for _, zone := range d.best.p.topology.Zones() {
+		c := d.best.p.topology.Choice()
+		c.Without = append(slices.Clone(c.Without), zone)
+		d.try(c)
 	}
 }

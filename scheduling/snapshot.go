@@ -118,6 +118,14 @@ func (c *NodeClaim) Node() *corev1.Node {
 type Options struct {
 	// IgnorePreferences drops all soft constraints. By default they are tried as hard ones and given up one at a time.
 	IgnorePreferences bool
+	// PreferencePrice is what a preference (a soft spread, preferred affinity or anti-affinity, a soft taint) may cost: a share of the price of
+	// what each pod that has it takes of a node, at the least. A plan gives up preferences that cost more. 0 buys nothing for a preference, and
+	// an infinite price has preferences given up only where pods could not be placed with them, as Karpenter does. nil means
+	// a tenth.
+	PreferencePrice *float64
+	// LeaveZones allows plans that buy nothing in a zone, which hard spreads then do not count, as kube-scheduler counts a zone only if a node is
+	// there. By default spreads count every zone for sale, as Karpenter has it, and pods that spread over zones are in each of them.
+	LeaveZones bool
 	// Attempts bounds the search for a plan that places more pods; each attempt costs as much as the first. 0 means 8, or fewer as soon
 	// as all rounds together have planned 15,000 pods. 1 ends the search with the first plan.
 	Attempts int

@@ -148,8 +148,8 @@ func TestTheSameIsNotPackedTwice(t *testing.T) {
 	}))
 	require.NoError(t, err)
 	assert.Len(t, r.Bindings(), 1)
-	assert.Equal(t, 1, r.Rounds)
-	assert.Equal(t, 2, calls, "a round and the final packing of it")
+	assert.Equal(t, 2, r.Rounds, "of all pods, and of the placed ones alone")
+	assert.Equal(t, 3, calls, "and the final packing of one of them")
 }
 
 // Of labels that are open the node gets what a cloud would do unasked, and the provider is told so.

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -55,10 +56,22 @@ func read(t *testing.T, market *pipeline.Market, text string) scheduling.Snapsho
 // plan reads manifests and packs them.
 func pack(t *testing.T, market *pipeline.Market, text string) *plan.Plan {
 	t.Helper()
-	packed, err := plan.Make(t.Context(), read(t, market, text), nil)
+	return packWith(t, market, text, nil)
+}
+
+// atAnyPrice keeps preferences wherever pods can be placed with them.
+func atAnyPrice() *scheduling.Options {
+	price := math.Inf(1)
+	return &scheduling.Options{PreferencePrice: &price}
+}
+
+func packWith(t *testing.T, market *pipeline.Market, text string, options *scheduling.Options) *plan.Plan {
+	t.Helper()
+	packed, err := plan.Make(t.Context(), read(t, market, text), &plan.Options{Scheduling: options})
 	require.NoError(t, err)
 	require.NoError(t, packed.Instance.Check(packed.Packing.Layout))
 	require.NoError(t, packed.Instance.VerifyBound(packed.Packing))
+	require.NoError(t, packed.Bound.Verify())
 	return packed
 }
 
@@ -229,9 +242,9 @@ status: {phase: %s}
 func TestPreferencesAboutPendingPodsAreKept(t *testing.T) {
 	market := catalogue(t, "a.8 8 zone-a on-demand 0.1", "a.8 8 zone-b on-demand 0.2")
 	for _, cpus := range [][2]string{{"1", "2"}, {"2", "1"}} {
-		packed := pack(t, market, anyPool+deployment("quiet", 1, fmt.Sprintf("affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: "+
+		packed := packWith(t, market, anyPool+deployment("quiet", 1, fmt.Sprintf("affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: "+
 			"[{weight: 1, podAffinityTerm: {topologyKey: %s, labelSelector: {matchLabels: {app: loud}}}}]}}\n", zoneKey)+container(cpus[0]))+
-			deployment("loud", 1, spreadBy(zoneKey)+container(cpus[1])))
+			deployment("loud", 1, spreadBy(zoneKey)+container(cpus[1])), atAnyPrice())
 		require.Empty(t, packed.Unplaced())
 		require.Len(t, packed.NewNodes(), 2)
 		require.NotEqual(t, count(t, packed, "quiet", zoneKey), count(t, packed, "loud", zoneKey))
@@ -362,13 +375,13 @@ func TestPreferencesAreKeptWhilePossible(t *testing.T) {
   {weight: 90, preference: {matchExpressions: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]}]}}]}}
 `
 	offers := []string{"a.4 4 zone-a on-demand 0.2", "a.4 4 zone-a spot 0.1", "a.4 4 zone-b on-demand 0.2"}
-	p := pack(t, catalogue(t, offers...), anyPool+deployment("web", 1, prefer+container("1")))
+	p := packWith(t, catalogue(t, offers...), anyPool+deployment("web", 1, prefer+container("1")), atAnyPrice())
 	assert.Equal(t, map[string]int{"spot": 1}, count(t, p, "web", capacityKey), "the lighter one was given up, as both together cannot be had")
 	gone, kept := p.GivenUp(p.Bindings()[0].Pod)
 	require.Len(t, gone, 1)
 	assert.Equal(t, "preferred node affinity: topology.kubernetes.io/zone in (zone-b)", gone[0])
 	require.Len(t, kept, 1)
-	p = pack(t, catalogue(t, append(offers, "a.4 4 zone-b spot 0.15")...), anyPool+deployment("web", 1, prefer+container("1")))
+	p = packWith(t, catalogue(t, append(offers, "a.4 4 zone-b spot 0.15")...), anyPool+deployment("web", 1, prefer+container("1")), atAnyPrice())
 	assert.Equal(t, map[string]int{"zone-b": 1}, count(t, p, "web", zoneKey))
 }
 

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -63,7 +64,7 @@ spec:
 	if !c.noPool {
 		text += "---" + anyPool
 	}
-	p, err := fieldMarket().Manifests(text).Solve()
+	p, err := fieldMarket().Manifests(text).PreferencePrice(math.Inf(1)).Solve()
 	require.NoError(t, err)
 	return p
 }

@@ -47,8 +47,12 @@ func (p *Plan) prove(ctx context.Context, types []binpack.Type, effort binpack.E
 		return err
 	}
 	p.Bound.Choice = p.Packing.Bound.Price
+	layout := p.layout(relaxed)
+	if relaxed.Check(layout) != nil { // then something is not understood, and a plan without a bound is better than none
+		return nil
+	}
 	for _, e := range []binpack.Effort{binpack.EffortFast, effort} {
-		claim, err := relaxed.Pack(ctx, &binpack.Options{Strategy: asPlanned{p.layout(relaxed)}, Effort: e, Alternatives: 1})
+		claim, err := relaxed.Pack(ctx, &binpack.Options{Strategy: asPlanned{layout}, Effort: e, Alternatives: 1})
 		if err != nil {
 			return err
 		}
@@ -64,9 +68,14 @@ func (p *Plan) prove(ctx context.Context, types []binpack.Type, effort binpack.E
 }
 
 // relaxation is the placed pods as [scheduling.Result.Relaxed] has them, with all that is for sale in one pool without weight, limits and
-// minValues. Types are left out where one node would break a limit of its pool.
+// minValues. Types are left out where one node would break a limit of its pool. Daemons of new nodes may be kept away by other daemons, so
+// what they forbid is left out.
 func (p *Plan) relaxation(types []binpack.Type) binpack.Problem {
-	out := Problem(p.Problem, slices.Clone(types), p.Relaxed())
+	items, nodes := p.Relaxed()
+	out := Problem(p.Problem, slices.Clone(types), items)
+	for i := range nodes {
+		out.Nodes[i].Tags, out.Nodes[i].Limits = nodes[i].Tags, limits(nodes[i].Limits)
+	}
 	for i := range out.Types {
 		t := &out.Types[i]
 		for k, left := range p.Problem.Pools[t.Pool].Left {
@@ -74,7 +83,7 @@ func (p *Plan) relaxation(types []binpack.Type) binpack.Problem {
 				t.Offerings = nil
 			}
 		}
-		t.Pool, t.Usage = 0, nil
+		t.Pool, t.Usage, t.Tags, t.Limits = 0, nil, nil, nil
 	}
 	out.Pools = nil
 	return out
@@ -96,7 +105,8 @@ func (p *Plan) layout(relaxed *binpack.Instance) binpack.Layout {
 		}
 	}
 	item := map[*corev1.Pod]int{}
-	for i, it := range p.Relaxed() {
+	items, _ := p.Relaxed()
+	for i, it := range items {
 		for _, pod := range p.Problem.Classes[it.Pods[0].Class].Pods {
 			item[pod] = i
 		}

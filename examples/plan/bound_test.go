@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,6 +104,28 @@ func TestBoundKnowsNodesWithoutHostname(t *testing.T) {
 			assert.Zero(t, p.Bound.Price)
 		}
 	}
+}
+
+// A daemon that is still to start forbids nothing in a bound: the pods that run may keep it away for good.
+func TestBoundKnowsDaemonsThatCannotStart(t *testing.T) {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{corev1.LabelHostname: "n1"}},
+		Status:     corev1.NodeStatus{Allocatable: sold()[0].Capacity, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+	runs := replicas(1, func(p *corev1.Pod) { p.Name, p.Spec.NodeName = "runs", "n1" })
+	shy := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shy"}}
+	shy.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main"}}
+	pod := &corev1.Pod{}
+	apart(pod)
+	shy.Spec.Template.Spec.Affinity = pod.Spec.Affinity
+	p, err := plan.Make(t.Context(), scheduling.Snapshot{
+		Pods: append(replicas(2, func(*corev1.Pod) {}), runs...), Nodes: []*corev1.Node{node}, DaemonSets: []*appsv1.DaemonSet{shy},
+		Pools: []scheduling.Pool{{Types: sold(), NodePool: nodepool.NodePool{Name: "default"}}},
+	}, nil)
+	require.NoError(t, err)
+	require.Empty(t, p.Unplaced())
+	require.NotEmpty(t, p.Bound.Kind, "the plan is no packing of its relaxation")
+	assert.Zero(t, p.Bound.Price)
 }
 
 // Weights cost what the same pods cost less without them.

@@ -58,14 +58,17 @@ type options struct {
 	spread      plan.Spread
 	savings     []string
 	preferences string
-	explain     string
-	fixes       string
-	sample      string
-	diff        string
-	assert      string
-	rehearsal   string
-	now         string
-	buy         launchFlags
+	// preferencePrice and leaveZones are options of package scheduling.
+	preferencePrice float64
+	leaveZones      bool
+	explain         string
+	fixes           string
+	sample          string
+	diff            string
+	assert          string
+	rehearsal       string
+	now             string
+	buy             launchFlags
 }
 
 func command(stdin io.Reader) *cobra.Command {
@@ -96,7 +99,9 @@ zone, at what price, which pod goes where, and for each pod that can't be placed
 	cmd.Flags().Float64Var(&o.spread.Workload, "max-workload-in-spot-pool", 0, "part of the pods of each workload that spot capacity of one type in one zone may hold, such as 0.5; 0 means any")
 	cmd.Flags().Float64Var(&o.spread.Plan, "max-plan-in-spot-pool", 0, "the same for all pods together")
 	cmd.Flags().StringArrayVar(&o.savings, "savings-plan", nil, "'REQUIREMENTS: DOLLARS at PERCENT%': so many dollars an hour are paid for already and cover on-demand nodes that match, at a discount (repeatable)")
-	cmd.Flags().StringVar(&o.preferences, "preferences", "respect", "soft constraints: respect (as far as possible) or ignore")
+	cmd.Flags().StringVar(&o.preferences, "preferences", "respect", "soft constraints: respect (while they are worth their price) or ignore")
+	cmd.Flags().Float64Var(&o.preferencePrice, "preference-price", -1, "what a soft constraint may cost, as a part of the price of what its pod takes; inf means any price, and -1 the usual 0.1")
+	cmd.Flags().BoolVar(&o.leaveZones, "leave-zones", false, "allow plans that buy nothing in some zone, which hard spreads then do not count")
 	cmd.Flags().StringVar(&o.explain, "explain", "", "NAMESPACE/POD: say why this pod goes where it goes, or what stops it")
 	cmd.Flags().StringVar(&o.sample, "sample", usualSample, "built-in sample to plan without -f: usual, or refusals, with pods that can't be placed")
 	cmd.Flags().StringVar(&o.fixes, "fixes", someFixes, "changes to try for pods that can't be placed: none, some (a bounded amount of work) or all")

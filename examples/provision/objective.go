@@ -43,7 +43,11 @@ func (o *options) objective() (*plan.Objective, error) {
 }
 
 func (o *options) scheduling() *scheduling.Options {
-	return &scheduling.Options{IgnorePreferences: o.preferences == "ignore"}
+	out := &scheduling.Options{IgnorePreferences: o.preferences == "ignore", LeaveZones: o.leaveZones}
+	if o.preferencePrice >= 0 {
+		out.PreferencePrice = &o.preferencePrice
+	}
+	return out
 }
 
 // curvePoint is what the same pods cost on nodes of at most so many vCPUs.

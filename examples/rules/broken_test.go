@@ -3,6 +3,7 @@ package rules_test
 import (
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"testing"
 
@@ -59,8 +60,8 @@ func TestWhatABrokenRuleSays(t *testing.T) {
 			p.Pods("shop/web-*").NeverLandOn(ruletest.Place{Zone: "zone-b"})
 		}},
 		{"pod anti-affinity decides", market().Add(web.Apart("node")), func(p *ruletest.Plan) { p.Pods("shop/web-*").CostAtMost(0.10) }},
-		{"a preference decides", market().Add(web.Prefers(10, "karpenter.sh/capacity-type=on-demand")), func(p *ruletest.Plan) { p.Pods("shop/web-*").CostAtMost(0.10) }},
-		{"a preference was given up", market().Add(web.Prefers(10, "topology.kubernetes.io/zone=zone-a").Prefers(5, "kubernetes.io/arch=arm64")), func(p *ruletest.Plan) {
+		{"a preference decides", market().PreferencePrice(math.Inf(1)).Add(web.Prefers(10, "karpenter.sh/capacity-type=on-demand")), func(p *ruletest.Plan) { p.Pods("shop/web-*").CostAtMost(0.10) }},
+		{"a preference was given up", market().PreferencePrice(math.Inf(1)).Add(web.Prefers(10, "topology.kubernetes.io/zone=zone-a").Prefers(5, "kubernetes.io/arch=arm64")), func(p *ruletest.Plan) {
 			p.Pods("shop/web-*").LandOn(ruletest.On("kubernetes.io/arch=arm64"))
 		}},
 		{"nothing asks for it", market().Add(web, ruletest.ExistingNode("n1", "cpu", "8", "memory", "32Gi"), ruletest.ExistingNode("n2", "cpu", "8", "memory", "32Gi")), func(p *ruletest.Plan) {

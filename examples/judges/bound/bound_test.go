@@ -2,6 +2,7 @@ package bound_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"runtime"
@@ -86,6 +87,9 @@ func look(ctx context.Context, s scheduling.Snapshot) found {
 	}
 	if err := p.Bound.Verify(); err != nil {
 		return found{err: err}
+	}
+	if p.Bound.Kind == "" {
+		return found{err: errors.New("the plan is no packing of its relaxation")}
 	}
 	f := found{cost: p.Cost(), chosen: p.Cost(), by: "the plan"}
 	refused := map[string]bool{}

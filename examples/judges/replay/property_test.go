@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -124,7 +125,11 @@ func judge(ctx context.Context, s scenario.Scenario) (out outcome) {
 		return out
 	}
 	out.placed = len(packed.Bindings())
-	if out.err = packed.Instance.VerifyBound(packed.Packing); out.err != nil {
+	if out.err = errors.Join(packed.Instance.VerifyBound(packed.Packing), packed.Bound.Verify()); out.err != nil {
+		return out
+	}
+	if packed.Bound.Kind == "" {
+		out.err = errors.New("the plan is no packing of its relaxation, so it has no bound")
 		return out
 	}
 	nodes, order := replay.Plan(packed)

@@ -26,6 +26,7 @@ type Scenario struct {
 	region      string
 	constraints []scheduling.Constraint
 	ignoreSoft  bool
+	softPrice   *float64
 	errs        []error
 }
 
@@ -108,6 +109,12 @@ func (s Scenario) IgnorePreferences() Scenario {
 	return s
 }
 
+// PreferencePrice plans with another [scheduling.Options.PreferencePrice].
+func (s Scenario) PreferencePrice(share float64) Scenario {
+	s.softPrice = &share
+	return s
+}
+
 // Solve plans the scenario. The error joins everything that is wrong with it.
 func (s Scenario) Solve() (*Plan, error) {
 	m, err := manifests.Parse(named(s.files), &manifests.Options{Classes: pipeline.NodeClassDecoders()})
@@ -123,7 +130,9 @@ func (s Scenario) Solve() (*Plan, error) {
 		return nil, err
 	}
 	packing := &binpack.Options{}
-	packed, err := plan.Make(context.Background(), snapshot, &plan.Options{Scheduling: &scheduling.Options{IgnorePreferences: s.ignoreSoft, Constraints: s.constraints}, Packing: packing})
+	packed, err := plan.Make(context.Background(), snapshot, &plan.Options{Scheduling: &scheduling.Options{
+		IgnorePreferences: s.ignoreSoft, PreferencePrice: s.softPrice, Constraints: s.constraints,
+	}, Packing: packing})
 	if err != nil {
 		return nil, err
 	}

@@ -20,12 +20,17 @@ type assigner struct {
 	followers map[int32][]*RelaxedClass // by group, those with affinity to it
 	bundles   []*bundle
 	free      map[int][]int64 // by existing node, its free capacity less the bundles that are tied to it
+	room      [][]int64       // by existing node, its free capacity less all pods that are probably packed there
+	nextRoom  map[[2]int]int  // by relaxed class and domain, the first of its existing nodes with room for one more pod
 }
 
 func (p *Problem) newAssigner(f Facts) *assigner {
 	s := &assigner{
 		p: p, facts: f, state: p.running.Clone(), levels: make([][]int, len(p.classes)), followers: map[int32][]*RelaxedClass{},
-		free: map[int][]int64{}, classes: make([]*RelaxedClass, 0, len(p.classes)), picks: make([]Pick, 0, 2*len(p.classes)),
+		free: map[int][]int64{}, nextRoom: map[[2]int]int{}, room: make([][]int64, len(p.nodes)), classes: make([]*RelaxedClass, 0, len(p.classes)), picks: make([]Pick, 0, 2*len(p.classes)),
+	}
+	for i := range p.nodes {
+		s.room[i] = slices.Clone(p.nodes[i].Free)
 	}
 	for i := range p.groups {
 		if g := &p.groups[i]; g.spread && !p.withinNode[i] {
@@ -41,12 +46,13 @@ func (p *Problem) newAssigner(f Facts) *assigner {
 // unplaced.
 func (s *assigner) run() []int {
 	for i := range s.p.classes {
-		if c := &s.p.classes[i]; c.Count > 0 {
-			level := 0
+		c := &s.p.classes[i]
+		if n := s.p.choice.pods(i, c.Count); n > 0 {
+			level := s.p.choice.givenUp(i)
 			if s.p.ignoresSoft {
 				level = len(c.soft)
 			}
-			s.classes[s.relaxed(i, level)].want = c.Count
+			s.classes[s.relaxed(i, level)].want = n
 		}
 	}
 	for _, u := range s.urgencies() { // these give up all preferences before other classes are assigned
@@ -194,6 +200,7 @@ func (s *assigner) take(i, d, n, bundle int) {
 	rc.want -= n
 	rc.Placed[d] += n
 	s.count(rc, d, int32(n))
+	s.fill(i, d, n, bundle)
 	if k := len(s.picks) - 1; k >= 0 && s.picks[k].Relaxed == i && s.picks[k].Domain == d && s.picks[k].Bundle == bundle {
 		s.picks[k].Count += n
 		return

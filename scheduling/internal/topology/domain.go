@@ -20,6 +20,13 @@ type cell struct {
 	labels requirements.Set
 	free   [][]int64 // capacities of shapes for pods, none of them dominated
 	unit   []float64 // least price of a unit of each resource
+	offers []offer
+}
+
+// offer is a capacity and its price.
+type offer struct {
+	free  []int64
+	price float64
 }
 
 // cellsOf groups the offerings by labels. It costs one text of labels for each.
@@ -49,6 +56,7 @@ func cellsOf(shapes func(yield func(Shape) bool)) []cell {
 }
 
 func (c *cell) add(free []int64, price float64) {
+	c.offers = append(c.offers, offer{free, price})
 	for r, v := range free {
 		if v > 0 {
 			c.unit[r] = min(c.unit[r], price/float64(v))
@@ -73,6 +81,17 @@ func (c *cell) price(requests []int64) float64 {
 		}
 	}
 	return most
+}
+
+// together is what one of n pods costs at least if all of them are in the cell, on whole nodes of one type.
+func (c *cell) together(requests []int64, n int) float64 {
+	least := unsold
+	for _, o := range c.offers {
+		if k := copies(o.free, requests); k > 0 {
+			least = min(least, float64((n+k-1)/k)*o.price/float64(n))
+		}
+	}
+	return least
 }
 
 // Domain is a combination of values of label keys that pods of a class can be placed in.
@@ -128,6 +147,9 @@ func (p *Problem) domains(rc *relaxed) []Domain {
 			continue
 		}
 		price := c.price(requests)
+		if rc.together {
+			price = c.together(requests, p.classes[rc.Class].Count)
+		}
 		p.combinations(c.labels, required, rc.keys, func(values []string) {
 			d := at(values)
 			d.price = min(d.price, price)

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -18,6 +20,99 @@ type Facts struct {
 	blame map[int]int
 	// variant selects other choices of domains; 0 is the usual one.
 	variant int
+}
+
+// Choice is what is decided before pods are assigned. The zero value decides nothing.
+type Choice struct {
+	// GivenUp is how many preferences each class gives up from the start, by class, in the order of [Problem.Preferences]; nil means none.
+	GivenUp []int
+	// Only is how many pods of each class are assigned, by class; nil means all.
+	Only []int
+	// OverNodes has spreads by hostname assigned over the existing nodes, as over zones. Their pods go to no new node.
+	OverNodes bool
+	// Without are zones that no new node is in. Spreads do not count them.
+	Without []string
+}
+
+// pods is how many of so many pods of the class are assigned.
+func (c *Choice) pods(class, of int) int {
+	if c.Only == nil {
+		return of
+	}
+	return min(of, c.Only[class])
+}
+
+func (c *Choice) givenUp(class int) int {
+	if c.GivenUp == nil {
+		return 0
+	}
+	return c.GivenUp[class]
+}
+
+// Choice is what was decided by [Problem.With].
+func (p *Problem) Choice() Choice { return p.choice }
+
+// With is the problem with a choice. It is false if nothing can be decided so: no spread by hostname may count existing nodes, there are too
+// many of these, or some class needs one of the zones.
+func (p *Problem) With(c Choice) (*Problem, bool) {
+	out := *p
+	out.choice, out.memo, out.withinNode = c, &memo{}, p.actsWithinNode()
+	if c.OverNodes {
+		if len(p.nodes) == 0 || len(p.nodes) > mostStanding || p.hostless {
+			return nil, false
+		}
+		some := false
+		for i := range p.groups {
+			if g := &p.groups[i]; g.hostname && g.spread && out.withinNode[i] && len(g.members) > 0 {
+				out.withinNode[i], some = false, true
+			}
+		}
+		if !some {
+			return nil, false
+		}
+	}
+	out.first = Facts{}
+	if len(c.Without) > 0 {
+		closed := map[closedDomain]bool{}
+		for _, zone := range c.Without {
+			closed[closedDomain{side{corev1.LabelTopologyZone, -1}, zone}] = true
+		}
+		open := out.keepNeeded(closed)
+		if len(closed) < len(c.Without) {
+			return nil, false
+		}
+		out.first.closed = &closing{domains: closed, open: open}
+	}
+	return &out, true
+}
+
+// Zones are the zones of what can be bought in which no existing node is, sorted.
+func (p *Problem) Zones() []string {
+	var out []string
+	for _, c := range p.cells() {
+		zone, ok := c.labels.Get(corev1.LabelTopologyZone).Single()
+		if ok && c.labels.Has(corev1.LabelTopologyZone) && !p.stands(closedDomain{side{corev1.LabelTopologyZone, -1}, zone}) {
+			out = append(out, zone)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Own is the least price, in dollars an hour, of what a pod of the class takes of a new node, once it gave up all preferences; 0 if it fits
+// none.
+func (p *Problem) Own(class int) float64 {
+	c := &p.classes[class]
+	least, required := unsold, c.relax(len(c.soft)).required
+	for _, cell := range p.cells() {
+		if cell.holds(c.Requests) && required.Compatible(cell.labels, requirements.Keys{}) {
+			least = min(least, cell.price(c.Requests))
+		}
+	}
+	if least >= unsold {
+		return 0
+	}
+	return least
 }
 
 // capped is the pods of a class and level in a domain, which its text identifies.

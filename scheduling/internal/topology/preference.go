@@ -24,6 +24,9 @@ func (k PreferenceKind) rank() int {
 	return slices.Index([]PreferenceKind{PreferSpread, PreferPods, PreferNodes, PreferNoTaint}, k)
 }
 
+// After reports whether preferences of the kind are given up after those of another one.
+func (k PreferenceKind) After(other PreferenceKind) bool { return k.rank() > other.rank() }
+
 // Preference is a soft constraint of a class. Preferences are tried as hard constraints. Pods that cannot be placed give them up one at a
 // time: first spreads, then pod affinity, then node affinity, then PreferNoSchedule taints; within these the lightest first, of equal
 // weights the last of the manifest.

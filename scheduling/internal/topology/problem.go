@@ -91,6 +91,16 @@ type Node struct {
 	Shared []string
 	// Running are the pods there, as an API server stored them.
 	Running []*corev1.Pod
+	// Starting is how many of Running, the last ones, are pods of daemons that are still to start. Other pods may keep them away for good.
+	Starting int
+
+	certain certain
+}
+
+// certain is the tags and limits of constraints of pods that run for certain.
+type certain struct {
+	tags   []string
+	limits []Limit
 }
 
 // Together is a set of classes whose pods must all be in one zone.
@@ -142,6 +152,8 @@ type Problem struct {
 	cells       func() []cell          // what can be bought; computed once, where something asks
 	ignoresSoft bool
 	hostless    bool // some existing node lacks the hostname label
+	choice      Choice
+	first       Facts // those of the first assignment, which follow from the choice
 	memo        *memo
 }
 
@@ -220,6 +232,11 @@ func (p *Problem) Keys() requirements.Keys {
 // modified.
 func (p *Problem) Within(node int) ([]string, []Limit) {
 	return p.nodes[node].Tags, p.nodes[node].Limits
+}
+
+// Certain is the tags and limits that constraints between pods add to an existing node, without those of daemons that are still to start.
+func (p *Problem) Certain(node int) ([]string, []Limit) {
+	return p.nodes[node].certain.tags, p.nodes[node].certain.limits
 }
 
 // Daemon is the tags and limits that a daemon, by position in [Input.Daemons], adds to a node to buy.

@@ -130,6 +130,7 @@ func (p *Problem) countRunning() {
 		node := &p.nodes[i]
 		node.Tags, node.Limits = slices.Clip(node.Tags), slices.Clip(node.Limits) // the slices are the caller's
 		passes := func(filter int32) bool { return p.filters[filter].passes(node.Labels) }
+		tags, limits := len(node.Tags), len(node.Limits)
 		for k, pod := range node.Running {
 			c := &p.keeps[i][k]
 			c.MemberOf = p.index.MemberOf(pod.Namespace, pod.Labels)
@@ -145,6 +146,9 @@ func (p *Problem) countRunning() {
 				if p.groups[t.Group].hostname {
 					node.Limits = append(node.Limits, Limit{p.groups[t.Group].tag, 0})
 				}
+			}
+			if k < len(node.Running)-node.Starting {
+				node.certain = certain{node.Tags[tags:len(node.Tags):len(node.Tags)], node.Limits[limits:len(node.Limits):len(node.Limits)]}
 			}
 		}
 	}

@@ -33,15 +33,17 @@ type relaxed struct {
 	// Follows says that the pods have affinity by hostname.
 	Follows bool
 
-	at      relaxation
-	hosts   []interpod.Term // of affinity by hostname
-	keys    []key
-	domains []Domain // those that are closed included
-	counted []membership
-	rank    int
-	tags    []string
-	lasting []Limit // hold as long as a pod is on the node
-	passing []Limit // hold when a pod is bound
+	at    relaxation
+	hosts []interpod.Term // of affinity by hostname
+	keys  []key
+	// together says that the pods have required affinity to each other, so that the first one chooses a domain for all.
+	together bool
+	domains  []Domain // those that are closed included
+	counted  []membership
+	rank     int
+	tags     []string
+	lasting  []Limit // hold as long as a pod is on the node
+	passing  []Limit // hold when a pod is bound
 }
 
 // membership is a group that counts the class, and the position of its filter among the keys; -1 if all nodes of the class pass it.
@@ -101,6 +103,7 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 	rc := &relaxed{Class: class, Level: level, at: c.relax(level)}
 	rc.tags, rc.lasting, rc.passing = p.within(c.Class, &rc.at.Constraints)
 	rc.keys = p.keysOf(c, &rc.at)
+	rc.together = slices.ContainsFunc(rc.at.Terms, func(t interpod.Term) bool { return t.Hard && !t.Anti && t.Self })
 	for _, g := range c.all.MemberOf {
 		group := &p.groups[g]
 		if p.withinNode[g] {
@@ -128,6 +131,9 @@ func (p *Problem) newRelaxed(class, level int) *relaxed {
 		}
 		for _, sh := range c.Shared {
 			text = append(append(text, '/'), sh.Name...)
+		}
+		if rc.together { // prices depend on how many there are
+			text = strconv.AppendInt(append(text, '#'), int64(c.Count), 10)
 		}
 		rc.domains = p.memo.domains.of(string(text), func() []Domain { return p.domains(rc) })
 	}

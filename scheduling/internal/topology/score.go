@@ -39,7 +39,7 @@ func (s *assigner) best(i int) int {
 		at := score{
 			variant: s.facts.arbitrary(rc.Class, d), unlabelled: s.unlabelled(rc, d), awaiting: -s.awaiting(rc, d), averse: s.averse(rc, d), counted: s.counted(rc, d),
 		}
-		if rc.Domains[d].free <= rc.Placed[d] {
+		if s.roomIn(i, d) < 0 {
 			at.buying, at.price = 1, rc.Domains[d].price
 		}
 		if best < 0 || at.compare(least) < 0 {
@@ -47,6 +47,52 @@ func (s *assigner) best(i int) int {
 		}
 	}
 	return best
+}
+
+// roomIn is the first existing node of the domain with room for one more pod of the class beside all pods that were assigned so far; -1 for
+// none. Where those are packed is not known yet: they are taken to fill the nodes in their order.
+func (s *assigner) roomIn(i, d int) int {
+	rc := s.classes[i]
+	nodes, k := s.p.nodesIn(rc, d), s.nextRoom[[2]int{i, d}]
+	for k < len(nodes) && !fits(s.p.onNode(&s.p.classes[rc.Class], nodes[k]), s.room[nodes[k]]) {
+		k++
+	}
+	if k == len(nodes) {
+		return -1
+	}
+	s.nextRoom[[2]int{i, d}] = k
+	return nodes[k]
+}
+
+// mostSuited bounds the pairs of class and existing node that are compared only to know the room that pods without constraints take.
+const mostSuited = 1 << 20
+
+// fill takes the room of so many pods on existing nodes. Those of a bundle are on its node.
+func (s *assigner) fill(i, d, n, bundle int) {
+	if len(s.classes[i].keys) == 0 && len(s.p.classes)*len(s.p.nodes) > mostSuited {
+		return
+	}
+	class := &s.p.classes[s.classes[i].Class]
+	for n > 0 {
+		at := -1
+		if bundle >= 0 {
+			at = s.bundles[bundle].node
+		} else {
+			at = s.roomIn(i, d)
+		}
+		if at < 0 {
+			return
+		}
+		requests := s.p.onNode(class, at)
+		most := n
+		if bundle < 0 {
+			most = min(n, copies(s.room[at], requests))
+		}
+		for r, q := range requests {
+			s.room[at][r] -= q * int64(most)
+		}
+		n -= most
+	}
 }
 
 // unlabelled is score.unlabelled.
