@@ -3,11 +3,13 @@ package plan
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // Bound is what a plan must cost at least. The zero value claims nothing.
@@ -42,11 +44,17 @@ func (b *Bound) Verify() error {
 
 // prove bounds the price of the plan: quickly first, and with the effort of the packing where that leaves a gap.
 func (p *Plan) prove(ctx context.Context, types []binpack.Type, effort binpack.Effort) error {
-	relaxed, err := binpack.Compile(p.relaxation(types))
+	problem := p.relaxation(types)
+	p.Bound.Choice = p.Packing.Bound.Price
+	if p.isRelaxed(problem) {
+		p.Bound.Price, p.Bound.Kind, p.Bound.GapPercent = p.Packing.Bound.Price, p.Packing.Bound.Kind, p.Packing.GapPercent()
+		p.Bound.relaxed, p.Bound.claim = p.Instance, p.Packing
+		return nil
+	}
+	relaxed, err := binpack.Compile(problem)
 	if err != nil {
 		return err
 	}
-	p.Bound.Choice = p.Packing.Bound.Price
 	layout := p.layout(relaxed)
 	if relaxed.Check(layout) != nil { // then something is not understood, and a plan without a bound is better than none
 		return nil
@@ -87,6 +95,47 @@ func (p *Plan) relaxation(types []binpack.Type) binpack.Problem {
 	}
 	out.Pools = nil
 	return out
+}
+
+// isRelaxed reports whether the round that stands is the relaxation already, so that its bound is of the pods: nothing is tied to domains, no
+// spread, preference or daemon limits a node, and pools have no weights, limits and minValues.
+func (p *Plan) isRelaxed(relaxed binpack.Problem) bool {
+	round := p.Instance.Problem()
+	for _, pool := range round.Pools {
+		if pool.Weight != round.Pools[0].Weight || len(pool.Limits) > 0 || pool.MaxNodes > 0 || len(pool.MinValues) > 0 {
+			return false
+		}
+	}
+	if len(round.Diversity) > 0 || slices.ContainsFunc(round.Types, func(t binpack.Type) bool { return len(t.Tags)+len(t.Limits) > 0 }) {
+		return false
+	}
+	for i := range round.Nodes {
+		if !slices.Equal(round.Nodes[i].Tags, relaxed.Nodes[i].Tags) || !slices.Equal(round.Nodes[i].Limits, relaxed.Nodes[i].Limits) {
+			return false
+		}
+	}
+	placed := map[string]int{}
+	for i, it := range round.Items {
+		placed[itemKey(it)] += it.Count - p.Packing.Unplaced[i]
+	}
+	for _, it := range relaxed.Items {
+		placed[itemKey(it)] -= it.Count
+	}
+	for _, n := range placed {
+		if n != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// itemKey is all that matters of an item but its name, count and priority.
+func itemKey(it binpack.Item) string {
+	requires := it.Requires
+	if requires.IsZero() {
+		requires = requirements.AnyOf()
+	}
+	return fmt.Sprint(it.Size, it.Tags, it.Limits, string(requires.AppendKey(nil)))
 }
 
 // asPlanned is the layout of a plan as a strategy: a bound is of the items that a layout places.
