@@ -3,6 +3,7 @@ package aws_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -129,6 +130,11 @@ func TestConformanceWithHistory(t *testing.T) {
 		time.Sleep(31 * time.Second)
 		require.NoError(t, f.harness(p).Check(t.Context()))
 	})
+}
+
+// notes are those of a provider without the one about types that make no sense, which EC2 always has some of.
+func notes(p *aws.Provider) []string {
+	return slices.DeleteFunc(p.Notes(), func(note string) bool { return strings.HasPrefix(note, "descriptions of instance types") })
 }
 
 // exampleContext is the context of Examples, which have no test to take it from.

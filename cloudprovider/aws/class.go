@@ -41,7 +41,7 @@ type resolvedClass struct {
 	placed    discovery.Placement
 	reserved  []ec2.Reservation
 	profile   string
-	shifted   []string           // zones that are left alone
+	shifted   []string           // zones that are shifted away
 	ordered   bool               // prices were adjusted: fleets go by their order
 	foreign   discovery.Template // a launch template made by others, by which machines are launched; usually none
 	types     []instancetypes.InstanceType
@@ -74,7 +74,8 @@ func (p *Provider) resolvedClass(ctx context.Context, name string) (*resolvedCla
 	return p.resolved.Get(ctx, string(text)+strings.Join(shifted, " "), func(ctx context.Context) (*resolvedClass, error) { return p.resolve(ctx, class, shifted) })
 }
 
-// shiftedZones are the names of the zones that are to be left alone.
+// shiftedZones are the names of the zones that are shifted away. ARC tells their ids, and ids have other names in every account: those of the
+// account's own subnets count.
 func (p *Provider) shiftedZones(ctx context.Context) ([]string, error) {
 	if !p.options.ZonalShift {
 		return nil, nil
@@ -91,46 +92,40 @@ func (p *Provider) shiftedZones(ctx context.Context) ([]string, error) {
 	if len(shifted) == 0 {
 		return nil, nil
 	}
-	region, err := p.region(ctx)
+	zones, err := p.finder.Zones(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, z := range region.Zones {
-		if slices.Contains(shifted, z.Name) || slices.Contains(shifted, z.ID) {
-			names = append(names, z.Name)
-		}
-	}
-	return names, nil
+	return slices.DeleteFunc(sortedKeys(zones), func(name string) bool {
+		return !slices.Contains(shifted, name) && !slices.Contains(shifted, zones[name])
+	}), nil
 }
 
-// others are the region's zones that are not left alone.
-func (p *Provider) others(ctx context.Context, shifted []string) ([]string, error) {
-	region, err := p.region(ctx)
+// unshiftedZones are the names of the account's other zones.
+func (p *Provider) unshiftedZones(ctx context.Context, shifted []string) ([]string, error) {
+	zones, err := p.finder.Zones(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := []string{"none"} // a filter needs a value
-	for _, z := range region.Zones {
-		if !slices.Contains(shifted, z.Name) {
-			out = append(out, z.Name)
-		}
-	}
-	return out, nil
+	names := slices.DeleteFunc(sortedKeys(zones), func(name string) bool { return slices.Contains(shifted, name) })
+	return append([]string{"none"}, names...), nil // a filter needs a value
 }
 
-// left fails for a machine in a zone that is to be left alone.
-func (p *Provider) left(ctx context.Context, id string) error {
+// shiftedAway reports whether the zone of a machine has a zonal shift in progress.
+func (p *Provider) shiftedAway(ctx context.Context, id string) (bool, error) {
 	shifted, err := p.shiftedZones(ctx)
-	if err != nil {
+	return slices.Contains(shifted, memory.Zone(id)), err
+}
+
+// checkZone fails for a machine in a zone that is shifted away: it is not touched until the shift has ended.
+func (p *Provider) checkZone(ctx context.Context, id string) error {
+	away, err := p.shiftedAway(ctx, id)
+	if err != nil || !away {
 		return err
 	}
-	if zone := memory.Zone(id); slices.Contains(shifted, zone) {
-		return &cloudprovider.Error{
-			Code: cloudprovider.ErrNotReady, RetryAfter: 30 * time.Second, Err: fmt.Errorf("zone %q is shifted away: its machines are left alone until the shift has ended", zone),
-		}
+	return &cloudprovider.Error{
+		Code: cloudprovider.ErrNotReady, RetryAfter: 30 * time.Second, Err: fmt.Errorf("zone %q is shifted away: its machines are not touched until the shift has ended", memory.Zone(id)),
 	}
-	return nil
 }
 
 func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, shifted []string) (*resolvedClass, error) {
@@ -365,6 +360,7 @@ func (p *Provider) region(ctx context.Context) (market.Live, error) {
 	if err != nil {
 		return market.Live{Region: embedded}, nil
 	}
+	p.notes.set("type rows", live.Odd)
 	return live, nil
 }
 

@@ -36,7 +36,7 @@ func (p *Provider) delete(ctx context.Context, id string) error {
 	if bare == "" {
 		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New("want an id such as aws:///us-east-1a/i-0123456789abcdef0")}
 	}
-	if err := p.left(ctx, id); err != nil {
+	if err := p.checkZone(ctx, id); err != nil {
 		return err
 	}
 	e, known := p.memory.Of(bare)

@@ -109,6 +109,7 @@ type pending struct {
 	input  *sdk.CreateFleetInput
 	offers []offer
 	claims []cloudprovider.NodeClaim
+	ids    map[string]string // of the launch templates, by name; written by the launch before it asks
 
 	first, sent atomic.Pointer[time.Time] // when it was first and last asked for
 }
@@ -158,7 +159,7 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 			p.finder.Addresses().Take(subnet, -max(n, 0)*ready.perNode, now)
 		}
 	}()
-	b := &pending{turn: make(chan struct{}, 1), rec: rec, offers: ready.offers, claims: claims}
+	b := &pending{turn: make(chan struct{}, 1), rec: rec, offers: ready.offers, claims: claims, ids: map[string]string{}}
 	b.turn <- struct{}{}
 	b.stamp(time.Time{})
 	b.input = launch.Request(s.fleet(rec.ID, len(claims), ready, tags, own))
@@ -236,12 +237,13 @@ func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.Cr
 			}
 		}
 		for _, t := range ready.templates {
-			r, err := p.templates.hold(ctx, t)
+			id, r, err := p.templates.hold(ctx, t)
 			if err != nil {
 				release()
 				return nil, err
 			}
 			releases = append(releases, r)
+			b.ids[aws.ToString(t.LaunchTemplateName)] = id
 		}
 		if err := ctx.Err(); err != nil {
 			release()
@@ -278,21 +280,22 @@ func (p *Provider) forget(what []string) {
 	p.resolved.Forget()
 }
 
-// machine is what a fleet launched.
+// machine is what a fleet launched. EC2 names its launch template by the id.
 type machine struct{ id, typ, zone, subnet, template string }
 
-// from says whether the offer may be what was launched, or failed, from a template: only those of a reservation have one of their own.
-func (o offer) from(template string) bool {
-	return template == "" || o.reservation.ID == "" || o.templateName == template
+// matches reports whether the offer may be what was launched, or failed. Offers of one type and zone differ by their reservation, and each
+// reservation has a template of its own.
+func (b *pending) matches(o offer, m machine) bool {
+	return o.t.Name == m.typ && (o.zone == m.zone || m.zone == "" && o.subnet == m.subnet) && (m.template == "" || o.reservation.ID == "" || b.ids[o.templateName] == m.template)
 }
 
-// meant is what a fleet was asked for, without an id.
-func meant(l *types.LaunchTemplateAndOverridesResponse) (m machine) {
+// machineOf is what a fleet was asked for, without an id.
+func machineOf(l *types.LaunchTemplateAndOverridesResponse) (m machine) {
 	if l != nil && l.Overrides != nil {
 		m.typ, m.zone, m.subnet = string(l.Overrides.InstanceType), aws.ToString(l.Overrides.AvailabilityZone), aws.ToString(l.Overrides.SubnetId)
 	}
 	if l != nil && l.LaunchTemplateSpecification != nil {
-		m.template = aws.ToString(l.LaunchTemplateSpecification.LaunchTemplateName)
+		m.template = aws.ToString(l.LaunchTemplateSpecification.LaunchTemplateId)
 	}
 	return m
 }
@@ -300,7 +303,7 @@ func meant(l *types.LaunchTemplateAndOverridesResponse) (m machine) {
 func launched(out *sdk.CreateFleetOutput) []machine {
 	var list []machine
 	for _, set := range out.Instances {
-		m := meant(set.LaunchTemplateAndOverrides)
+		m := machineOf(set.LaunchTemplateAndOverrides)
 		m.typ, m.zone, m.subnet = cmp.Or(string(set.InstanceType), m.typ), cmp.Or(aws.ToString(set.AvailabilityZone), m.zone), cmp.Or(aws.ToString(set.SubnetId), m.subnet)
 		for _, id := range set.InstanceIds {
 			m.id = id
@@ -315,13 +318,13 @@ func launched(out *sdk.CreateFleetOutput) []machine {
 func (p *Provider) failures(b *pending, out *sdk.CreateFleetOutput, ledger *refusals) {
 	for _, f := range out.Errors {
 		code, message := aws.ToString(f.ErrorCode), aws.ToString(f.ErrorMessage)
-		m := meant(f.LaunchTemplateAndOverrides)
+		m := machineOf(f.LaunchTemplateAndOverrides)
 		answer := api.Find(api.Entry, code, message, 0)
 		answer.Code = code
 		p.forget(answer.Forget)
 		hit := false
 		for _, o := range b.offers {
-			if o.t.Name == m.typ && (o.zone == m.zone || m.zone == "" && o.subnet == m.subnet) && o.from(m.template) {
+			if b.matches(o, m) {
 				ledger.note(o, answer, message)
 				hit = true
 			}
@@ -382,9 +385,7 @@ func (p *Provider) writeSeal(ctx context.Context, ids []string) error {
 
 // created is a machine as the caller sees it.
 func (p *Provider) created(b *pending, c cloudprovider.NodeClaim, m machine) (cloudprovider.Instance, error) {
-	i := slices.IndexFunc(b.offers, func(o offer) bool {
-		return o.t.Name == m.typ && o.zone == m.zone && o.from(m.template)
-	})
+	i := slices.IndexFunc(b.offers, func(o offer) bool { return b.matches(o, m) })
 	if i < 0 {
 		return cloudprovider.Instance{}, fmt.Errorf("aws: the fleet launched %q in %q, which was not asked for", m.typ, m.zone)
 	}
@@ -459,7 +460,7 @@ func (p *Provider) lookup(ctx context.Context, b *pending, why error) error {
 	}
 	var machines []machine
 	for _, i := range list {
-		machines = append(machines, machine{id: aws.ToString(i.InstanceId), typ: string(i.InstanceType), zone: aws.ToString(i.Placement.AvailabilityZone), subnet: aws.ToString(i.SubnetId)})
+		machines = append(machines, machine{id: aws.ToString(i.InstanceId), typ: string(i.InstanceType), zone: aws.ToString(i.Placement.AvailabilityZone), subnet: aws.ToString(i.SubnetId), template: tagsOf(i)["aws:ec2launchtemplate:id"]})
 	}
 	slices.SortFunc(machines, func(a, b machine) int { return strings.Compare(a.id, b.id) })
 	return p.conclude(ctx, b, machines)

@@ -51,8 +51,14 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 	if bare == "" {
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New("want an id such as aws:///us-east-1a/i-0123456789abcdef0")}
 	}
-	if e, ok := p.memory.Of(bare); ok && e.State == memory.Live && e.Instance.ID == id && p.left(ctx, id) != nil {
-		return &found{instance: e.Instance, identity: e.Identity}, ctx.Err()
+	if e, ok := p.memory.Of(bare); ok && e.State == memory.Live && e.Instance.ID == id {
+		away, err := p.shiftedAway(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if away {
+			return &found{instance: e.Instance, identity: e.Identity}, nil
+		}
 	}
 	asked := time.Now()
 	f, err := p.reads.Do(ctx, "", bare)
@@ -270,8 +276,8 @@ func (p *Provider) complete(ctx context.Context, f *found, claim cloudprovider.N
 	switch {
 	case f.raw.InstanceLifecycle == types.InstanceLifecycleTypeSpot:
 		kind = instancetypes.CapacityTypeSpot
-	case f.raw.CapacityReservationId != nil:
-		kind, reservation = instancetypes.CapacityTypeReserved, aws.ToString(f.raw.CapacityReservationId)
+	case f.reservation() != "":
+		kind, reservation = instancetypes.CapacityTypeReserved, f.reservation()
 	}
 	for _, o := range t.Offerings {
 		id, _ := o.Requirements.Get(instancetypes.LabelReservationID).Single()
@@ -286,6 +292,15 @@ func (p *Provider) complete(ctx context.Context, f *found, claim cloudprovider.N
 		return nil
 	}
 	return nil
+}
+
+// reservation is the capacity reservation that the machine was launched into; empty if there is none. An open reservation of the account takes in any
+// machine whose launch template does not forbid it: it is on-demand all the same, and its class never selected the reservation.
+func (f *found) reservation() string {
+	if s := f.raw.CapacityReservationSpecification; s == nil || s.CapacityReservationPreference != types.CapacityReservationPreferenceCapacityReservationsOnly {
+		return ""
+	}
+	return aws.ToString(f.raw.CapacityReservationId)
 }
 
 // partition names the partition of a placement group that EC2 has chosen.
@@ -341,7 +356,7 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 		}
 	}
 	var filters []types.Filter
-	var rest []cloudprovider.Instance // in zones that are left alone: what is remembered of them
+	var rest []cloudprovider.Instance // in zones that are shifted away: what is remembered of them
 	if p.memory.KnowsHistory() {
 		shifted, err := p.shiftedZones(ctx)
 		if err != nil {
@@ -355,11 +370,11 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 		}
 		filters = []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"pending", "running", "shutting-down", "stopping", "stopped"}}}
 		if len(shifted) > 0 {
-			others, err := p.others(ctx, shifted)
+			unshifted, err := p.unshiftedZones(ctx, shifted)
 			if err != nil {
 				return nil, err
 			}
-			filters = append(filters, types.Filter{Name: aws.String("availability-zone"), Values: others})
+			filters = append(filters, types.Filter{Name: aws.String("availability-zone"), Values: unshifted})
 		}
 	}
 	raws, err := p.readCluster(ctx, filters...)

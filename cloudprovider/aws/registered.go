@@ -79,7 +79,7 @@ func (p *Provider) name(ctx context.Context, f *found, node string) error {
 	if f.raw.InstanceId == nil {
 		return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, RetryAfter: time.Second, Err: errors.New("EC2 does not show the new instance everywhere yet")}
 	}
-	if err := p.left(ctx, f.instance.ID); err != nil {
+	if err := p.checkZone(ctx, f.instance.ID); err != nil {
 		return err
 	}
 	have := tagsOf(f.raw)

@@ -84,14 +84,14 @@ func TestPricesFallBack(t *testing.T) {
 		p := f.provider(t)
 		claim := f.ask(t, p, "a", onDemand)
 		require.NotEmpty(t, claim.Candidates)
-		require.Len(t, p.Notes(), 2)
+		require.Len(t, notes(p), 2)
 		assert.Contains(t, strings.Join(p.Notes(), "\n"), "pricing:GetProducts")
 		f.cloud.SetFault(nil)
 		f.cloud.SetOnDemandPrice("m5.large", 0.5)
 		time.Sleep(2 * time.Hour)
 		types, err := p.InstanceTypes(t.Context(), pool())
 		require.NoError(t, err)
-		assert.Empty(t, p.Notes(), "good news takes them away")
+		assert.Empty(t, notes(p), "good news takes them away")
 		for _, it := range types {
 			for _, o := range it.Offerings {
 				if it.Name == "m5.large" && o.CapacityType() == "on-demand" {

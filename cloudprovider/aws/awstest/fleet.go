@@ -102,13 +102,14 @@ func (c *Cloud) createFleet(r request) (any, *apiError) {
 	return answer, nil
 }
 
+// elements names the template by its id alone: so do the answers of EC2 that people have published.
 func (ch *choice) elements() el {
 	overrides := e("overrides", e("instanceType", ch.typ), e("subnetId", ch.subnet.ID), e("availabilityZone", ch.zone), e("priority", strconv.FormatFloat(ch.priority, 'f', -1, 64)))
 	if ch.image != "" {
 		overrides.kids = append(overrides.kids, e("imageId", ch.image))
 	}
 	return e("launchTemplateAndOverrides",
-		e("launchTemplateSpecification", e("launchTemplateId", ch.template.id), e("launchTemplateName", ch.template.name), e("version", ch.template.version)), overrides)
+		e("launchTemplateSpecification", e("launchTemplateId", ch.template.id), e("version", ch.template.version)), overrides)
 }
 
 // choices reads the overrides; whatever is wrong with one spoils the request.
@@ -262,11 +263,24 @@ func (c *Cloud) take(ch *choice, kind string) (reserved string, failure *apiErro
 			return "", &apiError{"ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request."}
 		}
 		reserved = id
+	} else if reserved = c.absorbing(ch); reserved != "" {
+		// It costs the pool nothing.
 	} else if n, ok := c.capacity[ch.pool]; ok {
 		c.capacity[ch.pool] = n - 1
 	}
 	ch.subnet.Free--
 	return reserved, nil
+}
+
+// absorbing is the open reservation that takes an on-demand machine whose template says nothing of reservations; empty if there is none.
+func (c *Cloud) absorbing(ch *choice) string {
+	preference := ch.template.data.str("CapacityReservationSpecification", "CapacityReservationPreference")
+	for _, v := range c.reservations {
+		if v.Open && v.Type == ch.typ && v.Zone == ch.zone && ch.pool.capacityType == "on-demand" && preference != "none" && c.left(v) > 0 {
+			return v.ID
+		}
+	}
+	return ""
 }
 
 type reservedMarket struct{ market, target string }
