@@ -105,6 +105,7 @@ func clouds() map[string]awstest.Config {
 		"plain":    {},
 		"paging":   {Page: 5},
 		"slow":     {Boot: 40 * time.Second, Shutdown: 30 * time.Second},
+		"silent":   {SilentReplays: true, Lag: 5 * time.Second},
 		"eventual": {Lag: 20 * time.Second, Shutdown: 30 * time.Second, Boot: 40 * time.Second, Page: 7},
 	}
 }

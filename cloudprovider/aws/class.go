@@ -46,6 +46,7 @@ type resolvedClass struct {
 	foreign   discovery.Template // a launch template made by others, by which machines are launched; usually none
 	types     []instancetypes.InstanceType
 	byName    map[string]int
+	plain     map[string]bool // types whose first network card has no EFA, while the others have
 	templates *templateCache
 }
 
@@ -129,7 +130,7 @@ func (p *Provider) checkZone(ctx context.Context, id string) error {
 }
 
 func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, shifted []string) (*resolvedClass, error) {
-	s := &resolvedClass{class: class, shifted: shifted, byName: map[string]int{}, templates: &templateCache{}}
+	s := &resolvedClass{class: class, shifted: shifted, byName: map[string]int{}, plain: map[string]bool{}, templates: &templateCache{}}
 	var err error
 	if s.settings, err = p.options.settings(class); err != nil {
 		return nil, invalid(err)
@@ -230,6 +231,9 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 	within := market.Within(region.Region, zones(s.subnets))
 	if s.class.NestedVirtualization == "enabled" && region.Nested != nil {
 		within.Offers = slices.DeleteFunc(within.Offers, func(o catalogue.Offer) bool { return !region.Nested[o.Name] })
+	}
+	for _, o := range within.Offers {
+		s.plain[o.Name] = o.EFAInterfaces > 0 && o.NetworkCards > o.EFAInterfaces
 	}
 	p.notes.set("zones "+s.class.Name, unserved(within, s.subnets))
 	types, err := ec2.Types(within, s.settings)

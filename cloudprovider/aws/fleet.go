@@ -47,8 +47,11 @@ func (r *refusals) note(o offer, a api.Answer, message string) {
 	switch {
 	case errors.Is(class, cloudprovider.ErrQuota):
 		q := cloudprovider.Quota{Name: a.Blame}
-		if a.Blame == "vcpus" {
+		switch a.Blame {
+		case "vcpus":
 			q = quotaOf(o)
+		case "placement":
+			q = spreadQuota(o)
 		}
 		if !slices.ContainsFunc(r.quotas, func(have cloudprovider.Quota) bool { return have.Name == q.Name }) {
 			r.quotas = append(r.quotas, q)
@@ -87,7 +90,9 @@ func (r *refusals) err(offers []offer) error {
 		return &cloudprovider.Error{Code: cloudprovider.ErrQuota, Quotas: r.quotas, Err: fmt.Errorf("%s", lineOf(offers))}
 	}
 	for _, o := range offers {
-		if !slices.ContainsFunc(r.quotas, func(q cloudprovider.Quota) bool { return q.Blocks.IsAnything() || q.Name == quotaOf(o).Name }) {
+		if !slices.ContainsFunc(r.quotas, func(q cloudprovider.Quota) bool {
+			return q.Blocks.IsAnything() || q.Name == quotaOf(o).Name || q.Name == spreadQuota(o).Name
+		}) {
 			r.refuse(o, "the fleet launched none")
 		}
 	}
@@ -178,6 +183,9 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 		}
 		return fleetAnswer{err: err}
 	}
+	if silent(out) {
+		return fleetAnswer{open: b, err: errSilent}
+	}
 	p.failures(b, out, ledger)
 	instances, err := p.seal(ctx, b, launched(out))
 	if err != nil {
@@ -188,6 +196,12 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 	}
 	return fleetAnswer{instances: instances}
 }
+
+// silent reports whether an answer tells neither of machines nor of errors. A fleet that launches nothing says why; so this is an answer to a request that
+// was sent twice, and EC2 does not document that it repeats what it said the first time.
+func silent(out *sdk.CreateFleetOutput) bool { return len(out.Instances) == 0 && len(out.Errors) == 0 }
+
+var errSilent = errors.New("aws: ec2:CreateFleet told neither of machines nor of errors: what it launched is read from tags once it must show")
 
 // fleet is a request for so many machines of the class, with tags on everything and own ones on the machines.
 func (s *resolvedClass) fleet(token string, target int, ready prepared, tags, own map[string]string) launch.Fleet {
@@ -401,7 +415,7 @@ func (p *Provider) created(b *pending, c cloudprovider.NodeClaim, m machine) (cl
 	}, nil
 }
 
-// reopen finds out what became of a fleet whose answer was lost: the same request with the same client token has the same answer. But EC2
+// reopen finds out what became of a fleet whose answer was lost: the same request with the same client token launches nothing more. But EC2
 // knows client tokens for a while only, and would launch once more after that. So it is asked again within the lag; later, all that was launched
 // must show, and reading tells.
 func (p *Provider) reopen(ctx context.Context, b *pending) error {
@@ -445,6 +459,9 @@ func (p *Provider) askAgain(ctx context.Context, b *pending) error {
 		b.stamp(before)
 		// EC2 refuses now. Whether it had launched before, only reading tells, and only after a while.
 		return p.lookup(ctx, b, err)
+	}
+	if silent(out) {
+		return p.lookup(ctx, b, errSilent)
 	}
 	return p.conclude(ctx, b, launched(out))
 }

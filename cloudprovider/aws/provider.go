@@ -221,6 +221,10 @@ type Options struct {
 	// Global holds the keys of the older ConfigMap karpenter-global-settings that sizes depend on; see ec2.Settings.WithGlobal.
 	Global map[string]string
 
+	// PrefixDelegation says that the cluster's network plugin takes prefixes of 16 addresses for pods, so that nodes have room for more of them: see
+	// ec2.Settings.PrefixDelegation. It must agree with the plugin's own setting.
+	PrefixDelegation bool
+
 	// StaticTypes and StaticPrices take the embedded catalogue as it is, instead of asking EC2 and the price list.
 	StaticTypes, StaticPrices bool
 
@@ -315,7 +319,9 @@ const mostUserTags = 20
 
 // settings are what sizes depend on.
 func (o Options) settings(c nodeclass.NodeClass) (ec2.Settings, error) {
-	return c.Settings().WithGlobal(o.Global)
+	s := c.Settings()
+	s.PrefixDelegation = o.PrefixDelegation
+	return s.WithGlobal(o.Global)
 }
 
 // zones are the zones of subnets with their ids.

@@ -26,13 +26,13 @@ func TestTemplatesAreFewAndComeBack(t *testing.T) {
 			_, err := p.Create(t.Context(), f.ask(t, p, fmt.Sprint("a-", i), match))
 			require.NoError(t, err)
 		}
-		assert.Len(t, f.cloud.Templates(), 2, "one for each image, whatever the types")
+		assert.Len(t, f.cloud.Templates(), 3, "one for each image and number of pods, whatever the types")
 		made := f.cloud.Calls("EC2.CreateLaunchTemplate")
-		assert.Equal(t, 2, made)
+		assert.Equal(t, 3, made)
 		f.cloud.RemoveTemplate(f.cloud.Templates()[0].Name)
 		_, err := p.Create(t.Context(), f.ask(t, p, "b", match))
 		require.NoError(t, err)
-		assert.Len(t, f.cloud.Templates(), 2)
+		assert.Len(t, f.cloud.Templates(), 3)
 		assert.Len(t, f.cloud.Truth(), 21)
 	})
 }

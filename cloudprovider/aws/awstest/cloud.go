@@ -45,6 +45,8 @@ type Config struct {
 	// Tokens is how long a fleet's client token is known: afterwards the same request launches once more. AWS publishes no figure for
 	// CreateFleet. 0 = 1 hour.
 	Tokens time.Duration
+	// SilentReplays answers a fleet's client token that is known with the id of the fleet alone: AWS does not document that it tells the machines again.
+	SilentReplays bool
 	// Limits throttle; nil = api.Published.
 	Limits func(service, action string, filtered bool) api.Limit
 	// Page is the most that a page holds, and pages may be empty, as EC2's may; 0 = as many as the call asks for, 100 at most.

@@ -43,6 +43,9 @@ func (c *Cloud) createFleet(r request) (any, *apiError) {
 		if !maps.Equal(old.fields, fields) {
 			return nil, &apiError{"IdempotentParameterMismatch", "The request uses the same client token as a previous, but non-identical request."}
 		}
+		if c.config.SilentReplays {
+			return old.answer[:1], nil
+		}
 		return old.answer, nil
 	}
 	if p.str("Type") != "instant" {
@@ -245,6 +248,9 @@ func (c *Cloud) take(ch *choice, kind string) (reserved string, failure *apiErro
 		}
 		return "", &apiError{"InsufficientInstanceCapacity", fmt.Sprintf("We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", ch.typ, ch.zone)}
 	}
+	if c.spreadFull(ch) {
+		return "", &apiError{"InsufficientInstanceCapacity", "You've reached the limit of instances in this spread placement group."}
+	}
 	if ch.subnet.Free <= 0 {
 		return "", &apiError{"InsufficientFreeAddressesInSubnet", fmt.Sprintf("There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", ch.subnet.ID)}
 	}
@@ -270,6 +276,21 @@ func (c *Cloud) take(ch *choice, kind string) (reserved string, failure *apiErro
 	}
 	ch.subnet.Free--
 	return reserved, nil
+}
+
+// spreadFull reports whether the template's placement group is a spread one that has its seven machines in the zone.
+func (c *Cloud) spreadFull(ch *choice) bool {
+	id := ch.template.data.str("Placement", "GroupId")
+	if !slices.ContainsFunc(c.placements, func(p *PlacementGroup) bool { return p.ID == id && p.Strategy == "spread" }) {
+		return false
+	}
+	n := 0
+	for _, i := range c.instances {
+		if i.zone == ch.zone && i.ended.IsZero() && i.template.data.str("Placement", "GroupId") == id {
+			n++
+		}
+	}
+	return n >= 7
 }
 
 // absorbing is the open reservation that takes an on-demand machine whose template says nothing of reservations; empty if there is none.

@@ -268,6 +268,9 @@ func PricesElsewhere() (Elsewhere, error) {
 
 // Quotes prices what has no price.
 func (e Elsewhere) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
+	if q.Offering.CapacityType() == instancetypes.CapacityTypeReserved {
+		return below
+	}
 	price := e.prices[q.Type.Name][0]
 	if q.Offering.CapacityType() == instancetypes.CapacityTypeSpot {
 		price = e.prices[q.Type.Name][1]
