@@ -26,8 +26,12 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// priceTTL is how old prices may be: those of the price list change seldom, those of spot a few times a day.
-const priceTTL = time.Hour
+// How old types and prices may become. Maintain renews them at half that age; without it the first caller after that waits for them. Types change a few
+// times a month, prices of the list seldom, those of spot a few times a day.
+const (
+	typesTTL = 24 * time.Hour
+	priceTTL = 2 * time.Hour
+)
 
 // resolvedClass is what a node class leads to: what can be bought, and what machines are launched with. It is shared and never changed, but
 // for its templates.
@@ -356,7 +360,7 @@ func (p *Provider) region(ctx context.Context) (market.Live, error) {
 	if p.options.StaticTypes {
 		return market.Live{Region: embedded}, nil
 	}
-	live, err := p.base.Get(ctx, p.clients.Region, func(ctx context.Context) (market.Live, error) { return market.Region(ctx, p.clients, embedded) })
+	live, err := p.base.Get(ctx, p.clients.Region, p.askRegion)
 	if err != nil && (fresh || ctx.Err() != nil) {
 		return market.Live{}, err
 	}
@@ -368,46 +372,63 @@ func (p *Provider) region(ctx context.Context) (market.Live, error) {
 	return live, nil
 }
 
+// askRegion asks EC2 for types and zones, over what the catalogue has.
+func (p *Provider) askRegion(ctx context.Context) (market.Live, error) {
+	embedded, err := p.embedded()
+	if err != nil {
+		embedded = catalogue.Region{Name: p.clients.Region} // region refuses the other errors
+	}
+	return market.Region(ctx, p.clients, embedded)
+}
+
+// renew asks for types and prices that are half as old as they may become, so that no launch has to wait until they were read.
+func (p *Provider) renew(ctx context.Context) error {
+	return errors.Join(p.base.Renew(ctx, p.clients.Region, typesTTL/2, p.askRegion), p.prices.Renew(ctx, p.clients.Region, priceTTL/2, p.askPrices))
+}
+
 // layers are today's prices over those of the catalogue. A list that cannot be read leaves the older prices, and a note says so.
 func (p *Provider) layers(ctx context.Context) ([]instancetypes.PriceSource, error) {
 	if p.options.StaticPrices {
 		return nil, nil
 	}
-	return p.prices.Get(ctx, p.clients.Region, func(ctx context.Context) ([]instancetypes.PriceSource, error) {
-		var layers []instancetypes.PriceSource
-		region, err := p.region(ctx)
+	return p.prices.Get(ctx, p.clients.Region, p.askPrices)
+}
+
+// askPrices asks for the price list and for spot prices.
+func (p *Provider) askPrices(ctx context.Context) ([]instancetypes.PriceSource, error) {
+	var layers []instancetypes.PriceSource
+	region, err := p.region(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := market.OnDemand(ctx, p.clients)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	p.notes.set("list", note("the price list could not be read, prices are those of the embedded catalogue", err))
+	// China's own prices are in yuan, those of other regions in dollars: either all are its own, or none is.
+	china := strings.HasPrefix(region.Name, "cn-")
+	yuan := china && err == nil
+	if region.OnDemandDate == "" && !yuan {
+		elsewhere, err := market.PricesElsewhere()
 		if err != nil {
 			return nil, err
 		}
-		list, err := market.OnDemand(ctx, p.clients)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		p.notes.set("list", note("the price list could not be read, prices are those of the embedded catalogue", err))
-		// China's own prices are in yuan, those of other regions in dollars: either all are its own, or none is.
-		china := strings.HasPrefix(region.Name, "cn-")
-		yuan := china && err == nil
-		if region.OnDemandDate == "" && !yuan {
-			elsewhere, err := market.PricesElsewhere()
-			if err != nil {
-				return nil, err
-			}
-			layers = append(layers, elsewhere)
-			p.notes.set("prices", fmt.Sprintf("the embedded catalogue has no prices of region %q: where AWS tells none either, those of another region stand for them", region.Name))
-		}
-		if err == nil {
-			layers = append(layers, list)
-		}
-		history, err := market.Spot(ctx, p.clients, time.Now())
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		p.notes.set("spot", note("spot prices could not be read, they are estimated", err))
-		if err == nil && history.Complete && china == yuan {
-			layers = append(layers, history)
-		}
-		return layers, nil
-	})
+		layers = append(layers, elsewhere)
+		p.notes.set("prices", fmt.Sprintf("the embedded catalogue has no prices of region %q: where AWS tells none either, those of another region stand for them", region.Name))
+	}
+	if err == nil {
+		layers = append(layers, list)
+	}
+	history, err := market.Spot(ctx, p.clients, time.Now())
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	p.notes.set("spot", note("spot prices could not be read, they are estimated", err))
+	if err == nil && history.Complete && china == yuan {
+		layers = append(layers, history)
+	}
+	return layers, nil
 }
 
 func note(text string, err error) string {

@@ -1,6 +1,8 @@
 package aws_test
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"regexp"
 	"slices"
@@ -139,4 +141,67 @@ func TestSilentReplays(t *testing.T) {
 		require.Len(t, f.cloud.Truth(), 1)
 		assert.Equal(t, f.cloud.Truth()[0].ID, ec2ID(launch.ID))
 	})
+}
+
+// Whoever calls Maintain now and then has no launch that waits for types or prices, however long the provider runs.
+func TestNoLaunchWaitsForTypesAndPrices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		p := f.provider(t)
+		_, err := p.Create(t.Context(), f.ask(t, p, "first", onDemand))
+		require.NoError(t, err)
+		asked := func() (n int) {
+			for _, call := range []string{"EC2.DescribeInstanceTypes", "EC2.DescribeInstanceTypeOfferings", "EC2.DescribeSpotPriceHistory", "Pricing.GetProducts"} {
+				n += f.cloud.Calls(call)
+			}
+			return n
+		}
+		first := asked()
+		for i := range 60 {
+			time.Sleep(40 * time.Minute)
+			_, err := p.Maintain(t.Context(), time.Hour)
+			require.NoError(t, err)
+			before := asked()
+			_, err = p.Create(t.Context(), f.ask(t, p, fmt.Sprint("n", i), onDemand))
+			require.NoError(t, err)
+			assert.Equal(t, before, asked(), "launch %d", i)
+		}
+		assert.Greater(t, asked(), 2*first, "they were renewed")
+	})
+}
+
+// Requests that are shown tell user data by its length and hash, and in full only if that is asked for.
+func TestShownRequestsHideUserData(t *testing.T) {
+	for _, family := range []ec2.Family{ec2.AL2, ec2.AL2023, ec2.Bottlerocket, ec2.Ubuntu, ec2.Windows2022, ec2.Custom} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, awstest.Config{})
+			c := class()
+			c.Family, c.AMIs, c.UserData = family, nil, "#!/bin/sh\necho hush\n"
+			switch family {
+			case ec2.Custom:
+				c.AMIs = byTag("cluster", "harbour")
+			case ec2.Bottlerocket:
+				c.UserData = "[settings.host-containers.admin]\nuser-data = \"hush\"\n"
+			}
+			p := f.provider(t, func(o *aws.Options) { o.Classes = aws.FixedClasses{c} })
+			requests, err := p.DryRun(t.Context(), []cloudprovider.NodeClaim{f.ask(t, p, "a", onDemand)})
+			require.NoError(t, err)
+			found := 0
+			for _, r := range requests {
+				hidden, err := r.JSON()
+				require.NoError(t, err)
+				full, err := r.JSONWithUserData()
+				require.NoError(t, err)
+				for _, hit := range regexp.MustCompile(`"UserData": "([^"]+)"`).FindAllStringSubmatch(string(full), -1) {
+					found++
+					text, err := base64.StdEncoding.DecodeString(hit[1])
+					require.NoError(t, err)
+					assert.Contains(t, string(text), "hush", family)
+					assert.NotContains(t, string(hidden), hit[1])
+					assert.Contains(t, string(hidden), fmt.Sprintf("%d bytes, sha256 %x", len(text), sha256.Sum256(text)))
+				}
+			}
+			assert.NotZero(t, found, family)
+		})
+	}
 }

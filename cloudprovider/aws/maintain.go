@@ -110,10 +110,11 @@ func (t *templates) idOf(ctx context.Context, name string) (string, error) {
 }
 
 // Maintain deletes what the cluster has no use for: launch templates that were not used for age, and instance profiles that are older and that no machine
-// has. It returns their names. Templates that a launch of this provider is using stay; a launch of another process that loses its template, or its
+// has. It returns their names. It also renews instance types and prices that are no longer new, so that no launch has to wait for them. Templates that a launch of this provider is using stay; a launch of another process that loses its template, or its
 // profile, makes it again, and machines do not need their template. Call it now and then, with an age of an hour or so; nothing else collects them.
 func (p *Provider) Maintain(ctx context.Context, age time.Duration) ([]string, error) {
 	deleted, err := p.maintain(ctx, age)
+	p.notes.set("renewal", note("types or prices could not be renewed, those of before are used", p.renew(ctx)))
 	return deleted, api.Outcome("maintain", p.options.Cluster, err)
 }
 

@@ -79,7 +79,7 @@ func New(ctx context.Context, options Options) (*Provider, error) {
 		options: options, clients: clients, finder: discovery.NewFinder(clients), started: time.Now(),
 		nonce:    cmp.Or(options.Nonce, rand.Text()),
 		embedded: sync.OnceValues(func() (catalogue.Region, error) { return catalogue.Load(clients.Region) }),
-		base:     discovery.NewCache[market.Live](12 * time.Hour),
+		base:     discovery.NewCache[market.Live](typesTTL),
 		prices:   discovery.NewCache[[]instancetypes.PriceSource](priceTTL),
 		resolved: discovery.NewCache[*resolvedClass](time.Minute),
 		profiles: discovery.NewCache[string](15 * time.Minute),

@@ -63,7 +63,7 @@ func Region(ctx context.Context, clients *api.Clients, embedded catalogue.Region
 	if err != nil {
 		return Live{}, err
 	}
-	out := Live{Region: ec2.WithDescriptions(embedded, live), Nested: map[string]bool{}, Odd: leftOut(odd)}
+	out := Live{Region: ec2.WithDescriptions(embedded, live), Nested: map[string]bool{}, Odd: passedOver(odd)}
 	for _, t := range all {
 		if p := t.ProcessorInfo; p != nil && slices.Contains(p.SupportedFeatures, types.SupportedAdditionalProcessorFeatureNestedVirtualization) {
 			out.Nested[string(t.InstanceType)] = true
@@ -85,12 +85,12 @@ func Region(ctx context.Context, clients *api.Clients, embedded catalogue.Region
 	return out, nil
 }
 
-// leftOut names the descriptions that make no sense in one sentence.
-func leftOut(odd error) string {
+// passedOver names the descriptions that make no sense in one sentence.
+func passedOver(odd error) string {
 	if odd == nil {
 		return ""
 	}
-	return "descriptions of instance types that make no sense are left out: " + strings.ReplaceAll(odd.Error(), "\n", "; ")
+	return "descriptions of instance types that make no sense are passed over: " + strings.ReplaceAll(odd.Error(), "\n", "; ")
 }
 
 // offerings maps types to the zones that offer them.
