@@ -38,5 +38,5 @@ func ExampleReadUsable() {
 		panic(err)
 	}
 	fmt.Println(len(types), types[0].Name, odd != nil)
-	// Output: 1 m5.large true
+	// Output: 1 g6f.large true
 }
