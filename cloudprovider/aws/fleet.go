@@ -29,12 +29,15 @@ type refusals struct {
 	barred  int                  // refusals that come of it
 }
 
-func (r *refusals) refuse(o offer, detail string) {
-	if !slices.ContainsFunc(r.refused, func(have cloudprovider.Refusal) bool {
+// refuse notes an offer that could not be had, once, and reports whether it is a new one.
+func (r *refusals) refuse(o offer, detail string) bool {
+	if slices.ContainsFunc(r.refused, func(have cloudprovider.Refusal) bool {
 		return have.Type == o.cand.Type && have.Offering.Equal(o.cand.Offering)
 	}) {
-		r.refused = append(r.refused, cloudprovider.Refusal{Type: o.cand.Type, Offering: o.cand.Offering, Detail: detail})
+		return false
 	}
+	r.refused = append(r.refused, cloudprovider.Refusal{Type: o.cand.Type, Offering: o.cand.Offering, Detail: detail})
+	return true
 }
 
 // note sorts one error of a fleet under an offer.
@@ -66,8 +69,7 @@ func (r *refusals) note(o offer, a api.Answer, message string) {
 		if r.blocked == nil || passing(blocked) && !passing(r.blocked) {
 			r.blocked = blocked
 		}
-		if a.Blame != "" {
-			r.refuse(o, detail)
+		if a.Blame != "" && r.refuse(o, detail) {
 			r.barred++
 		}
 	}
@@ -83,8 +85,9 @@ func passing(e *cloudprovider.Error) bool {
 
 // err is why nothing was launched. Everything that was not refused by name was refused with the fleet, unless something else stood in the way.
 func (r *refusals) err(offers []offer) error {
+	nothingElseSaid := len(r.refused) == r.barred && len(r.quotas) == 0
 	switch {
-	case r.blocked != nil && (passing(r.blocked) || len(r.refused) == r.barred && len(r.quotas) == 0):
+	case r.blocked != nil && (passing(r.blocked) || nothingElseSaid):
 		return &cloudprovider.Error{Code: r.blocked.Code, RetryAfter: r.blocked.RetryAfter, Refused: r.refused, Quotas: r.quotas, Err: r.blocked.Err}
 	case len(r.refused) == 0 && len(r.quotas) > 0:
 		return &cloudprovider.Error{Code: cloudprovider.ErrQuota, Quotas: r.quotas, Err: fmt.Errorf("%s", lineOf(offers))}
@@ -145,8 +148,7 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 	if err != nil {
 		return fleetAnswer{err: invalid(err)}
 	}
-	// The seal will need room, too, some 12 characters for a machine's id; and the names of node and claim.
-	if room := mostTags - 2 - len(tags) - (12*len(claims)+255)/256; len(own) > room {
+	if room := mostTags - nameTags - len(tags) - sealTags(len(claims)); len(own) > room {
 		if len(claims) == 1 {
 			return fleetAnswer{err: invalid(fmt.Errorf("name, token, labels and requirements of the claim take %d tags of EC2, and there is room for %d", len(own), room))}
 		}
@@ -236,10 +238,17 @@ func (p *Provider) ownTags(rec record.Batch) (map[string]string, error) {
 	return own, err
 }
 
-// mostTags is the room in EC2's tags.
-const mostTags = 50
+const (
+	mostTags        = 50  // on one machine, by EC2
+	mostTagValue    = 256 // characters
+	nameTags        = 2   // the names of node and claim, once the node has joined
+	sealCharsOfEach = 12  // characters that a machine takes in the seal
+)
 
-func short(text string) string { return text[:min(len(text), 256)] }
+// sealTags is how many tags the seal of so many claims takes.
+func sealTags(claims int) int { return (sealCharsOfEach*claims + mostTagValue - 1) / mostTagValue }
+
+func short(text string) string { return text[:min(len(text), mostTagValue)] }
 
 // ask makes the templates and calls CreateFleet; a template that has vanished in between is made again, once.
 func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.CreateFleetOutput, error) {

@@ -39,8 +39,8 @@ type Provider struct {
 	started   time.Time
 	nonce     string
 	serial    atomic.Int64
-	launching atomic.Int64            // when this provider first launched, in seconds since 1970
-	company   atomic.Pointer[company] // who else launches here, and why that is bad
+	launching atomic.Int64          // when this provider first launched, in seconds since 1970
+	rival     atomic.Pointer[rival] // who else launches here
 
 	embedded func() (catalogue.Region, error)
 	base     *discovery.Cache[market.Live]

@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/joinery-sdk/joinery/cloudprovider"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
 )
@@ -51,5 +53,17 @@ func TestQuotasOfTheCatalogue(t *testing.T) {
 				assert.Equal(t, name, have, "%s %s", kind, typ)
 			}
 		}
+	}
+}
+
+// Several errors of one offer count once: what stands in the way of all is told, however often EC2 repeats it.
+func TestRepeatedErrorsOfAnOffer(t *testing.T) {
+	for repeats := range 4 {
+		var r refusals
+		o := offer{cand: cloudprovider.Candidate{Type: "m5.large"}}
+		for range repeats + 1 {
+			r.note(o, api.Answer{Code: "AuthFailure.ServiceLinkedRoleCreationNotPermitted", Class: cloudprovider.ErrUnauthorized.Error(), Blame: "spot"}, "no")
+		}
+		assert.ErrorIs(t, r.err([]offer{o}), cloudprovider.ErrUnauthorized, "%d repeats", repeats)
 	}
 }

@@ -160,7 +160,7 @@ func (p *Provider) bareFleets(raws []types.Instance) []string {
 	var fleets []string
 	for _, raw := range raws {
 		tags := tagsOf(raw)
-		if _, ours, err := record.Read(tags); (!ours || err != nil) && p.here(tags) && tags[record.KeyFleet] != "" {
+		if _, ours, err := record.Read(tags); (!ours || err != nil) && p.ofThisCluster(tags) && tags[record.KeyFleet] != "" {
 			fleets = append(fleets, tags[record.KeyFleet])
 		}
 	}
@@ -168,8 +168,8 @@ func (p *Provider) bareFleets(raws []types.Instance) []string {
 	return slices.Compact(fleets)
 }
 
-// here says whether something with these tags is the cluster's.
-func (p *Provider) here(tags map[string]string) bool {
+// ofThisCluster reports whether something with these tags is the cluster's.
+func (p *Provider) ofThisCluster(tags map[string]string) bool {
 	return tags[ClusterTag] == p.options.Cluster || tags[launch.OwnCluster] == p.options.Cluster
 }
 
@@ -208,7 +208,10 @@ func (p *Provider) recall(ctx context.Context, raw types.Instance, of strays, re
 	if !ours && tags[launch.OwnCluster] == p.options.Cluster && stateOf(raw) != cloudprovider.Terminating {
 		return unreadable(errors.New("its record was taken off"))
 	}
-	if !ours || !p.here(tags) || err == nil && p.memory.IsOpen(rec.ID) {
+	if !ours || !p.ofThisCluster(tags) {
+		return nil, nil
+	}
+	if err == nil && p.memory.IsOpen(rec.ID) { // which claim it is for is not known before the fleet is answered for
 		return nil, nil
 	}
 	if err != nil {
@@ -392,8 +395,8 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 		raws = append(raws, missing...)
 	}
 	known := readerOf(raws)
-	p.look(raws, known)
-	strays := p.sort(raws, known, now)
+	p.detectRival(raws, known)
+	strays := p.classify(raws, known, now)
 	if err := p.reconcile(ctx, strays, raws); err != nil {
 		return nil, err
 	}
@@ -441,9 +444,9 @@ type strays struct {
 	surplus map[string]bool        // machines without an owner
 }
 
-// sort looks for strays, once all machines of their batches must show.
-func (p *Provider) sort(raws []types.Instance, records *record.Reader, now time.Time) strays {
-	out := strays{map[string]record.Seal{}, map[string]bool{}}
+// classify finds the strays, once all machines of their batches must show.
+func (p *Provider) classify(raws []types.Instance, records *record.Reader, now time.Time) strays {
+	out := strays{seals: map[string]record.Seal{}, surplus: map[string]bool{}}
 	unsealed := map[string][]string{}
 	claims := map[string]int{}
 	for _, raw := range raws {
@@ -464,8 +467,10 @@ func (p *Provider) sort(raws []types.Instance, records *record.Reader, now time.
 			tokens[i] = c.Token
 		}
 		at := slices.Index(seal, bare)
+		if owned := sealed && at >= 0 && at < len(tokens); owned {
+			continue
+		}
 		switch {
-		case sealed && at >= 0 && at < len(tokens):
 		case sealed, p.memory.Knows(tokens...):
 			// No caller is told of a machine before its batch is sealed; and this one is not among the sealed.
 			out.surplus[bare] = true
