@@ -182,3 +182,18 @@ func (p *Provider) ReleaseTemplates(ctx context.Context) error {
 	}
 	return nil
 }
+
+// endOf says what an instance ended of.
+func endOf(i types.Instance) (string, bool) {
+	if i.State == nil || i.State.Name != types.InstanceStateNameTerminated {
+		return "", false
+	}
+	text := "terminated"
+	if r := i.StateReason; r != nil {
+		code, message := aws.ToString(r.Code), aws.ToString(r.Message)
+		a := api.Find(api.State, code, message, 0)
+		a.Code = code
+		text += ": " + a.Describe(strings.TrimPrefix(strings.TrimPrefix(message, code), ": "), "")
+	}
+	return text, true
+}

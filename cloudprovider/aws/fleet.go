@@ -238,18 +238,6 @@ func (p *Provider) ownTags(rec record.Batch) (map[string]string, error) {
 	return own, err
 }
 
-const (
-	mostTags        = 50  // on one machine, by EC2
-	mostTagValue    = 256 // characters
-	nameTags        = 2   // the names of node and claim, once the node has joined
-	sealCharsOfEach = 12  // characters that a machine takes in the seal
-)
-
-// sealTags is how many tags the seal of so many claims takes.
-func sealTags(claims int) int { return (sealCharsOfEach*claims + mostTagValue - 1) / mostTagValue }
-
-func short(text string) string { return text[:min(len(text), mostTagValue)] }
-
 // ask makes the templates and calls CreateFleet; a template that has vanished in between is made again, once.
 func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.CreateFleetOutput, error) {
 	for again := false; ; again = true {

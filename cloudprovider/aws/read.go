@@ -83,21 +83,6 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 	return f, nil
 }
 
-// endOf says what an instance ended of.
-func endOf(i types.Instance) (string, bool) {
-	if i.State == nil || i.State.Name != types.InstanceStateNameTerminated {
-		return "", false
-	}
-	text := "terminated"
-	if r := i.StateReason; r != nil {
-		code, message := aws.ToString(r.Code), aws.ToString(r.Message)
-		a := api.Find(api.State, code, message, 0)
-		a.Code = code
-		text += ": " + a.Describe(strings.TrimPrefix(strings.TrimPrefix(message, code), ": "), "")
-	}
-	return text, true
-}
-
 // describe reads instances by their ids. Those that EC2 does not show, or that are not the cluster's, are nil.
 func (p *Provider) describe(ctx context.Context, _ string, ids []string) []batch.Result[*found] {
 	out := make([]batch.Result[*found], len(ids))
