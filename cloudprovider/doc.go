@@ -80,6 +80,12 @@
 //   - RepairPolicies name a condition, a status and a toleration that is not negative, each pair of condition and status once.
 //   - Interruptions delivers every event at least once, again until its cursor is passed back, and then no more.
 //
+// # Labels and taints of nodes
+//
+// The provider says which labels a node is to carry ([Instance].Labels), and the caller puts them there, with the taints and startup taints of the
+// claim: [Register] says how, once, when the node has joined. A provider may have machines register with some of them, so that no pod without a
+// toleration comes first; it does not have to, and a caller must not rely on it.
+//
 // # Consistency
 //
 // Clouds need time to tell all their machines what happened. Get and List may lag behind Create and Delete: for a while

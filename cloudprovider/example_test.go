@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/memcloud"
@@ -122,4 +124,13 @@ func TestCreateAll(t *testing.T) {
 		require.ErrorIs(t, r.Err, context.Canceled)
 	}
 	assert.Len(t, cloud.Truth(), 2)
+}
+
+func ExampleRegister() {
+	instance := cloudprovider.Instance{ID: "cloud://1", Labels: map[string]string{"topology.kubernetes.io/zone": "a"}}
+	claim := cloudprovider.NodeClaim{Name: "web-1", StartupTaints: []corev1.Taint{{Key: "starting", Effect: corev1.TaintEffectNoSchedule}}}
+	joined := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-0-1"}, Spec: corev1.NodeSpec{ProviderID: "cloud://1"}}
+	node := cloudprovider.Register(instance, claim, joined)
+	fmt.Println(node.Labels, node.Spec.Taints[0].ToString())
+	// Output: map[topology.kubernetes.io/zone:a] starting:NoSchedule
 }

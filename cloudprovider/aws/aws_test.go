@@ -3,6 +3,7 @@ package aws_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -104,6 +105,7 @@ func clouds() map[string]awstest.Config {
 		"plain":    {},
 		"paging":   {Page: 5},
 		"slow":     {Boot: 40 * time.Second, Shutdown: 30 * time.Second},
+		"silent":   {SilentReplays: true, Lag: 5 * time.Second},
 		"eventual": {Lag: 20 * time.Second, Shutdown: 30 * time.Second, Boot: 40 * time.Second, Page: 7},
 	}
 }
@@ -129,6 +131,11 @@ func TestConformanceWithHistory(t *testing.T) {
 		time.Sleep(31 * time.Second)
 		require.NoError(t, f.harness(p).Check(t.Context()))
 	})
+}
+
+// notes are those of a provider without the one about types that make no sense, which EC2 always has some of.
+func notes(p *aws.Provider) []string {
+	return slices.DeleteFunc(p.Notes(), func(note string) bool { return strings.HasPrefix(note, "descriptions of instance types") })
 }
 
 // exampleContext is the context of Examples, which have no test to take it from.

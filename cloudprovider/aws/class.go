@@ -26,8 +26,12 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
-// priceTTL is how old prices may be: those of the price list change seldom, those of spot a few times a day.
-const priceTTL = time.Hour
+// How old types and prices may become. Maintain renews them at half that age; without it the first caller after that waits for them. Types change a few
+// times a month, prices of the list seldom, those of spot a few times a day.
+const (
+	typesTTL = 24 * time.Hour
+	priceTTL = 2 * time.Hour
+)
 
 // resolvedClass is what a node class leads to: what can be bought, and what machines are launched with. It is shared and never changed, but
 // for its templates.
@@ -41,11 +45,12 @@ type resolvedClass struct {
 	placed    discovery.Placement
 	reserved  []ec2.Reservation
 	profile   string
-	shifted   []string           // zones that are left alone
+	shifted   []string           // zones that are shifted away
 	ordered   bool               // prices were adjusted: fleets go by their order
 	foreign   discovery.Template // a launch template made by others, by which machines are launched; usually none
 	types     []instancetypes.InstanceType
 	byName    map[string]int
+	plain     map[string]bool // types whose first network card has no EFA, while the others have
 	templates *templateCache
 }
 
@@ -74,7 +79,8 @@ func (p *Provider) resolvedClass(ctx context.Context, name string) (*resolvedCla
 	return p.resolved.Get(ctx, string(text)+strings.Join(shifted, " "), func(ctx context.Context) (*resolvedClass, error) { return p.resolve(ctx, class, shifted) })
 }
 
-// shiftedZones are the names of the zones that are to be left alone.
+// shiftedZones are the names of the zones that are shifted away. ARC tells their ids, and ids have other names in every account: those of the
+// account's own subnets count.
 func (p *Provider) shiftedZones(ctx context.Context) ([]string, error) {
 	if !p.options.ZonalShift {
 		return nil, nil
@@ -91,50 +97,44 @@ func (p *Provider) shiftedZones(ctx context.Context) ([]string, error) {
 	if len(shifted) == 0 {
 		return nil, nil
 	}
-	region, err := p.region(ctx)
+	zones, err := p.finder.Zones(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, z := range region.Zones {
-		if slices.Contains(shifted, z.Name) || slices.Contains(shifted, z.ID) {
-			names = append(names, z.Name)
-		}
-	}
-	return names, nil
+	return slices.DeleteFunc(sortedKeys(zones), func(name string) bool {
+		return !slices.Contains(shifted, name) && !slices.Contains(shifted, zones[name])
+	}), nil
 }
 
-// others are the region's zones that are not left alone.
-func (p *Provider) others(ctx context.Context, shifted []string) ([]string, error) {
-	region, err := p.region(ctx)
+// unshiftedZones are the names of the account's other zones.
+func (p *Provider) unshiftedZones(ctx context.Context, shifted []string) ([]string, error) {
+	zones, err := p.finder.Zones(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := []string{"none"} // a filter needs a value
-	for _, z := range region.Zones {
-		if !slices.Contains(shifted, z.Name) {
-			out = append(out, z.Name)
-		}
-	}
-	return out, nil
+	names := slices.DeleteFunc(sortedKeys(zones), func(name string) bool { return slices.Contains(shifted, name) })
+	return append([]string{"none"}, names...), nil // a filter needs a value
 }
 
-// left fails for a machine in a zone that is to be left alone.
-func (p *Provider) left(ctx context.Context, id string) error {
+// shiftedAway reports whether the zone of a machine has a zonal shift in progress.
+func (p *Provider) shiftedAway(ctx context.Context, id string) (bool, error) {
 	shifted, err := p.shiftedZones(ctx)
-	if err != nil {
+	return slices.Contains(shifted, memory.Zone(id)), err
+}
+
+// checkZone fails for a machine in a zone that is shifted away: it is not touched until the shift has ended.
+func (p *Provider) checkZone(ctx context.Context, id string) error {
+	away, err := p.shiftedAway(ctx, id)
+	if err != nil || !away {
 		return err
 	}
-	if zone := memory.Zone(id); slices.Contains(shifted, zone) {
-		return &cloudprovider.Error{
-			Code: cloudprovider.ErrNotReady, RetryAfter: 30 * time.Second, Err: fmt.Errorf("zone %q is shifted away: its machines are left alone until the shift has ended", zone),
-		}
+	return &cloudprovider.Error{
+		Code: cloudprovider.ErrNotReady, RetryAfter: 30 * time.Second, Err: fmt.Errorf("zone %q is shifted away: its machines are not touched until the shift has ended", memory.Zone(id)),
 	}
-	return nil
 }
 
 func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, shifted []string) (*resolvedClass, error) {
-	s := &resolvedClass{class: class, shifted: shifted, byName: map[string]int{}, templates: &templateCache{}}
+	s := &resolvedClass{class: class, shifted: shifted, byName: map[string]int{}, plain: map[string]bool{}, templates: &templateCache{}}
 	var err error
 	if s.settings, err = p.options.settings(class); err != nil {
 		return nil, invalid(err)
@@ -235,6 +235,9 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 	within := market.Within(region.Region, zones(s.subnets))
 	if s.class.NestedVirtualization == "enabled" && region.Nested != nil {
 		within.Offers = slices.DeleteFunc(within.Offers, func(o catalogue.Offer) bool { return !region.Nested[o.Name] })
+	}
+	for _, o := range within.Offers {
+		s.plain[o.Name] = o.EFAInterfaces > 0 && o.NetworkCards > o.EFAInterfaces
 	}
 	p.notes.set("zones "+s.class.Name, unserved(within, s.subnets))
 	types, err := ec2.Types(within, s.settings)
@@ -357,7 +360,7 @@ func (p *Provider) region(ctx context.Context) (market.Live, error) {
 	if p.options.StaticTypes {
 		return market.Live{Region: embedded}, nil
 	}
-	live, err := p.base.Get(ctx, p.clients.Region, func(ctx context.Context) (market.Live, error) { return market.Region(ctx, p.clients, embedded) })
+	live, err := p.base.Get(ctx, p.clients.Region, p.askRegion)
 	if err != nil && (fresh || ctx.Err() != nil) {
 		return market.Live{}, err
 	}
@@ -365,7 +368,22 @@ func (p *Provider) region(ctx context.Context) (market.Live, error) {
 	if err != nil {
 		return market.Live{Region: embedded}, nil
 	}
+	p.notes.set("type rows", live.Odd)
 	return live, nil
+}
+
+// askRegion asks EC2 for types and zones, over what the catalogue has.
+func (p *Provider) askRegion(ctx context.Context) (market.Live, error) {
+	embedded, err := p.embedded()
+	if err != nil {
+		embedded = catalogue.Region{Name: p.clients.Region} // region refuses the other errors
+	}
+	return market.Region(ctx, p.clients, embedded)
+}
+
+// renew asks for types and prices that are half as old as they may become, so that no launch has to wait until they were read.
+func (p *Provider) renew(ctx context.Context) error {
+	return errors.Join(p.base.Renew(ctx, p.clients.Region, typesTTL/2, p.askRegion), p.prices.Renew(ctx, p.clients.Region, priceTTL/2, p.askPrices))
 }
 
 // layers are today's prices over those of the catalogue. A list that cannot be read leaves the older prices, and a note says so.
@@ -373,41 +391,44 @@ func (p *Provider) layers(ctx context.Context) ([]instancetypes.PriceSource, err
 	if p.options.StaticPrices {
 		return nil, nil
 	}
-	return p.prices.Get(ctx, p.clients.Region, func(ctx context.Context) ([]instancetypes.PriceSource, error) {
-		var layers []instancetypes.PriceSource
-		region, err := p.region(ctx)
+	return p.prices.Get(ctx, p.clients.Region, p.askPrices)
+}
+
+// askPrices asks for the price list and for spot prices.
+func (p *Provider) askPrices(ctx context.Context) ([]instancetypes.PriceSource, error) {
+	var layers []instancetypes.PriceSource
+	region, err := p.region(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := market.OnDemand(ctx, p.clients)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	p.notes.set("list", note("the price list could not be read, prices are those of the embedded catalogue", err))
+	// China's own prices are in yuan, those of other regions in dollars: either all are its own, or none is.
+	china := strings.HasPrefix(region.Name, "cn-")
+	yuan := china && err == nil
+	if region.OnDemandDate == "" && !yuan {
+		elsewhere, err := market.PricesElsewhere()
 		if err != nil {
 			return nil, err
 		}
-		list, err := market.OnDemand(ctx, p.clients)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		p.notes.set("list", note("the price list could not be read, prices are those of the embedded catalogue", err))
-		// China's own prices are in yuan, those of other regions in dollars: either all are its own, or none is.
-		china := strings.HasPrefix(region.Name, "cn-")
-		yuan := china && err == nil
-		if region.OnDemandDate == "" && !yuan {
-			elsewhere, err := market.PricesElsewhere()
-			if err != nil {
-				return nil, err
-			}
-			layers = append(layers, elsewhere)
-			p.notes.set("prices", fmt.Sprintf("the embedded catalogue has no prices of region %q: where AWS tells none either, those of another region stand for them", region.Name))
-		}
-		if err == nil {
-			layers = append(layers, list)
-		}
-		history, err := market.Spot(ctx, p.clients, time.Now())
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		p.notes.set("spot", note("spot prices could not be read, they are estimated", err))
-		if err == nil && history.Complete && china == yuan {
-			layers = append(layers, history)
-		}
-		return layers, nil
-	})
+		layers = append(layers, elsewhere)
+		p.notes.set("prices", fmt.Sprintf("the embedded catalogue has no prices of region %q: where AWS tells none either, those of another region stand for them", region.Name))
+	}
+	if err == nil {
+		layers = append(layers, list)
+	}
+	history, err := market.Spot(ctx, p.clients, time.Now())
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	p.notes.set("spot", note("spot prices could not be read, they are estimated", err))
+	if err == nil && history.Complete && china == yuan {
+		layers = append(layers, history)
+	}
+	return layers, nil
 }
 
 func note(text string, err error) string {

@@ -155,36 +155,38 @@ func (p *Provider) mayLaunch(ctx context.Context, token string) error {
 	return p.readHistory(ctx, token)
 }
 
-// alone fails as long as another provider may launch for the cluster.
-func (p *Provider) alone(ctx context.Context) error {
+// checkSoleLauncher returns ErrNotReady while another provider launches for this cluster, or may.
+func (p *Provider) checkSoleLauncher(ctx context.Context) error {
 	if p.options.Lease != nil {
 		if err := p.options.Lease(ctx); err != nil {
 			return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, RetryAfter: 10 * time.Second, Err: fmt.Errorf("the lease is not held: %w", err)}
 		}
 	}
-	who := p.company.Load()
-	if p.options.KarpenterTags && !p.memory.KnowsHistory() || who != nil && time.Since(who.seen) >= rivalry { // or what is known may be old
+	who := p.rival.Load()
+	stale := who != nil && time.Since(who.seen) >= rivalry
+	blind := p.options.KarpenterTags && !p.memory.KnowsHistory()
+	if stale || blind {
 		if _, err := p.List(ctx); err != nil {
 			return err
 		}
-		who = p.company.Load()
+		who = p.rival.Load()
 	}
 	if who != nil {
-		return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, RetryAfter: time.Minute, Err: errors.New(who.text)}
+		return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, RetryAfter: time.Minute, Err: errors.New(who.reason)}
 	}
 	return nil
 }
 
-// company is another provider that launches for the cluster.
-type company struct {
-	text string // who it is, and why that is bad
-	seen time.Time
+// rival is another provider that launches for the cluster.
+type rival struct {
+	reason string // who it is, and why nothing may be launched beside it
+	seen   time.Time
 }
 
-// look finds out who else launches machines for the cluster: Karpenter, which would end those of ours that carry its tags, and another provider, whose
-// fleets are younger than the first of this one. What one provider launched before another took over is no company.
-func (p *Provider) look(raws []types.Instance, records *record.Reader) {
-	var karpenter, rival string
+// detectRival finds out who else launches machines for the cluster: Karpenter, which would end those of ours that carry its tags, and another provider,
+// whose fleets are younger than the first of this one. Fleets older than this provider's first launch are an inheritance, not a rival's.
+func (p *Provider) detectRival(raws []types.Instance, records *record.Reader) {
+	var karpenter, other string
 	for _, raw := range raws {
 		rec, ours, err := records.Batch(tagsOf(raw))
 		first := p.launching.Load()
@@ -192,25 +194,25 @@ func (p *Provider) look(raws []types.Instance, records *record.Reader) {
 		case !ours && tagsOf(raw)[nodepool.LabelKey] != "" && stateOf(raw) != cloudprovider.Terminating:
 			karpenter = id
 		case ours && err == nil && first > 0 && rec.Created > first && !strings.HasPrefix(rec.ID, p.nonce+"-") && time.Since(rec.CreatedAt()) < rivalry:
-			rival = id
+			other = id
 		}
 	}
-	var who *company
+	var who *rival
 	text := ""
 	if karpenter != "" {
 		text = fmt.Sprintf("Karpenter runs in the same cluster: it has launched instance %q, and ends machines that carry its tags and that it has no NodeClaim for", karpenter)
 	}
 	p.notes.set("Karpenter", text)
 	if karpenter != "" && p.options.KarpenterTags {
-		who = &company{text, time.Now()}
+		who = &rival{reason: text, seen: time.Now()}
 	}
 	text = ""
-	if rival != "" {
-		text = fmt.Sprintf("another provider launches for the cluster: instance %q is its; give both the lease that they are elected by", rival)
-		who = &company{text, time.Now()}
+	if other != "" {
+		text = fmt.Sprintf("another provider launches for the cluster: instance %q is its; give both the lease that they are elected by", other)
+		who = &rival{reason: text, seen: time.Now()}
 	}
 	p.notes.set("rival", text)
-	p.company.Store(who)
+	p.rival.Store(who)
 }
 
 // rivalry is how long a provider launches nothing after it has seen another one launch.
@@ -265,7 +267,7 @@ func (p *Provider) launch(ctx context.Context, shape string, claims []cloudprovi
 	if err != nil {
 		return give(err)
 	}
-	if err := p.alone(ctx); err != nil {
+	if err := p.checkSoleLauncher(ctx); err != nil {
 		return give(err)
 	}
 	if err := p.ensureProfile(ctx, s); err != nil {

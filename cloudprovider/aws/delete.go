@@ -36,7 +36,7 @@ func (p *Provider) delete(ctx context.Context, id string) error {
 	if bare == "" {
 		return &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New("want an id such as aws:///us-east-1a/i-0123456789abcdef0")}
 	}
-	if err := p.left(ctx, id); err != nil {
+	if err := p.checkZone(ctx, id); err != nil {
 		return err
 	}
 	e, known := p.memory.Of(bare)
@@ -181,4 +181,19 @@ func (p *Provider) ReleaseTemplates(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// endOf says what an instance ended of.
+func endOf(i types.Instance) (string, bool) {
+	if i.State == nil || i.State.Name != types.InstanceStateNameTerminated {
+		return "", false
+	}
+	text := "terminated"
+	if r := i.StateReason; r != nil {
+		code, message := aws.ToString(r.Code), aws.ToString(r.Message)
+		a := api.Find(api.State, code, message, 0)
+		a.Code = code
+		text += ": " + a.Describe(strings.TrimPrefix(strings.TrimPrefix(message, code), ": "), "")
+	}
+	return text, true
 }

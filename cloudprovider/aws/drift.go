@@ -86,7 +86,7 @@ func (s *resolvedClass) drift(f *found) cloudprovider.Drift {
 	if !slices.ContainsFunc(s.subnets, func(n discovery.Subnet) bool { return n.ID == subnet }) {
 		return is(SubnetDrift, "subnet %s is not selected any more", subnet)
 	}
-	if id := aws.ToString(f.raw.CapacityReservationId); id != "" && !slices.ContainsFunc(s.reserved, func(r ec2.Reservation) bool { return r.ID == id }) {
+	if id := f.reservation(); id != "" && !slices.ContainsFunc(s.reserved, func(r ec2.Reservation) bool { return r.ID == id }) {
 		return is(CapacityReservationDrift, "reservation %s is not selected any more", id)
 	}
 	if have := aws.ToString(f.raw.Placement.GroupId); have != s.placed.ID && s.placed.ID != "" {
@@ -106,16 +106,19 @@ func (p *Provider) interruptions(ctx context.Context, cursor string) ([]interrup
 	if p.options.Queue == "" && !p.options.StatusChecks {
 		return nil, "", &cloudprovider.Error{Code: cloudprovider.ErrUnsupported, Err: errors.New("the provider was given no queue, and is not to ask for status checks")}
 	}
-	if p.options.StatusChecks && !p.memory.KnowsHistory() { // or machines of an earlier process would have no owner
-		if _, err := p.list(ctx); err != nil {
-			return nil, "", err
-		}
+	r, err := p.events.Read(ctx, cursor, machines{p})
+	if err != nil {
+		return nil, "", err
 	}
-	list, next, dropped, err := p.events.Read(ctx, cursor, machines{p})
-	if dropped > 0 {
-		p.notes.set("queue", fmt.Sprintf("the last reading of queue %q dropped %d message(s) that are malformed, or of no machine of ours", p.options.Queue, dropped))
+	var unread error
+	if p.options.StatusChecks && !p.memory.KnowsHistory() { // the ends of the capacity blocks of an earlier process's machines are known from the next reading on
+		_, unread = p.list(ctx)
 	}
-	return list, next, err
+	if r.Dropped > 0 {
+		p.notes.set("queue", fmt.Sprintf("the last reading of queue %q dropped %d message(s) that are malformed, or of no machine of ours", p.options.Queue, r.Dropped))
+	}
+	p.notes.set("events", note("some sources of interruptions could not be read", errors.Join(unread, r.Failed)))
+	return r.Events, r.Cursor, nil
 }
 
 // machines are what events are about.
@@ -137,7 +140,7 @@ func (m machines) Owns(ctx context.Context, ids []string) (map[string]string, er
 	}
 	for i, r := range m.p.describe(ctx, "", unknown) {
 		if r.Err != nil && !errors.Is(r.Err, errUnreadable) {
-			return nil, r.Err
+			return out, r.Err
 		}
 		if r.Value != nil {
 			out[unknown[i]] = r.Value.instance.ID

@@ -3,6 +3,9 @@ package aws
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,8 +27,14 @@ type Request struct {
 	Input any
 }
 
-// JSON is the input as the command line of AWS takes it (--cli-input-json): fields that are not set are left out.
-func (r Request) JSON() ([]byte, error) {
+// JSON is the input for people to read: fields that are not set are left out, and of user data, where scripts may hold secrets, only the length and
+// the hash are told.
+func (r Request) JSON() ([]byte, error) { return r.write(true) }
+
+// JSONWithUserData is the input as the command line of AWS takes it (--cli-input-json).
+func (r Request) JSONWithUserData() ([]byte, error) { return r.write(false) }
+
+func (r Request) write(hide bool) ([]byte, error) {
 	text, err := json.Marshal(r.Input)
 	if err != nil {
 		return nil, fmt.Errorf("aws: %w", err)
@@ -36,20 +45,23 @@ func (r Request) JSON() ([]byte, error) {
 	if err := d.Decode(&tree); err != nil {
 		return nil, fmt.Errorf("aws: %w", err)
 	}
-	out, err := json.MarshalIndent(prune(tree), "", "  ")
+	out, err := json.MarshalIndent(prune(tree, hide), "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("aws: %w", err)
 	}
 	return out, nil
 }
 
-// prune takes out nulls, empty texts and what is empty without them.
-func prune(v any) any {
+// prune takes out nulls, empty texts and what is empty without them, and describes user data instead of telling it if it is to be hidden.
+func prune(v any, hide bool) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for key, inner := range v {
-			if kept := prune(inner); kept != nil {
+			if text, ok := inner.(string); ok && hide && key == "UserData" && text != "" {
+				inner = describeUserData(text)
+			}
+			if kept := prune(inner, hide); kept != nil {
 				out[key] = kept
 			}
 		}
@@ -60,7 +72,7 @@ func prune(v any) any {
 	case []any:
 		var out []any
 		for _, inner := range v {
-			if kept := prune(inner); kept != nil {
+			if kept := prune(inner, hide); kept != nil {
 				out = append(out, kept)
 			}
 		}
@@ -74,6 +86,15 @@ func prune(v any) any {
 		}
 	}
 	return v
+}
+
+// describeUserData tells one user data from another, and nothing of it.
+func describeUserData(encoded string) string {
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		text = []byte(encoded)
+	}
+	return fmt.Sprintf("%d bytes, sha256 %x", len(text), sha256.Sum256(text))
 }
 
 // DryRun says what Create would send for the claims if nothing is refused: instance profiles that do not exist yet, the launch templates, each once,
@@ -176,7 +197,7 @@ func (p *Provider) Permitted(ctx context.Context, claim cloudprovider.NodeClaim)
 	}
 	_, err = p.clients.EC2.RunInstances(ctx, launch.Alone(p.tags(s, claim), ready.offers[0].t.Name, ready.offers[0].subnet, s.foreign.Name, ready.templates))
 	ask(err)
-	fleet := launch.Request(s.fleet("dry-run", 1, ready, p.tags(s, claim), nil))
+	fleet := launch.Request(s.fleet("dry-run-"+rand.Text(), 1, ready, p.tags(s, claim), nil))
 	fleet.DryRun = aws.Bool(true)
 	_, err = p.clients.EC2.CreateFleet(ctx, fleet)
 	ask(err, "InvalidLaunchTemplateName.NotFoundException") // the templates do not exist yet, which EC2 finds after it has found the caller allowed

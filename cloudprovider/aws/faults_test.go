@@ -223,7 +223,7 @@ func TestFaultRun(t *testing.T) {
 		const workers, between = 24, 1000
 		ctx := t.Context()
 		w := &world{
-			fixture: newFixture(t, awstest.Config{Lag: 10 * time.Second, Boot: 20 * time.Second, Shutdown: 20 * time.Second, Page: 200, ProfileLag: 12 * time.Second}),
+			fixture: newFixture(t, awstest.Config{SilentReplays: true, Lag: 10 * time.Second, Boot: 20 * time.Second, Shutdown: 20 * time.Second, Page: 200, ProfileLag: 12 * time.Second}),
 			t:       t, outcomes: map[string]*outcome{},
 		}
 		w.restart(ctx)

@@ -105,6 +105,41 @@ func told(t *testing.T, p *aws.Provider, cursor string) (map[string]interruption
 	return out, next
 }
 
+// A spot warning is told whatever else fails: status checks, reservations, the look-up of machines that nobody knows, the deletion of messages.
+func TestSpotWarningsComeWhateverFails(t *testing.T) {
+	for _, action := range []string{"DescribeInstanceStatus", "DescribeCapacityReservations", "DescribeInstances", "DeleteMessageBatch"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, awstest.Config{})
+			f.cloud.Put(awstest.Reservation{ID: "cr-1", Type: "m5.large", Zone: "us-east-1a", Count: 2, Tags: map[string]string{"cluster": "harbour"}})
+			c := class()
+			c.CapacityReservations = byTag("cluster", "harbour")
+			p := f.provider(t, func(o *aws.Options) { o.Classes, o.StatusChecks = aws.FixedClasses{c}, true })
+			_, err := p.Create(t.Context(), f.ask(t, p, "a", "karpenter.sh/capacity-type in (reserved)"))
+			require.NoError(t, err)
+			spot, err := p.Create(t.Context(), f.ask(t, p, "b", "karpenter.sh/capacity-type in (spot)"))
+			require.NoError(t, err)
+			time.Sleep(5 * time.Minute)
+			f.cloud.InterruptSpot("i-of-others")
+			f.cloud.InterruptSpot(ec2ID(spot.ID))
+			f.cloud.SetFault(func(call awstest.Call) awstest.Fault {
+				if call.Action == action {
+					return awstest.Fault{Code: "UnauthorizedOperation", Message: "no"}
+				}
+				return awstest.Fault{}
+			})
+			have, cursor := told(t, p, "")
+			assert.Equal(t, map[string]interruption.Kind{spot.ID: interruption.SpotInterrupted}, have, action)
+			assert.Contains(t, strings.Join(p.Notes(), "\n"), "some sources of interruptions could not be read", action)
+			f.cloud.SetFault(nil)
+			have, cursor = told(t, p, cursor)
+			assert.Empty(t, have)
+			time.Sleep(6 * time.Minute)
+			_, _ = told(t, p, cursor)
+			assert.Zero(t, f.cloud.Queued(), action)
+		})
+	}
+}
+
 // Checks that fail for two minutes, and what EC2 has scheduled, come as events beside those of the queue, with one cursor, also for machines that an
 // earlier process launched.
 func TestStatusChecks(t *testing.T) {
@@ -358,8 +393,8 @@ func TestZonalShift(t *testing.T) {
 		wanted.Name, wanted.Token = "late", "late-token"
 		_, err = p.Create(t.Context(), wanted)
 		require.NoError(t, err)
-		require.Len(t, p.Notes(), 1)
-		assert.Contains(t, p.Notes()[0], "allow arc-zonal-shift:GetManagedResource")
+		require.Len(t, notes(p), 1)
+		assert.Contains(t, notes(p)[0], "allow arc-zonal-shift:GetManagedResource")
 	})
 }
 

@@ -29,12 +29,15 @@ type refusals struct {
 	barred  int                  // refusals that come of it
 }
 
-func (r *refusals) refuse(o offer, detail string) {
-	if !slices.ContainsFunc(r.refused, func(have cloudprovider.Refusal) bool {
+// refuse notes an offer that could not be had, once, and reports whether it is a new one.
+func (r *refusals) refuse(o offer, detail string) bool {
+	if slices.ContainsFunc(r.refused, func(have cloudprovider.Refusal) bool {
 		return have.Type == o.cand.Type && have.Offering.Equal(o.cand.Offering)
 	}) {
-		r.refused = append(r.refused, cloudprovider.Refusal{Type: o.cand.Type, Offering: o.cand.Offering, Detail: detail})
+		return false
 	}
+	r.refused = append(r.refused, cloudprovider.Refusal{Type: o.cand.Type, Offering: o.cand.Offering, Detail: detail})
+	return true
 }
 
 // note sorts one error of a fleet under an offer.
@@ -47,8 +50,11 @@ func (r *refusals) note(o offer, a api.Answer, message string) {
 	switch {
 	case errors.Is(class, cloudprovider.ErrQuota):
 		q := cloudprovider.Quota{Name: a.Blame}
-		if a.Blame == "vcpus" {
+		switch a.Blame {
+		case "vcpus":
 			q = quotaOf(o)
+		case "placement":
+			q = spreadQuota(o)
 		}
 		if !slices.ContainsFunc(r.quotas, func(have cloudprovider.Quota) bool { return have.Name == q.Name }) {
 			r.quotas = append(r.quotas, q)
@@ -63,8 +69,7 @@ func (r *refusals) note(o offer, a api.Answer, message string) {
 		if r.blocked == nil || passing(blocked) && !passing(r.blocked) {
 			r.blocked = blocked
 		}
-		if a.Blame != "" {
-			r.refuse(o, detail)
+		if a.Blame != "" && r.refuse(o, detail) {
 			r.barred++
 		}
 	}
@@ -80,14 +85,17 @@ func passing(e *cloudprovider.Error) bool {
 
 // err is why nothing was launched. Everything that was not refused by name was refused with the fleet, unless something else stood in the way.
 func (r *refusals) err(offers []offer) error {
+	nothingElseSaid := len(r.refused) == r.barred && len(r.quotas) == 0
 	switch {
-	case r.blocked != nil && (passing(r.blocked) || len(r.refused) == r.barred && len(r.quotas) == 0):
+	case r.blocked != nil && (passing(r.blocked) || nothingElseSaid):
 		return &cloudprovider.Error{Code: r.blocked.Code, RetryAfter: r.blocked.RetryAfter, Refused: r.refused, Quotas: r.quotas, Err: r.blocked.Err}
 	case len(r.refused) == 0 && len(r.quotas) > 0:
 		return &cloudprovider.Error{Code: cloudprovider.ErrQuota, Quotas: r.quotas, Err: fmt.Errorf("%s", lineOf(offers))}
 	}
 	for _, o := range offers {
-		if !slices.ContainsFunc(r.quotas, func(q cloudprovider.Quota) bool { return q.Blocks.IsAnything() || q.Name == quotaOf(o).Name }) {
+		if !slices.ContainsFunc(r.quotas, func(q cloudprovider.Quota) bool {
+			return q.Blocks.IsAnything() || q.Name == quotaOf(o).Name || q.Name == spreadQuota(o).Name
+		}) {
 			r.refuse(o, "the fleet launched none")
 		}
 	}
@@ -109,6 +117,7 @@ type pending struct {
 	input  *sdk.CreateFleetInput
 	offers []offer
 	claims []cloudprovider.NodeClaim
+	ids    map[string]string // of the launch templates, by name; written by the launch before it asks
 
 	first, sent atomic.Pointer[time.Time] // when it was first and last asked for
 }
@@ -139,8 +148,7 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 	if err != nil {
 		return fleetAnswer{err: invalid(err)}
 	}
-	// The seal will need room, too, some 12 characters for a machine's id; and the names of node and claim.
-	if room := mostTags - 2 - len(tags) - (12*len(claims)+255)/256; len(own) > room {
+	if room := mostTags - nameTags - len(tags) - sealTags(len(claims)); len(own) > room {
 		if len(claims) == 1 {
 			return fleetAnswer{err: invalid(fmt.Errorf("name, token, labels and requirements of the claim take %d tags of EC2, and there is room for %d", len(own), room))}
 		}
@@ -158,7 +166,7 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 			p.finder.Addresses().Take(subnet, -max(n, 0)*ready.perNode, now)
 		}
 	}()
-	b := &pending{turn: make(chan struct{}, 1), rec: rec, offers: ready.offers, claims: claims}
+	b := &pending{turn: make(chan struct{}, 1), rec: rec, offers: ready.offers, claims: claims, ids: map[string]string{}}
 	b.turn <- struct{}{}
 	b.stamp(time.Time{})
 	b.input = launch.Request(s.fleet(rec.ID, len(claims), ready, tags, own))
@@ -177,6 +185,9 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 		}
 		return fleetAnswer{err: err}
 	}
+	if silent(out) {
+		return fleetAnswer{open: b, err: errSilent}
+	}
 	p.failures(b, out, ledger)
 	instances, err := p.seal(ctx, b, launched(out))
 	if err != nil {
@@ -187,6 +198,12 @@ func (p *Provider) fleet(ctx context.Context, s *resolvedClass, claims []cloudpr
 	}
 	return fleetAnswer{instances: instances}
 }
+
+// silent reports whether an answer tells neither of machines nor of errors. A fleet that launches nothing says why; so this is an answer to a request that
+// was sent twice, and EC2 does not document that it repeats what it said the first time.
+func silent(out *sdk.CreateFleetOutput) bool { return len(out.Instances) == 0 && len(out.Errors) == 0 }
+
+var errSilent = errors.New("aws: ec2:CreateFleet told neither of machines nor of errors: what it launched is read from tags once it must show")
 
 // fleet is a request for so many machines of the class, with tags on everything and own ones on the machines.
 func (s *resolvedClass) fleet(token string, target int, ready prepared, tags, own map[string]string) launch.Fleet {
@@ -221,11 +238,6 @@ func (p *Provider) ownTags(rec record.Batch) (map[string]string, error) {
 	return own, err
 }
 
-// mostTags is the room in EC2's tags.
-const mostTags = 50
-
-func short(text string) string { return text[:min(len(text), 256)] }
-
 // ask makes the templates and calls CreateFleet; a template that has vanished in between is made again, once.
 func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.CreateFleetOutput, error) {
 	for again := false; ; again = true {
@@ -236,12 +248,13 @@ func (p *Provider) ask(ctx context.Context, b *pending, ready prepared) (*sdk.Cr
 			}
 		}
 		for _, t := range ready.templates {
-			r, err := p.templates.hold(ctx, t)
+			id, r, err := p.templates.hold(ctx, t)
 			if err != nil {
 				release()
 				return nil, err
 			}
 			releases = append(releases, r)
+			b.ids[aws.ToString(t.LaunchTemplateName)] = id
 		}
 		if err := ctx.Err(); err != nil {
 			release()
@@ -278,21 +291,22 @@ func (p *Provider) forget(what []string) {
 	p.resolved.Forget()
 }
 
-// machine is what a fleet launched.
+// machine is what a fleet launched. EC2 names its launch template by the id.
 type machine struct{ id, typ, zone, subnet, template string }
 
-// from says whether the offer may be what was launched, or failed, from a template: only those of a reservation have one of their own.
-func (o offer) from(template string) bool {
-	return template == "" || o.reservation.ID == "" || o.templateName == template
+// matches reports whether the offer may be what was launched, or failed. Offers of one type and zone differ by their reservation, and each
+// reservation has a template of its own.
+func (b *pending) matches(o offer, m machine) bool {
+	return o.t.Name == m.typ && (o.zone == m.zone || m.zone == "" && o.subnet == m.subnet) && (m.template == "" || o.reservation.ID == "" || b.ids[o.templateName] == m.template)
 }
 
-// meant is what a fleet was asked for, without an id.
-func meant(l *types.LaunchTemplateAndOverridesResponse) (m machine) {
+// machineOf is what a fleet was asked for, without an id.
+func machineOf(l *types.LaunchTemplateAndOverridesResponse) (m machine) {
 	if l != nil && l.Overrides != nil {
 		m.typ, m.zone, m.subnet = string(l.Overrides.InstanceType), aws.ToString(l.Overrides.AvailabilityZone), aws.ToString(l.Overrides.SubnetId)
 	}
 	if l != nil && l.LaunchTemplateSpecification != nil {
-		m.template = aws.ToString(l.LaunchTemplateSpecification.LaunchTemplateName)
+		m.template = aws.ToString(l.LaunchTemplateSpecification.LaunchTemplateId)
 	}
 	return m
 }
@@ -300,7 +314,7 @@ func meant(l *types.LaunchTemplateAndOverridesResponse) (m machine) {
 func launched(out *sdk.CreateFleetOutput) []machine {
 	var list []machine
 	for _, set := range out.Instances {
-		m := meant(set.LaunchTemplateAndOverrides)
+		m := machineOf(set.LaunchTemplateAndOverrides)
 		m.typ, m.zone, m.subnet = cmp.Or(string(set.InstanceType), m.typ), cmp.Or(aws.ToString(set.AvailabilityZone), m.zone), cmp.Or(aws.ToString(set.SubnetId), m.subnet)
 		for _, id := range set.InstanceIds {
 			m.id = id
@@ -315,13 +329,13 @@ func launched(out *sdk.CreateFleetOutput) []machine {
 func (p *Provider) failures(b *pending, out *sdk.CreateFleetOutput, ledger *refusals) {
 	for _, f := range out.Errors {
 		code, message := aws.ToString(f.ErrorCode), aws.ToString(f.ErrorMessage)
-		m := meant(f.LaunchTemplateAndOverrides)
+		m := machineOf(f.LaunchTemplateAndOverrides)
 		answer := api.Find(api.Entry, code, message, 0)
 		answer.Code = code
 		p.forget(answer.Forget)
 		hit := false
 		for _, o := range b.offers {
-			if o.t.Name == m.typ && (o.zone == m.zone || m.zone == "" && o.subnet == m.subnet) && o.from(m.template) {
+			if b.matches(o, m) {
 				ledger.note(o, answer, message)
 				hit = true
 			}
@@ -382,9 +396,7 @@ func (p *Provider) writeSeal(ctx context.Context, ids []string) error {
 
 // created is a machine as the caller sees it.
 func (p *Provider) created(b *pending, c cloudprovider.NodeClaim, m machine) (cloudprovider.Instance, error) {
-	i := slices.IndexFunc(b.offers, func(o offer) bool {
-		return o.t.Name == m.typ && o.zone == m.zone && o.from(m.template)
-	})
+	i := slices.IndexFunc(b.offers, func(o offer) bool { return b.matches(o, m) })
 	if i < 0 {
 		return cloudprovider.Instance{}, fmt.Errorf("aws: the fleet launched %q in %q, which was not asked for", m.typ, m.zone)
 	}
@@ -400,7 +412,7 @@ func (p *Provider) created(b *pending, c cloudprovider.NodeClaim, m machine) (cl
 	}, nil
 }
 
-// reopen finds out what became of a fleet whose answer was lost: the same request with the same client token has the same answer. But EC2
+// reopen finds out what became of a fleet whose answer was lost: the same request with the same client token launches nothing more. But EC2
 // knows client tokens for a while only, and would launch once more after that. So it is asked again within the lag; later, all that was launched
 // must show, and reading tells.
 func (p *Provider) reopen(ctx context.Context, b *pending) error {
@@ -445,6 +457,9 @@ func (p *Provider) askAgain(ctx context.Context, b *pending) error {
 		// EC2 refuses now. Whether it had launched before, only reading tells, and only after a while.
 		return p.lookup(ctx, b, err)
 	}
+	if silent(out) {
+		return p.lookup(ctx, b, errSilent)
+	}
 	return p.conclude(ctx, b, launched(out))
 }
 
@@ -459,7 +474,7 @@ func (p *Provider) lookup(ctx context.Context, b *pending, why error) error {
 	}
 	var machines []machine
 	for _, i := range list {
-		machines = append(machines, machine{id: aws.ToString(i.InstanceId), typ: string(i.InstanceType), zone: aws.ToString(i.Placement.AvailabilityZone), subnet: aws.ToString(i.SubnetId)})
+		machines = append(machines, machine{id: aws.ToString(i.InstanceId), typ: string(i.InstanceType), zone: aws.ToString(i.Placement.AvailabilityZone), subnet: aws.ToString(i.SubnetId), template: tagsOf(i)["aws:ec2launchtemplate:id"]})
 	}
 	slices.SortFunc(machines, func(a, b machine) int { return strings.Compare(a.id, b.id) })
 	return p.conclude(ctx, b, machines)

@@ -15,6 +15,7 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
 )
@@ -45,6 +46,64 @@ func TestReservationsOfEveryKind(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Of several reservations of one type and zone, the one that a machine runs in is told, and those that are full are refused, by every process.
+func TestReservationsOfOneTypeAndZone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		for i, n := range []int{1, 2, 1} {
+			f.cloud.Put(awstest.Reservation{ID: fmt.Sprintf("cr-%d", i), Type: "m5.large", Zone: "us-east-1a", Count: n, Tags: map[string]string{"cluster": "harbour"}})
+		}
+		c := class()
+		c.CapacityReservations = byTag("cluster", "harbour")
+		with := func(o *aws.Options) { o.Classes = aws.FixedClasses{c} }
+		p := f.provider(t, with)
+		for i := range 4 {
+			if i == 2 {
+				p = f.provider(t, with) // the templates exist
+			}
+			claim := f.ask(t, p, fmt.Sprint("n", i), "karpenter.sh/capacity-type in (reserved)")
+			launch, err := p.Create(t.Context(), claim)
+			require.NoError(t, err)
+			truth := map[string]string{}
+			used := map[string]int{}
+			for _, m := range f.cloud.Truth() {
+				truth[m.ID] = m.Reservation
+				used[m.Reservation]++
+			}
+			assert.Equal(t, truth[ec2ID(launch.ID)], launch.Labels["karpenter.k8s.aws/capacity-reservation-id"])
+			for _, r := range launch.Refused {
+				id, _ := r.Offering.Get("karpenter.k8s.aws/capacity-reservation-id").Single()
+				assert.Equal(t, map[string]int{"cr-0": 1, "cr-1": 2, "cr-2": 1}[id], used[id], "%s is refused only if it is full", id)
+			}
+		}
+	})
+}
+
+// A launch template of others lets open reservations take in machines. They are on-demand, to every process, and do not drift.
+func TestOpenReservationsOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, awstest.Config{})
+		f.cloud.Put(awstest.Reservation{ID: "cr-open", Type: "m5.large", Zone: "us-east-1a", Count: 1, Open: true})
+		f.cloud.AddTemplate("ours", map[string]string{"ImageId": "ami-oldx8664", "SecurityGroupId.1": "sg-2", "UserData": ""})
+		with := func(o *aws.Options) {
+			o.Classes = aws.FixedClasses{{Kind: "AWSNodeTemplate", APIVersion: "karpenter.k8s.aws/v1alpha1", Name: "default", Family: ec2.AL2, LaunchTemplate: "ours", Subnets: byTag("cluster", "harbour")}}
+		}
+		p := f.provider(t, with)
+		launch, err := p.Create(t.Context(), f.ask(t, p, "a", "karpenter.sh/capacity-type in (on-demand), node.kubernetes.io/instance-type in (m5.large), topology.kubernetes.io/zone in (us-east-1a)"))
+		require.NoError(t, err)
+		require.Equal(t, "cr-open", f.cloud.Truth()[0].Reservation)
+		time.Sleep(5 * time.Minute)
+		for _, p := range []*aws.Provider{p, f.provider(t, with)} {
+			drift, err := p.Drifted(t.Context(), launch.ID)
+			require.NoError(t, err)
+			assert.Empty(t, drift.Reason, drift.Detail)
+			i, err := p.Get(t.Context(), launch.ID)
+			require.NoError(t, err)
+			assert.Equal(t, launch.Labels, i.Labels)
+		}
+	})
 }
 
 // A fleet names no more overrides and launch templates than EC2 takes; what is more is tried by another.
@@ -169,8 +228,8 @@ func TestLocalZones(t *testing.T) {
 		launch, err := p.Create(t.Context(), claim)
 		require.NoError(t, err)
 		assert.Contains(t, launch.ID, "/us-east-1-bos-1a/")
-		require.Len(t, p.Notes(), 1)
-		assert.Contains(t, p.Notes()[0], "us-east-1-mia-1a")
+		require.Len(t, notes(p), 1)
+		assert.Contains(t, notes(p)[0], "us-east-1-mia-1a")
 	})
 }
 
@@ -247,7 +306,7 @@ func TestTypesFallBack(t *testing.T) {
 		types, err = p.InstanceTypes(t.Context(), pool())
 		require.NoError(t, err)
 		assert.Len(t, types, 12)
-		assert.Empty(t, p.Notes())
+		assert.Empty(t, notes(p))
 	})
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, awstest.Config{Region: "us-gov-west-1"})

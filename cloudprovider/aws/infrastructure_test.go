@@ -89,12 +89,12 @@ func tagged(request, resource map[string]string) map[string]any {
 	var keys []string
 	for k, v := range request {
 		keys = append(keys, k)
-		if strings.HasPrefix(k, "kubernetes.io/") {
+		if strings.HasPrefix(k, "kubernetes.io/") || k == "joinery/cluster" {
 			out["aws:RequestTag/"+k] = v
 		}
 	}
 	for k, v := range resource {
-		if strings.HasPrefix(k, "kubernetes.io/") {
+		if strings.HasPrefix(k, "kubernetes.io/") || k == "joinery/cluster" {
 			out["aws:ResourceTag/"+k] = v
 		}
 	}
@@ -132,7 +132,7 @@ func (a *authorizer) note(r *http.Request, body []byte) {
 		return
 	}
 	if strings.HasPrefix(r.URL.Path, "/managedresources/") {
-		a.ask("arc-zonal-shift:GetManagedResource", "*", nil)
+		a.ask("arc-zonal-shift:GetManagedResource", a.arn("eks", "cluster/harbour"), nil)
 		return
 	}
 	form, _ := url.ParseQuery(string(body))
@@ -329,6 +329,11 @@ func TestPolicyAllowsTheFaultRun(t *testing.T) {
 			policy := policyText(t, partition, region)
 			assert.Equal(t, []string{""}, denied(t, policy, questions))
 
+			// The same calls on the machines and templates of a node group are not: these carry the cluster's tag, but not ours.
+			ofNodeGroup := onNodeGroup(t, questions)
+			require.Greater(t, len(ofNodeGroup), 3)
+			assert.ElementsMatch(t, ofNodeGroup, denied(t, policy, ofNodeGroup))
+
 			// And nothing else is: what others own, what does not carry the tag, and tags that are not the provider's.
 			other := map[string]string{"kubernetes.io/cluster/quay": "owned"}
 			a.asked = map[string]bool{}
@@ -352,6 +357,32 @@ func TestPolicyAllowsTheFaultRun(t *testing.T) {
 			assert.ElementsMatch(t, questions, denied(t, policy, questions))
 		})
 	}
+}
+
+// onNodeGroup are the questions about what is there already, as if it belonged to a node group of the cluster.
+func onNodeGroup(t *testing.T, questions []string) []string {
+	t.Helper()
+	var out []string
+	for _, q := range questions {
+		var of map[string]any
+		require.NoError(t, json.Unmarshal([]byte(q), &of))
+		context, _ := of["context"].(map[string]any)
+		changes := slices.Contains([]string{"ec2:TerminateInstances", "ec2:DeleteLaunchTemplate", "ec2:CreateTags"}, of["action"].(string))
+		if _, made := context["ec2:CreateAction"]; made || !changes {
+			continue
+		}
+		for key := range context {
+			if strings.HasPrefix(key, "aws:ResourceTag/") {
+				delete(context, key)
+			}
+		}
+		context["aws:ResourceTag/kubernetes.io/cluster/harbour"], context["aws:ResourceTag/eks:nodegroup-name"] = "owned", "system"
+		text, err := json.Marshal(of)
+		require.NoError(t, err)
+		out = append(out, string(text))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // The two descriptions of the infrastructure say the same, and what the policy file says.

@@ -66,42 +66,55 @@ func (u *uses) mine() []string {
 	return slices.DeleteFunc(sortedKeys(u.by), func(name string) bool { return !u.by[name].made })
 }
 
-// templates knows which launch templates exist. A template that a launch is using is not collected.
+// templates knows which launch templates exist, and their ids, by which EC2's answers name them. A template that a launch is using is not collected.
 type templates struct {
 	clients *api.Clients
-	exist   *discovery.Cache[bool]
+	exist   *discovery.Cache[string]
 	used    uses
 }
 
 func newTemplates(clients *api.Clients) *templates {
-	return &templates{clients: clients, exist: discovery.NewCache[bool](24 * time.Hour)}
+	return &templates{clients: clients, exist: discovery.NewCache[string](24 * time.Hour)}
 }
 
 // hold makes sure that a template exists and keeps it from being collected until release.
-func (t *templates) hold(ctx context.Context, in *ec2.CreateLaunchTemplateInput) (release func(), err error) {
+func (t *templates) hold(ctx context.Context, in *ec2.CreateLaunchTemplateInput) (id string, release func(), err error) {
 	name := aws.ToString(in.LaunchTemplateName)
 	t.used.note(name, 1, false)
-	_, err = t.exist.Get(ctx, name, func(ctx context.Context) (bool, error) {
+	id, err = t.exist.Get(ctx, name, func(ctx context.Context) (string, error) {
 		copied := *in // the SDK adds a client token to what it is given
-		_, err := t.clients.EC2.CreateLaunchTemplate(ctx, &copied)
+		out, err := t.clients.EC2.CreateLaunchTemplate(ctx, &copied)
 		if api.Reason(err) == "InvalidLaunchTemplateName.AlreadyExistsException" {
-			return true, nil // with the same content, for its name is a hash of it
+			return t.idOf(ctx, name) // it has the same content, for its name is a hash of it
 		}
 		t.used.note(name, 0, err == nil || cloudprovider.Advise(err).Unknown)
-		return true, err
+		if err != nil || out.LaunchTemplate == nil {
+			return "", err
+		}
+		return aws.ToString(out.LaunchTemplate.LaunchTemplateId), nil
 	})
 	if err != nil {
 		t.used.note(name, -1, false)
-		return nil, err
+		return "", nil, err
 	}
-	return func() { t.used.note(name, -1, false) }, nil
+	return id, func() { t.used.note(name, -1, false) }, nil
+}
+
+// idOf is the id of a template that another launch has made.
+func (t *templates) idOf(ctx context.Context, name string) (string, error) {
+	out, err := t.clients.EC2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{LaunchTemplateNames: []string{name}})
+	if err != nil || len(out.LaunchTemplates) == 0 {
+		return "", err
+	}
+	return aws.ToString(out.LaunchTemplates[0].LaunchTemplateId), nil
 }
 
 // Maintain deletes what the cluster has no use for: launch templates that were not used for age, and instance profiles that are older and that no machine
-// has. It returns their names. Templates that a launch of this provider is using stay; a launch of another process that loses its template, or its
+// has. It returns their names. It also renews instance types and prices that are no longer new, so that no launch has to wait for them. Templates that a launch of this provider is using stay; a launch of another process that loses its template, or its
 // profile, makes it again, and machines do not need their template. Call it now and then, with an age of an hour or so; nothing else collects them.
 func (p *Provider) Maintain(ctx context.Context, age time.Duration) ([]string, error) {
 	deleted, err := p.maintain(ctx, age)
+	p.notes.set("renewal", note("types or prices could not be renewed, those of before are used", p.renew(ctx)))
 	return deleted, api.Outcome("maintain", p.options.Cluster, err)
 }
 

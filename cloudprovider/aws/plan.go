@@ -206,11 +206,12 @@ func (p *prepared) add(k int, o offer) {
 type alike struct {
 	image, kind, reservation string
 	pods, efa                int64
+	plain                    bool // the first network card has no EFA
 }
 
 func (s *resolvedClass) alike(o offer) alike {
-	a := alike{image: o.image, kind: o.kind, reservation: o.reservation.ID, efa: resources.Capacity(ec2.ResourceEFA, o.t.Capacity[ec2.ResourceEFA])}
-	if explicitPods(s.settings) {
+	a := alike{image: o.image, kind: o.kind, reservation: o.reservation.ID, efa: resources.Capacity(ec2.ResourceEFA, o.t.Capacity[ec2.ResourceEFA]), plain: s.plain[o.t.Name]}
+	if s.class.Family != ec2.Custom { // user data of custom images is the user's alone
 		a.pods = resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods])
 	}
 	return a
@@ -250,10 +251,9 @@ func (p *Provider) template(s *resolvedClass, c cloudprovider.NodeClaim, o offer
 	node := userdata.Node{
 		Labels: nodeLabels(c, o.kind), Taints: slices.Concat(c.Taints, c.StartupTaints), Kubelet: s.class.Kubelet, RAID0: s.class.RAID0, Own: s.class.UserData,
 	}
-	if explicitPods(s.settings) {
-		pods := int32(resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods]))
-		node.MaxPods = &pods
-	}
+	// An image knows the figure of the types that are older than itself, and of a newer one guesses another than was planned with.
+	pods := int32(resources.Capacity(corev1.ResourcePods, o.t.Capacity[corev1.ResourcePods]))
+	node.MaxPods = &pods
 	text, err := userdata.Render(s.class.Family, userdata.Cluster{
 		Name: s.cluster.Name, Endpoint: s.cluster.Endpoint, CA: s.cluster.CA, ServiceCIDR: s.cluster.ServiceCIDR, IPv6: s.cluster.IPv6,
 	}, node)
@@ -270,7 +270,7 @@ func (p *Provider) template(s *resolvedClass, c cloudprovider.NodeClaim, o offer
 		spec.Groups = append(spec.Groups, g.ID)
 	}
 	if q, ok := c.Requests[ec2.ResourceEFA]; ok && !q.IsZero() {
-		spec.EFA = resources.Capacity(ec2.ResourceEFA, o.t.Capacity[ec2.ResourceEFA])
+		spec.EFA, spec.PlainFirstCard = resources.Capacity(ec2.ResourceEFA, o.t.Capacity[ec2.ResourceEFA]), s.plain[o.t.Name]
 	}
 	spec.Enclave = wantsEnclave(c.Requests)
 	spec.Tenancy, _ = c.Requirements.Get(label.Tenancy).Single()
@@ -286,12 +286,6 @@ func (p *Provider) template(s *resolvedClass, c cloudprovider.NodeClaim, o offer
 		return nil, fmt.Errorf("aws: %w", err)
 	}
 	return in, nil
-}
-
-// explicitPods says whether nodes must be told how many pods they take. Otherwise kubelet and image find the catalogue's figure by
-// themselves, and machines of all sizes share a template.
-func explicitPods(s ec2.Settings) bool {
-	return s.ReservedENIs > 0 || s.PrefixDelegation || s.NoENIDensity || s.EFAOnly > 0
 }
 
 // nodeLabels are those that a node registers with: what the claim fixes, and how it is paid for. What type and offering fix is left to
@@ -399,27 +393,41 @@ func bought(t instancetypes.InstanceType, enclave bool) instancetypes.InstanceTy
 	return t
 }
 
-// quotaOf is the quota that EC2 counts an offer towards: vCPUs by classes of families, apart for spot.
+// quotaOf is the quota that EC2 counts an offer towards: vCPUs by families, apart for spot. See "Amazon EC2 instance type quotas" and "Spot instance
+// limits" of the User Guide.
 func quotaOf(o offer) cloudprovider.Quota {
 	category, _ := o.t.Requirements.Get(label.Category).Single()
-	family, _ := o.t.Requirements.Get(label.Family).Single()
-	standard := []string{"a", "c", "d", "h", "i", "m", "r", "t", "z"}
+	generation, _ := o.t.Requirements.Get(label.Generation).Single()
+	spot := o.kind == instancetypes.CapacityTypeSpot
+	blocks := []requirements.Requirement{requirements.In(instancetypes.LabelCapacityType, o.kind)}
+	standard, graphics, older := []string{"a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"}, []string{"g", "gr", "vt"}, []string{"2", "3", "4"}
 	class, name := []string{category}, strings.ToUpper(category)
 	switch {
+	case category == "":
+		family, _ := o.t.Requirements.Get(label.Family).Single()
+		blocks = append(blocks, requirements.In(corev1.LabelInstanceTypeStable, o.t.Name))
+		return cloudprovider.Quota{Name: family + " " + o.kind + " vCPUs", Blocks: requirements.MustOf(blocks...)}
 	case slices.Contains(standard, category):
 		class, name = standard, "Standard (A, C, D, H, I, M, R, T, Z)"
-	case category == "g" || category == "vt":
-		class, name = []string{"g", "vt"}, "G and VT"
-	case category == "":
-		return cloudprovider.Quota{Name: family + " " + o.kind + " vCPUs", Blocks: requirements.MustOf(requirements.In(corev1.LabelInstanceTypeStable, o.t.Name), requirements.In(instancetypes.LabelCapacityType, o.kind))}
+	case slices.Contains(graphics, category):
+		class, name = graphics, "G and VT"
+	case category == "p" && spot && slices.Contains(older, generation):
+		name, blocks = "P4, P3 and P2", append(blocks, requirements.In(label.Generation, older...))
+	case category == "p" && spot:
+		name, blocks = "P"+generation, append(blocks, requirements.In(label.Generation, generation))
 	}
 	text := "Running On-Demand " + name + " instances"
-	if o.kind == instancetypes.CapacityTypeSpot {
+	if spot {
 		text = "All " + name + " Spot Instance Requests"
 	}
-	return cloudprovider.Quota{
-		Name: text, Blocks: requirements.MustOf(requirements.In(label.Category, class...), requirements.In(instancetypes.LabelCapacityType, o.kind)),
-	}
+	return cloudprovider.Quota{Name: text, Blocks: requirements.MustOf(append(blocks, requirements.In(label.Category, class...))...)}
+}
+
+// spreadQuota is the limit of machines that a spread placement group has in a zone.
+func spreadQuota(o offer) cloudprovider.Quota {
+	group, _ := o.t.Requirements.Get(label.PlacementGroupID).Single()
+	blocks := []requirements.Requirement{requirements.In(corev1.LabelTopologyZone, o.zone), requirements.In(label.PlacementGroupID, group)}
+	return cloudprovider.Quota{Name: "machines of placement group " + group + " in " + o.zone, Blocks: requirements.MustOf(blocks...)}
 }
 
 // ClusterTag is the tag whose value is the cluster on everything that the provider makes.

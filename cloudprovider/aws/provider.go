@@ -39,8 +39,8 @@ type Provider struct {
 	started   time.Time
 	nonce     string
 	serial    atomic.Int64
-	launching atomic.Int64            // when this provider first launched, in seconds since 1970
-	company   atomic.Pointer[company] // who else launches here, and why that is bad
+	launching atomic.Int64          // when this provider first launched, in seconds since 1970
+	rival     atomic.Pointer[rival] // who else launches here
 
 	embedded func() (catalogue.Region, error)
 	base     *discovery.Cache[market.Live]
@@ -79,7 +79,7 @@ func New(ctx context.Context, options Options) (*Provider, error) {
 		options: options, clients: clients, finder: discovery.NewFinder(clients), started: time.Now(),
 		nonce:    cmp.Or(options.Nonce, rand.Text()),
 		embedded: sync.OnceValues(func() (catalogue.Region, error) { return catalogue.Load(clients.Region) }),
-		base:     discovery.NewCache[market.Live](12 * time.Hour),
+		base:     discovery.NewCache[market.Live](typesTTL),
 		prices:   discovery.NewCache[[]instancetypes.PriceSource](priceTTL),
 		resolved: discovery.NewCache[*resolvedClass](time.Minute),
 		profiles: discovery.NewCache[string](15 * time.Minute),
@@ -221,6 +221,10 @@ type Options struct {
 	// Global holds the keys of the older ConfigMap karpenter-global-settings that sizes depend on; see ec2.Settings.WithGlobal.
 	Global map[string]string
 
+	// PrefixDelegation says that the cluster's network plugin takes prefixes of 16 addresses for pods, so that nodes have room for more of them: see
+	// ec2.Settings.PrefixDelegation. It must agree with the plugin's own setting.
+	PrefixDelegation bool
+
 	// StaticTypes and StaticPrices take the embedded catalogue as it is, instead of asking EC2 and the price list.
 	StaticTypes, StaticPrices bool
 
@@ -315,7 +319,9 @@ const mostUserTags = 20
 
 // settings are what sizes depend on.
 func (o Options) settings(c nodeclass.NodeClass) (ec2.Settings, error) {
-	return c.Settings().WithGlobal(o.Global)
+	s := c.Settings()
+	s.PrefixDelegation = o.PrefixDelegation
+	return s.WithGlobal(o.Global)
 }
 
 // zones are the zones of subnets with their ids.

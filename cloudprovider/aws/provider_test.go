@@ -250,8 +250,8 @@ func TestGroupsThatAreUnwiseTogether(t *testing.T) {
 		p := f.provider(t)
 		_, err := p.InstanceTypes(t.Context(), pool())
 		require.NoError(t, err)
-		require.Len(t, p.Notes(), 1)
-		assert.Contains(t, p.Notes()[0], "sg-a")
+		require.Len(t, notes(p), 1)
+		assert.Contains(t, notes(p)[0], "sg-a")
 	})
 }
 

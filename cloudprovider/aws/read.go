@@ -51,8 +51,14 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 	if bare == "" {
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: errors.New("want an id such as aws:///us-east-1a/i-0123456789abcdef0")}
 	}
-	if e, ok := p.memory.Of(bare); ok && e.State == memory.Live && e.Instance.ID == id && p.left(ctx, id) != nil {
-		return &found{instance: e.Instance, identity: e.Identity}, ctx.Err()
+	if e, ok := p.memory.Of(bare); ok && e.State == memory.Live && e.Instance.ID == id {
+		away, err := p.shiftedAway(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if away {
+			return &found{instance: e.Instance, identity: e.Identity}, nil
+		}
 	}
 	asked := time.Now()
 	f, err := p.reads.Do(ctx, "", bare)
@@ -75,21 +81,6 @@ func (p *Provider) get(ctx context.Context, id string) (*found, error) {
 		return nil, &cloudprovider.Error{Code: cloudprovider.ErrNotFound, Err: fmt.Errorf("the instance is %q", f.instance.ID)}
 	}
 	return f, nil
-}
-
-// endOf says what an instance ended of.
-func endOf(i types.Instance) (string, bool) {
-	if i.State == nil || i.State.Name != types.InstanceStateNameTerminated {
-		return "", false
-	}
-	text := "terminated"
-	if r := i.StateReason; r != nil {
-		code, message := aws.ToString(r.Code), aws.ToString(r.Message)
-		a := api.Find(api.State, code, message, 0)
-		a.Code = code
-		text += ": " + a.Describe(strings.TrimPrefix(strings.TrimPrefix(message, code), ": "), "")
-	}
-	return text, true
 }
 
 // describe reads instances by their ids. Those that EC2 does not show, or that are not the cluster's, are nil.
@@ -154,7 +145,7 @@ func (p *Provider) bareFleets(raws []types.Instance) []string {
 	var fleets []string
 	for _, raw := range raws {
 		tags := tagsOf(raw)
-		if _, ours, err := record.Read(tags); (!ours || err != nil) && p.here(tags) && tags[record.KeyFleet] != "" {
+		if _, ours, err := record.Read(tags); (!ours || err != nil) && p.ofThisCluster(tags) && tags[record.KeyFleet] != "" {
 			fleets = append(fleets, tags[record.KeyFleet])
 		}
 	}
@@ -162,8 +153,8 @@ func (p *Provider) bareFleets(raws []types.Instance) []string {
 	return slices.Compact(fleets)
 }
 
-// here says whether something with these tags is the cluster's.
-func (p *Provider) here(tags map[string]string) bool {
+// ofThisCluster reports whether something with these tags is the cluster's.
+func (p *Provider) ofThisCluster(tags map[string]string) bool {
 	return tags[ClusterTag] == p.options.Cluster || tags[launch.OwnCluster] == p.options.Cluster
 }
 
@@ -202,7 +193,10 @@ func (p *Provider) recall(ctx context.Context, raw types.Instance, of strays, re
 	if !ours && tags[launch.OwnCluster] == p.options.Cluster && stateOf(raw) != cloudprovider.Terminating {
 		return unreadable(errors.New("its record was taken off"))
 	}
-	if !ours || !p.here(tags) || err == nil && p.memory.IsOpen(rec.ID) {
+	if !ours || !p.ofThisCluster(tags) {
+		return nil, nil
+	}
+	if err == nil && p.memory.IsOpen(rec.ID) { // which claim it is for is not known before the fleet is answered for
 		return nil, nil
 	}
 	if err != nil {
@@ -270,8 +264,8 @@ func (p *Provider) complete(ctx context.Context, f *found, claim cloudprovider.N
 	switch {
 	case f.raw.InstanceLifecycle == types.InstanceLifecycleTypeSpot:
 		kind = instancetypes.CapacityTypeSpot
-	case f.raw.CapacityReservationId != nil:
-		kind, reservation = instancetypes.CapacityTypeReserved, aws.ToString(f.raw.CapacityReservationId)
+	case f.reservation() != "":
+		kind, reservation = instancetypes.CapacityTypeReserved, f.reservation()
 	}
 	for _, o := range t.Offerings {
 		id, _ := o.Requirements.Get(instancetypes.LabelReservationID).Single()
@@ -286,6 +280,15 @@ func (p *Provider) complete(ctx context.Context, f *found, claim cloudprovider.N
 		return nil
 	}
 	return nil
+}
+
+// reservation is the capacity reservation that the machine was launched into; empty if there is none. An open reservation of the account takes in any
+// machine whose launch template does not forbid it: it is on-demand all the same, and its class never selected the reservation.
+func (f *found) reservation() string {
+	if s := f.raw.CapacityReservationSpecification; s == nil || s.CapacityReservationPreference != types.CapacityReservationPreferenceCapacityReservationsOnly {
+		return ""
+	}
+	return aws.ToString(f.raw.CapacityReservationId)
 }
 
 // partition names the partition of a placement group that EC2 has chosen.
@@ -341,7 +344,7 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 		}
 	}
 	var filters []types.Filter
-	var rest []cloudprovider.Instance // in zones that are left alone: what is remembered of them
+	var rest []cloudprovider.Instance // in zones that are shifted away: what is remembered of them
 	if p.memory.KnowsHistory() {
 		shifted, err := p.shiftedZones(ctx)
 		if err != nil {
@@ -355,11 +358,11 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 		}
 		filters = []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"pending", "running", "shutting-down", "stopping", "stopped"}}}
 		if len(shifted) > 0 {
-			others, err := p.others(ctx, shifted)
+			unshifted, err := p.unshiftedZones(ctx, shifted)
 			if err != nil {
 				return nil, err
 			}
-			filters = append(filters, types.Filter{Name: aws.String("availability-zone"), Values: others})
+			filters = append(filters, types.Filter{Name: aws.String("availability-zone"), Values: unshifted})
 		}
 	}
 	raws, err := p.readCluster(ctx, filters...)
@@ -377,8 +380,8 @@ func (p *Provider) list(ctx context.Context) ([]cloudprovider.Instance, error) {
 		raws = append(raws, missing...)
 	}
 	known := readerOf(raws)
-	p.look(raws, known)
-	strays := p.sort(raws, known, now)
+	p.detectRival(raws, known)
+	strays := p.classify(raws, known, now)
 	if err := p.reconcile(ctx, strays, raws); err != nil {
 		return nil, err
 	}
@@ -426,9 +429,9 @@ type strays struct {
 	surplus map[string]bool        // machines without an owner
 }
 
-// sort looks for strays, once all machines of their batches must show.
-func (p *Provider) sort(raws []types.Instance, records *record.Reader, now time.Time) strays {
-	out := strays{map[string]record.Seal{}, map[string]bool{}}
+// classify finds the strays, once all machines of their batches must show.
+func (p *Provider) classify(raws []types.Instance, records *record.Reader, now time.Time) strays {
+	out := strays{seals: map[string]record.Seal{}, surplus: map[string]bool{}}
 	unsealed := map[string][]string{}
 	claims := map[string]int{}
 	for _, raw := range raws {
@@ -449,8 +452,10 @@ func (p *Provider) sort(raws []types.Instance, records *record.Reader, now time.
 			tokens[i] = c.Token
 		}
 		at := slices.Index(seal, bare)
+		if owned := sealed && at >= 0 && at < len(tokens); owned {
+			continue
+		}
 		switch {
-		case sealed && at >= 0 && at < len(tokens):
 		case sealed, p.memory.Knows(tokens...):
 			// No caller is told of a machine before its batch is sealed; and this one is not among the sealed.
 			out.surplus[bare] = true

@@ -79,7 +79,7 @@ func (p *Provider) name(ctx context.Context, f *found, node string) error {
 	if f.raw.InstanceId == nil {
 		return &cloudprovider.Error{Code: cloudprovider.ErrNotReady, RetryAfter: time.Second, Err: errors.New("EC2 does not show the new instance everywhere yet")}
 	}
-	if err := p.left(ctx, f.instance.ID); err != nil {
+	if err := p.checkZone(ctx, f.instance.ID); err != nil {
 		return err
 	}
 	have := tagsOf(f.raw)
@@ -99,3 +99,15 @@ func (p *Provider) name(ctx context.Context, f *found, node string) error {
 // Learned is the memory in MiB that nodes have reported, the least for each instance type. A new map: keep it and hand it to the next provider
 // in its options, so that a restart forgets nothing.
 func (p *Provider) Learned() map[string]int64 { return p.learned.all() }
+
+const (
+	mostTags        = 50  // on one machine, by EC2
+	mostTagValue    = 256 // characters
+	nameTags        = 2   // the names of node and claim, once the node has joined
+	sealCharsOfEach = 12  // characters that a machine takes in the seal
+)
+
+// sealTags is how many tags the seal of so many claims takes.
+func sealTags(claims int) int { return (sealCharsOfEach*claims + mostTagValue - 1) / mostTagValue }
+
+func short(text string) string { return text[:min(len(text), mostTagValue)] }

@@ -26,13 +26,13 @@ func TestTemplatesAreFewAndComeBack(t *testing.T) {
 			_, err := p.Create(t.Context(), f.ask(t, p, fmt.Sprint("a-", i), match))
 			require.NoError(t, err)
 		}
-		assert.Len(t, f.cloud.Templates(), 2, "one for each image, whatever the types")
+		assert.Len(t, f.cloud.Templates(), 3, "one for each image and number of pods, whatever the types")
 		made := f.cloud.Calls("EC2.CreateLaunchTemplate")
-		assert.Equal(t, 2, made)
+		assert.Equal(t, 3, made)
 		f.cloud.RemoveTemplate(f.cloud.Templates()[0].Name)
 		_, err := p.Create(t.Context(), f.ask(t, p, "b", match))
 		require.NoError(t, err)
-		assert.Len(t, f.cloud.Templates(), 2)
+		assert.Len(t, f.cloud.Templates(), 3)
 		assert.Len(t, f.cloud.Truth(), 21)
 	})
 }
@@ -84,14 +84,14 @@ func TestPricesFallBack(t *testing.T) {
 		p := f.provider(t)
 		claim := f.ask(t, p, "a", onDemand)
 		require.NotEmpty(t, claim.Candidates)
-		require.Len(t, p.Notes(), 2)
+		require.Len(t, notes(p), 2)
 		assert.Contains(t, strings.Join(p.Notes(), "\n"), "pricing:GetProducts")
 		f.cloud.SetFault(nil)
 		f.cloud.SetOnDemandPrice("m5.large", 0.5)
 		time.Sleep(2 * time.Hour)
 		types, err := p.InstanceTypes(t.Context(), pool())
 		require.NoError(t, err)
-		assert.Empty(t, p.Notes(), "good news takes them away")
+		assert.Empty(t, notes(p), "good news takes them away")
 		for _, it := range types {
 			for _, o := range it.Offerings {
 				if it.Name == "m5.large" && o.CapacityType() == "on-demand" {

@@ -401,6 +401,57 @@ var breakages = []struct {
 			return c.Create(ctx, claim)
 		}}
 	}},
+	{"takes another candidate after a lost reply", "lost-reply", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+			if _, lose := losing.LoadAndDelete(c); lose && len(claim.Candidates) > 1 {
+				lost := claim.Clone()
+				lost.Token += " lost"
+				if _, err := c.Create(ctx, lost); err != nil {
+					return cloudprovider.Launch{}, err
+				}
+				claim.Candidates = claim.Candidates[1:]
+			}
+			return c.Create(ctx, claim)
+		}}
+	}},
+	{"forgets a lost reply with a restart", "lost-reply", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		var mu sync.Mutex
+		tokens := map[string]string{}
+		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			_, lose := losing.LoadAndDelete(c)
+			if lose {
+				tokens[claim.Token] = claim.Token + " lost"
+			}
+			if lost, ok := tokens[claim.Token]; ok {
+				claim.Token = lost
+			}
+			launch, err := c.Create(ctx, claim)
+			if lose && err == nil {
+				return cloudprovider.Launch{}, cloudtest.ErrLostReply
+			}
+			return launch, err
+		}}
+	}},
+	{"takes the first machine of a list for the lost one", "lost-reply", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
+		var lost sync.Map
+		return &broken{provider: c, create: func(ctx context.Context, claim cloudprovider.NodeClaim) (cloudprovider.Launch, error) {
+			launch, err := c.Create(ctx, claim)
+			if _, lose := losing.LoadAndDelete(c); lose && err == nil {
+				lost.Store(claim.Token, true)
+				return cloudprovider.Launch{}, cloudtest.ErrLostReply
+			}
+			if _, again := lost.Load(claim.Token); again && err == nil {
+				list, err := c.List(ctx)
+				if err != nil || len(list) == 0 {
+					return launch, err
+				}
+				launch.ID = list[0].ID
+			}
+			return launch, err
+		}}
+	}},
 	{"deletes whatever it is told to", "foreign", memcloud.Config{}, func(c *memcloud.Cloud) cloudprovider.Provider {
 		return &broken{provider: c, delete: func(ctx context.Context, id string) error {
 			if alive, ok := foreigners.Load(c); ok && id == foreigner {

@@ -98,6 +98,23 @@ func lostReplies(ctx context.Context, p *probe) error {
 	if p.h.LoseReply == nil {
 		return &skipped{"Harness.LoseReply"}
 	}
+	// Other candidates are a temptation to launch elsewhere, neighbours on several pages to be taken for the machine.
+	neighbours := map[string]bool{}
+	for range p.h.Many {
+		_, launch, err := p.launch(ctx)
+		if err != nil {
+			return err
+		}
+		neighbours[launch.ID] = true
+	}
+	if err := p.lostReply(ctx, neighbours, false); err != nil || p.h.Reopen == nil {
+		return err
+	}
+	return p.lostReply(ctx, neighbours, true)
+}
+
+// lostReply loses the reply to a launch and asks again, perhaps after a restart: there must be one machine, which is no neighbour's.
+func (p *probe) lostReply(ctx context.Context, neighbours map[string]bool, restart bool) error {
 	claim, said, err := p.unanswered(ctx)
 	if err != nil {
 		return err
@@ -105,15 +122,33 @@ func lostReplies(ctx context.Context, p *probe) error {
 	if said != nil && !cloudprovider.Advise(said).Unknown && !errors.Is(said, cloudprovider.ErrNotReady) {
 		return fmt.Errorf("Create whose outcome is not known failed as if nothing had been made: %w", said)
 	}
-	if _, err := p.create(ctx, claim); err != nil {
-		return fmt.Errorf("Create that was asked again failed: %w", err)
+	when := ""
+	if restart {
+		when = " after a restart"
+		if p.h.Provider, err = p.h.Reopen(ctx); err != nil {
+			return fmt.Errorf("the harness did not reopen the provider: %w", err)
+		}
 	}
-	return p.count(ctx, cloudprovider.NodeClaim{Name: claim.Name}, 1)
+	launch, err := p.create(ctx, claim)
+	if err != nil {
+		return fmt.Errorf("Create that was asked again%s failed: %w", when, err)
+	}
+	if neighbours[launch.ID] {
+		return fmt.Errorf("Create that was asked again%s returned %q, which is another claim's", when, launch.ID)
+	}
+	if err := p.count(ctx, cloudprovider.NodeClaim{Name: claim.Name}, 1); err != nil {
+		return fmt.Errorf("asked again%s: %w", when, err)
+	}
+	return nil
 }
 
 // unanswered is a claim whose launch was asked for, and the reply lost: what Create said of it, once everything must show.
 func (p *probe) unanswered(ctx context.Context) (claim cloudprovider.NodeClaim, said, err error) {
-	if claim, err = p.claim(ctx); err != nil {
+	candidates, err := p.candidates(ctx, 4)
+	if err != nil {
+		return claim, nil, err
+	}
+	if claim, err = p.claim(ctx, candidates...); err != nil {
 		return claim, nil, err
 	}
 	restore, err := p.h.LoseReply(ctx)

@@ -33,7 +33,8 @@ type Cluster interface {
 	Records(ctx context.Context) ([]Record, error)             // those that were saved and not forgotten
 	Save(ctx context.Context, r Record) error
 	Forget(ctx context.Context, claim string) error
-	Tell(ctx context.Context, p *plan.Plan) error // to the pods: nominated nodes, and reasons of what is unplaced
+	Tell(ctx context.Context, p *plan.Plan) error    // to the pods: nominated nodes, and reasons of what is unplaced
+	Patch(ctx context.Context, n *corev1.Node) error // labels and taints of a node that has just joined
 }
 
 // Provisioner buys nodes. It is not safe for concurrent use.
@@ -83,7 +84,7 @@ func (o *Provisioner) Pass(ctx context.Context) error {
 	return err
 }
 
-// mend asks again where no answer came, notes which nodes have joined, gives back what has failed, and returns what stands by token.
+// mend asks again where no answer came, registers the nodes that have joined, gives back what has failed, and returns what stands by token.
 func (o *Provisioner) mend(ctx context.Context, nodes []*corev1.Node) (map[string]Record, error) {
 	records, problem := o.Cluster.Records(ctx)
 	standing, lives := map[string]Record{}, []lifecycle.Claim{}
@@ -92,12 +93,18 @@ func (o *Provisioner) mend(ctx context.Context, nodes []*corev1.Node) (map[strin
 			problem = errors.Join(problem, o.launch(ctx, &r))
 		}
 		was := r.Life
-		for _, n := range nodes {
+		for i, n := range nodes {
 			if r.Life.Instance == "" || n.Spec.ProviderID != r.Life.Instance {
 				continue
 			}
-			r.Life.Registered = cmp.Or(r.Life.Registered, o.Now())
-			if slices.ContainsFunc(n.Status.Conditions, ready) {
+			if r.Life.Registered.IsZero() { // labels and taints first: a crash in between repeats them
+				nodes[i] = cloudprovider.Register(r.Instance, r.Claim, n)
+				if err := o.Cluster.Patch(ctx, nodes[i]); err != nil {
+					return nil, errors.Join(problem, err)
+				}
+				r.Life.Registered = o.Now()
+			}
+			if slices.ContainsFunc(n.Status.Conditions, ready) && !starting(r.Claim, nodes[i]) {
 				r.Life.Initialized = cmp.Or(r.Life.Initialized, o.Now())
 			}
 		}
@@ -148,3 +155,10 @@ func (o *Provisioner) launch(ctx context.Context, r *Record) error {
 }
 
 func ready(c corev1.NodeCondition) bool { return c.Type == "Ready" && c.Status == "True" }
+
+// starting reports whether a node still has a startup taint of its claim: until it is gone the node speaks by its claim.
+func starting(c cloudprovider.NodeClaim, n *corev1.Node) bool {
+	return slices.ContainsFunc(c.StartupTaints, func(t corev1.Taint) bool {
+		return slices.ContainsFunc(n.Spec.Taints, func(have corev1.Taint) bool { return have.MatchTaint(&t) })
+	})
+}

@@ -63,6 +63,15 @@ func (w *world) Tell(_ context.Context, p *plan.Plan) error {
 	return nil
 }
 
+func (w *world) Patch(_ context.Context, n *corev1.Node) error {
+	for i, have := range w.nodes {
+		if have.Spec.ProviderID == n.Spec.ProviderID {
+			w.nodes[i] = n
+		}
+	}
+	return nil
+}
+
 func machine(name string, price float64) instancetypes.InstanceType {
 	return instancetypes.InstanceType{
 		Name:      name,
@@ -145,6 +154,36 @@ func TestNodesAreBoughtOnce(t *testing.T) {
 	w.cloud.Clock().Advance(time.Hour)
 	require.NoError(t, w.pass(t, w.cloud))
 	assert.Len(t, w.cloud.Truth(), 3, "nothing is overdue")
+}
+
+// Nodes register with what a kubelet knows, and no more. What type and offering promise, and the taints of the pool, are put there by the pass that sees
+// them first; so pods that select them find their node, and no pass buys again.
+func TestNodesGetWhatTheirClaimPromises(t *testing.T) {
+	w := newWorld(t, 2)
+	for _, p := range w.pods {
+		p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "a", "karpenter.sh/capacity-type": "on-demand"}
+	}
+	require.NoError(t, w.pass(t, w.cloud))
+	require.Len(t, w.cloud.Truth(), 1)
+	for name, r := range w.records {
+		r.Claim.StartupTaints = []corev1.Taint{{Key: "starting", Effect: corev1.TaintEffectNoSchedule}}
+		w.records[name] = r
+		node := r.Instance.Node(r.Claim)
+		node.Labels = map[string]string{corev1.LabelHostname: node.Name}
+		w.nodes = append(w.nodes, node)
+	}
+	for range 4 {
+		w.cloud.Clock().Advance(time.Minute)
+		require.NoError(t, w.pass(t, w.cloud))
+	}
+	assert.Len(t, w.cloud.Truth(), 1, "nothing is bought again")
+	require.Len(t, w.nodes, 1)
+	assert.Equal(t, "a", w.nodes[0].Labels[corev1.LabelTopologyZone])
+	assert.Equal(t, "starting", w.nodes[0].Spec.Taints[0].Key)
+	w.nodes[0].Spec.Taints = nil // what starts there has started
+	require.NoError(t, w.pass(t, w.cloud))
+	assert.Empty(t, w.nodes[0].Spec.Taints, "it is not put there again")
+	assert.Len(t, w.cloud.Truth(), 1)
 }
 
 func TestALostReplyIsAskedForAgain(t *testing.T) {

@@ -28,6 +28,7 @@ import (
 // launchFlags say whether the plan is bought, where, and who agrees.
 type launchFlags struct {
 	launch, dryRun, yes        bool
+	showUserData               bool
 	cluster, endpoint, profile string
 	lag                        time.Duration
 }
@@ -41,6 +42,7 @@ func (o *options) registerLaunch(cmd *cobra.Command) {
 	f.BoolVar(&o.buy.launch, "launch", false, "buy the plan on EC2, with the credentials of the environment; asks first, plans again around what EC2 refuses, and gives everything back when interrupted")
 	f.BoolVar(&o.buy.dryRun, "dry-run", false, "print the requests to EC2 that --launch would send, as JSON, and change nothing")
 	f.BoolVar(&o.buy.yes, "yes", false, "answer every question of --launch with yes")
+	f.BoolVar(&o.buy.showUserData, "show-user-data", false, "with --dry-run, print user data in full instead of its length and hash")
 	f.StringVar(&o.buy.cluster, "cluster", "", "the EKS cluster that nodes of --launch and --dry-run join")
 	f.StringVar(&o.buy.endpoint, "endpoint", "", "address of an emulator of AWS instead of AWS itself")
 	f.StringVar(&o.buy.profile, "instance-profile", "", "instance profile of node classes that name neither profile nor role")
@@ -158,7 +160,11 @@ func (o *options) rehearseLaunch(ctx context.Context, out io.Writer, t *till, s 
 	}
 	list := []json.RawMessage{}
 	for _, r := range requests {
-		input, err := r.JSON()
+		write := r.JSON
+		if o.buy.showUserData {
+			write = r.JSONWithUserData
+		}
+		input, err := write()
 		if err != nil {
 			return err
 		}

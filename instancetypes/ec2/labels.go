@@ -237,6 +237,9 @@ func capacityTypes(d describe.Description) []string {
 			out = append(out, use)
 		}
 	}
+	if len(out) == 0 && slices.Contains(d.UsageClasses, "capacity-block") {
+		return []string{instancetypes.CapacityTypeReserved}
+	}
 	return out
 }
 

@@ -3,6 +3,7 @@ package ec2_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
+	"github.com/joinery-sdk/joinery/instancetypes/ec2/catalogue"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/label"
+	"github.com/joinery-sdk/joinery/instancetypes/pricing"
 	"github.com/joinery-sdk/joinery/requirements"
 )
 
@@ -91,4 +94,36 @@ func ExampleReserve() {
 func ExampleFamilies() {
 	fmt.Println(ec2.Families())
 	// Output: [AL2 AL2023 Bottlerocket Custom Ubuntu Windows2019 Windows2022 Windows2025]
+}
+
+// A type that is sold in capacity blocks alone is known and cannot be bought, whatever price lists say of it, until a block of it is reserved.
+func TestTypesOfCapacityBlocksAlone(t *testing.T) {
+	region, err := catalogue.Load("us-east-1")
+	require.NoError(t, err)
+	region.Offers = slices.Clone(region.Offers[:3])
+	for i := range region.Offers {
+		region.Offers[i].UsageClasses = []string{"capacity-block"}
+	}
+	o := region.Offers[0]
+	types, err := ec2.Types(region, ec2.Settings{})
+	require.NoError(t, err)
+	require.Len(t, types, 3)
+	types = instancetypes.Reprice(types, pricing.List{From: instancetypes.PriceList{Name: "today"}, OnDemand: map[string]float64{o.Name: 1}})
+	for _, it := range types {
+		for _, offering := range it.Offerings {
+			assert.False(t, offering.Available, it.Name)
+		}
+	}
+	types, err = ec2.Reserve(types, ec2.Reservation{ID: "cr-1", InstanceType: o.Name, Zone: o.Zones[0].Name, Count: 2, Block: true})
+	require.NoError(t, err)
+	for _, it := range types {
+		open := 0
+		for _, offering := range it.Offerings {
+			if offering.Available {
+				open++
+				assert.Equal(t, instancetypes.CapacityTypeReserved, offering.CapacityType())
+			}
+		}
+		assert.Equal(t, it.Name == o.Name, open == 1, it.Name)
+	}
 }

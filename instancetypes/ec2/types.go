@@ -26,7 +26,8 @@ func Catalogue(region string) ([]instancetypes.InstanceType, error) {
 
 // Types is what a region's offers are for Kubernetes under the given settings, by name. Types that no image of the
 // family runs on are left out (arm64 on Windows, neither amd64 nor arm64), and so are those offered in no zone. Without a price, or on an image that does not
-// support the type, an offering is unavailable; so are the offerings of retired types, see [instancetypes.Revive].
+// support the type, an offering is unavailable; so are the offerings of retired types, see [instancetypes.Revive], and those of types that
+// are sold in capacity blocks alone until [Reserve] adds a block.
 // The error joins every fault of the settings.
 func Types(r catalogue.Region, s Settings) ([]instancetypes.InstanceType, error) {
 	c, err := s.compile()
@@ -73,6 +74,9 @@ func (c compiled) offerings(region string, o catalogue.Offer, sellers map[string
 				if o.Guessed {
 					offering.List = l.guessed
 				}
+			}
+			if use == instancetypes.CapacityTypeReserved { // nothing is for sale in this zone without a reservation; see Reserve
+				offering = instancetypes.Offering{Requirements: seller(region, z, use)}
 			}
 			if offering.Price == 0 {
 				offering.List = nil

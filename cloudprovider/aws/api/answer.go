@@ -35,7 +35,7 @@ type Answer struct {
 	Class string `json:"class"`
 	// Forget lists what is to be looked up anew: image, subnet, group, profile, template, placement, reservation.
 	Forget []string `json:"forget,omitempty"`
-	// Blame is what a ledger is told of: "offering", "spot", "vcpus" for the quota of the offering's families, or a quota's name; empty = none of them.
+	// Blame is what a ledger is told of: "offering", "spot", "vcpus" for the quota of the offering's families, "placement" for its placement group, or a quota's name; empty = none of them.
 	Blame string `json:"blame,omitempty"`
 	// Cure is what a person can do about it.
 	Cure string `json:"cure,omitempty"`

@@ -34,6 +34,8 @@ type Config struct {
 	Cluster string
 	// Version is the cluster's Kubernetes version; empty = 1.33.
 	Version string
+	// ZoneIDs are the ids of zones by name; nil = as in an account that is not the catalogue's, where the same ids have other names.
+	ZoneIDs map[string]string
 	// Lag is how long new instances, and changes of old ones, do not show when instances are described or terminated.
 	Lag time.Duration
 	// Boot is how long an instance is pending, Shutdown how long it is shutting down, Linger how long it shows afterwards (0 = 1 hour).
@@ -43,9 +45,11 @@ type Config struct {
 	// Tokens is how long a fleet's client token is known: afterwards the same request launches once more. AWS publishes no figure for
 	// CreateFleet. 0 = 1 hour.
 	Tokens time.Duration
+	// SilentReplays answers a fleet's client token that is known with the id of the fleet alone: AWS does not document that it tells the machines again.
+	SilentReplays bool
 	// Limits throttle; nil = api.Published.
 	Limits func(service, action string, filtered bool) api.Limit
-	// Page is the most that a page holds; 0 = as many as the call asks for.
+	// Page is the most that a page holds, and pages may be empty, as EC2's may; 0 = as many as the call asks for, 100 at most.
 	Page int
 }
 
@@ -143,6 +147,7 @@ func New(config Config) (*Cloud, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	region.Zones = accountZones(region.Zones, config.ZoneIDs)
 	region.Offers = slices.DeleteFunc(slices.Clone(region.Offers), func(o catalogue.Offer) bool { return !slices.Contains(config.Types, o.Name) })
 	c := &Cloud{
 		config: config, region: region, buckets: api.NewBuckets(config.Limits),
@@ -152,6 +157,18 @@ func New(config Config) (*Cloud, error) {
 	}
 	c.furnish()
 	return c, nil
+}
+
+// accountZones gives the zones the ids that they have in the account. Ids name places, and names are each account's own.
+func accountZones(zones []catalogue.Zone, ids map[string]string) []catalogue.Zone {
+	out := slices.Clone(zones)
+	for i := range out {
+		out[i].ID = zones[(i+1)%len(zones)].ID
+		if ids != nil {
+			out[i].ID = ids[out[i].Name]
+		}
+	}
+	return out
 }
 
 // likeness is us-east-1 under another name.

@@ -43,6 +43,9 @@ func (c *Cloud) createFleet(r request) (any, *apiError) {
 		if !maps.Equal(old.fields, fields) {
 			return nil, &apiError{"IdempotentParameterMismatch", "The request uses the same client token as a previous, but non-identical request."}
 		}
+		if c.config.SilentReplays {
+			return old.answer[:1], nil
+		}
 		return old.answer, nil
 	}
 	if p.str("Type") != "instant" {
@@ -102,13 +105,14 @@ func (c *Cloud) createFleet(r request) (any, *apiError) {
 	return answer, nil
 }
 
+// elements names the template by its id alone: so do the answers of EC2 that people have published.
 func (ch *choice) elements() el {
 	overrides := e("overrides", e("instanceType", ch.typ), e("subnetId", ch.subnet.ID), e("availabilityZone", ch.zone), e("priority", strconv.FormatFloat(ch.priority, 'f', -1, 64)))
 	if ch.image != "" {
 		overrides.kids = append(overrides.kids, e("imageId", ch.image))
 	}
 	return e("launchTemplateAndOverrides",
-		e("launchTemplateSpecification", e("launchTemplateId", ch.template.id), e("launchTemplateName", ch.template.name), e("version", ch.template.version)), overrides)
+		e("launchTemplateSpecification", e("launchTemplateId", ch.template.id), e("version", ch.template.version)), overrides)
 }
 
 // choices reads the overrides; whatever is wrong with one spoils the request.
@@ -244,6 +248,9 @@ func (c *Cloud) take(ch *choice, kind string) (reserved string, failure *apiErro
 		}
 		return "", &apiError{"InsufficientInstanceCapacity", fmt.Sprintf("We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", ch.typ, ch.zone)}
 	}
+	if c.spreadFull(ch) {
+		return "", &apiError{"InsufficientInstanceCapacity", "You've reached the limit of instances in this spread placement group."}
+	}
 	if ch.subnet.Free <= 0 {
 		return "", &apiError{"InsufficientFreeAddressesInSubnet", fmt.Sprintf("There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", ch.subnet.ID)}
 	}
@@ -262,11 +269,39 @@ func (c *Cloud) take(ch *choice, kind string) (reserved string, failure *apiErro
 			return "", &apiError{"ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request."}
 		}
 		reserved = id
+	} else if reserved = c.absorbing(ch); reserved != "" {
+		// It costs the pool nothing.
 	} else if n, ok := c.capacity[ch.pool]; ok {
 		c.capacity[ch.pool] = n - 1
 	}
 	ch.subnet.Free--
 	return reserved, nil
+}
+
+// spreadFull reports whether the template's placement group is a spread one that has its seven machines in the zone.
+func (c *Cloud) spreadFull(ch *choice) bool {
+	id := ch.template.data.str("Placement", "GroupId")
+	if !slices.ContainsFunc(c.placements, func(p *PlacementGroup) bool { return p.ID == id && p.Strategy == "spread" }) {
+		return false
+	}
+	n := 0
+	for _, i := range c.instances {
+		if i.zone == ch.zone && i.ended.IsZero() && i.template.data.str("Placement", "GroupId") == id {
+			n++
+		}
+	}
+	return n >= 7
+}
+
+// absorbing is the open reservation that takes an on-demand machine whose template says nothing of reservations; empty if there is none.
+func (c *Cloud) absorbing(ch *choice) string {
+	preference := ch.template.data.str("CapacityReservationSpecification", "CapacityReservationPreference")
+	for _, v := range c.reservations {
+		if v.Open && v.Type == ch.typ && v.Zone == ch.zone && ch.pool.capacityType == "on-demand" && preference != "none" && c.left(v) > 0 {
+			return v.ID
+		}
+	}
+	return ""
 }
 
 type reservedMarket struct{ market, target string }

@@ -228,16 +228,11 @@ func (c *Cloud) describeInstances(r request) (any, *apiError) {
 	if failure != nil {
 		return nil, failure
 	}
-	// Tokens name the last instance of a page, so that ends in between skip none.
+	// Tokens name the last instance of a page, so that ends in between skip none. Larger ids come first.
+	slices.Reverse(list)
 	after := r.params.str("NextToken")
-	list = slices.DeleteFunc(list, func(i *instance) bool { return i.id <= after && after != "" })
-	size := r.params.num("MaxResults")
-	if size == 0 {
-		size = 1000
-	}
-	if c.config.Page > 0 {
-		size = min(size, c.config.Page)
-	}
+	list = slices.DeleteFunc(list, func(i *instance) bool { return i.id >= after && after != "" })
+	size := min(cmp.Or(r.params.num("MaxResults"), 1000), cmp.Or(c.config.Page, 1000))
 	var answer []el
 	if len(list) > size {
 		list = list[:size]
@@ -270,6 +265,8 @@ func (c *Cloud) elements(i *instance, at time.Time) []el {
 	}
 	if i.reserved != "" {
 		out = append(out, e("capacityReservationId", i.reserved))
+		preference := cmp.Or(i.template.data.str("CapacityReservationSpecification", "CapacityReservationPreference"), "open")
+		out = append(out, e("capacityReservationSpecification", e("capacityReservationPreference", preference)))
 	}
 	if i.profile != "" {
 		out = append(out, e("iamInstanceProfile", e("arn", i.profile), e("id", "AIPA")))

@@ -46,6 +46,11 @@ func (c *Cloud) describeInstanceTypes(r request) (any, *apiError) {
 		}
 		return false
 	})
+	// What came after this library was written: a name of another form, and a type of which EC2 tells too little.
+	for _, odd := range []describe.Description{{Name: "next-large"}, {Name: "m99.large"}} {
+		odd.Architectures, odd.Virtualizations, odd.UsageClasses = []string{"x86_64"}, []string{"hvm"}, []string{"on-demand"}
+		list = append(list, odd)
+	}
 	list, next := page(c, r, list, 100)
 	return append(next, items("instanceTypeSet", list, func(d describe.Description) []el {
 		out := instanceType(d)
@@ -125,14 +130,27 @@ func (c *Cloud) describeSpotPrices(r request) (any, *apiError) {
 			}
 		}
 	}
+	list = append(list, pool{"m5.large", "odd", ""})
 	list, next := page(c, r, list, 1000)
 	now := c.now()
 	return append(next, items("spotPriceHistorySet", list, func(p pool) []el {
+		if p.zone == "odd" {
+			return []el{e("instanceType", p.typ), e("productDescription", "Linux/UNIX"), e("spotPrice", "NA")}
+		}
 		return []el{
 			e("instanceType", p.typ), e("availabilityZone", p.zone), e("productDescription", "Linux/UNIX"),
 			e("spotPrice", strconv.FormatFloat(c.price(p), 'f', 6, 64)), e("timestamp", now),
 		}
 	})), nil
+}
+
+// oddProducts are what the price list has besides: a host without an instance type, a price that is none, and no product at all.
+func oddProducts() []string {
+	return []string{
+		`{"product":{"attributes":{"servicecode":"AmazonEC2"}},"terms":{}}`,
+		`{"product":{"attributes":{"instanceType":"m5.odd"}},"terms":{"OnDemand":{"T":{"priceDimensions":{"D":{"unit":"Hrs","pricePerUnit":{"USD":"NA"}}}}}}}`,
+		`{}`,
+	}
 }
 
 func (c *Cloud) getProducts(r request) (any, *apiError) {
@@ -168,15 +186,15 @@ func (c *Cloud) getProducts(r request) (any, *apiError) {
 		}
 		all = append(all, string(product))
 	}
-	start, _ := strconv.Atoi(in.NextToken)
-	size := cmp.Or(in.MaxResults, 100)
-	if c.config.Page > 0 {
-		size = min(size, c.config.Page)
+	if len(all) > 0 {
+		all = append(all, oddProducts()...)
 	}
-	end := min(start+size, len(all))
-	out := map[string]any{"PriceList": all[min(start, len(all)):end], "FormatVersion": "aws_v1"}
-	if end < len(all) {
-		out["NextToken"] = strconv.Itoa(end)
+	token, skipped := strings.CutSuffix(in.NextToken, "e")
+	start, _ := strconv.Atoi(token) // no token is the beginning
+	list, next := cut(c, slices.Backward(all), len(all), start, cmp.Or(in.MaxResults, 100), skipped)
+	out := map[string]any{"PriceList": append([]string{}, list...), "FormatVersion": "aws_v1"}
+	if next != "" {
+		out["NextToken"] = next
 	}
 	return out, nil
 }

@@ -5,12 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest/internal/model"
 )
 
 // ServeHTTP answers one request of any service.
@@ -118,6 +122,9 @@ func (c *Cloud) handle(r request) (any, *apiError, Fault) {
 			return nil, &apiError{"RequestLimitExceeded", "Request limit exceeded."}, fault
 		}
 	}
+	if failure := r.check(); failure != nil {
+		return nil, failure, fault
+	}
 	if r.params != nil && r.params.str("DryRun") == "true" {
 		return nil, c.dryRun(r), fault
 	}
@@ -128,6 +135,41 @@ func (c *Cloud) handle(r request) (any, *apiError, Fault) {
 	r.fault = fault
 	answer, failure := do(r)
 	return answer, failure, fault
+}
+
+// check refuses what is not of the form that the service describes, or that its documentation excludes.
+func (r request) check() *apiError {
+	var n model.Node
+	switch {
+	case r.params != nil:
+		n = r.params.node()
+		delete(n.Members, "Action")
+		delete(n.Members, "Version")
+	case len(r.body) == 0:
+		return nil // what is asked for stands in the address
+	default:
+		var err error
+		if n, err = model.JSON(r.body); err != nil {
+			return &apiError{"SerializationException", err.Error()}
+		}
+	}
+	f := model.Check(r.service, r.action, n)
+	switch {
+	case f.Code == "":
+	case r.service == "EC2" || f.Code == "InvalidAction":
+		return &apiError{f.Code, f.Message}
+	case r.service == "IAM":
+		return &apiError{"ValidationError", f.Message}
+	default:
+		return &apiError{"ValidationException", f.Message}
+	}
+	// These calls page through what filters find, and take no pages of what is named ("MaxResults" of the API reference).
+	for _, pair := range [][2]string{{"EC2.DescribeInstances", "InstanceId"}, {"EC2.DescribeCapacityReservations", "CapacityReservationId"}, {"EC2.DescribeInstanceStatus", "InstanceId"}} {
+		if r.service+"."+r.action == pair[0] && r.params.has(pair[1]) && r.params.has("MaxResults") {
+			return &apiError{"InvalidParameterCombination", "The parameter " + pair[1] + " cannot be used with the parameter MaxResults"}
+		}
+	}
+	return nil
 }
 
 // dryRun is the answer to a call that the caller may make, but does not want to.
@@ -233,20 +275,33 @@ func statusOf(code string) int { return cmp.Or(cited(api.Call, code).Status, htt
 // Unlisted begins codes that stand for those which the answer book does not have: all others must be in it, or the cloud panics.
 const Unlisted = "Unlisted"
 
-// page cuts a page out of a list, whose token is the number of elements before it.
+// page cuts a page out of a list, which is told from its end: AWS promises no order. The token is the number of elements before it, and one
+// more letter after a page that is empty, as pages of AWS may be while there are more.
 func page[T any](c *Cloud, r request, all []T, largest int) ([]T, []el) {
-	size := r.params.num("MaxResults")
-	if size == 0 {
-		size = largest
+	token, skipped := strings.CutSuffix(r.params.str("NextToken"), "e")
+	start, _ := strconv.Atoi(token) // no token is the beginning
+	list, next := cut(c, slices.Backward(all), len(all), start, cmp.Or(r.params.num("MaxResults"), largest), skipped)
+	if next == "" {
+		return list, nil
 	}
-	if c.config.Page > 0 {
-		size = min(size, c.config.Page)
+	return list, []el{e("nextToken", next)}
+}
+
+// cut is a page of n elements, and the token of the next one.
+func cut[T any](c *Cloud, all iter.Seq2[int, T], n, start, size int, skipped bool) (list []T, next string) {
+	size = min(size, cmp.Or(c.config.Page, 100))
+	if start > 0 && c.config.Page > 0 && !skipped {
+		return nil, strconv.Itoa(start) + "e"
 	}
-	start := min(r.params.num("NextToken"), len(all))
-	end := min(start+size, len(all))
-	var next []el
-	if end < len(all) {
-		next = append(next, e("nextToken", end))
+	at := 0
+	for _, t := range all {
+		if at >= start && at < start+size {
+			list = append(list, t)
+		}
+		at++
 	}
-	return all[start:end], next
+	if start+size < n {
+		next = strconv.Itoa(start + size)
+	}
+	return list, next
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/awstest/internal/model"
 )
 
 // params is a request of the query protocol as a tree: "Filter.1.Name" is Filter, 1, Name.
@@ -34,6 +36,28 @@ func parseParams(form url.Values) *params {
 		at.value = values[0]
 	}
 	return root
+}
+
+// node is the tree as package model reads it: children with numbers are a list, and so is what IAM calls member.
+func (p *params) node() model.Node {
+	if len(p.sub) == 0 {
+		return model.Node{Text: p.value}
+	}
+	if inner, ok := p.sub["member"]; ok && len(p.sub) == 1 {
+		return inner.node()
+	}
+	if list := p.list(); len(list) == len(p.sub) {
+		var n model.Node
+		for _, inner := range list {
+			n.List = append(n.List, inner.node())
+		}
+		return n
+	}
+	n := model.Node{Members: map[string]model.Node{}}
+	for name, inner := range p.sub {
+		n.Members[name] = inner.node()
+	}
+	return n
 }
 
 // get goes down; what is not there is an empty tree.

@@ -133,32 +133,33 @@ func TestReadAndConfirm(t *testing.T) {
 			cloud.InterruptSpot(fmt.Sprintf("i-%d", i))
 		}
 		cloud.Send("malformed")
-		list, cursor, dropped, err := q.Read(t.Context(), "", ours{})
+		r, err := q.Read(t.Context(), "", ours{})
 		require.NoError(t, err)
+		list, cursor := r.Events, r.Cursor
 		require.Len(t, list, 4)
-		assert.Equal(t, 5, dropped, "four of other machines, one malformed")
+		assert.Equal(t, 5, r.Dropped, "four of other machines, one malformed")
 		assert.Equal(t, 4, cloud.Queued())
 		for i, e := range list {
 			assert.Equal(t, fmt.Sprintf("aws:///us-east-1a/i-%d", 2*i), e.Instance)
 		}
 		// Not confirmed: they come again, also after the queue has shown them again.
 		time.Sleep(6 * time.Minute)
-		again, _, _, err := q.Read(t.Context(), "", ours{})
+		again, err := q.Read(t.Context(), "", ours{})
 		require.NoError(t, err)
-		assert.Equal(t, list, again)
+		assert.Equal(t, list, again.Events)
 		// A cursor of an earlier reader confirms nothing.
 		other := reader("b")
 		time.Sleep(6 * time.Minute)
-		fresh, _, _, err := other.Read(t.Context(), cursor, ours{})
+		fresh, err := other.Read(t.Context(), cursor, ours{})
 		require.NoError(t, err)
-		assert.Len(t, fresh, 4)
+		assert.Len(t, fresh.Events, 4)
 		// Confirmed: they are gone.
 		time.Sleep(6 * time.Minute)
-		_, cursor, _, err = other.Read(t.Context(), "", ours{})
+		r, err = other.Read(t.Context(), "", ours{})
 		require.NoError(t, err)
-		left, _, _, err := other.Read(t.Context(), cursor, ours{})
+		r, err = other.Read(t.Context(), r.Cursor, ours{})
 		require.NoError(t, err)
-		assert.Empty(t, left)
+		assert.Empty(t, r.Events)
 		assert.Zero(t, cloud.Queued())
 	})
 }
@@ -168,7 +169,7 @@ func TestCursorsOfNobody(t *testing.T) {
 		_, reader := open(t)
 		q := reader("a")
 		for _, cursor := range []string{"x", "a-x", "a-"} {
-			_, _, _, err := q.Read(t.Context(), cursor, ours{})
+			_, err := q.Read(t.Context(), cursor, ours{})
 			require.ErrorIs(t, err, cloudprovider.ErrInvalidSpec, cursor)
 		}
 	})
@@ -180,25 +181,27 @@ func TestReadAfterFailures(t *testing.T) {
 		cloud, reader := open(t)
 		q := reader("a")
 		cloud.InterruptSpot("i-2")
-		_, _, _, err := q.Read(t.Context(), "", nobodyKnows{})
+		_, err := q.Read(t.Context(), "", nobodyKnows{})
 		require.ErrorIs(t, err, context.Canceled)
-		time.Sleep(6 * time.Minute)
-		list, cursor, _, err := q.Read(t.Context(), "", ours{})
+		r, err := q.Read(t.Context(), "", ours{})
 		require.NoError(t, err)
-		require.Len(t, list, 1)
+		require.Len(t, r.Events, 1, "it does not wait until the queue shows the message again")
+		cursor := r.Cursor
 		cloud.SetFault(func(c awstest.Call) awstest.Fault {
 			if c.Action == "DeleteMessageBatch" {
 				return awstest.Fault{Code: "AccessDenied", Message: "not allowed"}
 			}
 			return awstest.Fault{}
 		})
-		_, _, _, err = q.Read(t.Context(), cursor, ours{})
-		require.ErrorIs(t, err, cloudprovider.ErrUnauthorized)
-		require.ErrorContains(t, err, "sqs:DeleteMessageBatch")
-		cloud.SetFault(nil)
-		list, _, _, err = q.Read(t.Context(), cursor, ours{})
+		r, err = q.Read(t.Context(), cursor, ours{})
 		require.NoError(t, err)
-		assert.Empty(t, list)
+		require.Len(t, r.Events, 1)
+		require.ErrorIs(t, r.Failed, cloudprovider.ErrUnauthorized)
+		require.ErrorContains(t, r.Failed, "sqs:DeleteMessageBatch")
+		cloud.SetFault(nil)
+		r, err = q.Read(t.Context(), cursor, ours{})
+		require.NoError(t, err)
+		assert.Empty(t, r.Events)
 		assert.Zero(t, cloud.Queued())
 	})
 }
@@ -253,14 +256,14 @@ func ExampleOpen() {
 	}
 	cloud.InterruptSpot("i-2")
 	cloud.InterruptSpot("i-3") // not ours
-	list, cursor, dropped, err := q.Read(ctx, "", ours{})
+	r, err := q.Read(ctx, "", ours{})
 	if err != nil {
 		panic(err)
 	}
-	for _, e := range list {
+	for _, e := range r.Events {
 		fmt.Println(e.Instance, e.Kind)
 	}
-	fmt.Println(dropped, "dropped, confirmed by", cursor)
+	fmt.Println(r.Dropped, "dropped, confirmed by", r.Cursor)
 	// Output:
 	// aws:///us-east-1a/i-2 SpotInterrupted
 	// 1 dropped, confirmed by reader-1-1

@@ -5,7 +5,9 @@ package events
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +32,7 @@ const (
 
 // Fleet is whose machines the events are about.
 type Fleet interface {
-	// Owns finds the provider ids of those machines that are the caller's own, by EC2's ids.
+	// Owns finds the provider ids of those machines that are the caller's own, by EC2's ids. Beside an error it returns those that it knows all the same.
 	Owns(ctx context.Context, ids []string) (map[string]string, error)
 	// Reserved are the capacity reservations of the caller's machines, by provider id.
 	Reserved() map[string]string
@@ -56,6 +58,8 @@ type Source struct {
 	asked  time.Time // when EC2 was asked for status checks
 	serial int
 	held   []held
+	// Messages of machines that could not be looked up.
+	unresolved []types.Message
 }
 
 // held is a message whose events are not confirmed, or something that EC2 was asked for and that lasts.
@@ -80,27 +84,47 @@ func Open(ctx context.Context, clients *api.Clients, options Options) (*Source, 
 	return s, nil
 }
 
-// Read returns all events that are not confirmed, oldest first, and a cursor that confirms them. Messages that are malformed, of other instances, or of
-// no interest are deleted at once, and counted. It waits up to ten seconds if there is nothing to return.
-func (s *Source) Read(ctx context.Context, cursor string, of Fleet) (events []interruption.Event, next string, dropped int, err error) {
+// Reading is what one [Source.Read] has found.
+type Reading struct {
+	// Events are all that are not confirmed, oldest first; Cursor confirms them.
+	Events []interruption.Event
+	Cursor string
+	// Dropped counts the messages that were deleted at once: they are malformed, of other instances, or of no interest.
+	Dropped int
+	// Failed joins the errors of the sources that could not be read; nil = none. The events of the others are here all the same.
+	Failed error
+}
+
+// Read reads the queue, and then asks EC2. Each source fails alone: a spot warning must not wait until a status check can be read. The error
+// says that there is nothing to deliver because the queue, or without one EC2, could not be read. Read waits up to ten seconds if there is nothing to deliver.
+func (s *Source) Read(ctx context.Context, cursor string, of Fleet) (Reading, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.confirm(ctx, cursor); err != nil {
-		return nil, "", 0, err
-	}
-	if err := s.check(ctx, of); err != nil {
-		return nil, "", 0, err
-	}
-	switch idle := len(s.unconfirmed()) == 0; {
-	case s.url != "":
-		dropped, err = s.receive(ctx, idle, of)
-	case idle:
-		err = api.Wait(ctx, longest*time.Second)
-	}
+	upTo, err := s.position(cursor)
 	if err != nil {
-		return nil, "", 0, err
+		return Reading{}, err
 	}
-	return s.unconfirmed(), s.options.Nonce + "-" + strconv.Itoa(s.serial), dropped, nil
+	r := Reading{Failed: s.confirm(ctx, upTo)}
+	var first error // of the source that matters most
+	if s.url != "" {
+		r.Dropped, first = s.receive(ctx, len(s.unconfirmed()) == 0, of)
+	}
+	checked := s.check(ctx, of)
+	if s.url == "" {
+		first, checked = checked, nil
+		if first == nil && len(s.unconfirmed()) == 0 {
+			first = api.Wait(ctx, longest*time.Second)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return Reading{}, err
+	}
+	r.Events, r.Cursor = s.unconfirmed(), s.options.Nonce+"-"+strconv.Itoa(s.serial)
+	if first != nil && len(r.Events) == 0 {
+		return Reading{}, first
+	}
+	r.Failed = errors.Join(r.Failed, first, checked)
+	return r, nil
 }
 
 // unconfirmed are the events to deliver.
@@ -125,20 +149,31 @@ func (s *Source) receive(ctx context.Context, wait bool, of Fleet) (dropped int,
 	if err != nil {
 		return 0, err
 	}
-	var useless []types.Message
-	for _, m := range out.Messages {
-		parsed, _ := Parse(aws.ToString(m.Body)) // a message that cannot be read says nothing, and is dropped
-		events, err := own(ctx, of, parsed)
-		if err != nil {
-			return 0, err // the messages show again once they are not hidden any more
+	messages := append(s.unresolved, out.Messages...)
+	s.unresolved = nil
+	parsed := make([][]interruption.Event, len(messages))
+	ids := map[string]bool{}
+	for i, m := range messages {
+		parsed[i], _ = Parse(aws.ToString(m.Body)) // a message that cannot be read says nothing, and is dropped
+		for _, e := range parsed[i] {
+			ids[e.Instance] = true
 		}
+	}
+	mine, failed := owners(ctx, of, ids)
+	var useless []types.Message
+	for i, m := range messages {
+		if failed != nil && slices.ContainsFunc(parsed[i], func(e interruption.Event) bool { return mine[e.Instance] == "" }) {
+			s.unresolved = append(s.unresolved, m) // whose machine it is about is asked again by the next reading
+			continue
+		}
+		events := own(mine, parsed[i])
 		if len(events) == 0 {
 			useless = append(useless, m)
 			continue
 		}
 		s.hold(aws.ToString(m.MessageId), aws.ToString(m.ReceiptHandle), events)
 	}
-	return len(useless), s.remove(ctx, useless)
+	return len(useless), errors.Join(failed, s.remove(ctx, useless))
 }
 
 // hold keeps something to deliver; what comes again keeps its place.
@@ -151,19 +186,24 @@ func (s *Source) hold(id, handle string, events []interruption.Event) {
 	s.held = append(s.held, held{serial: s.serial, id: id, handle: handle, events: events})
 }
 
-// confirm deletes the messages up to a cursor, and takes the rest for known. Cursors of earlier readers confirm nothing: what they were told comes again.
-func (s *Source) confirm(ctx context.Context, cursor string) error {
+// position is how far a cursor confirms. Cursors of earlier readers confirm nothing: what they were told comes again.
+func (s *Source) position(cursor string) (int, error) {
 	if cursor == "" {
-		return nil
+		return 0, nil
 	}
 	i := strings.LastIndex(cursor, "-")
 	n, err := strconv.Atoi(cursor[i+1:])
 	if i < 0 || err != nil || n < 0 {
-		return &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Err: fmt.Errorf("%q is no cursor of events", cursor)}
+		return 0, &cloudprovider.Error{Code: cloudprovider.ErrInvalidSpec, Err: fmt.Errorf("%q is no cursor of events", cursor)}
 	}
 	if cursor[:i] != s.options.Nonce {
-		return nil
+		return 0, nil
 	}
+	return n, nil
+}
+
+// confirm deletes the messages up to a number, and takes what lasts for known.
+func (s *Source) confirm(ctx context.Context, n int) error {
 	var done []types.Message
 	for _, h := range s.held {
 		if h.serial <= n && h.handle != "" {
@@ -198,20 +238,16 @@ func (s *Source) remove(ctx context.Context, list []types.Message) error {
 	return nil
 }
 
-// own keeps the events of the caller's own machines, each once, under their provider ids.
-func own(ctx context.Context, of Fleet, events []interruption.Event) ([]interruption.Event, error) {
-	var ids []string
-	for _, e := range events {
-		ids = append(ids, e.Instance)
-	}
+// owners are the provider ids of those of the machines that are the caller's own. Where an error says that some could not be looked up, the others are known.
+func owners(ctx context.Context, of Fleet, ids map[string]bool) (map[string]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	slices.Sort(ids)
-	mine, err := of.Owns(ctx, slices.Compact(ids))
-	if err != nil {
-		return nil, err
-	}
+	return of.Owns(ctx, slices.Sorted(maps.Keys(ids)))
+}
+
+// own keeps the events of the caller's own machines, each once, under their provider ids.
+func own(mine map[string]string, events []interruption.Event) []interruption.Event {
 	var out []interruption.Event
 	for _, e := range events {
 		if id, ok := mine[e.Instance]; ok && !slices.ContainsFunc(out, func(have interruption.Event) bool { return have.ID == e.ID }) {
@@ -219,7 +255,7 @@ func own(ctx context.Context, of Fleet, events []interruption.Event) ([]interrup
 			out = append(out, e)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // Message is one message of the queue, read without taking it.

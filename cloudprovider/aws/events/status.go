@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/joinery-sdk/joinery/cloudprovider/aws/api"
+	"github.com/joinery-sdk/joinery/cloudprovider/aws/internal/discovery"
 	"github.com/joinery-sdk/joinery/cloudprovider/interruption"
 )
 
@@ -76,10 +77,15 @@ func (s *Source) ask(ctx context.Context, of Fleet, now time.Time) ([]interrupti
 			}
 		}
 	}
-	events, err := own(ctx, of, events)
+	ids := map[string]bool{}
+	for _, e := range events {
+		ids[e.Instance] = true
+	}
+	mine, err := owners(ctx, of, ids)
 	if err != nil {
 		return nil, err
 	}
+	events = own(mine, events)
 	blocks, err := s.blocks(ctx, of.Reserved(), now)
 	if err != nil {
 		return nil, err
@@ -133,30 +139,26 @@ func (s *Source) blocks(ctx context.Context, reserved map[string]string, now tim
 		}
 		machines[id] = append(machines[id], machine)
 	}
-	slices.Sort(ids)
+	if len(ids) == 0 {
+		return nil, nil
+	}
 	var out []interruption.Event
-	for chunk := range slices.Chunk(ids, 200) { // the most values that a filter takes
-		found, err := api.All(ctx, ec2.NewDescribeCapacityReservationsPaginator(s.clients.EC2, &ec2.DescribeCapacityReservationsInput{
-			Filters: []types.Filter{{Name: aws.String("capacity-reservation-id"), Values: chunk}}, MaxResults: aws.Int32(500),
-		}), func(o *ec2.DescribeCapacityReservationsOutput) []types.CapacityReservation {
-			return o.CapacityReservations
-		})
-		if err != nil {
-			return nil, err
+	found, err := discovery.DescribeReservations(ctx, s.clients, ids, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range found {
+		end := aws.ToTime(r.EndDate).UTC()
+		if r.ReservationType != types.CapacityReservationTypeCapacityBlock || r.EndDate == nil || now.Before(end.Add(-BlockNotice)) {
+			continue
 		}
-		for _, r := range found {
-			end := aws.ToTime(r.EndDate).UTC()
-			if r.ReservationType != types.CapacityReservationTypeCapacityBlock || r.EndDate == nil || now.Before(end.Add(-BlockNotice)) {
-				continue
-			}
-			id := aws.ToString(r.CapacityReservationId)
-			slices.Sort(machines[id])
-			for _, machine := range machines[id] {
-				out = append(out, interruption.Event{
-					ID: "block/" + id + "/" + machine, Instance: machine, Kind: interruption.ReservationInterrupted,
-					At: end.Add(-BlockNotice), Deadline: end.Add(-BlockEnding),
-				})
-			}
+		id := aws.ToString(r.CapacityReservationId)
+		slices.Sort(machines[id])
+		for _, machine := range machines[id] {
+			out = append(out, interruption.Event{
+				ID: "block/" + id + "/" + machine, Instance: machine, Kind: interruption.ReservationInterrupted,
+				At: end.Add(-BlockNotice), Deadline: end.Add(-BlockEnding),
+			})
 		}
 	}
 	return out, nil

@@ -48,7 +48,7 @@ resource "aws_iam_role" "machines" {
 }
 
 resource "aws_iam_role_policy_attachment" "machines" {
-  for_each   = toset(["AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryReadOnly", "AmazonSSMManagedInstanceCore"])
+  for_each   = toset(["AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore"])
   role       = aws_iam_role.machines.name
   policy_arn = "${local.arn}:iam::aws:policy/${each.key}"
 }
@@ -64,7 +64,14 @@ resource "aws_iam_role" "controller" {
   name = "${var.cluster}-joinery"
   assume_role_policy = jsonencode({
     Version   = "2012-10-17"
-    Statement = [{ Effect = "Allow", Principal = { Service = "pods.eks.amazonaws.com" }, Action = ["sts:AssumeRole", "sts:TagSession"] }]
+    Statement = [{
+      Effect = "Allow", Principal = { Service = "pods.eks.amazonaws.com" }, Action = ["sts:AssumeRole", "sts:TagSession"]
+      # Pods of this cluster alone.
+      Condition = {
+        StringEquals = { "aws:SourceAccount" = data.aws_caller_identity.this.account_id }
+        ArnEquals    = { "aws:SourceArn" = "${local.arn}:eks:${local.region}:${data.aws_caller_identity.this.account_id}:cluster/${var.cluster}" }
+      }
+    }]
   })
 }
 

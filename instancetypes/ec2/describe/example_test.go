@@ -31,3 +31,12 @@ func ExampleNeuronDevice() {
 	}
 	// Output: inf2.24xlarge has 12 cores of Inferentia2
 }
+
+func ExampleReadUsable() {
+	types, odd, err := describe.ReadUsable([]byte(`{"InstanceTypes": [` + one + `, {"InstanceType": "next-large"}]}`))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(len(types), types[0].Name, odd != nil)
+	// Output: 1 g6f.large true
+}

@@ -79,39 +79,50 @@ type answer struct {
 // Read reads what `aws ec2 describe-instance-types` prints: an object with a list InstanceTypes. A bare list, and
 // several such answers one after another (pages), are read, too. The result is sorted by name.
 //
-// The error joins every problem found: the answer is used whole or not at all. Fields that planning does not need may
-// be missing or new; those it does need must make sense (see [Description.Validate]). Cost is linear in the input.
+// The error joins every problem found: the answer is used whole or not at all, as is right for a file that a person gives. Fields that planning
+// does not need may be missing or new; those it does need must make sense (see [Description.Validate]). Cost is linear in the input.
 func Read(data []byte) ([]Description, error) {
+	list, odd, err := ReadUsable(data)
+	if err = errors.Join(err, odd); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// ReadUsable is [Read] for answers that nobody can mend: descriptions that make no sense are left out, and odd joins a line for each. The error
+// says that the data is no such answer at all.
+func ReadUsable(data []byte) (list []Description, odd, err error) {
 	var all []answer
 	dec := json.NewDecoder(bytes.NewReader(data))
 	pages := 0
 	for ; dec.More(); pages++ {
 		var raw json.RawMessage
 		if err := dec.Decode(&raw); err != nil {
-			return nil, fmt.Errorf("describe: %w", syntax(err))
+			return nil, nil, fmt.Errorf("describe: %w", syntax(err))
 		}
-		var list []answer
+		var rows []answer
 		var err error
 		if bytes.HasPrefix(raw, []byte("[")) {
-			err = json.Unmarshal(raw, &list)
+			err = json.Unmarshal(raw, &rows)
 		} else {
 			var page struct{ InstanceTypes *[]answer }
 			if err = json.Unmarshal(raw, &page); err == nil && page.InstanceTypes == nil {
-				return nil, errors.New(`describe: no list "InstanceTypes": want the JSON that "aws ec2 describe-instance-types" prints`)
+				return nil, nil, errors.New(`describe: no list "InstanceTypes": want the JSON that "aws ec2 describe-instance-types" prints`)
 			}
 			if err == nil {
-				list = *page.InstanceTypes
+				rows = *page.InstanceTypes
 			}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("describe: %w", syntax(err))
+			return nil, nil, fmt.Errorf("describe: %w", syntax(err))
 		}
-		all = append(all, list...)
+		all = append(all, rows...)
 	}
 	if pages == 0 {
-		return nil, errors.New(`describe: empty input: want the JSON that "aws ec2 describe-instance-types" prints`)
+		return nil, nil, errors.New(`describe: empty input: want the JSON that "aws ec2 describe-instance-types" prints`)
 	}
-	return convert(all)
+	list, odd = convert(all)
+	return list, odd, nil
 }
 
 // syntax says where JSON is broken or has another type than the API's.
@@ -125,26 +136,26 @@ func syntax(err error) error {
 	return err
 }
 
-func convert(all []answer) ([]Description, error) {
-	out := make([]Description, 0, len(all))
+// convert leaves out what makes no sense, and of types that are described twice all but the first.
+func convert(all []answer) (out []Description, odd error) {
+	out = make([]Description, 0, len(all))
 	var errs []error
+	seen := map[string]bool{}
 	for i, a := range all {
 		d := a.description()
-		if err := d.Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("describe: InstanceTypes[%d] (%q): %w", i, a.InstanceType, err))
+		err := d.Validate()
+		if err == nil && seen[d.Name] {
+			err = errors.New("it is described twice")
 		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("describe: InstanceTypes[%d] (%q): %w", i, a.InstanceType, err))
+			continue
+		}
+		seen[d.Name] = true
 		out = append(out, d)
 	}
-	slices.SortStableFunc(out, func(a, b Description) int { return strings.Compare(a.Name, b.Name) })
-	for i := 1; i < len(out); i++ {
-		if out[i].Name == out[i-1].Name && out[i].Name != "" {
-			errs = append(errs, fmt.Errorf("describe: %q is described twice", out[i].Name))
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return out, nil
+	slices.SortFunc(out, func(a, b Description) int { return strings.Compare(a.Name, b.Name) })
+	return out, errors.Join(errs...)
 }
 
 func (a answer) description() Description {

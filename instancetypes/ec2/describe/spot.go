@@ -20,7 +20,17 @@ type SpotPrices struct {
 // prices of a type in a zone the newest holds (the first of equally new ones); products other than Linux/UNIX are left
 // out. The error joins a line for each price that is none.
 func ReadSpotPrices(data []byte) (SpotPrices, error) {
-	out := SpotPrices{Zones: map[string]map[string]float64{}}
+	out, odd, err := ReadUsableSpotPrices(data)
+	if err = errors.Join(err, odd); err != nil {
+		return SpotPrices{}, err
+	}
+	return out, nil
+}
+
+// ReadUsableSpotPrices is [ReadSpotPrices] for answers that nobody can mend: what is no price is left out, and odd joins a line for each. The error
+// says that the data is no such answer at all.
+func ReadUsableSpotPrices(data []byte) (out SpotPrices, odd, err error) {
+	out = SpotPrices{Zones: map[string]map[string]float64{}}
 	newest := map[[2]string]string{}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	pages := 0
@@ -30,10 +40,10 @@ func ReadSpotPrices(data []byte) (SpotPrices, error) {
 			SpotPriceHistory *[]struct{ AvailabilityZone, InstanceType, ProductDescription, SpotPrice, Timestamp string }
 		}
 		if err := dec.Decode(&page); err != nil {
-			return SpotPrices{}, fmt.Errorf("describe: %w", syntax(err))
+			return SpotPrices{}, nil, fmt.Errorf("describe: %w", syntax(err))
 		}
 		if page.SpotPriceHistory == nil {
-			return SpotPrices{}, errors.New(`describe: no list "SpotPriceHistory": want the JSON that "aws ec2 describe-spot-price-history" prints`)
+			return SpotPrices{}, nil, errors.New(`describe: no list "SpotPriceHistory": want the JSON that "aws ec2 describe-spot-price-history" prints`)
 		}
 		for i, p := range *page.SpotPriceHistory {
 			if p.ProductDescription != "" && p.ProductDescription != "Linux/UNIX" && p.ProductDescription != "Linux/UNIX (Amazon VPC)" {
@@ -60,10 +70,7 @@ func ReadSpotPrices(data []byte) (SpotPrices, error) {
 		}
 	}
 	if pages == 0 {
-		return SpotPrices{}, errors.New(`describe: empty input: want the JSON that "aws ec2 describe-spot-price-history" prints`)
+		return SpotPrices{}, nil, errors.New(`describe: empty input: want the JSON that "aws ec2 describe-spot-price-history" prints`)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return SpotPrices{}, err
-	}
-	return out, nil
+	return out, errors.Join(errs...), nil
 }

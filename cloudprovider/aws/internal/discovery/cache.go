@@ -52,6 +52,36 @@ func (c *Cache[V]) get(ctx context.Context, key string, ttl time.Duration, ask f
 	return v, err
 }
 
+// Renew asks for the key if its answer is older than age, and nobody waits for it: until it has come, Get has the old answer. A key that was never
+// asked for is left to Get.
+func (c *Cache[V]) Renew(ctx context.Context, key string, age time.Duration, ask func(context.Context) (V, error)) error {
+	c.mu.Lock()
+	e, ok := c.entries[key]
+	c.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	turn := func(do func()) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-e.turn:
+		}
+		do()
+		e.turn <- struct{}{}
+		return nil
+	}
+	var old bool
+	if err := turn(func() { old = !e.until.IsZero() && time.Until(e.until) <= c.ttl-age }); err != nil || !old {
+		return err
+	}
+	v, err := ask(ctx)
+	if err != nil {
+		return err
+	}
+	return turn(func() { e.value, e.until = v, time.Now().Add(c.ttl) })
+}
+
 // Forget makes the next Get of the key ask; without keys, of every key.
 func (c *Cache[V]) Forget(keys ...string) {
 	c.mu.Lock()

@@ -19,35 +19,54 @@ func (f *Finder) Reservations(ctx context.Context, terms []nodeclass.Term) ([]in
 	return selected(ctx, f, capacityTTL, "reservations", terms, func(r instances.Reservation) string { return r.ID }, func(ctx context.Context) (list []instances.Reservation, err error) {
 		for _, t := range terms {
 			// Each term alone: owner and criteria narrow it, also where it names ids.
-			filters := [][]types.Filter{nil}
-			if selected := Filters([]nodeclass.Term{t}, "capacity-reservation-id", "tag:Name"); len(selected) > 0 {
-				filters = selected
+			own := []types.Filter{filter("state", "active")}
+			if len(t.Owners) > 0 {
+				own = append(own, filter("owner-id", t.Owners...))
 			}
-			for _, own := range filters {
-				own = append(slices.Clone(own), filter("state", "active"))
-				if len(t.Owners) > 0 {
-					own = append(own, filter("owner-id", t.Owners...))
-				}
-				if t.MatchCriteria != "" {
-					own = append(own, filter("instance-match-criteria", t.MatchCriteria))
-				}
-				some, err := api.All(ctx, ec2.NewDescribeCapacityReservationsPaginator(f.clients.EC2, &ec2.DescribeCapacityReservationsInput{Filters: own, MaxResults: aws.Int32(500)}),
-					func(o *ec2.DescribeCapacityReservationsOutput) []types.CapacityReservation {
-						return o.CapacityReservations
-					})
-				if err != nil {
-					return nil, err
-				}
-				for _, r := range some {
-					list = append(list, instances.Reservation{
-						ID: aws.ToString(r.CapacityReservationId), InstanceType: aws.ToString(r.InstanceType), Zone: aws.ToString(r.AvailabilityZone),
-						Count: int(aws.ToInt32(r.AvailableInstanceCount)), Block: r.ReservationType == types.CapacityReservationTypeCapacityBlock, Interruptible: aws.ToBool(r.Interruptible),
-					})
-				}
+			if t.MatchCriteria != "" {
+				own = append(own, filter("instance-match-criteria", t.MatchCriteria))
+			}
+			ids := t.IDs
+			t.IDs = nil
+			for _, selected := range Filters([]nodeclass.Term{t}, "", "tag:Name") {
+				own = append(own, selected...)
+			}
+			some, err := DescribeReservations(ctx, f.clients, ids, own)
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range some {
+				list = append(list, instances.Reservation{
+					ID: aws.ToString(r.CapacityReservationId), InstanceType: aws.ToString(r.InstanceType), Zone: aws.ToString(r.AvailabilityZone),
+					Count: int(aws.ToInt32(r.AvailableInstanceCount)), Block: r.ReservationType == types.CapacityReservationTypeCapacityBlock, Interruptible: aws.ToBool(r.Interruptible),
+				})
 			}
 		}
 		return list, nil
 	})
+}
+
+// DescribeReservations reads the capacity reservations that pass the filters, and that have one of the ids if there are any. The call has no
+// filter of ids. One that is gone would fail a call for all, and ids exclude pages: so each id is a call of its own, and one that is gone is left out.
+func DescribeReservations(ctx context.Context, clients *api.Clients, ids []string, filters []types.Filter) ([]types.CapacityReservation, error) {
+	if len(ids) == 0 {
+		return api.All(ctx, ec2.NewDescribeCapacityReservationsPaginator(clients.EC2, &ec2.DescribeCapacityReservationsInput{Filters: filters, MaxResults: aws.Int32(500)}),
+			func(o *ec2.DescribeCapacityReservationsOutput) []types.CapacityReservation {
+				return o.CapacityReservations
+			})
+	}
+	var list []types.CapacityReservation
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
+		out, err := clients.EC2.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{id}, Filters: filters})
+		switch {
+		case api.Reason(err) == "InvalidCapacityReservationId.NotFound":
+		case err != nil:
+			return nil, err
+		default:
+			list = append(list, out.CapacityReservations...)
+		}
+	}
+	return list, nil
 }
 
 // Placement is a placement group.

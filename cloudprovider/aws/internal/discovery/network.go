@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -41,6 +42,20 @@ func (f *Finder) Subnets(ctx context.Context, terms []nodeclass.Term) ([]Subnet,
 		f.addresses.refresh(list)
 		return list, nil
 	})
+}
+
+// Zones are the zones of the account's subnets, with their ids by name. Every account has names of its own for the same ids.
+func (f *Finder) Zones(ctx context.Context) (map[string]string, error) {
+	found, err := remembered(ctx, f, clusterTTL, "zones", func(ctx context.Context) (map[string]string, error) {
+		all, err := api.All(ctx, ec2.NewDescribeSubnetsPaginator(f.clients.EC2, &ec2.DescribeSubnetsInput{MaxResults: aws.Int32(500)}),
+			func(o *ec2.DescribeSubnetsOutput) []types.Subnet { return o.Subnets })
+		zones := map[string]string{}
+		for _, s := range all {
+			zones[aws.ToString(s.AvailabilityZone)] = aws.ToString(s.AvailabilityZoneId)
+		}
+		return zones, err
+	})
+	return maps.Clone(found), err
 }
 
 // Group is a security group.

@@ -28,9 +28,11 @@ type Spec struct {
 	Profile string
 	// Groups are the ids of the security groups.
 	Groups []string
-	// EFA is how many interfaces of this kind the machines get, one on each network card.
-	EFA  int64
-	IPv6 bool
+	// EFA is how many interfaces of this kind the machines get, one on each network card. PlainFirstCard says that the first card is not one of these:
+	// it has an interface of its own then.
+	EFA            int64
+	PlainFirstCard bool
+	IPv6           bool
 	// Reservation is the id of the capacity reservation to run in, empty = none; Market is its, see [Market].
 	Reservation string
 	Market      types.MarketType
@@ -147,7 +149,12 @@ func network(data *types.RequestLaunchTemplateData, s Spec) {
 			add(n.Card, n.Device, n.Type)
 		}
 	case s.EFA > 0:
-		for card := range s.EFA {
+		first := int64(0)
+		if s.PlainFirstCard {
+			add(0, 0, "interface")
+			first = 1
+		}
+		for card := first; card < first+s.EFA; card++ {
 			add(card, min(card, 1), "efa")
 		}
 	case s.Class.AssociatePublicIP != nil || s.Class.IPPrefixCount != nil || s.Class.ConnectionTracking != nil || s.IPv6:

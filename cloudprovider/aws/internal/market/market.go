@@ -33,6 +33,8 @@ type Live struct {
 	catalogue.Region
 	// Nested are the types that can run virtual machines of their own; nil = EC2 was not asked.
 	Nested map[string]bool
+	// Odd says what in EC2's answer is left out because it cannot be of an instance type; empty = nothing.
+	Odd string
 }
 
 // Region is the catalogue's region with what EC2 says of types and zones today. Prices, and facts that EC2 does not tell, stay those of
@@ -53,7 +55,7 @@ func Region(ctx context.Context, clients *api.Clients, embedded catalogue.Region
 	if err != nil {
 		return Live{}, fmt.Errorf("market: %w", err)
 	}
-	live, err := describe.Read(data)
+	live, odd, err := describe.ReadUsable(data)
 	if err != nil {
 		return Live{}, fmt.Errorf("market: %w", err)
 	}
@@ -61,36 +63,34 @@ func Region(ctx context.Context, clients *api.Clients, embedded catalogue.Region
 	if err != nil {
 		return Live{}, err
 	}
-	out := Live{ec2.WithDescriptions(embedded, live), map[string]bool{}}
+	out := Live{Region: ec2.WithDescriptions(embedded, live), Nested: map[string]bool{}, Odd: passedOver(odd)}
 	for _, t := range all {
 		if p := t.ProcessorInfo; p != nil && slices.Contains(p.SupportedFeatures, types.SupportedAdditionalProcessorFeatureNestedVirtualization) {
 			out.Nested[string(t.InstanceType)] = true
 		}
-	}
-	known := map[string]catalogue.Zone{}
-	for _, z := range embedded.Zones {
-		known[z.Name] = z
 	}
 	names := map[string]bool{}
 	for i := range out.Offers {
 		o := &out.Offers[i]
 		o.Zones = nil
 		for _, zone := range slices.Sorted(maps.Keys(zones[o.Name])) {
-			z, ok := known[zone]
-			if !ok {
-				z = catalogue.Zone{Name: zone}
-			}
-			o.Zones = append(o.Zones, z)
+			o.Zones = append(o.Zones, catalogue.Zone{Name: zone}) // the catalogue's ids are another account's
 			names[zone] = true
 		}
 	}
 	out.Zones = nil
 	for _, zone := range slices.Sorted(maps.Keys(names)) {
-		z := known[zone]
-		z.Name = zone
-		out.Zones = append(out.Zones, z)
+		out.Zones = append(out.Zones, catalogue.Zone{Name: zone})
 	}
 	return out, nil
+}
+
+// passedOver names the descriptions that make no sense in one sentence.
+func passedOver(odd error) string {
+	if odd == nil {
+		return ""
+	}
+	return "descriptions of instance types that make no sense are passed over: " + strings.ReplaceAll(odd.Error(), "\n", "; ")
 }
 
 // offerings maps types to the zones that offer them.
@@ -111,7 +111,8 @@ func offerings(ctx context.Context, clients *api.Clients) (map[string]map[string
 	return out, err
 }
 
-// OnDemand is the price list of a region as of today: Linux, shared tenancy, and bare metal. A list that AWS does not have is empty.
+// OnDemand is the price list of a region as of today: Linux, shared tenancy, and bare metal. A list that AWS does not have is empty. Products that
+// have no price, or are no instance type, are left out: AWS lists them among the others.
 func OnDemand(ctx context.Context, clients *api.Clients) (pricing.List, error) {
 	list := pricing.List{From: instancetypes.PriceList{Name: "EC2 on-demand " + clients.Region}, OnDemand: map[string]float64{}}
 	for _, kind := range [][2]string{{"Shared", "Compute Instance"}, {"Dedicated", "Compute Instance (bare metal)"}} {
@@ -135,10 +136,7 @@ func OnDemand(ctx context.Context, clients *api.Clients) (pricing.List, error) {
 		}
 		for _, text := range products {
 			name, dollars, date, err := Product(text)
-			if err != nil {
-				return pricing.List{}, err
-			}
-			if dollars > 0 {
+			if err == nil && dollars > 0 {
 				list.OnDemand[name] = dollars
 				list.From.Date = max(list.From.Date, date)
 			}
@@ -190,7 +188,7 @@ func Product(text string) (instanceType string, hourly float64, date string, err
 	return p.Product.Attributes.InstanceType, hourly, date, nil
 }
 
-// Spot is the newest spot price of every type in every zone.
+// Spot is the newest spot price of every type in every zone. What is no price is left out.
 func Spot(ctx context.Context, clients *api.Clients, now time.Time) (pricing.SpotHistory, error) {
 	all, err := api.All(ctx, sdk.NewDescribeSpotPriceHistoryPaginator(clients.EC2, &sdk.DescribeSpotPriceHistoryInput{
 		StartTime: aws.Time(now), ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}, MaxResults: aws.Int32(1000),
@@ -202,7 +200,7 @@ func Spot(ctx context.Context, clients *api.Clients, now time.Time) (pricing.Spo
 	if err != nil {
 		return pricing.SpotHistory{}, fmt.Errorf("market: %w", err)
 	}
-	read, err := describe.ReadSpotPrices(data)
+	read, _, err := describe.ReadUsableSpotPrices(data)
 	if err != nil {
 		return pricing.SpotHistory{}, fmt.Errorf("market: %w", err)
 	}
@@ -219,9 +217,7 @@ func Within(r catalogue.Region, zoneIDs map[string]string) catalogue.Region {
 		var kept []catalogue.Zone
 		for _, z := range zones {
 			if id, ok := zoneIDs[z.Name]; ok {
-				if id != "" {
-					z.ID = id
-				}
+				z.ID = id
 				kept = append(kept, z)
 			}
 		}
@@ -272,6 +268,9 @@ func PricesElsewhere() (Elsewhere, error) {
 
 // Quotes prices what has no price.
 func (e Elsewhere) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
+	if q.Offering.CapacityType() == instancetypes.CapacityTypeReserved {
+		return below
+	}
 	price := e.prices[q.Type.Name][0]
 	if q.Offering.CapacityType() == instancetypes.CapacityTypeSpot {
 		price = e.prices[q.Type.Name][1]

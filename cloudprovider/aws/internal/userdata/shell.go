@@ -20,10 +20,10 @@ func bootstrapScript(c Cluster, n Node) string {
 		}
 	}
 	k := n.kubelet()
-	if len(k.ClusterDNS) > 0 {
-		b.WriteString(" --dns-cluster-ip " + quote(k.ClusterDNS[0]))
+	// Without an address the script guesses one from the network of the machine, which is wrong in clusters with a service network of their own.
+	if dns := c.dns(k); dns != "" {
+		b.WriteString(" --dns-cluster-ip " + quote(dns))
 	}
-	// Without a figure of ours the script finds the same one as the catalogue: what the interfaces hold.
 	if k.MaxPods != nil || k.PodsPerCore != nil {
 		b.WriteString(" --use-max-pods false")
 	}
@@ -57,8 +57,8 @@ func powershell(c Cluster, n Node) string {
 	if extra := flags(n); len(extra) > 0 {
 		b.WriteString(" -KubeletExtraArgs " + single(strings.Join(extra, " ")))
 	}
-	if k := n.kubelet(); len(k.ClusterDNS) > 0 {
-		b.WriteString(" -DNSClusterIP " + single(k.ClusterDNS[0]))
+	if dns := c.dns(n.kubelet()); dns != "" {
+		b.WriteString(" -DNSClusterIP " + single(dns))
 	}
 	b.WriteString("\n</powershell>\n")
 	return b.String()

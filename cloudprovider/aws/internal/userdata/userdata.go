@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ type Cluster struct {
 	Endpoint string
 	// CA is the certificate authority as the API of EKS tells it: PEM in base64.
 	CA string
-	// ServiceCIDR is required by AL2023.
+	// ServiceCIDR is the network of services: AL2023 requires it, and all families find the cluster's DNS by it.
 	ServiceCIDR string
 	// IPv6 clusters give addresses of that family to pods.
 	IPv6 bool
@@ -37,7 +38,7 @@ type Node struct {
 	Taints []corev1.Taint
 	// Kubelet is the node class's configuration; nil = the image's defaults.
 	Kubelet *nodeclass.Kubelet
-	// MaxPods is set where the image would find another figure than the catalogue; nil leaves it to kubelet and image.
+	// MaxPods is what was planned with; nil leaves it to kubelet and image, which know no type that is newer than the image.
 	MaxPods *int32
 	// RAID0 joins local disks into the ephemeral storage.
 	RAID0 bool
@@ -93,6 +94,22 @@ func sized(text string) (string, error) {
 		return "", &SizeError{Bytes: len(text)}
 	}
 	return text, nil
+}
+
+// dns is the address of the cluster's DNS: the class's own choice, or the tenth of the services' network, as EKS gives it. Empty if neither is known.
+func (c Cluster) dns(k nodeclass.Kubelet) string {
+	if len(k.ClusterDNS) > 0 {
+		return k.ClusterDNS[0]
+	}
+	services, err := netip.ParsePrefix(c.ServiceCIDR)
+	if err != nil {
+		return ""
+	}
+	address := services.Masked().Addr()
+	for range 10 {
+		address = address.Next()
+	}
+	return address.String()
 }
 
 func (c Cluster) validate(family ec2.Family) error {

@@ -10,6 +10,7 @@ import (
 	"net/mail"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -367,4 +368,20 @@ func ExampleSizeError() {
 func ExampleRegistrable() {
 	fmt.Println(userdata.Registrable("team"), userdata.Registrable("node-restriction.kubernetes.io/team"))
 	// Output: true false
+}
+
+// Every family finds the cluster's DNS where EKS puts it, the tenth address of the services' network, and not where an image guesses it.
+func TestDNSOfTheServicesNetwork(t *testing.T) {
+	for cidr, want := range map[string]string{"10.200.0.0/16": "10.200.0.10", "192.168.16.0/20": "192.168.16.10", "fd00:1234::/108": "fd00:1234::a"} {
+		for _, family := range []ec2.Family{ec2.AL2, ec2.Ubuntu, ec2.Windows2019, ec2.Windows2022, ec2.Windows2025} {
+			c := cluster()
+			c.ServiceCIDR, c.IPv6 = cidr, strings.Contains(cidr, ":")
+			text, err := userdata.Render(family, c, userdata.Node{})
+			require.NoError(t, err)
+			assert.Regexp(t, `(--dns-cluster-ip|-DNSClusterIP) '`+regexp.QuoteMeta(want)+`'`, text, "%s %s", family, cidr)
+			own, err := userdata.Render(family, c, userdata.Node{Kubelet: &nodeclass.Kubelet{ClusterDNS: []string{"10.0.0.53"}}})
+			require.NoError(t, err)
+			assert.NotContains(t, own, want, "the class's own choice holds")
+		}
+	}
 }
