@@ -3,6 +3,7 @@ package binpack
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -410,6 +411,17 @@ func (d *diversity) pool(typ, offering int) int32 {
 		return -1
 	}
 	return d.offering[typ][offering]
+}
+
+// most returns how many copies of the item the capacity pool may hold; infinite if nothing limits them.
+func (d *diversity) most(item int, pool int32) float64 {
+	most := math.Inf(1)
+	if pool >= 0 {
+		for _, s := range d.counts[item] {
+			most = min(most, float64(max(d.left[s.Item][pool], 0)/s.Count))
+		}
+	}
+	return most
 }
 
 // ofNode returns the number of the node's capacity pool, -1 for none.

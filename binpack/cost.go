@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"math/bits"
 	"slices"
 	"sync/atomic"
 
@@ -239,7 +240,7 @@ func (p *planner) tier(k int) {
 	if len(p.in.tiers) == 1 {
 		ceiling = sum(p.ceiling, 1)
 	}
-	counts := p.in.affordable(p.f.want, k)
+	counts := p.in.plannable(p.f.want, k)
 	r, ok := p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
 	if !ok && !p.stopped() { // too many different nodes, so fill them first
 		for _, item := range p.in.order {
@@ -275,23 +276,23 @@ func (p *planner) tier(k int) {
 	p.open = p.open || !s.Closed || r.sparse || p.f.wanted() > 0
 }
 
-// affordable caps the count of each item at what the existing nodes and the bins within the tier's pool limits could hold of it
-// alone. Planning more would be wasted work.
-func (in *Instance) affordable(want []int, tier int) []int {
+// plannable caps the count of each item at what the existing nodes and the bins of the tier could hold of it alone, within the limits of
+// pools, tags and diversity. Planning more would be wasted work, and counts may be in the billions.
+func (in *Instance) plannable(want []int, tier int) []int {
 	for k, bounded := range in.budgets.bounded {
-		if int(in.tierOfPool[k]) == tier && !bounded {
+		if int(in.tierOfPool[k]) == tier && !bounded && len(in.diverse.left) == 0 {
 			return want
 		}
 	}
 	out := slices.Clone(want)
 	for i, n := range want {
-		size, held := in.problem.Items[i].Size, 0.0
+		held := 0.0
 		for k := range in.problem.Nodes {
-			held += float64(relax.Copies(in.free[k*in.dims:(k+1)*in.dims], size, n))
+			held += float64(in.copiesIn(in.free[k*in.dims:(k+1)*in.dims], in.nodeTags[k], i, n))
 		}
 		for k := range in.problem.Pools {
 			if held < float64(n) && int(in.tierOfPool[k]) == tier {
-				held += in.most(k, size, n)
+				held += in.mostOf(k, i, n)
 			}
 		}
 		out[i] = int(min(float64(n), held))
@@ -299,32 +300,59 @@ func (in *Instance) affordable(want []int, tier int) []int {
 	return out
 }
 
-// most is an upper bound on how many copies of the size fit into all bins within the budgets of the pool.
-func (in *Instance) most(pool int, size []int64, want int) float64 {
-	b := &in.budgets
-	perBin, perUnit := 0.0, make([]float64, len(b.amounts)-b.reservations)
+// copiesIn returns how many copies of the item, at most want, fit into a bin with this capacity and these tags.
+func (in *Instance) copiesIn(capacity []int64, tags []tagState, item, want int) int {
+	return admittedByTags(tags, in.itemTags[item], relax.Copies(capacity, in.problem.Items[item].Size, want))
+}
+
+// mostOf is an upper bound on how many copies of the item fit into all bins of the pool, by its budgets, and by reservations and capacity
+// pools if all offerings that suit the item have one.
+func (in *Instance) mostOf(pool, item, want int) float64 {
+	b, p := &in.budgets, in.profileOf(item)
+	perUnit := make([]float64, len(b.amounts)) // by budget: copies for each unit; infinite if some bin takes nothing
+	inPools := map[int32]float64{}             // by capacity pool
+	limited, any := true, false
 	for _, t := range in.tiers[in.tierOfPool[pool]] {
-		n := float64(relax.Copies(in.capacityOf(t), size, want))
-		if in.problem.Types[t].Pool != pool || n == 0 {
+		if in.problem.Types[t].Pool != pool {
 			continue
 		}
-		perBin = max(perBin, n)
-		for _, uses := range b.uses[t] {
-			for _, u := range uses {
-				if at := int(u.budget) - b.reservations; at >= 0 {
-					perUnit[at] = max(perUnit[at], n/float64(u.amount)) // infinite if it takes nothing
-				}
+		n := float64(in.copiesIn(in.capacityOf(t), in.typeTags[t], item, want))
+		for rest := p.mask(t); rest != 0 && n > 0; rest &= rest - 1 {
+			j := bits.TrailingZeros64(rest)
+			at := in.diverse.pool(int(t), j)
+			spread := in.diverse.most(item, at)
+			switch {
+			case !math.IsInf(spread, 1):
+				inPools[at] = spread
+			case b.counted[t]&(1<<j) == 0:
+				limited = false
+			}
+			held := min(n, spread)
+			any = any || held > 0
+			for _, u := range b.of(t, j) {
+				perUnit[u.budget] = max(perUnit[u.budget], held/float64(u.amount))
 			}
 		}
 	}
-	held := math.Inf(1)
+	if !any {
+		return 0
+	}
+	held, reserved := math.Inf(1), 0.0
 	for k, per := range perUnit {
-		if per > 0 && !math.IsInf(per, 1) {
-			held = min(held, math.Ceil(per*float64(max(b.amounts[b.reservations+k], 0))))
+		all := math.Ceil(per * float64(max(b.amounts[k], 0)))
+		switch {
+		case per == 0:
+		case k < b.reservations:
+			reserved += all
+		case !math.IsInf(per, 1):
+			held = min(held, all)
 		}
 	}
-	if perBin == 0 {
-		return 0
+	if limited {
+		for _, n := range inPools {
+			reserved += n // whole numbers, whose sum does not depend on their order
+		}
+		held = min(held, reserved)
 	}
 	return held
 }

@@ -2,10 +2,10 @@ package binpack
 
 import (
 	"cmp"
+	"encoding/binary"
 	"math"
 	"math/bits"
 	"slices"
-	"strconv"
 	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
@@ -85,11 +85,38 @@ func (r *relaxation) cut(in *Instance, list []offer) {
 	}
 }
 
+// classKey identifies what the items of a class share: where they may go, what they take, and what they count for each diversity.
+type classKey struct {
+	profile int32
+	size    []int64
+	shares  []Share
+}
+
+// appendTo appends a text that two keys share only if they are equal, because each part says how long it is.
+func (k classKey) appendTo(text []byte) []byte {
+	text = binary.AppendUvarint(binary.AppendUvarint(text, uint64(k.profile)), uint64(len(k.size)))
+	for _, s := range k.size {
+		text = binary.AppendUvarint(text, uint64(s))
+	}
+	for _, s := range k.shares {
+		text = binary.AppendUvarint(binary.AppendUvarint(text, uint64(s.Item)), uint64(s.Count))
+	}
+	return text
+}
+
+// appendTags appends a text of all that the tags of an item say. Items share a limit in one bin only if it is equal.
+func appendTags(text []byte, tags []tagState) []byte {
+	for _, own := range tags {
+		text = binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(text, uint64(own.tag)), uint64(own.count)), uint64(own.limit))
+	}
+	return text
+}
+
 // compileClasses groups the items into classes, in an order that does not depend on their order in the problem. It reports
 // whether it finished.
 func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Bool) bool {
 	known := make(map[string]int32, len(counts))
-	capped := map[string]bool{} // classes with limits on their own tags
+	limited := map[string]bool{} // classes with tags whose limit is counted
 	var key []byte
 	for at, i := range in.order {
 		if at%stopEvery == 0 && stop != nil && stop.Load() {
@@ -100,19 +127,11 @@ func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Boo
 			continue
 		}
 		r.used[in.profile[i]] = true
-		key = strconv.AppendInt(key[:0], int64(in.profile[i]), 36)
 		size := in.problem.Items[i].Size
-		for _, s := range size {
-			key = strconv.AppendInt(append(key, ' '), s, 36)
-		}
 		for k := range r.extra {
-			n := r.extra[k].takes(in, i)
-			size = append(slices.Clip(size), n)
-			key = strconv.AppendInt(append(key, '#'), n, 36)
+			size = append(slices.Clip(size), r.extra[k].takes(in, i))
 		}
-		for _, s := range in.diverse.counts[i] {
-			key = strconv.AppendInt(strconv.AppendInt(append(key, '%'), int64(s.Item), 36), -int64(s.Count), 36)
-		}
+		key = classKey{in.profile[i], size, in.diverse.counts[i]}.appendTo(key[:0])
 		k, ok := known[string(key)]
 		if !ok {
 			k = int32(len(r.model.Classes))
@@ -123,19 +142,12 @@ func (r *relaxation) compileClasses(in *Instance, counts []int, stop *atomic.Boo
 		c := &r.model.Classes[k]
 		c.Count += int64(n)
 		r.members[k] = append(r.members[k], i)
-		most := admittedByTags(nil, in.itemTags[i], math.MaxInt32)
-		if most < math.MaxInt32 { // items with equal tags share the limit of one bin
-			for _, own := range in.itemTags[i] {
-				key = strconv.AppendInt(append(key, '+'), int64(min(own.count, 1)), 36)
-				key = strconv.AppendInt(append(key, '+'), int64(own.tag), 36)
-				key = strconv.AppendInt(append(key, '<'), int64(own.limit), 36)
-			}
-			if capped[string(key)] {
-				continue
-			}
-			capped[string(key)] = true
+		if most := admittedByTags(nil, in.itemTags[i], math.MaxInt32); most == math.MaxInt32 {
+			c.Most = math.MaxInt64
+		} else if key = appendTags(key, in.itemTags[i]); !limited[string(key)] { // items with equal tags share what one bin holds of them
+			limited[string(key)] = true
+			c.Most = sum(c.Most, int64(most))
 		}
-		c.Most = min(c.Most+int64(most), math.MaxInt32)
 	}
 	return true
 }
@@ -430,7 +442,7 @@ func (e *extra) takes(in *Instance, item int) int64 {
 func (e *extra) capacity(in *Instance, tags []tagState, pool int32) int64 {
 	switch {
 	case e.tag < 0 && pool < 0:
-		return math.MaxInt32
+		return math.MaxInt64
 	case e.tag < 0:
 		return int64(in.diverse.left[e.diversity][pool])
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/binpack"
+	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // within panics if f takes longer than the limit, because a search must end.
@@ -198,4 +199,27 @@ func TestBoundsOfNodesAtLittleEffort(t *testing.T) {
 		}
 		lawfulBy(t, p, &binpack.Options{Strategy: binpack.CostAware{Effort: binpack.EffortFast}})
 	}
+}
+
+// Sums of many large nodes do not wrap: a bound of items in any unit is valid.
+func TestBoundsOfManyLargeNodes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(21, 22))
+	searched := 0
+	for range rounds(t, 20, 400) {
+		nodes, room, shift := 50+rng.IntN(400), int64(1+rng.IntN(12)), 48+rng.IntN(10)
+		large := item("x", 1+rng.IntN(12), 1<<shift, 0)
+		large.Requires = requirements.AnyOf(requirements.MustParse("n=1"))
+		p := one([]string{"big", "cpu"}, []binpack.Type{typ("b", 10, 0, int64(5+rng.IntN(5)))},
+			item("y", 1+rng.IntN(6), 0, int64(1+rng.IntN(5))), item("z", 1+rng.IntN(6), 0, int64(1+rng.IntN(5))), large)
+		for k := range nodes {
+			p.Nodes = append(p.Nodes, binpack.Node{Name: fmt.Sprint("n", k), Free: []int64{room<<shift - int64(k), 0}, Provides: requirements.MustParse("n=1")})
+		}
+		_, best := lawfulBy(t, p, nil)
+		_, plan := lawfulBy(t, p, &binpack.Options{Strategy: wasteful{nodes: true}})
+		require.LessOrEqual(t, plan.Bound.Price, best.Objective, "%d nodes with %d << %d", nodes, room, shift)
+		if best.Bound.Kind == binpack.Exhausted {
+			searched++
+		}
+	}
+	require.Positive(t, searched)
 }

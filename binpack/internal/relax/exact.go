@@ -75,6 +75,9 @@ func NewSearch(m *Model, duals []int64, b *Budget) *Search {
 		}
 	}
 	slices.SortStableFunc(s.types, func(a, b int) int { return cmp.Compare(m.BinTypes[b].Price, m.BinTypes[a].Price) })
+	if s.overflows() {
+		return nil
+	}
 	s.compare(duals, b)
 	s.size = s.completer.prepare(m)
 	return s
@@ -103,13 +106,35 @@ func (s *Search) reduce(m *Model) {
 				}
 			}
 			capacity[r] = max(min(capacity[r], asked), 0)
-			if capacity[r] > math.MaxInt64/4/int64(s.items+1) {
-				return
-			}
 		}
 		out.BinTypes[k].Capacity = capacity
 	}
 	s.m = out
+}
+
+// overflows reports whether sums overflow: of all items, or of the free bins and as many others as there are items.
+func (s *Search) overflows() bool {
+	const most = math.MaxInt64 / 4
+	for r := range s.m.Dims {
+		asked, held := int64(0), int64(0)
+		for i := range s.m.Classes {
+			if c := &s.m.Classes[i]; c.Size[r] > 0 {
+				asked = saturated(asked, c.Size[r], c.Count)
+			}
+		}
+		for _, k := range s.free {
+			held = saturated(held, 1, s.m.BinTypes[k].Capacity[r])
+		}
+		for _, k := range s.types {
+			if c := s.m.BinTypes[k].Capacity[r]; c > 0 {
+				held = max(held, saturated(held, c, int64(s.items)))
+			}
+		}
+		if asked > most || held > most {
+			return true
+		}
+	}
+	return false
 }
 
 // copies returns how many bins of the bin type can hold an item each.

@@ -3,6 +3,8 @@ package relax
 // Constants of the engine that trade work for quality, each with its reason and what was measured: on examples/pricebench at
 // twenty to a thousand pods and on OR-Library's 80 instances, unless stated otherwise.
 const (
+	// mostColumns is how many bins a packing has at most. Counts may be in the billions, and memory is not; first fit then stands.
+	mostColumns = 1 << 22
 	// maxItems is how many items an exact search accepts; it recurses once per item.
 	maxItems = 4096
 	// cells is the resolution of a surrogate's cost table. Rounding costs at most one cell per bin, 0.05% of the demand.
