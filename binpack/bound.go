@@ -51,7 +51,7 @@ type Bound struct {
 // exact is the precision in bits of certificate sums. Products at this precision are exact; rounding goes to the safe side.
 const exact = 1024
 
-// VerifyBound checks the bound of a plan. The error says what is wrong.
+// VerifyBound checks the bound of a plan, which may come from anywhere. The error says what is wrong, first with the layout.
 //
 // A certificate is checked in one pass over types and items, exactly or with a derived margin for rounding. No type that costs
 // less than the bound may have a filling with a dual value above its price. The dual value of the placed items, less what
@@ -59,9 +59,15 @@ const exact = 1024
 // of prices, must reach the bound. For [Configuration] the pass includes a search of limited length for each type. For [Exhausted]
 // the search runs again, with about the same number of nodes.
 func (in *Instance) VerifyBound(plan *Plan) error {
+	if err := in.Check(plan.Layout); err != nil {
+		return err
+	}
 	b := plan.Bound
-	if b.Price > plan.Objective {
-		return fmt.Errorf("binpack: bound %d is above the objective %d", b.Price, plan.Objective)
+	switch objective := in.objectiveOf(plan.Layout); {
+	case plan.Objective != objective:
+		return fmt.Errorf("binpack: the objective is %d, the plan says %d", objective, plan.Objective)
+	case b.Price > objective:
+		return fmt.Errorf("binpack: bound %d is above the objective %d", b.Price, objective)
 	}
 	var proved Price
 	var err error

@@ -2,6 +2,7 @@ package binpack_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -139,7 +140,7 @@ func TestCheckReportsAllAtOnce(t *testing.T) {
 }
 
 func TestVerifyBoundRefusesWhatProvesNothing(t *testing.T) {
-	in, plan := lawfulBy(t, one([]string{"cpu", "memory"}, []binpack.Type{typ("box", 10, 8, 8)}, item("half", 4, 4, 1)), nil)
+	in, plan := lawfulBy(t, one([]string{"cpu", "memory"}, []binpack.Type{typ("box", 10, 8, 8)}, item("half", 4, 4, 1)), &binpack.Options{Strategy: wasteful{}})
 	require.Positive(t, plan.Bound.Price)
 	require.Equal(t, binpack.CoverageLP, plan.Bound.Kind)
 	for _, c := range []struct {
@@ -147,14 +148,16 @@ func TestVerifyBoundRefusesWhatProvesNothing(t *testing.T) {
 		breaking func(*binpack.Plan)
 		want     string
 	}{
-		{"a higher claim", func(p *binpack.Plan) { p.Bound.Price++; p.Objective++ }, "the bound claims"},
+		{"a higher claim", func(p *binpack.Plan) { p.Bound.Price++ }, "the bound claims"},
 		{"capacity too dear", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{1000, 1000} }, "is worth more than its price"},
 		{"a negative value", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{-1, 0} }, "negative or no number"},
 		{"no number", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{math.NaN(), 0} }, "negative or no number"},
 		{"no end", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{math.Inf(1), 0} }, "negative or no number"},
 		{"another length", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{0} }, "certificate has 1 values, want 2"},
 		{"another kind", func(p *binpack.Plan) { p.Bound.Kind = "oracle" }, `unknown kind of bound "oracle"`},
-		{"a cost below it", func(p *binpack.Plan) { p.Objective = 0 }, "is above the objective 0"},
+		{"more than the plan costs", func(p *binpack.Plan) { p.Bound.Price = 41 }, "bound 41 is above the objective 40"},
+		{"another objective", func(p *binpack.Plan) { p.Objective = 0 }, "the objective is 40, the plan says 0"},
+		{"another layout", func(p *binpack.Plan) { p.Bins = append(slices.Clip(p.Bins), p.Bins[0]) }, "is placed 5 times, there are 4"},
 	} {
 		broken := *plan
 		c.breaking(&broken)

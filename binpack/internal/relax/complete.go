@@ -43,10 +43,13 @@ func (c *completer) prepare(m *Model) []float64 {
 func (c *completer) perNode() int { return 4 * (c.m.Dims + 1) }
 
 // run searches all packings into the set, with at most so many nodes. It returns one if it finds one; refuted means that there
-// is none.
+// is none. Neither is known if the search would recurse too deeply: once for each bin and class.
 func (c *completer) run(set []int, most int, b *Budget) (columns []Column, found, refuted bool) {
 	m, d := c.m, c.m.Dims
 	c.nodes, c.most = 0, most
+	if len(set)*(len(c.order)+1) > deepestFilling {
+		return nil, false, false
+	}
 	c.types = append(c.types[:0], set...)
 	slices.SortStableFunc(c.types, func(a, b int) int {
 		return cmp.Or(cmp.Compare(m.BinTypes[a].Price, m.BinTypes[b].Price), cmp.Compare(a, b))

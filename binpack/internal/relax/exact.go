@@ -389,15 +389,19 @@ func (s *Search) decide(cost float64) {
 		columns, found, refuted := s.completer.run(s.set, nodes, s.budget)
 		s.Nodes += s.completer.nodes
 		if refuted {
-			s.refuted[string(s.key)] = levels + 1
+			if !s.prove { // which visits each set once
+				s.refuted[string(s.key)] = levels + 1
+			}
 			return
 		}
 		if !found && !s.prove {
 			columns, found = s.pack()
 		}
-		if found && !s.prove {
+		switch {
+		case s.prove:
+		case found:
 			s.found, s.cost, s.limit = columns, cost, cost
-		} else {
+		default:
 			s.refuted[string(s.key)] = s.level + 1
 		}
 	}

@@ -5,8 +5,11 @@ package relax
 const (
 	// mostColumns is how many bins a packing has at most. Counts may be in the billions, and memory is not; first fit then stands.
 	mostColumns = 1 << 22
-	// maxItems is how many items an exact search accepts; it recurses once per item.
+	// maxItems is how many items an exact search accepts; choosing a set of bins recurses once per item.
 	maxItems = 4096
+	// deepestFilling is how many pairs of a bin and a class the search of one set visits at most. It recurses once for each, so this is
+	// about 30 MB of stack, and keeps as many numbers for each dimension.
+	deepestFilling = 1 << 17
 	// cells is the resolution of a surrogate's cost table. Rounding costs at most one cell per bin, 0.05% of the demand.
 	cells = 2000
 	// mostSurrogates bounds the work per set of bins. It has not been varied.
