@@ -271,12 +271,12 @@ func ExampleBound() {
 	fmt.Println(plan.Bound.Kind, plan.Bound.Price, plan.Bound.Nodes > 0)
 	fmt.Println(in.VerifyBound(plan))
 	forged := *plan
-	forged.Bound.Price, forged.Objective = 221, 240
+	forged.Bound.Price = 221
 	fmt.Println(in.VerifyBound(&forged))
 	// Output:
 	// exhausted 220 true
 	// <nil>
-	// binpack: 220 is proved, the bound claims 221
+	// binpack: bound 221 is above the objective 220
 }
 
 func ExamplePlan() {
