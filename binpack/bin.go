@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -38,15 +39,16 @@ type filler struct {
 	// shownTypes counts the types that were looked at for MinValues, which is most of the work where there are any.
 	shownTypes int
 	want       []int // by item: copies still to place
+	watch
 
 	spare []bin // bins that are not used any more, whose memory new ones take
 
 	nodeIndex, binIndex freeIndex
 }
 
-func newFiller(in *Instance) *filler {
+func newFiller(in *Instance, stop *atomic.Bool) *filler {
 	p := &in.problem
-	f := &filler{in: in, left: slices.Clone(in.budgets.amounts)}
+	f := &filler{in: in, left: slices.Clone(in.budgets.amounts), watch: newWatch(stop)}
 	f.states = openStates{sets: []requirements.Set{{}}, masks: [][]uint64{nil}, next: map[narrowing]int32{}}
 	f.want = make([]int, len(p.Items))
 	for i, it := range p.Items {

@@ -250,7 +250,7 @@ func (in *Instance) coverageBound(l Layout, objective Price) Bound {
 		rows = append(rows, row)
 		prices = append(prices, float64(in.minPrice[t]))
 	}
-	duals, _ := lp.Coverage(rows, prices, demand)
+	duals, _ := lp.Coverage(rows, prices, demand, nil)
 	for r := range duals {
 		out.ResourceDuals[r] = duals[r] * (1 - 1e-12) // keep types at most at their price despite rounding
 	}

@@ -23,8 +23,11 @@ func (in *Instance) Check(l Layout) error {
 		return errors.Join(c.errs...)
 	}
 	for n, shares := range l.Nodes {
+		if len(shares) == 0 {
+			continue
+		}
 		node := &in.problem.Nodes[n]
-		c.contents(fmt.Sprintf("node %q", node.Name), shares, node.Free, node.Provides, node.Tags, node.Limits)
+		c.contents(fmt.Sprintf("node %q", node.Name), shares, node.Free, node.Provides, requirements.Set{}, node.Tags, node.Limits)
 	}
 	bins := c.bins(l.Bins)
 	c.budgets(bins)
@@ -48,8 +51,8 @@ func (c *checker) bad(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf("binpack: "+format, args...))
 }
 
-func (c *checker) contents(what string, shares []Share, capacity []int64, labels requirements.Set, tags []string, limits []Limit) {
-	c.holds(what, shares, labels)
+func (c *checker) contents(what string, shares []Share, capacity []int64, labels, claimed requirements.Set, tags []string, limits []Limit) {
+	c.holds(what, shares, labels, claimed)
 	used := make([]int64, len(capacity))
 	over := make([]bool, len(capacity)) // the sum overflows
 	type tally struct {
@@ -116,15 +119,29 @@ func (c *checker) contents(what string, shares []Share, capacity []int64, labels
 	}
 }
 
-// holds reports each item whose requirements conflict with those before it.
-func (c *checker) holds(what string, shares []Share, labels requirements.Set) {
+// again counts the shares of a bin that is equal to one that was examined.
+func (c *checker) again(shares []Share) {
+	for _, s := range shares {
+		if s.Item >= 0 && s.Item < len(c.placed) && s.Count > 0 {
+			c.placed[s.Item] += s.Count
+		}
+	}
+}
+
+// holds reports each item whose requirements conflict with those before it. Claimed labels save a search if they are right.
+func (c *checker) holds(what string, shares []Share, labels, claimed requirements.Set) {
 	known := slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return s.Item < 0 || s.Item >= len(c.placed) })
 	labels = c.in.closed(labels)
-	fits := func(shares []Share) bool {
-		_, ok := c.in.chooseAlternatives(labels, shares)
+	decided := true
+	fits := func(shares []Share) (ok bool) {
+		_, ok, decided = c.in.chooseAlternatives(labels, shares)
 		return ok && !labels.IsImpossible()
 	}
-	if fits(known) {
+	if _, ok := c.in.confirmed(labels, claimed, known); ok && !labels.IsImpossible() || fits(known) {
+		return
+	}
+	if !decided {
+		c.bad("%s: too many alternatives of open labels to find out which agree; Bin.Labels may say it", what)
 		return
 	}
 	var kept []Share
@@ -134,7 +151,7 @@ func (c *checker) holds(what string, shares []Share, labels requirements.Set) {
 			continue
 		}
 		it := c.in.problem.Items[s.Item]
-		have, _ := c.in.chooseAlternatives(labels, kept)
+		have, _, _ := c.in.chooseAlternatives(labels, kept)
 		c.bad("%s: item %q requires %s, the labels are %s", what, it.Name, it.Requires, have)
 	}
 }
@@ -150,7 +167,7 @@ func sum[T ~int64](a, b T) T {
 // bins checks each bin, and returns those whose type and offering exist.
 func (c *checker) bins(bins []Bin) (known []Bin) {
 	p := &c.in.problem
-	f := newFiller(c.in)
+	f := newFiller(c.in, nil)
 	for i, b := range bins {
 		what := fmt.Sprintf("bin %d", i)
 		if b.Type < 0 || b.Type >= len(p.Types) || b.Offering < 0 || b.Offering >= len(p.Types[b.Type].Offerings) {
@@ -171,8 +188,12 @@ func (c *checker) bins(bins []Bin) (known []Bin) {
 			}
 			c.labels[Choice{b.Type, b.Offering}] = labels
 		}
+		if k := i - 1; k >= 0 && bins[k].Type == b.Type && bins[k].Offering == b.Offering && slices.Equal(bins[k].Shares, b.Shares) {
+			c.again(b.Shares) // bins often come in rows of equal ones
+			continue
+		}
 		before := len(c.errs)
-		c.contents(what, b.Shares, typ.Capacity, labels, typ.Tags, typ.Limits)
+		c.contents(what, b.Shares, typ.Capacity, labels, b.Labels, typ.Tags, typ.Limits)
 		if len(c.errs) == before && len(p.Pools[typ.Pool].MinValues) > 0 {
 			if open := f.refill(b); !f.showsMinimums(&open) && !c.in.showsOtherwise(b, open.used) {
 				c.bad("%s: its alternatives do not show the minimum of values that pool %q asks for", what, p.Pools[typ.Pool].Name)

@@ -136,6 +136,7 @@ func (f *filler) showsMinimums(b *bin) bool {
 			continue
 		}
 		f.shownTypes++
+		f.work++
 		mask := f.suits(t, b)
 		for rest := mask; rest != 0; rest &= rest - 1 {
 			seen.add(in, t, bits.TrailingZeros64(rest))
@@ -172,7 +173,7 @@ func (in *Instance) holdsOtherwise(c Choice, shares []Share, used []int64) bool 
 	if err != nil {
 		return false
 	}
-	_, ok := in.chooseAlternatives(in.closed(labels), shares)
+	_, ok, _ := in.chooseAlternatives(in.closed(labels), shares)
 	return ok
 }
 
@@ -182,7 +183,7 @@ func (in *Instance) alternatives(l Layout, most int, run *run) [][]Choice {
 	out := chosen(l)
 	known := make(map[string][]Choice, len(l.Bins))
 	r := ranking{
-		in: in, f: newFiller(in), most: most, byPool: make([][]Choice, len(in.problem.Pools)),
+		in: in, f: newFiller(in, run.stop), most: most, byPool: make([][]Choice, len(in.problem.Pools)),
 		masks: make([]uint64, len(in.problem.Types)), asked: make([]bool, len(in.problem.Types)),
 	}
 	for _, b := range l.Bins {
@@ -316,7 +317,7 @@ func (f *filler) refill(b Bin) bin {
 	var labels requirements.Set
 	if in.open.keys.Len() > 0 { // otherwise no variant narrows a key
 		labels, _ = in.problem.Types[b.Type].Provides.Intersect(in.problem.Types[b.Type].Offerings[b.Offering].Provides)
-		labels, _ = in.chooseAlternatives(in.closed(labels), b.Shares)
+		labels = in.narrowed(in.closed(labels), b)
 	}
 	for _, s := range b.Shares {
 		p := in.profileOf(s.Item)

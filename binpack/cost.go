@@ -3,6 +3,7 @@ package binpack
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"math/bits"
 	"slices"
@@ -93,7 +94,7 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, h hint, better bool) 
 
 func (r *run) planner(in *Instance) *planner {
 	b := r.budget(in)
-	return &planner{run: r, in: in, f: newFiller(in), ceiling: math.MaxInt64, budget: b, total: b.Left, solved: make([]*relaxation, len(in.tiers))}
+	return &planner{run: r, in: in, f: newFiller(in, r.stop), ceiling: math.MaxInt64, budget: b, total: b.Left, solved: make([]*relaxation, len(in.tiers))}
 }
 
 // search continues the exact search, for bounds and for a layout that costs less than l.
@@ -105,9 +106,9 @@ func (p *planner) search(l Layout) (found Layout, ok bool) {
 	if p.prove(); !ok {
 		return l, false
 	}
-	p.f = newFiller(p.in)
+	p.f = newFiller(p.in, p.stop)
 	p.realise(p.solved[0], p.solver.Columns)
-	p.firstFit(p.f)
+	p.f.packAll()
 	return p.f.finish(), true
 }
 
@@ -229,7 +230,7 @@ func (p *planner) pack() (l Layout, ok bool) {
 	if p.stopped() && len(p.f.bins) == 0 {
 		return l, false
 	}
-	p.firstFit(p.f)
+	p.f.packAll()
 	return p.f.finish(), true
 }
 
@@ -240,7 +241,7 @@ func (p *planner) tier(k int) {
 	if len(p.in.tiers) == 1 {
 		ceiling = sum(p.ceiling, 1)
 	}
-	counts := p.in.plannable(p.f.want, k)
+	counts := p.f.plannable(k)
 	r, ok := p.in.relaxed(counts, k, whole, ceiling, false, p.stop)
 	if !ok && !p.stopped() { // too many different nodes, so fill them first
 		for _, item := range p.in.order {
@@ -278,7 +279,8 @@ func (p *planner) tier(k int) {
 
 // plannable caps the count of each item at what the existing nodes and the bins of the tier could hold of it alone, within the limits of
 // pools, tags and diversity. Planning more would be wasted work, and counts may be in the billions.
-func (in *Instance) plannable(want []int, tier int) []int {
+func (f *filler) plannable(tier int) []int {
+	in, want := f.in, f.want
 	for k, bounded := range in.budgets.bounded {
 		if int(in.tierOfPool[k]) == tier && !bounded && len(in.diverse.left) == 0 {
 			return want
@@ -286,6 +288,9 @@ func (in *Instance) plannable(want []int, tier int) []int {
 	}
 	out := slices.Clone(want)
 	for i, n := range want {
+		if f.ended(len(in.problem.Nodes) + len(in.problem.Types)) {
+			return want
+		}
 		held := 0.0
 		for k := range in.problem.Nodes {
 			held += float64(in.copiesIn(in.free[k*in.dims:(k+1)*in.dims], in.nodeTags[k], i, n))
@@ -395,7 +400,7 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) {
 	}
 	for _, c := range columns {
 		bt := r.types[c.BinType]
-		if bt.typ < 0 { // a node
+		if bt.typ < 0 || f.ended(4) { // a node
 			continue
 		}
 		typ, mask := bt.typ, bt.mask&f.affordable(bt.typ)
@@ -466,6 +471,8 @@ func (in *Instance) Frontier(ctx context.Context, counts func(Choice) int64) ([]
 	if counts == nil {
 		counts = func(Choice) int64 { return 1 }
 	}
+	stop := new(atomic.Bool)
+	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
 	var out []Point
 	var left []int
 	for step, extra := 0, Price(0); step < frontierPoints && ctx.Err() == nil; step++ {
@@ -480,7 +487,10 @@ func (in *Instance) Frontier(ctx context.Context, counts func(Choice) int64) ([]
 			}
 			priced.Types[t].Offerings = offers
 		}
-		other, err := Compile(priced)
+		other, err := compile(priced, stop)
+		if errors.Is(err, errStopped) {
+			break
+		}
 		if err != nil {
 			return nil, err
 		}

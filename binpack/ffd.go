@@ -27,8 +27,8 @@ func (FirstFitDecreasing) Pack(in *Instance) Layout { return (&run{}).firstFitDe
 
 // firstFitDecreasing returns the layout of [FirstFitDecreasing], or of the items so far if the run is stopped.
 func (r *run) firstFitDecreasing(in *Instance) Layout {
-	f := newFiller(in)
-	r.firstFit(f)
+	f := newFiller(in, r.stop)
+	f.packAll()
 	l := f.finish()
 	if f.wanted() > 0 && slices.Contains(in.budgets.bounded, true) && !r.stopped() {
 		return (&run{effort: EffortFast, stop: r.stop}).planner(in).repack(l)
@@ -36,11 +36,11 @@ func (r *run) firstFitDecreasing(in *Instance) Layout {
 	return l
 }
 
-// firstFit places the items that are left, or those so far if the run is stopped.
-func (r *run) firstFit(f *filler) {
+// packAll places the items that are left, or those so far if the context ends.
+func (f *filler) packAll() {
 	in, d := f.in, newDemand(f.in)
-	for at, item := range in.order {
-		if at%stopEvery == stopEvery-1 && r.stopped() {
+	for _, item := range in.order {
+		if f.ended(1) {
 			return
 		}
 		f.firstFit(item)
@@ -97,9 +97,13 @@ func (f *filler) firstOf(bins []bin, x *freeIndex, item int, tier int32) {
 	x.extend(bins, in.dims)
 	s := x.scanOf(in, item, tier)
 	for from := s.from / blockOfBins * blockOfBins; from < len(bins) && f.want[item] > 0; from += blockOfBins {
+		if f.ended(1) {
+			return
+		}
 		if !x.may(bins, from/blockOfBins, size) {
 			continue
 		}
+		f.work += blockOfBins
 		for i := max(from, s.from); i < min(from+blockOfBins, len(bins)) && f.want[item] > 0; i++ {
 			b := &bins[i]
 			if tier >= 0 && len(in.tiers) > 1 && in.tierOf(b.typ) != tier {
@@ -130,7 +134,7 @@ func (f *filler) open(item int, types []int32, d *demand) bool {
 	size := in.problem.Items[item].Size
 	best, bestMask, bestCost := int32(-1), uint64(0), math.Inf(1)
 	for _, t := range types {
-		if float64(in.minPrice[t]) >= bestCost {
+		if float64(in.minPrice[t]) >= bestCost || f.ended(1) {
 			break // types come by price, and no plan costs less than one bin
 		}
 		per := relax.Copies(in.capacityOf(t), size, f.want[item])
@@ -153,13 +157,13 @@ func (f *filler) open(item int, types []int32, d *demand) bool {
 			best, bestMask, bestCost = t, mask, cost
 		}
 	}
-	if best < 0 {
+	if best < 0 || f.over {
 		return false
 	}
 	// The choice stays the same for all bins that the item fills; only the last, partial bin needs a new one.
 	for opened := false; ; opened = true {
 		bestMask &= f.affordable(best)
-		if bestMask == 0 {
+		if bestMask == 0 || f.ended(openSteps) {
 			return opened
 		}
 		b := f.newBin(best, bestMask)
@@ -313,7 +317,7 @@ func (f *filler) finish() Layout {
 		t, j := f.cheapestChoice(b)
 		f.charge(t, j, 1)
 		f.exposeAll(f.in.diverse.pool(int(t), j), b.shares, 1)
-		l.Bins = append(l.Bins, Bin{int(t), j, b.shares})
+		l.Bins = append(l.Bins, Bin{int(t), j, b.shares, f.states.sets[b.open]})
 	}
 	slices.SortStableFunc(l.Bins, func(a, b Bin) int {
 		return cmp.Or(f.in.rank[a.Shares[0].Item]-f.in.rank[b.Shares[0].Item], cmp.Compare(f.in.objective(int32(b.Type), b.Offering), f.in.objective(int32(a.Type), a.Offering)))
@@ -327,7 +331,7 @@ func (f *filler) cheapestChoice(b *bin) (int32, int) {
 	bestT, bestJ := b.typ, int(b.charged)
 	bestPrice := in.objective(bestT, bestJ)
 	for _, t := range in.tiers[in.tierOf(b.typ)] {
-		if in.minPrice[t] >= bestPrice {
+		if in.minPrice[t] >= bestPrice || f.ended(1) {
 			break
 		}
 		mask := f.suits(t, b)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 	"github.com/joinery-sdk/joinery/requirements"
@@ -79,7 +80,13 @@ const maxOfferings = 64
 
 // Compile checks the problem and translates it. The error joins all faults: vectors of a wrong length, negative sizes,
 // duplicate names, indexes out of range. It costs O(distinct requirements x offerings).
-func Compile(p Problem) (*Instance, error) {
+func Compile(p Problem) (*Instance, error) { return compile(p, nil) }
+
+// errStopped says that the context ended while a problem was compiled.
+var errStopped = errors.New("binpack: stopped")
+
+// compile is Compile. If stop is set before it is done, the error is errStopped; a faulty problem is reported anyway.
+func compile(p Problem, stop *atomic.Bool) (*Instance, error) {
 	p.Items, p.Pools = withRequirements(p.Items), slices.Clone(p.Pools)
 	if len(p.Pools) == 0 {
 		p.Pools = []Pool{{}}
@@ -97,7 +104,7 @@ func Compile(p Problem) (*Instance, error) {
 	bare.compileMinimums()
 	bare.labels = newLabelAnswers(&bare.problem)
 	bare.bare = bare
-	return bare.withItems(p.Items, p.Diversity), nil
+	return bare.withItems(p.Items, p.Diversity, stop)
 }
 
 // WithItems returns the same problem with other items and their diversity. It shares what depends on types, pools and nodes
@@ -109,22 +116,24 @@ func (in *Instance) WithItems(items []Item, diversity []Diversity) (*Instance, e
 	if err := p.validateItems(); err != nil {
 		return nil, err
 	}
-	return in.bare.withItems(p.Items, diversity), nil
+	return in.bare.withItems(p.Items, diversity, nil)
 }
 
 // withItems adds items to an instance without items.
-func (in *Instance) withItems(items []Item, diversity []Diversity) *Instance {
+func (in *Instance) withItems(items []Item, diversity []Diversity, stop *atomic.Bool) (*Instance, error) {
 	out := *in
 	out.problem.Items, out.problem.Diversity = items, diversity
 	out.compileItemTags()
-	out.compileProfiles()
+	if !out.compileProfiles(stop) {
+		return nil, errStopped
+	}
 	out.compileDiversity()
 	out.order = out.decreasing()
 	out.rank = make([]int, len(out.order))
 	for k, i := range out.order {
 		out.rank[i] = k
 	}
-	return &out
+	return &out, nil
 }
 
 // Problem returns the compiled problem. It must not be modified. Types with more than 64 offerings are split into several of

@@ -43,19 +43,23 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 		return r, false
 	}
 	var list []offer
+	stopped := func() bool { return stop != nil && stop.Load() }
 	for _, t := range in.byPrice { // nearly in the order that undominated sorts by
 		typ := &in.problem.Types[t]
+		if stopped() {
+			return r, false
+		}
 		if len(typ.Offerings) > 0 && in.minPrice[t] < ceiling && (tier < 0 || int(in.tierOfPool[typ.Pool]) == tier) {
 			list = r.appendOffers(in, list, t, ceiling)
 		}
 	}
 	r.model.Supply = slices.Clone(in.budgets.amounts[:in.budgets.reservations])
-	r.cut(in, list)
-	list = r.undominated(in, list)
+	r.cut(in, list, stop)
+	list = r.undominated(in, list, stop)
 	if nodes {
 		var nodeOffers []offer
 		for _, digits := range []int{63, 4, 3, 2, 1} { // from exact to coarse
-			if nodeOffers, ok = r.existingNodes(in, digits); ok {
+			if nodeOffers, ok = r.existingNodes(in, digits, stop); ok || stopped() {
 				r.sparse = r.sparse || digits < 63 // capacities that are rounded down prove nothing
 				break
 			}
@@ -63,15 +67,18 @@ func (in *Instance) relaxed(counts []int, tier int, nodes bool, ceiling Price, p
 		if !ok {
 			return r, false
 		}
-		r.cut(in, nodeOffers)
+		r.cut(in, nodeOffers, stop)
 		list = append(list, nodeOffers...)
 	}
+	if stopped() {
+		return r, false
+	}
 	r.compileBinTypes(in, list)
-	return r, !slices.ContainsFunc(r.model.BinTypes, func(typ relax.BinType) bool { return typ.Price > relax.Largest })
+	return r, !stopped() && !slices.ContainsFunc(r.model.BinTypes, func(typ relax.BinType) bool { return typ.Price > relax.Largest })
 }
 
 // cut lowers each capacity to what items can fill of it.
-func (r *relaxation) cut(in *Instance, list []offer) {
+func (r *relaxation) cut(in *Instance, list []offer, stop *atomic.Bool) {
 	capacities, open := make([][]int64, len(list)), make([][]uint64, len(list))
 	for i := range list {
 		capacities[i], open[i] = list[i].capacity, list[i].suits
@@ -80,7 +87,7 @@ func (r *relaxation) cut(in *Instance, list []offer) {
 	for c, members := range r.members {
 		profile[c] = int(in.profile[members[0]])
 	}
-	for i, capacity := range r.model.Tightened(capacities, profile, open) {
+	for i, capacity := range r.model.Tightened(capacities, profile, open, stop) {
 		list[i].capacity = capacity
 	}
 }
@@ -216,7 +223,7 @@ func (r *relaxation) appendOffers(in *Instance, list []offer, t int32, ceiling P
 }
 
 // undominated returns the offers that no other offer dominates, by price.
-func (r *relaxation) undominated(in *Instance, list []offer) []offer {
+func (r *relaxation) undominated(in *Instance, list []offer, stop *atomic.Bool) []offer {
 	order := make([]int32, len(list)) // sort indexes, because offers are large
 	for i := range order {
 		order[i] = int32(i)
@@ -240,6 +247,9 @@ func (r *relaxation) undominated(in *Instance, list []offer) []offer {
 		return false
 	}
 	for _, i := range order {
+		if stop != nil && stop.Load() { // the caller looks again
+			return kept
+		}
 		var capacity [2]int64
 		copy(capacity[:], list[i].capacity)
 		if !dominated(&list[i], capacity) {
@@ -281,10 +291,13 @@ func (in *Instance) dominates(a, b *offer) bool {
 
 // existingNodes returns the existing nodes as offers of price 0. Nodes whose free capacities agree in so many binary digits
 // share an offer, rounded up for a bound and down for a plan. It reports whether the number of offers is within the limit.
-func (r *relaxation) existingNodes(in *Instance, digits int) ([]offer, bool) {
+func (r *relaxation) existingNodes(in *Instance, digits int, stop *atomic.Bool) ([]offer, bool) {
 	var out []offer
 	most := min(max(nodeShapeWork/(len(r.model.Classes)+1), minNodeShapes), maxNodeShapes)
 	for n := range in.problem.Nodes {
+		if stop != nil && stop.Load() {
+			return nil, false
+		}
 		suits, any := r.suiting(in, func(p profile) bool { return p.goesTo(int32(n)) })
 		if !any {
 			continue

@@ -72,6 +72,7 @@ package binpack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -237,6 +238,9 @@ type Bin struct {
 	Offering int
 	// Shares are in the order of packing, each item at most once.
 	Shares []Share
+	// Labels narrows labels that the type leaves open, such that each item has an alternative that all of them satisfy. It saves a search
+	// for such alternatives. The zero value leaves them to the search, which is given up if there are too many combinations.
+	Labels requirements.Set
 }
 
 // Layout is what a [Strategy] decides: what goes where. Items that it does not mention are unplaced.
@@ -326,15 +330,29 @@ func (p Progress) Gap() float64 { return float64(p.Price-p.Bound) / float64(p.Bo
 // Pack decides a layout by the strategy, checks it, and adds price, bound and alternatives. The error is that of [Compile], or
 // says which rule the strategy broke; the built-in strategies break none.
 //
-// When ctx ends, Pack returns the best plan and bound so far without an error, and sets [Plan.Stopped]. With more than about a
-// thousand items, those that first fit had not reached are unplaced. Otherwise the result depends on the problem and the
+// When ctx ends, Pack returns the best plan and bound so far without an error, and sets [Plan.Stopped]. With more than some thousand items,
+// those that first fit had not reached are unplaced, and all of them if the problem was not compiled yet. Otherwise the result depends on the problem and the
 // options alone.
 func Pack(ctx context.Context, p Problem, opts *Options) (*Plan, error) {
-	in, err := Compile(p)
+	stop := new(atomic.Bool)
+	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
+	in, err := compile(p, stop)
+	if errors.Is(err, errStopped) {
+		return nothing(p), nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	return in.Pack(ctx, opts)
+}
+
+// nothing is the plan of a problem that there was no time to read.
+func nothing(p Problem) *Plan {
+	plan := &Plan{Bound: Bound{Kind: AssignmentLP, ItemDuals: make([]Price, len(p.Items))}, Unplaced: make([]int, len(p.Items)), Stopped: true}
+	for i, it := range p.Items {
+		plan.Unplaced[i] = it.Count
+	}
+	return plan
 }
 
 // Pack is [Pack] for a compiled problem.
@@ -351,14 +369,19 @@ func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
 	}
 	r := &run{effort: o.Effort, stop: new(atomic.Bool)}
 	defer context.AfterFunc(ctx, func() { r.stop.Store(true) })()
-	if r.stop.Store(ctx.Err() != nil); o.Progress != nil {
+	if ctx.Err() != nil {
+		r.stop.Store(true)
+	}
+	if o.Progress != nil {
 		work := 0.0
 		r.report = func(p Progress) {
 			work = max(work, p.Work) // steps that a method was given and did not use come back
 			p.Work = work
 			p.Bound = min(p.Bound, p.Price) // the bound is of all items, and the plan may leave some unplaced
 			o.Progress(p)
-			r.stop.Store(ctx.Err() != nil) // the callback may have ended ctx
+			if ctx.Err() != nil { // the callback may have ended it
+				r.stop.Store(true)
+			}
 		}
 	}
 	layout, h, err := r.layOut(in, &o)
@@ -398,6 +421,10 @@ func chosen(l Layout) [][]Choice {
 // layOut returns the checked layout of the strategy, and the bounds that it proved on the way.
 func (r *run) layOut(in *Instance, o *Options) (layout Layout, h hint, err error) {
 	c, ok := o.Strategy.(CostAware)
+	if _, first := o.Strategy.(FirstFitDecreasing); first {
+		layout = r.firstFitDecreasing(in)
+		return layout, h, in.Check(layout)
+	}
 	if !ok {
 		layout = o.Strategy.Pack(in)
 		return layout, h, in.Check(layout)

@@ -45,7 +45,7 @@ func (p *planner) repack(l Layout) Layout {
 	p.budget.Left = left + p.total/repackPart
 	part := p.budget.Split(left/2 + p.total/repackPart)
 	defer p.budget.Return(part)
-	s := &repacker{filler: newFiller(in), budget: part, cost: in.objectiveOf(l), copies: float64(in.copies())}
+	s := &repacker{filler: newFiller(in, p.stop), budget: part, cost: in.objectiveOf(l), copies: float64(in.copies())}
 	if len(l.Bins) == 0 || !s.restore(l) {
 		return l
 	}

@@ -50,11 +50,18 @@ const (
 	// blockOfBins is how many bins a block of freeIndex has. 100,000 distinct items took 130 ms with 16, 166 ms with 64 and 510
 	// ms with 256, on a busy machine.
 	blockOfBins = 16
+	// A step of a watch takes 20 to 100 ns. graceSteps are done even if the context has ended before, in at most 20 ms, and watchEvery pass
+	// between two looks.
+	graceSteps, watchEvery = 100_000, 10_000
 	// stopEvery is how many items are processed between two checks of the context.
 	stopEvery = 1024
+	// compileEvery is the same for items with new requirements, which take up to 100 microseconds each.
+	compileEvery = 256
 	// frontierPoints is how many layouts a frontier tries. At the last, a bin costs a thousand times a sixteenth of its price
 	// more.
 	frontierPoints = 11
+	// maxNarrowings is how often labels are narrowed, a microsecond each, before it is not decided whether alternatives agree.
+	maxNarrowings = 20_000
 	// patience is how many items in a row may fail to enter a bin before it is closed.
 	patience = 64
 )

@@ -24,6 +24,9 @@ func (m *Model) ascend(duals []float64, b *Budget) []float64 {
 		return nil
 	}
 	for i := range m.Classes {
+		if b.Stopped() {
+			return nil
+		}
 		a.raise(i)
 	}
 	a.repair()
@@ -110,6 +113,9 @@ func (a *ascent) raise(i int) {
 // other weights.
 func (a *ascent) repair() {
 	for k := range a.m.BinTypes {
+		if a.b.Stopped() {
+			return
+		}
 		if typ := &a.m.BinTypes[k]; typ.Supply < 0 && a.m.Load(&a.knap, k, a.duals) {
 			if most := a.knap.Sharpest(typ.Price); most > typ.Price {
 				for i := range a.knap.cand {

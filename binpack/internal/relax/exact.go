@@ -49,8 +49,8 @@ type surrogate struct {
 	cost     []float64 // by cells of demand: the lowest price of bins with that capacity
 }
 
-// NewSearch prepares a search with the duals as one more surrogate. It returns nil if there are too many items or sums of sizes
-// overflow.
+// NewSearch prepares a search with the duals as one more surrogate. It returns nil if there are too many items, if sums of sizes
+// overflow, or if it was stopped.
 func NewSearch(m *Model, duals []int64, b *Budget) *Search {
 	s := &Search{supply: slices.Clone(m.Supply), refuted: map[string]int{}}
 	s.reduce(m)
@@ -78,7 +78,9 @@ func NewSearch(m *Model, duals []int64, b *Budget) *Search {
 	if s.overflows() {
 		return nil
 	}
-	s.compare(duals, b)
+	if s.compare(duals, b); b.Stopped() {
+		return nil
+	}
 	s.size = s.completer.prepare(m)
 	return s
 }
@@ -180,6 +182,9 @@ func (s *Search) compare(duals []int64, b *Budget) {
 		}
 		missed := 0
 		for _, k := range smallFirst {
+			if b.Stopped() {
+				return
+			}
 			if x.capacity[k] > 0 || !m.Load(&knap, k, weight) {
 				continue
 			}
@@ -244,6 +249,9 @@ func (s *Search) add(x surrogate, b *Budget) {
 			}
 		}
 		for range min(left/least, int64(s.items)) {
+			if b.Stopped() {
+				return
+			}
 			if work += len(some); len(some) == 0 {
 				break
 			}

@@ -22,7 +22,7 @@ func (m *Model) Greedy(groups *typeGroups, b *Budget) []Column {
 	var out []Column
 	for g.refresh(b) {
 		for at, made := g.rest, false; g.rest > stale*at; made = true {
-			if b.Stop != nil && b.Stop.Load() {
+			if b.Stopped() {
 				return nil
 			}
 			c, ok := g.next(b)
@@ -240,6 +240,9 @@ func (m *Model) fillCounted(duals []float64, b *Budget) ([]Column, *Model) {
 	}
 	ratio := make([]float64, len(m.BinTypes))
 	for _, k := range counted {
+		if b.Stopped() {
+			return nil, &rest
+		}
 		_, profit := fill(k)
 		if ratio[k] = profit / max(m.BinTypes[k].Price, 1e-9); m.BinTypes[k].Price == 0 {
 			ratio[k] /= float64(m.BinTypes[k].takes())
@@ -249,7 +252,7 @@ func (m *Model) fillCounted(duals []float64, b *Budget) ([]Column, *Model) {
 	var out []Column
 	for _, k := range counted {
 		typ := &m.BinTypes[k]
-		for supply[typ.Supply] >= typ.takes() {
+		for supply[typ.Supply] >= typ.takes() && !b.Stopped() {
 			pattern, profit := fill(k)
 			if profit <= typ.Price {
 				break

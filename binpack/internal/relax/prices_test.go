@@ -183,7 +183,7 @@ func TestAscendedDualsProveMore(t *testing.T) {
 		duals, proof := m.CertifyCoverage(b)
 		up := m.ascend(duals, b)
 		require.NotNil(t, up)
-		better := m.Certify(up, 1)
+		better := m.Certify(up, 1, nil)
 		again, err := m.Verify(better.Duals, better.Searched)
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, again, better.Price)

@@ -93,7 +93,7 @@ func (s *Solver) start() []float64 {
 	s.coverage = duals
 	s.prove(proof)
 	if up := s.m.ascend(duals, s.b); up != nil {
-		s.prove(s.m.Certify(up, 1))
+		s.prove(s.m.Certify(up, 1, s.b.Stop))
 	}
 	s.proveWhole()
 	return duals
@@ -106,7 +106,7 @@ func (s *Solver) proveWhole() {
 		duals[i] = float64(v)
 	}
 	if duals = s.m.forWholeBins(duals, s.b); duals != nil {
-		s.prove(s.m.certify(duals, 1, examination{search: s.Proof.Searched, whole: true}))
+		s.prove(s.m.certify(duals, 1, examination{search: s.Proof.Searched, whole: true, stop: s.b.Stop}))
 	}
 }
 

@@ -3,6 +3,8 @@ package relax
 // Constants of the engine that trade work for quality, each with its reason and what was measured: on examples/pricebench at
 // twenty to a thousand pods and on OR-Library's 80 instances, unless stated otherwise.
 const (
+	// stopEvery is how many nodes of a search pass between two looks at the stop flag.
+	stopEvery = 1024
 	// mostColumns is how many bins a packing has at most. Counts may be in the billions, and memory is not; first fit then stands.
 	mostColumns = 1 << 22
 	// maxItems is how many items an exact search accepts; choosing a set of bins recurses once per item.
