@@ -186,6 +186,9 @@ func (f *filler) count(b *bin, sign int) {
 // joined returns the shares in the order of items, one for each. An item may come in several turns: a budget or variant may admit some
 // copies now and others later.
 func (in *Instance) joined(shares []Share) []Share {
+	if len(shares) < 2 {
+		return shares
+	}
 	slices.SortStableFunc(shares, func(a, b Share) int { return in.rank[a.Item] - in.rank[b.Item] })
 	out := shares[:0]
 	for _, s := range shares {

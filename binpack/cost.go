@@ -231,6 +231,7 @@ func (p *planner) pack() (l Layout, ok bool) {
 		return l, false
 	}
 	p.f.packAll()
+	p.f.lift()
 	return p.f.finish(), true
 }
 

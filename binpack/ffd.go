@@ -305,7 +305,7 @@ func (d *demand) bins(in *Instance, t int32) float64 {
 
 // finish right-sizes every bin and returns the layout, with bins in the order of their first items, the dearest first.
 func (f *filler) finish() Layout {
-	l := Layout{Nodes: make([][]Share, len(f.nodes))}
+	l := Layout{Nodes: make([][]Share, len(f.nodes)), Bins: make([]Bin, 0, len(f.bins))}
 	for n := range f.nodes {
 		l.Nodes[n] = f.in.joined(f.nodes[n].shares)
 	}
@@ -319,9 +319,12 @@ func (f *filler) finish() Layout {
 		f.exposeAll(f.in.diverse.pool(int(t), j), b.shares, 1)
 		l.Bins = append(l.Bins, Bin{int(t), j, b.shares, f.states.sets[b.open]})
 	}
-	slices.SortStableFunc(l.Bins, func(a, b Bin) int {
+	byItem := func(a, b Bin) int {
 		return cmp.Or(f.in.rank[a.Shares[0].Item]-f.in.rank[b.Shares[0].Item], cmp.Compare(f.in.objective(int32(b.Type), b.Offering), f.in.objective(int32(a.Type), a.Offering)))
-	})
+	}
+	if !slices.IsSortedFunc(l.Bins, byItem) { // there may be millions
+		slices.SortStableFunc(l.Bins, byItem)
+	}
 	return l
 }
 

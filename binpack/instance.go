@@ -97,12 +97,15 @@ func compile(p Problem, stop *atomic.Bool) (*Instance, error) {
 	bare := &Instance{problem: p, dims: len(p.Resources)}
 	bare.problem.Items, bare.problem.Diversity = nil, nil
 	bare.problem.Types, bare.origins = splitWide(p)
-	bare.compileCapacity()
-	bare.compileTiers()
-	bare.compileTags()
-	bare.compileBudgets()
-	bare.compileMinimums()
-	bare.labels = newLabelAnswers(&bare.problem)
+	for _, step := range []func(){
+		bare.compileCapacity, bare.compileTiers, bare.compileTags, bare.compileBudgets, bare.compileMinimums,
+		func() { bare.labels = newLabelAnswers(&bare.problem) },
+	} {
+		if stop != nil && stop.Load() && len(p.Types) > compileEvery {
+			return nil, errStopped
+		}
+		step()
+	}
 	bare.bare = bare
 	return bare.withItems(p.Items, p.Diversity, stop)
 }
