@@ -59,7 +59,10 @@ const exact = 1024
 // of prices, must reach the bound. For [Configuration] the pass includes a search of limited length for each type. For [Exhausted]
 // the search runs again, with about the same number of nodes.
 func (in *Instance) VerifyBound(plan *Plan) error {
-	if err := in.Check(plan.Layout); err != nil {
+	compiled := *plan
+	plan = &compiled
+	plan.Layout = in.split.layout(plan.Layout, in.split.in)
+	if err := in.check(plan.Layout); err != nil {
 		return err
 	}
 	b := plan.Bound

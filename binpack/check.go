@@ -14,7 +14,10 @@ import (
 // Check returns every rule that a layout breaks, joined, or nil: capacity, labels, tag limits, counts, pool budgets,
 // reservations, diversity and MinValues. It reads the problem, not the data that strategies share, so it also finds mistakes
 // there. It costs O(shares x requirements).
-func (in *Instance) Check(l Layout) error {
+func (in *Instance) Check(l Layout) error { return in.check(in.split.layout(l, in.split.in)) }
+
+// check is Check for a layout of compiled types.
+func (in *Instance) check(l Layout) error {
 	c := &checker{
 		in: in, placed: make([]int, len(in.problem.Items)), labels: map[Choice]requirements.Set{},
 	}

@@ -50,8 +50,9 @@ func (CostAware) Name() string { return "cost" }
 
 // Pack implements [Strategy].
 func (c CostAware) Pack(in *Instance) Layout {
-	l, _, _ := (&run{effort: c.Effort}).guided(in, FirstFitDecreasing{}.Pack(in))
-	return l
+	r := &run{effort: c.Effort}
+	l, _, _ := r.guided(in, r.firstFitDecreasing(in))
+	return in.split.layout(l, in.split.out)
 }
 
 // run is one call of Pack: its effort, when it must stop, and where it reports progress.
@@ -477,7 +478,7 @@ func (in *Instance) Frontier(ctx context.Context, counts func(Choice) int64) ([]
 	var out []Point
 	var left []int
 	for step, extra := 0, Price(0); step < frontierPoints && ctx.Err() == nil; step++ {
-		priced := in.problem
+		priced := in.given
 		priced.Types = slices.Clone(priced.Types)
 		for t := range priced.Types {
 			offers := slices.Clone(priced.Types[t].Offerings)
@@ -499,7 +500,7 @@ func (in *Instance) Frontier(ctx context.Context, counts func(Choice) int64) ([]
 		if err != nil {
 			return nil, err
 		}
-		p := Point{Layout: plan.Layout, Objective: in.objectiveOf(plan.Layout)}
+		p := Point{Layout: plan.Layout, Objective: in.objectiveOf(in.split.layout(plan.Layout, in.split.in))}
 		for _, b := range plan.Bins {
 			p.Count += counts(Choice{b.Type, b.Offering})
 		}

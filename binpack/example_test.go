@@ -285,14 +285,6 @@ func ExamplePlan() {
 	// Output: 0.0% above the bound
 }
 
-func ExampleOrigin() {
-	p := sample()
-	p.Types[0].Offerings = make([]binpack.Offering, 100) // more than a compiled type can have
-	in, _ := binpack.Compile(p)
-	fmt.Println(in.Origins())
-	// Output: [{0 0} {0 64}]
-}
-
 func ExampleBin() {
 	in, _ := binpack.Compile(sample())
 	b := binpack.Bin{Type: 0, Offering: 1, Shares: []binpack.Share{{Item: 1, Count: 1}, {Item: 0, Count: 2}}}

@@ -23,7 +23,9 @@ type FirstFitDecreasing struct{}
 func (FirstFitDecreasing) Name() string { return "ffd" }
 
 // Pack implements [Strategy].
-func (FirstFitDecreasing) Pack(in *Instance) Layout { return (&run{}).firstFitDecreasing(in) }
+func (FirstFitDecreasing) Pack(in *Instance) Layout {
+	return in.split.layout((&run{}).firstFitDecreasing(in), in.split.out)
+}
 
 // firstFitDecreasing returns the layout of [FirstFitDecreasing], or of the items so far if the run is stopped.
 func (r *run) firstFitDecreasing(in *Instance) Layout {

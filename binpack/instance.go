@@ -16,8 +16,9 @@ import (
 // Instance is a compiled [Problem]: labels are bit masks and tags are numbers. Strategies read it. It is immutable and safe for
 // concurrent use.
 type Instance struct {
-	problem Problem
-	origins []Origin
+	problem Problem // with types split
+	given   Problem // as the caller sees it
+	split   split
 	dims    int
 	bare    *Instance     // without items and diversity; WithItems shares it
 	labels  *labelAnswers // of types and nodes; shared as well
@@ -96,7 +97,8 @@ func compile(p Problem, stop *atomic.Bool) (*Instance, error) {
 	}
 	bare := &Instance{problem: p, dims: len(p.Resources)}
 	bare.problem.Items, bare.problem.Diversity = nil, nil
-	bare.problem.Types, bare.origins = splitWide(p)
+	bare.given = bare.problem
+	bare.problem.Types, bare.split = splitTypes(&p)
 	for _, step := range []func(){
 		bare.compileCapacity, bare.compileTiers, bare.compileTags, bare.compileBudgets, bare.compileMinimums,
 		func() { bare.labels = newLabelAnswers(&bare.problem) },
@@ -126,6 +128,7 @@ func (in *Instance) WithItems(items []Item, diversity []Diversity) (*Instance, e
 func (in *Instance) withItems(items []Item, diversity []Diversity, stop *atomic.Bool) (*Instance, error) {
 	out := *in
 	out.problem.Items, out.problem.Diversity = items, diversity
+	out.given.Items, out.given.Diversity = items, diversity
 	out.compileItemTags()
 	if !out.compileProfiles(stop) {
 		return nil, errStopped
@@ -139,9 +142,8 @@ func (in *Instance) withItems(items []Item, diversity []Diversity, stop *atomic.
 	return &out, nil
 }
 
-// Problem returns the compiled problem. It must not be modified. Types with more than 64 offerings are split into several of
-// the same name, so indexes of types refer to this problem, not to the argument of [Compile].
-func (in *Instance) Problem() *Problem { return &in.problem }
+// Problem returns the compiled problem: the argument of [Compile] with defaults. It must not be modified.
+func (in *Instance) Problem() *Problem { return &in.given }
 
 // withRequirements returns the items with defaults in place of zero requirements.
 func withRequirements(items []Item) []Item {
@@ -254,34 +256,6 @@ func (p Problem) validateBins() error {
 		f.limits(what, n.Limits)
 	}
 	return errors.Join(f.errs...)
-}
-
-// Origin says where a compiled type comes from: an index into the Types given to [Compile], and the first of its offerings.
-type Origin struct {
-	Type, Offering int
-}
-
-// Origins returns the origin of each type of [Instance.Problem], by position. It must not be modified.
-func (in *Instance) Origins() []Origin { return in.origins }
-
-func splitWide(p Problem) ([]Type, []Origin) {
-	var out []Type
-	origins := make([]Origin, 0, len(p.Types))
-	for i, t := range p.Types {
-		if t.Usage == nil {
-			t.Usage = make([]int64, len(p.Pools[t.Pool].Limits))
-		}
-		if len(t.Offerings) == 0 {
-			out, origins = append(out, t), append(origins, Origin{i, 0})
-		}
-		first := 0
-		for part := range slices.Chunk(t.Offerings, maxOfferings) {
-			t.Offerings = part
-			out, origins = append(out, t), append(origins, Origin{i, first})
-			first += len(part)
-		}
-	}
-	return out, origins
 }
 
 func (in *Instance) compileCapacity() {

@@ -271,6 +271,8 @@ func (f *filler) narrow(t, state int32, v *variant, mask uint64) (int32, uint64)
 // first that is compatible with the others, or those of [Bin.Labels] if there are too many combinations. The result is impossible if the
 // bin cannot hold the shares.
 func (in *Instance) Labels(b Bin) requirements.Set {
+	c := in.split.in(Choice{b.Type, b.Offering})
+	b.Type, b.Offering = c.Type, c.Offering
 	typ := &in.problem.Types[b.Type]
 	set, err := typ.Provides.Intersect(typ.Offerings[b.Offering].Provides)
 	if err != nil {

@@ -232,7 +232,7 @@ type Share struct {
 
 // Bin is a new bin and its contents.
 type Bin struct {
-	// Type is an index into [Instance.Problem].Types.
+	// Type is an index into Problem.Types.
 	Type int
 	// Offering is an index into the type's offerings.
 	Offering int
@@ -397,7 +397,7 @@ func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
 		plan.Bound = Bound{Kind: CoverageLP, ResourceDuals: make([]float64, in.dims)}
 		plan.Alternatives = chosen(layout)
 		plan.Stopped = r.stopped()
-		return plan, nil
+		return in.outward(plan), nil
 	}
 	// Alternatives and bound do not depend on each other.
 	var other sync.WaitGroup
@@ -405,7 +405,23 @@ func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
 	plan.Bound = r.bound(in, layout, plan.Objective, h)
 	other.Wait()
 	plan.Stopped = r.stopped()
-	return plan, nil
+	return in.outward(plan), nil
+}
+
+// outward returns the plan with the caller's types in place of compiled ones.
+func (in *Instance) outward(plan *Plan) *Plan {
+	if in.split == nil {
+		return plan
+	}
+	plan.Layout = in.split.layout(plan.Layout, in.split.out)
+	for i, list := range plan.Alternatives {
+		own := make([]Choice, len(list)) // equal bins share a list
+		for k, c := range list {
+			own[k] = in.split.out(c)
+		}
+		plan.Alternatives[i] = own
+	}
+	return plan
 }
 
 // chosen lists the choice of each bin as its only alternative.
@@ -423,15 +439,18 @@ func (r *run) layOut(in *Instance, o *Options) (layout Layout, h hint, err error
 	c, ok := o.Strategy.(CostAware)
 	if _, first := o.Strategy.(FirstFitDecreasing); first {
 		layout = r.firstFitDecreasing(in)
-		return layout, h, in.Check(layout)
+		return layout, h, in.check(layout)
 	}
 	if !ok {
-		layout = o.Strategy.Pack(in)
-		return layout, h, in.Check(layout)
+		layout = in.split.layout(o.Strategy.Pack(in), in.split.in)
+		return layout, h, in.check(layout)
 	}
 	given, better := o.First != nil && o.First.Strategy == (FirstFitDecreasing{}).Name(), false
 	if given {
-		layout = o.First.Layout
+		if err := in.Check(o.First.Layout); err != nil {
+			return layout, h, fmt.Errorf("binpack: Options.First is no plan of the instance: %w", err)
+		}
+		layout = in.split.layout(o.First.Layout, in.split.in)
 	} else {
 		layout = r.firstFitDecreasing(in)
 	}
@@ -443,7 +462,7 @@ func (r *run) layOut(in *Instance, o *Options) (layout Layout, h hint, err error
 	if given && !better && r.stopped() { // First was checked, and no time is left
 		return layout, h, nil
 	}
-	return layout, h, in.Check(layout)
+	return layout, h, in.check(layout)
 }
 
 func (in *Instance) unplaced(l Layout) []int {

@@ -340,12 +340,20 @@ func TestTypesOfMoreThan64Offerings(t *testing.T) {
 	p.Types = append(p.Types, binpack.Type{Name: "none", Capacity: []int64{4}})
 	p.Items = append(p.Items, binpack.Item{Name: "z70", Count: 1, Size: []int64{4}, Requires: requirements.AnyOf(requirements.MustParse("zone=z70"))})
 	in, plan := lawful(t, p)
-	require.Equal(t, []binpack.Origin{{Type: 0, Offering: 0}, {Type: 0, Offering: 64}, {Type: 0, Offering: 128}, {Type: 1, Offering: 0}}, in.Origins())
 	require.Len(t, plan.Bins, 2)
 	require.Equal(t, binpack.Price(1000-149+1000-70), plan.Cost)
-	for _, b := range plan.Bins {
-		o := in.Origins()[b.Type]
-		require.Equal(t, p.Types[o.Type].Offerings[o.Offering+b.Offering], in.Problem().Types[b.Type].Offerings[b.Offering])
+	for i, offering := range []int{70, 149} {
+		require.Equal(t, 0, plan.Bins[i].Type)
+		require.Equal(t, offering, plan.Bins[i].Offering)
+		require.Equal(t, fmt.Sprintf("zone in (z%d)", offering), in.Labels(plan.Bins[i]).String())
+	}
+	for _, by := range []binpack.Strategy{nil, binpack.CostAware{}, wasteful{}} { // types after a wide one keep their number, too
+		q := p
+		q.Types = append(slices.Clone(p.Types), typ("other", 5000, 4))
+		in, plan := lawfulBy(t, q, &binpack.Options{Strategy: by})
+		require.NoError(t, dumbCheck(&q, binpack.Layout{Bins: plan.Bins[:1]}))
+		require.Len(t, in.Problem().Types, 3)
+		require.NotEmpty(t, plan.Bins)
 	}
 	require.Len(t, plan.Alternatives[1], 60, "the default is what one fleet request takes")
 }

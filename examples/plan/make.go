@@ -275,17 +275,14 @@ func Price(dollars float64) binpack.Price {
 	}
 }
 
-// Outcome tells scheduling what binpack made of a round. Types that binpack had to split, for they have more offerings
-// than it handles at once, are joined again.
+// Outcome tells scheduling what binpack made of a round.
 func Outcome(in *binpack.Instance, plan *binpack.Plan) scheduling.Outcome {
-	origin := in.Origins()
 	out := scheduling.Outcome{Existing: make([][]scheduling.Share, len(plan.Nodes))}
 	for n, shares := range plan.Nodes {
 		out.Existing[n] = shared(shares)
 	}
 	for _, b := range plan.Bins {
-		o := origin[b.Type]
-		out.Bins = append(out.Bins, scheduling.OutcomeBin{Shape: o.Type, Offering: o.Offering + b.Offering, Labels: in.Labels(b), Shares: shared(b.Shares)})
+		out.Bins = append(out.Bins, scheduling.OutcomeBin{Shape: b.Type, Offering: b.Offering, Labels: in.Labels(b), Shares: shared(b.Shares)})
 	}
 	return out
 }
