@@ -68,9 +68,9 @@ func (in *Instance) VerifyBound(plan *Plan) error {
 	b := plan.Bound
 	switch objective := in.objectiveOf(plan.Layout); {
 	case plan.Objective != objective:
-		return fmt.Errorf("binpack: the objective is %d, the plan says %d", objective, plan.Objective)
+		return fmt.Errorf("binpack: the objective is %v, the plan says %v", objective, plan.Objective)
 	case b.Price > objective:
-		return fmt.Errorf("binpack: bound %d is above the objective %d", b.Price, objective)
+		return fmt.Errorf("binpack: bound %v is above the objective %v", b.Price, objective)
 	}
 	var proved Price
 	var err error
@@ -88,7 +88,7 @@ func (in *Instance) VerifyBound(plan *Plan) error {
 		return err
 	}
 	if proved = in.roundUp(proved); proved < b.Price {
-		return fmt.Errorf("binpack: %d is proved, the bound claims %d", proved, b.Price)
+		return fmt.Errorf("binpack: %v is proved, the bound claims %v", proved, b.Price)
 	}
 	return nil
 }

@@ -236,11 +236,11 @@ func (c *checker) budgets(bins []Bin) {
 		}
 	}
 	for k, pool := range p.Pools {
-		if pool.MaxNodes > 0 && nodes[k] > pool.MaxNodes {
-			c.bad("pool %q: %d bins, at most %d are allowed", pool.Name, nodes[k], pool.MaxNodes)
+		if pool.MaxNodes != nil && nodes[k] > *pool.MaxNodes {
+			c.bad("pool %q: %d bins, at most %d are allowed", pool.Name, nodes[k], *pool.MaxNodes)
 		}
-		if pool.MaxPrice > 0 && price[k] > pool.MaxPrice {
-			c.bad("pool %q: %d an hour, at most %d is allowed", pool.Name, price[k], pool.MaxPrice)
+		if pool.MaxPrice != nil && price[k] > *pool.MaxPrice {
+			c.bad("pool %q: %v an hour, at most %v is allowed", pool.Name, price[k], *pool.MaxPrice)
 		}
 		for i, l := range pool.Limits {
 			if nodes[k] > 0 && usage[k][i] > l { // a limit may be exceeded before anything is bought

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/bits"
 	"slices"
@@ -29,13 +30,22 @@ func (e Effort) steps(copies int) int {
 	x := float64(copies) / (float64(copies) + halfItems)
 	n := leastSteps + int(mostSteps*x*x*x)
 	switch e {
-	case EffortDefault:
+	case EffortDefault, "":
 	case EffortFast:
 		return max(n/fastPart, fastLeast)
 	case EffortBest:
 		return n * bestTimes
 	}
 	return n
+}
+
+// check returns an error if there is no such effort.
+func (e Effort) check() error {
+	switch e {
+	case "", EffortFast, EffortDefault, EffortBest:
+		return nil
+	}
+	return fmt.Errorf("binpack: there is no effort %q, only %q, %q and %q", string(e), string(EffortFast), string(EffortDefault), string(EffortBest))
 }
 
 // CostAware looks for the layout with the lowest objective; the package documentation says how. The result is never worse than

@@ -160,9 +160,9 @@ func dumbCheck(p *binpack.Problem, l binpack.Layout) error {
 	}
 	for k, pool := range p.Pools {
 		switch {
-		case pool.MaxNodes > 0 && nodes[k] > pool.MaxNodes:
+		case pool.MaxNodes != nil && nodes[k] > *pool.MaxNodes:
 			return fmt.Errorf("pool %d: nodes", k)
-		case pool.MaxPrice > 0 && price[k] > pool.MaxPrice:
+		case pool.MaxPrice != nil && price[k] > *pool.MaxPrice:
 			return fmt.Errorf("pool %d: price", k)
 		case len(pool.Limits) > 0 && nodes[k] > 0 && usage[k] > pool.Limits[0]:
 			return fmt.Errorf("pool %d: limit", k)

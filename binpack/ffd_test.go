@@ -17,7 +17,7 @@ func TestTwoSizes(t *testing.T) {
 	p := binpack.Problem{
 		Resources: []string{"cpu"},
 		Items:     []binpack.Item{{Name: "a", Count: 10, Size: []int64{3}, Requires: anywhere()}},
-		Pools:     []binpack.Pool{{Name: "p", MaxNodes: -1, MaxPrice: -1}},
+		Pools:     []binpack.Pool{{Name: "p"}},
 		Types: []binpack.Type{
 			{Name: "small", Capacity: []int64{4}, Offerings: []binpack.Offering{{Price: 4}}},
 			{Name: "large", Capacity: []int64{9}, Offerings: []binpack.Offering{{Price: 8}}},

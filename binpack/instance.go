@@ -92,6 +92,14 @@ func compile(p Problem, stop *atomic.Bool) (*Instance, error) {
 	if len(p.Pools) == 0 {
 		p.Pools = []Pool{{}}
 	}
+	for k := range p.Pools {
+		if n := p.Pools[k].MaxNodes; n != nil {
+			p.Pools[k].MaxNodes = new(*n)
+		}
+		if price := p.Pools[k].MaxPrice; price != nil {
+			p.Pools[k].MaxPrice = new(*price)
+		}
+	}
 	if err := errors.Join(p.validateItems(), p.validateBins()); err != nil {
 		return nil, err
 	}
@@ -220,6 +228,21 @@ func (p Problem) validateItems() error {
 // validateBins checks types, pools and nodes.
 func (p Problem) validateBins() error {
 	f := faults{resources: len(p.Resources)}
+	for r, name := range p.Resources {
+		if slices.Index(p.Resources, name) < r {
+			f.add("resource %q stands there twice", name)
+		}
+	}
+	for i, pool := range p.Pools {
+		if pool.MaxNodes != nil && *pool.MaxNodes < 0 || pool.MaxPrice != nil && *pool.MaxPrice < 0 {
+			f.add("pool %q (pools[%d]): MaxNodes or MaxPrice is negative; nil means no limit", pool.Name, i)
+		}
+		for _, m := range pool.MinValues {
+			if m.Count < 0 {
+				f.add("pool %q (pools[%d]): the minimum of %q is negative", pool.Name, i, m.Key)
+			}
+		}
+	}
 	for i := range p.Types {
 		t := &p.Types[i]
 		what := func() string { return fmt.Sprintf("type %q (types[%d])", t.Name, i) }
@@ -236,7 +259,7 @@ func (p Problem) validateBins() error {
 		}
 		for j, o := range t.Offerings {
 			if o.Price < 0 || o.Objective < 0 {
-				f.add("%s: offerings[%d]: price is negative", what(), j)
+				f.add("%s: offerings[%d]: price is negative or no number", what(), j)
 			}
 			if o.Counted && (o.Count < 0 || o.Takes < 0) {
 				f.add("%s: offerings[%d]: count is negative", what(), j)
@@ -403,12 +426,12 @@ func (in *Instance) compileBudgets() {
 				add(l, func(t *Type, _ *Offering) int64 { return t.Usage[i] })
 			}
 		}
-		if pool.MaxNodes > 0 {
-			add(int64(pool.MaxNodes), func(*Type, *Offering) int64 { return 1 })
+		if pool.MaxNodes != nil {
+			add(int64(*pool.MaxNodes), func(*Type, *Offering) int64 { return 1 })
 		}
-		if pool.MaxPrice > 0 {
+		if pool.MaxPrice != nil {
 			b.priced = true
-			add(int64(pool.MaxPrice), func(_ *Type, o *Offering) int64 { return int64(o.Price) })
+			add(int64(*pool.MaxPrice), func(_ *Type, o *Offering) int64 { return int64(o.Price) })
 		}
 	}
 }

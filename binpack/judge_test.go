@@ -129,9 +129,9 @@ func instance(rng *rand.Rand) binpack.Problem {
 		small := false
 		switch rng.IntN(9) {
 		case 0, 1:
-			pool.MaxNodes, small = 1+rng.IntN(6), true
+			pool.MaxNodes, small = new(rng.IntN(7)), true
 		case 2:
-			pool.MaxPrice = binpack.Price(20 + rng.IntN(100))
+			pool.MaxPrice = new(binpack.Price(rng.IntN(120)))
 		case 3:
 			pool.Limits = []int64{int64(rng.IntN(12))}
 		case 4:
@@ -309,7 +309,13 @@ func forJudge(p *binpack.Problem, plan *binpack.Plan) (out judged, ok bool) {
 		out.Nodes = append(out.Nodes, judgedBin{n.Free, n.CapacityPool, may(n.Provides), tally(n.Tags), limits(n.Limits)})
 	}
 	for _, pool := range p.Pools {
-		j := judgedPool{pool.MaxNodes, int64(pool.MaxPrice), -1, []judgedMinimum{}}
+		j := judgedPool{-1, -1, -1, []judgedMinimum{}}
+		if pool.MaxNodes != nil {
+			j.Nodes = *pool.MaxNodes
+		}
+		if pool.MaxPrice != nil {
+			j.Price = int64(*pool.MaxPrice)
+		}
 		if len(pool.Limits) > 0 {
 			j.Limit = pool.Limits[0]
 		}

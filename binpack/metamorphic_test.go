@@ -19,7 +19,7 @@ import (
 func shop(rng *rand.Rand, classes int) binpack.Problem {
 	p := binpack.Problem{
 		Resources: []string{"cpu", "memory"},
-		Pools:     []binpack.Pool{{Name: "default", MaxNodes: -1, MaxPrice: -1}, {Name: "heavy", Weight: 10, MaxNodes: 2, MaxPrice: -1}},
+		Pools:     []binpack.Pool{{Name: "default"}, {Name: "heavy", Weight: 10, MaxNodes: new(2)}},
 	}
 	for size := range 5 {
 		for k, ratio := range []int64{2, 4, 8} {
@@ -212,7 +212,7 @@ func TestAClassInTwoHalves(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 22))
 	for round := range rounds(t, 40, 600) {
 		p := shop(rng, 12)
-		p.Pools[1].MaxNodes = -1 // a budget that runs out within an item could hit either half
+		p.Pools[1].MaxNodes = nil // a budget that runs out within an item could hit either half
 		if round%2 == 0 {
 			p.Types = p.Types[8:9]
 		}
@@ -242,7 +242,7 @@ func TestMoreToPackNeverLowersTheBound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 24))
 	for range rounds(t, 20, 300) {
 		p := shop(rng, 12)
-		p.Nodes, p.Pools[1].MaxNodes = nil, -1
+		p.Nodes, p.Pools[1].MaxNodes = nil, nil
 		_, before := named(t, p)
 		q := p
 		q.Items = slices.Clone(p.Items)

@@ -74,6 +74,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -87,8 +88,30 @@ type Price int64
 // PerDollar is how many units of Price make one dollar.
 const PerDollar Price = 1_000_000_000
 
+// Dollars returns the price of so many dollars, rounded to the nearest unit. What no price can be, such as a negative number, infinity or NaN,
+// is -1, which [Compile] refuses.
+func Dollars(dollars float64) Price {
+	if units := math.Round(dollars * float64(PerDollar)); units >= 0 && units < math.MaxInt64 {
+		return Price(units)
+	}
+	return -1
+}
+
 // Dollars returns the price as a decimal number, for display.
 func (p Price) Dollars() float64 { return float64(p) / float64(PerDollar) }
+
+// String returns the price in dollars, with two decimals or as many as it needs: "$0.17", "$0.0058".
+func (p Price) String() string {
+	sign, n := "", uint64(p)
+	if p < 0 {
+		sign, n = "-", -n
+	}
+	whole, fraction := n/uint64(PerDollar), fmt.Sprintf("%09d", n%uint64(PerDollar))
+	for len(fraction) > 2 && fraction[len(fraction)-1] == '0' {
+		fraction = fraction[:len(fraction)-1]
+	}
+	return fmt.Sprintf("%s$%d.%s", sign, whole, fraction)
+}
 
 // Unlimited is the amount of a [Pool]'s limit that never runs out.
 const Unlimited int64 = 1<<63 - 1
@@ -150,11 +173,10 @@ type Pool struct {
 	Weight int
 	// Limits bounds the sum of [Type.Usage] over the new bins of the pool, by position; nil means no limit.
 	Limits []int64
-	// MaxNodes bounds the number of new bins; 0 or less means no limit. To forbid all new bins, give the pool no types or its
-	// types no offerings.
-	MaxNodes int
-	// MaxPrice bounds the total price of the new bins; 0 or less means no limit.
-	MaxPrice Price
+	// MaxNodes bounds the number of new bins; nil means no limit, and 0 no new bins.
+	MaxNodes *int
+	// MaxPrice bounds the total price of the new bins; nil means no limit, and 0 only bins of price 0.
+	MaxPrice *Price
 	// MinValues requires that the alternatives of each new bin have a minimum number of values of a key.
 	MinValues []MinValues
 }
@@ -363,6 +385,17 @@ func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
 	}
 	if o.Strategy == nil {
 		o.Strategy = CostAware{Effort: o.Effort}
+	}
+	if c, ok := o.Strategy.(*CostAware); ok {
+		o.Strategy = *c
+	}
+	if c, ok := o.Strategy.(CostAware); ok {
+		if err := c.Effort.check(); err != nil {
+			return nil, err
+		}
+	}
+	if err := o.Effort.check(); err != nil {
+		return nil, err
 	}
 	if o.Alternatives <= 0 {
 		o.Alternatives = 60

@@ -109,8 +109,8 @@ func TestPricesFarApart(t *testing.T) {
 // A plan does not prepare for what limits do not admit.
 func TestManyCopiesAndFewNodes(t *testing.T) {
 	for what, limit := range map[string]func(*binpack.Pool){
-		"nodes": func(p *binpack.Pool) { p.MaxNodes = 3 },
-		"price": func(p *binpack.Pool) { p.MaxPrice = 30 },
+		"nodes": func(p *binpack.Pool) { p.MaxNodes = new(3) },
+		"price": func(p *binpack.Pool) { p.MaxPrice = new(binpack.Price(30)) },
 		"usage": func(p *binpack.Pool) { p.Limits = []int64{3} },
 	} {
 		p := one([]string{"cpu"}, []binpack.Type{typ("a", 10, 8), typ("b", 9, 3)}, item("x", 1_000_000_000, 1), item("y", 1_000_000_000, 2))
@@ -130,7 +130,7 @@ func TestManyCopiesAndFewNodes(t *testing.T) {
 func TestNodesAreFewAndBinsAreMixed(t *testing.T) {
 	for nodes, price := range map[int]binpack.Price{1: 100, 2: 50, 3: 45, 4: 40} {
 		p := one([]string{"cpu"}, []binpack.Type{typ("small", 10, 5), typ("medium", 25, 10), typ("large", 100, 20)}, item("x", 4, 5))
-		p.Pools[0].MaxNodes = nodes
+		p.Pools[0].MaxNodes = new(nodes)
 		_, plan := lawfulBy(t, p, nil)
 		require.Zero(t, plan.Unplaced[0], "%d nodes", nodes)
 		require.Equal(t, price, plan.Objective, "%d nodes", nodes)

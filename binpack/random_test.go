@@ -65,18 +65,18 @@ func small(data []byte) binpack.Problem {
 		return [][]string{nil, nil, {"x"}, {"y"}, {"x", "y"}, {"x", "x"}, {"y", "x", "y"}, {"x", "x", "x"}}[d.below(8)]
 	}
 	for i := range 1 + d.below(3) {
-		pool := binpack.Pool{Name: fmt.Sprintf("pool-%d", i), Weight: d.below(2), MaxNodes: -1, MaxPrice: -1}
+		pool := binpack.Pool{Name: fmt.Sprintf("pool-%d", i), Weight: d.below(2)}
 		switch d.below(8) {
 		case 0:
-			pool.MaxNodes = d.below(3)
+			pool.MaxNodes = new(d.below(3))
 		case 1:
-			pool.MaxPrice = binpack.Price(d.below(25))
+			pool.MaxPrice = new(binpack.Price(d.below(25)))
 		case 2:
 			pool.Limits = []int64{int64(d.below(9) - 1)}
 		case 3:
 			pool.MinValues = []binpack.MinValues{{Key: d.one("zone", "type", "team"), Count: 1 + d.below(3)}}
 		case 4:
-			pool.Limits, pool.MaxPrice = []int64{binpack.Unlimited}, binpack.Price(d.below(40))
+			pool.Limits, pool.MaxPrice = []int64{binpack.Unlimited}, new(binpack.Price(d.below(40)))
 		}
 		p.Pools = append(p.Pools, pool)
 	}
