@@ -142,18 +142,17 @@ func TestCheckReportsAllAtOnce(t *testing.T) {
 func TestVerifyBoundRefusesWhatProvesNothing(t *testing.T) {
 	in, plan := lawfulBy(t, one([]string{"cpu", "memory"}, []binpack.Type{typ("box", 10, 8, 8)}, item("half", 4, 4, 1)), &binpack.Options{Strategy: wasteful{}})
 	require.Positive(t, plan.Bound.Price)
-	require.Equal(t, binpack.CoverageLP, plan.Bound.Kind)
+	require.Equal(t, binpack.AssignmentLP, plan.Bound.Kind)
 	for _, c := range []struct {
 		name     string
 		breaking func(*binpack.Plan)
 		want     string
 	}{
 		{"a higher claim", func(p *binpack.Plan) { p.Bound.Price++ }, "the bound claims"},
-		{"capacity too dear", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{1000, 1000} }, "is worth more than its price"},
-		{"a negative value", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{-1, 0} }, "negative or no number"},
-		{"no number", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{math.NaN(), 0} }, "negative or no number"},
-		{"no end", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{math.Inf(1), 0} }, "negative or no number"},
-		{"another length", func(p *binpack.Plan) { p.Bound.ResourceDuals = []float64{0} }, "certificate has 1 values, want 2"},
+		{"items too dear", func(p *binpack.Plan) { p.Bound.ItemDuals = []binpack.Price{1000} }, "above its price"},
+		{"a negative value", func(p *binpack.Plan) { p.Bound.ItemDuals = []binpack.Price{-1} }, "out of range"},
+		{"too large a value", func(p *binpack.Plan) { p.Bound.ItemDuals = []binpack.Price{math.MaxInt64} }, "out of range"},
+		{"another length", func(p *binpack.Plan) { p.Bound.ItemDuals = []binpack.Price{0, 0} }, "certificate has 2 values, want 1"},
 		{"another kind", func(p *binpack.Plan) { p.Bound.Kind = "oracle" }, `unknown kind of bound "oracle"`},
 		{"more than the plan costs", func(p *binpack.Plan) { p.Bound.Price = 41 }, "bound $0.000000041 is above the objective $0.00000004"},
 		{"another objective", func(p *binpack.Plan) { p.Objective = 0 }, "the objective is $0.00000004, the plan says $0.00"},

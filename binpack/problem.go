@@ -55,8 +55,8 @@
 // bins.
 //
 // All bounds are rounded up to a sum that prices can form. With [Diversity], the item certificates charge a capacity pool whose
-// bins are filled above their price: at most what the items that it may hold give away (a Lagrangian bound). The search and
-// CoverageLP ignore diversity. No bound considers budgets, weights or limits between items, except tags that keep many items
+// bins are filled above their price: at most what the items that it may hold give away (a Lagrangian bound). The search
+// ignores diversity. No bound considers budgets, weights or limits between items, except tags that keep many items
 // apart. So a bound may be too low, but never too high.
 //
 // # Cost, determinism, concurrency
@@ -427,7 +427,7 @@ func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
 		plan.Cost, plan.Objective = sum(plan.Cost, o.Price), sum(plan.Objective, o.cost())
 	}
 	if o.Draft {
-		plan.Bound = Bound{Kind: CoverageLP, ResourceDuals: make([]float64, in.dims)}
+		plan.Bound = in.noBound()
 		plan.Alternatives = chosen(layout)
 		plan.Stopped = r.stopped()
 		return in.outward(plan), nil
