@@ -60,16 +60,17 @@ func (CostAware) Name() string { return "cost" }
 
 // Pack implements [Strategy].
 func (c CostAware) Pack(in *Instance) Layout {
-	r := &run{effort: c.Effort}
+	r := &run{effort: c.Effort, planOnly: true}
 	l, _, _ := r.guided(in, r.firstFitDecreasing(in))
 	return in.split.layout(l, in.split.out)
 }
 
 // run is one call of Pack: its effort, when it must stop, and where it reports progress.
 type run struct {
-	effort Effort
-	stop   *atomic.Bool
-	report func(Progress)
+	effort   Effort
+	planOnly bool // nobody asks for a bound
+	stop     *atomic.Bool
+	report   func(Progress)
 }
 
 // budget returns the steps of the effort for the instance.
@@ -94,11 +95,6 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, h hint, better bool) 
 		if l := p.repack(best); in.better(l, best) {
 			best, better = l, true
 		}
-		if l, ok := p.search(best); ok && in.better(l, best) {
-			if best, better = l, true; r.report != nil {
-				r.report(Progress{Bound: p.floor(), Price: in.objectiveOf(l), Work: 1})
-			}
-		}
 	}
 	return best, p.hint, better
 }
@@ -106,29 +102,6 @@ func (r *run) guided(in *Instance, best Layout) (l Layout, h hint, better bool) 
 func (r *run) planner(in *Instance) *planner {
 	b := r.budget(in)
 	return &planner{run: r, in: in, f: newFiller(in, r.stop), ceiling: math.MaxInt64, budget: b, total: b.Left, solved: make([]*relaxation, len(in.tiers))}
-}
-
-// search continues the exact search, for bounds and for a layout that costs less than l.
-func (p *planner) search(l Layout) (found Layout, ok bool) {
-	if p.solver == nil || p.stopped() || !slices.Equal(p.in.placed(l), p.hint.counts) {
-		return l, false
-	}
-	ok = p.solver.Search(float64(p.in.objectiveOf(l)), p.budget)
-	if p.prove(); !ok {
-		return l, false
-	}
-	p.f = newFiller(p.in, p.stop)
-	p.realise(p.solved[0], p.solver.Columns)
-	p.f.packAll()
-	return p.f.finish(), true
-}
-
-// prove takes the bounds of the solver.
-func (p *planner) prove() {
-	p.hint.bounds = p.in.bounds(p.solved[0], p.solver.Solution)
-	for i := range p.hint.bounds { // dearer bin types are not in the relaxation
-		p.hint.bounds[i].Price = min(p.hint.bounds[i].Price, sum(p.ceiling, 1))
-	}
 }
 
 // floor is the best bound of the hint.
@@ -200,7 +173,6 @@ type planner struct {
 	open    bool  // some relaxation's packing may not be its cheapest, or rules that it leaves out make a difference
 	hint    hint
 	solved  []*relaxation // by tier; nil where none could be made
-	solver  *relax.Solver // that of the only tier; nil if it proves nothing
 }
 
 // guide is what the relaxation of a tier knows of its items and types.
@@ -269,7 +241,7 @@ func (p *planner) tier(k int) {
 	if !ok || len(r.model.BinTypes) == 0 || len(r.model.Classes) == 0 {
 		return
 	}
-	task := relax.Task{Grain: int64(p.in.grain), Enough: enoughGap}
+	task := relax.Task{Grain: int64(p.in.grain), Enough: enoughGap, PlanOnly: p.planOnly}
 	part := p.budget.Split(p.budget.Left / (len(p.in.tiers) - k)) // each tier gets an equal part of what the earlier ones left
 	if p.report != nil && whole {
 		task.Report = func(bound, price float64) {
@@ -278,12 +250,12 @@ func (p *planner) tier(k int) {
 	}
 	s := r.model.Solve(task, part)
 	p.budget.Return(part)
-	if whole && len(p.in.tiers) == 1 && !r.sparse {
-		p.hint.counts, p.solver = slices.Clone(counts), s
-	}
 	p.solved[k], r.worth = r, s.Worth
-	if p.solver != nil {
-		p.prove()
+	if whole && len(p.in.tiers) == 1 && !r.sparse {
+		p.hint = hint{p.in.bounds(r, s), slices.Clone(counts)}
+		for i := range p.hint.bounds { // dearer bin types are not in the relaxation
+			p.hint.bounds[i].Price = min(p.hint.bounds[i].Price, sum(p.ceiling, 1))
+		}
 	}
 	p.realise(r, s.Columns)
 	p.open = p.open || !s.Closed || r.sparse || p.f.wanted() > 0

@@ -36,7 +36,7 @@
 //     2002);
 //   - column generation for the linear programme over patterns (P. C. Gilmore and R. E. Gomory, 1961), and dives that round its
 //     solution to whole bins;
-//   - the exact search again.
+//   - the exact search again, with what it has refuted.
 //
 // The result is then built under all rules, and first fit places what they keep out of its own bin. At last a few bins at a time,
 // preferably those whose price exceeds the duals of their contents, are emptied and packed again under all rules (G. Schrimpf et
@@ -400,7 +400,7 @@ func (in *Instance) Pack(ctx context.Context, opts *Options) (*Plan, error) {
 	if o.Alternatives <= 0 {
 		o.Alternatives = 60
 	}
-	r := &run{effort: o.Effort, stop: new(atomic.Bool)}
+	r := &run{effort: o.Effort, planOnly: o.Draft, stop: new(atomic.Bool)}
 	defer context.AfterFunc(ctx, func() { r.stop.Store(true) })()
 	if ctx.Err() != nil {
 		r.stop.Store(true)

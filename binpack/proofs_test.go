@@ -206,7 +206,7 @@ func TestBoundsOfManyLargeNodes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 22))
 	searched := 0
 	for range rounds(t, 20, 400) {
-		nodes, room, shift := 50+rng.IntN(400), int64(1+rng.IntN(12)), 48+rng.IntN(10)
+		nodes, room, shift := 50+rng.IntN(400), int64(1+rng.IntN(12)), 30+rng.IntN(28)
 		large := item("x", 1+rng.IntN(12), 1<<shift, 0)
 		large.Requires = requirements.AnyOf(requirements.MustParse("n=1"))
 		p := one([]string{"big", "cpu"}, []binpack.Type{typ("b", 10, 0, int64(5+rng.IntN(5)))},

@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"strings"
 	"time"
-
 )
 
 func (m *measured) limit() string {
