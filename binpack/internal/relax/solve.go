@@ -51,26 +51,14 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 	if s.generates() && !s.closed() {
 		duals = s.columns()
 	}
+	if !s.PlanOnly {
+		s.prove(m.lift(duals, s.Proof, b))
+		s.prove(m.lift(s.coverage, s.Proof, b))
+	}
 	if !s.closed() {
 		s.exact(duals, b.Left/2, s.pack)
 	}
 	s.Worth, s.Closed = duals, s.met()
-	return s.Solution
-}
-
-// Bound looks for a proof only: by column generation, and by an exact search that refutes what costs less than the price.
-func (m *Model) Bound(price, grain int64, b *Budget) Solution {
-	s := &solver{m: m, Task: Task{Grain: grain}, b: b, total: b.Left}
-	duals := s.start()
-	open := func() bool { return b.Left > 0 && s.bound() < price }
-	if open() && s.generates() {
-		duals = s.generate(NewMaster(m))
-	}
-	s.prove(m.lift(duals, s.Proof, b))
-	s.prove(m.lift(s.coverage, s.Proof, b))
-	if open() {
-		s.exact(duals, b.Left, func(part *Budget) float64 { return s.search.Refute(float64(price), part) })
-	}
 	return s.Solution
 }
 
@@ -101,7 +89,7 @@ func (s *solver) proveWhole() {
 	}
 }
 
-// solver is the state of Solve or Bound.
+// solver is the state of Solve.
 type solver struct {
 	Task
 	Solution
