@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/bits"
 	"slices"
@@ -12,41 +11,6 @@ import (
 
 	"github.com/joinery-sdk/joinery/binpack/internal/relax"
 )
-
-// Effort says how much work goes into a plan. Work is counted in steps, so the result does not depend on the speed or load of
-// the machine. The empty Effort means EffortDefault.
-type Effort string
-
-// The efforts, from least to most work. Default takes some milliseconds for a hundred copies and up to half a second for
-// thousands. Fast takes a twentieth of that, with a minimum. Best takes ten times as much.
-const (
-	EffortFast    Effort = "fast"
-	EffortDefault Effort = "default"
-	EffortBest    Effort = "best"
-)
-
-// steps returns the budget for a number of copies: one curve for all sizes.
-func (e Effort) steps(copies int) int {
-	x := float64(copies) / (float64(copies) + halfItems)
-	n := leastSteps + int(mostSteps*x*x*x)
-	switch e {
-	case EffortDefault, "":
-	case EffortFast:
-		return max(n/fastPart, fastLeast)
-	case EffortBest:
-		return n * bestTimes
-	}
-	return n
-}
-
-// check returns an error if there is no such effort.
-func (e Effort) check() error {
-	switch e {
-	case "", EffortFast, EffortDefault, EffortBest:
-		return nil
-	}
-	return fmt.Errorf("binpack: there is no effort %q, only %q, %q and %q", string(e), string(EffortFast), string(EffortDefault), string(EffortBest))
-}
 
 // CostAware looks for the layout with the lowest objective; the package documentation says how. The result is never worse than
 // that of [FirstFitDecreasing]: at the highest priority of which they do not place as many copies it places more, and it never costs more
@@ -64,22 +28,6 @@ func (c CostAware) Pack(in *Instance) Layout {
 	l, _, _ := r.guided(in, r.firstFitDecreasing(in))
 	return in.split.layout(l, in.split.out)
 }
-
-// run is one call of Pack: its effort, when it must stop, and where it reports progress.
-type run struct {
-	effort   Effort
-	planOnly bool // nobody asks for a bound
-	stop     *atomic.Bool
-	report   func(Progress)
-}
-
-// budget returns the steps of the effort for the instance.
-func (r *run) budget(in *Instance) *relax.Budget {
-	return &relax.Budget{Left: r.effort.steps(in.copies()), Stop: r.stop}
-}
-
-// stopped reports whether the caller's context has ended.
-func (r *run) stopped() bool { return r.stop != nil && r.stop.Load() }
 
 // guided improves on the layout of first fit. It returns the better layout, the bounds that it proved on the way, and whether the
 // layout changed.
@@ -116,44 +64,6 @@ func (p *planner) floor() Price {
 // work is the fraction of all steps that are used, those for packing again included, if so many are left.
 func (p *planner) work(left int) float64 {
 	return 1 - float64(max(left, 0))/float64(p.total+p.total/repackPart)
-}
-
-// copies counts the copies of all items.
-func (in *Instance) copies() int {
-	n := 0
-	for _, it := range in.problem.Items {
-		n += it.Count
-	}
-	return n
-}
-
-func (in *Instance) objectiveOf(l Layout) Price {
-	var cost Price
-	for _, b := range l.Bins {
-		cost = sum(cost, in.objective(int32(b.Type), b.Offering))
-	}
-	return cost
-}
-
-// better reports whether a is the better layout: it places more copies of the highest priority of which the layouts do not place as
-// many, or it places as many of each and costs less.
-func (in *Instance) better(a, b Layout) bool {
-	placedA, placedB := in.placed(a), in.placed(b)
-	more := in.compareCounts(in.order, func(i int) int { return placedA[i] - placedB[i] })
-	return more > 0 || more == 0 && in.objectiveOf(a) < in.objectiveOf(b)
-}
-
-// compareCounts adds up numbers of copies by item. It returns the sum of the highest priority at which the sum is not 0, or 0. The
-// items are in order.
-func (in *Instance) compareCounts(items []int, of func(item int) int) int {
-	sum := 0
-	for k, i := range items {
-		if k > 0 && sum != 0 && in.problem.Items[items[k-1]].Priority != in.problem.Items[i].Priority {
-			break
-		}
-		sum += of(i)
-	}
-	return sum
 }
 
 // hint holds the bounds that a plan proved on the way, and the counts of items for which they hold.
@@ -506,4 +416,61 @@ func (in *Instance) Frontier(ctx context.Context, counts func(Choice) int64) ([]
 		}
 	}
 	return kept, nil
+}
+
+// lift moves items from light pools to heavier ones that can hold them now, into bins with free capacity or new ones. A search for low
+// cost plans one tier after the other and exchanges items, so at its end a heavier pool may have capacity or budget that it did not see.
+func (f *filler) lift() {
+	if len(f.in.tiers) < 2 {
+		return
+	}
+	in := f.in
+	bins := slices.Clone(f.bins)
+	slices.SortStableFunc(bins, func(a, b bin) int { return cmp.Compare(in.tierOf(a.typ), in.tierOf(b.typ)) })
+	f.bins, f.binIndex = f.bins[:0], freeIndex{}
+	d := newDemand(in)
+	for i := range bins {
+		b := &bins[i]
+		tier := in.tierOf(b.typ)
+		if tier == 0 || f.over {
+			f.bins = append(f.bins, *b)
+			continue
+		}
+		f.withdraw(b)
+		for _, s := range b.shares {
+			missing := f.want[s.Item] - s.Count // stays out of this
+			f.want[s.Item] = s.Count
+			for k := range tier {
+				f.firstOf(f.bins, &f.binIndex, s.Item, k)
+				for f.want[s.Item] > 0 && f.open(s.Item, in.tiers[k], d) {
+				}
+			}
+			f.want[s.Item] += missing
+		}
+		rest := f.newBin(b.typ, 1<<b.charged)
+		f.charge(rest.typ, int(rest.charged), 1)
+		for _, s := range b.shares {
+			if k, v, mask, open := f.admit(&rest, s.Item, min(s.Count, f.want[s.Item])); k > 0 {
+				f.place(&rest, s.Item, k, v, mask, open)
+			}
+		}
+		if len(rest.shares) == 0 {
+			f.withdraw(&rest)
+		} else {
+			f.bins = append(f.bins, rest)
+		}
+	}
+	f.binIndex = freeIndex{}
+}
+
+// heaviest returns the heaviest tier that has a type for the item, whatever budgets say.
+func (in *Instance) heaviest(item int) int32 {
+	for k, types := range in.tiers {
+		if slices.ContainsFunc(types, func(t int32) bool {
+			return in.profileOf(item).mask(t) != 0 && relax.Copies(in.capacityOf(t), in.problem.Items[item].Size, 1) > 0
+		}) {
+			return int32(k)
+		}
+	}
+	return int32(len(in.tiers))
 }
