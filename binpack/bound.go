@@ -169,7 +169,7 @@ func (r *run) bound(in *Instance, l Layout, objective Price, h hint) Bound {
 	if !ok {
 		return best
 	}
-	for _, b := range in.bounds(x, x.model.Solve(relax.Task{Grain: int64(in.grain), Enough: enoughGap}, r.budget(in))) {
+	for _, b := range in.bounds(x, x.model.Solve(relax.Task{Grain: int64(in.grain), Enough: enoughGap, Known: float64(objective)}, r.budget(in))) {
 		take(b)
 	}
 	return best

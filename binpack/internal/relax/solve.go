@@ -28,6 +28,8 @@ type Task struct {
 	Grain int64
 	// Enough is the relative gap at which Solve stops.
 	Enough float64
+	// Known is what a packing of all items costs, from elsewhere; 0 for none. What costs as much is not searched.
+	Known float64
 	// PlanOnly leaves out what only makes the bound better.
 	PlanOnly bool
 	// Report, if not nil, receives a lower bound and the price of the best packing so far.
@@ -62,7 +64,7 @@ func (m *Model) Solve(t Task, b *Budget) Solution {
 	return s.Solution
 }
 
-// start proves a bound by resource duals and their ascent. It returns the resource duals: plans by ascended ones are no cheaper.
+// start proves a bound by resource duals, which it returns.
 func (s *solver) start() []float64 {
 	s.groups = s.m.typeGroups()
 	duals, proof := s.groups.certify(s.b)
@@ -70,9 +72,6 @@ func (s *solver) start() []float64 {
 	s.prove(proof)
 	if s.PlanOnly {
 		return duals
-	}
-	if up := s.m.ascend(duals, s.b); up != nil {
-		s.prove(s.m.Certify(up, 1, s.b.Stop))
 	}
 	s.proveWhole()
 	return duals
@@ -138,9 +137,19 @@ func (s *solver) bound() int64 { return RoundUp(max(s.Proof.Price, s.Least), s.G
 // closed reports whether the gap is closed or the budget is used up.
 func (s *solver) closed() bool { return s.b.Left <= 0 || s.met() }
 
-// met reports whether the packing is as cheap as the bound.
-func (s *solver) met() bool {
-	return s.Columns != nil && s.m.Unplaced(s.Columns) == 0 && float64(s.bound()) >= s.m.Cost(s.Columns)*(1-max(s.Enough, 1e-12))
+// met reports whether some packing is as cheap as the bound.
+func (s *solver) met() bool { return float64(s.bound()) >= s.incumbent()*(1-max(s.Enough, 1e-12)) }
+
+// incumbent returns the lowest cost of a packing of all items so far; infinite if there is none.
+func (s *solver) incumbent() float64 {
+	cost := math.Inf(1)
+	if s.Known > 0 {
+		cost = s.Known
+	}
+	if s.Columns != nil && s.m.Unplaced(s.Columns) == 0 {
+		cost = min(cost, s.m.Cost(s.Columns))
+	}
+	return cost
 }
 
 // generates reports whether column generation will probably end within the whole budget. It gets a part of that, but is worth much even
@@ -219,7 +228,11 @@ func (s *solver) exact(duals []float64, steps int, search func(part *Budget) (le
 
 // pack searches sets that cost less than the packing so far, and takes what it finds.
 func (s *solver) pack(part *Budget) float64 {
-	least, found := s.search.Run(s.m.Cost(s.Columns), part)
+	cost := s.incumbent()
+	if math.IsInf(cost, 1) {
+		cost = s.m.Cost(s.Columns)
+	}
+	least, found := s.search.Run(cost, part)
 	s.take(found)
 	return least
 }

@@ -65,7 +65,7 @@ func ExampleOf() {
 	parts := []any{report.Report{}, report.Summary{}, report.Node{}, report.Alternative{}, report.ExistingNode{}, report.Unschedulable{}, report.Reason{}, report.Nearest{}, report.Ignored{}}
 	fmt.Println(len(parts), "types, each with keys of its own")
 	// Output:
-	// 2 placed, 1 not, 1 ignored; 0.2 exhausted true true
+	// 2 placed, 1 not, 1 ignored; 0.2 certificate true true
 	// default-0 four a [shop/web] or in b
 	// there [shop/small]
 	// shop/giant resource four map[cpu:5] true
