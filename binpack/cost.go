@@ -431,36 +431,51 @@ func (f *filler) lift() {
 	d := newDemand(in)
 	for i := range bins {
 		b := &bins[i]
-		tier := in.tierOf(b.typ)
-		if tier == 0 || f.over {
+		if !f.over && f.liftFrom(b, d) {
+			*b = f.shrunk(b)
+		}
+		if len(b.shares) > 0 {
 			f.bins = append(f.bins, *b)
-			continue
-		}
-		f.withdraw(b)
-		for _, s := range b.shares {
-			missing := f.want[s.Item] - s.Count // stays out of this
-			f.want[s.Item] = s.Count
-			for k := range tier {
-				f.firstOf(f.bins, &f.binIndex, s.Item, k)
-				for f.want[s.Item] > 0 && f.open(s.Item, in.tiers[k], d) {
-				}
-			}
-			f.want[s.Item] += missing
-		}
-		rest := f.newBin(b.typ, 1<<b.charged)
-		f.charge(rest.typ, int(rest.charged), 1)
-		for _, s := range b.shares {
-			if k, v, mask, open := f.admit(&rest, s.Item, min(s.Count, f.want[s.Item])); k > 0 {
-				f.place(&rest, s.Item, k, v, mask, open)
-			}
-		}
-		if len(rest.shares) == 0 {
-			f.withdraw(&rest)
 		} else {
-			f.bins = append(f.bins, rest)
+			f.withdraw(b)
 		}
 	}
 	f.binIndex = freeIndex{}
+}
+
+// liftFrom places copies of the bin's items in heavier tiers, while the bin keeps its part of budgets and capacity pools. It takes them off
+// the bin's shares, and reports whether there are any.
+func (f *filler) liftFrom(b *bin, d *demand) (any bool) {
+	for i := range b.shares {
+		s := &b.shares[i]
+		missing := f.want[s.Item] // stays out of this
+		f.want[s.Item] = s.Count
+		for k := range f.in.tierOf(b.typ) {
+			f.firstOf(f.bins, &f.binIndex, s.Item, k)
+			for f.want[s.Item] > 0 && f.open(s.Item, f.in.tiers[k], d) {
+			}
+		}
+		if moved := s.Count - f.want[s.Item]; moved > 0 {
+			f.expose(f.capacityPool(b), s.Item, -moved)
+			s.Count -= moved
+			any = true
+		}
+		f.want[s.Item] = missing
+	}
+	return any
+}
+
+// shrunk returns the bin after copies were taken off its shares: the same one, filled anew.
+func (f *filler) shrunk(b *bin) bin {
+	f.withdraw(b)
+	rest := f.newBin(b.typ, 1<<b.charged)
+	f.charge(rest.typ, int(rest.charged), 1)
+	for _, s := range b.shares {
+		if k, v, mask, open := f.admit(&rest, s.Item, s.Count); k > 0 {
+			f.place(&rest, s.Item, k, v, mask, open)
+		}
+	}
+	return rest
 }
 
 // heaviest returns the heaviest tier that has a type for the item, whatever budgets say.
