@@ -176,6 +176,11 @@ func ExampleNode() {
 	// Output: [{0 6}] 1
 }
 
+func ExampleDollars() {
+	fmt.Println(binpack.Dollars(0.17), 3*binpack.Dollars(0.0058), binpack.Dollars(-1) < 0)
+	// Output: $0.17 $0.0174 true
+}
+
 func ExamplePrice() {
 	fmt.Println(binpack.Price(96_000_000).Dollars(), 2*binpack.PerDollar)
 	// Output: 0.096 $2.00
